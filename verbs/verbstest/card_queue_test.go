@@ -1,0 +1,432 @@
+package verbstest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/onesided/rma/verbs"
+)
+
+type cardQueue struct {
+	card     *card
+	capacity int
+	waiting  []verbs.Completion
+	overflow bool
+}
+
+func (c *card) CreateCompletionQueue(capacity int) (verbs.CompletionQueue, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, verbs.ErrClosed
+	}
+	if capacity < 1 {
+		return nil, fmt.Errorf("card: a queue for %d completions", capacity)
+	}
+	return &cardQueue{card: c, capacity: capacity}, nil
+}
+
+func (q *cardQueue) Poll(into []verbs.Completion) int {
+	q.card.mu.Lock()
+	defer q.card.mu.Unlock()
+	if q.card.broken("polling allocates") {
+		q.waiting = slices.Clone(q.waiting)
+		q.card.freed = append(q.card.freed, make([]byte, 8), make([]byte, 8))
+	}
+	n := copy(into, q.waiting)
+	if q.card.broken("polling takes the newest first") {
+		slices.Reverse(q.waiting)
+		copy(into, q.waiting)
+	}
+	q.waiting = q.waiting[n:]
+	return n
+}
+
+func (q *cardQueue) Close() error { return nil }
+
+func (q *cardQueue) add(p *cardPair, c verbs.Completion) {
+	c.QueuePair = p.number
+	if p.closed {
+		return
+	}
+	if len(q.waiting) >= q.capacity {
+		if !q.overflow && !p.card.broken("a queue overflows in silence") {
+			q.overflow = true
+			for _, other := range p.card.pairs {
+				if other.config.SendQueue == q || other.config.ReceiveQueue == q {
+					other.fail(errors.New("card: completion queue overflow"))
+				}
+			}
+		}
+		return
+	}
+	q.waiting = append(q.waiting, c)
+	if p.card.broken("every fifth completion comes twice") && c.ID%5 == 0 && len(q.waiting) < q.capacity {
+		q.waiting = append(q.waiting, c)
+	}
+	p.card.bell.ring()
+}
+
+type cardPair struct {
+	card            *card
+	number          uint32
+	config          verbs.QueuePairConfig
+	sends, receives *cardQueue
+	peer            *cardPair
+	state           verbs.State
+	err             error
+	closed          bool
+
+	todo        []verbs.SendRequest // posted, not carried out
+	slots       []verbs.ReceiveRequest
+	outstanding int // sends that count against MaxSends
+	unanswered  int // of these, carried out without a completion
+	running     bool
+}
+
+func (c *card) pair(config verbs.QueuePairConfig) (*cardPair, error) {
+	sends, _ := config.SendQueue.(*cardQueue)
+	receives, _ := config.ReceiveQueue.(*cardQueue)
+	if sends == nil || receives == nil || sends.card != c || receives.card != c {
+		return nil, errors.New("card: a queue pair needs completion queues of its card")
+	}
+	if config.MaxSends < 0 || config.MaxReceives < 0 {
+		return nil, fmt.Errorf("card: %d sends and %d receives", config.MaxSends, config.MaxReceives)
+	}
+	if config.MaxSends == 0 {
+		config.MaxSends = 128
+	}
+	if config.MaxReceives == 0 {
+		config.MaxReceives = 128
+	}
+	p := &cardPair{card: c, number: c.next(), config: config, sends: sends, receives: receives}
+	if c.broken("all queue pairs have one number") {
+		p.number = 1
+	}
+	c.pairs = append(c.pairs, p)
+	return p, nil
+}
+
+func (p *cardPair) Number() uint32 { return p.number }
+
+func (p *cardPair) State() verbs.State {
+	p.card.mu.Lock()
+	defer p.card.mu.Unlock()
+	return p.state
+}
+
+func (p *cardPair) Err() error {
+	p.card.mu.Lock()
+	defer p.card.mu.Unlock()
+	return p.err
+}
+
+func (p *cardPair) Close() error {
+	p.card.mu.Lock()
+	defer p.card.mu.Unlock()
+	if p.closed {
+		return nil
+	}
+	p.fail(verbs.ErrClosed)
+	p.closed = true
+	if p.peer != nil && !p.card.broken("a closed queue pair goes unnoticed") {
+		p.peer.fail(verbs.ErrPeerGone)
+	}
+	return nil
+}
+
+// fail puts the queue pair in the error state and flushes it.
+func (p *cardPair) fail(err error) {
+	if p.state == verbs.StateError {
+		return
+	}
+	p.state, p.err = verbs.StateError, err
+	if p.card.broken("nothing is flushed") {
+		return
+	}
+	for _, r := range p.todo {
+		p.sends.add(p, verbs.Completion{ID: r.ID, Status: verbs.StatusFlushed, Opcode: r.Opcode})
+	}
+	for _, r := range p.slots {
+		p.receives.add(p, verbs.Completion{ID: r.ID, Status: verbs.StatusFlushed, Opcode: verbs.OpReceive})
+	}
+	p.todo, p.slots, p.outstanding = nil, nil, 0
+	p.card.bell.ring()
+	if p.peer != nil {
+		p.peer.run()
+	}
+}
+
+func (p *cardPair) PostReceive(requests []verbs.ReceiveRequest) (int, error) {
+	p.card.mu.Lock()
+	defer p.card.mu.Unlock()
+	if p.closed {
+		return 0, verbs.ErrClosed
+	}
+	for i, r := range requests {
+		if len(r.Segments) > 8 {
+			return i, fmt.Errorf("card: %d segments, at most 8", len(r.Segments))
+		}
+		if len(p.slots) >= p.config.MaxReceives && !p.card.broken("queues are never full") {
+			return i, verbs.ErrQueueFull
+		}
+		if p.state == verbs.StateError {
+			p.receives.add(p, verbs.Completion{ID: r.ID, Status: verbs.StatusFlushed, Opcode: verbs.OpReceive})
+			continue
+		}
+		r.Segments = slices.Clone(r.Segments)
+		p.slots = append(p.slots, r)
+	}
+	if p.peer != nil {
+		p.peer.run()
+	}
+	return len(requests), nil
+}
+
+func (p *cardPair) PostSend(requests []verbs.SendRequest) (int, error) {
+	p.card.mu.Lock()
+	defer p.card.mu.Unlock()
+	defer p.run()
+	if p.closed {
+		return 0, verbs.ErrClosed
+	}
+	for i, r := range requests {
+		if err := malformed(r); err != nil {
+			return i, err
+		}
+		if p.outstanding >= p.config.MaxSends && !p.card.broken("queues are never full") {
+			return i, verbs.ErrQueueFull
+		}
+		p.outstanding++
+		r.Segments = slices.Clone(r.Segments)
+		if r.Flags&verbs.Inline != 0 && !p.card.broken("inline data is read late") {
+			data := gather(r.Segments)
+			r.Segments = []verbs.Segment{{Memory: data}}
+		}
+		p.todo = append(p.todo, r)
+		if p.card.broken("the caller's segments are kept") {
+			p.todo[len(p.todo)-1].Segments = requests[i].Segments
+		}
+	}
+	if p.card.broken("a batch is reordered") && len(requests) > 2 {
+		n := len(p.todo)
+		p.todo[n-1], p.todo[n-2] = p.todo[n-2], p.todo[n-1]
+	}
+	return len(requests), nil
+}
+
+func malformed(r verbs.SendRequest) error {
+	if r.Opcode > verbs.OpCompareSwap {
+		return fmt.Errorf("card: opcode %d", r.Opcode)
+	}
+	if len(r.Segments) > 8 {
+		return fmt.Errorf("card: %d segments, at most 8", len(r.Segments))
+	}
+	n := length(r.Segments)
+	if r.Opcode >= verbs.OpFetchAdd && (len(r.Segments) != 1 || n != 8) {
+		return errors.New("card: an atomic has one segment of 8 bytes")
+	}
+	if r.Flags&verbs.Inline != 0 && (n > 100 || r.Opcode >= verbs.OpRDMARead) {
+		return fmt.Errorf("card: opcode %d with %d bytes cannot be inline", r.Opcode, n)
+	}
+	return nil
+}
+
+// run carries out what can be.
+func (p *cardPair) run() {
+	if p.running {
+		return
+	}
+	p.running = true
+	defer func() { p.running = false }()
+	late := p.card.broken("requests wait for the next one") && len(p.todo) == 1 && p.todo[0].Flags&verbs.Inline != 0
+	for len(p.todo) > 0 && p.state != verbs.StateConnecting && !late {
+		r := p.todo[0]
+		if p.state == verbs.StateError {
+			p.todo = p.todo[1:]
+			p.outstanding--
+			p.sends.add(p, verbs.Completion{ID: r.ID, Status: verbs.StatusFlushed, Opcode: r.Opcode})
+			continue
+		}
+		status, wait := p.carryOut(r)
+		if wait || len(p.todo) == 0 {
+			return
+		}
+		p.todo = p.todo[1:]
+		if status != verbs.StatusSuccess {
+			if !(p.card.broken("failures of unsignalled requests are silent") && r.Flags&verbs.Signalled == 0) {
+				p.sends.add(p, verbs.Completion{ID: r.ID, Status: status, Opcode: r.Opcode})
+			}
+			if !p.card.broken("the queue pair goes on after an error") {
+				p.fail(status)
+			}
+			if p.card.broken("an error fails every queue pair") {
+				for _, other := range p.card.pairs {
+					other.fail(status)
+				}
+			}
+			continue
+		}
+		if r.Flags&verbs.Signalled == 0 && !p.card.broken("unsignalled requests complete") {
+			p.unanswered++
+			if p.card.broken("unsignalled requests are not counted") {
+				p.outstanding, p.unanswered = p.outstanding-1, p.unanswered-1
+			}
+			continue
+		}
+		p.outstanding -= p.unanswered + 1
+		p.unanswered = 0
+		p.sends.add(p, verbs.Completion{ID: r.ID, Opcode: r.Opcode})
+	}
+}
+
+func length(segments []verbs.Segment) (n int) {
+	for _, s := range segments {
+		n += len(s.Memory)
+	}
+	return n
+}
+
+func gather(segments []verbs.Segment) (data []byte) {
+	for _, s := range segments {
+		data = append(data, s.Memory...)
+	}
+	return data
+}
+
+func (p *cardPair) scatter(segments []verbs.Segment, data []byte) {
+	if p.card.broken("the last byte is dropped") && len(data) > 1000 {
+		data = data[:len(data)-1]
+	}
+	for _, s := range segments {
+		data = data[copy(s.Memory, data):]
+	}
+}
+
+// local checks the segments of this side.
+func (c *card) local(segments []verbs.Segment, right verbs.Access) bool {
+	for _, s := range segments {
+		r := c.keys[s.LKey]
+		if r == nil || r.access&right != right || !within(r.memory, s.Memory) {
+			return c.broken("segments are not checked")
+		}
+	}
+	return true
+}
+
+func (p *cardPair) carryOut(r verbs.SendRequest) (status verbs.Status, wait bool) {
+	n := length(r.Segments)
+	var needs verbs.Access
+	if r.Opcode >= verbs.OpRDMARead {
+		needs = verbs.LocalWrite
+	}
+	if r.Flags&verbs.Inline == 0 && !p.card.local(r.Segments, needs) {
+		return verbs.StatusLocalProtection, false
+	}
+	there := p.peer.card
+	if p.peer.state == verbs.StateError {
+		return verbs.StatusRetryExceeded, false
+	}
+	if r.Opcode == verbs.OpRDMAWriteImmediate && len(p.peer.slots) == 0 && !p.card.broken("immediate data needs no receive") {
+		return 0, true
+	}
+	switch r.Opcode {
+	case verbs.OpSend, verbs.OpSendImmediate:
+		return p.deliver(r, gather(r.Segments))
+	case verbs.OpRDMAWrite, verbs.OpRDMAWriteImmediate:
+		target, ok := there.find(r.RemoteAddress, r.RKey, n, verbs.RemoteWrite)
+		if !ok {
+			return verbs.StatusRemoteAccess, false
+		}
+		p.scatter([]verbs.Segment{{Memory: target}}, gather(r.Segments))
+		if r.Opcode == verbs.OpRDMAWriteImmediate {
+			return p.deliver(r, nil)
+		}
+	case verbs.OpRDMARead:
+		target, ok := there.find(r.RemoteAddress, r.RKey, n, verbs.RemoteRead)
+		if !ok {
+			return verbs.StatusRemoteAccess, false
+		}
+		p.scatter(r.Segments, slices.Clone(target))
+	default:
+		target, ok := there.find(r.RemoteAddress, r.RKey, 8, verbs.RemoteAtomic)
+		if !ok {
+			return verbs.StatusRemoteAccess, false
+		}
+		if r.RemoteAddress%8 != 0 {
+			return verbs.StatusRemoteInvalid, false
+		}
+		put64(r.Segments[0].Memory, p.atomic(word(target, 0), r))
+	}
+	return verbs.StatusSuccess, false
+}
+
+func (p *cardPair) atomic(w *uint64, r verbs.SendRequest) uint64 {
+	if p.card.broken("atomics are not atomic to the CPU") {
+		old := atomic.LoadUint64(w)
+		if r.Opcode == verbs.OpFetchAdd {
+			p.card.mu.Unlock()
+			p.card.mu.Lock()
+			atomic.StoreUint64(w, old+r.Operand)
+		}
+		return old
+	}
+	if r.Opcode == verbs.OpFetchAdd {
+		return atomic.AddUint64(w, r.Operand) - r.Operand
+	}
+	for {
+		old := atomic.LoadUint64(w)
+		if old != r.Compare || atomic.CompareAndSwapUint64(w, old, r.Operand) {
+			return old
+		}
+	}
+}
+
+// deliver gives a message, or the notice of a write with immediate, to the
+// peer's next receive.
+func (p *cardPair) deliver(r verbs.SendRequest, data []byte) (verbs.Status, bool) {
+	q := p.peer
+	if len(q.slots) == 0 {
+		return 0, !p.card.broken("immediate data needs no receive")
+	}
+	slot := q.slots[0]
+	q.slots = q.slots[1:]
+	c := verbs.Completion{ID: slot.ID, Opcode: verbs.OpReceive, Bytes: uint32(len(data))}
+	if r.Opcode != verbs.OpSend {
+		c.Opcode, c.Immediate = verbs.OpReceiveImmediate, r.Immediate
+		if p.card.broken("immediate data is lost") {
+			c.Immediate = 0
+		}
+	}
+	if r.Opcode == verbs.OpRDMAWriteImmediate {
+		c.Bytes = uint32(length(r.Segments))
+		q.receives.add(q, c)
+		return verbs.StatusSuccess, false
+	}
+	if !q.card.local(slot.Segments, verbs.LocalWrite) {
+		q.receives.add(q, verbs.Completion{ID: slot.ID, Status: verbs.StatusLocalProtection})
+		q.fail(verbs.StatusLocalProtection)
+		return verbs.StatusRemoteOperation, false
+	}
+	if len(data) > length(slot.Segments) {
+		if p.card.broken("a long message is cut") {
+			data = data[:length(slot.Segments)]
+		} else {
+			if p.card.broken("a long message spills first") {
+				q.scatter(slot.Segments, data)
+			}
+			q.receives.add(q, verbs.Completion{ID: slot.ID, Status: verbs.StatusLocalLength})
+			q.fail(verbs.StatusLocalLength)
+			return verbs.StatusRemoteInvalid, false
+		}
+	}
+	if p.card.broken("sends overtake") && len(q.slots) > 0 {
+		p.scatter(q.slots[0].Segments, data)
+	} else {
+		p.scatter(slot.Segments, data)
+	}
+	q.receives.add(q, c)
+	return verbs.StatusSuccess, false
+}

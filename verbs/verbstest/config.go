@@ -1,0 +1,150 @@
+package verbstest
+
+import (
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// Config tells the suite how to come by devices.
+type Config struct {
+	// Open opens a device. All devices that it opens during one Run can
+	// connect to each other. The suite closes them.
+	Open func(t testing.TB) verbs.Device
+
+	// Peer, if it is not nil, makes the command of a process that calls
+	// [ServePeer] with its standard input and output, and whose devices and
+	// those of Open can connect to each other. The far side of every case is
+	// then in such a process. Some cases kill it.
+	Peer func(t testing.TB) *exec.Cmd
+
+	// Driven tells that a device serves its peers only while somebody polls
+	// it. Every device of a case is then polled by a goroutine that sleeps on
+	// the device's channel in between.
+	Driven bool
+
+	// Sleep, if it is not nil, stands in for device.Channel().Sleep where a
+	// case waits. One goroutine plays all ranks of most cases, so that a
+	// device in virtual time cannot see that all of them wait: this tells it,
+	// and it may move its clock to the next event. Where a case has several
+	// goroutines each calls Sleep for itself.
+	Sleep func(device verbs.Device, ticket uint32, limit time.Duration)
+
+	// Limit bounds how long a case waits for one thing before it says that
+	// it does not come. Zero is 30 seconds.
+	Limit time.Duration
+}
+
+const defaultLimit = 30 * time.Second
+
+// Run runs the suite as subtests of t.
+func Run(t *testing.T, config Config) {
+	if config.Limit == 0 {
+		config.Limit = defaultLimit
+	}
+	children := &children{config: config}
+	t.Cleanup(func() { children.end(t) })
+	for _, g := range suite() {
+		t.Run(g.name, func(t *testing.T) {
+			for _, c := range g.cases {
+				t.Run(c.name, func(t *testing.T) {
+					c.run(&bench{TB: t, config: config, children: children})
+				})
+			}
+		})
+	}
+}
+
+// A group is a part of the contract, with the cases that state it.
+type group struct {
+	name  string
+	cases []testCase
+}
+
+type testCase struct {
+	name string
+	run  func(b *bench)
+}
+
+func suite() []group {
+	return []group{
+		{"Device", deviceCases},
+		{"Transfer", transferCases},
+		{"Order", orderCases},
+		{"Limits", limitCases},
+	}
+}
+
+// A bench is what one case has at hand.
+type bench struct {
+	testing.TB
+	config   Config
+	children *children
+	hellos   int
+}
+
+// near opens a device in this process.
+func (b *bench) near() *rank {
+	b.Helper()
+	s := newStation(b.config.Open(b.TB), stationConfig{
+		Limit: b.config.Limit, Driven: b.config.Driven, sleep: b.config.Sleep,
+	})
+	b.Cleanup(func() {
+		if err := s.close(); err != nil {
+			b.Errorf("closing the near device: %v", err)
+		}
+	})
+	return b.rank(s, localDriver{s})
+}
+
+// far opens a device where peers are: in this process or in another.
+func (b *bench) far() *rank {
+	b.Helper()
+	if b.config.Peer == nil {
+		return b.near()
+	}
+	return b.rank(nil, b.children.driver(b))
+}
+
+// two opens a near and a far device.
+func (b *bench) two() (near, far *rank) {
+	b.Helper()
+	return b.near(), b.far()
+}
+
+// skipUnless skips the case, saying why, where the device lacks an ability.
+func (b *bench) skipUnless(able bool, reason string) {
+	b.Helper()
+	if !able {
+		b.Skip("verbstest: " + reason)
+	}
+}
+
+// check fails the case if err is not nil.
+func (b *bench) check(err error, doing string) {
+	b.Helper()
+	if err != nil {
+		b.Fatalf("%s: %v", doing, err)
+	}
+}
+
+// together runs body n times at once and fails the case with their errors.
+func (b *bench) together(n int, body func(i int) error) {
+	b.Helper()
+	errs := make(chan error, n)
+	for i := range n {
+		go func() { errs <- body(i) }()
+	}
+	var failed bool
+	for range n {
+		if err := <-errs; err != nil {
+			b.Error(err)
+			failed = true
+		}
+	}
+	if failed {
+		b.FailNow()
+	}
+}

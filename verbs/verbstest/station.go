@@ -1,0 +1,360 @@
+package verbstest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/onesided/rma/verbs"
+)
+
+type stationConfig struct {
+	Limit  time.Duration
+	Driven bool
+	sleep  func(device verbs.Device, ticket uint32, limit time.Duration)
+}
+
+// A station is a device with what a case made on it, numbered so that a case
+// in another process can name it.
+type station struct {
+	config  stationConfig
+	device  verbs.Device
+	opened  time.Time
+	endless func() // ends the goroutine of Config.Driven
+
+	mu       sync.Mutex
+	areas    []*heldArea
+	pairs    []*heldPair
+	requests []verbs.ConnectionRequest
+}
+
+type heldArea struct {
+	memory []byte
+	region verbs.MemoryRegion
+}
+
+type heldPair struct {
+	queuePair       verbs.QueuePair
+	sends, receives verbs.CompletionQueue
+}
+
+func newStation(device verbs.Device, config stationConfig) *station {
+	s := &station{config: config, device: device, opened: time.Now(), endless: func() {}}
+	if s.config.sleep == nil {
+		s.config.sleep = func(device verbs.Device, ticket uint32, limit time.Duration) {
+			device.Channel().Sleep(ticket, limit)
+		}
+	}
+	if config.Driven {
+		s.endless = s.drive()
+	}
+	return s
+}
+
+func (s *station) close() error {
+	s.endless()
+	return s.device.Close()
+}
+
+// drive polls the device whenever its channel is rung, until it is told to stop.
+func (s *station) drive() (stop func()) {
+	queue, err := s.device.CreateCompletionQueue(1)
+	if err != nil {
+		return func() {}
+	}
+	channel := s.device.Channel()
+	stopping, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			ticket := channel.Prepare()
+			select {
+			case <-stopping:
+				channel.Finish()
+				return
+			default:
+			}
+			queue.Poll(nil)
+			s.config.sleep(s.device, ticket, -1)
+			channel.Finish()
+		}
+	}()
+	return sync.OnceFunc(func() {
+		close(stopping)
+		channel.Ring()
+		<-stopped
+	})
+}
+
+// clock is the device's where that is virtual: there waiting takes no time of
+// ours, and what never comes has not come by any virtual time.
+func (s *station) clock() time.Duration {
+	if s.device.Attributes().Virtual {
+		return s.device.Now()
+	}
+	return time.Since(s.opened)
+}
+
+// await returns nil once done says so. Between two looks it sleeps on the
+// device's channel, for as long as the limit allows: whatever makes done true
+// has to wake it.
+func (s *station) await(what string, done func() bool) error {
+	channel := s.device.Channel()
+	end := s.clock() + s.config.Limit
+	for !done() {
+		ticket := channel.Prepare()
+		if done() {
+			channel.Finish()
+			return nil
+		}
+		s.config.sleep(s.device, ticket, max(end-s.clock(), 0))
+		channel.Finish()
+		if s.clock() < end {
+			continue
+		}
+		if done() {
+			return fmt.Errorf("%s came, but the sleeper was not woken for it within %v", what, s.config.Limit)
+		}
+		return fmt.Errorf("%s did not come within %v", what, s.config.Limit)
+	}
+	return nil
+}
+
+func (s *station) area(handle int) *heldArea {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.areas[handle]
+}
+
+func (s *station) pair(handle int) *heldPair {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pairs[handle]
+}
+
+func (s *station) holdArea(a *heldArea) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.areas = append(s.areas, a)
+	return len(s.areas) - 1
+}
+
+func (s *station) holdPair(p *heldPair) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pairs = append(s.pairs, p)
+	return len(s.pairs) - 1
+}
+
+// register makes a region over memory.
+func (s *station) register(memory []byte, access verbs.Access) (int, verbs.RemoteRegion, error) {
+	region, err := s.device.RegisterMemory(memory, access)
+	if err != nil {
+		return 0, verbs.RemoteRegion{}, err
+	}
+	return s.holdArea(&heldArea{memory, region}), region.Remote(), nil
+}
+
+// sizes of a queue pair. The zero value is ample for any case that does not
+// ask for less.
+type sizes struct {
+	// Capacity of its completion queues; zero is 4096.
+	Capacity int
+	// OneQueue takes one completion queue for sends and receives.
+	OneQueue bool
+	// Beside is the handle, plus one, of a pair whose queues to use.
+	Beside                int
+	MaxSends, MaxReceives int
+}
+
+// queues makes the completion queues of a pair and its configuration.
+func (s *station) queues(z sizes) (*heldPair, verbs.QueuePairConfig, error) {
+	held := &heldPair{}
+	if z.Beside > 0 {
+		beside := s.pair(z.Beside - 1)
+		held.sends, held.receives = beside.sends, beside.receives
+	} else {
+		if z.Capacity == 0 {
+			z.Capacity = 4096
+		}
+		var err error
+		if held.sends, err = s.device.CreateCompletionQueue(z.Capacity); err != nil {
+			return nil, verbs.QueuePairConfig{}, err
+		}
+		held.receives = held.sends
+		if !z.OneQueue {
+			if held.receives, err = s.device.CreateCompletionQueue(z.Capacity); err != nil {
+				return nil, verbs.QueuePairConfig{}, err
+			}
+		}
+	}
+	return held, verbs.QueuePairConfig{
+		SendQueue: held.sends, ReceiveQueue: held.receives,
+		MaxSends: z.MaxSends, MaxReceives: z.MaxReceives,
+	}, nil
+}
+
+func (s *station) connect(address string, hello []byte, z sizes) (int, error) {
+	held, config, err := s.queues(z)
+	if err != nil {
+		return 0, err
+	}
+	if held.queuePair, err = s.device.Connect(address, hello, config); err != nil {
+		return 0, err
+	}
+	return s.holdPair(held), nil
+}
+
+// request waits for the request to connect that says hello. Others that come
+// meanwhile are kept for later calls.
+func (s *station) request(hello []byte) (verbs.ConnectionRequest, error) {
+	var found verbs.ConnectionRequest
+	err := s.await(fmt.Sprintf("a request to connect that says %q", hello), func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		var into [3]verbs.ConnectionRequest
+		for n := s.device.PollConnections(into[:]); n > 0; n = s.device.PollConnections(into[:]) {
+			s.requests = append(s.requests, into[:n]...)
+		}
+		for i, r := range s.requests {
+			if string(r.Hello()) == string(hello) {
+				found = r
+				s.requests = append(s.requests[:i], s.requests[i+1:]...)
+				return true
+			}
+		}
+		return false
+	})
+	return found, err
+}
+
+func (s *station) accept(hello []byte, z sizes) (int, error) {
+	held, config, err := s.queues(z)
+	if err != nil {
+		return 0, err
+	}
+	request, err := s.request(hello)
+	if err != nil {
+		return 0, err
+	}
+	if held.queuePair, err = request.Accept(config); err != nil {
+		return 0, err
+	}
+	return s.holdPair(held), nil
+}
+
+// awaitState waits until a queue pair is in a state.
+func (s *station) awaitState(p *heldPair, state verbs.State) error {
+	var now verbs.State
+	err := s.await(fmt.Sprintf("state %d of the queue pair", state), func() bool {
+		p.sends.Poll(nil)
+		now = p.queuePair.State()
+		return now == state || now == verbs.StateError
+	})
+	if err == nil && now != state {
+		err = fmt.Errorf("the queue pair failed: %w", errors.Join(p.queuePair.Err()))
+	}
+	return err
+}
+
+// collect waits for n completions, and returns those that came.
+func (s *station) collect(queue verbs.CompletionQueue, n int) ([]verbs.Completion, error) {
+	got := make([]verbs.Completion, 0, n)
+	err := s.await(fmt.Sprintf("completion %d of %d", n, n), func() bool {
+		free := got[len(got):n]
+		taken := queue.Poll(free)
+		got = got[:len(got)+taken]
+		return len(got) == n
+	})
+	if err != nil {
+		err = fmt.Errorf("%w; so far: %v", err, got)
+	}
+	return got, err
+}
+
+// poll takes what is in a queue now, without waiting.
+func poll(queue verbs.CompletionQueue) []verbs.Completion {
+	var got []verbs.Completion
+	var into [16]verbs.Completion
+	for n := queue.Poll(into[:]); n > 0; n = queue.Poll(into[:]) {
+		got = append(got, into[:n]...)
+	}
+	return got
+}
+
+// A segment names memory of an area.
+type segment struct {
+	Area     int
+	From, To int
+}
+
+// A work is a send request whose segments are named, or carried along.
+type work struct {
+	verbs.SendRequest // Segments are set on this side only
+	Named             []segment
+	// Data is gathered from memory that no region covers, in Pieces of
+	// these lengths, and overwritten as soon as it is posted: for Inline.
+	Data   []byte
+	Pieces []int
+}
+
+// A slot is a receive request whose segments are named.
+type slot struct {
+	ID    uint64
+	Named []segment
+}
+
+func (s *station) segments(named []segment) []verbs.Segment {
+	var out []verbs.Segment
+	for _, n := range named {
+		a := s.area(n.Area)
+		out = append(out, verbs.Segment{Memory: a.memory[n.From:n.To:n.To], LKey: a.region.LKey()})
+	}
+	return out
+}
+
+// post posts works and spoils what the contract says is the caller's again:
+// the slices of requests and segments, and the data of inline requests.
+func (s *station) post(p *heldPair, works []work) (int, error) {
+	requests := make([]verbs.SendRequest, len(works))
+	var spoil []verbs.Segment
+	for i, w := range works {
+		requests[i] = w.SendRequest
+		segments := append([]verbs.Segment(nil), w.Segments...)
+		segments = append(segments, s.segments(w.Named)...)
+		data := append([]byte(nil), w.Data...)
+		for _, n := range w.Pieces {
+			segments = append(segments, verbs.Segment{Memory: data[:n:n]})
+			data = data[n:]
+		}
+		requests[i].Segments = segments
+		if w.Pieces != nil {
+			spoil = append(spoil, segments...)
+		}
+	}
+	n, err := p.queuePair.PostSend(requests)
+	for _, segment := range spoil {
+		for i := range segment.Memory {
+			segment.Memory[i] ^= 0xff
+		}
+	}
+	for i := range requests {
+		clear(requests[i].Segments)
+	}
+	clear(requests)
+	return n, err
+}
+
+func (s *station) postReceive(p *heldPair, slots []slot) (int, error) {
+	requests := make([]verbs.ReceiveRequest, len(slots))
+	for i, r := range slots {
+		requests[i] = verbs.ReceiveRequest{ID: r.ID, Segments: s.segments(r.Named)}
+	}
+	n, err := p.queuePair.PostReceive(requests)
+	for i := range requests {
+		clear(requests[i].Segments)
+	}
+	clear(requests)
+	return n, err
+}
