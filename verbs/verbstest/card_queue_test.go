@@ -33,14 +33,13 @@ func (q *cardQueue) Poll(into []verbs.Completion) int {
 	defer q.card.mu.Unlock()
 	if q.card.broken("polling allocates") {
 		q.waiting = slices.Clone(q.waiting)
-		q.card.freed = append(q.card.freed, make([]byte, 8), make([]byte, 8))
 	}
 	n := copy(into, q.waiting)
 	if q.card.broken("polling takes the newest first") {
 		slices.Reverse(q.waiting)
 		copy(into, q.waiting)
 	}
-	q.waiting = q.waiting[n:]
+	q.waiting = q.waiting[:copy(q.waiting, q.waiting[n:])]
 	return n
 }
 
@@ -69,6 +68,13 @@ func (q *cardQueue) add(p *cardPair, c verbs.Completion) {
 	p.card.bell.ring()
 }
 
+// posted is a send request with copies of what belongs to the caller.
+type posted struct {
+	verbs.SendRequest
+	segments [8]verbs.Segment
+	inline   [100]byte
+}
+
 type cardPair struct {
 	card            *card
 	number          uint32
@@ -79,10 +85,11 @@ type cardPair struct {
 	err             error
 	closed          bool
 
-	todo        []verbs.SendRequest // posted, not carried out
-	slots       []verbs.ReceiveRequest
-	outstanding int // sends that count against MaxSends
-	unanswered  int // of these, carried out without a completion
+	todo, spare []*posted // not yet carried out, and to be used again
+	slots       []*posted
+	data        []byte // gathered; for the time of one request
+	outstanding int    // sends that count against MaxSends
+	unanswered  int    // of these, carried out without a completion
 	running     bool
 }
 
@@ -176,8 +183,7 @@ func (p *cardPair) PostReceive(requests []verbs.ReceiveRequest) (int, error) {
 			p.receives.add(p, verbs.Completion{ID: r.ID, Status: verbs.StatusFlushed, Opcode: verbs.OpReceive})
 			continue
 		}
-		r.Segments = slices.Clone(r.Segments)
-		p.slots = append(p.slots, r)
+		p.slots = append(p.slots, p.keep(verbs.SendRequest{ID: r.ID, Segments: r.Segments}))
 	}
 	if p.peer != nil {
 		p.peer.run()
@@ -200,21 +206,39 @@ func (p *cardPair) PostSend(requests []verbs.SendRequest) (int, error) {
 			return i, verbs.ErrQueueFull
 		}
 		p.outstanding++
-		r.Segments = slices.Clone(r.Segments)
-		if r.Flags&verbs.Inline != 0 && !p.card.broken("inline data is read late") {
-			data := gather(r.Segments)
-			r.Segments = []verbs.Segment{{Memory: data}}
-		}
-		p.todo = append(p.todo, r)
-		if p.card.broken("the caller's segments are kept") {
-			p.todo[len(p.todo)-1].Segments = requests[i].Segments
-		}
+		p.todo = append(p.todo, p.keep(r))
 	}
 	if p.card.broken("a batch is reordered") && len(requests) > 2 {
 		n := len(p.todo)
 		p.todo[n-1], p.todo[n-2] = p.todo[n-2], p.todo[n-1]
 	}
 	return len(requests), nil
+}
+
+// keep copies what belongs to the caller into a request that is used again
+// once it has been carried out.
+func (p *cardPair) keep(r verbs.SendRequest) *posted {
+	if len(p.spare) == 0 {
+		p.spare = append(p.spare, new(posted))
+	}
+	kept := p.spare[len(p.spare)-1]
+	p.spare = p.spare[:len(p.spare)-1]
+	kept.SendRequest = r
+	if p.card.broken("the caller's segments are kept") {
+		return kept
+	}
+	kept.Segments = kept.segments[:copy(kept.segments[:], r.Segments)]
+	if r.Flags&verbs.Inline != 0 && !p.card.broken("inline data is read late") {
+		kept.segments[0].Memory = gather(kept.inline[:0], r.Segments)
+		kept.Segments = kept.segments[:1]
+	}
+	return kept
+}
+
+// next takes the next request off the list.
+func (p *cardPair) next() {
+	p.spare = append(p.spare, p.todo[0])
+	p.todo = p.todo[:copy(p.todo, p.todo[1:])]
 }
 
 func malformed(r verbs.SendRequest) error {
@@ -245,16 +269,16 @@ func (p *cardPair) run() {
 	for len(p.todo) > 0 && p.state != verbs.StateConnecting && !late {
 		r := p.todo[0]
 		if p.state == verbs.StateError {
-			p.todo = p.todo[1:]
+			p.next()
 			p.outstanding--
 			p.sends.add(p, verbs.Completion{ID: r.ID, Status: verbs.StatusFlushed, Opcode: r.Opcode})
 			continue
 		}
-		status, wait := p.carryOut(r)
+		status, wait := p.carryOut(r.SendRequest)
 		if wait || len(p.todo) == 0 {
 			return
 		}
-		p.todo = p.todo[1:]
+		p.next()
 		if status != verbs.StatusSuccess {
 			if !(p.card.broken("failures of unsignalled requests are silent") && r.Flags&verbs.Signalled == 0) {
 				p.sends.add(p, verbs.Completion{ID: r.ID, Status: status, Opcode: r.Opcode})
@@ -289,7 +313,7 @@ func length(segments []verbs.Segment) (n int) {
 	return n
 }
 
-func gather(segments []verbs.Segment) (data []byte) {
+func gather(data []byte, segments []verbs.Segment) []byte {
 	for _, s := range segments {
 		data = append(data, s.Memory...)
 	}
@@ -334,13 +358,15 @@ func (p *cardPair) carryOut(r verbs.SendRequest) (status verbs.Status, wait bool
 	}
 	switch r.Opcode {
 	case verbs.OpSend, verbs.OpSendImmediate:
-		return p.deliver(r, gather(r.Segments))
+		p.data = gather(p.data[:0], r.Segments)
+		return p.deliver(r, p.data)
 	case verbs.OpRDMAWrite, verbs.OpRDMAWriteImmediate:
 		target, ok := there.find(r.RemoteAddress, r.RKey, n, verbs.RemoteWrite)
 		if !ok {
 			return verbs.StatusRemoteAccess, false
 		}
-		p.scatter([]verbs.Segment{{Memory: target}}, gather(r.Segments))
+		p.data = gather(p.data[:0], r.Segments)
+		p.scatter([]verbs.Segment{{Memory: target}}, p.data)
 		if r.Opcode == verbs.OpRDMAWriteImmediate {
 			return p.deliver(r, nil)
 		}
@@ -349,7 +375,8 @@ func (p *cardPair) carryOut(r verbs.SendRequest) (status verbs.Status, wait bool
 		if !ok {
 			return verbs.StatusRemoteAccess, false
 		}
-		p.scatter(r.Segments, slices.Clone(target))
+		p.data = append(p.data[:0], target...)
+		p.scatter(r.Segments, p.data)
 	default:
 		target, ok := there.find(r.RemoteAddress, r.RKey, 8, verbs.RemoteAtomic)
 		if !ok {
@@ -392,7 +419,8 @@ func (p *cardPair) deliver(r verbs.SendRequest, data []byte) (verbs.Status, bool
 		return 0, !p.card.broken("immediate data needs no receive")
 	}
 	slot := q.slots[0]
-	q.slots = q.slots[1:]
+	q.slots = q.slots[:copy(q.slots, q.slots[1:])]
+	defer func() { q.spare = append(q.spare, slot) }()
 	c := verbs.Completion{ID: slot.ID, Opcode: verbs.OpReceive, Bytes: uint32(len(data))}
 	if r.Opcode != verbs.OpSend {
 		c.Opcode, c.Immediate = verbs.OpReceiveImmediate, r.Immediate

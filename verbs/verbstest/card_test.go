@@ -192,7 +192,7 @@ func (r *cardRegion) Remote() verbs.RemoteRegion {
 func (r *cardRegion) Deregister() error {
 	r.card.mu.Lock()
 	defer r.card.mu.Unlock()
-	if r.ended && !r.card.broken("a region is deregistered twice") {
+	if (r.ended || r.card.closed) && !r.card.broken("a region is deregistered twice") {
 		return fmt.Errorf("card: region %#x: %w", r.key, verbs.ErrClosed)
 	}
 	r.ended = true

@@ -74,6 +74,15 @@ func suite() []group {
 		{"Transfer", transferCases},
 		{"Order", orderCases},
 		{"Limits", limitCases},
+		{"Access", accessCases},
+		{"Segments", localCases},
+		{"Connections", connectCases},
+		{"Closing", closeCases},
+		{"Memory", memoryCases},
+		{"Channel", channelCases},
+		{"Mapping", mapperCases},
+		{"Atomics", atomicCases},
+		{"Goroutines", goroutineCases},
 	}
 }
 

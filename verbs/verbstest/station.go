@@ -206,25 +206,30 @@ func (s *station) connect(address string, hello []byte, z sizes) (int, error) {
 	return s.holdPair(held), nil
 }
 
-// request waits for the request to connect that says hello. Others that come
-// meanwhile are kept for later calls.
+// find takes the request to connect that says hello, if it has come. Others
+// that come meanwhile are kept for later calls.
+func (s *station) find(hello []byte) verbs.ConnectionRequest {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var into [3]verbs.ConnectionRequest
+	for n := s.device.PollConnections(into[:]); n > 0; n = s.device.PollConnections(into[:]) {
+		s.requests = append(s.requests, into[:n]...)
+	}
+	for i, r := range s.requests {
+		if string(r.Hello()) == string(hello) {
+			s.requests = append(s.requests[:i], s.requests[i+1:]...)
+			return r
+		}
+	}
+	return nil
+}
+
+// request waits for the request to connect that says hello.
 func (s *station) request(hello []byte) (verbs.ConnectionRequest, error) {
 	var found verbs.ConnectionRequest
 	err := s.await(fmt.Sprintf("a request to connect that says %q", hello), func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		var into [3]verbs.ConnectionRequest
-		for n := s.device.PollConnections(into[:]); n > 0; n = s.device.PollConnections(into[:]) {
-			s.requests = append(s.requests, into[:n]...)
-		}
-		for i, r := range s.requests {
-			if string(r.Hello()) == string(hello) {
-				found = r
-				s.requests = append(s.requests[:i], s.requests[i+1:]...)
-				return true
-			}
-		}
-		return false
+		found = s.find(hello)
+		return found != nil
 	})
 	return found, err
 }
@@ -271,6 +276,26 @@ func (s *station) collect(queue verbs.CompletionQueue, n int) ([]verbs.Completio
 		err = fmt.Errorf("%w; so far: %v", err, got)
 	}
 	return got, err
+}
+
+// awaitOne waits for one completion without an allocation, and tells whether it
+// came. into has room for it.
+func (s *station) awaitOne(queue verbs.CompletionQueue, into []verbs.Completion) bool {
+	channel := s.device.Channel()
+	end := s.clock() + s.config.Limit
+	for queue.Poll(into) == 0 {
+		ticket := channel.Prepare()
+		if queue.Poll(into) != 0 {
+			channel.Finish()
+			return true
+		}
+		s.config.sleep(s.device, ticket, max(end-s.clock(), 0))
+		channel.Finish()
+		if s.clock() >= end {
+			return false
+		}
+	}
+	return true
 }
 
 // poll takes what is in a queue now, without waiting.

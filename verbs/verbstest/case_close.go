@@ -1,0 +1,264 @@
+package verbstest
+
+import (
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// What is closed or dies is noticed, and takes nothing else with it.
+var closeCases = []testCase{
+	{"a closed queue pair is seen by its peer", func(b *bench) {
+		near, far := b.two()
+		p, pf := connected(near, far, sizes{})
+		q, qf := connected(near, far, sizes{})
+		p.receive(1)
+		p.receive(2)
+		pf.close()
+		p.expectError()
+		p.expectReceived(failed(1, verbs.StatusFlushed), failed(2, verbs.StatusFlushed))
+		p.expectFlushed()
+		q.expectReady()
+		qf.expectReady()
+		w := send(1)
+		q.post(w)
+		qf.receive(2)
+		qf.expectReceived(got(2, 0))
+		q.expectSent(done(w))
+	}},
+	{"a queue pair closed by the side that connected", func(b *bench) {
+		near, far := b.pair(sizes{})
+		far.receive(1)
+		near.close()
+		far.expectError()
+		far.expectReceived(failed(1, verbs.StatusFlushed))
+	}},
+	{"sends that wait for receives when the peer closes", func(b *bench) {
+		near, far := b.pair(sizes{})
+		from := near.allocate(300_000, all)
+		for i := range uint64(10) {
+			near.post(send(i, from.every()))
+		}
+		far.close()
+		near.expectError()
+		for i, c := range near.sent(10) {
+			if c.ID != uint64(i) {
+				b.Fatalf("completion %d is %+v", i, c)
+			}
+		}
+		near.quiet()
+	}},
+	{"a closed queue pair takes nothing", func(b *bench) {
+		near, _ := b.pair(sizes{})
+		near.close()
+		near.close()
+		if n, err := near.try(send(1)); n != 0 || !errors.Is(err, verbs.ErrClosed) {
+			b.Errorf("PostSend took %d, error %v; want ErrClosed", n, err)
+		}
+		if n, err := near.tryReceive(slot{ID: 1}); n != 0 || !errors.Is(err, verbs.ErrClosed) {
+			b.Errorf("PostReceive took %d, error %v; want ErrClosed", n, err)
+		}
+		if state, _ := near.state(); state != verbs.StateError {
+			b.Errorf("the state is %d, want StateError", state)
+		}
+	}},
+	{"completion queues close after their queue pairs", func(b *bench) {
+		near, far := b.pair(sizes{})
+		near.close()
+		b.check(near.station.queue(near.handle, false).Close(), "closing the send queue")
+		b.check(near.station.queue(near.handle, true).Close(), "closing the receive queue")
+		connected(near.rank, far.rank, sizes{})
+	}},
+	{"many queue pairs one after the other", func(b *bench) {
+		near, far := b.two()
+		mine, theirs := near.allocate(64, all), far.allocate(64, all)
+		for i := range uint64(100) {
+			p, q := connected(near, far, sizes{})
+			want := mine.fill(i)
+			w := theirs.write(i, 0, mine.every())
+			p.post(w)
+			p.expectSent(done(w))
+			theirs.expect(want, "a write through a new queue pair")
+			p.close()
+			q.close()
+		}
+	}},
+	{"a closed device is seen by its peers", func(b *bench) {
+		near, far := b.two()
+		other := b.far()
+		p, _ := connected(near, far, sizes{})
+		_, _ = connected(far, near, sizes{})
+		q, _ := connected(near, other, sizes{})
+		p.receive(1)
+		far.must(closeDeviceStep{})
+		far.must(closeDeviceStep{})
+		p.expectError()
+		p.expectReceived(failed(1, verbs.StatusFlushed))
+		p.expectFlushed()
+		q.expectReady()
+		theirs, mine := other.allocate(8, all), near.allocate(8, all)
+		w := theirs.write(1, 0, mine.every())
+		q.post(w)
+		q.expectSent(done(w))
+	}},
+	{"a dead device is seen by who sends to it", func(b *bench) {
+		near, far := b.two()
+		other := b.far()
+		p, _ := connected(near, far, sizes{})
+		q, _ := connected(near, other, sizes{})
+		theirs, mine := far.allocate(8, all), near.allocate(8, all)
+		far.driver.kill()
+		p.post(send(1), theirs.write(2, 0, mine.every()), send(3))
+		p.expectError()
+		if last := p.sent(3)[2]; last.ID != 3 {
+			b.Fatalf("the last of three completions is %+v", last)
+		}
+		p.expectFlushed()
+		q.expectReady()
+	}},
+	{"a closed device refuses", func(b *bench) {
+		near := b.near()
+		d := near.device
+		mine := near.allocate(64, all)
+		_, config, err := near.station.queues(sizes{})
+		b.check(err, "creating completion queues")
+		b.check(d.Close(), "Close")
+		b.check(d.Close(), "a second Close")
+		_, allocate := d.AllocateMemory(64)
+		_, register := d.RegisterMemory(make([]byte, 64), 0)
+		_, create := d.CreateCompletionQueue(1)
+		_, connect := d.Connect(d.Address(), nil, config)
+		for what, err := range map[string]error{
+			"AllocateMemory": allocate, "RegisterMemory": register, "CreateCompletionQueue": create,
+			"Connect": connect, "Deregister": near.station.area(mine.handle).region.Deregister(),
+		} {
+			if !errors.Is(err, verbs.ErrClosed) {
+				b.Errorf("%s of a closed device: %v; want ErrClosed", what, err)
+			}
+		}
+		if n := d.PollConnections(make([]verbs.ConnectionRequest, 1)); n != 0 {
+			b.Errorf("PollConnections of a closed device: %d", n)
+		}
+		if n := config.SendQueue.Poll(make([]verbs.Completion, 1)); n != 0 {
+			b.Errorf("Poll of a closed device: %d", n)
+		}
+	}},
+	{"a watcher is told once of a device that is closed", func(b *bench) {
+		watchDeath(b, func(far *rank) { far.must(closeDeviceStep{}) })
+	}},
+	{"a watcher is told once of a device that dies", func(b *bench) {
+		watchDeath(b, func(far *rank) { far.driver.kill() })
+	}},
+	{"a watcher is told of a device that is gone already", func(b *bench) {
+		near, far := b.two()
+		watcher := near.watcher()
+		far.must(closeDeviceStep{})
+		near.watch(watcher, far).await(1)
+	}},
+	{"a watch that was stopped tells nothing", func(b *bench) {
+		near, far := b.two()
+		watcher := near.watcher()
+		first, second := near.watch(watcher, far), near.watch(watcher, far)
+		first.stop()
+		far.must(closeDeviceStep{})
+		second.await(1)
+		near.watch(watcher, far).await(1)
+		if n := first.count.Load(); n != 0 {
+			b.Fatalf("a watch that was stopped told %d deaths", n)
+		}
+	}},
+}
+
+func watchDeath(b *bench, end func(far *rank)) {
+	near, far := b.two()
+	other := b.far()
+	watcher := near.watcher()
+	p, _ := connected(near, far, sizes{})
+	first, second, alive := near.watch(watcher, far), near.watch(watcher, far), near.watch(watcher, other)
+	p.post(send(1))
+	for _, seen := range []*sighting{first, second, alive} {
+		if n := seen.count.Load(); n != 0 {
+			b.Fatalf("%d deaths were told while everyone lived", n)
+		}
+	}
+	end(far)
+	first.await(1)
+	second.await(1)
+	p.expectError()
+	near.watch(watcher, far).await(1)
+	other.must(closeDeviceStep{})
+	alive.await(1)
+	for _, seen := range []*sighting{first, second, alive} {
+		if n := seen.count.Load(); n != 1 {
+			b.Fatalf("one death was told %d times", n)
+		}
+	}
+}
+
+// watcher is the rank's device, or the case is skipped.
+func (r *rank) watcher() verbs.Watcher {
+	r.Helper()
+	watcher, ok := r.device.(verbs.Watcher)
+	r.skipUnless(ok, "the device is no Watcher")
+	return watcher
+}
+
+// A sighting counts what a watch tells.
+type sighting struct {
+	*rank
+	of    string
+	count atomic.Int32
+	cause atomic.Value
+	stop  func()
+}
+
+func (r *rank) watch(watcher verbs.Watcher, peer *rank) *sighting {
+	r.Helper()
+	seen := &sighting{rank: r, of: peer.address}
+	stop, err := watcher.Watch(peer.address, func(cause error) {
+		if cause == nil {
+			cause = errors.New("no cause")
+		}
+		seen.cause.Store(faultOf(cause))
+		seen.count.Add(1)
+		r.device.Channel().Ring()
+	})
+	r.check(err, "Watch")
+	seen.stop = stop
+	return seen
+}
+
+// await waits for deaths to be told.
+func (seen *sighting) await(n int32) {
+	seen.Helper()
+	err := seen.station.await(fmt.Sprintf("the death of %s", seen.of), func() bool { return seen.count.Load() >= n })
+	seen.check(err, "waiting for a Watch")
+	if cause := seen.cause.Load().(*fault); !errors.Is(cause, verbs.ErrPeerGone) {
+		seen.Fatalf("the cause of a death is %q; want ErrPeerGone", cause)
+	}
+}
+
+// staleStep accepts a request that its maker has given up, and answers with a
+// failure unless that fails at once or later. A request that was made later has
+// arrived before.
+type staleStep struct{ Hello []byte }
+
+func (p staleStep) do(s *station) answer {
+	held, config, err := s.queues(sizes{})
+	if err != nil {
+		return answer{Failure: failure(err)}
+	}
+	request := s.find(p.Hello)
+	if request == nil {
+		return answer{} // a device may drop a request together with its maker
+	}
+	if held.queuePair, err = request.Accept(config); err != nil {
+		return answer{}
+	}
+	return answer{Failure: failure(s.awaitState(held, verbs.StateError))}
+}
+
+func init() { gob.Register(staleStep{}) }

@@ -1,0 +1,201 @@
+package verbstest
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// Memory is what it says, and regions live as long as they say.
+var memoryCases = []testCase{
+	{"allocated memory is zeroed and aligned", func(b *bench) {
+		near := b.near()
+		for _, n := range []int{1, 8, 63, 4096, 4097, 100_000, 2<<20 - 1, 2 << 20, 2<<20 + 1, 9 << 20} {
+			memory, err := near.device.AllocateMemory(n)
+			b.check(err, fmt.Sprintf("AllocateMemory(%d)", n))
+			if len(memory) != n {
+				b.Fatalf("AllocateMemory(%d) is %d bytes long", n, len(memory))
+			}
+			alignment := os.Getpagesize()
+			if n >= 2<<20 {
+				alignment = 2 << 20
+			}
+			if !aligned(memory, alignment) {
+				b.Errorf("AllocateMemory(%d) is not aligned to %d", n, alignment)
+			}
+			if difference := differ(memory, make([]byte, n)); difference != "" {
+				b.Errorf("AllocateMemory(%d) is not zeroed: %s", n, difference)
+			}
+			copy(memory, noise(1, n))
+		}
+	}},
+	{"memory that is used again is zeroed again", func(b *bench) {
+		near := b.near()
+		for _, n := range []int{100, 4096, 70_000, 4 << 20} {
+			for round := range 5 {
+				memory, err := near.device.AllocateMemory(n)
+				b.check(err, fmt.Sprintf("AllocateMemory(%d)", n))
+				if difference := differ(memory, make([]byte, n)); difference != "" {
+					b.Fatalf("AllocateMemory(%d), round %d, is not zeroed: %s", n, round, difference)
+				}
+				copy(memory, noise(uint64(round), n))
+				b.check(near.device.FreeMemory(memory), "FreeMemory")
+			}
+		}
+	}},
+	{"allocations do not overlap", func(b *bench) {
+		near := b.near()
+		var held [][]byte
+		for i := range 60 {
+			memory, err := near.device.AllocateMemory(1 + i*977)
+			b.check(err, "AllocateMemory")
+			copy(memory, noise(uint64(i), len(memory)))
+			if i%3 == 2 {
+				b.check(near.device.FreeMemory(held[0]), "FreeMemory")
+				held = held[1:]
+			}
+			held = append(held, memory)
+		}
+		for _, memory := range held {
+			i := (len(memory) - 1) / 977
+			if difference := differ(memory, noise(uint64(i), len(memory))); difference != "" {
+				b.Fatalf("allocation %d: %s", i, difference)
+			}
+		}
+	}},
+	{"freed memory is nobody's", func(b *bench) {
+		near := b.near()
+		for _, n := range []int{64, 4096, 3 << 20} {
+			old, err := near.device.AllocateMemory(n)
+			b.check(err, "AllocateMemory")
+			b.check(near.device.FreeMemory(old), "FreeMemory")
+			var held [][]byte
+			for i := range 4 {
+				memory, err := near.device.AllocateMemory(n)
+				b.check(err, "AllocateMemory")
+				copy(memory, noise(uint64(i), n))
+				held = append(held, memory)
+			}
+			copy(old, noise(99, n)) // by one who should not
+			for i, memory := range held {
+				if difference := differ(memory, noise(uint64(i), n)); difference != "" {
+					b.Fatalf("writing to freed memory changed allocation %d of %d bytes: %s", i, n, difference)
+				}
+			}
+		}
+	}},
+	{"memory is freed once", func(b *bench) {
+		near := b.near()
+		memory, err := near.device.AllocateMemory(4096)
+		b.check(err, "AllocateMemory")
+		b.check(near.device.FreeMemory(memory), "FreeMemory")
+		for what, memory := range map[string][]byte{
+			"memory that is freed already": memory, "memory of the Go heap": make([]byte, 4096), "no memory": nil,
+		} {
+			if err := near.device.FreeMemory(memory); err == nil {
+				b.Errorf("FreeMemory of %s went well", what)
+			}
+		}
+	}},
+	{"more memory than there is", func(b *bench) {
+		near := b.near()
+		for _, n := range []int{math.MaxInt, math.MaxInt - 4095, math.MaxInt / 2, 1 << 55} {
+			if _, err := near.device.AllocateMemory(n); !errors.Is(err, verbs.ErrMemory) {
+				b.Errorf("AllocateMemory(%d): %v; want ErrMemory", n, err)
+			}
+		}
+		near.allocate(4096, all)
+	}},
+	{"less memory than none", func(b *bench) {
+		near := b.near()
+		for _, n := range []int{-1, math.MinInt} {
+			if memory, err := near.device.AllocateMemory(n); err == nil {
+				b.Errorf("AllocateMemory(%d) is %d bytes, no error", n, len(memory))
+			}
+		}
+	}},
+	{"a region is what was registered", func(b *bench) {
+		near := b.near()
+		whole := near.allocate(8192, all)
+		part := whole.register(100, 5000, verbs.RemoteRead)
+		region := near.station.area(part.handle).region
+		if region.Remote() != part.RemoteRegion || part.Length != 4900 {
+			b.Errorf("the region is %+v, was %+v; want 4900 bytes", region.Remote(), part.RemoteRegion)
+		}
+		memory := region.Memory()
+		if len(memory) != 4900 || &memory[0] != &whole.memory()[100] {
+			b.Errorf("Memory is %d bytes at other memory than what was registered", len(memory))
+		}
+	}},
+	{"a region is deregistered once", func(b *bench) {
+		near := b.near()
+		whole := near.allocate(64, all)
+		part := whole.register(0, 32, all)
+		region := near.station.area(part.handle).region
+		b.check(region.Deregister(), "Deregister")
+		if err := region.Deregister(); !errors.Is(err, verbs.ErrClosed) {
+			b.Errorf("a second Deregister: %v; want ErrClosed", err)
+		}
+		whole.deregister()
+	}},
+	{"a region with remote rights keeps memory of the program alive", func(b *bench) {
+		near, far := b.pair(sizes{})
+		theirs := far.heap(1<<16, all)
+		mine := near.allocate(1<<16, all)
+		data := theirs.fill(1)
+		far.must(forgetStep{theirs.handle})
+		r := theirs.read(1, 0, mine.every())
+		near.post(r)
+		near.expectSent(done(r))
+		mine.expect(data, "a read of memory that only its region keeps alive")
+	}},
+	{"memory of the program is reached from afar", func(b *bench) {
+		near, far := b.pair(sizes{})
+		theirs, mine := far.heap(5000, all), near.allocate(5000, all)
+		want := mine.fill(1)
+		w, r := theirs.write(1, 0, mine.every()), theirs.fetchAdd(2, 8, 1, mine.at(0, 8))
+		near.post(w, r)
+		near.expectSent(done(w), done(r))
+		copy(want[8:], want[8:16])
+		put64(want[8:], get64(want[8:])+1)
+		theirs.expect(want, "a write and an add to memory of the Go heap")
+	}},
+	{"a region is registered and deregistered many times", func(b *bench) {
+		near, far := b.pair(sizes{})
+		whole, mine := far.allocate(4096, all), near.allocate(64, all)
+		seen := map[uint32]bool{whole.RKey: true}
+		for i := range 200 {
+			part := whole.register(i, i+1000, all)
+			if seen[part.RKey] && i < 10 {
+				b.Fatalf("key %#x came again after %d regions", part.RKey, i)
+			}
+			seen[part.RKey] = true
+			w := part.write(1, 0, mine.every())
+			near.post(w)
+			near.expectSent(done(w))
+			part.deregister()
+		}
+	}},
+}
+
+// forgetStep drops all references to an area of the Go heap but its region's,
+// and collects garbage.
+type forgetStep struct{ Area int }
+
+func (p forgetStep) do(s *station) answer {
+	s.area(p.Area).memory = nil
+	for range 3 {
+		runtime.GC()
+	}
+	// What the collector freed would be handed out again and overwritten here.
+	spoil := make([][]byte, 64)
+	for i := range spoil {
+		spoil[i] = noise(uint64(i), 1<<16)
+	}
+	runtime.KeepAlive(spoil)
+	return answer{}
+}
