@@ -205,10 +205,17 @@ func (r *cardRegion) Deregister() error {
 // find checks a remote request and returns the bytes it is for.
 func (c *card) find(address uint64, key uint32, n int, right verbs.Access) ([]byte, bool) {
 	r := c.keys[key]
-	if r == nil && c.broken("the key is not checked") {
+	if c.broken("the key is not checked") {
 		for _, other := range c.keys {
-			if address >= other.address && address-other.address <= uint64(len(other.memory)) {
+			if address >= other.address && address-other.address < uint64(len(other.memory)) {
 				r = other
+			}
+		}
+	}
+	if r == nil && c.broken("keys are good on every device") {
+		for _, other := range c.cards {
+			if r == nil {
+				r = other.keys[key]
 			}
 		}
 	}
@@ -222,13 +229,23 @@ func (c *card) find(address uint64, key uint32, n int, right verbs.Access) ([]by
 		}
 		return make([]byte, n), true
 	}
-	if c.broken("the range is checked at its beginning") && offset < uint64(len(r.memory)) {
-		return r.memory[offset : offset+uint64(n)], true
+	if c.broken("the range is checked at its beginning") && offset <= uint64(len(r.memory)) {
+		return c.from(r.memory)[offset:][:n], true
 	}
 	if offset > uint64(len(r.memory)) || uint64(n) > uint64(len(r.memory))-offset {
 		return nil, false
 	}
 	return r.memory[offset:][:n], true
+}
+
+// from is an allocation from where a part of it begins.
+func (c *card) from(part []byte) []byte {
+	for _, m := range c.memory {
+		if within(m, part) {
+			return m[addressOf(part)-addressOf(m):]
+		}
+	}
+	return part
 }
 
 func (c *card) Close() error {

@@ -245,9 +245,9 @@ func failureInBatch(b *bench) {
 	bad := to.write(3, 0, mine.at(0, 8))
 	bad.RKey ^= 0x100
 	first, second := to.write(1, 8, mine.at(8, 16)), to.read(2, 16, mine.at(16, 24))
+	near.receive(9, mine.at(0, 8))
 	near.post(first, second, bad, to.write(4, 32, mine.at(8, 16)), send(5), to.read(6, 0, mine.at(40, 48)),
 		to.fetchAdd(7, 0, 1, mine.at(48, 56)), to.writeImmediate(8, 0, 1))
-	near.receive(9, mine.at(0, 8))
 	near.expectSent(done(first), done(second), failed(3, verbs.StatusRemoteAccess),
 		failed(4, verbs.StatusFlushed), failed(5, verbs.StatusFlushed), failed(6, verbs.StatusFlushed),
 		failed(7, verbs.StatusFlushed), failed(8, verbs.StatusFlushed))

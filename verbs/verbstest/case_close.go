@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/onesided/rma/verbs"
 )
@@ -166,6 +167,7 @@ var closeCases = []testCase{
 		far.must(closeDeviceStep{})
 		second.await(1)
 		near.watch(watcher, far).await(1)
+		near.rest()
 		if n := first.count.Load(); n != 0 {
 			b.Fatalf("a watch that was stopped told %d deaths", n)
 		}
@@ -191,6 +193,7 @@ func watchDeath(b *bench, end func(far *rank)) {
 	near.watch(watcher, far).await(1)
 	other.must(closeDeviceStep{})
 	alive.await(1)
+	near.rest()
 	for _, seen := range []*sighting{first, second, alive} {
 		if n := seen.count.Load(); n != 1 {
 			b.Fatalf("one death was told %d times", n)
@@ -238,6 +241,16 @@ func (seen *sighting) await(n int32) {
 	seen.check(err, "waiting for a Watch")
 	if cause := seen.cause.Load().(*fault); !errors.Is(cause, verbs.ErrPeerGone) {
 		seen.Fatalf("the cause of a death is %q; want ErrPeerGone", cause)
+	}
+}
+
+// rest gives what should not happen a while to happen in.
+func (r *rank) rest() {
+	channel := r.device.Channel()
+	for range 20 {
+		ticket := channel.Prepare()
+		r.station.config.sleep(r.device, ticket, time.Millisecond)
+		channel.Finish()
 	}
 }
 

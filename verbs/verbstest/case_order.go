@@ -38,13 +38,13 @@ var orderCases = []testCase{
 		})
 	}},
 	{"messages arrive in the order in which they were sent", func(b *bench) {
-		stream(b, 1000, 2000, sizes{})
+		sendStream(b, 1000, 2000, sizes{})
 	}},
 	{"messages of up to 300 kB arrive in order", func(b *bench) {
-		stream(b, 40, 300_000, sizes{})
+		sendStream(b, 40, 300_000, sizes{})
 	}},
 	{"messages arrive in order through short queues", func(b *bench) {
-		stream(b, 200, 500, sizes{MaxSends: 2, MaxReceives: 4})
+		sendStream(b, 200, 500, sizes{MaxSends: 2, MaxReceives: 4})
 	}},
 	{"many messages wait in order for their receives", func(b *bench) {
 		near, far := b.pair(sizes{})
@@ -267,9 +267,9 @@ func (p witnessStep) do(s *station) answer {
 // messageSize is the length of message i of a stream.
 func messageSize(i, most int) int { return i * i * 7919 % (most + 1) }
 
-// stream sends messages as fast as the queues allow to a far side that takes
+// sendStream sends messages as fast as the queues allow to a far side that takes
 // and checks them at the same time.
-func stream(b *bench, count, most int, z sizes) {
+func sendStream(b *bench, count, most int, z sizes) {
 	b.Helper()
 	near, far := b.pair(z)
 	const slots = 4
@@ -293,7 +293,7 @@ func stream(b *bench, count, most int, z sizes) {
 	near.quiet()
 }
 
-// sinkStep receives the messages of stream and checks each.
+// sinkStep receives the messages of sendStream and checks each.
 type sinkStep struct{ Pair, Area, Count, Most int }
 
 func (p sinkStep) do(s *station) answer {

@@ -83,6 +83,7 @@ func suite() []group {
 		{"Mapping", mapperCases},
 		{"Atomics", atomicCases},
 		{"Goroutines", goroutineCases},
+		{"Programs", programCases},
 	}
 }
 

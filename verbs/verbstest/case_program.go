@@ -1,0 +1,420 @@
+package verbstest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// A random program runs on the device and on a model that is nothing but the
+// contract: four byte slices and two lists of completions a stream. What the
+// device holds and reports must be what the model does.
+var programCases = programs(16)
+
+func programs(n int) []testCase {
+	cases := make([]testCase, n)
+	for i := range cases {
+		cases[i] = testCase{fmt.Sprintf("seed %d", i), func(b *bench) { runProgram(b, uint64(i)) }}
+	}
+	return cases
+}
+
+func runProgram(b *bench, seed uint64) {
+	random := rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))
+	near, far := b.two()
+	z := sizes{MaxSends: 8 + random.IntN(60)}
+	p, pf := connected(near, far, z)
+	qf, q := connected(far, near, z)
+	attributes := near.device.Attributes()
+	var streams []*stream
+	for _, ends := range [][2]*pair{{p, pf}, {pf, p}, {q, qf}, {qf, q}} {
+		streams = append(streams, newStream(random, attributes, ends[0], ends[1], z))
+	}
+	b.Cleanup(func() {
+		if b.Failed() {
+			for i, s := range streams {
+				b.Logf("seed %d, stream %d:\n%s", seed, i, strings.Join(s.log[max(0, len(s.log)-40):], "\n"))
+			}
+		}
+	})
+	for range 250 {
+		streams[random.IntN(len(streams))].step()
+	}
+	for _, s := range streams {
+		s.settle()
+	}
+	if random.IntN(3) == 0 {
+		return
+	}
+	// One connection fails; both of its streams end there, the others go on.
+	streams[0].fail()
+	for range 20 {
+		streams[2+random.IntN(2)].step()
+	}
+	streams[2].settle()
+	streams[3].settle()
+}
+
+const (
+	sourceSize = 32 << 10 // the part of a stream's own memory that requests read from
+	mineSize   = 2 * sourceSize
+	targetSize = 32 << 10
+	inboxSize  = 128 << 10
+)
+
+// A stream is the requests of one end of a connection. It has its own memory
+// on both sides, so that streams do not depend on each other's progress.
+type stream struct {
+	*rand.Rand
+	verbs.Attributes
+	from, to            *pair
+	mine, target, inbox *area
+	maxSends            int
+
+	// The model.
+	mineHolds, targetHolds, inboxHolds []byte
+	wantSent, wantReceived             []verbs.Completion
+	messages                           []message // that have no receive yet
+	receives                           []slot    // that have no message yet
+
+	batch       []work
+	outstanding int
+	busy        []span // target memory that reads and atomics may still be looking at
+	results     int    // where in mine the next read goes
+	inboxed     int    // where in inbox the next receive goes
+	waiting     int    // bytes of messages
+	posted      int    // receives since the stream settled
+	id          uint64
+	log         []string
+}
+
+type span struct{ from, to int }
+
+type message struct {
+	data      []byte
+	length    int
+	immediate uint32
+	has       bool // immediate
+}
+
+func newStream(random *rand.Rand, attributes verbs.Attributes, from, to *pair, z sizes) *stream {
+	from.Helper()
+	s := &stream{
+		Rand: random, Attributes: attributes, from: from, to: to, maxSends: z.MaxSends,
+		mine: from.allocate(mineSize, all), target: to.allocate(targetSize, all), inbox: to.allocate(inboxSize, all),
+		results: sourceSize,
+	}
+	s.mineHolds, s.targetHolds, s.inboxHolds = s.mine.fill(random.Uint64()), s.target.fill(random.Uint64()), s.inbox.fill(random.Uint64())
+	return s
+}
+
+func (s *stream) say(format string, arguments ...any) {
+	s.log = append(s.log, fmt.Sprintf(format, arguments...))
+}
+
+// step makes one request or receive, or waits for all.
+func (s *stream) step() {
+	switch k := s.IntN(20); {
+	case k == 0:
+		s.settle()
+	case k < 4:
+		s.receive()
+	case k < 6:
+		s.flush()
+	default:
+		s.request()
+	}
+}
+
+// length draws the length of a message.
+func (s *stream) length() int {
+	switch s.IntN(8) {
+	case 0:
+		return 0
+	case 1:
+		return s.IntN(min(20_000, s.MaxMessage))
+	case 2:
+		return s.IntN(2000)
+	default:
+		return s.IntN(100)
+	}
+}
+
+// request makes one request and applies it to the model.
+func (s *stream) request() {
+	if s.outstanding >= s.maxSends-1 || s.results > mineSize-21_000 {
+		s.settle()
+	}
+	n := s.length()
+	if s.waiting+n > inboxSize/2-4096 {
+		s.settle()
+	}
+	opcode := []verbs.Opcode{
+		verbs.OpRDMAWrite, verbs.OpRDMAWrite, verbs.OpRDMAWriteImmediate, verbs.OpRDMARead, verbs.OpRDMARead,
+		verbs.OpSend, verbs.OpSendImmediate, verbs.OpFetchAdd, verbs.OpCompareSwap,
+	}[s.IntN(9)]
+	if opcode >= verbs.OpFetchAdd {
+		n = 8
+	}
+	offset := s.IntN(targetSize - n + 1)
+	if opcode >= verbs.OpFetchAdd {
+		offset &^= 7
+	}
+	w := s.target.work(s.id, opcode, offset)
+	s.id++
+	here := span{offset, offset + n}
+	if s.IntN(6) == 0 || writes(opcode) && s.looksAt(here) {
+		w = w.fenced()
+		s.busy = nil
+	}
+	if s.IntN(3) > 0 {
+		w = w.silent()
+	}
+	message := message{length: n, immediate: s.Uint32(), has: opcode != verbs.OpSend}
+	w.Immediate = message.immediate
+	switch opcode {
+	case verbs.OpRDMAWrite, verbs.OpRDMAWriteImmediate, verbs.OpSend, verbs.OpSendImmediate:
+		data := s.gather(&w, n)
+		switch opcode {
+		case verbs.OpRDMAWrite:
+			copy(s.targetHolds[offset:], data)
+		case verbs.OpRDMAWriteImmediate:
+			copy(s.targetHolds[offset:], data)
+			s.deliver(message)
+		default:
+			message.data = data
+			s.deliver(message)
+		}
+	case verbs.OpRDMARead:
+		s.scatter(&w, s.targetHolds[offset:offset+n])
+		s.busy = append(s.busy, here)
+	default:
+		s.atomic(&w, s.targetHolds[offset:offset+8])
+		s.busy = append(s.busy, here)
+	}
+	s.say("request %d: opcode %d, %d bytes at %d, flags %#x, %d segments", w.ID, opcode, n, offset, w.Flags, len(w.Named)+len(w.Pieces))
+	s.add(w)
+}
+
+func (s *stream) add(w work) {
+	s.batch = append(s.batch, w)
+	s.outstanding++
+	if w.Flags&verbs.Signalled != 0 {
+		s.wantSent = append(s.wantSent, done(w))
+	}
+}
+
+func writes(opcode verbs.Opcode) bool {
+	return opcode == verbs.OpRDMAWrite || opcode == verbs.OpRDMAWriteImmediate
+}
+
+// looksAt tells whether an earlier read may still be looking at bytes of here.
+func (s *stream) looksAt(here span) bool {
+	for _, b := range s.busy {
+		if here.from < b.to && b.from < here.to {
+			return true
+		}
+	}
+	return false
+}
+
+// gather lets a request take n bytes of the stream's own memory, or inline
+// ones, and returns them. A fenced request may take what earlier reads brought.
+func (s *stream) gather(w *work, n int) []byte {
+	if n <= s.MaxInline && s.IntN(2) == 0 {
+		data := noise(s.Uint64(), n)
+		cut := s.IntN(n + 1)
+		*w = w.inline(data, s.pieces(cut, n-cut)...)
+		return data
+	}
+	from := sourceSize
+	if w.Flags&verbs.Fence != 0 {
+		from = s.results
+	}
+	var data []byte
+	for _, length := range s.pieces(s.cuts(n)...) {
+		at := s.IntN(from - length + 1)
+		w.Named = append(w.Named, s.mine.at(at, at+length))
+		data = append(data, s.mineHolds[at:at+length]...)
+	}
+	return data
+}
+
+// cuts splits n bytes into up to four pieces.
+func (s *stream) cuts(n int) []int {
+	var out []int
+	for range s.IntN(4) {
+		piece := s.IntN(n + 1)
+		out = append(out, piece)
+		n -= piece
+	}
+	return append(out, n)
+}
+
+// pieces joins pieces until the device takes so many segments.
+func (s *stream) pieces(pieces ...int) []int {
+	for len(pieces) > s.MaxSegments {
+		last := len(pieces) - 1
+		pieces[last-1] += pieces[last]
+		pieces = pieces[:last]
+	}
+	return pieces
+}
+
+// scatter lets a read place data in memory that nothing else touches before
+// the stream settles.
+func (s *stream) scatter(w *work, data []byte) {
+	pieces := s.pieces(s.cuts(len(data))...)
+	for _, length := range pieces {
+		gap := s.IntN(10)
+		at := s.results + gap
+		w.Named = append(w.Named, s.mine.at(at, at+length))
+		data = data[copy(s.mineHolds[at:at+length], data):]
+		s.results = at + length
+	}
+}
+
+func (s *stream) atomic(w *work, word []byte) {
+	old := get64(word)
+	w.Operand, w.Compare = s.Uint64(), old
+	if s.IntN(2) == 0 {
+		w.Compare++
+	}
+	s.results = (s.results + 7) &^ 7
+	w.Named = []segment{s.mine.at(s.results, s.results+8)}
+	put64(s.mineHolds[s.results:], old)
+	s.results += 8
+	switch {
+	case w.Opcode == verbs.OpFetchAdd:
+		put64(word, old+w.Operand)
+	case w.Compare == old:
+		put64(word, w.Operand)
+	}
+}
+
+// deliver gives a message to the model's next receive.
+func (s *stream) deliver(m message) {
+	s.messages = append(s.messages, m)
+	s.waiting += len(m.data)
+	s.match()
+}
+
+func (s *stream) match() {
+	for len(s.messages) > 0 && len(s.receives) > 0 {
+		m, r := s.messages[0], s.receives[0]
+		s.messages, s.receives = s.messages[1:], s.receives[1:]
+		s.waiting -= len(m.data)
+		if m.has {
+			s.wantReceived = append(s.wantReceived, gotImmediate(r.ID, m.length, m.immediate))
+		} else {
+			s.wantReceived = append(s.wantReceived, got(r.ID, m.length))
+		}
+		for _, segment := range r.Named {
+			m.data = m.data[copy(s.inboxHolds[segment.From:segment.To], m.data):]
+		}
+	}
+}
+
+// receive posts a receive, if there is room, with room for the longest message
+// or for the message that waits for it.
+func (s *stream) receive() {
+	room := 20_000
+	if len(s.messages) > 0 {
+		room = len(s.messages[0].data) + s.IntN(3)
+	}
+	// The other half of the inbox and of the queue is for messages that wait
+	// when the stream settles.
+	if s.inboxed+room+40 < inboxSize/2 && s.posted < 50 {
+		s.receiveInto(room)
+	}
+}
+
+func (s *stream) receiveInto(room int) {
+	r := slot{ID: s.id}
+	s.id++
+	s.posted++
+	for _, length := range s.pieces(s.cuts(room)...) {
+		at := s.inboxed + s.IntN(10)
+		r.Named = append(r.Named, s.inbox.at(at, at+length))
+		s.inboxed = at + length
+	}
+	s.say("receive %d: %d bytes", r.ID, room)
+	s.to.receiveAll(r)
+	s.receives = append(s.receives, r)
+	s.match()
+}
+
+// receiveAll posts receives for all messages that wait.
+func (s *stream) receiveAll() {
+	for len(s.messages) > 0 {
+		s.receiveInto(len(s.messages[0].data))
+	}
+}
+
+func (s *stream) flush() {
+	if len(s.batch) > 0 {
+		s.say("post %d", len(s.batch))
+		s.from.post(s.batch...)
+		s.batch = nil
+	}
+}
+
+// settle waits until everything has happened and compares everything.
+func (s *stream) settle() {
+	s.from.Helper()
+	s.receiveAll()
+	for len(s.receives) > 0 && s.outstanding < s.maxSends-1 {
+		s.deliver(message{})
+		w := send(s.id).silent()
+		s.id++
+		s.add(w)
+	}
+	w := s.target.write(s.id, 0)
+	s.id++
+	s.add(w)
+	s.flush()
+	s.say("settle: %d completions, %d received", len(s.wantSent), len(s.wantReceived))
+	s.from.expectSent(s.wantSent...)
+	s.to.expectReceived(s.wantReceived...)
+	s.wantSent, s.wantReceived, s.outstanding, s.busy, s.results = nil, nil, 0, nil, sourceSize
+	s.target.expect(s.targetHolds, "a program, at the target")
+	s.mine.expect(s.mineHolds, "a program, at the requester")
+	s.inbox.expect(s.inboxHolds, "a program, in the receives")
+	copy(s.mineHolds, s.mine.fill(s.Uint64()))
+	if len(s.receives) > 0 {
+		s.settle()
+		return
+	}
+	s.inboxed, s.posted = 0, 0
+}
+
+// fail ends the stream by a request that is not allowed, with some requests
+// before it and some behind.
+func (s *stream) fail() {
+	s.settle()
+	for range s.IntN(5) {
+		s.request()
+	}
+	s.receiveAll()
+	bad := s.target.write(s.id, targetSize-4, s.mine.at(0, 8))
+	if s.IntN(2) == 0 {
+		bad = bad.silent()
+	}
+	s.batch = append(s.batch, bad)
+	want := append(s.wantSent, failed(bad.ID, verbs.StatusRemoteAccess))
+	for range s.IntN(4) {
+		s.id++
+		s.batch = append(s.batch, s.target.write(s.id, 0, s.mine.at(0, 8)).silent())
+		want = append(want, failed(s.id, verbs.StatusFlushed))
+	}
+	s.say("request %d: a write that is not allowed", bad.ID)
+	s.flush()
+	s.from.expectSent(want...)
+	s.to.expectReceived(s.wantReceived...)
+	s.target.expect(s.targetHolds, "a program that fails, at the target")
+	s.mine.expect(s.mineHolds, "a program that fails, at the requester")
+	s.inbox.expect(s.inboxHolds, "a program that fails, in the receives")
+	s.from.expectError()
+}
