@@ -142,7 +142,7 @@ var goroutineCases = []testCase{
 	{"a device is closed while it is used", func(b *bench) {
 		for range 10 {
 			near, far := b.two()
-			theirs, mine := far.allocate(64, all), near.heap(64, all)
+			theirs, mine := far.allocate(64, all), near.heap(64, verbs.LocalWrite)
 			p, _ := connected(near, far, sizes{})
 			useUntilClosed(b, p, theirs, mine, near.device.Close)
 		}

@@ -167,7 +167,7 @@ var mapperCases = []testCase{
 	{"memory of the program's own", func(b *bench) {
 		near, far := b.two()
 		neighbor := near.neighbor(far.address)
-		theirs := far.heap(10_000, all)
+		theirs := far.heap(10_000, all&^verbs.RemoteAtomic)
 		want := theirs.fill(1)
 		if mapped, err := neighbor.Map(theirs.RemoteRegion); err == nil {
 			if difference := differ(mapped, want); difference != "" {

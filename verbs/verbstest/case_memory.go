@@ -144,7 +144,7 @@ var memoryCases = []testCase{
 	}},
 	{"a region with remote rights keeps memory of the program alive", func(b *bench) {
 		near, far := b.pair(sizes{})
-		theirs := far.heap(1<<16, all)
+		theirs := far.heap(1<<16, all&^verbs.RemoteAtomic)
 		mine := near.allocate(1<<16, all)
 		data := theirs.fill(1)
 		far.must(forgetStep{theirs.handle})
@@ -155,14 +155,55 @@ var memoryCases = []testCase{
 	}},
 	{"memory of the program is reached from afar", func(b *bench) {
 		near, far := b.pair(sizes{})
-		theirs, mine := far.heap(5000, all), near.allocate(5000, all)
+		theirs, mine := far.heap(300_000, all&^verbs.RemoteAtomic), near.allocate(300_000, all)
 		want := mine.fill(1)
-		w, r := theirs.write(1, 0, mine.every()), theirs.fetchAdd(2, 8, 1, mine.at(0, 8))
+		w, r := theirs.write(1, 0, mine.at(0, 200_000)), theirs.read(2, 8, mine.at(200_000, 299_000))
 		near.post(w, r)
 		near.expectSent(done(w), done(r))
-		copy(want[8:], want[8:16])
-		put64(want[8:], get64(want[8:])+1)
-		theirs.expect(want, "a write and an add to memory of the Go heap")
+		got := mine.load()
+		copy(want[200_000:299_000], want[8:])
+		if difference := differ(got, want); difference != "" {
+			b.Fatalf("a write to and a read of memory of the Go heap: %s", difference)
+		}
+		if difference := differ(theirs.load()[:200_000], want[:200_000]); difference != "" {
+			b.Fatalf("a write to memory of the Go heap: %s", difference)
+		}
+	}},
+	{"memory of the program takes atomics", func(b *bench) {
+		near, far := b.pair(sizes{})
+		theirs, mine := far.heap(64, all), near.allocate(16, all)
+		want := theirs.fill(1)
+		f, c := theirs.fetchAdd(1, 8, 3, mine.at(0, 8)), theirs.compareSwap(2, 8, get64(want[8:])+3, 77, mine.at(8, 16))
+		near.post(f, c)
+		near.expectSent(done(f), done(c))
+		if old := mine.load(); get64(old) != get64(want[8:]) || get64(old[8:]) != get64(want[8:])+3 {
+			b.Fatalf("an add and a swap in the Go heap found %x in place of %x", old, want[8:16])
+		}
+		put64(want[8:], 77)
+		theirs.expect(want, "an add and a swap in the Go heap")
+	}},
+	{"memory of the program is checked as any", func(b *bench) {
+		near, far := b.two()
+		theirs, mine := far.heap(4096, all&^verbs.RemoteAtomic), near.allocate(64, all)
+		readOnly := theirs.register(0, 4096, verbs.RemoteRead)
+		want := theirs.fill(1)
+		gone := theirs.register(0, 4096, all&^verbs.RemoteAtomic)
+		gone.deregister()
+		high := *theirs
+		high.Address = ^uint64(7)
+		wrong := *theirs
+		wrong.RKey ^= 0x40000001
+		for _, w := range []work{
+			theirs.write(1, 4033, mine.every()), theirs.read(2, 4033, mine.every()), theirs.write(3, -1, mine.every()),
+			readOnly.write(4, 0, mine.every()), gone.write(5, 0, mine.every()), gone.read(6, 0, mine.every()),
+			high.write(7, 0, mine.every()), high.read(8, 0, mine.every()), wrong.write(9, 0, mine.every()),
+		} {
+			p, _ := connected(near, far, sizes{})
+			p.post(w)
+			p.expectSent(failed(w.ID, verbs.StatusRemoteAccess))
+			p.expectError()
+		}
+		theirs.expect(want, "requests that are not allowed")
 	}},
 	{"a region is registered and deregistered many times", func(b *bench) {
 		near, far := b.pair(sizes{})

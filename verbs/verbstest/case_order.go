@@ -27,8 +27,9 @@ var orderCases = []testCase{
 		witness(b, func(to *area, round int, from segment) []work {
 			var works []work
 			middle := (from.From + from.To) / 2
-			for i := range 4 {
-				works = append(works, to.write(0, witnessOffset((round+i+1)%witnessRounds), from).silent())
+			// Places of later rounds are written as well, and again in their turn.
+			for later := round + 1; later < min(round+5, witnessRounds); later++ {
+				works = append(works, to.write(0, witnessOffset(later), from).silent())
 			}
 			return append(works,
 				to.write(0, witnessOffset(round)+middle-from.From, segment{from.Area, middle, from.To}).silent(),

@@ -35,6 +35,9 @@ type Config struct {
 	// Limit bounds how long a case waits for one thing before it says that
 	// it does not come. Zero is 30 seconds.
 	Limit time.Duration
+
+	// link is how to reach a new peer; nil if peers are in this process.
+	link func(t testing.TB) (*link, error)
 }
 
 const defaultLimit = 30 * time.Second
@@ -43,6 +46,9 @@ const defaultLimit = 30 * time.Second
 func Run(t *testing.T, config Config) {
 	if config.Limit == 0 {
 		config.Limit = defaultLimit
+	}
+	if config.Peer != nil {
+		config.link = func(t testing.TB) (*link, error) { return process(config.Peer(t)) }
 	}
 	children := &children{config: config}
 	t.Cleanup(func() { children.end(t) })
@@ -112,7 +118,7 @@ func (b *bench) near() *rank {
 // far opens a device where peers are: in this process or in another.
 func (b *bench) far() *rank {
 	b.Helper()
-	if b.config.Peer == nil {
+	if b.config.link == nil {
 		return b.near()
 	}
 	return b.rank(nil, b.children.driver(b))

@@ -46,48 +46,70 @@ type reply struct {
 // devices that it opens with open, one after the other. It returns nil at the
 // end of in, after it has closed the last device. Nothing else may write to out.
 func ServePeer(in io.Reader, out io.Writer, open func() (verbs.Device, error)) error {
-	decoder, encoder := gob.NewDecoder(in), gob.NewEncoder(out)
-	var current *station
-	var writing sync.Mutex
-	var written error
-	send := func(id uint64, a answer) {
-		writing.Lock()
-		defer writing.Unlock()
-		written = errors.Join(written, encoder.Encode(reply{id, a}))
-	}
-	var steps sync.WaitGroup
-	defer steps.Wait()
+	p := &peer{encoder: gob.NewEncoder(out)}
+	decoder := gob.NewDecoder(in)
 	for {
 		var c command
 		err := decoder.Decode(&c)
-		if err != nil || c.Close || c.Open != nil {
-			var closed error
-			if current != nil {
-				closed = current.close()
-				current = nil
-			}
-			switch {
-			case errors.Is(err, io.EOF):
-				return errors.Join(closed, written)
-			case err != nil:
-				return fmt.Errorf("verbstest: reading steps: %w", errors.Join(err, closed))
-			}
-			if closed == nil && c.Open != nil {
-				var device verbs.Device
-				if device, closed = open(); closed == nil {
-					current = newStation(device, *c.Open)
-				}
-			}
-			send(c.ID, answer{Failure: failure(closed)})
-			continue
+		switch {
+		case err != nil:
+			err = errors.Join(ignoreEOF(err), p.leave())
+			p.steps.Wait()
+			return errors.Join(err, p.broken)
+		case c.Open != nil:
+			p.send(c.ID, answer{Failure: failure(errors.Join(p.leave(), p.enter(open, *c.Open)))})
+		case c.Close:
+			p.send(c.ID, answer{Failure: failure(p.leave())})
+		case p.station == nil || c.Step == nil:
+			p.send(c.ID, answer{Failure: "verbstest: a step without a station"})
+		default:
+			station := p.station
+			p.steps.Go(func() { p.send(c.ID, c.Step.do(station)) })
 		}
-		if current == nil || c.Step == nil {
-			send(c.ID, answer{Failure: "verbstest: a step without a station"})
-			continue
-		}
-		on := current
-		steps.Go(func() { send(c.ID, c.Step.do(on)) })
 	}
+}
+
+func ignoreEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return fmt.Errorf("verbstest: reading steps: %w", err)
+}
+
+// A peer is the state of ServePeer.
+type peer struct {
+	station *station
+	steps   sync.WaitGroup
+
+	mu      sync.Mutex
+	encoder *gob.Encoder
+	broken  error // the first error of sending
+}
+
+func (p *peer) send(id uint64, a answer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.encoder.Encode(reply{id, a}); err != nil && p.broken == nil {
+		p.broken = fmt.Errorf("verbstest: answering a step: %w", err)
+	}
+}
+
+func (p *peer) enter(open func() (verbs.Device, error), config stationConfig) error {
+	device, err := open()
+	if err != nil {
+		return err
+	}
+	p.station = newStation(device, config)
+	return nil
+}
+
+func (p *peer) leave() error {
+	if p.station == nil {
+		return nil
+	}
+	s := p.station
+	p.station = nil
+	return s.close()
 }
 
 // children are the processes of one Run. A case takes one for each far side
@@ -109,21 +131,21 @@ func (c *children) driver(b *bench) driver {
 	}
 	c.mu.Unlock()
 	if k == nil {
-		var err error
-		if k, err = startChild(c.config.Peer(b.TB), c.config.Limit); err != nil {
+		l, err := c.config.link(b.TB)
+		if err != nil {
 			b.Fatalf("starting a peer: %v", err)
 		}
+		k = newChild(l, c.config.Limit)
 	}
 	if a := k.ask(command{Open: &stationConfig{Limit: c.config.Limit, Driven: c.config.Driven}}); a.Failure != "" {
-		b.Fatalf("opening a device in the peer: %s\n%s", a.Failure, k.end())
+		b.Fatalf("opening a device in the peer: %s; its end: %v", a.Failure, k.end())
 	}
 	b.Cleanup(func() {
-		if k.killed {
-			k.end()
+		if k.over {
 			return
 		}
 		if a := k.ask(command{Close: true}); a.Failure != "" {
-			b.Errorf("closing the peer's device: %s\n%s", a.Failure, k.end())
+			b.Errorf("closing the peer's device: %s; its end: %v", a.Failure, k.end())
 			return
 		}
 		c.mu.Lock()
@@ -135,20 +157,53 @@ func (c *children) driver(b *bench) driver {
 
 func (c *children) end(t testing.TB) {
 	for _, k := range c.idle {
-		if said := k.end(); said != "" {
-			t.Errorf("the peer process: %s", said)
+		if err := k.end(); err != nil {
+			t.Errorf("the peer process: %v", err)
 		}
 	}
 }
 
-// A child is a process with a far side in it.
+// A link is a way to somebody who serves steps.
+type link struct {
+	in  io.WriteCloser
+	out io.Reader
+	// kill ends the other end without asking it.
+	kill func()
+	// wait waits for its end, after out has ended, and tells what was wrong.
+	wait func() error
+}
+
+// process starts a process and links its standard input and output.
+func process(command *exec.Cmd) (*link, error) {
+	in, err := command.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	var said bytes.Buffer
+	if command.Stderr == nil {
+		command.Stderr = &said
+	}
+	if err := command.Start(); err != nil {
+		return nil, err
+	}
+	return &link{in: in, out: out, kill: func() { _ = command.Process.Kill() }, wait: func() error {
+		if err := command.Wait(); err != nil {
+			return fmt.Errorf("%w\n%s", err, said.String())
+		}
+		return nil
+	}}, nil
+}
+
+// A child is the far side of cases, at the other end of a link.
 type child struct {
-	process *exec.Cmd
-	in      io.WriteCloser
-	stderr  bytes.Buffer
-	limit   time.Duration
-	killed  bool
-	ended   chan struct{} // closed when it answers no more
+	*link
+	limit time.Duration
+	over  bool          // killed, or asked to end
+	ended chan struct{} // closed when it answers no more
 
 	mu      sync.Mutex
 	encoder *gob.Encoder
@@ -156,25 +211,13 @@ type child struct {
 	waiting map[uint64]chan answer
 }
 
-func startChild(process *exec.Cmd, limit time.Duration) (*child, error) {
-	k := &child{process: process, limit: limit, ended: make(chan struct{}), waiting: map[uint64]chan answer{}}
-	var err error
-	if k.in, err = process.StdinPipe(); err != nil {
-		return nil, err
+func newChild(l *link, limit time.Duration) *child {
+	k := &child{
+		link: l, limit: limit, ended: make(chan struct{}),
+		encoder: gob.NewEncoder(l.in), waiting: map[uint64]chan answer{},
 	}
-	out, err := process.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if process.Stderr == nil {
-		process.Stderr = &k.stderr
-	}
-	if err := process.Start(); err != nil {
-		return nil, err
-	}
-	k.encoder = gob.NewEncoder(k.in)
-	go k.listen(gob.NewDecoder(out))
-	return k, nil
+	go k.listen(gob.NewDecoder(l.out))
+	return k
 }
 
 func (k *child) listen(decoder *gob.Decoder) {
@@ -227,25 +270,22 @@ func (k *child) ask(c command) answer {
 func (k *child) do(p step) answer { return k.ask(command{Step: p}) }
 
 func (k *child) kill() {
-	k.killed = true
-	_ = k.process.Process.Kill()
+	k.over = true
+	k.link.kill()
 	<-k.ended
-	_ = k.process.Wait()
+	_ = k.wait()
 }
 
-// end lets the process end by itself, or by force if it does not, and returns
-// what was wrong with that and what the process said.
-func (k *child) end() string {
-	if k.killed {
-		return ""
+// end lets the other side end by itself, or by force if it does not, and
+// returns what was wrong with that.
+func (k *child) end() error {
+	if k.over {
+		return nil
 	}
-	k.killed = true
+	k.over = true
 	_ = k.in.Close()
-	force := time.AfterFunc(k.limit+10*time.Second, func() { _ = k.process.Process.Kill() })
+	force := time.AfterFunc(k.limit+10*time.Second, k.link.kill)
 	defer force.Stop()
 	<-k.ended
-	if err := k.process.Wait(); err != nil {
-		return fmt.Sprintf("%v\n%s", err, k.stderr.String())
-	}
-	return ""
+	return k.wait()
 }

@@ -2,12 +2,15 @@ package verbstest
 
 import (
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/onesided/rma/verbs"
 )
 
 // A card without a defect passes, also if it has to be polled.
@@ -18,6 +21,41 @@ func TestCard(t *testing.T) {
 	t.Run("driven", func(t *testing.T) {
 		Run(t, Config{Open: newNetwork("").Open, Driven: true})
 	})
+}
+
+// A far side that is reached through steps over a pipe plays the same cases.
+func TestCardOverPipe(t *testing.T) {
+	n := newNetwork("")
+	Run(t, Config{Open: n.Open, link: func(testing.TB) (*link, error) { return pipe(n), nil }})
+}
+
+// pipe serves steps with cards of the network.
+func pipe(n *network) *link {
+	inRead, inWrite := io.Pipe()
+	outRead, outWrite := io.Pipe()
+	var mu sync.Mutex
+	var current verbs.Device
+	served := make(chan error, 1)
+	go func() {
+		served <- ServePeer(inRead, outWrite, func() (verbs.Device, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			current = n.Open(nil)
+			return current, nil
+		})
+		_ = outWrite.Close()
+	}()
+	return &link{
+		in:  inWrite,
+		out: outRead,
+		kill: func() {
+			mu.Lock()
+			defer mu.Unlock()
+			_ = current.Close()
+			_ = inWrite.Close()
+		},
+		wait: func() error { return <-served },
+	}
 }
 
 // Each defect of a card is caught by the case that is there for it, and by
