@@ -69,8 +69,8 @@ var closeCases = []testCase{
 	{"completion queues close after their queue pairs", func(b *bench) {
 		near, far := b.pair(sizes{})
 		near.close()
-		b.check(near.station.queue(near.handle, false).Close(), "closing the send queue")
-		b.check(near.station.queue(near.handle, true).Close(), "closing the receive queue")
+		b.check(near.station.closeQueue(near.held().sends), "closing the send queue")
+		b.check(near.station.closeQueue(near.held().receives), "closing the receive queue")
 		connected(near.rank, far.rank, sizes{})
 	}},
 	{"many queue pairs one after the other", func(b *bench) {

@@ -253,6 +253,9 @@ func expectNoAllocations(b *bench, body func(into []verbs.Completion) bool) {
 	b.Helper()
 	well := true
 	into := make([]verbs.Completion, 1)
+	for range 300 {
+		well = well && body(into) // what a device grows once is not counted
+	}
 	n := testing.AllocsPerRun(200, func() { well = well && body(into) })
 	if !well {
 		b.Fatal("a request was not taken, or did not complete with success")

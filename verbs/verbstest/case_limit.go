@@ -228,6 +228,8 @@ var limitCases = []testCase{
 			if err == nil {
 				b.Fatal("the queue pair has failed and does not say why")
 			}
+			// It cannot take the completions of others either.
+			beside.post(to.write(1, 0, from.at(0, 8)))
 			beside.expectError()
 			q.expectReady()
 			return

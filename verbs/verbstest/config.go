@@ -21,15 +21,16 @@ type Config struct {
 	Peer func(t testing.TB) *exec.Cmd
 
 	// Driven tells that a device serves its peers only while somebody polls
-	// it. Every device of a case is then polled by a goroutine that sleeps on
-	// the device's channel in between.
+	// its completion queues. Those of every device of a case are then polled
+	// (for no completions) by a goroutine that sleeps on the device's channel
+	// in between.
 	Driven bool
 
-	// Sleep, if it is not nil, stands in for device.Channel().Sleep where a
-	// case waits. One goroutine plays all ranks of most cases, so that a
+	// Sleep, if it is not nil, stands in for device.Channel().Sleep wherever
+	// the suite sleeps. One goroutine plays all ranks of most cases, so that a
 	// device in virtual time cannot see that all of them wait: this tells it,
-	// and it may move its clock to the next event. Where a case has several
-	// goroutines each calls Sleep for itself.
+	// and it may move its clock to the next event, or by limit if there is
+	// none. Where a case has several goroutines each calls Sleep for itself.
 	Sleep func(device verbs.Device, ticket uint32, limit time.Duration)
 
 	// Limit bounds how long a case waits for one thing before it says that

@@ -3,7 +3,9 @@ package verbstest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/onesided/rma/verbs"
@@ -21,11 +23,12 @@ type station struct {
 	config  stationConfig
 	device  verbs.Device
 	opened  time.Time
-	endless func() // ends the goroutine of Config.Driven
+	undrive func() // ends the goroutine of Config.Driven
 
 	mu       sync.Mutex
 	areas    []*heldArea
 	pairs    []*heldPair
+	created  []verbs.CompletionQueue
 	requests []verbs.ConnectionRequest
 }
 
@@ -40,51 +43,77 @@ type heldPair struct {
 }
 
 func newStation(device verbs.Device, config stationConfig) *station {
-	s := &station{config: config, device: device, opened: time.Now(), endless: func() {}}
+	s := &station{config: config, device: device, opened: time.Now(), undrive: func() {}}
 	if s.config.sleep == nil {
 		s.config.sleep = func(device verbs.Device, ticket uint32, limit time.Duration) {
 			device.Channel().Sleep(ticket, limit)
 		}
 	}
 	if config.Driven {
-		s.endless = s.drive()
+		s.undrive = s.drive()
 	}
 	return s
 }
 
 func (s *station) close() error {
-	s.endless()
+	s.undrive()
 	return s.device.Close()
 }
 
-// drive polls the device whenever its channel is rung, until it is told to stop.
+// drive polls the device's queues whenever its channel is rung, and takes
+// nothing out of them, until it is told to stop.
 func (s *station) drive() (stop func()) {
-	queue, err := s.device.CreateCompletionQueue(1)
-	if err != nil {
-		return func() {}
-	}
 	channel := s.device.Channel()
-	stopping, stopped := make(chan struct{}), make(chan struct{})
+	var stopping atomic.Bool
+	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
 		for {
 			ticket := channel.Prepare()
-			select {
-			case <-stopping:
+			if stopping.Load() {
 				channel.Finish()
 				return
-			default:
 			}
-			queue.Poll(nil)
+			s.poll()
 			s.config.sleep(s.device, ticket, -1)
 			channel.Finish()
 		}
 	}()
 	return sync.OnceFunc(func() {
-		close(stopping)
+		stopping.Store(true)
 		channel.Ring()
 		<-stopped
 	})
+}
+
+func (s *station) poll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, queue := range s.created {
+		queue.Poll(nil)
+	}
+}
+
+// newQueue makes a completion queue.
+func (s *station) newQueue(capacity int) (verbs.CompletionQueue, error) {
+	queue, err := s.device.CreateCompletionQueue(capacity)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	s.created = append(s.created, queue)
+	s.mu.Unlock()
+	// The goroutine that drives the device looks at the new queue, too.
+	s.device.Channel().Ring()
+	return queue, nil
+}
+
+// closeQueue closes a completion queue.
+func (s *station) closeQueue(queue verbs.CompletionQueue) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.created = slices.DeleteFunc(s.created, func(q verbs.CompletionQueue) bool { return q == queue })
+	return queue.Close()
 }
 
 // clock is the device's where that is virtual: there waiting takes no time of
@@ -179,12 +208,12 @@ func (s *station) queues(z sizes) (*heldPair, verbs.QueuePairConfig, error) {
 			z.Capacity = 4096
 		}
 		var err error
-		if held.sends, err = s.device.CreateCompletionQueue(z.Capacity); err != nil {
+		if held.sends, err = s.newQueue(z.Capacity); err != nil {
 			return nil, verbs.QueuePairConfig{}, err
 		}
 		held.receives = held.sends
 		if !z.OneQueue {
-			if held.receives, err = s.device.CreateCompletionQueue(z.Capacity); err != nil {
+			if held.receives, err = s.newQueue(z.Capacity); err != nil {
 				return nil, verbs.QueuePairConfig{}, err
 			}
 		}

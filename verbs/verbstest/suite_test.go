@@ -23,6 +23,34 @@ func TestCard(t *testing.T) {
 	})
 }
 
+// Where Config.Sleep is set nobody sleeps otherwise.
+func TestCardThroughSleep(t *testing.T) {
+	n := newNetwork("")
+	Run(t, Config{
+		Open: func(t testing.TB) verbs.Device {
+			c := n.Open(t).(*card)
+			return sleepless{c, sleeplessBell{&c.bell, t}}
+		},
+		Sleep: func(device verbs.Device, ticket uint32, limit time.Duration) {
+			device.(sleepless).bell.Sleep(ticket, limit)
+		},
+	})
+}
+
+type sleepless struct {
+	*card
+	channel verbs.CompletionChannel
+}
+
+func (s sleepless) Channel() verbs.CompletionChannel { return s.channel }
+
+type sleeplessBell struct {
+	*bell
+	t testing.TB
+}
+
+func (s sleeplessBell) Sleep(uint32, time.Duration) { s.t.Error("Sleep was called past Config.Sleep") }
+
 // A far side that is reached through steps over a pipe plays the same cases.
 func TestCardOverPipe(t *testing.T) {
 	n := newNetwork("")
