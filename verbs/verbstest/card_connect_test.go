@@ -22,6 +22,9 @@ func (c *card) Connect(address string, hello []byte, config verbs.QueuePairConfi
 	if c.closed {
 		return nil, verbs.ErrClosed
 	}
+	if len(hello) > verbs.MaxHello && c.broken("a hello that is too long is cut") {
+		hello = hello[:verbs.MaxHello]
+	}
 	if len(hello) > verbs.MaxHello {
 		return nil, fmt.Errorf("card: a hello of %d bytes, at most %d", len(hello), verbs.MaxHello)
 	}
@@ -101,7 +104,7 @@ func (c *card) Watch(address string, lost func(error)) (func(), error) {
 	}
 	w := &watch{address, lost}
 	c.watches = append(c.watches, w)
-	if c.cards[address] == nil {
+	if c.cards[address] == nil && !c.broken("an earlier death is not told") {
 		c.tell(address)
 	}
 	return sync.OnceFunc(func() {

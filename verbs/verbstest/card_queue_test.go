@@ -196,7 +196,7 @@ func (p *cardPair) PostSend(requests []verbs.SendRequest) (int, error) {
 	p.card.mu.Lock()
 	defer p.card.mu.Unlock()
 	defer p.run()
-	if p.closed {
+	if p.closed && !p.card.broken("a closed queue pair takes requests") {
 		return 0, verbs.ErrClosed
 	}
 	for i, r := range requests {
@@ -204,6 +204,9 @@ func (p *cardPair) PostSend(requests []verbs.SendRequest) (int, error) {
 			return i, err
 		}
 		if p.outstanding >= p.config.MaxSends && !p.card.broken("queues are never full") {
+			if p.card.broken("a full queue tells the wrong count") {
+				return 0, verbs.ErrQueueFull
+			}
 			return i, verbs.ErrQueueFull
 		}
 		p.outstanding++

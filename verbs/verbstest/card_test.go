@@ -19,13 +19,25 @@ type network struct {
 	defect string
 	cards  map[string]*card
 	last   uint32 // of addresses, keys and numbers
+
+	asking sync.Mutex
+	asked  map[string]bool
 }
 
 func newNetwork(defect string) *network {
-	return &network{defect: defect, cards: map[string]*card{}}
+	return &network{defect: defect, cards: map[string]*card{}, asked: map[string]bool{}}
 }
 
-func (n *network) broken(defect string) bool { return n.defect == defect }
+// broken tells whether the network has a defect, and takes down that a card can
+// have it.
+func (n *network) broken(defect string) bool {
+	n.asking.Lock()
+	defer n.asking.Unlock()
+	if !n.asked[defect] {
+		n.asked[defect] = true
+	}
+	return n.defect == defect
+}
 
 func (n *network) next() uint32 {
 	n.last++
@@ -36,6 +48,9 @@ func (n *network) Open(testing.TB) verbs.Device {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	c := &card{network: n, address: fmt.Sprintf("card-%d", n.next()), keys: map[uint32]*cardRegion{}}
+	if n.broken("addresses hold a space") {
+		c.address += " 1"
+	}
 	c.bell.network = n
 	n.cards[c.address] = c
 	return c

@@ -126,7 +126,7 @@ var closeCases = []testCase{
 		mine := near.allocate(64, all)
 		_, config, err := near.station.queues(sizes{})
 		b.check(err, "creating completion queues")
-		b.check(d.Close(), "Close")
+		b.check(near.station.close(), "Close")
 		b.check(d.Close(), "a second Close")
 		_, allocate := d.AllocateMemory(64)
 		_, register := d.RegisterMemory(make([]byte, 64), 0)

@@ -147,7 +147,7 @@ var connectCases = []testCase{
 	{"addresses where nobody is", func(b *bench) {
 		near, far := b.two()
 		gone := b.near()
-		b.check(gone.device.Close(), "Close")
+		b.check(gone.station.close(), "Close")
 		for _, address := range []string{
 			"", " ", "nobody", far.address + "x", far.address[:len(far.address)-1], strings.Repeat("a", 300),
 			"a b", "\x00", "../../etc", gone.address,

@@ -99,7 +99,7 @@ var mapperCases = []testCase{
 			b.Error("the same address gives two Neighbors")
 		}
 		gone := b.near()
-		b.check(gone.device.Close(), "Close")
+		b.check(gone.station.close(), "Close")
 		for _, address := range []string{"", "nobody", far.address + "x", gone.address} {
 			if _, err := mapper.Neighbor(address); err == nil {
 				b.Errorf("there is a Neighbor at %q", address)
