@@ -1,0 +1,67 @@
+package shm
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// localBell is a bell for goroutines: a sleeper parks its goroutine and no thread.
+// sequence counts the rings that anyone may have heard; it changes under mu, so
+// that a ring cannot fall between a sleeper's last look and its wait.
+type localBell struct {
+	sleepers atomic.Int32
+	sequence atomic.Uint32
+	mu       sync.Mutex
+	rung     sync.Cond
+}
+
+func newLocalBell() *localBell {
+	b := new(localBell)
+	b.rung.L = &b.mu
+	return b
+}
+
+// Prepare announces a sleeper. The announcement comes before the caller's loads,
+// and ringIfHeard looks for it after the ringer's stores, so one sees the other.
+func (b *localBell) Prepare() uint32 {
+	b.sleepers.Add(1)
+	return b.sequence.Load()
+}
+
+// Finish takes the announcement back.
+func (b *localBell) Finish() { b.sleepers.Add(-1) }
+
+// Sleep waits for a ring.
+func (b *localBell) Sleep(ticket uint32, limit time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.sequence.Load() != ticket || limit == 0 {
+		return
+	}
+	if limit < 0 {
+		for b.sequence.Load() == ticket {
+			b.rung.Wait()
+		}
+		return
+	}
+	// The timer's ring ends the other sleepers' waits too. They look again.
+	timer := time.AfterFunc(limit, b.Ring)
+	defer timer.Stop()
+	b.rung.Wait()
+}
+
+// Ring wakes all sleepers.
+func (b *localBell) Ring() {
+	b.mu.Lock()
+	b.sequence.Add(1)
+	b.mu.Unlock()
+	b.rung.Broadcast()
+}
+
+// ringIfHeard is a load when nobody sleeps.
+func (b *localBell) ringIfHeard() {
+	if b.sleepers.Load() != 0 {
+		b.Ring()
+	}
+}

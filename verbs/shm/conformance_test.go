@@ -1,0 +1,25 @@
+package shm_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/shm"
+	"github.com/onesided/rma/verbs/verbstest"
+)
+
+// Ranks that are goroutines.
+func TestFabricConformance(t *testing.T) {
+	fabric := shm.NewFabric()
+	verbstest.Run(t, verbstest.Config{
+		Driven: true, Limit: 2 * time.Second,
+		Open: func(t testing.TB) verbs.Device {
+			device, err := fabric.Open()
+			require.NoError(t, err)
+			return device
+		},
+	})
+}

@@ -1,0 +1,304 @@
+package shm
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// Device is a device of either form.
+type Device struct{ *device }
+
+var (
+	_ verbs.Device  = (*Device)(nil)
+	_ verbs.Mapper  = (*Device)(nil)
+	_ verbs.Watcher = (*Device)(nil)
+)
+
+// device is what both forms share; form is what they do not.
+type device struct {
+	form
+	name    string
+	address string
+	bell    bell
+	opened  time.Time
+	regions regionTable
+	closed  atomic.Bool
+
+	mu         sync.Mutex
+	pairs      map[uint32]*queuePair
+	lastNumber uint32
+	// requests are connections that peers want and nobody has polled.
+	requests []verbs.ConnectionRequest
+	// parting are rings of closed queue pairs that their peers may still touch.
+	parting []partingRing
+}
+
+type partingRing struct {
+	ring    ring
+	locator uint64
+}
+
+// form is how ranks of a kind share memory.
+type form interface {
+	allocate(n int) ([]byte, error)
+	free(memory []byte) error
+	// publish makes a region known to peers under its key, retract ends that.
+	publish(r *region) error
+	retract(r *region)
+	newRing() (ring, uint64, error)
+	freeRing(r ring, locator uint64)
+	// locate is the locator of a ring of newRing.
+	locate(r ring) uint64
+	// dial reaches the device at address and hands it the connection request of
+	// q, whose ring in is at locator. It may finish later; it then attaches the
+	// peer to q or fails it.
+	dial(q *queuePair, address string, hello []byte, locator uint64) error
+	neighbor(address string) (peer, error)
+	watch(address string, lost func(error)) (func(), error)
+	close() error
+}
+
+// A bell is a CompletionChannel whose ring costs a load when nobody sleeps.
+type bell interface {
+	verbs.CompletionChannel
+	ringIfHeard()
+}
+
+// Attributes of the device.
+func (d *device) Attributes() verbs.Attributes {
+	return verbs.Attributes{
+		Name: d.name, MaxInline: maxInline, MaxSegments: maxSegments, MaxMessage: maxMessage,
+		Spin: 50 * time.Microsecond, CoherentAtomics: true,
+	}
+}
+
+// Costs of the device, measured once a process.
+func (d *device) Costs() verbs.Costs { return measuredCosts() }
+
+// Now is the time since the device was opened.
+func (d *device) Now() time.Duration { return time.Since(d.opened) }
+
+// Copy copies with the CPU.
+func (d *device) Copy(dst, src []byte) int { return copy(dst, src) }
+
+// Channel is where the rank sleeps.
+func (d *device) Channel() verbs.CompletionChannel { return d.bell }
+
+// Address of the device.
+func (d *device) Address() string { return d.address }
+
+// AllocateMemory returns zeroed memory that peers can map.
+func (d *device) AllocateMemory(n int) ([]byte, error) {
+	if d.closed.Load() {
+		return nil, d.closedError("AllocateMemory")
+	}
+	if n <= 0 {
+		return nil, argumentError("AllocateMemory of %d bytes; allowed is 1 or more", n)
+	}
+	return d.allocate(n)
+}
+
+// FreeMemory gives memory back.
+func (d *device) FreeMemory(memory []byte) error {
+	if d.closed.Load() {
+		return d.closedError("FreeMemory")
+	}
+	return d.free(memory)
+}
+
+// RegisterMemory makes memory known.
+func (d *device) RegisterMemory(memory []byte, access verbs.Access) (verbs.MemoryRegion, error) {
+	if d.closed.Load() {
+		return nil, d.closedError("RegisterMemory")
+	}
+	if access&^(verbs.LocalWrite|verbs.RemoteWrite|verbs.RemoteRead|verbs.RemoteAtomic) != 0 {
+		return nil, argumentError("RegisterMemory: access %#x has unknown rights", uint32(access))
+	}
+	r := &region{device: d, memory: memory, access: access}
+	if err := d.regions.add(r); err != nil {
+		return nil, err
+	}
+	if err := d.publish(r); err != nil {
+		d.regions.remove(r)
+		return nil, err
+	}
+	return r, nil
+}
+
+// Connect starts a connection.
+func (d *device) Connect(address string, hello []byte, config verbs.QueuePairConfig) (verbs.QueuePair, error) {
+	if d.closed.Load() {
+		return nil, d.closedError("Connect")
+	}
+	if len(hello) > verbs.MaxHello {
+		return nil, argumentError("Connect: hello of %d bytes, at most %d are allowed", len(hello), verbs.MaxHello)
+	}
+	q, locator, err := d.newPair(config)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.dial(q, address, append([]byte(nil), hello...), locator); err != nil {
+		q.mu.Lock()
+		q.fail(err)
+		q.drive()
+		q.mu.Unlock()
+	}
+	return q, nil
+}
+
+// PollConnections takes connection requests.
+func (d *device) PollConnections(into []verbs.ConnectionRequest) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := copy(into, d.requests)
+	rest := copy(d.requests, d.requests[n:])
+	clear(d.requests[rest:])
+	d.requests = d.requests[:rest]
+	return n
+}
+
+// maxRequests bounds the connections that wait for PollConnections.
+const maxRequests = 1 << 16
+
+// ask queues a connection request of a peer.
+func (d *device) ask(r verbs.ConnectionRequest) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed.Load() {
+		return fmt.Errorf("shm: %s: %w", d.address, verbs.ErrPeerGone)
+	}
+	if len(d.requests) == maxRequests {
+		return fmt.Errorf("shm: %s: %w: too many connections wait to be accepted", d.address, verbs.ErrRejected)
+	}
+	d.requests = append(d.requests, r)
+	d.bell.Ring()
+	return nil
+}
+
+// answered makes the accepting end of a connection, whose other end's ring is out
+// and whose device is from.
+func (d *device) answered(config verbs.QueuePairConfig, from peer, out ring) (verbs.QueuePair, error) {
+	q, locator, err := d.newPair(config)
+	if err != nil {
+		return nil, err
+	}
+	q.mu.Lock()
+	q.peer, q.out = from, out
+	q.state.Store(uint32(verbs.StateReady))
+	q.mu.Unlock()
+	out.locator.Store(locator)
+	out.answer.Store(answerAccepted)
+	from.Ring()
+	return q, nil
+}
+
+// rejected answers a connection request with a reason.
+func rejected(from peer, out ring, reason string) {
+	if len(reason) > maxReason {
+		reason = reason[:maxReason]
+	}
+	out.write(0, []byte(reason))
+	out.locator.Store(uint64(len(reason)))
+	out.answer.Store(answerRejected)
+	out.leave(leftByProducer)
+	from.Ring()
+}
+
+// adopt gives a queue pair its number.
+func (d *device) adopt(q *queuePair) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed.Load() {
+		return d.closedError("queue pair")
+	}
+	d.reclaim()
+	for {
+		d.lastNumber++
+		if _, taken := d.pairs[d.lastNumber]; !taken && d.lastNumber != 0 {
+			break
+		}
+	}
+	q.number = d.lastNumber
+	d.pairs[q.number] = q
+	return nil
+}
+
+// abandon forgets a closed queue pair. Its ring is free once the peer has left it.
+func (d *device) abandon(q *queuePair) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.pairs, q.number)
+	d.parting = append(d.parting, partingRing{q.in, d.locate(q.in)})
+	d.reclaim()
+}
+
+func (d *device) reclaim() {
+	kept := d.parting[:0]
+	for _, p := range d.parting {
+		if p.ring.left.Load() == leftByConsumer|leftByProducer {
+			d.freeRing(p.ring, p.locator)
+		} else {
+			kept = append(kept, p)
+		}
+	}
+	clear(d.parting[len(kept):])
+	d.parting = kept
+}
+
+// Close closes the device.
+func (d *device) Close() error {
+	if d.closed.Swap(true) {
+		return nil
+	}
+	d.mu.Lock()
+	pairs := make([]*queuePair, 0, len(d.pairs))
+	for _, q := range d.pairs {
+		pairs = append(pairs, q)
+	}
+	requests := d.requests
+	d.requests = nil
+	d.mu.Unlock()
+	for _, q := range pairs {
+		_ = q.Close()
+	}
+	for _, r := range requests {
+		r.Reject("the device was closed")
+	}
+	d.regions.clear()
+	err := d.form.close()
+	d.bell.Ring()
+	return err
+}
+
+func (d *device) closedError(call string) error {
+	return fmt.Errorf("shm: device %s: %s: %w", d.name, call, verbs.ErrClosed)
+}
+
+// An ArgumentError is a call with an argument that is never valid.
+type ArgumentError struct{ Text string }
+
+func (e *ArgumentError) Error() string { return "shm: " + e.Text }
+
+func argumentError(format string, args ...any) error {
+	return &ArgumentError{fmt.Sprintf(format, args...)}
+}
+
+// Neighbor opens the device at address for mapping.
+func (d *device) Neighbor(address string) (verbs.Neighbor, error) {
+	if d.closed.Load() {
+		return nil, d.closedError("Neighbor")
+	}
+	return d.neighbor(address)
+}
+
+// Watch watches the device at address.
+func (d *device) Watch(address string, lost func(cause error)) (func(), error) {
+	if d.closed.Load() {
+		return nil, d.closedError("Watch")
+	}
+	return d.watch(address, lost)
+}

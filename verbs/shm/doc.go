@@ -1,0 +1,29 @@
+// Package shm is the device for ranks that share memory, in two forms:
+//
+//   - [Fabric]: the ranks are goroutines of one process. It works everywhere.
+//   - [Open]: the ranks are processes of one user on one Linux machine.
+//
+// In both, a peer's registered memory is mapped, so that remote writes, reads and
+// atomics are loads and stores of the CPU that posts them, and [verbs.Mapper]
+// hands the mapping to whoever wants to do them without a queue pair. Messages go
+// through a ring of 32 KiB a direction and connection; that, 192 bytes of flags
+// beside it and the queues is all the memory that a connection takes.
+//
+//	fabric := shm.NewFabric()
+//	device, err := fabric.Open()
+//
+// # Processes
+//
+// A process has one segment, a memfd that is as large as the machine's memory but
+// occupies only what is allocated from it. A peer gets its descriptor over a unix
+// socket in the abstract name space, after both have checked that the other
+// belongs to the same user, and maps it once. So nothing is in any file system and
+// nothing is left behind, whatever dies. The first pages of the segment hold the
+// bell on which the process sleeps and the table of its memory regions, against
+// which requesters check each remote access themselves: processes of one user can
+// write to each other's memory anyway, so the check is against mistakes.
+//
+// Memory that a program registers from elsewhere is read and written by
+// process_vm_readv and process_vm_writev, where the system permits; atomics need
+// memory of AllocateMemory.
+package shm

@@ -1,0 +1,310 @@
+package shm
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/onesided/rma/verbs"
+)
+
+const (
+	pageBytes     = 4096
+	hugePageBytes = 2 << 20
+)
+
+// A Fabric joins the devices of ranks that are goroutines of this process. Memory
+// that its devices allocated stays mapped until all of them are closed, so that a
+// rank that ends early does not pull it from under the others.
+type Fabric struct {
+	id uint64
+
+	mu      sync.Mutex
+	devices map[string]*local
+	last    int
+	open    int
+	// mapped is what is allocated, by address, retired what was freed.
+	mapped  map[uint64][]byte
+	retired [][]byte
+	rings   map[uint64]ring
+	ringNo  uint64
+}
+
+var fabrics atomic.Uint64
+
+// NewFabric makes a fabric without devices.
+func NewFabric() *Fabric {
+	return &Fabric{id: fabrics.Add(1), devices: make(map[string]*local), mapped: make(map[uint64][]byte), rings: make(map[uint64]ring)}
+}
+
+// local is the form of a device on a fabric.
+type local struct {
+	*device
+	fabric *Fabric
+	ended  atomic.Bool
+
+	mu       sync.Mutex
+	watchers map[*func(error)]struct{}
+	// known are the peers that Neighbor has given: they stay, also when gone.
+	known map[*localPeer]bool
+}
+
+// Open makes a device on the fabric.
+func (f *Fabric) Open() (*Device, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.last++
+	address := fmt.Sprintf("fabric:%d:%d", f.id, f.last)
+	l := &local{fabric: f, watchers: make(map[*func(error)]struct{}), known: make(map[*localPeer]bool)}
+	l.device = &device{form: l, name: "fabric", address: address, bell: newLocalBell(), opened: time.Now(), pairs: make(map[uint32]*queuePair)}
+	f.devices[address] = l
+	f.open++
+	return &Device{l.device}, nil
+}
+
+func (f *Fabric) find(address string) (*local, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if l := f.devices[address]; l != nil {
+		return l, nil
+	}
+	var id uint64
+	var n int
+	if _, err := fmt.Sscanf(address, "fabric:%d:%d", &id, &n); err != nil || id != f.id {
+		return nil, &verbs.CapabilityError{Device: "fabric", Capability: "reach " + address, Reason: "the address is not of this fabric"}
+	}
+	return nil, fmt.Errorf("shm: %s: %w", address, verbs.ErrPeerGone)
+}
+
+func (l *local) allocate(n int) ([]byte, error) {
+	size := (n + pageBytes - 1) &^ (pageBytes - 1)
+	memory, err := mapPrivate(size)
+	if err != nil {
+		return nil, fmt.Errorf("shm: %d bytes: %w", n, err)
+	}
+	f := l.fabric
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.mapped[addressOf(memory)] = memory
+	return memory[:n:n], nil
+}
+
+// free gives the pages back and keeps the addresses, so that who still uses them
+// meets nobody else there.
+func (l *local) free(memory []byte) error {
+	f := l.fabric
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	whole, ok := f.mapped[addressOf(memory)]
+	if !ok {
+		return argumentError("FreeMemory: %d bytes that AllocateMemory did not give, or that were freed", len(memory))
+	}
+	delete(f.mapped, addressOf(memory))
+	if emptyPrivate(whole) {
+		f.retired = append(f.retired, whole)
+	}
+	return nil
+}
+
+func (l *local) publish(*region) error { return nil }
+func (l *local) retract(*region)       {}
+
+func (l *local) newRing() (ring, uint64, error) {
+	r := ringOver(alignedBytes(ringMemory))
+	f := l.fabric
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ringNo++
+	f.rings[f.ringNo] = r
+	return r, f.ringNo, nil
+}
+
+func (l *local) freeRing(_ ring, locator uint64) {
+	l.fabric.mu.Lock()
+	defer l.fabric.mu.Unlock()
+	delete(l.fabric.rings, locator)
+}
+
+func (l *local) locate(r ring) uint64 {
+	l.fabric.mu.Lock()
+	defer l.fabric.mu.Unlock()
+	for locator, known := range l.fabric.rings {
+		if known.ringWords == r.ringWords {
+			return locator
+		}
+	}
+	return 0
+}
+
+func (l *local) neighbor(address string) (peer, error) {
+	to, err := l.fabric.find(address)
+	if err != nil {
+		return nil, err
+	}
+	p := (*localPeer)(to)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.known[p] {
+		return p, nil
+	}
+	if err := p.gone(); err != nil {
+		return nil, err
+	}
+	l.known[p] = true
+	return p, nil
+}
+
+func (l *local) dial(q *queuePair, address string, hello []byte, locator uint64) error {
+	to, err := l.fabric.find(address)
+	if err != nil {
+		return err
+	}
+	q.mu.Lock()
+	q.peer = (*localPeer)(to)
+	q.mu.Unlock()
+	return to.ask(&localRequest{hello: hello, from: l, to: to, out: q.in})
+}
+
+// localRequest is a connection that a device of the fabric wants.
+type localRequest struct {
+	hello    []byte
+	from, to *local
+	out      ring
+}
+
+func (r *localRequest) Hello() []byte { return r.hello }
+
+func (r *localRequest) Accept(config verbs.QueuePairConfig) (verbs.QueuePair, error) {
+	return r.to.answered(config, (*localPeer)(r.from), r.out)
+}
+
+func (r *localRequest) Reject(reason string) { rejected((*localPeer)(r.from), r.out, reason) }
+
+func (l *local) watch(address string, lost func(error)) (func(), error) {
+	to, err := l.fabric.find(address)
+	if err != nil {
+		return nil, err
+	}
+	key := &lost
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	if to.ended.Load() {
+		go lost(to.gonePeer())
+		return func() {}, nil
+	}
+	to.watchers[key] = struct{}{}
+	return func() {
+		to.mu.Lock()
+		defer to.mu.Unlock()
+		delete(to.watchers, key)
+	}, nil
+}
+
+func (l *local) gonePeer() error { return fmt.Errorf("shm: %s: %w", l.address, verbs.ErrPeerGone) }
+
+func (l *local) close() error {
+	l.mu.Lock()
+	l.ended.Store(true)
+	watchers := l.watchers
+	l.watchers = nil
+	l.mu.Unlock()
+	if len(watchers) > 0 {
+		go func() {
+			for lost := range watchers {
+				(*lost)(l.gonePeer())
+			}
+		}()
+	}
+	f := l.fabric
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.open--
+	var err error
+	if f.open == 0 {
+		for _, memory := range slices.AppendSeq(f.retired, maps.Values(f.mapped)) {
+			err = errors.Join(err, unmapPrivate(memory))
+		}
+		f.retired = nil
+		clear(f.mapped)
+	}
+	return err
+}
+
+// localPeer is a device of the fabric as its peers see it.
+type localPeer local
+
+func (p *localPeer) gone() error {
+	if p.device.closed.Load() {
+		return (*local)(p).gonePeer()
+	}
+	return nil
+}
+
+func (p *localPeer) Ring() { p.bell.ringIfHeard() }
+
+func (p *localPeer) ringAt(locator uint64) (ring, error) {
+	p.fabric.mu.Lock()
+	defer p.fabric.mu.Unlock()
+	if r, ok := p.fabric.rings[locator]; ok {
+		return r, nil
+	}
+	return ring{}, fmt.Errorf("shm: no ring %d: %w", locator, verbs.ErrPeerGone)
+}
+
+func (p *localPeer) reach(address uint64, n int, rkey uint32, right verbs.Access) ([]byte, bool, verbs.Status) {
+	r := p.regions.find(rkey)
+	if r == nil || r.access&right == 0 || !contains(addressOf(r.memory), uint64(len(r.memory)), address, uint64(n)) {
+		return nil, false, verbs.StatusRemoteAccess
+	}
+	at := address - addressOf(r.memory)
+	return r.memory[at : at+uint64(n)], false, verbs.StatusSuccess
+}
+
+// Map gives the region's memory itself.
+func (p *localPeer) Map(remote verbs.RemoteRegion) ([]byte, error) {
+	if err := p.gone(); err != nil {
+		return nil, err
+	}
+	r := p.regions.find(remote.RKey)
+	if r == nil || !contains(addressOf(r.memory), uint64(len(r.memory)), remote.Address, remote.Length) {
+		return nil, fmt.Errorf("shm: Map of %d bytes: %w", remote.Length, verbs.StatusRemoteAccess)
+	}
+	at := remote.Address - addressOf(r.memory)
+	return r.memory[at : at+remote.Length : at+remote.Length], nil
+}
+
+// ReadAt copies out of a region.
+func (p *localPeer) ReadAt(into []byte, remote verbs.RemoteRegion, offset uint64) error {
+	return p.copyAt(into, remote, offset, verbs.RemoteRead)
+}
+
+// WriteAt copies into a region.
+func (p *localPeer) WriteAt(from []byte, remote verbs.RemoteRegion, offset uint64) error {
+	return p.copyAt(from, remote, offset, verbs.RemoteWrite)
+}
+
+func (p *localPeer) copyAt(mine []byte, remote verbs.RemoteRegion, offset uint64, right verbs.Access) error {
+	if err := p.gone(); err != nil {
+		return err
+	}
+	if offset > remote.Length || uint64(len(mine)) > remote.Length-offset {
+		return argumentError("%d bytes at %d of a region of %d", len(mine), offset, remote.Length)
+	}
+	if len(mine) == 0 {
+		return nil
+	}
+	theirs, _, status := p.reach(remote.Address+offset, len(mine), remote.RKey, right)
+	if status != verbs.StatusSuccess {
+		return fmt.Errorf("shm: %w", status)
+	}
+	if right == verbs.RemoteRead {
+		copy(mine, theirs)
+	} else {
+		copy(theirs, mine)
+	}
+	return nil
+}

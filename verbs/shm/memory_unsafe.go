@@ -1,0 +1,46 @@
+package shm
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+// addressOf is where memory is. The number is compared with others, never turned
+// back into a pointer; window memory does not move.
+func addressOf(memory []byte) uint64 {
+	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(memory))))
+}
+
+// wordAt is the first 8 bytes of memory, which the caller has checked to be there
+// and aligned.
+func wordAt(memory []byte) *atomic.Uint64 {
+	return (*atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(memory)))
+}
+
+// ringOver makes a ring of memory. Sound if memory has ringMemory bytes, aligned to
+// 8, that live as long as the ring: rings are allocated so, and those of peers are
+// checked where they are mapped.
+func ringOver(memory []byte) ring {
+	return ring{(*ringWords)(unsafe.Pointer(unsafe.SliceData(memory))), memory[ringHeader:ringMemory]}
+}
+
+// alignedBytes is n zeroed bytes of the Go heap that start at a multiple of 8.
+func alignedBytes(n int) []byte {
+	words := make([]uint64, (n+7)/8)
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), n)
+}
+
+// pageAligned cuts n bytes from memory, which has a page more, that start at a page.
+func pageAligned(memory []byte, n int) []byte {
+	skip := -addressOf(memory) & (pageBytes - 1)
+	return memory[skip : skip+uint64(n) : skip+uint64(n)]
+}
+
+func compareSwap(word *atomic.Uint64, compare, value uint64) uint64 {
+	for {
+		old := word.Load()
+		if old != compare || word.CompareAndSwap(compare, value) {
+			return old
+		}
+	}
+}

@@ -1,0 +1,316 @@
+package shm
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// queuePair is one end of a connection: a ring in, a ring out, the requests that
+// have not completed, and the receives that are posted.
+//
+// Requests take effect in order. A send takes effect when the peer has taken its
+// last frame; writes, reads and atomics are carried out here, by the CPU of
+// whoever posts or polls, when everything before them has taken effect.
+type queuePair struct {
+	device *device
+	number uint32
+	sendCQ *completionQueue
+	recvCQ *completionQueue
+
+	state atomic.Uint32
+	// waiting: requests are outstanding, so that progress may find something.
+	waiting atomic.Bool
+
+	mu   sync.Mutex
+	err  error
+	peer peer
+	in   ring
+	out  ring
+
+	sends     []request
+	sendFirst int
+	sendCount int
+	// pushed counts the requests from sendFirst on whose frames are in the ring
+	// or that have none.
+	pushed int
+	// offset is how much of the first request that is not pushed is in the ring.
+	offset int
+	// uncovered counts unsignalled requests that took effect and that no
+	// completion has answered for.
+	uncovered int
+
+	receives     []receive
+	receiveFirst int
+	receiveCount int
+	// filled is how much of the first receive the message at hand has filled.
+	filled int
+
+	closed bool
+}
+
+// request is a work request that is outstanding. Its slices are reused.
+type request struct {
+	verbs.SendRequest
+	inline []byte
+	length int
+	// end is where in the ring its last frame ends, for sends.
+	end uint64
+}
+
+type receive struct {
+	id       uint64
+	segments []verbs.Segment
+	length   int
+}
+
+// peer is the other device as a queue pair needs it.
+type peer interface {
+	verbs.Neighbor
+	// reach gives n bytes at address of the peer's, if rkey and right allow.
+	// foreign tells that they cannot be mapped.
+	reach(address uint64, n int, rkey uint32, right verbs.Access) (memory []byte, foreign bool, status verbs.Status)
+	// ringAt gives the ring that the peer has at locator.
+	ringAt(locator uint64) (ring, error)
+	// gone says why the peer will never answer, nil while it may.
+	gone() error
+}
+
+const (
+	defaultDepth = 128
+	maxCapacity  = 1 << 20
+	maxSegments  = 16
+	maxInline    = 256
+	maxMessage   = 1 << 30
+)
+
+// newPair makes a queue pair with its ring, not yet connected.
+func (d *device) newPair(config verbs.QueuePairConfig) (*queuePair, uint64, error) {
+	sendCQ, ok1 := config.SendQueue.(*completionQueue)
+	recvCQ, ok2 := config.ReceiveQueue.(*completionQueue)
+	if !ok1 || !ok2 || sendCQ.device != d || recvCQ.device != d {
+		return nil, 0, argumentError("queue pair: SendQueue and ReceiveQueue must be completion queues of this device")
+	}
+	for _, depth := range []*int{&config.MaxSends, &config.MaxReceives} {
+		if *depth == 0 {
+			*depth = defaultDepth
+		}
+		if *depth < 0 || *depth > maxCapacity {
+			return nil, 0, argumentError("queue pair: depth %d, allowed are 1 to %d, or 0 for %d", *depth, maxCapacity, defaultDepth)
+		}
+	}
+	q := &queuePair{device: d, sendCQ: sendCQ, recvCQ: recvCQ,
+		sends: make([]request, config.MaxSends), receives: make([]receive, config.MaxReceives)}
+	in, locator, err := d.newRing()
+	if err != nil {
+		return nil, 0, err
+	}
+	q.in = in
+	if err := d.adopt(q); err != nil {
+		d.freeRing(in, locator)
+		return nil, 0, err
+	}
+	sendCQ.attach(q)
+	recvCQ.attach(q)
+	return q, locator, nil
+}
+
+func (q *queuePair) Number() uint32     { return q.number }
+func (q *queuePair) State() verbs.State { return verbs.State(q.state.Load()) }
+
+// Err says why the queue pair is in StateError.
+func (q *queuePair) Err() error {
+	if q.State() != verbs.StateError {
+		return nil
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.err
+}
+
+// stirs tells whether progress may find something to do.
+func (q *queuePair) stirs() bool {
+	switch q.State() {
+	case verbs.StateError:
+		return q.waiting.Load()
+	case verbs.StateConnecting:
+		return true
+	}
+	return q.waiting.Load() || q.in.head.Load() != q.in.tail.Load() || q.peerLeft() || q.peer.gone() != nil
+}
+
+// peerLeft tells whether the other side is done with either ring.
+func (q *queuePair) peerLeft() bool {
+	return q.in.left.Load()&leftByProducer != 0 || q.out.left.Load()&leftByConsumer != 0
+}
+
+func (q *queuePair) progress() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.drive()
+}
+
+// drive moves everything that can move. It is called with the mutex.
+func (q *queuePair) drive() {
+	if q.closed {
+		return
+	}
+	if q.State() == verbs.StateConnecting {
+		q.awaitAnswer()
+	}
+	if q.State() == verbs.StateReady {
+		moved := q.takeFrames()
+		moved = q.advance() || moved
+		if moved {
+			q.peer.Ring()
+		}
+		q.notice()
+	}
+	if q.State() == verbs.StateError {
+		q.flush()
+	}
+	q.waiting.Store(q.sendCount > 0 || q.State() == verbs.StateError && q.receiveCount > 0)
+}
+
+// awaitAnswer looks whether the peer has accepted.
+func (q *queuePair) awaitAnswer() {
+	switch q.in.answer.Load() {
+	case answerAccepted:
+		out, err := q.peer.ringAt(q.in.locator.Load())
+		if err != nil {
+			q.fail(err)
+			return
+		}
+		q.out = out
+		q.state.Store(uint32(verbs.StateReady))
+	case answerRejected:
+		length := min(q.in.locator.Load(), maxReason)
+		reason := make([]byte, length)
+		q.in.read(reason, 0)
+		q.fail(fmt.Errorf("%w: %s", verbs.ErrRejected, reason))
+	default:
+		if q.peer != nil {
+			if err := q.peer.gone(); err != nil {
+				q.fail(err)
+			}
+		}
+	}
+}
+
+const maxReason = 512
+
+// notice ends the connection if the other side has.
+func (q *queuePair) notice() {
+	if status := q.out.faulted(); status != verbs.StatusSuccess {
+		if q.sendCount > 0 {
+			q.complete(&q.sends[q.sendFirst], status)
+			q.sendFirst = q.after(q.sendFirst)
+			q.sendCount--
+		}
+		q.fail(fmt.Errorf("shm: the peer ended the connection: %w", status))
+		return
+	}
+	if q.peerLeft() && q.in.head.Load() == q.in.tail.Load() {
+		q.fail(fmt.Errorf("shm: the peer closed its queue pair: %w", verbs.ErrPeerGone))
+		return
+	}
+	if err := q.peer.gone(); err != nil && q.in.head.Load() == q.in.tail.Load() {
+		q.fail(err)
+	}
+}
+
+// fail puts the queue pair in StateError, for good.
+func (q *queuePair) fail(err error) {
+	if q.State() == verbs.StateError {
+		return
+	}
+	q.err = err
+	q.state.Store(uint32(verbs.StateError))
+	q.leaveRings()
+	q.device.bell.Ring()
+}
+
+// leaveRings tells the peer that this side is done, and lets go of the ring in if
+// the peer has too.
+func (q *queuePair) leaveRings() {
+	if q.out.ringWords != nil {
+		q.out.leave(leftByProducer)
+	}
+	q.in.leave(leftByConsumer)
+	if q.peer != nil {
+		q.peer.Ring()
+	}
+}
+
+// flush completes everything that is outstanding.
+func (q *queuePair) flush() {
+	for q.sendCount > 0 {
+		q.complete(&q.sends[q.sendFirst], verbs.StatusFlushed)
+		q.sendFirst = q.after(q.sendFirst)
+		q.sendCount--
+	}
+	q.pushed, q.offset = 0, 0
+	for q.receiveCount > 0 {
+		q.received(verbs.StatusFlushed, verbs.OpReceive, 0, 0)
+	}
+}
+
+func (q *queuePair) after(i int) int {
+	if i++; i == len(q.sends) {
+		return 0
+	}
+	return i
+}
+
+// complete ends a request. A success is reported if it was signalled, a failure
+// always.
+func (q *queuePair) complete(r *request, status verbs.Status) {
+	clear(r.Segments)
+	if status == verbs.StatusSuccess && r.Flags&verbs.Signalled == 0 {
+		q.uncovered++
+		return
+	}
+	q.uncovered = 0
+	if !q.sendCQ.push(verbs.Completion{ID: r.ID, QueuePair: q.number, Status: status, Opcode: r.Opcode}) {
+		q.fail(errOverflow)
+	}
+}
+
+var errOverflow = fmt.Errorf("shm: completion queue overflow: %w", verbs.ErrQueueFull)
+
+// received ends the first receive.
+func (q *queuePair) received(status verbs.Status, opcode verbs.Opcode, bytes, immediate uint32) {
+	r := &q.receives[q.receiveFirst]
+	clear(r.segments)
+	if q.receiveFirst++; q.receiveFirst == len(q.receives) {
+		q.receiveFirst = 0
+	}
+	q.receiveCount--
+	q.filled = 0
+	if !q.recvCQ.push(verbs.Completion{ID: r.id, QueuePair: q.number, Status: status, Opcode: opcode, Bytes: bytes, Immediate: immediate}) {
+		q.fail(errOverflow)
+	}
+}
+
+// Close destroys the queue pair.
+func (q *queuePair) Close() error {
+	q.mu.Lock()
+	if q.closed {
+		q.mu.Unlock()
+		return nil
+	}
+	q.closed = true
+	if q.State() != verbs.StateError {
+		q.fail(fmt.Errorf("shm: queue pair: %w", verbs.ErrClosed))
+	}
+	q.waiting.Store(false)
+	q.mu.Unlock()
+	q.sendCQ.detach(q)
+	q.recvCQ.detach(q)
+	q.sendCQ.drop(q.number)
+	q.recvCQ.drop(q.number)
+	q.device.abandon(q)
+	return nil
+}

@@ -1,0 +1,122 @@
+package shm
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// region is a memory region of this device.
+type region struct {
+	device *device
+	memory []byte
+	access verbs.Access
+	key    uint32
+}
+
+// LKey and the remote key are one number.
+func (r *region) LKey() uint32   { return r.key }
+func (r *region) Memory() []byte { return r.memory }
+
+// Remote is the region for peers. The address is the one that it has here.
+func (r *region) Remote() verbs.RemoteRegion {
+	return verbs.RemoteRegion{Address: addressOf(r.memory), Length: uint64(len(r.memory)), RKey: r.key}
+}
+
+// Deregister ends the region.
+func (r *region) Deregister() error {
+	if !r.device.regions.remove(r) {
+		return fmt.Errorf("shm: region %#x: %w", r.key, verbs.ErrClosed)
+	}
+	r.device.retract(r)
+	return nil
+}
+
+// A key is a slot of the table in its low bits and random above, so that a stale or
+// guessed one is not another region's.
+const (
+	slotBits   = 14
+	maxRegions = 1 << slotBits
+)
+
+// regionTable holds a device's regions by the slot in their key.
+type regionTable struct {
+	mu    sync.RWMutex
+	slots []*region
+	free  []uint32
+}
+
+func (t *regionTable) add(r *region) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var slot uint32
+	switch n := len(t.free); {
+	case n > 0:
+		slot = t.free[n-1]
+		t.free = t.free[:n-1]
+	case len(t.slots) < maxRegions:
+		slot = uint32(len(t.slots))
+		t.slots = append(t.slots, nil)
+	default:
+		return &verbs.CapabilityError{Device: r.device.name, Capability: "register another region", Reason: fmt.Sprintf("it has %d already", maxRegions)}
+	}
+	r.key = rand.Uint32()<<slotBits | slot
+	if r.key>>slotBits == 0 {
+		r.key |= 1 << slotBits
+	}
+	t.slots[slot] = r
+	return nil
+}
+
+func (t *regionTable) remove(r *region) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	slot := r.key % maxRegions
+	if int(slot) >= len(t.slots) || t.slots[slot] != r {
+		return false
+	}
+	t.slots[slot] = nil
+	t.free = append(t.free, slot)
+	return true
+}
+
+func (t *regionTable) clear() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.slots, t.free = nil, nil
+}
+
+// find is the region of a key, nil if there is none.
+func (t *regionTable) find(key uint32) *region {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if slot := key % maxRegions; int(slot) < len(t.slots) {
+		if r := t.slots[slot]; r != nil && r.key == key {
+			return r
+		}
+	}
+	return nil
+}
+
+// hold tells whether every segment lies in the region it names, with the right.
+func (t *regionTable) hold(segments []verbs.Segment, right verbs.Access) bool {
+	for i := range segments {
+		s := &segments[i]
+		if len(s.Memory) == 0 {
+			continue
+		}
+		r := t.find(s.LKey)
+		if r == nil || r.access&right != right || !contains(addressOf(r.memory), uint64(len(r.memory)), addressOf(s.Memory), uint64(len(s.Memory))) {
+			return false
+		}
+	}
+	return true
+}
+
+// contains tells whether n bytes at address lie within length bytes at base,
+// without overflow.
+func contains(base, length, address, n uint64) bool {
+	return address >= base && n <= length && address-base <= length-n
+}

@@ -1,0 +1,274 @@
+package shm
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// PostSend posts requests in order.
+func (q *queuePair) PostSend(requests []verbs.SendRequest) (int, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return 0, fmt.Errorf("shm: PostSend: %w", verbs.ErrClosed)
+	}
+	for i := range requests {
+		length, err := q.checkSend(&requests[i])
+		if err != nil {
+			q.drive()
+			return i, err
+		}
+		if q.sendCount+q.uncovered == len(q.sends) && q.sendCount > 0 {
+			q.drive()
+		}
+		if q.sendCount+q.uncovered >= len(q.sends) {
+			q.drive()
+			return i, verbs.ErrQueueFull
+		}
+		slot := &q.sends[(q.sendFirst+q.sendCount)%len(q.sends)]
+		slot.take(&requests[i], length)
+		q.sendCount++
+	}
+	q.drive()
+	return len(requests), nil
+}
+
+// take copies a request, whose slices are the caller's, into the reused ones.
+func (r *request) take(from *verbs.SendRequest, length int) {
+	segments := append(r.Segments[:0], from.Segments...)
+	r.SendRequest = *from
+	r.length = length
+	if from.Flags&verbs.Inline != 0 {
+		r.inline = r.inline[:0]
+		for _, s := range from.Segments {
+			r.inline = append(r.inline, s.Memory...)
+		}
+		segments = append(segments[:0], verbs.Segment{Memory: r.inline})
+	}
+	r.Segments = segments
+}
+
+// checkSend says what is wrong with a request, else how long it is.
+func (q *queuePair) checkSend(r *verbs.SendRequest) (int, error) {
+	if r.Opcode > verbs.OpCompareSwap {
+		return 0, argumentError("PostSend: opcode %d is none of a send queue", r.Opcode)
+	}
+	if len(r.Segments) > maxSegments {
+		return 0, argumentError("PostSend: %d segments, at most %d are allowed", len(r.Segments), maxSegments)
+	}
+	length := 0
+	for _, s := range r.Segments {
+		if len(s.Memory) > maxMessage-length {
+			return 0, argumentError("PostSend: more than %d bytes", maxMessage)
+		}
+		length += len(s.Memory)
+	}
+	switch {
+	case r.Flags&verbs.Inline != 0 && (length > maxInline || r.Opcode >= verbs.OpRDMARead):
+		return 0, argumentError("PostSend: an inline request is a send or write of at most %d bytes, this is opcode %d of %d", maxInline, r.Opcode, length)
+	case r.Opcode >= verbs.OpFetchAdd && (len(r.Segments) != 1 || length != 8):
+		return 0, argumentError("PostSend: an atomic has one segment of 8 bytes, this has %d of %d", len(r.Segments), length)
+	}
+	return length, nil
+}
+
+// isSend tells whether the request travels through the ring.
+func (r *request) isSend() bool {
+	return r.Opcode <= verbs.OpSendImmediate || r.Opcode == verbs.OpRDMAWriteImmediate
+}
+
+// advance completes what has taken effect and pushes what fits. It tells whether
+// the peer should look.
+func (q *queuePair) advance() (moved bool) {
+	for q.State() == verbs.StateReady {
+		progressed := false
+		for q.sendCount > 0 && q.pushed > 0 && q.out.tail.Load() >= q.sends[q.sendFirst].end {
+			q.finish(verbs.StatusSuccess)
+			progressed = true
+		}
+		if q.State() == verbs.StateReady && q.pushed < q.sendCount {
+			r := &q.sends[(q.sendFirst+q.pushed)%len(q.sends)]
+			if q.offset == 0 && !q.localOK(r) {
+				progressed = q.refuseLocal(r) || progressed
+			} else if r.Opcode <= verbs.OpSendImmediate {
+				sent := q.pushMessage(r)
+				moved, progressed = moved || sent, progressed || sent
+			} else if q.pushed == 0 {
+				pushed := q.carryOut(r)
+				moved, progressed = moved || pushed, true
+			}
+		}
+		if !progressed {
+			return moved
+		}
+	}
+	return moved
+}
+
+// finish completes the first request.
+func (q *queuePair) finish(status verbs.Status) {
+	r := &q.sends[q.sendFirst]
+	q.sendFirst = q.after(q.sendFirst)
+	q.sendCount--
+	if q.pushed > 0 {
+		q.pushed--
+	}
+	q.complete(r, status)
+}
+
+// localOK checks the segments against the device's regions.
+func (q *queuePair) localOK(r *request) bool {
+	if r.Flags&verbs.Inline != 0 {
+		return true
+	}
+	var right verbs.Access
+	if r.Opcode >= verbs.OpRDMARead {
+		right = verbs.LocalWrite
+	}
+	return q.device.regions.hold(r.Segments, right)
+}
+
+// refuseLocal fails a request whose segments are not registered, when everything
+// before it has completed.
+func (q *queuePair) refuseLocal(*request) bool {
+	if q.pushed > 0 {
+		return false
+	}
+	q.failFirst(verbs.StatusLocalProtection)
+	return true
+}
+
+// failFirst ends the first request, and with it the connection.
+func (q *queuePair) failFirst(status verbs.Status) {
+	err := fmt.Errorf("shm: request %d: %w", q.sends[q.sendFirst].ID, status)
+	q.finish(status)
+	q.fail(err)
+}
+
+// pushMessage puts as much of a message into the ring as fits.
+func (q *queuePair) pushMessage(r *request) (moved bool) {
+	for {
+		n := min(r.length-q.offset, maxChunk)
+		f := frame{length: uint32(n), immediate: r.Immediate}
+		if q.offset+n == r.length {
+			f.flags |= frameLast
+		}
+		if r.Opcode == verbs.OpSendImmediate {
+			f.flags |= frameImmediate
+		}
+		if q.out.room() < f.bytes() {
+			return moved
+		}
+		q.pushFrame(&f, r)
+		moved = true
+		if q.offset += n; f.flags&frameLast != 0 {
+			q.markPushed(r)
+			return moved
+		}
+	}
+}
+
+func (q *queuePair) markPushed(r *request) {
+	r.end = q.out.head.Load()
+	q.offset = 0
+	q.pushed++
+}
+
+// pushFrame writes a frame whose payload is f.length bytes of r from q.offset on.
+func (q *queuePair) pushFrame(f *frame, r *request) {
+	head := q.out.head.Load()
+	var header [frameHeader]byte
+	f.encode(&header)
+	q.out.write(head, header[:])
+	at := head + frameHeader
+	skip, left := q.offset, int(f.length)
+	for _, s := range r.Segments {
+		if skip >= len(s.Memory) {
+			skip -= len(s.Memory)
+			continue
+		}
+		part := s.Memory[skip:min(len(s.Memory), skip+left)]
+		q.out.write(at, part)
+		at += uint64(len(part))
+		left -= len(part)
+		if skip = 0; left == 0 {
+			break
+		}
+	}
+	// The frame is published after it is complete.
+	q.out.head.Store(head + f.bytes())
+}
+
+// carryOut does a write, read or atomic, everything before it having taken effect.
+func (q *queuePair) carryOut(r *request) (moved bool) {
+	right, n := verbs.RemoteAtomic, 8
+	switch r.Opcode {
+	case verbs.OpRDMAWrite, verbs.OpRDMAWriteImmediate:
+		right, n = verbs.RemoteWrite, r.length
+	case verbs.OpRDMARead:
+		right, n = verbs.RemoteRead, r.length
+	}
+	if r.Opcode == verbs.OpRDMAWriteImmediate && q.out.room() < frameHeader {
+		return false
+	}
+	if status := q.transfer(r, n, right); status != verbs.StatusSuccess {
+		q.failFirst(status)
+		return true
+	}
+	if r.Opcode != verbs.OpRDMAWriteImmediate {
+		q.finish(verbs.StatusSuccess)
+		return false
+	}
+	q.pushFrame(&frame{flags: frameLast | frameImmediate | frameWrite, immediate: r.Immediate, written: uint32(r.length)}, r)
+	q.markPushed(r)
+	return true
+}
+
+func (q *queuePair) transfer(r *request, n int, right verbs.Access) verbs.Status {
+	if n == 0 {
+		return verbs.StatusSuccess
+	}
+	remote, foreign, status := q.peer.reach(r.RemoteAddress, n, r.RKey, right)
+	if status != verbs.StatusSuccess {
+		return status
+	}
+	if r.Opcode >= verbs.OpFetchAdd {
+		if r.RemoteAddress%8 != 0 {
+			return verbs.StatusRemoteInvalid
+		}
+		if foreign {
+			return verbs.StatusRemoteOperation
+		}
+		word := wordAt(remote)
+		old := uint64(0)
+		if r.Opcode == verbs.OpFetchAdd {
+			old = word.Add(r.Operand) - r.Operand
+		} else {
+			old = compareSwap(word, r.Compare, r.Operand)
+		}
+		binary.NativeEndian.PutUint64(r.Segments[0].Memory, old)
+		return verbs.StatusSuccess
+	}
+	done := uint64(0)
+	for _, s := range r.Segments {
+		var err error
+		size := uint64(len(s.Memory))
+		switch {
+		case foreign && r.Opcode == verbs.OpRDMARead:
+			err = q.peer.ReadAt(s.Memory, verbs.RemoteRegion{Address: r.RemoteAddress, Length: uint64(n), RKey: r.RKey}, done)
+		case foreign:
+			err = q.peer.WriteAt(s.Memory, verbs.RemoteRegion{Address: r.RemoteAddress, Length: uint64(n), RKey: r.RKey}, done)
+		case r.Opcode == verbs.OpRDMARead:
+			copy(s.Memory, remote[done:])
+		default:
+			copy(remote[done:], s.Memory)
+		}
+		if err != nil {
+			return verbs.StatusRemoteOperation
+		}
+		done += size
+	}
+	return verbs.StatusSuccess
+}
