@@ -237,12 +237,12 @@ func witness(b *bench, round func(to *area, round int, from segment) []work) {
 	wait := far.begin(witnessStep{far.handle, to.handle})
 	for i := range witnessRounds {
 		near.post(round(to, i, from.at(witnessOffset(i), witnessOffset(i)+1+i*3))...)
-		near.expectSent(verbs.Completion{ID: uint64(i), Opcode: near.lastOpcode(round(to, i, segment{}))})
+		near.expectSent(verbs.Completion{ID: uint64(i), Opcode: lastOpcode(round(to, i, segment{}))})
 	}
 	wait()
 }
 
-func (p *pair) lastOpcode(works []work) verbs.Opcode { return works[len(works)-1].Opcode }
+func lastOpcode(works []work) verbs.Opcode { return works[len(works)-1].Opcode }
 
 // witnessStep is the far side of witness.
 type witnessStep struct{ Pair, Area int }

@@ -39,7 +39,8 @@ func failure(err error) string {
 }
 
 type (
-	// addressStep asks for the device's address.
+	// addressStep asks for the device's address. Its field is there because gob
+	// sends no structure without one.
 	addressStep struct{ Unused bool }
 	// allocateStep allocates Size bytes, of the device or of the Go heap,
 	// and registers them.
