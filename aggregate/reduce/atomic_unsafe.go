@@ -1,0 +1,185 @@
+package reduce
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+// An AtomicFunc combines the element at src into the one at dst by atomic
+// instructions, and stores what dst was to old unless old is nil. It is atomic
+// towards every AtomicFunc and AtomicSwapFunc on dst, in any process.
+type AtomicFunc func(dst, src, old unsafe.Pointer)
+
+// An AtomicSwapFunc sets the element at dst to the one at swap if it equals, bit
+// for bit, the one at compare, and stores what dst was to old.
+type AtomicSwapFunc func(dst, compare, swap, old unsafe.Pointer)
+
+// LookupAtomic gives the atomic form of op on one element of kind, nil for elements
+// of 16 bytes, which have none.
+func LookupAtomic(kind Kind, op Op) (AtomicFunc, error) {
+	if err := Supported(kind, op); err != nil {
+		return nil, err
+	}
+	if native := nativeOf(kind, op); native != nil {
+		return native, nil
+	}
+	apply, _ := Lookup(kind, op)
+	switch kind.Size() {
+	case 1:
+		return narrow[uint8](apply), nil
+	case 2:
+		return narrow[uint16](apply), nil
+	case 4:
+		return loop32(apply), nil
+	case 8:
+		return loop64(apply), nil
+	}
+	return nil, nil
+}
+
+// LookupAtomicSwap gives the atomic compare-and-swap of one element of kind, nil for
+// elements of 16 bytes.
+func LookupAtomicSwap(kind Kind) (AtomicSwapFunc, error) {
+	if err := Supported(kind, Replace); err != nil {
+		return nil, err
+	}
+	switch kind.Size() {
+	case 1:
+		return narrowSwap[uint8], nil
+	case 2:
+		return narrowSwap[uint16], nil
+	case 4:
+		return swap32, nil
+	case 8:
+		return swap64, nil
+	}
+	return nil, nil
+}
+
+// nativeOf are the operations that the processor has as one instruction.
+func nativeOf(kind Kind, op Op) AtomicFunc {
+	integer := kind <= Uint64
+	switch size := kind.Size(); {
+	case size == 8 && op == Replace:
+		return func(dst, src, old unsafe.Pointer) {
+			keep(old, atomic.SwapUint64((*uint64)(dst), *(*uint64)(src)))
+		}
+	case size == 4 && op == Replace:
+		return func(dst, src, old unsafe.Pointer) {
+			keep(old, atomic.SwapUint32((*uint32)(dst), *(*uint32)(src)))
+		}
+	case size == 8 && op == Sum && integer:
+		return func(dst, src, old unsafe.Pointer) {
+			n := *(*uint64)(src)
+			keep(old, atomic.AddUint64((*uint64)(dst), n)-n)
+		}
+	case size == 4 && op == Sum && integer:
+		return func(dst, src, old unsafe.Pointer) {
+			n := *(*uint32)(src)
+			keep(old, atomic.AddUint32((*uint32)(dst), n)-n)
+		}
+	}
+	return nil
+}
+
+func keep[T bits](old unsafe.Pointer, value T) {
+	if old != nil {
+		*(*T)(old) = value
+	}
+}
+
+func loop64(apply Func) AtomicFunc {
+	return func(dst, src, old unsafe.Pointer) {
+		for {
+			was := atomic.LoadUint64((*uint64)(dst))
+			now := was
+			apply(hidden(unsafe.Pointer(&now)), src, 1)
+			if now == was || atomic.CompareAndSwapUint64((*uint64)(dst), was, now) {
+				keep(old, was)
+				return
+			}
+		}
+	}
+}
+
+func loop32(apply Func) AtomicFunc {
+	return func(dst, src, old unsafe.Pointer) {
+		for {
+			was := atomic.LoadUint32((*uint32)(dst))
+			now := was
+			apply(hidden(unsafe.Pointer(&now)), src, 1)
+			if now == was || atomic.CompareAndSwapUint32((*uint32)(dst), was, now) {
+				keep(old, was)
+				return
+			}
+		}
+	}
+}
+
+// hidden keeps p from escaping through a function value. Sound because no Func
+// keeps its pointers.
+func hidden(p unsafe.Pointer) unsafe.Pointer {
+	x := uintptr(p)
+	return *(*unsafe.Pointer)(unsafe.Pointer(&x))
+}
+
+// word is the aligned 32-bit word that contains the 1- or 2-byte element at dst and
+// the element's shift in it, for little-endian machines, which all are that Go's
+// shared memory runs on here. The word lies in the element's window, or in the
+// page-aligned memory around it: a page holds whole words.
+func word(dst unsafe.Pointer) (w *uint32, shift uint) {
+	within := uintptr(dst) & 3
+	return (*uint32)(unsafe.Add(dst, -int(within))), uint(within) * 8
+}
+
+func narrow[T uint8 | uint16](apply Func) AtomicFunc {
+	return func(dst, src, old unsafe.Pointer) {
+		w, shift := word(dst)
+		mask := uint32(^T(0)) << shift
+		for {
+			all := atomic.LoadUint32(w)
+			was := T(all >> shift)
+			now := was
+			apply(hidden(unsafe.Pointer(&now)), src, 1)
+			if now == was || atomic.CompareAndSwapUint32(w, all, all&^mask|uint32(now)<<shift) {
+				keep(old, was)
+				return
+			}
+		}
+	}
+}
+
+func narrowSwap[T uint8 | uint16](dst, compare, swap, old unsafe.Pointer) {
+	w, shift := word(dst)
+	mask := uint32(^T(0)) << shift
+	for {
+		all := atomic.LoadUint32(w)
+		was := T(all >> shift)
+		if was != *(*T)(compare) || atomic.CompareAndSwapUint32(w, all, all&^mask|uint32(*(*T)(swap))<<shift) {
+			keep(old, was)
+			return
+		}
+	}
+}
+
+func swap64(dst, compare, swap, old unsafe.Pointer) {
+	want := *(*uint64)(compare)
+	for {
+		was := atomic.LoadUint64((*uint64)(dst))
+		if was != want || atomic.CompareAndSwapUint64((*uint64)(dst), was, *(*uint64)(swap)) {
+			keep(old, was)
+			return
+		}
+	}
+}
+
+func swap32(dst, compare, swap, old unsafe.Pointer) {
+	want := *(*uint32)(compare)
+	for {
+		was := atomic.LoadUint32((*uint32)(dst))
+		if was != want || atomic.CompareAndSwapUint32((*uint32)(dst), was, *(*uint32)(swap)) {
+			keep(old, was)
+			return
+		}
+	}
+}

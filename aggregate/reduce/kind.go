@@ -1,0 +1,109 @@
+package reduce
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+)
+
+// Element is what can be combined: numbers of a fixed size.
+type Element interface {
+	~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64 | ~complex64 | ~complex128
+}
+
+// Kind is the type of an element.
+type Kind uint8
+
+// The kinds.
+const (
+	Int8 Kind = iota
+	Int16
+	Int32
+	Int64
+	Uint8
+	Uint16
+	Uint32
+	Uint64
+	Float32
+	Float64
+	Complex64
+	Complex128
+	kinds
+)
+
+// KindOf is the kind of T, also where T is a defined type. It is for set-up, not for
+// every operation.
+func KindOf[T Element]() Kind {
+	switch kind := reflect.TypeFor[T]().Kind(); kind {
+	case reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return Int8 + Kind(kind-reflect.Int8)
+	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return Uint8 + Kind(kind-reflect.Uint8)
+	default:
+		return Float32 + Kind(kind-reflect.Float32)
+	}
+}
+
+var kindNames = [kinds]string{"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64", "complex128"}
+
+var kindSizes = [kinds]int{1, 2, 4, 8, 1, 2, 4, 8, 4, 8, 8, 16}
+
+func (k Kind) String() string {
+	if k < kinds {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("kind %d", uint8(k))
+}
+
+// Size of an element in bytes.
+func (k Kind) Size() int { return kindSizes[k] }
+
+// Op is an operation: what becomes of an element d that is combined with s.
+type Op uint8
+
+// The operations.
+const (
+	// Sum is d + s.
+	Sum Op = iota
+	// Product is d * s.
+	Product
+	// Min and Max are the lesser and the greater; not of complex elements.
+	Min
+	Max
+	// And, Or and Xor are bit by bit; of integers.
+	And
+	Or
+	Xor
+	// Replace is s.
+	Replace
+	// NoOp is d.
+	NoOp
+	ops
+)
+
+var opNames = [ops]string{"Sum", "Product", "Min", "Max", "And", "Or", "Xor", "Replace", "NoOp"}
+
+func (o Op) String() string {
+	if o < ops {
+		return opNames[o]
+	}
+	return fmt.Sprintf("operation %d", uint8(o))
+}
+
+// ErrUnsupported: the element type does not have the operation.
+var ErrUnsupported = errors.New("operation not for this element type")
+
+// Supported says why elements of kind do not have op, nil if they do.
+func Supported(kind Kind, op Op) error {
+	switch {
+	case kind >= kinds:
+		return fmt.Errorf("reduce: %w: %v is none", ErrUnsupported, kind)
+	case op >= ops:
+		return fmt.Errorf("reduce: %w: %v is none; allowed are Sum to NoOp", ErrUnsupported, op)
+	case kind >= Complex64 && op >= Min && op <= Xor:
+		return fmt.Errorf("reduce: %w: %v of %v; allowed are Sum, Product, Replace and NoOp", ErrUnsupported, op, kind)
+	case kind >= Float32 && op >= And && op <= Xor:
+		return fmt.Errorf("reduce: %w: %v of %v; allowed are Sum, Product, Min, Max, Replace and NoOp", ErrUnsupported, op, kind)
+	}
+	return nil
+}

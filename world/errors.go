@@ -1,0 +1,52 @@
+package world
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrLeft: the rank closed its World while others needed it.
+	ErrLeft = errors.New("world: the rank has left the job")
+	// ErrClosed: this World is closed.
+	ErrClosed = errors.New("world: closed")
+	// ErrArgument: an argument that is not allowed.
+	ErrArgument = errors.New("invalid argument")
+	// ErrMismatch: ranks disagree on a collective call or its arguments.
+	ErrMismatch = errors.New("ranks disagree")
+	// ErrBusy: another goroutine of this rank is in a collective.
+	ErrBusy = errors.New("another collective is in progress")
+	// ErrEnvironment: the environment that a launcher gave makes no sense.
+	ErrEnvironment = errors.New("invalid environment")
+)
+
+// A PeerError says that a call needed a rank that has failed.
+type PeerError struct {
+	// Rank is the one that failed.
+	Rank int
+	// Op is the call, empty if none is meant.
+	Op string
+	// Cause is why it failed.
+	Cause error
+}
+
+func (e *PeerError) Error() string {
+	if e.Op == "" {
+		return fmt.Sprintf("world: rank %d has failed: %v", e.Rank, e.Cause)
+	}
+	return fmt.Sprintf("world: %s: rank %d has failed: %v", e.Op, e.Rank, e.Cause)
+}
+
+// Unwrap gives the cause.
+func (e *PeerError) Unwrap() error { return e.Cause }
+
+// A RankError is how a rank of Run ended.
+type RankError struct {
+	Rank  int
+	Cause error
+}
+
+func (e *RankError) Error() string { return fmt.Sprintf("world: rank %d: %v", e.Rank, e.Cause) }
+
+// Unwrap gives the error that the body returned.
+func (e *RankError) Unwrap() error { return e.Cause }

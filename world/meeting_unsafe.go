@@ -1,0 +1,41 @@
+package world
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+// A meetingBlock is one rank's flags of a Meeting, a line for each. Who writes:
+//
+//	round k    the rank 2^k before, the number of the meeting it has come to
+//	arrived    every rank, by atomic add, in the block of rank 0 only
+//	released   the last rank to arrive, in the block of rank 0 only
+//	left       the owner, its rank + 1, when it leaves the job
+//	leaver     the first rank that leaves the job, in the block of rank 0 only
+type meetingBlock struct{ base unsafe.Pointer }
+
+const (
+	lineBytes    = 64
+	meetingLines = 36
+	arrivedLine  = 32
+
+	// MeetingBytes is the length of a rank's block of a Meeting.
+	MeetingBytes = meetingLines * lineBytes
+)
+
+// meetingBlockOver is sound for memory of MeetingBytes that is aligned to 4, which
+// device memory is, and which stays mapped as long as the device is open.
+func meetingBlockOver(memory []byte) meetingBlock {
+	_ = memory[MeetingBytes-1]
+	return meetingBlock{unsafe.Pointer(unsafe.SliceData(memory))}
+}
+
+func (b *meetingBlock) line(i int) *atomic.Uint32 {
+	return (*atomic.Uint32)(unsafe.Add(b.base, i*lineBytes))
+}
+
+func (b *meetingBlock) round(k int) *atomic.Uint32 { return b.line(k) }
+func (b *meetingBlock) arrived() *atomic.Uint32    { return b.line(arrivedLine) }
+func (b *meetingBlock) released() *atomic.Uint32   { return b.line(arrivedLine + 1) }
+func (b *meetingBlock) left() *atomic.Uint32       { return b.line(arrivedLine + 2) }
+func (b *meetingBlock) leaver() *atomic.Uint32     { return b.line(arrivedLine + 3) }

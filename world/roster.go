@@ -1,0 +1,100 @@
+package world
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// A roster is who of the job has failed. The ranks of Run share one.
+type roster struct {
+	failures atomic.Uint32
+	failed   []atomic.Pointer[PeerError]
+
+	mu    sync.Mutex
+	first *PeerError
+	// heard are told of each failure, from the goroutine that noticed it.
+	heard map[*func(rank int)]struct{}
+}
+
+func newRoster(size int) *roster {
+	return &roster{failed: make([]atomic.Pointer[PeerError], size), heard: make(map[*func(rank int)]struct{})}
+}
+
+// fail records that rank has failed. Only the first cause counts.
+func (r *roster) fail(rank int, cause error) {
+	e := &PeerError{Rank: rank, Cause: cause}
+	r.mu.Lock()
+	if !r.failed[rank].CompareAndSwap(nil, e) {
+		r.mu.Unlock()
+		return
+	}
+	if r.first == nil {
+		r.first = e
+	}
+	r.failures.Add(1)
+	heard := make([]func(int), 0, len(r.heard))
+	for f := range r.heard {
+		heard = append(heard, *f)
+	}
+	r.mu.Unlock()
+	for _, f := range heard {
+		f(rank)
+	}
+}
+
+// listen has f told of failures until the function that it returns is called.
+func (r *roster) listen(f func(rank int)) (stop func()) {
+	key := &f
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.heard[key] = struct{}{}
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.heard, key)
+	}
+}
+
+// Failure is nil, or the *PeerError of a rank that has failed.
+func (w *World) Failure(rank int) error {
+	if e := w.roster.failed[rank].Load(); e != nil {
+		return e
+	}
+	return nil
+}
+
+// Failures is how many ranks have failed: one load.
+func (w *World) Failures() uint32 { return w.roster.failures.Load() }
+
+// FirstFailure is the rank that failed first and its *PeerError; -1 and nil if none
+// has.
+func (w *World) FirstFailure() (rank int, err error) {
+	w.roster.mu.Lock()
+	defer w.roster.mu.Unlock()
+	if w.roster.first == nil {
+		return -1, nil
+	}
+	return w.roster.first.Rank, w.roster.first
+}
+
+// OnFailure has f called with the rank of every failure from now on, from any
+// goroutine, until stop is called. f must not block.
+func (w *World) OnFailure(f func(rank int)) (stop func()) { return w.roster.listen(f) }
+
+// peerError is the error of a call that needs rank, nil while it lives.
+func (w *World) peerError(op string, rank int) error {
+	if e := w.roster.failed[rank].Load(); e != nil {
+		return &PeerError{Rank: rank, Op: op, Cause: e.Cause}
+	}
+	return nil
+}
+
+// anyFailure is the error of a call that needs every rank, nil while all live.
+func (w *World) anyFailure(op string) error {
+	if w.Failures() == 0 {
+		return nil
+	}
+	_, err := w.FirstFailure()
+	first := err.(*PeerError)
+	return &PeerError{Rank: first.Rank, Op: op, Cause: first.Cause}
+}

@@ -1,0 +1,104 @@
+package world
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+)
+
+const (
+	// A round of spinning is spinRound looks and one Poll; a look costs one or
+	// two nanoseconds.
+	spinRound = 500
+	lookTime  = 2 * time.Nanosecond
+	// yields between spinning and sleeping, for goroutines that share a core.
+	yields = 10
+	// longestSleep bounds what is lost if the rank that should wake this one
+	// was cancelled or died before it did.
+	longestSleep = 200 * time.Millisecond
+)
+
+// A Waiter is one wait. It is a value on its user's stack:
+//
+//	wait := w.NewWaiter()
+//	defer wait.Finish()
+//	for !arrived() {
+//		if err := wait.Pause(ctx); err != nil {
+//			return err
+//		}
+//	}
+type Waiter struct {
+	world    *World
+	looks    int
+	rounds   int
+	yields   int
+	prepared bool
+	ticket   uint32
+	stop     func() bool
+}
+
+// NewWaiter starts a wait.
+func (w *World) NewWaiter() Waiter {
+	wait := Waiter{world: w, rounds: w.spinRounds, yields: yields}
+	if wait.rounds > 0 {
+		wait.looks = spinRound
+	}
+	return wait
+}
+
+// Pause is called after each look that found nothing, and returns when it is time
+// for the next: at once at first, later after a yield, or after a sleep that any
+// ring of the device's channel ends. Before it sleeps it announces that and
+// returns once more, so that what comes between a look and the sleep ends the
+// sleep. It returns an error when ctx has ended, at which it looks only when it is
+// about to sleep.
+func (p *Waiter) Pause(ctx context.Context) error {
+	if p.looks > 0 {
+		p.looks--
+		return nil
+	}
+	return p.pause(ctx)
+}
+
+func (p *Waiter) pause(ctx context.Context) error {
+	if p.world.Poll() > 0 {
+		return nil
+	}
+	switch {
+	case p.rounds > 0:
+		p.rounds--
+		p.looks = spinRound
+	case p.yields > 0:
+		p.yields--
+		runtime.Gosched()
+	case !p.prepared:
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("%w", context.Cause(ctx))
+		}
+		if p.stop == nil && ctx.Done() != nil {
+			p.stop = context.AfterFunc(ctx, p.world.channel.Ring)
+		}
+		p.ticket = p.world.channel.Prepare()
+		p.prepared = true
+	default:
+		p.world.channel.Sleep(p.ticket, longestSleep)
+		p.rest()
+	}
+	return nil
+}
+
+func (p *Waiter) rest() {
+	if p.prepared {
+		p.prepared = false
+		p.world.channel.Finish()
+	}
+}
+
+// Finish ends the wait.
+func (p *Waiter) Finish() {
+	p.rest()
+	if p.stop != nil {
+		p.stop()
+	}
+}
