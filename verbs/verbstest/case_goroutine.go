@@ -81,6 +81,15 @@ var goroutineCases = []testCase{
 			return nil
 		})
 	}},
+	{"several goroutines poll the queue of one that sends", func(b *bench) {
+		sendStreamBeside(b, 150, 150_000, sizes{}, func(near *pair) (stop func()) {
+			first, second := near.station.drive(), near.station.drive()
+			return func() {
+				first()
+				second()
+			}
+		})
+	}},
 	{"memory is allocated and registered by several goroutines", func(b *bench) {
 		near := b.near()
 		b.together(4, func(i int) error {

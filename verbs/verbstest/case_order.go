@@ -272,7 +272,14 @@ func messageSize(i, most int) int { return i * i * 7919 % (most + 1) }
 // and checks them at the same time.
 func sendStream(b *bench, count, most int, z sizes) {
 	b.Helper()
+	sendStreamBeside(b, count, most, z, func(*pair) func() { return func() {} })
+}
+
+// sendStreamBeside does, beside what begin begins and its result stops.
+func sendStreamBeside(b *bench, count, most int, z sizes, begin func(near *pair) (stop func())) {
+	b.Helper()
 	near, far := b.pair(z)
+	defer begin(near)()
 	const slots = 4
 	to := far.allocate(slots*most, all)
 	wait := far.begin(sinkStep{Pair: far.handle, Area: to.handle, Count: count, Most: most})
