@@ -19,8 +19,11 @@ import (
 // cancelled Meet may be repeated.
 //
 // With more ranks than cores what counts is that each rank runs only once: all add
-// to one counter of rank 0 and sleep; the last to come wakes rank 0, and the ranks
-// wake each other along a binomial tree.
+// to one counter of rank 0 and sleep; the last to come releases rank 0, and the
+// ranks release each other along a binomial tree.
+//
+// When Meet has returned, nobody touches this rank's block again in that meeting:
+// the last one may be followed by freeing it.
 type Meeting struct {
 	world *World
 	own   meetingBlock
@@ -119,23 +122,29 @@ func (m *Meeting) meetAtRoot(ctx context.Context, op string, number uint32) erro
 	if err != nil {
 		return err
 	}
-	size := uint32(m.world.size)
 	if m.announced != number {
 		m.announced = number
-		if root.arrived().Add(1) == number*size {
+		if root.arrived().Add(1) == number*uint32(m.world.size) {
 			root.released().Store(number)
 			m.world.Ring(0)
 		}
 	}
-	if released := root.released(); !reached(released, number) {
+	if released := m.own.released(); !reached(released, number) {
 		if err := m.hear(ctx, op, released, number, -1); err != nil {
 			return err
 		}
 	}
 	for distance := 1; distance < m.world.size; distance *= 2 {
-		if child := m.world.rank + distance; distance > m.world.rank && child < m.world.size {
-			m.world.Ring(child)
+		child := m.world.rank + distance
+		if distance <= m.world.rank || child >= m.world.size {
+			continue
 		}
+		b, err := m.block(op, child)
+		if err != nil {
+			return err
+		}
+		b.released().Store(number)
+		m.world.Ring(child)
 	}
 	return nil
 }

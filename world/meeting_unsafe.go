@@ -9,7 +9,8 @@ import (
 //
 //	round k    the rank 2^k before, the number of the meeting it has come to
 //	arrived    every rank, by atomic add, in the block of rank 0 only
-//	released   the last rank to arrive, in the block of rank 0 only
+//	released   the number of the last meeting that all have come to: in the block
+//	           of rank 0 by the last to come, in others by the parent in the tree
 //	left       the owner, its rank + 1, when it leaves the job
 //	leaver     the first rank that leaves the job, in the block of rank 0 only
 type meetingBlock struct{ base unsafe.Pointer }

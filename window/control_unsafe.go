@@ -1,0 +1,115 @@
+package window
+
+import (
+	"math/bits"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/onesided/rma/world"
+)
+
+// A control block is the shared memory beside a rank's window through which the
+// ranks synchronize over it. It belongs to the window's target; every other rank
+// maps it. Who writes which word:
+//
+//	meeting     the block of the window's world.Meeting, for Fence.
+//	exclusive   the holder of the exclusive lock: its rank + 1, 0 when free.
+//	            Taken and given back by compare-and-swap; whoever finds the
+//	            holder dead gives it back.
+//	waiters     a count of ranks that wait for the lock, by atomic add.
+//	pair[o]     what rank o tells this rank: all four words are written by o
+//	            alone, except that a shared lock of a dead o is cleared by
+//	            whoever finds it.
+//	slot[i]     how many notifications have arrived, by atomic add.
+//	stripe[i]   lock of the i-th stripe of the window: its holder's rank + 1,
+//	            by compare-and-swap; see stripes.
+//
+// Words that different ranks write are on different cache lines, but for pairs
+// in jobs of more than 64 ranks, where the block would grow too large.
+const (
+	lineBytes = 64
+
+	meetingAt   = 0
+	exclusiveAt = world.MeetingBytes
+	waitersAt   = exclusiveAt + lineBytes
+	pairsAt     = waitersAt + lineBytes
+)
+
+// The words of a pair. A target that has completed one exposure and posts the
+// next writes complete and post of one pair in turn: they share a line, so the
+// peer misses once for both.
+const (
+	postAt     = 0
+	completeAt = 4
+	sharedAt   = 8
+	waitingAt  = 12
+	pairBytes  = 16
+)
+
+// layout says where the words of one rank's control block lie.
+type layout struct {
+	pairStride  uintptr
+	slotsAt     uintptr
+	stripesAt   uintptr
+	stripeShift uint8
+	stripes     int
+	bytes       uintptr
+}
+
+const (
+	maxStripes     = 1024
+	minStripeShift = 6
+)
+
+// layoutOf is the layout for a job of ranks, a window of windowBytes and a number
+// of notification slots.
+func layoutOf(ranks int, windowBytes uint64, slots int) layout {
+	l := layout{pairStride: lineBytes, stripeShift: minStripeShift}
+	if ranks > 64 {
+		l.pairStride = pairBytes
+	}
+	if windowBytes > maxStripes<<minStripeShift {
+		l.stripeShift = uint8(bits.Len64((windowBytes - 1) / maxStripes))
+	}
+	l.stripes = int((windowBytes+1<<l.stripeShift-1)>>l.stripeShift) + 1
+	l.slotsAt = roundUp(pairsAt+uintptr(ranks)*l.pairStride, lineBytes)
+	l.stripesAt = l.slotsAt + uintptr(slots)*lineBytes
+	l.bytes = roundUp(l.stripesAt+uintptr(l.stripes)*lineBytes, 4096)
+	return l
+}
+
+func roundUp(n, to uintptr) uintptr { return (n + to - 1) &^ (to - 1) }
+
+// control is a control block as this process sees it.
+type control struct {
+	base unsafe.Pointer
+	layout
+}
+
+// word is sound for every offset the layout gives: the block has layout.bytes
+// bytes (checked where it is mapped) and every offset is a multiple of 4.
+func (c *control) word(at uintptr) *atomic.Uint32 {
+	return (*atomic.Uint32)(unsafe.Add(c.base, at))
+}
+
+func (c *control) exclusive() *atomic.Uint32 { return c.word(exclusiveAt) }
+func (c *control) waiters() *atomic.Uint32   { return c.word(waitersAt) }
+func (c *control) pair(rank int, at uintptr) *atomic.Uint32 {
+	return c.word(pairsAt + uintptr(rank)*c.pairStride + at)
+}
+
+// slot is on an 8-byte boundary: slotsAt is a multiple of a line.
+func (c *control) slot(i int) *atomic.Uint64 {
+	return (*atomic.Uint64)(unsafe.Add(c.base, c.slotsAt+uintptr(i)*lineBytes))
+}
+
+// stripe is the lock of the stripe that holds the window's byte at offset.
+func (c *control) stripe(offset uint64) *atomic.Uint32 {
+	return c.word(c.stripesAt + uintptr(offset>>c.stripeShift)*lineBytes)
+}
+
+// controlOver makes a control block of memory, which is long enough and aligned
+// to a page because the device allocates and maps so.
+func controlOver(memory []byte, l layout) control {
+	return control{base: unsafe.Pointer(unsafe.SliceData(memory)), layout: l}
+}

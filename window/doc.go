@@ -1,0 +1,57 @@
+// Package window is what a program holds: memory that every rank of a job exposes
+// to the others as typed elements, the operations on it, and the calls that
+// synchronize them.
+//
+//	win, err := window.Allocate[float64](ctx, w, 1000)
+//	...
+//	err = win.Fence(ctx)                 // opens an epoch on every rank
+//	err = win.Put(values, target, 10)    // to elements 10, 11, … of target's part
+//	err = win.Fence(ctx)                 // closes it: every rank sees every Put
+//	fmt.Println(win.Local()[10])
+//	err = win.Fence(ctx, window.NoSucceed)
+//	err = win.Close()
+//
+// # Epochs
+//
+// An operation needs an access epoch to its target. There are three kinds:
+//
+//   - Fence closes one epoch and opens the next, on all ranks; with NoSucceed it
+//     opens none.
+//   - Start…Complete at the origins and Post…Wait (or Test) at the targets, for
+//     named groups of ranks.
+//   - Lock…Unlock of one target, shared or exclusive, and LockAll…UnlockAll: the
+//     target's program takes no part. Flush completes operations meanwhile.
+//
+// Within an epoch puts and gets are unordered. Accumulates from one origin to one
+// location keep their program order. An element that is put to must not be
+// otherwise accessed in the same epoch; elements that are accumulated to may be,
+// by anyone, through the accumulate family.
+//
+// # Completion
+//
+//	after                     holds
+//	Fence, Unlock, Flush      operations are complete at the target, for everyone to see
+//	Complete, FlushLocal      origin buffers are the program's again, results are valid
+//	Wait                      all operations of that exposure are in window memory
+//
+// A buffer passed to an operation belongs to the library until then. Target may
+// be the own rank everywhere, and zero-length operations are legal and free.
+//
+// # Blocking and failure
+//
+// Calls that may block take a context, which is looked at only once they have to
+// block. One that returns the context's error has not completed and may be called
+// again: Fence, Complete and Wait continue; Start and Lock have opened nothing.
+//
+// The death of a rank ends every call that needs it with a *world.PeerError, in
+// bounded time, and the epoch with it: the survivors can close the window.
+// Locks that the dead held are broken. Misuse is an error at the call, with
+// nothing changed.
+//
+// # Mapped memory
+//
+// Where the target's memory is mapped in this process an operation is a check and
+// a copy, and complete when it returns; nothing is queued or allocated. Bytes
+// outside the accumulate family may be seen half written by a program that reads
+// them before the synchronization.
+package window

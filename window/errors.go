@@ -1,0 +1,73 @@
+package window
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrArgument: an argument that is never valid: a negative displacement, a
+	// nil result, layouts that do not fit.
+	ErrArgument = errors.New("invalid argument")
+	// ErrRank: a rank that the job does not have.
+	ErrRank = errors.New("no such rank")
+	// ErrRange: the operation leaves the target's window.
+	ErrRange = errors.New("out of the target's window")
+	// ErrOverlap: a layout that writes an element twice.
+	ErrOverlap = errors.New("overlapping layout")
+	// ErrHint: a call that breaks a promise given as an option at creation.
+	ErrHint = errors.New("promise given at creation broken")
+	// ErrAlignment: a window that cannot be viewed as another element type.
+	ErrAlignment = errors.New("window is not a whole number of elements")
+	// ErrMismatch: the ranks disagree on a collective call's arguments.
+	ErrMismatch = errors.New("ranks disagree")
+)
+
+// An OpError is an operation that was refused, with nothing moved.
+type OpError struct {
+	// Op is the method's name.
+	Op string
+	// Target, Displacement and Count (elements) are the operation's.
+	Target, Displacement, Count int
+	// Cause is one of this package's sentinels, an error of package epoch, a
+	// *world.PeerError or a *verbs.CapabilityError, in more words.
+	Cause error
+}
+
+func (e *OpError) Error() string {
+	return fmt.Sprintf("window: %s of %d elements at displacement %d of rank %d: %v", e.Op, e.Count, e.Displacement, e.Target, e.Cause)
+}
+
+// Unwrap gives the cause.
+func (e *OpError) Unwrap() error { return e.Cause }
+
+// A MismatchError says that ranks passed different arguments to a collective
+// call. Every rank gets it. It is an ErrMismatch.
+type MismatchError struct {
+	// Call is the collective call, What the argument, and Rank a rank whose
+	// Value differs from rank 0's, which is Want.
+	Call, What  string
+	Rank        int
+	Value, Want any
+}
+
+func (e *MismatchError) Error() string {
+	return fmt.Sprintf("window: %s: %v: rank %d passed %s %v, rank 0 %v", e.Call, ErrMismatch, e.Rank, e.What, e.Value, e.Want)
+}
+
+// Is makes it an ErrMismatch.
+func (e *MismatchError) Is(target error) bool { return target == ErrMismatch }
+
+// A CreateError says that a rank could not make its part of a window. Every rank
+// gets it; the rank itself has the cause, the others have its text.
+type CreateError struct {
+	Rank  int
+	Cause error
+}
+
+func (e *CreateError) Error() string {
+	return fmt.Sprintf("window: rank %d could not make its part of the window: %v", e.Rank, e.Cause)
+}
+
+// Unwrap gives the cause.
+func (e *CreateError) Unwrap() error { return e.Cause }

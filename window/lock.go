@@ -1,0 +1,144 @@
+package window
+
+import (
+	"context"
+	"fmt"
+)
+
+// The lock of a target is a word for the exclusive holder and one word an origin
+// for shared holders, all in the target's control block:
+//
+//   - a shared locker stores 1 in its own word, then looks at the exclusive word;
+//     if that is taken it stores 0 again and waits;
+//   - an exclusive locker takes the exclusive word by compare-and-swap, then waits
+//     until every shared word is 0.
+//
+// Each does its sequentially consistent store before its load, so of two that
+// conflict at least one sees the other. Who has the exclusive word keeps it while
+// it waits, so new shared lockers stay out and it is not starved. A shared lock
+// touches no word that another holder writes. And every word names its holder:
+// whoever waits for a rank that has died gives that rank's words back.
+//
+// Sleepers announce themselves in the waiters count and their own waiting word
+// before they look for the last time; an exclusive unlock looks at the count after
+// it has given the word back. A shared unlock looks at the exclusive word after it
+// has given its own back, and wakes that rank.
+
+func (c *core) lockShared(ctx context.Context, call string, target int, p *peer) error {
+	mine := p.control.pair(c.rank, sharedAt)
+	exclusive := p.control.exclusive()
+	for {
+		mine.Store(1)
+		holder := exclusive.Load()
+		if holder == 0 {
+			return nil
+		}
+		mine.Store(0)
+		c.ringHolder(holder)
+		if err := c.awaitUnlocked(ctx, call, target, p); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *core) unlockShared(p *peer) {
+	p.control.pair(c.rank, sharedAt).Store(0)
+	if holder := p.control.exclusive().Load(); holder != 0 {
+		c.ringHolder(holder)
+	}
+}
+
+func (c *core) lockExclusive(ctx context.Context, call string, target int, p *peer) error {
+	exclusive := p.control.exclusive()
+	for !exclusive.CompareAndSwap(0, uint32(c.rank)+1) {
+		if err := c.awaitUnlocked(ctx, call, target, p); err != nil {
+			return err
+		}
+	}
+	for origin := range c.size {
+		if err := c.awaitShared(ctx, call, target, origin, p); err != nil {
+			c.unlockExclusive(p)
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *core) unlockExclusive(p *peer) {
+	p.control.exclusive().Store(0)
+	if p.control.waiters().Load() == 0 {
+		return
+	}
+	for origin := range c.size {
+		if p.control.pair(origin, waitingAt).Load() != 0 {
+			c.world.Ring(origin)
+		}
+	}
+}
+
+// awaitUnlocked waits until nobody has the exclusive word, breaking the lock of a
+// holder that has died.
+func (c *core) awaitUnlocked(ctx context.Context, call string, target int, p *peer) error {
+	exclusive := p.control.exclusive()
+	wait := c.world.NewWaiter()
+	defer wait.Finish()
+	p.control.waiters().Add(1)
+	defer p.control.waiters().Add(^uint32(0))
+	waiting := p.control.pair(c.rank, waitingAt)
+	waiting.Add(1)
+	defer waiting.Add(^uint32(0))
+	for {
+		holder := exclusive.Load()
+		if holder == 0 {
+			return nil
+		}
+		if err := c.targetFailure(call, target); err != nil {
+			return err
+		}
+		if c.isDead(holder) {
+			exclusive.CompareAndSwap(holder, 0)
+			continue
+		}
+		if err := wait.Pause(ctx); err != nil {
+			return fmt.Errorf("%s: %w", call, err)
+		}
+	}
+}
+
+// awaitShared waits until origin has no shared lock, breaking that of a dead one.
+func (c *core) awaitShared(ctx context.Context, call string, target, origin int, p *peer) error {
+	shared := p.control.pair(origin, sharedAt)
+	if shared.Load() == 0 {
+		return nil
+	}
+	wait := c.world.NewWaiter()
+	defer wait.Finish()
+	for shared.Load() != 0 {
+		if err := c.targetFailure(call, target); err != nil {
+			return err
+		}
+		if c.isDead(uint32(origin) + 1) {
+			shared.Store(0)
+			break
+		}
+		if err := wait.Pause(ctx); err != nil {
+			return fmt.Errorf("%s: %w", call, err)
+		}
+	}
+	return nil
+}
+
+// ringHolder wakes the rank that a lock word names.
+func (c *core) ringHolder(holder uint32) {
+	if rank := int(holder - 1); rank < c.size {
+		c.world.Ring(rank)
+	}
+}
+
+// targetFailure is the error of a call that needs target, nil while it lives.
+func (c *core) targetFailure(call string, target int) error {
+	if c.world.Failures() == 0 {
+		return nil
+	}
+	return c.peerError(call, target)
+}

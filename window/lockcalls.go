@@ -1,0 +1,129 @@
+package window
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/onesided/rma/epoch"
+)
+
+// LockKind is how a target is locked.
+type LockKind = epoch.LockKind
+
+const (
+	// Shared locks of several origins may be held at once.
+	Shared = epoch.Shared
+	// Exclusive excludes every other lock on the target.
+	Exclusive = epoch.Exclusive
+)
+
+// Lock opens an access epoch to target, whose program takes no part. It blocks
+// while conflicting locks are held; those of ranks that have failed are broken. If
+// it fails no epoch is open.
+func (c *core) Lock(ctx context.Context, kind LockKind, target int) error {
+	if err := c.checkRank("Lock", target); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	err := c.epochs.BeginLock(kind, target)
+	c.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("window: %w", err)
+	}
+	err = c.lock(ctx, "window.Lock", kind, target)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		c.epochs.AbortLock(target)
+		return err
+	}
+	c.epochs.EndLock(target)
+	return nil
+}
+
+func (c *core) lock(ctx context.Context, call string, kind LockKind, target int) error {
+	if err := c.targetFailure(call, target); err != nil {
+		return err
+	}
+	p, err := c.peer(target)
+	if err != nil {
+		return fmt.Errorf("%s: reaching rank %d: %w", call, target, err)
+	}
+	if kind == Shared {
+		return c.lockShared(ctx, call, target, p)
+	}
+	return c.lockExclusive(ctx, call, target, p)
+}
+
+// Unlock ends the epoch that Lock opened: the operations on target are complete
+// there. It returns a *world.PeerError if target has failed; the epoch is over all
+// the same.
+func (c *core) Unlock(_ context.Context, target int) error {
+	if err := c.checkRank("Unlock", target); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	kind, err := c.epochs.BeginUnlock(target)
+	if err != nil {
+		return fmt.Errorf("window: %w", err)
+	}
+	c.unlock(kind, target)
+	c.epochs.EndUnlock(target)
+	return c.targetFailure("window.Unlock", target)
+}
+
+// unlock gives a lock back. Its store orders the operations before it.
+func (c *core) unlock(kind LockKind, target int) {
+	p := c.peers[target].Load()
+	if kind == Shared {
+		c.unlockShared(p)
+	} else {
+		c.unlockExclusive(p)
+	}
+}
+
+// LockAll opens an access epoch to every rank with a shared lock on each.
+func (c *core) LockAll(ctx context.Context) error {
+	c.mu.Lock()
+	err := c.epochs.BeginLockAll()
+	c.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("window: %w", err)
+	}
+	for target := range c.size {
+		if err = c.lock(ctx, "window.LockAll", Shared, target); err != nil {
+			for held := range target {
+				c.unlock(Shared, held)
+			}
+			break
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		c.epochs.AbortLockAll()
+		return err
+	}
+	c.epochs.EndLockAll()
+	return nil
+}
+
+// UnlockAll ends the epoch that LockAll opened: all operations are complete at
+// their targets. It returns a *world.PeerError if one has failed; the epoch is over
+// all the same.
+func (c *core) UnlockAll(context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.epochs.BeginUnlockAll(); err != nil {
+		return fmt.Errorf("window: %w", err)
+	}
+	var failed error
+	for target := range c.size {
+		c.unlock(Shared, target)
+		failed = errors.Join(failed, c.targetFailure("window.UnlockAll", target))
+	}
+	c.epochs.EndUnlockAll()
+	return failed
+}

@@ -1,0 +1,73 @@
+package window
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+// bytesOf is the memory of elements. Sound because an Element has no pointers.
+func bytesOf[T Element](memory []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(memory))), len(memory)*sizeOf[T]())
+}
+
+// elements is memory as elements. Sound because window memory starts at a page, or
+// is a slice of elements whose alignment View's caller has checked by address,
+// and every bit pattern is a value of every Element.
+func elements[T Element](memory []byte) []T {
+	return unsafe.Slice(first[T](memory), len(memory)/sizeOf[T]())
+}
+
+// first is the address of the first element of memory, never nil: an empty window
+// has an address too, that nothing is read from. Sound as elements is.
+func first[T Element](memory []byte) *T {
+	if len(memory) == 0 {
+		return new(T)
+	}
+	return (*T)(unsafe.Pointer(unsafe.SliceData(memory)))
+}
+
+// sizeOf is the size of an element in bytes.
+func sizeOf[T Element]() int { return int(unsafe.Sizeof(*new(T))) }
+
+// span is count elements from displacement on. Sound because the caller has
+// checked that they are within the window that starts at memory.
+func span[T Element](memory *T, displacement, count int) []T {
+	return unsafe.Slice((*T)(unsafe.Add(unsafe.Pointer(memory), uintptr(displacement)*unsafe.Sizeof(*memory))), count)
+}
+
+// at is the element at displacement. Sound as span is.
+func at[T Element](memory *T, displacement int) *T {
+	return (*T)(unsafe.Add(unsafe.Pointer(memory), uintptr(displacement)*unsafe.Sizeof(*memory)))
+}
+
+// stripes are the stripe locks of one rank's window.
+type stripes struct {
+	base  unsafe.Pointer
+	shift uint8
+}
+
+func stripesOf(c *control) stripes {
+	return stripes{unsafe.Add(c.base, c.stripesAt), c.stripeShift}
+}
+
+// at is the lock of the stripe that holds the window's byte at offset. Sound
+// because the caller has checked offset against the window, for whose length the
+// layout has a stripe at every offset.
+func (s *stripes) at(offset uint64) *atomic.Uint32 {
+	return (*atomic.Uint32)(unsafe.Add(s.base, offset>>(s.shift&63)*lineBytes))
+}
+
+// aligned tells whether memory may be accessed as elements of size bytes.
+func aligned(memory []byte, size int) bool {
+	return len(memory) == 0 || uintptr(unsafe.Pointer(unsafe.SliceData(memory)))%uintptr(min(size, 8)) == 0
+}
+
+// publish orders every store of this goroutine before its later loads, for all
+// processes that share the memory. Completion at the target needs that: of two
+// ranks that each put, flush and then get what the other put, one must see it.
+// A locked instruction on a private word does it on amd64, and an
+// acquire-release swap on arm64, for less than a store to a shared word.
+func publish() {
+	var private uint32
+	atomic.SwapUint32(&private, 1)
+}

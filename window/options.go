@@ -1,0 +1,53 @@
+package window
+
+import "fmt"
+
+// An Option changes how a window is made. Every rank passes the same options;
+// ranks that disagree get a *MismatchError at creation.
+type Option func(*settings) error
+
+type settings struct {
+	singleElement bool
+	sameOp        bool
+	unordered     bool
+	slots         int
+}
+
+// DefaultNotifications is how many notification slots a window has.
+const DefaultNotifications = 16
+
+// MaxNotifications is the most that [Notifications] takes.
+const MaxNotifications = 1 << 16
+
+// SingleElement promises that every operation of the accumulate family on the
+// window is of one element. They are then applied by the processor's atomic
+// instructions instead of under a lock (elements of 16 bytes stay under a
+// lock). A longer one is refused with ErrHint.
+func SingleElement() Option {
+	return func(s *settings) error { s.singleElement = true; return nil }
+}
+
+// SameOp promises that all accumulates on the window between two
+// synchronizations use one operation, or NoOp beside it, which lets cards with
+// few atomic operations carry them out themselves. The first operation decides
+// for the life of the window; another one is refused with ErrHint.
+func SameOp() Option {
+	return func(s *settings) error { s.sameOp = true; return nil }
+}
+
+// Unordered gives up the program order of accumulates from one origin to one
+// location. On mapped memory they are applied in program order all the same.
+func Unordered() Option {
+	return func(s *settings) error { s.unordered = true; return nil }
+}
+
+// Notifications sets the number of notification slots, 0 to MaxNotifications.
+func Notifications(n int) Option {
+	return func(s *settings) error {
+		if n < 0 || n > MaxNotifications {
+			return fmt.Errorf("window: Notifications(%d): %w: allowed are 0 to %d", n, ErrArgument, MaxNotifications)
+		}
+		s.slots = n
+		return nil
+	}
+}

@@ -1,0 +1,178 @@
+package window
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/onesided/rma/epoch"
+)
+
+// The words of Start…Complete and Post…Wait count: the n-th post of a target to an
+// origin sets the target's post word in the origin's block to n; the n-th complete
+// of an origin towards a target sets the origin's complete word in the target's
+// block to n. Start waits for the posts it matches, Wait for the completes. An
+// origin's complete n follows the target's post n, so a word is never ahead by
+// more than one.
+
+// Start opens an access epoch to the ranks of group. It blocks until each of them
+// has posted a matching exposure. If it fails no epoch is open.
+func (c *core) Start(ctx context.Context, group Group) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.epochs.BeginStart(group); err != nil {
+		return fmt.Errorf("window: %w", err)
+	}
+	for i := range group.Len() {
+		target := group.Rank(i)
+		if err := c.hear(ctx, "window.Start", target, postAt, c.epochs.StartNumber(target)); err != nil {
+			c.epochs.AbortStart()
+			return err
+		}
+	}
+	c.epochs.EndStart()
+	return nil
+}
+
+// Complete ends the epoch that Start opened: origin buffers are the program's
+// again, results are valid. The operations are complete at a target when its Wait
+// has returned. It returns a *world.PeerError if a target has failed; the epoch is
+// over all the same.
+func (c *core) Complete(context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	group, err := c.epochs.BeginComplete()
+	if err != nil {
+		return fmt.Errorf("window: %w", err)
+	}
+	for i := range group.Len() {
+		target := group.Rank(i)
+		if e := c.tell("window.Complete", target, completeAt, c.epochs.StartNumber(target)); err == nil {
+			err = e
+		}
+	}
+	c.epochs.EndComplete()
+	return err
+}
+
+// Post exposes this rank's part of the window to the ranks of group. It does not
+// block. It returns a *world.PeerError if one of them has failed; the others have
+// the exposure all the same.
+func (c *core) Post(_ context.Context, group Group) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.epochs.Post(group); err != nil {
+		return fmt.Errorf("window: %w", err)
+	}
+	var err error
+	for i := range group.Len() {
+		origin := group.Rank(i)
+		if e := c.tell("window.Post", origin, postAt, c.epochs.PostNumber(origin)); err == nil {
+			err = e
+		}
+	}
+	return err
+}
+
+// Wait ends the exposure that Post began. It blocks until every rank of its group
+// has called Complete; all their operations are in window memory then. If a rank of
+// the group has failed the exposure ends with a *world.PeerError.
+func (c *core) Wait(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	group, err := c.epochs.BeginWait("Wait")
+	if err != nil {
+		return fmt.Errorf("window: %w", err)
+	}
+	for i := range group.Len() {
+		origin := group.Rank(i)
+		if err := c.hear(ctx, "window.Wait", origin, completeAt, c.epochs.PostNumber(origin)); err != nil {
+			if c.world.Failure(origin) != nil {
+				c.epochs.EndWait()
+			} else {
+				c.epochs.SuspendWait()
+			}
+			return err
+		}
+	}
+	c.epochs.EndWait()
+	return nil
+}
+
+// Test is Wait that does not block: it tells whether the exposure has ended.
+func (c *core) Test() (bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	group, err := c.epochs.BeginWait("Test")
+	if err != nil {
+		return false, fmt.Errorf("window: %w", err)
+	}
+	c.world.Poll()
+	for i := range group.Len() {
+		origin := group.Rank(i)
+		if reached(c.own.control.pair(origin, completeAt), c.epochs.PostNumber(origin)) {
+			continue
+		}
+		if err := c.targetFailure("Test", origin); err != nil {
+			c.epochs.EndWait()
+			return false, err
+		}
+		c.epochs.SuspendWait()
+		return false, nil
+	}
+	c.epochs.EndWait()
+	return true, nil
+}
+
+// reached tells whether word has come to number, which may have wrapped.
+func reached(word *atomic.Uint32, number uint32) bool { return epoch.Reached(word.Load(), number) }
+
+// tell sets a word that this rank writes in rank's block, after everything that
+// this rank has done to window memory, and wakes rank.
+func (c *core) tell(call string, rank int, at uintptr, number uint32) error {
+	p := c.peers[rank].Load()
+	if p == nil || c.world.Failures() != 0 {
+		if err := c.targetFailure(call, rank); err != nil {
+			return err
+		}
+		var err error
+		if p, err = c.peer(rank); err != nil {
+			return fmt.Errorf("window: %s: reaching rank %d: %w", call, rank, err)
+		}
+	}
+	p.control.pair(c.rank, at).Store(number)
+	p.neighbor.Ring()
+	return nil
+}
+
+// hear waits until rank's word in this rank's block has come to number. It is
+// called with the mutex. Other goroutines of the rank may have to synchronize
+// before the word can come, so the mutex is not kept while it sleeps or yields:
+// what is in progress is written in epochs.
+func (c *core) hear(ctx context.Context, call string, rank int, at uintptr, number uint32) error {
+	word := c.own.control.pair(rank, at)
+	for range heldLooks {
+		if reached(word, number) {
+			return nil
+		}
+	}
+	c.mu.Unlock()
+	defer c.mu.Lock()
+	wait := c.world.NewWaiter()
+	defer wait.Finish()
+	for !reached(word, number) {
+		if c.world.Failures() != 0 && !reached(word, number) {
+			if err := c.targetFailure(call, rank); err != nil {
+				return err
+			}
+		}
+		if err := wait.Pause(ctx); err != nil {
+			return fmt.Errorf("%s: %w", call, err)
+		}
+	}
+	return nil
+}
+
+// heldLooks is how often a word is looked at before the mutex is given up: as long
+// as giving it up takes.
+const heldLooks = 20

@@ -1,0 +1,70 @@
+package window
+
+import (
+	"runtime"
+	"sync/atomic"
+	"time"
+)
+
+// The accumulate family is atomic per element because every element belongs to a
+// stripe of the window's bytes and is read and written under the stripe's lock.
+// An operation over several stripes takes them one after the other: it is atomic
+// per element, not as a whole, and never waits for a lock while it holds one.
+//
+// A lock word holds its holder's rank + 1. A holder keeps it for the time of
+// combining at most a stripe's bytes and calls nothing that blocks meanwhile, so
+// a waiter needs no queue. A lock whose holder has died is taken over from it;
+// the elements that the dead was writing have their old or new value, or, larger
+// than a word, a mixture.
+
+const (
+	stripeSpins  = 200
+	stripeYields = 20
+	stripeSleep  = 20 * time.Microsecond
+)
+
+func (c *core) lockStripe(word *atomic.Uint32) {
+	if !word.CompareAndSwap(0, c.lockWord) {
+		c.waitStripe(word)
+	}
+}
+
+func (c *core) waitStripe(word *atomic.Uint32) {
+	me := c.lockWord
+	spins := stripeSpins
+	if c.world.Crowded() {
+		spins = 1
+	}
+	for i := 0; ; i++ {
+		holder := word.Load()
+		if holder == 0 && word.CompareAndSwap(0, me) {
+			return
+		}
+		switch {
+		case i < spins:
+		case i < spins+stripeYields:
+			runtime.Gosched()
+		default:
+			if c.isDead(holder) && word.CompareAndSwap(holder, me) {
+				return
+			}
+			time.Sleep(stripeSleep)
+		}
+	}
+}
+
+// isDead tells whether the holder of a lock word has failed. A word that names no
+// rank was written by nobody who keeps the rules, and is broken too.
+func (c *core) isDead(holder uint32) bool {
+	if holder == 0 || c.world.Failures() == 0 {
+		return false
+	}
+	rank := int(holder - 1)
+	return rank >= c.size || c.world.Failure(rank) != nil
+}
+
+// untilStripeEnd is how many elements from offset on are in its stripe.
+func (w *Window[T]) untilStripeEnd(p *peer, offset uint64) int {
+	stripe := uint64(1) << p.control.stripeShift
+	return int(stripe-offset&(stripe-1)) / sizeOf[T]()
+}

@@ -1,0 +1,41 @@
+package window
+
+import (
+	"errors"
+
+	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/world"
+)
+
+var errClosed = epoch.ErrClosed
+
+// Assert is a promise about a synchronization that makes it cheaper.
+type Assert = epoch.Assert
+
+// The assertions.
+const (
+	// NoPrecede: no operations in the epoch that Fence closes.
+	NoPrecede = epoch.NoPrecede
+	// NoSucceed: Fence opens no epoch.
+	NoSucceed = epoch.NoSucceed
+	// NoPut: nobody puts or accumulates to this rank in the next epoch.
+	NoPut = epoch.NoPut
+	// NoStore: this rank has not stored to its part since the last epoch.
+	NoStore = epoch.NoStore
+)
+
+// peerError is the error of a call that needs a rank which has failed.
+func (c *core) peerError(call string, rank int) error {
+	err := c.world.Failure(rank)
+	var failed *world.PeerError
+	if errors.As(err, &failed) {
+		return &world.PeerError{Rank: rank, Op: call, Cause: failed.Cause}
+	}
+	return err
+}
+
+// anyFailure is the error of a call that needs every rank, after one has failed.
+func (c *core) anyFailure(call string) error {
+	rank, _ := c.world.FirstFailure()
+	return c.peerError(call, rank)
+}

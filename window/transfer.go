@@ -1,0 +1,208 @@
+package window
+
+import (
+	"context"
+	"fmt"
+)
+
+// copyPiece is how many bytes are copied at a time. From 1 MiB up the runtime's
+// copy writes past the caches, which is slower as long as the window's user
+// reads it soon, and a window is used to be read.
+const copyPiece = 512 << 10
+
+// move copies from into to, which are equally long.
+func move[T Element](to, from []T) {
+	piece := copyPiece / sizeOf[T]()
+	for len(from) > piece {
+		copy(to[:piece], from[:piece])
+		to, from = to[piece:], from[piece:]
+	}
+	copy(to, from)
+}
+
+// Put writes origin to target's window from displacement on. origin belongs to
+// the library until the epoch, flush or request that completes the Put returns.
+func (w *Window[T]) Put(origin []T, target, displacement int) error {
+	// The short path is written out: how many of these a processor has in flight
+	// to memory at once depends on how many instructions each has.
+	if uint(target) < uint(len(w.targets)) {
+		t := &w.targets[target]
+		if memory := t.memory.Load(); memory != nil && uint(displacement) <= uint(t.count) && uint(len(origin)) <= uint(t.count-displacement) && w.epochs.Open(target) {
+			if len(origin) == 1 {
+				*at(memory, displacement) = origin[0]
+			} else {
+				move(span(memory, displacement, len(origin)), origin)
+			}
+			return nil
+		}
+	}
+	return w.put("Put", origin, target, displacement)
+}
+
+func (w *Window[T]) put(op string, origin []T, target, displacement int) error {
+	p, err := w.reach(op, target, displacement, len(origin))
+	if err != nil {
+		return err
+	}
+	if to, ok := w.mapped(target, displacement, len(origin)); ok {
+		move(to, origin)
+		return nil
+	}
+	if err := p.neighbor.WriteAt(bytesOf(origin), p.region, w.offset(displacement)); err != nil {
+		return w.failed(op, target, displacement, len(origin), err)
+	}
+	return nil
+}
+
+// Get reads target's window from displacement on into result, which is valid
+// when the epoch, flush or request that completes the Get has returned.
+func (w *Window[T]) Get(result []T, target, displacement int) error {
+	if uint(target) < uint(len(w.targets)) {
+		t := &w.targets[target]
+		if memory := t.memory.Load(); memory != nil && uint(displacement) <= uint(t.count) && uint(len(result)) <= uint(t.count-displacement) && w.epochs.Open(target) {
+			if len(result) == 1 {
+				result[0] = *at(memory, displacement)
+			} else {
+				move(result, span(memory, displacement, len(result)))
+			}
+			return nil
+		}
+	}
+	return w.get("Get", result, target, displacement)
+}
+
+func (w *Window[T]) get(op string, result []T, target, displacement int) error {
+	p, err := w.reach(op, target, displacement, len(result))
+	if err != nil {
+		return err
+	}
+	if from, ok := w.mapped(target, displacement, len(result)); ok {
+		move(result, from)
+		return nil
+	}
+	if err := p.neighbor.ReadAt(bytesOf(result), p.region, w.offset(displacement)); err != nil {
+		return w.failed(op, target, displacement, len(result), err)
+	}
+	return nil
+}
+
+// offset of an element in its window, in bytes.
+func (w *Window[T]) offset(displacement int) uint64 {
+	return uint64(displacement) * uint64(w.kind.Size())
+}
+
+// failed is the error of an operation that could not be carried out: the peer's
+// failure if it has failed, else the cause.
+func (w *Window[T]) failed(op string, target, displacement, count int, cause error) error {
+	if err := w.world.Failure(target); err != nil {
+		cause = err
+	}
+	return &OpError{Op: op, Target: target, Displacement: displacement, Count: count, Cause: cause}
+}
+
+// A Request is an operation whose completion can be waited for by itself. Its
+// zero value is complete. On mapped memory an operation is complete when its
+// call returns.
+type Request struct{}
+
+// Wait returns when the operation's buffers are the program's again and its
+// results are valid.
+func (Request) Wait(context.Context) error { return nil }
+
+// Test tells whether Wait would return at once.
+func (Request) Test() (bool, error) { return true, nil }
+
+// RPut is Put with a request.
+func (w *Window[T]) RPut(origin []T, target, displacement int) (Request, error) {
+	return Request{}, w.Put(origin, target, displacement)
+}
+
+// RGet is Get with a request.
+func (w *Window[T]) RGet(result []T, target, displacement int) (Request, error) {
+	return Request{}, w.Get(result, target, displacement)
+}
+
+// RAccumulate is Accumulate with a request.
+func (w *Window[T]) RAccumulate(op Op, origin []T, target, displacement int) (Request, error) {
+	return Request{}, w.Accumulate(op, origin, target, displacement)
+}
+
+// RGetAccumulate is GetAccumulate with a request.
+func (w *Window[T]) RGetAccumulate(op Op, origin, result []T, target, displacement int) (Request, error) {
+	return Request{}, w.GetAccumulate(op, origin, result, target, displacement)
+}
+
+// PutNotify is Put, and when its bytes are in target's window adds 1 to target's
+// notification slot.
+func (w *Window[T]) PutNotify(origin []T, target, displacement, slot int) error {
+	if err := w.checkSlot("PutNotify", slot); err != nil {
+		return err
+	}
+	if err := w.put("PutNotify", origin, target, displacement); err != nil {
+		return err
+	}
+	p, err := w.peer(target)
+	if err != nil {
+		return err
+	}
+	// The atomic add comes after the stores of the put: who sees the count
+	// sees the bytes.
+	p.control.slot(slot).Add(1)
+	p.neighbor.Ring()
+	return nil
+}
+
+// WaitNotify blocks until count notifications that no earlier WaitNotify or
+// TestNotify took have arrived in this rank's slot, and takes them. Anyone in
+// the job may send them, so it ends with a *world.PeerError as soon as any rank
+// has failed and they are not there.
+func (c *core) WaitNotify(ctx context.Context, slot int, count uint64) error {
+	if err := c.checkSlot("WaitNotify", slot); err != nil {
+		return err
+	}
+	wait := c.world.NewWaiter()
+	defer wait.Finish()
+	for {
+		if c.takeNotifications(slot, count) {
+			return nil
+		}
+		if c.closed.Load() {
+			return fmt.Errorf("window: WaitNotify: %w", errClosed)
+		}
+		if c.world.Failures() != 0 && !c.takeNotifications(slot, count) {
+			return c.anyFailure("WaitNotify")
+		}
+		if err := wait.Pause(ctx); err != nil {
+			return fmt.Errorf("window: WaitNotify of slot %d: %w", slot, err)
+		}
+	}
+}
+
+// TestNotify is WaitNotify that does not block: it tells whether it took count
+// notifications.
+func (c *core) TestNotify(slot int, count uint64) (bool, error) {
+	if err := c.checkSlot("TestNotify", slot); err != nil {
+		return false, err
+	}
+	c.world.Poll()
+	return c.takeNotifications(slot, count), nil
+}
+
+func (c *core) takeNotifications(slot int, count uint64) bool {
+	for {
+		taken := c.consumed[slot].Load()
+		if c.own.control.slot(slot).Load()-taken < count {
+			return false
+		}
+		if c.consumed[slot].CompareAndSwap(taken, taken+count) {
+			return true
+		}
+	}
+}
+
+func (c *core) checkSlot(call string, slot int) error {
+	if uint(slot) >= uint(c.hints.slots) {
+		return fmt.Errorf("window: %s: %w: notification slot %d, the window has %d (option Notifications)", call, ErrArgument, slot, c.hints.slots)
+	}
+	return nil
+}

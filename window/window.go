@@ -1,0 +1,289 @@
+package window
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+
+	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/world"
+)
+
+// Element is what windows are made of: numbers of a fixed size.
+type Element = reduce.Element
+
+// Op is an operation of the accumulate family. Min and Max are not for complex
+// elements; And, Or and Xor are for integers only.
+type Op = reduce.Op
+
+// The operations of the accumulate family.
+const (
+	Sum     = reduce.Sum
+	Product = reduce.Product
+	Min     = reduce.Min
+	Max     = reduce.Max
+	And     = reduce.And
+	Or      = reduce.Or
+	Xor     = reduce.Xor
+	Replace = reduce.Replace
+	NoOp    = reduce.NoOp
+)
+
+// A Window is memory that every rank of a job exposes to the others, as elements
+// of type T. Its methods may be called from any goroutine; operations from
+// several goroutines may share an epoch.
+type Window[T Element] struct {
+	*core
+	kind    reduce.Kind
+	kernels *kernels
+	local   []T
+	targets []target[T]
+}
+
+// A target is what an operation needs to know of one rank. memory is nil until
+// the first operation on that rank, when the rank has failed, and where it cannot
+// be mapped. stripes is valid when memory is not nil.
+type target[T Element] struct {
+	memory  atomic.Pointer[T]
+	count   int
+	stripes stripes
+}
+
+// core is what a window and its views share.
+type core struct {
+	world *world.World
+	rank  int
+	size  int
+	hints settings
+
+	// mu serializes the synchronization calls' changes of epochs; operations
+	// read the access words of epochs without it.
+	mu     sync.Mutex
+	epochs *epoch.State
+
+	// meeting is the barrier of Fence.
+	meeting *world.Meeting
+
+	// own is this rank's peer entry; peers[r] is nil until rank r is needed.
+	own          *peer
+	peers        []atomic.Pointer[peer]
+	descriptions []description
+
+	// lockWord is what this rank's locks hold.
+	lockWord uint32
+	// native says that the accumulate family uses atomic instructions, guarded
+	// that accumulates need a closer look.
+	native, guarded bool
+	// chosenOp is 1 + the operation that SameOp has settled on.
+	chosenOp atomic.Uint32
+	// consumed[i] counts the notifications of slot i that were waited for.
+	consumed []atomic.Uint64
+
+	// views are told which ranks to forget.
+	viewsMu sync.Mutex
+	views   []func(rank int)
+
+	closed        atomic.Bool
+	release       func() error
+	stopListening func()
+}
+
+// A peer is one rank's part of the window as this process reaches it.
+type peer struct {
+	control control
+	// data is the window memory, nil if it is not mapped.
+	data []byte
+	// neighbor serves the rest.
+	neighbor verbs.Neighbor
+	region   verbs.RemoteRegion
+	// block is the memory of control.
+	block []byte
+}
+
+// Allocate makes a window of count zeroed elements on this rank, outside the Go
+// heap. It is collective: every rank of w calls it with the same T and options;
+// counts may differ, and be 0. It blocks until all have. Every rank gets an
+// error if one has: a *MismatchError, a *CreateError or a *world.PeerError.
+func Allocate[T Element](ctx context.Context, w *world.World, count int, options ...Option) (*Window[T], error) {
+	return create[T](ctx, w, "Allocate", options, func() (part, error) { return allocatePart(w, count, reduce.KindOf[T]()) })
+}
+
+// Create makes a window over the program's own memory, which belongs to the
+// window until it is closed. Otherwise it is as Allocate. Ranks in other
+// processes reach the memory by system calls; where those are not permitted the
+// window is refused with a *verbs.CapabilityError in every rank's *CreateError.
+func Create[T Element](ctx context.Context, w *world.World, memory []T, options ...Option) (*Window[T], error) {
+	return create[T](ctx, w, "Create", options, func() (part, error) { return ownPart(w, bytesOf(memory)) })
+}
+
+// View gives the same window as elements of another type: the same memory, the
+// same epochs. Displacements count elements of U. Every rank's part must be a
+// whole number of them. A view is closed by closing the window it was made of.
+func View[U, T Element](win *Window[T]) (*Window[U], error) {
+	if win.closed.Load() {
+		return nil, fmt.Errorf("window: View: %w", epoch.ErrClosed)
+	}
+	kind := reduce.KindOf[U]()
+	for rank := range win.descriptions {
+		if bytes := win.descriptions[rank].bytes; bytes%uint64(kind.Size()) != 0 {
+			return nil, fmt.Errorf("window: View as %v: %w: rank %d exposes %d bytes, elements have %d", kind, ErrAlignment, rank, bytes, kind.Size())
+		}
+	}
+	return windowOver[U](win.core), nil
+}
+
+// windowOver is the window as elements of T; the sizes have been checked.
+func windowOver[T Element](c *core) *Window[T] {
+	kind := reduce.KindOf[T]()
+	win := &Window[T]{core: c, kind: kind, kernels: kernelsFor(kind), targets: make([]target[T], c.size)}
+	for rank := range win.targets {
+		win.targets[rank].count = int(c.descriptions[rank].bytes) / kind.Size()
+	}
+	win.local = elements[T](c.own.data)
+	c.viewsMu.Lock()
+	defer c.viewsMu.Unlock()
+	c.views = append(c.views, func(rank int) { win.targets[rank].memory.Store(nil) })
+	return win
+}
+
+// forget makes every operation on rank take the long way, where it is refused.
+func (c *core) forget(rank int) {
+	c.viewsMu.Lock()
+	defer c.viewsMu.Unlock()
+	for _, view := range c.views {
+		view(rank)
+	}
+}
+
+// Local is this rank's part of the window. It is valid until Close.
+func (w *Window[T]) Local() []T { return w.local }
+
+// Len is how many elements rank exposes; 0 for a rank the job does not have.
+func (w *Window[T]) Len(rank int) int {
+	if uint(rank) >= uint(len(w.targets)) {
+		return 0
+	}
+	return w.targets[rank].count
+}
+
+// World is the job of the window.
+func (c *core) World() *world.World { return c.world }
+
+// Notifications is the number of notification slots.
+func (c *core) Notifications() int { return c.hints.slots }
+
+// Group makes a group of ranks of this window for Start and Post. A rank that
+// does not exist or is named twice is an error.
+func (c *core) Group(ranks ...int) (Group, error) { return epoch.NewGroup(c.size, ranks...) }
+
+// Group is a set of ranks.
+type Group = epoch.Group
+
+// peer gives rank's part of the window, mapping it at first use.
+func (c *core) peer(rank int) (*peer, error) {
+	if p := c.peers[rank].Load(); p != nil {
+		return p, nil
+	}
+	return c.mapPeer(rank)
+}
+
+func (c *core) mapPeer(rank int) (*peer, error) {
+	neighbor, err := c.world.Neighbor(rank)
+	if err != nil {
+		return nil, err
+	}
+	d := &c.descriptions[rank]
+	block, err := neighbor.Map(d.control)
+	if err != nil {
+		return nil, err
+	}
+	l := layoutOf(c.size, d.bytes, c.hints.slots)
+	if uintptr(len(block)) < l.bytes {
+		return nil, fmt.Errorf("window: control block of rank %d has %d bytes, not %d", rank, len(block), l.bytes)
+	}
+	p := &peer{control: controlOver(block, l), neighbor: neighbor, region: d.data, block: block}
+	switch {
+	case d.bytes == 0:
+		p.data = []byte{}
+	case d.mapped:
+		if p.data, err = neighbor.Map(d.data); err != nil {
+			return nil, err
+		}
+	}
+	// Two goroutines may come here at once. Either entry is good.
+	c.peers[rank].CompareAndSwap(nil, p)
+	return c.peers[rank].Load(), nil
+}
+
+// reach gives the peer of an operation on elements [displacement, displacement +
+// count) of target, or says why the operation is refused. It is the way of every
+// operation that did not pass the short check.
+func (w *Window[T]) reach(op string, target, displacement, count int) (*peer, error) {
+	refuse := func(cause error) (*peer, error) {
+		return nil, &OpError{Op: op, Target: target, Displacement: displacement, Count: count, Cause: cause}
+	}
+	if uint(target) >= uint(w.size) {
+		return refuse(fmt.Errorf("%w: allowed are 0 to %d", ErrRank, w.size-1))
+	}
+	if !w.epochs.Open(target) {
+		return refuse(w.whyClosed(op, target))
+	}
+	t := &w.targets[target]
+	if displacement < 0 {
+		return refuse(fmt.Errorf("%w: negative displacement", ErrArgument))
+	}
+	if count > t.count || displacement > t.count-count {
+		return refuse(fmt.Errorf("%w: it has %d elements", ErrRange, t.count))
+	}
+	if err := w.world.Failure(target); err != nil {
+		return refuse(err)
+	}
+	p, err := w.peer(target)
+	if err != nil {
+		return refuse(err)
+	}
+	if p.data != nil {
+		t.stripes = stripesOf(&p.control)
+		t.memory.Store(first[T](p.data))
+		// A failure or Close that came meanwhile may have forgotten the rank
+		// before this made it known.
+		if w.closed.Load() || w.world.Failure(target) != nil {
+			t.memory.Store(nil)
+		}
+	}
+	return p, nil
+}
+
+func (c *core) whyClosed(op string, target int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.epochs.Refuse(op, target)
+}
+
+// mapped gives the elements of target that an operation addresses if nothing
+// stands in its way: the whole short path of every operation.
+func (w *Window[T]) mapped(target, displacement, count int) ([]T, bool) {
+	if uint(target) < uint(len(w.targets)) {
+		t := &w.targets[target]
+		memory := t.memory.Load()
+		if memory != nil && uint(displacement) <= uint(t.count) && uint(count) <= uint(t.count-displacement) && w.epochs.Open(target) {
+			return span(memory, displacement, count), true
+		}
+	}
+	return nil, false
+}
+
+// checkedBytes is count elements of kind in bytes.
+func checkedBytes(count int, kind reduce.Kind) (int, error) {
+	if count < 0 {
+		return 0, fmt.Errorf("%w: count %d, must not be negative", ErrArgument, count)
+	}
+	if count > math.MaxInt/kind.Size() {
+		return 0, fmt.Errorf("%w: %d elements of %d bytes are more than an address holds", ErrArgument, count, kind.Size())
+	}
+	return count * kind.Size(), nil
+}
