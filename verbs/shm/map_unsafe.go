@@ -1,7 +1,10 @@
+//go:build linux
+
 package shm
 
 import (
 	"fmt"
+	"runtime"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -40,5 +43,19 @@ func unmap(memory []byte) error {
 	if err := unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(memory)), uintptr(len(memory))); err != nil {
 		return fmt.Errorf("shm: munmap of %d bytes: %w", len(memory), err)
 	}
+	return nil
+}
+
+// retire gives the memory of a mapping back but keeps its addresses, on pages that
+// belong to nobody, so that a goroutine that is late touches nothing. The addresses
+// are given back when owner is unreachable. Sound because the mapping is whole, one
+// that mapAligned made, and owner is reachable from whatever knows its addresses but
+// the slices that the program has from it.
+func retire[T any](owner *T, memory []byte) error {
+	base := unsafe.Pointer(unsafe.SliceData(memory))
+	if _, err := unix.MmapPtr(-1, 0, base, uintptr(len(memory)), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE|unix.MAP_FIXED); err != nil {
+		return fmt.Errorf("shm: retiring a mapping of %d bytes: %w", len(memory), err)
+	}
+	runtime.AddCleanup(owner, func(memory []byte) { _ = unmap(memory) }, memory)
 	return nil
 }

@@ -1,0 +1,56 @@
+//go:build linux
+
+package shm
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// copyForeign copies between mine and memory of the neighbor's process that is not
+// shared, which the kernel does for processes that may trace each other. Sound
+// because remote addresses are only numbers here, and mine stays where it is for the
+// time of the call.
+func (n *neighbor) copyForeign(mine []byte, address uint64, right verbs.Access) error {
+	for len(mine) > 0 {
+		local := unix.Iovec{Base: unsafe.SliceData(mine)}
+		local.SetLen(len(mine))
+		remote := unix.RemoteIovec{Base: uintptr(address), Len: len(mine)}
+		call, done, err := "process_vm_writev", 0, error(nil)
+		if right == verbs.RemoteRead {
+			call = "process_vm_readv"
+			done, err = unix.ProcessVMReadv(n.pid, []unix.Iovec{local}, []unix.RemoteIovec{remote}, 0)
+		} else {
+			done, err = unix.ProcessVMWritev(n.pid, []unix.Iovec{local}, []unix.RemoteIovec{remote}, 0)
+		}
+		switch {
+		case err == unix.ESRCH:
+			return fmt.Errorf("shm: process %d: %w", n.pid, verbs.ErrPeerGone)
+		case errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSYS):
+			return &verbs.CapabilityError{Device: n.process.name, Capability: "reach memory of the program of another process", Reason: whyNot(call), Cause: err}
+		case err != nil:
+			return fmt.Errorf("shm: %s of process %d: %w", call, n.pid, err)
+		case done == 0:
+			return fmt.Errorf("shm: %s of process %d moved nothing", call, n.pid)
+		}
+		mine = mine[done:]
+		address += uint64(done)
+	}
+	return nil
+}
+
+// whyNot explains a refusal.
+func whyNot(call string) string {
+	scope, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
+	if err == nil && strings.TrimSpace(string(scope)) != "0" {
+		return call + " is refused: /proc/sys/kernel/yama/ptrace_scope is " + strings.TrimSpace(string(scope)) + ", 0 permits it; or use window.Allocate"
+	}
+	return call + " is refused by the system, perhaps by a container's profile; use window.Allocate"
+}

@@ -1,0 +1,58 @@
+//go:build linux
+
+package shm
+
+import (
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// futexBell is a bell in shared memory.
+type futexBell struct{ *bellWords }
+
+const (
+	futexWait = 0
+	futexWake = 1
+)
+
+// Prepare announces a sleeper; see localBell.
+func (b *futexBell) Prepare() uint32 {
+	b.sleepers.Add(1)
+	return b.sequence.Load()
+}
+
+// Finish takes the announcement back.
+func (b *futexBell) Finish() { b.sleepers.Add(-1) }
+
+// Sleep waits for a ring: the kernel compares sequence with ticket under its own
+// lock, so a ring before the wait ends it.
+func (b *futexBell) Sleep(ticket uint32, limit time.Duration) {
+	var timeout *unix.Timespec
+	if limit >= 0 {
+		t := unix.NsecToTimespec(limit.Nanoseconds())
+		timeout = &t
+	}
+	// The scheduler must know of this call: it may last.
+	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&b.sequence)), futexWait, uintptr(ticket), uintptr(unsafe.Pointer(timeout)), 0, 0)
+}
+
+// Ring wakes all sleepers.
+func (b *futexBell) Ring() {
+	b.sequence.Add(1)
+	wake(&b.sequence)
+}
+
+// ringIfHeard is a load when nobody sleeps.
+func (b *bellWords) ringIfHeard() {
+	if b.sleepers.Load() != 0 {
+		b.sequence.Add(1)
+		wake(&b.sequence)
+	}
+}
+
+func wake(word *atomic.Uint32) {
+	_, _, _ = unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWake, 1<<30, 0, 0, 0)
+}

@@ -1,0 +1,372 @@
+package shm
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// neighbor is the device of another process, or this one.
+type neighbor struct {
+	process *process
+	address string
+	pid     int
+	conn    *net.UnixConn
+	ended   atomic.Bool
+
+	mu       sync.Mutex
+	watchers map[*func(error)]struct{}
+
+	// opening serializes the request for the segment; memory and head are set
+	// once, before mapped is.
+	opening sync.Mutex
+	mapped  atomic.Bool
+	memory  []byte
+	head    *segmentHead
+}
+
+// link is the neighbor at address, connected but perhaps not mapped.
+func (p *process) link(address string) (*neighbor, error) {
+	p.mu.Lock()
+	n := p.peers[address]
+	p.mu.Unlock()
+	if n != nil {
+		return n, nil
+	}
+	n, err := p.meet(address)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	known := p.peers[address]
+	if known == nil {
+		p.peers[address] = n
+	}
+	p.mu.Unlock()
+	if known != nil {
+		return known, n.conn.Close()
+	}
+	go n.listen()
+	return n, p.watchProcess(n)
+}
+
+// meet connects to the device at address.
+func (p *process) meet(address string) (*neighbor, error) {
+	name, ok := socketOf(address)
+	if !ok {
+		return nil, &verbs.CapabilityError{Device: p.name, Capability: "reach " + address, Reason: "the address is not of a process on this machine"}
+	}
+	conn, err := net.DialUnix("unixpacket", nil, name)
+	if err != nil {
+		return nil, fmt.Errorf("shm: %s: %w: %w", address, verbs.ErrPeerGone, err)
+	}
+	peer, err := credentials(conn)
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return &neighbor{process: p, address: address, pid: int(peer.Pid), conn: conn, watchers: make(map[*func(error)]struct{})}, nil
+}
+
+// watchProcess has the end of the neighbor's process noticed.
+func (p *process) watchProcess(n *neighbor) error {
+	started, err := startTime(n.pid)
+	if err != nil {
+		n.end()
+		return nil
+	}
+	return p.watcher.process(n.pid, started, n.end)
+}
+
+// listen notices the end of the connection. Answers are read by whoever asks, which
+// happens under opening; this only ever sees the end.
+func (n *neighbor) listen() {
+	raw, err := n.conn.SyscallConn()
+	if err != nil {
+		n.end()
+		return
+	}
+	// The read function is called whenever the socket is readable, and leaves
+	// answers for whoever asked.
+	_ = raw.Read(func(fd uintptr) bool {
+		var one [1]byte
+		got, _, err := unix.Recvfrom(int(fd), one[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		return err != unix.EAGAIN && err != unix.EINTR && (err != nil || got == 0)
+	})
+	n.end()
+}
+
+// end records that the neighbor is gone, once, and tells who wants to know.
+func (n *neighbor) end() {
+	n.mu.Lock()
+	if n.ended.Swap(true) {
+		n.mu.Unlock()
+		return
+	}
+	watchers := n.watchers
+	n.watchers = nil
+	n.mu.Unlock()
+	if n.process.closed.Load() {
+		return
+	}
+	for lost := range watchers {
+		(*lost)(n.gone())
+	}
+	n.process.bell.Ring()
+}
+
+func (n *neighbor) gone() error {
+	if n.ended.Load() || n.mapped.Load() && n.head.closed.Load() != 0 {
+		return fmt.Errorf("shm: process %d: %w", n.pid, verbs.ErrPeerGone)
+	}
+	return nil
+}
+
+func (p *process) neighbor(address string) (peer, error) {
+	n, err := p.link(address)
+	if err != nil {
+		return nil, err
+	}
+	if n.mapped.Load() {
+		return n, nil
+	}
+	return n, n.open()
+}
+
+// open maps the neighbor's segment.
+func (n *neighbor) open() error {
+	n.opening.Lock()
+	defer n.opening.Unlock()
+	if n.mapped.Load() {
+		return nil
+	}
+	if err := n.gone(); err != nil {
+		return err
+	}
+	if n.address == n.process.address {
+		n.memory, n.head = n.process.memory, n.process.head
+		n.mapped.Store(true)
+		return nil
+	}
+	fd, size, err := n.requestSegment()
+	if err != nil {
+		if gone := n.gone(); gone != nil {
+			return gone
+		}
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil || stat.Size != size || size < segmentStart || size > maxSegment {
+		return fmt.Errorf("shm: process %d: segment of %d bytes, said to be %d: %w", n.pid, stat.Size, size, errors.Join(err, verbs.StatusRemoteInvalid))
+	}
+	if seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0); err != nil || seals&unix.F_SEAL_SHRINK == 0 {
+		return fmt.Errorf("shm: process %d: segment can be cut short: %w", n.pid, errors.Join(err, verbs.StatusRemoteInvalid))
+	}
+	memory, err := mapAligned(fd, int(size), hugePageBytes, unix.MAP_SHARED|unix.MAP_NORESERVE)
+	if err != nil {
+		return fmt.Errorf("shm: segment of process %d: %w", n.pid, err)
+	}
+	if head := headOf(memory); head.magic.Load() != segmentMagic || head.size.Load() != uint64(size) {
+		return errors.Join(fmt.Errorf("shm: process %d: segment of another version: %w", n.pid, verbs.StatusRemoteInvalid), unmap(memory))
+	}
+	_ = unix.Madvise(memory, unix.MADV_HUGEPAGE)
+	n.memory, n.head = memory, headOf(memory)
+	n.mapped.Store(true)
+	return nil
+}
+
+// requestSegment asks the neighbor for its segment's descriptor.
+func (n *neighbor) requestSegment() (fd int, size int64, err error) {
+	conn, err := net.DialUnix("unixpacket", nil, n.conn.RemoteAddr().(*net.UnixAddr))
+	if err != nil {
+		return -1, 0, fmt.Errorf("shm: %s: %w: %w", n.address, verbs.ErrPeerGone, err)
+	}
+	defer func() { _ = conn.Close() }()
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	if _, err := conn.Write([]byte{askSegment}); err != nil {
+		return -1, 0, fmt.Errorf("shm: %s: %w", n.address, err)
+	}
+	answer, rights := make([]byte, 16), make([]byte, unix.CmsgSpace(4))
+	got, oob, _, _, err := conn.ReadMsgUnix(answer, rights)
+	if err != nil {
+		return -1, 0, fmt.Errorf("shm: %s: %w", n.address, err)
+	}
+	messages, err := unix.ParseSocketControlMessage(rights[:oob])
+	if err != nil || got != 9 || answer[0] != askSegment || len(messages) != 1 {
+		return -1, 0, fmt.Errorf("shm: %s: answer of %d bytes without a descriptor: %w", n.address, got, errors.Join(err, verbs.StatusRemoteInvalid))
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) != 1 {
+		return -1, 0, fmt.Errorf("shm: %s: %d descriptors: %w", n.address, len(fds), errors.Join(err, verbs.StatusRemoteInvalid))
+	}
+	unix.CloseOnExec(fds[0])
+	return fds[0], int64(binary.LittleEndian.Uint64(answer[1:])), nil
+}
+
+// dial asks the neighbor for a connection, aside: its process may be slow to answer.
+func (p *process) dial(q *queuePair, address string, hello []byte, locator uint64) error {
+	go func() {
+		err := p.dialNow(q, address, hello, locator)
+		if err == nil {
+			return
+		}
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.fail(err)
+		q.drive()
+	}()
+	return nil
+}
+
+func (p *process) dialNow(q *queuePair, address string, hello []byte, locator uint64) error {
+	to, err := p.neighbor(address)
+	if err != nil {
+		return err
+	}
+	q.mu.Lock()
+	q.peer = to
+	q.mu.Unlock()
+	n := to.(*neighbor)
+	packet := binary.LittleEndian.AppendUint64([]byte{askConnect}, locator)
+	packet = binary.LittleEndian.AppendUint16(packet, uint16(len(hello)))
+	packet = append(append(packet, hello...), p.address...)
+	if _, err := n.conn.Write(packet); err != nil {
+		return fmt.Errorf("shm: %s: %w: %w", address, verbs.ErrPeerGone, err)
+	}
+	return nil
+}
+
+func (p *process) watch(address string, lost func(error)) (func(), error) {
+	n, err := p.link(address)
+	if errors.Is(err, verbs.ErrPeerGone) {
+		go lost(err)
+		return func() {}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	key := &lost
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.ended.Load() {
+		go lost(n.gone())
+		return func() {}, nil
+	}
+	n.watchers[key] = struct{}{}
+	return func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.watchers, key)
+	}, nil
+}
+
+// close ends everything of the neighbor here.
+func (n *neighbor) close() error {
+	err := n.conn.Close()
+	n.opening.Lock()
+	defer n.opening.Unlock()
+	n.ended.Store(true)
+	if n.mapped.Load() && n.address != n.process.address {
+		err = errors.Join(err, retire(n, n.memory))
+	}
+	return err
+}
+
+// Ring wakes the neighbor if it sleeps.
+func (n *neighbor) Ring() { n.head.bell.ringIfHeard() }
+
+func (n *neighbor) ringAt(locator uint64) (ring, error) {
+	if locator%64 != 0 || !contains(segmentStart, uint64(len(n.memory)-segmentStart), locator, ringMemory) {
+		return ring{}, fmt.Errorf("shm: process %d: no ring at %#x: %w", n.pid, locator, verbs.StatusRemoteInvalid)
+	}
+	return ringOver(n.memory[locator : locator+ringMemory]), nil
+}
+
+// entry reads the table entry of a key: see segmentHead.
+func (n *neighbor) entry(rkey uint32) (address, length, offset uint64, access verbs.Access, ok bool) {
+	e := &n.head.regions[rkey%maxRegions]
+	if rkey == 0 || e.key.Load() != rkey {
+		return 0, 0, 0, 0, false
+	}
+	address, length, offset, access = e.address.Load(), e.length.Load(), e.offset.Load(), verbs.Access(e.access.Load())
+	return address, length, offset, access, e.key.Load() == rkey
+}
+
+func (n *neighbor) reach(address uint64, size int, rkey uint32, right verbs.Access) ([]byte, bool, verbs.Status) {
+	base, length, offset, access, ok := n.entry(rkey)
+	if !ok || access&right == 0 || !contains(base, length, address, uint64(size)) {
+		return nil, false, verbs.StatusRemoteAccess
+	}
+	if offset == notInSegment {
+		return nil, true, verbs.StatusSuccess
+	}
+	at := offset + (address - base)
+	if !contains(0, uint64(len(n.memory)), at, uint64(size)) {
+		return nil, false, verbs.StatusRemoteAccess
+	}
+	return n.memory[at : at+uint64(size) : at+uint64(size)], false, verbs.StatusSuccess
+}
+
+// Map gives the region as it is mapped here.
+func (n *neighbor) Map(region verbs.RemoteRegion) ([]byte, error) {
+	if err := n.gone(); err != nil {
+		return nil, err
+	}
+	base, length, offset, _, ok := n.entry(region.RKey)
+	if !ok || !contains(base, length, region.Address, region.Length) {
+		return nil, fmt.Errorf("shm: Map of %d bytes of process %d: %w", region.Length, n.pid, verbs.StatusRemoteAccess)
+	}
+	if offset == notInSegment {
+		if region.Length == 0 {
+			return []byte{}, nil
+		}
+		return nil, &verbs.CapabilityError{Device: n.process.name, Capability: "map memory of the program of another process", Reason: "only memory of AllocateMemory is shared"}
+	}
+	at := offset + (region.Address - base)
+	if !contains(0, uint64(len(n.memory)), at, region.Length) {
+		return nil, fmt.Errorf("shm: Map of %d bytes of process %d: %w", region.Length, n.pid, verbs.StatusRemoteAccess)
+	}
+	return n.memory[at : at+region.Length : at+region.Length], nil
+}
+
+// ReadAt copies out of a region.
+func (n *neighbor) ReadAt(into []byte, region verbs.RemoteRegion, offset uint64) error {
+	return n.copyAt(into, region, offset, verbs.RemoteRead)
+}
+
+// WriteAt copies into a region.
+func (n *neighbor) WriteAt(from []byte, region verbs.RemoteRegion, offset uint64) error {
+	return n.copyAt(from, region, offset, verbs.RemoteWrite)
+}
+
+func (n *neighbor) copyAt(mine []byte, region verbs.RemoteRegion, offset uint64, right verbs.Access) error {
+	if err := n.gone(); err != nil {
+		return err
+	}
+	if offset > region.Length || uint64(len(mine)) > region.Length-offset {
+		return argumentError("%d bytes at %d of a region of %d", len(mine), offset, region.Length)
+	}
+	if len(mine) == 0 {
+		return nil
+	}
+	theirs, foreign, status := n.reach(region.Address+offset, len(mine), region.RKey, right)
+	switch {
+	case status != verbs.StatusSuccess:
+		return fmt.Errorf("shm: %w", status)
+	case foreign:
+		return n.copyForeign(mine, region.Address+offset, right)
+	case right == verbs.RemoteRead:
+		copy(mine, theirs)
+	default:
+		copy(theirs, mine)
+	}
+	return nil
+}
