@@ -30,6 +30,8 @@ func (q *queuePair) PostSend(requests []verbs.SendRequest) (int, error) {
 		slot := &q.sends[(q.sendFirst+q.sendCount)%len(q.sends)]
 		slot.take(&requests[i], length)
 		q.sendCount++
+		// Before the peer can answer: who polls on its ring must find this.
+		q.waiting.Store(true)
 	}
 	q.drive()
 	return len(requests), nil
