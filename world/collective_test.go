@@ -118,9 +118,13 @@ var errBody = errors.New("body failed")
 // A rank that fails ends the others' collectives with a PeerError that names it.
 func TestRankFails(t *testing.T) {
 	calls := map[string]func(ctx context.Context, w *world.World) error{
-		"Barrier":   func(ctx context.Context, w *world.World) error { return w.Barrier(ctx) },
-		"AllGather": func(ctx context.Context, w *world.World) error { return world.AllGather(ctx, w, make([]int, 1), make([]int, w.Size())) },
-		"Broadcast": func(ctx context.Context, w *world.World) error { return world.Broadcast(ctx, w, 1, make([]int, 100_000)) },
+		"Barrier": func(ctx context.Context, w *world.World) error { return w.Barrier(ctx) },
+		"AllGather": func(ctx context.Context, w *world.World) error {
+			return world.AllGather(ctx, w, make([]int, 1), make([]int, w.Size()))
+		},
+		"Broadcast": func(ctx context.Context, w *world.World) error {
+			return world.Broadcast(ctx, w, 1, make([]int, 100_000))
+		},
 		"AllReduce": func(ctx context.Context, w *world.World) error {
 			return world.AllReduce(ctx, w, make([]int64, 1), make([]int64, 1), add)
 		},

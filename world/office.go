@@ -47,7 +47,7 @@ type mailbox struct {
 	letters []letter
 	// sent counts letters to the rank that it has not received.
 	sent int
-	err     error
+	err  error
 }
 
 type letter struct{ slot, length int }

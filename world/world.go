@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/onesided/rma/verbs"
 )
@@ -56,14 +57,15 @@ type contact struct {
 type Option func(*settings)
 
 type settings struct {
-	logger *slog.Logger
+	logger   *slog.Logger
+	patience time.Duration
 }
 
 // WithLogger has the job report what is worth knowing. The default is silence.
 func WithLogger(logger *slog.Logger) Option { return func(s *settings) { s.logger = logger } }
 
 func newSettings(options []Option) settings {
-	s := settings{logger: slog.New(slog.DiscardHandler)}
+	s := settings{logger: slog.New(slog.DiscardHandler), patience: DefaultPatience}
 	for _, option := range options {
 		option(&s)
 	}

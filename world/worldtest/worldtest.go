@@ -14,38 +14,48 @@ type Body func(ctx context.Context, w *world.World) error
 
 var bodies = map[string]Body{}
 
-// Register makes body known under name, in this process and in those that Processes
-// starts from the same test binary. It is called when packages are initialized; a
-// name that is taken ends the program.
-func Register(name string, body Body) {
+// Register makes body known under name, in this process and in those that are
+// started from the same test binary, and returns the name. It is called when
+// packages are initialized; a name that is taken ends the program.
+func Register(name string, body Body) string {
 	if _, taken := bodies[name]; taken {
 		fmt.Fprintf(os.Stderr, "worldtest: two bodies are registered as %q\n", name)
 		os.Exit(2)
 	}
 	bodies[name] = body
+	return name
 }
 
 // Run runs the body over n goroutines and over n processes, as two subtests.
 func Run(t *testing.T, n int, name string) {
+	t.Helper()
 	t.Run("goroutines", func(t *testing.T) { Goroutines(t, n, name) })
+	t.Run("processes", func(t *testing.T) { Processes(t, n, name) })
 }
 
 // Goroutines runs the body over n ranks that are goroutines.
 func Goroutines(t *testing.T, n int, name string) {
 	t.Helper()
-	if err := world.Run(t.Context(), n, body(t, name)); err != nil {
+	if err := world.Run(t.Context(), n, find(t, name)); err != nil {
 		t.Error(err)
 	}
 }
 
-func body(t *testing.T, name string) Body {
+// Processes runs the body over n ranks that are processes.
+func Processes(t *testing.T, n int, name string) {
 	t.Helper()
-	b, ok := bodies[name]
+	for rank, err := range Start(t, n, name).Wait() {
+		if err != nil {
+			t.Errorf("rank %d: %v", rank, err)
+		}
+	}
+}
+
+func find(t *testing.T, name string) Body {
+	t.Helper()
+	body, ok := bodies[name]
 	if !ok {
 		t.Fatalf("worldtest: no body is registered as %q", name)
 	}
-	return b
+	return body
 }
-
-// Main runs the tests, or one rank of one in a process that Processes has started.
-func Main(m *testing.M) { os.Exit(m.Run()) }

@@ -1,0 +1,323 @@
+package pmi
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A Client is a rank's side. Its methods may be called from any goroutine.
+type Client struct {
+	rank, size int
+	kvs        string
+
+	mu     sync.Mutex
+	conn   conn
+	lines  *bufio.Scanner
+	broken error
+}
+
+type conn interface {
+	Read([]byte) (int, error)
+	Write([]byte) (int, error)
+	Close() error
+	SetDeadline(time.Time) error
+}
+
+// answerTime bounds the answer to anything but a barrier.
+const answerTime = 30 * time.Second
+
+// FromEnvironment connects to the manager that the environment names: PMI_FD,
+// PMI_RANK and PMI_SIZE, or Hydra's PMI_PORT and PMI_ID. It is ErrNoManager if it
+// names none.
+func FromEnvironment() (*Client, error) {
+	if port := os.Getenv("PMI_PORT"); port != "" && os.Getenv("PMI_FD") == "" {
+		return fromPort(port)
+	}
+	if os.Getenv("PMI_FD") == "" {
+		return nil, ErrNoManager
+	}
+	fd, err := number("PMI_FD", 0)
+	if err != nil {
+		return nil, err
+	}
+	size, err := number("PMI_SIZE", 1)
+	if err != nil {
+		return nil, err
+	}
+	rank, err := number("PMI_RANK", 0)
+	if err != nil {
+		return nil, err
+	}
+	if rank >= size {
+		return nil, fmt.Errorf("%w: PMI_RANK=%d, with PMI_SIZE=%d allowed are 0 to %d", ErrEnvironment, rank, size, size-1)
+	}
+	syscall.CloseOnExec(fd)
+	// Without this the runtime's poller, and with it deadlines, leaves the
+	// descriptor alone.
+	if err := syscall.SetNonblock(fd, true); err != nil {
+		return nil, fmt.Errorf("%w: PMI_FD=%d: %w", ErrEnvironment, fd, err)
+	}
+	return New(os.NewFile(uintptr(fd), "PMI_FD"), rank, size)
+}
+
+func number(name string, least int) (int, error) {
+	text := os.Getenv(name)
+	n, err := strconv.Atoi(text)
+	if err != nil || n < least {
+		return 0, fmt.Errorf("%w: %s=%q, must be a number of at least %d", ErrEnvironment, name, text, least)
+	}
+	return n, nil
+}
+
+// fromPort connects as Hydra's -pmi-port wants.
+func fromPort(port string) (*Client, error) {
+	id, err := number("PMI_ID", 0)
+	if err != nil {
+		return nil, err
+	}
+	c, err := net.DialTimeout("tcp", port, answerTime)
+	if err != nil {
+		return nil, fmt.Errorf("%w: PMI_PORT=%s: %w", ErrEnvironment, port, err)
+	}
+	client := &Client{conn: c, lines: newReader(c)}
+	if err := client.introduce(id); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	if err := client.start(); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return client, nil
+}
+
+// introduce reads what size and rank the manager has for id.
+func (c *Client) introduce(id int) error {
+	answer, err := c.ask(context.Background(), fmt.Sprintf("cmd=initack pmiid=%d", id), "initack")
+	if err != nil {
+		return err
+	}
+	if !answer.ok() {
+		return fmt.Errorf("%w: initack of PMI_ID %d", ErrRefused, id)
+	}
+	c.rank, c.size = -1, -1
+	for range 3 {
+		m, err := c.read("set")
+		if err != nil {
+			return err
+		}
+		for name, into := range map[string]*int{"size": &c.size, "rank": &c.rank} {
+			if text, ok := m[name]; ok {
+				if *into, err = strconv.Atoi(text); err != nil {
+					return fmt.Errorf("%w: %s=%q", ErrProtocol, name, text)
+				}
+			}
+		}
+	}
+	if c.rank < 0 || c.rank >= c.size {
+		return fmt.Errorf("%w: rank %d of %d", ErrProtocol, c.rank, c.size)
+	}
+	return nil
+}
+
+// New starts the protocol on a connection to a manager, for a rank of a job of size.
+func New(conn conn, rank, size int) (*Client, error) {
+	c := &Client{rank: rank, size: size, conn: conn, lines: newReader(conn)}
+	if err := c.start(); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return c, nil
+}
+
+func (c *Client) start() error {
+	answer, err := c.ask(context.Background(), "cmd=init pmi_version=1 pmi_subversion=1", "response_to_init")
+	if err != nil {
+		return err
+	}
+	if !answer.ok() || answer["pmi_version"] != "1" {
+		return fmt.Errorf("%w: version 1 is wanted, the manager has %q", ErrRefused, answer["pmi_version"])
+	}
+	if answer, err = c.ask(context.Background(), "cmd=get_my_kvsname", "my_kvsname"); err != nil {
+		return err
+	}
+	c.kvs = answer["kvsname"]
+	if c.kvs == "" {
+		return fmt.Errorf("%w: the manager names no key-value space", ErrProtocol)
+	}
+	return nil
+}
+
+// Rank of this process, Size of the job.
+func (c *Client) Rank() int { return c.rank }
+
+// Size is the number of ranks.
+func (c *Client) Size() int { return c.size }
+
+// KVSName is the name of the job's key-value space, the same on every rank.
+func (c *Client) KVSName() string { return c.kvs }
+
+// Put gives every rank value under key, after the next Barrier. A rank puts a key
+// once.
+func (c *Client) Put(key, value string) error {
+	if err := checkKey(key); err != nil {
+		return err
+	}
+	if len(value) == 0 || len(value) > MaxValue {
+		return fmt.Errorf("%w: value of %q has %d bytes, allowed are 1 to %d", ErrArgument, key, len(value), MaxValue)
+	}
+	if err := checkPrintable("value of "+key, value, ""); err != nil {
+		return err
+	}
+	parts := (len(value) + maxPart - 1) / maxPart
+	for part := range parts {
+		text := value[part*maxPart : min(len(value), (part+1)*maxPart)]
+		if part == 0 {
+			text = fmt.Sprintf("%d:%s", parts, text)
+		}
+		answer, err := c.ask(context.Background(), fmt.Sprintf("cmd=put kvsname=%s key=%s value=%s", c.kvs, partKey(key, part), text), "put_result")
+		if err != nil {
+			return err
+		}
+		if !answer.ok() {
+			return fmt.Errorf("%w: put of %q: %s", ErrRefused, key, answer["msg"])
+		}
+	}
+	return nil
+}
+
+func partKey(key string, part int) string {
+	if part == 0 {
+		return key
+	}
+	return fmt.Sprintf("%s.%d", key, part)
+}
+
+// Get gives the value of key, ErrNotFound if there is none.
+func (c *Client) Get(key string) (string, error) {
+	if err := checkKey(key); err != nil {
+		return "", err
+	}
+	first, err := c.get(key)
+	if err != nil {
+		return "", err
+	}
+	parts, value := 0, ""
+	if _, err := fmt.Sscanf(first, "%d:%s", &parts, &value); err != nil || parts < 1 || parts > MaxValue/maxPart+1 {
+		return "", fmt.Errorf("%w: value %.80q of %q was not put by this package", ErrProtocol, first, key)
+	}
+	for part := 1; part < parts; part++ {
+		text, err := c.get(partKey(key, part))
+		if err != nil {
+			return "", err
+		}
+		value += text
+	}
+	return value, nil
+}
+
+func (c *Client) get(key string) (string, error) {
+	answer, err := c.ask(context.Background(), fmt.Sprintf("cmd=get kvsname=%s key=%s", c.kvs, key), "get_result")
+	if err != nil {
+		return "", err
+	}
+	if !answer.ok() {
+		return "", fmt.Errorf("%w: %q", ErrNotFound, key)
+	}
+	return answer["value"], nil
+}
+
+// Barrier returns when every rank has called it. A barrier that ctx ends leaves the
+// client unusable: the protocol has no way to take it back.
+func (c *Client) Barrier(ctx context.Context) error {
+	answer, err := c.ask(ctx, "cmd=barrier_in", "barrier_out")
+	if err != nil {
+		return err
+	}
+	if !answer.ok() {
+		return fmt.Errorf("%w: barrier: a rank has ended", ErrRefused)
+	}
+	return nil
+}
+
+// Finalize tells the manager that this rank may end, and closes the connection.
+func (c *Client) Finalize() error {
+	_, err := c.ask(context.Background(), "cmd=finalize", "finalize_ack")
+	return errors.Join(err, c.Close())
+}
+
+// Abort asks the manager to end the job with an exit status.
+func (c *Client) Abort(status int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, err := fmt.Fprintf(c.conn, "cmd=abort exitcode=%d\n", status)
+	return err
+}
+
+// Close closes the connection without a word, which managers take for a failure.
+func (c *Client) Close() error {
+	err := c.conn.Close()
+	if errors.Is(err, os.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// ask writes a request in one piece and awaits the answer of the name want.
+func (c *Client) ask(ctx context.Context, request, want string) (message, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.broken != nil {
+		return nil, c.broken
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("pmi: %s: %w", want, context.Cause(ctx))
+	}
+	deadline := time.Now().Add(answerTime)
+	if want == "barrier_out" {
+		deadline = time.Time{}
+	}
+	if err := c.conn.SetDeadline(deadline); err != nil {
+		return nil, fmt.Errorf("pmi: %w", err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	answer, err := c.exchange(request, want)
+	if err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		c.broken = fmt.Errorf("pmi: %s: %w", want, err)
+		return nil, c.broken
+	}
+	return answer, nil
+}
+
+func (c *Client) exchange(request, want string) (message, error) {
+	if _, err := c.conn.Write([]byte(request + "\n")); err != nil {
+		return nil, err
+	}
+	return c.read(want)
+}
+
+func (c *Client) read(want string) (message, error) {
+	if !c.lines.Scan() {
+		if err := c.lines.Err(); err != nil {
+			return nil, err
+		}
+		return nil, fmt.Errorf("%w: the manager closed the connection", ErrProtocol)
+	}
+	m, err := parse(c.lines.Text())
+	if err != nil {
+		return nil, err
+	}
+	if m["cmd"] != want {
+		return nil, fmt.Errorf("%w: %s instead of %s", ErrProtocol, m["cmd"], want)
+	}
+	return m, nil
+}

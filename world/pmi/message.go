@@ -1,0 +1,92 @@
+package pmi
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Limits that every manager keeps.
+const (
+	// MaxKey is the longest key that managers keep whole, in bytes.
+	MaxKey = 63
+	// maxPart is the longest value in one request, so that the request stays
+	// within Slurm's 1024 bytes.
+	maxPart = 800
+	// MaxValue is the longest value that Put splits, in bytes.
+	MaxValue = 64 << 10
+	maxLine  = 4096
+)
+
+var (
+	// ErrNoManager: no process manager has started this process.
+	ErrNoManager = errors.New("pmi: not started by a process manager")
+	// ErrEnvironment: the manager's environment makes no sense.
+	ErrEnvironment = errors.New("pmi: invalid environment")
+	// ErrNotFound: no rank has put the key before the last barrier.
+	ErrNotFound = errors.New("pmi: key not found")
+	// ErrProtocol: the other side does not speak the protocol.
+	ErrProtocol = errors.New("pmi: protocol error")
+	// ErrRefused: the manager answered that it failed.
+	ErrRefused = errors.New("pmi: refused by the manager")
+	// ErrArgument: a key or value that managers do not take.
+	ErrArgument = errors.New("pmi: invalid argument")
+)
+
+// message is one line: fields name=value, the first of which is cmd.
+type message map[string]string
+
+// parse reads the fields of a line, in any order. The value of msg, and of value,
+// which comes last, may hold spaces in some managers' answers; no field that is
+// looked at does.
+func parse(line string) (message, error) {
+	m := make(message)
+	for _, field := range strings.Fields(line) {
+		name, value, ok := strings.Cut(field, "=")
+		if !ok || name == "" {
+			if _, hasMsg := m["msg"]; hasMsg {
+				continue
+			}
+			return nil, fmt.Errorf("%w: field %.40q is not name=value", ErrProtocol, field)
+		}
+		if _, twice := m[name]; twice {
+			return nil, fmt.Errorf("%w: field %.40q twice", ErrProtocol, name)
+		}
+		m[name] = value
+	}
+	if m["cmd"] == "" {
+		return nil, fmt.Errorf("%w: no command in %.80q", ErrProtocol, line)
+	}
+	return m, nil
+}
+
+// ok tells whether an answer is a success: rc is 0 or absent.
+func (m message) ok() bool { return m["rc"] == "" || m["rc"] == "0" }
+
+// newReader reads lines of at most maxLine bytes.
+func newReader(r interface{ Read([]byte) (int, error) }) *bufio.Scanner {
+	s := bufio.NewScanner(r)
+	s.Buffer(make([]byte, 0, 1024), maxLine)
+	return s
+}
+
+// checkKey refuses what a manager would cut or misread.
+func checkKey(key string) error {
+	if key == "" || len(key) > MaxKey-partSuffix {
+		return fmt.Errorf("%w: key %.80q has %d bytes, allowed are 1 to %d", ErrArgument, key, len(key), MaxKey-partSuffix)
+	}
+	return checkPrintable("key", key, "=")
+}
+
+// partSuffix is how many bytes the number of a part adds to a key.
+const partSuffix = 5
+
+func checkPrintable(what, s, not string) error {
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] >= 0x7f || strings.IndexByte(not, s[i]) >= 0 {
+			return fmt.Errorf("%w: %s has byte %#x at %d; allowed are printable characters without spaces", ErrArgument, what, s[i], i)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,15 @@
+// Package worldtest runs the body of a test on every rank of a job, over goroutines
+// and over processes that it starts from the same test binary:
+//
+//	var sums = worldtest.Register("sums", func(ctx context.Context, w *world.World) error {
+//		...
+//	})
+//
+//	func TestMain(m *testing.M) { worldtest.Main(m) }
+//
+//	func TestSums(t *testing.T) { worldtest.Run(t, 4, sums) }
+//
+// A body reports by its error, because in another process there is no test to fail.
+// A Body that calls Signal lets the test go on at that point; Job.Kill ends a
+// rank's process there.
+package worldtest

@@ -1,0 +1,231 @@
+package worldtest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/pmi"
+)
+
+const (
+	bodyVariable = "RMA_WORLDTEST_BODY"
+	// The files that a rank inherits: its manager, and the pipe for its reports.
+	managerFile = 3
+	reportFile  = 4
+	// limit bounds a job; its ranks are killed after it.
+	limit = 2 * time.Minute
+)
+
+// Main runs the tests, or, in a process that Start has started, one rank.
+func Main(m *testing.M) {
+	name := os.Getenv(bodyVariable)
+	if name == "" {
+		os.Exit(m.Run())
+	}
+	if err := child(name); err != nil {
+		report("error", err.Error())
+		os.Exit(1)
+	}
+	report("done", "")
+}
+
+func child(name string) error {
+	body, ok := bodies[name]
+	if !ok {
+		return fmt.Errorf("worldtest: no body is registered as %q", name)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	w, err := world.Init(ctx)
+	if err != nil {
+		return err
+	}
+	if err := body(ctx, w); err != nil {
+		return err
+	}
+	return w.Close()
+}
+
+var reports = sync.OnceValue(func() *os.File { return os.NewFile(reportFile, "reports") })
+
+// report tells the test how a rank does: a word and a text, on a line.
+func report(word, text string) {
+	_, _ = fmt.Fprintf(reports(), "%s %q\n", word, text)
+}
+
+// Signal tells the test, in Job.Await, that the rank has come to a point. In ranks
+// that are goroutines it does nothing.
+func Signal(point string) {
+	if os.Getenv(bodyVariable) != "" {
+		report("at", point)
+	}
+}
+
+// A Job is a body that runs over processes.
+type Job struct {
+	t     *testing.T
+	ranks []*rank
+	serve *pmi.Server
+}
+
+type rank struct {
+	cmd    *exec.Cmd
+	output bytes.Buffer
+
+	mu      sync.Mutex
+	changed *sync.Cond
+	points  map[string]bool
+	ended   bool
+	err     error
+}
+
+// errNoReport: the process ended without a word.
+var errNoReport = errors.New("ended without a report")
+
+// Start starts n processes for the body. They are killed when the test ends.
+func Start(t *testing.T, n int, name string) *Job {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("worldtest: ranks that are processes need Linux")
+	}
+	find(t, name)
+	j := &Job{t: t, serve: pmi.NewServer(n, pmi.Events{})}
+	t.Cleanup(j.end)
+	for i := range n {
+		r, err := j.start(i, name)
+		if err != nil {
+			t.Fatalf("worldtest: starting rank %d: %v", i, err)
+		}
+		j.ranks = append(j.ranks, r)
+	}
+	return j
+}
+
+func (j *Job) start(i int, name string) (*rank, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	manager, environment, err := j.serve.Child(i, managerFile)
+	if err != nil {
+		return nil, err
+	}
+	defer manager.Close()
+	in, out, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
+	r := &rank{points: make(map[string]bool)}
+	r.changed = sync.NewCond(&r.mu)
+	r.cmd = exec.Command(self)
+	r.cmd.Env = append(append(os.Environ(), environment...), bodyVariable+"="+name)
+	r.cmd.ExtraFiles = []*os.File{manager, out}
+	r.cmd.Stdout, r.cmd.Stderr = &r.output, &r.output
+	if err := r.cmd.Start(); err != nil {
+		return nil, errors.Join(err, in.Close())
+	}
+	go r.follow(in)
+	return r, nil
+}
+
+// follow reads a rank's reports until its process has ended.
+func (r *rank) follow(in *os.File) {
+	defer in.Close()
+	err := errNoReport
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		var word, text string
+		if _, e := fmt.Sscanf(lines.Text(), "%s %q", &word, &text); e != nil {
+			continue
+		}
+		switch word {
+		case "at":
+			r.mu.Lock()
+			r.points[text] = true
+			r.mu.Unlock()
+			r.changed.Broadcast()
+		case "done":
+			err = nil
+		case "error":
+			err = errors.New(text)
+		}
+	}
+	if e := r.cmd.Wait(); e != nil && (err == nil || errors.Is(err, errNoReport)) {
+		err = fmt.Errorf("%w: %w\n%s", errNoReport, e, r.output.Bytes())
+	}
+	r.mu.Lock()
+	r.ended, r.err = true, err
+	r.mu.Unlock()
+	r.changed.Broadcast()
+}
+
+// await returns when ready says so, or fails the test.
+func (j *Job) await(what string, r *rank, ready func() bool) {
+	j.t.Helper()
+	timer := time.AfterFunc(limit, func() {
+		_ = r.cmd.Process.Kill()
+		r.changed.Broadcast()
+	})
+	defer timer.Stop()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for !ready() {
+		if r.ended {
+			j.t.Fatalf("worldtest: waiting for %s: the rank's process has ended: %v", what, r.err)
+		}
+		r.changed.Wait()
+	}
+}
+
+// Await returns when a rank has come to a point that its body signals.
+func (j *Job) Await(rank int, point string) {
+	j.t.Helper()
+	r := j.ranks[rank]
+	j.await(fmt.Sprintf("rank %d at %q", rank, point), r, func() bool { return r.points[point] })
+}
+
+// Kill ends a rank's process by SIGKILL.
+func (j *Job) Kill(rank int) {
+	j.t.Helper()
+	if err := j.ranks[rank].cmd.Process.Kill(); err != nil {
+		j.t.Fatalf("worldtest: killing rank %d: %v", rank, err)
+	}
+}
+
+// PID is the number of a rank's process.
+func (j *Job) PID(rank int) int { return j.ranks[rank].cmd.Process.Pid }
+
+// Wait returns when all processes have ended, with the ranks' errors.
+func (j *Job) Wait() []error {
+	j.t.Helper()
+	errs := make([]error, len(j.ranks))
+	for i, r := range j.ranks {
+		j.await(fmt.Sprintf("the end of rank %d", i), r, func() bool { return r.ended })
+		errs[i] = r.err
+	}
+	return errs
+}
+
+func (j *Job) end() {
+	for _, r := range j.ranks {
+		_ = r.cmd.Process.Kill()
+	}
+	for _, r := range j.ranks {
+		r.mu.Lock()
+		for !r.ended {
+			r.changed.Wait()
+		}
+		r.mu.Unlock()
+	}
+	_ = j.serve.Close()
+}
