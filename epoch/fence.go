@@ -69,3 +69,6 @@ func (s *State) closeFence() {
 	}
 	s.mode = modeNone
 }
+
+// LastFence is the number of the last Fence that ended, 0 before the first.
+func (s *State) LastFence() uint32 { return s.fences }
