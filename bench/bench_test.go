@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestMain lets the ranks that tests start be this program.
+func TestMain(m *testing.M) {
+	if launched() {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// measured is what the program prints, by cell, and its exit status.
+func measured(t *testing.T, args ...string) map[string]result {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	status := run(t.Context(), append([]string{"-format", "json"}, args...), &stdout, &stderr)
+	require.Equal(t, 0, status, stderr.String())
+	results := make(map[string]result)
+	for decoder := json.NewDecoder(&stdout); ; {
+		var r result
+		err := decoder.Decode(&r)
+		if err == io.EOF {
+			return results
+		}
+		require.NoError(t, err)
+		results[fmt.Sprintf("%s:%d", r.Case, r.Size)] = r
+	}
+}
+
+func TestEveryCaseRunsOnGoroutines(t *testing.T) {
+	args := []string{"-device", "local", "-repeat", "1"}
+	var want []string
+	for _, c := range cases() {
+		switch {
+		case c.scene == alone && c.name != "idle_cpu":
+			args, want = append(args, c.name+":3"), append(want, c.name+":3")
+		case c.limit > 0:
+			args = append(args, c.name+":8,65536")
+			want = append(want, c.name+":8", c.name+":65536")
+		default:
+			args, want = append(args, c.name), append(want, spell(cell{c, c.sizes[0]}))
+		}
+	}
+	results := measured(t, args...)
+	assert.Len(t, results, len(want))
+	for _, cell := range want {
+		r, ok := results[cell]
+		require.True(t, ok, cell)
+		assert.Positive(t, r.Value, cell)
+		assert.Equal(t, 1, r.Repeat, cell)
+		assert.Equal(t, caseNamed(r.Case).unit, r.Unit, cell)
+	}
+}
+
+func TestMoreRanksThanTwoTakePart(t *testing.T) {
+	results := measured(t, "-device", "local", "-n", "4", "-repeat", "2", "put_bw:8", "fence_rate", "pattern16_bw:1048576", "fence_scale")
+	assert.Len(t, results, 4)
+	for _, r := range results {
+		assert.Equal(t, 4, r.Ranks)
+		assert.Equal(t, 2, r.Repeat)
+		assert.LessOrEqual(t, r.Min, r.Max)
+	}
+}
+
+func TestTimedLoopsDoNotAllocate(t *testing.T) {
+	results := measured(t, "-device", "local", "-repeat", "1", "-allocs",
+		"put_flush_lat:8", "get_flush_lat:1024", "acc_flush_lat:8,1024", "fop_lat", "put_bw:8", "get_bw:8", "scatter_rate", "update_rate",
+		"pscw_put_lat:8", "pscw_get_lat:8", "pscw_both_lat:8", "pattern16_bw:8")
+	for name, r := range results {
+		turns := caseNamed(r.Case).iterations(r.Size)
+		require.NotNil(t, r.Allocs)
+		// What the runtime, the barriers around the loop and a rank that falls
+		// asleep allocate does not grow with the turns.
+		assert.Less(t, *r.Allocs, uint64(turns/4), "%s allocates in its loop of %d turns", name, turns)
+	}
+}
+
+func TestSwitchesReachTheWindows(t *testing.T) {
+	results := measured(t, "-device", "local", "-repeat", "1", "-set", "singleelement=on", "-set", "sameop=on", "acc_flush_lat:8,1024")
+	assert.Positive(t, results["acc_flush_lat:8"].Value)
+	assert.Contains(t, results["acc_flush_lat:1024"].Skipped, "singleelement=on")
+
+	var stdout, stderr bytes.Buffer
+	// With one operation for all, a sum and then a swap do not go together.
+	assert.Equal(t, 0, run(t.Context(), []string{"-device", "local", "-repeat", "1", "-set", "singleelement=on", "acc_flush_lat:16"}, &stdout, &stderr))
+	assert.Equal(t, "acc_flush_lat         16              - us\n", stdout.String())
+	assert.Equal(t, "bench: acc_flush_lat 16 is left out: singleelement=on, and it accumulates 2 elements\n", stderr.String())
+}
+
+func TestAJobThatTakesTooLongEnds(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	assert.Equal(t, 1, run(t.Context(), []string{"-device", "local", "-timeout", "1us", "fence_put_lat:8"}, &stdout, &stderr))
+	assert.Contains(t, stderr.String(), "not done in time: 1µs (-timeout)")
+	assert.Empty(t, stdout.String())
+}
+
+func TestAProfileIsOfOneJob(t *testing.T) {
+	file := t.TempDir() + "/profile"
+	measured(t, "-device", "local", "-repeat", "1", "-cpuprofile", file, "put_flush_lat:8")
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	assert.Positive(t, info.Size())
+
+	var stderr bytes.Buffer
+	assert.Equal(t, 2, run(t.Context(), []string{"-device", "local", "-cpuprofile", file, "put_flush_lat:8", "fence_scale:3"}, io.Discard, &stderr))
+	assert.Contains(t, stderr.String(), "-cpuprofile is of one job")
+}
+
+func TestTheListTellsCasesAndSwitches(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	require.Equal(t, 0, run(t.Context(), []string{"-list"}, &stdout, &stderr))
+	for _, name := range caseNames() {
+		assert.Contains(t, stdout.String(), "  "+name+" ")
+	}
+	for _, s := range toggles() {
+		assert.Contains(t, stdout.String(), "  "+s.name+"=")
+	}
+	require.Equal(t, 0, run(t.Context(), []string{"-h"}, &stdout, &stderr))
+	assert.Contains(t, stderr.String(), "usage: go run ./bench")
+}
+
+func TestWrongUsageIsStatusTwo(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	assert.Equal(t, 2, run(t.Context(), []string{"nonesuch"}, &stdout, &stderr))
+	assert.Contains(t, stderr.String(), `bench: there is no case "nonesuch"`)
+	assert.Empty(t, stdout.String())
+}
+
+func TestRandomPlacesAreTheCPrograms(t *testing.T) {
+	b := &board{seed: 88172645463325252}
+	var got []int
+	for range 4 {
+		got = append(got, b.spot()*8)
+	}
+	// As printed by spot of peers/mpi_rma.c.
+	assert.Equal(t, []int{49327488, 23473368, 43308672, 22306600}, got)
+}
+
+func Example() {
+	var out strings.Builder
+	run(context.Background(), []string{"-device", "local", "-repeat", "1", "put_flush_lat:8", "put_bw:1024"}, &out, os.Stderr)
+	for line := range strings.Lines(out.String()) {
+		fields := strings.Fields(line)
+		fmt.Println("case", fields[0], "size", fields[1], "unit", fields[3])
+	}
+	// Output:
+	// case put_flush_lat size 8 unit us
+	// case put_bw size 1024 unit MB/s
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"slices"
+)
+
+// A step is one turn of a case's loop on one rank; n is the cell's size.
+type step func(ctx context.Context, b *board, n int) error
+
+// A scene is the synchronization that surrounds a case.
+type scene int
+
+const (
+	passive scene = iota // every rank holds LockAll
+	fence                // a fence epoch is open
+	pscw                 // none: the steps start, complete, post and wait
+	alone                // the case makes its own windows; its size is the number of ranks
+)
+
+// A benchCase is one kind of measurement. Each of its sizes is a cell.
+type benchCase struct {
+	name  string
+	unit  string
+	about string
+	scene scene
+
+	// sizes are measured unless others are asked for. Other sizes are allowed up
+	// to limit, in multiples of each; a limit of 0 allows none.
+	sizes []int
+	limit int
+	each  int
+
+	// origin is what rank 0 runs and target what the others run, nil for ranks
+	// that only wait in the barrier.
+	origin, target step
+	iterations     func(size int) int
+	// value turns the seconds of one step into the unit.
+	value func(seconds float64, size int) float64
+
+	// measure runs a case whose scene is alone. It gives one value a repeat, which
+	// counts on rank 0.
+	measure func(ctx context.Context, s *stage) ([]float64, error)
+	// lone says that there may be one rank only.
+	lone bool
+}
+
+// moreIsBetter tells a rate or bandwidth from a time or share.
+func (c *benchCase) moreIsBetter() bool { return c.unit == "MB/s" || c.unit == "Mop/s" }
+
+// fewest ranks that the case needs.
+func (c *benchCase) fewest() int {
+	if c.lone {
+		return 1
+	}
+	return 2
+}
+
+const (
+	microseconds = "us"
+	megabytes    = "MB/s"
+	operations   = "Mop/s"
+	percent      = "%"
+)
+
+const (
+	windowBytes = 64 << 20
+	inFlight    = 64 // operations before each flush of put_bw and get_bw
+	getsAt      = 32 << 20
+)
+
+var (
+	byteSizes = []int{8, 1024, 8192, 65536, 1048576}
+	rankSizes = []int{4, 16, 64}
+)
+
+func cases() []*benchCase {
+	latency := func(steps float64) func(float64, int) float64 {
+		return func(seconds float64, _ int) float64 { return seconds / steps * 1e6 }
+	}
+	bandwidth := func(messages float64) func(float64, int) float64 {
+		return func(seconds float64, size int) float64 { return messages * float64(size) / seconds / 1e6 }
+	}
+	rate := func(seconds float64, size int) float64 { return float64(size) / seconds / 1e6 }
+	turns := func(size int) int { return byBytes(size, 262144, 20000, 2000, 200) }
+	halfTurns := func(size int) int { return turns(size) / 2 }
+	streams := func(size int) int { return byBytes(size, 65536, 1000, 200, 20) }
+	patterns := func(size int) int { return byBytes(size, windowBytes, 1000, 100, 100) }
+	rates := func(int) int { return 200 }
+
+	return []*benchCase{
+		{name: "put_flush_lat", unit: microseconds, about: "one put and its flush",
+			scene: passive, sizes: byteSizes, limit: windowBytes, each: 1, origin: putFlush, iterations: turns, value: latency(1)},
+		{name: "get_flush_lat", unit: microseconds, about: "one get and its flush",
+			scene: passive, sizes: byteSizes, limit: windowBytes, each: 1, origin: getFlush, iterations: turns, value: latency(1)},
+		{name: "acc_flush_lat", unit: microseconds, about: "one accumulate (sum of float64) and its flush",
+			scene: passive, sizes: byteSizes[:4], limit: windowBytes, each: 8, origin: accFlush, iterations: turns, value: latency(1)},
+		{name: "fop_lat", unit: microseconds, about: "one fetch-and-op (sum of int64) and its flush",
+			scene: passive, sizes: byteSizes[:1], origin: fopFlush, iterations: turns, value: latency(1)},
+		{name: "cas_lat", unit: microseconds, about: "one compare-and-swap (int64) and its flush",
+			scene: passive, sizes: byteSizes[:1], origin: casFlush, iterations: turns, value: latency(1)},
+		{name: "put_bw", unit: megabytes, about: "64 puts, one flush",
+			scene: passive, sizes: byteSizes, limit: getsAt, each: 1, origin: putMany, iterations: streams, value: bandwidth(inFlight)},
+		{name: "get_bw", unit: megabytes, about: "64 gets, one flush",
+			scene: passive, sizes: byteSizes, limit: getsAt, each: 1, origin: getMany, iterations: streams, value: bandwidth(inFlight)},
+		{name: "scatter_rate", unit: operations, about: "1000 puts of 8 bytes at random places of 64 MB, one flush",
+			scene: passive, sizes: []int{1000}, origin: scatterMany, iterations: rates, value: rate},
+		{name: "update_rate", unit: operations, about: "1000 accumulates (xor of one uint64) at random places of 64 MB, one flush",
+			scene: passive, sizes: []int{1000}, origin: updateMany, iterations: rates, value: rate},
+
+		{name: "fence_put_lat", unit: microseconds, about: "one put and the fence that closes its epoch",
+			scene: fence, sizes: byteSizes, limit: windowBytes, each: 1, origin: fencePut, target: fenceOnly, iterations: turns, value: latency(1)},
+		{name: "fence_rate", unit: operations, about: "1000 puts of 8 bytes at random places of 64 MB, one fence",
+			scene: fence, sizes: []int{1000}, origin: fenceMany, target: fenceOnly, iterations: rates, value: rate},
+
+		{name: "pscw_put_lat", unit: microseconds, about: "start, put, complete to a target that posts and waits; half of there and back",
+			scene: pscw, sizes: byteSizes, limit: getsAt, each: 1, origin: pingPut, target: pongPut, iterations: halfTurns, value: latency(2)},
+		{name: "pscw_get_lat", unit: microseconds, about: "the same with a get",
+			scene: pscw, sizes: byteSizes, limit: getsAt, each: 1, origin: pingGet, target: pongGet, iterations: halfTurns, value: latency(2)},
+		{name: "pscw_both_lat", unit: microseconds, about: "the same with a put and a get",
+			scene: pscw, sizes: byteSizes, limit: getsAt, each: 1, origin: pingBoth, target: pongBoth, iterations: halfTurns, value: latency(2)},
+		{name: "pattern16_bw", unit: megabytes, about: "16 puts and 16 gets in one start-complete epoch",
+			scene: pscw, sizes: byteSizes, limit: getsAt / 16, each: 1, origin: pattern16, target: pattern16Target, iterations: patterns, value: bandwidth(32)},
+
+		{name: "fence_scale", unit: microseconds, about: "one fence of that many ranks, all idle but for it",
+			scene: alone, sizes: rankSizes, measure: fenceScale, lone: true},
+		{name: "create_time", unit: microseconds, about: "creating a window of 1 MiB a rank among that many ranks",
+			scene: alone, sizes: rankSizes, measure: createTime, lone: true},
+		{name: "idle_cpu", unit: percent, about: "share of a core that a rank uses which waits one second in a fence",
+			scene: alone, sizes: []int{2}, measure: idleCPU},
+	}
+}
+
+// byBytes is small up to 8 KiB, then medium up to border, then large.
+func byBytes(size, border, small, medium, large int) int {
+	switch {
+	case size <= 8192:
+		return small
+	case size <= border:
+		return medium
+	}
+	return large
+}
+
+// caseNames are the names of all cases, as they are listed.
+func caseNames() []string {
+	var names []string
+	for _, c := range cases() {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+// caseNamed is the case of that name, nil if there is none.
+func caseNamed(name string) *benchCase {
+	all := cases()
+	i := slices.IndexFunc(all, func(c *benchCase) bool { return c.name == name })
+	if i < 0 {
+		return nil
+	}
+	return all[i]
+}

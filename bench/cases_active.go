@@ -1,0 +1,73 @@
+package main
+
+import "context"
+
+// The steps of the active cases, as in peers/mpi_rma.c.
+
+func fencePut(ctx context.Context, b *board, n int) error {
+	if err := b.bytes.Put(b.buffer[:n], 1, 0); err != nil {
+		return err
+	}
+	return b.bytes.Fence(ctx)
+}
+
+func fenceOnly(ctx context.Context, b *board, _ int) error { return b.bytes.Fence(ctx) }
+
+func fenceMany(ctx context.Context, b *board, n int) error {
+	if err := scatter(b, n); err != nil {
+		return err
+	}
+	return b.bytes.Fence(ctx)
+}
+
+// asOrigin is an access epoch to the other of ranks 0 and 1.
+func asOrigin(ctx context.Context, b *board, n, gets, puts int) error {
+	if err := b.bytes.Start(ctx, b.pair); err != nil {
+		return err
+	}
+	for j := range puts {
+		at := j * n
+		if err := b.bytes.Put(b.buffer[at:at+n], b.other, at); err != nil {
+			return err
+		}
+	}
+	for j := range gets {
+		at := getsAt + j*n
+		if err := b.bytes.Get(b.buffer[at:at+n], b.other, at); err != nil {
+			return err
+		}
+	}
+	return b.bytes.Complete(ctx)
+}
+
+// asTarget is the exposure epoch that answers asOrigin.
+func asTarget(ctx context.Context, b *board) error {
+	if err := b.bytes.Post(ctx, b.pair); err != nil {
+		return err
+	}
+	return b.bytes.Wait(ctx)
+}
+
+func ping(ctx context.Context, b *board, n, gets, puts int) error {
+	if err := asOrigin(ctx, b, n, gets, puts); err != nil {
+		return err
+	}
+	return asTarget(ctx, b)
+}
+
+func pong(ctx context.Context, b *board, n, gets, puts int) error {
+	if err := asTarget(ctx, b); err != nil {
+		return err
+	}
+	return asOrigin(ctx, b, n, gets, puts)
+}
+
+func pingPut(ctx context.Context, b *board, n int) error  { return ping(ctx, b, n, 0, 1) }
+func pongPut(ctx context.Context, b *board, n int) error  { return pong(ctx, b, n, 0, 1) }
+func pingGet(ctx context.Context, b *board, n int) error  { return ping(ctx, b, n, 1, 0) }
+func pongGet(ctx context.Context, b *board, n int) error  { return pong(ctx, b, n, 1, 0) }
+func pingBoth(ctx context.Context, b *board, n int) error { return ping(ctx, b, n, 1, 1) }
+func pongBoth(ctx context.Context, b *board, n int) error { return pong(ctx, b, n, 1, 1) }
+
+func pattern16(ctx context.Context, b *board, n int) error       { return asOrigin(ctx, b, n, 16, 16) }
+func pattern16Target(ctx context.Context, b *board, _ int) error { return asTarget(ctx, b) }

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
+)
+
+// The cases that measure a whole job, as in peers/mpi_job.c.
+
+const (
+	smallWindow   = 1024
+	createdWindow = 1 << 20
+	// enough is when no further loop is begun.
+	enough = 2 * time.Second
+)
+
+// fenceScale is the time for one fence of all ranks, in loops of about a tenth of
+// a second.
+func fenceScale(ctx context.Context, s *stage) ([]float64, error) {
+	win, err := window.Allocate[byte](ctx, s.w, smallWindow, s.settings.options...)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := fences(ctx, s.w, win, 3); err != nil {
+		return nil, err
+	}
+	took, err := fences(ctx, s.w, win, 5)
+	if err != nil {
+		return nil, err
+	}
+	turns := []int64{min(5000, max(5, int64(100*time.Millisecond)/(int64(took)/5+1)))}
+	if err := world.Broadcast(ctx, s.w, 0, turns); err != nil {
+		return nil, err
+	}
+	var values []float64
+	err = s.repeatedly(ctx, func() error {
+		took, err := fences(ctx, s.w, win, int(turns[0]))
+		values = append(values, took.Seconds()/float64(turns[0])*1e6)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := win.Fence(ctx, window.NoSucceed); err != nil {
+		return nil, err
+	}
+	return values, win.Close()
+}
+
+// fences is how long turns fences took on this rank.
+func fences(ctx context.Context, w *world.World, win *window.Window[byte], turns int) (time.Duration, error) {
+	if err := w.Barrier(ctx); err != nil {
+		return 0, err
+	}
+	start := time.Now()
+	for range turns {
+		if err := win.Fence(ctx); err != nil {
+			return 0, err
+		}
+	}
+	return time.Since(start), nil
+}
+
+// createTime is the time from when every rank is ready to make a window until
+// every rank has it.
+func createTime(ctx context.Context, s *stage) ([]float64, error) {
+	var values []float64
+	err := s.repeatedly(ctx, func() error {
+		if err := s.w.Barrier(ctx); err != nil {
+			return err
+		}
+		start := time.Now()
+		win, err := window.Allocate[byte](ctx, s.w, createdWindow, s.settings.options...)
+		if err != nil {
+			return err
+		}
+		if err := s.w.Barrier(ctx); err != nil {
+			return err
+		}
+		values = append(values, time.Since(start).Seconds()*1e6)
+		return win.Close()
+	})
+	return values, err
+}
+
+// idleCPU is the share of a core that a rank uses while it waits in a fence, the
+// most of all ranks. Ranks that share a process are measured together.
+func idleCPU(ctx context.Context, s *stage) ([]float64, error) {
+	win, err := window.Allocate[byte](ctx, s.w, smallWindow, s.settings.options...)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := fences(ctx, s.w, win, 1); err != nil {
+		return nil, err
+	}
+	start, before := time.Now(), processorTime()
+	if s.w.Rank() == 0 {
+		time.Sleep(time.Second)
+	}
+	if err := win.Fence(ctx, window.NoSucceed); err != nil {
+		return nil, err
+	}
+	share := []float64{0}
+	if s.w.Rank() != 0 {
+		share[0] = (processorTime() - before).Seconds() / time.Since(start).Seconds() * 100
+	}
+	most := []float64{0}
+	if err := world.Reduce(ctx, s.w, 0, share, most, func(a, b float64) float64 { return max(a, b) }); err != nil {
+		return nil, err
+	}
+	return most, win.Close()
+}
+
+// repeatedly runs a loop as often as asked for, fewer times if it takes long.
+func (s *stage) repeatedly(ctx context.Context, loop func() error) error {
+	start := time.Now()
+	for i := range s.repeat {
+		more := []int64{0}
+		if time.Since(start) < enough {
+			more[0] = 1
+		}
+		if i > 0 {
+			if err := world.Broadcast(ctx, s.w, 0, more); err != nil {
+				return err
+			}
+			if more[0] == 0 {
+				return nil
+			}
+		}
+		if err := loop(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+
+	"github.com/onesided/rma/window"
+)
+
+// The steps of the passive cases. Rank 0 runs them on rank 1's window, under
+// LockAll, as in peers/mpi_rma.c.
+
+func putFlush(ctx context.Context, b *board, n int) error {
+	if err := b.bytes.Put(b.buffer[:n], 1, 0); err != nil {
+		return err
+	}
+	return b.bytes.Flush(ctx, 1)
+}
+
+func getFlush(ctx context.Context, b *board, n int) error {
+	if err := b.bytes.Get(b.buffer[:n], 1, 0); err != nil {
+		return err
+	}
+	return b.bytes.Flush(ctx, 1)
+}
+
+func accFlush(ctx context.Context, b *board, n int) error {
+	if err := b.floats.Accumulate(window.Sum, b.addends[:n/8], 1, 0); err != nil {
+		return err
+	}
+	return b.floats.Flush(ctx, 1)
+}
+
+func fopFlush(ctx context.Context, b *board, _ int) error {
+	if err := b.ints.FetchAndOp(window.Sum, b.operands[0], &b.result, 1, 0); err != nil {
+		return err
+	}
+	return b.ints.Flush(ctx, 1)
+}
+
+func casFlush(ctx context.Context, b *board, _ int) error {
+	if err := b.ints.CompareAndSwap(b.operands[1], b.operands[0], &b.result, 1, 0); err != nil {
+		return err
+	}
+	return b.ints.Flush(ctx, 1)
+}
+
+func putMany(ctx context.Context, b *board, n int) error {
+	for j := range inFlight {
+		from := (j * n) % (16 << 20)
+		if err := b.bytes.Put(b.buffer[from:from+n], 1, (j*n)%(32<<20)); err != nil {
+			return err
+		}
+	}
+	return b.bytes.Flush(ctx, 1)
+}
+
+func getMany(ctx context.Context, b *board, n int) error {
+	for j := range inFlight {
+		to := (j * n) % (16 << 20)
+		if err := b.bytes.Get(b.buffer[to:to+n], 1, (j*n)%(32<<20)); err != nil {
+			return err
+		}
+	}
+	return b.bytes.Flush(ctx, 1)
+}
+
+// scatter puts n times 8 bytes at random places of rank 1.
+func scatter(b *board, n int) error {
+	for j := range n {
+		from := (j % 1024) * 8
+		if err := b.bytes.Put(b.buffer[from:from+8], 1, b.spot()*8); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func scatterMany(ctx context.Context, b *board, n int) error {
+	if err := scatter(b, n); err != nil {
+		return err
+	}
+	return b.bytes.Flush(ctx, 1)
+}
+
+func updateMany(ctx context.Context, b *board, n int) error {
+	for range n {
+		if err := b.words.Accumulate(window.Xor, b.masks[:1], 1, b.spot()); err != nil {
+			return err
+		}
+	}
+	return b.words.Flush(ctx, 1)
+}

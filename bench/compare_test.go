@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var rewrite = flag.Bool("rewrite", false, "rewrite the recorded tables")
+
+// scripted is a contestant whose values of each cell are given, one a round.
+func scripted(name string, values map[string][]float64, failures map[string]error) contestant {
+	round := make(map[string]int)
+	return contestant{name, func(_ context.Context, j job) ([]result, error) {
+		var results []result
+		for _, one := range j.cells {
+			if err := failures[one.c.name]; err != nil {
+				return results, err
+			}
+			key := spell(one)
+			results = append(results, newResult(one, j.ranks, []float64{values[key][round[key]]}))
+			round[key]++
+		}
+		return results, nil
+	}}
+}
+
+func script(t *testing.T) *comparison {
+	t.Helper()
+	jobs := []job{jobOf(t, "put_flush_lat:8,1024", "cas_lat", "put_bw:65536", "scatter_rate"), jobOf(t, "create_time:64"), jobOf(t, "idle_cpu:2")}
+	all := []contestant{
+		scripted(ours, map[string][]float64{
+			"put_flush_lat:8": {0.011, 0.013, 0.012}, "put_flush_lat:1024": {0.03, 0.031, 0.032}, "cas_lat:8": {0.1, 0.1, 0.1},
+			"put_bw:65536": {60000, 61000, 55000}, "scatter_rate:1000": {100, 120, 140}, "create_time:64": {90000, 95000, 91000}, "idle_cpu:2": {0.4, 0.5, 2.5},
+		}, nil),
+		scripted("openmpi", map[string][]float64{
+			"put_flush_lat:8": {0.024, 0.023, 0.022}, "put_flush_lat:1024": {0.029, 0.03, 0.029},
+			"put_bw:65536": {55000, 54000, 55006}, "scatter_rate:1000": {16, 16.1, 15.9}, "create_time:64": {40000, 41000, 40500}, "idle_cpu:2": {99.5, 99.8, 99.9},
+		}, map[string]error{"cas_lat": errors.New("signal 11 (Segmentation fault)")}),
+		scripted("mpich", map[string][]float64{
+			"put_flush_lat:8": {0.25, 0.24, 0.26}, "put_flush_lat:1024": {0.3, 0.31, 0.3}, "cas_lat:8": {0.4, 0.41, 0.38},
+			"put_bw:65536": {24000, 24500, 24700}, "scatter_rate:1000": {7.5, 7.6, 7.7}, "idle_cpu:2": {98.5, 98.8, 98.9},
+		}, map[string]error{"create_time": errTimeout}),
+	}
+	c := &comparison{
+		Command: commandLine([]string{"-peers", "-size", "8 16"}),
+		Machine: machine{CPU: "Some CPU", Cores: 2, System: "linux 6.1 amd64", Go: "go1.26"},
+		Ours:    "device shm", Peers: []string{"Open MPI 4.1.4", "MPICH 4.0.2"}, Rounds: 3, Repeat: 5,
+		columns: []string{ours, "openmpi", "mpich"},
+	}
+	var err error
+	c.rows, err = compare(t.Context(), jobs, all, 3, func(string) {})
+	require.NoError(t, err)
+	return c
+}
+
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *rewrite {
+		require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), got)
+}
+
+func TestTheTableShowsMediansRatiosAndGoals(t *testing.T) {
+	var text strings.Builder
+	require.NoError(t, script(t).writeText(&text))
+	golden(t, "testdata/table.golden", text.String())
+}
+
+func TestTheTableAsJSONHasTheSpread(t *testing.T) {
+	var text strings.Builder
+	require.NoError(t, script(t).writeJSON(&text))
+	golden(t, "testdata/table.json.golden", text.String())
+}
+
+func TestWhoIsTooSlowGetsNoFurtherTurn(t *testing.T) {
+	turns := 0
+	slow := contestant{"mpich", func(context.Context, job) ([]result, error) { turns++; return nil, errTimeout }}
+	quick := scripted(ours, map[string][]float64{"fop_lat:8": {1, 1, 1}}, nil)
+	rows, err := compare(t.Context(), []job{jobOf(t, "fop_lat")}, []contestant{quick, slow}, 3, func(string) {})
+	require.NoError(t, err)
+	assert.Equal(t, 1, turns)
+	assert.Equal(t, []float64{1, 1, 1}, rows[0].Columns[ours].Values)
+	assert.Nil(t, rows[0].Ratio)
+}
+
+func TestEachRoundBeginsWithAnother(t *testing.T) {
+	var order []string
+	turn := func(name string) contestant {
+		return contestant{name, func(context.Context, job) ([]result, error) { order = append(order, name); return nil, nil }}
+	}
+	_, err := compare(t.Context(), []job{jobOf(t, "fop_lat")}, []contestant{turn(ours), turn("b")}, 3, func(string) {})
+	require.NoError(t, err)
+	assert.Equal(t, []string{ours, "b", "b", ours, ours, "b"}, order)
+}
+
+func TestACancelledComparisonEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	stop := contestant{ours, func(context.Context, job) ([]result, error) { cancel(); return nil, ctx.Err() }}
+	_, err := compare(ctx, []job{jobOf(t, "fop_lat")}, []contestant{stop}, 3, func(string) {})
+	assert.ErrorIs(t, err, context.Canceled)
+}
+
+func TestOurOwnFailureIsAnError(t *testing.T) {
+	failing := scripted(ours, nil, map[string]error{"fop_lat": errors.New("world: broken")})
+	rows, err := compare(t.Context(), []job{jobOf(t, "fop_lat")}, []contestant{failing}, 1, func(string) {})
+	require.NoError(t, err)
+	c := &comparison{rows: rows}
+	assert.EqualError(t, c.ourFailures(), "bench: fop_lat 8 failed here: world: broken")
+}
+
+func TestMedian(t *testing.T) {
+	for _, test := range []struct {
+		values []float64
+		want   float64
+	}{
+		{[]float64{3}, 3},
+		{[]float64{1, 2}, 1.5},
+		{[]float64{9, 1, 5}, 5},
+		{[]float64{9, 1, 5, 6}, 5.5},
+	} {
+		given := append([]float64(nil), test.values...)
+		assert.Equal(t, test.want, median(test.values))
+		assert.Equal(t, given, test.values, "the order of rounds is kept")
+	}
+}
+
+func TestTheBestLoopCounts(t *testing.T) {
+	least := newResult(cell{caseNamed("fop_lat"), 8}, 2, []float64{3, 2, 4})
+	assert.Equal(t, result{Case: "fop_lat", Size: 8, Value: 2, Unit: "us", Min: 2, Max: 4, Repeat: 3, Ranks: 2}, least)
+	most := newResult(cell{caseNamed("put_bw"), 8}, 2, []float64{3, 2, 4})
+	assert.Equal(t, 4.0, most.Value)
+}

@@ -1,0 +1,27 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// writeList writes what -list tells.
+func writeList(w io.Writer) error {
+	var b strings.Builder
+	b.WriteString("cases (case, unit, sizes):\n")
+	var lines [][]string
+	for _, c := range cases() {
+		lines = append(lines, []string{"  " + c.name, c.unit, strings.Join(strings.Fields(strings.Trim(fmt.Sprint(c.sizes), "[]")), ","), c.about})
+	}
+	align(&b, lines, func(int) bool { return false })
+	b.WriteString("sizes are bytes of one operation, operations of one epoch (1000), or ranks (fence_scale, create_time, idle_cpu).\n")
+	b.WriteString("\nswitches for -set (the first value holds without):\n")
+	lines = nil
+	for _, t := range toggles() {
+		lines = append(lines, []string{"  " + t.name + "=" + strings.Join(t.values, "|"), t.about})
+	}
+	align(&b, lines, func(int) bool { return false })
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	status := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(status)
+}
+
+// run is the program. Its result is the exit status: 2 for wrong usage, 1 for what
+// failed later.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o, err := parse(args, stderr)
+	if err == nil {
+		err = o.run(ctx, args, stdout, stderr)
+	}
+	switch {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+		return 0
+	case errors.Is(err, errUsage):
+		fmt.Fprintln(stderr, err)
+		return 2
+	}
+	fmt.Fprintln(stderr, err)
+	return 1
+}
+
+func (o *options) run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	if o.list {
+		return writeList(stdout)
+	}
+	report := o.reporter(stdout, stderr)
+	if launched() {
+		return runJoined(ctx, o, report)
+	}
+	jobs, err := plan(o, 0)
+	if err != nil {
+		return err
+	}
+	if o.peers {
+		return o.comparePeers(ctx, args, jobs, stdout, stderr)
+	}
+	if o.profile != "" && len(jobs) > 1 {
+		return usagef("-cpuprofile is of one job, and these cases are %d jobs: name the cases", len(jobs))
+	}
+	for _, j := range jobs {
+		if err := o.start(ctx, j, stderr, report); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// start measures a job on ranks of its own.
+func (o *options) start(ctx context.Context, j job, stderr io.Writer, report func(result) error) error {
+	if o.device == deviceLocal {
+		return runLocal(ctx, o, j, report)
+	}
+	return runProcesses(ctx, o, j, stderr, report)
+}
+
+// reporter prints results as they come, and to stderr why there are none.
+func (o *options) reporter(stdout, stderr io.Writer) func(result) error {
+	printed := printer(o.format, stdout)
+	return func(r result) error {
+		if r.Skipped != "" && o.format == "text" {
+			fmt.Fprintf(stderr, "bench: %s %d is left out: %s\n", r.Case, r.Size, r.Skipped)
+		}
+		return printed(r)
+	}
+}
+
+// comparePeers is the run of -peers.
+func (o *options) comparePeers(ctx context.Context, args []string, jobs []job, stdout, stderr io.Writer) error {
+	found, missing := findPeers(ctx)
+	if len(found) == 0 {
+		return fmt.Errorf("bench: -peers has nobody to compare with: %s", strings.Join(missing, "; "))
+	}
+	dir, err := os.MkdirTemp("", "rma-bench-")
+	if err != nil {
+		return fmt.Errorf("bench: no place for the peers' programs: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	say, done := progress(stderr)
+	defer done()
+	c := &comparison{
+		Command: commandLine(args), Machine: thisMachine(), Ours: "device " + o.device,
+		Rounds: o.rounds, Repeat: o.repeat, Missing: missing,
+	}
+	contestants := []contestant{{ours, func(ctx context.Context, j job) ([]result, error) { return o.collect(ctx, j, stderr) }}}
+	for _, p := range found {
+		say("compiling with " + p.compiler)
+		if err := p.build(ctx, dir); err != nil {
+			return err
+		}
+		c.Peers = append(c.Peers, p.title+" "+p.version)
+		contestants = append(contestants, contestant{p.name, func(ctx context.Context, j job) ([]result, error) { return p.run(ctx, j, o) }})
+	}
+	for _, one := range contestants {
+		c.columns = append(c.columns, one.name)
+	}
+	if c.rows, err = compare(ctx, jobs, contestants, o.rounds, say); err != nil {
+		return err
+	}
+	done()
+	write := c.writeText
+	if o.format == "json" {
+		write = c.writeJSON
+	}
+	if err := write(stdout); err != nil {
+		return err
+	}
+	return c.ourFailures()
+}
+
+// collect measures a job and gives what came before an error.
+func (o *options) collect(ctx context.Context, j job, stderr io.Writer) ([]result, error) {
+	var results []result
+	err := o.start(ctx, j, stderr, func(r result) error {
+		results = append(results, r)
+		return nil
+	})
+	return results, err
+}
+
+// ourFailures is an error if a cell of ours lacks values for another reason than
+// the switches.
+func (c *comparison) ourFailures() error {
+	for _, r := range c.rows {
+		if column := r.Columns[ours]; column.Failed {
+			return fmt.Errorf("bench: %s %d failed here: %s", r.Case, r.Size, column.Reason)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// errUsage is the class of errors in the command line.
+var errUsage = errors.New("wrong usage")
+
+// usageError is what is wrong with the command line and what is allowed.
+type usageError struct{ text string }
+
+func (e *usageError) Error() string { return "bench: " + e.text }
+func (e *usageError) Unwrap() error { return errUsage }
+
+func usagef(format string, args ...any) error {
+	return &usageError{fmt.Sprintf(format, args...)}
+}
+
+const (
+	deviceLocal = "local" // ranks are goroutines of this process
+	deviceShm   = "shm"   // ranks are processes of this machine
+)
+
+// options are the command line.
+type options struct {
+	ranks    int // 0: what each case is made for
+	device   string
+	sizes    []int // nil: each case's own
+	repeat   int
+	format   string
+	list     bool
+	peers    bool
+	rounds   int
+	timeout  time.Duration
+	profile  string
+	allocs   bool
+	settings settings
+	cases    []selection
+}
+
+// A selection is a case that the command line names.
+type selection struct {
+	c     *benchCase
+	sizes []int // nil: those of -size, or the case's own
+}
+
+// parse reads the command line. What the flag package finds wrong, and the answer
+// to -h, it writes to usage.
+func parse(args []string, usage io.Writer) (*options, error) {
+	o := new(options)
+	var sizes string
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(usage)
+	flags.IntVar(&o.ranks, "n", 0, "number of ranks (default 2; fence_scale and create_time: 4, 16 and 64)")
+	flags.StringVar(&o.device, "device", "", "local: ranks are goroutines; shm: ranks are processes of this machine (default "+defaultDevice()+")")
+	flags.StringVar(&sizes, "size", "", "sizes instead of the cases' own, as in 8,1024")
+	flags.IntVar(&o.repeat, "repeat", 5, "timed loops of a cell, of which the best counts")
+	flags.StringVar(&o.format, "format", "text", "text, or json: one object a line")
+	flags.BoolVar(&o.list, "list", false, "list the cases and the switches, and end")
+	flags.Func("set", "throw a switch, as in -set singleelement=on; may be given again (-list tells which there are)", o.settings.set)
+	flags.BoolVar(&o.peers, "peers", false, "compare with the installed ones of Open MPI and MPICH")
+	flags.IntVar(&o.rounds, "rounds", 3, "with -peers: rounds in which everyone has a turn, of which the median counts")
+	flags.DurationVar(&o.timeout, "timeout", 2*time.Minute, "the longest that one job of ranks may take")
+	flags.StringVar(&o.profile, "cpuprofile", "", "write rank 0's CPU profile to this `file`")
+	flags.BoolVar(&o.allocs, "allocs", false, "count the heap objects that rank 0's process allocates in a cell's timed loops (json: allocs)")
+	flags.Usage = func() {
+		fmt.Fprintln(usage, "usage: go run ./bench [flags] [case[:size,…] …]")
+		fmt.Fprintln(usage, "Measures one-sided operations; no case: all of them. -list tells the cases.")
+		flags.PrintDefaults()
+	}
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return nil, err
+		}
+		return nil, usagef("%v", err)
+	}
+	var err error
+	if sizes != "" {
+		if o.sizes, err = parseSizes(sizes); err != nil {
+			return nil, err
+		}
+	}
+	if o.cases, err = parseCases(flags.Args()); err != nil {
+		return nil, err
+	}
+	if o.device == "" {
+		o.device = defaultDevice()
+	}
+	given := make(map[string]bool)
+	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	return o, o.check(given)
+}
+
+// check refuses values that no run can have.
+func (o *options) check(given map[string]bool) error {
+	switch {
+	case given["n"] && (o.ranks < 1 || o.ranks > maxRanks):
+		return usagef("-n %d: allowed are 1 to %d ranks", o.ranks, maxRanks)
+	case o.device != deviceLocal && o.device != deviceShm:
+		return usagef("-device %q: allowed are %s and %s", o.device, deviceLocal, deviceShm)
+	case o.repeat < 1:
+		return usagef("-repeat %d: at least 1", o.repeat)
+	case o.rounds < 1:
+		return usagef("-rounds %d: at least 1", o.rounds)
+	case o.timeout <= 0:
+		return usagef("-timeout %v: more than 0", o.timeout)
+	case o.format != "text" && o.format != "json":
+		return usagef("-format %q: allowed are text and json", o.format)
+	case given["rounds"] && !o.peers:
+		return usagef("-rounds is for -peers; -repeat is the number of loops")
+	case o.peers && o.profile != "":
+		return usagef("-cpuprofile is for runs without -peers, which runs many jobs")
+	}
+	return nil
+}
+
+// maxRanks keeps a slip of the finger from starting a hundred thousand processes.
+const maxRanks = 4096
+
+func defaultDevice() string {
+	if runtime.GOOS == "linux" {
+		return deviceShm
+	}
+	return deviceLocal
+}
+
+func parseSizes(list string) ([]int, error) {
+	var sizes []int
+	for field := range strings.SplitSeq(list, ",") {
+		size, err := strconv.Atoi(strings.TrimSpace(field))
+		if err != nil || size < 1 {
+			return nil, usagef("size %q: sizes are whole numbers from 1, with commas between them", field)
+		}
+		sizes = append(sizes, size)
+	}
+	return sizes, nil
+}
+
+func parseCases(args []string) ([]selection, error) {
+	var selected []selection
+	for _, arg := range args {
+		if strings.HasPrefix(arg, "-") {
+			return nil, usagef("%s: flags come before the cases", arg)
+		}
+		name, list, sized := strings.Cut(arg, ":")
+		s := selection{c: caseNamed(name)}
+		if s.c == nil {
+			return nil, usagef("there is no case %q; there are %s", name, strings.Join(caseNames(), ", "))
+		}
+		if slices.ContainsFunc(selected, func(other selection) bool { return other.c.name == name }) {
+			return nil, usagef("case %s is named twice; several sizes of it are asked for as %s:8,1024", name, name)
+		}
+		if sized {
+			var err error
+			if s.sizes, err = parseSizes(list); err != nil {
+				return nil, err
+			}
+		}
+		selected = append(selected, s)
+	}
+	return selected, nil
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// cells as text, job by job.
+func planned(t *testing.T, world int, args ...string) ([][]string, error) {
+	t.Helper()
+	o, err := parse(args, io.Discard)
+	require.NoError(t, err)
+	jobs, err := plan(o, world)
+	var text [][]string
+	for _, j := range jobs {
+		var cells []string
+		for _, one := range j.cells {
+			cells = append(cells, spell(one))
+		}
+		text = append(text, cells)
+	}
+	return text, err
+}
+
+func TestCellsAreThoseAskedFor(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		world int
+		args  []string
+		want  [][]string
+	}{
+		{"a case's own sizes", 0, []string{"acc_flush_lat"},
+			[][]string{{"acc_flush_lat:8", "acc_flush_lat:1024", "acc_flush_lat:8192", "acc_flush_lat:65536"}}},
+		{"sizes for all", 0, []string{"-size", "8,24", "put_bw", "put_flush_lat"},
+			[][]string{{"put_bw:8", "put_bw:24", "put_flush_lat:8", "put_flush_lat:24"}}},
+		{"sizes of one case", 0, []string{"-size", "8", "put_bw:64", "get_bw"},
+			[][]string{{"put_bw:64", "get_bw:8"}}},
+		{"a size picks the cases that have it", 0, []string{"-size", "1000"},
+			[][]string{{"put_flush_lat:1000", "get_flush_lat:1000", "acc_flush_lat:1000", "put_bw:1000", "get_bw:1000", "scatter_rate:1000", "update_rate:1000",
+				"fence_put_lat:1000", "fence_rate:1000", "pscw_put_lat:1000", "pscw_get_lat:1000", "pscw_both_lat:1000", "pattern16_bw:1000"}}},
+		{"a job for each number of ranks", 0, []string{"fop_lat", "create_time", "fence_scale:4"},
+			[][]string{{"fop_lat:8"}, {"create_time:4", "fence_scale:4"}, {"create_time:16"}, {"create_time:64"}}},
+		{"ranks by -n", 0, []string{"-n", "3", "fence_scale", "fop_lat"},
+			[][]string{{"fence_scale:3"}, {"fop_lat:8"}}},
+		{"ranks of a launcher", 5, []string{"fence_scale", "fop_lat", "idle_cpu"},
+			[][]string{{"fence_scale:5", "fop_lat:8", "idle_cpu:5"}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := planned(t, test.world, test.args...)
+			require.NoError(t, err)
+			assert.Equal(t, test.want, got)
+		})
+	}
+}
+
+func TestEveryCaseIsMeasuredWithoutArguments(t *testing.T) {
+	jobs, err := planned(t, 0)
+	require.NoError(t, err)
+	cells := make(map[string]bool)
+	for _, j := range jobs {
+		for _, one := range j {
+			cells[one] = true
+		}
+	}
+	for _, c := range cases() {
+		for _, size := range c.sizes {
+			assert.Contains(t, cells, spell(cell{c, size}))
+		}
+	}
+}
+
+func TestWrongUsageNamesWhatIsAllowed(t *testing.T) {
+	for _, test := range []struct {
+		world int
+		args  []string
+		says  string
+	}{
+		{0, []string{"put_latency"}, `there is no case "put_latency"; there are put_flush_lat, get_flush_lat`},
+		{0, []string{"fop_lat", "fop_lat"}, "case fop_lat is named twice"},
+		{0, []string{"fop_lat", "-repeat", "2"}, "-repeat: flags come before the cases"},
+		{0, []string{"-size", "8,x"}, `size "x": sizes are whole numbers from 1`},
+		{0, []string{"-size", "0"}, `size "0": sizes are whole numbers from 1`},
+		{0, []string{"put_bw:-8"}, `size "-8": sizes are whole numbers from 1`},
+		{0, []string{"-size", "16", "fop_lat"}, "fop_lat has no size 16: its size is always 8"},
+		{0, []string{"acc_flush_lat:12"}, "acc_flush_lat has no size 12: allowed are multiples of 8 up to 67108864 bytes"},
+		{0, []string{"pattern16_bw:2097153"}, "pattern16_bw has no size 2097153: allowed are 1 to 2097152 bytes"},
+		{0, []string{"-size", "100000000"}, "no case has any of the sizes [100000000]"},
+		{0, []string{"-size", "8", "fence_scale"}, "the size of fence_scale is the number of ranks: instead of -size use -n, or name it as fence_scale:4,16"},
+		{0, []string{"fence_scale:5000"}, "fence_scale:5000: the size is the number of ranks, allowed are 1 to 4096"},
+		{0, []string{"idle_cpu:1"}, "idle_cpu:1: the size is the number of ranks, allowed are 2 to 4096"},
+		{0, []string{"-n", "1", "put_flush_lat"}, "put_flush_lat needs at least 2 ranks, there is 1"},
+		{1, []string{"put_flush_lat"}, "put_flush_lat needs at least 2 ranks, there is 1"},
+		{3, []string{"fence_scale:4"}, "fence_scale:4: the size is the number of ranks, and the launcher started 3"},
+		{0, []string{"-n", "0"}, "-n 0: allowed are 1 to 4096 ranks"},
+		{0, []string{"-device", "ibv"}, `-device "ibv": allowed are local and shm`},
+		{0, []string{"-repeat", "0"}, "-repeat 0: at least 1"},
+		{0, []string{"-peers", "-rounds", "0"}, "-rounds 0: at least 1"},
+		{0, []string{"-rounds", "2"}, "-rounds is for -peers"},
+		{0, []string{"-timeout", "-1s"}, "-timeout -1s: more than 0"},
+		{0, []string{"-format", "xml"}, `-format "xml": allowed are text and json`},
+		{0, []string{"-set", "fast"}, `"fast" is not of the form switch=value`},
+		{0, []string{"-set", "fast=on"}, `there is no switch "fast"; there are singleelement`},
+		{0, []string{"-set", "sameop=yes"}, `switch sameop has no value "yes"; it has off, on`},
+		{0, []string{"-set", "sameop=on", "-set", "sameop=off"}, "switch sameop is given twice"},
+		{0, []string{"-peers", "-cpuprofile", "p"}, "-cpuprofile is for runs without -peers"},
+		{0, []string{"-frobnicate"}, "flag provided but not defined: -frobnicate"},
+	} {
+		t.Run(test.says, func(t *testing.T) {
+			o, err := parse(test.args, io.Discard)
+			if err == nil {
+				_, err = plan(o, test.world)
+			}
+			require.ErrorIs(t, err, errUsage)
+			assert.Contains(t, err.Error(), "bench: ")
+			assert.Contains(t, err.Error(), test.says)
+		})
+	}
+}
+
+func TestALauncherDecidesTheRanks(t *testing.T) {
+	o, err := parse([]string{"-n", "2"}, io.Discard)
+	require.NoError(t, err)
+	assert.NoError(t, checkLaunched(o, 2))
+	assert.EqualError(t, checkLaunched(o, 4), "bench: -n 2: the launcher started 4 ranks")
+	o, err = parse([]string{"-peers"}, io.Discard)
+	require.NoError(t, err)
+	assert.EqualError(t, checkLaunched(o, 2), "bench: -peers starts ranks itself: run it without a launcher")
+}
+
+func TestSwitchesThatForbidACellSayWhy(t *testing.T) {
+	var s settings
+	require.NoError(t, s.set("singleelement=on"))
+	acc := caseNamed("acc_flush_lat")
+	assert.Empty(t, s.forbids(cell{acc, 8}))
+	assert.Equal(t, "singleelement=on, and it accumulates 128 elements", s.forbids(cell{acc, 1024}))
+	assert.Empty(t, s.forbids(cell{caseNamed("put_flush_lat"), 1024}))
+
+	var off settings
+	require.NoError(t, off.set("singleelement=off"))
+	assert.Empty(t, off.forbids(cell{acc, 1024}))
+	assert.Empty(t, off.options)
+}

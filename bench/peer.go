@@ -1,0 +1,125 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// A peer is an MPI library that is measured beside ours.
+type peer struct {
+	name     string // the column
+	title    string
+	packages string // of Debian
+	version  string
+	compiler string
+	runner   string
+	// programs are the compiled ones of peers, by name without .c.
+	programs map[string]string
+}
+
+// knownPeers are the libraries looked for, with nothing found yet.
+func knownPeers() []*peer {
+	return []*peer{
+		{name: "openmpi", title: "Open MPI", packages: "openmpi-bin libopenmpi-dev"},
+		{name: "mpich", title: "MPICH", packages: "mpich libmpich-dev"},
+	}
+}
+
+// findPeers gives the peers that are installed, and for each other one how to get
+// it.
+func findPeers(ctx context.Context) (found []*peer, missing []string) {
+	for _, p := range knownPeers() {
+		if err := p.find(ctx); err != nil {
+			missing = append(missing, err.Error())
+		} else {
+			found = append(found, p)
+		}
+	}
+	return found, missing
+}
+
+// find looks for the commands under the names that Debian gives them where several
+// libraries are installed, and then under their own.
+func (p *peer) find(ctx context.Context) error {
+	for _, suffix := range []string{"." + p.name, ""} {
+		runner, err := exec.LookPath("mpirun" + suffix)
+		if err != nil {
+			continue
+		}
+		compiler, err := exec.LookPath("mpicc" + suffix)
+		if err != nil {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+		output, _ := exec.CommandContext(ctx, runner, "--version").Output()
+		cancel()
+		if name, version := identify(string(output)); name == p.name {
+			p.version, p.runner, p.compiler = version, runner, compiler
+			return nil
+		}
+	}
+	return fmt.Errorf("%s is not installed; on Debian: apt-get install %s gcc", p.title, p.packages)
+}
+
+var (
+	openmpiVersion = regexp.MustCompile(`\((?:OpenRTE|Open MPI)\) (\S+)`)
+	hydraVersion   = regexp.MustCompile(`Version:\s+(\S+)`)
+)
+
+// identify tells which library an mpirun is from by what it says to --version.
+func identify(output string) (name, version string) {
+	if m := openmpiVersion.FindStringSubmatch(output); m != nil {
+		return "openmpi", m[1]
+	}
+	if m := hydraVersion.FindStringSubmatch(output); m != nil && strings.HasPrefix(output, "HYDRA") {
+		return "mpich", m[1]
+	}
+	return "", ""
+}
+
+// command starts n ranks of a program of this peer over shared memory.
+func (p *peer) command(program string, n int, args ...string) []string {
+	argv := []string{p.runner}
+	if p.name == "openmpi" {
+		argv = append(argv, "--bind-to", "none")
+		if n > runtime.NumCPU() {
+			argv = append(argv, "--oversubscribe")
+		}
+	}
+	return append(append(argv, "-n", fmt.Sprint(n), p.programs[program]), args...)
+}
+
+// environment is what the peer's commands want besides ours.
+func (p *peer) environment() []string {
+	env := withoutLauncher(os.Environ())
+	if p.name == "openmpi" && os.Geteuid() == 0 {
+		env = append(env, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
+	}
+	return env
+}
+
+// arguments are those of the peers' programs for a job, and the program.
+func (p *peer) arguments(j job, o *options) (program string, args []string) {
+	program = "mpi_rma"
+	args = []string{"-repeat", fmt.Sprint(o.repeat), "-limit", fmt.Sprint(seconds(o.timeout))}
+	first := j.cells[0]
+	if first.c.scene == alone {
+		program = "mpi_job"
+	} else if first.c.limit != 0 {
+		var sizes []string
+		for _, one := range j.cells {
+			sizes = append(sizes, fmt.Sprint(one.size))
+		}
+		args = append(args, "-size", strings.Join(sizes, ","))
+	}
+	return program, append(args, first.c.name)
+}
+
+func seconds(d time.Duration) int { return int(cmp.Or((d+time.Second-1)/time.Second, 1)) }

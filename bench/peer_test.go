@@ -1,0 +1,106 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func recorded(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile("testdata/" + name)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// jobOf is the one job of these cells.
+func jobOf(t *testing.T, args ...string) job {
+	t.Helper()
+	o, err := parse(args, io.Discard)
+	require.NoError(t, err)
+	jobs, err := plan(o, 0)
+	require.NoError(t, err)
+	require.Len(t, jobs, 1)
+	return jobs[0]
+}
+
+func TestResultsArePickedOutOfAPeersOutput(t *testing.T) {
+	values := func(file string, args ...string) map[int]float64 {
+		found := make(map[int]float64)
+		for _, r := range parseResults(recorded(t, file), jobOf(t, args...)) {
+			found[r.Size] = r.Value
+		}
+		return found
+	}
+	assert.Equal(t, map[int]float64{8: 0.0223, 1024: 0.0266, 8192: 0.0900, 65536: 0.7118, 1048576: 16.5658}, values("openmpi_put_flush_lat.txt", "put_flush_lat"))
+	assert.Equal(t, map[int]float64{8: 0.2431}, values("mpich_put_flush_lat.txt", "put_flush_lat:8"))
+	assert.Empty(t, values("openmpi_put_flush_lat.txt", "get_flush_lat"), "of another case")
+	assert.Empty(t, values("openmpi_cas_lat_crash.txt", "cas_lat"))
+	assert.Equal(t, map[int]float64{8: 1.1278}, values("mpich_time_limit.txt", "get_flush_lat"), "what came before the end")
+}
+
+func TestAFailureIsToldInOneLine(t *testing.T) {
+	status := errors.New("exit status 139")
+	assert.Equal(t, "signal 11 (Segmentation fault)", reason(status, recorded(t, "openmpi_cas_lat_crash.txt")))
+	assert.Equal(t, "Alarm clock (signal 14)", reason(status, recorded(t, "mpich_time_limit.txt")))
+	assert.Equal(t, "exit status 139: no such host", reason(status, "----\nno such host\n-----\n"))
+	assert.Equal(t, "exit status 139", reason(status, "\n\n"))
+}
+
+func TestALibraryIsKnownByItsVersion(t *testing.T) {
+	for _, test := range []struct{ output, name, version string }{
+		{recorded(t, "openmpi_version.txt"), "openmpi", "4.1.4"},
+		{"mpirun (Open MPI) 5.0.7\n", "openmpi", "5.0.7"},
+		{recorded(t, "mpich_version.txt"), "mpich", "4.0.2"},
+		{"Intel(R) MPI Library for Linux* OS, Version 2021.12", "", ""},
+		{"", "", ""},
+	} {
+		name, version := identify(test.output)
+		assert.Equal(t, test.name, name)
+		assert.Equal(t, test.version, version)
+	}
+}
+
+func TestAPeerIsStartedAsItsUsersDo(t *testing.T) {
+	o, err := parse([]string{"-repeat", "3", "-timeout", "1500ms"}, io.Discard)
+	require.NoError(t, err)
+	open := &peer{name: "openmpi", runner: "mpirun.openmpi", programs: map[string]string{"mpi_rma": "rma", "mpi_job": "job"}}
+	program, args := open.arguments(jobOf(t, "put_bw:8,64"), o)
+	assert.Equal(t, []string{"mpirun.openmpi", "--bind-to", "none", "-n", "1", "rma", "-repeat", "3", "-limit", "2", "-size", "8,64", "put_bw"}, open.command(program, 1, args...))
+	assert.Contains(t, open.command(program, 1<<20), "--oversubscribe")
+
+	mpich := &peer{name: "mpich", runner: "mpirun.mpich", programs: open.programs}
+	program, args = mpich.arguments(jobOf(t, "fence_scale:64"), o)
+	assert.Equal(t, []string{"mpirun.mpich", "-n", "64", "job", "-repeat", "3", "-limit", "2", "fence_scale"}, mpich.command(program, 64, args...))
+	program, args = mpich.arguments(jobOf(t, "cas_lat"), o)
+	assert.Equal(t, "mpi_rma", program)
+	assert.Equal(t, []string{"-repeat", "3", "-limit", "2", "cas_lat"}, args, "its size is fixed")
+}
+
+func TestEveryCaseIsInTheCPrograms(t *testing.T) {
+	for _, c := range cases() {
+		file := "peers/mpi_rma.c"
+		if c.scene == alone {
+			file = "peers/mpi_job.c"
+		}
+		text, err := sources.ReadFile(file)
+		require.NoError(t, err)
+		assert.Contains(t, string(text), `"`+c.name+`"`)
+	}
+}
+
+func TestMissingPeersComeWithTheirPackages(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	found, missing := findPeers(t.Context())
+	assert.Empty(t, found)
+	assert.Equal(t, []string{
+		"Open MPI is not installed; on Debian: apt-get install openmpi-bin libopenmpi-dev gcc",
+		"MPICH is not installed; on Debian: apt-get install mpich libmpich-dev gcc",
+	}, missing)
+	assert.Equal(t, 1, seconds(time.Millisecond))
+}

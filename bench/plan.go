@@ -1,0 +1,125 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// A cell is a case at one size: one line of output.
+type cell struct {
+	c    *benchCase
+	size int
+}
+
+// A job is what one set of ranks measures.
+type job struct {
+	ranks int
+	cells []cell
+}
+
+// plan lays out the cells that o asks for as jobs: one for all cases between two
+// ranks, and one for each number of ranks of the others. world is the number of
+// ranks that a launcher has started, 0 without one; then there is one job.
+func plan(o *options, world int) ([]job, error) {
+	cells, err := chosen(o, world)
+	if err != nil {
+		return nil, err
+	}
+	var jobs []job
+	for _, one := range cells {
+		ranks := cmp.Or(world, o.ranks, 2)
+		if one.c.scene == alone {
+			ranks = one.size
+		}
+		if ranks < one.c.fewest() {
+			return nil, usagef("%s needs at least %d ranks, there is %d", one.c.name, one.c.fewest(), ranks)
+		}
+		apart := world == 0 && one.c.scene == alone
+		i := slices.IndexFunc(jobs, func(j job) bool {
+			return j.ranks == ranks && apart == (world == 0 && j.cells[0].c.scene == alone)
+		})
+		if i < 0 {
+			i = len(jobs)
+			jobs = append(jobs, job{ranks: ranks})
+		}
+		jobs[i].cells = append(jobs[i].cells, one)
+	}
+	return jobs, nil
+}
+
+// chosen are the cells that o asks for.
+func chosen(o *options, world int) ([]cell, error) {
+	var cells []cell
+	if len(o.cases) == 0 {
+		for _, c := range cases() {
+			for _, size := range c.usual(o, world) {
+				if c.allows(size, world) == nil {
+					cells = append(cells, cell{c, size})
+				}
+			}
+		}
+	}
+	for _, s := range o.cases {
+		if s.c.scene == alone && s.sizes == nil && o.sizes != nil {
+			return nil, usagef("the size of %s is the number of ranks: instead of -size use -n, or name it as %s:4,16", s.c.name, s.c.name)
+		}
+		sizes := s.sizes
+		if sizes == nil {
+			sizes = s.c.usual(o, world)
+		}
+		for _, size := range sizes {
+			if err := s.c.allows(size, world); err != nil {
+				return nil, err
+			}
+			cells = append(cells, cell{s.c, size})
+		}
+	}
+	if len(cells) == 0 {
+		return nil, usagef("no case has any of the sizes %v", o.sizes)
+	}
+	return cells, nil
+}
+
+// usual are the sizes of a case that is not named with its own.
+func (c *benchCase) usual(o *options, world int) []int {
+	if ranks := cmp.Or(world, o.ranks); c.scene == alone {
+		switch {
+		case o.sizes != nil:
+			return nil
+		case ranks != 0:
+			return []int{ranks}
+		}
+		return c.sizes
+	}
+	if o.sizes != nil {
+		return o.sizes
+	}
+	return c.sizes
+}
+
+// allows says why the case has no such size, nil if it has.
+func (c *benchCase) allows(size, world int) error {
+	switch {
+	case c.scene == alone:
+		if world != 0 && size != world {
+			return usagef("%s:%d: the size is the number of ranks, and the launcher started %d", c.name, size, world)
+		}
+		if size < c.fewest() || size > maxRanks {
+			return usagef("%s:%d: the size is the number of ranks, allowed are %d to %d", c.name, size, c.fewest(), maxRanks)
+		}
+	case c.limit == 0:
+		if !slices.Contains(c.sizes, size) {
+			return usagef("%s has no size %d: its size is always %d", c.name, size, c.sizes[0])
+		}
+	case size > c.limit || size%c.each != 0:
+		if c.each > 1 {
+			return usagef("%s has no size %d: allowed are multiples of %d up to %d bytes", c.name, size, c.each, c.limit)
+		}
+		return usagef("%s has no size %d: allowed are 1 to %d bytes", c.name, size, c.limit)
+	}
+	return nil
+}
+
+// spell is the cell as the command line names it.
+func spell(one cell) string { return fmt.Sprintf("%s:%d", one.c.name, one.size) }

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/onesided/rma/world/pmi"
+)
+
+// launcherVariables are those by which world/pmi finds the launcher.
+var launcherVariables = []string{"PMI_FD", "PMI_PORT"}
+
+// A rankError is a process of ours that failed.
+type rankError struct {
+	rank, ranks int
+	cause       error
+	output      string // the end of what it wrote to its standard error
+}
+
+// Error is one line.
+func (e *rankError) Error() string {
+	return fmt.Sprintf("bench: rank %d of %d: %s", e.rank, e.ranks, reason(e.cause, e.output))
+}
+
+func (e *rankError) Unwrap() error { return e.cause }
+
+// runProcesses measures a job whose ranks are processes: this program again, which
+// finds the job in its environment and reports the results of rank 0 as JSON. What
+// a failed rank wrote goes to stderr.
+func runProcesses(ctx context.Context, o *options, j job, stderr io.Writer, report func(result) error) error {
+	program, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("bench: own program: %w", err)
+	}
+	// Ranks die with the thread that started them, see dieWithParent.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	limited, cancel := context.WithTimeout(ctx, o.timeout+patience)
+	defer cancel()
+	c := &crew{ranks: j.ranks, server: pmi.NewServer(j.ranks, pmi.Events{}), cancel: cancel, ended: make(chan error, j.ranks)}
+	began := time.Now()
+	for rank := 0; rank < j.ranks && err == nil; rank++ {
+		err = c.start(exec.CommandContext(limited, program, childArguments(o, j)...), rank, report)
+	}
+	if err != nil {
+		cancel()
+	}
+	failure := c.wait()
+	closed := c.server.Close()
+	var rank *rankError
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		return err
+	case failure != nil && time.Since(began) >= o.timeout:
+		return fmt.Errorf("%w: %v (-timeout): %w", errTimeout, o.timeout, failure)
+	case errors.As(failure, &rank):
+		_, _ = io.WriteString(stderr, rank.output)
+	}
+	return errors.Join(failure, closed)
+}
+
+// A crew is the processes of a job.
+type crew struct {
+	ranks   int
+	server  *pmi.Server
+	cancel  func()
+	started int
+	ended   chan error // one of each process that was started
+}
+
+// start starts a rank. The results of rank 0 are reported as they come.
+func (c *crew) start(cmd *exec.Cmd, rank int, report func(result) error) error {
+	connection, environment, err := c.server.Child(rank, 3)
+	if err != nil {
+		return err
+	}
+	defer connection.Close()
+	var results io.Reader
+	if rank == 0 {
+		if results, err = cmd.StdoutPipe(); err != nil {
+			return err
+		}
+	}
+	output := new(tail)
+	cmd.ExtraFiles = []*os.File{connection}
+	cmd.Env = append(withoutLauncher(os.Environ()), environment...)
+	cmd.Stderr = output
+	cmd.WaitDelay = patience
+	dieWithParent(cmd)
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("bench: rank %d of %d: %w", rank, c.ranks, err)
+	}
+	c.started++
+	go func() {
+		err := relay(results, report)
+		if err != nil {
+			c.cancel()
+		}
+		if cause := cmd.Wait(); cause != nil && err == nil {
+			err = &rankError{rank, c.ranks, cause, output.String()}
+		}
+		c.ended <- err
+	}()
+	return nil
+}
+
+// wait returns when all have ended, with the first error. After it the others have
+// a moment to end by themselves.
+func (c *crew) wait() (first error) {
+	for range c.started {
+		if err := <-c.ended; err != nil && first == nil {
+			first = err
+			defer time.AfterFunc(patience, c.cancel).Stop()
+		}
+	}
+	return first
+}
+
+// relay reports the results that come from rank 0 until it ends, none of a rank
+// that has no results.
+func relay(results io.Reader, report func(result) error) error {
+	if results == nil {
+		return nil
+	}
+	decoder := json.NewDecoder(results)
+	for {
+		var r result
+		err := decoder.Decode(&r)
+		switch {
+		case err == io.EOF, errors.Is(err, io.ErrUnexpectedEOF):
+			return nil // how the process ended tells more
+		case err != nil:
+			return fmt.Errorf("bench: result of rank 0: %w", err)
+		}
+		if err := report(r); err != nil {
+			return err
+		}
+	}
+}
+
+// childArguments are the command line of a rank.
+func childArguments(o *options, j job) []string {
+	args := []string{"-format", "json", "-repeat", fmt.Sprint(o.repeat), "-timeout", o.timeout.String()}
+	if o.allocs {
+		args = append(args, "-allocs")
+	}
+	if o.profile != "" {
+		args = append(args, "-cpuprofile", o.profile)
+	}
+	for _, thrown := range o.settings.thrown {
+		args = append(args, "-set", thrown)
+	}
+	for _, one := range byCase([]job{j}) {
+		text := spell(one.cells[0])
+		for _, more := range one.cells[1:] {
+			text += fmt.Sprint(",", more.size)
+		}
+		args = append(args, text)
+	}
+	return args
+}
+
+// withoutLauncher is environment without the variables of a launcher.
+func withoutLauncher(environment []string) []string {
+	var kept []string
+	for _, variable := range environment {
+		if !strings.HasPrefix(variable, "PMI_") {
+			kept = append(kept, variable)
+		}
+	}
+	return kept
+}
+
+// tail keeps the end of what is written to it.
+type tail struct{ text []byte }
+
+const tailBytes = 8 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.text = append(t.text, p...)
+	if extra := len(t.text) - tailBytes; extra > 0 {
+		t.text = append(t.text[:0], t.text[extra:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string { return string(t.text) }

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func needProcesses(t *testing.T) {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skipf("ranks as processes need linux, this is %s", runtime.GOOS)
+	}
+}
+
+func TestRanksAsProcesses(t *testing.T) {
+	needProcesses(t)
+	results := measured(t, "-device", "shm", "-repeat", "2", "-set", "sameop=on", "-allocs", "put_flush_lat:8,1024", "fop_lat", "fence_rate", "pscw_both_lat:8", "fence_scale:3,5")
+	assert.Len(t, results, 7)
+	for cell, ranks := range map[string]int{"put_flush_lat:8": 2, "put_flush_lat:1024": 2, "fop_lat:8": 2, "fence_rate:1000": 2, "pscw_both_lat:8": 2, "fence_scale:3": 3, "fence_scale:5": 5} {
+		assert.Equal(t, ranks, results[cell].Ranks, cell)
+		assert.Positive(t, results[cell].Value, cell)
+	}
+	assert.NotNil(t, results["fop_lat:8"].Allocs)
+}
+
+func TestAWaitingProcessIsMeasured(t *testing.T) {
+	needProcesses(t)
+	idle := measured(t, "-device", "shm", "idle_cpu")["idle_cpu:2"]
+	assert.Equal(t, "%", idle.Unit)
+	assert.Less(t, idle.Value, 200.0, "a share of one core")
+}
+
+func TestAProcessThatFailsIsNamed(t *testing.T) {
+	needProcesses(t)
+	var stdout, stderr bytes.Buffer
+	status := run(t.Context(), []string{"-device", "shm", "-repeat", "1", "-cpuprofile", t.TempDir() + "/no/such/directory", "put_flush_lat:8"}, &stdout, &stderr)
+	assert.Equal(t, 1, status)
+	assert.Contains(t, stderr.String(), "of 2: exit status 1: ")
+	assert.Contains(t, stderr.String(), "-cpuprofile: open")
+	assert.Empty(t, stdout.String())
+}
+
+func TestProcessesThatTakeTooLongEnd(t *testing.T) {
+	needProcesses(t)
+	var stdout, stderr bytes.Buffer
+	assert.Equal(t, 1, run(t.Context(), []string{"-device", "shm", "-timeout", "1ms", "put_flush_lat:8"}, &stdout, &stderr))
+	assert.Contains(t, stderr.String(), "not done in time: 1ms (-timeout)")
+}
+
+func TestARankIsToldItsCells(t *testing.T) {
+	o := &options{repeat: 3, timeout: 1e9, allocs: true, profile: "p", settings: settings{thrown: []string{"sameop=on"}}}
+	got := childArguments(o, jobOf(t, "put_bw:8", "fop_lat", "get_bw:8,64"))
+	assert.Equal(t, "-format json -repeat 3 -timeout 1s -allocs -cpuprofile p -set sameop=on put_bw:8 fop_lat:8 get_bw:8,64", strings.Join(got, " "))
+	assert.Equal(t, []string{"A=1"}, withoutLauncher([]string{"PMI_FD=3", "A=1", "PMI_RANK=0"}))
+}
+
+func TestTheTailOfOutputIsKept(t *testing.T) {
+	var output tail
+	for range 3 {
+		_, _ = output.Write(bytes.Repeat([]byte("a"), tailBytes/2))
+	}
+	_, _ = output.Write([]byte("end"))
+	assert.Len(t, output.String(), tailBytes)
+	assert.True(t, strings.HasSuffix(output.String(), "aend"))
+}
+
+func TestRanksOfALauncher(t *testing.T) {
+	launcher, err := exec.LookPath("mpiexec.hydra")
+	if err != nil {
+		t.Skip("no mpiexec.hydra: on Debian, apt-get install mpich")
+	}
+	program, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), launcher, "-n", "3", program, "-format", "json", "-repeat", "1", "put_flush_lat:8", "fence_scale")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	endGently(cmd)
+	output, err := cmd.Output()
+	require.NoError(t, err, stderr.String())
+	var names []string
+	for line := range strings.Lines(string(output)) {
+		var r result
+		require.NoError(t, json.Unmarshal([]byte(line), &r))
+		assert.Equal(t, 3, r.Ranks)
+		names = append(names, r.Case)
+	}
+	assert.Equal(t, []string{"put_flush_lat", "fence_scale"}, names, "rank 0 speaks, once")
+}
+
+func TestPeersAreComparedWithGoroutines(t *testing.T) {
+	found, _ := findPeers(t.Context())
+	if len(found) == 0 {
+		t.Skip("no peer is installed: on Debian, apt-get install openmpi-bin libopenmpi-dev mpich libmpich-dev gcc")
+	}
+	var stdout, stderr bytes.Buffer
+	status := run(t.Context(), []string{"-peers", "-device", "local", "-rounds", "1", "-repeat", "1", "-format", "json", "put_flush_lat:8", "fence_scale:2"}, &stdout, &stderr)
+	require.Equal(t, 0, status, stderr.String())
+	lines := strings.Split(strings.TrimSpace(stdout.String()), "\n")
+	require.Len(t, lines, 3)
+	var circumstances comparison
+	require.NoError(t, json.Unmarshal([]byte(lines[0]), &circumstances))
+	assert.Len(t, circumstances.Peers, len(found))
+	for _, line := range lines[1:] {
+		var r row
+		require.NoError(t, json.Unmarshal([]byte(line), &r))
+		assert.Len(t, r.Columns, 1+len(found))
+		for name, c := range r.Columns {
+			assert.Len(t, c.Values, 1, "%s by %s: %s", r.Case, name, c.Reason)
+		}
+		assert.NotNil(t, r.Ratio)
+	}
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// A result is one cell as it was measured.
+type result struct {
+	Case    string  `json:"case"`
+	Size    int     `json:"size"`
+	Value   float64 `json:"value"` // of the best loop
+	Unit    string  `json:"unit"`
+	Min     float64 `json:"min"` // over the loops
+	Max     float64 `json:"max"`
+	Repeat  int     `json:"repeat"` // loops
+	Ranks   int     `json:"ranks"`
+	Allocs  *uint64 `json:"allocs,omitempty"` // heap objects of rank 0's process in all timed loops
+	Skipped string  `json:"skipped,omitempty"`
+}
+
+// newResult is the result of the loops that gave values.
+func newResult(one cell, ranks int, values []float64) result {
+	r := result{Case: one.c.name, Size: one.size, Unit: one.c.unit, Repeat: len(values), Ranks: ranks}
+	r.Min, r.Max = slices.Min(values), slices.Max(values)
+	r.Value = r.Min
+	if one.c.moreIsBetter() {
+		r.Value = r.Max
+	}
+	return r
+}
+
+// line is the result as the programs in peers print it.
+func (r result) line() string {
+	if r.Skipped != "" {
+		return fmt.Sprintf("%-14s %9d %14s %s", r.Case, r.Size, "-", r.Unit)
+	}
+	return fmt.Sprintf("%-14s %9d %14.4f %s", r.Case, r.Size, r.Value, r.Unit)
+}
+
+// printer gives the function that writes results to w in format.
+func printer(format string, w io.Writer) func(result) error {
+	if format == "json" {
+		encoder := json.NewEncoder(w)
+		return func(r result) error { return encoder.Encode(r) }
+	}
+	return func(r result) error {
+		_, err := fmt.Fprintln(w, r.line())
+		return err
+	}
+}

@@ -1,0 +1,8 @@
+//go:build !unix
+
+package main
+
+import "time"
+
+// processorTime is 0: the system does not tell.
+func processorTime() time.Duration { return 0 }

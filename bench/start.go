@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/pprof"
+
+	"github.com/onesided/rma/world"
+)
+
+// launched tells whether a launcher has started this process as a rank.
+func launched() bool {
+	for _, name := range launcherVariables {
+		if os.Getenv(name) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// runLocal measures a job whose ranks are goroutines.
+func runLocal(ctx context.Context, o *options, j job, report func(result) error) error {
+	return inTime(ctx, o, func(ctx context.Context) error {
+		return world.Run(ctx, j.ranks, func(ctx context.Context, w *world.World) error {
+			return measureRank(ctx, o, w, j.cells, report)
+		})
+	})
+}
+
+// runJoined measures what o asks for as a rank that a launcher started.
+func runJoined(ctx context.Context, o *options, report func(result) error) error {
+	return inTime(ctx, o, func(ctx context.Context) error {
+		w, err := world.Init(ctx)
+		if err != nil {
+			return err
+		}
+		err = checkLaunched(o, w.Size())
+		if err == nil {
+			var jobs []job
+			if jobs, err = plan(o, w.Size()); err == nil {
+				err = measureRank(ctx, o, w, jobs[0].cells, report)
+			}
+		}
+		return errors.Join(err, w.Close())
+	})
+}
+
+// checkLaunched refuses flags that say otherwise than the launcher.
+func checkLaunched(o *options, size int) error {
+	switch {
+	case o.ranks != 0 && o.ranks != size:
+		return usagef("-n %d: the launcher started %d ranks", o.ranks, size)
+	case o.peers:
+		return usagef("-peers starts ranks itself: run it without a launcher")
+	}
+	return nil
+}
+
+// measureRank measures cells as one rank of w.
+func measureRank(ctx context.Context, o *options, w *world.World, cells []cell, report func(result) error) error {
+	s := &stage{w: w, repeat: o.repeat, allocs: o.allocs, settings: o.settings, report: report}
+	if o.profile == "" || w.Rank() != 0 {
+		return s.run(ctx, cells)
+	}
+	file, err := os.Create(o.profile)
+	if err != nil {
+		return fmt.Errorf("bench: -cpuprofile: %w", err)
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return errors.Join(fmt.Errorf("bench: -cpuprofile: %w", err), file.Close())
+	}
+	err = s.run(ctx, cells)
+	pprof.StopCPUProfile()
+	return errors.Join(err, file.Close())
+}
+
+// inTime runs f with the time limit of one job.
+func inTime(ctx context.Context, o *options, f func(ctx context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	err := f(limited)
+	if err != nil && ctx.Err() == nil && limited.Err() != nil {
+		return fmt.Errorf("%w: %v (-timeout): %w", errTimeout, o.timeout, err)
+	}
+	return err
+}

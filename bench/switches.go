@@ -1,0 +1,82 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/onesided/rma/window"
+)
+
+// settings are the switches as the command line throws them.
+type settings struct {
+	thrown  []string // as given, for the processes that measure and for the header
+	options []window.Option
+	single  bool // accumulates of more than one element are not possible
+}
+
+// A toggle is a switch of one of the library's optimizations.
+type toggle struct {
+	name   string
+	values []string // the first is what holds without the switch
+	about  string
+	throw  func(s *settings, value string) error
+}
+
+// hint is a toggle that is an option at the creation of windows.
+func hint(name, about string, option window.Option) toggle {
+	return toggle{name, []string{"off", "on"}, about, func(s *settings, value string) error {
+		if value == "on" {
+			s.options = append(s.options, option)
+		}
+		return nil
+	}}
+}
+
+func toggles() []toggle {
+	single := hint("singleelement", "windows promise accumulates of one element: atomic instructions instead of a lock; longer accumulates are left out", window.SingleElement())
+	throw := single.throw
+	single.throw = func(s *settings, value string) error {
+		s.single = value == "on"
+		return throw(s, value)
+	}
+	return []toggle{
+		single,
+		hint("sameop", "windows promise one operation for all accumulates", window.SameOp()),
+		hint("unordered", "windows give up the order of accumulates", window.Unordered()),
+	}
+}
+
+// set throws the switch that text names, as K=V.
+func (s *settings) set(text string) error {
+	name, value, ok := strings.Cut(text, "=")
+	if !ok {
+		return fmt.Errorf("%q is not of the form switch=value", text)
+	}
+	all := toggles()
+	i := slices.IndexFunc(all, func(t toggle) bool { return t.name == name })
+	if i < 0 {
+		var names []string
+		for _, t := range all {
+			names = append(names, t.name)
+		}
+		return fmt.Errorf("there is no switch %q; there are %s", name, strings.Join(names, ", "))
+	}
+	if !slices.Contains(all[i].values, value) {
+		return fmt.Errorf("switch %s has no value %q; it has %s", name, value, strings.Join(all[i].values, ", "))
+	}
+	if slices.ContainsFunc(s.thrown, func(earlier string) bool { return strings.HasPrefix(earlier, name+"=") }) {
+		return fmt.Errorf("switch %s is given twice", name)
+	}
+	s.thrown = append(s.thrown, text)
+	return all[i].throw(s, value)
+}
+
+// forbids says why a cell cannot be measured with the switches as they are, ""
+// if it can.
+func (s *settings) forbids(one cell) string {
+	if s.single && one.c.name == "acc_flush_lat" && one.size > 8 {
+		return fmt.Sprintf("singleelement=on, and it accumulates %d elements", one.size/8)
+	}
+	return ""
+}

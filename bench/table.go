@@ -1,0 +1,147 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// A comparison is what -peers prints.
+type comparison struct {
+	Command string   `json:"command"`
+	Machine machine  `json:"machine"`
+	Ours    string   `json:"ours"`
+	Peers   []string `json:"peers"` // with their versions
+	Rounds  int      `json:"rounds"`
+	Repeat  int      `json:"repeat"`
+	Missing []string `json:"missing,omitempty"` // peers, and where to get them
+
+	columns []string // ours first
+	rows    []*row
+}
+
+// writeJSON writes the circumstances and then the rows, one object a line.
+func (c *comparison) writeJSON(w io.Writer) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(c); err != nil {
+		return err
+	}
+	for _, r := range c.rows {
+		if err := encoder.Encode(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeText writes the circumstances, the table and what it does not tell.
+func (c *comparison) writeText(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n%s\n", c.Command, c.Machine)
+	fmt.Fprintf(&b, "ours: %s; %s\n", c.Ours, strings.Join(c.Peers, "; "))
+	fmt.Fprintf(&b, "Medians of %s in turn, each the best of %s.\n", plural(c.Rounds, "round"), plural(c.Repeat, "loop"))
+	b.WriteString("ratio: ours to the better peer; for us and % less is better, for MB/s and Mop/s more is better.\n\n")
+
+	heading := append([]string{"case", "size", "unit"}, c.columns...)
+	lines := [][]string{append(heading, "ratio", "goal", "")}
+	var notes []string
+	missed := 0
+	for _, r := range c.rows {
+		line := []string{r.Case, fmt.Sprint(r.Size), r.Unit}
+		for _, name := range c.columns {
+			line = append(line, value(r.Columns[name].Median))
+			notes = addNote(notes, r, name, c.Rounds)
+		}
+		line = append(line, ratio(r.Ratio), r.Goal, mark(r.Met))
+		if r.Met != nil && !*r.Met {
+			missed++
+		}
+		lines = append(lines, line)
+	}
+	align(&b, lines, func(i int) bool { return i == 1 || i >= 3 && i <= 3+len(c.columns) })
+	if missed > 0 {
+		fmt.Fprintf(&b, "\n%s missed.\n", plural(missed, "goal"))
+	}
+	if len(notes)+len(c.Missing) > 0 {
+		b.WriteString("\n")
+	}
+	for _, note := range append(notes, c.Missing...) {
+		fmt.Fprintf(&b, "%s.\n", note)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// addNote says why a column of a row lacks values.
+func addNote(notes []string, r *row, name string, rounds int) []string {
+	column := r.Columns[name]
+	if column.Reason == "" {
+		return notes
+	}
+	note := fmt.Sprintf("%s %d, %s: %s", r.Case, r.Size, name, column.Reason)
+	if lost := rounds - len(column.Values); len(column.Values) > 0 {
+		note += fmt.Sprintf(" (in %d of %s)", lost, plural(rounds, "round"))
+	}
+	return append(notes, note)
+}
+
+// value as wide as it needs to be for four digits that count.
+func value(v *float64) string {
+	switch {
+	case v == nil:
+		return "-"
+	case *v < 100:
+		return fmt.Sprintf("%.4f", *v)
+	case *v < 10000:
+		return fmt.Sprintf("%.1f", *v)
+	}
+	return fmt.Sprintf("%.0f", *v)
+}
+
+func ratio(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", *v)
+}
+
+func mark(met *bool) string {
+	switch {
+	case met == nil:
+		return ""
+	case *met:
+		return "met"
+	}
+	return "MISSED"
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// align writes lines as columns, those for which number says so to the right.
+func align(b *strings.Builder, lines [][]string, number func(column int) bool) {
+	widths := make([]int, len(lines[0]))
+	for _, line := range lines {
+		for i, field := range line {
+			widths[i] = max(widths[i], len(field))
+		}
+	}
+	for _, line := range lines {
+		var text strings.Builder
+		for i, field := range line {
+			if number(i) {
+				fmt.Fprintf(&text, "%*s  ", widths[i], field)
+			} else {
+				fmt.Fprintf(&text, "%-*s  ", widths[i], field)
+			}
+		}
+		b.WriteString(strings.TrimRight(text.String(), " "))
+		b.WriteString("\n")
+	}
+}
