@@ -6,31 +6,46 @@ import (
 )
 
 var (
-	// ErrNoEpoch: an operation or flush without an access epoch to its target.
+	// ErrNoEpoch: an operation without an access epoch to its target.
 	ErrNoEpoch = errors.New("no access epoch to the target")
-	// ErrEpochOpen: the call would nest or mix epochs.
+	// ErrOtherRanks is an ErrNoEpoch: a Start epoch is open, its group does not
+	// have the target.
+	ErrOtherRanks = fmt.Errorf("%w, the group of Start does not have it", ErrNoEpoch)
+	// ErrOtherLocks is an ErrNoEpoch: other targets are locked.
+	ErrOtherLocks = fmt.Errorf("%w, the locks are of other ranks", ErrNoEpoch)
+	// ErrChanging is an ErrNoEpoch: the epoch is not open yet, or it is being
+	// closed.
+	ErrChanging = fmt.Errorf("%w, it is being opened or closed", ErrNoEpoch)
+
+	// ErrEpochOpen: the call would nest or mix epochs, or close a window with one
+	// open.
 	ErrEpochOpen = errors.New("another epoch is open")
+	// ErrBusy: another goroutine is opening or closing the epoch that the call is
+	// about.
+	ErrBusy = errors.New("in progress in another goroutine")
 	// ErrNotStarted: Complete without Start.
 	ErrNotStarted = errors.New("no Start epoch is open")
 	// ErrNotPosted: Wait or Test without Post.
 	ErrNotPosted = errors.New("no exposure is posted")
-	// ErrNotLocked: Unlock without Lock, UnlockAll without LockAll.
+	// ErrNotLocked: Unlock or flush without Lock, UnlockAll without LockAll.
 	ErrNotLocked = errors.New("not locked")
-	// ErrBusy: the same synchronization is in progress in another goroutine.
-	ErrBusy = errors.New("in progress in another goroutine")
-	// ErrGroup: a group with a rank that does not exist or is named twice.
-	ErrGroup = errors.New("invalid group")
-	// ErrAssert: assertions that the call does not take.
-	ErrAssert = errors.New("invalid assertion")
-	// ErrLockKind: a lock that is neither Shared nor Exclusive.
-	ErrLockKind = errors.New("invalid kind of lock")
 	// ErrClosed: the window is closed.
 	ErrClosed = errors.New("window is closed")
+
+	// ErrGroup: a group with a rank that does not exist or is named twice.
+	ErrGroup = errors.New("invalid group")
+	// ErrAssert: assertions that do not exist, or are not those of the Fence that
+	// is continued.
+	ErrAssert = errors.New("invalid assertions")
+	// ErrLockKind: a lock that is neither Shared nor Exclusive.
+	ErrLockKind = errors.New("invalid kind of lock")
 )
 
 // A CallError is a call that is illegal now. The state is unchanged.
 type CallError struct {
-	// Call is the call, with its target where it has one.
+	// Rank made the call.
+	Rank int
+	// Call is the call, with its target or assertions where it has them.
 	Call string
 	// Open describes the epochs that are open.
 	Open string
@@ -41,74 +56,34 @@ type CallError struct {
 }
 
 func (e *CallError) Error() string {
-	return fmt.Sprintf("epoch: %s: %v: %s; %s", e.Call, e.Class, e.Open, e.Remedy)
+	return fmt.Sprintf("epoch: rank %d: %s: %v: %s; %s", e.Rank, e.Call, e.Class, e.Open, e.Remedy)
 }
 
 // Unwrap gives the class.
 func (e *CallError) Unwrap() error { return e.Class }
 
+// refuse makes the error of a call. On a closed window every call is an ErrClosed,
+// whatever else is wrong with it.
 func (s *State) refuse(call string, class error, remedy string) error {
 	if s.closed {
 		class, remedy = ErrClosed, "make another window"
 	}
-	return &CallError{Call: call, Open: s.Describe(), Remedy: remedy, Class: class}
+	return &CallError{Rank: s.rank, Call: call, Open: s.Describe(), Remedy: remedy, Class: class}
 }
 
-// Describe says which epochs are open.
-func (s *State) Describe() string {
-	if s.closed {
-		return "the window is closed"
-	}
-	var open string
-	switch s.mode {
-	case modeNone:
-		open = "no access epoch is open"
-	case modeFence:
-		open = "a fence epoch is open"
-	case modeStarting:
-		open = fmt.Sprintf("Start to ranks %v is in progress", s.started.ranks)
-	case modeStarted:
-		open = fmt.Sprintf("a Start epoch to ranks %v is open", s.started.ranks)
-	case modeCompleting:
-		open = fmt.Sprintf("Complete to ranks %v is in progress", s.started.ranks)
-	case modeLocks:
-		open = "locked are" + s.describeLocks()
-	case modeLockAll:
-		open = "all ranks are locked by LockAll"
-	}
-	switch {
-	case s.fence == running:
-		open += ", Fence is in progress"
-	case s.fence == suspended:
-		open += ", a cancelled Fence is to be continued"
-	}
-	if s.exposed {
-		open += fmt.Sprintf(", an exposure to ranks %v is posted", s.posted.ranks)
-	}
-	return open
-}
-
-func (s *State) describeLocks() string {
-	var text string
-	for t, l := range s.locks {
-		if l.kind != 0 {
-			text += fmt.Sprintf(" rank %d (%v)", t, l.kind)
-		}
-	}
-	return text
-}
-
-// Refuse says why an operation on target is illegal now. It is called with the
-// mutex, after Open gave false.
+// Refuse says why an operation on target is illegal, after Open gave false. It is
+// called under the mutex, which another goroutine may have used in between: an
+// epoch that it opened does not make the operation legal after the fact.
 func (s *State) Refuse(operation string, target int) error {
-	remedy := "open one by Fence, by Start with a group that has the target, or by Lock or LockAll"
-	switch s.mode {
-	case modeStarted:
-		remedy = "name the target in the group of Start"
-	case modeLocks:
-		remedy = "lock the target"
-	case modeLockAll, modeFence, modeStarting, modeCompleting:
-		remedy = "the epoch is being opened or closed by another goroutine"
+	class, remedy := ErrChanging, "order operations after the call that opens their epoch and before the one that closes it"
+	switch {
+	case s.fence != settled || s.mode == modeFence || s.mode == modeLockAll:
+	case s.mode == modeNone:
+		class, remedy = ErrNoEpoch, "open one by Fence, by Start with a group that has the target, or by Lock or LockAll"
+	case s.mode == modeStart && !s.started.Contains(target):
+		class, remedy = ErrOtherRanks, "name the target in the group of Start"
+	case s.mode == modeLocks && s.locks[target].kind == 0:
+		class, remedy = ErrOtherLocks, "Lock the target too"
 	}
-	return s.refuse(fmt.Sprintf("%s on rank %d", operation, target), ErrNoEpoch, remedy)
+	return s.refuse(fmt.Sprintf("%s on rank %d", operation, target), class, remedy)
 }

@@ -1,8 +1,11 @@
 package epoch
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
-// Assert is a set of promises about a synchronization.
+// Assert is a set of promises about a Fence.
 type Assert uint8
 
 const (
@@ -18,56 +21,85 @@ const (
 	allAsserts = NoPrecede | NoSucceed | NoPut | NoStore
 )
 
+func (a Assert) String() string {
+	var names []string
+	for i, name := range [...]string{"NoPrecede", "NoSucceed", "NoPut", "NoStore"} {
+		if a&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	if rest := a &^ allAsserts; rest != 0 {
+		names = append(names, fmt.Sprintf("%#x", uint8(rest)))
+	}
+	return strings.Join(names, "|")
+}
+
 // BeginFence starts a Fence, or continues one that was suspended, and gives its
 // number, the same when continued: the Fence is over when every rank has begun
-// the one of this number. It is called with the mutex, and followed by EndFence,
-// SuspendFence or FailFence.
+// the one of this number. Operations are refused from here on. It is followed by
+// EndFence, SuspendFence, AbortFence or FailFence.
+//
+// A Fence is continued with the assertions that it was begun with: the other ranks
+// go by them.
 func (s *State) BeginFence(assert Assert) (number uint32, err error) {
 	switch {
-	case s.closed || assert&^allAsserts != 0:
-		if assert&^allAsserts != 0 && !s.closed {
-			return 0, fmt.Errorf("epoch: Fence: %w: %#x, allowed are NoPrecede, NoSucceed, NoPut and NoStore", ErrAssert, uint8(assert))
-		}
-		return 0, s.refuse("Fence", ErrClosed, "")
-	case s.fence == running:
-		return 0, s.refuse("Fence", ErrBusy, "call it from one goroutine")
-	case s.mode != modeNone && s.mode != modeFence:
-		return 0, s.refuse("Fence", ErrEpochOpen, "close the access epoch first")
-	case s.exposed:
-		return 0, s.refuse("Fence", ErrEpochOpen, "Wait for the exposure first")
+	case assert&^allAsserts != 0:
+		return 0, s.refuseFence(assert, ErrAssert, fmt.Sprintf("allowed are %v", allAsserts))
+	case s.fence == closing:
+		return 0, s.refuseFence(assert, ErrBusy, s.wayOut())
+	case s.closed || s.exposed || s.mode != modeNone && s.mode != modeFence:
+		return 0, s.refuseFence(assert, ErrEpochOpen, s.wayOut())
+	case s.fence == suspended && assert != s.asserted:
+		return 0, s.refuseFence(assert, ErrAssert, fmt.Sprintf("continue it as Fence(%v)", s.asserted))
 	}
-	s.fence = running
+	s.announced = s.fence == suspended
+	s.fence = closing
+	s.asserted = assert
+	s.all.Store(accessClosed)
 	return s.fences + 1, nil
 }
 
-// EndFence finishes a Fence that every rank has begun.
-func (s *State) EndFence(assert Assert) {
-	s.fence = idle
-	s.fences++
-	if assert&NoSucceed != 0 {
-		s.closeFence()
-		return
-	}
-	if s.mode != modeFence {
-		s.mode = modeFence
-		s.setAll(accessActive)
-	}
+func (s *State) refuseFence(assert Assert, class error, remedy string) error {
+	return s.refuse(fmt.Sprintf("Fence(%v)", assert), class, remedy)
 }
 
-// SuspendFence leaves a Fence that may be begun again.
+// Announced tells of the Fence in progress whether it continues one that was
+// suspended, of which the other ranks have been told.
+func (s *State) Announced() bool { return s.announced }
+
+// EndFence finishes a Fence that every rank has begun, with the assertions of
+// BeginFence.
+func (s *State) EndFence(assert Assert) {
+	s.fences++
+	s.leaveFence(assert&NoSucceed == 0)
+}
+
+// SuspendFence leaves a Fence of which other ranks have been told. Only a Fence can
+// follow, which continues it.
 func (s *State) SuspendFence() { s.fence = suspended }
 
-// FailFence gives a Fence up after a rank has failed. No epoch is open.
-func (s *State) FailFence() {
-	s.fence = idle
-	s.closeFence()
+// AbortFence goes back to before BeginFence: no other rank has been told. Where
+// BeginFence continued a Fence, that is SuspendFence.
+func (s *State) AbortFence() {
+	if s.announced {
+		s.fence = suspended
+		return
+	}
+	s.leaveFence(s.mode == modeFence)
 }
 
-func (s *State) closeFence() {
-	if s.mode == modeFence {
-		s.setAll(accessClosed)
-	}
+// FailFence gives a Fence up after a rank has failed. No epoch is open.
+func (s *State) FailFence() { s.leaveFence(false) }
+
+func (s *State) leaveFence(open bool) {
+	s.fence = settled
+	s.asserted = 0
+	s.announced = false
 	s.mode = modeNone
+	if open {
+		s.mode = modeFence
+		s.all.Store(accessActive)
+	}
 }
 
 // LastFence is the number of the last Fence that ended, 0 before the first.

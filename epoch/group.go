@@ -3,9 +3,11 @@ package epoch
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
-// A Group is a set of ranks, for Start and Post. The zero value is empty.
+// A Group is a set of ranks, for Start and Post. It does not change. The zero value
+// is empty.
 type Group struct{ ranks []int }
 
 // NewGroup makes a group of ranks of a job of size. A rank that the job does not
@@ -17,7 +19,7 @@ func NewGroup(size int, ranks ...int) (Group, error) {
 			return Group{}, fmt.Errorf("epoch: %w: rank %d, allowed are 0 to %d", ErrGroup, rank, size-1)
 		}
 		if i > 0 && sorted[i-1] == rank {
-			return Group{}, fmt.Errorf("epoch: %w: rank %d twice", ErrGroup, rank)
+			return Group{}, fmt.Errorf("epoch: %w: rank %d twice, allowed is once", ErrGroup, rank)
 		}
 	}
 	return Group{sorted}, nil
@@ -38,5 +40,37 @@ func (g Group) Contains(rank int) bool {
 	return found
 }
 
+// String lists the ranks, the first of them if there are many.
+func (g Group) String() string {
+	var list listing
+	for _, rank := range g.ranks {
+		list.add(fmt.Sprint(rank))
+	}
+	return "[" + list.join(" ") + "]"
+}
+
 // within tells whether all ranks are of a job of size.
 func (g Group) within(size int) bool { return len(g.ranks) == 0 || g.ranks[len(g.ranks)-1] < size }
+
+// A listing is the beginning of a list for a message.
+type listing struct {
+	first []string
+	more  int
+}
+
+const maxListed = 8
+
+func (l *listing) add(item string) {
+	if len(l.first) == maxListed {
+		l.more++
+		return
+	}
+	l.first = append(l.first, item)
+}
+
+func (l *listing) join(separator string) string {
+	if l.more == 0 {
+		return strings.Join(l.first, separator)
+	}
+	return strings.Join(append(l.first, fmt.Sprintf("and %d more", l.more)), separator)
+}

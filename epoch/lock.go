@@ -2,30 +2,38 @@ package epoch
 
 import "fmt"
 
+// A lock is how a target is locked; kind is 0 if it is not.
+type lock struct {
+	kind LockKind
+	step step
+}
+
 // BeginLock starts a lock of target. It is followed by EndLock or AbortLock.
 func (s *State) BeginLock(kind LockKind, target int) error {
-	call := fmt.Sprintf
-	switch {
-	case s.closed:
-		return s.refuse(call("Lock of rank %d", target), ErrClosed, "")
+	switch l := s.locks[target]; {
 	case kind != Shared && kind != Exclusive:
-		return s.refuse(call("Lock of rank %d", target), ErrLockKind, "allowed are Shared and Exclusive")
-	case s.fence != idle || s.mode != modeNone && s.mode != modeLocks:
-		return s.refuse(call("Lock of rank %d", target), ErrEpochOpen, s.howToClose())
-	case s.locks[target].changing:
-		return s.refuse(call("Lock of rank %d", target), ErrBusy, "lock a target from one goroutine")
-	case s.locks[target].kind != 0:
-		return s.refuse(call("Lock of rank %d", target), ErrEpochOpen, "Unlock it first")
+		return s.refuseLock(kind, target, ErrLockKind, "allowed are Shared and Exclusive")
+	case s.closed || s.fence != settled || s.mode != modeNone && s.mode != modeLocks:
+		return s.refuseLock(kind, target, ErrEpochOpen, s.wayOutOfAccess())
+	case l.step.moving():
+		return s.refuseLock(kind, target, ErrBusy, "let its Lock or Unlock return first")
+	case l.kind != 0:
+		return s.refuseLock(kind, target, ErrEpochOpen, "Unlock it first")
 	}
 	s.mode = modeLocks
-	s.lockCount++
-	s.locks[target] = lockState{kind, true}
+	s.named++
+	s.locks[target] = lock{kind, opening}
 	return nil
+}
+
+func (s *State) refuseLock(kind LockKind, target int, class error, remedy string) error {
+	return s.refuse(fmt.Sprintf("Lock(%v) of rank %d", kind, target), class, remedy)
 }
 
 // EndLock opens the epoch to target.
 func (s *State) EndLock(target int) {
-	s.locks[target].changing = false
+	s.locks[target].step = settled
+	s.held++
 	s.access[target].Store(accessPassive)
 }
 
@@ -37,26 +45,28 @@ func (s *State) AbortLock(target int) { s.unlocked(target) }
 func (s *State) BeginUnlock(target int) (LockKind, error) {
 	l := &s.locks[target]
 	switch {
-	case s.closed:
-		return 0, s.refuse(fmt.Sprintf("Unlock of rank %d", target), ErrClosed, "")
-	case s.mode == modeLockAll:
-		return 0, s.refuse(fmt.Sprintf("Unlock of rank %d", target), ErrNotLocked, "UnlockAll ends what LockAll opened")
-	case l.kind == 0:
-		return 0, s.refuse(fmt.Sprintf("Unlock of rank %d", target), ErrNotLocked, "Unlock ends what Lock opened")
-	case l.changing:
-		return 0, s.refuse(fmt.Sprintf("Unlock of rank %d", target), ErrBusy, "lock and unlock a target from one goroutine")
+	case s.closed || l.kind == 0:
+		return 0, s.refuseUnlock(target, ErrNotLocked, s.wayToUnlock("Unlock"))
+	case l.step.moving():
+		return 0, s.refuseUnlock(target, ErrBusy, "let its Lock or Unlock return first")
 	}
-	l.changing = true
+	l.step = closing
+	s.held--
 	s.access[target].Store(accessClosed)
 	return l.kind, nil
 }
 
-// EndUnlock ends the epoch to target.
+func (s *State) refuseUnlock(target int, class error, remedy string) error {
+	return s.refuse(fmt.Sprintf("Unlock of rank %d", target), class, remedy)
+}
+
+// EndUnlock ends the epoch to target, also where it could not be told because it has
+// failed.
 func (s *State) EndUnlock(target int) { s.unlocked(target) }
 
 func (s *State) unlocked(target int) {
-	s.locks[target] = lockState{}
-	if s.lockCount--; s.lockCount == 0 {
+	s.locks[target] = lock{}
+	if s.named--; s.named == 0 {
 		s.mode = modeNone
 	}
 }
@@ -65,81 +75,67 @@ func (s *State) unlocked(target int) {
 // AbortLockAll.
 func (s *State) BeginLockAll() error {
 	switch {
-	case s.closed:
-		return s.refuse("LockAll", ErrClosed, "")
-	case s.mode != modeNone || s.fence != idle:
-		return s.refuse("LockAll", ErrEpochOpen, s.howToClose())
+	case s.mode == modeLockAll && s.step.moving():
+		return s.refuse("LockAll", ErrBusy, s.wayOutOfAccess())
+	case s.closed || s.mode != modeNone || s.fence != settled:
+		return s.refuse("LockAll", ErrEpochOpen, s.wayOutOfAccess())
 	}
 	s.mode = modeLockAll
-	s.lockAll = running
+	s.step = opening
 	return nil
 }
 
 // EndLockAll opens the epoch to all ranks.
 func (s *State) EndLockAll() {
-	s.lockAll = idle
-	s.setAll(accessPassive)
+	s.step = settled
+	s.all.Store(accessPassive)
 }
 
 // AbortLockAll goes back to before BeginLockAll.
-func (s *State) AbortLockAll() {
-	s.lockAll = idle
-	s.mode = modeNone
-}
+func (s *State) AbortLockAll() { s.EndUnlockAll() }
 
 // BeginUnlockAll ends the operations of a LockAll epoch. It is followed by
 // EndUnlockAll.
 func (s *State) BeginUnlockAll() error {
 	switch {
-	case s.closed:
-		return s.refuse("UnlockAll", ErrClosed, "")
-	case s.mode == modeLocks:
-		return s.refuse("UnlockAll", ErrNotLocked, "Unlock ends what Lock opened")
-	case s.mode != modeLockAll:
-		return s.refuse("UnlockAll", ErrNotLocked, "UnlockAll ends what LockAll opened")
-	case s.lockAll != idle:
-		return s.refuse("UnlockAll", ErrBusy, "call it from one goroutine")
+	case s.closed || s.mode != modeLockAll:
+		return s.refuse("UnlockAll", ErrNotLocked, s.wayToUnlock("UnlockAll"))
+	case s.step.moving():
+		return s.refuse("UnlockAll", ErrBusy, s.wayOutOfAccess())
 	}
-	s.lockAll = running
-	s.setAll(accessClosed)
+	s.step = closing
+	s.all.Store(accessClosed)
 	return nil
 }
 
-// EndUnlockAll ends the epoch.
+// EndUnlockAll ends the epoch, also where a rank could not be told because it has
+// failed.
 func (s *State) EndUnlockAll() {
-	s.lockAll = idle
+	s.step = settled
 	s.mode = modeNone
 }
 
-// CheckFlush says why a flush of target is illegal now, nil if it is legal.
+// CheckFlush says why a flush of target is illegal now, nil if it is legal. call is
+// Flush or FlushLocal.
 func (s *State) CheckFlush(call string, target int) error {
-	if !s.closed && s.Passive(target) {
+	if s.Passive(target) {
 		return nil
 	}
-	return s.refuse(fmt.Sprintf("%s of rank %d", call, target), ErrNoEpoch, "lock the target by Lock or LockAll")
+	call = fmt.Sprintf("%s of rank %d", call, target)
+	if s.locks[target].kind != 0 || s.mode == modeLockAll {
+		return s.refuse(call, ErrBusy, "order it between locking and unlocking the target")
+	}
+	return s.refuse(call, ErrNotLocked, s.wayToLock("lock the target by Lock or LockAll"))
 }
 
-// CheckFlushAll says why a flush of all ranks is illegal now, nil if it is legal.
+// CheckFlushAll says why a flush of all ranks is illegal now, nil if it is legal. call
+// is FlushAll or FlushLocalAll.
 func (s *State) CheckFlushAll(call string) error {
-	if !s.closed && (s.mode == modeLocks || s.mode == modeLockAll) {
-		return nil
-	}
-	return s.refuse(call, ErrNoEpoch, "lock by Lock or LockAll")
-}
-
-// Close ends the state: every later call is an ErrClosed. An open epoch, or a call
-// in progress, is an ErrEpochOpen and changes nothing.
-func (s *State) Close() error {
 	switch {
-	case s.closed:
-		return s.refuse("Close", ErrClosed, "")
-	case s.fence != idle:
-		return s.refuse("Close", ErrEpochOpen, s.howToClose())
-	case s.mode != modeNone:
-		return s.refuse("Close", ErrEpochOpen, s.howToClose())
-	case s.exposed:
-		return s.refuse("Close", ErrEpochOpen, "Wait for the exposure first")
+	case s.held != 0 || s.all.Load() == accessPassive:
+		return nil
+	case s.mode == modeLocks || s.mode == modeLockAll:
+		return s.refuse(call, ErrBusy, "order it between locking and unlocking")
 	}
-	s.closed = true
-	return nil
+	return s.refuse(call, ErrNotLocked, s.wayToLock("lock by Lock or LockAll"))
 }

@@ -1,19 +1,19 @@
 package epoch
 
 // BeginStart starts an access epoch to group. What must have come before EndStart
-// is, from each target t of the group, the post of number StartNumber(t).
+// is, from each target t of the group, the post of number StartNumber(t). It is
+// followed by EndStart or AbortStart.
 func (s *State) BeginStart(group Group) error {
 	switch {
-	case s.closed:
-		return s.refuse("Start", ErrClosed, "")
 	case !group.within(s.size):
-		return s.refuse("Start", ErrGroup, "make the group for this window")
-	case s.mode == modeStarting:
-		return s.refuse("Start", ErrBusy, "call it from one goroutine")
-	case s.mode != modeNone || s.fence != idle:
-		return s.refuse("Start", ErrEpochOpen, s.howToClose())
+		return s.refuse("Start", ErrGroup, s.allowedRanks())
+	case s.mode == modeStart && s.step.moving():
+		return s.refuse("Start", ErrBusy, s.wayOut())
+	case s.closed || s.mode != modeNone || s.fence != settled:
+		return s.refuse("Start", ErrEpochOpen, s.wayOutOfAccess())
 	}
-	s.mode = modeStarting
+	s.mode = modeStart
+	s.step = opening
 	s.started = group
 	for _, t := range group.ranks {
 		s.starts[t]++
@@ -27,54 +27,69 @@ func (s *State) StartNumber(target int) uint32 { return s.starts[target] }
 
 // EndStart opens the epoch.
 func (s *State) EndStart() {
-	s.mode = modeStarted
+	s.step = settled
 	s.setGroup(s.started, accessActive)
 }
 
-// AbortStart goes back to before BeginStart.
+// AbortStart goes back to before BeginStart: a post that has come is matched by the
+// next Start that names its target.
 func (s *State) AbortStart() {
 	for _, t := range s.started.ranks {
 		s.starts[t]--
 	}
-	s.started = Group{}
-	s.mode = modeNone
+	s.leaveStart()
 }
 
-// BeginComplete ends the Start epoch's operations and gives its group: each target
-// t is told the complete of number StartNumber(t).
+// BeginComplete ends the operations of a Start epoch, or continues a Complete that was
+// suspended, and gives the group: each target t, from the Told-th on, is to be told
+// the complete of number StartNumber(t). It is followed by EndComplete or
+// SuspendComplete.
 func (s *State) BeginComplete() (Group, error) {
 	switch {
-	case s.closed:
-		return Group{}, s.refuse("Complete", ErrClosed, "")
-	case s.mode == modeCompleting:
-		return Group{}, s.refuse("Complete", ErrBusy, "call it from one goroutine")
-	case s.mode != modeStarted:
+	case s.closed || s.mode != modeStart:
 		return Group{}, s.refuse("Complete", ErrNotStarted, "Complete ends what Start opened")
+	case s.step.moving():
+		return Group{}, s.refuse("Complete", ErrBusy, s.wayOutOfAccess())
 	}
-	s.mode = modeCompleting
+	s.step = closing
 	s.setGroup(s.started, accessClosed)
 	return s.started, nil
 }
 
-// EndComplete ends the epoch, also where a target could not be told because it has
-// failed.
-func (s *State) EndComplete() {
-	s.mode = modeNone
-	s.started = Group{}
+// Told is how many ranks of the group, in its order, have been told by the Complete
+// that BeginComplete continues, 0 if it continues none.
+func (s *State) Told() int { return s.told }
+
+// SuspendComplete leaves a Complete that has told the first told ranks of the group.
+// Only a Complete can follow in its place, which continues it.
+func (s *State) SuspendComplete(told int) {
+	s.step = suspended
+	s.told = told
 }
 
-// Post exposes this rank's part to group: each origin o is told the post of number
-// PostNumber(o). It does not block.
+// EndComplete ends the epoch, also where a target could not be told because it has
+// failed.
+func (s *State) EndComplete() { s.leaveStart() }
+
+func (s *State) leaveStart() {
+	s.mode = modeNone
+	s.step = settled
+	s.started = Group{}
+	s.told = 0
+}
+
+// Post exposes this rank's part to group: each origin o is to be told the post of
+// number PostNumber(o). It does not block.
 func (s *State) Post(group Group) error {
 	switch {
-	case s.closed:
-		return s.refuse("Post", ErrClosed, "")
 	case !group.within(s.size):
-		return s.refuse("Post", ErrGroup, "make the group for this window")
+		return s.refuse("Post", ErrGroup, s.allowedRanks())
+	case s.exposed && s.waiting.moving():
+		return s.refuse("Post", ErrBusy, s.wayOutOfExposure())
 	case s.exposed:
-		return s.refuse("Post", ErrEpochOpen, "Wait for the exposure first")
-	case s.mode == modeFence || s.fence != idle:
-		return s.refuse("Post", ErrEpochOpen, s.howToClose())
+		return s.refuse("Post", ErrEpochOpen, s.wayOutOfExposure())
+	case s.closed || s.mode == modeFence || s.fence != settled:
+		return s.refuse("Post", ErrEpochOpen, s.wayOutOfAccess())
 	}
 	s.exposed = true
 	s.posted = group
@@ -88,43 +103,28 @@ func (s *State) Post(group Group) error {
 // Wait awaits from it.
 func (s *State) PostNumber(origin int) uint32 { return s.posts[origin] }
 
-// BeginWait starts, or continues, a Wait or a Test and gives the exposure's group:
-// what must have come before EndWait is, from each origin o, the complete of number
-// PostNumber(o). It is followed by EndWait or SuspendWait.
+// BeginWait starts, or continues, a Wait or a Test, whichever call names, and gives
+// the exposure's group: what must have come before EndWait is, from each origin o,
+// the complete of number PostNumber(o). It is followed by EndWait or SuspendWait.
 func (s *State) BeginWait(call string) (Group, error) {
 	switch {
-	case s.closed:
-		return Group{}, s.refuse(call, ErrClosed, "")
-	case !s.exposed:
+	case s.closed || !s.exposed:
 		return Group{}, s.refuse(call, ErrNotPosted, call+" ends what Post opened")
-	case s.waiting == running:
-		return Group{}, s.refuse(call, ErrBusy, "call it from one goroutine")
+	case s.waiting.moving():
+		return Group{}, s.refuse(call, ErrBusy, s.wayOutOfExposure())
 	}
-	s.waiting = running
+	s.waiting = closing
 	return s.posted, nil
 }
 
 // EndWait ends the exposure: all has come, or will never come from a rank that has
 // failed.
 func (s *State) EndWait() {
-	s.waiting = idle
+	s.waiting = settled
 	s.exposed = false
 	s.posted = Group{}
 }
 
-// SuspendWait leaves a Wait or Test that may be begun again.
-func (s *State) SuspendWait() { s.waiting = suspended }
-
-func (s *State) howToClose() string {
-	switch {
-	case s.fence != idle:
-		return "let Fence return first"
-	case s.mode == modeFence:
-		return "close it by Fence(NoSucceed)"
-	case s.mode == modeLocks:
-		return "close it by Unlock"
-	case s.mode == modeLockAll:
-		return "close it by UnlockAll"
-	}
-	return "close it by Complete"
-}
+// SuspendWait leaves a Wait or Test that may be begun again. It has told nobody
+// anything, so the exposure is as it was.
+func (s *State) SuspendWait() { s.waiting = settled }

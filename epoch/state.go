@@ -5,70 +5,127 @@ import (
 	"sync/atomic"
 )
 
-// access epochs of an origin.
+// State is the epochs of one rank on one window.
+type State struct {
+	// all says what operations on any target may do now, access[t] what those on
+	// target t may do. A fence or LockAll epoch is in all, so that one store
+	// opens it however many ranks there are; Start and Lock epochs are in
+	// access. Between one kind and the other both are closed, so what a reader
+	// puts together from two loads was true at some moment between them.
+	// Written under the caller's mutex, read without it.
+	all    atomic.Uint32
+	access []atomic.Uint32
+
+	rank, size int
+	closed     bool
+
+	// mode is the kind of access epoch, step where it is in opening and closing
+	// if it is one of Start or LockAll.
+	mode mode
+	step step
+
+	// fence is where a Fence is, asserted its assertions and announced whether
+	// other ranks may have been told of it. fences counts those that ended.
+	fence     step
+	asserted  Assert
+	announced bool
+	fences    uint32
+
+	// started is the group of the Start epoch, told how many of them a
+	// suspended Complete has told. starts[t] counts the Starts that named t.
+	started Group
+	told    int
+	starts  []uint32
+
+	// posted is the group of the exposure, if exposed; waiting is where its Wait
+	// is. posts[o] counts the Posts that named o.
+	exposed bool
+	posted  Group
+	waiting step
+	posts   []uint32
+
+	// locks[t] is the lock of target t. named counts the targets that have one,
+	// held those whose lock is neither being taken nor being given back.
+	locks       []lock
+	named, held int
+}
+
+// mode is a kind of access epoch.
 type mode uint8
 
 const (
 	modeNone mode = iota
 	modeFence
-	modeStarting
-	modeStarted
-	modeCompleting
+	modeStart
 	modeLocks
 	modeLockAll
 )
 
-// What an access word says of its target.
+// step is where an epoch is between the calls that open and close it.
+type step uint8
+
+const (
+	// settled: no call is in progress.
+	settled step = iota
+	// opening and closing: the call is in progress in some goroutine.
+	opening
+	closing
+	// suspended: the closing call was left because its context ended.
+	suspended
+)
+
+// moving tells whether a call is in progress.
+func (p step) moving() bool { return p == opening || p == closing }
+
+// What the words of access say.
 const (
 	accessClosed uint32 = iota
 	accessActive
 	accessPassive
 )
 
-// phase of a synchronization that blocks.
-type phase uint8
-
-const (
-	idle phase = iota
-	running
-	// suspended: begun, announced, and left because its context ended.
-	suspended
-)
-
-// State is the epochs of one rank on one window.
-type State struct {
-	rank, size int
-	closed     bool
-
-	// access[t] says what operations on target t may do now. Written under the
-	// caller's mutex, read by operations without it.
-	access []atomic.Uint32
-
-	mode  mode
-	fence phase
-	// fences counts the fences that this rank has finished.
-	fences uint32
-
-	// started is the group of the Start epoch; starts[t] counts the Starts that
-	// named t, which is the number of the post each matches and of the
-	// complete that ends it.
-	started Group
-	starts  []uint32
-
-	// posted is the group of the exposure, if exposed; posts[o] counts the
-	// Posts that named o.
-	exposed bool
-	posted  Group
-	posts   []uint32
-	waiting phase
-
-	// locks[t] is how target t is locked; lockCount counts the targets that are
-	// locked or being locked.
-	locks     []lockState
-	lockCount int
-	// lockAll: LockAll or UnlockAll is in progress.
-	lockAll phase
+// New is the state of rank in a job of size ranks, with no epoch open.
+func New(rank, size int) *State {
+	return &State{
+		rank: rank, size: size,
+		access: make([]atomic.Uint32, size),
+		starts: make([]uint32, size),
+		posts:  make([]uint32, size),
+		locks:  make([]lock, size),
+	}
 }
+
+// Open tells whether operations on target are legal now. It may be called without
+// the mutex.
+func (s *State) Open(target int) bool {
+	return s.all.Load() != accessClosed || s.access[target].Load() != accessClosed
+}
+
+// Passive tells whether this rank holds a lock on target, so that Flush is legal.
+// It may be called without the mutex.
+func (s *State) Passive(target int) bool {
+	return s.all.Load() == accessPassive || s.access[target].Load() == accessPassive
+}
+
+func (s *State) setGroup(g Group, access uint32) {
+	for _, t := range g.ranks {
+		s.access[t].Store(access)
+	}
+}
+
+// Close ends the state: every later call is an ErrClosed. An open epoch, or a call
+// in progress, is an ErrEpochOpen and changes nothing.
+func (s *State) Close() error {
+	if s.closed || s.fence != settled || s.mode != modeNone || s.exposed {
+		return s.refuse("Close", ErrEpochOpen, s.wayOut())
+	}
+	s.closed = true
+	return nil
+}
+
+// Reached tells whether a count that only grows has come to number, though both
+// may have wrapped.
+func Reached(count, number uint32) bool { return int32(count-number) >= 0 }
 
 // LockKind is how a target is locked.
 type LockKind uint8
@@ -87,46 +144,5 @@ func (k LockKind) String() string {
 	case Exclusive:
 		return "exclusive"
 	}
-	return fmt.Sprintf("lock kind %d", uint8(k))
+	return fmt.Sprintf("LockKind(%d)", uint8(k))
 }
-
-type lockState struct {
-	kind LockKind
-	// changing: the lock is being taken or given back.
-	changing bool
-}
-
-// New is the state of rank in a job of size ranks, with no epoch open.
-func New(rank, size int) *State {
-	return &State{
-		rank: rank, size: size,
-		access: make([]atomic.Uint32, size),
-		starts: make([]uint32, size),
-		posts:  make([]uint32, size),
-		locks:  make([]lockState, size),
-	}
-}
-
-// Open tells whether operations on target are legal now. target is a rank of the
-// job. It may be called without the mutex.
-func (s *State) Open(target int) bool { return s.access[target].Load() != accessClosed }
-
-// Passive tells whether this rank holds a lock on target, so that Flush is legal.
-// It may be called without the mutex.
-func (s *State) Passive(target int) bool { return s.access[target].Load() == accessPassive }
-
-func (s *State) setAll(access uint32) {
-	for t := range s.access {
-		s.access[t].Store(access)
-	}
-}
-
-func (s *State) setGroup(g Group, access uint32) {
-	for _, t := range g.ranks {
-		s.access[t].Store(access)
-	}
-}
-
-// Reached tells whether a count that only grows has come to number, though both
-// may have wrapped.
-func Reached(count, number uint32) bool { return int32(count-number) >= 0 }

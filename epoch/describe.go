@@ -1,0 +1,138 @@
+package epoch
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Describe says which epochs are open and which calls are in progress.
+func (s *State) Describe() string {
+	if s.closed {
+		return "nothing is open"
+	}
+	var open []string
+	if text := s.describeAccess(); text != "" {
+		open = append(open, text)
+	}
+	switch s.fence {
+	case closing:
+		open = append(open, "Fence is in progress")
+	case suspended:
+		open = append(open, "a Fence was left before its end")
+	}
+	if s.exposed {
+		text := fmt.Sprintf("an exposure to ranks %v is posted", s.posted)
+		if s.waiting.moving() {
+			text += " and waited for"
+		}
+		open = append(open, text)
+	}
+	if len(open) == 0 {
+		return "no epoch is open"
+	}
+	return strings.Join(open, ", ")
+}
+
+// describeAccess says which access epoch is open, "" if none is.
+func (s *State) describeAccess() string {
+	switch s.mode {
+	case modeFence:
+		if s.fence == settled {
+			return "a fence epoch is open"
+		}
+	case modeStart:
+		return fmt.Sprintf([...]string{
+			settled:   "a Start epoch to ranks %v is open",
+			opening:   "Start to ranks %v is in progress",
+			closing:   "Complete to ranks %v is in progress",
+			suspended: "a Complete to ranks %v was left before its end",
+		}[s.step], s.started)
+	case modeLocks:
+		var list listing
+		for t, l := range s.locks {
+			if l.kind != 0 {
+				list.add(fmt.Sprintf([...]string{
+					settled: "rank %d is locked (%v)",
+					opening: "Lock of rank %d (%v) is in progress",
+					closing: "Unlock of rank %d (%v) is in progress",
+				}[l.step], t, l.kind))
+			}
+		}
+		return list.join(", ")
+	case modeLockAll:
+		return [...]string{
+			settled: "all ranks are locked by LockAll",
+			opening: "LockAll is in progress",
+			closing: "UnlockAll is in progress",
+		}[s.step]
+	}
+	return ""
+}
+
+// wayOut says how to close one of the epochs that are open.
+func (s *State) wayOut() string {
+	if s.exposed {
+		return s.wayOutOfExposure()
+	}
+	return s.wayOutOfAccess()
+}
+
+func (s *State) wayOutOfExposure() string {
+	if s.waiting.moving() {
+		return "let Wait or Test return first"
+	}
+	return "end the exposure by Wait or Test"
+}
+
+func (s *State) wayOutOfAccess() string {
+	switch {
+	case s.fence == closing:
+		return "let Fence return first"
+	case s.fence == suspended:
+		return "call Fence again, which continues it"
+	case s.mode == modeFence:
+		return "close it by Fence(NoSucceed)"
+	case s.mode == modeStart:
+		return [...]string{
+			settled:   "close it by Complete",
+			opening:   "let Start return first",
+			closing:   "let Complete return first",
+			suspended: "call Complete again, which continues it",
+		}[s.step]
+	case s.mode == modeLocks:
+		return "close it by Unlock"
+	}
+	return [...]string{
+		settled: "close it by UnlockAll",
+		opening: "let LockAll return first",
+		closing: "let UnlockAll return first",
+	}[s.step]
+}
+
+// wayToLock says how a call gets the lock that it needs: now by lock, or when what
+// is open is closed.
+func (s *State) wayToLock(lock string) string {
+	if s.fence != settled || s.mode == modeFence || s.mode == modeStart {
+		return s.wayOutOfAccess() + ", then " + lock
+	}
+	return lock
+}
+
+// wayToUnlock says what call, Unlock or UnlockAll, is for, and what ends the locks
+// there are if that is the other one.
+func (s *State) wayToUnlock(call string) string {
+	switch {
+	case s.mode == modeLocks && call == "UnlockAll":
+		return "Unlock ends what Lock opened"
+	case s.mode == modeLockAll && call == "Unlock":
+		return "UnlockAll ends what LockAll opened"
+	case call == "UnlockAll":
+		return "UnlockAll ends what LockAll opened, and nothing else"
+	}
+	return "Unlock ends what Lock of the same rank opened"
+}
+
+// allowedRanks says what a group may have.
+func (s *State) allowedRanks() string {
+	return fmt.Sprintf("allowed are ranks 0 to %d, make the group for this window", s.size-1)
+}
