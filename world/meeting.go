@@ -3,6 +3,7 @@ package world
 import (
 	"context"
 	"fmt"
+	"math/bits"
 	"sync/atomic"
 )
 
@@ -30,6 +31,9 @@ type Meeting struct {
 	other func(rank int) ([]byte, error)
 	// blocks[r] is nil until rank r is first told or looked at.
 	blocks []atomic.Pointer[meetingBlock]
+	// last is the meeting of ranks that leave: that a rank has left is no reason
+	// there not to wait for it.
+	last bool
 	// announced is the last number that this rank added to the counter of rank 0.
 	announced uint32
 }
@@ -96,8 +100,18 @@ func (m *Meeting) block(op string, rank int) (*meetingBlock, error) {
 	return &b, nil
 }
 
+// parent of a rank in the tree, -1 for rank 0.
+func parent(rank int) int {
+	if rank == 0 {
+		return -1
+	}
+	return rank &^ (1 << (bits.Len(uint(rank)) - 1))
+}
+
 // hear waits until word has come to number. It comes from rank from, or if that is
-// -1 from the last of all.
+// -1 from the last of all. Who has left has done its part of every meeting that it
+// called, so what has not come from it never will; and if anyone has left while not
+// all have come, it will not come.
 func (m *Meeting) hear(ctx context.Context, op string, word *atomic.Uint32, number uint32, from int) error {
 	wait := m.world.NewWaiter()
 	defer wait.Finish()
@@ -105,7 +119,7 @@ func (m *Meeting) hear(ctx context.Context, op string, word *atomic.Uint32, numb
 		if m.world.Failures() != 0 && !reached(word, number) {
 			return m.world.anyFailure(op)
 		}
-		if wait.prepared {
+		if wait.prepared && !m.last {
 			if leaver, left := m.world.barrier.left(from); left && !reached(word, number) {
 				return &PeerError{Rank: leaver, Op: op, Cause: ErrLeft}
 			}
@@ -130,7 +144,7 @@ func (m *Meeting) meetAtRoot(ctx context.Context, op string, number uint32) erro
 		}
 	}
 	if released := m.own.released(); !reached(released, number) {
-		if err := m.hear(ctx, op, released, number, -1); err != nil {
+		if err := m.hear(ctx, op, released, number, parent(m.world.rank)); err != nil {
 			return err
 		}
 	}

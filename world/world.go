@@ -107,6 +107,7 @@ func newWorld(rank, size, cores int, device verbs.Device, roster *roster, s sett
 		theirs, err := w.blockOf(rank)
 		return theirs[min(len(theirs), MeetingBytes):], err
 	})
+	w.last.last = true
 	if err := w.post.open(w); err != nil {
 		return nil, contact{}, fmt.Errorf("world: rank %d: %w", rank, err)
 	}

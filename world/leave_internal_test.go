@@ -1,0 +1,33 @@
+package world
+
+import (
+	"context"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A rank that has done its part of a collective and closes its World stays until
+// the others have done theirs.
+func TestCloseWaitsForTheSlow(t *testing.T) {
+	for _, n := range []int{2, 3, 9} {
+		err := Run(t.Context(), n, func(ctx context.Context, w *World) error {
+			if w.rank != n-1 {
+				return Broadcast(ctx, w, 0, make([]int, 5))
+			}
+			// Rank 0 leaves when its letters have been received, which the
+			// device does without this rank's taking part in the broadcast.
+			for _, left := w.barrier.left(0); !left; _, left = w.barrier.left(0) {
+				w.Poll()
+				runtime.Gosched()
+			}
+			// Long enough for a Close that does not wait to be over.
+			for range 1000 {
+				runtime.Gosched()
+			}
+			return Broadcast(ctx, w, 0, make([]int, 5))
+		})
+		require.NoError(t, err, "%d ranks", n)
+	}
+}
