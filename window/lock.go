@@ -17,7 +17,7 @@ import (
 // conflict at least one sees the other. Who has the exclusive word keeps it while
 // it waits, so new shared lockers stay out and it is not starved. A shared lock
 // touches no word that another holder writes. And every word names its holder:
-// whoever waits for a rank that has died gives that rank's words back.
+// whoever waits for a rank that has failed or left gives that rank's words back.
 //
 // Sleepers announce themselves in the waiters count and their own waiting word
 // before they look for the last time; an exclusive unlock looks at the count after
@@ -92,10 +92,10 @@ func (c *core) awaitUnlocked(ctx context.Context, call string, target int, p *pe
 		if holder == 0 {
 			return nil
 		}
-		if err := c.targetFailure(call, target); err != nil {
+		if err := wait.Lost(call, target); err != nil {
 			return err
 		}
-		if c.isDead(holder) {
+		if rank := int(holder - 1); rank >= c.size || wait.Lost(call, rank) != nil {
 			exclusive.CompareAndSwap(holder, 0)
 			continue
 		}
@@ -114,10 +114,10 @@ func (c *core) awaitShared(ctx context.Context, call string, target, origin int,
 	wait := c.world.NewWaiter()
 	defer wait.Finish()
 	for shared.Load() != 0 {
-		if err := c.targetFailure(call, target); err != nil {
+		if err := wait.Lost(call, target); err != nil {
 			return err
 		}
-		if c.isDead(uint32(origin) + 1) {
+		if wait.Lost(call, origin) != nil {
 			shared.Store(0)
 			break
 		}

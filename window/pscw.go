@@ -2,10 +2,12 @@ package window
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/world"
 )
 
 // The words of Start…Complete and Post…Wait count: the n-th post of a target to an
@@ -87,7 +89,8 @@ func (c *core) Wait(ctx context.Context) error {
 	for i := range group.Len() {
 		origin := group.Rank(i)
 		if err := c.hear(ctx, "window.Wait", origin, completeAt, c.epochs.PostNumber(origin)); err != nil {
-			if c.world.Failure(origin) != nil {
+			var lost *world.PeerError
+			if errors.As(err, &lost) {
 				c.epochs.EndWait()
 			} else {
 				c.epochs.SuspendWait()
@@ -161,10 +164,8 @@ func (c *core) hear(ctx context.Context, call string, rank int, at uintptr, numb
 	wait := c.world.NewWaiter()
 	defer wait.Finish()
 	for !reached(word, number) {
-		if c.world.Failures() != 0 && !reached(word, number) {
-			if err := c.targetFailure(call, rank); err != nil {
-				return err
-			}
+		if err := wait.Lost(call, rank); err != nil && !reached(word, number) {
+			return err
 		}
 		if err := wait.Pause(ctx); err != nil {
 			return fmt.Errorf("%s: %w", call, err)

@@ -3,6 +3,8 @@ package window
 import (
 	"context"
 	"fmt"
+
+	"github.com/onesided/rma/world"
 )
 
 // copyPiece is how many bytes are copied at a time. From 1 MiB up the runtime's
@@ -169,13 +171,32 @@ func (c *core) WaitNotify(ctx context.Context, slot int, count uint64) error {
 		if c.closed.Load() {
 			return fmt.Errorf("window: WaitNotify: %w", errClosed)
 		}
-		if c.world.Failures() != 0 && !c.takeNotifications(slot, count) {
-			return c.anyFailure("WaitNotify")
+		if err := c.nobodyLeft(&wait); err != nil && !c.takeNotifications(slot, count) {
+			return err
+		} else if err != nil {
+			return nil
 		}
 		if err := wait.Pause(ctx); err != nil {
 			return fmt.Errorf("window: WaitNotify of slot %d: %w", slot, err)
 		}
 	}
+}
+
+// nobodyLeft is an error if any rank has failed, or every other one has left.
+func (c *core) nobodyLeft(wait *world.Waiter) error {
+	if c.world.Failures() != 0 {
+		return c.anyFailure("window.WaitNotify")
+	}
+	var lost error
+	for rank := range c.size {
+		if rank == c.rank {
+			continue
+		}
+		if lost = wait.Lost("window.WaitNotify", rank); lost == nil {
+			return nil
+		}
+	}
+	return lost
 }
 
 // TestNotify is WaitNotify that does not block: it tells whether it took count

@@ -88,6 +88,22 @@ func (p *Waiter) pause(ctx context.Context) error {
 	return nil
 }
 
+// Lost says that what is waited for cannot come from rank any more: a *PeerError if
+// rank has failed, or if it has closed its World, at which it looks only when the
+// wait is about to sleep. What rank did before is done: the caller looks once more
+// before it believes it.
+func (p *Waiter) Lost(op string, rank int) error {
+	if err := p.world.peerError(op, rank); err != nil {
+		return err
+	}
+	if p.prepared && rank != p.world.rank {
+		if _, left := p.world.barrier.left(rank); left {
+			return &PeerError{Rank: rank, Op: op, Cause: ErrLeft}
+		}
+	}
+	return nil
+}
+
 func (p *Waiter) rest() {
 	if p.prepared {
 		p.prepared = false

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// find gives the program to run: PROGRAM itself, or what PACKAGE is built into, and
+// how to remove that when the ranks have started.
+func find(name string) (program string, remove func(), err error) {
+	nothing := func() {}
+	info, err := os.Stat(name)
+	if err == nil && !info.IsDir() {
+		program, err = filepath.Abs(name)
+		return program, nothing, err
+	}
+	if err != nil && !strings.ContainsRune(name, '/') {
+		if program, err := exec.LookPath(name); err == nil {
+			program, err = filepath.Abs(program)
+			return program, nothing, err
+		}
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", nil, err
+	}
+	if err != nil && !isPackage(name) {
+		return "", nil, fmt.Errorf("%s: no such program or package", name)
+	}
+	return build(name, info != nil)
+}
+
+// isPackage tells whether the go command knows a package by this name.
+func isPackage(name string) bool {
+	return exec.Command("go", "list", "--", name).Run() == nil
+}
+
+// build builds a package into a directory of its own.
+func build(name string, directory bool) (program string, remove func(), err error) {
+	dir, err := os.MkdirTemp("", "rmarun-")
+	if err != nil {
+		return "", nil, err
+	}
+	remove = func() { _ = os.RemoveAll(dir) }
+	if directory && !filepath.IsAbs(name) && !strings.HasPrefix(name, ".") {
+		name = "./" + name
+	}
+	program = filepath.Join(dir, filepath.Base(filepath.Clean(name)))
+	if output, err := exec.Command("go", "build", "-o", program, "--", name).CombinedOutput(); err != nil {
+		remove()
+		return "", nil, fmt.Errorf("building %s: %w\n%s", name, err, output)
+	}
+	info, err := os.Stat(program)
+	if err != nil || info.IsDir() || info.Mode()&0o111 == 0 {
+		remove()
+		return "", nil, fmt.Errorf("%s is not a command: its package is not main", name)
+	}
+	return program, remove, nil
+}

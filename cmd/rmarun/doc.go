@@ -1,0 +1,20 @@
+// Rmarun starts the ranks of a job as processes on this machine.
+//
+//	rmarun -n N [-label] [-keep-going] [-grace D] [-env K=V]... PROGRAM|PACKAGE [ARGS...]
+//
+// A Go package (a directory, ./path, or import path) is built first; anything else
+// is a program, by path or in PATH. Flags after it are its own. It serves PMI-1 to
+// the ranks: each finds PMI_FD, PMI_RANK and PMI_SIZE in its environment, which
+// world.Init reads.
+//
+// Rank 0 has rmarun's standard input. Lines that ranks write come out whole, with
+// -label each behind its rank's number.
+//
+// SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are forwarded to all ranks; a
+// second SIGINT ends them. When a rank fails the others get SIGTERM, have a moment
+// (-grace), and are ended. The summary names the ranks that failed, how, and the
+// last lines that each wrote. No rank outlives rmarun, also when it is killed.
+//
+// The exit status is that of the rank that failed first, 128 + the signal's number
+// if a signal ended it; 1 if the job could not be started, 2 for wrong usage.
+package main

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+)
+
+const usage = `usage: rmarun -n N [flags] PROGRAM|PACKAGE [ARGS...]
+
+Starts N ranks of a job as processes on this machine. A Go package (a directory,
+./path or import path) is built first; anything else is a program. Flags after it
+are its own.
+
+flags:
+`
+
+const usageEnd = `
+environment of each rank: PMI_FD, PMI_RANK (0 to N-1), PMI_SIZE (N),
+  MPI_LOCALRANKID, MPI_LOCALNRANKS, and what -env adds.
+
+exit status: the first failed rank's, 128 + number if a signal ended it;
+  1 if the job could not be started, 2 for wrong usage.
+
+examples:
+  rmarun -n 4 ./examples/wordcount -verify /usr/share/doc
+  rmarun -n 2 -label -env GOMAXPROCS=1 ./myprogram
+`
+
+// maxRanks bounds -n: more processes than this are a mistake.
+const maxRanks = 4096
+
+// options of the command line.
+type options struct {
+	ranks       int
+	label       bool
+	keepGoing   bool
+	grace       time.Duration
+	environment []string
+	program     string
+	arguments   []string
+}
+
+var errUsage = errors.New("wrong usage")
+
+func main() {
+	o, err := parse(os.Args[1:], os.Stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return
+	case err != nil:
+		fmt.Fprintf(os.Stderr, "rmarun: %v\nrmarun -h explains the usage\n", err)
+		os.Exit(2)
+	}
+	status, err := run(o)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "rmarun: %v\n", err)
+	}
+	os.Exit(status)
+}
+
+// parse reads the command line.
+func parse(arguments []string, errors io.Writer) (*options, error) {
+	o := &options{}
+	flags := flag.NewFlagSet("rmarun", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.IntVar(&o.ranks, "n", 0, "number of ranks, 1 to 4096 (required)")
+	flags.BoolVar(&o.label, "label", false, "put each line behind the number of the rank that wrote it")
+	flags.BoolVar(&o.keepGoing, "keep-going", false, "when a rank fails, let the others go on")
+	flags.DurationVar(&o.grace, "grace", 3*time.Second, "how long ranks have to end after SIGTERM, a `duration` such as 500ms")
+	flags.Func("env", "set a variable in the environment of the ranks, as `K=V`; may be repeated", func(s string) error {
+		if name, _, ok := strings.Cut(s, "="); !ok || name == "" {
+			return fmt.Errorf("not of the form K=V")
+		}
+		o.environment = append(o.environment, s)
+		return nil
+	})
+	err := flags.Parse(arguments)
+	if err == flag.ErrHelp {
+		fmt.Fprint(errors, usage)
+		flags.SetOutput(errors)
+		flags.PrintDefaults()
+		fmt.Fprint(errors, usageEnd)
+		return nil, err
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", errUsage, err)
+	case flags.NArg() == 0:
+		return nil, fmt.Errorf("%w: no PROGRAM or PACKAGE given", errUsage)
+	case o.ranks < 1 || o.ranks > maxRanks:
+		return nil, fmt.Errorf("%w: -n %d; allowed are 1 to %d", errUsage, o.ranks, maxRanks)
+	case o.grace < 0:
+		return nil, fmt.Errorf("%w: -grace %v must not be negative", errUsage, o.grace)
+	}
+	o.program, o.arguments = flags.Arg(0), flags.Args()[1:]
+	return o, nil
+}

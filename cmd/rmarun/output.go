@@ -1,0 +1,77 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"sync"
+)
+
+const (
+	// keptLines of each rank are shown when it fails.
+	keptLines = 10
+	// longestLine is passed on in pieces if it is longer.
+	longestLine = 64 << 10
+)
+
+// output passes on what the ranks write in whole lines, one at a time.
+type output struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+// tail is the last lines of a rank.
+type tail struct {
+	mu    sync.Mutex
+	lines [][]byte
+}
+
+func (t *tail) add(line []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.lines) == keptLines {
+		t.lines = append(t.lines[:0], t.lines[1:]...)
+	}
+	t.lines = append(t.lines, bytes.Clone(line))
+}
+
+func (t *tail) last() [][]byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.lines
+}
+
+// stream copies one stream of a rank to out, each line behind label, and keeps the
+// last in kept. It returns at the end of the stream.
+func stream(from io.Reader, out *output, label string, kept *tail) {
+	buffer := make([]byte, 0, 4096)
+	chunk := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(chunk)
+		buffer = append(buffer, chunk[:n]...)
+		for {
+			i := bytes.IndexByte(buffer, '\n')
+			if i < 0 && len(buffer) < longestLine {
+				break
+			}
+			if i < 0 {
+				i = longestLine - 1
+			}
+			out.line(label, buffer[:i+1], kept)
+			buffer = append(buffer[:0], buffer[i+1:]...)
+		}
+		if err != nil {
+			if len(buffer) > 0 {
+				out.line(label, append(buffer, '\n'), kept)
+			}
+			return
+		}
+	}
+}
+
+// line writes one line. Where the output is closed the rank goes on unheard.
+func (o *output) line(label string, line []byte, kept *tail) {
+	kept.add(line)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	_, _ = o.to.Write(append([]byte(label), line...))
+}

@@ -1,0 +1,207 @@
+package window_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+const victim = 1
+
+// A death is a rank that is ended while others need it: what the victim does before,
+// and the call in which another rank waits for it.
+type death struct {
+	name string
+	// prepare is done by all; rank 0 then calls wait, which needs the victim.
+	prepare func(s *script, win *window.Window[int64])
+	wait    func(ctx context.Context, s *script, win *window.Window[int64]) error
+	// after tells that wait succeeds, because the lock of the dead was broken.
+	breaks bool
+}
+
+var deaths = []death{
+	{name: "Fence", wait: func(ctx context.Context, s *script, win *window.Window[int64]) error { return win.Fence(ctx) }},
+	{name: "Start", wait: func(ctx context.Context, s *script, win *window.Window[int64]) error {
+		return win.Start(ctx, groupOf(s, win, victim))
+	}},
+	{
+		name: "Wait",
+		prepare: func(s *script, win *window.Window[int64]) {
+			if s.w.Rank() == 0 {
+				s.ok(win.Post(s.ctx, groupOf(s, win, victim)))
+			}
+		},
+		wait: func(ctx context.Context, s *script, win *window.Window[int64]) error { return win.Wait(ctx) },
+	},
+	{name: "WaitNotify", wait: func(ctx context.Context, s *script, win *window.Window[int64]) error {
+		return win.WaitNotify(ctx, 0, 1)
+	}},
+	{name: "Barrier", wait: func(ctx context.Context, s *script, win *window.Window[int64]) error { return s.w.Barrier(ctx) }},
+	{name: "AllGather", wait: func(ctx context.Context, s *script, win *window.Window[int64]) error {
+		return world.AllGather(ctx, s.w, make([]int, 1), make([]int, s.w.Size()))
+	}},
+	{name: "Allocate", wait: func(ctx context.Context, s *script, win *window.Window[int64]) error {
+		_, err := window.Allocate[int32](ctx, s.w, 10)
+		return err
+	}},
+	{
+		name: "Lock of a window that the dead has locked",
+		prepare: func(s *script, win *window.Window[int64]) {
+			if s.w.Rank() == victim {
+				s.ok(win.Lock(s.ctx, window.Exclusive, 2))
+			}
+		},
+		wait: func(ctx context.Context, s *script, win *window.Window[int64]) error {
+			return win.Lock(ctx, window.Exclusive, 2)
+		},
+		breaks: true,
+	},
+	{
+		name: "exclusive Lock of a window on which the dead has a shared lock",
+		prepare: func(s *script, win *window.Window[int64]) {
+			if s.w.Rank() == victim {
+				s.ok(win.Lock(s.ctx, window.Shared, 2))
+			}
+		},
+		wait: func(ctx context.Context, s *script, win *window.Window[int64]) error {
+			return win.Lock(ctx, window.Exclusive, 2)
+		},
+		breaks: true,
+	},
+	{
+		name: "Lock of the dead's own window",
+		prepare: func(s *script, win *window.Window[int64]) {
+			if s.w.Rank() == victim {
+				s.ok(win.Lock(s.ctx, window.Exclusive, victim))
+			}
+		},
+		wait: func(ctx context.Context, s *script, win *window.Window[int64]) error {
+			return win.Lock(ctx, window.Shared, victim)
+		},
+	},
+}
+
+func groupOf(s *script, win *window.Window[int64], ranks ...int) window.Group {
+	g, err := win.Group(ranks...)
+	s.ok(err)
+	return g
+}
+
+const deathRanks = 3
+
+func init() {
+	for _, d := range deaths {
+		register("death in "+d.name, func(s *script) { dying(s, d, false) })
+		register("leaving "+d.name, func(s *script) { dying(s, d, true) })
+	}
+}
+
+// dying is the body of a death. The victim sleeps until it is killed, or leaves.
+func dying(s *script, d death, leaves bool) {
+	win := allocate[int64](s, 4)
+	if d.prepare != nil {
+		d.prepare(s, win)
+	}
+	s.ok(s.w.Barrier(s.ctx))
+	switch s.w.Rank() {
+	case victim:
+		if leaves {
+			return
+		}
+		worldtest.Signal("ready")
+		<-s.ctx.Done()
+		return
+	case 0:
+		worldtest.Signal("ready")
+		err := d.wait(s.ctx, s, win)
+		if d.breaks {
+			s.ok(err)
+			s.ok(win.Put([]int64{7}, 2, 0))
+			s.ok(win.Unlock(s.ctx, 2))
+		} else {
+			expectLost(s, err, victim)
+		}
+		// Those that are left can go on with one another, and close.
+		s.ok(win.Lock(s.ctx, window.Exclusive, 2))
+		s.ok(win.Put([]int64{42}, 2, 1))
+		s.ok(win.Unlock(s.ctx, 2))
+		if leaves {
+			return
+		}
+		expectLost(s, win.Lock(s.ctx, window.Shared, victim), victim)
+		s.ok(win.Close())
+	default:
+		// This rank serves, and needs nobody.
+		for !leaves && s.w.Failures() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		for served := false; !served; time.Sleep(time.Millisecond) {
+			s.ok(win.Lock(s.ctx, window.Shared, 2))
+			served = win.Local()[1] == 42
+			s.ok(win.Unlock(s.ctx, 2))
+		}
+		if !leaves {
+			s.ok(win.Close())
+		}
+	}
+}
+
+func expectLost(s *script, err error, rank int) {
+	var lost *world.PeerError
+	s.check(errors.As(err, &lost), "error is %v, want a *world.PeerError", err)
+	s.check(lost.Rank == rank, "error names rank %d, want %d: %v", lost.Rank, rank, err)
+}
+
+// A process that is killed inside each blocking call, or with a lock in its hands:
+// the others go on with an error that names it.
+func TestKilled(t *testing.T) {
+	for _, d := range deaths {
+		t.Run(d.name, func(t *testing.T) {
+			job := worldtest.Start(t, deathRanks, "death in "+d.name)
+			job.Await(victim, "ready")
+			job.Await(0, "ready")
+			job.Kill(victim)
+			errs := job.Wait()
+			require.Error(t, errs[victim])
+			for _, rank := range []int{0, 2} {
+				require.NoError(t, errs[rank], "rank %d", rank)
+			}
+		})
+	}
+}
+
+// A rank that leaves inside an epoch, as goroutine and as process.
+func TestLeft(t *testing.T) {
+	for _, d := range deaths {
+		if d.name == "WaitNotify" {
+			// The third rank might notify yet: see the next test.
+			continue
+		}
+		t.Run(d.name, func(t *testing.T) { worldtest.Run(t, deathRanks, "leaving "+d.name) })
+	}
+}
+
+func init() {
+	register("waiting for a notification of nobody", func(s *script) {
+		win := allocate[int64](s, 4)
+		if s.w.Rank() != 0 {
+			return
+		}
+		err := win.WaitNotify(s.ctx, 0, 1)
+		var lost *world.PeerError
+		s.check(errors.As(err, &lost), "error is %v, want a *world.PeerError", err)
+		s.check(errors.Is(err, world.ErrLeft), "error is %v, want that a rank has left", err)
+	})
+}
+
+// A notification can come from any rank, until the last of them has left.
+func TestNobodyLeftToNotify(t *testing.T) {
+	worldtest.Run(t, deathRanks, "waiting for a notification of nobody")
+}
