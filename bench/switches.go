@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/onesided/rma/verbs/cpucopy"
 	"github.com/onesided/rma/window"
 )
 
@@ -40,7 +41,16 @@ func toggles() []toggle {
 		s.single = value == "on"
 		return throw(s, value)
 	}
+	copying := toggle{"copy", []string{"auto", "plain", "vector", "string"}, "how the CPU copies 512 bytes and more: by size, or always by the runtime's copy, a loop of vectors, the string instruction", func(_ *settings, value string) error {
+		method, err := cpucopy.Parse(value)
+		if err != nil {
+			return err
+		}
+		_, err = cpucopy.Use(method)
+		return err
+	}}
 	return []toggle{
+		copying,
 		single,
 		hint("sameop", "windows promise one operation for all accumulates", window.SameOp()),
 		hint("unordered", "windows give up the order of accumulates", window.Unordered()),

@@ -4,22 +4,17 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/onesided/rma/verbs/cpucopy"
 	"github.com/onesided/rma/world"
 )
 
-// copyPiece is how many bytes are copied at a time. From 1 MiB up the runtime's
-// copy writes past the caches, which is slower as long as the window's user
-// reads it soon, and a window is used to be read.
-const copyPiece = 512 << 10
-
 // move copies from into to, which are equally long.
 func move[T Element](to, from []T) {
-	piece := copyPiece / sizeOf[T]()
-	for len(from) > piece {
-		copy(to[:piece], from[:piece])
-		to, from = to[piece:], from[piece:]
+	if len(from)*sizeOf[T]() < cpucopy.Least {
+		copy(to, from)
+		return
 	}
-	copy(to, from)
+	cpucopy.Copy(bytesOf(to), bytesOf(from))
 }
 
 // Put writes origin to target's window from displacement on. origin belongs to

@@ -1,0 +1,63 @@
+package cpucopy
+
+import "fmt"
+
+// A Method is a way to copy.
+type Method uint32
+
+const (
+	// Auto chooses by size and processor.
+	Auto Method = iota
+	// Plain is the runtime's copy alone.
+	Plain
+	// Vector is the loop of vectors from Least bytes on.
+	Vector
+	// String is the string instruction from Least bytes on.
+	String
+)
+
+func (m Method) String() string {
+	if int(m) < len(methods) {
+		return methods[m]
+	}
+	return fmt.Sprintf("Method(%d)", uint32(m))
+}
+
+var methods = [...]string{"auto", "plain", "vector", "string"}
+
+// Parse gives the method of a name.
+func Parse(name string) (Method, error) {
+	for m, n := range methods {
+		if n == name {
+			return Method(m), nil
+		}
+	}
+	return 0, fmt.Errorf("cpucopy: no method %q: allowed are %v", name, methods)
+}
+
+// Least is the fewest bytes that are not simply copied by the runtime.
+const Least = 512
+
+const (
+	// piece is how many bytes are copied at a time. From 1 MiB up the runtime's
+	// copy writes past the caches; and within a piece a goroutine cannot be
+	// stopped for the collector.
+	piece = 512 << 10
+	// cached is how many bytes are taken to stay in the first-level cache with
+	// as many at the other end.
+	cached = 24 << 10
+	line   = 64
+	page   = 4096
+)
+
+// Copy copies min(len(to), len(from)) bytes, as copy does, and returns how many.
+func Copy(to, from []byte) int {
+	n := min(len(to), len(from))
+	to, from = to[:n], from[:n]
+	for len(from) > piece {
+		copyPiece(to[:piece], from[:piece])
+		to, from = to[piece:], from[piece:]
+	}
+	copyPiece(to, from)
+	return n
+}
