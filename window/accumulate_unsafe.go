@@ -29,108 +29,230 @@ func kernelsFor(kind reduce.Kind) *kernels {
 	return k
 }
 
-// unescaped hides p from escape analysis, so that the program's operands stay on
-// its stack. Sound for the kernels: they keep no pointer after they return.
-func unescaped(p unsafe.Pointer) unsafe.Pointer {
-	x := uintptr(p)
-	return *(*unsafe.Pointer)(unsafe.Pointer(&x))
+// operands are the program's side of an accumulate, count elements each: origin,
+// nil with NoOp alone, and result, nil if nobody wants the old values. Sound
+// because they are the memory of slices so long; see address.
+type operands struct {
+	origin, result unsafe.Pointer
+	count          int
 }
 
-func address[T Element](s []T) unsafe.Pointer {
-	return unescaped(unsafe.Pointer(unsafe.SliceData(s)))
+// advance goes on to the operands n elements later.
+func (o *operands) advance(n int, shift uint8) {
+	if o.count -= n; o.count == 0 {
+		return
+	}
+	if o.origin != nil {
+		o.origin = unsafe.Add(o.origin, n<<shift)
+	}
+	if o.result != nil {
+		o.result = unsafe.Add(o.result, n<<shift)
+	}
 }
 
-// one is the element as a slice.
-func one[T Element](element *T) []T { return unsafe.Slice(element, 1) }
-
-// apply combines origin into to, which nobody else sees.
-func (w *Window[T]) apply(op Op, to, origin []T) {
-	w.kernels.apply[op](address(to), address(origin), len(to))
-}
-
-// applyOne combines from into to.
-func applyOne[T Element](apply reduce.Func, to, from *T) {
-	apply(unescaped(unsafe.Pointer(to)), unescaped(unsafe.Pointer(from)), 1)
-}
-
-// combine applies an accumulate to mapped window memory, to being its elements
-// from displacement on of target's window, whose peer entry exists because its
-// memory is mapped. result is nil if nobody wants the old values.
-func (w *Window[T]) combine(op Op, to, origin, result []T, target, displacement int) {
-	if w.native && w.kernels.atomic[op] != nil {
-		for i := range to {
-			var old unsafe.Pointer
-			if result != nil {
-				old = address(result[i:])
+func (v *view) accumulate(op Op, origin unsafe.Pointer, count, target, displacement int) error {
+	if uint(target) < uint(len(v.targets)) && count == 1 && int(op) < len(v.kernels.apply) && !v.guarded {
+		t := &v.targets[target]
+		if memory := t.memory.Load(); memory != nil && uint(displacement) < uint(t.count) && v.epochs.Open(target) {
+			if apply := v.kernels.apply[op]; apply != nil {
+				offset := displacement << (v.shift & 7)
+				stripe := t.stripes.at(uint64(offset))
+				if !stripe.CompareAndSwap(0, v.lockWord) {
+					v.waitStripe(stripe)
+				}
+				apply(unsafe.Add(unsafe.Pointer(memory), offset), origin, 1)
+				unlockStripe(stripe)
+				return nil
 			}
-			w.kernels.atomic[op](address(to[i:]), address(rest(origin, min(i, len(origin)), len(origin)-min(i, len(origin)))), old)
+		}
+	}
+	return v.accumulateAny("Accumulate", op, operands{origin: origin, count: count}, target, displacement)
+}
+
+// accumulateAny is the way of an accumulate that did not pass the short check.
+func (v *view) accumulateAny(call string, op Op, o operands, target, displacement int) error {
+	p, err := v.reach(call, target, displacement, o.count)
+	if err != nil {
+		return err
+	}
+	if err := v.refuseOp(op, o.count); err != nil {
+		return &OpError{Op: call, Target: target, Displacement: displacement, Count: o.count, Cause: err}
+	}
+	if to, ok := v.mapped(target, displacement); ok {
+		v.combine(p, op, to, o, v.offset(displacement))
+		return nil
+	}
+	count := o.count
+	if err := v.exchange(p, op, o, v.offset(displacement)); err != nil {
+		return v.failed(call, target, displacement, count, err)
+	}
+	return nil
+}
+
+// combine applies an accumulate to mapped window memory, to being its element at
+// offset.
+func (v *view) combine(p *peer, op Op, to unsafe.Pointer, o operands, offset uint64) {
+	if v.native && v.kernels.atomic[op] != nil {
+		for ; o.count > 0; o.advance(1, v.shift) {
+			v.kernels.atomic[op](to, o.origin, o.result)
+			to = unsafe.Add(to, 1<<v.shift)
 		}
 		return
 	}
-	p := w.peers[target].Load()
-	offset := w.offset(displacement)
-	for len(to) > 0 {
-		n := min(len(to), w.untilStripeEnd(p, offset))
+	for {
+		n := min(o.count, v.untilStripeEnd(p, offset))
+		if n == 0 {
+			return
+		}
 		stripe := p.control.stripe(offset)
-		w.lockStripe(stripe)
-		if result == nil {
-			w.kernels.apply[op](address(to), address(origin), n)
+		v.lockStripe(stripe)
+		if o.result == nil {
+			v.kernels.apply[op](to, o.origin, n)
 		} else {
-			w.kernels.fetch[op](address(to), address(origin), address(result), n)
-			result = result[n:]
+			v.kernels.fetch[op](to, o.origin, o.result, n)
 		}
-		stripe.Store(0)
-		to = to[n:]
-		if len(origin) != 0 {
-			origin = origin[n:]
+		unlockStripe(stripe)
+		if n == o.count {
+			return
 		}
-		offset += uint64(n) * uint64(sizeOf[T]())
+		o.advance(n, v.shift)
+		to = unsafe.Add(to, n<<v.shift)
+		offset += uint64(n) << v.shift
 	}
 }
 
-// fetchOne is combine of one element whose old value is wanted.
-func (w *Window[T]) fetchOne(op Op, to []T, operand T, result *T, target, displacement int) {
-	source := unescaped(unsafe.Pointer(&operand))
-	if w.native && w.kernels.atomic[op] != nil {
-		w.kernels.atomic[op](address(to), source, unescaped(unsafe.Pointer(result)))
-		return
+// exchange applies an accumulate to memory that this process can read and write
+// but not map: the elements of a stripe are fetched, combined here and written
+// back under the stripe's lock, as everyone takes it for this window.
+func (v *view) exchange(p *peer, op Op, o operands, offset uint64) error {
+	var old, combined []byte
+	for o.count > 0 {
+		n := min(o.count, v.untilStripeEnd(p, offset))
+		old, combined = resized(old, n<<v.shift), resized(combined, n<<v.shift)
+		err := v.exchangeStripe(p, op, o.origin, old, combined, offset)
+		if err != nil {
+			return err
+		}
+		if o.result != nil {
+			copy(memoryAt(o.result, len(old)), old)
+		}
+		o.advance(n, v.shift)
+		offset += uint64(len(old))
 	}
-	stripe := w.peers[target].Load().control.stripe(w.offset(displacement))
-	w.lockStripe(stripe)
-	w.kernels.fetch[op](address(to), source, unescaped(unsafe.Pointer(result)), 1)
-	stripe.Store(0)
+	return nil
 }
 
-// swapOne is CompareAndSwap on mapped memory.
-func (w *Window[T]) swapOne(to []T, compare, swap T, result *T, target, displacement int) {
-	if w.native && w.kernels.swap != nil {
-		w.kernels.swap(address(to), unescaped(unsafe.Pointer(&compare)), unescaped(unsafe.Pointer(&swap)), unescaped(unsafe.Pointer(result)))
-		return
+// resized is b with n bytes, on an 8-byte boundary.
+func resized(b []byte, n int) []byte {
+	if cap(b) >= n {
+		return b[:n]
 	}
-	stripe := w.peers[target].Load().control.stripe(w.offset(displacement))
-	w.lockStripe(stripe)
-	old := to[0]
-	if sameBits(old, compare) {
-		to[0] = swap
-	}
-	stripe.Store(0)
-	*result = old
+	return bytesOf(make([]uint64, (n+7)/8))[:n]
 }
 
-// sameBits compares two elements as the bytes they are: a NaN equals itself, and 0
-// differs from -0. Sound because both have sizeOf[T] bytes.
-func sameBits[T Element](a, b T) bool {
-	pa, pb := unsafe.Pointer(&a), unsafe.Pointer(&b)
-	switch unsafe.Sizeof(a) {
+func (v *view) exchangeStripe(p *peer, op Op, origin unsafe.Pointer, old, combined []byte, offset uint64) error {
+	stripe := p.control.stripe(offset)
+	v.lockStripe(stripe)
+	defer unlockStripe(stripe)
+	if err := p.neighbor.ReadAt(old, p.region, offset); err != nil || op == NoOp {
+		return err
+	}
+	copy(combined, old)
+	v.kernels.apply[op](address(combined), origin, len(combined)>>v.shift)
+	return p.neighbor.WriteAt(combined, p.region, offset)
+}
+
+// fetchAndOp is an accumulate of one element whose old value is wanted.
+func (v *view) fetchAndOp(op Op, operand, result unsafe.Pointer, target, displacement int) error {
+	if uint(target) < uint(len(v.targets)) && int(op) < len(v.kernels.apply) && !v.hints.sameOp {
+		t := &v.targets[target]
+		if memory := t.memory.Load(); memory != nil && uint(displacement) < uint(t.count) && v.epochs.Open(target) {
+			offset := displacement << (v.shift & 7)
+			to := unsafe.Add(unsafe.Pointer(memory), offset)
+			if apply := v.kernels.atomic[op]; v.native && apply != nil {
+				apply(to, operand, result)
+				return nil
+			}
+			if apply := v.kernels.fetch[op]; apply != nil {
+				stripe := t.stripes.at(uint64(offset))
+				if !stripe.CompareAndSwap(0, v.lockWord) {
+					v.waitStripe(stripe)
+				}
+				apply(to, operand, result, 1)
+				unlockStripe(stripe)
+				return nil
+			}
+		}
+	}
+	return v.accumulateAny("FetchAndOp", op, operands{origin: operand, result: result, count: 1}, target, displacement)
+}
+
+func (v *view) compareAndSwap(compare, swap, result unsafe.Pointer, target, displacement int) error {
+	if uint(target) < uint(len(v.targets)) {
+		t := &v.targets[target]
+		if memory := t.memory.Load(); memory != nil && uint(displacement) < uint(t.count) && v.epochs.Open(target) {
+			offset := displacement << (v.shift & 7)
+			to := unsafe.Add(unsafe.Pointer(memory), offset)
+			if v.native && v.kernels.swap != nil {
+				v.kernels.swap(to, compare, swap, result)
+				return nil
+			}
+			stripe := t.stripes.at(uint64(offset))
+			if !stripe.CompareAndSwap(0, v.lockWord) {
+				v.waitStripe(stripe)
+			}
+			v.swapElement(to, compare, swap, result)
+			unlockStripe(stripe)
+			return nil
+		}
+	}
+	p, err := v.reach("CompareAndSwap", target, displacement, 1)
+	if err != nil {
+		return err
+	}
+	if _, ok := v.mapped(target, displacement); ok {
+		return v.compareAndSwap(compare, swap, result, target, displacement)
+	}
+	if err := v.swapUnmapped(p, compare, swap, result, v.offset(displacement)); err != nil {
+		return v.failed("CompareAndSwap", target, displacement, 1, err)
+	}
+	return nil
+}
+
+// swapElement compares two elements as the bits they are, a NaN equal to itself
+// and 0 unlike -0, under the lock of the element's stripe.
+func (v *view) swapElement(to, compare, swap, result unsafe.Pointer) {
+	switch v.shift {
+	case 0:
+		swapAs[uint8](to, compare, swap, result)
 	case 1:
-		return *(*uint8)(pa) == *(*uint8)(pb)
+		swapAs[uint16](to, compare, swap, result)
 	case 2:
-		return *(*uint16)(pa) == *(*uint16)(pb)
-	case 4:
-		return *(*uint32)(pa) == *(*uint32)(pb)
-	case 8:
-		return *(*uint64)(pa) == *(*uint64)(pb)
+		swapAs[uint32](to, compare, swap, result)
+	case 3:
+		swapAs[uint64](to, compare, swap, result)
 	default:
-		return *(*[2]uint64)(pa) == *(*[2]uint64)(pb)
+		swapAs[[2]uint64](to, compare, swap, result)
 	}
+}
+
+func swapAs[E comparable](to, compare, swap, result unsafe.Pointer) {
+	old := *(*E)(to)
+	if old == *(*E)(compare) {
+		*(*E)(to) = *(*E)(swap)
+	}
+	*(*E)(result) = old
+}
+
+// swapUnmapped is CompareAndSwap on memory that this process cannot map.
+func (v *view) swapUnmapped(p *peer, compare, swap, result unsafe.Pointer, offset uint64) error {
+	element := bytesOf(make([]uint64, 2))[:1<<v.shift]
+	stripe := p.control.stripe(offset)
+	v.lockStripe(stripe)
+	defer unlockStripe(stripe)
+	if err := p.neighbor.ReadAt(element, p.region, offset); err != nil {
+		return err
+	}
+	v.swapElement(address(element), compare, swap, result)
+	return p.neighbor.WriteAt(element, p.region, offset)
 }

@@ -29,16 +29,20 @@ func first[T Element](memory []byte) *T {
 // sizeOf is the size of an element in bytes.
 func sizeOf[T Element]() int { return int(unsafe.Sizeof(*new(T))) }
 
-// span is count elements from displacement on. Sound because the caller has
-// checked that they are within the window that starts at memory.
-func span[T Element](memory *T, displacement, count int) []T {
-	return unsafe.Slice((*T)(unsafe.Add(unsafe.Pointer(memory), uintptr(displacement)*unsafe.Sizeof(*memory))), count)
+// unescaped hides p from escape analysis, so that the program's operands stay on
+// its stack. Sound because operations keep no pointer to them after they return.
+func unescaped(p unsafe.Pointer) unsafe.Pointer {
+	x := uintptr(p)
+	return *(*unsafe.Pointer)(unsafe.Pointer(&x))
 }
 
-// at is the element at displacement. Sound as span is.
-func at[T Element](memory *T, displacement int) *T {
-	return (*T)(unsafe.Add(unsafe.Pointer(memory), uintptr(displacement)*unsafe.Sizeof(*memory)))
+// address is the memory of the program's elements, for an operation.
+func address[T Element](s []T) unsafe.Pointer {
+	return unescaped(unsafe.Pointer(unsafe.SliceData(s)))
 }
+
+// addressOf is the memory of one element.
+func addressOf[T Element](element *T) unsafe.Pointer { return unescaped(unsafe.Pointer(element)) }
 
 // stripes are the stripe locks of one rank's window.
 type stripes struct {

@@ -64,7 +64,7 @@ func (c *core) isDead(holder uint32) bool {
 }
 
 // untilStripeEnd is how many elements from offset on are in its stripe.
-func (w *Window[T]) untilStripeEnd(p *peer, offset uint64) int {
+func (v *view) untilStripeEnd(p *peer, offset uint64) int {
 	stripe := uint64(1) << p.control.stripeShift
-	return int(stripe-offset&(stripe-1)) / sizeOf[T]()
+	return int((stripe - offset&(stripe-1)) >> v.shift)
 }

@@ -4,94 +4,28 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/onesided/rma/verbs/cpucopy"
 	"github.com/onesided/rma/world"
 )
-
-// move copies from into to, which are equally long.
-func move[T Element](to, from []T) {
-	if len(from)*sizeOf[T]() < cpucopy.Least {
-		copy(to, from)
-		return
-	}
-	cpucopy.Copy(bytesOf(to), bytesOf(from))
-}
 
 // Put writes origin to target's window from displacement on. origin belongs to
 // the library until the epoch, flush or request that completes the Put returns.
 func (w *Window[T]) Put(origin []T, target, displacement int) error {
-	// The short path is written out: how many of these a processor has in flight
-	// to memory at once depends on how many instructions each has.
-	if uint(target) < uint(len(w.targets)) {
-		t := &w.targets[target]
-		if memory := t.memory.Load(); memory != nil && uint(displacement) <= uint(t.count) && uint(len(origin)) <= uint(t.count-displacement) && w.epochs.Open(target) {
-			if len(origin) == 1 {
-				*at(memory, displacement) = origin[0]
-			} else {
-				move(span(memory, displacement, len(origin)), origin)
-			}
-			return nil
-		}
-	}
-	return w.put("Put", origin, target, displacement)
-}
-
-func (w *Window[T]) put(op string, origin []T, target, displacement int) error {
-	p, err := w.reach(op, target, displacement, len(origin))
-	if err != nil {
-		return err
-	}
-	if to, ok := w.mapped(target, displacement, len(origin)); ok {
-		move(to, origin)
-		return nil
-	}
-	if err := p.neighbor.WriteAt(bytesOf(origin), p.region, w.offset(displacement)); err != nil {
-		return w.failed(op, target, displacement, len(origin), err)
-	}
-	return nil
+	return w.put(address(origin), len(origin), target, displacement)
 }
 
 // Get reads target's window from displacement on into result, which is valid
 // when the epoch, flush or request that completes the Get has returned.
 func (w *Window[T]) Get(result []T, target, displacement int) error {
-	if uint(target) < uint(len(w.targets)) {
-		t := &w.targets[target]
-		if memory := t.memory.Load(); memory != nil && uint(displacement) <= uint(t.count) && uint(len(result)) <= uint(t.count-displacement) && w.epochs.Open(target) {
-			if len(result) == 1 {
-				result[0] = *at(memory, displacement)
-			} else {
-				move(result, span(memory, displacement, len(result)))
-			}
-			return nil
-		}
-	}
-	return w.get("Get", result, target, displacement)
-}
-
-func (w *Window[T]) get(op string, result []T, target, displacement int) error {
-	p, err := w.reach(op, target, displacement, len(result))
-	if err != nil {
-		return err
-	}
-	if from, ok := w.mapped(target, displacement, len(result)); ok {
-		move(result, from)
-		return nil
-	}
-	if err := p.neighbor.ReadAt(bytesOf(result), p.region, w.offset(displacement)); err != nil {
-		return w.failed(op, target, displacement, len(result), err)
-	}
-	return nil
+	return w.get(address(result), len(result), target, displacement)
 }
 
 // offset of an element in its window, in bytes.
-func (w *Window[T]) offset(displacement int) uint64 {
-	return uint64(displacement) * uint64(w.kind.Size())
-}
+func (v *view) offset(displacement int) uint64 { return uint64(displacement) << v.shift }
 
 // failed is the error of an operation that could not be carried out: the peer's
 // failure if it has failed, else the cause.
-func (w *Window[T]) failed(op string, target, displacement, count int, cause error) error {
-	if err := w.world.Failure(target); err != nil {
+func (v *view) failed(op string, target, displacement, count int, cause error) error {
+	if err := v.world.Failure(target); err != nil {
 		cause = err
 	}
 	return &OpError{Op: op, Target: target, Displacement: displacement, Count: count, Cause: cause}
@@ -135,7 +69,7 @@ func (w *Window[T]) PutNotify(origin []T, target, displacement, slot int) error 
 	if err := w.checkSlot("PutNotify", slot); err != nil {
 		return err
 	}
-	if err := w.put("PutNotify", origin, target, displacement); err != nil {
+	if err := w.putAny("PutNotify", address(origin), len(origin), target, displacement); err != nil {
 		return err
 	}
 	p, err := w.peer(target)

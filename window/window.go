@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/bits"
 	"sync"
 	"sync/atomic"
 
@@ -37,18 +38,28 @@ const (
 // of type T. Its methods may be called from any goroutine; operations from
 // several goroutines may share an epoch.
 type Window[T Element] struct {
+	view
+	local []T
+}
+
+// A view is a window as elements of one kind. The operations are its methods, not
+// those of Window, so that there is one body for all element types, compiled
+// here with what it needs of other packages built in; in a body compiled where
+// a program names its type the compiler builds in only what the program imports
+// itself.
+type view struct {
 	*core
 	kind    reduce.Kind
+	shift   uint8 // an element has 1 << shift bytes
 	kernels *kernels
-	local   []T
-	targets []target[T]
+	targets []target
 }
 
 // A target is what an operation needs to know of one rank. memory is nil until
 // the first operation on that rank, when the rank has failed, and where it cannot
-// be mapped. stripes is valid when memory is not nil.
-type target[T Element] struct {
-	memory  atomic.Pointer[T]
+// be mapped. count is in elements. stripes is valid when memory is not nil.
+type target struct {
+	memory  atomic.Pointer[byte]
 	count   int
 	stripes stripes
 }
@@ -139,11 +150,16 @@ func View[U, T Element](win *Window[T]) (*Window[U], error) {
 // windowOver is the window as elements of T; the sizes have been checked.
 func windowOver[T Element](c *core) *Window[T] {
 	kind := reduce.KindOf[T]()
-	win := &Window[T]{core: c, kind: kind, kernels: kernelsFor(kind), targets: make([]target[T], c.size)}
+	win := &Window[T]{
+		view: view{
+			core: c, kind: kind, shift: uint8(bits.TrailingZeros(uint(kind.Size()))),
+			kernels: kernelsFor(kind), targets: make([]target, c.size),
+		},
+		local: elements[T](c.own.data),
+	}
 	for rank := range win.targets {
 		win.targets[rank].count = int(c.descriptions[rank].bytes) / kind.Size()
 	}
-	win.local = elements[T](c.own.data)
 	c.viewsMu.Lock()
 	defer c.viewsMu.Unlock()
 	c.views = append(c.views, func(rank int) { win.targets[rank].memory.Store(nil) })
@@ -163,11 +179,11 @@ func (c *core) forget(rank int) {
 func (w *Window[T]) Local() []T { return w.local }
 
 // Len is how many elements rank exposes; 0 for a rank the job does not have.
-func (w *Window[T]) Len(rank int) int {
-	if uint(rank) >= uint(len(w.targets)) {
+func (v *view) Len(rank int) int {
+	if uint(rank) >= uint(len(v.targets)) {
 		return 0
 	}
-	return w.targets[rank].count
+	return v.targets[rank].count
 }
 
 // World is the job of the window.
@@ -222,36 +238,36 @@ func (c *core) mapPeer(rank int) (*peer, error) {
 // reach gives the peer of an operation on elements [displacement, displacement +
 // count) of target, or says why the operation is refused. It is the way of every
 // operation that did not pass the short check.
-func (w *Window[T]) reach(op string, target, displacement, count int) (*peer, error) {
+func (v *view) reach(op string, target, displacement, count int) (*peer, error) {
 	refuse := func(cause error) (*peer, error) {
 		return nil, &OpError{Op: op, Target: target, Displacement: displacement, Count: count, Cause: cause}
 	}
-	if uint(target) >= uint(w.size) {
-		return refuse(fmt.Errorf("%w: allowed are 0 to %d", ErrRank, w.size-1))
+	if uint(target) >= uint(v.size) {
+		return refuse(fmt.Errorf("%w: allowed are 0 to %d", ErrRank, v.size-1))
 	}
-	if !w.epochs.Open(target) {
-		return refuse(w.whyClosed(op, target))
+	if !v.epochs.Open(target) {
+		return refuse(v.whyClosed(op, target))
 	}
-	t := &w.targets[target]
+	t := &v.targets[target]
 	if displacement < 0 {
 		return refuse(fmt.Errorf("%w: negative displacement", ErrArgument))
 	}
 	if count > t.count || displacement > t.count-count {
 		return refuse(fmt.Errorf("%w: it has %d elements", ErrRange, t.count))
 	}
-	if err := w.world.Failure(target); err != nil {
+	if err := v.world.Failure(target); err != nil {
 		return refuse(err)
 	}
-	p, err := w.peer(target)
+	p, err := v.peer(target)
 	if err != nil {
 		return refuse(err)
 	}
 	if p.data != nil {
 		t.stripes = stripesOf(&p.control)
-		t.memory.Store(first[T](p.data))
+		t.memory.Store(first[byte](p.data))
 		// A failure or Close that came meanwhile may have forgotten the rank
 		// before this made it known.
-		if w.closed.Load() || w.world.Failure(target) != nil {
+		if v.closed.Load() || v.world.Failure(target) != nil {
 			t.memory.Store(nil)
 		}
 	}
@@ -262,19 +278,6 @@ func (c *core) whyClosed(op string, target int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.epochs.Refuse(op, target)
-}
-
-// mapped gives the elements of target that an operation addresses if nothing
-// stands in its way: the whole short path of every operation.
-func (w *Window[T]) mapped(target, displacement, count int) ([]T, bool) {
-	if uint(target) < uint(len(w.targets)) {
-		t := &w.targets[target]
-		memory := t.memory.Load()
-		if memory != nil && uint(displacement) <= uint(t.count) && uint(count) <= uint(t.count-displacement) && w.epochs.Open(target) {
-			return span(memory, displacement, count), true
-		}
-	}
-	return nil, false
 }
 
 // checkedBytes is count elements of kind in bytes.

@@ -1,0 +1,104 @@
+package window
+
+import (
+	"unsafe"
+
+	"github.com/onesided/rma/verbs/cpucopy"
+)
+
+// The transfers, on memory of count elements. Sound because origin and result are
+// the memory of slices of count elements of the view's kind (see address), and
+// because every access to a window is checked against its length first.
+//
+// The short path is written out in each: how many operations a processor has in
+// flight to memory at once depends on how many stores each makes, and a call that
+// is not built in makes several.
+
+func (v *view) put(origin unsafe.Pointer, count, target, displacement int) error {
+	if uint(target) < uint(len(v.targets)) {
+		t := &v.targets[target]
+		if memory := t.memory.Load(); memory != nil && uint(displacement) <= uint(t.count) && uint(count) <= uint(t.count-displacement) && v.epochs.Open(target) {
+			to := unsafe.Add(unsafe.Pointer(memory), displacement<<(v.shift&7))
+			if bytes := count << (v.shift & 7); bytes == 8 {
+				*(*uint64)(to) = *(*uint64)(origin)
+			} else {
+				move(to, origin, bytes)
+			}
+			return nil
+		}
+	}
+	return v.putAny("Put", origin, count, target, displacement)
+}
+
+func (v *view) get(result unsafe.Pointer, count, target, displacement int) error {
+	if uint(target) < uint(len(v.targets)) {
+		t := &v.targets[target]
+		if memory := t.memory.Load(); memory != nil && uint(displacement) <= uint(t.count) && uint(count) <= uint(t.count-displacement) && v.epochs.Open(target) {
+			from := unsafe.Add(unsafe.Pointer(memory), displacement<<(v.shift&7))
+			if bytes := count << (v.shift & 7); bytes == 8 {
+				*(*uint64)(result) = *(*uint64)(from)
+			} else {
+				move(result, from, bytes)
+			}
+			return nil
+		}
+	}
+	return v.getAny("Get", result, count, target, displacement)
+}
+
+// putAny is the way of a put that did not pass the short check.
+func (v *view) putAny(op string, origin unsafe.Pointer, count, target, displacement int) error {
+	p, err := v.reach(op, target, displacement, count)
+	if err != nil {
+		return err
+	}
+	if to, ok := v.mapped(target, displacement); ok {
+		move(to, origin, count<<v.shift)
+		return nil
+	}
+	if err := p.neighbor.WriteAt(memoryAt(origin, count<<v.shift), p.region, v.offset(displacement)); err != nil {
+		return v.failed(op, target, displacement, count, err)
+	}
+	return nil
+}
+
+// getAny is the way of a get that did not pass the short check.
+func (v *view) getAny(op string, result unsafe.Pointer, count, target, displacement int) error {
+	p, err := v.reach(op, target, displacement, count)
+	if err != nil {
+		return err
+	}
+	if from, ok := v.mapped(target, displacement); ok {
+		move(result, from, count<<v.shift)
+		return nil
+	}
+	if err := p.neighbor.ReadAt(memoryAt(result, count<<v.shift), p.region, v.offset(displacement)); err != nil {
+		return v.failed(op, target, displacement, count, err)
+	}
+	return nil
+}
+
+// mapped is the address of target's element at displacement, which reach has
+// checked, if its memory is mapped.
+func (v *view) mapped(target, displacement int) (unsafe.Pointer, bool) {
+	memory := v.targets[target].memory.Load()
+	if memory == nil {
+		return nil, false
+	}
+	return unsafe.Add(unsafe.Pointer(memory), displacement<<v.shift), true
+}
+
+// move copies bytes bytes. It is not built in, so that the registers of a short
+// put need not be saved for it.
+//
+//go:noinline
+func move(to, from unsafe.Pointer, bytes int) {
+	if bytes < cpucopy.Least {
+		copy(memoryAt(to, bytes), memoryAt(from, bytes))
+		return
+	}
+	cpucopy.Copy(memoryAt(to, bytes), memoryAt(from, bytes))
+}
+
+// memoryAt is bytes bytes at an address.
+func memoryAt(at unsafe.Pointer, bytes int) []byte { return unsafe.Slice((*byte)(at), bytes) }
