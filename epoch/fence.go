@@ -3,6 +3,8 @@ package epoch
 import (
 	"fmt"
 	"strings"
+
+	"github.com/onesided/rma/epoch/latch"
 )
 
 // Assert is a set of promises about a Fence.
@@ -55,7 +57,7 @@ func (s *State) BeginFence(assert Assert) (number uint32, err error) {
 	s.announced = s.fence == suspended
 	s.fence = closing
 	s.asserted = assert
-	s.all.Store(accessClosed)
+	latch.Release(&s.all, accessClosed)
 	return s.fences + 1, nil
 }
 
@@ -98,7 +100,7 @@ func (s *State) leaveFence(open bool) {
 	s.mode = modeNone
 	if open {
 		s.mode = modeFence
-		s.all.Store(accessActive)
+		latch.Release(&s.all, accessActive)
 	}
 }
 

@@ -1,6 +1,10 @@
 package epoch
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/onesided/rma/epoch/latch"
+)
 
 // A lock is how a target is locked; kind is 0 if it is not.
 type lock struct {
@@ -34,7 +38,7 @@ func (s *State) refuseLock(kind LockKind, target int, class error, remedy string
 func (s *State) EndLock(target int) {
 	s.locks[target].step = settled
 	s.held++
-	s.access[target].Store(accessPassive)
+	latch.Release(&s.access[target], accessPassive)
 }
 
 // AbortLock goes back to before BeginLock.
@@ -52,7 +56,7 @@ func (s *State) BeginUnlock(target int) (LockKind, error) {
 	}
 	l.step = closing
 	s.held--
-	s.access[target].Store(accessClosed)
+	latch.Release(&s.access[target], accessClosed)
 	return l.kind, nil
 }
 
@@ -88,7 +92,7 @@ func (s *State) BeginLockAll() error {
 // EndLockAll opens the epoch to all ranks.
 func (s *State) EndLockAll() {
 	s.step = settled
-	s.all.Store(accessPassive)
+	latch.Release(&s.all, accessPassive)
 }
 
 // AbortLockAll goes back to before BeginLockAll.
@@ -104,7 +108,7 @@ func (s *State) BeginUnlockAll() error {
 		return s.refuse("UnlockAll", ErrBusy, s.wayOutOfAccess())
 	}
 	s.step = closing
-	s.all.Store(accessClosed)
+	latch.Release(&s.all, accessClosed)
 	return nil
 }
 

@@ -3,6 +3,8 @@ package epoch
 import (
 	"fmt"
 	"sync/atomic"
+
+	"github.com/onesided/rma/epoch/latch"
 )
 
 // State is the epochs of one rank on one window.
@@ -109,7 +111,7 @@ func (s *State) Passive(target int) bool {
 
 func (s *State) setGroup(g Group, access uint32) {
 	for _, t := range g.ranks {
-		s.access[t].Store(access)
+		latch.Release(&s.access[t], access)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/epoch/latch"
 )
 
 // kernels are the functions that apply operations to elements of one kind, nil
@@ -61,7 +62,7 @@ func (v *view) accumulate(op Op, origin unsafe.Pointer, count, target, displacem
 					v.waitStripe(stripe)
 				}
 				apply(unsafe.Add(unsafe.Pointer(memory), offset), origin, 1)
-				unlockStripe(stripe)
+				latch.Release(stripe, 0)
 				return nil
 			}
 		}
@@ -111,7 +112,7 @@ func (v *view) combine(p *peer, op Op, to unsafe.Pointer, o operands, offset uin
 		} else {
 			v.kernels.fetch[op](to, o.origin, o.result, n)
 		}
-		unlockStripe(stripe)
+		latch.Release(stripe, 0)
 		if n == o.count {
 			return
 		}
@@ -153,7 +154,7 @@ func resized(b []byte, n int) []byte {
 func (v *view) exchangeStripe(p *peer, op Op, origin unsafe.Pointer, old, combined []byte, offset uint64) error {
 	stripe := p.control.stripe(offset)
 	v.lockStripe(stripe)
-	defer unlockStripe(stripe)
+	defer latch.Release(stripe, 0)
 	if err := p.neighbor.ReadAt(old, p.region, offset); err != nil || op == NoOp {
 		return err
 	}
@@ -179,7 +180,7 @@ func (v *view) fetchAndOp(op Op, operand, result unsafe.Pointer, target, displac
 					v.waitStripe(stripe)
 				}
 				apply(to, operand, result, 1)
-				unlockStripe(stripe)
+				latch.Release(stripe, 0)
 				return nil
 			}
 		}
@@ -202,7 +203,7 @@ func (v *view) compareAndSwap(compare, swap, result unsafe.Pointer, target, disp
 				v.waitStripe(stripe)
 			}
 			v.swapElement(to, compare, swap, result)
-			unlockStripe(stripe)
+			latch.Release(stripe, 0)
 			return nil
 		}
 	}
@@ -249,7 +250,7 @@ func (v *view) swapUnmapped(p *peer, compare, swap, result unsafe.Pointer, offse
 	element := bytesOf(make([]uint64, 2))[:1<<v.shift]
 	stripe := p.control.stripe(offset)
 	v.lockStripe(stripe)
-	defer unlockStripe(stripe)
+	defer latch.Release(stripe, 0)
 	if err := p.neighbor.ReadAt(element, p.region, offset); err != nil {
 		return err
 	}

@@ -24,16 +24,14 @@ func (c *core) Fence(ctx context.Context, asserts ...Assert) error {
 	}
 	err = c.meeting.Meet(ctx, "window.Fence", number)
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	var failed *world.PeerError
-	switch {
-	case err == nil:
+	if err == nil {
 		c.epochs.EndFence(assert)
-	case errors.As(err, &failed):
+	} else if failed := (*world.PeerError)(nil); errors.As(err, &failed) {
 		c.epochs.FailFence()
-	default:
+	} else {
 		c.epochs.SuspendFence()
 	}
+	c.mu.Unlock()
 	return err
 }
 

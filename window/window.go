@@ -10,6 +10,7 @@ import (
 
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/epoch/latch"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/world"
 )
@@ -73,7 +74,7 @@ type core struct {
 
 	// mu serializes the synchronization calls' changes of epochs; operations
 	// read the access words of epochs without it.
-	mu     sync.Mutex
+	mu     latch.Latch
 	epochs *epoch.State
 
 	// meeting is the barrier of Fence.
