@@ -16,21 +16,19 @@ func Lookup(kind Kind, op Op) (Func, error) {
 	if err := Supported(kind, op); err != nil {
 		return nil, err
 	}
-	if op == NoOp {
-		return func(unsafe.Pointer, unsafe.Pointer, int) {}, nil
-	}
-	return plain[kind][op], nil
+	return offered[level.Load()][kind][op], nil
 }
 
 // LookupFetch gives the fetching form of op on elements of kind.
 func LookupFetch(kind Kind, op Op) (FetchFunc, error) {
-	if err := Supported(kind, op); err != nil {
+	apply, err := Lookup(kind, op)
+	if err != nil {
 		return nil, err
 	}
 	if op == NoOp {
 		return fetchOnly[kind.Size()], nil
 	}
-	return fetching[kind][op], nil
+	return fetchForms[kind.Size()](apply), nil
 }
 
 // slices is n elements at each of two addresses. Sound by what a Func's caller
@@ -130,10 +128,15 @@ func keepOnly[T Element](dst, _, old unsafe.Pointer, n int) {
 	copy(o, d)
 }
 
-var fetchOnly = map[int]FetchFunc{1: keepOnly[uint8], 2: keepOnly[uint16], 4: keepOnly[uint32], 8: keepOnly[uint64], 16: keepOnly[complex128]}
+// fetchOnly and fetchForms are the fetching forms of NoOp and of all else, by the
+// size of an element.
+var (
+	fetchOnly  = map[int]FetchFunc{1: keepOnly[uint8], 2: keepOnly[uint16], 4: keepOnly[uint32], 8: keepOnly[uint64], 16: keepOnly[complex128]}
+	fetchForms = map[int]func(Func) FetchFunc{1: fetch[uint8], 2: fetch[uint16], 4: fetch[uint32], 8: fetch[uint64], 16: fetch[complex128]}
+)
 
 func arithmetic[T Element]() (f [ops]Func) {
-	f[Sum], f[Product], f[Replace] = sum[T], product[T], replace[T]
+	f[Sum], f[Product], f[Replace], f[NoOp] = sum[T], product[T], replace[T], func(unsafe.Pointer, unsafe.Pointer, int) {}
 	return f
 }
 
@@ -150,30 +153,8 @@ func integer[T Ordered, B bits]() (f [ops]Func) {
 }
 
 // plain are the functions in Go, of every kind and operation.
-var plain = [kinds][ops]Func{
+var plain = functions{
 	Int8: integer[int8, uint8](), Int16: integer[int16, uint16](), Int32: integer[int32, uint32](), Int64: integer[int64, uint64](),
 	Uint8: integer[uint8, uint8](), Uint16: integer[uint16, uint16](), Uint32: integer[uint32, uint32](), Uint64: integer[uint64, uint64](),
 	Float32: ordered[float32](), Float64: ordered[float64](), Complex64: arithmetic[complex64](), Complex128: arithmetic[complex128](),
 }
-
-// fetching are the fetching forms of plain.
-var fetching = func() (f [kinds][ops]FetchFunc) {
-	for kind := range kinds {
-		for op, apply := range plain[kind] {
-			switch {
-			case apply == nil:
-			case kind.Size() == 1:
-				f[kind][op] = fetch[uint8](apply)
-			case kind.Size() == 2:
-				f[kind][op] = fetch[uint16](apply)
-			case kind.Size() == 4:
-				f[kind][op] = fetch[uint32](apply)
-			case kind.Size() == 8:
-				f[kind][op] = fetch[uint64](apply)
-			default:
-				f[kind][op] = fetch[complex128](apply)
-			}
-		}
-	}
-	return f
-}()

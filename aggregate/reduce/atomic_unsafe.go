@@ -23,7 +23,7 @@ func LookupAtomic(kind Kind, op Op) (AtomicFunc, error) {
 	if native := nativeOf(kind, op); native != nil {
 		return native, nil
 	}
-	apply, _ := Lookup(kind, op)
+	apply := plain[kind][op]
 	switch kind.Size() {
 	case 1:
 		return narrow[uint8](apply), nil
