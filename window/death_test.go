@@ -88,7 +88,7 @@ var deaths = []death{
 	},
 }
 
-func groupOf(s *script, win *window.Window[int64], ranks ...int) window.Group {
+func groupOf[T window.Element](s *script, win *window.Window[T], ranks ...int) window.Group {
 	g, err := win.Group(ranks...)
 	s.ok(err)
 	return g
