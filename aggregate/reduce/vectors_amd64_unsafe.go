@@ -8,48 +8,121 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// A vector combines n bytes. One of AVX2 needs at least 32.
+// A vector combines n bytes of elements.
 type vector func(dst, src *byte, n int)
-
-// Below these numbers of bytes the plain functions are as fast.
-const (
-	leastAVX2   = 32
-	leastAVX512 = 64
-)
 
 func withAVX2() *functions {
 	if !cpu.X86.HasAVX2 {
 		return nil
 	}
-	f := plain
-	f[Float64][Sum] = sumBy[float64](sumFloat64AVX2, leastAVX2)
-	return &f
+	return with(&[kinds][ops]vector{
+		Int8:       {Sum: sum8AVX2, Min: minInt8AVX2, Max: maxInt8AVX2, And: andAVX2, Or: orAVX2, Xor: xorAVX2},
+		Int16:      {Sum: sum16AVX2, Min: minInt16AVX2, Max: maxInt16AVX2, And: andAVX2, Or: orAVX2, Xor: xorAVX2},
+		Int32:      {Sum: sum32AVX2, Min: minInt32AVX2, Max: maxInt32AVX2, And: andAVX2, Or: orAVX2, Xor: xorAVX2},
+		Int64:      {Sum: sum64AVX2, And: andAVX2, Or: orAVX2, Xor: xorAVX2},
+		Uint8:      {Sum: sum8AVX2, Min: minUint8AVX2, Max: maxUint8AVX2, And: andAVX2, Or: orAVX2, Xor: xorAVX2},
+		Uint16:     {Sum: sum16AVX2, Min: minUint16AVX2, Max: maxUint16AVX2, And: andAVX2, Or: orAVX2, Xor: xorAVX2},
+		Uint32:     {Sum: sum32AVX2, Min: minUint32AVX2, Max: maxUint32AVX2, And: andAVX2, Or: orAVX2, Xor: xorAVX2},
+		Uint64:     {Sum: sum64AVX2, And: andAVX2, Or: orAVX2, Xor: xorAVX2},
+		Float32:    {Sum: sumFloat32AVX2, Min: minFloat32AVX2, Max: maxFloat32AVX2},
+		Float64:    {Sum: sumFloat64AVX2, Min: minFloat64AVX2, Max: maxFloat64AVX2},
+		Complex64:  {Sum: sumFloat32AVX2},
+		Complex128: {Sum: sumFloat64AVX2},
+	})
 }
 
 func withAVX512() *functions {
 	if x := cpu.X86; !x.HasAVX512F || !x.HasAVX512BW || !x.HasAVX512DQ || !x.HasAVX512VL {
 		return nil
 	}
+	return with(&[kinds][ops]vector{
+		Int8:       {Sum: sum8AVX512, Min: minInt8AVX512, Max: maxInt8AVX512, And: andAVX512, Or: orAVX512, Xor: xorAVX512},
+		Int16:      {Sum: sum16AVX512, Min: minInt16AVX512, Max: maxInt16AVX512, And: andAVX512, Or: orAVX512, Xor: xorAVX512},
+		Int32:      {Sum: sum32AVX512, Min: minInt32AVX512, Max: maxInt32AVX512, And: andAVX512, Or: orAVX512, Xor: xorAVX512},
+		Int64:      {Sum: sum64AVX512, Min: minInt64AVX512, Max: maxInt64AVX512, And: andAVX512, Or: orAVX512, Xor: xorAVX512},
+		Uint8:      {Sum: sum8AVX512, Min: minUint8AVX512, Max: maxUint8AVX512, And: andAVX512, Or: orAVX512, Xor: xorAVX512},
+		Uint16:     {Sum: sum16AVX512, Min: minUint16AVX512, Max: maxUint16AVX512, And: andAVX512, Or: orAVX512, Xor: xorAVX512},
+		Uint32:     {Sum: sum32AVX512, Min: minUint32AVX512, Max: maxUint32AVX512, And: andAVX512, Or: orAVX512, Xor: xorAVX512},
+		Uint64:     {Sum: sum64AVX512, Min: minUint64AVX512, Max: maxUint64AVX512, And: andAVX512, Or: orAVX512, Xor: xorAVX512},
+		Float32:    {Sum: sumFloat32AVX512, Min: minFloat32AVX512, Max: maxFloat32AVX512},
+		Float64:    {Sum: sumFloat64AVX512, Min: minFloat64AVX512, Max: maxFloat64AVX512},
+		Complex64:  {Sum: sumFloat32AVX512},
+		Complex128: {Sum: sumFloat64AVX512},
+	})
+}
+
+// enough is how many bytes are quicker combined by a vector. AVX2's need so many.
+const enough = 32
+
+// with are the plain functions, and where there is a vector, those that use it.
+func with(vectors *[kinds][ops]vector) *functions {
 	f := plain
-	f[Float64][Sum] = sumBy[float64](sumFloat64AVX512, leastAVX512)
+	for kind := range kinds {
+		for op, v := range vectors[kind] {
+			switch {
+			case v == nil:
+			case Op(op) == Sum:
+				f[kind][op] = sums[kind](v)
+			case Op(op) == Xor:
+				f[kind][op] = xors[kind.Size()](v)
+			default:
+				f[kind][op] = long(plain[kind][op], v, kind.Size())
+			}
+		}
+	}
 	return &f
 }
 
-// sumBy is sum that leaves what has at least so many bytes to a vector. As with the
-// others below, it is sound because the vector combines the bytes of n elements
-// exactly.
-func sumBy[T Element](v vector, least int) Func {
+// long leaves many elements to a vector and few to the plain function. Here and
+// below this is sound because a vector touches the bytes of n elements and no
+// others.
+func long(short Func, v vector, size int) Func {
+	return func(dst, src unsafe.Pointer, n int) {
+		if bytes := n * size; bytes >= enough {
+			v((*byte)(dst), (*byte)(src), bytes)
+			return
+		}
+		short(dst, src, n)
+	}
+}
+
+// longSum and longXor are long for what programs mostly do with single elements,
+// which another call would make slower by a quarter.
+func longSum[T Element](v vector) Func {
 	return func(dst, src unsafe.Pointer, n int) {
 		if n == 1 {
 			*(*T)(dst) += *(*T)(src)
 			return
 		}
-		var e T
-		bytes := n * int(unsafe.Sizeof(e))
-		if bytes < least {
-			sum[T](dst, src, n)
+		var element T
+		if bytes := n * int(unsafe.Sizeof(element)); bytes >= enough {
+			v((*byte)(dst), (*byte)(src), bytes)
 			return
 		}
-		v((*byte)(dst), (*byte)(src), bytes)
+		sum[T](dst, src, n)
 	}
 }
+
+func longXor[T bits](v vector) Func {
+	return func(dst, src unsafe.Pointer, n int) {
+		if n == 1 {
+			*(*T)(dst) ^= *(*T)(src)
+			return
+		}
+		var element T
+		if bytes := n * int(unsafe.Sizeof(element)); bytes >= enough {
+			v((*byte)(dst), (*byte)(src), bytes)
+			return
+		}
+		xor[T](dst, src, n)
+	}
+}
+
+var sums = [kinds]func(vector) Func{
+	Int8: longSum[int8], Int16: longSum[int16], Int32: longSum[int32], Int64: longSum[int64],
+	Uint8: longSum[uint8], Uint16: longSum[uint16], Uint32: longSum[uint32], Uint64: longSum[uint64],
+	Float32: longSum[float32], Float64: longSum[float64], Complex64: longSum[complex64], Complex128: longSum[complex128],
+}
+
+// xors are by the size of an element.
+var xors = map[int]func(vector) Func{1: longXor[uint8], 2: longXor[uint16], 4: longXor[uint32], 8: longXor[uint64]}

@@ -4,7 +4,127 @@
 
 package reduce
 
-// sumFloat64AVX2 combines n bytes, at least a vector.
+// sum8AVX2 combines n bytes, 32 or more.
+//
+//go:noescape
+func sum8AVX2(dst *byte, src *byte, n int)
+
+// sum16AVX2 combines n bytes, 32 or more.
+//
+//go:noescape
+func sum16AVX2(dst *byte, src *byte, n int)
+
+// sum32AVX2 combines n bytes, 32 or more.
+//
+//go:noescape
+func sum32AVX2(dst *byte, src *byte, n int)
+
+// sum64AVX2 combines n bytes, 32 or more.
+//
+//go:noescape
+func sum64AVX2(dst *byte, src *byte, n int)
+
+// sumFloat32AVX2 combines n bytes, 32 or more.
+//
+//go:noescape
+func sumFloat32AVX2(dst *byte, src *byte, n int)
+
+// sumFloat64AVX2 combines n bytes, 32 or more.
 //
 //go:noescape
 func sumFloat64AVX2(dst *byte, src *byte, n int)
+
+// minInt8AVX2 combines n bytes, 32 or more.
+//
+//go:noescape
+func minInt8AVX2(dst *byte, src *byte, n int)
+
+// minInt16AVX2 combines n bytes, 32 or more.
+//
+//go:noescape
+func minInt16AVX2(dst *byte, src *byte, n int)
+
+// minInt32AVX2 combines n bytes, 32 or more.
+//
+//go:noescape
+func minInt32AVX2(dst *byte, src *byte, n int)
+
+// minUint8AVX2 combines n bytes, 32 or more.
+//
+//go:noescape
+func minUint8AVX2(dst *byte, src *byte, n int)
+
+// minUint16AVX2 combines n bytes, 32 or more.
+//
+//go:noescape
+func minUint16AVX2(dst *byte, src *byte, n int)
+
+// minUint32AVX2 combines n bytes, 32 or more.
+//
+//go:noescape
+func minUint32AVX2(dst *byte, src *byte, n int)
+
+// minFloat32AVX2 combines n bytes, 32 or more.
+//
+//go:noescape
+func minFloat32AVX2(dst *byte, src *byte, n int)
+
+// minFloat64AVX2 combines n bytes, 32 or more.
+//
+//go:noescape
+func minFloat64AVX2(dst *byte, src *byte, n int)
+
+// maxInt8AVX2 combines n bytes, 32 or more.
+//
+//go:noescape
+func maxInt8AVX2(dst *byte, src *byte, n int)
+
+// maxInt16AVX2 combines n bytes, 32 or more.
+//
+//go:noescape
+func maxInt16AVX2(dst *byte, src *byte, n int)
+
+// maxInt32AVX2 combines n bytes, 32 or more.
+//
+//go:noescape
+func maxInt32AVX2(dst *byte, src *byte, n int)
+
+// maxUint8AVX2 combines n bytes, 32 or more.
+//
+//go:noescape
+func maxUint8AVX2(dst *byte, src *byte, n int)
+
+// maxUint16AVX2 combines n bytes, 32 or more.
+//
+//go:noescape
+func maxUint16AVX2(dst *byte, src *byte, n int)
+
+// maxUint32AVX2 combines n bytes, 32 or more.
+//
+//go:noescape
+func maxUint32AVX2(dst *byte, src *byte, n int)
+
+// maxFloat32AVX2 combines n bytes, 32 or more.
+//
+//go:noescape
+func maxFloat32AVX2(dst *byte, src *byte, n int)
+
+// maxFloat64AVX2 combines n bytes, 32 or more.
+//
+//go:noescape
+func maxFloat64AVX2(dst *byte, src *byte, n int)
+
+// andAVX2 combines n bytes, 32 or more.
+//
+//go:noescape
+func andAVX2(dst *byte, src *byte, n int)
+
+// orAVX2 combines n bytes, 32 or more.
+//
+//go:noescape
+func orAVX2(dst *byte, src *byte, n int)
+
+// xorAVX2 combines n bytes, 32 or more.
+//
+//go:noescape
+func xorAVX2(dst *byte, src *byte, n int)

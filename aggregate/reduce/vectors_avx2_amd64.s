@@ -4,6 +4,301 @@
 
 #include "textflag.h"
 
+// func sum8AVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·sum8AVX2(SB), NOSPLIT, $0-24
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    n+16(FP), DX
+	VMOVDQU -32(AX)(DX*1), Y0
+	VMOVDQU -32(CX)(DX*1), Y1
+	VPADDB  Y1, Y0, Y0
+	CMPQ    DX, $0x00000080
+	JB      fourDone
+
+four:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VMOVDQU 32(AX), Y3
+	VMOVDQU 32(CX), Y4
+	VMOVDQU 64(AX), Y5
+	VMOVDQU 64(CX), Y6
+	VMOVDQU 96(AX), Y7
+	VMOVDQU 96(CX), Y8
+	VPADDB  Y2, Y1, Y1
+	VPADDB  Y4, Y3, Y3
+	VPADDB  Y6, Y5, Y5
+	VPADDB  Y8, Y7, Y7
+	VMOVDQU Y1, (AX)
+	VMOVDQU Y3, 32(AX)
+	VMOVDQU Y5, 64(AX)
+	VMOVDQU Y7, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	SUBQ    $0x00000080, DX
+	CMPQ    DX, $0x00000080
+	JAE     four
+
+fourDone:
+	CMPQ DX, $0x00000020
+	JB   oneDone
+
+one:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VPADDB  Y2, Y1, Y1
+	VMOVDQU Y1, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	SUBQ    $0x00000020, DX
+	CMPQ    DX, $0x00000020
+	JAE     one
+
+oneDone:
+	TESTQ   DX, DX
+	JZ      done
+	VMOVDQU Y0, -32(AX)(DX*1)
+
+done:
+	VZEROUPPER
+	RET
+
+// func sum16AVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·sum16AVX2(SB), NOSPLIT, $0-24
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    n+16(FP), DX
+	VMOVDQU -32(AX)(DX*1), Y0
+	VMOVDQU -32(CX)(DX*1), Y1
+	VPADDW  Y1, Y0, Y0
+	CMPQ    DX, $0x00000080
+	JB      fourDone
+
+four:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VMOVDQU 32(AX), Y3
+	VMOVDQU 32(CX), Y4
+	VMOVDQU 64(AX), Y5
+	VMOVDQU 64(CX), Y6
+	VMOVDQU 96(AX), Y7
+	VMOVDQU 96(CX), Y8
+	VPADDW  Y2, Y1, Y1
+	VPADDW  Y4, Y3, Y3
+	VPADDW  Y6, Y5, Y5
+	VPADDW  Y8, Y7, Y7
+	VMOVDQU Y1, (AX)
+	VMOVDQU Y3, 32(AX)
+	VMOVDQU Y5, 64(AX)
+	VMOVDQU Y7, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	SUBQ    $0x00000080, DX
+	CMPQ    DX, $0x00000080
+	JAE     four
+
+fourDone:
+	CMPQ DX, $0x00000020
+	JB   oneDone
+
+one:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VPADDW  Y2, Y1, Y1
+	VMOVDQU Y1, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	SUBQ    $0x00000020, DX
+	CMPQ    DX, $0x00000020
+	JAE     one
+
+oneDone:
+	TESTQ   DX, DX
+	JZ      done
+	VMOVDQU Y0, -32(AX)(DX*1)
+
+done:
+	VZEROUPPER
+	RET
+
+// func sum32AVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·sum32AVX2(SB), NOSPLIT, $0-24
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    n+16(FP), DX
+	VMOVDQU -32(AX)(DX*1), Y0
+	VMOVDQU -32(CX)(DX*1), Y1
+	VPADDD  Y1, Y0, Y0
+	CMPQ    DX, $0x00000080
+	JB      fourDone
+
+four:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VMOVDQU 32(AX), Y3
+	VMOVDQU 32(CX), Y4
+	VMOVDQU 64(AX), Y5
+	VMOVDQU 64(CX), Y6
+	VMOVDQU 96(AX), Y7
+	VMOVDQU 96(CX), Y8
+	VPADDD  Y2, Y1, Y1
+	VPADDD  Y4, Y3, Y3
+	VPADDD  Y6, Y5, Y5
+	VPADDD  Y8, Y7, Y7
+	VMOVDQU Y1, (AX)
+	VMOVDQU Y3, 32(AX)
+	VMOVDQU Y5, 64(AX)
+	VMOVDQU Y7, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	SUBQ    $0x00000080, DX
+	CMPQ    DX, $0x00000080
+	JAE     four
+
+fourDone:
+	CMPQ DX, $0x00000020
+	JB   oneDone
+
+one:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VPADDD  Y2, Y1, Y1
+	VMOVDQU Y1, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	SUBQ    $0x00000020, DX
+	CMPQ    DX, $0x00000020
+	JAE     one
+
+oneDone:
+	TESTQ   DX, DX
+	JZ      done
+	VMOVDQU Y0, -32(AX)(DX*1)
+
+done:
+	VZEROUPPER
+	RET
+
+// func sum64AVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·sum64AVX2(SB), NOSPLIT, $0-24
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    n+16(FP), DX
+	VMOVDQU -32(AX)(DX*1), Y0
+	VMOVDQU -32(CX)(DX*1), Y1
+	VPADDQ  Y1, Y0, Y0
+	CMPQ    DX, $0x00000080
+	JB      fourDone
+
+four:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VMOVDQU 32(AX), Y3
+	VMOVDQU 32(CX), Y4
+	VMOVDQU 64(AX), Y5
+	VMOVDQU 64(CX), Y6
+	VMOVDQU 96(AX), Y7
+	VMOVDQU 96(CX), Y8
+	VPADDQ  Y2, Y1, Y1
+	VPADDQ  Y4, Y3, Y3
+	VPADDQ  Y6, Y5, Y5
+	VPADDQ  Y8, Y7, Y7
+	VMOVDQU Y1, (AX)
+	VMOVDQU Y3, 32(AX)
+	VMOVDQU Y5, 64(AX)
+	VMOVDQU Y7, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	SUBQ    $0x00000080, DX
+	CMPQ    DX, $0x00000080
+	JAE     four
+
+fourDone:
+	CMPQ DX, $0x00000020
+	JB   oneDone
+
+one:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VPADDQ  Y2, Y1, Y1
+	VMOVDQU Y1, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	SUBQ    $0x00000020, DX
+	CMPQ    DX, $0x00000020
+	JAE     one
+
+oneDone:
+	TESTQ   DX, DX
+	JZ      done
+	VMOVDQU Y0, -32(AX)(DX*1)
+
+done:
+	VZEROUPPER
+	RET
+
+// func sumFloat32AVX2(dst *byte, src *byte, n int)
+// Requires: AVX
+TEXT ·sumFloat32AVX2(SB), NOSPLIT, $0-24
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    n+16(FP), DX
+	VMOVDQU -32(AX)(DX*1), Y0
+	VMOVDQU -32(CX)(DX*1), Y1
+	VADDPS  Y1, Y0, Y0
+	CMPQ    DX, $0x00000080
+	JB      fourDone
+
+four:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VMOVDQU 32(AX), Y3
+	VMOVDQU 32(CX), Y4
+	VMOVDQU 64(AX), Y5
+	VMOVDQU 64(CX), Y6
+	VMOVDQU 96(AX), Y7
+	VMOVDQU 96(CX), Y8
+	VADDPS  Y2, Y1, Y1
+	VADDPS  Y4, Y3, Y3
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y8, Y7, Y7
+	VMOVDQU Y1, (AX)
+	VMOVDQU Y3, 32(AX)
+	VMOVDQU Y5, 64(AX)
+	VMOVDQU Y7, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	SUBQ    $0x00000080, DX
+	CMPQ    DX, $0x00000080
+	JAE     four
+
+fourDone:
+	CMPQ DX, $0x00000020
+	JB   oneDone
+
+one:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VADDPS  Y2, Y1, Y1
+	VMOVDQU Y1, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	SUBQ    $0x00000020, DX
+	CMPQ    DX, $0x00000020
+	JAE     one
+
+oneDone:
+	TESTQ   DX, DX
+	JZ      done
+	VMOVDQU Y0, -32(AX)(DX*1)
+
+done:
+	VZEROUPPER
+	RET
+
 // func sumFloat64AVX2(dst *byte, src *byte, n int)
 // Requires: AVX
 TEXT ·sumFloat64AVX2(SB), NOSPLIT, $0-24
@@ -47,6 +342,1199 @@ one:
 	VMOVDQU (AX), Y1
 	VMOVDQU (CX), Y2
 	VADDPD  Y2, Y1, Y1
+	VMOVDQU Y1, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	SUBQ    $0x00000020, DX
+	CMPQ    DX, $0x00000020
+	JAE     one
+
+oneDone:
+	TESTQ   DX, DX
+	JZ      done
+	VMOVDQU Y0, -32(AX)(DX*1)
+
+done:
+	VZEROUPPER
+	RET
+
+// func minInt8AVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·minInt8AVX2(SB), NOSPLIT, $0-24
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    n+16(FP), DX
+	VMOVDQU -32(AX)(DX*1), Y0
+	VMOVDQU -32(CX)(DX*1), Y1
+	VPMINSB Y1, Y0, Y0
+	CMPQ    DX, $0x00000080
+	JB      fourDone
+
+four:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VMOVDQU 32(AX), Y3
+	VMOVDQU 32(CX), Y4
+	VMOVDQU 64(AX), Y5
+	VMOVDQU 64(CX), Y6
+	VMOVDQU 96(AX), Y7
+	VMOVDQU 96(CX), Y8
+	VPMINSB Y2, Y1, Y1
+	VPMINSB Y4, Y3, Y3
+	VPMINSB Y6, Y5, Y5
+	VPMINSB Y8, Y7, Y7
+	VMOVDQU Y1, (AX)
+	VMOVDQU Y3, 32(AX)
+	VMOVDQU Y5, 64(AX)
+	VMOVDQU Y7, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	SUBQ    $0x00000080, DX
+	CMPQ    DX, $0x00000080
+	JAE     four
+
+fourDone:
+	CMPQ DX, $0x00000020
+	JB   oneDone
+
+one:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VPMINSB Y2, Y1, Y1
+	VMOVDQU Y1, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	SUBQ    $0x00000020, DX
+	CMPQ    DX, $0x00000020
+	JAE     one
+
+oneDone:
+	TESTQ   DX, DX
+	JZ      done
+	VMOVDQU Y0, -32(AX)(DX*1)
+
+done:
+	VZEROUPPER
+	RET
+
+// func minInt16AVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·minInt16AVX2(SB), NOSPLIT, $0-24
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    n+16(FP), DX
+	VMOVDQU -32(AX)(DX*1), Y0
+	VMOVDQU -32(CX)(DX*1), Y1
+	VPMINSW Y1, Y0, Y0
+	CMPQ    DX, $0x00000080
+	JB      fourDone
+
+four:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VMOVDQU 32(AX), Y3
+	VMOVDQU 32(CX), Y4
+	VMOVDQU 64(AX), Y5
+	VMOVDQU 64(CX), Y6
+	VMOVDQU 96(AX), Y7
+	VMOVDQU 96(CX), Y8
+	VPMINSW Y2, Y1, Y1
+	VPMINSW Y4, Y3, Y3
+	VPMINSW Y6, Y5, Y5
+	VPMINSW Y8, Y7, Y7
+	VMOVDQU Y1, (AX)
+	VMOVDQU Y3, 32(AX)
+	VMOVDQU Y5, 64(AX)
+	VMOVDQU Y7, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	SUBQ    $0x00000080, DX
+	CMPQ    DX, $0x00000080
+	JAE     four
+
+fourDone:
+	CMPQ DX, $0x00000020
+	JB   oneDone
+
+one:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VPMINSW Y2, Y1, Y1
+	VMOVDQU Y1, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	SUBQ    $0x00000020, DX
+	CMPQ    DX, $0x00000020
+	JAE     one
+
+oneDone:
+	TESTQ   DX, DX
+	JZ      done
+	VMOVDQU Y0, -32(AX)(DX*1)
+
+done:
+	VZEROUPPER
+	RET
+
+// func minInt32AVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·minInt32AVX2(SB), NOSPLIT, $0-24
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    n+16(FP), DX
+	VMOVDQU -32(AX)(DX*1), Y0
+	VMOVDQU -32(CX)(DX*1), Y1
+	VPMINSD Y1, Y0, Y0
+	CMPQ    DX, $0x00000080
+	JB      fourDone
+
+four:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VMOVDQU 32(AX), Y3
+	VMOVDQU 32(CX), Y4
+	VMOVDQU 64(AX), Y5
+	VMOVDQU 64(CX), Y6
+	VMOVDQU 96(AX), Y7
+	VMOVDQU 96(CX), Y8
+	VPMINSD Y2, Y1, Y1
+	VPMINSD Y4, Y3, Y3
+	VPMINSD Y6, Y5, Y5
+	VPMINSD Y8, Y7, Y7
+	VMOVDQU Y1, (AX)
+	VMOVDQU Y3, 32(AX)
+	VMOVDQU Y5, 64(AX)
+	VMOVDQU Y7, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	SUBQ    $0x00000080, DX
+	CMPQ    DX, $0x00000080
+	JAE     four
+
+fourDone:
+	CMPQ DX, $0x00000020
+	JB   oneDone
+
+one:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VPMINSD Y2, Y1, Y1
+	VMOVDQU Y1, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	SUBQ    $0x00000020, DX
+	CMPQ    DX, $0x00000020
+	JAE     one
+
+oneDone:
+	TESTQ   DX, DX
+	JZ      done
+	VMOVDQU Y0, -32(AX)(DX*1)
+
+done:
+	VZEROUPPER
+	RET
+
+// func minUint8AVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·minUint8AVX2(SB), NOSPLIT, $0-24
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    n+16(FP), DX
+	VMOVDQU -32(AX)(DX*1), Y0
+	VMOVDQU -32(CX)(DX*1), Y1
+	VPMINUB Y1, Y0, Y0
+	CMPQ    DX, $0x00000080
+	JB      fourDone
+
+four:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VMOVDQU 32(AX), Y3
+	VMOVDQU 32(CX), Y4
+	VMOVDQU 64(AX), Y5
+	VMOVDQU 64(CX), Y6
+	VMOVDQU 96(AX), Y7
+	VMOVDQU 96(CX), Y8
+	VPMINUB Y2, Y1, Y1
+	VPMINUB Y4, Y3, Y3
+	VPMINUB Y6, Y5, Y5
+	VPMINUB Y8, Y7, Y7
+	VMOVDQU Y1, (AX)
+	VMOVDQU Y3, 32(AX)
+	VMOVDQU Y5, 64(AX)
+	VMOVDQU Y7, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	SUBQ    $0x00000080, DX
+	CMPQ    DX, $0x00000080
+	JAE     four
+
+fourDone:
+	CMPQ DX, $0x00000020
+	JB   oneDone
+
+one:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VPMINUB Y2, Y1, Y1
+	VMOVDQU Y1, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	SUBQ    $0x00000020, DX
+	CMPQ    DX, $0x00000020
+	JAE     one
+
+oneDone:
+	TESTQ   DX, DX
+	JZ      done
+	VMOVDQU Y0, -32(AX)(DX*1)
+
+done:
+	VZEROUPPER
+	RET
+
+// func minUint16AVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·minUint16AVX2(SB), NOSPLIT, $0-24
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    n+16(FP), DX
+	VMOVDQU -32(AX)(DX*1), Y0
+	VMOVDQU -32(CX)(DX*1), Y1
+	VPMINUW Y1, Y0, Y0
+	CMPQ    DX, $0x00000080
+	JB      fourDone
+
+four:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VMOVDQU 32(AX), Y3
+	VMOVDQU 32(CX), Y4
+	VMOVDQU 64(AX), Y5
+	VMOVDQU 64(CX), Y6
+	VMOVDQU 96(AX), Y7
+	VMOVDQU 96(CX), Y8
+	VPMINUW Y2, Y1, Y1
+	VPMINUW Y4, Y3, Y3
+	VPMINUW Y6, Y5, Y5
+	VPMINUW Y8, Y7, Y7
+	VMOVDQU Y1, (AX)
+	VMOVDQU Y3, 32(AX)
+	VMOVDQU Y5, 64(AX)
+	VMOVDQU Y7, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	SUBQ    $0x00000080, DX
+	CMPQ    DX, $0x00000080
+	JAE     four
+
+fourDone:
+	CMPQ DX, $0x00000020
+	JB   oneDone
+
+one:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VPMINUW Y2, Y1, Y1
+	VMOVDQU Y1, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	SUBQ    $0x00000020, DX
+	CMPQ    DX, $0x00000020
+	JAE     one
+
+oneDone:
+	TESTQ   DX, DX
+	JZ      done
+	VMOVDQU Y0, -32(AX)(DX*1)
+
+done:
+	VZEROUPPER
+	RET
+
+// func minUint32AVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·minUint32AVX2(SB), NOSPLIT, $0-24
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    n+16(FP), DX
+	VMOVDQU -32(AX)(DX*1), Y0
+	VMOVDQU -32(CX)(DX*1), Y1
+	VPMINUD Y1, Y0, Y0
+	CMPQ    DX, $0x00000080
+	JB      fourDone
+
+four:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VMOVDQU 32(AX), Y3
+	VMOVDQU 32(CX), Y4
+	VMOVDQU 64(AX), Y5
+	VMOVDQU 64(CX), Y6
+	VMOVDQU 96(AX), Y7
+	VMOVDQU 96(CX), Y8
+	VPMINUD Y2, Y1, Y1
+	VPMINUD Y4, Y3, Y3
+	VPMINUD Y6, Y5, Y5
+	VPMINUD Y8, Y7, Y7
+	VMOVDQU Y1, (AX)
+	VMOVDQU Y3, 32(AX)
+	VMOVDQU Y5, 64(AX)
+	VMOVDQU Y7, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	SUBQ    $0x00000080, DX
+	CMPQ    DX, $0x00000080
+	JAE     four
+
+fourDone:
+	CMPQ DX, $0x00000020
+	JB   oneDone
+
+one:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VPMINUD Y2, Y1, Y1
+	VMOVDQU Y1, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	SUBQ    $0x00000020, DX
+	CMPQ    DX, $0x00000020
+	JAE     one
+
+oneDone:
+	TESTQ   DX, DX
+	JZ      done
+	VMOVDQU Y0, -32(AX)(DX*1)
+
+done:
+	VZEROUPPER
+	RET
+
+// func minFloat32AVX2(dst *byte, src *byte, n int)
+// Requires: AVX
+TEXT ·minFloat32AVX2(SB), NOSPLIT, $0-24
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    n+16(FP), DX
+	VMOVDQU -32(AX)(DX*1), Y0
+	VMOVDQU -32(CX)(DX*1), Y1
+	VMINPS  Y0, Y1, Y2
+	VMINPS  Y1, Y0, Y0
+	VORPS   Y2, Y0, Y0
+	CMPQ    DX, $0x00000080
+	JB      fourDone
+
+four:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VMOVDQU 32(AX), Y3
+	VMOVDQU 32(CX), Y4
+	VMOVDQU 64(AX), Y5
+	VMOVDQU 64(CX), Y6
+	VMOVDQU 96(AX), Y7
+	VMOVDQU 96(CX), Y8
+	VMINPS  Y1, Y2, Y9
+	VMINPS  Y2, Y1, Y1
+	VORPS   Y9, Y1, Y1
+	VMINPS  Y3, Y4, Y2
+	VMINPS  Y4, Y3, Y3
+	VORPS   Y2, Y3, Y3
+	VMINPS  Y5, Y6, Y2
+	VMINPS  Y6, Y5, Y5
+	VORPS   Y2, Y5, Y5
+	VMINPS  Y7, Y8, Y2
+	VMINPS  Y8, Y7, Y7
+	VORPS   Y2, Y7, Y7
+	VMOVDQU Y1, (AX)
+	VMOVDQU Y3, 32(AX)
+	VMOVDQU Y5, 64(AX)
+	VMOVDQU Y7, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	SUBQ    $0x00000080, DX
+	CMPQ    DX, $0x00000080
+	JAE     four
+
+fourDone:
+	CMPQ DX, $0x00000020
+	JB   oneDone
+
+one:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VMINPS  Y1, Y2, Y3
+	VMINPS  Y2, Y1, Y1
+	VORPS   Y3, Y1, Y1
+	VMOVDQU Y1, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	SUBQ    $0x00000020, DX
+	CMPQ    DX, $0x00000020
+	JAE     one
+
+oneDone:
+	TESTQ   DX, DX
+	JZ      done
+	VMOVDQU Y0, -32(AX)(DX*1)
+
+done:
+	VZEROUPPER
+	RET
+
+// func minFloat64AVX2(dst *byte, src *byte, n int)
+// Requires: AVX
+TEXT ·minFloat64AVX2(SB), NOSPLIT, $0-24
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    n+16(FP), DX
+	VMOVDQU -32(AX)(DX*1), Y0
+	VMOVDQU -32(CX)(DX*1), Y1
+	VMINPD  Y0, Y1, Y2
+	VMINPD  Y1, Y0, Y0
+	VORPD   Y2, Y0, Y0
+	CMPQ    DX, $0x00000080
+	JB      fourDone
+
+four:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VMOVDQU 32(AX), Y3
+	VMOVDQU 32(CX), Y4
+	VMOVDQU 64(AX), Y5
+	VMOVDQU 64(CX), Y6
+	VMOVDQU 96(AX), Y7
+	VMOVDQU 96(CX), Y8
+	VMINPD  Y1, Y2, Y9
+	VMINPD  Y2, Y1, Y1
+	VORPD   Y9, Y1, Y1
+	VMINPD  Y3, Y4, Y2
+	VMINPD  Y4, Y3, Y3
+	VORPD   Y2, Y3, Y3
+	VMINPD  Y5, Y6, Y2
+	VMINPD  Y6, Y5, Y5
+	VORPD   Y2, Y5, Y5
+	VMINPD  Y7, Y8, Y2
+	VMINPD  Y8, Y7, Y7
+	VORPD   Y2, Y7, Y7
+	VMOVDQU Y1, (AX)
+	VMOVDQU Y3, 32(AX)
+	VMOVDQU Y5, 64(AX)
+	VMOVDQU Y7, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	SUBQ    $0x00000080, DX
+	CMPQ    DX, $0x00000080
+	JAE     four
+
+fourDone:
+	CMPQ DX, $0x00000020
+	JB   oneDone
+
+one:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VMINPD  Y1, Y2, Y3
+	VMINPD  Y2, Y1, Y1
+	VORPD   Y3, Y1, Y1
+	VMOVDQU Y1, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	SUBQ    $0x00000020, DX
+	CMPQ    DX, $0x00000020
+	JAE     one
+
+oneDone:
+	TESTQ   DX, DX
+	JZ      done
+	VMOVDQU Y0, -32(AX)(DX*1)
+
+done:
+	VZEROUPPER
+	RET
+
+// func maxInt8AVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·maxInt8AVX2(SB), NOSPLIT, $0-24
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    n+16(FP), DX
+	VMOVDQU -32(AX)(DX*1), Y0
+	VMOVDQU -32(CX)(DX*1), Y1
+	VPMAXSB Y1, Y0, Y0
+	CMPQ    DX, $0x00000080
+	JB      fourDone
+
+four:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VMOVDQU 32(AX), Y3
+	VMOVDQU 32(CX), Y4
+	VMOVDQU 64(AX), Y5
+	VMOVDQU 64(CX), Y6
+	VMOVDQU 96(AX), Y7
+	VMOVDQU 96(CX), Y8
+	VPMAXSB Y2, Y1, Y1
+	VPMAXSB Y4, Y3, Y3
+	VPMAXSB Y6, Y5, Y5
+	VPMAXSB Y8, Y7, Y7
+	VMOVDQU Y1, (AX)
+	VMOVDQU Y3, 32(AX)
+	VMOVDQU Y5, 64(AX)
+	VMOVDQU Y7, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	SUBQ    $0x00000080, DX
+	CMPQ    DX, $0x00000080
+	JAE     four
+
+fourDone:
+	CMPQ DX, $0x00000020
+	JB   oneDone
+
+one:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VPMAXSB Y2, Y1, Y1
+	VMOVDQU Y1, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	SUBQ    $0x00000020, DX
+	CMPQ    DX, $0x00000020
+	JAE     one
+
+oneDone:
+	TESTQ   DX, DX
+	JZ      done
+	VMOVDQU Y0, -32(AX)(DX*1)
+
+done:
+	VZEROUPPER
+	RET
+
+// func maxInt16AVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·maxInt16AVX2(SB), NOSPLIT, $0-24
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    n+16(FP), DX
+	VMOVDQU -32(AX)(DX*1), Y0
+	VMOVDQU -32(CX)(DX*1), Y1
+	VPMAXSW Y1, Y0, Y0
+	CMPQ    DX, $0x00000080
+	JB      fourDone
+
+four:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VMOVDQU 32(AX), Y3
+	VMOVDQU 32(CX), Y4
+	VMOVDQU 64(AX), Y5
+	VMOVDQU 64(CX), Y6
+	VMOVDQU 96(AX), Y7
+	VMOVDQU 96(CX), Y8
+	VPMAXSW Y2, Y1, Y1
+	VPMAXSW Y4, Y3, Y3
+	VPMAXSW Y6, Y5, Y5
+	VPMAXSW Y8, Y7, Y7
+	VMOVDQU Y1, (AX)
+	VMOVDQU Y3, 32(AX)
+	VMOVDQU Y5, 64(AX)
+	VMOVDQU Y7, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	SUBQ    $0x00000080, DX
+	CMPQ    DX, $0x00000080
+	JAE     four
+
+fourDone:
+	CMPQ DX, $0x00000020
+	JB   oneDone
+
+one:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VPMAXSW Y2, Y1, Y1
+	VMOVDQU Y1, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	SUBQ    $0x00000020, DX
+	CMPQ    DX, $0x00000020
+	JAE     one
+
+oneDone:
+	TESTQ   DX, DX
+	JZ      done
+	VMOVDQU Y0, -32(AX)(DX*1)
+
+done:
+	VZEROUPPER
+	RET
+
+// func maxInt32AVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·maxInt32AVX2(SB), NOSPLIT, $0-24
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    n+16(FP), DX
+	VMOVDQU -32(AX)(DX*1), Y0
+	VMOVDQU -32(CX)(DX*1), Y1
+	VPMAXSD Y1, Y0, Y0
+	CMPQ    DX, $0x00000080
+	JB      fourDone
+
+four:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VMOVDQU 32(AX), Y3
+	VMOVDQU 32(CX), Y4
+	VMOVDQU 64(AX), Y5
+	VMOVDQU 64(CX), Y6
+	VMOVDQU 96(AX), Y7
+	VMOVDQU 96(CX), Y8
+	VPMAXSD Y2, Y1, Y1
+	VPMAXSD Y4, Y3, Y3
+	VPMAXSD Y6, Y5, Y5
+	VPMAXSD Y8, Y7, Y7
+	VMOVDQU Y1, (AX)
+	VMOVDQU Y3, 32(AX)
+	VMOVDQU Y5, 64(AX)
+	VMOVDQU Y7, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	SUBQ    $0x00000080, DX
+	CMPQ    DX, $0x00000080
+	JAE     four
+
+fourDone:
+	CMPQ DX, $0x00000020
+	JB   oneDone
+
+one:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VPMAXSD Y2, Y1, Y1
+	VMOVDQU Y1, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	SUBQ    $0x00000020, DX
+	CMPQ    DX, $0x00000020
+	JAE     one
+
+oneDone:
+	TESTQ   DX, DX
+	JZ      done
+	VMOVDQU Y0, -32(AX)(DX*1)
+
+done:
+	VZEROUPPER
+	RET
+
+// func maxUint8AVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·maxUint8AVX2(SB), NOSPLIT, $0-24
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    n+16(FP), DX
+	VMOVDQU -32(AX)(DX*1), Y0
+	VMOVDQU -32(CX)(DX*1), Y1
+	VPMAXUB Y1, Y0, Y0
+	CMPQ    DX, $0x00000080
+	JB      fourDone
+
+four:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VMOVDQU 32(AX), Y3
+	VMOVDQU 32(CX), Y4
+	VMOVDQU 64(AX), Y5
+	VMOVDQU 64(CX), Y6
+	VMOVDQU 96(AX), Y7
+	VMOVDQU 96(CX), Y8
+	VPMAXUB Y2, Y1, Y1
+	VPMAXUB Y4, Y3, Y3
+	VPMAXUB Y6, Y5, Y5
+	VPMAXUB Y8, Y7, Y7
+	VMOVDQU Y1, (AX)
+	VMOVDQU Y3, 32(AX)
+	VMOVDQU Y5, 64(AX)
+	VMOVDQU Y7, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	SUBQ    $0x00000080, DX
+	CMPQ    DX, $0x00000080
+	JAE     four
+
+fourDone:
+	CMPQ DX, $0x00000020
+	JB   oneDone
+
+one:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VPMAXUB Y2, Y1, Y1
+	VMOVDQU Y1, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	SUBQ    $0x00000020, DX
+	CMPQ    DX, $0x00000020
+	JAE     one
+
+oneDone:
+	TESTQ   DX, DX
+	JZ      done
+	VMOVDQU Y0, -32(AX)(DX*1)
+
+done:
+	VZEROUPPER
+	RET
+
+// func maxUint16AVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·maxUint16AVX2(SB), NOSPLIT, $0-24
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    n+16(FP), DX
+	VMOVDQU -32(AX)(DX*1), Y0
+	VMOVDQU -32(CX)(DX*1), Y1
+	VPMAXUW Y1, Y0, Y0
+	CMPQ    DX, $0x00000080
+	JB      fourDone
+
+four:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VMOVDQU 32(AX), Y3
+	VMOVDQU 32(CX), Y4
+	VMOVDQU 64(AX), Y5
+	VMOVDQU 64(CX), Y6
+	VMOVDQU 96(AX), Y7
+	VMOVDQU 96(CX), Y8
+	VPMAXUW Y2, Y1, Y1
+	VPMAXUW Y4, Y3, Y3
+	VPMAXUW Y6, Y5, Y5
+	VPMAXUW Y8, Y7, Y7
+	VMOVDQU Y1, (AX)
+	VMOVDQU Y3, 32(AX)
+	VMOVDQU Y5, 64(AX)
+	VMOVDQU Y7, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	SUBQ    $0x00000080, DX
+	CMPQ    DX, $0x00000080
+	JAE     four
+
+fourDone:
+	CMPQ DX, $0x00000020
+	JB   oneDone
+
+one:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VPMAXUW Y2, Y1, Y1
+	VMOVDQU Y1, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	SUBQ    $0x00000020, DX
+	CMPQ    DX, $0x00000020
+	JAE     one
+
+oneDone:
+	TESTQ   DX, DX
+	JZ      done
+	VMOVDQU Y0, -32(AX)(DX*1)
+
+done:
+	VZEROUPPER
+	RET
+
+// func maxUint32AVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·maxUint32AVX2(SB), NOSPLIT, $0-24
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    n+16(FP), DX
+	VMOVDQU -32(AX)(DX*1), Y0
+	VMOVDQU -32(CX)(DX*1), Y1
+	VPMAXUD Y1, Y0, Y0
+	CMPQ    DX, $0x00000080
+	JB      fourDone
+
+four:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VMOVDQU 32(AX), Y3
+	VMOVDQU 32(CX), Y4
+	VMOVDQU 64(AX), Y5
+	VMOVDQU 64(CX), Y6
+	VMOVDQU 96(AX), Y7
+	VMOVDQU 96(CX), Y8
+	VPMAXUD Y2, Y1, Y1
+	VPMAXUD Y4, Y3, Y3
+	VPMAXUD Y6, Y5, Y5
+	VPMAXUD Y8, Y7, Y7
+	VMOVDQU Y1, (AX)
+	VMOVDQU Y3, 32(AX)
+	VMOVDQU Y5, 64(AX)
+	VMOVDQU Y7, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	SUBQ    $0x00000080, DX
+	CMPQ    DX, $0x00000080
+	JAE     four
+
+fourDone:
+	CMPQ DX, $0x00000020
+	JB   oneDone
+
+one:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VPMAXUD Y2, Y1, Y1
+	VMOVDQU Y1, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	SUBQ    $0x00000020, DX
+	CMPQ    DX, $0x00000020
+	JAE     one
+
+oneDone:
+	TESTQ   DX, DX
+	JZ      done
+	VMOVDQU Y0, -32(AX)(DX*1)
+
+done:
+	VZEROUPPER
+	RET
+
+// func maxFloat32AVX2(dst *byte, src *byte, n int)
+// Requires: AVX
+TEXT ·maxFloat32AVX2(SB), NOSPLIT, $0-24
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    n+16(FP), DX
+	VMOVDQU -32(AX)(DX*1), Y0
+	VMOVDQU -32(CX)(DX*1), Y1
+	VCMPPS  $0x03, Y1, Y0, Y2
+	VMAXPS  Y0, Y1, Y3
+	VMAXPS  Y1, Y0, Y0
+	VANDPS  Y3, Y0, Y0
+	VORPS   Y2, Y0, Y0
+	CMPQ    DX, $0x00000080
+	JB      fourDone
+
+four:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VMOVDQU 32(AX), Y3
+	VMOVDQU 32(CX), Y4
+	VMOVDQU 64(AX), Y5
+	VMOVDQU 64(CX), Y6
+	VMOVDQU 96(AX), Y7
+	VMOVDQU 96(CX), Y8
+	VCMPPS  $0x03, Y2, Y1, Y9
+	VMAXPS  Y1, Y2, Y10
+	VMAXPS  Y2, Y1, Y1
+	VANDPS  Y10, Y1, Y1
+	VORPS   Y9, Y1, Y1
+	VCMPPS  $0x03, Y4, Y3, Y2
+	VMAXPS  Y3, Y4, Y9
+	VMAXPS  Y4, Y3, Y3
+	VANDPS  Y9, Y3, Y3
+	VORPS   Y2, Y3, Y3
+	VCMPPS  $0x03, Y6, Y5, Y2
+	VMAXPS  Y5, Y6, Y4
+	VMAXPS  Y6, Y5, Y5
+	VANDPS  Y4, Y5, Y5
+	VORPS   Y2, Y5, Y5
+	VCMPPS  $0x03, Y8, Y7, Y2
+	VMAXPS  Y7, Y8, Y4
+	VMAXPS  Y8, Y7, Y7
+	VANDPS  Y4, Y7, Y7
+	VORPS   Y2, Y7, Y7
+	VMOVDQU Y1, (AX)
+	VMOVDQU Y3, 32(AX)
+	VMOVDQU Y5, 64(AX)
+	VMOVDQU Y7, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	SUBQ    $0x00000080, DX
+	CMPQ    DX, $0x00000080
+	JAE     four
+
+fourDone:
+	CMPQ DX, $0x00000020
+	JB   oneDone
+
+one:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VCMPPS  $0x03, Y2, Y1, Y3
+	VMAXPS  Y1, Y2, Y4
+	VMAXPS  Y2, Y1, Y1
+	VANDPS  Y4, Y1, Y1
+	VORPS   Y3, Y1, Y1
+	VMOVDQU Y1, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	SUBQ    $0x00000020, DX
+	CMPQ    DX, $0x00000020
+	JAE     one
+
+oneDone:
+	TESTQ   DX, DX
+	JZ      done
+	VMOVDQU Y0, -32(AX)(DX*1)
+
+done:
+	VZEROUPPER
+	RET
+
+// func maxFloat64AVX2(dst *byte, src *byte, n int)
+// Requires: AVX
+TEXT ·maxFloat64AVX2(SB), NOSPLIT, $0-24
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    n+16(FP), DX
+	VMOVDQU -32(AX)(DX*1), Y0
+	VMOVDQU -32(CX)(DX*1), Y1
+	VCMPPD  $0x03, Y1, Y0, Y2
+	VMAXPD  Y0, Y1, Y3
+	VMAXPD  Y1, Y0, Y0
+	VANDPD  Y3, Y0, Y0
+	VORPD   Y2, Y0, Y0
+	CMPQ    DX, $0x00000080
+	JB      fourDone
+
+four:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VMOVDQU 32(AX), Y3
+	VMOVDQU 32(CX), Y4
+	VMOVDQU 64(AX), Y5
+	VMOVDQU 64(CX), Y6
+	VMOVDQU 96(AX), Y7
+	VMOVDQU 96(CX), Y8
+	VCMPPD  $0x03, Y2, Y1, Y9
+	VMAXPD  Y1, Y2, Y10
+	VMAXPD  Y2, Y1, Y1
+	VANDPD  Y10, Y1, Y1
+	VORPD   Y9, Y1, Y1
+	VCMPPD  $0x03, Y4, Y3, Y2
+	VMAXPD  Y3, Y4, Y9
+	VMAXPD  Y4, Y3, Y3
+	VANDPD  Y9, Y3, Y3
+	VORPD   Y2, Y3, Y3
+	VCMPPD  $0x03, Y6, Y5, Y2
+	VMAXPD  Y5, Y6, Y4
+	VMAXPD  Y6, Y5, Y5
+	VANDPD  Y4, Y5, Y5
+	VORPD   Y2, Y5, Y5
+	VCMPPD  $0x03, Y8, Y7, Y2
+	VMAXPD  Y7, Y8, Y4
+	VMAXPD  Y8, Y7, Y7
+	VANDPD  Y4, Y7, Y7
+	VORPD   Y2, Y7, Y7
+	VMOVDQU Y1, (AX)
+	VMOVDQU Y3, 32(AX)
+	VMOVDQU Y5, 64(AX)
+	VMOVDQU Y7, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	SUBQ    $0x00000080, DX
+	CMPQ    DX, $0x00000080
+	JAE     four
+
+fourDone:
+	CMPQ DX, $0x00000020
+	JB   oneDone
+
+one:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VCMPPD  $0x03, Y2, Y1, Y3
+	VMAXPD  Y1, Y2, Y4
+	VMAXPD  Y2, Y1, Y1
+	VANDPD  Y4, Y1, Y1
+	VORPD   Y3, Y1, Y1
+	VMOVDQU Y1, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	SUBQ    $0x00000020, DX
+	CMPQ    DX, $0x00000020
+	JAE     one
+
+oneDone:
+	TESTQ   DX, DX
+	JZ      done
+	VMOVDQU Y0, -32(AX)(DX*1)
+
+done:
+	VZEROUPPER
+	RET
+
+// func andAVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·andAVX2(SB), NOSPLIT, $0-24
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    n+16(FP), DX
+	VMOVDQU -32(AX)(DX*1), Y0
+	VMOVDQU -32(CX)(DX*1), Y1
+	VPAND   Y1, Y0, Y0
+	CMPQ    DX, $0x00000080
+	JB      fourDone
+
+four:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VMOVDQU 32(AX), Y3
+	VMOVDQU 32(CX), Y4
+	VMOVDQU 64(AX), Y5
+	VMOVDQU 64(CX), Y6
+	VMOVDQU 96(AX), Y7
+	VMOVDQU 96(CX), Y8
+	VPAND   Y2, Y1, Y1
+	VPAND   Y4, Y3, Y3
+	VPAND   Y6, Y5, Y5
+	VPAND   Y8, Y7, Y7
+	VMOVDQU Y1, (AX)
+	VMOVDQU Y3, 32(AX)
+	VMOVDQU Y5, 64(AX)
+	VMOVDQU Y7, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	SUBQ    $0x00000080, DX
+	CMPQ    DX, $0x00000080
+	JAE     four
+
+fourDone:
+	CMPQ DX, $0x00000020
+	JB   oneDone
+
+one:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VPAND   Y2, Y1, Y1
+	VMOVDQU Y1, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	SUBQ    $0x00000020, DX
+	CMPQ    DX, $0x00000020
+	JAE     one
+
+oneDone:
+	TESTQ   DX, DX
+	JZ      done
+	VMOVDQU Y0, -32(AX)(DX*1)
+
+done:
+	VZEROUPPER
+	RET
+
+// func orAVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·orAVX2(SB), NOSPLIT, $0-24
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    n+16(FP), DX
+	VMOVDQU -32(AX)(DX*1), Y0
+	VMOVDQU -32(CX)(DX*1), Y1
+	VPOR    Y1, Y0, Y0
+	CMPQ    DX, $0x00000080
+	JB      fourDone
+
+four:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VMOVDQU 32(AX), Y3
+	VMOVDQU 32(CX), Y4
+	VMOVDQU 64(AX), Y5
+	VMOVDQU 64(CX), Y6
+	VMOVDQU 96(AX), Y7
+	VMOVDQU 96(CX), Y8
+	VPOR    Y2, Y1, Y1
+	VPOR    Y4, Y3, Y3
+	VPOR    Y6, Y5, Y5
+	VPOR    Y8, Y7, Y7
+	VMOVDQU Y1, (AX)
+	VMOVDQU Y3, 32(AX)
+	VMOVDQU Y5, 64(AX)
+	VMOVDQU Y7, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	SUBQ    $0x00000080, DX
+	CMPQ    DX, $0x00000080
+	JAE     four
+
+fourDone:
+	CMPQ DX, $0x00000020
+	JB   oneDone
+
+one:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VPOR    Y2, Y1, Y1
+	VMOVDQU Y1, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	SUBQ    $0x00000020, DX
+	CMPQ    DX, $0x00000020
+	JAE     one
+
+oneDone:
+	TESTQ   DX, DX
+	JZ      done
+	VMOVDQU Y0, -32(AX)(DX*1)
+
+done:
+	VZEROUPPER
+	RET
+
+// func xorAVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·xorAVX2(SB), NOSPLIT, $0-24
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    n+16(FP), DX
+	VMOVDQU -32(AX)(DX*1), Y0
+	VMOVDQU -32(CX)(DX*1), Y1
+	VPXOR   Y1, Y0, Y0
+	CMPQ    DX, $0x00000080
+	JB      fourDone
+
+four:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VMOVDQU 32(AX), Y3
+	VMOVDQU 32(CX), Y4
+	VMOVDQU 64(AX), Y5
+	VMOVDQU 64(CX), Y6
+	VMOVDQU 96(AX), Y7
+	VMOVDQU 96(CX), Y8
+	VPXOR   Y2, Y1, Y1
+	VPXOR   Y4, Y3, Y3
+	VPXOR   Y6, Y5, Y5
+	VPXOR   Y8, Y7, Y7
+	VMOVDQU Y1, (AX)
+	VMOVDQU Y3, 32(AX)
+	VMOVDQU Y5, 64(AX)
+	VMOVDQU Y7, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	SUBQ    $0x00000080, DX
+	CMPQ    DX, $0x00000080
+	JAE     four
+
+fourDone:
+	CMPQ DX, $0x00000020
+	JB   oneDone
+
+one:
+	VMOVDQU (AX), Y1
+	VMOVDQU (CX), Y2
+	VPXOR   Y2, Y1, Y1
 	VMOVDQU Y1, (AX)
 	ADDQ    $0x00000020, AX
 	ADDQ    $0x00000020, CX

@@ -4,7 +4,147 @@
 
 package reduce
 
+// sum8AVX512 combines n bytes, any number.
+//
+//go:noescape
+func sum8AVX512(dst *byte, src *byte, n int)
+
+// sum16AVX512 combines n bytes, any number.
+//
+//go:noescape
+func sum16AVX512(dst *byte, src *byte, n int)
+
+// sum32AVX512 combines n bytes, any number.
+//
+//go:noescape
+func sum32AVX512(dst *byte, src *byte, n int)
+
+// sum64AVX512 combines n bytes, any number.
+//
+//go:noescape
+func sum64AVX512(dst *byte, src *byte, n int)
+
+// sumFloat32AVX512 combines n bytes, any number.
+//
+//go:noescape
+func sumFloat32AVX512(dst *byte, src *byte, n int)
+
 // sumFloat64AVX512 combines n bytes, any number.
 //
 //go:noescape
 func sumFloat64AVX512(dst *byte, src *byte, n int)
+
+// minInt8AVX512 combines n bytes, any number.
+//
+//go:noescape
+func minInt8AVX512(dst *byte, src *byte, n int)
+
+// minInt16AVX512 combines n bytes, any number.
+//
+//go:noescape
+func minInt16AVX512(dst *byte, src *byte, n int)
+
+// minInt32AVX512 combines n bytes, any number.
+//
+//go:noescape
+func minInt32AVX512(dst *byte, src *byte, n int)
+
+// minInt64AVX512 combines n bytes, any number.
+//
+//go:noescape
+func minInt64AVX512(dst *byte, src *byte, n int)
+
+// minUint8AVX512 combines n bytes, any number.
+//
+//go:noescape
+func minUint8AVX512(dst *byte, src *byte, n int)
+
+// minUint16AVX512 combines n bytes, any number.
+//
+//go:noescape
+func minUint16AVX512(dst *byte, src *byte, n int)
+
+// minUint32AVX512 combines n bytes, any number.
+//
+//go:noescape
+func minUint32AVX512(dst *byte, src *byte, n int)
+
+// minUint64AVX512 combines n bytes, any number.
+//
+//go:noescape
+func minUint64AVX512(dst *byte, src *byte, n int)
+
+// minFloat32AVX512 combines n bytes, any number.
+//
+//go:noescape
+func minFloat32AVX512(dst *byte, src *byte, n int)
+
+// minFloat64AVX512 combines n bytes, any number.
+//
+//go:noescape
+func minFloat64AVX512(dst *byte, src *byte, n int)
+
+// maxInt8AVX512 combines n bytes, any number.
+//
+//go:noescape
+func maxInt8AVX512(dst *byte, src *byte, n int)
+
+// maxInt16AVX512 combines n bytes, any number.
+//
+//go:noescape
+func maxInt16AVX512(dst *byte, src *byte, n int)
+
+// maxInt32AVX512 combines n bytes, any number.
+//
+//go:noescape
+func maxInt32AVX512(dst *byte, src *byte, n int)
+
+// maxInt64AVX512 combines n bytes, any number.
+//
+//go:noescape
+func maxInt64AVX512(dst *byte, src *byte, n int)
+
+// maxUint8AVX512 combines n bytes, any number.
+//
+//go:noescape
+func maxUint8AVX512(dst *byte, src *byte, n int)
+
+// maxUint16AVX512 combines n bytes, any number.
+//
+//go:noescape
+func maxUint16AVX512(dst *byte, src *byte, n int)
+
+// maxUint32AVX512 combines n bytes, any number.
+//
+//go:noescape
+func maxUint32AVX512(dst *byte, src *byte, n int)
+
+// maxUint64AVX512 combines n bytes, any number.
+//
+//go:noescape
+func maxUint64AVX512(dst *byte, src *byte, n int)
+
+// maxFloat32AVX512 combines n bytes, any number.
+//
+//go:noescape
+func maxFloat32AVX512(dst *byte, src *byte, n int)
+
+// maxFloat64AVX512 combines n bytes, any number.
+//
+//go:noescape
+func maxFloat64AVX512(dst *byte, src *byte, n int)
+
+// andAVX512 combines n bytes, any number.
+//
+//go:noescape
+func andAVX512(dst *byte, src *byte, n int)
+
+// orAVX512 combines n bytes, any number.
+//
+//go:noescape
+func orAVX512(dst *byte, src *byte, n int)
+
+// xorAVX512 combines n bytes, any number.
+//
+//go:noescape
+func xorAVX512(dst *byte, src *byte, n int)

@@ -4,6 +4,331 @@
 
 #include "textflag.h"
 
+// func sum8AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·sum8AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), DX
+	MOVQ n+16(FP), CX
+	CMPQ CX, $0x00000100
+	JB   fourDone
+
+four:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VMOVDQU64 64(AX), Z2
+	VMOVDQU64 64(DX), Z3
+	VMOVDQU64 128(AX), Z4
+	VMOVDQU64 128(DX), Z5
+	VMOVDQU64 192(AX), Z6
+	VMOVDQU64 192(DX), Z7
+	VPADDB    Z1, Z0, Z0
+	VPADDB    Z3, Z2, Z2
+	VPADDB    Z5, Z4, Z4
+	VPADDB    Z7, Z6, Z6
+	VMOVDQU64 Z0, (AX)
+	VMOVDQU64 Z2, 64(AX)
+	VMOVDQU64 Z4, 128(AX)
+	VMOVDQU64 Z6, 192(AX)
+	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, DX
+	SUBQ      $0x00000100, CX
+	CMPQ      CX, $0x00000100
+	JAE       four
+
+fourDone:
+	CMPQ CX, $0x00000040
+	JB   oneDone
+
+one:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VPADDB    Z1, Z0, Z0
+	VMOVDQU64 Z0, (AX)
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, DX
+	SUBQ      $0x00000040, CX
+	CMPQ      CX, $0x00000040
+	JAE       one
+
+oneDone:
+	TESTQ CX, CX
+	JZ    done
+
+	// A mask of the n bytes.
+	MOVQ       $0x0000000000000001, BX
+	SHLQ       CL, BX
+	DECQ       BX
+	KMOVQ      BX, K1
+	VMOVDQU8.Z (AX), K1, Z0
+	VMOVDQU8.Z (DX), K1, Z1
+	VPADDB     Z1, Z0, Z0
+	VMOVDQU8   Z0, K1, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func sum16AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·sum16AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), DX
+	MOVQ n+16(FP), CX
+	CMPQ CX, $0x00000100
+	JB   fourDone
+
+four:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VMOVDQU64 64(AX), Z2
+	VMOVDQU64 64(DX), Z3
+	VMOVDQU64 128(AX), Z4
+	VMOVDQU64 128(DX), Z5
+	VMOVDQU64 192(AX), Z6
+	VMOVDQU64 192(DX), Z7
+	VPADDW    Z1, Z0, Z0
+	VPADDW    Z3, Z2, Z2
+	VPADDW    Z5, Z4, Z4
+	VPADDW    Z7, Z6, Z6
+	VMOVDQU64 Z0, (AX)
+	VMOVDQU64 Z2, 64(AX)
+	VMOVDQU64 Z4, 128(AX)
+	VMOVDQU64 Z6, 192(AX)
+	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, DX
+	SUBQ      $0x00000100, CX
+	CMPQ      CX, $0x00000100
+	JAE       four
+
+fourDone:
+	CMPQ CX, $0x00000040
+	JB   oneDone
+
+one:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VPADDW    Z1, Z0, Z0
+	VMOVDQU64 Z0, (AX)
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, DX
+	SUBQ      $0x00000040, CX
+	CMPQ      CX, $0x00000040
+	JAE       one
+
+oneDone:
+	TESTQ CX, CX
+	JZ    done
+
+	// A mask of the n bytes.
+	MOVQ       $0x0000000000000001, BX
+	SHLQ       CL, BX
+	DECQ       BX
+	KMOVQ      BX, K1
+	VMOVDQU8.Z (AX), K1, Z0
+	VMOVDQU8.Z (DX), K1, Z1
+	VPADDW     Z1, Z0, Z0
+	VMOVDQU8   Z0, K1, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func sum32AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·sum32AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), DX
+	MOVQ n+16(FP), CX
+	CMPQ CX, $0x00000100
+	JB   fourDone
+
+four:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VMOVDQU64 64(AX), Z2
+	VMOVDQU64 64(DX), Z3
+	VMOVDQU64 128(AX), Z4
+	VMOVDQU64 128(DX), Z5
+	VMOVDQU64 192(AX), Z6
+	VMOVDQU64 192(DX), Z7
+	VPADDD    Z1, Z0, Z0
+	VPADDD    Z3, Z2, Z2
+	VPADDD    Z5, Z4, Z4
+	VPADDD    Z7, Z6, Z6
+	VMOVDQU64 Z0, (AX)
+	VMOVDQU64 Z2, 64(AX)
+	VMOVDQU64 Z4, 128(AX)
+	VMOVDQU64 Z6, 192(AX)
+	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, DX
+	SUBQ      $0x00000100, CX
+	CMPQ      CX, $0x00000100
+	JAE       four
+
+fourDone:
+	CMPQ CX, $0x00000040
+	JB   oneDone
+
+one:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VPADDD    Z1, Z0, Z0
+	VMOVDQU64 Z0, (AX)
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, DX
+	SUBQ      $0x00000040, CX
+	CMPQ      CX, $0x00000040
+	JAE       one
+
+oneDone:
+	TESTQ CX, CX
+	JZ    done
+
+	// A mask of the n bytes.
+	MOVQ       $0x0000000000000001, BX
+	SHLQ       CL, BX
+	DECQ       BX
+	KMOVQ      BX, K1
+	VMOVDQU8.Z (AX), K1, Z0
+	VMOVDQU8.Z (DX), K1, Z1
+	VPADDD     Z1, Z0, Z0
+	VMOVDQU8   Z0, K1, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func sum64AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·sum64AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), DX
+	MOVQ n+16(FP), CX
+	CMPQ CX, $0x00000100
+	JB   fourDone
+
+four:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VMOVDQU64 64(AX), Z2
+	VMOVDQU64 64(DX), Z3
+	VMOVDQU64 128(AX), Z4
+	VMOVDQU64 128(DX), Z5
+	VMOVDQU64 192(AX), Z6
+	VMOVDQU64 192(DX), Z7
+	VPADDQ    Z1, Z0, Z0
+	VPADDQ    Z3, Z2, Z2
+	VPADDQ    Z5, Z4, Z4
+	VPADDQ    Z7, Z6, Z6
+	VMOVDQU64 Z0, (AX)
+	VMOVDQU64 Z2, 64(AX)
+	VMOVDQU64 Z4, 128(AX)
+	VMOVDQU64 Z6, 192(AX)
+	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, DX
+	SUBQ      $0x00000100, CX
+	CMPQ      CX, $0x00000100
+	JAE       four
+
+fourDone:
+	CMPQ CX, $0x00000040
+	JB   oneDone
+
+one:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VPADDQ    Z1, Z0, Z0
+	VMOVDQU64 Z0, (AX)
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, DX
+	SUBQ      $0x00000040, CX
+	CMPQ      CX, $0x00000040
+	JAE       one
+
+oneDone:
+	TESTQ CX, CX
+	JZ    done
+
+	// A mask of the n bytes.
+	MOVQ       $0x0000000000000001, BX
+	SHLQ       CL, BX
+	DECQ       BX
+	KMOVQ      BX, K1
+	VMOVDQU8.Z (AX), K1, Z0
+	VMOVDQU8.Z (DX), K1, Z1
+	VPADDQ     Z1, Z0, Z0
+	VMOVDQU8   Z0, K1, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func sumFloat32AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·sumFloat32AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), DX
+	MOVQ n+16(FP), CX
+	CMPQ CX, $0x00000100
+	JB   fourDone
+
+four:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VMOVDQU64 64(AX), Z2
+	VMOVDQU64 64(DX), Z3
+	VMOVDQU64 128(AX), Z4
+	VMOVDQU64 128(DX), Z5
+	VMOVDQU64 192(AX), Z6
+	VMOVDQU64 192(DX), Z7
+	VADDPS    Z1, Z0, Z0
+	VADDPS    Z3, Z2, Z2
+	VADDPS    Z5, Z4, Z4
+	VADDPS    Z7, Z6, Z6
+	VMOVDQU64 Z0, (AX)
+	VMOVDQU64 Z2, 64(AX)
+	VMOVDQU64 Z4, 128(AX)
+	VMOVDQU64 Z6, 192(AX)
+	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, DX
+	SUBQ      $0x00000100, CX
+	CMPQ      CX, $0x00000100
+	JAE       four
+
+fourDone:
+	CMPQ CX, $0x00000040
+	JB   oneDone
+
+one:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VADDPS    Z1, Z0, Z0
+	VMOVDQU64 Z0, (AX)
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, DX
+	SUBQ      $0x00000040, CX
+	CMPQ      CX, $0x00000040
+	JAE       one
+
+oneDone:
+	TESTQ CX, CX
+	JZ    done
+
+	// A mask of the n bytes.
+	MOVQ       $0x0000000000000001, BX
+	SHLQ       CL, BX
+	DECQ       BX
+	KMOVQ      BX, K1
+	VMOVDQU8.Z (AX), K1, Z0
+	VMOVDQU8.Z (DX), K1, Z1
+	VADDPS     Z1, Z0, Z0
+	VMOVDQU8   Z0, K1, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
 // func sumFloat64AVX512(dst *byte, src *byte, n int)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·sumFloat64AVX512(SB), NOSPLIT, $0-24
@@ -52,8 +377,10 @@ one:
 	JAE       one
 
 oneDone:
-	TESTQ      CX, CX
-	JZ         done
+	TESTQ CX, CX
+	JZ    done
+
+	// A mask of the n bytes.
 	MOVQ       $0x0000000000000001, BX
 	SHLQ       CL, BX
 	DECQ       BX
@@ -61,6 +388,1549 @@ oneDone:
 	VMOVDQU8.Z (AX), K1, Z0
 	VMOVDQU8.Z (DX), K1, Z1
 	VADDPD     Z1, Z0, Z0
+	VMOVDQU8   Z0, K1, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func minInt8AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·minInt8AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), DX
+	MOVQ n+16(FP), CX
+	CMPQ CX, $0x00000100
+	JB   fourDone
+
+four:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VMOVDQU64 64(AX), Z2
+	VMOVDQU64 64(DX), Z3
+	VMOVDQU64 128(AX), Z4
+	VMOVDQU64 128(DX), Z5
+	VMOVDQU64 192(AX), Z6
+	VMOVDQU64 192(DX), Z7
+	VPMINSB   Z1, Z0, Z0
+	VPMINSB   Z3, Z2, Z2
+	VPMINSB   Z5, Z4, Z4
+	VPMINSB   Z7, Z6, Z6
+	VMOVDQU64 Z0, (AX)
+	VMOVDQU64 Z2, 64(AX)
+	VMOVDQU64 Z4, 128(AX)
+	VMOVDQU64 Z6, 192(AX)
+	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, DX
+	SUBQ      $0x00000100, CX
+	CMPQ      CX, $0x00000100
+	JAE       four
+
+fourDone:
+	CMPQ CX, $0x00000040
+	JB   oneDone
+
+one:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VPMINSB   Z1, Z0, Z0
+	VMOVDQU64 Z0, (AX)
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, DX
+	SUBQ      $0x00000040, CX
+	CMPQ      CX, $0x00000040
+	JAE       one
+
+oneDone:
+	TESTQ CX, CX
+	JZ    done
+
+	// A mask of the n bytes.
+	MOVQ       $0x0000000000000001, BX
+	SHLQ       CL, BX
+	DECQ       BX
+	KMOVQ      BX, K1
+	VMOVDQU8.Z (AX), K1, Z0
+	VMOVDQU8.Z (DX), K1, Z1
+	VPMINSB    Z1, Z0, Z0
+	VMOVDQU8   Z0, K1, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func minInt16AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·minInt16AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), DX
+	MOVQ n+16(FP), CX
+	CMPQ CX, $0x00000100
+	JB   fourDone
+
+four:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VMOVDQU64 64(AX), Z2
+	VMOVDQU64 64(DX), Z3
+	VMOVDQU64 128(AX), Z4
+	VMOVDQU64 128(DX), Z5
+	VMOVDQU64 192(AX), Z6
+	VMOVDQU64 192(DX), Z7
+	VPMINSW   Z1, Z0, Z0
+	VPMINSW   Z3, Z2, Z2
+	VPMINSW   Z5, Z4, Z4
+	VPMINSW   Z7, Z6, Z6
+	VMOVDQU64 Z0, (AX)
+	VMOVDQU64 Z2, 64(AX)
+	VMOVDQU64 Z4, 128(AX)
+	VMOVDQU64 Z6, 192(AX)
+	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, DX
+	SUBQ      $0x00000100, CX
+	CMPQ      CX, $0x00000100
+	JAE       four
+
+fourDone:
+	CMPQ CX, $0x00000040
+	JB   oneDone
+
+one:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VPMINSW   Z1, Z0, Z0
+	VMOVDQU64 Z0, (AX)
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, DX
+	SUBQ      $0x00000040, CX
+	CMPQ      CX, $0x00000040
+	JAE       one
+
+oneDone:
+	TESTQ CX, CX
+	JZ    done
+
+	// A mask of the n bytes.
+	MOVQ       $0x0000000000000001, BX
+	SHLQ       CL, BX
+	DECQ       BX
+	KMOVQ      BX, K1
+	VMOVDQU8.Z (AX), K1, Z0
+	VMOVDQU8.Z (DX), K1, Z1
+	VPMINSW    Z1, Z0, Z0
+	VMOVDQU8   Z0, K1, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func minInt32AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·minInt32AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), DX
+	MOVQ n+16(FP), CX
+	CMPQ CX, $0x00000100
+	JB   fourDone
+
+four:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VMOVDQU64 64(AX), Z2
+	VMOVDQU64 64(DX), Z3
+	VMOVDQU64 128(AX), Z4
+	VMOVDQU64 128(DX), Z5
+	VMOVDQU64 192(AX), Z6
+	VMOVDQU64 192(DX), Z7
+	VPMINSD   Z1, Z0, Z0
+	VPMINSD   Z3, Z2, Z2
+	VPMINSD   Z5, Z4, Z4
+	VPMINSD   Z7, Z6, Z6
+	VMOVDQU64 Z0, (AX)
+	VMOVDQU64 Z2, 64(AX)
+	VMOVDQU64 Z4, 128(AX)
+	VMOVDQU64 Z6, 192(AX)
+	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, DX
+	SUBQ      $0x00000100, CX
+	CMPQ      CX, $0x00000100
+	JAE       four
+
+fourDone:
+	CMPQ CX, $0x00000040
+	JB   oneDone
+
+one:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VPMINSD   Z1, Z0, Z0
+	VMOVDQU64 Z0, (AX)
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, DX
+	SUBQ      $0x00000040, CX
+	CMPQ      CX, $0x00000040
+	JAE       one
+
+oneDone:
+	TESTQ CX, CX
+	JZ    done
+
+	// A mask of the n bytes.
+	MOVQ       $0x0000000000000001, BX
+	SHLQ       CL, BX
+	DECQ       BX
+	KMOVQ      BX, K1
+	VMOVDQU8.Z (AX), K1, Z0
+	VMOVDQU8.Z (DX), K1, Z1
+	VPMINSD    Z1, Z0, Z0
+	VMOVDQU8   Z0, K1, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func minInt64AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·minInt64AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), DX
+	MOVQ n+16(FP), CX
+	CMPQ CX, $0x00000100
+	JB   fourDone
+
+four:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VMOVDQU64 64(AX), Z2
+	VMOVDQU64 64(DX), Z3
+	VMOVDQU64 128(AX), Z4
+	VMOVDQU64 128(DX), Z5
+	VMOVDQU64 192(AX), Z6
+	VMOVDQU64 192(DX), Z7
+	VPMINSQ   Z1, Z0, Z0
+	VPMINSQ   Z3, Z2, Z2
+	VPMINSQ   Z5, Z4, Z4
+	VPMINSQ   Z7, Z6, Z6
+	VMOVDQU64 Z0, (AX)
+	VMOVDQU64 Z2, 64(AX)
+	VMOVDQU64 Z4, 128(AX)
+	VMOVDQU64 Z6, 192(AX)
+	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, DX
+	SUBQ      $0x00000100, CX
+	CMPQ      CX, $0x00000100
+	JAE       four
+
+fourDone:
+	CMPQ CX, $0x00000040
+	JB   oneDone
+
+one:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VPMINSQ   Z1, Z0, Z0
+	VMOVDQU64 Z0, (AX)
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, DX
+	SUBQ      $0x00000040, CX
+	CMPQ      CX, $0x00000040
+	JAE       one
+
+oneDone:
+	TESTQ CX, CX
+	JZ    done
+
+	// A mask of the n bytes.
+	MOVQ       $0x0000000000000001, BX
+	SHLQ       CL, BX
+	DECQ       BX
+	KMOVQ      BX, K1
+	VMOVDQU8.Z (AX), K1, Z0
+	VMOVDQU8.Z (DX), K1, Z1
+	VPMINSQ    Z1, Z0, Z0
+	VMOVDQU8   Z0, K1, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func minUint8AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·minUint8AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), DX
+	MOVQ n+16(FP), CX
+	CMPQ CX, $0x00000100
+	JB   fourDone
+
+four:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VMOVDQU64 64(AX), Z2
+	VMOVDQU64 64(DX), Z3
+	VMOVDQU64 128(AX), Z4
+	VMOVDQU64 128(DX), Z5
+	VMOVDQU64 192(AX), Z6
+	VMOVDQU64 192(DX), Z7
+	VPMINUB   Z1, Z0, Z0
+	VPMINUB   Z3, Z2, Z2
+	VPMINUB   Z5, Z4, Z4
+	VPMINUB   Z7, Z6, Z6
+	VMOVDQU64 Z0, (AX)
+	VMOVDQU64 Z2, 64(AX)
+	VMOVDQU64 Z4, 128(AX)
+	VMOVDQU64 Z6, 192(AX)
+	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, DX
+	SUBQ      $0x00000100, CX
+	CMPQ      CX, $0x00000100
+	JAE       four
+
+fourDone:
+	CMPQ CX, $0x00000040
+	JB   oneDone
+
+one:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VPMINUB   Z1, Z0, Z0
+	VMOVDQU64 Z0, (AX)
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, DX
+	SUBQ      $0x00000040, CX
+	CMPQ      CX, $0x00000040
+	JAE       one
+
+oneDone:
+	TESTQ CX, CX
+	JZ    done
+
+	// A mask of the n bytes.
+	MOVQ       $0x0000000000000001, BX
+	SHLQ       CL, BX
+	DECQ       BX
+	KMOVQ      BX, K1
+	VMOVDQU8.Z (AX), K1, Z0
+	VMOVDQU8.Z (DX), K1, Z1
+	VPMINUB    Z1, Z0, Z0
+	VMOVDQU8   Z0, K1, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func minUint16AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·minUint16AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), DX
+	MOVQ n+16(FP), CX
+	CMPQ CX, $0x00000100
+	JB   fourDone
+
+four:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VMOVDQU64 64(AX), Z2
+	VMOVDQU64 64(DX), Z3
+	VMOVDQU64 128(AX), Z4
+	VMOVDQU64 128(DX), Z5
+	VMOVDQU64 192(AX), Z6
+	VMOVDQU64 192(DX), Z7
+	VPMINUW   Z1, Z0, Z0
+	VPMINUW   Z3, Z2, Z2
+	VPMINUW   Z5, Z4, Z4
+	VPMINUW   Z7, Z6, Z6
+	VMOVDQU64 Z0, (AX)
+	VMOVDQU64 Z2, 64(AX)
+	VMOVDQU64 Z4, 128(AX)
+	VMOVDQU64 Z6, 192(AX)
+	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, DX
+	SUBQ      $0x00000100, CX
+	CMPQ      CX, $0x00000100
+	JAE       four
+
+fourDone:
+	CMPQ CX, $0x00000040
+	JB   oneDone
+
+one:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VPMINUW   Z1, Z0, Z0
+	VMOVDQU64 Z0, (AX)
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, DX
+	SUBQ      $0x00000040, CX
+	CMPQ      CX, $0x00000040
+	JAE       one
+
+oneDone:
+	TESTQ CX, CX
+	JZ    done
+
+	// A mask of the n bytes.
+	MOVQ       $0x0000000000000001, BX
+	SHLQ       CL, BX
+	DECQ       BX
+	KMOVQ      BX, K1
+	VMOVDQU8.Z (AX), K1, Z0
+	VMOVDQU8.Z (DX), K1, Z1
+	VPMINUW    Z1, Z0, Z0
+	VMOVDQU8   Z0, K1, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func minUint32AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·minUint32AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), DX
+	MOVQ n+16(FP), CX
+	CMPQ CX, $0x00000100
+	JB   fourDone
+
+four:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VMOVDQU64 64(AX), Z2
+	VMOVDQU64 64(DX), Z3
+	VMOVDQU64 128(AX), Z4
+	VMOVDQU64 128(DX), Z5
+	VMOVDQU64 192(AX), Z6
+	VMOVDQU64 192(DX), Z7
+	VPMINUD   Z1, Z0, Z0
+	VPMINUD   Z3, Z2, Z2
+	VPMINUD   Z5, Z4, Z4
+	VPMINUD   Z7, Z6, Z6
+	VMOVDQU64 Z0, (AX)
+	VMOVDQU64 Z2, 64(AX)
+	VMOVDQU64 Z4, 128(AX)
+	VMOVDQU64 Z6, 192(AX)
+	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, DX
+	SUBQ      $0x00000100, CX
+	CMPQ      CX, $0x00000100
+	JAE       four
+
+fourDone:
+	CMPQ CX, $0x00000040
+	JB   oneDone
+
+one:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VPMINUD   Z1, Z0, Z0
+	VMOVDQU64 Z0, (AX)
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, DX
+	SUBQ      $0x00000040, CX
+	CMPQ      CX, $0x00000040
+	JAE       one
+
+oneDone:
+	TESTQ CX, CX
+	JZ    done
+
+	// A mask of the n bytes.
+	MOVQ       $0x0000000000000001, BX
+	SHLQ       CL, BX
+	DECQ       BX
+	KMOVQ      BX, K1
+	VMOVDQU8.Z (AX), K1, Z0
+	VMOVDQU8.Z (DX), K1, Z1
+	VPMINUD    Z1, Z0, Z0
+	VMOVDQU8   Z0, K1, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func minUint64AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·minUint64AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), DX
+	MOVQ n+16(FP), CX
+	CMPQ CX, $0x00000100
+	JB   fourDone
+
+four:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VMOVDQU64 64(AX), Z2
+	VMOVDQU64 64(DX), Z3
+	VMOVDQU64 128(AX), Z4
+	VMOVDQU64 128(DX), Z5
+	VMOVDQU64 192(AX), Z6
+	VMOVDQU64 192(DX), Z7
+	VPMINUQ   Z1, Z0, Z0
+	VPMINUQ   Z3, Z2, Z2
+	VPMINUQ   Z5, Z4, Z4
+	VPMINUQ   Z7, Z6, Z6
+	VMOVDQU64 Z0, (AX)
+	VMOVDQU64 Z2, 64(AX)
+	VMOVDQU64 Z4, 128(AX)
+	VMOVDQU64 Z6, 192(AX)
+	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, DX
+	SUBQ      $0x00000100, CX
+	CMPQ      CX, $0x00000100
+	JAE       four
+
+fourDone:
+	CMPQ CX, $0x00000040
+	JB   oneDone
+
+one:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VPMINUQ   Z1, Z0, Z0
+	VMOVDQU64 Z0, (AX)
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, DX
+	SUBQ      $0x00000040, CX
+	CMPQ      CX, $0x00000040
+	JAE       one
+
+oneDone:
+	TESTQ CX, CX
+	JZ    done
+
+	// A mask of the n bytes.
+	MOVQ       $0x0000000000000001, BX
+	SHLQ       CL, BX
+	DECQ       BX
+	KMOVQ      BX, K1
+	VMOVDQU8.Z (AX), K1, Z0
+	VMOVDQU8.Z (DX), K1, Z1
+	VPMINUQ    Z1, Z0, Z0
+	VMOVDQU8   Z0, K1, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func minFloat32AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F
+TEXT ·minFloat32AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), DX
+	MOVQ n+16(FP), CX
+	CMPQ CX, $0x00000100
+	JB   fourDone
+
+four:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VMOVDQU64 64(AX), Z2
+	VMOVDQU64 64(DX), Z3
+	VMOVDQU64 128(AX), Z4
+	VMOVDQU64 128(DX), Z5
+	VMOVDQU64 192(AX), Z6
+	VMOVDQU64 192(DX), Z7
+	VCMPPS    $0x03, Z1, Z0, K1
+	VRANGEPS  $0x04, Z1, Z0, Z8
+	VADDPS    Z1, Z0, K1, Z8
+	VCMPPS    $0x03, Z3, Z2, K1
+	VRANGEPS  $0x04, Z3, Z2, Z0
+	VADDPS    Z3, Z2, K1, Z0
+	VCMPPS    $0x03, Z5, Z4, K1
+	VRANGEPS  $0x04, Z5, Z4, Z1
+	VADDPS    Z5, Z4, K1, Z1
+	VCMPPS    $0x03, Z7, Z6, K1
+	VRANGEPS  $0x04, Z7, Z6, Z2
+	VADDPS    Z7, Z6, K1, Z2
+	VMOVDQU64 Z8, (AX)
+	VMOVDQU64 Z0, 64(AX)
+	VMOVDQU64 Z1, 128(AX)
+	VMOVDQU64 Z2, 192(AX)
+	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, DX
+	SUBQ      $0x00000100, CX
+	CMPQ      CX, $0x00000100
+	JAE       four
+
+fourDone:
+	CMPQ CX, $0x00000040
+	JB   oneDone
+
+one:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VCMPPS    $0x03, Z1, Z0, K1
+	VRANGEPS  $0x04, Z1, Z0, Z2
+	VADDPS    Z1, Z0, K1, Z2
+	VMOVDQU64 Z2, (AX)
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, DX
+	SUBQ      $0x00000040, CX
+	CMPQ      CX, $0x00000040
+	JAE       one
+
+oneDone:
+	TESTQ CX, CX
+	JZ    done
+
+	// A mask of the n bytes.
+	MOVQ       $0x0000000000000001, BX
+	SHLQ       CL, BX
+	DECQ       BX
+	KMOVQ      BX, K1
+	VMOVDQU8.Z (AX), K1, Z0
+	VMOVDQU8.Z (DX), K1, Z1
+	VCMPPS     $0x03, Z1, Z0, K2
+	VRANGEPS   $0x04, Z1, Z0, Z2
+	VADDPS     Z1, Z0, K2, Z2
+	VMOVDQU8   Z2, K1, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func minFloat64AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F
+TEXT ·minFloat64AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), DX
+	MOVQ n+16(FP), CX
+	CMPQ CX, $0x00000100
+	JB   fourDone
+
+four:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VMOVDQU64 64(AX), Z2
+	VMOVDQU64 64(DX), Z3
+	VMOVDQU64 128(AX), Z4
+	VMOVDQU64 128(DX), Z5
+	VMOVDQU64 192(AX), Z6
+	VMOVDQU64 192(DX), Z7
+	VCMPPD    $0x03, Z1, Z0, K1
+	VRANGEPD  $0x04, Z1, Z0, Z8
+	VADDPD    Z1, Z0, K1, Z8
+	VCMPPD    $0x03, Z3, Z2, K1
+	VRANGEPD  $0x04, Z3, Z2, Z0
+	VADDPD    Z3, Z2, K1, Z0
+	VCMPPD    $0x03, Z5, Z4, K1
+	VRANGEPD  $0x04, Z5, Z4, Z1
+	VADDPD    Z5, Z4, K1, Z1
+	VCMPPD    $0x03, Z7, Z6, K1
+	VRANGEPD  $0x04, Z7, Z6, Z2
+	VADDPD    Z7, Z6, K1, Z2
+	VMOVDQU64 Z8, (AX)
+	VMOVDQU64 Z0, 64(AX)
+	VMOVDQU64 Z1, 128(AX)
+	VMOVDQU64 Z2, 192(AX)
+	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, DX
+	SUBQ      $0x00000100, CX
+	CMPQ      CX, $0x00000100
+	JAE       four
+
+fourDone:
+	CMPQ CX, $0x00000040
+	JB   oneDone
+
+one:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VCMPPD    $0x03, Z1, Z0, K1
+	VRANGEPD  $0x04, Z1, Z0, Z2
+	VADDPD    Z1, Z0, K1, Z2
+	VMOVDQU64 Z2, (AX)
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, DX
+	SUBQ      $0x00000040, CX
+	CMPQ      CX, $0x00000040
+	JAE       one
+
+oneDone:
+	TESTQ CX, CX
+	JZ    done
+
+	// A mask of the n bytes.
+	MOVQ       $0x0000000000000001, BX
+	SHLQ       CL, BX
+	DECQ       BX
+	KMOVQ      BX, K1
+	VMOVDQU8.Z (AX), K1, Z0
+	VMOVDQU8.Z (DX), K1, Z1
+	VCMPPD     $0x03, Z1, Z0, K2
+	VRANGEPD   $0x04, Z1, Z0, Z2
+	VADDPD     Z1, Z0, K2, Z2
+	VMOVDQU8   Z2, K1, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func maxInt8AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·maxInt8AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), DX
+	MOVQ n+16(FP), CX
+	CMPQ CX, $0x00000100
+	JB   fourDone
+
+four:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VMOVDQU64 64(AX), Z2
+	VMOVDQU64 64(DX), Z3
+	VMOVDQU64 128(AX), Z4
+	VMOVDQU64 128(DX), Z5
+	VMOVDQU64 192(AX), Z6
+	VMOVDQU64 192(DX), Z7
+	VPMAXSB   Z1, Z0, Z0
+	VPMAXSB   Z3, Z2, Z2
+	VPMAXSB   Z5, Z4, Z4
+	VPMAXSB   Z7, Z6, Z6
+	VMOVDQU64 Z0, (AX)
+	VMOVDQU64 Z2, 64(AX)
+	VMOVDQU64 Z4, 128(AX)
+	VMOVDQU64 Z6, 192(AX)
+	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, DX
+	SUBQ      $0x00000100, CX
+	CMPQ      CX, $0x00000100
+	JAE       four
+
+fourDone:
+	CMPQ CX, $0x00000040
+	JB   oneDone
+
+one:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VPMAXSB   Z1, Z0, Z0
+	VMOVDQU64 Z0, (AX)
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, DX
+	SUBQ      $0x00000040, CX
+	CMPQ      CX, $0x00000040
+	JAE       one
+
+oneDone:
+	TESTQ CX, CX
+	JZ    done
+
+	// A mask of the n bytes.
+	MOVQ       $0x0000000000000001, BX
+	SHLQ       CL, BX
+	DECQ       BX
+	KMOVQ      BX, K1
+	VMOVDQU8.Z (AX), K1, Z0
+	VMOVDQU8.Z (DX), K1, Z1
+	VPMAXSB    Z1, Z0, Z0
+	VMOVDQU8   Z0, K1, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func maxInt16AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·maxInt16AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), DX
+	MOVQ n+16(FP), CX
+	CMPQ CX, $0x00000100
+	JB   fourDone
+
+four:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VMOVDQU64 64(AX), Z2
+	VMOVDQU64 64(DX), Z3
+	VMOVDQU64 128(AX), Z4
+	VMOVDQU64 128(DX), Z5
+	VMOVDQU64 192(AX), Z6
+	VMOVDQU64 192(DX), Z7
+	VPMAXSW   Z1, Z0, Z0
+	VPMAXSW   Z3, Z2, Z2
+	VPMAXSW   Z5, Z4, Z4
+	VPMAXSW   Z7, Z6, Z6
+	VMOVDQU64 Z0, (AX)
+	VMOVDQU64 Z2, 64(AX)
+	VMOVDQU64 Z4, 128(AX)
+	VMOVDQU64 Z6, 192(AX)
+	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, DX
+	SUBQ      $0x00000100, CX
+	CMPQ      CX, $0x00000100
+	JAE       four
+
+fourDone:
+	CMPQ CX, $0x00000040
+	JB   oneDone
+
+one:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VPMAXSW   Z1, Z0, Z0
+	VMOVDQU64 Z0, (AX)
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, DX
+	SUBQ      $0x00000040, CX
+	CMPQ      CX, $0x00000040
+	JAE       one
+
+oneDone:
+	TESTQ CX, CX
+	JZ    done
+
+	// A mask of the n bytes.
+	MOVQ       $0x0000000000000001, BX
+	SHLQ       CL, BX
+	DECQ       BX
+	KMOVQ      BX, K1
+	VMOVDQU8.Z (AX), K1, Z0
+	VMOVDQU8.Z (DX), K1, Z1
+	VPMAXSW    Z1, Z0, Z0
+	VMOVDQU8   Z0, K1, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func maxInt32AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·maxInt32AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), DX
+	MOVQ n+16(FP), CX
+	CMPQ CX, $0x00000100
+	JB   fourDone
+
+four:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VMOVDQU64 64(AX), Z2
+	VMOVDQU64 64(DX), Z3
+	VMOVDQU64 128(AX), Z4
+	VMOVDQU64 128(DX), Z5
+	VMOVDQU64 192(AX), Z6
+	VMOVDQU64 192(DX), Z7
+	VPMAXSD   Z1, Z0, Z0
+	VPMAXSD   Z3, Z2, Z2
+	VPMAXSD   Z5, Z4, Z4
+	VPMAXSD   Z7, Z6, Z6
+	VMOVDQU64 Z0, (AX)
+	VMOVDQU64 Z2, 64(AX)
+	VMOVDQU64 Z4, 128(AX)
+	VMOVDQU64 Z6, 192(AX)
+	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, DX
+	SUBQ      $0x00000100, CX
+	CMPQ      CX, $0x00000100
+	JAE       four
+
+fourDone:
+	CMPQ CX, $0x00000040
+	JB   oneDone
+
+one:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VPMAXSD   Z1, Z0, Z0
+	VMOVDQU64 Z0, (AX)
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, DX
+	SUBQ      $0x00000040, CX
+	CMPQ      CX, $0x00000040
+	JAE       one
+
+oneDone:
+	TESTQ CX, CX
+	JZ    done
+
+	// A mask of the n bytes.
+	MOVQ       $0x0000000000000001, BX
+	SHLQ       CL, BX
+	DECQ       BX
+	KMOVQ      BX, K1
+	VMOVDQU8.Z (AX), K1, Z0
+	VMOVDQU8.Z (DX), K1, Z1
+	VPMAXSD    Z1, Z0, Z0
+	VMOVDQU8   Z0, K1, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func maxInt64AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·maxInt64AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), DX
+	MOVQ n+16(FP), CX
+	CMPQ CX, $0x00000100
+	JB   fourDone
+
+four:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VMOVDQU64 64(AX), Z2
+	VMOVDQU64 64(DX), Z3
+	VMOVDQU64 128(AX), Z4
+	VMOVDQU64 128(DX), Z5
+	VMOVDQU64 192(AX), Z6
+	VMOVDQU64 192(DX), Z7
+	VPMAXSQ   Z1, Z0, Z0
+	VPMAXSQ   Z3, Z2, Z2
+	VPMAXSQ   Z5, Z4, Z4
+	VPMAXSQ   Z7, Z6, Z6
+	VMOVDQU64 Z0, (AX)
+	VMOVDQU64 Z2, 64(AX)
+	VMOVDQU64 Z4, 128(AX)
+	VMOVDQU64 Z6, 192(AX)
+	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, DX
+	SUBQ      $0x00000100, CX
+	CMPQ      CX, $0x00000100
+	JAE       four
+
+fourDone:
+	CMPQ CX, $0x00000040
+	JB   oneDone
+
+one:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VPMAXSQ   Z1, Z0, Z0
+	VMOVDQU64 Z0, (AX)
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, DX
+	SUBQ      $0x00000040, CX
+	CMPQ      CX, $0x00000040
+	JAE       one
+
+oneDone:
+	TESTQ CX, CX
+	JZ    done
+
+	// A mask of the n bytes.
+	MOVQ       $0x0000000000000001, BX
+	SHLQ       CL, BX
+	DECQ       BX
+	KMOVQ      BX, K1
+	VMOVDQU8.Z (AX), K1, Z0
+	VMOVDQU8.Z (DX), K1, Z1
+	VPMAXSQ    Z1, Z0, Z0
+	VMOVDQU8   Z0, K1, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func maxUint8AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·maxUint8AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), DX
+	MOVQ n+16(FP), CX
+	CMPQ CX, $0x00000100
+	JB   fourDone
+
+four:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VMOVDQU64 64(AX), Z2
+	VMOVDQU64 64(DX), Z3
+	VMOVDQU64 128(AX), Z4
+	VMOVDQU64 128(DX), Z5
+	VMOVDQU64 192(AX), Z6
+	VMOVDQU64 192(DX), Z7
+	VPMAXUB   Z1, Z0, Z0
+	VPMAXUB   Z3, Z2, Z2
+	VPMAXUB   Z5, Z4, Z4
+	VPMAXUB   Z7, Z6, Z6
+	VMOVDQU64 Z0, (AX)
+	VMOVDQU64 Z2, 64(AX)
+	VMOVDQU64 Z4, 128(AX)
+	VMOVDQU64 Z6, 192(AX)
+	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, DX
+	SUBQ      $0x00000100, CX
+	CMPQ      CX, $0x00000100
+	JAE       four
+
+fourDone:
+	CMPQ CX, $0x00000040
+	JB   oneDone
+
+one:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VPMAXUB   Z1, Z0, Z0
+	VMOVDQU64 Z0, (AX)
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, DX
+	SUBQ      $0x00000040, CX
+	CMPQ      CX, $0x00000040
+	JAE       one
+
+oneDone:
+	TESTQ CX, CX
+	JZ    done
+
+	// A mask of the n bytes.
+	MOVQ       $0x0000000000000001, BX
+	SHLQ       CL, BX
+	DECQ       BX
+	KMOVQ      BX, K1
+	VMOVDQU8.Z (AX), K1, Z0
+	VMOVDQU8.Z (DX), K1, Z1
+	VPMAXUB    Z1, Z0, Z0
+	VMOVDQU8   Z0, K1, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func maxUint16AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·maxUint16AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), DX
+	MOVQ n+16(FP), CX
+	CMPQ CX, $0x00000100
+	JB   fourDone
+
+four:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VMOVDQU64 64(AX), Z2
+	VMOVDQU64 64(DX), Z3
+	VMOVDQU64 128(AX), Z4
+	VMOVDQU64 128(DX), Z5
+	VMOVDQU64 192(AX), Z6
+	VMOVDQU64 192(DX), Z7
+	VPMAXUW   Z1, Z0, Z0
+	VPMAXUW   Z3, Z2, Z2
+	VPMAXUW   Z5, Z4, Z4
+	VPMAXUW   Z7, Z6, Z6
+	VMOVDQU64 Z0, (AX)
+	VMOVDQU64 Z2, 64(AX)
+	VMOVDQU64 Z4, 128(AX)
+	VMOVDQU64 Z6, 192(AX)
+	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, DX
+	SUBQ      $0x00000100, CX
+	CMPQ      CX, $0x00000100
+	JAE       four
+
+fourDone:
+	CMPQ CX, $0x00000040
+	JB   oneDone
+
+one:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VPMAXUW   Z1, Z0, Z0
+	VMOVDQU64 Z0, (AX)
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, DX
+	SUBQ      $0x00000040, CX
+	CMPQ      CX, $0x00000040
+	JAE       one
+
+oneDone:
+	TESTQ CX, CX
+	JZ    done
+
+	// A mask of the n bytes.
+	MOVQ       $0x0000000000000001, BX
+	SHLQ       CL, BX
+	DECQ       BX
+	KMOVQ      BX, K1
+	VMOVDQU8.Z (AX), K1, Z0
+	VMOVDQU8.Z (DX), K1, Z1
+	VPMAXUW    Z1, Z0, Z0
+	VMOVDQU8   Z0, K1, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func maxUint32AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·maxUint32AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), DX
+	MOVQ n+16(FP), CX
+	CMPQ CX, $0x00000100
+	JB   fourDone
+
+four:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VMOVDQU64 64(AX), Z2
+	VMOVDQU64 64(DX), Z3
+	VMOVDQU64 128(AX), Z4
+	VMOVDQU64 128(DX), Z5
+	VMOVDQU64 192(AX), Z6
+	VMOVDQU64 192(DX), Z7
+	VPMAXUD   Z1, Z0, Z0
+	VPMAXUD   Z3, Z2, Z2
+	VPMAXUD   Z5, Z4, Z4
+	VPMAXUD   Z7, Z6, Z6
+	VMOVDQU64 Z0, (AX)
+	VMOVDQU64 Z2, 64(AX)
+	VMOVDQU64 Z4, 128(AX)
+	VMOVDQU64 Z6, 192(AX)
+	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, DX
+	SUBQ      $0x00000100, CX
+	CMPQ      CX, $0x00000100
+	JAE       four
+
+fourDone:
+	CMPQ CX, $0x00000040
+	JB   oneDone
+
+one:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VPMAXUD   Z1, Z0, Z0
+	VMOVDQU64 Z0, (AX)
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, DX
+	SUBQ      $0x00000040, CX
+	CMPQ      CX, $0x00000040
+	JAE       one
+
+oneDone:
+	TESTQ CX, CX
+	JZ    done
+
+	// A mask of the n bytes.
+	MOVQ       $0x0000000000000001, BX
+	SHLQ       CL, BX
+	DECQ       BX
+	KMOVQ      BX, K1
+	VMOVDQU8.Z (AX), K1, Z0
+	VMOVDQU8.Z (DX), K1, Z1
+	VPMAXUD    Z1, Z0, Z0
+	VMOVDQU8   Z0, K1, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func maxUint64AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·maxUint64AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), DX
+	MOVQ n+16(FP), CX
+	CMPQ CX, $0x00000100
+	JB   fourDone
+
+four:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VMOVDQU64 64(AX), Z2
+	VMOVDQU64 64(DX), Z3
+	VMOVDQU64 128(AX), Z4
+	VMOVDQU64 128(DX), Z5
+	VMOVDQU64 192(AX), Z6
+	VMOVDQU64 192(DX), Z7
+	VPMAXUQ   Z1, Z0, Z0
+	VPMAXUQ   Z3, Z2, Z2
+	VPMAXUQ   Z5, Z4, Z4
+	VPMAXUQ   Z7, Z6, Z6
+	VMOVDQU64 Z0, (AX)
+	VMOVDQU64 Z2, 64(AX)
+	VMOVDQU64 Z4, 128(AX)
+	VMOVDQU64 Z6, 192(AX)
+	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, DX
+	SUBQ      $0x00000100, CX
+	CMPQ      CX, $0x00000100
+	JAE       four
+
+fourDone:
+	CMPQ CX, $0x00000040
+	JB   oneDone
+
+one:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VPMAXUQ   Z1, Z0, Z0
+	VMOVDQU64 Z0, (AX)
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, DX
+	SUBQ      $0x00000040, CX
+	CMPQ      CX, $0x00000040
+	JAE       one
+
+oneDone:
+	TESTQ CX, CX
+	JZ    done
+
+	// A mask of the n bytes.
+	MOVQ       $0x0000000000000001, BX
+	SHLQ       CL, BX
+	DECQ       BX
+	KMOVQ      BX, K1
+	VMOVDQU8.Z (AX), K1, Z0
+	VMOVDQU8.Z (DX), K1, Z1
+	VPMAXUQ    Z1, Z0, Z0
+	VMOVDQU8   Z0, K1, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func maxFloat32AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F
+TEXT ·maxFloat32AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), DX
+	MOVQ n+16(FP), CX
+	CMPQ CX, $0x00000100
+	JB   fourDone
+
+four:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VMOVDQU64 64(AX), Z2
+	VMOVDQU64 64(DX), Z3
+	VMOVDQU64 128(AX), Z4
+	VMOVDQU64 128(DX), Z5
+	VMOVDQU64 192(AX), Z6
+	VMOVDQU64 192(DX), Z7
+	VCMPPS    $0x03, Z1, Z0, K1
+	VRANGEPS  $0x05, Z1, Z0, Z8
+	VADDPS    Z1, Z0, K1, Z8
+	VCMPPS    $0x03, Z3, Z2, K1
+	VRANGEPS  $0x05, Z3, Z2, Z0
+	VADDPS    Z3, Z2, K1, Z0
+	VCMPPS    $0x03, Z5, Z4, K1
+	VRANGEPS  $0x05, Z5, Z4, Z1
+	VADDPS    Z5, Z4, K1, Z1
+	VCMPPS    $0x03, Z7, Z6, K1
+	VRANGEPS  $0x05, Z7, Z6, Z2
+	VADDPS    Z7, Z6, K1, Z2
+	VMOVDQU64 Z8, (AX)
+	VMOVDQU64 Z0, 64(AX)
+	VMOVDQU64 Z1, 128(AX)
+	VMOVDQU64 Z2, 192(AX)
+	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, DX
+	SUBQ      $0x00000100, CX
+	CMPQ      CX, $0x00000100
+	JAE       four
+
+fourDone:
+	CMPQ CX, $0x00000040
+	JB   oneDone
+
+one:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VCMPPS    $0x03, Z1, Z0, K1
+	VRANGEPS  $0x05, Z1, Z0, Z2
+	VADDPS    Z1, Z0, K1, Z2
+	VMOVDQU64 Z2, (AX)
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, DX
+	SUBQ      $0x00000040, CX
+	CMPQ      CX, $0x00000040
+	JAE       one
+
+oneDone:
+	TESTQ CX, CX
+	JZ    done
+
+	// A mask of the n bytes.
+	MOVQ       $0x0000000000000001, BX
+	SHLQ       CL, BX
+	DECQ       BX
+	KMOVQ      BX, K1
+	VMOVDQU8.Z (AX), K1, Z0
+	VMOVDQU8.Z (DX), K1, Z1
+	VCMPPS     $0x03, Z1, Z0, K2
+	VRANGEPS   $0x05, Z1, Z0, Z2
+	VADDPS     Z1, Z0, K2, Z2
+	VMOVDQU8   Z2, K1, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func maxFloat64AVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F
+TEXT ·maxFloat64AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), DX
+	MOVQ n+16(FP), CX
+	CMPQ CX, $0x00000100
+	JB   fourDone
+
+four:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VMOVDQU64 64(AX), Z2
+	VMOVDQU64 64(DX), Z3
+	VMOVDQU64 128(AX), Z4
+	VMOVDQU64 128(DX), Z5
+	VMOVDQU64 192(AX), Z6
+	VMOVDQU64 192(DX), Z7
+	VCMPPD    $0x03, Z1, Z0, K1
+	VRANGEPD  $0x05, Z1, Z0, Z8
+	VADDPD    Z1, Z0, K1, Z8
+	VCMPPD    $0x03, Z3, Z2, K1
+	VRANGEPD  $0x05, Z3, Z2, Z0
+	VADDPD    Z3, Z2, K1, Z0
+	VCMPPD    $0x03, Z5, Z4, K1
+	VRANGEPD  $0x05, Z5, Z4, Z1
+	VADDPD    Z5, Z4, K1, Z1
+	VCMPPD    $0x03, Z7, Z6, K1
+	VRANGEPD  $0x05, Z7, Z6, Z2
+	VADDPD    Z7, Z6, K1, Z2
+	VMOVDQU64 Z8, (AX)
+	VMOVDQU64 Z0, 64(AX)
+	VMOVDQU64 Z1, 128(AX)
+	VMOVDQU64 Z2, 192(AX)
+	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, DX
+	SUBQ      $0x00000100, CX
+	CMPQ      CX, $0x00000100
+	JAE       four
+
+fourDone:
+	CMPQ CX, $0x00000040
+	JB   oneDone
+
+one:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VCMPPD    $0x03, Z1, Z0, K1
+	VRANGEPD  $0x05, Z1, Z0, Z2
+	VADDPD    Z1, Z0, K1, Z2
+	VMOVDQU64 Z2, (AX)
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, DX
+	SUBQ      $0x00000040, CX
+	CMPQ      CX, $0x00000040
+	JAE       one
+
+oneDone:
+	TESTQ CX, CX
+	JZ    done
+
+	// A mask of the n bytes.
+	MOVQ       $0x0000000000000001, BX
+	SHLQ       CL, BX
+	DECQ       BX
+	KMOVQ      BX, K1
+	VMOVDQU8.Z (AX), K1, Z0
+	VMOVDQU8.Z (DX), K1, Z1
+	VCMPPD     $0x03, Z1, Z0, K2
+	VRANGEPD   $0x05, Z1, Z0, Z2
+	VADDPD     Z1, Z0, K2, Z2
+	VMOVDQU8   Z2, K1, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func andAVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·andAVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), DX
+	MOVQ n+16(FP), CX
+	CMPQ CX, $0x00000100
+	JB   fourDone
+
+four:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VMOVDQU64 64(AX), Z2
+	VMOVDQU64 64(DX), Z3
+	VMOVDQU64 128(AX), Z4
+	VMOVDQU64 128(DX), Z5
+	VMOVDQU64 192(AX), Z6
+	VMOVDQU64 192(DX), Z7
+	VPANDQ    Z1, Z0, Z0
+	VPANDQ    Z3, Z2, Z2
+	VPANDQ    Z5, Z4, Z4
+	VPANDQ    Z7, Z6, Z6
+	VMOVDQU64 Z0, (AX)
+	VMOVDQU64 Z2, 64(AX)
+	VMOVDQU64 Z4, 128(AX)
+	VMOVDQU64 Z6, 192(AX)
+	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, DX
+	SUBQ      $0x00000100, CX
+	CMPQ      CX, $0x00000100
+	JAE       four
+
+fourDone:
+	CMPQ CX, $0x00000040
+	JB   oneDone
+
+one:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VPANDQ    Z1, Z0, Z0
+	VMOVDQU64 Z0, (AX)
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, DX
+	SUBQ      $0x00000040, CX
+	CMPQ      CX, $0x00000040
+	JAE       one
+
+oneDone:
+	TESTQ CX, CX
+	JZ    done
+
+	// A mask of the n bytes.
+	MOVQ       $0x0000000000000001, BX
+	SHLQ       CL, BX
+	DECQ       BX
+	KMOVQ      BX, K1
+	VMOVDQU8.Z (AX), K1, Z0
+	VMOVDQU8.Z (DX), K1, Z1
+	VPANDQ     Z1, Z0, Z0
+	VMOVDQU8   Z0, K1, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func orAVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·orAVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), DX
+	MOVQ n+16(FP), CX
+	CMPQ CX, $0x00000100
+	JB   fourDone
+
+four:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VMOVDQU64 64(AX), Z2
+	VMOVDQU64 64(DX), Z3
+	VMOVDQU64 128(AX), Z4
+	VMOVDQU64 128(DX), Z5
+	VMOVDQU64 192(AX), Z6
+	VMOVDQU64 192(DX), Z7
+	VPORQ     Z1, Z0, Z0
+	VPORQ     Z3, Z2, Z2
+	VPORQ     Z5, Z4, Z4
+	VPORQ     Z7, Z6, Z6
+	VMOVDQU64 Z0, (AX)
+	VMOVDQU64 Z2, 64(AX)
+	VMOVDQU64 Z4, 128(AX)
+	VMOVDQU64 Z6, 192(AX)
+	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, DX
+	SUBQ      $0x00000100, CX
+	CMPQ      CX, $0x00000100
+	JAE       four
+
+fourDone:
+	CMPQ CX, $0x00000040
+	JB   oneDone
+
+one:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VPORQ     Z1, Z0, Z0
+	VMOVDQU64 Z0, (AX)
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, DX
+	SUBQ      $0x00000040, CX
+	CMPQ      CX, $0x00000040
+	JAE       one
+
+oneDone:
+	TESTQ CX, CX
+	JZ    done
+
+	// A mask of the n bytes.
+	MOVQ       $0x0000000000000001, BX
+	SHLQ       CL, BX
+	DECQ       BX
+	KMOVQ      BX, K1
+	VMOVDQU8.Z (AX), K1, Z0
+	VMOVDQU8.Z (DX), K1, Z1
+	VPORQ      Z1, Z0, Z0
+	VMOVDQU8   Z0, K1, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func xorAVX512(dst *byte, src *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·xorAVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), DX
+	MOVQ n+16(FP), CX
+	CMPQ CX, $0x00000100
+	JB   fourDone
+
+four:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VMOVDQU64 64(AX), Z2
+	VMOVDQU64 64(DX), Z3
+	VMOVDQU64 128(AX), Z4
+	VMOVDQU64 128(DX), Z5
+	VMOVDQU64 192(AX), Z6
+	VMOVDQU64 192(DX), Z7
+	VPXORQ    Z1, Z0, Z0
+	VPXORQ    Z3, Z2, Z2
+	VPXORQ    Z5, Z4, Z4
+	VPXORQ    Z7, Z6, Z6
+	VMOVDQU64 Z0, (AX)
+	VMOVDQU64 Z2, 64(AX)
+	VMOVDQU64 Z4, 128(AX)
+	VMOVDQU64 Z6, 192(AX)
+	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, DX
+	SUBQ      $0x00000100, CX
+	CMPQ      CX, $0x00000100
+	JAE       four
+
+fourDone:
+	CMPQ CX, $0x00000040
+	JB   oneDone
+
+one:
+	VMOVDQU64 (AX), Z0
+	VMOVDQU64 (DX), Z1
+	VPXORQ    Z1, Z0, Z0
+	VMOVDQU64 Z0, (AX)
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, DX
+	SUBQ      $0x00000040, CX
+	CMPQ      CX, $0x00000040
+	JAE       one
+
+oneDone:
+	TESTQ CX, CX
+	JZ    done
+
+	// A mask of the n bytes.
+	MOVQ       $0x0000000000000001, BX
+	SHLQ       CL, BX
+	DECQ       BX
+	KMOVQ      BX, K1
+	VMOVDQU8.Z (AX), K1, Z0
+	VMOVDQU8.Z (DX), K1, Z1
+	VPXORQ     Z1, Z0, Z0
 	VMOVDQU8   Z0, K1, (AX)
 
 done:

@@ -9,15 +9,35 @@ import (
 // unroll is how many vectors a turn of the main loop does.
 const unroll = 4
 
-// A combine writes the instructions that make d = op(d, s).
-type combine func(d, s reg.Register)
+// A combine writes the instructions of op(d, s), after which both may be gone, and
+// tells where the result is.
+type combine func(d, s reg.VecVirtual) (result reg.VecVirtual)
 
 // An instruction is one that avo can write.
 type instruction func(operands ...operand.Op)
 
-// simple is a combine of one instruction, whose first operand is d.
+// A function is one to be written.
+type function struct {
+	name    string
+	combine combine
+}
+
+// simple is a combine of one instruction, whose first operand is d: avo has
+// operands in the order of Go's assembler, the last first.
 func simple(op instruction) combine {
-	return func(d, s reg.Register) { op(s, d, d) }
+	return func(d, s reg.VecVirtual) reg.VecVirtual {
+		op(s, d, d)
+		return d
+	}
+}
+
+// two and three are instructions that avo knows with so many operands only.
+func two(op func(a, b operand.Op)) instruction {
+	return func(o ...operand.Op) { op(o[0], o[1]) }
+}
+
+func three(op func(a, b, c operand.Op)) instruction {
+	return func(o ...operand.Op) { op(o[0], o[1], o[2]) }
 }
 
 // level is what the functions of one level have in common.
@@ -76,7 +96,7 @@ func (l level) loop(a arguments, label string, vectors int, f combine) {
 		l.move(operand.Mem{Base: a.src, Disp: i * l.width}, s[i])
 	}
 	for i := range vectors {
-		f(d[i], s[i])
+		d[i] = f(d[i], s[i])
 	}
 	for i := range vectors {
 		l.move(d[i], operand.Mem{Base: a.dst, Disp: i * l.width})
