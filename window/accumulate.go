@@ -42,12 +42,6 @@ func (w *Window[T]) CompareAndSwap(compare, swap T, result *T, target, displacem
 	return w.compareAndSwap(addressOf(&compare), addressOf(&swap), addressOf(result), target, displacement)
 }
 
-// promises tells whether an option given at creation needs a closer look at an
-// accumulate of count elements.
-func (c *core) promises(count int) bool {
-	return c.hints.sameOp || c.hints.singleElement && count != 1
-}
-
 // refuseOp says why an accumulate is refused, nil if it is not. It settles the
 // operation of a window made with SameOp.
 func (v *view) refuseOp(op Op, count int) error {

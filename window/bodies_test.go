@@ -423,10 +423,18 @@ var views = register("views", func(s *script) {
 	_, err = window.View[uint32](odd)
 	s.fails(err, window.ErrAlignment)
 	s.ok(odd.Close())
+	askew, err := window.Create(s.ctx, s.w, bytesAskew(16))
+	s.ok(err)
+	_, err = window.View[uint64](askew)
+	s.fails(err, window.ErrAlignment)
+	s.ok(askew.Close())
 	s.ok(win.Close())
 	_, err = window.View[uint64](win)
 	s.fails(err, epoch.ErrClosed)
 })
+
+// bytesAskew is n bytes from an odd address on.
+func bytesAskew(n int) []byte { return make([]byte, n+9)[9:] }
 
 // A window over the program's own memory serves every operation.
 var created = register("create", func(s *script) {

@@ -26,17 +26,39 @@ type part struct {
 // description is what the ranks tell each other of their parts. It has no
 // pointers and is exchanged as it is.
 type description struct {
-	call    uint32
-	kind    uint32
-	hints   uint32
-	slots   uint32
-	bytes   uint64
-	data    verbs.RemoteRegion
-	control verbs.RemoteRegion
-	mapped  bool
-	failed  bool
-	failure [200]byte
+	call  uint32
+	kind  uint32
+	hints uint32
+	slots uint32
+	bytes uint64
+	// alignment of the memory, in its rank's address space.
+	alignment uint32
+	data      verbs.RemoteRegion
+	control   verbs.RemoteRegion
+	mapped    bool
+	failed    bool
+	// unsupported: the failure is an errors.ErrUnsupported.
+	unsupported bool
+	failure     [320]byte
 }
+
+// fail notes why the part cannot be had.
+func (d *description) fail(cause error, text string) {
+	d.failed = true
+	d.unsupported = errors.Is(cause, errors.ErrUnsupported)
+	d.failure = [len(d.failure)]byte{}
+	copy(d.failure[:], text)
+}
+
+// A toldError is another rank's error.
+type toldError struct {
+	text        string
+	unsupported bool
+}
+
+func (e *toldError) Error() string { return e.text }
+
+func (e *toldError) Is(target error) bool { return e.unsupported && target == errors.ErrUnsupported }
 
 const (
 	hintSingleElement = 1 << iota
@@ -118,8 +140,7 @@ func newCore(w *world.World, s settings, p *part, all []description) (*core, err
 // differs.
 func agree(ctx context.Context, w *world.World, call string, mine description, fault error) ([]description, error) {
 	if fault != nil {
-		mine.failed = true
-		copy(mine.failure[:], fault.Error())
+		mine.fail(fault, fault.Error())
 	}
 	all := make([]description, w.Size())
 	if err := world.AllGather(ctx, w, []description{mine}, all); err != nil {
@@ -147,7 +168,7 @@ func firstFailure(w *world.World, all []description, fault error) error {
 	}
 	for rank := range all {
 		if all[rank].failed {
-			return &CreateError{Rank: rank, Cause: errors.New(text(all[rank].failure[:]))}
+			return &CreateError{Rank: rank, Cause: &toldError{text(all[rank].failure[:]), all[rank].unsupported}}
 		}
 	}
 	return nil
@@ -184,9 +205,7 @@ func agreeOnReach(ctx context.Context, w *world.World, call string, all []descri
 		return neighbor.ReadAt(probe[:], mine.data, 0)
 	}()
 	if fault != nil {
-		mine.failed = true
-		mine.failure = [200]byte{}
-		copy(mine.failure[:], fmt.Sprintf("rank %d cannot reach it: %v", w.Rank(), fault))
+		mine.fail(fault, fmt.Sprintf("rank %d cannot reach it: %v", w.Rank(), fault))
 	}
 	reach := make([]description, w.Size())
 	if err := world.AllGather(ctx, w, []description{mine}, reach); err != nil {
@@ -203,6 +222,7 @@ func agreeOnReach(ctx context.Context, w *world.World, call string, all []descri
 
 func (d *description) describe(p *part, mapped bool) {
 	d.bytes = uint64(len(p.memory))
+	d.alignment = uint32(alignmentOf(p.memory))
 	d.mapped = mapped || len(p.memory) == 0
 	d.control = p.regions[0].Remote()
 	if len(p.regions) > 1 {

@@ -18,7 +18,7 @@ var (
 	// ErrHint: a call that breaks a promise given as an option at creation.
 	ErrHint = errors.New("promise given at creation broken")
 	// ErrAlignment: a window that cannot be viewed as another element type.
-	ErrAlignment = errors.New("window is not a whole number of elements")
+	ErrAlignment = errors.New("window does not fit the element type")
 	// ErrMismatch: the ranks disagree on a collective call's arguments.
 	ErrMismatch = errors.New("ranks disagree")
 )

@@ -1,6 +1,7 @@
 package window
 
 import (
+	"math/bits"
 	"sync/atomic"
 	"unsafe"
 )
@@ -11,7 +12,7 @@ func bytesOf[T Element](memory []T) []byte {
 }
 
 // elements is memory as elements. Sound because window memory starts at a page, or
-// is a slice of elements whose alignment View's caller has checked by address,
+// is the program's, whose alignment create and View know,
 // and every bit pattern is a value of every Element.
 func elements[T Element](memory []byte) []T {
 	return unsafe.Slice(first[T](memory), len(memory)/sizeOf[T]())
@@ -61,9 +62,13 @@ func (s *stripes) at(offset uint64) *atomic.Uint32 {
 	return (*atomic.Uint32)(unsafe.Add(s.base, offset>>(s.shift&63)*lineBytes))
 }
 
-// aligned tells whether memory may be accessed as elements of size bytes.
-func aligned(memory []byte, size int) bool {
-	return len(memory) == 0 || uintptr(unsafe.Pointer(unsafe.SliceData(memory)))%uintptr(min(size, 8)) == 0
+// alignmentOf is the largest power of two, up to a page, that memory's address is a
+// multiple of.
+func alignmentOf(memory []byte) int {
+	if len(memory) == 0 {
+		return 4096
+	}
+	return 1 << min(12, bits.TrailingZeros64(uint64(uintptr(unsafe.Pointer(unsafe.SliceData(memory))))))
 }
 
 // publish orders every store of this goroutine before its later loads, for all

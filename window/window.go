@@ -127,7 +127,8 @@ func Allocate[T Element](ctx context.Context, w *world.World, count int, options
 // Create makes a window over the program's own memory, which belongs to the
 // window until it is closed. Otherwise it is as Allocate. Ranks in other
 // processes reach the memory by system calls; where those are not permitted the
-// window is refused with a *verbs.CapabilityError in every rank's *CreateError.
+// window is refused: every rank's *CreateError is an errors.ErrUnsupported, and
+// that of the rank which may not has the *verbs.CapabilityError.
 func Create[T Element](ctx context.Context, w *world.World, memory []T, options ...Option) (*Window[T], error) {
 	return create[T](ctx, w, "Create", options, func() (part, error) { return ownPart(w, bytesOf(memory)) })
 }
@@ -141,8 +142,13 @@ func View[U, T Element](win *Window[T]) (*Window[U], error) {
 	}
 	kind := reduce.KindOf[U]()
 	for rank := range win.descriptions {
-		if bytes := win.descriptions[rank].bytes; bytes%uint64(kind.Size()) != 0 {
-			return nil, fmt.Errorf("window: View as %v: %w: rank %d exposes %d bytes, elements have %d", kind, ErrAlignment, rank, bytes, kind.Size())
+		d := &win.descriptions[rank]
+		if d.bytes%uint64(kind.Size()) != 0 {
+			return nil, fmt.Errorf("window: View as %v: %w: rank %d exposes %d bytes, elements have %d", kind, ErrAlignment, rank, d.bytes, kind.Size())
+		}
+		// A complex128 is two words of 8 bytes.
+		if need := min(kind.Size(), 8); int(d.alignment) < need {
+			return nil, fmt.Errorf("window: View as %v: %w: rank %d's memory is at a multiple of %d bytes, elements need %d", kind, ErrAlignment, rank, d.alignment, need)
 		}
 	}
 	return windowOver[U](win.core), nil

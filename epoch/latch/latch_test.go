@@ -62,15 +62,19 @@ func TestPublication(t *testing.T) {
 func BenchmarkLock(b *testing.B) {
 	b.Run("latch", func(b *testing.B) {
 		var l latch.Latch
+		count := 0
 		for b.Loop() {
 			l.Lock()
+			count++
 			l.Unlock()
 		}
 	})
 	b.Run("mutex", func(b *testing.B) {
 		var l sync.Mutex
+		count := 0
 		for b.Loop() {
 			l.Lock()
+			count++
 			l.Unlock()
 		}
 	})

@@ -1,0 +1,252 @@
+package window_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// A block is a call that waits for another rank.
+type block struct {
+	name string
+	// before is done by rank 1 to make rank 0 wait, after to let it go on.
+	before, after func(s *script, win *window.Window[int64])
+	// call blocks in rank 0; done ends what it opened.
+	call func(ctx context.Context, s *script, win *window.Window[int64]) error
+	done func(s *script, win *window.Window[int64])
+}
+
+func nothing(*script, *window.Window[int64]) {}
+
+var blocks = []block{
+	{
+		name:   "Fence",
+		before: nothing,
+		after: func(s *script, win *window.Window[int64]) {
+			s.ok(win.Fence(s.ctx, window.NoSucceed))
+		},
+		call: func(ctx context.Context, s *script, win *window.Window[int64]) error {
+			return win.Fence(ctx, window.NoSucceed)
+		},
+		done: nothing,
+	},
+	{
+		name:   "Start",
+		before: nothing,
+		after: func(s *script, win *window.Window[int64]) {
+			s.ok(win.Post(s.ctx, groupOf(s, win, 0)))
+			s.ok(win.Wait(s.ctx))
+		},
+		call: func(ctx context.Context, s *script, win *window.Window[int64]) error {
+			return win.Start(ctx, groupOf(s, win, 1))
+		},
+		done: func(s *script, win *window.Window[int64]) { s.ok(win.Complete(s.ctx)) },
+	},
+	{
+		name:   "Wait",
+		before: nothing,
+		after: func(s *script, win *window.Window[int64]) {
+			s.ok(win.Start(s.ctx, groupOf(s, win, 0)))
+			s.ok(win.Complete(s.ctx))
+		},
+		call: func(ctx context.Context, s *script, win *window.Window[int64]) error {
+			if open, err := win.Test(); err == nil {
+				s.check(!open, "the exposure has ended")
+			} else {
+				s.ok(win.Post(s.ctx, groupOf(s, win, 1)))
+			}
+			return win.Wait(ctx)
+		},
+		done: nothing,
+	},
+	{
+		name:   "Lock",
+		before: func(s *script, win *window.Window[int64]) { s.ok(win.Lock(s.ctx, window.Exclusive, 0)) },
+		after:  func(s *script, win *window.Window[int64]) { s.ok(win.Unlock(s.ctx, 0)) },
+		call: func(ctx context.Context, s *script, win *window.Window[int64]) error {
+			return win.Lock(ctx, window.Exclusive, 0)
+		},
+		done: func(s *script, win *window.Window[int64]) { s.ok(win.Unlock(s.ctx, 0)) },
+	},
+	{
+		name:   "exclusive Lock of readers",
+		before: func(s *script, win *window.Window[int64]) { s.ok(win.Lock(s.ctx, window.Shared, 0)) },
+		after:  func(s *script, win *window.Window[int64]) { s.ok(win.Unlock(s.ctx, 0)) },
+		call: func(ctx context.Context, s *script, win *window.Window[int64]) error {
+			return win.Lock(ctx, window.Exclusive, 0)
+		},
+		done: func(s *script, win *window.Window[int64]) { s.ok(win.Unlock(s.ctx, 0)) },
+	},
+	{
+		name:   "LockAll",
+		before: func(s *script, win *window.Window[int64]) { s.ok(win.Lock(s.ctx, window.Exclusive, 1)) },
+		after:  func(s *script, win *window.Window[int64]) { s.ok(win.Unlock(s.ctx, 1)) },
+		call: func(ctx context.Context, s *script, win *window.Window[int64]) error {
+			return win.LockAll(ctx)
+		},
+		done: func(s *script, win *window.Window[int64]) { s.ok(win.UnlockAll(s.ctx)) },
+	},
+	{
+		name:   "WaitNotify",
+		before: nothing,
+		after: func(s *script, win *window.Window[int64]) {
+			s.ok(win.LockAll(s.ctx))
+			s.ok(win.PutNotify([]int64{1}, 0, 0, 3))
+			s.ok(win.UnlockAll(s.ctx))
+		},
+		call: func(ctx context.Context, s *script, win *window.Window[int64]) error {
+			return win.WaitNotify(ctx, 3, 1)
+		},
+		done: nothing,
+	},
+}
+
+func init() {
+	for _, b := range blocks {
+		register("blocked in "+b.name, func(s *script) { blocked(s, b) })
+	}
+}
+
+const (
+	asleep = 300 * time.Millisecond
+	// awake is the share of a core that a rank may use while it waits, in
+	// percent: the goal is 2, and who spins uses 100.
+	awake = 20
+)
+
+// blocked has rank 0 wait three times: its context has ended before, its context
+// ends meanwhile, and until it gets what it waits for. Rank 1 knows by its barrier
+// where rank 0 is.
+func blocked(s *script, b block) {
+	win := allocate[int64](s, 8)
+	if s.w.Rank() == 1 {
+		b.before(s, win)
+	}
+	s.ok(s.w.Barrier(s.ctx))
+	if s.w.Rank() == 1 {
+		time.Sleep(2 * asleep)
+		b.after(s, win)
+		s.ok(s.w.Barrier(s.ctx))
+		s.ok(win.Close())
+		return
+	}
+	ended, cancel := context.WithCancelCause(s.ctx)
+	cause := errors.New("the program has had enough")
+	cancel(cause)
+	s.fails(b.call(ended, s, win), cause)
+	soon, cancelSoon := context.WithTimeout(s.ctx, asleep/2)
+	defer cancelSoon()
+	s.fails(b.call(soon, s, win), context.DeadlineExceeded)
+	start, before := time.Now(), processorTime()
+	s.ok(b.call(s.ctx, s, win))
+	used := float64(processorTime()-before) / float64(time.Since(start)) * 100
+	s.check(used < awake, "%s used %.1f %% of a core while it waited", b.name, used)
+	b.done(s, win)
+	s.ok(s.w.Barrier(s.ctx))
+	s.ok(win.Close())
+}
+
+// processorTime is what this process has used.
+func processorTime() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		panic(failure{err})
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// TestBlocked waits in every blocking call.
+func TestBlocked(t *testing.T) {
+	for _, b := range blocks {
+		t.Run(b.name, func(t *testing.T) { worldtest.Run(t, 2, "blocked in "+b.name) })
+	}
+}
+
+// nothingAllocated counts what operations and synchronization allocate, in rank 0
+// while the other ranks do the same.
+var nothingAllocated = register("nothing allocated", func(s *script) {
+	win := allocate[int64](s, 100)
+	single := allocate[float64](s, 100, window.SingleElement())
+	one, many, result := []int64{1}, make([]int64, 90), make([]int64, 90)
+	var old int64
+	var oldFloat float64
+	strided, contiguous := window.Strided(5, 2, 4), window.Contiguous(10)
+	next := (s.w.Rank() + 1) % s.w.Size()
+	group := groupOf(s, win, next)
+	before := groupOf(s, win, (s.w.Rank()+s.w.Size()-1)%s.w.Size())
+	// A wait that comes to sleep under a context which can end allocates for that.
+	ctx := context.Background()
+	turn := func() {
+		s.ok(win.LockAll(ctx))
+		s.ok(single.LockAll(ctx))
+		for target := range s.w.Size() {
+			s.ok(win.Put(one, target, 3))
+			s.ok(win.Put(many, target, 3))
+			s.ok(win.Get(result, target, 3))
+			s.ok(win.Accumulate(window.Sum, one, target, 5))
+			s.ok(win.Accumulate(window.Max, many, target, 5))
+			s.ok(win.GetAccumulate(window.Sum, many, result, target, 5))
+			s.ok(win.FetchAndOp(window.Xor, 1, &old, target, 5))
+			s.ok(win.CompareAndSwap(1, 2, &old, target, 5))
+			s.ok(single.Accumulate(window.Sum, []float64{1}, target, 5))
+			s.ok(single.FetchAndOp(window.Sum, 1, &oldFloat, target, 5))
+			s.ok(single.CompareAndSwap(1, 2, &oldFloat, target, 5))
+			s.ok(win.PutLayout(many, strided, target, 0, contiguous))
+			request, err := win.RPut(one, target, 0)
+			s.ok(err)
+			s.ok(request.Wait(ctx))
+			s.ok(win.PutNotify(one, target, 0, 0))
+			s.ok(win.Flush(ctx, target))
+			s.ok(win.FlushLocal(ctx, target))
+		}
+		s.ok(win.FlushAll(ctx))
+		s.ok(win.FlushLocalAll(ctx))
+		s.ok(single.UnlockAll(ctx))
+		s.ok(win.UnlockAll(ctx))
+		s.ok(win.WaitNotify(ctx, 0, uint64(s.w.Size())))
+		s.ok(win.Fence(ctx))
+		s.ok(win.Fence(ctx, window.NoSucceed))
+		s.ok(win.Post(ctx, before))
+		s.ok(win.Start(ctx, group))
+		s.ok(win.Put(one, next, 3))
+		s.ok(win.Complete(ctx))
+		s.ok(win.Wait(ctx))
+		s.ok(win.Lock(ctx, window.Exclusive, next))
+		s.ok(win.Unlock(ctx, next))
+		s.ok(win.Sync())
+	}
+	const turns = 500
+	for range 10 {
+		turn()
+	}
+	s.ok(s.w.Barrier(s.ctx))
+	allocated := heapObjects()
+	for range turns {
+		turn()
+	}
+	allocated = heapObjects() - allocated
+	s.ok(s.w.Barrier(s.ctx))
+	// The runtime allocates now and then, a sleep's timer for one.
+	s.check(allocated < turns/5, "%d objects were allocated in %d turns", allocated, turns)
+	s.ok(single.Close())
+	s.ok(win.Close())
+})
+
+func heapObjects() uint64 {
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.Mallocs
+}
+
+// TestNothingAllocated is of processes: goroutines share a heap.
+func TestNothingAllocated(t *testing.T) {
+	for _, n := range []int{1, 2} {
+		worldtest.Processes(t, n, nothingAllocated)
+	}
+}
