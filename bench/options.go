@@ -62,7 +62,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	flags.SetOutput(usage)
 	flags.IntVar(&o.ranks, "n", 0, "number of ranks (default 2; fence_scale and create_time: 4, 16 and 64)")
 	flags.StringVar(&o.device, "device", "", "local: ranks are goroutines; shm: ranks are processes of this machine (default "+defaultDevice()+")")
-	flags.StringVar(&sizes, "size", "", "sizes instead of the cases' own, as in 8,1024")
+	flags.StringVar(&sizes, "size", "", "sizes of the cases that have several, as in 8,1024")
 	flags.IntVar(&o.repeat, "repeat", 5, "timed loops of a cell, of which the best counts")
 	flags.StringVar(&o.format, "format", "text", "text, or json: one object a line")
 	flags.BoolVar(&o.list, "list", false, "list the cases and the switches, and end")

@@ -75,9 +75,6 @@ func chosen(o *options, world int) ([]cell, error) {
 			cells = append(cells, cell{s.c, size})
 		}
 	}
-	if len(cells) == 0 {
-		return nil, usagef("no case has any of the sizes %v", o.sizes)
-	}
 	return cells, nil
 }
 
@@ -92,7 +89,7 @@ func (c *benchCase) usual(o *options, world int) []int {
 		}
 		return c.sizes
 	}
-	if o.sizes != nil {
+	if o.sizes != nil && c.limit != 0 {
 		return o.sizes
 	}
 	return c.sizes

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/verbs/cpucopy"
 	"github.com/onesided/rma/window"
 )
@@ -49,8 +50,18 @@ func toggles() []toggle {
 		_, err = cpucopy.Use(method)
 		return err
 	}}
+	levels := reduce.Levels()
+	slices.Reverse(levels)
+	kernels := toggle{"kernels", nil, "what combines several elements of an accumulate: the widest vectors of this processor, or narrower ones, or plain Go", func(_ *settings, value string) error {
+		i := slices.IndexFunc(levels, func(l reduce.Level) bool { return strings.ToLower(l.String()) == value })
+		_, err := reduce.Use(levels[i])
+		return err
+	}}
+	for _, l := range levels {
+		kernels.values = append(kernels.values, strings.ToLower(l.String()))
+	}
 	return []toggle{
-		copying,
+		copying, kernels,
 		single,
 		hint("sameop", "windows promise one operation for all accumulates", window.SameOp()),
 		hint("unordered", "windows give up the order of accumulates", window.Unordered()),
