@@ -3,11 +3,9 @@ package world
 import (
 	"context"
 	"fmt"
-	"reflect"
-	"sync"
 )
 
-// calls name the collectives in headers.
+// calls name the collectives in signatures.
 const (
 	callBroadcast uint32 = iota + 1
 	callGather
@@ -15,9 +13,11 @@ const (
 	callScatter
 	callAllToAll
 	callReduce
+	callAllReduce
+	callBarrier
 )
 
-var callNames = [...]string{"a call that is none", "Broadcast", "Gather", "AllGather", "Scatter", "AllToAll", "Reduce"}
+var callNames = [...]string{"nothing that is known here", "Broadcast", "Gather", "AllGather", "Scatter", "AllToAll", "Reduce", "AllReduce", "Barrier"}
 
 func callName(call uint32) string {
 	if call < uint32(len(callNames)) {
@@ -26,306 +26,174 @@ func callName(call uint32) string {
 	return callNames[0]
 }
 
-// mismatch says how the message that came differs from the one that was due.
-func mismatch(rank int, got, want *header) error {
-	what, g, w := "length in bytes", any(got.length), any(want.length)
-	switch {
-	case got.call != want.call:
-		what, g, w = "call", callName(got.call), callName(want.call)
-	case got.number != want.number:
-		what, g, w = "number of collectives so far", got.number, want.number
-	case got.element != want.element:
-		what, g, w = "element size", got.element, want.element
-	case got.root != want.root:
-		what, g, w = "root", got.root, want.root
-	}
-	return fmt.Errorf("%w: the %s of rank %d is %v, here it is %v", ErrMismatch, what, rank, g, w)
-}
-
-// a round is one collective call of this rank.
+// A round is one collective call of this rank. A World has one, which is used again
+// for each call, and keeps what one that its context cut short has done already:
+// the same call, made again, steps over the exchanges that are done and goes on in
+// the one that is not.
 type round struct {
-	w      *World
-	op     string
-	header header
+	w         *World
+	op        string
+	signature signature
+	// history is a hash of all calls, this one included; before is without it.
+	history, before uint64
+	// step counts the exchanges of this call, done those that are over.
+	step, done int
+	out, in    parcel
+	memory     []uint64
+	unfinished bool
+	// resumed tells that this call goes on with an unfinished one, ended that it
+	// came to its end.
+	resumed, ended bool
 }
 
-// begin starts a collective on elements of T. It is followed by end.
-func begin[T any](w *World, op string, call uint32, root int) (*round, error) {
-	size, err := elementSize[T]()
+// keptMemory bounds, in bytes, what a World keeps between calls.
+const keptMemory = 64 << 10
+
+// begin starts a collective on elements of T, of which each rank gives or gets n.
+// It is followed by end and leave.
+func begin[T any](ctx context.Context, w *World, op string, call uint32, root, n int) (*round, error) {
+	element, err := elementOf[T]()
 	if err != nil {
 		return nil, fmt.Errorf("world: %s: %w", op, err)
 	}
-	if root < 0 || root >= w.size {
-		return nil, fmt.Errorf("world: %s: %w: root %d, allowed are 0 to %d", op, ErrArgument, root, w.size-1)
-	}
-	if err := w.enter(op); err != nil {
+	if err := w.enter(ctx, op); err != nil {
 		return nil, err
 	}
-	w.post.calls++
-	return &round{w, op, header{call: call, number: w.post.calls, element: uint32(size), root: uint32(root)}}, nil
+	if err := w.round.begin(op, element, signature{call: call, number: w.calls.Load() + 1,
+		root: uint32(root), element: uint32(element.size), kind: element.kind, part: uint64(n) * uint64(element.size)}); err != nil {
+		w.collective.Unlock()
+		return nil, err
+	}
+	return &w.round, nil
 }
 
-func (r *round) end() { r.w.collective.Unlock() }
-
-// exchange sends out to rank to and receives in from rank from; a negative rank is
-// nobody.
-func (r *round) exchange(ctx context.Context, to int, out []byte, from int, in []byte) error {
-	var sent, received *parcel
-	if to >= 0 {
-		sent = &parcel{rank: to, header: r.sized(out), data: out}
+func (r *round) begin(op string, element *elementType, s signature) error {
+	if r.unfinished && s != r.signature {
+		return r.refuse(op)
 	}
-	if from >= 0 {
-		received = &parcel{rank: from, header: r.sized(in), data: in}
+	if err := r.w.lost(op, s.number); err != nil {
+		return err
 	}
-	return r.w.post.exchange(ctx, r.op, sent, received)
-}
-
-func (r *round) sized(data []byte) header {
-	h := r.header
-	h.length = uint64(len(data))
-	return h
-}
-
-var elementSizes sync.Map
-
-// elementSize is the size of T in bytes, or says why T cannot cross between ranks.
-func elementSize[T any]() (int, error) {
-	t := reflect.TypeFor[T]()
-	if size, ok := elementSizes.Load(t); ok {
-		return size.(int), nil
+	r.resumed = r.unfinished
+	if !r.resumed {
+		r.signature, r.done = s, 0
+		r.history = s.after(r.before)
+		r.out, r.in = parcel{}, parcel{}
+		r.w.publish(&s, element)
 	}
-	if path := pointerIn(t); path != "" {
-		return 0, fmt.Errorf("%w: element type %v has a pointer (%s); allowed are numbers, booleans, and arrays and structs of them", ErrArgument, t, path)
-	}
-	elementSizes.Store(t, int(t.Size()))
-	return int(t.Size()), nil
-}
-
-// pointerIn names the part of t that holds a pointer, empty if none does.
-func pointerIn(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Array:
-		if t.Len() == 0 {
-			return ""
-		}
-		return pointerIn(t.Elem())
-	case reflect.Struct:
-		for i := range t.NumField() {
-			if part := pointerIn(t.Field(i).Type); part != "" {
-				return t.Field(i).Name + " " + part
-			}
-		}
-		return ""
-	case reflect.Pointer, reflect.UnsafePointer, reflect.Map, reflect.Chan, reflect.Func, reflect.Interface, reflect.Slice, reflect.String:
-		return t.String()
-	}
-	return ""
-}
-
-// lengths checks that out holds n times in.
-func lengths(op string, in, out, n int) error {
-	if out != in*n {
-		return fmt.Errorf("world: %s: %w: out has %d elements, must have %d, %d for each of %d ranks", op, ErrArgument, out, in*n, in, n)
-	}
+	r.op, r.step, r.unfinished, r.ended = op, 0, true, false
 	return nil
 }
 
-// Broadcast copies root's buffer into that of every rank, along a binomial tree.
-// All buffers have the same length.
-func Broadcast[T any](ctx context.Context, w *World, root int, buffer []T) error {
-	r, err := begin[T](w, "Broadcast", callBroadcast, root)
+// refuse is the error of a call that cannot come before an unfinished one.
+func (r *round) refuse(op string) error {
+	if err := r.w.lost(op, r.w.calls.Load()+1); err != nil {
+		return err
+	}
+	return fmt.Errorf("world: %s: %w: %s was cut short, call it again with the same arguments first", op, ErrUnfinished, r.op)
+}
+
+// end ends the call, with its error.
+func (r *round) end(err error) error {
+	r.ended = true
 	if err != nil {
 		return err
 	}
-	defer r.end()
-	return r.broadcast(ctx, root, bytesOf(buffer))
-}
-
-func (r *round) broadcast(ctx context.Context, root int, data []byte) error {
-	size := r.w.size
-	me := (r.w.rank - root + size) % size
-	rank := func(relative int) int { return (relative + root) % size }
-	distance := 1
-	for ; distance < size && me&distance == 0; distance *= 2 {
+	r.unfinished, r.before = false, r.history
+	r.out, r.in = parcel{}, parcel{}
+	if 8*len(r.memory) > keptMemory {
+		r.memory = nil
 	}
-	if me != 0 {
-		if err := r.exchange(ctx, -1, nil, rank(me-distance), data); err != nil {
-			return err
-		}
-	}
-	for distance /= 2; distance > 0; distance /= 2 {
-		if me+distance < size {
-			if err := r.exchange(ctx, rank(me+distance), data, -1, nil); err != nil {
-				return err
-			}
-		}
-	}
+	r.w.calls.Store(r.signature.number)
 	return nil
 }
 
-// Gather collects the ranks' in, of equal lengths, in the order of ranks in root's
-// out, which is Size times as long. Other ranks' out is not looked at.
-func Gather[T any](ctx context.Context, w *World, root int, in, out []T) error {
-	if w.rank == root {
-		if err := lengths("Gather", len(in), len(out), w.size); err != nil {
-			return err
-		}
+// leave lets the next call in. A call whose combine ended it by a panic cannot go
+// on: nothing is the same call.
+func (r *round) leave() {
+	if !r.ended {
+		r.signature.call = 0
 	}
-	r, err := begin[T](w, "Gather", callGather, root)
-	if err != nil {
-		return err
-	}
-	defer r.end()
-	if w.rank != root {
-		return r.exchange(ctx, root, bytesOf(in), -1, nil)
-	}
-	for rank := range w.size {
-		part := out[rank*len(in):][:len(in)]
-		if rank == root {
-			copy(part, in)
-		} else if err := r.exchange(ctx, -1, nil, rank, bytesOf(part)); err != nil {
-			return err
-		}
-	}
-	return nil
+	r.w.collective.Unlock()
 }
 
-// Scatter gives each rank its part, in the order of ranks, of root's in, which is
-// Size times as long as each out. Other ranks' in is not looked at.
-func Scatter[T any](ctx context.Context, w *World, root int, in, out []T) error {
-	if w.rank == root {
-		if err := lengths("Scatter", len(out), len(in), w.size); err != nil {
-			return err
-		}
+// nobody is the rank of an exchange in one direction only.
+const nobody = -1
+
+// exchange sends out to rank to and receives in from rank from. It tells whether it
+// did so now, and not in an earlier call that this one goes on with.
+func (r *round) exchange(ctx context.Context, to int, out []byte, from int, in []byte) (now bool, err error) {
+	r.step++
+	if r.step <= r.done {
+		return false, nil
 	}
-	r, err := begin[T](w, "Scatter", callScatter, root)
-	if err != nil {
-		return err
+	r.out.aim(r, to, out)
+	r.in.aim(r, from, in)
+	if err := r.w.post.exchange(ctx, r.op, &r.out, &r.in); err != nil {
+		return true, err
 	}
-	defer r.end()
-	if w.rank != root {
-		return r.exchange(ctx, -1, nil, root, bytesOf(out))
-	}
-	for rank := range w.size {
-		part := in[rank*len(out):][:len(out)]
-		if rank == root {
-			copy(out, part)
-		} else if err := r.exchange(ctx, rank, bytesOf(part), -1, nil); err != nil {
-			return err
-		}
-	}
-	return nil
+	r.out, r.in = parcel{}, parcel{}
+	r.done++
+	return true, nil
 }
 
-// AllGather collects the ranks' in, of equal lengths, in the order of ranks in every
-// rank's out, which is Size times as long. It takes log2(Size) rounds (Bruck).
-func AllGather[T any](ctx context.Context, w *World, in, out []T) error {
-	if err := lengths("AllGather", len(in), len(out), w.size); err != nil {
-		return err
-	}
-	r, err := begin[T](w, "AllGather", callAllGather, 0)
-	if err != nil {
-		return err
-	}
-	defer r.end()
-	// blocks holds the parts of the ranks from this one on; each round doubles
-	// how many there are.
-	blocks := make([]T, len(out))
-	copy(blocks, in)
-	n := len(in)
-	for have := 1; have < w.size; have *= 2 {
-		more := min(have, w.size-have)
-		to, from := (w.rank-have+w.size)%w.size, (w.rank+have)%w.size
-		if err := r.exchange(ctx, to, bytesOf(blocks[:more*n]), from, bytesOf(blocks[have*n:][:more*n])); err != nil {
-			return err
-		}
-	}
-	ahead := copy(out[w.rank*n:], blocks)
-	copy(out, blocks[ahead:])
-	return nil
-}
-
-// AllToAll sends part r of in to rank r and collects what all sent to this rank, in
-// the order of ranks, in out, which is as long.
-func AllToAll[T any](ctx context.Context, w *World, in, out []T) error {
-	if len(in) != len(out) || len(in)%w.size != 0 {
-		return fmt.Errorf("world: AllToAll: %w: in has %d elements, out %d; both must be the same multiple of %d ranks", ErrArgument, len(in), len(out), w.size)
-	}
-	r, err := begin[T](w, "AllToAll", callAllToAll, 0)
-	if err != nil {
-		return err
-	}
-	defer r.end()
-	n := len(in) / w.size
-	part := func(s []T, rank int) []T { return s[rank*n:][:n] }
-	copy(part(out, w.rank), part(in, w.rank))
-	for distance := 1; distance < w.size; distance++ {
-		to, from := (w.rank+distance)%w.size, (w.rank-distance+w.size)%w.size
-		if err := r.exchange(ctx, to, bytesOf(part(in, to)), from, bytesOf(part(out, from))); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Reduce combines the ranks' in element by element into root's out, which is as
-// long; other ranks' out is not looked at. combine must be associative and
-// commutative.
-func Reduce[T any](ctx context.Context, w *World, root int, in, out []T, combine func(a, b T) T) error {
-	if w.rank == root && len(out) != len(in) {
-		return lengths("Reduce", len(in), len(out), 1)
-	}
-	r, err := begin[T](w, "Reduce", callReduce, root)
-	if err != nil {
-		return err
-	}
-	defer r.end()
-	total, err := reduceTo(ctx, r, root, in, combine)
-	if w.rank == root && err == nil {
-		copy(out, total)
-	}
+// send and receive are exchanges in one direction.
+func (r *round) send(ctx context.Context, to int, out []byte) error {
+	_, err := r.exchange(ctx, to, out, nobody, nil)
 	return err
 }
 
-// reduceTo combines along a binomial tree and returns, at root, the total.
-func reduceTo[T any](ctx context.Context, r *round, root int, in []T, combine func(a, b T) T) ([]T, error) {
-	size := r.w.size
-	me := (r.w.rank - root + size) % size
-	total := append([]T(nil), in...)
-	other := make([]T, len(in))
-	for distance := 1; distance < size; distance *= 2 {
-		if me&distance != 0 {
-			return total, r.exchange(ctx, (me-distance+root)%size, bytesOf(total), -1, nil)
-		}
-		if me+distance >= size {
-			continue
-		}
-		if err := r.exchange(ctx, -1, nil, (me+distance+root)%size, bytesOf(other)); err != nil {
-			return nil, err
-		}
-		for i, v := range other {
-			total[i] = combine(total[i], v)
-		}
-	}
-	return total, nil
+func (r *round) receive(ctx context.Context, from int, in []byte) error {
+	_, err := r.exchange(ctx, nobody, nil, from, in)
+	return err
 }
 
-// AllReduce is Reduce whose result every rank gets in out.
-func AllReduce[T any](ctx context.Context, w *World, in, out []T, combine func(a, b T) T) error {
-	if err := lengths("AllReduce", len(in), len(out), 1); err != nil {
-		return err
+// aim sets the parcel up, or, when the exchange was cut short, only its data.
+func (p *parcel) aim(r *round, rank int, data []byte) {
+	if rank == nobody {
+		return
 	}
-	r, err := begin[T](w, "AllReduce", callReduce, 0)
-	if err != nil {
-		return err
+	p.data = data
+	if !p.active {
+		p.active, p.rank = true, rank
+		p.header = header{r.signature, uint64(len(data)), r.history}
 	}
-	defer r.end()
-	total, err := reduceTo(ctx, r, 0, in, combine)
-	if err != nil {
-		return err
+}
+
+// span is part number first, and the n-1 after it, of parts of the length of n
+// elements each.
+func span[T any](parts []T, length, first, n int) []T { return parts[first*length:][:n*length] }
+
+// relative is rank counted from root, absolute its inverse.
+func (r *round) relative(rank, root int) int { return (rank - root + r.w.size) % r.w.size }
+func (r *round) absolute(me, root int) int   { return (me + root) % r.w.size }
+
+// checkRoot checks the arguments that calls with a root share.
+func checkRoot(w *World, op string, root int) error {
+	if w == nil {
+		return fmt.Errorf("world: %s: %w: nil World", op, ErrArgument)
 	}
-	if w.rank == 0 {
-		copy(out, total)
+	if root < 0 || root >= w.size {
+		return fmt.Errorf("world: %s: %w: root %d, allowed are 0 to %d", op, ErrArgument, root, w.size-1)
 	}
-	return r.broadcast(ctx, 0, bytesOf(out))
+	return nil
+}
+
+// checkParts checks that all has n elements for each of parts.
+func checkParts(op, name string, all, n, parts int) error {
+	if all%parts != 0 || all/parts != n {
+		return fmt.Errorf("world: %s: %w: %s has %d elements, must have %d for each of %d ranks", op, ErrArgument, name, all, n, parts)
+	}
+	return nil
+}
+
+// checkCombine checks what Reduce and AllReduce share.
+func checkCombine[T any](w *World, op string, combine func(a, b T) T) error {
+	if w == nil {
+		return fmt.Errorf("world: %s: %w: nil World", op, ErrArgument)
+	}
+	if combine == nil {
+		return fmt.Errorf("world: %s: %w: nil combine", op, ErrArgument)
+	}
+	return nil
 }

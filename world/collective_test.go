@@ -2,233 +2,219 @@ package world_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"math/rand/v2"
+	"runtime"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
 )
 
-func add(a, b int64) int64 { return a + b }
-
-// collectives runs each collective with parts of k elements and checks what came.
-func collectives(ctx context.Context, w *world.World, k int) error {
-	n, me := w.Size(), w.Rank()
-	value := func(rank, i int) int64 { return int64(rank)*1000 + int64(i) }
-	mine := make([]int64, k)
-	for i := range mine {
-		mine[i] = value(me, i)
-	}
-	root := k % n
-	expect := func(what string, got []int64, want func(i int) int64) error {
-		for i, g := range got {
-			if g != want(i) {
-				return fmt.Errorf("%s: rank %d of %d, element %d is %d, want %d", what, me, n, i, g, want(i))
-			}
-		}
-		return nil
-	}
-	check := func(err error, what string, got []int64, want func(i int) int64) error {
-		if err != nil {
-			return err
-		}
-		return expect(what, got, want)
-	}
-	buffer := append([]int64(nil), mine...)
-	if err := check(world.Broadcast(ctx, w, root, buffer), "Broadcast", buffer, func(i int) int64 { return value(root, i) }); err != nil {
-		return err
-	}
-	all := make([]int64, n*k)
-	byRank := func(i int) int64 { return value(i/max(k, 1), i%max(k, 1)) }
-	if err := check(world.AllGather(ctx, w, mine, all), "AllGather", all, byRank); err != nil {
-		return err
-	}
-	gathered := make([]int64, n*k)
-	if me != root {
-		gathered = nil
-	}
-	if err := check(world.Gather(ctx, w, root, mine, gathered), "Gather", gathered, byRank); err != nil {
-		return err
-	}
-	part := make([]int64, k)
-	if err := check(world.Scatter(ctx, w, root, gathered, part), "Scatter", part, func(i int) int64 { return value(me, i) }); err != nil {
-		return err
-	}
-	toAll := make([]int64, n*k)
-	for i := range toAll {
-		toAll[i] = value(me, i/max(k, 1))
-	}
-	fromAll := make([]int64, n*k)
-	if err := check(world.AllToAll(ctx, w, toAll, fromAll), "AllToAll", fromAll, func(i int) int64 { return value(i/k, me) }); err != nil {
-		return err
-	}
-	sum := func(i int) int64 { return int64(n*(n-1)/2)*1000 + int64(n*i) }
-	total := make([]int64, k)
-	if err := world.Reduce(ctx, w, root, mine, total, add); err != nil {
-		return err
-	}
-	if me == root {
-		if err := expect("Reduce", total, sum); err != nil {
-			return err
-		}
-	}
-	if err := check(world.AllReduce(ctx, w, mine, total, add), "AllReduce", total, sum); err != nil {
-		return err
-	}
-	return w.Barrier(ctx)
+// A sample is a type of elements: the value of an element i of rank, different for
+// each, and a reduction.
+type sample[T comparable] struct {
+	value   func(rank, i int) T
+	combine func(a, b T) T
 }
 
-func TestCollectives(t *testing.T) {
-	for _, n := range []int{1, 2, 3, 4, 5, 7, 8, 13, 17} {
-		for _, k := range []int{0, 1, 5, 1000} {
-			t.Run(fmt.Sprintf("%d ranks of %d", n, k), func(t *testing.T) {
-				require.NoError(t, world.Run(t.Context(), n, func(ctx context.Context, w *world.World) error { return collectives(ctx, w, k) }))
-			})
-		}
+type reading struct {
+	Sensor int32
+	Value  float64
+	Flags  [5]uint8
+}
+
+var (
+	bytes8 = sample[uint8]{func(rank, i int) uint8 { return uint8(31*rank + i) }, func(a, b uint8) uint8 { return a ^ b }}
+	shorts = sample[int16]{func(rank, i int) int16 { return int16(1000*rank - i) }, func(a, b int16) int16 { return a + b }}
+	floats = sample[float32]{func(rank, i int) float32 { return float32(rank*100 - i%100) }, func(a, b float32) float32 { return max(a, b) }}
+	longs  = sample[int64]{func(rank, i int) int64 { return int64(rank)<<40 + int64(i) }, func(a, b int64) int64 { return a + b }}
+	planes = sample[complex128]{func(rank, i int) complex128 { return complex(float64(rank), float64(i)) }, func(a, b complex128) complex128 { return a + b }}
+	colors = sample[[3]uint8]{
+		func(rank, i int) [3]uint8 { return [3]uint8{uint8(rank), uint8(i), uint8(i >> 8)} },
+		func(a, b [3]uint8) [3]uint8 { return [3]uint8{a[0] + b[0], a[1] | b[1], max(a[2], b[2])} },
 	}
-	t.Run("large", func(t *testing.T) {
-		require.NoError(t, world.Run(t.Context(), 3, func(ctx context.Context, w *world.World) error { return collectives(ctx, w, 300_000) }))
-	})
-}
-
-func TestThousandRanks(t *testing.T) {
-	require.NoError(t, world.Run(t.Context(), 1000, func(ctx context.Context, w *world.World) error {
-		for range 5 {
-			if err := w.Barrier(ctx); err != nil {
-				return err
-			}
-		}
-		all := make([]int32, w.Size())
-		if err := world.AllGather(ctx, w, []int32{int32(w.Rank())}, all); err != nil {
-			return err
-		}
-		for rank, got := range all {
-			if int(got) != rank {
-				return fmt.Errorf("rank %d's element is %d", rank, got)
-			}
-		}
-		return nil
-	}))
-}
-
-var errBody = errors.New("body failed")
-
-// A rank that fails ends the others' collectives with a PeerError that names it.
-func TestRankFails(t *testing.T) {
-	calls := map[string]func(ctx context.Context, w *world.World) error{
-		"Barrier": func(ctx context.Context, w *world.World) error { return w.Barrier(ctx) },
-		"AllGather": func(ctx context.Context, w *world.World) error {
-			return world.AllGather(ctx, w, make([]int, 1), make([]int, w.Size()))
-		},
-		"Broadcast": func(ctx context.Context, w *world.World) error {
-			return world.Broadcast(ctx, w, 1, make([]int, 100_000))
-		},
-		"AllReduce": func(ctx context.Context, w *world.World) error {
-			return world.AllReduce(ctx, w, make([]int64, 1), make([]int64, 1), add)
+	readings = sample[reading]{
+		func(rank, i int) reading { return reading{int32(rank), float64(i), [5]uint8{uint8(i), uint8(rank)}} },
+		func(a, b reading) reading {
+			return reading{a.Sensor + b.Sensor, a.Value + b.Value, [5]uint8{a.Flags[0] ^ b.Flags[0], a.Flags[1] ^ b.Flags[1]}}
 		},
 	}
-	for name, collective := range calls {
-		for how, fail := range map[string]func() error{
-			"error": func() error { return errBody },
-			"panic": func() error { panic(errBody) },
-		} {
-			t.Run(name+" "+how, func(t *testing.T) {
-				got := make([]error, 4)
-				err := world.Run(t.Context(), 4, func(ctx context.Context, w *world.World) error {
-					if w.Rank() == 1 {
-						return fail()
-					}
-					got[w.Rank()] = collective(ctx, w)
-					return got[w.Rank()]
-				})
-				var rank *world.RankError
-				require.ErrorAs(t, err, &rank)
-				require.Equal(t, 1, rank.Rank)
-				require.ErrorContains(t, err, errBody.Error())
-				for _, r := range []int{0, 2, 3} {
-					var peer *world.PeerError
-					require.ErrorAs(t, got[r], &peer, "rank %d", r)
-					require.Equal(t, 1, peer.Rank)
-				}
-			})
+	nothings = sample[struct{}]{func(int, int) struct{} { return struct{}{} }, func(a, _ struct{}) struct{} { return a }}
+)
+
+// part is the k elements of rank from the first on.
+func (e sample[T]) part(rank, first, k int) []T {
+	p := make([]T, k)
+	for i := range p {
+		p[i] = e.value(rank, first+i)
+	}
+	return p
+}
+
+// parts is the k elements of every rank.
+func (e sample[T]) parts(n, k int) []T {
+	var p []T
+	for rank := range n {
+		p = append(p, e.part(rank, 0, k)...)
+	}
+	return p
+}
+
+// total combines the k elements of all ranks.
+func (e sample[T]) total(n, k int) []T {
+	t := e.part(0, 0, k)
+	for rank := 1; rank < n; rank++ {
+		for i := range t {
+			t[i] = e.combine(t[i], e.value(rank, i))
+		}
+	}
+	return t
+}
+
+// same checks without formatting, which is most of the time of a test otherwise.
+func same[T comparable](s *script, call string, got, want []T) {
+	s.check(len(got) == len(want), "%s: %d elements, want %d", call, len(got), len(want))
+	for i := range got {
+		if got[i] != want[i] {
+			s.check(false, "%s on rank %d of %d: element %d of %d is %v, want %v", call, s.me, s.n, i, len(got), got[i], want[i])
 		}
 	}
 }
 
-// A rank that leaves while others call a collective fails it.
-func TestRankLeaves(t *testing.T) {
-	for _, n := range []int{2, 5} {
-		got := make([]error, n)
-		err := world.Run(t.Context(), n, func(ctx context.Context, w *world.World) error {
-			if err := w.Barrier(ctx); err != nil {
-				return err
-			}
-			if w.Rank() == 1 {
-				return nil
-			}
-			got[w.Rank()] = w.Barrier(ctx)
-			return got[w.Rank()]
-		})
-		require.Error(t, err)
-		for rank, err := range got {
-			if rank != 1 {
-				var peer *world.PeerError
-				require.ErrorAs(t, err, &peer)
-			}
-		}
-	}
-}
-
-// Ranks that disagree on a collective hear of it.
-func TestMismatch(t *testing.T) {
-	err := world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
-		return world.Broadcast(ctx, w, 0, make([]int32, 3+w.Rank()))
-	})
-	require.ErrorIs(t, err, world.ErrMismatch)
-	require.ErrorContains(t, err, "length in bytes of rank 0 is 12, here it is 16")
-	err = world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
-		if w.Rank() == 0 {
-			return world.AllGather(ctx, w, make([]int32, 1), make([]int32, 2))
-		}
-		return world.AllToAll(ctx, w, make([]int32, 2), make([]int32, 2))
-	})
-	require.ErrorIs(t, err, world.ErrMismatch)
-}
-
-func TestArguments(t *testing.T) {
-	require.ErrorIs(t, world.Run(t.Context(), 0, nil), world.ErrArgument)
-	require.NoError(t, world.Run(t.Context(), 1, func(ctx context.Context, w *world.World) error {
-		require.ErrorIs(t, world.Broadcast(ctx, w, 1, []int{1}), world.ErrArgument)
-		require.ErrorIs(t, world.Broadcast(ctx, w, 0, []string{"a"}), world.ErrArgument)
-		require.ErrorContains(t, world.Broadcast(ctx, w, 0, []struct{ A [2]*int }{}), "A *int")
-		require.ErrorIs(t, world.AllGather(ctx, w, []int{1}, nil), world.ErrArgument)
-		require.ErrorIs(t, world.AllToAll(ctx, w, []int{1}, nil), world.ErrArgument)
-		return nil
-	}))
-}
-
-// A barrier that was cancelled is the same barrier when it is called again.
-func TestBarrierCancelled(t *testing.T) {
-	for _, n := range []int{2, 9} {
-		require.NoError(t, world.Run(t.Context(), n, func(ctx context.Context, w *world.World) error {
-			if w.Rank() == 0 {
-				short, cancel := context.WithCancel(ctx)
-				cancel()
-				if err := w.Barrier(short); !errors.Is(err, context.Canceled) {
-					return fmt.Errorf("Barrier that nobody else calls returned %v", err)
-				}
-			}
-			if err := world.Broadcast(ctx, w, 0, []int{1}); err != nil {
-				return err
-			}
-			for range 3 {
-				if err := w.Barrier(ctx); err != nil {
-					return err
-				}
-			}
+// calls are the collectives, each with a check of what it gives.
+func (e sample[T]) calls(s *script, root, k int) []func() {
+	atRoot := func(p []T) []T {
+		if s.me != root {
 			return nil
-		}))
+		}
+		return p
+	}
+	return []func(){
+		func() { s.call(s.w.Barrier) },
+		func() {
+			buffer := e.part(s.me, 0, k)
+			s.call(func(ctx context.Context) error { return world.Broadcast(ctx, s.w, root, buffer) })
+			same(s, "Broadcast", buffer, e.part(root, 0, k))
+		},
+		func() {
+			in, out := e.part(s.me, 0, k), atRoot(make([]T, s.n*k))
+			s.call(func(ctx context.Context) error { return world.Gather(ctx, s.w, root, in, out) })
+			same(s, "Gather", out, atRoot(e.parts(s.n, k)))
+		},
+		func() {
+			in, out := e.part(s.me, 0, k), make([]T, s.n*k)
+			s.call(func(ctx context.Context) error { return world.AllGather(ctx, s.w, in, out) })
+			same(s, "AllGather", out, e.parts(s.n, k))
+		},
+		func() {
+			in, out := e.part(s.me, 0, k), atRoot(make([]T, k))
+			s.call(func(ctx context.Context) error { return world.Reduce(ctx, s.w, root, in, out, e.combine) })
+			same(s, "Reduce", out, atRoot(e.total(s.n, k)))
+		},
+		func() {
+			in, out := e.part(s.me, 0, k), make([]T, k)
+			s.call(func(ctx context.Context) error { return world.AllReduce(ctx, s.w, in, out, e.combine) })
+			same(s, "AllReduce", out, e.total(s.n, k))
+		},
+		func() {
+			in, out := atRoot(e.parts(s.n, k)), make([]T, k)
+			s.call(func(ctx context.Context) error { return world.Scatter(ctx, s.w, root, in, out) })
+			same(s, "Scatter", out, e.part(s.me, 0, k))
+		},
+		func() {
+			in, out := e.part(s.me, 0, s.n*k), make([]T, s.n*k)
+			s.call(func(ctx context.Context) error { return world.AllToAll(ctx, s.w, in, out) })
+			var want []T
+			for rank := range s.n {
+				want = append(want, e.part(rank, s.me*k, k)...)
+			}
+			same(s, "AllToAll", out, want)
+		},
+	}
+}
+
+// everyRoot makes every call with every root.
+func everyRoot[T comparable](s *script, e sample[T], lengths ...int) {
+	for _, k := range lengths {
+		for root := range s.n {
+			for _, call := range e.calls(s, root, k) {
+				call()
+			}
+		}
+	}
+}
+
+var everyCall = register("every call", func(s *script) {
+	everyRoot(s, bytes8, 0, 1, 3, 4095, 110_000)
+	everyRoot(s, shorts, 0, 1, 7)
+	everyRoot(s, floats, 0, 1, 7)
+	everyRoot(s, longs, 0, 1, 1000)
+	everyRoot(s, planes, 0, 1, 300)
+	everyRoot(s, colors, 0, 1, 1366)
+	everyRoot(s, readings, 0, 1, 5000)
+	everyRoot(s, nothings, 0, 1, 10)
+})
+
+// Every collective gives every rank what it promises, for elements of any size, in
+// messages of no letter, one, and many.
+func TestEveryCall(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 5, 8} {
+		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { worldtest.Run(t, n, everyCall) })
+	}
+}
+
+// program makes steps calls in an order that all ranks draw alike, at times that
+// each draws for itself.
+func program(s *script, steps, longest int, seed uint64) {
+	common := rand.New(rand.NewPCG(seed, uint64(s.n)))
+	own := rand.New(rand.NewPCG(seed, uint64(s.n+s.me+1)))
+	for range steps {
+		k, root, call := common.IntN(6), common.IntN(s.n), common.IntN(8)
+		if common.IntN(20) == 0 {
+			k = common.IntN(longest + 1)
+		}
+		for range own.IntN(3) * own.IntN(10) {
+			runtime.Gosched()
+		}
+		if common.IntN(2) == 0 {
+			longs.calls(s, root, k)[call]()
+		} else {
+			colors.calls(s, root, k)[call]()
+		}
+	}
+}
+
+var (
+	longProgram  = register("program", func(s *script) { program(s, 3000, 5000, 1) })
+	shortProgram = register("short program", func(s *script) { program(s, 300, 500, 2) })
+	hastyProgram = register("hasty program", func(s *script) {
+		s.hasty = true
+		program(s, 500, 5000, 3)
+	})
+)
+
+// Thousands of calls in random order, where fast ranks are rounds ahead of slow ones.
+func TestProgram(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 5, 8} {
+		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { worldtest.Run(t, n, longProgram) })
+	}
+	// So many that AllToAll forwards.
+	t.Run("19 ranks", func(t *testing.T) { worldtest.Run(t, 19, shortProgram) })
+}
+
+func TestProgramInDissemination(t *testing.T) {
+	spread(t)
+	// More would spin against each other for minutes on few cores.
+	for _, n := range []int{3, 5} {
+		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { worldtest.Goroutines(t, n, shortProgram) })
+	}
+}
+
+// A call that its context cuts short goes on when it is made again: the same
+// programs, by ranks that have no patience.
+func TestHastyProgram(t *testing.T) {
+	for _, n := range []int{2, 3, 8, 17} {
+		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { worldtest.Run(t, n, hastyProgram) })
 	}
 }

@@ -16,6 +16,9 @@ var (
 	ErrMismatch = errors.New("ranks disagree")
 	// ErrBusy: another goroutine of this rank is in a collective.
 	ErrBusy = errors.New("another collective is in progress")
+	// ErrUnfinished: a collective that its context cut short has to be called
+	// again before another.
+	ErrUnfinished = errors.New("a collective is unfinished")
 	// ErrEnvironment: the environment that a launcher gave makes no sense.
 	ErrEnvironment = errors.New("invalid environment")
 )

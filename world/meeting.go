@@ -36,6 +36,8 @@ type Meeting struct {
 	last bool
 	// announced is the last number that this rank added to the counter of rank 0.
 	announced uint32
+	// histories is the sum of those of all meetings.
+	histories uint64
 }
 
 // NewMeeting makes this rank's end of a meeting. own is its block, other maps the
@@ -51,8 +53,16 @@ func reached(count *atomic.Uint32, number uint32) bool { return int32(count.Load
 // Meet returns when every rank has called it with this number, which is one more
 // than the last. op names the call in errors.
 func (m *Meeting) Meet(ctx context.Context, op string, number uint32) error {
+	return m.meet(ctx, op, number, 0)
+}
+
+// meet is Meet that returns an error if the ranks' histories are not the same. In
+// the dissemination a rank that hears of another history tells nobody further, so
+// that nobody passes who would have heard of it through others; at the root the
+// last to come compares the sum.
+func (m *Meeting) meet(ctx context.Context, op string, number uint32, history uint64) error {
 	if m.world.crowded {
-		return m.meetAtRoot(ctx, op, number)
+		return m.meetAtRoot(ctx, op, number, history)
 	}
 	size := m.world.size
 	for k, distance := 0, 1; distance < size; k, distance = k+1, 2*distance {
@@ -70,12 +80,18 @@ func (m *Meeting) Meet(ctx context.Context, op string, number uint32) error {
 				return err
 			}
 		}
+		if history != 0 {
+			next.history(k, number).Store(history)
+		}
 		next.round(k).Store(number)
 		m.world.Ring(to)
 		if heard := m.own.round(k); !reached(heard, number) {
 			if err := m.hear(ctx, op, heard, number, from); err != nil {
 				return err
 			}
+		}
+		if history != 0 && m.own.history(k, number).Load() != history {
+			return m.world.unlike(op, from)
 		}
 	}
 	return nil
@@ -117,11 +133,11 @@ func (m *Meeting) hear(ctx context.Context, op string, word *atomic.Uint32, numb
 	defer wait.Finish()
 	for !reached(word, number) {
 		if m.world.Failures() != 0 && !reached(word, number) {
-			return m.world.anyFailure(op)
+			return m.failure(op)
 		}
-		if wait.prepared && !m.last {
-			if leaver, left := m.world.barrier.left(from); left && !reached(word, number) {
-				return &PeerError{Rank: leaver, Op: op, Cause: ErrLeft}
+		if wait.prepared {
+			if err := m.vain(op, word, number, from, wait.long); err != nil {
+				return err
 			}
 		}
 		if err := wait.Pause(ctx); err != nil {
@@ -131,14 +147,63 @@ func (m *Meeting) hear(ctx context.Context, op string, word *atomic.Uint32, numb
 	return nil
 }
 
-func (m *Meeting) meetAtRoot(ctx context.Context, op string, number uint32) error {
+// failure is the error of a meeting when a rank has failed.
+func (m *Meeting) failure(op string) error {
+	if m == m.world.barrier {
+		return m.world.lost(op, m.world.calls.Load()+1)
+	}
+	return m.world.anyFailure(op)
+}
+
+// vain says why what hear waits for will not come. long tells that it has not for
+// long.
+func (m *Meeting) vain(op string, word *atomic.Uint32, number uint32, from int, long bool) error {
+	w := m.world
+	if m.last {
+		return nil
+	}
+	leaver, left := w.barrier.left(from)
+	left = left && !reached(word, number)
+	if m != w.barrier {
+		if left {
+			// It may have left because another has failed.
+			if w.hearOfFailure(); w.Failures() != 0 {
+				return w.anyFailure(op)
+			}
+			return &PeerError{Rank: leaver, Op: op, Cause: ErrLeft}
+		}
+		return nil
+	}
+	mine := signature{call: callBarrier, number: w.calls.Load() + 1}
+	if err := w.verdict(op, mine.number); err != nil {
+		return err
+	}
+	switch {
+	case left:
+		return w.gone(op, mine.number, leaver)
+	case from >= 0:
+		return w.compare(op, from, &mine)
+	case long:
+		return w.compareAll(op, &mine)
+	}
+	return nil
+}
+
+func (m *Meeting) meetAtRoot(ctx context.Context, op string, number uint32, history uint64) error {
 	root, err := m.block(op, 0)
 	if err != nil {
 		return err
 	}
 	if m.announced != number {
 		m.announced = number
+		if history != 0 {
+			m.histories += history
+			root.histories().Add(history)
+		}
 		if root.arrived().Add(1) == number*uint32(m.world.size) {
+			if history != 0 && root.histories().Load() != m.histories*uint64(m.world.size) {
+				return m.world.unlike(op, -1)
+			}
 			root.released().Store(number)
 			m.world.Ring(0)
 		}

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"sync"
 
+	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/shm"
 )
 
@@ -25,6 +26,9 @@ func Run(ctx context.Context, n int, body func(ctx context.Context, w *World) er
 	if n < 1 || n > MaxRanks {
 		return fmt.Errorf("world: Run: %w: %d ranks, allowed are 1 to %d", ErrArgument, n, MaxRanks)
 	}
+	if ctx == nil || body == nil {
+		return fmt.Errorf("world: Run: %w: nil context or body", ErrArgument)
+	}
 	worlds, err := fabricWorlds(n, newSettings(options))
 	if err != nil {
 		return err
@@ -33,34 +37,31 @@ func Run(ctx context.Context, n int, body func(ctx context.Context, w *World) er
 	var ranks sync.WaitGroup
 	for rank, w := range worlds {
 		ranks.Go(func() {
-			if err := call(ctx, body, w); err != nil {
+			// Also when the body ends the goroutine, by runtime.Goexit.
+			err := errors.New("body ended its goroutine")
+			defer func() {
+				if err == nil {
+					errs[rank] = w.Close()
+					return
+				}
 				w.roster.fail(rank, err)
 				errs[rank] = errors.Join(err, w.depart())
-				return
-			}
-			errs[rank] = w.Close()
+			}()
+			err = call(ctx, body, w)
 		})
 	}
 	ranks.Wait()
 	return summary(errs)
 }
 
-// call turns a panic, or the end of the goroutine, into an error.
+// call turns a panic into an error.
 func call(ctx context.Context, body func(ctx context.Context, w *World) error, w *World) (err error) {
-	returned := false
 	defer func() {
-		if returned {
-			return
-		}
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
-		} else {
-			err = errors.New("body ended its goroutine")
 		}
 	}()
-	err = body(ctx, w)
-	returned = true
-	return err
+	return body(ctx, w)
 }
 
 // summary joins the errors that are not consequences of others.
@@ -89,13 +90,15 @@ func fabricWorlds(n int, s settings) ([]*World, error) {
 	roster := newRoster(n)
 	worlds := make([]*World, n)
 	contacts := make([]contact, n)
+	var devices []verbs.Device
 	for rank := range n {
 		device, err := fabric.Open()
 		if err == nil {
+			devices = append(devices, device)
 			worlds[rank], contacts[rank], err = newWorld(rank, n, runtime.GOMAXPROCS(0), device, roster, s)
 		}
 		if err != nil {
-			return nil, err
+			return nil, errors.Join(err, closeDevices(devices))
 		}
 	}
 	for _, w := range worlds {
@@ -103,4 +106,12 @@ func fabricWorlds(n int, s settings) ([]*World, error) {
 		w.end = roster.listen(func(int) { w.channel.Ring() })
 	}
 	return worlds, nil
+}
+
+func closeDevices(devices []verbs.Device) error {
+	var errs []error
+	for _, device := range devices {
+		errs = append(errs, device.Close())
+	}
+	return errors.Join(errs...)
 }

@@ -2,6 +2,7 @@ package world
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"time"
@@ -34,8 +35,10 @@ type Waiter struct {
 	rounds   int
 	yields   int
 	prepared bool
-	ticket   uint32
-	stop     func() bool
+	// long tells that a sleep was about as long as one may be.
+	long   bool
+	ticket uint32
+	stop   func() bool
 }
 
 // NewWaiter starts a wait.
@@ -74,6 +77,9 @@ func (p *Waiter) pause(ctx context.Context) error {
 		runtime.Gosched()
 	case !p.prepared:
 		if err := ctx.Err(); err != nil {
+			if cause := context.Cause(ctx); !errors.Is(cause, err) {
+				return fmt.Errorf("%w: %w", err, cause)
+			}
 			return fmt.Errorf("%w", context.Cause(ctx))
 		}
 		if p.stop == nil && ctx.Done() != nil {
@@ -82,7 +88,9 @@ func (p *Waiter) pause(ctx context.Context) error {
 		p.ticket = p.world.channel.Prepare()
 		p.prepared = true
 	default:
+		begun := time.Now()
 		p.world.channel.Sleep(p.ticket, longestSleep)
+		p.long = p.long || time.Since(begun) > longestSleep/2
 		p.rest()
 	}
 	return nil
@@ -108,6 +116,15 @@ func (p *Waiter) rest() {
 	if p.prepared {
 		p.prepared = false
 		p.world.channel.Finish()
+	}
+}
+
+// restart begins the wait again, for what comes next.
+func (p *Waiter) restart() {
+	p.rest()
+	p.rounds, p.yields, p.looks, p.long = p.world.spinRounds, yields, 0, false
+	if p.rounds > 0 {
+		p.looks = spinRound
 	}
 }
 

@@ -35,10 +35,19 @@ type World struct {
 	barrier *Meeting
 	last    *Meeting
 	number  uint32
+	ledger  *ledger
+	ledgers []atomic.Pointer[ledger]
+	// judged is the verdict that has ended this rank's collectives.
+	judged atomic.Pointer[verdict]
+	// reported tells that all know of the first failure.
+	reported atomic.Bool
 
 	// collective is held by the goroutine that is in a collective.
 	collective sync.Mutex
-	post       office
+	// calls counts the collectives, barriers included, that are over.
+	calls atomic.Uint32
+	round round
+	post  office
 
 	closing sync.Once
 	closed  atomic.Bool
@@ -61,13 +70,22 @@ type settings struct {
 	patience time.Duration
 }
 
-// WithLogger has the job report what is worth knowing. The default is silence.
-func WithLogger(logger *slog.Logger) Option { return func(s *settings) { s.logger = logger } }
+// WithLogger has the job report what is worth knowing. The default is silence,
+// also for nil.
+func WithLogger(logger *slog.Logger) Option {
+	return func(s *settings) {
+		if logger != nil {
+			s.logger = logger
+		}
+	}
+}
 
 func newSettings(options []Option) settings {
 	s := settings{logger: slog.New(slog.DiscardHandler), patience: DefaultPatience}
 	for _, option := range options {
-		option(&s)
+		if option != nil {
+			option(&s)
+		}
 	}
 	return s
 }
@@ -80,6 +98,7 @@ func newWorld(rank, size, cores int, device verbs.Device, roster *roster, s sett
 		crowded:   size > cores,
 		neighbors: make([]atomic.Pointer[verbs.Neighbor], size),
 		contacts:  make([]atomic.Pointer[contact], size),
+		ledgers:   make([]atomic.Pointer[ledger], size),
 		finalize:  func() error { return nil },
 	}
 	mapper, ok := device.(verbs.Mapper)
@@ -90,7 +109,7 @@ func newWorld(rank, size, cores int, device verbs.Device, roster *roster, s sett
 	if !w.crowded {
 		w.spinRounds = int(device.Attributes().Spin / (spinRound * lookTime))
 	}
-	block, err := device.AllocateMemory(2 * MeetingBytes)
+	block, err := device.AllocateMemory(blockBytes)
 	if err != nil {
 		return nil, contact{}, fmt.Errorf("world: rank %d: %w", rank, err)
 	}
@@ -99,11 +118,14 @@ func newWorld(rank, size, cores int, device verbs.Device, roster *roster, s sett
 		return nil, contact{}, fmt.Errorf("world: rank %d: %w", rank, err)
 	}
 	w.block = block
+	w.ledger = ledgerOver(block[ledgerOffset:])
+	w.ledgers[rank].Store(w.ledger)
+	w.round.w = w
 	w.barrier = w.NewMeeting(block[:MeetingBytes], func(rank int) ([]byte, error) {
 		theirs, err := w.blockOf(rank)
 		return theirs[:min(len(theirs), MeetingBytes)], err
 	})
-	w.last = w.NewMeeting(block[MeetingBytes:], func(rank int) ([]byte, error) {
+	w.last = w.NewMeeting(block[MeetingBytes:ledgerOffset], func(rank int) ([]byte, error) {
 		theirs, err := w.blockOf(rank)
 		return theirs[min(len(theirs), MeetingBytes):], err
 	})
@@ -181,8 +203,8 @@ func (w *World) blockOf(rank int) ([]byte, error) {
 		return nil, err
 	}
 	block, err := n.Map(c.block)
-	if err == nil && len(block) < 2*MeetingBytes {
-		err = fmt.Errorf("world: rank %d has a block of %d bytes, not %d", rank, len(block), 2*MeetingBytes)
+	if err == nil && len(block) < blockBytes {
+		err = fmt.Errorf("world: rank %d has a block of %d bytes, not %d", rank, len(block), blockBytes)
 	}
 	return block, err
 }
@@ -197,30 +219,52 @@ func (w *World) Ring(rank int) {
 }
 
 // Barrier returns when every rank has called it. Everything that any rank did
-// before is seen by all after. A call that returned because ctx ended may be
-// called again and is then the same barrier.
+// before is seen by all after.
 func (w *World) Barrier(ctx context.Context) error {
-	if err := w.enter("Barrier"); err != nil {
+	if err := w.enter(ctx, "Barrier"); err != nil {
 		return err
 	}
 	defer w.collective.Unlock()
-	if err := w.barrier.Meet(ctx, "Barrier", w.number+1); err != nil {
+	r := &w.round
+	if r.unfinished && r.signature.call != callBarrier {
+		return r.refuse("Barrier")
+	}
+	r.op, r.unfinished = "Barrier", true
+	r.signature = signature{call: callBarrier, number: w.calls.Load() + 1}
+	r.history = r.signature.after(r.before)
+	w.publish(&r.signature, nil)
+	if err := w.barrier.meet(ctx, "Barrier", w.number+1, r.history); err != nil {
 		return err
 	}
 	w.number++
+	w.calls.Store(r.signature.number)
+	r.unfinished, r.before = false, r.history
 	return nil
 }
 
 // enter begins a collective, for one goroutine at a time.
-func (w *World) enter(call string) error {
-	if !w.collective.TryLock() {
+func (w *World) enter(ctx context.Context, call string) error {
+	switch {
+	case w == nil:
+		return fmt.Errorf("world: %s: %w: nil World", call, ErrArgument)
+	case ctx == nil:
+		return fmt.Errorf("world: %s: %w: nil context", call, ErrArgument)
+	case !w.collective.TryLock():
 		return fmt.Errorf("world: %s: %w in another goroutine of rank %d", call, ErrBusy, w.rank)
 	}
-	if w.closed.Load() {
+	if err := w.ready(call); err != nil {
 		w.collective.Unlock()
-		return fmt.Errorf("world: %s: %w", call, ErrClosed)
+		return err
 	}
 	return nil
+}
+
+// ready tells why there can be no further collective.
+func (w *World) ready(call string) error {
+	if w.closed.Load() {
+		return fmt.Errorf("world: %s: %w", call, ErrClosed)
+	}
+	return w.verdict(call, w.calls.Load()+1)
 }
 
 // Close leaves the job. It returns when every other rank has called it or failed,
@@ -230,13 +274,34 @@ func (w *World) Close() error {
 	w.closing.Do(func() {
 		w.closed.Store(true)
 		w.post.drain()
+		if w.Failures() != 0 {
+			w.report(w.calls.Load() + 1)
+		}
 		w.barrier.leave()
-		// Whoever fails now has nothing left that this rank waits for; a rank
-		// that has failed before keeps nobody here.
-		_ = w.last.Meet(context.Background(), "Close", 1)
+		if w.last.Meet(context.Background(), "Close", 1) != nil {
+			w.outlast()
+		}
 		err = w.depart()
 	})
 	return err
+}
+
+// outlast waits until every rank has left or failed: what the last meeting is for,
+// but a rank that has failed does not come to it, and those that wait for it there
+// do not know whether the others have.
+func (w *World) outlast() {
+	wait := w.NewWaiter()
+	defer wait.Finish()
+	for rank := 0; rank < w.size; {
+		// A rank that cannot be reached any more has gone.
+		_, err := w.barrier.block("Close", rank)
+		_, left := w.barrier.left(rank)
+		if left || err != nil || rank == w.rank || w.Failure(rank) != nil {
+			rank++
+			continue
+		}
+		_ = wait.Pause(context.Background())
+	}
 }
 
 // depart ends this rank's membership without waiting for anyone.

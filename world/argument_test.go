@@ -1,0 +1,192 @@
+package world_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// A dispute is a call that all ranks but the last make, and what the last makes of
+// it. It is detected on every rank, and both values are named.
+type dispute struct {
+	name        string
+	most, other func(s *script) error
+	named       []string
+}
+
+func broadcast[T any](root, k int) func(s *script) error {
+	return func(s *script) error { return world.Broadcast(s.ctx, s.w, root, make([]T, k)) }
+}
+
+func barrier(s *script) error { return s.w.Barrier(s.ctx) }
+
+var disputes = []dispute{
+	{"length", broadcast[int32](0, 3), broadcast[int32](0, 4), []string{"Broadcast", "3 elements", "has 4"}},
+	{"length by many letters", broadcast[int32](0, 3), broadcast[int32](0, 40_000), []string{"3 elements", "has 40000"}},
+	{"type of the same size", broadcast[int64](0, 3), broadcast[float64](0, 3), []string{"elements of type int64", "of float64"}},
+	{"element size", broadcast[int32](0, 4), broadcast[[2]int32](0, 2), []string{"int32", "of [2]int32"}},
+	{"fields", broadcast[struct{ A, B int16 }](0, 1), broadcast[struct{ A uint32 }](0, 1), []string{"struct{int16;int16}", "struct{uint32}"}},
+	{"root", broadcast[int32](0, 3), func(s *script) error { return broadcast[int32](s.n-1, 3)(s) }, []string{"Broadcast", "root 0"}},
+	{
+		"root of a reduction",
+		func(s *script) error { return world.Reduce(s.ctx, s.w, 0, []int{1}, []int{0}, add[int]) },
+		func(s *script) error { return world.Reduce(s.ctx, s.w, 1, []int{1}, []int{0}, add[int]) },
+		[]string{"Reduce", "has root 0", "has 1"},
+	},
+	{
+		"call",
+		func(s *script) error { return world.AllGather(s.ctx, s.w, make([]int32, 1), make([]int32, s.n)) },
+		func(s *script) error { return world.AllToAll(s.ctx, s.w, make([]int32, s.n), make([]int32, s.n)) },
+		[]string{"calls AllGather", "AllToAll"},
+	},
+	{
+		"opposite calls",
+		func(s *script) error { return world.Gather(s.ctx, s.w, 0, make([]int, 1), make([]int, s.n)) },
+		func(s *script) error { return world.Scatter(s.ctx, s.w, 0, make([]int, s.n), make([]int, 1)) },
+		[]string{"calls Gather", "Scatter"},
+	},
+	{
+		"reductions",
+		func(s *script) error { return world.Reduce(s.ctx, s.w, 0, []int{1}, []int{0}, add[int]) },
+		func(s *script) error { return world.AllReduce(s.ctx, s.w, []int{1}, []int{0}, add[int]) },
+		[]string{"calls Reduce", "AllReduce"},
+	},
+	{"barrier of the last", broadcast[int](0, 1), barrier, []string{"calls Broadcast", "Barrier"}},
+	{"barrier of the others", barrier, broadcast[int](0, 1), []string{"calls Barrier", "Broadcast"}},
+	{"barrier and sender", barrier, func(s *script) error { return broadcast[int](s.n-1, 1)(s) }, []string{"calls Barrier", "Broadcast"}},
+	{
+		"one call more", barrier,
+		func(s *script) error { return errors.Join(broadcast[int](s.n-1, 1)(s), barrier(s)) },
+		[]string{"Barrier", "Broadcast"},
+	},
+}
+
+func init() {
+	for _, d := range disputes {
+		register("dispute: "+d.name, func(s *script) {
+			s.ok(s.w.Barrier(s.ctx))
+			call := d.most
+			if s.me == s.n-1 {
+				call = d.other
+			}
+			err := call(s)
+			if err == nil {
+				// A rank that only had to send hears of it in its next call.
+				err = s.w.Barrier(s.ctx)
+			}
+			s.fails(err, world.ErrMismatch)
+			for _, text := range append(d.named, "world: ", fmt.Sprintf("rank %d", s.n-1)) {
+				s.check(strings.Contains(err.Error(), text), "%q does not say %q", err, text)
+			}
+			s.fails(world.AllReduce(s.ctx, s.w, []int{1}, []int{1}, add[int]), world.ErrMismatch)
+			s.fails(s.w.Barrier(s.ctx), world.ErrMismatch)
+			s.ok(s.w.Close())
+		})
+	}
+}
+
+func TestMismatch(t *testing.T) {
+	for _, d := range disputes {
+		for _, n := range []int{2, 3, 6} {
+			t.Run(fmt.Sprintf("%s/%d ranks", d.name, n), func(t *testing.T) { worldtest.Run(t, n, "dispute: "+d.name) })
+		}
+	}
+}
+
+func TestMismatchInDissemination(t *testing.T) {
+	spread(t)
+	for _, d := range disputes {
+		for _, n := range []int{3, 6} {
+			t.Run(fmt.Sprintf("%s/%d ranks", d.name, n), func(t *testing.T) { worldtest.Goroutines(t, n, "dispute: "+d.name) })
+		}
+	}
+}
+
+// What is wrong with an argument is said at the call, and nothing else happens: the
+// ranks go on.
+var wrongArguments = register("wrong arguments", func(s *script) {
+	ctx, w, n := s.ctx, s.w, s.n
+	one, all := make([]int, 2), make([]int, 2*n)
+	// refused checks an error that must say what is wrong and what is allowed.
+	refused := func(err error, texts ...string) {
+		s.fails(err, world.ErrArgument)
+		for _, text := range append(texts, "world: ") {
+			s.check(strings.Contains(err.Error(), text), "%q does not say %q", err, text)
+		}
+	}
+	roots := fmt.Sprintf("allowed are 0 to %d", n-1)
+	for _, root := range []int{-1, n, 1 << 40} {
+		named := fmt.Sprintf("root %d,", root)
+		refused(world.Broadcast(ctx, w, root, one), "Broadcast", named, roots)
+		refused(world.Gather(ctx, w, root, one, all), "Gather", named, roots)
+		refused(world.Scatter(ctx, w, root, all, one), "Scatter", named, roots)
+		refused(world.Reduce(ctx, w, root, one, one, add[int]), "Reduce", named, roots)
+	}
+	for _, wrong := range [][]int{nil, all[:1], make([]int, 2*n+1), make([]int, 3*n)} {
+		named, allowed := fmt.Sprintf("has %d elements", len(wrong)), fmt.Sprintf("must have 2 for each of %d ranks", n)
+		refused(world.Gather(ctx, w, s.me, one, wrong), "Gather", "out "+named, allowed)
+		refused(world.Scatter(ctx, w, s.me, wrong, one), "Scatter", "in "+named, allowed)
+		refused(world.AllGather(ctx, w, one, wrong), "AllGather", "out "+named, allowed)
+		refused(world.AllToAll(ctx, w, all, wrong), "AllToAll", fmt.Sprintf("in has %d elements, out %d", 2*n, len(wrong)))
+		refused(world.Reduce(ctx, w, s.me, one, append(wrong, 1, 2, 3), add[int]), "Reduce", "must have 2")
+		refused(world.AllReduce(ctx, w, one, append(wrong, 1, 2, 3), add[int]), "AllReduce", "must have 2")
+	}
+	if n > 1 {
+		refused(world.AllToAll(ctx, w, make([]int, n+1), make([]int, n+1)), fmt.Sprintf("multiple of %d", n))
+		refused(world.AllGather(ctx, w, make([]struct{}, 1<<62), nil), "out has 0")
+	}
+	refused(world.Reduce(ctx, w, 0, one, one, nil), "nil combine")
+	refused(world.AllReduce(ctx, w, one, one, nil), "nil combine")
+	refused(world.Broadcast(ctx, w, 0, []string{"a"}), "string", "numbers")
+	refused(world.AllGather(ctx, w, []*int{nil}, make([]*int, n)), "*int")
+	refused(world.Broadcast(ctx, w, 0, []struct{ A [2]map[int]int }{}), "A map[int]int")
+
+	var missing context.Context
+	refused(w.Barrier(missing), "nil context")
+	refused(world.AllReduce(missing, w, one, one, add[int]), "nil context")
+	refused(world.Broadcast(ctx, nil, 0, one), "nil World")
+	refused(world.Gather(ctx, nil, 0, one, all), "nil World")
+	refused(world.AllGather(ctx, nil, one, all), "nil World")
+	refused(world.Scatter(ctx, nil, 0, all, one), "nil World")
+	refused(world.AllToAll(ctx, nil, all, all), "nil World")
+	refused(world.Reduce(ctx, nil, 0, one, one, add[int]), "nil World")
+	refused(world.AllReduce(ctx, nil, one, one, add[int]), "nil World")
+	refused((*world.World)(nil).Barrier(ctx), "nil World")
+
+	for _, call := range longs.calls(s, 0, 3) {
+		call()
+	}
+})
+
+func TestArguments(t *testing.T) {
+	for _, n := range []int{1, 2, 3} {
+		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { worldtest.Run(t, n, wrongArguments) })
+	}
+}
+
+// Gather, Scatter and Reduce do not look at what only the root needs.
+func TestOnlyRootArguments(t *testing.T) {
+	require.NoError(t, run(t, 3, func(s *script) {
+		var all []int
+		if s.me == 1 {
+			all = []int{5, 6, 7}
+		}
+		one := make([]int, 1)
+		s.ok(world.Scatter(s.ctx, s.w, 1, all, one))
+		s.check(one[0] == 5+s.me, "part is %d", one[0])
+		s.ok(world.Gather(s.ctx, s.w, 1, one, all))
+		if s.me != 1 {
+			s.ok(world.Reduce(s.ctx, s.w, 1, one, nil, add[int]))
+			return
+		}
+		s.ok(world.Reduce(s.ctx, s.w, 1, one, all[:1], add[int]))
+		s.check(all[0] == 18, "sum is %d", all[0])
+	}))
+}

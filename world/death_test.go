@@ -1,0 +1,111 @@
+package world_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// repeat makes a call until it fails: one that only has to send may do well for a
+// while.
+func repeat(s *script, call func(s *script, ctx context.Context) error) error {
+	for {
+		if err := call(s, s.ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// Rank 1 is killed or leaves; the others hear of it in the call that they are in,
+// and in every later one, and can close.
+func init() {
+	for name, call := range waits {
+		register("killed: "+name, func(s *script) {
+			s.ok(s.w.Barrier(s.ctx))
+			worldtest.Signal("ready")
+			if s.me == 1 {
+				<-s.ctx.Done()
+			}
+			s.lost(repeat(s, call), 1)
+			s.lost(s.w.Failure(1), 1)
+			for _, later := range waits {
+				s.lost(later(s, s.ctx), 1)
+			}
+			s.ok(s.w.Close())
+		})
+		register("left: "+name, func(s *script) {
+			s.ok(s.w.Barrier(s.ctx))
+			if s.me == 1 {
+				return
+			}
+			err := repeat(s, call)
+			s.lost(err, 1)
+			s.fails(err, world.ErrLeft)
+			for _, later := range waits {
+				s.fails(later(s, s.ctx), world.ErrLeft)
+			}
+			s.ok(s.w.Close())
+		})
+	}
+}
+
+func TestKilled(t *testing.T) {
+	for name := range waits {
+		for _, n := range []int{2, 5} {
+			t.Run(fmt.Sprintf("%s/%d ranks", name, n), func(t *testing.T) {
+				job := worldtest.Start(t, n, "killed: "+name)
+				for rank := range n {
+					job.Await(rank, "ready")
+				}
+				killed := time.Now()
+				job.Kill(1)
+				for rank, err := range job.Wait() {
+					if rank == 1 {
+						require.ErrorContains(t, err, "killed")
+					} else {
+						require.NoError(t, err, "rank %d", rank)
+					}
+				}
+				t.Logf("%v from the kill to the end of all", time.Since(killed))
+			})
+		}
+	}
+}
+
+func TestLeft(t *testing.T) {
+	for name := range waits {
+		for _, n := range []int{2, 3, 6} {
+			t.Run(fmt.Sprintf("%s/%d ranks", name, n), func(t *testing.T) { worldtest.Run(t, n, "left: "+name) })
+		}
+	}
+}
+
+// A rank of Run that fails ends the others' calls.
+func TestRankFails(t *testing.T) {
+	for name, call := range waits {
+		for _, n := range []int{2, 5} {
+			t.Run(fmt.Sprintf("%s/%d ranks", name, n), func(t *testing.T) {
+				err := run(t, n, func(s *script) {
+					s.ok(s.w.Barrier(s.ctx))
+					if s.me == 1 {
+						panic(failure{errBody})
+					}
+					err := repeat(s, call)
+					s.lost(err, 1)
+					s.fails(err, errBody)
+					for _, later := range waits {
+						s.lost(later(s, s.ctx), 1)
+					}
+					s.ok(s.w.Close())
+				})
+				require.EqualError(t, err, "world: rank 1: body failed")
+			})
+		}
+	}
+}

@@ -1,0 +1,325 @@
+package world
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"runtime"
+)
+
+// A signature is what must be the same on every rank in a collective call. Barrier
+// has nothing but its call and number.
+type signature struct {
+	call, number uint32
+	// root, and the size and layout of an element.
+	root, element uint32
+	kind          uint64
+	// part is the length in bytes of what a rank gives or gets.
+	part uint64
+}
+
+// Ranks that disagree find out in three ways, none of which costs a look at another
+// rank's memory while all goes well. Each message has its call's signature and a
+// hash of all calls before; so has each flag of a barrier. And the ledger is where a
+// rank tells the others, in memory that they map, which collective it calls: one
+// that waits in vain looks there whether the rank that it waits for has called the
+// same.
+//
+// A rank that finds two that disagree, or that one has left, tells so in the
+// verdicts of all: later calls and those that wait fail with it. A verdict holds
+// from the number of a call on, because calls before may still end well.
+
+// publish tells that this rank calls s.
+func (w *World) publish(s *signature, e *elementType) {
+	if e != nil && w.ledger.kind.Load() != e.kind {
+		w.ledger.kind.Store(0)
+		storeText(w.ledger.name[:], e.name)
+		w.ledger.kind.Store(e.kind)
+	}
+	w.ledger.records[s.number%ledgerDepth].store(s)
+}
+
+func (r *record) store(s *signature) {
+	word := uint64(s.number)<<32 | uint64(s.call)
+	if s.call != callBarrier {
+		// Who reads the record meanwhile sees that it changes.
+		r.call.Store(0)
+		r.root.Store(uint64(s.root)<<32 | uint64(s.element))
+		r.part.Store(s.part)
+		r.kind.Store(s.kind)
+	}
+	r.call.Store(word)
+}
+
+// load reads the record of the call of a number; ok is false if it holds another.
+func (r *record) load(number uint32) (s signature, ok bool) {
+	word := r.call.Load()
+	if s.call, s.number = uint32(word), uint32(word>>32); s.call == 0 || s.number != number {
+		return s, false
+	}
+	if s.call != callBarrier {
+		root := r.root.Load()
+		s.root, s.element, s.part, s.kind = uint32(root>>32), uint32(root), r.part.Load(), r.kind.Load()
+	}
+	return s, r.call.Load() == word
+}
+
+// compare is an error if rank is known to have called something else than mine.
+func (w *World) compare(op string, rank int, mine *signature) error {
+	theirs, err := w.ledgerOf(rank)
+	if err != nil {
+		return nil
+	}
+	if s, ok := theirs.records[mine.number%ledgerDepth].load(mine.number); ok && s != *mine {
+		return w.disagree(op, rank, &s, mine)
+	}
+	return nil
+}
+
+// compareAll is compare with every rank, for those who wait long. It takes the
+// lowest that disagrees.
+func (w *World) compareAll(op string, mine *signature) error {
+	for rank := range w.size {
+		if err := w.compare(op, rank, mine); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// disagree tells all that rank has called theirs where this rank has called mine.
+func (w *World) disagree(op string, rank int, theirs, mine *signature) error {
+	return w.condemn(op, mine.number, min(theirs.number, mine.number), w.difference(rank, theirs, mine))
+}
+
+// condemn tells all what ranks disagree on from the call of a number on, and gives
+// the error of this rank's call.
+func (w *World) condemn(op string, number, from uint32, what string) error {
+	w.tell(from, -1, what)
+	if err := w.verdict(op, number); err != nil {
+		return err
+	}
+	return fmt.Errorf("world: %s: %w: %s", op, ErrMismatch, what)
+}
+
+// unlike is the error of a call at which rank, or some rank if that is -1, is known
+// to have another history: it looks for the first call in which they differ.
+func (w *World) unlike(op string, rank int) error {
+	last := w.calls.Load() + 1
+	first, count := max(rank, 0), 1
+	if rank < 0 {
+		count = w.size
+	}
+	for other := first; other < first+count; other++ {
+		theirs, err := w.ledgerOf(other)
+		if err != nil {
+			continue
+		}
+		for number := last - min(last, ledgerDepth) + 1; int32(last-number) >= 0; number++ {
+			a, here := w.ledger.records[number%ledgerDepth].load(number)
+			b, there := theirs.records[number%ledgerDepth].load(number)
+			if here && there && a != b {
+				return w.disagree(op, other, &b, &a)
+			}
+		}
+	}
+	return w.condemn(op, last, last, fmt.Sprintf("rank %d has called other collectives than others before collective %d", w.rank, last))
+}
+
+// after is the history of calls with one more.
+func (s *signature) after(history uint64) uint64 {
+	for _, word := range [...]uint64{uint64(s.number)<<32 | uint64(s.call), uint64(s.root)<<32 | uint64(s.element), s.kind, s.part} {
+		history = (history ^ word) * 0x9e3779b97f4a7c15
+		history ^= history >> 29
+	}
+	return history
+}
+
+// difference names what two ranks have called, the lower one first.
+func (w *World) difference(rank int, theirs, mine *signature) string {
+	low, high := rank, w.rank
+	a, b := theirs, mine
+	if low > high {
+		low, high, a, b = high, low, b, a
+	}
+	kind := func(rank int, s *signature) string { return w.kindName(rank, s) }
+	at := fmt.Sprintf("collective %d", b.number)
+	switch {
+	case a.number != b.number:
+		return fmt.Sprintf("rank %d is at collective %d, %s, rank %d at %d, %s", low, a.number, callName(a.call), high, b.number, callName(b.call))
+	case a.call != b.call:
+		return fmt.Sprintf("%s: rank %d calls %s, rank %d %s", at, low, callName(a.call), high, callName(b.call))
+	case a.root != b.root:
+		return fmt.Sprintf("%s, %s: rank %d has root %d, rank %d has %d", at, callName(a.call), low, a.root, high, b.root)
+	case a.kind != b.kind || a.element != b.element:
+		return fmt.Sprintf("%s, %s: rank %d has elements of type %s, rank %d of %s", at, callName(a.call), low, kind(low, a), high, kind(high, b))
+	}
+	size := uint64(max(a.element, 1))
+	return fmt.Sprintf("%s, %s: rank %d has %d elements of %s, rank %d has %d", at, callName(a.call), low, a.part/size, kind(low, a), high, b.part/size)
+}
+
+// kindName is what rank calls the element type of its call s.
+func (w *World) kindName(rank int, s *signature) string {
+	if l, err := w.ledgerOf(rank); err == nil && l.kind.Load() == s.kind {
+		if name := loadText(l.name[:]); l.kind.Load() == s.kind {
+			return name
+		}
+	}
+	return fmt.Sprintf("%d bytes, layout %#x", s.element, s.kind)
+}
+
+// lost is the error of the call of a number that cannot end well, because of a
+// verdict, or because a rank has failed; nil while neither is known. Of a failure
+// all are told: they may see this rank leave before they notice it themselves.
+func (w *World) lost(op string, number uint32) error {
+	if err := w.verdict(op, number); err != nil || w.Failures() == 0 {
+		return err
+	}
+	w.report(number)
+	return w.anyFailure(op)
+}
+
+// report tells all of the first failure.
+func (w *World) report(number uint32) {
+	rank, err := w.FirstFailure()
+	if rank < 0 || w.reported.Swap(true) {
+		return
+	}
+	w.tell(number, rank, fmt.Sprint(errors.Unwrap(err)))
+}
+
+// hearOfFailure makes a failure that another rank has told of known here.
+func (w *World) hearOfFailure() {
+	if v := w.ledger.heard(w.ledger.number()); v != nil {
+		v.acknowledge(w)
+	}
+}
+
+func (v *verdict) acknowledge(w *World) {
+	if v.leaver >= 0 && v.leaver < w.size && v.text != "" {
+		w.reported.Store(true)
+		w.roster.fail(v.leaver, errors.New(v.text))
+	}
+}
+
+// gone tells all that rank has left, for which the call of a number waits.
+func (w *World) gone(op string, number uint32, rank int) error {
+	w.tell(number, rank, "")
+	return &PeerError{Rank: rank, Op: op, Cause: ErrLeft}
+}
+
+// tell makes a verdict, from the call of a number on, known to all. leaver is the
+// rank that has left, or failed if text says why, or -1 and text says what ranks
+// disagree on.
+func (w *World) tell(number uint32, leaver int, text string) {
+	w.ledger.judge(number, leaver, text)
+	for rank := range w.size {
+		if rank == w.rank {
+			continue
+		}
+		if l, err := w.ledgerOf(rank); err == nil && l.judge(number, leaver, text) {
+			w.Ring(rank)
+		}
+	}
+}
+
+// States of a ledger's verdict, beside the number of the call.
+const (
+	verdictNone uint64 = iota
+	verdictWriting
+	verdictReady
+)
+
+// judge stores a verdict, unless there is one that holds from as early on, and tells
+// whether it did.
+func (l *ledger) judge(number uint32, leaver int, text string) bool {
+	// A rank that dies while it writes leaves the state at that; its death is
+	// what the others hear of then.
+	for range 100_000 {
+		state := l.verdict.Load()
+		if state&3 == verdictWriting {
+			runtime.Gosched()
+			continue
+		}
+		if state&3 == verdictReady && int32(number-uint32(state>>32)) >= 0 {
+			return false
+		}
+		if l.verdict.CompareAndSwap(state, verdictWriting) {
+			l.leaver.Store(uint64(leaver + 1))
+			storeText(l.text[:], text)
+			l.verdict.Store(uint64(number)<<32 | verdictReady)
+			return true
+		}
+	}
+	return false
+}
+
+// A verdict is what a rank has heard, from the call of number on.
+type verdict struct {
+	number uint32
+	leaver int
+	text   string
+}
+
+// verdict is the error of the call of a number, nil while nobody knows of any.
+func (w *World) verdict(op string, number uint32) error {
+	v := w.judged.Load()
+	if v == nil {
+		if v = w.ledger.heard(number); v == nil {
+			return nil
+		}
+		w.judged.Store(v)
+		v.acknowledge(w)
+		// Whoever acts on a verdict first sees to it that all have it: or they
+		// would take this rank for the one that is to blame.
+		w.tell(v.number, v.leaver, v.text)
+	}
+	switch {
+	case v.leaver < 0 || v.leaver >= w.size:
+		return fmt.Errorf("world: %s: %w: %s", op, ErrMismatch, v.text)
+	case v.text != "":
+		return w.peerError(op, v.leaver)
+	}
+	return &PeerError{Rank: v.leaver, Op: op, Cause: ErrLeft}
+}
+
+// number is that of the call from which on there is a verdict.
+func (l *ledger) number() uint32 { return uint32(l.verdict.Load() >> 32) }
+
+// heard is the verdict, if it holds for the call of a number.
+func (l *ledger) heard(number uint32) *verdict {
+	for {
+		state := l.verdict.Load()
+		if state&3 != verdictReady || int32(number-uint32(state>>32)) < 0 {
+			return nil
+		}
+		v := &verdict{uint32(state >> 32), int(l.leaver.Load()) - 1, loadText(l.text[:])}
+		if l.verdict.Load() == state {
+			return v
+		}
+	}
+}
+
+// mark gives the hash that stands for an element's layout.
+func mark(layout string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(layout))
+	return h.Sum64()
+}
+
+// ledgerOf maps the ledger of rank.
+func (w *World) ledgerOf(rank int) (*ledger, error) {
+	if l := w.ledgers[rank].Load(); l != nil {
+		return l, nil
+	}
+	block, err := w.blockOf(rank)
+	if err != nil {
+		return nil, err
+	}
+	if len(block) < blockBytes {
+		return nil, errors.New("the block is too short")
+	}
+	l := ledgerOver(block[ledgerOffset:])
+	w.ledgers[rank].Store(l)
+	return l, nil
+}

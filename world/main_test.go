@@ -1,0 +1,116 @@
+package world_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+func TestMain(m *testing.M) { worldtest.Main(m) }
+
+// A script is the body of a test on one rank. Its checks end the rank with an error,
+// so that the same body serves ranks in other processes.
+type script struct {
+	ctx   context.Context
+	w     *world.World
+	n, me int
+	// hasty has every call made with contexts that end soon, until one lasts.
+	hasty bool
+}
+
+// ended is a context that has ended.
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// call makes a call, which must do well.
+func (s *script) call(f func(ctx context.Context) error) {
+	for turn := 0; s.hasty; turn++ {
+		ctx, cancel := ended, context.CancelFunc(func() {})
+		if turn%2 == 1 {
+			ctx, cancel = context.WithTimeout(s.ctx, 50*time.Microsecond)
+		}
+		err := f(ctx)
+		cancel()
+		if err == nil {
+			return
+		}
+		if s.ok(s.ctx.Err()); !errors.Is(err, ctx.Err()) {
+			s.ok(err)
+		}
+	}
+	s.ok(f(s.ctx))
+}
+
+type failure struct{ error }
+
+func (s *script) ok(err error) {
+	if err != nil {
+		panic(failure{err})
+	}
+}
+
+func (s *script) fails(err, want error) {
+	if !errors.Is(err, want) {
+		panic(failure{fmt.Errorf("error is %v, want %v", err, want)})
+	}
+}
+
+// lost checks that err names rank as the one that is missed.
+func (s *script) lost(err error, rank int) {
+	var peer *world.PeerError
+	if !errors.As(err, &peer) || peer.Rank != rank {
+		panic(failure{fmt.Errorf("error is %v, want a *world.PeerError of rank %d", err, rank)})
+	}
+}
+
+func (s *script) check(ok bool, format string, args ...any) {
+	if !ok {
+		panic(failure{fmt.Errorf(format, args...)})
+	}
+}
+
+func scripted(body func(s *script)) worldtest.Body {
+	return func(ctx context.Context, w *world.World) (err error) {
+		defer func() {
+			switch p := recover().(type) {
+			case nil:
+			case failure:
+				err = p.error
+			default:
+				panic(p)
+			}
+		}()
+		body(&script{ctx: ctx, w: w, n: w.Size(), me: w.Rank()})
+		return nil
+	}
+}
+
+// register makes a body known to every process of the tests, under a name.
+func register(name string, body func(s *script)) string {
+	return worldtest.Register(name, scripted(body))
+}
+
+// run runs a body over goroutines.
+func run(t *testing.T, n int, body func(s *script)) error {
+	t.Helper()
+	return world.Run(t.Context(), n, scripted(body))
+}
+
+func add[T int | int32 | int64 | uint8 | float64](a, b T) T { return a + b }
+
+// spread has ranks that are goroutines believe that each has a core, so that they
+// meet by dissemination however few there are.
+func spread(t *testing.T) {
+	t.Helper()
+	before := runtime.GOMAXPROCS(64)
+	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
+}

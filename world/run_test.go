@@ -1,0 +1,192 @@
+package world_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/world"
+)
+
+var errBody = errors.New("body failed")
+
+func TestRunArguments(t *testing.T) {
+	nothing := func(context.Context, *world.World) error { return nil }
+	for _, n := range []int{0, -1, world.MaxRanks + 1} {
+		err := world.Run(t.Context(), n, nothing)
+		require.ErrorIs(t, err, world.ErrArgument)
+		require.ErrorContains(t, err, fmt.Sprintf("world: Run: invalid argument: %d ranks, allowed are 1 to %d", n, world.MaxRanks))
+	}
+	require.ErrorIs(t, world.Run(t.Context(), 2, nil), world.ErrArgument)
+	var missing context.Context
+	require.ErrorIs(t, world.Run(missing, 2, nothing), world.ErrArgument)
+	require.NoError(t, world.Run(t.Context(), 2, nothing, world.WithLogger(nil), nil))
+}
+
+// Run names each rank that failed by itself, whichever way, and none that failed
+// because of it.
+func TestRunFailures(t *testing.T) {
+	for name, c := range map[string]struct {
+		fail func() error
+		text string
+	}{
+		"error":     {func() error { return errBody }, "world: rank 1: body failed"},
+		"panic":     {func() error { panic("a bug") }, "world: rank 1: panic: a bug\n"},
+		"nil panic": {func() error { panic(nil) }, "world: rank 1: panic: "},
+		"goexit":    {func() error { runtime.Goexit(); return nil }, "world: rank 1: body ended its goroutine"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := world.Run(t.Context(), 4, func(ctx context.Context, w *world.World) error {
+				if w.Rank() == 1 {
+					return c.fail()
+				}
+				return w.Barrier(ctx)
+			})
+			var rank *world.RankError
+			require.ErrorAs(t, err, &rank)
+			require.Equal(t, 1, rank.Rank)
+			require.ErrorContains(t, err, c.text)
+			require.NotContains(t, err.Error(), "rank 0")
+		})
+	}
+	t.Run("two", func(t *testing.T) {
+		err := world.Run(t.Context(), 3, func(_ context.Context, w *world.World) error {
+			if w.Rank() == 1 {
+				return nil
+			}
+			return fmt.Errorf("of %d: %w", w.Rank(), errBody)
+		})
+		require.ErrorIs(t, err, errBody)
+		require.EqualError(t, err, "world: rank 0: of 0: body failed\nworld: rank 2: of 2: body failed")
+	})
+}
+
+// Bodies get the context of Run, whose end ends their calls.
+func TestRunContext(t *testing.T) {
+	cause := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	err := world.Run(ctx, 2, func(ctx context.Context, w *world.World) error {
+		if w.Rank() == 1 {
+			cancel(cause)
+			<-ctx.Done()
+			return nil
+		}
+		err := w.Barrier(ctx)
+		if !errors.Is(err, context.Canceled) || !errors.Is(err, cause) {
+			return fmt.Errorf("error is %w, want that of the context and its cause", err)
+		}
+		return nil
+	})
+	require.NoError(t, err)
+}
+
+// waits are calls in which rank 0 waits for rank 1.
+var waits = map[string]func(s *script, ctx context.Context) error{
+	"Barrier":   func(s *script, ctx context.Context) error { return s.w.Barrier(ctx) },
+	"Broadcast": func(s *script, ctx context.Context) error { return world.Broadcast(ctx, s.w, 1, make([]int, 3)) },
+	"Gather": func(s *script, ctx context.Context) error {
+		return world.Gather(ctx, s.w, 0, make([]int, 1), make([]int, s.n))
+	},
+	"AllGather": func(s *script, ctx context.Context) error {
+		return world.AllGather(ctx, s.w, make([]int, 1), make([]int, s.n))
+	},
+	"Reduce": func(s *script, ctx context.Context) error {
+		return world.Reduce(ctx, s.w, 0, make([]int, 1), make([]int, 1), add[int])
+	},
+	"AllReduce": func(s *script, ctx context.Context) error {
+		return world.AllReduce(ctx, s.w, make([]int, 1), make([]int, 1), add[int])
+	},
+	"Scatter": func(s *script, ctx context.Context) error {
+		return world.Scatter(ctx, s.w, 1, make([]int, s.n), make([]int, 1))
+	},
+	"AllToAll": func(s *script, ctx context.Context) error {
+		return world.AllToAll(ctx, s.w, make([]int, s.n), make([]int, s.n))
+	},
+	"a send of many letters": func(s *script, ctx context.Context) error {
+		return world.Broadcast(ctx, s.w, 0, make([]int, 100_000))
+	},
+}
+
+// A call that waits ends with its context, must be called again before another,
+// and then goes on.
+func TestCutShort(t *testing.T) {
+	expired, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	for name, call := range waits {
+		t.Run(name, func(t *testing.T) {
+			cut := make(chan struct{})
+			require.NoError(t, run(t, 2, func(s *script) {
+				if s.me == 0 {
+					s.fails(call(s, ended), context.Canceled)
+					s.fails(call(s, expired), context.DeadlineExceeded)
+					for other, refused := range waits {
+						if other != name {
+							s.fails(refused(s, s.ctx), world.ErrUnfinished)
+						}
+					}
+					close(cut)
+				}
+				<-cut
+				s.ok(call(s, s.ctx))
+				s.ok(s.w.Barrier(s.ctx))
+			}))
+		})
+	}
+}
+
+// A combine that panics ends its rank and nothing else goes on as if it had not.
+func TestCombinePanics(t *testing.T) {
+	err := run(t, 2, func(s *script) {
+		defer func() {
+			if s.me == 0 && recover() != nil {
+				s.fails(s.w.Barrier(s.ctx), world.ErrUnfinished)
+				panic(failure{errBody})
+			}
+		}()
+		s.ok(world.Reduce(s.ctx, s.w, 0, []int{1}, []int{0}, func(int, int) int { panic("overflow") }))
+	})
+	require.EqualError(t, err, "world: rank 0: body failed")
+}
+
+func TestClosed(t *testing.T) {
+	require.NoError(t, run(t, 2, func(s *script) {
+		s.ok(s.w.Barrier(s.ctx))
+		s.ok(s.w.Close())
+		s.ok(s.w.Close())
+		for _, call := range waits {
+			s.fails(call(s, s.ctx), world.ErrClosed)
+		}
+	}))
+}
+
+// A second goroutine of a rank is refused while one is in a collective.
+func TestBusy(t *testing.T) {
+	seen := make(chan struct{})
+	require.NoError(t, run(t, 2, func(s *script) {
+		if s.me == 0 {
+			barrier := make(chan error)
+			go func() {
+				for {
+					if err := s.w.Barrier(s.ctx); !errors.Is(err, world.ErrBusy) {
+						barrier <- err
+						return
+					}
+				}
+			}()
+			for !errors.Is(s.w.Barrier(ended), world.ErrBusy) {
+				runtime.Gosched()
+			}
+			s.fails(s.w.Barrier(s.ctx), world.ErrBusy)
+			s.fails(world.Broadcast(s.ctx, s.w, 0, make([]int, 0)), world.ErrBusy)
+			close(seen)
+			s.ok(<-barrier)
+			return
+		}
+		<-seen
+		s.ok(s.w.Barrier(s.ctx))
+	}))
+}
