@@ -3,7 +3,8 @@ package verbs
 import "time"
 
 // A Device is a card as one rank has opened it. Its methods may be called from
-// any goroutine.
+// any goroutine. After Close its methods, and those of what it made, return
+// ErrClosed where they return an error, and nothing where they do not.
 type Device interface {
 	// Attributes tells what the device is and can do. They never change.
 	Attributes() Attributes
@@ -23,12 +24,13 @@ type Device interface {
 	// AllocateMemory returns n zeroed bytes outside the Go heap, aligned to a
 	// page and to a huge page from 2 MiB up, backed by memory at return. Where
 	// the device is a [Mapper] its peers can map them. It is an error wrapping
-	// [ErrMemory] if there is not that much.
+	// [ErrMemory] if there is not that much; n below 1 is an error too.
 	AllocateMemory(n int) ([]byte, error)
 
 	// FreeMemory gives memory of AllocateMemory back. Every region over it has
 	// been deregistered. A slice of it that is still used afterwards reads and
-	// writes nobody's memory, until the device is closed.
+	// writes nobody's memory, until the device is closed. Memory that is not
+	// of AllocateMemory, or was given back before, is an error.
 	FreeMemory(memory []byte) error
 
 	// RegisterMemory makes memory known to the device. A region that grants
@@ -38,7 +40,7 @@ type Device interface {
 	RegisterMemory(memory []byte, access Access) (MemoryRegion, error)
 
 	// CreateCompletionQueue returns a queue that holds at least capacity
-	// completions. A queue that overflows puts the queue pairs that complete
+	// completions; a negative capacity is an error. A queue that overflows puts the queue pairs that complete
 	// into it in StateError.
 	CreateCompletionQueue(capacity int) (CompletionQueue, error)
 
@@ -53,7 +55,10 @@ type Device interface {
 	// returns at once. hello (at most MaxHello bytes) is handed to the peer's
 	// PollConnections. Requests may be posted immediately and leave when the
 	// peer has accepted. If the connection cannot be made, or is rejected,
-	// the queue pair goes to StateError and QueuePair.Err says why.
+	// the queue pair goes to StateError, what was posted is flushed, and
+	// QueuePair.Err says why, with the text of Reject. A hello that is too
+	// long, queues that are not this device's and negative sizes are errors
+	// of Connect itself. A device may connect to itself.
 	Connect(address string, hello []byte, config QueuePairConfig) (QueuePair, error)
 
 	// PollConnections takes up to len(into) requests to connect that peers
@@ -151,7 +156,8 @@ type RemoteRegion struct {
 type Mapper interface {
 	// Neighbor opens the device at address for mapping. An address that
 	// shares no memory with this process is a *CapabilityError. Neighbors
-	// are cached: the same address gives the same Neighbor.
+	// are cached: the same address gives the same Neighbor. A device is its
+	// own neighbor.
 	Neighbor(address string) (Neighbor, error)
 }
 

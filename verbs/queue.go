@@ -44,7 +44,11 @@ type QueuePair interface {
 	// were taken unless err is not nil: ErrQueueFull if more than MaxSends
 	// would be outstanding (an unsignalled request is outstanding until a
 	// later one completes), or an error saying what is wrong with
-	// requests[n]. Segments belong to the device until the request
+	// requests[n]: an opcode or a flag that it cannot have, too many segments
+	// or bytes, Inline of too much or of what cannot be inline. Those before
+	// it run, those behind it were not taken. What only the region or the
+	// peer can tell is told by the completion. In StateError requests are
+	// taken, and flushed. Segments belong to the device until the request
 	// completes, but those of Inline requests only until PostSend returns;
 	// the slices that hold requests and segments are the caller's again at return.
 	PostSend(requests []SendRequest) (n int, err error)
@@ -58,7 +62,8 @@ type QueuePair interface {
 // A CompletionQueue collects completions.
 type CompletionQueue interface {
 	// Poll takes up to len(into) completions, oldest first, and returns how
-	// many. It never blocks and drives the device as far as it needs driving.
+	// many. It never blocks and drives the device as far as it needs driving,
+	// also with an empty into.
 	Poll(into []Completion) int
 	// Close destroys the queue. Its queue pairs have been closed.
 	Close() error
@@ -80,7 +85,9 @@ const (
 	// OpRDMARead fills its segments from remote memory.
 	OpRDMARead
 	// OpFetchAdd adds Operand to 8 aligned bytes of remote memory, native
-	// byte order, and puts the old value in its one 8-byte segment.
+	// byte order, and puts the old value in its one 8-byte segment. Other
+	// segments and addresses are refused when it is posted, or it completes
+	// with an error of the remote side.
 	OpFetchAdd
 	// OpCompareSwap sets 8 aligned bytes of remote memory to Operand if they
 	// equal Compare, and puts the old value in its one 8-byte segment.
