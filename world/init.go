@@ -24,9 +24,15 @@ func WithPatience(d time.Duration) Option { return func(s *settings) { s.patienc
 // or another that serves PMI-1. A process that nobody has started so is a world of
 // one. All ranks must be processes of one user on one machine.
 func Init(ctx context.Context, options ...Option) (*World, error) {
+	if ctx == nil {
+		return nil, fmt.Errorf("world: Init: %w: nil context", ErrArgument)
+	}
 	s := newSettings(options)
 	client, err := pmi.FromEnvironment()
 	if errors.Is(err, pmi.ErrNoManager) {
+		if err := alone(); err != nil {
+			return nil, err
+		}
 		worlds, err := fabricWorlds(1, s)
 		if err != nil {
 			return nil, err
@@ -43,6 +49,17 @@ func Init(ctx context.Context, options ...Option) (*World, error) {
 	return w, nil
 }
 
+// alone checks that nobody takes this process for a rank: a job of many that each
+// believe to be alone would go wrong without a word.
+func alone() error {
+	for _, name := range []string{"PMI_RANK", "PMI_SIZE", "PMI_ID"} {
+		if value := os.Getenv(name); value != "" {
+			return fmt.Errorf("world: Init: %w: %s=%q without a manager; a launcher sets PMI_FD, PMI_RANK and PMI_SIZE, or PMI_PORT and PMI_ID, and a process without one none of them", ErrEnvironment, name, value)
+		}
+	}
+	return nil
+}
+
 func join(ctx context.Context, client *pmi.Client, s settings) (*World, error) {
 	device, err := shm.Open(shm.Options{Ranks: client.Size()})
 	if err != nil {
@@ -53,6 +70,7 @@ func join(ctx context.Context, client *pmi.Client, s settings) (*World, error) {
 	if err != nil {
 		return nil, errors.Join(err, device.Close())
 	}
+	w.yield = yieldToProcesses
 	host := hostName()
 	w.contact = func(_ context.Context, rank int) (contact, error) {
 		text, err := client.Get(contactKey(rank))

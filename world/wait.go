@@ -13,8 +13,8 @@ const (
 	// two nanoseconds.
 	spinRound = 500
 	lookTime  = 2 * time.Nanosecond
-	// yields between spinning and sleeping, for goroutines that share a core.
-	yields = 10
+	// yields between spinning and sleeping, for ranks that share a core.
+	yields = 20
 	// longestSleep bounds what is lost if the rank that should wake this one
 	// was cancelled or died before it did.
 	longestSleep = 200 * time.Millisecond
@@ -74,7 +74,12 @@ func (p *Waiter) pause(ctx context.Context) error {
 		p.looks = spinRound
 	case p.yields > 0:
 		p.yields--
-		runtime.Gosched()
+		if p.yields == 0 {
+			// Once for the goroutines of this rank.
+			runtime.Gosched()
+		} else {
+			p.world.yield()
+		}
 	case !p.prepared:
 		if err := ctx.Err(); err != nil {
 			if cause := context.Cause(ctx); !errors.Is(cause, err) {

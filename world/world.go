@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +28,8 @@ type World struct {
 
 	crowded    bool
 	spinRounds int
+	// yield lets others run: those that this rank waits for.
+	yield func()
 
 	neighbors []atomic.Pointer[verbs.Neighbor]
 	contacts  []atomic.Pointer[contact]
@@ -96,6 +99,7 @@ func newWorld(rank, size, cores int, device verbs.Device, roster *roster, s sett
 	w := &World{
 		rank: rank, size: size, device: device, channel: device.Channel(), roster: roster, logger: s.logger,
 		crowded:   size > cores,
+		yield:     runtime.Gosched,
 		neighbors: make([]atomic.Pointer[verbs.Neighbor], size),
 		contacts:  make([]atomic.Pointer[contact], size),
 		ledgers:   make([]atomic.Pointer[ledger], size),
