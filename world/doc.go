@@ -10,6 +10,26 @@
 // [Run] makes the ranks goroutines of this process. [Init] joins the processes that
 // a launcher started; without a launcher it is a world of one.
 //
+// # Collectives
+//
+// [World.Barrier], [Broadcast], [Gather], [AllGather], [Reduce], [AllReduce],
+// [Scatter] and [AllToAll] are called by all ranks in the same order, with the same
+// root, element layout and lengths, each rank's by one goroutine at a time
+// ([ErrBusy]). Elements are numbers, booleans, and arrays and structs of them.
+// Slices belong to the call until it returns. Only Barrier makes ranks wait for
+// all: a call returns when this rank's part is done.
+//
+// An argument that is wrong by itself is an error wrapping [ErrArgument], at once,
+// and the call has not been made. Ranks that disagree are an error wrapping
+// [ErrMismatch] on every rank, in the call itself or in the next one that a rank
+// makes, at the latest in the next Barrier; it names what two ranks have called. No
+// collective goes well after that, because nobody can tell which calls belong
+// together. What a rank only sent in its last call before Close nobody may notice.
+//
+// A call looks at its context when it is about to sleep. One that returned because
+// its context ended is unfinished: called again, with the same arguments, it goes on
+// where it was; any other collective is refused with [ErrUnfinished] until then.
+//
 // # Progress
 //
 // All protocol work is in [World.Poll]. A caller that waits drives it: it looks a
@@ -18,8 +38,13 @@
 //
 // # Failure
 //
-// A rank fails when its process ends, or its body returns an error or panics,
-// before it has closed its World. From then on every call that needs it, also one
-// that is blocked, returns a [*PeerError] that names it. A rank that closes its
-// World while others still call collectives fails those calls with [ErrLeft].
+// A rank fails when its process ends, or its body returns an error, panics or ends
+// its goroutine, before it has closed its World. From then on every call that needs
+// it, also one that is blocked, returns a [*PeerError] that names it; a collective
+// needs every rank. Survivors hear of a failure from each other too, so that all
+// name the rank that failed first and not one that stopped because of it.
+//
+// A rank that closes its World while others wait for it in a collective fails that
+// and every later one with a *PeerError whose cause is [ErrLeft]. [World.Close]
+// waits until all others have closed or failed.
 package world

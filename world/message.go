@@ -184,7 +184,7 @@ func (o *office) send(ctx context.Context, p *parcel) (moved bool, err error) {
 	}
 	for !p.finished() && len(o.free) > 0 {
 		slot := o.free[len(o.free)-1]
-		memory := o.outbox.Memory()[slot*letterBytes:][:letterBytes]
+		memory := o.outbox.Memory()[slot*o.letter:][:o.letter]
 		n := 0
 		if !p.begun {
 			p.header.encode(memory)

@@ -14,13 +14,15 @@ import (
 // order in which they were sent to it. A rank sends to another over the connection
 // that it has made to it itself, so two that start at once need not agree on one.
 //
-// A message goes in letters of at most letterBytes, copied through registered
+// A message goes in letters of at most a few kilobytes, copied through registered
 // memory on both sides. A connection has receives for inboxLetters posted; one is
 // posted again when its letter has been taken, so a sender that is ahead is held
-// back by the device. That, 32 KiB, is what a connection takes here beside the
-// device's own.
+// back by the device. That, 32 KiB or in a large world 8, is what a connection takes
+// here beside the device's own.
 type office struct {
 	world *World
+	// letter is the length of a letter, the same on every rank.
+	letter int
 
 	mu       sync.Mutex
 	queue    verbs.CompletionQueue
@@ -51,21 +53,28 @@ type mailbox struct {
 type letter struct{ slot, length int }
 
 const (
-	letterBytes   = 4096
-	inboxLetters  = 8
-	outboxLetters = 8
-	queueCapacity = 1 << 12
+	// largeWorld is the size from which on letters are smaller, because the ranks
+	// have so many connections together.
+	largeWorld       = 64
+	letterBytes      = 4096
+	smallLetterBytes = 1024
+	inboxLetters     = 8
+	outboxLetters    = 8
+	queueCapacity    = 1 << 12
 )
 
 func (o *office) open(w *World) error {
-	o.world = w
+	o.world, o.letter = w, letterBytes
+	if w.size > largeWorld {
+		o.letter = smallLetterBytes
+	}
 	o.boxes = make(map[int]*mailbox)
 	o.incoming = make(map[uint32]*mailbox)
 	var err error
 	if o.queue, err = w.device.CreateCompletionQueue(queueCapacity); err != nil {
 		return err
 	}
-	if o.outbox, err = w.device.RegisterMemory(make([]byte, outboxLetters*letterBytes), 0); err != nil {
+	if o.outbox, err = w.device.RegisterMemory(make([]byte, outboxLetters*o.letter), 0); err != nil {
 		return err
 	}
 	for slot := range outboxLetters {
@@ -120,7 +129,7 @@ func (o *office) accept(caller verbs.ConnectionRequest) {
 }
 
 func (o *office) acceptInto(box *mailbox, caller verbs.ConnectionRequest) error {
-	inbox, err := o.world.device.RegisterMemory(make([]byte, inboxLetters*letterBytes), verbs.LocalWrite)
+	inbox, err := o.world.device.RegisterMemory(make([]byte, inboxLetters*o.letter), verbs.LocalWrite)
 	if err != nil {
 		return err
 	}
@@ -144,7 +153,7 @@ func (o *office) config() verbs.QueuePairConfig {
 }
 
 func (o *office) postReceive(box *mailbox, slot int) error {
-	memory := box.inbox.Memory()[slot*letterBytes:][:letterBytes]
+	memory := box.inbox.Memory()[slot*o.letter:][:o.letter]
 	o.segment[0] = verbs.Segment{Memory: memory, LKey: box.inbox.LKey()}
 	o.receive[0] = verbs.ReceiveRequest{ID: uint64(slot), Segments: o.segment[:]}
 	_, err := box.in.PostReceive(o.receive[:])
@@ -181,7 +190,7 @@ func (o *office) completed(c *verbs.Completion) {
 }
 
 func (o *office) letterOf(box *mailbox, l letter) []byte {
-	return box.inbox.Memory()[l.slot*letterBytes:][:min(l.length, letterBytes)]
+	return box.inbox.Memory()[l.slot*o.letter:][:min(l.length, o.letter)]
 }
 
 // drain waits until every letter has been received, but by ranks that have failed

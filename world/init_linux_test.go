@@ -1,0 +1,182 @@
+package world_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/pmi"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// inherited is a descriptor that is Init's own, as that of a child would be.
+func inherited(t *testing.T, file *os.File) string {
+	fd, err := unix.Dup(int(file.Fd()))
+	require.NoError(t, err)
+	return strconv.Itoa(fd)
+}
+
+// joinAs sets the environment of a rank in this process.
+func joinAs(t *testing.T, server *pmi.Server, rank int) {
+	file, set, err := server.Child(rank, 0)
+	require.NoError(t, err)
+	defer file.Close()
+	fd := inherited(t, file)
+	environment(t, nil)
+	t.Setenv("PMI_FD", fd)
+	for _, variable := range set[1:] {
+		name, value, _ := strings.Cut(variable, "=")
+		t.Setenv(name, value)
+	}
+}
+
+// A job whose other ranks do not start is given up, by time or context.
+func TestInitWaitsInVain(t *testing.T) {
+	server := pmi.NewServer(2, pmi.Events{})
+	defer server.Close()
+	joinAs(t, server, 0)
+	_, err := world.Init(t.Context(), world.WithPatience(10*time.Millisecond))
+	require.ErrorContains(t, err, "world: Init: ")
+	require.ErrorContains(t, err, "not all of 2 ranks started within 10ms")
+	joinAs(t, server, 1)
+	_, err = world.Init(ended)
+	require.ErrorIs(t, err, context.Canceled)
+	var missing context.Context
+	_, err = world.Init(missing)
+	require.ErrorIs(t, err, world.ErrArgument)
+}
+
+// resources are this process's open files, by what they are, and mappings that
+// others can share.
+func resources() []string {
+	var found []string
+	files, _ := os.ReadDir("/proc/self/fd")
+	for _, f := range files {
+		if to, err := os.Readlink("/proc/self/fd/" + f.Name()); err == nil {
+			found = append(found, to)
+		}
+	}
+	maps, _ := os.ReadFile("/proc/self/maps")
+	for line := range strings.Lines(string(maps)) {
+		if strings.Contains(line, "memfd:") {
+			found = append(found, strings.TrimSpace(line))
+		}
+	}
+	return found
+}
+
+// A process whose World is closed has nothing left of it.
+var leavesNothing = register("leaves nothing", func(s *script) {
+	for _, call := range longs.calls(s, 0, 1000) {
+		call()
+	}
+	s.ok(s.w.Close())
+	for _, r := range resources() {
+		for _, kind := range []string{"socket:", "memfd:", "pidfd"} {
+			s.check(!strings.Contains(r, kind), "after Close there is %s", r)
+		}
+	}
+})
+
+func TestProcessesLeaveNothing(t *testing.T) { worldtest.Processes(t, 3, leavesNothing) }
+
+// Run and Init leave no goroutine and no file behind.
+func TestRunLeavesNothing(t *testing.T) {
+	environment(t, nil)
+	once := func() {
+		require.NoError(t, run(t, 3, func(s *script) { program(s, 10, 100, 1) }))
+		require.Error(t, run(t, 3, func(s *script) {
+			if s.me == 1 {
+				runtime.Goexit()
+			}
+			s.ok(s.w.Barrier(s.ctx))
+		}))
+		w, err := world.Init(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, w.Close())
+	}
+	once()
+	files, goroutines := len(resources()), runtime.NumGoroutine()
+	for range 50 {
+		once()
+	}
+	require.Equal(t, files, len(resources()))
+	// What ends by itself is given the time.
+	for begun := time.Now(); runtime.NumGoroutine() > goroutines && time.Since(begun) < 10*time.Second; {
+		runtime.Gosched()
+	}
+	require.LessOrEqual(t, runtime.NumGoroutine(), goroutines)
+}
+
+func cpuTime() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+const usageVariable = "RMA_WORLD_TEST_USAGE"
+
+// Rank 0 is blocked for as long as rank 1 waits. What it uses of a core is measured
+// and reported in a file.
+var blocked = register("blocked", func(s *script) {
+	const long = 500 * time.Millisecond
+	for _, name := range []string{"Barrier", "Gather"} {
+		s.ok(s.w.Barrier(s.ctx))
+		if s.me == 1 {
+			time.Sleep(long)
+		}
+		cpu, begun := cpuTime(), time.Now()
+		s.ok(waits[name](s, s.ctx))
+		used, took := cpuTime()-cpu, time.Since(begun)
+		if s.me != 0 {
+			continue
+		}
+		share := 100 * used.Seconds() / took.Seconds()
+		f, err := os.OpenFile(os.Getenv(usageVariable), os.O_APPEND|os.O_WRONLY, 0)
+		s.ok(err)
+		_, err = fmt.Fprintf(f, "%s of %d ranks, blocked for %v: %.2f %% of a core\n", name, s.n, took.Round(time.Millisecond), share)
+		s.ok(err)
+		s.ok(f.Close())
+		s.check(share < 20, "a rank blocked in %s for %v used %v", name, took, used)
+	}
+})
+
+// A rank that waits long sleeps. The bound is far above what it uses, and far below
+// what one that spins does.
+func TestBlockedSleeps(t *testing.T) {
+	path := t.TempDir() + "/usage"
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	t.Setenv(usageVariable, path)
+	worldtest.Processes(t, 2, blocked)
+	worldtest.Processes(t, 5, blocked)
+	report, err := os.ReadFile(path)
+	require.NoError(t, err)
+	t.Logf("%s", report)
+}
+
+// A thousand ranks run a mixed program in memory that is bounded by their
+// connections.
+func TestThousandRanks(t *testing.T) {
+	require.NoError(t, run(t, 1000, func(s *script) { program(s, 30, 20, 4) }))
+	status, err := os.ReadFile("/proc/self/status")
+	require.NoError(t, err)
+	_, rest, ok := strings.Cut(string(status), "VmHWM:")
+	require.True(t, ok)
+	var kilobytes int
+	_, err = fmt.Sscan(rest, &kilobytes)
+	require.NoError(t, err)
+	t.Logf("at most %d MB resident", kilobytes>>10)
+	require.Less(t, kilobytes, 4<<20)
+}

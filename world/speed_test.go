@@ -1,0 +1,97 @@
+package world_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/world"
+)
+
+// rounds are small calls as a program repeats them.
+var rounds = []struct {
+	name string
+	make func(s *script, bytes int) func() error
+}{
+	{"Barrier", func(s *script, _ int) func() error { return func() error { return s.w.Barrier(s.ctx) } }},
+	{"Broadcast", func(s *script, bytes int) func() error {
+		buffer := make([]byte, bytes)
+		return func() error { return world.Broadcast(s.ctx, s.w, 0, buffer) }
+	}},
+	{"AllReduce", func(s *script, bytes int) func() error {
+		in, out := make([]int64, bytes/8), make([]int64, bytes/8)
+		return func() error { return world.AllReduce(s.ctx, s.w, in, out, add[int64]) }
+	}},
+}
+
+// No small call allocates, on any rank, once its connections are made.
+func TestCallsAllocateNothing(t *testing.T) {
+	for _, c := range rounds {
+		t.Run(c.name, func(t *testing.T) {
+			const runs = 200
+			require.NoError(t, world.Run(context.Background(), 2, scripted(func(s *script) {
+				call := c.make(s, 64)
+				for range 100 {
+					s.ok(call())
+				}
+				if s.me == 1 {
+					// AllocsPerRun makes one call to warm up.
+					for range runs + 1 {
+						s.ok(call())
+					}
+					return
+				}
+				n := testing.AllocsPerRun(runs, func() { s.ok(call()) })
+				s.check(n == 0, "%s: %v allocations", c.name, n)
+			})))
+		})
+	}
+}
+
+func benchmark(b *testing.B, n, call, bytes int) {
+	b.Run(fmt.Sprintf("%d ranks", n), func(b *testing.B) {
+		b.ReportAllocs()
+		b.SetBytes(int64(bytes))
+		if err := world.Run(context.Background(), n, scripted(func(s *script) {
+			f := rounds[call].make(s, bytes)
+			s.ok(f())
+			s.ok(s.w.Barrier(s.ctx))
+			if s.me == 0 {
+				b.ResetTimer()
+			}
+			for range b.N {
+				s.ok(f())
+			}
+		})); err != nil {
+			b.Fatal(err)
+		}
+	})
+}
+
+func BenchmarkBarrier(b *testing.B) {
+	for _, n := range []int{2, 4, 16, 64} {
+		benchmark(b, n, 0, 0)
+	}
+}
+
+func BenchmarkBroadcast(b *testing.B) {
+	for _, bytes := range []int{8, 64 << 10} {
+		b.Run(fmt.Sprintf("%d bytes", bytes), func(b *testing.B) {
+			for _, n := range []int{2, 4, 16} {
+				benchmark(b, n, 1, bytes)
+			}
+		})
+	}
+}
+
+func BenchmarkAllReduce(b *testing.B) {
+	for _, bytes := range []int{8, 64 << 10} {
+		b.Run(fmt.Sprintf("%d bytes", bytes), func(b *testing.B) {
+			for _, n := range []int{2, 4, 16} {
+				benchmark(b, n, 2, bytes)
+			}
+		})
+	}
+}
