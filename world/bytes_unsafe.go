@@ -16,6 +16,9 @@ func bytesOf[T any](elements []T) []byte {
 // elementOf has checked that T has no pointers, and no such type is aligned to more
 // than 8 bytes.
 func scratch[T any](r *round, n int) []T {
+	if n == 0 {
+		return nil
+	}
 	var element T
 	words := max(1, (n*int(unsafe.Sizeof(element))+7)/8)
 	if words > len(r.memory) {

@@ -134,11 +134,16 @@ func (e sample[T]) calls(s *script, root, k int) []func() {
 	}
 }
 
-// everyRoot makes every call with every root.
-func everyRoot[T comparable](s *script, e sample[T], lengths ...int) {
-	for _, k := range lengths {
-		for root := range s.n {
+// everyRoot makes every call with every root, and large ones with two.
+func everyRoot[T comparable](s *script, e sample[T], large int, lengths ...int) {
+	for root := range s.n {
+		for _, k := range lengths {
 			for _, call := range e.calls(s, root, k) {
+				call()
+			}
+		}
+		if root == 0 || root == s.n-1 {
+			for _, call := range e.calls(s, root, large) {
 				call()
 			}
 		}
@@ -146,14 +151,14 @@ func everyRoot[T comparable](s *script, e sample[T], lengths ...int) {
 }
 
 var everyCall = register("every call", func(s *script) {
-	everyRoot(s, bytes8, 0, 1, 3, 4095, 110_000)
+	everyRoot(s, bytes8, 110_000, 0, 1, 3, 4095)
 	everyRoot(s, shorts, 0, 1, 7)
 	everyRoot(s, floats, 0, 1, 7)
-	everyRoot(s, longs, 0, 1, 1000)
+	everyRoot(s, longs, 15_000, 0, 1, 100)
 	everyRoot(s, planes, 0, 1, 300)
-	everyRoot(s, colors, 0, 1, 1366)
-	everyRoot(s, readings, 0, 1, 5000)
-	everyRoot(s, nothings, 0, 1, 10)
+	everyRoot(s, colors, 1366, 0, 1)
+	everyRoot(s, readings, 5000, 0, 1)
+	everyRoot(s, nothings, 10, 0, 1)
 })
 
 // Every collective gives every rank what it promises, for elements of any size, in

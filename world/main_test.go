@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"testing"
 	"time"
@@ -12,7 +13,12 @@ import (
 	"github.com/onesided/rma/world/worldtest"
 )
 
-func TestMain(m *testing.M) { worldtest.Main(m) }
+func TestMain(m *testing.M) {
+	// A process under the race detector waits a second before it ends, and there
+	// are hundreds.
+	_ = os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
+	worldtest.Main(m)
+}
 
 // A script is the body of a test on one rank. Its checks end the rank with an error,
 // so that the same body serves ranks in other processes.
