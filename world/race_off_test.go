@@ -1,0 +1,6 @@
+//go:build !race
+
+package world_test
+
+// manyRanks is a number of ranks far above that of cores.
+const manyRanks = 1000
