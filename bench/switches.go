@@ -64,6 +64,7 @@ func toggles() []toggle {
 		copying, kernels,
 		single,
 		hint("sameop", "windows promise one operation for all accumulates", window.SameOp()),
+		hint("immediate", "windows promise that accumulates are applied when their call returns: those of one element are not held back", window.Immediate()),
 		hint("unordered", "windows give up the order of accumulates", window.Unordered()),
 	}
 }

@@ -52,17 +52,29 @@ func (o *operands) advance(n int, shift uint8) {
 }
 
 func (v *view) accumulate(op Op, origin unsafe.Pointer, count, target, displacement int) error {
-	if uint(target) < uint(len(v.targets)) && count == 1 && int(op) < len(v.kernels.apply) && !v.guarded {
+	if uint(target) < uint(len(v.targets)) && count == 1 && int(op) < len(v.kernels.apply) && !v.hints.sameOp {
 		t := &v.targets[target]
 		if memory := t.memory.Load(); memory != nil && uint(displacement) < uint(t.count) && v.epochs.Open(target) {
 			if apply := v.kernels.apply[op]; apply != nil {
 				offset := displacement << (v.shift & 7)
+				to := unsafe.Add(unsafe.Pointer(memory), offset)
 				stripe := t.stripes.at(uint64(offset))
-				if !stripe.CompareAndSwap(0, v.lockWord) {
-					v.waitStripe(stripe)
+				var native reduce.AtomicFunc
+				if v.native {
+					native = v.kernels.atomic[op]
 				}
-				apply(unsafe.Add(unsafe.Pointer(memory), offset), origin, 1)
-				latch.Release(stripe, 0)
+				switch {
+				case t.stripes.far && !v.held.alone():
+					v.hold(to, stripe, apply, native, origin)
+				case native != nil:
+					native(to, origin, nil)
+				default:
+					if !stripe.CompareAndSwap(0, v.lockWord) {
+						v.waitStripe(stripe)
+					}
+					apply(to, origin, 1)
+					latch.Release(stripe, 0)
+				}
 				return nil
 			}
 		}
@@ -79,6 +91,7 @@ func (v *view) accumulateAny(call string, op Op, o operands, target, displacemen
 	if err := v.refuseOp(op, o.count); err != nil {
 		return &OpError{Op: call, Target: target, Displacement: displacement, Count: o.count, Cause: err}
 	}
+	v.settle()
 	if to, ok := v.mapped(target, displacement); ok {
 		v.combine(p, op, to, o, v.offset(displacement))
 		return nil
@@ -170,6 +183,7 @@ func (v *view) fetchAndOp(op Op, operand, result unsafe.Pointer, target, displac
 		if memory := t.memory.Load(); memory != nil && uint(displacement) < uint(t.count) && v.epochs.Open(target) {
 			offset := displacement << (v.shift & 7)
 			to := unsafe.Add(unsafe.Pointer(memory), offset)
+			v.settle()
 			if apply := v.kernels.atomic[op]; v.native && apply != nil {
 				apply(to, operand, result)
 				return nil
@@ -194,6 +208,7 @@ func (v *view) compareAndSwap(compare, swap, result unsafe.Pointer, target, disp
 		if memory := t.memory.Load(); memory != nil && uint(displacement) < uint(t.count) && v.epochs.Open(target) {
 			offset := displacement << (v.shift & 7)
 			to := unsafe.Add(unsafe.Pointer(memory), offset)
+			v.settle()
 			if v.native && v.kernels.swap != nil {
 				v.kernels.swap(to, compare, swap, result)
 				return nil

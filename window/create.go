@@ -64,6 +64,7 @@ const (
 	hintSingleElement = 1 << iota
 	hintSameOp
 	hintUnordered
+	hintImmediate
 )
 
 // create makes a window: every rank makes its part, then all tell each other of
@@ -114,7 +115,6 @@ func newCore(w *world.World, s settings, p *part, all []description) (*core, err
 	}
 	c.lockWord = uint32(c.rank) + 1
 	c.native = s.singleElement
-	c.guarded = s.singleElement || s.sameOp
 	for rank := range all {
 		c.native = c.native && all[rank].mapped
 	}
@@ -154,7 +154,7 @@ func agree(ctx context.Context, w *world.World, call string, mine description, f
 		case d.kind != want.kind:
 			return nil, &MismatchError{Call: call, What: "element type", Rank: rank, Value: reduce.Kind(d.kind), Want: reduce.Kind(want.kind)}
 		case !d.failed && !want.failed && d.hints != want.hints:
-			return nil, &MismatchError{Call: call, What: "options (SingleElement 1, SameOp 2, Unordered 4)", Rank: rank, Value: d.hints, Want: want.hints}
+			return nil, &MismatchError{Call: call, What: "options (SingleElement 1, SameOp 2, Unordered 4, Immediate 8)", Rank: rank, Value: d.hints, Want: want.hints}
 		case !d.failed && !want.failed && d.slots != want.slots:
 			return nil, &MismatchError{Call: call, What: "Notifications", Rank: rank, Value: d.slots, Want: want.slots}
 		}
@@ -240,6 +240,9 @@ func (s *settings) bits() uint32 {
 	}
 	if s.unordered {
 		bits |= hintUnordered
+	}
+	if s.immediate {
+		bits |= hintImmediate
 	}
 	return bits
 }

@@ -51,7 +51,8 @@
 // # Mapped memory
 //
 // Where the target's memory is mapped in this process an operation is a check and
-// a copy, and complete when it returns; nothing is queued or allocated. Bytes
-// outside the accumulate family may be seen half written by a program that reads
-// them before the synchronization.
+// a copy, and complete when it returns; nothing is allocated. The exception are
+// accumulates of one element to large parts, which are held back a few at a time
+// (option Immediate). Bytes outside the accumulate family may be seen half written
+// by a program that reads them before the synchronization.
 package window

@@ -22,6 +22,7 @@ func (c *core) Fence(ctx context.Context, asserts ...Assert) error {
 	if err != nil {
 		return fmt.Errorf("window: %w", err)
 	}
+	c.settle()
 	err = c.meeting.Meet(ctx, "window.Fence", number)
 	c.mu.Lock()
 	if err == nil {

@@ -9,6 +9,7 @@ import (
 // everyone to see. It needs a lock on target.
 func (c *core) Flush(_ context.Context, target int) error {
 	if uint(target) < uint(c.size) && c.epochs.Passive(target) && c.world.Failures() == 0 {
+		c.settle()
 		publish()
 		return nil
 	}
@@ -41,6 +42,7 @@ func (c *core) flushed(call string, target int) error {
 	if err != nil {
 		return fmt.Errorf("window: %w", err)
 	}
+	c.settle()
 	publish()
 	return c.targetFailure(call, target)
 }
@@ -52,6 +54,7 @@ func (c *core) flushedAll(call string) error {
 	if err != nil {
 		return fmt.Errorf("window: %w", err)
 	}
+	c.settle()
 	publish()
 	if c.world.Failures() == 0 {
 		return nil

@@ -69,6 +69,7 @@ func (c *core) Unlock(_ context.Context, target int) error {
 	if err != nil {
 		return fmt.Errorf("window: %w", err)
 	}
+	c.settle()
 	c.unlock(kind, target)
 	c.epochs.EndUnlock(target)
 	return c.targetFailure("window.Unlock", target)
@@ -119,6 +120,7 @@ func (c *core) UnlockAll(context.Context) error {
 	if err := c.epochs.BeginUnlockAll(); err != nil {
 		return fmt.Errorf("window: %w", err)
 	}
+	c.settle()
 	var failed error
 	for target := range c.size {
 		c.unlock(Shared, target)

@@ -49,10 +49,12 @@ func addressOf[T Element](element *T) unsafe.Pointer { return unescaped(unsafe.P
 type stripes struct {
 	base  unsafe.Pointer
 	shift uint8
+	// far: accumulates of one element are held back.
+	far bool
 }
 
 func stripesOf(c *control) stripes {
-	return stripes{unsafe.Add(c.base, c.stripesAt), c.stripeShift}
+	return stripes{base: unsafe.Add(c.base, c.stripesAt), shift: c.stripeShift}
 }
 
 // at is the lock of the stripe that holds the window's byte at offset. Sound

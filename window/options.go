@@ -10,6 +10,7 @@ type settings struct {
 	singleElement bool
 	sameOp        bool
 	unordered     bool
+	immediate     bool
 	slots         int
 }
 
@@ -39,6 +40,15 @@ func SameOp() Option {
 // location. On mapped memory they are applied in program order all the same.
 func Unordered() Option {
 	return func(s *settings) error { s.unordered = true; return nil }
+}
+
+// Immediate has every operation of the accumulate family on mapped memory applied
+// when its call returns. Without it, accumulates of one element to parts of 1 MiB
+// and more are held back, a few at a time, so that the fetches of their elements
+// overlap: at random places that takes less than half the time. They are applied
+// by the next call that has to complete them, or that they have to come before.
+func Immediate() Option {
+	return func(s *settings) error { s.immediate = true; return nil }
 }
 
 // Notifications sets the number of notification slots, 0 to MaxNotifications.

@@ -228,10 +228,11 @@ func runPhase[T number](s *script, win *window.Window[T], p phase, do func(targe
 	}
 }
 
-// runProgram runs the program of a seed and compares it with the oracle.
-func runProgram[T number](s *script, seed uint64, count int, options ...window.Option) {
+// runProgram runs the program of a seed on the first count elements of windows of
+// size, and compares it with the oracle.
+func runProgram[T number](s *script, seed uint64, count, size int, options ...window.Option) {
 	random := rand.New(rand.NewPCG(seed, 7))
-	win := allocate[T](s, count, options...)
+	win := allocate[T](s, size, options...)
 	model := make([][]T, s.w.Size())
 	for rank := range model {
 		model[rank] = make([]T, count)
@@ -260,7 +261,7 @@ func runProgram[T number](s *script, seed uint64, count int, options ...window.O
 		s.ok(s.w.Barrier(s.ctx))
 		s.ok(win.Sync())
 		where := fmt.Sprintf("seed %d, phase %d (%s)", seed, number, p.mode)
-		s.check(slices.Equal(win.Local(), model[s.w.Rank()]), "%s: contents are\n%v, want\n%v", where, win.Local(), model[s.w.Rank()])
+		s.check(slices.Equal(win.Local()[:count], model[s.w.Rank()]), "%s: contents are\n%v, want\n%v", where, win.Local()[:count], model[s.w.Rank()])
 		mine := 0
 		for i := range p.uses {
 			if u := &p.uses[i]; u.origin == s.w.Rank() {
@@ -280,17 +281,28 @@ const programs = 12
 var (
 	integers = register("programs of int64", func(s *script) {
 		for seed := range uint64(programs) {
-			runProgram[int64](s, seed, 300)
+			runProgram[int64](s, seed, 300, 300)
 		}
 	})
 	floats = register("programs of float64", func(s *script) {
 		for seed := range uint64(programs) {
-			runProgram[float64](s, seed, 700)
+			runProgram[float64](s, seed, 700, 700)
+		}
+	})
+	// Accumulates of one element to windows this large are held back.
+	large = register("programs of int64 in large windows", func(s *script) {
+		for seed := range uint64(programs) {
+			runProgram[int64](s, seed, 300, 1<<18)
+		}
+	})
+	immediate = register("programs of int64 in large windows, immediate", func(s *script) {
+		for seed := range uint64(programs) {
+			runProgram[int64](s, seed, 300, 1<<18, window.Immediate())
 		}
 	})
 	shorts = register("programs of uint16, unordered", func(s *script) {
 		for seed := range uint64(programs) {
-			runProgram[uint16](s, seed, 5000, window.Unordered())
+			runProgram[uint16](s, seed, 5000, 5000, window.Unordered())
 		}
 	})
 )
@@ -298,7 +310,7 @@ var (
 // TestOracle runs random programs, as goroutines and as processes.
 func TestOracle(t *testing.T) {
 	for _, n := range []int{1, 2, 4} {
-		for _, name := range []string{integers, floats, shorts} {
+		for _, name := range []string{integers, floats, large, immediate, shorts} {
 			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) { worldtest.Run(t, n, name) })
 		}
 	}

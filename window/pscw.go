@@ -47,6 +47,7 @@ func (c *core) Complete(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("window: %w", err)
 	}
+	c.settle()
 	for i := range group.Len() {
 		target := group.Rank(i)
 		if e := c.tell("window.Complete", target, completeAt, c.epochs.StartNumber(target)); err == nil {

@@ -87,9 +87,10 @@ type core struct {
 
 	// lockWord is what this rank's locks hold.
 	lockWord uint32
-	// native says that the accumulate family uses atomic instructions, guarded
-	// that accumulates need a closer look.
-	native, guarded bool
+	// native says that the accumulate family uses atomic instructions.
+	native bool
+	// held are the accumulates that are held back.
+	held heldBack
 	// chosenOp is 1 + the operation that SameOp has settled on.
 	chosenOp atomic.Uint32
 	// consumed[i] counts the notifications of slot i that were waited for.
@@ -271,6 +272,7 @@ func (v *view) reach(op string, target, displacement, count int) (*peer, error) 
 	}
 	if p.data != nil {
 		t.stripes = stripesOf(&p.control)
+		t.stripes.far = prefetches && !v.hints.immediate && len(p.data) >= farBytes
 		t.memory.Store(first[byte](p.data))
 		// A failure or Close that came meanwhile may have forgotten the rank
 		// before this made it known.

@@ -18,6 +18,9 @@ const (
 	// longestSleep bounds what is lost if the rank that should wake this one
 	// was cancelled or died before it did.
 	longestSleep = 200 * time.Millisecond
+	// firstSleep bounds the sleeps before a wait asks its context to end them,
+	// which allocates: most waits are over by then.
+	firstSleep = time.Millisecond
 )
 
 // A Waiter is one wait. It is a value on its user's stack:
@@ -35,7 +38,9 @@ type Waiter struct {
 	rounds   int
 	yields   int
 	prepared bool
-	// long tells that a sleep was about as long as one may be.
+	// slept and long tell that a sleep was about as long as firstSleep, and as
+	// longestSleep.
+	slept  bool
 	long   bool
 	ticket uint32
 	stop   func() bool
@@ -87,15 +92,21 @@ func (p *Waiter) pause(ctx context.Context) error {
 			}
 			return fmt.Errorf("%w", context.Cause(ctx))
 		}
-		if p.stop == nil && ctx.Done() != nil {
+		if p.slept && p.stop == nil && ctx.Done() != nil {
 			p.stop = context.AfterFunc(ctx, p.world.channel.Ring)
 		}
 		p.ticket = p.world.channel.Prepare()
 		p.prepared = true
 	default:
+		limit := firstSleep
+		if p.slept {
+			limit = longestSleep
+		}
 		begun := time.Now()
-		p.world.channel.Sleep(p.ticket, longestSleep)
-		p.long = p.long || time.Since(begun) > longestSleep/2
+		p.world.channel.Sleep(p.ticket, limit)
+		took := time.Since(begun)
+		p.slept = p.slept || took > firstSleep/2
+		p.long = p.long || took > longestSleep/2
 		p.rest()
 	}
 	return nil

@@ -14,6 +14,11 @@ type localBell struct {
 	sequence atomic.Uint32
 	mu       sync.Mutex
 	rung     sync.Cond
+	// timer rings at due, the soonest that a sleeper may have to wake by itself;
+	// due is zero when it is not set. One timer serves all sleepers for good, so
+	// that to sleep allocates nothing.
+	timer *time.Timer
+	due   time.Time
 }
 
 func newLocalBell() *localBell {
@@ -46,9 +51,24 @@ func (b *localBell) Sleep(ticket uint32, limit time.Duration) {
 		return
 	}
 	// The timer's ring ends the other sleepers' waits too. They look again.
-	timer := time.AfterFunc(limit, b.Ring)
-	defer timer.Stop()
+	if due := time.Now().Add(limit); b.due.IsZero() || due.Before(b.due) {
+		b.due = due
+		if b.timer == nil {
+			b.timer = time.AfterFunc(limit, b.expire)
+		} else {
+			b.timer.Reset(limit)
+		}
+	}
 	b.rung.Wait()
+}
+
+// expire rings for sleepers whose limit is over.
+func (b *localBell) expire() {
+	b.mu.Lock()
+	b.due = time.Time{}
+	b.sequence.Add(1)
+	b.mu.Unlock()
+	b.rung.Broadcast()
 }
 
 // Ring wakes all sleepers.

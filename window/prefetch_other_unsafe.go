@@ -1,0 +1,9 @@
+//go:build !amd64
+
+package window
+
+import "unsafe"
+
+const prefetches = false
+
+func prefetch(unsafe.Pointer) {}
