@@ -52,7 +52,7 @@ func TestUseChangesLookups(t *testing.T) {
 			t.Errorf("the least of floats is the same function at Plain and at %v", level)
 		}
 	}
-	if code(reduce.Plain) != code(reduce.Plain) {
+	if first, second := code(reduce.Plain), code(reduce.Plain); first != second {
 		t.Error("Plain does not give the same function twice")
 	}
 }

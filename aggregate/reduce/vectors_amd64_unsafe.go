@@ -73,13 +73,28 @@ func with(vectors *[kinds][ops]vector) *functions {
 	return &f
 }
 
-// long leaves many elements to a vector and few to the plain function. Here and
-// below this is sound because a vector touches the bytes of n elements and no
-// others.
+// piece is how many bytes are combined at a time, up to twice as many at the end:
+// within a vector function a goroutine cannot be stopped for the collector.
+const piece = 256 << 10
+
+// apply combines any number of bytes from enough on. Sound because a vector touches
+// the bytes it is given and no others, and the pieces are all of them. It is
+// not inlined because its callers mostly have one element and want a small frame.
+//
+//go:noinline
+func (v vector) apply(dst, src unsafe.Pointer, bytes int) {
+	for ; bytes >= 2*piece; bytes -= piece {
+		v((*byte)(dst), (*byte)(src), piece)
+		dst, src = unsafe.Add(dst, piece), unsafe.Add(src, piece)
+	}
+	v((*byte)(dst), (*byte)(src), bytes)
+}
+
+// long leaves many elements to a vector and few to the plain function.
 func long(short Func, v vector, size int) Func {
 	return func(dst, src unsafe.Pointer, n int) {
 		if bytes := n * size; bytes >= enough {
-			v((*byte)(dst), (*byte)(src), bytes)
+			v.apply(dst, src, bytes)
 			return
 		}
 		short(dst, src, n)
@@ -96,7 +111,7 @@ func longSum[T Element](v vector) Func {
 		}
 		var element T
 		if bytes := n * int(unsafe.Sizeof(element)); bytes >= enough {
-			v((*byte)(dst), (*byte)(src), bytes)
+			v.apply(dst, src, bytes)
 			return
 		}
 		sum[T](dst, src, n)
@@ -111,7 +126,7 @@ func longXor[T bits](v vector) Func {
 		}
 		var element T
 		if bytes := n * int(unsafe.Sizeof(element)); bytes >= enough {
-			v((*byte)(dst), (*byte)(src), bytes)
+			v.apply(dst, src, bytes)
 			return
 		}
 		xor[T](dst, src, n)

@@ -72,6 +72,28 @@ func TestVectorsOfMemoryWithItself(t *testing.T) {
 	})
 }
 
+// TestVectorsOfMuchMemory has lengths about those at which it is combined in pieces.
+func TestVectorsOfMuchMemory(t *testing.T) {
+	const much = 1 << 20
+	src, got, want := aligned(much+line), aligned(much+line), aligned(much+line)
+	forVectors(t, func(t *testing.T, kind reduce.Kind, vector, plain reduce.Func) {
+		random := rand.New(rand.NewPCG(7, uint64(kind)))
+		values := pool(kind, 1<<12, random)
+		for i := 0; i < len(src); i += len(values) {
+			copy(src[i:], values)
+		}
+		for _, bytes := range []int{much/2 - 16, much/2 + 16, much} {
+			copy(got, src[48:])
+			copy(want, src[48:])
+			apply(vector, got, src, kind, bytes/kind.Size())
+			apply(plain, want, src, kind, bytes/kind.Size())
+			if !same(kind, got, want) {
+				t.Errorf("%d bytes are not as plain makes them", bytes)
+			}
+		}
+	})
+}
+
 // FuzzVectors compares any operation on any bytes with its plain twin. The first
 // half of the bytes is dst and the second src.
 func FuzzVectors(f *testing.F) {
