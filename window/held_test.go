@@ -60,6 +60,17 @@ var heldSums = register("sums of what is held", func(s *script) {
 	const goroutines, turns = 3, 400
 	for _, options := range [][]window.Option{nil, {window.SingleElement()}} {
 		win := allocate[int64](s, farCount, options...)
+		// look is called when nobody accumulates, after that many rounds beside the
+		// goroutines'.
+		look := func(rounds int) {
+			if s.w.Rank() == 0 {
+				want := int64(s.w.Size() * turns / 50 * (goroutines + rounds))
+				for i := range 50 {
+					s.check(win.Local()[i*5000] == want, "element %d is %d after %d rounds, want %d", i*5000, win.Local()[i*5000], rounds, want)
+				}
+			}
+			s.ok(s.w.Barrier(s.ctx))
+		}
 		s.ok(win.LockAll(s.ctx))
 		var together sync.WaitGroup
 		faults := make([]error, goroutines)
@@ -77,11 +88,14 @@ var heldSums = register("sums of what is held", func(s *script) {
 		together.Wait()
 		s.ok(errors.Join(faults...))
 		s.ok(win.UnlockAll(s.ctx))
+		s.ok(s.w.Barrier(s.ctx))
+		look(0)
 		s.ok(win.Fence(s.ctx))
 		for i := range turns {
 			s.ok(win.Accumulate(window.Sum, []int64{1}, 0, i%50*5000))
 		}
 		s.ok(win.Fence(s.ctx, window.NoSucceed))
+		look(1)
 		all := make([]int, 0, s.w.Size())
 		for rank := range s.w.Size() {
 			all = append(all, rank)
@@ -97,19 +111,14 @@ var heldSums = register("sums of what is held", func(s *script) {
 		if s.w.Rank() == 0 {
 			s.ok(win.Wait(s.ctx))
 		}
+		look(2)
 		s.ok(win.Lock(s.ctx, window.Exclusive, 0))
 		for i := range turns {
 			s.ok(win.Accumulate(window.Sum, []int64{1}, 0, i%50*5000))
 		}
 		s.ok(win.Unlock(s.ctx, 0))
 		s.ok(s.w.Barrier(s.ctx))
-		if s.w.Rank() == 0 {
-			want := int64(s.w.Size() * turns / 50 * (goroutines + 3))
-			for i := range 50 {
-				s.check(win.Local()[i*5000] == want, "element %d is %d, want %d", i*5000, win.Local()[i*5000], want)
-			}
-		}
-		s.ok(s.w.Barrier(s.ctx))
+		look(3)
 		s.ok(win.Close())
 	}
 })
