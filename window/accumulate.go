@@ -48,7 +48,7 @@ func (v *view) refuseOp(op Op, count int) error {
 	if err := reduce.Supported(v.kind, op); err != nil {
 		return err
 	}
-	if v.hints.singleElement && count > 1 {
+	if v.hints.singleElement && count > 1 && op != NoOp {
 		return fmt.Errorf("%w: the window was made with SingleElement, this has %d elements", ErrHint, count)
 	}
 	if v.hints.sameOp && op != NoOp && !v.chosenOp.CompareAndSwap(0, uint32(op)+1) {

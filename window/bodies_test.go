@@ -276,6 +276,9 @@ var singleElement = register("single element", func(s *script) {
 		}
 	}
 	s.fails(win.Accumulate(window.Sum, []int32{1, 2}, 0, 0), window.ErrHint)
+	read := make([]int32, 2)
+	s.ok(win.GetAccumulate(window.NoOp, nil, read, me, 3))
+	s.check(read[0] >= int32(me) && read[1] == 0, "read %v", read)
 	s.ok(win.UnlockAll(s.ctx))
 	s.ok(bits.UnlockAll(s.ctx))
 	s.ok(wide.UnlockAll(s.ctx))

@@ -21,9 +21,9 @@ const DefaultNotifications = 16
 const MaxNotifications = 1 << 16
 
 // SingleElement promises that every operation of the accumulate family on the
-// window is of one element. They are then applied by the processor's atomic
-// instructions instead of under a lock (elements of 16 bytes stay under a
-// lock). A longer one is refused with ErrHint.
+// window is of one element, but for NoOp, which reads. They are then applied by the
+// processor's atomic instructions instead of under a lock (elements of 16 bytes
+// stay under a lock). A longer one is refused with ErrHint.
 func SingleElement() Option {
 	return func(s *settings) error { s.singleElement = true; return nil }
 }

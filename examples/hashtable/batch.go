@@ -1,0 +1,157 @@
+package hashtable
+
+import (
+	"context"
+	"fmt"
+)
+
+// A Batch is operations that run together. It is used by one goroutine at a time.
+//
+//	batch := table.NewBatch()
+//	for word, n := range counts {
+//		batch.Add(word, n)
+//	}
+//	err := batch.Run(ctx)
+//	...
+//	batch.Reset()
+//
+// Its operations are concurrent with each other: those on one key take effect in any
+// order, each as a whole. A thousand operations are enough to hide latencies.
+type Batch struct {
+	table *Table
+	ops   []operation
+	// ran is how many of ops have been run.
+	ran    int
+	active []int32
+	memory arena
+
+	// owners[r] is what the current round does at rank r; touched lists the ranks
+	// that it has operations on.
+	owners  []ownerRound
+	touched []int32
+	// spoiled: the window refused something, so that the library may still own
+	// buffers of operations that were not completed.
+	spoiled bool
+}
+
+// ownerRound is one rank in a round.
+type ownerRound struct {
+	touched bool
+	err     error
+	// need is how many record words the round allocates, tail the result.
+	need int
+	tail uint64
+	got  piece
+}
+
+// A Result is what became of an operation.
+type Result struct {
+	// Found tells whether the key was there before.
+	Found bool
+	// Value is what Get found, valid until Reset.
+	Value []byte
+	// Count is what Count found, and the sum after Add.
+	Count uint64
+	// Err is an *OpError, or nil.
+	Err error
+}
+
+// NewBatch makes an empty batch.
+func (t *Table) NewBatch() *Batch {
+	return &Batch{table: t, owners: make([]ownerRound, t.size)}
+}
+
+// Get queues a [Table.Get] and returns its number, for Result. So do the other
+// methods.
+func (b *Batch) Get(key string) int { return b.queue(opGet, key, nil, 0) }
+
+// Count queues a [Table.Count].
+func (b *Batch) Count(key string) int { return b.queue(opCount, key, nil, 0) }
+
+// Put queues a [Table.Put]. value must not change until Run has returned.
+func (b *Batch) Put(key string, value []byte) int { return b.queue(opPut, key, value, 0) }
+
+// Add queues a [Table.Add].
+func (b *Batch) Add(key string, delta uint64) int { return b.queue(opAdd, key, nil, delta) }
+
+// Delete queues a [Table.Delete].
+func (b *Batch) Delete(key string) int { return b.queue(opDelete, key, nil, 0) }
+
+func (b *Batch) queue(kind opKind, key string, value []byte, delta uint64) int {
+	b.ops = append(b.ops, operation{kind: kind, key: key, value: value, delta: delta})
+	return len(b.ops) - 1
+}
+
+// Len is how many operations the batch has.
+func (b *Batch) Len() int { return len(b.ops) }
+
+// Result is what became of operation i, which has run.
+func (b *Batch) Result(i int) Result {
+	op := &b.ops[i]
+	r := Result{Found: op.found, Count: op.count, Err: op.err}
+	if op.kind == opGet && op.found {
+		r.Value = op.record
+	}
+	return r
+}
+
+// Reset empties the batch for new operations, keeping its memory.
+func (b *Batch) Reset() {
+	if b.spoiled {
+		*b = *b.table.NewBatch()
+		return
+	}
+	clear(b.ops)
+	b.ops = b.ops[:0]
+	b.ran = 0
+	b.memory.reset()
+}
+
+// Run runs the operations queued since the last Run and returns when all are complete,
+// for every rank to see. Operations do not depend on each other: if some fail the
+// others are carried out, and the error is that of the first one that failed, an
+// *OpError.
+func (b *Batch) Run(ctx context.Context) error {
+	t := b.table
+	if t.closed.Load() {
+		return fmt.Errorf("hashtable: %w", ErrClosed)
+	}
+	first := b.ran
+	b.ran = len(b.ops)
+	b.active = b.active[:0]
+	for i := first; i < len(b.ops); i++ {
+		op := &b.ops[i]
+		op.home = t.home(op.key)
+		op.step = stepBucket
+		if length := len(op.key) + len(op.value); length > MaxEntryBytes {
+			op.fail(b, fmt.Errorf("%w: key of %d bytes and value of %d, together at most %d", ErrTooLong, len(op.key), len(op.value), MaxEntryBytes))
+			continue
+		}
+		b.active = append(b.active, int32(i))
+	}
+	for len(b.active) > 0 {
+		b.round(ctx)
+	}
+	for i := first; i < len(b.ops); i++ {
+		if err := b.ops[i].err; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// arena is memory for buffers that live until it is reset.
+type arena struct{ chunk []byte }
+
+const arenaChunk = 64 << 10
+
+func (a *arena) take(n int) []byte {
+	if cap(a.chunk)-len(a.chunk) < n {
+		a.chunk = make([]byte, 0, max(n, 2*cap(a.chunk), min(arenaChunk, 16*n)))
+	}
+	start := len(a.chunk)
+	a.chunk = a.chunk[:start+n]
+	return a.chunk[start : start+n : start+n]
+}
+
+func (a *arena) reset() { a.chunk = a.chunk[:0] }

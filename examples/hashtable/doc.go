@@ -1,0 +1,90 @@
+// Package hashtable is a hash table that the ranks of a job share: string keys, whose
+// values are bytes or counters, spread over windows of all ranks. Every rank reads and
+// writes every entry by one-sided operations; no rank serves another.
+//
+//	table, err := hashtable.New(ctx, w, hashtable.Config{Slots: 1 << 16, RecordBytes: 4 << 20})
+//	...
+//	count, err := table.Add(ctx, "gopher", 1)
+//	err = table.Put(ctx, "color", []byte("blue"))
+//	value, found, err := table.Get(ctx, "color")
+//	err = table.Close()
+//
+// New and Close are collective. Everything else is called by any goroutine of any rank
+// at any time, without the others. Every operation on a key is linearizable: it takes
+// effect at one moment between its call and its return. A [Batch] runs many at once: in
+// rounds, each of which issues the next step of all its operations and then completes
+// them together, so that their latencies overlap and their messages are shared.
+//
+// # Memory
+//
+// The hash of a key gives the rank that owns it, a home bucket there, and a
+// fingerprint. Each rank exposes one window of 64-bit words:
+//
+//	line 0      word 0: how many words of the record space are allocated
+//	buckets     8 slots each, one cache line
+//	records     the entries, each some whole words
+//
+// A slot is empty (0) or one word that says all there is to know of an entry:
+//
+//	bit  63     taken: set as soon as the slot is not empty
+//	bit  62     live: clear when the entry has been deleted
+//	bit  61     counter: the value is a counter, not bytes
+//	bits 46-60  the key's fingerprint
+//	bits 32-45  the record's length in words
+//	bits 0-31   the record's place in the record space, in words
+//
+// A record is a word of lengths, the key, and the value; that of a counter has the
+// counter, an aligned word, in front.
+//
+// The table holds a shared lock of every rank from New to Close, which excludes nobody,
+// and changes slots and counters by single-element atomics only. So no operation ever
+// waits for another: a reader that is descheduled, or whose process dies, keeps nobody
+// from anything, and neither does a writer.
+//
+// # Invariants
+//
+// 1. A slot that has been given to a key belongs to it for the life of the table. The
+// only way from empty to taken is a compare-and-swap by an inserter of that key;
+// deletion clears the live bit and nothing else; a new value, also after a deletion,
+// keeps the fingerprint and refers to a record of the same key.
+//
+// 2. A record is immutable from the moment a slot refers to it, but for its counter, and
+// its space is not used again while the table lives. It is allocated by an atomic add to
+// the owner's word 0, put there, and flushed, before the compare-and-swap that publishes
+// it: whoever reads the slot and after that the record finds it complete.
+//
+// 3. The value of a slot never recurs. Each published value names a record that no slot
+// has named before, and deletion only takes the live bit from the latest. So a
+// compare-and-swap that succeeds has met the very value that was read before (no ABA).
+//
+// 4. A key has at most one slot. Its slots are tried in a fixed order: the home
+// bucket from its first slot to its last, then the next bucket, and so on. An inserter
+// takes the first empty slot of that order, having seen, by atomic reads, that
+// every slot before it belongs to another key; by 1 that stays true. Suppose that two
+// inserters of one key took slots a and b, a before b. The one at b saw a taken by
+// another key. But a was taken by this key, and a slot never changes its key.
+// Whoever loses the compare-and-swap looks at the slot again before it goes on.
+//
+// Slots of deleted keys are therefore reused, but only by their own key. To give them to
+// other keys would gain nothing here: every new key needs a new record, and the record
+// space is what runs out.
+//
+// # Reading
+//
+// A bucket is read by one GetAccumulate with NoOp, which reads each slot atomically but
+// not the bucket as a whole. That is enough: a key that had its slot when the read began
+// has it, by 1, in every state that the slot is read in, so if the key is not found it
+// was not there when the call began.
+//
+// An operation on a counter whose key is deleted at the same time may update the old
+// record after the deletion. It had read the slot before, so it overlaps the deletion and
+// counts as having come first; nobody who comes after the deletion finds that record.
+//
+// # Space
+//
+// Each Put over an existing key leaves the old record behind, and so does deletion;
+// [Stats] counts these bytes. A record whose inserter lost to another one was never
+// published, and is used for the next entry of the same length. When space or slots run out
+// the operation fails with a [FullError] that has the sizes, before it has changed
+// anything.
+package hashtable

@@ -1,0 +1,67 @@
+package hashtable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+func TestMain(m *testing.M) { worldtest.Main(m) }
+
+// a script is the body of a test on one rank: its checks end the rank with an error,
+// in whatever process it is.
+type script struct {
+	ctx context.Context
+	w   *world.World
+}
+
+type failure struct{ error }
+
+func (s *script) ok(err error) {
+	if err != nil {
+		panic(failure{err})
+	}
+}
+
+func (s *script) fails(err, want error) {
+	s.check(errors.Is(err, want), "error is %v, want %v", err, want)
+}
+
+func (s *script) check(ok bool, format string, args ...any) {
+	if !ok {
+		panic(failure{fmt.Errorf(format, args...)})
+	}
+}
+
+func (s *script) barrier() { s.ok(s.w.Barrier(s.ctx)) }
+
+func register(name string, body func(s *script)) string {
+	return worldtest.Register(name, func(ctx context.Context, w *world.World) (err error) {
+		defer func() {
+			if f, ok := recover().(failure); ok {
+				err = f.error
+			}
+		}()
+		body(&script{ctx, w})
+		return nil
+	})
+}
+
+func (s *script) table(config Config) *Table {
+	t, err := New(s.ctx, s.w, config)
+	s.ok(err)
+	return t
+}
+
+// everywhere runs bodies among 1, 2 and 5 ranks, goroutines and processes.
+func everywhere(t *testing.T, names ...string) {
+	for _, name := range names {
+		for _, n := range []int{1, 2, 5} {
+			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) { worldtest.Run(t, n, name) })
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package hashtable
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// A slot is the word that says all of an entry; package documentation has its bits.
+type slot uint64
+
+const (
+	slotTaken   slot = 1 << 63
+	slotLive    slot = 1 << 62
+	slotCounter slot = 1 << 61
+
+	fingerprintShift = 46
+	fingerprintBits  = 15
+	fingerprintMask  = slot(1<<fingerprintBits-1) << fingerprintShift
+
+	lengthShift = 32
+	lengthBits  = 14
+	lengthMask  = 1<<lengthBits - 1
+
+	placeBits = 32
+)
+
+const (
+	wordBytes   = 8
+	bucketSlots = 8
+	// headerWords is line 0; tailWord in it counts the allocated record words.
+	headerWords = 8
+	tailWord    = 0
+	// mostProbes is how many buckets a key may be in, from its home on.
+	mostProbes = 128
+	// longestRecord is in words, as a slot can say.
+	longestRecord = lengthMask
+	// lengthsBytes and counterBytes are what a record has beside key and value.
+	lengthsBytes = wordBytes
+	counterBytes = wordBytes
+)
+
+// MaxEntryBytes is the most that a key and its value have together. A counter counts
+// for none.
+const MaxEntryBytes = longestRecord*wordBytes - lengthsBytes - counterBytes
+
+func (s slot) taken() bool                   { return s&slotTaken != 0 }
+func (s slot) live() bool                    { return s&slotLive != 0 }
+func (s slot) counter() bool                 { return s&slotCounter != 0 }
+func (s slot) matches(fingerprint slot) bool { return s&fingerprintMask == fingerprint }
+func (s slot) words() int                    { return int(s>>lengthShift) & lengthMask }
+func (s slot) place() int                    { return int(uint32(s)) }
+
+// prefix is how many bytes of the record are before its word of lengths.
+func (s slot) prefix() int {
+	if s.counter() {
+		return counterBytes
+	}
+	return 0
+}
+
+// newSlot refers to a record of a live entry.
+func newSlot(fingerprint slot, counter bool, place, words int) slot {
+	s := slotTaken | slotLive | fingerprint | slot(words)<<lengthShift | slot(place)
+	if counter {
+		s |= slotCounter
+	}
+	return s
+}
+
+// A home is where a key belongs.
+type home struct {
+	owner       int
+	bucket      int
+	fingerprint slot
+}
+
+// home takes owner and bucket from the high bits of the hash's halves, and the
+// fingerprint from low bits, which say nothing of either.
+func (t *Table) home(key string) home {
+	hash := t.hash(key)
+	high, low := hash>>32, hash&(1<<32-1)
+	return home{
+		owner:       int(high * uint64(t.size) >> 32),
+		bucket:      int(low * uint64(t.buckets) >> 32),
+		fingerprint: slot(high) << fingerprintShift & fingerprintMask,
+	}
+}
+
+// CounterBytes is the record space that a counter takes whose key has keyLength
+// bytes.
+func CounterBytes(keyLength int) int { return recordWords(true, keyLength, 0) * wordBytes }
+
+// EntryBytes is the record space that a value takes under a key of these lengths.
+func EntryBytes(keyLength, valueLength int) int {
+	return recordWords(false, keyLength, valueLength) * wordBytes
+}
+
+func recordWords(counter bool, keyLength, valueLength int) int {
+	bytes := lengthsBytes + keyLength + valueLength
+	if counter {
+		bytes += counterBytes
+	}
+	return (bytes + wordBytes - 1) / wordBytes
+}
+
+// encodeCounter writes the record of a counter into record, which has its words.
+func encodeCounter(record []byte, key string, count uint64) {
+	binary.NativeEndian.PutUint64(record, count)
+	encodeBytes(record[counterBytes:], key, nil)
+}
+
+// encodeBytes writes the record of a value into record, which has its words.
+func encodeBytes(record []byte, key string, value []byte) {
+	binary.NativeEndian.PutUint32(record, uint32(len(key)))
+	binary.NativeEndian.PutUint32(record[4:], uint32(len(value)))
+	n := lengthsBytes
+	n += copy(record[n:], key)
+	n += copy(record[n:], value)
+	clear(record[n:])
+}
+
+// lengths reads and checks the word of lengths of s's record. read is the record from
+// there on, or the beginning of it.
+func (s slot) lengths(read []byte) (key, value int, err error) {
+	key, value = int(binary.NativeEndian.Uint32(read)), int(binary.NativeEndian.Uint32(read[4:]))
+	if got := s.prefix() + lengthsBytes + key + value; got > s.words()*wordBytes || s.counter() && value != 0 {
+		return 0, 0, fmt.Errorf("%w: a record of %d bytes says that its key has %d and its value %d", ErrCorrupt, s.words()*wordBytes, key, value)
+	}
+	return key, value, nil
+}
+
+// check refuses a slot that no operation has written.
+func (t *Table) check(s slot) error {
+	if !s.taken() || s.words()*wordBytes < s.prefix()+lengthsBytes || s.place()+s.words() > t.recordWords {
+		return fmt.Errorf("%w: slot %#x, of %d record words", ErrCorrupt, uint64(s), t.recordWords)
+	}
+	return nil
+}

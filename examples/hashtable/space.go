@@ -1,0 +1,75 @@
+package hashtable
+
+import "sync"
+
+// A space is what this rank knows of the record space of another, and the pieces of it
+// that are this rank's to use.
+//
+// Space is allocated by an atomic add to the owner's tail word, which is never
+// taken back: an add that came to lie beyond the end could not be undone without
+// giving the same words to two ranks. So the tail passes the end at most once
+// for good, and what lies between is kept by the rank whose add it was.
+type space struct {
+	mu sync.Mutex
+	// seen is a tail that the owner has had; its tail is that or more.
+	seen int
+	// spare are records that were never published, by their length.
+	spare map[int][]int
+	// rest is the piece before the end that this rank's add came to cover.
+	rest piece
+}
+
+// A piece is some words of record space.
+type piece struct{ place, words int }
+
+// take gives words out of this rank's own pieces.
+func (s *space) take(words int) (place int, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if places := s.spare[words]; len(places) > 0 {
+		s.spare[words] = places[:len(places)-1]
+		return places[len(places)-1], true
+	}
+	if s.rest.words >= words {
+		place = s.rest.place
+		s.rest.place += words
+		s.rest.words -= words
+		return place, true
+	}
+	return 0, false
+}
+
+// give returns a record that was not published.
+func (s *space) give(place, words int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.spare == nil {
+		s.spare = make(map[int][]int)
+	}
+	s.spare[words] = append(s.spare[words], place)
+}
+
+// left is a bound on how many words of capacity are not allocated.
+func (s *space) left(capacity int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return capacity - min(s.seen, capacity)
+}
+
+// added takes note that this rank's add of words found the tail at tail, and gives
+// the part of it that lies within capacity.
+func (s *space) added(tail, words, capacity int) piece {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen = max(s.seen, tail+words)
+	return piece{tail, min(words, capacity-min(tail, capacity))}
+}
+
+// keep puts by what was left of the last piece before the end.
+func (s *space) keep(p piece) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.words > s.rest.words {
+		s.rest = p
+	}
+}

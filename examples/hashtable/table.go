@@ -1,0 +1,167 @@
+package hashtable
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
+)
+
+// Config sizes a table. Every rank passes the same. The memory is allocated at once:
+// about 8 bytes a slot, and RecordBytes.
+type Config struct {
+	// Slots is how many keys each rank can own, 1 to MaxSlots; it is rounded up to
+	// a multiple of 8. Keys spread evenly over the ranks, but not exactly; with
+	// half of the slots free hardly any operation looks beyond one bucket.
+	Slots int
+	// RecordBytes is the room of each rank's entries, 8 to MaxRecordBytes; see
+	// [CounterBytes] and [EntryBytes]. Values that were replaced or deleted
+	// keep theirs.
+	RecordBytes int
+}
+
+// The most that a Config may ask for.
+const (
+	MaxSlots       = 1 << 32
+	MaxRecordBytes = wordBytes << placeBits
+)
+
+// A Table is this rank's end of a table. All methods but Close may be called from any
+// goroutine.
+type Table struct {
+	world *world.World
+	rank  int
+	size  int
+
+	buckets     int
+	probes      int
+	recordWords int
+	// hash spreads the keys; tests choose one that makes them collide.
+	hash func(key string) uint64
+
+	// words is the window of each rank, bytes the same as bytes.
+	words *window.Window[uint64]
+	bytes *window.Window[byte]
+
+	spaces  []space
+	batches sync.Pool
+	closed  atomic.Bool
+}
+
+// New makes an empty table. It is collective; it blocks until every rank has called it,
+// and if one fails all do.
+func New(ctx context.Context, w *world.World, config Config) (*Table, error) {
+	if err := agree(ctx, w, config); err != nil {
+		return nil, err
+	}
+	buckets := (config.Slots + bucketSlots - 1) / bucketSlots
+	t := &Table{
+		world: w, rank: w.Rank(), size: w.Size(),
+		buckets: buckets, probes: min(buckets, mostProbes), recordWords: config.RecordBytes / wordBytes,
+		hash: xxhash.Sum64String, spaces: make([]space, w.Size()),
+	}
+	t.batches.New = func() any { return t.NewBatch() }
+	var err error
+	if t.words, err = window.Allocate[uint64](ctx, w, t.recordStart()+t.recordWords, window.SingleElement(), window.Notifications(0)); err != nil {
+		return nil, fmt.Errorf("hashtable: %d slots and %d record bytes: %w", config.Slots, config.RecordBytes, err)
+	}
+	if t.bytes, err = window.View[byte](t.words); err == nil {
+		err = t.words.LockAll(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("hashtable: %w", err), t.words.Close())
+	}
+	return t, nil
+}
+
+// agree checks the ranks' configurations: all see all, so all come to the same end.
+func agree(ctx context.Context, w *world.World, mine Config) error {
+	all := make([]Config, w.Size())
+	if err := world.AllGather(ctx, w, []Config{mine}, all); err != nil {
+		return fmt.Errorf("hashtable: New: %w", err)
+	}
+	for rank, config := range all {
+		if config.Slots < 1 || uint64(config.Slots) > MaxSlots {
+			return fmt.Errorf("hashtable: New: %w: Slots %d of rank %d, allowed are 1 to %d", ErrConfig, config.Slots, rank, uint64(MaxSlots))
+		}
+		if config.RecordBytes < wordBytes || uint64(config.RecordBytes) > MaxRecordBytes {
+			return fmt.Errorf("hashtable: New: %w: RecordBytes %d of rank %d, allowed are %d to %d", ErrConfig, config.RecordBytes, rank, wordBytes, uint64(MaxRecordBytes))
+		}
+		if config != all[0] {
+			return fmt.Errorf("hashtable: New: %w: rank %d passed %+v, rank 0 %+v", ErrMismatch, rank, config, all[0])
+		}
+	}
+	return nil
+}
+
+// Close ends the table. It is collective: every operation of every rank has returned
+// when it does. It is called once, and not while this rank's operations run.
+func (t *Table) Close() error {
+	if t.closed.Swap(true) {
+		return fmt.Errorf("hashtable: Close: %w", ErrClosed)
+	}
+	err := t.words.UnlockAll(context.Background())
+	if err := errors.Join(err, t.words.Close()); err != nil {
+		return fmt.Errorf("hashtable: Close: %w", err)
+	}
+	return nil
+}
+
+// Owner is the rank that has key's entry.
+func (t *Table) Owner(key string) int { return t.home(key).owner }
+
+// bucketStart is the displacement of a bucket in words.
+func (t *Table) bucketStart(bucket int) int { return headerWords + bucket*bucketSlots }
+
+// recordStart is the displacement of the record space in words.
+func (t *Table) recordStart() int { return t.bucketStart(t.buckets) }
+
+// Get reads the bytes under key. A counter is an ErrKind; see [Table.Count].
+func (t *Table) Get(ctx context.Context, key string) (value []byte, found bool, err error) {
+	r, err := t.one(ctx, func(b *Batch) { b.Get(key) })
+	return r.Value, r.Found, err
+}
+
+// Count reads the counter under key. Bytes are an ErrKind; see [Table.Get].
+func (t *Table) Count(ctx context.Context, key string) (count uint64, found bool, err error) {
+	r, err := t.one(ctx, func(b *Batch) { b.Count(key) })
+	return r.Count, r.Found, err
+}
+
+// Put sets the bytes under key. A counter there is an ErrKind: delete it first.
+func (t *Table) Put(ctx context.Context, key string, value []byte) error {
+	_, err := t.one(ctx, func(b *Batch) { b.Put(key, value) })
+	return err
+}
+
+// Add adds delta to the counter under key, modulo 2^64, and returns the sum. A key that is
+// not there begins at 0. Bytes there are an ErrKind.
+func (t *Table) Add(ctx context.Context, key string, delta uint64) (uint64, error) {
+	r, err := t.one(ctx, func(b *Batch) { b.Add(key, delta) })
+	return r.Count, err
+}
+
+// Delete removes key and tells whether it was there.
+func (t *Table) Delete(ctx context.Context, key string) (found bool, err error) {
+	r, err := t.one(ctx, func(b *Batch) { b.Delete(key) })
+	return r.Found, err
+}
+
+// one runs a batch of one operation.
+func (t *Table) one(ctx context.Context, queue func(b *Batch)) (Result, error) {
+	b := t.batches.Get().(*Batch)
+	queue(b)
+	err := b.Run(ctx)
+	r := b.Result(0)
+	r.Value = bytes.Clone(r.Value)
+	b.Reset()
+	t.batches.Put(b)
+	return r, err
+}

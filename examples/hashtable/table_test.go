@@ -1,0 +1,311 @@
+package hashtable
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/onesided/rma/world/worldtest"
+)
+
+var roomy = Config{Slots: 4096, RecordBytes: 1 << 20}
+
+// entry is what the model has under a key.
+type entry struct {
+	counter bool
+	count   uint64
+	bytes   []byte
+}
+
+// compare runs random operations on keys that only this rank uses, and does the same to
+// a map of Go's.
+func compare(s *script, t *Table, seed uint64, operations int) {
+	random := rand.New(rand.NewPCG(seed, uint64(s.w.Rank())))
+	model := map[string]entry{}
+	for i := range operations {
+		key := fmt.Sprintf("%d/%d", s.w.Rank(), random.IntN(60))
+		was, there := model[key]
+		switch random.IntN(5) {
+		case 0:
+			value := bytes.Repeat([]byte{byte(i)}, random.IntN(40))
+			err := t.Put(s.ctx, key, value)
+			if there && was.counter {
+				s.fails(err, ErrKind)
+				continue
+			}
+			s.ok(err)
+			model[key] = entry{bytes: value}
+		case 1:
+			sum, err := t.Add(s.ctx, key, uint64(i))
+			if there && !was.counter {
+				s.fails(err, ErrKind)
+				continue
+			}
+			s.ok(err)
+			s.check(sum == was.count+uint64(i), "Add to %q gives %d, want %d", key, sum, was.count+uint64(i))
+			model[key] = entry{counter: true, count: sum}
+		case 2:
+			found, err := t.Delete(s.ctx, key)
+			s.ok(err)
+			s.check(found == there, "Delete of %q finds it: %v, want %v", key, found, there)
+			delete(model, key)
+		case 3:
+			value, found, err := t.Get(s.ctx, key)
+			if there && was.counter {
+				s.fails(err, ErrKind)
+				continue
+			}
+			s.ok(err)
+			s.check(found == there && bytes.Equal(value, was.bytes), "Get of %q is %v, %v, want %v, %v", key, value, found, was.bytes, there)
+		default:
+			count, found, err := t.Count(s.ctx, key)
+			if there && !was.counter {
+				s.fails(err, ErrKind)
+				continue
+			}
+			s.ok(err)
+			s.check(found == there && count == was.count, "Count of %q is %d, %v, want %d, %v", key, count, found, was.count, there)
+		}
+	}
+	// What other ranks own of this one's keys they see too, in local ranges.
+	s.barrier()
+	mine := map[string]entry{}
+	for key, value := range t.Local() {
+		_, twice := mine[key]
+		s.check(!twice, "key %q is there twice", key)
+		s.check(t.Owner(key) == s.w.Rank(), "key %q is rank %d's", key, t.Owner(key))
+		mine[key] = entry{value.Counter, value.Count, value.Bytes}
+	}
+	for key, want := range model {
+		if t.Owner(key) != s.w.Rank() {
+			continue
+		}
+		got, found := mine[key]
+		s.check(found && got.counter == want.counter && got.count == want.count && bytes.Equal(got.bytes, want.bytes), "entry %q is %+v, want %+v", key, got, want)
+	}
+	stats := t.Stats()
+	s.check(stats.Entries == len(mine), "%d entries, %d in range", stats.Entries, len(mine))
+	s.check(stats.LiveBytes <= stats.UsedBytes && stats.UsedBytes <= stats.RecordBytes, "bytes %+v", stats)
+	s.barrier()
+}
+
+var asMap = register("as a map", func(s *script) {
+	t := s.table(roomy)
+	compare(s, t, 1, 2000)
+	s.ok(t.Close())
+})
+
+// Keys that collide: in bucket and fingerprint, in fingerprint alone, and in part.
+var colliding = register("as a map of colliding keys", func(s *script) {
+	for _, mask := range []uint64{0, 1 << 40, 0x7fff << 32, 0xff} {
+		t := s.table(roomy)
+		t.hash = func(key string) uint64 { return xxhash.Sum64String(key) & mask }
+		compare(s, t, mask, 500)
+		s.ok(t.Close())
+	}
+})
+
+func TestAsAMap(t *testing.T) { everywhere(t, asMap, colliding) }
+
+// Counters that all ranks add to, by single operations and batches at once.
+var counters = register("counters of all", func(s *script) {
+	const keys, turns = 37, 400
+	t := s.table(roomy)
+	batch := t.NewBatch()
+	for i := range turns {
+		key := fmt.Sprint("word", i%keys)
+		if i%3 == 0 {
+			_, err := t.Add(s.ctx, key, 1)
+			s.ok(err)
+			continue
+		}
+		batch.Add(key, 1)
+		if batch.Len() == 50 {
+			s.ok(batch.Run(s.ctx))
+			batch.Reset()
+		}
+	}
+	s.ok(batch.Run(s.ctx))
+	s.barrier()
+	for i := range keys {
+		want := uint64(0)
+		for turn := i; turn < turns; turn += keys {
+			want += uint64(s.w.Size())
+		}
+		count, found, err := t.Count(s.ctx, fmt.Sprint("word", i))
+		s.ok(err)
+		s.check(found && count == want, "word%d is %d, want %d", i, count, want)
+	}
+	s.ok(t.Close())
+})
+
+// sealed is n bytes that end with their own hash.
+func sealed(random *rand.Rand, n int) []byte {
+	value := make([]byte, n, n+8)
+	for i := range value {
+		value[i] = byte(random.Uint32())
+	}
+	return binary.NativeEndian.AppendUint64(value, xxhash.Sum64(value))
+}
+
+func isSealed(value []byte) bool {
+	n := len(value) - 8
+	return n >= 0 && xxhash.Sum64(value[:n]) == binary.NativeEndian.Uint64(value[n:])
+}
+
+// Values of one key that all ranks put, get and delete: each that is read is one that
+// was put, whole.
+var whole = register("values are whole", func(s *script) {
+	t := s.table(Config{Slots: 64, RecordBytes: 4 << 20})
+	random := rand.New(rand.NewPCG(3, uint64(s.w.Rank())))
+	for i := range 600 {
+		key := fmt.Sprint("key", random.IntN(3))
+		switch {
+		case i%4 == s.w.Rank()%4:
+			s.ok(t.Put(s.ctx, key, sealed(random, random.IntN(300))))
+		case i%50 == 49:
+			_, err := t.Delete(s.ctx, key)
+			s.ok(err)
+		default:
+			value, found, err := t.Get(s.ctx, key)
+			s.ok(err)
+			s.check(!found || isSealed(value), "read a value of %d bytes that nobody put", len(value))
+		}
+	}
+	s.barrier()
+	seen := map[string]bool{}
+	for key, value := range t.Local() {
+		s.check(!seen[key] && isSealed(value.Bytes), "entry %q of %d bytes", key, len(value.Bytes))
+		seen[key] = true
+	}
+	s.ok(t.Close())
+})
+
+// Of all ranks that insert one key at once, one makes the entry: none is there twice.
+var races = register("racing inserts", func(s *script) {
+	for round := range 20 {
+		t := s.table(Config{Slots: 16, RecordBytes: 4096})
+		if round%2 == 0 {
+			t.hash = func(string) uint64 { return 7 }
+		}
+		keys := []string{"a", "b", "c", "d", "e"}
+		rand.New(rand.NewPCG(uint64(round), uint64(s.w.Rank()))).Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+		s.barrier()
+		for _, key := range keys {
+			_, err := t.Add(s.ctx, key, 1)
+			s.ok(err)
+		}
+		s.barrier()
+		seen := map[string]uint64{}
+		for key, value := range t.Local() {
+			_, twice := seen[key]
+			s.check(!twice, "key %q is there twice", key)
+			seen[key] = value.Count
+		}
+		for key, count := range seen {
+			s.check(count == uint64(s.w.Size()), "key %q has %d, want %d", key, count, s.w.Size())
+		}
+		s.ok(t.Close())
+	}
+})
+
+func TestTogether(t *testing.T) { everywhere(t, counters, whole, races) }
+
+// Full tables: the error says what is full, and nothing is lost.
+var full = register("full", func(s *script) {
+	for _, config := range []Config{{Slots: 16, RecordBytes: 1 << 16}, {Slots: 1024, RecordBytes: 800}} {
+		t := s.table(config)
+		mine := map[string]uint64{}
+		var refused int
+		for i := range 200 {
+			key := fmt.Sprintf("rank %d, key %d", s.w.Rank(), i)
+			_, err := t.Add(s.ctx, key, uint64(i)+1)
+			if err != nil {
+				s.fails(err, ErrFull)
+				s.check(strings.Contains(err.Error(), key), "%q does not name %q", err, key)
+				refused++
+				_, found, err := t.Count(s.ctx, key)
+				s.ok(err)
+				s.check(!found, "%q is there though it was refused", key)
+				continue
+			}
+			mine[key] = uint64(i) + 1
+		}
+		s.check(refused > 0 && (len(mine) > 0 || s.w.Size() > 1), "%d were refused, %d taken", refused, len(mine))
+		s.barrier()
+		for _, key := range slices.Sorted(maps.Keys(mine)) {
+			count, found, err := t.Count(s.ctx, key)
+			s.ok(err)
+			s.check(found && count == mine[key], "%q is %d, %v, want %d", key, count, found, mine[key])
+			// An entry that is there needs no room.
+			_, err = t.Add(s.ctx, key, 1)
+			s.ok(err)
+		}
+		s.ok(t.Close())
+	}
+})
+
+var limits = register("limits", func(s *script) {
+	t := s.table(Config{Slots: 64, RecordBytes: 1 << 20})
+	key := fmt.Sprint(s.w.Rank())
+	s.ok(t.Put(s.ctx, key, nil))
+	value, found, err := t.Get(s.ctx, key)
+	s.ok(err)
+	s.check(found && len(value) == 0, "an empty value is %v, %v", value, found)
+	long := bytes.Repeat([]byte{7}, MaxEntryBytes-len(key))
+	s.ok(t.Put(s.ctx, key, long))
+	value, _, err = t.Get(s.ctx, key)
+	s.ok(err)
+	s.check(bytes.Equal(value, long), "a long value has %d bytes, want %d", len(value), len(long))
+	err = t.Put(s.ctx, key, append(long, 8))
+	s.fails(err, ErrTooLong)
+	s.check(strings.Contains(err.Error(), fmt.Sprint(MaxEntryBytes)), "%q does not say what is allowed", err)
+	value, _, err = t.Get(s.ctx, key)
+	s.ok(err)
+	s.check(bytes.Equal(value, long), "the long value has changed")
+	s.barrier()
+	if s.w.Rank() == 0 {
+		s.ok(t.Put(s.ctx, "", []byte("empty key")))
+	}
+	s.barrier()
+	value, found, err = t.Get(s.ctx, "")
+	s.ok(err)
+	s.check(found && string(value) == "empty key", "under the empty key is %q, %v", value, found)
+	s.ok(t.Close())
+	s.fails(t.Close(), ErrClosed)
+	s.fails(t.Put(s.ctx, key, nil), ErrClosed)
+	for range t.Local() {
+		s.check(false, "a closed table has entries")
+	}
+})
+
+func TestLimits(t *testing.T) { everywhere(t, full, limits) }
+
+var configs = register("configurations", func(s *script) {
+	for _, c := range []struct {
+		config Config
+		want   error
+		says   string
+	}{
+		{Config{0, 100}, ErrConfig, "Slots 0 of rank 0, allowed are 1 to"},
+		{Config{-5, 100}, ErrConfig, "Slots -5"},
+		{Config{10, 0}, ErrConfig, "RecordBytes 0 of rank 0, allowed are 8 to"},
+		{Config{10, MaxRecordBytes + 1}, ErrConfig, fmt.Sprint("RecordBytes ", MaxRecordBytes+1)},
+		{Config{10 + s.w.Rank(), 100}, ErrMismatch, "rank 1 passed"},
+	} {
+		_, err := New(s.ctx, s.w, c.config)
+		s.fails(err, c.want)
+		s.check(strings.Contains(err.Error(), c.says), "%q does not say %q", err, c.says)
+	}
+})
+
+func TestConfigurations(t *testing.T) {
+	t.Run(configs, func(t *testing.T) { worldtest.Run(t, 2, configs) })
+}
