@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
+)
+
+// A board is what rank 0 exposes to all while they count: the tasks, and how far the job
+// has come. In words:
+//
+//	0          the number of the next task to be taken
+//	8, 9, 10   files, bytes and words counted so far
+//	16…        where each task begins in the text, in bytes, and where the last ends
+//	after      the text: the tasks
+//
+// The counters are each on a cache line apart from the rest, which does not change.
+type board struct {
+	words *window.Window[uint64]
+	bytes *window.Window[byte]
+	tasks int
+	// lookup is where the next results arrive.
+	lookup [2]uint64
+}
+
+const (
+	nextWordOfBoard = 0
+	progressWord    = 8
+	progressWords   = 3
+	indexWord       = 16
+	wordBytes       = 8
+)
+
+// newBoard is collective. Rank 0 passes the tasks, the others their number.
+func newBoard(ctx context.Context, w *world.World, tasks [][]piece, number int) (*board, error) {
+	var text []byte
+	index := make([]uint64, 0, len(tasks)+1)
+	for _, task := range tasks {
+		index = append(index, uint64(len(text)))
+		text = encodeTask(text, task)
+	}
+	index = append(index, uint64(len(text)))
+	mine := 0
+	if w.Rank() == 0 {
+		mine = indexWord + len(index) + (len(text)+wordBytes-1)/wordBytes
+	}
+	b := &board{tasks: number}
+	var err error
+	if b.words, err = window.Allocate[uint64](ctx, w, mine, window.SingleElement(), window.Notifications(0)); err != nil {
+		return nil, err
+	}
+	if b.bytes, err = window.View[byte](b.words); err != nil {
+		return nil, errors.Join(err, b.words.Close())
+	}
+	if w.Rank() == 0 {
+		copy(b.words.Local()[indexWord:], index)
+		copy(b.bytes.Local()[b.textAt(0):], text)
+	}
+	if err := w.Barrier(ctx); err != nil {
+		return nil, err
+	}
+	return b, b.words.LockAll(ctx)
+}
+
+// textAt is the displacement in bytes of a place in the text.
+func (b *board) textAt(place uint64) int { return (indexWord+b.tasks+1)*wordBytes + int(place) }
+
+// take takes the next task. There is none when the result is empty.
+func (b *board) take(ctx context.Context) ([]piece, error) {
+	if err := b.words.FetchAndOp(window.Sum, 1, &b.lookup[0], 0, nextWordOfBoard); err != nil {
+		return nil, err
+	}
+	if err := b.words.Flush(ctx, 0); err != nil {
+		return nil, err
+	}
+	number := b.lookup[0]
+	if number >= uint64(b.tasks) {
+		return nil, nil
+	}
+	if err := b.words.Get(b.lookup[:], 0, indexWord+int(number)); err != nil {
+		return nil, err
+	}
+	if err := b.words.Flush(ctx, 0); err != nil {
+		return nil, err
+	}
+	text := make([]byte, b.lookup[1]-b.lookup[0])
+	if err := b.bytes.Get(text, 0, b.textAt(b.lookup[0])); err != nil {
+		return nil, err
+	}
+	if err := b.words.Flush(ctx, 0); err != nil {
+		return nil, err
+	}
+	task, err := decodeTask(text)
+	if err != nil {
+		return nil, fmt.Errorf("task %d: %w", number, err)
+	}
+	return task, nil
+}
+
+// stop leaves no task to be taken, by any rank.
+func (b *board) stop(ctx context.Context) error {
+	if err := b.words.Accumulate(window.Max, []uint64{uint64(b.tasks)}, 0, nextWordOfBoard); err != nil {
+		return err
+	}
+	return b.words.Flush(ctx, 0)
+}
+
+// advance adds what this rank has counted since the last time to the progress of all.
+func (b *board) advance(ctx context.Context, files, bytes, words uint64) error {
+	for i, n := range [progressWords]uint64{files, bytes, words} {
+		if err := b.words.Accumulate(window.Sum, []uint64{n}, 0, progressWord+i); err != nil {
+			return err
+		}
+	}
+	return b.words.Flush(ctx, 0)
+}
+
+// progress reads how far the job is.
+func (b *board) progress(ctx context.Context) (files, bytes, words uint64, err error) {
+	var now [progressWords]uint64
+	for i := range now {
+		if err := b.words.FetchAndOp(window.NoOp, 0, &now[i], 0, progressWord+i); err != nil {
+			return 0, 0, 0, err
+		}
+	}
+	return now[0], now[1], now[2], b.words.Flush(ctx, 0)
+}
+
+// close is collective.
+func (b *board) close(ctx context.Context) error {
+	return errors.Join(b.words.UnlockAll(ctx), b.words.Close())
+}

@@ -1,0 +1,333 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/onesided/rma/examples/hashtable"
+	"github.com/onesided/rma/world"
+)
+
+// A job is what the command line asks for. Every rank runs it.
+type job struct {
+	*options
+	// out gets the words and totals, from rank 0; errout gets what goes wrong, a line
+	// at a time, from each, and times and progress.
+	out, errout io.Writer
+	// terminal: errout is one.
+	terminal bool
+}
+
+// A rank is one rank's part of a job.
+type rank struct {
+	*job
+	w     *world.World
+	show  *display
+	began time.Time
+	// listing and plan are rank 0's.
+	listing *listing
+	plan    *plan
+	table   *hashtable.Table
+	board   *board
+}
+
+// A start is what rank 0 tells the others before they begin.
+type start struct{ Tasks, Files, Bytes int64 }
+
+// run is the job on one rank. It prints what goes wrong; the error is the same in fewer
+// words.
+func (j *job) run(ctx context.Context, w *world.World) error {
+	r := &rank{job: j, w: w, began: time.Now(), show: newDisplay(j.errout, j.terminal, j.progress && !j.terminal)}
+	err := r.run(ctx)
+	switch {
+	case err == nil, errors.Is(err, errElsewhere):
+	case ctx.Err() != nil:
+		if w.Rank() == 0 {
+			r.show.line("wordcount: ended before everything was counted: %v", context.Cause(ctx))
+		}
+	case errors.Is(err, hashtable.ErrFull):
+		r.problem(fmt.Errorf("the table has no room for more words; choose how many different ones it must hold with -distinct: %w", err))
+	default:
+		r.problem(err)
+	}
+	return err
+}
+
+// problem names something that went wrong in this rank.
+func (r *rank) problem(err error) {
+	if r.w.Size() == 1 {
+		r.show.line("wordcount: %v", err)
+		return
+	}
+	r.show.line("wordcount: rank %d: %v", r.w.Rank(), err)
+}
+
+func (r *rank) run(ctx context.Context) error {
+	s, err := r.prepare(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.open(ctx, s); err != nil {
+		return err
+	}
+	err = r.evaluate(ctx, s)
+	// Where a rank may be lost, or will not come, there is no closing together; the
+	// end of the process tells the others.
+	if agreed := agree(ctx, r.w, err); agreed != nil {
+		err = agreed
+		if r.lost(ctx) {
+			return err
+		}
+	}
+	return errors.Join(err, r.table.Close(), r.board.close(ctx))
+}
+
+// lost tells that this rank cannot rely on meeting all others again.
+func (r *rank) lost(ctx context.Context) bool { return ctx.Err() != nil || r.w.Failures() > 0 }
+
+// prepare has rank 0 list and split the files.
+func (r *rank) prepare(ctx context.Context) (start, error) {
+	var err error
+	s := make([]start, 1)
+	if r.w.Rank() == 0 {
+		if r.listing, err = list(ctx, r.paths, r.problem); err == nil {
+			r.plan, err = split(ctx, r.listing.files, r.problem)
+		}
+		if err == nil {
+			s[0] = start{int64(len(r.plan.tasks)), int64(len(r.listing.files)), r.listing.bytes}
+		}
+	}
+	if err := agree(ctx, r.w, err); err != nil {
+		return start{}, err
+	}
+	return s[0], world.Broadcast(ctx, r.w, 0, s)
+}
+
+// open makes what the ranks share.
+func (r *rank) open(ctx context.Context, s start) error {
+	distinct := r.distinct
+	if distinct == 0 {
+		distinct = estimate(s.Bytes)
+	}
+	var tasks [][]piece
+	if r.w.Rank() == 0 {
+		tasks = r.plan.tasks
+	}
+	var err error
+	if r.table, err = hashtable.New(ctx, r.w, sizes(distinct, r.w.Size())); err != nil {
+		return fmt.Errorf("making a table for %d different words (-distinct): %w", distinct, r.once(err))
+	}
+	if r.board, err = newBoard(ctx, r.w, tasks, int(s.Tasks)); err != nil {
+		return r.once(err)
+	}
+	return nil
+}
+
+// once makes an error that every rank has be printed by rank 0 only.
+func (r *rank) once(err error) error {
+	if r.w.Rank() == 0 || r.w.Failures() > 0 {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errElsewhere, err)
+}
+
+// evaluate counts, prints the result, and verifies it.
+func (r *rank) evaluate(ctx context.Context, s start) error {
+	mine, err := r.count(ctx, s)
+	if err != nil {
+		return err
+	}
+	top, distinct, sum := owned(r.table, r.top)
+	mine.Distinct = distinct
+	result := make([]totals, 1)
+	if err := world.AllReduce(ctx, r.w, []totals{mine}, result, totals.plus); err != nil {
+		return err
+	}
+	sums := make([]uint64, 1)
+	if err := world.AllReduce(ctx, r.w, []uint64{sum}, sums, func(a, b uint64) uint64 { return a + b }); err != nil {
+		return err
+	}
+	if sums[0] != result[0].Words {
+		return r.once(fmt.Errorf("the ranks counted %d words, the table has %d", result[0].Words, sums[0]))
+	}
+	words, err := gatherWords(ctx, r.w, top)
+	if err != nil {
+		return err
+	}
+	if r.w.Rank() == 0 {
+		r.show.clear()
+		elapsed := time.Since(r.began)
+		err = r.print(words[:min(r.top, len(words))], result[0])
+		r.show.line("%s, %s words/s with %d ranks", round(elapsed), rate(result[0].Words, elapsed), r.w.Size())
+	}
+	if err := agree(ctx, r.w, err); err != nil || !r.verify {
+		return err
+	}
+	return r.compare(ctx, result[0])
+}
+
+// count counts until there are no tasks left, in any rank. The words of all are then in
+// the table.
+func (r *rank) count(ctx context.Context, s start) (totals, error) {
+	stop := func() {}
+	if r.w.Rank() == 0 {
+		stop = r.show.follow(func() (string, error) { return r.state(ctx, s) })
+	}
+	defer stop()
+	c := newCounter(ctx, r.table, r.problem)
+	if r.w.Rank() == 0 {
+		c.found = r.plan.found
+		c.found.Unreadable += r.listing.unreadable
+	}
+	err := r.work(ctx, c)
+	if err != nil && !r.lost(ctx) {
+		err = errors.Join(err, r.board.stop(ctx))
+	}
+	return c.found, agree(ctx, r.w, err)
+}
+
+// work takes tasks and counts them.
+func (r *rank) work(ctx context.Context, c *counter) error {
+	for {
+		task, err := r.board.take(ctx)
+		if err != nil {
+			return err
+		}
+		if len(task) == 0 {
+			c.flush()
+			return c.err
+		}
+		before := c.found
+		for _, p := range task {
+			if err := c.count(p); err != nil {
+				return err
+			}
+		}
+		if err := r.board.advance(ctx, uint64(len(task)), c.found.Bytes-before.Bytes, c.found.Words-before.Words); err != nil {
+			return err
+		}
+	}
+}
+
+// state says how far the job is.
+func (r *rank) state(ctx context.Context, s start) (string, error) {
+	_, bytes, words, err := r.board.progress(ctx)
+	if err != nil {
+		return "", err
+	}
+	elapsed := time.Since(r.began)
+	return fmt.Sprintf("%s of %s, %d words, %s words/s", size(bytes), size(uint64(s.Bytes)), words, rate(words, elapsed)), nil
+}
+
+// compare counts again in rank 0 and compares.
+func (r *rank) compare(ctx context.Context, result totals) error {
+	var p *plain
+	var err error
+	var elapsed time.Duration
+	if r.w.Rank() == 0 {
+		began := time.Now()
+		p, err = countPlainly(ctx, r.listing)
+		elapsed = time.Since(began)
+	}
+	if err := agree(ctx, r.w, err); err != nil {
+		return err
+	}
+	if err := compare(ctx, r.w, r.table, result, p); err != nil || r.w.Rank() != 0 {
+		return err
+	}
+	r.show.line("%s, %s words/s by the plain count in one process", round(elapsed), rate(p.found.Words, elapsed))
+	_, err = fmt.Fprintf(r.out, "verified: a plain count finds the same %d different words, the same count of each, and the same totals\n", p.found.Distinct)
+	return err
+}
+
+// print prints the result.
+func (r *rank) print(words []wordCount, t totals) error {
+	out := bufio.NewWriter(r.out)
+	if len(words) > 0 {
+		width := max(len("count"), len(strconv.FormatUint(words[0].count, 10)))
+		fmt.Fprintf(out, "%*s   share  word\n", width, "count")
+		for _, word := range words {
+			fmt.Fprintf(out, "%*d %6.2f%%  %s\n", width, word.count, 100*float64(word.count)/float64(t.Words), word.word)
+		}
+		fmt.Fprintln(out)
+	}
+	lines := []struct {
+		name   string
+		number uint64
+		always bool
+		note   string
+	}{
+		{"files", t.Files, true, ""},
+		{"bytes", t.Bytes, true, ""},
+		{"words", t.Words, true, ""},
+		{"different words", t.Distinct, true, ""},
+		{"binary files", t.Binary, true, ", not counted"},
+		{"unreadable", t.Unreadable, true, unless(t.Unreadable == 0, ", named above")},
+		{"neither file nor directory", r.listing.other, false, ", not counted"},
+		{"became shorter", t.Shorter, false, ", named above"},
+		{"words too long", t.Overlong, false, fmt.Sprintf(", of more than %d bytes, not counted", longestWord)},
+	}
+	lines = slices.DeleteFunc(lines, func(l struct {
+		name   string
+		number uint64
+		always bool
+		note   string
+	}) bool {
+		return !l.always && l.number == 0
+	})
+	width := 0
+	for _, l := range lines {
+		width = max(width, len(strconv.FormatUint(l.number, 10)))
+	}
+	for _, l := range lines {
+		fmt.Fprintf(out, "%*d %s%s\n", width, l.number, l.name, l.note)
+	}
+	return out.Flush()
+}
+
+func unless(condition bool, text string) string {
+	if condition {
+		return ""
+	}
+	return text
+}
+
+// rate is a number per second.
+func rate(n uint64, elapsed time.Duration) string {
+	perSecond := float64(n) / max(elapsed.Seconds(), 1e-9)
+	switch {
+	case perSecond >= 1e6:
+		return fmt.Sprintf("%.1f million", perSecond/1e6)
+	case perSecond >= 1e3:
+		return fmt.Sprintf("%.1f thousand", perSecond/1e3)
+	}
+	return fmt.Sprintf("%.0f", math.Floor(perSecond))
+}
+
+// round is a duration in a few digits.
+func round(d time.Duration) time.Duration {
+	if d > time.Second {
+		return d.Round(10 * time.Millisecond)
+	}
+	return d.Round(100 * time.Microsecond)
+}
+
+// size is a number of bytes in a few digits.
+func size(bytes uint64) string {
+	const unit = 1024
+	if bytes < unit {
+		return fmt.Sprintf("%d B", bytes)
+	}
+	value, prefixes := float64(bytes)/unit, "KMGTPE"
+	for value >= unit {
+		value, prefixes = value/unit, prefixes[1:]
+	}
+	return fmt.Sprintf("%.1f %ciB", value, prefixes[0])
+}

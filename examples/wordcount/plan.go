@@ -1,0 +1,124 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+const (
+	// pieceBytes is the size of pieces of large files. Files up to two pieces are
+	// not cut.
+	pieceBytes = 8 << 20
+	// A task of small files ends with the one that fills either.
+	taskBytes = 512 << 10
+	taskFiles = 64
+)
+
+// A piece is the part of a file whose words one rank counts: those that begin at offsets
+// from ≤ offset < to.
+type piece struct {
+	file
+	from, to int64
+}
+
+func (p piece) whole() bool { return p.from == 0 && p.to == p.size }
+
+// A plan is how the files are split: the tasks, in the order in which they are taken.
+type plan struct {
+	tasks [][]piece
+	// found is what became of files that no task has.
+	found totals
+}
+
+// split makes a plan: the largest files first, so that no rank begins with much
+// work when the others end. Those that would be cut are looked at here, so that they
+// are named or skipped as a whole.
+func split(ctx context.Context, files []file, problem func(error)) (*plan, error) {
+	p := &plan{}
+	files = slices.Clone(files)
+	slices.SortStableFunc(files, func(a, b file) int { return cmp.Compare(b.size, a.size) })
+	for len(files) > 0 && files[0].size > 2*pieceBytes {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		p.cut(files[0], problem)
+		files = files[1:]
+	}
+	for len(files) > 0 {
+		var task []piece
+		for size := int64(0); len(task) < len(files) && len(task) < taskFiles && size < taskBytes; {
+			f := files[len(task)]
+			task = append(task, piece{f, 0, f.size})
+			size += f.size
+		}
+		p.tasks = append(p.tasks, task)
+		files = files[len(task):]
+	}
+	return p, nil
+}
+
+// cut makes tasks of the pieces of a file.
+func (p *plan) cut(f file, problem func(error)) {
+	beginning, err := sniff(f)
+	switch {
+	case err != nil:
+		p.found.Unreadable++
+		problem(err)
+		return
+	case isBinary(beginning):
+		p.found.Binary++
+		return
+	}
+	p.found.Files++
+	for from := int64(0); from < f.size; from += pieceBytes {
+		p.tasks = append(p.tasks, []piece{{f, from, min(from+pieceBytes, f.size)}})
+	}
+}
+
+// sniff reads the beginning of a file.
+func sniff(f file) ([]byte, error) {
+	opened, err := open(f.path)
+	if err != nil {
+		return nil, err
+	}
+	defer opened.Close()
+	beginning := make([]byte, sniffBytes)
+	n, err := readAt(opened, beginning, 0)
+	return beginning[:n], err
+}
+
+var errTask = errors.New("the list of files is damaged")
+
+// encodeTask appends a task in the form in which it is in the window.
+func encodeTask(text []byte, task []piece) []byte {
+	for _, p := range task {
+		for _, n := range []int64{p.size, p.from, p.to, int64(len(p.path))} {
+			text = binary.AppendUvarint(text, uint64(n))
+		}
+		text = append(text, p.path...)
+	}
+	return text
+}
+
+func decodeTask(text []byte) (task []piece, err error) {
+	for len(text) > 0 {
+		var n [4]int64
+		for i := range n {
+			value, size := binary.Uvarint(text)
+			if size <= 0 {
+				return nil, fmt.Errorf("%w: %d bytes are not a number", errTask, len(text))
+			}
+			n[i], text = int64(value), text[size:]
+		}
+		if n[3] < 0 || n[3] > int64(len(text)) {
+			return nil, fmt.Errorf("%w: a path of %d bytes in %d", errTask, n[3], len(text))
+		}
+		task = append(task, piece{file{string(text[:n[3]]), n[0]}, n[1], n[2]})
+		text = text[n[3]:]
+	}
+	return task, nil
+}
