@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/cpucopy"
 )
 
 // Device is a device of either form.
@@ -83,7 +84,7 @@ func (d *device) Costs() verbs.Costs { return measuredCosts() }
 func (d *device) Now() time.Duration { return time.Since(d.opened) }
 
 // Copy copies with the CPU.
-func (d *device) Copy(dst, src []byte) int { return copy(dst, src) }
+func (d *device) Copy(dst, src []byte) int { return cpucopy.Copy(dst, src) }
 
 // Channel is where the rank sleeps.
 func (d *device) Channel() verbs.CompletionChannel { return d.bell }

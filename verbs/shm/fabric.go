@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/cpucopy"
 )
 
 const (
@@ -302,9 +303,9 @@ func (p *localPeer) copyAt(mine []byte, remote verbs.RemoteRegion, offset uint64
 		return fmt.Errorf("shm: %w", status)
 	}
 	if right == verbs.RemoteRead {
-		copy(mine, theirs)
+		cpucopy.Copy(mine, theirs)
 	} else {
-		copy(theirs, mine)
+		cpucopy.Copy(theirs, mine)
 	}
 	return nil
 }

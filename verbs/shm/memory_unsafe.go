@@ -30,12 +30,6 @@ func alignedBytes(n int) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), n)
 }
 
-// pageAligned cuts n bytes from memory, which has a page more, that start at a page.
-func pageAligned(memory []byte, n int) []byte {
-	skip := -addressOf(memory) & (pageBytes - 1)
-	return memory[skip : skip+uint64(n) : skip+uint64(n)]
-}
-
 func compareSwap(word *atomic.Uint64, compare, value uint64) uint64 {
 	for {
 		old := word.Load()

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/cpucopy"
 )
 
 // neighbor is the device of another process, or this one.
@@ -364,9 +365,9 @@ func (n *neighbor) copyAt(mine []byte, region verbs.RemoteRegion, offset uint64,
 	case foreign:
 		return n.copyForeign(mine, region.Address+offset, right)
 	case right == verbs.RemoteRead:
-		copy(mine, theirs)
+		cpucopy.Copy(mine, theirs)
 	default:
-		copy(theirs, mine)
+		cpucopy.Copy(theirs, mine)
 	}
 	return nil
 }

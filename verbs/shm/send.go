@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/cpucopy"
 )
 
 // PostSend posts requests in order.
@@ -74,11 +75,6 @@ func (q *queuePair) checkSend(r *verbs.SendRequest) (int, error) {
 		return 0, argumentError("PostSend: an atomic has one segment of 8 bytes, this has %d of %d", len(r.Segments), length)
 	}
 	return length, nil
-}
-
-// isSend tells whether the request travels through the ring.
-func (r *request) isSend() bool {
-	return r.Opcode <= verbs.OpSendImmediate || r.Opcode == verbs.OpRDMAWriteImmediate
 }
 
 // advance completes what has taken effect and pushes what fits. It tells whether
@@ -263,9 +259,9 @@ func (q *queuePair) transfer(r *request, n int, right verbs.Access) verbs.Status
 		case foreign:
 			err = q.peer.WriteAt(s.Memory, verbs.RemoteRegion{Address: r.RemoteAddress, Length: uint64(n), RKey: r.RKey}, done)
 		case r.Opcode == verbs.OpRDMARead:
-			copy(s.Memory, remote[done:])
+			cpucopy.Copy(s.Memory, remote[done:])
 		default:
-			copy(remote[done:], s.Memory)
+			cpucopy.Copy(remote[done:], s.Memory)
 		}
 		if err != nil {
 			return verbs.StatusRemoteOperation
