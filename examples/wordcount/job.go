@@ -1,14 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"slices"
-	"strconv"
 	"time"
 
 	"github.com/onesided/rma/examples/hashtable"
@@ -34,8 +30,10 @@ type rank struct {
 	// listing and plan are rank 0's.
 	listing *listing
 	plan    *plan
-	table   *hashtable.Table
-	board   *board
+	// room is how many different words the table is made for.
+	room  int
+	table *hashtable.Table
+	board *board
 }
 
 // A start is what rank 0 tells the others before they begin.
@@ -53,7 +51,7 @@ func (j *job) run(ctx context.Context, w *world.World) error {
 			r.show.line("wordcount: ended before everything was counted: %v", context.Cause(ctx))
 		}
 	case errors.Is(err, hashtable.ErrFull):
-		r.problem(fmt.Errorf("the table has no room for more words; choose how many different ones it must hold with -distinct: %w", err))
+		r.problem(fmt.Errorf("there are more different words than the table was made for, %d; choose how many with -distinct: %w", r.room, err))
 	default:
 		r.problem(err)
 	}
@@ -112,17 +110,16 @@ func (r *rank) prepare(ctx context.Context) (start, error) {
 
 // open makes what the ranks share.
 func (r *rank) open(ctx context.Context, s start) error {
-	distinct := r.distinct
-	if distinct == 0 {
-		distinct = estimate(s.Bytes)
+	if r.room = r.distinct; r.room == 0 {
+		r.room = estimate(s.Bytes)
 	}
 	var tasks [][]piece
 	if r.w.Rank() == 0 {
 		tasks = r.plan.tasks
 	}
 	var err error
-	if r.table, err = hashtable.New(ctx, r.w, sizes(distinct, r.w.Size())); err != nil {
-		return fmt.Errorf("making a table for %d different words (-distinct): %w", distinct, r.once(err))
+	if r.table, err = hashtable.New(ctx, r.w, sizes(r.room, r.w.Size())); err != nil {
+		return fmt.Errorf("making a table for %d different words (-distinct): %w", r.room, r.once(err))
 	}
 	if r.board, err = newBoard(ctx, r.w, tasks, int(s.Tasks)); err != nil {
 		return r.once(err)
@@ -164,7 +161,7 @@ func (r *rank) evaluate(ctx context.Context, s start) error {
 	if r.w.Rank() == 0 {
 		r.show.clear()
 		elapsed := time.Since(r.began)
-		err = r.print(words[:min(r.top, len(words))], result[0])
+		err = printResult(r.out, words[:min(r.top, len(words))], result[0], r.listing.other)
 		r.show.line("%s, %s words/s with %d ranks", round(elapsed), rate(result[0].Words, elapsed), r.w.Size())
 	}
 	if err := agree(ctx, r.w, err); err != nil || !r.verify {
@@ -245,89 +242,4 @@ func (r *rank) compare(ctx context.Context, result totals) error {
 	r.show.line("%s, %s words/s by the plain count in one process", round(elapsed), rate(p.found.Words, elapsed))
 	_, err = fmt.Fprintf(r.out, "verified: a plain count finds the same %d different words, the same count of each, and the same totals\n", p.found.Distinct)
 	return err
-}
-
-// print prints the result.
-func (r *rank) print(words []wordCount, t totals) error {
-	out := bufio.NewWriter(r.out)
-	if len(words) > 0 {
-		width := max(len("count"), len(strconv.FormatUint(words[0].count, 10)))
-		fmt.Fprintf(out, "%*s   share  word\n", width, "count")
-		for _, word := range words {
-			fmt.Fprintf(out, "%*d %6.2f%%  %s\n", width, word.count, 100*float64(word.count)/float64(t.Words), word.word)
-		}
-		fmt.Fprintln(out)
-	}
-	lines := []struct {
-		name   string
-		number uint64
-		always bool
-		note   string
-	}{
-		{"files", t.Files, true, ""},
-		{"bytes", t.Bytes, true, ""},
-		{"words", t.Words, true, ""},
-		{"different words", t.Distinct, true, ""},
-		{"binary files", t.Binary, true, ", not counted"},
-		{"unreadable", t.Unreadable, true, unless(t.Unreadable == 0, ", named above")},
-		{"neither file nor directory", r.listing.other, false, ", not counted"},
-		{"became shorter", t.Shorter, false, ", named above"},
-		{"words too long", t.Overlong, false, fmt.Sprintf(", of more than %d bytes, not counted", longestWord)},
-	}
-	lines = slices.DeleteFunc(lines, func(l struct {
-		name   string
-		number uint64
-		always bool
-		note   string
-	}) bool {
-		return !l.always && l.number == 0
-	})
-	width := 0
-	for _, l := range lines {
-		width = max(width, len(strconv.FormatUint(l.number, 10)))
-	}
-	for _, l := range lines {
-		fmt.Fprintf(out, "%*d %s%s\n", width, l.number, l.name, l.note)
-	}
-	return out.Flush()
-}
-
-func unless(condition bool, text string) string {
-	if condition {
-		return ""
-	}
-	return text
-}
-
-// rate is a number per second.
-func rate(n uint64, elapsed time.Duration) string {
-	perSecond := float64(n) / max(elapsed.Seconds(), 1e-9)
-	switch {
-	case perSecond >= 1e6:
-		return fmt.Sprintf("%.1f million", perSecond/1e6)
-	case perSecond >= 1e3:
-		return fmt.Sprintf("%.1f thousand", perSecond/1e3)
-	}
-	return fmt.Sprintf("%.0f", math.Floor(perSecond))
-}
-
-// round is a duration in a few digits.
-func round(d time.Duration) time.Duration {
-	if d > time.Second {
-		return d.Round(10 * time.Millisecond)
-	}
-	return d.Round(100 * time.Microsecond)
-}
-
-// size is a number of bytes in a few digits.
-func size(bytes uint64) string {
-	const unit = 1024
-	if bytes < unit {
-		return fmt.Sprintf("%d B", bytes)
-	}
-	value, prefixes := float64(bytes)/unit, "KMGTPE"
-	for value >= unit {
-		value, prefixes = value/unit, prefixes[1:]
-	}
-	return fmt.Sprintf("%.1f %ciB", value, prefixes[0])
 }

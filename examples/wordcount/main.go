@@ -83,7 +83,7 @@ func (j *job) runAs(ctx context.Context, w *world.World) error {
 func (j *job) runHere(ctx context.Context, errout io.Writer) error {
 	var told atomic.Bool
 	err := world.Run(ctx, j.ranks, func(ctx context.Context, w *world.World) error {
-		err := j.run(ctx, w)
+		err := j.runAs(ctx, w)
 		if err != nil {
 			told.Store(true)
 		}

@@ -1,26 +1,37 @@
 package main
 
 import (
+	"encoding/binary"
 	"hash/maphash"
 	"iter"
+	"math/bits"
+	"math/rand/v2"
 )
 
-// A tally counts words in this rank. It is a hash table that only grows, until it is
-// full and emptied as a whole.
+// A tally counts words in this rank, until it is full and emptied as a whole. It is a
+// hash table with linear probing, whose places have short words within themselves, so
+// that to count one more of a word costs one cache line.
 type tally struct {
-	seed maphash.Seed
-	// index is open addressing by linear probing. A place has the high half of the
-	// word's hash, and the number of its entry plus 1; 0 is empty.
-	index   []uint64
-	entries []entry
-	// text has the words one after the other.
+	seed0, seed1 uint64
+	long         maphash.Seed
+	places       []place
+	words, most  int
+	// text has the long words, and space for all of them when they are ranged over.
 	text []byte
-	most int
 }
 
-type entry struct {
-	at, length uint32
+// shortWord is the most bytes of a short word.
+const shortWord = 16
+
+// A place has a word and its count, or is empty if length is 0.
+type place struct {
+	// key is a short word followed by zeros, or, of a long one, a hash and the first
+	// bytes.
+	key0, key1 uint64
 	count      uint64
+	length     uint32
+	// at is where a long word is in text.
+	at uint32
 }
 
 const (
@@ -28,49 +39,98 @@ const (
 	// that frequent words go to the shared table seldom, and so few that the
 	// tally stays near the processor.
 	tallyWords = 1 << 17
-	// tallyText is how many bytes they have at most, about.
+	// tallyText is how many bytes the long ones have then, about.
 	tallyText = 8 << 20
 )
 
-// newTally makes a tally for at most so many distinct words.
+// newTally makes a tally for so many distinct words.
 func newTally(words int) *tally {
 	places := 1
 	for places < 2*words {
 		places *= 2
 	}
-	return &tally{seed: maphash.MakeSeed(), index: make([]uint64, places), most: words}
+	return &tally{seed0: rand.Uint64(), seed1: rand.Uint64(), long: maphash.MakeSeed(), places: make([]place, places), most: words}
 }
 
-// add counts a word and tells whether the tally is full and has to be emptied before the
-// next.
+// add counts a word of at least one byte, and tells whether the tally is full and has to
+// be emptied before the next. Behind the end of the word up to its capacity may be
+// anything.
 func (t *tally) add(word []byte) (full bool) {
-	hash := maphash.Bytes(t.seed, word)
-	mask := uint64(len(t.index) - 1)
-	for place := hash & mask; ; place = (place + 1) & mask {
-		found := t.index[place]
-		if found == 0 {
-			t.index[place] = hash&^(1<<32-1) | uint64(len(t.entries)+1)
-			t.entries = append(t.entries, entry{uint32(len(t.text)), uint32(len(word)), 1})
-			t.text = append(t.text, word...)
-			return len(t.entries) >= t.most || len(t.text) >= tallyText
-		}
-		if (found^hash)>>32 != 0 {
-			continue
-		}
-		e := &t.entries[uint32(found)-1]
-		if string(t.text[e.at:e.at+e.length]) == string(word) {
-			e.count++
+	key0, key1 := beginning(word)
+	if len(word) > shortWord {
+		key1 = key0
+		key0 = maphash.Bytes(t.long, word)
+	}
+	// Folding the product mixes every bit of both factors into the low bits. The seeds
+	// keep files from having words chosen to collide.
+	high, low := bits.Mul64(key0^t.seed0, key1^t.seed1)
+	mask := uint64(len(t.places) - 1)
+	for at := (high ^ low) & mask; ; at = (at + 1) & mask {
+		p := &t.places[at]
+		switch {
+		case p.key0 == key0 && p.key1 == key1 && int(p.length) == len(word) && t.same(p, word):
+			p.count++
 			return false
+		case p.length == 0:
+			*p = place{key0: key0, key1: key1, count: 1, length: uint32(len(word)), at: uint32(len(t.text))}
+			if len(word) > shortWord {
+				t.text = append(t.text, word...)
+			}
+			t.words++
+			return t.words >= t.most || len(t.text) >= tallyText
 		}
 	}
 }
 
-// all ranges over the words in the order in which they came.
+// same tells whether a word is that of p, whose keys and length it has.
+func (t *tally) same(p *place, word []byte) bool {
+	return len(word) <= shortWord || string(t.text[p.at:p.at+p.length]) == string(word)
+}
+
+// beginning is the first 16 bytes of a word, which are zeros where it is shorter.
+func beginning(word []byte) (first, second uint64) {
+	n := len(word)
+	if cap(word) < shortWord {
+		word = append(make([]byte, 0, shortWord), word...)
+	}
+	word = word[:shortWord]
+	first, second = binary.LittleEndian.Uint64(word), binary.LittleEndian.Uint64(word[8:])
+	switch {
+	case n < 8:
+		return first & (1<<(8*n) - 1), 0
+	case n < shortWord:
+		return first, second & (1<<(8*(n-8)) - 1)
+	}
+	return first, second
+}
+
+// all ranges over the words and their counts, in no order. The tally is not changed
+// meanwhile.
 func (t *tally) all() iter.Seq2[string, uint64] {
 	return func(yield func(string, uint64) bool) {
-		text := string(t.text)
-		for _, e := range t.entries {
-			if !yield(text[e.at:e.at+e.length], e.count) {
+		// One string for all of them: the long ones, then the short ones as they come.
+		text := t.text
+		for i := range t.places {
+			if p := &t.places[i]; p.length > 0 && p.length <= shortWord {
+				var word [shortWord]byte
+				binary.LittleEndian.PutUint64(word[:], p.key0)
+				binary.LittleEndian.PutUint64(word[8:], p.key1)
+				text = append(text, word[:p.length]...)
+			}
+		}
+		words, short := string(text), len(t.text)
+		t.text = text[:short]
+		for i := range t.places {
+			p := &t.places[i]
+			if p.length == 0 {
+				continue
+			}
+			at := int(p.at)
+			if p.length <= shortWord {
+				at = short
+				short += int(p.length)
+			}
+			if !yield(words[at:at+int(p.length)], p.count) {
 				return
 			}
 		}
@@ -79,6 +139,6 @@ func (t *tally) all() iter.Seq2[string, uint64] {
 
 // reset empties the tally.
 func (t *tally) reset() {
-	clear(t.index)
-	t.entries, t.text = t.entries[:0], t.text[:0]
+	clear(t.places)
+	t.text, t.words = t.text[:0], 0
 }
