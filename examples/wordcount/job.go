@@ -67,15 +67,22 @@ func (r *rank) problem(err error) {
 	r.show.line("wordcount: rank %d: %v", r.w.Rank(), err)
 }
 
+// run goes through the job. Its steps are written so that an error of one rank ends
+// the same step in all.
 func (r *rank) run(ctx context.Context) error {
 	s, err := r.prepare(ctx)
 	if err != nil {
 		return err
 	}
+	return r.carryOut(ctx, s)
+}
+
+// carryOut counts what has been prepared, prints the result, and verifies it.
+func (r *rank) carryOut(ctx context.Context, s start) error {
 	if err := r.open(ctx, s); err != nil {
 		return err
 	}
-	err = r.evaluate(ctx, s)
+	err := r.evaluate(ctx, s)
 	// Where a rank may be lost, or will not come, there is no closing together; the
 	// end of the process tells the others.
 	if agreed := agree(ctx, r.w, err); agreed != nil {
@@ -105,7 +112,8 @@ func (r *rank) prepare(ctx context.Context) (start, error) {
 	if err := agree(ctx, r.w, err); err != nil {
 		return start{}, err
 	}
-	return s[0], world.Broadcast(ctx, r.w, 0, s)
+	err = world.Broadcast(ctx, r.w, 0, s)
+	return s[0], err
 }
 
 // open makes what the ranks share.
@@ -155,10 +163,7 @@ func (r *rank) evaluate(ctx context.Context, s start) error {
 		return r.once(fmt.Errorf("the ranks counted %d words, the table has %d", result[0].Words, sums[0]))
 	}
 	words, err := gatherWords(ctx, r.w, top)
-	if err != nil {
-		return err
-	}
-	if r.w.Rank() == 0 {
+	if r.w.Rank() == 0 && err == nil {
 		r.show.clear()
 		elapsed := time.Since(r.began)
 		err = printResult(r.out, words[:min(r.top, len(words))], result[0], r.listing.other)

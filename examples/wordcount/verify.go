@@ -115,16 +115,14 @@ func (p *plain) text(input io.RuneReader) (read int64, err error) {
 // without words that are in the plain count.
 func compare(ctx context.Context, w *world.World, table *hashtable.Table, job totals, p *plain) error {
 	var differences []string
+	var err error
 	if w.Rank() == 0 {
-		var err error
-		if differences, err = p.compareWords(ctx, table); err != nil {
-			return err
-		}
+		differences, err = p.compareWords(ctx, table)
 	}
-	// What is left now is what the plain count does not have.
-	if err := w.Barrier(ctx); err != nil {
+	if err := agree(ctx, w, err); err != nil {
 		return err
 	}
+	// What is left now is what the plain count does not have.
 	left, _, _ := owned(table, showDifferences)
 	extra, err := gatherWords(ctx, w, left)
 	if err != nil || w.Rank() != 0 {
