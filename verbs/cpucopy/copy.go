@@ -54,6 +54,9 @@ const (
 func Copy(to, from []byte) int {
 	n := min(len(to), len(from))
 	to, from = to[:n], from[:n]
+	if n < Least || overlap(to, from) {
+		return copy(to, from)
+	}
 	for len(from) > piece {
 		copyPiece(to[:piece], from[:piece])
 		to, from = to[piece:], from[piece:]

@@ -37,8 +37,16 @@ func copyVector(to, from unsafe.Pointer, n uintptr)
 //go:noescape
 func copyString(to, from unsafe.Pointer, n uintptr)
 
-// copyPiece copies pieces of one length. Sound because both routines stay within
-// that length at both ends.
+// overlap tells whether two pieces of one length share bytes, which only the
+// runtime's copy minds.
+func overlap(to, from []byte) bool {
+	n := uintptr(len(from))
+	ahead := uintptr(unsafe.Pointer(unsafe.SliceData(to))) - uintptr(unsafe.Pointer(unsafe.SliceData(from)))
+	return ahead < n || -ahead < n
+}
+
+// copyPiece copies pieces of one length that do not overlap. Sound because both
+// routines stay within that length at both ends.
 func copyPiece(to, from []byte) {
 	n := uintptr(len(from))
 	if n < Least {
@@ -47,11 +55,6 @@ func copyPiece(to, from []byte) {
 	}
 	t, f := unsafe.Pointer(unsafe.SliceData(to)), unsafe.Pointer(unsafe.SliceData(from))
 	ahead := uintptr(t) - uintptr(f)
-	if ahead < n || -ahead < n {
-		// They overlap, which only the runtime's copy minds.
-		copy(to, from)
-		return
-	}
 	switch m := Method(method.Load()); {
 	case m == Plain:
 		copy(to, from)

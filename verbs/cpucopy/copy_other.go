@@ -13,4 +13,7 @@ func Use(m Method) (previous Method, err error) {
 	return Auto, nil
 }
 
+// overlap leaves every copy to the runtime's.
+func overlap(_, _ []byte) bool { return true }
+
 func copyPiece(to, from []byte) { copy(to, from) }

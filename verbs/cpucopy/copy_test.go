@@ -87,7 +87,7 @@ func TestOverlap(t *testing.T) {
 	for _, m := range methods(t) {
 		t.Run(m.String(), func(t *testing.T) {
 			use(t, m)
-			for _, n := range []int{512, 1000, 40000} {
+			for _, n := range []int{512, 1000, 40000, 1 << 20, 3<<19 + 7} {
 				for _, by := range []int{-n + 1, -300, -64, -1, 0, 1, 64, 300, n - 1} {
 					got := noise(3 * n)
 					want := bytes.Clone(got)
