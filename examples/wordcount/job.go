@@ -39,15 +39,22 @@ type rank struct {
 // A start is what rank 0 tells the others before they begin.
 type start struct{ Tasks, Files, Bytes int64 }
 
-// run is the job on one rank. It prints what goes wrong; the error is the same in fewer
-// words.
+// run is the job on one rank. It prints what goes wrong, and returns it.
 func (j *job) run(ctx context.Context, w *world.World) error {
-	r := &rank{job: j, w: w, began: time.Now(), show: newDisplay(j.errout, j.terminal, j.progress && !j.terminal)}
-	err := r.run(ctx)
+	r := newRank(j, w)
+	return r.tell(ctx, r.run(ctx))
+}
+
+func newRank(j *job, w *world.World) *rank {
+	return &rank{job: j, w: w, began: time.Now(), show: newDisplay(j.errout, j.terminal, j.progress && !j.terminal)}
+}
+
+// tell prints what ended this rank, if anything did and no other rank prints it.
+func (r *rank) tell(ctx context.Context, err error) error {
 	switch {
 	case err == nil, errors.Is(err, errElsewhere):
 	case ctx.Err() != nil:
-		if w.Rank() == 0 {
+		if r.w.Rank() == 0 {
 			r.show.line("wordcount: ended before everything was counted: %v", context.Cause(ctx))
 		}
 	case errors.Is(err, hashtable.ErrFull):

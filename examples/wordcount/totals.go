@@ -33,11 +33,11 @@ func (t totals) plus(other totals) totals {
 var errElsewhere = errors.New("another rank has failed")
 
 // agree is called by all ranks, and returns an error in all if it was called with one in
-// any: the own error in the first rank that has one, in the others an errElsewhere. A
-// rank that cannot be asked is an error, too.
+// any: the own error in the first rank that has one, in the others an errElsewhere, which
+// may be agreed upon again. A rank that cannot be asked is an error, too.
 func agree(ctx context.Context, w *world.World, err error) error {
 	mine := []int64{int64(w.Size())}
-	if err != nil {
+	if err != nil && !errors.Is(err, errElsewhere) {
 		mine[0] = int64(w.Rank())
 	}
 	first := make([]int64, 1)
