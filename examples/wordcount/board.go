@@ -27,11 +27,11 @@ type board struct {
 }
 
 const (
-	nextWordOfBoard = 0
-	progressWord    = 8
-	progressWords   = 3
-	indexWord       = 16
-	wordBytes       = 8
+	nextTaskWord  = 0
+	progressWord  = 8
+	progressWords = 3
+	indexWord     = 16
+	wordBytes     = 8
 )
 
 // newBoard is collective. Rank 0 passes the tasks, the others their number.
@@ -70,7 +70,7 @@ func (b *board) textAt(place uint64) int { return (indexWord+b.tasks+1)*wordByte
 
 // take takes the next task. There is none when the result is empty.
 func (b *board) take(ctx context.Context) ([]piece, error) {
-	if err := b.words.FetchAndOp(window.Sum, 1, &b.lookup[0], 0, nextWordOfBoard); err != nil {
+	if err := b.words.FetchAndOp(window.Sum, 1, &b.lookup[0], 0, nextTaskWord); err != nil {
 		return nil, err
 	}
 	if err := b.words.Flush(ctx, 0); err != nil {
@@ -102,7 +102,7 @@ func (b *board) take(ctx context.Context) ([]piece, error) {
 
 // stop leaves no task to be taken, by any rank.
 func (b *board) stop(ctx context.Context) error {
-	if err := b.words.Accumulate(window.Max, []uint64{uint64(b.tasks)}, 0, nextWordOfBoard); err != nil {
+	if err := b.words.Accumulate(window.Max, []uint64{uint64(b.tasks)}, 0, nextTaskWord); err != nil {
 		return err
 	}
 	return b.words.Flush(ctx, 0)
