@@ -13,7 +13,7 @@ import (
 // has come. In words:
 //
 //	0          the number of the next task to be taken
-//	8, 9, 10   files, bytes and words counted so far
+//	8, 9, 10   pieces and bytes dealt with so far, and words counted
 //	16…        where each task begins in the text, in bytes, and where the last ends
 //	after      the text: the tasks
 //
@@ -109,8 +109,8 @@ func (b *board) stop(ctx context.Context) error {
 }
 
 // advance adds what this rank has counted since the last time to the progress of all.
-func (b *board) advance(ctx context.Context, files, bytes, words uint64) error {
-	for i, n := range [progressWords]uint64{files, bytes, words} {
+func (b *board) advance(ctx context.Context, pieces, bytes, words uint64) error {
+	for i, n := range [progressWords]uint64{pieces, bytes, words} {
 		if err := b.words.Accumulate(window.Sum, []uint64{n}, 0, progressWord+i); err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func (b *board) advance(ctx context.Context, files, bytes, words uint64) error {
 }
 
 // progress reads how far the job is.
-func (b *board) progress(ctx context.Context) (files, bytes, words uint64, err error) {
+func (b *board) progress(ctx context.Context) (pieces, bytes, words uint64, err error) {
 	var now [progressWords]uint64
 	for i := range now {
 		if err := b.words.FetchAndOp(window.NoOp, 0, &now[i], 0, progressWord+i); err != nil {

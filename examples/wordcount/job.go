@@ -37,7 +37,10 @@ type rank struct {
 }
 
 // A start is what rank 0 tells the others before they begin.
-type start struct{ Tasks, Files, Bytes int64 }
+type start struct {
+	// Bytes is how many are in the pieces of all Tasks.
+	Tasks, Bytes int64
+}
 
 // run is the job on one rank. It prints what goes wrong, and returns it.
 func (j *job) run(ctx context.Context, w *world.World) error {
@@ -113,7 +116,7 @@ func (r *rank) prepare(ctx context.Context) (start, error) {
 			r.plan, err = split(ctx, r.listing.files, r.problem)
 		}
 		if err == nil {
-			s[0] = start{int64(len(r.plan.tasks)), int64(len(r.listing.files)), r.listing.bytes}
+			s[0] = start{int64(len(r.plan.tasks)), r.plan.bytes()}
 		}
 	}
 	if err := agree(ctx, r.w, err); err != nil {
@@ -213,13 +216,13 @@ func (r *rank) work(ctx context.Context, c *counter) error {
 			c.flush()
 			return c.err
 		}
-		before := c.found
+		before := c.found.Words
 		for _, p := range task {
 			if err := c.count(p); err != nil {
 				return err
 			}
 		}
-		if err := r.board.advance(ctx, uint64(len(task)), c.found.Bytes-before.Bytes, c.found.Words-before.Words); err != nil {
+		if err := r.board.advance(ctx, uint64(len(task)), uint64(taskSize(task)), c.found.Words-before); err != nil {
 			return err
 		}
 	}

@@ -25,7 +25,6 @@ type file struct {
 // A listing is all files, in the order of PATHs and names.
 type listing struct {
 	files []file
-	bytes int64
 	// unreadable is how many directories could not be read, other how many things are
 	// neither files nor directories, symbolic links included.
 	unreadable, other uint64
@@ -50,7 +49,6 @@ func list(ctx context.Context, paths []string, problem func(error)) (*listing, e
 func (l *listing) add(ctx context.Context, path string, info fs.FileInfo, problem func(error)) error {
 	if mode := info.Mode(); mode.IsRegular() {
 		l.files = append(l.files, file{path, info.Size()})
-		l.bytes += info.Size()
 		return nil
 	} else if !mode.IsDir() {
 		l.other++

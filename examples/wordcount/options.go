@@ -34,8 +34,8 @@ Words and totals go to standard output, in order of count, then of the word; the
 depend on the number of ranks. Times, and names of what cannot be read, go to
 standard error; on a terminal it shows the progress.
 
-exit status: 0; 1 if a PATH does not exist, the table is full, a rank failed, or -verify
-  found a difference; 2 for wrong usage.
+exit status: 0; 1 if a PATH does not exist, the table is full, a rank failed, a signal
+  ended the job, or -verify found a difference; 2 for wrong usage.
 `
 
 // mostRanks bounds -ranks.

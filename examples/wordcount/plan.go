@@ -34,6 +34,22 @@ type plan struct {
 	found totals
 }
 
+// bytes is how many bytes the tasks have.
+func (p *plan) bytes() (sum int64) {
+	for _, task := range p.tasks {
+		sum += taskSize(task)
+	}
+	return sum
+}
+
+// taskSize is how many bytes a task has.
+func taskSize(task []piece) (sum int64) {
+	for _, p := range task {
+		sum += p.to - p.from
+	}
+	return sum
+}
+
 // split makes a plan: the largest files first, so that no rank begins with much
 // work when the others end. Those that would be cut are looked at here, so that they
 // are named or skipped as a whole.
