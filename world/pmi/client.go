@@ -59,6 +59,11 @@ func FromEnvironment() (*Client, error) {
 	if rank >= size {
 		return nil, fmt.Errorf("%w: PMI_RANK=%d, with PMI_SIZE=%d allowed are 0 to %d", ErrEnvironment, rank, size, size-1)
 	}
+	// A number that was inherited by mistake may be any file: nothing is written
+	// to what is not a socket.
+	if _, err := syscall.GetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_TYPE); err != nil {
+		return nil, fmt.Errorf("%w: PMI_FD=%d is not a connection to a manager: %w", ErrEnvironment, fd, err)
+	}
 	syscall.CloseOnExec(fd)
 	// Without this the runtime's poller, and with it deadlines, leaves the
 	// descriptor alone.

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // A Server is the manager of a job on one machine. For each rank it makes a
@@ -29,8 +30,10 @@ type Server struct {
 	// pending are puts that the next barrier makes visible.
 	pending map[string]string
 	inside  map[int]*session
-	lost    int
-	open    map[*session]struct{}
+	// ended are ranks that finalized or were lost: no barrier can be complete
+	// any more.
+	ended int
+	open  map[*session]struct{}
 }
 
 // Events is what the owner of a Server wants to know. Functions may be nil. They are
@@ -128,12 +131,12 @@ func (c *session) run() {
 	delete(s.open, c)
 	delete(s.inside, c.rank)
 	_ = c.conn.Close()
-	lost := c.started && !c.finalized
-	if lost {
-		s.lost++
+	if c.started {
+		s.ended++
 		s.release(-1)
 	}
 	s.mu.Unlock()
+	lost := c.started && !c.finalized
 	if lost {
 		s.gone(c.rank)
 	}
@@ -174,7 +177,7 @@ func (c *session) serve(lines *bufio.Scanner) bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.inside[c.rank] = c
-		if s.lost > 0 {
+		if s.ended > 0 {
 			s.release(-1)
 		} else if len(s.inside) == s.size {
 			s.publish()
@@ -226,6 +229,8 @@ func (s *Server) release(rc int) {
 }
 
 func (c *session) answer(format string, args ...any) bool {
+	// A rank that does not read its answers must not hold up the others.
+	_ = c.conn.SetWriteDeadline(time.Now().Add(answerTime))
 	_, err := io.WriteString(c.conn, fmt.Sprintf(format, args...)+"\n")
 	return err == nil
 }

@@ -1,0 +1,296 @@
+package pmi
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A job is a server and its clients, each over a socket pair as a process has it.
+func newJob(t *testing.T, size int, events Events) (*Server, []*Client) {
+	t.Helper()
+	s := NewServer(size, events)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	clients := make([]*Client, size)
+	for rank := range size {
+		file, environment, err := s.Child(rank, 3)
+		require.NoError(t, err)
+		require.Equal(t, []string{"PMI_FD=3", fmt.Sprint("PMI_RANK=", rank), fmt.Sprint("PMI_SIZE=", size)}, environment)
+		conn, err := net.FileConn(file)
+		require.NoError(t, err)
+		require.NoError(t, file.Close())
+		clients[rank], err = New(conn, rank, size)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = clients[rank].Close() })
+	}
+	return s, clients
+}
+
+// together calls do for each client at once.
+func together(t *testing.T, clients []*Client, do func(c *Client) error) {
+	t.Helper()
+	var all sync.WaitGroup
+	errs := make([]error, len(clients))
+	for i, c := range clients {
+		all.Go(func() { errs[i] = do(c) })
+	}
+	all.Wait()
+	for i, err := range errs {
+		require.NoError(t, err, "rank %d", i)
+	}
+}
+
+// TestJob has ranks exchange values of all lengths, twice.
+func TestJob(t *testing.T) {
+	for _, size := range []int{1, 2, 5, 64} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			_, clients := newJob(t, size, Events{Gone: func(rank int) { t.Errorf("rank %d is said to be gone", rank) }})
+			lengths := []int{1, 10, maxPart - 2, maxPart, maxPart + 1, 2 * maxPart, 5000}
+			if size <= 2 {
+				lengths = append(lengths, MaxValue)
+			}
+			value := func(rank, length int) string { return strings.Repeat(string(rune('a'+rank%26)), length) }
+			together(t, clients, func(c *Client) error {
+				for round := range 2 {
+					key := func(rank, length int) string { return fmt.Sprintf("%d-%d-%d", round, rank, length) }
+					for _, length := range lengths {
+						if err := c.Put(key(c.Rank(), length), value(c.Rank(), length)); err != nil {
+							return err
+						}
+					}
+					if err := c.Barrier(t.Context()); err != nil {
+						return err
+					}
+					for _, length := range lengths {
+						other := (c.Rank() + 1) % c.Size()
+						got, err := c.Get(key(other, length))
+						if err != nil {
+							return err
+						}
+						if got != value(other, length) {
+							return fmt.Errorf("value of %d bytes came as %d", length, len(got))
+						}
+					}
+				}
+				if err := c.Barrier(t.Context()); err != nil {
+					return err
+				}
+				return c.Finalize()
+			})
+		})
+	}
+}
+
+// A value is seen after the next barrier and not before.
+func TestVisibility(t *testing.T) {
+	_, clients := newJob(t, 2, Events{})
+	require.NoError(t, clients[0].Put("key", "value"))
+	for _, c := range clients {
+		_, err := c.Get("key")
+		require.ErrorIs(t, err, ErrNotFound)
+	}
+	together(t, clients, func(c *Client) error { return c.Barrier(t.Context()) })
+	for _, c := range clients {
+		value, err := c.Get("key")
+		require.NoError(t, err)
+		require.Equal(t, "value", value)
+	}
+}
+
+// Who dies, or finalizes, ends the barriers of the others.
+func TestEnds(t *testing.T) {
+	for _, end := range []struct {
+		name string
+		do   func(c *Client) error
+		gone []int
+	}{
+		{"closed", func(c *Client) error { return c.Close() }, []int{1}},
+		{"finalized", func(c *Client) error { return c.Finalize() }, nil},
+	} {
+		for _, when := range []string{"before", "meanwhile"} {
+			t.Run(end.name+" "+when, func(t *testing.T) {
+				gone := make(chan int, 3)
+				s, clients := newJob(t, 3, Events{Gone: func(rank int) { gone <- rank }})
+				if when == "before" {
+					require.NoError(t, end.do(clients[1]))
+				}
+				errs := make(chan error, 2)
+				for _, rank := range []int{0, 2} {
+					go func() { errs <- clients[rank].Barrier(t.Context()) }()
+				}
+				if when == "meanwhile" {
+					inside := func() int {
+						s.mu.Lock()
+						defer s.mu.Unlock()
+						return len(s.inside)
+					}
+					require.Eventually(t, func() bool { return inside() == 2 }, time.Minute, time.Millisecond)
+					require.NoError(t, end.do(clients[1]))
+				}
+				for range 2 {
+					require.ErrorIs(t, <-errs, ErrRefused)
+				}
+				for _, rank := range end.gone {
+					require.Equal(t, rank, <-gone)
+				}
+			})
+		}
+	}
+}
+
+func TestAbort(t *testing.T) {
+	type wish struct{ rank, status int }
+	wishes := make(chan wish, 1)
+	_, clients := newJob(t, 2, Events{Abort: func(rank, status int) { wishes <- wish{rank, status} }})
+	require.NoError(t, clients[1].Abort(42))
+	require.Equal(t, wish{1, 42}, <-wishes)
+}
+
+func TestServerEnds(t *testing.T) {
+	s, clients := newJob(t, 2, Events{})
+	errs := make(chan error, 1)
+	go func() { errs <- clients[0].Barrier(t.Context()) }()
+	require.Eventually(t, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.inside) == 1
+	}, time.Minute, time.Millisecond)
+	require.NoError(t, s.Close())
+	require.Error(t, <-errs)
+	require.Error(t, clients[1].Put("a", "b"))
+}
+
+func TestChildOfNoRank(t *testing.T) {
+	s := NewServer(2, Events{})
+	_, _, err := s.Child(2, 3)
+	require.ErrorIs(t, err, ErrArgument)
+	require.ErrorContains(t, err, "rank 2, allowed are 0 to 1")
+	require.NoError(t, s.Close())
+}
+
+// converse says lines to a server of one rank and gives what it answers.
+func converse(t *testing.T, lines ...string) []string {
+	t.Helper()
+	near, far := net.Pipe()
+	s := NewServer(1, Events{})
+	s.name = "kvs"
+	s.Serve(far, 0)
+	go func() {
+		_, _ = near.Write([]byte(strings.Join(lines, "\n") + "\n"))
+		// What is not answered ends by the end of the connection.
+		_, _ = near.Write([]byte("cmd=finalize\n"))
+	}()
+	var answers []string
+	for heard := bufio.NewScanner(near); heard.Scan(); {
+		answers = append(answers, heard.Text())
+	}
+	require.NoError(t, s.Close())
+	return answers
+}
+
+// TestServerDialogue is what MPICH's own client says, and a few things it does not.
+func TestServerDialogue(t *testing.T) {
+	const hello = "cmd=init pmi_version=1 pmi_subversion=1"
+	for _, test := range []struct {
+		name string
+		says []string
+		want []string
+	}{
+		{"MPICH", []string{
+			hello, "cmd=get_maxes", "cmd=get_appnum", "cmd=get_my_kvsname", "cmd=get_universe_size",
+			"cmd=get kvsname=kvs key=PMI_process_mapping", "cmd=barrier_in", "cmd=put kvsname=kvs key=P0-businesscard value=description#node$port#1$", "cmd=barrier_in",
+			"cmd=get kvsname=kvs key=P0-businesscard", "cmd=get kvsname=kvs key=P1-businesscard",
+		}, []string{
+			"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0", "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024", "cmd=appnum appnum=0",
+			"cmd=my_kvsname kvsname=kvs", "cmd=universe_size size=1", "cmd=get_result rc=0 msg=success value=(vector,(0,1,1))", "cmd=barrier_out rc=0",
+			"cmd=put_result rc=0 msg=success", "cmd=barrier_out rc=0", "cmd=get_result rc=0 msg=success value=description#node$port#1$",
+			"cmd=get_result rc=-1 msg=key_not_found value=unknown", "cmd=finalize_ack",
+		}},
+		{"no beginning", []string{"cmd=get_maxes"}, nil},
+		{"no command", []string{hello, "maxes=1"}, []string{"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0"}},
+		{"an unknown command", []string{hello, "cmd=spawn nprocs=3"}, []string{"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0"}},
+		{"another space", []string{hello, "cmd=put kvsname=x key=a value=b", "cmd=get kvsname=x key=a"}, []string{
+			"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0", "cmd=put_result rc=-1 msg=refused", "cmd=get_result rc=-1 msg=key_not_found value=unknown", "cmd=finalize_ack",
+		}},
+		{"a long key", []string{hello, "cmd=put kvsname=kvs value=b key=" + strings.Repeat("k", MaxKey+1)}, []string{
+			"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0", "cmd=put_result rc=-1 msg=refused", "cmd=finalize_ack",
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) { require.Equal(t, test.want, converse(t, test.says...)) })
+	}
+}
+
+// What a rank may put is bounded.
+func TestTooManyPuts(t *testing.T) {
+	_, clients := newJob(t, 1, Events{})
+	for i := range MaxValues {
+		require.NoError(t, clients[0].Put(fmt.Sprint("key", i), "v"))
+	}
+	require.ErrorIs(t, clients[0].Put("one-more", "v"), ErrRefused)
+}
+
+// TestNothingIsLeft counts goroutines and files.
+func TestNothingIsLeft(t *testing.T) {
+	once := func() {
+		s := NewServer(3, Events{})
+		for rank := range 3 {
+			file, _, err := s.Child(rank, 3)
+			require.NoError(t, err)
+			conn, err := net.FileConn(file)
+			require.NoError(t, err)
+			require.NoError(t, file.Close())
+			c, err := New(conn, rank, 3)
+			require.NoError(t, err)
+			require.NoError(t, c.Close())
+		}
+		require.NoError(t, s.Close())
+	}
+	once()
+	files, goroutines := openFiles(), runtime.NumGoroutine()
+	for range 20 {
+		once()
+	}
+	// A goroutine that has returned is counted for a moment.
+	for end := time.Now().Add(time.Minute); openFiles() > files || runtime.NumGoroutine() > goroutines; time.Sleep(time.Millisecond) {
+		require.True(t, time.Now().Before(end), "%d files and %d goroutines, before %d and %d", openFiles(), runtime.NumGoroutine(), files, goroutines)
+	}
+}
+
+// openFiles is how many descriptors this process has, 0 where the system does not say.
+func openFiles() int {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return 0
+	}
+	return len(entries)
+}
+
+// FuzzServer has a rank say anything.
+func FuzzServer(f *testing.F) {
+	f.Add([]byte("cmd=init\ncmd=put kvsname=kvs key=a value=b\ncmd=barrier_in\ncmd=get kvsname=kvs key=a\n"))
+	f.Add([]byte("cmd=init\ncmd=abort exitcode=x\ncmd=barrier_in\ncmd=barrier_in\n"))
+	f.Add([]byte(strings.Repeat("cmd=init ", 1000)))
+	f.Fuzz(func(t *testing.T, says []byte) {
+		near, far := net.Pipe()
+		s := NewServer(2, Events{})
+		s.name = "kvs"
+		s.Serve(far, 0)
+		go func() {
+			_, _ = near.Write(says)
+			_ = near.Close()
+		}()
+		for heard := bufio.NewScanner(near); heard.Scan(); {
+			_, err := parse(heard.Text())
+			require.NoError(t, err)
+		}
+		require.NoError(t, s.Close())
+	})
+}
