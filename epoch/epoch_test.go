@@ -1,0 +1,175 @@
+package epoch
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestGroups(t *testing.T) {
+	g, err := NewGroup(5, 4, 0, 2)
+	require.NoError(t, err)
+	require.Equal(t, []int{0, 2, 4}, g.Ranks())
+	require.Equal(t, 3, g.Len())
+	require.Equal(t, 2, g.Rank(1))
+	require.True(t, g.Contains(4))
+	require.False(t, g.Contains(3))
+	require.Equal(t, "[0 2 4]", g.String())
+	g.Ranks()[0] = 9
+	require.Equal(t, 0, g.Rank(0))
+
+	empty, err := NewGroup(5)
+	require.NoError(t, err)
+	require.Zero(t, empty.Len())
+	require.Equal(t, Group{}.String(), empty.String())
+
+	for _, test := range []struct {
+		ranks []int
+		says  string
+	}{
+		{[]int{5}, "rank 5, allowed are 0 to 4"},
+		{[]int{0, -1}, "rank -1, allowed are 0 to 4"},
+		{[]int{1, 3, 1}, "rank 1 twice"},
+	} {
+		_, err := NewGroup(5, test.ranks...)
+		require.ErrorIs(t, err, ErrGroup)
+		require.ErrorContains(t, err, test.says)
+	}
+	many, err := NewGroup(20, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
+	require.NoError(t, err)
+	require.Equal(t, "[0 1 2 3 4 5 6 7 and 4 more]", many.String())
+}
+
+func TestNames(t *testing.T) {
+	require.Equal(t, "NoPrecede|NoSucceed", (NoPrecede | NoSucceed).String())
+	require.Equal(t, "NoPut|0x40", (NoPut | 0x40).String())
+	require.Equal(t, "", Assert(0).String())
+	require.Equal(t, []string{"shared", "exclusive", "LockKind(3)"}, []string{Shared.String(), Exclusive.String(), LockKind(3).String()})
+}
+
+func TestReached(t *testing.T) {
+	for _, test := range []struct {
+		count, number uint32
+		want          bool
+	}{{0, 0, true}, {1, 0, true}, {0, 1, false}, {7, 8, false}, {2, 0xffffffff, true}, {0xffffffff, 2, false}, {1 << 31, 1, true}} {
+		require.Equal(t, test.want, Reached(test.count, test.number), "%d, %d", test.count, test.number)
+	}
+}
+
+// What a user reads: what was called, what is open, what is allowed.
+func TestMessages(t *testing.T) {
+	s := New(3, 8)
+	group := func(ranks ...int) Group {
+		g, err := NewGroup(8, ranks...)
+		require.NoError(t, err)
+		return g
+	}
+	require.EqualError(t, s.Refuse("Put", 5), "epoch: rank 3: Put on rank 5: no access epoch to the target: no epoch is open; open one by Fence, by Start with a group that has the target, or by Lock or LockAll")
+	require.NoError(t, s.BeginLock(Exclusive, 2))
+	s.EndLock(2)
+	require.EqualError(t, s.BeginStart(group(1)), "epoch: rank 3: Start: another epoch is open: rank 2 is locked (exclusive); close it by Unlock")
+	require.EqualError(t, s.Refuse("Get", 4), "epoch: rank 3: Get on rank 4: no access epoch to the target, the locks are of other ranks: rank 2 is locked (exclusive); Lock the target too")
+	require.ErrorIs(t, s.Refuse("Get", 4), ErrOtherLocks)
+	require.NoError(t, s.Post(group(0, 1)))
+	require.EqualError(t, s.Close(), "epoch: rank 3: Close: another epoch is open: rank 2 is locked (exclusive), an exposure to ranks [0 1] is posted; end the exposure by Wait or Test")
+	_, err := s.BeginFence(0)
+	require.EqualError(t, err, "epoch: rank 3: Fence(): another epoch is open: rank 2 is locked (exclusive), an exposure to ranks [0 1] is posted; end the exposure by Wait or Test")
+	_, err = s.BeginUnlock(2)
+	require.NoError(t, err)
+	s.EndUnlock(2)
+	require.NoError(t, s.BeginStart(group(1, 7)))
+	s.EndStart()
+	require.EqualError(t, s.Refuse("Put", 2), "epoch: rank 3: Put on rank 2: no access epoch to the target, the group of Start does not have it: a Start epoch to ranks [1 7] is open, an exposure to ranks [0 1] is posted; name the target in the group of Start")
+	require.ErrorIs(t, s.Refuse("Put", 2), ErrOtherRanks)
+}
+
+// Open is asked by any goroutine while others call what changes it under a mutex.
+func TestConcurrency(t *testing.T) {
+	s := New(0, 4)
+	var mu sync.Mutex
+	var together sync.WaitGroup
+	for target := range 4 {
+		together.Go(func() {
+			for range 2000 {
+				mu.Lock()
+				err := s.BeginLock(Shared, target)
+				mu.Unlock()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if s.Open(target) {
+					t.Error("open before the lock is there")
+				}
+				mu.Lock()
+				s.EndLock(target)
+				mu.Unlock()
+				if !s.Open(target) || !s.Passive(target) {
+					t.Error("closed though it is locked")
+				}
+				mu.Lock()
+				_, err = s.BeginUnlock(target)
+				s.EndUnlock(target)
+				mu.Unlock()
+				if err != nil || s.Open(target) {
+					t.Errorf("open after Unlock, or %v", err)
+				}
+			}
+		})
+	}
+	together.Wait()
+}
+
+func TestNothingIsAllocated(t *testing.T) {
+	s := New(0, 4)
+	group, err := NewGroup(4, 1, 2)
+	require.NoError(t, err)
+	must := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		_, err := s.BeginFence(0)
+		must(err)
+		s.EndFence(0)
+		_, err = s.BeginFence(NoSucceed)
+		must(err)
+		s.EndFence(NoSucceed)
+		must(s.Post(group))
+		must(s.BeginStart(group))
+		s.EndStart()
+		_, err = s.BeginComplete()
+		must(err)
+		s.EndComplete()
+		_, err = s.BeginWait("Wait")
+		must(err)
+		s.EndWait()
+		must(s.BeginLock(Shared, 3))
+		s.EndLock(3)
+		must(s.CheckFlush("Flush", 3))
+		_, err = s.BeginUnlock(3)
+		must(err)
+		s.EndUnlock(3)
+		must(s.BeginLockAll())
+		s.EndLockAll()
+		must(s.CheckFlushAll("FlushAll"))
+		must(s.BeginUnlockAll())
+		s.EndUnlockAll()
+	}))
+}
+
+func BenchmarkOpen(b *testing.B) {
+	s := New(0, 64)
+	if err := s.BeginLock(Shared, 7); err != nil {
+		b.Fatal(err)
+	}
+	s.EndLock(7)
+	open := 0
+	for b.Loop() {
+		if s.Open(7) {
+			open++
+		}
+	}
+}

@@ -1,0 +1,556 @@
+package epoch
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The model is the table of package documentation, written down a second time and as
+// simply as can be. All states that calls can lead to are visited, breadth first,
+// and in each of them every call is made on both.
+
+const modelRanks = 2
+
+// phases of something that is opened and closed by calls in two steps.
+const (
+	none       = ""
+	openingP   = "opening"
+	openP      = "open"
+	closingP   = "closing"
+	suspendedP = "suspended"
+)
+
+type model struct {
+	closed bool
+	// fence is none, closingP or suspendedP; fenced tells whether a fence epoch is,
+	// or was before the Fence in progress, open.
+	fence    string
+	asserted Assert
+	fenced   bool
+	fences   uint32
+
+	start   string
+	started []int
+	starts  [modelRanks]uint32
+
+	exposure string // none, openP, or closingP while waited for
+	posted   []int
+	posts    [modelRanks]uint32
+
+	locks [modelRanks]struct {
+		phase string
+		kind  LockKind
+	}
+	all string
+}
+
+// key is the state but for the counts, which only grow.
+func (m *model) key() string {
+	return fmt.Sprint(m.closed, "|", m.fence, m.asserted, m.fenced, "|", m.start, m.started, "|", m.exposure, m.posted, "|", m.locks, "|", m.all)
+}
+
+func (m *model) locked() bool {
+	return slices.ContainsFunc(m.locks[:], func(l struct {
+		phase string
+		kind  LockKind
+	}) bool {
+		return l.phase != none
+	})
+}
+
+// access tells whether any access epoch is open or in progress.
+func (m *model) access() bool {
+	return m.fence != none || m.fenced || m.start != none || m.locked() || m.all != none
+}
+
+// mayOpen is the refusal of a call that opens an access epoch, or the end of a window.
+func (m *model) mayOpen() error {
+	switch {
+	case m.closed:
+		return ErrClosed
+	case m.access():
+		return ErrEpochOpen
+	}
+	return nil
+}
+
+func moving(phase string) bool { return phase == openingP || phase == closingP }
+
+func (m *model) open(target int) bool {
+	return m.fenced && m.fence == none || m.start == openP && slices.Contains(m.started, target) || m.passive(target)
+}
+
+func (m *model) passive(target int) bool { return m.locks[target].phase == openP || m.all == openP }
+
+// A move is a call on both. legal tells whether the caller may make it at all: what
+// ends a call in progress is called when one is.
+type move struct {
+	name  string
+	legal func(m *model) bool
+	real  func(s *State) error
+	model func(m *model) error
+}
+
+func always(*model) bool { return true }
+
+func done(do func(s *State)) func(s *State) error {
+	return func(s *State) error {
+		do(s)
+		return nil
+	}
+}
+
+func end(do func(m *model)) func(m *model) error {
+	return func(m *model) error {
+		do(m)
+		return nil
+	}
+}
+
+func moves() []move {
+	var all []move
+	add := func(name string, legal func(m *model) bool, real func(s *State) error, model func(m *model) error) {
+		all = append(all, move{name, legal, real, model})
+	}
+	for _, assert := range []Assert{0, NoSucceed, NoPrecede | NoPut, 64} {
+		add(fmt.Sprintf("BeginFence(%v)", assert), always,
+			func(s *State) error {
+				number, err := s.BeginFence(assert)
+				if err == nil && number != s.LastFence()+1 {
+					return fmt.Errorf("number is %d after %d", number, s.LastFence())
+				}
+				return err
+			},
+			func(m *model) error {
+				switch {
+				case m.closed:
+					return ErrClosed
+				case assert == 64:
+					return ErrAssert
+				case m.fence == closingP:
+					return ErrBusy
+				case m.exposure != none || m.start != none || m.locked() || m.all != none:
+					return ErrEpochOpen
+				case m.fence == suspendedP && assert != m.asserted:
+					return ErrAssert
+				}
+				m.fence, m.asserted = closingP, assert
+				return nil
+			})
+	}
+	fencing := func(m *model) bool { return m.fence == closingP }
+	add("EndFence", fencing, done(func(s *State) { s.EndFence(s.asserted) }), end(func(m *model) {
+		m.fence, m.fenced, m.asserted = none, m.asserted&NoSucceed == 0, 0
+		m.fences++
+	}))
+	add("SuspendFence", fencing, done((*State).SuspendFence), end(func(m *model) { m.fence = suspendedP }))
+	add("AbortFence", func(m *model) bool { return m.fence == closingP }, done((*State).AbortFence), func(m *model) error { return errAbortFence })
+	add("FailFence", fencing, done((*State).FailFence), end(func(m *model) { m.fence, m.fenced, m.asserted = none, false, 0 }))
+
+	groups := [][]int{{}, {1}, {0, 1}}
+	for _, ranks := range append(groups, []int{5}) {
+		group := Group{ranks}
+		add(fmt.Sprintf("BeginStart(%v)", ranks), always,
+			func(s *State) error { return s.BeginStart(group) },
+			func(m *model) error {
+				switch {
+				case m.closed:
+					return ErrClosed
+				case slices.Contains(ranks, 5):
+					return ErrGroup
+				case moving(m.start):
+					return ErrBusy
+				}
+				if err := m.mayOpen(); err != nil {
+					return err
+				}
+				m.start, m.started = openingP, ranks
+				for _, r := range ranks {
+					m.starts[r]++
+				}
+				return nil
+			})
+		add(fmt.Sprintf("Post(%v)", ranks), always,
+			func(s *State) error { return s.Post(group) },
+			func(m *model) error {
+				switch {
+				case m.closed:
+					return ErrClosed
+				case slices.Contains(ranks, 5):
+					return ErrGroup
+				case m.exposure == closingP:
+					return ErrBusy
+				case m.exposure != none || m.fenced || m.fence != none:
+					return ErrEpochOpen
+				}
+				m.exposure, m.posted = openP, ranks
+				for _, r := range ranks {
+					m.posts[r]++
+				}
+				return nil
+			})
+	}
+	in := func(phase string) func(m *model) bool { return func(m *model) bool { return m.start == phase } }
+	add("EndStart", in(openingP), done((*State).EndStart), end(func(m *model) { m.start = openP }))
+	add("AbortStart", in(openingP), done((*State).AbortStart), end(func(m *model) {
+		for _, r := range m.started {
+			m.starts[r]--
+		}
+		m.start, m.started = none, nil
+	}))
+	add("BeginComplete", always,
+		func(s *State) error { _, err := s.BeginComplete(); return err },
+		func(m *model) error {
+			switch {
+			case m.closed:
+				return ErrClosed
+			case m.start == none:
+				return ErrNotStarted
+			case moving(m.start):
+				return ErrBusy
+			}
+			m.start = closingP
+			return nil
+		})
+	add("EndComplete", in(closingP), done((*State).EndComplete), end(func(m *model) { m.start, m.started = none, nil }))
+	add("SuspendComplete", in(closingP), done(func(s *State) { s.SuspendComplete(1) }), end(func(m *model) { m.start = suspendedP }))
+
+	add("BeginWait", always,
+		func(s *State) error { _, err := s.BeginWait("Wait"); return err },
+		func(m *model) error {
+			switch m.exposure {
+			case none:
+				if m.closed {
+					return ErrClosed
+				}
+				return ErrNotPosted
+			case closingP:
+				return ErrBusy
+			}
+			m.exposure = closingP
+			return nil
+		})
+	waiting := func(m *model) bool { return m.exposure == closingP }
+	add("EndWait", waiting, done((*State).EndWait), end(func(m *model) { m.exposure, m.posted = none, nil }))
+	add("SuspendWait", waiting, done((*State).SuspendWait), end(func(m *model) { m.exposure = openP }))
+
+	for target := range modelRanks {
+		for _, kind := range []LockKind{Shared, Exclusive, 7} {
+			add(fmt.Sprintf("BeginLock(%v, %d)", kind, target), always,
+				func(s *State) error { return s.BeginLock(kind, target) },
+				func(m *model) error {
+					l := &m.locks[target]
+					switch {
+					case m.closed:
+						return ErrClosed
+					case kind == 7:
+						return ErrLockKind
+					case m.fence != none || m.fenced || m.start != none || m.all != none:
+						return ErrEpochOpen
+					case moving(l.phase):
+						return ErrBusy
+					case l.phase != none:
+						return ErrEpochOpen
+					}
+					l.phase, l.kind = openingP, kind
+					return nil
+				})
+		}
+		phase := func(want string) func(m *model) bool {
+			return func(m *model) bool { return m.locks[target].phase == want }
+		}
+		gone := end(func(m *model) { m.locks[target].phase, m.locks[target].kind = none, 0 })
+		add(fmt.Sprintf("EndLock(%d)", target), phase(openingP), done(func(s *State) { s.EndLock(target) }), end(func(m *model) { m.locks[target].phase = openP }))
+		add(fmt.Sprintf("AbortLock(%d)", target), phase(openingP), done(func(s *State) { s.AbortLock(target) }), gone)
+		add(fmt.Sprintf("BeginUnlock(%d)", target), always,
+			func(s *State) error {
+				want := s.locks[target].kind
+				kind, err := s.BeginUnlock(target)
+				if err == nil && kind != want {
+					return fmt.Errorf("kind is %v, was %v", kind, want)
+				}
+				return err
+			},
+			func(m *model) error {
+				l := &m.locks[target]
+				switch {
+				case m.closed:
+					return ErrClosed
+				case l.phase == none:
+					return ErrNotLocked
+				case moving(l.phase):
+					return ErrBusy
+				}
+				l.phase = closingP
+				return nil
+			})
+		add(fmt.Sprintf("EndUnlock(%d)", target), phase(closingP), done(func(s *State) { s.EndUnlock(target) }), gone)
+		add(fmt.Sprintf("CheckFlush(%d)", target), always,
+			func(s *State) error { return s.CheckFlush("Flush", target) },
+			func(m *model) error {
+				switch {
+				case m.closed:
+					return ErrClosed
+				case m.passive(target):
+					return nil
+				case m.locks[target].phase != none || m.all != none:
+					return ErrBusy
+				}
+				return ErrNotLocked
+			})
+		add(fmt.Sprintf("Refuse(%d)", target), func(m *model) bool { return !m.open(target) },
+			func(s *State) error { return s.Refuse("Put", target) },
+			func(m *model) error {
+				if m.closed {
+					return ErrClosed
+				}
+				return ErrNoEpoch
+			})
+	}
+	everyone := func(phase string) func(m *model) bool { return func(m *model) bool { return m.all == phase } }
+	add("BeginLockAll", always, (*State).BeginLockAll, func(m *model) error {
+		if moving(m.all) {
+			return ErrBusy
+		}
+		if err := m.mayOpen(); err != nil {
+			return err
+		}
+		m.all = openingP
+		return nil
+	})
+	add("EndLockAll", everyone(openingP), done((*State).EndLockAll), end(func(m *model) { m.all = openP }))
+	add("AbortLockAll", everyone(openingP), done((*State).AbortLockAll), end(func(m *model) { m.all = none }))
+	add("BeginUnlockAll", always, (*State).BeginUnlockAll, func(m *model) error {
+		switch {
+		case m.closed:
+			return ErrClosed
+		case m.all == none:
+			return ErrNotLocked
+		case moving(m.all):
+			return ErrBusy
+		}
+		m.all = closingP
+		return nil
+	})
+	add("EndUnlockAll", everyone(closingP), done((*State).EndUnlockAll), end(func(m *model) { m.all = none }))
+	add("CheckFlushAll", always, func(s *State) error { return s.CheckFlushAll("FlushAll") }, func(m *model) error {
+		some := func(ok func(phase string) bool) bool {
+			return ok(m.all) || ok(m.locks[0].phase) || ok(m.locks[1].phase)
+		}
+		switch {
+		case m.closed:
+			return ErrClosed
+		case some(func(phase string) bool { return phase == openP }):
+			return nil
+		case some(func(phase string) bool { return phase != none }):
+			return ErrBusy
+		}
+		return ErrNotLocked
+	})
+	add("Close", always, (*State).Close, func(m *model) error {
+		if err := m.mayOpen(); err != nil {
+			return err
+		}
+		if m.exposure != none {
+			return ErrEpochOpen
+		}
+		m.closed = true
+		return nil
+	})
+	return all
+}
+
+// errAbortFence: what AbortFence does depends on how its Fence began, which takes a
+// look at the path: see replay.
+var errAbortFence = errors.New("see how the Fence began")
+
+// An actor is a model and a State that have made the same moves.
+type actor struct {
+	m *model
+	s *State
+	// continued tells that the Fence in progress had been suspended.
+	continued bool
+}
+
+func (a *actor) make(mv *move) (got, want error) {
+	before := *a.m
+	got = mv.real(a.s)
+	switch {
+	case mv.name == "AbortFence" && a.continued:
+		a.m.fence = suspendedP
+	case mv.name == "AbortFence":
+		a.m.fence, a.m.asserted = none, 0
+	default:
+		want = mv.model(a.m)
+	}
+	if before.fence != closingP && a.m.fence == closingP {
+		a.continued = before.fence == suspendedP
+	}
+	return got, want
+}
+
+// differ says how the two differ that made the same moves, "" if they do not.
+func (a *actor) differ() string {
+	for target := range modelRanks {
+		if got, want := a.s.Open(target), a.m.open(target); got != want {
+			return fmt.Sprintf("Open(%d) is %v, want %v", target, got, want)
+		}
+		if got, want := a.s.Passive(target), a.m.passive(target); got != want {
+			return fmt.Sprintf("Passive(%d) is %v, want %v", target, got, want)
+		}
+		if got, want := a.s.PostNumber(target), a.m.posts[target]; got != want {
+			return fmt.Sprintf("PostNumber(%d) is %d, want %d", target, got, want)
+		}
+		if got, want := a.s.StartNumber(target), a.m.starts[target]; got != want {
+			return fmt.Sprintf("StartNumber(%d) is %d, want %d", target, got, want)
+		}
+	}
+	if got, want := a.s.LastFence(), a.m.fences; got != want {
+		return fmt.Sprintf("LastFence is %d, want %d", got, want)
+	}
+	if got, want := a.s.Announced(), a.m.fence == closingP && a.continued || a.m.fence == suspendedP && a.s.Announced(); got != want {
+		return fmt.Sprintf("Announced is %v, want %v", got, want)
+	}
+	return ""
+}
+
+func replay(all []move, path []int) *actor {
+	a := &actor{m: new(model), s: New(0, modelRanks)}
+	for _, i := range path {
+		a.make(&all[i])
+	}
+	return a
+}
+
+// explore visits every state and gives the first difference.
+func explore(all []move, states func(n int)) error {
+	// seen is what the State said of itself when the model first was in a state;
+	// it says the same whichever way it came there.
+	seen := map[string]string{}
+	queue := [][]int{nil}
+	for len(queue) > 0 {
+		path := queue[0]
+		queue = queue[1:]
+		for i := range all {
+			a := replay(all, path)
+			if !all[i].legal(a.m) {
+				continue
+			}
+			before := a.m.key()
+			got, want := a.make(&all[i])
+			where := func() string {
+				text := ""
+				for _, step := range append(slices.Clone(path), i) {
+					text += all[step].name + "; "
+				}
+				return text
+			}
+			if want == nil && got != nil || want != nil && !errors.Is(got, want) {
+				return fmt.Errorf("%serror is %v, want %v", where(), got, want)
+			}
+			if got != nil {
+				var call *CallError
+				if !errors.As(got, &call) || call.Remedy == "" || call.Open == "" {
+					return fmt.Errorf("%s%v is no *CallError that says what is open and what is allowed", where(), got)
+				}
+				if a.m.key() != before {
+					return fmt.Errorf("%sthe model changed though it refused", where())
+				}
+			}
+			if text := a.differ(); text != "" {
+				return fmt.Errorf("%s%s", where(), text)
+			}
+			key := fmt.Sprint(a.m.key(), a.continued && a.m.fence == closingP)
+			if said, found := seen[key]; !found {
+				seen[key] = a.s.Describe()
+				queue = append(queue, append(slices.Clone(path), i))
+			} else if said != a.s.Describe() {
+				return fmt.Errorf("%sit says %q, and on another way to the same state %q", where(), a.s.Describe(), said)
+			}
+		}
+	}
+	states(len(seen))
+	return nil
+}
+
+func TestModel(t *testing.T) {
+	require.NoError(t, explore(moves(), func(n int) {
+		t.Logf("%d states, %d calls in each", n, len(moves()))
+		require.Greater(t, n, 100)
+	}))
+}
+
+// TestModelFindsDefects breaks one call at a time and expects the exploration to
+// notice.
+func TestModelFindsDefects(t *testing.T) {
+	for _, defect := range []struct {
+		name, call string
+		broken     func(s *State, real func(s *State) error) error
+	}{
+		{"a fence that opens nothing", "EndFence", func(s *State, _ func(s *State) error) error { s.EndFence(NoSucceed); return nil }},
+		{"a fence within locks", "BeginFence()", func(s *State, real func(s *State) error) error {
+			mode := s.mode
+			if mode == modeLocks {
+				s.mode = modeNone
+			}
+			err := real(s)
+			s.mode = mode
+			return err
+		}},
+		{"a start that opens everything", "EndStart", func(s *State, real func(s *State) error) error {
+			err := real(s)
+			s.access[0].Store(accessActive)
+			return err
+		}},
+		{"an abort that counts", "AbortStart", func(s *State, _ func(s *State) error) error { s.leaveStart(); return nil }},
+		{"a complete that keeps the epoch open", "BeginComplete", func(s *State, real func(s *State) error) error {
+			err := real(s)
+			s.access[1].Store(accessActive)
+			return err
+		}},
+		{"an unlock that leaves the access", "BeginUnlock(1)", func(s *State, real func(s *State) error) error {
+			err := real(s)
+			if err == nil {
+				s.access[1].Store(accessPassive)
+			}
+			return err
+		}},
+		{"a lock that is never held", "EndLock(0)", func(s *State, real func(s *State) error) error { err := real(s); s.held = 0; return err }},
+		{"a wait that forgets", "EndWait", func(s *State, real func(s *State) error) error { err := real(s); s.exposed = true; return err }},
+		{"a post that does not count", "Post([1])", func(s *State, real func(s *State) error) error {
+			err := real(s)
+			if err == nil {
+				s.posts[1]--
+			}
+			return err
+		}},
+		{"closing with an exposure", "Close", func(s *State, real func(s *State) error) error {
+			exposed := s.exposed
+			s.exposed = false
+			err := real(s)
+			s.exposed = exposed
+			return err
+		}},
+		{"a refusal without remedy", "BeginLockAll", func(s *State, real func(s *State) error) error {
+			if err := real(s); err != nil {
+				return ErrEpochOpen
+			}
+			return nil
+		}},
+	} {
+		t.Run(defect.name, func(t *testing.T) {
+			all := moves()
+			i := slices.IndexFunc(all, func(mv move) bool { return mv.name == defect.call })
+			require.GreaterOrEqual(t, i, 0, "no call %s", defect.call)
+			real := all[i].real
+			all[i].real = func(s *State) error { return defect.broken(s, real) }
+			err := explore(all, func(int) {})
+			require.Error(t, err)
+			t.Log(err)
+		})
+	}
+}
