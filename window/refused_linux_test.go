@@ -1,13 +1,9 @@
-//go:build linux
-
 package window_test
 
 import (
 	"errors"
 	"strings"
-	"syscall"
 	"testing"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -16,34 +12,11 @@ import (
 	"github.com/onesided/rma/world/worldtest"
 )
 
-// refuse makes the kernel refuse system calls to all threads of this process from
-// now on, as containers do.
-func refuse(numbers ...uint32) error {
-	// Load the number, compare it with each, and answer EPERM or allow.
-	filter := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}}
-	for i, number := range numbers {
-		filter = append(filter, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: number, Jt: uint8(len(numbers) - i)})
-	}
-	filter = append(filter,
-		unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
-		unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(syscall.EPERM)})
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return err
-	}
-	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	// Sound: the kernel copies the program before the call returns.
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program)))
-	if errno != 0 {
-		return errno
-	}
-	return nil
-}
-
 // unreachable makes windows over the program's own memory, which rank 1 is not
 // allowed to reach in rank 2.
 var unreachable = register("create without process_vm", func(s *script) {
 	if s.w.Rank() == 1 {
-		s.ok(refuse(unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV))
+		s.ok(worldtest.Refuse(unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV))
 	}
 	memory := []int64{1, 2, 3}
 	_, err := window.Create(s.ctx, s.w, memory)
