@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,7 +46,7 @@ type process struct {
 	// next is where the segment was never used; live are the allocations by
 	// offset, spare the freed ones, which are used again only when next has
 	// come to the end: who still uses freed memory meets nobody there as long
-	// as that can be helped.
+	// as that can be helped. They are in order, and no two touch.
 	next  int
 	live  map[int]int
 	spare []extent
@@ -146,7 +147,7 @@ func (p *process) allocate(n int) ([]byte, error) {
 		return nil, fmt.Errorf("shm: %w: %d bytes wanted of a segment of %d bytes", verbs.ErrMemory, n, len(p.memory))
 	}
 	if err := commit(p.fd, offset, length); err != nil {
-		p.spare = append(p.spare, extent{offset, length})
+		p.keep(extent{offset, length})
 		return nil, err
 	}
 	memory := p.memory[offset : offset+n : offset+n]
@@ -174,12 +175,12 @@ func (p *process) place(length, align int) (int, bool) {
 		if e.length-skip < length {
 			continue
 		}
-		p.spare = append(p.spare[:i], p.spare[i+1:]...)
+		p.spare = slices.Delete(p.spare, i, i+1)
 		if skip > 0 {
-			p.spare = append(p.spare, extent{e.offset, skip})
+			p.keep(extent{e.offset, skip})
 		}
 		if rest := e.length - skip - length; rest > 0 {
-			p.spare = append(p.spare, extent{offset + length, rest})
+			p.keep(extent{offset + length, rest})
 		}
 		return offset, true
 	}
@@ -201,7 +202,22 @@ func (p *process) free(memory []byte) error {
 
 func (p *process) giveBack(offset, length int) {
 	_ = unix.Fallocate(p.fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, int64(offset), int64(length))
-	p.spare = append(p.spare, extent{offset, length})
+	p.keep(extent{offset, length})
+}
+
+// keep puts a piece among the spare ones, joined with those that it touches.
+func (p *process) keep(e extent) {
+	i, _ := slices.BinarySearchFunc(p.spare, e.offset, func(other extent, offset int) int { return other.offset - offset })
+	from, to := i, i
+	if i > 0 && p.spare[i-1].offset+p.spare[i-1].length == e.offset {
+		from--
+		e = extent{p.spare[from].offset, p.spare[from].length + e.length}
+	}
+	if i < len(p.spare) && e.offset+e.length == p.spare[i].offset {
+		e.length += p.spare[i].length
+		to++
+	}
+	p.spare = slices.Replace(p.spare, from, to, e)
 }
 
 // offsetOf is where memory is in the segment, and whether it is there.

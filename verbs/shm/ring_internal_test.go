@@ -1,0 +1,105 @@
+package shm
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// receiver is a connected queue pair with receives posted, whose ring a test writes to
+// as its peer may.
+func receiver(t testing.TB) (*queuePair, verbs.CompletionQueue) {
+	t.Helper()
+	fabric := NewFabric()
+	var devices [2]*Device
+	for i := range devices {
+		var err error
+		devices[i], err = fabric.Open()
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = devices[i].Close() })
+	}
+	queue := func(d *Device) verbs.CompletionQueue {
+		q, err := d.CreateCompletionQueue(64)
+		require.NoError(t, err)
+		return q
+	}
+	far, near := queue(devices[1]), queue(devices[0])
+	_, err := devices[1].Connect(devices[0].Address(), nil, verbs.QueuePairConfig{SendQueue: far, ReceiveQueue: far})
+	require.NoError(t, err)
+	var requests [1]verbs.ConnectionRequest
+	require.Equal(t, 1, devices[0].PollConnections(requests[:]))
+	pair, err := requests[0].Accept(verbs.QueuePairConfig{SendQueue: near, ReceiveQueue: near})
+	require.NoError(t, err)
+	memory := make([]byte, 4096)
+	region, err := devices[0].RegisterMemory(memory, verbs.LocalWrite)
+	require.NoError(t, err)
+	receives := make([]verbs.ReceiveRequest, 16)
+	for i := range receives {
+		receives[i].Segments = []verbs.Segment{{Memory: memory[i*256 : (i+1)*256], LKey: region.LKey()}}
+	}
+	_, err = pair.PostReceive(receives)
+	require.NoError(t, err)
+	return pair.(*queuePair), near
+}
+
+// FuzzRing has a peer write anything to the ring of a connection, and say that any
+// number of bytes are there.
+func FuzzRing(f *testing.F) {
+	f.Add(uint64(16), uint64(0), []byte{0, 0, 0, 0, 1, 0, 0, 0})
+	f.Add(uint64(40), uint64(ringBytes-8), []byte{9, 0, 0, 0, 3, 0, 0, 0, 7})
+	f.Add(uint64(1)<<63, uint64(3), []byte{255, 255, 255, 255, 255})
+	f.Add(uint64(ringBytes), uint64(ringBytes), make([]byte, 200))
+	f.Fuzz(func(t *testing.T, there, tail uint64, bytes []byte) {
+		q, queue := receiver(t)
+		q.in.tail.Store(tail)
+		q.in.write(tail, bytes[:min(len(bytes), ringBytes)])
+		q.in.head.Store(tail + there)
+		var completions [64]verbs.Completion
+		got := 0
+		for range 4 {
+			n := queue.Poll(completions[:])
+			for _, c := range completions[:n] {
+				require.LessOrEqual(t, c.Status, verbs.StatusFlushed)
+			}
+			got += n
+		}
+		require.LessOrEqual(t, got, 16)
+		if q.State() == verbs.StateError {
+			require.Error(t, q.Err())
+		}
+	})
+}
+
+// What a peer can write wrongly, one by one.
+func TestMalformedFrames(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		frame frame
+		there uint64
+	}{
+		{"longer than what is there", frame{length: 100, flags: frameLast}, frameHeader + 50},
+		{"longer than a frame may be", frame{length: maxChunk + 1, flags: frameLast}, ringBytes},
+		{"a length that overflows", frame{length: 1<<32 - 1, flags: frameLast}, ringBytes},
+		{"unknown flags", frame{length: 8, flags: 1 << 9}, frameHeader + 8},
+		{"less than a header", frame{flags: frameLast}, frameHeader - 1},
+		{"more than the ring holds", frame{flags: frameLast}, ringBytes + 1},
+		{"more than the receive holds", frame{length: 300, flags: frameLast}, frameHeader + 304},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			q, queue := receiver(t)
+			var header [frameHeader]byte
+			test.frame.encode(&header)
+			q.in.write(0, header[:])
+			q.in.head.Store(test.there)
+			var completions [64]verbs.Completion
+			n := queue.Poll(completions[:])
+			require.Equal(t, verbs.StateError, q.State())
+			require.Error(t, q.Err())
+			for _, c := range completions[:n] {
+				require.NotEqual(t, verbs.StatusSuccess, c.Status)
+			}
+		})
+	}
+}
