@@ -96,7 +96,8 @@ type core struct {
 	// consumed[i] counts the notifications of slot i that were waited for.
 	consumed []atomic.Uint64
 
-	// views are told which ranks to forget.
+	// views are told which ranks to forget. viewsMu also guards the writing of
+	// their targets.
 	viewsMu sync.Mutex
 	views   []func(rank int)
 
@@ -270,17 +271,23 @@ func (v *view) reach(op string, target, displacement, count int) (*peer, error) 
 	if err != nil {
 		return refuse(err)
 	}
-	if p.data != nil {
-		t.stripes = stripesOf(&p.control)
-		t.stripes.far = prefetches && !v.hints.immediate && len(p.data) >= farBytes
-		t.memory.Store(first[byte](p.data))
-		// A failure or Close that came meanwhile may have forgotten the rank
-		// before this made it known.
-		if v.closed.Load() || v.world.Failure(target) != nil {
-			t.memory.Store(nil)
-		}
+	if p.data != nil && t.memory.Load() == nil {
+		v.reveal(t, p, target)
 	}
 	return p, nil
+}
+
+// reveal lets operations take the short way to target. Several goroutines may come
+// here at once, and a failure or Close that wants the target forgotten.
+func (v *view) reveal(t *target, p *peer, target int) {
+	v.viewsMu.Lock()
+	defer v.viewsMu.Unlock()
+	if t.memory.Load() != nil || v.closed.Load() || v.world.Failure(target) != nil {
+		return
+	}
+	t.stripes = stripesOf(&p.control)
+	t.stripes.far = prefetches && !v.hints.immediate && len(p.data) >= farBytes
+	t.memory.Store(first[byte](p.data))
 }
 
 func (c *core) whyClosed(op string, target int) error {
