@@ -45,11 +45,14 @@ func build(name string, directory bool) (program string, remove func(), err erro
 		return "", nil, err
 	}
 	remove = func() { _ = os.RemoveAll(dir) }
-	if directory && !filepath.IsAbs(name) && !strings.HasPrefix(name, ".") {
-		name = "./" + name
-	}
 	program = filepath.Join(dir, filepath.Base(filepath.Clean(name)))
-	if output, err := exec.Command("go", "build", "-o", program, "--", name).CombinedOutput(); err != nil {
+	command := exec.Command("go", "build", "-o", program, "--", name)
+	if directory {
+		// The package may be of another module than this directory.
+		command = exec.Command("go", "build", "-o", program, ".")
+		command.Dir = name
+	}
+	if output, err := command.CombinedOutput(); err != nil {
 		remove()
 		return "", nil, fmt.Errorf("building %s: %w\n%s", name, err, output)
 	}

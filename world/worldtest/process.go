@@ -129,7 +129,9 @@ func (j *Job) start(i int, name string) (*rank, error) {
 	r := &rank{points: make(map[string]bool)}
 	r.changed = sync.NewCond(&r.mu)
 	r.cmd = exec.Command(self)
-	r.cmd.Env = append(append(os.Environ(), environment...), bodyVariable+"="+name)
+	// With the race detector a process sleeps a second before it ends, unless it
+	// is told not to.
+	r.cmd.Env = append(append(os.Environ(), environment...), bodyVariable+"="+name, "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	r.cmd.ExtraFiles = []*os.File{manager, out}
 	r.cmd.Stdout, r.cmd.Stderr = &r.output, &r.output
 	if err := r.cmd.Start(); err != nil {

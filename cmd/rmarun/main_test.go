@@ -1,0 +1,374 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The test binary is rmarun if it is asked to be, and the program that its ranks run.
+const (
+	rmarunVariable = "RMARUN_TEST_MAIN"
+	roleVariable   = "RMARUN_TEST_ROLE"
+)
+
+func TestMain(m *testing.M) {
+	switch {
+	case os.Getenv("PMI_RANK") != "" && os.Getenv(roleVariable) != "":
+		play(os.Getenv(roleVariable), os.Getenv("PMI_RANK"))
+	case os.Getenv(rmarunVariable) != "":
+		main()
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+// play is what a rank does. A role is words: what rank 1 does, or all do.
+func play(role, rank string) {
+	switch name, argument, _ := strings.Cut(role, " "); name {
+	case "exit":
+		if rank == "1" {
+			fmt.Println("about to end")
+			status, _ := strconv.Atoi(argument)
+			os.Exit(status)
+		}
+		if argument != "0" {
+			wait()
+		}
+	case "signal":
+		if rank == "1" {
+			number, _ := strconv.Atoi(argument)
+			_ = syscall.Kill(os.Getpid(), syscall.Signal(number))
+		}
+		wait()
+	case "stubborn":
+		signal.Ignore(syscall.SIGTERM)
+		if rank == "1" {
+			os.Exit(4)
+		}
+		time.Sleep(time.Hour)
+	case "lines":
+		for i := range 100 {
+			fmt.Printf("line %d of rank %s: %s\n", i, rank, strings.Repeat(rank, 200))
+			fmt.Fprintf(os.Stderr, "error %d of rank %s\n", i, rank)
+		}
+		fmt.Printf("last of rank %s", rank)
+	case "input":
+		text, _ := io.ReadAll(os.Stdin)
+		fmt.Printf("rank %s read %q\n", rank, text)
+	case "environment":
+		fmt.Printf("%s %s %s %s\n", rank, os.Getenv("PMI_SIZE"), os.Getenv("FIRST"), os.Getenv("SECOND"))
+	case "files":
+		entries, _ := os.ReadDir("/proc/self/fd")
+		for _, e := range entries {
+			link, err := os.Readlink("/proc/self/fd/" + e.Name())
+			if err == nil && (strings.HasPrefix(link, "pipe:") || strings.HasPrefix(link, "socket:")) {
+				fmt.Println(e.Name(), link)
+			}
+		}
+	case "arguments":
+		fmt.Println(strings.Join(os.Args[1:], "|"))
+	case "await":
+		heard := make(chan os.Signal, 4)
+		signal.Notify(heard, syscall.SIGUSR1, syscall.SIGINT, syscall.SIGTERM)
+		fmt.Println("ready", os.Getpid())
+		for s := range heard {
+			fmt.Println("heard", s)
+			if s == syscall.SIGUSR1 || s == syscall.SIGTERM {
+				return
+			}
+		}
+	case "leave":
+		// A child keeps the output open after the rank has ended.
+		child := exec.Command("sleep", "600")
+		child.Stdout = os.Stdout
+		_ = child.Start()
+		fmt.Println("child", child.Process.Pid)
+	}
+}
+
+// wait waits to be ended.
+func wait() {
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM)
+	<-stop
+}
+
+// command is rmarun with a role for its ranks.
+func rmarun(t *testing.T, role string, arguments ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	for i := range arguments {
+		if arguments[i] == "SELF" {
+			arguments[i] = self
+		}
+	}
+	c := exec.CommandContext(t.Context(), self, arguments...)
+	// The race detector has processes sleep a second before they end.
+	c.Env = append(os.Environ(), rmarunVariable+"=1", roleVariable+"="+role, "GORACE=atexit_sleep_ms=0")
+	return c
+}
+
+func status(t *testing.T, err error) int {
+	t.Helper()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		require.NoError(t, err)
+	}
+	if exit != nil {
+		return exit.ExitCode()
+	}
+	return 0
+}
+
+// run gives what a job writes, and how it ends.
+func runJob(t *testing.T, role string, arguments ...string) (stdout, stderr string, exit int) {
+	t.Helper()
+	c := rmarun(t, role, arguments...)
+	var out, errors bytes.Buffer
+	c.Stdout, c.Stderr = &out, &errors
+	exit = status(t, c.Run())
+	return out.String(), errors.String(), exit
+}
+
+func TestStatus(t *testing.T) {
+	for _, test := range []struct {
+		role, flags string
+		want        int
+		says        []string
+	}{
+		{"exit 0", "", 0, nil},
+		{"exit 3", "", 3, []string{"rank 1 failed: exit status 3", "the last lines of rank 1", "about to end"}},
+		{"signal 9", "", 128 + 9, []string{"rank 1 failed: signal: killed"}},
+		{"signal 1", "", 128 + 1, []string{"rank 1 failed: signal: hangup"}},
+		{"stubborn", "-grace 100ms", 4, []string{"rank 1 failed: exit status 4", "2 further ranks were ended"}},
+	} {
+		t.Run(test.role, func(t *testing.T) {
+			arguments := append(strings.Fields("-n 3 "+test.flags), "SELF")
+			_, stderr, exit := runJob(t, test.role, arguments...)
+			require.Equal(t, test.want, exit, "%s", stderr)
+			for _, says := range test.says {
+				require.Contains(t, stderr, says)
+			}
+		})
+	}
+}
+
+func TestLines(t *testing.T) {
+	stdout, stderr, exit := runJob(t, "lines", "-n", "3", "-label", "SELF")
+	require.Zero(t, exit)
+	next := map[string]int{}
+	for line := range strings.Lines(stdout) {
+		label, text, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "] ")
+		require.True(t, ok, "%q", line)
+		rank := strings.TrimPrefix(label, "[")
+		want := fmt.Sprintf("line %d of rank %s: %s", next[rank], rank, strings.Repeat(rank, 200))
+		if next[rank] == 100 {
+			want = "last of rank " + rank
+		}
+		require.Equal(t, want, text)
+		next[rank]++
+	}
+	require.Equal(t, map[string]int{"0": 101, "1": 101, "2": 101}, next)
+	require.Equal(t, 300, strings.Count(stderr, "\n"))
+	require.NotContains(t, stdout, "error")
+}
+
+func TestInput(t *testing.T) {
+	c := rmarun(t, "input", "-n", "2", "SELF")
+	c.Stdin = strings.NewReader("for rank 0")
+	output, err := c.Output()
+	require.NoError(t, err)
+	require.Contains(t, string(output), `rank 0 read "for rank 0"`)
+	require.Contains(t, string(output), `rank 1 read ""`)
+}
+
+func TestEnvironmentAndArguments(t *testing.T) {
+	stdout, _, exit := runJob(t, "environment", "-n", "2", "-env", "FIRST=a=b", "-env", "SECOND=", "SELF")
+	require.Zero(t, exit)
+	require.Contains(t, stdout, "0 2 a=b \n")
+	require.Contains(t, stdout, "1 2 a=b \n")
+	stdout, _, exit = runJob(t, "arguments", "-n", "1", "SELF", "-n", "7", "--", "x y")
+	require.Zero(t, exit)
+	require.Equal(t, "-n|7|--|x y\n", stdout)
+}
+
+// A rank has its input, output and error, and its manager, beside what this process
+// was given by the one that started it.
+func TestFiles(t *testing.T) {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skipf("skipped: %v", err)
+	}
+	given := map[string]bool{}
+	for _, e := range entries {
+		link, _ := os.Readlink("/proc/self/fd/" + e.Name())
+		given[e.Name()+" "+link] = true
+	}
+	stdout, _, exit := runJob(t, "files", "-n", "1", "SELF")
+	require.Zero(t, exit)
+	var own []string
+	for line := range strings.Lines(stdout) {
+		if line = strings.TrimSpace(line); !given[line] {
+			number, _, _ := strings.Cut(line, " ")
+			own = append(own, number)
+		}
+	}
+	require.Subset(t, []string{"0", "1", "2", "3"}, own)
+	require.Contains(t, own, "3")
+}
+
+// started is a job whose ranks have said that they are ready, with their processes.
+func started(t *testing.T, ranks int, arguments ...string) (c *exec.Cmd, pids []int, output *bytes.Buffer, ended chan error) {
+	t.Helper()
+	c = rmarun(t, "await", append([]string{"-n", strconv.Itoa(ranks)}, arguments...)...)
+	from, to, err := os.Pipe()
+	require.NoError(t, err)
+	c.Stdout = to
+	require.NoError(t, c.Start())
+	require.NoError(t, to.Close())
+	output = new(bytes.Buffer)
+	buffer := make([]byte, 4096)
+	for strings.Count(output.String(), "ready") < ranks {
+		n, err := from.Read(buffer)
+		require.NoError(t, err)
+		output.Write(buffer[:n])
+	}
+	for line := range strings.Lines(output.String()) {
+		pid, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(line, "ready")))
+		require.NoError(t, err)
+		pids = append(pids, pid)
+	}
+	ended = make(chan error, 1)
+	go func() {
+		_, _ = io.Copy(output, from)
+		_ = from.Close()
+		ended <- c.Wait()
+	}()
+	return c, pids, output, ended
+}
+
+func TestSignals(t *testing.T) {
+	for _, s := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGTERM} {
+		t.Run(s.String(), func(t *testing.T) {
+			c, _, output, ended := started(t, 3, "SELF")
+			require.NoError(t, c.Process.Signal(s))
+			require.Zero(t, status(t, <-ended))
+			require.Equal(t, 3, strings.Count(output.String(), "heard "+s.String()))
+		})
+	}
+	t.Run("twice", func(t *testing.T) {
+		c, pids, output, ended := started(t, 2, "SELF")
+		require.NoError(t, c.Process.Signal(os.Interrupt))
+		// The second is another one only when the first has been taken.
+		for end := time.Now().Add(time.Minute); !alive(pids[0]) || time.Now().Before(end); time.Sleep(time.Millisecond) {
+			require.NoError(t, ignoreDone(c.Process.Signal(os.Interrupt)))
+			if !alive(pids[0]) && !alive(pids[1]) {
+				break
+			}
+		}
+		require.Equal(t, 128+9, status(t, <-ended), "%s", output)
+	})
+}
+
+func ignoreDone(err error) error {
+	if errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
+	return err
+}
+
+func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
+
+// TestKilled kills rmarun itself: its ranks end with it.
+func TestKilled(t *testing.T) {
+	c, pids, _, ended := started(t, 3, "SELF")
+	require.NoError(t, c.Process.Kill())
+	<-ended
+	for _, pid := range pids {
+		for end := time.Now().Add(time.Minute); alive(pid); time.Sleep(time.Millisecond) {
+			require.True(t, time.Now().Before(end), "process %d outlives rmarun", pid)
+		}
+	}
+}
+
+// TestLeftBehind has each rank leave a process that holds its output.
+func TestLeftBehind(t *testing.T) {
+	stdout, _, exit := runJob(t, "leave", "-n", "2", "SELF")
+	require.Zero(t, exit)
+	for line := range strings.Lines(stdout) {
+		pid, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(line, "child")))
+		require.NoError(t, err)
+		for end := time.Now().Add(time.Minute); alive(pid); time.Sleep(time.Millisecond) {
+			require.True(t, time.Now().Before(end), "process %d outlives the job", pid)
+		}
+	}
+}
+
+func TestWrongUsage(t *testing.T) {
+	empty, broken, library, text := t.TempDir(), t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "text")
+	write := func(name, content string) { require.NoError(t, os.WriteFile(name, []byte(content), 0o600)) }
+	write(filepath.Join(broken, "go.mod"), "module broken\n")
+	write(filepath.Join(broken, "main.go"), "package main\n\nfunc main() { nonsense }\n")
+	write(filepath.Join(library, "go.mod"), "module library\n")
+	write(filepath.Join(library, "library.go"), "package library\n")
+	write(text, "not a program")
+	for _, test := range []struct {
+		name      string
+		arguments []string
+		status    int
+		says      []string
+	}{
+		{"no ranks", []string{"-n", "0", "SELF"}, 2, []string{"1 to 4096"}},
+		{"fewer", []string{"-n", "-3", "SELF"}, 2, []string{"-3", "1 to 4096"}},
+		{"too many", []string{"-n", "100000", "SELF"}, 2, []string{"100000", "1 to 4096"}},
+		{"no number", []string{"-n", "four", "SELF"}, 2, []string{"four"}},
+		{"no program", []string{"-n", "2"}, 2, []string{"no PROGRAM or PACKAGE"}},
+		{"unknown flag", []string{"-x", "SELF"}, 2, []string{"-x"}},
+		{"no variable", []string{"-n", "1", "-env", "NAME", "SELF"}, 2, []string{"K=V"}},
+		{"missing program", []string{"-n", "1", "/nowhere/at/all"}, 1, []string{"/nowhere/at/all"}},
+		{"missing name", []string{"-n", "1", "no-such-program-or-package"}, 1, []string{"no-such-program-or-package", "no such program"}},
+		{"not executable", []string{"-n", "1", text}, 1, []string{text}},
+		{"empty directory", []string{"-n", "1", empty}, 1, []string{empty}},
+		{"not a command", []string{"-n", "1", library}, 1, []string{library, "is not a command: its package is not main"}},
+		{"does not compile", []string{"-n", "1", broken}, 1, []string{"building " + broken, "nonsense"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			stdout, stderr, exit := runJob(t, "", test.arguments...)
+			require.Equal(t, test.status, exit, "%s", stderr)
+			require.Empty(t, stdout)
+			for _, says := range test.says {
+				require.Contains(t, stderr, says)
+			}
+		})
+	}
+}
+
+func TestHelp(t *testing.T) {
+	stdout, stderr, exit := runJob(t, "", "-h")
+	require.Zero(t, exit)
+	for _, says := range []string{"usage: rmarun -n N", "-label", "-env", "exit status", "examples:"} {
+		require.Contains(t, stdout+stderr, says)
+	}
+}
+
+// TestPackage builds and runs a package of this module.
+func TestPackage(t *testing.T) {
+	c := rmarun(t, "", "-n", "2", "../../examples/wordcount", "-top", "1", "main_test.go")
+	output, err := c.Output()
+	require.NoError(t, err)
+	require.Contains(t, string(output), "words")
+}
