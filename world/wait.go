@@ -10,9 +10,11 @@ import (
 
 const (
 	// A round of spinning is spinRound looks and one Poll; a look costs one or
-	// two nanoseconds.
-	spinRound = 500
-	lookTime  = 2 * time.Nanosecond
+	// two nanoseconds. From the second round on it is fewer looks that take as
+	// long, because the processor relaxes between them.
+	spinRound    = 500
+	relaxedRound = 50
+	lookTime     = 2 * time.Nanosecond
 	// yields between spinning and sleeping, for ranks that share a core.
 	yields = 20
 	// longestSleep bounds what is lost if the rank that should wake this one
@@ -37,6 +39,7 @@ type Waiter struct {
 	looks    int
 	rounds   int
 	yields   int
+	relaxed  int
 	prepared bool
 	// slept and long tell that a sleep was about as long as firstSleep, and as
 	// longestSleep.
@@ -70,13 +73,18 @@ func (p *Waiter) Pause(ctx context.Context) error {
 }
 
 func (p *Waiter) pause(ctx context.Context) error {
+	if p.relaxed > 0 {
+		p.relaxed--
+		relax()
+		return nil
+	}
 	if p.world.Poll() > 0 {
 		return nil
 	}
 	switch {
 	case p.rounds > 0:
 		p.rounds--
-		p.looks = spinRound
+		p.relaxed = relaxedRound
 	case p.yields > 0:
 		p.yields--
 		if p.yields == 0 {
@@ -138,7 +146,7 @@ func (p *Waiter) rest() {
 // restart begins the wait again, for what comes next.
 func (p *Waiter) restart() {
 	p.rest()
-	p.rounds, p.yields, p.looks, p.long = p.world.spinRounds, yields, 0, false
+	p.rounds, p.yields, p.looks, p.relaxed, p.long = p.world.spinRounds, yields, 0, 0, false
 	if p.rounds > 0 {
 		p.looks = spinRound
 	}
