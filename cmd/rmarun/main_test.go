@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -231,74 +232,82 @@ func TestFiles(t *testing.T) {
 	require.Contains(t, own, "3")
 }
 
-// started is a job whose ranks have said that they are ready, with their processes.
-func started(t *testing.T, ranks int, arguments ...string) (c *exec.Cmd, pids []int, output *bytes.Buffer, ended chan error) {
+// A liveJob is rmarun while its ranks run.
+type liveJob struct {
+	*exec.Cmd
+	from   *os.File
+	output bytes.Buffer
+	// pids are the processes of the ranks.
+	pids []int
+}
+
+// started is a job whose ranks have said that they are ready.
+func started(t *testing.T, ranks int) *liveJob {
 	t.Helper()
-	c = rmarun(t, "await", append([]string{"-n", strconv.Itoa(ranks)}, arguments...)...)
+	j := &liveJob{Cmd: rmarun(t, "await", "-n", strconv.Itoa(ranks), "SELF")}
 	from, to, err := os.Pipe()
 	require.NoError(t, err)
-	c.Stdout = to
-	require.NoError(t, c.Start())
+	j.from, j.Stdout = from, to
+	require.NoError(t, j.Start())
 	require.NoError(t, to.Close())
-	output = new(bytes.Buffer)
-	buffer := make([]byte, 4096)
-	for strings.Count(output.String(), "ready") < ranks {
-		n, err := from.Read(buffer)
-		require.NoError(t, err)
-		output.Write(buffer[:n])
-	}
-	for line := range strings.Lines(output.String()) {
+	j.until(t, "ready", ranks)
+	for line := range strings.Lines(j.output.String()) {
 		pid, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(line, "ready")))
 		require.NoError(t, err)
-		pids = append(pids, pid)
+		j.pids = append(j.pids, pid)
 	}
-	ended = make(chan error, 1)
-	go func() {
-		_, _ = io.Copy(output, from)
-		_ = from.Close()
-		ended <- c.Wait()
-	}()
-	return c, pids, output, ended
+	return j
+}
+
+// until reads what the ranks write until a text has come count times.
+func (j *liveJob) until(t *testing.T, text string, count int) {
+	t.Helper()
+	buffer := make([]byte, 4096)
+	for strings.Count(j.output.String(), text) < count {
+		n, err := j.from.Read(buffer)
+		require.NoError(t, err, "%s", j.output.String())
+		j.output.Write(buffer[:n])
+	}
+}
+
+// end reads the rest and gives the exit status.
+func (j *liveJob) end(t *testing.T) int {
+	t.Helper()
+	_, err := io.Copy(&j.output, j.from)
+	require.NoError(t, err)
+	require.NoError(t, j.from.Close())
+	return status(t, j.Wait())
 }
 
 func TestSignals(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGTERM} {
 		t.Run(s.String(), func(t *testing.T) {
-			c, _, output, ended := started(t, 3, "SELF")
-			require.NoError(t, c.Process.Signal(s))
-			require.Zero(t, status(t, <-ended))
-			require.Equal(t, 3, strings.Count(output.String(), "heard "+s.String()))
+			j := started(t, 3)
+			require.NoError(t, j.Process.Signal(s))
+			require.Zero(t, j.end(t))
+			require.Equal(t, 3, strings.Count(j.output.String(), "heard "+s.String()))
 		})
 	}
 	t.Run("twice", func(t *testing.T) {
-		c, pids, output, ended := started(t, 2, "SELF")
-		require.NoError(t, c.Process.Signal(os.Interrupt))
-		// The second is another one only when the first has been taken.
-		for end := time.Now().Add(time.Minute); !alive(pids[0]) || time.Now().Before(end); time.Sleep(time.Millisecond) {
-			require.NoError(t, ignoreDone(c.Process.Signal(os.Interrupt)))
-			if !alive(pids[0]) && !alive(pids[1]) {
-				break
-			}
-		}
-		require.Equal(t, 128+9, status(t, <-ended), "%s", output)
+		j := started(t, 2)
+		require.NoError(t, j.Process.Signal(os.Interrupt))
+		j.until(t, "heard interrupt", 2)
+		require.NoError(t, j.Process.Signal(os.Interrupt))
+		require.Equal(t, 128+9, j.end(t))
 	})
-}
-
-func ignoreDone(err error) error {
-	if errors.Is(err, os.ErrProcessDone) {
-		return nil
-	}
-	return err
 }
 
 func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
 // TestKilled kills rmarun itself: its ranks end with it.
 func TestKilled(t *testing.T) {
-	c, pids, _, ended := started(t, 3, "SELF")
-	require.NoError(t, c.Process.Kill())
-	<-ended
-	for _, pid := range pids {
+	if runtime.GOOS != "linux" {
+		t.Skip("skipped: only Linux has a signal for the death of a parent")
+	}
+	j := started(t, 3)
+	require.NoError(t, j.Process.Kill())
+	require.Equal(t, -1, j.end(t))
+	for _, pid := range j.pids {
 		for end := time.Now().Add(time.Minute); alive(pid); time.Sleep(time.Millisecond) {
 			require.True(t, time.Now().Before(end), "process %d outlives rmarun", pid)
 		}
