@@ -51,6 +51,19 @@ var deaths = []death{
 		_, err := window.Allocate[int32](ctx, s.w, 10)
 		return err
 	}},
+	{name: "Create", wait: func(ctx context.Context, s *script, win *window.Window[int64]) error {
+		_, err := window.Create(ctx, s.w, make([]int32, 10))
+		return err
+	}},
+	{
+		name: "LockAll",
+		prepare: func(s *script, win *window.Window[int64]) {
+			if s.w.Rank() == victim {
+				s.ok(win.Lock(s.ctx, window.Exclusive, victim))
+			}
+		},
+		wait: func(ctx context.Context, s *script, win *window.Window[int64]) error { return win.LockAll(ctx) },
+	},
 	{
 		name: "Lock of a window that the dead has locked",
 		prepare: func(s *script, win *window.Window[int64]) {
