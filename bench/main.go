@@ -10,6 +10,8 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+
+	"github.com/onesided/rma/world"
 )
 
 func main() {
@@ -19,8 +21,11 @@ func main() {
 	os.Exit(status)
 }
 
+// statusOfPeer is the exit status of a rank that failed because another did.
+const statusOfPeer = 3
+
 // run is the program. Its result is the exit status: 2 for wrong usage, 1 for what
-// failed later.
+// failed later, statusOfPeer where that was another rank.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o, err := parse(args, stderr)
 	if err == nil {
@@ -34,6 +39,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	fmt.Fprintln(stderr, err)
+	if other := (*world.PeerError)(nil); errors.As(err, &other) {
+		return statusOfPeer
+	}
 	return 1
 }
 

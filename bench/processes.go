@@ -114,16 +114,25 @@ func (c *crew) start(cmd *exec.Cmd, rank int, report func(result) error) error {
 	return nil
 }
 
-// wait returns when all have ended, with the first error. After it the others have
-// a moment to end by themselves.
+// wait returns when all have ended, with the first error that does not come of
+// another rank's. After an error the others have a moment to end by themselves.
 func (c *crew) wait() (first error) {
 	for range c.started {
-		if err := <-c.ended; err != nil && first == nil {
-			first = err
+		err := <-c.ended
+		if err != nil && first == nil {
 			defer time.AfterFunc(patience, c.cancel).Stop()
+		}
+		if err != nil && (first == nil || ofPeer(first) && !ofPeer(err)) {
+			first = err
 		}
 	}
 	return first
+}
+
+// ofPeer tells whether a rank failed because another did.
+func ofPeer(err error) bool {
+	var exit *exec.ExitError
+	return errors.As(err, &exit) && exit.ExitCode() == statusOfPeer
 }
 
 // relay reports the results that come from rank 0 until it ends, none of a rank
