@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/onesided/rma/world"
 )
@@ -78,4 +79,44 @@ func BenchmarkTable(b *testing.B) {
 			return batch.Run(ctx)
 		})
 	}
+}
+
+// BenchmarkInsert adds words that are not there yet, in batches.
+func BenchmarkInsert(b *testing.B) {
+	const words, most = 1 << 17, 1024
+	keys := make([]string, words)
+	for i := range keys {
+		keys[i] = fmt.Sprint("word", i)
+	}
+	var spent, ranged time.Duration
+	for b.Loop() {
+		err := world.Run(b.Context(), 2, func(ctx context.Context, w *world.World) error {
+			t, err := New(ctx, w, Config{Slots: words, RecordBytes: words * CounterBytes(10)})
+			if err != nil {
+				return err
+			}
+			if w.Rank() == 0 {
+				batch, start := t.NewBatch(), time.Now()
+				for i, key := range keys {
+					if batch.Add(key, 1); i%most == most-1 {
+						if err := batch.Run(ctx); err != nil {
+							return err
+						}
+						batch.Reset()
+					}
+				}
+				spent += time.Since(start)
+				start = time.Now()
+				for range t.Local() {
+				}
+				ranged += time.Since(start)
+			}
+			return t.Close()
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(spent.Nanoseconds())/float64(b.N*words), "ns/insert")
+	b.ReportMetric(float64(ranged.Nanoseconds())/float64(b.N*words/2), "ns/entry")
 }

@@ -14,25 +14,58 @@ type Value struct {
 	Bytes   []byte
 }
 
-// Local ranges over the entries that this rank owns, in no order. Entries that come, go or
-// change meanwhile are seen before or after that; no key is seen twice. It must be
-// over before Close.
+// Local ranges over the entries that this rank owns, in no order. No key is seen twice,
+// and every one that is there all the time is seen. Entries that come, go or change
+// meanwhile are seen as they were at some moment of the range, or not: some are read
+// ahead. It must be over before Close.
 func (t *Table) Local() iter.Seq2[string, Value] {
 	return func(yield func(string, Value) bool) {
+		var ahead entries
 		for s := range t.localSlots() {
 			if !s.live() {
 				continue
 			}
-			key, value, err := t.localEntry(s)
-			if err == nil && !yield(key, value) {
+			if t.readLocal(&ahead, s); ahead.full() && !ahead.yield(yield) {
 				return
 			}
 		}
+		ahead.yield(yield)
 	}
 }
 
-// localSlots ranges over the taken slots of this rank. They are loaded by the
-// processor's atomics, which is one order with the window's.
+// entries are some that have been read and not been seen. They are read together because
+// records are anywhere in memory, so that the processor fetches several at once, and
+// because their keys can share an allocation.
+type entries struct {
+	keys   []byte
+	ends   []int
+	values []Value
+}
+
+const (
+	mostEntries  = 64
+	mostKeyBytes = 4 << 10
+)
+
+func (e *entries) full() bool { return len(e.ends) >= mostEntries || len(e.keys) >= mostKeyBytes }
+
+// yield empties e.
+func (e *entries) yield(yield func(string, Value) bool) bool {
+	keys, start := string(e.keys), 0
+	for i, end := range e.ends {
+		if !yield(keys[start:end], e.values[i]) {
+			return false
+		}
+		start = end
+	}
+	clear(e.values)
+	e.keys, e.ends, e.values = e.keys[:0], e.ends[:0], e.values[:0]
+	return true
+}
+
+// localSlots ranges over the taken slots of this rank, but for those that no operation
+// of a table has left. They are loaded by the processor's atomics, which is one order with
+// the window's.
 func (t *Table) localSlots() iter.Seq[slot] {
 	return func(yield func(slot) bool) {
 		if t.closed.Load() {
@@ -47,20 +80,25 @@ func (t *Table) localSlots() iter.Seq[slot] {
 	}
 }
 
-// localEntry copies an entry of this rank.
-func (t *Table) localEntry(s slot) (string, Value, error) {
+// readLocal copies an entry of this rank. Its record is complete: it was put and flushed
+// before the slot was set.
+func (t *Table) readLocal(to *entries, s slot) {
 	start := t.recordStart() + s.place()
 	record := t.bytes.Local()[start*wordBytes+s.prefix() : (start+s.words())*wordBytes]
 	keyLength, valueLength, err := s.lengths(record)
 	if err != nil {
-		return "", Value{}, err
+		return
 	}
 	rest := record[lengthsBytes:]
-	key := string(rest[:keyLength])
-	if s.counter() {
-		return key, Value{Counter: true, Count: atomic.LoadUint64(&t.words.Local()[start])}, nil
+	value := Value{Counter: s.counter()}
+	if value.Counter {
+		value.Count = atomic.LoadUint64(&t.words.Local()[start])
+	} else {
+		value.Bytes = bytes.Clone(rest[keyLength : keyLength+valueLength])
 	}
-	return key, Value{Bytes: bytes.Clone(rest[keyLength : keyLength+valueLength])}, nil
+	to.keys = append(to.keys, rest[:keyLength]...)
+	to.ends = append(to.ends, len(to.keys))
+	to.values = append(to.values, value)
 }
 
 // Stats describes this rank's part of a table.

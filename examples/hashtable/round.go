@@ -76,9 +76,11 @@ type operation struct {
 func (b *Batch) round(ctx context.Context) {
 	for _, i := range b.active {
 		op := &b.ops[i]
-		if err := b.issue(op); err != nil {
-			b.spoiled = b.spoiled || !errors.Is(err, ErrFull)
+		if err := b.issue(op); errors.Is(err, ErrFull) {
 			op.fail(b, err)
+		} else if err != nil {
+			b.spoiled = true
+			op.lose(b, err)
 		}
 	}
 	b.addSpace()
@@ -90,7 +92,7 @@ func (b *Batch) round(ctx context.Context) {
 			continue
 		}
 		if err := b.owners[op.home.owner].err; err != nil {
-			op.fail(b, err)
+			op.lose(b, err)
 			continue
 		}
 		b.advance(op)
@@ -349,12 +351,15 @@ func (b *Batch) done(op *operation) {
 	}
 }
 
-// fail ends the operation with an error. If what it had issued may still be under way
-// its record is lost.
+// fail ends the operation with an error.
 func (op *operation) fail(b *Batch, cause error) {
-	if b.owners[op.home.owner].err != nil {
-		op.own = piece{}
-	}
 	b.done(op)
 	op.err = &OpError{Op: opNames[op.kind], Key: op.key, Rank: op.home.owner, Cause: cause}
+}
+
+// lose is fail where nobody knows what became of the step. The record may yet be written,
+// or be published already: it is not used again.
+func (op *operation) lose(b *Batch, cause error) {
+	op.own = piece{}
+	op.fail(b, cause)
 }
