@@ -39,15 +39,24 @@ func (s *script) check(ok bool, format string, args ...any) {
 
 func (s *script) barrier() { s.ok(s.w.Barrier(s.ctx)) }
 
+// run is the error of body's first check that fails.
+func (s *script) run(body func(s *script)) (err error) {
+	defer func() {
+		switch f := recover().(type) {
+		case nil:
+		case failure:
+			err = f.error
+		default:
+			panic(f)
+		}
+	}()
+	body(s)
+	return nil
+}
+
 func register(name string, body func(s *script)) string {
-	return worldtest.Register(name, func(ctx context.Context, w *world.World) (err error) {
-		defer func() {
-			if f, ok := recover().(failure); ok {
-				err = f.error
-			}
-		}()
-		body(&script{ctx, w})
-		return nil
+	return worldtest.Register(name, func(ctx context.Context, w *world.World) error {
+		return (&script{ctx, w}).run(body)
 	})
 }
 

@@ -1,0 +1,191 @@
+package hashtable
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/onesided/rma/world"
+)
+
+// gather collects what all ranks have, as many of each, at all.
+func gather[T any](s *script, mine []T) []T {
+	all := make([]T, len(mine)*s.w.Size())
+	s.ok(world.AllGather(s.ctx, s.w, mine, all))
+	return all
+}
+
+// concurrently runs body on several goroutines of this rank. They end the rank with
+// their first error.
+func (s *script) concurrently(n int, body func(s *script, g int)) {
+	errs := make([]error, n)
+	var all sync.WaitGroup
+	for g := range n {
+		all.Go(func() {
+			errs[g] = s.run(func(s *script) { body(s, g) })
+		})
+	}
+	all.Wait()
+	s.ok(errors.Join(errs...))
+}
+
+const goroutines = 3
+
+// The sums that Adds of 1 to one key return are tickets: each is given once, by whatever
+// rank and goroutine, single or in a batch.
+var tickets = register("tickets", func(s *script) {
+	t := s.table(roomy)
+	const each = 120
+	mine := make([]uint64, goroutines*each)
+	s.concurrently(goroutines, func(s *script, g int) {
+		got := mine[g*each : (g+1)*each]
+		batch := t.NewBatch()
+		for i := range got {
+			if g > 0 {
+				batch.Add("ticket", 1)
+				continue
+			}
+			var err error
+			got[i], err = t.Add(s.ctx, "ticket", 1)
+			s.ok(err)
+		}
+		s.ok(batch.Run(s.ctx))
+		for i := range batch.Len() {
+			got[i] = batch.Result(i).Count
+		}
+	})
+	all := gather(s, mine)
+	slices.Sort(all)
+	for i, ticket := range all {
+		s.check(ticket == uint64(i)+1, "ticket %d of the sorted ones is %d", i+1, ticket)
+	}
+	s.ok(t.Close())
+})
+
+// change queues a random operation on an entry, of the kind that the key is.
+func change(batch *Batch, random *rand.Rand, key int) int {
+	name := fmt.Sprint(key)
+	switch {
+	case random.IntN(2) == 0:
+		return batch.Delete(name)
+	case key%2 == 0:
+		return batch.Put(name, []byte(name))
+	default:
+		return batch.Add(name, 1)
+	}
+}
+
+// Every operation says whether its key was there. So those that made an entry and those
+// that removed one take turns, whoever they are: in the end a key has been made once more
+// than removed, if it is there, else as often.
+var turns = register("making and removing", func(s *script) {
+	for round, mask := range []uint64{^uint64(0), 0} {
+		t := s.table(Config{Slots: 64, RecordBytes: 1 << 20})
+		if mask == 0 {
+			t.hash = func(string) uint64 { return 0 }
+		}
+		const keys, runs = 4, 60
+		var perGoroutine [goroutines][keys]int64
+		s.concurrently(goroutines, func(s *script, g int) {
+			random := rand.New(rand.NewPCG(uint64(round*goroutines+g), uint64(s.w.Rank())))
+			batch := t.NewBatch()
+			var key [5]int
+			for range runs {
+				// A batch of several operations on the same keys, or of one.
+				some := key[:1+random.IntN(len(key))]
+				for i := range some {
+					some[i] = random.IntN(keys)
+					change(batch, random, some[i])
+				}
+				s.ok(batch.Run(s.ctx))
+				for i, k := range some {
+					deleted, found := batch.ops[i].kind == opDelete, batch.Result(i).Found
+					if deleted && found {
+						perGoroutine[g][k]--
+					} else if !deleted && !found {
+						perGoroutine[g][k]++
+					}
+				}
+				batch.Reset()
+			}
+		})
+		balance := make([]int64, keys)
+		for _, some := range perGoroutine {
+			for k, n := range some {
+				balance[k] += n
+			}
+		}
+		sums := make([]int64, keys)
+		for i, n := range gather(s, balance) {
+			sums[i%keys] += n
+		}
+		for k, n := range sums {
+			probe := t.NewBatch()
+			if k%2 == 0 {
+				probe.Get(fmt.Sprint(k))
+			} else {
+				probe.Count(fmt.Sprint(k))
+			}
+			s.ok(probe.Run(s.ctx))
+			found := probe.Result(0).Found
+			s.check(n == 0 && !found || n == 1 && found, "key %d was made %d times more than removed, and is there: %v", k, n, found)
+		}
+		s.barrier()
+		s.ok(t.Close())
+	}
+})
+
+// A range sees every entry that stays exactly once, whatever comes, goes and changes
+// meanwhile on all ranks.
+var ranging = register("ranges beside writers", func(s *script) {
+	t := s.table(roomy)
+	const staying, rounds = 300, 40
+	name := func(i int) string { return fmt.Sprint("staying ", i) }
+	for i := s.w.Rank(); i < staying; i += s.w.Size() {
+		s.ok(t.Put(s.ctx, name(i), []byte{0}))
+	}
+	s.barrier()
+	s.concurrently(2, func(s *script, g int) {
+		if g == 1 {
+			batch := t.NewBatch()
+			for round := range rounds {
+				for i := range 10 {
+					batch.Put(name((round*10+i)%staying), []byte{byte(round)})
+					batch.Add(fmt.Sprint("new ", s.w.Rank(), round, i), 1)
+					batch.Delete(fmt.Sprint("new ", s.w.Rank(), round-1, i))
+				}
+				s.ok(batch.Run(s.ctx))
+				batch.Reset()
+			}
+			return
+		}
+		owned := 0
+		for i := range staying {
+			if t.Owner(name(i)) == s.w.Rank() {
+				owned++
+			}
+		}
+		for range rounds {
+			seen := map[string]bool{}
+			stayed := 0
+			for key, value := range t.Local() {
+				s.check(!seen[key], "key %q is seen twice", key)
+				seen[key] = true
+				if !value.Counter {
+					stayed++
+				}
+			}
+			s.check(stayed == owned, "%d entries that stay are seen, of %d", stayed, owned)
+		}
+	})
+	s.barrier()
+	for range t.Local() {
+		break
+	}
+	s.ok(t.Close())
+})
+
+func TestManyGoroutines(t *testing.T) { everywhere(t, tickets, turns, ranging) }
