@@ -66,6 +66,17 @@ func (s *script) table(config Config) *Table {
 	return t
 }
 
+// alone runs body on the only rank of a job.
+func alone(t *testing.T, body func(s *script)) {
+	t.Helper()
+	err := world.Run(t.Context(), 1, func(ctx context.Context, w *world.World) error {
+		return (&script{ctx, w}).run(body)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // everywhere runs bodies among 1, 2 and 5 ranks, goroutines and processes.
 func everywhere(t *testing.T, names ...string) {
 	for _, name := range names {

@@ -1,0 +1,49 @@
+//go:build !race
+
+package hashtable
+
+import (
+	"fmt"
+	"testing"
+)
+
+// Once a batch has its memory, operations on entries that are there allocate nothing, but
+// that Get allocates the value which it returns. (The race detector has pools forget at
+// random.)
+func TestAllocations(t *testing.T) {
+	alone(t, func(s *script) {
+		table := s.table(Config{Slots: 1024, RecordBytes: 1 << 20})
+		keys := make([]string, 64)
+		for i := range keys {
+			keys[i] = fmt.Sprint("key ", i)
+			_, err := table.Add(s.ctx, keys[i], 1)
+			s.ok(err)
+		}
+		value := []byte("value")
+		s.ok(table.Put(s.ctx, "bytes", value))
+		batch := table.NewBatch()
+		for _, c := range []struct {
+			name string
+			want float64
+			do   func() error
+		}{
+			{"Add", 0, func() error { _, err := table.Add(s.ctx, keys[1], 1); return err }},
+			{"Count", 0, func() error { _, _, err := table.Count(s.ctx, keys[2]); return err }},
+			{"Get", 1, func() error { _, _, err := table.Get(s.ctx, "bytes"); return err }},
+			{"Put", 0, func() error { return table.Put(s.ctx, "bytes", value) }},
+			{"Batch", 0, func() error {
+				batch.Reset()
+				for _, key := range keys {
+					batch.Add(key, 1)
+					batch.Count(key)
+					batch.Get("bytes")
+				}
+				return batch.Run(s.ctx)
+			}},
+		} {
+			got := testing.AllocsPerRun(100, func() { s.ok(c.do()) })
+			s.check(got == c.want, "%s makes %v allocations, want %v", c.name, got, c.want)
+		}
+		s.ok(table.Close())
+	})
+}

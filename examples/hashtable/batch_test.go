@@ -1,0 +1,113 @@
+package hashtable
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"testing"
+)
+
+// Of a batch, those operations that can be carried out are, each has its own result under
+// its number, and the error is that of the first that failed.
+var results = register("results of a batch", func(s *script) {
+	t := s.table(roomy)
+	key := func(name string) string { return fmt.Sprint(s.w.Rank(), name) }
+	batch := t.NewBatch()
+	s.check(batch.Put(key("bytes"), []byte("b")) == 0 && batch.Add(key("count"), 5) == 1, "operations are numbered from 0")
+	s.check(batch.Len() == 2, "a batch of 2 has %d", batch.Len())
+	s.ok(batch.Run(s.ctx))
+	s.check(!batch.Result(0).Found && batch.Result(1).Count == 5, "results are %+v, %+v", batch.Result(0), batch.Result(1))
+
+	cases := []struct {
+		number int
+		want   Result
+		fails  error
+	}{
+		{batch.Get(key("bytes")), Result{Found: true, Value: []byte("b")}, nil},
+		{batch.Get(key("count")), Result{}, ErrKind},
+		{batch.Count(key("bytes")), Result{}, ErrKind},
+		{batch.Count(key("count")), Result{Found: true, Count: 5}, nil},
+		{batch.Add(key("bytes"), 1), Result{}, ErrKind},
+		{batch.Put(key("count"), nil), Result{}, ErrKind},
+		{batch.Put(key("long"), make([]byte, MaxEntryBytes)), Result{}, ErrTooLong},
+		{batch.Get(key("none")), Result{}, nil},
+		{batch.Count(key("none")), Result{}, nil},
+		{batch.Delete(key("none")), Result{}, nil},
+		{batch.Get(key("bytes")), Result{Found: true, Value: []byte("b")}, nil},
+	}
+	err := batch.Run(s.ctx)
+	var first *OpError
+	s.check(errors.As(err, &first), "the error is %v", err)
+	s.check(first.Op == "Get" && first.Key == key("count") && first.Rank == t.Owner(first.Key), "the error is %v", err)
+	for i, c := range cases {
+		got := batch.Result(c.number)
+		s.check(c.number == i+2, "operation %d has number %d", i+2, c.number)
+		s.check(errors.Is(got.Err, c.fails), "operation %d: error %v, want %v", c.number, got.Err, c.fails)
+		s.check(got.Found == c.want.Found && got.Count == c.want.Count && bytes.Equal(got.Value, c.want.Value), "operation %d is %+v, want %+v", c.number, got, c.want)
+	}
+	s.ok(batch.Run(s.ctx))
+	batch.Reset()
+	s.check(batch.Len() == 0, "a batch that was reset has %d operations", batch.Len())
+	batch.Delete(key("bytes"))
+	batch.Delete(key("count"))
+	s.ok(batch.Run(s.ctx))
+	s.check(batch.Result(0).Found && batch.Result(1).Found, "Delete does not find what was there")
+	s.ok(t.Close())
+	batch.Get("key")
+	s.fails(batch.Run(s.ctx), ErrClosed)
+})
+
+// A batch holds more operations on one key than a round completes, and they are one by
+// one all the same.
+var crowded = register("a batch on one key", func(s *script) {
+	t := s.table(roomy)
+	batch := t.NewBatch()
+	const n = 200
+	for range n {
+		batch.Add("key", 1)
+	}
+	s.ok(batch.Run(s.ctx))
+	seen := map[uint64]bool{}
+	for i := range n {
+		r := batch.Result(i)
+		s.check(!seen[r.Count] && r.Count >= 1, "sum %d comes twice", r.Count)
+		seen[r.Count] = true
+	}
+	s.barrier()
+	count, _, err := t.Count(s.ctx, "key")
+	s.ok(err)
+	s.check(count == uint64(n*s.w.Size()), "the sum is %d, want %d", count, n*s.w.Size())
+	s.barrier()
+	s.ok(t.Close())
+})
+
+// Records that lost the race for their entry are used for the next entries of that length.
+var again = register("lost records are used again", func(s *script) {
+	t := s.table(roomy)
+	const n = 50
+	batch := t.NewBatch()
+	for range n {
+		batch.Add(fmt.Sprintf("%d key %4d", s.w.Rank(), 0), 1)
+	}
+	s.ok(batch.Run(s.ctx))
+	owner := t.Owner(fmt.Sprintf("%d key %4d", s.w.Rank(), 0))
+	s.barrier()
+	before := gather(s, []Stats{t.Stats()})
+	s.barrier()
+	for i, left := 1, n-1; left > 0; i++ {
+		if key := fmt.Sprintf("%d key %4d", s.w.Rank(), i); t.Owner(key) == owner {
+			_, err := t.Add(s.ctx, key, 1)
+			s.ok(err)
+			left--
+		}
+	}
+	s.barrier()
+	after := gather(s, []Stats{t.Stats()})
+	for rank := range after {
+		s.check(after[rank].UsedBytes == before[rank].UsedBytes, "rank %d uses %d bytes, before it was %d", rank, after[rank].UsedBytes, before[rank].UsedBytes)
+	}
+	s.check(before[owner].LiveBytes < before[owner].UsedBytes && after[owner].LiveBytes == after[owner].UsedBytes, "before %+v, after %+v", before[owner], after[owner])
+	s.ok(t.Close())
+})
+
+func TestBatches(t *testing.T) { everywhere(t, results, crowded, again) }
