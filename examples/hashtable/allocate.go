@@ -19,7 +19,7 @@ func (b *Batch) takeSpace(op *operation) error {
 	}
 	o := &b.owners[owner]
 	if left := space.left(t.recordWords); o.need+words > left {
-		return b.full(op, words, t.recordWords-left)
+		return b.full(op, words, t.recordWords-left+o.need)
 	}
 	o.need += words
 	return nil
@@ -52,7 +52,8 @@ func (b *Batch) addSpace() {
 func (b *Batch) getSpace(op *operation) {
 	t, o := b.table, &b.owners[op.home.owner]
 	if o.need > 0 {
-		o.got = t.spaces[op.home.owner].added(int(o.tail), o.need, t.recordWords)
+		tail := int(min(o.tail, uint64(t.recordWords)))
+		o.got = t.spaces[op.home.owner].added(tail, o.need, t.recordWords)
 		o.need = 0
 	}
 	words := recordWords(op.kind == opAdd, len(op.key), len(op.value))

@@ -3,6 +3,7 @@ package hashtable
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,6 +11,20 @@ import (
 	"github.com/onesided/rma/world"
 	"github.com/onesided/rma/world/worldtest"
 )
+
+const victim = 1
+
+// lost tells whether err is the victim's death.
+func lost(err error) bool {
+	var failed *world.PeerError
+	return errors.As(err, &failed) && failed.Rank == victim
+}
+
+func (s *script) closeWithoutVictim(t *Table) {
+	err := t.Close()
+	s.check(lost(err), "Close after a death gives %v, want a *world.PeerError of the victim", err)
+	s.fails(t.Close(), ErrClosed)
+}
 
 // survivors go on with what the dead did not own.
 var survivors = register("survivors", func(s *script) {
@@ -22,7 +37,7 @@ var survivors = register("survivors", func(s *script) {
 	}
 	s.barrier()
 	worldtest.Signal("ready")
-	if s.w.Rank() == 1 {
+	if s.w.Rank() == victim {
 		<-s.ctx.Done()
 		return
 	}
@@ -35,9 +50,8 @@ var survivors = register("survivors", func(s *script) {
 	for i := range keys {
 		key := fmt.Sprint(i)
 		value, found, err := t.Get(s.ctx, key)
-		if t.Owner(key) == 1 {
-			var lost *world.PeerError
-			s.check(errors.As(err, &lost) && lost.Rank == 1, "error is %v, want a *world.PeerError of rank 1", err)
+		if t.Owner(key) == victim {
+			s.check(lost(err), "error is %v, want a *world.PeerError of the victim", err)
 			continue
 		}
 		s.ok(err)
@@ -52,18 +66,78 @@ var survivors = register("survivors", func(s *script) {
 	s.check(batch.Run(s.ctx) != nil, "a batch with keys of the dead succeeds")
 	for i := range keys {
 		failed := batch.Result(i).Err != nil
-		s.check(failed == (t.Owner(fmt.Sprint("count ", i)) == 1), "operation %d: %v", i, batch.Result(i).Err)
+		s.check(failed == (t.Owner(fmt.Sprint("count ", i)) == victim), "operation %d: %v", i, batch.Result(i).Err)
 	}
+	batch.Reset()
+	s.closeWithoutVictim(t)
 })
 
-func TestDeathOfAnOwner(t *testing.T) {
-	job := worldtest.Start(t, 3, survivors)
-	for rank := range 3 {
-		job.Await(rank, "ready")
+// A writer is killed in the midst of it. What survivors own stays whole and theirs to
+// change, and their counts are exact.
+var interrupted = register("a writer dies", func(s *script) {
+	t := s.table(Config{Slots: 64, RecordBytes: 4 << 20})
+	random := rand.New(rand.NewPCG(9, uint64(s.w.Rank())))
+	const keys = 5
+	added := map[string]uint64{}
+	turn := func() {
+		for i := range keys {
+			key := fmt.Sprint("key ", i)
+			var err error
+			switch random.IntN(3) {
+			case 0:
+				err = t.Put(s.ctx, key, sealed(random, random.IntN(200)))
+			case 1:
+				_, err = t.Delete(s.ctx, key)
+			default:
+				var value []byte
+				var found bool
+				value, found, err = t.Get(s.ctx, key)
+				s.check(!found || isSealed(value), "read a value of %d bytes that nobody put", len(value))
+			}
+			s.check(err == nil || lost(err) || errors.Is(err, ErrFull), "%v", err)
+			mine := fmt.Sprintf("count %d of %d", i, s.w.Rank())
+			if _, err = t.Add(s.ctx, mine, 1); err == nil {
+				added[mine]++
+			}
+			s.check(err == nil || lost(err), "%v", err)
+		}
 	}
-	job.Kill(1)
-	errs := job.Wait()
-	require.Error(t, errs[1])
-	require.NoError(t, errs[0])
-	require.NoError(t, errs[2])
+	for range 50 {
+		turn()
+	}
+	worldtest.Signal("ready")
+	for s.w.Rank() == victim || s.w.Failures() == 0 {
+		turn()
+		s.ok(s.ctx.Err())
+	}
+	turn()
+	for key, want := range added {
+		count, found, err := t.Count(s.ctx, key)
+		if t.Owner(key) == victim {
+			s.check(lost(err), "the victim's counter gives %v", err)
+			continue
+		}
+		s.ok(err)
+		s.check(found && count == want, "%q is %d, want %d", key, count, want)
+	}
+	for key, value := range t.Local() {
+		s.check(value.Counter || isSealed(value.Bytes), "entry %q has %d bytes that nobody put", key, len(value.Bytes))
+	}
+	s.closeWithoutVictim(t)
+})
+
+func TestDeath(t *testing.T) {
+	for _, name := range []string{survivors, interrupted} {
+		t.Run(name, func(t *testing.T) {
+			job := worldtest.Start(t, 3, name)
+			for rank := range 3 {
+				job.Await(rank, "ready")
+			}
+			job.Kill(victim)
+			errs := job.Wait()
+			require.Error(t, errs[victim])
+			require.NoError(t, errs[0])
+			require.NoError(t, errs[2])
+		})
+	}
 }

@@ -218,7 +218,7 @@ func (b *Batch) scan(op *operation) {
 	for ; op.index < bucketSlots; op.index++ {
 		s := slot(op.slots[op.index])
 		switch {
-		case !s.taken():
+		case s == 0:
 			b.absent(op)
 			return
 		case s.matches(op.home.fingerprint):

@@ -56,13 +56,13 @@ func (s *space) left(capacity int) int {
 	return capacity - min(s.seen, capacity)
 }
 
-// added takes note that this rank's add of words found the tail at tail, and gives
-// the part of it that lies within capacity.
+// added takes note that this rank's add of words found the tail at tail, which is
+// capacity if it was beyond, and gives the part of the words that lies within capacity.
 func (s *space) added(tail, words, capacity int) piece {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen = max(s.seen, tail+words)
-	return piece{tail, min(words, capacity-min(tail, capacity))}
+	return piece{tail, min(words, capacity-tail)}
 }
 
 // keep puts by what was left of the last piece before the end.

@@ -4,15 +4,10 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"maps"
 	"math/rand/v2"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/cespare/xxhash/v2"
-
-	"github.com/onesided/rma/world/worldtest"
 )
 
 var roomy = Config{Slots: 4096, RecordBytes: 1 << 20}
@@ -217,95 +212,3 @@ var races = register("racing inserts", func(s *script) {
 })
 
 func TestTogether(t *testing.T) { everywhere(t, counters, whole, races) }
-
-// Full tables: the error says what is full, and nothing is lost.
-var full = register("full", func(s *script) {
-	for _, config := range []Config{{Slots: 16, RecordBytes: 1 << 16}, {Slots: 1024, RecordBytes: 800}} {
-		t := s.table(config)
-		mine := map[string]uint64{}
-		var refused int
-		for i := range 200 {
-			key := fmt.Sprintf("rank %d, key %d", s.w.Rank(), i)
-			_, err := t.Add(s.ctx, key, uint64(i)+1)
-			if err != nil {
-				s.fails(err, ErrFull)
-				s.check(strings.Contains(err.Error(), key), "%q does not name %q", err, key)
-				refused++
-				_, found, err := t.Count(s.ctx, key)
-				s.ok(err)
-				s.check(!found, "%q is there though it was refused", key)
-				continue
-			}
-			mine[key] = uint64(i) + 1
-		}
-		s.check(refused > 0 && (len(mine) > 0 || s.w.Size() > 1), "%d were refused, %d taken", refused, len(mine))
-		s.barrier()
-		for _, key := range slices.Sorted(maps.Keys(mine)) {
-			count, found, err := t.Count(s.ctx, key)
-			s.ok(err)
-			s.check(found && count == mine[key], "%q is %d, %v, want %d", key, count, found, mine[key])
-			// An entry that is there needs no room.
-			_, err = t.Add(s.ctx, key, 1)
-			s.ok(err)
-		}
-		s.ok(t.Close())
-	}
-})
-
-var limits = register("limits", func(s *script) {
-	t := s.table(Config{Slots: 64, RecordBytes: 1 << 20})
-	key := fmt.Sprint(s.w.Rank())
-	s.ok(t.Put(s.ctx, key, nil))
-	value, found, err := t.Get(s.ctx, key)
-	s.ok(err)
-	s.check(found && len(value) == 0, "an empty value is %v, %v", value, found)
-	long := bytes.Repeat([]byte{7}, MaxEntryBytes-len(key))
-	s.ok(t.Put(s.ctx, key, long))
-	value, _, err = t.Get(s.ctx, key)
-	s.ok(err)
-	s.check(bytes.Equal(value, long), "a long value has %d bytes, want %d", len(value), len(long))
-	err = t.Put(s.ctx, key, append(long, 8))
-	s.fails(err, ErrTooLong)
-	s.check(strings.Contains(err.Error(), fmt.Sprint(MaxEntryBytes)), "%q does not say what is allowed", err)
-	value, _, err = t.Get(s.ctx, key)
-	s.ok(err)
-	s.check(bytes.Equal(value, long), "the long value has changed")
-	s.barrier()
-	if s.w.Rank() == 0 {
-		s.ok(t.Put(s.ctx, "", []byte("empty key")))
-	}
-	s.barrier()
-	value, found, err = t.Get(s.ctx, "")
-	s.ok(err)
-	s.check(found && string(value) == "empty key", "under the empty key is %q, %v", value, found)
-	s.ok(t.Close())
-	s.fails(t.Close(), ErrClosed)
-	s.fails(t.Put(s.ctx, key, nil), ErrClosed)
-	for range t.Local() {
-		s.check(false, "a closed table has entries")
-	}
-})
-
-func TestLimits(t *testing.T) { everywhere(t, full, limits) }
-
-var configs = register("configurations", func(s *script) {
-	for _, c := range []struct {
-		config Config
-		want   error
-		says   string
-	}{
-		{Config{0, 100}, ErrConfig, "Slots 0 of rank 0, allowed are 1 to"},
-		{Config{-5, 100}, ErrConfig, "Slots -5"},
-		{Config{10, 0}, ErrConfig, "RecordBytes 0 of rank 0, allowed are 8 to"},
-		{Config{10, MaxRecordBytes + 1}, ErrConfig, fmt.Sprint("RecordBytes ", MaxRecordBytes+1)},
-		{Config{10 + s.w.Rank(), 100}, ErrMismatch, "rank 1 passed"},
-	} {
-		_, err := New(s.ctx, s.w, c.config)
-		s.fails(err, c.want)
-		s.check(strings.Contains(err.Error(), c.says), "%q does not say %q", err, c.says)
-	}
-})
-
-func TestConfigurations(t *testing.T) {
-	t.Run(configs, func(t *testing.T) { worldtest.Run(t, 2, configs) })
-}

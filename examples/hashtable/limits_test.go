@@ -1,0 +1,203 @@
+package hashtable
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// Full tables: the error says what is full, and nothing is lost.
+var full = register("full", func(s *script) {
+	for _, config := range []Config{{Slots: 16, RecordBytes: 1 << 16}, {Slots: 1024, RecordBytes: 800}} {
+		t := s.table(config)
+		mine := map[string]uint64{}
+		var refused int
+		for i := range 200 {
+			key := fmt.Sprintf("rank %d, key %d", s.w.Rank(), i)
+			_, err := t.Add(s.ctx, key, uint64(i)+1)
+			if err != nil {
+				s.fails(err, ErrFull)
+				s.check(strings.Contains(err.Error(), key), "%q does not name %q", err, key)
+				refused++
+				_, found, err := t.Count(s.ctx, key)
+				s.ok(err)
+				s.check(!found, "%q is there though it was refused", key)
+				continue
+			}
+			mine[key] = uint64(i) + 1
+		}
+		s.check(refused > 0 && (len(mine) > 0 || s.w.Size() > 1), "%d were refused, %d taken", refused, len(mine))
+		s.barrier()
+		for _, key := range slices.Sorted(maps.Keys(mine)) {
+			count, found, err := t.Count(s.ctx, key)
+			s.ok(err)
+			s.check(found && count == mine[key], "%q is %d, %v, want %d", key, count, found, mine[key])
+			// An entry that is there needs no room.
+			_, err = t.Add(s.ctx, key, 1)
+			s.ok(err)
+		}
+		s.ok(t.Close())
+	}
+})
+
+var limits = register("limits", func(s *script) {
+	t := s.table(Config{Slots: 64, RecordBytes: 1 << 20})
+	key := fmt.Sprint(s.w.Rank())
+	s.ok(t.Put(s.ctx, key, nil))
+	value, found, err := t.Get(s.ctx, key)
+	s.ok(err)
+	s.check(found && len(value) == 0, "an empty value is %v, %v", value, found)
+	long := bytes.Repeat([]byte{7}, MaxEntryBytes-len(key))
+	s.ok(t.Put(s.ctx, key, long))
+	value, _, err = t.Get(s.ctx, key)
+	s.ok(err)
+	s.check(bytes.Equal(value, long), "a long value has %d bytes, want %d", len(value), len(long))
+	err = t.Put(s.ctx, key, append(long, 8))
+	s.fails(err, ErrTooLong)
+	s.check(strings.Contains(err.Error(), fmt.Sprint(MaxEntryBytes)), "%q does not say what is allowed", err)
+	value, _, err = t.Get(s.ctx, key)
+	s.ok(err)
+	s.check(bytes.Equal(value, long), "the long value has changed")
+	s.barrier()
+	if s.w.Rank() == 0 {
+		s.ok(t.Put(s.ctx, "", []byte("empty key")))
+	}
+	s.barrier()
+	value, found, err = t.Get(s.ctx, "")
+	s.ok(err)
+	s.check(found && string(value) == "empty key", "under the empty key is %q, %v", value, found)
+	s.ok(t.Close())
+	s.fails(t.Close(), ErrClosed)
+	s.fails(t.Put(s.ctx, key, nil), ErrClosed)
+	for range t.Local() {
+		s.check(false, "a closed table has entries")
+	}
+})
+
+// room is the space of a rank in entries of 100 bytes under keys of 8, about.
+const room = 20
+
+// Where no record space is left, a new value is refused and the old one stays; so does
+// everything else. What needs no record is carried out.
+var refused = register("refused values", func(s *script) {
+	t := s.table(Config{Slots: 1024, RecordBytes: room * EntryBytes(8, 100)})
+	random := rand.New(rand.NewPCG(5, uint64(s.w.Rank())))
+	key := func(i int) string { return fmt.Sprintf("%d/%6d", s.w.Rank(), i) }
+	_, err := t.Add(s.ctx, key(0), 1)
+	s.check(err == nil || errors.Is(err, ErrFull), "Add fails: %v", err)
+	counted := err == nil
+	const keys = 4
+	latest := map[string][]byte{}
+	batch := t.NewBatch()
+	failures := 0
+	for range 20 {
+		var values [keys][]byte
+		for i := range values {
+			values[i] = sealed(random, 92)
+			batch.Put(key(1+i), values[i])
+		}
+		err := batch.Run(s.ctx)
+		s.check(err == nil || errors.Is(err, ErrFull), "a batch of Puts fails: %v", err)
+		for i, value := range values {
+			err := batch.Result(i).Err
+			if err == nil {
+				latest[key(1+i)] = value
+				continue
+			}
+			failures++
+			var full *FullError
+			s.check(errors.As(err, &full), "Put fails: %v", err)
+			s.check(full.Rank == t.Owner(key(1+i)) && !full.Slots && full.Need == EntryBytes(8, 100) && full.Capacity == t.Stats().RecordBytes, "the error says %+v", full)
+			s.check(full.Used <= full.Capacity && full.Used+full.Need > full.Capacity, "the error says %+v, which is room enough", full)
+		}
+		batch.Reset()
+	}
+	s.check(failures > 0, "%d values were put where %d have room", 20*keys, room*s.w.Size())
+	s.barrier()
+	for i := range keys {
+		value, found, err := t.Get(s.ctx, key(1+i))
+		s.ok(err)
+		want, there := latest[key(1+i)]
+		s.check(found == there && bytes.Equal(value, want), "%q has not the value that was put last", key(1+i))
+	}
+	if counted {
+		sum, err := t.Add(s.ctx, key(0), 1)
+		s.ok(err)
+		s.check(sum == 2, "the counter is %d, want 2", sum)
+	}
+	for i := range keys {
+		found, err := t.Delete(s.ctx, key(1+i))
+		s.ok(err)
+		_, there := latest[key(1+i)]
+		s.check(found == there, "Delete finds %q: %v", key(1+i), found)
+	}
+	s.barrier()
+	for k, value := range t.Local() {
+		s.check(value.Counter, "%q is there after it was deleted", k)
+	}
+	s.ok(t.Close())
+})
+
+// The longest keys, of bytes and of counters.
+var longest = register("longest keys", func(s *script) {
+	t := s.table(Config{Slots: 64, RecordBytes: 4 * s.w.Size() * (MaxEntryBytes + 16)})
+	key := strings.Repeat(fmt.Sprint(s.w.Rank()), MaxEntryBytes)
+	s.ok(t.Put(s.ctx, key, nil))
+	value, found, err := t.Get(s.ctx, key)
+	s.ok(err)
+	s.check(found && len(value) == 0, "Get of a long key is %d bytes, %v", len(value), found)
+	found, err = t.Delete(s.ctx, key)
+	s.ok(err)
+	s.check(found, "Delete does not find a long key")
+	for range 2 {
+		_, err = t.Add(s.ctx, key, 4)
+		s.ok(err)
+	}
+	count, found, err := t.Count(s.ctx, key)
+	s.ok(err)
+	s.check(found && count == 8, "Count of a long key is %d, %v", count, found)
+
+	_, err = t.Add(s.ctx, key+"k", 1)
+	s.fails(err, ErrTooLong)
+	s.check(strings.Contains(err.Error(), fmt.Sprintf("key of %d bytes and value of 0, together at most %d", MaxEntryBytes+1, MaxEntryBytes)), "the error is %q", err)
+	s.check(len(err.Error()) < 300, "the error quotes %d bytes", len(err.Error()))
+	_, _, err = t.Get(s.ctx, key+"k")
+	s.fails(err, ErrTooLong)
+	s.barrier()
+	for k, value := range t.Local() {
+		s.check(value.Counter && value.Count == 8 && strings.Count(k, k[:1]) == MaxEntryBytes, "a long key is %d bytes, %d", len(k), value.Count)
+	}
+	s.barrier()
+	s.ok(t.Close())
+})
+
+func TestLimits(t *testing.T) { everywhere(t, full, refused, limits, longest) }
+
+var configs = register("configurations", func(s *script) {
+	for _, c := range []struct {
+		config Config
+		want   error
+		says   string
+	}{
+		{Config{0, 100}, ErrConfig, "Slots 0 of rank 0, allowed are 1 to"},
+		{Config{-5, 100}, ErrConfig, "Slots -5"},
+		{Config{10, 0}, ErrConfig, "RecordBytes 0 of rank 0, allowed are 8 to"},
+		{Config{10, MaxRecordBytes + 1}, ErrConfig, fmt.Sprint("RecordBytes ", MaxRecordBytes+1)},
+		{Config{10 + s.w.Rank(), 100}, ErrMismatch, "rank 1 passed"},
+	} {
+		_, err := New(s.ctx, s.w, c.config)
+		s.fails(err, c.want)
+		s.check(strings.Contains(err.Error(), c.says), "%q does not say %q", err, c.says)
+	}
+})
+
+func TestConfigurations(t *testing.T) {
+	t.Run(configs, func(t *testing.T) { worldtest.Run(t, 2, configs) })
+}
