@@ -52,7 +52,7 @@ var results = register("results of a batch", func(s *script) {
 	batch.Delete(key("count"))
 	s.ok(batch.Run(s.ctx))
 	s.check(batch.Result(0).Found && batch.Result(1).Found, "Delete does not find what was there")
-	s.ok(t.Close())
+	s.close(t)
 	batch.Get("key")
 	s.fails(batch.Run(s.ctx), ErrClosed)
 })
@@ -77,8 +77,7 @@ var crowded = register("a batch on one key", func(s *script) {
 	count, _, err := t.Count(s.ctx, "key")
 	s.ok(err)
 	s.check(count == uint64(n*s.w.Size()), "the sum is %d, want %d", count, n*s.w.Size())
-	s.barrier()
-	s.ok(t.Close())
+	s.close(t)
 })
 
 // Records that lost the race for their entry are used for the next entries of that length.
@@ -107,7 +106,7 @@ var again = register("lost records are used again", func(s *script) {
 		s.check(after[rank].UsedBytes == before[rank].UsedBytes, "rank %d uses %d bytes, before it was %d", rank, after[rank].UsedBytes, before[rank].UsedBytes)
 	}
 	s.check(before[owner].LiveBytes < before[owner].UsedBytes && after[owner].LiveBytes == after[owner].UsedBytes, "before %+v, after %+v", before[owner], after[owner])
-	s.ok(t.Close())
+	s.close(t)
 })
 
 func TestBatches(t *testing.T) { everywhere(t, results, crowded, again) }

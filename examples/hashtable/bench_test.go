@@ -10,66 +10,99 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// BenchmarkTable is rank 0 of two goroutines; the other sleeps. Words are drawn by
-// Zipf's law from 50000.
-func BenchmarkTable(b *testing.B) {
-	const words, most = 50_000, 1000
+const benchBatch = 1024
+
+// pair runs body on rank 0 of two goroutines; the other sleeps. The owners of the keys
+// are both.
+func pair(b *testing.B, config Config, body func(ctx context.Context, t *Table) error) {
+	err := world.Run(b.Context(), 2, func(ctx context.Context, w *world.World) error {
+		t, err := New(ctx, w, config)
+		if err != nil {
+			return err
+		}
+		if w.Rank() == 0 {
+			if err := body(ctx, t); err != nil {
+				return err
+			}
+		}
+		return t.Close()
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// names are n different keys of the length of words.
+func names(prefix string, n int) []string {
+	keys := make([]string, n)
+	for i := range keys {
+		keys[i] = fmt.Sprint(prefix, i)
+	}
+	return keys
+}
+
+// inBatches queues an operation on each key, and runs them.
+func inBatches(ctx context.Context, batch *Batch, keys []string, queue func(batch *Batch, key string)) error {
+	for _, key := range keys {
+		if queue(batch, key); batch.Len() == benchBatch {
+			if err := batch.Run(ctx); err != nil {
+				return err
+			}
+			batch.Reset()
+		}
+	}
+	defer batch.Reset()
+	return batch.Run(ctx)
+}
+
+// BenchmarkThere has operations on entries that are there, drawn from 50000 words by
+// Zipf's law.
+func BenchmarkThere(b *testing.B) {
+	const words = 50_000
 	zipf := rand.NewZipf(rand.New(rand.NewPCG(1, 2)), 1.1, 1, words-1)
-	draw := make([]string, 1<<16)
+	counters, values := names("word", words), names("text", words)
+	var draw [1 << 16]uint64
 	for i := range draw {
-		draw[i] = fmt.Sprint("word", zipf.Uint64())
+		draw[i] = zipf.Uint64()
 	}
 	value := make([]byte, 32)
 	for _, c := range []struct {
 		name  string
+		keys  []string
 		one   func(ctx context.Context, t *Table, key string) error
 		queue func(batch *Batch, key string)
 	}{
-		{"Add", func(ctx context.Context, t *Table, key string) error { _, err := t.Add(ctx, key, 1); return err }, func(batch *Batch, key string) { batch.Add(key, 1) }},
-		{"Count", func(ctx context.Context, t *Table, key string) error { _, _, err := t.Count(ctx, key); return err }, func(batch *Batch, key string) { batch.Count(key) }},
-		{"Put", func(ctx context.Context, t *Table, key string) error { return t.Put(ctx, "p"+key, value) }, nil},
-		{"Get", func(ctx context.Context, t *Table, key string) error { _, _, err := t.Get(ctx, "p"+key); return err }, nil},
+		{"Add", counters, func(ctx context.Context, t *Table, key string) error { _, err := t.Add(ctx, key, 1); return err }, func(batch *Batch, key string) { batch.Add(key, 1) }},
+		{"Count", counters, func(ctx context.Context, t *Table, key string) error { _, _, err := t.Count(ctx, key); return err }, func(batch *Batch, key string) { batch.Count(key) }},
+		{"Get", values, func(ctx context.Context, t *Table, key string) error { _, _, err := t.Get(ctx, key); return err }, func(batch *Batch, key string) { batch.Get(key) }},
 	} {
 		run := func(name string, loop func(ctx context.Context, b *testing.B, t *Table) error) {
 			b.Run(c.name+"/"+name, func(b *testing.B) {
-				err := world.Run(b.Context(), 2, func(ctx context.Context, w *world.World) error {
-					t, err := New(ctx, w, Config{Slots: 1 << 17, RecordBytes: 1 << 30})
-					if err != nil {
+				b.ReportAllocs()
+				pair(b, Config{Slots: 1 << 17, RecordBytes: 8 << 20}, func(ctx context.Context, t *Table) error {
+					batch := t.NewBatch()
+					if err := inBatches(ctx, batch, counters, func(batch *Batch, key string) { batch.Add(key, 1) }); err != nil {
 						return err
 					}
-					if w.Rank() == 0 {
-						for _, key := range draw {
-							if _, err := t.Add(ctx, key, 1); err != nil {
-								return err
-							}
-						}
-						b.ReportAllocs()
-						if err := loop(ctx, b, t); err != nil {
-							return err
-						}
+					if err := inBatches(ctx, batch, values, func(batch *Batch, key string) { batch.Put(key, value) }); err != nil {
+						return err
 					}
-					return t.Close()
+					return loop(ctx, b, t)
 				})
-				if err != nil {
-					b.Fatal(err)
-				}
 			})
 		}
 		run("one", func(ctx context.Context, b *testing.B, t *Table) error {
 			for i := 0; b.Loop(); i++ {
-				if err := c.one(ctx, t, draw[i%len(draw)]); err != nil {
+				if err := c.one(ctx, t, c.keys[draw[i%len(draw)]]); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
-		if c.queue == nil {
-			continue
-		}
 		run("batch", func(ctx context.Context, b *testing.B, t *Table) error {
 			batch := t.NewBatch()
 			for i := 0; b.Loop(); i++ {
-				if c.queue(batch, draw[i%len(draw)]); batch.Len() == most {
+				if c.queue(batch, c.keys[draw[i%len(draw)]]); batch.Len() == benchBatch {
 					if err := batch.Run(ctx); err != nil {
 						return err
 					}
@@ -81,42 +114,47 @@ func BenchmarkTable(b *testing.B) {
 	}
 }
 
-// BenchmarkInsert adds words that are not there yet, in batches.
-func BenchmarkInsert(b *testing.B) {
-	const words, most = 1 << 17, 1024
-	keys := make([]string, words)
-	for i := range keys {
-		keys[i] = fmt.Sprint("word", i)
-	}
-	var spent, ranged time.Duration
-	for b.Loop() {
-		err := world.Run(b.Context(), 2, func(ctx context.Context, w *world.World) error {
-			t, err := New(ctx, w, Config{Slots: words, RecordBytes: words * CounterBytes(10)})
-			if err != nil {
-				return err
-			}
-			if w.Rank() == 0 {
-				batch, start := t.NewBatch(), time.Now()
-				for i, key := range keys {
-					if batch.Add(key, 1); i%most == most-1 {
-						if err := batch.Run(ctx); err != nil {
+// BenchmarkNew has operations that need records, in batches, and ranges over what they
+// made: ns/op is of one operation, ns/entry of one step of the range.
+func BenchmarkNew(b *testing.B) {
+	const words = 1 << 17
+	keys, value := names("word", words), make([]byte, 32)
+	put := func(batch *Batch, key string) { batch.Put(key, value) }
+	for _, c := range []struct {
+		name  string
+		there bool
+		queue func(batch *Batch, key string)
+	}{
+		{"Add", false, func(batch *Batch, key string) { batch.Add(key, 1) }},
+		{"Put", false, put},
+		{"Replace", true, put},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			var spent, ranged time.Duration
+			entries := 0
+			for b.Loop() {
+				pair(b, Config{Slots: words, RecordBytes: 2 * words * EntryBytes(10, 32)}, func(ctx context.Context, t *Table) error {
+					batch := t.NewBatch()
+					if c.there {
+						if err := inBatches(ctx, batch, keys, c.queue); err != nil {
 							return err
 						}
-						batch.Reset()
 					}
-				}
-				spent += time.Since(start)
-				start = time.Now()
-				for range t.Local() {
-				}
-				ranged += time.Since(start)
+					start := time.Now()
+					if err := inBatches(ctx, batch, keys, c.queue); err != nil {
+						return err
+					}
+					spent += time.Since(start)
+					start = time.Now()
+					for range t.Local() {
+						entries++
+					}
+					ranged += time.Since(start)
+					return nil
+				})
 			}
-			return t.Close()
+			b.ReportMetric(float64(spent.Nanoseconds())/float64(b.N*words), "ns/op")
+			b.ReportMetric(float64(ranged.Nanoseconds())/float64(entries), "ns/entry")
 		})
-		if err != nil {
-			b.Fatal(err)
-		}
 	}
-	b.ReportMetric(float64(spent.Nanoseconds())/float64(b.N*words), "ns/insert")
-	b.ReportMetric(float64(ranged.Nanoseconds())/float64(b.N*words/2), "ns/entry")
 }

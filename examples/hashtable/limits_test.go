@@ -43,7 +43,7 @@ var full = register("full", func(s *script) {
 			_, err = t.Add(s.ctx, key, 1)
 			s.ok(err)
 		}
-		s.ok(t.Close())
+		s.close(t)
 	}
 })
 
@@ -73,7 +73,7 @@ var limits = register("limits", func(s *script) {
 	value, found, err = t.Get(s.ctx, "")
 	s.ok(err)
 	s.check(found && string(value) == "empty key", "under the empty key is %q, %v", value, found)
-	s.ok(t.Close())
+	s.close(t)
 	s.fails(t.Close(), ErrClosed)
 	s.fails(t.Put(s.ctx, key, nil), ErrClosed)
 	for range t.Local() {
@@ -142,7 +142,7 @@ var refused = register("refused values", func(s *script) {
 	for k, value := range t.Local() {
 		s.check(value.Counter, "%q is there after it was deleted", k)
 	}
-	s.ok(t.Close())
+	s.close(t)
 })
 
 // The longest keys, of bytes and of counters.
@@ -174,8 +174,7 @@ var longest = register("longest keys", func(s *script) {
 	for k, value := range t.Local() {
 		s.check(value.Counter && value.Count == 8 && strings.Count(k, k[:1]) == MaxEntryBytes, "a long key is %d bytes, %d", len(k), value.Count)
 	}
-	s.barrier()
-	s.ok(t.Close())
+	s.close(t)
 })
 
 func TestLimits(t *testing.T) { everywhere(t, full, refused, limits, longest) }

@@ -1,9 +1,11 @@
 package hashtable
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/onesided/rma/world"
@@ -64,6 +66,24 @@ func (s *script) table(config Config) *Table {
 	t, err := New(s.ctx, s.w, config)
 	s.ok(err)
 	return t
+}
+
+// close closes a table on which nobody works any more, when it has checked that this
+// rank's records are apart from each other and in space that was allocated.
+func (s *script) close(t *Table) {
+	s.barrier()
+	var records []slot
+	for entry := range t.localSlots() {
+		records = append(records, entry)
+	}
+	slices.SortFunc(records, func(a, b slot) int { return cmp.Compare(a.place(), b.place()) })
+	end := 0
+	for _, r := range records {
+		s.check(r.place() >= end, "a record at word %d, %d words long, overlaps one that ends at %d", r.place(), r.words(), end)
+		end = r.place() + r.words()
+	}
+	s.check(end*wordBytes <= t.Stats().UsedBytes, "records end at word %d, %d bytes are allocated", end, t.Stats().UsedBytes)
+	s.ok(t.Close())
 }
 
 // alone runs body on the only rank of a job.

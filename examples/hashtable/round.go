@@ -76,9 +76,11 @@ type operation struct {
 func (b *Batch) round(ctx context.Context) {
 	for _, i := range b.active {
 		op := &b.ops[i]
-		if err := b.issue(op); errors.Is(err, ErrFull) {
+		switch err := b.issue(op); {
+		case err == nil:
+		case errors.Is(err, ErrFull):
 			op.fail(b, err)
-		} else if err != nil {
+		default:
 			b.spoiled = true
 			op.lose(b, err)
 		}
@@ -346,7 +348,7 @@ func (b *Batch) swapped(op *operation) {
 func (b *Batch) done(op *operation) {
 	op.step = stepDone
 	if op.own.words > 0 {
-		b.table.spaces[op.home.owner].give(op.own.place, op.own.words)
+		b.table.spaces[op.home.owner].give(op.own)
 		op.own = piece{}
 	}
 }

@@ -1,6 +1,9 @@
 package hashtable
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // A space is what this rank knows of the record space of another, and the pieces of it
 // that are this rank's to use.
@@ -10,9 +13,11 @@ import "sync"
 // giving the same words to two ranks. So the tail passes the end at most once
 // for good, and what lies between is kept by the rank whose add it was.
 type space struct {
+	// seen is a tail that the owner has had; its tail is that or more. idle is how
+	// many words spare and rest have: mostly none, which is known without the lock.
+	seen, idle atomic.Int64
+
 	mu sync.Mutex
-	// seen is a tail that the owner has had; its tail is that or more.
-	seen int
 	// spare are records that were never published, by their length.
 	spare map[int][]int
 	// rest is the piece before the end that this rank's add came to cover.
@@ -24,52 +29,53 @@ type piece struct{ place, words int }
 
 // take gives words out of this rank's own pieces.
 func (s *space) take(words int) (place int, ok bool) {
+	if s.idle.Load() < int64(words) {
+		return 0, false
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if places := s.spare[words]; len(places) > 0 {
 		s.spare[words] = places[:len(places)-1]
-		return places[len(places)-1], true
-	}
-	if s.rest.words >= words {
+		place = places[len(places)-1]
+	} else if s.rest.words >= words {
 		place = s.rest.place
 		s.rest.place += words
 		s.rest.words -= words
-		return place, true
+	} else {
+		return 0, false
 	}
-	return 0, false
+	s.idle.Add(-int64(words))
+	return place, true
 }
 
 // give returns a record that was not published.
-func (s *space) give(place, words int) {
+func (s *space) give(p piece) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.spare == nil {
 		s.spare = make(map[int][]int)
 	}
-	s.spare[words] = append(s.spare[words], place)
+	s.spare[p.words] = append(s.spare[p.words], p.place)
+	s.idle.Add(int64(p.words))
 }
 
 // left is a bound on how many words of capacity are not allocated.
-func (s *space) left(capacity int) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return capacity - min(s.seen, capacity)
-}
+func (s *space) left(capacity int) int { return capacity - int(min(s.seen.Load(), int64(capacity))) }
 
 // added takes note that this rank's add of words found the tail at tail, which is
 // capacity if it was beyond, and gives the part of the words that lies within capacity.
 func (s *space) added(tail, words, capacity int) piece {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.seen = max(s.seen, tail+words)
+	s.seen.Store(max(s.seen.Load(), int64(tail+words)))
 	return piece{tail, min(words, capacity-tail)}
 }
 
-// keep puts by what was left of the last piece before the end.
+// keep puts by what was left of the last piece before the end. There is one such piece
+// of a record space.
 func (s *space) keep(p piece) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p.words > s.rest.words {
-		s.rest = p
-	}
+	s.idle.Add(int64(p.words - s.rest.words))
+	s.rest = p
 }

@@ -94,7 +94,7 @@ func compare(s *script, t *Table, seed uint64, operations int) {
 var asMap = register("as a map", func(s *script) {
 	t := s.table(roomy)
 	compare(s, t, 1, 2000)
-	s.ok(t.Close())
+	s.close(t)
 })
 
 // Keys that collide: in bucket and fingerprint, in fingerprint alone, and in part.
@@ -103,7 +103,7 @@ var colliding = register("as a map of colliding keys", func(s *script) {
 		t := s.table(roomy)
 		t.hash = func(key string) uint64 { return xxhash.Sum64String(key) & mask }
 		compare(s, t, mask, 500)
-		s.ok(t.Close())
+		s.close(t)
 	}
 })
 
@@ -138,7 +138,7 @@ var counters = register("counters of all", func(s *script) {
 		s.ok(err)
 		s.check(found && count == want, "word%d is %d, want %d", i, count, want)
 	}
-	s.ok(t.Close())
+	s.close(t)
 })
 
 // sealed is n bytes that end with their own hash.
@@ -180,7 +180,7 @@ var whole = register("values are whole", func(s *script) {
 		s.check(!seen[key] && isSealed(value.Bytes), "entry %q of %d bytes", key, len(value.Bytes))
 		seen[key] = true
 	}
-	s.ok(t.Close())
+	s.close(t)
 })
 
 // Of all ranks that insert one key at once, one makes the entry: none is there twice.
@@ -207,7 +207,7 @@ var races = register("racing inserts", func(s *script) {
 		for key, count := range seen {
 			s.check(count == uint64(s.w.Size()), "key %q has %d, want %d", key, count, s.w.Size())
 		}
-		s.ok(t.Close())
+		s.close(t)
 	}
 })
 

@@ -62,7 +62,7 @@ var tickets = register("tickets", func(s *script) {
 	for i, ticket := range all {
 		s.check(ticket == uint64(i)+1, "ticket %d of the sorted ones is %d", i+1, ticket)
 	}
-	s.ok(t.Close())
+	s.close(t)
 })
 
 // change queues a random operation on an entry, of the kind that the key is.
@@ -133,8 +133,7 @@ var turns = register("making and removing", func(s *script) {
 			found := probe.Result(0).Found
 			s.check(n == 0 && !found || n == 1 && found, "key %d was made %d times more than removed, and is there: %v", k, n, found)
 		}
-		s.barrier()
-		s.ok(t.Close())
+		s.close(t)
 	}
 })
 
@@ -185,7 +184,7 @@ var ranging = register("ranges beside writers", func(s *script) {
 	for range t.Local() {
 		break
 	}
-	s.ok(t.Close())
+	s.close(t)
 })
 
 func TestManyGoroutines(t *testing.T) { everywhere(t, tickets, turns, ranging) }
