@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/onesided/rma/world/worldtest"
 )
 
@@ -145,6 +147,72 @@ var refused = register("refused values", func(s *script) {
 	s.close(t)
 })
 
+// Keys whose home is the last bucket of rank 0 fill its slots from there on, round the
+// end, as many as an operation looks through.
+var slots = register("slots that a key may have", func(s *script) {
+	for _, c := range []struct{ slots, used int }{{24, 24}, {mostProbes*bucketSlots + 8, mostProbes * bucketSlots}} {
+		t := s.table(Config{Slots: c.slots, RecordBytes: 1 << 20})
+		t.hash = func(key string) uint64 { return xxhash.Sum64String(key)&(1<<fingerprintBits-1)<<32 | (1<<32 - 1) }
+		batch := t.NewBatch()
+		for i := range c.slots {
+			batch.Put(fmt.Sprint(s.w.Rank(), " ", i), []byte{1})
+		}
+		err := batch.Run(s.ctx)
+		s.check(err == nil || errors.Is(err, ErrFull), "the batch fails: %v", err)
+		taken := 0
+		for i := range batch.Len() {
+			if err := batch.Result(i).Err; err == nil {
+				taken++
+			} else {
+				var full *FullError
+				s.check(errors.As(err, &full) && *full == FullError{Rank: 0, Slots: true, Need: 1, Used: c.used, Capacity: c.slots}, "the error is %v", err)
+			}
+		}
+		sum := 0
+		for _, n := range gather(s, []int{taken}) {
+			sum += n
+		}
+		s.check(sum == c.used, "%d keys have slots, of %d that there are for them", sum, c.used)
+		stats := gather(s, []Stats{t.Stats()})
+		s.check(stats[0].Entries == c.used && stats[0].Slots == c.slots, "rank 0 has %+v", stats[0])
+		s.close(t)
+	}
+})
+
+// A rank that did not know that little space is left allocates beyond the end. What it
+// got before the end is its own to use.
+var end = register("the end of the record space", func(s *script) {
+	const small, large = 8, 200
+	capacity := 3*EntryBytes(1, large) + 2*EntryBytes(1, small)
+	t := s.table(Config{Slots: 64, RecordBytes: capacity})
+	t.hash = func(key string) uint64 { return uint64(key[0]) << 32 }
+	if s.w.Rank() == 0 {
+		for _, key := range []string{"a", "b", "c"} {
+			s.ok(t.Put(s.ctx, key, make([]byte, large)))
+		}
+	}
+	s.barrier()
+	if s.w.Rank() == 1 {
+		var full *FullError
+		err := t.Put(s.ctx, "d", make([]byte, large))
+		s.check(errors.As(err, &full) && *full == FullError{Rank: 0, Need: EntryBytes(1, large), Used: 3 * EntryBytes(1, large), Capacity: capacity}, "the error is %v", err)
+		s.ok(t.Put(s.ctx, "e", make([]byte, small)))
+		s.ok(t.Put(s.ctx, "f", make([]byte, small)))
+		s.fails(t.Put(s.ctx, "g", nil), ErrFull)
+	}
+	s.barrier()
+	if s.w.Rank() == 0 {
+		for range 2 {
+			s.fails(t.Put(s.ctx, "g", nil), ErrFull)
+		}
+	}
+	stats := gather(s, []Stats{t.Stats()})
+	s.check(stats[0].Entries == 5 && stats[0].UsedBytes == capacity && stats[0].LiveBytes == capacity, "rank 0 has %+v", stats[0])
+	s.close(t)
+})
+
+func TestEndOfTheRecordSpace(t *testing.T) { worldtest.Run(t, 2, end) }
+
 // The longest keys, of bytes and of counters.
 var longest = register("longest keys", func(s *script) {
 	t := s.table(Config{Slots: 64, RecordBytes: 4 * s.w.Size() * (MaxEntryBytes + 16)})
@@ -177,7 +245,7 @@ var longest = register("longest keys", func(s *script) {
 	s.close(t)
 })
 
-func TestLimits(t *testing.T) { everywhere(t, full, refused, limits, longest) }
+func TestLimits(t *testing.T) { everywhere(t, full, refused, slots, limits, longest) }
 
 var configs = register("configurations", func(s *script) {
 	for _, c := range []struct {
