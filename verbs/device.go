@@ -84,6 +84,9 @@ type Attributes struct {
 	MaxSegments int
 	// MaxMessage is the most bytes that one work request moves.
 	MaxMessage int
+	// ReservedLKey, if it is not zero, names any memory of this process in
+	// segments, registered or not (IBTA 10.6.3, reserved L_Key).
+	ReservedLKey uint32
 	// Spin is how long a caller that waits should look again and again before
 	// it sleeps on the Channel. Zero where looking never makes time pass.
 	Spin time.Duration
