@@ -1,0 +1,98 @@
+package proof
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// Bytes of a key.
+const (
+	MinKey = 16
+	MaxKey = 512
+)
+
+var (
+	// ErrKeyForm: what was given is no key.
+	ErrKeyForm = errors.New("proof: not a key")
+	// ErrKeyFile: a key file that cannot hold a secret.
+	ErrKeyFile = errors.New("proof: key file refused")
+)
+
+// NewKey makes a random key of 32 bytes.
+func NewKey() ([]byte, error) {
+	key := make([]byte, 32)
+	if _, err := rand.Read(key); err != nil {
+		return nil, fmt.Errorf("proof: %w", err)
+	}
+	return key, nil
+}
+
+// FormatKey is the text form of a key for key-value spaces and files: hexadecimal
+// digits.
+func FormatKey(key []byte) string { return hex.EncodeToString(key) }
+
+// ParseKey reads what FormatKey writes, digits in either case.
+func ParseKey(text string) ([]byte, error) {
+	// Messages say nothing of the text itself: they end up in logs.
+	key, err := hex.DecodeString(text)
+	if err != nil {
+		return nil, fmt.Errorf("%w: a text of %d characters, must be an even number of hexadecimal digits and nothing else", ErrKeyForm, len(text))
+	}
+	if err := checkKey(key); err != nil {
+		return nil, err
+	}
+	return key, nil
+}
+
+func checkKey(key []byte) error {
+	if len(key) < MinKey || len(key) > MaxKey {
+		return fmt.Errorf("%w: %d bytes, allowed are %d to %d", ErrKeyForm, len(key), MinKey, MaxKey)
+	}
+	return nil
+}
+
+// ReadKeyFile reads a key from a regular file in the form of [ParseKey]; spaces and
+// line ends around it are ignored.
+//
+// As ssh does with its keys, it refuses a file of the caller's own that group or
+// others have any permission for. A file of another owner, a secret that the
+// administrator or Kubernetes put there, is not the caller's to change: that he can
+// read it is enough.
+func ReadKeyFile(path string) (key []byte, err error) {
+	// A pipe that nobody writes to would hold up the open.
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("proof: key file: %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("proof: key file: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%w: %s is %s, must be a regular file", ErrKeyFile, path, fs.FormatFileInfo(info))
+	}
+	if open := info.Mode().Perm() & 0o077; open != 0 && isOwn(info) {
+		return nil, fmt.Errorf("%w: %s has mode %#o, must give group and others nothing, as 0600 does", ErrKeyFile, path, info.Mode().Perm())
+	}
+	const longest = 2*MaxKey + 64
+	text, err := io.ReadAll(io.LimitReader(file, longest+1))
+	if err != nil {
+		return nil, fmt.Errorf("proof: key file: %w", err)
+	}
+	if len(text) > longest {
+		return nil, fmt.Errorf("%w: %s has more than %d bytes", ErrKeyFile, path, longest)
+	}
+	key, err = ParseKey(strings.TrimSpace(string(text)))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrKeyFile, path, err)
+	}
+	return key, nil
+}

@@ -1,0 +1,128 @@
+package proof_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/verbs/tcp/proof"
+)
+
+func TestNewKeysDifferAndSurviveTheirTextForm(t *testing.T) {
+	one, err := proof.NewKey()
+	require.NoError(t, err)
+	other, err := proof.NewKey()
+	require.NoError(t, err)
+	require.Len(t, one, 32)
+	require.NotEqual(t, one, other)
+	again, err := proof.ParseKey(proof.FormatKey(one))
+	require.NoError(t, err)
+	require.Equal(t, one, again)
+}
+
+func TestParseKey(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		ok         bool
+	}{
+		{"shortest", strings.Repeat("0a", 16), true},
+		{"longest", strings.Repeat("0a", 512), true},
+		{"capitals", strings.Repeat("AB", 16), true},
+		{"nothing", "", false},
+		{"too short", strings.Repeat("0a", 15), false},
+		{"too long", strings.Repeat("0a", 513), false},
+		{"odd", strings.Repeat("0a", 16) + "0", false},
+		{"other letters", strings.Repeat("xy", 16), false},
+		{"prefix", "0x" + strings.Repeat("0a", 16), false},
+		{"line end", strings.Repeat("0a", 16) + "\n", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			key, err := proof.ParseKey(c.text)
+			if c.ok {
+				require.NoError(t, err)
+				require.Equal(t, strings.ToLower(c.text), proof.FormatKey(key))
+				return
+			}
+			require.ErrorIs(t, err, proof.ErrKeyForm)
+		})
+	}
+}
+
+func TestErrorsDoNotShowTheKey(t *testing.T) {
+	secret := strings.Repeat("5eC2e7", 8)
+	path := filepath.Join(t.TempDir(), "key")
+	require.NoError(t, os.WriteFile(path, []byte(secret+"?"), 0o600))
+	_, err := proof.ReadKeyFile(path)
+	require.Error(t, err)
+	require.NotContains(t, err.Error(), "5eC2")
+	require.NotContains(t, err.Error(), "?")
+}
+
+func TestReadKeyFile(t *testing.T) {
+	text := strings.Repeat("0a", 32)
+	for _, c := range []struct {
+		name, content string
+		mode          os.FileMode
+		refused       error
+	}{
+		{"plain", text, 0o600, nil},
+		{"read only", text, 0o400, nil},
+		{"line end", text + "\n", 0o600, nil},
+		{"line end of another system", text + "\r\n", 0o600, nil},
+		{"group may read", text, 0o640, proof.ErrKeyFile},
+		{"others may read", text, 0o604, proof.ErrKeyFile},
+		{"group may write", text, 0o620, proof.ErrKeyFile},
+		{"empty", "", 0o600, proof.ErrKeyForm},
+		{"only a line end", "\n", 0o600, proof.ErrKeyForm},
+		{"too short", text[:30], 0o600, proof.ErrKeyForm},
+		{"two keys", text + "\n" + text, 0o600, proof.ErrKeyForm},
+		{"bytes", strings.Repeat("\x80", 32), 0o600, proof.ErrKeyForm},
+		{"a large file", strings.Repeat("0a", 1<<16), 0o600, proof.ErrKeyFile},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "key")
+			require.NoError(t, os.WriteFile(path, []byte(c.content), c.mode))
+			// The file must have the mode whatever the umask.
+			require.NoError(t, os.Chmod(path, c.mode))
+			key, err := proof.ReadKeyFile(path)
+			if c.refused == nil {
+				require.NoError(t, err)
+				require.Equal(t, text, proof.FormatKey(key))
+				return
+			}
+			require.ErrorIs(t, err, c.refused)
+			require.ErrorIs(t, err, proof.ErrKeyFile)
+			require.ErrorContains(t, err, path)
+			require.Nil(t, key)
+		})
+	}
+}
+
+func TestKeyFileMustBeAFile(t *testing.T) {
+	dir := t.TempDir()
+	_, err := proof.ReadKeyFile(filepath.Join(dir, "absent"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+	_, err = proof.ReadKeyFile(dir)
+	require.ErrorIs(t, err, proof.ErrKeyFile)
+
+	// No one ever writes to this pipe.
+	pipe := filepath.Join(dir, "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	_, err = proof.ReadKeyFile(pipe)
+	require.ErrorIs(t, err, proof.ErrKeyFile)
+}
+
+func TestKeyFileOfAnotherOwnerMayBeOpenToOthers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "key")
+	require.NoError(t, os.WriteFile(path, []byte(strings.Repeat("0a", 32)), 0o600))
+	require.NoError(t, os.Chmod(path, 0o644))
+	if err := os.Chown(path, 65534, 65534); err != nil {
+		t.Skip("only root can give a file away:", err)
+	}
+	_, err := proof.ReadKeyFile(path)
+	require.NoError(t, err)
+}

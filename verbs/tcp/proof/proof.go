@@ -1,0 +1,191 @@
+package proof
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Version of the dialogue that this package speaks.
+const Version = 1
+
+var (
+	// ErrKey: the peer holds another key, or means another purpose.
+	ErrKey = errors.New("proof: the peer holds another key, or connects for another purpose")
+	// ErrVersion: the peer speaks another version of the dialogue.
+	ErrVersion = errors.New("proof: another version")
+	// ErrProtocol: what the peer sends is not this dialogue at all.
+	ErrProtocol = errors.New("proof: not this protocol")
+)
+
+const (
+	magic     = "RMAproof"
+	headSize  = len(magic) + 2
+	nonceSize = 32
+	macSize   = sha256.Size
+)
+
+type role string
+
+const (
+	acceptor     role = "acceptor"
+	initiator    role = "initiator"
+	confirmation role = "confirmation"
+)
+
+// refusal stands where a MAC would. That a MAC is all zeros by chance is as likely as
+// to guess one.
+var refusal [macSize]byte
+
+// Dial proves the key to the peer that accepts on conn and has it prove the same. The
+// purpose, any text, must be the acceptor's. An error that is none of this package's
+// sentinels wraps the connection's, a peer that ended early gives io.ErrUnexpectedEOF.
+func Dial(conn io.ReadWriter, key []byte, purpose string) error {
+	if err := checkKey(key); err != nil {
+		return err
+	}
+	d := dialogue{conn: conn, key: key, purpose: purpose}
+	if _, err := rand.Read(d.nonces.initiator[:]); err != nil {
+		return fmt.Errorf("proof: %w", err)
+	}
+	if err := d.write("hello", head(), d.nonces.initiator[:]); err != nil {
+		return err
+	}
+	version, err := d.readHead("challenge")
+	if err != nil {
+		return err
+	}
+	// An acceptor of another version stops after its head.
+	if err := checkVersion(version); err != nil {
+		return err
+	}
+	if err := d.read("challenge", d.nonces.acceptor[:]); err != nil {
+		return err
+	}
+	if d.nonces.acceptor == d.nonces.initiator {
+		return fmt.Errorf("%w: this side's own nonce came back", ErrProtocol)
+	}
+	var theirs [macSize]byte
+	if err := d.read("challenge", theirs[:]); err != nil {
+		return err
+	}
+	if !hmac.Equal(theirs[:], d.mac(acceptor)) {
+		// The acceptor is told, but that he is not changes nothing.
+		_ = d.write("refusal", refusal[:])
+		return ErrKey
+	}
+	if err := d.write("answer", d.mac(initiator)); err != nil {
+		return err
+	}
+	if err := d.read("confirmation", theirs[:]); err != nil {
+		return err
+	}
+	if !hmac.Equal(theirs[:], d.mac(confirmation)) {
+		return ErrKey
+	}
+	return nil
+}
+
+// Accept is the other side of Dial, with the same errors.
+func Accept(conn io.ReadWriter, key []byte, purpose string) error {
+	if err := checkKey(key); err != nil {
+		return err
+	}
+	d := dialogue{conn: conn, key: key, purpose: purpose}
+	version, err := d.readHead("hello")
+	if err != nil {
+		return err
+	}
+	// The hello is of one length in every version. It is taken whole even if it is of
+	// another, because to close a socket with bytes unread throws away what was
+	// written to it, here the version that the peer should learn.
+	if err := d.read("hello", d.nonces.initiator[:]); err != nil {
+		return err
+	}
+	if err := checkVersion(version); err != nil {
+		_ = d.write("version", head())
+		return err
+	}
+	if _, err := rand.Read(d.nonces.acceptor[:]); err != nil {
+		return fmt.Errorf("proof: %w", err)
+	}
+	if err := d.write("challenge", head(), d.nonces.acceptor[:], d.mac(acceptor)); err != nil {
+		return err
+	}
+	var theirs [macSize]byte
+	if err := d.read("answer", theirs[:]); err != nil {
+		return err
+	}
+	if !hmac.Equal(theirs[:], d.mac(initiator)) {
+		// One who has refused is not listening any more.
+		if theirs != refusal {
+			_ = d.write("refusal", refusal[:])
+		}
+		return ErrKey
+	}
+	return d.write("confirmation", d.mac(confirmation))
+}
+
+func head() []byte { return binary.BigEndian.AppendUint16([]byte(magic), Version) }
+
+func checkVersion(version uint16) error {
+	if version != Version {
+		return fmt.Errorf("%w: the peer speaks %d, this side %d", ErrVersion, version, Version)
+	}
+	return nil
+}
+
+// dialogue is one side's view.
+type dialogue struct {
+	conn    io.ReadWriter
+	key     []byte
+	purpose string
+	nonces  struct{ initiator, acceptor [nonceSize]byte }
+}
+
+func (d *dialogue) mac(r role) []byte {
+	m := hmac.New(sha256.New, d.key)
+	m.Write(head())
+	for _, field := range []string{string(r), d.purpose} {
+		m.Write(binary.BigEndian.AppendUint64(nil, uint64(len(field))))
+		m.Write([]byte(field))
+	}
+	m.Write(d.nonces.initiator[:])
+	m.Write(d.nonces.acceptor[:])
+	return m.Sum(nil)
+}
+
+func (d *dialogue) readHead(what string) (version uint16, err error) {
+	var h [headSize]byte
+	if err := d.read(what, h[:]); err != nil {
+		return 0, err
+	}
+	if string(h[:len(magic)]) != magic {
+		return 0, fmt.Errorf("%w: the peer begins with %q, must be %q", ErrProtocol, h[:len(magic)], magic)
+	}
+	return binary.BigEndian.Uint16(h[len(magic):]), nil
+}
+
+func (d *dialogue) read(what string, into []byte) error {
+	_, err := io.ReadFull(d.conn, into)
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return fmt.Errorf("proof: awaiting the %s: %w", what, err)
+	}
+	return nil
+}
+
+// write sends a message in one piece.
+func (d *dialogue) write(what string, fields ...[]byte) error {
+	if _, err := d.conn.Write(bytes.Join(fields, nil)); err != nil {
+		return fmt.Errorf("proof: sending the %s: %w", what, err)
+	}
+	return nil
+}
