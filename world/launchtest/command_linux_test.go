@@ -1,0 +1,158 @@
+package launchtest
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A keeper passes its command's status on, and says why it could not.
+func TestStatus(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		orders  orders
+		command []string
+		status  int
+		says    string
+	}{
+		{"success", orders{}, []string{"sh", "-c", "echo hello"}, 0, "hello\n"},
+		{"failure", orders{}, []string{"sh", "-c", "echo oh >&2; exit 7"}, 7, "oh\n"},
+		{"signal", orders{}, []string{"sh", "-c", "kill -9 $$"}, 137, ""},
+		{"no such program", orders{}, []string{"/no/such/program"}, 127, "launchtest: fork/exec /no/such/program: no such file or directory\n"},
+		{"limit", orders{Limit: time.Millisecond}, []string{"sleep", "600"}, 124, "launchtest: sleep has not ended within 1ms: killed, with all that it started\n"},
+		{"orders are not for the command", orders{}, []string{"sh", "-c", "echo $" + keeperVariable}, 0, "\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			k := newCommand(t.Context(), t, c.orders, c.command...)
+			output, err := k.CombinedOutput()
+			require.Equal(t, c.status == 0, err == nil, "%v", err)
+			require.Equal(t, c.status, k.ProcessState.ExitCode())
+			require.Equal(t, c.says, string(output))
+		})
+	}
+}
+
+// litter leaves processes in groups and sessions of their own, by children that end, and
+// that ignore what can be ignored. Each prints its number.
+const litter = `
+cat >leave.sh <<'END'
+trap '' TERM INT HUP
+echo pid=$$
+sleep 600
+END
+setsid sh leave.sh &
+(setsid sh leave.sh & ) &
+sh -c 'sh -c "sh leave.sh & exec setsid sh leave.sh" &'
+sh leave.sh &
+`
+
+// littering is a command that has started its litter.
+type littering struct {
+	*kept
+	input  io.Closer
+	cancel context.CancelFunc
+	pids   []int
+}
+
+// litterWith starts litter, with commands before and after it, and returns when all of it
+// is there.
+func litterWith(t *testing.T, before, after string) *littering {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	l := &littering{kept: newCommand(ctx, t, orders{Limit: Limit}, "sh", "-c", before+litter+after), cancel: cancel}
+	l.Dir = t.TempDir()
+	output, err := l.StdoutPipe()
+	require.NoError(t, err)
+	l.input, err = l.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, l.Start())
+	for lines := bufio.NewScanner(output); len(l.pids) < 5; {
+		require.True(t, lines.Scan())
+		var pid int
+		_, err := fmt.Sscanf(lines.Text(), "pid=%d", &pid)
+		require.NoError(t, err)
+		l.pids = append(l.pids, pid)
+	}
+	return l
+}
+
+// Whatever ends a command ends all that it has started.
+func TestNothingIsLeft(t *testing.T) {
+	for _, c := range []struct {
+		name, before, after string
+		end                 func(*littering)
+		status              int
+	}{
+		{"success", "", "read line; exit 0", func(l *littering) { _ = l.input.Close() }, 0},
+		{"failure", "", "read line; exit 5", func(l *littering) { _ = l.input.Close() }, 5},
+		{"cancel", "", "wait", func(l *littering) { _ = l.Cancel() }, statusStopped},
+		{"context", "", "wait", func(l *littering) { l.cancel() }, statusStopped},
+		{"test", "", "wait", func(l *littering) { l.finish() }, statusStopped},
+		{"signal", "trap 'exit 6' TERM", "wait", func(l *littering) { _ = l.Process.Signal(syscall.SIGTERM) }, 6},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := litterWith(t, c.before, c.after)
+			defer l.cancel()
+			c.end(l)
+			_ = l.Wait()
+			require.Equal(t, c.status, l.ProcessState.ExitCode())
+			for _, pid := range l.pids {
+				require.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH)
+			}
+		})
+	}
+}
+
+// The environment has nothing of a launcher that has started the test itself.
+func TestForeignVariables(t *testing.T) {
+	for _, name := range []string{"PMI_FD", "SLURM_JOB_ID", "MPI_LOCALRANKID", "HYDI_CONTROL_FD"} {
+		t.Setenv(name, "1")
+	}
+	t.Setenv("RMA_DEVICE", "x")
+	text := strings.Join(environment(), "\n")
+	for _, name := range []string{"PMI_", "SLURM_", "MPI_LOCAL", "HYDI_"} {
+		require.NotContains(t, text, name)
+	}
+	require.Contains(t, text, "RMA_DEVICE=x")
+}
+
+// A command ends with the first of those beside it, and its directory goes after all.
+func TestBeside(t *testing.T) {
+	dir, err := directory()
+	require.NoError(t, err)
+	for _, failing := range []int{-1, 0, 1} {
+		o := orders{Remove: dir, Beside: [][]string{{"sleep", "600"}, {"sleep", "600"}}}
+		first := []string{"sleep", "600"}
+		if failing < 0 {
+			first = []string{"sh", "-c", "exit 9"}
+		} else {
+			o.Beside[failing] = []string{"sh", "-c", "exit 9"}
+		}
+		k := newCommand(t.Context(), t, o, first...)
+		require.Error(t, k.Run())
+		require.Equal(t, 9, k.ProcessState.ExitCode())
+		require.NoDirExists(t, dir)
+	}
+}
+
+// A Slurm that does not come up says what its daemons said.
+func TestSlurmDoesNotStart(t *testing.T) {
+	script := filepath.Join(Directory(t), "daemon")
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho refused; exit 4\n"), 0o755))
+	c := &Cluster{t: t, sinfo: "false", nodes: 2}
+	err := c.start(script, "sleep")
+	require.ErrorContains(t, err, "launchtest: a daemon has ended: exit status ")
+	require.NoDirExists(t, c.dir)
+	err = c.start("/no/such/daemon", "sleep")
+	require.ErrorContains(t, err, "fork/exec /no/such/daemon")
+	require.NoDirExists(t, c.dir)
+}

@@ -1,0 +1,42 @@
+// Package launchtest starts jobs for tests the way users do: under Slurm's srun, in a
+// Slurm of the test's own, and under MPICH's mpiexec.hydra.
+//
+//	func TestUnderSlurm(t *testing.T) {
+//		program := launchtest.Build(t, "./examples/wordcount")
+//		cluster := launchtest.Slurm(t, 2)
+//		fmt.Print(cluster.Run(t, "--mpi=pmi2", "-N", "2", "-n", "4", program, "-verify", dir))
+//	}
+//
+// A test is skipped, with the reason, where a launcher is not installed or does not run.
+//
+// # Nothing is left behind
+//
+// Launchers start processes that are not the test's children, and leave some of them
+// running when a rank fails. So each command of this package runs under a keeper, a
+// process of the same test binary that adopts whatever its command leaves alone. It kills
+// all of them, by process number, when the command has ended, when its context
+// ends, when its time limit is over, and when the test's process is gone,
+// by whatever cause: a keeper reads from a pipe that only the test's process can
+// write to. A test does not end before its keepers have.
+//
+// A keeper is started by the initialization of this package, before tests and
+// main run. It is told by an environment variable, which it takes away from what it
+// starts.
+//
+// # Invariants
+//
+// An exec.Cmd of this package can be changed before it is started, but its ExtraFiles are
+// taken and are not handed down. Its Process is the keeper: interrupts and termination
+// signals sent to it go to the launcher; killing it is not needed, because Cancel
+// ends everything.
+//
+// Variables of a launcher (PMI_, SLURM_, …) that the test has inherited are left out of a
+// command's environment. What a test appends to its Env comes to all ranks. What
+// differs between them is a matter of the program, or of a shell in front of it:
+//
+//	cluster.Run(t, "-N", "2", "-n", "4", "sh", "-c", `RMA_HOST=$SLURM_NODEID exec "$0"`, program)
+//
+// Under root a Slurm and its jobs run as an unprivileged user, because Slurm's
+// authentication is switched off: programs and files must be readable to others, as
+// those of Build, Self and Directory are.
+package launchtest

@@ -1,0 +1,116 @@
+package launchtest_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/world/launchtest"
+)
+
+// tree is a small source tree that every user may read.
+func tree(t *testing.T) string {
+	t.Helper()
+	root := launchtest.Directory(t)
+	for i := range 40 {
+		dir := filepath.Join(root, fmt.Sprintf("package%d", i%5))
+		require.NoError(t, os.MkdirAll(dir, 0o755))
+		text := fmt.Sprintf("package p%d\n\nfunc f%d() { return naïve%d + f%d() }\n", i%5, i, i%7, i/2)
+		path := filepath.Join(dir, fmt.Sprintf("file%d.go", i))
+		require.NoError(t, os.WriteFile(path, []byte(strings.Repeat(text, 1+i*i)), 0o644))
+	}
+	return root
+}
+
+// countedAlone is what the main job prints as one process.
+func countedAlone(t *testing.T, program, root string) string {
+	t.Helper()
+	output, err := exec.CommandContext(t.Context(), program, "-verify", root).Output()
+	require.NoError(t, err)
+	require.Contains(t, string(output), "naïve3")
+	return string(output)
+}
+
+// The main job counts the same under every launcher, and verifies it.
+func TestJobUnderSlurm(t *testing.T) {
+	cluster := launchtest.Slurm(t, 2)
+	program, root := launchtest.Build(t, "./examples/wordcount"), tree(t)
+	alone := countedAlone(t, program, root)
+	for name, where := range map[string][]string{
+		"two nodes": {"-N", "2", "--ntasks-per-node", "2"},
+		"one node":  {"-N", "1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			arguments := append([]string{"--mpi=pmi2", "-n", "4"}, where...)
+			require.Equal(t, alone, cluster.Run(t, append(arguments, program, "-verify", root)...))
+		})
+	}
+}
+
+func TestJobUnderHydra(t *testing.T) {
+	program, root := launchtest.Build(t, "./examples/wordcount"), tree(t)
+	command := launchtest.Hydra(t, 4, nil, program, "-verify", root)
+	var errout bytes.Buffer
+	command.Stderr = &errout
+	output, err := command.Output()
+	require.NoError(t, err, "%s", errout.Bytes())
+	require.Equal(t, countedAlone(t, program, root), string(output))
+}
+
+// What a test adds to a command's environment comes to all ranks; a shell in front of
+// them tells them apart.
+func TestEnvironment(t *testing.T) {
+	t.Setenv("PMI_RANK", "7")
+	t.Setenv("SLURM_JOB_ID", "7")
+	program := launchtest.Self(t)
+	t.Run("slurm", func(t *testing.T) {
+		cluster := launchtest.Slurm(t, 2)
+		command := cluster.Command(t.Context(), "--mpi=pmi2", "-N", "2", "-n", "4", "--ntasks-per-node", "2",
+			"sh", "-c", `RMA_HOST=h$SLURM_NODEID exec "$0"`, program)
+		command.Env = append(command.Env, roleVariable+"=hello", "COMMON=everywhere")
+		output, err := command.CombinedOutput()
+		require.NoError(t, err, "%s", output)
+		for rank := range 4 {
+			want := fmt.Sprintf("rank %d of 4: node=%d host=h%d common=everywhere\n", rank, rank/2, rank/2)
+			require.Contains(t, string(output), want)
+		}
+	})
+	t.Run("hydra", func(t *testing.T) {
+		output, err := launchtest.Hydra(t, 2, []string{roleVariable + "=hello", "COMMON=everywhere"}, program).CombinedOutput()
+		require.NoError(t, err, "%s", output)
+		for rank := range 2 {
+			require.Contains(t, string(output), fmt.Sprintf("rank %d of 2: node= host= common=everywhere\n", rank))
+		}
+	})
+}
+
+// A rank that ends without a word to the others fails the job, which does not hang and of
+// which nothing is left.
+func TestRankFails(t *testing.T) {
+	program := launchtest.Self(t)
+	t.Run("hydra", func(t *testing.T) {
+		output, err := launchtest.Hydra(t, 4, []string{roleVariable + "=fails"}, program).CombinedOutput()
+		require.NotZero(t, exitStatus(t, err))
+		requireGone(t, pids(t, 4, string(output)))
+		require.NotContains(t, string(output), "rank 0 of 4")
+	})
+	for _, flags := range [][]string{nil, {"-K1"}} {
+		var ranks []int
+		t.Run(strings.Join(append([]string{"slurm"}, flags...), " "), func(t *testing.T) {
+			cluster := launchtest.Slurm(t, 2)
+			command := cluster.Command(t.Context(), append(flags, "--mpi=pmi2", "-N", "2", "-n", "4", "--ntasks-per-node", "2", program)...)
+			command.Env = append(command.Env, roleVariable+"=fails")
+			output, err := command.CombinedOutput()
+			require.NotZero(t, exitStatus(t, err))
+			ranks = pids(t, 4, string(output))
+			require.NotContains(t, string(output), "rank 0 of 4")
+		})
+		requireGone(t, ranks)
+	}
+}

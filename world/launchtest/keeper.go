@@ -1,0 +1,137 @@
+package launchtest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// keeperVariable makes a process of a test binary a keeper, with orders.
+const keeperVariable = "RMA_LAUNCHTEST_KEEPER"
+
+// Limit bounds a command: all of its processes are killed after it.
+const Limit = time.Minute
+
+// orders of a keeper. Its command is in its arguments.
+type orders struct {
+	// Limit, if it is not 0, is how long the command may run.
+	Limit time.Duration
+	// User, if it is not 0, is who the command runs as.
+	User int
+	// Beside are commands that run at the same time. All end with the first that does.
+	Beside [][]string
+	// Remove is a directory, or empty, that is removed in the end.
+	Remove string
+}
+
+// A kept is a command under a keeper.
+type kept struct {
+	*exec.Cmd
+	life, done       *os.File
+	itsLife, itsDone *os.File
+}
+
+// keep makes a command that runs under a keeper, or a keeper alone if there are no
+// arguments. Finish is to be called in the end.
+func keep(ctx context.Context, o orders, arguments ...string) (*kept, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("launchtest: finding the test binary: %w", err)
+	}
+	text, err := json.Marshal(o)
+	if err != nil {
+		return nil, fmt.Errorf("launchtest: writing a keeper's orders: %w", err)
+	}
+	k := &kept{Cmd: exec.CommandContext(ctx, self, arguments...)}
+	if k.itsLife, k.life, err = os.Pipe(); err != nil {
+		return nil, fmt.Errorf("launchtest: %w", err)
+	}
+	if k.done, k.itsDone, err = os.Pipe(); err != nil {
+		_ = k.life.Close()
+		_ = k.itsLife.Close()
+		return nil, fmt.Errorf("launchtest: %w", err)
+	}
+	k.ExtraFiles = []*os.File{k.itsLife, k.itsDone}
+	k.Cancel = k.life.Close
+	// A keeper ends on its own; this is for one that is broken.
+	k.WaitDelay = 10 * time.Second
+	k.Env = append(environment(), keeperVariable+"="+string(text))
+	return k, nil
+}
+
+// finish ends the command and returns when nothing is left of it. It can be called of
+// a command that was not started.
+func (k *kept) finish() {
+	_ = k.life.Close()
+	_ = k.itsLife.Close()
+	_ = k.itsDone.Close()
+	_, _ = io.Copy(io.Discard, k.done)
+	_ = k.done.Close()
+}
+
+// newCommand makes a command that is finished when the test ends.
+func newCommand(ctx context.Context, t testing.TB, o orders, arguments ...string) *kept {
+	t.Helper()
+	k, err := keep(ctx, o, arguments...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(k.finish)
+	return k
+}
+
+// environment is this process's without what a launcher has told it. The race detector
+// has processes sleep a second before they end, unless it is told not to.
+func environment() []string {
+	var kept []string
+	for _, variable := range os.Environ() {
+		if !foreign(variable) {
+			kept = append(kept, variable)
+		}
+	}
+	return append(kept, strings.TrimSpace("GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=0"))
+}
+
+func foreign(variable string) bool {
+	for _, prefix := range []string{"PMI_", "PMIX_", "SLURM_", "SLURMD_", "SRUN_", "MPI_LOCAL", "HYDI_", "HYDRA_", "GORACE=", keeperVariable} {
+		if strings.HasPrefix(variable, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// need skips the test where a launcher cannot run.
+func need(t testing.TB, programs ...string) (paths []string) {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skipf("skipped: launchers need Linux, this is %s", runtime.GOOS)
+	}
+	for _, program := range programs {
+		path, err := find(program)
+		if err != nil {
+			t.Skipf("skipped: %s is not installed", program)
+		}
+		paths = append(paths, path)
+	}
+	return paths
+}
+
+// find looks for a program also where daemons are.
+func find(program string) (string, error) {
+	path, err := exec.LookPath(program)
+	for _, dir := range []string{"/usr/sbin", "/usr/local/sbin"} {
+		if err == nil {
+			break
+		}
+		path, err = exec.LookPath(dir + "/" + program)
+	}
+	return path, err
+}

@@ -1,0 +1,174 @@
+package launchtest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The files that a keeper inherits: one that ends when the test's process does, and
+// one that nobody else has, so that it ends with the keeper.
+const (
+	lifeFile = 3
+	doneFile = 4
+)
+
+// What keepers exit with of their own, as timeout(1) and shells do.
+const (
+	statusStopped = 124
+	statusMissing = 127
+	statusSignal  = 128
+)
+
+// A process that has orders is a keeper, and nothing else: neither a test nor main runs.
+func init() {
+	if text, ok := os.LookupEnv(keeperVariable); ok {
+		os.Exit(keeper(text, os.Args[1:]))
+	}
+}
+
+// keeper carries out orders and returns the exit status.
+func keeper(text string, arguments []string) int {
+	_ = os.Unsetenv(keeperVariable)
+	syscall.CloseOnExec(lifeFile)
+	syscall.CloseOnExec(doneFile)
+	var o orders
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		fmt.Fprintf(os.Stderr, "launchtest: orders %q: %v\n", text, err)
+		return statusMissing
+	}
+	gone := make(chan struct{})
+	go func() {
+		_, _ = io.Copy(io.Discard, os.NewFile(lifeFile, "life"))
+		close(gone)
+	}()
+	status := 0
+	if len(arguments) > 0 {
+		status = o.run(arguments, gone)
+	} else {
+		<-gone
+	}
+	if o.Remove != "" {
+		if err := os.RemoveAll(o.Remove); err != nil {
+			fmt.Fprintf(os.Stderr, "launchtest: %v\n", err)
+		}
+	}
+	return status
+}
+
+// run runs a command, and those beside it, until one ends or it has to. It returns when
+// nothing is left of them.
+func (o orders) run(arguments []string, gone <-chan struct{}) int {
+	// Whatever loses its parent becomes a child of this process.
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		fmt.Fprintf(os.Stderr, "launchtest: adopting processes: %v\n", err)
+		return statusMissing
+	}
+	defer sweep()
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	ended := make(chan *os.ProcessState, 1+len(o.Beside))
+	main, err := o.start(arguments, ended)
+	for i := 0; i < len(o.Beside) && err == nil; i++ {
+		_, err = o.start(o.Beside[i], ended)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "launchtest: %v\n", err)
+		return statusMissing
+	}
+	var late <-chan time.Time
+	if o.Limit > 0 {
+		late = time.After(o.Limit)
+	}
+	for {
+		select {
+		case s := <-signals:
+			_ = main.Signal(s)
+		case state := <-ended:
+			return status(state)
+		case <-gone:
+			return statusStopped
+		case <-late:
+			fmt.Fprintf(os.Stderr, "launchtest: %s has not ended within %v: killed, with all that it started\n", filepath.Base(arguments[0]), o.Limit)
+			return statusStopped
+		}
+	}
+}
+
+// start starts a command, whose end it reports.
+func (o orders) start(arguments []string, ended chan<- *os.ProcessState) (*os.Process, error) {
+	command := exec.Command(arguments[0], arguments[1:]...)
+	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if o.User != 0 {
+		id := uint32(o.User)
+		command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: id, Gid: id}}
+	}
+	if err := command.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		_ = command.Wait()
+		ended <- command.ProcessState
+	}()
+	return command.Process, nil
+}
+
+func status(state *os.ProcessState) int {
+	if w, ok := state.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+		return statusSignal + int(w.Signal())
+	}
+	return state.ExitCode()
+}
+
+// sweep kills all descendants of this process and returns when there are none. One that
+// is born while they are looked for is seen the next time: it becomes a child of this
+// process by the death of its parent, which Wait4 returns for. A parent is killed before
+// its children, so that it reaps none whose number could then be another's.
+func sweep() {
+	for {
+		for _, pid := range descendants(os.Getpid()) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		if _, err := syscall.Wait4(-1, nil, 0, nil); errors.Is(err, syscall.ECHILD) {
+			return
+		}
+	}
+}
+
+// descendants are the processes that an ancestor has started, by any number of steps,
+// and that have not been reaped.
+func descendants(ancestor int) (found []int) {
+	children := make(map[int][]int)
+	paths, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		// The name, in parentheses, may have anything in it.
+		_, rest, _ := strings.Cut(string(text[strings.LastIndexByte(string(text), ')')+1:]), " ")
+		fields := strings.Fields(rest)
+		if len(fields) < 2 {
+			continue
+		}
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		parent, _ := strconv.Atoi(fields[1])
+		children[parent] = append(children[parent], pid)
+	}
+	found = children[ancestor]
+	for i := 0; i < len(found); i++ {
+		found = append(found, children[found[i]]...)
+	}
+	return found
+}

@@ -1,0 +1,173 @@
+package launchtest_test
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/onesided/rma/world/launchtest"
+)
+
+// until reads a command's output up to a line that begins with a word, and returns it.
+func until(t *testing.T, lines *bufio.Reader, word string) (read string) {
+	t.Helper()
+	for {
+		line, err := lines.ReadString('\n')
+		read += line
+		require.NoError(t, err, "waiting for %q: %s", word, read)
+		if strings.HasPrefix(line, word) {
+			return read
+		}
+	}
+}
+
+// Under Hydra a rank that ends before it has spoken leaves a job that hangs. Cancel ends
+// all of it, the proxy as well.
+func TestHungHydra(t *testing.T) {
+	command := launchtest.Hydra(t, 2, []string{roleVariable + "=mute"}, launchtest.Self(t))
+	pipe, err := command.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, command.Start())
+	output := bufio.NewReader(pipe)
+	read := until(t, output, "ending")
+	for strings.Count(read, "pid=") < 2 {
+		read += until(t, output, "pid=")
+	}
+	tree := launchtest.Descendants(command.Process.Pid)
+	require.GreaterOrEqual(t, len(tree), 3, "mpiexec, its proxy and a rank")
+	require.NoError(t, command.Cancel())
+	require.Equal(t, launchtest.StatusStopped, exitStatus(t, command.Wait()))
+	requireGone(t, append(tree, pids(t, 2, read)...))
+}
+
+// innerVariable lets the tests run that a process of its own is for.
+const innerVariable = "LAUNCHTEST_INNER"
+
+func inner(t *testing.T) {
+	t.Helper()
+	if os.Getenv(innerVariable) == "" {
+		t.Skip("skipped: this is for a process of its own, which TestProcessIsGone and others start")
+	}
+}
+
+// TestInnerSlurm starts a Slurm and a job, and waits.
+func TestInnerSlurm(t *testing.T) {
+	inner(t)
+	cluster := launchtest.Slurm(t, 2)
+	command := cluster.Command(t.Context(), "-N", "2", "-n", "2", "sh", "-c", "echo pid=$$; sleep 600 & wait")
+	command.Stdout = os.Stdout
+	require.NoError(t, command.Run())
+}
+
+// TestInnerHydra starts a job, and waits.
+func TestInnerHydra(t *testing.T) {
+	inner(t)
+	command := launchtest.Hydra(t, 2, nil, "sh", "-c", "echo pid=$$; sleep 600 & wait")
+	command.Stdout = os.Stdout
+	require.NoError(t, command.Run())
+}
+
+// TestInnerBuild leaves programs to the end of the process.
+func TestInnerBuild(t *testing.T) {
+	inner(t)
+	path := launchtest.Self(t)
+	require.FileExists(t, path)
+	_, _ = os.Stdout.WriteString("path=" + path + "\n")
+}
+
+func process(t *testing.T, test string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	command := exec.CommandContext(t.Context(), self, "-test.run", "^"+test+"$", "-test.v")
+	command.Env = append(os.Environ(), innerVariable+"=1", "GORACE=atexit_sleep_ms=0")
+	return command
+}
+
+// A test's process that is killed has no time to clean up. All that it has started goes
+// with it: keepers, daemons, launchers, ranks, and what those have started.
+func TestProcessIsGone(t *testing.T) {
+	for _, test := range []string{"TestInnerSlurm", "TestInnerHydra"} {
+		t.Run(test, func(t *testing.T) {
+			command := process(t, test)
+			pipe, err := command.StdoutPipe()
+			require.NoError(t, err)
+			require.NoError(t, command.Start())
+			output := bufio.NewReader(pipe)
+			read := until(t, output, "")
+			for strings.Count(read, "pid=") < 2 {
+				line := until(t, output, "")
+				if strings.Contains(line, "SKIP") {
+					_ = command.Wait()
+					t.Skipf("skipped: %s", read+line)
+				}
+				read += line
+			}
+			pids(t, 2, read)
+			tree := launchtest.Descendants(command.Process.Pid)
+			require.GreaterOrEqual(t, len(tree), 6, "a keeper, a launcher, two shells and what they started")
+			files := watch(t, tree)
+			require.NoError(t, command.Process.Kill())
+			_ = command.Wait()
+			for _, file := range files {
+				awaitEnd(t, file)
+			}
+		})
+	}
+}
+
+// watch gets files that tell when processes end.
+func watch(t *testing.T, pids []int) (files []int) {
+	t.Helper()
+	for _, pid := range pids {
+		file, err := unix.PidfdOpen(pid, 0)
+		if err == syscall.ESRCH {
+			continue
+		}
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = unix.Close(file) })
+		files = append(files, file)
+	}
+	return files
+}
+
+func awaitEnd(t *testing.T, file int) {
+	t.Helper()
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(file), Events: unix.POLLIN}}, 20_000)
+		if err == syscall.EINTR {
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, 1, n, "a process is still there")
+		return
+	}
+}
+
+// The programs that a process has built are removed when it has ended.
+func TestProgramsAreRemoved(t *testing.T) {
+	output, err := process(t, "TestInnerBuild").CombinedOutput()
+	require.NoError(t, err, "%s", output)
+	_, rest, ok := bytes.Cut(output, []byte("path="))
+	require.True(t, ok, "%s", output)
+	path, _, _ := strings.Cut(string(rest), "\n")
+	require.NoFileExists(t, path)
+}
+
+func TestBuildOnce(t *testing.T) {
+	path := launchtest.Build(t, "./cmd/rmarun")
+	require.Equal(t, path, launchtest.Build(t, "./cmd/rmarun"))
+	require.NotEqual(t, path, launchtest.Self(t))
+	for _, path := range []string{path, launchtest.Self(t)} {
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o755), info.Mode())
+	}
+}
