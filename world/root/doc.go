@@ -1,0 +1,34 @@
+// Package root lets the ranks of a job find each other where no process manager has
+// started them: a Kubernetes StatefulSet, a shell on each host. Four variables in the
+// environment of every rank are enough:
+//
+//	RMA_ROOT      host:port where rank 0 listens, the same for all
+//	RMA_RANK      the rank's number, from 0
+//	RMA_SIZE      the number of ranks, the same for all
+//	RMA_KEY_FILE  a file with the job's key, the same for all (see proof.ReadKeyFile)
+//
+// A rank then joins with
+//
+//	settings, err := root.FromEnvironment()
+//	member, err := root.Join(ctx, settings, time.Minute)
+//
+// and has in the [Member] the same PMI-1 client as under a manager. Rank 0 is the
+// manager: it listens on RMA_ROOT, and serves as long as the job lives.
+//
+// What holds:
+//
+//   - Ranks start in any order, each within the patience of the others. Join returns
+//     when all are there; when they are not in time, the root says which are missing.
+//   - Before a connection has proved the key nothing of it is parsed, and it is closed
+//     if it has not within some seconds.
+//   - A number belongs to the first that claims it. A rank that ends before the job
+//     has begun gives its number back, so that it can be started again; a root that
+//     ends by then can be started again as well.
+//   - When the job has begun, a connection that breaks is a matter of that rank alone:
+//     the others' go on, except that no barrier of the exchange can be complete any
+//     more. That a rank has died is for the connections of the library to notice.
+//
+// Rank 0 listens on the address to which the host of RMA_ROOT resolves there. Where the
+// system's file of hosts maps a host's own name to 127.0.1.1, ranks on other hosts
+// cannot reach it under that name: RMA_ROOT then needs the address.
+package root

@@ -1,0 +1,404 @@
+package root
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/onesided/rma/verbs/tcp/proof"
+	"github.com/onesided/rma/world/pmi"
+)
+
+// maxUnproven bounds the connections that have not proved the key. Those beyond it
+// wait to be accepted.
+const maxUnproven = 128
+
+type phase int
+
+const (
+	// forming: ranks come, and those who end give their number back.
+	forming phase = iota
+	// begun: all are there, and each connection belongs to the PMI-1 server.
+	begun
+	// over: the root has given up or is closed.
+	over
+)
+
+// A host is the root's side of a job, in rank 0.
+//
+// A connection has one goroutine at a time: that of welcome, until the verdict, then
+// the server's. A rank that waits for the verdict has nothing to say, so welcome reads
+// to see whether it ends; a read deadline in the past calls it away from that when the
+// phase changes.
+type host struct {
+	size     int
+	key      []byte
+	listener net.Listener
+	server   *pmi.Server
+	running  sync.WaitGroup
+	// unproven has an element for each connection that has not proved the key.
+	unproven chan struct{}
+	// complete is closed when the phase becomes begun, closing when it becomes over.
+	complete, closing chan struct{}
+	// left is closed when no rank but 0 has a connection any more, after begun.
+	left chan struct{}
+
+	mu    sync.Mutex
+	phase phase
+	// open are connections that welcome has.
+	open map[net.Conn]struct{}
+	// seats are the connections of the ranks that claimed theirs; rank 0 has none.
+	seats map[int]net.Conn
+	// farewell is for those who wait in their seats when the phase becomes over.
+	farewell verdict
+	// refusals counts who was turned away before begun, last says why the last was.
+	refusals int
+	last     string
+}
+
+// lead joins as rank 0.
+func lead(ctx context.Context, s *Settings) (*pmi.Client, *host, error) {
+	listener, err := listen(ctx, s.Root)
+	if err != nil {
+		return nil, nil, err
+	}
+	h := newHost(s, listener)
+	select {
+	case <-h.complete:
+	case <-ctx.Done():
+		if err := h.giveUp(context.Cause(ctx)); err != nil {
+			h.close()
+			return nil, nil, err
+		}
+	}
+	client, err := h.own()
+	if err != nil {
+		h.close()
+		return nil, nil, err
+	}
+	return client, h, nil
+}
+
+func newHost(s *Settings, listener net.Listener) *host {
+	h := &host{size: s.Size, key: s.Key, listener: listener, server: pmi.NewServer(s.Size, pmi.Events{}),
+		unproven: make(chan struct{}, maxUnproven), complete: make(chan struct{}), closing: make(chan struct{}), left: make(chan struct{}),
+		open: make(map[net.Conn]struct{}), seats: make(map[int]net.Conn)}
+	h.mu.Lock()
+	h.beginIfComplete()
+	h.mu.Unlock()
+	h.running.Go(h.accept)
+	return h
+}
+
+// own is rank 0's own connection to the server.
+func (h *host) own() (*pmi.Client, error) {
+	file, _, err := h.server.Child(0, 0)
+	if err != nil {
+		return nil, fmt.Errorf("root: %w", err)
+	}
+	conn, err := net.FileConn(file)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return nil, fmt.Errorf("root: %w", err)
+	}
+	client, err := pmi.New(conn, 0, h.size)
+	if err != nil {
+		return nil, fmt.Errorf("root: %w", err)
+	}
+	return client, nil
+}
+
+func (h *host) accept() {
+	for {
+		select {
+		case h.unproven <- struct{}{}:
+		case <-h.closing:
+			return
+		}
+		conn, err := h.listener.Accept()
+		if err != nil {
+			<-h.unproven
+			// Accept fails for what may pass, such as too many open files.
+			select {
+			case <-h.closing:
+				return
+			case <-time.After(firstPause):
+				continue
+			}
+		}
+		if h.keep(conn) {
+			h.running.Go(func() { h.welcome(conn) })
+		}
+	}
+}
+
+// keep notes a connection, so that close can end it, and tells whether it is too late.
+func (h *host) keep(conn net.Conn) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.phase == over {
+		_ = conn.Close()
+		return false
+	}
+	h.open[conn] = struct{}{}
+	return true
+}
+
+// welcome has a connection until the server gets it or it is closed.
+func (h *host) welcome(conn net.Conn) {
+	c, err := h.hear(conn)
+	<-h.unproven
+	if err == nil {
+		err = h.seat(conn, c)
+	}
+	if err != nil {
+		h.note(conn, err)
+		h.drop(conn)
+		return
+	}
+	rank := int(c.rank)
+	var stray [1]byte
+	_, err = conn.Read(stray[:])
+	switch h.leaveSeat(conn, rank) {
+	case forming:
+		h.note(conn, fmt.Errorf("rank %d was there and has ended", rank))
+		h.drop(conn)
+	case over:
+		h.say(conn, h.farewell)
+		h.drop(conn)
+	case begun:
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			_ = conn.SetReadDeadline(time.Time{})
+			h.say(conn, verdict{outcome: begin})
+		} else {
+			// It ended just then. The server hears of it as of any that ends.
+			_ = conn.Close()
+		}
+		h.mu.Lock()
+		delete(h.open, conn)
+		h.mu.Unlock()
+		h.server.Serve(&served{Conn: conn, ended: sync.OnceFunc(func() { h.hasLeft(rank) })}, rank)
+	}
+}
+
+// hear has the other side prove the key and takes its claim.
+func (h *host) hear(conn net.Conn) (claim, error) {
+	if err := conn.SetDeadline(time.Now().Add(proofTime)); err != nil {
+		return claim{}, err
+	}
+	if err := proof.Accept(conn, h.key, purpose); err != nil {
+		return claim{}, err
+	}
+	c, err := readClaim(conn)
+	if err != nil {
+		return claim{}, err
+	}
+	return c, conn.SetDeadline(time.Time{})
+}
+
+// seat gives the rank that is claimed to the connection, or says why not.
+func (h *host) seat(conn net.Conn, c claim) error {
+	h.mu.Lock()
+	err := h.judge(c)
+	if err == nil {
+		h.seats[int(c.rank)] = conn
+		h.beginIfComplete()
+	}
+	h.mu.Unlock()
+	if err != nil {
+		h.say(conn, verdict{outcome: refused, text: err.Error()})
+	}
+	return err
+}
+
+// judge is called with the mutex.
+func (h *host) judge(c claim) error {
+	switch {
+	case int64(c.size) != int64(h.size):
+		return fmt.Errorf("rank %d has %s=%d, rank 0 has %d", c.rank, sizeVariable, c.size, h.size)
+	case int64(c.rank) >= int64(h.size):
+		return fmt.Errorf("rank %d of %d, allowed are 1 to %d", c.rank, h.size, h.size-1)
+	case c.rank == 0:
+		return fmt.Errorf("rank 0 is the root itself, at %s", h.listener.Addr())
+	case h.phase == over:
+		return errors.New("the root has ended")
+	case h.phase == begun:
+		return fmt.Errorf("the job has begun, with another rank %d", c.rank)
+	}
+	if other, taken := h.seats[int(c.rank)]; taken {
+		return fmt.Errorf("rank %d is taken by %s", c.rank, other.RemoteAddr())
+	}
+	return nil
+}
+
+// beginIfComplete is called with the mutex.
+func (h *host) beginIfComplete() {
+	if len(h.seats) < h.size-1 {
+		return
+	}
+	h.phase = begun
+	close(h.complete)
+	if h.size == 1 {
+		close(h.left)
+	}
+	h.callAway()
+}
+
+// callAway interrupts those who wait in their seats. It is called with the mutex.
+func (h *host) callAway() {
+	for _, conn := range h.seats {
+		_ = conn.SetReadDeadline(time.Unix(1, 0))
+	}
+}
+
+// leaveSeat tells a connection that waited no longer in which phase that is.
+func (h *host) leaveSeat(conn net.Conn, rank int) phase {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.phase == forming {
+		delete(h.seats, rank)
+	}
+	return h.phase
+}
+
+// hasLeft notes that a rank's connection to the server has ended.
+func (h *host) hasLeft(rank int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.seats, rank)
+	if len(h.seats) == 0 {
+		close(h.left)
+	}
+}
+
+// served is a connection whose end the host wants to know.
+type served struct {
+	net.Conn
+	ended func()
+}
+
+func (c *served) Close() error {
+	defer c.ended()
+	return c.Conn.Close()
+}
+
+func (h *host) say(conn net.Conn, v verdict) {
+	_ = conn.SetWriteDeadline(time.Now().Add(proofTime))
+	_, _ = conn.Write(v.encode())
+	_ = conn.SetWriteDeadline(time.Time{})
+}
+
+func (h *host) note(conn net.Conn, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.refusals++
+	h.last = fmt.Sprintf("%s: %v", conn.RemoteAddr(), err)
+}
+
+func (h *host) drop(conn net.Conn) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.open, conn)
+	_ = conn.Close()
+}
+
+// giveUp ends the forming, and is nil if the job has begun meanwhile.
+func (h *host) giveUp(cause error) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.phase != forming {
+		return nil
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "of %d ranks %s did not come to %s", h.size, h.missing(), h.listener.Addr())
+	if h.refusals > 0 {
+		fmt.Fprintf(&text, " (turned away: %d, the last %s)", h.refusals, h.last)
+	}
+	h.end(fmt.Sprintf("%s: %v", text.String(), cause))
+	return fmt.Errorf("%w: %s: %w", ErrIncomplete, text.String(), cause)
+}
+
+// missing names the ranks that have no seat. It is called with the mutex.
+func (h *host) missing() string {
+	var ranks []int
+	for rank := 1; rank < h.size; rank++ {
+		if _, there := h.seats[rank]; !there {
+			ranks = append(ranks, rank)
+		}
+	}
+	return list(ranks)
+}
+
+// list names the first of the ranks.
+func list(ranks []int) string {
+	const most = 16
+	text := strings.Trim(fmt.Sprint(ranks[:min(len(ranks), most)]), "[]")
+	text = strings.ReplaceAll(text, " ", ", ")
+	if len(ranks) > most {
+		text += fmt.Sprintf(" and %d more", len(ranks)-most)
+	}
+	return text
+}
+
+// end makes the phase over and says why to those who wait in their seats. It is called
+// with the mutex.
+func (h *host) end(why string) {
+	if h.phase == over {
+		return
+	}
+	h.farewell = verdict{outcome: incomplete, text: why}
+	if h.phase == forming {
+		h.callAway()
+	}
+	h.phase = over
+	close(h.closing)
+	_ = h.listener.Close()
+	seated := make(map[net.Conn]bool, len(h.seats))
+	for _, conn := range h.seats {
+		seated[conn] = true
+	}
+	for conn := range h.open {
+		if !seated[conn] {
+			_ = conn.Close()
+		}
+	}
+}
+
+// finish closes the host when all ranks have left, or after patience.
+func (h *host) finish(patience time.Duration) error {
+	defer h.close()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-h.left:
+		return nil
+	case <-h.closing:
+		return nil
+	case <-timer.C:
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var ranks []int
+	for rank := 1; rank < h.size; rank++ {
+		if _, there := h.seats[rank]; there {
+			ranks = append(ranks, rank)
+		}
+	}
+	if len(ranks) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %v after rank 0 did, %s had not", ErrUnfinished, patience, list(ranks))
+}
+
+// close ends everything, and returns when nothing of the host runs.
+func (h *host) close() {
+	h.mu.Lock()
+	h.end("the root was closed")
+	h.mu.Unlock()
+	h.running.Wait()
+	_ = h.server.Close()
+}

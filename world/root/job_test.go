@@ -1,0 +1,251 @@
+package root
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/verbs/tcp/proof"
+)
+
+const (
+	// ample is a patience that no test uses up.
+	ample = time.Minute
+	// brief is one that a test waits for.
+	brief = 300 * time.Millisecond
+)
+
+var testKey = []byte("a key of at least sixteen bytes")
+
+// vacant is an address where nobody listens.
+func vacant(t *testing.T) string {
+	t.Helper()
+	host := "127.0.0.1"
+	if runtime.GOOS == "linux" {
+		// One of its own, so that nobody takes the port meanwhile.
+		host = fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(250), rand.IntN(250), 2+rand.IntN(250))
+	}
+	l, err := net.Listen("tcp", host+":0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	return l.Addr().String()
+}
+
+func rankOf(root string, rank, size int) *Settings {
+	return &Settings{Root: root, Rank: rank, Size: size, Key: testKey}
+}
+
+// noLeaks checks when the test ends that it leaves no goroutine and no descriptor.
+func noLeaks(t *testing.T) {
+	t.Helper()
+	descriptors := func() int {
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			return 0
+		}
+		return len(entries)
+	}
+	// The runtime's poller takes descriptors of its own when it is first used.
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	goroutines, open := runtime.NumGoroutine(), descriptors()
+	t.Cleanup(func() {
+		require.Eventually(t, func() bool { return runtime.NumGoroutine() <= goroutines+1 && descriptors() <= open }, 20*time.Second, 5*time.Millisecond,
+			"goroutines: %d before, descriptors: %d before", goroutines, open)
+	})
+}
+
+// a part is what one rank of a test does.
+type part struct {
+	settings *Settings
+	patience time.Duration
+	do       func(m *Member) error
+}
+
+// play runs the parts at once, and gives the error of each.
+func play(t *testing.T, parts ...part) []error {
+	t.Helper()
+	errs := make([]error, len(parts))
+	var all sync.WaitGroup
+	for _, i := range rand.Perm(len(parts)) {
+		p := parts[i]
+		all.Go(func() {
+			m, err := Join(t.Context(), p.settings, p.patience)
+			if err == nil {
+				err = p.do(m)
+			}
+			errs[i] = err
+		})
+	}
+	all.Wait()
+	return errs
+}
+
+// exchange has a rank tell all others something and hear it from them.
+func exchange(m *Member) error {
+	for round := range 2 {
+		key := func(rank int) string { return fmt.Sprintf("%d-from-%d", round, rank) }
+		if err := m.Put(key(m.Rank()), fmt.Sprint("value-", m.Rank())); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), ample)
+		defer cancel()
+		if err := m.Barrier(ctx); err != nil {
+			return err
+		}
+		for rank := range m.Size() {
+			value, err := m.Get(key(rank))
+			if err != nil {
+				return err
+			}
+			if want := fmt.Sprint("value-", rank); value != want {
+				return fmt.Errorf("value of rank %d is %q", rank, value)
+			}
+		}
+	}
+	return m.Finalize()
+}
+
+func TestRanksFindEachOtherInAnyOrder(t *testing.T) {
+	for _, size := range []int{1, 2, 3, 32} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			noLeaks(t)
+			root := vacant(t)
+			var parts []part
+			for rank := range size {
+				parts = append(parts, part{rankOf(root, rank, size), ample, exchange})
+			}
+			require.NoError(t, errors.Join(play(t, parts...)...))
+		})
+	}
+}
+
+// The others have all called in vain when rank 0 starts.
+func TestRootStartsLast(t *testing.T) {
+	noLeaks(t)
+	const size = 4
+	l, err := net.Listen("tcp", vacant(t))
+	require.NoError(t, err)
+	root := l.Addr().String()
+	var ranks sync.WaitGroup
+	errs := make([]error, size)
+	start := func(rank int) {
+		ranks.Go(func() { errs[rank] = play(t, part{rankOf(root, rank, size), ample, exchange})[0] })
+	}
+	for rank := 1; rank < size; rank++ {
+		start(rank)
+		conn, err := l.Accept()
+		require.NoError(t, err)
+		require.NoError(t, conn.Close())
+	}
+	require.NoError(t, l.Close())
+	start(0)
+	ranks.Wait()
+	require.NoError(t, errors.Join(errs...))
+}
+
+// A root that ends while ranks wait for others is found again by them when it is
+// started again.
+func TestRootStartsAgain(t *testing.T) {
+	noLeaks(t)
+	l, err := net.Listen("tcp", vacant(t))
+	require.NoError(t, err)
+	root := l.Addr().String()
+	var ranks sync.WaitGroup
+	errs := make([]error, 2)
+	ranks.Go(func() { errs[1] = play(t, part{rankOf(root, 1, 2), ample, exchange})[0] })
+	conn, err := l.Accept()
+	require.NoError(t, err)
+	require.NoError(t, proof.Accept(conn, testKey, purpose))
+	c, err := readClaim(conn)
+	require.NoError(t, err)
+	require.Equal(t, claim{rank: 1, size: 2}, c)
+	require.NoError(t, l.Close())
+	require.NoError(t, conn.Close())
+	ranks.Go(func() { errs[0] = play(t, part{rankOf(root, 0, 2), ample, exchange})[0] })
+	ranks.Wait()
+	require.NoError(t, errors.Join(errs...))
+}
+
+// joined is a job of which all ranks are there.
+func joined(t *testing.T, size int, patience time.Duration) []*Member {
+	t.Helper()
+	root := vacant(t)
+	members := make([]*Member, size)
+	var parts []part
+	for rank := range size {
+		parts = append(parts, part{rankOf(root, rank, size), ample, func(m *Member) error {
+			m.patience = patience
+			members[rank] = m
+			return nil
+		}})
+	}
+	require.NoError(t, errors.Join(play(t, parts...)...))
+	t.Cleanup(func() {
+		for rank := size - 1; rank >= 0; rank-- {
+			_ = members[rank].Close()
+		}
+	})
+	return members
+}
+
+func TestBrokenConnectionLeavesTheOthersAlone(t *testing.T) {
+	noLeaks(t)
+	members := joined(t, 4, ample)
+	require.NoError(t, members[1].Put("key", "value"))
+	var all sync.WaitGroup
+	for _, m := range members {
+		all.Go(func() { _ = m.Barrier(t.Context()) })
+	}
+	all.Wait()
+	require.NoError(t, members[2].Close())
+	// The barrier waits for the server to see it.
+	for _, rank := range []int{0, 1, 3} {
+		require.Error(t, members[rank].Barrier(t.Context()), "a barrier without rank 2")
+		value, err := members[rank].Get("key")
+		require.NoError(t, err)
+		require.Equal(t, "value", value)
+		require.Equal(t, testKey, members[rank].Key())
+	}
+	for _, rank := range []int{3, 1, 0} {
+		require.NoError(t, members[rank].Finalize(), "rank %d", rank)
+	}
+}
+
+func TestRootServesUntilTheLastHasFinalized(t *testing.T) {
+	noLeaks(t)
+	members := joined(t, 3, ample)
+	finalized := make(chan error, 1)
+	go func() { finalized <- members[0].Finalize() }()
+	require.NoError(t, members[1].Finalize())
+	_, err := members[2].Get("PMI_process_mapping")
+	require.Error(t, err, "a value that no rank put")
+	require.NoError(t, members[2].Put("key", "value"))
+	select {
+	case err := <-finalized:
+		t.Fatal("rank 0 did not wait for rank 2: ", err)
+	default:
+	}
+	require.NoError(t, members[2].Finalize())
+	require.NoError(t, <-finalized)
+}
+
+func TestRootDoesNotWaitForEver(t *testing.T) {
+	noLeaks(t)
+	members := joined(t, 4, brief)
+	require.NoError(t, members[2].Finalize())
+	err := members[0].Finalize()
+	require.ErrorIs(t, err, ErrUnfinished)
+	require.ErrorContains(t, err, "1, 3 had not")
+	require.Error(t, members[1].Put("key", "value"))
+}

@@ -1,0 +1,191 @@
+package root
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"time"
+
+	"github.com/onesided/rma/verbs/tcp/proof"
+	"github.com/onesided/rma/world/pmi"
+)
+
+const (
+	// proofTime bounds the proof and the claim, on either side, and one attempt to
+	// connect.
+	proofTime = 5 * time.Second
+	// A rank calls the root again after firstPause, twice that, and so on.
+	firstPause   = 10 * time.Millisecond
+	longestPause = time.Second
+)
+
+// keepAlive finds out on an idle connection that the other host is gone, and keeps
+// those who translate addresses between them from forgetting it.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}
+
+// A Member is a rank of a job that is complete.
+type Member struct {
+	*pmi.Client
+
+	key      []byte
+	patience time.Duration
+	// host is nil but in rank 0.
+	host *host
+}
+
+// Join makes this process the rank that the settings say, and returns when all ranks
+// have joined. Rank 0 serves them; the others call it until it is there. All of it
+// takes no longer than patience, which every rank counts from its own call.
+func Join(ctx context.Context, settings *Settings, patience time.Duration) (*Member, error) {
+	if err := settings.check(); err != nil {
+		return nil, err
+	}
+	if ctx == nil || patience <= 0 {
+		return nil, fmt.Errorf("%w: patience %v, must be more than 0, and there must be a context", ErrSettings, patience)
+	}
+	m := &Member{key: settings.Key, patience: patience}
+	limited, cancel := context.WithTimeoutCause(ctx, patience, overdue{patience})
+	defer cancel()
+	var err error
+	if settings.Rank == 0 {
+		m.Client, m.host, err = lead(limited, settings)
+	} else {
+		m.Client, err = follow(limited, settings)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// overdue is the cause with which the time for joining ends.
+type overdue struct{ time.Duration }
+
+func (e overdue) Error() string { return fmt.Sprintf("root: patience of %v is over", e.Duration) }
+
+// Timeout marks the error as one, for those who ask as they ask package net's.
+func (overdue) Timeout() bool { return true }
+
+func (overdue) Is(target error) bool { return target == context.DeadlineExceeded }
+
+// Key is the job's.
+func (m *Member) Key() []byte { return m.key }
+
+// Finalize tells the root that this rank needs it no more. In rank 0 it returns when
+// all ranks have finalized or lost their connection, or after the patience with which
+// the rank joined; then the root is closed, and it is ErrUnfinished if ranks still
+// needed it.
+func (m *Member) Finalize() error {
+	err := m.Client.Finalize()
+	if m.host != nil {
+		err = errors.Join(err, m.host.finish(m.patience))
+	}
+	return err
+}
+
+// Close leaves the job without a word. In rank 0 it closes the root, which ends the
+// exchange for all.
+func (m *Member) Close() error {
+	err := m.Client.Close()
+	if m.host != nil {
+		m.host.close()
+	}
+	return err
+}
+
+// follow joins as a rank that is not 0.
+func follow(ctx context.Context, s *Settings) (*pmi.Client, error) {
+	c := caller{Settings: s}
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		client, err := c.call(ctx)
+		if err == nil {
+			return client, nil
+		}
+		if ctx.Err() == nil && final(err) {
+			return nil, fmt.Errorf("root: rank %d at %s: %w", s.Rank, s.Root, err)
+		}
+		// What the end of the time does to an attempt says less than why those
+		// before it failed.
+		if ctx.Err() == nil || c.last == nil {
+			c.last = err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, c.vain(ctx)
+		// Ranks that were started at once do not call again at once.
+		case <-time.After(pause/2 + rand.N(pause)):
+		}
+	}
+}
+
+// final tells whether to call again is no use.
+func final(err error) bool {
+	for _, reason := range []error{proof.ErrKey, proof.ErrVersion, proof.ErrProtocol, ErrClaim, ErrIncomplete, ErrProtocol, pmi.ErrProtocol, pmi.ErrRefused} {
+		if errors.Is(err, reason) {
+			return true
+		}
+	}
+	return false
+}
+
+type caller struct {
+	*Settings
+	// seated: the claim was made and not refused.
+	seated bool
+	last   error
+}
+
+// vain is the error when the time is over.
+func (c *caller) vain(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	switch {
+	case c.seated:
+		return fmt.Errorf("%w: rank %d has reached the root at %s and waits for others of %d: %w", ErrIncomplete, c.Rank, c.Root, c.Size, cause)
+	default:
+		return fmt.Errorf("%w: rank %d got no answer at %s: %w; last: %w", ErrUnreachable, c.Rank, c.Root, cause, c.last)
+	}
+}
+
+func (c *caller) call(ctx context.Context) (client *pmi.Client, err error) {
+	c.seated = false
+	dialer := net.Dialer{Timeout: proofTime, KeepAliveConfig: keepAlive}
+	conn, err := dialer.DialContext(ctx, "tcp", c.Root)
+	if err != nil {
+		return nil, err
+	}
+	// Whatever waits on a closed connection returns, whichever deadline it has.
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer func() {
+		if !stop() && err == nil {
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			client = nil
+			_ = conn.Close()
+		}
+	}()
+	if err := conn.SetDeadline(time.Now().Add(proofTime)); err != nil {
+		return nil, err
+	}
+	if err := proof.Dial(conn, c.Key, purpose); err != nil {
+		return nil, err
+	}
+	if _, err := conn.Write(claim{rank: uint32(c.Rank), size: uint32(c.Size)}.encode()); err != nil {
+		return nil, err
+	}
+	if err := conn.SetDeadline(time.Time{}); err != nil {
+		return nil, err
+	}
+	c.seated = true
+	v, err := readVerdict(conn)
+	if err != nil {
+		c.seated = ctx.Err() != nil
+		return nil, fmt.Errorf("the root ended before all ranks were there: %w", err)
+	}
+	if err := v.err(); err != nil {
+		return nil, err
+	}
+	return pmi.New(conn, c.Rank, c.Size)
+}

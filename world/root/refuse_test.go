@@ -1,0 +1,312 @@
+package root
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/verbs/tcp/proof"
+)
+
+// formingHost is the root of a job, in this process, for which ranks are awaited.
+func formingHost(t *testing.T, size int) *host {
+	t.Helper()
+	s := rankOf(vacant(t), 0, size)
+	l, err := listen(t.Context(), s.Root)
+	require.NoError(t, err)
+	h := newHost(s, l)
+	t.Cleanup(h.close)
+	return h
+}
+
+func (h *host) turnedAway() (int, string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.refusals, h.last
+}
+
+func (h *host) seated() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.seats)
+}
+
+func within(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	require.Eventually(t, is, 30*time.Second, time.Millisecond, what)
+}
+
+// claimed is a connection that has proved the key and claimed a rank.
+func claimed(t *testing.T, h *host, c claim) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", h.listener.Addr().String())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	require.NoError(t, conn.SetDeadline(time.Now().Add(30*time.Second)))
+	require.NoError(t, proof.Dial(conn, testKey, purpose))
+	_, err = conn.Write(c.encode())
+	require.NoError(t, err)
+	return conn
+}
+
+func TestClaimsThatAreRefused(t *testing.T) {
+	noLeaks(t)
+	h := formingHost(t, 4)
+	claimed(t, h, claim{rank: 2, size: 4})
+	within(t, "rank 2 is there", func() bool { return h.seated() == 1 })
+	for _, c := range []struct {
+		name  string
+		claim claim
+		says  string
+	}{
+		{"taken", claim{2, 4}, "rank 2 is taken by 127."},
+		{"the root's", claim{0, 4}, "rank 0 is the root itself"},
+		{"beyond the last", claim{4, 4}, "rank 4 of 4, allowed are 1 to 3"},
+		{"largest", claim{1<<32 - 1, 4}, "allowed are 1 to 3"},
+		{"smaller job", claim{1, 3}, "rank 1 has RMA_SIZE=3, rank 0 has 4"},
+		{"larger job", claim{1, 5}, "rank 1 has RMA_SIZE=5, rank 0 has 4"},
+		{"largest job", claim{1, 1<<32 - 1}, "rank 0 has 4"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			conn := claimed(t, h, c.claim)
+			v, err := readVerdict(conn)
+			require.NoError(t, err)
+			require.ErrorIs(t, v.err(), ErrClaim)
+			require.ErrorContains(t, v.err(), c.says)
+			_, err = conn.Read(make([]byte, 1))
+			require.ErrorIs(t, err, io.EOF)
+		})
+	}
+	require.Equal(t, 1, h.seated())
+}
+
+func TestLateRankIsTurnedAway(t *testing.T) {
+	members := joined(t, 2, ample)
+	v, err := readVerdict(claimed(t, members[0].host, claim{rank: 1, size: 2}))
+	require.NoError(t, err)
+	require.ErrorIs(t, v.err(), ErrClaim)
+	require.ErrorContains(t, v.err(), "begun")
+}
+
+// Whoever ends or talks out of turn before the job has begun gives the number back.
+func TestNumberIsGivenBack(t *testing.T) {
+	noLeaks(t)
+	h := formingHost(t, 3)
+	turnedAway := 0
+	for _, leave := range []func(conn net.Conn) error{
+		func(conn net.Conn) error { return conn.Close() },
+		func(conn net.Conn) error { return conn.(*net.TCPConn).CloseWrite() },
+		func(conn net.Conn) error { _, err := conn.Write([]byte("x")); return err },
+		func(conn net.Conn) error {
+			return errors.Join(conn.(*net.TCPConn).SetLinger(0), conn.Close())
+		},
+	} {
+		conn := claimed(t, h, claim{rank: 1, size: 3})
+		within(t, "rank 1 is there", func() bool { return h.seated() == 1 })
+		require.NoError(t, leave(conn))
+		turnedAway++
+		within(t, "rank 1 is gone", func() bool { n, _ := h.turnedAway(); return n == turnedAway && h.seated() == 0 })
+		_, last := h.turnedAway()
+		require.Contains(t, last, "rank 1 was there and has ended")
+	}
+}
+
+func TestStrangersAreClosedAndChangeNothing(t *testing.T) {
+	noLeaks(t)
+	h := formingHost(t, 2)
+	for name, c := range map[string]struct {
+		bytes []byte
+		why   error
+	}{
+		"nothing":      {nil, io.ErrUnexpectedEOF},
+		"http":         {[]byte("GET / HTTP/1.1\r\n\r\n"), proof.ErrProtocol},
+		"another job":  {append([]byte("RMAproof\x00\x01"), make([]byte, 64)...), proof.ErrKey},
+		"next version": {append([]byte("RMAproof\x00\x02"), make([]byte, 64)...), proof.ErrVersion},
+		"much":         {bytes.Repeat([]byte("x"), 1<<20), proof.ErrProtocol},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, _ := h.turnedAway()
+			conn, err := net.Dial("tcp", h.listener.Addr().String())
+			require.NoError(t, err)
+			defer conn.Close()
+			// The root may close before all of it is sent.
+			_, _ = conn.Write(c.bytes)
+			_ = conn.(*net.TCPConn).CloseWrite()
+			_, _ = io.Copy(io.Discard, conn)
+			within(t, "turned away", func() bool { n, _ := h.turnedAway(); return n == before+1 })
+			_, last := h.turnedAway()
+			require.Contains(t, last, c.why.Error())
+		})
+	}
+	require.Zero(t, h.seated())
+}
+
+// Connections that say nothing do not keep the ranks out.
+func TestSilentConnections(t *testing.T) {
+	noLeaks(t)
+	const size = 3
+	h := formingHost(t, size)
+	for range maxUnproven / 2 {
+		conn, err := net.Dial("tcp", h.listener.Addr().String())
+		require.NoError(t, err)
+		defer conn.Close()
+	}
+	var parts []part
+	for rank := 1; rank < size; rank++ {
+		parts = append(parts, part{rankOf(h.listener.Addr().String(), rank, size), ample, func(m *Member) error { return m.Finalize() }})
+	}
+	require.NoError(t, errors.Join(play(t, parts...)...))
+}
+
+func TestJoinIsRefused(t *testing.T) {
+	noLeaks(t)
+	root := vacant(t)
+	wrong := rankOf(root, 2, 3)
+	wrong.Key = []byte("another key of sixteen bytes")
+	finalize := func(m *Member) error { return m.Finalize() }
+	var errs []error
+	var others sync.WaitGroup
+	// Both claim rank 1: one of them joins when rank 2 comes.
+	others.Go(func() {
+		errs = play(t, part{rankOf(root, 0, 3), ample, finalize}, part{rankOf(root, 1, 3), ample, finalize}, part{rankOf(root, 1, 3), ample, finalize})
+	})
+	require.ErrorIs(t, play(t, part{wrong, ample, finalize})[0], proof.ErrKey)
+	require.ErrorIs(t, play(t, part{rankOf(root, 2, 4), ample, finalize})[0], ErrClaim)
+	require.NoError(t, play(t, part{rankOf(root, 2, 3), ample, finalize})[0])
+	others.Wait()
+	require.NoError(t, errs[0])
+	if errs[1] == nil {
+		errs[1], errs[2] = errs[2], errs[1]
+	}
+	require.ErrorIs(t, errs[1], ErrClaim)
+	require.NoError(t, errs[2])
+}
+
+func TestMissingRanksAreNamedToAll(t *testing.T) {
+	noLeaks(t)
+	root := vacant(t)
+	none := func(m *Member) error { return errors.New("joined") }
+	errs := play(t, part{rankOf(root, 0, 5), brief, none}, part{rankOf(root, 2, 5), ample, none}, part{rankOf(root, 3, 5), ample, none})
+	for _, err := range errs {
+		require.ErrorIs(t, err, ErrIncomplete)
+		require.ErrorContains(t, err, "of 5 ranks 1, 4 did not come to "+root)
+		require.ErrorContains(t, err, "patience of 300ms is over")
+	}
+	require.ErrorIs(t, errs[0], context.DeadlineExceeded)
+}
+
+// A rank's own patience may be over first; the root then waits for it again.
+func TestRankIsNotPatient(t *testing.T) {
+	noLeaks(t)
+	h := formingHost(t, 3)
+	_, err := Join(t.Context(), rankOf(h.listener.Addr().String(), 1, 3), brief)
+	require.ErrorIs(t, err, ErrIncomplete)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "rank 1 has reached the root")
+	within(t, "rank 1 is gone", func() bool { return h.seated() == 0 })
+}
+
+// accepting is a listener whose connections are handed to do, which closes them.
+func accepting(t *testing.T, do func(conn net.Conn)) string {
+	t.Helper()
+	l, err := net.Listen("tcp", vacant(t))
+	require.NoError(t, err)
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() { defer conn.Close(); do(conn) })
+		}
+	})
+	t.Cleanup(func() { _ = l.Close(); all.Wait() })
+	return l.Addr().String()
+}
+
+func TestRootThatIsNone(t *testing.T) {
+	noLeaks(t)
+	seat := func(conn net.Conn) bool {
+		if proof.Accept(conn, testKey, purpose) != nil {
+			return false
+		}
+		_, err := readClaim(conn)
+		return err == nil
+	}
+	for _, c := range []struct {
+		name string
+		root string
+		want error
+		says string
+	}{
+		{"nobody listens", vacant(t), ErrUnreachable, "refused"},
+		{"never answers", accepting(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }), ErrUnreachable, "patience of 300ms is over"},
+		{"closes at once", accepting(t, func(conn net.Conn) {}), ErrUnreachable, "proof: "},
+		{"says something else", accepting(t, func(conn net.Conn) { _, _ = io.WriteString(conn, "220 mail.example ESMTP\r\n") }), proof.ErrProtocol, "220 mail"},
+		{"ends while others are awaited", accepting(t, func(conn net.Conn) { seat(conn) }), ErrUnreachable, "ended before all ranks were there"},
+		{"is silent while others are awaited", accepting(t, func(conn net.Conn) {
+			if seat(conn) {
+				_, _ = io.Copy(io.Discard, conn)
+			}
+		}), ErrIncomplete, "waits for others"},
+		{"malformed verdict", accepting(t, func(conn net.Conn) {
+			if seat(conn) {
+				_, _ = conn.Write([]byte{99, 0, 0})
+			}
+		}), ErrProtocol, "outcome 99"},
+		{"unknown name", "no-such-host.invalid:7000", ErrUnreachable, "no-such-host.invalid"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m, err := Join(t.Context(), rankOf(c.root, 1, 2), brief)
+			require.Nil(t, m)
+			require.ErrorIs(t, err, c.want)
+			require.ErrorContains(t, err, c.says)
+			require.ErrorContains(t, err, "rank 1")
+		})
+	}
+}
+
+func TestAddressThatCannotBeBound(t *testing.T) {
+	noLeaks(t)
+	l, err := net.Listen("tcp", vacant(t))
+	require.NoError(t, err)
+	defer l.Close()
+	for name, root := range map[string]string{
+		"in use":        l.Addr().String(),
+		"another's":     "192.0.2.1:7000",
+		"not resolving": "no-such-host.invalid:7000",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Join(t.Context(), rankOf(root, 0, 2), brief)
+			require.ErrorIs(t, err, ErrListen)
+			require.ErrorContains(t, err, root)
+		})
+	}
+}
+
+func TestJoinEndsWithItsContext(t *testing.T) {
+	noLeaks(t)
+	why := errors.New("the user has gone home")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	h := formingHost(t, 3)
+	ended := make(chan error)
+	for _, s := range []*Settings{rankOf(h.listener.Addr().String(), 1, 3), rankOf(vacant(t), 0, 3), rankOf(vacant(t), 1, 3)} {
+		go func() {
+			_, err := Join(ctx, s, ample)
+			ended <- err
+		}()
+	}
+	within(t, "rank 1 is there", func() bool { return h.seated() == 1 })
+	cancel(why)
+	for range 3 {
+		require.ErrorIs(t, <-ended, why)
+	}
+}

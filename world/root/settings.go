@@ -1,0 +1,119 @@
+package root
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+
+	"github.com/onesided/rma/verbs/tcp/proof"
+)
+
+// MaxSize bounds the number of ranks.
+const MaxSize = 1 << 16
+
+// Settings say which rank of which job this process is.
+type Settings struct {
+	// Root is the host and port where rank 0 listens.
+	Root string
+	// Rank of this process, of Size.
+	Rank, Size int
+	// Key of the job.
+	Key []byte
+}
+
+const (
+	rootVariable = "RMA_ROOT"
+	rankVariable = "RMA_RANK"
+	sizeVariable = "RMA_SIZE"
+	keyVariable  = "RMA_KEY_FILE"
+)
+
+// FromEnvironment reads the settings from the environment. It is ErrNoRoot if none of
+// the variables is set; an empty one counts as not set.
+func FromEnvironment() (*Settings, error) {
+	set := 0
+	for _, name := range []string{rootVariable, rankVariable, sizeVariable, keyVariable} {
+		if os.Getenv(name) != "" {
+			set++
+		}
+	}
+	if set == 0 {
+		return nil, ErrNoRoot
+	}
+	s := &Settings{Root: os.Getenv(rootVariable)}
+	if err := checkRoot(s.Root); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.Size, err = number(sizeVariable, "the number of ranks", 1, MaxSize); err != nil {
+		return nil, err
+	}
+	if s.Rank, err = number(rankVariable, "this rank's number", 0, s.Size-1); err != nil {
+		return nil, err
+	}
+	path := os.Getenv(keyVariable)
+	if path == "" {
+		return nil, fmt.Errorf("%w: %s is not set, must be the path of a file with the job's key", ErrSettings, keyVariable)
+	}
+	if s.Key, err = proof.ReadKeyFile(path); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrSettings, keyVariable, err)
+	}
+	return s, nil
+}
+
+func number(name, what string, least, most int) (int, error) {
+	text := os.Getenv(name)
+	if text == "" {
+		return 0, fmt.Errorf("%w: %s is not set, must be %s", ErrSettings, name, what)
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < least || n > most {
+		return 0, fmt.Errorf("%w: %s=%q, must be %s, %d to %d", ErrSettings, name, text, what, least, most)
+	}
+	return n, nil
+}
+
+func checkRoot(root string) error {
+	if root == "" {
+		return fmt.Errorf("%w: %s is not set, must be the host:port where rank 0 listens", ErrSettings, rootVariable)
+	}
+	wrong := func(why string) error {
+		return fmt.Errorf("%w: %s=%q %s, must be the host:port where rank 0 listens", ErrSettings, rootVariable, root, why)
+	}
+	host, port, err := net.SplitHostPort(root)
+	if err != nil {
+		return wrong("is not host:port")
+	}
+	if host == "" {
+		return wrong("has no host")
+	}
+	if address, err := netip.ParseAddr(host); err == nil && (address.IsUnspecified() || address.IsMulticast()) {
+		return wrong("has an address that nobody can be called at")
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return wrong("has no port from 1 to 65535")
+	}
+	return nil
+}
+
+// check is for settings that a program has put together.
+func (s *Settings) check() error {
+	if s == nil {
+		return fmt.Errorf("%w: none", ErrSettings)
+	}
+	if err := checkRoot(s.Root); err != nil {
+		return err
+	}
+	if s.Size < 1 || s.Size > MaxSize {
+		return fmt.Errorf("%w: size %d, allowed are 1 to %d", ErrSettings, s.Size, MaxSize)
+	}
+	if s.Rank < 0 || s.Rank >= s.Size {
+		return fmt.Errorf("%w: rank %d of %d, allowed are 0 to %d", ErrSettings, s.Rank, s.Size, s.Size-1)
+	}
+	if len(s.Key) < proof.MinKey || len(s.Key) > proof.MaxKey {
+		return fmt.Errorf("%w: key of %d bytes, allowed are %d to %d", ErrSettings, len(s.Key), proof.MinKey, proof.MaxKey)
+	}
+	return nil
+}
