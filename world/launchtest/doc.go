@@ -27,8 +27,8 @@
 //
 // An exec.Cmd of this package can be changed before it is started, but its ExtraFiles are
 // taken and are not handed down. Its Process is the keeper: interrupts and termination
-// signals sent to it go to the launcher; killing it is not needed, because Cancel
-// ends everything.
+// signals sent to it go to the launcher. Cancel ends everything; killing the Process ends
+// the launcher but not what that has started.
 //
 // Variables of a launcher (PMI_, SLURM_, …) that the test has inherited are left out of a
 // command's environment. What a test appends to its Env comes to all ranks. What

@@ -77,7 +77,7 @@ func (o orders) run(arguments []string, gone <-chan struct{}) int {
 	}
 	defer sweep()
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM)
 	ended := make(chan *os.ProcessState, 1+len(o.Beside))
 	main, err := o.start(arguments, ended)
 	for i := 0; i < len(o.Beside) && err == nil; i++ {
@@ -110,9 +110,11 @@ func (o orders) run(arguments []string, gone <-chan struct{}) int {
 func (o orders) start(arguments []string, ended chan<- *os.ProcessState) (*os.Process, error) {
 	command := exec.Command(arguments[0], arguments[1:]...)
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
+	// If somebody kills the keeper all the same, its command goes too.
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if o.User != 0 {
 		id := uint32(o.User)
-		command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: id, Gid: id}}
+		command.SysProcAttr.Credential = &syscall.Credential{Uid: id, Gid: id}
 	}
 	if err := command.Start(); err != nil {
 		return nil, err

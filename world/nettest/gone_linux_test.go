@@ -1,0 +1,218 @@
+package nettest_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/onesided/rma/world/nettest"
+)
+
+// litter is processes on a host that nobody waits for, and that ignore what can be
+// ignored: "litter NUMBER SPACE" is printed by each.
+const litter = `
+trap '' TERM INT HUP
+cat >leave.sh <<'END'
+echo "litter $$ $(readlink /proc/self/ns/net)"
+exec sleep 600
+END
+setsid sh leave.sh &
+(setsid sh leave.sh &) &
+exec sh leave.sh
+`
+
+// leave leaves litter on a host, and returns when it is there, with what it has printed.
+func leave(t *testing.T, n *nettest.Network, host int) (lines []string) {
+	t.Helper()
+	command := n.Command(host, "sh", "-c", litter)
+	command.Dir = t.TempDir()
+	output, err := command.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, command.Start())
+	for scan := bufio.NewScanner(output); len(lines) < 3; lines = append(lines, scan.Text()) {
+		require.True(t, scan.Scan())
+	}
+	return lines
+}
+
+// watched is a process that is looked at, and the namespace that it was in.
+type watched struct {
+	file  int
+	space string
+}
+
+func watch(t *testing.T, lines []string) (found []watched) {
+	t.Helper()
+	for _, line := range lines {
+		var pid int
+		var w watched
+		_, err := fmt.Sscanf(line, "litter %d %s", &pid, &w.space)
+		require.NoError(t, err, "%q", line)
+		w.file, err = unix.PidfdOpen(pid, 0)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = unix.Close(w.file) })
+		found = append(found, w)
+	}
+	return found
+}
+
+// requireEnd waits for the end of processes, and looks that nobody is where they were.
+func requireEnd(t *testing.T, all []watched) {
+	t.Helper()
+	for _, w := range all {
+		for {
+			n, err := unix.Poll([]unix.PollFd{{Fd: int32(w.file), Events: unix.POLLIN}}, 20_000)
+			if errors.Is(err, unix.EINTR) {
+				continue
+			}
+			require.NoError(t, err)
+			require.Equal(t, 1, n, "a process is still there")
+			break
+		}
+		spaces, err := filepath.Glob("/proc/[0-9]*/ns/net")
+		require.NoError(t, err)
+		require.NotEmpty(t, spaces)
+		for _, space := range spaces {
+			in, _ := os.Readlink(space)
+			require.NotEqual(t, w.space, in, "%s", space)
+		}
+	}
+}
+
+// machine is what there is of networks on this machine outside of namespaces, and what this
+// process has of them.
+func machine(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	for _, arguments := range [][]string{{"netns", "list"}, {"-o", "link"}, {"-o", "address"}, {"route"}} {
+		output, err := exec.CommandContext(t.Context(), "ip", arguments...).Output()
+		require.NoError(t, err)
+		all.Write(output)
+	}
+	files, err := filepath.Glob("/proc/self/fd/*")
+	require.NoError(t, err)
+	for _, file := range files {
+		if to, _ := os.Readlink(file); strings.HasPrefix(to, "net:") || strings.HasPrefix(to, "/proc/") {
+			fmt.Fprintln(&all, to)
+		}
+	}
+	threads, err := filepath.Glob("/proc/self/task/*/ns/net")
+	require.NoError(t, err)
+	spaces := make(map[string]bool)
+	for _, thread := range threads {
+		if in, err := os.Readlink(thread); err == nil {
+			spaces[in] = true
+		}
+	}
+	fmt.Fprintln(&all, spaces)
+	return all.String()
+}
+
+// When a test has ended, nothing of its network is left.
+func TestNothingIsLeft(t *testing.T) {
+	nettest.New(t, 1).Cut(0)
+	before := machine(t)
+	var all []watched
+	for range 2 {
+		t.Run("network", func(t *testing.T) {
+			n := nettest.New(t, 2)
+			for host := range 2 {
+				all = append(all, watch(t, leave(t, n, host))...)
+			}
+			require.NoError(t, n.Do(1, func() error { return nil }))
+			require.NotEqual(t, before, machine(t), "this process has the namespaces open")
+			for i := range all {
+				file, err := unix.Dup(all[i].file)
+				require.NoError(t, err)
+				all[i].file = file
+			}
+		})
+		require.Len(t, all, 6)
+		requireEnd(t, all)
+		require.Equal(t, before, machine(t))
+		for _, w := range all {
+			require.NoError(t, unix.Close(w.file))
+		}
+		all = nil
+	}
+}
+
+// innerVariable lets the test run that a process of its own is for.
+const innerVariable = "NETTEST_INNER"
+
+// TestInner leaves litter, and ends as it is told to.
+func TestInner(t *testing.T) {
+	how, ok := os.LookupEnv(innerVariable)
+	if !ok {
+		t.Skip("skipped: this is for a process of its own, which TestProcessIsGone starts")
+	}
+	n := nettest.New(t, 2)
+	for _, line := range leave(t, n, 1) {
+		fmt.Println(line)
+	}
+	_, err := bufio.NewReader(os.Stdin).ReadString('\n')
+	require.NoError(t, err)
+	switch how {
+	case "panic":
+		panic("as was asked for")
+	case "fatal":
+		t.Fatal("as was asked for")
+	case "goroutine panic":
+		go panic("as was asked for")
+		select {}
+	case "exit":
+		os.Exit(3)
+	}
+	select {}
+}
+
+// A test that panics, or a process that has no time to clean up, leaves nothing either.
+func TestProcessIsGone(t *testing.T) {
+	nettest.New(t, 1)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	for _, how := range []string{"panic", "fatal", "goroutine panic", "exit", "kill"} {
+		t.Run(how, func(t *testing.T) {
+			command := exec.CommandContext(t.Context(), self, "-test.run", "^TestInner$")
+			command.Env = append(os.Environ(), innerVariable+"="+how, "GORACE=atexit_sleep_ms=0")
+			input, err := command.StdinPipe()
+			require.NoError(t, err)
+			output, err := command.StdoutPipe()
+			require.NoError(t, err)
+			require.NoError(t, command.Start())
+			var lines []string
+			for scan := bufio.NewScanner(output); len(lines) < 3; lines = append(lines, scan.Text()) {
+				require.True(t, scan.Scan())
+			}
+			all := watch(t, lines)
+			if how == "kill" {
+				require.NoError(t, command.Process.Kill())
+			} else {
+				_, err = fmt.Fprintln(input)
+				require.NoError(t, err)
+			}
+			require.Error(t, command.Wait())
+			requireEnd(t, all)
+		})
+	}
+}
+
+// A function that ends its goroutine does not hang its caller, and its thread is where it
+// was before.
+func TestDo(t *testing.T) {
+	n := nettest.New(t, 1)
+	before := machine(t)
+	require.ErrorContains(t, n.Do(0, func() error { runtime.Goexit(); return nil }), "nettest: the function ended its goroutine")
+	wrong := errors.New("wrong")
+	require.ErrorIs(t, n.Do(0, func() error { return wrong }), wrong)
+	require.Equal(t, before, machine(t))
+}

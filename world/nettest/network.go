@@ -1,0 +1,207 @@
+package nettest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Most is how many hosts a network can have.
+const Most = 250
+
+// watchVariable makes a process of a test binary a watcher, of so many namespaces.
+const watchVariable = "RMA_NETTEST_WATCH"
+
+// A Network is a number of hosts, from 0 on, with a link each to a common bridge.
+type Network struct {
+	t testing.TB
+	// bridge is the namespace with one end of all links, hosts those with the others.
+	bridge *os.File
+	hosts  []*os.File
+	// watcher kills what is in the namespaces when life is closed.
+	watcher *exec.Cmd
+	life    io.Closer
+	ip      string
+	nsenter string
+}
+
+// New makes a network for a test, and removes it with all processes in it when the test ends.
+func New(t testing.TB, hosts int) *Network {
+	t.Helper()
+	if hosts < 1 || hosts > Most {
+		t.Fatalf("nettest: network of %d hosts: from 1 to %d are possible", hosts, Most)
+	}
+	n := &Network{t: t}
+	for program, path := range map[string]*string{"ip": &n.ip, "nsenter": &n.nsenter} {
+		var err error
+		if *path, err = exec.LookPath(program); err != nil {
+			t.Skipf("skipped: hosts of its own need the program %s, which is not installed", program)
+		}
+	}
+	t.Cleanup(n.remove)
+	if err := n.open(hosts); err != nil {
+		t.Skipf("skipped: network namespaces need Linux and root: %v", err)
+	}
+	if err := n.watch(); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.connect(); err != nil {
+		t.Skipf("skipped: the kernel does not join network namespaces: %v", err)
+	}
+	return n
+}
+
+// open makes the namespaces.
+func (n *Network) open(hosts int) (err error) {
+	if n.bridge, err = newSpace(); err != nil {
+		return err
+	}
+	for range hosts {
+		host, err := newSpace()
+		if err != nil {
+			return err
+		}
+		n.hosts = append(n.hosts, host)
+	}
+	return nil
+}
+
+// connect makes the bridge and the links. A link gets its ends in the two namespaces at
+// once. Without its forward delay, a bridge forwards as soon as a link is there.
+func (n *Network) connect() error {
+	var bridge strings.Builder
+	bridge.WriteString("link add bridge type bridge forward_delay 0 mcast_snooping 0\nlink set bridge up\n")
+	for host, space := range n.hosts {
+		fmt.Fprintf(&bridge, "link add %[1]s type veth peer name eth0 netns %[2]s\nlink set %[1]s master bridge\nlink set %[1]s up\n", port(host), path(space))
+	}
+	if err := n.configure(n.bridge, bridge.String()); err != nil {
+		return err
+	}
+	for host, space := range n.hosts {
+		script := fmt.Sprintf("link set lo up\naddress add %v/%d dev eth0\nlink set eth0 up\n", n.Address(host), addresses.Bits())
+		if err := n.configure(space, script); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addresses are of the block that is set apart for measurements between networks (RFC 2544).
+var addresses = netip.MustParsePrefix("198.18.0.0/24")
+
+// Address is a host's address.
+func (n *Network) Address(host int) netip.Addr {
+	n.check(host)
+	a := addresses.Addr().As4()
+	a[3] += byte(host) + 1
+	return netip.AddrFrom4(a)
+}
+
+// port is the bridge's end of a host's link.
+func port(host int) string { return fmt.Sprintf("host%d", host) }
+
+func (n *Network) check(host int) {
+	n.t.Helper()
+	if host < 0 || host >= len(n.hosts) {
+		n.t.Fatalf("nettest: host %d of a network of %d", host, len(n.hosts))
+	}
+}
+
+// Cut takes a host's link down, at the bridge. What is under way on it is lost.
+func (n *Network) Cut(host int) {
+	n.t.Helper()
+	n.link(host, "down")
+}
+
+// Join takes a host's link up again.
+func (n *Network) Join(host int) {
+	n.t.Helper()
+	n.link(host, "up")
+}
+
+func (n *Network) link(host int, state string) {
+	n.t.Helper()
+	n.check(host)
+	if err := n.configure(n.bridge, fmt.Sprintf("link set %s %s\n", port(host), state)); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// Command makes a command that runs on a host. It is killed when the test ends.
+func (n *Network) Command(host int, name string, arguments ...string) *exec.Cmd {
+	n.t.Helper()
+	n.check(host)
+	return n.command(n.t.Context(), n.hosts[host], name, arguments...)
+}
+
+// command runs in a namespace. The program nsenter becomes the one asked for: it is the
+// same process.
+func (n *Network) command(ctx context.Context, space *os.File, name string, arguments ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, n.nsenter, append([]string{"--net=" + path(space), "--", name}, arguments...)...)
+}
+
+// Do calls f on a thread that is on a host: the sockets that f itself makes are that
+// host's, wherever they are used later. Goroutines that f starts are not on the host.
+func (n *Network) Do(host int, f func() error) error {
+	n.t.Helper()
+	n.check(host)
+	return inside(n.hosts[host], f)
+}
+
+// configure has ip carry out a script in a namespace.
+func (n *Network) configure(space *os.File, script string) error {
+	command := n.command(context.Background(), space, n.ip, "-batch", "-")
+	command.Stdin = strings.NewReader(script)
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("nettest: ip: %w: %s", err, bytes.TrimSpace(output))
+	}
+	return nil
+}
+
+// watch starts the watcher.
+func (n *Network) watch() error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("nettest: finding the test binary: %w", err)
+	}
+	life, own, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("nettest: %w", err)
+	}
+	defer life.Close()
+	watcher := exec.Command(self)
+	watcher.Env = append(os.Environ(), watchVariable+"="+strconv.Itoa(1+len(n.hosts)), "GORACE=atexit_sleep_ms=0")
+	watcher.Stderr = os.Stderr
+	watcher.ExtraFiles = append([]*os.File{life, n.bridge}, n.hosts...)
+	if err := watcher.Start(); err != nil {
+		return errors.Join(fmt.Errorf("nettest: starting a watcher: %w", err), own.Close())
+	}
+	n.watcher, n.life = watcher, own
+	return nil
+}
+
+// remove kills what runs in the namespaces and lets go of them.
+func (n *Network) remove() {
+	if n.watcher != nil {
+		_ = n.life.Close()
+		if err := n.watcher.Wait(); err != nil {
+			n.t.Errorf("nettest: ending processes: %v", err)
+		}
+	}
+	for _, space := range append(n.hosts, n.bridge) {
+		if space != nil {
+			_ = space.Close()
+		}
+	}
+}
+
+// path leads other processes to a namespace that this one has open.
+func path(space *os.File) string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), space.Fd()) }
