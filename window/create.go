@@ -125,7 +125,7 @@ func newCore(w *world.World, s settings, p *part, all []description) (*core, err
 	}
 	c.own = &peer{control: controlOver(p.control, layoutOf(c.size, mine.bytes, s.slots)), data: p.memory, neighbor: neighbor, region: mine.data, block: p.control}
 	c.peers[c.rank].Store(c.own)
-	c.meeting = w.NewMeeting(p.control, func(rank int) ([]byte, error) {
+	c.meeting = w.NewMeeting(0, p.control, func(rank int) ([]byte, error) {
 		p, err := c.peer(rank)
 		if err != nil {
 			return nil, err

@@ -53,3 +53,14 @@ func (e *RankError) Error() string { return fmt.Sprintf("world: rank %d: %v", e.
 
 // Unwrap gives the error that the body returned.
 func (e *RankError) Unwrap() error { return e.Cause }
+
+// A RefusalError says that a rank refused what this one asked of it by a message.
+type RefusalError struct {
+	Rank int
+	// Text is the rank's reason.
+	Text string
+}
+
+func (e *RefusalError) Error() string {
+	return fmt.Sprintf("world: refused by rank %d: %s", e.Rank, e.Text)
+}

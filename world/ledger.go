@@ -66,11 +66,7 @@ func (r *record) load(number uint32) (s signature, ok bool) {
 
 // compare is an error if rank is known to have called something else than mine.
 func (w *World) compare(op string, rank int, mine *signature) error {
-	theirs, err := w.ledgerOf(rank)
-	if err != nil {
-		return nil
-	}
-	if s, ok := theirs.records[mine.number%ledgerDepth].load(mine.number); ok && s != *mine {
+	if s, ok := w.recordOf(rank, mine.number); ok && s != *mine {
 		return w.disagree(op, rank, &s, mine)
 	}
 	return nil
@@ -111,13 +107,9 @@ func (w *World) unlike(op string, rank int) error {
 		count = w.size
 	}
 	for other := first; other < first+count; other++ {
-		theirs, err := w.ledgerOf(other)
-		if err != nil {
-			continue
-		}
 		for number := last - min(last, ledgerDepth) + 1; int32(last-number) >= 0; number++ {
 			a, here := w.ledger.records[number%ledgerDepth].load(number)
-			b, there := theirs.records[number%ledgerDepth].load(number)
+			b, there := w.recordOf(other, number)
 			if here && there && a != b {
 				return w.disagree(op, other, &b, &a)
 			}
@@ -160,8 +152,12 @@ func (w *World) difference(rank int, theirs, mine *signature) string {
 
 // kindName is what rank calls the element type of its call s.
 func (w *World) kindName(rank int, s *signature) string {
-	if l, err := w.ledgerOf(rank); err == nil && l.kind.Load() == s.kind {
-		if name := loadText(l.name[:]); l.kind.Load() == s.kind {
+	if !w.Mapped(rank) {
+		if name := w.askKindName(rank, s.kind); name != "" {
+			return name
+		}
+	} else if l, err := w.ledgerOf(rank); err == nil {
+		if name := l.kindName(s.kind); name != "" {
 			return name
 		}
 	}
@@ -217,7 +213,12 @@ func (w *World) tell(number uint32, leaver int, text string) {
 		if rank == w.rank {
 			continue
 		}
-		if l, err := w.ledgerOf(rank); err == nil && l.judge(number, leaver, text) {
+		if !w.Mapped(rank) {
+			// Those that wait for this rank have a link with it, and tell others.
+			if l := w.links[rank].Load(); l != nil && l.Tell(&Message{Kind: kindVerdict, X: uint64(number), Y: uint64(leaver + 1)}, []byte(text[:min(len(text), maxVerdict)])) == nil {
+				l.Push()
+			}
+		} else if l, err := w.ledgerOf(rank); err == nil && l.judge(number, leaver, text) {
 			w.Ring(rank)
 		}
 	}
@@ -307,6 +308,9 @@ func mark(layout string) uint64 {
 	return h.Sum64()
 }
 
+// maxVerdict is the longest text of a verdict, in bytes.
+const maxVerdict = 300
+
 // ledgerOf maps the ledger of rank.
 func (w *World) ledgerOf(rank int) (*ledger, error) {
 	if l := w.ledgers[rank].Load(); l != nil {
@@ -322,4 +326,28 @@ func (w *World) ledgerOf(rank int) (*ledger, error) {
 	l := ledgerOver(block[ledgerOffset:])
 	w.ledgers[rank].Store(l)
 	return l, nil
+}
+
+// kindName is the name of the element layout whose hash is kind, if it was the last.
+func (l *ledger) kindName(kind uint64) string {
+	if l.kind.Load() != kind {
+		return ""
+	}
+	name := loadText(l.name[:])
+	if l.kind.Load() != kind {
+		return ""
+	}
+	return name
+}
+
+// recordOf is the call of a number of a rank, if its ledger still has it.
+func (w *World) recordOf(rank int, number uint32) (signature, bool) {
+	if !w.Mapped(rank) {
+		return w.askRecord(rank, number)
+	}
+	l, err := w.ledgerOf(rank)
+	if err != nil {
+		return signature{}, false
+	}
+	return l.records[number%ledgerDepth].load(number)
 }

@@ -7,11 +7,12 @@ import (
 	"sync/atomic"
 )
 
-// A Meeting is a barrier through flags in memory that the ranks map: each has a
-// block of MeetingBytes, zeroed, that the others can map. It orders everything
-// that any rank did before it, before everything that any rank does after it.
-// Meetings are numbered from 1, wrap, and are held by one goroutine of a rank at a
-// time.
+// A Meeting is a barrier through flags: each rank has a block of MeetingBytes,
+// zeroed, in which ranks that map it set flags themselves, and progress does for
+// those that send a message instead. It orders everything that any rank did to
+// memory that it maps before it, before everything that any rank does after it;
+// what goes over a Link has to be flushed before. Its rounds are numbered from 1, wrap, and
+// are held by one goroutine of a rank at a time.
 //
 // With a core for each rank it is a dissemination barrier: in round k a rank tells
 // the one 2^k after it and hears from the one 2^k before, so that after
@@ -27,8 +28,10 @@ import (
 // the last one may be followed by freeing it.
 type Meeting struct {
 	world *World
-	own   meetingBlock
-	other func(rank int) ([]byte, error)
+	// number is the same on every rank, and no other meeting's.
+	number uint32
+	own    meetingBlock
+	other  func(rank int) ([]byte, error)
 	// blocks[r] is nil until rank r is first told or looked at.
 	blocks []atomic.Pointer[meetingBlock]
 	// last is the meeting of ranks that leave: that a rank has left is no reason
@@ -38,12 +41,35 @@ type Meeting struct {
 	announced uint32
 	// histories is the sum of those of all meetings.
 	histories uint64
+	// unlike tells rank 0 that the last to come, by a message, made a sum of
+	// histories that shows that they are not the same.
+	unlike atomic.Bool
 }
 
-// NewMeeting makes this rank's end of a meeting. own is its block, other maps the
-// block of another rank.
-func (w *World) NewMeeting(own []byte, other func(rank int) ([]byte, error)) *Meeting {
-	return &Meeting{world: w, own: meetingBlockOver(own), other: other, blocks: make([]atomic.Pointer[meetingBlock], w.size)}
+// The numbers of the World's own meetings, and the first of others.
+const (
+	barrierMeeting uint32 = iota
+	lastMeeting
+	FirstMeeting
+)
+
+// NewMeeting makes this rank's end of a meeting, which has the same number, from
+// FirstMeeting, on every rank. own is its block, other maps the block of another
+// rank. Ranks may tell it of themselves before they all have made it, but not before
+// this rank has, until Close.
+func (w *World) NewMeeting(number uint32, own []byte, other func(rank int) ([]byte, error)) *Meeting {
+	m := &Meeting{world: w, number: number, own: meetingBlockOver(own), other: other, blocks: make([]atomic.Pointer[meetingBlock], w.size)}
+	w.post.mu.Lock()
+	defer w.post.mu.Unlock()
+	w.meetings[number] = m
+	return m
+}
+
+// Close has no messages change the block any more.
+func (m *Meeting) Close() {
+	m.world.post.mu.Lock()
+	defer m.world.post.mu.Unlock()
+	delete(m.world.meetings, m.number)
 }
 
 // Reached tells whether a count that only grows has come to number, though both may
@@ -61,7 +87,7 @@ func (m *Meeting) Meet(ctx context.Context, op string, number uint32) error {
 // that nobody passes who would have heard of it through others; at the root the
 // last to come compares the sum.
 func (m *Meeting) meet(ctx context.Context, op string, number uint32, history uint64) error {
-	if m.world.crowded {
+	if m.world.rooted {
 		return m.meetAtRoot(ctx, op, number, history)
 	}
 	size := m.world.size
@@ -73,18 +99,22 @@ func (m *Meeting) meet(ctx context.Context, op string, number uint32, history ui
 		if from < 0 {
 			from += size
 		}
-		next := m.blocks[to].Load()
-		if next == nil {
-			var err error
-			if next, err = m.block(op, to); err != nil {
+		switch next := m.blocks[to].Load(); {
+		case next != nil:
+			next.reach(k, number, history)
+			m.world.Ring(to)
+		case !m.world.Mapped(to):
+			if err := m.message(op, to, &Message{Kind: kindRound, A: uint8(k), X: uint64(number), Y: history}); err != nil {
 				return err
 			}
+		default:
+			next, err := m.block(op, to)
+			if err != nil {
+				return err
+			}
+			next.reach(k, number, history)
+			m.world.Ring(to)
 		}
-		if history != 0 {
-			next.history(k, number).Store(history)
-		}
-		next.round(k).Store(number)
-		m.world.Ring(to)
 		if heard := m.own.round(k); !reached(heard, number) {
 			if err := m.hear(ctx, op, heard, number, from); err != nil {
 				return err
@@ -95,6 +125,76 @@ func (m *Meeting) meet(ctx context.Context, op string, number uint32, history ui
 		}
 	}
 	return nil
+}
+
+// reach tells that the rank before, in round k, has come to number.
+func (b *meetingBlock) reach(k int, number uint32, history uint64) {
+	if history != 0 {
+		b.history(k, number).Store(history)
+	}
+	b.round(k).Store(number)
+}
+
+// message tells a rank whose block is not mapped.
+func (m *Meeting) message(op string, rank int, message *Message) error {
+	message.Service = m.number
+	l, err := m.world.Link(rank)
+	if err == nil {
+		err = l.Tell(message, nil)
+	}
+	if err == nil {
+		l.Push()
+		return nil
+	}
+	if m.world.Failures() != 0 {
+		return m.failure(op)
+	}
+	return fmt.Errorf("world: %s: reaching rank %d: %w", op, rank, err)
+}
+
+// serve does what a message of a rank that does not map this one's block asks, when
+// it is the one whose part it is to ask that.
+func (m *Meeting) serve(from *Link, message *Message) error {
+	w, number, k := m.world, uint32(message.X), int(message.A)
+	switch message.Kind {
+	case kindRound:
+		if k >= arrivedLine || (from.rank+1<<k)%w.size != w.rank {
+			return fmt.Errorf("%w: rank %d tells of round %d", ErrMessage, from.rank, k)
+		}
+		m.own.reach(k, number, message.Y)
+	case kindArrive:
+		if w.rank != 0 {
+			return fmt.Errorf("%w: rank %d takes rank %d for the root", ErrMessage, from.rank, w.rank)
+		}
+		if m.own.arrive(number, w.size, message.Y, message.Z) {
+			m.unlike.Store(true)
+		}
+	case kindRelease:
+		if from.rank != parent(w.rank) {
+			return fmt.Errorf("%w: rank %d releases rank %d", ErrMessage, from.rank, w.rank)
+		}
+		m.own.released().Store(number)
+	default:
+		return fmt.Errorf("%w of kind %d", ErrMessage, message.Kind)
+	}
+	return nil
+}
+
+// arrive counts a rank at the root, with its history and the sum of its histories
+// so far, and releases the root with the last. It tells whether the last finds that
+// histories are not the same.
+func (b *meetingBlock) arrive(number uint32, size int, history, histories uint64) (unlike bool) {
+	if history != 0 {
+		b.histories().Add(history)
+	}
+	if b.arrived().Add(1) != number*uint32(size) {
+		return false
+	}
+	if history != 0 && b.histories().Load() != histories*uint64(size) {
+		return true
+	}
+	b.released().Store(number)
+	return false
 }
 
 func (m *Meeting) block(op string, rank int) (*meetingBlock, error) {
@@ -134,6 +234,9 @@ func (m *Meeting) hear(ctx context.Context, op string, word *atomic.Uint32, numb
 	for !reached(word, number) {
 		if m.world.Failures() != 0 && !reached(word, number) {
 			return m.failure(op)
+		}
+		if m.unlike.Load() {
+			return m.world.unlike(op, -1)
 		}
 		if wait.prepared {
 			if err := m.vain(op, word, number, from, wait.long); err != nil {
@@ -190,22 +293,11 @@ func (m *Meeting) vain(op string, word *atomic.Uint32, number uint32, from int, 
 }
 
 func (m *Meeting) meetAtRoot(ctx context.Context, op string, number uint32, history uint64) error {
-	root, err := m.block(op, 0)
-	if err != nil {
-		return err
-	}
 	if m.announced != number {
 		m.announced = number
-		if history != 0 {
-			m.histories += history
-			root.histories().Add(history)
-		}
-		if root.arrived().Add(1) == number*uint32(m.world.size) {
-			if history != 0 && root.histories().Load() != m.histories*uint64(m.world.size) {
-				return m.world.unlike(op, -1)
-			}
-			root.released().Store(number)
-			m.world.Ring(0)
+		m.histories += history
+		if err := m.arrive(op, number, history); err != nil {
+			return err
 		}
 	}
 	if released := m.own.released(); !reached(released, number) {
@@ -218,6 +310,12 @@ func (m *Meeting) meetAtRoot(ctx context.Context, op string, number uint32, hist
 		if distance <= m.world.rank || child >= m.world.size {
 			continue
 		}
+		if !m.world.Mapped(child) {
+			if err := m.message(op, child, &Message{Kind: kindRelease, X: uint64(number)}); err != nil {
+				return err
+			}
+			continue
+		}
 		b, err := m.block(op, child)
 		if err != nil {
 			return err
@@ -228,26 +326,72 @@ func (m *Meeting) meetAtRoot(ctx context.Context, op string, number uint32, hist
 	return nil
 }
 
+// arrive tells the root that this rank has come.
+func (m *Meeting) arrive(op string, number uint32, history uint64) error {
+	if !m.world.Mapped(0) {
+		return m.message(op, 0, &Message{Kind: kindArrive, X: uint64(number), Y: history, Z: m.histories})
+	}
+	root, err := m.block(op, 0)
+	if err != nil {
+		return err
+	}
+	if root.arrive(number, m.world.size, history, m.histories) {
+		return m.world.unlike(op, -1)
+	}
+	if reached(root.released(), number) {
+		m.world.Ring(0)
+	}
+	return nil
+}
+
 // leave tells those who will wait for this rank in vain that it has left. Who left
 // has come to the end of every meeting that it called, so a flag that it has not
 // set by now it never will.
 func (m *Meeting) leave() {
-	m.own.left().Store(uint32(m.world.rank) + 1)
-	if root, err := m.block("Close", 0); err == nil {
-		root.leaver().CompareAndSwap(0, uint32(m.world.rank)+1)
+	w := m.world
+	m.own.left().Store(uint32(w.rank) + 1)
+	if !w.Mapped(0) {
+		_, _ = w.Link(0)
+	} else if root, err := m.block("Close", 0); err == nil {
+		root.leaver().CompareAndSwap(0, uint32(w.rank)+1)
+	}
+	w.post.mu.Lock()
+	defer w.post.mu.Unlock()
+	w.left.Store(true)
+	for _, c := range w.cards {
+		if c == nil {
+			continue
+		}
+		for _, l := range c.links {
+			l.Reply(&Message{Kind: kindLeft}, nil)
+		}
+	}
+}
+
+// part notes that a rank has left, by its message.
+func (w *World) part(rank int) {
+	w.parted[rank].Store(true)
+	if w.rank == 0 {
+		w.barrier.own.leaver().CompareAndSwap(0, uint32(rank)+1)
 	}
 }
 
 // left tells whether rank has left, or any rank if rank is -1, and which.
 func (m *Meeting) left(rank int) (int, bool) {
 	word := (*atomic.Uint32)(nil)
-	if rank < 0 {
+	switch {
+	case rank >= 0 && !m.world.Mapped(rank):
+		m.world.attend(rank)
+		return rank, m.world.parted[rank].Load()
+	case rank < 0 && !m.world.Mapped(0):
+		return 0, false
+	case rank < 0:
 		root, err := m.block("Close", 0)
 		if err != nil {
 			return 0, false
 		}
 		word = root.leaver()
-	} else {
+	default:
 		b, err := m.block("Close", rank)
 		if err != nil {
 			return 0, false
@@ -256,4 +400,16 @@ func (m *Meeting) left(rank int) (int, bool) {
 	}
 	n := word.Load()
 	return int(n) - 1, n != 0
+}
+
+// attend sees to it that this rank hears of the end of one that it waits for and
+// does not map: there is a link to it.
+func (w *World) attend(rank int) {
+	if w.links[rank].Load() != nil || w.Failure(rank) != nil || w.parted[rank].Load() {
+		return
+	}
+	if w.post.mu.TryLock() {
+		w.post.mu.Unlock()
+		_, _ = w.Link(rank)
+	}
 }

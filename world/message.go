@@ -69,7 +69,7 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 		number = in.header.number
 	}
 	for {
-		moved, err := o.carry(ctx, out, in)
+		moved, err := o.carry(out, in)
 		if err != nil {
 			return o.failed(op, number, err)
 		}
@@ -149,12 +149,12 @@ func (o *office) failed(op string, number uint32, err error) error {
 }
 
 // carry moves what can move of both parcels.
-func (o *office) carry(ctx context.Context, out, in *parcel) (moved bool, err error) {
+func (o *office) carry(out, in *parcel) (moved bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.poll()
+	o.world.poll()
 	if !out.finished() {
-		if moved, err = o.send(ctx, out); err != nil {
+		if moved, err = o.send(out); err != nil {
 			return moved, err
 		}
 	}
@@ -172,10 +172,10 @@ func (o *office) carry(ctx context.Context, out, in *parcel) (moved bool, err er
 }
 
 // send puts the next letters of a parcel on their way.
-func (o *office) send(ctx context.Context, p *parcel) (moved bool, err error) {
+func (o *office) send(p *parcel) (moved bool, err error) {
 	box := o.box(p.rank)
 	if box.out == nil {
-		if err := o.dial(ctx, box); err != nil {
+		if err := o.dial(box); err != nil {
 			return false, err
 		}
 	}
@@ -191,7 +191,7 @@ func (o *office) send(ctx context.Context, p *parcel) (moved bool, err error) {
 			n = headerBytes
 		}
 		taken := copy(memory[n:], p.data[p.done:])
-		o.segment[0] = verbs.Segment{Memory: memory[:n+taken], LKey: o.outbox.LKey()}
+		o.segment[0] = verbs.Segment{Memory: memory[:n+taken], LKey: o.outbox.lkey(o.world.routes[p.rank].card.kind)}
 		o.request[0] = verbs.SendRequest{ID: uint64(p.rank)<<32 | uint64(slot), Opcode: verbs.OpSend, Flags: verbs.Signalled, Segments: o.segment[:]}
 		posted, err := box.out.PostSend(o.request[:])
 		if errors.Is(err, verbs.ErrQueueFull) {
@@ -207,13 +207,10 @@ func (o *office) send(ctx context.Context, p *parcel) (moved bool, err error) {
 	return moved, nil
 }
 
-func (o *office) dial(ctx context.Context, box *mailbox) error {
-	to, err := o.world.contactOf(box.rank)
-	if err != nil {
-		return err
-	}
-	hello := binary.LittleEndian.AppendUint32(nil, uint32(o.world.rank))
-	box.out, err = o.world.device.Connect(to.address, hello, o.config())
+func (o *office) dial(box *mailbox) error {
+	to := &o.world.routes[box.rank]
+	var err error
+	box.out, err = to.card.device.Connect(to.address, hello(laneLetters, o.world.rank), o.config(to.card))
 	return err
 }
 

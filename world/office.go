@@ -2,7 +2,6 @@ package world
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -20,21 +19,18 @@ import (
 // back by the device. That, 32 KiB or in a large world 8, is what a connection takes
 // here beside the device's own.
 type office struct {
-	world *World
-	// letter is the length of a letter, the same on every rank.
+	world  *World
 	letter int
 
-	mu       sync.Mutex
-	queue    verbs.CompletionQueue
-	outbox   verbs.MemoryRegion
-	free     []int
-	boxes    map[int]*mailbox
-	incoming map[uint32]*mailbox
-	polled   [16]verbs.Completion
-	request  [1]verbs.SendRequest
-	receive  [1]verbs.ReceiveRequest
-	segment  [1]verbs.Segment
-	callers  [4]verbs.ConnectionRequest
+	mu      sync.Mutex
+	outbox  *Region
+	free    []int
+	boxes   map[int]*mailbox
+	polled  [16]verbs.Completion
+	request [1]verbs.SendRequest
+	receive [1]verbs.ReceiveRequest
+	segment [1]verbs.Segment
+	callers [4]verbs.ConnectionRequest
 }
 
 // mailbox is the connections with one rank.
@@ -60,21 +56,21 @@ const (
 	smallLetterBytes = 1024
 	inboxLetters     = 8
 	outboxLetters    = 8
-	queueCapacity    = 1 << 12
 )
 
-func (o *office) open(w *World) error {
-	o.world, o.letter = w, letterBytes
+// letterBytes is the length of a letter, the same on every rank.
+func (w *World) letterBytes() int {
 	if w.size > largeWorld {
-		o.letter = smallLetterBytes
+		return smallLetterBytes
 	}
+	return letterBytes
+}
+
+func (o *office) open(w *World) error {
+	o.world, o.letter = w, w.letterBytes()
 	o.boxes = make(map[int]*mailbox)
-	o.incoming = make(map[uint32]*mailbox)
 	var err error
-	if o.queue, err = w.device.CreateCompletionQueue(queueCapacity); err != nil {
-		return err
-	}
-	if o.outbox, err = w.device.RegisterMemory(make([]byte, outboxLetters*o.letter), 0); err != nil {
+	if o.outbox, err = w.Register(make([]byte, outboxLetters*o.letter), 0); err != nil {
 		return err
 	}
 	for slot := range outboxLetters {
@@ -83,63 +79,31 @@ func (o *office) open(w *World) error {
 	return nil
 }
 
-// Poll does whatever protocol work can be done now and returns how much was found.
-func (w *World) Poll() int {
-	if !w.post.mu.TryLock() {
-		return 0
-	}
-	defer w.post.mu.Unlock()
-	return w.post.poll()
-}
-
-func (o *office) poll() int {
-	n := o.world.device.PollConnections(o.callers[:])
-	for _, caller := range o.callers[:n] {
-		o.accept(caller)
-	}
-	clear(o.callers[:n])
-	done := o.queue.Poll(o.polled[:])
-	for i := range done {
-		o.completed(&o.polled[i])
-	}
-	return n + done
-}
-
-// accept makes the incoming connection of the rank that a hello names.
-func (o *office) accept(caller verbs.ConnectionRequest) {
-	hello := caller.Hello()
-	if len(hello) != 4 {
-		caller.Reject(fmt.Sprintf("a hello of %d bytes names no rank", len(hello)))
-		return
-	}
-	rank := int(binary.LittleEndian.Uint32(hello))
-	if rank < 0 || rank >= o.world.size {
-		caller.Reject(fmt.Sprintf("the job has no rank %d", rank))
-		return
-	}
+// accept makes the incoming connection of rank.
+func (o *office) accept(c *card, rank int, caller verbs.ConnectionRequest) {
 	box := o.box(rank)
 	if box.in != nil {
 		caller.Reject(fmt.Sprintf("rank %d is connected already", rank))
 		return
 	}
-	if err := o.acceptInto(box, caller); err != nil {
+	if err := o.acceptInto(c, box, caller); err != nil {
 		box.err = err
 		caller.Reject(err.Error())
 	}
 }
 
-func (o *office) acceptInto(box *mailbox, caller verbs.ConnectionRequest) error {
-	inbox, err := o.world.device.RegisterMemory(make([]byte, inboxLetters*o.letter), verbs.LocalWrite)
+func (o *office) acceptInto(c *card, box *mailbox, caller verbs.ConnectionRequest) error {
+	inbox, err := c.device.RegisterMemory(make([]byte, inboxLetters*o.letter), verbs.LocalWrite)
 	if err != nil {
 		return err
 	}
 	box.inbox = inbox
-	in, err := caller.Accept(o.config())
+	in, err := caller.Accept(o.config(c))
 	if err != nil {
 		return err
 	}
 	box.in = in
-	o.incoming[in.Number()] = box
+	c.boxes[in.Number()] = box
 	for slot := range inboxLetters {
 		if err := o.postReceive(box, slot); err != nil {
 			return err
@@ -148,8 +112,8 @@ func (o *office) acceptInto(box *mailbox, caller verbs.ConnectionRequest) error 
 	return nil
 }
 
-func (o *office) config() verbs.QueuePairConfig {
-	return verbs.QueuePairConfig{SendQueue: o.queue, ReceiveQueue: o.queue, MaxSends: outboxLetters, MaxReceives: inboxLetters}
+func (o *office) config(c *card) verbs.QueuePairConfig {
+	return verbs.QueuePairConfig{SendQueue: c.queue, ReceiveQueue: c.queue, MaxSends: outboxLetters, MaxReceives: inboxLetters}
 }
 
 func (o *office) postReceive(box *mailbox, slot int) error {
@@ -171,8 +135,8 @@ func (o *office) box(rank int) *mailbox {
 
 // completed files a completion. The ID of a send is its slot of the outbox and, in
 // the high half, the rank that it went to.
-func (o *office) completed(c *verbs.Completion) {
-	if box := o.incoming[c.QueuePair]; box != nil {
+func (o *office) completed(on *card, c *verbs.Completion) {
+	if box := on.boxes[c.QueuePair]; box != nil {
 		switch {
 		case c.Status == verbs.StatusSuccess:
 			box.letters = append(box.letters, letter{int(c.ID), int(c.Bytes)})
@@ -206,7 +170,7 @@ func (o *office) drain() {
 func (o *office) drained() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.poll()
+	o.world.poll()
 	for rank, box := range o.boxes {
 		// What comes for a rank that closes is not taken any more.
 		for _, l := range box.letters {

@@ -29,9 +29,13 @@ func Run(ctx context.Context, n int, body func(ctx context.Context, w *World) er
 	if ctx == nil || body == nil {
 		return fmt.Errorf("world: Run: %w: nil context or body", ErrArgument)
 	}
-	worlds, err := fabricWorlds(n, newSettings(options))
+	s, err := newSettings(options)
 	if err != nil {
-		return err
+		return fmt.Errorf("world: Run: %w", err)
+	}
+	worlds, err := localWorlds(ctx, n, s)
+	if err != nil {
+		return fmt.Errorf("world: Run: %w", err)
 	}
 	errs := make([]error, n)
 	var ranks sync.WaitGroup
@@ -84,8 +88,11 @@ func summary(errs []error) error {
 	return errors.Join(own...)
 }
 
-// fabricWorlds makes the ranks of a job in this process.
-func fabricWorlds(n int, s settings) ([]*World, error) {
+// localWorlds makes the ranks of a job in this process.
+func localWorlds(ctx context.Context, n int, s settings) ([]*World, error) {
+	if s.device == cardNames[networkCard] {
+		return networkWorlds(ctx, n, s)
+	}
 	fabric := shm.NewFabric()
 	roster := newRoster(n)
 	worlds := make([]*World, n)
@@ -95,17 +102,102 @@ func fabricWorlds(n int, s settings) ([]*World, error) {
 		device, err := fabric.Open()
 		if err == nil {
 			devices = append(devices, device)
-			worlds[rank], contacts[rank], err = newWorld(rank, n, runtime.GOMAXPROCS(0), device, roster, s)
+			worlds[rank], contacts[rank], err = newWorld(rank, n, [cardKinds]verbs.Device{sharedCard: device}, roster, s)
 		}
 		if err != nil {
 			return nil, errors.Join(err, closeDevices(devices))
 		}
 	}
+	crowded := n > runtime.GOMAXPROCS(0)
 	for _, w := range worlds {
-		w.contact = func(_ context.Context, rank int) (contact, error) { return contacts[rank], nil }
+		if err := w.findRoutes(contacts, func(int) bool { return true }); err != nil {
+			return nil, errors.Join(err, closeDevices(devices))
+		}
+		w.setCrowded(crowded, crowded)
 		w.end = roster.listen(func(int) { w.channel.Ring() })
 	}
 	return worlds, nil
+}
+
+// networkWorlds makes them as if they were processes: each opens its own device.
+func networkWorlds(ctx context.Context, n int, s settings) ([]*World, error) {
+	roster := newRoster(n)
+	exchange := newLocalExchange(n)
+	worlds := make([]*World, n)
+	errs := make([]error, n)
+	var ranks sync.WaitGroup
+	for rank := range n {
+		ranks.Go(func() {
+			worlds[rank], errs[rank] = join(ctx, rank, n, exchange.of(rank), roster, s)
+			if errs[rank] != nil {
+				exchange.fail.Do(func() { close(exchange.failed) })
+			}
+		})
+	}
+	ranks.Wait()
+	err := errors.Join(errs...)
+	if err == nil {
+		return worlds, nil
+	}
+	for _, w := range worlds {
+		if w != nil {
+			err = errors.Join(err, w.depart())
+		}
+	}
+	return nil, err
+}
+
+// A localExchange is one between goroutines.
+type localExchange struct {
+	size int
+	// failed is closed when a rank has given up, which will not come again.
+	failed chan struct{}
+	fail   sync.Once
+
+	mu     sync.Mutex
+	rounds []*localRound
+}
+
+type localRound struct {
+	texts []string
+	count int
+	full  chan struct{}
+}
+
+func newLocalExchange(size int) *localExchange {
+	return &localExchange{size: size, failed: make(chan struct{})}
+}
+
+var errGivenUp = errors.New("another rank has given up")
+
+func (x *localExchange) of(rank int) Exchange {
+	next := 0
+	return func(ctx context.Context, mine string) ([]string, error) {
+		r := x.put(next, rank, mine)
+		next++
+		select {
+		case <-r.full:
+			return r.texts, nil
+		case <-x.failed:
+			return nil, errGivenUp
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+func (x *localExchange) put(round, rank int, text string) *localRound {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if len(x.rounds) == round {
+		x.rounds = append(x.rounds, &localRound{texts: make([]string, x.size), full: make(chan struct{})})
+	}
+	r := x.rounds[round]
+	r.texts[rank] = text
+	if r.count++; r.count == x.size {
+		close(r.full)
+	}
+	return r
 }
 
 func closeDevices(devices []verbs.Device) error {

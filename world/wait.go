@@ -15,6 +15,10 @@ const (
 	spinRound    = 500
 	relaxedRound = 50
 	lookTime     = 2 * time.Nanosecond
+	// pollTime is about what a Poll of a network card takes. Where there are ranks
+	// that are mapped too, a round is mixedLooks and one Poll.
+	pollTime   = 500 * time.Nanosecond
+	mixedLooks = 30
 	// yields between spinning and sleeping, for ranks that share a core.
 	yields = 20
 	// longestSleep bounds what is lost if the rank that should wake this one
@@ -53,7 +57,7 @@ type Waiter struct {
 func (w *World) NewWaiter() Waiter {
 	wait := Waiter{world: w, rounds: w.spinRounds, yields: yields}
 	if wait.rounds > 0 {
-		wait.looks = spinRound
+		wait.looks = w.spinLooks
 	}
 	return wait
 }
@@ -84,7 +88,7 @@ func (p *Waiter) pause(ctx context.Context) error {
 	switch {
 	case p.rounds > 0:
 		p.rounds--
-		p.relaxed = relaxedRound
+		p.relaxed = p.world.relaxedLooks
 	case p.yields > 0:
 		p.yields--
 		if p.yields == 0 {
@@ -111,6 +115,7 @@ func (p *Waiter) pause(ctx context.Context) error {
 			limit = longestSleep
 		}
 		begun := time.Now()
+		p.world.handOver()
 		p.world.channel.Sleep(p.ticket, limit)
 		took := time.Since(begun)
 		p.slept = p.slept || took > firstSleep/2
@@ -136,6 +141,18 @@ func (p *Waiter) Lost(op string, rank int) error {
 	return nil
 }
 
+// handOver has the driver look after the network, when this rank is about to sleep
+// elsewhere.
+func (w *World) handOver() {
+	if w.cards[networkCard] == nil || w.home == w.cards[networkCard] {
+		return
+	}
+	select {
+	case w.doze <- struct{}{}:
+	default:
+	}
+}
+
 func (p *Waiter) rest() {
 	if p.prepared {
 		p.prepared = false
@@ -148,7 +165,7 @@ func (p *Waiter) restart() {
 	p.rest()
 	p.rounds, p.yields, p.looks, p.relaxed, p.long = p.world.spinRounds, yields, 0, 0, false
 	if p.rounds > 0 {
-		p.looks = spinRound
+		p.looks = p.world.spinLooks
 	}
 }
 

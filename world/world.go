@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/onesided/rma/verbs"
 )
@@ -18,21 +19,25 @@ import (
 // goroutine at a time.
 type World struct {
 	rank, size int
-	device     verbs.Device
-	mapper     verbs.Mapper
-	channel    verbs.CompletionChannel
-	logger     *slog.Logger
-	roster     *roster
-	// contact gives what rank told everyone of itself.
-	contact func(ctx context.Context, rank int) (contact, error)
+	// cards are the devices that this rank has opened, by kind; home is the one
+	// that window memory comes from and on whose channel callers sleep.
+	cards   [cardKinds]*card
+	home    *card
+	channel verbs.CompletionChannel
+	routes  []route
+	logger  *slog.Logger
+	roster  *roster
 
-	crowded    bool
-	spinRounds int
+	// crowded: more ranks on this machine than cores. rooted: on any of the
+	// job's machines, so that all meet at the root.
+	crowded, rooted bool
+	spinRounds      int
+	// spinLooks and relaxedLooks are those of a round.
+	spinLooks, relaxedLooks int
 	// yield lets others run: those that this rank waits for.
 	yield func()
 
 	neighbors []atomic.Pointer[verbs.Neighbor]
-	contacts  []atomic.Pointer[contact]
 
 	block   []byte
 	barrier *Meeting
@@ -52,6 +57,26 @@ type World struct {
 	round round
 	post  office
 
+	// links are those that this rank has chosen for what it sends, nil until it
+	// does; parted tells of ranks that have left. services and meetings are by
+	// number, and belong to progress.
+	links    []atomic.Pointer[Link]
+	parted   []atomic.Bool
+	services map[uint32]Service
+	meetings map[uint32]*Meeting
+	slots    slots
+	numbers  atomic.Uint32
+	// left tells that this rank has left.
+	left atomic.Bool
+
+	// driver is the goroutine of drive; polls counts what others do for it, and
+	// they wake it by doze.
+	driver  sync.WaitGroup
+	driving bool
+	stopped atomic.Bool
+	polls   atomic.Uint64
+	doze    chan struct{}
+
 	closing sync.Once
 	closed  atomic.Bool
 	// finalize and end are what the way the job was made needs when it is over.
@@ -59,85 +84,84 @@ type World struct {
 	end      func()
 }
 
-// A contact is what a rank tells the others of itself.
-type contact struct {
-	address string
-	block   verbs.RemoteRegion
-}
-
-// An Option changes how a job is made or joined.
-type Option func(*settings)
-
-type settings struct {
-	logger   *slog.Logger
-	patience time.Duration
-}
-
-// WithLogger has the job report what is worth knowing. The default is silence,
-// also for nil.
-func WithLogger(logger *slog.Logger) Option {
-	return func(s *settings) {
-		if logger != nil {
-			s.logger = logger
-		}
-	}
-}
-
-func newSettings(options []Option) settings {
-	s := settings{logger: slog.New(slog.DiscardHandler), patience: DefaultPatience}
-	for _, option := range options {
-		if option != nil {
-			option(&s)
-		}
-	}
-	return s
-}
-
-// newWorld makes the World of a rank whose contact is not known yet, to which it
-// returns it.
-func newWorld(rank, size, cores int, device verbs.Device, roster *roster, s settings) (*World, contact, error) {
+// newWorld makes the World of a rank with the devices that it has opened, by kind.
+// Its routes are not known yet; it returns what the others need to know of it.
+func newWorld(rank, size int, devices [cardKinds]verbs.Device, roster *roster, s settings) (*World, contact, error) {
 	w := &World{
-		rank: rank, size: size, device: device, channel: device.Channel(), roster: roster, logger: s.logger,
-		crowded:   size > cores,
+		rank: rank, size: size, roster: roster, logger: s.logger,
 		yield:     runtime.Gosched,
+		routes:    make([]route, size),
 		neighbors: make([]atomic.Pointer[verbs.Neighbor], size),
-		contacts:  make([]atomic.Pointer[contact], size),
 		ledgers:   make([]atomic.Pointer[ledger], size),
+		links:     make([]atomic.Pointer[Link], size),
+		parted:    make([]atomic.Bool, size),
+		services:  make(map[uint32]Service),
+		meetings:  make(map[uint32]*Meeting),
+		doze:      make(chan struct{}, 1),
 		finalize:  func() error { return nil },
 	}
-	mapper, ok := device.(verbs.Mapper)
-	if !ok {
-		return nil, contact{}, &verbs.CapabilityError{Device: device.Attributes().Name, Capability: "map memory of peers", Reason: "ranks of this job must share memory"}
-	}
-	w.mapper = mapper
-	if !w.crowded {
-		w.spinRounds = int(device.Attributes().Spin / (spinRound * lookTime))
-	}
-	block, err := device.AllocateMemory(blockBytes)
-	if err != nil {
+	w.slots.world = w
+	fault := func(err error) (*World, contact, error) {
 		return nil, contact{}, fmt.Errorf("world: rank %d: %w", rank, err)
 	}
-	region, err := device.RegisterMemory(block, verbs.LocalWrite|verbs.RemoteRead|verbs.RemoteWrite)
+	for kind, device := range devices {
+		if device == nil {
+			continue
+		}
+		c, err := newCard(cardKind(kind), device)
+		if err != nil {
+			return fault(err)
+		}
+		w.cards[kind] = c
+		if w.home == nil {
+			w.home, w.channel = c, device.Channel()
+		}
+	}
+	block, err := w.home.device.AllocateMemory(blockBytes)
 	if err != nil {
-		return nil, contact{}, fmt.Errorf("world: rank %d: %w", rank, err)
+		return fault(err)
+	}
+	region, err := w.Register(block, verbs.LocalWrite|verbs.RemoteRead|verbs.RemoteWrite)
+	if err != nil {
+		return fault(err)
 	}
 	w.block = block
 	w.ledger = ledgerOver(block[ledgerOffset:])
 	w.ledgers[rank].Store(w.ledger)
 	w.round.w = w
-	w.barrier = w.NewMeeting(block[:MeetingBytes], func(rank int) ([]byte, error) {
+	w.barrier = w.NewMeeting(barrierMeeting, block[:MeetingBytes], func(rank int) ([]byte, error) {
 		theirs, err := w.blockOf(rank)
 		return theirs[:min(len(theirs), MeetingBytes)], err
 	})
-	w.last = w.NewMeeting(block[MeetingBytes:ledgerOffset], func(rank int) ([]byte, error) {
+	w.last = w.NewMeeting(lastMeeting, block[MeetingBytes:ledgerOffset], func(rank int) ([]byte, error) {
 		theirs, err := w.blockOf(rank)
 		return theirs[min(len(theirs), MeetingBytes):], err
 	})
 	w.last.last = true
 	if err := w.post.open(w); err != nil {
-		return nil, contact{}, fmt.Errorf("world: rank %d: %w", rank, err)
+		return fault(err)
 	}
-	return w, contact{device.Address(), region.Remote()}, nil
+	return w, w.contact(region.Places()), nil
+}
+
+// setCrowded has the World wait as suits the number of ranks of the job here.
+func (w *World) setCrowded(crowded, rooted bool) {
+	w.crowded, w.rooted = crowded, rooted
+	if network := w.cards[networkCard]; network != nil {
+		// A look without a Poll sees only what ranks that are mapped have done.
+		w.spinLooks, w.relaxedLooks = 0, 0
+		if w.home != network {
+			w.spinLooks = mixedLooks
+		}
+		if !crowded {
+			w.spinRounds = int(network.attributes.Spin / pollTime)
+		}
+		return
+	}
+	w.spinLooks, w.relaxedLooks = spinRound, relaxedRound
+	if !crowded {
+		w.spinRounds = int(w.home.attributes.Spin / (spinRound * lookTime))
+	}
 }
 
 // Rank is this rank's number, from 0.
@@ -146,72 +170,12 @@ func (w *World) Rank() int { return w.rank }
 // Size is the number of ranks.
 func (w *World) Size() int { return w.size }
 
-// Device is the card that this rank has opened.
-func (w *World) Device() verbs.Device { return w.device }
+// Device is the card that window memory comes from.
+func (w *World) Device() verbs.Device { return w.home.device }
 
 // Crowded tells that the machine runs more ranks of this job than it has cores, so
 // that nobody should wait by spinning.
 func (w *World) Crowded() bool { return w.crowded }
-
-// contactOf is what rank told of itself, asked for once.
-func (w *World) contactOf(rank int) (*contact, error) {
-	if c := w.contacts[rank].Load(); c != nil {
-		return c, nil
-	}
-	c, err := w.contact(context.Background(), rank)
-	if err != nil {
-		return nil, err
-	}
-	w.contacts[rank].Store(&c)
-	return &c, nil
-}
-
-// Neighbor is the device of a rank whose memory can be mapped here, the own rank
-// included. It is opened at first use.
-func (w *World) Neighbor(rank int) (verbs.Neighbor, error) {
-	if n := w.neighbors[rank].Load(); n != nil {
-		return *n, nil
-	}
-	if err := w.Failure(rank); err != nil {
-		return nil, err
-	}
-	c, err := w.contactOf(rank)
-	if err != nil {
-		return nil, err
-	}
-	n, err := w.mapper.Neighbor(c.address)
-	if err != nil {
-		return nil, w.blame(rank, err)
-	}
-	w.neighbors[rank].Store(&n)
-	return n, nil
-}
-
-// blame makes the disappearance of a peer's device the failure of its rank.
-func (w *World) blame(rank int, err error) error {
-	if errors.Is(err, verbs.ErrPeerGone) {
-		w.roster.fail(rank, err)
-		return w.Failure(rank)
-	}
-	return err
-}
-
-// blockOf maps the block of flags of rank.
-func (w *World) blockOf(rank int) ([]byte, error) {
-	n, err := w.Neighbor(rank)
-	if err != nil {
-		return nil, err
-	}
-	c, err := w.contactOf(rank)
-	if err != nil {
-		return nil, err
-	}
-	block, err := n.Map(c.block)
-	if err == nil && len(block) < blockBytes {
-		err = fmt.Errorf("world: rank %d has a block of %d bytes, not %d", rank, len(block), blockBytes)
-	}
-	return block, err
-}
 
 // Ring wakes a rank that may sleep; see verbs.Neighbor.Ring.
 func (w *World) Ring(rank int) {
@@ -285,6 +249,7 @@ func (w *World) Close() error {
 		if w.last.Meet(context.Background(), "Close", 1) != nil {
 			w.outlast()
 		}
+		w.settleLinks()
 		err = w.depart()
 	})
 	return err
@@ -298,7 +263,10 @@ func (w *World) outlast() {
 	defer wait.Finish()
 	for rank := 0; rank < w.size; {
 		// A rank that cannot be reached any more has gone.
-		_, err := w.barrier.block("Close", rank)
+		var err error
+		if w.Mapped(rank) {
+			_, err = w.barrier.block("Close", rank)
+		}
 		_, left := w.barrier.left(rank)
 		if left || err != nil || rank == w.rank || w.Failure(rank) != nil {
 			rank++
@@ -308,9 +276,26 @@ func (w *World) outlast() {
 	}
 }
 
+// settleLinks waits until what this rank has sent has been received, but by ranks
+// that have failed: a device that is closed may take back what is on its way.
+func (w *World) settleLinks() {
+	w.post.mu.Lock()
+	var links []*Link
+	for _, c := range w.cards {
+		if c != nil {
+			links = slices.AppendSeq(links, maps.Values(c.links))
+		}
+	}
+	w.post.mu.Unlock()
+	for _, l := range links {
+		_ = l.delivered()
+	}
+}
+
 // depart ends this rank's membership without waiting for anyone.
 func (w *World) depart() error {
-	err := errors.Join(w.finalize(), w.device.Close())
+	w.stopDriver()
+	err := errors.Join(w.finalize(), w.closeCards())
 	if w.end != nil {
 		w.end()
 	}

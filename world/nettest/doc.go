@@ -15,7 +15,8 @@
 //
 // Nothing of the machine's own network is touched: the bridge is in a namespace of its own,
 // and the links between it and the hosts never were anywhere else. The hosts
-// reach one another and themselves, and nothing else.
+// reach one another and themselves, and nothing else but the bridge's own address, where the
+// package finds out whether a link carries.
 //
 // Namespaces have no names and no files. They are there because the test's process has them
 // open, and are gone with it, by whatever cause; so networks of tests that run at the

@@ -29,6 +29,8 @@ type Network struct {
 	// watcher kills what is in the namespaces when life is closed.
 	watcher *exec.Cmd
 	life    io.Closer
+	// probes is the bridge's socket that answers them.
+	probes  io.Closer
 	ip      string
 	nsenter string
 }
@@ -78,7 +80,7 @@ func (n *Network) open(hosts int) (err error) {
 // once. Without its forward delay, a bridge forwards as soon as a link is there.
 func (n *Network) connect() error {
 	var bridge strings.Builder
-	bridge.WriteString("link add bridge type bridge forward_delay 0 mcast_snooping 0\nlink set bridge up\n")
+	fmt.Fprintf(&bridge, "link add bridge type bridge forward_delay 0 mcast_snooping 0\naddress add %v/%d dev bridge\nlink set bridge up\n", bridgeAddress, addresses.Bits())
 	for host, space := range n.hosts {
 		fmt.Fprintf(&bridge, "link add %[1]s type veth peer name eth0 netns %[2]s\nlink set %[1]s master bridge\nlink set %[1]s up\n", port(host), path(space))
 	}
@@ -88,6 +90,14 @@ func (n *Network) connect() error {
 	for host, space := range n.hosts {
 		script := fmt.Sprintf("link set lo up\naddress add %v/%d dev eth0\nlink set eth0 up\n", n.Address(host), addresses.Bits())
 		if err := n.configure(space, script); err != nil {
+			return err
+		}
+	}
+	if err := n.answer(); err != nil {
+		return err
+	}
+	for host := range n.hosts {
+		if err := n.await(host); err != nil {
 			return err
 		}
 	}
@@ -115,24 +125,27 @@ func (n *Network) check(host int) {
 	}
 }
 
-// Cut takes a host's link down, at the bridge. What is under way on it is lost.
+// Cut takes a host's link down, at the bridge. What is under way on it is lost. The host
+// sees that its link is dead; the others do not.
 func (n *Network) Cut(host int) {
 	n.t.Helper()
-	n.link(host, "down")
-}
-
-// Join takes a host's link up again.
-func (n *Network) Join(host int) {
-	n.t.Helper()
-	n.link(host, "up")
-}
-
-func (n *Network) link(host int, state string) {
-	n.t.Helper()
 	n.check(host)
-	if err := n.configure(n.bridge, fmt.Sprintf("link set %s %s\n", port(host), state)); err != nil {
+	if err := n.link(host, "down"); err != nil {
 		n.t.Fatal(err)
 	}
+}
+
+// Join takes a host's link up again, and returns when it carries.
+func (n *Network) Join(host int) {
+	n.t.Helper()
+	n.check(host)
+	if err := errors.Join(n.link(host, "up"), n.await(host)); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+func (n *Network) link(host int, state string) error {
+	return n.configure(n.bridge, fmt.Sprintf("link set %s %s\n", port(host), state))
 }
 
 // Command makes a command that runs on a host. It is killed when the test ends.
@@ -190,6 +203,9 @@ func (n *Network) watch() error {
 
 // remove kills what runs in the namespaces and lets go of them.
 func (n *Network) remove() {
+	if n.probes != nil {
+		_ = n.probes.Close()
+	}
 	if n.watcher != nil {
 		_ = n.life.Close()
 		if err := n.watcher.Wait(); err != nil {

@@ -1,0 +1,212 @@
+package world
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// cardKind is a kind of device, the better first: each pair of ranks uses the first
+// that both have and over which they reach each other.
+type cardKind uint8
+
+const (
+	// sharedCard reaches ranks that share memory.
+	sharedCard cardKind = iota
+	// networkCard reaches every rank.
+	networkCard
+	cardKinds
+)
+
+var cardNames = [cardKinds]string{sharedCard: "shm", networkCard: "tcp"}
+
+func (k cardKind) String() string { return cardNames[k] }
+
+// A card is a device that this rank has opened, with the queue that everything of
+// the World's completes into.
+type card struct {
+	kind   cardKind
+	device verbs.Device
+	// mapper is nil if the device maps no memory of others.
+	mapper verbs.Mapper
+	queue  verbs.CompletionQueue
+	// boxes are those of accepted connections, by queue pair.
+	boxes map[uint32]*mailbox
+	// links are all of those over the card, by queue pair.
+	links      map[uint32]*Link
+	attributes verbs.Attributes
+}
+
+const queueCapacity = 1 << 12
+
+func newCard(kind cardKind, device verbs.Device) (*card, error) {
+	queue, err := device.CreateCompletionQueue(queueCapacity)
+	if err != nil {
+		return nil, err
+	}
+	c := &card{kind: kind, device: device, queue: queue, boxes: make(map[uint32]*mailbox), links: make(map[uint32]*Link), attributes: device.Attributes()}
+	c.mapper, _ = device.(verbs.Mapper)
+	return c, nil
+}
+
+func (w *World) closeCards() error {
+	var err error
+	for _, c := range w.cards {
+		if c != nil {
+			err = errors.Join(err, c.device.Close())
+		}
+	}
+	return err
+}
+
+// A route is how this rank reaches another: over which card, at what address, and
+// whether it maps its memory.
+type route struct {
+	card    *card
+	mapped  bool
+	address string
+	block   verbs.RemoteRegion
+}
+
+// Places is where a Region is found over each kind of card. It has no pointers and
+// may be sent to other ranks as it is.
+type Places [cardKinds]verbs.RemoteRegion
+
+// A Region is memory that every rank of the job can be given access to.
+type Region struct{ regions [cardKinds]verbs.MemoryRegion }
+
+// Memory is what was registered.
+func (r *Region) Memory() []byte {
+	for _, region := range r.regions {
+		if region != nil {
+			return region.Memory()
+		}
+	}
+	return nil
+}
+
+func (r *Region) lkey(kind cardKind) uint32 { return r.regions[kind].LKey() }
+
+// Register makes memory known to every device of this rank.
+func (w *World) Register(memory []byte, access verbs.Access) (*Region, error) {
+	r := new(Region)
+	for kind, c := range w.cards {
+		if c == nil {
+			continue
+		}
+		region, err := c.device.RegisterMemory(memory, access)
+		if err != nil {
+			return nil, errors.Join(err, r.Deregister())
+		}
+		r.regions[kind] = region
+	}
+	return r, nil
+}
+
+// Places tells where others find the region.
+func (r *Region) Places() Places {
+	var p Places
+	for kind, region := range r.regions {
+		if region != nil {
+			p[kind] = region.Remote()
+		}
+	}
+	return p
+}
+
+// Deregister ends the region on every device.
+func (r *Region) Deregister() error {
+	var err error
+	for _, region := range r.regions {
+		if region != nil {
+			err = errors.Join(err, region.Deregister())
+		}
+	}
+	return err
+}
+
+// Place is the one of rank's places that this rank uses.
+func (w *World) Place(rank int, places *Places) verbs.RemoteRegion {
+	return places[w.routes[rank].card.kind]
+}
+
+// Mapped tells whether this rank can map memory of rank's; its own it can.
+func (w *World) Mapped(rank int) bool { return rank == w.rank || w.routes[rank].mapped }
+
+// Route describes how this rank reaches another, such as "shm, mapped" or "tcp".
+func (w *World) Route(rank int) string {
+	switch r := &w.routes[rank]; {
+	case rank == w.rank:
+		return "self"
+	case r.mapped:
+		return r.card.kind.String() + ", mapped"
+	default:
+		return r.card.kind.String()
+	}
+}
+
+// Neighbor is the device of a rank whose memory can be mapped here, the own rank
+// included. It is opened at first use. A rank that is reached by messages only is a
+// *verbs.CapabilityError.
+func (w *World) Neighbor(rank int) (verbs.Neighbor, error) {
+	if n := w.neighbors[rank].Load(); n != nil {
+		return *n, nil
+	}
+	if err := w.Failure(rank); err != nil {
+		return nil, err
+	}
+	r := &w.routes[rank]
+	var n verbs.Neighbor
+	switch {
+	case r.mapped:
+		var err error
+		if n, err = r.card.mapper.Neighbor(r.address); err != nil {
+			return nil, w.blame(rank, err)
+		}
+	case rank == w.rank:
+		n = self{w}
+	default:
+		return nil, &verbs.CapabilityError{Device: r.card.device.Attributes().Name, Capability: fmt.Sprintf("map memory of rank %d", rank), Reason: "the ranks share no memory"}
+	}
+	w.neighbors[rank].Store(&n)
+	return n, nil
+}
+
+// self is a rank as its own neighbor, where the device maps nothing. Its memory is
+// at hand anyway.
+type self struct{ w *World }
+
+func (s self) Ring() { s.w.channel.Ring() }
+
+func (s self) Map(verbs.RemoteRegion) ([]byte, error)                 { return nil, s.refuse() }
+func (s self) ReadAt(_ []byte, _ verbs.RemoteRegion, _ uint64) error  { return s.refuse() }
+func (s self) WriteAt(_ []byte, _ verbs.RemoteRegion, _ uint64) error { return s.refuse() }
+func (s self) refuse() error {
+	return &verbs.CapabilityError{Device: s.w.home.device.Attributes().Name, Capability: "map memory by its region", Reason: "a rank has its own memory at hand"}
+}
+
+// blame makes the disappearance of a peer's device the failure of its rank.
+func (w *World) blame(rank int, err error) error {
+	if errors.Is(err, verbs.ErrPeerGone) {
+		w.roster.fail(rank, err)
+		return w.Failure(rank)
+	}
+	return err
+}
+
+// blockOf maps the block of flags of rank.
+func (w *World) blockOf(rank int) ([]byte, error) {
+	if rank == w.rank {
+		return w.block, nil
+	}
+	n, err := w.Neighbor(rank)
+	if err != nil {
+		return nil, err
+	}
+	block, err := n.Map(w.routes[rank].block)
+	if err == nil && len(block) < blockBytes {
+		err = fmt.Errorf("world: rank %d has a block of %d bytes, not %d", rank, len(block), blockBytes)
+	}
+	return block, err
+}

@@ -1,0 +1,187 @@
+package world
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/shm"
+)
+
+// An introduction is what a rank says of itself before any device is known.
+type introduction struct {
+	// device is what it was told to use, empty for the best.
+	device string
+	// machine names the running kernel, net its network as seen from the rank, and
+	// host what ranks must have in common to share memory: empty for a rank that
+	// shares none.
+	machine, net, host string
+	cores              int
+	// key is the job's, hexadecimal; that of rank 0 counts.
+	key string
+}
+
+const introductionVersion = "rma1"
+
+func (i *introduction) text() string {
+	return strings.Join([]string{introductionVersion, i.device, i.machine, i.net, i.host, strconv.Itoa(i.cores), i.key}, ";")
+}
+
+func parseIntroduction(text string) (introduction, error) {
+	fields := strings.Split(text, ";")
+	if fields[0] != introductionVersion {
+		return introduction{}, fmt.Errorf("%w: %.80q is not of version %s: all ranks must run the same version", errContact, text, introductionVersion)
+	}
+	if len(fields) != 7 {
+		return introduction{}, fmt.Errorf("%w of %d fields: %.80q", errContact, len(fields), text)
+	}
+	i := introduction{device: fields[1], machine: fields[2], net: fields[3], host: fields[4], key: fields[6]}
+	var err error
+	if i.cores, err = strconv.Atoi(fields[5]); err != nil || i.cores < 1 {
+		return introduction{}, fmt.Errorf("%w: %q cores", errContact, fields[5])
+	}
+	return i, nil
+}
+
+// introduce tells of this rank, and opens its device for shared memory if it can be
+// wanted.
+func introduce(rank, size int, s settings) (introduction, verbs.Device, error) {
+	me := introduction{device: s.device, cores: runtime.NumCPU()}
+	me.machine, me.net, me.host = whereabouts(s.host)
+	if rank == 0 {
+		key := s.key
+		if key == nil {
+			key = make([]byte, 32)
+			_, _ = rand.Read(key)
+		}
+		me.key = hex.EncodeToString(key)
+	}
+	if s.key != nil {
+		// Everyone has it, so it need not be told.
+		me.key = ""
+	}
+	if s.device == cardNames[networkCard] {
+		me.host = ""
+		return me, nil, nil
+	}
+	device, err := s.open(sharedCard, opening{rank: rank, size: size}, s)
+	if err != nil && s.device == "" && errors.Is(err, errors.ErrUnsupported) {
+		s.logger.Info("no shared memory", "rank", rank, "why", err)
+		me.host = ""
+		return me, nil, nil
+	}
+	return me, device, err
+}
+
+// introductions exchanges them.
+func introductions(ctx context.Context, exchange Exchange, size int, mine introduction) ([]introduction, error) {
+	texts, err := gatherTexts(ctx, exchange, size, mine.text())
+	if err != nil {
+		return nil, err
+	}
+	ranks := make([]introduction, size)
+	for rank, text := range texts {
+		if ranks[rank], err = parseIntroduction(text); err != nil {
+			return nil, fmt.Errorf("rank %d: %w", rank, err)
+		}
+		if ranks[rank].device != mine.device {
+			return nil, fmt.Errorf("%w: rank %d was told to use device %q, this rank %q (RMA_DEVICE)", ErrMismatch, rank, ranks[rank].device, mine.device)
+		}
+	}
+	return ranks, nil
+}
+
+// cardsOf tells which devices a rank needs: shared memory if another is on its host,
+// the network if not all are.
+func cardsOf(ranks []introduction, me int) (wanted [cardKinds]bool, err error) {
+	mine := &ranks[me]
+	for rank := range ranks {
+		other := &ranks[rank]
+		switch {
+		case mine.host == "" || other.host != mine.host:
+			if mine.device == cardNames[sharedCard] {
+				return wanted, &verbs.CapabilityError{Device: mine.device, Capability: fmt.Sprintf("reach rank %d", rank), Reason: fmt.Sprintf("it runs on %q, this rank on %q, and RMA_DEVICE allows shared memory only", other.host, mine.host)}
+			}
+			wanted[networkCard] = true
+		default:
+			wanted[sharedCard] = wanted[sharedCard] || rank != me || len(ranks) == 1
+		}
+	}
+	return wanted, nil
+}
+
+// crowds tells whether more ranks run on the machine of one than it has cores, and
+// whether that is so on any machine.
+func crowds(ranks []introduction, me int) (here, anywhere bool) {
+	count := make(map[string]int)
+	for i := range ranks {
+		count[ranks[i].machine]++
+	}
+	for i := range ranks {
+		anywhere = anywhere || count[ranks[i].machine] > ranks[i].cores
+	}
+	return count[ranks[me].machine] > ranks[me].cores, anywhere
+}
+
+// near tells that all ranks are on one machine and see one network, so that its
+// loopback address will do.
+func near(ranks []introduction) bool {
+	for i := range ranks {
+		if ranks[i].machine != ranks[0].machine || ranks[i].net != ranks[0].net {
+			return false
+		}
+	}
+	return true
+}
+
+// whereabouts names the running kernel, the network name space, and with them the
+// name space of processes and what RMA_HOST says: what processes must have in
+// common to share memory.
+func whereabouts(override string) (machine, net, host string) {
+	machine = runtime.GOOS
+	if boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil {
+		machine += "/" + strings.TrimSpace(string(boot))
+	} else if name, err := os.Hostname(); err == nil {
+		machine += "/" + clean(name)
+	}
+	space := func(kind string) string {
+		id, _ := os.Readlink("/proc/self/ns/" + kind)
+		return id
+	}
+	net = space("net")
+	return machine, net, strings.Join([]string{machine, net, space("pid"), clean(override)}, "/")
+}
+
+// clean makes text printable and free of what separates fields.
+func clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r <= ' ' || r > '~' || r == ';' {
+			return '_'
+		}
+		return r
+	}, text)
+}
+
+// opening is what a device is opened for.
+type opening struct {
+	rank, size int
+	// near: all ranks can be reached over the loopback address.
+	near bool
+	// key is the job's, as rank 0 has told it.
+	key string
+}
+
+// openCard opens a device.
+func openCard(kind cardKind, o opening, s settings) (verbs.Device, error) {
+	if kind == sharedCard {
+		return shm.Open(shm.Options{Ranks: o.size})
+	}
+	return openNetwork(o, s)
+}

@@ -1,0 +1,166 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// An Exchange hands every rank a text of each. It is called by all ranks, the same
+// number of times, and returns when all have called it, or with an error when ctx
+// ends. Texts are printable, without spaces, and at most 900 bytes long. What the
+// ranks exchange includes the key by which they know each other: it must not be
+// open to others.
+type Exchange func(ctx context.Context, mine string) (all []string, err error)
+
+// New joins a job whose processes have found each other by means of their own. Every
+// process calls it with its rank, from 0, the number of ranks, and an exchange
+// between them.
+func New(ctx context.Context, rank, size int, exchange Exchange, options ...Option) (*World, error) {
+	switch {
+	case ctx == nil || exchange == nil:
+		return nil, fmt.Errorf("world: New: %w: nil context or exchange", ErrArgument)
+	case size < 1 || size > MaxRanks:
+		return nil, fmt.Errorf("world: New: %w: %d ranks, allowed are 1 to %d", ErrArgument, size, MaxRanks)
+	case rank < 0 || rank >= size:
+		return nil, fmt.Errorf("world: New: %w: rank %d, allowed are 0 to %d", ErrArgument, rank, size-1)
+	}
+	s, err := newSettings(options)
+	if err != nil {
+		return nil, fmt.Errorf("world: New: %w", err)
+	}
+	w, err := join(ctx, rank, size, exchange, newRoster(size), s)
+	if err != nil {
+		return nil, fmt.Errorf("world: New: %w", err)
+	}
+	w.yield = yieldToProcesses
+	return w, nil
+}
+
+// join makes the World of a rank. The ranks exchange twice: first who they are,
+// which decides the devices that each opens, and then where these are.
+func join(ctx context.Context, rank, size int, exchange Exchange, roster *roster, s settings) (w *World, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.patience, fmt.Errorf("not all of %d ranks started within %v", size, s.patience))
+	defer cancel()
+	var devices [cardKinds]verbs.Device
+	defer func() {
+		if err == nil {
+			return
+		}
+		for _, device := range devices {
+			if device != nil {
+				err = errors.Join(err, device.Close())
+			}
+		}
+	}()
+	mine, shared, err := introduce(rank, size, s)
+	if err != nil {
+		return nil, err
+	}
+	devices[sharedCard] = shared
+	ranks, err := introductions(ctx, exchange, size, mine)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := cardsOf(ranks, rank)
+	if err != nil {
+		return nil, err
+	}
+	if !wanted[sharedCard] && shared != nil {
+		devices[sharedCard] = nil
+		if err := shared.Close(); err != nil {
+			return nil, err
+		}
+	}
+	if wanted[networkCard] {
+		if devices[networkCard], err = s.open(networkCard, opening{rank: rank, size: size, near: near(ranks), key: ranks[0].key}, s); err != nil {
+			return nil, err
+		}
+	}
+	w, me, err := newWorld(rank, size, devices, roster, s)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.meetAll(ctx, exchange, &me, ranks); err != nil {
+		return nil, err
+	}
+	w.setCrowded(crowds(ranks, rank))
+	w.end = roster.listen(func(int) { w.channel.Ring() })
+	if w.cards[networkCard] != nil {
+		w.post.mu.Lock()
+		w.drive()
+		w.post.mu.Unlock()
+	}
+	return w, nil
+}
+
+// meetAll tells everyone of this rank's devices, finds the way to each, and starts to
+// watch those that are mapped.
+func (w *World) meetAll(ctx context.Context, exchange Exchange, mine *contact, ranks []introduction) error {
+	texts, err := gatherTexts(ctx, exchange, w.size, mine.text())
+	if err != nil {
+		return err
+	}
+	contacts := make([]contact, w.size)
+	for rank, text := range texts {
+		if contacts[rank], err = parseContact(text); err != nil {
+			return fmt.Errorf("rank %d: %w", rank, err)
+		}
+	}
+	if err := w.findRoutes(contacts, func(rank int) bool { return ranks[rank].host == ranks[w.rank].host }); err != nil {
+		return err
+	}
+	shared := w.cards[sharedCard]
+	if shared == nil {
+		return nil
+	}
+	watcher, ok := shared.device.(verbs.Watcher)
+	for rank := range w.size {
+		if !ok || rank == w.rank || !w.routes[rank].mapped {
+			continue
+		}
+		if _, err := watcher.Watch(w.routes[rank].address, func(cause error) { w.roster.fail(rank, cause) }); err != nil {
+			return fmt.Errorf("watching rank %d: %w", rank, err)
+		}
+	}
+	w.logger.Debug("joined", "rank", w.rank, "size", w.size, "device", w.home.attributes.Name)
+	return nil
+}
+
+// findRoutes finds the way to each rank: memory that is shared with those on this
+// host, the network to others.
+func (w *World) findRoutes(contacts []contact, here func(rank int) bool) error {
+	for rank := range contacts {
+		c := &contacts[rank]
+		kind := networkCard
+		if w.cards[sharedCard] != nil && c.addresses[sharedCard] != "" && here(rank) || rank == w.rank {
+			kind = w.home.kind
+		}
+		if w.cards[kind] == nil {
+			kind = w.home.kind
+		}
+		if c.addresses[kind] == "" {
+			return &verbs.CapabilityError{Device: kind.String(), Capability: fmt.Sprintf("reach rank %d", rank), Reason: "that rank has not opened it"}
+		}
+		w.routes[rank] = route{card: w.cards[kind], mapped: kind == sharedCard && w.cards[kind].mapper != nil, address: c.addresses[kind], block: c.block[kind]}
+	}
+	return nil
+}
+
+// gatherTexts is an exchange whose result is checked.
+func gatherTexts(ctx context.Context, exchange Exchange, size int, mine string) ([]string, error) {
+	texts, err := exchange(ctx, mine)
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+			err = errors.Join(err, cause)
+		}
+		return nil, fmt.Errorf("exchange with the other ranks: %w", err)
+	}
+	if len(texts) != size {
+		return nil, fmt.Errorf("exchange with the other ranks: %w: %d texts for %d ranks", ErrArgument, len(texts), size)
+	}
+	return slices.Clone(texts), nil
+}

@@ -1,0 +1,67 @@
+package world
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+)
+
+// A rank that does not map a ledger asks for what it would look at there.
+
+// recordBytes is an encoded record: 1 if there is one, then its signature.
+const recordBytes = 1 + 32
+
+// nameBytes is a layout's name, ended by zeros.
+const nameBytes = 8 * len(ledger{}.name)
+
+// askRecord asks for the call of a number.
+func (w *World) askRecord(rank int, number uint32) (s signature, ok bool) {
+	var answer [recordBytes]byte
+	if !w.ask(rank, &Message{Kind: kindRecord, X: uint64(number)}, answer[:]) {
+		return s, false
+	}
+	return signature{
+		call:    binary.LittleEndian.Uint32(answer[1:]),
+		number:  number,
+		root:    binary.LittleEndian.Uint32(answer[5:]),
+		element: binary.LittleEndian.Uint32(answer[9:]),
+		kind:    binary.LittleEndian.Uint64(answer[13:]),
+		part:    binary.LittleEndian.Uint64(answer[21:]),
+	}, answer[0] == 1
+}
+
+// askKindName asks for the name of an element layout.
+func (w *World) askKindName(rank int, kind uint64) string {
+	var answer [nameBytes]byte
+	if !w.ask(rank, &Message{Kind: kindName, X: kind}, answer[:]) {
+		return ""
+	}
+	name, _, _ := bytes.Cut(answer[:], []byte{0})
+	return string(name)
+}
+
+func (w *World) ask(rank int, m *Message, answer []byte) bool {
+	l, err := w.Link(rank)
+	return err == nil && l.Ask(m, nil, answer) == nil && l.Settle(context.Background()) == nil
+}
+
+// answerRecord answers askRecord.
+func (w *World) answerRecord(l *Link, number uint32) {
+	var answer [recordBytes]byte
+	if s, ok := w.ledger.records[number%ledgerDepth].load(number); ok {
+		answer[0] = 1
+		binary.LittleEndian.PutUint32(answer[1:], s.call)
+		binary.LittleEndian.PutUint32(answer[5:], s.root)
+		binary.LittleEndian.PutUint32(answer[9:], s.element)
+		binary.LittleEndian.PutUint64(answer[13:], s.kind)
+		binary.LittleEndian.PutUint64(answer[21:], s.part)
+	}
+	l.Answer(answer[:])
+}
+
+// answerKindName answers askKindName.
+func (w *World) answerKindName(l *Link, kind uint64) {
+	var answer [nameBytes]byte
+	copy(answer[:], w.ledger.kindName(kind))
+	l.Answer(answer[:])
+}

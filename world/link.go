@@ -1,0 +1,182 @@
+package world
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// A Link is this rank's way to a rank whose memory it does not map: a queue pair
+// over which writes, reads and messages go, in order. Its methods may be called from
+// any goroutine, but for those that say that they are for a Service.
+//
+// Requests are collected and posted together, when there are some of them or of
+// their bytes, or when somebody waits. The last of those that are posted together is
+// signalled, so everything that was posted completes.
+//
+// # Invariants
+//
+//   - mu is never held while waiting, and progress is never driven under it; a
+//     Service, which runs in progress, may take it.
+//   - sequence numbers requests from 1. done is the last that is known to have
+//     completed; what was before it has too.
+//   - Answers come in the order of questions. At most mostAsked questions are open,
+//     so what the other side has to keep for this one is bounded; a Service never
+//     asks and never waits.
+type Link struct {
+	world *World
+	rank  int
+	card  *card
+	pair  verbs.QueuePair
+	inbox verbs.MemoryRegion
+
+	mu sync.Mutex
+	// requests[head:] are to be posted, with what their segments point to in
+	// bodies.
+	requests []verbs.SendRequest
+	bodies   []body
+	head     int
+	bytes    int
+	sequence uint64
+	// held is given back when the request with its number has completed.
+	held      []holding
+	firstHeld int
+	// told tells that messages went since the last question.
+	told     bool
+	asked    uint64
+	expected [mostAsked][]byte
+	refusal  error
+	// complaint is what a message of the rank was refused for; it is told with the
+	// next answer. It belongs to progress.
+	complaint error
+
+	done     atomic.Uint64
+	answered atomic.Uint64
+	// stuck tells that requests wait for room in the send queue.
+	stuck  atomic.Bool
+	broken atomic.Pointer[linkError]
+}
+
+const (
+	// burst is how many requests, and burstBytes how many of their bytes, are
+	// collected before they are posted.
+	burst      = 32
+	burstBytes = 32 << 10
+	// mostSends is how many may be outstanding.
+	mostSends = 128
+	// linkReceives are posted on each link.
+	linkReceives = 8
+	// every so many requests one is signalled, whatever is posted together.
+	signalEvery = 32
+	// mostAsked questions are open at once.
+	mostAsked = 64
+	// shortPayload is what goes with its message as inline data.
+	shortPayload = 64
+)
+
+// body is what the one segment of a request points to, if that is a short message.
+type body struct {
+	message [messageHeader + shortPayload]byte
+	segment [1]verbs.Segment
+}
+
+// holding is what is needed until a request has completed: a slot, or a region over
+// the program's memory.
+type holding struct {
+	sequence uint64
+	slot     slot
+	region   verbs.MemoryRegion
+}
+
+type linkError struct{ err error }
+
+// Link is the way to rank. It is made at first use.
+func (w *World) Link(rank int) (*Link, error) {
+	if l := w.links[rank].Load(); l != nil {
+		return l, nil
+	}
+	if err := w.Failure(rank); err != nil {
+		return nil, err
+	}
+	w.post.mu.Lock()
+	defer w.post.mu.Unlock()
+	if l := w.links[rank].Load(); l != nil {
+		return l, nil
+	}
+	r := &w.routes[rank]
+	l := &Link{world: w, rank: rank, card: r.card}
+	pair, err := r.card.device.Connect(r.address, hello(laneLink, w.rank), l.config())
+	if err == nil {
+		err = l.open(pair)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("world: connecting to rank %d: %w", rank, w.blame(rank, err))
+	}
+	w.links[rank].Store(l)
+	return l, nil
+}
+
+func (l *Link) config() verbs.QueuePairConfig {
+	return verbs.QueuePairConfig{SendQueue: l.card.queue, ReceiveQueue: l.card.queue, MaxSends: mostSends, MaxReceives: linkReceives}
+}
+
+// open posts the receives of a queue pair. It is called with the mutex of progress.
+func (l *Link) open(pair verbs.QueuePair) error {
+	inbox, err := l.card.device.RegisterMemory(make([]byte, linkReceives*l.world.letterBytes()), verbs.LocalWrite)
+	if err != nil {
+		return errors.Join(err, pair.Close())
+	}
+	l.pair, l.inbox = pair, inbox
+	l.card.links[pair.Number()] = l
+	for slot := range linkReceives {
+		if err := l.receive(slot); err != nil {
+			return err
+		}
+	}
+	l.world.drive()
+	return nil
+}
+
+// receiveID marks the IDs of receives.
+const receiveID = 1 << 63
+
+func (l *Link) slotMemory(slot int) []byte {
+	n := l.world.letterBytes()
+	return l.inbox.Memory()[slot*n:][:n]
+}
+
+func (l *Link) receive(slot int) error {
+	o := &l.world.post
+	o.segment[0] = verbs.Segment{Memory: l.slotMemory(slot), LKey: l.inbox.LKey()}
+	o.receive[0] = verbs.ReceiveRequest{ID: receiveID | uint64(slot), Segments: o.segment[:]}
+	_, err := l.pair.PostReceive(o.receive[:])
+	return err
+}
+
+// Rank is the rank that the link goes to.
+func (l *Link) Rank() int { return l.rank }
+
+// fault is why the link, or the rank at its end, cannot be used any more.
+func (l *Link) fault() error {
+	if b := l.broken.Load(); b != nil {
+		if err := l.world.Failure(l.rank); err != nil {
+			return err
+		}
+		return &PeerError{Rank: l.rank, Cause: b.err}
+	}
+	return l.world.Failure(l.rank)
+}
+
+// fail ends the link. It is the failure of the rank, unless that has left.
+func (l *Link) fail(err error) {
+	if !l.broken.CompareAndSwap(nil, &linkError{err}) {
+		return
+	}
+	if !l.world.parted[l.rank].Load() && !l.world.closed.Load() {
+		l.world.roster.fail(l.rank, err)
+	}
+	l.world.channel.Ring()
+}

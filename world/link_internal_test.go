@@ -1,0 +1,192 @@
+package world
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/shm"
+)
+
+// apart is an option under which ranks that are goroutines map no memory of each
+// other, although the device could: everything goes over links.
+func apart() Option {
+	fabric := shm.NewFabric()
+	return func(s *settings) {
+		s.device = cardNames[networkCard]
+		s.open = func(cardKind, opening, settings) (verbs.Device, error) {
+			device, err := fabric.Open()
+			return struct{ verbs.Device }{device}, err
+		}
+	}
+}
+
+// runApart runs a body over ranks that are apart.
+func runApart(t *testing.T, n int, body func(ctx context.Context, w *World) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	require.NoError(t, Run(ctx, n, body, apart()))
+}
+
+func TestBarrierApart(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 5, 8} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			var arrived atomic.Int64
+			runApart(t, n, func(ctx context.Context, w *World) error {
+				for round := range 50 {
+					arrived.Add(1)
+					if err := w.Barrier(ctx); err != nil {
+						return err
+					}
+					if got := arrived.Load(); got < int64(n*(round+1)) {
+						return fmt.Errorf("rank %d passed barrier %d when %d had come", w.rank, round, got)
+					}
+				}
+				return nil
+			})
+		})
+	}
+}
+
+func TestCollectivesApart(t *testing.T) {
+	runApart(t, 5, func(ctx context.Context, w *World) error {
+		sum := make([]int, 1)
+		if err := AllReduce(ctx, w, []int{w.Rank()}, sum, func(a, b int) int { return a + b }); err != nil {
+			return err
+		}
+		if sum[0] != 10 {
+			return fmt.Errorf("sum %d", sum[0])
+		}
+		return w.Barrier(ctx)
+	})
+}
+
+// Ranks that call different collectives all hear so, without mapped ledgers.
+func TestMismatchApart(t *testing.T) {
+	err := Run(t.Context(), 3, func(ctx context.Context, w *World) error {
+		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+		defer cancel()
+		if w.rank == 1 {
+			return Broadcast(ctx, w, 0, make([]int, 4))
+		}
+		return w.Barrier(ctx)
+	}, apart())
+	require.ErrorIs(t, err, ErrMismatch)
+}
+
+// A rank that fails is an error to all that wait, also those that wait for another.
+func TestFailureApart(t *testing.T) {
+	cause := fmt.Errorf("enough")
+	err := Run(t.Context(), 4, func(ctx context.Context, w *World) error {
+		if err := w.Barrier(ctx); err != nil {
+			return err
+		}
+		if w.rank == 2 {
+			return cause
+		}
+		return w.Barrier(ctx)
+	}, apart())
+	require.ErrorIs(t, err, cause)
+}
+
+// echo answers with its payload, and counts what it is told.
+type echo struct{ told atomic.Int64 }
+
+func (e *echo) Serve(from *Link, m *Message, payload []byte) error {
+	switch m.Kind {
+	case FirstKind:
+		from.Answer(payload)
+	case FirstKind + 1:
+		e.told.Add(int64(m.X))
+	default:
+		return fmt.Errorf("no kind %d here", m.Kind)
+	}
+	return nil
+}
+
+// TestLink writes, reads, tells and asks over a link, more than it holds at once.
+func TestLink(t *testing.T) {
+	const count = 500
+	var service echo
+	places := make([]Places, 1)
+	memory := make([]byte, 8*count)
+	runApart(t, 2, func(ctx context.Context, w *World) error {
+		if w.rank == 1 {
+			region, err := w.Register(memory, verbs.LocalWrite|verbs.RemoteRead|verbs.RemoteWrite)
+			if err != nil {
+				return err
+			}
+			places[0] = region.Places()
+			defer w.Serve(7, &service)()
+			if err := Broadcast(ctx, w, 1, places); err != nil {
+				return err
+			}
+			return w.Barrier(ctx)
+		}
+		if err := Broadcast(ctx, w, 1, places); err != nil {
+			return err
+		}
+		l, err := w.Link(1)
+		if err != nil {
+			return err
+		}
+		to := w.Place(1, &places[0])
+		written, read, answers := make([]byte, 8*count), make([]byte, 8*count), make([][]byte, count)
+		for i := range count {
+			copy(written[8*i:], fmt.Sprintf("%08d", i))
+			if err := l.Write(written[8*i:][:8], to, uint64(8*i)); err != nil {
+				return err
+			}
+			if err := l.Tell(&Message{Kind: FirstKind + 1, Service: 7, X: uint64(i)}, nil); err != nil {
+				return err
+			}
+			answers[i] = make([]byte, i)
+			if err := l.Ask(&Message{Kind: FirstKind, Service: 7}, written[:i], answers[i]); err != nil {
+				return err
+			}
+		}
+		if err := l.Flush(ctx); err != nil {
+			return err
+		}
+		if got := service.told.Load(); got != count*(count-1)/2 {
+			return fmt.Errorf("told %d", got)
+		}
+		for i := range count {
+			if err := l.Read(read[8*i:][:8], to, uint64(8*i)); err != nil {
+				return err
+			}
+			if string(answers[i]) != string(written[:i]) {
+				return fmt.Errorf("answer %d is %q", i, answers[i])
+			}
+		}
+		if err := l.Settle(ctx); err != nil {
+			return err
+		}
+		if string(read) != string(written) {
+			return fmt.Errorf("read something else than was written")
+		}
+		if err := l.Tell(&Message{Kind: FirstKind + 9, Service: 7}, nil); err != nil {
+			return err
+		}
+		var refused *RefusalError
+		if err := l.Flush(ctx); err == nil || !asRefusal(err, &refused) {
+			return fmt.Errorf("a message that was refused: %v", err)
+		}
+		if err := l.Flush(ctx); err != nil {
+			return err
+		}
+		return w.Barrier(ctx)
+	})
+}
+
+func asRefusal(err error, into **RefusalError) bool {
+	e, ok := err.(*RefusalError)
+	*into = e
+	return ok
+}

@@ -1,0 +1,302 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// Write places from in the rank's memory at offset of a region. from belongs to the
+// link until Flush or Settle returns.
+func (l *Link) Write(from []byte, to verbs.RemoteRegion, offset uint64) error {
+	return l.move(verbs.OpRDMAWrite, from, to, offset)
+}
+
+// Read fills into from the rank's memory at offset of a region, by the time that
+// Flush or Settle returns.
+func (l *Link) Read(into []byte, from verbs.RemoteRegion, offset uint64) error {
+	return l.move(verbs.OpRDMARead, into, from, offset)
+}
+
+func (l *Link) move(opcode verbs.Opcode, memory []byte, remote verbs.RemoteRegion, offset uint64) error {
+	limit := l.card.attributes.MaxMessage
+	for len(memory) > 0 {
+		part := memory[:min(len(memory), limit)]
+		if err := l.enter(false); err != nil {
+			return err
+		}
+		var region verbs.MemoryRegion
+		key := l.card.attributes.ReservedLKey
+		if key == 0 {
+			var err error
+			if region, err = l.card.device.RegisterMemory(part, verbs.LocalWrite); err != nil {
+				l.mu.Unlock()
+				return err
+			}
+			key = region.LKey()
+		}
+		r, b := l.next(opcode)
+		r.RemoteAddress, r.RKey = remote.Address+offset, remote.RKey
+		b.segment[0] = verbs.Segment{Memory: part, LKey: key}
+		if region != nil {
+			l.held = append(l.held, holding{sequence: l.sequence, region: region})
+		}
+		l.leave(len(part))
+		memory, offset = memory[len(part):], offset+uint64(len(part))
+	}
+	return nil
+}
+
+// MaxPayload is the longest payload of a message, in bytes.
+func (l *Link) MaxPayload() int { return l.world.letterBytes() - messageHeader }
+
+// Tell sends a message, after everything before it on this link. payload is the
+// caller's again at return.
+func (l *Link) Tell(m *Message, payload []byte) error {
+	if err := l.enter(false); err != nil {
+		return err
+	}
+	l.told = true
+	err := l.say(m, payload)
+	l.leave(messageHeader + len(payload))
+	return err
+}
+
+// Ask sends a message that will be answered. The answer, which has the length of
+// result, is in result by the time that Flush or Settle returns.
+func (l *Link) Ask(m *Message, payload, result []byte) error {
+	if err := l.enter(true); err != nil {
+		return err
+	}
+	err := l.say(m, payload)
+	if err == nil {
+		l.expected[l.asked%mostAsked] = result
+		l.asked++
+		l.told = false
+	}
+	l.leave(messageHeader + len(payload))
+	return err
+}
+
+// Answer answers a question. It is for a Service, which answers every question on
+// the link that it came over, in order, and while it serves it.
+func (l *Link) Answer(payload []byte) {
+	if err := l.complaint; err != nil {
+		l.complaint = nil
+		l.Refuse(err)
+		return
+	}
+	l.reply(&Message{Kind: kindAnswer}, payload)
+}
+
+// Refuse answers a question by an error. It is for a Service.
+func (l *Link) Refuse(err error) {
+	text := err.Error()
+	l.reply(&Message{Kind: kindRefusal}, []byte(text[:min(len(text), maxRefusal)]))
+}
+
+// Reply is Tell for a Service: it does not wait for room. What a rank asks bounds
+// how many replies it can cause.
+func (l *Link) Reply(m *Message, payload []byte) {
+	l.reply(m, payload)
+}
+
+const maxRefusal = 200
+
+func (l *Link) reply(m *Message, payload []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.told = l.told || m.Kind > kindRefusal
+	if err := l.say(m, payload); err != nil {
+		l.fail(err)
+	}
+	l.post()
+}
+
+// enter takes the mutex when there is room for a request, and for a question.
+func (l *Link) enter(question bool) error {
+	l.mu.Lock()
+	if l.broken.Load() == nil && len(l.requests)-l.head < mostSends && !(question && l.asked-l.answered.Load() == mostAsked) {
+		return nil
+	}
+	wait := l.world.NewWaiter()
+	defer wait.Finish()
+	for {
+		if err := l.fault(); err != nil {
+			l.mu.Unlock()
+			return err
+		}
+		l.post()
+		if len(l.requests)-l.head < mostSends && !(question && l.asked-l.answered.Load() == mostAsked) {
+			return nil
+		}
+		l.mu.Unlock()
+		_ = wait.Pause(context.Background())
+		l.mu.Lock()
+	}
+}
+
+// next is a request behind the others, and what its segment may point to.
+func (l *Link) next(opcode verbs.Opcode) (*verbs.SendRequest, *body) {
+	l.sequence++
+	if l.head == len(l.requests) {
+		l.head, l.requests, l.bodies = 0, l.requests[:0], l.bodies[:0]
+	}
+	l.bodies = append(l.bodies, body{})
+	b := &l.bodies[len(l.bodies)-1]
+	l.requests = append(l.requests, verbs.SendRequest{ID: l.sequence, Opcode: opcode, Segments: b.segment[:]})
+	if l.sequence%signalEvery == 0 {
+		l.requests[len(l.requests)-1].Flags = verbs.Signalled
+	}
+	return &l.requests[len(l.requests)-1], b
+}
+
+// say puts a message behind the others.
+func (l *Link) say(m *Message, payload []byte) error {
+	n := messageHeader + len(payload)
+	if len(payload) <= shortPayload && n <= l.card.attributes.MaxInline {
+		r, b := l.next(verbs.OpSend)
+		m.encode(b.message[:])
+		copy(b.message[messageHeader:], payload)
+		b.segment[0] = verbs.Segment{Memory: b.message[:n]}
+		r.Flags |= verbs.Inline
+		return nil
+	}
+	if n > l.world.letterBytes() {
+		return fmt.Errorf("world: %w: a message of %d bytes, at most %d are allowed", ErrArgument, len(payload), l.MaxPayload())
+	}
+	slot, err := l.world.slots.take()
+	if err != nil {
+		return err
+	}
+	m.encode(slot.memory)
+	copy(slot.memory[messageHeader:n], payload)
+	_, b := l.next(verbs.OpSend)
+	b.segment[0] = verbs.Segment{Memory: slot.memory[:n], LKey: slot.lkey(l.card.kind)}
+	l.held = append(l.held, holding{sequence: l.sequence, slot: slot})
+	return nil
+}
+
+// leave posts what is to be posted now and gives the mutex back.
+func (l *Link) leave(bytes int) {
+	l.bytes += bytes
+	if l.bytes >= burstBytes || len(l.requests)-l.head >= burst {
+		l.post()
+	}
+	l.mu.Unlock()
+}
+
+// post posts what is collected. It is called with the mutex. stuck is set before the
+// device is asked, so that whoever makes room afterwards finds it.
+func (l *Link) post() {
+	if l.head == len(l.requests) {
+		return
+	}
+	l.requests[len(l.requests)-1].Flags |= verbs.Signalled
+	l.stuck.Store(true)
+	n, err := l.pair.PostSend(l.requests[l.head:])
+	for i := l.head; i < l.head+n; i++ {
+		// The device alone has the program's memory now.
+		l.requests[i].Segments[0].Memory = nil
+	}
+	l.head += n
+	if errors.Is(err, verbs.ErrQueueFull) {
+		return
+	}
+	if err != nil {
+		l.fail(err)
+		l.head = len(l.requests)
+	}
+	l.bytes = 0
+	l.stuck.Store(false)
+	l.giveBack()
+}
+
+// giveBack lets go of what completed requests held.
+func (l *Link) giveBack() {
+	done := l.done.Load()
+	for ; l.firstHeld < len(l.held) && l.held[l.firstHeld].sequence <= done; l.firstHeld++ {
+		h := &l.held[l.firstHeld]
+		if h.region != nil {
+			_ = h.region.Deregister()
+		} else {
+			l.world.slots.put(h.slot)
+		}
+		*h = holding{}
+	}
+	if l.firstHeld == len(l.held) {
+		l.firstHeld, l.held = 0, l.held[:0]
+	}
+}
+
+// Settle returns when the buffers of all operations so far are the caller's again
+// and their results are valid.
+func (l *Link) Settle(ctx context.Context) error {
+	l.mu.Lock()
+	l.post()
+	sequence, asked := l.sequence, l.asked
+	l.mu.Unlock()
+	return l.await(ctx, sequence, asked)
+}
+
+// Flush returns when everything so far is complete at the rank: written, read, and
+// served. An operation that the rank has refused since the last Flush is its error.
+func (l *Link) Flush(ctx context.Context) error {
+	l.mu.Lock()
+	told := l.told
+	l.mu.Unlock()
+	if told {
+		if err := l.Ask(&Message{Kind: kindFlush}, nil, nil); err != nil {
+			return err
+		}
+	}
+	return l.Settle(ctx)
+}
+
+// Push has everything that a Flush will wait for on its way, so that several links
+// can be flushed side by side. It does not wait.
+func (l *Link) Push() {
+	l.mu.Lock()
+	if l.told && l.asked-l.answered.Load() < mostAsked && l.say(&Message{Kind: kindFlush}, nil) == nil {
+		l.expected[l.asked%mostAsked] = nil
+		l.asked++
+		l.told = false
+	}
+	l.post()
+	l.mu.Unlock()
+}
+
+func (l *Link) await(ctx context.Context, sequence, asked uint64) error {
+	wait := l.world.NewWaiter()
+	defer wait.Finish()
+	for l.done.Load() < sequence || l.answered.Load() < asked {
+		if err := l.fault(); err != nil {
+			return err
+		}
+		if l.stuck.Load() {
+			l.mu.Lock()
+			l.post()
+			l.mu.Unlock()
+		}
+		if err := wait.Pause(ctx); err != nil {
+			return fmt.Errorf("waiting for rank %d: %w", l.rank, err)
+		}
+	}
+	l.mu.Lock()
+	l.giveBack()
+	err := l.refusal
+	l.refusal = nil
+	l.mu.Unlock()
+	return err
+}
+
+// delivered returns when everything has been received, or never will be.
+func (l *Link) delivered() error {
+	l.mu.Lock()
+	l.post()
+	sequence := l.sequence
+	l.mu.Unlock()
+	return l.await(context.Background(), sequence, 0)
+}

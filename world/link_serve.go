@@ -1,0 +1,246 @@
+package world
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// A Message goes over a Link. What its fields mean is between those who send and
+// serve it.
+type Message struct {
+	// Kind below FirstKind is the World's own.
+	Kind    uint8
+	A, B    uint8
+	Service uint32
+	X, Y, Z uint64
+}
+
+// messageHeader is the length of an encoded Message: 3 bytes, one that is zero, and
+// four little-endian numbers.
+const messageHeader = 32
+
+func (m *Message) encode(into []byte) {
+	into[0], into[1], into[2], into[3] = m.Kind, m.A, m.B, 0
+	binary.LittleEndian.PutUint32(into[4:], m.Service)
+	binary.LittleEndian.PutUint64(into[8:], m.X)
+	binary.LittleEndian.PutUint64(into[16:], m.Y)
+	binary.LittleEndian.PutUint64(into[24:], m.Z)
+}
+
+func (m *Message) decode(from []byte) error {
+	if len(from) < messageHeader || from[3] != 0 {
+		return fmt.Errorf("%w: %d bytes are no header", ErrMessage, len(from))
+	}
+	*m = Message{Kind: from[0], A: from[1], B: from[2],
+		Service: binary.LittleEndian.Uint32(from[4:]),
+		X:       binary.LittleEndian.Uint64(from[8:]),
+		Y:       binary.LittleEndian.Uint64(from[16:]),
+		Z:       binary.LittleEndian.Uint64(from[24:])}
+	return nil
+}
+
+// ErrMessage is a message that keeps no rules: the link cannot be trusted any more.
+var ErrMessage = errors.New("malformed message")
+
+// The World's kinds of messages.
+const (
+	// kindAnswer and kindRefusal answer a question.
+	kindAnswer uint8 = iota + 1
+	kindRefusal
+	// kindFlush is a question that has an empty answer.
+	kindFlush
+	// kindLeft: the sender has left the job.
+	kindLeft
+	// kindVerdict: X is a call's number, Y a leaver + 1; the payload is the text.
+	kindVerdict
+	// kindRound: round A of meeting Service has come to number X; Y is the history.
+	kindRound
+	// kindArrive: the sender has come to number X of meeting Service; Y is its
+	// history, Z the sum of its histories so far.
+	kindArrive
+	// kindRelease: all have come to number X of meeting Service.
+	kindRelease
+	// kindRecord asks for the record of call X, kindName for the name of the
+	// element layout X.
+	kindRecord
+	kindName
+	// FirstKind is the first of those that Services have for themselves.
+	FirstKind uint8 = 32
+)
+
+// A Service serves messages of other ranks, in the order in which each has sent
+// them. Serve runs in progress, one at a time on a rank: it must not block, and
+// payload is valid only until it returns. An error is told to the sender by its next
+// Flush; one that wraps ErrMessage ends the link.
+type Service interface {
+	Serve(from *Link, m *Message, payload []byte) error
+}
+
+// Serve has messages to the service of a number, from 1, served from now on, until
+// stop is called. It also has messages served while this rank's program computes.
+func (w *World) Serve(number uint32, s Service) (stop func()) {
+	w.post.mu.Lock()
+	defer w.post.mu.Unlock()
+	w.services[number] = s
+	w.drive()
+	return func() {
+		w.post.mu.Lock()
+		defer w.post.mu.Unlock()
+		delete(w.services, number)
+	}
+}
+
+// completed files a completion of a link's queue pair. It is called with the mutex
+// of progress.
+func (l *Link) completed(c *verbs.Completion) {
+	if c.Status != verbs.StatusSuccess {
+		l.fail(errors.Join(c.Status, l.pair.Err()))
+		return
+	}
+	if c.ID&receiveID == 0 {
+		l.done.Store(c.ID)
+		if l.stuck.Load() {
+			l.mu.Lock()
+			l.post()
+			l.mu.Unlock()
+		}
+		return
+	}
+	slot := int(c.ID &^ receiveID)
+	memory := l.slotMemory(slot)
+	err := l.serve(memory[:min(int(c.Bytes), len(memory))])
+	if err == nil {
+		err = l.receive(slot)
+	}
+	if err != nil {
+		l.fail(err)
+		_ = l.pair.Close()
+	}
+}
+
+// serve does what a message asks.
+func (l *Link) serve(message []byte) error {
+	var m Message
+	if err := m.decode(message); err != nil {
+		return err
+	}
+	payload := message[messageHeader:]
+	w := l.world
+	switch {
+	case m.Kind >= FirstKind:
+		s := w.services[m.Service]
+		if s == nil {
+			l.complaint = fmt.Errorf("rank %d has no service %d", w.rank, m.Service)
+			return nil
+		}
+		err := s.Serve(l, &m, payload)
+		if errors.Is(err, ErrMessage) {
+			return err
+		}
+		if err != nil && l.complaint == nil {
+			l.complaint = err
+		}
+	case m.Kind == kindAnswer || m.Kind == kindRefusal:
+		return l.answer(&m, payload)
+	case m.Kind == kindFlush:
+		if err := l.complaint; err != nil {
+			l.complaint = nil
+			l.Refuse(err)
+		} else {
+			l.Answer(nil)
+		}
+	case m.Kind == kindRecord:
+		w.answerRecord(l, uint32(m.X))
+	case m.Kind == kindName:
+		w.answerKindName(l, m.X)
+	case m.Kind == kindLeft:
+		w.part(l.rank)
+	case m.Kind == kindVerdict:
+		if m.Y > uint64(w.size) {
+			return fmt.Errorf("%w: a verdict on rank %d", ErrMessage, m.Y-1)
+		}
+		w.ledger.judge(uint32(m.X), int(m.Y)-1, string(payload))
+	default:
+		meeting := w.meetings[m.Service]
+		if meeting == nil {
+			return nil
+		}
+		return meeting.serve(l, &m)
+	}
+	return nil
+}
+
+// answer puts an answer where the oldest question wants it.
+func (l *Link) answer(m *Message, payload []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := l.answered.Load()
+	if n == l.asked {
+		return fmt.Errorf("%w: an answer to no question", ErrMessage)
+	}
+	into := l.expected[n%mostAsked]
+	l.expected[n%mostAsked] = nil
+	switch {
+	case m.Kind == kindRefusal:
+		if l.refusal == nil {
+			l.refusal = &RefusalError{Rank: l.rank, Text: string(payload)}
+		}
+	case len(payload) != len(into):
+		return fmt.Errorf("%w: an answer of %d bytes to a question for %d", ErrMessage, len(payload), len(into))
+	default:
+		copy(into, payload)
+	}
+	l.answered.Store(n + 1)
+	return nil
+}
+
+// slots are registered memory for messages on their way out, a letter each. They
+// are made sixteen at a time, as many as are in use at once.
+type slots struct {
+	world *World
+	mu    sync.Mutex
+	free  []slot
+}
+
+type slot struct {
+	memory []byte
+	region *Region
+}
+
+const slabSlots = 16
+
+func (s *slot) lkey(kind cardKind) uint32 { return s.region.lkey(kind) }
+
+func (s *slots) take() (slot, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.free) == 0 {
+		n := s.world.letterBytes()
+		slab := make([]byte, slabSlots*n)
+		region, err := s.world.Register(slab, 0)
+		if err != nil {
+			return slot{}, err
+		}
+		for i := range slabSlots {
+			s.free = append(s.free, slot{slab[i*n:][:n:n], region})
+		}
+	}
+	last := len(s.free) - 1
+	taken := s.free[last]
+	s.free = s.free[:last]
+	return taken, nil
+}
+
+func (s *slots) put(free slot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free = append(s.free, free)
+}
+
+// NewNumber is a number for a Service and a Meeting, the same on every rank: ranks
+// call it in the same order.
+func (w *World) NewNumber() uint32 { return FirstMeeting - 1 + w.numbers.Add(1) }

@@ -1,0 +1,66 @@
+package nettest
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+)
+
+const (
+	// carryLimit bounds the time until a link that is up carries something.
+	carryLimit = 10 * time.Second
+	probeEvery = 20 * time.Millisecond
+	probePort  = 7
+)
+
+// bridgeAddress is where the bridge answers probes.
+var bridgeAddress = netip.MustParseAddr("198.18.0.254")
+
+// answer has the bridge send back what probes send to it.
+func (n *Network) answer() error {
+	return inside(n.bridge, func() error {
+		bridge, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(bridgeAddress, probePort)))
+		if err != nil {
+			return fmt.Errorf("nettest: answering probes: %w", err)
+		}
+		n.probes = bridge
+		go func() {
+			var datagram [16]byte
+			for {
+				length, from, err := bridge.ReadFromUDPAddrPort(datagram[:])
+				if err != nil {
+					return
+				}
+				// One that is lost is sent again.
+				_, _ = bridge.WriteToUDPAddrPort(datagram[:length], from)
+			}
+		}()
+		return nil
+	})
+}
+
+// await returns when a host's link carries datagrams both ways. The kernel takes a while,
+// sometimes a second, from when a link is up until it does not drop what is sent.
+func (n *Network) await(host int) error {
+	var probe *net.UDPConn
+	if err := inside(n.hosts[host], func() (err error) {
+		probe, err = net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(bridgeAddress, probePort)))
+		return err
+	}); err != nil {
+		return fmt.Errorf("nettest: probing the link of host %d: %w", host, err)
+	}
+	defer probe.Close()
+	datagram := []byte("are you there?")
+	for begun := time.Now(); time.Since(begun) < carryLimit; {
+		// An error is that of an earlier probe, for which nobody was found.
+		_, _ = probe.Write(datagram)
+		if err := probe.SetReadDeadline(time.Now().Add(probeEvery)); err != nil {
+			return fmt.Errorf("nettest: probing the link of host %d: %w", host, err)
+		}
+		if _, err := probe.Read(datagram); err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("nettest: the link of host %d is up but carries nothing after %v", host, carryLimit)
+}

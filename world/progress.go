@@ -1,0 +1,164 @@
+package world
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// Poll does whatever protocol work can be done now and returns how much was found.
+func (w *World) Poll() int {
+	// That it changes is all that matters.
+	w.polls.Store(w.polls.Load() + 1)
+	return w.tryPoll()
+}
+
+func (w *World) tryPoll() int {
+	if !w.post.mu.TryLock() {
+		return 0
+	}
+	defer w.post.mu.Unlock()
+	return w.poll()
+}
+
+// poll is Poll with the mutex of progress.
+func (w *World) poll() int {
+	n := 0
+	for _, c := range w.cards {
+		if c != nil {
+			n += w.pollCard(c)
+		}
+	}
+	if n > 0 {
+		// What came may be what another goroutine sleeps for.
+		w.channel.Ring()
+	}
+	return n
+}
+
+func (w *World) pollCard(c *card) int {
+	o := &w.post
+	n := c.device.PollConnections(o.callers[:])
+	for _, caller := range o.callers[:n] {
+		w.accept(c, caller)
+	}
+	clear(o.callers[:n])
+	done := c.queue.Poll(o.polled[:])
+	for i := range done {
+		completion := &o.polled[i]
+		if l := c.links[completion.QueuePair]; l != nil {
+			l.completed(completion)
+		} else {
+			o.completed(c, completion)
+		}
+	}
+	return n + done
+}
+
+// A connection is for one of two things, so that what nobody takes of one cannot
+// hold up the other.
+const (
+	// laneLetters carries the messages of collectives.
+	laneLetters byte = iota
+	// laneLink is a Link.
+	laneLink
+)
+
+// hello is what a rank says when it connects: a lane and its number.
+func hello(lane byte, rank int) []byte {
+	return binary.LittleEndian.AppendUint32([]byte{lane}, uint32(rank))
+}
+
+// accept makes the incoming connection of the rank that a hello names.
+func (w *World) accept(c *card, caller verbs.ConnectionRequest) {
+	hello := caller.Hello()
+	if len(hello) != 5 || hello[0] > laneLink {
+		caller.Reject(fmt.Sprintf("a hello of %d bytes names no rank", len(hello)))
+		return
+	}
+	rank := int(binary.LittleEndian.Uint32(hello[1:]))
+	if rank < 0 || rank >= w.size {
+		caller.Reject(fmt.Sprintf("the job has no rank %d", rank))
+		return
+	}
+	if hello[0] == laneLetters {
+		w.post.accept(c, rank, caller)
+		return
+	}
+	l := &Link{world: w, rank: rank, card: c}
+	pair, err := caller.Accept(l.config())
+	if err != nil {
+		caller.Reject(err.Error())
+		return
+	}
+	if err := l.open(pair); err != nil {
+		l.fail(err)
+		return
+	}
+	w.links[rank].CompareAndSwap(nil, l)
+	if w.left.Load() {
+		l.Reply(&Message{Kind: kindLeft}, nil)
+	}
+}
+
+// The driver is the goroutine that makes progress while nobody else does, so that
+// origins get on while this rank's program computes. Where somebody waits, and so
+// drives progress faster than a goroutine could that sleeps in between, it stands
+// back: while it sees that others have polled since it last looked, it only looks
+// again, once a standBack.
+const standBack = 200 * time.Microsecond
+
+// drive starts the driver, once.
+func (w *World) drive() {
+	if w.driving {
+		return
+	}
+	w.driving = true
+	w.driver.Go(func() {
+		channel := w.network().Channel()
+		seen := uint64(0)
+		for !w.stopped.Load() {
+			if polls := w.polls.Load(); polls != seen {
+				seen = polls
+				w.nap()
+				continue
+			}
+			ticket := channel.Prepare()
+			if !w.stopped.Load() && w.polls.Load() == seen && w.tryPoll() == 0 {
+				channel.Sleep(ticket, longestSleep)
+			}
+			channel.Finish()
+		}
+	})
+}
+
+// nap waits a standBack, or until somebody goes to sleep who relies on the driver.
+func (w *World) nap() {
+	timer := time.NewTimer(standBack)
+	defer timer.Stop()
+	select {
+	case <-w.doze:
+	case <-timer.C:
+	}
+}
+
+// network is the device that the driver sleeps on.
+func (w *World) network() verbs.Device {
+	if c := w.cards[networkCard]; c != nil {
+		return c.device
+	}
+	return w.home.device
+}
+
+// stopDriver ends the driver.
+func (w *World) stopDriver() {
+	w.stopped.Store(true)
+	for _, c := range w.cards {
+		if c != nil {
+			c.device.Channel().Ring()
+		}
+	}
+	w.driver.Wait()
+}
