@@ -16,6 +16,7 @@ const (
 	fence                // a fence epoch is open
 	pscw                 // none: the steps start, complete, post and wait
 	alone                // the case makes its own windows; its size is the number of ranks
+	raw                  // no library: two processes with one socket between them
 )
 
 // A benchCase is one kind of measurement. Each of its sizes is a cell.
@@ -41,6 +42,10 @@ type benchCase struct {
 	// measure runs a case whose scene is alone. It gives one value a repeat, which
 	// counts on rank 0.
 	measure func(ctx context.Context, s *stage) ([]float64, error)
+	// sample does that for a case of the other scenes whose turns are timed one by one.
+	sample func(ctx context.Context, s *stage, b *board, n int) ([]float64, error)
+	// talk and answer are what ranks 0 and 1 run if the scene is raw.
+	talk, answer wireStep
 	// lone says that there may be one rank only.
 	lone bool
 }
@@ -107,6 +112,8 @@ func cases() []*benchCase {
 			scene: passive, sizes: []int{1000}, origin: scatterMany, iterations: rates, value: rate},
 		{name: "update_rate", unit: operations, about: "1000 accumulates (xor of one uint64) at random places of 64 MB, one flush",
 			scene: passive, sizes: []int{1000}, origin: updateMany, iterations: rates, value: rate},
+		{name: "passive_put_lat", unit: microseconds, about: "one put and its flush while the target computes and calls nothing; median",
+			scene: passive, sizes: byteSizes[:1], sample: putsWhileComputing},
 
 		{name: "fence_put_lat", unit: microseconds, about: "one put and the fence that closes its epoch",
 			scene: fence, sizes: byteSizes, limit: windowBytes, each: 1, origin: fencePut, target: fenceOnly, iterations: turns, value: latency(1)},
@@ -121,6 +128,11 @@ func cases() []*benchCase {
 			scene: pscw, sizes: byteSizes, limit: getsAt, each: 1, origin: pingBoth, target: pongBoth, iterations: halfTurns, value: latency(2)},
 		{name: "pattern16_bw", unit: megabytes, about: "16 puts and 16 gets in one start-complete epoch",
 			scene: pscw, sizes: byteSizes, limit: getsAt / 16, each: 1, origin: pattern16, target: pattern16Target, iterations: patterns, value: bandwidth(32)},
+
+		{name: "socket_lat", unit: microseconds, about: "that many bytes there and back over one socket on loopback, both ends reading without a pause; no library",
+			scene: raw, sizes: byteSizes, limit: windowBytes, each: 1, talk: pingSocket, answer: pongSocket, iterations: turns, value: latency(1)},
+		{name: "socket_bw", unit: megabytes, about: "64 writes to such a socket, one byte back",
+			scene: raw, sizes: byteSizes[3:], limit: getsAt, each: 1, talk: streamOut, answer: streamIn, iterations: streams, value: bandwidth(inFlight)},
 
 		{name: "fence_scale", unit: microseconds, about: "one fence of that many ranks, all idle but for it",
 			scene: alone, sizes: rankSizes, measure: fenceScale, lone: true},

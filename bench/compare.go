@@ -39,18 +39,26 @@ type row struct {
 	Columns map[string]*column `json:"columns"`
 	Ratio   *float64           `json:"ratio"`            // ours to the better peer's
 	Better  string             `json:"better,omitempty"` // that peer
-	Goal    string             `json:"goal,omitempty"`
-	Met     *bool              `json:"met,omitempty"`
+	Goals   []verdict          `json:"goals,omitempty"`
 
 	cell cell
+}
+
+// A verdict is a goal of a cell and what was reached.
+type verdict struct {
+	Goal  string   `json:"goal"`
+	Value *float64 `json:"value"` // what the goal is of: a ratio, or ours
+	Met   *bool    `json:"met"`   // null if there is no value
+
+	goal goal
 }
 
 const ours = "ours"
 
 // compare gives every contestant a turn at every case in each round, each round
-// beginning with another one, and judges the medians. It goes on when a contestant
-// fails, and ends early only with ctx.
-func compare(ctx context.Context, jobs []job, all []contestant, rounds int, say func(string)) ([]*row, error) {
+// beginning with another one, and judges the medians by the goals for device. It
+// goes on when a contestant fails, and ends early only with ctx.
+func compare(ctx context.Context, device string, jobs []job, all []contestant, rounds int, say func(string)) ([]*row, error) {
 	cases := byCase(jobs)
 	rows := make(map[cell]*row)
 	var order []*row
@@ -70,7 +78,7 @@ func compare(ctx context.Context, jobs []job, all []contestant, rounds int, say 
 			for k := range all {
 				c := all[(round+k)%len(all)]
 				turn := fmt.Sprint(c.name, " ", i)
-				if late[turn] {
+				if late[turn] || c.name != ours && j.cells[0].c.scene == raw {
 					continue
 				}
 				say(fmt.Sprintf("round %d of %d, case %d of %d: %s (%d ranks) by %s", round+1, rounds, i+1, len(cases), j.cells[0].c.name, j.ranks, c.name))
@@ -86,7 +94,13 @@ func compare(ctx context.Context, jobs []job, all []contestant, rounds int, say 
 		}
 	}
 	for _, r := range order {
-		r.judge()
+		r.judge(device, func(name string) *float64 {
+			i := slices.IndexFunc(order, func(other *row) bool { return other.Case == name && other.Size == r.Size })
+			if i < 0 {
+				return nil
+			}
+			return order[i].Columns[ours].Median
+		})
 	}
 	return order, nil
 }
@@ -124,8 +138,9 @@ func enter(rows map[cell]*row, name string, j job, results []result, err error) 
 	}
 }
 
-// judge compares ours with the better of the peers, and both with the goal.
-func (r *row) judge() {
+// judge compares ours with the better of the peers, and both with the goals for
+// device. standard gives ours of another case of the same size, nil if there is none.
+func (r *row) judge(device string, standard func(name string) *float64) {
 	mine := r.Columns[ours].Median
 	var theirs *float64
 	for name, c := range r.Columns {
@@ -136,21 +151,30 @@ func (r *row) judge() {
 			theirs, r.Better = c.Median, name
 		}
 	}
-	if mine != nil && theirs != nil && *theirs != 0 {
-		ratio := *mine / *theirs
-		r.Ratio = &ratio
+	r.Ratio = quotient(mine, theirs)
+	for _, g := range goalsOf(device, r.cell) {
+		v := verdict{Goal: g.String(), goal: g}
+		switch g.of {
+		case thePeers:
+			v.Value = r.Ratio
+		case itself:
+			v.Value = mine
+		default:
+			v.Value = quotient(mine, standard(g.of))
+		}
+		if v.Value != nil {
+			met := g.met(*v.Value)
+			v.Met = &met
+		}
+		r.Goals = append(r.Goals, v)
 	}
-	goal := goalOf(r.cell)
-	if goal == nil {
-		return
+}
+
+// quotient is nil if there is none.
+func quotient(a, b *float64) *float64 {
+	if a == nil || b == nil || *b == 0 {
+		return nil
 	}
-	r.Goal = goal.String()
-	judged := r.Ratio
-	if goal.absolute {
-		judged = mine
-	}
-	if judged != nil {
-		met := goal.met(*judged)
-		r.Met = &met
-	}
+	q := *a / *b
+	return &q
 }

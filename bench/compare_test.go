@@ -31,7 +31,7 @@ func scripted(name string, values map[string][]float64, failures map[string]erro
 	}}
 }
 
-func script(t *testing.T) *comparison {
+func sharedScript(t *testing.T) *comparison {
 	t.Helper()
 	jobs := []job{jobOf(t, "put_flush_lat:8,1024", "cas_lat", "put_bw:65536", "scatter_rate"), jobOf(t, "create_time:64"), jobOf(t, "idle_cpu:2")}
 	all := []contestant{
@@ -55,7 +55,33 @@ func script(t *testing.T) *comparison {
 		columns: []string{ours, "openmpi", "mpich"},
 	}
 	var err error
-	c.rows, err = compare(t.Context(), jobs, all, 3, func(string) {})
+	c.rows, err = compare(t.Context(), deviceShm, jobs, all, 3, func(string) {})
+	require.NoError(t, err)
+	return c
+}
+
+// tcpScript has goals that are ratios to the sockets, two of a cell, and one that
+// cannot be judged.
+func tcpScript(t *testing.T) *comparison {
+	t.Helper()
+	jobs := withStandards(deviceTCP, []job{jobOf(t, "put_flush_lat:8,1024", "cas_lat", "get_flush_lat:8", "put_bw:65536", "passive_put_lat"), jobOf(t, "socket_bw:65536")})
+	all := []contestant{
+		scripted(ours, map[string][]float64{
+			"put_flush_lat:8": {9}, "put_flush_lat:1024": {10}, "cas_lat:8": {10}, "get_flush_lat:8": {9}, "put_bw:65536": {2500},
+			"passive_put_lat:8": {25}, "socket_lat:8": {8}, "socket_bw:65536": {3000},
+		}, nil),
+		scripted("openmpi", map[string][]float64{
+			"put_flush_lat:8": {9.6}, "put_flush_lat:1024": {9.8}, "get_flush_lat:8": {18}, "put_bw:65536": {2000}, "passive_put_lat:8": {990000},
+		}, map[string]error{"cas_lat": errors.New("signal 11 (Segmentation fault)")}),
+	}
+	c := &comparison{
+		Command: commandLine([]string{"-device", "tcp", "-peers"}),
+		Machine: machine{CPU: "Some CPU", Cores: 1, System: "linux 6.1 amd64", Go: "go1.26"},
+		Ours:    "device tcp", Peers: []string{"Open MPI 4.1.4 over TCP"}, Rounds: 1, Repeat: 5,
+		columns: []string{ours, "openmpi"},
+	}
+	var err error
+	c.rows, err = compare(t.Context(), deviceTCP, jobs, all, 1, func(string) {})
 	require.NoError(t, err)
 	return c
 }
@@ -71,22 +97,26 @@ func golden(t *testing.T, file, got string) {
 }
 
 func TestTheTableShowsMediansRatiosAndGoals(t *testing.T) {
-	var text strings.Builder
-	require.NoError(t, script(t).writeText(&text))
-	golden(t, "testdata/table.golden", text.String())
+	for file, c := range map[string]*comparison{"table.golden": sharedScript(t), "table_tcp.golden": tcpScript(t)} {
+		var text strings.Builder
+		require.NoError(t, c.writeText(&text))
+		golden(t, "testdata/"+file, text.String())
+	}
 }
 
 func TestTheTableAsJSONHasTheSpread(t *testing.T) {
-	var text strings.Builder
-	require.NoError(t, script(t).writeJSON(&text))
-	golden(t, "testdata/table.json.golden", text.String())
+	for file, c := range map[string]*comparison{"table.json.golden": sharedScript(t), "table_tcp.json.golden": tcpScript(t)} {
+		var text strings.Builder
+		require.NoError(t, c.writeJSON(&text))
+		golden(t, "testdata/"+file, text.String())
+	}
 }
 
 func TestWhoIsTooSlowGetsNoFurtherTurn(t *testing.T) {
 	turns := 0
 	slow := contestant{"mpich", func(context.Context, job) ([]result, error) { turns++; return nil, errTimeout }}
 	quick := scripted(ours, map[string][]float64{"fop_lat:8": {1, 1, 1}}, nil)
-	rows, err := compare(t.Context(), []job{jobOf(t, "fop_lat")}, []contestant{quick, slow}, 3, func(string) {})
+	rows, err := compare(t.Context(), deviceShm, []job{jobOf(t, "fop_lat")}, []contestant{quick, slow}, 3, func(string) {})
 	require.NoError(t, err)
 	assert.Equal(t, 1, turns)
 	assert.Equal(t, []float64{1, 1, 1}, rows[0].Columns[ours].Values)
@@ -98,7 +128,7 @@ func TestEachRoundBeginsWithAnother(t *testing.T) {
 	turn := func(name string) contestant {
 		return contestant{name, func(context.Context, job) ([]result, error) { order = append(order, name); return nil, nil }}
 	}
-	_, err := compare(t.Context(), []job{jobOf(t, "fop_lat")}, []contestant{turn(ours), turn("b")}, 3, func(string) {})
+	_, err := compare(t.Context(), deviceShm, []job{jobOf(t, "fop_lat")}, []contestant{turn(ours), turn("b")}, 3, func(string) {})
 	require.NoError(t, err)
 	assert.Equal(t, []string{ours, "b", "b", ours, ours, "b"}, order)
 }
@@ -106,13 +136,13 @@ func TestEachRoundBeginsWithAnother(t *testing.T) {
 func TestACancelledComparisonEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	stop := contestant{ours, func(context.Context, job) ([]result, error) { cancel(); return nil, ctx.Err() }}
-	_, err := compare(ctx, []job{jobOf(t, "fop_lat")}, []contestant{stop}, 3, func(string) {})
+	_, err := compare(ctx, deviceShm, []job{jobOf(t, "fop_lat")}, []contestant{stop}, 3, func(string) {})
 	assert.ErrorIs(t, err, context.Canceled)
 }
 
 func TestOurOwnFailureIsAnError(t *testing.T) {
 	failing := scripted(ours, nil, map[string]error{"fop_lat": errors.New("world: broken")})
-	rows, err := compare(t.Context(), []job{jobOf(t, "fop_lat")}, []contestant{failing}, 1, func(string) {})
+	rows, err := compare(t.Context(), deviceShm, []job{jobOf(t, "fop_lat")}, []contestant{failing}, 1, func(string) {})
 	require.NoError(t, err)
 	c := &comparison{rows: rows}
 	assert.EqualError(t, c.ourFailures(), "bench: fop_lat 8 failed here: world: broken")

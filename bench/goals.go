@@ -2,63 +2,137 @@ package main
 
 import "fmt"
 
-// A goal is what a cell must reach: a ratio to the better peer, or a value.
+// A goal is what a cell must reach.
 type goal struct {
-	limit    float64
-	absolute bool // in the cell's unit, whatever the peers do
-	atLeast  bool // more is better
+	// of says what limit is: a ratio to the better peer (thePeers), a value in the
+	// cell's unit (itself), or a ratio to the case of this name at the same size in
+	// the same run.
+	of      string
+	limit   float64
+	atLeast bool // more is better
 }
 
-// goals by case and size.
-var goals = map[string]map[int]float64{
-	"put_flush_lat": {8: 0.6, 1024: 0.8, 65536: 1, 1048576: 1},
-	"get_flush_lat": {8: 0.6, 1024: 0.8, 65536: 1, 1048576: 1},
-	"acc_flush_lat": {8: 0.5, 65536: 1},
-	"fop_lat":       {8: 0.5},
-	"cas_lat":       {8: 0.5},
-	"fence_put_lat": {8: 0.5},
-	"pscw_put_lat":  {8: 0.6},
-	"pscw_get_lat":  {8: 0.6},
-	"pscw_both_lat": {8: 0.8},
-	"put_bw":        {65536: 1, 1048576: 1},
-	"get_bw":        {65536: 1, 1048576: 1},
-	"pattern16_bw":  {65536: 1, 1048576: 1},
-	"scatter_rate":  {1000: 3},
-	"update_rate":   {1000: 3},
-	"fence_rate":    {1000: 3},
+const (
+	thePeers = ""
+	itself   = "ours"
+)
+
+// bounds are the limits of goals of one kind, by case and size.
+type bounds struct {
+	of     string
+	limits map[string]map[int]float64
 }
 
-// absoluteGoals by case and size, in the case's unit.
-var absoluteGoals = map[string]map[int]float64{
-	"create_time": {64: 1e6},
-	"idle_cpu":    {2: 2},
-}
-
-// goalOf is the goal of a cell, nil if it has none.
-func goalOf(one cell) *goal {
-	if limit, ok := goals[one.c.name][one.size]; ok {
-		return &goal{limit: limit, atLeast: one.c.moreIsBetter()}
+var (
+	sharedGoals = []bounds{
+		{thePeers, map[string]map[int]float64{
+			"put_flush_lat": {8: 0.6, 1024: 0.8, 65536: 1, 1048576: 1},
+			"get_flush_lat": {8: 0.6, 1024: 0.8, 65536: 1, 1048576: 1},
+			"acc_flush_lat": {8: 0.5, 65536: 1},
+			"fop_lat":       {8: 0.5},
+			"cas_lat":       {8: 0.5},
+			"fence_put_lat": {8: 0.5},
+			"pscw_put_lat":  {8: 0.6},
+			"pscw_get_lat":  {8: 0.6},
+			"pscw_both_lat": {8: 0.8},
+			"put_bw":        {65536: 1, 1048576: 1},
+			"get_bw":        {65536: 1, 1048576: 1},
+			"pattern16_bw":  {65536: 1, 1048576: 1},
+			"scatter_rate":  {1000: 3},
+			"update_rate":   {1000: 3},
+			"fence_rate":    {1000: 3},
+		}},
+		{itself, map[string]map[int]float64{
+			"create_time": {64: 1e6},
+			"idle_cpu":    {2: 2},
+		}},
 	}
-	if limit, ok := absoluteGoals[one.c.name][one.size]; ok {
-		return &goal{limit: limit, absolute: true, atLeast: one.c.moreIsBetter()}
+	tcpGoals = []bounds{
+		{thePeers, map[string]map[int]float64{
+			"put_flush_lat": {8: 0.95},
+			"get_flush_lat": {8: 0.7, 1024: 0.7},
+			"acc_flush_lat": {8: 0.95},
+			"fop_lat":       {8: 0.95},
+			"cas_lat":       {8: 0.95},
+			"put_bw":        {65536: 1, 1048576: 1},
+			"get_bw":        {65536: 1, 1048576: 1},
+		}},
+		{"socket_lat", map[string]map[int]float64{
+			"put_flush_lat": {8: 1.2},
+			"acc_flush_lat": {8: 1.2},
+			"fop_lat":       {8: 1.2},
+			"cas_lat":       {8: 1.2},
+		}},
+		{"socket_bw", map[string]map[int]float64{
+			"put_bw": {65536: 0.9, 1048576: 0.9},
+			"get_bw": {65536: 0.9, 1048576: 0.9},
+		}},
+		{itself, map[string]map[int]float64{
+			"passive_put_lat": {8: 200},
+			"idle_cpu":        {2: 2},
+		}},
 	}
-	return nil
+	// goals by device. Goroutines share memory like processes that do.
+	goals = map[string][]bounds{deviceLocal: sharedGoals, deviceShm: sharedGoals, deviceTCP: tcpGoals}
+)
+
+// goalsOf are the goals of a cell with a device.
+func goalsOf(device string, one cell) []goal {
+	var found []goal
+	for _, b := range goals[device] {
+		if limit, ok := b.limits[one.c.name][one.size]; ok {
+			found = append(found, goal{of: b.of, limit: limit, atLeast: one.c.moreIsBetter()})
+		}
+	}
+	return found
 }
 
-func (g *goal) met(value float64) bool {
+// withStandards adds to jobs the cells that goals of theirs are ratios to.
+func withStandards(device string, jobs []job) []job {
+	have := make(map[string]bool)
+	for _, j := range jobs {
+		for _, one := range j.cells {
+			have[spell(one)] = true
+		}
+	}
+	missing := job{ranks: 2}
+	for _, j := range jobs {
+		for _, one := range j.cells {
+			for _, g := range goalsOf(device, one) {
+				standard := cell{caseNamed(g.of), one.size}
+				if standard.c != nil && !have[spell(standard)] {
+					have[spell(standard)] = true
+					missing.cells = append(missing.cells, standard)
+				}
+			}
+		}
+	}
+	if len(missing.cells) > 0 {
+		jobs = append(jobs, missing)
+	}
+	return jobs
+}
+
+// ofCase tells a ratio to another case from the other goals.
+func (g goal) ofCase() bool { return g.of != thePeers && g.of != itself }
+
+func (g goal) met(value float64) bool {
 	if g.atLeast {
 		return value >= g.limit
 	}
 	return value <= g.limit
 }
 
-func (g *goal) String() string {
+func (g goal) String() string {
 	sign := "<="
 	if g.atLeast {
 		sign = ">="
 	}
-	if g.absolute {
+	switch g.of {
+	case thePeers:
+		return fmt.Sprintf("%s %.2f", sign, g.limit)
+	case itself:
 		return fmt.Sprintf("ours %s %.0f", sign, g.limit)
 	}
-	return fmt.Sprintf("%s %.2f", sign, g.limit)
+	return fmt.Sprintf("%s %.2f of %s", sign, g.limit, g.of)
 }

@@ -39,7 +39,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	fmt.Fprintln(stderr, err)
-	if other := (*world.PeerError)(nil); errors.As(err, &other) {
+	if other := (*world.PeerError)(nil); errors.As(err, &other) || errors.Is(err, errOtherEnd) {
 		return statusOfPeer
 	}
 	return 1
@@ -50,7 +50,10 @@ func (o *options) run(ctx context.Context, args []string, stdout, stderr io.Writ
 		return writeList(stdout)
 	}
 	report := o.reporter(stdout, stderr)
-	if launched() {
+	switch {
+	case atSocket():
+		return runSocket(ctx, o, report)
+	case launched():
 		return runJoined(ctx, o, report)
 	}
 	jobs, err := plan(o, 0)
@@ -73,7 +76,15 @@ func (o *options) run(ctx context.Context, args []string, stdout, stderr io.Writ
 
 // start measures a job on ranks of its own.
 func (o *options) start(ctx context.Context, j job, stderr io.Writer, report func(result) error) error {
-	if o.device == deviceLocal {
+	switch {
+	case j.cells[0].c.scene == raw && rawUnable != "":
+		for _, one := range j.cells {
+			if err := report(result{Case: one.c.name, Size: one.size, Unit: one.c.unit, Ranks: j.ranks, Skipped: rawUnable}); err != nil {
+				return err
+			}
+		}
+		return nil
+	case j.cells[0].c.scene != raw && o.device == deviceLocal:
 		return runLocal(ctx, o, j, report)
 	}
 	return runProcesses(ctx, o, j, stderr, report)
@@ -96,6 +107,7 @@ func (o *options) comparePeers(ctx context.Context, args []string, jobs []job, s
 	if len(found) == 0 {
 		return fmt.Errorf("bench: -peers has nobody to compare with: %s", strings.Join(missing, "; "))
 	}
+	jobs = withStandards(o.device, jobs)
 	dir, err := os.MkdirTemp("", "rma-bench-")
 	if err != nil {
 		return fmt.Errorf("bench: no place for the peers' programs: %w", err)
@@ -113,13 +125,13 @@ func (o *options) comparePeers(ctx context.Context, args []string, jobs []job, s
 		if err := p.build(ctx, dir); err != nil {
 			return err
 		}
-		c.Peers = append(c.Peers, p.title+" "+p.version)
+		c.Peers = append(c.Peers, p.title+" "+p.version+p.over(o.device))
 		contestants = append(contestants, contestant{p.name, func(ctx context.Context, j job) ([]result, error) { return p.run(ctx, j, o) }})
 	}
 	for _, one := range contestants {
 		c.columns = append(c.columns, one.name)
 	}
-	if c.rows, err = compare(ctx, jobs, contestants, o.rounds, say); err != nil {
+	if c.rows, err = compare(ctx, o.device, jobs, contestants, o.rounds, say); err != nil {
 		return err
 	}
 	done()

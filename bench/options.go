@@ -27,24 +27,29 @@ func usagef(format string, args ...any) error {
 
 const (
 	deviceLocal = "local" // ranks are goroutines of this process
-	deviceShm   = "shm"   // ranks are processes of this machine
+	deviceShm   = "shm"   // ranks are processes of this machine that share memory
+	deviceTCP   = "tcp"   // ranks are processes of this machine that use only sockets
 )
+
+var devices = []string{deviceLocal, deviceShm, deviceTCP}
 
 // options are the command line.
 type options struct {
-	ranks    int // 0: what each case is made for
-	device   string
-	sizes    []int // nil: each case's own
-	repeat   int
-	format   string
-	list     bool
-	peers    bool
-	rounds   int
-	timeout  time.Duration
-	profile  string
-	allocs   bool
-	settings settings
-	cases    []selection
+	ranks  int // 0: what each case is made for
+	device string
+	// deviceGiven: device is not the default.
+	deviceGiven bool
+	sizes       []int // nil: each case's own
+	repeat      int
+	format      string
+	list        bool
+	peers       bool
+	rounds      int
+	timeout     time.Duration
+	profile     string
+	allocs      bool
+	settings    settings
+	cases       []selection
 }
 
 // A selection is a case that the command line names.
@@ -61,7 +66,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(usage)
 	flags.IntVar(&o.ranks, "n", 0, "number of ranks (default 2; fence_scale and create_time: 4, 16 and 64)")
-	flags.StringVar(&o.device, "device", "", "local: ranks are goroutines; shm: ranks are processes of this machine (default "+defaultDevice()+")")
+	flags.StringVar(&o.device, "device", "", "local: ranks are goroutines; shm: processes that share memory; tcp: processes over TCP on loopback, and -peers over TCP too (default "+defaultDevice()+")")
 	flags.StringVar(&sizes, "size", "", "sizes of the cases that have several, as in 8,1024")
 	flags.IntVar(&o.repeat, "repeat", 5, "timed loops of a cell, of which the best counts")
 	flags.StringVar(&o.format, "format", "text", "text, or json: one object a line")
@@ -92,7 +97,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	if o.cases, err = parseCases(flags.Args()); err != nil {
 		return nil, err
 	}
-	if o.device == "" {
+	if o.deviceGiven = o.device != ""; !o.deviceGiven {
 		o.device = defaultDevice()
 	}
 	given := make(map[string]bool)
@@ -105,8 +110,8 @@ func (o *options) check(given map[string]bool) error {
 	switch {
 	case given["n"] && (o.ranks < 1 || o.ranks > maxRanks):
 		return usagef("-n %d: allowed are 1 to %d ranks", o.ranks, maxRanks)
-	case o.device != deviceLocal && o.device != deviceShm:
-		return usagef("-device %q: allowed are %s and %s", o.device, deviceLocal, deviceShm)
+	case !slices.Contains(devices, o.device):
+		return usagef("-device %q: allowed are %s", o.device, strings.Join(devices, ", "))
 	case o.repeat < 1:
 		return usagef("-repeat %d: at least 1", o.repeat)
 	case o.rounds < 1:

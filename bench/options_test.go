@@ -41,8 +41,11 @@ func TestCellsAreThoseAskedFor(t *testing.T) {
 		{"a case of one size keeps it", 0, []string{"-size", "1024", "fop_lat", "put_bw"},
 			[][]string{{"fop_lat:8", "put_bw:1024"}}},
 		{"a size picks the cases that have it", 0, []string{"-size", "1000"},
-			[][]string{{"put_flush_lat:1000", "get_flush_lat:1000", "acc_flush_lat:1000", "fop_lat:8", "cas_lat:8", "put_bw:1000", "get_bw:1000", "scatter_rate:1000", "update_rate:1000",
-				"fence_put_lat:1000", "fence_rate:1000", "pscw_put_lat:1000", "pscw_get_lat:1000", "pscw_both_lat:1000", "pattern16_bw:1000"}}},
+			[][]string{{"put_flush_lat:1000", "get_flush_lat:1000", "acc_flush_lat:1000", "fop_lat:8", "cas_lat:8", "put_bw:1000", "get_bw:1000", "scatter_rate:1000", "update_rate:1000", "passive_put_lat:8",
+				"fence_put_lat:1000", "fence_rate:1000", "pscw_put_lat:1000", "pscw_get_lat:1000", "pscw_both_lat:1000", "pattern16_bw:1000"},
+				{"socket_lat:1000", "socket_bw:1000"}}},
+		{"sockets are between two, apart from the ranks", 0, []string{"-n", "4", "fop_lat", "socket_lat:8", "put_bw:64", "socket_bw:64"},
+			[][]string{{"fop_lat:8", "put_bw:64"}, {"socket_lat:8", "socket_bw:64"}}},
 		{"a job for each number of ranks", 0, []string{"fop_lat", "create_time", "fence_scale:4"},
 			[][]string{{"fop_lat:8"}, {"create_time:4", "fence_scale:4"}, {"create_time:16"}, {"create_time:64"}}},
 		{"ranks by -n", 0, []string{"-n", "3", "fence_scale", "fop_lat"},
@@ -96,8 +99,10 @@ func TestWrongUsageNamesWhatIsAllowed(t *testing.T) {
 		{0, []string{"-n", "1", "put_flush_lat"}, "put_flush_lat needs at least 2 ranks, there is 1"},
 		{1, []string{"put_flush_lat"}, "put_flush_lat needs at least 2 ranks, there is 1"},
 		{3, []string{"fence_scale:4"}, "fence_scale:4: the size is the number of ranks, and the launcher started 3"},
+		{2, []string{"socket_lat"}, "socket_lat starts its processes itself: run it without a launcher"},
+		{0, []string{"socket_bw:100000000"}, "socket_bw has no size 100000000: allowed are 1 to 33554432 bytes"},
 		{0, []string{"-n", "0"}, "-n 0: allowed are 1 to 4096 ranks"},
-		{0, []string{"-device", "ibv"}, `-device "ibv": allowed are local and shm`},
+		{0, []string{"-device", "ibv"}, `-device "ibv": allowed are local, shm, tcp`},
 		{0, []string{"-repeat", "0"}, "-repeat 0: at least 1"},
 		{0, []string{"-peers", "-rounds", "0"}, "-rounds 0: at least 1"},
 		{0, []string{"-rounds", "2"}, "-rounds is for -peers"},
@@ -125,11 +130,21 @@ func TestWrongUsageNamesWhatIsAllowed(t *testing.T) {
 func TestALauncherDecidesTheRanks(t *testing.T) {
 	o, err := parse([]string{"-n", "2"}, io.Discard)
 	require.NoError(t, err)
-	assert.NoError(t, checkLaunched(o, 2))
-	assert.EqualError(t, checkLaunched(o, 4), "bench: -n 2: the launcher started 4 ranks")
+	assert.NoError(t, checkLaunched(o, 2, "tcp"))
+	assert.EqualError(t, checkLaunched(o, 4, "tcp"), "bench: -n 2: the launcher started 4 ranks")
 	o, err = parse([]string{"-peers"}, io.Discard)
 	require.NoError(t, err)
-	assert.EqualError(t, checkLaunched(o, 2), "bench: -peers starts ranks itself: run it without a launcher")
+	assert.EqualError(t, checkLaunched(o, 2, "shm"), "bench: -peers starts ranks itself: run it without a launcher")
+}
+
+func TestADeviceThatIsAskedForIsTheOneInUse(t *testing.T) {
+	o, err := parse([]string{"-device", "tcp"}, io.Discard)
+	require.NoError(t, err)
+	assert.NoError(t, checkLaunched(o, 2, "tcp"))
+	t.Setenv(deviceVariable, "")
+	err = checkLaunched(o, 2, "shm")
+	assert.EqualError(t, err, `bench: -device tcp: the ranks use shm: RMA_DEVICE="" in their environment, not "tcp"`)
+	assert.ErrorIs(t, err, errUsage)
 }
 
 func TestSwitchesThatForbidACellSayWhy(t *testing.T) {

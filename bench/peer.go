@@ -84,25 +84,39 @@ func identify(output string) (name, version string) {
 	return "", ""
 }
 
-// command starts n ranks of a program of this peer over shared memory.
-func (p *peer) command(program string, n int, args ...string) []string {
+// command starts n ranks of a program of this peer, over what device uses.
+func (p *peer) command(device, program string, n int, args ...string) []string {
 	argv := []string{p.runner}
 	if p.name == "openmpi" {
 		argv = append(argv, "--bind-to", "none")
 		if n > runtime.NumCPU() {
 			argv = append(argv, "--oversubscribe")
 		}
+		if device == deviceTCP {
+			argv = append(argv, "--mca", "pml", "ob1", "--mca", "btl", "self,tcp", "--mca", "osc", "pt2pt")
+		}
 	}
 	return append(append(argv, "-n", fmt.Sprint(n), p.programs[program]), args...)
 }
 
-// environment is what the peer's commands want besides ours.
-func (p *peer) environment() []string {
+// environment is what the peer's commands want, ours included.
+func (p *peer) environment(device string) []string {
 	env := withoutLauncher(os.Environ())
 	if p.name == "openmpi" && os.Geteuid() == 0 {
 		env = append(env, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
 	}
+	if p.name == "mpich" && device == deviceTCP {
+		env = append(env, "MPIR_CVAR_NOLOCAL=1", "UCX_TLS=tcp,self", "UCX_NET_DEVICES=lo")
+	}
 	return env
+}
+
+// over says what the peer's ranks use if it is not shared memory.
+func (p *peer) over(device string) string {
+	if device == deviceTCP {
+		return " over TCP"
+	}
+	return ""
 }
 
 // arguments are those of the peers' programs for a job, and the program.

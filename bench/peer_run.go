@@ -24,9 +24,9 @@ func (p *peer) run(ctx context.Context, j job, o *options) ([]result, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.timeout+patience)
 	defer cancel()
 	program, args := p.arguments(j, o)
-	argv := p.command(program, j.ranks, args...)
+	argv := p.command(o.device, program, j.ranks, args...)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Env = p.environment()
+	cmd.Env = p.environment(o.device)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.WaitDelay = patience

@@ -19,8 +19,9 @@ type job struct {
 }
 
 // plan lays out the cells that o asks for as jobs: one for all cases between two
-// ranks, and one for each number of ranks of the others. world is the number of
-// ranks that a launcher has started, 0 without one; then there is one job.
+// ranks, one for those without the library, and one for each number of ranks of the
+// others. world is the number of ranks that a launcher has started, 0 without one;
+// then there is one job.
 func plan(o *options, world int) ([]job, error) {
 	cells, err := chosen(o, world)
 	if err != nil {
@@ -29,15 +30,17 @@ func plan(o *options, world int) ([]job, error) {
 	var jobs []job
 	for _, one := range cells {
 		ranks := cmp.Or(world, o.ranks, 2)
-		if one.c.scene == alone {
+		switch one.c.scene {
+		case alone:
 			ranks = one.size
+		case raw:
+			ranks = 2
 		}
 		if ranks < one.c.fewest() {
 			return nil, usagef("%s needs at least %d ranks, there is %d", one.c.name, one.c.fewest(), ranks)
 		}
-		apart := world == 0 && one.c.scene == alone
 		i := slices.IndexFunc(jobs, func(j job) bool {
-			return j.ranks == ranks && apart == (world == 0 && j.cells[0].c.scene == alone)
+			return j.ranks == ranks && (world != 0 || one.c.company() == j.cells[0].c.company())
 		})
 		if i < 0 {
 			i = len(jobs)
@@ -46,6 +49,14 @@ func plan(o *options, world int) ([]job, error) {
 		jobs[i].cells = append(jobs[i].cells, one)
 	}
 	return jobs, nil
+}
+
+// company is the scene of the cases that this one may share a job with.
+func (c *benchCase) company() scene {
+	if c.scene == alone || c.scene == raw {
+		return c.scene
+	}
+	return passive
 }
 
 // chosen are the cells that o asks for.
@@ -98,6 +109,8 @@ func (c *benchCase) usual(o *options, world int) []int {
 // allows says why the case has no such size, nil if it has.
 func (c *benchCase) allows(size, world int) error {
 	switch {
+	case c.scene == raw && world != 0:
+		return usagef("%s starts its processes itself: run it without a launcher", c.name)
 	case c.scene == alone:
 		if world != 0 && size != world {
 			return usagef("%s:%d: the size is the number of ranks, and the launcher started %d", c.name, size, world)

@@ -15,8 +15,14 @@ import (
 	"github.com/onesided/rma/world/pmi"
 )
 
-// launcherVariables are those by which world/pmi finds the launcher.
-var launcherVariables = []string{"PMI_FD", "PMI_PORT"}
+// launcherVariables are those by which world.Init finds the launcher.
+var launcherVariables = []string{"PMI_FD", "PMI_PORT", "RMA_ROOT"}
+
+// deviceVariable forces the device of a job.
+const deviceVariable = "RMA_DEVICE"
+
+// firstFile is the descriptor that a process finds its link at.
+const firstFile = 3
 
 // A rankError is a process of ours that failed.
 type rankError struct {
@@ -45,7 +51,11 @@ func runProcesses(ctx context.Context, o *options, j job, stderr io.Writer, repo
 	defer runtime.UnlockOSThread()
 	limited, cancel := context.WithTimeout(ctx, o.timeout+patience)
 	defer cancel()
-	c := &crew{ranks: j.ranks, server: pmi.NewServer(j.ranks, pmi.Events{}), cancel: cancel, ended: make(chan error, j.ranks)}
+	l, err := o.links(j)
+	if err != nil {
+		return err
+	}
+	c := &crew{ranks: j.ranks, links: l, cancel: cancel, ended: make(chan error, j.ranks)}
 	began := time.Now()
 	for rank := 0; rank < j.ranks && err == nil; rank++ {
 		err = c.start(exec.CommandContext(limited, program, childArguments(o, j)...), rank, report)
@@ -54,7 +64,7 @@ func runProcesses(ctx context.Context, o *options, j job, stderr io.Writer, repo
 		cancel()
 	}
 	failure := c.wait()
-	closed := c.server.Close()
+	closed := l.close()
 	var rank *rankError
 	switch {
 	case ctx.Err() != nil:
@@ -69,10 +79,31 @@ func runProcesses(ctx context.Context, o *options, j job, stderr io.Writer, repo
 	return errors.Join(failure, closed)
 }
 
+// links are what connects the processes of a job: of gives what a rank finds open
+// as firstFile and the variables that tell of it.
+type links struct {
+	of    func(rank int) (*os.File, []string, error)
+	close func() error
+}
+
+func (o *options) links(j job) (*links, error) {
+	if j.cells[0].c.scene == raw {
+		return socketLinks()
+	}
+	server := pmi.NewServer(j.ranks, pmi.Events{})
+	return &links{
+		of: func(rank int) (*os.File, []string, error) {
+			file, environment, err := server.Child(rank, firstFile)
+			return file, append(environment, deviceVariable+"="+o.device), err
+		},
+		close: server.Close,
+	}, nil
+}
+
 // A crew is the processes of a job.
 type crew struct {
 	ranks   int
-	server  *pmi.Server
+	links   *links
 	cancel  func()
 	started int
 	ended   chan error // one of each process that was started
@@ -80,11 +111,11 @@ type crew struct {
 
 // start starts a rank. The results of rank 0 are reported as they come.
 func (c *crew) start(cmd *exec.Cmd, rank int, report func(result) error) error {
-	connection, environment, err := c.server.Child(rank, 3)
+	link, environment, err := c.links.of(rank)
 	if err != nil {
 		return err
 	}
-	defer connection.Close()
+	defer link.Close()
 	var results io.Reader
 	if rank == 0 {
 		if results, err = cmd.StdoutPipe(); err != nil {
@@ -92,7 +123,7 @@ func (c *crew) start(cmd *exec.Cmd, rank int, report func(result) error) error {
 		}
 	}
 	output := new(tail)
-	cmd.ExtraFiles = []*os.File{connection}
+	cmd.ExtraFiles = []*os.File{link}
 	cmd.Env = append(withoutLauncher(os.Environ()), environment...)
 	cmd.Stderr = output
 	cmd.WaitDelay = patience
@@ -159,7 +190,7 @@ func relay(results io.Reader, report func(result) error) error {
 
 // childArguments are the command line of a rank.
 func childArguments(o *options, j job) []string {
-	args := []string{"-format", "json", "-repeat", fmt.Sprint(o.repeat), "-timeout", o.timeout.String()}
+	args := []string{"-device", o.device, "-format", "json", "-repeat", fmt.Sprint(o.repeat), "-timeout", o.timeout.String()}
 	if o.allocs {
 		args = append(args, "-allocs")
 	}
@@ -179,11 +210,12 @@ func childArguments(o *options, j job) []string {
 	return args
 }
 
-// withoutLauncher is environment without the variables of a launcher.
+// withoutLauncher is environment without the variables of a launcher, and without
+// a device.
 func withoutLauncher(environment []string) []string {
 	var kept []string
 	for _, variable := range environment {
-		if !strings.HasPrefix(variable, "PMI_") {
+		if !strings.HasPrefix(variable, "PMI_") && !strings.HasPrefix(variable, deviceVariable+"=") {
 			kept = append(kept, variable)
 		}
 	}

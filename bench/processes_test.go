@@ -56,10 +56,24 @@ func TestProcessesThatTakeTooLongEnd(t *testing.T) {
 }
 
 func TestARankIsToldItsCells(t *testing.T) {
-	o := &options{repeat: 3, timeout: 1e9, allocs: true, profile: "p", settings: settings{thrown: []string{"sameop=on"}}}
+	o := &options{device: deviceTCP, repeat: 3, timeout: 1e9, allocs: true, profile: "p", settings: settings{thrown: []string{"sameop=on"}}}
 	got := childArguments(o, jobOf(t, "put_bw:8", "fop_lat", "get_bw:8,64"))
-	assert.Equal(t, "-format json -repeat 3 -timeout 1s -allocs -cpuprofile p -set sameop=on put_bw:8 fop_lat:8 get_bw:8,64", strings.Join(got, " "))
-	assert.Equal(t, []string{"A=1"}, withoutLauncher([]string{"PMI_FD=3", "A=1", "PMI_RANK=0"}))
+	assert.Equal(t, "-device tcp -format json -repeat 3 -timeout 1s -allocs -cpuprofile p -set sameop=on put_bw:8 fop_lat:8 get_bw:8,64", strings.Join(got, " "))
+	assert.Equal(t, []string{"A=1"}, withoutLauncher([]string{"PMI_FD=3", "A=1", "PMI_RANK=0", "RMA_DEVICE=shm"}))
+}
+
+func TestRanksAreToldTheirDevice(t *testing.T) {
+	t.Setenv(deviceVariable, "of somebody else")
+	for _, device := range []string{deviceShm, deviceTCP} {
+		o := &options{device: device}
+		l, err := o.links(jobOf(t, "fop_lat"))
+		require.NoError(t, err)
+		file, environment, err := l.of(1)
+		require.NoError(t, err)
+		assert.Contains(t, environment, "RMA_DEVICE="+device)
+		assert.NoError(t, file.Close())
+		assert.NoError(t, l.close())
+	}
 }
 
 func TestTheTailOfOutputIsKept(t *testing.T) {

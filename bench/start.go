@@ -36,7 +36,7 @@ func runJoined(ctx context.Context, o *options, report func(result) error) error
 		if err != nil {
 			return err
 		}
-		err = checkLaunched(o, w.Size())
+		err = checkLaunched(o, w.Size(), w.Device().Attributes().Name)
 		if err == nil {
 			var jobs []job
 			if jobs, err = plan(o, w.Size()); err == nil {
@@ -47,13 +47,16 @@ func runJoined(ctx context.Context, o *options, report func(result) error) error
 	})
 }
 
-// checkLaunched refuses flags that say otherwise than the launcher.
-func checkLaunched(o *options, size int) error {
+// checkLaunched refuses flags that say otherwise than the launcher, which started
+// that many ranks, and the environment, by which they chose their device.
+func checkLaunched(o *options, size int, device string) error {
 	switch {
 	case o.ranks != 0 && o.ranks != size:
 		return usagef("-n %d: the launcher started %d ranks", o.ranks, size)
 	case o.peers:
 		return usagef("-peers starts ranks itself: run it without a launcher")
+	case o.deviceGiven && o.device != device:
+		return usagef("-device %s: the ranks use %s: %s=%q in their environment, not %q", o.device, device, deviceVariable, os.Getenv(deviceVariable), o.device)
 	}
 	return nil
 }
@@ -61,8 +64,13 @@ func checkLaunched(o *options, size int) error {
 // measureRank measures cells as one rank of w.
 func measureRank(ctx context.Context, o *options, w *world.World, cells []cell, report func(result) error) error {
 	s := &stage{w: w, repeat: o.repeat, allocs: o.allocs, settings: o.settings, report: report}
-	if o.profile == "" || w.Rank() != 0 {
-		return s.run(ctx, cells)
+	return profiled(o, w.Rank(), func() error { return s.run(ctx, cells) })
+}
+
+// profiled runs what a rank does, with the profile that o asks for.
+func profiled(o *options, rank int, run func() error) error {
+	if o.profile == "" || rank != 0 {
+		return run()
 	}
 	file, err := os.Create(o.profile)
 	if err != nil {
@@ -71,7 +79,7 @@ func measureRank(ctx context.Context, o *options, w *world.World, cells []cell, 
 	if err := pprof.StartCPUProfile(file); err != nil {
 		return errors.Join(fmt.Errorf("bench: -cpuprofile: %w", err), file.Close())
 	}
-	err = s.run(ctx, cells)
+	err = run()
 	pprof.StopCPUProfile()
 	return errors.Join(err, file.Close())
 }

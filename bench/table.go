@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -42,7 +43,11 @@ func (c *comparison) writeText(w io.Writer) error {
 	fmt.Fprintf(&b, "%s\n%s\n", c.Command, c.Machine)
 	fmt.Fprintf(&b, "ours: %s; %s\n", c.Ours, strings.Join(c.Peers, "; "))
 	fmt.Fprintf(&b, "Medians of %s in turn, each the best of %s.\n", plural(c.Rounds, "round"), plural(c.Repeat, "loop"))
-	b.WriteString("ratio: ours to the better peer; for us and % less is better, for MB/s and Mop/s more is better.\n\n")
+	b.WriteString("ratio: ours to the better peer; for us and % less is better, for MB/s and Mop/s more is better.\n")
+	if c.hasStandards() {
+		b.WriteString("A goal \"of\" a case is of the ratio to that case at the same size, shown beside it.\n")
+	}
+	b.WriteString("\n")
 
 	heading := append([]string{"case", "size", "unit"}, c.columns...)
 	lines := [][]string{append(heading, "ratio", "goal", "")}
@@ -54,11 +59,23 @@ func (c *comparison) writeText(w io.Writer) error {
 			line = append(line, value(r.Columns[name].Median))
 			notes = addNote(notes, r, name, c.Rounds)
 		}
-		line = append(line, ratio(r.Ratio), r.Goal, mark(r.Met))
-		if r.Met != nil && !*r.Met {
-			missed++
-		}
+		line = append(line, ratio(r.Ratio), "", "")
 		lines = append(lines, line)
+		for i, v := range r.Goals {
+			// What shares a line with the ratio to the peers is a goal of that, or
+			// of ours.
+			if i > 0 || v.goal.ofCase() {
+				line = make([]string, len(line))
+				if v.goal.ofCase() {
+					line[len(line)-3] = ratio(v.Value)
+				}
+				lines = append(lines, line)
+			}
+			line[len(line)-2], line[len(line)-1] = v.Goal, mark(v.Met)
+			if v.Met != nil && !*v.Met {
+				missed++
+			}
+		}
 	}
 	align(&b, lines, func(i int) bool { return i == 1 || i >= 3 && i <= 3+len(c.columns) })
 	if missed > 0 {
@@ -72,6 +89,13 @@ func (c *comparison) writeText(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// hasStandards tells whether a goal is a ratio to another case.
+func (c *comparison) hasStandards() bool {
+	return slices.ContainsFunc(c.rows, func(r *row) bool {
+		return slices.ContainsFunc(r.Goals, func(v verdict) bool { return v.goal.ofCase() })
+	})
 }
 
 // addNote says why a column of a row lacks values.

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define WINDOW_BYTES (64L << 20)
@@ -69,6 +70,44 @@ static void update_many(long n, int i) { /* GUPS-like: n random 8-byte xor updat
 static void scatter_many(long n, int i) { /* n 8-byte puts at random places, one flush */
     for (long j = 0; j < n; j++) MPI_Put(buf + (j % 1024) * 8, 8, MPI_BYTE, 1, spot(), 8, MPI_BYTE, win);
     MPI_Win_flush(1, win);
+}
+
+/* ---- a target that computes: it calls nothing of MPI for a second, then the barrier ----
+ * The origin, after a head start of 10 ms, puts for half a second, each put timed. The
+ * value is the median of a loop. Where the target has to call MPI for a put to end, that
+ * is the time until it enters the barrier. */
+#define MOST_SAMPLES 50000
+static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec * 1e-9; }
+static volatile uint64_t computed;
+static void compute(double seconds) {
+    uint64_t x = 88172645463325252ULL;
+    for (double end = now() + seconds; now() < end;)
+        for (int i = 0; i < 1 << 16; i++) { x ^= x << 13; x ^= x >> 7; x ^= x << 17; }
+    computed = x;
+}
+static int ascending(const void *a, const void *b) { double x = *(const double *)a, y = *(const double *)b; return (x > y) - (x < y); }
+static double put_while_computing(void) {
+    static double took[MOST_SAMPLES];
+    double best_s = 1e30;
+    for (int r = 0; r < repeats; r++) {
+        for (int i = 0; rank == 0 && i < 100; i++) put_flush(8, i);
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == 1) compute(1);
+        if (rank == 0) {
+            compute(0.01);
+            int n = 0;
+            for (double end = now() + 0.5; n == 0 || (n < MOST_SAMPLES && now() < end); n++) {
+                double t = now();
+                put_flush(8, n);
+                took[n] = now() - t;
+            }
+            qsort(took, n, sizeof *took, ascending);
+            double median = (took[(n - 1) / 2] + took[n / 2]) / 2;
+            if (median < best_s) best_s = median;
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    return best_s;
 }
 
 /* ---- active target ---- */
@@ -151,6 +190,7 @@ int main(int argc, char **argv) {
     }
     if (wanted("scatter_rate")) report("scatter_rate", 1000, 1000 / best(scatter_many, NULL, 1000, 200) / 1e6, "Mop/s");
     if (wanted("update_rate")) report("update_rate", 1000, 1000 / best(update_many, NULL, 1000, 200) / 1e6, "Mop/s");
+    if (wanted("passive_put_lat")) report("passive_put_lat", 8, put_while_computing() * 1e6, "us");
     MPI_Win_unlock_all(win);
 
     MPI_Win_fence(0, win);

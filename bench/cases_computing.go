@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// The case of a target that computes, as in peers/mpi_rma.c.
+
+const (
+	// computing is how long the target computes in each loop.
+	computing = time.Second
+	// headStart is how long the origin stays away: whatever the target still does
+	// for the barrier is over by then.
+	headStart = 10 * time.Millisecond
+	// watched is how long after that the origin begins new puts. The target computes
+	// well beyond it.
+	watched     = 500 * time.Millisecond
+	mostSamples = 50000
+)
+
+// putsWhileComputing times puts one by one, with their flushes, to a target that
+// neither calls the library nor yields. A loop's value is their median. What cannot
+// go on without the target's calls takes until the target enters the barrier.
+func putsWhileComputing(ctx context.Context, s *stage, b *board, n int) ([]float64, error) {
+	pace := arithmeticPace()
+	values := make([]float64, 0, s.repeat)
+	times := make([]float64, 0, mostSamples)
+	for range s.repeat {
+		if s.w.Rank() == 0 {
+			if err := loop(ctx, b, putFlush, n, 100); err != nil {
+				return nil, err
+			}
+		}
+		if err := s.w.Barrier(ctx); err != nil {
+			return nil, err
+		}
+		var err error
+		switch start := time.Now(); s.w.Rank() {
+		case 0:
+			arithmetic(pace.turns(headStart))
+			times, err = putTimes(ctx, b, n, times[:0])
+		case 1:
+			arithmetic(pace.turns(computing))
+			if took := time.Since(start); took < headStart+watched {
+				err = fmt.Errorf("bench: the target computed for %v, needed are %v", took, headStart+watched)
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := s.w.Barrier(ctx); err != nil {
+			return nil, err
+		}
+		if s.w.Rank() == 0 {
+			values = append(values, median(times))
+		} else {
+			values = append(values, 0)
+		}
+	}
+	return values, nil
+}
+
+// putTimes adds to times the microseconds of each put, at least of one.
+func putTimes(ctx context.Context, b *board, n int, times []float64) ([]float64, error) {
+	end := time.Now().Add(watched)
+	for {
+		before := time.Now()
+		if err := putFlush(ctx, b, n); err != nil {
+			return times, err
+		}
+		after := time.Now()
+		times = append(times, after.Sub(before).Seconds()*1e6)
+		if len(times) == mostSamples || after.After(end) {
+			return times, nil
+		}
+	}
+}
+
+// A pace is a number of turns of arithmetic in a second.
+type pace float64
+
+// arithmeticPace is the best of several trials, so that what is computed by it takes
+// as long as intended or longer.
+func arithmeticPace() pace {
+	const trial = 1 << 22
+	var best pace
+	for range 3 {
+		start := time.Now()
+		arithmetic(trial)
+		best = max(best, pace(trial/time.Since(start).Seconds()))
+	}
+	return best
+}
+
+func (p pace) turns(d time.Duration) int { return int(float64(p) * d.Seconds()) }
+
+// arithmetic is a loop without a call: nothing in it gives the scheduler an occasion.
+// Each turn needs the one before it and the last one is the result, so that none
+// can be left out.
+//
+//go:noinline
+func arithmetic(turns int) uint64 {
+	x := uint64(88172645463325252)
+	for range turns {
+		x ^= x << 13
+		x ^= x >> 7
+		x ^= x << 17
+	}
+	return x
+}

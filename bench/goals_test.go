@@ -1,0 +1,75 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestGoalsDependOnTheDevice(t *testing.T) {
+	for _, test := range []struct {
+		device, name string
+		size         int
+		want         []string
+	}{
+		{deviceShm, "put_flush_lat", 8, []string{"<= 0.60"}},
+		{deviceLocal, "put_flush_lat", 8, []string{"<= 0.60"}},
+		{deviceShm, "create_time", 64, []string{"ours <= 1000000"}},
+		{deviceShm, "passive_put_lat", 8, nil},
+		{deviceTCP, "put_flush_lat", 8, []string{"<= 0.95", "<= 1.20 of socket_lat"}},
+		{deviceTCP, "put_flush_lat", 1024, nil},
+		{deviceTCP, "get_flush_lat", 1024, []string{"<= 0.70"}},
+		{deviceTCP, "get_bw", 1048576, []string{">= 1.00", ">= 0.90 of socket_bw"}},
+		{deviceTCP, "passive_put_lat", 8, []string{"ours <= 200"}},
+	} {
+		var got []string
+		for _, g := range goalsOf(test.device, cell{caseNamed(test.name), test.size}) {
+			got = append(got, g.String())
+		}
+		assert.Equal(t, test.want, got, "%s:%d with %s", test.name, test.size, test.device)
+	}
+}
+
+func TestEveryGoalIsOfACell(t *testing.T) {
+	for device, all := range goals {
+		assert.Contains(t, devices, device)
+		for _, b := range all {
+			for name, limits := range b.limits {
+				for size := range limits {
+					require.NotNil(t, caseNamed(name), name)
+					assert.Contains(t, caseNamed(name).sizes, size, name)
+					if standard := caseNamed(b.of); (goal{of: b.of}).ofCase() {
+						require.NotNil(t, standard, b.of)
+						assert.Contains(t, standard.sizes, size, "%s is measured for %s", b.of, name)
+						assert.Equal(t, standard.unit, caseNamed(name).unit, "%s of %s is a ratio", name, b.of)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestWhatGoalsAreRatiosToIsMeasuredToo(t *testing.T) {
+	added := func(device string, jobs ...job) []string {
+		var names []string
+		for _, j := range withStandards(device, jobs)[len(jobs):] {
+			assert.Equal(t, 2, j.ranks)
+			for _, one := range j.cells {
+				names = append(names, spell(one))
+			}
+		}
+		return names
+	}
+	assert.Equal(t, []string{"socket_lat:8", "socket_bw:65536"}, added(deviceTCP, jobOf(t, "fop_lat", "cas_lat", "put_bw:65536", "put_flush_lat:1024")), "once each")
+	assert.Empty(t, added(deviceTCP, jobOf(t, "fop_lat"), jobOf(t, "socket_lat:8")), "it was asked for")
+	assert.Empty(t, added(deviceShm, jobOf(t, "fop_lat")))
+}
+
+func TestAGoalIsMetAtItsLimit(t *testing.T) {
+	least, most := goal{limit: 2}, goal{limit: 2, atLeast: true}
+	assert.True(t, least.met(2))
+	assert.False(t, least.met(2.01))
+	assert.True(t, most.met(2))
+	assert.False(t, most.met(1.99))
+}

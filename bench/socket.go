@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// The raw cases: what the system's sockets give, to hold a card over TCP against.
+// Two processes are started with the two ends of one connection over loopback.
+
+// errOtherEnd: the process at the other end of the socket has ended.
+var errOtherEnd = errors.New("bench: the other end of the socket is closed")
+
+// A wire is one end of the socket.
+type wire struct {
+	ctx    context.Context
+	socket int
+	// memory is laid out as the windows and buffers of the cases with the library,
+	// whose bytes do not stay in a cache either.
+	memory []byte
+}
+
+// A wireStep is one turn of a raw case on one end. A turn ends with a message to
+// the end that talks, so that both are in step.
+type wireStep func(w *wire, n int) error
+
+func pingSocket(w *wire, n int) error {
+	if err := w.send(w.memory[:n]); err != nil {
+		return err
+	}
+	return w.receive(w.memory[:n])
+}
+
+func pongSocket(w *wire, n int) error {
+	if err := w.receive(w.memory[:n]); err != nil {
+		return err
+	}
+	return w.send(w.memory[:n])
+}
+
+// streamOut sends from where putMany puts from.
+func streamOut(w *wire, n int) error {
+	for j := range inFlight {
+		from := (j * n) % (16 << 20)
+		if err := w.send(w.memory[from : from+n]); err != nil {
+			return err
+		}
+	}
+	return w.receive(w.memory[:1])
+}
+
+// streamIn receives to where putMany puts to.
+func streamIn(w *wire, n int) error {
+	for j := range inFlight {
+		to := (j * n) % (32 << 20)
+		if err := w.receive(w.memory[to : to+n]); err != nil {
+			return err
+		}
+	}
+	return w.send(w.memory[:1])
+}
+
+// send returns when the system has taken all of p.
+func (w *wire) send(p []byte) error { return w.all(p, "write", rawWrite) }
+
+// receive fills p.
+func (w *wire) receive(p []byte) error { return w.all(p, "read", rawRead) }
+
+// looks at a socket that is not ready, after which the context is looked at.
+const looks = 1 << 14
+
+// all moves all of p by a system call, called again without a pause while the
+// socket is not ready.
+func (w *wire) all(p []byte, name string, call func(socket int, p []byte) (int, syscall.Errno)) error {
+	for idle := 1; len(p) > 0; {
+		n, errno := call(w.socket, p)
+		switch errno {
+		case 0:
+			if n == 0 {
+				return errOtherEnd
+			}
+			p = p[n:]
+		case syscall.EAGAIN, syscall.EINTR:
+			if idle++; idle%looks == 0 && w.ctx.Err() != nil {
+				return context.Cause(w.ctx)
+			}
+		case syscall.EPIPE, syscall.ECONNRESET:
+			return errOtherEnd
+		default:
+			return fmt.Errorf("bench: socket: %w", os.NewSyscallError(name, errno))
+		}
+	}
+	return nil
+}
+
+// measure times the loops of one cell as rank 0, or answers them as rank 1.
+func (w *wire) measure(rank int, one cell, repeat int) (result, error) {
+	f := one.c.talk
+	if rank == 1 {
+		f = one.c.answer
+	}
+	turns := one.c.iterations(one.size)
+	values := make([]float64, 0, repeat)
+	for range repeat {
+		if err := w.loop(f, one.size, turns/10+1); err != nil {
+			return result{}, err
+		}
+		start := time.Now()
+		if err := w.loop(f, one.size, turns); err != nil {
+			return result{}, err
+		}
+		values = append(values, one.c.value(time.Since(start).Seconds()/float64(turns), one.size))
+	}
+	return newResult(one, 2, values), nil
+}
+
+func (w *wire) loop(f wireStep, n, turns int) error {
+	for range turns {
+		if err := f(w, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// socketVariable tells a process that it is an end of a socket, and its rank.
+const socketVariable = "RMA_BENCH_SOCKET_RANK"
+
+// atSocket tells whether this process was started for the raw cases.
+func atSocket() bool { return os.Getenv(socketVariable) != "" }
+
+// runSocket measures what o asks for as one end of the socket, which is descriptor
+// firstFile.
+func runSocket(ctx context.Context, o *options, report func(result) error) error {
+	rank, err := strconv.Atoi(os.Getenv(socketVariable))
+	if err != nil || rank < 0 || rank > 1 {
+		return fmt.Errorf("bench: %s=%q: allowed are 0 and 1, set by bench itself", socketVariable, os.Getenv(socketVariable))
+	}
+	jobs, err := plan(o, 0)
+	if err != nil {
+		return err
+	}
+	if err := prepareSocket(firstFile); err != nil {
+		return fmt.Errorf("bench: %s=%d: descriptor %d: %w", socketVariable, rank, firstFile, err)
+	}
+	return inTime(ctx, o, func(ctx context.Context) error {
+		return profiled(o, rank, func() error {
+			w := &wire{ctx: ctx, socket: firstFile, memory: make([]byte, windowBytes)}
+			// Written to, so that no page is met for the first time in a timed loop.
+			clear(w.memory)
+			for _, one := range jobs[0].cells {
+				r, err := w.measure(rank, one, o.repeat)
+				if err != nil {
+					return fmt.Errorf("bench: %s of size %d: %w", one.c.name, one.size, err)
+				}
+				if rank == 0 {
+					err = report(r)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// socketLinks gives two processes the ends of a connection over loopback.
+func socketLinks() (*links, error) {
+	ends, err := connected()
+	if err != nil {
+		return nil, fmt.Errorf("bench: a connection over loopback: %w", err)
+	}
+	return &links{
+		of: func(rank int) (*os.File, []string, error) {
+			return ends[rank], []string{fmt.Sprint(socketVariable, "=", rank)}, nil
+		},
+		close: func() error {
+			for _, end := range ends {
+				end.Close() // most are closed: their processes have them
+			}
+			return nil
+		},
+	}, nil
+}
+
+// connected is both ends of a new connection.
+func connected() (ends [2]*os.File, err error) {
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return ends, err
+	}
+	defer listener.Close()
+	dialed, err := net.Dial("tcp4", listener.Addr().String())
+	if err != nil {
+		return ends, err
+	}
+	defer dialed.Close()
+	for {
+		accepted, err := listener.Accept()
+		if err != nil {
+			return ends, err
+		}
+		defer accepted.Close()
+		// Any process of this machine may have called.
+		if accepted.RemoteAddr().String() != dialed.LocalAddr().String() {
+			continue
+		}
+		if ends[0], err = dialed.(*net.TCPConn).File(); err != nil {
+			return ends, err
+		}
+		if ends[1], err = accepted.(*net.TCPConn).File(); err != nil {
+			return ends, errors.Join(err, ends[0].Close())
+		}
+		return ends, nil
+	}
+}
