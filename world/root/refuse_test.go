@@ -281,7 +281,7 @@ func TestAddressThatCannotBeBound(t *testing.T) {
 	defer l.Close()
 	for name, root := range map[string]string{
 		"in use":        l.Addr().String(),
-		"another's":     "192.0.2.1:7000",
+		"another's":     "203.0.113.1:7000",
 		"not resolving": "no-such-host.invalid:7000",
 	} {
 		t.Run(name, func(t *testing.T) {

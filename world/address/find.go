@@ -1,0 +1,136 @@
+package address
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+)
+
+// ErrAddress: the address that the user wants is not one to listen at here.
+var ErrAddress = errors.New("address: not an address of this host")
+
+const variable = "RMA_ADDRESS"
+
+// Default is the address at which a rank on this host listens for the others: what
+// RMA_ADDRESS says, or else [Choose]'s.
+func Default(ctx context.Context) (netip.Addr, error) {
+	interfaces, err := Interfaces()
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	text := os.Getenv(variable)
+	if text == "" {
+		return Choose(interfaces, Routes()...), nil
+	}
+	a, err := Find(ctx, interfaces, text, lookup)
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("%w (from %s)", err, variable)
+	}
+	return a, nil
+}
+
+func lookup(ctx context.Context, host string) ([]netip.Addr, error) {
+	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+}
+
+// Find gives the address that text names, of a host with these interfaces: an address,
+// a range of addresses, an interface, or a host name, for which it asks lookup.
+func Find(ctx context.Context, interfaces []Interface, text string, lookup func(ctx context.Context, host string) ([]netip.Addr, error)) (netip.Addr, error) {
+	f := finder{text: text, interfaces: interfaces, all: candidates(interfaces, nil)}
+	if p, err := netip.ParsePrefix(text); err == nil {
+		return f.first("is a range in which it has none", func(c candidate) bool { return p.Contains(c.address.WithZone("")) })
+	}
+	if a, err := netip.ParseAddr(text); err == nil {
+		return f.own(a.Unmap())
+	}
+	for _, i := range interfaces {
+		if i.Name != text {
+			continue
+		}
+		if !i.Up {
+			return f.refuse("is an interface that is down")
+		}
+		return f.first("is an interface without an address to listen at", func(c candidate) bool { return c.on.Name == text })
+	}
+	named, err := lookup(ctx, text)
+	if err != nil {
+		return f.refuse(fmt.Sprintf("is no address, range or interface, and no host name either: %v", err))
+	}
+	for _, a := range named {
+		if a, err := f.own(a.Unmap()); err == nil {
+			return a, nil
+		}
+	}
+	return f.refuse(fmt.Sprintf("is the name of %s", join(named)))
+}
+
+type finder struct {
+	text       string
+	interfaces []Interface
+	all        []candidate
+}
+
+// first is the best address that is one of those wanted. A link-local address of IPv6
+// is none: it means something only together with this host's name of an interface.
+func (f finder) first(otherwise string, wanted func(candidate) bool) (netip.Addr, error) {
+	for _, c := range f.all {
+		if wanted(c) && !(c.address.Is6() && c.address.IsLinkLocalUnicast()) {
+			return c.address, nil
+		}
+	}
+	return f.refuse(otherwise)
+}
+
+// own checks that the host has an address.
+func (f finder) own(a netip.Addr) (netip.Addr, error) {
+	if a.Is6() && a.IsLinkLocalUnicast() {
+		return f.refuse("is link-local, and other hosts cannot know by which interface")
+	}
+	for _, c := range f.all {
+		if c.address == a {
+			return a, nil
+		}
+	}
+	// The loopback interface has all of its range.
+	for _, i := range f.interfaces {
+		for _, p := range i.Addresses {
+			if i.Up && a.IsLoopback() && p.Addr().IsLoopback() && p.Contains(a) {
+				return a, nil
+			}
+		}
+	}
+	return f.refuse("is not here")
+}
+
+func (f finder) refuse(why string) (netip.Addr, error) {
+	var has []string
+	for _, i := range f.interfaces {
+		addresses := make([]netip.Addr, len(i.Addresses))
+		for n, p := range i.Addresses {
+			addresses[n] = p.Addr()
+		}
+		state := ""
+		if !i.Up {
+			state = " (down)"
+		}
+		if len(addresses) > 0 {
+			has = append(has, i.Name+state+" "+join(addresses))
+		}
+	}
+	if len(has) == 0 {
+		has = []string{"none"}
+	}
+	return netip.Addr{}, fmt.Errorf("%w: %q %s; it has %s", ErrAddress, f.text, why, strings.Join(has, "; "))
+}
+
+func join(addresses []netip.Addr) string {
+	texts := make([]string, len(addresses))
+	for i, a := range addresses {
+		texts[i] = a.String()
+	}
+	return strings.Join(texts, ", ")
+}
