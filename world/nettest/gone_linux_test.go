@@ -78,6 +78,8 @@ func requireEnd(t *testing.T, all []watched) {
 			require.Equal(t, 1, n, "a process is still there")
 			break
 		}
+	}
+	for _, w := range all {
 		spaces, err := filepath.Glob("/proc/[0-9]*/ns/net")
 		require.NoError(t, err)
 		require.NotEmpty(t, spaces)
@@ -215,4 +217,22 @@ func TestDo(t *testing.T) {
 	wrong := errors.New("wrong")
 	require.ErrorIs(t, n.Do(0, func() error { return wrong }), wrong)
 	require.Equal(t, before, machine(t))
+}
+
+// A command is the program itself, not something around it, and it inherits files.
+func TestCommand(t *testing.T) {
+	n := nettest.New(t, 1)
+	from, to, err := os.Pipe()
+	require.NoError(t, err)
+	defer from.Close()
+	_, err = to.WriteString("inherited\n")
+	require.NoError(t, err)
+	require.NoError(t, to.Close())
+	command := n.Command(0, "sh", "-c", "echo $$; cat <&3; exit 3")
+	command.ExtraFiles = []*os.File{from}
+	output, err := command.Output()
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit)
+	require.Equal(t, 3, exit.ExitCode())
+	require.Equal(t, fmt.Sprintf("%d\ninherited\n", command.Process.Pid), string(output))
 }

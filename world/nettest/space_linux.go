@@ -11,6 +11,9 @@ import (
 
 // newSpace makes a network namespace, which is there as long as the file or a process in it.
 func newSpace() (space *os.File, err error) {
+	if user := os.Geteuid(); user != 0 {
+		return nil, fmt.Errorf("nettest: making a network namespace: this is user %d: %w", user, os.ErrPermission)
+	}
 	err = onThread(func() (err error) {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			return fmt.Errorf("nettest: making a network namespace: %w", err)

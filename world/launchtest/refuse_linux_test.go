@@ -1,0 +1,66 @@
+package launchtest_test
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/world/launchtest"
+)
+
+// A witness is a test that only notes why it ends.
+type witness struct {
+	testing.TB
+	fatal, skipped string
+}
+
+func (w *witness) Helper() {}
+
+func (w *witness) Fatal(arguments ...any) {
+	w.fatal = fmt.Sprint(arguments...)
+	runtime.Goexit()
+}
+
+func (w *witness) Fatalf(format string, arguments ...any) { w.Fatal(fmt.Sprintf(format, arguments...)) }
+
+func (w *witness) Skipf(format string, arguments ...any) {
+	w.skipped = fmt.Sprintf(format, arguments...)
+	runtime.Goexit()
+}
+
+// see runs what is to end a test.
+func see(t *testing.T, f func(testing.TB)) *witness {
+	w := &witness{TB: t}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f(w)
+	}()
+	<-done
+	return w
+}
+
+// What is wrong or missing is said, before anything is started.
+func TestRefusals(t *testing.T) {
+	for nodes, says := range map[int]string{
+		0:  "launchtest: Slurm of 0 nodes: from 1 to 64 are possible",
+		65: "launchtest: Slurm of 65 nodes: from 1 to 64 are possible",
+	} {
+		require.Equal(t, says, see(t, func(t testing.TB) { launchtest.Slurm(t, nodes) }).fatal)
+	}
+	require.Contains(t, see(t, func(t testing.TB) { launchtest.Build(t, "./no/such/program") }).fatal, "launchtest: building ./no/such/program: exit status 1")
+	t.Setenv("PATH", t.TempDir())
+	require.Equal(t, "skipped: mpiexec.hydra is not installed", see(t, func(t testing.TB) { launchtest.Hydra(t, 2, nil, "true") }).skipped)
+	require.Equal(t, "skipped: srun is not installed", see(t, func(t testing.TB) { launchtest.Slurm(t, 2) }).skipped)
+}
+
+// A job under srun that fails fails its test, with what it printed.
+func TestRunFails(t *testing.T) {
+	cluster := launchtest.Slurm(t, 1)
+	w := see(t, func(t testing.TB) { cluster.Run(t, "-n", "2", "sh", "-c", "echo to say; echo to err >&2; exit 3") })
+	require.Contains(t, w.fatal, "launchtest: srun -n 2 sh -c ")
+	require.Contains(t, w.fatal, "exit status 3\nto say\nto say\n")
+	require.Contains(t, w.fatal, "to err\n")
+}
