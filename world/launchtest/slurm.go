@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -114,7 +115,7 @@ func (c *Cluster) start(slurmctld, slurmd string) (err error) {
 	return nil
 }
 
-// ready returns when every node waits for work.
+// ready returns when every node waits for work, and has done some.
 func (c *Cluster) ready() error {
 	ctx, cancel := context.WithTimeout(c.t.Context(), startLimit)
 	defer cancel()
@@ -122,10 +123,10 @@ func (c *Cluster) ready() error {
 	defer again.Stop()
 	for {
 		// It fails until the controller listens.
-		output, _ := c.client(ctx, c.sinfo, "-h", "-N", "-t", "idle", "-o", "%N").Output()
-		ready := len(strings.Fields(string(output)))
+		output, _ := c.ask(ctx, c.sinfo, "-h", "-N", "-t", "idle", "-o", "%N")
+		ready := len(strings.Fields(output))
 		if ready == c.nodes {
-			return nil
+			break
 		}
 		select {
 		case <-again.C:
@@ -135,6 +136,28 @@ func (c *Cluster) ready() error {
 			return fmt.Errorf("launchtest: %d of %d nodes are ready after %v\n%s", ready, c.nodes, startLimit, c.log.end())
 		}
 	}
+	nodes := strconv.Itoa(c.nodes)
+	if _, err := c.ask(ctx, c.srun, "-N", nodes, "-n", nodes, "true"); err != nil {
+		return fmt.Errorf("launchtest: the nodes are ready, but a first job fails: %w\n%s", err, c.log.end())
+	}
+	return nil
+}
+
+// ask runs a command that talks to the controller, and leaves nothing of it. It returns what
+// the command prints; what that says of errors is in the error.
+func (c *Cluster) ask(ctx context.Context, command ...string) (string, error) {
+	k, err := keep(ctx, orders{Limit: Limit, User: slurmUser()}, command...)
+	if err != nil {
+		return "", err
+	}
+	defer k.finish()
+	var errout bytes.Buffer
+	k.Stderr = &errout
+	output, err := c.client(k).Output()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, bytes.TrimSpace(errout.Bytes()))
+	}
+	return string(output), err
 }
 
 // A log is what the daemons have printed.
@@ -157,9 +180,8 @@ func (l *log) end() string {
 	return string(l.text[max(0, len(l.text)-4<<10):])
 }
 
-// client is a command that talks to the controller.
-func (c *Cluster) client(ctx context.Context, command ...string) *exec.Cmd {
-	k := newCommand(ctx, c.t, orders{Limit: Limit, User: slurmUser()}, command...)
+// client tells a command where the controller is.
+func (c *Cluster) client(k *kept) *exec.Cmd {
 	k.Env = append(k.Env, "SLURM_CONF="+confPath(c.dir))
 	k.Dir = c.dir
 	return k.Cmd
@@ -171,7 +193,8 @@ func (c *Cluster) client(ctx context.Context, command ...string) *exec.Cmd {
 // Slurm does not tell the ranks of the death of one, and lets them wait, unless it is
 // asked to end them by -K (--kill-on-bad-exit).
 func (c *Cluster) Command(ctx context.Context, arguments ...string) *exec.Cmd {
-	return c.client(ctx, append([]string{c.srun}, arguments...)...)
+	o := orders{Limit: Limit, User: slurmUser()}
+	return c.client(newCommand(ctx, c.t, o, append([]string{c.srun}, arguments...)...))
 }
 
 // Run runs srun with arguments and returns what the ranks have printed. It fails the
