@@ -60,6 +60,7 @@ func noLeaks(t *testing.T) {
 	require.NoError(t, l.Close())
 	goroutines, open := runtime.NumGoroutine(), descriptors()
 	t.Cleanup(func() {
+		// One more goroutine is that which asks.
 		require.Eventually(t, func() bool { return runtime.NumGoroutine() <= goroutines+1 && descriptors() <= open }, 20*time.Second, 5*time.Millisecond,
 			"goroutines: %d before, descriptors: %d before", goroutines, open)
 	})

@@ -168,25 +168,33 @@ func TestSilentConnections(t *testing.T) {
 func TestJoinIsRefused(t *testing.T) {
 	noLeaks(t)
 	root := vacant(t)
-	wrong := rankOf(root, 2, 3)
-	wrong.Key = []byte("another key of sixteen bytes")
-	finalize := func(m *Member) error { return m.Finalize() }
-	var errs []error
-	var others sync.WaitGroup
-	// Both claim rank 1: one of them joins when rank 2 comes.
-	others.Go(func() {
-		errs = play(t, part{rankOf(root, 0, 3), ample, finalize}, part{rankOf(root, 1, 3), ample, finalize}, part{rankOf(root, 1, 3), ample, finalize})
-	})
-	require.ErrorIs(t, play(t, part{wrong, ample, finalize})[0], proof.ErrKey)
-	require.ErrorIs(t, play(t, part{rankOf(root, 2, 4), ample, finalize})[0], ErrClaim)
-	require.NoError(t, play(t, part{rankOf(root, 2, 3), ample, finalize})[0])
-	others.Wait()
-	require.NoError(t, errs[0])
-	if errs[1] == nil {
-		errs[1], errs[2] = errs[2], errs[1]
+	join := func(rank, size int, key []byte) <-chan error {
+		ended := make(chan error, 1)
+		go func() {
+			m, err := Join(t.Context(), &Settings{Root: root, Rank: rank, Size: size, Key: key}, ample)
+			if err == nil {
+				err = m.Finalize()
+			}
+			ended <- err
+		}()
+		return ended
 	}
-	require.ErrorIs(t, errs[1], ErrClaim)
-	require.NoError(t, errs[2])
+	host := join(0, 3, testKey)
+	require.ErrorIs(t, <-join(2, 3, []byte("another key of sixteen bytes")), proof.ErrKey)
+	require.ErrorIs(t, <-join(2, 4, testKey), ErrClaim)
+
+	// Of two that claim one number either may be the first.
+	one, other := join(1, 3, testKey), join(1, 3, testKey)
+	var err error
+	select {
+	case err = <-one:
+		one = other
+	case err = <-other:
+	}
+	require.ErrorIs(t, err, ErrClaim)
+	require.ErrorContains(t, err, "rank 1 is taken by 127.")
+	require.NoError(t, <-join(2, 3, testKey))
+	require.NoError(t, errors.Join(<-one, <-host))
 }
 
 func TestMissingRanksAreNamedToAll(t *testing.T) {

@@ -1,0 +1,240 @@
+package root
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/verbs/tcp/proof"
+)
+
+const roleVariable = "RMA_ROOT_TEST_ROLE"
+
+// TestMain is also that of the ranks that tests start as processes: what they do is
+// named by a role, and they end with their standard input.
+func TestMain(m *testing.M) {
+	role := os.Getenv(roleVariable)
+	if role == "" {
+		os.Exit(m.Run())
+	}
+	go func() {
+		time.Sleep(2 * ample)
+		os.Exit(3)
+	}()
+	if err := roles[role](); err != nil {
+		fmt.Println("failed", err)
+		os.Exit(1)
+	}
+	fmt.Println("done")
+}
+
+var orders = bufio.NewScanner(os.Stdin)
+
+// order tells the test that the rank has come to a point, and returns when it may go on.
+func order(point string) error {
+	fmt.Println(point)
+	if !orders.Scan() {
+		return errors.New("the test has ended")
+	}
+	return nil
+}
+
+func member() (*Member, error) {
+	s, err := FromEnvironment()
+	if err != nil {
+		return nil, err
+	}
+	return Join(context.Background(), s, ample)
+}
+
+var roles = map[string]func() error{
+	"exchange": func() error {
+		m, err := member()
+		if err != nil {
+			return err
+		}
+		return exchange(m)
+	},
+	// A rank that is in the midst of its job, and afterwards still needs the root.
+	"work": func() error {
+		m, err := member()
+		if err != nil {
+			return err
+		}
+		if err := m.Put(fmt.Sprint("of-", m.Rank()), "value"); err != nil {
+			return err
+		}
+		if err := m.Barrier(context.Background()); err != nil {
+			return err
+		}
+		if err := order("working"); err != nil {
+			return err
+		}
+		for rank := range m.Size() {
+			if _, err := m.Get(fmt.Sprint("of-", rank)); err != nil {
+				return err
+			}
+		}
+		return m.Finalize()
+	},
+	// A root to which one rank comes, but not all.
+	"half": func() error {
+		s, err := FromEnvironment()
+		if err != nil {
+			return err
+		}
+		l, err := listen(context.Background(), s.Root)
+		if err != nil {
+			return err
+		}
+		h := newHost(s, l)
+		defer h.close()
+		for h.seated() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		return order("seated")
+	},
+}
+
+// A process is a rank that the test has started.
+type process struct {
+	cmd   *exec.Cmd
+	says  *bufio.Scanner
+	input io.WriteCloser
+}
+
+// job starts processes in a role of a job of its own.
+type job struct {
+	t    *testing.T
+	root string
+	key  string
+	size int
+}
+
+func newJob(t *testing.T, size int) job {
+	t.Helper()
+	key := filepath.Join(t.TempDir(), "key")
+	require.NoError(t, os.WriteFile(key, []byte(proof.FormatKey(testKey)+"\n"), 0o600))
+	return job{t: t, root: vacant(t), key: key, size: size}
+}
+
+func (j job) start(role string, rank int) *process {
+	j.t.Helper()
+	self, err := os.Executable()
+	require.NoError(j.t, err)
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", roleVariable+"="+role, "RMA_ROOT="+j.root, fmt.Sprint("RMA_RANK=", rank), fmt.Sprint("RMA_SIZE=", j.size), "RMA_KEY_FILE="+j.key)
+	cmd.Stderr = os.Stderr
+	input, err := cmd.StdinPipe()
+	require.NoError(j.t, err)
+	output, err := cmd.StdoutPipe()
+	require.NoError(j.t, err)
+	require.NoError(j.t, cmd.Start())
+	p := &process{cmd: cmd, says: bufio.NewScanner(output), input: input}
+	j.t.Cleanup(p.kill)
+	return p
+}
+
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait()
+}
+
+// next is what the process says next.
+func (p *process) next() string {
+	if !p.says.Scan() {
+		return "ended without a word"
+	}
+	return p.says.Text()
+}
+
+func (p *process) goOn(t *testing.T) {
+	t.Helper()
+	_, err := io.WriteString(p.input, "go on\n")
+	require.NoError(t, err)
+}
+
+func TestProcesses(t *testing.T) {
+	j := newJob(t, 4)
+	var ranks []*process
+	for _, rank := range []int{2, 3, 0, 1} {
+		ranks = append(ranks, j.start("exchange", rank))
+	}
+	for _, p := range ranks {
+		require.Equal(t, "done", p.next())
+	}
+}
+
+func TestKilledRankDoesNotEndTheJob(t *testing.T) {
+	j := newJob(t, 4)
+	var ranks []*process
+	for rank := range j.size {
+		ranks = append(ranks, j.start("work", rank))
+	}
+	for _, p := range ranks {
+		require.Equal(t, "working", p.next())
+	}
+	ranks[2].kill()
+	for _, rank := range []int{1, 3, 0} {
+		ranks[rank].goOn(t)
+	}
+	for _, rank := range []int{1, 3, 0} {
+		require.Equal(t, "done", ranks[rank].next(), "rank %d", rank)
+	}
+}
+
+func TestKilledRootIsAnErrorWhereItIsNeeded(t *testing.T) {
+	j := newJob(t, 3)
+	var ranks []*process
+	for rank := range j.size {
+		ranks = append(ranks, j.start("work", rank))
+	}
+	for _, p := range ranks {
+		require.Equal(t, "working", p.next())
+	}
+	ranks[0].kill()
+	for _, p := range ranks[1:] {
+		p.goOn(t)
+		require.True(t, strings.HasPrefix(p.next(), "failed pmi: get_result: "))
+	}
+}
+
+func TestRootIsKilledBeforeAllAreThere(t *testing.T) {
+	j := newJob(t, 3)
+	half := j.start("half", 0)
+	ended := make(chan error)
+	go func() {
+		_, err := Join(t.Context(), rankOf(j.root, 1, 3), 3*time.Second)
+		ended <- err
+	}()
+	require.Equal(t, "seated", half.next())
+	half.kill()
+	err := <-ended
+	require.ErrorIs(t, err, ErrUnreachable)
+	require.ErrorContains(t, err, "rank 1 got no answer at "+j.root)
+}
+
+// What was killed before all were there is started again, the root and a rank.
+func TestKilledBeforeAllAreThereAndStartedAgain(t *testing.T) {
+	j := newJob(t, 3)
+	half := j.start("half", 0)
+	early := j.start("exchange", 1)
+	require.Equal(t, "seated", half.next())
+	half.kill()
+	j.start("exchange", 2).kill()
+	again := j.start("exchange", 0)
+	late := j.start("exchange", 2)
+	for _, p := range []*process{early, again, late} {
+		require.Equal(t, "done", p.next())
+	}
+}
