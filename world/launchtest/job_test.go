@@ -72,12 +72,12 @@ func TestEnvironment(t *testing.T) {
 	t.Run("slurm", func(t *testing.T) {
 		cluster := launchtest.Slurm(t, 2)
 		command := cluster.Command(t.Context(), "--mpi=pmi2", "-N", "2", "-n", "4", "--ntasks-per-node", "2",
-			"sh", "-c", `RMA_HOST=h$SLURM_NODEID exec "$0"`, program)
+			"sh", "-c", `PLACE=h$SLURM_NODEID exec "$0"`, program)
 		command.Env = append(command.Env, roleVariable+"=hello", "COMMON=everywhere")
 		output, err := command.CombinedOutput()
 		require.NoError(t, err, "%s", output)
 		for rank := range 4 {
-			want := fmt.Sprintf("rank %d of 4: node=%d host=h%d common=everywhere\n", rank, rank/2, rank/2)
+			want := fmt.Sprintf("rank %d of 4: node=%d place=h%d common=everywhere\n", rank, rank/2, rank/2)
 			require.Contains(t, string(output), want)
 		}
 	})
@@ -85,7 +85,7 @@ func TestEnvironment(t *testing.T) {
 		output, err := launchtest.Hydra(t, 2, []string{roleVariable + "=hello", "COMMON=everywhere"}, program).CombinedOutput()
 		require.NoError(t, err, "%s", output)
 		for rank := range 2 {
-			require.Contains(t, string(output), fmt.Sprintf("rank %d of 2: node= host= common=everywhere\n", rank))
+			require.Contains(t, string(output), fmt.Sprintf("rank %d of 2: node= place= common=everywhere\n", rank))
 		}
 	})
 }

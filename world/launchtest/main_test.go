@@ -56,7 +56,7 @@ func play(ctx context.Context, role string) error {
 	if err := w.Barrier(ctx); err != nil {
 		return err
 	}
-	fmt.Printf("rank %d of %d: node=%s host=%s common=%s\n", w.Rank(), w.Size(), os.Getenv("SLURM_NODEID"), os.Getenv("RMA_HOST"), os.Getenv("COMMON"))
+	fmt.Printf("rank %d of %d: node=%s place=%s common=%s\n", w.Rank(), w.Size(), os.Getenv("SLURM_NODEID"), os.Getenv("PLACE"), os.Getenv("COMMON"))
 	return w.Close()
 }
 
