@@ -34,6 +34,8 @@ type orders struct {
 // A kept is a command under a keeper.
 type kept struct {
 	*exec.Cmd
+	// Closing life ends the command; done ends when nothing is left of it. The others are
+	// the keeper's ends of these pipes.
 	life, done       *os.File
 	itsLife, itsDone *os.File
 }
