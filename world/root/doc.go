@@ -28,6 +28,9 @@
 //     the others' go on, except that no barrier of the exchange can be complete any
 //     more. That a rank has died is for the connections of the library to notice.
 //
+// The exchange is readable on its way unless [Settings] have a TLS configuration; the
+// proof of the key is then inside of it.
+//
 // Rank 0 listens on the address to which the host of RMA_ROOT resolves there. Where the
 // system's file of hosts maps a host's own name to 127.0.1.1, ranks on other hosts
 // cannot reach it under that name: RMA_ROOT then needs the address.

@@ -36,8 +36,8 @@ const (
 // to see whether it ends; a read deadline in the past calls it away from that when the
 // phase changes.
 type host struct {
+	settings *Settings
 	size     int
-	key      []byte
 	listener net.Listener
 	server   *pmi.Server
 	running  sync.WaitGroup
@@ -85,7 +85,7 @@ func lead(ctx context.Context, s *Settings) (*pmi.Client, *host, error) {
 }
 
 func newHost(s *Settings, listener net.Listener) *host {
-	h := &host{size: s.Size, key: s.Key, listener: listener, server: pmi.NewServer(s.Size, pmi.Events{}),
+	h := &host{settings: s, size: s.Size, listener: listener, server: pmi.NewServer(s.Size, pmi.Events{}),
 		unproven: make(chan struct{}, maxUnproven), complete: make(chan struct{}), closing: make(chan struct{}), left: make(chan struct{}),
 		open: make(map[net.Conn]struct{}), seats: make(map[int]net.Conn)}
 	h.mu.Lock()
@@ -130,6 +130,7 @@ func (h *host) accept() {
 				continue
 			}
 		}
+		conn = h.settings.secure(conn)
 		if h.keep(conn) {
 			h.running.Go(func() { h.welcome(conn) })
 		}
@@ -190,7 +191,7 @@ func (h *host) hear(conn net.Conn) (claim, error) {
 	if err := conn.SetDeadline(time.Now().Add(proofTime)); err != nil {
 		return claim{}, err
 	}
-	if err := proof.Accept(conn, h.key, purpose); err != nil {
+	if err := proof.Accept(conn, h.settings.Key, purpose); err != nil {
 		return claim{}, err
 	}
 	c, err := readClaim(conn)

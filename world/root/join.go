@@ -2,6 +2,7 @@ package root
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -45,6 +46,8 @@ func Join(ctx context.Context, settings *Settings, patience time.Duration) (*Mem
 	if ctx == nil || patience <= 0 {
 		return nil, fmt.Errorf("%w: patience %v, must be more than 0, and there must be a context", ErrSettings, patience)
 	}
+	own := *settings
+	settings = &own
 	m := &Member{key: settings.Key, patience: patience}
 	limited, cancel := context.WithTimeoutCause(ctx, patience, overdue{patience})
 	defer cancel()
@@ -122,6 +125,14 @@ func follow(ctx context.Context, s *Settings) (*pmi.Client, error) {
 
 // final tells whether to call again is no use.
 func final(err error) bool {
+	var (
+		untrusted *tls.CertificateVerificationError
+		plain     tls.RecordHeaderError
+		alert     *net.OpError
+	)
+	if errors.As(err, &untrusted) || errors.As(err, &plain) || errors.As(err, &alert) && alert.Op == "remote error" {
+		return true
+	}
 	for _, reason := range []error{proof.ErrKey, proof.ErrVersion, proof.ErrProtocol, ErrClaim, ErrIncomplete, ErrProtocol, pmi.ErrProtocol, pmi.ErrRefused} {
 		if errors.Is(err, reason) {
 			return true
@@ -151,12 +162,13 @@ func (c *caller) vain(ctx context.Context) error {
 func (c *caller) call(ctx context.Context) (client *pmi.Client, err error) {
 	c.seated = false
 	dialer := net.Dialer{Timeout: proofTime, KeepAliveConfig: keepAlive}
-	conn, err := dialer.DialContext(ctx, "tcp", c.Root)
+	raw, err := dialer.DialContext(ctx, "tcp", c.Root)
 	if err != nil {
 		return nil, err
 	}
+	conn := c.secure(raw)
 	// Whatever waits on a closed connection returns, whichever deadline it has.
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	defer func() {
 		if !stop() && err == nil {
 			err = context.Cause(ctx)

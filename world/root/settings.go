@@ -1,6 +1,7 @@
 package root
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/netip"
@@ -21,6 +22,26 @@ type Settings struct {
 	Rank, Size int
 	// Key of the job.
 	Key []byte
+	// TLS encrypts the exchange, if it is not nil, with at least version 1.3. It must
+	// have a certificate in rank 0. The others check it for the host of Root, unless
+	// the configuration says otherwise.
+	TLS *tls.Config
+}
+
+// secure is the connection over which a rank talks to the root.
+func (s *Settings) secure(conn net.Conn) net.Conn {
+	if s.TLS == nil {
+		return conn
+	}
+	config := s.TLS.Clone()
+	config.MinVersion = max(config.MinVersion, tls.VersionTLS13)
+	if s.Rank == 0 {
+		return tls.Server(conn, config)
+	}
+	if host, _, err := net.SplitHostPort(s.Root); err == nil && config.ServerName == "" {
+		config.ServerName = host
+	}
+	return tls.Client(conn, config)
 }
 
 const (
@@ -114,6 +135,17 @@ func (s *Settings) check() error {
 	}
 	if len(s.Key) < proof.MinKey || len(s.Key) > proof.MaxKey {
 		return fmt.Errorf("%w: key of %d bytes, allowed are %d to %d", ErrSettings, len(s.Key), proof.MinKey, proof.MaxKey)
+	}
+	return s.checkTLS()
+}
+
+func (s *Settings) checkTLS() error {
+	switch c := s.TLS; {
+	case c == nil:
+	case c.MaxVersion != 0 && c.MaxVersion < tls.VersionTLS13:
+		return fmt.Errorf("%w: TLS of at most %s, must allow %s", ErrSettings, tls.VersionName(c.MaxVersion), tls.VersionName(tls.VersionTLS13))
+	case s.Rank == 0 && len(c.Certificates) == 0 && c.GetCertificate == nil && c.GetConfigForClient == nil:
+		return fmt.Errorf("%w: TLS without a certificate, which rank 0 needs", ErrSettings)
 	}
 	return nil
 }

@@ -1,0 +1,108 @@
+package root
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"math/big"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/verbs/tcp/proof"
+)
+
+// certificate is one for the host of root, that signs itself.
+func certificate(t *testing.T, root string) *tls.Config {
+	t.Helper()
+	host, _, err := net.SplitHostPort(root)
+	require.NoError(t, err)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.ParseIP(host)}, IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	require.NoError(t, err)
+	parsed, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	pool := x509.NewCertPool()
+	pool.AddCert(parsed)
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, RootCAs: pool, ClientCAs: pool}
+}
+
+// encrypted are the parts of a job, with the configurations of its ranks.
+func encrypted(root string, configs ...*tls.Config) []part {
+	var parts []part
+	for rank, config := range configs {
+		s := rankOf(root, rank, len(configs))
+		s.TLS = config
+		parts = append(parts, part{s, ample, exchange})
+	}
+	return parts
+}
+
+func TestEncrypted(t *testing.T) {
+	noLeaks(t)
+	root := vacant(t)
+	config := certificate(t, root)
+	both := config.Clone()
+	both.ClientAuth = tls.RequireAndVerifyClientCert
+	require.NoError(t, errors.Join(play(t, encrypted(root, config, config, config, config)...)...))
+	require.NoError(t, errors.Join(play(t, encrypted(root, both, both, both)...)...))
+	require.Zero(t, config.MinVersion, "the user's own configuration is left alone")
+}
+
+func TestEncryptionThatDoesNotFit(t *testing.T) {
+	noLeaks(t)
+	root := vacant(t)
+	good, other := certificate(t, root), certificate(t, root)
+	strict := good.Clone()
+	strict.ClientAuth = tls.RequireAndVerifyClientCert
+	for _, c := range []struct {
+		name       string
+		root, rank *tls.Config
+		patience   time.Duration
+		want       string
+		onRoot     string
+	}{
+		{"certificate of another", other, good, ample, "failed to verify certificate", "bad certificate"},
+		{"no certificate of the rank's", strict, &tls.Config{RootCAs: good.RootCAs}, ample, "certificate required", "didn't provide a certificate"},
+		{"only the root", good, nil, brief, "no root", "does not look like a TLS handshake"},
+		{"only the rank", nil, good, brief, "no root", proof.ErrProtocol.Error()},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := rankOf(root, 0, 2)
+			s.TLS = c.root
+			l, err := listen(t.Context(), root)
+			require.NoError(t, err)
+			h := newHost(s, l)
+			defer h.close()
+			s = rankOf(root, 1, 2)
+			s.TLS = c.rank
+			_, err = Join(t.Context(), s, c.patience)
+			require.ErrorContains(t, err, c.want)
+			within(t, "turned away", func() bool { n, _ := h.turnedAway(); return n > 0 })
+			_, last := h.turnedAway()
+			require.Contains(t, last, c.onRoot)
+		})
+	}
+}
+
+func TestTLSSettingsAreChecked(t *testing.T) {
+	old := certificate(t, "127.0.0.1:7000")
+	old.MaxVersion = tls.VersionTLS12
+	for rank, c := range []struct {
+		config *tls.Config
+		says   string
+	}{{&tls.Config{}, "without a certificate"}, {old, "TLS of at most TLS 1.2, must allow TLS 1.3"}} {
+		s := rankOf("127.0.0.1:7000", rank, 2)
+		s.TLS = c.config
+		_, err := Join(t.Context(), s, ample)
+		require.ErrorIs(t, err, ErrSettings)
+		require.ErrorContains(t, err, c.says)
+	}
+}
