@@ -141,6 +141,17 @@ func TestWrongUsageIsStatusTwo(t *testing.T) {
 	assert.Empty(t, stdout.String())
 }
 
+func TestTheTargetComputesEveryTurn(t *testing.T) {
+	b := &board{seed: 88172645463325252}
+	for range 1000 {
+		b.spot()
+	}
+	state := uint64(88172645463325252)
+	arithmetic(&state, 1000)
+	assert.Equal(t, b.seed, state)
+	assert.Equal(t, 500, pace(1000).turns(watched))
+}
+
 func TestRandomPlacesAreTheCPrograms(t *testing.T) {
 	b := &board{seed: 88172645463325252}
 	var got []int

@@ -24,7 +24,8 @@ const (
 // neither calls the library nor yields. A loop's value is their median. What cannot
 // go on without the target's calls takes until the target enters the barrier.
 func putsWhileComputing(ctx context.Context, s *stage, b *board, n int) ([]float64, error) {
-	pace := arithmeticPace()
+	state := uint64(1)
+	pace := arithmeticPace(&state)
 	values := make([]float64, 0, s.repeat)
 	times := make([]float64, 0, mostSamples)
 	for range s.repeat {
@@ -39,10 +40,10 @@ func putsWhileComputing(ctx context.Context, s *stage, b *board, n int) ([]float
 		var err error
 		switch start := time.Now(); s.w.Rank() {
 		case 0:
-			arithmetic(pace.turns(headStart))
+			arithmetic(&state, pace.turns(headStart))
 			times, err = putTimes(ctx, b, n, times[:0])
 		case 1:
-			arithmetic(pace.turns(computing))
+			arithmetic(&state, pace.turns(computing))
 			if took := time.Since(start); took < headStart+watched {
 				err = fmt.Errorf("bench: the target computed for %v, needed are %v", took, headStart+watched)
 			}
@@ -83,12 +84,12 @@ type pace float64
 
 // arithmeticPace is the best of several trials, so that what is computed by it takes
 // as long as intended or longer.
-func arithmeticPace() pace {
+func arithmeticPace(state *uint64) pace {
 	const trial = 1 << 22
 	var best pace
 	for range 3 {
 		start := time.Now()
-		arithmetic(trial)
+		arithmetic(state, trial)
 		best = max(best, pace(trial/time.Since(start).Seconds()))
 	}
 	return best
@@ -97,16 +98,14 @@ func arithmeticPace() pace {
 func (p pace) turns(d time.Duration) int { return int(float64(p) * d.Seconds()) }
 
 // arithmetic is a loop without a call: nothing in it gives the scheduler an occasion.
-// Each turn needs the one before it and the last one is the result, so that none
-// can be left out.
-//
-//go:noinline
-func arithmetic(turns int) uint64 {
-	x := uint64(88172645463325252)
+// Each turn needs the one before it and state has the last one, so that none can be
+// left out.
+func arithmetic(state *uint64, turns int) {
+	x := *state
 	for range turns {
 		x ^= x << 13
 		x ^= x >> 7
 		x ^= x << 17
 	}
-	return x
+	*state = x
 }

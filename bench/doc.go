@@ -6,6 +6,8 @@
 //	go run ./bench -device local fence_put_lat    # ranks are goroutines
 //	go run ./bench -set singleelement=on fop_lat  # with a switch thrown
 //	go run ./bench -peers                         # beside Open MPI and MPICH
+//	go run ./bench -device tcp -peers             # the same, all of them over TCP
+//	go run ./bench socket_lat socket_bw           # what the system's sockets give
 //	mpiexec -n 2 ./bench                          # ranks of a launcher
 //
 // Cases, sizes and methods are those of peers/mpi_rma.c and peers/mpi_job.c, which
@@ -19,8 +21,20 @@
 // *_rate, and ranks in fence_scale, create_time and idle_cpu; and with value in us,
 // MB/s (10^6), Mop/s (10^6) or percent of a core.
 //
+// Two cases time differently. In passive_put_lat rank 1 computes for a second and
+// calls nothing, rank 0 meanwhile times each put with its flush, and the median of a
+// loop counts: who needs the target's calls shows the rest of that second. socket_lat
+// and socket_bw use neither the library nor ranks: two processes of this program read
+// and write the two ends of one loopback connection by system calls alone, from and
+// to memory as the library's cases. They are what goals over TCP are ratios to.
+//
+// With -device tcp the ranks get RMA_DEVICE=tcp, and a rank that then uses another
+// device refuses to measure.
+//
 // With -peers everyone has a turn at each case, round by round, each case in
-// processes of its own, and medians of the rounds are compared.
+// processes of its own, and medians of the rounds are compared. Goals depend on the
+// device. A goal that is a ratio to another case has that case measured in the same
+// run, also if it is not asked for.
 //
 // # Invariants
 //

@@ -31,6 +31,18 @@ func TestRanksAsProcesses(t *testing.T) {
 	assert.NotNil(t, results["fop_lat:8"].Allocs)
 }
 
+func TestRanksOverTCP(t *testing.T) {
+	needProcesses(t)
+	var stdout, stderr bytes.Buffer
+	status := run(t.Context(), []string{"-device", "tcp", "-repeat", "1", "put_flush_lat:65536", "passive_put_lat"}, &stdout, &stderr)
+	if said := stderr.String(); status != 0 && (strings.Contains(said, "the ranks use shm") || strings.Contains(said, "not part of this build")) {
+		t.Skip("the library has no device tcp: ", said)
+	}
+	require.Equal(t, 0, status, stderr.String())
+	assert.Contains(t, stdout.String(), "put_flush_lat")
+	assert.Contains(t, stdout.String(), "passive_put_lat")
+}
+
 func TestAWaitingProcessIsMeasured(t *testing.T) {
 	needProcesses(t)
 	idle := measured(t, "-device", "shm", "idle_cpu")["idle_cpu:2"]
@@ -115,10 +127,10 @@ func TestPeersAreComparedWithGoroutines(t *testing.T) {
 		t.Skip("no peer is installed: on Debian, apt-get install openmpi-bin libopenmpi-dev mpich libmpich-dev gcc")
 	}
 	var stdout, stderr bytes.Buffer
-	status := run(t.Context(), []string{"-peers", "-device", "local", "-rounds", "1", "-repeat", "1", "-format", "json", "put_flush_lat:8", "fence_scale:2"}, &stdout, &stderr)
+	status := run(t.Context(), []string{"-peers", "-device", "local", "-rounds", "1", "-repeat", "1", "-format", "json", "put_flush_lat:8", "passive_put_lat", "fence_scale:2"}, &stdout, &stderr)
 	require.Equal(t, 0, status, stderr.String())
 	lines := strings.Split(strings.TrimSpace(stdout.String()), "\n")
-	require.Len(t, lines, 3)
+	require.Len(t, lines, 4)
 	var circumstances comparison
 	require.NoError(t, json.Unmarshal([]byte(lines[0]), &circumstances))
 	assert.Len(t, circumstances.Peers, len(found))

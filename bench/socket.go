@@ -72,8 +72,10 @@ func (w *wire) send(p []byte) error { return w.all(p, "write", rawWrite) }
 // receive fills p.
 func (w *wire) receive(p []byte) error { return w.all(p, "read", rawRead) }
 
-// looks at a socket that is not ready, after which the context is looked at.
-const looks = 1 << 14
+// looks at a socket that is not ready, in a row, after which others may run and the
+// context is looked at. They take many times what an answer takes whose sender has a
+// core of its own.
+const looks = 1 << 9
 
 // all moves all of p by a system call, called again without a pause while the
 // socket is not ready.
@@ -87,8 +89,11 @@ func (w *wire) all(p []byte, name string, call func(socket int, p []byte) (int, 
 			}
 			p = p[n:]
 		case syscall.EAGAIN, syscall.EINTR:
-			if idle++; idle%looks == 0 && w.ctx.Err() != nil {
-				return context.Cause(w.ctx)
+			if idle++; idle%looks == 0 {
+				if w.ctx.Err() != nil {
+					return context.Cause(w.ctx)
+				}
+				yieldProcessor()
 			}
 		case syscall.EPIPE, syscall.ECONNRESET:
 			return errOtherEnd

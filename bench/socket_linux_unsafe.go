@@ -24,6 +24,9 @@ func raw3(call uintptr, socket int, p []byte) (int, syscall.Errno) {
 	return int(n), errno
 }
 
+// yieldProcessor lets another process of this core run.
+func yieldProcessor() { syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) }
+
 // prepareSocket makes a descriptor that was inherited ready for the cases.
 func prepareSocket(socket int) error {
 	if err := syscall.SetNonblock(socket, true); err != nil {

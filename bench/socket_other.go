@@ -15,4 +15,6 @@ func rawRead(int, []byte) (int, syscall.Errno) { return 0, syscall.ENOSYS }
 
 func rawWrite(int, []byte) (int, syscall.Errno) { return 0, syscall.ENOSYS }
 
+func yieldProcessor() {}
+
 func prepareSocket(int) error { return errors.New(rawUnable) }

@@ -19,15 +19,14 @@ func needSockets(t *testing.T) {
 
 func TestSocketsAreMeasuredBetweenTwoProcesses(t *testing.T) {
 	needSockets(t)
-	for _, device := range devices {
-		results := measured(t, "-device", device, "-repeat", "2", "socket_lat:8,1024", "socket_bw:65536")
-		assert.Len(t, results, 3, device)
-		for name, r := range results {
-			assert.Positive(t, r.Value, name)
-			assert.Equal(t, 2, r.Ranks, name)
-			assert.Equal(t, 2, r.Repeat, name)
-			assert.LessOrEqual(t, r.Min, r.Max, name)
-		}
+	// They use no device, so that each will do.
+	results := measured(t, "-device", "tcp", "-repeat", "2", "socket_lat:65536,65537", "socket_bw:65536")
+	assert.Len(t, results, 3)
+	for name, r := range results {
+		assert.Positive(t, r.Value, name)
+		assert.Equal(t, 2, r.Ranks, name)
+		assert.Equal(t, 2, r.Repeat, name)
+		assert.LessOrEqual(t, r.Min, r.Max, name)
 	}
 }
 
