@@ -22,7 +22,7 @@ func (w *Window[T]) GetAccumulate(op Op, origin, result []T, target, displacemen
 	if len(origin) != len(result) && (op != NoOp || len(origin) != 0) {
 		return fmt.Errorf("window: GetAccumulate: %w: origin has %d elements, result %d", ErrArgument, len(origin), len(result))
 	}
-	return w.accumulateAny("GetAccumulate", op, operands{origin: address(origin), result: address(result), count: len(result)}, target, displacement)
+	return w.accumulateAny("GetAccumulate", op, operands{origin: address(origin), result: kept(result), count: len(result)}, target, displacement)
 }
 
 // FetchAndOp is GetAccumulate of one element.
@@ -30,7 +30,7 @@ func (w *Window[T]) FetchAndOp(op Op, operand T, result *T, target, displacement
 	if result == nil {
 		return fmt.Errorf("window: FetchAndOp: %w: nil result", ErrArgument)
 	}
-	return w.fetchAndOp(op, addressOf(&operand), addressOf(result), target, displacement)
+	return w.fetchAndOp(op, addressOf(&operand), keptElement(result), target, displacement)
 }
 
 // CompareAndSwap sets one element of target's window to swap if it equals compare,
@@ -39,7 +39,7 @@ func (w *Window[T]) CompareAndSwap(compare, swap T, result *T, target, displacem
 	if result == nil {
 		return fmt.Errorf("window: CompareAndSwap: %w: nil result", ErrArgument)
 	}
-	return w.compareAndSwap(addressOf(&compare), addressOf(&swap), addressOf(result), target, displacement)
+	return w.compareAndSwap(addressOf(&compare), addressOf(&swap), keptElement(result), target, displacement)
 }
 
 // refuseOp says why an accumulate is refused, nil if it is not. It settles the

@@ -97,6 +97,12 @@ func (v *view) accumulateAny(call string, op Op, o operands, target, displacemen
 		return nil
 	}
 	count := o.count
+	if p.link != nil {
+		if err := v.accumulateRemote(p, op, o, v.offset(displacement)); err != nil {
+			return v.failed(call, target, displacement, count, err)
+		}
+		return nil
+	}
 	if err := v.exchange(p, op, o, v.offset(displacement)); err != nil {
 		return v.failed(call, target, displacement, count, err)
 	}
@@ -228,6 +234,12 @@ func (v *view) compareAndSwap(compare, swap, result unsafe.Pointer, target, disp
 	}
 	if _, ok := v.mapped(target, displacement); ok {
 		return v.compareAndSwap(compare, swap, result, target, displacement)
+	}
+	if p.link != nil {
+		if err := v.swapRemote(p, compare, swap, result, v.offset(displacement)); err != nil {
+			return v.failed("CompareAndSwap", target, displacement, 1, err)
+		}
+		return nil
 	}
 	if err := v.swapUnmapped(p, compare, swap, result, v.offset(displacement)); err != nil {
 		return v.failed("CompareAndSwap", target, displacement, 1, err)

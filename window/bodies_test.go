@@ -336,12 +336,14 @@ var getAccumulate = register("get accumulate", func(s *script) {
 		values[i] = float64(i) - 50
 	}
 	s.ok(win.GetAccumulate(window.Replace, values, old, next, 0))
+	s.ok(win.Fence(s.ctx))
 	equal(s, "fresh window", old, make([]float64, 100))
 	s.ok(win.GetAccumulate(window.NoOp, nil, old, next, 0))
+	s.ok(win.Fence(s.ctx))
 	equal(s, "replaced", old, values)
 	s.ok(win.GetAccumulate(window.Max, make([]float64, 50), old[:50], next, 25))
-	equal(s, "before max", old[:50], values[25:75])
 	s.ok(win.Fence(s.ctx, window.NoSucceed))
+	equal(s, "before max", old[:50], values[25:75])
 	for i, got := range win.Local() {
 		want := float64(i) - 50
 		if i >= 25 && i < 75 {
@@ -368,6 +370,7 @@ var layouts = register("layouts", func(s *script) {
 	s.ok(win.Fence(s.ctx))
 	got := make([]int32, 8)
 	s.ok(win.GetLayout(got, window.Strided(4, 1, 2), next, 0, window.Indexed(window.Block{26, 2}, window.Block{4, 0}, window.Block{10, 2})))
+	s.ok(win.Fence(s.ctx))
 	equal(s, "gathered", got, []int32{9, 0, 10, 0, 3, 0, 4, 0})
 	s.ok(win.AccumulateLayout(window.Sum, []int32{5, 6}, window.Contiguous(2), next, 39, window.Indexed(window.Block{0, 1}, window.Block{0, 1})))
 	s.fails(win.PutLayout(origin, window.Contiguous(4), next, 0, window.Strided(2, 2, 1)), window.ErrOverlap)

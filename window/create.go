@@ -16,7 +16,7 @@ import (
 // back.
 type part struct {
 	memory  []byte
-	regions []verbs.MemoryRegion
+	regions []*world.Region
 	control []byte
 	// allocated is memory to free; nil if the memory is the program's.
 	allocated []byte
@@ -33,9 +33,9 @@ type description struct {
 	bytes uint64
 	// alignment of the memory, in its rank's address space.
 	alignment uint32
-	data      verbs.RemoteRegion
-	control   verbs.RemoteRegion
-	mapped    bool
+	data      world.Places
+	control   world.Places
+	reach     reach
 	failed    bool
 	// unsupported: the failure is an errors.ErrUnsupported.
 	unsupported bool
@@ -72,6 +72,8 @@ const (
 // returns.
 func create[T Element](ctx context.Context, w *world.World, call string, options []Option, makePart func() (part, error)) (*Window[T], error) {
 	s := settings{slots: DefaultNotifications}
+	// Also where this rank can make no window: the others count too.
+	number := w.NewNumber()
 	var fault error
 	for _, option := range options {
 		if err := option(&s); err != nil {
@@ -87,53 +89,83 @@ func create[T Element](ctx context.Context, w *world.World, call string, options
 	if fault == nil {
 		fault = p.addControl(w, s)
 	}
+	var c *core
 	if fault == nil {
-		mine.describe(&p, call == "Allocate")
+		mine.describe(&p)
+		// Others may have the window, and send messages to this rank's part, before
+		// this rank hears that they all agree.
+		c, fault = newCore(w, number, s, &p)
 	}
 	all, err := agree(ctx, w, call, mine, fault)
+	how := reachMapped
 	if err == nil && call == "Create" {
-		err = agreeOnReach(ctx, w, call, all)
+		how, err = agreeOnReach(ctx, w, call, all)
+	}
+	if err == nil {
+		err = c.open(all, how)
 	}
 	if err != nil {
-		return nil, errors.Join(err, p.release())
-	}
-	c, err := newCore(w, s, &p, all)
-	if err != nil {
+		if c != nil {
+			c.withdraw()
+		}
 		return nil, errors.Join(err, p.release())
 	}
 	return windowOver[T](c), nil
 }
 
-func newCore(w *world.World, s settings, p *part, all []description) (*core, error) {
+// newCore makes this rank's end of a window, which serves messages of others from
+// now on.
+func newCore(w *world.World, number uint32, s settings, p *part) (*core, error) {
 	c := &core{
-		world: w, rank: w.Rank(), size: w.Size(), hints: s,
-		epochs:       epoch.New(w.Rank(), w.Size()),
-		peers:        make([]atomic.Pointer[peer], w.Size()),
-		descriptions: all,
-		consumed:     make([]atomic.Uint64, s.slots),
-		release:      p.release,
+		world: w, rank: w.Rank(), size: w.Size(), hints: s, number: number,
+		epochs:   epoch.New(w.Rank(), w.Size()),
+		peers:    make([]atomic.Pointer[peer], w.Size()),
+		granted:  make([]atomic.Uint32, w.Size()),
+		tickets:  make([]atomic.Uint32, w.Size()),
+		consumed: make([]atomic.Uint64, s.slots),
+		release:  p.release,
 	}
 	c.lockWord = uint32(c.rank) + 1
 	c.native = s.singleElement
-	for rank := range all {
-		c.native = c.native && all[rank].mapped
-	}
-	mine := &all[c.rank]
 	neighbor, err := w.Neighbor(c.rank)
 	if err != nil {
 		return nil, err
 	}
-	c.own = &peer{control: controlOver(p.control, layoutOf(c.size, mine.bytes, s.slots)), data: p.memory, neighbor: neighbor, region: mine.data, block: p.control}
+	c.own = &peer{control: controlOver(p.control, layoutOf(c.size, uint64(len(p.memory)), s.slots)), data: p.memory, neighbor: neighbor, block: p.control}
+	if c.own.data == nil {
+		c.own.data = []byte{}
+	}
 	c.peers[c.rank].Store(c.own)
-	c.meeting = w.NewMeeting(0, p.control, func(rank int) ([]byte, error) {
+	c.meeting = w.NewMeeting(c.number, p.control, func(rank int) ([]byte, error) {
 		p, err := c.peer(rank)
 		if err != nil {
 			return nil, err
 		}
 		return p.block, nil
 	})
-	c.stopListening = w.OnFailure(c.forget)
+	for rank := range c.size {
+		c.remote = c.remote || !w.Mapped(rank)
+	}
+	c.server = newServer(c)
 	return c, nil
+}
+
+// open completes the window with what the ranks have told each other.
+func (c *core) open(all []description, how reach) error {
+	c.descriptions, c.reach = all, how
+	c.native = c.native && how != reachSystem
+	if how == reachMessages {
+		c.remote = true
+		c.world.KeepProgress()
+	}
+	c.stopListening = c.world.OnFailure(c.forget)
+	return nil
+}
+
+// withdraw ends what newCore has begun.
+func (c *core) withdraw() {
+	c.server.stop()
+	c.meeting.Close()
 }
 
 // agree exchanges the descriptions and finds the first rank that failed or
@@ -183,50 +215,12 @@ func text(zeroEnded []byte) string {
 	return string(zeroEnded)
 }
 
-// agreeOnReach has every rank try to map, else to read, the next rank's part of a
-// window over the programs' own memory, and tells all what came of it. One peer
-// stands for all: they are processes of one user on one machine.
-func agreeOnReach(ctx context.Context, w *world.World, call string, all []description) error {
-	next := (w.Rank() + 1) % w.Size()
-	mine := all[next]
-	fault := func() error {
-		neighbor, err := w.Neighbor(next)
-		if err != nil || mine.bytes == 0 {
-			return err
-		}
-		_, err = neighbor.Map(mine.data)
-		if mine.mapped = err == nil; mine.mapped {
-			return nil
-		}
-		if !errors.Is(err, errors.ErrUnsupported) {
-			return err
-		}
-		var probe [1]byte
-		return neighbor.ReadAt(probe[:], mine.data, 0)
-	}()
-	if fault != nil {
-		mine.fail(fault, fmt.Sprintf("rank %d cannot reach it: %v", w.Rank(), fault))
-	}
-	reach := make([]description, w.Size())
-	if err := world.AllGather(ctx, w, []description{mine}, reach); err != nil {
-		return fmt.Errorf("window: %s: %w", call, err)
-	}
-	for rank := range reach {
-		all[(rank+1)%w.Size()] = reach[rank]
-	}
-	if fault != nil {
-		return &CreateError{Rank: next, Cause: fault}
-	}
-	return firstFailure(w, all, nil)
-}
-
-func (d *description) describe(p *part, mapped bool) {
+func (d *description) describe(p *part) {
 	d.bytes = uint64(len(p.memory))
 	d.alignment = uint32(alignmentOf(p.memory))
-	d.mapped = mapped || len(p.memory) == 0
-	d.control = p.regions[0].Remote()
+	d.control = p.regions[0].Places()
 	if len(p.regions) > 1 {
-		d.data = p.regions[1].Remote()
+		d.data = p.regions[1].Places()
 	}
 }
 
@@ -299,7 +293,7 @@ func (p *part) addControl(w *world.World, s settings) error {
 		if len(memory) == 0 {
 			continue
 		}
-		region, err := p.device.RegisterMemory(memory, windowAccess)
+		region, err := w.Register(memory, windowAccess)
 		if err != nil {
 			return fmt.Errorf("registering %d bytes: %w", len(memory), err)
 		}

@@ -23,7 +23,12 @@ func (c *core) Fence(ctx context.Context, asserts ...Assert) error {
 		return fmt.Errorf("window: %w", err)
 	}
 	c.settle()
-	err = c.meeting.Meet(ctx, "window.Fence", number)
+	if c.remote && assert&NoPrecede == 0 {
+		err = c.flushRemote(ctx, "window.Fence", everyone)
+	}
+	if err == nil {
+		err = c.meeting.Meet(ctx, "window.Fence", number)
+	}
 	c.mu.Lock()
 	if err == nil {
 		c.epochs.EndFence(assert)
@@ -59,5 +64,6 @@ func (c *core) Close() error {
 		}
 		return err
 	}
+	c.withdraw()
 	return c.release()
 }

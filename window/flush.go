@@ -7,32 +7,46 @@ import (
 
 // Flush returns when every operation of this rank on target is complete there, for
 // everyone to see. It needs a lock on target.
-func (c *core) Flush(_ context.Context, target int) error {
+func (c *core) Flush(ctx context.Context, target int) error {
 	if uint(target) < uint(c.size) && c.epochs.Passive(target) && c.world.Failures() == 0 {
 		c.settle()
 		publish()
+		if c.remote {
+			return c.flushTarget(ctx, "window.Flush", target)
+		}
 		return nil
 	}
-	return c.flushed("Flush", target)
+	return c.flushed(ctx, "Flush", target)
+}
+
+// flushTarget completes the operations on a target that may be reached over a link.
+func (c *core) flushTarget(ctx context.Context, call string, target int) error {
+	if p := c.peers[target].Load(); p != nil && p.link != nil {
+		return c.blame(call, target, p.link.Flush(ctx))
+	}
+	return nil
 }
 
 // FlushAll is Flush of every rank that is locked.
-func (c *core) FlushAll(context.Context) error { return c.flushedAll("FlushAll") }
+func (c *core) FlushAll(ctx context.Context) error { return c.flushedAll(ctx, "FlushAll") }
 
 // FlushLocal returns when the buffers of the operations on target are the
 // program's again and their results are valid. It needs a lock on target.
-func (c *core) FlushLocal(_ context.Context, target int) error {
+func (c *core) FlushLocal(ctx context.Context, target int) error {
 	if uint(target) < uint(c.size) && c.epochs.Passive(target) && c.world.Failures() == 0 {
+		if c.remote {
+			return c.settleRemote(ctx, "window.FlushLocal", func(rank int) bool { return rank == target })
+		}
 		return nil
 	}
-	return c.flushed("FlushLocal", target)
+	return c.flushed(ctx, "FlushLocal", target)
 }
 
 // FlushLocalAll is FlushLocal of every rank that is locked.
-func (c *core) FlushLocalAll(context.Context) error { return c.flushedAll("FlushLocalAll") }
+func (c *core) FlushLocalAll(ctx context.Context) error { return c.flushedAll(ctx, "FlushLocalAll") }
 
 // flushed is the way of a flush that did not pass the short check.
-func (c *core) flushed(call string, target int) error {
+func (c *core) flushed(ctx context.Context, call string, target int) error {
 	if err := c.checkRank(call, target); err != nil {
 		return err
 	}
@@ -44,10 +58,13 @@ func (c *core) flushed(call string, target int) error {
 	}
 	c.settle()
 	publish()
-	return c.targetFailure(call, target)
+	if err := c.targetFailure(call, target); err != nil {
+		return err
+	}
+	return c.flushTarget(ctx, "window."+call, target)
 }
 
-func (c *core) flushedAll(call string) error {
+func (c *core) flushedAll(ctx context.Context, call string) error {
 	c.mu.Lock()
 	err := c.epochs.CheckFlushAll(call)
 	c.mu.Unlock()
@@ -56,6 +73,11 @@ func (c *core) flushedAll(call string) error {
 	}
 	c.settle()
 	publish()
+	if c.remote {
+		if err := c.flushRemote(ctx, "window."+call, c.epochs.Passive); err != nil {
+			return err
+		}
+	}
 	if c.world.Failures() == 0 {
 		return nil
 	}

@@ -29,17 +29,20 @@ var heldOrder = register("order of what is held", func(s *script) {
 	}
 	var old int64
 	s.ok(win.FetchAndOp(window.Sum, 1, &old, next, at))
+	s.ok(win.Flush(s.ctx, next))
 	s.check(old == 1099, "FetchAndOp read %d, want 1099", old)
 	for range 3 {
 		s.ok(bits.Accumulate(window.Xor, []uint64{1}, next, at))
 	}
 	s.ok(win.CompareAndSwap(1101, 7, &old, next, at))
+	s.ok(win.Flush(s.ctx, next))
 	s.check(old == 1101, "CompareAndSwap read %d, want 1101", old)
 	s.ok(win.Accumulate(window.Max, []int64{20}, next, at+1))
 	s.ok(win.Accumulate(window.Max, []int64{10}, next, at+1))
 	s.ok(win.Accumulate(window.Sum, []int64{1, 1}, next, at))
 	result := make([]int64, 2)
 	s.ok(win.GetAccumulate(window.NoOp, nil, result, next, at))
+	s.ok(win.Flush(s.ctx, next))
 	equal(s, "atomic get", result, []int64{8, 21})
 	// An origin buffer is read when the call is made.
 	operand := []int64{5}
@@ -49,6 +52,7 @@ var heldOrder = register("order of what is held", func(s *script) {
 	}
 	s.ok(win.Flush(s.ctx, next))
 	s.ok(win.Get(result[:1], next, at+2))
+	s.ok(win.Flush(s.ctx, next))
 	equal(s, "sum", result[:1], []int64{190})
 	s.ok(win.UnlockAll(s.ctx))
 	s.ok(win.Close())

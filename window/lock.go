@@ -29,20 +29,23 @@ func (c *core) lockShared(ctx context.Context, call string, target int, p *peer)
 	exclusive := p.control.exclusive()
 	for {
 		mine.Store(1)
-		holder := exclusive.Load()
-		if holder == 0 {
+		if exclusive.Load() == 0 {
 			return nil
 		}
 		mine.Store(0)
-		c.ringHolder(holder)
+		// Another may have taken the word meanwhile, and wait for this one.
+		c.ringHolder(exclusive.Load())
 		if err := c.awaitUnlocked(ctx, call, target, p); err != nil {
 			return err
 		}
 	}
 }
 
-func (c *core) unlockShared(p *peer) {
-	p.control.pair(c.rank, sharedAt).Store(0)
+func (c *core) unlockShared(p *peer) { c.giveBackShared(p, c.rank) }
+
+// giveBackShared gives back the shared lock of a rank.
+func (c *core) giveBackShared(p *peer, origin int) {
+	p.control.pair(origin, sharedAt).Store(0)
 	if holder := p.control.exclusive().Load(); holder != 0 {
 		c.ringHolder(holder)
 	}
@@ -66,6 +69,11 @@ func (c *core) lockExclusive(ctx context.Context, call string, target int, p *pe
 
 func (c *core) unlockExclusive(p *peer) {
 	p.control.exclusive().Store(0)
+	c.ringWaiters(p)
+}
+
+// ringWaiters wakes those that wait for the exclusive word.
+func (c *core) ringWaiters(p *peer) {
 	if p.control.waiters().Load() == 0 {
 		return
 	}
@@ -130,7 +138,7 @@ func (c *core) awaitShared(ctx context.Context, call string, target, origin int,
 
 // ringHolder wakes the rank that a lock word names.
 func (c *core) ringHolder(holder uint32) {
-	if rank := int(holder - 1); rank < c.size {
+	if rank := int(holder) - 1; rank >= 0 && rank < c.size {
 		c.world.Ring(rank)
 	}
 }

@@ -50,7 +50,13 @@ func (c *core) lock(ctx context.Context, call string, kind LockKind, target int)
 	if err != nil {
 		return fmt.Errorf("%s: reaching rank %d: %w", call, target, err)
 	}
-	if kind == Shared {
+	switch {
+	case p.control.base == nil:
+		if err := c.askLock(p, kind, target); err != nil {
+			return c.blame(call, target, err)
+		}
+		return c.awaitLock(ctx, call, p, kind, target)
+	case kind == Shared:
 		return c.lockShared(ctx, call, target, p)
 	}
 	return c.lockExclusive(ctx, call, target, p)
@@ -59,7 +65,7 @@ func (c *core) lock(ctx context.Context, call string, kind LockKind, target int)
 // Unlock ends the epoch that Lock opened: the operations on target are complete
 // there. It returns a *world.PeerError if target has failed; the epoch is over all
 // the same.
-func (c *core) Unlock(_ context.Context, target int) error {
+func (c *core) Unlock(ctx context.Context, target int) error {
 	if err := c.checkRank("Unlock", target); err != nil {
 		return err
 	}
@@ -70,17 +76,52 @@ func (c *core) Unlock(_ context.Context, target int) error {
 		return fmt.Errorf("window: %w", err)
 	}
 	c.settle()
-	c.unlock(kind, target)
+	if c.remote {
+		c.mu.Unlock()
+		err = c.unlockRemote(ctx, "window.Unlock", func(rank int) bool { return rank == target }, func(int) LockKind { return kind })
+		c.mu.Lock()
+	} else {
+		c.unlock(kind, target)
+	}
 	c.epochs.EndUnlock(target)
-	return c.targetFailure("window.Unlock", target)
+	if failed := c.targetFailure("window.Unlock", target); failed != nil {
+		return failed
+	}
+	return err
+}
+
+// unlockRemote completes the operations on the targets for which include holds, some
+// of which are reached over links, and gives their locks back. What goes over the
+// same link as the unlocking is complete before it and needs no waiting for.
+func (c *core) unlockRemote(ctx context.Context, call string, include func(rank int) bool, kind func(rank int) LockKind) error {
+	// The epoch ends, whatever becomes of ctx; failures are noticed in bounded time.
+	ctx = context.WithoutCancel(ctx)
+	var errs []error
+	for rank := range c.peers {
+		p := c.peers[rank].Load()
+		switch {
+		case p == nil || !include(rank):
+		case p.control.base == nil:
+			c.tellUnlock(p, kind(rank), rank)
+		case p.link != nil:
+			errs = append(errs, c.blame(call, rank, p.link.Flush(ctx)))
+			c.unlock(kind(rank), rank)
+		default:
+			c.unlock(kind(rank), rank)
+		}
+	}
+	return errors.Join(append(errs, c.flushRemote(ctx, call, include))...)
 }
 
 // unlock gives a lock back. Its store orders the operations before it.
 func (c *core) unlock(kind LockKind, target int) {
 	p := c.peers[target].Load()
-	if kind == Shared {
+	switch {
+	case p.control.base == nil:
+		c.tellUnlock(p, kind, target)
+	case kind == Shared:
 		c.unlockShared(p)
-	} else {
+	default:
 		c.unlockExclusive(p)
 	}
 }
@@ -93,14 +134,7 @@ func (c *core) LockAll(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("window: %w", err)
 	}
-	for target := range c.size {
-		if err = c.lock(ctx, "window.LockAll", Shared, target); err != nil {
-			for held := range target {
-				c.unlock(Shared, held)
-			}
-			break
-		}
-	}
+	err = c.lockEach(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {
@@ -111,10 +145,23 @@ func (c *core) LockAll(ctx context.Context) error {
 	return nil
 }
 
+// lockEach takes a shared lock of every rank, or of none.
+func (c *core) lockEach(ctx context.Context) error {
+	for target := range c.size {
+		if err := c.lock(ctx, "window.LockAll", Shared, target); err != nil {
+			for held := range target {
+				c.unlock(Shared, held)
+			}
+			return err
+		}
+	}
+	return nil
+}
+
 // UnlockAll ends the epoch that LockAll opened: all operations are complete at
 // their targets. It returns a *world.PeerError if one has failed; the epoch is over
 // all the same.
-func (c *core) UnlockAll(context.Context) error {
+func (c *core) UnlockAll(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.epochs.BeginUnlockAll(); err != nil {
@@ -122,8 +169,15 @@ func (c *core) UnlockAll(context.Context) error {
 	}
 	c.settle()
 	var failed error
+	if c.remote {
+		c.mu.Unlock()
+		failed = c.unlockRemote(ctx, "window.UnlockAll", everyone, func(int) LockKind { return Shared })
+		c.mu.Lock()
+	}
 	for target := range c.size {
-		c.unlock(Shared, target)
+		if !c.remote {
+			c.unlock(Shared, target)
+		}
 		failed = errors.Join(failed, c.targetFailure("window.UnlockAll", target))
 	}
 	c.epochs.EndUnlockAll()

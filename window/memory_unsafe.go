@@ -31,13 +31,21 @@ func first[T Element](memory []byte) *T {
 func sizeOf[T Element]() int { return int(unsafe.Sizeof(*new(T))) }
 
 // unescaped hides p from escape analysis, so that the program's operands stay on
-// its stack. Sound because operations keep no pointer to them after they return.
+// its stack. Sound because what is passed so is not kept after the call returns.
 func unescaped(p unsafe.Pointer) unsafe.Pointer {
 	x := uintptr(p)
 	return *(*unsafe.Pointer)(unsafe.Pointer(&x))
 }
 
-// address is the memory of the program's elements, for an operation.
+// kept is the memory of the program's elements, for an operation that may go on
+// after its call.
+func kept[T Element](s []T) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(s)) }
+
+// keptElement is the memory of one element.
+func keptElement[T Element](element *T) unsafe.Pointer { return unsafe.Pointer(element) }
+
+// address is the memory of elements, for an operation that is done with them, or has
+// copied them, when its call returns.
 func address[T Element](s []T) unsafe.Pointer {
 	return unescaped(unsafe.Pointer(unsafe.SliceData(s)))
 }

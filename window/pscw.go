@@ -40,7 +40,7 @@ func (c *core) Start(ctx context.Context, group Group) error {
 // again, results are valid. The operations are complete at a target when its Wait
 // has returned. It returns a *world.PeerError if a target has failed; the epoch is
 // over all the same.
-func (c *core) Complete(context.Context) error {
+func (c *core) Complete(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	group, err := c.epochs.BeginComplete()
@@ -51,6 +51,16 @@ func (c *core) Complete(context.Context) error {
 	for i := range group.Len() {
 		target := group.Rank(i)
 		if e := c.tell("window.Complete", target, completeAt, c.epochs.StartNumber(target)); err == nil {
+			err = e
+		}
+	}
+	if c.remote {
+		// Other goroutines may go on meanwhile; epochs knows that this is in
+		// progress.
+		c.mu.Unlock()
+		e := c.settleRemote(context.WithoutCancel(ctx), "window.Complete", group.Contains)
+		c.mu.Lock()
+		if err == nil {
 			err = e
 		}
 	}
@@ -142,6 +152,17 @@ func (c *core) tell(call string, rank int, at uintptr, number uint32) error {
 		var err error
 		if p, err = c.peer(rank); err != nil {
 			return fmt.Errorf("window: %s: reaching rank %d: %w", call, rank, err)
+		}
+	}
+	if p.control.base == nil {
+		err := p.link.Tell(&world.Message{Kind: messageWord, Service: c.number, A: uint8(at), X: uint64(number)}, nil)
+		p.link.Push()
+		return c.blame(call, rank, err)
+	}
+	if p.link != nil {
+		// The data of this window goes another way than this word.
+		if err := p.link.Flush(context.Background()); err != nil {
+			return c.blame(call, rank, err)
 		}
 	}
 	p.control.pair(c.rank, at).Store(number)

@@ -1,43 +1,49 @@
 package window_test
 
 import (
-	"errors"
-	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world/worldtest"
 )
 
 // unreachable makes windows over the program's own memory, which rank 1 is not
-// allowed to reach in rank 2.
+// allowed to reach in rank 2, so that all of it goes by messages.
 var unreachable = register("create without process_vm", func(s *script) {
 	if s.w.Rank() == 1 {
 		s.ok(worldtest.Refuse(unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV))
 	}
-	memory := []int64{1, 2, 3}
-	_, err := window.Create(s.ctx, s.w, memory)
-	var create *window.CreateError
-	s.check(errors.As(err, &create), "error is %v, want a *window.CreateError", err)
-	s.check(create.Rank == 2, "it names rank %d: %v", create.Rank, err)
-	for _, says := range []string{"process_vm_readv", "refused by the system"} {
-		s.check(strings.Contains(err.Error(), says), "%q does not say %q", err, says)
-	}
-	s.fails(err, errors.ErrUnsupported)
-	if s.w.Rank() == 1 {
-		var missing *verbs.CapabilityError
-		s.check(errors.As(err, &missing), "error is %v, want a *verbs.CapabilityError", err)
-	}
-	equal(s, "memory", memory, []int64{1, 2, 3})
-	// Memory of the library needs no system call.
-	win := allocate[int64](s, 3)
+	// More than a message holds.
+	memory := make([]int64, 3000)
+	win, err := window.Create(s.ctx, s.w, memory)
+	s.ok(err)
+	next, last := (s.w.Rank()+1)%s.w.Size(), (s.w.Rank()+s.w.Size()-1)%s.w.Size()
 	s.ok(win.Fence(s.ctx))
-	s.ok(win.Put(memory, (s.w.Rank()+1)%s.w.Size(), 0))
+	s.ok(win.Put(pattern(s.w.Rank(), next, len(memory)), next, 0))
+	s.ok(win.Fence(s.ctx))
+	equal(s, "put", memory, pattern(last, s.w.Rank(), len(memory)))
+	got := make([]int64, len(memory))
+	s.ok(win.Get(got, next, 0))
 	s.ok(win.Fence(s.ctx, window.NoSucceed))
-	equal(s, "window", win.Local(), memory)
+	equal(s, "get", got, pattern(s.w.Rank(), next, len(memory)))
+	s.ok(win.LockAll(s.ctx))
+	for target := range s.w.Size() {
+		s.ok(win.Accumulate(window.Sum, got, target, 0))
+		var old int64
+		s.ok(win.FetchAndOp(window.Sum, 1, &old, target, 5))
+	}
+	s.ok(win.UnlockAll(s.ctx))
+	s.ok(s.w.Barrier(s.ctx))
+	sum := pattern(last, s.w.Rank(), len(memory))
+	for from := range s.w.Size() {
+		for i, x := range pattern(from, (from+1)%s.w.Size(), len(memory)) {
+			sum[i] += x
+		}
+	}
+	sum[5] += int64(s.w.Size())
+	equal(s, "sums", memory, sum)
 	s.ok(win.Close())
 })
 

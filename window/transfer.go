@@ -10,13 +10,13 @@ import (
 // Put writes origin to target's window from displacement on. origin belongs to
 // the library until the epoch, flush or request that completes the Put returns.
 func (w *Window[T]) Put(origin []T, target, displacement int) error {
-	return w.put(address(origin), len(origin), target, displacement)
+	return w.put(kept(origin), len(origin), target, displacement)
 }
 
 // Get reads target's window from displacement on into result, which is valid
 // when the epoch, flush or request that completes the Get has returned.
 func (w *Window[T]) Get(result []T, target, displacement int) error {
-	return w.get(address(result), len(result), target, displacement)
+	return w.get(kept(result), len(result), target, displacement)
 }
 
 // offset of an element in its window, in bytes.
@@ -34,33 +34,58 @@ func (v *view) failed(op string, target, displacement, count int, cause error) e
 // A Request is an operation whose completion can be waited for by itself. Its
 // zero value is complete. On mapped memory an operation is complete when its
 // call returns.
-type Request struct{}
+type Request struct {
+	link *world.Link
+	mark world.Mark
+}
 
 // Wait returns when the operation's buffers are the program's again and its
 // results are valid.
-func (Request) Wait(context.Context) error { return nil }
+func (r Request) Wait(ctx context.Context) error {
+	if r.link == nil {
+		return nil
+	}
+	return r.link.Reach(ctx, r.mark)
+}
 
 // Test tells whether Wait would return at once.
-func (Request) Test() (bool, error) { return true, nil }
+func (r Request) Test() (bool, error) {
+	if r.link == nil {
+		return true, nil
+	}
+	return r.link.Reached(r.mark)
+}
+
+// request is the Request of the operation on target that has just been issued.
+func (v *view) request(target int, err error) (Request, error) {
+	if err != nil || !v.remote {
+		return Request{}, err
+	}
+	p, err := v.peer(target)
+	if err != nil || p.link == nil {
+		return Request{}, err
+	}
+	return Request{p.link, p.link.Mark()}, nil
+}
 
 // RPut is Put with a request.
 func (w *Window[T]) RPut(origin []T, target, displacement int) (Request, error) {
-	return Request{}, w.Put(origin, target, displacement)
+	return w.request(target, w.Put(origin, target, displacement))
 }
 
 // RGet is Get with a request.
 func (w *Window[T]) RGet(result []T, target, displacement int) (Request, error) {
-	return Request{}, w.Get(result, target, displacement)
+	return w.request(target, w.Get(result, target, displacement))
 }
 
 // RAccumulate is Accumulate with a request.
 func (w *Window[T]) RAccumulate(op Op, origin []T, target, displacement int) (Request, error) {
-	return Request{}, w.Accumulate(op, origin, target, displacement)
+	return w.request(target, w.Accumulate(op, origin, target, displacement))
 }
 
 // RGetAccumulate is GetAccumulate with a request.
 func (w *Window[T]) RGetAccumulate(op Op, origin, result []T, target, displacement int) (Request, error) {
-	return Request{}, w.GetAccumulate(op, origin, result, target, displacement)
+	return w.request(target, w.GetAccumulate(op, origin, result, target, displacement))
 }
 
 // PutNotify is Put, and when its bytes are in target's window adds 1 to target's
@@ -69,7 +94,7 @@ func (w *Window[T]) PutNotify(origin []T, target, displacement, slot int) error 
 	if err := w.checkSlot("PutNotify", slot); err != nil {
 		return err
 	}
-	if err := w.putAny("PutNotify", address(origin), len(origin), target, displacement); err != nil {
+	if err := w.putAny("PutNotify", kept(origin), len(origin), target, displacement); err != nil {
 		return err
 	}
 	p, err := w.peer(target)
@@ -78,6 +103,9 @@ func (w *Window[T]) PutNotify(origin []T, target, displacement, slot int) error 
 	}
 	// The atomic add comes after the stores of the put: who sees the count
 	// sees the bytes.
+	if p.link != nil {
+		return w.notifyRemote(p, slot)
+	}
 	p.control.slot(slot).Add(1)
 	p.neighbor.Ring()
 	return nil

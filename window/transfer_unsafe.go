@@ -56,6 +56,12 @@ func (v *view) putAny(op string, origin unsafe.Pointer, count, target, displacem
 		move(to, origin, count<<v.shift)
 		return nil
 	}
+	if p.link != nil {
+		if err := v.putRemote(p, memoryAt(origin, count<<v.shift), v.offset(displacement)); err != nil {
+			return v.failed(op, target, displacement, count, err)
+		}
+		return nil
+	}
 	if err := p.neighbor.WriteAt(memoryAt(origin, count<<v.shift), p.region, v.offset(displacement)); err != nil {
 		return v.failed(op, target, displacement, count, err)
 	}
@@ -70,6 +76,12 @@ func (v *view) getAny(op string, result unsafe.Pointer, count, target, displacem
 	}
 	if from, ok := v.mapped(target, displacement); ok {
 		move(result, from, count<<v.shift)
+		return nil
+	}
+	if p.link != nil {
+		if err := v.getRemote(p, memoryAt(result, count<<v.shift), v.offset(displacement)); err != nil {
+			return v.failed(op, target, displacement, count, err)
+		}
 		return nil
 	}
 	if err := p.neighbor.ReadAt(memoryAt(result, count<<v.shift), p.region, v.offset(displacement)); err != nil {

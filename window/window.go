@@ -87,6 +87,17 @@ type core struct {
 
 	// lockWord is what this rank's locks hold.
 	lockWord uint32
+	// number is the window's in messages, the same on every rank.
+	number uint32
+	// remote: some ranks are reached by messages.
+	remote bool
+	// reach is how ranks that share memory reach each other's parts.
+	reach reach
+	// granted[r] is the ticket of the last lock that rank r has granted by a
+	// message, tickets[r] of the last that this rank asked it for.
+	granted []atomic.Uint32
+	tickets []atomic.Uint32
+	server  *server
 	// native says that the accumulate family uses atomic instructions.
 	native bool
 	// held are the accumulates that are held back.
@@ -106,9 +117,15 @@ type core struct {
 	stopListening func()
 }
 
-// A peer is one rank's part of the window as this process reaches it.
+// A peer is one rank's part of the window as this process reaches it: mapped, by
+// system calls, or over a link.
 type peer struct {
+	// control is without a base if it is not mapped: the rank is told by messages.
 	control control
+	// link, if it is not nil, is the way to the data, by RDMA if direct, else by
+	// messages.
+	link   *world.Link
+	direct bool
 	// data is the window memory, nil if it is not mapped.
 	data []byte
 	// neighbor serves the rest.
@@ -217,12 +234,20 @@ func (c *core) peer(rank int) (*peer, error) {
 }
 
 func (c *core) mapPeer(rank int) (*peer, error) {
+	d := &c.descriptions[rank]
+	if !c.world.Mapped(rank) {
+		link, err := c.world.Link(rank)
+		if err != nil {
+			return nil, err
+		}
+		c.peers[rank].CompareAndSwap(nil, &peer{link: link, direct: true, region: c.world.Place(rank, &d.data)})
+		return c.peers[rank].Load(), nil
+	}
 	neighbor, err := c.world.Neighbor(rank)
 	if err != nil {
 		return nil, err
 	}
-	d := &c.descriptions[rank]
-	block, err := neighbor.Map(d.control)
+	block, err := neighbor.Map(c.world.Place(rank, &d.control))
 	if err != nil {
 		return nil, err
 	}
@@ -230,12 +255,16 @@ func (c *core) mapPeer(rank int) (*peer, error) {
 	if uintptr(len(block)) < l.bytes {
 		return nil, fmt.Errorf("window: control block of rank %d has %d bytes, not %d", rank, len(block), l.bytes)
 	}
-	p := &peer{control: controlOver(block, l), neighbor: neighbor, region: d.data, block: block}
+	p := &peer{control: controlOver(block, l), neighbor: neighbor, region: c.world.Place(rank, &d.data), block: block}
 	switch {
 	case d.bytes == 0:
 		p.data = []byte{}
-	case d.mapped:
-		if p.data, err = neighbor.Map(d.data); err != nil {
+	case c.reach == reachMapped:
+		if p.data, err = neighbor.Map(p.region); err != nil {
+			return nil, err
+		}
+	case c.reach == reachMessages:
+		if p.link, err = c.world.Link(rank); err != nil {
 			return nil, err
 		}
 	}

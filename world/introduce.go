@@ -71,13 +71,16 @@ func introduce(rank, size int, s settings) (introduction, verbs.Device, error) {
 		me.host = ""
 		return me, nil, nil
 	}
-	device, err := s.open(sharedCard, opening{rank: rank, size: size}, s)
+	device, err := shm.Open(shm.Options{Ranks: size})
 	if err != nil && s.device == "" && errors.Is(err, errors.ErrUnsupported) {
 		s.logger.Info("no shared memory", "rank", rank, "why", err)
 		me.host = ""
 		return me, nil, nil
 	}
-	return me, device, err
+	if err != nil {
+		return me, nil, err
+	}
+	return me, device, nil
 }
 
 // introductions exchanges them.
@@ -171,17 +174,9 @@ func clean(text string) string {
 
 // opening is what a device is opened for.
 type opening struct {
-	rank, size int
+	rank int
 	// near: all ranks can be reached over the loopback address.
 	near bool
 	// key is the job's, as rank 0 has told it.
 	key string
-}
-
-// openCard opens a device.
-func openCard(kind cardKind, o opening, s settings) (verbs.Device, error) {
-	if kind == sharedCard {
-		return shm.Open(shm.Options{Ranks: o.size})
-	}
-	return openNetwork(o, s)
 }

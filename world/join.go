@@ -76,7 +76,7 @@ func join(ctx context.Context, rank, size int, exchange Exchange, roster *roster
 		}
 	}
 	if wanted[networkCard] {
-		if devices[networkCard], err = s.open(networkCard, opening{rank: rank, size: size, near: near(ranks), key: ranks[0].key}, s); err != nil {
+		if devices[networkCard], err = openNetwork(opening{rank: rank, near: near(ranks), key: ranks[0].key}, s); err != nil {
 			return nil, err
 		}
 	}
@@ -90,9 +90,7 @@ func join(ctx context.Context, rank, size int, exchange Exchange, roster *roster
 	w.setCrowded(crowds(ranks, rank))
 	w.end = roster.listen(func(int) { w.channel.Ring() })
 	if w.cards[networkCard] != nil {
-		w.post.mu.Lock()
-		w.drive()
-		w.post.mu.Unlock()
+		w.KeepProgress()
 	}
 	return w, nil
 }

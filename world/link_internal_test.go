@@ -13,17 +13,14 @@ import (
 	"github.com/onesided/rma/verbs/shm"
 )
 
-// apart is an option under which ranks that are goroutines map no memory of each
+// apart are options under which ranks that are goroutines map no memory of each
 // other, although the device could: everything goes over links.
-func apart() Option {
+func apart() []Option {
 	fabric := shm.NewFabric()
-	return func(s *settings) {
-		s.device = cardNames[networkCard]
-		s.open = func(cardKind, opening, settings) (verbs.Device, error) {
-			device, err := fabric.Open()
-			return struct{ verbs.Device }{device}, err
-		}
-	}
+	return []Option{WithDevice("tcp"), WithNetwork(func(int) (verbs.Device, error) {
+		device, err := fabric.Open()
+		return struct{ verbs.Device }{device}, err
+	})}
 }
 
 // runApart runs a body over ranks that are apart.
@@ -31,7 +28,7 @@ func runApart(t *testing.T, n int, body func(ctx context.Context, w *World) erro
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	require.NoError(t, Run(ctx, n, body, apart()))
+	require.NoError(t, Run(ctx, n, body, apart()...))
 }
 
 func TestBarrierApart(t *testing.T) {
@@ -76,7 +73,7 @@ func TestMismatchApart(t *testing.T) {
 			return Broadcast(ctx, w, 0, make([]int, 4))
 		}
 		return w.Barrier(ctx)
-	}, apart())
+	}, apart()...)
 	require.ErrorIs(t, err, ErrMismatch)
 }
 
@@ -91,7 +88,7 @@ func TestFailureApart(t *testing.T) {
 			return cause
 		}
 		return w.Barrier(ctx)
-	}, apart())
+	}, apart()...)
 	require.ErrorIs(t, err, cause)
 }
 

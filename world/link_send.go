@@ -241,6 +241,36 @@ func (l *Link) Settle(ctx context.Context) error {
 	return l.await(ctx, sequence, asked)
 }
 
+// A Mark is a point in what has been sent over a link.
+type Mark struct{ sequence, asked uint64 }
+
+// Mark is the point after everything so far.
+func (l *Link) Mark() Mark {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return Mark{l.sequence, l.asked}
+}
+
+// Reach is Settle for what came before a mark.
+func (l *Link) Reach(ctx context.Context, m Mark) error {
+	l.mu.Lock()
+	l.post()
+	l.mu.Unlock()
+	return l.await(ctx, m.sequence, m.asked)
+}
+
+// Reached tells whether Reach would return at once, perhaps with an error.
+func (l *Link) Reached(m Mark) (bool, error) {
+	l.mu.Lock()
+	l.post()
+	l.mu.Unlock()
+	l.world.Poll()
+	if l.done.Load() >= m.sequence && l.answered.Load() >= m.asked {
+		return true, l.await(context.Background(), m.sequence, m.asked)
+	}
+	return false, l.fault()
+}
+
 // Flush returns when everything so far is complete at the rank: written, read, and
 // served. An operation that the rank has refused since the last Flush is its error.
 func (l *Link) Flush(ctx context.Context) error {

@@ -81,12 +81,11 @@ type Service interface {
 }
 
 // Serve has messages to the service of a number, from 1, served from now on, until
-// stop is called. It also has messages served while this rank's program computes.
+// stop is called. See KeepProgress.
 func (w *World) Serve(number uint32, s Service) (stop func()) {
 	w.post.mu.Lock()
 	defer w.post.mu.Unlock()
 	w.services[number] = s
-	w.drive()
 	return func() {
 		w.post.mu.Lock()
 		defer w.post.mu.Unlock()

@@ -20,8 +20,8 @@ type settings struct {
 	device string
 	host   string
 	key    []byte
-	// open opens devices.
-	open func(cardKind, opening, settings) (verbs.Device, error)
+	// network opens the device that reaches every rank, nil for the one over TCP.
+	network func(rank int) (verbs.Device, error)
 }
 
 // WithLogger has the job report what is worth knowing. The default is silence,
@@ -39,6 +39,12 @@ func WithLogger(logger *slog.Logger) Option {
 // this option the environment variable RMA_DEVICE says so.
 func WithDevice(name string) Option { return func(s *settings) { s.device = name } }
 
+// WithNetwork has ranks that share no memory reach each other over the devices that
+// open gives, one a rank, instead of TCP. The World closes them.
+func WithNetwork(open func(rank int) (verbs.Device, error)) Option {
+	return func(s *settings) { s.network = open }
+}
+
 // WithHost names the host that this rank is taken to be on: ranks on hosts of
 // different names share no memory. Without this option the environment variable
 // RMA_HOST says so.
@@ -46,7 +52,7 @@ func WithHost(name string) Option { return func(s *settings) { s.host = name } }
 
 func newSettings(options []Option) (settings, error) {
 	s := settings{
-		logger: slog.New(slog.DiscardHandler), patience: DefaultPatience, open: openCard,
+		logger: slog.New(slog.DiscardHandler), patience: DefaultPatience,
 		device: os.Getenv("RMA_DEVICE"), host: os.Getenv("RMA_HOST"),
 	}
 	for _, option := range options {

@@ -3,6 +3,7 @@ package world
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/onesided/rma/verbs"
@@ -31,6 +32,10 @@ func (w *World) poll() int {
 			n += w.pollCard(c)
 		}
 	}
+	if len(w.retries) > 0 {
+		w.retries = slices.DeleteFunc(w.retries, func(try func() bool) bool { return try() })
+	}
+	w.retrying.Store(len(w.retries) > 0)
 	if n > 0 {
 		// What came may be what another goroutine sleeps for.
 		w.channel.Ring()
@@ -56,6 +61,11 @@ func (w *World) pollCard(c *card) int {
 	}
 	return n + done
 }
+
+// Retry has try called whenever progress is made, until it returns true. It is for a
+// Service that waits for what other ranks do to memory that they map, and which
+// nothing announces.
+func (w *World) Retry(try func() bool) { w.retries = append(w.retries, try) }
 
 // A connection is for one of two things, so that what nobody takes of one cannot
 // hold up the other.
@@ -110,7 +120,20 @@ func (w *World) accept(c *card, caller verbs.ConnectionRequest) {
 // again, once a standBack.
 const standBack = 200 * time.Microsecond
 
-// drive starts the driver, once.
+// The driver's sleeps while there is something to retry grow from one to the other.
+const (
+	shortestRetry = 50 * time.Microsecond
+	longestRetry  = time.Millisecond
+)
+
+// KeepProgress has progress made while this rank's program computes.
+func (w *World) KeepProgress() {
+	w.post.mu.Lock()
+	defer w.post.mu.Unlock()
+	w.drive()
+}
+
+// drive starts the driver, once. It is called with the mutex of progress.
 func (w *World) drive() {
 	if w.driving {
 		return
@@ -118,7 +141,7 @@ func (w *World) drive() {
 	w.driving = true
 	w.driver.Go(func() {
 		channel := w.network().Channel()
-		seen := uint64(0)
+		seen, limit := uint64(0), shortestRetry
 		for !w.stopped.Load() {
 			if polls := w.polls.Load(); polls != seen {
 				seen = polls
@@ -127,7 +150,13 @@ func (w *World) drive() {
 			}
 			ticket := channel.Prepare()
 			if !w.stopped.Load() && w.polls.Load() == seen && w.tryPoll() == 0 {
-				channel.Sleep(ticket, longestSleep)
+				limit = min(2*limit, longestSleep)
+				if w.retrying.Load() {
+					limit = min(limit, longestRetry)
+				}
+				channel.Sleep(ticket, limit)
+			} else {
+				limit = shortestRetry
 			}
 			channel.Finish()
 		}

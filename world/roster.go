@@ -98,3 +98,15 @@ func (w *World) anyFailure(op string) error {
 	first := err.(*PeerError)
 	return &PeerError{Rank: first.Rank, Op: op, Cause: first.Cause}
 }
+
+// Gone tells whether a rank has failed, or is known to have left the job.
+func (w *World) Gone(rank int) bool {
+	if w.roster.failed[rank].Load() != nil || w.parted[rank].Load() {
+		return true
+	}
+	if rank == w.rank || !w.Mapped(rank) {
+		return false
+	}
+	_, left := w.barrier.left(rank)
+	return left
+}

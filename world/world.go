@@ -76,6 +76,9 @@ type World struct {
 	stopped atomic.Bool
 	polls   atomic.Uint64
 	doze    chan struct{}
+	// retries belong to progress; retrying tells that there are some.
+	retries  []func() bool
+	retrying atomic.Bool
 
 	closing sync.Once
 	closed  atomic.Bool

@@ -48,6 +48,9 @@ var kindNames = [kinds]string{"int8", "int16", "int32", "int64", "uint8", "uint1
 
 var kindSizes = [kinds]int{1, 2, 4, 8, 1, 2, 4, 8, 4, 8, 8, 16}
 
+// Valid tells whether there is such a kind.
+func (k Kind) Valid() bool { return k < kinds }
+
 func (k Kind) String() string {
 	if k < kinds {
 		return kindNames[k]

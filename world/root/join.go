@@ -22,10 +22,6 @@ const (
 	longestPause = time.Second
 )
 
-// keepAlive finds out on an idle connection that the other host is gone, and keeps
-// those who translate addresses between them from forgetting it.
-var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}
-
 // A Member is a rank of a job that is complete.
 type Member struct {
 	*pmi.Client
@@ -161,7 +157,7 @@ func (c *caller) vain(ctx context.Context) error {
 
 func (c *caller) call(ctx context.Context) (client *pmi.Client, err error) {
 	c.seated = false
-	dialer := net.Dialer{Timeout: proofTime, KeepAliveConfig: keepAlive}
+	dialer := net.Dialer{Timeout: proofTime, KeepAliveConfig: keepAlive(), Control: limitSilence}
 	raw, err := dialer.DialContext(ctx, "tcp", c.Root)
 	if err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ func listen(ctx context.Context, root string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w=%s: %w", ErrListen, root, err)
 	}
-	config := net.ListenConfig{KeepAliveConfig: keepAlive}
+	config := net.ListenConfig{KeepAliveConfig: keepAlive(), Control: limitSilence}
 	var failures []error
 	for _, address := range addresses {
 		l, err := config.Listen(ctx, "tcp", net.JoinHostPort(address.String(), port))

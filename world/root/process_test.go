@@ -130,9 +130,18 @@ func newJob(t *testing.T, size int) job {
 
 func (j job) start(role string, rank int) *process {
 	j.t.Helper()
+	return j.startAs(exec.Command(program(j.t)), role, rank)
+}
+
+func program(t *testing.T) string {
+	t.Helper()
 	self, err := os.Executable()
-	require.NoError(j.t, err)
-	cmd := exec.Command(self)
+	require.NoError(t, err)
+	return self
+}
+
+func (j job) startAs(cmd *exec.Cmd, role string, rank int) *process {
+	j.t.Helper()
 	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", roleVariable+"="+role, "RMA_ROOT="+j.root, fmt.Sprint("RMA_RANK=", rank), fmt.Sprint("RMA_SIZE=", j.size), "RMA_KEY_FILE="+j.key)
 	cmd.Stderr = os.Stderr
 	input, err := cmd.StdinPipe()

@@ -6,6 +6,8 @@ import (
 	"os"
 	"testing"
 
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/shm"
 	"github.com/onesided/rma/world"
 )
 
@@ -26,11 +28,28 @@ func Register(name string, body Body) string {
 	return name
 }
 
-// Run runs the body over n goroutines and over n processes, as two subtests.
+// Run runs the body over n goroutines, over n processes, and over n goroutines that
+// are apart, as subtests.
 func Run(t *testing.T, n int, name string) {
 	t.Helper()
 	t.Run("goroutines", func(t *testing.T) { Goroutines(t, n, name) })
 	t.Run("processes", func(t *testing.T) { Processes(t, n, name) })
+	t.Run("apart", func(t *testing.T) { Apart(t, n, name) })
+}
+
+// Apart runs the body over n ranks that are goroutines but map no memory of each
+// other: everything goes by messages, writes and reads.
+func Apart(t *testing.T, n int, name string) {
+	t.Helper()
+	fabric := shm.NewFabric()
+	network := world.WithNetwork(func(int) (verbs.Device, error) {
+		device, err := fabric.Open()
+		// What it can do beside being a Device is hidden.
+		return struct{ verbs.Device }{device}, err
+	})
+	if err := world.Run(t.Context(), n, find(t, name), world.WithDevice("tcp"), network); err != nil {
+		t.Error(err)
+	}
 }
 
 // Goroutines runs the body over n ranks that are goroutines.

@@ -1,0 +1,86 @@
+package window
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/onesided/rma/world"
+)
+
+// eachLink calls do for the links that this rank has used to ranks of the window for
+// which include holds, and joins the errors.
+func (c *core) eachLink(include func(rank int) bool, do func(rank int, l *world.Link) error) error {
+	var errs []error
+	for rank := range c.peers {
+		if p := c.peers[rank].Load(); p != nil && p.link != nil && include(rank) {
+			if err := do(rank, p.link); err != nil {
+				errs = append(errs, err)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func everyone(int) bool { return true }
+
+// flushRemote completes the operations on ranks that are reached over links.
+func (c *core) flushRemote(ctx context.Context, call string, include func(rank int) bool) error {
+	_ = c.eachLink(include, func(_ int, l *world.Link) error { l.Push(); return nil })
+	return c.eachLink(include, func(rank int, l *world.Link) error { return c.blame(call, rank, l.Flush(ctx)) })
+}
+
+// settleRemote has the buffers of the operations on ranks that are reached over links
+// back.
+func (c *core) settleRemote(ctx context.Context, call string, include func(rank int) bool) error {
+	return c.eachLink(include, func(rank int, l *world.Link) error { return c.blame(call, rank, l.Settle(ctx)) })
+}
+
+// blame says which call an error of a link is of.
+func (c *core) blame(call string, rank int, err error) error {
+	var failed *world.PeerError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &failed):
+		return &world.PeerError{Rank: rank, Op: call, Cause: failed.Cause}
+	}
+	return fmt.Errorf("%s: %w", call, err)
+}
+
+// askLock asks a rank that is told by messages for a lock.
+func (c *core) askLock(p *peer, kind LockKind, target int) error {
+	ticket := c.tickets[target].Add(1)
+	err := p.link.Tell(&world.Message{Kind: messageLock, Service: c.number, A: uint8(kind), X: uint64(ticket)}, nil)
+	p.link.Push()
+	return err
+}
+
+// awaitLock waits until the lock that was asked for has been granted. If it fails the
+// wish is taken back.
+func (c *core) awaitLock(ctx context.Context, call string, p *peer, kind LockKind, target int) error {
+	ticket := c.tickets[target].Load()
+	wait := c.world.NewWaiter()
+	defer wait.Finish()
+	for c.granted[target].Load() != ticket {
+		err := wait.Lost(call, target)
+		if err == nil {
+			if err = wait.Pause(ctx); err != nil {
+				err = fmt.Errorf("%s: %w", call, err)
+			}
+		}
+		if err != nil && c.granted[target].Load() != ticket {
+			c.tellUnlock(p, kind, target)
+			return err
+		}
+	}
+	return nil
+}
+
+// tellUnlock gives back a lock of a rank that is told by messages.
+func (c *core) tellUnlock(p *peer, kind LockKind, target int) {
+	ticket := c.tickets[target].Load()
+	// An error is the failure of target, and known as such.
+	_ = p.link.Tell(&world.Message{Kind: messageUnlock, Service: c.number, A: uint8(kind), X: uint64(ticket)}, nil)
+	p.link.Push()
+}
