@@ -7,7 +7,12 @@
 //	RMA_SIZE      the number of ranks, the same for all
 //	RMA_KEY_FILE  a file with the job's key, the same for all (see proof.ReadKeyFile)
 //
-// A rank then joins with
+// On each host, with its own number:
+//
+//	(umask 077; openssl rand -hex 32 > job.key)    # once; every host gets a copy
+//	RMA_ROOT=node0:7000 RMA_SIZE=3 RMA_KEY_FILE=job.key RMA_RANK=1 ./program
+//
+// A rank joins with
 //
 //	settings, err := root.FromEnvironment()
 //	member, err := root.Join(ctx, settings, time.Minute)
