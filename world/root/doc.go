@@ -31,7 +31,8 @@
 //     ends by then can be started again as well.
 //   - When the job has begun, a connection that breaks is a matter of that rank alone:
 //     the others' go on, except that no barrier of the exchange can be complete any
-//     more. That a rank has died is for the connections of the library to notice.
+//     more. A host that answers no more is given up after 10 s. That a rank has died
+//     is otherwise for the connections of the library to notice.
 //
 // The exchange is readable on its way unless [Settings] have a TLS configuration; the
 // proof of the key is then inside of it.

@@ -1,0 +1,169 @@
+package root
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/onesided/rma/verbs/tcp/proof"
+)
+
+func (h *host) accept() {
+	for {
+		select {
+		case h.unproven <- struct{}{}:
+		case <-h.closing:
+			return
+		}
+		conn, err := h.listener.Accept()
+		if err != nil {
+			<-h.unproven
+			// Accept fails for what may pass, such as too many open files.
+			select {
+			case <-h.closing:
+				return
+			case <-time.After(firstPause):
+				continue
+			}
+		}
+		conn = h.settings.secure(conn)
+		if h.keep(conn) {
+			h.running.Go(func() { h.welcome(conn) })
+		}
+	}
+}
+
+// keep notes a connection, so that close can end it, and tells whether it is too late.
+func (h *host) keep(conn net.Conn) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.phase == over {
+		_ = conn.Close()
+		return false
+	}
+	h.open[conn] = struct{}{}
+	return true
+}
+
+// welcome has a connection until the server gets it or it is closed.
+func (h *host) welcome(conn net.Conn) {
+	c, err := h.hear(conn)
+	<-h.unproven
+	if err == nil {
+		err = h.seat(conn, c)
+	}
+	if err != nil {
+		h.note(conn, err)
+		h.drop(conn)
+		return
+	}
+	rank := int(c.rank)
+	var stray [1]byte
+	_, err = conn.Read(stray[:])
+	switch h.leaveSeat(rank) {
+	case forming:
+		h.note(conn, fmt.Errorf("rank %d was there and has ended", rank))
+		h.drop(conn)
+	case over:
+		h.say(conn, h.farewell)
+		h.drop(conn)
+	case begun:
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			_ = conn.SetReadDeadline(time.Time{})
+			h.say(conn, verdict{outcome: begin})
+		} else {
+			// It ended just then. The server hears of it as of any that ends.
+			_ = conn.Close()
+		}
+		h.release(conn)
+		h.server.Serve(&served{Conn: conn, ended: sync.OnceFunc(func() { h.hasLeft(rank) })}, rank)
+	}
+}
+
+// hear has the other side prove the key and takes its claim.
+func (h *host) hear(conn net.Conn) (claim, error) {
+	if err := conn.SetDeadline(time.Now().Add(proofTime)); err != nil {
+		return claim{}, err
+	}
+	if err := proof.Accept(conn, h.settings.Key, purpose); err != nil {
+		return claim{}, err
+	}
+	c, err := readClaim(conn)
+	if err != nil {
+		return claim{}, err
+	}
+	return c, conn.SetDeadline(time.Time{})
+}
+
+// seat gives the rank that is claimed to the connection, or says why not.
+func (h *host) seat(conn net.Conn, c claim) error {
+	h.mu.Lock()
+	err := h.judge(c)
+	if err == nil {
+		h.seats[int(c.rank)] = conn
+		h.beginIfComplete()
+	}
+	h.mu.Unlock()
+	if err != nil {
+		h.say(conn, verdict{outcome: refused, text: err.Error()})
+	}
+	return err
+}
+
+// judge is called with the mutex.
+func (h *host) judge(c claim) error {
+	switch {
+	case int64(c.size) != int64(h.size):
+		return fmt.Errorf("rank %d has %s=%d, rank 0 has %d", c.rank, sizeVariable, c.size, h.size)
+	case int64(c.rank) >= int64(h.size):
+		return fmt.Errorf("rank %d of %d, allowed are 1 to %d", c.rank, h.size, h.size-1)
+	case c.rank == 0:
+		return fmt.Errorf("rank 0 is the root itself, at %s", h.listener.Addr())
+	case h.phase == over:
+		return errors.New("the root has ended")
+	case h.phase == begun:
+		return fmt.Errorf("the job has begun, with another rank %d", c.rank)
+	}
+	if other, taken := h.seats[int(c.rank)]; taken {
+		return fmt.Errorf("rank %d is taken by %s", c.rank, other.RemoteAddr())
+	}
+	return nil
+}
+
+// leaveSeat tells in which phase the connection of a rank waits no longer.
+func (h *host) leaveSeat(rank int) phase {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.phase == forming {
+		delete(h.seats, rank)
+	}
+	return h.phase
+}
+
+func (h *host) say(conn net.Conn, v verdict) {
+	_ = conn.SetWriteDeadline(time.Now().Add(proofTime))
+	_, _ = conn.Write(v.encode())
+	_ = conn.SetWriteDeadline(time.Time{})
+}
+
+func (h *host) note(conn net.Conn, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.refusals++
+	h.last = fmt.Sprintf("%s: %v", conn.RemoteAddr(), err)
+}
+
+func (h *host) drop(conn net.Conn) {
+	h.release(conn)
+	_ = conn.Close()
+}
+
+// release takes back what keep noted.
+func (h *host) release(conn net.Conn) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.open, conn)
+}
