@@ -1,0 +1,131 @@
+package tcp
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// channel is where the rank sleeps: on the sockets, and on a descriptor of the
+// sleeper's own that Ring writes to. With one for each sleeper none can take the ring
+// that another has not heard yet.
+type channel struct {
+	device *device
+
+	sleepers atomic.Int32
+	// sequence counts the rings that anyone may have heard. It changes under mu, so
+	// that a ring cannot fall between a sleeper's last look and its seat.
+	sequence atomic.Uint32
+
+	mu     sync.Mutex
+	taken  []*seat
+	free   []*seat
+	closed bool
+}
+
+// closedNap is how long a sleeper of a closed device sleeps at most: it has no
+// descriptors any more, and nothing will come.
+const closedNap = time.Millisecond
+
+// Prepare announces a sleeper. The announcement comes before the caller's loads, and
+// Ring looks for it after the ringer's stores, so one sees the other.
+func (c *channel) Prepare() uint32 {
+	c.sleepers.Add(1)
+	return c.sequence.Load()
+}
+
+// Finish takes the announcement back.
+func (c *channel) Finish() { c.sleepers.Add(-1) }
+
+// Ring wakes all sleepers. It is a load when nobody sleeps.
+func (c *channel) Ring() {
+	if c.sleepers.Load() == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sequence.Add(1)
+	for _, s := range c.taken {
+		s.ring()
+	}
+}
+
+// Sleep waits for a ring, for a socket, or until the device has to look at its clock.
+func (c *channel) Sleep(ticket uint32, limit time.Duration) {
+	c.mu.Lock()
+	if c.sequence.Load() != ticket || limit == 0 || c.device.errands.Load() != 0 {
+		c.mu.Unlock()
+		return
+	}
+	s, err := c.take()
+	c.mu.Unlock()
+	if err != nil {
+		if limit < 0 || limit > closedNap {
+			limit = closedNap
+		}
+		time.Sleep(limit)
+		return
+	}
+	untilTick := c.device.untilTick()
+	if untilTick >= 0 && (limit < 0 || untilTick < limit) {
+		limit = untilTick
+	}
+	s.wait(&c.device.poller, limit)
+	// The time may be the one at which peers are judged. The next poll looks.
+	c.device.tickSoon.Store(true)
+	c.leave(s)
+}
+
+// take gives a seat. It fails when the device is closed, or out of descriptors: the
+// sleeper then looks again and again instead.
+func (c *channel) take() (*seat, error) {
+	if c.closed {
+		return nil, c.device.closedError("Sleep")
+	}
+	var s *seat
+	if n := len(c.free); n > 0 {
+		s, c.free = c.free[n-1], c.free[:n-1]
+	} else {
+		var err error
+		if s, err = newSeat(); err != nil {
+			return nil, err
+		}
+	}
+	c.taken = append(c.taken, s)
+	return s, nil
+}
+
+func (c *channel) leave(s *seat) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, t := range c.taken {
+		if t == s {
+			last := len(c.taken) - 1
+			c.taken[i] = c.taken[last]
+			c.taken[last] = nil
+			c.taken = c.taken[:last]
+			break
+		}
+	}
+	s.hush()
+	if c.closed {
+		s.close()
+		return
+	}
+	c.free = append(c.free, s)
+}
+
+// close wakes everybody and closes the seats that nobody is in.
+func (c *channel) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	c.sequence.Add(1)
+	for _, s := range c.taken {
+		s.ring()
+	}
+	for _, s := range c.free {
+		s.close()
+	}
+	c.free = nil
+}

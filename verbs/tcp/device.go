@@ -1,0 +1,309 @@
+package tcp
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/cpucopy"
+	"github.com/onesided/rma/verbs/shm"
+)
+
+const deviceName = "tcp"
+
+// device is the rank's end of all its connections.
+type device struct {
+	door
+	opened  time.Time
+	silence time.Duration
+	regions regionTable
+	channel channel
+	poller  poller
+	// memory gives what AllocateMemory needs.
+	memory *shm.Device
+	closed atomic.Bool
+
+	// table holds the connections that have a socket, by slot, with holes. The slice
+	// is replaced, never changed.
+	table atomic.Pointer[[]*connection]
+	live  atomic.Int32
+	// errands counts the connections that want a visit although their socket may be
+	// silent.
+	errands atomic.Int32
+	// nextTick is when, since opened, the peers are looked at; tickSoon makes the
+	// next poll ask what time it is.
+	nextTick atomic.Int64
+	tickSoon atomic.Bool
+
+	// driving is held by the one that drives; polls and slots are its.
+	driving sync.Mutex
+	polls   uint32
+	slots   []int32
+
+	mu         sync.Mutex
+	pairs      map[uint32]*queuePair
+	lastNumber uint32
+	// asked are connections that peers want and nobody has polled.
+	asked []*connectionRequest
+}
+
+// Attributes of the device.
+func (d *device) Attributes() verbs.Attributes {
+	return verbs.Attributes{
+		Name: deviceName, MaxInline: maxInline, MaxSegments: maxSegments, MaxMessage: maxMessage,
+		ReservedLKey: reservedLKey, Spin: 50 * time.Microsecond, CoherentAtomics: true,
+	}
+}
+
+// Now is the time since the device was opened.
+func (d *device) Now() time.Duration { return time.Since(d.opened) }
+
+// Copy copies with the CPU.
+func (d *device) Copy(dst, src []byte) int { return cpucopy.Copy(dst, src) }
+
+// Channel is where the rank sleeps.
+func (d *device) Channel() verbs.CompletionChannel { return &d.channel }
+
+// AllocateMemory returns zeroed memory.
+func (d *device) AllocateMemory(n int) ([]byte, error) {
+	if d.closed.Load() {
+		return nil, d.closedError("AllocateMemory")
+	}
+	if n <= 0 {
+		return nil, argumentError("AllocateMemory of %d bytes; allowed is 1 or more", n)
+	}
+	memory, err := d.memory.AllocateMemory(n)
+	if err != nil {
+		return nil, fmt.Errorf("tcp: %w", err)
+	}
+	return memory, nil
+}
+
+// FreeMemory gives memory back.
+func (d *device) FreeMemory(memory []byte) error {
+	if d.closed.Load() {
+		return d.closedError("FreeMemory")
+	}
+	if err := d.memory.FreeMemory(memory); err != nil {
+		return fmt.Errorf("tcp: %w", err)
+	}
+	return nil
+}
+
+// RegisterMemory makes memory known.
+func (d *device) RegisterMemory(memory []byte, access verbs.Access) (verbs.MemoryRegion, error) {
+	if d.closed.Load() {
+		return nil, d.closedError("RegisterMemory")
+	}
+	if access&^(verbs.LocalWrite|verbs.RemoteWrite|verbs.RemoteRead|verbs.RemoteAtomic) != 0 {
+		return nil, argumentError("RegisterMemory: access %#x has unknown rights", uint32(access))
+	}
+	r := &region{device: d, memory: memory, access: access}
+	if err := d.regions.add(r); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// fewSockets are read without asking first which has something.
+const fewSockets = 2
+
+// drive moves all connections. Of several callers one does.
+func (d *device) drive() {
+	if !d.driving.TryLock() {
+		return
+	}
+	defer d.driving.Unlock()
+	table := *d.table.Load()
+	if len(table) <= fewSockets {
+		for _, c := range table {
+			if c != nil {
+				c.progress()
+			}
+		}
+	} else {
+		d.slots = d.poller.ready(d.slots[:0])
+		for _, slot := range d.slots {
+			if int(slot) < len(table) && table[slot] != nil {
+				table[slot].progress()
+			}
+		}
+	}
+	if d.errands.Load() != 0 {
+		for _, c := range table {
+			if c != nil && c.errand.Load() {
+				d.run(c)
+			}
+		}
+	}
+	if d.polls++; d.polls%16 == 0 || d.tickSoon.Load() {
+		d.tick()
+	}
+}
+
+// run does a connection's errand.
+func (d *device) run(c *connection) {
+	if c.errand.Swap(false) {
+		d.errands.Add(-1)
+	}
+	c.progress()
+}
+
+// tick looks at the peers if it is time.
+func (d *device) tick() {
+	d.tickSoon.Store(false)
+	now := d.Now()
+	if int64(now) < d.nextTick.Load() {
+		return
+	}
+	d.nextTick.Store(int64(now + d.silence/ticks))
+	at := time.Now()
+	for _, c := range *d.table.Load() {
+		if c != nil {
+			c.tick(at)
+		}
+	}
+}
+
+// untilTick is how long a sleeper may sleep, negative for ever.
+func (d *device) untilTick() time.Duration {
+	if d.live.Load() == 0 {
+		return -1
+	}
+	return max(time.Duration(d.nextTick.Load())-d.Now(), 0)
+}
+
+// attach makes a connection one that is driven. Its mutex is held.
+func (d *device) attach(c *connection) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed.Load() {
+		return d.closedError("queue pair")
+	}
+	table := slices.Clone(*d.table.Load())
+	slot := slices.Index(table, nil)
+	if slot < 0 {
+		slot = len(table)
+		table = append(table, nil)
+	}
+	if fd := c.stream.descriptor(); fd >= 0 {
+		if err := d.poller.add(fd, slot); err != nil {
+			return err
+		}
+	}
+	table[slot], c.slot = c, slot
+	d.table.Store(&table)
+	d.live.Add(1)
+	// Who sleeps does not know when to look at this one's peer, or on some systems its socket.
+	d.channel.Ring()
+	return nil
+}
+
+// rearm makes the poller wait for room for a connection's output, or not.
+func (d *device) rearm(c *connection, output bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if fd := c.stream.descriptor(); fd >= 0 && c.slot >= 0 {
+		d.poller.watch(fd, c.slot, output)
+	}
+}
+
+// detach undoes attach, before the stream is closed.
+func (d *device) detach(c *connection) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c.slot < 0 {
+		return
+	}
+	if fd := c.stream.descriptor(); fd >= 0 {
+		d.poller.remove(fd)
+	}
+	table := slices.Clone(*d.table.Load())
+	table[c.slot], c.slot = nil, -1
+	for len(table) > 0 && table[len(table)-1] == nil {
+		table = table[:len(table)-1]
+	}
+	d.table.Store(&table)
+	d.live.Add(-1)
+}
+
+// adopt gives a queue pair its number.
+func (d *device) adopt(q *queuePair) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed.Load() {
+		return d.closedError("queue pair")
+	}
+	for {
+		d.lastNumber++
+		if _, taken := d.pairs[d.lastNumber]; !taken && d.lastNumber != 0 {
+			break
+		}
+	}
+	q.number = d.lastNumber
+	d.pairs[q.number] = q
+	return nil
+}
+
+func (d *device) forget(q *queuePair) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.pairs, q.number)
+}
+
+// Close closes the device.
+func (d *device) Close() error {
+	d.mu.Lock()
+	if d.closed.Swap(true) {
+		d.mu.Unlock()
+		return nil
+	}
+	pairs := make([]*queuePair, 0, len(d.pairs))
+	for _, q := range d.pairs {
+		pairs = append(pairs, q)
+	}
+	d.asked = nil
+	d.mu.Unlock()
+	err := d.door.shut()
+	for _, q := range pairs {
+		_ = q.Close()
+	}
+	for _, c := range *d.table.Load() {
+		if c != nil {
+			c.end()
+		}
+	}
+	d.door.wait()
+	d.regions.close()
+	d.driving.Lock()
+	d.poller.close()
+	d.driving.Unlock()
+	d.channel.close()
+	return firstOf(err, d.memory.Close())
+}
+
+// end ends a connection. It says so if that needs no waiting.
+func (c *connection) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.abandon()
+	if c.phase < phaseClosed {
+		c.shut()
+	}
+}
+
+func (d *device) closedError(call string) error {
+	return fmt.Errorf("tcp: device at %s: %s: %w", d.address, call, verbs.ErrClosed)
+}
+
+// An ArgumentError is a call with an argument that is never valid.
+type ArgumentError struct{ Text string }
+
+func (e *ArgumentError) Error() string { return "tcp: " + e.Text }
+
+func argumentError(format string, args ...any) error {
+	return &ArgumentError{fmt.Sprintf(format, args...)}
+}

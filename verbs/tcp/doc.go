@@ -1,0 +1,48 @@
+// Package tcp is a verbs.Device whose peers are reached over TCP, on this machine or
+// on others.
+//
+//	device, err := tcp.Open(tcp.Options{Listen: "10.0.0.7:0", Key: key})
+//	…
+//	pair, err := device.Connect(peer.Address(), nil, config)
+//
+// # How it moves
+//
+// A queue pair is one TCP connection. The device has no goroutine that serves it: it
+// moves when somebody posts, or polls any of its completion queues, and its Channel
+// sleeps on the sockets. Somebody has to poll at least once in Options.Silence, or the
+// peers take this rank for dead. Goroutines exist only while a connection is made, and
+// one that listens.
+//
+// A request is one frame or several, each a header of 48 bytes and at most 256 KiB of
+// payload: see frame.go. Requests that are posted together leave in one system call,
+// payloads from the program's memory. At the other end the payload of a write is read
+// into the window, and that of a read response into the origin's segments, but for
+// what arrived in the same 8 KiB as its header.
+//
+// # What holds
+//
+//   - A success means what package verbs says: a write's bytes are placed, a send is in
+//     its receive. A send or write that is not signalled costs no acknowledgement.
+//   - Sends and writes with immediate data leave only while the peer has told of
+//     receives for them, so no receiver ever has to stop reading, and acknowledgements
+//     and responses never wait for one who does not post.
+//   - The target checks key, range and right for each request before the first byte,
+//     and looks its region up again for each system call that writes there or reads
+//     from there. Deregister waits for such a call; after it nothing touches the memory.
+//   - A peer that breaks the protocol ends its own connection, with an error wrapping
+//     [ErrProtocol], and no other. Nothing is allocated for what a header says.
+//   - Both ends prove Options.Key before anything else that one sends is read (package
+//     proof), within Options.HandshakeLimit. With Options.TLS all of it is encrypted.
+//   - A peer whose process ends, or that closes, is noticed at once. One that is silent
+//     for Options.Silence, or does not read for as long, is given up.
+//
+// # What it takes
+//
+// A connection holds about 27 KiB of buffers: 8 KiB of look-ahead, 8 KiB for headers
+// and small payloads that leave, the rest lists of fixed length. A queue pair adds 176
+// bytes for each of MaxSends and 80 for each of MaxReceives (32 KiB with the 128 that
+// are the default), 256 for each slot that was ever posted inline, 32 for each further
+// segment. TLS adds about 40 KiB. None of it grows with the job or with the size of
+// messages. The system's socket buffers come on top; they follow its settings
+// (tcp_rmem, tcp_wmem).
+package tcp

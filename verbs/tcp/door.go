@@ -1,0 +1,272 @@
+package tcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/tcp/proof"
+)
+
+const (
+	// purpose is what the proof of a key is for.
+	purpose = "rma verbs/tcp 1"
+	// maxUnproven bounds the connections that have not proven the key. One more ends
+	// the oldest: who holds the key is through at once.
+	maxUnproven = 128
+	// maxHelloPayload is that of a hello: the identity that is meant, and the hello
+	// of Connect.
+	maxHelloPayload = identitySize + verbs.MaxHello
+)
+
+// door is where connections are made: by a goroutine for each, in blocking calls with
+// a deadline. What is made is handed to the device.
+type door struct {
+	device   *device
+	options  Options
+	limit    time.Duration
+	key      []byte
+	id       identity
+	address  string
+	listener net.Listener
+	makers   sync.WaitGroup
+
+	// mu is taken before the device's and never with a connection's.
+	mu      sync.Mutex
+	waiting map[net.Conn]uint64 // unproven, by age
+	age     uint64
+	closed  bool
+}
+
+// Address of the device.
+func (o *door) Address() string { return o.address }
+
+// open begins to accept.
+func (o *door) open() {
+	o.makers.Go(func() {
+		for {
+			conn, err := o.listener.Accept()
+			switch {
+			case errors.Is(err, net.ErrClosed):
+				return
+			case err != nil:
+				// Out of descriptors, most likely: some may come back.
+				o.options.Logger.Warn("tcp: accepting", "address", o.address, "error", err)
+				time.Sleep(10 * time.Millisecond)
+			case o.admit(conn):
+				o.makers.Go(func() { o.receive(conn) })
+			}
+		}
+	})
+}
+
+// admit counts an unproven connection.
+func (o *door) admit(conn net.Conn) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		_ = conn.Close()
+		return false
+	}
+	if len(o.waiting) == maxUnproven {
+		oldest, age := conn, o.age+1
+		for other, its := range o.waiting {
+			if its < age {
+				oldest, age = other, its
+			}
+		}
+		_ = oldest.Close()
+		delete(o.waiting, oldest)
+	}
+	o.age++
+	o.waiting[conn] = o.age
+	return true
+}
+
+func (o *door) proven(conn net.Conn) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.waiting, conn)
+}
+
+// shut ends what is being made.
+func (o *door) shut() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closed = true
+	for conn := range o.waiting {
+		_ = conn.Close()
+	}
+	if err := o.listener.Close(); err != nil {
+		return fmt.Errorf("tcp: %w", err)
+	}
+	return nil
+}
+
+func (o *door) wait() { o.makers.Wait() }
+
+// receive makes a connection that a peer has begun.
+func (o *door) receive(conn net.Conn) {
+	peer := conn.RemoteAddr().String()
+	s, id, hello, err := o.hear(conn)
+	o.proven(conn)
+	if err != nil {
+		_ = conn.Close()
+		o.options.Logger.Warn("tcp: connection refused", "address", o.address, "peer", peer, "error", err)
+		return
+	}
+	c := newConnection(o.device, peer, phaseDialing)
+	c.mu.Lock()
+	c.start(s, phaseAsked)
+	if id != o.id {
+		c.reject("the device at this address is another one now")
+	}
+	asked := c.phase == phaseAsked
+	c.mu.Unlock()
+	if asked {
+		o.device.ask(c, hello)
+	}
+}
+
+// hear is the handshake of the side that was called.
+func (o *door) hear(conn net.Conn) (s stream, id identity, hello []byte, err error) {
+	if err := conn.SetDeadline(time.Now().Add(o.limit)); err != nil {
+		return nil, id, nil, fmt.Errorf("tcp: %w", err)
+	}
+	w, err := o.wrap(conn, "")
+	if err != nil {
+		return nil, id, nil, err
+	}
+	if err := proof.Accept(w, o.key, purpose); err != nil {
+		return nil, id, nil, fmt.Errorf("tcp: %w", err)
+	}
+	var header [headerSize]byte
+	if _, err := io.ReadFull(w, header[:]); err != nil {
+		return nil, id, nil, fmt.Errorf("tcp: awaiting the hello: %w", err)
+	}
+	var f frame
+	if err := f.decode(header[:]); err != nil {
+		return nil, id, nil, err
+	}
+	if f.kind != kindHello || int(f.length) < len(id) {
+		return nil, id, nil, fmt.Errorf("%w: a %v of %d bytes in place of a hello", ErrProtocol, f.kind, f.length)
+	}
+	payload := make([]byte, f.length)
+	if _, err := io.ReadFull(w, payload); err != nil {
+		return nil, id, nil, fmt.Errorf("tcp: awaiting the hello: %w", err)
+	}
+	s, err = o.take(conn, w)
+	return s, identity(payload), payload[len(id):], err
+}
+
+// Connect starts a connection.
+func (d *device) Connect(address string, hello []byte, config verbs.QueuePairConfig) (verbs.QueuePair, error) {
+	if d.closed.Load() {
+		return nil, d.closedError("Connect")
+	}
+	if len(hello) > verbs.MaxHello {
+		return nil, argumentError("Connect: hello of %d bytes, at most %d are allowed", len(hello), verbs.MaxHello)
+	}
+	d.door.mu.Lock()
+	defer d.door.mu.Unlock()
+	if d.door.closed {
+		return nil, d.closedError("Connect")
+	}
+	c := newConnection(d, "peer "+printable([]byte(address[:min(len(address), 256)])), phaseDialing)
+	ctx, cancel := context.WithTimeout(context.Background(), d.door.limit)
+	c.cancel = cancel
+	q, err := d.newPair(config, c)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	hello = append([]byte(nil), hello...)
+	c.pair = q
+	d.door.makers.Go(func() {
+		defer cancel()
+		s, err := d.door.dial(ctx, address, hello)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		switch {
+		case c.phase != phaseDialing:
+			if s != nil {
+				s.close()
+			}
+		case err != nil:
+			c.fail(err, partAtOnce)
+		default:
+			c.start(s, phaseAwaiting)
+		}
+	})
+	return q, nil
+}
+
+// dial is the handshake of the side that calls.
+func (o *door) dial(ctx context.Context, address string, hello []byte) (stream, error) {
+	hostPort, id, err := parseAddress(address)
+	if err != nil {
+		return nil, err
+	}
+	fail := func(err error) (stream, error) {
+		if ctx.Err() == context.DeadlineExceeded {
+			err = fmt.Errorf("it did not answer within %v: %w", o.limit, err)
+		}
+		if errors.Is(err, proof.ErrKey) || errors.Is(err, proof.ErrVersion) || errors.Is(err, proof.ErrProtocol) {
+			return nil, fmt.Errorf("tcp: connecting to %s: %w: %w", hostPort, verbs.ErrRejected, err)
+		}
+		return nil, fmt.Errorf("tcp: connecting to %s: %w: %w", hostPort, verbs.ErrPeerGone, err)
+	}
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", hostPort)
+	if err != nil {
+		return fail(err)
+	}
+	// The end of the context, early or not, ends the calls that follow.
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	s, err := o.greet(conn, hostPort, id, hello)
+	if !stop() && err == nil {
+		s.close()
+		err = ctx.Err()
+	}
+	if err != nil {
+		_ = conn.Close()
+		return fail(err)
+	}
+	return s, nil
+}
+
+func (o *door) greet(conn net.Conn, hostPort string, id identity, hello []byte) (stream, error) {
+	w, err := o.wrap(conn, hostPort)
+	if err != nil {
+		return nil, err
+	}
+	if err := proof.Dial(w, o.key, purpose); err != nil {
+		return nil, err
+	}
+	message := make([]byte, headerSize, headerSize+maxHelloPayload)
+	f := frame{kind: kindHello, length: uint32(len(id) + len(hello))}
+	f.encode(message)
+	message = append(append(message, id[:]...), hello...)
+	if _, err := w.Write(message); err != nil {
+		return nil, err
+	}
+	return o.take(conn, w)
+}
+
+// take hands a connection that is made over to the engine.
+func (o *door) take(conn net.Conn, w io.ReadWriter) (stream, error) {
+	s, err := takeSocket(conn)
+	if err != nil {
+		return nil, err
+	}
+	tune(s.fd, o.options.Silence)
+	if secure, ok := w.(*secured); ok {
+		return secure.engage(s), nil
+	}
+	return s, nil
+}

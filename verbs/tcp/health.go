@@ -1,0 +1,63 @@
+package tcp
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// health tells whether the peer still lives. Hearing and moving only set a flag; the
+// tick, which knows the time, turns it into one.
+type health struct {
+	heard, moved, pinged       bool
+	heardAt, movedAt, pingedAt time.Time
+}
+
+// ticks is how often in Options.Silence the device looks at its clock.
+const ticks = 10
+
+func (h *health) begin(now time.Time) { *h = health{heardAt: now, movedAt: now} }
+
+// tick judges the peer. A rank that did not look for long itself asks first, and gives
+// the answer time.
+func (c *connection) tick(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h, silence := &c.health, c.device.silence
+	switch c.phase {
+	case phaseDialing, phaseClosed:
+		return
+	case phaseParting:
+		if now.Sub(h.heardAt) >= silence {
+			c.shut()
+		}
+		return
+	}
+	if h.heard {
+		h.heard, h.pinged, h.heardAt = false, false, now
+	}
+	if h.moved || !c.stuck() {
+		h.moved, h.movedAt = false, now
+	}
+	quiet := now.Sub(h.heardAt)
+	switch {
+	case h.pinged && quiet >= silence && now.Sub(h.pingedAt) >= silence/2:
+		c.giveUp("nothing heard", quiet)
+	case now.Sub(h.movedAt) >= silence:
+		c.giveUp("it has read nothing", now.Sub(h.movedAt))
+	case !h.pinged && quiet >= silence/3:
+		h.pinged, h.pingedAt = true, now
+		c.out.ping = true
+		c.transmit()
+	}
+}
+
+// giveUp ends the connection to a peer that does not answer. The first request that
+// is on its way says so.
+func (c *connection) giveUp(what string, after time.Duration) {
+	if q := c.pair; q != nil && q.built > 0 {
+		q.finish(verbs.StatusRetryExceeded)
+	}
+	c.fail(fmt.Errorf("tcp: %s: %s for %v: %w", c.peer, what, after.Round(time.Second/10), verbs.ErrPeerGone), partAtOnce)
+}

@@ -1,0 +1,300 @@
+package tcp
+
+import (
+	"fmt"
+
+	"github.com/onesided/rma/verbs"
+)
+
+const (
+	lookAhead = 8 << 10
+	// maxReadRounds bounds how long one visit reads: others wait for theirs.
+	maxReadRounds = 16
+)
+
+// input takes a stream of frames apart. A header, and what comes in one read with it,
+// passes through buffer; the rest of a payload is read to its place. Between reads
+// either payload is missing and buffer is empty, or buffer holds a part of a header.
+type input struct {
+	buffer     []byte
+	start, end int
+	vectors    [][]byte
+
+	// missing is how much of the frame's payload has not come, place where it goes.
+	missing int
+	place   place
+	// region and address, for placeRegion, are where the next byte goes.
+	region  *region
+	address uint64
+	// offset, otherwise, is how much of the segments is filled already.
+	offset int
+	// reason is the text of a rejection.
+	reason []byte
+
+	// begun is the number of the last request that has begun to come, carried that
+	// of the last that was carried out.
+	begun, carried uint32
+	// message is the send or write at hand, done how much of it is placed.
+	message frame
+	open    bool
+	done    int
+}
+
+type place uint8
+
+const (
+	placeNowhere place = iota
+	placeRegion
+	placeReceive
+	placeResponse
+	placeReason
+)
+
+func (in *input) reset() {
+	*in = input{begun: in.begun, carried: in.carried}
+}
+
+// receive takes what has come, as long as that is not too long.
+func (c *connection) receive() {
+	for range maxReadRounds {
+		n, room, err := c.read()
+		if n > 0 {
+			c.health.heard = true
+			c.process()
+		}
+		if c.stream == nil {
+			return
+		}
+		if err != nil {
+			c.lost(err)
+			return
+		}
+		if n < room {
+			return
+		}
+	}
+	// The stream may have it already, where no socket tells of it.
+	c.request()
+}
+
+// read reads once and tells how many bytes it got and how many it had room for.
+func (c *connection) read() (n, room int, err error) {
+	in := &c.in
+	if c.phase == phaseParting {
+		in.start, in.end, in.missing = 0, 0, 0
+	}
+	vectors := in.vectors[:0]
+	if in.missing > 0 {
+		var ok bool
+		if vectors, ok = c.borrow(vectors, in.missing); !ok {
+			return 0, 1, nil
+		}
+	}
+	missing := in.missing
+	rest := in.buffer[in.end:]
+	vectors = append(vectors, rest)
+	n, err = c.stream.readv(vectors)
+	c.giveBack()
+	clear(vectors)
+	in.vectors = vectors[:0]
+	direct := min(n, missing)
+	in.end += n - direct
+	if direct > 0 {
+		c.placed(direct)
+	}
+	return n, missing + len(rest), err
+}
+
+// borrow appends to vectors where the next n bytes of the payload go. Memory of a
+// region is held until giveBack. It is not ok if the region has ended: that refuses
+// the request.
+func (c *connection) borrow(vectors [][]byte, n int) ([][]byte, bool) {
+	in := &c.in
+	switch in.place {
+	case placeRegion:
+		memory, ok := in.region.hold(in.address, n)
+		if !ok {
+			c.refuse(in.message.request, verbs.StatusRemoteAccess)
+			return vectors, false
+		}
+		vectors = append(vectors, memory)
+	case placeReceive:
+		vectors = appendPart(vectors, c.pair.receives[c.pair.receiveFirst].segments, in.offset, n)
+	case placeResponse:
+		vectors = appendPart(vectors, c.pair.reading().Segments, in.offset, n)
+	case placeReason:
+		vectors = append(vectors, in.reason[in.offset:in.offset+n])
+	}
+	return vectors, true
+}
+
+func (c *connection) giveBack() {
+	if c.in.missing > 0 && c.in.place == placeRegion {
+		c.in.region.release()
+	}
+}
+
+// placed counts n bytes of payload that are in their place.
+func (c *connection) placed(n int) {
+	in := &c.in
+	in.missing -= n
+	in.address += uint64(n)
+	in.offset += n
+	if in.missing == 0 {
+		c.payloadDone()
+	}
+}
+
+// process takes apart what is in the buffer.
+func (c *connection) process() {
+	in := &c.in
+	for c.phase < phaseParting {
+		if in.missing > 0 {
+			n := min(in.missing, in.end-in.start)
+			if n == 0 {
+				break
+			}
+			vectors, ok := c.borrow(in.vectors[:0], n)
+			if !ok {
+				break
+			}
+			from := in.buffer[in.start : in.start+n]
+			for _, to := range vectors {
+				from = from[copy(to, from):]
+			}
+			c.giveBack()
+			clear(vectors)
+			in.start += n
+			c.placed(n)
+			continue
+		}
+		if in.end-in.start < headerSize {
+			break
+		}
+		var f frame
+		if err := f.decode(in.buffer[in.start:in.end]); err != nil {
+			c.fail(fmt.Errorf("tcp: %s: %w", c.peer, err), partAtOnce)
+			break
+		}
+		in.start += headerSize
+		c.take(&f)
+	}
+	if c.phase >= phaseParting {
+		in.start, in.end = 0, 0
+		return
+	}
+	in.end = copy(in.buffer, in.buffer[in.start:in.end])
+	in.start = 0
+}
+
+// take does what a header says.
+func (c *connection) take(f *frame) {
+	if !c.count(f) {
+		return
+	}
+	switch {
+	case f.kind == kindPing:
+		c.out.pong = true
+	case f.kind == kindPong || f.kind == kindAcknowledge:
+	case f.kind == kindBye:
+		c.takeBye(f)
+	case c.phase == phaseAwaiting && f.kind == kindAccept:
+		c.phase = phaseReady
+		c.pair.state.Store(uint32(verbs.StateReady))
+		c.device.channel.Ring()
+	case c.phase == phaseAwaiting && f.kind == kindReject:
+		c.in.reason = make([]byte, f.length)
+		c.expect(f, placeReason, 0)
+	case c.phase != phaseReady:
+		c.violation("a %v before the connection was accepted", f.kind)
+	default:
+		c.takeReady(f)
+	}
+}
+
+func (c *connection) takeReady(f *frame) {
+	switch f.kind {
+	case kindSend, kindWrite, kindWriteImmediate:
+		c.takeMessage(f)
+	case kindRead, kindFetchAdd, kindCompareSwap:
+		c.takeQuestion(f)
+	case kindReadResponse, kindAtomicResponse:
+		c.takeResponse(f)
+	case kindRefusal:
+		c.takeRefusal(f)
+	default:
+		c.violation("a %v on a connection that is made", f.kind)
+	}
+}
+
+// count takes what every header tells of requests and receives.
+func (c *connection) count(f *frame) bool {
+	n := &c.requests
+	if f.acked-n.acked > c.out.through-n.acked {
+		c.violation("request %d acknowledged, the last that was sent is %d", f.acked, c.out.through)
+		return false
+	}
+	if f.granted-n.peerGranted > maxCapacity || f.granted-n.sent > maxCapacity {
+		c.violation("%d receives granted after %d, of which %d are used; at most %d can be posted", f.granted, n.peerGranted, n.sent, maxCapacity)
+		return false
+	}
+	n.peerGranted = f.granted
+	if n.acked != f.acked {
+		n.acked = f.acked
+		c.pair.settleSends()
+	}
+	return c.phase < phaseParting
+}
+
+// expect makes the frame's payload go to a place.
+func (c *connection) expect(f *frame, to place, offset int) {
+	c.in.place, c.in.offset, c.in.missing = to, offset, int(f.length)
+	if f.length == 0 {
+		c.payloadDone()
+	}
+}
+
+// payloadDone does what there is to do when a frame is complete.
+func (c *connection) payloadDone() {
+	switch place := c.in.place; {
+	case place == placeResponse:
+		c.pair.responded(c.in.offset)
+	case place == placeReason:
+		c.fail(fmt.Errorf("tcp: %s: %w: %s", c.peer, verbs.ErrRejected, printable(c.in.reason)), partAtOnce)
+	default:
+		c.messagePlaced()
+	}
+}
+
+func (c *connection) takeBye(f *frame) {
+	why := "the peer closed its queue pair"
+	if f.operand != byeClosed {
+		why = "the peer's queue pair failed"
+	}
+	c.settleAll()
+	c.fail(fmt.Errorf("tcp: %s: %s: %w", c.peer, why, verbs.ErrPeerGone), partAtOnce)
+}
+
+// appendPart appends the n bytes of segments from skip on.
+func appendPart(vectors [][]byte, segments []verbs.Segment, skip, n int) [][]byte {
+	for i := range segments {
+		memory := segments[i].Memory
+		if skip >= len(memory) {
+			skip -= len(memory)
+			continue
+		}
+		part := memory[skip:min(len(memory), skip+n)]
+		vectors = append(vectors, part)
+		skip = 0
+		if n -= len(part); n == 0 {
+			break
+		}
+	}
+	return vectors
+}
+
+// printable is a text of the peer's for a message.
+func printable(text []byte) string {
+	quoted := fmt.Sprintf("%+q", text)
+	return quoted[1 : len(quoted)-1]
+}

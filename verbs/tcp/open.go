@@ -1,0 +1,173 @@
+package tcp
+
+import (
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/shm"
+)
+
+// Options of a device.
+type Options struct {
+	// Listen is the host and port where peers connect. The port may be 0. Empty is
+	// "127.0.0.1:0".
+	Listen string
+	// Advertise is the host, or host and port, that peers use instead of Listen's. It
+	// is needed where Listen names no single host.
+	Advertise string
+	// Key is the job's secret, 16 to 512 random bytes: see proof.NewKey. Without one
+	// any process that reaches the port may connect; that is allowed only where
+	// Listen is a loopback address.
+	Key []byte
+	// TLS, if it is not nil, encrypts all connections, with TLS 1.3 or later. It is of
+	// both roles: it needs a certificate, and what the peers' are checked with. Where
+	// ServerName is empty the host of the peer's address is the name that its
+	// certificate must have.
+	TLS *tls.Config
+	// Silence is after how long without a word a peer is given up, and how long it
+	// may leave what was sent unread. Zero is 10 seconds.
+	Silence time.Duration
+	// HandshakeLimit bounds the time in which a connection must be made and have
+	// proven the key. Zero is 5 seconds.
+	HandshakeLimit time.Duration
+	// Logger is told of connections that were refused. Nil logs nothing.
+	Logger *slog.Logger
+}
+
+const (
+	defaultListen    = "127.0.0.1:0"
+	defaultSilence   = 10 * time.Second
+	defaultHandshake = 5 * time.Second
+	// minLimit is the shortest Silence or HandshakeLimit: below, what is judged is
+	// how busy the machine is.
+	minLimit = 50 * time.Millisecond
+)
+
+// Open opens a device.
+func Open(options Options) (verbs.Device, error) {
+	if options.Listen == "" {
+		options.Listen = defaultListen
+	}
+	if options.Silence == 0 {
+		options.Silence = defaultSilence
+	}
+	if options.HandshakeLimit == 0 {
+		options.HandshakeLimit = defaultHandshake
+	}
+	for name, limit := range map[string]time.Duration{"Silence": options.Silence, "HandshakeLimit": options.HandshakeLimit} {
+		if limit < minLimit {
+			return nil, argumentError("Open: %s is %v, allowed are %v or more, or 0", name, limit, minLimit)
+		}
+	}
+	if options.Logger == nil {
+		options.Logger = slog.New(slog.DiscardHandler)
+	}
+	d := &device{opened: time.Now(), silence: options.Silence, pairs: make(map[uint32]*queuePair)}
+	d.door = door{device: d, options: options, limit: options.HandshakeLimit, waiting: make(map[net.Conn]uint64)}
+	d.channel.device = d
+	d.regions.byKey = make(map[uint32]*region)
+	d.table.Store(new([]*connection))
+	if err := d.door.prepare(); err != nil {
+		return nil, err
+	}
+	if err := d.poller.open(); err != nil {
+		_ = d.door.shut()
+		return nil, err
+	}
+	memory, err := shm.NewFabric().Open()
+	if err != nil {
+		_ = d.door.shut()
+		d.poller.close()
+		return nil, fmt.Errorf("tcp: %w", err)
+	}
+	d.memory = memory
+	d.door.open()
+	return d, nil
+}
+
+const identitySize = 8
+
+// identity is part of a device's address, so that one that listens later at the same
+// port is not taken for it.
+type identity [identitySize]byte
+
+// parseAddress takes an address of a device apart.
+func parseAddress(address string) (hostPort string, id identity, err error) {
+	hostPort, text, ok := strings.Cut(address, "/")
+	if ok {
+		_, _, err = net.SplitHostPort(hostPort)
+		ok = err == nil && len(address) <= 256 && hex.DecodedLen(len(text)) == len(id) && len(text)%2 == 0
+	}
+	if ok {
+		_, err = hex.Decode(id[:], []byte(text))
+		ok = err == nil
+	}
+	if !ok {
+		return "", id, argumentError("Connect: the address %q, an address of a tcp device is host:port/%d hexadecimal digits", printable([]byte(address)), hex.EncodedLen(len(id)))
+	}
+	return hostPort, id, nil
+}
+
+// prepare listens, and finds the device's address.
+func (o *door) prepare() error {
+	options := &o.options
+	if options.TLS != nil {
+		if err := o.prepareTLS(); err != nil {
+			return err
+		}
+	}
+	o.key = options.Key
+	listener, err := net.Listen("tcp", options.Listen)
+	if err != nil {
+		return fmt.Errorf("tcp: Open: %w", err)
+	}
+	o.listener = listener
+	if err := o.name(); err != nil {
+		_ = listener.Close()
+		return err
+	}
+	return nil
+}
+
+// name finds the address that peers use.
+func (o *door) name() error {
+	bound, err := netip.ParseAddrPort(o.listener.Addr().String())
+	if err != nil {
+		return fmt.Errorf("tcp: Open: %w", err)
+	}
+	if len(o.key) == 0 {
+		if !bound.Addr().IsLoopback() {
+			return argumentError("Open: Listen is %s, where other machines connect, and Key is empty; set Key, or listen on a loopback address", bound)
+		}
+		o.key = make([]byte, keyOfNobody)
+	}
+	host, port := bound.Addr().String(), fmt.Sprint(bound.Port())
+	switch advertised := o.options.Advertise; {
+	case advertised == "" && bound.Addr().IsUnspecified():
+		return argumentError("Open: Listen is %s, which names no host that peers could connect to; set Advertise", bound)
+	case advertised != "":
+		host = advertised
+		if h, p, err := net.SplitHostPort(advertised); err == nil {
+			host, port = h, p
+		}
+	}
+	if _, err := rand.Read(o.id[:]); err != nil {
+		return fmt.Errorf("tcp: Open: %w", err)
+	}
+	o.address = net.JoinHostPort(host, port) + "/" + hex.EncodeToString(o.id[:])
+	if _, _, err := parseAddress(o.address); err != nil || strings.ContainsFunc(o.address, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return argumentError("Open: Advertise is %q, must be a host, or a host and a port", printable([]byte(o.options.Advertise)))
+	}
+	return nil
+}
+
+// keyOfNobody is the length of the key that stands for none.
+const keyOfNobody = 32

@@ -1,0 +1,305 @@
+package tcp
+
+import (
+	"github.com/onesided/rma/verbs"
+)
+
+const (
+	scratchBytes = 8 << 10
+	// smallPayload is up to where a payload is copied behind its header: the system
+	// takes longer for an entry of its list.
+	smallPayload = 1 << 10
+	// batchBytes is about how much leaves in one system call.
+	batchBytes = 256 << 10
+	// maxWriteRounds bounds how many batches one visit sends: others wait for theirs.
+	maxWriteRounds = 16
+)
+
+// output makes batches of frames. A batch is made when the one before has left, and
+// leaves as it was made.
+type output struct {
+	// scratch has the headers and small payloads, vectors all of the batch, in order.
+	// Those from first on have not left.
+	scratch []byte
+	vectors [][]byte
+	first   int
+	bytes   int
+	// joined: the last vector ends where the next of scratch begins.
+	joined bool
+	// loan is the region that vectors may lie in, of the peer's reads.
+	loan *region
+	// through is the last request of this side that is wholly in a batch, left the
+	// last whose batches have all left.
+	through, left uint32
+
+	// What is owed to the peer:
+	accept, acknowledge, ping, pong bool
+	rejected                        bool
+	reason                          string
+	refused                         bool
+	refusal                         frame
+	bye                             uint64
+	// said: the last word is in a batch, ended: it has left, broken: nothing leaves
+	// any more.
+	said, ended, broken bool
+}
+
+func (o *output) reset() {
+	*o = output{through: o.through, left: o.left, refused: o.refused}
+}
+
+// stuck tells whether output waits for the peer to read.
+func (c *connection) stuck() bool {
+	return c.out.first < len(c.out.vectors) || c.stream != nil && c.stream.pending()
+}
+
+// transmit sends what can go.
+func (c *connection) transmit() {
+	for round := 0; c.stream != nil; round++ {
+		if c.stuck() && !c.write() {
+			c.arm(true)
+			return
+		}
+		if round == maxWriteRounds {
+			c.arm(true)
+			return
+		}
+		if c.stream == nil || !c.fill() {
+			break
+		}
+	}
+	if c.stream == nil {
+		return
+	}
+	c.arm(false)
+	if c.phase == phaseParting && !c.out.ended {
+		c.out.ended = true
+		if c.out.broken {
+			c.shut()
+			return
+		}
+		c.stream.end()
+	}
+}
+
+// arm makes the poller wait for room for output, or not.
+func (c *connection) arm(output bool) {
+	if c.armed != output && c.stream != nil {
+		c.armed = output
+		c.device.rearm(c, output)
+	}
+}
+
+// write sends the batch as far as it goes, and tells whether all of it has left.
+func (c *connection) write() bool {
+	o := &c.out
+	if o.loan != nil && !o.loan.keep() {
+		// The frame that promised the bytes has begun to leave: it cannot be taken back.
+		c.fail(errWithdrawn, partAtOnce)
+		return true
+	}
+	n, err := c.stream.writev(o.vectors[o.first:])
+	if o.loan != nil {
+		o.loan.release()
+	}
+	if err != nil {
+		// What the peer said last may still be unread: reading finds the end.
+		o.drop()
+		o.broken = true
+		return true
+	}
+	if n > 0 {
+		c.health.moved = true
+	}
+	for n > 0 {
+		v := &o.vectors[o.first]
+		if n < len(*v) {
+			*v = (*v)[n:]
+			break
+		}
+		n -= len(*v)
+		*v = nil
+		o.first++
+	}
+	if o.first < len(o.vectors) || c.stream.pending() {
+		return false
+	}
+	o.drop()
+	if o.left != o.through {
+		o.left = o.through
+		if c.pair != nil && c.phase == phaseReady {
+			c.pair.settleSends()
+		}
+	}
+	return true
+}
+
+// drop empties the batch.
+func (o *output) drop() {
+	clear(o.vectors)
+	o.vectors, o.scratch = o.vectors[:0], o.scratch[:0]
+	o.first, o.bytes, o.joined, o.loan = 0, 0, false, nil
+}
+
+// settle makes what is left of the batch a copy, because its memory is the owners'
+// again. It is false if that is gone already.
+func (c *connection) settle() bool {
+	o := &c.out
+	if !o.refused {
+		c.answers.clear()
+	}
+	if !c.stuck() {
+		return true
+	}
+	if o.loan != nil && !o.loan.keep() {
+		return false
+	}
+	var rest []byte
+	for _, v := range o.vectors[o.first:] {
+		rest = append(rest, v...)
+	}
+	if o.loan != nil {
+		o.loan.release()
+	}
+	o.drop()
+	if len(rest) > 0 {
+		o.vectors = append(o.vectors, rest)
+	}
+	return true
+}
+
+// fill makes a batch of what there is to send, and tells whether there is any.
+func (c *connection) fill() bool {
+	o := &c.out
+	if o.broken || o.said {
+		return false
+	}
+	c.fillControl()
+	if c.phase == phaseReady || c.phase == phaseParting {
+		// Answers and requests take turns, so that neither direction waits for the other.
+		for o.roomy() {
+			answered := c.fillAnswer()
+			asked := c.phase == phaseReady && c.fillRequest()
+			if !answered && !asked {
+				break
+			}
+		}
+	}
+	if c.phase == phaseParting {
+		c.fillLast()
+	}
+	if len(o.vectors) == 0 && c.phase == phaseReady && (o.acknowledge || c.grantDue()) {
+		c.put(&frame{kind: kindAcknowledge})
+	}
+	return len(o.vectors) > 0
+}
+
+func (o *output) roomy() bool {
+	return o.bytes < batchBytes && len(o.scratch)+2*(headerSize+smallPayload) <= cap(o.scratch) &&
+		len(o.vectors)+2*(maxSegments+2) <= cap(o.vectors)
+}
+
+// fillControl adds what is not of requests.
+func (c *connection) fillControl() {
+	o := &c.out
+	if o.accept {
+		o.accept = false
+		c.put(&frame{kind: kindAccept})
+	}
+	if o.ping {
+		o.ping = false
+		c.put(&frame{kind: kindPing})
+	}
+	if o.pong {
+		o.pong = false
+		c.put(&frame{kind: kindPong})
+	}
+}
+
+// fillLast adds the last words, when the answers before them are in a batch.
+func (c *connection) fillLast() {
+	o := &c.out
+	if c.answers.count > 0 || !o.roomy() {
+		return
+	}
+	switch {
+	case o.refused:
+		c.put(&o.refusal)
+	case o.rejected:
+		c.put(&frame{kind: kindReject, length: uint32(len(o.reason))})
+		copy(o.grow(len(o.reason)), o.reason)
+	default:
+		c.put(&frame{kind: kindBye, operand: o.bye})
+	}
+	o.said = true
+}
+
+// grow adds n bytes of scratch to the batch.
+func (o *output) grow(n int) []byte {
+	at := len(o.scratch)
+	o.scratch = o.scratch[:at+n]
+	if o.joined {
+		last := &o.vectors[len(o.vectors)-1]
+		*last = (*last)[:len(*last)+n]
+	} else {
+		o.vectors = append(o.vectors, o.scratch[at:])
+		o.joined = true
+	}
+	o.bytes += n
+	return o.scratch[at:]
+}
+
+// put adds a header, which carries what is owed of acknowledgements and grants.
+func (c *connection) put(f *frame) {
+	f.acked, f.granted = c.in.carried, c.requests.posted
+	c.requests.announced = f.granted
+	c.out.acknowledge = false
+	f.encode(c.out.grow(headerSize))
+}
+
+// putSegments adds a header and its payload, the bytes of segments from skip on.
+func (c *connection) putSegments(f *frame, segments []verbs.Segment, skip int) {
+	c.put(f)
+	o, n := &c.out, int(f.length)
+	if n == 0 {
+		return
+	}
+	if n > smallPayload {
+		o.vectors = appendPart(o.vectors, segments, skip, n)
+		o.joined = false
+		o.bytes += n
+		return
+	}
+	to := o.grow(n)
+	for i := range segments {
+		memory := segments[i].Memory
+		if skip >= len(memory) {
+			skip -= len(memory)
+			continue
+		}
+		if to = to[copy(to, memory[skip:]):]; len(to) == 0 {
+			return
+		}
+		skip = 0
+	}
+}
+
+// putRegion adds a header and its payload, bytes of a region. It is false, and adds
+// nothing, if that has ended.
+func (c *connection) putRegion(f *frame, r *region, address uint64) bool {
+	o, n := &c.out, int(f.length)
+	memory, ok := r.hold(address, n)
+	if !ok {
+		return false
+	}
+	defer r.release()
+	c.put(f)
+	if n <= smallPayload {
+		copy(o.grow(n), memory)
+		return true
+	}
+	o.vectors = append(o.vectors, memory)
+	o.joined, o.loan = false, r
+	o.bytes += n
+	return true
+}

@@ -1,0 +1,130 @@
+//go:build !linux
+
+package tcp
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// poller tells which sockets have something, by poll(2) over all of them.
+type poller struct {
+	mu      sync.Mutex
+	fds     []unix.PollFd
+	slots   []int32
+	scratch []unix.PollFd // of ready, which one goroutine calls at a time
+}
+
+func (p *poller) open() error { return nil }
+func (p *poller) close()      {}
+
+// add makes a socket known under the number of its slot. Who sleeps already does not
+// know it: the caller rings.
+func (p *poller) add(fd int, slot int) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fds = append(p.fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+	p.slots = append(p.slots, int32(slot))
+	return nil
+}
+
+// watch says whether room for output is waited for, too.
+func (p *poller) watch(fd int, _ int, output bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.fds {
+		if p.fds[i].Fd == int32(fd) {
+			p.fds[i].Events = unix.POLLIN
+			if output {
+				p.fds[i].Events |= unix.POLLOUT
+			}
+		}
+	}
+}
+
+func (p *poller) remove(fd int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.fds {
+		if p.fds[i].Fd == int32(fd) {
+			last := len(p.fds) - 1
+			p.fds[i], p.slots[i] = p.fds[last], p.slots[last]
+			p.fds, p.slots = p.fds[:last], p.slots[:last]
+			return
+		}
+	}
+}
+
+// ready gives the slots of sockets that have something, without waiting.
+func (p *poller) ready(into []int32) []int32 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.scratch = append(p.scratch[:0], p.fds...)
+	if n, err := unix.Poll(p.scratch, 0); err != nil || n == 0 {
+		return into
+	}
+	for i := range p.scratch {
+		if p.scratch[i].Revents != 0 {
+			into = append(into, p.slots[i])
+		}
+	}
+	return into
+}
+
+// seat is a sleeper's own pipe.
+type seat struct {
+	ends [2]int
+	fds  []unix.PollFd
+	rung bool
+}
+
+func newSeat() (*seat, error) {
+	s := new(seat)
+	if err := unix.Pipe(s.ends[:]); err != nil {
+		return nil, fmt.Errorf("tcp: pipe: %w", err)
+	}
+	for _, fd := range s.ends {
+		unix.CloseOnExec(fd)
+		_ = unix.SetNonblock(fd, true)
+	}
+	return s, nil
+}
+
+// ring, hush and close are called under the channel's mutex.
+func (s *seat) ring() {
+	if !s.rung {
+		s.rung = true
+		_, _ = unix.Write(s.ends[1], []byte{1})
+	}
+}
+
+func (s *seat) hush() {
+	if s.rung {
+		s.rung = false
+		var rung [1]byte
+		_, _ = unix.Read(s.ends[0], rung[:])
+	}
+}
+
+func (s *seat) close() {
+	_ = unix.Close(s.ends[0])
+	_ = unix.Close(s.ends[1])
+}
+
+// wait returns when the seat was rung, a socket has something, limit is over if it is
+// not negative, or a signal came: sleepers look again anyway.
+func (s *seat) wait(p *poller, limit time.Duration) {
+	p.mu.Lock()
+	s.fds = append(s.fds[:0], unix.PollFd{Fd: int32(s.ends[0]), Events: unix.POLLIN})
+	s.fds = append(s.fds, p.fds...)
+	p.mu.Unlock()
+	timeout := -1
+	if limit >= 0 {
+		timeout = int(min((limit+time.Millisecond-1)/time.Millisecond, math.MaxInt32))
+	}
+	_, _ = unix.Poll(s.fds, timeout)
+}

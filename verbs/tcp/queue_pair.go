@@ -1,0 +1,251 @@
+package tcp
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/onesided/rma/verbs"
+)
+
+const (
+	defaultDepth = 128
+	maxSegments  = 16
+	maxInline    = 256
+	maxMessage   = 1 << 30
+)
+
+// queuePair is the program's end of a connection, whose mutex guards it.
+type queuePair struct {
+	device *device
+	conn   *connection
+	number uint32
+	sendCQ *completionQueue
+	recvCQ *completionQueue
+
+	state atomic.Uint32
+
+	err    error
+	closed bool
+
+	// sends are the requests that are outstanding. The first built of them are
+	// wholly in batches; offset is how much of the next is.
+	sends     []request
+	sendFirst int
+	sendCount int
+	built     int
+	offset    int
+	// uncovered counts unsignalled requests that took effect and that no completion
+	// has answered for.
+	uncovered int
+	// firstNumber is the number of the first request.
+	firstNumber uint32
+	// unread are the places of the reads and atomics that are built and not answered.
+	unread      [maxReads]uint32
+	unreadFirst int
+	unreadCount int
+	// solicited: an acknowledgement of all that is built is on its way.
+	solicited bool
+
+	receives     []posted
+	receiveFirst int
+	receiveCount int
+}
+
+// request is a work request that is outstanding. Its slices are reused.
+type request struct {
+	verbs.SendRequest
+	inline []byte
+	length int
+	// arrived is how much of a read is here, answered that all is.
+	arrived  int
+	answered bool
+}
+
+// posted is a receive.
+type posted struct {
+	id       uint64
+	segments []verbs.Segment
+	length   int
+}
+
+// newPair makes a queue pair for a connection.
+func (d *device) newPair(config verbs.QueuePairConfig, c *connection) (*queuePair, error) {
+	sendCQ, ok1 := config.SendQueue.(*completionQueue)
+	recvCQ, ok2 := config.ReceiveQueue.(*completionQueue)
+	if !ok1 || !ok2 || sendCQ == nil || recvCQ == nil || sendCQ.device != d || recvCQ.device != d {
+		return nil, argumentError("queue pair: SendQueue and ReceiveQueue must be completion queues of this device")
+	}
+	for _, depth := range []*int{&config.MaxSends, &config.MaxReceives} {
+		if *depth == 0 {
+			*depth = defaultDepth
+		}
+		if *depth < 0 || *depth > maxCapacity {
+			return nil, argumentError("queue pair: depth %d, allowed are 1 to %d, or 0 for %d", *depth, maxCapacity, defaultDepth)
+		}
+	}
+	q := &queuePair{device: d, conn: c, sendCQ: sendCQ, recvCQ: recvCQ, firstNumber: 1,
+		sends: make([]request, config.MaxSends), receives: make([]posted, config.MaxReceives)}
+	if err := d.adopt(q); err != nil {
+		return nil, err
+	}
+	sendCQ.use(1)
+	recvCQ.use(1)
+	return q, nil
+}
+
+func (q *queuePair) Number() uint32     { return q.number }
+func (q *queuePair) State() verbs.State { return verbs.State(q.state.Load()) }
+
+// Err says why the queue pair is in StateError.
+func (q *queuePair) Err() error {
+	if q.State() != verbs.StateError {
+		return nil
+	}
+	q.conn.mu.Lock()
+	defer q.conn.mu.Unlock()
+	return q.err
+}
+
+// fail puts the queue pair in StateError, for good, and flushes it.
+func (q *queuePair) fail(err error) {
+	if q.err != nil {
+		return
+	}
+	q.err = err
+	q.state.Store(uint32(verbs.StateError))
+	q.flush()
+}
+
+// flush completes everything that is outstanding.
+func (q *queuePair) flush() {
+	for q.sendCount > 0 {
+		q.finish(verbs.StatusFlushed)
+	}
+	q.built, q.offset, q.unreadCount = 0, 0, 0
+	for q.receiveCount > 0 {
+		q.received(verbs.StatusFlushed, verbs.OpReceive, 0, 0)
+	}
+}
+
+// finish completes the first request. A success is reported if it was signalled, a
+// failure always.
+func (q *queuePair) finish(status verbs.Status) {
+	r := &q.sends[q.sendFirst]
+	if q.sendFirst++; q.sendFirst == len(q.sends) {
+		q.sendFirst = 0
+	}
+	q.sendCount--
+	q.firstNumber++
+	if q.built > 0 {
+		q.built--
+	}
+	clear(r.Segments)
+	if status == verbs.StatusSuccess && r.Flags&verbs.Signalled == 0 {
+		q.uncovered++
+		return
+	}
+	q.uncovered = 0
+	completion := verbs.Completion{ID: r.ID, QueuePair: q.number, Status: status, Opcode: r.Opcode}
+	if !q.sendCQ.push(&completion) {
+		q.conn.fail(errOverflow, partInOrder)
+	}
+}
+
+// received ends the first receive.
+func (q *queuePair) received(status verbs.Status, opcode verbs.Opcode, bytes, immediate uint32) {
+	r := &q.receives[q.receiveFirst]
+	clear(r.segments)
+	if q.receiveFirst++; q.receiveFirst == len(q.receives) {
+		q.receiveFirst = 0
+	}
+	q.receiveCount--
+	completion := verbs.Completion{ID: r.id, QueuePair: q.number, Status: status, Opcode: opcode, Bytes: bytes, Immediate: immediate}
+	if !q.recvCQ.push(&completion) {
+		q.conn.fail(errOverflow, partInOrder)
+	}
+}
+
+// PostReceive posts receives in order.
+func (q *queuePair) PostReceive(requests []verbs.ReceiveRequest) (int, error) {
+	c := q.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if q.closed {
+		return 0, fmt.Errorf("tcp: PostReceive: %w", verbs.ErrClosed)
+	}
+	n, err := q.postReceives(requests)
+	if q.err != nil {
+		q.flush()
+		return n, err
+	}
+	c.requests.posted += uint32(n)
+	if c.phase == phaseReady {
+		c.grant()
+	}
+	return n, err
+}
+
+func (q *queuePair) postReceives(requests []verbs.ReceiveRequest) (int, error) {
+	for i := range requests {
+		segments := requests[i].Segments
+		if len(segments) > maxSegments {
+			return i, argumentError("PostReceive: %d segments, at most %d are allowed", len(segments), maxSegments)
+		}
+		if q.receiveCount == len(q.receives) {
+			return i, verbs.ErrQueueFull
+		}
+		at := q.receiveFirst + q.receiveCount
+		if at >= len(q.receives) {
+			at -= len(q.receives)
+		}
+		r := &q.receives[at]
+		r.id = requests[i].ID
+		r.segments = append(r.segments[:0], segments...)
+		r.length = 0
+		for k := range segments {
+			r.length += len(segments[k].Memory)
+		}
+		q.receiveCount++
+	}
+	return len(requests), nil
+}
+
+// grantDue tells whether the peer may run out of receives before some other frame
+// tells it of those that are new.
+func (c *connection) grantDue() bool {
+	n := &c.requests
+	return n.posted-n.announced > n.announced-n.consumed
+}
+
+// grant tells the peer of receives if that is due. To send a frame of its own is left
+// to the next poll, so that a message which is posted before can carry it; but one who
+// sleeps may be the only one that polls.
+func (c *connection) grant() {
+	switch {
+	case !c.grantDue():
+	case c.device.channel.sleepers.Load() == 0:
+		c.request()
+	case !c.stuck():
+		c.transmit()
+	}
+}
+
+// Close destroys the queue pair.
+func (q *queuePair) Close() error {
+	c := q.conn
+	c.mu.Lock()
+	if q.closed {
+		c.mu.Unlock()
+		return nil
+	}
+	q.closed = true
+	c.abandon()
+	c.pair = nil
+	c.mu.Unlock()
+	for _, cq := range []*completionQueue{q.sendCQ, q.recvCQ} {
+		cq.drop(q.number)
+		cq.use(-1)
+	}
+	q.device.forget(q)
+	return nil
+}

@@ -1,0 +1,164 @@
+package tcp
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"sync"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// region is a memory region of this device.
+type region struct {
+	device *device
+	memory []byte
+	access verbs.Access
+	key    uint32
+
+	// use is held for reading while memory is touched for a peer, and for writing
+	// to set dead. Nobody holds two of one region, or waits for a lock while
+	// holding one.
+	use  sync.RWMutex
+	dead bool
+}
+
+// LKey and the remote key are one number.
+func (r *region) LKey() uint32   { return r.key }
+func (r *region) Memory() []byte { return r.memory }
+
+// Remote is the region for peers. The address is the one that it has here.
+func (r *region) Remote() verbs.RemoteRegion {
+	return verbs.RemoteRegion{Address: addressOf(r.memory), Length: uint64(len(r.memory)), RKey: r.key}
+}
+
+// Deregister ends the region. It waits for a peer's request that is just touching the
+// memory; when it returns none does, or will.
+func (r *region) Deregister() error {
+	if !r.device.regions.remove(r) {
+		return fmt.Errorf("tcp: region %#x: %w", r.key, verbs.ErrClosed)
+	}
+	r.end()
+	return nil
+}
+
+func (r *region) end() {
+	r.use.Lock()
+	r.dead = true
+	r.use.Unlock()
+}
+
+// keep holds the memory until release, if the region still lives.
+func (r *region) keep() bool {
+	r.use.RLock()
+	if r.dead {
+		r.use.RUnlock()
+		return false
+	}
+	return true
+}
+
+// hold does, and gives n bytes at address, which are within the region.
+func (r *region) hold(address uint64, n int) ([]byte, bool) {
+	if !r.keep() {
+		return nil, false
+	}
+	offset := address - addressOf(r.memory)
+	return r.memory[offset : offset+uint64(n) : offset+uint64(n)], true
+}
+
+func (r *region) release() { r.use.RUnlock() }
+
+// reservedLKey names any memory of this process.
+const reservedLKey = 1
+
+// maxRegions bounds the table: keys stay hard to guess while they are few among 2^32.
+const maxRegions = 1 << 16
+
+// regionTable holds a device's regions by their key. A key is 32 random bits, so that
+// none says anything about another.
+type regionTable struct {
+	mu     sync.RWMutex
+	byKey  map[uint32]*region
+	closed bool
+}
+
+func (t *regionTable) add(r *region) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return r.device.closedError("RegisterMemory")
+	}
+	if len(t.byKey) == maxRegions {
+		return &verbs.CapabilityError{Device: deviceName, Capability: "register another region", Reason: fmt.Sprintf("it has %d already", maxRegions)}
+	}
+	for {
+		var random [4]byte
+		if _, err := rand.Read(random[:]); err != nil {
+			return fmt.Errorf("tcp: a key for a region: %w", err)
+		}
+		r.key = binary.LittleEndian.Uint32(random[:])
+		if _, taken := t.byKey[r.key]; !taken && r.key > reservedLKey {
+			break
+		}
+	}
+	t.byKey[r.key] = r
+	return nil
+}
+
+func (t *regionTable) remove(r *region) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.byKey[r.key] != r {
+		return false
+	}
+	delete(t.byKey, r.key)
+	return true
+}
+
+// close ends all regions.
+func (t *regionTable) close() {
+	t.mu.Lock()
+	regions := t.byKey
+	t.byKey, t.closed = nil, true
+	t.mu.Unlock()
+	for _, r := range regions {
+		r.end()
+	}
+}
+
+func (t *regionTable) find(key uint32) *region {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.byKey[key]
+}
+
+// reach finds the region for a peer's request of n bytes, n above 0.
+func (t *regionTable) reach(key uint32, address uint64, n int, right verbs.Access) *region {
+	r := t.find(key)
+	if r == nil || r.access&right != right || !contains(r.memory, address, uint64(n)) {
+		return nil
+	}
+	return r
+}
+
+// covers tells whether every segment lies in the region it names, with the right.
+func (t *regionTable) covers(segments []verbs.Segment, right verbs.Access) bool {
+	for i := range segments {
+		s := &segments[i]
+		if len(s.Memory) == 0 || s.LKey == reservedLKey {
+			continue
+		}
+		r := t.find(s.LKey)
+		if r == nil || r.access&right != right || !contains(r.memory, addressOf(s.Memory), uint64(len(s.Memory))) {
+			return false
+		}
+	}
+	return true
+}
+
+// contains tells whether n bytes at address lie within memory, without overflow.
+func contains(memory []byte, address, n uint64) bool {
+	base, length := addressOf(memory), uint64(len(memory))
+	return address >= base && n <= length && address-base <= length-n
+}

@@ -1,0 +1,265 @@
+package tcp
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// PostSend posts requests in order and sends what can go.
+func (q *queuePair) PostSend(requests []verbs.SendRequest) (int, error) {
+	c := q.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if q.closed {
+		return 0, fmt.Errorf("tcp: PostSend: %w", verbs.ErrClosed)
+	}
+	n, err := q.postSends(requests)
+	if q.err != nil {
+		q.flush()
+	} else if c.phase == phaseReady && !c.stuck() {
+		c.transmit()
+	}
+	return n, err
+}
+
+func (q *queuePair) postSends(requests []verbs.SendRequest) (int, error) {
+	for i := range requests {
+		length, err := checkSend(&requests[i])
+		if err != nil {
+			return i, err
+		}
+		if q.sendCount+q.uncovered >= len(q.sends) {
+			if q.err == nil {
+				return i, verbs.ErrQueueFull
+			}
+			q.flush()
+		}
+		q.at(q.sendCount).take(&requests[i], length)
+		q.sendCount++
+	}
+	return len(requests), nil
+}
+
+// at is the request that is i behind the first.
+func (q *queuePair) at(i int) *request {
+	if i += q.sendFirst; i >= len(q.sends) {
+		i -= len(q.sends)
+	}
+	return &q.sends[i]
+}
+
+// take copies a request, whose slices are the caller's, into the reused ones.
+func (r *request) take(from *verbs.SendRequest, length int) {
+	segments := append(r.Segments[:0], from.Segments...)
+	r.SendRequest = *from
+	r.length, r.arrived, r.answered = length, 0, false
+	if from.Flags&verbs.Inline != 0 {
+		if r.inline == nil {
+			r.inline = make([]byte, 0, maxInline)
+		}
+		r.inline = r.inline[:0]
+		for i := range from.Segments {
+			r.inline = append(r.inline, from.Segments[i].Memory...)
+		}
+		segments = append(segments[:0], verbs.Segment{Memory: r.inline, LKey: reservedLKey})
+	}
+	r.Segments = segments
+}
+
+// checkSend says what is wrong with a request, else how long it is.
+func checkSend(r *verbs.SendRequest) (int, error) {
+	if r.Opcode > verbs.OpCompareSwap {
+		return 0, argumentError("PostSend: opcode %d is none of a send queue", r.Opcode)
+	}
+	if r.Flags&^(verbs.Signalled|verbs.Inline|verbs.Fence) != 0 {
+		return 0, argumentError("PostSend: flags %#x, known are %#x", r.Flags, verbs.Signalled|verbs.Inline|verbs.Fence)
+	}
+	if len(r.Segments) > maxSegments {
+		return 0, argumentError("PostSend: %d segments, at most %d are allowed", len(r.Segments), maxSegments)
+	}
+	length := 0
+	for i := range r.Segments {
+		n := len(r.Segments[i].Memory)
+		if n > maxMessage-length {
+			return 0, argumentError("PostSend: more than %d bytes", maxMessage)
+		}
+		length += n
+	}
+	switch {
+	case r.Flags&verbs.Inline != 0 && (length > maxInline || r.Opcode >= verbs.OpRDMARead):
+		return 0, argumentError("PostSend: an inline request is a send or write of at most %d bytes, this is opcode %d of %d", maxInline, r.Opcode, length)
+	case r.Opcode >= verbs.OpFetchAdd && (len(r.Segments) != 1 || length != 8):
+		return 0, argumentError("PostSend: an atomic has one segment of 8 bytes, this has %d of %d", len(r.Segments), length)
+	}
+	return length, nil
+}
+
+// kindOf is the kind of each opcode's frames.
+var kindOf = [...]kind{
+	verbs.OpSend: kindSend, verbs.OpSendImmediate: kindSend,
+	verbs.OpRDMAWrite: kindWrite, verbs.OpRDMAWriteImmediate: kindWriteImmediate,
+	verbs.OpRDMARead: kindRead, verbs.OpFetchAdd: kindFetchAdd, verbs.OpCompareSwap: kindCompareSwap,
+}
+
+// fillRequest adds a frame of the request that is next to the batch.
+func (c *connection) fillRequest() bool {
+	q := c.pair
+	if q.built == q.sendCount {
+		return false
+	}
+	r := q.at(q.built)
+	if q.offset == 0 && !q.mayGo(r) {
+		return false
+	}
+	f := frame{kind: kindOf[r.Opcode], request: q.firstNumber + uint32(q.built), rkey: r.RKey, address: r.RemoteAddress}
+	if r.Opcode >= verbs.OpRDMARead {
+		f.operand, f.compare = r.Operand, r.Compare
+		if r.Opcode == verbs.OpRDMARead {
+			f.operand, f.compare = uint64(r.length), 0
+		}
+		c.put(&f)
+		q.unread[(q.unreadFirst+q.unreadCount)%maxReads] = f.request
+		q.unreadCount++
+	} else {
+		n := min(r.length-q.offset, maxPayload)
+		f.length = uint32(n)
+		f.operand = messageOperand(r.length, 0)
+		if f.kind == kindSend {
+			f.rkey, f.address = 0, 0
+		}
+		if r.Flags&verbs.Signalled != 0 {
+			f.flags |= flagSignalled
+		}
+		if r.Opcode == verbs.OpSendImmediate || r.Opcode == verbs.OpRDMAWriteImmediate {
+			f.operand = messageOperand(r.length, r.Immediate)
+		}
+		if r.Opcode == verbs.OpSendImmediate {
+			f.flags |= flagImmediate
+		}
+		if f.kind != kindWrite && q.offset == 0 {
+			c.requests.sent++
+		}
+		c.putSegments(&f, r.Segments, q.offset)
+		if q.offset += n; q.offset < r.length {
+			return true
+		}
+	}
+	q.offset = 0
+	q.built++
+	c.out.through = f.request
+	return true
+}
+
+// mayGo tells whether nothing holds a request back.
+func (q *queuePair) mayGo(r *request) bool {
+	n := &q.conn.requests
+	var right verbs.Access
+	switch {
+	case r.Flags&verbs.Fence != 0 && q.unreadCount > 0:
+		return false
+	case r.Opcode >= verbs.OpRDMARead:
+		if q.unreadCount == maxReads {
+			return false
+		}
+		right = verbs.LocalWrite
+	case r.Opcode != verbs.OpRDMAWrite && n.sent == n.peerGranted:
+		return false
+	}
+	if q.device.regions.covers(r.Segments, right) {
+		return true
+	}
+	// What was posted before completes first. An answer to a ping acknowledges it.
+	if q.built > 0 {
+		if !q.solicited {
+			q.solicited, q.conn.out.ping = true, true
+			q.conn.fillControl()
+		}
+		return false
+	}
+	err := fmt.Errorf("tcp: request %d: %w", r.ID, verbs.StatusLocalProtection)
+	q.finish(verbs.StatusLocalProtection)
+	q.conn.fail(err, partInOrder)
+	return false
+}
+
+// settleSends completes what the peer has carried out or answered, in order.
+func (q *queuePair) settleSends() {
+	for q.built > 0 && q.err == nil {
+		r := &q.sends[q.sendFirst]
+		if r.Opcode >= verbs.OpRDMARead {
+			if !r.answered {
+				return
+			}
+		} else if int32(q.conn.requests.acked-q.firstNumber) < 0 || int32(q.conn.out.left-q.firstNumber) < 0 {
+			// Acknowledged, and no longer in a batch that refers to its memory.
+			return
+		}
+		q.finish(verbs.StatusSuccess)
+	}
+}
+
+// reading is the read or atomic that is answered next.
+func (q *queuePair) reading() *request {
+	return q.at(int(q.unread[q.unreadFirst] - q.firstNumber))
+}
+
+// takeResponse takes a frame of an answer.
+func (c *connection) takeResponse(f *frame) {
+	q := c.pair
+	if q.unreadCount == 0 || f.request != q.unread[q.unreadFirst] {
+		c.violation("%v to request %d, which is not the one that is next", f.kind, f.request)
+		return
+	}
+	r := q.reading()
+	if (f.kind == kindReadResponse) != (r.Opcode == verbs.OpRDMARead) {
+		c.violation("%v to request %d, which has opcode %d", f.kind, f.request, r.Opcode)
+		return
+	}
+	if f.kind == kindAtomicResponse {
+		binary.NativeEndian.PutUint64(r.Segments[0].Memory, f.operand)
+		q.responded(r.length)
+		return
+	}
+	if missing := r.length - r.arrived; int(f.length) > missing || f.length == 0 && missing > 0 {
+		c.violation("%d bytes of the answer to read %d, of which %d of %d are missing", f.length, f.request, missing, r.length)
+		return
+	}
+	c.expect(f, placeResponse, r.arrived)
+}
+
+// responded counts what is here of the answer at hand.
+func (q *queuePair) responded(arrived int) {
+	r := q.reading()
+	if r.arrived = arrived; arrived < r.length {
+		return
+	}
+	r.answered = true
+	q.unreadFirst = (q.unreadFirst + 1) % maxReads
+	q.unreadCount--
+	q.settleSends()
+}
+
+// takeRefusal ends the connection at the request that the peer did not carry out.
+func (c *connection) takeRefusal(f *frame) {
+	q := c.pair
+	status := verbs.Status(f.operand)
+	c.settleAll()
+	if q.sendCount == 0 || f.request != q.firstNumber || q.built == 0 && q.offset == 0 {
+		c.violation("request %d refused while %d outstanding begin at %d", f.request, q.sendCount, q.firstNumber)
+		return
+	}
+	if f.operand > uint64(verbs.StatusFlushed) || status == verbs.StatusSuccess {
+		c.violation("request %d refused with %d", f.request, f.operand)
+		return
+	}
+	err := fmt.Errorf("tcp: %s: request %d: %w", c.peer, q.sends[q.sendFirst].ID, status)
+	q.finish(status)
+	c.fail(err, partAtOnce)
+}
+
+// errWithdrawn ends a connection that owes its peer bytes of a region that was
+// deregistered.
+var errWithdrawn = errors.New("tcp: a region was deregistered while a peer read it")

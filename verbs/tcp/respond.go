@@ -1,0 +1,267 @@
+package tcp
+
+import (
+	"fmt"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// answers are the peer's reads and atomics that were not answered yet, in order.
+type answers struct {
+	queue [maxReads]answer
+	first int
+	count int
+	// reads of them have not been read. An atomic behind one waits: reads and
+	// atomics are ordered among themselves.
+	reads int
+}
+
+type answer struct {
+	kind     kind
+	executed bool
+	request  uint32
+	rkey     uint32
+	total    int
+	done     int
+	address  uint64
+	operand  uint64
+	compare  uint64
+}
+
+func (a *answers) push(next answer) {
+	a.queue[(a.first+a.count)%maxReads] = next
+	a.count++
+}
+
+func (a *answers) pop() {
+	a.first = (a.first + 1) % maxReads
+	a.count--
+}
+
+func (a *answers) clear() { *a = answers{} }
+
+// takeMessage begins or continues a send or a write.
+func (c *connection) takeMessage(f *frame) {
+	in := &c.in
+	if in.open {
+		m := &in.message
+		if f.kind != m.kind || f.request != m.request || f.flags != m.flags || f.operand != m.operand || f.rkey != m.rkey || f.address != m.address {
+			c.violation("%v %d in the middle of %v %d", f.kind, f.request, m.kind, m.request)
+			return
+		}
+	} else if !c.beginMessage(f) {
+		return
+	}
+	total := f.total()
+	if int(f.length) > total-in.done || f.length == 0 && total > 0 {
+		c.violation("%d bytes of %v %d, of which %d of %d are missing", f.length, f.kind, f.request, total-in.done, total)
+		return
+	}
+	to := placeRegion
+	if f.kind == kindSend {
+		to = placeReceive
+	}
+	c.expect(f, to, in.done)
+}
+
+// inTurn checks the number of a request's first frame.
+func (c *connection) inTurn(f *frame) bool {
+	if c.in.open || f.request != c.in.begun+1 {
+		c.violation("%v %d after request %d, complete: %v", f.kind, f.request, c.in.begun, !c.in.open)
+		return false
+	}
+	c.in.begun++
+	return true
+}
+
+// beginMessage checks all that a send or write needs before its first byte.
+func (c *connection) beginMessage(f *frame) bool {
+	in, n := &c.in, &c.requests
+	if !c.inTurn(f) {
+		return false
+	}
+	if f.total() > maxMessage {
+		c.violation("%v %d of %d bytes, at most %d are allowed", f.kind, f.request, f.total(), maxMessage)
+		return false
+	}
+	if f.kind != kindWrite {
+		if n.consumed == n.announced {
+			c.violation("%v %d for which no receive was granted", f.kind, f.request)
+			return false
+		}
+		n.consumed++
+	}
+	if f.kind == kindSend {
+		if !c.receivable(f) {
+			return false
+		}
+	} else if f.total() > 0 {
+		in.region = c.device.regions.reach(f.rkey, f.address, f.total(), verbs.RemoteWrite)
+		in.address = f.address
+		if in.region == nil {
+			c.refuse(f.request, verbs.StatusRemoteAccess)
+			return false
+		}
+	}
+	in.message, in.open, in.done = *f, true, 0
+	return true
+}
+
+// receivable tells whether the message fits the receive that is next.
+func (c *connection) receivable(f *frame) bool {
+	r := &c.pair.receives[c.pair.receiveFirst]
+	switch {
+	case !c.device.regions.covers(r.segments, verbs.LocalWrite):
+		c.pair.received(verbs.StatusLocalProtection, verbs.OpReceive, 0, 0)
+		c.refuse(f.request, verbs.StatusRemoteOperation)
+	case f.total() > r.length:
+		c.pair.received(verbs.StatusLocalLength, verbs.OpReceive, 0, 0)
+		c.refuse(f.request, verbs.StatusRemoteInvalid)
+	default:
+		return true
+	}
+	return false
+}
+
+// messagePlaced counts a frame of a message, and carries the request out if it was
+// the last.
+func (c *connection) messagePlaced() {
+	in := &c.in
+	m := &in.message
+	in.done = in.offset
+	if in.done < m.total() {
+		return
+	}
+	in.open, in.region = false, nil
+	in.carried = m.request
+	if m.flags&flagSignalled != 0 {
+		c.out.acknowledge = true
+	}
+	opcode := verbs.OpReceive
+	if m.kind == kindWriteImmediate || m.flags&flagImmediate != 0 {
+		opcode = verbs.OpReceiveImmediate
+	}
+	if m.kind != kindWrite {
+		c.pair.received(verbs.StatusSuccess, opcode, uint32(m.total()), m.immediate())
+	}
+}
+
+// takeQuestion takes a read or an atomic.
+func (c *connection) takeQuestion(f *frame) {
+	if !c.inTurn(f) {
+		return
+	}
+	a := &c.answers
+	if a.count == maxReads {
+		c.violation("%v %d while %d reads and atomics are unanswered, which is the most", f.kind, f.request, maxReads)
+		return
+	}
+	total, right := 8, verbs.RemoteAtomic
+	if f.kind == kindRead {
+		if f.operand > maxMessage {
+			c.violation("read %d of %d bytes, at most %d are allowed", f.request, f.operand, maxMessage)
+			return
+		}
+		total, right = int(f.operand), verbs.RemoteRead
+	}
+	switch {
+	case total > 0 && c.device.regions.reach(f.rkey, f.address, total, right) == nil:
+		c.refuse(f.request, verbs.StatusRemoteAccess)
+		return
+	case f.kind != kindRead && f.address%8 != 0:
+		c.refuse(f.request, verbs.StatusRemoteInvalid)
+		return
+	}
+	next := answer{kind: f.kind, request: f.request, rkey: f.rkey, total: total, address: f.address, operand: f.operand, compare: f.compare}
+	if f.kind == kindRead {
+		a.reads++
+	} else if a.reads == 0 && !c.execute(&next) {
+		c.refuse(f.request, verbs.StatusRemoteAccess)
+		return
+	}
+	c.in.carried = f.request
+	a.push(next)
+}
+
+// execute does an atomic and keeps its result. It is false if the region has ended.
+func (c *connection) execute(a *answer) bool {
+	r := c.device.regions.reach(a.rkey, a.address, 8, verbs.RemoteAtomic)
+	if r == nil {
+		return false
+	}
+	memory, ok := r.hold(a.address, 8)
+	if !ok {
+		return false
+	}
+	word := wordAt(memory)
+	if a.kind == kindFetchAdd {
+		a.operand = word.Add(a.operand) - a.operand
+	} else {
+		for {
+			old := word.Load()
+			if old != a.compare || word.CompareAndSwap(old, a.operand) {
+				a.operand = old
+				break
+			}
+		}
+	}
+	r.release()
+	a.executed = true
+	return true
+}
+
+// fillAnswer adds a frame of the answer that is next to the batch.
+func (c *connection) fillAnswer() bool {
+	a := &c.answers
+	if a.count == 0 {
+		return false
+	}
+	next := &a.queue[a.first]
+	if next.kind != kindRead {
+		if !next.executed && !c.execute(next) {
+			c.withdraw(next.request)
+			return false
+		}
+		c.put(&frame{kind: kindAtomicResponse, request: next.request, operand: next.operand})
+		a.pop()
+		return true
+	}
+	n := min(next.total-next.done, maxPayload)
+	if n > 0 {
+		r := c.device.regions.reach(next.rkey, next.address, n, verbs.RemoteRead)
+		if r != nil && c.out.loan != nil && c.out.loan != r {
+			// A batch borrows of one region: who held two might wait for another who does.
+			return false
+		}
+		if r == nil || !c.putRegion(&frame{kind: kindReadResponse, request: next.request, length: uint32(n)}, r, next.address) {
+			c.withdraw(next.request)
+			return false
+		}
+	} else {
+		c.put(&frame{kind: kindReadResponse, request: next.request})
+	}
+	next.address += uint64(n)
+	if next.done += n; next.done == next.total {
+		a.reads--
+		a.pop()
+	}
+	return true
+}
+
+// refuse tells the peer that a request was not carried out, behind the answers to
+// those before it, and ends the connection.
+func (c *connection) refuse(request uint32, status verbs.Status) {
+	c.out.refused, c.out.refusal = true, frame{kind: kindRefusal, request: request, operand: uint64(status)}
+	c.fail(fmt.Errorf("tcp: %s: its request %d was refused: %w", c.peer, request, status), partInOrder)
+}
+
+// withdraw refuses a request whose turn to be answered has come.
+func (c *connection) withdraw(request uint32) {
+	c.answers.clear()
+	if c.out.refused {
+		// A later request was refused before, and this one takes its place.
+		c.out.refusal.request, c.out.refusal.operand = request, uint64(verbs.StatusRemoteAccess)
+		return
+	}
+	c.refuse(request, verbs.StatusRemoteAccess)
+}

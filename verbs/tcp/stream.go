@@ -1,0 +1,95 @@
+package tcp
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A stream is what a connection reads and writes, without ever waiting. Its methods
+// are called under the connection's mutex.
+type stream interface {
+	// readv fills slices in turn and returns how many bytes it put there. Fewer than
+	// there is room for means that there is no more now. The end is io.EOF.
+	readv(into [][]byte) (int, error)
+	// writev takes bytes of slices in turn and returns how many.
+	writev(from [][]byte) (int, error)
+	// pending tells that bytes which writev took have not left yet; writev of
+	// nothing tries again.
+	pending() bool
+	// end says that no more is written.
+	end()
+	close()
+	descriptor() int
+}
+
+// maxVectors is the most slices that one system call takes.
+const maxVectors = 64
+
+// socket is the stream of a TCP connection.
+type socket struct {
+	fd     int
+	vector vector
+}
+
+// takeSocket takes a connection out of net and Go's poller, which it closes.
+func takeSocket(conn net.Conn) (*socket, error) {
+	defer conn.Close()
+	inner, ok := conn.(syscall.Conn)
+	if !ok {
+		return nil, fmt.Errorf("tcp: a %T is no socket", conn)
+	}
+	raw, err := inner.SyscallConn()
+	if err != nil {
+		return nil, fmt.Errorf("tcp: %w", err)
+	}
+	// The second descriptor is of the same socket, and does not block as the first
+	// did not.
+	var fd int
+	var duplicate error
+	err = raw.Control(func(first uintptr) {
+		fd, duplicate = unix.FcntlInt(first, unix.F_DUPFD_CLOEXEC, 0)
+	})
+	if err != nil || duplicate != nil {
+		return nil, fmt.Errorf("tcp: a second descriptor of a socket: %w", firstOf(err, duplicate))
+	}
+	return &socket{fd: fd}, nil
+}
+
+func firstOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *socket) readv(into [][]byte) (int, error) {
+	n, err := s.vector.read(s.fd, into)
+	afterRead()
+	if err == unix.EAGAIN {
+		return 0, nil
+	}
+	if n == 0 && err == nil {
+		err = io.EOF
+	}
+	return n, err
+}
+
+func (s *socket) writev(from [][]byte) (int, error) {
+	beforeWrite()
+	n, err := s.vector.write(s.fd, from)
+	if err == unix.EAGAIN {
+		return 0, nil
+	}
+	return n, err
+}
+
+func (s *socket) pending() bool   { return false }
+func (s *socket) end()            { _ = unix.Shutdown(s.fd, unix.SHUT_WR) }
+func (s *socket) close()          { _ = unix.Close(s.fd) }
+func (s *socket) descriptor() int { return s.fd }

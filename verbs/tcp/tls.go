@@ -1,0 +1,179 @@
+package tcp
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+)
+
+const (
+	// recordBatch is about how much is encrypted before it is sent.
+	recordBatch = 64 << 10
+	// maxEncrypted bounds what is encrypted and has not left. Only a peer that has
+	// the keys changed again and again, and reads nothing, can reach it.
+	maxEncrypted = 1 << 20
+)
+
+// prepareTLS checks the configuration and completes it.
+func (o *door) prepareTLS() error {
+	config := o.options.TLS.Clone()
+	if len(config.Certificates) == 0 && config.GetCertificate == nil && config.GetConfigForClient == nil {
+		return argumentError("Open: TLS has no certificate; a device accepts connections and needs one")
+	}
+	if config.MaxVersion != 0 && config.MaxVersion < tls.VersionTLS13 {
+		return argumentError("Open: TLS.MaxVersion is %s, the least allowed is %s", tls.VersionName(config.MaxVersion), tls.VersionName(tls.VersionTLS13))
+	}
+	config.MinVersion = max(config.MinVersion, tls.VersionTLS13)
+	config.DynamicRecordSizingDisabled = true
+	// Connections live long: to resume one is worth nothing.
+	config.SessionTicketsDisabled = true
+	o.options.TLS = config
+	return nil
+}
+
+// wrap puts TLS over a connection, if that is wanted. hostPort is the peer that this
+// side calls, empty at the side that was called.
+func (o *door) wrap(conn net.Conn, hostPort string) (io.ReadWriter, error) {
+	if o.options.TLS == nil {
+		return conn, nil
+	}
+	carrier := &carrier{Conn: conn}
+	secure := &secured{carrier: carrier}
+	if hostPort == "" {
+		secure.tls = tls.Server(carrier, o.options.TLS)
+	} else {
+		config := o.options.TLS
+		if config.ServerName == "" {
+			config = config.Clone()
+			config.ServerName, _, _ = net.SplitHostPort(hostPort)
+		}
+		secure.tls = tls.Client(carrier, config)
+	}
+	if err := secure.tls.Handshake(); err != nil {
+		return nil, fmt.Errorf("tcp: TLS: %w", err)
+	}
+	return secure, nil
+}
+
+// carrier is what TLS reads and writes: first a connection of net, in calls that wait;
+// then a socket, in calls that do not.
+type carrier struct {
+	net.Conn
+	socket *socket
+	// out is what is encrypted and has not left.
+	out    []byte
+	vector [1][]byte
+}
+
+// errNotNow is what TLS takes for a reason to try again later: it is Temporary.
+var errNotNow net.Error = notNow{os.ErrDeadlineExceeded}
+
+type notNow struct{ error }
+
+func (notNow) Timeout() bool   { return true }
+func (notNow) Temporary() bool { return true }
+
+func (c *carrier) Read(into []byte) (int, error) {
+	if c.socket == nil {
+		return c.Conn.Read(into)
+	}
+	c.vector[0] = into
+	n, err := c.socket.readv(c.vector[:])
+	c.vector[0] = nil
+	if n == 0 && err == nil {
+		err = errNotNow
+	}
+	return n, err
+}
+
+func (c *carrier) Write(from []byte) (int, error) {
+	if c.socket == nil {
+		return c.Conn.Write(from)
+	}
+	if len(c.out)+len(from) > maxEncrypted {
+		return 0, fmt.Errorf("%w: the peer makes this side write and does not read", ErrProtocol)
+	}
+	c.out = append(c.out, from...)
+	return len(from), nil
+}
+
+// flush sends what is encrypted, as far as it goes.
+func (c *carrier) flush() error {
+	for len(c.out) > 0 {
+		c.vector[0] = c.out
+		n, err := c.socket.writev(c.vector[:])
+		c.vector[0] = nil
+		if n == 0 || err != nil {
+			return err
+		}
+		c.out = c.out[:copy(c.out, c.out[n:])]
+	}
+	return nil
+}
+
+// secured is the stream of a connection with TLS.
+type secured struct {
+	tls     *tls.Conn
+	carrier *carrier
+}
+
+// Read and Write are for the handshake.
+func (s *secured) Read(into []byte) (int, error)  { return s.tls.Read(into) }
+func (s *secured) Write(from []byte) (int, error) { return s.tls.Write(from) }
+
+// engage leaves the connection of net for its socket.
+func (s *secured) engage(socket *socket) stream {
+	s.carrier.socket = socket
+	return s
+}
+
+func (s *secured) readv(into [][]byte) (total int, err error) {
+	for _, part := range into {
+		for len(part) > 0 {
+			n, err := s.tls.Read(part)
+			total += n
+			part = part[n:]
+			switch {
+			case err == nil:
+			case errors.Is(err, errNotNow) || total > 0:
+				// An error that matters comes again.
+				return total, nil
+			default:
+				return 0, err
+			}
+		}
+	}
+	return total, nil
+}
+
+func (s *secured) writev(from [][]byte) (total int, err error) {
+	if err := s.carrier.flush(); err != nil || s.pending() {
+		return 0, err
+	}
+	for _, part := range from {
+		for len(part) > 0 && total < recordBatch {
+			n, err := s.tls.Write(part[:min(len(part), recordBatch-total)])
+			if err != nil {
+				return total, err
+			}
+			total += n
+			part = part[n:]
+		}
+	}
+	return total, s.carrier.flush()
+}
+
+func (s *secured) pending() bool { return len(s.carrier.out) > 0 }
+
+func (s *secured) end() {
+	// A peer that does not learn of the end from TLS does from the socket.
+	_ = s.tls.CloseWrite()
+	_ = s.carrier.flush()
+	s.carrier.socket.end()
+}
+
+func (s *secured) close()          { s.carrier.socket.close() }
+func (s *secured) descriptor() int { return s.carrier.socket.fd }
