@@ -284,15 +284,18 @@ func (c *connection) putSegments(f *frame, segments []verbs.Segment, skip int) {
 	}
 }
 
-// putRegion adds a header and its payload, bytes of a region. It is false, and adds
-// nothing, if that has ended.
-func (c *connection) putRegion(f *frame, r *region, address uint64) bool {
+// putRegion adds a header and its payload, bytes of a region, or old in place of them.
+// It is false, and adds nothing, if the region has ended.
+func (c *connection) putRegion(f *frame, r *region, address uint64, old []byte) bool {
 	o, n := &c.out, int(f.length)
 	memory, ok := r.hold(address, n)
 	if !ok {
 		return false
 	}
 	defer r.release()
+	if old != nil {
+		memory = old
+	}
 	c.put(f)
 	if n <= smallPayload {
 		copy(o.grow(n), memory)

@@ -1,31 +1,31 @@
 package tcp
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/onesided/rma/verbs"
 )
 
-// answers are the peer's reads and atomics that were not answered yet, in order.
+// answers are the peer's reads and atomics that were not answered yet, in order. An
+// atomic has been executed; a read is read when its answer leaves.
 type answers struct {
 	queue [maxReads]answer
 	first int
 	count int
-	// reads of them have not been read. An atomic behind one waits: reads and
-	// atomics are ordered among themselves.
-	reads int
+	// atomics are how many of them are.
+	atomics int
 }
 
 type answer struct {
-	kind     kind
-	executed bool
-	request  uint32
-	rkey     uint32
-	total    int
-	done     int
-	address  uint64
-	operand  uint64
-	compare  uint64
+	kind    kind
+	request uint32
+	rkey    uint32
+	total   int
+	done    int
+	address uint64
+	// old is what an atomic found.
+	old uint64
 }
 
 func (a *answers) push(next answer) {
@@ -172,42 +172,68 @@ func (c *connection) takeQuestion(f *frame) {
 		c.refuse(f.request, verbs.StatusRemoteInvalid)
 		return
 	}
-	next := answer{kind: f.kind, request: f.request, rkey: f.rkey, total: total, address: f.address, operand: f.operand, compare: f.compare}
-	if f.kind == kindRead {
-		a.reads++
-	} else if a.reads == 0 && !c.execute(&next) {
-		c.refuse(f.request, verbs.StatusRemoteAccess)
-		return
+	next := answer{kind: f.kind, request: f.request, rkey: f.rkey, total: total, address: f.address}
+	if f.kind != kindRead {
+		var ok bool
+		if next.old, ok = c.execute(f); !ok {
+			c.refuse(f.request, verbs.StatusRemoteAccess)
+			return
+		}
+		a.atomics++
 	}
 	c.in.carried = f.request
 	a.push(next)
 }
 
-// execute does an atomic and keeps its result. It is false if the region has ended.
-func (c *connection) execute(a *answer) bool {
-	r := c.device.regions.reach(a.rkey, a.address, 8, verbs.RemoteAtomic)
+// execute does an atomic and returns what it found. It is not ok if the region has
+// ended.
+func (c *connection) execute(f *frame) (old uint64, ok bool) {
+	r := c.device.regions.reach(f.rkey, f.address, 8, verbs.RemoteAtomic)
 	if r == nil {
-		return false
+		return 0, false
 	}
-	memory, ok := r.hold(a.address, 8)
+	memory, ok := r.hold(f.address, 8)
 	if !ok {
-		return false
+		return 0, false
 	}
+	defer r.release()
 	word := wordAt(memory)
-	if a.kind == kindFetchAdd {
-		a.operand = word.Add(a.operand) - a.operand
-	} else {
-		for {
-			old := word.Load()
-			if old != a.compare || word.CompareAndSwap(old, a.operand) {
-				a.operand = old
-				break
-			}
+	if f.kind == kindFetchAdd {
+		return word.Add(f.operand) - f.operand, true
+	}
+	for {
+		old := word.Load()
+		if old != f.compare || word.CompareAndSwap(old, f.operand) {
+			return old, true
 		}
 	}
-	r.release()
-	a.executed = true
-	return true
+}
+
+// unchanged tells how many of the n bytes at address, which the first of the answers
+// reads, no atomic behind it has changed; if it is the first of them that one has, it
+// gives those of its word as they were. Reads and atomics are ordered among
+// themselves, although atomics are executed as they come.
+func (a *answers) unchanged(address uint64, n int) (int, []byte) {
+	if a.atomics == 0 {
+		return n, nil
+	}
+	for i := 1; i < a.count; i++ {
+		atomic := &a.queue[(a.first+i)%maxReads]
+		if atomic.kind == kindRead {
+			continue
+		}
+		if at := address - atomic.address; at < 8 {
+			// The one that came first found what the read should.
+			var word [8]byte
+			binary.NativeEndian.PutUint64(word[:], atomic.old)
+			old := word[at:min(8, int(at)+n)]
+			return len(old), old
+		}
+		if ahead := atomic.address - address; ahead < uint64(n) {
+			n = int(ahead)
+		}
+	}
+	return n, nil
 }
 
 // fillAnswer adds a frame of the answer that is next to the batch.
@@ -218,31 +244,28 @@ func (c *connection) fillAnswer() bool {
 	}
 	next := &a.queue[a.first]
 	if next.kind != kindRead {
-		if !next.executed && !c.execute(next) {
-			c.withdraw(next.request)
-			return false
-		}
-		c.put(&frame{kind: kindAtomicResponse, request: next.request, operand: next.operand})
+		c.put(&frame{kind: kindAtomicResponse, request: next.request, operand: next.old})
+		a.atomics--
 		a.pop()
 		return true
 	}
-	n := min(next.total-next.done, maxPayload)
-	if n > 0 {
+	n, old := a.unchanged(next.address, min(next.total-next.done, maxPayload))
+	f := frame{kind: kindReadResponse, request: next.request, length: uint32(n)}
+	if n == 0 {
+		c.put(&f)
+	} else {
 		r := c.device.regions.reach(next.rkey, next.address, n, verbs.RemoteRead)
 		if r != nil && c.out.loan != nil && c.out.loan != r {
 			// A batch borrows of one region: who held two might wait for another who does.
 			return false
 		}
-		if r == nil || !c.putRegion(&frame{kind: kindReadResponse, request: next.request, length: uint32(n)}, r, next.address) {
+		if r == nil || !c.putRegion(&f, r, next.address, old) {
 			c.withdraw(next.request)
 			return false
 		}
-	} else {
-		c.put(&frame{kind: kindReadResponse, request: next.request})
 	}
 	next.address += uint64(n)
 	if next.done += n; next.done == next.total {
-		a.reads--
 		a.pop()
 	}
 	return true
