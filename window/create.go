@@ -94,7 +94,7 @@ func create[T Element](ctx context.Context, w *world.World, call string, options
 		mine.describe(&p)
 		// Others may have the window, and send messages to this rank's part, before
 		// this rank hears that they all agree.
-		c, fault = newCore(w, number, s, &p)
+		c, fault = newCore(w, number, s, &p, call == "Allocate")
 	}
 	all, err := agree(ctx, w, call, mine, fault)
 	how := reachMapped
@@ -115,7 +115,7 @@ func create[T Element](ctx context.Context, w *world.World, call string, options
 
 // newCore makes this rank's end of a window, which serves messages of others from
 // now on.
-func newCore(w *world.World, number uint32, s settings, p *part) (*core, error) {
+func newCore(w *world.World, number uint32, s settings, p *part, allocated bool) (*core, error) {
 	c := &core{
 		world: w, rank: w.Rank(), size: w.Size(), hints: s, number: number,
 		epochs:   epoch.New(w.Rank(), w.Size()),
@@ -126,7 +126,9 @@ func newCore(w *world.World, number uint32, s settings, p *part) (*core, error) 
 		release:  p.release,
 	}
 	c.lockWord = uint32(c.rank) + 1
-	c.native = s.singleElement
+	// Memory of the programs may have to be reached by system calls, which have no
+	// atomic instructions. It must be known before the first message comes.
+	c.native = s.singleElement && allocated
 	neighbor, err := w.Neighbor(c.rank)
 	if err != nil {
 		return nil, err
@@ -153,7 +155,6 @@ func newCore(w *world.World, number uint32, s settings, p *part) (*core, error) 
 // open completes the window with what the ranks have told each other.
 func (c *core) open(all []description, how reach) error {
 	c.descriptions, c.reach = all, how
-	c.native = c.native && how != reachSystem
 	if how == reachMessages {
 		c.remote = true
 		c.world.KeepProgress()

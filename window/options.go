@@ -22,8 +22,8 @@ const MaxNotifications = 1 << 16
 
 // SingleElement promises that every operation of the accumulate family on the
 // window is of one element, but for NoOp, which reads. They are then applied by the
-// processor's atomic instructions instead of under a lock (elements of 16 bytes
-// stay under a lock). A longer one is refused with ErrHint.
+// processor's atomic instructions instead of under a lock (elements of 16 bytes,
+// and windows of Create, stay under locks). A longer one is refused with ErrHint.
 func SingleElement() Option {
 	return func(s *settings) error { s.singleElement = true; return nil }
 }
