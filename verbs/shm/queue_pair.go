@@ -201,24 +201,33 @@ func (q *queuePair) awaitAnswer() {
 
 const maxReason = 512
 
-// notice ends the connection if the other side has.
+// notice ends the connection if the other side has. What the peer did before it ended
+// comes first: it stores fault and left after its last head and tail, and left after
+// fault, so it is all there to be seen once these are. Of messages that it sent, those
+// are lost for which no receive is posted; it was not told that they arrived.
 func (q *queuePair) notice() {
-	if status := q.out.faulted(); status != verbs.StatusSuccess {
+	err := q.departed()
+	status := q.out.faulted()
+	if err == nil && status == verbs.StatusSuccess {
+		return
+	}
+	q.takeFrames()
+	q.settle()
+	if q.State() == verbs.StateReady && status != verbs.StatusSuccess {
+		err = fmt.Errorf("shm: the peer ended the connection: %w", status)
 		if q.sendCount > 0 {
-			q.complete(&q.sends[q.sendFirst], status)
-			q.sendFirst = q.after(q.sendFirst)
-			q.sendCount--
+			q.finish(status)
 		}
-		q.fail(fmt.Errorf("shm: the peer ended the connection: %w", status))
-		return
 	}
-	if q.peerLeft() && q.in.head.Load() == q.in.tail.Load() {
-		q.fail(fmt.Errorf("shm: the peer closed its queue pair: %w", verbs.ErrPeerGone))
-		return
+	q.fail(err)
+}
+
+// departed says why the peer takes part no more, nil while it may.
+func (q *queuePair) departed() error {
+	if q.peerLeft() {
+		return fmt.Errorf("shm: the peer closed its queue pair: %w", verbs.ErrPeerGone)
 	}
-	if err := q.peer.gone(); err != nil && q.in.head.Load() == q.in.tail.Load() {
-		q.fail(err)
-	}
+	return q.peer.gone()
 }
 
 // fail puts the queue pair in StateError, for good.

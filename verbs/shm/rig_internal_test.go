@@ -97,7 +97,7 @@ func (s *side) await(there func() bool, what string) {
 		if done {
 			return
 		}
-		require.Less(s.t, time.Since(start), 20*time.Second, "no %s", what)
+		require.Less(s.t, time.Since(start), time.Minute, "no %s", what)
 	}
 }
 
@@ -121,9 +121,14 @@ func (s *side) send(id uint64, n int) {
 	require.NoError(s.t, err)
 }
 
-func (s *side) receive(id uint64, n int) {
+// receive posts receives of n bytes, together.
+func (s *side) receive(n int, ids ...uint64) {
 	s.t.Helper()
-	_, err := s.pair.PostReceive([]verbs.ReceiveRequest{{ID: id, Segments: s.segment(0, n)}})
+	var requests []verbs.ReceiveRequest
+	for _, id := range ids {
+		requests = append(requests, verbs.ReceiveRequest{ID: id, Segments: s.segment(0, n)})
+	}
+	_, err := s.pair.PostReceive(requests)
 	require.NoError(s.t, err)
 }
 

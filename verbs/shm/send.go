@@ -81,11 +81,7 @@ func (q *queuePair) checkSend(r *verbs.SendRequest) (int, error) {
 // the peer should look.
 func (q *queuePair) advance() (moved bool) {
 	for q.State() == verbs.StateReady {
-		progressed := false
-		for q.sendCount > 0 && q.pushed > 0 && q.out.tail.Load() >= q.sends[q.sendFirst].end {
-			q.finish(verbs.StatusSuccess)
-			progressed = true
-		}
+		progressed := q.settle()
 		if q.State() == verbs.StateReady && q.pushed < q.sendCount {
 			r := &q.sends[(q.sendFirst+q.pushed)%len(q.sends)]
 			if q.offset == 0 && !q.localOK(r) {
@@ -103,6 +99,16 @@ func (q *queuePair) advance() (moved bool) {
 		}
 	}
 	return moved
+}
+
+// settle completes the requests whose messages the peer has taken.
+func (q *queuePair) settle() (progressed bool) {
+	tail := q.out.tail.Load()
+	for q.pushed > 0 && tail >= q.sends[q.sendFirst].end {
+		q.finish(verbs.StatusSuccess)
+		progressed = true
+	}
+	return progressed
 }
 
 // finish completes the first request.
