@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/world/pmi"
+	"github.com/onesided/rma/world/root"
 )
 
 // DefaultPatience is how long Init and New wait for the other ranks to start.
@@ -17,8 +18,10 @@ const DefaultPatience = 60 * time.Second
 func WithPatience(d time.Duration) Option { return func(s *settings) { s.patience = d } }
 
 // Init joins the job that a process manager has started this process for: rmarun,
-// or another that serves PMI-1. A process that nobody has started so is a world of
-// one.
+// or another that serves PMI-1, such as MPICH's mpiexec and Slurm's srun --mpi=pmi2.
+// Where there is none, RMA_ROOT, RMA_RANK, RMA_SIZE and RMA_KEY_FILE in the environment
+// say which rank this is and where rank 0 brings all together: see package root. A
+// process that nobody has started so is a world of one.
 func Init(ctx context.Context, options ...Option) (*World, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("world: Init: %w: nil context", ErrArgument)
@@ -28,25 +31,58 @@ func Init(ctx context.Context, options ...Option) (*World, error) {
 		return nil, fmt.Errorf("world: Init: %w", err)
 	}
 	client, err := pmi.FromEnvironment()
-	if errors.Is(err, pmi.ErrNoManager) {
+	switch {
+	case errors.Is(err, pmi.ErrNoManager):
+		return unmanaged(ctx, s)
+	case err != nil:
+		return nil, fmt.Errorf("world: Init: %w: %w", ErrEnvironment, err)
+	}
+	return initialize(ctx, client, s)
+}
+
+// unmanaged joins a job whose ranks rank 0 brings together, or is a world of one.
+func unmanaged(ctx context.Context, s settings) (*World, error) {
+	found, err := root.FromEnvironment()
+	if errors.Is(err, root.ErrNoRoot) {
 		if err := alone(); err != nil {
 			return nil, err
 		}
 		worlds, err := localWorlds(ctx, 1, s)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("world: Init: %w", err)
 		}
 		return worlds[0], nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("world: Init: %w: %w", ErrEnvironment, err)
 	}
-	w, err := join(ctx, client.Rank(), client.Size(), managed(client), newRoster(client.Size()), s)
+	found.TLS = s.tls
+	member, err := root.Join(ctx, found, s.patience)
 	if err != nil {
-		return nil, fmt.Errorf("world: Init: %w", errors.Join(err, client.Close()))
+		return nil, fmt.Errorf("world: Init: %w", err)
+	}
+	s.key = member.Key()
+	return initialize(ctx, member, s)
+}
+
+// manager is what serves the exchange to this rank.
+type manager interface {
+	Rank() int
+	Size() int
+	Put(key, value string) error
+	Get(key string) (string, error)
+	Barrier(ctx context.Context) error
+	Finalize() error
+	Close() error
+}
+
+func initialize(ctx context.Context, m manager, s settings) (*World, error) {
+	w, err := join(ctx, m.Rank(), m.Size(), managed(m), newRoster(m.Size()), s)
+	if err != nil {
+		return nil, fmt.Errorf("world: Init: %w", errors.Join(err, m.Close()))
 	}
 	w.yield = yieldToProcesses
-	w.finalize = client.Finalize
+	w.finalize = m.Finalize
 	return w, nil
 }
 
@@ -62,7 +98,7 @@ func alone() error {
 }
 
 // managed is the exchange through a process manager's key-value space.
-func managed(client *pmi.Client) Exchange {
+func managed(client manager) Exchange {
 	round := 0
 	return func(ctx context.Context, mine string) ([]string, error) {
 		round++

@@ -76,7 +76,7 @@ func join(ctx context.Context, rank, size int, exchange Exchange, roster *roster
 		}
 	}
 	if wanted[networkCard] {
-		if devices[networkCard], err = openNetwork(opening{rank: rank, near: near(ranks), key: ranks[0].key}, s); err != nil {
+		if devices[networkCard], err = openNetwork(ctx, opening{rank: rank, near: near(ranks), key: ranks[0].key}, s); err != nil {
 			return nil, err
 		}
 	}

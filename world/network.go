@@ -1,11 +1,54 @@
 package world
 
-import "github.com/onesided/rma/verbs"
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/tcp"
+	"github.com/onesided/rma/world/address"
+)
 
 // openNetwork opens the device that reaches every rank.
-func openNetwork(o opening, s settings) (verbs.Device, error) {
+func openNetwork(ctx context.Context, o opening, s settings) (verbs.Device, error) {
 	if s.network != nil {
 		return s.network(o.rank)
 	}
-	return nil, &verbs.CapabilityError{Device: "tcp", Capability: "be opened", Reason: "it is not part of this build"}
+	key := s.key
+	if key == nil {
+		var err error
+		if key, err = hex.DecodeString(o.key); err != nil {
+			return nil, fmt.Errorf("%w: the key of rank 0: %w", errContact, err)
+		}
+	}
+	listen, err := listenAt(ctx, o.near, s.address)
+	if err != nil {
+		return nil, err
+	}
+	device, err := tcp.Open(tcp.Options{Listen: net.JoinHostPort(listen.String(), "0"), Key: key, TLS: s.tls, Silence: s.silence, Logger: s.logger})
+	if err != nil {
+		return nil, fmt.Errorf("device %v: %w", networkCard, err)
+	}
+	return device, nil
+}
+
+// listenAt is the address at which a rank listens: what the user says, the loopback
+// address where all ranks see the same one, or else one that others can reach.
+func listenAt(ctx context.Context, near bool, wanted string) (netip.Addr, error) {
+	if wanted == "" && near {
+		return netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
+	}
+	if wanted == "" {
+		return address.Default(ctx)
+	}
+	interfaces, err := address.Interfaces()
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	return address.Find(ctx, interfaces, wanted, func(ctx context.Context, host string) ([]netip.Addr, error) {
+		return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	})
 }

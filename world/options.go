@@ -1,6 +1,7 @@
 package world
 
 import (
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"os"
@@ -20,6 +21,11 @@ type settings struct {
 	device string
 	host   string
 	key    []byte
+	// address is where to listen, as package address understands it; empty for the
+	// best.
+	address string
+	tls     *tls.Config
+	silence time.Duration
 	// network opens the device that reaches every rank, nil for the one over TCP.
 	network func(rank int) (verbs.Device, error)
 }
@@ -50,10 +56,34 @@ func WithNetwork(open func(rank int) (verbs.Device, error)) Option {
 // RMA_HOST says so.
 func WithHost(name string) Option { return func(s *settings) { s.host = name } }
 
+// WithAddress sets where this rank listens for ranks on other hosts: an address, a host
+// name, the name of an interface, or a range such as 10.0.0.0/8. Without this option
+// the environment variable RMA_ADDRESS says so, or else it is the address over which
+// the host reaches others, no container bridge's.
+func WithAddress(text string) Option { return func(s *settings) { s.address = text } }
+
+// WithKey sets the job's key, 16 to 512 random bytes, by which ranks know each other
+// over a network. Without this option rank 0 makes one and hands it out through the
+// exchange of the launcher. All ranks pass the same.
+func WithKey(key []byte) Option { return func(s *settings) { s.key = key } }
+
+// WithTLS has everything between ranks that share no memory encrypted, by TLS 1.3 or
+// later. The configuration is for both roles: it needs a certificate, and what those of
+// the others are checked with.
+func WithTLS(config *tls.Config) Option { return func(s *settings) { s.tls = config } }
+
+// DefaultSilence is after how long without a word a rank is taken for dead.
+const DefaultSilence = 10 * time.Second
+
+// WithSilence sets after how long without a word a rank on another host is taken for
+// dead. A process that ends is noticed at once.
+func WithSilence(d time.Duration) Option { return func(s *settings) { s.silence = d } }
+
 func newSettings(options []Option) (settings, error) {
 	s := settings{
-		logger: slog.New(slog.DiscardHandler), patience: DefaultPatience,
-		device: os.Getenv("RMA_DEVICE"), host: os.Getenv("RMA_HOST"),
+		logger: slog.New(slog.DiscardHandler), patience: DefaultPatience, silence: DefaultSilence,
+		address: os.Getenv("RMA_ADDRESS"),
+		device:  os.Getenv("RMA_DEVICE"), host: os.Getenv("RMA_HOST"),
 	}
 	for _, option := range options {
 		if option != nil {
@@ -62,6 +92,9 @@ func newSettings(options []Option) (settings, error) {
 	}
 	if s.device != "" && !slices.Contains(cardNames[:], s.device) {
 		return s, fmt.Errorf("%w: device %q (RMA_DEVICE), allowed are %q, or none for the best", ErrEnvironment, s.device, cardNames)
+	}
+	if s.patience <= 0 || s.silence <= 0 {
+		return s, fmt.Errorf("%w: patience %v and silence %v must be more than 0", ErrArgument, s.patience, s.silence)
 	}
 	return s, nil
 }
