@@ -154,7 +154,7 @@ func (o *door) hear(conn net.Conn) (s stream, id identity, hello []byte, err err
 		return nil, id, nil, err
 	}
 	if f.kind != kindHello || int(f.length) < len(id) {
-		return nil, id, nil, fmt.Errorf("%w: a %v of %d bytes in place of a hello", ErrProtocol, f.kind, f.length)
+		return nil, id, nil, fmt.Errorf("%w: %v frame of %d bytes in place of a hello", ErrProtocol, f.kind, f.length)
 	}
 	payload := make([]byte, f.length)
 	if _, err := io.ReadFull(w, payload); err != nil {

@@ -164,10 +164,10 @@ func (f *frame) decode(from []byte) error {
 	}
 	rule := &rules[f.kind]
 	if f.flags&^rule.flags != 0 || from[3] != 0 {
-		return fmt.Errorf("%w: a %v with flags %#x and %#x, allowed are %#x and 0", ErrProtocol, f.kind, f.flags, from[3], rule.flags)
+		return fmt.Errorf("%w: %v frame with flags %#x and %#x, allowed are %#x and 0", ErrProtocol, f.kind, f.flags, from[3], rule.flags)
 	}
 	if f.length > rule.maxLength {
-		return fmt.Errorf("%w: a %v with a payload of %d bytes, at most %d are allowed", ErrProtocol, f.kind, f.length, rule.maxLength)
+		return fmt.Errorf("%w: %v frame with a payload of %d bytes, at most %d are allowed", ErrProtocol, f.kind, f.length, rule.maxLength)
 	}
 	return nil
 }

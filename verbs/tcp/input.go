@@ -206,7 +206,7 @@ func (c *connection) take(f *frame) {
 		c.in.reason = make([]byte, f.length)
 		c.expect(f, placeReason, 0)
 	case c.phase != phaseReady:
-		c.violation("a %v before the connection was accepted", f.kind)
+		c.violation("%v frame before the connection was accepted", f.kind)
 	default:
 		c.takeReady(f)
 	}
@@ -223,7 +223,7 @@ func (c *connection) takeReady(f *frame) {
 	case kindRefusal:
 		c.takeRefusal(f)
 	default:
-		c.violation("a %v on a connection that is made", f.kind)
+		c.violation("%v frame on a connection that is made", f.kind)
 	}
 }
 

@@ -1,0 +1,133 @@
+package tcp
+
+import (
+	"io"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// bareDevice is a device without a socket, for connections over a script.
+func bareDevice() *device {
+	d := &device{opened: time.Now(), silence: time.Hour, pairs: make(map[uint32]*queuePair)}
+	d.regions.byKey = make(map[uint32]*region)
+	d.table.Store(new([]*connection))
+	d.channel.device = d
+	return d
+}
+
+// script is a stream whose peer says what the test wrote before, in pieces.
+type script struct {
+	feed []byte
+	// piece is the most bytes of one read, 0 for any.
+	piece  int
+	ended  bool
+	spoken []byte
+	// full makes no output go.
+	full   bool
+	closed bool
+}
+
+func (s *script) readv(into [][]byte) (total int, err error) {
+	limit := len(s.feed)
+	if s.piece > 0 {
+		limit = min(limit, s.piece)
+	}
+	if limit == 0 && s.ended {
+		return 0, io.EOF
+	}
+	for _, part := range into {
+		n := copy(part, s.feed[:limit])
+		s.feed, limit, total = s.feed[n:], limit-n, total+n
+	}
+	return total, nil
+}
+
+func (s *script) writev(from [][]byte) (total int, err error) {
+	if s.full {
+		return 0, nil
+	}
+	for _, part := range from {
+		s.spoken = append(s.spoken, part...)
+		total += len(part)
+	}
+	return total, nil
+}
+
+func (s *script) pending() bool   { return false }
+func (s *script) end()            {}
+func (s *script) close()          { s.closed = true }
+func (s *script) descriptor() int { return -1 }
+
+// said takes the headers of what this side has said, payloads skipped.
+func (s *script) said(t testing.TB) []frame {
+	t.Helper()
+	var all []frame
+	for len(s.spoken) > 0 {
+		var f frame
+		require.NoError(t, f.decode(s.spoken))
+		all = append(all, f)
+		s.spoken = s.spoken[headerSize+int(f.length):]
+	}
+	return all
+}
+
+// hear makes the connection take what the peer says, until there is no more.
+func (c *connection) hear(s *script, said ...[]byte) {
+	for _, message := range said {
+		s.feed = append(s.feed, message...)
+	}
+	c.progress()
+	for len(s.feed) > 0 && !s.closed {
+		c.progress()
+	}
+}
+
+// message is a frame with its payload.
+func message(f frame, payload string) []byte {
+	f.length = uint32(len(payload))
+	header := make([]byte, headerSize)
+	f.encode(header)
+	return append(header, payload...)
+}
+
+// bare is a connection that is made, over a script.
+type bare struct {
+	*script
+	*connection
+	device *device
+	queue  *completionQueue
+}
+
+func newBare(t testing.TB) *bare {
+	t.Helper()
+	d := bareDevice()
+	queue, err := d.CreateCompletionQueue(1024)
+	require.NoError(t, err)
+	b := &bare{script: new(script), connection: newConnection(d, "peer", phaseDialing), device: d, queue: queue.(*completionQueue)}
+	config := verbs.QueuePairConfig{SendQueue: queue, ReceiveQueue: queue}
+	b.pair, err = d.newPair(config, b.connection)
+	require.NoError(t, err)
+	b.connection.mu.Lock()
+	b.start(b.script, phaseAwaiting)
+	b.connection.mu.Unlock()
+	b.hear(b.script, message(frame{kind: kindAccept}, ""))
+	require.Equal(t, verbs.StateReady, b.pair.State())
+	return b
+}
+
+// region registers memory under a key that the test chose.
+func (b *bare) region(memory []byte, key uint32, access verbs.Access) *region {
+	r := &region{device: b.device, memory: memory, access: access, key: key}
+	b.device.regions.byKey[key] = r
+	return r
+}
+
+// completions takes what has completed.
+func (b *bare) completions() []verbs.Completion {
+	into := make([]verbs.Completion, 1024)
+	return into[:b.queue.Poll(into)]
+}

@@ -1,0 +1,80 @@
+package tcp
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// aim makes a script of a fuzzer's bytes: those that are headers of requests to memory
+// have their address counted from the region's, which is another in each process. The
+// rest stays as it is.
+func aim(said []byte, base uint64) []byte {
+	said = append([]byte(nil), said...)
+	for rest := said; len(rest) >= headerSize; {
+		var f frame
+		if f.decode(rest) != nil {
+			break
+		}
+		if f.kind >= kindWrite && f.kind <= kindCompareSwap {
+			binary.LittleEndian.PutUint64(rest[24:], f.address+base)
+		}
+		rest = rest[min(len(rest), headerSize+int(f.length)):]
+	}
+	return said
+}
+
+// FuzzConnection plays a peer that says anything to a connection that is made. Nothing
+// outside of what it may write changes, every request and receive completes at most
+// once, and if the connection ends all have.
+func FuzzConnection(f *testing.F) {
+	join := func(messages ...[]byte) (all []byte) {
+		for _, m := range messages {
+			all = append(all, m...)
+		}
+		return all
+	}
+	write := frame{kind: kindWrite, flags: flagSignalled, request: 1, rkey: openKey, operand: messageOperand(100, 0)}
+	immediate := frame{kind: kindWriteImmediate, request: 2, rkey: openKey, address: 8, operand: messageOperand(3, 7)}
+	send := frame{kind: kindSend, flags: flagImmediate | flagSignalled, request: 3, operand: messageOperand(64, 9)}
+	read := frame{kind: kindRead, request: 4, rkey: openKey, address: 1, operand: 1023}
+	add := frame{kind: kindFetchAdd, request: 5, rkey: openKey, address: 64, operand: 1}
+	swap := frame{kind: kindCompareSwap, request: 6, rkey: openKey, address: 1016, operand: 1, compare: 2}
+	for _, seed := range [][]byte{
+		join(message(write, text(40)), message(write, text(60)), message(immediate, "abc"), message(send, text(64)), message(read, ""), message(add, ""), message(swap, "")),
+		join(message(frame{kind: kindReadResponse, request: 2, acked: 1}, text(99)), message(frame{kind: kindReadResponse, request: 2}, "x"), message(frame{kind: kindAtomicResponse, request: 3, operand: 4}, ""), message(frame{kind: kindAcknowledge, acked: 4, granted: 3}, "")),
+		join(message(frame{kind: kindPing}, ""), message(frame{kind: kindPong, acked: 4}, ""), message(frame{kind: kindRefusal, acked: 1, request: 2, operand: 4}, "")),
+		join(message(frame{kind: kindAcknowledge, acked: 1}, ""), message(frame{kind: kindBye, operand: byeClosed}, "")),
+		message(frame{kind: kindWrite, request: 1, rkey: openKey, address: 1000, operand: messageOperand(100, 0)}, text(100)),
+		message(frame{kind: kindWrite, request: 1, rkey: shutKey, operand: messageOperand(100, 0)}, text(100)),
+		message(frame{kind: kindSend, request: 1, operand: messageOperand(65, 0)}, text(65)),
+		message(frame{kind: kindFetchAdd, request: 1, rkey: openKey, address: 3}, ""),
+	} {
+		f.Add(seed, uint8(0), false)
+		f.Add(seed, uint8(7), true)
+	}
+	f.Fuzz(func(t *testing.T, said []byte, piece uint8, full bool) {
+		if len(said) > 1<<16 {
+			return
+		}
+		s := newStage(t)
+		s.piece, s.full = int(piece), full
+		s.hear(s.script, aim(said, s.base))
+		s.ended, s.full = true, false
+		s.progress()
+		s.expectUntouched(t)
+		require.Equal(t, verbs.StateError, s.pair.State())
+		require.Error(t, s.pair.Err())
+		seen := map[uint64]int{}
+		for _, c := range s.completions() {
+			seen[c.ID]++
+		}
+		for _, id := range []uint64{1, 2, 3, 4, 100, 101, 102, 103} {
+			require.Equal(t, 1, seen[id], "completions of request %d", id)
+		}
+		require.Len(t, seen, 8)
+	})
+}
