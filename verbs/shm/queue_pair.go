@@ -36,6 +36,10 @@ type queuePair struct {
 	// pushed counts the requests from sendFirst on whose frames are in the ring
 	// or that have none.
 	pushed int
+	// written and taken are how far this side has written the ring out and how far
+	// the peer has taken it. They are kept here because the peer can write to the
+	// ring's own words: taken only grows, and never beyond written.
+	written, taken uint64
 	// offset is how much of the first request that is not pushed is in the ring.
 	offset int
 	// uncovered counts unsignalled requests that took effect and that no
@@ -176,6 +180,10 @@ func (q *queuePair) drive() {
 
 // awaitAnswer looks whether the peer has accepted.
 func (q *queuePair) awaitAnswer() {
+	if q.peer == nil {
+		// Not asked yet; an answer that is there all the same is nobody's.
+		return
+	}
 	switch q.in.answer.Load() {
 	case answerAccepted:
 		out, err := q.peer.ringAt(q.in.locator.Load())
@@ -191,10 +199,8 @@ func (q *queuePair) awaitAnswer() {
 		q.in.read(reason, 0)
 		q.fail(fmt.Errorf("%w: %s", verbs.ErrRejected, reason))
 	default:
-		if q.peer != nil {
-			if err := q.peer.gone(); err != nil {
-				q.fail(err)
-			}
+		if err := q.peer.gone(); err != nil {
+			q.fail(err)
 		}
 	}
 }

@@ -16,7 +16,8 @@ import (
 //	fault    the consumer: the status that the message at tail ended with.
 //	left     either side, a bit each, when it will not touch the ring again.
 //
-// The consumer trusts nothing in it: a frame that does not fit is a fault.
+// Neither side trusts the other: a frame that does not fit is a fault, and so is a tail
+// that cannot be.
 type ring struct {
 	*ringWords
 	data []byte
@@ -79,15 +80,6 @@ const (
 )
 
 func (f *frame) bytes() uint64 { return frameHeader + (uint64(f.length)+7)&^7 }
-
-// room is how many bytes the producer may write.
-func (r *ring) room() uint64 {
-	used := r.head.Load() - r.tail.Load()
-	if used > ringBytes {
-		return 0
-	}
-	return ringBytes - used
-}
 
 // write copies from into the ring at position; positions count bytes ever written.
 func (r *ring) write(position uint64, from []byte) {

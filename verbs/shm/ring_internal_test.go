@@ -103,3 +103,65 @@ func TestMalformedFrames(t *testing.T) {
 		})
 	}
 }
+
+// FuzzAnswers has a peer write anything to the words by which it answers a connection
+// and what is sent over it: every call returns, and nothing completes twice.
+func FuzzAnswers(f *testing.F) {
+	f.Add(uint64(0), uint64(24), uint32(0), uint32(0), uint32(answerAccepted))
+	f.Add(uint64(1), uint64(1)<<63, uint32(0), uint32(0), uint32(answerAccepted))
+	f.Add(uint64(2), uint64(24), uint32(verbs.StatusRemoteInvalid), uint32(leftByConsumer), uint32(answerAccepted))
+	f.Add(uint64(1)<<40, uint64(0), uint32(99), uint32(0), uint32(answerRejected))
+	f.Add(uint64(3), uint64(48), uint32(0), ^uint32(0), uint32(77))
+	f.Fuzz(func(t *testing.T, locator, tail uint64, fault, left, answer uint32) {
+		open := openFabric(t)
+		near, far := newSide(t, open()), newSide(t, open())
+		near.connect(far.device.Address(), verbs.QueuePairConfig{})
+		// The rings of this connection are 1 and, if the peer had made it, 2.
+		theirs, _, err := far.device.newRing()
+		require.NoError(t, err)
+		near.pair.in.locator.Store(locator)
+		near.pair.in.answer.Store(answer)
+		near.pair.in.left.Store(left &^ leftByConsumer)
+		theirs.tail.Store(tail)
+		theirs.fault.Store(fault)
+		theirs.left.Store(left &^ leftByProducer)
+		remote := far.region.Remote()
+		requests := make([]verbs.SendRequest, 6)
+		for i := range requests {
+			requests[i] = verbs.SendRequest{ID: uint64(i), Opcode: verbs.Opcode(i % 4), Flags: verbs.Signalled,
+				Segments: near.segment(0, 8), RemoteAddress: remote.Address, RKey: remote.RKey}
+		}
+		_, err = near.pair.PostSend(requests)
+		require.NoError(t, err)
+		var completions [16]verbs.Completion
+		var got []verbs.Completion
+		for range 4 {
+			n := near.queue.Poll(completions[:])
+			got = append(got, completions[:n]...)
+		}
+		for i, c := range got {
+			require.Equal(t, uint64(i), c.ID)
+			require.LessOrEqual(t, c.Status, verbs.StatusFlushed)
+		}
+		if near.pair.State() == verbs.StateError {
+			require.Error(t, near.pair.Err())
+			require.Len(t, got, len(requests))
+		}
+	})
+}
+
+// TestAnswerToNothing has an answer in the ring of a connection that was not asked for yet.
+func TestAnswerToNothing(t *testing.T) {
+	for _, form := range both {
+		for _, answer := range []uint32{answerAccepted, answerRejected, 77} {
+			t.Run(form.name, func(t *testing.T) {
+				near := newSide(t, form.open(t)())
+				pair, _, err := near.device.newPair(verbs.QueuePairConfig{SendQueue: near.queue, ReceiveQueue: near.queue})
+				require.NoError(t, err)
+				pair.in.answer.Store(answer)
+				require.Zero(t, near.queue.Poll(nil))
+				require.Equal(t, verbs.StateConnecting, pair.State())
+			})
+		}
+	}
+}

@@ -90,8 +90,7 @@ func (q *queuePair) advance() (moved bool) {
 				sent := q.pushMessage(r)
 				moved, progressed = moved || sent, progressed || sent
 			} else if q.pushed == 0 {
-				pushed := q.carryOut(r)
-				moved, progressed = moved || pushed, true
+				moved, progressed = q.carryOut(r) || moved, true
 			}
 		}
 		if !progressed {
@@ -101,9 +100,16 @@ func (q *queuePair) advance() (moved bool) {
 	return moved
 }
 
-// settle completes the requests whose messages the peer has taken.
+// settle completes the requests whose messages the peer has taken. A peer that says it
+// took what was never sent, or put back what it took, ends the connection: on its word
+// alone would hang whether anything ever completes.
 func (q *queuePair) settle() (progressed bool) {
 	tail := q.out.tail.Load()
+	if tail-q.taken > q.written-q.taken {
+		q.fail(fmt.Errorf("shm: the peer took bytes up to %d of a ring, allowed are %d to %d: %w", tail, q.taken, q.written, verbs.StatusRemoteInvalid))
+		return false
+	}
+	q.taken = tail
 	for q.pushed > 0 && tail >= q.sends[q.sendFirst].end {
 		q.finish(verbs.StatusSuccess)
 		progressed = true
@@ -162,7 +168,7 @@ func (q *queuePair) pushMessage(r *request) (moved bool) {
 		if r.Opcode == verbs.OpSendImmediate {
 			f.flags |= frameImmediate
 		}
-		if q.out.room() < f.bytes() {
+		if ringBytes-(q.written-q.taken) < f.bytes() {
 			return moved
 		}
 		q.pushFrame(&f, r)
@@ -175,18 +181,17 @@ func (q *queuePair) pushMessage(r *request) (moved bool) {
 }
 
 func (q *queuePair) markPushed(r *request) {
-	r.end = q.out.head.Load()
+	r.end = q.written
 	q.offset = 0
 	q.pushed++
 }
 
 // pushFrame writes a frame whose payload is f.length bytes of r from q.offset on.
 func (q *queuePair) pushFrame(f *frame, r *request) {
-	head := q.out.head.Load()
 	var header [frameHeader]byte
 	f.encode(&header)
-	q.out.write(head, header[:])
-	at := head + frameHeader
+	q.out.write(q.written, header[:])
+	at := q.written + frameHeader
 	skip, left := q.offset, int(f.length)
 	for _, s := range r.Segments {
 		if skip >= len(s.Memory) {
@@ -202,10 +207,12 @@ func (q *queuePair) pushFrame(f *frame, r *request) {
 		}
 	}
 	// The frame is published after it is complete.
-	q.out.head.Store(head + f.bytes())
+	q.written += f.bytes()
+	q.out.head.Store(q.written)
 }
 
-// carryOut does a write, read or atomic, everything before it having taken effect.
+// carryOut does a write, read or atomic, everything before it having taken effect: so
+// the ring is empty and has room to announce it. It tells whether it did.
 func (q *queuePair) carryOut(r *request) (moved bool) {
 	right, n := verbs.RemoteAtomic, 8
 	switch r.Opcode {
@@ -213,9 +220,6 @@ func (q *queuePair) carryOut(r *request) (moved bool) {
 		right, n = verbs.RemoteWrite, r.length
 	case verbs.OpRDMARead:
 		right, n = verbs.RemoteRead, r.length
-	}
-	if r.Opcode == verbs.OpRDMAWriteImmediate && q.out.room() < frameHeader {
-		return false
 	}
 	if status := q.transfer(r, n, right); status != verbs.StatusSuccess {
 		q.failFirst(status)
