@@ -80,6 +80,8 @@ type World struct {
 	retries  []func() bool
 	retrying atomic.Bool
 
+	attached attachments
+
 	closing sync.Once
 	closed  atomic.Bool
 	// finalize and end are what the way the job was made needs when it is over.
@@ -298,6 +300,7 @@ func (w *World) settleLinks() {
 // depart ends this rank's membership without waiting for anyone.
 func (w *World) depart() error {
 	w.stopDriver()
+	w.attached.close()
 	err := errors.Join(w.finalize(), w.closeCards())
 	if w.end != nil {
 		w.end()

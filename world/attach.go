@@ -1,0 +1,59 @@
+package world
+
+import "sync"
+
+// attachments are what packages above keep with a World: MPI calls them attributes.
+type attachments struct {
+	values sync.Map
+
+	mu      sync.Mutex
+	closing map[*func()]struct{}
+	over    bool
+}
+
+// Attached is what a package above keeps with this World under key, a value of a type
+// of its own. make makes it when it is first asked for.
+func (w *World) Attached(key any, make func() any) any {
+	if value, ok := w.attached.values.Load(key); ok {
+		return value
+	}
+	value, _ := w.attached.values.LoadOrStore(key, make())
+	return value
+}
+
+// OnClose has f called when this rank has left the job, or failed, and its devices are
+// about to be closed, which ends its memory; at once if that has been. It is not called
+// after stop has returned, unless it was being called already. f must not block.
+func (w *World) OnClose(f func()) (stop func()) {
+	a := &w.attached
+	key := &f
+	a.mu.Lock()
+	over := a.over
+	if !over {
+		if a.closing == nil {
+			a.closing = make(map[*func()]struct{})
+		}
+		a.closing[key] = struct{}{}
+	}
+	a.mu.Unlock()
+	if over {
+		f()
+	}
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.closing, key)
+	}
+}
+
+// close calls what is to be called.
+func (a *attachments) close() {
+	a.mu.Lock()
+	a.over = true
+	closing := a.closing
+	a.closing = nil
+	a.mu.Unlock()
+	for f := range closing {
+		(*f)()
+	}
+}

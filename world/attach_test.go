@@ -1,0 +1,34 @@
+package world_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/world"
+)
+
+// TestAttached looks that a World keeps one value for a key, and tells of its end
+// those that still want to hear, once, while its memory is there.
+func TestAttached(t *testing.T) {
+	type key struct{}
+	told := 0
+	var left *world.World
+	require.NoError(t, world.Run(t.Context(), 1, func(_ context.Context, w *world.World) error {
+		left = w
+		first := w.Attached(key{}, func() any { return new(int) })
+		require.Same(t, first, w.Attached(key{}, func() any { return new(int) }))
+		memory, err := w.Device().AllocateMemory(8)
+		require.NoError(t, err)
+		w.OnClose(func() { memory[0]++; told++ })
+		w.OnClose(func() { told += 100 })()
+		require.Zero(t, told)
+		return nil
+	}))
+	require.Equal(t, 1, told)
+	left.OnClose(func() { told++ })
+	require.Equal(t, 2, told, "a World that is closed tells at once")
+	require.NoError(t, left.Close())
+	require.Equal(t, 2, told)
+}
