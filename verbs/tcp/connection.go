@@ -82,7 +82,12 @@ func (c *connection) start(s stream, next phase) {
 	c.health.begin(time.Now())
 	if err := c.device.attach(c); err != nil {
 		c.fail(err, partAtOnce)
+		return
 	}
+	// What the handshake read too far no socket tells of. And who sleeps does not know
+	// when to look at this peer, or on some systems its socket.
+	c.request()
+	c.device.channel.Ring()
 }
 
 // progress takes what has come and sends what can go.

@@ -197,8 +197,6 @@ func (d *device) attach(c *connection) error {
 	table[slot], c.slot = c, slot
 	d.table.Store(&table)
 	d.live.Add(1)
-	// Who sleeps does not know when to look at this one's peer, or on some systems its socket.
-	d.channel.Ring()
 	return nil
 }
 

@@ -10,6 +10,8 @@ import (
 )
 
 const (
+	// readAhead is how much of what is encrypted is read at first.
+	readAhead = 16 << 10
 	// recordBatch is about how much is encrypted before it is sent.
 	recordBatch = 64 << 10
 	// maxEncrypted bounds what is encrypted and has not left. Only a peer that has
@@ -63,9 +65,31 @@ func (o *door) wrap(conn net.Conn, hostPort string) (io.ReadWriter, error) {
 type carrier struct {
 	net.Conn
 	socket *socket
+	// in is what was read ahead; drained tells that there was no more.
+	buffer  []byte
+	in      []byte
+	drained bool
 	// out is what is encrypted and has not left.
 	out    []byte
 	vector [1][]byte
+}
+
+// ahead reads what there is, and tells whether that is anything: for TLS to find
+// nothing costs an allocation.
+func (c *carrier) ahead() (bool, error) {
+	if len(c.in) > 0 {
+		return true, nil
+	}
+	n, err := c.read(c.buffer)
+	c.in, c.drained = c.buffer[:n], n < len(c.buffer)
+	return n > 0, err
+}
+
+func (c *carrier) read(into []byte) (int, error) {
+	c.vector[0] = into
+	n, err := c.socket.readv(c.vector[:])
+	c.vector[0] = nil
+	return n, err
 }
 
 // errNotNow is what TLS takes for a reason to try again later: it is Temporary.
@@ -80,10 +104,16 @@ func (c *carrier) Read(into []byte) (int, error) {
 	if c.socket == nil {
 		return c.Conn.Read(into)
 	}
-	c.vector[0] = into
-	n, err := c.socket.readv(c.vector[:])
-	c.vector[0] = nil
-	if n == 0 && err == nil {
+	if len(c.in) > 0 {
+		n := copy(into, c.in)
+		c.in = c.in[n:]
+		return n, nil
+	}
+	if c.drained {
+		return 0, errNotNow
+	}
+	n, err := c.read(into)
+	if c.drained = n < len(into); n == 0 && err == nil {
 		err = errNotNow
 	}
 	return n, err
@@ -118,6 +148,8 @@ func (c *carrier) flush() error {
 type secured struct {
 	tls     *tls.Conn
 	carrier *carrier
+	// unread: TLS may hold bytes that nobody had room for.
+	unread bool
 }
 
 // Read and Write are for the handshake.
@@ -127,10 +159,17 @@ func (s *secured) Write(from []byte) (int, error) { return s.tls.Write(from) }
 // engage leaves the connection of net for its socket.
 func (s *secured) engage(socket *socket) stream {
 	s.carrier.socket = socket
+	s.carrier.buffer = make([]byte, readAhead)
+	// What the handshake read beyond its end is in there.
+	s.unread = true
 	return s
 }
 
 func (s *secured) readv(into [][]byte) (total int, err error) {
+	if some, err := s.carrier.ahead(); !some && !s.unread {
+		return 0, err
+	}
+	s.unread = true
 	for _, part := range into {
 		for len(part) > 0 {
 			n, err := s.tls.Read(part)
@@ -138,11 +177,11 @@ func (s *secured) readv(into [][]byte) (total int, err error) {
 			part = part[n:]
 			switch {
 			case err == nil:
-			case errors.Is(err, errNotNow) || total > 0:
-				// An error that matters comes again.
+			case errors.Is(err, errNotNow):
+				s.unread = false
 				return total, nil
 			default:
-				return 0, err
+				return total, err
 			}
 		}
 	}

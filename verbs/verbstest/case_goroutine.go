@@ -230,6 +230,7 @@ func useUntilClosed(b *bench, p *pair, theirs, mine *area, end func() error) {
 func skipAllocations(b *bench) {
 	b.Helper()
 	b.skipUnless(!raceEnabled, "the race detector allocates")
+	b.skipUnless(b.config.Allocates == "", b.config.Allocates)
 }
 
 // allocationFree checks that posting a request and polling its completion

@@ -26,6 +26,10 @@ type Config struct {
 	// in between.
 	Driven bool
 
+	// Allocates, if it is not empty, says why moving messages through the device
+	// allocates. The cases that it must not are then skipped.
+	Allocates string
+
 	// Sleep, if it is not nil, stands in for device.Channel().Sleep wherever
 	// the suite sleeps. One goroutine plays all ranks of most cases, so that a
 	// device in virtual time cannot see that all of them wait: this tells it,
