@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -59,7 +60,10 @@ type form interface {
 	// peer to q or fails it.
 	dial(q *queuePair, address string, hello []byte, locator uint64) error
 	neighbor(address string) (peer, error)
-	watch(address string, lost func(error)) (func(), error)
+	// watch has w told when the device at address has gone; one that has gone
+	// already is an ErrPeerGone. unwatch lets go of w.
+	watch(address string, w *watch) error
+	unwatch(address string, w *watch)
 	close() error
 }
 
@@ -301,5 +305,14 @@ func (d *device) Watch(address string, lost func(cause error)) (func(), error) {
 	if d.closed.Load() {
 		return nil, d.closedError("Watch")
 	}
-	return d.watch(address, lost)
+	w := &watch{device: d, lost: lost}
+	err := d.watch(address, w)
+	if errors.Is(err, verbs.ErrPeerGone) {
+		w.tell(err)
+		return w.stop, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return func() { w.stop(); d.unwatch(address, w) }, nil
 }

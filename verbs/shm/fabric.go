@@ -49,7 +49,7 @@ type local struct {
 	ended  atomic.Bool
 
 	mu       sync.Mutex
-	watchers map[*func(error)]struct{}
+	watchers map[*watch]struct{}
 	// known are the peers that Neighbor has given: they stay, also when gone.
 	known map[*localPeer]bool
 }
@@ -60,7 +60,7 @@ func (f *Fabric) Open() (*Device, error) {
 	defer f.mu.Unlock()
 	f.last++
 	address := fmt.Sprintf("fabric:%d:%d", f.id, f.last)
-	l := &local{fabric: f, watchers: make(map[*func(error)]struct{}), known: make(map[*localPeer]bool)}
+	l := &local{fabric: f, watchers: make(map[*watch]struct{}), known: make(map[*localPeer]bool)}
 	l.device = &device{form: l, name: "fabric", address: address, bell: newLocalBell(), opened: time.Now(), pairs: make(map[uint32]*queuePair)}
 	f.devices[address] = l
 	f.open++
@@ -185,24 +185,26 @@ func (r *localRequest) Accept(config verbs.QueuePairConfig) (verbs.QueuePair, er
 
 func (r *localRequest) Reject(reason string) { rejected((*localPeer)(r.from), r.out, reason) }
 
-func (l *local) watch(address string, lost func(error)) (func(), error) {
+func (l *local) watch(address string, w *watch) error {
 	to, err := l.fabric.find(address)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	key := &lost
 	to.mu.Lock()
 	defer to.mu.Unlock()
 	if to.ended.Load() {
-		go lost(to.gonePeer())
-		return func() {}, nil
+		return to.gonePeer()
 	}
-	to.watchers[key] = struct{}{}
-	return func() {
+	to.watchers[w] = struct{}{}
+	return nil
+}
+
+func (l *local) unwatch(address string, w *watch) {
+	if to, err := l.fabric.find(address); err == nil {
 		to.mu.Lock()
 		defer to.mu.Unlock()
-		delete(to.watchers, key)
-	}, nil
+		delete(to.watchers, w)
+	}
 }
 
 func (l *local) gonePeer() error { return fmt.Errorf("shm: %s: %w", l.address, verbs.ErrPeerGone) }
@@ -213,12 +215,8 @@ func (l *local) close() error {
 	watchers := l.watchers
 	l.watchers = nil
 	l.mu.Unlock()
-	if len(watchers) > 0 {
-		go func() {
-			for lost := range watchers {
-				(*lost)(l.gonePeer())
-			}
-		}()
+	for w := range watchers {
+		w.tell(l.gonePeer())
 	}
 	f := l.fabric
 	f.mu.Lock()

@@ -9,20 +9,18 @@ import (
 
 // segmentHead starts a segment. Who writes what:
 //
-//	magic … started, size  the owner, before it gives anyone the descriptor.
-//	closed                 the owner, 1 when it has closed its device.
-//	bell                   see bellWords.
-//	regions                the owner; peers read them. An entry is valid while its
-//	                       key is that which the reader was given: the owner
-//	                       stores the key last and clears it first, and a reader
-//	                       looks at the key again after it has read the rest.
+//	magic, size  the owner, before it gives anyone the descriptor.
+//	closed       the owner, 1 when it has closed its device.
+//	bell         see bellWords.
+//	regions      the owner; peers read them. An entry is valid while its key is
+//	             that which the reader was given: the owner stores the key last
+//	             and clears it first, and a reader looks at the key again after it
+//	             has read the rest.
 type segmentHead struct {
 	magic   atomic.Uint64
-	pid     atomic.Uint64
-	started atomic.Uint64
 	size    atomic.Uint64
 	closed  atomic.Uint32
-	_       [28]byte
+	_       [44]byte
 	bell    bellWords
 	regions [maxRegions]regionEntry
 }
@@ -46,7 +44,7 @@ type regionEntry struct {
 
 const (
 	// segmentMagic names the layout; it changes with it.
-	segmentMagic = 0x1a7e_524d_4100_0001
+	segmentMagic = 0x1a7e_524d_4100_0002
 	notInSegment = 1<<64 - 1
 )
 
@@ -59,9 +57,7 @@ func headOf(memory []byte) *segmentHead {
 	return (*segmentHead)(unsafe.Pointer(unsafe.SliceData(memory)))
 }
 
-func (h *segmentHead) introduce(pid int, started, size uint64) {
-	h.pid.Store(uint64(pid))
-	h.started.Store(started)
+func (h *segmentHead) introduce(size uint64) {
 	h.size.Store(size)
 	h.magic.Store(segmentMagic)
 }

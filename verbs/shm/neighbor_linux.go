@@ -24,7 +24,7 @@ type neighbor struct {
 	ended   atomic.Bool
 
 	mu       sync.Mutex
-	watchers map[*func(error)]struct{}
+	watchers map[*watch]struct{}
 
 	// opening serializes the request for the segment; memory and head are set
 	// once, before mapped is.
@@ -46,17 +46,27 @@ func (p *process) link(address string) (*neighbor, error) {
 	if err != nil {
 		return nil, err
 	}
+	known, err := p.admit(n)
+	if known != n {
+		return known, errors.Join(err, n.conn.Close())
+	}
+	p.watchProcess(n)
+	return n, nil
+}
+
+// admit enters a neighbor, unless it is known already or the device is being closed.
+func (p *process) admit(n *neighbor) (*neighbor, error) {
 	p.mu.Lock()
-	known := p.peers[address]
-	if known == nil {
-		p.peers[address] = n
+	defer p.mu.Unlock()
+	if p.shut {
+		return nil, p.closedError("reaching " + n.address)
 	}
-	p.mu.Unlock()
-	if known != nil {
-		return known, n.conn.Close()
+	if known := p.peers[n.address]; known != nil {
+		return known, nil
 	}
-	go n.listen()
-	return n, p.watchProcess(n)
+	p.peers[n.address] = n
+	p.working.Go(n.listen)
+	return n, nil
 }
 
 // meet connects to the device at address.
@@ -73,35 +83,28 @@ func (p *process) meet(address string) (*neighbor, error) {
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	return &neighbor{process: p, address: address, pid: int(peer.Pid), conn: conn, watchers: make(map[*func(error)]struct{})}, nil
+	return &neighbor{process: p, address: address, pid: int(peer.Pid), conn: conn, watchers: make(map[*watch]struct{})}, nil
 }
 
-// watchProcess has the end of the neighbor's process noticed.
-func (p *process) watchProcess(n *neighbor) error {
-	started, err := startTime(n.pid)
-	if err != nil {
-		n.end()
-		return nil
-	}
-	return p.watcher.process(n.pid, started, n.end)
-}
+// watchProcess has the end of the neighbor's process noticed, if the system lets this
+// process: the end of the connection tells too, unless a child of the neighbor's holds
+// on to it. A number that another process has got by now does no harm: the connection
+// has then ended, with the process that had it before.
+func (p *process) watchProcess(n *neighbor) { _ = p.watcher.process(n.pid, n.end) }
 
-// listen notices the end of the connection. Answers are read by whoever asks, which
-// happens under opening; this only ever sees the end.
+// listen notices the end of the connection, on which the neighbor sends nothing: one
+// that does breaks the rules, and is as good as gone.
 func (n *neighbor) listen() {
+	defer n.end()
 	raw, err := n.conn.SyscallConn()
 	if err != nil {
-		n.end()
 		return
 	}
-	// The read function is called whenever the socket is readable, and leaves
-	// answers for whoever asked.
 	_ = raw.Read(func(fd uintptr) bool {
 		var one [1]byte
-		got, _, err := unix.Recvfrom(int(fd), one[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
-		return err != unix.EAGAIN && err != unix.EINTR && (err != nil || got == 0)
+		_, _, err := unix.Recvfrom(int(fd), one[:], unix.MSG_DONTWAIT)
+		return err != unix.EAGAIN && err != unix.EINTR
 	})
-	n.end()
 }
 
 // end records that the neighbor is gone, once, and tells who wants to know.
@@ -117,8 +120,8 @@ func (n *neighbor) end() {
 	if n.process.closed.Load() {
 		return
 	}
-	for lost := range watchers {
-		(*lost)(n.gone())
+	for w := range watchers {
+		w.tell(n.gone())
 	}
 	n.process.bell.Ring()
 }
@@ -184,6 +187,24 @@ func (n *neighbor) open() error {
 	return nil
 }
 
+// await has close end the wait for an answer on a connection. It tells whether anything
+// may still be asked.
+func (p *process) await(conn *net.UnixConn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.shut {
+		p.awaiting[conn] = struct{}{}
+	}
+	return !p.shut
+}
+
+// awaited is the end of await.
+func (p *process) awaited(conn *net.UnixConn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.awaiting, conn)
+}
+
 // requestSegment asks the neighbor for its segment's descriptor.
 func (n *neighbor) requestSegment() (fd int, size int64, err error) {
 	conn, err := net.DialUnix("unixpacket", nil, n.conn.RemoteAddr().(*net.UnixAddr))
@@ -191,6 +212,10 @@ func (n *neighbor) requestSegment() (fd int, size int64, err error) {
 		return -1, 0, fmt.Errorf("shm: %s: %w: %w", n.address, verbs.ErrPeerGone, err)
 	}
 	defer func() { _ = conn.Close() }()
+	if !n.process.await(conn) {
+		return -1, 0, n.process.closedError("reaching " + n.address)
+	}
+	defer n.process.awaited(conn)
 	_ = conn.SetDeadline(time.Now().Add(patience))
 	if _, err := conn.Write([]byte{askSegment}); err != nil {
 		return -1, 0, fmt.Errorf("shm: %s: %w", n.address, err)
@@ -214,16 +239,19 @@ func (n *neighbor) requestSegment() (fd int, size int64, err error) {
 
 // dial asks the neighbor for a connection, aside: its process may be slow to answer.
 func (p *process) dial(q *queuePair, address string, hello []byte, locator uint64) error {
-	go func() {
-		err := p.dialNow(q, address, hello, locator)
-		if err == nil {
-			return
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.shut {
+		return p.closedError("Connect")
+	}
+	p.working.Go(func() {
+		if err := p.dialNow(q, address, hello, locator); err != nil {
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			q.fail(err)
+			q.drive()
 		}
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		q.fail(err)
-		q.drive()
-	}()
+	})
 	return nil
 }
 
@@ -245,40 +273,41 @@ func (p *process) dialNow(q *queuePair, address string, hello []byte, locator ui
 	return nil
 }
 
-func (p *process) watch(address string, lost func(error)) (func(), error) {
+func (p *process) watch(address string, w *watch) error {
 	n, err := p.link(address)
-	if errors.Is(err, verbs.ErrPeerGone) {
-		go lost(err)
-		return func() {}, nil
-	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	key := &lost
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.ended.Load() {
-		go lost(n.gone())
-		return func() {}, nil
+		return n.gone()
 	}
-	n.watchers[key] = struct{}{}
-	return func() {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		delete(n.watchers, key)
-	}, nil
+	n.watchers[w] = struct{}{}
+	return nil
 }
 
-// close ends everything of the neighbor here.
-func (n *neighbor) close() error {
-	err := n.conn.Close()
+func (p *process) unwatch(address string, w *watch) {
+	p.mu.Lock()
+	n := p.peers[address]
+	p.mu.Unlock()
+	if n != nil {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.watchers, w)
+	}
+}
+
+// release gives the memory of the neighbor's segment back. Its connection has been
+// closed.
+func (n *neighbor) release() error {
 	n.opening.Lock()
 	defer n.opening.Unlock()
 	n.ended.Store(true)
 	if n.mapped.Load() && n.address != n.process.address {
-		err = errors.Join(err, retire(n, n.memory))
+		return retire(n, n.memory)
 	}
-	return err
+	return nil
 }
 
 // Ring wakes the neighbor if it sleeps.

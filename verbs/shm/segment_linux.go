@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
+	"net"
 	"slices"
 	"sync"
 	"time"
@@ -51,6 +51,12 @@ type process struct {
 	live  map[int]int
 	spare []extent
 	peers map[string]*neighbor
+	// awaiting are the connections on which an answer is awaited.
+	awaiting map[*net.UnixConn]struct{}
+	// shut: the device is being closed, so there are no more peers, questions and
+	// goroutines; working are those that there are.
+	shut    bool
+	working sync.WaitGroup
 }
 
 type extent struct{ offset, length int }
@@ -68,7 +74,7 @@ func Open(options Options) (*Device, error) {
 	if _, err := rand.Read(name[:]); err != nil {
 		return nil, fmt.Errorf("shm: %w", err)
 	}
-	p := &process{live: make(map[int]int), peers: make(map[string]*neighbor), next: segmentStart, fd: -1}
+	p := &process{live: make(map[int]int), peers: make(map[string]*neighbor), awaiting: make(map[*net.UnixConn]struct{}), next: segmentStart, fd: -1}
 	p.device = &device{form: p, name: "shm", address: addressPrefix + hex.EncodeToString(name[:]), opened: time.Now(), pairs: make(map[uint32]*queuePair)}
 	if err := p.open(ranks); err != nil {
 		return nil, errors.Join(err, p.close())
@@ -99,12 +105,8 @@ func (p *process) open(ranks int) error {
 	if err := commit(p.fd, 0, segmentStart); err != nil {
 		return err
 	}
-	started, err := startTime(os.Getpid())
-	if err != nil {
-		return err
-	}
 	p.head = headOf(p.memory)
-	p.head.introduce(os.Getpid(), started, uint64(size))
+	p.head.introduce(uint64(size))
 	p.bell = &futexBell{&p.head.bell}
 	if p.watcher, err = newWatcher(); err != nil {
 		return err
@@ -287,17 +289,36 @@ func (p *process) close() error {
 	if p.watcher != nil {
 		err = errors.Join(err, p.watcher.close())
 	}
+	err = errors.Join(err, p.part())
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, n := range p.peers {
-		err = errors.Join(err, n.close())
-	}
 	if p.fd >= 0 {
 		err = errors.Join(err, unix.Close(p.fd))
 		p.fd = -1
 	}
 	if p.memory != nil {
 		err = errors.Join(err, retire(p, p.memory))
+	}
+	return err
+}
+
+// part lets go of the peers, and of the goroutines that have to do with them.
+func (p *process) part() error {
+	p.mu.Lock()
+	p.shut = true
+	for conn := range p.awaiting {
+		_ = conn.Close()
+	}
+	peers := p.peers
+	p.peers = nil
+	p.mu.Unlock()
+	var err error
+	for _, n := range peers {
+		err = errors.Join(err, n.conn.Close())
+	}
+	p.working.Wait()
+	for _, n := range peers {
+		err = errors.Join(err, n.release())
 	}
 	return err
 }

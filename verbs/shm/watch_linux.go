@@ -1,30 +1,12 @@
 package shm
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"os"
-	"strconv"
 	"sync"
 
 	"golang.org/x/sys/unix"
 )
-
-// startTime tells processes apart that have had the same number.
-func startTime(pid int) (uint64, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, fmt.Errorf("shm: process %d: %w", pid, err)
-	}
-	// The command's name is in parentheses and may contain anything.
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	const startField = 19
-	if len(fields) <= startField {
-		return 0, fmt.Errorf("shm: process %d: /proc/%d/stat has %d fields", pid, pid, len(fields))
-	}
-	return strconv.ParseUint(string(fields[startField]), 10, 64)
-}
 
 // watcher notices the end of processes: one goroutine sleeps in one epoll over a
 // pidfd for each.
@@ -62,7 +44,7 @@ func (w *watcher) add(fd int) error {
 }
 
 // process has ended called once when the process has ended, or finds that it has.
-func (w *watcher) process(pid int, started uint64, ended func()) error {
+func (w *watcher) process(pid int, ended func()) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err == unix.ESRCH {
 		ended()
@@ -70,11 +52,6 @@ func (w *watcher) process(pid int, started uint64, ended func()) error {
 	}
 	if err != nil {
 		return fmt.Errorf("shm: pidfd_open of process %d: %w", pid, err)
-	}
-	// Another process may have got the number before the pidfd was opened.
-	if now, err := startTime(pid); err != nil || now != started {
-		ended()
-		return unix.Close(fd)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

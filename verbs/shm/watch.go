@@ -1,0 +1,24 @@
+package shm
+
+import "sync/atomic"
+
+// watch is one call of Watch.
+type watch struct {
+	device *device
+	lost   func(cause error)
+	over   atomic.Bool
+}
+
+// tell calls lost, once, unless the watch or its device has been ended before. That
+// happens on a goroutine of its own: the program may do in lost whatever it likes, such
+// as close the device, which waits for the goroutines that notice ends.
+func (w *watch) tell(cause error) {
+	go func() {
+		if !w.device.closed.Load() && !w.over.Swap(true) {
+			w.lost(cause)
+		}
+	}()
+}
+
+// stop ends the watch: lost is not called after it, though a call may have begun.
+func (w *watch) stop() { w.over.Store(true) }

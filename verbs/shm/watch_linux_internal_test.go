@@ -1,0 +1,31 @@
+package shm
+
+import (
+	"os/exec"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestCloseInLostOfProcess closes the device when it is told by the goroutine that
+// watches processes, which is seldom the first to notice: a neighbor is said to be a
+// process of the test, which ends.
+func TestCloseInLostOfProcess(t *testing.T) {
+	open := openProcesses(t)
+	near, far := open(), open()
+	closed := make(chan error)
+	_, err := near.Watch(far.Address(), func(error) { closed <- near.Close() })
+	require.NoError(t, err)
+	p := near.form.(*process)
+	n, err := p.link(far.Address())
+	require.NoError(t, err)
+
+	child := exec.Command("cat")
+	input, err := child.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, child.Start())
+	require.NoError(t, p.watcher.process(child.Process.Pid, n.end))
+	require.NoError(t, input.Close())
+	require.NoError(t, child.Wait())
+	require.NoError(t, <-closed)
+}
