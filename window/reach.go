@@ -3,7 +3,6 @@ package window
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/onesided/rma/world"
 )
@@ -26,21 +25,26 @@ const (
 // else to read, the next rank's part that could be mapped, and all take the worst
 // that was found. One peer stands for all: on one host they are processes of one
 // user.
-func agreeOnReach(ctx context.Context, w *world.World, call string, all []description) (reach, error) {
-	found, fault := tryReach(w, all)
-	mine := description{reach: found}
-	if fault != nil {
-		mine.fail(fault, fault.Error())
+func (c *creation) agreeOnReach(ctx context.Context) (reach, error) {
+	if c.found == nil {
+		c.found = new(description)
+		c.found.reach, c.fault = tryReach(c.world, c.all)
+		if c.fault != nil {
+			c.found.fail(c.fault, c.fault.Error())
+		}
 	}
-	told := make([]description, w.Size())
-	if err := world.AllGather(ctx, w, []description{mine}, told); err != nil {
-		return 0, fmt.Errorf("window: %s: %w", call, err)
+	told := make([]description, c.world.Size())
+	if err := c.gather(ctx, c.found, told); err != nil {
+		return 0, err
+	}
+	if err := firstFailure(c.world, told, c.fault); err != nil {
+		return 0, &unlikeError{err}
 	}
 	worst := reachMapped
 	for rank := range told {
 		worst = max(worst, told[rank].reach)
 	}
-	return worst, firstFailure(w, told, fault)
+	return worst, nil
 }
 
 func tryReach(w *world.World, all []description) (reach, error) {

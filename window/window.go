@@ -139,8 +139,12 @@ type peer struct {
 // heap. It is collective: every rank of w calls it with the same T and options;
 // counts may differ, and be 0. It blocks until all have. Every rank gets an
 // error if one has: a *MismatchError, a *CreateError or a *world.PeerError.
+//
+// With the context's error it has not ended: the other ranks may get the window, and
+// use it. The same call, made again, goes on; until then every other collective call
+// on w is a world.ErrUnfinished.
 func Allocate[T Element](ctx context.Context, w *world.World, count int, options ...Option) (*Window[T], error) {
-	return create[T](ctx, w, "Allocate", options, func() (part, error) { return allocatePart(w, count, reduce.KindOf[T]()) })
+	return create[T](ctx, w, arguments{call: "Allocate", count: count}, options, func() (part, error) { return allocatePart(w, count, reduce.KindOf[T]()) })
 }
 
 // Create makes a window over the program's own memory, which belongs to the
@@ -149,7 +153,11 @@ func Allocate[T Element](ctx context.Context, w *world.World, count int, options
 // window is refused: every rank's *CreateError is an errors.ErrUnsupported, and
 // that of the rank which may not has the *verbs.CapabilityError.
 func Create[T Element](ctx context.Context, w *world.World, memory []T, options ...Option) (*Window[T], error) {
-	return create[T](ctx, w, "Create", options, func() (part, error) { return ownPart(w, bytesOf(memory)) })
+	a := arguments{call: "Create", count: len(memory)}
+	if len(memory) > 0 {
+		a.memory = &bytesOf(memory)[0]
+	}
+	return create[T](ctx, w, a, options, func() (part, error) { return ownPart(w, bytesOf(memory)) })
 }
 
 // View gives the same window as elements of another type: the same memory, the

@@ -12,12 +12,12 @@ type attachments struct {
 }
 
 // Attached is what a package above keeps with this World under key, a value of a type
-// of its own. make makes it when it is first asked for.
-func (w *World) Attached(key any, make func() any) any {
+// of its own. first makes it when it is first asked for.
+func (w *World) Attached(key any, first func() any) any {
 	if value, ok := w.attached.values.Load(key); ok {
 		return value
 	}
-	value, _ := w.attached.values.LoadOrStore(key, make())
+	value, _ := w.attached.values.LoadOrStore(key, first())
 	return value
 }
 

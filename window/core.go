@@ -1,0 +1,63 @@
+package window
+
+import (
+	"sync/atomic"
+
+	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/world"
+)
+
+// newCore makes this rank's end of a window, which serves messages of others from
+// now on.
+func newCore(w *world.World, number uint32, s settings, p *part, allocated bool) (*core, error) {
+	c := &core{
+		world: w, rank: w.Rank(), size: w.Size(), hints: s, number: number,
+		epochs:   epoch.New(w.Rank(), w.Size()),
+		peers:    make([]atomic.Pointer[peer], w.Size()),
+		granted:  make([]atomic.Uint32, w.Size()),
+		tickets:  make([]atomic.Uint32, w.Size()),
+		consumed: make([]atomic.Uint64, s.slots),
+		release:  p.release,
+	}
+	c.lockWord = uint32(c.rank) + 1
+	// Memory of the programs may have to be reached by system calls, which have no
+	// atomic instructions. It must be known before the first message comes.
+	c.native = s.singleElement && allocated
+	neighbor, err := w.Neighbor(c.rank)
+	if err != nil {
+		return nil, err
+	}
+	c.own = &peer{control: controlOver(p.control, layoutOf(c.size, uint64(len(p.memory)), s.slots)), data: p.memory, neighbor: neighbor, block: p.control}
+	if c.own.data == nil {
+		c.own.data = []byte{}
+	}
+	c.peers[c.rank].Store(c.own)
+	c.meeting = w.NewMeeting(c.number, p.control, func(rank int) ([]byte, error) {
+		p, err := c.peer(rank)
+		if err != nil {
+			return nil, err
+		}
+		return p.block, nil
+	})
+	for rank := range c.size {
+		c.remote = c.remote || !w.Mapped(rank)
+	}
+	c.server = newServer(c)
+	return c, nil
+}
+
+// open completes the window with what the ranks have told each other.
+func (c *core) open(all []description, how reach) {
+	c.descriptions, c.reach = all, how
+	if how == reachMessages {
+		c.remote = true
+		c.world.KeepProgress()
+	}
+	c.stopListening = c.world.OnFailure(c.forget)
+}
+
+// withdraw ends what newCore has begun.
+func (c *core) withdraw() {
+	c.server.stop()
+	c.meeting.Close()
+}

@@ -1,0 +1,79 @@
+package window
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/world"
+)
+
+// A part is one rank's memory of a window that is being made, and how to give it
+// back.
+type part struct {
+	memory  []byte
+	regions []*world.Region
+	control []byte
+	// allocated is memory to free; nil if the memory is the program's.
+	allocated []byte
+	device    verbs.Device
+}
+
+const windowAccess = verbs.LocalWrite | verbs.RemoteWrite | verbs.RemoteRead
+
+// allocatePart makes this rank's part of count elements.
+func allocatePart(w *world.World, count int, kind reduce.Kind) (part, error) {
+	bytes, err := checkedBytes(count, kind)
+	if err != nil || bytes == 0 {
+		return part{}, err
+	}
+	device := w.Device()
+	memory, err := device.AllocateMemory(bytes)
+	if err != nil {
+		return part{}, fmt.Errorf("allocating %d elements of %v, %d bytes: %w", count, kind, bytes, err)
+	}
+	return part{memory: memory[:bytes], allocated: memory, device: device}, nil
+}
+
+// ownPart makes this rank's part of the program's memory.
+func ownPart(w *world.World, memory []byte) (part, error) {
+	return part{memory: memory, device: w.Device()}, nil
+}
+
+// addControl allocates and registers the control block, and registers the memory.
+func (p *part) addControl(w *world.World, s settings) error {
+	p.device = w.Device()
+	l := layoutOf(w.Size(), uint64(len(p.memory)), s.slots)
+	block, err := p.device.AllocateMemory(int(l.bytes))
+	if err != nil {
+		return fmt.Errorf("allocating %d bytes of control block: %w", l.bytes, err)
+	}
+	p.control = block
+	for _, memory := range [][]byte{block, p.memory} {
+		if len(memory) == 0 {
+			continue
+		}
+		region, err := w.Register(memory, windowAccess)
+		if err != nil {
+			return fmt.Errorf("registering %d bytes: %w", len(memory), err)
+		}
+		p.regions = append(p.regions, region)
+	}
+	return nil
+}
+
+// release gives everything back that the part has.
+func (p *part) release() error {
+	var err error
+	for _, region := range p.regions {
+		err = errors.Join(err, region.Deregister())
+	}
+	for _, memory := range [][]byte{p.control, p.allocated} {
+		if memory != nil {
+			err = errors.Join(err, p.device.FreeMemory(memory))
+		}
+	}
+	*p = part{}
+	return err
+}

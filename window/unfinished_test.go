@@ -1,0 +1,134 @@
+package window_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// A maker makes a window of 8 elements, the same one when it is called again.
+type maker struct {
+	name string
+	of   func() func(ctx context.Context, w *world.World) (*window.Window[int64], error)
+}
+
+var makers = []maker{
+	{"Allocate", func() func(ctx context.Context, w *world.World) (*window.Window[int64], error) {
+		return func(ctx context.Context, w *world.World) (*window.Window[int64], error) {
+			return window.Allocate[int64](ctx, w, 8)
+		}
+	}},
+	{"Create", func() func(ctx context.Context, w *world.World) (*window.Window[int64], error) {
+		memory := make([]int64, 8)
+		return func(ctx context.Context, w *world.World) (*window.Window[int64], error) {
+			return window.Create(ctx, w, memory)
+		}
+	}},
+}
+
+// useWindow has every rank write to every other's part, and looks that it came there.
+func useWindow(s *script, win *window.Window[int64]) {
+	s.ok(win.LockAll(s.ctx))
+	for target := range s.w.Size() {
+		s.ok(win.Put([]int64{int64(s.w.Rank()) + 1}, target, s.w.Rank()))
+	}
+	s.ok(win.UnlockAll(s.ctx))
+	s.ok(win.Fence(s.ctx))
+	s.ok(win.Fence(s.ctx, window.NoSucceed))
+	for from := range s.w.Size() {
+		s.check(win.Local()[from] == int64(from)+1, "element %d is %d", from, win.Local()[from])
+	}
+}
+
+// notifyAll lets every rank go on that waits at slot 0 of the gate.
+func notifyAll(s *script, gate *window.Window[int64]) {
+	s.ok(gate.LockAll(s.ctx))
+	for rank := range s.w.Size() {
+		s.ok(gate.PutNotify([]int64{1}, rank, 0, 0))
+	}
+	s.ok(gate.UnlockAll(s.ctx))
+}
+
+func init() {
+	for _, m := range makers {
+		// Rank 0 gives up while the others have not even called, and they get their
+		// windows before it calls again.
+		register("giving up "+m.name, func(s *script) {
+			gate := allocate[int64](s, 1)
+			call := m.of()
+			if s.w.Rank() == 0 {
+				soon, stop := context.WithTimeout(s.ctx, 20*time.Millisecond)
+				defer stop()
+				_, err := call(soon, s.w)
+				s.fails(err, context.DeadlineExceeded)
+				_, err = window.Allocate[int64](s.ctx, s.w, 9)
+				s.fails(err, world.ErrUnfinished)
+				s.fails(s.w.Barrier(s.ctx), world.ErrUnfinished)
+				notifyAll(s, gate)
+			}
+			s.ok(gate.WaitNotify(s.ctx, 0, 1))
+			win, err := call(s.ctx, s.w)
+			s.ok(err)
+			useWindow(s, win)
+			s.ok(win.Close())
+			s.ok(gate.Close())
+		})
+		// Every rank gives up whenever it has to block.
+		register("impatient "+m.name, func(s *script) {
+			ended, end := context.WithCancel(s.ctx)
+			end()
+			for range 3 {
+				call := m.of()
+				win, err := call(ended, s.w)
+				for errors.Is(err, context.Canceled) {
+					win, err = call(ended, s.w)
+				}
+				s.ok(err)
+				useWindow(s, win)
+				s.ok(win.Close())
+			}
+		})
+	}
+}
+
+// TestUnfinished looks that a creation that its context cut short goes on when it is
+// called again, with the part that others may know by then.
+func TestUnfinished(t *testing.T) {
+	for _, m := range makers {
+		for _, n := range []int{2, 3} {
+			for _, how := range []string{"giving up ", "impatient "} {
+				t.Run(fmt.Sprintf("%s%s/%d", how, m.name, n), func(t *testing.T) { worldtest.Run(t, n, how+m.name) })
+			}
+		}
+	}
+}
+
+// A creation that another goroutine's collective keeps out has told nobody anything:
+// any other call may follow it, and the ranks stay in step.
+var kept = register("creation kept out", func(s *script) {
+	gate := allocate[int64](s, 1)
+	ended, end := context.WithCancel(s.ctx)
+	end()
+	if s.w.Rank() == 0 {
+		s.fails(s.w.Barrier(ended), context.Canceled)
+		_, err := window.Allocate[int64](s.ctx, s.w, 3)
+		s.fails(err, world.ErrUnfinished)
+		_, err = window.Allocate[int8](s.ctx, s.w, 7)
+		s.fails(err, world.ErrUnfinished)
+		notifyAll(s, gate)
+	}
+	s.ok(gate.WaitNotify(s.ctx, 0, 1))
+	s.ok(s.w.Barrier(s.ctx))
+	win := allocate[int64](s, 8)
+	useWindow(s, win)
+	s.ok(win.Close())
+	s.ok(gate.Close())
+})
+
+func TestKeptOut(t *testing.T) { worldtest.Run(t, 2, kept) }
