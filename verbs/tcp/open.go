@@ -13,6 +13,7 @@ import (
 
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/shm"
+	"github.com/onesided/rma/verbs/tcp/proof"
 )
 
 // Options of a device.
@@ -125,6 +126,9 @@ func (o *door) prepare() error {
 		}
 	}
 	o.key = options.Key
+	if n := len(o.key); n != 0 && (n < proof.MinKey || n > proof.MaxKey) {
+		return argumentError("Open: Key has %d bytes, allowed are %d to %d, or none", n, proof.MinKey, proof.MaxKey)
+	}
 	listener, err := net.Listen("tcp", options.Listen)
 	if err != nil {
 		return fmt.Errorf("tcp: Open: %w", err)

@@ -1,0 +1,334 @@
+package tcp
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/tcp/proof"
+)
+
+// patience is how long a test waits before it says that a thing does not come.
+const patience = 20 * time.Second
+
+func openWith(t testing.TB, options Options) *device {
+	t.Helper()
+	opened, err := Open(options)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, opened.Close()) })
+	return opened.(*device)
+}
+
+func newKey(t testing.TB) []byte {
+	t.Helper()
+	key, err := proof.NewKey()
+	require.NoError(t, err)
+	return key
+}
+
+// connect starts a connection from one device to an address.
+func connect(t testing.TB, d *device, address string) *queuePair {
+	t.Helper()
+	q, err := d.Connect(address, []byte("hello"), queues(t, d))
+	require.NoError(t, err)
+	return q.(*queuePair)
+}
+
+func queues(t testing.TB, d *device) verbs.QueuePairConfig {
+	t.Helper()
+	cq, err := d.CreateCompletionQueue(64)
+	require.NoError(t, err)
+	return verbs.QueuePairConfig{SendQueue: cq, ReceiveQueue: cq}
+}
+
+// await sleeps and polls devices until done says so.
+func await(t testing.TB, what string, done func() bool, devices ...*device) {
+	t.Helper()
+	end := time.Now().Add(patience)
+	channel := &devices[0].channel
+	for {
+		ticket := channel.Prepare()
+		for _, d := range devices {
+			d.drive()
+		}
+		came := done()
+		if !came {
+			channel.Sleep(ticket, time.Millisecond)
+		}
+		channel.Finish()
+		if came {
+			return
+		}
+		require.True(t, time.Now().Before(end), "%s did not come", what)
+	}
+}
+
+// failure waits for a queue pair to fail, and returns why.
+func failure(t testing.TB, q *queuePair, beside ...*device) error {
+	t.Helper()
+	await(t, "the failure", func() bool { return q.State() == verbs.StateError }, append([]*device{q.device}, beside...)...)
+	return q.Err()
+}
+
+// join connects two devices.
+func join(t testing.TB, near, far *device) (p, q *queuePair) {
+	t.Helper()
+	p = connect(t, near, far.Address())
+	var requests [1]verbs.ConnectionRequest
+	await(t, "the request", func() bool {
+		require.NoError(t, p.Err())
+		return far.PollConnections(requests[:]) == 1
+	}, far, near)
+	accepted, err := requests[0].Accept(queues(t, far))
+	require.NoError(t, err)
+	await(t, "the acceptance", func() bool { return p.State() != verbs.StateConnecting }, near, far)
+	require.NoError(t, p.Err())
+	return p, accepted.(*queuePair)
+}
+
+// logs collects what a device logs.
+type logs struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logs) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+func (l *logs) has(part string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Contains(l.text.String(), part)
+}
+
+func (l *logs) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
+func TestOptions(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		options Options
+		text    string
+	}{
+		{"no key where others connect", Options{Listen: "0.0.0.0:0", Advertise: "10.0.0.1"}, "Key is empty; set Key, or listen on a loopback address"},
+		{"no name", Options{Listen: "0.0.0.0:0", Key: make([]byte, 32)}, "names no host that peers could connect to; set Advertise"},
+		{"a name with a space", Options{Advertise: "a b"}, `Advertise is "a b"`},
+		{"a name that is too long", Options{Advertise: strings.Repeat("a", 300)}, "must be a host"},
+		{"a port that is none", Options{Listen: "127.0.0.1:99999"}, "invalid port"},
+		{"a host that is not this one", Options{Listen: "192.0.2.1:0", Key: make([]byte, 32)}, "192.0.2.1"},
+		{"a silence that is too short", Options{Silence: time.Millisecond}, "Silence is 1ms, allowed are 50ms or more"},
+		{"a negative limit", Options{HandshakeLimit: -1}, "HandshakeLimit is -1ns, allowed are 50ms or more"},
+		{"a key that is too short", Options{Key: []byte("short")}, "5 bytes, allowed are 16 to 512"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			device, err := Open(c.options)
+			if err == nil {
+				_ = device.Close()
+			}
+			require.ErrorContains(t, err, c.text)
+			require.True(t, strings.HasPrefix(err.Error(), "tcp: "), err.Error())
+		})
+	}
+}
+
+func TestAdvertise(t *testing.T) {
+	key := newKey(t)
+	d := openWith(t, Options{Listen: "0.0.0.0:0", Advertise: "localhost", Key: key})
+	require.True(t, strings.HasPrefix(d.Address(), "localhost:"), d.Address())
+	join(t, openWith(t, Options{Key: key}), d)
+	d = openWith(t, Options{Advertise: "example.org:77"})
+	require.True(t, strings.HasPrefix(d.Address(), "example.org:77/"), d.Address())
+}
+
+func TestKeys(t *testing.T) {
+	one, other := newKey(t), newKey(t)
+	for _, c := range []struct {
+		name           string
+		dials, accepts []byte
+	}{{"another", one, other}, {"none to one", nil, other}, {"one to none", one, nil}} {
+		t.Run(c.name, func(t *testing.T) {
+			var said logs
+			near, far := openWith(t, Options{Key: c.dials}), openWith(t, Options{Key: c.accepts, Logger: said.logger()})
+			err := failure(t, connect(t, near, far.Address()), far)
+			require.ErrorIs(t, err, verbs.ErrRejected)
+			require.ErrorIs(t, err, proof.ErrKey)
+			await(t, "the log", func() bool { return said.has("connection refused") && said.has("another key") }, far)
+			require.Zero(t, far.PollConnections(make([]verbs.ConnectionRequest, 1)))
+			// Who has the key is served as before.
+			join(t, openWith(t, Options{Key: c.accepts}), far)
+		})
+	}
+}
+
+// A device that listens where another did is not taken for it.
+func TestAddressOfAnother(t *testing.T) {
+	near, far := openWith(t, Options{}), openWith(t, Options{})
+	hostPort, _, _ := strings.Cut(far.Address(), "/")
+	err := failure(t, connect(t, near, hostPort+"/0123456789abcdef"), far)
+	require.ErrorIs(t, err, verbs.ErrRejected)
+	require.ErrorContains(t, err, "another one now")
+}
+
+// Who accepts and says nothing keeps nobody longer than the limit.
+func TestPeerThatNeverAnswers(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	near := openWith(t, Options{HandshakeLimit: minLimit})
+	err = failure(t, connect(t, near, listener.Addr().String()+"/0123456789abcdef"))
+	require.ErrorIs(t, err, verbs.ErrPeerGone)
+	require.ErrorContains(t, err, "did not answer within 50ms")
+}
+
+// What a stranger says is read no further than the proof, and ends his connection only.
+func TestStrangers(t *testing.T) {
+	far := openWith(t, Options{HandshakeLimit: time.Second})
+	hostPort, _, _ := strings.Cut(far.Address(), "/")
+	for name, says := range map[string]string{
+		"nothing":        "",
+		"HTTP":           "GET / HTTP/1.1\r\nHost: " + strings.Repeat("x", 100) + "\r\n\r\n",
+		"a frame":        string(message(frame{kind: kindHello}, strings.Repeat("\x00", identitySize))),
+		"a proof begun":  "RMAproof\x00\x01" + strings.Repeat("n", 32),
+		"a proof's half": "RMAproof\x00\x01",
+		"a flood":        strings.Repeat("\xff", 1<<20),
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn, err := net.Dial("tcp", hostPort)
+			require.NoError(t, err)
+			defer conn.Close()
+			_, _ = conn.Write([]byte(says))
+			require.NoError(t, conn.SetReadDeadline(time.Now().Add(patience)))
+			_, err = io.Copy(io.Discard, conn)
+			require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "the connection is still open")
+			join(t, openWith(t, Options{}), far)
+		})
+	}
+}
+
+// Any number of connections that prove nothing keep out nobody who does.
+func TestManyStrangers(t *testing.T) {
+	far := openWith(t, Options{HandshakeLimit: time.Hour})
+	hostPort, _, _ := strings.Cut(far.Address(), "/")
+	for range maxUnproven + 20 {
+		conn, err := net.Dial("tcp", hostPort)
+		require.NoError(t, err)
+		defer conn.Close()
+	}
+	join(t, openWith(t, Options{}), far)
+	far.door.mu.Lock()
+	defer far.door.mu.Unlock()
+	require.LessOrEqual(t, len(far.door.waiting), maxUnproven)
+}
+
+// A peer that holds the key, plays by the handshake, and then breaks the protocol or
+// the connection.
+func TestPeerThatBreaks(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		says []byte
+		end  func(conn *net.TCPConn)
+		is   error
+		text string
+	}{
+		{"hangs up", nil, func(conn *net.TCPConn) { _ = conn.Close() }, verbs.ErrPeerGone, "the connection ended"},
+		{"resets", nil, func(conn *net.TCPConn) { _ = conn.SetLinger(0); _ = conn.Close() }, verbs.ErrPeerGone, "reset"},
+		{"hangs up in a frame", message(frame{kind: kindPing}, "")[:20], func(conn *net.TCPConn) { _ = conn.Close() }, verbs.ErrPeerGone, "the connection ended"},
+		{"says goodbye", message(frame{kind: kindBye}, ""), func(*net.TCPConn) {}, verbs.ErrPeerGone, "the peer's queue pair failed"},
+		{"talks nonsense", []byte(strings.Repeat("?", 100)), func(*net.TCPConn) {}, ErrProtocol, "version 63"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			far := openWith(t, Options{})
+			_, untouched := join(t, openWith(t, Options{}), far)
+			hostPort, _, _ := strings.Cut(far.Address(), "/")
+			conn, err := net.Dial("tcp", hostPort)
+			require.NoError(t, err)
+			defer conn.Close()
+			require.NoError(t, proof.Dial(conn, make([]byte, keyOfNobody), purpose))
+			_, err = conn.Write(message(frame{kind: kindHello}, string(far.id[:])+"hi"))
+			require.NoError(t, err)
+			var requests [1]verbs.ConnectionRequest
+			await(t, "the request", func() bool { return far.PollConnections(requests[:]) == 1 }, far)
+			require.Equal(t, "hi", string(requests[0].Hello()))
+			accepted, err := requests[0].Accept(queues(t, far))
+			require.NoError(t, err)
+			_, err = io.ReadFull(conn, make([]byte, headerSize))
+			require.NoError(t, err)
+			_, err = conn.Write(c.says)
+			require.NoError(t, err)
+			c.end(conn.(*net.TCPConn))
+			err = failure(t, accepted.(*queuePair))
+			require.ErrorIs(t, err, c.is)
+			require.ErrorContains(t, err, c.text)
+			require.Equal(t, verbs.StateReady, untouched.State())
+		})
+	}
+}
+
+// A peer whose rank does not poll, as if its process was stopped, is given up. One that
+// sleeps on its channel is not.
+func TestPeerThatIsSilent(t *testing.T) {
+	near, far := openWith(t, Options{Silence: 300 * time.Millisecond}), openWith(t, Options{Silence: time.Hour})
+	p, _ := join(t, near, far)
+	began := time.Now()
+	await(t, "thrice the silence", func() bool { return time.Since(began) > 900*time.Millisecond }, near, far)
+	require.Equal(t, verbs.StateReady, p.State(), "an idle peer that is served was given up: %v", p.Err())
+	err := failure(t, p)
+	require.ErrorIs(t, err, verbs.ErrPeerGone)
+	require.ErrorContains(t, err, "nothing heard for")
+}
+
+// TestNothingIsLeft makes and loses connections in all ways, many times.
+func TestNothingIsLeft(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("descriptors are counted in /proc")
+	}
+	once := func() {
+		var devices []*device
+		for range 3 {
+			opened, err := Open(Options{})
+			require.NoError(t, err)
+			devices = append(devices, opened.(*device))
+		}
+		near, far, third := devices[0], devices[1], devices[2]
+		p, q := join(t, near, far)
+		join(t, far, near)
+		join(t, third, far)
+		connect(t, near, far.Address())
+		refused := connect(t, near, "127.0.0.1:1/0123456789abcdef")
+		_ = failure(t, refused)
+		require.NoError(t, p.Close())
+		_ = failure(t, q, near)
+		for _, d := range devices {
+			require.NoError(t, d.Close())
+		}
+	}
+	count := func() (int, int) {
+		files, err := os.ReadDir("/proc/self/fd")
+		require.NoError(t, err)
+		return len(files), runtime.NumGoroutine()
+	}
+	once()
+	files, goroutines := count()
+	for range 20 {
+		once()
+	}
+	// A goroutine that has ended may be counted a moment longer.
+	for end := time.Now().Add(patience); ; runtime.Gosched() {
+		f, g := count()
+		if f <= files && g <= goroutines {
+			break
+		}
+		require.True(t, time.Now().Before(end), "%d descriptors and %d goroutines became %d and %d", files, goroutines, f, g)
+	}
+}

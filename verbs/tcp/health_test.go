@@ -1,0 +1,131 @@
+package tcp
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// The clock of these tests is the test's: a device of an hour's silence.
+
+// tickAt looks at the peer as if it was so long after the connection was made.
+func (s *stage) tickAt(begun time.Time, minutes int) {
+	s.tick(begun.Add(time.Duration(minutes) * time.Minute))
+}
+
+func TestSilence(t *testing.T) {
+	s := newStage(t)
+	begun := s.health.heardAt
+	s.tickAt(begun, 0)
+	s.tickAt(begun, 19)
+	require.Empty(t, s.said(t), "asked too soon")
+	s.tickAt(begun, 21)
+	require.Equal(t, kindPing, s.said(t)[0].kind)
+	s.tickAt(begun, 42)
+	require.Empty(t, s.said(t), "asked twice")
+	s.hear(s.script, message(frame{kind: kindPong}, ""))
+	s.tickAt(begun, 63)
+	require.Equal(t, verbs.StateReady, s.pair.State())
+	s.tickAt(begun, 90)
+	require.Equal(t, kindPing, s.said(t)[0].kind)
+	s.tickAt(begun, 122)
+	require.Equal(t, verbs.StateReady, s.pair.State(), "given up before an hour of silence")
+	s.tickAt(begun, 124)
+	require.Equal(t, verbs.StateError, s.pair.State())
+	require.ErrorIs(t, s.pair.Err(), verbs.ErrPeerGone)
+	require.ErrorContains(t, s.pair.Err(), "nothing heard for 1h1m0s")
+	completions := s.completions()
+	require.Equal(t, verbs.StatusRetryExceeded, completions[0].Status)
+	require.Equal(t, verbs.StatusFlushed, completions[1].Status)
+}
+
+// A rank that was stopped itself asks before it judges.
+func TestSilenceOfThisSide(t *testing.T) {
+	s := newStage(t)
+	begun := s.health.heardAt
+	s.tickAt(begun, 20)
+	s.tickAt(begun, 300)
+	require.Equal(t, verbs.StateReady, s.pair.State())
+	require.Equal(t, kindPing, s.said(t)[0].kind)
+	s.tickAt(begun, 320)
+	require.Equal(t, verbs.StateReady, s.pair.State(), "no time to answer")
+	s.hear(s.script, message(frame{kind: kindPong}, ""))
+	s.tickAt(begun, 340)
+	require.Equal(t, verbs.StateReady, s.pair.State())
+}
+
+// A peer that talks but reads nothing is given up too.
+func TestPeerThatDoesNotRead(t *testing.T) {
+	s := newStage(t)
+	begun := s.health.heardAt
+	s.full = true
+	s.hear(s.script, message(frame{kind: kindPing}, ""))
+	for minutes := 10; minutes < 70; minutes += 10 {
+		require.Equal(t, verbs.StateReady, s.pair.State(), "after %d minutes", minutes)
+		s.tickAt(begun, minutes)
+		s.hear(s.script, message(frame{kind: kindPing}, ""))
+	}
+	s.tickAt(begun, 70)
+	require.ErrorIs(t, s.pair.Err(), verbs.ErrPeerGone)
+	require.ErrorContains(t, s.pair.Err(), "it has read nothing for 1h")
+}
+
+// One who has been refused and does not hang up is hung up on.
+func TestPartingEnds(t *testing.T) {
+	s := newStage(t)
+	s.hear(s.script, message(frame{kind: kindWrite, request: 1, rkey: 77, operand: 1}, "x"))
+	require.False(t, s.closed)
+	s.tick(time.Now().Add(59 * time.Minute))
+	require.False(t, s.closed)
+	s.tick(time.Now().Add(61 * time.Minute))
+	require.True(t, s.closed)
+}
+
+// The peer learns of receives before it runs out of them, by a frame of their own only
+// if none goes anyway.
+func TestGrants(t *testing.T) {
+	s := newBare(t)
+	post := func(n int) {
+		for range n {
+			_, err := s.pair.PostReceive([]verbs.ReceiveRequest{{}})
+			require.NoError(t, err)
+		}
+	}
+	use := func(from uint32, n int) {
+		for i := range uint32(n) {
+			s.hear(s.script, message(frame{kind: kindSend, request: from + i}, ""))
+		}
+	}
+	grants := func() (all []uint32) {
+		s.progress()
+		for _, f := range s.said(t) {
+			all = append(all, f.granted)
+		}
+		return all
+	}
+	post(8)
+	require.Equal(t, []uint32{8}, grants(), "the peer knows of none")
+	use(1, 3)
+	post(3)
+	require.Empty(t, grants(), "the peer has 5 left")
+	use(4, 3)
+	require.Equal(t, []uint32{11}, grants(), "the peer has 2 left, and there are 3 more")
+	post(2)
+	_, err := s.pair.PostSend([]verbs.SendRequest{{Opcode: verbs.OpRDMAWrite}})
+	require.NoError(t, err)
+	require.Equal(t, []uint32{13}, grants(), "the write tells of them")
+}
+
+// A sleeper that is the only one who polls does not keep a grant from leaving.
+func TestGrantWhileSomebodySleeps(t *testing.T) {
+	s := newBare(t)
+	s.said(t)
+	s.device.channel.Prepare()
+	defer s.device.channel.Finish()
+	_, err := s.pair.PostReceive([]verbs.ReceiveRequest{{}})
+	require.NoError(t, err)
+	require.Equal(t, uint32(1), s.said(t)[0].granted)
+}
