@@ -51,16 +51,23 @@ func equal[T comparable](s *script, what string, got, want []T) {
 
 // register makes a body known to every process of the tests, under a name.
 func register(name string, body func(s *script)) string {
-	worldtest.Register(name, func(ctx context.Context, w *world.World) (err error) {
+	return worldtest.Register(name, scripted(body))
+}
+
+// scripted is body as world.Run wants it.
+func scripted(body func(s *script)) func(ctx context.Context, w *world.World) error {
+	return func(ctx context.Context, w *world.World) (err error) {
 		defer func() {
-			if f, ok := recover().(failure); ok {
+			p := recover()
+			if f, ok := p.(failure); ok {
 				err = f.error
+			} else if p != nil {
+				panic(p)
 			}
 		}()
 		body(&script{ctx, w})
 		return nil
-	})
-	return name
+	}
 }
 
 func allocate[T window.Element](s *script, count int, options ...window.Option) *window.Window[T] {

@@ -11,6 +11,10 @@ import (
 // Fence returns when every rank has called it. It closes an epoch: the operations
 // of every rank are complete at their targets; and opens the next, unless NoSucceed
 // is asserted. All ranks assert NoPrecede and NoSucceed, or none does.
+//
+// When a rank fails, the Fence that is in progress may have ended on some ranks and
+// fail on others. A rank where one has failed takes part in no further Fence of the
+// window.
 func (c *core) Fence(ctx context.Context, asserts ...Assert) error {
 	var assert Assert
 	for _, a := range asserts {
@@ -18,36 +22,58 @@ func (c *core) Fence(ctx context.Context, asserts ...Assert) error {
 	}
 	c.mu.Lock()
 	number, err := c.epochs.BeginFence(assert)
+	broken := c.broken
 	c.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("window: %w", err)
 	}
 	c.settle()
-	if c.remote && assert&NoPrecede == 0 {
-		err = c.flushRemote(ctx, "window.Fence", everyone)
-	}
-	if err == nil {
-		err = c.meeting.Meet(ctx, "window.Fence", number)
-	}
-	c.mu.Lock()
-	if err == nil {
-		c.epochs.EndFence(assert)
-	} else if failed := (*world.PeerError)(nil); errors.As(err, &failed) {
-		c.epochs.FailFence()
+	if broken != nil {
+		err = &world.PeerError{Rank: broken.Rank, Op: "window.Fence", Cause: broken.Cause}
 	} else {
+		err = c.fence(ctx, number, assert)
+	}
+	var failed *world.PeerError
+	c.mu.Lock()
+	switch {
+	case err == nil:
+		c.epochs.EndFence(assert)
+	case errors.As(err, &failed):
+		c.broken = failed
+		c.epochs.FailFence()
+	default:
 		c.epochs.SuspendFence()
 	}
 	c.mu.Unlock()
 	return err
 }
 
-// Close frees the window. It is collective: it returns when every rank that has not
-// failed has called it. With an epoch open it is an error and changes nothing.
-// Memory of a window that Close could not agree on, because a rank has failed,
-// stays until the World is closed.
+// fence completes this rank's operations and meets the others.
+func (c *core) fence(ctx context.Context, number uint32, assert Assert) error {
+	if c.remote && assert&NoPrecede == 0 {
+		if err := c.flushRemote(ctx, "window.Fence", everyone); err != nil {
+			return err
+		}
+	}
+	if err := c.meeting.Meet(ctx, "window.Fence", number); err != nil {
+		return err
+	}
+	if c.world.Failures() != 0 {
+		// Others have given this Fence up.
+		return c.anyFailure("window.Fence")
+	}
+	return nil
+}
+
+// Close frees the window. It is collective: it returns when every rank has called it,
+// or one has failed or left before it did. With an epoch open it is an error and
+// changes nothing. After any other error, and where a rank has failed, the window is
+// closed, but its memory stays until the World is closed, because others may still use
+// it.
 func (c *core) Close() error {
 	c.mu.Lock()
 	err := c.epochs.Close()
+	broken := c.broken
 	c.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("window: %w", err)
@@ -56,6 +82,11 @@ func (c *core) Close() error {
 	c.stopListening()
 	for rank := range c.size {
 		c.forget(rank)
+	}
+	if broken != nil {
+		// This rank has told others of a Fence that it gave up, which for them is
+		// the meeting that it would close by.
+		return nil
 	}
 	if err := c.meeting.Meet(context.Background(), "window.Close", c.epochs.LastFence()+1); err != nil {
 		var failed *world.PeerError

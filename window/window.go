@@ -77,8 +77,10 @@ type core struct {
 	mu     latch.Latch
 	epochs *epoch.State
 
-	// meeting is the barrier of Fence.
+	// meeting is the barrier of Fence. broken is why one has failed, after which it
+	// cannot be used: others may have passed it. mu guards broken.
 	meeting *world.Meeting
+	broken  *world.PeerError
 
 	// own is this rank's peer entry; peers[r] is nil until rank r is needed.
 	own          *peer

@@ -1,0 +1,66 @@
+package window_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
+)
+
+// TestFailedFence has a rank die in a Fence after it has told the others, of whom one
+// calls it only when the rest have given it up. It must not pass what they have given
+// up; and they must not give back memory that one which passed would put to. On one
+// core the ranks meet at the root, on four each tells some others.
+func TestFailedFence(t *testing.T) {
+	for _, cores := range []int{1, 4} {
+		t.Run(fmt.Sprintf("%d cores", cores), func(t *testing.T) {
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
+			gaveUp, late, closed := make(chan error, 3), make(chan error), make(chan struct{})
+			died := errors.New("dies")
+			err := world.Run(t.Context(), 4, scripted(func(s *script) {
+				win := allocate[int64](s, 4)
+				s.ok(win.Fence(s.ctx))
+				s.ok(win.Put([]int64{42}, s.w.Rank(), 0))
+				switch s.w.Rank() {
+				case 0:
+					for range 2 {
+						expectLost(s, <-gaveUp, 3)
+					}
+					err := win.Fence(s.ctx)
+					late <- err
+					expectLost(s, err, 3)
+					<-closed
+					s.check(win.Put([]int64{7}, 1, 1) != nil, "an epoch is open to a rank that has closed the window")
+					expectLost(s, win.Fence(s.ctx, window.NoSucceed), 3)
+					s.ok(win.Close())
+				case 1:
+					gaveUp <- win.Fence(s.ctx)
+					<-late
+					s.ok(win.Close())
+					close(closed)
+					s.check(win.Local()[0] == 42, "memory that others may use has been given back")
+				case 2:
+					gaveUp <- win.Fence(s.ctx)
+					<-closed
+				case 3:
+					soon, stop := context.WithTimeout(s.ctx, 100*time.Millisecond)
+					defer stop()
+					s.ok(errors.Join(died, win.Fence(soon)))
+				}
+			}))
+			require.ErrorIs(t, err, died)
+			var lost *world.PeerError
+			require.False(t, errors.As(err, &lost), "%v", err)
+			var failed *world.RankError
+			require.ErrorAs(t, err, &failed)
+			require.Equal(t, 3, failed.Rank, "%v", err)
+		})
+	}
+}
