@@ -60,6 +60,6 @@ func Example() {
 		}
 		theirs.SendQueue.Poll(nil)
 	}
-	fmt.Println(done[0].Status, string(memory[:8]))
+	fmt.Println(done[0].Status.String(), string(memory[:8]))
 	// Output: success over TCP
 }
