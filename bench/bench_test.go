@@ -67,6 +67,11 @@ func TestEveryCaseRunsOnGoroutines(t *testing.T) {
 	}
 }
 
+func TestGoroutinesShareMemoryWhateverTheEnvironmentSays(t *testing.T) {
+	t.Setenv(deviceVariable, "no device")
+	assert.Positive(t, measured(t, "-device", "local", "-repeat", "1", "fop_lat")["fop_lat:8"].Value)
+}
+
 func TestMoreRanksThanTwoTakePart(t *testing.T) {
 	results := measured(t, "-device", "local", "-n", "4", "-repeat", "2", "put_bw:8", "fence_rate", "pattern16_bw:1048576", "fence_scale")
 	assert.Len(t, results, 4)

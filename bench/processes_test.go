@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/world/pmi"
 )
 
 func needProcesses(t *testing.T) {
@@ -33,14 +35,31 @@ func TestRanksAsProcesses(t *testing.T) {
 
 func TestRanksOverTCP(t *testing.T) {
 	needProcesses(t)
-	var stdout, stderr bytes.Buffer
-	status := run(t.Context(), []string{"-device", "tcp", "-repeat", "1", "put_flush_lat:65536", "passive_put_lat"}, &stdout, &stderr)
-	if said := stderr.String(); status != 0 && (strings.Contains(said, "the ranks use shm") || strings.Contains(said, "not part of this build")) {
-		t.Skip("the library has no device tcp: ", said)
+	results := measured(t, "-device", "tcp", "-repeat", "1", "put_flush_lat:65536", "passive_put_lat", "create_time:3")
+	for cell, ranks := range map[string]int{"put_flush_lat:65536": 2, "passive_put_lat:8": 2, "create_time:3": 3} {
+		assert.Equal(t, ranks, results[cell].Ranks, cell)
+		assert.Positive(t, results[cell].Value, cell)
 	}
-	require.Equal(t, 0, status, stderr.String())
-	assert.Contains(t, stdout.String(), "put_flush_lat")
-	assert.Contains(t, stdout.String(), "passive_put_lat")
+}
+
+func TestARankRefusesADeviceThatItDoesNotUse(t *testing.T) {
+	needProcesses(t)
+	server := pmi.NewServer(1, pmi.Events{})
+	link, environment, err := server.Child(0, firstFile)
+	require.NoError(t, err)
+	program, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), program, "-device", "tcp", "fence_scale")
+	cmd.ExtraFiles = []*os.File{link}
+	cmd.Env = append(withoutLauncher(os.Environ()), append(environment, deviceVariable+"="+deviceShm)...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	var exit *exec.ExitError
+	require.ErrorAs(t, cmd.Run(), &exit)
+	require.NoError(t, link.Close())
+	require.NoError(t, server.Close())
+	assert.Equal(t, 2, exit.ExitCode())
+	assert.Equal(t, "bench: -device tcp: the ranks use shm: RMA_DEVICE=\"shm\" in their environment, not \"tcp\"\n", stderr.String())
 }
 
 func TestAWaitingProcessIsMeasured(t *testing.T) {

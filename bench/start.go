@@ -20,12 +20,13 @@ func launched() bool {
 	return false
 }
 
-// runLocal measures a job whose ranks are goroutines.
+// runLocal measures a job whose ranks are goroutines, which share memory whatever the
+// environment asks for.
 func runLocal(ctx context.Context, o *options, j job, report func(result) error) error {
 	return inTime(ctx, o, func(ctx context.Context) error {
 		return world.Run(ctx, j.ranks, func(ctx context.Context, w *world.World) error {
 			return measureRank(ctx, o, w, j.cells, report)
-		})
+		}, world.WithDevice(deviceShm))
 	})
 }
 
