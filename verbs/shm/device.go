@@ -35,13 +35,19 @@ type device struct {
 	lastNumber uint32
 	// requests are connections that peers want and nobody has polled.
 	requests []verbs.ConnectionRequest
-	// parting are rings of closed queue pairs that their peers may still touch.
+	// parting are rings of closed queue pairs that their peers may still touch,
+	// looked at in turn, next first.
 	parting []partingRing
+	next    int
+	// silent: peers get no more answers.
+	silent bool
 }
 
+// partingRing has no peer if nobody was asked for the connection yet.
 type partingRing struct {
 	ring    ring
 	locator uint64
+	peer    peer
 }
 
 // form is how ranks of a kind share memory.
@@ -53,12 +59,9 @@ type form interface {
 	retract(r *region)
 	newRing() (ring, uint64, error)
 	freeRing(r ring, locator uint64)
-	// locate is the locator of a ring of newRing.
-	locate(r ring) uint64
-	// dial reaches the device at address and hands it the connection request of
-	// q, whose ring in is at locator. It may finish later; it then attaches the
-	// peer to q or fails it.
-	dial(q *queuePair, address string, hello []byte, locator uint64) error
+	// dial reaches the device at address, attaches it to q and hands it q's
+	// connection request. It may finish later, and then reports an error by undialled.
+	dial(q *queuePair, address string, hello []byte) error
 	neighbor(address string) (peer, error)
 	// watch has w told when the device at address has gone; one that has gone
 	// already is an ErrPeerGone. unwatch lets go of w.
@@ -142,17 +145,27 @@ func (d *device) Connect(address string, hello []byte, config verbs.QueuePairCon
 	if len(hello) > verbs.MaxHello {
 		return nil, argumentError("Connect: hello of %d bytes, at most %d are allowed", len(hello), verbs.MaxHello)
 	}
-	q, locator, err := d.newPair(config)
+	q, err := d.newPair(config)
 	if err != nil {
 		return nil, err
 	}
-	if err := d.dial(q, address, append([]byte(nil), hello...), locator); err != nil {
-		q.mu.Lock()
-		q.fail(err)
-		q.drive()
-		q.mu.Unlock()
+	if err := d.dial(q, address, append([]byte(nil), hello...)); err != nil {
+		d.undialled(q, err)
 	}
 	return q, nil
+}
+
+// undialled fails a queue pair of whose connection nobody has been told, so that nobody
+// else will touch its ring.
+func (d *device) undialled(q *queuePair, err error) {
+	q.mu.Lock()
+	q.in.leave(leftByProducer)
+	q.fail(err)
+	q.drive()
+	q.mu.Unlock()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.reclaim()
 }
 
 // PollConnections takes connection requests.
@@ -167,7 +180,10 @@ func (d *device) PollConnections(into []verbs.ConnectionRequest) int {
 }
 
 // maxRequests bounds the connections that wait for PollConnections.
-const maxRequests = 1 << 16
+const (
+	maxRequests = 1 << 16
+	tooMany     = "too many connections wait to be accepted"
+)
 
 // ask queues a connection request of a peer.
 func (d *device) ask(r verbs.ConnectionRequest) error {
@@ -177,40 +193,67 @@ func (d *device) ask(r verbs.ConnectionRequest) error {
 		return fmt.Errorf("shm: %s: %w", d.address, verbs.ErrPeerGone)
 	}
 	if len(d.requests) == maxRequests {
-		return fmt.Errorf("shm: %s: %w: too many connections wait to be accepted", d.address, verbs.ErrRejected)
+		return fmt.Errorf("%w: %s", verbs.ErrRejected, tooMany)
 	}
 	d.requests = append(d.requests, r)
 	d.bell.Ring()
 	return nil
 }
 
-// answered makes the accepting end of a connection, whose other end's ring is out
-// and whose device is from.
-func (d *device) answered(config verbs.QueuePairConfig, from peer, out ring) (verbs.QueuePair, error) {
-	q, locator, err := d.newPair(config)
+// accept makes the accepting end of a connection, whose other end's ring is out and
+// whose device is from.
+func (d *device) accept(config verbs.QueuePairConfig, from peer, out ring) (verbs.QueuePair, error) {
+	q, err := d.newPair(config)
 	if err != nil {
 		return nil, err
 	}
 	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		// The device is being closed, and from may have seen it closed.
+		q.in.leave(leftByProducer)
+		return nil, d.closedError("Accept")
+	}
 	q.peer, q.out = from, out
 	q.state.Store(uint32(verbs.StateReady))
-	q.mu.Unlock()
-	out.locator.Store(locator)
+	out.locator.Store(q.locator)
 	out.answer.Store(answerAccepted)
 	from.Ring()
 	return q, nil
 }
 
-// rejected answers a connection request with a reason.
-func rejected(from peer, out ring, reason string) {
+// reject answers a connection request with a reason, as long as the device is open: a
+// peer that finds it closed uses the ring's memory for something else.
+func (d *device) reject(from peer, out ring, reason string) {
 	if len(reason) > maxReason {
 		reason = reason[:maxReason]
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.silent {
+		return
 	}
 	out.write(0, []byte(reason))
 	out.locator.Store(uint64(len(reason)))
 	out.answer.Store(answerRejected)
 	out.leave(leftByProducer)
 	from.Ring()
+}
+
+// answer sees to it that a connection request is answered once.
+type answer struct{ given atomic.Bool }
+
+// accept calls it, unless the request was answered; if it fails the request was not.
+func (a *answer) accept(it func() (verbs.QueuePair, error)) (verbs.QueuePair, error) {
+	if a.given.Swap(true) {
+		return nil, fmt.Errorf("shm: Accept of a connection request that was answered: %w", verbs.ErrClosed)
+	}
+	q, err := it()
+	if err != nil {
+		a.given.Store(false)
+		return nil, err
+	}
+	return q, nil
 }
 
 // adopt gives a queue pair its number.
@@ -232,26 +275,37 @@ func (d *device) adopt(q *queuePair) error {
 	return nil
 }
 
-// abandon forgets a closed queue pair. Its ring is free once the peer has left it.
-func (d *device) abandon(q *queuePair) {
+// abandon forgets a closed queue pair, which was connected to peer if to anyone.
+func (d *device) abandon(q *queuePair, peer peer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.pairs, q.number)
-	d.parting = append(d.parting, partingRing{q.in, d.locate(q.in)})
+	d.parting = append(d.parting, partingRing{q.in, q.locator, peer})
 	d.reclaim()
 }
 
+// reclaimed is how many rings one reclaim looks at, so that a peer which keeps many does
+// not make every connection slow.
+const reclaimed = 32
+
+// reclaim frees rings that both sides have left, or whose peer has gone: then it touches
+// nothing any more, whatever it has not left.
 func (d *device) reclaim() {
-	kept := d.parting[:0]
-	for _, p := range d.parting {
-		if p.ring.left.Load() == leftByConsumer|leftByProducer {
-			d.freeRing(p.ring, p.locator)
-		} else {
-			kept = append(kept, p)
+	for range min(reclaimed, len(d.parting)) {
+		if d.next >= len(d.parting) {
+			d.next = 0
 		}
+		p := d.parting[d.next]
+		if p.ring.left.Load() != leftByConsumer|leftByProducer && (p.peer == nil || p.peer.gone() == nil) {
+			d.next++
+			continue
+		}
+		d.freeRing(p.ring, p.locator)
+		last := len(d.parting) - 1
+		d.parting[d.next] = d.parting[last]
+		d.parting[last] = partingRing{}
+		d.parting = d.parting[:last]
 	}
-	clear(d.parting[len(kept):])
-	d.parting = kept
 }
 
 // Close closes the device.
@@ -273,6 +327,9 @@ func (d *device) Close() error {
 	for _, r := range requests {
 		r.Reject("the device was closed")
 	}
+	d.mu.Lock()
+	d.silent = true
+	d.mu.Unlock()
 	d.regions.clear()
 	err := d.form.close()
 	d.bell.Ring()

@@ -130,17 +130,6 @@ func (l *local) freeRing(_ ring, locator uint64) {
 	delete(l.fabric.rings, locator)
 }
 
-func (l *local) locate(r ring) uint64 {
-	l.fabric.mu.Lock()
-	defer l.fabric.mu.Unlock()
-	for locator, known := range l.fabric.rings {
-		if known.ringWords == r.ringWords {
-			return locator
-		}
-	}
-	return 0
-}
-
 func (l *local) neighbor(address string) (peer, error) {
 	to, err := l.fabric.find(address)
 	if err != nil {
@@ -159,19 +148,20 @@ func (l *local) neighbor(address string) (peer, error) {
 	return p, nil
 }
 
-func (l *local) dial(q *queuePair, address string, hello []byte, locator uint64) error {
+func (l *local) dial(q *queuePair, address string, hello []byte) error {
 	to, err := l.fabric.find(address)
 	if err != nil {
 		return err
 	}
-	q.mu.Lock()
-	q.peer = (*localPeer)(to)
-	q.mu.Unlock()
+	if !q.attach((*localPeer)(to)) {
+		return l.closedError("Connect")
+	}
 	return to.ask(&localRequest{hello: hello, from: l, to: to, out: q.in})
 }
 
 // localRequest is a connection that a device of the fabric wants.
 type localRequest struct {
+	answer
 	hello    []byte
 	from, to *local
 	out      ring
@@ -180,10 +170,14 @@ type localRequest struct {
 func (r *localRequest) Hello() []byte { return r.hello }
 
 func (r *localRequest) Accept(config verbs.QueuePairConfig) (verbs.QueuePair, error) {
-	return r.to.answered(config, (*localPeer)(r.from), r.out)
+	return r.accept(func() (verbs.QueuePair, error) { return r.to.accept(config, (*localPeer)(r.from), r.out) })
 }
 
-func (r *localRequest) Reject(reason string) { rejected((*localPeer)(r.from), r.out, reason) }
+func (r *localRequest) Reject(reason string) {
+	if !r.given.Swap(true) {
+		r.to.reject((*localPeer)(r.from), r.out, reason)
+	}
+}
 
 func (l *local) watch(address string, w *watch) error {
 	to, err := l.fabric.find(address)

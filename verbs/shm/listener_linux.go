@@ -140,7 +140,13 @@ func (l *listener) connect(packet []byte) error {
 		return fmt.Errorf("shm: connection request with a hello of %d bytes", length)
 	}
 	r := &processRequest{to: l.process, hello: append([]byte(nil), packet[:length]...), sender: string(packet[length:]), locator: locator}
-	return l.process.ask(r)
+	err := l.process.ask(r)
+	if errors.Is(err, verbs.ErrRejected) {
+		// An answer, not the end of the peer's connection: that stands for the device.
+		r.Reject(tooMany)
+		return nil
+	}
+	return err
 }
 
 func (l *listener) close() error {
@@ -185,6 +191,7 @@ func sameUser(theirs, ours uint32) error {
 
 // processRequest is a connection that a peer process wants.
 type processRequest struct {
+	answer
 	to      *process
 	hello   []byte
 	sender  string
@@ -194,16 +201,23 @@ type processRequest struct {
 func (r *processRequest) Hello() []byte { return r.hello }
 
 func (r *processRequest) Accept(config verbs.QueuePairConfig) (verbs.QueuePair, error) {
-	from, out, err := r.reach()
-	if err != nil {
-		return nil, err
-	}
-	return r.to.answered(config, from, out)
+	return r.accept(func() (verbs.QueuePair, error) {
+		from, out, err := r.reach()
+		if err != nil {
+			return nil, err
+		}
+		return r.to.accept(config, from, out)
+	})
 }
 
+// Reject goes to a peer that it would have to open only while the device is open: one
+// that is closed tells its peers by that.
 func (r *processRequest) Reject(reason string) {
+	if r.given.Swap(true) || r.to.closed.Load() && !r.to.knows(r.sender) {
+		return
+	}
 	if from, out, err := r.reach(); err == nil {
-		rejected(from, out, reason)
+		r.to.reject(from, out, reason)
 	}
 }
 

@@ -144,6 +144,14 @@ func (p *process) neighbor(address string) (peer, error) {
 	return n, n.open()
 }
 
+// knows tells whether the segment of the device at address is mapped.
+func (p *process) knows(address string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := p.peers[address]
+	return n != nil && n.mapped.Load()
+}
+
 // open maps the neighbor's segment.
 func (n *neighbor) open() error {
 	n.opening.Lock()
@@ -238,33 +246,30 @@ func (n *neighbor) requestSegment() (fd int, size int64, err error) {
 }
 
 // dial asks the neighbor for a connection, aside: its process may be slow to answer.
-func (p *process) dial(q *queuePair, address string, hello []byte, locator uint64) error {
+func (p *process) dial(q *queuePair, address string, hello []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.shut {
 		return p.closedError("Connect")
 	}
 	p.working.Go(func() {
-		if err := p.dialNow(q, address, hello, locator); err != nil {
-			q.mu.Lock()
-			defer q.mu.Unlock()
-			q.fail(err)
-			q.drive()
+		if err := p.dialNow(q, address, hello); err != nil {
+			p.undialled(q, err)
 		}
 	})
 	return nil
 }
 
-func (p *process) dialNow(q *queuePair, address string, hello []byte, locator uint64) error {
+func (p *process) dialNow(q *queuePair, address string, hello []byte) error {
 	to, err := p.neighbor(address)
 	if err != nil {
 		return err
 	}
-	q.mu.Lock()
-	q.peer = to
-	q.mu.Unlock()
+	if !q.attach(to) {
+		return fmt.Errorf("shm: queue pair: %w", verbs.ErrClosed)
+	}
 	n := to.(*neighbor)
-	packet := binary.LittleEndian.AppendUint64([]byte{askConnect}, locator)
+	packet := binary.LittleEndian.AppendUint64([]byte{askConnect}, q.locator)
 	packet = binary.LittleEndian.AppendUint16(packet, uint16(len(hello)))
 	packet = append(append(packet, hello...), p.address...)
 	if _, err := n.conn.Write(packet); err != nil {

@@ -1,6 +1,8 @@
 package shm
 
 import (
+	"fmt"
+	"net"
 	"os"
 	"testing"
 	"time"
@@ -58,4 +60,30 @@ func TestLinkAfterClose(t *testing.T) {
 	_, err = device.form.(*process).neighbor(target.device.Address())
 	require.ErrorIs(t, err, verbs.ErrClosed)
 	settled(t, descriptors, before)
+}
+
+// TestCloseOpensNothing closes a device with the request of a peer that it never opened,
+// and looks that it does not go there to refuse.
+func TestCloseOpensNothing(t *testing.T) {
+	peer, address := pretend(t)
+	device, err := Open(Options{})
+	require.NoError(t, err)
+	p := device.form.(*process)
+	require.NoError(t, device.ask(&processRequest{to: p, sender: address, locator: segmentStart}))
+	require.NoError(t, device.Close())
+	require.NoError(t, peer.SetDeadline(time.Now()))
+	_, err = peer.AcceptUnix()
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+}
+
+// pretend listens as a device does, for what a peer may do wrong.
+func pretend(t *testing.T) (*net.UnixListener, string) {
+	t.Helper()
+	address := addressPrefix + "0123456789abcdef0123456789" + fmt.Sprintf("%06d", os.Getpid()%1000000)
+	name, ok := socketOf(address)
+	require.True(t, ok)
+	listener, err := net.ListenUnix("unixpacket", name)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	return listener, address
 }

@@ -29,6 +29,8 @@ type queuePair struct {
 	peer peer
 	in   ring
 	out  ring
+	// locator is where peers find the ring in.
+	locator uint64
 
 	sends     []request
 	sendFirst int
@@ -91,34 +93,45 @@ const (
 )
 
 // newPair makes a queue pair with its ring, not yet connected.
-func (d *device) newPair(config verbs.QueuePairConfig) (*queuePair, uint64, error) {
+func (d *device) newPair(config verbs.QueuePairConfig) (*queuePair, error) {
 	sendCQ, ok1 := config.SendQueue.(*completionQueue)
 	recvCQ, ok2 := config.ReceiveQueue.(*completionQueue)
 	if !ok1 || !ok2 || sendCQ.device != d || recvCQ.device != d {
-		return nil, 0, argumentError("queue pair: SendQueue and ReceiveQueue must be completion queues of this device")
+		return nil, argumentError("queue pair: SendQueue and ReceiveQueue must be completion queues of this device")
 	}
 	for _, depth := range []*int{&config.MaxSends, &config.MaxReceives} {
 		if *depth == 0 {
 			*depth = defaultDepth
 		}
 		if *depth < 0 || *depth > maxCapacity {
-			return nil, 0, argumentError("queue pair: depth %d, allowed are 1 to %d, or 0 for %d", *depth, maxCapacity, defaultDepth)
+			return nil, argumentError("queue pair: depth %d, allowed are 1 to %d, or 0 for %d", *depth, maxCapacity, defaultDepth)
 		}
 	}
 	q := &queuePair{device: d, sendCQ: sendCQ, recvCQ: recvCQ,
 		sends: make([]request, config.MaxSends), receives: make([]receive, config.MaxReceives)}
 	in, locator, err := d.newRing()
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	q.in = in
+	q.in, q.locator = in, locator
 	if err := d.adopt(q); err != nil {
 		d.freeRing(in, locator)
-		return nil, 0, err
+		return nil, err
 	}
 	sendCQ.attach(q)
 	recvCQ.attach(q)
-	return q, locator, nil
+	return q, nil
+}
+
+// attach gives a queue pair the peer that is about to be asked for the connection. It
+// tells that it has been closed, and nobody is to be asked.
+func (q *queuePair) attach(to peer) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.closed {
+		q.peer = to
+	}
+	return !q.closed
 }
 
 func (q *queuePair) Number() uint32     { return q.number }
@@ -321,11 +334,12 @@ func (q *queuePair) Close() error {
 		q.fail(fmt.Errorf("shm: queue pair: %w", verbs.ErrClosed))
 	}
 	q.waiting.Store(false)
+	peer := q.peer
 	q.mu.Unlock()
 	q.sendCQ.detach(q)
 	q.recvCQ.detach(q)
 	q.sendCQ.drop(q.number)
 	q.recvCQ.drop(q.number)
-	q.device.abandon(q)
+	q.device.abandon(q, peer)
 	return nil
 }

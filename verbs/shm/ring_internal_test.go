@@ -156,7 +156,7 @@ func TestAnswerToNothing(t *testing.T) {
 		for _, answer := range []uint32{answerAccepted, answerRejected, 77} {
 			t.Run(form.name, func(t *testing.T) {
 				near := newSide(t, form.open(t)())
-				pair, _, err := near.device.newPair(verbs.QueuePairConfig{SendQueue: near.queue, ReceiveQueue: near.queue})
+				pair, err := near.device.newPair(verbs.QueuePairConfig{SendQueue: near.queue, ReceiveQueue: near.queue})
 				require.NoError(t, err)
 				pair.in.answer.Store(answer)
 				require.Zero(t, near.queue.Poll(nil))

@@ -271,11 +271,6 @@ func (p *process) freeRing(_ ring, locator uint64) {
 	}
 }
 
-func (p *process) locate(r ring) uint64 {
-	offset, _ := p.offsetOf(r.data)
-	return uint64(offset - ringHeader)
-}
-
 // close lets go of everything of this process. Peers keep what they have mapped.
 func (p *process) close() error {
 	var err error
@@ -283,6 +278,7 @@ func (p *process) close() error {
 		p.head.closed.Store(1)
 		p.bell.Ring()
 	}
+	p.shutOff()
 	if p.listener != nil {
 		err = p.listener.close()
 	}
@@ -302,13 +298,19 @@ func (p *process) close() error {
 	return err
 }
 
-// part lets go of the peers, and of the goroutines that have to do with them.
-func (p *process) part() error {
+// shutOff has nothing new begin, and ends the wait for answers.
+func (p *process) shutOff() {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.shut = true
 	for conn := range p.awaiting {
 		_ = conn.Close()
 	}
+}
+
+// part lets go of the peers, and of the goroutines that have to do with them.
+func (p *process) part() error {
+	p.mu.Lock()
 	peers := p.peers
 	p.peers = nil
 	p.mu.Unlock()
