@@ -83,6 +83,7 @@ func (c *core) Close() error {
 	for rank := range c.size {
 		c.forget(rank)
 	}
+	c.awaitReaders()
 	if broken != nil {
 		// This rank has told others of a Fence that it gave up, which for them is
 		// the meeting that it would close by.

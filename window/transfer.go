@@ -2,7 +2,6 @@ package window
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/onesided/rma/world"
 )
@@ -86,101 +85,4 @@ func (w *Window[T]) RAccumulate(op Op, origin []T, target, displacement int) (Re
 // RGetAccumulate is GetAccumulate with a request.
 func (w *Window[T]) RGetAccumulate(op Op, origin, result []T, target, displacement int) (Request, error) {
 	return w.request(target, w.GetAccumulate(op, origin, result, target, displacement))
-}
-
-// PutNotify is Put, and when its bytes are in target's window adds 1 to target's
-// notification slot.
-func (w *Window[T]) PutNotify(origin []T, target, displacement, slot int) error {
-	if err := w.checkSlot("PutNotify", slot); err != nil {
-		return err
-	}
-	if err := w.putAny("PutNotify", kept(origin), len(origin), target, displacement); err != nil {
-		return err
-	}
-	p, err := w.peer(target)
-	if err != nil {
-		return err
-	}
-	// The atomic add comes after the stores of the put: who sees the count
-	// sees the bytes.
-	if p.link != nil {
-		return w.notifyRemote(p, slot)
-	}
-	p.control.slot(slot).Add(1)
-	p.neighbor.Ring()
-	return nil
-}
-
-// WaitNotify blocks until count notifications that no earlier WaitNotify or
-// TestNotify took have arrived in this rank's slot, and takes them. Anyone in
-// the job may send them, so it ends with a *world.PeerError as soon as any rank
-// has failed and they are not there.
-func (c *core) WaitNotify(ctx context.Context, slot int, count uint64) error {
-	if err := c.checkSlot("WaitNotify", slot); err != nil {
-		return err
-	}
-	wait := c.world.NewWaiter()
-	defer wait.Finish()
-	for {
-		if c.takeNotifications(slot, count) {
-			return nil
-		}
-		if c.closed.Load() {
-			return fmt.Errorf("window: WaitNotify: %w", errClosed)
-		}
-		if err := c.nobodyLeft(&wait); err != nil && !c.takeNotifications(slot, count) {
-			return err
-		} else if err != nil {
-			return nil
-		}
-		if err := wait.Pause(ctx); err != nil {
-			return fmt.Errorf("window: WaitNotify of slot %d: %w", slot, err)
-		}
-	}
-}
-
-// nobodyLeft is an error if any rank has failed, or every other one has left.
-func (c *core) nobodyLeft(wait *world.Waiter) error {
-	if c.world.Failures() != 0 {
-		return c.anyFailure("window.WaitNotify")
-	}
-	var lost error
-	for rank := range c.size {
-		if rank == c.rank {
-			continue
-		}
-		if lost = wait.Lost("window.WaitNotify", rank); lost == nil {
-			return nil
-		}
-	}
-	return lost
-}
-
-// TestNotify is WaitNotify that does not block: it tells whether it took count
-// notifications.
-func (c *core) TestNotify(slot int, count uint64) (bool, error) {
-	if err := c.checkSlot("TestNotify", slot); err != nil {
-		return false, err
-	}
-	c.world.Poll()
-	return c.takeNotifications(slot, count), nil
-}
-
-func (c *core) takeNotifications(slot int, count uint64) bool {
-	for {
-		taken := c.consumed[slot].Load()
-		if c.own.control.slot(slot).Load()-taken < count {
-			return false
-		}
-		if c.consumed[slot].CompareAndSwap(taken, taken+count) {
-			return true
-		}
-	}
-}
-
-func (c *core) checkSlot(call string, slot int) error {
-	if uint(slot) >= uint(c.hints.slots) {
-		return fmt.Errorf("window: %s: %w: notification slot %d, the window has %d (option Notifications)", call, ErrArgument, slot, c.hints.slots)
-	}
-	return nil
 }

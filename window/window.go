@@ -114,7 +114,9 @@ type core struct {
 	viewsMu sync.Mutex
 	views   []func(rank int)
 
-	closed        atomic.Bool
+	closed atomic.Bool
+	// readers are the calls that read the own control block outside of epochs.
+	readers       atomic.Int32
 	release       func() error
 	stopListening func()
 }

@@ -1,0 +1,154 @@
+package window
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/onesided/rma/world"
+)
+
+// PutNotify is Put, and when its bytes are in target's window adds 1 to target's
+// notification slot.
+func (w *Window[T]) PutNotify(origin []T, target, displacement, slot int) error {
+	if err := w.checkSlot("PutNotify", slot); err != nil {
+		return err
+	}
+	if err := w.putAny("PutNotify", kept(origin), len(origin), target, displacement); err != nil {
+		return err
+	}
+	p, err := w.peer(target)
+	if err != nil {
+		return err
+	}
+	// The atomic add comes after the stores of the put: who sees the count
+	// sees the bytes.
+	if p.link != nil {
+		return w.notifyRemote(p, slot)
+	}
+	p.control.slot(slot).Add(1)
+	p.neighbor.Ring()
+	return nil
+}
+
+// WaitNotify blocks until count notifications that no earlier WaitNotify or
+// TestNotify took have arrived in this rank's slot, and takes them. Anyone in
+// the job may send them, so it ends with a *world.PeerError as soon as any rank
+// has failed, or all others have left, and they are not there. When the window is
+// closed meanwhile it ends with an epoch.ErrClosed.
+func (c *core) WaitNotify(ctx context.Context, slot int, count uint64) error {
+	if err := c.checkSlot("WaitNotify", slot); err != nil {
+		return err
+	}
+	if err := c.beginReading("WaitNotify"); err != nil {
+		return err
+	}
+	defer c.endReading()
+	wait := c.world.NewWaiter()
+	defer wait.Finish()
+	for {
+		if c.takeNotifications(slot, count) {
+			return nil
+		}
+		if err := c.nobodyLeft(&wait); err != nil {
+			if c.takeNotifications(slot, count) {
+				return nil
+			}
+			return err
+		}
+		if err := wait.Pause(ctx); err != nil {
+			return fmt.Errorf("window: WaitNotify of slot %d: %w", slot, err)
+		}
+		if c.closed.Load() {
+			return fmt.Errorf("window: WaitNotify: %w", errClosed)
+		}
+	}
+}
+
+// nobodyLeft is an error if any rank has failed, or every other one has left.
+func (c *core) nobodyLeft(wait *world.Waiter) error {
+	if c.world.Failures() != 0 {
+		return c.anyFailure("window.WaitNotify")
+	}
+	var lost error
+	for rank := range c.size {
+		if rank == c.rank {
+			continue
+		}
+		if lost = wait.Lost("window.WaitNotify", rank); lost == nil {
+			return nil
+		}
+	}
+	return lost
+}
+
+// TestNotify is WaitNotify that does not block: it tells whether it took count
+// notifications.
+func (c *core) TestNotify(slot int, count uint64) (bool, error) {
+	if err := c.checkSlot("TestNotify", slot); err != nil {
+		return false, err
+	}
+	if err := c.beginReading("TestNotify"); err != nil {
+		return false, err
+	}
+	defer c.endReading()
+	c.world.Poll()
+	if c.takeNotifications(slot, count) {
+		return true, nil
+	}
+	if c.world.Failures() != 0 && !c.takeNotifications(slot, count) {
+		return false, c.anyFailure("window.TestNotify")
+	}
+	return false, nil
+}
+
+// takeNotifications takes count notifications, if there are so many. A slot that
+// others have set back has none.
+func (c *core) takeNotifications(slot int, count uint64) bool {
+	for {
+		taken := c.consumed[slot].Load()
+		if there := c.own.control.slot(slot).Load() - taken; there < count || int64(there) < 0 {
+			return false
+		}
+		if c.consumed[slot].CompareAndSwap(taken, taken+count) {
+			return true
+		}
+	}
+}
+
+// beginReading begins a call that looks at the own control block and that no epoch
+// keeps from being closed; endReading ends it. Closing stores closed before it looks at
+// readers, a reader counts itself before it looks at closed: so either the reader sees
+// that the window is closed, or the closing waits for it before the block is given
+// back.
+func (c *core) beginReading(call string) error {
+	c.readers.Add(1)
+	if c.closed.Load() {
+		c.endReading()
+		return fmt.Errorf("window: %s: %w", call, errClosed)
+	}
+	return nil
+}
+
+func (c *core) endReading() {
+	if c.readers.Add(-1) == 0 && c.closed.Load() {
+		c.world.Ring(c.rank)
+	}
+}
+
+// awaitReaders returns when those that read the control block have noticed that the
+// window is closed.
+func (c *core) awaitReaders() {
+	c.world.Ring(c.rank)
+	wait := c.world.NewWaiter()
+	defer wait.Finish()
+	for c.readers.Load() != 0 {
+		_ = wait.Pause(context.Background())
+	}
+}
+
+func (c *core) checkSlot(call string, slot int) error {
+	if uint(slot) >= uint(c.hints.slots) {
+		return fmt.Errorf("window: %s: %w: notification slot %d, the window has %d (option Notifications)", call, ErrArgument, slot, c.hints.slots)
+	}
+	return nil
+}

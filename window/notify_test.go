@@ -1,0 +1,68 @@
+package window_test
+
+import (
+	"testing"
+
+	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// A window that is closed notifies nobody: neither those who wait meanwhile, for
+// notifications like others that have come before, nor those who ask later.
+var notifyOverClose = register("notification over close", func(s *script) {
+	const waiters = 3
+	for range 20 {
+		win := allocate[int64](s, 4)
+		s.ok(win.LockAll(s.ctx))
+		s.ok(win.PutNotify([]int64{1}, s.w.Rank(), 0, 3))
+		s.ok(win.UnlockAll(s.ctx))
+		s.ok(win.WaitNotify(s.ctx, 3, 1))
+		waiting, ended := make(chan bool, waiters), make(chan error, waiters)
+		for range waiters {
+			go func() {
+				waiting <- true
+				ended <- win.WaitNotify(s.ctx, 3, 1)
+			}()
+		}
+		polled := make(chan error)
+		go func() {
+			for {
+				if told, err := win.TestNotify(3, 1); told || err != nil {
+					polled <- err
+					return
+				}
+			}
+		}()
+		for range waiters {
+			<-waiting
+		}
+		s.ok(win.Close())
+		for range waiters {
+			s.fails(<-ended, epoch.ErrClosed)
+		}
+		s.fails(<-polled, epoch.ErrClosed)
+		s.fails(win.WaitNotify(s.ctx, 3, 1), epoch.ErrClosed)
+	}
+})
+
+// TestNotifyOverClose closes windows while goroutines look for notifications.
+func TestNotifyOverClose(t *testing.T) {
+	worldtest.Run(t, 1, notifyOverClose)
+	worldtest.Run(t, 2, notifyOverClose)
+}
+
+// Counts that nobody can have sent are there for nobody.
+var hugeCounts = register("huge counts of notifications", func(s *script) {
+	win := allocate[int64](s, 4)
+	for _, count := range []uint64{1, 1 << 63, 1<<64 - 1} {
+		told, err := win.TestNotify(0, count)
+		s.ok(err)
+		s.check(!told, "told of %d notifications", count)
+	}
+	told, err := win.TestNotify(0, 0)
+	s.ok(err)
+	s.check(told, "not told of none")
+	s.ok(win.Close())
+})
+
+func TestHugeCounts(t *testing.T) { worldtest.Run(t, 1, hugeCounts) }
