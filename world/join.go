@@ -88,7 +88,7 @@ func join(ctx context.Context, rank, size int, exchange Exchange, roster *roster
 		return nil, err
 	}
 	w.setCrowded(crowds(ranks, rank))
-	w.end = roster.listen(func(int) { w.channel.Ring() })
+	w.end = roster.listen(w.noteFailure)
 	if w.cards[networkCard] != nil {
 		w.KeepProgress()
 	}

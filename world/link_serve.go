@@ -64,6 +64,8 @@ const (
 	kindArrive
 	// kindRelease: all have come to number X of meeting Service.
 	kindRelease
+	// kindFailed: rank X has failed; the payload says why.
+	kindFailed
 	// kindRecord asks for the record of call X, kindName for the name of the
 	// element layout X.
 	kindRecord
@@ -158,6 +160,11 @@ func (l *Link) serve(message []byte) error {
 		w.answerKindName(l, m.X)
 	case m.Kind == kindLeft:
 		w.part(l.rank)
+	case m.Kind == kindFailed:
+		if m.X >= uint64(w.size) || int(m.X) == w.rank {
+			return fmt.Errorf("%w: the failure of rank %d", ErrMessage, m.X)
+		}
+		w.roster.fail(int(m.X), &toldError{l.rank, string(payload)})
 	case m.Kind == kindVerdict:
 		if m.Y > uint64(w.size) {
 			return fmt.Errorf("%w: a verdict on rank %d", ErrMessage, m.Y-1)

@@ -32,6 +32,9 @@ func (w *World) poll() int {
 			n += w.pollCard(c)
 		}
 	}
+	if w.news.some.Load() {
+		w.passOn()
+	}
 	if len(w.retries) > 0 {
 		w.retries = slices.DeleteFunc(w.retries, func(try func() bool) bool { return try() })
 	}

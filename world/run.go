@@ -114,7 +114,7 @@ func localWorlds(ctx context.Context, n int, s settings) ([]*World, error) {
 			return nil, errors.Join(err, closeDevices(devices))
 		}
 		w.setCrowded(crowded, crowded)
-		w.end = roster.listen(func(int) { w.channel.Ring() })
+		w.end = roster.listen(w.noteFailure)
 	}
 	return worlds, nil
 }

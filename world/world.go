@@ -79,6 +79,7 @@ type World struct {
 	// retries belong to progress; retrying tells that there are some.
 	retries  []func() bool
 	retrying atomic.Bool
+	news     news
 
 	attached attachments
 

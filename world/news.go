@@ -1,0 +1,65 @@
+package world
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+)
+
+// news are failures that this rank has noticed, or heard of, and has not passed on
+// yet. A rank that waits for another has a link to it, so when each tells those that
+// it has links with, all hear of it who wait for the one that has failed, or for one
+// who waits for it.
+type news struct {
+	mu     sync.Mutex
+	some   atomic.Bool
+	failed []int
+}
+
+// toldError is why a rank has failed, as another has told.
+type toldError struct {
+	by   int
+	text string
+}
+
+func (e *toldError) Error() string { return fmt.Sprintf("%s (told by rank %d)", e.text, e.by) }
+
+// noteFailure has progress pass on that rank has failed.
+func (w *World) noteFailure(rank int) {
+	w.news.mu.Lock()
+	w.news.failed = append(w.news.failed, rank)
+	w.news.some.Store(true)
+	w.news.mu.Unlock()
+	w.channel.Ring()
+	if network := w.cards[networkCard]; network != nil && network != w.home {
+		network.device.Channel().Ring()
+	}
+}
+
+// passOn tells of failures over all links, with the mutex of progress.
+func (w *World) passOn() {
+	w.news.mu.Lock()
+	failed := w.news.failed
+	w.news.failed = nil
+	w.news.some.Store(false)
+	w.news.mu.Unlock()
+	for _, rank := range failed {
+		cause := w.roster.failed[rank].Load().Cause
+		var told *toldError
+		text := fmt.Sprint(cause)
+		if errors.As(cause, &told) {
+			text = told.text
+		}
+		for _, c := range w.cards {
+			if c == nil {
+				continue
+			}
+			for _, l := range c.links {
+				if l.rank != rank && l.broken.Load() == nil {
+					l.Reply(&Message{Kind: kindFailed, X: uint64(rank)}, []byte(text[:min(len(text), maxVerdict)]))
+				}
+			}
+		}
+	}
+}
