@@ -207,19 +207,31 @@ func (d *device) accept(config verbs.QueuePairConfig, from peer, out ring) (verb
 	if err != nil {
 		return nil, err
 	}
+	if err := q.meet(from, out); err != nil {
+		return nil, errors.Join(err, q.Close())
+	}
+	return q, nil
+}
+
+// meet connects the accepting end, if the other has not withdrawn.
+func (q *queuePair) meet(from peer, out ring) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
 		// The device is being closed, and from may have seen it closed.
 		q.in.leave(leftByProducer)
-		return nil, d.closedError("Accept")
+		return q.device.closedError("Accept")
+	}
+	out.locator.Store(q.locator)
+	if !out.answer.CompareAndSwap(answerNone, answerAccepted) {
+		q.in.leave(leftByProducer)
+		out.leave(leftByProducer)
+		return fmt.Errorf("shm: Accept: the peer has closed its queue pair: %w", verbs.ErrPeerGone)
 	}
 	q.peer, q.out = from, out
 	q.state.Store(uint32(verbs.StateReady))
-	out.locator.Store(q.locator)
-	out.answer.Store(answerAccepted)
 	from.Ring()
-	return q, nil
+	return nil
 }
 
 // reject answers a connection request with a reason, as long as the device is open: a
@@ -243,14 +255,15 @@ func (d *device) reject(from peer, out ring, reason string) {
 // answer sees to it that a connection request is answered once.
 type answer struct{ given atomic.Bool }
 
-// accept calls it, unless the request was answered; if it fails the request was not.
+// accept calls it, unless the request was answered; if it fails the request was not, but
+// a peer that has gone is not there to be answered again.
 func (a *answer) accept(it func() (verbs.QueuePair, error)) (verbs.QueuePair, error) {
 	if a.given.Swap(true) {
 		return nil, fmt.Errorf("shm: Accept of a connection request that was answered: %w", verbs.ErrClosed)
 	}
 	q, err := it()
 	if err != nil {
-		a.given.Store(false)
+		a.given.Store(errors.Is(err, verbs.ErrPeerGone))
 		return nil, err
 	}
 	return q, nil

@@ -159,3 +159,34 @@ func TestTooManyRequests(t *testing.T) {
 		})
 	}
 }
+
+// TestWithdrawn closes queue pairs whose requests are accepted before and after it, with
+// nobody polling meanwhile: no ring is kept for a side that never came.
+func TestWithdrawn(t *testing.T) {
+	for _, form := range both {
+		t.Run(form.name, func(t *testing.T) {
+			open := form.open(t)
+			near, far := newSide(t, open()), newSide(t, open())
+			config := verbs.QueuePairConfig{SendQueue: far.queue, ReceiveQueue: far.queue}
+
+			near.connect(far.device.Address(), verbs.QueuePairConfig{})
+			request := far.request()
+			pair, err := request.Accept(config)
+			require.NoError(t, err)
+			require.NoError(t, near.pair.Close())
+			require.NoError(t, pair.Close())
+			require.Zero(t, near.parted())
+			require.Zero(t, far.parted())
+
+			near.connect(far.device.Address(), verbs.QueuePairConfig{})
+			request = far.request()
+			require.NoError(t, near.pair.Close())
+			_, err = request.Accept(config)
+			require.ErrorIs(t, err, verbs.ErrPeerGone)
+			_, err = request.Accept(config)
+			require.ErrorIs(t, err, verbs.ErrClosed)
+			require.Zero(t, near.parted())
+			require.Zero(t, far.parted())
+		})
+	}
+}

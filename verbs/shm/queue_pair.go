@@ -260,9 +260,13 @@ func (q *queuePair) fail(err error) {
 	q.device.bell.Ring()
 }
 
-// leaveRings tells the peer that this side is done, and lets go of the ring in if
-// the peer has too.
+// leaveRings tells the peer that this side is done. One that has not accepted the
+// connection yet will not.
 func (q *queuePair) leaveRings() {
+	if q.out.ringWords == nil && q.peer != nil && !q.in.answer.CompareAndSwap(answerNone, answerWithdrawn) && q.in.answer.Load() == answerAccepted {
+		// The peer waits for this side to come and leave.
+		q.out, _ = q.peer.ringAt(q.in.locator.Load())
+	}
 	if q.out.ringWords != nil {
 		q.out.leave(leftByProducer)
 	}

@@ -11,8 +11,9 @@ import (
 //
 //	head     the producer: bytes ever written, published after the frame.
 //	tail     the consumer: bytes ever taken out.
-//	answer   the side that accepts or rejects the connection; it comes after
-//	         locator, which tells where the ring of the other direction is.
+//	answer   the side that accepts or rejects the connection, or that withdraws;
+//	         the first decides. It comes after locator, which tells where the
+//	         ring of the other direction is.
 //	fault    the consumer: the status that the message at tail ended with.
 //	left     either side, a bit each, when it will not touch the ring again.
 //
@@ -54,6 +55,8 @@ const (
 	answerNone uint32 = iota
 	answerAccepted
 	answerRejected
+	// answerWithdrawn is by the side that asked, when nobody had answered.
+	answerWithdrawn
 )
 
 // Bits of left.
@@ -113,11 +116,8 @@ func (r *ring) peek() (f frame, ok, bad bool) {
 	return f, true, false
 }
 
-// leave says that one side will not touch the ring again, and tells whether both
-// have.
-func (r *ring) leave(side uint32) bool {
-	return r.left.Or(side)|side == leftByConsumer|leftByProducer
-}
+// leave says that one side will not touch the ring again.
+func (r *ring) leave(side uint32) { r.left.Or(side) }
 
 // faulted is the status that the consumer ended the connection with.
 func (r *ring) faulted() verbs.Status {
