@@ -28,8 +28,10 @@ func (d *device) ask(c *connection, hello []byte) {
 	d.channel.Ring()
 }
 
-// PollConnections takes connection requests.
+// PollConnections drives the device, as a rank that only listens polls nothing else,
+// and takes connection requests.
 func (d *device) PollConnections(into []verbs.ConnectionRequest) int {
+	d.drive()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n := min(len(into), len(d.asked))

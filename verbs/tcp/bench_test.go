@@ -4,12 +4,8 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
-	"os"
-	"os/exec"
 	"runtime"
-	"strconv"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -18,19 +14,14 @@ import (
 	"github.com/onesided/rma/verbs/tcp"
 )
 
-// echoEnvironment makes this test binary a process that the benchmarks measure
-// against: what it is says which.
-const echoEnvironment = "TCP_BENCH_PEER"
-
 // linked are two devices with a connection, and memory at its far end.
 type linked struct {
-	near, far       verbs.Device
-	nearCQ, farCQ   verbs.CompletionQueue
-	pair, farPair   verbs.QueuePair
-	mine, theirs    verbs.MemoryRegion
-	completion      [16]verbs.Completion
-	stop, stopped   chan struct{}
-	farMemory, heap []byte
+	near, far     verbs.Device
+	nearCQ, farCQ verbs.CompletionQueue
+	pair, farPair verbs.QueuePair
+	mine, theirs  verbs.MemoryRegion
+	completion    [16]verbs.Completion
+	stop, stopped chan struct{}
 }
 
 const linkedBytes = 4 << 20
@@ -39,7 +30,7 @@ const linkedBytes = 4 << 20
 // of its own polls the far one.
 func link(t testing.TB, serve bool, config *tls.Config) *linked {
 	t.Helper()
-	l := &linked{stop: make(chan struct{}), stopped: make(chan struct{}), heap: make([]byte, linkedBytes)}
+	l := &linked{stop: make(chan struct{}), stopped: make(chan struct{})}
 	l.near, l.nearCQ, l.mine = openLinked(t, config)
 	l.far, l.farCQ, l.theirs = openLinked(t, config)
 	var err error
@@ -231,18 +222,26 @@ func BenchmarkStream(b *testing.B) {
 				name := map[verbs.Opcode]string{verbs.OpRDMAWrite: "write", verbs.OpRDMARead: "read"}[opcode]
 				b.Run(fmt.Sprintf("%s %d%s", name, size, suffix), func(b *testing.B) {
 					l := link(b, true, config)
-					window := max(1, min(64, (4<<20)/size))
-					requests := l.request(opcode, size)
+					// One request in four of the window is signalled.
+					window := max(4, min(64, (4<<20)/size))
+					signalled, silent := l.request(opcode, size), l.request(opcode, size)
+					silent[0].Flags = 0
 					b.SetBytes(int64(size))
 					b.ReportAllocs()
 					outstanding := 0
-					for b.Loop() {
-						outstanding += 1 - l.post(b, requests)
-						for outstanding >= window {
+					for i := 1; b.Loop(); i++ {
+						requests := silent
+						if i%(window/4) == 0 {
+							requests = signalled
+							outstanding++
+						}
+						outstanding -= l.post(b, requests)
+						for outstanding >= 4 {
 							outstanding -= l.nearCQ.Poll(l.completion[:])
 						}
 					}
-					l.await(b, outstanding)
+					l.post(b, signalled)
+					l.await(b, outstanding+1)
 				})
 			}
 		}
@@ -362,10 +361,3 @@ func rawWrite(fd int, from []byte) error {
 	}
 	return nil
 }
-
-var (
-	_ = os.Getenv
-	_ = exec.Command
-	_ = strconv.Itoa
-	_ = time.Now
-)

@@ -38,11 +38,11 @@
 //
 // # What it takes
 //
-// A connection holds about 27 KiB of buffers: 8 KiB of look-ahead, 8 KiB for headers
-// and small payloads that leave, the rest lists of fixed length. A queue pair adds 176
-// bytes for each of MaxSends and 80 for each of MaxReceives (32 KiB with the 128 that
-// are the default), 256 for each slot that was ever posted inline, 32 for each further
-// segment. TLS adds about 40 KiB. None of it grows with the job or with the size of
-// messages. The system's socket buffers come on top; they follow its settings
-// (tcp_rmem, tcp_wmem).
+// A connection takes 23 KiB: 8 KiB of look-ahead, 8 KiB for headers and small payloads
+// that leave, the rest lists of fixed length. Its queue pair adds 152 bytes for each of
+// MaxSends and 72 for each of MaxReceives (28 KiB with the 128 that are the default),
+// 256 for each slot that was ever posted inline, 32 for each segment after the first.
+// TLS adds 16 KiB and what package crypto/tls takes. None of it grows with the job or
+// with the size of messages. The system's socket buffers come on top; they follow its
+// settings (tcp_rmem, tcp_wmem).
 package tcp

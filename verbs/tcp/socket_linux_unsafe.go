@@ -13,8 +13,8 @@ import (
 // on: copying them takes longer than telling.
 const longCall = 32 << 10
 
-// vector is what the system takes for a list of slices. It is of the heap, so that its
-// entries keep what they point to where it is.
+// vector is what the system takes for a list of slices. It is of the heap, and its
+// entries keep what they point to alive during the call.
 type vector [maxVectors]unix.Iovec
 
 // fill makes the entries for the slices that are not empty, at most maxVectors, and
@@ -41,6 +41,7 @@ func (v *vector) fill(slices [][]byte) (n, bytes int) {
 // not block, so that the scheduler need not know of a short call.
 func (v *vector) transfer(one, many uintptr, fd int, slices [][]byte) (int, error) {
 	n, bytes := v.fill(slices)
+	defer clear(v[:n])
 	for {
 		var done uintptr
 		var errno syscall.Errno
