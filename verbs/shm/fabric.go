@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -82,6 +83,9 @@ func (f *Fabric) find(address string) (*local, error) {
 }
 
 func (l *local) allocate(n int) ([]byte, error) {
+	if n > math.MaxInt-pageBytes {
+		return nil, fmt.Errorf("shm: %d bytes: %w", n, verbs.ErrMemory)
+	}
 	size := (n + pageBytes - 1) &^ (pageBytes - 1)
 	memory, err := mapPrivate(size)
 	if err != nil {

@@ -3,9 +3,11 @@
 package shm
 
 import (
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,18 +25,18 @@ func openTest(t testing.TB) *process {
 }
 
 // TestPlaces allocates and frees at random and looks at each step that nothing
-// overlaps, that all is aligned, and that nothing of the segment is lost.
+// overlaps, that all is aligned, and that nothing is lost.
 func TestPlaces(t *testing.T) {
 	const pages = 4096
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 20 {
-		p := &process{memory: make([]byte, pages*pageBytes), next: segmentStart, live: map[int]int{}}
+		p := newPlaces(segmentStart, pages*pageBytes)
 		var refused int
 		for range 2000 {
 			if random.IntN(5) < 3 {
-				length, align := (1+random.IntN(40))*pageBytes, pageBytes
+				length, align := wholePages(1 + random.IntN(40*pageBytes))
 				if random.IntN(10) == 0 {
-					length, align = hugePageBytes, hugePageBytes
+					length, align = wholePages(hugePageBytes)
 				}
 				offset, ok := p.place(length, align)
 				if !ok {
@@ -44,38 +46,89 @@ func TestPlaces(t *testing.T) {
 				require.Zero(t, offset%align)
 				p.live[offset] = length
 			} else {
-				for offset, length := range p.live {
-					delete(p.live, offset)
+				for offset := range p.live {
+					length, live := p.drop(offset)
+					require.True(t, live)
 					p.keep(extent{offset, length})
 					break
 				}
 			}
-			all := slices.Clone(p.spare)
-			for offset, length := range p.live {
-				all = append(all, extent{offset, length})
-			}
-			slices.SortFunc(all, func(a, b extent) int { return a.offset - b.offset })
-			end := segmentStart
-			for i, e := range all {
-				require.GreaterOrEqual(t, e.offset, end, "%v begins within %v", e, all[max(0, i-1)])
-				end = e.offset + e.length
-			}
-			require.LessOrEqual(t, end, p.next)
-			for i := 1; i < len(p.spare); i++ {
-				require.Less(t, p.spare[i-1].offset+p.spare[i-1].length, p.spare[i].offset, "spare pieces touch, or are out of order")
-			}
+			requireWhole(t, &p)
 		}
 		require.Positive(t, refused)
 		for offset, length := range p.live {
 			p.keep(extent{offset, length})
 		}
-		clear(p.live)
-		lost := p.next - segmentStart
-		for _, e := range p.spare {
-			lost -= e.length
-		}
-		require.Less(t, lost, len(p.memory)/2, "alignment has cost %d bytes", lost)
+		require.Equal(t, []extent{{segmentStart, p.next - segmentStart}}, p.spare)
+		_, live := p.drop(1)
+		require.False(t, live)
 	}
+}
+
+// requireWhole looks that all that was ever used is live or spare, once.
+func requireWhole(t *testing.T, p *places) {
+	t.Helper()
+	all := slices.Clone(p.spare)
+	for offset, length := range p.live {
+		all = append(all, extent{offset, length})
+	}
+	slices.SortFunc(all, func(a, b extent) int { return a.offset - b.offset })
+	end := segmentStart
+	for _, e := range all {
+		require.Equal(t, end, e.offset, "pieces overlap, or there is a gap")
+		require.Positive(t, e.length)
+		end = e.offset + e.length
+	}
+	require.Equal(t, end, p.next)
+	for i := 1; i < len(p.spare); i++ {
+		require.Less(t, p.spare[i-1].offset+p.spare[i-1].length, p.spare[i].offset, "spare pieces touch, or are out of order")
+	}
+}
+
+// TestMoreThanThereIs asks for more than a machine has, up to the largest number.
+func TestMoreThanThereIs(t *testing.T) {
+	for _, form := range both {
+		t.Run(form.name, func(t *testing.T) {
+			device := form.open(t)()
+			memory, err := device.AllocateMemory(pageBytes)
+			require.NoError(t, err)
+			require.NoError(t, device.FreeMemory(memory))
+			if p, ok := device.form.(*process); ok {
+				// Freed pieces are looked at when the segment is used up.
+				rest := p.places.end - p.places.next
+				offset, ok := p.places.fresh(rest, pageBytes)
+				require.True(t, ok)
+				p.places.live[offset] = rest
+			}
+			for _, n := range []int{math.MaxInt, math.MaxInt - 1, math.MaxInt - pageBytes, math.MaxInt/2 + 1, 1 << 50} {
+				_, err := device.AllocateMemory(n)
+				require.ErrorIs(t, err, verbs.ErrMemory)
+				require.ErrorContains(t, err, strconv.Itoa(n)+" bytes")
+			}
+			memory, err = device.AllocateMemory(pageBytes)
+			require.NoError(t, err)
+			require.NoError(t, device.FreeMemory(memory))
+			if p, ok := device.form.(*process); ok {
+				require.Len(t, p.places.spare, 1)
+				requireWhole(t, &p.places)
+			}
+		})
+	}
+}
+
+// TestDirtyMemoryIsCleared has the system keep freed memory.
+func TestDirtyMemoryIsCleared(t *testing.T) {
+	p := openTest(t)
+	memory, err := p.allocate(2 * pageBytes)
+	require.NoError(t, err)
+	for i := range memory {
+		memory[i] = 9
+	}
+	fd := p.fd
+	p.fd = -1
+	require.NoError(t, p.free(memory))
+	p.fd = fd
+	require.Equal(t, make([]byte, 2*pageBytes), memory)
 }
 
 func TestMemoryComesBackZeroed(t *testing.T) {
@@ -90,7 +143,7 @@ func TestMemoryComesBackZeroed(t *testing.T) {
 	require.NoError(t, p.free(first))
 	require.Error(t, p.free(first))
 	// The whole segment has to have been used before freed memory is.
-	p.next = len(p.memory)
+	p.places.next = len(p.memory)
 	again, err := p.allocate(50_000)
 	require.NoError(t, err)
 	second, _ := p.offsetOf(again)

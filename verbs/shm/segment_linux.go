@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"sync"
 	"time"
 
@@ -43,14 +42,9 @@ type process struct {
 	fd     int
 
 	mu sync.Mutex
-	// next is where the segment was never used; live are the allocations by
-	// offset, spare the freed ones, which are used again only when next has
-	// come to the end: who still uses freed memory meets nobody there as long
-	// as that can be helped. They are in order, and no two touch.
-	next  int
-	live  map[int]int
-	spare []extent
-	peers map[string]*neighbor
+	// places of the segment's allocations.
+	places places
+	peers  map[string]*neighbor
 	// awaiting are the connections on which an answer is awaited.
 	awaiting map[*net.UnixConn]struct{}
 	// shut: the device is being closed, so there are no more peers, questions and
@@ -58,8 +52,6 @@ type process struct {
 	shut    bool
 	working sync.WaitGroup
 }
-
-type extent struct{ offset, length int }
 
 // Open makes the device of this process, for processes of one machine.
 func Open(options Options) (*Device, error) {
@@ -74,7 +66,7 @@ func Open(options Options) (*Device, error) {
 	if _, err := rand.Read(name[:]); err != nil {
 		return nil, fmt.Errorf("shm: %w", err)
 	}
-	p := &process{live: make(map[int]int), peers: make(map[string]*neighbor), awaiting: make(map[*net.UnixConn]struct{}), next: segmentStart, fd: -1}
+	p := &process{peers: make(map[string]*neighbor), awaiting: make(map[*net.UnixConn]struct{}), fd: -1}
 	p.device = &device{form: p, name: "shm", address: addressPrefix + hex.EncodeToString(name[:]), opened: time.Now(), pairs: make(map[uint32]*queuePair)}
 	if err := p.open(ranks); err != nil {
 		return nil, errors.Join(err, p.close())
@@ -101,6 +93,7 @@ func (p *process) open(ranks int) error {
 	if p.memory, err = mapAligned(p.fd, size, hugePageBytes, unix.MAP_SHARED|unix.MAP_NORESERVE); err != nil {
 		return fmt.Errorf("shm: segment: %w", err)
 	}
+	p.places = newPlaces(segmentStart, size)
 	_ = unix.Madvise(p.memory, unix.MADV_HUGEPAGE)
 	if err := commit(p.fd, 0, segmentStart); err != nil {
 		return err
@@ -135,91 +128,70 @@ func commit(fd, offset, length int) error {
 	}
 }
 
+// punch gives the memory behind a range of a segment back.
+func punch(fd, offset, length int) error {
+	for {
+		err := unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, int64(offset), int64(length))
+		if err != unix.EINTR {
+			return err
+		}
+	}
+}
+
 // allocate carves n bytes from the segment.
 func (p *process) allocate(n int) ([]byte, error) {
-	length := (n + pageBytes - 1) &^ (pageBytes - 1)
-	align := pageBytes
-	if length >= hugePageBytes {
-		align = hugePageBytes
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	offset, ok := p.place(length, align)
+	if n > len(p.memory) {
+		return nil, p.tooMuch(n)
+	}
+	length, align := wholePages(n)
+	offset, ok := p.places.place(length, align)
 	if !ok {
-		return nil, fmt.Errorf("shm: %w: %d bytes wanted of a segment of %d bytes", verbs.ErrMemory, n, len(p.memory))
+		return nil, p.tooMuch(n)
 	}
 	if err := commit(p.fd, offset, length); err != nil {
-		p.keep(extent{offset, length})
+		p.places.keep(extent{offset, length})
 		return nil, err
 	}
-	memory := p.memory[offset : offset+n : offset+n]
 	if err := populate(p.memory[offset : offset+length]); err != nil {
 		p.giveBack(offset, length)
 		return nil, fmt.Errorf("shm: %w: %w", verbs.ErrMemory, err)
 	}
-	p.live[offset] = length
-	return memory, nil
+	p.places.live[offset] = length
+	return p.memory[offset : offset+n : offset+n], nil
 }
 
-// place finds room for length bytes: new, as long as there is some, else freed.
-func (p *process) place(length, align int) (int, bool) {
-	if length > len(p.memory) {
-		return 0, false
-	}
-	offset := (p.next + align - 1) &^ (align - 1)
-	if offset <= len(p.memory)-length {
-		p.next = offset + length
-		return offset, true
-	}
-	for i, e := range p.spare {
-		offset := (e.offset + align - 1) &^ (align - 1)
-		skip := offset - e.offset
-		if e.length-skip < length {
-			continue
-		}
-		p.spare = slices.Delete(p.spare, i, i+1)
-		if skip > 0 {
-			p.keep(extent{e.offset, skip})
-		}
-		if rest := e.length - skip - length; rest > 0 {
-			p.keep(extent{offset + length, rest})
-		}
-		return offset, true
-	}
-	return 0, false
+func (p *process) tooMuch(n int) error {
+	return fmt.Errorf("shm: %w: %d bytes wanted of a segment of %d bytes", verbs.ErrMemory, n, len(p.memory))
 }
 
 func (p *process) free(memory []byte) error {
-	offset, ok := p.offsetOf(memory)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	length, live := p.live[offset]
-	if !ok || !live {
+	offset, inside := p.offsetOf(memory)
+	if !inside || !p.release(offset) {
 		return argumentError("FreeMemory: %d bytes that AllocateMemory did not give, or that were freed", len(memory))
 	}
-	delete(p.live, offset)
-	p.giveBack(offset, length)
 	return nil
 }
 
-func (p *process) giveBack(offset, length int) {
-	_ = unix.Fallocate(p.fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, int64(offset), int64(length))
-	p.keep(extent{offset, length})
+// release frees the allocation at offset. It tells whether there was one.
+func (p *process) release(offset int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	length, live := p.places.drop(offset)
+	if live {
+		p.giveBack(offset, length)
+	}
+	return live
 }
 
-// keep puts a piece among the spare ones, joined with those that it touches.
-func (p *process) keep(e extent) {
-	i, _ := slices.BinarySearchFunc(p.spare, e.offset, func(other extent, offset int) int { return other.offset - offset })
-	from, to := i, i
-	if i > 0 && p.spare[i-1].offset+p.spare[i-1].length == e.offset {
-		from--
-		e = extent{p.spare[from].offset, p.spare[from].length + e.length}
+// giveBack takes the memory from a piece of the segment, which reads as zeros then, and
+// keeps the piece. What the system does not take back is cleared.
+func (p *process) giveBack(offset, length int) {
+	if err := punch(p.fd, offset, length); err != nil {
+		clear(p.memory[offset : offset+length])
 	}
-	if i < len(p.spare) && e.offset+e.length == p.spare[i].offset {
-		e.length += p.spare[i].length
-		to++
-	}
-	p.spare = slices.Replace(p.spare, from, to, e)
+	p.places.keep(extent{offset, length})
 }
 
 // offsetOf is where memory is in the segment, and whether it is there.
@@ -262,14 +234,7 @@ func (p *process) newRing() (ring, uint64, error) {
 	return ringOver(memory), uint64(offset), nil
 }
 
-func (p *process) freeRing(_ ring, locator uint64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if length, ok := p.live[int(locator)]; ok {
-		delete(p.live, int(locator))
-		p.giveBack(int(locator), length)
-	}
-}
+func (p *process) freeRing(_ ring, locator uint64) { p.release(int(locator)) }
 
 // close lets go of everything of this process. Peers keep what they have mapped.
 func (p *process) close() error {

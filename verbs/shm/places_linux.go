@@ -1,0 +1,93 @@
+package shm
+
+import "slices"
+
+// places are where allocations of a range of addresses are. The range is used up once
+// before freed pieces of it are used again: who still uses freed memory meets nobody
+// there as long as that can be helped.
+type places struct {
+	// next is where the range was never used, end is where it ends.
+	next, end int
+	// live are the allocations by offset, spare the freed ones and what alignment
+	// left between. Those are in order, and no two touch.
+	live  map[int]int
+	spare []extent
+}
+
+type extent struct{ offset, length int }
+
+func newPlaces(start, end int) places { return places{next: start, end: end, live: make(map[int]int)} }
+
+// wholePages is n rounded up to pages, and what its place is a multiple of. n is not
+// within a page of overflow.
+func wholePages(n int) (length, align int) {
+	length = (n + pageBytes - 1) &^ (pageBytes - 1)
+	if length >= hugePageBytes {
+		return length, hugePageBytes
+	}
+	return length, pageBytes
+}
+
+// fresh finds room for length bytes that was never used.
+func (p *places) fresh(length, align int) (int, bool) {
+	offset := (p.next + align - 1) &^ (align - 1)
+	if offset > p.end-length {
+		return 0, false
+	}
+	if offset > p.next {
+		p.keep(extent{p.next, offset - p.next})
+	}
+	p.next = offset + length
+	return offset, true
+}
+
+// reuse finds room for length bytes among what was freed.
+func (p *places) reuse(length, align int) (int, bool) {
+	for i, e := range p.spare {
+		offset := (e.offset + align - 1) &^ (align - 1)
+		skip := offset - e.offset
+		if e.length-skip < length {
+			continue
+		}
+		p.spare = slices.Delete(p.spare, i, i+1)
+		if skip > 0 {
+			p.keep(extent{e.offset, skip})
+		}
+		if rest := e.length - skip - length; rest > 0 {
+			p.keep(extent{offset + length, rest})
+		}
+		return offset, true
+	}
+	return 0, false
+}
+
+// place finds room for length bytes, new as long as there is some.
+func (p *places) place(length, align int) (int, bool) {
+	if offset, ok := p.fresh(length, align); ok {
+		return offset, true
+	}
+	return p.reuse(length, align)
+}
+
+// drop ends the allocation at offset, if there is one, and gives its length. Its piece
+// is nobody's until keep is told of it.
+func (p *places) drop(offset int) (length int, live bool) {
+	length, live = p.live[offset]
+	delete(p.live, offset)
+	return length, live
+}
+
+// keep puts a piece among the spare ones, joined with those that it touches.
+func (p *places) keep(e extent) {
+	i, _ := slices.BinarySearchFunc(p.spare, e.offset, func(other extent, offset int) int { return other.offset - offset })
+	from, to := i, i
+	if i > 0 && p.spare[i-1].offset+p.spare[i-1].length == e.offset {
+		from--
+		e = extent{p.spare[from].offset, p.spare[from].length + e.length}
+	}
+	if i < len(p.spare) && e.offset+e.length == p.spare[i].offset {
+		e.length += p.spare[i].length
+		to++
+	}
+	p.spare = slices.Replace(p.spare, from, to, e)
+}
