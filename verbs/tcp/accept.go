@@ -28,10 +28,11 @@ func (d *device) ask(c *connection, hello []byte) {
 	d.channel.Ring()
 }
 
-// PollConnections drives the device, as a rank that only listens polls nothing else,
-// and takes connection requests.
+// PollConnections takes connection requests. It drives the device if nothing else can.
 func (d *device) PollConnections(into []verbs.ConnectionRequest) int {
-	d.drive()
+	if d.queues.Load() == 0 {
+		d.drive()
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n := min(len(into), len(d.asked))

@@ -23,6 +23,7 @@ type completionQueue struct {
 	count    int
 	pairs    int
 	overflow bool
+	closed   bool
 
 	// filled mirrors count, so that an empty poll takes no lock.
 	filled atomic.Int32
@@ -36,6 +37,7 @@ func (d *device) CreateCompletionQueue(capacity int) (verbs.CompletionQueue, err
 	if capacity < 0 || capacity > maxCapacity {
 		return nil, argumentError("CreateCompletionQueue: capacity %d, allowed are 0 to %d", capacity, maxCapacity)
 	}
+	d.queues.Add(1)
 	return &completionQueue{device: d, entries: make([]verbs.Completion, max(capacity, 1))}, nil
 }
 
@@ -108,6 +110,10 @@ func (q *completionQueue) Close() error {
 	defer q.mu.Unlock()
 	if q.pairs != 0 {
 		return argumentError("completion queue: Close with %d uses by queue pairs; close them first", q.pairs)
+	}
+	if !q.closed {
+		q.closed = true
+		q.device.queues.Add(-1)
 	}
 	return nil
 }

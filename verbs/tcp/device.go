@@ -25,6 +25,8 @@ type device struct {
 	// memory gives what AllocateMemory needs.
 	memory *shm.Device
 	closed atomic.Bool
+	// queues counts the completion queues, which drive the device.
+	queues atomic.Int32
 
 	// table holds the connections that have a socket, by slot, with holes. The slice
 	// is replaced, never changed.
