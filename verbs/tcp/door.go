@@ -16,9 +16,11 @@ import (
 const (
 	// purpose is what the proof of a key is for.
 	purpose = "rma verbs/tcp 1"
-	// maxUnproven bounds the connections that have not proven the key. One more ends
-	// the oldest: who holds the key is through at once.
+	// maxUnproven bounds the connections that are being accepted. Others wait in the
+	// system's queue. Who holds the key is through at once, so that of those who keep
+	// others waiting the oldest has to go, if it is here for fairShare.
 	maxUnproven = 128
+	fairShare   = 250 * time.Millisecond
 	// maxHelloPayload is that of a hello: the identity that is meant, and the hello
 	// of Connect.
 	maxHelloPayload = identitySize + verbs.MaxHello
@@ -38,9 +40,11 @@ type door struct {
 
 	// mu is taken before the device's and never with a connection's.
 	mu      sync.Mutex
-	waiting map[net.Conn]uint64 // unproven, by age
-	age     uint64
+	waiting map[net.Conn]time.Time // unproven, since when
 	closed  bool
+	// seats has an entry for each of waiting, ending is closed with the device.
+	seats  chan struct{}
+	ending chan struct{}
 }
 
 // Address of the device.
@@ -65,33 +69,65 @@ func (o *door) open() {
 	})
 }
 
-// admit counts an unproven connection.
+// admit waits until another unproven connection can be. It is false when the device
+// is closed.
 func (o *door) admit(conn net.Conn) bool {
+	for seated := false; !seated; {
+		select {
+		case o.seats <- struct{}{}:
+			seated = true
+			continue
+		default:
+		}
+		select {
+		case o.seats <- struct{}{}:
+			seated = true
+		case <-o.ending:
+			_ = conn.Close()
+			return false
+		case <-time.After(o.hurry()):
+		}
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closed {
 		_ = conn.Close()
 		return false
 	}
-	if len(o.waiting) == maxUnproven {
-		oldest, age := conn, o.age+1
-		for other, its := range o.waiting {
-			if its < age {
-				oldest, age = other, its
-			}
-		}
-		_ = oldest.Close()
-		delete(o.waiting, oldest)
-	}
-	o.age++
-	o.waiting[conn] = o.age
+	o.waiting[conn] = time.Now()
 	return true
 }
 
-func (o *door) proven(conn net.Conn) {
+// hurry ends the oldest connection if it has had its share of time, and tells how long
+// the next has.
+func (o *door) hurry() time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := time.Now()
+	var oldest net.Conn
+	for conn, since := range o.waiting {
+		if oldest == nil || since.Before(o.waiting[oldest]) {
+			oldest = conn
+		}
+	}
+	if oldest == nil {
+		return fairShare
+	}
+	if left := fairShare - now.Sub(o.waiting[oldest]); left > 0 {
+		return left
+	}
+	_ = oldest.Close()
+	// It leaves its seat in a moment. Until then it is not the oldest.
+	o.waiting[oldest] = now
+	return time.Millisecond
+}
+
+// leave gives the seat of a connection free, proven or not.
+func (o *door) leave(conn net.Conn) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.waiting, conn)
+	<-o.seats
 }
 
 // shut ends what is being made.
@@ -99,6 +135,7 @@ func (o *door) shut() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closed = true
+	close(o.ending)
 	for conn := range o.waiting {
 		_ = conn.Close()
 	}
@@ -114,7 +151,7 @@ func (o *door) wait() { o.makers.Wait() }
 func (o *door) receive(conn net.Conn) {
 	peer := conn.RemoteAddr().String()
 	s, id, hello, err := o.hear(conn)
-	o.proven(conn)
+	o.leave(conn)
 	if err != nil {
 		_ = conn.Close()
 		o.options.Logger.Warn("tcp: connection refused", "address", o.address, "peer", peer, "error", err)

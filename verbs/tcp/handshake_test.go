@@ -231,6 +231,57 @@ func TestManyStrangers(t *testing.T) {
 	require.LessOrEqual(t, len(far.door.waiting), maxUnproven)
 }
 
+// More peers at once than may be unproven all come through.
+func TestManyPeersAtOnce(t *testing.T) {
+	near, far := openWith(t, Options{}), openWith(t, Options{})
+	var pairs []*queuePair
+	for range 2 * maxUnproven {
+		pairs = append(pairs, connect(t, near, far.Address()))
+	}
+	config := queues(t, far)
+	await(t, "the last acceptance", func() bool {
+		var requests [8]verbs.ConnectionRequest
+		for _, r := range requests[:far.PollConnections(requests[:])] {
+			_, err := r.Accept(config)
+			require.NoError(t, err)
+		}
+		for _, q := range pairs {
+			require.NoError(t, q.Err())
+			if q.State() != verbs.StateReady {
+				return false
+			}
+		}
+		return true
+	}, far, near)
+}
+
+// A hello that is none ends its connection.
+func TestHellos(t *testing.T) {
+	for name, c := range map[string]struct {
+		says []byte
+		text string
+	}{
+		"another frame":   {message(frame{kind: kindPing}, ""), "ping frame of 0 bytes in place of a hello"},
+		"no identity":     {message(frame{kind: kindHello}, "1234567"), "hello frame of 7 bytes"},
+		"too long":        {message(frame{kind: kindHello}, strings.Repeat("x", maxHelloPayload+1)), "a payload of 205 bytes"},
+		"another version": {append([]byte{2}, message(frame{kind: kindHello}, "12345678")[1:]...), "version 2, this side speaks 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var said logs
+			far := openWith(t, Options{Logger: said.logger()})
+			hostPort, _, _ := strings.Cut(far.Address(), "/")
+			conn, err := net.Dial("tcp", hostPort)
+			require.NoError(t, err)
+			defer conn.Close()
+			require.NoError(t, proof.Dial(conn, make([]byte, keyOfNobody), purpose))
+			_, err = conn.Write(c.says)
+			require.NoError(t, err)
+			await(t, "the log", func() bool { return said.has(c.text) }, far)
+			require.Zero(t, far.PollConnections(make([]verbs.ConnectionRequest, 1)))
+		})
+	}
+}
+
 // A peer that holds the key, plays by the handshake, and then breaks the protocol or
 // the connection.
 func TestPeerThatBreaks(t *testing.T) {

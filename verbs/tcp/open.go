@@ -72,7 +72,8 @@ func Open(options Options) (verbs.Device, error) {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
 	d := &device{opened: time.Now(), silence: options.Silence, pairs: make(map[uint32]*queuePair)}
-	d.door = door{device: d, options: options, limit: options.HandshakeLimit, waiting: make(map[net.Conn]uint64)}
+	d.door = door{device: d, options: options, limit: options.HandshakeLimit, waiting: make(map[net.Conn]time.Time),
+		seats: make(chan struct{}, maxUnproven), ending: make(chan struct{})}
 	d.channel.device = d
 	d.regions.byKey = make(map[uint32]*region)
 	d.table.Store(new([]*connection))
