@@ -65,7 +65,9 @@ func (v *view) accumulate(op Op, origin unsafe.Pointer, count, target, displacem
 				}
 				switch {
 				case t.stripes.far && !v.held.alone():
-					v.hold(to, stripe, apply, native, origin)
+					if !v.hold(target, to, stripe, apply, native, origin) {
+						return v.accumulateAny("Accumulate", op, operands{origin: origin, count: count}, target, displacement)
+					}
 				case native != nil:
 					native(to, origin, nil)
 				default:

@@ -49,6 +49,9 @@ func newCore(w *world.World, number uint32, s settings, p *part, allocated bool)
 // open completes the window with what the ranks have told each other.
 func (c *core) open(all []description, how reach) {
 	c.descriptions, c.reach = all, how
+	for rank := range all {
+		c.far = c.far || prefetches && !c.hints.immediate && all[rank].bytes >= farBytes
+	}
 	if how == reachMessages {
 		c.remote = true
 		c.world.KeepProgress()

@@ -27,7 +27,7 @@ func (c *core) Fence(ctx context.Context, asserts ...Assert) error {
 	if err != nil {
 		return fmt.Errorf("window: %w", err)
 	}
-	c.settle()
+	c.settleClosed()
 	if broken != nil {
 		err = &world.PeerError{Rank: broken.Rank, Op: "window.Fence", Cause: broken.Cause}
 	} else {

@@ -70,20 +70,20 @@ func (c *core) Unlock(ctx context.Context, target int) error {
 		return err
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	kind, err := c.epochs.BeginUnlock(target)
+	c.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("window: %w", err)
 	}
-	c.settle()
+	c.settleClosed()
 	if c.remote {
-		c.mu.Unlock()
 		err = c.unlockRemote(ctx, "window.Unlock", func(rank int) bool { return rank == target }, func(int) LockKind { return kind })
-		c.mu.Lock()
 	} else {
 		c.unlock(kind, target)
 	}
+	c.mu.Lock()
 	c.epochs.EndUnlock(target)
+	c.mu.Unlock()
 	if failed := c.targetFailure("window.Unlock", target); failed != nil {
 		return failed
 	}
@@ -163,16 +163,15 @@ func (c *core) lockEach(ctx context.Context) error {
 // all the same.
 func (c *core) UnlockAll(ctx context.Context) error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.epochs.BeginUnlockAll(); err != nil {
+	err := c.epochs.BeginUnlockAll()
+	c.mu.Unlock()
+	if err != nil {
 		return fmt.Errorf("window: %w", err)
 	}
-	c.settle()
+	c.settleClosed()
 	var failed error
 	if c.remote {
-		c.mu.Unlock()
 		failed = c.unlockRemote(ctx, "window.UnlockAll", everyone, func(int) LockKind { return Shared })
-		c.mu.Lock()
 	}
 	for target := range c.size {
 		if !c.remote {
@@ -180,6 +179,8 @@ func (c *core) UnlockAll(ctx context.Context) error {
 		}
 		failed = errors.Join(failed, c.targetFailure("window.UnlockAll", target))
 	}
+	c.mu.Lock()
 	c.epochs.EndUnlockAll()
+	c.mu.Unlock()
 	return failed
 }

@@ -42,12 +42,12 @@ func (c *core) Start(ctx context.Context, group Group) error {
 // over all the same.
 func (c *core) Complete(ctx context.Context) error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	group, err := c.epochs.BeginComplete()
+	c.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("window: %w", err)
 	}
-	c.settle()
+	c.settleClosed()
 	for i := range group.Len() {
 		target := group.Rank(i)
 		if e := c.tell("window.Complete", target, completeAt, c.epochs.StartNumber(target)); err == nil {
@@ -55,16 +55,16 @@ func (c *core) Complete(ctx context.Context) error {
 		}
 	}
 	if c.remote {
-		// Other goroutines may go on meanwhile; epochs knows that this is in
-		// progress.
-		c.mu.Unlock()
+		// The targets have been told: the epoch ends, whatever becomes of ctx;
+		// failures are noticed in bounded time.
 		e := c.settleRemote(context.WithoutCancel(ctx), "window.Complete", group.Contains)
-		c.mu.Lock()
 		if err == nil {
 			err = e
 		}
 	}
+	c.mu.Lock()
 	c.epochs.EndComplete()
+	c.mu.Unlock()
 	return err
 }
 
@@ -73,11 +73,11 @@ func (c *core) Complete(ctx context.Context) error {
 // the exposure all the same.
 func (c *core) Post(_ context.Context, group Group) error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.epochs.Post(group); err != nil {
+	err := c.epochs.Post(group)
+	c.mu.Unlock()
+	if err != nil {
 		return fmt.Errorf("window: %w", err)
 	}
-	var err error
 	for i := range group.Len() {
 		origin := group.Rank(i)
 		if e := c.tell("window.Post", origin, postAt, c.epochs.PostNumber(origin)); err == nil {

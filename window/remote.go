@@ -38,11 +38,11 @@ func (c *core) settleRemote(ctx context.Context, call string, include func(rank 
 
 // blame says which call an error of a link is of.
 func (c *core) blame(call string, rank int, err error) error {
-	var failed *world.PeerError
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case errors.As(err, &failed):
+	}
+	var failed *world.PeerError
+	if errors.As(err, &failed) {
 		return &world.PeerError{Rank: rank, Op: call, Cause: failed.Cause}
 	}
 	return fmt.Errorf("%s: %w", call, err)

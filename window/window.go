@@ -102,8 +102,10 @@ type core struct {
 	server  *server
 	// native says that the accumulate family uses atomic instructions.
 	native bool
-	// held are the accumulates that are held back.
+	// held are the accumulates that are held back, if far: some parts are large
+	// enough for that.
 	held heldBack
+	far  bool
 	// chosenOp is 1 + the operation that SameOp has settled on.
 	chosenOp atomic.Uint32
 	// consumed[i] counts the notifications of slot i that were waited for.
@@ -327,7 +329,7 @@ func (v *view) reveal(t *target, p *peer, target int) {
 		return
 	}
 	t.stripes = stripesOf(&p.control)
-	t.stripes.far = prefetches && !v.hints.immediate && len(p.data) >= farBytes
+	t.stripes.far = v.far && len(p.data) >= farBytes
 	t.memory.Store(first[byte](p.data))
 }
 
