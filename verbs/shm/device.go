@@ -54,7 +54,8 @@ type partingRing struct {
 type form interface {
 	allocate(n int) ([]byte, error)
 	free(memory []byte) error
-	// publish makes a region known to peers under its key, retract ends that.
+	// publish makes a region known to peers under its key, retract ends that; it
+	// does nothing for a region that is not known.
 	publish(r *region) error
 	retract(r *region)
 	newRing() (ring, uint64, error)

@@ -233,16 +233,29 @@ func (n *neighbor) requestSegment() (fd int, size int64, err error) {
 	if err != nil {
 		return -1, 0, fmt.Errorf("shm: %s: %w", n.address, err)
 	}
-	messages, err := unix.ParseSocketControlMessage(rights[:oob])
-	if err != nil || got != 9 || answer[0] != askSegment || len(messages) != 1 {
-		return -1, 0, fmt.Errorf("shm: %s: answer of %d bytes without a descriptor: %w", n.address, got, errors.Join(err, verbs.StatusRemoteInvalid))
+	fds, err := descriptorsIn(rights[:oob])
+	if err != nil || got != 9 || answer[0] != askSegment || len(fds) != 1 {
+		for _, fd := range fds {
+			_ = unix.Close(fd)
+		}
+		return -1, 0, fmt.Errorf("shm: %s: answer of %d bytes with %d descriptors: %w", n.address, got, len(fds), errors.Join(err, verbs.StatusRemoteInvalid))
 	}
-	fds, err := unix.ParseUnixRights(&messages[0])
-	if err != nil || len(fds) != 1 {
-		return -1, 0, fmt.Errorf("shm: %s: %d descriptors: %w", n.address, len(fds), errors.Join(err, verbs.StatusRemoteInvalid))
-	}
-	unix.CloseOnExec(fds[0])
 	return fds[0], int64(binary.LittleEndian.Uint64(answer[1:])), nil
+}
+
+// descriptorsIn are the descriptors that came with a packet. They are open in this
+// process, also if more is wrong with them.
+func descriptorsIn(rights []byte) ([]int, error) {
+	messages, err := unix.ParseSocketControlMessage(rights)
+	if err != nil {
+		return nil, err
+	}
+	var all []int
+	for i := range messages {
+		fds, failed := unix.ParseUnixRights(&messages[i])
+		all, err = append(all, fds...), errors.Join(err, failed)
+	}
+	return all, err
 }
 
 // dial asks the neighbor for a connection, aside: its process may be slow to answer.

@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/onesided/rma/verbs"
 )
@@ -86,4 +89,94 @@ func pretend(t *testing.T) (*net.UnixListener, string) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	return listener, address
+}
+
+// TestRegionsComeAndGo registers and deregisters on several goroutines, which hand each
+// other the slots of the table, and looks that peers find every region that lives.
+func TestRegionsComeAndGo(t *testing.T) {
+	open := openProcesses(t)
+	near, far := newSide(t, open()), newSide(t, open())
+	to, err := near.device.form.neighbor(far.device.Address())
+	require.NoError(t, err)
+	var working sync.WaitGroup
+	for range 4 {
+		working.Go(func() {
+			for range 5000 {
+				region, err := far.device.RegisterMemory(far.memory[:64], verbs.RemoteRead)
+				if !assert.NoError(t, err) {
+					return
+				}
+				remote := region.Remote()
+				_, _, status := to.reach(remote.Address, 64, remote.RKey, verbs.RemoteRead)
+				if !assert.Equal(t, verbs.StatusSuccess, status) || !assert.NoError(t, region.Deregister()) {
+					return
+				}
+				_, _, status = to.reach(remote.Address, 64, remote.RKey, verbs.RemoteRead)
+				if !assert.Equal(t, verbs.StatusRemoteAccess, status) || !assert.ErrorIs(t, region.Deregister(), verbs.ErrClosed) {
+					return
+				}
+			}
+		})
+	}
+	working.Wait()
+}
+
+// TestBadAnswers has a peer answer the question for its segment wrongly, with
+// descriptors: none of them stays open.
+func TestBadAnswers(t *testing.T) {
+	file, err := os.Open("/dev/null")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, file.Close()) }()
+	fd := int(file.Fd())
+	segment := []byte{askSegment, 0, 0, 0, 0, 0, 0, 0, 0}
+	for _, test := range []struct {
+		name    string
+		text    []byte
+		rights  []byte
+		message string
+	}{
+		{"too short", segment[:5], unix.UnixRights(fd), "answer of 5 bytes"},
+		{"another letter", make([]byte, 9), unix.UnixRights(fd), "answer of 9 bytes"},
+		{"two descriptors", segment, unix.UnixRights(fd, fd), "with 2 descriptors"},
+		{"more than there is room for", segment, unix.UnixRights(fd, fd, fd, fd, fd), "with 2 descriptors"},
+		{"no descriptor", segment, nil, "with 0 descriptors"},
+		{"no segment", segment, unix.UnixRights(fd), "segment of 0 bytes"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			peer, address := pretend(t)
+			var serving sync.WaitGroup
+			defer serving.Wait()
+			defer func() { require.NoError(t, peer.Close()) }()
+			serving.Go(func() {
+				for {
+					conn, err := peer.AcceptUnix()
+					if err != nil {
+						return
+					}
+					serving.Go(func() {
+						defer func() { _ = conn.Close() }()
+						packet := make([]byte, maxPacket)
+						for n, err := conn.Read(packet); n > 0 && err == nil; n, err = conn.Read(packet) {
+							_, _, _ = conn.WriteMsgUnix(test.text, test.rights, nil)
+						}
+					})
+				}
+			})
+			device, err := Open(Options{})
+			require.NoError(t, err)
+			defer func() { require.NoError(t, device.Close()) }()
+			p := device.form.(*process)
+			ask := func() {
+				_, err = p.neighbor(address)
+				require.ErrorIs(t, err, verbs.StatusRemoteInvalid)
+				require.ErrorContains(t, err, test.message)
+			}
+			ask()
+			before := descriptors(t)
+			for range 10 {
+				ask()
+			}
+			settled(t, descriptors, before)
+		})
+	}
 }

@@ -25,12 +25,13 @@ func (r *region) Remote() verbs.RemoteRegion {
 	return verbs.RemoteRegion{Address: addressOf(r.memory), Length: uint64(len(r.memory)), RKey: r.key}
 }
 
-// Deregister ends the region.
+// Deregister ends the region, for peers first: with its slot another region gets its
+// entry in the table that they read.
 func (r *region) Deregister() error {
+	r.device.retract(r)
 	if !r.device.regions.remove(r) {
 		return fmt.Errorf("shm: region %#x: %w", r.key, verbs.ErrClosed)
 	}
-	r.device.retract(r)
 	return nil
 }
 

@@ -222,8 +222,9 @@ func (p *process) publish(r *region) error {
 	return nil
 }
 
-// retract takes a region out of the table.
-func (p *process) retract(r *region) { p.head.regions[r.key%maxRegions].key.Store(0) }
+// retract takes a region out of the table, if it has not been before: its entry may be
+// another's by now.
+func (p *process) retract(r *region) { p.head.regions[r.key%maxRegions].key.CompareAndSwap(r.key, 0) }
 
 func (p *process) newRing() (ring, uint64, error) {
 	memory, err := p.allocate(ringMemory)
