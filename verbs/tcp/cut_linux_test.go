@@ -1,0 +1,73 @@
+package tcp
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// cutEnvironment tells a test process that it is in a network namespace of its own.
+const cutEnvironment = "TCP_TEST_CUT"
+
+// TestLinkIsCut takes down the network between two devices, in a namespace made for
+// that. Nothing is reset then, and nothing answers.
+func TestLinkIsCut(t *testing.T) {
+	if os.Getenv(cutEnvironment) == "" {
+		if os.Geteuid() != 0 {
+			t.Skip("to make a network namespace needs root")
+		}
+		self, err := os.Executable()
+		require.NoError(t, err)
+		cmd := exec.Command(self, "-test.run=^TestLinkIsCut$", "-test.v", "-test.timeout=60s")
+		cmd.Env = append(os.Environ(), cutEnvironment+"=1")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: unix.SIGKILL}
+		said, err := cmd.CombinedOutput()
+		if errors.Is(err, unix.EPERM) {
+			t.Skip("to make a network namespace is not permitted here")
+		}
+		require.NoError(t, err, "%s", said)
+		require.Contains(t, string(said), "--- PASS: TestLinkIsCut")
+		return
+	}
+	loopback(t, unix.IFF_UP)
+	const silence = 500 * time.Millisecond
+	near, far := openWith(t, Options{Silence: silence}), openWith(t, Options{Silence: silence})
+	p, q := join(t, near, far)
+	idle, _ := join(t, near, far)
+	loopback(t, 0)
+	large := make([]byte, 1<<20)
+	_, err := p.PostSend([]verbs.SendRequest{{
+		ID: 1, Opcode: verbs.OpRDMAWrite, Flags: verbs.Signalled, Segments: []verbs.Segment{{Memory: large, LKey: reservedLKey}},
+	}})
+	require.NoError(t, err)
+	for _, pair := range []*queuePair{p, q, idle} {
+		require.ErrorIs(t, failure(t, pair, near, far), verbs.ErrPeerGone)
+		t.Log(pair.Err())
+	}
+	var completion [1]verbs.Completion
+	require.Equal(t, 1, p.sendCQ.Poll(completion[:]))
+	require.NotEqual(t, verbs.StatusSuccess, completion[0].Status)
+	// Who connects now learns of it, too.
+	far.door.limit, near.door.limit = minLimit, minLimit
+	require.ErrorIs(t, failure(t, connect(t, near, far.Address()), far), verbs.ErrPeerGone)
+}
+
+// loopback sets the flags of the loopback interface.
+func loopback(t *testing.T, flags uint16) {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	require.NoError(t, err)
+	defer unix.Close(fd)
+	request, err := unix.NewIfreq("lo")
+	require.NoError(t, err)
+	request.SetUint16(flags)
+	require.NoError(t, unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, request))
+}
