@@ -52,6 +52,8 @@ type Link struct {
 	// complaint is what a message of the rank was refused for; it is told with the
 	// next answer. It belongs to progress.
 	complaint error
+	// message is the one that is served.
+	message Message
 
 	done     atomic.Uint64
 	answered atomic.Uint64

@@ -125,7 +125,7 @@ func (l *Link) completed(c *verbs.Completion) {
 
 // serve does what a message asks.
 func (l *Link) serve(message []byte) error {
-	var m Message
+	m := &l.message
 	if err := m.decode(message); err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (l *Link) serve(message []byte) error {
 			l.complaint = fmt.Errorf("rank %d has no service %d", w.rank, m.Service)
 			return nil
 		}
-		err := s.Serve(l, &m, payload)
+		err := s.Serve(l, m, payload)
 		if errors.Is(err, ErrMessage) {
 			return err
 		}
@@ -146,7 +146,7 @@ func (l *Link) serve(message []byte) error {
 			l.complaint = err
 		}
 	case m.Kind == kindAnswer || m.Kind == kindRefusal:
-		return l.answer(&m, payload)
+		return l.answer(m, payload)
 	case m.Kind == kindFlush:
 		if err := l.complaint; err != nil {
 			l.complaint = nil
@@ -175,7 +175,7 @@ func (l *Link) serve(message []byte) error {
 		if meeting == nil {
 			return nil
 		}
-		return meeting.serve(l, &m)
+		return meeting.serve(l, m)
 	}
 	return nil
 }

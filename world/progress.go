@@ -145,10 +145,12 @@ func (w *World) drive() {
 	w.driver.Go(func() {
 		channel := w.network().Channel()
 		seen, limit := uint64(0), shortestRetry
+		timer := time.NewTimer(standBack)
+		defer timer.Stop()
 		for !w.stopped.Load() {
 			if polls := w.polls.Load(); polls != seen {
 				seen = polls
-				w.nap()
+				w.nap(timer)
 				continue
 			}
 			ticket := channel.Prepare()
@@ -167,9 +169,8 @@ func (w *World) drive() {
 }
 
 // nap waits a standBack, or until somebody goes to sleep who relies on the driver.
-func (w *World) nap() {
-	timer := time.NewTimer(standBack)
-	defer timer.Stop()
+func (w *World) nap(timer *time.Timer) {
+	timer.Reset(standBack)
 	select {
 	case <-w.doze:
 	case <-timer.C:

@@ -83,6 +83,9 @@ func (p *Waiter) pause(ctx context.Context) error {
 		return nil
 	}
 	if p.world.Poll() > 0 {
+		// Where something has come more is likely to.
+		p.rest()
+		p.rounds = p.world.spinRounds
 		return nil
 	}
 	switch {

@@ -46,6 +46,7 @@ func child(name string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
+	go endWithParent(os.Getppid())
 	w, err := world.Init(ctx)
 	if err != nil {
 		return err
@@ -54,6 +55,16 @@ func child(name string) error {
 		return err
 	}
 	return w.Close()
+}
+
+// endWithParent ends this process soon after the one of the test, which may end
+// without having ended this.
+func endWithParent(parent int) {
+	for range time.Tick(time.Second) {
+		if os.Getppid() != parent {
+			os.Exit(3)
+		}
+	}
 }
 
 var reports = sync.OnceValue(func() *os.File { return os.NewFile(reportFile, "reports") })
@@ -95,6 +106,12 @@ var errNoReport = errors.New("ended without a report")
 // Start starts n processes for the body. They are killed when the test ends.
 func Start(t *testing.T, n int, name string) *Job {
 	t.Helper()
+	return StartWith(t, n, name, func(int) []string { return nil })
+}
+
+// StartWith is Start with more in the environment of each rank, as KEY=VALUE.
+func StartWith(t *testing.T, n int, name string, environment func(rank int) []string) *Job {
+	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("worldtest: ranks that are processes need Linux")
 	}
@@ -102,7 +119,7 @@ func Start(t *testing.T, n int, name string) *Job {
 	j := &Job{t: t, serve: pmi.NewServer(n, pmi.Events{})}
 	t.Cleanup(j.end)
 	for i := range n {
-		r, err := j.start(i, name)
+		r, err := j.start(i, name, environment(i))
 		if err != nil {
 			t.Fatalf("worldtest: starting rank %d: %v", i, err)
 		}
@@ -111,7 +128,7 @@ func Start(t *testing.T, n int, name string) *Job {
 	return j
 }
 
-func (j *Job) start(i int, name string) (*rank, error) {
+func (j *Job) start(i int, name string, more []string) (*rank, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -132,6 +149,7 @@ func (j *Job) start(i int, name string) (*rank, error) {
 	// With the race detector a process sleeps a second before it ends, unless it
 	// is told not to.
 	r.cmd.Env = append(append(os.Environ(), environment...), bodyVariable+"="+name, "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
+	r.cmd.Env = append(r.cmd.Env, more...)
 	r.cmd.ExtraFiles = []*os.File{manager, out}
 	r.cmd.Stdout, r.cmd.Stderr = &r.output, &r.output
 	if err := r.cmd.Start(); err != nil {

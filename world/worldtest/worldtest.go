@@ -28,13 +28,33 @@ func Register(name string, body Body) string {
 	return name
 }
 
-// Run runs the body over n goroutines, over n processes, and over n goroutines that
-// are apart, as subtests.
+// Run runs the body in every form, as subtests: over n goroutines, over n processes
+// that share memory, over n goroutines that are apart, over n processes that reach
+// each other over TCP, and over n processes on two hosts.
 func Run(t *testing.T, n int, name string) {
 	t.Helper()
 	t.Run("goroutines", func(t *testing.T) { Goroutines(t, n, name) })
 	t.Run("processes", func(t *testing.T) { Processes(t, n, name) })
 	t.Run("apart", func(t *testing.T) { Apart(t, n, name) })
+	t.Run("tcp", func(t *testing.T) { TCP(t, n, name) })
+	if n > 2 {
+		t.Run("hosts", func(t *testing.T) { Hosts(t, n, name) })
+	}
+}
+
+// TCP runs the body over n processes that share no memory.
+func TCP(t *testing.T, n int, name string) {
+	t.Helper()
+	StartWith(t, n, name, func(int) []string { return []string{"RMA_DEVICE=tcp"} }).check()
+}
+
+// Hosts runs the body over n processes that take themselves for the ranks, in turn, of
+// two hosts: those of one share memory, and reach those of the other over TCP.
+func Hosts(t *testing.T, n int, name string) {
+	t.Helper()
+	StartWith(t, n, name, func(rank int) []string {
+		return []string{"RMA_DEVICE=", fmt.Sprintf("RMA_HOST=host%d", rank%2)}
+	}).check()
 }
 
 // Apart runs the body over n ranks that are goroutines but map no memory of each
@@ -63,9 +83,15 @@ func Goroutines(t *testing.T, n int, name string) {
 // Processes runs the body over n ranks that are processes.
 func Processes(t *testing.T, n int, name string) {
 	t.Helper()
-	for rank, err := range Start(t, n, name).Wait() {
+	Start(t, n, name).check()
+}
+
+// check fails the test for each rank that has failed.
+func (j *Job) check() {
+	j.t.Helper()
+	for rank, err := range j.Wait() {
 		if err != nil {
-			t.Errorf("rank %d: %v", rank, err)
+			j.t.Errorf("rank %d: %v", rank, err)
 		}
 	}
 }
