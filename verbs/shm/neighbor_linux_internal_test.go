@@ -121,6 +121,23 @@ func TestRegionsComeAndGo(t *testing.T) {
 	working.Wait()
 }
 
+// TestLateRetract takes a region out of the table again when its entry is another's.
+func TestLateRetract(t *testing.T) {
+	near := newSide(t, openProcesses(t)())
+	self, err := near.device.form.neighbor(near.device.Address())
+	require.NoError(t, err)
+	old, err := near.device.RegisterMemory(near.memory, verbs.RemoteRead)
+	require.NoError(t, err)
+	require.NoError(t, old.Deregister())
+	next, err := near.device.RegisterMemory(near.memory, verbs.RemoteRead)
+	require.NoError(t, err)
+	require.Equal(t, old.LKey()%maxRegions, next.LKey()%maxRegions)
+	near.device.retract(old.(*region))
+	require.ErrorIs(t, old.Deregister(), verbs.ErrClosed)
+	_, err = self.Map(next.Remote())
+	require.NoError(t, err)
+}
+
 // TestBadAnswers has a peer answer the question for its segment wrongly, with
 // descriptors: none of them stays open.
 func TestBadAnswers(t *testing.T) {
