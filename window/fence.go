@@ -33,18 +33,19 @@ func (c *core) Fence(ctx context.Context, asserts ...Assert) error {
 	} else {
 		err = c.fence(ctx, number, assert)
 	}
-	var failed *world.PeerError
 	c.mu.Lock()
-	switch {
-	case err == nil:
+	defer c.mu.Unlock()
+	if err == nil {
 		c.epochs.EndFence(assert)
-	case errors.As(err, &failed):
+		return nil
+	}
+	var failed *world.PeerError
+	if errors.As(err, &failed) {
 		c.broken = failed
 		c.epochs.FailFence()
-	default:
+	} else {
 		c.epochs.SuspendFence()
 	}
-	c.mu.Unlock()
 	return err
 }
 

@@ -112,6 +112,10 @@ func TestHeldOverTheEnd(t *testing.T) {
 		if got := win.Local()[5]; got != issued.Load() {
 			t.Errorf("element is %d after %d accumulates", got, issued.Load())
 		}
+		// One that has found the epoch open and is late.
+		if late := int64(1); win.hold(0, addressOf(&win.Local()[5]), win.own.control.stripe(40), win.kernels.apply[Sum], nil, addressOf(&late)) || win.held.state.Load() != 0 {
+			t.Error("an update is held after its epoch")
+		}
 		return errors.Join(err, win.Close())
 	})
 }

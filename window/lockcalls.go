@@ -65,7 +65,7 @@ func (c *core) lock(ctx context.Context, call string, kind LockKind, target int)
 // Unlock ends the epoch that Lock opened: the operations on target are complete
 // there. It returns a *world.PeerError if target has failed; the epoch is over all
 // the same.
-func (c *core) Unlock(ctx context.Context, target int) error {
+func (c *core) Unlock(_ context.Context, target int) error {
 	if err := c.checkRank("Unlock", target); err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (c *core) Unlock(ctx context.Context, target int) error {
 	}
 	c.settleClosed()
 	if c.remote {
-		err = c.unlockRemote(ctx, "window.Unlock", func(rank int) bool { return rank == target }, func(int) LockKind { return kind })
+		err = c.unlockRemote("window.Unlock", func(rank int) bool { return rank == target }, func(int) LockKind { return kind })
 	} else {
 		c.unlock(kind, target)
 	}
@@ -93,9 +93,10 @@ func (c *core) Unlock(ctx context.Context, target int) error {
 // unlockRemote completes the operations on the targets for which include holds, some
 // of which are reached over links, and gives their locks back. What goes over the
 // same link as the unlocking is complete before it and needs no waiting for.
-func (c *core) unlockRemote(ctx context.Context, call string, include func(rank int) bool, kind func(rank int) LockKind) error {
-	// The epoch ends, whatever becomes of ctx; failures are noticed in bounded time.
-	ctx = context.WithoutCancel(ctx)
+func (c *core) unlockRemote(call string, include func(rank int) bool, kind func(rank int) LockKind) error {
+	// The epoch ends, whatever becomes of the caller's context; failures are noticed in
+	// bounded time.
+	ctx := context.Background()
 	var errs []error
 	for rank := range c.peers {
 		p := c.peers[rank].Load()
@@ -161,7 +162,7 @@ func (c *core) lockEach(ctx context.Context) error {
 // UnlockAll ends the epoch that LockAll opened: all operations are complete at
 // their targets. It returns a *world.PeerError if one has failed; the epoch is over
 // all the same.
-func (c *core) UnlockAll(ctx context.Context) error {
+func (c *core) UnlockAll(context.Context) error {
 	c.mu.Lock()
 	err := c.epochs.BeginUnlockAll()
 	c.mu.Unlock()
@@ -171,7 +172,7 @@ func (c *core) UnlockAll(ctx context.Context) error {
 	c.settleClosed()
 	var failed error
 	if c.remote {
-		failed = c.unlockRemote(ctx, "window.UnlockAll", everyone, func(int) LockKind { return Shared })
+		failed = c.unlockRemote("window.UnlockAll", everyone, func(int) LockKind { return Shared })
 	}
 	for target := range c.size {
 		if !c.remote {

@@ -40,7 +40,7 @@ func (c *core) Start(ctx context.Context, group Group) error {
 // again, results are valid. The operations are complete at a target when its Wait
 // has returned. It returns a *world.PeerError if a target has failed; the epoch is
 // over all the same.
-func (c *core) Complete(ctx context.Context) error {
+func (c *core) Complete(context.Context) error {
 	c.mu.Lock()
 	group, err := c.epochs.BeginComplete()
 	c.mu.Unlock()
@@ -57,7 +57,7 @@ func (c *core) Complete(ctx context.Context) error {
 	if c.remote {
 		// The targets have been told: the epoch ends, whatever becomes of ctx;
 		// failures are noticed in bounded time.
-		e := c.settleRemote(context.WithoutCancel(ctx), "window.Complete", group.Contains)
+		e := c.settleRemote(context.Background(), "window.Complete", group.Contains)
 		if err == nil {
 			err = e
 		}
