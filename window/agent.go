@@ -26,11 +26,12 @@ func (s *server) lock(from *world.Link, m *world.Message) error {
 	if kind != Shared && kind != Exclusive {
 		return fmt.Errorf("lock of kind %d", m.A)
 	}
-	w := &wish{from: from, kind: kind, ticket: m.X}
-	if s.grant(w) {
+	w := wish{from: from, kind: kind, ticket: m.X}
+	if s.grant(&w) {
 		return nil
 	}
-	s.wishes = append(s.wishes, w)
+	waiting := w
+	s.wishes = append(s.wishes, &waiting)
 	if len(s.wishes) == 1 {
 		s.core.world.Retry(s.grantWishes)
 	}

@@ -105,13 +105,18 @@ func (c *core) unlockRemote(call string, include func(rank int) bool, kind func(
 		case p.control.base == nil:
 			c.tellUnlock(p, kind(rank), rank)
 		case p.link != nil:
-			errs = append(errs, c.blame(call, rank, p.link.Flush(ctx)))
+			if err := c.blame(call, rank, p.link.Flush(ctx)); err != nil {
+				errs = append(errs, err)
+			}
 			c.unlock(kind(rank), rank)
 		default:
 			c.unlock(kind(rank), rank)
 		}
 	}
-	return errors.Join(append(errs, c.flushRemote(ctx, call, include))...)
+	if err := c.flushRemote(ctx, call, include); err != nil {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // unlock gives a lock back. Its store orders the operations before it.
