@@ -2,11 +2,25 @@
 
 package tcp
 
-import "sync/atomic"
+import (
+	"sync"
+	"syscall"
+)
 
-// order stands for the order that messages bring, which the race detector cannot see:
-// what was done before a write happened before what is done after the read of it.
-var order atomic.Uint64
+// What was done before bytes were written happened before what is done after they were
+// read. The race detector knows that of package syscall's reads and writes, of any
+// descriptors, but not of this package's own calls: so each goes with one of those.
+var null = sync.OnceValues(func() (int, error) { return syscall.Open("/dev/null", syscall.O_RDWR|syscall.O_CLOEXEC, 0) })
 
-func beforeWrite() { order.Add(1) }
-func afterRead()   { order.Load() }
+func beforeWrite() {
+	if fd, err := null(); err == nil {
+		_, _ = syscall.Write(fd, nil)
+	}
+}
+
+func afterRead() {
+	if fd, err := null(); err == nil {
+		var none [1]byte
+		_, _ = syscall.Read(fd, none[:])
+	}
+}

@@ -70,13 +70,13 @@ func firstOf(errs ...error) error {
 
 func (s *socket) readv(into [][]byte) (int, error) {
 	n, err := s.vector.read(s.fd, into)
-	afterRead()
-	if err == unix.EAGAIN {
+	switch {
+	case err == unix.EAGAIN:
 		return 0, nil
+	case err == nil && n == 0:
+		return 0, io.EOF
 	}
-	if n == 0 && err == nil {
-		err = io.EOF
-	}
+	afterRead()
 	return n, err
 }
 
