@@ -3,6 +3,7 @@ package window
 import (
 	"context"
 	"fmt"
+	"strings"
 )
 
 // Flush returns when every operation of this rank on target is complete there, for
@@ -16,7 +17,7 @@ func (c *core) Flush(ctx context.Context, target int) error {
 		}
 		return nil
 	}
-	return c.flushed(ctx, "Flush", target)
+	return c.flushed(ctx, "window.Flush", target)
 }
 
 // flushTarget completes the operations on a target that may be reached over a link.
@@ -28,7 +29,7 @@ func (c *core) flushTarget(ctx context.Context, call string, target int) error {
 }
 
 // FlushAll is Flush of every rank that is locked.
-func (c *core) FlushAll(ctx context.Context) error { return c.flushedAll(ctx, "FlushAll") }
+func (c *core) FlushAll(ctx context.Context) error { return c.flushedAll(ctx, "window.FlushAll") }
 
 // FlushLocal returns when the buffers of the operations on target are the
 // program's again and their results are valid. It needs a lock on target.
@@ -39,19 +40,19 @@ func (c *core) FlushLocal(ctx context.Context, target int) error {
 		}
 		return nil
 	}
-	return c.flushed(ctx, "FlushLocal", target)
+	return c.flushed(ctx, "window.FlushLocal", target)
 }
 
 // FlushLocalAll is FlushLocal of every rank that is locked.
-func (c *core) FlushLocalAll(ctx context.Context) error { return c.flushedAll(ctx, "FlushLocalAll") }
+func (c *core) FlushLocalAll(ctx context.Context) error { return c.flushedAll(ctx, "window.FlushLocalAll") }
 
 // flushed is the way of a flush that did not pass the short check.
 func (c *core) flushed(ctx context.Context, call string, target int) error {
-	if err := c.checkRank(call, target); err != nil {
+	if err := c.checkRank(unqualified(call), target); err != nil {
 		return err
 	}
 	c.mu.Lock()
-	err := c.epochs.CheckFlush(call, target)
+	err := c.epochs.CheckFlush(unqualified(call), target)
 	c.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("window: %w", err)
@@ -61,12 +62,12 @@ func (c *core) flushed(ctx context.Context, call string, target int) error {
 	if err := c.targetFailure(call, target); err != nil {
 		return err
 	}
-	return c.flushTarget(ctx, "window."+call, target)
+	return c.flushTarget(ctx, call, target)
 }
 
 func (c *core) flushedAll(ctx context.Context, call string) error {
 	c.mu.Lock()
-	err := c.epochs.CheckFlushAll(call)
+	err := c.epochs.CheckFlushAll(unqualified(call))
 	c.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("window: %w", err)
@@ -74,7 +75,7 @@ func (c *core) flushedAll(ctx context.Context, call string) error {
 	c.settle()
 	publish()
 	if c.remote {
-		if err := c.flushRemote(ctx, "window."+call, c.epochs.Passive); err != nil {
+		if err := c.flushRemote(ctx, call, c.epochs.Passive); err != nil {
 			return err
 		}
 	}
@@ -108,3 +109,6 @@ func (c *core) checkRank(call string, rank int) error {
 	}
 	return nil
 }
+
+// unqualified is the name of a call without the package's.
+func unqualified(call string) string { return strings.TrimPrefix(call, "window.") }
