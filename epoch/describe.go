@@ -21,11 +21,11 @@ func (s *State) Describe() string {
 		open = append(open, "a Fence was left before its end")
 	}
 	if s.exposed {
-		text := fmt.Sprintf("an exposure to ranks %v is posted", s.posted)
-		if s.waiting.moving() {
-			text += " and waited for"
-		}
-		open = append(open, text)
+		open = append(open, fmt.Sprintf([...]string{
+			settled: "an exposure to ranks %v is posted",
+			opening: "Post to ranks %v is in progress",
+			closing: "an exposure to ranks %v is posted and waited for",
+		}[s.waiting], s.posted))
 	}
 	if len(open) == 0 {
 		return "no epoch is open"
@@ -78,10 +78,11 @@ func (s *State) wayOut() string {
 }
 
 func (s *State) wayOutOfExposure() string {
-	if s.waiting.moving() {
-		return "let Wait or Test return first"
-	}
-	return "end the exposure by Wait or Test"
+	return [...]string{
+		settled: "end the exposure by Wait or Test",
+		opening: "let Post return first",
+		closing: "let Wait or Test return first",
+	}[s.waiting]
 }
 
 func (s *State) wayOutOfAccess() string {

@@ -40,9 +40,9 @@
 //
 //	begun            done           its context ended    a rank that it needs has failed
 //	BeginFence       EndFence       SuspendFence         FailFence: no epoch is open
-//	                                or AbortFence
 //	BeginStart       EndStart       AbortStart           AbortStart: nothing was opened
 //	BeginComplete    EndComplete    SuspendComplete      EndComplete: the epoch is over
+//	BeginPost        EndPost        -                    EndPost: the others are exposed to
 //	BeginWait        EndWait        SuspendWait          EndWait: the exposure is over
 //	BeginLock        EndLock        AbortLock            AbortLock: nothing was opened
 //	BeginUnlock      EndUnlock      -                    EndUnlock: the epoch is over
@@ -51,9 +51,10 @@
 //
 // So the survivors of a failure can close every epoch, and then the window. Abort…
 // goes back to before Begin…. After Suspend… the same call may be begun again and
-// continues: what it has told other ranks is remembered, by Announced for Fence and
-// by Told for Complete, and need not be told again; until then nothing else can be
-// begun that the call stood in the way of.
+// continues: a Fence has the same number again, of a Complete Told remembers whom it
+// has told; until then nothing else can be begun that the call stood in the way of.
+//
+// Abandon ends everything where there is nobody left to close an epoch with.
 //
 // # Numbers
 //

@@ -39,7 +39,7 @@ func (a Assert) String() string {
 // BeginFence starts a Fence, or continues one that was suspended, and gives its
 // number, the same when continued: the Fence is over when every rank has begun
 // the one of this number. Operations are refused from here on. It is followed by
-// EndFence, SuspendFence, AbortFence or FailFence.
+// EndFence, SuspendFence or FailFence.
 //
 // A Fence is continued with the assertions that it was begun with: the other ranks
 // go by them.
@@ -54,7 +54,6 @@ func (s *State) BeginFence(assert Assert) (number uint32, err error) {
 	case s.fence == suspended && assert != s.asserted:
 		return 0, s.refuseFence(assert, ErrAssert, fmt.Sprintf("continue it as Fence(%v)", s.asserted))
 	}
-	s.announced = s.fence == suspended
 	s.fence = closing
 	s.asserted = assert
 	latch.Release(&s.all, accessClosed)
@@ -64,10 +63,6 @@ func (s *State) BeginFence(assert Assert) (number uint32, err error) {
 func (s *State) refuseFence(assert Assert, class error, remedy string) error {
 	return s.refuse(fmt.Sprintf("Fence(%v)", assert), class, remedy)
 }
-
-// Announced tells of the Fence in progress whether it continues one that was
-// suspended, of which the other ranks have been told.
-func (s *State) Announced() bool { return s.announced }
 
 // EndFence finishes a Fence that every rank has begun, with the assertions of
 // BeginFence.
@@ -80,27 +75,16 @@ func (s *State) EndFence(assert Assert) {
 // follow, which continues it.
 func (s *State) SuspendFence() { s.fence = suspended }
 
-// AbortFence goes back to before BeginFence: no other rank has been told. Where
-// BeginFence continued a Fence, that is SuspendFence.
-func (s *State) AbortFence() {
-	if s.announced {
-		s.fence = suspended
-		return
-	}
-	s.leaveFence(s.mode == modeFence)
-}
-
 // FailFence gives a Fence up after a rank has failed. No epoch is open.
 func (s *State) FailFence() { s.leaveFence(false) }
 
 func (s *State) leaveFence(open bool) {
 	s.fence = settled
 	s.asserted = 0
-	s.announced = false
 	s.mode = modeNone
 	if open {
 		s.mode = modeFence
-		latch.Release(&s.all, accessActive)
+		s.openAll(accessActive)
 	}
 }
 

@@ -38,7 +38,7 @@ func (s *State) refuseLock(kind LockKind, target int, class error, remedy string
 func (s *State) EndLock(target int) {
 	s.locks[target].step = settled
 	s.held++
-	latch.Release(&s.access[target], accessPassive)
+	s.openOne(target, accessPassive)
 }
 
 // AbortLock goes back to before BeginLock.
@@ -92,7 +92,7 @@ func (s *State) BeginLockAll() error {
 // EndLockAll opens the epoch to all ranks.
 func (s *State) EndLockAll() {
 	s.step = settled
-	latch.Release(&s.all, accessPassive)
+	s.openAll(accessPassive)
 }
 
 // AbortLockAll goes back to before BeginLockAll.
@@ -136,7 +136,7 @@ func (s *State) CheckFlush(call string, target int) error {
 // is FlushAll or FlushLocalAll.
 func (s *State) CheckFlushAll(call string) error {
 	switch {
-	case s.held != 0 || s.all.Load() == accessPassive:
+	case !s.closed && (s.held != 0 || s.all.Load() == accessPassive):
 		return nil
 	case s.mode == modeLocks || s.mode == modeLockAll:
 		return s.refuse(call, ErrBusy, "order it between locking and unlocking")

@@ -37,7 +37,7 @@ type model struct {
 	started []int
 	starts  [modelRanks]uint32
 
-	exposure string // none, openP, or closingP while waited for
+	exposure string // none, openingP, openP, or closingP while waited for
 	posted   []int
 	posts    [modelRanks]uint32
 
@@ -81,10 +81,12 @@ func (m *model) mayOpen() error {
 func moving(phase string) bool { return phase == openingP || phase == closingP }
 
 func (m *model) open(target int) bool {
-	return m.fenced && m.fence == none || m.start == openP && slices.Contains(m.started, target) || m.passive(target)
+	return !m.closed && m.fenced && m.fence == none || !m.closed && m.start == openP && slices.Contains(m.started, target) || m.passive(target)
 }
 
-func (m *model) passive(target int) bool { return m.locks[target].phase == openP || m.all == openP }
+func (m *model) passive(target int) bool {
+	return !m.closed && (m.locks[target].phase == openP || m.all == openP)
+}
 
 // A move is a call on both. legal tells whether the caller may make it at all: what
 // ends a call in progress is called when one is.
@@ -148,7 +150,6 @@ func moves() []move {
 		m.fences++
 	}))
 	add("SuspendFence", fencing, done((*State).SuspendFence), end(func(m *model) { m.fence = suspendedP }))
-	add("AbortFence", func(m *model) bool { return m.fence == closingP }, done((*State).AbortFence), func(m *model) error { return errAbortFence })
 	add("FailFence", fencing, done((*State).FailFence), end(func(m *model) { m.fence, m.fenced, m.asserted = none, false, 0 }))
 
 	groups := [][]int{{}, {1}, {0, 1}}
@@ -174,20 +175,20 @@ func moves() []move {
 				}
 				return nil
 			})
-		add(fmt.Sprintf("Post(%v)", ranks), always,
-			func(s *State) error { return s.Post(group) },
+		add(fmt.Sprintf("BeginPost(%v)", ranks), always,
+			func(s *State) error { return s.BeginPost(group) },
 			func(m *model) error {
 				switch {
 				case m.closed:
 					return ErrClosed
 				case slices.Contains(ranks, 5):
 					return ErrGroup
-				case m.exposure == closingP:
+				case moving(m.exposure):
 					return ErrBusy
 				case m.exposure != none || m.fenced || m.fence != none:
 					return ErrEpochOpen
 				}
-				m.exposure, m.posted = openP, ranks
+				m.exposure, m.posted = openingP, ranks
 				for _, r := range ranks {
 					m.posts[r]++
 				}
@@ -222,18 +223,18 @@ func moves() []move {
 	add("BeginWait", always,
 		func(s *State) error { _, err := s.BeginWait("Wait"); return err },
 		func(m *model) error {
-			switch m.exposure {
-			case none:
-				if m.closed {
-					return ErrClosed
-				}
+			switch {
+			case m.closed:
+				return ErrClosed
+			case m.exposure == none:
 				return ErrNotPosted
-			case closingP:
+			case moving(m.exposure):
 				return ErrBusy
 			}
 			m.exposure = closingP
 			return nil
 		})
+	add("EndPost", func(m *model) bool { return m.exposure == openingP }, done((*State).EndPost), end(func(m *model) { m.exposure = openP }))
 	waiting := func(m *model) bool { return m.exposure == closingP }
 	add("EndWait", waiting, done((*State).EndWait), end(func(m *model) { m.exposure, m.posted = none, nil }))
 	add("SuspendWait", waiting, done((*State).SuspendWait), end(func(m *model) { m.exposure = openP }))
@@ -313,7 +314,10 @@ func moves() []move {
 	}
 	everyone := func(phase string) func(m *model) bool { return func(m *model) bool { return m.all == phase } }
 	add("BeginLockAll", always, (*State).BeginLockAll, func(m *model) error {
-		if moving(m.all) {
+		switch {
+		case m.closed:
+			return ErrClosed
+		case moving(m.all):
 			return ErrBusy
 		}
 		if err := m.mayOpen(); err != nil {
@@ -361,37 +365,17 @@ func moves() []move {
 		m.closed = true
 		return nil
 	})
+	add("Abandon", func(m *model) bool { return !m.closed }, done((*State).Abandon), end(func(m *model) { m.closed = true }))
 	return all
 }
-
-// errAbortFence: what AbortFence does depends on how its Fence began, which takes a
-// look at the path: see replay.
-var errAbortFence = errors.New("see how the Fence began")
 
 // An actor is a model and a State that have made the same moves.
 type actor struct {
 	m *model
 	s *State
-	// continued tells that the Fence in progress had been suspended.
-	continued bool
 }
 
-func (a *actor) make(mv *move) (got, want error) {
-	before := *a.m
-	got = mv.real(a.s)
-	switch {
-	case mv.name == "AbortFence" && a.continued:
-		a.m.fence = suspendedP
-	case mv.name == "AbortFence":
-		a.m.fence, a.m.asserted = none, 0
-	default:
-		want = mv.model(a.m)
-	}
-	if before.fence != closingP && a.m.fence == closingP {
-		a.continued = before.fence == suspendedP
-	}
-	return got, want
-}
+func (a *actor) make(mv *move) (got, want error) { return mv.real(a.s), mv.model(a.m) }
 
 // differ says how the two differ that made the same moves, "" if they do not.
 func (a *actor) differ() string {
@@ -411,9 +395,6 @@ func (a *actor) differ() string {
 	}
 	if got, want := a.s.LastFence(), a.m.fences; got != want {
 		return fmt.Sprintf("LastFence is %d, want %d", got, want)
-	}
-	if got, want := a.s.Announced(), a.m.fence == closingP && a.continued || a.m.fence == suspendedP && a.s.Announced(); got != want {
-		return fmt.Sprintf("Announced is %v, want %v", got, want)
 	}
 	return ""
 }
@@ -464,7 +445,7 @@ func explore(all []move, states func(n int)) error {
 			if text := a.differ(); text != "" {
 				return fmt.Errorf("%s%s", where(), text)
 			}
-			key := fmt.Sprint(a.m.key(), a.continued && a.m.fence == closingP)
+			key := a.m.key()
 			if said, found := seen[key]; !found {
 				seen[key] = a.s.Describe()
 				queue = append(queue, append(slices.Clone(path), i))
@@ -521,12 +502,17 @@ func TestModelFindsDefects(t *testing.T) {
 		}},
 		{"a lock that is never held", "EndLock(0)", func(s *State, real func(s *State) error) error { err := real(s); s.held = 0; return err }},
 		{"a wait that forgets", "EndWait", func(s *State, real func(s *State) error) error { err := real(s); s.exposed = true; return err }},
-		{"a post that does not count", "Post([1])", func(s *State, real func(s *State) error) error {
+		{"a post that does not count", "BeginPost([1])", func(s *State, real func(s *State) error) error {
 			err := real(s)
 			if err == nil {
 				s.posts[1]--
 			}
 			return err
+		}},
+		{"an epoch that opens after the end", "EndLockAll", func(s *State, _ func(s *State) error) error {
+			s.step = settled
+			s.all.Store(accessPassive)
+			return nil
 		}},
 		{"closing with an exposure", "Close", func(s *State, real func(s *State) error) error {
 			exposed := s.exposed

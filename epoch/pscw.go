@@ -1,5 +1,7 @@
 package epoch
 
+import "github.com/onesided/rma/epoch/latch"
+
 // BeginStart starts an access epoch to group. What must have come before EndStart
 // is, from each target t of the group, the post of number StartNumber(t). It is
 // followed by EndStart or AbortStart.
@@ -28,7 +30,9 @@ func (s *State) StartNumber(target int) uint32 { return s.starts[target] }
 // EndStart opens the epoch.
 func (s *State) EndStart() {
 	s.step = settled
-	s.setGroup(s.started, accessActive)
+	for _, t := range s.started.ranks {
+		s.openOne(t, accessActive)
+	}
 }
 
 // AbortStart goes back to before BeginStart: a post that has come is matched by the
@@ -52,7 +56,9 @@ func (s *State) BeginComplete() (Group, error) {
 		return Group{}, s.refuse("Complete", ErrBusy, s.wayOutOfAccess())
 	}
 	s.step = closing
-	s.setGroup(s.started, accessClosed)
+	for _, t := range s.started.ranks {
+		latch.Release(&s.access[t], accessClosed)
+	}
 	return s.started, nil
 }
 
@@ -78,9 +84,9 @@ func (s *State) leaveStart() {
 	s.told = 0
 }
 
-// Post exposes this rank's part to group: each origin o is to be told the post of
-// number PostNumber(o). It does not block.
-func (s *State) Post(group Group) error {
+// BeginPost exposes this rank's part to group: each origin o is to be told the post of
+// number PostNumber(o). It is followed by EndPost.
+func (s *State) BeginPost(group Group) error {
 	switch {
 	case !group.within(s.size):
 		return s.refuse("Post", ErrGroup, s.allowedRanks())
@@ -92,12 +98,16 @@ func (s *State) Post(group Group) error {
 		return s.refuse("Post", ErrEpochOpen, s.wayOutOfAccess())
 	}
 	s.exposed = true
+	s.waiting = opening
 	s.posted = group
 	for _, o := range group.ranks {
 		s.posts[o]++
 	}
 	return nil
 }
+
+// EndPost finishes a Post that has told every origin which has not failed.
+func (s *State) EndPost() { s.waiting = settled }
 
 // PostNumber is the number of the latest post to origin, and of the complete that
 // Wait awaits from it.

@@ -26,12 +26,11 @@ type State struct {
 	mode mode
 	step step
 
-	// fence is where a Fence is, asserted its assertions and announced whether
-	// other ranks may have been told of it. fences counts those that ended.
-	fence     step
-	asserted  Assert
-	announced bool
-	fences    uint32
+	// fence is where a Fence is and asserted its assertions. fences counts those
+	// that ended.
+	fence    step
+	asserted Assert
+	fences   uint32
 
 	// started is the group of the Start epoch, told how many of them a
 	// suspended Complete has told. starts[t] counts the Starts that named t.
@@ -39,8 +38,8 @@ type State struct {
 	told    int
 	starts  []uint32
 
-	// posted is the group of the exposure, if exposed; waiting is where its Wait
-	// is. posts[o] counts the Posts that named o.
+	// posted is the group of the exposure, if exposed; waiting is where its Post or
+	// Wait is. posts[o] counts the Posts that named o.
 	exposed bool
 	posted  Group
 	waiting step
@@ -109,9 +108,16 @@ func (s *State) Passive(target int) bool {
 	return s.all.Load() == accessPassive || s.access[target].Load() == accessPassive
 }
 
-func (s *State) setGroup(g Group, access uint32) {
-	for _, t := range g.ranks {
-		latch.Release(&s.access[t], access)
+// openAll and openOne open an epoch, unless the state was abandoned.
+func (s *State) openAll(access uint32) {
+	if !s.closed {
+		latch.Release(&s.all, access)
+	}
+}
+
+func (s *State) openOne(target int, access uint32) {
+	if !s.closed {
+		latch.Release(&s.access[target], access)
 	}
 }
 
@@ -123,6 +129,16 @@ func (s *State) Close() error {
 	}
 	s.closed = true
 	return nil
+}
+
+// Abandon ends the state whatever is open or in progress: every later operation and
+// Begin… is an ErrClosed, and what ends a call in progress opens nothing.
+func (s *State) Abandon() {
+	s.closed = true
+	s.all.Store(accessClosed)
+	for t := range s.access {
+		s.access[t].Store(accessClosed)
+	}
 }
 
 // Reached tells whether a count that only grows has come to number, though both

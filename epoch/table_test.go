@@ -18,12 +18,19 @@ var states = []struct {
 	{"fence", func(s *State) { _, _ = s.BeginFence(0); s.EndFence(0) }},
 	{"fence left", func(s *State) { _, _ = s.BeginFence(0); s.SuspendFence() }},
 	{"start 1", func(s *State) { _ = s.BeginStart(Group{[]int{1}}); s.EndStart() }},
-	{"post", func(s *State) { _ = s.Post(Group{[]int{1}}) }},
-	{"post+start", func(s *State) { _ = s.Post(Group{[]int{1}}); _ = s.BeginStart(Group{[]int{1}}); s.EndStart() }},
+	{"post", func(s *State) { _ = s.BeginPost(Group{[]int{1}}); s.EndPost() }},
+	{"posting", func(s *State) { _ = s.BeginPost(Group{[]int{1}}) }},
+	{"post+start", func(s *State) {
+		_ = s.BeginPost(Group{[]int{1}})
+		s.EndPost()
+		_ = s.BeginStart(Group{[]int{1}})
+		s.EndStart()
+	}},
 	{"lock 1", func(s *State) { _ = s.BeginLock(Exclusive, 1); s.EndLock(1) }},
 	{"locking 1", func(s *State) { _ = s.BeginLock(Exclusive, 1) }},
 	{"lock all", func(s *State) { _ = s.BeginLockAll(); s.EndLockAll() }},
 	{"closed", func(s *State) { _ = s.Close() }},
+	{"abandoned", func(s *State) { _ = s.BeginLock(Exclusive, 1); s.EndLock(1); s.Abandon() }},
 }
 
 // calls that a program makes in each.
@@ -36,7 +43,7 @@ var calls = []struct {
 	{"Fence", func(s *State) error { _, err := s.BeginFence(0); return err }},
 	{"Start", func(s *State) error { return s.BeginStart(Group{[]int{0, 1}}) }},
 	{"Complete", func(s *State) error { _, err := s.BeginComplete(); return err }},
-	{"Post", func(s *State) error { return s.Post(Group{[]int{0}}) }},
+	{"Post", func(s *State) error { return s.BeginPost(Group{[]int{0}}) }},
 	{"Wait", func(s *State) error { _, err := s.BeginWait("Wait"); return err }},
 	{"Lock 0", func(s *State) error { return s.BeginLock(Shared, 0) }},
 	{"Lock 1", func(s *State) error { return s.BeginLock(Shared, 1) }},
@@ -75,22 +82,22 @@ func outcome(err error) string {
 
 // semantics is what each call gives in each state: a dot if it is legal.
 const semantics = `
-            nothing      fence        fence left   start 1      post         post+start   lock 1       locking 1    lock all     closed
-Put to 0    no epoch     .            no epoch     no epoch     no epoch     no epoch     no epoch     no epoch     .            closed
-Put to 1    no epoch     .            no epoch     .            no epoch     .            .            no epoch     .            closed
-Fence       .            .            .            open         open         open         open         open         open         closed
-Start       .            open         open         open         .            open         open         open         open         closed
-Complete    not started  not started  not started  .            not started  .            not started  not started  not started  closed
-Post        .            open         open         .            open         open         .            .            .            closed
-Wait        not posted   not posted   not posted   not posted   .            .            not posted   not posted   not posted   closed
-Lock 0      .            open         open         open         .            open         .            .            open         closed
-Lock 1      .            open         open         open         .            open         open         busy         open         closed
-Unlock 1    not locked   not locked   not locked   not locked   not locked   not locked   .            busy         not locked   closed
-LockAll     .            open         open         open         .            open         open         open         open         closed
-UnlockAll   not locked   not locked   not locked   not locked   not locked   not locked   not locked   not locked   .            closed
-Flush 1     not locked   not locked   not locked   not locked   not locked   not locked   .            busy         .            closed
-FlushAll    not locked   not locked   not locked   not locked   not locked   not locked   .            busy         .            closed
-Close       .            open         open         open         open         open         open         open         open         closed
+            nothing      fence        fence left   start 1      post         posting      post+start   lock 1       locking 1    lock all     closed       abandoned
+Put to 0    no epoch     .            no epoch     no epoch     no epoch     no epoch     no epoch     no epoch     no epoch     .            closed       closed
+Put to 1    no epoch     .            no epoch     .            no epoch     no epoch     .            .            no epoch     .            closed       closed
+Fence       .            .            .            open         open         open         open         open         open         open         closed       closed
+Start       .            open         open         open         .            .            open         open         open         open         closed       closed
+Complete    not started  not started  not started  .            not started  not started  .            not started  not started  not started  closed       closed
+Post        .            open         open         .            open         busy         open         .            .            .            closed       closed
+Wait        not posted   not posted   not posted   not posted   .            busy         .            not posted   not posted   not posted   closed       closed
+Lock 0      .            open         open         open         .            .            open         .            .            open         closed       closed
+Lock 1      .            open         open         open         .            .            open         open         busy         open         closed       closed
+Unlock 1    not locked   not locked   not locked   not locked   not locked   not locked   not locked   .            busy         not locked   closed       closed
+LockAll     .            open         open         open         .            .            open         open         open         open         closed       closed
+UnlockAll   not locked   not locked   not locked   not locked   not locked   not locked   not locked   not locked   not locked   .            closed       closed
+Flush 1     not locked   not locked   not locked   not locked   not locked   not locked   not locked   .            busy         .            closed       closed
+FlushAll    not locked   not locked   not locked   not locked   not locked   not locked   not locked   .            busy         .            closed       closed
+Close       .            open         open         open         open         open         open         open         open         open         closed       closed
 `
 
 func TestTable(t *testing.T) {

@@ -44,7 +44,9 @@ func (c *core) FlushLocal(ctx context.Context, target int) error {
 }
 
 // FlushLocalAll is FlushLocal of every rank that is locked.
-func (c *core) FlushLocalAll(ctx context.Context) error { return c.flushedAll(ctx, "window.FlushLocalAll") }
+func (c *core) FlushLocalAll(ctx context.Context) error {
+	return c.flushedAll(ctx, "window.FlushLocalAll")
+}
 
 // flushed is the way of a flush that did not pass the short check.
 func (c *core) flushed(ctx context.Context, call string, target int) error {

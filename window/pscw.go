@@ -20,6 +20,9 @@ import (
 // Start opens an access epoch to the ranks of group. It blocks until each of them
 // has posted a matching exposure. If it fails no epoch is open.
 func (c *core) Start(ctx context.Context, group Group) error {
+	if err := c.reachEach("Start", group); err != nil {
+		return err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.epochs.BeginStart(group); err != nil {
@@ -39,52 +42,89 @@ func (c *core) Start(ctx context.Context, group Group) error {
 // Complete ends the epoch that Start opened: origin buffers are the program's
 // again, results are valid. The operations are complete at a target when its Wait
 // has returned. It returns a *world.PeerError if a target has failed; the epoch is
-// over all the same.
-func (c *core) Complete(context.Context) error {
+// over all the same. With the context's error it has not ended, and goes on when it
+// is called again.
+func (c *core) Complete(ctx context.Context) error {
 	c.mu.Lock()
 	group, err := c.epochs.BeginComplete()
+	told := c.epochs.Told()
 	c.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("window: %w", err)
 	}
 	c.settleClosed()
-	for i := range group.Len() {
+	for i := told; i < group.Len(); i++ {
 		target := group.Rank(i)
-		if e := c.tell("window.Complete", target, completeAt, c.epochs.StartNumber(target)); err == nil {
+		if e := c.tell(ctx, "window.Complete", target, completeAt, c.epochs.StartNumber(target)); interrupted(ctx, e) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.epochs.SuspendComplete(i)
+			return e
+		} else if err == nil {
 			err = e
 		}
 	}
 	if c.remote {
-		// The targets have been told: the epoch ends, whatever becomes of ctx;
-		// failures are noticed in bounded time.
-		e := c.settleRemote(context.Background(), "window.Complete", group.Contains)
-		if err == nil {
-			err = e
-		}
+		err = errors.Join(err, c.settleRemote(ctx, "window.Complete", group.Contains))
 	}
 	c.mu.Lock()
-	c.epochs.EndComplete()
-	c.mu.Unlock()
+	defer c.mu.Unlock()
+	if interrupted(ctx, err) {
+		c.epochs.SuspendComplete(group.Len())
+	} else {
+		c.epochs.EndComplete()
+	}
 	return err
 }
 
+// interrupted tells whether err is that of a call which its context has cut short.
+func interrupted(ctx context.Context, err error) bool {
+	return err != nil && ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
+}
+
 // Post exposes this rank's part of the window to the ranks of group. It does not
-// block. It returns a *world.PeerError if one of them has failed; the others have
-// the exposure all the same.
-func (c *core) Post(_ context.Context, group Group) error {
+// wait for them. It returns a *world.PeerError if one of them has failed; the others
+// have the exposure all the same.
+func (c *core) Post(ctx context.Context, group Group) error {
+	if err := c.reachEach("Post", group); err != nil {
+		return err
+	}
 	c.mu.Lock()
-	err := c.epochs.Post(group)
+	err := c.epochs.BeginPost(group)
 	c.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("window: %w", err)
 	}
+	if c.remote {
+		// The exposure cannot be taken back; failures are noticed in bounded time.
+		ctx = context.WithoutCancel(ctx)
+	}
 	for i := range group.Len() {
 		origin := group.Rank(i)
-		if e := c.tell("window.Post", origin, postAt, c.epochs.PostNumber(origin)); err == nil {
+		if e := c.tell(ctx, "window.Post", origin, postAt, c.epochs.PostNumber(origin)); err == nil {
 			err = e
 		}
 	}
+	c.mu.Lock()
+	c.epochs.EndPost()
+	c.mu.Unlock()
 	return err
+}
+
+// reachEach maps the parts of a group, but of ranks that have failed, so that they
+// can be told of what cannot be taken back. It is before a call begins: to meet
+// another process may take long.
+func (c *core) reachEach(call string, group Group) error {
+	for i := range group.Len() {
+		rank := group.Rank(i)
+		if rank >= c.size || c.peers[rank].Load() != nil || c.closed.Load() || c.world.Failure(rank) != nil {
+			continue
+		}
+		if _, err := c.peer(rank); err != nil && c.world.Failure(rank) == nil {
+			return fmt.Errorf("window: %s: reaching rank %d: %w", call, rank, err)
+		}
+	}
+	return nil
 }
 
 // Wait ends the exposure that Post began. It blocks until every rank of its group
@@ -142,18 +182,13 @@ func (c *core) Test() (bool, error) {
 func reached(word *atomic.Uint32, number uint32) bool { return epoch.Reached(word.Load(), number) }
 
 // tell sets a word that this rank writes in rank's block, after everything that
-// this rank has done to window memory, and wakes rank.
-func (c *core) tell(call string, rank int, at uintptr, number uint32) error {
-	p := c.peers[rank].Load()
-	if p == nil || c.world.Failures() != 0 {
-		if err := c.targetFailure(call, rank); err != nil {
-			return err
-		}
-		var err error
-		if p, err = c.peer(rank); err != nil {
-			return fmt.Errorf("window: %s: reaching rank %d: %w", call, rank, err)
-		}
+// this rank has done to window memory, and wakes rank. reachEach has reached it, or it
+// has failed.
+func (c *core) tell(ctx context.Context, call string, rank int, at uintptr, number uint32) error {
+	if err := c.targetFailure(call, rank); err != nil {
+		return err
 	}
+	p := c.peers[rank].Load()
 	if p.control.base == nil {
 		err := p.link.Tell(&world.Message{Kind: messageWord, Service: c.number, A: uint8(at), X: uint64(number)}, nil)
 		p.link.Push()
@@ -161,7 +196,7 @@ func (c *core) tell(call string, rank int, at uintptr, number uint32) error {
 	}
 	if p.link != nil {
 		// The data of this window goes another way than this word.
-		if err := p.link.Flush(context.Background()); err != nil {
+		if err := p.link.Flush(ctx); err != nil {
 			return c.blame(call, rank, err)
 		}
 	}
@@ -171,8 +206,8 @@ func (c *core) tell(call string, rank int, at uintptr, number uint32) error {
 }
 
 // hear waits until rank's word in this rank's block has come to number. It is
-// called with the mutex. Other goroutines of the rank may have to synchronize
-// before the word can come, so the mutex is not kept while it sleeps or yields:
+// called with the latch. Other goroutines of the rank may have to synchronize
+// before the word can come, so the latch is not kept while it sleeps or yields:
 // what is in progress is written in epochs.
 func (c *core) hear(ctx context.Context, call string, rank int, at uintptr, number uint32) error {
 	word := c.own.control.pair(rank, at)
@@ -196,6 +231,6 @@ func (c *core) hear(ctx context.Context, call string, rank int, at uintptr, numb
 	return nil
 }
 
-// heldLooks is how often a word is looked at before the mutex is given up: as long
+// heldLooks is how often a word is looked at before the latch is given up: as long
 // as giving it up takes.
 const heldLooks = 20
