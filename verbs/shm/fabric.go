@@ -1,11 +1,8 @@
 package shm
 
 import (
-	"errors"
 	"fmt"
-	"maps"
 	"math"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,8 +17,8 @@ const (
 )
 
 // A Fabric joins the devices of ranks that are goroutines of this process. Memory
-// that its devices allocated stays mapped until all of them are closed, so that a
-// rank that ends early does not pull it from under the others.
+// that its devices allocated lasts until all of them are closed, so that a rank that
+// ends early does not pull it from under the others.
 type Fabric struct {
 	id uint64
 
@@ -29,18 +26,17 @@ type Fabric struct {
 	devices map[string]*local
 	last    int
 	open    int
-	// mapped is what is allocated, by address, retired what was freed.
-	mapped  map[uint64][]byte
-	retired [][]byte
 	rings   map[uint64]ring
 	ringNo  uint64
+
+	private private
 }
 
 var fabrics atomic.Uint64
 
 // NewFabric makes a fabric without devices.
 func NewFabric() *Fabric {
-	return &Fabric{id: fabrics.Add(1), devices: make(map[string]*local), mapped: make(map[uint64][]byte), rings: make(map[uint64]ring)}
+	return &Fabric{id: fabrics.Add(1), devices: make(map[string]*local), rings: make(map[uint64]ring)}
 }
 
 // local is the form of a device on a fabric.
@@ -51,8 +47,9 @@ type local struct {
 
 	mu       sync.Mutex
 	watchers map[*watch]struct{}
-	// known are the peers that Neighbor has given: they stay, also when gone.
-	known map[*localPeer]bool
+	// known are the peers that Neighbor has given, by address: they stay, also when
+	// gone.
+	known map[string]*localPeer
 }
 
 // Open makes a device on the fabric.
@@ -61,10 +58,12 @@ func (f *Fabric) Open() (*Device, error) {
 	defer f.mu.Unlock()
 	f.last++
 	address := fmt.Sprintf("fabric:%d:%d", f.id, f.last)
-	l := &local{fabric: f, watchers: make(map[*watch]struct{}), known: make(map[*localPeer]bool)}
+	l := &local{fabric: f, watchers: make(map[*watch]struct{}), known: make(map[string]*localPeer)}
 	l.device = &device{form: l, name: "fabric", address: address, bell: newLocalBell(), opened: time.Now(), pairs: make(map[uint32]*queuePair)}
 	f.devices[address] = l
-	f.open++
+	if f.open++; f.open == 1 {
+		f.private.revive()
+	}
 	return &Device{l.device}, nil
 }
 
@@ -86,31 +85,16 @@ func (l *local) allocate(n int) ([]byte, error) {
 	if n > math.MaxInt-pageBytes {
 		return nil, fmt.Errorf("shm: %d bytes: %w", n, verbs.ErrMemory)
 	}
-	size := (n + pageBytes - 1) &^ (pageBytes - 1)
-	memory, err := mapPrivate(size)
+	memory, err := l.fabric.private.allocate(n)
 	if err != nil {
 		return nil, fmt.Errorf("shm: %d bytes: %w", n, err)
 	}
-	f := l.fabric
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.mapped[addressOf(memory)] = memory
-	return memory[:n:n], nil
+	return memory, nil
 }
 
-// free gives the pages back and keeps the addresses, so that who still uses them
-// meets nobody else there.
 func (l *local) free(memory []byte) error {
-	f := l.fabric
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	whole, ok := f.mapped[addressOf(memory)]
-	if !ok {
+	if !l.fabric.private.free(memory) {
 		return argumentError("FreeMemory: %d bytes that AllocateMemory did not give, or that were freed", len(memory))
-	}
-	delete(f.mapped, addressOf(memory))
-	if emptyPrivate(whole) {
-		f.retired = append(f.retired, whole)
 	}
 	return nil
 }
@@ -135,20 +119,20 @@ func (l *local) freeRing(_ ring, locator uint64) {
 }
 
 func (l *local) neighbor(address string) (peer, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p := l.known[address]; p != nil {
+		return p, nil
+	}
 	to, err := l.fabric.find(address)
 	if err != nil {
 		return nil, err
 	}
 	p := (*localPeer)(to)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.known[p] {
-		return p, nil
-	}
 	if err := p.gone(); err != nil {
 		return nil, err
 	}
-	l.known[p] = true
+	l.known[address] = p
 	return p, nil
 }
 
@@ -219,16 +203,14 @@ func (l *local) close() error {
 	f := l.fabric
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.open--
-	var err error
-	if f.open == 0 {
-		for _, memory := range slices.AppendSeq(f.retired, maps.Values(f.mapped)) {
-			err = errors.Join(err, unmapPrivate(memory))
-		}
-		f.retired = nil
-		clear(f.mapped)
+	delete(f.devices, l.address)
+	for _, p := range l.parting {
+		delete(f.rings, p.locator)
 	}
-	return err
+	if f.open--; f.open == 0 {
+		f.private.retire(f)
+	}
+	return nil
 }
 
 // localPeer is a device of the fabric as its peers see it.

@@ -182,7 +182,7 @@ func (n *neighbor) open() error {
 	if seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0); err != nil || seals&unix.F_SEAL_SHRINK == 0 {
 		return fmt.Errorf("shm: process %d: segment can be cut short: %w", n.pid, errors.Join(err, verbs.StatusRemoteInvalid))
 	}
-	memory, err := mapAligned(fd, int(size), hugePageBytes, unix.MAP_SHARED|unix.MAP_NORESERVE)
+	memory, err := mapShared(fd, int(size))
 	if err != nil {
 		return fmt.Errorf("shm: segment of process %d: %w", n.pid, err)
 	}

@@ -4,6 +4,7 @@ package shm
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/onesided/rma/verbs"
 )
@@ -12,25 +13,49 @@ import (
 // machine does not have.
 const maxHeap = 64 << 30
 
-// mapPrivate allocates of the Go heap: the race detector sees only that, and other
-// systems have no need of more.
-func mapPrivate(size int) ([]byte, error) {
-	if size > maxHeap {
+// private is the memory of a fabric, of the Go heap: the race detector sees only that,
+// and other systems have no need of more. What is freed the collector keeps for who
+// still uses it.
+type private struct {
+	mu   sync.Mutex
+	live map[uint64][]byte
+}
+
+func (p *private) allocate(n int) ([]byte, error) {
+	if n > maxHeap {
 		return nil, fmt.Errorf("%w: at most %d bytes can be allocated at once", verbs.ErrMemory, maxHeap)
 	}
-	if err := checkMemory(size); err != nil {
+	if err := checkMemory(n); err != nil {
 		return nil, err
 	}
 	align := pageBytes
-	if size >= hugePageBytes {
+	if n >= hugePageBytes {
 		align = hugePageBytes
 	}
-	memory := make([]byte, size+align)
-	skip := -addressOf(memory) & uint64(align-1)
-	return memory[skip : skip+uint64(size) : skip+uint64(size)], nil
+	memory := make([]byte, n+align)
+	skip := int(-addressOf(memory) & uint64(align-1))
+	memory = memory[skip : skip+n : skip+n]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.live == nil {
+		p.live = make(map[uint64][]byte)
+	}
+	p.live[addressOf(memory)] = memory
+	return memory, nil
 }
 
-// emptyPrivate leaves memory to the collector, which keeps it for who still uses it.
-func emptyPrivate([]byte) bool { return false }
+func (p *private) free(memory []byte) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, live := p.live[addressOf(memory)]
+	delete(p.live, addressOf(memory))
+	return live
+}
 
-func unmapPrivate([]byte) error { return nil }
+func (p *private) retire(*Fabric) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(p.live)
+}
+
+func (p *private) revive() {}

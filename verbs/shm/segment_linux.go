@@ -90,7 +90,7 @@ func (p *process) open(ranks int) error {
 	if _, err := unix.FcntlInt(uintptr(p.fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
 		return &verbs.CapabilityError{Device: "shm", Capability: "seal its segment", Reason: "fcntl is refused", Cause: err}
 	}
-	if p.memory, err = mapAligned(p.fd, size, hugePageBytes, unix.MAP_SHARED|unix.MAP_NORESERVE); err != nil {
+	if p.memory, err = mapShared(p.fd, size); err != nil {
 		return fmt.Errorf("shm: segment: %w", err)
 	}
 	p.places = newPlaces(segmentStart, size)
