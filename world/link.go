@@ -139,6 +139,9 @@ func (l *Link) open(pair verbs.QueuePair) error {
 		}
 	}
 	l.world.drive()
+	if l.world.left.Load() {
+		l.Reply(&Message{Kind: kindLeft}, nil)
+	}
 	return nil
 }
 
@@ -177,7 +180,11 @@ func (l *Link) fail(err error) {
 	if !l.broken.CompareAndSwap(nil, &linkError{err}) {
 		return
 	}
-	if !l.world.parted[l.rank].Load() && !l.world.closed.Load() {
+	switch {
+	case l.world.closed.Load():
+		// Whoever cannot be reached any more has left before this rank.
+		l.world.part(l.rank)
+	case !l.world.parted[l.rank].Load():
 		l.world.roster.fail(l.rank, err)
 	}
 	l.world.channel.Ring()

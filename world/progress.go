@@ -111,9 +111,6 @@ func (w *World) accept(c *card, caller verbs.ConnectionRequest) {
 		return
 	}
 	w.links[rank].CompareAndSwap(nil, l)
-	if w.left.Load() {
-		l.Reply(&Message{Kind: kindLeft}, nil)
-	}
 }
 
 // The driver is the goroutine that makes progress while nobody else does, so that
