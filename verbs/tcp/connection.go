@@ -86,7 +86,7 @@ func (c *connection) start(s stream, next phase) {
 	}
 	// What the handshake read too far no socket tells of. And who sleeps does not know
 	// when to look at this peer, or on some systems its socket.
-	c.request()
+	c.wantVisit()
 	c.device.channel.Ring()
 }
 
@@ -101,8 +101,8 @@ func (c *connection) progress() {
 	c.transmit()
 }
 
-// request is an errand: see there.
-func (c *connection) request() {
+// wantVisit makes the device visit although the socket may be silent.
+func (c *connection) wantVisit() {
 	if !c.errand.Swap(true) {
 		c.device.errands.Add(1)
 	}

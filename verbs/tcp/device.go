@@ -278,10 +278,11 @@ func (d *device) Close() error {
 	}
 	d.door.wait()
 	d.regions.close()
+	// Who sleeps is woken before the descriptor that it sleeps on is closed.
+	d.channel.close()
 	d.driving.Lock()
 	d.poller.close()
 	d.driving.Unlock()
-	d.channel.close()
 	return firstOf(err, d.memory.Close())
 }
 

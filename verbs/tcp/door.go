@@ -72,21 +72,7 @@ func (o *door) open() {
 // admit waits until another unproven connection can be. It is false when the device
 // is closed.
 func (o *door) admit(conn net.Conn) bool {
-	for seated := false; !seated; {
-		select {
-		case o.seats <- struct{}{}:
-			seated = true
-			continue
-		default:
-		}
-		select {
-		case o.seats <- struct{}{}:
-			seated = true
-		case <-o.ending:
-			_ = conn.Close()
-			return false
-		case <-time.After(o.hurry()):
-		}
+	for !o.sit(0) && !o.sit(o.hurry()) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -96,6 +82,27 @@ func (o *door) admit(conn net.Conn) bool {
 	}
 	o.waiting[conn] = time.Now()
 	return true
+}
+
+// sit takes a seat if one becomes free within the limit. When the device is closed
+// that does not matter any more.
+func (o *door) sit(limit time.Duration) bool {
+	if limit == 0 {
+		select {
+		case o.seats <- struct{}{}:
+			return true
+		default:
+			return false
+		}
+	}
+	select {
+	case o.seats <- struct{}{}:
+		return true
+	case <-o.ending:
+		return true
+	case <-time.After(limit):
+		return false
+	}
 }
 
 // hurry ends the oldest connection if it has had its share of time, and tells how long

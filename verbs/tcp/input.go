@@ -74,7 +74,7 @@ func (c *connection) receive() {
 		}
 	}
 	// The stream may have it already, where no socket tells of it.
-	c.request()
+	c.wantVisit()
 }
 
 // read reads once and tells how many bytes it got and how many it had room for.

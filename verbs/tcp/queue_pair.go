@@ -224,7 +224,7 @@ func (c *connection) grant() {
 	switch {
 	case !c.grantDue():
 	case c.device.channel.sleepers.Load() == 0:
-		c.request()
+		c.wantVisit()
 	case !c.stuck():
 		c.transmit()
 	}

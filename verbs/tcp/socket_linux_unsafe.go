@@ -66,7 +66,8 @@ func (v *vector) read(fd int, into [][]byte) (int, error) {
 	return v.transfer(unix.SYS_READ, unix.SYS_READV, fd, into)
 }
 
-// write may end the process by SIGPIPE nowhere: Go ignores it for descriptors above 2.
+// write to a connection that is gone is an error: Go's runtime ends the process by
+// SIGPIPE for standard output and error only.
 func (v *vector) write(fd int, from [][]byte) (int, error) {
 	return v.transfer(unix.SYS_WRITE, unix.SYS_WRITEV, fd, from)
 }
