@@ -85,7 +85,7 @@ func interrupted(ctx context.Context, err error) bool {
 // Post exposes this rank's part of the window to the ranks of group. It does not
 // wait for them. It returns a *world.PeerError if one of them has failed; the others
 // have the exposure all the same.
-func (c *core) Post(ctx context.Context, group Group) error {
+func (c *core) Post(_ context.Context, group Group) error {
 	if err := c.reachEach("Post", group); err != nil {
 		return err
 	}
@@ -95,13 +95,10 @@ func (c *core) Post(ctx context.Context, group Group) error {
 	if err != nil {
 		return fmt.Errorf("window: %w", err)
 	}
-	if c.remote {
-		// The exposure cannot be taken back; failures are noticed in bounded time.
-		ctx = context.WithoutCancel(ctx)
-	}
 	for i := range group.Len() {
 		origin := group.Rank(i)
-		if e := c.tell(ctx, "window.Post", origin, postAt, c.epochs.PostNumber(origin)); err == nil {
+		// It cannot be taken back; failures are noticed in bounded time.
+		if e := c.tell(context.Background(), "window.Post", origin, postAt, c.epochs.PostNumber(origin)); err == nil {
 			err = e
 		}
 	}
