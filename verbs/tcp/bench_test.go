@@ -33,37 +33,49 @@ func link(t testing.TB, serve bool, config *tls.Config) *linked {
 	l := &linked{stop: make(chan struct{}), stopped: make(chan struct{})}
 	l.near, l.nearCQ, l.mine = openLinked(t, config)
 	l.far, l.farCQ, l.theirs = openLinked(t, config)
-	var err error
-	l.pair, err = l.near.Connect(l.far.Address(), nil, verbs.QueuePairConfig{SendQueue: l.nearCQ, ReceiveQueue: l.nearCQ, MaxSends: 256, MaxReceives: 256})
+	l.pair = l.connect(t)
+	if serve {
+		l.serve(t)
+	}
+	return l
+}
+
+// connect makes a connection; farPair is its other end.
+func (l *linked) connect(t testing.TB) verbs.QueuePair {
+	t.Helper()
+	pair, err := l.near.Connect(l.far.Address(), nil, verbs.QueuePairConfig{SendQueue: l.nearCQ, ReceiveQueue: l.nearCQ, MaxSends: 256, MaxReceives: 256})
 	require.NoError(t, err)
 	var requests [1]verbs.ConnectionRequest
 	for l.far.PollConnections(requests[:]) == 0 {
 		l.nearCQ.Poll(nil)
+		l.farCQ.Poll(nil)
 		runtime.Gosched()
 	}
 	l.farPair, err = requests[0].Accept(verbs.QueuePairConfig{SendQueue: l.farCQ, ReceiveQueue: l.farCQ, MaxSends: 256, MaxReceives: 256})
 	require.NoError(t, err)
-	for l.pair.State() == verbs.StateConnecting {
+	for pair.State() == verbs.StateConnecting {
 		l.nearCQ.Poll(nil)
 	}
-	if serve {
-		go func() {
-			runtime.LockOSThread()
-			defer close(l.stopped)
-			for {
-				select {
-				case <-l.stop:
-					return
-				default:
-				}
-				for range 64 {
-					l.farCQ.Poll(nil)
-				}
+	return pair
+}
+
+// serve polls the far device until the test ends.
+func (l *linked) serve(t testing.TB) {
+	go func() {
+		runtime.LockOSThread()
+		defer close(l.stopped)
+		for {
+			select {
+			case <-l.stop:
+				return
+			default:
 			}
-		}()
-		t.Cleanup(func() { close(l.stop); <-l.stopped })
-	}
-	return l
+			for range 64 {
+				l.farCQ.Poll(nil)
+			}
+		}
+	}()
+	t.Cleanup(func() { close(l.stop); <-l.stopped })
 }
 
 func openLinked(t testing.TB, config *tls.Config) (verbs.Device, verbs.CompletionQueue, verbs.MemoryRegion) {
@@ -145,6 +157,27 @@ func BenchmarkLatency(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// BenchmarkCrowd writes 8 bytes beside connections on which nothing happens.
+func BenchmarkCrowd(b *testing.B) {
+	for _, beside := range []int{1, 2, 3, 7, 63} {
+		b.Run(fmt.Sprint(beside), func(b *testing.B) {
+			l := link(b, false, nil)
+			for range beside {
+				l.connect(b)
+			}
+			l.pair = l.connect(b)
+			l.serve(b)
+			requests := l.request(verbs.OpRDMAWrite, 8)
+			for b.Loop() {
+				if _, err := l.pair.PostSend(requests); err != nil {
+					b.Fatal(err)
+				}
+				l.await(b, 1)
+			}
+		})
 	}
 }
 
