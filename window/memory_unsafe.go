@@ -84,9 +84,15 @@ func alignmentOf(memory []byte) int {
 // publish orders every store of this goroutine before its later loads, for all
 // processes that share the memory. Completion at the target needs that: of two
 // ranks that each put, flush and then get what the other put, one must see it.
-// A locked instruction on a private word does it on amd64, and an
-// acquire-release swap on arm64, for less than a store to a shared word.
+//
+// A sequentially consistent store to a private word does it on amd64, where it is a
+// locked instruction, for less than a store to a shared word. On arm64 it is a store
+// with release order, which comes after all stores before it, and the load a load with
+// acquire order, which comes after every such store and before all loads after it. A
+// swap would not do: where the processor has none, it is an exclusive load and store
+// (LDAXR, STLXR), and the loads after it may overtake the store.
 func publish() {
-	var private uint32
-	atomic.SwapUint32(&private, 1)
+	var private atomic.Uint32
+	private.Store(1)
+	private.Load()
 }
