@@ -26,8 +26,9 @@ type script struct {
 	piece  int
 	ended  bool
 	spoken []byte
-	// full makes no output go.
+	// full makes no output go, room bounds what goes in all, 0 does not.
 	full   bool
+	room   int
 	closed bool
 }
 
@@ -51,6 +52,9 @@ func (s *script) writev(from [][]byte) (total int, err error) {
 		return 0, nil
 	}
 	for _, part := range from {
+		if s.room > 0 {
+			part = part[:min(len(part), s.room-len(s.spoken))]
+		}
 		s.spoken = append(s.spoken, part...)
 		total += len(part)
 	}

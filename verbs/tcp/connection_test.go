@@ -352,3 +352,91 @@ func TestCompletionsInOrder(t *testing.T) {
 	require.EqualValues(t, 5, binary.NativeEndian.Uint64(s.landing[800:]))
 	s.expectUntouched(t)
 }
+
+// What is on its way when a connection ends leaves as it was, although its memory is the
+// program's again, and what is owed follows it.
+func TestLastOutputIsACopy(t *testing.T) {
+	for name, end := range map[string]func(s *bare){
+		"a refusal": func(s *bare) {
+			s.hear(s.script, message(frame{kind: kindWrite, request: 1, rkey: 77, operand: 1}, "x"))
+		},
+		"a queue that overflows": func(s *bare) {
+			s.queue.overflow = true
+			s.hear(s.script, message(frame{kind: kindSend, request: 1}, ""))
+		},
+		"Close": func(s *bare) { require.NoError(t, s.pair.Close()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newBare(t)
+			_, err := s.pair.PostReceive([]verbs.ReceiveRequest{{}})
+			require.NoError(t, err)
+			s.progress()
+			s.said(t)
+			s.room = 100
+			memory := []byte(text(3000))
+			_, err = s.pair.PostSend([]verbs.SendRequest{
+				{Opcode: verbs.OpRDMAWrite, Segments: []verbs.Segment{{Memory: memory, LKey: reservedLKey}}},
+				{Opcode: verbs.OpRDMAWrite, Segments: []verbs.Segment{{Memory: memory[:9], LKey: reservedLKey}}},
+			})
+			require.NoError(t, err)
+			require.Len(t, s.spoken, 100)
+			pair := s.pair
+			end(s)
+			require.Equal(t, verbs.StateError, pair.State())
+			clear(memory)
+			s.room = 0
+			s.progress()
+			require.Equal(t, text(3000), string(s.spoken[headerSize:headerSize+3000]))
+			said := s.said(t)
+			require.Len(t, said, 3)
+			require.Equal(t, []kind{kindWrite, kindWrite}, []kind{said[0].kind, said[1].kind})
+			if name == "a refusal" {
+				require.Equal(t, kindRefusal, said[2].kind)
+			} else {
+				require.Equal(t, kindBye, said[2].kind)
+			}
+		})
+	}
+}
+
+// A read whose region ends before its turn is refused, behind the answer before it.
+func TestDeregisterBeforeARead(t *testing.T) {
+	s := newStage(t)
+	large := s.region(make([]byte, 2*maxPayload), 0x2001, rights)
+	s.full = true
+	s.hear(s.script, message(frame{kind: kindRead, request: 1, rkey: large.key, address: large.Remote().Address, operand: 2 * maxPayload}, ""),
+		message(frame{kind: kindRead, request: 2, rkey: openKey, address: s.base, operand: 8}, ""),
+		message(frame{kind: kindRead, request: 3, rkey: large.key, address: large.Remote().Address, operand: 8}, ""))
+	require.NoError(t, s.device.regions.find(openKey).Deregister())
+	s.full = false
+	s.progress()
+	said := s.said(t)
+	require.Len(t, said, 3)
+	require.Equal(t, []uint32{1, 1, 2}, []uint32{said[0].request, said[1].request, said[2].request})
+	require.Equal(t, kindRefusal, said[2].kind)
+	require.EqualValues(t, verbs.StatusRemoteAccess, said[2].operand)
+}
+
+// A request that fails on this side does so behind those before it, of which the peer
+// is asked.
+func TestLocalFailureBehindOthers(t *testing.T) {
+	s := newBare(t)
+	s.said(t)
+	memory := make([]byte, 8)
+	_, err := s.pair.PostSend([]verbs.SendRequest{
+		{ID: 1, Opcode: verbs.OpRDMAWrite, Segments: []verbs.Segment{{Memory: memory, LKey: reservedLKey}}},
+		{ID: 2, Opcode: verbs.OpRDMAWrite, Segments: []verbs.Segment{{Memory: memory, LKey: 77}}},
+		{ID: 3, Opcode: verbs.OpRDMAWrite, Segments: []verbs.Segment{{Memory: memory, LKey: reservedLKey}}},
+	})
+	require.NoError(t, err)
+	said := s.said(t)
+	require.Len(t, said, 2)
+	require.Equal(t, []kind{kindWrite, kindPing}, []kind{said[0].kind, said[1].kind})
+	require.Empty(t, s.completions())
+	s.hear(s.script, message(frame{kind: kindPong, acked: 1}, ""))
+	completions := s.completions()
+	require.Len(t, completions, 2, "%+v", completions)
+	require.Equal(t, verbs.Completion{ID: 2, QueuePair: s.pair.number, Status: verbs.StatusLocalProtection, Opcode: verbs.OpRDMAWrite}, completions[0])
+	require.Equal(t, verbs.StatusFlushed, completions[1].Status)
+	require.Equal(t, kindBye, s.said(t)[0].kind)
+}

@@ -255,6 +255,48 @@ func TestManyPeersAtOnce(t *testing.T) {
 	}, far, near)
 }
 
+// A request to connect is answered once, and only while its maker wants it.
+func TestAnswers(t *testing.T) {
+	near, far := openWith(t, Options{}), openWith(t, Options{})
+	ask := func() (*queuePair, verbs.ConnectionRequest) {
+		p := connect(t, near, far.Address())
+		var requests [1]verbs.ConnectionRequest
+		await(t, "the request", func() bool { return far.PollConnections(requests[:]) == 1 }, far, near)
+		return p, requests[0]
+	}
+	p, request := ask()
+	_, err := request.Accept(verbs.QueuePairConfig{})
+	require.Error(t, err, "Accept without queues")
+	_, err = request.Accept(queues(t, far))
+	require.NoError(t, err, "Accept after one that could not be")
+	_, err = request.Accept(queues(t, far))
+	require.ErrorContains(t, err, "accepted before")
+	request.Reject("too late")
+	await(t, "the acceptance", func() bool { return p.State() == verbs.StateReady }, near, far)
+
+	p, request = ask()
+	request.Reject(strings.Repeat("no \x00", maxReason))
+	_, err = request.Accept(queues(t, far))
+	require.ErrorIs(t, err, verbs.ErrPeerGone)
+	err = failure(t, p, far)
+	require.ErrorIs(t, err, verbs.ErrRejected)
+	require.ErrorContains(t, err, `no \x00no`)
+
+	p, request = ask()
+	require.NoError(t, p.Close())
+	await(t, "the end", func() bool {
+		c := request.(*connectionRequest).conn
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.phase == phaseClosed
+	}, far, near)
+	_, err = request.Accept(queues(t, far))
+	require.ErrorIs(t, err, verbs.ErrPeerGone)
+	require.NoError(t, far.Close())
+	_, err = request.Accept(queues(t, near))
+	require.ErrorIs(t, err, verbs.ErrClosed)
+}
+
 // A hello that is none ends its connection.
 func TestHellos(t *testing.T) {
 	for name, c := range map[string]struct {
