@@ -1,0 +1,229 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
+)
+
+// roleVariable makes a process of this test binary a rank under a real launcher, and says
+// what it does. It differs from a body of worldtest in that nothing but the launcher
+// stands between it and world.Init.
+const roleVariable = "WORDCOUNT_TEST_ROLE"
+
+// as is the environment of a process with a role.
+func as(role string) []string {
+	return []string{roleVariable + "=" + role, "GORACE=atexit_sleep_ms=0 " + os.Getenv("GORACE")}
+}
+
+const (
+	// routesRole prints how the rank reaches the others.
+	routesRole = "routes"
+	// hammerRole writes to all until as many ranks as it is told are lost.
+	hammerRole = "hammer"
+	// countRole is the job, which waits in the middle for a line on its input.
+	countRole = "count"
+)
+
+// roleLimit is when a rank that hangs gives up, with an error of its own.
+const roleLimit = time.Minute
+
+// A process that has a role is a rank, and nothing else: no test runs.
+func init() {
+	role, ok := os.LookupEnv(roleVariable)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), roleLimit)
+	defer cancel()
+	if err := play(ctx, role, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func play(ctx context.Context, role string, arguments []string) error {
+	switch role {
+	case routesRole:
+		return playRoutes(ctx)
+	case hammerRole:
+		return playHammer(ctx, arguments)
+	case countRole:
+		return playCount(ctx, arguments)
+	}
+	return fmt.Errorf("wordcount: unknown role %q", role)
+}
+
+func playRoutes(ctx context.Context) error {
+	w, err := world.Init(ctx)
+	if err != nil {
+		return err
+	}
+	var to []string
+	for rank := range w.Size() {
+		to = append(to, w.Route(rank))
+	}
+	// One write for a line, because ranks share the output.
+	fmt.Println(sayRoutes(w.Rank(), to))
+	return errors.Join(w.Barrier(ctx), w.Close())
+}
+
+// initialize joins with the silence that the first argument says, after which a rank is
+// taken for dead.
+func initialize(ctx context.Context, arguments []string) (*world.World, error) {
+	silence, err := time.ParseDuration(arguments[0])
+	if err != nil {
+		return nil, err
+	}
+	return world.Init(ctx, world.WithSilence(silence))
+}
+
+// playHammer has every rank write to every other, in one epoch, until it has lost as many
+// as the second argument says. It names them as it loses them, and shows that it still
+// reaches all others.
+func playHammer(ctx context.Context, arguments []string) error {
+	w, err := initialize(ctx, arguments)
+	if err != nil {
+		return err
+	}
+	toLose, err := strconv.Atoi(arguments[1])
+	if err != nil {
+		return err
+	}
+	words, err := window.Allocate[uint64](ctx, w, w.Size())
+	if err != nil {
+		return err
+	}
+	if err := words.LockAll(ctx); err != nil {
+		return err
+	}
+	h := &hammer{w: w, words: words}
+	if err := h.round(ctx); err != nil {
+		return err
+	}
+	if err := w.Barrier(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintln(os.Stderr, insideLine)
+	for len(h.lost) < toLose {
+		if err := h.round(ctx); err != nil {
+			return err
+		}
+	}
+	before := len(h.lost)
+	for range 100 {
+		if err := h.round(ctx); err != nil {
+			return err
+		}
+	}
+	if len(h.lost) != before {
+		return fmt.Errorf("wordcount: rank %d has lost %d ranks, not %d: %v", w.Rank(), len(h.lost), toLose, h.lost)
+	}
+	fmt.Fprintln(os.Stderr, goesOnLine)
+	return w.Close()
+}
+
+// What ranks say of themselves, on standard error.
+const (
+	insideLine = "inside an epoch"
+	goesOnLine = "goes on with the others"
+	lostFormat = "lost rank %d: "
+)
+
+// A hammer is what a rank that writes to all others needs.
+type hammer struct {
+	w     *world.World
+	words *window.Window[uint64]
+	turn  uint64
+	lost  []int
+}
+
+// round writes to, adds to and reads from all ranks that are not lost.
+func (h *hammer) round(ctx context.Context) error {
+	h.turn++
+	for target := range h.w.Size() {
+		if target == h.w.Rank() || slices.Contains(h.lost, target) {
+			continue
+		}
+		err := h.strike(ctx, target)
+		var peer *world.PeerError
+		switch {
+		case err == nil:
+		case errors.As(err, &peer):
+			if peer.Rank != target {
+				return fmt.Errorf("wordcount: a call that needs rank %d names rank %d: %w", target, peer.Rank, err)
+			}
+			h.lost = append(h.lost, target)
+			fmt.Fprintf(os.Stderr, lostFormat+"%v\n", target, err)
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
+// strike writes to this rank's element at the target, and reads it back.
+func (h *hammer) strike(ctx context.Context, target int) error {
+	mine := h.w.Rank()
+	var old, now [1]uint64
+	if err := h.words.Put([]uint64{h.turn}, target, mine); err != nil {
+		return err
+	}
+	if err := h.words.Flush(ctx, target); err != nil {
+		return err
+	}
+	if err := h.words.FetchAndOp(window.Sum, 1, &old[0], target, mine); err != nil {
+		return err
+	}
+	if err := h.words.Flush(ctx, target); err != nil {
+		return err
+	}
+	if err := h.words.Get(now[:], target, mine); err != nil {
+		return err
+	}
+	if err := h.words.Flush(ctx, target); err != nil {
+		return err
+	}
+	if old[0] != h.turn || now[0] != h.turn+1 {
+		return fmt.Errorf("wordcount: rank %d has %d, then %d where %d was put and 1 added", target, old[0], now[0], h.turn)
+	}
+	return nil
+}
+
+// playCount is the main job. Every rank stops where the table is made and the counting is
+// to begin, and goes on when a line comes in, so that a test knows where the job is.
+func playCount(ctx context.Context, arguments []string) error {
+	w, err := initialize(ctx, arguments)
+	if err != nil {
+		return err
+	}
+	options, err := parse(arguments[1:])
+	if err != nil {
+		return err
+	}
+	r := newRank(&job{options: options, out: os.Stdout, errout: os.Stderr}, w)
+	s, err := r.prepare(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.open(ctx, s); err != nil {
+		return err
+	}
+	fmt.Fprintln(os.Stderr, insideLine)
+	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
+		return err
+	}
+	if err := r.evaluate(ctx, s); err != nil {
+		return err
+	}
+	return errors.Join(r.table.Close(), r.board.close(ctx), w.Close())
+}

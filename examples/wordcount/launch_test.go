@@ -1,0 +1,211 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/world/launchtest"
+)
+
+// launchedRanks is the number of ranks that launchers are asked for.
+const launchedRanks = 4
+
+// A starter makes a command that starts launchedRanks ranks of a program, with more in the
+// environment of all. Any user may run the program and read what its arguments name.
+type starter func(t *testing.T, environment []string, program ...string) *exec.Cmd
+
+func byRmarun(t *testing.T, environment []string, program ...string) *exec.Cmd {
+	ctx, cancel := context.WithTimeout(t.Context(), launchtest.Limit)
+	t.Cleanup(cancel)
+	arguments := append([]string{"-n", strconv.Itoa(launchedRanks)}, program...)
+	command := exec.CommandContext(ctx, launchtest.Build(t, "./cmd/rmarun"), arguments...)
+	command.Env = append(os.Environ(), environment...)
+	return command
+}
+
+func byHydra(t *testing.T, environment []string, program ...string) *exec.Cmd {
+	return launchtest.Hydra(t, launchedRanks, environment, program...)
+}
+
+// bySlurm starts ranks on the two nodes of a cluster.
+func bySlurm(cluster *launchtest.Cluster) starter {
+	return func(t *testing.T, environment []string, program ...string) *exec.Cmd {
+		arguments := []string{"--mpi=pmi2", "-K", "-N", "2", "-n", strconv.Itoa(launchedRanks), "--ntasks-per-node", strconv.Itoa(launchedRanks / 2)}
+		command := cluster.Command(t.Context(), append(arguments, program...)...)
+		command.Env = append(command.Env, environment...)
+		return command
+	}
+}
+
+// A placement says which device ranks are told to use, and which host they are told to be
+// on.
+type placement struct {
+	name, device string
+	// each is what a shell in front of each rank sets, where ranks differ.
+	each string
+	// on is the host of a rank by that.
+	on func(rank int) int
+}
+
+func together(int) int      { return 0 }
+func alternating(r int) int { return r % 2 }
+func halves(r int) int      { return r / (launchedRanks / 2) }
+
+var (
+	overTCP    = placement{name: "tcp", device: "tcp", on: together}
+	oneHost    = placement{name: "one host", on: together}
+	twoHosts   = placement{name: "two hosts", each: "RMA_HOST=host$((PMI_RANK % 2))", on: alternating}
+	slurmNodes = placement{name: "a host for each node", each: "RMA_HOST=$SLURM_NODEID", on: halves}
+)
+
+// environment is for all ranks. It leaves nothing to what the test has inherited.
+func (p placement) environment() []string {
+	return []string{"RMA_DEVICE=" + p.device, "RMA_HOST=", "RMA_ADDRESS="}
+}
+
+// program puts the shell in front of a program.
+func (p placement) program(program ...string) []string {
+	if p.each == "" {
+		return program
+	}
+	return append([]string{"sh", "-c", p.each + ` exec "$0" "$@"`}, program...)
+}
+
+// routes is what a rank is to say of its routes.
+func (p placement) routes(rank int) string {
+	var to []string
+	for other := range launchedRanks {
+		switch {
+		case other == rank:
+			to = append(to, "self")
+		case p.device == "tcp" || p.on(other) != p.on(rank):
+			to = append(to, "tcp")
+		default:
+			to = append(to, "shm, mapped")
+		}
+	}
+	return sayRoutes(rank, to)
+}
+
+func sayRoutes(rank int, to []string) string {
+	return fmt.Sprintf("rank %d reaches the others by: %s", rank, strings.Join(to, "; "))
+}
+
+// output runs a command that has to succeed, and returns what its ranks print.
+func output(t *testing.T, command *exec.Cmd) string {
+	t.Helper()
+	var out, errout bytes.Buffer
+	command.Stdout, command.Stderr = &out, &errout
+	require.NoError(t, command.Run(), "%s%s", out.Bytes(), errout.Bytes())
+	return out.String()
+}
+
+// publicTree is a directory of text that every user may read.
+func publicTree(t *testing.T, files int) string {
+	t.Helper()
+	top := launchtest.Directory(t)
+	for name, text := range randomFiles(files, rand.New(rand.NewPCG(17, 18))) {
+		path := filepath.Join(top, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	}
+	return top
+}
+
+// countedAlone is what one process prints.
+func countedAlone(t *testing.T, program, top string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), program, "-verify", top).Output()
+	require.NoError(t, err)
+	contains(t, string(out), "λόγος", "verified: ")
+	return string(out)
+}
+
+// counts has a launcher start the job in each of the placements: it counts and verifies
+// what one process does, and ranks reach each other as they are to.
+func counts(t *testing.T, start starter, placements ...placement) {
+	t.Helper()
+	program, self, top := launchtest.Build(t, "./examples/wordcount"), launchtest.Self(t), publicTree(t, 60)
+	alone := countedAlone(t, program, top)
+	for _, p := range placements {
+		t.Run(p.name, func(t *testing.T) {
+			require.Equal(t, alone, output(t, start(t, p.environment(), p.program(program, "-verify", top)...)))
+			var want []string
+			for rank := range launchedRanks {
+				want = append(want, p.routes(rank))
+			}
+			said := output(t, start(t, append(p.environment(), as(routesRole)...), p.program(self)...))
+			got := strings.Split(strings.TrimSpace(said), "\n")
+			slices.Sort(got)
+			require.Equal(t, want, got)
+		})
+	}
+}
+
+func TestUnderRmarun(t *testing.T) { counts(t, byRmarun, overTCP, oneHost, twoHosts) }
+
+func TestUnderHydra(t *testing.T) { counts(t, byHydra, overTCP, oneHost, twoHosts) }
+
+func TestUnderSlurm(t *testing.T) {
+	counts(t, bySlurm(launchtest.Slurm(t, 2)), overTCP, oneHost, slurmNodes)
+}
+
+// refuses has a launcher start the job so that it cannot come about: it fails and nothing
+// is counted. It returns what ranks and launcher say.
+func refuses(t *testing.T, start starter, environment []string, each string) string {
+	t.Helper()
+	program, top := launchtest.Build(t, "./examples/wordcount"), publicTree(t, 1)
+	p := placement{each: each}
+	command := start(t, append(p.environment(), environment...), p.program(program, top)...)
+	var out, errout bytes.Buffer
+	command.Stdout, command.Stderr = &out, &errout
+	var exit *exec.ExitError
+	require.ErrorAs(t, command.Run(), &exit)
+	// The totals name the words; a launcher may print of its own.
+	require.NotContains(t, out.String(), "words\n")
+	return errout.String()
+}
+
+// A device or an address that cannot be had is an error, whatever there is besides. Hydra
+// kills all ranks as soon as one takes leave without a word to it, so that they may not
+// get to say why.
+func TestUnusable(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		environment []string
+		each        string
+		want        []string
+	}{
+		{"no such device", []string{"RMA_DEVICE=nonsense"}, "", []string{`device "nonsense" (RMA_DEVICE), allowed are ["shm" "tcp"], or none for the best`}},
+		{"shared memory across hosts", []string{"RMA_DEVICE=shm"}, twoHosts.each, []string{"shm", "reach rank ", "RMA_DEVICE allows shared memory only"}},
+		{"another device in each rank", nil, "RMA_DEVICE=$([ $PMI_RANK = 0 ] && echo shm || echo tcp)", []string{"was told to use device", "(RMA_DEVICE)"}},
+		{"no such address", []string{"RMA_DEVICE=tcp", "RMA_ADDRESS=192.0.2.1"}, "", []string{"192.0.2.1"}},
+		{"no interface in a range", []string{"RMA_DEVICE=tcp", "RMA_ADDRESS=198.51.100.0/24"}, "", []string{"198.51.100.0/24"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			contains(t, refuses(t, byRmarun, c.environment, c.each), c.want...)
+			refuses(t, byHydra, c.environment, c.each)
+		})
+	}
+}
+
+// A process that nobody started is told as well.
+func TestUnusableAlone(t *testing.T) {
+	program, top := launchtest.Build(t, "./examples/wordcount"), publicTree(t, 1)
+	command := exec.CommandContext(t.Context(), program, top)
+	command.Env = append(os.Environ(), "RMA_DEVICE=nonsense")
+	out, err := command.CombinedOutput()
+	require.Error(t, err)
+	contains(t, string(out), `wordcount: world: Init: invalid environment: device "nonsense" (RMA_DEVICE)`)
+}
