@@ -3,6 +3,7 @@
 package shm
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -53,7 +54,7 @@ func TestPlaces(t *testing.T) {
 					break
 				}
 			}
-			requireWhole(t, &p)
+			require.NoError(t, whole(&p))
 		}
 		require.Positive(t, refused)
 		for offset, length := range p.live {
@@ -65,9 +66,9 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// requireWhole looks that all that was ever used is live or spare, once.
-func requireWhole(t *testing.T, p *places) {
-	t.Helper()
+// whole says what is wrong unless all that was ever used is live or spare, once, and
+// spare pieces are in order and do not touch.
+func whole(p *places) error {
 	all := slices.Clone(p.spare)
 	for offset, length := range p.live {
 		all = append(all, extent{offset, length})
@@ -75,14 +76,20 @@ func requireWhole(t *testing.T, p *places) {
 	slices.SortFunc(all, func(a, b extent) int { return a.offset - b.offset })
 	end := segmentStart
 	for _, e := range all {
-		require.Equal(t, end, e.offset, "pieces overlap, or there is a gap")
-		require.Positive(t, e.length)
-		end = e.offset + e.length
+		if e.offset != end || e.length <= 0 {
+			return fmt.Errorf("%v is behind a piece that ends at %d", e, end)
+		}
+		end += e.length
 	}
-	require.Equal(t, end, p.next)
+	if end != p.next {
+		return fmt.Errorf("the last piece ends at %d, what was used at %d", end, p.next)
+	}
 	for i := 1; i < len(p.spare); i++ {
-		require.Less(t, p.spare[i-1].offset+p.spare[i-1].length, p.spare[i].offset, "spare pieces touch, or are out of order")
+		if p.spare[i-1].offset+p.spare[i-1].length >= p.spare[i].offset {
+			return fmt.Errorf("spare pieces %v and %v", p.spare[i-1], p.spare[i])
+		}
 	}
+	return nil
 }
 
 // TestMoreThanThereIs asks for more than a machine has, up to the largest number.
@@ -110,7 +117,7 @@ func TestMoreThanThereIs(t *testing.T) {
 			require.NoError(t, device.FreeMemory(memory))
 			if p, ok := device.form.(*process); ok {
 				require.Len(t, p.places.spare, 1)
-				requireWhole(t, &p.places)
+				require.NoError(t, whole(&p.places))
 			}
 		})
 	}
