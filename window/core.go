@@ -43,6 +43,7 @@ func newCore(w *world.World, number uint32, s settings, p *part, allocated bool)
 		c.remote = c.remote || !w.Mapped(rank)
 	}
 	c.server = newServer(c)
+	c.stopWaitingForEnd = w.OnClose(c.abandon)
 	return c, nil
 }
 
@@ -59,8 +60,31 @@ func (c *core) open(all []description, how reach) {
 	c.stopListening = c.world.OnFailure(c.forget)
 }
 
+// shut has operations refused, and returns when those calls have ended that look at
+// control blocks outside of epochs.
+func (c *core) shut() {
+	c.closed.Store(true)
+	for rank := range c.size {
+		c.forget(rank)
+	}
+	c.awaitReaders()
+}
+
+// abandon closes a window whose World is closed, when its memory is about to go. What
+// is held in an epoch that nobody will close is lost.
+func (c *core) abandon() {
+	c.mu.Lock()
+	c.epochs.Abandon()
+	c.mu.Unlock()
+	c.shut()
+	c.applyHeld()
+	c.server.stop()
+	c.meeting.Close()
+}
+
 // withdraw ends what newCore has begun.
 func (c *core) withdraw() {
+	c.stopWaitingForEnd()
 	c.server.stop()
 	c.meeting.Close()
 }

@@ -79,12 +79,8 @@ func (c *core) Close() error {
 	if err != nil {
 		return fmt.Errorf("window: %w", err)
 	}
-	c.closed.Store(true)
 	c.stopListening()
-	for rank := range c.size {
-		c.forget(rank)
-	}
-	c.awaitReaders()
+	c.shut()
 	if broken != nil {
 		// This rank has told others of a Fence that it gave up, which for them is
 		// the meeting that it would close by.

@@ -82,7 +82,8 @@ func (c *core) settleClosed() {
 	}
 }
 
-// applyHeld applies what is held, or waits until another goroutine has.
+// applyHeld applies what is held, or waits until another goroutine has. Of a window
+// that is closed it is dropped.
 func (c *core) applyHeld() {
 	h := &c.held
 	for looks := 0; ; looks++ {
@@ -93,7 +94,11 @@ func (c *core) applyHeld() {
 			h.latch.Unlock()
 			return
 		case n&busy == 0:
-			c.applyBatch(n)
+			if c.closed.Load() {
+				latch.Release(&h.state, 0)
+			} else {
+				c.applyBatch(n)
+			}
 			h.latch.Unlock()
 			return
 		}

@@ -2,7 +2,6 @@ package window
 
 import (
 	"context"
-	"fmt"
 )
 
 // The lock of a target is a word for the exclusive holder and one word an origin
@@ -27,16 +26,24 @@ import (
 func (c *core) lockShared(ctx context.Context, call string, target int, p *peer) error {
 	mine := p.control.pair(c.rank, sharedAt)
 	exclusive := p.control.exclusive()
+	mine.Store(1)
+	if exclusive.Load() == 0 {
+		return nil
+	}
+	if err := c.beginReading(call); err != nil {
+		return err
+	}
+	defer c.endReading()
 	for {
-		mine.Store(1)
-		if exclusive.Load() == 0 {
-			return nil
-		}
 		mine.Store(0)
 		// Another may have taken the word meanwhile, and wait for this one.
 		c.ringHolder(exclusive.Load())
 		if err := c.awaitUnlocked(ctx, call, target, p); err != nil {
 			return err
+		}
+		mine.Store(1)
+		if exclusive.Load() == 0 {
+			return nil
 		}
 	}
 }
@@ -53,7 +60,14 @@ func (c *core) giveBackShared(p *peer, origin int) {
 
 func (c *core) lockExclusive(ctx context.Context, call string, target int, p *peer) error {
 	exclusive := p.control.exclusive()
-	for !exclusive.CompareAndSwap(0, uint32(c.rank)+1) {
+	if exclusive.CompareAndSwap(0, c.lockWord) && c.nobodyShares(p) {
+		return nil
+	}
+	if err := c.beginReading(call); err != nil {
+		return err
+	}
+	defer c.endReading()
+	for exclusive.Load() != c.lockWord && !exclusive.CompareAndSwap(0, c.lockWord) {
 		if err := c.awaitUnlocked(ctx, call, target, p); err != nil {
 			return err
 		}
@@ -67,8 +81,19 @@ func (c *core) lockExclusive(ctx context.Context, call string, target int, p *pe
 	return nil
 }
 
+func (c *core) nobodyShares(p *peer) bool {
+	for origin := range c.size {
+		if p.control.pair(origin, sharedAt).Load() != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// unlockExclusive gives back the exclusive word, but not if others took this rank for
+// dead and one of them has it now.
 func (c *core) unlockExclusive(p *peer) {
-	p.control.exclusive().Store(0)
+	p.control.exclusive().CompareAndSwap(c.lockWord, 0)
 	c.ringWaiters(p)
 }
 
@@ -107,8 +132,8 @@ func (c *core) awaitUnlocked(ctx context.Context, call string, target int, p *pe
 			exclusive.CompareAndSwap(holder, 0)
 			continue
 		}
-		if err := wait.Pause(ctx); err != nil {
-			return fmt.Errorf("%s: %w", call, err)
+		if err := c.pause(ctx, call, &wait); err != nil {
+			return err
 		}
 	}
 }
@@ -129,8 +154,8 @@ func (c *core) awaitShared(ctx context.Context, call string, target, origin int,
 			shared.Store(0)
 			break
 		}
-		if err := wait.Pause(ctx); err != nil {
-			return fmt.Errorf("%s: %w", call, err)
+		if err := c.pause(ctx, call, &wait); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -39,7 +39,7 @@ func (c *core) WaitNotify(ctx context.Context, slot int, count uint64) error {
 	if err := c.checkSlot("WaitNotify", slot); err != nil {
 		return err
 	}
-	if err := c.beginReading("WaitNotify"); err != nil {
+	if err := c.beginReading("window.WaitNotify"); err != nil {
 		return err
 	}
 	defer c.endReading()
@@ -55,11 +55,8 @@ func (c *core) WaitNotify(ctx context.Context, slot int, count uint64) error {
 			}
 			return err
 		}
-		if err := wait.Pause(ctx); err != nil {
-			return fmt.Errorf("window: WaitNotify of slot %d: %w", slot, err)
-		}
-		if c.closed.Load() {
-			return fmt.Errorf("window: WaitNotify: %w", errClosed)
+		if err := c.pause(ctx, "window.WaitNotify", &wait); err != nil {
+			return err
 		}
 	}
 }
@@ -87,7 +84,7 @@ func (c *core) TestNotify(slot int, count uint64) (bool, error) {
 	if err := c.checkSlot("TestNotify", slot); err != nil {
 		return false, err
 	}
-	if err := c.beginReading("TestNotify"); err != nil {
+	if err := c.beginReading("window.TestNotify"); err != nil {
 		return false, err
 	}
 	defer c.endReading()
@@ -112,37 +109,6 @@ func (c *core) takeNotifications(slot int, count uint64) bool {
 		if c.consumed[slot].CompareAndSwap(taken, taken+count) {
 			return true
 		}
-	}
-}
-
-// beginReading begins a call that looks at the own control block and that no epoch
-// keeps from being closed; endReading ends it. Closing stores closed before it looks at
-// readers, a reader counts itself before it looks at closed: so either the reader sees
-// that the window is closed, or the closing waits for it before the block is given
-// back.
-func (c *core) beginReading(call string) error {
-	c.readers.Add(1)
-	if c.closed.Load() {
-		c.endReading()
-		return fmt.Errorf("window: %s: %w", call, errClosed)
-	}
-	return nil
-}
-
-func (c *core) endReading() {
-	if c.readers.Add(-1) == 0 && c.closed.Load() {
-		c.world.Ring(c.rank)
-	}
-}
-
-// awaitReaders returns when those that read the control block have noticed that the
-// window is closed.
-func (c *core) awaitReaders() {
-	c.world.Ring(c.rank)
-	wait := c.world.NewWaiter()
-	defer wait.Finish()
-	for c.readers.Load() != 0 {
-		_ = wait.Pause(context.Background())
 	}
 }
 

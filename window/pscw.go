@@ -215,14 +215,18 @@ func (c *core) hear(ctx context.Context, call string, rank int, at uintptr, numb
 	}
 	c.mu.Unlock()
 	defer c.mu.Lock()
+	if err := c.beginReading(call); err != nil {
+		return err
+	}
+	defer c.endReading()
 	wait := c.world.NewWaiter()
 	defer wait.Finish()
 	for !reached(word, number) {
 		if err := wait.Lost(call, rank); err != nil && !reached(word, number) {
 			return err
 		}
-		if err := wait.Pause(ctx); err != nil {
-			return fmt.Errorf("%s: %w", call, err)
+		if err := c.pause(ctx, call, &wait); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -60,14 +60,15 @@ func (c *core) askLock(p *peer, kind LockKind, target int) error {
 // wish is taken back.
 func (c *core) awaitLock(ctx context.Context, call string, p *peer, kind LockKind, target int) error {
 	ticket := c.tickets[target].Load()
+	if c.granted[target].Load() == ticket {
+		return nil
+	}
 	wait := c.world.NewWaiter()
 	defer wait.Finish()
 	for c.granted[target].Load() != ticket {
 		err := wait.Lost(call, target)
 		if err == nil {
-			if err = wait.Pause(ctx); err != nil {
-				err = fmt.Errorf("%s: %w", call, err)
-			}
+			err = c.pause(ctx, call, &wait)
 		}
 		if err != nil && c.granted[target].Load() != ticket {
 			c.tellUnlock(p, kind, target)

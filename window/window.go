@@ -121,6 +121,8 @@ type core struct {
 	readers       atomic.Int32
 	release       func() error
 	stopListening func()
+	// stopWaitingForEnd is of the end of the World.
+	stopWaitingForEnd func()
 }
 
 // A peer is one rank's part of the window as this process reaches it: mapped, by
@@ -215,7 +217,8 @@ func (c *core) forget(rank int) {
 	}
 }
 
-// Local is this rank's part of the window. It is valid until Close.
+// Local is this rank's part of the window. It is valid until Close, or until the World
+// is closed, which closes the window.
 func (w *Window[T]) Local() []T { return w.local }
 
 // Len is how many elements rank exposes; 0 for a rank the job does not have.

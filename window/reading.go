@@ -1,0 +1,51 @@
+package window
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/onesided/rma/world"
+)
+
+// Some calls look at control blocks while no epoch keeps the window from being closed:
+// those for notifications, and all that wait when the World is closed under them, by a
+// body that returns while other goroutines of its rank go on. beginReading begins such
+// a look, endReading ends it, and pause is a pause within.
+//
+// Closing stores closed before it looks at readers, a reader counts itself before it
+// looks at closed: so either the reader sees that the window is closed, or the closing
+// waits for it before the memory goes.
+func (c *core) beginReading(call string) error {
+	c.readers.Add(1)
+	if c.closed.Load() {
+		c.endReading()
+		return fmt.Errorf("%s: %w", call, errClosed)
+	}
+	return nil
+}
+
+func (c *core) endReading() {
+	if c.readers.Add(-1) == 0 && c.closed.Load() {
+		c.world.Ring(c.rank)
+	}
+}
+
+func (c *core) pause(ctx context.Context, call string, wait *world.Waiter) error {
+	if err := wait.Pause(ctx); err != nil {
+		return fmt.Errorf("%s: %w", call, err)
+	}
+	if c.closed.Load() {
+		return fmt.Errorf("%s: %w", call, errClosed)
+	}
+	return nil
+}
+
+// awaitReaders returns when those that read have noticed that the window is closed.
+func (c *core) awaitReaders() {
+	c.world.Ring(c.rank)
+	wait := c.world.NewWaiter()
+	defer wait.Finish()
+	for c.readers.Load() != 0 {
+		_ = wait.Pause(context.Background())
+	}
+}
