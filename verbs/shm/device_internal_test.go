@@ -190,3 +190,28 @@ func TestWithdrawn(t *testing.T) {
 		})
 	}
 }
+
+// TestMapNeedsRight maps regions that grant their peers nothing, and something.
+func TestMapNeedsRight(t *testing.T) {
+	for _, form := range both {
+		t.Run(form.name, func(t *testing.T) {
+			open := form.open(t)
+			near, far := newSide(t, open()), newSide(t, open())
+			neighbor, err := near.device.Neighbor(far.device.Address())
+			require.NoError(t, err)
+			for _, access := range []verbs.Access{0, verbs.LocalWrite} {
+				region, err := far.device.RegisterMemory(far.memory, access)
+				require.NoError(t, err)
+				_, err = neighbor.Map(region.Remote())
+				require.ErrorIs(t, err, verbs.StatusRemoteAccess)
+			}
+			for _, access := range []verbs.Access{verbs.RemoteWrite, verbs.RemoteRead, verbs.RemoteAtomic} {
+				region, err := far.device.RegisterMemory(far.memory, access)
+				require.NoError(t, err)
+				mapped, err := neighbor.Map(region.Remote())
+				require.NoError(t, err)
+				require.Len(t, mapped, len(far.memory))
+			}
+		})
+	}
+}

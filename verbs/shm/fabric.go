@@ -249,7 +249,7 @@ func (p *localPeer) Map(remote verbs.RemoteRegion) ([]byte, error) {
 		return nil, err
 	}
 	r := p.regions.find(remote.RKey)
-	if r == nil || !contains(addressOf(r.memory), uint64(len(r.memory)), remote.Address, remote.Length) {
+	if r == nil || r.access&remoteRights == 0 || !contains(addressOf(r.memory), uint64(len(r.memory)), remote.Address, remote.Length) {
 		return nil, fmt.Errorf("shm: Map of %d bytes: %w", remote.Length, verbs.StatusRemoteAccess)
 	}
 	at := remote.Address - addressOf(r.memory)

@@ -7,7 +7,6 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -152,112 +151,6 @@ func (p *process) knows(address string) bool {
 	return n != nil && n.mapped.Load()
 }
 
-// open maps the neighbor's segment.
-func (n *neighbor) open() error {
-	n.opening.Lock()
-	defer n.opening.Unlock()
-	if n.mapped.Load() {
-		return nil
-	}
-	if err := n.gone(); err != nil {
-		return err
-	}
-	if n.address == n.process.address {
-		n.memory, n.head = n.process.memory, n.process.head
-		n.mapped.Store(true)
-		return nil
-	}
-	fd, size, err := n.requestSegment()
-	if err != nil {
-		if gone := n.gone(); gone != nil {
-			return gone
-		}
-		return err
-	}
-	defer func() { _ = unix.Close(fd) }()
-	var stat unix.Stat_t
-	if err := unix.Fstat(fd, &stat); err != nil || stat.Size != size || size < segmentStart || size > maxSegment {
-		return fmt.Errorf("shm: process %d: segment of %d bytes, said to be %d: %w", n.pid, stat.Size, size, errors.Join(err, verbs.StatusRemoteInvalid))
-	}
-	if seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0); err != nil || seals&unix.F_SEAL_SHRINK == 0 {
-		return fmt.Errorf("shm: process %d: segment can be cut short: %w", n.pid, errors.Join(err, verbs.StatusRemoteInvalid))
-	}
-	memory, err := mapShared(fd, int(size))
-	if err != nil {
-		return fmt.Errorf("shm: segment of process %d: %w", n.pid, err)
-	}
-	if head := headOf(memory); head.magic.Load() != segmentMagic || head.size.Load() != uint64(size) {
-		return errors.Join(fmt.Errorf("shm: process %d: segment of another version: %w", n.pid, verbs.StatusRemoteInvalid), unmap(memory))
-	}
-	_ = unix.Madvise(memory, unix.MADV_HUGEPAGE)
-	n.memory, n.head = memory, headOf(memory)
-	n.mapped.Store(true)
-	return nil
-}
-
-// await has close end the wait for an answer on a connection. It tells whether anything
-// may still be asked.
-func (p *process) await(conn *net.UnixConn) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.shut {
-		p.awaiting[conn] = struct{}{}
-	}
-	return !p.shut
-}
-
-// awaited is the end of await.
-func (p *process) awaited(conn *net.UnixConn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.awaiting, conn)
-}
-
-// requestSegment asks the neighbor for its segment's descriptor.
-func (n *neighbor) requestSegment() (fd int, size int64, err error) {
-	conn, err := net.DialUnix("unixpacket", nil, n.conn.RemoteAddr().(*net.UnixAddr))
-	if err != nil {
-		return -1, 0, fmt.Errorf("shm: %s: %w: %w", n.address, verbs.ErrPeerGone, err)
-	}
-	defer func() { _ = conn.Close() }()
-	if !n.process.await(conn) {
-		return -1, 0, n.process.closedError("reaching " + n.address)
-	}
-	defer n.process.awaited(conn)
-	_ = conn.SetDeadline(time.Now().Add(patience))
-	if _, err := conn.Write([]byte{askSegment}); err != nil {
-		return -1, 0, fmt.Errorf("shm: %s: %w", n.address, err)
-	}
-	answer, rights := make([]byte, 16), make([]byte, unix.CmsgSpace(4))
-	got, oob, _, _, err := conn.ReadMsgUnix(answer, rights)
-	if err != nil {
-		return -1, 0, fmt.Errorf("shm: %s: %w", n.address, err)
-	}
-	fds, err := descriptorsIn(rights[:oob])
-	if err != nil || got != 9 || answer[0] != askSegment || len(fds) != 1 {
-		for _, fd := range fds {
-			_ = unix.Close(fd)
-		}
-		return -1, 0, fmt.Errorf("shm: %s: answer of %d bytes with %d descriptors: %w", n.address, got, len(fds), errors.Join(err, verbs.StatusRemoteInvalid))
-	}
-	return fds[0], int64(binary.LittleEndian.Uint64(answer[1:])), nil
-}
-
-// descriptorsIn are the descriptors that came with a packet. They are open in this
-// process, also if more is wrong with them.
-func descriptorsIn(rights []byte) ([]int, error) {
-	messages, err := unix.ParseSocketControlMessage(rights)
-	if err != nil {
-		return nil, err
-	}
-	var all []int
-	for i := range messages {
-		fds, failed := unix.ParseUnixRights(&messages[i])
-		all, err = append(all, fds...), errors.Join(err, failed)
-	}
-	return all, err
-}
-
 // dial asks the neighbor for a connection, aside: its process may be slow to answer.
 func (p *process) dial(q *queuePair, address string, hello []byte) error {
 	p.mu.Lock()
@@ -368,8 +261,8 @@ func (n *neighbor) Map(region verbs.RemoteRegion) ([]byte, error) {
 	if err := n.gone(); err != nil {
 		return nil, err
 	}
-	base, length, offset, _, ok := n.entry(region.RKey)
-	if !ok || !contains(base, length, region.Address, region.Length) {
+	base, length, offset, access, ok := n.entry(region.RKey)
+	if !ok || access&remoteRights == 0 || !contains(base, length, region.Address, region.Length) {
 		return nil, fmt.Errorf("shm: Map of %d bytes of process %d: %w", region.Length, n.pid, verbs.StatusRemoteAccess)
 	}
 	if offset == notInSegment {

@@ -116,6 +116,9 @@ func (t *regionTable) hold(segments []verbs.Segment, right verbs.Access) bool {
 	return true
 }
 
+// remoteRights are those that open a region to peers at all.
+const remoteRights = verbs.RemoteWrite | verbs.RemoteRead | verbs.RemoteAtomic
+
 // contains tells whether n bytes at address lie within length bytes at base,
 // without overflow.
 func contains(base, length, address, n uint64) bool {

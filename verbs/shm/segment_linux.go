@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -75,7 +76,7 @@ func Open(options Options) (*Device, error) {
 }
 
 func (p *process) open(ranks int) error {
-	total, err := meminfo("MemTotal:")
+	total, err := meminfo(os.DirFS("/"), "MemTotal:")
 	if err != nil {
 		return fmt.Errorf("shm: %w", err)
 	}

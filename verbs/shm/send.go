@@ -85,7 +85,7 @@ func (q *queuePair) advance() (moved bool) {
 		if q.State() == verbs.StateReady && q.pushed < q.sendCount {
 			r := &q.sends[(q.sendFirst+q.pushed)%len(q.sends)]
 			if q.offset == 0 && !q.localOK(r) {
-				progressed = q.refuseLocal(r) || progressed
+				progressed = q.refuseLocal() || progressed
 			} else if r.Opcode <= verbs.OpSendImmediate {
 				sent := q.pushMessage(r)
 				moved, progressed = moved || sent, progressed || sent
@@ -142,7 +142,7 @@ func (q *queuePair) localOK(r *request) bool {
 
 // refuseLocal fails a request whose segments are not registered, when everything
 // before it has completed.
-func (q *queuePair) refuseLocal(*request) bool {
+func (q *queuePair) refuseLocal() bool {
 	if q.pushed > 0 {
 		return false
 	}
