@@ -24,10 +24,7 @@ import (
 // has given its own back, and wakes that rank.
 
 func (c *core) lockShared(ctx context.Context, call string, target int, p *peer) error {
-	mine := p.control.pair(c.rank, sharedAt)
-	exclusive := p.control.exclusive()
-	mine.Store(1)
-	if exclusive.Load() == 0 {
+	if c.tryShared(p) {
 		return nil
 	}
 	if err := c.beginReading(call); err != nil {
@@ -35,17 +32,27 @@ func (c *core) lockShared(ctx context.Context, call string, target int, p *peer)
 	}
 	defer c.endReading()
 	for {
-		mine.Store(0)
-		// Another may have taken the word meanwhile, and wait for this one.
-		c.ringHolder(exclusive.Load())
 		if err := c.awaitUnlocked(ctx, call, target, p); err != nil {
 			return err
 		}
-		mine.Store(1)
-		if exclusive.Load() == 0 {
+		if c.tryShared(p) {
 			return nil
 		}
 	}
+}
+
+// tryShared takes a shared lock if nobody has the exclusive one.
+func (c *core) tryShared(p *peer) bool {
+	mine := p.control.pair(c.rank, sharedAt)
+	exclusive := p.control.exclusive()
+	mine.Store(1)
+	if exclusive.Load() == 0 {
+		return true
+	}
+	mine.Store(0)
+	// Another may have taken the word meanwhile, and wait for this one.
+	c.ringHolder(exclusive.Load())
+	return false
 }
 
 func (c *core) unlockShared(p *peer) { c.giveBackShared(p, c.rank) }

@@ -43,12 +43,9 @@ func (c *core) Lock(ctx context.Context, kind LockKind, target int) error {
 }
 
 func (c *core) lock(ctx context.Context, call string, kind LockKind, target int) error {
-	if err := c.targetFailure(call, target); err != nil {
-		return err
-	}
-	p, err := c.peer(target)
+	p, err := c.lockable(call, target)
 	if err != nil {
-		return fmt.Errorf("%s: reaching rank %d: %w", call, target, err)
+		return err
 	}
 	switch {
 	case p.control.base == nil:
@@ -60,6 +57,18 @@ func (c *core) lock(ctx context.Context, call string, kind LockKind, target int)
 		return c.lockShared(ctx, call, target, p)
 	}
 	return c.lockExclusive(ctx, call, target, p)
+}
+
+// lockable is the way to a target that is to be locked.
+func (c *core) lockable(call string, target int) (*peer, error) {
+	if err := c.targetFailure(call, target); err != nil {
+		return nil, err
+	}
+	p, err := c.peer(target)
+	if err != nil {
+		return nil, fmt.Errorf("%s: reaching rank %d: %w", call, target, err)
+	}
+	return p, nil
 }
 
 // Unlock ends the epoch that Lock opened: the operations on target are complete
@@ -132,7 +141,8 @@ func (c *core) unlock(kind LockKind, target int) {
 	}
 }
 
-// LockAll opens an access epoch to every rank with a shared lock on each.
+// LockAll opens an access epoch to every rank with a shared lock on each. While it
+// waits for one that is locked exclusively, it holds none of the others.
 func (c *core) LockAll(ctx context.Context) error {
 	c.mu.Lock()
 	err := c.epochs.BeginLockAll()
@@ -151,17 +161,63 @@ func (c *core) LockAll(ctx context.Context) error {
 	return nil
 }
 
-// lockEach takes a shared lock of every rank, or of none.
+// lockEach takes a shared lock of every rank, or of none. It waits for a lock only
+// while it holds no other, so that it takes part in no deadlock, in whatever order
+// others lock.
 func (c *core) lockEach(ctx context.Context) error {
-	for target := range c.size {
-		if err := c.lock(ctx, "window.LockAll", Shared, target); err != nil {
-			for held := range target {
-				c.unlock(Shared, held)
-			}
+	const call = "window.LockAll"
+	for first := 0; ; {
+		if err := c.lock(ctx, call, Shared, first); err != nil {
 			return err
 		}
+		busy, err := c.lockOthers(ctx, call, first)
+		if err != nil || busy < 0 {
+			return err
+		}
+		first = busy
 	}
-	return nil
+}
+
+// lockOthers takes a shared lock of every rank but first, of which this rank has it
+// already. If one is busy, which it gives, or with an error, it gives back all of them.
+func (c *core) lockOthers(ctx context.Context, call string, first int) (busy int, err error) {
+	giveBack := func(before int) {
+		c.unlock(Shared, first)
+		for target := range before {
+			if target != first {
+				c.unlock(Shared, target)
+			}
+		}
+	}
+	for target := range c.size {
+		if target == first {
+			continue
+		}
+		p, err := c.lockable(call, target)
+		if err == nil && p.control.base == nil {
+			err = c.blame(call, target, c.askLock(p, Shared, target))
+		} else if err == nil && !c.tryShared(p) {
+			giveBack(target)
+			return target, nil
+		}
+		if err != nil {
+			giveBack(target)
+			return -1, err
+		}
+	}
+	for target := range c.size {
+		p := c.peers[target].Load()
+		if target == first || p.control.base != nil {
+			continue
+		}
+		// What was granted at once has come before the answer.
+		err := c.blame(call, target, p.link.Flush(ctx))
+		if free := c.granted[target].Load() == c.tickets[target].Load(); err != nil || !free {
+			giveBack(c.size)
+			return target, err
+		}
+	}
+	return -1, nil
 }
 
 // UnlockAll ends the epoch that LockAll opened: all operations are complete at
