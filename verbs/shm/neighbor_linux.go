@@ -24,6 +24,8 @@ type neighbor struct {
 
 	mu       sync.Mutex
 	watchers map[*watch]struct{}
+	// number is of the process in the watcher.
+	number int32
 
 	// opening serializes the request for the segment; memory and head are set
 	// once, before mapped is.
@@ -89,7 +91,14 @@ func (p *process) meet(address string) (*neighbor, error) {
 // process: the end of the connection tells too, unless a child of the neighbor's holds
 // on to it. A number that another process has got by now does no harm: the connection
 // has then ended, with the process that had it before.
-func (p *process) watchProcess(n *neighbor) { _ = p.watcher.process(n.pid, n.end) }
+func (p *process) watchProcess(n *neighbor) {
+	number, _ := p.watcher.process(n.pid, n.end)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.number = number; n.ended.Load() {
+		p.watcher.forget(number)
+	}
+}
 
 // listen notices the end of the connection, on which the neighbor sends nothing: one
 // that does breaks the rules, and is as good as gone.
@@ -106,7 +115,8 @@ func (n *neighbor) listen() {
 	})
 }
 
-// end records that the neighbor is gone, once, and tells who wants to know.
+// end records that the neighbor is gone, once, gives back what would tell of it, and
+// tells who wants to know.
 func (n *neighbor) end() {
 	n.mu.Lock()
 	if n.ended.Swap(true) {
@@ -115,7 +125,9 @@ func (n *neighbor) end() {
 	}
 	watchers := n.watchers
 	n.watchers = nil
+	n.process.watcher.forget(n.number)
 	n.mu.Unlock()
+	_ = n.conn.Close()
 	if n.process.closed.Load() {
 		return
 	}

@@ -55,6 +55,36 @@ func TestCloseWhileConnecting(t *testing.T) {
 	settled(t, descriptors, before)
 }
 
+// TestPeersComeAndGo meets many peers, one after the other, and looks that no socket and
+// no descriptor of a process is kept for those that have gone.
+func TestPeersComeAndGo(t *testing.T) {
+	near := newSide(t, openProcesses(t)())
+	once := func() {
+		far, err := Open(Options{})
+		require.NoError(t, err)
+		lost := make(chan error)
+		_, err = near.device.Watch(far.Address(), func(cause error) { lost <- cause })
+		require.NoError(t, err)
+		neighbor, err := near.device.Neighbor(far.Address())
+		require.NoError(t, err)
+		require.NoError(t, far.Close())
+		require.ErrorIs(t, <-lost, verbs.ErrPeerGone)
+		again, err := near.device.Neighbor(far.Address())
+		require.NoError(t, err)
+		require.Same(t, neighbor, again)
+	}
+	once()
+	before := descriptors(t)
+	for range 20 {
+		once()
+	}
+	settled(t, descriptors, before)
+	p := near.device.form.(*process)
+	p.watcher.mu.Lock()
+	defer p.watcher.mu.Unlock()
+	require.Empty(t, p.watcher.watched)
+}
+
 // TestLinkAfterClose looks that a closed device opens no connection.
 func TestLinkAfterClose(t *testing.T) {
 	target := newSide(t, openProcesses(t)())

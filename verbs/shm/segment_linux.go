@@ -283,7 +283,10 @@ func (p *process) part() error {
 	p.mu.Unlock()
 	var err error
 	for _, n := range peers {
-		err = errors.Join(err, n.conn.Close())
+		// Those that have gone are closed already.
+		if failed := n.conn.Close(); !errors.Is(failed, net.ErrClosed) {
+			err = errors.Join(err, failed)
+		}
 	}
 	p.working.Wait()
 	for _, n := range peers {

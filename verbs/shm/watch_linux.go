@@ -14,13 +14,24 @@ type watcher struct {
 	epoll, wake int
 	done        chan struct{}
 
-	mu      sync.Mutex
-	closed  bool
-	watched map[int32]func()
+	mu     sync.Mutex
+	closed bool
+	// watched are the processes by a number of the watcher's own, which names them
+	// in the epoll: a descriptor may be another's when its event is looked at.
+	watched map[int32]watched
+	last    int32
 }
 
+type watched struct {
+	fd    int
+	ended func()
+}
+
+// wakeNumber names the eventfd in the epoll.
+const wakeNumber = 0
+
 func newWatcher() (*watcher, error) {
-	w := &watcher{epoll: -1, wake: -1, done: make(chan struct{}), watched: make(map[int32]func())}
+	w := &watcher{epoll: -1, wake: -1, done: make(chan struct{}), watched: make(map[int32]watched)}
 	var err error
 	if w.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("shm: epoll_create1: %w", err)
@@ -28,42 +39,67 @@ func newWatcher() (*watcher, error) {
 	if w.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 		return nil, errors.Join(fmt.Errorf("shm: eventfd: %w", err), unix.Close(w.epoll))
 	}
-	if err := w.add(w.wake); err != nil {
+	if err := w.add(w.wake, wakeNumber); err != nil {
 		return nil, errors.Join(err, unix.Close(w.epoll), unix.Close(w.wake))
 	}
 	go w.run()
 	return w, nil
 }
 
-func (w *watcher) add(fd int) error {
-	event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}
+func (w *watcher) add(fd int, number int32) error {
+	event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: number}
 	if err := unix.EpollCtl(w.epoll, unix.EPOLL_CTL_ADD, fd, &event); err != nil {
 		return fmt.Errorf("shm: epoll_ctl: %w", err)
 	}
 	return nil
 }
 
-// process has ended called once when the process has ended, or finds that it has.
-func (w *watcher) process(pid int, ended func()) error {
+// process has ended called once when the process has ended, or finds that it has. The
+// number it returns ends that by forget; wakeNumber is nobody's.
+func (w *watcher) process(pid int, ended func()) (int32, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err == unix.ESRCH {
 		ended()
-		return nil
+		return wakeNumber, nil
 	}
 	if err != nil {
-		return fmt.Errorf("shm: pidfd_open of process %d: %w", pid, err)
+		return wakeNumber, fmt.Errorf("shm: pidfd_open of process %d: %w", pid, err)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
-		return unix.Close(fd)
+		return wakeNumber, unix.Close(fd)
 	}
-	w.watched[int32(fd)] = ended
-	if err := w.add(fd); err != nil {
-		delete(w.watched, int32(fd))
-		return errors.Join(err, unix.Close(fd))
+	number := w.free()
+	if err := w.add(fd, number); err != nil {
+		return wakeNumber, errors.Join(err, unix.Close(fd))
 	}
-	return nil
+	// The event, if there is one already, waits for the mutex.
+	w.watched[number] = watched{fd, ended}
+	return number, nil
+}
+
+// free is a number that names nothing.
+func (w *watcher) free() int32 {
+	for {
+		w.last++
+		if _, taken := w.watched[w.last]; !taken && w.last != wakeNumber {
+			return w.last
+		}
+	}
+}
+
+// forget ends the watch of a process, and gives what ended was if it was not called.
+func (w *watcher) forget(number int32) func() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	it, ok := w.watched[number]
+	if !ok {
+		return func() {}
+	}
+	delete(w.watched, number)
+	_ = unix.Close(it.fd)
+	return it.ended
 }
 
 func (w *watcher) run() {
@@ -78,22 +114,11 @@ func (w *watcher) run() {
 			return
 		}
 		for _, e := range events[:n] {
-			if int(e.Fd) == w.wake {
+			if e.Fd == wakeNumber {
 				return
 			}
-			w.ended(e.Fd)
+			w.forget(e.Fd)()
 		}
-	}
-}
-
-func (w *watcher) ended(fd int32) {
-	w.mu.Lock()
-	ended := w.watched[fd]
-	delete(w.watched, fd)
-	w.mu.Unlock()
-	_ = unix.Close(int(fd))
-	if ended != nil {
-		ended()
 	}
 }
 
@@ -108,8 +133,8 @@ func (w *watcher) close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	err := errors.Join(unix.Close(w.epoll), unix.Close(w.wake))
-	for fd := range w.watched {
-		err = errors.Join(err, unix.Close(int(fd)))
+	for _, it := range w.watched {
+		err = errors.Join(err, unix.Close(it.fd))
 	}
 	clear(w.watched)
 	return err
