@@ -66,7 +66,7 @@ func (c *core) lockable(call string, target int) (*peer, error) {
 	}
 	p, err := c.peer(target)
 	if err != nil {
-		return nil, fmt.Errorf("%s: reaching rank %d: %w", call, target, err)
+		return nil, c.blame(call, target, fmt.Errorf("reaching rank %d: %w", target, err))
 	}
 	return p, nil
 }

@@ -114,10 +114,11 @@ func (c *core) Post(_ context.Context, group Group) error {
 func (c *core) reachEach(call string, group Group) error {
 	for i := range group.Len() {
 		rank := group.Rank(i)
-		if rank >= c.size || c.peers[rank].Load() != nil || c.closed.Load() || c.world.Failure(rank) != nil {
+		if rank >= c.size || c.peers[rank].Load() != nil || c.closed.Load() {
 			continue
 		}
-		if _, err := c.peer(rank); err != nil && c.world.Failure(rank) == nil {
+		var failed *world.PeerError
+		if _, err := c.peer(rank); err != nil && !errors.As(err, &failed) {
 			return fmt.Errorf("window: %s: reaching rank %d: %w", call, rank, err)
 		}
 	}
@@ -180,12 +181,15 @@ func reached(word *atomic.Uint32, number uint32) bool { return epoch.Reached(wor
 
 // tell sets a word that this rank writes in rank's block, after everything that
 // this rank has done to window memory, and wakes rank. reachEach has reached it, or it
-// has failed.
+// has failed: there is nothing to wait for.
 func (c *core) tell(ctx context.Context, call string, rank int, at uintptr, number uint32) error {
 	if err := c.targetFailure(call, rank); err != nil {
 		return err
 	}
-	p := c.peers[rank].Load()
+	p, err := c.peer(rank)
+	if err != nil {
+		return c.blame(call, rank, err)
+	}
 	if p.control.base == nil {
 		err := p.link.Tell(&world.Message{Kind: messageWord, Service: c.number, A: uint8(at), X: uint64(number)}, nil)
 		p.link.Push()

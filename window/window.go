@@ -2,6 +2,7 @@ package window
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/bits"
@@ -247,7 +248,12 @@ func (c *core) peer(rank int) (*peer, error) {
 	if p := c.peers[rank].Load(); p != nil {
 		return p, nil
 	}
-	return c.mapPeer(rank)
+	p, err := c.mapPeer(rank)
+	if errors.Is(err, verbs.ErrPeerGone) {
+		// The World may not have heard of it yet.
+		return nil, &world.PeerError{Rank: rank, Cause: err}
+	}
+	return p, err
 }
 
 func (c *core) mapPeer(rank int) (*peer, error) {
