@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -129,12 +130,21 @@ func playHammer(ctx context.Context, arguments []string) error {
 		return fmt.Errorf("wordcount: rank %d has lost %d ranks, not %d: %v", w.Rank(), len(h.lost), toLose, h.lost)
 	}
 	fmt.Fprintln(os.Stderr, goesOnLine)
-	return w.Close()
+	err = w.Close()
+	if slices.Contains(h.lost, rootRank) {
+		// Nobody is left to whom to take leave from the exchange, and that may be said.
+		return nil
+	}
+	return err
 }
+
+// rootRank serves the exchange where no manager does.
+const rootRank = 0
 
 // What ranks say of themselves, on standard error.
 const (
 	insideLine = "inside an epoch"
+	failedLine = "has failed"
 	goesOnLine = "goes on with the others"
 	lostFormat = "lost rank %d: "
 )
@@ -200,7 +210,8 @@ func (h *hammer) strike(ctx context.Context, target int) error {
 }
 
 // playCount is the main job. Every rank stops where the table is made and the counting is
-// to begin, and goes on when a line comes in, so that a test knows where the job is.
+// to begin, and goes on when a line comes in, so that a test knows where the job is. One
+// that fails stays until its input ends: its end would be a failure for others to name.
 func playCount(ctx context.Context, arguments []string) error {
 	w, err := initialize(ctx, arguments)
 	if err != nil {
@@ -223,6 +234,8 @@ func playCount(ctx context.Context, arguments []string) error {
 		return err
 	}
 	if err := r.evaluate(ctx, s); err != nil {
+		fmt.Fprintf(os.Stderr, "%v\n%s\n", err, failedLine)
+		_, _ = io.Copy(io.Discard, os.Stdin)
 		return err
 	}
 	return errors.Join(r.table.Close(), r.board.close(ctx), w.Close())

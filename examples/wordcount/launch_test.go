@@ -3,14 +3,18 @@ package main
 import (
 	"bytes"
 	"context"
+	cryptorand "crypto/rand"
+	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -48,6 +52,41 @@ func bySlurm(cluster *launchtest.Cluster) starter {
 	}
 }
 
+// byHand starts processes as a shell would on each host, without any manager.
+func byHand(t *testing.T, environment []string, program ...string) *exec.Cmd {
+	const script = `
+for rank in $(seq $RMA_SIZE); do RMA_RANK=$((RMA_SIZE - rank)) "$0" "$@" & ranks="$ranks $!"; done
+for rank in $ranks; do wait $rank || failed=1; done
+exit $failed`
+	vacant, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, vacant.Close())
+	ctx, cancel := context.WithTimeout(t.Context(), launchtest.Limit)
+	t.Cleanup(cancel)
+	command := exec.CommandContext(ctx, "sh", append([]string{"-c", script}, program...)...)
+	command.Env = append(withoutManager(), "RMA_ROOT="+vacant.Addr().String(), "RMA_SIZE="+strconv.Itoa(launchedRanks), "RMA_KEY_FILE="+keyFile(t))
+	command.Env = append(command.Env, environment...)
+	// The shell and its ranks are one group, which is killed as a whole.
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
+	return command
+}
+
+// withoutManager is the test's environment, without what a manager has told it.
+func withoutManager() []string {
+	return slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "PMI_") })
+}
+
+// keyFile is the key of a job.
+func keyFile(t *testing.T) string {
+	t.Helper()
+	key := make([]byte, 32)
+	_, _ = cryptorand.Read(key)
+	path := filepath.Join(t.TempDir(), "job.key")
+	require.NoError(t, os.WriteFile(path, []byte(hex.EncodeToString(key)+"\n"), 0o600))
+	return path
+}
+
 // A placement says which device ranks are told to use, and which host they are told to be
 // on.
 type placement struct {
@@ -65,7 +104,7 @@ func halves(r int) int      { return r / (launchedRanks / 2) }
 var (
 	overTCP    = placement{name: "tcp", device: "tcp", on: together}
 	oneHost    = placement{name: "one host", on: together}
-	twoHosts   = placement{name: "two hosts", each: "RMA_HOST=host$((PMI_RANK % 2))", on: alternating}
+	twoHosts   = placement{name: "two hosts", each: "RMA_HOST=host$((${PMI_RANK:-$RMA_RANK} % 2))", on: alternating}
 	slurmNodes = placement{name: "a host for each node", each: "RMA_HOST=$SLURM_NODEID", on: halves}
 )
 
@@ -156,6 +195,8 @@ func counts(t *testing.T, start starter, placements ...placement) {
 func TestUnderRmarun(t *testing.T) { counts(t, byRmarun, overTCP, oneHost, twoHosts) }
 
 func TestUnderHydra(t *testing.T) { counts(t, byHydra, overTCP, oneHost, twoHosts) }
+
+func TestByHand(t *testing.T) { counts(t, byHand, overTCP, oneHost, twoHosts) }
 
 func TestUnderSlurm(t *testing.T) {
 	counts(t, bySlurm(launchtest.Slurm(t, 2)), overTCP, oneHost, slurmNodes)

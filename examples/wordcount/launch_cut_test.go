@@ -1,0 +1,202 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/world/launchtest"
+)
+
+// The job across hosts counts what one process does, in whatever order its ranks start.
+func TestAcrossHosts(t *testing.T) {
+	program, top := launchtest.Build(t, "./examples/wordcount"), publicTree(t, 60)
+	alone := countedAlone(t, program, top)
+	for _, n := range []int{hosts, 2 * hosts} {
+		c := &crew{ranks: make([]*process, n)}
+		backwards, shuffled := c.inOrder(), rand.Perm(n)
+		slices.Reverse(backwards)
+		for name, order := range map[string][]int{"in order": c.inOrder(), "backwards": backwards, "shuffled": shuffled} {
+			t.Run(fmt.Sprintf("%d ranks/%s", n, name), func(t *testing.T) {
+				c := newCrew(t, n, nil, program, "-verify", top)
+				c.startAll(order...)
+				c.succeed(c.inOrder()...)
+				for rank, p := range c.ranks {
+					want := ""
+					if rank == 0 {
+						want = alone
+					}
+					require.Equal(t, want, p.out.String(), "rank %d", rank)
+				}
+			})
+		}
+	}
+}
+
+// Ranks of one host share memory, and reach those of others over TCP, at the address that
+// they have, or at the one that they are told.
+func TestRoutesAcrossHosts(t *testing.T) {
+	for _, address := range []string{"", "eth0", "198.18.0.0/24"} {
+		t.Run("address "+strings.ReplaceAll(address, "/", "-"), func(t *testing.T) {
+			c := role(t, 2*hosts, routesRole)
+			c.environment = append(c.environment, "RMA_ADDRESS="+address)
+			c.startAll(c.inOrder()...)
+			c.succeed(c.inOrder()...)
+			for rank, p := range c.ranks {
+				var to []string
+				for other := range c.ranks {
+					switch {
+					case other == rank:
+						to = append(to, "self")
+					case hostOf(other) == hostOf(rank):
+						to = append(to, "shm, mapped")
+					default:
+						to = append(to, "tcp")
+					}
+				}
+				require.Equal(t, sayRoutes(rank, to)+"\n", p.out.String())
+			}
+		})
+	}
+}
+
+// Shared memory does not reach another host: all ranks say so.
+func TestSharedMemoryAcrossHosts(t *testing.T) {
+	c := role(t, hosts, routesRole)
+	c.environment = append(c.environment, "RMA_DEVICE=shm")
+	c.startAll(c.inOrder()...)
+	for rank, p := range c.ranks {
+		var exit *exec.ExitError
+		require.ErrorAs(t, c.wait(rank), &exit)
+		contains(t, p.said(), "reach rank ", "RMA_DEVICE allows shared memory only")
+		require.Empty(t, p.out.String())
+	}
+}
+
+const (
+	// short is the silence after which ranks that are cut off are taken for dead.
+	short = 2 * time.Second
+	// never is one that no rank waits for: what is noticed then is noticed otherwise.
+	never = time.Hour
+)
+
+// The link of a host is cut while all write to all, in one epoch. The others lose its ranks
+// and go on with each other; the host loses the others.
+func TestCutInEpoch(t *testing.T) {
+	for _, c := range []struct{ ranks, host int }{{hosts, 0}, {hosts, 1}, {2 * hosts, 2}} {
+		t.Run(fmt.Sprintf("%d ranks, host %d", c.ranks, c.host), func(t *testing.T) {
+			// Most of the time is spent waiting for the silence to be long enough.
+			t.Parallel()
+			cutInEpoch(t, c.ranks, c.host)
+		})
+	}
+}
+
+func cutInEpoch(t *testing.T, n, host int) {
+	c := role(t, n, hammerRole, short.String())
+	away, rest := c.on(host), c.elsewhere(host)
+	c.arguments = func(rank int) []string {
+		if hostOf(rank) == host {
+			return []string{strconv.Itoa(len(rest))}
+		}
+		return []string{strconv.Itoa(len(away))}
+	}
+	c.startAll(c.inOrder()...)
+	c.all("inside", inside)
+	cut := time.Now()
+	c.network.Cut(host)
+	c.succeed(c.inOrder()...)
+	t.Logf("%v from the cut to the end of all, %v of silence included", time.Since(cut), short)
+	for _, rank := range rest {
+		c.lost(rank, away...)
+	}
+	for _, rank := range away {
+		c.lost(rank, rest...)
+	}
+}
+
+// A rank is killed while all write to all. The others hear of it from the system, not by
+// its silence.
+func TestKilledInEpoch(t *testing.T) {
+	for _, n := range []int{hosts, 2 * hosts} {
+		for killed := range hosts {
+			t.Run(fmt.Sprintf("%d ranks/rank %d", n, killed), func(t *testing.T) {
+				c := role(t, n, hammerRole, never.String(), "1")
+				c.startAll(c.inOrder()...)
+				c.all("inside", inside)
+				begun := time.Now()
+				require.NoError(t, c.ranks[killed].Process.Kill())
+				others := slices.DeleteFunc(c.inOrder(), func(rank int) bool { return rank == killed })
+				c.succeed(others...)
+				t.Logf("%v from the kill to the end of all", time.Since(begun))
+				for _, rank := range others {
+					c.lost(rank, killed)
+				}
+			})
+		}
+	}
+}
+
+// The link of a host is cut in the middle of the main job: every rank ends, with an error
+// that names a rank beyond the cut.
+func TestCutInJob(t *testing.T) {
+	top := publicTree(t, 200)
+	for _, host := range []int{0, 1} {
+		t.Run(fmt.Sprintf("host %d", host), func(t *testing.T) {
+			c := role(t, hosts, countRole, short.String(), "-verify", top)
+			c.startAll(c.inOrder()...)
+			c.all("inside", inside)
+			c.network.Cut(host)
+			c.goOn()
+			c.all("failed", failed)
+			for _, rank := range c.elsewhere(host) {
+				c.fails(rank, c.on(host)...)
+			}
+			for _, rank := range c.on(host) {
+				c.fails(rank, c.elsewhere(host)...)
+			}
+		})
+	}
+}
+
+// A link that is cut and joined again before anyone is taken for dead costs time only.
+func TestCutAndJoined(t *testing.T) {
+	top := publicTree(t, 60)
+	c := role(t, hosts, countRole, never.String(), "-verify", top)
+	c.startAll(c.inOrder()...)
+	c.all("inside", inside)
+	c.network.Cut(1)
+	c.goOn()
+	c.network.Join(1)
+	c.succeed(c.inOrder()...)
+	require.Equal(t, countedAlone(t, launchtest.Build(t, "./examples/wordcount"), top), c.ranks[0].out.String())
+}
+
+// goOn lets ranks go on that wait for it.
+func (c *crew) goOn() {
+	c.t.Helper()
+	for _, p := range c.ranks {
+		_, err := fmt.Fprintln(p.input)
+		require.NoError(c.t, err)
+	}
+}
+
+// fails checks that a rank ends with an error that names one of the missing.
+func (c *crew) fails(rank int, missing ...int) {
+	c.t.Helper()
+	require.NoError(c.t, c.ranks[rank].input.Close())
+	var exit *exec.ExitError
+	require.ErrorAs(c.t, c.wait(rank), &exit)
+	said := c.ranks[rank].said()
+	require.True(c.t, slices.ContainsFunc(missing, func(other int) bool {
+		return strings.Contains(said, fmt.Sprintf("rank %d has failed", other))
+	}), "rank %d does not name one of %d: %s", rank, missing, said)
+	require.Empty(c.t, c.ranks[rank].out.String())
+}

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/world/launchtest"
+	"github.com/onesided/rma/world/nettest"
+)
+
+// hosts is the number of network namespaces; a job has one rank or more on each.
+const hosts = 3
+
+// A crew is a job that no manager has started, across hosts: rank i is on host i % hosts.
+type crew struct {
+	t       *testing.T
+	network *nettest.Network
+	ranks   []*process
+	// environment and key are for all ranks.
+	environment []string
+	key         string
+	program     []string
+	// arguments are added for each rank.
+	arguments func(rank int) []string
+}
+
+// A process is a rank.
+type process struct {
+	*exec.Cmd
+	input io.WriteCloser
+	out   bytes.Buffer
+	// ended is closed when the process has, with err.
+	ended chan struct{}
+	err   error
+
+	mu sync.Mutex
+	// errout is what it has printed there so far; inside and failed are closed when
+	// insideLine and failedLine are among it.
+	errout         []string
+	inside, failed chan struct{}
+}
+
+// rootPort is where rank 0 brings all together. Nobody else is on its host.
+const rootPort = 7000
+
+// newCrew prepares a job of n ranks of a program on a network of its own.
+func newCrew(t *testing.T, n int, environment []string, program ...string) *crew {
+	t.Helper()
+	return &crew{
+		t: t, network: nettest.New(t, hosts), ranks: make([]*process, n),
+		environment: environment, key: keyFile(t), program: program, arguments: func(int) []string { return nil },
+	}
+}
+
+// role prepares a job whose ranks are processes of this binary.
+func role(t *testing.T, n int, name string, arguments ...string) *crew {
+	t.Helper()
+	return newCrew(t, n, as(name), append([]string{launchtest.Self(t)}, arguments...)...)
+}
+
+// startAll starts the ranks, in an order.
+func (c *crew) startAll(order ...int) {
+	c.t.Helper()
+	for _, rank := range order {
+		c.start(rank)
+	}
+}
+
+// inOrder are all ranks.
+func (c *crew) inOrder() []int {
+	all := make([]int, len(c.ranks))
+	for rank := range all {
+		all[rank] = rank
+	}
+	return all
+}
+
+func (c *crew) start(rank int) {
+	c.t.Helper()
+	arguments := slices.Concat(c.program[1:], c.arguments(rank))
+	p := &process{
+		Cmd:   c.network.Command(hostOf(rank), c.program[0], arguments...),
+		ended: make(chan struct{}), inside: make(chan struct{}), failed: make(chan struct{}),
+	}
+	c.ranks[rank] = p
+	p.Env = append(withoutManager(), "RMA_DEVICE=", "RMA_HOST=", "RMA_ADDRESS=",
+		fmt.Sprintf("RMA_ROOT=%v:%d", c.network.Address(0), rootPort), "RMA_RANK="+strconv.Itoa(rank), "RMA_SIZE="+strconv.Itoa(len(c.ranks)), "RMA_KEY_FILE="+c.key)
+	p.Env = append(p.Env, c.environment...)
+	p.Stdout = &p.out
+	var err error
+	p.input, err = p.StdinPipe()
+	require.NoError(c.t, err)
+	errout, err := p.StderrPipe()
+	require.NoError(c.t, err)
+	require.NoError(c.t, p.Start())
+	go p.follow(errout)
+}
+
+// follow reads what a rank says until its process has ended.
+func (p *process) follow(errout io.Reader) {
+	for lines := bufio.NewScanner(errout); lines.Scan(); {
+		p.mu.Lock()
+		p.errout = append(p.errout, lines.Text())
+		p.mu.Unlock()
+		switch lines.Text() {
+		case insideLine:
+			close(p.inside)
+		case failedLine:
+			close(p.failed)
+		}
+	}
+	p.err = p.Wait()
+	close(p.ended)
+}
+
+// said is what a rank has printed to standard error.
+func (p *process) said() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return strings.Join(p.errout, "\n")
+}
+
+// await returns when something has happened to a rank. Where that does not come about, all
+// ranks are asked where their goroutines are.
+func (c *crew) await(rank int, what string, happened <-chan struct{}) {
+	c.t.Helper()
+	p := c.ranks[rank]
+	select {
+	case <-happened:
+		return
+	case <-p.ended:
+	case <-time.After(roleLimit / 2):
+		for _, p := range c.ranks {
+			_ = p.Process.Signal(syscall.SIGQUIT)
+		}
+		for rank, p := range c.ranks {
+			<-p.ended
+			c.t.Logf("rank %d: %v\n%s", rank, p.err, p.said())
+		}
+		c.t.Fatalf("waited in vain for rank %d %s", rank, what)
+	}
+	select {
+	case <-happened:
+	default:
+		c.t.Fatalf("waiting for rank %d %s: %v\n%s%s", rank, what, p.err, &p.out, p.said())
+	}
+}
+
+// all returns when all ranks are where they say so.
+func (c *crew) all(what string, point func(*process) <-chan struct{}) {
+	c.t.Helper()
+	for rank, p := range c.ranks {
+		c.await(rank, what, point(p))
+	}
+}
+
+func inside(p *process) <-chan struct{} { return p.inside }
+func failed(p *process) <-chan struct{} { return p.failed }
+
+// wait returns how a rank has ended.
+func (c *crew) wait(rank int) error {
+	c.t.Helper()
+	c.await(rank, "at its end", c.ranks[rank].ended)
+	return c.ranks[rank].err
+}
+
+// succeed returns when all of some ranks have ended, and well.
+func (c *crew) succeed(ranks ...int) {
+	c.t.Helper()
+	for _, rank := range ranks {
+		require.NoError(c.t, c.wait(rank), "rank %d: %s", rank, c.ranks[rank].said())
+	}
+}
+
+// hostOf is the host of a rank.
+func hostOf(rank int) int { return rank % hosts }
+
+// elsewhere are the ranks that are not on a host.
+func (c *crew) elsewhere(host int) []int {
+	return slices.DeleteFunc(c.inOrder(), func(rank int) bool { return hostOf(rank) == host })
+}
+
+// on are the ranks of a host.
+func (c *crew) on(host int) []int {
+	return slices.DeleteFunc(c.inOrder(), func(rank int) bool { return hostOf(rank) != host })
+}
+
+// lost checks which ranks a rank says that it has lost.
+func (c *crew) lost(rank int, want ...int) {
+	c.t.Helper()
+	var got []int
+	for line := range strings.Lines(c.ranks[rank].said()) {
+		var other int
+		if n, _ := fmt.Sscanf(line, lostFormat, &other); n == 1 {
+			got = append(got, other)
+		}
+	}
+	slices.Sort(got)
+	require.Equal(c.t, want, got, "lost by rank %d: %s", rank, c.ranks[rank].said())
+}
