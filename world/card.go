@@ -50,9 +50,51 @@ func newCard(kind cardKind, device verbs.Device) (*card, error) {
 	return c, nil
 }
 
-func (w *World) closeCards() error {
+// A base is what a rank has before it knows the others: its devices, and its block of
+// flags.
+type base struct {
+	cards [cardKinds]*card
+	home  *card
+	block []byte
+	// contact is what the others need to know of it.
+	contact contact
+}
+
+func newBase(devices [cardKinds]verbs.Device) (*base, error) {
+	b := new(base)
+	for kind, device := range devices {
+		if device == nil {
+			continue
+		}
+		c, err := newCard(cardKind(kind), device)
+		if err != nil {
+			return nil, err
+		}
+		b.cards[kind] = c
+		b.contact.addresses[kind] = device.Address()
+		if b.home == nil {
+			b.home = c
+		}
+	}
 	var err error
-	for _, c := range w.cards {
+	if b.block, err = b.home.device.AllocateMemory(blockBytes); err != nil {
+		return nil, err
+	}
+	region, err := register(&b.cards, b.block, verbs.LocalWrite|verbs.RemoteRead|verbs.RemoteWrite)
+	if err != nil {
+		return nil, err
+	}
+	b.contact.block = region.Places()
+	return b, nil
+}
+
+func (b *base) close() error { return closeCards(&b.cards) }
+
+func (w *World) closeCards() error { return closeCards(&w.cards) }
+
+func closeCards(cards *[cardKinds]*card) error {
+	var err error
+	for _, c := range cards {
 		if c != nil {
 			err = errors.Join(err, c.device.Close())
 		}
@@ -90,8 +132,12 @@ func (r *Region) lkey(kind cardKind) uint32 { return r.regions[kind].LKey() }
 
 // Register makes memory known to every device of this rank.
 func (w *World) Register(memory []byte, access verbs.Access) (*Region, error) {
+	return register(&w.cards, memory, access)
+}
+
+func register(cards *[cardKinds]*card, memory []byte, access verbs.Access) (*Region, error) {
 	r := new(Region)
-	for kind, c := range w.cards {
+	for kind, c := range cards {
 		if c == nil {
 			continue
 		}

@@ -16,16 +16,6 @@ type contact struct {
 	block     Places
 }
 
-func (w *World) contact(block Places) contact {
-	c := contact{block: block}
-	for kind, card := range w.cards {
-		if card != nil {
-			c.addresses[kind] = card.device.Address()
-		}
-	}
-	return c
-}
-
 // errContact is a text that is no contact.
 var errContact = errors.New("malformed contact")
 

@@ -71,7 +71,7 @@ func introduce(rank, size int, s settings) (introduction, verbs.Device, error) {
 		me.host = ""
 		return me, nil, nil
 	}
-	device, err := shm.Open(shm.Options{Ranks: size})
+	device, err := openShared(size)
 	if err != nil && s.device == "" && errors.Is(err, errors.ErrUnsupported) {
 		s.logger.Info("no shared memory", "rank", rank, "why", err)
 		me.host = ""
@@ -82,6 +82,9 @@ func introduce(rank, size int, s settings) (introduction, verbs.Device, error) {
 	}
 	return me, device, nil
 }
+
+// openShared opens the device for ranks that share memory.
+func openShared(size int) (verbs.Device, error) { return shm.Open(shm.Options{Ranks: size}) }
 
 // introductions exchanges them.
 func introductions(ctx context.Context, exchange Exchange, size int, mine introduction) ([]introduction, error) {

@@ -75,42 +75,64 @@ func join(ctx context.Context, rank, size int, exchange Exchange, roster *roster
 			return nil, err
 		}
 	}
+	network := opening{rank: rank, near: near(ranks), key: ranks[0].key}
 	if wanted[networkCard] {
-		if devices[networkCard], err = openNetwork(ctx, opening{rank: rank, near: near(ranks), key: ranks[0].key}, s); err != nil {
+		if devices[networkCard], err = openNetwork(ctx, network, s); err != nil {
 			return nil, err
 		}
 	}
-	w, me, err := newWorld(rank, size, devices, roster, s)
+	b, err := newBase(devices)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.meetAll(ctx, exchange, &me, ranks); err != nil {
+	texts, err := gatherTexts(ctx, exchange, size, b.contact.text())
+	if err != nil {
 		return nil, err
 	}
-	w.setCrowded(crowds(ranks, rank))
-	w.end = roster.listen(w.noteFailure)
-	if w.cards[networkCard] != nil {
-		w.KeepProgress()
+	if w, err = newWorld(rank, size, b, roster, s); err != nil {
+		return nil, err
 	}
-	return w, nil
+	w.ranks = ranks
+	w.reopen = func(ctx context.Context) (again [cardKinds]verbs.Device, err error) {
+		if wanted[sharedCard] {
+			if again[sharedCard], err = openShared(size); err != nil {
+				return again, err
+			}
+		}
+		if wanted[networkCard] {
+			again[networkCard], err = openNetwork(ctx, network, s)
+		}
+		return again, err
+	}
+	if err := w.begin(texts); err != nil {
+		return nil, err
+	}
+	return w, w.watch()
 }
 
-// meetAll tells everyone of this rank's devices, finds the way to each, and starts to
-// watch those that are mapped.
-func (w *World) meetAll(ctx context.Context, exchange Exchange, mine *contact, ranks []introduction) error {
-	texts, err := gatherTexts(ctx, exchange, w.size, mine.text())
-	if err != nil {
-		return err
-	}
+// begin completes the World by what the ranks have told of themselves.
+func (w *World) begin(texts []string) error {
 	contacts := make([]contact, w.size)
 	for rank, text := range texts {
+		var err error
 		if contacts[rank], err = parseContact(text); err != nil {
 			return fmt.Errorf("rank %d: %w", rank, err)
 		}
 	}
-	if err := w.findRoutes(contacts, func(rank int) bool { return ranks[rank].host == ranks[w.rank].host }); err != nil {
+	if err := w.findRoutes(contacts, func(rank int) bool { return w.ranks[rank].host == w.ranks[w.rank].host }); err != nil {
 		return err
 	}
+	w.setCrowded(crowds(w.ranks, w.rank))
+	w.end = w.roster.listen(w.noteFailure)
+	if w.cards[networkCard] != nil {
+		w.KeepProgress()
+	}
+	w.logger.Debug("joined", "rank", w.rank, "size", w.size, "device", w.home.attributes.Name)
+	return nil
+}
+
+// watch has the end of ranks that are mapped noticed.
+func (w *World) watch() error {
 	shared := w.cards[sharedCard]
 	if shared == nil {
 		return nil
@@ -124,7 +146,6 @@ func (w *World) meetAll(ctx context.Context, exchange Exchange, mine *contact, r
 			return fmt.Errorf("watching rank %d: %w", rank, err)
 		}
 	}
-	w.logger.Debug("joined", "rank", w.rank, "size", w.size, "device", w.home.attributes.Name)
 	return nil
 }
 

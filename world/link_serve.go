@@ -70,6 +70,13 @@ const (
 	// element layout X.
 	kindRecord
 	kindName
+	// The messages of Shrink: kindPropose has the contact of the sender for the new
+	// World, kindInquire asks for the outcome, which is a kindSurvivor for each rank
+	// X, with its contact, and at the end kindSurvivors with their number X.
+	kindPropose
+	kindInquire
+	kindSurvivor
+	kindSurvivors
 	// FirstKind is the first of those that Services have for themselves.
 	FirstKind uint8 = 32
 )
@@ -158,6 +165,8 @@ func (l *Link) serve(message []byte) error {
 		w.answerRecord(l, uint32(m.X))
 	case m.Kind == kindName:
 		w.answerKindName(l, m.X)
+	case m.Kind >= kindPropose && m.Kind <= kindSurvivors:
+		return w.serveShrink(l, m, payload)
 	case m.Kind == kindLeft:
 		w.part(l.rank)
 	case m.Kind == kindFailed:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 
 	"github.com/onesided/rma/verbs"
@@ -96,25 +97,34 @@ func localWorlds(ctx context.Context, n int, s settings) ([]*World, error) {
 	fabric := shm.NewFabric()
 	roster := newRoster(n)
 	worlds := make([]*World, n)
-	contacts := make([]contact, n)
+	texts := make([]string, n)
 	var devices []verbs.Device
+	fault := func(err error) ([]*World, error) { return nil, errors.Join(err, closeDevices(devices)) }
 	for rank := range n {
 		device, err := fabric.Open()
-		if err == nil {
-			devices = append(devices, device)
-			worlds[rank], contacts[rank], err = newWorld(rank, n, [cardKinds]verbs.Device{sharedCard: device}, roster, s)
-		}
 		if err != nil {
-			return nil, errors.Join(err, closeDevices(devices))
+			return fault(err)
+		}
+		devices = append(devices, device)
+		b, err := newBase([cardKinds]verbs.Device{sharedCard: device})
+		if err != nil {
+			return fault(err)
+		}
+		texts[rank] = b.contact.text()
+		if worlds[rank], err = newWorld(rank, n, b, roster, s); err != nil {
+			return fault(err)
 		}
 	}
-	crowded := n > runtime.GOMAXPROCS(0)
+	here := introduction{machine: "this", host: "this", cores: runtime.GOMAXPROCS(0)}
 	for _, w := range worlds {
-		if err := w.findRoutes(contacts, func(int) bool { return true }); err != nil {
-			return nil, errors.Join(err, closeDevices(devices))
+		w.ranks = slices.Repeat([]introduction{here}, n)
+		w.reopen = func(context.Context) (again [cardKinds]verbs.Device, err error) {
+			again[sharedCard], err = fabric.Open()
+			return again, err
 		}
-		w.setCrowded(crowded, crowded)
-		w.end = roster.listen(w.noteFailure)
+		if err := w.begin(texts); err != nil {
+			return fault(err)
+		}
 	}
 	return worlds, nil
 }
@@ -203,7 +213,9 @@ func (x *localExchange) put(round, rank int, text string) *localRound {
 func closeDevices(devices []verbs.Device) error {
 	var errs []error
 	for _, device := range devices {
-		errs = append(errs, device.Close())
+		if device != nil {
+			errs = append(errs, device.Close())
+		}
 	}
 	return errors.Join(errs...)
 }

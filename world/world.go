@@ -27,6 +27,14 @@ type World struct {
 	routes  []route
 	logger  *slog.Logger
 	roster  *roster
+	// settings, ranks and reopen are for the World that Shrink makes: ranks is empty
+	// where all share the memory of a process.
+	settings  settings
+	ranks     []introduction
+	reopen    func(ctx context.Context) ([cardKinds]verbs.Device, error)
+	shrinking shrinking
+	// small is what Shrink has made of this World.
+	small *World
 
 	// crowded: more ranks on this machine than cores. rooted: on any of the
 	// job's machines, so that all meet at the root.
@@ -90,11 +98,11 @@ type World struct {
 	end      func()
 }
 
-// newWorld makes the World of a rank with the devices that it has opened, by kind.
-// Its routes are not known yet; it returns what the others need to know of it.
-func newWorld(rank, size int, devices [cardKinds]verbs.Device, roster *roster, s settings) (*World, contact, error) {
+// newWorld makes the World of a rank, whose routes are not known yet.
+func newWorld(rank, size int, b *base, roster *roster, s settings) (*World, error) {
 	w := &World{
-		rank: rank, size: size, roster: roster, logger: s.logger,
+		rank: rank, size: size, roster: roster, logger: s.logger, settings: s,
+		cards: b.cards, home: b.home, channel: b.home.device.Channel(), block: b.block,
 		yield:     runtime.Gosched,
 		routes:    make([]route, size),
 		neighbors: make([]atomic.Pointer[verbs.Neighbor], size),
@@ -107,31 +115,9 @@ func newWorld(rank, size int, devices [cardKinds]verbs.Device, roster *roster, s
 		finalize:  func() error { return nil },
 	}
 	w.slots.world = w
-	fault := func(err error) (*World, contact, error) {
-		return nil, contact{}, fmt.Errorf("world: rank %d: %w", rank, err)
-	}
-	for kind, device := range devices {
-		if device == nil {
-			continue
-		}
-		c, err := newCard(cardKind(kind), device)
-		if err != nil {
-			return fault(err)
-		}
-		w.cards[kind] = c
-		if w.home == nil {
-			w.home, w.channel = c, device.Channel()
-		}
-	}
-	block, err := w.home.device.AllocateMemory(blockBytes)
-	if err != nil {
-		return fault(err)
-	}
-	region, err := w.Register(block, verbs.LocalWrite|verbs.RemoteRead|verbs.RemoteWrite)
-	if err != nil {
-		return fault(err)
-	}
-	w.block = block
+	w.shrinking.told = make(map[int][]survivor)
+	w.shrinking.proposals = make(map[int]string)
+	block := b.block
 	w.ledger = ledgerOver(block[ledgerOffset:])
 	w.ledgers[rank].Store(w.ledger)
 	w.round.w = w
@@ -145,9 +131,9 @@ func newWorld(rank, size int, devices [cardKinds]verbs.Device, roster *roster, s
 	})
 	w.last.last = true
 	if err := w.post.open(w); err != nil {
-		return fault(err)
+		return nil, fmt.Errorf("world: rank %d: %w", rank, err)
 	}
-	return w, w.contact(region.Places()), nil
+	return w, nil
 }
 
 // setCrowded has the World wait as suits the number of ranks of the job here.
@@ -300,9 +286,10 @@ func (w *World) settleLinks() {
 
 // depart ends this rank's membership without waiting for anyone.
 func (w *World) depart() error {
+	shrunk := w.departShrunk()
 	w.stopDriver()
 	w.attached.close()
-	err := errors.Join(w.finalize(), w.closeCards())
+	err := errors.Join(shrunk, w.finalize(), w.closeCards())
 	if w.end != nil {
 		w.end()
 	}

@@ -1,0 +1,252 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// ErrExcluded: the others have taken this rank for dead, and go on without it.
+var ErrExcluded = errors.New("the others have taken this rank for dead")
+
+// shrinking is what a rank knows of the World that the survivors of this one make. It
+// belongs to progress.
+//
+// The lowest rank that lives leads. Each rank opens devices and sends its contact to
+// the one that it takes for the leader, which waits until it has heard from every rank
+// that has not failed or left, and then tells all that it has heard from of all of
+// them. A leader that dies before it has told anybody is succeeded by the next. One
+// that has told some is remembered by them: whoever comes to lead asks everyone, and
+// who has been told answers with what he was told.
+type shrinking struct {
+	// base is what this rank brings into the new World.
+	base *base
+	// proposals are the contacts that ranks have sent to this one.
+	proposals map[int]string
+	// told[r] is what rank r has told so far.
+	told map[int][]survivor
+	// decided is the outcome.
+	decided []survivor
+}
+
+// survivor is a rank of the World that shrinks, and its contact in the new one.
+type survivor struct {
+	rank    int
+	contact string
+}
+
+// Shrink makes a World of the ranks of this one that have not failed or left, in their
+// order. It is collective among them. The windows and collectives of this World are not
+// touched; it is closed as usual, before or after the new one. A rank that fails while
+// the new World is made may be in it, and has failed there too: Shrink that again.
+func (w *World) Shrink(ctx context.Context) (*World, error) {
+	switch {
+	case w == nil || ctx == nil:
+		return nil, fmt.Errorf("world: Shrink: %w: nil World or context", ErrArgument)
+	case w.closed.Load():
+		return nil, fmt.Errorf("world: Shrink: %w", ErrClosed)
+	case !w.collective.TryLock():
+		return nil, fmt.Errorf("world: Shrink: %w in another goroutine of rank %d", ErrBusy, w.rank)
+	}
+	defer w.collective.Unlock()
+	if w.small != nil {
+		return nil, fmt.Errorf("world: Shrink: %w: this World has been shrunk already, shrink the one that it gave", ErrArgument)
+	}
+	small, err := w.shrink(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("world: Shrink: %w", err)
+	}
+	w.post.mu.Lock()
+	defer w.post.mu.Unlock()
+	w.small = small
+	return small, nil
+}
+
+func (w *World) shrink(ctx context.Context) (*World, error) {
+	// One that was cut short goes on with the devices that the others know.
+	b := w.shrinking.base
+	if b == nil {
+		devices, err := w.reopen(ctx)
+		if err == nil {
+			b, err = newBase(devices)
+		}
+		if err != nil {
+			return nil, errors.Join(err, closeDevices(devices[:]))
+		}
+		w.shrinking.base = b
+	}
+	survivors, err := w.agreeOnSurvivors(ctx, b.contact.text())
+	if err != nil {
+		return nil, err
+	}
+	rank := slices.IndexFunc(survivors, func(s survivor) bool { return s.rank == w.rank })
+	if rank < 0 {
+		return nil, ErrExcluded
+	}
+	small, err := newWorld(rank, len(survivors), b, newRoster(len(survivors)), w.settings)
+	if err != nil {
+		return nil, err
+	}
+	small.yield, small.reopen = w.yield, w.reopen
+	texts := make([]string, len(survivors))
+	for i, s := range survivors {
+		small.ranks = append(small.ranks, w.ranks[s.rank])
+		texts[i] = s.contact
+	}
+	if err := small.begin(texts); err != nil {
+		return nil, err
+	}
+	return small, small.watch()
+}
+
+// departShrunk ends what Shrink has made, or begun.
+func (w *World) departShrunk() error {
+	w.post.mu.Lock()
+	small, b := w.small, w.shrinking.base
+	w.post.mu.Unlock()
+	switch {
+	case small != nil && !small.closed.Load():
+		return small.depart()
+	case small == nil && b != nil:
+		return b.close()
+	}
+	return nil
+}
+
+// agreeOnSurvivors returns when this rank knows who is in the new World.
+func (w *World) agreeOnSurvivors(ctx context.Context, mine string) ([]survivor, error) {
+	w.KeepProgress()
+	wait := w.NewWaiter()
+	defer wait.Finish()
+	leader := -1
+	for {
+		if decided := w.lookForSurvivors(mine); decided != nil {
+			return decided, nil
+		}
+		first := 0
+		for w.Gone(first) && first != w.rank {
+			first++
+		}
+		if first != leader {
+			leader = first
+			if err := w.propose(leader, mine); err != nil && w.Failure(leader) == nil {
+				return nil, err
+			}
+			wait.restart()
+			continue
+		}
+		if err := wait.Pause(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// propose tells the leader of this rank; a rank that has become the leader asks
+// everyone.
+func (w *World) propose(leader int, mine string) error {
+	if leader != w.rank {
+		l, err := w.Link(leader)
+		if err == nil {
+			err = l.Tell(&Message{Kind: kindPropose}, []byte(mine))
+			l.Push()
+		}
+		return err
+	}
+	for rank := range w.size {
+		if rank == w.rank || w.Gone(rank) {
+			continue
+		}
+		// Who cannot be told has failed, and is known to have.
+		if l, err := w.Link(rank); err == nil && l.Tell(&Message{Kind: kindInquire}, nil) == nil {
+			l.Push()
+		}
+	}
+	return nil
+}
+
+// lookForSurvivors is the outcome, if this rank has been told of it, or leads and has
+// heard of all.
+func (w *World) lookForSurvivors(mine string) []survivor {
+	w.post.mu.Lock()
+	defer w.post.mu.Unlock()
+	s := &w.shrinking
+	if s.decided != nil {
+		return s.decided
+	}
+	if w.lowerLives() {
+		return nil
+	}
+	var all []survivor
+	for rank := range w.size {
+		text, proposed := s.proposals[rank]
+		switch {
+		case rank == w.rank:
+			text = mine
+		case w.Gone(rank):
+			continue
+		case !proposed:
+			return nil
+		}
+		all = append(all, survivor{rank, text})
+	}
+	s.decided = all
+	for rank := range s.proposals {
+		w.tellSurvivors(rank)
+	}
+	return all
+}
+
+// lowerLives tells whether a rank before this one lives, who leads then.
+func (w *World) lowerLives() bool {
+	for rank := range w.rank {
+		if !w.Gone(rank) {
+			return true
+		}
+	}
+	return false
+}
+
+// tellSurvivors tells a rank of the outcome, with the mutex of progress.
+func (w *World) tellSurvivors(rank int) {
+	l := w.links[rank].Load()
+	if l == nil || l.broken.Load() != nil {
+		return
+	}
+	for _, s := range w.shrinking.decided {
+		l.Reply(&Message{Kind: kindSurvivor, X: uint64(s.rank)}, []byte(s.contact))
+	}
+	l.Reply(&Message{Kind: kindSurvivors, X: uint64(len(w.shrinking.decided))}, nil)
+}
+
+// serveShrink serves the messages of other ranks that Shrink.
+func (w *World) serveShrink(from *Link, m *Message, payload []byte) error {
+	s := &w.shrinking
+	switch m.Kind {
+	case kindPropose:
+		s.proposals[from.rank] = string(payload)
+		if s.decided != nil {
+			w.tellSurvivors(from.rank)
+		}
+	case kindInquire:
+		if s.decided != nil {
+			w.tellSurvivors(from.rank)
+		}
+	case kindSurvivor:
+		if m.X >= uint64(w.size) || len(s.told[from.rank]) >= w.size {
+			return fmt.Errorf("%w: rank %d survives", ErrMessage, m.X)
+		}
+		s.told[from.rank] = append(s.told[from.rank], survivor{int(m.X), string(payload)})
+	case kindSurvivors:
+		told := s.told[from.rank]
+		delete(s.told, from.rank)
+		ordered := slices.IsSortedFunc(told, func(a, b survivor) int { return a.rank - b.rank })
+		if m.X != uint64(len(told)) || len(told) == 0 || !ordered {
+			return fmt.Errorf("%w: %d survivors, %d told", ErrMessage, m.X, len(told))
+		}
+		if s.decided == nil {
+			s.decided = told
+		}
+	}
+	return nil
+}

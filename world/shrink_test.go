@@ -1,0 +1,113 @@
+package world_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// shrinking has a World of survivors made twice: after rank 2 has failed, and after
+// the first of those that are left has failed in the World that they made.
+func shrinking(s *script, fail func() error) error {
+	works := func(w *world.World, size int) {
+		s.check(w.Size() == size, "the World has %d ranks, want %d", w.Size(), size)
+		sum := make([]int, 1)
+		s.ok(world.AllReduce(s.ctx, w, []int{1 << w.Rank()}, sum, func(a, b int) int { return a + b }))
+		s.check(sum[0] == 1<<size-1, "sum is %d", sum[0])
+	}
+	broken := func(w *world.World) {
+		var lost *world.PeerError
+		err := error(nil)
+		for err == nil {
+			err = w.Barrier(s.ctx)
+		}
+		s.check(errors.As(err, &lost), "error is %v", err)
+	}
+	works(s.w, s.w.Size())
+	// Whoever passes this knows that all have come to it, not that all have passed.
+	err := s.w.Barrier(s.ctx)
+	if s.me == 2 {
+		s.ok(err)
+		return fail()
+	}
+	broken(s.w)
+	small, err := s.w.Shrink(s.ctx)
+	s.ok(err)
+	works(small, s.w.Size()-1)
+	_, err = s.w.Shrink(s.ctx)
+	s.fails(err, world.ErrArgument)
+	err = small.Barrier(s.ctx)
+	if small.Rank() == 0 {
+		s.ok(err)
+		return fail()
+	}
+	broken(small)
+	smaller, err := small.Shrink(s.ctx)
+	s.ok(err)
+	for rank := range small.Size() {
+		s.check(rank == 0 || small.Failure(rank) == nil, "rank %d: %v", rank, small.Failure(rank))
+	}
+	works(smaller, s.w.Size()-2)
+	s.ok(smaller.Barrier(s.ctx))
+	s.check(smaller.Rank() == small.Rank()-1, "rank %d of the first World is %d of the second", small.Rank(), smaller.Rank())
+	s.ok(smaller.Close())
+	s.ok(small.Close())
+	return s.w.Close()
+}
+
+var errFall = errors.New("falling")
+
+var killedShrinking = register("killed, and shrinking", func(s *script) {
+	s.ok(shrinking(s, func() error {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	}))
+})
+
+func TestShrink(t *testing.T) {
+	forms := map[string]func() *worldtest.Job{
+		"processes": func() *worldtest.Job { return worldtest.Start(t, 5, killedShrinking) },
+		"tcp": func() *worldtest.Job {
+			return worldtest.StartWith(t, 5, killedShrinking, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
+		},
+		"hosts": func() *worldtest.Job {
+			return worldtest.StartWith(t, 5, killedShrinking, func(rank int) []string {
+				return []string{"RMA_DEVICE=", "RMA_HOST=" + string(rune('a'+rank%2))}
+			})
+		},
+	}
+	for name, start := range forms {
+		t.Run(name, func(t *testing.T) {
+			for rank, err := range start().Wait() {
+				if rank == 0 || rank == 2 {
+					require.Error(t, err, "rank %d", rank)
+				} else {
+					require.NoError(t, err, "rank %d", rank)
+				}
+			}
+		})
+	}
+}
+
+// In one process a rank fails by its error.
+func TestShrinkGoroutines(t *testing.T) {
+	err := world.Run(t.Context(), 5, func(ctx context.Context, w *world.World) (err error) {
+		defer func() {
+			if f, ok := recover().(failure); ok {
+				err = f.error
+			}
+		}()
+		return shrinking(&script{ctx: ctx, w: w, me: w.Rank()}, func() error { return errFall })
+	})
+	require.ErrorIs(t, err, errFall)
+	for _, e := range err.(interface{ Unwrap() []error }).Unwrap() {
+		require.ErrorIs(t, e, errFall)
+	}
+}
