@@ -17,6 +17,7 @@ func newCore(w *world.World, number uint32, s settings, p *part, allocated bool)
 		granted:  make([]atomic.Uint32, w.Size()),
 		tickets:  make([]atomic.Uint32, w.Size()),
 		consumed: make([]atomic.Uint64, s.slots),
+		here:     make([]atomic.Bool, w.Size()),
 		release:  p.release,
 	}
 	c.lockWord = uint32(c.rank) + 1
@@ -51,6 +52,7 @@ func newCore(w *world.World, number uint32, s settings, p *part, allocated bool)
 func (c *core) open(all []description, how reach) {
 	c.descriptions, c.reach = all, how
 	for rank := range all {
+		c.here[rank].Store(all[rank].process == process)
 		c.far = c.far || prefetches && !c.hints.immediate && all[rank].bytes >= farBytes
 	}
 	if how == reachMessages {

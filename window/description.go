@@ -3,6 +3,7 @@ package window
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 
 	"github.com/onesided/rma/world"
 )
@@ -14,7 +15,9 @@ type description struct {
 	kind  uint32
 	hints uint32
 	slots uint32
-	bytes uint64
+	// process tells processes apart.
+	process uint64
+	bytes   uint64
 	// alignment of the memory, in its rank's address space.
 	alignment uint32
 	data      world.Places
@@ -25,6 +28,9 @@ type description struct {
 	unsupported bool
 	failure     [320]byte
 }
+
+// process is this process, among those of a job.
+var process = rand.Uint64()
 
 // fail notes why the part cannot be had.
 func (d *description) fail(cause error, text string) {
@@ -61,6 +67,7 @@ func text(zeroEnded []byte) string {
 }
 
 func (d *description) describe(p *part) {
+	d.process = process
 	d.bytes = uint64(len(p.memory))
 	d.alignment = uint32(alignmentOf(p.memory))
 	d.control = p.regions[0].Places()

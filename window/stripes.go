@@ -12,10 +12,15 @@ import (
 // per element, not as a whole, and never waits for a lock while it holds one.
 //
 // A lock word holds its holder's rank + 1. A holder keeps it for the time of
-// combining at most a stripe's bytes and calls nothing that blocks meanwhile, so
-// a waiter needs no queue. A lock whose holder has died is taken over from it;
-// the elements that the dead was writing have their old or new value, or, larger
-// than a word, a mixture.
+// combining at most a stripe's bytes, or of two system calls that read and write them,
+// and waits for nobody meanwhile, so a waiter needs no queue. A lock whose holder has
+// died is taken over from it; the elements that the dead was writing have their old
+// or new value, or, larger than a word, a mixture.
+//
+// A lock is given back by a plain store, so it must not be taken over from who runs on.
+// A process that has died does not. But a rank that is a goroutine of this process has
+// failed when its body has returned an error, and other goroutines of it may still be
+// between taking a lock and giving it back: they will, so they are waited for.
 
 const (
 	stripeSpins  = 200
@@ -53,14 +58,18 @@ func (c *core) waitStripe(word *atomic.Uint32) {
 	}
 }
 
-// isDead tells whether the holder of a lock word has failed. A word that names no
-// rank was written by nobody who keeps the rules, and is broken too.
+// isDead tells whether the holder of a lock word will not give it back: its process has
+// died. A word that names no rank was written by nobody who keeps the rules, and is
+// broken too.
 func (c *core) isDead(holder uint32) bool {
+	if uint64(holder) > uint64(c.size) {
+		return true
+	}
 	if holder == 0 || c.world.Failures() == 0 {
 		return false
 	}
 	rank := int(holder - 1)
-	return rank >= c.size || c.world.Failure(rank) != nil
+	return !c.here[rank].Load() && c.world.Failure(rank) != nil
 }
 
 // untilStripeEnd is how many elements from offset on are in its stripe.

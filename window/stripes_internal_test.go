@@ -2,7 +2,9 @@ package window
 
 import (
 	"context"
+	"errors"
 	"os"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -107,4 +109,70 @@ func TestLayoutHasRoomForEverything(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestStrayStripe looks that a lock word which names no rank holds nobody up.
+func TestStrayStripe(t *testing.T) {
+	for _, stray := range []uint32{2, 77, 1<<32 - 1} {
+		alone(t, func(ctx context.Context, w *world.World) error {
+			win, err := Allocate[int64](ctx, w, 100)
+			if err != nil {
+				return err
+			}
+			win.own.control.stripe(8).Store(stray)
+			err = errors.Join(win.LockAll(ctx), win.Accumulate(Sum, []int64{1}, 0, 1), win.UnlockAll(ctx))
+			if got := win.Local()[1]; got != 1 {
+				t.Errorf("element is %d, want 1", got)
+			}
+			return errors.Join(err, win.Close())
+		})
+	}
+}
+
+// TestStripeOfTheLate has a rank fail, by its body's error, while another goroutine of
+// it holds a stripe: nobody takes it over from that goroutine, which gives it back.
+func TestStripeOfTheLate(t *testing.T) {
+	early := errors.New("body returns")
+	done := make(chan error, 1)
+	err := world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
+		win, err := Allocate[int64](ctx, w, 100)
+		if err != nil {
+			return err
+		}
+		if w.Rank() == 1 {
+			target, err := win.peer(0)
+			if err != nil {
+				return err
+			}
+			stripe := target.control.stripe(8)
+			win.lockStripe(stripe)
+			err = w.Barrier(ctx)
+			go func() {
+				for w.Failures() == 0 {
+					runtime.Gosched()
+				}
+				taken := stripe.Load() != win.lockWord
+				stripe.Store(0)
+				if taken {
+					done <- errors.New("the stripe was taken over from who runs on")
+					return
+				}
+				done <- nil
+			}()
+			return errors.Join(err, early)
+		}
+		word := uint32(2)
+		err = w.Barrier(ctx)
+		for w.Failures() == 0 {
+			runtime.Gosched()
+		}
+		if win.isDead(word) {
+			t.Error("a goroutine of this process is taken for dead")
+		}
+		return errors.Join(err, win.Lock(ctx, Shared, 0), win.Accumulate(Sum, []int64{1}, 0, 1), win.Unlock(ctx, 0), <-done)
+	})
+	require.ErrorIs(t, err, early)
+	var failed *world.RankError
+	require.ErrorAs(t, err, &failed)
+	require.Equal(t, 1, failed.Rank, "%v", err)
 }

@@ -88,6 +88,8 @@ type core struct {
 	peers        []atomic.Pointer[peer]
 	descriptions []description
 
+	// here[r]: rank r is a goroutine of this process.
+	here []atomic.Bool
 	// lockWord is what this rank's locks hold.
 	lockWord uint32
 	// number is the window's in messages, the same on every rank.
