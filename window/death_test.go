@@ -40,6 +40,21 @@ var deaths = []death{
 		},
 		wait: func(ctx context.Context, s *script, win *window.Window[int64]) error { return win.Wait(ctx) },
 	},
+	{
+		name: "Test",
+		prepare: func(s *script, win *window.Window[int64]) {
+			if s.w.Rank() == 0 {
+				s.ok(win.Post(s.ctx, groupOf(s, win, victim)))
+			}
+		},
+		wait: func(_ context.Context, s *script, win *window.Window[int64]) error {
+			for {
+				if ended, err := win.Test(); ended || err != nil {
+					return err
+				}
+			}
+		},
+	},
 	{name: "WaitNotify", wait: func(ctx context.Context, s *script, win *window.Window[int64]) error {
 		return win.WaitNotify(ctx, 0, 1)
 	}},

@@ -154,25 +154,47 @@ func (c *core) Wait(ctx context.Context) error {
 // Test is Wait that does not block: it tells whether the exposure has ended.
 func (c *core) Test() (bool, error) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	group, err := c.epochs.BeginWait("Test")
+	c.mu.Unlock()
 	if err != nil {
 		return false, fmt.Errorf("window: %w", err)
 	}
+	if err := c.beginReading("window.Test"); err != nil {
+		return false, err
+	}
+	defer c.endReading()
 	c.world.Poll()
+	ended, err := c.exposureEnded(group)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if ended || err != nil {
+		c.epochs.EndWait()
+	} else {
+		c.epochs.SuspendWait()
+	}
+	return ended, err
+}
+
+// exposureEnded tells whether all have completed, or why one never will: what it did
+// before it failed or left is done, so it is looked at once more.
+func (c *core) exposureEnded(group Group) (bool, error) {
 	for i := range group.Len() {
 		origin := group.Rank(i)
-		if reached(c.own.control.pair(origin, completeAt), c.epochs.PostNumber(origin)) {
+		word, number := c.own.control.pair(origin, completeAt), c.epochs.PostNumber(origin)
+		if reached(word, number) {
 			continue
 		}
-		if err := c.targetFailure("Test", origin); err != nil {
-			c.epochs.EndWait()
+		if !c.world.Gone(origin) {
+			return false, nil
+		}
+		if reached(word, number) {
+			continue
+		}
+		if err := c.targetFailure("window.Test", origin); err != nil {
 			return false, err
 		}
-		c.epochs.SuspendWait()
-		return false, nil
+		return false, &world.PeerError{Rank: origin, Op: "window.Test", Cause: world.ErrLeft}
 	}
-	c.epochs.EndWait()
 	return true, nil
 }
 
