@@ -13,6 +13,7 @@ func newCore(w *world.World, number uint32, s settings, p *part, allocated bool)
 	c := &core{
 		world: w, rank: w.Rank(), size: w.Size(), hints: s, number: number,
 		epochs:   epoch.New(w.Rank(), w.Size()),
+		views:    make(map[any]interface{ part(rank int) *target }),
 		peers:    make([]atomic.Pointer[peer], w.Size()),
 		granted:  make([]atomic.Uint32, w.Size()),
 		tickets:  make([]atomic.Uint32, w.Size()),

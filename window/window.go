@@ -114,10 +114,11 @@ type core struct {
 	// consumed[i] counts the notifications of slot i that were waited for.
 	consumed []atomic.Uint64
 
-	// views are told which ranks to forget. viewsMu also guards the writing of
+	// views are the window as elements of each type that was asked for, by a nil
+	// *Window of it. They have ranks to forget: viewsMu also guards the writing of
 	// their targets.
 	viewsMu sync.Mutex
-	views   []func(rank int)
+	views   map[any]interface{ part(rank int) *target }
 
 	closed atomic.Bool
 	// readers are the calls that read the own control block outside of epochs.
@@ -173,7 +174,8 @@ func Create[T Element](ctx context.Context, w *world.World, memory []T, options 
 
 // View gives the same window as elements of another type: the same memory, the
 // same epochs. Displacements count elements of U. Every rank's part must be a
-// whole number of them. A view is closed by closing the window it was made of.
+// whole number of them. A view is closed by closing the window it was made of. Views as
+// the same type are the same.
 func View[U, T Element](win *Window[T]) (*Window[U], error) {
 	if win.closed.Load() {
 		return nil, fmt.Errorf("window: View: %w", epoch.ErrClosed)
@@ -192,8 +194,15 @@ func View[U, T Element](win *Window[T]) (*Window[U], error) {
 	return windowOver[U](win.core), nil
 }
 
-// windowOver is the window as elements of T; the sizes have been checked.
+// windowOver is the window as elements of T, of which there is one; the sizes have been
+// checked.
 func windowOver[T Element](c *core) *Window[T] {
+	c.viewsMu.Lock()
+	defer c.viewsMu.Unlock()
+	key := (*Window[T])(nil)
+	if made := c.views[key]; made != nil {
+		return made.(*Window[T])
+	}
 	kind := reduce.KindOf[T]()
 	win := &Window[T]{
 		view: view{
@@ -205,9 +214,7 @@ func windowOver[T Element](c *core) *Window[T] {
 	for rank := range win.targets {
 		win.targets[rank].count = int(c.descriptions[rank].bytes) / kind.Size()
 	}
-	c.viewsMu.Lock()
-	defer c.viewsMu.Unlock()
-	c.views = append(c.views, func(rank int) { win.targets[rank].memory.Store(nil) })
+	c.views[key] = win
 	return win
 }
 
@@ -215,10 +222,13 @@ func windowOver[T Element](c *core) *Window[T] {
 func (c *core) forget(rank int) {
 	c.viewsMu.Lock()
 	defer c.viewsMu.Unlock()
-	for _, view := range c.views {
-		view(rank)
+	for _, win := range c.views {
+		win.part(rank).memory.Store(nil)
 	}
 }
+
+// part is what a view knows of a rank.
+func (v *view) part(rank int) *target { return &v.targets[rank] }
 
 // Local is this rank's part of the window. It is valid until Close, or until the World
 // is closed, which closes the window.
