@@ -104,6 +104,9 @@ func (q *queuePair) advance() (moved bool) {
 // took what was never sent, or put back what it took, ends the connection: on its word
 // alone would hang whether anything ever completes.
 func (q *queuePair) settle() (progressed bool) {
+	if q.taken == q.written {
+		return false
+	}
 	tail := q.out.tail.Load()
 	if tail-q.taken > q.written-q.taken {
 		q.fail(fmt.Errorf("shm: the peer took bytes up to %d of a ring, allowed are %d to %d: %w", tail, q.taken, q.written, verbs.StatusRemoteInvalid))
