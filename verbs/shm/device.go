@@ -163,7 +163,7 @@ func (d *device) undialled(q *queuePair, err error) {
 	q.in.leave(leftByProducer)
 	q.fail(err)
 	q.drive()
-	q.mu.Unlock()
+	q.unlock()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.reclaim()
@@ -217,7 +217,7 @@ func (d *device) accept(config verbs.QueuePairConfig, from peer, out ring) (verb
 // meet connects the accepting end, if the other has not withdrawn.
 func (q *queuePair) meet(from peer, out ring) error {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	if q.closed {
 		// The device is being closed, and from may have seen it closed.
 		q.in.leave(leftByProducer)

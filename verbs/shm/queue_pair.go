@@ -23,7 +23,10 @@ type queuePair struct {
 	state atomic.Uint32
 	// waiting: requests are outstanding, so that progress may find something.
 	waiting atomic.Bool
+	// missed: a poll passed the queue pair over because its mutex was held.
+	missed atomic.Bool
 
+	// mu is given back by unlock.
 	mu   sync.Mutex
 	err  error
 	peer peer
@@ -127,7 +130,7 @@ func (d *device) newPair(config verbs.QueuePairConfig) (*queuePair, error) {
 // tells that it has been closed, and nobody is to be asked.
 func (q *queuePair) attach(to peer) bool {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	if !q.closed {
 		q.peer = to
 	}
@@ -143,7 +146,7 @@ func (q *queuePair) Err() error {
 		return nil
 	}
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	return q.err
 }
 
@@ -163,10 +166,27 @@ func (q *queuePair) peerLeft() bool {
 	return q.in.left.Load()&leftByProducer != 0 || q.out.left.Load()&leftByConsumer != 0
 }
 
+// progress drives the queue pair, unless someone holds it, perhaps for as long as it
+// takes to copy a large message: a poll does not wait. The second try is for a holder
+// that let go before it could see that it was missed.
 func (q *queuePair) progress() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	if !q.mu.TryLock() {
+		q.missed.Store(true)
+		if !q.mu.TryLock() {
+			return
+		}
+	}
+	defer q.unlock()
 	q.drive()
+}
+
+// unlock lets go of the queue pair, and wakes who could not look at it meanwhile and
+// went to sleep.
+func (q *queuePair) unlock() {
+	q.mu.Unlock()
+	if q.missed.Load() && q.missed.Swap(false) {
+		q.device.bell.ringIfHeard()
+	}
 }
 
 // drive moves everything that can move. It is called with the mutex.
@@ -330,7 +350,7 @@ func (q *queuePair) received(status verbs.Status, opcode verbs.Opcode, bytes, im
 func (q *queuePair) Close() error {
 	q.mu.Lock()
 	if q.closed {
-		q.mu.Unlock()
+		q.unlock()
 		return nil
 	}
 	q.closed = true
@@ -339,7 +359,7 @@ func (q *queuePair) Close() error {
 	}
 	q.waiting.Store(false)
 	peer := q.peer
-	q.mu.Unlock()
+	q.unlock()
 	q.sendCQ.detach(q)
 	q.recvCQ.detach(q)
 	q.sendCQ.drop(q.number)

@@ -90,3 +90,25 @@ func TestNonsenseTail(t *testing.T) {
 		}
 	}
 }
+
+// TestPollPassesOver polls while the queue pair is held, as it is during a large copy:
+// that does not wait, and who goes to sleep for it is woken.
+func TestPollPassesOver(t *testing.T) {
+	for _, form := range both {
+		t.Run(form.name, func(t *testing.T) {
+			near, far := connected(t, form.open(t), verbs.QueuePairConfig{})
+			near.receive(8, 1)
+			far.send(2, 8)
+			near.pair.mu.Lock()
+			channel := near.device.Channel()
+			ticket := channel.Prepare()
+			require.Zero(t, near.queue.Poll(nil))
+			require.Equal(t, 1, near.pair.receiveCount)
+			near.pair.unlock()
+			channel.Sleep(ticket, -1)
+			channel.Finish()
+			require.Equal(t, []ended{{1, verbs.StatusSuccess}}, endings(near.completions(1)))
+			require.False(t, near.pair.missed.Load())
+		})
+	}
+}

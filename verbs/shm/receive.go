@@ -9,7 +9,7 @@ import (
 // PostReceive posts receives in order.
 func (q *queuePair) PostReceive(requests []verbs.ReceiveRequest) (int, error) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	if q.closed {
 		return 0, fmt.Errorf("shm: PostReceive: %w", verbs.ErrClosed)
 	}

@@ -11,7 +11,7 @@ import (
 // PostSend posts requests in order.
 func (q *queuePair) PostSend(requests []verbs.SendRequest) (int, error) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	if q.closed {
 		return 0, fmt.Errorf("shm: PostSend: %w", verbs.ErrClosed)
 	}
