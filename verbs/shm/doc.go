@@ -12,6 +12,10 @@
 //	fabric := shm.NewFabric()
 //	device, err := fabric.Open()
 //
+// Freed memory is used again only when an address range has been used up once: a
+// segment, or 64 GiB of a fabric. When the peer of a connection has gone, what it sent is
+// delivered to the receives that are posted, and the rest of both queues is flushed.
+//
 // # Processes
 //
 // A process has one segment, a memfd that is as large as the machine's memory but
