@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/onesided/rma/window"
@@ -90,7 +91,7 @@ func initialize(ctx context.Context, arguments []string) (*world.World, error) {
 
 // playHammer has every rank write to every other, in one epoch, until it has lost as many
 // as the second argument says. It names them as it loses them, and shows that it still
-// reaches all others.
+// reaches all others. The rank that a third argument names is killed meanwhile.
 func playHammer(ctx context.Context, arguments []string) error {
 	w, err := initialize(ctx, arguments)
 	if err != nil {
@@ -115,6 +116,9 @@ func playHammer(ctx context.Context, arguments []string) error {
 		return err
 	}
 	fmt.Fprintln(os.Stderr, insideLine)
+	if len(arguments) > 2 && arguments[2] == strconv.Itoa(w.Rank()) {
+		return syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	}
 	for len(h.lost) < toLose {
 		if err := h.round(ctx); err != nil {
 			return err

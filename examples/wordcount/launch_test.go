@@ -202,6 +202,40 @@ func TestUnderSlurm(t *testing.T) {
 	counts(t, bySlurm(launchtest.Slurm(t, 2)), overTCP, oneHost, slurmNodes)
 }
 
+// A rank is killed while all write to all. Where the launcher lets the others live, they
+// name it and go on with each other, and the launcher tells that not all is well.
+func TestKilledUnderLaunchers(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		start starter
+		// spare has the launcher let the others live. Hydra cannot.
+		spare      []string
+		placements []placement
+	}{
+		{"rmarun", byRmarun, []string{"-keep-going"}, []placement{overTCP, twoHosts}},
+		{"hydra", byHydra, nil, []placement{overTCP, twoHosts}},
+		{"slurm", func(t *testing.T, environment []string, program ...string) *exec.Cmd {
+			return bySlurm(launchtest.Slurm(t, 2))(t, environment, program...)
+		}, []string{"--kill-on-bad-exit=0"}, []placement{overTCP, slurmNodes}},
+	} {
+		for _, p := range c.placements {
+			t.Run(c.name+", "+p.name, func(t *testing.T) {
+				const killed = 1
+				program := append(c.spare, p.program(launchtest.Self(t), never.String(), "1", strconv.Itoa(killed))...)
+				command := c.start(t, append(p.environment(), as(hammerRole)...), program...)
+				said, err := command.CombinedOutput()
+				var exit *exec.ExitError
+				require.ErrorAs(t, err, &exit, "%s", said)
+				if c.spare == nil {
+					return
+				}
+				require.Equal(t, launchedRanks-1, strings.Count(string(said), fmt.Sprintf(lostFormat, killed)), "%s", said)
+				require.Equal(t, launchedRanks-1, strings.Count(string(said), goesOnLine), "%s", said)
+			})
+		}
+	}
+}
+
 // refuses has a launcher start the job so that it cannot come about: it fails and nothing
 // is counted. It returns what ranks and launcher say.
 func refuses(t *testing.T, start starter, environment []string, each string) string {
