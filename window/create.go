@@ -206,6 +206,10 @@ func (c *creation) differences() error {
 			return differ("options (SingleElement 1, SameOp 2, Unordered 4, Immediate 8)", d.hints, want.hints)
 		case !d.failed && !want.failed && d.slots != want.slots:
 			return differ("Notifications", d.slots, want.slots)
+		case !d.failed:
+			if err := d.check(c.kind); err != nil {
+				return &CreateError{Rank: rank, Cause: err}
+			}
 		}
 	}
 	return firstFailure(c.world, c.all, c.fault)

@@ -3,7 +3,11 @@ package window
 import (
 	"errors"
 	"fmt"
+	"math"
+	"math/bits"
 	"math/rand/v2"
+
+	"github.com/onesided/rma/aggregate/reduce"
 
 	"github.com/onesided/rma/world"
 )
@@ -74,6 +78,34 @@ func (d *description) describe(p *part) {
 	if len(p.regions) > 1 {
 		d.data = p.regions[1].Places()
 	}
+}
+
+// check says what is wrong with the part that another rank describes, which may be
+// anything. Lengths and displacements are computed from it, and words of its memory are
+// read and written as such.
+func (d *description) check(kind reduce.Kind) error {
+	size := uint64(kind.Size())
+	switch {
+	case d.bytes > math.MaxInt || d.bytes%size != 0:
+		return fmt.Errorf("%w: a part of %d bytes, elements have %d", ErrDescription, d.bytes, size)
+	case bits.OnesCount32(d.alignment) != 1 || d.bytes > 0 && uint64(d.alignment) < min(size, 8):
+		return fmt.Errorf("%w: memory at a multiple of %d bytes, elements have %d", ErrDescription, d.alignment, size)
+	}
+	for _, place := range d.data {
+		if place.Length != 0 && place.Length != d.bytes {
+			return fmt.Errorf("%w: a region of %d bytes over a part of %d", ErrDescription, place.Length, d.bytes)
+		}
+	}
+	return nil
+}
+
+// checkMapped says what is wrong with the memory of a part, mapped here: it has to be
+// what was described.
+func (d *description) checkMapped(data []byte) error {
+	if uint64(len(data)) != d.bytes || alignmentOf(data) < min(int(d.alignment), 8) {
+		return fmt.Errorf("%w: a part of %d bytes at a multiple of %d is %d bytes at a multiple of %d", ErrDescription, d.bytes, d.alignment, len(data), alignmentOf(data))
+	}
+	return nil
 }
 
 func (s *settings) bits() uint32 {

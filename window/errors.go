@@ -19,6 +19,8 @@ var (
 	ErrHint = errors.New("promise given at creation broken")
 	// ErrAlignment: a window that cannot be viewed as another element type.
 	ErrAlignment = errors.New("window does not fit the element type")
+	// ErrDescription: what a rank has told of its part cannot be.
+	ErrDescription = errors.New("impossible part of a window")
 	// ErrMismatch: the ranks disagree on a collective call's arguments.
 	ErrMismatch = errors.New("ranks disagree")
 )

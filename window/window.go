@@ -287,16 +287,19 @@ func (c *core) mapPeer(rank int) (*peer, error) {
 		return nil, err
 	}
 	l := layoutOf(c.size, d.bytes, c.hints.slots)
-	if uintptr(len(block)) < l.bytes {
-		return nil, fmt.Errorf("window: control block of rank %d has %d bytes, not %d", rank, len(block), l.bytes)
+	if uintptr(len(block)) < l.bytes || alignmentOf(block) < lineBytes {
+		return nil, fmt.Errorf("window: control block of rank %d: %w: %d bytes at a multiple of %d, not %d at one of %d", rank, ErrDescription, len(block), alignmentOf(block), l.bytes, lineBytes)
 	}
 	p := &peer{control: controlOver(block, l), neighbor: neighbor, region: c.world.Place(rank, &d.data), block: block}
 	switch {
 	case d.bytes == 0:
 		p.data = []byte{}
 	case c.reach == reachMapped:
-		if p.data, err = neighbor.Map(p.region); err != nil {
-			return nil, err
+		if p.data, err = neighbor.Map(p.region); err == nil {
+			err = d.checkMapped(p.data)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("window: memory of rank %d: %w", rank, err)
 		}
 	case c.reach == reachMessages:
 		if p.link, err = c.world.Link(rank); err != nil {
