@@ -221,7 +221,7 @@ func TestKilledUnderLaunchers(t *testing.T) {
 		for _, p := range c.placements {
 			t.Run(c.name+", "+p.name, func(t *testing.T) {
 				const killed = 1
-				program := append(c.spare, p.program(launchtest.Self(t), never.String(), "1", strconv.Itoa(killed))...)
+				program := slices.Concat(c.spare, p.program(launchtest.Self(t), never.String(), "1", strconv.Itoa(killed)))
 				command := c.start(t, append(p.environment(), as(hammerRole)...), program...)
 				said, err := command.CombinedOutput()
 				var exit *exec.ExitError
