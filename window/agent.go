@@ -26,13 +26,17 @@ func (s *server) lock(from *world.Link, m *world.Message) error {
 	if kind != Shared && kind != Exclusive {
 		return fmt.Errorf("lock of kind %d", m.A)
 	}
+	if slices.ContainsFunc(s.wishes, func(w *wish) bool { return w.from.Rank() == from.Rank() }) {
+		return fmt.Errorf("lock by rank %d, which waits for one already", from.Rank())
+	}
 	w := wish{from: from, kind: kind, ticket: m.X}
 	if s.grant(&w) {
 		return nil
 	}
 	waiting := w
 	s.wishes = append(s.wishes, &waiting)
-	if len(s.wishes) == 1 {
+	if !s.retrying {
+		s.retrying = true
 		s.core.world.Retry(s.grantWishes)
 	}
 	return nil
@@ -41,6 +45,9 @@ func (s *server) lock(from *world.Link, m *world.Message) error {
 // grantWishes grants what can be granted, in the order of asking, and tells whether
 // no wish is left.
 func (s *server) grantWishes() bool {
+	if s.ended.Load() {
+		return true
+	}
 	s.wishes = slices.DeleteFunc(s.wishes, func(w *wish) bool {
 		if s.core.world.Gone(w.from.Rank()) {
 			s.drop(w)
@@ -48,7 +55,8 @@ func (s *server) grantWishes() bool {
 		}
 		return s.grant(w)
 	})
-	return len(s.wishes) == 0
+	s.retrying = len(s.wishes) > 0
+	return !s.retrying
 }
 
 // grant gives the lock to the rank that wishes it, if it is free.

@@ -81,13 +81,13 @@ func (c *core) abandon() {
 	c.mu.Unlock()
 	c.shut()
 	c.applyHeld()
-	c.server.stop()
+	c.server.end()
 	c.meeting.Close()
 }
 
 // withdraw ends what newCore has begun.
 func (c *core) withdraw() {
 	c.stopWaitingForEnd()
-	c.server.stop()
+	c.server.end()
 	c.meeting.Close()
 }

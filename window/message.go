@@ -3,6 +3,7 @@ package window
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/world"
@@ -41,9 +42,19 @@ type server struct {
 	views map[reduce.Kind]*view
 	// scratch is where answers are made.
 	scratch []uint64
-	// wishes are locks that could not be granted at once.
-	wishes []*wish
-	stop   func()
+	// wishes are locks that could not be granted at once, one of a rank at most;
+	// retrying tells that they are tried again.
+	wishes   []*wish
+	retrying bool
+	// ended tells that the memory may be gone.
+	ended atomic.Bool
+	stop  func()
+}
+
+// end has no messages served, nor wishes granted, once it has returned.
+func (s *server) end() {
+	s.ended.Store(true)
+	s.stop()
 }
 
 func newServer(c *core) *server {

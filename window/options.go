@@ -46,7 +46,9 @@ func Unordered() Option {
 // when its call returns. Without it, accumulates of one element to parts of 1 MiB
 // and more are held back, a few at a time, so that the fetches of their elements
 // overlap: at random places that takes less than half the time. They are applied
-// by the next call that has to complete them, or that they have to come before.
+// by the next call on the window that has to complete them, that they have to come
+// before, or that blocks. A rank that waits elsewhere, in a World.Barrier, and keeps its
+// accumulates back from one that polls for them, should Flush first.
 func Immediate() Option {
 	return func(s *settings) error { s.immediate = true; return nil }
 }

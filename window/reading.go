@@ -15,7 +15,14 @@ import (
 // Closing stores closed before it looks at readers, a reader counts itself before it
 // looks at closed: so either the reader sees that the window is closed, or the closing
 // waits for it before the memory goes.
+//
+// What is held back is applied first, and what was collected for a link sent: a rank may
+// wait for one that waits for it.
 func (c *core) beginReading(call string) error {
+	c.settle()
+	if c.remote {
+		_ = c.eachLink(everyone, func(_ int, l *world.Link) error { l.Push(); return nil })
+	}
 	c.readers.Add(1)
 	if c.closed.Load() {
 		c.endReading()

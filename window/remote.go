@@ -63,6 +63,11 @@ func (c *core) awaitLock(ctx context.Context, call string, p *peer, kind LockKin
 	if c.granted[target].Load() == ticket {
 		return nil
 	}
+	if err := c.beginReading(call); err != nil {
+		c.tellUnlock(p, kind, target)
+		return err
+	}
+	defer c.endReading()
 	wait := c.world.NewWaiter()
 	defer wait.Finish()
 	for c.granted[target].Load() != ticket {
