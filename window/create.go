@@ -62,8 +62,11 @@ type creatorKey struct{}
 
 // create makes a window, or goes on with it.
 func create[T Element](ctx context.Context, w *world.World, a arguments, options []Option, makePart func() (part, error)) (*Window[T], error) {
-	if w == nil || ctx == nil {
-		return nil, fmt.Errorf("window: %s: %w: nil World or context", a.call, ErrArgument)
+	if err := checkContext(ctx, a.call); err != nil {
+		return nil, err
+	}
+	if w == nil {
+		return nil, fmt.Errorf("window: %s: %w: nil World", a.call, ErrArgument)
 	}
 	all := w.Attached(creatorKey{}, func() any { return new(creator) }).(*creator)
 	if !all.mu.TryLock() {

@@ -41,12 +41,16 @@
 //
 // Calls that may block take a context, which is looked at only once they have to
 // block. One that returns the context's error has not completed and may be called
-// again: Fence, Complete and Wait continue; Start and Lock have opened nothing.
+// again: Fence, Complete, Wait, Allocate and Create continue; Start, Lock and LockAll
+// have opened nothing. Unlock and UnlockAll end the epoch whatever becomes of the
+// context.
 //
 // The death of a rank ends every call that needs it with a *world.PeerError, in
-// bounded time, and the epoch with it: the survivors can close the window.
+// bounded time, and the epoch with it: the survivors can close the window. A Fence
+// in which a rank dies may have ended on some ranks and fail on others.
 // Locks that the dead held are broken. Misuse is an error at the call, with
-// nothing changed.
+// nothing changed. A window is closed with its World at the latest; calls are an
+// epoch.ErrClosed then.
 //
 // # Mapped memory
 //

@@ -16,6 +16,9 @@ import (
 // fail on others. A rank where one has failed takes part in no further Fence of the
 // window.
 func (c *core) Fence(ctx context.Context, asserts ...Assert) error {
+	if err := checkContext(ctx, "Fence"); err != nil {
+		return err
+	}
 	var assert Assert
 	for _, a := range asserts {
 		assert |= a

@@ -9,6 +9,9 @@ import (
 // Flush returns when every operation of this rank on target is complete there, for
 // everyone to see. It needs a lock on target.
 func (c *core) Flush(ctx context.Context, target int) error {
+	if err := checkContext(ctx, "Flush"); err != nil {
+		return err
+	}
 	if uint(target) < uint(c.size) && c.epochs.Passive(target) && c.world.Failures() == 0 {
 		c.settle()
 		publish()
@@ -34,6 +37,9 @@ func (c *core) FlushAll(ctx context.Context) error { return c.flushedAll(ctx, "w
 // FlushLocal returns when the buffers of the operations on target are the
 // program's again and their results are valid. It needs a lock on target.
 func (c *core) FlushLocal(ctx context.Context, target int) error {
+	if err := checkContext(ctx, "FlushLocal"); err != nil {
+		return err
+	}
 	if uint(target) < uint(c.size) && c.epochs.Passive(target) && c.world.Failures() == 0 {
 		if c.remote {
 			return c.settleRemote(ctx, "window.FlushLocal", func(rank int) bool { return rank == target })
@@ -68,6 +74,9 @@ func (c *core) flushed(ctx context.Context, call string, target int) error {
 }
 
 func (c *core) flushedAll(ctx context.Context, call string) error {
+	if err := checkContext(ctx, unqualified(call)); err != nil {
+		return err
+	}
 	c.mu.Lock()
 	err := c.epochs.CheckFlushAll(unqualified(call))
 	c.mu.Unlock()

@@ -22,6 +22,9 @@ const (
 // while conflicting locks are held; those of ranks that have failed are broken. If
 // it fails no epoch is open.
 func (c *core) Lock(ctx context.Context, kind LockKind, target int) error {
+	if err := checkContext(ctx, "Lock"); err != nil {
+		return err
+	}
 	if err := c.checkRank("Lock", target); err != nil {
 		return err
 	}
@@ -144,6 +147,9 @@ func (c *core) unlock(kind LockKind, target int) {
 // LockAll opens an access epoch to every rank with a shared lock on each. While it
 // waits for one that is locked exclusively, it holds none of the others.
 func (c *core) LockAll(ctx context.Context) error {
+	if err := checkContext(ctx, "LockAll"); err != nil {
+		return err
+	}
 	c.mu.Lock()
 	err := c.epochs.BeginLockAll()
 	c.mu.Unlock()

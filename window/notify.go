@@ -36,6 +36,9 @@ func (w *Window[T]) PutNotify(origin []T, target, displacement, slot int) error 
 // has failed, or all others have left, and they are not there. When the window is
 // closed meanwhile it ends with an epoch.ErrClosed.
 func (c *core) WaitNotify(ctx context.Context, slot int, count uint64) error {
+	if err := checkContext(ctx, "WaitNotify"); err != nil {
+		return err
+	}
 	if err := c.checkSlot("WaitNotify", slot); err != nil {
 		return err
 	}

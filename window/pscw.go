@@ -20,6 +20,9 @@ import (
 // Start opens an access epoch to the ranks of group. It blocks until each of them
 // has posted a matching exposure. If it fails no epoch is open.
 func (c *core) Start(ctx context.Context, group Group) error {
+	if err := checkContext(ctx, "Start"); err != nil {
+		return err
+	}
 	if err := c.reachEach("Start", group); err != nil {
 		return err
 	}
@@ -45,6 +48,9 @@ func (c *core) Start(ctx context.Context, group Group) error {
 // over all the same. With the context's error it has not ended, and goes on when it
 // is called again.
 func (c *core) Complete(ctx context.Context) error {
+	if err := checkContext(ctx, "Complete"); err != nil {
+		return err
+	}
 	c.mu.Lock()
 	group, err := c.epochs.BeginComplete()
 	told := c.epochs.Told()
@@ -129,6 +135,9 @@ func (c *core) reachEach(call string, group Group) error {
 // has called Complete; all their operations are in window memory then. If a rank of
 // the group has failed the exposure ends with a *world.PeerError.
 func (c *core) Wait(ctx context.Context) error {
+	if err := checkContext(ctx, "Wait"); err != nil {
+		return err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	group, err := c.epochs.BeginWait("Wait")

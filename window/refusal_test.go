@@ -1,6 +1,7 @@
 package window_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -25,6 +26,30 @@ type refusal struct {
 }
 
 var some = []float64{1, 2, 3}
+
+// none is no context.
+var none context.Context
+
+// withoutContext are refused whatever is open.
+var withoutContext = []struct {
+	name string
+	call func(win *window.Window[float64]) error
+}{
+	{"Fence", func(win *window.Window[float64]) error { return win.Fence(none) }},
+	{"Start", func(win *window.Window[float64]) error { return win.Start(none, window.Group{}) }},
+	{"Complete", func(win *window.Window[float64]) error { return win.Complete(none) }},
+	{"Wait", func(win *window.Window[float64]) error { return win.Wait(none) }},
+	{"Lock", func(win *window.Window[float64]) error { return win.Lock(none, window.Shared, 0) }},
+	{"LockAll", func(win *window.Window[float64]) error { return win.LockAll(none) }},
+	{"Flush", func(win *window.Window[float64]) error { return win.Flush(none, 0) }},
+	{"FlushAll", func(win *window.Window[float64]) error { return win.FlushAll(none) }},
+	{"FlushLocal", func(win *window.Window[float64]) error { return win.FlushLocal(none, 0) }},
+	{"FlushLocalAll", func(win *window.Window[float64]) error { return win.FlushLocalAll(none) }},
+	{"WaitNotify", func(win *window.Window[float64]) error { return win.WaitNotify(none, 0, 1) }},
+	{"Request.Wait", func(*window.Window[float64]) error { return window.Request{}.Wait(none) }},
+	{"Allocate", func(win *window.Window[float64]) error { return made(window.Allocate[int8](none, win.World(), 1)) }},
+	{"Create", func(win *window.Window[float64]) error { return made(window.Create[int8](none, win.World(), nil)) }},
+}
 
 // inEpoch are refused though a LockAll epoch is open.
 var inEpoch = []refusal{
@@ -150,6 +175,12 @@ var refusals = register("refusals", func(s *script) {
 	for i := range inEpoch {
 		inEpoch[i].check(s, "in LockAll", win, inEpoch[i].want)
 	}
+	for _, w := range withoutContext {
+		err := w.call(win)
+		s.check(errors.Is(err, window.ErrArgument) && strings.Contains(err.Error(), w.name), "%s without a context: error is %v", w.name, err)
+	}
+	_, err := window.Allocate[int8](s.ctx, nil, 1)
+	s.fails(err, window.ErrArgument)
 	// The epoch has survived all of it.
 	s.ok(win.Put([]float64{float64(s.w.Rank())}, s.w.Rank(), s.w.Rank()))
 	s.ok(win.UnlockAll(s.ctx))

@@ -1,7 +1,9 @@
 package window
 
 import (
+	"context"
 	"errors"
+	"fmt"
 
 	"github.com/onesided/rma/epoch"
 	"github.com/onesided/rma/world"
@@ -23,6 +25,14 @@ const (
 	// NoStore: this rank has not stored to its part since the last epoch.
 	NoStore = epoch.NoStore
 )
+
+// checkContext refuses a call that may block without a context.
+func checkContext(ctx context.Context, call string) error {
+	if ctx == nil {
+		return fmt.Errorf("window: %s: %w: nil context", call, ErrArgument)
+	}
+	return nil
+}
 
 // peerError is the error of a call that needs a rank which has failed.
 func (c *core) peerError(call string, rank int) error {

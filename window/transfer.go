@@ -41,8 +41,8 @@ type Request struct {
 // Wait returns when the operation's buffers are the program's again and its
 // results are valid.
 func (r Request) Wait(ctx context.Context) error {
-	if r.link == nil {
-		return nil
+	if err := checkContext(ctx, "Request.Wait"); err != nil || r.link == nil {
+		return err
 	}
 	return r.link.Reach(ctx, r.mark)
 }
