@@ -31,7 +31,11 @@ func first[T Element](memory []byte) *T {
 func sizeOf[T Element]() int { return int(unsafe.Sizeof(*new(T))) }
 
 // unescaped hides p from escape analysis, so that the program's operands stay on
-// its stack. Sound because what is passed so is not kept after the call returns.
+// its stack. Sound because what is passed so is in frames of the calling goroutine only,
+// as a pointer, so that a stack that grows or shrinks meanwhile takes it along. It must
+// not come, not even during the call, into an object on the heap, to another goroutine,
+// or to a method of an interface, which may do either: what goes there is kept, or a
+// copy.
 func unescaped(p unsafe.Pointer) unsafe.Pointer {
 	x := uintptr(p)
 	return *(*unsafe.Pointer)(unsafe.Pointer(&x))
@@ -44,8 +48,8 @@ func kept[T Element](s []T) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceD
 // keptElement is the memory of one element.
 func keptElement[T Element](element *T) unsafe.Pointer { return unsafe.Pointer(element) }
 
-// address is the memory of elements, for an operation that is done with them, or has
-// copied them, when its call returns.
+// address is the memory of elements, for an operation that reads them, or copies them,
+// in its call and its own goroutine; see unescaped.
 func address[T Element](s []T) unsafe.Pointer {
 	return unescaped(unsafe.Pointer(unsafe.SliceData(s)))
 }

@@ -1,0 +1,69 @@
+package window_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// heldByDeath has rank 0 hold accumulates back to the victim and to rank 2 when the
+// victim dies.
+var heldByDeath = register("death of a target of held accumulates", func(s *script) {
+	win := allocate[int64](s, farCount)
+	s.ok(s.w.Barrier(s.ctx))
+	switch s.w.Rank() {
+	case victim:
+		worldtest.Signal("ready")
+		<-s.ctx.Done()
+	case 0:
+		s.ok(win.LockAll(s.ctx))
+		for i := range 9 {
+			s.ok(win.Accumulate(window.Sum, []int64{1}, victim, i*5000))
+			s.ok(win.Accumulate(window.Sum, []int64{1}, 2, i*5000))
+		}
+		worldtest.Signal("ready")
+		for s.w.Failures() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		expectLost(s, win.Accumulate(window.Sum, []int64{1}, victim, 0), victim)
+		s.ok(win.Accumulate(window.Sum, []int64{1}, 2, 0))
+		expectLost(s, win.Flush(s.ctx, victim), victim)
+		s.ok(win.Flush(s.ctx, 2))
+		expectLost(s, win.UnlockAll(s.ctx), victim)
+		s.ok(win.Lock(s.ctx, window.Exclusive, 2))
+		s.ok(win.Put([]int64{42}, 2, 1))
+		s.ok(win.Unlock(s.ctx, 2))
+		s.ok(win.Close())
+	default:
+		for served := false; !served; time.Sleep(time.Millisecond) {
+			s.ok(win.Lock(s.ctx, window.Shared, 2))
+			served = win.Local()[1] == 42
+			s.ok(win.Unlock(s.ctx, 2))
+		}
+		for i := range 9 {
+			want := int64(1)
+			if i == 0 {
+				want = 2
+			}
+			s.check(win.Local()[i*5000] == want, "element %d is %d, want %d", i*5000, win.Local()[i*5000], want)
+		}
+		s.ok(win.Close())
+	}
+})
+
+// TestKilledTarget kills a target of accumulates that are held back: those to others
+// take effect, and the epoch ends.
+func TestKilledTarget(t *testing.T) {
+	job := worldtest.Start(t, deathRanks, heldByDeath)
+	job.Await(victim, "ready")
+	job.Await(0, "ready")
+	job.Kill(victim)
+	errs := job.Wait()
+	require.Error(t, errs[victim])
+	require.NoError(t, errs[0])
+	require.NoError(t, errs[2])
+}
