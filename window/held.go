@@ -21,14 +21,15 @@ import (
 //     call that closes an epoch takes the latch after it has: it finds what was held
 //     before, and who comes later finds the epoch closed.
 //   - Accumulates of this rank are applied in program order: what is held, in its
-//     order, before any operation of the family that is not held. There are two
-//     batches: one is applied while the other fills, and is not applied before.
-//   - Nobody waits under the latch: a batch is applied outside of it.
+//     order, before any operation of the family that is not held.
+//   - Nobody waits under the latch: where a batch comes to a stripe that somebody has,
+//     the rest of it is applied outside. Another batch fills meanwhile, which is not
+//     applied before.
 //   - An origin buffer is not held: its element is copied.
 
 const (
-	// mostHeld is a batch: more fetches than a processor has in flight would
-	// gain nothing.
+	// mostHeld is a batch, a power of two: more fetches than a processor has in
+	// flight would gain nothing.
 	mostHeld = 16
 	// farBytes is the size of a window from which on its elements are taken to
 	// be out of the second-level cache.
@@ -40,15 +41,16 @@ const (
 type heldBack struct {
 	latch latch.Latch
 	// state is how many updates the batch has that fills, and busy while the other
-	// is applied: 0 means that all that was issued has been applied.
+	// is applied outside of the latch: 0 means that all that was issued has been applied.
 	state atomic.Uint32
 	// another tells that an accumulate was issued since the last settle: the
 	// first is applied at once, because it may remain the only one. It decides
 	// nothing else, so goroutines may set it as they come.
 	another atomic.Uint32
-	// filling is the batch that fills. The other belongs to who made state busy.
-	filling int
-	batches [2][mostHeld]update
+	// updates are two batches. The one that fills begins at first; the other belongs
+	// to who made state busy.
+	first   uint32
+	updates [2 * mostHeld]update
 }
 
 const busy = 1 << 31
@@ -112,16 +114,42 @@ func (c *core) applyHeld() {
 }
 
 // applyBatch applies the n updates that fill their batch. It is called with the
-// latch, nothing being applied, and gives the latch up meanwhile.
+// latch, nothing being applied. Where it comes to a stripe that somebody has, it gives
+// the latch up until it has applied the rest, and the other batch fills meanwhile.
 func (c *core) applyBatch(n uint32) {
 	h := &c.held
-	batch := &h.batches[h.filling]
-	h.filling ^= 1
+	batch := h.updates[h.first:][:n]
+	batch = batch[c.applyFree(batch):]
+	if len(batch) == 0 {
+		latch.Release(&h.state, 0)
+		return
+	}
+	h.first ^= mostHeld
 	latch.Release(&h.state, busy)
 	h.latch.Unlock()
-	for i := range n {
-		c.applyUpdate(&batch[i%mostHeld])
+	for len(batch) > 0 {
+		c.applyWaiting(&batch[0])
+		batch = batch[1:]
+		batch = batch[c.applyFree(batch):]
 	}
 	h.latch.Lock()
 	latch.Release(&h.state, h.state.Load()&^busy)
+}
+
+// makeRoom returns when the batch that fills is not full, with the state. It is called
+// with the latch, which it gives up meanwhile.
+func (c *core) makeRoom() uint32 {
+	h := &c.held
+	for {
+		switch n := h.state.Load(); {
+		case n&mostHeld == 0:
+			return n
+		case n&busy == 0:
+			c.applyBatch(n)
+		default:
+			h.latch.Unlock()
+			c.applyHeld()
+			h.latch.Lock()
+		}
+	}
 }

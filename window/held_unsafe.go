@@ -25,42 +25,45 @@ type update struct {
 func (v *view) hold(target int, to unsafe.Pointer, stripe *atomic.Uint32, apply reduce.Func, native reduce.AtomicFunc, origin unsafe.Pointer) bool {
 	h := &v.held
 	h.latch.Lock()
-	for {
-		if !v.epochs.Open(target) {
-			h.latch.Unlock()
-			return false
-		}
-		n := h.state.Load()
-		if n&^busy < mostHeld {
-			u := &h.batches[h.filling&1][n%mostHeld]
-			u.to, u.stripe, u.apply, u.atomic = to, stripe, apply, native
-			copyElement(unsafe.Pointer(&u.value), origin, v.shift)
-			prefetch(to)
-			latch.Release(&h.state, n+1)
-			h.latch.Unlock()
-			return true
-		}
-		if n&busy == 0 {
-			v.applyBatch(n)
-			continue
-		}
-		h.latch.Unlock()
-		v.applyHeld()
-		h.latch.Lock()
+	n := h.state.Load()
+	if n&mostHeld != 0 {
+		n = v.makeRoom()
 	}
+	if !v.epochs.Open(target) {
+		h.latch.Unlock()
+		return false
+	}
+	u := &h.updates[(h.first+n)%(2*mostHeld)]
+	u.to, u.stripe, u.apply, u.atomic = to, stripe, apply, native
+	copyElement(unsafe.Pointer(&u.value), origin, v.shift)
+	prefetch(to)
+	latch.Release(&h.state, n+1)
+	h.latch.Unlock()
+	return true
 }
 
-// applyUpdate applies an update.
-func (c *core) applyUpdate(u *update) {
-	value := unescaped(unsafe.Pointer(&u.value))
-	if u.atomic != nil {
-		u.atomic(u.to, value, nil)
-		return
+// applyFree applies updates up to the first whose stripe somebody has, and tells how
+// many.
+func (c *core) applyFree(updates []update) int {
+	for i := range updates {
+		u := &updates[i]
+		if u.atomic != nil {
+			u.atomic(u.to, unsafe.Pointer(&u.value), nil)
+			continue
+		}
+		if !u.stripe.CompareAndSwap(0, c.lockWord) {
+			return i
+		}
+		u.apply(u.to, unsafe.Pointer(&u.value), 1)
+		latch.Release(u.stripe, 0)
 	}
-	if !u.stripe.CompareAndSwap(0, c.lockWord) {
-		c.waitStripe(u.stripe)
-	}
-	u.apply(u.to, value, 1)
+	return len(updates)
+}
+
+// applyWaiting applies an update whose stripe somebody had.
+func (c *core) applyWaiting(u *update) {
+	c.lockStripe(u.stripe)
+	u.apply(u.to, unsafe.Pointer(&u.value), 1)
 	latch.Release(u.stripe, 0)
 }
 
