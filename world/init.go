@@ -62,7 +62,11 @@ func unmanaged(ctx context.Context, s settings) (*World, error) {
 		return nil, fmt.Errorf("world: Init: %w", err)
 	}
 	s.key = member.Key()
-	return initialize(ctx, member, s)
+	w, err := initialize(ctx, member, s)
+	if err != nil {
+		return nil, errors.Join(err, member.Close())
+	}
+	return w, nil
 }
 
 // manager is what serves the exchange to this rank.
@@ -73,13 +77,14 @@ type manager interface {
 	Get(key string) (string, error)
 	Barrier(ctx context.Context) error
 	Finalize() error
-	Close() error
 }
 
+// initialize joins the job of a manager, with which the connection stays open where
+// that fails: Hydra kills everyone as soon as one hangs up, and nobody could say why.
 func initialize(ctx context.Context, m manager, s settings) (*World, error) {
 	w, err := join(ctx, m.Rank(), m.Size(), managed(m), newRoster(m.Size()), s)
 	if err != nil {
-		return nil, fmt.Errorf("world: Init: %w", errors.Join(err, m.Close()))
+		return nil, fmt.Errorf("world: Init: %w", err)
 	}
 	w.yield = yieldToProcesses
 	w.finalize = m.Finalize

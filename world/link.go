@@ -14,8 +14,8 @@ import (
 // any goroutine, but for those that say that they are for a Service.
 //
 // Requests are collected and posted together, when there are some of them or of
-// their bytes, or when somebody waits. The last of those that are posted together is
-// signalled, so everything that was posted completes.
+// their bytes, or when somebody waits. Of those for which nobody waits only every so
+// many is signalled.
 //
 // # Invariants
 //
@@ -47,8 +47,10 @@ type Link struct {
 	// told tells that messages went since the last question.
 	told     bool
 	asked    uint64
-	expected [mostAsked][]byte
-	refusal  error
+	expected [mostAsked]expectation
+	// signalled is the last request that is, lastRead the last that reads.
+	signalled, lastRead uint64
+	refusal             error
 	// complaint is what a message of the rank was refused for; it is told with the
 	// next answer. It belongs to progress.
 	complaint error
@@ -83,6 +85,13 @@ const (
 type body struct {
 	message [messageHeader + shortPayload]byte
 	segment [1]verbs.Segment
+}
+
+// expectation is where the answer to a question goes, the question's number as a
+// request, and that of the last read before it.
+type expectation struct {
+	into               []byte
+	sequence, lastRead uint64
 }
 
 // holding is what is needed until a request has completed: a slot, or a region over
@@ -180,11 +189,7 @@ func (l *Link) fail(err error) {
 	if !l.broken.CompareAndSwap(nil, &linkError{err}) {
 		return
 	}
-	switch {
-	case l.world.closed.Load():
-		// Whoever cannot be reached any more has left before this rank.
-		l.world.part(l.rank)
-	case !l.world.parted[l.rank].Load():
+	if !l.world.parted[l.rank].Load() {
 		l.world.roster.fail(l.rank, err)
 	}
 	l.world.channel.Ring()

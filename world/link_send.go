@@ -70,14 +70,19 @@ func (l *Link) Ask(m *Message, payload, result []byte) error {
 	if err := l.enter(true); err != nil {
 		return err
 	}
-	err := l.say(m, payload)
-	if err == nil {
-		l.expected[l.asked%mostAsked] = result
-		l.asked++
-		l.told = false
-	}
+	err := l.ask(m, payload, result)
 	l.leave(messageHeader + len(payload))
 	return err
+}
+
+func (l *Link) ask(m *Message, payload, result []byte) error {
+	if err := l.say(m, payload); err != nil {
+		return err
+	}
+	l.expected[l.asked%mostAsked] = expectation{result, l.sequence, l.lastRead}
+	l.asked++
+	l.told = false
+	return nil
 }
 
 // Answer answers a question. It is for a Service, which answers every question on
@@ -111,8 +116,11 @@ func (l *Link) reply(m *Message, payload []byte) {
 	l.told = l.told || m.Kind > kindRefusal
 	if err := l.say(m, payload); err != nil {
 		l.fail(err)
+	} else if len(payload) > shortPayload {
+		// Its slot is given back soon.
+		l.signal()
 	}
-	l.post()
+	l.post(false)
 }
 
 // enter takes the mutex when there is room for a request, and for a question.
@@ -128,7 +136,7 @@ func (l *Link) enter(question bool) error {
 			l.mu.Unlock()
 			return err
 		}
-		l.post()
+		l.post(true)
 		if len(l.requests)-l.head < mostSends && !(question && l.asked-l.answered.Load() == mostAsked) {
 			return nil
 		}
@@ -148,7 +156,10 @@ func (l *Link) next(opcode verbs.Opcode) (*verbs.SendRequest, *body) {
 	b := &l.bodies[len(l.bodies)-1]
 	l.requests = append(l.requests, verbs.SendRequest{ID: l.sequence, Opcode: opcode, Segments: b.segment[:]})
 	if l.sequence%signalEvery == 0 {
-		l.requests[len(l.requests)-1].Flags = verbs.Signalled
+		l.signal()
+	}
+	if opcode == verbs.OpRDMARead {
+		l.lastRead = l.sequence
 	}
 	return &l.requests[len(l.requests)-1], b
 }
@@ -183,18 +194,47 @@ func (l *Link) say(m *Message, payload []byte) error {
 func (l *Link) leave(bytes int) {
 	l.bytes += bytes
 	if l.bytes >= burstBytes || len(l.requests)-l.head >= burst {
-		l.post()
+		l.post(true)
 	}
 	l.mu.Unlock()
 }
 
-// post posts what is collected. It is called with the mutex. stuck is set before the
-// device is asked, so that whoever makes room afterwards finds it.
-func (l *Link) post() {
+// signal has the last request, which is not posted yet, signalled.
+func (l *Link) signal() {
+	l.requests[len(l.requests)-1].Flags |= verbs.Signalled
+	l.signalled = l.sequence
+}
+
+// cover sees to it that somebody hears when the last request has completed: it is
+// signalled, or is a question, whose answer tells that all before it was done. But reads
+// are answered on a way of their own, so what follows one is signalled.
+func (l *Link) cover() error {
+	done := l.done.Load()
+	last := &l.expected[(l.asked+mostAsked-1)%mostAsked]
+	if l.signalled == l.sequence || done >= l.sequence || last.sequence == l.sequence && last.lastRead <= done {
+		return nil
+	}
+	if l.head == len(l.requests) {
+		if err := l.say(&Message{Kind: kindNothing}, nil); err != nil {
+			return err
+		}
+	}
+	l.signal()
+	return nil
+}
+
+// post posts what is collected, the last signalled if that is asked for. It is called
+// with the mutex. stuck is set before the device is asked, so that whoever makes room
+// afterwards finds it.
+func (l *Link) post(signalled bool) {
 	if l.head == len(l.requests) {
 		return
 	}
-	l.requests[len(l.requests)-1].Flags |= verbs.Signalled
+	if signalled {
+		if err := l.cover(); err != nil {
+			l.fail(err)
+		}
+	}
 	l.stuck.Store(true)
 	n, err := l.pair.PostSend(l.requests[l.head:])
 	for i := l.head; i < l.head+n; i++ {
@@ -231,15 +271,16 @@ func (l *Link) giveBack() {
 	}
 }
 
+// Post has what is collected on its way.
+func (l *Link) Post() {
+	l.mu.Lock()
+	l.post(false)
+	l.mu.Unlock()
+}
+
 // Settle returns when the buffers of all operations so far are the caller's again
 // and their results are valid.
-func (l *Link) Settle(ctx context.Context) error {
-	l.mu.Lock()
-	l.post()
-	sequence, asked := l.sequence, l.asked
-	l.mu.Unlock()
-	return l.await(ctx, sequence, asked)
-}
+func (l *Link) Settle(ctx context.Context) error { return l.Reach(ctx, l.Mark()) }
 
 // A Mark is a point in what has been sent over a link.
 type Mark struct{ sequence, asked uint64 }
@@ -253,17 +294,26 @@ func (l *Link) Mark() Mark {
 
 // Reach is Settle for what came before a mark.
 func (l *Link) Reach(ctx context.Context, m Mark) error {
-	l.mu.Lock()
-	l.post()
-	l.mu.Unlock()
+	if err := l.settle(); err != nil {
+		return err
+	}
 	return l.await(ctx, m.sequence, m.asked)
+}
+
+// settle has everything so far on its way, and its completion heard of.
+func (l *Link) settle() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	err := l.cover()
+	l.post(false)
+	return err
 }
 
 // Reached tells whether Reach would return at once, perhaps with an error.
 func (l *Link) Reached(m Mark) (bool, error) {
-	l.mu.Lock()
-	l.post()
-	l.mu.Unlock()
+	if err := l.settle(); err != nil {
+		return false, err
+	}
 	l.world.Poll()
 	if l.done.Load() >= m.sequence && l.answered.Load() >= m.asked {
 		return true, l.await(context.Background(), m.sequence, m.asked)
@@ -289,13 +339,12 @@ func (l *Link) Flush(ctx context.Context) error {
 // can be flushed side by side. It does not wait.
 func (l *Link) Push() {
 	l.mu.Lock()
-	if l.told && l.asked-l.answered.Load() < mostAsked && l.say(&Message{Kind: kindFlush}, nil) == nil {
-		l.expected[l.asked%mostAsked] = nil
-		l.asked++
-		l.told = false
+	defer l.mu.Unlock()
+	if l.told && l.asked-l.answered.Load() < mostAsked {
+		_ = l.ask(&Message{Kind: kindFlush}, nil, nil)
 	}
-	l.post()
-	l.mu.Unlock()
+	_ = l.cover()
+	l.post(false)
 }
 
 func (l *Link) await(ctx context.Context, sequence, asked uint64) error {
@@ -306,9 +355,7 @@ func (l *Link) await(ctx context.Context, sequence, asked uint64) error {
 			return err
 		}
 		if l.stuck.Load() {
-			l.mu.Lock()
-			l.post()
-			l.mu.Unlock()
+			l.Post()
 		}
 		if err := wait.Pause(ctx); err != nil {
 			return fmt.Errorf("waiting for rank %d: %w", l.rank, err)
@@ -324,9 +371,8 @@ func (l *Link) await(ctx context.Context, sequence, asked uint64) error {
 
 // delivered returns when everything has been received, or never will be.
 func (l *Link) delivered() error {
-	l.mu.Lock()
-	l.post()
-	sequence := l.sequence
-	l.mu.Unlock()
-	return l.await(context.Background(), sequence, 0)
+	if err := l.settle(); err != nil {
+		return err
+	}
+	return l.await(context.Background(), l.Mark().sequence, 0)
 }

@@ -53,7 +53,11 @@ const (
 	kindRefusal
 	// kindFlush is a question that has an empty answer.
 	kindFlush
-	// kindLeft: the sender has left the job.
+	// kindNothing asks for nothing: its completion tells that what was before it is
+	// done.
+	kindNothing
+	// kindLeft: the sender has left the job. All that it has sent before, over other
+	// links too, has come already.
 	kindLeft
 	// kindVerdict: X is a call's number, Y a leaver + 1; the payload is the text.
 	kindVerdict
@@ -110,11 +114,9 @@ func (l *Link) completed(c *verbs.Completion) {
 		return
 	}
 	if c.ID&receiveID == 0 {
-		l.done.Store(c.ID)
+		l.done.Store(max(l.done.Load(), c.ID))
 		if l.stuck.Load() {
-			l.mu.Lock()
-			l.post()
-			l.mu.Unlock()
+			l.Post()
 		}
 		return
 	}
@@ -167,6 +169,7 @@ func (l *Link) serve(message []byte) error {
 		w.answerKindName(l, m.X)
 	case m.Kind >= kindPropose && m.Kind <= kindSurvivors:
 		return w.serveShrink(l, m, payload)
+	case m.Kind == kindNothing:
 	case m.Kind == kindLeft:
 		w.part(l.rank)
 	case m.Kind == kindFailed:
@@ -197,8 +200,9 @@ func (l *Link) answer(m *Message, payload []byte) error {
 	if n == l.asked {
 		return fmt.Errorf("%w: an answer to no question", ErrMessage)
 	}
-	into := l.expected[n%mostAsked]
-	l.expected[n%mostAsked] = nil
+	e := &l.expected[n%mostAsked]
+	into := e.into
+	e.into = nil
 	switch {
 	case m.Kind == kindRefusal:
 		if l.refusal == nil {
@@ -208,6 +212,9 @@ func (l *Link) answer(m *Message, payload []byte) error {
 		return fmt.Errorf("%w: an answer of %d bytes to a question for %d", ErrMessage, len(payload), len(into))
 	default:
 		copy(into, payload)
+	}
+	if done := l.done.Load(); e.lastRead <= done {
+		l.done.Store(max(done, e.sequence))
 	}
 	l.answered.Store(n + 1)
 	return nil

@@ -143,7 +143,7 @@ func (m *Meeting) message(op string, rank int, message *Message) error {
 		err = l.Tell(message, nil)
 	}
 	if err == nil {
-		l.Push()
+		l.Post()
 		return nil
 	}
 	if m.world.Failures() != 0 {
@@ -368,7 +368,7 @@ func (m *Meeting) leave() {
 	}
 }
 
-// part notes that a rank has left, by its message.
+// part notes that a rank has left.
 func (w *World) part(rank int) {
 	w.parted[rank].Store(true)
 	if w.rank == 0 {

@@ -162,12 +162,20 @@ func (o *office) letterOf(box *mailbox, l letter) []byte {
 func (o *office) drain() {
 	wait := o.world.NewWaiter()
 	defer wait.Finish()
-	for !o.drained() {
+	for {
+		rank := o.undrained()
+		if rank < 0 {
+			return
+		}
+		if !o.world.Mapped(rank) {
+			o.world.attend(rank)
+		}
 		_ = wait.Pause(context.Background())
 	}
 }
 
-func (o *office) drained() bool {
+// undrained is a rank that letters are on their way to, -1 if there is none.
+func (o *office) undrained() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.world.poll()
@@ -181,8 +189,8 @@ func (o *office) drained() bool {
 			continue
 		}
 		if _, left := o.world.barrier.left(rank); !left {
-			return false
+			return rank
 		}
 	}
-	return true
+	return -1
 }

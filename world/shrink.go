@@ -149,7 +149,7 @@ func (w *World) propose(leader int, mine string) error {
 		l, err := w.Link(leader)
 		if err == nil {
 			err = l.Tell(&Message{Kind: kindPropose}, []byte(mine))
-			l.Push()
+			l.Post()
 		}
 		return err
 	}
@@ -159,7 +159,7 @@ func (w *World) propose(leader int, mine string) error {
 		}
 		// Who cannot be told has failed, and is known to have.
 		if l, err := w.Link(rank); err == nil && l.Tell(&Message{Kind: kindInquire}, nil) == nil {
-			l.Push()
+			l.Post()
 		}
 	}
 	return nil

@@ -237,6 +237,9 @@ func (w *World) Close() error {
 		if w.Failures() != 0 {
 			w.report(w.calls.Load() + 1)
 		}
+		// A rank may have several links with this one: what it hears of leaving over
+		// one must come after everything that it waits for over another.
+		w.settleLinks()
 		w.barrier.leave()
 		if w.last.Meet(context.Background(), "Close", 1) != nil {
 			w.outlast()
@@ -287,9 +290,11 @@ func (w *World) settleLinks() {
 // depart ends this rank's membership without waiting for anyone.
 func (w *World) depart() error {
 	shrunk := w.departShrunk()
+	// Others may need this rank's progress until they have finalized too.
+	err := errors.Join(shrunk, w.finalize())
 	w.stopDriver()
 	w.attached.close()
-	err := errors.Join(shrunk, w.finalize(), w.closeCards())
+	err = errors.Join(err, w.closeCards())
 	if w.end != nil {
 		w.end()
 	}

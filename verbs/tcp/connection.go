@@ -90,15 +90,17 @@ func (c *connection) start(s stream, next phase) {
 	c.device.channel.Ring()
 }
 
-// progress takes what has come and sends what can go.
-func (c *connection) progress() {
+// progress takes what has come and sends what can go. It tells whether something had
+// come.
+func (c *connection) progress() (some bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stream == nil {
-		return
+		return false
 	}
-	c.receive()
+	some = c.receive()
 	c.transmit()
+	return some
 }
 
 // wantVisit makes the device visit although the socket may be silent.

@@ -40,10 +40,12 @@ type device struct {
 	nextTick atomic.Int64
 	tickSoon atomic.Bool
 
-	// driving is held by the one that drives; polls and slots are its.
+	// driving is held by the one that drives; polls, slots and heard, the slot that was
+	// heard last, are its.
 	driving sync.Mutex
 	polls   uint32
 	slots   []int32
+	heard   int
 
 	mu         sync.Mutex
 	pairs      map[uint32]*queuePair
@@ -126,11 +128,11 @@ func (d *device) drive() {
 				c.progress()
 			}
 		}
-	} else {
+	} else if !d.lastHeard(table) {
 		d.slots = d.poller.ready(d.slots[:0])
 		for _, slot := range d.slots {
-			if int(slot) < len(table) && table[slot] != nil {
-				table[slot].progress()
+			if int(slot) < len(table) && table[slot] != nil && table[slot].progress() {
+				d.heard = int(slot)
 			}
 		}
 	}
@@ -145,6 +147,20 @@ func (d *device) drive() {
 		d.tick()
 	}
 }
+
+// lastHeard reads from the connection that was heard last, which is the likeliest to
+// have something, and tells whether that will do: to ask which of all have something
+// costs another system call, and is done every so often.
+func (d *device) lastHeard(table []*connection) bool {
+	if d.heard >= len(table) || table[d.heard] == nil {
+		return false
+	}
+	table[d.heard].progress()
+	return d.polls%heardTurns != 0
+}
+
+// heardTurns is how many looks there are for each that asks for all sockets.
+const heardTurns = 4
 
 // run does a connection's errand.
 func (d *device) run(c *connection) {

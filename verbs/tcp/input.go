@@ -54,27 +54,30 @@ func (in *input) reset() {
 	*in = input{begun: in.begun, carried: in.carried}
 }
 
-// receive takes what has come, as long as that is not too long.
-func (c *connection) receive() {
+// receive takes what has come, as long as that is not too long, and tells whether
+// anything had.
+func (c *connection) receive() (some bool) {
 	for range maxReadRounds {
 		n, room, err := c.read()
 		if n > 0 {
+			some = true
 			c.health.heard = true
 			c.process()
 		}
 		if c.stream == nil {
-			return
+			return some
 		}
 		if err != nil {
 			c.lost(err)
-			return
+			return some
 		}
 		if n < room {
-			return
+			return some
 		}
 	}
 	// The stream may have it already, where no socket tells of it.
 	c.wantVisit()
+	return true
 }
 
 // read reads once and tells how many bytes it got and how many it had room for.
