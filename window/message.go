@@ -251,6 +251,6 @@ func (c *core) notifyRemote(p *peer, slot int) error {
 	if err := p.link.Tell(&world.Message{Kind: messageNotify, Service: c.number, X: uint64(slot)}, nil); err != nil {
 		return err
 	}
-	p.link.Push()
+	p.link.Post()
 	return nil
 }

@@ -223,7 +223,7 @@ func (c *core) tell(ctx context.Context, call string, rank int, at uintptr, numb
 	}
 	if p.control.base == nil {
 		err := p.link.Tell(&world.Message{Kind: messageWord, Service: c.number, A: uint8(at), X: uint64(number)}, nil)
-		p.link.Push()
+		p.link.Post()
 		return c.blame(call, rank, err)
 	}
 	if p.link != nil {

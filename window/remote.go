@@ -52,7 +52,7 @@ func (c *core) blame(call string, rank int, err error) error {
 func (c *core) askLock(p *peer, kind LockKind, target int) error {
 	ticket := c.tickets[target].Add(1)
 	err := p.link.Tell(&world.Message{Kind: messageLock, Service: c.number, A: uint8(kind), X: uint64(ticket)}, nil)
-	p.link.Push()
+	p.link.Post()
 	return err
 }
 
@@ -88,5 +88,5 @@ func (c *core) tellUnlock(p *peer, kind LockKind, target int) {
 	ticket := c.tickets[target].Load()
 	// An error is the failure of target, and known as such.
 	_ = p.link.Tell(&world.Message{Kind: messageUnlock, Service: c.number, A: uint8(kind), X: uint64(ticket)}, nil)
-	p.link.Push()
+	p.link.Post()
 }
