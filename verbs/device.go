@@ -193,6 +193,14 @@ type Watcher interface {
 	Watch(address string, lost func(cause error)) (stop func(), err error)
 }
 
+// A Server is a device that the CPU moves, so that whoever polls it may have served a
+// peer although nothing has completed here.
+type Server interface {
+	// Heard counts, as it likes, what has come from peers. While it grows more is
+	// likely to come soon.
+	Heard() uint64
+}
+
 // A CompletionChannel is where a rank sleeps while nothing that it waits for
 // has come. Sleeping takes two steps, so that nothing is missed:
 //

@@ -30,6 +30,10 @@ type card struct {
 	device verbs.Device
 	// mapper is nil if the device maps no memory of others.
 	mapper verbs.Mapper
+	// server is nil if the device needs no CPU for its peers; heard is what it has
+	// said last.
+	server verbs.Server
+	heard  uint64
 	queue  verbs.CompletionQueue
 	// boxes are those of accepted connections, by queue pair.
 	boxes map[uint32]*mailbox
@@ -47,6 +51,7 @@ func newCard(kind cardKind, device verbs.Device) (*card, error) {
 	}
 	c := &card{kind: kind, device: device, queue: queue, boxes: make(map[uint32]*mailbox), links: make(map[uint32]*Link), attributes: device.Attributes()}
 	c.mapper, _ = device.(verbs.Mapper)
+	c.server, _ = device.(verbs.Server)
 	return c, nil
 }
 

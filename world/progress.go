@@ -62,7 +62,14 @@ func (w *World) pollCard(c *card) int {
 			o.completed(c, completion)
 		}
 	}
-	return n + done
+	n += done
+	if c.server != nil {
+		if heard := c.server.Heard(); heard != c.heard {
+			c.heard = heard
+			n++
+		}
+	}
+	return n
 }
 
 // Retry has try called whenever progress is made, until it returns true. It is for a

@@ -98,7 +98,9 @@ func (c *connection) progress() (some bool) {
 	if c.stream == nil {
 		return false
 	}
-	some = c.receive()
+	if some = c.receive(); some {
+		c.device.heardOf.Add(1)
+	}
 	c.transmit()
 	return some
 }

@@ -46,6 +46,8 @@ type device struct {
 	polls   uint32
 	slots   []int32
 	heard   int
+	// heardOf counts reads that got something.
+	heardOf atomic.Uint64
 
 	mu         sync.Mutex
 	pairs      map[uint32]*queuePair
@@ -111,6 +113,9 @@ func (d *device) RegisterMemory(memory []byte, access verbs.Access) (verbs.Memor
 	}
 	return r, nil
 }
+
+// Heard counts what has come from peers.
+func (d *device) Heard() uint64 { return d.heardOf.Load() }
 
 // fewSockets are read without asking first which has something.
 const fewSockets = 2
