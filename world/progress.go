@@ -124,8 +124,11 @@ func (w *World) accept(c *card, caller verbs.ConnectionRequest) {
 // origins get on while this rank's program computes. Where somebody waits, and so
 // drives progress faster than a goroutine could that sleeps in between, it stands
 // back: while it sees that others have polled since it last looked, it only looks
-// again, once a standBack.
-const standBack = 200 * time.Microsecond
+// again, after a shortestStandBack at first, and less often the longer that goes on.
+const (
+	shortestStandBack = 200 * time.Microsecond
+	longestStandBack  = 8 * time.Millisecond
+)
 
 // The driver's sleeps while there is something to retry grow from one to the other.
 const (
@@ -148,15 +151,17 @@ func (w *World) drive() {
 	w.driving = true
 	w.driver.Go(func() {
 		channel := w.network().Channel()
-		seen, limit := uint64(0), shortestRetry
+		seen, limit, standBack := uint64(0), shortestRetry, shortestStandBack
 		timer := time.NewTimer(standBack)
 		defer timer.Stop()
 		for !w.stopped.Load() {
 			if polls := w.polls.Load(); polls != seen {
 				seen = polls
-				w.nap(timer)
+				w.nap(timer, standBack)
+				standBack = min(2*standBack, longestStandBack)
 				continue
 			}
+			standBack = shortestStandBack
 			ticket := channel.Prepare()
 			if !w.stopped.Load() && w.polls.Load() == seen && w.tryPoll() == 0 {
 				limit = min(2*limit, longestSleep)
@@ -172,8 +177,8 @@ func (w *World) drive() {
 	})
 }
 
-// nap waits a standBack, or until somebody goes to sleep who relies on the driver.
-func (w *World) nap(timer *time.Timer) {
+// nap waits that long, or until somebody goes to sleep who relies on the driver.
+func (w *World) nap(timer *time.Timer, standBack time.Duration) {
 	timer.Reset(standBack)
 	select {
 	case <-w.doze:
