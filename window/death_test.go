@@ -3,11 +3,13 @@ package window_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/epoch"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 	"github.com/onesided/rma/world/worldtest"
@@ -22,8 +24,10 @@ type death struct {
 	// prepare is done by all; rank 0 then calls wait, which needs the victim.
 	prepare func(s *script, win *window.Window[int64])
 	wait    func(ctx context.Context, s *script, win *window.Window[int64]) error
-	// after tells that wait succeeds, because the lock of the dead was broken.
+	// breaks tells that wait succeeds, because the lock of the dead was broken.
 	breaks bool
+	// killed: a rank that leaves would be no hindrance.
+	killed bool
 }
 
 var deaths = []death{
@@ -53,6 +57,51 @@ var deaths = []death{
 					return err
 				}
 			}
+		},
+	},
+	{
+		name: "Flush", killed: true,
+		prepare: lockVictim,
+		wait: func(ctx context.Context, s *script, win *window.Window[int64]) error {
+			for {
+				if err := errors.Join(win.Put([]int64{1}, victim, 0), win.Flush(ctx, victim)); err != nil {
+					expectLost(s, win.Unlock(ctx, victim), victim)
+					return err
+				}
+			}
+		},
+	},
+	{
+		name: "Unlock", killed: true,
+		prepare: lockVictim,
+		wait: func(ctx context.Context, s *script, win *window.Window[int64]) error {
+			for {
+				if err := errors.Join(win.Unlock(ctx, victim), win.Lock(ctx, window.Shared, victim), win.Put([]int64{1}, victim, 0)); err != nil {
+					// What is locked is that or nothing.
+					if win.Flush(ctx, victim) == nil || !errors.Is(win.Flush(ctx, victim), epoch.ErrNotLocked) {
+						expectLost(s, win.Unlock(ctx, victim), victim)
+					}
+					return err
+				}
+			}
+		},
+	},
+	{
+		name: "Complete", killed: true,
+		prepare: func(s *script, win *window.Window[int64]) {
+			switch s.w.Rank() {
+			case 0:
+				s.ok(win.Start(s.ctx, groupOf(s, win, victim)))
+				s.ok(win.Put([]int64{1}, victim, 0))
+			case victim:
+				s.ok(win.Post(s.ctx, groupOf(s, win, 0)))
+			}
+		},
+		wait: func(ctx context.Context, s *script, win *window.Window[int64]) error {
+			for s.w.Failures() == 0 {
+				time.Sleep(time.Millisecond)
+			}
+			return win.Complete(ctx)
 		},
 	},
 	{name: "WaitNotify", wait: func(ctx context.Context, s *script, win *window.Window[int64]) error {
@@ -116,6 +165,13 @@ var deaths = []death{
 	},
 }
 
+// lockVictim has rank 0 lock the victim.
+func lockVictim(s *script, win *window.Window[int64]) {
+	if s.w.Rank() == 0 {
+		s.ok(win.Lock(s.ctx, window.Shared, victim))
+	}
+}
+
 func groupOf[T window.Element](s *script, win *window.Window[T], ranks ...int) window.Group {
 	g, err := win.Group(ranks...)
 	s.ok(err)
@@ -170,10 +226,7 @@ func dying(s *script, d death, leaves bool) {
 		expectLost(s, win.Lock(s.ctx, window.Shared, victim), victim)
 		s.ok(win.Close())
 	default:
-		// This rank serves, and needs nobody.
-		for !leaves && s.w.Failures() == 0 {
-			time.Sleep(time.Millisecond)
-		}
+		// This rank serves, and needs nobody: it may hear of the death last, from rank 0.
 		for served := false; !served; time.Sleep(time.Millisecond) {
 			s.ok(win.Lock(s.ctx, window.Shared, 2))
 			served = win.Local()[1] == 42
@@ -191,28 +244,41 @@ func expectLost(s *script, err error, rank int) {
 	s.check(lost.Rank == rank, "error names rank %d, want %d: %v", lost.Rank, rank, err)
 }
 
+// machines are how the ranks of TestKilled reach each other: by memory, by links, or
+// some by the one and some by the other, the victim's by links.
+var machines = []struct {
+	name        string
+	environment func(rank int) []string
+}{
+	{"shm", func(int) []string { return nil }},
+	{"tcp", func(int) []string { return []string{"RMA_DEVICE=tcp"} }},
+	{"hosts", func(rank int) []string { return []string{"RMA_DEVICE=", fmt.Sprintf("RMA_HOST=host%d", rank%2)} }},
+}
+
 // A process that is killed inside each blocking call, or with a lock in its hands:
 // the others go on with an error that names it.
 func TestKilled(t *testing.T) {
-	for _, d := range deaths {
-		t.Run(d.name, func(t *testing.T) {
-			job := worldtest.Start(t, deathRanks, "death in "+d.name)
-			job.Await(victim, "ready")
-			job.Await(0, "ready")
-			job.Kill(victim)
-			errs := job.Wait()
-			require.Error(t, errs[victim])
-			for _, rank := range []int{0, 2} {
-				require.NoError(t, errs[rank], "rank %d", rank)
-			}
-		})
+	for _, m := range machines {
+		for _, d := range deaths {
+			t.Run(m.name+"/"+d.name, func(t *testing.T) {
+				job := worldtest.StartWith(t, deathRanks, "death in "+d.name, m.environment)
+				job.Await(victim, "ready")
+				job.Await(0, "ready")
+				job.Kill(victim)
+				errs := job.Wait()
+				require.Error(t, errs[victim])
+				for _, rank := range []int{0, 2} {
+					require.NoError(t, errs[rank], "rank %d", rank)
+				}
+			})
+		}
 	}
 }
 
 // A rank that leaves inside an epoch, as goroutine and as process.
 func TestLeft(t *testing.T) {
 	for _, d := range deaths {
-		if d.name == "WaitNotify" {
+		if d.killed || d.name == "WaitNotify" {
 			// The third rank might notify yet: see the next test.
 			continue
 		}
