@@ -4,7 +4,6 @@ import (
 	"unsafe"
 
 	"github.com/onesided/rma/aggregate/reduce"
-	"github.com/onesided/rma/epoch/latch"
 )
 
 // kernels are the functions that apply operations to elements of one kind, nil
@@ -74,8 +73,9 @@ func (v *view) accumulate(op Op, origin unsafe.Pointer, count, target, displacem
 					if !stripe.CompareAndSwap(0, v.lockWord) {
 						v.waitStripe(stripe)
 					}
+					v.tookStripe()
 					apply(to, origin, 1)
-					latch.Release(stripe, 0)
+					v.giveStripe(stripe)
 				}
 				return nil
 			}
@@ -133,7 +133,7 @@ func (v *view) combine(p *peer, op Op, to unsafe.Pointer, o operands, offset uin
 		} else {
 			v.kernels.fetch[op](to, o.origin, o.result, n)
 		}
-		latch.Release(stripe, 0)
+		v.giveStripe(stripe)
 		if n == o.count {
 			return
 		}
@@ -175,7 +175,7 @@ func resized(b []byte, n int) []byte {
 func (v *view) exchangeStripe(p *peer, op Op, origin unsafe.Pointer, old, combined []byte, offset uint64) error {
 	stripe := p.control.stripe(offset)
 	v.lockStripe(stripe)
-	defer latch.Release(stripe, 0)
+	defer v.giveStripe(stripe)
 	if err := p.neighbor.ReadAt(old, p.region, offset); err != nil || op == NoOp {
 		return err
 	}
@@ -201,8 +201,9 @@ func (v *view) fetchAndOp(op Op, operand, result unsafe.Pointer, target, displac
 				if !stripe.CompareAndSwap(0, v.lockWord) {
 					v.waitStripe(stripe)
 				}
+				v.tookStripe()
 				apply(to, operand, result, 1)
-				latch.Release(stripe, 0)
+				v.giveStripe(stripe)
 				return nil
 			}
 		}
@@ -225,8 +226,9 @@ func (v *view) compareAndSwap(compare, swap, result unsafe.Pointer, target, disp
 			if !stripe.CompareAndSwap(0, v.lockWord) {
 				v.waitStripe(stripe)
 			}
+			v.tookStripe()
 			v.swapElement(to, compare, swap, result)
-			latch.Release(stripe, 0)
+			v.giveStripe(stripe)
 			return nil
 		}
 	}
@@ -279,7 +281,7 @@ func (v *view) swapUnmapped(p *peer, compare, swap, result unsafe.Pointer, offse
 	element := bytesOf(make([]uint64, 2))[:1<<v.shift]
 	stripe := p.control.stripe(offset)
 	v.lockStripe(stripe)
-	defer latch.Release(stripe, 0)
+	defer v.giveStripe(stripe)
 	if err := p.neighbor.ReadAt(element, p.region, offset); err != nil {
 		return err
 	}

@@ -54,8 +54,9 @@ func (c *core) applyFree(updates []update) int {
 		if !u.stripe.CompareAndSwap(0, c.lockWord) {
 			return i
 		}
+		c.tookStripe()
 		u.apply(u.to, unsafe.Pointer(&u.value), 1)
-		latch.Release(u.stripe, 0)
+		c.giveStripe(u.stripe)
 	}
 	return len(updates)
 }
@@ -64,7 +65,7 @@ func (c *core) applyFree(updates []update) int {
 func (c *core) applyWaiting(u *update) {
 	c.lockStripe(u.stripe)
 	u.apply(u.to, unsafe.Pointer(&u.value), 1)
-	latch.Release(u.stripe, 0)
+	c.giveStripe(u.stripe)
 }
 
 // copyElement copies an element of 1 << shift bytes.

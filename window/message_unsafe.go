@@ -5,7 +5,6 @@ import (
 	"unsafe"
 
 	"github.com/onesided/rma/aggregate/reduce"
-	"github.com/onesided/rma/epoch/latch"
 	"github.com/onesided/rma/world"
 )
 
@@ -39,7 +38,7 @@ func (v *view) swapServed(memory, compare, swap, old []byte, offset uint64) {
 	stripe := v.own.control.stripe(offset)
 	v.lockStripe(stripe)
 	v.swapElement(at(memory), at(compare), at(swap), at(old))
-	latch.Release(stripe, 0)
+	v.giveStripe(stripe)
 }
 
 // accumulateRemote has an accumulate applied by its target. The operands are sent, so

@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"sync/atomic"
 	"time"
+
+	"github.com/onesided/rma/epoch/latch"
 )
 
 // The accumulate family is atomic per element because every element belongs to a
@@ -32,6 +34,12 @@ func (c *core) lockStripe(word *atomic.Uint32) {
 	if !word.CompareAndSwap(0, c.lockWord) {
 		c.waitStripe(word)
 	}
+	c.tookStripe()
+}
+
+func (c *core) giveStripe(word *atomic.Uint32) {
+	c.givingStripe()
+	latch.Release(word, 0)
 }
 
 func (c *core) waitStripe(word *atomic.Uint32) {

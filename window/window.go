@@ -68,6 +68,7 @@ type target struct {
 
 // core is what a window and its views share.
 type core struct {
+	raceOrder
 	world *world.World
 	rank  int
 	size  int
