@@ -3,3 +3,6 @@
 package window_test
 
 const many = 1000
+
+// raced tells whether the race detector runs.
+const raced = false
