@@ -21,7 +21,7 @@ import (
 func (c *core) beginReading(call string) error {
 	c.settle()
 	if c.remote {
-		_ = c.eachLink(everyone, func(_ int, l *world.Link) error { l.Push(); return nil })
+		_ = c.eachLink(everyone, func(_ int, l *world.Link) error { l.Post(); return nil })
 	}
 	c.readers.Add(1)
 	if c.closed.Load() {

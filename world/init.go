@@ -64,7 +64,8 @@ func unmanaged(ctx context.Context, s settings) (*World, error) {
 	s.key = member.Key()
 	w, err := initialize(ctx, member, s)
 	if err != nil {
-		return nil, errors.Join(err, member.Close())
+		// Others may still be asking rank 0 for what shows them why this is so.
+		return nil, errors.Join(err, member.Finalize())
 	}
 	return w, nil
 }
