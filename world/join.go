@@ -107,7 +107,11 @@ func join(ctx context.Context, rank, size int, exchange Exchange, roster *roster
 	if err := w.begin(texts); err != nil {
 		return nil, err
 	}
-	return w, w.watch()
+	if err := w.watch(); err != nil {
+		w.stop()
+		return nil, err
+	}
+	return w, nil
 }
 
 // begin completes the World by what the ranks have told of themselves.

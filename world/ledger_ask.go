@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"time"
 )
 
 // A rank that does not map a ledger asks for what it would look at there.
@@ -40,9 +41,24 @@ func (w *World) askKindName(rank int, kind uint64) string {
 	return string(name)
 }
 
+// longestAsk bounds how long a wait is held up by what it asks.
+const longestAsk = 200 * time.Millisecond
+
+// ask asks a rank, and tells whether it has answered. Who refuses leaves answer as it
+// is.
 func (w *World) ask(rank int, m *Message, answer []byte) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), longestAsk)
+	defer cancel()
 	l, err := w.Link(rank)
-	return err == nil && l.Ask(m, nil, answer) == nil && l.Settle(context.Background()) == nil
+	if err != nil || l.Ask(m, nil, answer) != nil {
+		return false
+	}
+	mark := l.Mark()
+	if l.settle() != nil {
+		return false
+	}
+	answered, _ := l.await(ctx, mark.sequence, mark.asked)
+	return answered
 }
 
 // answerRecord answers askRecord.

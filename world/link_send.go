@@ -76,30 +76,41 @@ func (l *Link) Ask(m *Message, payload, result []byte) error {
 }
 
 func (l *Link) ask(m *Message, payload, result []byte) error {
-	if err := l.say(m, payload); err != nil {
+	question := *m
+	question.question = true
+	if err := l.say(&question, payload); err != nil {
 		return err
 	}
 	l.expected[l.asked%mostAsked] = expectation{result, l.sequence, l.lastRead}
 	l.asked++
-	l.told = false
 	return nil
 }
 
-// Answer answers a question. It is for a Service, which answers every question on
-// the link that it came over, in order, and while it serves it.
-func (l *Link) Answer(payload []byte) {
-	if err := l.complaint; err != nil {
-		l.complaint = nil
-		l.Refuse(err)
-		return
+// askFlush asks to be told when all before it has been served, if anything was told
+// since that was last asked. It is called with the mutex.
+func (l *Link) askFlush() error {
+	if !l.told {
+		return nil
 	}
-	l.reply(&Message{Kind: kindAnswer}, payload)
+	l.told = false
+	return l.ask(&Message{Kind: kindFlush}, nil, nil)
 }
+
+// Answer answers the question that is served. It is for a Service, which answers every
+// question while it serves it. What was no question has no answer.
+func (l *Link) Answer(payload []byte) { l.answerBy(kindAnswer, payload) }
 
 // Refuse answers a question by an error. It is for a Service.
 func (l *Link) Refuse(err error) {
 	text := err.Error()
-	l.reply(&Message{Kind: kindRefusal}, []byte(text[:min(len(text), maxRefusal)]))
+	l.answerBy(kindRefusal, []byte(text[:min(len(text), maxRefusal)]))
+}
+
+func (l *Link) answerBy(kind uint8, payload []byte) {
+	if l.message.question {
+		l.message.question = false
+		l.reply(&Message{Kind: kind}, payload)
+	}
 }
 
 // Reply is Tell for a Service: it does not wait for room. What a rank asks bounds
@@ -297,7 +308,20 @@ func (l *Link) Reach(ctx context.Context, m Mark) error {
 	if err := l.settle(); err != nil {
 		return err
 	}
-	return l.await(ctx, m.sequence, m.asked)
+	return l.complete(ctx, m)
+}
+
+// complete waits for what came before a mark. It takes what the rank has refused.
+func (l *Link) complete(ctx context.Context, m Mark) error {
+	ok, err := l.await(ctx, m.sequence, m.asked)
+	if !ok {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	err = l.refusal
+	l.refusal = nil
+	return err
 }
 
 // settle has everything so far on its way, and its completion heard of.
@@ -316,7 +340,7 @@ func (l *Link) Reached(m Mark) (bool, error) {
 	}
 	l.world.Poll()
 	if l.done.Load() >= m.sequence && l.answered.Load() >= m.asked {
-		return true, l.await(context.Background(), m.sequence, m.asked)
+		return true, l.complete(context.Background(), m)
 	}
 	return false, l.fault()
 }
@@ -324,13 +348,13 @@ func (l *Link) Reached(m Mark) (bool, error) {
 // Flush returns when everything so far is complete at the rank: written, read, and
 // served. An operation that the rank has refused since the last Flush is its error.
 func (l *Link) Flush(ctx context.Context) error {
-	l.mu.Lock()
-	told := l.told
+	if err := l.enter(true); err != nil {
+		return err
+	}
+	err := l.askFlush()
 	l.mu.Unlock()
-	if told {
-		if err := l.Ask(&Message{Kind: kindFlush}, nil, nil); err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
 	return l.Settle(ctx)
 }
@@ -340,39 +364,41 @@ func (l *Link) Flush(ctx context.Context) error {
 func (l *Link) Push() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.told && l.asked-l.answered.Load() < mostAsked {
-		_ = l.ask(&Message{Kind: kindFlush}, nil, nil)
+	if l.asked-l.answered.Load() < mostAsked {
+		_ = l.askFlush()
 	}
 	_ = l.cover()
 	l.post(false)
 }
 
-func (l *Link) await(ctx context.Context, sequence, asked uint64) error {
+// await waits for a request and an answer, and tells whether they have come.
+func (l *Link) await(ctx context.Context, sequence, asked uint64) (bool, error) {
 	wait := l.world.NewWaiter()
 	defer wait.Finish()
 	for l.done.Load() < sequence || l.answered.Load() < asked {
 		if err := l.fault(); err != nil {
-			return err
+			return false, err
 		}
 		if l.stuck.Load() {
 			l.Post()
 		}
 		if err := wait.Pause(ctx); err != nil {
-			return fmt.Errorf("waiting for rank %d: %w", l.rank, err)
+			return false, fmt.Errorf("waiting for rank %d: %w", l.rank, err)
 		}
 	}
 	l.mu.Lock()
 	l.giveBack()
-	err := l.refusal
-	l.refusal = nil
 	l.mu.Unlock()
-	return err
+	return true, nil
 }
 
 // delivered returns when everything has been received, or never will be.
 func (l *Link) delivered() error {
+	// What is said after the mark nobody waits for.
+	m := l.Mark()
 	if err := l.settle(); err != nil {
 		return err
 	}
-	return l.await(context.Background(), l.Mark().sequence, 0)
+	_, err := l.await(context.Background(), m.sequence, 0)
+	return err
 }

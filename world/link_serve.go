@@ -17,14 +17,20 @@ type Message struct {
 	A, B    uint8
 	Service uint32
 	X, Y, Z uint64
+
+	// question: an answer is waited for.
+	question bool
 }
 
-// messageHeader is the length of an encoded Message: 3 bytes, one that is zero, and
-// four little-endian numbers.
+// messageHeader is the length of an encoded Message: 3 bytes, one that is 1 in a
+// question and else 0, and four little-endian numbers.
 const messageHeader = 32
 
 func (m *Message) encode(into []byte) {
 	into[0], into[1], into[2], into[3] = m.Kind, m.A, m.B, 0
+	if m.question {
+		into[3] = 1
+	}
 	binary.LittleEndian.PutUint32(into[4:], m.Service)
 	binary.LittleEndian.PutUint64(into[8:], m.X)
 	binary.LittleEndian.PutUint64(into[16:], m.Y)
@@ -32,10 +38,10 @@ func (m *Message) encode(into []byte) {
 }
 
 func (m *Message) decode(from []byte) error {
-	if len(from) < messageHeader || from[3] != 0 {
+	if len(from) < messageHeader || from[3] > 1 {
 		return fmt.Errorf("%w: %d bytes are no header", ErrMessage, len(from))
 	}
-	*m = Message{Kind: from[0], A: from[1], B: from[2],
+	*m = Message{Kind: from[0], A: from[1], B: from[2], question: from[3] == 1,
 		Service: binary.LittleEndian.Uint32(from[4:]),
 		X:       binary.LittleEndian.Uint64(from[8:]),
 		Y:       binary.LittleEndian.Uint64(from[16:]),
@@ -87,8 +93,8 @@ const (
 
 // A Service serves messages of other ranks, in the order in which each has sent
 // them. Serve runs in progress, one at a time on a rank: it must not block, and
-// payload is valid only until it returns. An error is told to the sender by its next
-// Flush; one that wraps ErrMessage ends the link.
+// payload is valid only until it returns. An error refuses a question, and else is told
+// to the sender by its next Flush; one that wraps ErrMessage ends the link.
 type Service interface {
 	Serve(from *Link, m *Message, payload []byte) error
 }
@@ -142,18 +148,7 @@ func (l *Link) serve(message []byte) error {
 	w := l.world
 	switch {
 	case m.Kind >= FirstKind:
-		s := w.services[m.Service]
-		if s == nil {
-			l.complaint = fmt.Errorf("rank %d has no service %d", w.rank, m.Service)
-			return nil
-		}
-		err := s.Serve(l, m, payload)
-		if errors.Is(err, ErrMessage) {
-			return err
-		}
-		if err != nil && l.complaint == nil {
-			l.complaint = err
-		}
+		return l.serveService(m, payload)
 	case m.Kind == kindAnswer || m.Kind == kindRefusal:
 		return l.answer(m, payload)
 	case m.Kind == kindFlush:
@@ -188,6 +183,26 @@ func (l *Link) serve(message []byte) error {
 			return nil
 		}
 		return meeting.serve(l, m)
+	}
+	return nil
+}
+
+// serveService has a Service serve a message. A question that it has not answered is
+// refused; what else it has refused is told by the next flush.
+func (l *Link) serveService(m *Message, payload []byte) error {
+	err := fmt.Errorf("rank %d has no service %d", l.world.rank, m.Service)
+	if s := l.world.services[m.Service]; s != nil {
+		err = s.Serve(l, m, payload)
+	}
+	switch {
+	case errors.Is(err, ErrMessage):
+		return err
+	case m.question && err != nil:
+		l.Refuse(err)
+	case m.question:
+		l.Refuse(fmt.Errorf("rank %d does not answer messages of kind %d", l.world.rank, m.Kind))
+	case err != nil && l.complaint == nil:
+		l.complaint = err
 	}
 	return nil
 }

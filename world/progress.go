@@ -157,9 +157,11 @@ func (w *World) drive() {
 		for !w.stopped.Load() {
 			if polls := w.polls.Load(); polls != seen {
 				seen = polls
-				w.nap(timer, standBack)
-				standBack = min(2*standBack, longestStandBack)
-				continue
+				if !w.nap(timer, standBack) {
+					standBack = min(2*standBack, longestStandBack)
+					continue
+				}
+				seen = w.polls.Load()
 			}
 			standBack = shortestStandBack
 			ticket := channel.Prepare()
@@ -177,12 +179,15 @@ func (w *World) drive() {
 	})
 }
 
-// nap waits that long, or until somebody goes to sleep who relies on the driver.
-func (w *World) nap(timer *time.Timer, standBack time.Duration) {
+// nap waits that long, or until somebody goes to sleep who relies on the driver, and
+// tells whether that is so.
+func (w *World) nap(timer *time.Timer, standBack time.Duration) (needed bool) {
 	timer.Reset(standBack)
 	select {
 	case <-w.doze:
+		return true
 	case <-timer.C:
+		return false
 	}
 }
 

@@ -20,8 +20,10 @@ var ErrExcluded = errors.New("the others have taken this rank for dead")
 // that has told some is remembered by them: whoever comes to lead asks everyone, and
 // who has been told answers with what he was told.
 type shrinking struct {
-	// base is what this rank brings into the new World.
+	// base is what this rank brings into the new World. over tells that it is known
+	// who is in that: there is no other.
 	base *base
+	over bool
 	// proposals are the contacts that ranks have sent to this one.
 	proposals map[int]string
 	// told[r] is what rank r has told so far.
@@ -50,7 +52,7 @@ func (w *World) Shrink(ctx context.Context) (*World, error) {
 		return nil, fmt.Errorf("world: Shrink: %w in another goroutine of rank %d", ErrBusy, w.rank)
 	}
 	defer w.collective.Unlock()
-	if w.small != nil {
+	if w.shrinking.over {
 		return nil, fmt.Errorf("world: Shrink: %w: this World has been shrunk already, shrink the one that it gave", ErrArgument)
 	}
 	small, err := w.shrink(ctx)
@@ -80,6 +82,8 @@ func (w *World) shrink(ctx context.Context) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The others count on this rank from here on, whatever becomes of it.
+	w.shrinking.over = true
 	rank := slices.IndexFunc(survivors, func(s survivor) bool { return s.rank == w.rank })
 	if rank < 0 {
 		return nil, ErrExcluded
@@ -97,7 +101,11 @@ func (w *World) shrink(ctx context.Context) (*World, error) {
 	if err := small.begin(texts); err != nil {
 		return nil, err
 	}
-	return small, small.watch()
+	if err := small.watch(); err != nil {
+		small.stop()
+		return nil, err
+	}
+	return small, nil
 }
 
 // departShrunk ends what Shrink has made, or begun.

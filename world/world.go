@@ -287,16 +287,20 @@ func (w *World) settleLinks() {
 	}
 }
 
+// stop ends what begin has begun.
+func (w *World) stop() {
+	w.stopDriver()
+	if w.end != nil {
+		w.end()
+	}
+}
+
 // depart ends this rank's membership without waiting for anyone.
 func (w *World) depart() error {
 	shrunk := w.departShrunk()
 	// Others may need this rank's progress until they have finalized too.
 	err := errors.Join(shrunk, w.finalize())
-	w.stopDriver()
+	w.stop()
 	w.attached.close()
-	err = errors.Join(err, w.closeCards())
-	if w.end != nil {
-		w.end()
-	}
-	return err
+	return errors.Join(err, w.closeCards())
 }
