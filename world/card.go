@@ -42,10 +42,19 @@ type card struct {
 	attributes verbs.Attributes
 }
 
-const queueCapacity = 1 << 12
+// A queue holds what can complete at once: some tens of requests and receives for each
+// rank that is connected.
+const (
+	leastQueue   = 1 << 12
+	queuePerRank = 64
+)
 
-func newCard(kind cardKind, device verbs.Device) (*card, error) {
-	queue, err := device.CreateCompletionQueue(queueCapacity)
+func newCard(kind cardKind, device verbs.Device, size int) (*card, error) {
+	capacity := leastQueue
+	if kind == networkCard {
+		capacity = max(capacity, queuePerRank*size)
+	}
+	queue, err := device.CreateCompletionQueue(capacity)
 	if err != nil {
 		return nil, err
 	}
@@ -65,13 +74,13 @@ type base struct {
 	contact contact
 }
 
-func newBase(devices [cardKinds]verbs.Device) (*base, error) {
+func newBase(devices [cardKinds]verbs.Device, size int) (*base, error) {
 	b := new(base)
 	for kind, device := range devices {
 		if device == nil {
 			continue
 		}
-		c, err := newCard(cardKind(kind), device)
+		c, err := newCard(cardKind(kind), device, size)
 		if err != nil {
 			return nil, err
 		}

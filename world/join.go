@@ -81,7 +81,7 @@ func join(ctx context.Context, rank, size int, exchange Exchange, roster *roster
 			return nil, err
 		}
 	}
-	b, err := newBase(devices)
+	b, err := newBase(devices, size)
 	if err != nil {
 		return nil, err
 	}

@@ -30,8 +30,10 @@ type Link struct {
 	world *World
 	rank  int
 	card  *card
-	pair  verbs.QueuePair
-	inbox verbs.MemoryRegion
+	// accepted: the other side has made it.
+	accepted bool
+	pair     verbs.QueuePair
+	inbox    verbs.MemoryRegion
 
 	mu sync.Mutex
 	// requests[head:] are to be posted, with what their segments point to in
@@ -77,6 +79,9 @@ const (
 	signalEvery = 32
 	// mostAsked questions are open at once.
 	mostAsked = 64
+	// mostOwed is how many replies, and two for each rank of the job, may wait for
+	// one that does not take them.
+	mostOwed = 4 * mostSends
 	// shortPayload is what goes with its message as inline data.
 	shortPayload = 64
 )
@@ -141,12 +146,12 @@ func (l *Link) open(pair verbs.QueuePair) error {
 		return errors.Join(err, pair.Close())
 	}
 	l.pair, l.inbox = pair, inbox
-	l.card.links[pair.Number()] = l
 	for slot := range linkReceives {
 		if err := l.receive(slot); err != nil {
-			return err
+			return errors.Join(err, pair.Close(), inbox.Deregister())
 		}
 	}
+	l.card.links[pair.Number()] = l
 	l.world.drive()
 	if l.world.left.Load() {
 		l.Reply(&Message{Kind: kindLeft}, nil)

@@ -2,6 +2,7 @@ package world
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -186,4 +187,41 @@ func asRefusal(err error, into **RefusalError) bool {
 	e, ok := err.(*RefusalError)
 	*into = e
 	return ok
+}
+
+// What a link keeps is bounded by what is outstanding, also where it is never empty.
+func TestLinkStaysSmall(t *testing.T) {
+	var service echo
+	err := Run(t.Context(), 2, func(ctx context.Context, w *World) error {
+		if w.rank == 1 {
+			defer w.Serve(7, &service)()
+			return errors.Join(w.Barrier(ctx), w.Barrier(ctx))
+		}
+		if err := w.Barrier(ctx); err != nil {
+			return err
+		}
+		l, err := w.Link(1)
+		if err != nil {
+			return err
+		}
+		const count = 50_000
+		payload, sum := make([]byte, 200), int64(0)
+		for i := range count {
+			if err := l.Tell(&Message{Kind: FirstKind + 1, Service: 7, X: uint64(i)}, payload[:i%201]); err != nil {
+				return err
+			}
+			sum += int64(i)
+		}
+		if err := l.Flush(ctx); err != nil {
+			return err
+		}
+		l.mu.Lock()
+		requests, held, free := cap(l.requests), cap(l.held), len(w.slots.free)
+		l.mu.Unlock()
+		if got := service.told.Load(); got != sum || requests > 8*mostSends || held > 8*mostSends || free > 8*mostSends {
+			return fmt.Errorf("told %d, want %d; place for %d requests, %d held, %d slots", got, sum, requests, held, free)
+		}
+		return w.Barrier(ctx)
+	}, WithDevice("tcp"))
+	require.NoError(t, err)
 }

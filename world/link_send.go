@@ -125,6 +125,10 @@ func (l *Link) reply(m *Message, payload []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.told = l.told || m.Kind > kindRefusal
+	if owed := len(l.requests) - l.head; owed > mostOwed+2*l.world.size {
+		l.fail(fmt.Errorf("%w: rank %d takes none of %d replies", ErrMessage, l.rank, owed))
+		return
+	}
 	if err := l.say(m, payload); err != nil {
 		l.fail(err)
 	} else if len(payload) > shortPayload {
@@ -160,8 +164,8 @@ func (l *Link) enter(question bool) error {
 // next is a request behind the others, and what its segment may point to.
 func (l *Link) next(opcode verbs.Opcode) (*verbs.SendRequest, *body) {
 	l.sequence++
-	if l.head == len(l.requests) {
-		l.head, l.requests, l.bodies = 0, l.requests[:0], l.bodies[:0]
+	if l.head == len(l.requests) || l.head >= mostSends {
+		l.compact()
 	}
 	l.bodies = append(l.bodies, body{})
 	b := &l.bodies[len(l.bodies)-1]
@@ -173,6 +177,21 @@ func (l *Link) next(opcode verbs.Opcode) (*verbs.SendRequest, *body) {
 		l.lastRead = l.sequence
 	}
 	return &l.requests[len(l.requests)-1], b
+}
+
+// compact gives the place of requests that have been posted to new ones.
+func (l *Link) compact() {
+	n := copy(l.requests, l.requests[l.head:])
+	for i := range n {
+		b := &l.bodies[i]
+		*b = l.bodies[l.head+i]
+		if l.requests[i].Flags&verbs.Inline != 0 {
+			b.segment[0].Memory = b.message[:len(b.segment[0].Memory)]
+		}
+		l.requests[i].Segments = b.segment[:]
+	}
+	clear(l.bodies[n:])
+	l.requests, l.bodies, l.head = l.requests[:n], l.bodies[:n], 0
 }
 
 // say puts a message behind the others.
@@ -253,6 +272,7 @@ func (l *Link) post(signalled bool) {
 		l.requests[i].Segments[0].Memory = nil
 	}
 	l.head += n
+	l.giveBack()
 	if errors.Is(err, verbs.ErrQueueFull) {
 		return
 	}
@@ -262,7 +282,6 @@ func (l *Link) post(signalled bool) {
 	}
 	l.bytes = 0
 	l.stuck.Store(false)
-	l.giveBack()
 }
 
 // giveBack lets go of what completed requests held.
@@ -277,8 +296,9 @@ func (l *Link) giveBack() {
 		}
 		*h = holding{}
 	}
-	if l.firstHeld == len(l.held) {
-		l.firstHeld, l.held = 0, l.held[:0]
+	if l.firstHeld == len(l.held) || l.firstHeld >= mostSends {
+		l.held = l.held[:copy(l.held, l.held[l.firstHeld:])]
+		l.firstHeld = 0
 	}
 }
 

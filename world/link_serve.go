@@ -173,8 +173,8 @@ func (l *Link) serve(message []byte) error {
 		}
 		w.roster.fail(int(m.X), &toldError{l.rank, string(payload)})
 	case m.Kind == kindVerdict:
-		if m.Y > uint64(w.size) {
-			return fmt.Errorf("%w: a verdict on rank %d", ErrMessage, m.Y-1)
+		if m.Y > uint64(w.size) || int(m.Y)-1 == w.rank {
+			return fmt.Errorf("%w: a verdict on rank %d", ErrMessage, int(m.Y)-1)
 		}
 		w.ledger.judge(uint32(m.X), int(m.Y)-1, string(payload))
 	default:
@@ -190,9 +190,11 @@ func (l *Link) serve(message []byte) error {
 // serveService has a Service serve a message. A question that it has not answered is
 // refused; what else it has refused is told by the next flush.
 func (l *Link) serveService(m *Message, payload []byte) error {
-	err := fmt.Errorf("rank %d has no service %d", l.world.rank, m.Service)
+	var err error
 	if s := l.world.services[m.Service]; s != nil {
 		err = s.Serve(l, m, payload)
+	} else {
+		err = fmt.Errorf("rank %d has no service %d", l.world.rank, m.Service)
 	}
 	switch {
 	case errors.Is(err, ErrMessage):

@@ -158,7 +158,7 @@ func (m *Meeting) serve(from *Link, message *Message) error {
 	w, number, k := m.world, uint32(message.X), int(message.A)
 	switch message.Kind {
 	case kindRound:
-		if k >= arrivedLine || (from.rank+1<<k)%w.size != w.rank {
+		if k >= bits.Len(uint(w.size-1)) || (from.rank+1<<k)%w.size != w.rank {
 			return fmt.Errorf("%w: rank %d tells of round %d", ErrMessage, from.rank, k)
 		}
 		m.own.reach(k, number, message.Y)
@@ -294,11 +294,11 @@ func (m *Meeting) vain(op string, word *atomic.Uint32, number uint32, from int, 
 
 func (m *Meeting) meetAtRoot(ctx context.Context, op string, number uint32, history uint64) error {
 	if m.announced != number {
-		m.announced = number
-		m.histories += history
-		if err := m.arrive(op, number, history); err != nil {
+		if err := m.arrive(op, number, history, m.histories+history); err != nil {
 			return err
 		}
+		m.announced = number
+		m.histories += history
 	}
 	if released := m.own.released(); !reached(released, number) {
 		if err := m.hear(ctx, op, released, number, parent(m.world.rank)); err != nil {
@@ -326,16 +326,16 @@ func (m *Meeting) meetAtRoot(ctx context.Context, op string, number uint32, hist
 	return nil
 }
 
-// arrive tells the root that this rank has come.
-func (m *Meeting) arrive(op string, number uint32, history uint64) error {
+// arrive tells the root that this rank has come, with its history and their sum.
+func (m *Meeting) arrive(op string, number uint32, history, histories uint64) error {
 	if !m.world.Mapped(0) {
-		return m.message(op, 0, &Message{Kind: kindArrive, X: uint64(number), Y: history, Z: m.histories})
+		return m.message(op, 0, &Message{Kind: kindArrive, X: uint64(number), Y: history, Z: histories})
 	}
 	root, err := m.block(op, 0)
 	if err != nil {
 		return err
 	}
-	if root.arrive(number, m.world.size, history, m.histories) {
+	if root.arrive(number, m.world.size, history, histories) {
 		return m.world.unlike(op, -1)
 	}
 	if reached(root.released(), number) {

@@ -107,14 +107,20 @@ func (w *World) accept(c *card, caller verbs.ConnectionRequest) {
 		w.post.accept(c, rank, caller)
 		return
 	}
-	l := &Link{world: w, rank: rank, card: c}
+	for _, l := range c.links {
+		if l.accepted && l.rank == rank && l.broken.Load() == nil {
+			caller.Reject(fmt.Sprintf("rank %d is connected already", rank))
+			return
+		}
+	}
+	l := &Link{world: w, rank: rank, card: c, accepted: true}
 	pair, err := caller.Accept(l.config())
 	if err != nil {
 		caller.Reject(err.Error())
 		return
 	}
 	if err := l.open(pair); err != nil {
-		l.fail(err)
+		w.logger.Warn("a connection could not be accepted", "rank", rank, "why", err)
 		return
 	}
 	w.links[rank].CompareAndSwap(nil, l)

@@ -106,7 +106,7 @@ func localWorlds(ctx context.Context, n int, s settings) ([]*World, error) {
 			return fault(err)
 		}
 		devices = append(devices, device)
-		b, err := newBase([cardKinds]verbs.Device{sharedCard: device})
+		b, err := newBase([cardKinds]verbs.Device{sharedCard: device}, n)
 		if err != nil {
 			return fault(err)
 		}

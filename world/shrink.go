@@ -71,12 +71,14 @@ func (w *World) shrink(ctx context.Context) (*World, error) {
 	if b == nil {
 		devices, err := w.reopen(ctx)
 		if err == nil {
-			b, err = newBase(devices)
+			b, err = newBase(devices, w.size)
 		}
 		if err != nil {
 			return nil, errors.Join(err, closeDevices(devices[:]))
 		}
+		w.post.mu.Lock()
 		w.shrinking.base = b
+		w.post.mu.Unlock()
 	}
 	survivors, err := w.agreeOnSurvivors(ctx, b.contact.text())
 	if err != nil {
