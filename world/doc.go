@@ -8,7 +8,11 @@
 //	})
 //
 // [Run] makes the ranks goroutines of this process. [Init] joins the processes that
-// a launcher started; without a launcher it is a world of one.
+// a launcher started, or that are told of rank 0 by RMA_ROOT; without either it is a
+// world of one. [New] joins processes that have found each other by themselves.
+//
+// Ranks of one host map each other's memory; others reach each other over TCP, through
+// a [Link]. [World.Route] tells which it is.
 //
 // # Collectives
 //
@@ -34,7 +38,9 @@
 //
 // All protocol work is in [World.Poll]. A caller that waits drives it: it looks a
 // bounded number of times, yields, then sleeps on the device's channel. With more
-// ranks on the machine than cores it sleeps at once.
+// ranks on the machine than cores it sleeps at once. Where ranks are reached over links
+// a goroutine, the driver, makes progress while nobody waits, so that a program that
+// computes holds up nobody.
 //
 // # Failure
 //
@@ -42,7 +48,9 @@
 // its goroutine, before it has closed its World. From then on every call that needs
 // it, also one that is blocked, returns a [*PeerError] that names it; a collective
 // needs every rank. Survivors hear of a failure from each other too, so that all
-// name the rank that failed first and not one that stopped because of it.
+// name the rank that failed first and not one that stopped because of it. Over a
+// network a rank that is silent for [WithSilence] has failed as well. [World.Shrink]
+// makes a World of the survivors.
 //
 // A rank that closes its World while others wait for it in a collective fails that
 // and every later one with a *PeerError whose cause is [ErrLeft]. [World.Close]

@@ -17,6 +17,7 @@ import (
 
 // An introduction is what a rank says of itself before any device is known.
 type introduction struct {
+	rank int
 	// device is what it was told to use, empty for the best.
 	device string
 	// machine names the running kernel, net its network as seen from the rank, and
@@ -31,7 +32,7 @@ type introduction struct {
 const introductionVersion = "rma1"
 
 func (i *introduction) text() string {
-	return strings.Join([]string{introductionVersion, i.device, i.machine, i.net, i.host, strconv.Itoa(i.cores), i.key}, ";")
+	return strings.Join([]string{introductionVersion, strconv.Itoa(i.rank), i.device, i.machine, i.net, i.host, strconv.Itoa(i.cores), i.key}, ";")
 }
 
 func parseIntroduction(text string) (introduction, error) {
@@ -39,13 +40,16 @@ func parseIntroduction(text string) (introduction, error) {
 	if fields[0] != introductionVersion {
 		return introduction{}, fmt.Errorf("%w: %.80q is not of version %s: all ranks must run the same version", errContact, text, introductionVersion)
 	}
-	if len(fields) != 7 {
+	if len(fields) != 8 {
 		return introduction{}, fmt.Errorf("%w of %d fields: %.80q", errContact, len(fields), text)
 	}
-	i := introduction{device: fields[1], machine: fields[2], net: fields[3], host: fields[4], key: fields[6]}
+	i := introduction{device: fields[2], machine: fields[3], net: fields[4], host: fields[5], key: fields[7]}
 	var err error
-	if i.cores, err = strconv.Atoi(fields[5]); err != nil || i.cores < 1 {
-		return introduction{}, fmt.Errorf("%w: %q cores", errContact, fields[5])
+	if i.rank, err = strconv.Atoi(fields[1]); err != nil {
+		return introduction{}, fmt.Errorf("%w: rank %q", errContact, fields[1])
+	}
+	if i.cores, err = strconv.Atoi(fields[6]); err != nil || i.cores < 1 {
+		return introduction{}, fmt.Errorf("%w: %q cores", errContact, fields[6])
 	}
 	return i, nil
 }
@@ -53,7 +57,7 @@ func parseIntroduction(text string) (introduction, error) {
 // introduce tells of this rank, and opens its device for shared memory if it can be
 // wanted.
 func introduce(rank, size int, s settings) (introduction, verbs.Device, error) {
-	me := introduction{device: s.device, cores: runtime.NumCPU()}
+	me := introduction{rank: rank, device: s.device, cores: runtime.NumCPU()}
 	me.machine, me.net, me.host = whereabouts(s.host)
 	if rank == 0 {
 		key := s.key
@@ -96,6 +100,9 @@ func introductions(ctx context.Context, exchange Exchange, size int, mine introd
 	for rank, text := range texts {
 		if ranks[rank], err = parseIntroduction(text); err != nil {
 			return nil, fmt.Errorf("rank %d: %w", rank, err)
+		}
+		if ranks[rank].rank != rank {
+			return nil, fmt.Errorf("%w: the exchange gave the text of rank %d in the place of rank %d", errContact, ranks[rank].rank, rank)
 		}
 		if ranks[rank].device != mine.device {
 			return nil, fmt.Errorf("%w: rank %d was told to use device %q, this rank %q (RMA_DEVICE)", ErrMismatch, rank, ranks[rank].device, mine.device)
