@@ -42,11 +42,11 @@ type card struct {
 	attributes verbs.Attributes
 }
 
-// A queue holds what can complete at once: some tens of requests and receives for each
-// rank that is connected.
+// A queue holds what can complete before it is polled: the requests and receives of two
+// links and a mailbox for each rank.
 const (
 	leastQueue   = 1 << 12
-	queuePerRank = 64
+	queuePerRank = 2 * (mostSends + linkReceives + inboxLetters + outboxLetters)
 )
 
 func newCard(kind cardKind, device verbs.Device, size int) (*card, error) {

@@ -156,6 +156,7 @@ func (l *Link) open(pair verbs.QueuePair) error {
 	if l.world.left.Load() {
 		l.Reply(&Message{Kind: kindLeft}, nil)
 	}
+	l.tellFailures()
 	return nil
 }
 

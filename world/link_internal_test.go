@@ -225,3 +225,32 @@ func TestLinkStaysSmall(t *testing.T) {
 	}, WithDevice("tcp"))
 	require.NoError(t, err)
 }
+
+// Writes that nobody flushes complete all the same, and do not run over the queue.
+func TestManyWrites(t *testing.T) {
+	places, memory := make([]Places, 1), make([]byte, 512)
+	err := Run(t.Context(), 2, func(ctx context.Context, w *World) error {
+		if w.rank == 1 {
+			region, err := w.Register(memory, verbs.LocalWrite|verbs.RemoteWrite)
+			if err != nil {
+				return err
+			}
+			places[0] = region.Places()
+		}
+		if err := Broadcast(ctx, w, 1, places); err != nil || w.rank == 1 {
+			return errors.Join(err, w.Barrier(ctx))
+		}
+		l, err := w.Link(1)
+		if err != nil {
+			return err
+		}
+		to, from := w.Place(1, &places[0]), make([]byte, 512)
+		for range 50_000 {
+			if err := l.Write(from, to, 0); err != nil {
+				return err
+			}
+		}
+		return errors.Join(l.Flush(ctx), w.Barrier(ctx))
+	}, WithDevice("tcp"))
+	require.NoError(t, err)
+}

@@ -141,7 +141,7 @@ func (l *Link) reply(m *Message, payload []byte) {
 // enter takes the mutex when there is room for a request, and for a question.
 func (l *Link) enter(question bool) error {
 	l.mu.Lock()
-	if l.broken.Load() == nil && len(l.requests)-l.head < mostSends && !(question && l.asked-l.answered.Load() == mostAsked) {
+	if l.broken.Load() == nil && l.room(question) {
 		return nil
 	}
 	wait := l.world.NewWaiter()
@@ -152,13 +152,19 @@ func (l *Link) enter(question bool) error {
 			return err
 		}
 		l.post(true)
-		if len(l.requests)-l.head < mostSends && !(question && l.asked-l.answered.Load() == mostAsked) {
+		if l.room(question) {
 			return nil
 		}
 		l.mu.Unlock()
 		_ = wait.Pause(context.Background())
 		l.mu.Lock()
 	}
+}
+
+// room tells whether there is room for a request, and for a question. What has completed
+// counts until it is known to have: the queue that tells of it has an end.
+func (l *Link) room(question bool) bool {
+	return l.sequence-l.done.Load() < mostSends && !(question && l.asked-l.answered.Load() == mostAsked)
 }
 
 // next is a request behind the others, and what its segment may point to.

@@ -45,21 +45,39 @@ func (w *World) passOn() {
 	w.news.some.Store(false)
 	w.news.mu.Unlock()
 	for _, rank := range failed {
-		cause := w.roster.failed[rank].Load().Cause
-		var told *toldError
-		text := fmt.Sprint(cause)
-		if errors.As(cause, &told) {
-			text = told.text
-		}
 		for _, c := range w.cards {
 			if c == nil {
 				continue
 			}
 			for _, l := range c.links {
-				if l.rank != rank && l.broken.Load() == nil {
-					l.Reply(&Message{Kind: kindFailed, X: uint64(rank)}, []byte(text[:min(len(text), maxVerdict)]))
-				}
+				l.tellFailure(rank)
 			}
+		}
+	}
+}
+
+// tellFailure tells that a rank has failed, with the mutex of progress.
+func (l *Link) tellFailure(rank int) {
+	if l.rank == rank || l.broken.Load() != nil {
+		return
+	}
+	cause := l.world.roster.failed[rank].Load().Cause
+	text := fmt.Sprint(cause)
+	var told *toldError
+	if errors.As(cause, &told) {
+		text = told.text
+	}
+	l.Reply(&Message{Kind: kindFailed, X: uint64(rank)}, []byte(text[:min(len(text), maxVerdict)]))
+}
+
+// tellFailures tells of all that were passed on before there was this link.
+func (l *Link) tellFailures() {
+	if l.world.Failures() == 0 {
+		return
+	}
+	for rank := range l.world.size {
+		if l.world.roster.failed[rank].Load() != nil {
+			l.tellFailure(rank)
 		}
 	}
 }

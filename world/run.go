@@ -46,11 +46,11 @@ func Run(ctx context.Context, n int, body func(ctx context.Context, w *World) er
 			err := errors.New("body ended its goroutine")
 			defer func() {
 				if err == nil {
-					errs[rank] = w.Close()
+					errs[rank] = errors.Join(w.departShrunk(), w.Close())
 					return
 				}
 				w.roster.fail(rank, err)
-				errs[rank] = errors.Join(err, w.depart())
+				errs[rank] = errors.Join(err, w.departShrunk(), w.depart())
 			}()
 			err = call(ctx, body, w)
 		})

@@ -110,18 +110,26 @@ func (w *World) shrink(ctx context.Context) (*World, error) {
 	return small, nil
 }
 
-// departShrunk ends what Shrink has made, or begun.
+// departShrunk ends the World that Shrink has made, for a rank whose body has returned.
 func (w *World) departShrunk() error {
 	w.post.mu.Lock()
-	small, b := w.small, w.shrinking.base
+	small := w.small
 	w.post.mu.Unlock()
-	switch {
-	case small != nil && !small.closed.Load():
-		return small.depart()
-	case small == nil && b != nil:
-		return b.close()
+	if small == nil || small.closed.Load() {
+		return nil
 	}
-	return nil
+	return errors.Join(small.depart(), small.departShrunk())
+}
+
+// closeUnshrunk closes the devices that Shrink has opened for a World that it did not
+// make.
+func (w *World) closeUnshrunk() error {
+	w.post.mu.Lock()
+	defer w.post.mu.Unlock()
+	if w.small != nil || w.shrinking.base == nil {
+		return nil
+	}
+	return w.shrinking.base.close()
 }
 
 // agreeOnSurvivors returns when this rank knows who is in the new World.

@@ -57,9 +57,12 @@ func shrinking(s *script, fail func() error) error {
 	works(smaller, s.w.Size()-2)
 	s.ok(smaller.Barrier(s.ctx))
 	s.check(smaller.Rank() == small.Rank()-1, "rank %d of the first World is %d of the second", small.Rank(), smaller.Rank())
-	s.ok(smaller.Close())
+	// In any order.
 	s.ok(small.Close())
-	return s.w.Close()
+	works(smaller, s.w.Size()-2)
+	s.ok(s.w.Close())
+	works(smaller, s.w.Size()-2)
+	return smaller.Close()
 }
 
 var errFall = errors.New("falling")

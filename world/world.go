@@ -297,9 +297,8 @@ func (w *World) stop() {
 
 // depart ends this rank's membership without waiting for anyone.
 func (w *World) depart() error {
-	shrunk := w.departShrunk()
 	// Others may need this rank's progress until they have finalized too.
-	err := errors.Join(shrunk, w.finalize())
+	err := errors.Join(w.closeUnshrunk(), w.finalize())
 	w.stop()
 	w.attached.close()
 	return errors.Join(err, w.closeCards())
