@@ -31,3 +31,28 @@ func TestCloseWaitsForTheSlow(t *testing.T) {
 		require.NoError(t, err, "%d ranks", n)
 	}
 }
+
+// A collective is over on every rank although the others make no progress after their
+// part of it, while connections are still being made.
+func TestCollectiveWithoutProgress(t *testing.T) {
+	for range 20 {
+		over := make(chan struct{}, 3)
+		err := Run(t.Context(), 3, func(ctx context.Context, w *World) error {
+			if err := AllGather(ctx, w, make([]int, 1), make([]int, 3)); err != nil {
+				return err
+			}
+			over <- struct{}{}
+			// The World is left alone until all have got so far.
+			for len(over) < 3 {
+				select {
+				case <-ctx.Done():
+					return ctx.Err()
+				default:
+					runtime.Gosched()
+				}
+			}
+			return nil
+		})
+		require.NoError(t, err)
+	}
+}

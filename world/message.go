@@ -74,6 +74,9 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 			return o.failed(op, number, err)
 		}
 		if out.finished() && in.finished() {
+			if out.active {
+				o.linger(out.rank)
+			}
 			return nil
 		}
 		if moved {

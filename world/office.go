@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/onesided/rma/verbs"
 )
@@ -22,15 +23,17 @@ type office struct {
 	world  *World
 	letter int
 
-	mu      sync.Mutex
-	outbox  *Region
-	free    []int
-	boxes   map[int]*mailbox
-	polled  [16]verbs.Completion
-	request [1]verbs.SendRequest
-	receive [1]verbs.ReceiveRequest
-	segment [1]verbs.Segment
-	callers [4]verbs.ConnectionRequest
+	mu sync.Mutex
+	// lingering: somebody sees to connections that are being made.
+	lingering bool
+	outbox    *Region
+	free      []int
+	boxes     map[int]*mailbox
+	polled    [16]verbs.Completion
+	request   [1]verbs.SendRequest
+	receive   [1]verbs.ReceiveRequest
+	segment   [1]verbs.Segment
+	callers   [4]verbs.ConnectionRequest
 }
 
 // mailbox is the connections with one rank.
@@ -193,4 +196,39 @@ func (o *office) undrained() int {
 		}
 	}
 	return -1
+}
+
+// linger sees to it that a letter leaves that waits for its connection to be made, also
+// if this rank does nothing of the World's for long. Where there is a driver it does.
+func (o *office) linger(rank int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	w := o.world
+	if w.driving || o.lingering || !o.box(rank).connecting() {
+		return
+	}
+	o.lingering = true
+	w.driver.Go(func() {
+		for pause := shortestRetry; !w.stopped.Load() && o.connecting(); pause = min(2*pause, longestRetry) {
+			time.Sleep(pause)
+		}
+	})
+}
+
+// connecting makes progress and tells whether it has to go on for a connection.
+func (o *office) connecting() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.world.poll()
+	for _, box := range o.boxes {
+		if box.connecting() && o.world.Failure(box.rank) == nil {
+			return true
+		}
+	}
+	o.lingering = false
+	return false
+}
+
+func (b *mailbox) connecting() bool {
+	return b.out != nil && b.out.State() == verbs.StateConnecting
 }
