@@ -89,6 +89,10 @@ func initialize(ctx context.Context, m manager, s settings) (*World, error) {
 	}
 	w.yield = yieldToProcesses
 	w.finalize = m.Finalize
+	if d, ok := m.(interface{ Dismiss(rank int) }); ok {
+		stop, end := w.OnFailure(d.Dismiss), w.end
+		w.end = func() { stop(); end() }
+	}
 	return w, nil
 }
 

@@ -239,6 +239,16 @@ func (h *host) finish(patience time.Duration) error {
 	return fmt.Errorf("%w: %v after rank 0 did, %s had not", ErrUnfinished, patience, list(ranks))
 }
 
+// dismiss hangs up on a rank.
+func (h *host) dismiss(rank int) {
+	h.mu.Lock()
+	conn := h.seats[rank]
+	h.mu.Unlock()
+	if conn != nil {
+		_ = conn.Close()
+	}
+}
+
 // close ends everything, and returns when nothing of the host runs.
 func (h *host) close() {
 	h.mu.Lock()

@@ -241,6 +241,17 @@ func TestRootServesUntilTheLastHasFinalized(t *testing.T) {
 	require.NoError(t, <-finalized)
 }
 
+func TestRootDoesNotWaitForTheDismissed(t *testing.T) {
+	noLeaks(t)
+	members := joined(t, 4, ample)
+	members[0].Dismiss(3)
+	members[1].Dismiss(2)
+	require.NoError(t, members[1].Finalize())
+	require.NoError(t, members[2].Finalize())
+	require.NoError(t, members[0].Finalize())
+	require.Error(t, members[3].Put("key", "value"))
+}
+
 func TestRootDoesNotWaitForEver(t *testing.T) {
 	noLeaks(t)
 	members := joined(t, 4, brief)

@@ -84,6 +84,15 @@ func (m *Member) Finalize() error {
 	return err
 }
 
+// Dismiss ends the connection of a rank that is known to have failed although it does
+// not say so, a process that is stopped for one: Finalize does not wait for it. Only
+// rank 0 has connections with others.
+func (m *Member) Dismiss(rank int) {
+	if m.host != nil {
+		m.host.dismiss(rank)
+	}
+}
+
 // Close leaves the job without a word. In rank 0 it closes the root, which ends the
 // exchange for all.
 func (m *Member) Close() error {
