@@ -39,6 +39,7 @@ var heldByDeath = register("death of a target of held accumulates", func(s *scri
 		s.ok(win.Unlock(s.ctx, 2))
 		s.ok(win.Close())
 	default:
+		worldtest.Signal("ready")
 		for served := false; !served; time.Sleep(time.Millisecond) {
 			s.ok(win.Lock(s.ctx, window.Shared, 2))
 			served = win.Local()[1] == 42
@@ -59,8 +60,9 @@ var heldByDeath = register("death of a target of held accumulates", func(s *scri
 // take effect, and the epoch ends.
 func TestKilledTarget(t *testing.T) {
 	job := worldtest.Start(t, deathRanks, heldByDeath)
-	job.Await(victim, "ready")
-	job.Await(0, "ready")
+	for rank := range deathRanks {
+		job.Await(rank, "ready")
+	}
 	job.Kill(victim)
 	errs := job.Wait()
 	require.Error(t, errs[victim])

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/epoch"
@@ -194,16 +195,14 @@ func dying(s *script, d death, leaves bool) {
 		d.prepare(s, win)
 	}
 	s.ok(s.w.Barrier(s.ctx))
+	worldtest.Signal("ready")
 	switch s.w.Rank() {
 	case victim:
-		if leaves {
-			return
+		if !leaves {
+			<-s.ctx.Done()
 		}
-		worldtest.Signal("ready")
-		<-s.ctx.Done()
 		return
 	case 0:
-		worldtest.Signal("ready")
 		err := d.wait(s.ctx, s, win)
 		if d.breaks {
 			s.ok(err)
@@ -262,13 +261,14 @@ func TestKilled(t *testing.T) {
 		for _, d := range deaths {
 			t.Run(m.name+"/"+d.name, func(t *testing.T) {
 				job := worldtest.StartWith(t, deathRanks, "death in "+d.name, m.environment)
-				job.Await(victim, "ready")
-				job.Await(0, "ready")
+				for rank := range deathRanks {
+					job.Await(rank, "ready")
+				}
 				job.Kill(victim)
 				errs := job.Wait()
 				require.Error(t, errs[victim])
 				for _, rank := range []int{0, 2} {
-					require.NoError(t, errs[rank], "rank %d", rank)
+					assert.NoError(t, errs[rank], "rank %d", rank)
 				}
 			})
 		}
