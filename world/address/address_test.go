@@ -93,6 +93,7 @@ ll0 169.254.3.4/16
 six0 fe80::6/64
 docker0 172.17.0.1/16
 eth9 down 10.0.9.5/24`
+	const allowed = "allowed are an IP address, a range of them such as 10.0.0.0/8, the name of an interface, and a host name"
 	names := map[string]string{"node": "10.7.7.7 10.9.0.5 10.0.0.5", "elsewhere": "10.7.7.7", "mapped": "::ffff:10.0.0.6", "self": "127.0.1.1", "empty": ""}
 	lookup := func(_ context.Context, name string) ([]netip.Addr, error) {
 		text, ok := names[name]
@@ -138,9 +139,24 @@ eth9 down 10.0.9.5/24`
 		{"interface that is down", "eth9", "", "is an interface that is down"},
 		{"interface without address", "six0", "", "is an interface without an address"},
 		{"name of another host", "elsewhere", "", `"elsewhere" is the name of 10.7.7.7`},
-		{"unknown name", "eth7", "", `"eth7" is no address, range or interface, and no host name either: no such host`},
-		{"with a port", "10.0.0.5:80", "", "is no address"},
-		{"nothing", "", "", "is no address"},
+		{"unknown name", "eth7", "", `"eth7" is no address, range or interface, and no host name either: no such host; ` + allowed},
+		{"unknown name that ends in a digit", "node7.cluster2", "", "no such host; " + allowed},
+		{"with a port", "10.0.0.5:80", "", `"10.0.0.5:80" has a port, which the system chooses: say "10.0.0.5"; ` + allowed},
+		{"version 6 with a port", "[2001:db8::5]:80", "", `has a port, which the system chooses: say "2001:db8::5"; ` + allowed},
+		{"interface with a port", "eth0:80", "", `has a port, which the system chooses: say "eth0"; ` + allowed},
+		{"with no port behind its colon", "10.0.0.5:", "", "has a port"},
+		{"in brackets", "[2001:db8::5]", "", "is no IP address; " + allowed},
+		{"version 6 with too many colons", "2001::db8::5", "", "is no IP address; " + allowed},
+		{"number too large for an address", "10.0.0.300", "", "is no IP address; " + allowed},
+		{"address cut short", "10.0.5", "", "is no IP address; " + allowed},
+		{"prefix too long", "10.0.0.0/40", "", `is no range: "40" is no length of a prefix, 0 to 32; ` + allowed},
+		{"prefix of version 6 too long", "2001:db8::/129", "", `"129" is no length of a prefix, 0 to 128; ` + allowed},
+		{"negative prefix", "10.0.0.0/-1", "", `"-1" is no length of a prefix, 0 to 32`},
+		{"prefix as a mask", "10.0.0.0/255.0.0.0", "", `"255.0.0.0" is no length of a prefix, 0 to 32`},
+		{"no prefix behind its slash", "10.0.0.0/", "", `"" is no length of a prefix, 0 to 32`},
+		{"prefix of an interface", "eth0/24", "", `is no range: "eth0" is no IP address; ` + allowed},
+		{"range of one interface", "fe80::%eth0/64", "", "is link-local"},
+		{"nothing", "", "", "is empty; " + allowed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a, err := address.Find(t.Context(), host(t, here), c.text, lookup)
@@ -173,8 +189,13 @@ func TestDefaultOfThisHost(t *testing.T) {
 			require.True(t, a.IsLoopback())
 		}
 	}
+	a, err := address.Named(t.Context(), "127.0.0.0/8")
+	require.NoError(t, err)
+	require.True(t, a.IsLoopback())
+	_, err = address.Named(t.Context(), "203.0.113.255")
+	require.ErrorIs(t, err, address.ErrAddress)
 	t.Setenv("RMA_ADDRESS", "203.0.113.255")
-	_, err := address.Default(t.Context())
+	_, err = address.Default(t.Context())
 	require.ErrorIs(t, err, address.ErrAddress)
 	require.ErrorContains(t, err, "RMA_ADDRESS")
 }

@@ -15,7 +15,8 @@
 //	RMA_ADDRESS=ib0          the first address of the interface
 //	RMA_ADDRESS=node7-fast   the first address of this name that this host has
 //
-// What the host does not have is an error that lists what it has, never a silent
-// choice of something else. The choice is a function of the interfaces and the route
+// There is no port in it: the system chooses that. What is none of these is an error
+// that says what is allowed, and what the host does not have is one that lists what it
+// has, never a silent choice of something else. The choice is a function of the interfaces and the route
 // alone ([Choose], [Find]).
 package address

@@ -22,15 +22,23 @@ func Default(ctx context.Context) (netip.Addr, error) {
 	if err != nil {
 		return netip.Addr{}, err
 	}
-	text := os.Getenv(variable)
-	if text == "" {
-		return Choose(interfaces, Routes()...), nil
+	if text := os.Getenv(variable); text != "" {
+		a, err := Find(ctx, interfaces, text, lookup)
+		if err != nil {
+			return netip.Addr{}, fmt.Errorf("%w (from %s)", err, variable)
+		}
+		return a, nil
 	}
-	a, err := Find(ctx, interfaces, text, lookup)
+	return Choose(interfaces, Routes()...), nil
+}
+
+// Named is the address of this host that text names, as RMA_ADDRESS would: see [Find].
+func Named(ctx context.Context, text string) (netip.Addr, error) {
+	interfaces, err := Interfaces()
 	if err != nil {
-		return netip.Addr{}, fmt.Errorf("%w (from %s)", err, variable)
+		return netip.Addr{}, err
 	}
-	return a, nil
+	return Find(ctx, interfaces, text, lookup)
 }
 
 func lookup(ctx context.Context, host string) ([]netip.Addr, error) {
@@ -56,9 +64,12 @@ func Find(ctx context.Context, interfaces []Interface, text string, lookup func(
 		}
 		return f.first("is an interface without an address to listen at", func(c candidate) bool { return c.on.Name == text })
 	}
+	if why := malformed(text); why != "" {
+		return f.refuse(why + "; " + allowed)
+	}
 	named, err := lookup(ctx, text)
 	if err != nil {
-		return f.refuse(fmt.Sprintf("is no address, range or interface, and no host name either: %v", err))
+		return f.refuse(fmt.Sprintf("is no address, range or interface, and no host name either: %v; %s", err, allowed))
 	}
 	for _, a := range named {
 		if a, err := f.own(a.Unmap()); err == nil {
@@ -66,6 +77,35 @@ func Find(ctx context.Context, interfaces []Interface, text string, lookup func(
 		}
 	}
 	return f.refuse(fmt.Sprintf("is the name of %s", join(named)))
+}
+
+// allowed is what RMA_ADDRESS may say.
+const allowed = "allowed are an IP address, a range of them such as 10.0.0.0/8, the name of an interface, and a host name"
+
+// malformed tells what is wrong with a text that is no interface and that no host can
+// have for a name, so that nobody is asked for it; empty if it may be a name.
+func malformed(text string) string {
+	if text == "" {
+		return "is empty"
+	}
+	if base, length, slashed := strings.Cut(text, "/"); slashed {
+		a, err := netip.ParseAddr(base)
+		if err != nil {
+			return fmt.Sprintf("is no range: %q is no IP address", base)
+		}
+		return fmt.Sprintf("is no range: %q is no length of a prefix, 0 to %d", length, a.BitLen())
+	}
+	if host, _, err := net.SplitHostPort(text); err == nil {
+		return fmt.Sprintf("has a port, which the system chooses: say %q", host)
+	}
+	if strings.ContainsAny(text, ":[]%") {
+		return "is no IP address"
+	}
+	// A name whose last part is a number would be taken for an address of version 4.
+	if last := text[strings.LastIndexByte(text, '.')+1:]; last != "" && strings.Trim(last, "0123456789") == "" {
+		return "is no IP address"
+	}
+	return ""
 }
 
 type finder struct {
