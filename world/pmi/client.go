@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -245,7 +246,11 @@ func (c *Client) Barrier(ctx context.Context) error {
 		return err
 	}
 	if !answer.ok() {
-		return fmt.Errorf("%w: barrier: a rank has ended", ErrRefused)
+		why := "a rank has ended"
+		if msg := answer["msg"]; msg != "" {
+			why = strings.ReplaceAll(msg, "_", " ")
+		}
+		return fmt.Errorf("%w: barrier: %s", ErrRefused, why)
 	}
 	return nil
 }

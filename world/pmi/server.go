@@ -30,9 +30,9 @@ type Server struct {
 	// pending are puts that the next barrier makes visible.
 	pending map[string]string
 	inside  map[int]*session
-	// ended are ranks that finalized or were lost: no barrier can be complete
-	// any more.
-	ended int
+	// ended tells of the first rank that finalized or was lost, also before it began:
+	// no barrier can be complete any more. It is empty while there is none.
+	ended string
 	open  map[*session]struct{}
 }
 
@@ -131,15 +131,26 @@ func (c *session) run() {
 	delete(s.open, c)
 	delete(s.inside, c.rank)
 	_ = c.conn.Close()
-	if c.started {
-		s.ended++
-		s.release(-1)
+	if s.ended == "" {
+		s.ended = c.end()
 	}
+	s.fail()
 	s.mu.Unlock()
 	lost := c.started && !c.finalized
 	if lost {
 		s.gone(c.rank)
 	}
+}
+
+// end tells how the rank has ended, in one word as the protocol wants it.
+func (c *session) end() string {
+	switch {
+	case !c.started:
+		return fmt.Sprintf("rank_%d_has_ended_before_it_joined", c.rank)
+	case c.finalized:
+		return fmt.Sprintf("rank_%d_has_finalized", c.rank)
+	}
+	return fmt.Sprintf("rank_%d_has_ended", c.rank)
 }
 
 // serve answers one line and tells whether to go on.
@@ -177,11 +188,11 @@ func (c *session) serve(lines *bufio.Scanner) bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.inside[c.rank] = c
-		if s.ended > 0 {
-			s.release(-1)
+		if s.ended != "" {
+			s.fail()
 		} else if len(s.inside) == s.size {
 			s.publish()
-			s.release(0)
+			s.release("rc=0")
 		}
 		return true
 	case "finalize":
@@ -220,10 +231,13 @@ func (s *Server) publish() {
 	clear(s.pending)
 }
 
+// fail ends a barrier that cannot be complete. It is called with the mutex.
+func (s *Server) fail() { s.release("rc=-1 msg=" + s.ended) }
+
 // release answers those who are in the barrier. It is called with the mutex.
-func (s *Server) release(rc int) {
+func (s *Server) release(how string) {
 	for rank, c := range s.inside {
-		_ = c.answer("cmd=barrier_out rc=%d", rc)
+		_ = c.answer("cmd=barrier_out %s", how)
 		delete(s.inside, rank)
 	}
 }

@@ -111,9 +111,10 @@ func TestEnds(t *testing.T) {
 		name string
 		do   func(c *Client) error
 		gone []int
+		says string
 	}{
-		{"closed", func(c *Client) error { return c.Close() }, []int{1}},
-		{"finalized", func(c *Client) error { return c.Finalize() }, nil},
+		{"closed", func(c *Client) error { return c.Close() }, []int{1}, "barrier: rank 1 has ended"},
+		{"finalized", func(c *Client) error { return c.Finalize() }, nil, "barrier: rank 1 has finalized"},
 	} {
 		for _, when := range []string{"before", "meanwhile"} {
 			t.Run(end.name+" "+when, func(t *testing.T) {
@@ -136,7 +137,9 @@ func TestEnds(t *testing.T) {
 					require.NoError(t, end.do(clients[1]))
 				}
 				for range 2 {
-					require.ErrorIs(t, <-errs, ErrRefused)
+					err := <-errs
+					require.ErrorIs(t, err, ErrRefused)
+					require.ErrorContains(t, err, end.says)
 				}
 				for _, rank := range end.gone {
 					require.Equal(t, rank, <-gone)
@@ -144,6 +147,28 @@ func TestEnds(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A process that ends without a word is nobody whom the others could wait for.
+func TestEndsBeforeItBegins(t *testing.T) {
+	s := NewServer(2, Events{Gone: func(rank int) { t.Errorf("rank %d, which never began, is said to be gone", rank) }})
+	first, _, err := s.Child(0, 3)
+	require.NoError(t, err)
+	conn, err := net.FileConn(first)
+	require.NoError(t, err)
+	require.NoError(t, first.Close())
+	c, err := New(conn, 0, 2)
+	require.NoError(t, err)
+	second, _, err := s.Child(1, 3)
+	require.NoError(t, err)
+	waits := make(chan error, 1)
+	go func() { waits <- c.Barrier(t.Context()) }()
+	require.NoError(t, second.Close())
+	err = <-waits
+	require.ErrorIs(t, err, ErrRefused)
+	require.ErrorContains(t, err, "barrier: rank 1 has ended before it joined")
+	require.NoError(t, c.Finalize())
+	require.NoError(t, s.Close())
 }
 
 func TestAbort(t *testing.T) {
