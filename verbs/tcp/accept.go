@@ -24,6 +24,7 @@ func (d *device) ask(c *connection, hello []byte) {
 		return
 	}
 	d.asked = append(d.asked, &connectionRequest{c, hello})
+	d.waiting.Store(int32(len(d.asked)))
 	d.mu.Unlock()
 	d.channel.Ring()
 }
@@ -32,6 +33,9 @@ func (d *device) ask(c *connection, hello []byte) {
 func (d *device) PollConnections(into []verbs.ConnectionRequest) int {
 	if d.queues.Load() == 0 {
 		d.drive()
+	}
+	if d.waiting.Load() == 0 {
+		return 0
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -42,6 +46,7 @@ func (d *device) PollConnections(into []verbs.ConnectionRequest) int {
 	rest := copy(d.asked, d.asked[n:])
 	clear(d.asked[rest:])
 	d.asked = d.asked[:rest]
+	d.waiting.Store(int32(rest))
 	return n
 }
 

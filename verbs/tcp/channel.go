@@ -52,6 +52,7 @@ func (c *channel) Ring() {
 
 // Sleep waits for a ring, for a socket, or until the device has to look at its clock.
 func (c *channel) Sleep(ticket uint32, limit time.Duration) {
+	c.device.armBlocked()
 	c.mu.Lock()
 	if c.sequence.Load() != ticket || limit == 0 || c.device.errands.Load() != 0 {
 		c.mu.Unlock()

@@ -38,6 +38,8 @@ type connection struct {
 	slot int
 	// errand: the device has to visit although the socket may be silent.
 	errand atomic.Bool
+	// blocked: the output waits for room. It changes under mu.
+	blocked atomic.Bool
 
 	mu     sync.Mutex
 	phase  phase
@@ -146,6 +148,9 @@ func (c *connection) shut() {
 	c.cancel()
 	if c.errand.Swap(false) {
 		c.device.errands.Add(-1)
+	}
+	if c.blocked.Swap(false) {
+		c.device.blocked.Add(-1)
 	}
 	if c.stream != nil {
 		c.device.detach(c)

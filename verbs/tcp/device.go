@@ -35,17 +35,21 @@ type device struct {
 	// errands counts the connections that want a visit although their socket may be
 	// silent.
 	errands atomic.Int32
+	// blocked counts the connections whose output waits for room.
+	blocked atomic.Int32
 	// nextTick is when, since opened, the peers are looked at; tickSoon makes the
 	// next poll ask what time it is.
 	nextTick atomic.Int64
 	tickSoon atomic.Bool
 
-	// driving is held by the one that drives; polls, slots and heard, the slot that was
-	// heard last, are its.
-	driving sync.Mutex
-	polls   uint32
-	slots   []int32
-	heard   int
+	// driving is held by the one that drives. To it belong polls, slots, heard, which is
+	// the slot that was heard last, looks, for how many turns that alone is looked at,
+	// and patience, for how many it was the last time.
+	driving         sync.Mutex
+	polls           uint32
+	slots           []int32
+	heard           int
+	looks, patience int
 	// heardOf counts reads that got something.
 	heardOf atomic.Uint64
 
@@ -54,6 +58,8 @@ type device struct {
 	lastNumber uint32
 	// asked are connections that peers want and nobody has polled.
 	asked []*connectionRequest
+	// waiting mirrors how many they are.
+	waiting atomic.Int32
 }
 
 // Attributes of the device.
@@ -127,23 +133,15 @@ func (d *device) drive() {
 	}
 	defer d.driving.Unlock()
 	table := *d.table.Load()
-	if len(table) <= fewSockets {
-		for _, c := range table {
-			if c != nil {
-				c.progress()
-			}
-		}
-	} else if !d.lastHeard(table) {
-		d.slots = d.poller.ready(d.slots[:0])
-		for _, slot := range d.slots {
-			if int(slot) < len(table) && table[slot] != nil && table[slot].progress() {
-				d.heard = int(slot)
-			}
-		}
+	if d.looks > 0 && d.heard < len(table) && table[d.heard] != nil {
+		d.looks--
+		table[d.heard].progress()
+	} else {
+		d.lookAtAll(table)
 	}
-	if d.errands.Load() != 0 {
+	if d.errands.Load() != 0 || d.blocked.Load() != 0 {
 		for _, c := range table {
-			if c != nil && c.errand.Load() {
+			if c != nil && (c.errand.Load() || c.blocked.Load()) {
 				d.run(c)
 			}
 		}
@@ -153,19 +151,51 @@ func (d *device) drive() {
 	}
 }
 
-// lastHeard reads from the connection that was heard last, which is the likeliest to
-// have something, and tells whether that will do: to ask which of all have something
-// costs another system call, and is done every so often.
-func (d *device) lastHeard(table []*connection) bool {
-	if d.heard >= len(table) || table[d.heard] == nil {
-		return false
+// mostLooks bounds how often in a row only the connection is looked at that was heard
+// last.
+const mostLooks = 16
+
+// lookAtAll reads from all connections that have something. To ask for them costs
+// another system call, so the one that was heard last, which is the likeliest to have
+// something, is looked at alone in between: the more often, the longer no other has
+// been heard.
+func (d *device) lookAtAll(table []*connection) {
+	before := d.heard
+	if len(table) <= fewSockets {
+		for slot, c := range table {
+			if c != nil && c.progress() {
+				d.heard = slot
+			}
+		}
+	} else {
+		d.slots = d.poller.ready(d.slots[:0])
+		for _, slot := range d.slots {
+			if int(slot) < len(table) && table[slot] != nil && table[slot].progress() {
+				d.heard = int(slot)
+			}
+		}
 	}
-	table[d.heard].progress()
-	return d.polls%heardTurns != 0
+	if d.patience = min(2*d.patience+1, mostLooks); d.heard != before {
+		d.patience = 0
+	}
+	if len(table) > 1 {
+		d.looks = d.patience
+	}
 }
 
-// heardTurns is how many looks there are for each that asks for all sockets.
-const heardTurns = 4
+// armBlocked has the poller tell a sleeper of room for output.
+func (d *device) armBlocked() {
+	if d.blocked.Load() == 0 {
+		return
+	}
+	for _, c := range *d.table.Load() {
+		if c != nil && c.blocked.Load() {
+			c.mu.Lock()
+			c.arm(c.blocked.Load())
+			c.mu.Unlock()
+		}
+	}
+}
 
 // run does a connection's errand.
 func (d *device) run(c *connection) {
@@ -287,6 +317,7 @@ func (d *device) Close() error {
 		pairs = append(pairs, q)
 	}
 	d.asked = nil
+	d.waiting.Store(0)
 	d.mu.Unlock()
 	err := d.door.shut()
 	for _, q := range pairs {

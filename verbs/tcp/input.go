@@ -95,6 +95,10 @@ func (c *connection) read() (n, room int, err error) {
 	}
 	missing := in.missing
 	rest := in.buffer[in.end:]
+	if in.missing >= lookAhead {
+		// What is likely to follow a long payload is another, which goes to its place.
+		rest = rest[:headerSize]
+	}
 	vectors = append(vectors, rest)
 	n, err = c.stream.readv(vectors)
 	c.giveBack()

@@ -56,12 +56,8 @@ func (c *connection) stuck() bool {
 // transmit sends what can go.
 func (c *connection) transmit() {
 	for round := 0; c.stream != nil; round++ {
-		if c.stuck() && !c.write() {
-			c.arm(true)
-			return
-		}
-		if round == maxWriteRounds {
-			c.arm(true)
+		if c.stuck() && !c.write() || round == maxWriteRounds {
+			c.block()
 			return
 		}
 		if c.stream == nil || !c.fill() {
@@ -71,7 +67,7 @@ func (c *connection) transmit() {
 	if c.stream == nil {
 		return
 	}
-	c.arm(false)
+	c.unblock()
 	if c.phase == phaseParting && !c.out.ended {
 		c.out.ended = true
 		if c.out.broken {
@@ -79,6 +75,32 @@ func (c *connection) transmit() {
 			return
 		}
 		c.stream.end()
+	}
+}
+
+// block marks a connection whose output waits for room. Who drives looks at those
+// again and again; but the poller has to tell who sleeps, and where they are many.
+// The mark comes before the look for sleepers, and a sleeper announces itself before it
+// looks for marks, so one sees the other.
+func (c *connection) block() {
+	if c.stream == nil {
+		return
+	}
+	d := c.device
+	if !c.blocked.Swap(true) {
+		d.blocked.Add(1)
+	}
+	if d.channel.sleepers.Load() > 0 || d.blocked.Load() > fewSockets {
+		c.arm(true)
+	}
+}
+
+// unblock undoes block.
+func (c *connection) unblock() {
+	if c.blocked.Load() {
+		c.blocked.Store(false)
+		c.device.blocked.Add(-1)
+		c.arm(false)
 	}
 }
 

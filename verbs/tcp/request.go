@@ -37,7 +37,11 @@ func (q *queuePair) postSends(requests []verbs.SendRequest) (int, error) {
 			}
 			q.flush()
 		}
-		q.at(q.sendCount).take(&requests[i], length)
+		r := q.at(q.sendCount)
+		if requests[i].Flags&verbs.Inline != 0 && r.inline == nil {
+			q.growInline(q.sendFirst + q.sendCount)
+		}
+		r.take(&requests[i], length)
 		q.sendCount++
 	}
 	return len(requests), nil
@@ -51,15 +55,26 @@ func (q *queuePair) at(i int) *request {
 	return &q.sends[i]
 }
 
+// inlineGroup of requests get memory for inline data at once.
+const inlineGroup = 64
+
+// growInline gives memory for inline data to a request and its group.
+func (q *queuePair) growInline(at int) {
+	at %= len(q.sends)
+	group := q.sends[at-at%inlineGroup:]
+	group = group[:min(len(group), inlineGroup)]
+	memory := make([]byte, len(group)*maxInline)
+	for i := range group {
+		group[i].inline = memory[i*maxInline:][:0:maxInline]
+	}
+}
+
 // take copies a request, whose slices are the caller's, into the reused ones.
 func (r *request) take(from *verbs.SendRequest, length int) {
 	segments := append(r.Segments[:0], from.Segments...)
 	r.SendRequest = *from
 	r.length, r.arrived, r.answered = length, 0, false
 	if from.Flags&verbs.Inline != 0 {
-		if r.inline == nil {
-			r.inline = make([]byte, 0, maxInline)
-		}
 		r.inline = r.inline[:0]
 		for i := range from.Segments {
 			r.inline = append(r.inline, from.Segments[i].Memory...)
