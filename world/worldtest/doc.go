@@ -11,5 +11,8 @@
 //
 // A body reports by its error, because in another process there is no test to fail.
 // A Body that calls Signal lets the test go on at that point; Job.Kill ends a
-// rank's process there.
+// rank's process there. One that calls Hold waits there for the test.
+//
+// A rank that is a process and whose body has returned nil holds, when its World is
+// closed, no more goroutines, descriptors and shared memory than before, or it fails.
 package worldtest

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -40,21 +41,35 @@ func Main(m *testing.M) {
 }
 
 func child(name string) error {
-	body, ok := bodies[name]
+	p, ok := parts[name]
 	if !ok {
 		return fmt.Errorf("worldtest: no body is registered as %q", name)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	go endWithParent(os.Getppid())
-	w, err := world.Init(ctx)
+	var options []world.Option
+	if p.options != nil {
+		var err error
+		if options, err = p.options(); err != nil {
+			return err
+		}
+	}
+	before, err := holdings()
 	if err != nil {
 		return err
 	}
-	if err := body(ctx, w); err != nil {
+	w, err := world.Init(ctx, options...)
+	if err != nil {
 		return err
 	}
-	return w.Close()
+	if err := p.body(ctx, w); err != nil {
+		return err
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	return before.remain(ctx)
 }
 
 // endWithParent ends this process soon after the one of the test, which may end
@@ -82,6 +97,21 @@ func Signal(point string) {
 	}
 }
 
+var words = sync.OnceValue(func() *bufio.Reader { return bufio.NewReader(os.Stdin) })
+
+// Hold is a Signal that returns when the test has called Job.Release for the rank, once
+// for each Hold. In ranks that are goroutines it does nothing.
+func Hold(point string) error {
+	if os.Getenv(bodyVariable) == "" {
+		return nil
+	}
+	report("at", point)
+	if _, err := words().ReadString('\n'); err != nil {
+		return fmt.Errorf("worldtest: held at %q: %w", point, err)
+	}
+	return nil
+}
+
 // A Job is a body that runs over processes.
 type Job struct {
 	t     *testing.T
@@ -90,7 +120,9 @@ type Job struct {
 }
 
 type rank struct {
-	cmd    *exec.Cmd
+	cmd *exec.Cmd
+	// words let the rank go on from Hold.
+	words  io.WriteCloser
 	output bytes.Buffer
 
 	mu      sync.Mutex
@@ -112,6 +144,14 @@ func Start(t *testing.T, n int, name string) *Job {
 // StartWith is Start with more in the environment of each rank, as KEY=VALUE.
 func StartWith(t *testing.T, n int, name string, environment func(rank int) []string) *Job {
 	t.Helper()
+	return StartOn(t, n, name, environment, func(_ int, program string) *exec.Cmd { return exec.Command(program) })
+}
+
+// StartOn is StartWith for ranks whose processes the test places: on gives the command
+// that runs the program, such as one on another host of a nettest.Network. The manager
+// is reached by a file that the process inherits, wherever it is.
+func StartOn(t *testing.T, n int, name string, environment func(rank int) []string, on func(rank int, program string) *exec.Cmd) *Job {
+	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("worldtest: ranks that are processes need Linux")
 	}
@@ -119,7 +159,7 @@ func StartWith(t *testing.T, n int, name string, environment func(rank int) []st
 	j := &Job{t: t, serve: pmi.NewServer(n, pmi.Events{})}
 	t.Cleanup(j.end)
 	for i := range n {
-		r, err := j.start(i, name, environment(i))
+		r, err := j.start(i, name, environment(i), on)
 		if err != nil {
 			t.Fatalf("worldtest: starting rank %d: %v", i, err)
 		}
@@ -128,7 +168,7 @@ func StartWith(t *testing.T, n int, name string, environment func(rank int) []st
 	return j
 }
 
-func (j *Job) start(i int, name string, more []string) (*rank, error) {
+func (j *Job) start(i int, name string, more []string, on func(rank int, program string) *exec.Cmd) (*rank, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -145,14 +185,18 @@ func (j *Job) start(i int, name string, more []string) (*rank, error) {
 	defer out.Close()
 	r := &rank{points: make(map[string]bool)}
 	r.changed = sync.NewCond(&r.mu)
-	r.cmd = exec.Command(self)
+	r.cmd = on(i, self)
 	// With the race detector a process sleeps a second before it ends, unless it
 	// is told not to.
 	r.cmd.Env = append(append(os.Environ(), environment...), bodyVariable+"="+name, "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	r.cmd.Env = append(r.cmd.Env, more...)
 	r.cmd.ExtraFiles = []*os.File{manager, out}
 	r.cmd.Stdout, r.cmd.Stderr = &r.output, &r.output
-	if err := r.cmd.Start(); err != nil {
+	r.words, err = r.cmd.StdinPipe()
+	if err == nil {
+		err = r.cmd.Start()
+	}
+	if err != nil {
 		return nil, errors.Join(err, in.Close())
 	}
 	go r.follow(in)
@@ -212,6 +256,14 @@ func (j *Job) Await(rank int, point string) {
 	j.t.Helper()
 	r := j.ranks[rank]
 	j.await(fmt.Sprintf("rank %d at %q", rank, point), r, func() bool { return r.points[point] })
+}
+
+// Release lets a rank go on that is in Hold, or will be.
+func (j *Job) Release(rank int) {
+	j.t.Helper()
+	if _, err := fmt.Fprintln(j.ranks[rank].words); err != nil {
+		j.t.Fatalf("worldtest: releasing rank %d: %v", rank, err)
+	}
 }
 
 // Kill ends a rank's process by SIGKILL.

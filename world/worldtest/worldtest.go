@@ -14,17 +14,28 @@ import (
 // A Body is what each rank of a test does. An error fails the test.
 type Body func(ctx context.Context, w *world.World) error
 
-var bodies = map[string]Body{}
+// A part is a body and how its ranks join.
+type part struct {
+	body Body
+	// options is nil for the defaults.
+	options func() ([]world.Option, error)
+}
+
+var parts = map[string]part{}
 
 // Register makes body known under name, in this process and in those that are
 // started from the same test binary, and returns the name. It is called when
 // packages are initialized; a name that is taken ends the program.
-func Register(name string, body Body) string {
-	if _, taken := bodies[name]; taken {
+func Register(name string, body Body) string { return RegisterWith(name, nil, body) }
+
+// RegisterWith is Register for a body whose ranks join with options, where they are
+// processes. What differs from rank to rank options takes from the environment.
+func RegisterWith(name string, options func() ([]world.Option, error), body Body) string {
+	if _, taken := parts[name]; taken {
 		fmt.Fprintf(os.Stderr, "worldtest: two bodies are registered as %q\n", name)
 		os.Exit(2)
 	}
-	bodies[name] = body
+	parts[name] = part{body, options}
 	return name
 }
 
@@ -98,9 +109,9 @@ func (j *Job) check() {
 
 func find(t *testing.T, name string) Body {
 	t.Helper()
-	body, ok := bodies[name]
+	p, ok := parts[name]
 	if !ok {
 		t.Fatalf("worldtest: no body is registered as %q", name)
 	}
-	return body
+	return p.body
 }
