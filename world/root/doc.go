@@ -23,16 +23,21 @@
 // What holds:
 //
 //   - Ranks start in any order, each within the patience of the others. Join returns
-//     when all are there; when they are not in time, the root says which are missing.
+//     when all are there; when they are not in time, the root says which are missing
+//     and whom it has turned away. A host name that is not known, and a root that does
+//     not answer, may do better later; [Settings.Logger] is told of them meanwhile.
 //   - Before a connection has proved the key nothing of it is parsed, and it is closed
 //     if it has not within some seconds.
+//   - Ranks that hold the key but were told another size of the job, or other
+//     [Settings.Terms], end it at once for all, for it can never be whole:
+//     [ErrDisagreement]. Who does not hold the key can end nothing.
 //   - A number belongs to the first that claims it. A rank that ends before the job
 //     has begun gives its number back, so that it can be started again; a root that
 //     ends by then can be started again as well.
 //   - When the job has begun, a connection that breaks is a matter of that rank alone:
 //     the others' go on, except that no barrier of the exchange can be complete any
-//     more. A host that answers no more is given up after 10 s. That a rank has died
-//     is otherwise for the connections of the library to notice.
+//     more. A host that answers no more is given up after [Settings.Silence].
+//     That a rank has died is otherwise for the connections of the library to notice.
 //
 // The exchange is readable on its way unless [Settings] have a TLS configuration; the
 // proof of the key is then inside of it.

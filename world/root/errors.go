@@ -15,6 +15,11 @@ var (
 	ErrClaim = errors.New("root: claim refused")
 	// ErrIncomplete: not all ranks came in time.
 	ErrIncomplete = errors.New("root: not all ranks are there")
+	// ErrDisagreement: the ranks were not told the same of their job, which has ended
+	// before it began.
+	ErrDisagreement = errors.New("root: the ranks disagree")
+	// ErrLost: the connection with the root broke when the job had begun.
+	ErrLost = errors.New("root: lost")
 	// ErrUnfinished: rank 0 ended the exchange before all ranks had finalized.
 	ErrUnfinished = errors.New("root: not all ranks have finalized")
 	// ErrProtocol: the other side holds the key but does not speak the protocol.

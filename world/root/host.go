@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"sync"
 	"time"
 
@@ -23,6 +22,9 @@ const (
 	forming phase = iota
 	// begun: all are there, and each connection belongs to the PMI-1 server.
 	begun
+	// disagreed: ranks that hold the key are not of one job, so that all of it will
+	// never be there. Those who come are told so.
+	disagreed
 	// over: the root has given up or is closed.
 	over
 )
@@ -41,8 +43,11 @@ type host struct {
 	running  sync.WaitGroup
 	// unproven has an element for each connection that has not proved the key.
 	unproven chan struct{}
-	// complete is closed when the phase becomes begun, closing when it becomes over.
-	complete, closing chan struct{}
+	// complete is closed when the phase becomes begun, broken when it becomes disagreed,
+	// closing when it becomes over.
+	complete, broken, closing chan struct{}
+	// allTold is closed when all ranks know of the disagreement.
+	allTold chan struct{}
 	// left is closed when no rank but 0 has a connection any more, after begun.
 	left chan struct{}
 
@@ -52,27 +57,24 @@ type host struct {
 	open map[net.Conn]struct{}
 	// seats are the connections of the ranks that claimed theirs; rank 0 has none.
 	seats map[int]net.Conn
-	// farewell is for those who wait in their seats when the phase becomes over.
+	// farewell is for those who wait in their seats when the phase becomes disagreed or
+	// over, and for those who come while it is disagreed.
 	farewell verdict
-	// refusals counts who was turned away before begun, last says why the last was.
-	refusals int
-	last     string
+	// told are the ranks that know of the disagreement.
+	told     map[uint32]bool
+	refusals refusals
 }
 
 // lead joins as rank 0.
 func lead(ctx context.Context, s *Settings) (*pmi.Client, *host, error) {
-	listener, err := listen(ctx, s.Root)
+	listener, err := listen(ctx, s)
 	if err != nil {
 		return nil, nil, err
 	}
 	h := newHost(s, listener)
-	select {
-	case <-h.complete:
-	case <-ctx.Done():
-		if err := h.giveUp(context.Cause(ctx)); err != nil {
-			h.close()
-			return nil, nil, err
-		}
+	if err := h.form(ctx); err != nil {
+		h.close()
+		return nil, nil, err
 	}
 	client, err := h.own()
 	if err != nil {
@@ -84,8 +86,9 @@ func lead(ctx context.Context, s *Settings) (*pmi.Client, *host, error) {
 
 func newHost(s *Settings, listener net.Listener) *host {
 	h := &host{settings: s, size: s.Size, listener: listener, server: pmi.NewServer(s.Size, pmi.Events{}),
-		unproven: make(chan struct{}, maxUnproven), complete: make(chan struct{}), closing: make(chan struct{}), left: make(chan struct{}),
-		open: make(map[net.Conn]struct{}), seats: make(map[int]net.Conn)}
+		unproven: make(chan struct{}, maxUnproven),
+		complete: make(chan struct{}), broken: make(chan struct{}), closing: make(chan struct{}), allTold: make(chan struct{}), left: make(chan struct{}),
+		open: make(map[net.Conn]struct{}), seats: make(map[int]net.Conn), told: make(map[uint32]bool)}
 	h.mu.Lock()
 	h.beginIfComplete()
 	h.mu.Unlock()
@@ -151,51 +154,15 @@ func (c *served) Close() error {
 	return c.Conn.Close()
 }
 
-// giveUp ends the forming, and is nil if the job has begun meanwhile.
-func (h *host) giveUp(cause error) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.phase != forming {
-		return nil
-	}
-	var text strings.Builder
-	fmt.Fprintf(&text, "of %d ranks %s did not come to %s", h.size, h.missing(), h.listener.Addr())
-	if h.refusals > 0 {
-		fmt.Fprintf(&text, " (turned away: %d, the last %s)", h.refusals, h.last)
-	}
-	h.end(fmt.Sprintf("%s: %v", text.String(), cause))
-	return fmt.Errorf("%w: %s: %w", ErrIncomplete, text.String(), cause)
-}
-
-// missing names the ranks that have no seat. It is called with the mutex.
-func (h *host) missing() string {
-	var ranks []int
-	for rank := 1; rank < h.size; rank++ {
-		if _, there := h.seats[rank]; !there {
-			ranks = append(ranks, rank)
-		}
-	}
-	return list(ranks)
-}
-
-// list names the first of the ranks.
-func list(ranks []int) string {
-	const most = 16
-	text := strings.Trim(fmt.Sprint(ranks[:min(len(ranks), most)]), "[]")
-	text = strings.ReplaceAll(text, " ", ", ")
-	if len(ranks) > most {
-		text += fmt.Sprintf(" and %d more", len(ranks)-most)
-	}
-	return text
-}
-
 // end makes the phase over and says why to those who wait in their seats. It is called
 // with the mutex.
 func (h *host) end(why string) {
 	if h.phase == over {
 		return
 	}
-	h.farewell = verdict{outcome: incomplete, text: why}
+	if h.phase != disagreed {
+		h.farewell = verdict{outcome: incomplete, text: why}
+	}
 	if h.phase == forming {
 		h.callAway()
 	}

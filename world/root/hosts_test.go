@@ -2,7 +2,6 @@ package root
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -22,9 +21,13 @@ const whereVariable = "RMA_ROOT_TEST_WHERE"
 func init() {
 	// A rank that tells the others at which address it is, and finds them.
 	roles["far"] = func() error {
+		s, err := FromEnvironment()
+		if err != nil {
+			return err
+		}
 		// The test waits until the root has seen that a host is cut off.
-		silence = 2 * time.Second
-		m, err := member()
+		s.Silence = 2 * time.Second
+		m, err := Join(context.Background(), s, ample)
 		if err != nil {
 			return err
 		}
@@ -54,18 +57,6 @@ func init() {
 			}
 		}
 		return m.Finalize()
-	}
-	// A rank that has little patience.
-	roles["hasty"] = func() error {
-		s, err := FromEnvironment()
-		if err != nil {
-			return err
-		}
-		m, err := Join(context.Background(), s, brief)
-		if err == nil {
-			err = errors.Join(errors.New("joined"), m.Close())
-		}
-		return err
 	}
 }
 
@@ -117,6 +108,18 @@ func TestHostThatIsCutOffDoesNotEndTheJob(t *testing.T) {
 	for _, rank := range []int{0, 1} {
 		require.Equal(t, "done", ranks[rank].next(), "rank %d", rank)
 	}
+}
+
+func TestRootIsCutOffFromARankThatNeedsIt(t *testing.T) {
+	j, network := hosts(t, 2)
+	ranks := []*process{j.startOn(network, "far", 0), j.startOn(network, "far", 1)}
+	for _, p := range ranks {
+		require.Equal(t, "working", p.next())
+	}
+	network.Cut(0)
+	ranks[1].goOn(t)
+	said := ranks[1].next()
+	require.True(t, strings.HasPrefix(said, "failed pmi: get_result: root: lost: rank 0, which serves the exchange at "+j.root), said)
 }
 
 func TestRootOnAHostThatIsCutOff(t *testing.T) {

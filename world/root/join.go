@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
 	"time"
 
 	"github.com/onesided/rma/verbs/tcp/proof"
@@ -106,6 +107,7 @@ func (m *Member) Close() error {
 // follow joins as a rank that is not 0.
 func follow(ctx context.Context, s *Settings) (*pmi.Client, error) {
 	c := caller{Settings: s}
+	notice := newNotice(time.Now())
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		client, err := c.call(ctx)
 		if err == nil {
@@ -116,8 +118,11 @@ func follow(ctx context.Context, s *Settings) (*pmi.Client, error) {
 		}
 		// What the end of the time does to an attempt says less than why those
 		// before it failed.
-		if ctx.Err() == nil || c.last == nil {
+		if ctx.Err() == nil {
 			c.last = err
+		}
+		if ctx.Err() == nil && notice.due(time.Now(), err) {
+			s.log().Warn("the root does not answer, and is called again", "rank", s.Rank, "root", s.Root, "why", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -138,7 +143,7 @@ func final(err error) bool {
 	if errors.As(err, &untrusted) || errors.As(err, &plain) || errors.As(err, &alert) && alert.Op == "remote error" {
 		return true
 	}
-	for _, reason := range []error{proof.ErrKey, proof.ErrVersion, proof.ErrProtocol, ErrClaim, ErrIncomplete, ErrProtocol, pmi.ErrProtocol, pmi.ErrRefused} {
+	for _, reason := range []error{proof.ErrKey, proof.ErrVersion, proof.ErrProtocol, ErrClaim, ErrIncomplete, ErrDisagreement, ErrProtocol, ErrLost, pmi.ErrProtocol, pmi.ErrRefused} {
 		if errors.Is(err, reason) {
 			return true
 		}
@@ -150,27 +155,46 @@ type caller struct {
 	*Settings
 	// seated: the claim was made and not refused.
 	seated bool
-	last   error
+	// connected: the last attempt got as far as a connection.
+	connected bool
+	// last is why an attempt has failed that the end of the time did not cut short.
+	last error
 }
 
 // vain is the error when the time is over.
 func (c *caller) vain(ctx context.Context) error {
 	cause := context.Cause(ctx)
-	switch {
-	case c.seated:
+	if c.seated {
 		return fmt.Errorf("%w: rank %d has reached the root at %s and waits for others of %d: %w", ErrIncomplete, c.Rank, c.Root, c.Size, cause)
-	default:
-		return fmt.Errorf("%w: rank %d got no answer at %s: %w; last: %w", ErrUnreachable, c.Rank, c.Root, cause, c.last)
 	}
+	why := c.last
+	switch {
+	case why != nil:
+	case c.connected:
+		why = errSilent
+	default:
+		why = errClosed
+	}
+	return fmt.Errorf("%w: rank %d got no answer at %s: %w; %w", ErrUnreachable, c.Rank, c.Root, why, cause)
+}
+
+// What is known of a root of which the first attempt was cut short.
+var (
+	errSilent = errors.New("it accepts the connection and says nothing")
+	errClosed = errors.New("it accepts no connection")
+)
+
+func (s *Settings) dialer() *net.Dialer {
+	return &net.Dialer{Timeout: proofTime, KeepAliveConfig: s.keepAlive(), Control: s.limitSilence}
 }
 
 func (c *caller) call(ctx context.Context) (client *pmi.Client, err error) {
-	c.seated = false
-	dialer := net.Dialer{Timeout: proofTime, KeepAliveConfig: keepAlive(), Control: limitSilence}
-	raw, err := dialer.DialContext(ctx, "tcp", c.Root)
+	c.seated, c.connected = false, false
+	raw, err := c.dialer().DialContext(ctx, "tcp", c.Root)
 	if err != nil {
 		return nil, err
 	}
+	c.connected = true
 	conn := c.secure(raw)
 	// Whatever waits on a closed connection returns, whichever deadline it has.
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
@@ -189,13 +213,14 @@ func (c *caller) call(ctx context.Context) (client *pmi.Client, err error) {
 	if err := proof.Dial(conn, c.Key, purpose); err != nil {
 		return nil, err
 	}
-	if _, err := conn.Write(claim{rank: uint32(c.Rank), size: uint32(c.Size)}.encode()); err != nil {
+	if _, err := conn.Write(claim{rank: uint32(c.Rank), size: uint32(c.Size), terms: c.Terms}.encode()); err != nil {
 		return nil, err
 	}
 	if err := conn.SetDeadline(time.Time{}); err != nil {
 		return nil, err
 	}
 	c.seated = true
+	c.log().Info("reached the root, and waits for the other ranks", "rank", c.Rank, "root", c.Root)
 	v, err := readVerdict(conn)
 	if err != nil {
 		c.seated = ctx.Err() != nil
@@ -204,5 +229,30 @@ func (c *caller) call(ctx context.Context) (client *pmi.Client, err error) {
 	if err := v.err(); err != nil {
 		return nil, err
 	}
-	return pmi.New(conn, c.Rank, c.Size)
+	return pmi.New(&begunConn{Conn: conn, root: c.Root}, c.Rank, c.Size)
+}
+
+// A begunConn is a connection with the root of a job that has begun. That it breaks is
+// the end of rank 0, who is no manager that a user knows of.
+type begunConn struct {
+	net.Conn
+	root string
+}
+
+func (c *begunConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	return n, c.explain(err)
+}
+
+func (c *begunConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	return n, c.explain(err)
+}
+
+func (c *begunConn) explain(err error) error {
+	// This side's own end, and its deadlines, are no news of the other.
+	if err == nil || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
+	}
+	return fmt.Errorf("%w: rank 0, which serves the exchange at %s, has ended or cannot be reached: %w", ErrLost, c.root, err)
 }

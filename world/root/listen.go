@@ -8,22 +8,24 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"syscall"
 	"time"
 )
 
 // listen listens where the root has to be. It waits for the host's name to be known,
 // for Kubernetes publishes that of a pod only some time after its start; that an
 // address is in use, or not this host's, is an error at once.
-func listen(ctx context.Context, root string) (net.Listener, error) {
+func listen(ctx context.Context, s *Settings) (net.Listener, error) {
+	root := s.Root
 	host, port, err := net.SplitHostPort(root)
 	if err != nil {
 		return nil, fmt.Errorf("%w=%s: %w", ErrListen, root, err)
 	}
-	addresses, err := resolve(ctx, host)
+	addresses, err := s.resolve(ctx, host)
 	if err != nil {
 		return nil, fmt.Errorf("%w=%s: %w", ErrListen, root, err)
 	}
-	config := net.ListenConfig{KeepAliveConfig: keepAlive(), Control: limitSilence}
+	config := net.ListenConfig{KeepAliveConfig: s.keepAlive(), Control: s.limitSilence}
 	var failures []error
 	for _, address := range addresses {
 		l, err := config.Listen(ctx, "tcp", net.JoinHostPort(address.String(), port))
@@ -32,11 +34,24 @@ func listen(ctx context.Context, root string) (net.Listener, error) {
 		}
 		failures = append(failures, err)
 	}
-	return nil, fmt.Errorf("%w=%s: %w", ErrListen, root, errors.Join(failures...))
+	err = errors.Join(failures...)
+	return nil, fmt.Errorf("%w=%s: %w%s", ErrListen, root, err, advice(err))
+}
+
+// advice is what most likely has to be changed.
+func advice(err error) string {
+	switch {
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return " (this is not the host of " + rootVariable + ", where rank 0 has to run)"
+	case errors.Is(err, syscall.EADDRINUSE):
+		return " (another job or another rank 0 listens there)"
+	}
+	return ""
 }
 
 // resolve finds the addresses of host, those first that other hosts can reach.
-func resolve(ctx context.Context, host string) ([]netip.Addr, error) {
+func (s *Settings) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
+	notice := newNotice(time.Now())
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 		if err == nil {
@@ -52,9 +67,12 @@ func resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 			slices.SortStableFunc(addresses, func(a, b netip.Addr) int { return cmp.Compare(local(a), local(b)) })
 			return addresses, nil
 		}
+		if ctx.Err() == nil && notice.due(time.Now(), err) {
+			s.log().Warn("rank 0 waits for the host name of the root to be known", "root", s.Root, "why", err)
+		}
 		select {
 		case <-ctx.Done():
-			return nil, errors.Join(context.Cause(ctx), err)
+			return nil, fmt.Errorf("%w; %w", err, context.Cause(ctx))
 		case <-time.After(pause):
 		}
 	}

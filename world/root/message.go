@@ -4,27 +4,52 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // purpose of the proof: a connection to the root is none between ranks.
-const purpose = "rma root 1"
+const purpose = "rma root 2"
 
 // A claim is what a rank says once it has proved the key: its rank and the size of
-// the job as it knows it, both as big-endian 32-bit numbers.
-type claim struct{ rank, size uint32 }
+// the job as it knows it, both as big-endian 32-bit numbers, and its terms, printable,
+// of at most maxTerms bytes and preceded by their length as a big-endian 16-bit number.
+type claim struct {
+	rank, size uint32
+	terms      string
+}
 
-const claimSize = 8
+const (
+	claimHead = 10
+	maxTerms  = 256
+)
 
 func (c claim) encode() []byte {
-	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, c.rank), c.size)
+	b := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, c.rank), c.size)
+	return append(binary.BigEndian.AppendUint16(b, uint16(len(c.terms))), c.terms...)
 }
 
 func readClaim(r io.Reader) (claim, error) {
-	var b [claimSize]byte
+	var b [claimHead]byte
 	if _, err := io.ReadFull(r, b[:]); err != nil {
 		return claim{}, err
 	}
-	return claim{rank: binary.BigEndian.Uint32(b[:]), size: binary.BigEndian.Uint32(b[4:])}, nil
+	c := claim{rank: binary.BigEndian.Uint32(b[:]), size: binary.BigEndian.Uint32(b[4:])}
+	length := binary.BigEndian.Uint16(b[8:])
+	if length > maxTerms {
+		return claim{}, fmt.Errorf("%w: terms of %d bytes, allowed are %d", ErrProtocol, length, maxTerms)
+	}
+	terms := make([]byte, length)
+	if _, err := io.ReadFull(r, terms); err != nil {
+		return claim{}, err
+	}
+	if c.terms = string(terms); !printable(c.terms) {
+		return claim{}, fmt.Errorf("%w: terms %q, allowed are printable characters", ErrProtocol, c.terms)
+	}
+	return c, nil
+}
+
+func printable(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
 type outcome byte
@@ -36,6 +61,8 @@ const (
 	refused
 	// incomplete: the root has given up on those who are missing.
 	incomplete
+	// disagreement: the ranks are not of one job, which has ended before it began.
+	disagreement
 )
 
 // A verdict is the root's answer to a claim: the outcome, and a text of at most
@@ -59,8 +86,8 @@ func readVerdict(r io.Reader) (verdict, error) {
 	}
 	v := verdict{outcome: outcome(head[0])}
 	length := binary.BigEndian.Uint16(head[1:])
-	if v.outcome < begin || v.outcome > incomplete || length > maxText {
-		return verdict{}, fmt.Errorf("%w: outcome %d with a text of %d bytes, allowed are %d to %d with %d", ErrProtocol, v.outcome, length, begin, incomplete, maxText)
+	if v.outcome < begin || v.outcome > disagreement || length > maxText {
+		return verdict{}, fmt.Errorf("%w: outcome %d with a text of %d bytes, allowed are %d to %d with %d", ErrProtocol, v.outcome, length, begin, disagreement, maxText)
 	}
 	text := make([]byte, length)
 	if _, err := io.ReadFull(r, text); err != nil {
@@ -77,6 +104,8 @@ func (v verdict) err() error {
 		return fmt.Errorf("%w: the root says %q", ErrClaim, v.text)
 	case incomplete:
 		return fmt.Errorf("%w: the root says %q", ErrIncomplete, v.text)
+	case disagreement:
+		return fmt.Errorf("%w: the root says %q", ErrDisagreement, v.text)
 	}
 	return nil
 }

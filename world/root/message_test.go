@@ -22,10 +22,17 @@ func TestTruncatedMessages(t *testing.T) {
 		_, err := readVerdict(bytes.NewReader(whole[:n]))
 		require.Error(t, err, "%d bytes", n)
 	}
-	whole = claim{1, 2}.encode()
+	whole = claim{1, 2, "has a device"}.encode()
 	for n := range whole {
 		_, err := readClaim(bytes.NewReader(whole[:n]))
 		require.Error(t, err, "%d bytes", n)
+	}
+}
+
+func TestTermsAreChecked(t *testing.T) {
+	for _, terms := range []string{"a\nb", "\x00", "λόγος", strings.Repeat("x", maxTerms+1)} {
+		_, err := readClaim(bytes.NewReader(claim{1, 2, terms}.encode()))
+		require.ErrorIs(t, err, ErrProtocol, "%q", terms)
 	}
 }
 
@@ -50,19 +57,29 @@ func FuzzVerdict(f *testing.F) {
 
 // Whatever a rank claims, it gets a seat only if it is one of those that are awaited.
 func FuzzClaim(f *testing.F) {
-	f.Add(claim{1, 4}.encode())
-	f.Add(claim{0, 4}.encode())
-	f.Add(claim{4, 4}.encode())
-	f.Add(claim{1 << 31, 1 << 31}.encode())
-	h := &host{size: 4, listener: nowhere{}}
+	f.Add(claim{1, 4, ""}.encode())
+	f.Add(claim{0, 4, "has a device"}.encode())
+	f.Add(claim{4, 4, ""}.encode())
+	f.Add(claim{1 << 31, 1 << 31, ""}.encode())
+	f.Add(claim{2, 4, "has RMA_DEVICE=shm"}.encode())
+	f.Add(claim{2, 4, strings.Repeat("x", maxTerms)}.encode())
+	f.Add([]byte{0, 0, 0, 1, 0, 0, 0, 4, 0xff, 0xff})
+	f.Add(claim{1, 4, "\n"}.encode())
+	h := &host{settings: &Settings{Terms: "has a device"}, size: 4, listener: nowhere{}}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		c, err := readClaim(bytes.NewReader(b))
+		r := bytes.NewReader(b)
+		c, err := readClaim(r)
 		if err != nil {
-			require.Less(t, len(b), claimSize)
 			return
 		}
-		awaited := c.size == 4 && c.rank >= 1 && c.rank <= 3
-		require.Equal(t, awaited, h.judge(c) == nil)
+		rest, err := io.ReadAll(r)
+		require.NoError(t, err)
+		require.Equal(t, b, append(c.encode(), rest...))
+		agrees := c.size == 4 && c.terms == "has a device"
+		awaited := agrees && c.rank >= 1 && c.rank <= 3
+		v := h.judge(c)
+		require.Equal(t, awaited, v.outcome == begin)
+		require.Equal(t, agrees, v.outcome != disagreement)
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -87,13 +88,25 @@ var roles = map[string]func() error{
 		}
 		return m.Finalize()
 	},
+	// A rank that has little patience.
+	"hasty": func() error {
+		s, err := FromEnvironment()
+		if err != nil {
+			return err
+		}
+		m, err := Join(context.Background(), s, brief)
+		if err == nil {
+			err = errors.Join(errors.New("joined"), m.Close())
+		}
+		return err
+	},
 	// A root to which one rank comes, but not all.
 	"half": func() error {
 		s, err := FromEnvironment()
 		if err != nil {
 			return err
 		}
-		l, err := listen(context.Background(), s.Root)
+		l, err := listen(context.Background(), s)
 		if err != nil {
 			return err
 		}
@@ -214,7 +227,8 @@ func TestKilledRootIsAnErrorWhereItIsNeeded(t *testing.T) {
 	ranks[0].kill()
 	for _, p := range ranks[1:] {
 		p.goOn(t)
-		require.True(t, strings.HasPrefix(p.next(), "failed pmi: get_result: "))
+		said := p.next()
+		require.True(t, strings.HasPrefix(said, "failed pmi: get_result: root: lost: rank 0, which serves the exchange at "+j.root+", has ended"), said)
 	}
 }
 
@@ -246,4 +260,55 @@ func TestKilledBeforeAllAreThereAndStartedAgain(t *testing.T) {
 	for _, p := range []*process{early, again, late} {
 		require.Equal(t, "done", p.next())
 	}
+}
+
+// Of two processes that were given one number one is told, and the job goes on with the
+// other.
+func TestTwoProcessesWithOneNumber(t *testing.T) {
+	j := newJob(t, 3)
+	root := j.start("exchange", 0)
+	said := make(chan string, 2)
+	for range 2 {
+		p := j.start("exchange", 1)
+		go func() { said <- p.next() }()
+	}
+	refused := <-said
+	require.True(t, strings.HasPrefix(refused, fmt.Sprintf("failed root: rank 1 at %s: root: claim refused: the root says \"rank 1 is taken by ", j.root)), refused)
+	last := j.start("exchange", 2)
+	for _, p := range []*process{root, last} {
+		require.Equal(t, "done", p.next())
+	}
+	require.Equal(t, "done", <-said)
+}
+
+// Processes that were given different sizes of their job are all told, at once.
+func TestProcessesThatDisagree(t *testing.T) {
+	j := newJob(t, 4)
+	other := j
+	other.size = 5
+	ranks := []*process{j.start("exchange", 1), other.start("exchange", 2), j.start("exchange", 3), j.start("exchange", 0)}
+	for _, p := range ranks {
+		said := p.next()
+		require.Contains(t, said, "root: the ranks disagree: ")
+		require.Contains(t, said, "rank 2 has RMA_SIZE=5, rank 0 has 4 (called from 127.")
+	}
+}
+
+// A process that does not run is one that never answers.
+func TestRootProcessThatIsStopped(t *testing.T) {
+	j := newJob(t, 3)
+	half := j.start("half", 0)
+	j.start("exchange", 1)
+	require.Equal(t, "seated", half.next())
+	require.NoError(t, half.cmd.Process.Signal(syscall.SIGSTOP))
+	said := j.start("hasty", 2).next()
+	require.Equal(t, "failed root: no root: rank 2 got no answer at "+j.root+": it accepts the connection and says nothing; root: patience of 300ms is over", said)
+}
+
+func TestRootProcessOnAnotherHost(t *testing.T) {
+	j := newJob(t, 2)
+	j.root = "203.0.113.1:7000"
+	said := j.start("exchange", 0).next()
+	require.True(t, strings.HasPrefix(said, "failed root: rank 0 cannot listen on RMA_ROOT=203.0.113.1:7000: "), said)
+	require.True(t, strings.HasSuffix(said, "(this is not the host of RMA_ROOT, where rank 0 has to run)"), said)
 }

@@ -3,10 +3,12 @@ package root
 import (
 	"crypto/tls"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"os"
 	"strconv"
+	"time"
 
 	"github.com/onesided/rma/verbs/tcp/proof"
 )
@@ -26,6 +28,23 @@ type Settings struct {
 	// have a certificate in rank 0. The others check it for the host of Root, unless
 	// the configuration says otherwise.
 	TLS *tls.Config
+	// Terms are what all ranks must have in common beside the size, said of one: "has
+	// RMA_DEVICE=tcp". They are printable, and of at most 256 bytes.
+	Terms string
+	// Silence is after how long without an answer the other host is given up, about two
+	// seconds at the least. It is 10 s if it is 0.
+	Silence time.Duration
+	// Logger is told at once what is waited for, and who is turned away and why. Nil
+	// tells nobody.
+	Logger *slog.Logger
+}
+
+// log is where to tell.
+func (s *Settings) log() *slog.Logger {
+	if s.Logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return s.Logger
 }
 
 // secure is the connection over which a rank talks to the root.
@@ -135,6 +154,12 @@ func (s *Settings) check() error {
 	}
 	if len(s.Key) < proof.MinKey || len(s.Key) > proof.MaxKey {
 		return fmt.Errorf("%w: key of %d bytes, allowed are %d to %d", ErrSettings, len(s.Key), proof.MinKey, proof.MaxKey)
+	}
+	if s.Silence < 0 {
+		return fmt.Errorf("%w: silence %v, must be more than 0, or 0 for %v", ErrSettings, s.Silence, defaultSilence)
+	}
+	if len(s.Terms) > maxTerms || !printable(s.Terms) {
+		return fmt.Errorf("%w: terms %.300q, allowed are %d printable characters", ErrSettings, s.Terms, maxTerms)
 	}
 	return s.checkTLS()
 }

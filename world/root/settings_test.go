@@ -83,6 +83,9 @@ func TestSettingsOfAProgramAreChecked(t *testing.T) {
 		"size":     func(s *Settings) { s.Size = 0 },
 		"large":    func(s *Settings) { s.Size = MaxSize + 1 },
 		"no key":   func(s *Settings) { s.Key = nil },
+		"silence":  func(s *Settings) { s.Silence = -1 },
+		"terms":    func(s *Settings) { s.Terms = "of two\nlines" },
+		"longest":  func(s *Settings) { s.Terms = strings.Repeat("x", maxTerms+1) },
 		"key":      func(s *Settings) { s.Key = s.Key[:proof.MinKey-1] },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -77,7 +77,7 @@ func TestEncryptionThatDoesNotFit(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := rankOf(root, 0, 2)
 			s.TLS = c.root
-			l, err := listen(t.Context(), root)
+			l, err := listen(t.Context(), s)
 			require.NoError(t, err)
 			h := newHost(s, l)
 			defer h.close()

@@ -1,6 +1,7 @@
 package root
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -67,8 +68,9 @@ func (h *host) welcome(conn net.Conn) {
 	case forming:
 		h.note(conn, fmt.Errorf("rank %d was there and has ended", rank))
 		h.drop(conn)
-	case over:
+	case disagreed, over:
 		h.say(conn, h.farewell)
+		h.noteTold(c.rank)
 		h.drop(conn)
 	case begun:
 		if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -101,36 +103,67 @@ func (h *host) hear(conn net.Conn) (claim, error) {
 // seat gives the rank that is claimed to the connection, or says why not.
 func (h *host) seat(conn net.Conn, c claim) error {
 	h.mu.Lock()
-	err := h.judge(c)
-	if err == nil {
+	v := h.judge(c)
+	switch v.outcome {
+	case begin:
 		h.seats[int(c.rank)] = conn
 		h.beginIfComplete()
+	case disagreement:
+		if h.phase == forming {
+			v.text += fmt.Sprintf(" (called from %s)", conn.RemoteAddr())
+			h.breakOff(v)
+		}
 	}
 	h.mu.Unlock()
-	if err != nil {
-		h.say(conn, verdict{outcome: refused, text: err.Error()})
+	if v.outcome == begin {
+		return nil
 	}
-	return err
+	h.say(conn, v)
+	if v.outcome == disagreement {
+		h.noteTold(c.rank)
+	}
+	return errors.New(v.text)
 }
 
-// judge is called with the mutex.
-func (h *host) judge(c claim) error {
+// judge says begin to a claim that is granted as soon as all ranks are there. It is
+// called with the mutex.
+func (h *host) judge(c claim) verdict {
+	refuse := func(format string, a ...any) verdict { return verdict{refused, fmt.Sprintf(format, a...)} }
 	switch {
-	case int64(c.size) != int64(h.size):
-		return fmt.Errorf("rank %d has %s=%d, rank 0 has %d", c.rank, sizeVariable, c.size, h.size)
-	case int64(c.rank) >= int64(h.size):
-		return fmt.Errorf("rank %d of %d, allowed are 1 to %d", c.rank, h.size, h.size-1)
-	case c.rank == 0:
-		return fmt.Errorf("rank 0 is the root itself, at %s", h.listener.Addr())
+	case h.phase == disagreed:
+		return h.farewell
 	case h.phase == over:
-		return errors.New("the root has ended")
+		return refuse("the root has ended")
+	}
+	if what := h.differs(c); what != "" && h.phase == begun {
+		return refuse("%s, and the job has begun", what)
+	} else if what != "" {
+		return verdict{disagreement, what}
+	}
+	switch {
+	case int64(c.rank) >= int64(h.size):
+		return refuse("rank %d of %d, allowed are 1 to %d", c.rank, h.size, h.size-1)
+	case c.rank == 0:
+		return refuse("rank 0 is the root itself, at %s", h.listener.Addr())
 	case h.phase == begun:
-		return fmt.Errorf("the job has begun, with another rank %d", c.rank)
+		return refuse("the job has begun, with another rank %d", c.rank)
 	}
 	if other, taken := h.seats[int(c.rank)]; taken {
-		return fmt.Errorf("rank %d is taken by %s", c.rank, other.RemoteAddr())
+		return refuse("rank %d is taken by %s", c.rank, other.RemoteAddr())
 	}
-	return nil
+	return verdict{outcome: begin}
+}
+
+// differs tells in what a rank and this one were told different things, if they were.
+// Nobody can know which of the two was told wrong.
+func (h *host) differs(c claim) string {
+	switch mine := h.settings.Terms; {
+	case int64(c.size) != int64(h.size):
+		return fmt.Sprintf("rank %d has %s=%d, rank 0 has %d", c.rank, sizeVariable, c.size, h.size)
+	case c.terms != mine:
+		return fmt.Sprintf("rank %d %s, rank 0 %s", c.rank, cmp.Or(c.terms, "has no terms"), cmp.Or(mine, "has none"))
+	}
+	return ""
 }
 
 // leaveSeat tells in which phase the connection of a rank waits no longer.
@@ -149,11 +182,14 @@ func (h *host) say(conn net.Conn, v verdict) {
 	_ = conn.SetWriteDeadline(time.Time{})
 }
 
+// note tells of one who was turned away or has gone, though not of each in a crowd.
 func (h *host) note(conn net.Conn, err error) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.refusals++
-	h.last = fmt.Sprintf("%s: %v", conn.RemoteAddr(), err)
+	first := h.refusals.note(conn.RemoteAddr(), err)
+	h.mu.Unlock()
+	if first {
+		h.settings.log().Warn("the root turns one away who comes or has gone", "who", conn.RemoteAddr(), "root", h.settings.Root, "why", err)
+	}
 }
 
 func (h *host) drop(conn net.Conn) {

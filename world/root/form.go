@@ -1,0 +1,129 @@
+package root
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// lingering is how long a root whose ranks disagree stays to tell them. A rank that
+// runs calls more often, whatever it has met so far; one that starts later finds no
+// root.
+const lingering = 2 * longestPause
+
+// form returns when all ranks are there, or when it is certain that they never will be.
+func (h *host) form(ctx context.Context) error {
+	wait := firstNotice
+	remind := time.NewTimer(wait)
+	defer remind.Stop()
+	for {
+		select {
+		case <-h.complete:
+			return nil
+		case <-h.broken:
+			return h.farewellTo(ctx)
+		case <-ctx.Done():
+			return h.giveUp(context.Cause(ctx))
+		case <-remind.C:
+			h.remind()
+			wait *= 2
+			remind.Reset(wait)
+		}
+	}
+}
+
+// remind tells whom the root waits for.
+func (h *host) remind() {
+	h.mu.Lock()
+	missing, away := h.missing(), h.refusals.String()
+	forming := h.phase == forming
+	h.mu.Unlock()
+	if forming {
+		h.settings.log().Warn("rank 0 waits for other ranks to start", "missing", missing, "of", h.size, "root", h.settings.Root, "turned away", away)
+	}
+}
+
+// breakOff ends the forming because of a rank that can be none of this job, while rank 0
+// is. It is called with the mutex.
+func (h *host) breakOff(v verdict) {
+	h.phase = disagreed
+	h.farewell = v
+	close(h.broken)
+	h.callAway()
+}
+
+// farewellTo waits until all ranks know of the disagreement that has ended the job, or
+// until none comes any more.
+func (h *host) farewellTo(ctx context.Context) error {
+	timer := time.NewTimer(lingering)
+	defer timer.Stop()
+	select {
+	case <-h.allTold:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.disagreement()
+}
+
+// disagreement is why the job has ended. It is called with the mutex.
+func (h *host) disagreement() error {
+	return fmt.Errorf("%w: %s", ErrDisagreement, h.farewell.text)
+}
+
+// noteTold notes that a rank knows of the disagreement.
+func (h *host) noteTold(rank uint32) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if rank == 0 || int64(rank) >= int64(h.size) || h.told[rank] {
+		return
+	}
+	h.told[rank] = true
+	if len(h.told) == h.size-1 {
+		close(h.allTold)
+	}
+}
+
+// giveUp ends the forming, and is nil if the job has begun meanwhile.
+func (h *host) giveUp(cause error) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch h.phase {
+	case forming:
+	case disagreed:
+		return h.disagreement()
+	default:
+		return nil
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "of %d ranks %s did not come to %s", h.size, h.missing(), h.listener.Addr())
+	if h.refusals.count > 0 {
+		fmt.Fprintf(&text, " (turned away or gone: %v)", &h.refusals)
+	}
+	h.end(fmt.Sprintf("%s: %v", text.String(), cause))
+	return fmt.Errorf("%w: %s: %w", ErrIncomplete, text.String(), cause)
+}
+
+// missing names the ranks that have no seat. It is called with the mutex.
+func (h *host) missing() string {
+	var ranks []int
+	for rank := 1; rank < h.size; rank++ {
+		if _, there := h.seats[rank]; !there {
+			ranks = append(ranks, rank)
+		}
+	}
+	return list(ranks)
+}
+
+// list names the first of the ranks.
+func list(ranks []int) string {
+	const most = 16
+	text := strings.Trim(fmt.Sprint(ranks[:min(len(ranks), most)]), "[]")
+	text = strings.ReplaceAll(text, " ", ", ")
+	if len(ranks) > most {
+		text += fmt.Sprintf(" and %d more", len(ranks)-most)
+	}
+	return text
+}
