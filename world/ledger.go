@@ -216,7 +216,7 @@ func (w *World) tell(number uint32, leaver int, text string) {
 		if !w.Mapped(rank) {
 			// Those that wait for this rank have a link with it, and tell others.
 			if l := w.links[rank].Load(); l != nil && rank != leaver {
-				l.Reply(&Message{Kind: kindVerdict, X: uint64(number), Y: uint64(leaver + 1)}, []byte(text[:min(len(text), maxVerdict)]))
+				l.tellVerdict(number, leaver, text)
 			}
 		} else if l, err := w.ledgerOf(rank); err == nil && l.judge(number, leaver, text) {
 			w.Ring(rank)

@@ -132,6 +132,7 @@ func (w *World) Link(rank int) (*Link, error) {
 		return nil, fmt.Errorf("world: connecting to rank %d: %w", rank, w.blame(rank, err))
 	}
 	w.links[rank].Store(l)
+	l.greet()
 	return l, nil
 }
 
@@ -153,11 +154,25 @@ func (l *Link) open(pair verbs.QueuePair) error {
 	}
 	l.card.links[pair.Number()] = l
 	l.world.drive()
-	if l.world.left.Load() {
+	return nil
+}
+
+// greet tells what the ranks that had links before were told. Whoever tells something
+// new either finds the link, or has it told here.
+func (l *Link) greet() {
+	w := l.world
+	l.tellFailures()
+	if v := w.ledger.heard(w.ledger.number()); v != nil && v.leaver != l.rank {
+		l.tellVerdict(v.number, v.leaver, v.text)
+	}
+	if w.left.Load() {
 		l.Reply(&Message{Kind: kindLeft}, nil)
 	}
-	l.tellFailures()
-	return nil
+}
+
+// tellVerdict makes a verdict known to the rank.
+func (l *Link) tellVerdict(number uint32, leaver int, text string) {
+	l.Reply(&Message{Kind: kindVerdict, X: uint64(number), Y: uint64(leaver + 1)}, []byte(text[:min(len(text), maxVerdict)]))
 }
 
 // receiveID marks the IDs of receives.
@@ -198,5 +213,35 @@ func (l *Link) fail(err error) {
 	if !l.world.parted[l.rank].Load() {
 		l.world.roster.fail(l.rank, err)
 	}
+	l.world.fallen.Store(true)
 	l.world.channel.Ring()
+}
+
+// closeFallen frees what links have that were ended. It is called with the mutex of
+// progress, when no completion of theirs is at hand.
+func (w *World) closeFallen() {
+	w.fallen.Store(false)
+	for _, c := range w.cards {
+		if c == nil {
+			continue
+		}
+		for number, l := range c.links {
+			if l.broken.Load() != nil {
+				delete(c.links, number)
+				l.close()
+			}
+		}
+	}
+}
+
+// close frees what a link has that was ended.
+func (l *Link) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_ = l.pair.Close()
+	_ = l.inbox.Deregister()
+	l.giveBack(l.sequence)
+	clear(l.bodies)
+	clear(l.requests)
+	l.requests, l.bodies, l.head = l.requests[:0], l.bodies[:0], 0
 }

@@ -278,7 +278,7 @@ func (l *Link) post(signalled bool) {
 		l.requests[i].Segments[0].Memory = nil
 	}
 	l.head += n
-	l.giveBack()
+	l.giveBack(l.done.Load())
 	if errors.Is(err, verbs.ErrQueueFull) {
 		return
 	}
@@ -290,9 +290,8 @@ func (l *Link) post(signalled bool) {
 	l.stuck.Store(false)
 }
 
-// giveBack lets go of what completed requests held.
-func (l *Link) giveBack() {
-	done := l.done.Load()
+// giveBack lets go of what requests held that have completed, up to done.
+func (l *Link) giveBack(done uint64) {
 	for ; l.firstHeld < len(l.held) && l.held[l.firstHeld].sequence <= done; l.firstHeld++ {
 		h := &l.held[l.firstHeld]
 		if h.region != nil {
@@ -413,7 +412,7 @@ func (l *Link) await(ctx context.Context, sequence, asked uint64) (bool, error) 
 		}
 	}
 	l.mu.Lock()
-	l.giveBack()
+	l.giveBack(l.done.Load())
 	l.mu.Unlock()
 	return true, nil
 }

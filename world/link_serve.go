@@ -134,7 +134,6 @@ func (l *Link) completed(c *verbs.Completion) {
 	}
 	if err != nil {
 		l.fail(err)
-		_ = l.pair.Close()
 	}
 }
 

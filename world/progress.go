@@ -35,6 +35,9 @@ func (w *World) poll() int {
 	if w.news.some.Load() {
 		w.passOn()
 	}
+	if w.fallen.Load() {
+		w.closeFallen()
+	}
 	if len(w.retries) > 0 {
 		w.retries = slices.DeleteFunc(w.retries, func(try func() bool) bool { return try() })
 	}
@@ -124,6 +127,7 @@ func (w *World) accept(c *card, caller verbs.ConnectionRequest) {
 		return
 	}
 	w.links[rank].CompareAndSwap(nil, l)
+	l.greet()
 }
 
 // The driver is the goroutine that makes progress while nobody else does, so that

@@ -88,6 +88,8 @@ type World struct {
 	retries  []func() bool
 	retrying atomic.Bool
 	news     news
+	// fallen tells that a link was ended that has not been closed.
+	fallen atomic.Bool
 
 	attached attachments
 
