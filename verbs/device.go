@@ -201,6 +201,14 @@ type Server interface {
 	Heard() uint64
 }
 
+// A Severer is a queue pair that can be ended because its peer is taken for dead, which
+// may be only stopped, or cut off, and come back.
+type Severer interface {
+	// Sever puts the queue pair in StateError. What has come of the peer is carried out;
+	// after Sever nothing of it is any more. Completions are kept.
+	Sever()
+}
+
 // A CompletionChannel is where a rank sleeps while nothing that it waits for
 // has come. Sleeping takes two steps, so that nothing is missed:
 //

@@ -58,7 +58,7 @@ func join(ctx context.Context, rank, size int, exchange Exchange, roster *roster
 	}()
 	mine, shared, err := introduce(rank, size, s)
 	if err != nil {
-		return nil, err
+		return nil, decline(ctx, exchange, rank, s, err)
 	}
 	devices[sharedCard] = shared
 	ranks, err := introductions(ctx, exchange, size, mine)
@@ -78,7 +78,7 @@ func join(ctx context.Context, rank, size int, exchange Exchange, roster *roster
 	network := opening{rank: rank, near: near(ranks), key: ranks[0].key}
 	if wanted[networkCard] {
 		if devices[networkCard], err = openNetwork(ctx, network, s); err != nil {
-			return nil, err
+			return nil, decline(ctx, exchange, rank, s, err)
 		}
 	}
 	b, err := newBase(devices, size)
@@ -127,7 +127,8 @@ func (w *World) begin(texts []string) error {
 		return err
 	}
 	w.setCrowded(crowds(w.ranks, w.rank))
-	w.end = w.roster.listen(w.noteFailure)
+	stopSevering, stopListening := w.roster.beforehand(w.lines.sever), w.roster.listen(w.noteFailure)
+	w.end = func() { stopSevering(); stopListening() }
 	if w.cards[networkCard] != nil {
 		w.KeepProgress()
 	}
@@ -185,5 +186,5 @@ func gatherTexts(ctx context.Context, exchange Exchange, size int, mine string) 
 	if len(texts) != size {
 		return nil, fmt.Errorf("exchange with the other ranks: %w: %d texts for %d ranks", ErrArgument, len(texts), size)
 	}
-	return slices.Clone(texts), nil
+	return slices.Clone(texts), declined(texts)
 }

@@ -142,6 +142,9 @@ func (l *Link) config() verbs.QueuePairConfig {
 
 // open posts the receives of a queue pair. It is called with the mutex of progress.
 func (l *Link) open(pair verbs.QueuePair) error {
+	if err := l.world.lines.add(l.rank, pair); err != nil {
+		return errors.Join(err, pair.Close())
+	}
 	inbox, err := l.card.device.RegisterMemory(make([]byte, linkReceives*l.world.letterBytes()), verbs.LocalWrite)
 	if err != nil {
 		return errors.Join(err, pair.Close())

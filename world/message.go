@@ -212,9 +212,15 @@ func (o *office) send(p *parcel) (moved bool, err error) {
 
 func (o *office) dial(box *mailbox) error {
 	to := &o.world.routes[box.rank]
-	var err error
-	box.out, err = to.card.device.Connect(to.address, hello(laneLetters, o.world.rank), o.config(to.card))
-	return err
+	out, err := to.card.device.Connect(to.address, hello(laneLetters, o.world.rank), o.config(to.card))
+	if err != nil {
+		return err
+	}
+	if err := o.world.lines.add(box.rank, out); err != nil {
+		return &boxError{box.rank, errors.Join(err, out.Close())}
+	}
+	box.out = out
+	return nil
 }
 
 // take takes the next letter of a parcel out of its mailbox.

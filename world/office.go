@@ -105,6 +105,9 @@ func (o *office) acceptInto(c *card, box *mailbox, caller verbs.ConnectionReques
 	if err != nil {
 		return err
 	}
+	if err := o.world.lines.add(box.rank, in); err != nil {
+		return errors.Join(err, in.Close())
+	}
 	box.in = in
 	c.boxes[in.Number()] = box
 	for slot := range inboxLetters {

@@ -106,6 +106,11 @@ func (w *World) accept(c *card, caller verbs.ConnectionRequest) {
 		caller.Reject(fmt.Sprintf("the job has no rank %d", rank))
 		return
 	}
+	if err := w.Failure(rank); err != nil {
+		// Who was stopped may not know that the others go on without it.
+		caller.Reject(err.Error())
+		return
+	}
 	if hello[0] == laneLetters {
 		w.post.accept(c, rank, caller)
 		return

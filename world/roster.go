@@ -12,22 +12,31 @@ type roster struct {
 
 	mu    sync.Mutex
 	first *PeerError
-	// heard are told of each failure, from the goroutine that noticed it.
-	heard map[*func(rank int)]struct{}
+	// heard are told of each failure, from the goroutine that noticed it, and sever
+	// before anybody can know of it.
+	heard, sever listeners
 }
+
+// listeners are functions, by their addresses.
+type listeners map[*func(rank int)]struct{}
 
 func newRoster(size int) *roster {
-	return &roster{failed: make([]atomic.Pointer[PeerError], size), heard: make(map[*func(rank int)]struct{})}
+	return &roster{failed: make([]atomic.Pointer[PeerError], size), heard: make(listeners), sever: make(listeners)}
 }
 
-// fail records that rank has failed. Only the first cause counts.
+// fail records that rank has failed. Only the first cause counts; who comes with
+// another while rank is severed waits, so that all find the failure recorded.
 func (r *roster) fail(rank int, cause error) {
 	e := &PeerError{Rank: rank, Cause: cause}
 	r.mu.Lock()
-	if !r.failed[rank].CompareAndSwap(nil, e) {
+	if r.failed[rank].Load() != nil {
 		r.mu.Unlock()
 		return
 	}
+	for f := range r.sever {
+		(*f)(rank)
+	}
+	r.failed[rank].Store(e)
 	if r.first == nil {
 		r.first = e
 	}
@@ -43,15 +52,21 @@ func (r *roster) fail(rank int, cause error) {
 }
 
 // listen has f told of failures until the function that it returns is called.
-func (r *roster) listen(f func(rank int)) (stop func()) {
+func (r *roster) listen(f func(rank int)) (stop func()) { return r.add(r.heard, f) }
+
+// beforehand has f called with the rank of each failure before it is recorded, until
+// the function that it returns is called. f must neither wait nor ask who has failed.
+func (r *roster) beforehand(f func(rank int)) (stop func()) { return r.add(r.sever, f) }
+
+func (r *roster) add(to listeners, f func(rank int)) (stop func()) {
 	key := &f
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.heard[key] = struct{}{}
+	to[key] = struct{}{}
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		delete(r.heard, key)
+		delete(to, key)
 	}
 }
 

@@ -88,6 +88,7 @@ type World struct {
 	retries  []func() bool
 	retrying atomic.Bool
 	news     news
+	lines    lines
 	// fallen tells that a link was ended that has not been closed.
 	fallen atomic.Bool
 

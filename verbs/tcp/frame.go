@@ -88,6 +88,8 @@ const (
 const (
 	byeFailed = iota
 	byeClosed
+	// byeSevered: the sender has taken its peer for dead.
+	byeSevered
 )
 
 // rules say what the header of a kind may have.

@@ -274,9 +274,12 @@ func (c *connection) payloadDone() {
 }
 
 func (c *connection) takeBye(f *frame) {
-	why := "the peer closed its queue pair"
-	if f.operand != byeClosed {
-		why = "the peer's queue pair failed"
+	why := "the peer's queue pair failed"
+	switch f.operand {
+	case byeClosed:
+		why = "the peer closed its queue pair"
+	case byeSevered:
+		why = "the peer has taken this side for dead"
 	}
 	c.settleAll()
 	c.fail(fmt.Errorf("tcp: %s: %s: %w", c.peer, why, verbs.ErrPeerGone), partAtOnce)

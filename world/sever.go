@@ -1,0 +1,49 @@
+package world
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// lines are the queue pairs that this rank has with ranks that it does not map. A rank
+// that is taken for dead may be stopped, or cut off, and come back in the middle of a
+// write: its lines are severed before anybody is told of its failure. So what it does
+// late does not come to memory that others use again, or to a window whose lock it held
+// and another has now.
+type lines struct {
+	mu      sync.Mutex
+	open    map[int][]verbs.Severer
+	severed map[int]bool
+}
+
+// add makes a queue pair of rank's known, unless rank has been severed.
+func (l *lines) add(rank int, pair verbs.QueuePair) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.severed[rank] {
+		return fmt.Errorf("world: rank %d has been taken for dead: %w", rank, verbs.ErrPeerGone)
+	}
+	if s, ok := pair.(verbs.Severer); ok {
+		if l.open == nil {
+			l.open = make(map[int][]verbs.Severer)
+		}
+		l.open[rank] = append(l.open[rank], s)
+	}
+	return nil
+}
+
+// sever ends all that there is with rank.
+func (l *lines) sever(rank int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.severed == nil {
+		l.severed = make(map[int]bool)
+	}
+	l.severed[rank] = true
+	for _, pair := range l.open[rank] {
+		pair.Sever()
+	}
+	delete(l.open, rank)
+}
