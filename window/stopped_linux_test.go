@@ -1,0 +1,281 @@
+package window_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// silence is after how long a rank that is stopped is taken for dead. silenceVariable
+// sets it for one rank.
+const (
+	silence         = time.Second
+	silenceVariable = "RMA_WINDOWTEST_SILENCE"
+)
+
+// never is a silence that no test lasts for.
+const never = time.Hour
+
+func impatient() ([]world.Option, error) {
+	after := silence
+	if text := os.Getenv(silenceVariable); text != "" {
+		var err error
+		if after, err = time.ParseDuration(text); err != nil {
+			return nil, err
+		}
+	}
+	return []world.Option{world.WithSilence(after)}, nil
+}
+
+// registerImpatient is register for ranks that take others soon for dead.
+func registerImpatient(name string, body func(s *script)) string {
+	return worldtest.RegisterWith(name, impatient, scripted(body))
+}
+
+// runStopped runs a body whose victim stops itself and is continued when the others have
+// gone on without it. All are held before, at "ready"; the survivors, when they have
+// gone on, at "survived", and the victim, when it knows, at "excluded".
+func runStopped(t *testing.T, name string, environment func(rank int) []string) {
+	t.Helper()
+	job := worldtest.StartWith(t, deathRanks, name, environment)
+	for rank := range deathRanks {
+		job.Await(rank, "ready")
+	}
+	for rank := range deathRanks {
+		job.Release(rank)
+	}
+	job.Await(0, "survived")
+	job.Await(2, "survived")
+	job.Continue(victim)
+	job.Await(victim, "excluded")
+	for rank := range deathRanks {
+		job.Release(rank)
+	}
+	for rank, err := range job.Wait() {
+		require.NoError(t, err, "rank %d", rank)
+	}
+}
+
+func overTCP(int) []string { return []string{"RMA_DEVICE=tcp"} }
+
+func init() {
+	for _, d := range deaths {
+		registerImpatient("stopped in "+d.name, func(s *script) { stopping(s, d) })
+	}
+}
+
+// stopping is dying, but for a victim that comes back, and tries to write.
+func stopping(s *script, d death) {
+	win, kept := allocate[int64](s, 4), allocate[int64](s, 4)
+	if d.prepare != nil {
+		d.prepare(s, win)
+	}
+	s.ok(s.w.Barrier(s.ctx))
+	s.ok(worldtest.Hold("ready"))
+	switch s.w.Rank() {
+	case victim:
+		s.ok(worldtest.Stop())
+		for _, target := range []int{0, 2} {
+			expectExcluded(s, intrude(s, kept, target))
+		}
+		for rank := range s.w.Size() {
+			if rank != victim {
+				expectLost(s, s.w.Failure(rank), rank)
+			}
+		}
+		s.ok(worldtest.Hold("excluded"))
+		return
+	case 0:
+		err := d.wait(s.ctx, s, win)
+		if d.breaks {
+			s.ok(err)
+			s.ok(win.Unlock(s.ctx, 2))
+		} else {
+			expectLost(s, err, victim)
+		}
+		s.ok(win.Lock(s.ctx, window.Exclusive, 2))
+		s.ok(win.Put([]int64{42}, 2, 1))
+		s.ok(win.Unlock(s.ctx, 2))
+	default:
+		for served := false; !served; time.Sleep(time.Millisecond) {
+			s.ok(win.Lock(s.ctx, window.Shared, 2))
+			served = win.Local()[1] == 42
+			s.ok(win.Unlock(s.ctx, 2))
+		}
+	}
+	s.ok(worldtest.Hold("survived"))
+	equal(s, "what nobody has written to", kept.Local(), make([]int64, 4))
+	s.ok(win.Close())
+	s.ok(kept.Close())
+}
+
+// intrude writes to a rank until that fails.
+func intrude(s *script, win *window.Window[int64], target int) error {
+	for {
+		err := win.Lock(s.ctx, window.Shared, target)
+		if err != nil {
+			return err
+		}
+		err = errors.Join(win.Put([]int64{-1}, target, 0), win.Unlock(s.ctx, target))
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// expectExcluded checks what a rank finds that was given up: the others are gone.
+func expectExcluded(s *script, err error) {
+	var lost *world.PeerError
+	s.check(errors.As(err, &lost), "error is %v, want a *world.PeerError", err)
+}
+
+// A process that is stopped says nothing. Who waits for it, in whatever call, hears
+// after the silence that it has failed, and goes on with the others. When it is
+// continued it hears that it is on its own, and changes nothing of theirs.
+func TestStopped(t *testing.T) {
+	for _, d := range deaths {
+		t.Run(d.name, func(t *testing.T) {
+			// Most of the time is silence.
+			t.Parallel()
+			runStopped(t, "stopped in "+d.name, overTCP)
+		})
+	}
+}
+
+// much is more than the system keeps of a connection.
+const much = 32 << 20 / 8
+
+// lateWriter stops in the middle of writing to rank 2, under a shared lock.
+var lateWriter = registerImpatient("stopped while it writes", func(s *script) {
+	win := allocate[int64](s, much)
+	if s.w.Rank() == victim {
+		s.ok(win.Lock(s.ctx, window.Shared, 2))
+		s.ok(win.Put([]int64{1}, 2, 0))
+		s.ok(win.Flush(s.ctx, 2))
+	}
+	s.ok(s.w.Barrier(s.ctx))
+	s.ok(worldtest.Hold("ready"))
+	switch s.w.Rank() {
+	case victim:
+		ones := make([]int64, much)
+		for i := range ones {
+			ones[i] = 1
+		}
+		under := make(chan error, 1)
+		go func() {
+			for {
+				if err := errors.Join(win.Put(ones, 2, 0), win.Flush(s.ctx, 2)); err != nil {
+					under <- err
+					return
+				}
+			}
+		}()
+		s.ok(worldtest.Hold("stopping"))
+		s.ok(worldtest.Stop())
+		expectExcluded(s, <-under)
+		s.ok(worldtest.Hold("excluded"))
+		return
+	case 0:
+		// The lock of the victim is broken when rank 2 knows that it has failed.
+		s.ok(win.Lock(s.ctx, window.Exclusive, 2))
+		s.ok(win.Put(make([]int64, much), 2, 0))
+		s.ok(win.Unlock(s.ctx, 2))
+		s.ok(worldtest.Hold("survived"))
+		s.ok(win.Lock(s.ctx, window.Exclusive, 2))
+		got := make([]int64, much)
+		s.ok(win.Get(got, 2, 0))
+		s.ok(win.Unlock(s.ctx, 2))
+		equal(s, "what was written under the lock of the survivor", got, make([]int64, much))
+	default:
+		s.ok(worldtest.Hold("survived"))
+	}
+	s.ok(win.Close())
+})
+
+// What a rank writes late, because it was stopped under its lock, does not come where
+// another has the lock since. Rank 2 is written to, and knows of the failure by its own
+// clock, or only because rank 0 has told it.
+func TestStoppedWhileWriting(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		rank int
+	}{{"all notice", -1}, {"rank 2 is told", 2}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			job := worldtest.StartWith(t, deathRanks, lateWriter, func(rank int) []string {
+				more := overTCP(rank)
+				if rank == c.rank {
+					more = append(more, silenceVariable+"="+never.String())
+				}
+				return more
+			})
+			for rank := range deathRanks {
+				job.Await(rank, "ready")
+			}
+			job.Release(victim)
+			job.Await(victim, "stopping")
+			job.Release(victim)
+			for _, rank := range []int{0, 2} {
+				job.Release(rank)
+			}
+			for _, rank := range []int{0, 2} {
+				job.Await(rank, "survived")
+			}
+			job.Continue(victim)
+			job.Await(victim, "excluded")
+			for rank := range deathRanks {
+				job.Release(rank)
+			}
+			for rank, err := range job.Wait() {
+				require.NoError(t, err, "rank %d", rank)
+			}
+		})
+	}
+}
+
+// unread has a survivor write to one that has stopped, more than the system keeps.
+var unread = registerImpatient("stopped while it is written to", func(s *script) {
+	win := allocate[int64](s, much)
+	if s.w.Rank() == 0 {
+		s.ok(win.LockAll(s.ctx))
+	}
+	s.ok(s.w.Barrier(s.ctx))
+	s.ok(worldtest.Hold("ready"))
+	switch s.w.Rank() {
+	case victim:
+		s.ok(worldtest.Stop())
+		expectExcluded(s, intrude(s, win, 0))
+		s.ok(worldtest.Hold("excluded"))
+		return
+	case 0:
+		values := make([]int64, much)
+		expectLost(s, flood(s.ctx, win, values), victim)
+		// The buffer is the program's again, and the other still listens.
+		clear(values)
+		s.ok(win.Put(values, 2, 0))
+		s.ok(win.Flush(s.ctx, 2))
+		expectLost(s, win.UnlockAll(s.ctx), victim)
+	}
+	s.ok(worldtest.Hold("survived"))
+	s.ok(win.Close())
+})
+
+// flood writes to the victim until that fails.
+func flood(ctx context.Context, win *window.Window[int64], values []int64) error {
+	for {
+		if err := errors.Join(win.Put(values, victim, 0), win.Flush(ctx, victim)); err != nil {
+			return err
+		}
+	}
+}
+
+// A rank that does not read any more is given up like one that says nothing.
+func TestStoppedWhileWrittenTo(t *testing.T) { runStopped(t, unread, overTCP) }

@@ -1,0 +1,115 @@
+package world_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// registerImpatient is register for ranks that take others soon for dead.
+func registerImpatient(name string, body func(s *script)) string {
+	options := func() ([]world.Option, error) { return []world.Option{world.WithSilence(time.Second)}, nil }
+	return worldtest.RegisterWith(name, options, scripted(body))
+}
+
+func init() {
+	for name, call := range waits {
+		registerImpatient("stopped: "+name, func(s *script) {
+			s.ok(s.w.Barrier(s.ctx))
+			s.ok(worldtest.Hold("ready"))
+			if s.me == 1 {
+				s.ok(worldtest.Stop())
+				excluded(s, call)
+				s.ok(worldtest.Hold("excluded"))
+				return
+			}
+			s.lost(repeat(s, call), 1)
+			for _, later := range waits {
+				s.lost(later(s, s.ctx), 1)
+			}
+			small, err := s.w.Shrink(s.ctx)
+			s.ok(err)
+			works(s, small, s.n-1)
+			s.ok(worldtest.Hold("survived"))
+			works(s, small, s.n-1)
+			s.check(s.w.Failures() == 1, "%d ranks have failed", s.w.Failures())
+			s.ok(s.w.Close())
+			s.ok(small.Close())
+		})
+	}
+}
+
+// works checks that a World has so many ranks, who reach each other.
+func works(s *script, w *world.World, size int) {
+	s.check(w.Size() == size, "the World has %d ranks, want %d", w.Size(), size)
+	sum := make([]int, 1)
+	s.ok(world.AllReduce(s.ctx, w, []int{1 << w.Rank()}, sum, add))
+	s.check(sum[0] == 1<<size-1, "sum is %d", sum[0])
+}
+
+// excluded is what a rank finds that the others have taken for dead: whomever it needs
+// is lost, who does not take a new connection either. It is a World of its own.
+func excluded(s *script, call func(s *script, ctx context.Context) error) {
+	var lost *world.PeerError
+	err := repeat(s, call)
+	s.check(errors.As(err, &lost), "error is %v, want a *world.PeerError", err)
+	for rank := range s.n {
+		if rank == s.me {
+			continue
+		}
+		s.lost(repeat(s, func(s *script, ctx context.Context) error {
+			l, err := s.w.Link(rank)
+			if err != nil {
+				return err
+			}
+			if err := l.Tell(&world.Message{Kind: world.FirstKind, Service: 1}, nil); err != nil {
+				return err
+			}
+			return l.Flush(ctx)
+		}), rank)
+		s.lost(s.w.Failure(rank), rank)
+	}
+	alone, err := s.w.Shrink(s.ctx)
+	s.ok(err)
+	works(s, alone, 1)
+	s.ok(alone.Close())
+	s.ok(s.w.Close())
+}
+
+// A rank that is stopped while others wait for it, in any collective, is given up, and
+// they go on in a World without it. When it is continued they stay as they are.
+func TestStopped(t *testing.T) {
+	for name := range waits {
+		t.Run(name, func(t *testing.T) {
+			// Most of the time is silence.
+			t.Parallel()
+			const n = 4
+			job := worldtest.StartWith(t, n, "stopped: "+name, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
+			each(n, func(rank int) { job.Await(rank, "ready") })
+			each(n, job.Release)
+			each(n, func(rank int) {
+				if rank != 1 {
+					job.Await(rank, "survived")
+				}
+			})
+			job.Continue(1)
+			job.Await(1, "excluded")
+			each(n, job.Release)
+			for rank, err := range job.Wait() {
+				require.NoError(t, err, "rank %d", rank)
+			}
+		})
+	}
+}
+
+func each(n int, f func(rank int)) {
+	for rank := range n {
+		f(rank)
+	}
+}
