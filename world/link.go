@@ -208,13 +208,17 @@ func (l *Link) fault() error {
 	return l.world.Failure(l.rank)
 }
 
-// fail ends the link. It is the failure of the rank, unless that has left.
+// fail ends the link. It is the failure of the rank, unless that has left, and recorded
+// as that before anybody finds the link broken.
 func (l *Link) fail(err error) {
-	if !l.broken.CompareAndSwap(nil, &linkError{err}) {
+	if l.broken.Load() != nil {
 		return
 	}
 	if !l.world.parted[l.rank].Load() {
 		l.world.roster.fail(l.rank, err)
+	}
+	if !l.broken.CompareAndSwap(nil, &linkError{err}) {
+		return
 	}
 	l.world.fallen.Store(true)
 	l.world.channel.Ring()
