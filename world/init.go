@@ -26,16 +26,17 @@ func Init(ctx context.Context, options ...Option) (*World, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("world: Init: %w: nil context", ErrArgument)
 	}
-	s, err := newSettings(options)
-	if err != nil {
-		return nil, fmt.Errorf("world: Init: %w", err)
-	}
+	s, flaw := newSettings(options)
 	client, err := pmi.FromEnvironment()
-	switch {
-	case errors.Is(err, pmi.ErrNoManager):
+	switch none := errors.Is(err, pmi.ErrNoManager); {
+	case none && flaw == nil:
 		return unmanaged(ctx, s)
+	case none:
+		return nil, fmt.Errorf("world: Init: %w", flaw)
 	case err != nil:
 		return nil, fmt.Errorf("world: Init: %w: %w", ErrEnvironment, err)
+	case flaw != nil:
+		return nil, fmt.Errorf("world: Init: %w", decline(ctx, managed(client), client.Rank(), s, flaw))
 	}
 	return initialize(ctx, client, s)
 }
@@ -56,7 +57,7 @@ func unmanaged(ctx context.Context, s settings) (*World, error) {
 	if err != nil {
 		return nil, fmt.Errorf("world: Init: %w: %w", ErrEnvironment, err)
 	}
-	found.TLS = s.tls
+	s.tell(found)
 	member, err := root.Join(ctx, found, s.patience)
 	if err != nil {
 		return nil, fmt.Errorf("world: Init: %w", err)
@@ -68,6 +69,12 @@ func unmanaged(ctx context.Context, s settings) (*World, error) {
 		return nil, errors.Join(err, member.Finalize())
 	}
 	return w, nil
+}
+
+// tell has the root follow the options of this World, and look that all ranks were told
+// to use the same device before any has opened one.
+func (s *settings) tell(r *root.Settings) {
+	r.TLS, r.Silence, r.Logger, r.Terms = s.tls, s.silence, s.logger, told(s.device)
 }
 
 // manager is what serves the exchange to this rank.

@@ -105,10 +105,46 @@ func introductions(ctx context.Context, exchange Exchange, size int, mine introd
 			return nil, fmt.Errorf("%w: the exchange gave the text of rank %d in the place of rank %d", errContact, ranks[rank].rank, rank)
 		}
 		if ranks[rank].device != mine.device {
-			return nil, fmt.Errorf("%w: rank %d was told to use device %q, this rank %q (RMA_DEVICE)", ErrMismatch, rank, ranks[rank].device, mine.device)
+			return nil, fmt.Errorf("%w: rank %d %s, this rank %s", ErrMismatch, rank, told(ranks[rank].device), told(mine.device))
 		}
 	}
 	return ranks, nil
+}
+
+// unset is said of a variable that is empty, which is as if it were not there.
+const unset = "unset (automatic choice)"
+
+// told is which device a rank was told to use, said of the rank.
+func told(device string) string {
+	if device == "" {
+		return "has RMA_DEVICE " + unset
+	}
+	return fmt.Sprintf("was told to use device %q (RMA_DEVICE)", device)
+}
+
+// apart tells why another rank shares no memory with this one, said of the other.
+func (i *introduction) apart(other *introduction) string {
+	mine, theirs := i.called(), other.called()
+	switch {
+	case other.host == "" || i.host == "":
+		return "memory is not shared with it"
+	case i.machine != other.machine:
+		return "it is on another machine"
+	case mine != theirs:
+		return fmt.Sprintf("its RMA_HOST is %s, this rank's %s", theirs, mine)
+	case i.net != other.net:
+		return "it is in another network name space"
+	}
+	return "it is in another name space of processes"
+}
+
+// called is what RMA_HOST says.
+func (i *introduction) called() string {
+	rest := strings.TrimPrefix(i.host, i.machine+"/"+i.net+"/")
+	if _, name, _ := strings.Cut(rest, "/"); name != "" {
+		return strconv.Quote(name)
+	}
+	return unset
 }
 
 // cardsOf tells which devices a rank needs: shared memory if another is on its host,
@@ -120,7 +156,7 @@ func cardsOf(ranks []introduction, me int) (wanted [cardKinds]bool, err error) {
 		switch {
 		case mine.host == "" || other.host != mine.host:
 			if mine.device == cardNames[sharedCard] {
-				return wanted, &verbs.CapabilityError{Device: mine.device, Capability: fmt.Sprintf("reach rank %d", rank), Reason: fmt.Sprintf("it runs on %q, this rank on %q, and RMA_DEVICE allows shared memory only", other.host, mine.host)}
+				return wanted, &verbs.CapabilityError{Device: mine.device, Capability: fmt.Sprintf("reach rank %d", rank), Reason: mine.apart(other) + ", and RMA_DEVICE allows shared memory only"}
 			}
 			wanted[networkCard] = true
 		default:

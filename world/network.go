@@ -24,7 +24,7 @@ func openNetwork(ctx context.Context, o opening, s settings) (verbs.Device, erro
 			return nil, fmt.Errorf("%w: the key of rank 0: %w", errContact, err)
 		}
 	}
-	listen, err := listenAt(ctx, o.near, s.address)
+	listen, err := s.listenAt(ctx, o.near)
 	if err != nil {
 		return nil, err
 	}
@@ -37,18 +37,12 @@ func openNetwork(ctx context.Context, o opening, s settings) (verbs.Device, erro
 
 // listenAt is the address at which a rank listens: what the user says, the loopback
 // address where all ranks see the same one, or else one that others can reach.
-func listenAt(ctx context.Context, near bool, wanted string) (netip.Addr, error) {
-	if wanted == "" && near {
+func (s *settings) listenAt(ctx context.Context, near bool) (netip.Addr, error) {
+	switch {
+	case s.listen.IsValid():
+		return s.listen, nil
+	case near:
 		return netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
 	}
-	if wanted == "" {
-		return address.Default(ctx)
-	}
-	interfaces, err := address.Interfaces()
-	if err != nil {
-		return netip.Addr{}, err
-	}
-	return address.Find(ctx, interfaces, wanted, func(ctx context.Context, host string) ([]netip.Addr, error) {
-		return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-	})
+	return address.Default(ctx)
 }

@@ -1,14 +1,17 @@
 package world
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"slices"
 	"time"
 
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/world/address"
 )
 
 // An Option changes how a job is made or joined.
@@ -22,8 +25,9 @@ type settings struct {
 	host   string
 	key    []byte
 	// address is where to listen, as package address understands it; empty for the
-	// best.
+	// best. It has been found to be listen.
 	address string
+	listen  netip.Addr
 	tls     *tls.Config
 	silence time.Duration
 	// network opens the device that reaches every rank, nil for the one over TCP.
@@ -59,7 +63,8 @@ func WithHost(name string) Option { return func(s *settings) { s.host = name } }
 // WithAddress sets where this rank listens for ranks on other hosts: an address, a host
 // name, the name of an interface, or a range such as 10.0.0.0/8. Without this option
 // the environment variable RMA_ADDRESS says so, or else it is the address over which
-// the host reaches others, no container bridge's.
+// the host reaches others, no container bridge's. What is none of this host's addresses
+// is an error, also where all ranks share memory.
 func WithAddress(text string) Option { return func(s *settings) { s.address = text } }
 
 // WithKey sets the job's key, 16 to 512 random bytes, by which ranks know each other
@@ -76,7 +81,8 @@ func WithTLS(config *tls.Config) Option { return func(s *settings) { s.tls = con
 const DefaultSilence = 10 * time.Second
 
 // WithSilence sets after how long without a word a rank on another host is taken for
-// dead. A process that ends is noticed at once.
+// dead, the one that serves the exchange under RMA_ROOT included. A process that ends is
+// noticed at once.
 func WithSilence(d time.Duration) Option { return func(s *settings) { s.silence = d } }
 
 func newSettings(options []Option) (settings, error) {
@@ -96,5 +102,21 @@ func newSettings(options []Option) (settings, error) {
 	if s.patience <= 0 || s.silence <= 0 {
 		return s, fmt.Errorf("%w: patience %v and silence %v must be more than 0", ErrArgument, s.patience, s.silence)
 	}
-	return s, nil
+	return s, s.findAddress()
+}
+
+// findAddress finds the address that the user wants. A wrong one is an error also where
+// nothing is going to listen: that all ranks happen to be on one host must not hide it
+// until they are not.
+func (s *settings) findAddress() error {
+	if s.address == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
+	defer cancel()
+	var err error
+	if s.listen, err = address.Named(ctx, s.address); err != nil {
+		return fmt.Errorf("%w: RMA_ADDRESS (or WithAddress): %w", ErrEnvironment, err)
+	}
+	return nil
 }

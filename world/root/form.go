@@ -10,7 +10,7 @@ import (
 // lingering is how long a root whose ranks disagree stays to tell them. A rank that
 // runs calls more often, whatever it has met so far; one that starts later finds no
 // root.
-const lingering = 2 * longestPause
+const lingering = 3 * longestPause
 
 // form returns when all ranks are there, or when it is certain that they never will be.
 func (h *host) form(ctx context.Context) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 )
 
 // purpose of the proof: a connection to the root is none between ranks.
@@ -99,13 +100,20 @@ func readVerdict(r io.Reader) (verdict, error) {
 
 // err is what a verdict means for the rank that gets it.
 func (v verdict) err() error {
+	// It may have a peer's words in it, which must not write over a terminal.
+	text := strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, v.text)
 	switch v.outcome {
 	case refused:
-		return fmt.Errorf("%w: the root says %q", ErrClaim, v.text)
+		return fmt.Errorf("%w: the root says: %s", ErrClaim, text)
 	case incomplete:
-		return fmt.Errorf("%w: the root says %q", ErrIncomplete, v.text)
+		return fmt.Errorf("%w: the root says: %s", ErrIncomplete, text)
 	case disagreement:
-		return fmt.Errorf("%w: the root says %q", ErrDisagreement, v.text)
+		return fmt.Errorf("%w: the root says: %s", ErrDisagreement, text)
 	}
 	return nil
 }

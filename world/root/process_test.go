@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -273,7 +274,7 @@ func TestTwoProcessesWithOneNumber(t *testing.T) {
 		go func() { said <- p.next() }()
 	}
 	refused := <-said
-	require.True(t, strings.HasPrefix(refused, fmt.Sprintf("failed root: rank 1 at %s: root: claim refused: the root says \"rank 1 is taken by ", j.root)), refused)
+	require.True(t, strings.HasPrefix(refused, fmt.Sprintf("failed root: rank 1 at %s: root: claim refused: the root says: rank 1 is taken by ", j.root)), refused)
 	last := j.start("exchange", 2)
 	for _, p := range []*process{root, last} {
 		require.Equal(t, "done", p.next())
@@ -286,12 +287,29 @@ func TestProcessesThatDisagree(t *testing.T) {
 	j := newJob(t, 4)
 	other := j
 	other.size = 5
-	ranks := []*process{j.start("exchange", 1), other.start("exchange", 2), j.start("exchange", 3), j.start("exchange", 0)}
+	// Those that start when the job has ended find no root.
+	l, err := net.Listen("tcp", j.root)
+	require.NoError(t, err)
+	ranks := []*process{j.start("exchange", 1), other.start("exchange", 2), j.start("exchange", 3)}
+	callers(t, l, len(ranks))
+	ranks = append(ranks, j.start("exchange", 0))
 	for _, p := range ranks {
 		said := p.next()
 		require.Contains(t, said, "root: the ranks disagree: ")
 		require.Contains(t, said, "rank 2 has RMA_SIZE=5, rank 0 has 4 (called from 127.")
 	}
+}
+
+// callers waits until so many have called in vain, and has the listener's address free.
+func callers(t *testing.T, l net.Listener, count int) {
+	t.Helper()
+	for range count {
+		conn, err := l.Accept()
+		require.NoError(t, err)
+		// A rank whose call is still open does not make another.
+		defer conn.Close()
+	}
+	require.NoError(t, l.Close())
 }
 
 // A process that does not run is one that never answers.

@@ -1,0 +1,65 @@
+package world
+
+import (
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/world/root"
+)
+
+// What a rank declines for arrives whole, or cut where an Exchange takes no more.
+func TestDeclinedTexts(t *testing.T) {
+	for _, why := range []string{"", "x", "no device", "a;b=c%d+e\nf", "λόγος", strings.Repeat("y", 880), strings.Repeat("y", 5000), strings.Repeat("ό z", 5000)} {
+		text := declinedText(errors.New(why))
+		require.LessOrEqual(t, len(text), 900)
+		for i := range len(text) {
+			require.True(t, text[i] > ' ' && text[i] <= '~', "%q", text)
+		}
+		err := declined([]string{"rma1;0;", text, "rma1;2;"})
+		var peer *PeerError
+		require.ErrorAs(t, err, &peer)
+		require.Equal(t, 1, peer.Rank)
+		told := strings.TrimPrefix(peer.Cause.Error(), "it cannot join: ")
+		require.True(t, strings.HasPrefix(why, told))
+		require.True(t, len(told) == len(why) || len(text) > 890)
+	}
+	require.NoError(t, declined([]string{"rma1;0;", "shm;x;0;0;0;", ""}))
+	require.ErrorIs(t, declined([]string{"declined;%zz"}), errContact)
+}
+
+func TestApart(t *testing.T) {
+	at := func(machine, net, pid, name string) introduction {
+		return introduction{machine: machine, net: net, host: strings.Join([]string{machine, net, pid, name}, "/")}
+	}
+	here := at("linux/1", "net:[1]", "pid:[1]", "")
+	for _, c := range []struct {
+		other introduction
+		want  string
+	}{
+		{at("linux/2", "net:[1]", "pid:[1]", ""), "it is on another machine"},
+		{at("linux/1", "net:[1]", "pid:[1]", "b/c"), `its RMA_HOST is "b/c", this rank's unset (automatic choice)`},
+		{at("linux/1", "net:[2]", "pid:[1]", ""), "it is in another network name space"},
+		{at("linux/1", "net:[1]", "pid:[2]", ""), "it is in another name space of processes"},
+		{introduction{machine: "linux/1", net: "net:[1]"}, "memory is not shared with it"},
+	} {
+		require.Equal(t, c.want, here.apart(&c.other))
+	}
+	named := at("linux/1", "net:[1]", "pid:[1]", "a")
+	require.Equal(t, `its RMA_HOST is unset (automatic choice), this rank's "a"`, named.apart(&here))
+}
+
+// The root follows the options of the World.
+func TestRootFollowsTheOptions(t *testing.T) {
+	config, logger := &tls.Config{}, slog.New(slog.DiscardHandler)
+	s, err := newSettings([]Option{WithTLS(config), WithLogger(logger), WithSilence(3 * time.Second), WithDevice("tcp")})
+	require.NoError(t, err)
+	var r root.Settings
+	s.tell(&r)
+	require.Equal(t, root.Settings{TLS: config, Logger: logger, Silence: 3 * time.Second, Terms: `was told to use device "tcp" (RMA_DEVICE)`}, r)
+}

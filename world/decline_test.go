@@ -1,0 +1,176 @@
+package world_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// A rank that cannot join has all hear why, at once: they would wait for it for a minute.
+func TestRankThatCannotJoin(t *testing.T) {
+	const told = "world: rank 1 has failed: it cannot join: "
+	for _, c := range []struct {
+		name, variable string
+		// own is what rank 1 says, others what the others do.
+		own, others string
+	}{
+		{"unknown device", "RMA_DEVICE=nonsense", `invalid environment: device "nonsense" (RMA_DEVICE)`, told + `invalid environment: device "nonsense" (RMA_DEVICE)`},
+		{"malformed address", "RMA_ADDRESS=10.0.0.0/40", `RMA_ADDRESS (or WithAddress): address: not an address of this host: "10.0.0.0/40" is no range`, told + "invalid environment: RMA_ADDRESS"},
+		{"address of another", "RMA_ADDRESS=240.0.0.1", `"240.0.0.1" is not here; it has `, told + "invalid environment: RMA_ADDRESS"},
+		{"another device", "RMA_DEVICE=tcp", `rank 0 has RMA_DEVICE unset (automatic choice), this rank was told to use device "tcp" (RMA_DEVICE)`, `rank 1 was told to use device "tcp" (RMA_DEVICE), this rank has RMA_DEVICE unset (automatic choice)`},
+		{"an end before Init", "RMA_WORLDTEST_BODY=none", `no body is registered as "none"`, "barrier: rank 1 has ended before it joined"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv("RMA_DEVICE", "")
+			errs := worldtest.StartWith(t, 3, meet, func(rank int) []string {
+				if rank == 1 {
+					return []string{c.variable}
+				}
+				return nil
+			}).Wait()
+			require.ErrorContains(t, errs[1], c.own)
+			for _, rank := range []int{0, 2} {
+				require.ErrorContains(t, errs[rank], c.others)
+			}
+		})
+	}
+}
+
+func TestSharedMemoryAcrossHosts(t *testing.T) {
+	errs := worldtest.StartWith(t, 2, meet, func(rank int) []string {
+		return []string{"RMA_DEVICE=shm", "RMA_HOST=" + []string{"", "b"}[rank]}
+	}).Wait()
+	require.ErrorContains(t, errs[0], `reach rank 1`)
+	require.ErrorContains(t, errs[0], `its RMA_HOST is "b", this rank's unset (automatic choice), and RMA_DEVICE allows shared memory only`)
+	require.ErrorContains(t, errs[1], `its RMA_HOST is unset (automatic choice), this rank's "b", and RMA_DEVICE allows shared memory only`)
+}
+
+// rootJob is the environment of a job without a manager.
+func rootJob(t *testing.T, address string, size int) func(rank int) []string {
+	t.Helper()
+	key := filepath.Join(t.TempDir(), "key")
+	require.NoError(t, os.WriteFile(key, []byte(strings.Repeat("0123456789abcdef", 4)+"\n"), 0o600))
+	return func(rank int) []string {
+		return []string{"PMI_FD=", "PMI_RANK=", "PMI_SIZE=", "RMA_ROOT=" + address, fmt.Sprint("RMA_RANK=", rank), fmt.Sprint("RMA_SIZE=", size), "RMA_KEY_FILE=" + key}
+	}
+}
+
+// Ranks that RMA_ROOT brings together hear it from rank 0, all of them.
+func TestDisagreementUnderARoot(t *testing.T) {
+	for _, c := range []struct {
+		name, variable, says string
+	}{
+		{"device", "RMA_DEVICE=tcp", `rank 1 was told to use device "tcp" (RMA_DEVICE), rank 0 has RMA_DEVICE unset (automatic choice)`},
+		{"size", "RMA_SIZE=4", "rank 1 has RMA_SIZE=4, rank 0 has 3"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv("RMA_DEVICE", "")
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			require.NoError(t, err)
+			environment := rootJob(t, l.Addr().String(), 3)
+			errs := worldtest.StartWith(t, 3, meet, func(process int) []string {
+				switch process {
+				case 0:
+					return append(environment(1), c.variable)
+				case 1:
+					return environment(2)
+				}
+				// Who starts when the job has ended finds no root: the others have
+				// called it before it starts.
+				for range 2 {
+					conn, err := l.Accept()
+					require.NoError(t, err)
+					defer conn.Close()
+				}
+				require.NoError(t, l.Close())
+				return environment(0)
+			}).Wait()
+			for _, err := range errs {
+				require.ErrorContains(t, err, "world: Init: root: ")
+				require.ErrorContains(t, err, "the ranks disagree: ")
+				require.ErrorContains(t, err, c.says)
+			}
+		})
+	}
+}
+
+// rootOf sets the environment of a rank without a manager in this process.
+func rootOf(t *testing.T, address string, rank int) {
+	t.Helper()
+	environment(t, nil)
+	for _, variable := range rootJob(t, address, 2)(rank)[3:] {
+		name, value, _ := strings.Cut(variable, "=")
+		t.Setenv(name, value)
+	}
+}
+
+// What Init waits for is in the log at once, and first in the error.
+func TestInitTellsWhatItWaitsFor(t *testing.T) {
+	const name = "no-such-host.invalid"
+	var unknown *net.DNSError
+	_, err := net.DefaultResolver.LookupHost(t.Context(), name)
+	require.ErrorAs(t, err, &unknown)
+	if !unknown.IsNotFound {
+		t.Skipf("skipped: whether a name is known cannot be found out here: %v", err)
+	}
+	for rank, says := range []string{
+		"world: Init: root: rank 0 cannot listen on RMA_ROOT=" + name + ":7000: lookup " + name,
+		"world: Init: root: no root: rank 1 got no answer at " + name + ":7000: dial tcp: lookup " + name,
+	} {
+		rootOf(t, name+":7000", rank)
+		var log bytes.Buffer
+		_, err := world.Init(t.Context(), world.WithPatience(300*time.Millisecond), world.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		require.ErrorContains(t, err, "root: patience of 300ms is over")
+		require.True(t, strings.HasPrefix(err.Error(), says), "%v", err)
+		require.Contains(t, log.String(), "level=WARN")
+		require.Contains(t, log.String(), "no such host")
+	}
+}
+
+// A wrong address is an error also where nothing would listen.
+func TestWrongAddress(t *testing.T) {
+	environment(t, nil)
+	wrong := map[string]string{
+		"10.0.0.0/40":   `"40" is no length of a prefix, 0 to 32; allowed are `,
+		"192.0.2.2:70":  `has a port, which the system chooses: say "192.0.2.2"; allowed are `,
+		"240.0.0.1":     "is not here; it has ",
+		"240.0.0.0/4":   "is a range in which it has none; it has ",
+		"no-such-inter": "is no address, range or interface, and no host name either: ",
+	}
+	check := func(err error, address string) {
+		require.ErrorIs(t, err, world.ErrEnvironment, address)
+		require.ErrorContains(t, err, "RMA_ADDRESS")
+		require.ErrorContains(t, err, strconv.Quote(address)+" ")
+		require.ErrorContains(t, err, wrong[address])
+	}
+	exchange := func(_ context.Context, mine string) ([]string, error) { return []string{mine}, nil }
+	never := func(context.Context, *world.World) error { return fmt.Errorf("began") }
+	for address := range wrong {
+		_, err := world.Init(t.Context(), world.WithAddress(address))
+		check(err, address)
+		t.Setenv("RMA_ADDRESS", address)
+		_, err = world.Init(t.Context())
+		check(err, address)
+		_, err = world.New(t.Context(), 0, 1, exchange)
+		check(err, address)
+		check(world.Run(t.Context(), 2, never), address)
+		require.NoError(t, os.Unsetenv("RMA_ADDRESS"))
+	}
+	t.Setenv("RMA_ADDRESS", "127.0.0.0/8")
+	w, err := world.Init(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+}
