@@ -65,8 +65,12 @@ func unmanaged(ctx context.Context, s settings) (*World, error) {
 	s.key = member.Key()
 	w, err := initialize(ctx, member, s)
 	if err != nil {
-		// Others may still be asking rank 0 for what shows them why this is so.
-		return nil, errors.Join(err, member.Finalize())
+		// Others may still be asking rank 0 for what shows them why this is so. That
+		// this fails as well tells nothing new.
+		if e := member.Finalize(); e != nil {
+			s.logger.Info("leaving the root of a job that was not joined", "rank", member.Rank(), "why", e)
+		}
+		return nil, err
 	}
 	return w, nil
 }

@@ -89,6 +89,18 @@ var roles = map[string]func() error{
 		}
 		return m.Finalize()
 	},
+	// Ranks that wait for rank 0, which does not come to their barrier.
+	"barrier": func() error {
+		m, err := member()
+		if err != nil {
+			return err
+		}
+		if m.Rank() == 0 {
+			return order("joined")
+		}
+		fmt.Println("joined")
+		return m.Barrier(context.Background())
+	},
 	// A rank that has little patience.
 	"hasty": func() error {
 		s, err := FromEnvironment()
@@ -230,6 +242,22 @@ func TestKilledRootIsAnErrorWhereItIsNeeded(t *testing.T) {
 		p.goOn(t)
 		said := p.next()
 		require.True(t, strings.HasPrefix(said, "failed pmi: get_result: root: lost: rank 0, which serves the exchange at "+j.root+", has ended"), said)
+	}
+}
+
+func TestRootIsKilledWhileOthersAreInABarrier(t *testing.T) {
+	j := newJob(t, 3)
+	var ranks []*process
+	for rank := range j.size {
+		ranks = append(ranks, j.start("barrier", rank))
+	}
+	for _, p := range ranks {
+		require.Equal(t, "joined", p.next())
+	}
+	ranks[0].kill()
+	for _, p := range ranks[1:] {
+		said := p.next()
+		require.True(t, strings.HasPrefix(said, "failed pmi: barrier_out: root: lost: rank 0, which serves the exchange at "+j.root+", has ended"), said)
 	}
 }
 
