@@ -22,6 +22,11 @@ func WithPatience(d time.Duration) Option { return func(s *settings) { s.patienc
 // Where there is none, RMA_ROOT, RMA_RANK, RMA_SIZE and RMA_KEY_FILE in the environment
 // say which rank this is and where rank 0 brings all together: see package root. A
 // process that nobody has started so is a world of one.
+//
+// A rank that cannot join, or that was told something else of the job than the others,
+// is an error on all ranks that run, at once. A rank that does not come is one when the
+// time of [WithPatience] is over; who is waited for until then, and who was turned away,
+// is told to the logger of [WithLogger].
 func Init(ctx context.Context, options ...Option) (*World, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("world: Init: %w: nil context", ErrArgument)
