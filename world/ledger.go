@@ -75,9 +75,14 @@ func (w *World) compare(op string, rank int, mine *signature) error {
 // compareAll is compare with every rank, for those who wait long. It takes the
 // lowest that disagrees.
 func (w *World) compareAll(op string, mine *signature) error {
+	asked := w.askRecords(mine.number)
 	for rank := range w.size {
-		if err := w.compare(op, rank, mine); err != nil {
-			return err
+		s, ok := asked[rank]
+		if w.Mapped(rank) {
+			s, ok = w.recordOf(rank, mine.number)
+		}
+		if ok && s != *mine {
+			return w.disagree(op, rank, &s, mine)
 		}
 	}
 	return nil

@@ -21,6 +21,34 @@ func (w *World) askRecord(rank int, number uint32) (s signature, ok bool) {
 	if !w.ask(rank, &Message{Kind: kindRecord, X: uint64(number)}, answer[:]) {
 		return s, false
 	}
+	return decodeRecord(answer[:], number)
+}
+
+// askRecords asks all that this rank does not map, and gives those that have answered.
+func (w *World) askRecords(number uint32) map[int]signature {
+	ctx, cancel := context.WithTimeout(context.Background(), longestAsk)
+	defer cancel()
+	asked := make(map[int]*inquiry)
+	for rank := range w.size {
+		if w.Mapped(rank) {
+			continue
+		}
+		if q, ok := w.inquire(rank, &Message{Kind: kindRecord, X: uint64(number)}, make([]byte, recordBytes)); ok {
+			asked[rank] = q
+		}
+	}
+	records := make(map[int]signature)
+	for rank, q := range asked {
+		if q.answered(ctx) {
+			if s, ok := decodeRecord(q.answer, number); ok {
+				records[rank] = s
+			}
+		}
+	}
+	return records
+}
+
+func decodeRecord(answer []byte, number uint32) (s signature, ok bool) {
 	return signature{
 		call:    binary.LittleEndian.Uint32(answer[1:]),
 		number:  number,
@@ -44,21 +72,35 @@ func (w *World) askKindName(rank int, kind uint64) string {
 // longestAsk bounds how long a wait is held up by what it asks.
 const longestAsk = 200 * time.Millisecond
 
-// ask asks a rank, and tells whether it has answered. Who refuses leaves answer as it
-// is.
+// An inquiry is a question that is on its way.
+type inquiry struct {
+	link   *Link
+	mark   Mark
+	answer []byte
+}
+
+// inquire asks a rank. Who refuses leaves answer as it is.
+func (w *World) inquire(rank int, m *Message, answer []byte) (*inquiry, bool) {
+	l, err := w.Link(rank)
+	if err != nil || l.Ask(m, nil, answer) != nil {
+		return nil, false
+	}
+	mark := l.Mark()
+	return &inquiry{l, mark, answer}, l.settle() == nil
+}
+
+// answered waits for the answer, and tells whether it has come.
+func (q *inquiry) answered(ctx context.Context) bool {
+	ok, _ := q.link.await(ctx, q.mark.sequence, q.mark.asked)
+	return ok
+}
+
+// ask asks a rank, and tells whether it has answered.
 func (w *World) ask(rank int, m *Message, answer []byte) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), longestAsk)
 	defer cancel()
-	l, err := w.Link(rank)
-	if err != nil || l.Ask(m, nil, answer) != nil {
-		return false
-	}
-	mark := l.Mark()
-	if l.settle() != nil {
-		return false
-	}
-	answered, _ := l.await(ctx, mark.sequence, mark.asked)
-	return answered
+	q, ok := w.inquire(rank, m, answer)
+	return ok && q.answered(ctx)
 }
 
 // answerRecord answers askRecord.

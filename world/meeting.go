@@ -239,7 +239,7 @@ func (m *Meeting) hear(ctx context.Context, op string, word *atomic.Uint32, numb
 			return m.world.unlike(op, -1)
 		}
 		if wait.prepared {
-			if err := m.vain(op, word, number, from, wait.long); err != nil {
+			if err := m.vain(op, word, number, from, &wait); err != nil {
 				return err
 			}
 		}
@@ -258,9 +258,9 @@ func (m *Meeting) failure(op string) error {
 	return m.world.anyFailure(op)
 }
 
-// vain says why what hear waits for will not come. long tells that it has not for
-// long.
-func (m *Meeting) vain(op string, word *atomic.Uint32, number uint32, from int, long bool) error {
+// vain says why what hear waits for will not come. What it has to ask for it asks only
+// when all has been quiet.
+func (m *Meeting) vain(op string, word *atomic.Uint32, number uint32, from int, wait *Waiter) error {
 	w := m.world
 	if m.last {
 		return nil
@@ -284,9 +284,9 @@ func (m *Meeting) vain(op string, word *atomic.Uint32, number uint32, from int, 
 	switch {
 	case left:
 		return w.gone(op, mine.number, leaver)
-	case from >= 0:
+	case from >= 0 && (wait.quiet || w.Mapped(from)):
 		return w.compare(op, from, &mine)
-	case long:
+	case from < 0 && wait.long && wait.quiet:
 		return w.compareAll(op, &mine)
 	}
 	return nil

@@ -46,9 +46,10 @@ type Waiter struct {
 	relaxed  int
 	prepared bool
 	// slept and long tell that a sleep was about as long as firstSleep, and as
-	// longestSleep.
+	// longestSleep; quiet that the last was one of those.
 	slept  bool
 	long   bool
+	quiet  bool
 	ticket uint32
 	stop   func() bool
 }
@@ -121,7 +122,8 @@ func (p *Waiter) pause(ctx context.Context) error {
 		p.world.handOver()
 		p.world.channel.Sleep(p.ticket, limit)
 		took := time.Since(begun)
-		p.slept = p.slept || took > firstSleep/2
+		p.quiet = took > firstSleep/2
+		p.slept = p.slept || p.quiet
 		p.long = p.long || took > longestSleep/2
 		p.rest()
 	}
