@@ -1,10 +1,12 @@
 package tcp
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/onesided/rma/verbs"
@@ -177,6 +179,11 @@ func (c *connection) abandon() {
 
 // lost ends the connection because the stream did.
 func (c *connection) lost(err error) {
+	// A system tells once of what has happened to a connection, here perhaps who wrote.
+	// That a pipe is broken says no more than that the peer is gone.
+	if err == io.EOF && c.out.cause != nil && !errors.Is(c.out.cause, syscall.EPIPE) {
+		err = c.out.cause
+	}
 	if err == io.EOF {
 		err = fmt.Errorf("tcp: %s: the connection ended: %w", c.peer, verbs.ErrPeerGone)
 	} else {

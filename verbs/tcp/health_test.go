@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"syscall"
 	"testing"
 	"time"
 
@@ -128,4 +129,37 @@ func TestGrantWhileSomebodySleeps(t *testing.T) {
 	_, err := s.pair.PostReceive([]verbs.ReceiveRequest{{}})
 	require.NoError(t, err)
 	require.Equal(t, uint32(1), s.said(t)[0].granted)
+}
+
+// cutting is a stream that is reset: whoever uses it first is told why, then it has just
+// ended.
+type cutting struct {
+	*script
+	why error
+}
+
+func (c *cutting) writev(from [][]byte) (int, error) {
+	c.ended = true
+	return 0, c.why
+}
+
+// Why a connection broke is told also if it was found out by writing.
+func TestCauseFoundByWriting(t *testing.T) {
+	for _, c := range []struct {
+		why  error
+		text string
+	}{
+		{syscall.ECONNRESET, "the connection broke: " + syscall.ECONNRESET.Error()},
+		{syscall.ETIMEDOUT, "the connection broke: " + syscall.ETIMEDOUT.Error()},
+		{syscall.EPIPE, "the connection ended"},
+	} {
+		s := newStage(t)
+		s.stream = &cutting{s.script, c.why}
+		_, err := s.pair.PostSend([]verbs.SendRequest{{Opcode: verbs.OpSend, Flags: verbs.Inline}})
+		require.NoError(t, err)
+		s.hear(s.script, message(frame{kind: kindPing}, ""))
+		s.progress()
+		require.ErrorIs(t, s.pair.Err(), verbs.ErrPeerGone)
+		require.ErrorContains(t, s.pair.Err(), c.text)
+	}
 }

@@ -42,6 +42,8 @@ type output struct {
 	// said: the last word is in a batch, ended: it has left, broken: nothing leaves
 	// any more.
 	said, ended, broken bool
+	// cause is why nothing leaves: who reads afterwards is not told again.
+	cause error
 }
 
 func (o *output) reset() {
@@ -127,7 +129,7 @@ func (c *connection) write() bool {
 	if err != nil {
 		// What the peer said last may still be unread: reading finds the end.
 		o.drop()
-		o.broken = true
+		o.broken, o.cause = true, err
 		return true
 	}
 	if n > 0 {
