@@ -1,0 +1,216 @@
+package window_test
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/nettest"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// certificateVariable has the certificate of a rank and its key, which signs itself and
+// so is what those of the others are checked with. Without it the rank has no TLS.
+const certificateVariable = "RMA_WINDOWTEST_CERTIFICATE"
+
+// certificate is one for all hosts of a network, in PEM.
+func certificate(t *testing.T, network *nettest.Network, hosts int) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	for host := range hosts {
+		template.IPAddresses = append(template.IPAddresses, net.IP(network.Address(host).AsSlice()))
+	}
+	signed, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	require.NoError(t, err)
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	var both bytes.Buffer
+	require.NoError(t, pem.Encode(&both, &pem.Block{Type: "CERTIFICATE", Bytes: signed}))
+	require.NoError(t, pem.Encode(&both, &pem.Block{Type: "PRIVATE KEY", Bytes: private}))
+	return both.String()
+}
+
+// encrypting are the options of a rank by its environment.
+func encrypting() ([]world.Option, error) {
+	options, err := impatient()
+	text := []byte(os.Getenv(certificateVariable))
+	if len(text) == 0 || err != nil {
+		return options, err
+	}
+	own, err := tls.X509KeyPair(text, text)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(text)
+	return append(options, world.WithTLS(&tls.Config{
+		Certificates: []tls.Certificate{own}, RootCAs: pool, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
+	})), nil
+}
+
+// encrypted has every rank write to, add to and read from all others.
+var encrypted = worldtest.RegisterWith("encrypted", encrypting, scripted(func(s *script) {
+	const each = 10_000
+	n, me := s.w.Size(), s.w.Rank()
+	win := allocate[int64](s, n*each+1)
+	for target := range n {
+		s.check(target == me || s.w.Route(target) == "tcp", "rank %d is reached by %q", target, s.w.Route(target))
+	}
+	s.ok(win.Fence(s.ctx, window.NoPrecede))
+	for target := range n {
+		s.ok(win.Put(pattern(me, target, each), target, me*each))
+		s.ok(win.Accumulate(window.Sum, []int64{1}, target, n*each))
+	}
+	s.ok(win.Fence(s.ctx, window.NoSucceed))
+	s.check(win.Local()[n*each] == int64(n), "sum is %d", win.Local()[n*each])
+	for from := range n {
+		equal(s, "block", win.Local()[from*each:(from+1)*each], pattern(from, me, each))
+	}
+	got := make([]int64, each)
+	for target := range n {
+		s.ok(win.Lock(s.ctx, window.Shared, target))
+		s.ok(win.Get(got, target, me*each))
+		s.ok(win.Unlock(s.ctx, target))
+		equal(s, "block that was read", got, pattern(me, target, each))
+	}
+	s.ok(s.w.Barrier(s.ctx))
+	s.ok(win.Close())
+}))
+
+// startEncrypted starts a rank on each host, with the certificates that it is given.
+func startEncrypted(t *testing.T, network *nettest.Network, n int, body string, certificates func(rank int) string) *worldtest.Job {
+	t.Helper()
+	return worldtest.StartOn(t, n, body,
+		func(rank int) []string {
+			return []string{"RMA_DEVICE=", "RMA_HOST=", "RMA_ADDRESS=", certificateVariable + "=" + certificates(rank)}
+		},
+		func(rank int, program string) *exec.Cmd { return network.Command(rank, program) })
+}
+
+// The same operations run encrypted between hosts.
+func TestEncryptedAcrossHosts(t *testing.T) {
+	const hosts = 3
+	network := nettest.New(t, hosts)
+	common := certificate(t, network, hosts)
+	for rank, err := range startEncrypted(t, network, hosts, encrypted, func(int) string { return common }).Wait() {
+		require.NoError(t, err, "rank %d", rank)
+	}
+}
+
+// shunned makes ranks that encrypt otherwise than the others meet them.
+var shunned = worldtest.RegisterWith("shunned", encrypting, scripted(func(s *script) {
+	err := s.w.Barrier(s.ctx)
+	var lost *world.PeerError
+	s.check(errors.As(err, &lost), "error is %v, want a *world.PeerError", err)
+	s.check((lost.Rank == victim) != (s.w.Rank() == victim), "rank %d is said to have failed: %v", lost.Rank, err)
+	// Who ends would be a failure for the others to name.
+	s.ok(worldtest.Hold("shunned"))
+	s.ok(err)
+}))
+
+// A rank that has another certificate, or no TLS, comes together with nobody, and both
+// sides say why.
+func TestEncryptedOtherwise(t *testing.T) {
+	const hosts = 3
+	network := nettest.New(t, hosts)
+	common, other := certificate(t, network, hosts), certificate(t, network, hosts)
+	for _, c := range []struct{ name, odd, ours, theirs string }{
+		{"another certificate", other, "certificate signed by unknown authority", "certificate signed by unknown authority"},
+		{"no TLS", "", "TLS, which the peer may not have", "it may demand TLS, which this side does not have"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			job := startEncrypted(t, network, hosts, shunned, func(rank int) string {
+				if rank == victim {
+					return c.odd
+				}
+				return common
+			})
+			for rank := range hosts {
+				job.Await(rank, "shunned")
+			}
+			for rank := range hosts {
+				job.Release(rank)
+			}
+			for rank, err := range job.Wait() {
+				text := c.ours
+				if rank == victim {
+					text = c.theirs
+				}
+				require.ErrorContains(t, err, text, "rank %d", rank)
+			}
+		})
+	}
+}
+
+// reset has all connections of the victim reset while both ranks write to each other.
+var reset = registerImpatient("reset", func(s *script) {
+	const count = 1 << 16
+	me := s.w.Rank()
+	other := 1 - me
+	win := allocate[int64](s, count)
+	strike := func() error {
+		return errors.Join(win.Put(pattern(me, other, count), other, 0), win.Flush(s.ctx, other))
+	}
+	s.ok(win.LockAll(s.ctx))
+	s.ok(strike())
+	s.ok(s.w.Barrier(s.ctx))
+	s.ok(worldtest.Hold("ready"))
+	done := make(chan error, 1)
+	if me == victim {
+		go func() { done <- worldtest.ResetConnections() }()
+	} else {
+		done <- nil
+	}
+	var err error
+	for err == nil {
+		err = strike()
+	}
+	s.ok(<-done)
+	expectLost(s, err, other)
+	// There are two connections, and who finds one reset gives up the other. The victim's
+	// own system may have forgotten whom it was connected with.
+	given := strings.Contains(err.Error(), "the peer has taken this side for dead")
+	s.check(given || errors.Is(err, syscall.ECONNRESET) || me == victim && errors.Is(err, syscall.ENOTCONN), "rank %d is told %v", me, err)
+	expectLost(s, win.UnlockAll(s.ctx), other)
+	s.ok(worldtest.Hold("reset"))
+	s.ok(win.Close())
+})
+
+// A connection that is reset in the middle of traffic is the end of each rank for the
+// other: the system says so, no silence is waited for.
+func TestReset(t *testing.T) {
+	const n = 2
+	job := worldtest.StartWith(t, n, reset, func(rank int) []string {
+		return append(overTCP(rank), silenceVariable+"="+never.String())
+	})
+	for _, point := range []string{"ready", "reset"} {
+		for rank := range n {
+			job.Await(rank, point)
+		}
+		for rank := range n {
+			job.Release(rank)
+		}
+	}
+	for rank, err := range job.Wait() {
+		require.NoError(t, err, "rank %d", rank)
+	}
+}
