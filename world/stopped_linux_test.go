@@ -22,27 +22,33 @@ func init() {
 	for name, call := range waits {
 		registerImpatient("stopped: "+name, func(s *script) {
 			s.ok(s.w.Barrier(s.ctx))
-			s.ok(worldtest.Hold("ready"))
-			if s.me == 1 {
-				s.ok(worldtest.Stop())
-				excluded(s, call)
-				s.ok(worldtest.Hold("excluded"))
-				return
-			}
-			s.lost(repeat(s, call), 1)
-			for _, later := range waits {
-				s.lost(later(s, s.ctx), 1)
-			}
-			small, err := s.w.Shrink(s.ctx)
-			s.ok(err)
-			works(s, small, s.n-1)
-			s.ok(worldtest.Hold("survived"))
-			works(s, small, s.n-1)
-			s.check(s.w.Failures() == 1, "%d ranks have failed", s.w.Failures())
-			s.ok(s.w.Close())
-			s.ok(small.Close())
+			stopping(s, call)
 		})
+		registerImpatient("stopped at first: "+name, func(s *script) { stopping(s, call) })
 	}
+}
+
+// stopping has rank 1 stop while the others call it.
+func stopping(s *script, call func(s *script, ctx context.Context) error) {
+	s.ok(worldtest.Hold("ready"))
+	if s.me == 1 {
+		s.ok(worldtest.Stop())
+		excluded(s, call)
+		s.ok(worldtest.Hold("excluded"))
+		return
+	}
+	s.lost(repeat(s, call), 1)
+	for _, later := range waits {
+		s.lost(later(s, s.ctx), 1)
+	}
+	small, err := s.w.Shrink(s.ctx)
+	s.ok(err)
+	works(s, small, s.n-1)
+	s.ok(worldtest.Hold("survived"))
+	works(s, small, s.n-1)
+	s.check(s.w.Failures() == 1, "%d ranks have failed", s.w.Failures())
+	s.ok(s.w.Close())
+	s.ok(small.Close())
 }
 
 // works checks that a World has so many ranks, who reach each other.
@@ -82,34 +88,79 @@ func excluded(s *script, call func(s *script, ctx context.Context) error) {
 	s.ok(s.w.Close())
 }
 
-// A rank that is stopped while others wait for it, in any collective, is given up, and
-// they go on in a World without it. When it is continued they stay as they are.
-func TestStopped(t *testing.T) {
-	for name := range waits {
-		t.Run(name, func(t *testing.T) {
-			// Most of the time is silence.
-			t.Parallel()
-			const n = 4
-			job := worldtest.StartWith(t, n, "stopped: "+name, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
-			each(n, func(rank int) { job.Await(rank, "ready") })
-			each(n, job.Release)
-			each(n, func(rank int) {
-				if rank != 1 {
-					job.Await(rank, "survived")
-				}
-			})
-			job.Continue(1)
-			job.Await(1, "excluded")
-			each(n, job.Release)
-			for rank, err := range job.Wait() {
-				require.NoError(t, err, "rank %d", rank)
-			}
-		})
+// runStopped runs a body whose rank 1 stops itself, and is continued when the others have
+// gone on without it.
+func runStopped(t *testing.T, name string) {
+	t.Helper()
+	const n = 4
+	job := worldtest.StartWith(t, n, name, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
+	each(n, func(rank int) { job.Await(rank, "ready") })
+	each(n, job.Release)
+	each(n, func(rank int) {
+		if rank != 1 {
+			job.Await(rank, "survived")
+		}
+	})
+	job.Continue(1)
+	job.Await(1, "excluded")
+	each(n, job.Release)
+	for rank, err := range job.Wait() {
+		require.NoError(t, err, "rank %d", rank)
 	}
 }
 
 func each(n int, f func(rank int)) {
 	for rank := range n {
 		f(rank)
+	}
+}
+
+// A rank that is stopped while others wait for it, in any collective, is given up, and
+// they go on in a World without it. When it is continued they stay as they are. It makes
+// no difference whether anybody has met it before.
+func TestStopped(t *testing.T) {
+	for name := range waits {
+		for _, when := range []string{"stopped: ", "stopped at first: "} {
+			t.Run(when+name, func(t *testing.T) {
+				// Most of the time is silence.
+				t.Parallel()
+				runStopped(t, when+name)
+			})
+		}
+	}
+}
+
+// held is a job whose ranks share memory. One that is stopped holds up who waits for it,
+// beyond any silence, and nobody is lost.
+var held = worldtest.RegisterWith("stopped in shared memory",
+	func() ([]world.Option, error) { return []world.Option{world.WithSilence(silenceOfHeld)}, nil },
+	scripted(func(s *script) {
+		s.ok(s.w.Barrier(s.ctx))
+		s.ok(worldtest.Hold("ready"))
+		if s.me == 1 {
+			s.ok(worldtest.Stop())
+		} else {
+			ctx, cancel := context.WithTimeout(s.ctx, 5*silenceOfHeld)
+			defer cancel()
+			s.fails(s.w.Barrier(ctx), context.DeadlineExceeded)
+			worldtest.Signal("held up")
+		}
+		s.ok(s.w.Barrier(s.ctx))
+		works(s, s.w, s.n)
+		s.check(s.w.Failures() == 0, "%d ranks have failed", s.w.Failures())
+	}))
+
+const silenceOfHeld = 100 * time.Millisecond
+
+func TestStoppedInSharedMemory(t *testing.T) {
+	const n = 3
+	job := worldtest.Start(t, n, held)
+	each(n, func(rank int) { job.Await(rank, "ready") })
+	each(n, job.Release)
+	job.Await(0, "held up")
+	job.Await(2, "held up")
+	job.Continue(1)
+	for rank, err := range job.Wait() {
+		require.NoError(t, err, "rank %d", rank)
 	}
 }

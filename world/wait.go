@@ -45,10 +45,13 @@ type Waiter struct {
 	yields   int
 	relaxed  int
 	prepared bool
-	// slept and long tell that a sleep was about as long as firstSleep, and as
-	// longestSleep; quiet that the last was one of those.
+	// slept tells that a sleep was about as long as firstSleep. asleep sums sleeps up;
+	// long tells, once each time, that they were about as long as longestSleep. A device
+	// that looks after its peers, or serves them, ends each of them sooner.
 	slept  bool
+	asleep time.Duration
 	long   bool
+	// quiet tells that the last sleep was about as long as firstSleep.
 	quiet  bool
 	ticket uint32
 	stop   func() bool
@@ -124,7 +127,10 @@ func (p *Waiter) pause(ctx context.Context) error {
 		took := time.Since(begun)
 		p.quiet = took > firstSleep/2
 		p.slept = p.slept || p.quiet
-		p.long = p.long || took > longestSleep/2
+		p.asleep += took
+		if p.long = p.asleep > longestSleep/2; p.long {
+			p.asleep = 0
+		}
 		p.rest()
 	}
 	return nil
@@ -168,7 +174,7 @@ func (p *Waiter) rest() {
 // restart begins the wait again, for what comes next.
 func (p *Waiter) restart() {
 	p.rest()
-	p.rounds, p.yields, p.looks, p.relaxed, p.long = p.world.spinRounds, yields, 0, 0, false
+	p.rounds, p.yields, p.looks, p.relaxed, p.asleep, p.long = p.world.spinRounds, yields, 0, 0, 0, false
 	if p.rounds > 0 {
 		p.looks = p.world.spinLooks
 	}

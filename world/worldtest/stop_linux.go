@@ -2,6 +2,7 @@ package worldtest
 
 import (
 	"fmt"
+	"runtime"
 
 	"golang.org/x/sys/unix"
 )
@@ -9,7 +10,11 @@ import (
 // Stop stops this process by SIGSTOP, with all its threads, until Job.Continue. It is
 // for processes that a test has started.
 func Stop() error {
-	if err := unix.Kill(unix.Getpid(), unix.SIGSTOP); err != nil {
+	// A signal to the thread itself, unlike one to the process, which another thread may
+	// take, has stopped it when the call returns.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := unix.Tgkill(unix.Getpid(), unix.Gettid(), unix.SIGSTOP); err != nil {
 		return fmt.Errorf("worldtest: stopping: %w", err)
 	}
 	return nil
