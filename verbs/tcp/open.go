@@ -37,7 +37,8 @@ type Options struct {
 	// may leave what was sent unread. Zero is 10 seconds.
 	Silence time.Duration
 	// HandshakeLimit bounds the time in which a connection must be made and have
-	// proven the key. Zero is 5 seconds.
+	// proven the key. Zero is 5 seconds, or Silence where that is less: a peer that
+	// cannot be reached is no other than one that is silent.
 	HandshakeLimit time.Duration
 	// Logger is told of connections that were refused. Nil logs nothing.
 	Logger *slog.Logger
@@ -61,7 +62,7 @@ func Open(options Options) (verbs.Device, error) {
 		options.Silence = defaultSilence
 	}
 	if options.HandshakeLimit == 0 {
-		options.HandshakeLimit = defaultHandshake
+		options.HandshakeLimit = max(min(defaultHandshake, options.Silence), minLimit)
 	}
 	for name, limit := range map[string]time.Duration{"Silence": options.Silence, "HandshakeLimit": options.HandshakeLimit} {
 		if limit < minLimit {
