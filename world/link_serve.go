@@ -116,7 +116,7 @@ func (w *World) Serve(number uint32, s Service) (stop func()) {
 // of progress.
 func (l *Link) completed(c *verbs.Completion) {
 	if c.Status != verbs.StatusSuccess {
-		l.fail(errors.Join(c.Status, l.pair.Err()))
+		l.fail(brokenBy(c, l.pair))
 		return
 	}
 	if c.ID&receiveID == 0 {
@@ -135,6 +135,15 @@ func (l *Link) completed(c *verbs.Completion) {
 	if err != nil {
 		l.fail(err)
 	}
+}
+
+// brokenBy is why a queue pair is no good any more, of which c is a completion: in one
+// line, as it goes into messages and to other ranks.
+func brokenBy(c *verbs.Completion, pair verbs.QueuePair) error {
+	if err := pair.Err(); err != nil {
+		return fmt.Errorf("%w: %w", err, c.Status)
+	}
+	return c.Status
 }
 
 // serve does what a message asks.

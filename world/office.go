@@ -147,7 +147,7 @@ func (o *office) completed(on *card, c *verbs.Completion) {
 		case c.Status == verbs.StatusSuccess:
 			box.letters = append(box.letters, letter{int(c.ID), int(c.Bytes)})
 		case box.err == nil:
-			box.err = errors.Join(c.Status, box.in.Err())
+			box.err = brokenBy(c, box.in)
 		}
 		return
 	}
@@ -155,7 +155,7 @@ func (o *office) completed(on *card, c *verbs.Completion) {
 	box := o.box(int(c.ID >> 32))
 	box.sent--
 	if c.Status != verbs.StatusSuccess && box.err == nil {
-		box.err = errors.Join(c.Status, box.out.Err())
+		box.err = brokenBy(c, box.out)
 	}
 }
 

@@ -290,6 +290,9 @@ func (o *door) greet(conn net.Conn, hostPort string, id identity, hello []byte) 
 		return nil, err
 	}
 	if err := proof.Dial(w, o.key, purpose); err != nil {
+		if o.options.TLS == nil && (errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)) {
+			return nil, fmt.Errorf("%w: it may demand TLS, which this side does not have", err)
+		}
 		return nil, err
 	}
 	message := make([]byte, headerSize, headerSize+maxHelloPayload)

@@ -54,10 +54,16 @@ func (o *door) wrap(conn net.Conn, hostPort string) (io.ReadWriter, error) {
 		}
 		secure.tls = tls.Client(carrier, config)
 	}
-	if err := secure.tls.Handshake(); err != nil {
+	err := secure.tls.Handshake()
+	var certificate *tls.CertificateVerificationError
+	var alert tls.AlertError
+	switch {
+	case err == nil:
+		return secure, nil
+	case errors.As(err, &certificate) || errors.As(err, &alert):
 		return nil, fmt.Errorf("tcp: TLS: %w", err)
 	}
-	return secure, nil
+	return nil, fmt.Errorf("tcp: TLS, which the peer may not have: %w", err)
 }
 
 // carrier is what TLS reads and writes: first a connection of net, in calls that wait;

@@ -66,8 +66,8 @@ func TestTLSRefuses(t *testing.T) {
 		text           string
 	}{
 		{"another certificate", tcp.Options{TLS: ours}, tcp.Options{TLS: theirs}, "certificate"},
-		{"no TLS on the side that calls", tcp.Options{}, tcp.Options{TLS: ours}, "connecting to"},
-		{"no TLS on the side that is called", tcp.Options{TLS: ours}, tcp.Options{}, "TLS"},
+		{"no TLS on the side that calls", tcp.Options{}, tcp.Options{TLS: ours}, "it may demand TLS"},
+		{"no TLS on the side that is called", tcp.Options{TLS: ours}, tcp.Options{}, "TLS, which the peer may not have"},
 		{"another key", tcp.Options{TLS: ours, Key: key}, tcp.Options{TLS: ours}, "another key"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
