@@ -52,6 +52,16 @@
 // network a rank that is silent for [WithSilence] has failed as well. [World.Shrink]
 // makes a World of the survivors.
 //
+// A silent rank may be only stopped, or cut off. Who takes it for dead ends all
+// connections with it before any call says so, and takes no new ones: when it comes
+// back it finds the others failed, and nothing that it does over the network reaches
+// them. Hosts that are cut off from each other take each other for dead.
+//
+// Between ranks that share memory nobody is silent: one that is stopped holds up those
+// who wait for it until it is continued or killed. If ranks of other hosts have given it
+// up meanwhile, those of its own host have heard of that and go on without it, but
+// memory that it maps it can still write to. To be sure of it, kill what is stopped.
+//
 // A rank that closes its World while others wait for it in a collective fails that
 // and every later one with a *PeerError whose cause is [ErrLeft]. [World.Close]
 // waits until all others have closed or failed.

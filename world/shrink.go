@@ -42,6 +42,12 @@ type survivor struct {
 // order. It is collective among them. The windows and collectives of this World are not
 // touched; it is closed as usual, before or after the new one. A rank that fails while
 // the new World is made may be in it, and has failed there too: Shrink that again.
+//
+// Where a network is cut in two, each side makes a World of those that it reaches, and
+// a rank that all others have taken for dead is alone in its own; they stay apart when
+// the network is whole again. Which side may go on is for the program to say, by the
+// size of its World for one. A rank that the others have left out, and that still hears
+// of it, gets [ErrExcluded].
 func (w *World) Shrink(ctx context.Context) (*World, error) {
 	switch {
 	case w == nil || ctx == nil:
