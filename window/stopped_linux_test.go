@@ -195,6 +195,9 @@ var lateWriter = registerImpatient("stopped while it writes", func(s *script) {
 		s.ok(win.Unlock(s.ctx, 2))
 		equal(s, "what was written under the lock of the survivor", got, make([]int64, much))
 	default:
+		for s.w.Failures() == 0 {
+			time.Sleep(time.Millisecond)
+		}
 		s.ok(worldtest.Hold("survived"))
 	}
 	s.ok(win.Close())
@@ -207,11 +210,16 @@ func TestStoppedWhileWriting(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		rank int
-	}{{"all notice", -1}, {"rank 2 is told", 2}} {
+		over func(rank int) []string
+	}{
+		{"all notice", -1, overTCP},
+		{"rank 2 is told", 2, overTCP},
+		{"all notice, and one maps rank 2", -1, machines[2].environment},
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			job := worldtest.StartWith(t, deathRanks, lateWriter, func(rank int) []string {
-				more := overTCP(rank)
+				more := c.over(rank)
 				if rank == c.rank {
 					more = append(more, silenceVariable+"="+never.String())
 				}
