@@ -53,9 +53,9 @@ func holdings() (*holding, error) {
 }
 
 // settleLimit is for what a goroutine that ends holds yet.
-const settleLimit = 10 * time.Second
+const settleLimit = 3 * time.Second
 
-// remain returns when this process holds no more than it did, or with what it does.
+// remain returns when this process holds nothing that it did not, or with what it does.
 func (h *holding) remain(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, settleLimit)
 	defer cancel()
@@ -65,12 +65,13 @@ func (h *holding) remain(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if now.goroutines <= h.goroutines && len(now.files) <= len(h.files) && len(now.mapped) <= len(h.mapped) {
+		files, mapped := without(now.files, h.files), without(now.mapped, h.mapped)
+		if now.goroutines <= h.goroutines && len(files) == 0 && len(mapped) == 0 {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return h.compare(now)
+			return fmt.Errorf("%w %q %q, %d goroutines in place of %d:\n%s", errRemains, files, mapped, now.goroutines, h.goroutines, stacks())
 		case <-time.After(time.Millisecond):
 		}
 	}
@@ -78,20 +79,19 @@ func (h *holding) remain(ctx context.Context) error {
 
 var errRemains = errors.New("worldtest: after its World was closed the process still holds")
 
-// compare says what a process has more than before.
-func (h *holding) compare(now *holding) error {
-	var all strings.Builder
-	for _, lists := range [][2][]string{{h.files, now.files}, {h.mapped, now.mapped}} {
-		for _, of := range lists[0] {
-			if at := slices.Index(lists[1], of); at >= 0 {
-				lists[1] = slices.Delete(lists[1], at, at+1)
-			}
+// without is a list without what is in another, as often as it is there.
+func without(list, other []string) []string {
+	for _, text := range other {
+		if at := slices.Index(list, text); at >= 0 {
+			list = slices.Delete(list, at, at+1)
 		}
-		fmt.Fprintf(&all, " %q", lists[1])
 	}
-	if now.goroutines > h.goroutines {
-		fmt.Fprintf(&all, " %d goroutines in place of %d:\n", now.goroutines, h.goroutines)
-		_ = pprof.Lookup("goroutine").WriteTo(&all, 1)
-	}
-	return fmt.Errorf("%w%s", errRemains, all.String())
+	return list
+}
+
+func stacks() string {
+	var all strings.Builder
+	// A Builder takes everything.
+	_ = pprof.Lookup("goroutine").WriteTo(&all, 1)
+	return all.String()
 }

@@ -1,8 +1,12 @@
 package worldtest
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"os"
 	"runtime"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,6 +22,22 @@ func Stop() error {
 		return fmt.Errorf("worldtest: stopping: %w", err)
 	}
 	return nil
+}
+
+// AwaitStop returns when a rank's process has stopped.
+func (j *Job) AwaitStop(rank int) {
+	j.t.Helper()
+	r := j.ranks[rank]
+	for stopped := false; !stopped; time.Sleep(time.Millisecond) {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", j.PID(rank)))
+		if r.mu.Lock(); err != nil || r.ended {
+			err = errors.Join(err, r.err)
+			r.mu.Unlock()
+			j.t.Fatalf("worldtest: waiting for rank %d to stop: the rank's process has ended: %v", rank, err)
+		}
+		r.mu.Unlock()
+		stopped = bytes.Contains(status, []byte("State:\tT"))
+	}
 }
 
 // Continue has a rank's process go on that is stopped.

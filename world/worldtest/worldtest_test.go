@@ -48,6 +48,20 @@ var (
 	})
 )
 
+// left keeps what leaving leaves from being collected.
+var left *os.File
+
+var (
+	leaving = worldtest.Register("leaving things", func(context.Context, *world.World) (err error) {
+		left, err = os.Open(os.DevNull)
+		return err
+	})
+	forgetting = worldtest.Register("forgetting a goroutine", func(context.Context, *world.World) error {
+		go func() { select {} }()
+		return nil
+	})
+)
+
 func TestRun(t *testing.T) { worldtest.Run(t, 3, counting) }
 
 func TestKill(t *testing.T) {
@@ -82,6 +96,16 @@ func TestInnerProcesses(t *testing.T) {
 	worldtest.Processes(t, 2, failing)
 }
 
+func TestInnerLeaving(t *testing.T) {
+	inner(t)
+	worldtest.Processes(t, 2, leaving)
+}
+
+func TestInnerForgetting(t *testing.T) {
+	inner(t)
+	worldtest.Processes(t, 2, forgetting)
+}
+
 func TestInnerUnknown(t *testing.T) {
 	inner(t)
 	worldtest.Goroutines(t, 2, "nobody registered this")
@@ -94,6 +118,8 @@ func TestFailures(t *testing.T) {
 	for name, says := range map[string]string{
 		"TestInnerGoroutines": "rank one says no",
 		"TestInnerProcesses":  "rank 1: rank one says no",
+		"TestInnerLeaving":    `still holds ["/dev/null"] [], 2 goroutines in place of 2`,
+		"TestInnerForgetting": "still holds [] [], 3 goroutines in place of 2",
 		"TestInnerUnknown":    `no body is registered as "nobody registered this"`,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,52 @@
+package worldtest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+var resting = worldtest.RegisterWith("resting",
+	func() ([]world.Option, error) { return []world.Option{world.WithHost(os.Getenv(hostVariable))}, nil },
+	func(ctx context.Context, w *world.World) error {
+		if route := w.Route(1 - w.Rank()); route != "tcp" {
+			return fmt.Errorf("ranks on hosts of different names reach each other by %q", route)
+		}
+		if w.Rank() == 1 {
+			if err := errors.Join(worldtest.Hold("before"), worldtest.Stop(), worldtest.Hold("after")); err != nil {
+				return err
+			}
+		}
+		return w.Barrier(ctx)
+	})
+
+const hostVariable = "WORLDTEST_HOST"
+
+// The test places ranks, lets them go on from where they hold, and continues one that has
+// stopped.
+func TestHoldStopContinue(t *testing.T) {
+	var placed []int
+	job := worldtest.StartOn(t, 2, resting, func(rank int) []string { return []string{fmt.Sprintf("%s=host%d", hostVariable, rank)} },
+		func(rank int, program string) *exec.Cmd {
+			placed = append(placed, rank)
+			return exec.Command(program)
+		})
+	require.Equal(t, []int{0, 1}, placed)
+	job.Await(1, "before")
+	job.Release(1)
+	job.AwaitStop(1)
+	job.Continue(1)
+	job.Await(1, "after")
+	job.Release(1)
+	for rank, err := range job.Wait() {
+		require.NoError(t, err, "rank %d", rank)
+	}
+}
