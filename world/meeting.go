@@ -233,7 +233,10 @@ func (m *Meeting) hear(ctx context.Context, op string, word *atomic.Uint32, numb
 	defer wait.Finish()
 	for !reached(word, number) {
 		if m.world.Failures() != 0 && !reached(word, number) {
-			return m.failure(op)
+			if m.world.catchUp(); !reached(word, number) {
+				return m.failure(op)
+			}
+			break
 		}
 		if m.unlike.Load() {
 			return m.world.unlike(op, -1)

@@ -34,6 +34,18 @@ func (l *lines) add(rank int, pair verbs.QueuePair) error {
 	return nil
 }
 
+// mostToCatchUp bounds how often catchUp polls while others go on sending.
+const mostToCatchUp = 256
+
+// catchUp serves what has come, also of ranks that have failed: who was severed had all
+// that had come taken in before, and what it has done is done.
+func (w *World) catchUp() {
+	w.post.mu.Lock()
+	defer w.post.mu.Unlock()
+	for round := 0; round < mostToCatchUp && w.poll() > 0; round++ {
+	}
+}
+
 // sever ends all that there is with rank.
 func (l *lines) sever(rank int) {
 	l.mu.Lock()
