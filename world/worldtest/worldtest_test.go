@@ -53,7 +53,7 @@ var left *os.File
 
 var (
 	leaving = worldtest.Register("leaving things", func(context.Context, *world.World) (err error) {
-		left, err = os.Open(os.DevNull)
+		left, err = os.Open("/dev/zero")
 		return err
 	})
 	forgetting = worldtest.Register("forgetting a goroutine", func(context.Context, *world.World) error {
@@ -118,7 +118,7 @@ func TestFailures(t *testing.T) {
 	for name, says := range map[string]string{
 		"TestInnerGoroutines": "rank one says no",
 		"TestInnerProcesses":  "rank 1: rank one says no",
-		"TestInnerLeaving":    `still holds ["/dev/null"] [], 2 goroutines in place of 2`,
+		"TestInnerLeaving":    `still holds ["/dev/zero"] [], 2 goroutines in place of 2`,
 		"TestInnerForgetting": "still holds [] [], 3 goroutines in place of 2",
 		"TestInnerUnknown":    `no body is registered as "nobody registered this"`,
 	} {
