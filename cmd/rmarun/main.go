@@ -24,7 +24,7 @@ environment of each rank: PMI_FD, PMI_RANK (0 to N-1), PMI_SIZE (N),
   MPI_LOCALRANKID, MPI_LOCALNRANKS, and what -env adds.
 
 exit status: the first failed rank's, 128 + number if a signal ended it;
-  1 if the job could not be started, 2 for wrong usage.
+  1 if the job could not be started or its output not be written; 2 for wrong usage.
 
 examples:
   rmarun -n 4 ./examples/wordcount -verify /usr/share/doc

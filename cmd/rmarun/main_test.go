@@ -188,6 +188,38 @@ func TestLines(t *testing.T) {
 	require.NotContains(t, stdout, "error")
 }
 
+// TestFullDisk has ranks print what cannot be written: they end well, the job does not.
+func TestFullDisk(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skipf("skipped: there is no device that is always full: %v", err)
+	}
+	defer full.Close()
+	for _, test := range []struct {
+		name, role string
+		want       int
+	}{
+		{"the ranks succeed", "lines", 1},
+		{"a rank fails", "exit 3", 3},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := rmarun(t, test.role, "-n", "3", "SELF")
+			var stderr bytes.Buffer
+			c.Stdout, c.Stderr = full, &stderr
+			require.Equal(t, test.want, status(t, c.Run()))
+			says := "rmarun: write /dev/stdout: no space left on device: what the ranks print there is lost from here on\n"
+			require.Equal(t, 1, strings.Count(stderr.String(), says), "%s", &stderr)
+		})
+	}
+	t.Run("standard error", func(t *testing.T) {
+		c := rmarun(t, "lines", "-n", "3", "SELF")
+		var stdout bytes.Buffer
+		c.Stdout, c.Stderr = &stdout, full
+		require.Equal(t, 1, status(t, c.Run()))
+		require.Equal(t, 3, strings.Count(stdout.String(), "line 99 of rank "))
+	})
+}
+
 func TestInput(t *testing.T) {
 	c := rmarun(t, "input", "-n", "2", "SELF")
 	c.Stdin = strings.NewReader("for rank 0")

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
+	"os"
 	"sync"
 )
 
@@ -17,6 +19,9 @@ const (
 type output struct {
 	mu sync.Mutex
 	to io.Writer
+	// err is the error of the first write that failed, as on a full disk. Nothing is
+	// written after it: what is there then is whole up to its end.
+	err error
 }
 
 // tail is the last lines of a rank.
@@ -68,10 +73,22 @@ func stream(from io.Reader, out *output, label string, kept *tail) {
 	}
 }
 
-// line writes one line. Where the output is closed the rank goes on unheard.
+// line writes one line. Where that fails it is said once, and the ranks go on unheard.
 func (o *output) line(label string, line []byte, kept *tail) {
 	kept.add(line)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	_, _ = o.to.Write(append([]byte(label), line...))
+	if o.err != nil {
+		return
+	}
+	if _, o.err = o.to.Write(append([]byte(label), line...)); o.err != nil {
+		fmt.Fprintf(os.Stderr, "rmarun: %v: what the ranks print there is lost from here on\n", o.err)
+	}
+}
+
+// failed tells whether something that ranks have printed is lost.
+func (o *output) failed() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err != nil
 }

@@ -23,10 +23,12 @@ const managerFile = 3
 type job struct {
 	options *options
 	server  *pmi.Server
-	ranks   []*rank
-	ended   chan *rank
-	lost    chan int
-	aborts  chan abort
+	// out and errout are where the ranks' output goes.
+	out, errout *output
+	ranks       []*rank
+	ended       chan *rank
+	lost        chan int
+	aborts      chan abort
 }
 
 type abort struct{ rank, status int }
@@ -52,7 +54,10 @@ func run(o *options) (status int, err error) {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, forwarded...)
 	defer signal.Stop(signals)
-	j := &job{options: o, ended: make(chan *rank, o.ranks), lost: make(chan int, o.ranks), aborts: make(chan abort, o.ranks)}
+	j := &job{
+		options: o, out: &output{to: os.Stdout}, errout: &output{to: os.Stderr},
+		ended: make(chan *rank, o.ranks), lost: make(chan int, o.ranks), aborts: make(chan abort, o.ranks),
+	}
 	j.server = pmi.NewServer(o.ranks, pmi.Events{
 		Gone:  func(rank int) { j.lost <- rank },
 		Abort: func(rank, status int) { j.aborts <- abort{rank, status} },
@@ -80,9 +85,8 @@ func (j *job) start(program string) error {
 }
 
 func (j *job) startAll(program string) error {
-	out, errors := &output{to: os.Stdout}, &output{to: os.Stderr}
 	for number := range j.options.ranks {
-		r, err := j.startRank(program, number, out, errors)
+		r, err := j.startRank(program, number)
 		if err != nil {
 			return fmt.Errorf("starting rank %d: %w", number, err)
 		}
@@ -91,7 +95,7 @@ func (j *job) startAll(program string) error {
 	return nil
 }
 
-func (j *job) startRank(program string, number int, stdout, stderr *output) (*rank, error) {
+func (j *job) startRank(program string, number int) (*rank, error) {
 	manager, environment, err := j.server.Child(number, managerFile)
 	if err != nil {
 		return nil, err
@@ -121,7 +125,7 @@ func (j *job) startRank(program string, number int, stdout, stderr *output) (*ra
 	for _, s := range []struct {
 		into *io.Writer
 		out  *output
-	}{{&r.cmd.Stdout, stdout}, {&r.cmd.Stderr, stderr}} {
+	}{{&r.cmd.Stdout, j.out}, {&r.cmd.Stderr, j.errout}} {
 		from, to, err := os.Pipe()
 		if err != nil {
 			return nil, err
@@ -234,6 +238,8 @@ func (j *job) watch(signals <-chan os.Signal) int {
 		return aborted.status
 	case len(failed) > 0:
 		return failed[0].status()
+	case j.out.failed() || j.errout.failed():
+		return 1
 	}
 	return 0
 }
