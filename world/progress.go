@@ -20,8 +20,9 @@ func (w *World) tryPoll() int {
 	if !w.post.mu.TryLock() {
 		return 0
 	}
-	defer w.post.mu.Unlock()
-	return w.poll()
+	n := w.poll()
+	w.post.mu.Unlock()
+	return n
 }
 
 // poll is Poll with the mutex of progress.
@@ -52,10 +53,12 @@ func (w *World) poll() int {
 func (w *World) pollCard(c *card) int {
 	o := &w.post
 	n := c.device.PollConnections(o.callers[:])
-	for _, caller := range o.callers[:n] {
-		w.accept(c, caller)
+	if n > 0 {
+		for _, caller := range o.callers[:n] {
+			w.accept(c, caller)
+		}
+		clear(o.callers[:n])
 	}
-	clear(o.callers[:n])
 	done := c.queue.Poll(o.polled[:])
 	for i := range done {
 		completion := &o.polled[i]

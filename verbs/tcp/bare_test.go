@@ -32,6 +32,8 @@ type script struct {
 	closed bool
 }
 
+func (s *script) read(into []byte) (int, error) { return s.readv([][]byte{into}) }
+
 func (s *script) readv(into [][]byte) (total int, err error) {
 	limit := len(s.feed)
 	if s.piece > 0 {
@@ -84,9 +86,9 @@ func (c *connection) hear(s *script, said ...[]byte) {
 	for _, message := range said {
 		s.feed = append(s.feed, message...)
 	}
-	c.progress()
+	c.visit()
 	for len(s.feed) > 0 && !s.closed {
-		c.progress()
+		c.visit()
 	}
 }
 

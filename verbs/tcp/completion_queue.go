@@ -48,7 +48,6 @@ func (q *completionQueue) Poll(into []verbs.Completion) int {
 		return 0
 	}
 	q.mu.Lock()
-	defer q.mu.Unlock()
 	n := min(len(into), q.count)
 	for i := range n {
 		into[i] = q.entries[q.first]
@@ -58,27 +57,29 @@ func (q *completionQueue) Poll(into []verbs.Completion) int {
 	}
 	q.count -= n
 	q.filled.Store(int32(q.count))
+	q.mu.Unlock()
 	return n
 }
 
 // push adds a completion, wakes whoever sleeps for it, and tells whether there was
 // room.
 func (q *completionQueue) push(c *verbs.Completion) bool {
-	defer q.device.channel.Ring()
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.overflow || q.count == len(q.entries) {
+	room := !q.overflow && q.count < len(q.entries)
+	if room {
+		at := q.first + q.count
+		if at >= len(q.entries) {
+			at -= len(q.entries)
+		}
+		q.entries[at] = *c
+		q.count++
+		q.filled.Store(int32(q.count))
+	} else {
 		q.overflow = true
-		return false
 	}
-	at := q.first + q.count
-	if at >= len(q.entries) {
-		at -= len(q.entries)
-	}
-	q.entries[at] = *c
-	q.count++
-	q.filled.Store(int32(q.count))
-	return true
+	q.mu.Unlock()
+	q.device.channel.Ring()
+	return room
 }
 
 // drop forgets the completions of a queue pair that is destroyed.

@@ -94,19 +94,31 @@ func (c *connection) start(s stream, next phase) {
 	c.device.channel.Ring()
 }
 
-// progress takes what has come and sends what can go. It tells whether something had
-// come.
-func (c *connection) progress() (some bool) {
+// look takes what has come, and sends what that calls for. It tells whether something
+// had come. It is what a rank does all the time that waits: the less it takes, the
+// sooner is seen what comes.
+func (c *connection) look() (some bool) {
+	c.mu.Lock()
+	if c.stream != nil && c.receive() {
+		some = true
+		c.device.heardOf.Add(1)
+		c.transmit()
+	}
+	c.mu.Unlock()
+	return some
+}
+
+// visit does all that there is to do.
+func (c *connection) visit() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stream == nil {
-		return false
+		return
 	}
-	if some = c.receive(); some {
+	if c.receive() {
 		c.device.heardOf.Add(1)
 	}
 	c.transmit()
-	return some
 }
 
 // wantVisit makes the device visit although the socket may be silent.

@@ -50,7 +50,7 @@ func newStage(t testing.TB) *stage {
 	})
 	require.NoError(t, err)
 	require.Equal(t, 4, n)
-	s.progress()
+	s.visit()
 	s.said(t)
 	return s
 }
@@ -276,7 +276,7 @@ func TestDeregisterInTheMiddleOfARead(t *testing.T) {
 	s.hear(s.script, message(frame{kind: kindRead, request: 1, rkey: r.key, address: r.Remote().Address, operand: uint64(len(large))}, ""))
 	require.NoError(t, r.Deregister())
 	s.full = false
-	s.progress()
+	s.visit()
 	require.NotContains(t, string(s.spoken), "secret")
 	require.ErrorIs(t, s.pair.Err(), errWithdrawn)
 	require.True(t, s.closed)
@@ -294,7 +294,7 @@ func TestReadsBeforeAtomics(t *testing.T) {
 	s.hear(s.script, ask(1, kindRead, 512, 1), ask(2, kindRead, 3, 100), ask(3, kindFetchAdd, 8, 1), ask(4, kindFetchAdd, 8, 1),
 		ask(5, kindFetchAdd, 96, 1), ask(6, kindFetchAdd, 0, 1), ask(7, kindRead, 0, 256), ask(8, kindFetchAdd, 248, 1))
 	s.full = false
-	s.progress()
+	s.visit()
 	var first, second []byte
 	for len(s.spoken) > 0 {
 		var f frame
@@ -370,7 +370,7 @@ func TestLastOutputIsACopy(t *testing.T) {
 			s := newBare(t)
 			_, err := s.pair.PostReceive([]verbs.ReceiveRequest{{}})
 			require.NoError(t, err)
-			s.progress()
+			s.visit()
 			s.said(t)
 			s.room = 100
 			memory := []byte(text(3000))
@@ -385,7 +385,7 @@ func TestLastOutputIsACopy(t *testing.T) {
 			require.Equal(t, verbs.StateError, pair.State())
 			clear(memory)
 			s.room = 0
-			s.progress()
+			s.visit()
 			require.Equal(t, text(3000), string(s.spoken[headerSize:headerSize+3000]))
 			said := s.said(t)
 			require.Len(t, said, 3)
@@ -409,7 +409,7 @@ func TestDeregisterBeforeARead(t *testing.T) {
 		message(frame{kind: kindRead, request: 3, rkey: large.key, address: large.Remote().Address, operand: 8}, ""))
 	require.NoError(t, s.device.regions.find(openKey).Deregister())
 	s.full = false
-	s.progress()
+	s.visit()
 	said := s.said(t)
 	require.Len(t, said, 3)
 	require.Equal(t, []uint32{1, 1, 2}, []uint32{said[0].request, said[1].request, said[2].request})

@@ -131,11 +131,10 @@ func (d *device) drive() {
 	if !d.driving.TryLock() {
 		return
 	}
-	defer d.driving.Unlock()
 	table := *d.table.Load()
 	if d.looks > 0 && d.heard < len(table) && table[d.heard] != nil {
 		d.looks--
-		table[d.heard].progress()
+		table[d.heard].look()
 	} else {
 		d.lookAtAll(table)
 	}
@@ -149,6 +148,7 @@ func (d *device) drive() {
 	if d.polls++; d.polls%16 == 0 || d.tickSoon.Load() {
 		d.tick()
 	}
+	d.driving.Unlock()
 }
 
 // mostLooks bounds how often in a row only the connection is looked at that was heard
@@ -163,14 +163,14 @@ func (d *device) lookAtAll(table []*connection) {
 	before := d.heard
 	if len(table) <= fewSockets {
 		for slot, c := range table {
-			if c != nil && c.progress() {
+			if c != nil && c.look() {
 				d.heard = slot
 			}
 		}
 	} else {
 		d.slots = d.poller.ready(d.slots[:0])
 		for _, slot := range d.slots {
-			if int(slot) < len(table) && table[slot] != nil && table[slot].progress() {
+			if int(slot) < len(table) && table[slot] != nil && table[slot].look() {
 				d.heard = int(slot)
 			}
 		}
@@ -202,7 +202,7 @@ func (d *device) run(c *connection) {
 	if c.errand.Swap(false) {
 		d.errands.Add(-1)
 	}
-	c.progress()
+	c.visit()
 }
 
 // tick looks at the peers if it is time.

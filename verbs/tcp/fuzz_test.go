@@ -64,7 +64,7 @@ func FuzzConnection(f *testing.F) {
 		s.piece, s.full = int(piece), full
 		s.hear(s.script, aim(said, s.base))
 		s.ended, s.full = true, false
-		s.progress()
+		s.visit()
 		s.expectUntouched(t)
 		require.Equal(t, verbs.StateError, s.pair.State())
 		require.Error(t, s.pair.Err())

@@ -101,7 +101,7 @@ func TestGrants(t *testing.T) {
 		}
 	}
 	grants := func() (all []uint32) {
-		s.progress()
+		s.visit()
 		for _, f := range s.said(t) {
 			all = append(all, f.granted)
 		}
@@ -158,7 +158,7 @@ func TestCauseFoundByWriting(t *testing.T) {
 		_, err := s.pair.PostSend([]verbs.SendRequest{{Opcode: verbs.OpSend, Flags: verbs.Inline}})
 		require.NoError(t, err)
 		s.hear(s.script, message(frame{kind: kindPing}, ""))
-		s.progress()
+		s.visit()
 		require.ErrorIs(t, s.pair.Err(), verbs.ErrPeerGone)
 		require.ErrorContains(t, s.pair.Err(), c.text)
 	}

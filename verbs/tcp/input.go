@@ -23,10 +23,9 @@ type input struct {
 	// missing is how much of the frame's payload has not come, place where it goes.
 	missing int
 	place   place
-	// region and address, for placeRegion, are where the next byte goes.
-	region  *region
-	address uint64
-	// offset, otherwise, is how much of the segments is filled already.
+	// region, for placeRegion, is where it goes. offset is how much of the message is
+	// placed already.
+	region *region
 	offset int
 	// reason is the text of a rejection.
 	reason []byte
@@ -86,16 +85,18 @@ func (c *connection) read() (n, room int, err error) {
 	if c.phase == phaseParting {
 		in.start, in.end, in.missing = 0, 0, 0
 	}
-	vectors := in.vectors[:0]
-	if in.missing > 0 {
-		var ok bool
-		if vectors, ok = c.borrow(vectors, in.missing); !ok {
-			return 0, 1, nil
-		}
+	rest := in.buffer[in.end:]
+	if in.missing == 0 {
+		n, err = c.stream.read(rest)
+		in.end += n
+		return n, len(rest), err
+	}
+	vectors, ok := c.borrow(in.vectors[:0], in.missing)
+	if !ok {
+		return 0, 1, nil
 	}
 	missing := in.missing
-	rest := in.buffer[in.end:]
-	if in.missing >= lookAhead {
+	if missing >= lookAhead {
 		// What is likely to follow a long payload is another, which goes to its place.
 		rest = rest[:headerSize]
 	}
@@ -119,7 +120,7 @@ func (c *connection) borrow(vectors [][]byte, n int) ([][]byte, bool) {
 	in := &c.in
 	switch in.place {
 	case placeRegion:
-		memory, ok := in.region.hold(in.address, n)
+		memory, ok := in.region.hold(in.message.address+uint64(in.offset), n)
 		if !ok {
 			c.refuse(in.message.request, verbs.StatusRemoteAccess)
 			return vectors, false
@@ -145,7 +146,6 @@ func (c *connection) giveBack() {
 func (c *connection) placed(n int) {
 	in := &c.in
 	in.missing -= n
-	in.address += uint64(n)
 	in.offset += n
 	if in.missing == 0 {
 		c.payloadDone()

@@ -97,7 +97,6 @@ func (c *connection) beginMessage(f *frame) bool {
 		}
 	} else if f.total() > 0 {
 		in.region = c.device.regions.reach(f.rkey, f.address, f.total(), verbs.RemoteWrite)
-		in.address = f.address
 		if in.region == nil {
 			c.refuse(f.request, verbs.StatusRemoteAccess)
 			return false

@@ -3,6 +3,7 @@
 package tcp
 
 import (
+	"io"
 	"syscall"
 	"unsafe"
 
@@ -35,39 +36,83 @@ func (v *vector) fill(slices [][]byte) (n, bytes int) {
 	return n, bytes
 }
 
-// transfer does readv or writev, or read or write where there is one slice, without
-// Go's poller. Sound because each entry is a slice that the caller gave, which the
-// system reads or fills within its length before the call returns; the descriptor does
-// not block, so that the scheduler need not know of a short call.
-func (v *vector) transfer(one, many uintptr, fd int, slices [][]byte) (int, error) {
-	n, bytes := v.fill(slices)
-	defer clear(v[:n])
+// Without Go's poller, and on a descriptor that does not block, what cannot be done now
+// is 0 bytes. The end of what is read is io.EOF.
+
+// readNow reads into one slice. Sound because the system fills it within its length
+// before the call returns; the scheduler need not know of a short call.
+func readNow(fd int, into []byte) (int, error) {
 	for {
-		var done uintptr
+		var n uintptr
 		var errno syscall.Errno
-		switch {
-		case n == 1 && bytes < longCall:
-			done, _, errno = syscall.RawSyscall(one, uintptr(fd), uintptr(unsafe.Pointer(v[0].Base)), uintptr(bytes))
-		case bytes < longCall:
-			done, _, errno = syscall.RawSyscall(many, uintptr(fd), uintptr(unsafe.Pointer(v)), uintptr(n))
-		default:
-			done, _, errno = syscall.Syscall(many, uintptr(fd), uintptr(unsafe.Pointer(v)), uintptr(n))
-		}
-		if errno == 0 {
-			return int(done), nil
+		if len(into) < longCall {
+			n, _, errno = syscall.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(into))), uintptr(len(into)))
+		} else {
+			n, _, errno = syscall.Syscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(into))), uintptr(len(into)))
 		}
 		if errno != unix.EINTR {
-			return 0, errno
+			return hasRead(n, errno, len(into))
+		}
+	}
+}
+
+func hasRead(n uintptr, errno syscall.Errno, room int) (int, error) {
+	switch {
+	case errno == unix.EAGAIN || room == 0:
+		return 0, nil
+	case errno != 0:
+		return 0, errno
+	case n == 0:
+		return 0, io.EOF
+	}
+	return int(n), nil
+}
+
+// transfer does readv or writev of all entries. Sound because each is a slice that the
+// caller gave, which the system reads or fills within its length before the call
+// returns.
+func (v *vector) transfer(call uintptr, fd, n, bytes int) (done uintptr, errno syscall.Errno) {
+	for {
+		if bytes < longCall {
+			done, _, errno = syscall.RawSyscall(call, uintptr(fd), uintptr(unsafe.Pointer(v)), uintptr(n))
+		} else {
+			done, _, errno = syscall.Syscall(call, uintptr(fd), uintptr(unsafe.Pointer(v)), uintptr(n))
+		}
+		if errno != unix.EINTR {
+			clear(v[:n])
+			return done, errno
 		}
 	}
 }
 
 func (v *vector) read(fd int, into [][]byte) (int, error) {
-	return v.transfer(unix.SYS_READ, unix.SYS_READV, fd, into)
+	n, bytes := v.fill(into)
+	done, errno := v.transfer(unix.SYS_READV, fd, n, bytes)
+	return hasRead(done, errno, bytes)
 }
 
-// write to a connection that is gone is an error: Go's runtime ends the process by
-// SIGPIPE for standard output and error only.
+// write takes the way of one slice where there is one, as most often. Sound as
+// transfer. To a connection that is gone it is an error: Go's runtime ends the process
+// by SIGPIPE for standard output and error only.
 func (v *vector) write(fd int, from [][]byte) (int, error) {
-	return v.transfer(unix.SYS_WRITE, unix.SYS_WRITEV, fd, from)
+	var done uintptr
+	var errno syscall.Errno
+	if len(from) == 1 && len(from[0]) < longCall {
+		for {
+			done, _, errno = syscall.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(from[0]))), uintptr(len(from[0])))
+			if errno != unix.EINTR {
+				break
+			}
+		}
+	} else {
+		n, bytes := v.fill(from)
+		done, errno = v.transfer(unix.SYS_WRITEV, fd, n, bytes)
+	}
+	switch errno {
+	case 0:
+		return int(done), nil
+	case unix.EAGAIN:
+		return 0, nil
+	}
+	return 0, errno
 }

@@ -2,7 +2,34 @@
 
 package tcp
 
-import "golang.org/x/sys/unix"
+import (
+	"io"
+
+	"golang.org/x/sys/unix"
+)
+
+// What cannot be done now is 0 bytes, the end of what is read io.EOF.
+
+func readNow(fd int, into []byte) (int, error) {
+	for {
+		n, err := unix.Read(fd, into)
+		if err != unix.EINTR {
+			return hasRead(n, err, len(into))
+		}
+	}
+}
+
+func hasRead(n int, err error, room int) (int, error) {
+	switch {
+	case err == unix.EAGAIN || room == 0:
+		return 0, nil
+	case err != nil:
+		return 0, err
+	case n == 0:
+		return 0, io.EOF
+	}
+	return n, nil
+}
 
 // vector has nothing to keep here.
 type vector struct{}
@@ -11,7 +38,7 @@ func (*vector) read(fd int, into [][]byte) (int, error) {
 	for {
 		n, err := unix.Readv(fd, into)
 		if err != unix.EINTR {
-			return max(n, 0), err
+			return hasRead(n, err, len(into))
 		}
 	}
 }
@@ -19,7 +46,11 @@ func (*vector) read(fd int, into [][]byte) (int, error) {
 func (*vector) write(fd int, from [][]byte) (int, error) {
 	for {
 		n, err := unix.Writev(fd, from[:min(len(from), maxVectors)])
-		if err != unix.EINTR {
+		switch err {
+		case unix.EINTR:
+		case unix.EAGAIN:
+			return 0, nil
+		default:
 			return max(n, 0), err
 		}
 	}

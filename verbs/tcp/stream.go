@@ -2,7 +2,6 @@ package tcp
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"syscall"
 
@@ -12,8 +11,10 @@ import (
 // A stream is what a connection reads and writes, without ever waiting. Its methods
 // are called under the connection's mutex.
 type stream interface {
-	// readv fills slices in turn and returns how many bytes it put there. Fewer than
-	// there is room for means that there is no more now. The end is io.EOF.
+	// read fills a slice and returns how many bytes it put there. Fewer than there is
+	// room for means that there is no more now. The end is io.EOF.
+	read(into []byte) (int, error)
+	// readv does it with slices in turn.
 	readv(into [][]byte) (int, error)
 	// writev takes bytes of slices in turn and returns how many.
 	writev(from [][]byte) (int, error)
@@ -68,25 +69,25 @@ func firstOf(errs ...error) error {
 	return nil
 }
 
+func (s *socket) read(into []byte) (int, error) {
+	n, err := readNow(s.fd, into)
+	if n > 0 {
+		afterRead()
+	}
+	return n, err
+}
+
 func (s *socket) readv(into [][]byte) (int, error) {
 	n, err := s.vector.read(s.fd, into)
-	switch {
-	case err == unix.EAGAIN:
-		return 0, nil
-	case err == nil && n == 0:
-		return 0, io.EOF
+	if n > 0 {
+		afterRead()
 	}
-	afterRead()
 	return n, err
 }
 
 func (s *socket) writev(from [][]byte) (int, error) {
 	beforeWrite()
-	n, err := s.vector.write(s.fd, from)
-	if err == unix.EAGAIN {
-		return 0, nil
-	}
-	return n, err
+	return s.vector.write(s.fd, from)
 }
 
 func (s *socket) pending() bool   { return false }

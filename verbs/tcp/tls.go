@@ -86,16 +86,9 @@ func (c *carrier) ahead() (bool, error) {
 	if len(c.in) > 0 {
 		return true, nil
 	}
-	n, err := c.read(c.buffer)
+	n, err := c.socket.read(c.buffer)
 	c.in, c.drained = c.buffer[:n], n < len(c.buffer)
 	return n > 0, err
-}
-
-func (c *carrier) read(into []byte) (int, error) {
-	c.vector[0] = into
-	n, err := c.socket.readv(c.vector[:])
-	c.vector[0] = nil
-	return n, err
 }
 
 // errNotNow is what TLS takes for a reason to try again later: it is Temporary.
@@ -118,7 +111,7 @@ func (c *carrier) Read(into []byte) (int, error) {
 	if c.drained {
 		return 0, errNotNow
 	}
-	n, err := c.read(into)
+	n, err := c.socket.read(into)
 	if c.drained = n < len(into); n == 0 && err == nil {
 		err = errNotNow
 	}
@@ -156,6 +149,7 @@ type secured struct {
 	carrier *carrier
 	// unread: TLS may hold bytes that nobody had room for.
 	unread bool
+	vector [1][]byte
 }
 
 // Read and Write are for the handshake.
@@ -169,6 +163,13 @@ func (s *secured) engage(socket *socket) stream {
 	// What the handshake read beyond its end is in there.
 	s.unread = true
 	return s
+}
+
+func (s *secured) read(into []byte) (int, error) {
+	s.vector[0] = into
+	n, err := s.readv(s.vector[:])
+	s.vector[0] = nil
+	return n, err
 }
 
 func (s *secured) readv(into [][]byte) (total int, err error) {
