@@ -72,8 +72,8 @@ func (c *channel) Sleep(ticket uint32, limit time.Duration) {
 		limit = untilTick
 	}
 	s.wait(&c.device.poller, limit)
-	// The time may be the one at which peers are judged. The next poll looks.
-	c.device.tickSoon.Store(true)
+	// Any connection may have something now, or it is time to look after the peers.
+	c.device.lookSoon.Store(true)
 	c.leave(s)
 }
 

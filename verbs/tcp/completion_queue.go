@@ -98,11 +98,25 @@ func (q *completionQueue) drop(number uint32) {
 	q.filled.Store(int32(kept))
 }
 
-// use counts a queue pair in or out.
-func (q *completionQueue) use(pairs int) {
+// errClosedQueue refuses a queue pair.
+var errClosedQueue = fmt.Errorf("tcp: queue pair: its completion queue: %w", verbs.ErrClosed)
+
+// use counts a queue pair in, unless the queue is closed.
+func (q *completionQueue) use() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.pairs += pairs
+	if q.closed {
+		return false
+	}
+	q.pairs++
+	return true
+}
+
+// leave counts one out.
+func (q *completionQueue) leave() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.pairs--
 }
 
 // Close destroys the queue, whose queue pairs have been closed.

@@ -268,6 +268,20 @@ func TestDeregisterInTheMiddleOfAWrite(t *testing.T) {
 }
 
 // After Deregister nothing of a read that is being answered leaves any more.
+// Answers come between the frames of a write: the peer sends both in turn.
+func TestAnswerInTheMiddleOfAWrite(t *testing.T) {
+	s := newStage(t)
+	f := frame{kind: kindWrite, request: 1, rkey: openKey, address: s.base, operand: messageOperand(to-from, 0)}
+	s.hear(s.script,
+		message(f, text(50)),
+		message(frame{kind: kindReadResponse, request: 2}, text(100)),
+		message(f, text(to-from-50)),
+	)
+	require.NoError(t, s.pair.Err())
+	require.Equal(t, text(to-from), string(s.area[from:to]))
+	s.expectUntouched(t)
+}
+
 func TestDeregisterInTheMiddleOfARead(t *testing.T) {
 	s := newStage(t)
 	large := bytes.Repeat([]byte("secret"), 1<<20)
@@ -321,6 +335,24 @@ func TestReadsBeforeAtomics(t *testing.T) {
 }
 
 // What a header promises costs nothing until it comes.
+// A read's answer that waits for room has the memory as it was before the atomic behind.
+func TestReadInABatchBeforeAtomics(t *testing.T) {
+	s := newStage(t)
+	long := make([]byte, 4*smallPayload)
+	r := s.region(long, 0x2001, rights)
+	s.full = true
+	read := frame{kind: kindRead, request: 1, rkey: r.key, address: r.Remote().Address, operand: uint64(len(long))}
+	s.hear(s.script, message(read, ""))
+	s.hear(s.script, message(frame{kind: kindFetchAdd, request: 2, rkey: r.key, address: read.address + 8, operand: 7}, ""))
+	require.EqualValues(t, 7, long[8])
+	s.full = false
+	s.visit()
+	var f frame
+	require.NoError(t, f.decode(s.spoken))
+	require.EqualValues(t, kindReadResponse, f.kind)
+	require.Equal(t, make([]byte, len(long)), s.spoken[headerSize:][:len(long)])
+}
+
 func TestNothingIsAllocatedForAPromise(t *testing.T) {
 	s := newStage(t)
 	large := make([]byte, maxPayload*2)

@@ -37,19 +37,18 @@ type device struct {
 	errands atomic.Int32
 	// blocked counts the connections whose output waits for room.
 	blocked atomic.Int32
-	// nextTick is when, since opened, the peers are looked at; tickSoon makes the
-	// next poll ask what time it is.
+	// nextTick is when, since opened, the peers are looked after. lookSoon makes the
+	// next poll look at all connections.
 	nextTick atomic.Int64
-	tickSoon atomic.Bool
+	lookSoon atomic.Bool
 
-	// driving is held by the one that drives. To it belong polls, slots, heard, which is
-	// the slot that was heard last, looks, for how many turns that alone is looked at,
-	// and patience, for how many it was the last time.
-	driving         sync.Mutex
-	polls           uint32
-	slots           []int32
-	heard           int
-	looks, patience int
+	// driving is held by the one that drives. To it belong slots, heard, which is the
+	// slot that was heard last, aloneUntil, to when that alone is looked at, and alone,
+	// how long that was.
+	driving           sync.Mutex
+	slots             []int32
+	heard             int
+	aloneUntil, alone time.Duration
 	// heardOf counts reads that got something.
 	heardOf atomic.Uint64
 
@@ -123,20 +122,17 @@ func (d *device) RegisterMemory(memory []byte, access verbs.Access) (verbs.Memor
 // Heard counts what has come from peers.
 func (d *device) Heard() uint64 { return d.heardOf.Load() }
 
-// fewSockets are read without asking first which has something.
-const fewSockets = 2
-
 // drive moves all connections. Of several callers one does.
 func (d *device) drive() {
 	if !d.driving.TryLock() {
 		return
 	}
 	table := *d.table.Load()
-	if d.looks > 0 && d.heard < len(table) && table[d.heard] != nil {
-		d.looks--
+	now := d.Now()
+	if now < d.aloneUntil && d.heard < len(table) && table[d.heard] != nil && !d.lookSoon.Load() {
 		table[d.heard].look()
 	} else {
-		d.lookAtAll(table)
+		d.lookAtAll(table, now)
 	}
 	if d.errands.Load() != 0 || d.blocked.Load() != 0 {
 		for _, c := range table {
@@ -145,41 +141,36 @@ func (d *device) drive() {
 			}
 		}
 	}
-	if d.polls++; d.polls%16 == 0 || d.tickSoon.Load() {
-		d.tick()
-	}
 	d.driving.Unlock()
 }
 
-// mostLooks bounds how often in a row only the connection is looked at that was heard
-// last.
-const mostLooks = 16
+// The connection that was heard last is looked at alone for a time, which grows from
+// shortestAlone to longestAlone while no other is heard.
+const (
+	shortestAlone = 500 * time.Nanosecond
+	longestAlone  = 8 * time.Microsecond
+)
 
-// lookAtAll reads from all connections that have something. To ask for them costs
-// another system call, so the one that was heard last, which is the likeliest to have
-// something, is looked at alone in between: the more often, the longer no other has
-// been heard.
-func (d *device) lookAtAll(table []*connection) {
-	before := d.heard
-	if len(table) <= fewSockets {
-		for slot, c := range table {
-			if c != nil && c.look() {
-				d.heard = slot
-			}
-		}
-	} else {
-		d.slots = d.poller.ready(d.slots[:0])
-		for _, slot := range d.slots {
-			if int(slot) < len(table) && table[slot] != nil && table[slot].look() {
-				d.heard = int(slot)
-			}
+// lookAtAll reads from all connections that have something, and looks after the peers
+// when it is time. To ask who has something costs another system call, so in between
+// the one that was heard last, which is the likeliest, is looked at alone: the longer,
+// the longer no other has been heard.
+func (d *device) lookAtAll(table []*connection, now time.Duration) {
+	d.lookSoon.Store(false)
+	before, others := d.heard, false
+	d.slots = d.poller.ready(d.slots[:0])
+	for _, slot := range d.slots {
+		if int(slot) < len(table) && table[slot] != nil && table[slot].look() {
+			d.heard = int(slot)
+			others = others || d.heard != before
 		}
 	}
-	if d.patience = min(2*d.patience+1, mostLooks); d.heard != before {
-		d.patience = 0
+	if d.alone = min(max(2*d.alone, shortestAlone), longestAlone); others {
+		d.alone = 0
 	}
-	if len(table) > 1 {
-		d.looks = d.patience
+	d.aloneUntil = now + d.alone
+	if int64(now) >= d.nextTick.Load() {
+		d.tick(now)
 	}
 }
 
@@ -205,13 +196,8 @@ func (d *device) run(c *connection) {
 	c.visit()
 }
 
-// tick looks at the peers if it is time.
-func (d *device) tick() {
-	d.tickSoon.Store(false)
-	now := d.Now()
-	if int64(now) < d.nextTick.Load() {
-		return
-	}
+// tick looks after the peers.
+func (d *device) tick(now time.Duration) {
 	d.nextTick.Store(int64(now + d.silence/ticks))
 	at := time.Now()
 	for _, c := range *d.table.Load() {
@@ -256,9 +242,12 @@ func (d *device) attach(c *connection) error {
 // rearm makes the poller wait for room for a connection's output, or not.
 func (d *device) rearm(c *connection, output bool) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	if fd := c.stream.descriptor(); fd >= 0 && c.slot >= 0 {
 		d.poller.watch(fd, c.slot, output)
+	}
+	d.mu.Unlock()
+	if output {
+		d.channel.Ring()
 	}
 }
 

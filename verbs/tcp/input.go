@@ -76,6 +76,7 @@ func (c *connection) receive() (some bool) {
 	}
 	// The stream may have it already, where no socket tells of it.
 	c.wantVisit()
+	c.device.channel.Ring()
 	return true
 }
 

@@ -1,6 +1,10 @@
 package tcp
 
 import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+
 	"github.com/onesided/rma/verbs"
 )
 
@@ -80,6 +84,9 @@ func (c *connection) transmit() {
 	}
 }
 
+// fewBlocked connections are tried again at each look.
+const fewBlocked = 2
+
 // block marks a connection whose output waits for room. Who drives looks at those
 // again and again; but the poller has to tell who sleeps, and where they are many.
 // The mark comes before the look for sleepers, and a sleeper announces itself before it
@@ -92,7 +99,7 @@ func (c *connection) block() {
 	if !c.blocked.Swap(true) {
 		d.blocked.Add(1)
 	}
-	if d.channel.sleepers.Load() > 0 || d.blocked.Load() > fewSockets {
+	if d.channel.sleepers.Load() > 0 || d.blocked.Load() > fewBlocked {
 		c.arm(true)
 	}
 }
@@ -126,10 +133,14 @@ func (c *connection) write() bool {
 	if o.loan != nil {
 		o.loan.release()
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.ETIMEDOUT):
 		// What the peer said last may still be unread: reading finds the end.
 		o.drop()
 		o.broken, o.cause = true, err
+		return true
+	case err != nil:
+		c.lost(err)
 		return true
 	}
 	if n > 0 {
@@ -172,9 +183,12 @@ func (c *connection) settle() bool {
 	if !o.refused {
 		c.answers.clear()
 	}
-	if !c.stuck() {
-		return true
-	}
+	return !c.stuck() || c.detach()
+}
+
+// detach makes what is left of the batch a copy. It is false if its memory is gone.
+func (c *connection) detach() bool {
+	o := &c.out
 	if o.loan != nil && !o.loan.keep() {
 		return false
 	}

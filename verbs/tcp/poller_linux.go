@@ -2,17 +2,31 @@ package tcp
 
 import (
 	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// poller tells which sockets have something, by epoll, level-triggered: what was not
-// read is told again, so that no wake-up depends on who read how far.
+// fewSockets are asked themselves.
+const fewSockets = 4
+
+// poller tells which sockets have something. While they are few it has them all read, and
+// sleepers wait for each: a socket that epoll knows takes longer to receive. From then
+// on it asks epoll, level-triggered: what was not read is told again, so that no wake-up
+// depends on who read how far.
 type poller struct {
 	fd int
 	// events is for ready, which one goroutine calls at a time.
 	events [64]unix.EpollEvent
+
+	// many tells that the sockets are epoll's. It changes once.
+	many  atomic.Bool
+	mu    sync.Mutex
+	few   []unix.PollFd
+	slots []int32
 }
 
 func (p *poller) open() error {
@@ -26,29 +40,81 @@ func (p *poller) open() error {
 
 func (p *poller) close() { _ = unix.Close(p.fd) }
 
-// add makes a socket known under the number of its slot.
+// add makes a socket known under the number of its slot. Who sleeps already may not
+// know it: the caller rings.
 func (p *poller) add(fd int, slot int) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.many.Load() {
+		if len(p.few) < fewSockets {
+			p.few = append(p.few, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+			p.slots = append(p.slots, int32(slot))
+			return nil
+		}
+		for i, socket := range p.few {
+			if err := p.control(unix.EPOLL_CTL_ADD, int(socket.Fd), int(p.slots[i]), socket.Events&unix.POLLOUT != 0); err != nil {
+				return err
+			}
+		}
+		p.few, p.slots = nil, nil
+		p.many.Store(true)
+	}
+	return p.control(unix.EPOLL_CTL_ADD, fd, slot, false)
+}
+
+func (p *poller) control(call, fd, slot int, output bool) error {
 	event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(slot)}
-	if err := unix.EpollCtl(p.fd, unix.EPOLL_CTL_ADD, fd, &event); err != nil {
+	if output {
+		event.Events |= unix.EPOLLOUT
+	}
+	if err := unix.EpollCtl(p.fd, call, fd, &event); err != nil {
 		return fmt.Errorf("tcp: epoll_ctl: %w", err)
 	}
 	return nil
 }
 
-// watch says whether room for output is waited for, too.
+// watch says whether room for output is waited for, too. Who sleeps already may not hear
+// of it: the caller rings.
 func (p *poller) watch(fd int, slot int, output bool) {
-	event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(slot)}
-	if output {
-		event.Events |= unix.EPOLLOUT
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.many.Load() {
+		// It cannot fail for a descriptor that was added.
+		_ = p.control(unix.EPOLL_CTL_MOD, fd, slot, output)
+		return
 	}
-	// It cannot fail for a descriptor that was added.
-	_ = unix.EpollCtl(p.fd, unix.EPOLL_CTL_MOD, fd, &event)
+	for i := range p.few {
+		if p.few[i].Fd == int32(fd) {
+			p.few[i].Events = unix.POLLIN
+			if output {
+				p.few[i].Events |= unix.POLLOUT
+			}
+		}
+	}
 }
 
-func (p *poller) remove(fd int) { _ = unix.EpollCtl(p.fd, unix.EPOLL_CTL_DEL, fd, nil) }
+func (p *poller) remove(fd int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.many.Load() {
+		_ = unix.EpollCtl(p.fd, unix.EPOLL_CTL_DEL, fd, nil)
+		return
+	}
+	for i := range p.few {
+		if p.few[i].Fd == int32(fd) {
+			p.few, p.slots = slices.Delete(p.few, i, i+1), slices.Delete(p.slots, i, i+1)
+			return
+		}
+	}
+}
 
-// ready gives the slots of sockets that have something, without waiting.
+// ready gives the slots of sockets that may have something, without waiting.
 func (p *poller) ready(into []int32) []int32 {
+	if !p.many.Load() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return append(into, p.slots...)
+	}
 	n, err := epollNow(p.fd, &p.events)
 	if err != nil {
 		return into
@@ -61,7 +127,8 @@ func (p *poller) ready(into []int32) []int32 {
 
 // seat is a sleeper's own descriptor.
 type seat struct {
-	fds     [2]unix.PollFd
+	// fds are it, and what else is waited for.
+	fds     [1 + fewSockets]unix.PollFd
 	timeout unix.Timespec
 	rung    bool
 }
@@ -71,7 +138,9 @@ func newSeat() (*seat, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tcp: eventfd: %w", err)
 	}
-	return &seat{fds: [2]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}, {Events: unix.POLLIN}}}, nil
+	s := new(seat)
+	s.fds[0] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
+	return s, nil
 }
 
 var one = []byte{1, 0, 0, 0, 0, 0, 0, 0}
@@ -102,7 +171,12 @@ func (s *seat) wait(p *poller, limit time.Duration) {
 		s.timeout = unix.NsecToTimespec(int64(limit))
 		timeout = &s.timeout
 	}
-	// The epoll descriptor is readable while any of its sockets has something.
-	s.fds[1].Fd = int32(p.fd)
-	_, _ = unix.Ppoll(s.fds[:], timeout, nil)
+	p.mu.Lock()
+	n := 1 + copy(s.fds[1:], p.few)
+	if p.many.Load() {
+		// The epoll descriptor is readable while any of its sockets has something.
+		s.fds[1], n = unix.PollFd{Fd: int32(p.fd), Events: unix.POLLIN}, 2
+	}
+	p.mu.Unlock()
+	_, _ = unix.Ppoll(s.fds[:n], timeout, nil)
 }

@@ -88,8 +88,15 @@ func (d *device) newPair(config verbs.QueuePairConfig, c *connection) (*queuePai
 	if err := d.adopt(q); err != nil {
 		return nil, err
 	}
-	sendCQ.use(1)
-	recvCQ.use(1)
+	if !sendCQ.use() {
+		d.forget(q)
+		return nil, errClosedQueue
+	}
+	if !recvCQ.use() {
+		sendCQ.leave()
+		d.forget(q)
+		return nil, errClosedQueue
+	}
 	return q, nil
 }
 
@@ -219,13 +226,14 @@ func (c *connection) grantDue() bool {
 
 // grant tells the peer of receives if that is due. To send a frame of its own is left
 // to the next poll, so that a message which is posted before can carry it; but one who
-// sleeps may be the only one that polls.
+// sleeps may be the only one that polls. The errand comes before the look for sleepers,
+// and a sleeper announces itself before it looks for errands, so one sees the other.
 func (c *connection) grant() {
-	switch {
-	case !c.grantDue():
-	case c.device.channel.sleepers.Load() == 0:
-		c.wantVisit()
-	case !c.stuck():
+	if !c.grantDue() {
+		return
+	}
+	c.wantVisit()
+	if c.device.channel.sleepers.Load() > 0 && !c.stuck() {
 		c.transmit()
 	}
 }
@@ -244,7 +252,7 @@ func (q *queuePair) Close() error {
 	c.mu.Unlock()
 	for _, cq := range []*completionQueue{q.sendCQ, q.recvCQ} {
 		cq.drop(q.number)
-		cq.use(-1)
+		cq.leave()
 	}
 	q.device.forget(q)
 	return nil

@@ -171,6 +171,11 @@ func (c *connection) takeQuestion(f *frame) {
 		c.refuse(f.request, verbs.StatusRemoteInvalid)
 		return
 	}
+	if f.kind != kindRead && c.out.loan != nil && !c.detach() {
+		// What is left of the batch is of memory that the atomic may change.
+		c.fail(errWithdrawn, partAtOnce)
+		return
+	}
 	next := answer{kind: f.kind, request: f.request, rkey: f.rkey, total: total, address: f.address}
 	if f.kind != kindRead {
 		var ok bool

@@ -72,6 +72,37 @@ var transferCases = []testCase{
 		}
 		near.quiet()
 	}},
+	{"long writes and reads both ways at once", func(b *bench) {
+		near, far := b.pair(sizes{})
+		const size, turns = 12<<20 + 17, 2
+		sides := [...]*pair{near, far}
+		var source, written, read [2]*area
+		var texts, wantWritten, wantRead [2][]byte
+		for i, side := range sides {
+			source[i], written[i], read[i] = side.allocate(size, all), side.allocate(size+256, all), side.allocate(size+256, all)
+			texts[i], wantWritten[i], wantRead[i] = source[i].fill(uint64(i+1)), written[i].fill(uint64(i+3)), read[i].fill(uint64(i+5))
+		}
+		var wants [2][]verbs.Completion
+		for turn := range turns {
+			for i, side := range sides {
+				other := 1 - i
+				w := written[other].write(uint64(2*turn), 128, source[i].at(0, size))
+				r := source[other].read(uint64(2*turn+1), 0, read[i].at(128, 128+size))
+				side.post(w, r)
+				wants[i] = append(wants[i], done(w), done(r))
+			}
+		}
+		for i, side := range sides {
+			side.expectSent(wants[i]...)
+		}
+		for i := range sides {
+			copy(wantWritten[i][128:], texts[1-i])
+			copy(wantRead[i][128:], texts[1-i])
+			written[i].expect(wantWritten[i], "long writes while reads are answered")
+			read[i].expect(wantRead[i], "long reads while writes are taken")
+		}
+		near.quiet()
+	}},
 	{"fetch and add", func(b *bench) {
 		near, far := b.pair(sizes{})
 		to, into := far.allocate(64, all), near.allocate(64, all)

@@ -1,0 +1,65 @@
+package tcp
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// A rank that polls five times in Silence, which is more often than it has to, has two
+// peers. It looks at one more often than at the other, but hears both in time.
+func TestRarePolls(t *testing.T) {
+	const silence = time.Second
+	near := openWith(t, Options{Silence: silence})
+	var pairs []*queuePair
+	for range 2 {
+		far := openWith(t, Options{Silence: silence})
+		p, q := join(t, far, near)
+		pairs = append(pairs, p, q)
+	}
+	begin := time.Now()
+	for next := begin; time.Since(begin) < 3*silence; {
+		for _, p := range []*queuePair{pairs[0], pairs[2]} {
+			p.device.drive()
+		}
+		if time.Now().After(next) {
+			near.drive()
+			next = next.Add(silence / 5)
+		}
+		for i, p := range pairs {
+			require.NotEqual(t, verbs.StateError, p.State(), "pair %d after %v: %v", i, time.Since(begin), p.Err())
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// Who is woken by a peer that was not the last to be heard reads what it sent at once.
+func TestWokenOnce(t *testing.T) {
+	near := openWith(t, Options{})
+	var fars, nears [2]*queuePair
+	for i := range fars {
+		fars[i], nears[i] = join(t, openWith(t, Options{}), near)
+	}
+	for round := range 6 {
+		p, q := fars[round%2], nears[round%2]
+		for range 200 {
+			near.drive()
+		}
+		before := near.Heard()
+		p.conn.mu.Lock()
+		p.conn.out.ping = true
+		p.conn.transmit()
+		p.conn.mu.Unlock()
+		wakes := 0
+		for ; near.Heard() == before; wakes++ {
+			ticket := near.channel.Prepare()
+			near.channel.Sleep(ticket, time.Second)
+			near.drive()
+			near.channel.Finish()
+		}
+		require.LessOrEqual(t, wakes, 2, "round %d, %v", round, q.State())
+	}
+}
