@@ -104,7 +104,8 @@ func (c *core) Unlock(_ context.Context, target int) error {
 
 // unlockRemote completes the operations on the targets for which include holds, some
 // of which are reached over links, and gives their locks back. What goes over the
-// same link as the unlocking is complete before it and needs no waiting for.
+// same link as the unlocking is complete before it and needs no waiting for: the
+// message that gives a lock back is itself held back until what was read has come.
 func (c *core) unlockRemote(call string, include func(rank int) bool, kind func(rank int) LockKind) error {
 	// The epoch ends, whatever becomes of the caller's context; failures are noticed in
 	// bounded time.

@@ -211,7 +211,7 @@ func (c *core) exposureEnded(group Group) (bool, error) {
 func reached(word *atomic.Uint32, number uint32) bool { return epoch.Reached(word.Load(), number) }
 
 // tell sets a word that this rank writes in rank's block, after everything that
-// this rank has done to window memory, and wakes rank. reachEach has reached it, or it
+// this rank has done to window memory and read of it, and wakes rank. reachEach has reached it, or it
 // has failed: there is nothing to wait for.
 func (c *core) tell(ctx context.Context, call string, rank int, at uintptr, number uint32) error {
 	if err := c.targetFailure(call, rank); err != nil {
@@ -222,7 +222,7 @@ func (c *core) tell(ctx context.Context, call string, rank int, at uintptr, numb
 		return c.blame(call, rank, err)
 	}
 	if p.control.base == nil {
-		err := p.link.Tell(&world.Message{Kind: messageWord, Service: c.number, A: uint8(at), X: uint64(number)}, nil)
+		err := p.link.Tell(&world.Message{Kind: messageWord, Service: c.number, A: uint8(at), X: uint64(number), AfterReads: true}, nil)
 		p.link.Post()
 		return c.blame(call, rank, err)
 	}

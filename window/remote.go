@@ -87,6 +87,6 @@ func (c *core) awaitLock(ctx context.Context, call string, p *peer, kind LockKin
 func (c *core) tellUnlock(p *peer, kind LockKind, target int) {
 	ticket := c.tickets[target].Load()
 	// An error is the failure of target, and known as such.
-	_ = p.link.Tell(&world.Message{Kind: messageUnlock, Service: c.number, A: uint8(kind), X: uint64(ticket)}, nil)
+	_ = p.link.Tell(&world.Message{Kind: messageUnlock, Service: c.number, A: uint8(kind), X: uint64(ticket), AfterReads: true}, nil)
 	p.link.Post()
 }

@@ -52,14 +52,17 @@ func (l *Link) move(opcode verbs.Opcode, memory []byte, remote verbs.RemoteRegio
 // MaxPayload is the longest payload of a message, in bytes.
 func (l *Link) MaxPayload() int { return l.world.letterBytes() - messageHeader }
 
-// Tell sends a message, after everything before it on this link. payload is the
-// caller's again at return.
+// Tell sends a message, after everything before it on this link, but for reads, unless
+// it says AfterReads. payload is the caller's again at return.
 func (l *Link) Tell(m *Message, payload []byte) error {
 	if err := l.enter(false); err != nil {
 		return err
 	}
 	l.told = true
 	err := l.say(m, payload)
+	if err == nil && m.AfterReads && l.lastRead > l.done.Load() {
+		l.requests[len(l.requests)-1].Flags |= verbs.Fence
+	}
 	l.leave(messageHeader + len(payload))
 	return err
 }

@@ -17,6 +17,10 @@ type Message struct {
 	A, B    uint8
 	Service uint32
 	X, Y, Z uint64
+	// AfterReads holds the message back until all that was read before it on the link
+	// has come, which it may else overtake: who serves it may change that memory. It is
+	// for Tell, and is not sent.
+	AfterReads bool
 
 	// question: an answer is waited for.
 	question bool
