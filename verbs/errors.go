@@ -16,6 +16,9 @@ var (
 	ErrPeerGone = errors.New("verbs: peer is gone")
 	// ErrRejected: the peer did not accept the connection.
 	ErrRejected = errors.New("verbs: connection rejected")
+	// ErrShortage: this side lacks descriptors, ports or buffers for a connection, which
+	// the peer has not heard of. Another may be tried.
+	ErrShortage = errors.New("verbs: this side is short of what a connection takes")
 )
 
 // A CapabilityError says that this device, here, cannot do a thing that others

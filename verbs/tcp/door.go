@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/onesided/rma/verbs"
@@ -21,6 +22,9 @@ const (
 	// others waiting the oldest has to go, if it is here for fairShare.
 	maxUnproven = 128
 	fairShare   = 250 * time.Millisecond
+	// The pauses of a side that is short grow from one to the other.
+	shortestPause = 5 * time.Millisecond
+	longestPause  = 100 * time.Millisecond
 	// maxHelloPayload is that of a hello: the identity that is meant, and the hello
 	// of Connect.
 	maxHelloPayload = identitySize + verbs.MaxHello
@@ -204,8 +208,11 @@ func (o *door) hear(conn net.Conn) (s stream, id identity, hello []byte, err err
 	if _, err := io.ReadFull(w, payload); err != nil {
 		return nil, id, nil, fmt.Errorf("tcp: awaiting the hello: %w", err)
 	}
-	s, err = o.take(conn, w)
-	return s, identity(payload), payload[len(id):], err
+	second, err := takeSocket(conn)
+	if err != nil {
+		return nil, id, nil, err
+	}
+	return o.take(second, conn, w), identity(payload), payload[len(id):], nil
 }
 
 // Connect starts a connection.
@@ -257,6 +264,9 @@ func (o *door) dial(ctx context.Context, address string, hello []byte) (stream, 
 		return nil, err
 	}
 	fail := func(err error) (stream, error) {
+		if isShortage(err) {
+			return nil, fmt.Errorf("tcp: connecting to %s: %w: %w", hostPort, verbs.ErrShortage, err)
+		}
 		if ctx.Err() == context.DeadlineExceeded {
 			err = fmt.Errorf("it did not answer within %v: %w", o.limit, err)
 		}
@@ -265,8 +275,7 @@ func (o *door) dial(ctx context.Context, address string, hello []byte) (stream, 
 		}
 		return nil, fmt.Errorf("tcp: connecting to %s: %w: %w", hostPort, verbs.ErrPeerGone, err)
 	}
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "tcp", hostPort)
+	conn, err := call(ctx, hostPort)
 	if err != nil {
 		return fail(err)
 	}
@@ -284,6 +293,33 @@ func (o *door) dial(ctx context.Context, address string, hello []byte) (stream, 
 	return s, nil
 }
 
+// call dials, and again where this side is short of what that takes: some may come back.
+func call(ctx context.Context, hostPort string) (net.Conn, error) {
+	var dialer net.Dialer
+	for pause := shortestPause; ; pause = min(2*pause, longestPause) {
+		conn, err := dialer.DialContext(ctx, "tcp", hostPort)
+		if err == nil || !isShortage(err) {
+			return conn, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(pause):
+		}
+	}
+}
+
+// isShortage tells whether the system of this side refused for want of something. It says
+// nothing about the peer.
+func isShortage(err error) bool {
+	for _, errno := range [...]syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, syscall.EADDRNOTAVAIL} {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	return false
+}
+
 func (o *door) greet(conn net.Conn, hostPort string, id identity, hello []byte) (stream, error) {
 	w, err := o.wrap(conn, hostPort)
 	if err != nil {
@@ -295,25 +331,29 @@ func (o *door) greet(conn net.Conn, hostPort string, id identity, hello []byte) 
 		}
 		return nil, err
 	}
+	// Before the hello: from there on the peer has a connection that can break.
+	s, err := takeSocket(conn)
+	if err != nil {
+		return nil, err
+	}
 	message := make([]byte, headerSize, headerSize+maxHelloPayload)
 	f := frame{kind: kindHello, length: uint32(len(id) + len(hello))}
 	f.encode(message)
 	message = append(append(message, id[:]...), hello...)
 	if _, err := w.Write(message); err != nil {
+		s.close()
 		return nil, err
 	}
-	return o.take(conn, w)
+	return o.take(s, conn, w), nil
 }
 
-// take hands a connection that is made over to the engine.
-func (o *door) take(conn net.Conn, w io.ReadWriter) (stream, error) {
-	s, err := takeSocket(conn)
-	if err != nil {
-		return nil, err
-	}
+// take hands a connection that is made over to the engine: s is the socket of conn, which
+// is not needed any more.
+func (o *door) take(s *socket, conn net.Conn, w io.ReadWriter) stream {
+	_ = conn.Close()
 	tune(s.fd, o.options.Silence)
 	if secure, ok := w.(*secured); ok {
-		return secure.engage(s), nil
+		return secure.engage(s)
 	}
-	return s, nil
+	return s
 }

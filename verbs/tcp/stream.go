@@ -36,9 +36,9 @@ type socket struct {
 	vector vector
 }
 
-// takeSocket takes a connection out of net and Go's poller, which it closes.
+// takeSocket takes the socket of a connection out of net and Go's poller. The connection
+// may be used, and is closed, by itself.
 func takeSocket(conn net.Conn) (*socket, error) {
-	defer conn.Close()
 	inner, ok := conn.(syscall.Conn)
 	if !ok {
 		return nil, fmt.Errorf("tcp: a %T is no socket", conn)

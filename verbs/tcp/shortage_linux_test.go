@@ -1,0 +1,55 @@
+package tcp
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// shorten has this process open no more descriptors until end is called.
+func shorten(t *testing.T) (end func()) {
+	t.Helper()
+	var before unix.Rlimit
+	require.NoError(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &before))
+	end = func() { require.NoError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &before)) }
+	t.Cleanup(end)
+	require.NoError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 1, Max: before.Max}))
+	return end
+}
+
+// A side that has no descriptor for a connection does not take its peer for gone, and
+// the peer hears nothing of it.
+func TestShortOfDescriptors(t *testing.T) {
+	key := newKey(t)
+	near, far := openWith(t, Options{Key: key, HandshakeLimit: 100 * time.Millisecond}), openWith(t, Options{Key: key})
+	end := shorten(t)
+	err := failure(t, connect(t, near, far.Address()))
+	require.ErrorIs(t, err, verbs.ErrShortage)
+	require.ErrorIs(t, err, syscall.EMFILE)
+	require.NotErrorIs(t, err, verbs.ErrPeerGone)
+	end()
+	require.Zero(t, far.PollConnections(make([]verbs.ConnectionRequest, 1)))
+	join(t, near, far)
+}
+
+// One that has some again in time makes the connection.
+func TestShortForAWhile(t *testing.T) {
+	key := newKey(t)
+	near, far := openWith(t, Options{Key: key}), openWith(t, Options{Key: key})
+	end := shorten(t)
+	p := connect(t, near, far.Address())
+	time.AfterFunc(20*time.Millisecond, end)
+	var requests [1]verbs.ConnectionRequest
+	await(t, "the request", func() bool {
+		require.NoError(t, p.Err())
+		return far.PollConnections(requests[:]) == 1
+	}, far, near)
+	_, err := requests[0].Accept(queues(t, far))
+	require.NoError(t, err)
+	await(t, "the acceptance", func() bool { return p.State() == verbs.StateReady }, near, far)
+}
