@@ -28,13 +28,6 @@ func openWith(t testing.TB, options Options) *device {
 	return opened.(*device)
 }
 
-func newKey(t testing.TB) []byte {
-	t.Helper()
-	key, err := proof.NewKey()
-	require.NoError(t, err)
-	return key
-}
-
 // connect starts a connection from one device to an address.
 func connect(t testing.TB, d *device, address string) *queuePair {
 	t.Helper()
@@ -143,7 +136,7 @@ func TestOptions(t *testing.T) {
 }
 
 func TestAdvertise(t *testing.T) {
-	key := newKey(t)
+	key := proof.NewKey()
 	d := openWith(t, Options{Listen: "0.0.0.0:0", Advertise: "localhost", Key: key})
 	require.True(t, strings.HasPrefix(d.Address(), "localhost:"), d.Address())
 	join(t, openWith(t, Options{Key: key}), d)
@@ -152,7 +145,7 @@ func TestAdvertise(t *testing.T) {
 }
 
 func TestKeys(t *testing.T) {
-	one, other := newKey(t), newKey(t)
+	one, other := proof.NewKey(), proof.NewKey()
 	for _, c := range []struct {
 		name           string
 		dials, accepts []byte

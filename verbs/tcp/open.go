@@ -165,9 +165,7 @@ func (o *door) name() error {
 			host, port = h, p
 		}
 	}
-	if _, err := rand.Read(o.id[:]); err != nil {
-		return fmt.Errorf("tcp: Open: %w", err)
-	}
+	_, _ = rand.Read(o.id[:]) // it never fails
 	o.address = net.JoinHostPort(host, port) + "/" + hex.EncodeToString(o.id[:])
 	if _, _, err := parseAddress(o.address); err != nil || strings.ContainsFunc(o.address, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return argumentError("Open: Advertise is %q, must be a host, or a host and a port", printable([]byte(o.options.Advertise)))

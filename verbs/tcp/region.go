@@ -94,9 +94,7 @@ func (t *regionTable) add(r *region) error {
 	}
 	for {
 		var random [4]byte
-		if _, err := rand.Read(random[:]); err != nil {
-			return fmt.Errorf("tcp: a key for a region: %w", err)
-		}
+		_, _ = rand.Read(random[:]) // it never fails
 		r.key = binary.LittleEndian.Uint32(random[:])
 		if _, taken := t.byKey[r.key]; !taken && r.key > reservedLKey {
 			break

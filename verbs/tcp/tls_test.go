@@ -58,8 +58,7 @@ func TestTLSConformance(t *testing.T) {
 // inside of TLS.
 func TestTLSRefuses(t *testing.T) {
 	ours, theirs := selfSigned(t), selfSigned(t)
-	key, err := proof.NewKey()
-	require.NoError(t, err)
+	key := proof.NewKey()
 	for _, c := range []struct {
 		name           string
 		dials, accepts tcp.Options

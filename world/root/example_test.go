@@ -15,10 +15,7 @@ import (
 // Two ranks find each other. Processes would have their settings from
 // FromEnvironment.
 func Example() {
-	key, err := proof.NewKey()
-	if err != nil {
-		log.Fatal(err)
-	}
+	key := proof.NewKey()
 	address := freeAddress()
 	ctx := context.Background()
 	var ranks sync.WaitGroup

@@ -31,6 +31,9 @@
 // sits on the path and relays the proof between two honest ends can go on to change
 // what they say. Against him the connection is wrapped in TLS first.
 //
+// A [Room] bounds how many connections of strangers are heard at once, and keeps those
+// who say nothing from keeping out those who hold the key.
+//
 // Deadlines are the caller's: he sets one on conn before, takes it off after, and
 // closes conn on any error, for where in its stream it stopped is unknown.
 package proof

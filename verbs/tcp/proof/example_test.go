@@ -11,10 +11,7 @@ import (
 
 // Two ends of a connection make sure that both belong to the job.
 func Example() {
-	key, err := proof.NewKey()
-	if err != nil {
-		log.Fatal(err)
-	}
+	key := proof.NewKey()
 	near, far := net.Pipe()
 	defer near.Close()
 	accepted := make(chan error)

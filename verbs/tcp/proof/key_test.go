@@ -13,10 +13,7 @@ import (
 )
 
 func TestNewKeysDifferAndSurviveTheirTextForm(t *testing.T) {
-	one, err := proof.NewKey()
-	require.NoError(t, err)
-	other, err := proof.NewKey()
-	require.NoError(t, err)
+	one, other := proof.NewKey(), proof.NewKey()
 	require.Len(t, one, 32)
 	require.NotEqual(t, one, other)
 	again, err := proof.ParseKey(proof.FormatKey(one))
