@@ -27,7 +27,7 @@
 //     and whom it has turned away. A host name that is not known, and a root that does
 //     not answer, may do better later; [Settings.Logger] is told of them meanwhile.
 //   - Before a connection has proved the key nothing of it is parsed, and it is closed
-//     if it has not within some seconds.
+//     if it has not within some seconds, or sooner when there are many and others wait.
 //   - Ranks that hold the key but were told another size of the job, or other
 //     [Settings.Terms], end it at once for all, for it can never be whole:
 //     [ErrDisagreement]. Who does not hold the key can end nothing.

@@ -8,11 +8,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/onesided/rma/verbs/tcp/proof"
 	"github.com/onesided/rma/world/pmi"
 )
 
-// maxUnproven bounds the connections that have not proved the key. Those beyond it
-// wait to be accepted.
+// maxUnproven bounds the connections that have not proved the key. When others wait
+// the oldest of them has to go.
 const maxUnproven = 128
 
 type phase int
@@ -41,8 +42,8 @@ type host struct {
 	listener net.Listener
 	server   *pmi.Server
 	running  sync.WaitGroup
-	// unproven has an element for each connection that has not proved the key.
-	unproven chan struct{}
+	// unproven has the connections that have not proved the key.
+	unproven *proof.Room
 	// complete is closed when the phase becomes begun, broken when it becomes disagreed,
 	// closing when it becomes over.
 	complete, broken, closing chan struct{}
@@ -53,8 +54,9 @@ type host struct {
 
 	mu    sync.Mutex
 	phase phase
-	// open are connections that welcome has.
-	open map[net.Conn]struct{}
+	// open are connections that welcome has, each with what carries it. To close that
+	// never waits; TLS would say goodbye first.
+	open map[net.Conn]net.Conn
 	// seats are the connections of the ranks that claimed theirs; rank 0 has none.
 	seats map[int]net.Conn
 	// farewell is for those who wait in their seats when the phase becomes disagreed or
@@ -86,9 +88,9 @@ func lead(ctx context.Context, s *Settings) (*pmi.Client, *host, error) {
 
 func newHost(s *Settings, listener net.Listener) *host {
 	h := &host{settings: s, size: s.Size, listener: listener, server: pmi.NewServer(s.Size, pmi.Events{}),
-		unproven: make(chan struct{}, maxUnproven),
+		unproven: proof.NewRoom(maxUnproven),
 		complete: make(chan struct{}), broken: make(chan struct{}), closing: make(chan struct{}), allTold: make(chan struct{}), left: make(chan struct{}),
-		open: make(map[net.Conn]struct{}), seats: make(map[int]net.Conn), told: make(map[uint32]bool)}
+		open: make(map[net.Conn]net.Conn), seats: make(map[int]net.Conn), told: make(map[uint32]bool)}
 	h.mu.Lock()
 	h.beginIfComplete()
 	h.mu.Unlock()
@@ -169,13 +171,14 @@ func (h *host) end(why string) {
 	h.phase = over
 	close(h.closing)
 	_ = h.listener.Close()
+	h.unproven.Close()
 	seated := make(map[net.Conn]bool, len(h.seats))
 	for _, conn := range h.seats {
 		seated[conn] = true
 	}
-	for conn := range h.open {
+	for conn, carrier := range h.open {
 		if !seated[conn] {
-			_ = conn.Close()
+			_ = carrier.Close()
 		}
 	}
 }

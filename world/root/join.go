@@ -210,6 +210,9 @@ func (c *caller) call(ctx context.Context) (client *pmi.Client, err error) {
 	if err := conn.SetDeadline(time.Now().Add(proofTime)); err != nil {
 		return nil, err
 	}
+	if err := handshake(conn); err != nil {
+		return nil, err
+	}
 	if err := proof.Dial(conn, c.Key, purpose); err != nil {
 		return nil, err
 	}

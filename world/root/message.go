@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
 )
 
 // purpose of the proof: a connection to the root is none between ranks.
@@ -32,7 +31,7 @@ func (c claim) encode() []byte {
 func readClaim(r io.Reader) (claim, error) {
 	var b [claimHead]byte
 	if _, err := io.ReadFull(r, b[:]); err != nil {
-		return claim{}, err
+		return claim{}, fmt.Errorf("root: awaiting the claim: %w", err)
 	}
 	c := claim{rank: binary.BigEndian.Uint32(b[:]), size: binary.BigEndian.Uint32(b[4:])}
 	length := binary.BigEndian.Uint16(b[8:])
@@ -41,7 +40,7 @@ func readClaim(r io.Reader) (claim, error) {
 	}
 	terms := make([]byte, length)
 	if _, err := io.ReadFull(r, terms); err != nil {
-		return claim{}, err
+		return claim{}, fmt.Errorf("root: awaiting the claim's terms: %w", err)
 	}
 	if c.terms = string(terms); !printable(c.terms) {
 		return claim{}, fmt.Errorf("%w: terms %q, allowed are printable characters", ErrProtocol, c.terms)
@@ -100,13 +99,7 @@ func readVerdict(r io.Reader) (verdict, error) {
 
 // err is what a verdict means for the rank that gets it.
 func (v verdict) err() error {
-	// It may have a peer's words in it, which must not write over a terminal.
-	text := strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, v.text)
+	text := legible(v.text)
 	switch v.outcome {
 	case refused:
 		return fmt.Errorf("%w: the root says: %s", ErrClaim, text)

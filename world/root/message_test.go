@@ -25,7 +25,7 @@ func TestTruncatedMessages(t *testing.T) {
 	whole = claim{1, 2, "has a device"}.encode()
 	for n := range whole {
 		_, err := readClaim(bytes.NewReader(whole[:n]))
-		require.Error(t, err, "%d bytes", n)
+		require.ErrorContains(t, err, "root: awaiting the claim", "%d bytes", n)
 	}
 }
 

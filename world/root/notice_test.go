@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"strings"
@@ -91,15 +92,32 @@ func TestRefusals(t *testing.T) {
 	for port := range 3 {
 		require.False(t, r.note(at("10.0.0.1", port), errors.New("bad")))
 	}
-	require.True(t, r.note(at("10.0.0.2", 5), errors.New("read tcp 10.0.0.9:7->10.0.0.2:5: reset")))
-	require.False(t, r.note(at("10.0.0.2", 6), errors.New("read tcp 10.0.0.9:7->10.0.0.2:6: reset")))
-	require.True(t, r.note(at("2001:db8::1", 5), errors.New("worse")))
-	require.Equal(t, "10.0.0.1 (4 times): bad; 10.0.0.2 (2 times): read tcp 10.0.0.9:7: reset; 2001:db8::1: worse", r.String())
-	for i := range mostRefusals {
-		require.Equal(t, i <= mostRefusals-3, r.note(at("10.0.1.1", 5), fmt.Errorf("reason %d", i)), "the first without room is told, no other")
+	require.True(t, r.note(at("10.0.0.2", 5), fmt.Errorf("read tcp 10.0.0.9:7->10.0.0.2:5: %w", io.ErrUnexpectedEOF)))
+	require.False(t, r.note(at("10.0.0.2", 6), fmt.Errorf("read tcp 10.0.0.9:7->10.0.0.2:6: %w", io.ErrUnexpectedEOF)))
+	require.True(t, r.note(at("2001:db8::1", 5), rankError("rank 2 \x1b[2J")))
+	require.Equal(t, "10.0.0.1 (4 times): bad; 10.0.0.2 (2 times): read tcp 10.0.0.9:7: unexpected EOF; 2001:db8::1: rank 2  [2J", r.String())
+}
+
+// What a stranger says is in the reason for which he is turned away. He cannot fill with
+// it what is kept; and all of them together do not keep out what ranks do.
+func TestRefusalsOfStrangers(t *testing.T) {
+	var r refusals
+	at := func(i int) net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, byte(i)), Port: 5} }
+	for i := range 20 {
+		require.Equal(t, i == 0, r.note(at(1), fmt.Errorf("%w: the peer begins with %d", proof.ErrProtocol, i)))
+	}
+	require.Len(t, r.kept, 1)
+	for i := 2; i < 20; i++ {
+		require.Equal(t, i <= mostRefusals+1, r.note(at(i), errors.New(strings.Repeat("x", 1<<10))), "host %d: the first without room is told, no other", i)
 	}
 	require.Len(t, r.kept, mostRefusals)
-	require.True(t, strings.HasSuffix(r.String(), "; and 3 more"), r.String())
+	for i := range 20 {
+		require.Equal(t, i < mostRefusals, r.note(at(1), rankError(fmt.Sprintf("rank %d was there", i))))
+	}
+	require.Len(t, r.kept, 2*mostRefusals)
+	require.Contains(t, r.String(), "10.0.0.1 (20 times): proof: not this protocol: the peer begins with 0;")
+	require.True(t, strings.HasSuffix(r.String(), "10.0.0.1: rank 7 was there; and 23 more"), r.String())
+	require.Less(t, len(r.String()), 20*(mostWords+50))
 }
 
 // Rank 0 tells whom it turns away, and in the end whom it waited for in vain.

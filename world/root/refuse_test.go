@@ -150,7 +150,7 @@ func TestSilentConnections(t *testing.T) {
 	noLeaks(t)
 	const size = 3
 	h := formingHost(t, size)
-	for range maxUnproven / 2 {
+	for range 4 * maxUnproven {
 		conn, err := net.Dial("tcp", h.listener.Addr().String())
 		require.NoError(t, err)
 		defer conn.Close()
@@ -160,6 +160,8 @@ func TestSilentConnections(t *testing.T) {
 		parts = append(parts, part{rankOf(h.listener.Addr().String(), rank, size), ample, func(m *Member) error { return m.Finalize() }})
 	}
 	require.NoError(t, errors.Join(play(t, parts...)...))
+	_, who := h.turnedAway()
+	require.Contains(t, who, proof.ErrCrowded.Error())
 }
 
 func TestJoinIsRefused(t *testing.T) {

@@ -63,6 +63,23 @@ func (s *Settings) secure(conn net.Conn) net.Conn {
 	return tls.Client(conn, config)
 }
 
+// handshake makes TLS ready, if the connection has it. The version is looked at once
+// more, because a configuration of the user's can put another, which allows an older
+// one, in its own place for each connection.
+func handshake(conn net.Conn) error {
+	secure, ok := conn.(*tls.Conn)
+	if !ok {
+		return nil
+	}
+	if err := secure.Handshake(); err != nil {
+		return fmt.Errorf("root: TLS: %w", err)
+	}
+	if version := secure.ConnectionState().Version; version < tls.VersionTLS13 {
+		return fmt.Errorf("root: TLS: the peer speaks %s, the least allowed is %s", tls.VersionName(version), tls.VersionName(tls.VersionTLS13))
+	}
+	return nil
+}
+
 const (
 	rootVariable = "RMA_ROOT"
 	rankVariable = "RMA_RANK"

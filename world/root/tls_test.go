@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"io"
 	"math/big"
 	"net"
 	"testing"
@@ -90,6 +91,49 @@ func TestEncryptionThatDoesNotFit(t *testing.T) {
 			require.Contains(t, last, c.onRoot)
 		})
 	}
+}
+
+// A configuration that the user's puts in its place cannot allow an older version.
+func TestNoOlderTLS(t *testing.T) {
+	noLeaks(t)
+	root := vacant(t)
+	config := certificate(t, root)
+	older := config.Clone()
+	older.MaxVersion = tls.VersionTLS12
+	s := rankOf(root, 0, 2)
+	s.TLS = config.Clone()
+	s.TLS.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return older, nil }
+	l, err := listen(t.Context(), s)
+	require.NoError(t, err)
+	h := newHost(s, l)
+	defer h.close()
+	conn, err := tls.Dial("tcp", root, older)
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(ample)))
+	require.Error(t, proof.Dial(conn, testKey, purpose), "the root has answered over %s", tls.VersionName(conn.ConnectionState().Version))
+	within(t, "turned away", func() bool { n, _ := h.turnedAway(); return n > 0 })
+	_, who := h.turnedAway()
+	require.Contains(t, who, "the peer speaks TLS 1.2, the least allowed is TLS 1.3")
+}
+
+// A root that ends takes leave of nobody who has no seat: TLS would wait for one who
+// does not read.
+func TestEndDoesNotWaitForGoodbyes(t *testing.T) {
+	noLeaks(t)
+	h := formingHost(t, 2)
+	config := certificate(t, "127.0.0.1:7000")
+	config.ServerName, config.SessionTicketsDisabled = "127.0.0.1", true
+	carrier, far := net.Pipe()
+	defer far.Close()
+	conn, shaken := tls.Server(carrier, config), make(chan error)
+	go func() { shaken <- conn.Handshake() }()
+	require.NoError(t, tls.Client(far, config).Handshake())
+	require.NoError(t, <-shaken)
+	require.True(t, h.keep(conn, carrier))
+	go h.close()
+	_, err := far.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF, "the root said something")
 }
 
 func TestTLSSettingsAreChecked(t *testing.T) {

@@ -14,14 +14,8 @@ import (
 
 func (h *host) accept() {
 	for {
-		select {
-		case h.unproven <- struct{}{}:
-		case <-h.closing:
-			return
-		}
-		conn, err := h.listener.Accept()
+		carrier, err := h.listener.Accept()
 		if err != nil {
-			<-h.unproven
 			// Accept fails for what may pass, such as too many open files.
 			select {
 			case <-h.closing:
@@ -30,29 +24,39 @@ func (h *host) accept() {
 				continue
 			}
 		}
-		conn = h.settings.secure(conn)
-		if h.keep(conn) {
-			h.running.Go(func() { h.welcome(conn) })
+		if !h.unproven.Enter(carrier) {
+			return
 		}
+		conn := h.settings.secure(carrier)
+		if !h.keep(conn, carrier) {
+			return
+		}
+		h.running.Go(func() {
+			c, err := h.hear(conn)
+			if crowded := h.unproven.Leave(carrier); crowded != nil && err != nil {
+				err = fmt.Errorf("%w: %w", crowded, err)
+			}
+			h.welcome(conn, c, err)
+		})
 	}
 }
 
-// keep notes a connection, so that close can end it, and tells whether it is too late.
-func (h *host) keep(conn net.Conn) bool {
+// keep notes a connection, so that close can end it. It is false, and the connection
+// closed, if it is too late.
+func (h *host) keep(conn, carrier net.Conn) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.phase == over {
-		_ = conn.Close()
+		_ = carrier.Close()
 		return false
 	}
-	h.open[conn] = struct{}{}
+	h.open[conn] = carrier
 	return true
 }
 
-// welcome has a connection until the server gets it or it is closed.
-func (h *host) welcome(conn net.Conn) {
-	c, err := h.hear(conn)
-	<-h.unproven
+// welcome has a connection, which has made a claim unless there is an error, until the
+// server gets it or it is closed.
+func (h *host) welcome(conn net.Conn, c claim, err error) {
 	if err == nil {
 		err = h.seat(conn, c)
 	}
@@ -66,7 +70,7 @@ func (h *host) welcome(conn net.Conn) {
 	_, err = conn.Read(stray[:])
 	switch h.leaveSeat(rank) {
 	case forming:
-		h.note(conn, fmt.Errorf("rank %d was there and has ended", rank))
+		h.note(conn, rankError(fmt.Sprintf("rank %d was there and has ended", rank)))
 		h.drop(conn)
 	case disagreed, over:
 		h.say(conn, h.farewell)
@@ -88,6 +92,9 @@ func (h *host) welcome(conn net.Conn) {
 // hear has the other side prove the key and takes its claim.
 func (h *host) hear(conn net.Conn) (claim, error) {
 	if err := conn.SetDeadline(time.Now().Add(proofTime)); err != nil {
+		return claim{}, err
+	}
+	if err := handshake(conn); err != nil {
 		return claim{}, err
 	}
 	if err := proof.Accept(conn, h.settings.Key, purpose); err != nil {
@@ -122,7 +129,7 @@ func (h *host) seat(conn net.Conn, c claim) error {
 	if v.outcome == disagreement {
 		h.noteTold(c.rank)
 	}
-	return errors.New(v.text)
+	return rankError(v.text)
 }
 
 // judge says begin to a claim that is granted as soon as all ranks are there. It is

@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"errors"
 	"io"
 	"sync"
 	"time"
@@ -21,13 +22,22 @@ type Room struct {
 	ending chan struct{}
 
 	mu      sync.Mutex
-	waiting map[io.Closer]time.Time // since when
+	waiting map[io.Closer]stay
 	closed  bool
+}
+
+// ErrCrowded: the connection had its share of time, proved nothing, and others waited.
+var ErrCrowded = errors.New("proof: nothing was proved while others waited")
+
+type stay struct {
+	// since is when it began, or when the connection was ended.
+	since time.Time
+	ended bool
 }
 
 // NewRoom returns a room for so many connections at once.
 func NewRoom(seats int) *Room {
-	return &Room{seats: make(chan struct{}, seats), ending: make(chan struct{}), waiting: make(map[io.Closer]time.Time)}
+	return &Room{seats: make(chan struct{}, seats), ending: make(chan struct{}), waiting: make(map[io.Closer]stay)}
 }
 
 // Enter waits until there is room for a connection, which the room may close from then
@@ -42,16 +52,22 @@ func (r *Room) Enter(conn io.Closer) bool {
 		_ = conn.Close()
 		return false
 	}
-	r.waiting[conn] = time.Now()
+	r.waiting[conn] = stay{since: time.Now()}
 	return true
 }
 
-// Leave gives the seat of a connection that has entered free, proven or not.
-func (r *Room) Leave(conn io.Closer) {
+// Leave gives the seat of a connection that has entered free, proven or not. It is
+// ErrCrowded if the room has ended the connection for the sake of others.
+func (r *Room) Leave(conn io.Closer) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	ended := r.waiting[conn].ended
 	delete(r.waiting, conn)
 	<-r.seats
+	if ended {
+		return ErrCrowded
+	}
+	return nil
 }
 
 // Close closes all connections that are in the room, and those that come. It does not
@@ -97,19 +113,19 @@ func (r *Room) hurry() time.Duration {
 	defer r.mu.Unlock()
 	now := time.Now()
 	var oldest io.Closer
-	for conn, since := range r.waiting {
-		if oldest == nil || since.Before(r.waiting[oldest]) {
+	for conn, stay := range r.waiting {
+		if oldest == nil || stay.since.Before(r.waiting[oldest].since) {
 			oldest = conn
 		}
 	}
 	if oldest == nil {
 		return share
 	}
-	if left := share - now.Sub(r.waiting[oldest]); left > 0 {
+	if left := share - now.Sub(r.waiting[oldest].since); left > 0 {
 		return left
 	}
 	_ = oldest.Close()
 	// It leaves its seat in a moment. Until then it is not the oldest.
-	r.waiting[oldest] = now
+	r.waiting[oldest] = stay{since: now, ended: true}
 	return time.Millisecond
 }

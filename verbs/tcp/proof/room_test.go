@@ -13,6 +13,7 @@ type guest struct {
 	room  *Room
 	ended chan struct{}
 	after time.Duration
+	left  error
 }
 
 func enter(t *testing.T, r *Room) *guest {
@@ -22,7 +23,7 @@ func enter(t *testing.T, r *Room) *guest {
 	go func() {
 		<-g.ended
 		g.after = time.Since(began)
-		r.Leave(g)
+		g.left = r.Leave(g)
 	}()
 	return g
 }
@@ -69,6 +70,7 @@ func TestRoomEndsTheOldest(t *testing.T) {
 		three := enter(t, r)
 		require.False(t, one.isIn())
 		require.GreaterOrEqual(t, one.after, share)
+		require.ErrorIs(t, one.left, ErrCrowded)
 		require.Less(t, time.Since(began), share, "who waits waits no longer than the oldest's share")
 		require.True(t, two.isIn())
 		four := enter(t, r)
@@ -92,6 +94,8 @@ func TestRoomWaitsForSeats(t *testing.T) {
 		began := time.Now()
 		enter(t, r)
 		require.Equal(t, share/2, time.Since(began))
+		require.False(t, two.isIn())
+		require.NoError(t, two.left)
 		require.True(t, one.isIn())
 		r.Close()
 	})
