@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/tcp/proof"
 )
 
 // shorten has this process open no more descriptors until end is called.
@@ -25,7 +26,7 @@ func shorten(t *testing.T) (end func()) {
 // A side that has no descriptor for a connection does not take its peer for gone, and
 // the peer hears nothing of it.
 func TestShortOfDescriptors(t *testing.T) {
-	key := newKey(t)
+	key := proof.NewKey()
 	near, far := openWith(t, Options{Key: key, HandshakeLimit: 100 * time.Millisecond}), openWith(t, Options{Key: key})
 	end := shorten(t)
 	err := failure(t, connect(t, near, far.Address()))
@@ -39,7 +40,7 @@ func TestShortOfDescriptors(t *testing.T) {
 
 // One that has some again in time makes the connection.
 func TestShortForAWhile(t *testing.T) {
-	key := newKey(t)
+	key := proof.NewKey()
 	near, far := openWith(t, Options{Key: key}), openWith(t, Options{Key: key})
 	end := shorten(t)
 	p := connect(t, near, far.Address())
