@@ -46,8 +46,10 @@ type Link struct {
 	// held is given back when the request with its number has completed.
 	held      []holding
 	firstHeld int
-	// told tells that messages went since the last question.
+	// told tells that messages went since the last question. lastTold is the last
+	// that a Service will serve.
 	told     bool
+	lastTold uint64
 	asked    uint64
 	expected [mostAsked]expectation
 	// signalled is the last request that is, lastRead the last that reads.

@@ -63,6 +63,9 @@ func (l *Link) Tell(m *Message, payload []byte) error {
 	if err == nil && m.AfterReads && l.lastRead > l.done.Load() {
 		l.requests[len(l.requests)-1].Flags |= verbs.Fence
 	}
+	if err == nil && m.Kind >= FirstKind {
+		l.lastTold = l.sequence
+	}
 	l.leave(messageHeader + len(payload))
 	return err
 }
@@ -84,9 +87,14 @@ func (l *Link) ask(m *Message, payload, result []byte) error {
 	if err := l.say(&question, payload); err != nil {
 		return err
 	}
+	l.expect(result)
+	return nil
+}
+
+// expect notes that the last message is a question.
+func (l *Link) expect(result []byte) {
 	l.expected[l.asked%mostAsked] = expectation{result, l.sequence, l.lastRead}
 	l.asked++
-	return nil
 }
 
 // askFlush asks to be told when all before it has been served, if anything was told
@@ -96,7 +104,13 @@ func (l *Link) askFlush() error {
 		return nil
 	}
 	l.told = false
-	return l.ask(&Message{Kind: kindFlush}, nil, nil)
+	if l.lastTold != l.sequence || l.head == len(l.requests) {
+		return l.ask(&Message{Kind: kindFlush}, nil, nil)
+	}
+	// What was told last has not left: it asks itself.
+	l.requests[len(l.requests)-1].Segments[0].Memory[questionAt] = 1
+	l.expect(nil)
+	return nil
 }
 
 // Answer answers the question that is served. It is for a Service, which answers every
@@ -233,7 +247,7 @@ func (l *Link) say(m *Message, payload []byte) error {
 func (l *Link) leave(bytes int) {
 	l.bytes += bytes
 	if l.bytes >= burstBytes || len(l.requests)-l.head >= burst {
-		l.post(true)
+		l.post(false)
 	}
 	l.mu.Unlock()
 }

@@ -30,10 +30,13 @@ type Message struct {
 // question and else 0, and four little-endian numbers.
 const messageHeader = 32
 
+// questionAt is which byte that is.
+const questionAt = 3
+
 func (m *Message) encode(into []byte) {
-	into[0], into[1], into[2], into[3] = m.Kind, m.A, m.B, 0
+	into[0], into[1], into[2], into[questionAt] = m.Kind, m.A, m.B, 0
 	if m.question {
-		into[3] = 1
+		into[questionAt] = 1
 	}
 	binary.LittleEndian.PutUint32(into[4:], m.Service)
 	binary.LittleEndian.PutUint64(into[8:], m.X)
@@ -42,10 +45,10 @@ func (m *Message) encode(into []byte) {
 }
 
 func (m *Message) decode(from []byte) error {
-	if len(from) < messageHeader || from[3] > 1 {
+	if len(from) < messageHeader || from[questionAt] > 1 {
 		return fmt.Errorf("%w: %d bytes are no header", ErrMessage, len(from))
 	}
-	*m = Message{Kind: from[0], A: from[1], B: from[2], question: from[3] == 1,
+	*m = Message{Kind: from[0], A: from[1], B: from[2], question: from[questionAt] == 1,
 		Service: binary.LittleEndian.Uint32(from[4:]),
 		X:       binary.LittleEndian.Uint64(from[8:]),
 		Y:       binary.LittleEndian.Uint64(from[16:]),
@@ -164,12 +167,7 @@ func (l *Link) serve(message []byte) error {
 	case m.Kind == kindAnswer || m.Kind == kindRefusal:
 		return l.answer(m, payload)
 	case m.Kind == kindFlush:
-		if err := l.complaint; err != nil {
-			l.complaint = nil
-			l.Refuse(err)
-		} else {
-			l.Answer(nil)
-		}
+		l.answerFlush()
 	case m.Kind == kindRecord:
 		w.answerRecord(l, uint32(m.X))
 	case m.Kind == kindName:
@@ -199,8 +197,8 @@ func (l *Link) serve(message []byte) error {
 	return nil
 }
 
-// serveService has a Service serve a message. A question that it has not answered is
-// refused; what else it has refused is told by the next flush.
+// serveService has a Service serve a message. What it has refused is told by the next
+// flush, which the message itself may be.
 func (l *Link) serveService(m *Message, payload []byte) error {
 	var err error
 	if s := l.world.services[m.Service]; s != nil {
@@ -208,17 +206,27 @@ func (l *Link) serveService(m *Message, payload []byte) error {
 	} else {
 		err = fmt.Errorf("rank %d has no service %d", l.world.rank, m.Service)
 	}
-	switch {
-	case errors.Is(err, ErrMessage):
+	if errors.Is(err, ErrMessage) {
 		return err
-	case m.question && err != nil:
-		l.Refuse(err)
-	case m.question:
-		l.Refuse(fmt.Errorf("rank %d does not answer messages of kind %d", l.world.rank, m.Kind))
-	case err != nil && l.complaint == nil:
+	}
+	if err != nil && l.complaint == nil {
 		l.complaint = err
 	}
+	if m.question {
+		l.answerFlush()
+	}
 	return nil
+}
+
+// answerFlush answers a question that asks no more than to know when all before it, and
+// itself, has been served.
+func (l *Link) answerFlush() {
+	if err := l.complaint; err != nil {
+		l.complaint = nil
+		l.Refuse(err)
+	} else {
+		l.Answer(nil)
+	}
 }
 
 // answer puts an answer where the oldest question wants it.
