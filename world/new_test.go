@@ -1,0 +1,139 @@
+package world_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/world"
+)
+
+// readmeProgram builds the program of the README that joins by world.New, whose ranks
+// exchange through a directory.
+func readmeProgram(t *testing.T) string {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("skipped: ranks that are processes need Linux")
+	}
+	readme, err := os.ReadFile(filepath.Join("..", "README.md"))
+	require.NoError(t, err)
+	_, after, found := strings.Cut(string(readme), "```go\n// Sum has")
+	require.True(t, found, "the README has no program that joins by world.New")
+	source, _, found := strings.Cut("// Sum has"+after, "```\n")
+	require.True(t, found)
+	dir := t.TempDir()
+	file, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "sum")
+	require.NoError(t, os.WriteFile(file, []byte(source), 0o600))
+	said, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", program, file).CombinedOutput()
+	require.NoError(t, err, "%s", said)
+	return program
+}
+
+// A newRank is a process that joins by world.New.
+type newRank struct {
+	*exec.Cmd
+	out, errout bytes.Buffer
+}
+
+// startNew starts a rank of the README's program.
+func startNew(t *testing.T, program, directory string, rank, size int, environment ...string) *newRank {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	r := &newRank{Cmd: exec.CommandContext(ctx, program, directory, strconv.Itoa(rank), strconv.Itoa(size))}
+	r.Env = append(os.Environ(), "RMA_DEVICE=", "RMA_HOST=", "RMA_ADDRESS=")
+	r.Env = append(r.Env, environment...)
+	r.Stdout, r.Stderr = &r.out, &r.errout
+	require.NoError(t, r.Start())
+	t.Cleanup(func() { _ = r.Process.Kill() })
+	return r
+}
+
+// Processes that have found each other by means of their own are a job, wherever they are,
+// and in whatever order they start.
+func TestNew(t *testing.T) {
+	program := readmeProgram(t)
+	const size = 4
+	alternating := func(rank int) []string { return []string{fmt.Sprintf("RMA_HOST=host%d", rank%2)} }
+	for _, c := range []struct {
+		name        string
+		environment func(rank int) []string
+		// routes are those of ranks 1, 2 and 3 to rank 0.
+		routes [size - 1]string
+	}{
+		{"one host", func(int) []string { return nil }, [...]string{"shm, mapped", "shm, mapped", "shm, mapped"}},
+		{"two hosts", alternating, [...]string{"tcp", "shm, mapped", "tcp"}},
+		{"tcp", func(int) []string { return []string{"RMA_DEVICE=tcp"} }, [...]string{"tcp", "tcp", "tcp"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			directory, ranks := t.TempDir(), make([]*newRank, size)
+			for _, rank := range []int{2, 0, 3, 1} {
+				ranks[rank] = startNew(t, program, directory, rank, size, c.environment(rank)...)
+			}
+			for rank, r := range ranks {
+				require.NoError(t, r.Wait(), "rank %d: %s", rank, &r.errout)
+				want := "the sum over 4 ranks is 6\n"
+				if rank > 0 {
+					want = fmt.Sprintf("rank %d reaches rank 0 by: %s\n", rank, c.routes[rank-1])
+				}
+				require.Equal(t, want, r.out.String())
+				require.Empty(t, r.errout.String())
+			}
+		})
+	}
+}
+
+// A rank that cannot join has all others hear why, through the exchange that they have.
+func TestNewDeclined(t *testing.T) {
+	program, directory := readmeProgram(t), t.TempDir()
+	const size, wrong = 3, 1
+	var ranks []*newRank
+	for rank := range size {
+		environment := []string{"RMA_DEVICE=tcp"}
+		if rank == wrong {
+			environment = []string{"RMA_DEVICE=shm"}
+		}
+		ranks = append(ranks, startNew(t, program, directory, rank, size, environment...))
+	}
+	for rank, r := range ranks {
+		var exit *exec.ExitError
+		require.ErrorAs(t, r.Wait(), &exit)
+		require.Empty(t, r.out.String())
+		require.Contains(t, r.errout.String(), "ranks disagree", "rank %d", rank)
+		require.Contains(t, r.errout.String(), `was told to use device "shm" (RMA_DEVICE)`)
+	}
+}
+
+// What an exchange gives is looked at: one that goes wrong is an error, on the rank where
+// it does, and a rank that does not come is one when the patience is over.
+func TestNewExchange(t *testing.T) {
+	broken := errors.New("the store is down")
+	for _, c := range []struct {
+		name     string
+		exchange world.Exchange
+		says     string
+	}{
+		{"fails", func(context.Context, string) ([]string, error) { return nil, broken }, broken.Error()},
+		{"too few", func(_ context.Context, mine string) ([]string, error) { return []string{mine}, nil }, "1 texts for 2 ranks"},
+		{"exchanged", func(_ context.Context, mine string) ([]string, error) { return []string{mine, mine}, nil }, "the text of rank 0 in the place of rank 1"},
+		{"nonsense", func(_ context.Context, mine string) ([]string, error) { return []string{mine, "nonsense"}, nil }, "all ranks must run the same version"},
+		{"patience", newMembers(2).exchange(0), "not all of 2 ranks started within 10ms"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := world.New(t.Context(), 0, 2, c.exchange, world.WithPatience(10*time.Millisecond))
+			require.ErrorContains(t, err, "world: New: ")
+			require.ErrorContains(t, err, c.says)
+		})
+	}
+}
