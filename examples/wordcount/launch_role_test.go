@@ -33,7 +33,14 @@ const (
 	hammerRole = "hammer"
 	// countRole is the job, which waits in the middle for a line on its input.
 	countRole = "count"
+	// orphanRole writes to all without end.
+	orphanRole = "orphan"
+	// absentRole joins, but in rank 0, which never does.
+	absentRole = "absent"
 )
+
+// readyFormat is what orphans print of their process when they are ready.
+const readyFormat = "process %d is ready"
 
 // roleLimit is when a rank that hangs gives up, with an error of its own.
 const roleLimit = time.Minute
@@ -61,6 +68,10 @@ func play(ctx context.Context, role string, arguments []string) error {
 		return playHammer(ctx, arguments)
 	case countRole:
 		return playCount(ctx, arguments)
+	case orphanRole:
+		return playOrphan(ctx)
+	case absentRole:
+		return playAbsent(ctx)
 	}
 	return fmt.Errorf("wordcount: unknown role %q", role)
 }
@@ -139,6 +150,42 @@ func playHammer(ctx context.Context, arguments []string) error {
 		// Nobody is left to whom to take leave from the exchange, and that may be said.
 		return nil
 	}
+	return err
+}
+
+// playOrphan writes to all, in one epoch, until a call fails.
+func playOrphan(ctx context.Context) error {
+	w, err := world.Init(ctx, world.WithSilence(never))
+	if err != nil {
+		return err
+	}
+	words, err := window.Allocate[uint64](ctx, w, w.Size())
+	if err != nil {
+		return err
+	}
+	if err := words.LockAll(ctx); err != nil {
+		return err
+	}
+	h := &hammer{w: w, words: words}
+	for turn := 0; len(h.lost) == 0; turn++ {
+		if err := h.round(ctx); err != nil {
+			return err
+		}
+		if turn == 0 {
+			fmt.Printf(readyFormat+"\n", os.Getpid())
+		}
+	}
+	return nil
+}
+
+// playAbsent has all ranks but one wait for that one in the exchange.
+func playAbsent(ctx context.Context) error {
+	fmt.Printf(readyFormat+"\n", os.Getpid())
+	if os.Getenv("PMI_RANK") == "0" {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	_, err := world.Init(ctx)
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"sync/atomic"
@@ -25,7 +26,9 @@ func main() {
 // for, and returns the exit status.
 func command(ctx context.Context, arguments []string, out, errout io.Writer, terminal bool) int {
 	o, wrong := parse(arguments)
-	w, err := world.Init(ctx)
+	// Who starts the ranks by hand sees which of them are waited for, and why.
+	logger := slog.New(slog.NewTextHandler(errout, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	w, err := world.Init(ctx, world.WithLogger(logger))
 	if err == nil && wrong == nil && o.ranks > 0 && w.Size() > 1 {
 		wrong = fmt.Errorf("%w: -ranks %d in a job of %d ranks: leave it out under a launcher", errUsage, o.ranks, w.Size())
 	}
