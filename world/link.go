@@ -32,10 +32,13 @@ type Link struct {
 	card  *card
 	// accepted: the other side has made it.
 	accepted bool
-	pair     verbs.QueuePair
 	inbox    verbs.MemoryRegion
 
 	mu sync.Mutex
+	// pair is another while the connection is tried again; it changes under the mutex of
+	// progress too. up tells that it is made: nothing is posted before.
+	pair verbs.QueuePair
+	up   bool
 	// requests[head:] are to be posted, with what their segments point to in
 	// bodies.
 	requests []verbs.SendRequest
@@ -124,14 +127,15 @@ func (w *World) Link(rank int) (*Link, error) {
 	if l := w.links[rank].Load(); l != nil {
 		return l, nil
 	}
-	r := &w.routes[rank]
-	l := &Link{world: w, rank: rank, card: r.card}
-	pair, err := r.card.device.Connect(r.address, hello(laneLink, w.rank), l.config())
+	l := &Link{world: w, rank: rank, card: w.routes[rank].card}
+	err := l.open()
 	if err == nil {
-		err = l.open(pair)
+		if err = l.dial(); err != nil {
+			err = errors.Join(w.blame(rank, err), l.inbox.Deregister())
+		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("world: connecting to rank %d: %w", rank, w.blame(rank, err))
+		return nil, fmt.Errorf("world: connecting to rank %d: %w", rank, err)
 	}
 	w.links[rank].Store(l)
 	l.greet()
@@ -142,20 +146,29 @@ func (l *Link) config() verbs.QueuePairConfig {
 	return verbs.QueuePairConfig{SendQueue: l.card.queue, ReceiveQueue: l.card.queue, MaxSends: mostSends, MaxReceives: linkReceives}
 }
 
-// open posts the receives of a queue pair. It is called with the mutex of progress.
-func (l *Link) open(pair verbs.QueuePair) error {
-	if err := l.world.lines.add(l.rank, pair); err != nil {
-		return errors.Join(err, pair.Close())
+// open makes place for what comes.
+func (l *Link) open() (err error) {
+	l.inbox, err = l.card.device.RegisterMemory(make([]byte, linkReceives*l.world.letterBytes()), verbs.LocalWrite)
+	return err
+}
+
+// accept makes the connection that the rank has asked for. It is called with the mutex
+// of progress.
+func (l *Link) accept(caller verbs.ConnectionRequest) error {
+	if err := l.open(); err != nil {
+		return err
 	}
-	inbox, err := l.card.device.RegisterMemory(make([]byte, linkReceives*l.world.letterBytes()), verbs.LocalWrite)
+	pair, err := caller.Accept(l.config())
 	if err != nil {
-		return errors.Join(err, pair.Close())
+		return errors.Join(err, l.inbox.Deregister())
 	}
-	l.pair, l.inbox = pair, inbox
-	for slot := range linkReceives {
-		if err := l.receive(slot); err != nil {
-			return errors.Join(err, pair.Close(), inbox.Deregister())
-		}
+	l.pair = pair
+	if err = l.world.lines.add(l.rank, pair); err == nil {
+		err = l.begin()
+	}
+	if err != nil {
+		l.close()
+		return err
 	}
 	l.card.links[pair.Number()] = l
 	l.world.drive()
@@ -247,6 +260,7 @@ func (w *World) closeFallen() {
 func (l *Link) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.world.lines.remove(l.rank, l.pair)
 	_ = l.pair.Close()
 	_ = l.inbox.Deregister()
 	l.giveBack(l.sequence)

@@ -289,6 +289,9 @@ func (l *Link) post(signalled bool) {
 		}
 	}
 	l.stuck.Store(true)
+	if !l.up {
+		return
+	}
 	n, err := l.pair.PostSend(l.requests[l.head:])
 	for i := l.head; i < l.head+n; i++ {
 		// The device alone has the program's memory now.

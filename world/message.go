@@ -5,8 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-
-	"github.com/onesided/rma/verbs"
 )
 
 // headerBytes start each message, in its first letter.
@@ -138,7 +136,9 @@ func (e *strayError) Error() string { return fmt.Sprintf("unexpected message of 
 func (o *office) failed(op string, number uint32, err error) error {
 	var stray *strayError
 	var broken *boxError
+	var unaccepted *acceptError
 	switch {
+	case errors.As(err, &unaccepted):
 	case errors.As(err, &stray) && stray.theirs == stray.mine:
 		return o.world.unlike(op, stray.rank)
 	case errors.As(err, &stray):
@@ -189,6 +189,7 @@ func (o *office) send(p *parcel) (moved bool, err error) {
 	}
 	for !p.finished() && len(o.free) > 0 {
 		slot := o.free[len(o.free)-1]
+		o.free = o.free[:len(o.free)-1]
 		memory := o.outbox.Memory()[slot*o.letter:][:o.letter]
 		n := 0
 		if !p.begun {
@@ -196,33 +197,16 @@ func (o *office) send(p *parcel) (moved bool, err error) {
 			n = headerBytes
 		}
 		taken := copy(memory[n:], p.data[p.done:])
-		o.segment[0] = verbs.Segment{Memory: memory[:n+taken], LKey: o.outbox.lkey(o.world.routes[p.rank].card.kind)}
-		o.request[0] = verbs.SendRequest{ID: uint64(p.rank)<<32 | uint64(slot), Opcode: verbs.OpSend, Flags: verbs.Signalled, Segments: o.segment[:]}
-		posted, err := box.out.PostSend(o.request[:])
-		if errors.Is(err, verbs.ErrQueueFull) {
-			return moved, nil
-		}
-		if posted == 0 {
-			return moved, &boxError{p.rank, err}
-		}
-		o.free = o.free[:len(o.free)-1]
+		box.waiting = append(box.waiting, letter{slot, n + taken})
 		box.sent++
+		o.waiting++
 		p.begun, p.done, moved = true, p.done+taken, true
+		if err := o.dispatch(box); err != nil {
+			o.giveUp(box, err)
+			return moved, err
+		}
 	}
 	return moved, nil
-}
-
-func (o *office) dial(box *mailbox) error {
-	to := &o.world.routes[box.rank]
-	out, err := to.card.device.Connect(to.address, hello(laneLetters, o.world.rank), o.config(to.card))
-	if err != nil {
-		return err
-	}
-	if err := o.world.lines.add(box.rank, out); err != nil {
-		return &boxError{box.rank, errors.Join(err, out.Close())}
-	}
-	box.out = out
-	return nil
 }
 
 // take takes the next letter of a parcel out of its mailbox.

@@ -29,11 +29,13 @@ type office struct {
 	outbox    *Region
 	free      []int
 	boxes     map[int]*mailbox
-	polled    [16]verbs.Completion
-	request   [1]verbs.SendRequest
-	receive   [1]verbs.ReceiveRequest
-	segment   [1]verbs.Segment
-	callers   [4]verbs.ConnectionRequest
+	// waiting counts the letters that wait for their connections to be made.
+	waiting int
+	polled  [16]verbs.Completion
+	request [1]verbs.SendRequest
+	receive [1]verbs.ReceiveRequest
+	segment [1]verbs.Segment
+	callers [4]verbs.ConnectionRequest
 }
 
 // mailbox is the connections with one rank.
@@ -44,6 +46,8 @@ type mailbox struct {
 	inbox   verbs.MemoryRegion
 	// letters have come and are not taken yet: slots of inbox and lengths.
 	letters []letter
+	// waiting are letters to the rank that have not been posted: slots of the outbox.
+	waiting []letter
 	// sent counts letters to the rank that it has not received.
 	sent int
 	err  error
@@ -90,25 +94,39 @@ func (o *office) accept(c *card, rank int, caller verbs.ConnectionRequest) {
 		return
 	}
 	if err := o.acceptInto(c, box, caller); err != nil {
-		box.err = err
+		o.world.logger.Warn("a connection could not be accepted", "rank", rank, "why", err)
+		// What the rank sends will not come, which is no fault of its own.
+		if box.err == nil {
+			box.err = &acceptError{rank, err}
+		}
 		caller.Reject(err.Error())
 	}
 }
+
+// acceptError is why this rank could not accept a connection of another.
+type acceptError struct {
+	rank  int
+	cause error
+}
+
+func (e *acceptError) Error() string {
+	return fmt.Sprintf("accepting a connection of rank %d: %v", e.rank, e.cause)
+}
+func (e *acceptError) Unwrap() error { return e.cause }
 
 func (o *office) acceptInto(c *card, box *mailbox, caller verbs.ConnectionRequest) error {
 	inbox, err := c.device.RegisterMemory(make([]byte, inboxLetters*o.letter), verbs.LocalWrite)
 	if err != nil {
 		return err
 	}
-	box.inbox = inbox
 	in, err := caller.Accept(o.config(c))
 	if err != nil {
-		return err
+		return errors.Join(err, inbox.Deregister())
 	}
 	if err := o.world.lines.add(box.rank, in); err != nil {
-		return errors.Join(err, in.Close())
+		return errors.Join(err, in.Close(), inbox.Deregister())
 	}
-	box.in = in
+	box.in, box.inbox = in, inbox
 	c.boxes[in.Number()] = box
 	for slot := range inboxLetters {
 		if err := o.postReceive(box, slot); err != nil {
@@ -176,7 +194,10 @@ func (o *office) drain() {
 		if !o.world.Mapped(rank) {
 			o.world.attend(rank)
 		}
-		_ = wait.Pause(context.Background())
+		if wait.Pause(context.Background()) != nil {
+			// There is no connection to be had for what is left.
+			return
+		}
 	}
 }
 
@@ -218,7 +239,7 @@ func (o *office) linger(rank int) {
 	})
 }
 
-// connecting makes progress and tells whether it has to go on for a connection.
+// connecting makes progress and tells whether it has to go on until a letter has left.
 func (o *office) connecting() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -233,5 +254,5 @@ func (o *office) connecting() bool {
 }
 
 func (b *mailbox) connecting() bool {
-	return b.out != nil && b.out.State() == verbs.StateConnecting
+	return len(b.waiting) > 0
 }

@@ -33,6 +33,12 @@ func (w *World) poll() int {
 			n += w.pollCard(c)
 		}
 	}
+	if len(w.dialing) > 0 {
+		n += w.rise()
+	}
+	if w.post.waiting > 0 {
+		w.post.dispatchAll()
+	}
 	if w.news.some.Load() {
 		w.passOn()
 	}
@@ -125,13 +131,9 @@ func (w *World) accept(c *card, caller verbs.ConnectionRequest) {
 		}
 	}
 	l := &Link{world: w, rank: rank, card: c, accepted: true}
-	pair, err := caller.Accept(l.config())
-	if err != nil {
-		caller.Reject(err.Error())
-		return
-	}
-	if err := l.open(pair); err != nil {
+	if err := l.accept(caller); err != nil {
 		w.logger.Warn("a connection could not be accepted", "rank", rank, "why", err)
+		caller.Reject(err.Error())
 		return
 	}
 	w.links[rank].CompareAndSwap(nil, l)

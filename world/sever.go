@@ -2,6 +2,7 @@ package world
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/onesided/rma/verbs"
@@ -32,6 +33,15 @@ func (l *lines) add(rank int, pair verbs.QueuePair) error {
 		l.open[rank] = append(l.open[rank], s)
 	}
 	return nil
+}
+
+// remove forgets a queue pair of rank's that is closed.
+func (l *lines) remove(rank int, pair verbs.QueuePair) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s, ok := pair.(verbs.Severer); ok {
+		l.open[rank] = slices.DeleteFunc(l.open[rank], func(open verbs.Severer) bool { return open == s })
+	}
 }
 
 // mostToCatchUp bounds how often catchUp polls while others go on sending.

@@ -55,11 +55,13 @@ type Waiter struct {
 	quiet  bool
 	ticket uint32
 	stop   func() bool
+	// shortage is the last that this wait has heard of.
+	shortage *linkError
 }
 
 // NewWaiter starts a wait.
 func (w *World) NewWaiter() Waiter {
-	wait := Waiter{world: w, rounds: w.spinRounds, yields: yields}
+	wait := Waiter{world: w, rounds: w.spinRounds, yields: yields, shortage: w.shortage.Load()}
 	if wait.rounds > 0 {
 		wait.looks = w.spinLooks
 	}
@@ -70,8 +72,8 @@ func (w *World) NewWaiter() Waiter {
 // for the next: at once at first, later after a yield, or after a sleep that any
 // ring of the device's channel ends. Before it sleeps it announces that and
 // returns once more, so that what comes between a look and the sleep ends the
-// sleep. It returns an error when ctx has ended, at which it looks only when it is
-// about to sleep.
+// sleep. It returns an error when ctx has ended, or when this rank has come to lack what
+// a connection takes; at both it looks only when it is about to sleep.
 func (p *Waiter) Pause(ctx context.Context) error {
 	if p.looks > 0 {
 		p.looks--
@@ -110,6 +112,10 @@ func (p *Waiter) pause(ctx context.Context) error {
 				return fmt.Errorf("%w: %w", err, cause)
 			}
 			return fmt.Errorf("%w", context.Cause(ctx))
+		}
+		if s := p.world.shortage.Load(); s != p.shortage {
+			p.shortage = s
+			return s.err
 		}
 		if p.slept && p.stop == nil && ctx.Done() != nil {
 			p.stop = context.AfterFunc(ctx, p.world.channel.Ring)

@@ -91,6 +91,10 @@ type World struct {
 	lines    lines
 	// fallen tells that a link was ended that has not been closed.
 	fallen atomic.Bool
+	// dialing are the links that are being made; they belong to progress. shortage is the
+	// last reason of this rank's own for which one could not be.
+	dialing  []*Link
+	shortage atomic.Pointer[linkError]
 
 	attached attachments
 

@@ -1,0 +1,77 @@
+package world_test
+
+import (
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// lacks calls f, which must find that this process can open no more descriptors.
+func (s *script) lacks(f func() error) {
+	var before unix.Rlimit
+	s.ok(unix.Getrlimit(unix.RLIMIT_NOFILE, &before))
+	s.ok(unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 1, Max: before.Max}))
+	err := f()
+	s.ok(unix.Setrlimit(unix.RLIMIT_NOFILE, &before))
+	s.fails(err, syscall.EMFILE)
+	s.fails(err, verbs.ErrShortage)
+	s.check(s.w.Failures() == 0, "%d ranks have failed", s.w.Failures())
+}
+
+// shortages has rank 0 lack descriptors for its first link, and for its first letter. The
+// others do not need it meanwhile.
+var shortages = registerImpatient("short of descriptors", func(s *script) {
+	service := new(counting)
+	defer s.w.Serve(7, service)()
+	s.w.KeepProgress()
+	// More than may wait for a connection.
+	data := make([]int, 10_000)
+	s.ok(worldtest.Hold("ready"))
+	if s.me == 0 {
+		l, err := s.w.Link(1)
+		s.ok(err)
+		s.ok(l.Tell(&world.Message{Kind: world.FirstKind, Service: 7}, nil))
+		s.lacks(func() error { return l.Flush(s.ctx) })
+		s.ok(l.Flush(s.ctx))
+		for i := range data {
+			data[i] = i
+		}
+		s.lacks(func() error { return world.Broadcast(s.ctx, s.w, 0, data) })
+	}
+	worldtest.Signal("enough")
+	if s.me == 0 {
+		s.ok(world.Broadcast(s.ctx, s.w, 0, data))
+	} else {
+		s.ok(worldtest.Hold("needed"))
+		s.ok(world.Broadcast(s.ctx, s.w, 0, data))
+		for i, x := range data {
+			s.check(x == i, "%d was broadcast in the place of %d", x, i)
+		}
+	}
+	s.ok(s.w.Barrier(s.ctx))
+	if s.me == 1 {
+		s.check(service.served.Load() == 1, "%d messages were served", service.served.Load())
+	}
+})
+
+// A rank that is short of descriptors hears so, and takes nobody for dead. What it was to
+// send it sends when it has some again.
+func TestShortOfDescriptors(t *testing.T) {
+	const n = 3
+	job := worldtest.StartWith(t, n, shortages, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
+	each(n, func(rank int) { job.Await(rank, "ready") })
+	each(n, job.Release)
+	job.Await(0, "enough")
+	job.Release(1)
+	job.Release(2)
+	for rank, err := range job.Wait() {
+		if err != nil {
+			t.Errorf("rank %d: %v", rank, err)
+		}
+	}
+}
