@@ -33,7 +33,7 @@ func (w *World) askRecords(number uint32) map[int]signature {
 		if w.Mapped(rank) {
 			continue
 		}
-		if q, ok := w.inquire(rank, &Message{Kind: kindRecord, X: uint64(number)}, make([]byte, recordBytes)); ok {
+		if q, ok := w.inquire(ctx, rank, &Message{Kind: kindRecord, X: uint64(number)}, make([]byte, recordBytes)); ok {
 			asked[rank] = q
 		}
 	}
@@ -80,9 +80,9 @@ type inquiry struct {
 }
 
 // inquire asks a rank. Who refuses leaves answer as it is.
-func (w *World) inquire(rank int, m *Message, answer []byte) (*inquiry, bool) {
+func (w *World) inquire(ctx context.Context, rank int, m *Message, answer []byte) (*inquiry, bool) {
 	l, err := w.Link(rank)
-	if err != nil || l.Ask(m, nil, answer) != nil {
+	if err != nil || l.askWithin(ctx, m, nil, answer) != nil {
 		return nil, false
 	}
 	mark := l.Mark()
@@ -99,7 +99,7 @@ func (q *inquiry) answered(ctx context.Context) bool {
 func (w *World) ask(rank int, m *Message, answer []byte) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), longestAsk)
 	defer cancel()
-	q, ok := w.inquire(rank, m, answer)
+	q, ok := w.inquire(ctx, rank, m, answer)
 	return ok && q.answered(ctx)
 }
 

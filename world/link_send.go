@@ -24,7 +24,7 @@ func (l *Link) move(opcode verbs.Opcode, memory []byte, remote verbs.RemoteRegio
 	limit := l.card.attributes.MaxMessage
 	for len(memory) > 0 {
 		part := memory[:min(len(memory), limit)]
-		if err := l.enter(false); err != nil {
+		if err := l.enter(context.Background(), false); err != nil {
 			return err
 		}
 		var region verbs.MemoryRegion
@@ -53,9 +53,15 @@ func (l *Link) move(opcode verbs.Opcode, memory []byte, remote verbs.RemoteRegio
 func (l *Link) MaxPayload() int { return l.world.letterBytes() - messageHeader }
 
 // Tell sends a message, after everything before it on this link, but for reads, unless
-// it says AfterReads. payload is the caller's again at return.
+// it says AfterReads. payload is the caller's again at return. Like all that has no
+// context it may wait for room, as long as the rank may be silent.
 func (l *Link) Tell(m *Message, payload []byte) error {
-	if err := l.enter(false); err != nil {
+	return l.TellWithin(context.Background(), m, payload)
+}
+
+// TellWithin is Tell that waits for room no longer than ctx lasts.
+func (l *Link) TellWithin(ctx context.Context, m *Message, payload []byte) error {
+	if err := l.enter(ctx, false); err != nil {
 		return err
 	}
 	l.told = true
@@ -73,7 +79,11 @@ func (l *Link) Tell(m *Message, payload []byte) error {
 // Ask sends a message that will be answered. The answer, which has the length of
 // result, is in result by the time that Flush or Settle returns.
 func (l *Link) Ask(m *Message, payload, result []byte) error {
-	if err := l.enter(true); err != nil {
+	return l.askWithin(context.Background(), m, payload, result)
+}
+
+func (l *Link) askWithin(ctx context.Context, m *Message, payload, result []byte) error {
+	if err := l.enter(ctx, true); err != nil {
 		return err
 	}
 	err := l.ask(m, payload, result)
@@ -156,7 +166,7 @@ func (l *Link) reply(m *Message, payload []byte) {
 }
 
 // enter takes the mutex when there is room for a request, and for a question.
-func (l *Link) enter(question bool) error {
+func (l *Link) enter(ctx context.Context, question bool) error {
 	l.mu.Lock()
 	if l.broken.Load() == nil && l.room(question) {
 		return nil
@@ -173,7 +183,9 @@ func (l *Link) enter(question bool) error {
 			return nil
 		}
 		l.mu.Unlock()
-		_ = wait.Pause(context.Background())
+		if err := wait.Pause(ctx); err != nil {
+			return fmt.Errorf("waiting for room to rank %d: %w", l.rank, err)
+		}
 		l.mu.Lock()
 	}
 }
@@ -393,7 +405,7 @@ func (l *Link) Reached(m Mark) (bool, error) {
 // Flush returns when everything so far is complete at the rank: written, read, and
 // served. An operation that the rank has refused since the last Flush is its error.
 func (l *Link) Flush(ctx context.Context) error {
-	if err := l.enter(true); err != nil {
+	if err := l.enter(ctx, true); err != nil {
 		return err
 	}
 	err := l.askFlush()

@@ -104,7 +104,7 @@ func (m *Meeting) meet(ctx context.Context, op string, number uint32, history ui
 			next.reach(k, number, history)
 			m.world.Ring(to)
 		case !m.world.Mapped(to):
-			if err := m.message(op, to, &Message{Kind: kindRound, A: uint8(k), X: uint64(number), Y: history}); err != nil {
+			if err := m.message(ctx, op, to, &Message{Kind: kindRound, A: uint8(k), X: uint64(number), Y: history}); err != nil {
 				return err
 			}
 		default:
@@ -136,11 +136,11 @@ func (b *meetingBlock) reach(k int, number uint32, history uint64) {
 }
 
 // message tells a rank whose block is not mapped.
-func (m *Meeting) message(op string, rank int, message *Message) error {
+func (m *Meeting) message(ctx context.Context, op string, rank int, message *Message) error {
 	message.Service = m.number
 	l, err := m.world.Link(rank)
 	if err == nil {
-		err = l.Tell(message, nil)
+		err = l.TellWithin(ctx, message, nil)
 	}
 	if err == nil {
 		l.Post()
@@ -297,7 +297,7 @@ func (m *Meeting) vain(op string, word *atomic.Uint32, number uint32, from int, 
 
 func (m *Meeting) meetAtRoot(ctx context.Context, op string, number uint32, history uint64) error {
 	if m.announced != number {
-		if err := m.arrive(op, number, history, m.histories+history); err != nil {
+		if err := m.arrive(ctx, op, number, history, m.histories+history); err != nil {
 			return err
 		}
 		m.announced = number
@@ -314,7 +314,7 @@ func (m *Meeting) meetAtRoot(ctx context.Context, op string, number uint32, hist
 			continue
 		}
 		if !m.world.Mapped(child) {
-			if err := m.message(op, child, &Message{Kind: kindRelease, X: uint64(number)}); err != nil {
+			if err := m.message(ctx, op, child, &Message{Kind: kindRelease, X: uint64(number)}); err != nil {
 				return err
 			}
 			continue
@@ -330,9 +330,9 @@ func (m *Meeting) meetAtRoot(ctx context.Context, op string, number uint32, hist
 }
 
 // arrive tells the root that this rank has come, with its history and their sum.
-func (m *Meeting) arrive(op string, number uint32, history, histories uint64) error {
+func (m *Meeting) arrive(ctx context.Context, op string, number uint32, history, histories uint64) error {
 	if !m.world.Mapped(0) {
-		return m.message(op, 0, &Message{Kind: kindArrive, X: uint64(number), Y: history, Z: histories})
+		return m.message(ctx, op, 0, &Message{Kind: kindArrive, X: uint64(number), Y: history, Z: histories})
 	}
 	root, err := m.block(op, 0)
 	if err != nil {

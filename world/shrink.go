@@ -154,7 +154,7 @@ func (w *World) agreeOnSurvivors(ctx context.Context, mine string) ([]survivor, 
 		}
 		if first != leader {
 			leader = first
-			if err := w.propose(leader, mine); err != nil && w.Failure(leader) == nil {
+			if err := w.propose(ctx, leader, mine); err != nil && w.Failure(leader) == nil {
 				return nil, err
 			}
 			wait.restart()
@@ -168,11 +168,11 @@ func (w *World) agreeOnSurvivors(ctx context.Context, mine string) ([]survivor, 
 
 // propose tells the leader of this rank; a rank that has become the leader asks
 // everyone.
-func (w *World) propose(leader int, mine string) error {
+func (w *World) propose(ctx context.Context, leader int, mine string) error {
 	if leader != w.rank {
 		l, err := w.Link(leader)
 		if err == nil {
-			err = l.Tell(&Message{Kind: kindPropose}, []byte(mine))
+			err = l.TellWithin(ctx, &Message{Kind: kindPropose}, []byte(mine))
 			l.Post()
 		}
 		return err
@@ -182,7 +182,7 @@ func (w *World) propose(leader int, mine string) error {
 			continue
 		}
 		// Who cannot be told has failed, and is known to have.
-		if l, err := w.Link(rank); err == nil && l.Tell(&Message{Kind: kindInquire}, nil) == nil {
+		if l, err := w.Link(rank); err == nil && l.TellWithin(ctx, &Message{Kind: kindInquire}, nil) == nil {
 			l.Post()
 		}
 	}
