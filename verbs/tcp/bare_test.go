@@ -30,6 +30,8 @@ type script struct {
 	full   bool
 	room   int
 	closed bool
+	// writes counts the calls that sent something.
+	writes int
 }
 
 func (s *script) read(into []byte) (int, error) { return s.readv([][]byte{into}) }
@@ -59,6 +61,9 @@ func (s *script) writev(from [][]byte) (total int, err error) {
 		}
 		s.spoken = append(s.spoken, part...)
 		total += len(part)
+	}
+	if total > 0 {
+		s.writes++
 	}
 	return total, nil
 }

@@ -28,11 +28,11 @@ const linkedBytes = 4 << 20
 
 // link connects two devices of this process. Where it serves, a goroutine on a thread
 // of its own polls the far one.
-func link(t testing.TB, serve bool, config *tls.Config) *linked {
+func link(t testing.TB, serve bool, options tcp.Options) *linked {
 	t.Helper()
 	l := &linked{stop: make(chan struct{}), stopped: make(chan struct{})}
-	l.near, l.nearCQ, l.mine = openLinked(t, config)
-	l.far, l.farCQ, l.theirs = openLinked(t, config)
+	l.near, l.nearCQ, l.mine = openLinked(t, options)
+	l.far, l.farCQ, l.theirs = openLinked(t, options)
 	l.pair = l.connect(t)
 	if serve {
 		l.serve(t)
@@ -78,9 +78,9 @@ func (l *linked) serve(t testing.TB) {
 	t.Cleanup(func() { close(l.stop); <-l.stopped })
 }
 
-func openLinked(t testing.TB, config *tls.Config) (verbs.Device, verbs.CompletionQueue, verbs.MemoryRegion) {
+func openLinked(t testing.TB, options tcp.Options) (verbs.Device, verbs.CompletionQueue, verbs.MemoryRegion) {
 	t.Helper()
-	device, err := tcp.Open(tcp.Options{TLS: config})
+	device, err := tcp.Open(options)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, device.Close()) })
 	queue, err := device.CreateCompletionQueue(1024)
@@ -146,7 +146,7 @@ func BenchmarkLatency(b *testing.B) {
 			{"fetch and add", verbs.OpFetchAdd, 8},
 		} {
 			b.Run(c.name+suffix, func(b *testing.B) {
-				l := link(b, true, config)
+				l := link(b, true, tcp.Options{TLS: config})
 				requests := l.request(c.opcode, c.bytes)
 				b.ReportAllocs()
 				for b.Loop() {
@@ -164,7 +164,7 @@ func BenchmarkLatency(b *testing.B) {
 func BenchmarkCrowd(b *testing.B) {
 	for _, beside := range []int{1, 2, 3, 7, 63} {
 		b.Run(fmt.Sprint(beside), func(b *testing.B) {
-			l := link(b, false, nil)
+			l := link(b, false, tcp.Options{})
 			for range beside {
 				l.connect(b)
 			}
@@ -183,7 +183,7 @@ func BenchmarkCrowd(b *testing.B) {
 
 // BenchmarkSendReceive sends a message there and back.
 func BenchmarkSendReceive(b *testing.B) {
-	l := link(b, false, nil)
+	l := link(b, false, tcp.Options{})
 	into := []verbs.ReceiveRequest{{Segments: []verbs.Segment{{Memory: l.mine.Memory()[:8], LKey: l.mine.LKey()}}}}
 	farInto := []verbs.ReceiveRequest{{Segments: []verbs.Segment{{Memory: l.theirs.Memory()[:8], LKey: l.theirs.LKey()}}}}
 	for range 16 {
@@ -254,7 +254,7 @@ func BenchmarkStream(b *testing.B) {
 			for _, size := range []int{8, 1 << 10, 64 << 10, 1 << 20} {
 				name := map[verbs.Opcode]string{verbs.OpRDMAWrite: "write", verbs.OpRDMARead: "read"}[opcode]
 				b.Run(fmt.Sprintf("%s %d%s", name, size, suffix), func(b *testing.B) {
-					l := link(b, true, config)
+					l := link(b, true, tcp.Options{TLS: config})
 					// One request in four of the window is signalled.
 					window := max(4, min(64, (4<<20)/size))
 					signalled, silent := l.request(opcode, size), l.request(opcode, size)

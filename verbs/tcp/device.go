@@ -165,7 +165,7 @@ func (d *device) lookAtAll(table []*connection, now time.Duration) {
 			others = others || d.heard != before
 		}
 	}
-	if d.alone = min(max(2*d.alone, shortestAlone), longestAlone); others {
+	if d.alone = min(max(2*d.alone, shortestAlone), longestAlone); others || !d.options.has(Favour) {
 		d.alone = 0
 	}
 	d.aloneUntil = now + d.alone

@@ -97,7 +97,7 @@ func (c *connection) read() (n, room int, err error) {
 		return 0, 1, nil
 	}
 	missing := in.missing
-	if missing >= lookAhead {
+	if missing >= lookAhead && c.device.options.has(HeaderReads) {
 		// What is likely to follow a long payload is another, which goes to its place.
 		rest = rest[:headerSize]
 	}

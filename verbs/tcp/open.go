@@ -42,6 +42,8 @@ type Options struct {
 	HandshakeLimit time.Duration
 	// Logger is told of connections that were refused. Nil logs nothing.
 	Logger *slog.Logger
+	// Without are optimizations to do without.
+	Without Optimization
 }
 
 const (
@@ -69,6 +71,9 @@ func Open(options Options) (verbs.Device, error) {
 			return nil, argumentError("Open: %s is %v, allowed are %v or more, or 0", name, limit, minLimit)
 		}
 	}
+	if options.Without&^allOptimizations != 0 {
+		return nil, argumentError("Open: Without is %#x, known are %#x", options.Without, allOptimizations)
+	}
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -81,6 +86,7 @@ func Open(options Options) (verbs.Device, error) {
 	if err := d.door.prepare(); err != nil {
 		return nil, err
 	}
+	d.poller.many.Store(!options.has(FewSockets))
 	if err := d.poller.open(); err != nil {
 		_ = d.door.shut()
 		return nil, err

@@ -12,7 +12,7 @@ const (
 	scratchBytes = 8 << 10
 	// smallPayload is up to where a payload is copied behind its header: the system
 	// takes longer for an entry of its list.
-	smallPayload = 1 << 10
+	smallPayload = 512
 	// batchBytes is about how much leaves in one system call.
 	batchBytes = 256 << 10
 	// maxWriteRounds bounds how many batches one visit sends: others wait for theirs.
@@ -215,7 +215,7 @@ func (c *connection) fill() bool {
 	c.fillControl()
 	if c.phase == phaseReady || c.phase == phaseParting {
 		// Answers and requests take turns, so that neither direction waits for the other.
-		for o.roomy() {
+		for o.roomy() && (o.bytes == 0 || c.device.options.has(Batches)) {
 			answered := c.fillAnswer()
 			asked := c.phase == phaseReady && c.fillRequest()
 			if !answered && !asked {
@@ -302,7 +302,7 @@ func (c *connection) putSegments(f *frame, segments []verbs.Segment, skip int) {
 	if n == 0 {
 		return
 	}
-	if n > smallPayload {
+	if n > smallPayload || !c.device.options.has(Copies) {
 		o.vectors = appendPart(o.vectors, segments, skip, n)
 		o.joined = false
 		o.bytes += n
@@ -335,7 +335,7 @@ func (c *connection) putRegion(f *frame, r *region, address uint64, old []byte) 
 		memory = old
 	}
 	c.put(f)
-	if n <= smallPayload {
+	if n <= smallPayload && c.device.options.has(Copies) {
 		copy(o.grow(n), memory)
 		return true
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -17,6 +18,8 @@ type poller struct {
 	fds     []unix.PollFd
 	slots   []int32
 	scratch []unix.PollFd // of ready, which one goroutine calls at a time
+	// many makes no difference.
+	many atomic.Bool
 }
 
 func (p *poller) open() error { return nil }

@@ -1,0 +1,85 @@
+package tcp
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// What is posted together leaves in one system call, if it is not left out.
+func TestBatches(t *testing.T) {
+	for without, want := range map[Optimization]int{0: 1, Batches: 20} {
+		s := newBare(t)
+		s.device.options.Without = without
+		requests := make([]verbs.SendRequest, 20)
+		memory := make([]byte, len(requests)*2000)
+		for i := range requests {
+			requests[i] = verbs.SendRequest{Opcode: verbs.OpRDMAWrite, Segments: []verbs.Segment{{Memory: memory[i*100:][:i*20], LKey: reservedLKey}}}
+		}
+		s.said(t)
+		s.writes = 0
+		_, err := s.pair.PostSend(requests)
+		require.NoError(t, err)
+		s.visit()
+		require.Equal(t, want, s.writes)
+		require.Len(t, s.said(t), len(requests))
+	}
+}
+
+// Writes that are not signalled cost no acknowledgement, and one acknowledgement answers
+// for all before it.
+func TestOneAcknowledgement(t *testing.T) {
+	s := newStage(t)
+	s.said(t)
+	write := func(request uint32, flags uint8) []byte {
+		return message(frame{kind: kindWrite, request: request, flags: flags, rkey: openKey, address: s.base, operand: messageOperand(8, 0)}, text(8))
+	}
+	for request := range uint32(50) {
+		s.hear(s.script, write(request+1, 0))
+	}
+	require.Empty(t, s.said(t))
+	s.hear(s.script, write(51, flagSignalled), write(52, flagSignalled), write(53, flagSignalled))
+	said := s.said(t)
+	require.Len(t, said, 1)
+	require.Equal(t, kindAcknowledge, said[0].kind)
+	require.EqualValues(t, 53, said[0].acked)
+}
+
+// A payload that is longer than what is read ahead goes to its place from its first byte,
+// but for what came with its header.
+func TestPlacedDirectly(t *testing.T) {
+	for without, want := range map[Optimization]int{0: 0, HeaderReads: lookAhead - headerSize} {
+		s := newBare(t)
+		s.device.options.Without = without
+		memory := make([]byte, 4*lookAhead)
+		r := s.region(memory, openKey, rights)
+		f := frame{kind: kindWrite, request: 1, rkey: r.key, address: r.Remote().Address, operand: messageOperand(len(memory), 0)}
+		s.feed = append(s.feed, message(f, text(len(memory)))...)
+		f.request = 2
+		s.feed = append(s.feed, message(f, text(len(memory)))...)
+		staged := &stagedBytes{script: s.script, connection: s.connection}
+		s.stream = staged
+		s.visit()
+		require.NoError(t, s.pair.Err())
+		require.EqualValues(t, 2, s.in.carried)
+		require.Equal(t, want, staged.behind)
+	}
+}
+
+// stagedBytes counts what of a second payload comes into the buffer behind a first.
+type stagedBytes struct {
+	*script
+	connection *connection
+	behind     int
+}
+
+func (s *stagedBytes) readv(into [][]byte) (int, error) {
+	n, err := s.script.readv(into)
+	buffered := n - s.connection.in.missing
+	if s.connection.in.begun == 1 && buffered > headerSize {
+		s.behind += buffered - headerSize
+	}
+	return n, err
+}

@@ -1,0 +1,25 @@
+package tcp
+
+// An Optimization is one that Options.Without leaves out, so that it can be measured
+// against its absence.
+type Optimization uint8
+
+const (
+	// Batches send several requests and answers by one system call.
+	Batches Optimization = 1 << iota
+	// Favour looks at the connection that was heard last oftener than at the others.
+	Favour
+	// HeaderReads read the header that follows a long payload alone, so that the next
+	// long payload goes to its place and none of it through a buffer.
+	HeaderReads
+	// FewSockets waits for few sockets without epoll, on systems that have it.
+	FewSockets
+	// Copies of payloads of up to 512 bytes go behind their header; else all go as
+	// vectors.
+	Copies
+
+	allOptimizations = Batches | Favour | HeaderReads | FewSockets | Copies
+)
+
+// has tells whether an optimization is not left out.
+func (o *Options) has(one Optimization) bool { return o.Without&one == 0 }
