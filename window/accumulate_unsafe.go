@@ -128,11 +128,7 @@ func (v *view) combine(p *peer, op Op, to unsafe.Pointer, o operands, offset uin
 		}
 		stripe := p.control.stripe(offset)
 		v.lockStripe(stripe)
-		if o.result == nil {
-			v.kernels.apply[op](to, o.origin, n)
-		} else {
-			v.kernels.fetch[op](to, o.origin, o.result, n)
-		}
+		v.combineStripe(op, to, o, n)
 		v.giveStripe(stripe)
 		if n == o.count {
 			return
@@ -140,6 +136,15 @@ func (v *view) combine(p *peer, op Op, to unsafe.Pointer, o operands, offset uin
 		o.advance(n, v.shift)
 		to = unsafe.Add(to, n<<v.shift)
 		offset += uint64(n) << v.shift
+	}
+}
+
+// combineStripe applies an accumulate to n elements, under the lock of their stripe.
+func (v *view) combineStripe(op Op, to unsafe.Pointer, o operands, n int) {
+	if o.result == nil {
+		v.kernels.apply[op](to, o.origin, n)
+	} else {
+		v.kernels.fetch[op](to, o.origin, o.result, n)
 	}
 }
 

@@ -194,8 +194,9 @@ func (s *server) accumulate(from *world.Link, m *world.Message, payload []byte) 
 	if m.Kind == messageFetch {
 		old = s.answer(len(memory))
 	}
-	if n > 0 {
-		v.apply(op, memory, payload, old, m.X)
+	if u := (unapplied{v, op, memory, payload, old, m.X}); n > 0 && !u.apply() {
+		s.later(from, u, old)
+		return nil
 	}
 	if m.Kind == messageFetch {
 		from.Answer(old)
@@ -213,7 +214,10 @@ func (s *server) swap(from *world.Link, m *world.Message, payload []byte) error 
 		return fmt.Errorf("%d bytes of operands for a swap of %d", len(payload), size)
 	}
 	old := s.answer(size)
-	v.swapServed(memory, payload[:size], payload[size:], old, m.X)
+	if !v.swapServed(memory, payload[:size], payload[size:], old, m.X) {
+		s.swapLater(from, v, memory, payload, m.X)
+		return nil
+	}
 	from.Answer(old)
 	return nil
 }

@@ -30,6 +30,30 @@ const (
 	stripeSleep  = 20 * time.Microsecond
 )
 
+// tryStripe takes a lock, for somebody who must not wait, unless it is held for longer
+// than it takes to combine a few elements.
+func (c *core) tryStripe(word *atomic.Uint32) bool {
+	for range c.stripeLooks() {
+		if word.CompareAndSwap(0, c.lockWord) {
+			c.tookStripe()
+			return true
+		}
+	}
+	if holder := word.Load(); c.isDead(holder) && word.CompareAndSwap(holder, c.lockWord) {
+		c.tookStripe()
+		return true
+	}
+	return false
+}
+
+// stripeLooks is how often a lock is looked at while its holder is likely to run.
+func (c *core) stripeLooks() int {
+	if c.world.Crowded() {
+		return 1
+	}
+	return stripeSpins
+}
+
 func (c *core) lockStripe(word *atomic.Uint32) {
 	if !word.CompareAndSwap(0, c.lockWord) {
 		c.waitStripe(word)
@@ -44,10 +68,7 @@ func (c *core) giveStripe(word *atomic.Uint32) {
 
 func (c *core) waitStripe(word *atomic.Uint32) {
 	me := c.lockWord
-	spins := stripeSpins
-	if c.world.Crowded() {
-		spins = 1
-	}
+	spins := c.stripeLooks()
 	for i := 0; ; i++ {
 		holder := word.Load()
 		if holder == 0 && word.CompareAndSwap(0, me) {

@@ -61,8 +61,9 @@ type Link struct {
 	// complaint is what a message of the rank was refused for; it is told with the
 	// next answer. It belongs to progress.
 	complaint error
-	// message is the one that is served.
-	message Message
+	// message is the one that is served, overtaking one that is before its turn.
+	message, overtaking Message
+	unserved            unserved
 
 	done     atomic.Uint64
 	answered atomic.Uint64

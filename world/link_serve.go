@@ -99,8 +99,8 @@ const (
 )
 
 // A Service serves messages of other ranks, in the order in which each has sent
-// them. Serve runs in progress, one at a time on a rank: it must not block, and
-// payload is valid only until it returns. An error refuses a question, and else is told
+// them. Serve runs in progress, one at a time on a rank: it must not block (see
+// Link.Later), and payload is valid only until it returns. An error refuses a question, and else is told
 // to the sender by its next Flush; one that wraps ErrMessage ends the link.
 type Service interface {
 	Serve(from *Link, m *Message, payload []byte) error
@@ -134,14 +134,7 @@ func (l *Link) completed(c *verbs.Completion) {
 		return
 	}
 	slot := int(c.ID &^ receiveID)
-	memory := l.slotMemory(slot)
-	err := l.serve(memory[:min(int(c.Bytes), len(memory))])
-	if err == nil {
-		err = l.receive(slot)
-	}
-	if err != nil {
-		l.fail(err)
-	}
+	l.came(letter{slot, min(int(c.Bytes), l.world.letterBytes())})
 }
 
 // brokenBy is why a queue pair is no good any more, of which c is a completion: in one
@@ -153,12 +146,8 @@ func brokenBy(c *verbs.Completion, pair verbs.QueuePair) error {
 	return c.Status
 }
 
-// serve does what a message asks.
-func (l *Link) serve(message []byte) error {
-	m := &l.message
-	if err := m.decode(message); err != nil {
-		return err
-	}
+// serve does what a message asks, which was decoded.
+func (l *Link) serve(m *Message, message []byte) error {
 	payload := message[messageHeader:]
 	w := l.world
 	switch {
@@ -204,15 +193,24 @@ func (l *Link) serveService(m *Message, payload []byte) error {
 	if s := l.world.services[m.Service]; s != nil {
 		err = s.Serve(l, m, payload)
 	} else {
-		err = fmt.Errorf("rank %d has no service %d", l.world.rank, m.Service)
+		err = fmt.Errorf("rank %d has no service %d, or none any more", l.world.rank, m.Service)
 	}
+	if err == nil && l.unserved.try != nil {
+		return nil
+	}
+	l.unserved.try = nil
+	return l.served(err)
+}
+
+// served files what a Service says of the message that it has served.
+func (l *Link) served(err error) error {
 	if errors.Is(err, ErrMessage) {
 		return err
 	}
 	if err != nil && l.complaint == nil {
 		l.complaint = err
 	}
-	if m.question {
+	if l.message.question {
 		l.answerFlush()
 	}
 	return nil

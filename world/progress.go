@@ -3,7 +3,6 @@ package world
 import (
 	"encoding/binary"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/onesided/rma/verbs"
@@ -46,7 +45,7 @@ func (w *World) poll() int {
 		w.closeFallen()
 	}
 	if len(w.retries) > 0 {
-		w.retries = slices.DeleteFunc(w.retries, func(try func() bool) bool { return try() })
+		w.retry()
 	}
 	w.retrying.Store(len(w.retries) > 0)
 	if n > 0 {
@@ -88,6 +87,19 @@ func (w *World) pollCard(c *card) int {
 // Service that waits for what other ranks do to memory that they map, and which
 // nothing announces.
 func (w *World) Retry(try func() bool) { w.retries = append(w.retries, try) }
+
+// retry tries again what waits. Each may have something else tried from now on.
+func (w *World) retry() {
+	waiting := w.retries
+	w.retries = w.noRetries
+	for _, try := range waiting {
+		if !try() {
+			w.retries = append(w.retries, try)
+		}
+	}
+	clear(waiting)
+	w.noRetries = waiting[:0]
+}
 
 // A connection is for one of two things, so that what nobody takes of one cannot
 // hold up the other.

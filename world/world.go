@@ -84,11 +84,12 @@ type World struct {
 	stopped atomic.Bool
 	polls   atomic.Uint64
 	doze    chan struct{}
-	// retries belong to progress; retrying tells that there are some.
-	retries  []func() bool
-	retrying atomic.Bool
-	news     news
-	lines    lines
+	// retries belong to progress; retrying tells that there are some. noRetries is empty,
+	// with place for them.
+	retries, noRetries []func() bool
+	retrying           atomic.Bool
+	news               news
+	lines              lines
 	// fallen tells that a link was ended that has not been closed.
 	fallen atomic.Bool
 	// dialing are the links that are being made; they belong to progress. shortage is the

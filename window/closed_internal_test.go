@@ -1,0 +1,83 @@
+package window
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// closedPart has rank 0 send to a part of rank 1 that was closed: over memory of the
+// program, which stays.
+var closedPart = worldtest.Register("sending to what is closed", func(ctx context.Context, w *world.World) error {
+	memory := make([]int64, 10)
+	win, err := Create(ctx, w, memory)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(win.LockAll(ctx), win.Put([]int64{7}, 1-w.Rank(), 3), win.UnlockAll(ctx), w.Barrier(ctx)); err != nil {
+		return err
+	}
+	p, err := win.peer(1 - w.Rank())
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(win.Close(), w.Barrier(ctx)); err != nil {
+		return err
+	}
+	if w.Rank() == 0 {
+		err = sendToClosed(ctx, p, win.number)
+	} else {
+		for w.Failure(0) == nil && err == nil {
+			w.Poll()
+			err = ctx.Err()
+		}
+	}
+	if want := []int64{0, 0, 0, 7, 0, 0, 0, 0, 0, 0}; !slices.Equal(memory, want) {
+		err = errors.Join(err, fmt.Errorf("memory of a window that was closed is %v, want %v", memory, want))
+	}
+	return err
+})
+
+// sendToClosed sends messages and then a write to a part that was closed. A message is
+// refused, and the link goes on; a write has broken the rules of memory, so it ends it.
+func sendToClosed(ctx context.Context, p *peer, number uint32) error {
+	eight := make([]byte, 8)
+	eight[0] = 1
+	var err error
+	for _, m := range []world.Message{
+		{Kind: messagePut, Service: number},
+		{Kind: messageGet, Service: number, Y: 8},
+		{Kind: messageAccumulate, Service: number, B: kindOfInt64},
+		{Kind: messageFetch, Service: number, B: kindOfInt64, Y: 1},
+		{Kind: messageLock, Service: number, A: uint8(Exclusive), X: 1},
+	} {
+		if m.Kind == messageGet || m.Kind == messageFetch {
+			err = errors.Join(err, p.link.Ask(&m, eight, make([]byte, 8)))
+		} else {
+			err = errors.Join(err, p.link.Tell(&m, eight))
+		}
+		var refused *world.RefusalError
+		if e := p.link.Flush(ctx); !errors.As(e, &refused) {
+			err = errors.Join(err, fmt.Errorf("message of kind %d: error is %v, want a refusal", m.Kind, e))
+		}
+	}
+	err = errors.Join(err, p.link.Write(eight, p.region, 0))
+	var failed *world.PeerError
+	if e := p.link.Flush(ctx); !errors.As(e, &failed) || !errors.Is(e, verbs.StatusRemoteAccess) {
+		err = errors.Join(err, fmt.Errorf("error of a write is %v, want a *world.PeerError that is %v", e, verbs.StatusRemoteAccess))
+	}
+	return err
+}
+
+// TestClosedPart looks that a window which its owner has closed can be reached neither by
+// messages nor by its keys.
+func TestClosedPart(t *testing.T) {
+	t.Run("apart", func(t *testing.T) { worldtest.Apart(t, 2, closedPart) })
+	t.Run("tcp", func(t *testing.T) { worldtest.TCP(t, 2, closedPart) })
+}
