@@ -1,0 +1,144 @@
+package logqueue
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+const (
+	// Most is how many records may wait for the logger.
+	Most = 64
+	// parting is how long Close waits for the logger.
+	parting = 250 * time.Millisecond
+)
+
+// A Queue is between those who log and a logger that may block.
+type Queue struct {
+	// own is the handler for what the queue itself has to tell.
+	own slog.Handler
+
+	mu      sync.Mutex
+	waiting []entry
+	dropped int
+	closed  bool
+	// idle is nil while there is no goroutine, and closed when there is none any more.
+	idle chan struct{}
+}
+
+type entry struct {
+	ctx     context.Context
+	handler slog.Handler
+	record  slog.Record
+}
+
+// New returns a queue to a logger. Nil logs nothing.
+func New(logger *slog.Logger) *Queue {
+	if logger == nil {
+		return &Queue{own: slog.DiscardHandler}
+	}
+	return &Queue{own: logger.Handler()}
+}
+
+// Logger is the one to log to.
+func (q *Queue) Logger() *slog.Logger {
+	if q.own == slog.DiscardHandler {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(&handler{queue: q, Handler: q.own})
+}
+
+// Close waits until the logger has all records, though not long, and drops what is
+// logged from then on.
+func (q *Queue) Close() {
+	q.mu.Lock()
+	q.closed = true
+	idle := q.idle
+	q.mu.Unlock()
+	if idle == nil {
+		return
+	}
+	timer := time.NewTimer(parting)
+	defer timer.Stop()
+	select {
+	case <-idle:
+	case <-timer.C:
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.waiting, q.dropped = nil, 0
+	}
+}
+
+func (q *Queue) add(e entry) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.closed:
+		return
+	case len(q.waiting) == Most:
+		q.dropped++
+		return
+	}
+	q.waiting = append(q.waiting, e)
+	if q.idle == nil {
+		q.idle = make(chan struct{})
+		go q.drain()
+	}
+}
+
+// drain hands records to the logger until none waits.
+func (q *Queue) drain() {
+	for {
+		e, ok := q.next()
+		if !ok {
+			return
+		}
+		if e.handler.Enabled(e.ctx, e.record.Level) {
+			_ = e.handler.Handle(e.ctx, e.record)
+		}
+	}
+}
+
+func (q *Queue) next() (e entry, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case len(q.waiting) > 0:
+		e, q.waiting[0] = q.waiting[0], entry{}
+		q.waiting = q.waiting[1:]
+	case q.dropped > 0:
+		e = entry{context.Background(), q.own, slog.NewRecord(time.Now(), slog.LevelWarn, "the logger is too slow, and was not told all", 0)}
+		e.record.AddAttrs(slog.Int("dropped", q.dropped))
+		q.dropped = 0
+	default:
+		q.waiting = nil
+		close(q.idle)
+		q.idle = nil
+		return entry{}, false
+	}
+	return e, true
+}
+
+// handler puts records in the queue. The logger's own is asked for nothing that may
+// block.
+type handler struct {
+	slog.Handler
+	queue *Queue
+}
+
+// Enabled is true: whether the logger's own is may take it some time to say.
+func (h *handler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h *handler) Handle(ctx context.Context, record slog.Record) error {
+	h.queue.add(entry{context.WithoutCancel(ctx), h.Handler, record.Clone()})
+	return nil
+}
+
+func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &handler{h.Handler.WithAttrs(attrs), h.queue}
+}
+
+func (h *handler) WithGroup(name string) slog.Handler {
+	return &handler{h.Handler.WithGroup(name), h.queue}
+}
