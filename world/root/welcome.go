@@ -4,12 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"sync"
 	"time"
-
-	"github.com/onesided/rma/verbs/tcp/proof"
 )
 
 func (h *host) accept() {
@@ -32,10 +31,7 @@ func (h *host) accept() {
 			return
 		}
 		h.running.Go(func() {
-			c, err := h.hear(conn)
-			if crowded := h.unproven.Leave(carrier); crowded != nil && err != nil {
-				err = fmt.Errorf("%w: %w", crowded, err)
-			}
+			c, err := h.hear(conn, carrier)
 			h.welcome(conn, c, err)
 		})
 	}
@@ -90,14 +86,14 @@ func (h *host) welcome(conn net.Conn, c claim, err error) {
 }
 
 // hear has the other side prove the key and takes its claim.
-func (h *host) hear(conn net.Conn) (claim, error) {
-	if err := conn.SetDeadline(time.Now().Add(proofTime)); err != nil {
-		return claim{}, err
+func (h *host) hear(conn, carrier net.Conn) (claim, error) {
+	secure := func() (io.ReadWriter, error) {
+		if err := conn.SetDeadline(time.Now().Add(proofTime)); err != nil {
+			return nil, err
+		}
+		return conn, handshake(conn)
 	}
-	if err := handshake(conn); err != nil {
-		return claim{}, err
-	}
-	if err := proof.Accept(conn, h.settings.Key, purpose); err != nil {
+	if _, err := h.unproven.Hear(carrier, secure, h.settings.Key, purpose); err != nil {
 		return claim{}, err
 	}
 	c, err := readClaim(conn)

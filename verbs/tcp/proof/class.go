@@ -16,10 +16,18 @@ func Class(err error, own ...error) string {
 			return class.Error()
 		}
 	}
-	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
-		if errors.Is(err, end) {
-			return "the connection ended"
-		}
+	if Ended(err) {
+		return "the connection ended"
 	}
 	return "another failure"
+}
+
+// Ended tells whether err is that the peer has ended the connection.
+func Ended(err error) bool {
+	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(err, end) {
+			return true
+		}
+	}
+	return false
 }

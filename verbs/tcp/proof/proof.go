@@ -91,6 +91,11 @@ func Dial(conn io.ReadWriter, key []byte, purpose string) error {
 
 // Accept is the other side of Dial, with the same errors.
 func Accept(conn io.ReadWriter, key []byte, purpose string) error {
+	return accept(conn, key, purpose, func() error { return nil })
+}
+
+// accept calls proven when the peer has proved the key and does not know it yet.
+func accept(conn io.ReadWriter, key []byte, purpose string, proven func() error) error {
 	if err := checkKey(key); err != nil {
 		return err
 	}
@@ -123,6 +128,9 @@ func Accept(conn io.ReadWriter, key []byte, purpose string) error {
 			_ = d.write("refusal", refusal[:])
 		}
 		return ErrKey
+	}
+	if err := proven(); err != nil {
+		return err
 	}
 	return d.write("confirmation", d.mac(confirmation))
 }

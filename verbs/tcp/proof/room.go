@@ -2,6 +2,7 @@ package proof
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 	"time"
@@ -41,8 +42,7 @@ func NewRoom(seats int) *Room {
 }
 
 // Enter waits until there is room for a connection, which the room may close from then
-// on until it leaves. It is false, and the connection closed, if the room is closed. One
-// goroutine enters connections.
+// on until Hear returns. It is false, and the connection closed, if the room is closed.
 func (r *Room) Enter(conn io.Closer) bool {
 	for !r.sit(0) && !r.sit(r.hurry()) {
 	}
@@ -56,15 +56,32 @@ func (r *Room) Enter(conn io.Closer) bool {
 	return true
 }
 
-// Leave gives the seat of a connection that has entered free, proven or not. It is
-// ErrCrowded if the room has ended the connection for the sake of others.
-func (r *Room) Leave(conn io.Closer) error {
+// Hear is [Accept] for a connection that has entered, over what over makes of it and
+// Hear returns. The connection leaves the room, proven or not. The peer is told that it
+// has proved the key only then, so that the room ends nobody who knows.
+func (r *Room) Hear(conn io.Closer, over func() (io.ReadWriter, error), key []byte, purpose string) (io.ReadWriter, error) {
+	w, err := over()
+	if err == nil {
+		err = accept(w, key, purpose, func() error { return r.leave(conn) })
+	}
+	if crowded := r.leave(conn); crowded != nil {
+		err = fmt.Errorf("%w: %w", crowded, err)
+	}
+	return w, err
+}
+
+// leave gives the seat of a connection free if it has one. It is ErrCrowded if the room
+// has ended the connection for the sake of others.
+func (r *Room) leave(conn io.Closer) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	ended := r.waiting[conn].ended
+	stay, in := r.waiting[conn]
+	if !in {
+		return nil
+	}
 	delete(r.waiting, conn)
 	<-r.seats
-	if ended {
+	if stay.ended {
 		return ErrCrowded
 	}
 	return nil

@@ -1,6 +1,9 @@
 package proof
 
 import (
+	"errors"
+	"io"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -8,39 +11,36 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// guest is a connection that proves nothing: it leaves when it is closed.
+var roomKey = make([]byte, MinKey)
+
+// A guest is a connection in a room, and what became of it.
 type guest struct {
-	room  *Room
-	ended chan struct{}
+	far   net.Conn
+	began time.Time
+	heard chan struct{}
 	after time.Duration
-	left  error
+	err   error
 }
 
+// enter has a connection enter and be heard.
 func enter(t *testing.T, r *Room) *guest {
 	t.Helper()
-	g, began := &guest{room: r, ended: make(chan struct{})}, time.Now()
-	require.True(t, r.Enter(g))
+	near, far := net.Pipe()
+	g := &guest{far: far, heard: make(chan struct{}), began: time.Now()}
+	t.Cleanup(func() { _ = far.Close() })
+	require.True(t, r.Enter(near))
 	go func() {
-		<-g.ended
-		g.after = time.Since(began)
-		g.left = r.Leave(g)
+		defer close(g.heard)
+		_, g.err = r.Hear(near, func() (io.ReadWriter, error) { return near, nil }, roomKey, "test")
+		g.after = time.Since(g.began)
 	}()
 	return g
-}
-
-func (g *guest) Close() error {
-	select {
-	case <-g.ended:
-	default:
-		close(g.ended)
-	}
-	return nil
 }
 
 func (g *guest) isIn() bool {
 	synctest.Wait()
 	select {
-	case <-g.ended:
+	case <-g.heard:
 		return false
 	default:
 		return true
@@ -55,7 +55,6 @@ func TestRoomIsLeftAlone(t *testing.T) {
 		time.Sleep(time.Hour)
 		require.True(t, one.isIn())
 		require.True(t, two.isIn())
-		r.Close()
 	})
 }
 
@@ -70,7 +69,7 @@ func TestRoomEndsTheOldest(t *testing.T) {
 		three := enter(t, r)
 		require.False(t, one.isIn())
 		require.GreaterOrEqual(t, one.after, share)
-		require.ErrorIs(t, one.left, ErrCrowded)
+		require.ErrorIs(t, one.err, ErrCrowded)
 		require.Less(t, time.Since(began), share, "who waits waits no longer than the oldest's share")
 		require.True(t, two.isIn())
 		four := enter(t, r)
@@ -78,27 +77,73 @@ func TestRoomEndsTheOldest(t *testing.T) {
 		require.GreaterOrEqual(t, two.after, share)
 		require.True(t, three.isIn())
 		require.True(t, four.isIn())
-		r.Close()
 	})
 }
 
-// A seat that becomes free is taken at once, and nobody has to go for it.
+// Who proves the key gives his seat free at once, and nobody has to go for it.
 func TestRoomWaitsForSeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRoom(2)
 		one, two := enter(t, r), enter(t, r)
 		go func() {
 			time.Sleep(share / 2)
-			_ = two.Close()
+			_ = Dial(two.far, roomKey, "test")
 		}()
 		began := time.Now()
 		enter(t, r)
 		require.Equal(t, share/2, time.Since(began))
-		require.False(t, two.isIn())
-		require.NoError(t, two.left)
 		require.True(t, one.isIn())
-		r.Close()
+		require.False(t, two.isIn())
+		require.NoError(t, two.err)
 	})
+}
+
+// The seat of one that fails before the proof is free again.
+func TestRoomOfFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, why := NewRoom(1), errors.New("no TLS")
+		for range 3 {
+			near, _ := net.Pipe()
+			require.True(t, r.Enter(near))
+			_, err := r.Hear(near, func() (io.ReadWriter, error) { return nil, why }, roomKey, "test")
+			require.Equal(t, why, err)
+		}
+	})
+}
+
+// A connection that the room has just ended is not told that it has proved the key: the
+// peer would take it for made.
+func TestRoomEndsNobodyWhoKnows(t *testing.T) {
+	r := NewRoom(1)
+	near, far := net.Pipe()
+	defer far.Close()
+	require.True(t, r.Enter(near))
+	heard := make(chan error, 1)
+	go func() {
+		_, err := r.Hear(near, func() (io.ReadWriter, error) { return near, nil }, roomKey, "test")
+		heard <- errors.Join(err, near.Close())
+	}()
+	err := Dial(&answering{far, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.waiting[near] = stay{ended: true}
+	}}, roomKey, "test")
+	require.ErrorIs(t, <-heard, ErrCrowded)
+	require.True(t, Ended(err), "%v", err)
+}
+
+// answering is a connection of one that proves the key, on which something happens just
+// before the answer.
+type answering struct {
+	net.Conn
+	before func()
+}
+
+func (a *answering) Write(b []byte) (int, error) {
+	if len(b) == macSize {
+		a.before()
+	}
+	return a.Conn.Write(b)
 }
 
 // Who is in a room that is closed is ended, and so is who waits for a seat or comes
@@ -112,11 +157,13 @@ func TestRoomCloses(t *testing.T) {
 			r.Close()
 			r.Close()
 		}()
-		waits, late := &guest{ended: make(chan struct{})}, &guest{ended: make(chan struct{})}
-		require.False(t, r.Enter(waits))
-		require.False(t, r.Enter(late))
-		for _, g := range []*guest{in, waits, late} {
-			require.False(t, g.isIn())
+		for range 2 {
+			near, far := net.Pipe()
+			require.False(t, r.Enter(near))
+			_, err := far.Read(make([]byte, 1))
+			require.ErrorIs(t, err, io.EOF)
 		}
+		require.False(t, in.isIn())
+		require.NotErrorIs(t, in.err, ErrCrowded)
 	})
 }
