@@ -221,7 +221,7 @@ func TestManyStrangers(t *testing.T) {
 	join(t, openWith(t, Options{}), far)
 	far.door.mu.Lock()
 	defer far.door.mu.Unlock()
-	require.LessOrEqual(t, len(far.door.waiting), maxUnproven)
+	require.LessOrEqual(t, len(far.door.hearing), maxUnproven)
 }
 
 // More peers at once than may be unproven all come through.
@@ -290,16 +290,17 @@ func TestAnswers(t *testing.T) {
 	require.ErrorIs(t, err, verbs.ErrClosed)
 }
 
-// A hello that is none ends its connection.
+// A hello that is none ends its connection, and the peer is told why.
 func TestHellos(t *testing.T) {
 	for name, c := range map[string]struct {
-		says []byte
-		text string
+		says  []byte
+		text  string
+		reply string
 	}{
-		"another frame":   {message(frame{kind: kindPing}, ""), "ping frame of 0 bytes in place of a hello"},
-		"no identity":     {message(frame{kind: kindHello}, "1234567"), "hello frame of 7 bytes"},
-		"too long":        {message(frame{kind: kindHello}, strings.Repeat("x", maxHelloPayload+1)), "a payload of 205 bytes"},
-		"another version": {append([]byte{2}, message(frame{kind: kindHello}, "12345678")[1:]...), "version 2, this side speaks 1"},
+		"another frame":   {message(frame{kind: kindPing}, ""), "ping frame of 0 bytes in place of a hello", "ping frame of 0 bytes in place of a hello"},
+		"no identity":     {message(frame{kind: kindHello}, "1234567"), "hello frame of 7 bytes", "hello frame of 7 bytes in place of a hello"},
+		"too long":        {message(frame{kind: kindHello}, strings.Repeat("x", maxHelloPayload+1)), "a payload of 205 bytes", "hello frame with a payload of 205 bytes, at most 204 are allowed"},
+		"another version": {append([]byte{2}, message(frame{kind: kindHello}, "12345678")[1:]...), "version 2, this side speaks 1", "it speaks version 1 of the frames, this side version 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var said logs
@@ -311,6 +312,10 @@ func TestHellos(t *testing.T) {
 			require.NoError(t, proof.Dial(conn, make([]byte, keyOfNobody), purpose))
 			_, err = conn.Write(c.says)
 			require.NoError(t, err)
+			answer, err := io.ReadAll(conn)
+			require.NoError(t, err)
+			require.Equal(t, string(message(frame{kind: kindReject}, c.reply)), string(answer))
+			require.NoError(t, conn.Close())
 			await(t, "the log", func() bool { return said.has(c.text) }, far)
 			require.Zero(t, far.PollConnections(make([]verbs.ConnectionRequest, 1)))
 		})

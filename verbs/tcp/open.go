@@ -13,6 +13,7 @@ import (
 
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/shm"
+	"github.com/onesided/rma/verbs/tcp/logqueue"
 	"github.com/onesided/rma/verbs/tcp/proof"
 )
 
@@ -40,7 +41,9 @@ type Options struct {
 	// proven the key. Zero is 5 seconds, or Silence where that is less: a peer that
 	// cannot be reached is no other than one that is silent.
 	HandshakeLimit time.Duration
-	// Logger is told of connections that were refused. Nil logs nothing.
+	// Logger is told of connections that were refused: once a minute for each host and
+	// kind of failure, with how many there were. One that blocks holds up nothing. Nil
+	// logs nothing.
 	Logger *slog.Logger
 	// Without are optimizations to do without.
 	Without Optimization
@@ -74,12 +77,9 @@ func Open(options Options) (verbs.Device, error) {
 	if options.Without&^allOptimizations != 0 {
 		return nil, argumentError("Open: Without is %#x, known are %#x", options.Without, allOptimizations)
 	}
-	if options.Logger == nil {
-		options.Logger = slog.New(slog.DiscardHandler)
-	}
 	d := &device{opened: time.Now(), silence: options.Silence, pairs: make(map[uint32]*queuePair)}
-	d.door = door{device: d, options: options, limit: options.HandshakeLimit, waiting: make(map[net.Conn]time.Time),
-		seats: make(chan struct{}, maxUnproven), ending: make(chan struct{})}
+	d.door = door{device: d, options: options, limit: options.HandshakeLimit, hearing: make(map[net.Conn]struct{}),
+		unproven: proof.NewRoom(maxUnproven), teller: teller{queue: logqueue.New(options.Logger)}}
 	d.channel.device = d
 	d.regions.byKey = make(map[uint32]*region)
 	d.table.Store(new([]*connection))
@@ -173,6 +173,7 @@ func (o *door) name() error {
 	}
 	_, _ = rand.Read(o.id[:]) // it never fails
 	o.address = net.JoinHostPort(host, port) + "/" + hex.EncodeToString(o.id[:])
+	o.teller.address = o.address
 	if _, _, err := parseAddress(o.address); err != nil || strings.ContainsFunc(o.address, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return argumentError("Open: Advertise is %q, must be a host, or a host and a port", printable([]byte(o.options.Advertise)))
 	}

@@ -26,3 +26,26 @@ func TestSizes(t *testing.T) {
 	require.Equal(t, 152, sizeOf[request]()+segment, "bytes for each of MaxSends")
 	require.Equal(t, 72, sizeOf[posted]()+segment, "bytes for each of MaxReceives")
 }
+
+// What TLS adds is the look-ahead, and nothing of the size of what was sent.
+func TestSizeOfTLS(t *testing.T) {
+	config := SelfSigned(t)
+	near, far := openWith(t, Options{TLS: config}), openWith(t, Options{TLS: config})
+	p, q := join(t, near, far)
+	memory := make([]byte, 4<<20)
+	region, err := far.RegisterMemory(memory, rights)
+	require.NoError(t, err)
+	_, err = p.PostSend([]verbs.SendRequest{{
+		Opcode: verbs.OpRDMAWrite, Flags: verbs.Signalled,
+		Segments:      []verbs.Segment{{Memory: make([]byte, len(memory)), LKey: reservedLKey}},
+		RemoteAddress: region.Remote().Address, RKey: region.Remote().RKey,
+	}})
+	require.NoError(t, err)
+	var done [1]verbs.Completion
+	await(t, "the completion", func() bool { return p.sendCQ.Poll(done[:]) == 1 }, near, far)
+	require.Equal(t, verbs.StatusSuccess, done[0].Status)
+	for _, pair := range []*queuePair{p, q} {
+		c := pair.conn.stream.(*secured).carrier
+		require.Equal(t, 16<<10, cap(c.buffer)+cap(c.out), "bytes of an idle connection")
+	}
+}

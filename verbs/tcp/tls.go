@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 )
 
 const (
@@ -57,14 +58,21 @@ func (o *door) wrap(conn net.Conn, hostPort string) (io.ReadWriter, error) {
 	err := secure.tls.Handshake()
 	var certificate *tls.CertificateVerificationError
 	var alert tls.AlertError
+	version := secure.tls.ConnectionState().Version
 	switch {
+	case err == nil && version < tls.VersionTLS13:
+		// A configuration of the user's can put another in its own place.
+		return nil, fmt.Errorf("TLS: the peer speaks %s, the least allowed is %s", tls.VersionName(version), tls.VersionName(tls.VersionTLS13))
 	case err == nil:
 		return secure, nil
 	case errors.As(err, &certificate) || errors.As(err, &alert):
-		return nil, fmt.Errorf("tcp: TLS: %w", err)
+		return nil, fmt.Errorf("TLS: %w", err)
 	}
-	return nil, fmt.Errorf("tcp: TLS, which the peer may not have: %w", err)
+	return nil, fmt.Errorf("TLS, which the peer may not have: %w", err)
 }
+
+// encrypted are buffers for a batch of records. A connection that sends nothing has none.
+var encrypted = sync.Pool{New: func() any { return new(make([]byte, 0, recordBatch+recordBatch/8)) }}
 
 // carrier is what TLS reads and writes: first a connection of net, in calls that wait;
 // then a socket, in calls that do not.
@@ -75,8 +83,10 @@ type carrier struct {
 	buffer  []byte
 	in      []byte
 	drained bool
-	// out is what is encrypted and has not left.
+	// out is what is encrypted and has not left. It lies in one of encrypted, which
+	// is lent as long as there is any.
 	out    []byte
+	lent   *[]byte
 	vector [1][]byte
 }
 
@@ -125,6 +135,10 @@ func (c *carrier) Write(from []byte) (int, error) {
 	if len(c.out)+len(from) > maxEncrypted {
 		return 0, fmt.Errorf("%w: the peer makes this side write and does not read", ErrProtocol)
 	}
+	if c.lent == nil {
+		c.lent = encrypted.Get().(*[]byte)
+		c.out = (*c.lent)[:0]
+	}
 	c.out = append(c.out, from...)
 	return len(from), nil
 }
@@ -140,7 +154,16 @@ func (c *carrier) flush() error {
 		}
 		c.out = c.out[:copy(c.out, c.out[n:])]
 	}
+	c.giveBack()
 	return nil
+}
+
+// giveBack ends the loan of what out lies in.
+func (c *carrier) giveBack() {
+	if c.lent != nil {
+		encrypted.Put(c.lent)
+		c.lent, c.out = nil, nil
+	}
 }
 
 // secured is the stream of a connection with TLS.
@@ -221,5 +244,9 @@ func (s *secured) end() {
 	s.carrier.socket.end()
 }
 
-func (s *secured) close()          { s.carrier.socket.close() }
+func (s *secured) close() {
+	s.carrier.giveBack()
+	s.carrier.socket.close()
+}
+
 func (s *secured) descriptor() int { return s.carrier.socket.fd }

@@ -1,0 +1,188 @@
+package tcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/tcp/proof"
+)
+
+const (
+	// The pauses of a side that is short grow from one to the other.
+	shortestPause = 5 * time.Millisecond
+	longestPause  = 100 * time.Millisecond
+	// maxCalls is how often a peer is called that ends the connection before the proof
+	// is over: when many come at once over long links it has to. The pauses between grow
+	// from firstRest, so that the many come apart.
+	maxCalls  = 6
+	firstRest = 50 * time.Millisecond
+)
+
+// Connect starts a connection.
+func (d *device) Connect(address string, hello []byte, config verbs.QueuePairConfig) (verbs.QueuePair, error) {
+	if d.closed.Load() {
+		return nil, d.closedError("Connect")
+	}
+	if len(hello) > verbs.MaxHello {
+		return nil, argumentError("Connect: hello of %d bytes, at most %d are allowed", len(hello), verbs.MaxHello)
+	}
+	d.door.mu.Lock()
+	defer d.door.mu.Unlock()
+	if d.door.closed {
+		return nil, d.closedError("Connect")
+	}
+	c := newConnection(d, "peer "+printable([]byte(address[:min(len(address), 256)])), phaseDialing)
+	ctx, cancel := context.WithTimeout(context.Background(), d.door.limit)
+	c.cancel = cancel
+	q, err := d.newPair(config, c)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	hello = append([]byte(nil), hello...)
+	c.pair = q
+	d.door.makers.Go(func() {
+		defer cancel()
+		s, err := d.door.dial(ctx, address, hello)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		switch {
+		case c.phase != phaseDialing:
+			if s != nil {
+				s.close()
+			}
+		case err != nil:
+			c.fail(err, partAtOnce)
+		default:
+			c.start(s, phaseAwaiting)
+		}
+	})
+	return q, nil
+}
+
+// dial is the handshake of the side that calls.
+func (o *door) dial(ctx context.Context, address string, hello []byte) (stream, error) {
+	hostPort, id, err := parseAddress(address)
+	if err != nil {
+		return nil, err
+	}
+	fail := func(err error) (stream, error) {
+		if isShortage(err) {
+			return nil, fmt.Errorf("tcp: connecting to %s: %w: %w", hostPort, verbs.ErrShortage, err)
+		}
+		if ctx.Err() == context.DeadlineExceeded {
+			err = fmt.Errorf("it did not answer within %v: %w", o.limit, err)
+		}
+		if errors.Is(err, proof.ErrKey) || errors.Is(err, proof.ErrVersion) || errors.Is(err, proof.ErrProtocol) {
+			return nil, fmt.Errorf("tcp: connecting to %s: %w: %w", hostPort, verbs.ErrRejected, err)
+		}
+		return nil, fmt.Errorf("tcp: connecting to %s: %w: %w", hostPort, verbs.ErrPeerGone, err)
+	}
+	for calls, rest := 1, firstRest; ; calls, rest = calls+1, 2*rest {
+		s, again, err := o.try(ctx, hostPort, id, hello)
+		if err == nil {
+			return s, nil
+		}
+		if !again || calls == maxCalls {
+			return fail(err)
+		}
+		select {
+		case <-ctx.Done():
+			return fail(err)
+		case <-time.After(rest/2 + rand.N(rest)):
+		}
+	}
+}
+
+// try calls once. It may be tried again if the peer has ended the connection and learned
+// nothing of it.
+func (o *door) try(ctx context.Context, hostPort string, id identity, hello []byte) (s stream, again bool, err error) {
+	conn, err := call(ctx, hostPort)
+	if err != nil {
+		return nil, false, err
+	}
+	// The end of the context, early or not, ends the calls that follow.
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	w, err := o.prove(conn, hostPort)
+	if err != nil {
+		again = proof.Ended(err)
+	} else {
+		s, err = o.greet(conn, w, id, hello)
+	}
+	if !stop() && err == nil {
+		s.close()
+		err = ctx.Err()
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, again, err
+	}
+	return s, false, nil
+}
+
+// call dials, and again where this side is short of what that takes: some may come back.
+func call(ctx context.Context, hostPort string) (net.Conn, error) {
+	var dialer net.Dialer
+	for pause := shortestPause; ; pause = min(2*pause, longestPause) {
+		conn, err := dialer.DialContext(ctx, "tcp", hostPort)
+		if err == nil || !isShortage(err) {
+			return conn, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(pause):
+		}
+	}
+}
+
+// isShortage tells whether the system of this side refused for want of something. It says
+// nothing about the peer.
+func isShortage(err error) bool {
+	for _, errno := range [...]syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, syscall.EADDRNOTAVAIL} {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	return false
+}
+
+// prove has both sides prove the key.
+func (o *door) prove(conn net.Conn, hostPort string) (io.ReadWriter, error) {
+	w, err := o.wrap(conn, hostPort)
+	if err != nil {
+		return nil, err
+	}
+	if err := proof.Dial(w, o.key, purpose); err != nil {
+		if o.options.TLS == nil && (errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)) {
+			return nil, fmt.Errorf("%w: it may demand TLS, which this side does not have", err)
+		}
+		return nil, err
+	}
+	return w, nil
+}
+
+// greet says the hello.
+func (o *door) greet(conn net.Conn, w io.ReadWriter, id identity, hello []byte) (stream, error) {
+	// Before the hello: from there on the peer has a connection that can break.
+	s, err := takeSocket(conn)
+	if err != nil {
+		return nil, err
+	}
+	message := make([]byte, headerSize, headerSize+maxHelloPayload)
+	f := frame{kind: kindHello, length: uint32(len(id) + len(hello))}
+	f.encode(message)
+	message = append(append(message, id[:]...), hello...)
+	if _, err := w.Write(message); err != nil {
+		s.close()
+		return nil, err
+	}
+	return o.take(s, conn, w), nil
+}

@@ -1,0 +1,123 @@
+package tcp
+
+import (
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/tcp/proof"
+)
+
+// listening is the address, of a device with this identity, at which each connection is
+// served by serve, which is told the how many-th it is and does not close it.
+func listening(t *testing.T, identity string, serve func(conn *net.TCPConn, call int)) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var all sync.WaitGroup
+	all.Go(func() {
+		for call := 1; ; call++ {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() { defer conn.Close(); serve(conn.(*net.TCPConn), call) })
+		}
+	})
+	t.Cleanup(func() { _ = listener.Close(); all.Wait() })
+	return listener.Addr().String() + "/" + identity
+}
+
+// between carries bytes between two connections until either ends.
+func between(conn *net.TCPConn, to string) {
+	far, err := net.Dial("tcp", to)
+	if err != nil {
+		return
+	}
+	defer far.Close()
+	go func() { _, _ = io.Copy(far, conn); _ = far.Close() }()
+	_, _ = io.Copy(conn, far)
+}
+
+// A peer that has to end connections before the proof is over, for many come at once
+// over long links, is called again and loses none of them.
+func TestCalledAgain(t *testing.T) {
+	for name, end := range map[string]func(conn *net.TCPConn){
+		"at once":             func(*net.TCPConn) {},
+		"by a reset":          func(conn *net.TCPConn) { _ = conn.SetLinger(0) },
+		"in the midst":        func(conn *net.TCPConn) { _, _ = io.ReadFull(conn, make([]byte, 20)) },
+		"after the challenge": func(conn *net.TCPConn) { _ = proof.Accept(hasty{conn}, make([]byte, keyOfNobody), purpose) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			near, far := openWith(t, Options{}), openWith(t, Options{})
+			hostPort, id, _ := strings.Cut(far.Address(), "/")
+			var calls atomic.Int32
+			address := listening(t, id, func(conn *net.TCPConn, call int) {
+				if calls.Store(int32(call)); call < 3 {
+					end(conn)
+				} else {
+					between(conn, hostPort)
+				}
+			})
+			p := connect(t, near, address)
+			var requests [1]verbs.ConnectionRequest
+			await(t, "the request", func() bool {
+				require.NoError(t, p.Err())
+				return far.PollConnections(requests[:]) == 1
+			}, far, near)
+			_, err := requests[0].Accept(queues(t, far))
+			require.NoError(t, err)
+			await(t, "the acceptance", func() bool { return p.State() == verbs.StateReady }, near, far)
+			require.EqualValues(t, 3, calls.Load())
+			require.NoError(t, near.Close())
+		})
+	}
+}
+
+// hasty is a connection that ends before the answer is read.
+type hasty struct{ net.Conn }
+
+func (h hasty) Read(b []byte) (int, error) {
+	const answer = 32
+	if len(b) == answer {
+		if _, err := io.ReadFull(h.Conn, b); err != nil {
+			return 0, err
+		}
+		return 0, io.EOF
+	}
+	return h.Conn.Read(b)
+}
+
+// One that never lets anybody through is called so often and no more.
+func TestCalledNoMore(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		serve func(conn *net.TCPConn)
+		calls int32
+		is    error
+	}{
+		{"ends all", func(*net.TCPConn) {}, maxCalls, verbs.ErrPeerGone},
+		{"speaks another protocol", func(conn *net.TCPConn) { _, _ = io.WriteString(conn, "220 mail.example ESMTP\r\n") }, 1, proof.ErrProtocol},
+		{"holds another key", func(conn *net.TCPConn) { _ = proof.Accept(conn, proof.NewKey(), purpose) }, 1, proof.ErrKey},
+		{"ends when it has heard the proof", func(conn *net.TCPConn) { _ = proof.Accept(conn, make([]byte, keyOfNobody), purpose) }, 1, verbs.ErrPeerGone},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var calls atomic.Int32
+			address := listening(t, "0123456789abcdef", func(conn *net.TCPConn, call int) {
+				calls.Store(int32(call))
+				c.serve(conn)
+				_ = conn.CloseWrite()
+				_, _ = io.Copy(io.Discard, conn)
+			})
+			near := openWith(t, Options{})
+			require.ErrorIs(t, failure(t, connect(t, near, address)), c.is)
+			require.Equal(t, c.calls, calls.Load())
+		})
+	}
+}
