@@ -106,7 +106,8 @@ func (o *door) dial(ctx context.Context, address string, hello []byte) (stream, 
 func (o *door) try(ctx context.Context, hostPort string, id identity, hello []byte) (s stream, again bool, err error) {
 	conn, err := call(ctx, hostPort)
 	if err != nil {
-		return nil, false, err
+		// A reset may come before the call returns.
+		return nil, proof.Ended(err), err
 	}
 	// The end of the context, early or not, ends the calls that follow.
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
