@@ -1,0 +1,179 @@
+package window
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/shm"
+	"github.com/onesided/rma/world"
+)
+
+// stepBytes begin each step of a script: the message's kind, A, B, the length of its
+// payload, X, and Y, little-endian.
+const stepBytes = 20
+
+// step is one of a script that sends m.
+func step(m world.Message, payload int) []byte {
+	b := []byte{m.Kind, m.A, m.B, byte(payload)}
+	b = binary.LittleEndian.AppendUint64(b, m.X)
+	b = binary.LittleEndian.AppendUint64(b, m.Y)
+	return append(b, slices.Repeat([]byte{7}, payload)...)
+}
+
+// nextStep is the first message of a script, which is at least stepBytes long, and the rest.
+func nextStep(script []byte) (m world.Message, payload, rest []byte) {
+	m = world.Message{Kind: world.FirstKind | script[0], A: script[1], B: script[2], X: binary.LittleEndian.Uint64(script[4:]), Y: binary.LittleEndian.Uint64(script[12:])}
+	n := min(int(script[3]), len(script)-stepBytes)
+	return m, script[stepBytes:][:n], script[stepBytes+n:]
+}
+
+// answerLength is how long the answer is, if there is one; -1 where nothing is asked for.
+func answerLength(m *world.Message, most int) int {
+	size := 0
+	if kind := reduce.Kind(m.B); kind.Valid() {
+		size = kind.Size()
+	}
+	switch m.Kind {
+	case messageGet:
+		return int(min(m.Y, uint64(most)))
+	case messageFetch:
+		return int(min(m.Y, uint64(most))) * size
+	case messageSwap:
+		return size
+	}
+	return -1
+}
+
+// elements and slots of the window that messages go to; margin and guard are what is
+// around it.
+const (
+	fuzzElements = 10
+	fuzzSlots    = 3
+	fuzzMargin   = 32
+	fuzzGuard    = 0x5a5a5a5a5a5a5a5a
+)
+
+// FuzzServer has a rank send any messages to a window over the memory of another. Each is
+// served or refused; nothing is written beside the window, and in its control block only
+// what the sender may write. The window goes on.
+func FuzzServer(f *testing.F) {
+	for _, n := range nonsense {
+		f.Add(step(n.message, n.payload))
+	}
+	b := kindOfInt64
+	good := [][]byte{
+		step(world.Message{Kind: messagePut, X: 72}, 8),
+		step(world.Message{Kind: messageGet, Y: 80}, 0),
+		step(world.Message{Kind: messageAccumulate, A: uint8(Sum), B: b, X: 8}, 16),
+		step(world.Message{Kind: messageFetch, A: uint8(NoOp), B: b, X: 8, Y: 9}, 0),
+		step(world.Message{Kind: messageFetch, A: uint8(Max), B: b, X: 72, Y: 1}, 8),
+		step(world.Message{Kind: messageSwap, B: b, X: 72}, 16),
+		step(world.Message{Kind: messageNotify, X: 2}, 0),
+		step(world.Message{Kind: messageWord, A: postAt, X: 1}, 0),
+		step(world.Message{Kind: messageLock, A: uint8(Exclusive), X: 1}, 0),
+		step(world.Message{Kind: messageLock, A: uint8(Shared), X: 2}, 0),
+		step(world.Message{Kind: messageUnlock, A: uint8(Exclusive), X: 1}, 0),
+		step(world.Message{Kind: messageGranted, X: 3}, 0),
+	}
+	for _, s := range good {
+		f.Add(s)
+	}
+	f.Add(slices.Concat(good...))
+	for kind := reduce.Kind(0); kind < 32; kind++ {
+		if kind.Valid() {
+			f.Add(step(world.Message{Kind: messageAccumulate, A: uint8(Replace), B: uint8(kind), X: 80 - uint64(kind.Size())}, kind.Size()))
+			f.Add(step(world.Message{Kind: messageSwap, B: uint8(kind), X: 80 - uint64(kind.Size())}, 2*kind.Size()))
+		}
+	}
+	f.Fuzz(func(t *testing.T, script []byte) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		fabric := shm.NewFabric()
+		network := world.WithNetwork(func(int) (verbs.Device, error) {
+			device, err := fabric.Open()
+			return struct{ verbs.Device }{device}, err
+		})
+		memory := slices.Repeat([]uint64{fuzzGuard}, fuzzElements+2*fuzzMargin)
+		require.NoError(t, world.Run(ctx, 2, func(ctx context.Context, w *world.World) error {
+			if w.Rank() == 0 {
+				return sendScript(ctx, w, script)
+			}
+			return serveScript(ctx, w, script, memory[fuzzMargin:][:fuzzElements:fuzzElements])
+		}, world.WithDevice("tcp"), network))
+		require.Equal(t, slices.Repeat([]uint64{fuzzGuard}, fuzzMargin), memory[:fuzzMargin])
+		require.Equal(t, slices.Repeat([]uint64{fuzzGuard}, fuzzMargin), memory[fuzzMargin+fuzzElements:])
+	})
+}
+
+// sendScript sends what a script says.
+func sendScript(ctx context.Context, w *world.World, script []byte) error {
+	win, err := Create(ctx, w, make([]uint64, fuzzElements), Notifications(fuzzSlots))
+	if err != nil {
+		return err
+	}
+	p, err := win.peer(1)
+	if err != nil {
+		return err
+	}
+	for len(script) >= stepBytes && err == nil {
+		var m world.Message
+		var payload []byte
+		m, payload, script = nextStep(script)
+		m.Service = win.number
+		if n := answerLength(&m, p.link.MaxPayload()); n >= 0 {
+			err = p.link.Ask(&m, payload, make([]byte, n))
+		} else {
+			err = p.link.Tell(&m, payload)
+		}
+		var refused *world.RefusalError
+		if e := p.link.Flush(ctx); !errors.As(e, &refused) {
+			err = errors.Join(err, e)
+		}
+	}
+	return errors.Join(err, w.Barrier(ctx), win.Fence(ctx), win.Fence(ctx, NoSucceed), win.Close())
+}
+
+// serveScript is the rank that a script goes to, with its window over memory.
+func serveScript(ctx context.Context, w *world.World, script []byte, memory []uint64) error {
+	win, err := Create(ctx, w, memory, Notifications(fuzzSlots))
+	if err != nil {
+		return err
+	}
+	err = w.Barrier(ctx)
+	control, arrived := &win.own.control, uint64(0)
+	for len(script) >= stepBytes {
+		var m world.Message
+		if m, _, script = nextStep(script); m.Kind == messageNotify && m.X < fuzzSlots {
+			arrived++
+		}
+	}
+	for slot := range fuzzSlots {
+		arrived -= control.slot(slot).Load()
+	}
+	if arrived != 0 {
+		err = errors.Join(err, fmt.Errorf("notifications are %d too few", int64(arrived)))
+	}
+	if holder := control.exclusive().Load(); holder > 1 {
+		err = errors.Join(err, fmt.Errorf("rank %d has the lock", int(holder)-1))
+	}
+	for _, at := range []uintptr{postAt, completeAt, sharedAt, waitingAt} {
+		if word := control.pair(w.Rank(), at).Load(); word != 0 {
+			err = errors.Join(err, fmt.Errorf("word %d of another pair is %d", at, word))
+		}
+	}
+	for stripe := range control.stripes {
+		if holder := control.word(control.stripesAt + uintptr(stripe)*lineBytes).Load(); holder != 0 {
+			err = errors.Join(err, fmt.Errorf("stripe %d is held by rank %d", stripe, int(holder)-1))
+		}
+	}
+	return errors.Join(err, win.Fence(ctx), win.Fence(ctx, NoSucceed), win.Close())
+}
