@@ -151,6 +151,8 @@ func (l *Link) serve(m *Message, message []byte) error {
 	payload := message[messageHeader:]
 	w := l.world
 	switch {
+	case m.Kind >= FirstKind && w.Failure(l.rank) != nil:
+		// What it held others may have by now. Of meetings what it has said counts.
 	case m.Kind >= FirstKind:
 		return l.serveService(m, payload)
 	case m.Kind == kindAnswer || m.Kind == kindRefusal:

@@ -47,8 +47,8 @@ func (l *lines) remove(rank int, pair verbs.QueuePair) {
 // mostToCatchUp bounds how often catchUp polls while others go on sending.
 const mostToCatchUp = 256
 
-// catchUp serves what has come, also of ranks that have failed: who was severed had all
-// that had come taken in before, and what it has done is done.
+// catchUp serves what has come, of meetings also from ranks that have failed: who was
+// severed had all that had come taken in before, and what it has done is done.
 func (w *World) catchUp() {
 	w.post.mu.Lock()
 	defer w.post.mu.Unlock()
