@@ -28,8 +28,11 @@ type shrinking struct {
 	proposals map[int]string
 	// told[r] is what rank r has told so far.
 	told map[int][]survivor
-	// decided is the outcome.
-	decided []survivor
+	// decided is the outcome, of which inquired want to be told: ranks that have come to
+	// lead, or took themselves for it, while what the leader before them had said was
+	// still on its way here.
+	decided  []survivor
+	inquired map[int]bool
 }
 
 // survivor is a rank of the World that shrinks, and its contact in the new one.
@@ -255,6 +258,8 @@ func (w *World) serveShrink(from *Link, m *Message, payload []byte) error {
 	case kindInquire:
 		if s.decided != nil {
 			w.tellSurvivors(from.rank)
+		} else {
+			s.inquired[from.rank] = true
 		}
 	case kindSurvivor:
 		if m.X >= uint64(w.size) || len(s.told[from.rank]) >= w.size {
@@ -270,6 +275,9 @@ func (w *World) serveShrink(from *Link, m *Message, payload []byte) error {
 		}
 		if s.decided == nil {
 			s.decided = told
+			for rank := range s.inquired {
+				w.tellSurvivors(rank)
+			}
 		}
 	}
 	return nil

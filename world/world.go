@@ -125,6 +125,7 @@ func newWorld(rank, size int, b *base, roster *roster, s settings) (*World, erro
 	w.slots.world = w
 	w.shrinking.told = make(map[int][]survivor)
 	w.shrinking.proposals = make(map[int]string)
+	w.shrinking.inquired = make(map[int]bool)
 	block := b.block
 	w.ledger = ledgerOver(block[ledgerOffset:])
 	w.ledgers[rank].Store(w.ledger)
