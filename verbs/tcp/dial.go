@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"os"
 	"syscall"
 	"time"
 
@@ -131,14 +132,23 @@ func (o *door) try(ctx context.Context, hostPort string, id identity, hello []by
 // call dials, and again where this side is short of what that takes: some may come back.
 func call(ctx context.Context, hostPort string) (net.Conn, error) {
 	var dialer net.Dialer
+	var short error
 	for pause := shortestPause; ; pause = min(2*pause, longestPause) {
 		conn, err := dialer.DialContext(ctx, "tcp", hostPort)
-		if err == nil || !isShortage(err) {
-			return conn, err
+		switch {
+		case err == nil:
+			return conn, nil
+		case isShortage(err):
+			short = err
+		case short != nil && (os.IsTimeout(err) || ctx.Err() != nil):
+			// It was not the peer that took the time.
+			return nil, short
+		default:
+			return nil, err
 		}
 		select {
 		case <-ctx.Done():
-			return nil, err
+			return nil, short
 		case <-time.After(pause):
 		}
 	}

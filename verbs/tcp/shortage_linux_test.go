@@ -1,6 +1,8 @@
 package tcp
 
 import (
+	"context"
+	"net"
 	"syscall"
 	"testing"
 	"time"
@@ -53,4 +55,18 @@ func TestShortForAWhile(t *testing.T) {
 	_, err := requests[0].Accept(queues(t, far))
 	require.NoError(t, err)
 	await(t, "the acceptance", func() bool { return p.State() == verbs.StateReady }, near, far)
+}
+
+// That the time is over is not said of the peer, at whatever moment it ends.
+func TestShortUntilTheEnd(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	shorten(t)
+	for limit := range 40 {
+		ctx, cancel := context.WithTimeout(t.Context(), shortestPause+time.Duration(limit)*50*time.Microsecond)
+		_, err := call(ctx, listener.Addr().String())
+		cancel()
+		require.ErrorIs(t, err, syscall.EMFILE)
+	}
 }
