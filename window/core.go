@@ -60,7 +60,7 @@ func (c *core) open(all []description, how reach) {
 		c.remote = true
 		c.world.KeepProgress()
 	}
-	c.stopListening = c.world.OnFailure(c.forget)
+	c.stopListening = c.world.OnFailureAtOnce(c.forget)
 }
 
 // shut has operations refused, and returns when those calls have ended that look at

@@ -12,8 +12,8 @@ type roster struct {
 
 	mu    sync.Mutex
 	first *PeerError
-	// heard are told of each failure, from the goroutine that noticed it, and sever
-	// before anybody can know of it.
+	// heard are told of each failure by the goroutine that noticed it, in the midst of
+	// what it does, and sever before anybody can know of it.
 	heard, sever listeners
 }
 
@@ -91,10 +91,6 @@ func (w *World) FirstFailure() (rank int, err error) {
 	}
 	return w.roster.first.Rank, w.roster.first
 }
-
-// OnFailure has f called with the rank of every failure from now on, from any
-// goroutine, until stop is called. f must not block.
-func (w *World) OnFailure(f func(rank int)) (stop func()) { return w.roster.listen(f) }
 
 // peerError is the error of a call that needs rank, nil while it lives.
 func (w *World) peerError(op string, rank int) error {

@@ -1,0 +1,64 @@
+package world
+
+import "sync"
+
+// OnFailure has f called with the rank of every failure from now on, soon after it was
+// noticed, one after the other and in their order, until stop is called. f runs in a
+// goroutine of its own and may call whatever it likes, Shrink and Close included. A call
+// of it that has begun may outlast stop.
+func (w *World) OnFailure(f func(rank int)) (stop func()) {
+	q := &bulletin{f: f}
+	unlisten := w.roster.listen(q.add)
+	return func() {
+		unlisten()
+		q.end()
+	}
+}
+
+// OnFailureAtOnce is OnFailure for layers that must know before anybody acts on a failure:
+// f is called where that is noticed, from any goroutine, and in the midst of progress. It
+// must not wait for anything, or call what is of a World or a Link but for what only looks:
+// Failure, Failures, Rank and Size.
+func (w *World) OnFailureAtOnce(f func(rank int)) (stop func()) { return w.roster.listen(f) }
+
+// A bulletin has a function told of failures by a goroutine that is there only while
+// there are some to tell.
+type bulletin struct {
+	f func(rank int)
+
+	mu      sync.Mutex
+	failed  []int
+	telling bool
+	ended   bool
+}
+
+func (b *bulletin) add(rank int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.failed = append(b.failed, rank)
+	if !b.telling {
+		b.telling = true
+		go b.tell()
+	}
+}
+
+func (b *bulletin) tell() {
+	for {
+		b.mu.Lock()
+		if b.ended || len(b.failed) == 0 {
+			b.telling = false
+			b.mu.Unlock()
+			return
+		}
+		rank := b.failed[0]
+		b.failed = b.failed[1:]
+		b.mu.Unlock()
+		b.f(rank)
+	}
+}
+
+func (b *bulletin) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ended = true
+}
