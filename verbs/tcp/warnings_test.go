@@ -100,9 +100,9 @@ func TestLoggerOnAFullDisk(t *testing.T) {
 			for _, says := range []string{"GET / HTTP/1.1\r\n" + strings.Repeat("x", 60), "RMAproof\x00\x02" + strings.Repeat("n", 64), "short"} {
 				conn, err := net.Dial("tcp", hostPort)
 				require.NoError(t, err)
-				_, err = conn.Write([]byte(says))
-				require.NoError(t, err)
-				require.NoError(t, conn.(*net.TCPConn).CloseWrite())
+				// The device may end it before all is said.
+				_, _ = conn.Write([]byte(says))
+				_ = conn.(*net.TCPConn).CloseWrite()
 				_, _ = conn.Read(make([]byte, 1))
 				require.NoError(t, conn.Close())
 			}
