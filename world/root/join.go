@@ -10,6 +10,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/onesided/rma/verbs/tcp/logqueue"
 	"github.com/onesided/rma/verbs/tcp/proof"
 	"github.com/onesided/rma/world/pmi"
 )
@@ -29,8 +30,9 @@ type Member struct {
 
 	key      []byte
 	patience time.Duration
-	// host is nil but in rank 0.
+	// host is nil but in rank 0, logs is closed but there.
 	host *host
+	logs *logqueue.Queue
 }
 
 // Join makes this process the rank that the settings say, and returns when all ranks
@@ -45,7 +47,8 @@ func Join(ctx context.Context, settings *Settings, patience time.Duration) (*Mem
 	}
 	own := *settings
 	settings = &own
-	m := &Member{key: settings.Key, patience: patience}
+	m := &Member{key: settings.Key, patience: patience, logs: logqueue.New(settings.Logger)}
+	settings.Logger = m.logs.Logger()
 	limited, cancel := context.WithTimeoutCause(ctx, patience, overdue{patience})
 	defer cancel()
 	var err error
@@ -53,6 +56,9 @@ func Join(ctx context.Context, settings *Settings, patience time.Duration) (*Mem
 		m.Client, m.host, err = lead(limited, settings)
 	} else {
 		m.Client, err = follow(limited, settings)
+	}
+	if m.host == nil {
+		m.logs.Close()
 	}
 	if err != nil {
 		return nil, err
@@ -81,6 +87,7 @@ func (m *Member) Finalize() error {
 	err := m.Client.Finalize()
 	if m.host != nil {
 		err = errors.Join(err, m.host.finish(m.patience))
+		m.logs.Close()
 	}
 	return err
 }
@@ -100,6 +107,7 @@ func (m *Member) Close() error {
 	err := m.Client.Close()
 	if m.host != nil {
 		m.host.close()
+		m.logs.Close()
 	}
 	return err
 }

@@ -10,6 +10,8 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -146,6 +148,48 @@ func TestRootTellsWhomItTurnsAway(t *testing.T) {
 	require.ErrorIs(t, err, over)
 	require.ErrorContains(t, err, "of 4 ranks 1, 3 did not come to "+s.Root+" (turned away or gone: 127.0.0.1: proof: the peer holds another key, or connects for another purpose; 127.0.0.1: rank 2 is taken by 127.")
 }
+
+// A logger whose disk is full fails, or blocks. Neither holds up a join, or its end.
+func TestLoggerOnAFullDisk(t *testing.T) {
+	for _, name := range []string{"fails", "blocks"} {
+		t.Run(name, func(t *testing.T) {
+			noLeaks(t)
+			var calls atomic.Int32
+			release := make(chan struct{})
+			defer close(release)
+			full := slog.New(slog.NewTextHandler(disk(func() error {
+				calls.Add(1)
+				if name == "blocks" {
+					<-release
+				}
+				return syscall.ENOSPC
+			}), nil))
+			root := vacant(t)
+			parts := []part{{rankOf(root, 0, 3), ample, exchange}, {rankOf(root, 1, 3), ample, exchange}, {rankOf(root, 2, 3), ample, exchange}}
+			for _, p := range parts {
+				p.settings.Logger = full
+			}
+			stranger := rankOf(root, 1, 3)
+			stranger.Key = proof.NewKey()
+			joined := make(chan error, 1)
+			go func() { joined <- errors.Join(play(t, parts[:2]...)...) }()
+			_, err := Join(t.Context(), stranger, ample)
+			require.ErrorIs(t, err, proof.ErrKey)
+			within(t, "the logger is called", func() bool { return calls.Load() > 0 })
+			require.NoError(t, errors.Join(play(t, parts[2])...))
+			require.NoError(t, <-joined)
+
+			alone := rankOf(vacant(t), 0, 2)
+			alone.Logger = full
+			_, err = Join(t.Context(), alone, brief)
+			require.ErrorIs(t, err, ErrIncomplete)
+		})
+	}
+}
+
+type disk func() error
+
+func (d disk) Write([]byte) (int, error) { return 0, d() }
 
 // What is most likely a wrong name is told at once, while it is asked for again, and the
 // error begins with it.

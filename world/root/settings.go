@@ -34,8 +34,8 @@ type Settings struct {
 	// Silence is after how long without an answer the other host is given up, about two
 	// seconds at the least. It is 10 s if it is 0.
 	Silence time.Duration
-	// Logger is told at once what is waited for, and who is turned away and why. Nil
-	// tells nobody.
+	// Logger is told at once what is waited for, and who is turned away and why. One
+	// that blocks holds up nothing. Nil tells nobody.
 	Logger *slog.Logger
 }
 
