@@ -375,9 +375,10 @@ func (l *Link) complete(ctx context.Context, m Mark) error {
 		return err
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.giveBack(l.done.Load())
 	err = l.refusal
 	l.refusal = nil
+	l.mu.Unlock()
 	return err
 }
 
@@ -385,6 +386,11 @@ func (l *Link) complete(ctx context.Context, m Mark) error {
 func (l *Link) settle() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.push()
+}
+
+// push is settle with the mutex.
+func (l *Link) push() error {
 	err := l.cover()
 	l.post(false)
 	return err
@@ -409,11 +415,15 @@ func (l *Link) Flush(ctx context.Context) error {
 		return err
 	}
 	err := l.askFlush()
+	if err == nil {
+		err = l.push()
+	}
+	m := Mark{l.sequence, l.asked}
 	l.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	return l.Settle(ctx)
+	return l.complete(ctx, m)
 }
 
 // Push has everything that a Flush will wait for on its way, so that several links
@@ -424,8 +434,7 @@ func (l *Link) Push() {
 	if l.asked-l.answered.Load() < mostAsked {
 		_ = l.askFlush()
 	}
-	_ = l.cover()
-	l.post(false)
+	_ = l.push()
 }
 
 // await waits for a request and an answer, and tells whether they have come.
@@ -443,9 +452,6 @@ func (l *Link) await(ctx context.Context, sequence, asked uint64) (bool, error) 
 			return false, fmt.Errorf("waiting for rank %d: %w", l.rank, err)
 		}
 	}
-	l.mu.Lock()
-	l.giveBack(l.done.Load())
-	l.mu.Unlock()
 	return true, nil
 }
 

@@ -47,7 +47,9 @@ func (w *World) poll() int {
 	if len(w.retries) > 0 {
 		w.retry()
 	}
-	w.retrying.Store(len(w.retries) > 0)
+	if retrying := len(w.retries) > 0; w.retrying.Load() != retrying {
+		w.retrying.Store(retrying)
+	}
 	if n > 0 {
 		// What came may be what another goroutine sleeps for.
 		w.channel.Ring()
