@@ -127,8 +127,10 @@ func playHammer(ctx context.Context, arguments []string) error {
 		return err
 	}
 	fmt.Fprintln(os.Stderr, insideLine)
-	if len(arguments) > 2 && arguments[2] == strconv.Itoa(w.Rank()) {
-		return syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	if len(arguments) > 2 {
+		if err := h.kill(ctx, arguments[2]); err != nil {
+			return err
+		}
 	}
 	for len(h.lost) < toLose {
 		if err := h.round(ctx); err != nil {
@@ -206,6 +208,21 @@ type hammer struct {
 	words *window.Window[uint64]
 	turn  uint64
 	lost  []int
+}
+
+// kill ends a rank by a signal, when all others have told it that they have come so far.
+func (h *hammer) kill(ctx context.Context, victim string) error {
+	rank, err := strconv.Atoi(victim)
+	if err != nil {
+		return err
+	}
+	if rank != h.w.Rank() {
+		return h.words.PutNotify([]uint64{1}, rank, h.w.Rank(), 0)
+	}
+	if err := h.words.WaitNotify(ctx, 0, uint64(h.w.Size()-1)); err != nil {
+		return err
+	}
+	return syscall.Kill(os.Getpid(), syscall.SIGKILL)
 }
 
 // round writes to, adds to and reads from all ranks that are not lost.
