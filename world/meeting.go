@@ -37,6 +37,9 @@ type Meeting struct {
 	// last is the meeting of ranks that leave: that a rank has left is no reason
 	// there not to wait for it.
 	last bool
+	// arrivals are the last numbers at which ranks arrived by messages, at rank 0. They
+	// belong to progress.
+	arrivals []uint32
 	// announced is the last number that this rank added to the counter of rank 0.
 	announced uint32
 	// histories is the sum of those of all meetings.
@@ -59,6 +62,9 @@ const (
 // this rank has, until Close.
 func (w *World) NewMeeting(number uint32, own []byte, other func(rank int) ([]byte, error)) *Meeting {
 	m := &Meeting{world: w, number: number, own: meetingBlockOver(own), other: other, blocks: make([]atomic.Pointer[meetingBlock], w.size)}
+	if w.rank == 0 {
+		m.arrivals = make([]uint32, w.size)
+	}
 	w.post.mu.Lock()
 	defer w.post.mu.Unlock()
 	w.meetings[number] = m
@@ -161,11 +167,19 @@ func (m *Meeting) serve(from *Link, message *Message) error {
 		if k >= bits.Len(uint(w.size-1)) || (from.rank+1<<k)%w.size != w.rank {
 			return fmt.Errorf("%w: rank %d tells of round %d", ErrMessage, from.rank, k)
 		}
+		if last := m.own.round(k).Load(); !follows(number, last) {
+			return m.outOfTurn(from, message, last)
+		}
 		m.own.reach(k, number, message.Y)
 	case kindArrive:
 		if w.rank != 0 {
 			return fmt.Errorf("%w: rank %d takes rank %d for the root", ErrMessage, from.rank, w.rank)
 		}
+		// Nobody comes to the next before all have come to the last.
+		if last := m.own.released().Load(); number != last+1 || m.arrivals[from.rank] == number {
+			return m.outOfTurn(from, message, last)
+		}
+		m.arrivals[from.rank] = number
 		if m.own.arrive(number, w.size, message.Y, message.Z) {
 			m.unlike.Store(true)
 		}
@@ -173,11 +187,22 @@ func (m *Meeting) serve(from *Link, message *Message) error {
 		if from.rank != parent(w.rank) {
 			return fmt.Errorf("%w: rank %d releases rank %d", ErrMessage, from.rank, w.rank)
 		}
+		if last := m.own.released().Load(); !follows(number, last) {
+			return m.outOfTurn(from, message, last)
+		}
 		m.own.released().Store(number)
 	default:
 		return fmt.Errorf("%w of kind %d", ErrMessage, message.Kind)
 	}
 	return nil
+}
+
+// follows tells whether what a rank tells next may be number, after last: in a call that
+// was cut short and is repeated it says the same again.
+func follows(number, last uint32) bool { return number == last || number == last+1 }
+
+func (m *Meeting) outOfTurn(from *Link, message *Message, last uint32) error {
+	return fmt.Errorf("%w of kind %d: rank %d tells of number %d of meeting %d, the last was %d", ErrMessage, message.Kind, from.rank, message.X, m.number, last)
 }
 
 // arrive counts a rank at the root, with its history and the sum of its histories
