@@ -84,3 +84,51 @@ func TestClosedPart(t *testing.T) {
 	t.Run("apart", func(t *testing.T) { worldtest.Apart(t, 2, closedPart) })
 	t.Run("tcp", func(t *testing.T) { worldtest.TCP(t, 2, closedPart) })
 }
+
+// keyless looks at what a rank that maps nothing is told of another's part.
+var keyless = worldtest.Register("keys of a part", func(ctx context.Context, w *world.World) error {
+	win, err := Allocate[int64](ctx, w, 10)
+	if err != nil {
+		return err
+	}
+	d := &win.descriptions[1-w.Rank()]
+	if place := w.Place(1-w.Rank(), &d.control); place != (verbs.RemoteRegion{}) {
+		err = fmt.Errorf("the control block is at %+v", place)
+	}
+	if place := w.Place(1-w.Rank(), &d.data); place.Length != 80 {
+		err = errors.Join(err, fmt.Errorf("the memory is at %+v", place))
+	}
+	return errors.Join(err, win.Close())
+})
+
+// TestControlHasNoKey looks that locks and counters cannot be written past the checks of
+// messages.
+func TestControlHasNoKey(t *testing.T) {
+	t.Run("apart", func(t *testing.T) { worldtest.Apart(t, 2, keyless) })
+	t.Run("tcp", func(t *testing.T) { worldtest.TCP(t, 2, keyless) })
+}
+
+// TestNothingListens looks that a window, however it ends, is told of no failure any more.
+func TestNothingListens(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		end  func(win *Window[int64]) error
+	}{
+		{"closed", func(win *Window[int64]) error { return win.Close() }},
+		{"abandoned", func(*Window[int64]) error { return nil }},
+	} {
+		listens := true
+		alone(t, func(ctx context.Context, w *world.World) error {
+			win, err := Allocate[int64](ctx, w, 10)
+			if err != nil {
+				return err
+			}
+			stop := win.stopListening
+			win.stopListening = func() { listens = false; stop() }
+			return c.end(win)
+		})
+		if listens {
+			t.Errorf("a window that was %s listens", c.name)
+		}
+	}
+}

@@ -45,6 +45,7 @@ func newCore(w *world.World, number uint32, s settings, p *part, allocated bool)
 		c.remote = c.remote || !w.Mapped(rank)
 	}
 	c.server = newServer(c)
+	c.stopListening = w.OnFailureAtOnce(c.forget)
 	c.stopWaitingForEnd = w.OnClose(c.abandon)
 	return c, nil
 }
@@ -60,12 +61,12 @@ func (c *core) open(all []description, how reach) {
 		c.remote = true
 		c.world.KeepProgress()
 	}
-	c.stopListening = c.world.OnFailureAtOnce(c.forget)
 }
 
 // shut has operations refused, and returns when those calls have ended that look at
 // control blocks outside of epochs.
 func (c *core) shut() {
+	c.stopListening()
 	c.closed.Store(true)
 	for rank := range c.size {
 		c.forget(rank)
@@ -87,6 +88,7 @@ func (c *core) abandon() {
 
 // withdraw ends what newCore has begun.
 func (c *core) withdraw() {
+	c.stopListening()
 	c.stopWaitingForEnd()
 	c.server.end()
 	c.meeting.Close()

@@ -82,7 +82,6 @@ func (c *core) Close() error {
 	if err != nil {
 		return fmt.Errorf("window: %w", err)
 	}
-	c.stopListening()
 	c.shut()
 	if broken != nil {
 		// This rank has told others of a Fence that it gave up, which for them is

@@ -41,7 +41,8 @@ func ownPart(w *world.World, memory []byte) (part, error) {
 	return part{memory: memory, device: w.Device()}, nil
 }
 
-// addControl allocates and registers the control block, and registers the memory.
+// addControl allocates and registers the control block, and registers the memory. Ranks
+// that do not map the block send messages, which are checked: they get no key to it.
 func (p *part) addControl(w *world.World, s settings) error {
 	p.device = w.Device()
 	l := layoutOf(w.Size(), uint64(len(p.memory)), s.slots)
@@ -50,16 +51,18 @@ func (p *part) addControl(w *world.World, s settings) error {
 		return fmt.Errorf("allocating %d bytes of control block: %w", l.bytes, err)
 	}
 	p.control = block
-	for _, memory := range [][]byte{block, p.memory} {
-		if len(memory) == 0 {
-			continue
-		}
-		region, err := w.Register(memory, windowAccess)
-		if err != nil {
-			return fmt.Errorf("registering %d bytes: %w", len(memory), err)
-		}
-		p.regions = append(p.regions, region)
+	region, err := w.RegisterMapped(block)
+	if err != nil {
+		return fmt.Errorf("registering %d bytes of control block: %w", len(block), err)
 	}
+	p.regions = append(p.regions, region)
+	if len(p.memory) == 0 {
+		return nil
+	}
+	if region, err = w.Register(p.memory, windowAccess); err != nil {
+		return fmt.Errorf("registering %d bytes: %w", len(p.memory), err)
+	}
+	p.regions = append(p.regions, region)
 	return nil
 }
 

@@ -47,5 +47,6 @@ var unreachable = register("create without process_vm", func(s *script) {
 	s.ok(win.Close())
 })
 
-// TestCreateRefused is of processes: goroutines need no system call.
-func TestCreateRefused(t *testing.T) { worldtest.Processes(t, 3, unreachable) }
+// TestCreateWithoutSystemCalls looks that messages do where the system calls are not
+// permitted. It is of processes: goroutines need none.
+func TestCreateWithoutSystemCalls(t *testing.T) { worldtest.Processes(t, 3, unreachable) }

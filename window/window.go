@@ -162,9 +162,8 @@ func Allocate[T Element](ctx context.Context, w *world.World, count int, options
 
 // Create makes a window over the program's own memory, which belongs to the
 // window until it is closed. Otherwise it is as Allocate. Ranks in other
-// processes reach the memory by system calls; where those are not permitted the
-// window is refused: every rank's *CreateError is an errors.ErrUnsupported, and
-// that of the rank which may not has the *verbs.CapabilityError.
+// processes of the host reach the memory by system calls, and where those are not
+// permitted by messages, which this rank serves: that is slower, and the same.
 func Create[T Element](ctx context.Context, w *world.World, memory []T, options ...Option) (*Window[T], error) {
 	a := arguments{call: "Create", count: len(memory)}
 	if len(memory) > 0 {

@@ -149,6 +149,18 @@ func (w *World) Register(memory []byte, access verbs.Access) (*Region, error) {
 	return register(&w.cards, memory, access)
 }
 
+// RegisterMapped makes memory known to the ranks that map it, for them to read and write,
+// and to no others.
+func (w *World) RegisterMapped(memory []byte) (*Region, error) {
+	cards := w.cards
+	for kind, c := range cards {
+		if c != nil && c.mapper == nil {
+			cards[kind] = nil
+		}
+	}
+	return register(&cards, memory, verbs.LocalWrite|verbs.RemoteRead|verbs.RemoteWrite)
+}
+
 func register(cards *[cardKinds]*card, memory []byte, access verbs.Access) (*Region, error) {
 	r := new(Region)
 	for kind, c := range cards {
