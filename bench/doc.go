@@ -7,6 +7,7 @@
 //	go run ./bench -set singleelement=on fop_lat  # with a switch thrown
 //	go run ./bench -peers                         # beside Open MPI and MPICH
 //	go run ./bench -device tcp -peers             # the same, all of them over TCP
+//	go run ./bench -device tcp -set tls=on        # what encryption costs
 //	go run ./bench socket_lat socket_bw           # what the system's sockets give
 //	mpiexec -n 2 ./bench                          # ranks of a launcher
 //

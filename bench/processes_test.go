@@ -42,6 +42,16 @@ func TestRanksOverTCP(t *testing.T) {
 	}
 }
 
+// Processes that make their certificates by themselves know one another.
+func TestRanksThatEncrypt(t *testing.T) {
+	needProcesses(t)
+	results := measured(t, "-device", "tcp", "-set", "tls=on", "-repeat", "1", "put_flush_lat:65536", "fence_scale:3")
+	for cell, ranks := range map[string]int{"put_flush_lat:65536": 2, "fence_scale:3": 3} {
+		assert.Equal(t, ranks, results[cell].Ranks, cell)
+		assert.Positive(t, results[cell].Value, cell)
+	}
+}
+
 func TestARankRefusesADeviceThatItDoesNotUse(t *testing.T) {
 	needProcesses(t)
 	server := pmi.NewServer(1, pmi.Events{})

@@ -33,7 +33,7 @@ func runLocal(ctx context.Context, o *options, j job, report func(result) error)
 // runJoined measures what o asks for as a rank that a launcher started.
 func runJoined(ctx context.Context, o *options, report func(result) error) error {
 	return inTime(ctx, o, func(ctx context.Context) error {
-		w, err := world.Init(ctx)
+		w, err := world.Init(ctx, o.settings.joins...)
 		if err != nil {
 			return err
 		}

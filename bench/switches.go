@@ -8,13 +8,16 @@ import (
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/verbs/cpucopy"
 	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
 )
 
 // settings are the switches as the command line throws them.
 type settings struct {
 	thrown  []string // as given, for the processes that measure and for the header
 	options []window.Option
+	joins   []world.Option
 	single  bool // accumulates of more than one element are not possible
+	encrypt bool // needs ranks that use TCP
 }
 
 // A toggle is a switch of one of the library's optimizations.
@@ -60,8 +63,16 @@ func toggles() []toggle {
 	for _, l := range levels {
 		kernels.values = append(kernels.values, strings.ToLower(l.String()))
 	}
+	encryption := toggle{"tls", []string{"off", "on"}, "ranks encrypt what goes between them, by TLS 1.3 (with -device tcp)", func(s *settings, value string) error {
+		if value == "off" {
+			return nil
+		}
+		option, err := encrypted()
+		s.joins, s.encrypt = append(s.joins, option), true
+		return err
+	}}
 	return []toggle{
-		copying, kernels,
+		copying, kernels, encryption,
 		single,
 		hint("sameop", "windows promise one operation for all accumulates", window.SameOp()),
 		hint("immediate", "windows promise that accumulates are applied when their call returns: those of one element are not held back", window.Immediate()),
