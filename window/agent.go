@@ -115,6 +115,25 @@ func (s *server) liveHolder() uint32 {
 	return holder
 }
 
+// failed breaks the locks of a rank that has failed. If this rank does not map it only this
+// one does: it has ended all connections with it, so that nothing comes any more that
+// was done under the lock; but others who map this part may have heard of it first.
+func (s *server) failed(rank int) {
+	c := s.core
+	if c.world.Mapped(rank) {
+		return
+	}
+	c.world.Exclude(func() {
+		if s.ended.Load() {
+			return
+		}
+		c.giveBackShared(c.own, rank)
+		if c.own.control.exclusive().CompareAndSwap(uint32(rank)+1, 0) {
+			c.ringWaiters(c.own)
+		}
+	})
+}
+
 // unlock gives back the lock of a rank, or its wish.
 func (s *server) unlock(from *world.Link, m *world.Message) error {
 	kind := LockKind(m.A)

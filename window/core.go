@@ -45,7 +45,8 @@ func newCore(w *world.World, number uint32, s settings, p *part, allocated bool)
 		c.remote = c.remote || !w.Mapped(rank)
 	}
 	c.server = newServer(c)
-	c.stopListening = w.OnFailureAtOnce(c.forget)
+	stopForgetting, stopBreaking := w.OnFailureAtOnce(c.forget), w.OnFailure(c.server.failed)
+	c.stopListening = func() { stopForgetting(); stopBreaking() }
 	c.stopWaitingForEnd = w.OnClose(c.abandon)
 	return c, nil
 }

@@ -117,7 +117,7 @@ func (c *core) ringWaiters(p *peer) {
 }
 
 // awaitUnlocked waits until nobody has the exclusive word, breaking the lock of a
-// holder that has died.
+// holder that has died where it may.
 func (c *core) awaitUnlocked(ctx context.Context, call string, target int, p *peer) error {
 	exclusive := p.control.exclusive()
 	wait := c.world.NewWaiter()
@@ -135,7 +135,7 @@ func (c *core) awaitUnlocked(ctx context.Context, call string, target int, p *pe
 		if err := wait.Lost(call, target); err != nil {
 			return err
 		}
-		if rank := int(holder - 1); rank >= c.size || wait.Lost(call, rank) != nil {
+		if rank := int(holder - 1); rank >= c.size || wait.Lost(call, rank) != nil && c.mayBreak(rank) {
 			exclusive.CompareAndSwap(holder, 0)
 			continue
 		}
@@ -157,7 +157,7 @@ func (c *core) awaitShared(ctx context.Context, call string, target, origin int,
 		if err := wait.Lost(call, target); err != nil {
 			return err
 		}
-		if wait.Lost(call, origin) != nil {
+		if wait.Lost(call, origin) != nil && c.mayBreak(origin) {
 			shared.Store(0)
 			break
 		}
@@ -166,6 +166,12 @@ func (c *core) awaitShared(ctx context.Context, call string, target, origin int,
 		}
 	}
 	return nil
+}
+
+// mayBreak tells whether this rank may break a lock of one that has failed or left. One
+// that failed elsewhere may be stopped, and go on later: see server.failed.
+func (c *core) mayBreak(rank int) bool {
+	return c.world.Mapped(rank) || c.world.Failure(rank) == nil
 }
 
 // ringHolder wakes the rank that a lock word names.

@@ -91,7 +91,7 @@ func newBase(devices [cardKinds]verbs.Device, size int) (*base, error) {
 		}
 	}
 	var err error
-	if b.block, err = b.home.device.AllocateMemory(blockBytes); err != nil {
+	if b.block, err = b.home.device.AllocateMemory(blockBytes + 8*obituaryWords(size)); err != nil {
 		return nil, err
 	}
 	region, err := register(&b.cards, b.block, verbs.LocalWrite|verbs.RemoteRead|verbs.RemoteWrite)
@@ -277,8 +277,8 @@ func (w *World) blockOf(rank int) ([]byte, error) {
 		return nil, err
 	}
 	block, err := n.Map(w.routes[rank].block)
-	if err == nil && len(block) < blockBytes {
-		err = fmt.Errorf("world: rank %d has a block of %d bytes, not %d", rank, len(block), blockBytes)
+	if want := blockBytes + 8*obituaryWords(w.size); err == nil && len(block) < want {
+		err = fmt.Errorf("world: rank %d has a block of %d bytes, not %d", rank, len(block), want)
 	}
 	return block, err
 }

@@ -128,7 +128,11 @@ func (w *World) begin(texts []string) error {
 	}
 	w.setCrowded(crowds(w.ranks, w.rank))
 	stopSevering, stopListening := w.roster.beforehand(w.lines.sever), w.roster.listen(w.noteFailure)
-	w.end = func() { stopSevering(); stopListening() }
+	stopTelling := func() {}
+	if w.cards[networkCard] != nil && w.cards[sharedCard] != nil {
+		stopTelling = w.OnFailure(w.tellHere)
+	}
+	w.end = func() { stopSevering(); stopListening(); stopTelling() }
 	if w.cards[networkCard] != nil {
 		w.KeepProgress()
 	}

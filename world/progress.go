@@ -27,6 +27,7 @@ func (w *World) tryPoll() int {
 // poll is Poll with the mutex of progress.
 func (w *World) poll() int {
 	n := 0
+	w.readObituaries()
 	for _, c := range w.cards {
 		if c != nil {
 			n += w.pollCard(c)
@@ -83,6 +84,13 @@ func (w *World) pollCard(c *card) int {
 		}
 	}
 	return n
+}
+
+// Exclude calls f while no Service serves, and nothing is retried.
+func (w *World) Exclude(f func()) {
+	w.post.mu.Lock()
+	defer w.post.mu.Unlock()
+	f()
 }
 
 // Retry has try called whenever progress is made, until it returns true. It is for a

@@ -89,7 +89,10 @@ type World struct {
 	retries, noRetries []func() bool
 	retrying           atomic.Bool
 	news               news
-	lines              lines
+	// obituaries are this rank\'s; obituariesRead is how many progress has read.
+	obituaries     []atomic.Uint64
+	obituariesRead uint64
+	lines          lines
 	// fallen tells that a link was ended that has not been closed.
 	fallen atomic.Bool
 	// dialing are the links that are being made; they belong to progress. shortage is the
@@ -129,6 +132,7 @@ func newWorld(rank, size int, b *base, roster *roster, s settings) (*World, erro
 	block := b.block
 	w.ledger = ledgerOver(block[ledgerOffset:])
 	w.ledgers[rank].Store(w.ledger)
+	w.obituaries = obituariesOver(block, size)
 	w.round.w = w
 	w.barrier = w.NewMeeting(barrierMeeting, block[:MeetingBytes], func(rank int) ([]byte, error) {
 		theirs, err := w.blockOf(rank)

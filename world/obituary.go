@@ -1,0 +1,54 @@
+package world
+
+import "errors"
+
+// Obituaries are where those that map a rank's block tell it of a failure. Ranks tell
+// each other over links; but those on one host have none with each other, and one of
+// them may know that a rank elsewhere has failed, and wait for a lock of that in a
+// window of another which has heard nothing.
+//
+// They are a count, and a bit for each rank of the job. A bit is set before the count
+// is raised, which the owner looks at whenever it makes progress.
+
+// obituaryWords is how many words the obituaries of a job have.
+func obituaryWords(size int) int { return 1 + (size+63)/64 }
+
+// errObituary is why a rank has failed, to one that was told so in its block.
+var errObituary = errors.New("another rank of this host has found that it has failed")
+
+// tellHere tells the ranks that this rank maps that one has failed, if they do not map
+// that themselves.
+func (w *World) tellHere(failed int) {
+	if w.Mapped(failed) {
+		return
+	}
+	for rank := range w.size {
+		if rank == w.rank || !w.Mapped(rank) || w.Failure(rank) != nil {
+			continue
+		}
+		block, err := w.blockOf(rank)
+		if err != nil {
+			continue
+		}
+		told := obituariesOver(block, w.size)
+		bit := uint64(1) << (failed % 64)
+		if told[1+failed/64].Or(bit)&bit == 0 {
+			told[0].Add(1)
+			w.Ring(rank)
+		}
+	}
+}
+
+// readObituaries makes what this rank was told known to it.
+func (w *World) readObituaries() {
+	count := w.obituaries[0].Load()
+	if count == w.obituariesRead {
+		return
+	}
+	w.obituariesRead = count
+	for rank := range w.size {
+		if w.obituaries[1+rank/64].Load()>>(rank%64)&1 != 0 && rank != w.rank {
+			w.roster.fail(rank, errObituary)
+		}
+	}
+}
