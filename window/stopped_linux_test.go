@@ -209,7 +209,7 @@ var lateWriter = registerImpatient("stopped while it writes", func(s *script) {
 
 // What a rank writes late, because it was stopped under its lock, does not come where
 // another has the lock since. Rank 2 is written to, and knows of the failure by its own
-// clock, or only because rank 0 has told it.
+// clock, or only because rank 0 has told it, by a message or where they share memory.
 func TestStoppedWhileWriting(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -219,6 +219,7 @@ func TestStoppedWhileWriting(t *testing.T) {
 		{"all notice", -1, overTCP},
 		{"rank 2 is told", 2, overTCP},
 		{"all notice, and one maps rank 2", -1, machines[2].environment},
+		{"rank 2 is told by one that maps it", 2, machines[2].environment},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
