@@ -14,7 +14,7 @@ import (
 // can take.
 const processors = 64
 
-// slurmConf is a Slurm that needs no munge, control groups, accounting or systemd, listens on
+// slurmConf is a Slurm that needs no control groups, accounting or systemd, listens on
 // the loopback address, and says nothing to anyone else.
 var slurmConf = template.Must(template.New("slurm.conf").Parse(`ClusterName=launchtest
 SlurmctldHost={{.Host}}(127.0.0.1)
@@ -22,8 +22,14 @@ SlurmctldPort={{.Port}}
 CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
 SlurmUser={{.User}}
 SlurmdUser={{.User}}
+{{if .Munge -}}
+AuthType=auth/munge
+AuthInfo=socket={{.Munge}}
+CredType=cred/munge
+{{else -}}
 AuthType=auth/none
 CredType=cred/none
+{{end -}}
 StateSaveLocation={{.Dir}}/state
 SlurmdSpoolDir={{.Dir}}/spool.%n
 SlurmctldPidFile={{.Dir}}/slurmctld.pid
@@ -54,8 +60,9 @@ func nodeName(n int) string { return fmt.Sprintf("n%d", n+1) }
 
 func confPath(dir string) string { return filepath.Join(dir, "slurm.conf") }
 
-// configure writes the configuration and makes the directories that it names.
-func configure(dir string, port int, nodePorts []int) (path string, err error) {
+// configure writes the configuration and makes the directories that it names. Slurm knows
+// who talks to it by munge, if there is a socket of one, and else believes everybody.
+func configure(dir, munge string, port int, nodePorts []int) (path string, err error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return "", fmt.Errorf("launchtest: %w", err)
@@ -83,7 +90,7 @@ func configure(dir string, port int, nodePorts []int) (path string, err error) {
 	}
 	var text bytes.Buffer
 	if err := slurmConf.Execute(&text, map[string]any{
-		"Host": host, "Port": port, "User": user, "Dir": dir, "Processors": processors, "Nodes": nodes,
+		"Host": host, "Port": port, "User": user, "Dir": dir, "Processors": processors, "Nodes": nodes, "Munge": munge,
 	}); err != nil {
 		return "", fmt.Errorf("launchtest: %w", err)
 	}

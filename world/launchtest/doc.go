@@ -36,7 +36,10 @@
 //
 //	cluster.Run(t, "-N", "2", "-n", "4", "sh", "-c", `RMA_HOST=$SLURM_NODEID exec "$0"`, program)
 //
-// Under root a Slurm and its jobs run as an unprivileged user, because Slurm's
-// authentication is switched off: programs and files must be readable to others, as
-// those of Build, Self and Directory are.
+// A Slurm knows who talks to it by a munge of its own, with a key of its own. Where munge
+// is not installed Slurm's authentication is switched off, which the ranks see nothing of:
+// they talk to the daemons by a file that they inherit, and know each other by the key that
+// rank 0 makes. Whoever is on the machine could then have the Slurm run jobs, so under root
+// it and its jobs run as an unprivileged user: programs and files must be readable to
+// others, as those of Build, Self and Directory are.
 package launchtest

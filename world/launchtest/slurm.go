@@ -86,11 +86,18 @@ func (c *Cluster) start(slurmctld, slurmd string) (err error) {
 	if err != nil {
 		return err
 	}
-	conf, err := configure(c.dir, ports[0], ports[1:])
+	o, socket := orders{User: slurmUser(), Remove: c.dir}, ""
+	if munged, err := find("munged"); err == nil {
+		command, err := munge(munged, c.dir)
+		if err != nil {
+			return err
+		}
+		o.Beside, socket = append(o.Beside, command), mungeSocket(c.dir)
+	}
+	conf, err := configure(c.dir, socket, ports[0], ports[1:])
 	if err != nil {
 		return err
 	}
-	o := orders{User: slurmUser(), Remove: c.dir}
 	for n := range c.nodes {
 		o.Beside = append(o.Beside, []string{slurmd, "-D", "-N", nodeName(n), "-f", conf})
 	}
