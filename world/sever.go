@@ -39,8 +39,11 @@ func (l *lines) add(rank int, pair verbs.QueuePair) error {
 func (l *lines) remove(rank int, pair verbs.QueuePair) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if s, ok := pair.(verbs.Severer); ok {
-		l.open[rank] = slices.DeleteFunc(l.open[rank], func(open verbs.Severer) bool { return open == s })
+	left := slices.DeleteFunc(l.open[rank], func(open verbs.Severer) bool { return any(open) == any(pair) })
+	if len(left) > 0 {
+		l.open[rank] = left
+	} else {
+		delete(l.open, rank)
 	}
 }
 
