@@ -4,3 +4,6 @@ package world_test
 
 // manyRanks is fewer under the race detector, which takes several times the memory.
 const manyRanks = 100
+
+// raced: every access takes several times the time too.
+const raced = true

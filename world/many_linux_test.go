@@ -1,0 +1,98 @@
+package world_test
+
+import (
+	"context"
+	"math/bits"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// sockets is how many this process has open.
+func (s *script) sockets() (n int) {
+	names, err := filepath.Glob("/proc/self/fd/*")
+	s.ok(err)
+	for _, name := range names {
+		// One that was closed meanwhile is none.
+		if to, err := os.Readlink(name); err == nil && strings.HasPrefix(to, "socket:") {
+			n++
+		}
+	}
+	return n
+}
+
+// many has each rank put to the next, and count its sockets. A rank but the first has to do
+// with the root, with those beside it in a tree, at most as many as the last rank has bits,
+// and with its neighbors: with each over two connections for letters and two for the rest.
+var many = register("many ranks over tcp", func(s *script) {
+	before := s.sockets()
+	win, err := window.Allocate[int64](s.ctx, s.w, 1)
+	s.ok(err)
+	next := (s.me + 1) % s.n
+	for round := range 3 {
+		s.ok(win.Fence(s.ctx))
+		s.ok(win.Put([]int64{int64(s.me + round)}, next, 0))
+		s.ok(win.Fence(s.ctx, window.NoSucceed))
+		s.check(win.Local()[0] == int64((s.me+s.n-1)%s.n+round), "%d was put in round %d", win.Local()[0], round)
+	}
+	most := 4 * (bits.Len(uint(s.n-1)) + 3)
+	if opened := s.sockets() - before; s.me != 0 && opened > most {
+		s.check(false, "rank %d of %d has opened %d sockets, more than %d", s.me, s.n, opened, most)
+	}
+	s.ok(s.w.Barrier(s.ctx))
+	s.ok(win.Close())
+})
+
+// Many processes over TCP connect to those that they need, on first use, and fence.
+func TestManyOverTCP(t *testing.T) { worldtest.TCP(t, 64, many) }
+
+// used is the time that this process has spent on processors.
+func (s *script) used() time.Duration {
+	var usage unix.Rusage
+	s.ok(unix.Getrusage(unix.RUSAGE_SELF, &usage))
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// idling has one rank wait for the other, which is idle outside of any call.
+var idling = register("idle over tcp", func(s *script) {
+	const span = time.Second
+	s.ok(s.w.Barrier(s.ctx))
+	l, err := s.w.Link(1 - s.me)
+	s.ok(err)
+	s.ok(l.Flush(s.ctx))
+	before := s.used()
+	if s.me == 0 {
+		ctx, cancel := context.WithTimeout(s.ctx, span)
+		defer cancel()
+		s.fails(s.w.Barrier(ctx), context.DeadlineExceeded)
+		worldtest.Signal("waited")
+	}
+	if s.me == 1 {
+		s.ok(worldtest.Hold("idle"))
+	}
+	used := s.used() - before
+	s.check(used < span/50, "rank %d has used %v of a core while it was idle for %v", s.me, used, span)
+	s.ok(s.w.Barrier(s.ctx))
+})
+
+func TestIdleOverTCP(t *testing.T) {
+	if raced {
+		t.Skip("what the race detector takes is no matter of this package")
+	}
+	job := worldtest.StartWith(t, 2, idling, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
+	job.Await(1, "idle")
+	job.Await(0, "waited")
+	job.Release(1)
+	for rank, err := range job.Wait() {
+		if err != nil {
+			t.Errorf("rank %d: %v", rank, err)
+		}
+	}
+}
