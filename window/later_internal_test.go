@@ -29,7 +29,7 @@ const (
 const passes = 20
 
 var stripeHeld = worldtest.RegisterWith("a stripe held for long", func() ([]world.Option, error) {
-	return []world.Option{world.WithSilence(time.Second)}, nil
+	return []world.Option{world.WithSilence(3 * time.Second)}, nil
 }, func(ctx context.Context, w *world.World) error {
 	win, err := Allocate[int64](ctx, w, 3*perStripe)
 	if err != nil {

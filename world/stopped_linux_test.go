@@ -14,7 +14,7 @@ import (
 
 // registerImpatient is register for ranks that take others soon for dead.
 func registerImpatient(name string, body func(s *script)) string {
-	options := func() ([]world.Option, error) { return []world.Option{world.WithSilence(time.Second)}, nil }
+	options := func() ([]world.Option, error) { return []world.Option{world.WithSilence(3 * time.Second)}, nil }
 	return worldtest.RegisterWith(name, options, scripted(body))
 }
 
