@@ -94,7 +94,8 @@ func newBase(devices [cardKinds]verbs.Device, size int) (*base, error) {
 	if b.block, err = b.home.device.AllocateMemory(blockBytes + 8*obituaryWords(size)); err != nil {
 		return nil, err
 	}
-	region, err := register(&b.cards, b.block, verbs.LocalWrite|verbs.RemoteRead|verbs.RemoteWrite)
+	// Ranks that do not map the block send messages, which are checked.
+	region, err := registerMapped(b.cards, b.block)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +153,10 @@ func (w *World) Register(memory []byte, access verbs.Access) (*Region, error) {
 // RegisterMapped makes memory known to the ranks that map it, for them to read and write,
 // and to no others.
 func (w *World) RegisterMapped(memory []byte) (*Region, error) {
-	cards := w.cards
+	return registerMapped(w.cards, memory)
+}
+
+func registerMapped(cards [cardKinds]*card, memory []byte) (*Region, error) {
 	for kind, c := range cards {
 		if c != nil && c.mapper == nil {
 			cards[kind] = nil

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+
+	"github.com/onesided/rma/verbs"
 )
 
 // A rank that counts itself twice, runs ahead or goes back in a meeting breaks the rules,
@@ -58,4 +60,15 @@ func TestMeetingOutOfTurn(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A rank's flags belong to progress and to those who map them: nobody has a key to them who
+// is told of them by messages.
+func TestBlockIsNotRemote(t *testing.T) {
+	runApart(t, 2, func(_ context.Context, w *World) error {
+		if block := w.routes[1-w.rank].block; block != (verbs.RemoteRegion{}) {
+			return fmt.Errorf("the block of rank %d is %+v over the network", 1-w.rank, block)
+		}
+		return nil
+	})
 }
