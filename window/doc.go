@@ -43,7 +43,11 @@
 // block. One that returns the context's error has not completed and may be called
 // again: Fence, Complete, Wait, Allocate and Create continue; Start, Lock and LockAll
 // have opened nothing. Unlock and UnlockAll end the epoch whatever becomes of the
-// context.
+// context. Operations, Post and the call that takes a lock back whose context has ended
+// have none: where a rank over a network takes no more messages they wait for room, at
+// most as long as it may be silent. A process that is short of descriptors for a new
+// connection has its calls return a verbs.ErrShortage, after which they may be called
+// again.
 //
 // The death of a rank ends every call that needs it with a *world.PeerError, in
 // bounded time, and the epoch with it: the survivors can close the window. A Fence

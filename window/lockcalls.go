@@ -52,7 +52,7 @@ func (c *core) lock(ctx context.Context, call string, kind LockKind, target int)
 	}
 	switch {
 	case p.control.base == nil:
-		if err := c.askLock(p, kind, target); err != nil {
+		if err := c.askLock(ctx, p, kind, target); err != nil {
 			return c.blame(call, target, err)
 		}
 		return c.awaitLock(ctx, call, p, kind, target)
@@ -202,7 +202,7 @@ func (c *core) lockOthers(ctx context.Context, call string, first int) (busy int
 		}
 		p, err := c.lockable(call, target)
 		if err == nil && p.control.base == nil {
-			err = c.blame(call, target, c.askLock(p, Shared, target))
+			err = c.blame(call, target, c.askLock(ctx, p, Shared, target))
 		} else if err == nil && !c.tryShared(p) {
 			giveBack(target)
 			return target, nil

@@ -105,7 +105,7 @@ var wishTwice = worldtest.Register("wishing twice", func(ctx context.Context, w 
 		return err
 	}
 	err = w.Barrier(ctx)
-	err = errors.Join(err, win.askLock(p, Exclusive, 1), p.link.Flush(ctx))
+	err = errors.Join(err, win.askLock(ctx, p, Exclusive, 1), p.link.Flush(ctx))
 	err = errors.Join(err, p.link.Tell(&world.Message{Kind: messageLock, Service: win.number, A: uint8(Exclusive), X: 77}, nil))
 	var refused *world.RefusalError
 	if e := p.link.Flush(ctx); !errors.As(e, &refused) {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/world"
 )
 
@@ -83,9 +84,11 @@ func (c *core) Complete(ctx context.Context) error {
 	return err
 }
 
-// interrupted tells whether err is that of a call which its context has cut short.
+// interrupted tells whether err is that of a call which its context has cut short, or that
+// this process could not make a connection yet.
 func interrupted(ctx context.Context, err error) bool {
-	return err != nil && ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
+	ended := ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
+	return err != nil && (ended || errors.Is(err, verbs.ErrShortage))
 }
 
 // Post exposes this rank's part of the window to the ranks of group. It does not
@@ -222,7 +225,7 @@ func (c *core) tell(ctx context.Context, call string, rank int, at uintptr, numb
 		return c.blame(call, rank, err)
 	}
 	if p.control.base == nil {
-		err := p.link.Tell(&world.Message{Kind: messageWord, Service: c.number, A: uint8(at), X: uint64(number), AfterReads: true}, nil)
+		err := p.link.TellWithin(ctx, &world.Message{Kind: messageWord, Service: c.number, A: uint8(at), X: uint64(number), AfterReads: true}, nil)
 		p.link.Post()
 		return c.blame(call, rank, err)
 	}

@@ -49,9 +49,9 @@ func (c *core) blame(call string, rank int, err error) error {
 }
 
 // askLock asks a rank that is told by messages for a lock.
-func (c *core) askLock(p *peer, kind LockKind, target int) error {
+func (c *core) askLock(ctx context.Context, p *peer, kind LockKind, target int) error {
 	ticket := c.tickets[target].Add(1)
-	err := p.link.Tell(&world.Message{Kind: messageLock, Service: c.number, A: uint8(kind), X: uint64(ticket)}, nil)
+	err := p.link.TellWithin(ctx, &world.Message{Kind: messageLock, Service: c.number, A: uint8(kind), X: uint64(ticket)}, nil)
 	p.link.Post()
 	return err
 }

@@ -1,0 +1,123 @@
+package window_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// stubborn holds up progress until it is closed, as if the rank were stopped.
+type stubborn chan struct{}
+
+func (s stubborn) Serve(*world.Link, *world.Message, []byte) error { <-s; return nil }
+
+const stubbornService = 1000
+
+// resist has rank 1 take no more messages once it is sent one for the service, until the
+// test releases it.
+func (s *script) resist() (stop func()) {
+	service := make(stubborn)
+	if s.w.Rank() == 1 {
+		go func() {
+			_ = worldtest.Hold("full")
+			close(service)
+		}()
+	}
+	return s.w.Serve(stubbornService, service)
+}
+
+// fill sends to rank 1 until nothing more fits on the way.
+func (s *script) fill(ended context.Context) {
+	link, err := s.w.Link(1)
+	s.ok(err)
+	for err == nil {
+		err = link.TellWithin(ended, &world.Message{Kind: world.FirstKind, Service: stubbornService}, nil)
+	}
+	s.fails(err, context.Canceled)
+}
+
+func runFull(t *testing.T, name string) {
+	t.Helper()
+	job := worldtest.StartWith(t, 2, name, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
+	job.Await(1, "full")
+	job.Await(0, "cut short")
+	job.Release(1)
+	for rank, err := range job.Wait() {
+		if err != nil {
+			t.Errorf("rank %d: %v", rank, err)
+		}
+	}
+}
+
+// Calls whose context ends do not wait for room on the way to a rank that takes no
+// messages, and may be made again.
+var fullComplete = register("full link, complete", func(s *script) {
+	stop := s.resist()
+	ended, end := context.WithCancel(s.ctx)
+	end()
+	win := allocate[int64](s, 1)
+	if s.w.Rank() == 1 {
+		group, err := win.Group(0)
+		s.ok(err)
+		s.ok(win.Post(s.ctx, group))
+		s.ok(win.Wait(s.ctx))
+		s.check(win.Local()[0] == 4, "%d in the window, want 4", win.Local()[0])
+	} else {
+		group, err := win.Group(1)
+		s.ok(err)
+		s.ok(win.Start(s.ctx, group))
+		s.ok(win.Put([]int64{4}, 1, 0))
+		s.fill(ended)
+		s.fails(win.Complete(ended), context.Canceled)
+		worldtest.Signal("cut short")
+		s.ok(win.Complete(s.ctx))
+	}
+	s.ok(s.w.Barrier(s.ctx))
+	stop()
+	s.ok(win.Close())
+})
+
+func TestCompleteWithoutRoom(t *testing.T) { runFull(t, fullComplete) }
+
+var fullLock = register("full link, lock", func(s *script) {
+	stop := s.resist()
+	ended, end := context.WithCancel(s.ctx)
+	end()
+	win := allocate[int64](s, 1)
+	if s.w.Rank() == 0 {
+		s.fill(ended)
+		s.fails(win.Lock(ended, window.Exclusive, 1), context.Canceled)
+		s.fails(win.LockAll(ended), context.Canceled)
+		worldtest.Signal("cut short")
+		s.ok(win.LockAll(s.ctx))
+		s.ok(win.UnlockAll(s.ctx))
+	}
+	s.ok(s.w.Barrier(s.ctx))
+	stop()
+	s.ok(win.Close())
+})
+
+func TestLockWithoutRoom(t *testing.T) { runFull(t, fullLock) }
+
+var fullFlush = register("full link, flush", func(s *script) {
+	stop := s.resist()
+	ended, end := context.WithCancel(s.ctx)
+	end()
+	win := allocate[int64](s, 1)
+	if s.w.Rank() == 0 {
+		s.ok(win.LockAll(s.ctx))
+		s.fill(ended)
+		s.fails(win.Flush(ended, 1), context.Canceled)
+		worldtest.Signal("cut short")
+		s.ok(win.Flush(s.ctx, 1))
+		s.ok(win.UnlockAll(s.ctx))
+	}
+	s.ok(s.w.Barrier(s.ctx))
+	stop()
+	s.ok(win.Close())
+})
+
+func TestFlushWithoutRoom(t *testing.T) { runFull(t, fullFlush) }
