@@ -1,0 +1,133 @@
+package world
+
+import (
+	"context"
+	"fmt"
+)
+
+// Post has what is collected on its way.
+func (l *Link) Post() {
+	l.mu.Lock()
+	l.post(false)
+	l.mu.Unlock()
+}
+
+// Settle returns when the buffers of all operations so far are the caller's again
+// and their results are valid.
+func (l *Link) Settle(ctx context.Context) error { return l.Reach(ctx, l.Mark()) }
+
+// A Mark is a point in what has been sent over a link.
+type Mark struct{ sequence, asked uint64 }
+
+// Mark is the point after everything so far.
+func (l *Link) Mark() Mark {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return Mark{l.sequence, l.asked}
+}
+
+// Reach is Settle for what came before a mark.
+func (l *Link) Reach(ctx context.Context, m Mark) error {
+	if err := l.settle(); err != nil {
+		return err
+	}
+	return l.complete(ctx, m)
+}
+
+// complete waits for what came before a mark. It takes what the rank has refused.
+func (l *Link) complete(ctx context.Context, m Mark) error {
+	ok, err := l.await(ctx, m.sequence, m.asked)
+	if !ok {
+		return err
+	}
+	l.mu.Lock()
+	l.giveBack(l.done.Load())
+	err = l.refusal
+	l.refusal = nil
+	l.mu.Unlock()
+	return err
+}
+
+// settle has everything so far on its way, and its completion heard of.
+func (l *Link) settle() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.push()
+}
+
+// push is settle with the mutex.
+func (l *Link) push() error {
+	err := l.cover()
+	l.post(false)
+	return err
+}
+
+// Reached tells whether Reach would return at once, perhaps with an error.
+func (l *Link) Reached(m Mark) (bool, error) {
+	if err := l.settle(); err != nil {
+		return false, err
+	}
+	l.world.Poll()
+	if l.done.Load() >= m.sequence && l.answered.Load() >= m.asked {
+		return true, l.complete(context.Background(), m)
+	}
+	return false, l.fault()
+}
+
+// Flush returns when everything so far is complete at the rank: written, read, and
+// served. An operation that the rank has refused since the last Flush is its error.
+func (l *Link) Flush(ctx context.Context) error {
+	if err := l.enter(ctx, true); err != nil {
+		return err
+	}
+	err := l.askFlush()
+	if err == nil {
+		err = l.push()
+	}
+	m := Mark{l.sequence, l.asked}
+	l.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return l.complete(ctx, m)
+}
+
+// Push has everything that a Flush will wait for on its way, so that several links
+// can be flushed side by side. It does not wait.
+func (l *Link) Push() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.asked-l.answered.Load() < mostAsked {
+		_ = l.askFlush()
+	}
+	_ = l.push()
+}
+
+// await waits for a request and an answer, and tells whether they have come.
+func (l *Link) await(ctx context.Context, sequence, asked uint64) (bool, error) {
+	wait := l.world.NewWaiter()
+	defer wait.Finish()
+	for l.done.Load() < sequence || l.answered.Load() < asked {
+		if err := l.fault(); err != nil {
+			return false, err
+		}
+		if l.stuck.Load() {
+			l.Post()
+		}
+		if err := wait.Pause(ctx); err != nil {
+			return false, fmt.Errorf("waiting for rank %d: %w", l.rank, err)
+		}
+	}
+	return true, nil
+}
+
+// delivered returns when everything has been received, or never will be.
+func (l *Link) delivered() error {
+	// What is said after the mark nobody waits for.
+	m := l.Mark()
+	if err := l.settle(); err != nil {
+		return err
+	}
+	_, err := l.await(context.Background(), m.sequence, 0)
+	return err
+}

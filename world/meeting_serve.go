@@ -1,0 +1,70 @@
+package world
+
+import (
+	"fmt"
+	"math/bits"
+)
+
+// serve does what a message of a rank that does not map this one's block asks, when
+// it is the one whose part it is to ask that.
+func (m *Meeting) serve(from *Link, message *Message) error {
+	w, number, k := m.world, uint32(message.X), int(message.A)
+	switch message.Kind {
+	case kindRound:
+		if k >= bits.Len(uint(w.size-1)) || (from.rank+1<<k)%w.size != w.rank {
+			return fmt.Errorf("%w: rank %d tells of round %d", ErrMessage, from.rank, k)
+		}
+		if last := m.own.round(k).Load(); !follows(number, last) {
+			return m.outOfTurn(from, message, last)
+		}
+		m.own.reach(k, number, message.Y)
+	case kindArrive:
+		if w.rank != 0 {
+			return fmt.Errorf("%w: rank %d takes rank %d for the root", ErrMessage, from.rank, w.rank)
+		}
+		// Nobody comes to the next before all have come to the last.
+		if last := m.own.released().Load(); number != last+1 || m.arrivals[from.rank] == number {
+			return m.outOfTurn(from, message, last)
+		}
+		m.arrivals[from.rank] = number
+		if m.own.arrive(number, w.size, message.Y, message.Z) {
+			m.unlike.Store(true)
+		}
+	case kindRelease:
+		if from.rank != parent(w.rank) {
+			return fmt.Errorf("%w: rank %d releases rank %d", ErrMessage, from.rank, w.rank)
+		}
+		if last := m.own.released().Load(); !follows(number, last) {
+			return m.outOfTurn(from, message, last)
+		}
+		m.own.released().Store(number)
+	default:
+		return fmt.Errorf("%w of kind %d", ErrMessage, message.Kind)
+	}
+	return nil
+}
+
+// follows tells whether what a rank tells next may be number, after last: in a call that
+// was cut short and is repeated it says the same again.
+func follows(number, last uint32) bool { return number == last || number == last+1 }
+
+func (m *Meeting) outOfTurn(from *Link, message *Message, last uint32) error {
+	return fmt.Errorf("%w of kind %d: rank %d tells of number %d of meeting %d, the last was %d", ErrMessage, message.Kind, from.rank, message.X, m.number, last)
+}
+
+// arrive counts a rank at the root, with its history and the sum of its histories
+// so far, and releases the root with the last. It tells whether the last finds that
+// histories are not the same.
+func (b *meetingBlock) arrive(number uint32, size int, history, histories uint64) (unlike bool) {
+	if history != 0 {
+		b.histories().Add(history)
+	}
+	if b.arrived().Add(1) != number*uint32(size) {
+		return false
+	}
+	if history != 0 && b.histories().Load() != histories*uint64(size) {
+		return true
+	}
+	b.released().Store(number)
+	return false
+}
