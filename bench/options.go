@@ -122,8 +122,8 @@ func (o *options) check(given map[string]bool) error {
 		return usagef("-format %q: allowed are text and json", o.format)
 	case given["rounds"] && !o.peers:
 		return usagef("-rounds is for -peers; -repeat is the number of loops")
-	case o.settings.encrypt && o.device != deviceTCP:
-		return usagef("-set tls=on: ranks encrypt only what goes over TCP: say -device %s too", deviceTCP)
+	case o.settings.network != "" && o.device != deviceTCP:
+		return usagef("-set %s is of what goes over TCP: say -device %s too", o.settings.network, deviceTCP)
 	case o.peers && o.profile != "":
 		return usagef("-cpuprofile is for runs without -peers, which runs many jobs")
 	}

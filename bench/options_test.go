@@ -110,7 +110,7 @@ func TestWrongUsageNamesWhatIsAllowed(t *testing.T) {
 		{0, []string{"-format", "xml"}, `-format "xml": allowed are text and json`},
 		{0, []string{"-set", "fast"}, `"fast" is not of the form switch=value`},
 		{0, []string{"-set", "fast=on"}, `there is no switch "fast"; there are copy, kernels, tls, singleelement`},
-		{0, []string{"-device", "shm", "-set", "tls=on"}, "-set tls=on: ranks encrypt only what goes over TCP: say -device tcp too"},
+		{0, []string{"-device", "shm", "-set", "tls=on"}, "-set tls=on is of what goes over TCP: say -device tcp too"},
 		{0, []string{"-set", "sameop=yes"}, `switch sameop has no value "yes"; it has off, on`},
 		{0, []string{"-set", "sameop=on", "-set", "sameop=off"}, "switch sameop is given twice"},
 		{0, []string{"-peers", "-cpuprofile", "p"}, "-cpuprofile is for runs without -peers"},

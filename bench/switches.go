@@ -7,6 +7,7 @@ import (
 
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/verbs/cpucopy"
+	"github.com/onesided/rma/verbs/tcp"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
@@ -16,8 +17,8 @@ type settings struct {
 	thrown  []string // as given, for the processes that measure and for the header
 	options []window.Option
 	joins   []world.Option
-	single  bool // accumulates of more than one element are not possible
-	encrypt bool // needs ranks that use TCP
+	single  bool   // accumulates of more than one element are not possible
+	network string // a switch that needs ranks which use TCP
 }
 
 // A toggle is a switch of one of the library's optimizations.
@@ -68,15 +69,38 @@ func toggles() []toggle {
 			return nil
 		}
 		option, err := encrypted()
-		s.joins, s.encrypt = append(s.joins, option), true
+		s.joins, s.network = append(s.joins, option), "tls=on"
 		return err
 	}}
-	return []toggle{
+	return append(overTCP(),
 		copying, kernels, encryption,
 		single,
 		hint("sameop", "windows promise one operation for all accumulates", window.SameOp()),
 		hint("immediate", "windows promise that accumulates are applied when their call returns: those of one element are not held back", window.Immediate()),
 		hint("unordered", "windows give up the order of accumulates", window.Unordered()),
+	)
+}
+
+// overTCP are the toggles of what ranks do that use TCP.
+func overTCP() []toggle {
+	joining := func(name, value, about string, option world.Option) toggle {
+		return toggle{name, []string{"on", value}, about + " (with -device tcp)", func(s *settings, thrown string) error {
+			if thrown == value {
+				s.joins, s.network = append(s.joins, option), name+"="+value
+			}
+			return nil
+		}}
+	}
+	without := func(name, about string, one tcp.Optimization) toggle {
+		return joining(name, "off", about, world.WithoutOptimizations(one))
+	}
+	return []toggle{
+		joining("collect", "off", "operations are collected before they are sent", world.WithBurst(1)),
+		without("batches", "several requests and answers leave by one system call", tcp.Batches),
+		without("favour", "the connection that was heard last is looked at oftener than others", tcp.Favour),
+		without("headerreads", "the header behind a long payload is read alone", tcp.HeaderReads),
+		without("fewsockets", "few sockets are waited for without epoll", tcp.FewSockets),
+		without("copies", "short payloads are copied behind their headers", tcp.Copies),
 	}
 }
 

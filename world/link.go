@@ -73,10 +73,10 @@ type Link struct {
 }
 
 const (
-	// burst is how many requests, and burstBytes how many of their bytes, are
+	// defaultBurst is how many requests, and burstBytes how many of their bytes, are
 	// collected before they are posted.
-	burst      = 32
-	burstBytes = 32 << 10
+	defaultBurst = 32
+	burstBytes   = 32 << 10
 	// mostSends is how many may be outstanding.
 	mostSends = 128
 	// linkReceives are posted on each link.

@@ -258,7 +258,7 @@ func (l *Link) say(m *Message, payload []byte) error {
 // leave posts what is to be posted now and gives the mutex back.
 func (l *Link) leave(bytes int) {
 	l.bytes += bytes
-	if l.bytes >= burstBytes || len(l.requests)-l.head >= burst {
+	if l.bytes >= burstBytes || len(l.requests)-l.head >= l.world.settings.burst {
 		l.post(false)
 	}
 	l.mu.Unlock()

@@ -28,7 +28,7 @@ func openNetwork(ctx context.Context, o opening, s settings) (verbs.Device, erro
 	if err != nil {
 		return nil, err
 	}
-	device, err := tcp.Open(tcp.Options{Listen: net.JoinHostPort(listen.String(), "0"), Key: key, TLS: s.tls, Silence: s.silence, Logger: s.logger})
+	device, err := tcp.Open(tcp.Options{Listen: net.JoinHostPort(listen.String(), "0"), Key: key, TLS: s.tls, Silence: s.silence, Logger: s.logger, Without: s.without})
 	if err != nil {
 		return nil, fmt.Errorf("device %v: %w", networkCard, err)
 	}

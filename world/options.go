@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/tcp"
 	"github.com/onesided/rma/world/address"
 )
 
@@ -32,6 +33,9 @@ type settings struct {
 	silence time.Duration
 	// network opens the device that reaches every rank, nil for the one over TCP.
 	network func(rank int) (verbs.Device, error)
+	// burst is how many requests a link collects; without are optimizations to leave out.
+	burst   int
+	without tcp.Optimization
 }
 
 // WithLogger has the job report what is worth knowing. The default is silence,
@@ -53,6 +57,19 @@ func WithDevice(name string) Option { return func(s *settings) { s.device = name
 // open gives, one a rank, instead of TCP. The World closes them.
 func WithNetwork(open func(rank int) (verbs.Device, error)) Option {
 	return func(s *settings) { s.network = open }
+}
+
+// WithBurst has a rank collect that many operations for one that it does not map before
+// it sends them, if nobody waits for them sooner: 1 sends each at once. It is for
+// measuring; without it they are 32.
+func WithBurst(operations int) Option {
+	return func(s *settings) { s.burst = max(operations, 1) }
+}
+
+// WithoutOptimizations does without optimizations of TCP. It is for measuring what they
+// bring.
+func WithoutOptimizations(which tcp.Optimization) Option {
+	return func(s *settings) { s.without |= which }
 }
 
 // WithHost names the host that this rank is taken to be on: ranks on hosts of
@@ -87,7 +104,7 @@ func WithSilence(d time.Duration) Option { return func(s *settings) { s.silence 
 
 func newSettings(options []Option) (settings, error) {
 	s := settings{
-		logger: slog.New(slog.DiscardHandler), patience: DefaultPatience, silence: DefaultSilence,
+		logger: slog.New(slog.DiscardHandler), patience: DefaultPatience, silence: DefaultSilence, burst: defaultBurst,
 		address: os.Getenv("RMA_ADDRESS"),
 		device:  os.Getenv("RMA_DEVICE"), host: os.Getenv("RMA_HOST"),
 	}
