@@ -43,12 +43,13 @@ type device struct {
 	lookSoon atomic.Bool
 
 	// driving is held by the one that drives. To it belong slots, heard, which is the
-	// slot that was heard last, aloneUntil, to when that alone is looked at, and alone,
-	// how long that was.
+	// slot that was heard last, aloneUntil, to when that alone is looked at, alone, how
+	// long that was, and pressAt, when output is tried again that waits for room.
 	driving           sync.Mutex
 	slots             []int32
 	heard             int
 	aloneUntil, alone time.Duration
+	pressAt           time.Duration
 	// heardOf counts reads that got something.
 	heardOf atomic.Uint64
 
@@ -134,15 +135,23 @@ func (d *device) drive() {
 	} else {
 		d.lookAtAll(table, now)
 	}
-	if d.errands.Load() != 0 || d.blocked.Load() != 0 {
+	press := d.blocked.Load() != 0 && now >= d.pressAt
+	if press || d.errands.Load() != 0 {
 		for _, c := range table {
-			if c != nil && (c.errand.Load() || c.blocked.Load()) {
+			if c != nil && (c.errand.Load() || press && c.blocked.Load()) {
 				d.run(c)
 			}
 		}
 	}
+	if press {
+		d.pressAt = d.Now() + pressPause
+	}
 	d.driving.Unlock()
 }
+
+// pressPause is between attempts to send where there was no room. What becomes free in
+// it is a part of what the system keeps; to send less at a time takes longer.
+const pressPause = 10 * time.Microsecond
 
 // The connection that was heard last is looked at alone for a time, which grows from
 // shortestAlone to longestAlone while no other is heard.
