@@ -1,6 +1,7 @@
 package world
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 )
@@ -24,15 +25,31 @@ func newRoster(size int) *roster {
 	return &roster{failed: make([]atomic.Pointer[PeerError], size), heard: make(listeners), sever: make(listeners)}
 }
 
+// A laterError is the cause of a failure after the first: a rank may have ended because
+// of that.
+type laterError struct {
+	cause error
+	first *PeerError
+}
+
+func (e *laterError) Error() string {
+	return fmt.Sprintf("%v, after rank %d had failed: %v", e.cause, e.first.Rank, e.first.Cause)
+}
+
+func (e *laterError) Unwrap() error { return e.cause }
+
 // fail records that rank has failed. Only the first cause counts; who comes with
 // another while rank is severed waits, so that all find the failure recorded.
 func (r *roster) fail(rank int, cause error) {
-	e := &PeerError{Rank: rank, Cause: cause}
 	r.mu.Lock()
 	if r.failed[rank].Load() != nil {
 		r.mu.Unlock()
 		return
 	}
+	if r.first != nil {
+		cause = &laterError{cause, r.first}
+	}
+	e := &PeerError{Rank: rank, Cause: cause}
 	for f := range r.sever {
 		(*f)(rank)
 	}

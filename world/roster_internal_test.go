@@ -1,0 +1,21 @@
+package world
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// A failure after the first tells of that too: it may be why.
+func TestLaterFailure(t *testing.T) {
+	r := newRoster(4)
+	r.fail(2, errors.New("killed"))
+	r.fail(0, verbs.ErrPeerGone)
+	r.fail(2, errors.New("noticed again"))
+	require.EqualError(t, r.failed[2].Load().Cause, "killed")
+	require.EqualError(t, r.failed[0].Load().Cause, "verbs: peer is gone, after rank 2 had failed: killed")
+	require.ErrorIs(t, r.failed[0].Load(), verbs.ErrPeerGone)
+}
