@@ -26,7 +26,9 @@ func WithPatience(d time.Duration) Option { return func(s *settings) { s.patienc
 // A rank that cannot join, or that was told something else of the job than the others,
 // is an error on all ranks that run, at once. A rank that does not come is one when the
 // time of [WithPatience] is over; who is waited for until then, and who was turned away,
-// is told to the logger of [WithLogger].
+// is told to the logger of [WithLogger]. Without a manager a rank that cannot reach rank
+// 0, lacks the key or has a wrong setting of its own has not come yet: it may be started
+// again.
 func Init(ctx context.Context, options ...Option) (*World, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("world: Init: %w: nil context", ErrArgument)

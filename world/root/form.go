@@ -40,7 +40,11 @@ func (h *host) remind() {
 	forming := h.phase == forming
 	h.mu.Unlock()
 	if forming {
-		h.settings.log().Warn("rank 0 waits for other ranks to start", "missing", missing, "of", h.size, "root", h.settings.Root, "turned away", away)
+		told := []any{"ranks", missing, "size", h.size, "root", h.settings.Root}
+		if away != "" {
+			told = append(told, "turned away", away)
+		}
+		h.settings.log().Warn("rank 0 waits for other ranks to start", told...)
 	}
 }
 
@@ -98,7 +102,7 @@ func (h *host) giveUp(cause error) error {
 		return nil
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "of %d ranks %s did not come to %s", h.size, h.missing(), h.listener.Addr())
+	fmt.Fprintf(&text, "of the ranks 0 to %d these did not come to %s: %s", h.size-1, h.listener.Addr(), h.missing())
 	if h.refusals.count > 0 {
 		fmt.Fprintf(&text, " (turned away or gone: %v)", &h.refusals)
 	}

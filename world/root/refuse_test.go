@@ -202,7 +202,7 @@ func TestMissingRanksAreNamedToAll(t *testing.T) {
 	errs := play(t, part{rankOf(root, 0, 5), brief, none}, part{rankOf(root, 2, 5), ample, none}, part{rankOf(root, 3, 5), ample, none})
 	for _, err := range errs {
 		require.ErrorIs(t, err, ErrIncomplete)
-		require.ErrorContains(t, err, "of 5 ranks 1, 4 did not come to "+root)
+		require.ErrorContains(t, err, "of the ranks 0 to 4 these did not come to "+root+": 1, 4")
 		require.ErrorContains(t, err, "patience of 300ms is over")
 	}
 	require.ErrorIs(t, errs[0], context.DeadlineExceeded)

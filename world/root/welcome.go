@@ -191,7 +191,7 @@ func (h *host) note(conn net.Conn, err error) {
 	first := h.refusals.note(conn.RemoteAddr(), err)
 	h.mu.Unlock()
 	if first {
-		h.settings.log().Warn("the root turns one away who comes or has gone", "who", conn.RemoteAddr(), "root", h.settings.Root, "why", err)
+		h.settings.log().Warn("somebody who came to the root was turned away, or has gone", "who", conn.RemoteAddr(), "root", h.settings.Root, "why", err)
 	}
 }
 
