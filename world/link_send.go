@@ -310,11 +310,13 @@ func (l *Link) post(signalled bool) {
 		l.requests[i].Segments[0].Memory = nil
 	}
 	l.head += n
-	l.giveBack(l.done.Load())
-	if errors.Is(err, verbs.ErrQueueFull) {
-		return
+	if len(l.held) > 0 {
+		l.giveBack(l.done.Load())
 	}
 	if err != nil {
+		if errors.Is(err, verbs.ErrQueueFull) {
+			return
+		}
 		l.fail(err)
 		l.head = len(l.requests)
 	}

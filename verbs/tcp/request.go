@@ -12,8 +12,8 @@ import (
 func (q *queuePair) PostSend(requests []verbs.SendRequest) (int, error) {
 	c := q.conn
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if q.closed {
+		c.mu.Unlock()
 		return 0, fmt.Errorf("tcp: PostSend: %w", verbs.ErrClosed)
 	}
 	n, err := q.postSends(requests)
@@ -22,6 +22,7 @@ func (q *queuePair) PostSend(requests []verbs.SendRequest) (int, error) {
 	} else if c.phase == phaseReady && !c.stuck() {
 		c.transmit()
 	}
+	c.mu.Unlock()
 	return n, err
 }
 

@@ -46,7 +46,7 @@ func readNow(fd int, into []byte) (int, error) {
 		var n uintptr
 		var errno syscall.Errno
 		if len(into) < longCall {
-			n, _, errno = syscall.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(into))), uintptr(len(into)))
+			n, _, errno = syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(into))), uintptr(len(into)), 0, 0, 0)
 		} else {
 			n, _, errno = syscall.Syscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(into))), uintptr(len(into)))
 		}
@@ -99,7 +99,7 @@ func (v *vector) write(fd int, from [][]byte) (int, error) {
 	var errno syscall.Errno
 	if len(from) == 1 && len(from[0]) < longCall {
 		for {
-			done, _, errno = syscall.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(from[0]))), uintptr(len(from[0])))
+			done, _, errno = syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(from[0]))), uintptr(len(from[0])), unix.MSG_NOSIGNAL, 0, 0)
 			if errno != unix.EINTR {
 				break
 			}
