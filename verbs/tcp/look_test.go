@@ -12,7 +12,7 @@ import (
 // A rank that polls five times in Silence, which is more often than it has to, has two
 // peers. It looks at one more often than at the other, but hears both in time.
 func TestRarePolls(t *testing.T) {
-	const silence = time.Second
+	const silence = 2 * time.Second
 	near := openWith(t, Options{Silence: silence})
 	var pairs []*queuePair
 	for range 2 {
@@ -21,7 +21,7 @@ func TestRarePolls(t *testing.T) {
 		pairs = append(pairs, p, q)
 	}
 	begin := time.Now()
-	for next := begin; time.Since(begin) < 3*silence; {
+	for next := begin; time.Since(begin) < 3*silence/2; {
 		for _, p := range []*queuePair{pairs[0], pairs[2]} {
 			p.device.drive()
 		}
@@ -60,6 +60,6 @@ func TestWokenOnce(t *testing.T) {
 			near.drive()
 			near.channel.Finish()
 		}
-		require.LessOrEqual(t, wakes, 2, "round %d, %v", round, q.State())
+		require.LessOrEqual(t, wakes, 4, "round %d, %v", round, q.State())
 	}
 }
