@@ -72,13 +72,13 @@ func toggles() []toggle {
 		s.joins, s.network = append(s.joins, option), "tls=on"
 		return err
 	}}
-	return append(overTCP(),
+	return append([]toggle{
 		copying, kernels, encryption,
 		single,
 		hint("sameop", "windows promise one operation for all accumulates", window.SameOp()),
 		hint("immediate", "windows promise that accumulates are applied when their call returns: those of one element are not held back", window.Immediate()),
 		hint("unordered", "windows give up the order of accumulates", window.Unordered()),
-	)
+	}, overTCP()...)
 }
 
 // overTCP are the toggles of what ranks do that use TCP.
