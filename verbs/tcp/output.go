@@ -14,7 +14,7 @@ const (
 	// takes longer for an entry of its list.
 	smallPayload = 512
 	// batchBytes is about how much leaves in one system call.
-	batchBytes = 256 << 10
+	batchBytes = 1 << 20
 	// maxWriteRounds bounds how many batches one visit sends: others wait for theirs.
 	maxWriteRounds = 16
 )
