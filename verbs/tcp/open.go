@@ -86,8 +86,7 @@ func Open(options Options) (verbs.Device, error) {
 	if err := d.door.prepare(); err != nil {
 		return nil, err
 	}
-	d.poller.many.Store(!options.has(FewSockets))
-	if err := d.poller.open(); err != nil {
+	if err := d.poller.open(options.has(FewSockets)); err != nil {
 		_ = d.door.shut()
 		return nil, err
 	}

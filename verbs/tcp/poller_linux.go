@@ -1,9 +1,8 @@
 package tcp
 
 import (
+	"errors"
 	"fmt"
-	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,19 +21,20 @@ type poller struct {
 	// events is for ready, which one goroutine calls at a time.
 	events [64]unix.EpollEvent
 
-	// many tells that the sockets are epoll's. It changes once.
-	many  atomic.Bool
-	mu    sync.Mutex
-	few   []unix.PollFd
-	slots []int32
+	// few has the first sockets, until many tells that all are epoll's, which changes
+	// once. add, watch and remove are called under the device's mutex.
+	few  polled
+	many atomic.Bool
 }
 
-func (p *poller) open() error {
+// open is told whether few sockets are asked themselves.
+func (p *poller) open(few bool) error {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return fmt.Errorf("tcp: epoll_create1: %w", err)
 	}
 	p.fd = fd
+	p.many.Store(!few)
 	return nil
 }
 
@@ -43,20 +43,17 @@ func (p *poller) close() { _ = unix.Close(p.fd) }
 // add makes a socket known under the number of its slot. Who sleeps already may not
 // know it: the caller rings.
 func (p *poller) add(fd int, slot int) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if !p.many.Load() {
-		if len(p.few) < fewSockets {
-			p.few = append(p.few, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
-			p.slots = append(p.slots, int32(slot))
+		if len(p.few.fds) < fewSockets {
+			p.few.add(fd, slot)
 			return nil
 		}
-		for i, socket := range p.few {
-			if err := p.control(unix.EPOLL_CTL_ADD, int(socket.Fd), int(p.slots[i]), socket.Events&unix.POLLOUT != 0); err != nil {
+		for i, socket := range p.few.fds {
+			// Those that an attempt which failed has added are there.
+			if err := p.control(unix.EPOLL_CTL_ADD, int(socket.Fd), int(p.few.slots[i]), socket.Events&unix.POLLOUT != 0); err != nil && !errors.Is(err, unix.EEXIST) {
 				return err
 			}
 		}
-		p.few, p.slots = nil, nil
 		p.many.Store(true)
 	}
 	return p.control(unix.EPOLL_CTL_ADD, fd, slot, false)
@@ -76,44 +73,28 @@ func (p *poller) control(call, fd, slot int, output bool) error {
 // watch says whether room for output is waited for, too. Who sleeps already may not hear
 // of it: the caller rings.
 func (p *poller) watch(fd int, slot int, output bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if p.many.Load() {
 		// It cannot fail for a descriptor that was added.
 		_ = p.control(unix.EPOLL_CTL_MOD, fd, slot, output)
-		return
-	}
-	for i := range p.few {
-		if p.few[i].Fd == int32(fd) {
-			p.few[i].Events = unix.POLLIN
-			if output {
-				p.few[i].Events |= unix.POLLOUT
-			}
-		}
+	} else {
+		p.few.watch(fd, output)
 	}
 }
 
 func (p *poller) remove(fd int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if p.many.Load() {
 		_ = unix.EpollCtl(p.fd, unix.EPOLL_CTL_DEL, fd, nil)
-		return
-	}
-	for i := range p.few {
-		if p.few[i].Fd == int32(fd) {
-			p.few, p.slots = slices.Delete(p.few, i, i+1), slices.Delete(p.slots, i, i+1)
-			return
-		}
+	} else {
+		p.few.remove(fd)
 	}
 }
 
 // ready gives the slots of sockets that may have something, without waiting.
 func (p *poller) ready(into []int32) []int32 {
 	if !p.many.Load() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return append(into, p.slots...)
+		p.few.mu.Lock()
+		defer p.few.mu.Unlock()
+		return append(into, p.few.slots...)
 	}
 	n, err := epollNow(p.fd, &p.events)
 	if err != nil {
@@ -171,12 +152,12 @@ func (s *seat) wait(p *poller, limit time.Duration) {
 		s.timeout = unix.NsecToTimespec(int64(limit))
 		timeout = &s.timeout
 	}
-	p.mu.Lock()
-	n := 1 + copy(s.fds[1:], p.few)
+	fds := s.fds[:1]
 	if p.many.Load() {
 		// The epoll descriptor is readable while any of its sockets has something.
-		s.fds[1], n = unix.PollFd{Fd: int32(p.fd), Events: unix.POLLIN}, 2
+		fds = append(fds, unix.PollFd{Fd: int32(p.fd), Events: unix.POLLIN})
+	} else {
+		fds = p.few.appendTo(fds)
 	}
-	p.mu.Unlock()
-	_, _ = unix.Ppoll(s.fds[:n], timeout, nil)
+	_, _ = unix.Ppoll(fds, timeout, nil)
 }

@@ -5,8 +5,6 @@ package tcp
 import (
 	"fmt"
 	"math"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -14,65 +12,35 @@ import (
 
 // poller tells which sockets have something, by poll(2) over all of them.
 type poller struct {
-	mu      sync.Mutex
-	fds     []unix.PollFd
-	slots   []int32
+	sockets polled
 	scratch []unix.PollFd // of ready, which one goroutine calls at a time
-	// many makes no difference.
-	many atomic.Bool
 }
 
-func (p *poller) open() error { return nil }
-func (p *poller) close()      {}
+// open is told whether few sockets are asked themselves, as all are.
+func (p *poller) open(bool) error { return nil }
+func (p *poller) close()          {}
 
 // add makes a socket known under the number of its slot. Who sleeps already does not
 // know it: the caller rings.
 func (p *poller) add(fd int, slot int) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.fds = append(p.fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
-	p.slots = append(p.slots, int32(slot))
+	p.sockets.add(fd, slot)
 	return nil
 }
 
-// watch says whether room for output is waited for, too.
-func (p *poller) watch(fd int, _ int, output bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i := range p.fds {
-		if p.fds[i].Fd == int32(fd) {
-			p.fds[i].Events = unix.POLLIN
-			if output {
-				p.fds[i].Events |= unix.POLLOUT
-			}
-		}
-	}
-}
-
-func (p *poller) remove(fd int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i := range p.fds {
-		if p.fds[i].Fd == int32(fd) {
-			last := len(p.fds) - 1
-			p.fds[i], p.slots[i] = p.fds[last], p.slots[last]
-			p.fds, p.slots = p.fds[:last], p.slots[:last]
-			return
-		}
-	}
-}
+func (p *poller) watch(fd int, _ int, output bool) { p.sockets.watch(fd, output) }
+func (p *poller) remove(fd int)                    { p.sockets.remove(fd) }
 
 // ready gives the slots of sockets that have something, without waiting.
 func (p *poller) ready(into []int32) []int32 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.scratch = append(p.scratch[:0], p.fds...)
+	p.sockets.mu.Lock()
+	defer p.sockets.mu.Unlock()
+	p.scratch = append(p.scratch[:0], p.sockets.fds...)
 	if n, err := unix.Poll(p.scratch, 0); err != nil || n == 0 {
 		return into
 	}
 	for i := range p.scratch {
 		if p.scratch[i].Revents != 0 {
-			into = append(into, p.slots[i])
+			into = append(into, p.sockets.slots[i])
 		}
 	}
 	return into
@@ -121,10 +89,7 @@ func (s *seat) close() {
 // wait returns when the seat was rung, a socket has something, limit is over if it is
 // not negative, or a signal came: sleepers look again anyway.
 func (s *seat) wait(p *poller, limit time.Duration) {
-	p.mu.Lock()
-	s.fds = append(s.fds[:0], unix.PollFd{Fd: int32(s.ends[0]), Events: unix.POLLIN})
-	s.fds = append(s.fds, p.fds...)
-	p.mu.Unlock()
+	s.fds = p.sockets.appendTo(append(s.fds[:0], unix.PollFd{Fd: int32(s.ends[0]), Events: unix.POLLIN}))
 	timeout := -1
 	if limit >= 0 {
 		timeout = int(min((limit+time.Millisecond-1)/time.Millisecond, math.MaxInt32))
