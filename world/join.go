@@ -128,11 +128,19 @@ func (w *World) begin(texts []string) error {
 	}
 	w.setCrowded(crowds(w.ranks, w.rank))
 	stopSevering, stopListening := w.roster.beforehand(w.lines.sever), w.roster.listen(w.noteFailure)
-	stopTelling := func() {}
+	w.end = func() { stopSevering(); stopListening() }
 	if w.cards[networkCard] != nil && w.cards[sharedCard] != nil {
-		stopTelling = w.OnFailure(w.tellHere)
+		teller := &bulletin{f: w.tellHere}
+		stopTelling := w.roster.listen(teller.add)
+		w.end = func() {
+			stopSevering()
+			stopListening()
+			stopTelling()
+			// It writes to memory that goes with the devices.
+			teller.end()
+			teller.running.Wait()
+		}
 	}
-	w.end = func() { stopSevering(); stopListening(); stopTelling() }
 	if w.cards[networkCard] != nil {
 		w.KeepProgress()
 	}

@@ -26,6 +26,9 @@ func (w *World) OnFailureAtOnce(f func(rank int)) (stop func()) { return w.roste
 type bulletin struct {
 	f func(rank int)
 
+	// running is that goroutine. It starts under mu, and not after the end.
+	running sync.WaitGroup
+
 	mu      sync.Mutex
 	failed  []int
 	telling bool
@@ -35,10 +38,13 @@ type bulletin struct {
 func (b *bulletin) add(rank int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.ended {
+		return
+	}
 	b.failed = append(b.failed, rank)
 	if !b.telling {
 		b.telling = true
-		go b.tell()
+		b.running.Go(b.tell)
 	}
 }
 

@@ -7,8 +7,10 @@ import "errors"
 // them may know that a rank elsewhere has failed, and wait for a lock of that in a
 // window of another which has heard nothing.
 //
-// They are a count, and a bit for each rank of the job. A bit is set before the count
-// is raised, which the owner looks at whenever it makes progress.
+// They are a count, and a bit for each rank of the job. Whoever tells sets the bit and
+// then raises the count, which the owner looks at whenever it makes progress: so one that
+// finds the count raised finds the bit. All raise it, also where the bit is set already:
+// who set that may have ended before it raised the count.
 
 // obituaryWords is how many words the obituaries of a job have.
 func obituaryWords(size int) int { return 1 + (size+63)/64 }
@@ -31,11 +33,9 @@ func (w *World) tellHere(failed int) {
 			continue
 		}
 		told := obituariesOver(block, w.size)
-		bit := uint64(1) << (failed % 64)
-		if told[1+failed/64].Or(bit)&bit == 0 {
-			told[0].Add(1)
-			w.Ring(rank)
-		}
+		told[1+failed/64].Or(1 << (failed % 64))
+		told[0].Add(1)
+		w.Ring(rank)
 	}
 }
 
