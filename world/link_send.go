@@ -127,6 +127,8 @@ func (l *Link) askFlush() error {
 // question while it serves it. What was no question has no answer.
 func (l *Link) Answer(payload []byte) { l.answerBy(kindAnswer, payload) }
 
+const maxRefusal = 200
+
 // Refuse answers a question by an error. It is for a Service.
 func (l *Link) Refuse(err error) {
 	text := err.Error()
@@ -136,19 +138,13 @@ func (l *Link) Refuse(err error) {
 func (l *Link) answerBy(kind uint8, payload []byte) {
 	if l.message.question {
 		l.message.question = false
-		l.reply(&Message{Kind: kind}, payload)
+		l.Reply(&Message{Kind: kind}, payload)
 	}
 }
 
 // Reply is Tell for a Service: it does not wait for room. What a rank asks bounds
 // how many replies it can cause.
 func (l *Link) Reply(m *Message, payload []byte) {
-	l.reply(m, payload)
-}
-
-const maxRefusal = 200
-
-func (l *Link) reply(m *Message, payload []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.told = l.told || m.Kind > kindRefusal
