@@ -98,6 +98,7 @@ func overTCP() []toggle {
 		joining("collect", "off", "operations are collected before they are sent", world.WithBurst(1)),
 		without("batches", "several requests and answers leave by one system call", tcp.Batches),
 		without("favour", "the connection that was heard last is looked at oftener than others", tcp.Favour),
+		without("dwelling", "a poll looks at the connection heard last several times before it finds nothing", tcp.Dwelling),
 		without("headerreads", "the header behind a long payload is read alone", tcp.HeaderReads),
 		without("fewsockets", "few sockets are waited for without epoll", tcp.FewSockets),
 		without("copies", "short payloads are copied behind their headers", tcp.Copies),

@@ -199,6 +199,9 @@ type Server interface {
 	// Heard counts, as it likes, what has come from peers. While it grows more is
 	// likely to come soon.
 	Heard() uint64
+	// Dwell says whether a poll that finds nothing looks several times for something of
+	// the likeliest peer. It suits a rank that waits for nothing else.
+	Dwell(on bool)
 }
 
 // A Severer is a queue pair that can be ended because its peer is taken for dead, which

@@ -39,7 +39,7 @@ const (
 type server struct {
 	core *core
 	// views are the part as elements of each kind that was asked for.
-	views map[reduce.Kind]*view
+	views [reduce.Kinds]*view
 	// scratch is where answers are made.
 	scratch []uint64
 	// wishes are locks that could not be granted at once, one of a rank at most;
@@ -58,7 +58,7 @@ func (s *server) end() {
 }
 
 func newServer(c *core) *server {
-	s := &server{core: c, views: make(map[reduce.Kind]*view)}
+	s := &server{core: c}
 	s.stop = c.world.Serve(c.number, s)
 	return s
 }
@@ -137,11 +137,11 @@ func (s *server) part(offset, n uint64) ([]byte, error) {
 // of them at its offset.
 func (s *server) view(m *world.Message, n uint64) (*view, []byte, error) {
 	kind := reduce.Kind(m.B)
+	if !kind.Valid() {
+		return nil, nil, fmt.Errorf("no kind %d of elements", m.B)
+	}
 	v := s.views[kind]
 	if v == nil {
-		if !kind.Valid() {
-			return nil, nil, fmt.Errorf("no kind %d of elements", m.B)
-		}
 		v = viewOf(s.core, kind)
 		s.views[kind] = v
 	}

@@ -210,6 +210,16 @@ func (w *World) Place(rank int, places *Places) verbs.RemoteRegion {
 // Mapped tells whether this rank can map memory of rank's; its own it can.
 func (w *World) Mapped(rank int) bool { return rank == w.rank || w.routes[rank].mapped }
 
+// mapsOthers tells whether there are ranks whose memory this one maps.
+func (w *World) mapsOthers() bool {
+	for rank := range w.routes {
+		if rank != w.rank && w.routes[rank].mapped {
+			return true
+		}
+	}
+	return false
+}
+
 // Route describes how this rank reaches another, such as "shm, mapped" or "tcp".
 func (w *World) Route(rank int) string {
 	switch r := &w.routes[rank]; {

@@ -17,7 +17,9 @@ const (
 	lookTime     = 2 * time.Nanosecond
 	// pollTime is about what a Poll of a network card takes. Where there are ranks
 	// that are mapped too, a round is mixedLooks and one Poll.
-	pollTime   = 500 * time.Nanosecond
+	pollTime = 500 * time.Nanosecond
+	// dwellTime is about what one takes that dwells (verbs.Server).
+	dwellTime  = 1500 * time.Nanosecond
 	mixedLooks = 30
 	// yields between spinning and sleeping, for ranks that share a core.
 	yields = 20

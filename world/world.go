@@ -155,11 +155,20 @@ func (w *World) setCrowded(crowded, rooted bool) {
 	if network := w.cards[networkCard]; network != nil {
 		// A look without a Poll sees only what ranks that are mapped have done.
 		w.spinLooks, w.relaxedLooks = 0, 0
-		if w.home != network {
+		mixed := w.mapsOthers()
+		dwell := !mixed && !crowded
+		if network.server != nil {
+			network.server.Dwell(dwell)
+		}
+		took := pollTime
+		switch {
+		case dwell:
+			took = dwellTime
+		case mixed:
 			w.spinLooks = mixedLooks
 		}
 		if !crowded {
-			w.spinRounds = int(network.attributes.Spin / pollTime)
+			w.spinRounds = int(network.attributes.Spin / took)
 		}
 		return
 	}

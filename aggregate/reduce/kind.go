@@ -14,7 +14,7 @@ type Element interface {
 // Kind is the type of an element.
 type Kind uint8
 
-// The kinds.
+// The Kinds.
 const (
 	Int8 Kind = iota
 	Int16
@@ -28,7 +28,8 @@ const (
 	Float64
 	Complex64
 	Complex128
-	kinds
+	// Kinds is how many there are.
+	Kinds
 )
 
 // KindOf is the kind of T, also where T is a defined type. It is for set-up, not for
@@ -44,15 +45,15 @@ func KindOf[T Element]() Kind {
 	}
 }
 
-var kindNames = [kinds]string{"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64", "complex128"}
+var kindNames = [Kinds]string{"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64", "complex128"}
 
-var kindSizes = [kinds]int{1, 2, 4, 8, 1, 2, 4, 8, 4, 8, 8, 16}
+var kindSizes = [Kinds]int{1, 2, 4, 8, 1, 2, 4, 8, 4, 8, 8, 16}
 
 // Valid tells whether there is such a kind.
-func (k Kind) Valid() bool { return k < kinds }
+func (k Kind) Valid() bool { return k < Kinds }
 
 func (k Kind) String() string {
-	if k < kinds {
+	if k < Kinds {
 		return kindNames[k]
 	}
 	return fmt.Sprintf("kind %d", uint8(k))
@@ -99,7 +100,7 @@ var ErrUnsupported = errors.New("operation not for this element type")
 // Supported says why elements of kind do not have op, nil if they do.
 func Supported(kind Kind, op Op) error {
 	switch {
-	case kind >= kinds:
+	case kind >= Kinds:
 		return fmt.Errorf("reduce: %w: %v is none", ErrUnsupported, kind)
 	case op >= ops:
 		return fmt.Errorf("reduce: %w: %v is none; allowed are Sum to NoOp", ErrUnsupported, op)

@@ -35,7 +35,7 @@ var ErrLevel = errors.New("level not of this processor")
 
 // functions are those of one level. Where a level has no vector function of its
 // own for a kind and an operation, it is the plain one.
-type functions [kinds][ops]Func
+type functions [Kinds][ops]Func
 
 // offered are the functions of the levels that the processor has, nil of others.
 var offered = [levels]*functions{Plain: &plain, AVX2: withAVX2(), AVX512: withAVX512()}

@@ -15,7 +15,7 @@ func withAVX2() *functions {
 	if !cpu.X86.HasAVX2 {
 		return nil
 	}
-	return with(&[kinds][ops]vector{
+	return with(&[Kinds][ops]vector{
 		Int8:       {Sum: sum8AVX2, Min: minInt8AVX2, Max: maxInt8AVX2, And: andAVX2, Or: orAVX2, Xor: xorAVX2},
 		Int16:      {Sum: sum16AVX2, Min: minInt16AVX2, Max: maxInt16AVX2, And: andAVX2, Or: orAVX2, Xor: xorAVX2},
 		Int32:      {Sum: sum32AVX2, Min: minInt32AVX2, Max: maxInt32AVX2, And: andAVX2, Or: orAVX2, Xor: xorAVX2},
@@ -35,7 +35,7 @@ func withAVX512() *functions {
 	if x := cpu.X86; !x.HasAVX512F || !x.HasAVX512BW || !x.HasAVX512DQ || !x.HasAVX512VL {
 		return nil
 	}
-	return with(&[kinds][ops]vector{
+	return with(&[Kinds][ops]vector{
 		Int8:       {Sum: sum8AVX512, Min: minInt8AVX512, Max: maxInt8AVX512, And: andAVX512, Or: orAVX512, Xor: xorAVX512},
 		Int16:      {Sum: sum16AVX512, Min: minInt16AVX512, Max: maxInt16AVX512, And: andAVX512, Or: orAVX512, Xor: xorAVX512},
 		Int32:      {Sum: sum32AVX512, Min: minInt32AVX512, Max: maxInt32AVX512, And: andAVX512, Or: orAVX512, Xor: xorAVX512},
@@ -55,9 +55,9 @@ func withAVX512() *functions {
 const enough = 32
 
 // with are the plain functions, and where there is a vector, those that use it.
-func with(vectors *[kinds][ops]vector) *functions {
+func with(vectors *[Kinds][ops]vector) *functions {
 	f := plain
-	for kind := range kinds {
+	for kind := range Kinds {
 		for op, v := range vectors[kind] {
 			switch {
 			case v == nil:
@@ -133,7 +133,7 @@ func longXor[T bits](v vector) Func {
 	}
 }
 
-var sums = [kinds]func(vector) Func{
+var sums = [Kinds]func(vector) Func{
 	Int8: longSum[int8], Int16: longSum[int16], Int32: longSum[int32], Int64: longSum[int64],
 	Uint8: longSum[uint8], Uint16: longSum[uint16], Uint32: longSum[uint32], Uint64: longSum[uint64],
 	Float32: longSum[float32], Float64: longSum[float64], Complex64: longSum[complex64], Complex128: longSum[complex128],

@@ -30,13 +30,14 @@ type script struct {
 	full   bool
 	room   int
 	closed bool
-	// writes counts the calls that sent something.
-	writes int
+	// reads counts the calls that asked for input, writes those that sent something.
+	reads, writes int
 }
 
 func (s *script) read(into []byte) (int, error) { return s.readv([][]byte{into}) }
 
 func (s *script) readv(into [][]byte) (total int, err error) {
+	s.reads++
 	limit := len(s.feed)
 	if s.piece > 0 {
 		limit = min(limit, s.piece)

@@ -52,6 +52,8 @@ type device struct {
 	pressAt           time.Duration
 	// heardOf counts reads that got something.
 	heardOf atomic.Uint64
+	// looks is how often a drive looks at that connection.
+	looks atomic.Int32
 
 	mu         sync.Mutex
 	pairs      map[uint32]*queuePair
@@ -123,6 +125,20 @@ func (d *device) RegisterMemory(memory []byte, access verbs.Access) (verbs.Memor
 // Heard counts what has come from peers.
 func (d *device) Heard() uint64 { return d.heardOf.Load() }
 
+// dwellLooks at one connection take about as long as three more polls would that look
+// once, and see what comes within half the time.
+const dwellLooks = 4
+
+// Dwell says whether a poll that finds nothing looks several times at the connection that
+// was heard last.
+func (d *device) Dwell(on bool) {
+	looks := int32(1)
+	if on && d.options.has(Dwelling) {
+		looks = dwellLooks
+	}
+	d.looks.Store(looks)
+}
+
 // drive moves all connections. Of several callers one does.
 func (d *device) drive() {
 	if !d.driving.TryLock() {
@@ -131,7 +147,8 @@ func (d *device) drive() {
 	table := *d.table.Load()
 	now := d.Now()
 	if now < d.aloneUntil && d.heard < len(table) && table[d.heard] != nil && !d.lookSoon.Load() {
-		table[d.heard].look()
+		for looks := d.looks.Load(); !table[d.heard].look() && looks > 1; looks-- {
+		}
 	} else {
 		d.lookAtAll(table, now)
 	}

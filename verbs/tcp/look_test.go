@@ -63,3 +63,31 @@ func TestWokenOnce(t *testing.T) {
 		require.LessOrEqual(t, wakes, 4, "round %d, %v", round, q.State())
 	}
 }
+
+// Who dwells on the peer that was heard last looks at it several times in a poll, until
+// something has come.
+func TestDwell(t *testing.T) {
+	for _, c := range []struct {
+		dwell   bool
+		without Optimization
+		come    string
+		want    int
+	}{
+		{false, 0, "", 1},
+		{true, 0, "", dwellLooks},
+		{true, Dwelling, "", 1},
+		{true, 0, "a ping", 1},
+	} {
+		s := newBare(t)
+		s.device.options.Without = c.without
+		s.device.Dwell(c.dwell)
+		s.device.aloneUntil = s.device.Now() + time.Minute
+		s.device.drive() // does the errands of a new connection
+		s.reads = 0
+		if c.come != "" {
+			s.feed = message(frame{kind: kindPing}, "")
+		}
+		s.device.drive()
+		require.Equal(t, c.want, s.reads, "%+v", c)
+	}
+}

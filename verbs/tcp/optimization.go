@@ -9,6 +9,8 @@ const (
 	Batches Optimization = 1 << iota
 	// Favour looks at the connection that was heard last oftener than at the others.
 	Favour
+	// Dwelling looks at that connection dwellLooks times in a poll, if Dwell says so.
+	Dwelling
 	// HeaderReads read the header that follows a long payload alone, so that the next
 	// long payload goes to its place and none of it through a buffer.
 	HeaderReads
@@ -18,7 +20,7 @@ const (
 	// vectors.
 	Copies
 
-	allOptimizations = Batches | Favour | HeaderReads | FewSockets | Copies
+	allOptimizations = Batches | Favour | Dwelling | HeaderReads | FewSockets | Copies
 )
 
 // has tells whether an optimization is not left out.

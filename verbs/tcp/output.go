@@ -134,12 +134,13 @@ func (c *connection) write() bool {
 		o.loan.release()
 	}
 	switch {
+	case err == nil:
 	case errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.ETIMEDOUT):
 		// What the peer said last may still be unread: reading finds the end.
 		o.drop()
 		o.broken, o.cause = true, err
 		return true
-	case err != nil:
+	default:
 		c.lost(err)
 		return true
 	}

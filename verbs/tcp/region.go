@@ -127,8 +127,9 @@ func (t *regionTable) close() {
 
 func (t *regionTable) find(key uint32) *region {
 	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return t.byKey[key]
+	r := t.byKey[key]
+	t.mu.RUnlock()
+	return r
 }
 
 // reach finds the region for a peer's request of n bytes, n above 0.

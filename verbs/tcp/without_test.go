@@ -11,7 +11,7 @@ import (
 	"github.com/onesided/rma/verbs/verbstest"
 )
 
-const everything = tcp.Batches | tcp.Favour | tcp.HeaderReads | tcp.FewSockets | tcp.Copies
+const everything = tcp.Batches | tcp.Favour | tcp.Dwelling | tcp.HeaderReads | tcp.FewSockets | tcp.Copies
 
 // Without its optimizations the device does the same.
 func TestConformanceWithout(t *testing.T) {
@@ -37,6 +37,7 @@ func BenchmarkWithout(b *testing.B) {
 	}{
 		{"batches", tcp.Batches, 1, 32, 8},
 		{"favour", tcp.Favour, 7, 1, 8},
+		{"dwelling", tcp.Dwelling, 1, 1, 8},
 		{"header reads", tcp.HeaderReads, 1, 16, 64 << 10},
 		{"few sockets", tcp.FewSockets, 1, 1, 8},
 		{"copies", tcp.Copies, 1, 16, 256},
