@@ -45,6 +45,8 @@ type Link struct {
 	bodies   []body
 	head     int
 	bytes    int
+	// unpolled is how much was written since this side last polled for that.
+	unpolled int
 	sequence uint64
 	// held is given back when the request with its number has completed.
 	held      []holding
@@ -77,6 +79,8 @@ const (
 	// collected before they are posted.
 	defaultBurst = 32
 	burstBytes   = 32 << 10
+	// pollBytes is how much is written between polls.
+	pollBytes = 1 << 20
 	// mostSends is how many may be outstanding.
 	mostSends = 128
 	// linkReceives are posted on each link.

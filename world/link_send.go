@@ -43,6 +43,9 @@ func (l *Link) move(opcode verbs.Opcode, memory []byte, remote verbs.RemoteRegio
 		if region != nil {
 			l.held = append(l.held, holding{sequence: l.sequence, region: region})
 		}
+		if opcode == verbs.OpRDMAWrite {
+			l.unpolled += len(part)
+		}
 		l.leave(len(part))
 		memory, offset = memory[len(part):], offset+uint64(len(part))
 	}
@@ -251,13 +254,21 @@ func (l *Link) say(m *Message, payload []byte) error {
 	return nil
 }
 
-// leave posts what is to be posted now and gives the mutex back.
+// leave posts what is to be posted now and gives the mutex back. To write much takes as
+// long as many polls: who does makes progress now and then, so that the driver need not.
 func (l *Link) leave(bytes int) {
 	l.bytes += bytes
 	if l.bytes >= burstBytes || len(l.requests)-l.head >= l.world.settings.burst {
 		l.post(false)
 	}
+	poll := l.unpolled >= pollBytes
+	if poll {
+		l.unpolled = 0
+	}
 	l.mu.Unlock()
+	if poll {
+		l.world.Poll()
+	}
 }
 
 // signal has the last request, which is not posted yet, signalled.

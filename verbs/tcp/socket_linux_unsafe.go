@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// longCall is from how many bytes on a system call tells Go's scheduler that it goes
-// on: copying them takes longer than telling.
-const longCall = 32 << 10
+// Go's scheduler is told of none of these calls: they do not wait, and copy at most
+// batchBytes. Told of one that copies much it would have another thread go on, which here
+// takes the processor from the peer, or waits for the connection.
 
 // vector is what the system takes for a list of slices. It is of the heap, and its
 // entries keep what they point to alive during the call.
@@ -40,16 +40,10 @@ func (v *vector) fill(slices [][]byte) (n, bytes int) {
 // is 0 bytes. The end of what is read is io.EOF.
 
 // readNow reads into one slice. Sound because the system fills it within its length
-// before the call returns; the scheduler need not know of a short call.
+// before the call returns.
 func readNow(fd int, into []byte) (int, error) {
 	for {
-		var n uintptr
-		var errno syscall.Errno
-		if len(into) < longCall {
-			n, _, errno = syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(into))), uintptr(len(into)), 0, 0, 0)
-		} else {
-			n, _, errno = syscall.Syscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(into))), uintptr(len(into)))
-		}
+		n, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(into))), uintptr(len(into)), 0, 0, 0)
 		if errno != unix.EINTR {
 			return hasRead(n, errno, len(into))
 		}
@@ -71,13 +65,9 @@ func hasRead(n uintptr, errno syscall.Errno, room int) (int, error) {
 // transfer does readv or writev of all entries. Sound because each is a slice that the
 // caller gave, which the system reads or fills within its length before the call
 // returns.
-func (v *vector) transfer(call uintptr, fd, n, bytes int) (done uintptr, errno syscall.Errno) {
+func (v *vector) transfer(call uintptr, fd, n int) (done uintptr, errno syscall.Errno) {
 	for {
-		if bytes < longCall {
-			done, _, errno = syscall.RawSyscall(call, uintptr(fd), uintptr(unsafe.Pointer(v)), uintptr(n))
-		} else {
-			done, _, errno = syscall.Syscall(call, uintptr(fd), uintptr(unsafe.Pointer(v)), uintptr(n))
-		}
+		done, _, errno = syscall.RawSyscall(call, uintptr(fd), uintptr(unsafe.Pointer(v)), uintptr(n))
 		if errno != unix.EINTR {
 			clear(v[:n])
 			return done, errno
@@ -87,7 +77,7 @@ func (v *vector) transfer(call uintptr, fd, n, bytes int) (done uintptr, errno s
 
 func (v *vector) read(fd int, into [][]byte) (int, error) {
 	n, bytes := v.fill(into)
-	done, errno := v.transfer(unix.SYS_READV, fd, n, bytes)
+	done, errno := v.transfer(unix.SYS_READV, fd, n)
 	return hasRead(done, errno, bytes)
 }
 
@@ -97,7 +87,7 @@ func (v *vector) read(fd int, into [][]byte) (int, error) {
 func (v *vector) write(fd int, from [][]byte) (int, error) {
 	var done uintptr
 	var errno syscall.Errno
-	if len(from) == 1 && len(from[0]) < longCall {
+	if len(from) == 1 {
 		for {
 			done, _, errno = syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(from[0]))), uintptr(len(from[0])), unix.MSG_NOSIGNAL, 0, 0)
 			if errno != unix.EINTR {
@@ -105,8 +95,8 @@ func (v *vector) write(fd int, from [][]byte) (int, error) {
 			}
 		}
 	} else {
-		n, bytes := v.fill(from)
-		done, errno = v.transfer(unix.SYS_WRITEV, fd, n, bytes)
+		n, _ := v.fill(from)
+		done, errno = v.transfer(unix.SYS_WRITEV, fd, n)
 	}
 	switch errno {
 	case 0:
