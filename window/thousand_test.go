@@ -9,9 +9,6 @@ import (
 
 // TestThousand runs bodies of the other tests among a thousand goroutines.
 func TestThousand(t *testing.T) {
-	if testing.Short() {
-		t.Skip("skipped: -short")
-	}
 	for _, name := range []string{fencePuts, exclusiveCounter, tickets, getAccumulate, layouts, notifications, views, empty} {
 		t.Run(fmt.Sprintf("%s/%d", name, many), func(t *testing.T) { worldtest.Goroutines(t, many, name) })
 	}

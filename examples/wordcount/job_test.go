@@ -130,9 +130,6 @@ func TestRanksAgree(t *testing.T) {
 
 // A file of several pieces is counted as one that is cut nowhere.
 func TestLargeFile(t *testing.T) {
-	if testing.Short() {
-		t.Skip("writes a file of 18 MiB")
-	}
 	line := "zwölf Boxkämpfer jagen 数 Viktor quer über_den großen Deich\n"
 	n := 2*pieceBytes/len(line) + 40_000
 	long := strings.Repeat("y", pieceBytes/4)

@@ -18,9 +18,6 @@ import (
 
 // Who starts ranks by hand, and one of them too late, is told meanwhile who waits for what.
 func TestSaysWhatIsWaitedFor(t *testing.T) {
-	if testing.Short() {
-		t.Skip("skipped: a rank waits some seconds before it tells of it")
-	}
 	program, top, key := launchtest.Build(t, "./examples/wordcount"), publicTree(t, 1), keyFile(t)
 	vacant, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -58,9 +58,6 @@ func TestRefusals(t *testing.T) {
 
 // A network may be as large as it is said to be.
 func TestMost(t *testing.T) {
-	if testing.Short() {
-		t.Skip("skipped: a network of many hosts takes seconds to make")
-	}
 	n := nettest.New(t, nettest.Most)
 	const last = nettest.Most - 1
 	start(t, n, last, "echo", at(n, last))
