@@ -200,7 +200,7 @@ func (p *cardPair) PostSend(requests []verbs.SendRequest) (int, error) {
 		return 0, verbs.ErrClosed
 	}
 	for i, r := range requests {
-		if err := malformed(r); err != nil {
+		if err := p.card.malformed(r); err != nil {
 			return i, err
 		}
 		if p.outstanding >= p.config.MaxSends && !p.card.broken("queues are never full") {
@@ -245,7 +245,7 @@ func (p *cardPair) next() {
 	p.todo = p.todo[:copy(p.todo, p.todo[1:])]
 }
 
-func malformed(r verbs.SendRequest) error {
+func (c *card) malformed(r verbs.SendRequest) error {
 	if r.Opcode > verbs.OpCompareSwap {
 		return fmt.Errorf("card: opcode %d", r.Opcode)
 	}
@@ -253,6 +253,9 @@ func malformed(r verbs.SendRequest) error {
 		return fmt.Errorf("card: %d segments, at most 8", len(r.Segments))
 	}
 	n := length(r.Segments)
+	if n > maxCardMessage && !c.broken("messages have no limit") {
+		return fmt.Errorf("card: %d bytes, at most %d", n, maxCardMessage)
+	}
 	if r.Opcode >= verbs.OpFetchAdd && (len(r.Segments) != 1 || n != 8) {
 		return errors.New("card: an atomic has one segment of 8 bytes")
 	}

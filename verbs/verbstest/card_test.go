@@ -73,9 +73,12 @@ type card struct {
 
 var epoch = time.Now()
 
+// maxCardMessage is the most bytes of one request.
+const maxCardMessage = 16 << 20
+
 func (c *card) Attributes() verbs.Attributes {
 	return verbs.Attributes{
-		Name: "card", MaxInline: 100, MaxSegments: 8, MaxMessage: 1 << 30, CoherentAtomics: true,
+		Name: "card", MaxInline: 100, MaxSegments: 8, MaxMessage: maxCardMessage, CoherentAtomics: true,
 	}
 }
 

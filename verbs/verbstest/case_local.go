@@ -1,6 +1,8 @@
 package verbstest
 
 import (
+	"slices"
+
 	"github.com/onesided/rma/verbs"
 )
 
@@ -176,11 +178,16 @@ var localCases = []testCase{
 	{"a message longer than MaxMessage", func(b *bench) {
 		near, far := b.pair(sizes{})
 		attributes := near.device.Attributes()
-		b.skipUnless(attributes.MaxMessage <= 64<<20, "its length is too much to try")
-		mine, to := near.allocate(attributes.MaxMessage+1, all), far.allocate(attributes.MaxMessage+1, all)
-		want := to.fill(1)
-		near.expectRefusal(to.write(1, 0, mine.every()))
-		to.expect(want, "a message longer than MaxMessage")
+		// One area many times is as long as many areas are, and most of it is never touched.
+		size := attributes.MaxMessage/attributes.MaxSegments + 1
+		mine, to := near.allocate(size, all), far.allocate(size, all)
+		mine.store(0, noise(1, 64))
+		begin := to.register(0, 64, all)
+		long := func(a *area) []segment { return slices.Repeat([]segment{a.every()}, attributes.MaxSegments) }
+		// Where a receive may be that long, the message is refused for its own length only.
+		far.tryReceive(slot{1, long(to)})
+		near.expectRefusal(send(1, long(mine)...))
+		begin.expect(make([]byte, 64), "a message longer than MaxMessage")
 	}},
 }
 

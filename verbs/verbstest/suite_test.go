@@ -127,6 +127,7 @@ var defects = []struct{ defect, by string }{
 	{"nothing is flushed", "Closing/a closed queue pair is seen by its peer"},
 	{"segments are not checked", "Segments/memory of another region"},
 	{"segments are not checked", "Segments/a receive into a region without LocalWrite"},
+	{"messages have no limit", "Segments/a message longer than MaxMessage"},
 
 	{"addresses hold a space", "Device/addresses"},
 	{"the last byte is dropped", "Transfer/write"},
