@@ -84,7 +84,7 @@ var idling = register("idle over tcp", func(s *script) {
 
 func TestIdleOverTCP(t *testing.T) {
 	if raced {
-		t.Skip("what the race detector takes is no matter of this package")
+		t.Skip("skipped: with the race detector a rank uses more of its core than its own; the run without it measures")
 	}
 	job := worldtest.StartWith(t, 2, idling, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
 	job.Await(1, "idle")
