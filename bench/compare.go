@@ -15,94 +15,103 @@ type contestant struct {
 	run func(ctx context.Context, j job) ([]result, error)
 }
 
-// A column is what one contestant reached in a cell, over the rounds.
-type column struct {
-	Median *float64  `json:"median"`
-	Min    *float64  `json:"min,omitempty"`
-	Max    *float64  `json:"max,omitempty"`
-	Values []float64 `json:"values,omitempty"`
-	Reason string    `json:"reason,omitempty"` // of a round without a value
-	Failed bool      `json:"failed,omitempty"` // not only left out
-}
-
-func (c *column) add(value float64) {
-	c.Values = append(c.Values, value)
-	least, most, middle := slices.Min(c.Values), slices.Max(c.Values), median(c.Values)
-	c.Min, c.Max, c.Median = &least, &most, &middle
-}
-
-// A row is one cell of a comparison.
-type row struct {
-	Case    string             `json:"case"`
-	Size    int                `json:"size"`
-	Unit    string             `json:"unit"`
-	Columns map[string]*column `json:"columns"`
-	Ratio   *float64           `json:"ratio"`            // ours to the better peer's
-	Better  string             `json:"better,omitempty"` // that peer
-	Goals   []verdict          `json:"goals,omitempty"`
-
-	cell cell
-}
-
-// A verdict is a goal of a cell and what was reached.
-type verdict struct {
-	Goal  string   `json:"goal"`
-	Value *float64 `json:"value"` // what the goal is of: a ratio, or ours
-	Met   *bool    `json:"met"`   // null if there is no value
-
-	goal goal
-}
-
 const ours = "ours"
 
-// compare gives every contestant a turn at every case in each round, each round
-// beginning with another one, and judges the medians by the goals for device. It
-// goes on when a contestant fails, and ends early only with ctx.
-func compare(ctx context.Context, device string, jobs []job, all []contestant, rounds int, say func(string)) ([]*row, error) {
-	cases := byCase(jobs)
-	rows := make(map[cell]*row)
-	var order []*row
-	for _, j := range cases {
-		for _, one := range j.cells {
-			r := &row{Case: one.c.name, Size: one.size, Unit: one.c.unit, Columns: make(map[string]*column), cell: one}
-			for _, c := range all {
-				r.Columns[c.name] = new(column)
-			}
-			rows[one] = r
-			order = append(order, r)
-		}
+// A turn is what one contestant does in every round at one case.
+type turn struct {
+	contestant
+	job     job
+	columns []*column // of the job's cells
+	late    bool      // was too slow, and gets no further turn: it would cost the whole time limit again
+}
+
+// take takes the turn in a round.
+func (t *turn) take(ctx context.Context, round int) error {
+	results, err := t.run(ctx, t.job)
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
-	late := make(map[string]bool)
+	t.late = errors.Is(err, errTimeout)
+	for i, one := range t.job.cells {
+		t.columns[i].enter(round, one, results, err)
+	}
+	return nil
+}
+
+// A bout is all that is compared with each other: one case in all of its sizes by
+// everyone, and by us the cases that goals of it are ratios to. Its turns follow
+// each other at once, because the machine may be faster or slower a minute later.
+type bout struct {
+	rows  []*row
+	turns []*turn
+}
+
+// newBout is the bout of a job of one case. The other cases come next to our turn.
+func newBout(device string, j job, all []contestant, rounds int) *bout {
+	b := new(bout)
+	beside := make(map[string]*column) // by cell
+	for _, standards := range byCase([]job{standardsOf(device, j)}) {
+		t := &turn{contestant: all[0], job: standards}
+		for _, one := range standards.cells {
+			c := &column{series: newSeries(rounds)}
+			beside[spell(one)] = c
+			t.columns = append(t.columns, c)
+		}
+		b.turns = append(b.turns, t)
+	}
+	for _, one := range j.cells {
+		b.rows = append(b.rows, newRow(device, one, all, rounds, func(standard cell) *column { return beside[spell(standard)] }))
+	}
+	for _, c := range all {
+		if c.name != ours && j.cells[0].c.scene == raw {
+			continue
+		}
+		t := &turn{contestant: c, job: j}
+		for _, r := range b.rows {
+			t.columns = append(t.columns, r.Columns[c.name])
+		}
+		b.turns = append(b.turns, t)
+	}
+	return b
+}
+
+// inRound are the turns in the order of a round: every other round goes backwards,
+// so that a drift of the machine is not always to the same side's advantage.
+func (b *bout) inRound(round int) []*turn {
+	turns := slices.Clone(b.turns)
+	if round%2 == 1 {
+		slices.Reverse(turns)
+	}
+	return turns
+}
+
+// compare has all contestants, of which the first is ours, measure the cases of jobs
+// in rounds, and judges what they reached by the goals for device. A round goes bout
+// by bout. It goes on when a contestant fails, and ends early only with ctx.
+func compare(ctx context.Context, device string, jobs []job, all []contestant, rounds int, say func(string)) ([]*row, error) {
+	var bouts []*bout
+	var rows []*row
+	for _, j := range byCase(jobs) {
+		b := newBout(device, j, all, rounds)
+		bouts, rows = append(bouts, b), append(rows, b.rows...)
+	}
 	for round := range rounds {
-		for i, j := range cases {
-			for k := range all {
-				c := all[(round+k)%len(all)]
-				turn := fmt.Sprint(c.name, " ", i)
-				if late[turn] || c.name != ours && j.cells[0].c.scene == raw {
+		for i, b := range bouts {
+			for _, t := range b.inRound(round) {
+				if t.late {
 					continue
 				}
-				say(fmt.Sprintf("round %d of %d, case %d of %d: %s (%d ranks) by %s", round+1, rounds, i+1, len(cases), j.cells[0].c.name, j.ranks, c.name))
-				results, err := c.run(ctx, j)
-				if ctx.Err() != nil {
-					return nil, ctx.Err()
+				say(fmt.Sprintf("round %d of %d, case %d of %d: %s (%d ranks) by %s", round+1, rounds, i+1, len(bouts), t.job.cells[0].c.name, t.job.ranks, t.name))
+				if err := t.take(ctx, round); err != nil {
+					return nil, err
 				}
-				// Who was too slow once gets no further turn: it would cost the
-				// whole time limit again.
-				late[turn] = errors.Is(err, errTimeout)
-				enter(rows, c.name, j, results, err)
 			}
 		}
 	}
-	for _, r := range order {
-		r.judge(device, func(name string) *float64 {
-			i := slices.IndexFunc(order, func(other *row) bool { return other.Case == name && other.Size == r.Size })
-			if i < 0 {
-				return nil
-			}
-			return order[i].Columns[ours].Median
-		})
+	for _, r := range rows {
+		r.judge()
 	}
-	return order, nil
+	return rows, nil
 }
 
 // byCase splits jobs so that each is of one case, as the peers run them.
@@ -119,62 +128,4 @@ func byCase(jobs []job) []job {
 		}
 	}
 	return split
-}
-
-// enter puts the results of one turn into the rows of its cells, and the reason
-// into those that have none.
-func enter(rows map[cell]*row, name string, j job, results []result, err error) {
-	for _, one := range j.cells {
-		column := rows[one].Columns[name]
-		i := slices.IndexFunc(results, func(r result) bool { return r.Case == one.c.name && r.Size == one.size })
-		switch {
-		case i >= 0 && results[i].Skipped == "":
-			column.add(results[i].Value)
-		case i >= 0:
-			column.Reason = results[i].Skipped
-		case err != nil:
-			column.Reason, column.Failed = err.Error(), true
-		}
-	}
-}
-
-// judge compares ours with the better of the peers, and both with the goals for
-// device. standard gives ours of another case of the same size, nil if there is none.
-func (r *row) judge(device string, standard func(name string) *float64) {
-	mine := r.Columns[ours].Median
-	var theirs *float64
-	for name, c := range r.Columns {
-		if name == ours || c.Median == nil {
-			continue
-		}
-		if theirs == nil || (*c.Median > *theirs) == r.cell.c.moreIsBetter() && *c.Median != *theirs {
-			theirs, r.Better = c.Median, name
-		}
-	}
-	r.Ratio = quotient(mine, theirs)
-	for _, g := range goalsOf(device, r.cell) {
-		v := verdict{Goal: g.String(), goal: g}
-		switch g.of {
-		case thePeers:
-			v.Value = r.Ratio
-		case itself:
-			v.Value = mine
-		default:
-			v.Value = quotient(mine, standard(g.of))
-		}
-		if v.Value != nil {
-			met := g.met(*v.Value)
-			v.Met = &met
-		}
-		r.Goals = append(r.Goals, v)
-	}
-}
-
-// quotient is nil if there is none.
-func quotient(a, b *float64) *float64 {
-	if a == nil || b == nil || *b == 0 {
-		return nil
-	}
-	q := *a / *b
-	return &q
 }

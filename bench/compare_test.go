@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,9 +15,9 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the recorded tables")
 
-// scripted is a contestant whose values of each cell are given, one a round.
+// scripted is a contestant whose values of each cell are given, one a turn.
 func scripted(name string, values map[string][]float64, failures map[string]error) contestant {
-	round := make(map[string]int)
+	turn := make(map[string]int)
 	return contestant{name, func(_ context.Context, j job) ([]result, error) {
 		var results []result
 		for _, one := range j.cells {
@@ -24,8 +25,8 @@ func scripted(name string, values map[string][]float64, failures map[string]erro
 				return results, err
 			}
 			key := spell(one)
-			results = append(results, newResult(one, j.ranks, []float64{values[key][round[key]]}))
-			round[key]++
+			results = append(results, newResult(one, j.ranks, []float64{values[key][turn[key]]}))
+			turn[key]++
 		}
 		return results, nil
 	}}
@@ -64,11 +65,11 @@ func sharedScript(t *testing.T) *comparison {
 // cannot be judged.
 func tcpScript(t *testing.T) *comparison {
 	t.Helper()
-	jobs := withStandards(deviceTCP, []job{jobOf(t, "put_flush_lat:8,1024", "cas_lat", "get_flush_lat:8", "put_bw:65536", "passive_put_lat"), jobOf(t, "socket_bw:65536")})
+	jobs := []job{jobOf(t, "put_flush_lat:8,1024", "cas_lat", "get_flush_lat:8", "put_bw:65536", "passive_put_lat"), jobOf(t, "socket_bw:65536")}
 	all := []contestant{
 		scripted(ours, map[string][]float64{
 			"put_flush_lat:8": {9}, "put_flush_lat:1024": {10}, "cas_lat:8": {10}, "get_flush_lat:8": {9}, "put_bw:65536": {2500},
-			"passive_put_lat:8": {25}, "socket_lat:8": {8}, "socket_bw:65536": {3000},
+			"passive_put_lat:8": {25}, "socket_lat:8": {8, 8.2}, "socket_bw:65536": {3000, 3100},
 		}, nil),
 		scripted("openmpi", map[string][]float64{
 			"put_flush_lat:8": {9.6}, "put_flush_lat:1024": {9.8}, "get_flush_lat:8": {18}, "put_bw:65536": {2000}, "passive_put_lat:8": {990000},
@@ -119,18 +120,87 @@ func TestWhoIsTooSlowGetsNoFurtherTurn(t *testing.T) {
 	rows, err := compare(t.Context(), deviceShm, []job{jobOf(t, "fop_lat")}, []contestant{quick, slow}, 3, func(string) {})
 	require.NoError(t, err)
 	assert.Equal(t, 1, turns)
-	assert.Equal(t, []float64{1, 1, 1}, rows[0].Columns[ours].Values)
-	assert.Nil(t, rows[0].Ratio)
+	assert.Equal(t, []float64{1, 1, 1}, rows[0].Columns[ours].known())
+	assert.Nil(t, rows[0].Ratio.Median)
 }
 
-func TestEachRoundBeginsWithAnother(t *testing.T) {
+func TestTheBetterPeerIsThatOfTheRound(t *testing.T) {
+	for _, test := range []struct {
+		name                 string
+		ours, openmpi, mpich []float64
+		better               []string
+		ratio                []float64
+	}{
+		{"put_flush_lat:8", []float64{6, 6, 6}, []float64{8, 12, 12}, []float64{12, 10, 12}, []string{"openmpi", "mpich", "mpich"}, []float64{6. / 8, 6. / 10, 6. / 12}},
+		{"put_bw:8", []float64{6, 6, 6}, []float64{8, 12, 12}, []float64{12, 10, 12}, []string{"mpich", "openmpi", "mpich"}, []float64{6. / 12, 6. / 12, 6. / 12}},
+	} {
+		rows, err := compare(t.Context(), deviceShm, []job{jobOf(t, test.name)}, []contestant{
+			scripted(ours, map[string][]float64{test.name: test.ours}, nil),
+			scripted("openmpi", map[string][]float64{test.name: test.openmpi}, nil),
+			scripted("mpich", map[string][]float64{test.name: test.mpich}, nil),
+		}, 3, func(string) {})
+		require.NoError(t, err)
+		assert.Equal(t, test.better, rows[0].Better, test.name)
+		assert.Equal(t, test.ratio, rows[0].Ratio.known(), test.name)
+	}
+}
+
+func TestARoundOfOnePeerIsComparedWithThat(t *testing.T) {
+	turns := 0
+	flaky := contestant{"openmpi", func(_ context.Context, j job) ([]result, error) {
+		if turns++; turns == 2 {
+			return nil, errors.New("signal 11")
+		}
+		return []result{newResult(j.cells[0], 2, []float64{4})}, nil
+	}}
+	for _, test := range []struct {
+		name   string
+		all    []contestant
+		ratio  []float64
+		better []string
+	}{
+		{"another is there", []contestant{flaky, scripted("mpich", map[string][]float64{"fop_lat:8": {8, 8, 8}}, nil)}, []float64{0.5, 0.25, 0.5}, []string{"openmpi", "mpich", "openmpi"}},
+		{"none is there", []contestant{flaky}, []float64{0.5, 0.5}, []string{"openmpi", "", "openmpi"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			turns = 0
+			mine := scripted(ours, map[string][]float64{"fop_lat:8": {2, 2, 2}}, nil)
+			rows, err := compare(t.Context(), deviceShm, []job{jobOf(t, "fop_lat")}, append([]contestant{mine}, test.all...), 3, func(string) {})
+			require.NoError(t, err)
+			assert.Equal(t, test.ratio, rows[0].Ratio.known())
+			assert.Equal(t, test.better, rows[0].Better)
+
+			c := &comparison{Rounds: 3, columns: []string{"openmpi"}, rows: rows}
+			var text strings.Builder
+			require.NoError(t, c.writeText(&text))
+			assert.Contains(t, text.String(), "fop_lat 8, openmpi: signal 11 (in 1 of 3 rounds).\n")
+		})
+	}
+}
+
+func TestARoundGoesCaseByCaseAndEveryOtherBackwards(t *testing.T) {
 	var order []string
 	turn := func(name string) contestant {
-		return contestant{name, func(context.Context, job) ([]result, error) { order = append(order, name); return nil, nil }}
+		return contestant{name, func(_ context.Context, j job) ([]result, error) {
+			for _, one := range j.cells {
+				order = append(order, name+" "+spell(one))
+			}
+			return nil, nil
+		}}
 	}
-	_, err := compare(t.Context(), deviceShm, []job{jobOf(t, "fop_lat")}, []contestant{turn(ours), turn("b")}, 3, func(string) {})
+	_, err := compare(t.Context(), deviceTCP, []job{jobOf(t, "put_bw:8,65536,1048576", "fop_lat")}, []contestant{turn(ours), turn("openmpi"), turn("mpich")}, 3, func(string) {})
 	require.NoError(t, err)
-	assert.Equal(t, []string{ours, "b", "b", ours, ours, "b"}, order)
+	forwards := []string{
+		"ours socket_bw:65536", "ours socket_bw:1048576", "ours put_bw:8", "ours put_bw:65536", "ours put_bw:1048576",
+		"openmpi put_bw:8", "openmpi put_bw:65536", "openmpi put_bw:1048576", "mpich put_bw:8", "mpich put_bw:65536", "mpich put_bw:1048576",
+		"ours socket_lat:8", "ours fop_lat:8", "openmpi fop_lat:8", "mpich fop_lat:8",
+	}
+	backwards := []string{
+		"mpich put_bw:8", "mpich put_bw:65536", "mpich put_bw:1048576", "openmpi put_bw:8", "openmpi put_bw:65536", "openmpi put_bw:1048576",
+		"ours put_bw:8", "ours put_bw:65536", "ours put_bw:1048576", "ours socket_bw:65536", "ours socket_bw:1048576",
+		"mpich fop_lat:8", "openmpi fop_lat:8", "ours fop_lat:8", "ours socket_lat:8",
+	}
+	assert.Equal(t, slices.Concat(forwards, backwards, forwards), order)
 }
 
 func TestACancelledComparisonEnds(t *testing.T) {
@@ -146,22 +216,12 @@ func TestOurOwnFailureIsAnError(t *testing.T) {
 	require.NoError(t, err)
 	c := &comparison{rows: rows}
 	assert.EqualError(t, c.ourFailures(), "bench: fop_lat 8 failed here: world: broken")
-}
 
-func TestMedian(t *testing.T) {
-	for _, test := range []struct {
-		values []float64
-		want   float64
-	}{
-		{[]float64{3}, 3},
-		{[]float64{1, 2}, 1.5},
-		{[]float64{9, 1, 5}, 5},
-		{[]float64{9, 1, 5, 6}, 5.5},
-	} {
-		given := append([]float64(nil), test.values...)
-		assert.Equal(t, test.want, median(test.values))
-		assert.Equal(t, given, test.values, "the order of rounds is kept")
-	}
+	failing = scripted(ours, map[string][]float64{"fop_lat:8": {1}}, map[string]error{"socket_lat": errors.New("no ports")})
+	rows, err = compare(t.Context(), deviceTCP, []job{jobOf(t, "fop_lat")}, []contestant{failing}, 1, func(string) {})
+	require.NoError(t, err)
+	c = &comparison{rows: rows}
+	assert.EqualError(t, c.ourFailures(), "bench: socket_lat 8, measured for fop_lat, failed here: no ports")
 }
 
 func TestTheBestLoopCounts(t *testing.T) {

@@ -32,10 +32,19 @@
 // With -device tcp the ranks get RMA_DEVICE=tcp, and a rank that then uses another
 // device refuses to measure.
 //
-// With -peers everyone has a turn at each case, round by round, each case in
-// processes of its own, and medians of the rounds are compared. Goals depend on the
-// device. A goal that is a ratio to another case has that case measured in the same
-// run, also if it is not asked for.
+// # Peers
+//
+// With -peers a round goes case by case: we and then each peer measure one, in
+// processes of its own with all of its sizes, before the next. Every other round has
+// them in the opposite order. Machines change their speed, and by more than what
+// there is to tell apart; so a ratio is only taken within a round, of what was
+// measured seconds apart, to the peer that was the better one in that round, and
+// the median of the rounds' ratios counts. It is printed with the lowest and the
+// highest. The columns of absolute figures are medians too, but each of its own: at
+// another speed their ratio may be another.
+//
+// Goals depend on the device. A goal that is a ratio to another case has that case
+// measured in each round right beside the one that it is of.
 //
 // # Invariants
 //

@@ -1,12 +1,15 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // A goal is what a cell must reach.
 type goal struct {
 	// of says what limit is: a ratio to the better peer (thePeers), a value in the
-	// cell's unit (itself), or a ratio to the case of this name at the same size in
-	// the same run.
+	// cell's unit (itself), or a ratio to the case of this name at the same size,
+	// measured beside it.
 	of      string
 	limit   float64
 	atLeast bool // more is better
@@ -87,34 +90,28 @@ func goalsOf(device string, one cell) []goal {
 	return found
 }
 
-// withStandards adds to jobs the cells that goals of theirs are ratios to.
-func withStandards(device string, jobs []job) []job {
-	have := make(map[string]bool)
-	for _, j := range jobs {
-		for _, one := range j.cells {
-			have[spell(one)] = true
-		}
-	}
-	missing := job{ranks: 2}
-	for _, j := range jobs {
-		for _, one := range j.cells {
-			for _, g := range goalsOf(device, one) {
-				standard := cell{caseNamed(g.of), one.size}
-				if standard.c != nil && !have[spell(standard)] {
-					have[spell(standard)] = true
-					missing.cells = append(missing.cells, standard)
-				}
+// standardsOf is the job of the cells that goals of those of j are ratios to.
+func standardsOf(device string, j job) job {
+	standards := job{ranks: 2}
+	for _, one := range j.cells {
+		for _, g := range goalsOf(device, one) {
+			if !g.ofCase() {
+				continue
+			}
+			standard := g.standard(one)
+			if !slices.ContainsFunc(standards.cells, func(other cell) bool { return spell(other) == spell(standard) }) {
+				standards.cells = append(standards.cells, standard)
 			}
 		}
 	}
-	if len(missing.cells) > 0 {
-		jobs = append(jobs, missing)
-	}
-	return jobs
+	return standards
 }
 
 // ofCase tells a ratio to another case from the other goals.
 func (g goal) ofCase() bool { return g.of != thePeers && g.of != itself }
+
+// standard is the cell that a goal of a case has one be a ratio to.
+func (g goal) standard(one cell) cell { return cell{caseNamed(g.of), one.size} }
 
 func (g goal) met(value float64) bool {
 	if g.atLeast {

@@ -51,19 +51,18 @@ func TestEveryGoalIsOfACell(t *testing.T) {
 }
 
 func TestWhatGoalsAreRatiosToIsMeasuredToo(t *testing.T) {
-	added := func(device string, jobs ...job) []string {
+	beside := func(device string, j job) []string {
+		standards := standardsOf(device, j)
+		assert.Equal(t, 2, standards.ranks)
 		var names []string
-		for _, j := range withStandards(device, jobs)[len(jobs):] {
-			assert.Equal(t, 2, j.ranks)
-			for _, one := range j.cells {
-				names = append(names, spell(one))
-			}
+		for _, one := range standards.cells {
+			names = append(names, spell(one))
 		}
 		return names
 	}
-	assert.Equal(t, []string{"socket_lat:8", "socket_bw:65536"}, added(deviceTCP, jobOf(t, "fop_lat", "cas_lat", "put_bw:65536", "put_flush_lat:1024")), "once each")
-	assert.Empty(t, added(deviceTCP, jobOf(t, "fop_lat"), jobOf(t, "socket_lat:8")), "it was asked for")
-	assert.Empty(t, added(deviceShm, jobOf(t, "fop_lat")))
+	assert.Equal(t, []string{"socket_lat:8", "socket_bw:65536"}, beside(deviceTCP, jobOf(t, "fop_lat", "cas_lat", "put_bw:8,65536", "put_flush_lat:1024")), "once each")
+	assert.Empty(t, beside(deviceTCP, jobOf(t, "socket_lat:8")))
+	assert.Empty(t, beside(deviceShm, jobOf(t, "fop_lat")))
 }
 
 func TestAGoalIsMetAtItsLimit(t *testing.T) {

@@ -107,7 +107,6 @@ func (o *options) comparePeers(ctx context.Context, args []string, jobs []job, s
 	if len(found) == 0 {
 		return fmt.Errorf("bench: -peers has nobody to compare with: %s", strings.Join(missing, "; "))
 	}
-	jobs = withStandards(o.device, jobs)
 	dir, err := os.MkdirTemp("", "rma-bench-")
 	if err != nil {
 		return fmt.Errorf("bench: no place for the peers' programs: %w", err)
@@ -155,12 +154,17 @@ func (o *options) collect(ctx context.Context, j job, stderr io.Writer) ([]resul
 	return results, err
 }
 
-// ourFailures is an error if a cell of ours lacks values for another reason than
-// the switches.
+// ourFailures is an error if a cell of ours, or one measured beside it, lacks values
+// for another reason than the switches.
 func (c *comparison) ourFailures() error {
 	for _, r := range c.rows {
 		if column := r.Columns[ours]; column.Failed {
 			return fmt.Errorf("bench: %s %d failed here: %s", r.Case, r.Size, column.Reason)
+		}
+		for _, v := range r.Goals {
+			if v.Of != nil && v.Of.Failed {
+				return fmt.Errorf("bench: %s %d, measured for %s, failed here: %s", v.goal.of, r.Size, r.Case, v.Of.Reason)
+			}
 		}
 	}
 	return nil

@@ -73,7 +73,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	flags.BoolVar(&o.list, "list", false, "list the cases and the switches, and end")
 	flags.Func("set", "throw a switch, as in -set singleelement=on; may be given again (-list tells which there are)", o.settings.set)
 	flags.BoolVar(&o.peers, "peers", false, "compare with the installed ones of Open MPI and MPICH")
-	flags.IntVar(&o.rounds, "rounds", 3, "with -peers: rounds in which everyone has a turn, of which the median counts")
+	flags.IntVar(&o.rounds, "rounds", 3, "with -peers: rounds, in each of which everyone measures a case before the next case; ratios are taken within a round, and their median counts")
 	flags.DurationVar(&o.timeout, "timeout", 2*time.Minute, "the longest that one job of ranks may take")
 	flags.StringVar(&o.profile, "cpuprofile", "", "write rank 0's CPU profile to this `file`")
 	flags.BoolVar(&o.allocs, "allocs", false, "count the heap objects that rank 0's process allocates in a cell's timed loops (json: allocs)")

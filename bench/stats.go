@@ -2,6 +2,49 @@ package main
 
 import "slices"
 
+// A series is one figure over the rounds of a comparison.
+type series struct {
+	Median *float64 `json:"median"`
+	Min    *float64 `json:"min,omitempty"`
+	Max    *float64 `json:"max,omitempty"`
+	// Values has one of each round, so that those of one round can be compared;
+	// null is a round without one.
+	Values []*float64 `json:"values"`
+}
+
+func newSeries(rounds int) series { return series{Values: make([]*float64, rounds)} }
+
+// set enters the value of a round.
+func (s *series) set(round int, value float64) {
+	s.Values[round] = &value
+	known := s.known()
+	least, most, middle := slices.Min(known), slices.Max(known), median(known)
+	s.Min, s.Max, s.Median = &least, &most, &middle
+}
+
+// known are the values of the rounds that have one.
+func (s *series) known() []float64 {
+	var known []float64
+	for _, v := range s.Values {
+		if v != nil {
+			known = append(known, *v)
+		}
+	}
+	return known
+}
+
+// perRound is the series of a to b within each round, without a value where one of
+// them has none.
+func perRound(a, b series) series {
+	ratios := newSeries(len(a.Values))
+	for round, v := range a.Values {
+		if w := b.Values[round]; v != nil && w != nil && *w != 0 {
+			ratios.set(round, *v / *w)
+		}
+	}
+	return ratios
+}
+
 // median of values, of which there is at least one; the mean of the two in the
 // middle if their number is even.
 func median(values []float64) float64 {

@@ -42,32 +42,34 @@ func (c *comparison) writeText(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n%s\n", c.Command, c.Machine)
 	fmt.Fprintf(&b, "ours: %s; %s\n", c.Ours, strings.Join(c.Peers, "; "))
-	fmt.Fprintf(&b, "Medians of %s in turn, each the best of %s.\n", plural(c.Rounds, "round"), plural(c.Repeat, "loop"))
-	b.WriteString("ratio: ours to the better peer; for us and % less is better, for MB/s and Mop/s more is better.\n")
+	fmt.Fprintf(&b, "Medians of %s, each the best of %s. A round goes case by case: everyone measures one before the next.\n", plural(c.Rounds, "round"), plural(c.Repeat, "loop"))
+	b.WriteString("ratio: ours to the better peer within a round, of which the median counts; rounds: the lowest and the highest.\n")
+	b.WriteString("For us and % less is better, for MB/s and Mop/s more is better.\n")
 	if c.hasStandards() {
-		b.WriteString("A goal \"of\" a case is of the ratio to that case at the same size, shown beside it.\n")
+		b.WriteString("A goal \"of\" a case is of the ratio to that case at the same size, measured right beside it and shown below it.\n")
 	}
 	b.WriteString("\n")
 
-	heading := append([]string{"case", "size", "unit"}, c.columns...)
-	lines := [][]string{append(heading, "ratio", "goal", "")}
+	lines := [][]string{slices.Concat([]string{"case", "size", "unit"}, c.columns, []string{"ratio", "rounds", "goal", ""})}
 	var notes []string
 	missed := 0
 	for _, r := range c.rows {
 		line := []string{r.Case, fmt.Sprint(r.Size), r.Unit}
 		for _, name := range c.columns {
 			line = append(line, value(r.Columns[name].Median))
-			notes = addNote(notes, r, name, c.Rounds)
+			notes = addNote(notes, fmt.Sprintf("%s %d, %s", r.Case, r.Size, name), r.Columns[name], c.Rounds)
 		}
-		line = append(line, ratio(r.Ratio), "", "")
+		line = append(line, ratio(r.Ratio.Median), extent(r.Ratio), "", "")
 		lines = append(lines, line)
 		for i, v := range r.Goals {
 			// What shares a line with the ratio to the peers is a goal of that, or
 			// of ours.
-			if i > 0 || v.goal.ofCase() {
+			if i > 0 || v.Of != nil {
 				line = make([]string, len(line))
-				if v.goal.ofCase() {
-					line[len(line)-3] = ratio(v.Value)
+				if v.Of != nil {
+					copy(line, []string{"  " + v.goal.of, fmt.Sprint(r.Size), r.Unit, value(v.Of.Median)})
+					line[len(line)-4], line[len(line)-3] = ratio(v.Value.Median), extent(v.Value)
+					notes = addNote(notes, fmt.Sprintf("%s %d beside %s", v.goal.of, r.Size, r.Case), v.Of, c.Rounds)
 				}
 				lines = append(lines, line)
 			}
@@ -94,19 +96,18 @@ func (c *comparison) writeText(w io.Writer) error {
 // hasStandards tells whether a goal is a ratio to another case.
 func (c *comparison) hasStandards() bool {
 	return slices.ContainsFunc(c.rows, func(r *row) bool {
-		return slices.ContainsFunc(r.Goals, func(v verdict) bool { return v.goal.ofCase() })
+		return slices.ContainsFunc(r.Goals, func(v *verdict) bool { return v.Of != nil })
 	})
 }
 
-// addNote says why a column of a row lacks values.
-func addNote(notes []string, r *row, name string, rounds int) []string {
-	column := r.Columns[name]
-	if column.Reason == "" {
+// addNote says why a column, of what is named, lacks values.
+func addNote(notes []string, of string, c *column, rounds int) []string {
+	if c.Reason == "" {
 		return notes
 	}
-	note := fmt.Sprintf("%s %d, %s: %s", r.Case, r.Size, name, column.Reason)
-	if lost := rounds - len(column.Values); len(column.Values) > 0 {
-		note += fmt.Sprintf(" (in %d of %s)", lost, plural(rounds, "round"))
+	note := of + ": " + c.Reason
+	if known := len(c.known()); known > 0 {
+		note += fmt.Sprintf(" (in %d of %s)", rounds-known, plural(rounds, "round"))
 	}
 	return append(notes, note)
 }
@@ -129,6 +130,14 @@ func ratio(v *float64) string {
 		return "-"
 	}
 	return fmt.Sprintf("%.2f", *v)
+}
+
+// extent is the least and the most of the rounds, if there are several.
+func extent(s series) string {
+	if len(s.known()) < 2 {
+		return ""
+	}
+	return fmt.Sprintf("%.2f-%.2f", *s.Min, *s.Max)
 }
 
 func mark(met *bool) string {

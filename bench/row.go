@@ -1,0 +1,102 @@
+package main
+
+import (
+	"maps"
+	"slices"
+)
+
+// A column is what one contestant reached in a cell.
+type column struct {
+	series
+	Reason string `json:"reason,omitempty"` // of a round without a value
+	Failed bool   `json:"failed,omitempty"` // not only left out
+}
+
+// enter enters what a turn at a cell gave in a round, or why it gave nothing.
+func (c *column) enter(round int, one cell, results []result, err error) {
+	i := slices.IndexFunc(results, func(r result) bool { return r.Case == one.c.name && r.Size == one.size })
+	switch {
+	case i >= 0 && results[i].Skipped == "":
+		c.set(round, results[i].Value)
+	case i >= 0:
+		c.Reason = results[i].Skipped
+	case err != nil:
+		c.Reason, c.Failed = err.Error(), true
+	}
+}
+
+// A row is one cell of a comparison.
+type row struct {
+	Case    string             `json:"case"`
+	Size    int                `json:"size"`
+	Unit    string             `json:"unit"`
+	Columns map[string]*column `json:"columns"`
+	Ratio   series             `json:"ratio"`  // ours to the better peer's, within each round
+	Better  []string           `json:"better"` // that peer of each round, "" if there is none
+	Goals   []*verdict         `json:"goals,omitempty"`
+
+	cell cell
+}
+
+// A verdict is a goal of a cell and what was reached.
+type verdict struct {
+	Goal  string  `json:"goal"`
+	Value series  `json:"value"`            // what the goal is of: a ratio within each round, or ours
+	Of    *column `json:"beside,omitempty"` // the case that the ratio is to, as measured beside this one
+	Met   *bool   `json:"met"`              // by the median; null if there is none
+
+	goal goal
+}
+
+// newRow is the row of a cell before the first round. beside gives the column of
+// another case that a goal for device is a ratio to.
+func newRow(device string, one cell, all []contestant, rounds int, beside func(standard cell) *column) *row {
+	r := &row{Case: one.c.name, Size: one.size, Unit: one.c.unit, Columns: make(map[string]*column), cell: one}
+	for _, c := range all {
+		r.Columns[c.name] = &column{series: newSeries(rounds)}
+	}
+	for _, g := range goalsOf(device, one) {
+		v := &verdict{Goal: g.String(), goal: g}
+		if g.ofCase() {
+			v.Of = beside(g.standard(one))
+		}
+		r.Goals = append(r.Goals, v)
+	}
+	return r
+}
+
+// judge compares ours with the better of the peers in each round, and the medians of
+// the rounds with the goals. The machine's speed may change between rounds, so what
+// two of them gave is never compared.
+func (r *row) judge() {
+	mine := r.Columns[ours].series
+	theirs := newSeries(len(mine.Values))
+	r.Better = make([]string, len(mine.Values))
+	for round := range mine.Values {
+		for _, name := range slices.Sorted(maps.Keys(r.Columns)) {
+			v, best := r.Columns[name].Values[round], theirs.Values[round]
+			if name == ours || v == nil {
+				continue
+			}
+			if best == nil || *v != *best && (*v > *best) == r.cell.c.moreIsBetter() {
+				theirs.set(round, *v)
+				r.Better[round] = name
+			}
+		}
+	}
+	r.Ratio = perRound(mine, theirs)
+	for _, v := range r.Goals {
+		switch {
+		case v.goal.ofCase():
+			v.Value = perRound(mine, v.Of.series)
+		case v.goal.of == itself:
+			v.Value = mine
+		default:
+			v.Value = r.Ratio
+		}
+		if v.Value.Median != nil {
+			met := v.goal.met(*v.Value.Median)
+			v.Met = &met
+		}
+	}
+}

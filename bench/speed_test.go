@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A moody machine takes 1.4 times as long for everything from one turn of a
+// comparison to another.
+type moody struct{ slow, fast, turn int }
+
+// contestant has costs on this machine, by case, when it is fast.
+func (m *moody) contestant(name string, costs map[string]float64) contestant {
+	return contestant{name, func(_ context.Context, j job) ([]result, error) {
+		speed := 1.0
+		if m.slow <= m.turn && m.turn < m.fast {
+			speed = 1.4
+		}
+		m.turn++
+		var results []result
+		for _, one := range j.cells {
+			cost := costs[one.c.name] * speed
+			if one.c.moreIsBetter() {
+				cost = costs[one.c.name] / speed
+			}
+			results = append(results, newResult(one, j.ranks, []float64{cost}))
+		}
+		return results, nil
+	}}
+}
+
+// Over TCP a round of either case is of three turns: the socket's, ours, the peer's,
+// and the next round backwards.
+func TestRatiosAreOfOneSpeedWhereMediansAreNot(t *testing.T) {
+	for _, test := range []struct {
+		name               string
+		slow, fast, rounds int
+		// Whether the ratio to the peer, and the one to the socket, would be right
+		// as well if they were of medians.
+		peer, socket bool
+	}{
+		{"always fast", 0, 0, 3, true, true},
+		{"the second round is slow", 3, 6, 3, true, true},
+		{"slow from the last turn of the first round to the end of the second", 2, 6, 3, false, true},
+		{"slow from the second round to the first turn of the third", 3, 7, 3, true, false},
+		{"slow from the last turn of the first of five rounds to the end of the third", 2, 9, 5, false, true},
+		{"slow from the last turn of the second of five rounds to the end of the fourth", 5, 12, 5, true, false},
+	} {
+		for _, name := range []string{"fop_lat", "put_bw:65536"} {
+			t.Run(test.name+", "+name, func(t *testing.T) {
+				m := &moody{slow: test.slow, fast: test.fast}
+				rows, err := compare(t.Context(), deviceTCP, []job{jobOf(t, name)}, []contestant{
+					m.contestant(ours, map[string]float64{"fop_lat": 9, "socket_lat": 8, "put_bw": 9, "socket_bw": 8}),
+					m.contestant("openmpi", map[string]float64{"fop_lat": 10, "put_bw": 10}),
+				}, test.rounds, func(string) {})
+				require.NoError(t, err)
+				r, socket := rows[0], rows[0].Goals[1]
+				assert.InDelta(t, 9.0/10, *r.Ratio.Median, 1e-9)
+				assert.InDelta(t, 9.0/8, *socket.Value.Median, 1e-9)
+
+				ofMedians := func(c *column) float64 { return *r.Columns[ours].Median / *c.Median }
+				peer, beside := ofMedians(r.Columns["openmpi"]), ofMedians(socket.Of)
+				assert.Equal(t, test.peer, nearly(9.0/10, peer), "medians give %v of the peer", peer)
+				assert.Equal(t, test.socket, nearly(9.0/8, beside), "medians give %v of the socket", beside)
+			})
+		}
+	}
+}
+
+func nearly(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 }
