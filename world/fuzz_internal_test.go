@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -208,19 +209,19 @@ func FuzzHello(f *testing.F) {
 	})
 }
 
-// sent is a script of messages as FuzzLink reads it: each behind its length.
-func sent(messages ...[]byte) (script []byte) {
-	for _, m := range messages {
-		script = append(append(script, byte(len(m))), m...)
+// sent is a script of letters as FuzzLink reads it: each behind its length.
+func sent(letters ...[]byte) (script []byte) {
+	for _, letter := range letters {
+		script = append(append(script, byte(len(letter))), letter...)
 	}
 	return script
 }
 
 // message is one with a payload.
 func message(m Message, payload string) []byte {
-	text := make([]byte, messageHeader, messageHeader+len(payload))
-	m.encode(text)
-	return append(text, payload...)
+	text := make([]byte, wholeMessage(len(payload)))
+	m.encode(text, []byte(payload))
+	return text
 }
 
 // A rank sends anything over a link: messages that keep no rules end it, and nothing is
@@ -234,6 +235,7 @@ func FuzzLink(f *testing.F) {
 	f.Add(sent(message(Message{Kind: kindFailed, X: 1 << 63}, "x"), message(Message{Kind: kindVerdict, X: 1 << 32, Y: 2}, "y")))
 	f.Add(sent(message(Message{Kind: kindArrive, X: 1, Y: 2, Z: 3}, ""), message(Message{Kind: kindRound, A: 63, X: 1}, "")))
 	f.Add(sent([]byte("short"), nil))
+	f.Add(sent(slices.Concat(message(Message{Kind: kindFlush, question: true}, ""), message(Message{Kind: FirstKind, Service: 7}, "one"), message(Message{Kind: kindNothing}, ""))))
 	f.Fuzz(func(t *testing.T, script []byte) {
 		w := quiet(t)[0]
 		stop := w.Serve(7, &echo{})
@@ -247,13 +249,11 @@ func FuzzLink(f *testing.F) {
 		l.mu.Unlock()
 		for len(script) > 0 && err == nil {
 			n := min(int(script[0]), len(script)-1)
-			// Nothing is behind a message that could be read with it.
+			// Nothing is behind a letter that could be read with it.
 			memory := bytes.Clone(script[1:][:n:n])
 			script = script[1+n:]
 			w.post.mu.Lock()
-			if err = l.message.decode(memory); err == nil {
-				err = l.serve(&l.message, memory)
-			}
+			err = l.serveEach(&arrival{memory: memory})
 			w.post.mu.Unlock()
 			clear(memory)
 		}

@@ -45,26 +45,32 @@ type Link struct {
 	bodies   []body
 	head     int
 	bytes    int
+	// collected counts operations and messages that were not posted.
+	collected int
 	// unpolled is how much was written since this side last polled for that.
 	unpolled int
 	sequence uint64
 	// held is given back when the request with its number has completed.
 	held      []holding
 	firstHeld int
-	// told tells that messages went since the last question. lastTold is the last
-	// that a Service will serve.
-	told     bool
-	lastTold uint64
-	asked    uint64
-	expected [mostAsked]expectation
+	// told tells that messages went since the last question. lastTold is the letter with
+	// the last that a Service will serve, lastToldAt where in it, if no question went
+	// since.
+	told       bool
+	lastTold   uint64
+	lastToldAt int
+	asked      uint64
+	expected   [mostAsked]expectation
 	// signalled is the last request that is, lastRead the last that reads.
 	signalled, lastRead uint64
 	refusal             error
 	// complaint is what a message of the rank was refused for; it is told with the
 	// next answer. It belongs to progress.
 	complaint error
-	// message is the one that is served, overtaking one that is before its turn.
+	// message is the one that is served, overtaking one that is before its turn. serving
+	// tells that a letter is: replies wait for its end. They belong to progress.
 	message, overtaking Message
+	serving             bool
 	unserved            unserved
 
 	done     atomic.Uint64
@@ -92,13 +98,13 @@ const (
 	// mostOwed is how many replies, and two for each rank of the job, may wait for
 	// one that does not take them.
 	mostOwed = 4 * mostSends
-	// shortPayload is what goes with its message as inline data.
-	shortPayload = 64
+	// shortLetter is what goes as inline data where the device can.
+	shortLetter = 256
 )
 
-// body is what the one segment of a request points to, if that is a short message.
+// body is what the one segment of a request points to, if that is a short letter.
 type body struct {
-	message [messageHeader + shortPayload]byte
+	letter  [shortLetter]byte
 	segment [1]verbs.Segment
 }
 

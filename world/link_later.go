@@ -5,14 +5,21 @@ package world
 // its inbox, and goes on when the Service can. Who sends more than there are slots waits,
 // and only on this link.
 
+// arrival is a letter that has come: its slot, and what was not served of it.
+type arrival struct {
+	slot   int
+	memory []byte
+}
+
 // unserved are the messages of a link that came and were not served, in order. It belongs
 // to progress.
 type unserved struct {
-	// try is what is left to do of the message first; nil if none is begun.
+	// try is what is left to do of the message that is put off; nil if none is. first is
+	// its letter, with what is behind it.
 	try   func() (done bool, err error)
-	first letter
-	// behind are those that came after it.
-	behind []letter
+	first arrival
+	// behind are the letters that came after it.
+	behind []arrival
 }
 
 // Later puts off the rest of the message that is served: try is called whenever progress
@@ -21,8 +28,8 @@ type unserved struct {
 // served. If the rank fails meanwhile nothing more is done. It is for a Service.
 func (l *Link) Later(try func() (done bool, err error)) { l.unserved.try = try }
 
-// came serves a message, or keeps it behind those that wait.
-func (l *Link) came(a letter) {
+// came serves a letter, or keeps it behind one that waits.
+func (l *Link) came(a arrival) {
 	u := &l.unserved
 	if u.try == nil {
 		l.take(a)
@@ -31,12 +38,34 @@ func (l *Link) came(a letter) {
 		}
 		return
 	}
-	m, message := &l.overtaking, l.letterIn(a)
-	if m.decode(message) != nil || !m.overtakes() {
+	if all, err := l.overtake(a); err != nil || all {
+		l.dispose(a, err)
+	} else {
 		u.behind = append(u.behind, a)
-		return
 	}
-	l.dispose(a, l.serve(m, message))
+}
+
+// overtake serves the messages of a letter that may be served before what waits, and
+// tells whether those are all.
+func (l *Link) overtake(a arrival) (all bool, err error) {
+	all = true
+	for memory := a.memory; len(memory) > 0; {
+		m := &l.overtaking
+		payload, n, err := m.decode(memory)
+		if err != nil {
+			return false, err
+		}
+		if m.overtakes() {
+			if err := l.serve(m, payload); err != nil {
+				return false, err
+			}
+			(&Message{Kind: kindNothing}).encode(memory[:n], payload)
+		} else {
+			all = false
+		}
+		memory = memory[n:]
+	}
+	return all, nil
 }
 
 // overtakes tells whether a message may be served before those that wait. An answer is
@@ -46,24 +75,43 @@ func (m *Message) overtakes() bool {
 	return m.Kind == kindAnswer || m.Kind == kindRefusal || m.Kind == kindFailed
 }
 
-func (l *Link) letterIn(a letter) []byte { return l.slotMemory(a.slot)[:a.length] }
-
-// take serves a message whose turn it is.
-func (l *Link) take(a letter) {
-	m, message := &l.message, l.letterIn(a)
-	err := m.decode(message)
-	if err == nil {
-		err = l.serve(m, message)
-	}
+// take serves what is left of a letter whose turn it is. What it answers leaves as one.
+func (l *Link) take(a arrival) {
+	l.serving = true
+	err := l.serveEach(&a)
+	l.serving = false
+	l.Post()
 	if err == nil && l.unserved.try != nil {
 		l.unserved.first = a
-		return
+		_, err = l.overtake(a)
+		if err == nil {
+			return
+		}
+		l.unserved.try = nil
 	}
 	l.dispose(a, err)
 }
 
+// serveEach serves the messages of a letter, up to one that is put off.
+func (l *Link) serveEach(a *arrival) error {
+	for len(a.memory) > 0 {
+		payload, n, err := l.message.decode(a.memory)
+		if err != nil {
+			return err
+		}
+		a.memory = a.memory[n:]
+		if err := l.serve(&l.message, payload); err != nil {
+			return err
+		}
+		if l.unserved.try != nil {
+			break
+		}
+	}
+	return nil
+}
+
 // dispose has a slot receive again whose message was served, or ends the link.
-func (l *Link) dispose(a letter, err error) {
+func (l *Link) dispose(a arrival, err error) {
 	if err == nil {
 		err = l.receive(a.slot)
 	}
@@ -87,7 +135,11 @@ func (l *Link) goOn() bool {
 	// What is served may be what another goroutine sleeps for.
 	l.world.channel.Ring()
 	u.try = nil
-	l.dispose(u.first, l.served(err))
+	if err := l.served(err); err != nil {
+		l.dispose(u.first, err)
+	} else {
+		l.take(u.first)
+	}
 	for u.try == nil && len(u.behind) > 0 && l.broken.Load() == nil {
 		next := u.behind[0]
 		u.behind = u.behind[:copy(u.behind, u.behind[1:])]

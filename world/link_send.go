@@ -68,12 +68,9 @@ func (l *Link) TellWithin(ctx context.Context, m *Message, payload []byte) error
 		return err
 	}
 	l.told = true
-	err := l.say(m, payload)
-	if err == nil && m.AfterReads && l.lastRead > l.done.Load() {
-		l.requests[len(l.requests)-1].Flags |= verbs.Fence
-	}
+	at, err := l.say(m, payload)
 	if err == nil && m.Kind >= FirstKind {
-		l.lastTold = l.sequence
+		l.lastTold, l.lastToldAt = l.sequence, at
 	}
 	l.leave(messageHeader + len(payload))
 	return err
@@ -97,7 +94,7 @@ func (l *Link) askWithin(ctx context.Context, m *Message, payload, result []byte
 func (l *Link) ask(m *Message, payload, result []byte) error {
 	question := *m
 	question.question = true
-	if err := l.say(&question, payload); err != nil {
+	if _, err := l.say(&question, payload); err != nil {
 		return err
 	}
 	l.expect(result)
@@ -108,6 +105,7 @@ func (l *Link) ask(m *Message, payload, result []byte) error {
 func (l *Link) expect(result []byte) {
 	l.expected[l.asked%mostAsked] = expectation{result, l.sequence, l.lastRead}
 	l.asked++
+	l.lastTold = 0
 }
 
 // askFlush asks to be told when all before it has been served, if anything was told
@@ -121,7 +119,7 @@ func (l *Link) askFlush() error {
 		return l.ask(&Message{Kind: kindFlush}, nil, nil)
 	}
 	// What was told last has not left: it asks itself.
-	l.requests[len(l.requests)-1].Segments[0].Memory[questionAt] = 1
+	l.requests[len(l.requests)-1].Segments[0].Memory[l.lastToldAt+questionAt] = 1
 	l.expect(nil)
 	return nil
 }
@@ -155,13 +153,17 @@ func (l *Link) Reply(m *Message, payload []byte) {
 		l.fail(fmt.Errorf("%w: rank %d takes none of %d replies", ErrMessage, l.rank, owed))
 		return
 	}
-	if err := l.say(m, payload); err != nil {
+	if _, err := l.say(m, payload); err != nil {
 		l.fail(err)
-	} else if len(payload) > shortPayload {
+		return
+	}
+	if l.requests[len(l.requests)-1].Flags&verbs.Inline == 0 {
 		// Its slot is given back soon.
 		l.signal()
 	}
-	l.post(false)
+	if !l.serving {
+		l.post(false)
+	}
 }
 
 // enter takes the mutex when there is room for a request, and for a question.
@@ -220,7 +222,7 @@ func (l *Link) compact() {
 		b := &l.bodies[i]
 		*b = l.bodies[l.head+i]
 		if l.requests[i].Flags&verbs.Inline != 0 {
-			b.segment[0].Memory = b.message[:len(b.segment[0].Memory)]
+			b.segment[0].Memory = b.letter[:len(b.segment[0].Memory)]
 		}
 		l.requests[i].Segments = b.segment[:]
 	}
@@ -228,29 +230,60 @@ func (l *Link) compact() {
 	l.requests, l.bodies, l.head = l.requests[:n], l.bodies[:n], 0
 }
 
-// say puts a message behind the others.
-func (l *Link) say(m *Message, payload []byte) error {
-	n := messageHeader + len(payload)
-	if len(payload) <= shortPayload && n <= l.card.attributes.MaxInline {
-		r, b := l.next(verbs.OpSend)
-		m.encode(b.message[:])
-		copy(b.message[messageHeader:], payload)
-		b.segment[0] = verbs.Segment{Memory: b.message[:n]}
+// say puts a message behind the others, in the letter that is the last request if that has
+// room, and tells where in its letter it is.
+func (l *Link) say(m *Message, payload []byte) (at int, err error) {
+	n := wholeMessage(len(payload))
+	if n > l.world.letterBytes() {
+		return 0, fmt.Errorf("world: %w: a message of %d bytes, at most %d are allowed", ErrArgument, len(payload), l.MaxPayload())
+	}
+	held := m.AfterReads && l.lastRead > l.done.Load()
+	r := l.lastLetter()
+	if r != nil {
+		at = len(r.Segments[0].Memory)
+		if at+n > l.world.letterBytes() || held && r.Flags&verbs.Fence == 0 {
+			r, at = nil, 0
+		}
+	}
+	var long slot
+	short := at+n <= l.shortLetter()
+	if !short && (r == nil || r.Flags&verbs.Inline != 0) {
+		if long, err = l.world.slots.take(); err != nil {
+			return 0, err
+		}
+	}
+	if r == nil {
+		var b *body
+		r, b = l.next(verbs.OpSend)
+		b.segment[0].Memory = b.letter[:0]
 		r.Flags |= verbs.Inline
+		if held {
+			r.Flags |= verbs.Fence
+		}
+	}
+	s := &r.Segments[0]
+	if long.memory != nil {
+		copy(long.memory, s.Memory)
+		*s = verbs.Segment{Memory: long.memory, LKey: long.lkey(l.card.kind)}
+		r.Flags &^= verbs.Inline
+		l.held = append(l.held, holding{sequence: l.sequence, slot: long})
+	}
+	s.Memory = s.Memory[:at+n]
+	m.encode(s.Memory[at:], payload)
+	return at, nil
+}
+
+// shortLetter is how long a letter is at most that goes as inline data.
+func (l *Link) shortLetter() int { return min(shortLetter, l.card.attributes.MaxInline) }
+
+// lastLetter is the last request, if that is a letter which was not posted.
+func (l *Link) lastLetter() *verbs.SendRequest {
+	if l.head == len(l.requests) || l.world.settings.burst == 1 {
 		return nil
 	}
-	if n > l.world.letterBytes() {
-		return fmt.Errorf("world: %w: a message of %d bytes, at most %d are allowed", ErrArgument, len(payload), l.MaxPayload())
+	if r := &l.requests[len(l.requests)-1]; r.Opcode == verbs.OpSend {
+		return r
 	}
-	slot, err := l.world.slots.take()
-	if err != nil {
-		return err
-	}
-	m.encode(slot.memory)
-	copy(slot.memory[messageHeader:n], payload)
-	_, b := l.next(verbs.OpSend)
-	b.segment[0] = verbs.Segment{Memory: slot.memory[:n], LKey: slot.lkey(l.card.kind)}
-	l.held = append(l.held, holding{sequence: l.sequence, slot: slot})
 	return nil
 }
 
@@ -258,7 +291,8 @@ func (l *Link) say(m *Message, payload []byte) error {
 // long as many polls: who does makes progress now and then, so that the driver need not.
 func (l *Link) leave(bytes int) {
 	l.bytes += bytes
-	if l.bytes >= burstBytes || len(l.requests)-l.head >= l.world.settings.burst {
+	l.collected++
+	if l.bytes >= burstBytes || l.collected >= l.world.settings.burst {
 		l.post(false)
 	}
 	poll := l.unpolled >= pollBytes
@@ -287,7 +321,7 @@ func (l *Link) cover() error {
 		return nil
 	}
 	if l.head == len(l.requests) {
-		if err := l.say(&Message{Kind: kindNothing}, nil); err != nil {
+		if _, err := l.say(&Message{Kind: kindNothing}, nil); err != nil {
 			return err
 		}
 	}
@@ -327,7 +361,7 @@ func (l *Link) post(signalled bool) {
 		l.fail(err)
 		l.head = len(l.requests)
 	}
-	l.bytes = 0
+	l.bytes, l.collected = 0, 0
 	l.stuck.Store(false)
 }
 

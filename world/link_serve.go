@@ -26,34 +26,49 @@ type Message struct {
 	question bool
 }
 
+// A letter is what goes over a link as one: one message or several, each a header and a
+// payload, which is followed by zeroes up to a multiple of 8 bytes.
+
 // messageHeader is the length of an encoded Message: 3 bytes, one that is 1 in a
-// question and else 0, and four little-endian numbers.
-const messageHeader = 32
+// question and else 0, and little-endian numbers: Service, of 32 bits, and four of 64, the
+// length of the payload first.
+const messageHeader = 40
 
 // questionAt is which byte that is.
 const questionAt = 3
 
-func (m *Message) encode(into []byte) {
+// wholeMessage is how many bytes a message with so long a payload has in a letter.
+func wholeMessage(payload int) int { return messageHeader + (payload+7)&^7 }
+
+// encode writes the message, of which into has the length.
+func (m *Message) encode(into, payload []byte) {
 	into[0], into[1], into[2], into[questionAt] = m.Kind, m.A, m.B, 0
 	if m.question {
 		into[questionAt] = 1
 	}
 	binary.LittleEndian.PutUint32(into[4:], m.Service)
-	binary.LittleEndian.PutUint64(into[8:], m.X)
-	binary.LittleEndian.PutUint64(into[16:], m.Y)
-	binary.LittleEndian.PutUint64(into[24:], m.Z)
+	binary.LittleEndian.PutUint64(into[8:], uint64(len(payload)))
+	binary.LittleEndian.PutUint64(into[16:], m.X)
+	binary.LittleEndian.PutUint64(into[24:], m.Y)
+	binary.LittleEndian.PutUint64(into[32:], m.Z)
+	clear(into[messageHeader+copy(into[messageHeader:], payload):])
 }
 
-func (m *Message) decode(from []byte) error {
+// decode reads the first message of what is left of a letter, and tells how long it is.
+func (m *Message) decode(from []byte) (payload []byte, n int, err error) {
 	if len(from) < messageHeader || from[questionAt] > 1 {
-		return fmt.Errorf("%w: %d bytes are no header", ErrMessage, len(from))
+		return nil, 0, fmt.Errorf("%w: %d bytes are no header", ErrMessage, len(from))
+	}
+	length := binary.LittleEndian.Uint64(from[8:])
+	if length > uint64(len(from)-messageHeader) || wholeMessage(int(length)) > len(from) {
+		return nil, 0, fmt.Errorf("%w: a payload of %d bytes in a letter that has %d", ErrMessage, length, len(from)-messageHeader)
 	}
 	*m = Message{Kind: from[0], A: from[1], B: from[2], question: from[questionAt] == 1,
 		Service: binary.LittleEndian.Uint32(from[4:]),
-		X:       binary.LittleEndian.Uint64(from[8:]),
-		Y:       binary.LittleEndian.Uint64(from[16:]),
-		Z:       binary.LittleEndian.Uint64(from[24:])}
-	return nil
+		X:       binary.LittleEndian.Uint64(from[16:]),
+		Y:       binary.LittleEndian.Uint64(from[24:]),
+		Z:       binary.LittleEndian.Uint64(from[32:])}
+	return from[messageHeader:][:length:length], wholeMessage(int(length)), nil
 }
 
 // ErrMessage is a message that keeps no rules: the link cannot be trusted any more.
@@ -134,7 +149,7 @@ func (l *Link) completed(c *verbs.Completion) {
 		return
 	}
 	slot := int(c.ID &^ receiveID)
-	l.came(letter{slot, min(int(c.Bytes), l.world.letterBytes())})
+	l.came(arrival{slot, l.slotMemory(slot)[:min(int(c.Bytes), l.world.letterBytes())]})
 }
 
 // brokenBy is why a queue pair is no good any more, of which c is a completion: in one
@@ -146,9 +161,8 @@ func brokenBy(c *verbs.Completion, pair verbs.QueuePair) error {
 	return c.Status
 }
 
-// serve does what a message asks, which was decoded.
-func (l *Link) serve(m *Message, message []byte) error {
-	payload := message[messageHeader:]
+// serve does what a message asks.
+func (l *Link) serve(m *Message, payload []byte) error {
 	w := l.world
 	switch {
 	case m.Kind >= FirstKind && w.Failure(l.rank) != nil:
