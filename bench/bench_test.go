@@ -139,11 +139,21 @@ func TestTheListTellsCasesAndSwitches(t *testing.T) {
 	assert.Contains(t, stderr.String(), "usage: go run ./bench")
 }
 
-func TestWrongUsageIsStatusTwo(t *testing.T) {
-	var stdout, stderr bytes.Buffer
-	assert.Equal(t, 2, run(t.Context(), []string{"nonesuch"}, &stdout, &stderr))
-	assert.Contains(t, stderr.String(), `bench: there is no case "nonesuch"`)
-	assert.Empty(t, stdout.String())
+func TestWrongUsageIsOneLineAndStatusTwo(t *testing.T) {
+	for _, test := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"nonesuch"}, `bench: there is no case "nonesuch"; `},
+		{[]string{"-set", "nonsense"}, `bench: -set nonsense: there is no switch "nonsense"; `},
+		{[]string{"-n", "two"}, `bench: invalid value "two" for flag -n: `},
+	} {
+		var stdout, stderr bytes.Buffer
+		assert.Equal(t, 2, run(t.Context(), test.args, &stdout, &stderr))
+		assert.True(t, strings.HasPrefix(stderr.String(), test.says), stderr.String())
+		assert.Equal(t, 1, strings.Count(stderr.String(), "\n"), stderr.String())
+		assert.Empty(t, stdout.String())
+	}
 }
 
 func TestTheTargetComputesEveryTurn(t *testing.T) {

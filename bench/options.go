@@ -58,37 +58,44 @@ type selection struct {
 	sizes []int // nil: those of -size, or the case's own
 }
 
-// parse reads the command line. What the flag package finds wrong, and the answer
-// to -h, it writes to usage.
+// parse reads the command line. The answer to -h it writes to usage.
 func parse(args []string, usage io.Writer) (*options, error) {
 	o := new(options)
 	var sizes string
+	var switches []string
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.SetOutput(usage)
+	flags.SetOutput(io.Discard) // what is wrong is told once, by the caller
 	flags.IntVar(&o.ranks, "n", 0, "number of ranks (default 2; fence_scale and create_time: 4, 16 and 64)")
 	flags.StringVar(&o.device, "device", "", "local: ranks are goroutines; shm: processes that share memory; tcp: processes over TCP on loopback, and -peers over TCP too (default "+defaultDevice()+")")
 	flags.StringVar(&sizes, "size", "", "sizes of the cases that have several, as in 8,1024")
 	flags.IntVar(&o.repeat, "repeat", 5, "timed loops of a cell, of which the best counts")
 	flags.StringVar(&o.format, "format", "text", "text, or json: one object a line")
 	flags.BoolVar(&o.list, "list", false, "list the cases and the switches, and end")
-	flags.Func("set", "throw a switch, as in -set singleelement=on; may be given again (-list tells which there are)", o.settings.set)
+	flags.Func("set", "throw a switch, by `switch=value`; may be given again (-list tells which there are)", func(text string) error {
+		switches = append(switches, text)
+		return nil
+	})
 	flags.BoolVar(&o.peers, "peers", false, "compare with the installed ones of Open MPI and MPICH")
 	flags.IntVar(&o.rounds, "rounds", 3, "with -peers: rounds, in each of which everyone measures a case before the next case; ratios are taken within a round, and their median counts")
 	flags.DurationVar(&o.timeout, "timeout", 2*time.Minute, "the longest that one job of ranks may take")
 	flags.StringVar(&o.profile, "cpuprofile", "", "write rank 0's CPU profile to this `file`")
 	flags.BoolVar(&o.allocs, "allocs", false, "count the heap objects that rank 0's process allocates in a cell's timed loops (json: allocs)")
-	flags.Usage = func() {
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprintln(usage, "usage: go run ./bench [flags] [case[:size,…] …]")
 		fmt.Fprintln(usage, "Measures one-sided operations; no case: all of them. -list tells the cases.")
+		flags.SetOutput(usage)
 		flags.PrintDefaults()
+		return nil, err
+	case err != nil:
+		return nil, usagef("%v; -h tells the flags", err)
 	}
-	if err := flags.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
+	for _, text := range switches {
+		if err := o.settings.set(text); err != nil {
 			return nil, err
 		}
-		return nil, usagef("%v", err)
 	}
-	var err error
 	if sizes != "" {
 		if o.sizes, err = parseSizes(sizes); err != nil {
 			return nil, err

@@ -108,13 +108,14 @@ func TestWrongUsageNamesWhatIsAllowed(t *testing.T) {
 		{0, []string{"-rounds", "2"}, "-rounds is for -peers"},
 		{0, []string{"-timeout", "-1s"}, "-timeout -1s: more than 0"},
 		{0, []string{"-format", "xml"}, `-format "xml": allowed are text and json`},
-		{0, []string{"-set", "fast"}, `"fast" is not of the form switch=value`},
-		{0, []string{"-set", "fast=on"}, `there is no switch "fast"; there are copy, kernels, tls, singleelement`},
+		{0, []string{"-set", "fast"}, `-set fast: there is no switch "fast"; there are copy, kernels, tls, singleelement`},
+		{0, []string{"-set", "tls"}, "-set tls: allowed are tls=off, tls=on"},
+		{0, []string{"-set", "fast=on"}, `-set fast=on: there is no switch "fast"; there are copy, kernels, tls, singleelement`},
 		{0, []string{"-device", "shm", "-set", "tls=on"}, "-set tls=on is of what goes over TCP: say -device tcp too"},
-		{0, []string{"-set", "sameop=yes"}, `switch sameop has no value "yes"; it has off, on`},
+		{0, []string{"-set", "sameop=yes"}, "-set sameop=yes: allowed are sameop=off, sameop=on"},
 		{0, []string{"-set", "sameop=on", "-set", "sameop=off"}, "switch sameop is given twice"},
 		{0, []string{"-peers", "-cpuprofile", "p"}, "-cpuprofile is for runs without -peers"},
-		{0, []string{"-frobnicate"}, "flag provided but not defined: -frobnicate"},
+		{0, []string{"-frobnicate"}, "flag provided but not defined: -frobnicate; -h tells the flags"},
 	} {
 		t.Run(test.says, func(t *testing.T) {
 			o, err := parse(test.args, io.Discard)

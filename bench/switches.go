@@ -105,12 +105,9 @@ func overTCP() []toggle {
 	}
 }
 
-// set throws the switch that text names, as K=V.
+// set throws the switch that text, of the form switch=value, names.
 func (s *settings) set(text string) error {
-	name, value, ok := strings.Cut(text, "=")
-	if !ok {
-		return fmt.Errorf("%q is not of the form switch=value", text)
-	}
+	name, value, _ := strings.Cut(text, "=")
 	all := toggles()
 	i := slices.IndexFunc(all, func(t toggle) bool { return t.name == name })
 	if i < 0 {
@@ -118,16 +115,19 @@ func (s *settings) set(text string) error {
 		for _, t := range all {
 			names = append(names, t.name)
 		}
-		return fmt.Errorf("there is no switch %q; there are %s", name, strings.Join(names, ", "))
+		return usagef("-set %s: there is no switch %q; there are %s", text, name, strings.Join(names, ", "))
 	}
 	if !slices.Contains(all[i].values, value) {
-		return fmt.Errorf("switch %s has no value %q; it has %s", name, value, strings.Join(all[i].values, ", "))
+		return usagef("-set %s: allowed are %s=%s", text, name, strings.Join(all[i].values, ", "+name+"="))
 	}
 	if slices.ContainsFunc(s.thrown, func(earlier string) bool { return strings.HasPrefix(earlier, name+"=") }) {
-		return fmt.Errorf("switch %s is given twice", name)
+		return usagef("-set %s: switch %s is given twice", text, name)
 	}
 	s.thrown = append(s.thrown, text)
-	return all[i].throw(s, value)
+	if err := all[i].throw(s, value); err != nil {
+		return usagef("-set %s: %v", text, err)
+	}
+	return nil
 }
 
 // forbids says why a cell cannot be measured with the switches as they are, ""
