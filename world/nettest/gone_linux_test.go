@@ -185,7 +185,8 @@ func TestProcessIsGone(t *testing.T) {
 	for _, how := range []string{"panic", "fatal", "goroutine panic", "exit", "kill"} {
 		t.Run(how, func(t *testing.T) {
 			command := exec.CommandContext(t.Context(), self, "-test.run", "^TestInner$")
-			command.Env = append(os.Environ(), innerVariable+"="+how, "GORACE=atexit_sleep_ms=0")
+			// Its directories are this test's, because it cannot remove them itself.
+			command.Env = append(os.Environ(), innerVariable+"="+how, "TMPDIR="+t.TempDir(), "GORACE=atexit_sleep_ms=0")
 			input, err := command.StdinPipe()
 			require.NoError(t, err)
 			output, err := command.StdoutPipe()
