@@ -66,14 +66,7 @@ func TestCalledAgain(t *testing.T) {
 				}
 			})
 			p := connect(t, near, address)
-			var requests [1]verbs.ConnectionRequest
-			await(t, "the request", func() bool {
-				require.NoError(t, p.Err())
-				return far.PollConnections(requests[:]) == 1
-			}, far, near)
-			_, err := requests[0].Accept(queues(t, far))
-			require.NoError(t, err)
-			await(t, "the acceptance", func() bool { return p.State() == verbs.StateReady }, near, far)
+			accept(t, p, far)
 			require.EqualValues(t, 3, calls.Load())
 			require.NoError(t, near.Close())
 		})

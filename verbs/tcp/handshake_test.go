@@ -76,16 +76,23 @@ func failure(t testing.TB, q *queuePair, beside ...*device) error {
 func join(t testing.TB, near, far *device) (p, q *queuePair) {
 	t.Helper()
 	p = connect(t, near, far.Address())
+	return p, accept(t, p, far)
+}
+
+// accept accepts the connection that p has started, when it has come to a device, and
+// gives that device's end of it.
+func accept(t testing.TB, p *queuePair, far *device) *queuePair {
+	t.Helper()
 	var requests [1]verbs.ConnectionRequest
 	await(t, "the request", func() bool {
 		require.NoError(t, p.Err())
 		return far.PollConnections(requests[:]) == 1
-	}, far, near)
+	}, far, p.device)
 	accepted, err := requests[0].Accept(queues(t, far))
 	require.NoError(t, err)
-	await(t, "the acceptance", func() bool { return p.State() != verbs.StateConnecting }, near, far)
+	await(t, "the acceptance", func() bool { return p.State() != verbs.StateConnecting }, p.device, far)
 	require.NoError(t, p.Err())
-	return p, accepted.(*queuePair)
+	return accepted.(*queuePair)
 }
 
 // logs collects what a device logs.

@@ -47,14 +47,7 @@ func TestShortForAWhile(t *testing.T) {
 	end := shorten(t)
 	p := connect(t, near, far.Address())
 	time.AfterFunc(20*time.Millisecond, end)
-	var requests [1]verbs.ConnectionRequest
-	await(t, "the request", func() bool {
-		require.NoError(t, p.Err())
-		return far.PollConnections(requests[:]) == 1
-	}, far, near)
-	_, err := requests[0].Accept(queues(t, far))
-	require.NoError(t, err)
-	await(t, "the acceptance", func() bool { return p.State() == verbs.StateReady }, near, far)
+	accept(t, p, far)
 }
 
 // That the time is over is not said of the peer, at whatever moment it ends.
