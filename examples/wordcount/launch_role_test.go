@@ -112,14 +112,10 @@ func playHammer(ctx context.Context, arguments []string) error {
 	if err != nil {
 		return err
 	}
-	words, err := window.Allocate[uint64](ctx, w, w.Size())
+	h, err := newHammer(ctx, w)
 	if err != nil {
 		return err
 	}
-	if err := words.LockAll(ctx); err != nil {
-		return err
-	}
-	h := &hammer{w: w, words: words}
 	if err := h.round(ctx); err != nil {
 		return err
 	}
@@ -161,14 +157,10 @@ func playOrphan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	words, err := window.Allocate[uint64](ctx, w, w.Size())
+	h, err := newHammer(ctx, w)
 	if err != nil {
 		return err
 	}
-	if err := words.LockAll(ctx); err != nil {
-		return err
-	}
-	h := &hammer{w: w, words: words}
 	for turn := 0; len(h.lost) == 0; turn++ {
 		if err := h.round(ctx); err != nil {
 			return err
@@ -208,6 +200,15 @@ type hammer struct {
 	words *window.Window[uint64]
 	turn  uint64
 	lost  []int
+}
+
+// newHammer makes the window, and opens the epoch in which all is written.
+func newHammer(ctx context.Context, w *world.World) (*hammer, error) {
+	words, err := window.Allocate[uint64](ctx, w, w.Size())
+	if err != nil {
+		return nil, err
+	}
+	return &hammer{w: w, words: words}, words.LockAll(ctx)
 }
 
 // kill ends a rank by a signal, when all others have told it that they have come so far.
