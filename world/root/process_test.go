@@ -180,6 +180,18 @@ func (j job) startAs(cmd *exec.Cmd, role string, rank int) *process {
 	return p
 }
 
+// startAll starts all ranks, and returns them when each has said a word.
+func (j job) startAll(role, word string) (ranks []*process) {
+	j.t.Helper()
+	for rank := range j.size {
+		ranks = append(ranks, j.start(role, rank))
+	}
+	for rank, p := range ranks {
+		require.Equal(j.t, word, p.next(), "rank %d", rank)
+	}
+	return ranks
+}
+
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
 	_ = p.cmd.Wait()
@@ -212,13 +224,7 @@ func TestProcesses(t *testing.T) {
 
 func TestKilledRankDoesNotEndTheJob(t *testing.T) {
 	j := newJob(t, 4)
-	var ranks []*process
-	for rank := range j.size {
-		ranks = append(ranks, j.start("work", rank))
-	}
-	for _, p := range ranks {
-		require.Equal(t, "working", p.next())
-	}
+	ranks := j.startAll("work", "working")
 	ranks[2].kill()
 	for _, rank := range []int{1, 3, 0} {
 		ranks[rank].goOn(t)
@@ -230,13 +236,7 @@ func TestKilledRankDoesNotEndTheJob(t *testing.T) {
 
 func TestKilledRootIsAnErrorWhereItIsNeeded(t *testing.T) {
 	j := newJob(t, 3)
-	var ranks []*process
-	for rank := range j.size {
-		ranks = append(ranks, j.start("work", rank))
-	}
-	for _, p := range ranks {
-		require.Equal(t, "working", p.next())
-	}
+	ranks := j.startAll("work", "working")
 	ranks[0].kill()
 	for _, p := range ranks[1:] {
 		p.goOn(t)
@@ -247,13 +247,7 @@ func TestKilledRootIsAnErrorWhereItIsNeeded(t *testing.T) {
 
 func TestRootIsKilledWhileOthersAreInABarrier(t *testing.T) {
 	j := newJob(t, 3)
-	var ranks []*process
-	for rank := range j.size {
-		ranks = append(ranks, j.start("barrier", rank))
-	}
-	for _, p := range ranks {
-		require.Equal(t, "joined", p.next())
-	}
+	ranks := j.startAll("barrier", "joined")
 	ranks[0].kill()
 	for _, p := range ranks[1:] {
 		said := p.next()
