@@ -52,72 +52,68 @@ func runFull(t *testing.T, name string) {
 	}
 }
 
+// registerFull registers what rank 0 calls while rank 1 takes no messages, first with a
+// context that has ended and then, after "cut short", with one that goes on. Rank 1 serves
+// meanwhile.
+func registerFull(name string, serve func(s *script, win *window.Window[int64]), call func(s *script, ended context.Context, win *window.Window[int64])) string {
+	return register(name, func(s *script) {
+		stop := s.resist()
+		ended, end := context.WithCancel(s.ctx)
+		end()
+		win := allocate[int64](s, 1)
+		if s.w.Rank() == 0 {
+			call(s, ended, win)
+		} else {
+			serve(s, win)
+		}
+		s.ok(s.w.Barrier(s.ctx))
+		stop()
+		s.ok(win.Close())
+	})
+}
+
+// idle serves a call for which the target has nothing to do.
+func idle(*script, *window.Window[int64]) {}
+
 // Calls whose context ends do not wait for room on the way to a rank that takes no
 // messages, and may be made again.
-var fullComplete = register("full link, complete", func(s *script) {
-	stop := s.resist()
-	ended, end := context.WithCancel(s.ctx)
-	end()
-	win := allocate[int64](s, 1)
-	if s.w.Rank() == 1 {
-		group, err := win.Group(0)
-		s.ok(err)
-		s.ok(win.Post(s.ctx, group))
-		s.ok(win.Wait(s.ctx))
-		s.check(win.Local()[0] == 4, "%d in the window, want 4", win.Local()[0])
-	} else {
-		group, err := win.Group(1)
-		s.ok(err)
-		s.ok(win.Start(s.ctx, group))
-		s.ok(win.Put([]int64{4}, 1, 0))
-		s.fill(ended)
-		s.fails(win.Complete(ended), context.Canceled)
-		worldtest.Signal("cut short")
-		s.ok(win.Complete(s.ctx))
-	}
-	s.ok(s.w.Barrier(s.ctx))
-	stop()
-	s.ok(win.Close())
+var fullComplete = registerFull("full link, complete", func(s *script, win *window.Window[int64]) {
+	group, err := win.Group(0)
+	s.ok(err)
+	s.ok(win.Post(s.ctx, group))
+	s.ok(win.Wait(s.ctx))
+	s.check(win.Local()[0] == 4, "%d in the window, want 4", win.Local()[0])
+}, func(s *script, ended context.Context, win *window.Window[int64]) {
+	group, err := win.Group(1)
+	s.ok(err)
+	s.ok(win.Start(s.ctx, group))
+	s.ok(win.Put([]int64{4}, 1, 0))
+	s.fill(ended)
+	s.fails(win.Complete(ended), context.Canceled)
+	worldtest.Signal("cut short")
+	s.ok(win.Complete(s.ctx))
 })
 
 func TestCompleteWithoutRoom(t *testing.T) { runFull(t, fullComplete) }
 
-var fullLock = register("full link, lock", func(s *script) {
-	stop := s.resist()
-	ended, end := context.WithCancel(s.ctx)
-	end()
-	win := allocate[int64](s, 1)
-	if s.w.Rank() == 0 {
-		s.fill(ended)
-		s.fails(win.Lock(ended, window.Exclusive, 1), context.Canceled)
-		s.fails(win.LockAll(ended), context.Canceled)
-		worldtest.Signal("cut short")
-		s.ok(win.LockAll(s.ctx))
-		s.ok(win.UnlockAll(s.ctx))
-	}
-	s.ok(s.w.Barrier(s.ctx))
-	stop()
-	s.ok(win.Close())
+var fullLock = registerFull("full link, lock", idle, func(s *script, ended context.Context, win *window.Window[int64]) {
+	s.fill(ended)
+	s.fails(win.Lock(ended, window.Exclusive, 1), context.Canceled)
+	s.fails(win.LockAll(ended), context.Canceled)
+	worldtest.Signal("cut short")
+	s.ok(win.LockAll(s.ctx))
+	s.ok(win.UnlockAll(s.ctx))
 })
 
 func TestLockWithoutRoom(t *testing.T) { runFull(t, fullLock) }
 
-var fullFlush = register("full link, flush", func(s *script) {
-	stop := s.resist()
-	ended, end := context.WithCancel(s.ctx)
-	end()
-	win := allocate[int64](s, 1)
-	if s.w.Rank() == 0 {
-		s.ok(win.LockAll(s.ctx))
-		s.fill(ended)
-		s.fails(win.Flush(ended, 1), context.Canceled)
-		worldtest.Signal("cut short")
-		s.ok(win.Flush(s.ctx, 1))
-		s.ok(win.UnlockAll(s.ctx))
-	}
-	s.ok(s.w.Barrier(s.ctx))
-	stop()
-	s.ok(win.Close())
+var fullFlush = registerFull("full link, flush", idle, func(s *script, ended context.Context, win *window.Window[int64]) {
+	s.ok(win.LockAll(s.ctx))
+	s.fill(ended)
+	s.fails(win.Flush(ended, 1), context.Canceled)
+	worldtest.Signal("cut short")
+	s.ok(win.Flush(s.ctx, 1))
+	s.ok(win.UnlockAll(s.ctx))
 })
 
 func TestFlushWithoutRoom(t *testing.T) { runFull(t, fullFlush) }

@@ -41,14 +41,21 @@ func registerImpatient(name string, body func(s *script)) string {
 }
 
 // runStopped runs a body whose victim stops itself and is continued when the others have
-// gone on without it. All are held before, at "ready"; the survivors, when they have
-// gone on, at "survived", and the victim, when it knows, at "excluded".
+// gone on without it. All are held before, at "ready".
 func runStopped(t *testing.T, name string, environment func(rank int) []string) {
 	t.Helper()
 	job := worldtest.StartWith(t, deathRanks, name, environment)
 	for rank := range deathRanks {
 		job.Await(rank, "ready")
 	}
+	goOnWithout(t, job)
+}
+
+// goOnWithout releases all, of which the victim then stops itself. The survivors are held
+// when they have gone on, at "survived", and the victim, which is continued then, when it
+// knows, at "excluded".
+func goOnWithout(t *testing.T, job *worldtest.Job) {
+	t.Helper()
 	for rank := range deathRanks {
 		job.Release(rank)
 	}
@@ -235,21 +242,7 @@ func TestStoppedWhileWriting(t *testing.T) {
 			}
 			job.Release(victim)
 			job.Await(victim, "stopping")
-			job.Release(victim)
-			for _, rank := range []int{0, 2} {
-				job.Release(rank)
-			}
-			for _, rank := range []int{0, 2} {
-				job.Await(rank, "survived")
-			}
-			job.Continue(victim)
-			job.Await(victim, "excluded")
-			for rank := range deathRanks {
-				job.Release(rank)
-			}
-			for rank, err := range job.Wait() {
-				require.NoError(t, err, "rank %d", rank)
-			}
+			goOnWithout(t, job)
 		})
 	}
 }
