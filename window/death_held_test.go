@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world/worldtest"
 )
@@ -59,13 +57,5 @@ var heldByDeath = register("death of a target of held accumulates", func(s *scri
 // TestKilledTarget kills a target of accumulates that are held back: those to others
 // take effect, and the epoch ends.
 func TestKilledTarget(t *testing.T) {
-	job := worldtest.Start(t, deathRanks, heldByDeath)
-	for rank := range deathRanks {
-		job.Await(rank, "ready")
-	}
-	job.Kill(victim)
-	errs := job.Wait()
-	require.Error(t, errs[victim])
-	require.NoError(t, errs[0])
-	require.NoError(t, errs[2])
+	killVictim(t, worldtest.Start(t, deathRanks, heldByDeath))
 }
