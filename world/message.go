@@ -139,6 +139,7 @@ func (o *office) failed(op string, number uint32, err error) error {
 	var unaccepted *acceptError
 	switch {
 	case errors.As(err, &unaccepted):
+		err = unaccepted
 	case errors.As(err, &stray) && stray.theirs == stray.mine:
 		return o.world.unlike(op, stray.rank)
 	case errors.As(err, &stray):

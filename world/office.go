@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/onesided/rma/verbs"
@@ -93,14 +95,40 @@ func (o *office) accept(c *card, rank int, caller verbs.ConnectionRequest) {
 		caller.Reject(fmt.Sprintf("rank %d is connected already", rank))
 		return
 	}
-	if err := o.acceptInto(c, box, caller); err != nil {
+	err := o.acceptInto(c, box, caller)
+	if err == nil {
+		return
+	}
+	lost := err
+	if !tellsOfEnd(err) {
 		o.world.logger.Warn("a connection could not be accepted", "rank", rank, "why", err)
 		// What the rank sends will not come, which is no fault of its own.
-		if box.err == nil {
-			box.err = &acceptError{rank, err}
-		}
-		caller.Reject(err.Error())
+		lost = &acceptError{rank, err}
 	}
+	// A rank that has ended is not made a failed one here: it may have left, and nobody
+	// need what it was about to send. Who does need it finds this.
+	if box.err == nil {
+		box.err = lost
+	}
+	caller.Reject(err.Error())
+}
+
+// tellsOfEnd tells whether a connection could not be accepted because the rank that asked
+// for it has ended, rather than for what this rank is short of: a device that has no
+// descriptors left to reach a peer with may take it for gone. One that ends between its
+// call and the answer may be heard of first by the socket that its answer was to come from.
+func tellsOfEnd(err error) bool {
+	for _, short := range []error{verbs.ErrShortage, verbs.ErrMemory, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS} {
+		if errors.Is(err, short) {
+			return false
+		}
+	}
+	for _, end := range []error{verbs.ErrPeerGone, syscall.ECONNRESET, syscall.EPIPE, io.EOF} {
+		if errors.Is(err, end) {
+			return true
+		}
+	}
+	return false
 }
 
 // acceptError is why this rank could not accept a connection of another.
