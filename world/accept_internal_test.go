@@ -30,7 +30,9 @@ func (c *doomed) Reject(reason string) { c.rejected = reason }
 // A rank that ends while another accepts its connection has failed; that this rank is short
 // of something is no failure of the rank that called, also where the device takes it for one.
 func TestNotAccepted(t *testing.T) {
-	socket := func(err error) error { return fmt.Errorf("shm: %w", &net.OpError{Op: "read", Net: "unixpacket", Err: err}) }
+	socket := func(err error) error {
+		return fmt.Errorf("shm: %w", &net.OpError{Op: "read", Net: "unixpacket", Err: err})
+	}
 	for _, c := range []struct {
 		why    error
 		failed bool

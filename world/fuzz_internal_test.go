@@ -15,9 +15,9 @@ import (
 
 // What an exchange gives in the place of an introduction is one, or an error.
 func FuzzIntroduction(f *testing.F) {
-	f.Add((&introduction{rank: 1, device: "tcp", machine: "linux/1", net: "net:[1]", host: "linux/1/net:[1]/pid:[1]/a", cores: 4}).text())
-	f.Add((&introduction{rank: 0, machine: "m", cores: 1, key: "00ff"}).text())
-	for _, text := range []string{"", "rma1", "rma2;0;;;;;1;", "rma1;0;;;;;0;", "rma1;-1;;;;;1;", "rma1;x;;;;;1;", "rma1;0;;;;;1;;", "declined;x"} {
+	f.Add((&introduction{rank: 1, size: 2, device: "tcp", machine: "linux/1", net: "net:[1]", host: "linux/1/net:[1]/pid:[1]/a", cores: 4}).text())
+	f.Add((&introduction{rank: 0, size: 2, machine: "m", cores: 1, key: "00ff"}).text())
+	for _, text := range []string{"", "rma2", "rma1;0;;;;;1;", "rma2;0;2;;;;;0;", "rma2;-1;2;;;;;1;", "rma2;x;2;;;;;1;", "rma2;1;x;;;;;1;", "rma2;1;3;;;;;1;", "rma2;0;2;;;;;1;;", "declined;x"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -30,7 +30,7 @@ func FuzzIntroduction(f *testing.F) {
 			require.Equal(t, i, again)
 			require.Positive(t, i.cores)
 		}
-		mine := introduction{rank: 0, cores: 1}
+		mine := introduction{rank: 0, size: 2, cores: 1}
 		ranks, err := introductions(t.Context(), func(_ context.Context, mine string) ([]string, error) { return []string{mine, text}, nil }, 2, mine)
 		if err == nil {
 			require.Equal(t, []introduction{mine, i}, ranks)

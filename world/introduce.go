@@ -17,7 +17,8 @@ import (
 
 // An introduction is what a rank says of itself before any device is known.
 type introduction struct {
-	rank int
+	// rank of size.
+	rank, size int
 	// device is what it was told to use, empty for the best.
 	device string
 	// machine names the running kernel, net its network as seen from the rank, and
@@ -29,10 +30,10 @@ type introduction struct {
 	key string
 }
 
-const introductionVersion = "rma1"
+const introductionVersion = "rma2"
 
 func (i *introduction) text() string {
-	return strings.Join([]string{introductionVersion, strconv.Itoa(i.rank), i.device, i.machine, i.net, i.host, strconv.Itoa(i.cores), i.key}, ";")
+	return strings.Join([]string{introductionVersion, strconv.Itoa(i.rank), strconv.Itoa(i.size), i.device, i.machine, i.net, i.host, strconv.Itoa(i.cores), i.key}, ";")
 }
 
 func parseIntroduction(text string) (introduction, error) {
@@ -40,16 +41,19 @@ func parseIntroduction(text string) (introduction, error) {
 	if fields[0] != introductionVersion {
 		return introduction{}, fmt.Errorf("%w: %.80q is not of version %s: all ranks must run the same version", errContact, text, introductionVersion)
 	}
-	if len(fields) != 8 {
+	if len(fields) != 9 {
 		return introduction{}, fmt.Errorf("%w of %d fields: %.80q", errContact, len(fields), text)
 	}
-	i := introduction{device: fields[2], machine: fields[3], net: fields[4], host: fields[5], key: fields[7]}
+	i := introduction{device: fields[3], machine: fields[4], net: fields[5], host: fields[6], key: fields[8]}
 	var err error
 	if i.rank, err = strconv.Atoi(fields[1]); err != nil {
 		return introduction{}, fmt.Errorf("%w: rank %q", errContact, fields[1])
 	}
-	if i.cores, err = strconv.Atoi(fields[6]); err != nil || i.cores < 1 {
-		return introduction{}, fmt.Errorf("%w: %q cores", errContact, fields[6])
+	if i.size, err = strconv.Atoi(fields[2]); err != nil {
+		return introduction{}, fmt.Errorf("%w: size %q", errContact, fields[2])
+	}
+	if i.cores, err = strconv.Atoi(fields[7]); err != nil || i.cores < 1 {
+		return introduction{}, fmt.Errorf("%w: %q cores", errContact, fields[7])
 	}
 	return i, nil
 }
@@ -57,7 +61,7 @@ func parseIntroduction(text string) (introduction, error) {
 // introduce tells of this rank, and opens its device for shared memory if it can be
 // wanted.
 func introduce(rank, size int, s settings) (introduction, verbs.Device, error) {
-	me := introduction{rank: rank, device: s.device, cores: runtime.NumCPU()}
+	me := introduction{rank: rank, size: size, device: s.device, cores: runtime.NumCPU()}
 	me.machine, me.net, me.host = whereabouts(s.host)
 	if rank == 0 {
 		key := s.key
@@ -103,6 +107,9 @@ func introductions(ctx context.Context, exchange Exchange, size int, mine introd
 		}
 		if ranks[rank].rank != rank {
 			return nil, fmt.Errorf("%w: the exchange gave the text of rank %d in the place of rank %d", errContact, ranks[rank].rank, rank)
+		}
+		if ranks[rank].size != size {
+			return nil, fmt.Errorf("%w: rank %d was told that the size of the job is %d, this rank that it is %d", ErrMismatch, rank, ranks[rank].size, size)
 		}
 		if ranks[rank].device != mine.device {
 			return nil, fmt.Errorf("%w: rank %d %s, this rank %s", ErrMismatch, rank, told(ranks[rank].device), told(mine.device))

@@ -5,20 +5,29 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/onesided/rma/verbs"
 )
 
-// An Exchange hands every rank a text of each. It is called by all ranks, the same
-// number of times, and returns when all have called it, or with an error when ctx
-// ends. Texts are printable, without spaces, and at most 900 bytes long. What the
-// ranks exchange includes the key by which they know each other: it must not be
-// open to others.
+// An Exchange hands every rank a text of each, its own in its own place. It is called
+// by all ranks, the same number of times, and returns when all have called it, or with
+// an error when ctx ends. Texts are printable, without spaces, and at most 900 bytes
+// long. What the ranks exchange includes the key by which they know each other: it must
+// not be open to others.
 type Exchange func(ctx context.Context, mine string) (all []string, err error)
 
 // New joins a job whose processes have found each other by means of their own. Every
 // process calls it with its rank, from 0, the number of ranks, and an exchange
 // between them.
+//
+// It looks at the texts when all have come: a rank that cannot join, for a wrong
+// RMA_ADDRESS say, or that was told another device or size of the job, is then an error
+// on all of them. But one that was told a larger size than the others waits for ranks that
+// nobody starts until the time of [WithPatience] is over, unless the exchange itself has
+// the ranks compare their sizes; so do all of a job of which a rank is missing, and tell
+// so to the logger of [WithLogger].
 func New(ctx context.Context, rank, size int, exchange Exchange, options ...Option) (*World, error) {
 	switch {
 	case ctx == nil || exchange == nil:
@@ -28,9 +37,9 @@ func New(ctx context.Context, rank, size int, exchange Exchange, options ...Opti
 	case rank < 0 || rank >= size:
 		return nil, fmt.Errorf("world: New: %w: rank %d, allowed are 0 to %d", ErrArgument, rank, size-1)
 	}
-	s, err := newSettings(options)
-	if err != nil {
-		return nil, fmt.Errorf("world: New: %w", err)
+	s, flaw := newSettings(options)
+	if flaw != nil {
+		return nil, fmt.Errorf("world: New: %w", decline(ctx, exchange, rank, s, flaw))
 	}
 	w, err := join(ctx, rank, size, exchange, newRoster(size), s)
 	if err != nil {
@@ -45,6 +54,7 @@ func New(ctx context.Context, rank, size int, exchange Exchange, options ...Opti
 func join(ctx context.Context, rank, size int, exchange Exchange, roster *roster, s settings) (w *World, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.patience, fmt.Errorf("not all of %d ranks started within %v", size, s.patience))
 	defer cancel()
+	exchange = s.attended(exchange, rank, size)
 	var devices [cardKinds]verbs.Device
 	defer func() {
 		if err == nil {
@@ -184,6 +194,36 @@ func (w *World) findRoutes(contacts []contact, here func(rank int) bool) error {
 		w.routes[rank] = route{card: w.cards[kind], mapped: kind == sharedCard && w.cards[kind].mapper != nil, address: c.addresses[kind], block: c.block[kind]}
 	}
 	return nil
+}
+
+// firstNotice is after how long a rank that waits in an exchange tells so.
+const firstNotice = 3 * time.Second
+
+// attended is an exchange of which is told that it lasts long, the more seldom the longer,
+// and which gives this rank's own text in its place.
+func (s *settings) attended(exchange Exchange, rank, size int) Exchange {
+	return func(ctx context.Context, mine string) ([]string, error) {
+		returned := make(chan struct{})
+		var telling sync.WaitGroup
+		telling.Go(func() {
+			began := time.Now()
+			for wait := firstNotice; ; wait *= 2 {
+				select {
+				case <-returned:
+					return
+				case <-time.After(wait):
+					s.logger.Warn("waits for the other ranks, with which it exchanges where each is", "rank", rank, "size", size, "for", time.Since(began).Round(time.Second))
+				}
+			}
+		})
+		defer telling.Wait()
+		defer close(returned)
+		all, err := exchange(ctx, mine)
+		if err == nil && len(all) == size && all[rank] != mine {
+			err = fmt.Errorf("%w: the text that came back is not this rank's own: another process says that it is rank %d, too, or texts are changed on their way", ErrMismatch, rank)
+		}
+		return all, err
+	}
 }
 
 // gatherTexts is an exchange whose result is checked.

@@ -92,7 +92,7 @@ func (o *office) open(w *World) error {
 func (o *office) accept(c *card, rank int, caller verbs.ConnectionRequest) {
 	box := o.box(rank)
 	if box.in != nil {
-		caller.Reject(fmt.Sprintf("rank %d is connected already", rank))
+		caller.Reject(fmt.Sprintf("rank %d is connected already: another process says that it is rank %[1]d, too", rank))
 		return
 	}
 	err := o.acceptInto(c, box, caller)

@@ -1,0 +1,76 @@
+package world
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// A rank that waits in an exchange tells so, the more seldom the longer it waits, and no
+// more when the exchange has returned.
+func TestExchangeIsAttended(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		s := settings{logger: slog.New(slog.NewTextHandler(&log, nil))}
+		broken := errors.New("the store is down")
+		for _, c := range []struct {
+			takes time.Duration
+			told  []string
+		}{
+			{2900 * time.Millisecond, nil},
+			{8 * time.Second, []string{"3s"}},
+			{59 * time.Second, []string{"3s", "9s", "21s", "45s"}},
+		} {
+			log.Reset()
+			_, err := s.attended(func(context.Context, string) ([]string, error) {
+				time.Sleep(c.takes)
+				return nil, broken
+			}, 1, 3)(t.Context(), "text")
+			require.ErrorIs(t, err, broken)
+			time.Sleep(time.Hour)
+			lines := strings.Split(strings.TrimSuffix(log.String(), "\n"), "\n")
+			require.Equal(t, len(c.told), strings.Count(log.String(), "\n"), "%s", &log)
+			for i, told := range c.told {
+				require.Contains(t, lines[i], `level=WARN msg="waits for the other ranks, with which it exchanges where each is" rank=1 size=3 for=`+told)
+			}
+		}
+	})
+}
+
+// A rank that was told of a job of another size is known by its introduction.
+func TestIntroducedSize(t *testing.T) {
+	mine, other := introduction{rank: 0, size: 2, cores: 1}, introduction{rank: 1, size: 3, cores: 1}
+	exchange := func(_ context.Context, text string) ([]string, error) { return []string{text, other.text()}, nil }
+	_, err := introductions(t.Context(), exchange, 2, mine)
+	require.ErrorIs(t, err, ErrMismatch)
+	require.ErrorContains(t, err, "rank 1 was told that the size of the job is 3, this rank that it is 2")
+	other.size = 2
+	ranks, err := introductions(t.Context(), exchange, 2, mine)
+	require.NoError(t, err)
+	require.Equal(t, []introduction{mine, other}, ranks)
+}
+
+// A second process that says that it is a rank is told so by who has the first.
+func TestRankTwice(t *testing.T) {
+	runApart(t, 2, func(ctx context.Context, w *World) error {
+		data := []int{1}
+		if err := Broadcast(ctx, w, 0, data); err != nil {
+			return err
+		}
+		if w.rank == 0 {
+			err := refusedBy(ctx, w, 1, hello(laneLetters, 0))
+			require.ErrorIs(t, err, verbs.ErrRejected)
+			require.ErrorContains(t, err, "another process says that it is rank 0, too")
+		}
+		return w.Barrier(ctx)
+	})
+}
