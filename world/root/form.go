@@ -40,7 +40,7 @@ func (h *host) remind() {
 	forming := h.phase == forming
 	h.mu.Unlock()
 	if forming {
-		told := []any{"ranks", missing, "size", h.size, "root", h.settings.Root}
+		told := []any{"missing", missing, "size", h.size, "root", h.settings.Root}
 		if away != "" {
 			told = append(told, "turned away", away)
 		}

@@ -141,12 +141,12 @@ func TestRootTellsWhomItTurnsAway(t *testing.T) {
 	require.ErrorIs(t, err, ErrClaim)
 	l.says(t, "rank 2 is taken by 127.")
 	h.remind()
-	l.says(t, "rank 0 waits for other ranks to start", `ranks="1, 3"`, "root="+s.Root)
+	l.says(t, "rank 0 waits for other ranks to start", `missing="1, 3"`, "root="+s.Root)
 	over := errors.New("patience is over")
 	err = h.giveUp(over)
 	require.ErrorIs(t, err, ErrIncomplete)
 	require.ErrorIs(t, err, over)
-	require.ErrorContains(t, err, "of the ranks 0 to 3 these did not come to "+s.Root+": 1, 3 (turned away or gone: 127.0.0.1: proof: the peer holds another key, or connects for another purpose; 127.0.0.1: rank 2 is taken by 127.")
+	require.ErrorContains(t, err, "of the ranks 0 to 3 these did not come to "+s.Root+": 1, 3 (turned away or gone: 127.0.0.1: "+proof.ErrKey.Error()+"; 127.0.0.1: rank 2 is taken by 127.")
 }
 
 // A logger whose disk is full fails, or blocks. Neither holds up a join, or its end.
@@ -230,7 +230,7 @@ func TestLongWaitsAreTold(t *testing.T) {
 		}()
 	}
 	l.says(t, `msg="the root does not answer, and is called again" rank=1 root=`+closed.Root, "connection refused",
-		`msg="rank 0 waits for other ranks to start" ranks="1, 2" size=3 root=`+open.Root)
+		`msg="rank 0 waits for other ranks to start" missing="1, 2" size=3 root=`+open.Root)
 	cancel()
 	require.Error(t, errors.Join(<-ended, <-ended))
 }

@@ -112,7 +112,7 @@ func FromEnvironment() (*Settings, error) {
 	}
 	path := os.Getenv(keyVariable)
 	if path == "" {
-		return nil, fmt.Errorf("%w: %s is not set, must be the path of a file with the job's key", ErrSettings, keyVariable)
+		return nil, fmt.Errorf("%w: %s is not set, must be the path of a file with the job's key, which is made once: (umask 077; openssl rand -hex 32 > job.key)", ErrSettings, keyVariable)
 	}
 	if s.Key, err = proof.ReadKeyFile(path); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrSettings, keyVariable, err)

@@ -16,6 +16,8 @@ import (
 const (
 	MinKey = 16
 	MaxKey = 512
+	// newKey is what a new one has.
+	newKey = 32
 )
 
 var (
@@ -27,7 +29,7 @@ var (
 
 // NewKey makes a random key of 32 bytes.
 func NewKey() []byte {
-	key := make([]byte, 32)
+	key := make([]byte, newKey)
 	_, _ = rand.Read(key) // it never fails
 	return key
 }
@@ -90,7 +92,7 @@ func ReadKeyFile(path string) (key []byte, err error) {
 	}
 	key, err = ParseKey(strings.TrimSpace(string(text)))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrKeyFile, path, err)
+		return nil, fmt.Errorf("%w: %s: %w; this makes one, for all ranks: (umask 077; openssl rand -hex %d > %[2]s)", ErrKeyFile, path, err, newKey)
 	}
 	return key, nil
 }
