@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/onesided/rma/verbs"
@@ -114,7 +115,7 @@ func newSettings(options []Option) (settings, error) {
 		}
 	}
 	if s.device != "" && !slices.Contains(cardNames[:], s.device) {
-		return s, fmt.Errorf("%w: device %q (RMA_DEVICE), allowed are %q, or none for the best", ErrEnvironment, s.device, cardNames)
+		return s, fmt.Errorf("%w: device %q (RMA_DEVICE), allowed are %s, or none for the best", ErrEnvironment, s.device, strings.Join(cardNames[:], " and "))
 	}
 	if s.patience <= 0 || s.silence <= 0 {
 		return s, fmt.Errorf("%w: patience %v and silence %v must be more than 0", ErrArgument, s.patience, s.silence)

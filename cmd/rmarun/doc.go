@@ -12,8 +12,9 @@
 //
 // SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are forwarded to all ranks; a
 // second SIGINT ends them. When a rank fails the others get SIGTERM, have a moment
-// (-grace), and are ended. The summary names the ranks that failed, how, and the
-// last lines that each wrote. No rank outlives rmarun, also when it is killed.
+// (-grace), and are ended. The summary names the ranks that failed and how, and shows the
+// last lines that each wrote if others have written much after them, or if they could not
+// be written. No rank outlives rmarun, also when it is killed.
 //
 // The exit status is that of the rank that failed first, 128 + the signal's number
 // if a signal ended it; 1 if the job could not be started, or if what the ranks print

@@ -92,6 +92,8 @@ func parse(arguments []string, errors io.Writer) (*options, error) {
 		return nil, fmt.Errorf("%w: %w", errUsage, err)
 	case flags.NArg() == 0:
 		return nil, fmt.Errorf("%w: no PROGRAM or PACKAGE given", errUsage)
+	case o.ranks == 0 && !given(flags, "n"):
+		return nil, fmt.Errorf("%w: -n is required: how many ranks, 1 to %d", errUsage, maxRanks)
 	case o.ranks < 1 || o.ranks > maxRanks:
 		return nil, fmt.Errorf("%w: -n %d; allowed are 1 to %d", errUsage, o.ranks, maxRanks)
 	case o.grace < 0:
@@ -99,4 +101,11 @@ func parse(arguments []string, errors io.Writer) (*options, error) {
 	}
 	o.program, o.arguments = flags.Arg(0), flags.Args()[1:]
 	return o, nil
+}
+
+// given tells whether a flag is on the command line.
+func given(flags *flag.FlagSet, name string) bool {
+	found := false
+	flags.Visit(func(f *flag.Flag) { found = found || f.Name == name })
+	return found
 }

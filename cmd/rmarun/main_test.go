@@ -60,6 +60,15 @@ func play(role, rank string) {
 			os.Exit(4)
 		}
 		time.Sleep(time.Hour)
+	case "bury":
+		if rank == "1" {
+			fmt.Println("about to end")
+			os.Exit(3)
+		}
+		wait()
+		if lines, _ := strconv.Atoi(argument); rank == "0" {
+			fmt.Print(strings.Repeat("ended by another\n", lines))
+		}
 	case "lines":
 		for i := range 100 {
 			fmt.Printf("line %d of rank %s: %s\n", i, rank, strings.Repeat(rank, 200))
@@ -152,7 +161,7 @@ func TestStatus(t *testing.T) {
 		says        []string
 	}{
 		{"exit 0", "", 0, nil},
-		{"exit 3", "", 3, []string{"rank 1 failed: exit status 3", "the last lines of rank 1", "about to end"}},
+		{"exit 3", "", 3, []string{"rank 1 failed: exit status 3"}},
 		{"signal 9", "", 128 + 9, []string{"rank 1 failed: signal: killed"}},
 		{"signal 1", "", 128 + 1, []string{"rank 1 failed: signal: hangup"}},
 		{"stubborn", "-grace 100ms", 4, []string{"rank 1 failed: exit status 4", "2 further ranks were ended"}},
@@ -373,6 +382,7 @@ func TestWrongUsage(t *testing.T) {
 		status    int
 		says      []string
 	}{
+		{"no -n", []string{"SELF", "."}, 2, []string{"-n is required: how many ranks, 1 to 4096"}},
 		{"no ranks", []string{"-n", "0", "SELF"}, 2, []string{"1 to 4096"}},
 		{"fewer", []string{"-n", "-3", "SELF"}, 2, []string{"-3", "1 to 4096"}},
 		{"too many", []string{"-n", "100000", "SELF"}, 2, []string{"100000", "1 to 4096"}},

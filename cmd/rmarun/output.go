@@ -6,11 +6,14 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 )
 
 const (
-	// keptLines of each rank are shown when it fails.
-	keptLines = 10
+	// keptLines of each rank are shown again when it fails, unless they are to be seen:
+	// no more than screenLines have come after them.
+	keptLines   = 10
+	screenLines = 24
 	// longestLine is passed on in pieces if it is longer.
 	longestLine = 64 << 10
 )
@@ -22,26 +25,36 @@ type output struct {
 	// err is the error of the first write that failed, as on a full disk. Nothing is
 	// written after it: what is there then is whole up to its end.
 	err error
+	// lines counts those of all outputs.
+	lines *atomic.Uint64
 }
 
 // tail is the last lines of a rank.
 type tail struct {
 	mu    sync.Mutex
 	lines [][]byte
+	// at is the number of the last. lost tells that one of them could not be written.
+	at   uint64
+	lost bool
 }
 
-func (t *tail) add(line []byte) {
+func (t *tail) add(line []byte, at uint64, lost bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.at, t.lost = max(t.at, at), t.lost || lost
 	if len(t.lines) == keptLines {
 		t.lines = append(t.lines[:0], t.lines[1:]...)
 	}
 	t.lines = append(t.lines, bytes.Clone(line))
 }
 
-func (t *tail) last() [][]byte {
+// unseen is the last lines if they are not to be seen among so many that were written.
+func (t *tail) unseen(written uint64) [][]byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if !t.lost && written <= t.at+screenLines {
+		return nil
+	}
 	return t.lines
 }
 
@@ -75,15 +88,14 @@ func stream(from io.Reader, out *output, label string, kept *tail) {
 
 // line writes one line. Where that fails it is said once, and the ranks go on unheard.
 func (o *output) line(label string, line []byte, kept *tail) {
-	kept.add(line)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.err != nil {
-		return
+	if o.err == nil {
+		if _, o.err = o.to.Write(append([]byte(label), line...)); o.err != nil {
+			fmt.Fprintf(os.Stderr, "rmarun: %v: what the ranks print there is lost from here on\n", o.err)
+		}
 	}
-	if _, o.err = o.to.Write(append([]byte(label), line...)); o.err != nil {
-		fmt.Fprintf(os.Stderr, "rmarun: %v: what the ranks print there is lost from here on\n", o.err)
-	}
+	kept.add(line, o.lines.Add(1), o.err != nil)
 }
 
 // failed tells whether something that ranks have printed is lost.

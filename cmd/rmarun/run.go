@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -23,8 +24,9 @@ const managerFile = 3
 type job struct {
 	options *options
 	server  *pmi.Server
-	// out and errout are where the ranks' output goes.
+	// out and errout are where the ranks' output goes, lines how many have gone there.
 	out, errout *output
+	lines       atomic.Uint64
 	ranks       []*rank
 	ended       chan *rank
 	lost        chan int
@@ -55,9 +57,10 @@ func run(o *options) (status int, err error) {
 	signal.Notify(signals, forwarded...)
 	defer signal.Stop(signals)
 	j := &job{
-		options: o, out: &output{to: os.Stdout}, errout: &output{to: os.Stderr},
-		ended: make(chan *rank, o.ranks), lost: make(chan int, o.ranks), aborts: make(chan abort, o.ranks),
+		options: o,
+		ended:   make(chan *rank, o.ranks), lost: make(chan int, o.ranks), aborts: make(chan abort, o.ranks),
 	}
+	j.out, j.errout = &output{to: os.Stdout, lines: &j.lines}, &output{to: os.Stderr, lines: &j.lines}
 	j.server = pmi.NewServer(o.ranks, pmi.Events{
 		Gone:  func(rank int) { j.lost <- rank },
 		Abort: func(rank, status int) { j.aborts <- abort{rank, status} },
@@ -288,7 +291,7 @@ func (j *job) summarize(failed []*rank) {
 			continue
 		}
 		fmt.Fprintf(os.Stderr, "rmarun: rank %d failed: %v\n", r.number, r.err)
-		lines := r.kept.last()
+		lines := r.kept.unseen(j.lines.Load())
 		if len(lines) > 0 {
 			fmt.Fprintf(os.Stderr, "rmarun: the last lines of rank %d:\n", r.number)
 		}
@@ -296,7 +299,10 @@ func (j *job) summarize(failed []*rank) {
 			fmt.Fprintf(os.Stderr, "    %s\n", strings.TrimRight(string(line), "\n"))
 		}
 	}
-	if told > 0 {
+	switch {
+	case told == 1:
+		fmt.Fprintln(os.Stderr, "rmarun: 1 further rank was ended")
+	case told > 1:
 		fmt.Fprintf(os.Stderr, "rmarun: %d further ranks were ended\n", told)
 	}
 }

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What a rank wrote before it failed is shown again where it is not to be seen any more:
+// behind much that others wrote, or on a full disk.
+func TestLastLines(t *testing.T) {
+	const again = "rmarun: the last lines of rank 1:\n    about to end\n"
+	for _, test := range []struct {
+		role  string
+		again bool
+	}{
+		{"bury 0", false},
+		{"bury 24", false},
+		{"bury 25", true},
+	} {
+		stdout, stderr, exit := runJob(t, test.role, "-n", "3", "SELF")
+		require.Equal(t, 3, exit)
+		require.Equal(t, 1, strings.Count(stdout, "about to end"))
+		require.Contains(t, stderr, "rmarun: rank 1 failed: exit status 3\n")
+		require.Equal(t, test.again, strings.Contains(stderr, again), "%s: %s", test.role, stderr)
+		require.Equal(t, test.again, strings.Contains(stderr, "last lines"), "%s: %s", test.role, stderr)
+	}
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skipf("the rest is skipped: there is no device that is always full: %v", err)
+	}
+	defer full.Close()
+	c := rmarun(t, "bury 0", "-n", "3", "SELF")
+	var stderr bytes.Buffer
+	c.Stdout, c.Stderr = full, &stderr
+	require.Equal(t, 3, status(t, c.Run()))
+	require.Contains(t, stderr.String(), again)
+}
+
+// One is no plural.
+func TestFurtherRanks(t *testing.T) {
+	for ranks, want := range map[string]string{"2": "1 further rank was ended", "3": "2 further ranks were ended"} {
+		_, stderr, exit := runJob(t, "stubborn", "-n", ranks, "-grace", "10ms", "SELF")
+		require.Equal(t, 4, exit)
+		require.Contains(t, stderr, "rmarun: "+want+"\n")
+	}
+}
