@@ -177,7 +177,7 @@ func (r *rank) evaluate(ctx context.Context, s start) error {
 		r.show.clear()
 		elapsed := time.Since(r.began)
 		err = printResult(r.out, words[:min(r.top, len(words))], result[0], r.listing.other)
-		r.show.line("%s, %s words/s with %d ranks", round(elapsed), rate(result[0].Words, elapsed), r.w.Size())
+		r.show.line("%s, %s words/s with %d %s", round(elapsed), rate(result[0].Words, elapsed), r.w.Size(), plural(uint64(r.w.Size()), "rank", "ranks"))
 	}
 	if err := agree(ctx, r.w, err); err != nil || !r.verify {
 		return err
@@ -255,6 +255,6 @@ func (r *rank) compare(ctx context.Context, result totals) error {
 		return err
 	}
 	r.show.line("%s, %s words/s by the plain count in one process", round(elapsed), rate(p.found.Words, elapsed))
-	_, err = fmt.Fprintf(r.out, "verified: a plain count finds the same %d different words, the same count of each, and the same totals\n", p.found.Distinct)
+	_, err = fmt.Fprintf(r.out, "verified: a plain count finds the same %d %s, the same count of each, and the same totals\n", p.found.Distinct, plural(p.found.Distinct, "different word", "different words"))
 	return err
 }

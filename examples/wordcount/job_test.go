@@ -116,14 +116,14 @@ func TestRanksAgree(t *testing.T) {
 	files["one\nline\x1b[31m.txt"] = "name"
 	top := tree(t, files)
 	one, _ := succeeds(t, "-top", "50", "-verify", top)
-	contains(t, one, "1 binary files", "1 words of more than", "verified: ", "154 files")
+	contains(t, one, "1 binary file,", "1 word of more than", "verified: ", "154 files")
 	for _, ranks := range []string{"1", "2", "4", "9"} {
 		t.Run(ranks+" ranks", func(t *testing.T) {
 			out, errout := succeeds(t, "-top", "50", "-verify", "-ranks", ranks, top)
 			if out != one {
 				t.Errorf("output is\n%s\nwant that of one rank:\n%s", out, one)
 			}
-			contains(t, errout, "with "+ranks+" ranks", "by the plain count")
+			contains(t, errout, "with "+ranks+" rank", "by the plain count")
 		})
 	}
 }
@@ -139,7 +139,7 @@ func TestLargeFile(t *testing.T) {
 	})
 	for _, ranks := range []string{"1", "3"} {
 		out, _ := succeeds(t, "-verify", "-ranks", ranks, top)
-		contains(t, out, fmt.Sprintf("%d  11.11%%  Deich", n+1), "\n       2 files\n", "1 binary files", "1 words of more than")
+		contains(t, out, fmt.Sprintf("%d  11.11%%  Deich", n+1), "\n       2 files\n", "1 binary file,", "1 word of more than")
 		if t.Failed() {
 			t.Log(out)
 		}
@@ -186,7 +186,7 @@ func TestLinks(t *testing.T) {
 		}
 	}
 	out, _ := succeeds(t, top)
-	contains(t, out, "\n1 files", "\n4 links, devices")
+	contains(t, out, "\n1 file\n", "\n4 links, devices")
 	out, _ = succeeds(t, filepath.Join(top, "start"), filepath.Join(top, "d/again"))
 	contains(t, out, " 2 files", " 4 words", " 2 different words")
 }
@@ -316,7 +316,7 @@ func TestFilesChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	contains(t, errout, at("gone"), "no such file", at("becomes a directory")+": is a directory", at("shrinks")+": has become shorter, from 13 bytes to 4")
-	contains(t, out, " 3 files\n", " 2 files and directories not readable", " 1 files that became shorter", "  first\n", "  one\n", "verified: ")
+	contains(t, out, " 3 files\n", " 2 files and directories not readable", " 1 file that became shorter", "  first\n", "  one\n", "verified: ")
 }
 
 // Every piece of a file that was cut knows how much is left of it.

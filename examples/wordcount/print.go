@@ -8,12 +8,22 @@ import (
 	"time"
 )
 
-// A line is a total and what it counts.
+// A line is a total and what it counts, one or several.
 type line struct {
-	number uint64
-	name   string
+	number    uint64
+	one, many string
 	// rare lines are left out if there is nothing to say.
 	rare bool
+}
+
+func (l *line) name() string { return plural(l.number, l.one, l.many) }
+
+// plural is the name of so many.
+func plural(n uint64, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
 }
 
 // printResult prints the words, which are some of those counted, and the totals.
@@ -27,16 +37,17 @@ func printResult(to io.Writer, words []wordCount, t totals, other uint64) error 
 		}
 		fmt.Fprintln(out)
 	}
+	overlong := fmt.Sprintf("of more than %d bytes, not counted", longestWord)
 	lines := []line{
-		{t.Files, "files", false},
-		{t.Bytes, "bytes", false},
-		{t.Words, "words", false},
-		{t.Distinct, "different words", false},
-		{t.Overlong, fmt.Sprintf("words of more than %d bytes, not counted", longestWord), true},
-		{t.Binary, "binary files, not counted", true},
-		{other, "links, devices and the like, not counted", true},
-		{t.Unreadable, "files and directories not readable, named above", true},
-		{t.Shorter, "files that became shorter, named above", true},
+		{t.Files, "file", "files", false},
+		{t.Bytes, "byte", "bytes", false},
+		{t.Words, "word", "words", false},
+		{t.Distinct, "different word", "different words", false},
+		{t.Overlong, "word " + overlong, "words " + overlong, true},
+		{t.Binary, "binary file, not counted", "binary files, not counted", true},
+		{other, "link, device or the like, not counted", "links, devices and the like, not counted", true},
+		{t.Unreadable, "file or directory not readable, named above", "files and directories not readable, named above", true},
+		{t.Shorter, "file that became shorter, named above", "files that became shorter, named above", true},
 	}
 	width := 0
 	for _, l := range lines {
@@ -44,7 +55,7 @@ func printResult(to io.Writer, words []wordCount, t totals, other uint64) error 
 	}
 	for _, l := range lines {
 		if l.number > 0 || !l.rare {
-			fmt.Fprintf(out, "%*d %s\n", width, l.number, l.name)
+			fmt.Fprintf(out, "%*d %s\n", width, l.number, l.name())
 		}
 	}
 	return out.Flush()
