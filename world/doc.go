@@ -46,11 +46,16 @@
 //
 // A rank fails when its process ends, or its body returns an error, panics or ends
 // its goroutine, before it has closed its World. From then on every call that needs
-// it, also one that is blocked, returns a [*PeerError] that names it; a collective
-// needs every rank. Survivors hear of a failure from each other too, so that all
-// name the rank that failed first and not one that stopped because of it. Over a
-// network a rank that is silent for [WithSilence] has failed as well. [World.Shrink]
-// makes a World of the survivors.
+// it, also one that is blocked, returns a [*PeerError]. Over a network a rank that is
+// silent for [WithSilence] has failed as well. [World.Shrink] makes a World of the
+// survivors.
+//
+// A call that needs one rank names that one, whenever it failed; a collective, which
+// needs every rank, names the one that failed first of those that this rank knows of,
+// [World.FirstFailure]. Of a failure after the first the cause says so too, because a
+// rank may have stopped for the first. Survivors hear of failures from each other; but
+// over a network one that exits at its first error can be gone before all have heard why,
+// and then who has heard of nothing else names that one.
 //
 // A silent rank may be only stopped, or cut off. Who takes it for dead ends all
 // connections with it before any call says so, and takes no new ones: when it comes
