@@ -102,6 +102,9 @@ type Costs struct {
 	// Post is the CPU's time to post one request, Gap the least time between
 	// two requests on the wire.
 	Post, Gap time.Duration
+	// Serve is what a message costs the CPUs of both sides together that a write or a
+	// read does not: to receive it, to see what it asks, and to answer.
+	Serve time.Duration
 	// Latency is one way for an empty message, ReadLatency there and back for
 	// an empty read.
 	Latency, ReadLatency time.Duration

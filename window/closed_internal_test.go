@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/world"
 	"github.com/onesided/rma/world/worldtest"
@@ -53,24 +54,27 @@ func sendToClosed(ctx context.Context, p *peer, number uint32) error {
 	eight := make([]byte, 8)
 	eight[0] = 1
 	var err error
-	for _, m := range []world.Message{
-		{Kind: messagePut, Service: number},
-		{Kind: messageGet, Service: number, Y: 8},
-		{Kind: messageAccumulate, Service: number, B: kindOfInt64},
-		{Kind: messageFetch, Service: number, B: kindOfInt64, Y: 1},
-		{Kind: messageLock, Service: number, A: uint8(Exclusive), X: 1},
+	for name, packet := range map[string][]byte{
+		"put":        run(aggregate.Put, 0, 0, 8, 0, 8),
+		"get":        run(aggregate.Get, 0, 0, 8, 0, 0),
+		"accumulate": run(aggregate.Accumulate, Sum, kindOfInt64, 8, 0, 8),
+		"lock":       nil,
 	} {
-		if m.Kind == messageGet || m.Kind == messageFetch {
-			err = errors.Join(err, p.link.Ask(&m, eight, make([]byte, 8)))
+		m := world.Message{Kind: messagePacket, Service: number}
+		if packet == nil {
+			m.Kind, m.A, m.X = messageLock, uint8(Exclusive), 1
+		}
+		if name == "get" {
+			err = errors.Join(err, p.link.AskFor(ctx, &m, packet, anything{}))
 		} else {
-			err = errors.Join(err, p.link.Tell(&m, eight))
+			err = errors.Join(err, p.link.Tell(&m, packet))
 		}
 		var refused *world.RefusalError
 		if e := p.link.Flush(ctx); !errors.As(e, &refused) {
-			err = errors.Join(err, fmt.Errorf("message of kind %d: error is %v, want a refusal", m.Kind, e))
+			err = errors.Join(err, fmt.Errorf("%s: error is %v, want a refusal", name, e))
 		}
 	}
-	err = errors.Join(err, p.link.Write(eight, p.region, 0))
+	err = errors.Join(err, p.link.Write(ctx, eight, p.region, 0))
 	var failed *world.PeerError
 	if e := p.link.Flush(ctx); !errors.As(e, &failed) || failed.Rank != 1 {
 		err = errors.Join(err, fmt.Errorf("error of a write is %v, want a *world.PeerError of rank 1", e))

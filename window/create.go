@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/world"
 )
 
@@ -73,7 +74,7 @@ func create[T Element](ctx context.Context, w *world.World, a arguments, options
 		return nil, fmt.Errorf("window: %s: %w in another goroutine of rank %d", a.call, world.ErrBusy, w.Rank())
 	}
 	defer all.mu.Unlock()
-	a.kind, a.slots = reduce.KindOf[T](), DefaultNotifications
+	a.kind, a.slots, a.scheme = reduce.KindOf[T](), DefaultNotifications, scheduler.All
 	var fault error
 	for _, option := range options {
 		fault = errors.Join(fault, option(&a.settings))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/shm"
@@ -22,11 +23,11 @@ import (
 const stepBytes = 20
 
 // step is one of a script that sends m.
-func step(m world.Message, payload int) []byte {
-	b := []byte{m.Kind, m.A, m.B, byte(payload)}
+func step(m world.Message, payload []byte) []byte {
+	b := []byte{m.Kind, m.A, m.B, byte(len(payload))}
 	b = binary.LittleEndian.AppendUint64(b, m.X)
 	b = binary.LittleEndian.AppendUint64(b, m.Y)
-	return append(b, slices.Repeat([]byte{7}, payload)...)
+	return append(b, payload...)
 }
 
 // nextStep is the first message of a script, which is at least stepBytes long, and the rest.
@@ -36,21 +37,26 @@ func nextStep(script []byte) (m world.Message, payload, rest []byte) {
 	return m, script[stepBytes:][:n], script[stepBytes+n:]
 }
 
-// answerLength is how long the answer is, if there is one; -1 where nothing is asked for.
-func answerLength(m *world.Message, most int) int {
-	size := 0
-	if kind := reduce.Kind(m.B); kind.Valid() {
-		size = kind.Size()
+// asks tells whether a message has an answer.
+func asks(m *world.Message, payload []byte) bool {
+	n, err := aggregate.Check(payload)
+	return m.Kind == messagePacket && err == nil && n > 0
+}
+
+// notifications is how many a message brings.
+func notifications(m *world.Message, payload []byte, most int) (n uint64) {
+	if answer, err := aggregate.Check(payload); m.Kind != messagePacket || err != nil || answer > most {
+		return 0
 	}
-	switch m.Kind {
-	case messageGet:
-		return int(min(m.Y, uint64(most)))
-	case messageFetch:
-		return int(min(m.Y, uint64(most))) * size
-	case messageSwap:
-		return size
+	reader := aggregate.NewReader(payload)
+	for run, ok := reader.Next(); ok; run, ok = reader.Next() {
+		for i := range run.Count {
+			if slot, _ := run.Operation(i); run.Kind == aggregate.Notify && slot < fuzzSlots {
+				n++
+			}
+		}
 	}
-	return -1
+	return n
 }
 
 // elements and slots of the window that messages go to; margin and guard are what is
@@ -71,18 +77,16 @@ func FuzzServer(f *testing.F) {
 	}
 	b := kindOfInt64
 	good := [][]byte{
-		step(world.Message{Kind: messagePut, X: 72}, 8),
-		step(world.Message{Kind: messageGet, Y: 80}, 0),
-		step(world.Message{Kind: messageAccumulate, A: uint8(Sum), B: b, X: 8}, 16),
-		step(world.Message{Kind: messageFetch, A: uint8(NoOp), B: b, X: 8, Y: 9}, 0),
-		step(world.Message{Kind: messageFetch, A: uint8(Max), B: b, X: 72, Y: 1}, 8),
-		step(world.Message{Kind: messageSwap, B: b, X: 72}, 16),
-		step(world.Message{Kind: messageNotify, X: 2}, 0),
-		step(world.Message{Kind: messageWord, A: postAt, X: 1}, 0),
-		step(world.Message{Kind: messageLock, A: uint8(Exclusive), X: 1}, 0),
-		step(world.Message{Kind: messageLock, A: uint8(Shared), X: 2}, 0),
-		step(world.Message{Kind: messageUnlock, A: uint8(Exclusive), X: 1}, 0),
-		step(world.Message{Kind: messageGranted, X: 3}, 0),
+		step(packetMessage, slices.Concat(run(aggregate.Put, 0, 0, 8, 72, 8), run(aggregate.Get, 0, 0, 80, 0, 0))),
+		step(packetMessage, run(aggregate.Accumulate, Sum, b, 16, 8, 16)),
+		step(packetMessage, slices.Concat(run(aggregate.Fetch, NoOp, b, 72, 8, 0), run(aggregate.Fetch, Max, b, 8, 72, 8))),
+		step(packetMessage, run(aggregate.Swap, 0, b, 8, 72, 16)),
+		step(packetMessage, run(aggregate.Notify, 0, 0, 0, 2, 0)),
+		step(world.Message{Kind: messageWord, A: postAt, X: 1}, nil),
+		step(world.Message{Kind: messageLock, A: uint8(Exclusive), X: 1}, nil),
+		step(world.Message{Kind: messageLock, A: uint8(Shared), X: 2}, nil),
+		step(world.Message{Kind: messageUnlock, A: uint8(Exclusive), X: 1}, nil),
+		step(world.Message{Kind: messageGranted, X: 3}, nil),
 	}
 	for _, s := range good {
 		f.Add(s)
@@ -90,8 +94,9 @@ func FuzzServer(f *testing.F) {
 	f.Add(slices.Concat(good...))
 	for kind := reduce.Kind(0); kind < 32; kind++ {
 		if kind.Valid() {
-			f.Add(step(world.Message{Kind: messageAccumulate, A: uint8(Replace), B: uint8(kind), X: 80 - uint64(kind.Size())}, kind.Size()))
-			f.Add(step(world.Message{Kind: messageSwap, B: uint8(kind), X: 80 - uint64(kind.Size())}, 2*kind.Size()))
+			size := kind.Size()
+			f.Add(step(packetMessage, run(aggregate.Accumulate, Replace, uint8(kind), size, 80-uint64(size), (size+7)&^7)))
+			f.Add(step(packetMessage, run(aggregate.Swap, 0, uint8(kind), size, 80-uint64(size), (2*size+7)&^7)))
 		}
 	}
 	f.Fuzz(func(t *testing.T, script []byte) {
@@ -129,8 +134,8 @@ func sendScript(ctx context.Context, w *world.World, script []byte) error {
 		var payload []byte
 		m, payload, script = nextStep(script)
 		m.Service = win.number
-		if n := answerLength(&m, p.link.MaxPayload()); n >= 0 {
-			err = p.link.Ask(&m, payload, make([]byte, n))
+		if asks(&m, payload) {
+			err = p.link.AskFor(ctx, &m, payload, anything{})
 		} else {
 			err = p.link.Tell(&m, payload)
 		}
@@ -148,13 +153,17 @@ func serveScript(ctx context.Context, w *world.World, script []byte, memory []ui
 	if err != nil {
 		return err
 	}
+	link, err := w.Link(0)
+	if err != nil {
+		return err
+	}
+	most := link.MaxPayload()
 	err = w.Barrier(ctx)
 	control, arrived := &win.own.control, uint64(0)
 	for len(script) >= stepBytes {
-		var m world.Message
-		if m, _, script = nextStep(script); m.Kind == messageNotify && m.X < fuzzSlots {
-			arrived++
-		}
+		m, payload, rest := nextStep(script)
+		arrived += notifications(&m, payload, most)
+		script = rest
 	}
 	for slot := range fuzzSlots {
 		arrived -= control.slot(slot).Load()

@@ -118,7 +118,7 @@ func (c *core) unlockRemote(call string, include func(rank int) bool, kind func(
 		case p.control.base == nil:
 			c.tellUnlock(p, kind(rank), rank)
 		case p.link != nil:
-			if err := c.blame(call, rank, p.link.Flush(ctx)); err != nil {
+			if err := c.blame(call, rank, p.flush(ctx)); err != nil {
 				errs = append(errs, err)
 			}
 			c.unlock(kind(rank), rank)

@@ -2,10 +2,13 @@ package window
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
+	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/world"
 	"github.com/onesided/rma/world/worldtest"
@@ -13,39 +16,60 @@ import (
 
 var kindOfInt64 = uint8(reduce.KindOf[int64]())
 
+// run is a run of one operation of a packet, whether such a run exists or not.
+func run(kind aggregate.Kind, op Op, element uint8, size int, offset uint64, operand int) []byte {
+	b := []byte{byte(kind), byte(op), element, 0}
+	b = binary.LittleEndian.AppendUint16(b, uint16(size))
+	b = binary.LittleEndian.AppendUint16(b, 1)
+	b = binary.LittleEndian.AppendUint64(b, offset)
+	return append(b, slices.Repeat([]byte{7}, operand)...)
+}
+
 // nonsense is what a rank may send that keeps no rules: to a part of 10 elements of 8
 // bytes, with 16 slots.
 var nonsense = []struct {
 	name    string
 	message world.Message
-	payload int
-	// answer is as long as what is asked for, -1 if nothing is.
-	answer int
+	payload []byte
+	// asked tells that something is asked for.
+	asked bool
 }{
-	{"put past the end", world.Message{Kind: messagePut, X: 73}, 8, -1},
-	{"put far past the end", world.Message{Kind: messagePut, X: 1<<64 - 8}, 16, -1},
-	{"get past the end", world.Message{Kind: messageGet, X: 72, Y: 16}, 0, 16},
-	{"get of a length that wraps", world.Message{Kind: messageGet, X: 8, Y: 1<<64 - 8}, 0, 8},
-	{"accumulate past the end", world.Message{Kind: messageAccumulate, B: kindOfInt64, X: 80}, 8, -1},
-	{"accumulate of half an element", world.Message{Kind: messageAccumulate, B: kindOfInt64}, 12, -1},
-	{"accumulate at an odd offset", world.Message{Kind: messageAccumulate, B: kindOfInt64, X: 4}, 8, -1},
-	{"accumulate of no kind", world.Message{Kind: messageAccumulate, B: 200}, 8, -1},
-	{"accumulate by no operation", world.Message{Kind: messageAccumulate, A: 99, B: kindOfInt64}, 8, -1},
-	{"bits of floats", world.Message{Kind: messageAccumulate, A: uint8(And), B: uint8(reduce.KindOf[float64]())}, 8, -1},
-	{"fetch of more than is given", world.Message{Kind: messageFetch, B: kindOfInt64, Y: 3}, 8, 24},
-	{"fetch of a count that wraps", world.Message{Kind: messageFetch, A: uint8(NoOp), B: kindOfInt64, Y: 1 << 61}, 0, 0},
-	{"swap of one operand", world.Message{Kind: messageSwap, B: kindOfInt64}, 8, 8},
-	{"swap past the end", world.Message{Kind: messageSwap, B: kindOfInt64, X: 80}, 16, 8},
-	{"notification of no slot", world.Message{Kind: messageNotify, X: 16}, 0, -1},
-	{"notification of a slot that wraps", world.Message{Kind: messageNotify, X: 1 << 63}, 0, -1},
-	{"a word that is not the sender's", world.Message{Kind: messageWord, A: sharedAt, X: 1}, 0, -1},
-	{"a word of another pair", world.Message{Kind: messageWord, A: 64 + postAt, X: 1}, 0, -1},
-	{"a word too long", world.Message{Kind: messageWord, A: postAt, X: 1 << 32}, 0, -1},
-	{"a lock of no kind", world.Message{Kind: messageLock, A: 9}, 0, -1},
-	{"an unlock of no kind", world.Message{Kind: messageUnlock}, 0, -1},
-	{"an unlock without a lock", world.Message{Kind: messageUnlock, A: uint8(Exclusive), X: 1}, 0, -1},
-	{"no such kind", world.Message{Kind: 255}, 8, -1},
+	{"put past the end", packetMessage, run(aggregate.Put, 0, 0, 8, 73, 8), false},
+	{"put far past the end", packetMessage, run(aggregate.Put, 0, 0, 16, 1<<64-8, 16), false},
+	{"get past the end", packetMessage, run(aggregate.Get, 0, 0, 16, 72, 0), true},
+	{"get of more than a message holds", packetMessage, run(aggregate.Get, 0, 0, 1<<15, 0, 0), true},
+	{"put of which a part is missing", packetMessage, run(aggregate.Put, 0, 0, 16, 0, 8), false},
+	{"put of which more is there", packetMessage, run(aggregate.Put, 0, 0, 8, 0, 12), false},
+	{"accumulate past the end", packetMessage, run(aggregate.Accumulate, Sum, kindOfInt64, 8, 80, 8), false},
+	{"accumulate of half an element", packetMessage, run(aggregate.Accumulate, Sum, kindOfInt64, 12, 0, 16), false},
+	{"accumulate at an odd offset", packetMessage, run(aggregate.Accumulate, Sum, kindOfInt64, 8, 4, 8), false},
+	{"accumulate of no kind", packetMessage, run(aggregate.Accumulate, Sum, 200, 8, 0, 8), false},
+	{"accumulate by no operation", packetMessage, run(aggregate.Accumulate, 99, kindOfInt64, 8, 0, 8), false},
+	{"bits of floats", packetMessage, run(aggregate.Accumulate, And, uint8(reduce.KindOf[float64]()), 8, 0, 8), false},
+	{"fetch of more than is given", packetMessage, run(aggregate.Fetch, Sum, kindOfInt64, 24, 0, 8), true},
+	{"swap of one operand", packetMessage, run(aggregate.Swap, 0, kindOfInt64, 8, 0, 8), true},
+	{"swap past the end", packetMessage, run(aggregate.Swap, 0, kindOfInt64, 8, 80, 16), true},
+	{"swap of two elements", packetMessage, run(aggregate.Swap, 0, kindOfInt64, 16, 0, 32), true},
+	{"notification of no slot", packetMessage, run(aggregate.Notify, 0, 0, 0, 16, 0), false},
+	{"notification of a slot that wraps", packetMessage, run(aggregate.Notify, 0, 0, 0, 1<<63, 0), false},
+	{"an operation of no kind", packetMessage, run(200, 0, 0, 8, 0, 8), false},
+	{"a packet that is no run", packetMessage, []byte("short"), false},
+	{"a word that is not the sender's", world.Message{Kind: messageWord, A: sharedAt, X: 1}, nil, false},
+	{"a word of another pair", world.Message{Kind: messageWord, A: 64 + postAt, X: 1}, nil, false},
+	{"a word too long", world.Message{Kind: messageWord, A: postAt, X: 1 << 32}, nil, false},
+	{"a lock of no kind", world.Message{Kind: messageLock, A: 9}, nil, false},
+	{"an unlock of no kind", world.Message{Kind: messageUnlock}, nil, false},
+	{"an unlock without a lock", world.Message{Kind: messageUnlock, A: uint8(Exclusive), X: 1}, nil, false},
+	{"no such kind", world.Message{Kind: 255}, nil, false},
 }
+
+var packetMessage = world.Message{Kind: messagePacket}
+
+// anything takes any answer.
+type anything struct{}
+
+func (anything) Answered([]byte) bool { return true }
+func (anything) Refused()             {}
 
 var sendNonsense = worldtest.Register("nonsense", func(ctx context.Context, w *world.World) error {
 	win, err := Allocate[int64](ctx, w, 10)
@@ -61,10 +85,10 @@ var sendNonsense = worldtest.Register("nonsense", func(ctx context.Context, w *w
 		}
 		for _, n := range nonsense {
 			n.message.Service = win.number
-			if n.answer < 0 {
-				err = errors.Join(err, p.link.Tell(&n.message, make([]byte, n.payload)))
+			if n.asked {
+				err = errors.Join(err, p.link.AskFor(ctx, &n.message, n.payload, anything{}))
 			} else {
-				err = errors.Join(err, p.link.Ask(&n.message, make([]byte, n.payload), make([]byte, n.answer)))
+				err = errors.Join(err, p.link.Tell(&n.message, n.payload))
 			}
 			var refused *world.RefusalError
 			if e := p.link.Flush(ctx); !errors.As(e, &refused) {

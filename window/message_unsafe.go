@@ -5,7 +5,6 @@ import (
 	"unsafe"
 
 	"github.com/onesided/rma/aggregate/reduce"
-	"github.com/onesided/rma/world"
 )
 
 // viewOf is this rank's part as elements of kind, for what messages ask of it.
@@ -59,42 +58,4 @@ func (v *view) swapServed(memory, compare, swap, old []byte, offset uint64) (don
 	v.swapElement(at(memory), at(compare), at(swap), at(old))
 	v.giveStripe(stripe)
 	return true
-}
-
-// accumulateRemote has an accumulate applied by its target. The operands are sent, so
-// they are the program's again; results are kept until they have come.
-func (v *view) accumulateRemote(p *peer, op Op, o operands, offset uint64) error {
-	most := p.link.MaxPayload() >> v.shift
-	for o.count > 0 {
-		n := min(o.count, most)
-		m := world.Message{Kind: messageAccumulate, Service: v.number, A: uint8(op), B: uint8(v.kind), X: offset}
-		var payload []byte
-		if o.origin != nil && op != NoOp {
-			payload = memoryAt(o.origin, n<<v.shift)
-		}
-		var err error
-		switch {
-		case o.result != nil:
-			m.Kind, m.Y = messageFetch, uint64(n)
-			err = p.link.Ask(&m, payload, memoryAt(o.result, n<<v.shift))
-		case op != NoOp:
-			err = p.link.Tell(&m, payload)
-		}
-		if err != nil {
-			return err
-		}
-		o.advance(n, v.shift)
-		offset += uint64(n) << v.shift
-	}
-	return nil
-}
-
-// swapRemote has a CompareAndSwap done by its target.
-func (v *view) swapRemote(p *peer, compare, swap, result unsafe.Pointer, offset uint64) error {
-	size := 1 << v.shift
-	var payload [32]byte
-	copy(payload[:size], memoryAt(compare, size))
-	copy(payload[size:], memoryAt(swap, size))
-	m := world.Message{Kind: messageSwap, Service: v.number, B: uint8(v.kind), X: offset}
-	return p.link.Ask(&m, payload[:2*size], memoryAt(result, size))
 }

@@ -23,7 +23,7 @@ func (w *Window[T]) PutNotify(origin []T, target, displacement, slot int) error 
 	// The atomic add comes after the stores of the put: who sees the count
 	// sees the bytes.
 	if p.link != nil {
-		return w.notifyRemote(p, slot)
+		return p.deferred.notify(slot)
 	}
 	p.control.slot(slot).Add(1)
 	p.neighbor.Ring()

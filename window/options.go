@@ -1,6 +1,10 @@
 package window
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/onesided/rma/scheduler"
+)
 
 // An Option changes how a window is made. Every rank passes the same options;
 // ranks that disagree get a *MismatchError at creation.
@@ -12,6 +16,7 @@ type settings struct {
 	unordered     bool
 	immediate     bool
 	slots         int
+	scheme        scheduler.Scheme
 }
 
 // DefaultNotifications is how many notification slots a window has.
@@ -51,6 +56,12 @@ func Unordered() Option {
 // accumulates back from one that polls for them, should Flush first.
 func Immediate() Option {
 	return func(s *settings) error { s.immediate = true; return nil }
+}
+
+// Scheme sets how operations on ranks that share no memory are arranged. It is for
+// measuring; without it all ways are used that scheduler has.
+func Scheme(ways scheduler.Scheme) Option {
+	return func(s *settings) error { s.scheme = ways; return nil }
 }
 
 // Notifications sets the number of notification slots, 0 to MaxNotifications.

@@ -225,13 +225,17 @@ func (c *core) tell(ctx context.Context, call string, rank int, at uintptr, numb
 		return c.blame(call, rank, err)
 	}
 	if p.control.base == nil {
-		err := p.link.TellWithin(ctx, &world.Message{Kind: messageWord, Service: c.number, A: uint8(at), X: uint64(number), AfterReads: true}, nil)
+		err := p.deferred.start(ctx, true)
+		if err != nil {
+			return c.blame(call, rank, err)
+		}
+		err = p.link.TellWithin(ctx, &world.Message{Kind: messageWord, Service: c.number, A: uint8(at), X: uint64(number), AfterReads: true}, nil)
 		p.link.Post()
 		return c.blame(call, rank, err)
 	}
 	if p.link != nil {
 		// The data of this window goes another way than this word.
-		if err := p.link.Flush(ctx); err != nil {
+		if err := p.flush(ctx); err != nil {
 			return c.blame(call, rank, err)
 		}
 	}

@@ -21,7 +21,11 @@ import (
 func (c *core) beginReading(call string) error {
 	c.settle()
 	if c.remote {
-		_ = c.eachLink(everyone, func(_ int, l *world.Link) error { l.Post(); return nil })
+		_ = c.eachLink(everyone, func(_ int, p *peer) error {
+			err := p.deferred.start(context.Background(), false)
+			p.link.Post()
+			return err
+		})
 	}
 	c.readers.Add(1)
 	if c.closed.Load() {

@@ -8,13 +8,13 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// eachLink calls do for the links that this rank has used to ranks of the window for
-// which include holds, and joins the errors.
-func (c *core) eachLink(include func(rank int) bool, do func(rank int, l *world.Link) error) error {
+// eachLink calls do for the ranks of the window that this one has reached over links, and
+// for which include holds, and joins the errors.
+func (c *core) eachLink(include func(rank int) bool, do func(rank int, p *peer) error) error {
 	var errs []error
 	for rank := range c.peers {
 		if p := c.peers[rank].Load(); p != nil && p.link != nil && include(rank) {
-			if err := do(rank, p.link); err != nil {
+			if err := do(rank, p); err != nil {
 				errs = append(errs, err)
 			}
 		}
@@ -24,16 +24,34 @@ func (c *core) eachLink(include func(rank int) bool, do func(rank int, l *world.
 
 func everyone(int) bool { return true }
 
+// flush completes the operations on a rank that is reached over a link.
+func (p *peer) flush(ctx context.Context) error {
+	if err := p.deferred.start(ctx, false); err != nil {
+		return err
+	}
+	return p.link.Flush(ctx)
+}
+
 // flushRemote completes the operations on ranks that are reached over links.
 func (c *core) flushRemote(ctx context.Context, call string, include func(rank int) bool) error {
-	_ = c.eachLink(include, func(_ int, l *world.Link) error { l.Push(); return nil })
-	return c.eachLink(include, func(rank int, l *world.Link) error { return c.blame(call, rank, l.Flush(ctx)) })
+	err := c.eachLink(include, func(rank int, p *peer) error {
+		err := p.deferred.start(ctx, false)
+		p.link.Push()
+		return c.blame(call, rank, err)
+	})
+	return errors.Join(err, c.eachLink(include, func(rank int, p *peer) error { return c.blame(call, rank, p.link.Flush(ctx)) }))
 }
 
 // settleRemote has the buffers of the operations on ranks that are reached over links
 // back.
 func (c *core) settleRemote(ctx context.Context, call string, include func(rank int) bool) error {
-	return c.eachLink(include, func(rank int, l *world.Link) error { return c.blame(call, rank, l.Settle(ctx)) })
+	return c.eachLink(include, func(rank int, p *peer) error {
+		err := p.deferred.start(ctx, false)
+		if err == nil {
+			err = p.link.Settle(ctx)
+		}
+		return c.blame(call, rank, err)
+	})
 }
 
 // blame says which call an error of a link is of.
@@ -87,6 +105,7 @@ func (c *core) awaitLock(ctx context.Context, call string, p *peer, kind LockKin
 func (c *core) tellUnlock(p *peer, kind LockKind, target int) {
 	ticket := c.tickets[target].Load()
 	// An error is the failure of target, and known as such.
+	_ = p.deferred.start(context.Background(), true)
 	_ = p.link.Tell(&world.Message{Kind: messageUnlock, Service: c.number, A: uint8(kind), X: uint64(ticket), AfterReads: true}, nil)
 	p.link.Post()
 }

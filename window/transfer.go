@@ -2,8 +2,6 @@ package window
 
 import (
 	"context"
-
-	"github.com/onesided/rma/world"
 )
 
 // Put writes origin to target's window from displacement on. origin belongs to
@@ -34,25 +32,34 @@ func (v *view) failed(op string, target, displacement, count int, cause error) e
 // zero value is complete. On mapped memory an operation is complete when its
 // call returns.
 type Request struct {
-	link *world.Link
-	mark world.Mark
+	deferred *deferred
+	// before is how often the queue had been sent before the operation joined it.
+	before uint64
 }
 
 // Wait returns when the operation's buffers are the program's again and its
 // results are valid.
 func (r Request) Wait(ctx context.Context) error {
-	if err := checkContext(ctx, "Request.Wait"); err != nil || r.link == nil {
+	if err := checkContext(ctx, "Request.Wait"); err != nil || r.deferred == nil {
 		return err
 	}
-	return r.link.Reach(ctx, r.mark)
+	mark, err := r.deferred.sent(ctx, r.before)
+	if err != nil {
+		return err
+	}
+	return r.deferred.link.Reach(ctx, mark)
 }
 
 // Test tells whether Wait would return at once.
 func (r Request) Test() (bool, error) {
-	if r.link == nil {
+	if r.deferred == nil {
 		return true, nil
 	}
-	return r.link.Reached(r.mark)
+	mark, err := r.deferred.sent(context.Background(), r.before)
+	if err != nil {
+		return false, err
+	}
+	return r.deferred.link.Reached(mark)
 }
 
 // request is the Request of the operation on target that has just been issued.
@@ -64,7 +71,7 @@ func (v *view) request(target int, err error) (Request, error) {
 	if err != nil || p.link == nil {
 		return Request{}, err
 	}
-	return Request{p.link, p.link.Mark()}, nil
+	return Request{p.deferred, p.deferred.joined()}, nil
 }
 
 // RPut is Put with a request.

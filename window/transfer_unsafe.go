@@ -57,7 +57,7 @@ func (v *view) putAny(op string, origin unsafe.Pointer, count, target, displacem
 		return nil
 	}
 	if p.link != nil {
-		if err := v.putRemote(p, memoryAt(origin, count<<v.shift), v.offset(displacement)); err != nil {
+		if err := v.putRemote(p, origin, count<<v.shift, v.offset(displacement)); err != nil {
 			return v.failed(op, target, displacement, count, err)
 		}
 		return nil
@@ -79,7 +79,7 @@ func (v *view) getAny(op string, result unsafe.Pointer, count, target, displacem
 		return nil
 	}
 	if p.link != nil {
-		if err := v.getRemote(p, memoryAt(result, count<<v.shift), v.offset(displacement)); err != nil {
+		if err := v.getRemote(p, result, count<<v.shift, v.offset(displacement)); err != nil {
 			return v.failed(op, target, displacement, count, err)
 		}
 		return nil

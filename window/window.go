@@ -139,6 +139,8 @@ type peer struct {
 	// messages.
 	link   *world.Link
 	direct bool
+	// deferred are the operations that were not sent over the link.
+	deferred *deferred
 	// data is the window memory, nil if it is not mapped.
 	data []byte
 	// neighbor serves the rest.
@@ -275,7 +277,9 @@ func (c *core) mapPeer(rank int) (*peer, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.peers[rank].CompareAndSwap(nil, &peer{link: link, direct: true, region: c.world.Place(rank, &d.data)})
+		p := &peer{link: link, direct: true, region: c.world.Place(rank, &d.data)}
+		p.deferred = newDeferred(c, p)
+		c.peers[rank].CompareAndSwap(nil, p)
 		return c.peers[rank].Load(), nil
 	}
 	neighbor, err := c.world.Neighbor(rank)
@@ -305,6 +309,7 @@ func (c *core) mapPeer(rank int) (*peer, error) {
 		if p.link, err = c.world.Link(rank); err != nil {
 			return nil, err
 		}
+		p.deferred = newDeferred(c, p)
 	}
 	// Two goroutines may come here at once. Either entry is good.
 	c.peers[rank].CompareAndSwap(nil, p)

@@ -67,11 +67,12 @@ type Link struct {
 	// complaint is what a message of the rank was refused for; it is told with the
 	// next answer. It belongs to progress.
 	complaint error
-	// message is the one that is served, overtaking one that is before its turn. serving
-	// tells that a letter is: replies wait for its end. They belong to progress.
+	// message is the one that is served, overtaking one that is before its turn. They
+	// belong to progress.
 	message, overtaking Message
-	serving             bool
-	unserved            unserved
+	// serving tells that a letter is served, after which replies are posted.
+	serving  atomic.Bool
+	unserved unserved
 
 	done     atomic.Uint64
 	answered atomic.Uint64
@@ -93,6 +94,8 @@ const (
 	linkReceives = 8
 	// every so many requests one is signalled, whatever is posted together.
 	signalEvery = 32
+	// mostHeld slots are held by replies before this side asks whether they have come.
+	mostHeld = 8
 	// mostAsked questions are open at once.
 	mostAsked = 64
 	// mostOwed is how many replies, and two for each rank of the job, may wait for
@@ -112,7 +115,18 @@ type body struct {
 // request, and that of the last read before it.
 type expectation struct {
 	into               []byte
+	receiver           Receiver
 	sequence, lastRead uint64
+}
+
+// A Receiver takes the answer to a question. It is called in progress, once, and must not
+// call the link.
+type Receiver interface {
+	// Answered is given the answer, which is valid until it returns, and tells whether
+	// it is one.
+	Answered(answer []byte) bool
+	// Refused tells that there is none.
+	Refused()
 }
 
 // holding is what is needed until a request has completed: a slot, or a region over
@@ -277,5 +291,6 @@ func (l *Link) close() {
 	l.giveBack(l.sequence)
 	clear(l.bodies)
 	clear(l.requests)
+	clear(l.expected[:])
 	l.requests, l.bodies, l.head = l.requests[:0], l.bodies[:0], 0
 }

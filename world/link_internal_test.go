@@ -138,7 +138,7 @@ func TestLink(t *testing.T) {
 		written, read, answers := make([]byte, 8*count), make([]byte, 8*count), make([][]byte, count)
 		for i := range count {
 			copy(written[8*i:], fmt.Sprintf("%08d", i))
-			if err := l.Write(written[8*i:][:8], to, uint64(8*i)); err != nil {
+			if err := l.Write(ctx, written[8*i:][:8], to, uint64(8*i)); err != nil {
 				return err
 			}
 			if err := l.Tell(&Message{Kind: FirstKind + 1, Service: 7, X: uint64(i)}, nil); err != nil {
@@ -156,7 +156,7 @@ func TestLink(t *testing.T) {
 			return fmt.Errorf("told %d", got)
 		}
 		for i := range count {
-			if err := l.Read(read[8*i:][:8], to, uint64(8*i)); err != nil {
+			if err := l.Read(ctx, read[8*i:][:8], to, uint64(8*i)); err != nil {
 				return err
 			}
 			if string(answers[i]) != string(written[:i]) {
@@ -246,7 +246,7 @@ func TestManyWrites(t *testing.T) {
 		}
 		to, from := w.Place(1, &places[0]), make([]byte, 512)
 		for range 50_000 {
-			if err := l.Write(from, to, 0); err != nil {
+			if err := l.Write(ctx, from, to, 0); err != nil {
 				return err
 			}
 		}

@@ -77,9 +77,9 @@ func (m *Message) overtakes() bool {
 
 // take serves what is left of a letter whose turn it is. What it answers leaves as one.
 func (l *Link) take(a arrival) {
-	l.serving = true
+	l.serving.Store(true)
 	err := l.serveEach(&a)
-	l.serving = false
+	l.serving.Store(false)
 	l.Post()
 	if err == nil && l.unserved.try != nil {
 		l.unserved.first = a

@@ -9,22 +9,23 @@ import (
 )
 
 // Write places from in the rank's memory at offset of a region. from belongs to the
-// link until Flush or Settle returns.
-func (l *Link) Write(from []byte, to verbs.RemoteRegion, offset uint64) error {
-	return l.move(verbs.OpRDMAWrite, from, to, offset)
+// link until Flush or Settle returns. It waits for room no longer than ctx lasts, and may
+// have written a part then.
+func (l *Link) Write(ctx context.Context, from []byte, to verbs.RemoteRegion, offset uint64) error {
+	return l.move(ctx, verbs.OpRDMAWrite, from, to, offset)
 }
 
 // Read fills into from the rank's memory at offset of a region, by the time that
-// Flush or Settle returns.
-func (l *Link) Read(into []byte, from verbs.RemoteRegion, offset uint64) error {
-	return l.move(verbs.OpRDMARead, into, from, offset)
+// Flush or Settle returns. As to ctx it is as Write.
+func (l *Link) Read(ctx context.Context, into []byte, from verbs.RemoteRegion, offset uint64) error {
+	return l.move(ctx, verbs.OpRDMARead, into, from, offset)
 }
 
-func (l *Link) move(opcode verbs.Opcode, memory []byte, remote verbs.RemoteRegion, offset uint64) error {
+func (l *Link) move(ctx context.Context, opcode verbs.Opcode, memory []byte, remote verbs.RemoteRegion, offset uint64) error {
 	limit := l.card.attributes.MaxMessage
 	for len(memory) > 0 {
 		part := memory[:min(len(memory), limit)]
-		if err := l.enter(context.Background(), false); err != nil {
+		if err := l.enter(ctx, false); err != nil {
 			return err
 		}
 		var region verbs.MemoryRegion
@@ -82,6 +83,20 @@ func (l *Link) Ask(m *Message, payload, result []byte) error {
 	return l.askWithin(context.Background(), m, payload, result)
 }
 
+// AskFor is Ask with one who takes the answer, of whatever length, unless this returns an
+// error.
+func (l *Link) AskFor(ctx context.Context, m *Message, payload []byte, to Receiver) error {
+	if err := l.enter(ctx, true); err != nil {
+		return err
+	}
+	err := l.ask(m, payload, nil)
+	if err == nil {
+		l.expected[(l.asked-1)%mostAsked].receiver = to
+	}
+	l.leave(messageHeader + len(payload))
+	return err
+}
+
 func (l *Link) askWithin(ctx context.Context, m *Message, payload, result []byte) error {
 	if err := l.enter(ctx, true); err != nil {
 		return err
@@ -103,7 +118,7 @@ func (l *Link) ask(m *Message, payload, result []byte) error {
 
 // expect notes that the last message is a question.
 func (l *Link) expect(result []byte) {
-	l.expected[l.asked%mostAsked] = expectation{result, l.sequence, l.lastRead}
+	l.expected[l.asked%mostAsked] = expectation{into: result, sequence: l.sequence, lastRead: l.lastRead}
 	l.asked++
 	l.lastTold = 0
 }
@@ -136,6 +151,16 @@ func (l *Link) Refuse(err error) {
 	l.answerBy(kindRefusal, []byte(text[:min(len(text), maxRefusal)]))
 }
 
+// Complain tells the rank of an error of the message that is served, beside its answer: its
+// next Flush has it. It is for a Service.
+func (l *Link) Complain(err error) {
+	text := err.Error()
+	l.Reply(&Message{Kind: kindComplaint}, []byte(text[:min(len(text), maxRefusal)]))
+}
+
+// Costs are those of what goes over the link.
+func (l *Link) Costs() verbs.Costs { return l.card.device.Costs() }
+
 func (l *Link) answerBy(kind uint8, payload []byte) {
 	if l.message.question {
 		l.message.question = false
@@ -157,11 +182,11 @@ func (l *Link) Reply(m *Message, payload []byte) {
 		l.fail(err)
 		return
 	}
-	if l.requests[len(l.requests)-1].Flags&verbs.Inline == 0 {
-		// Its slot is given back soon.
+	if len(l.held)-l.firstHeld > mostHeld {
+		// Their slots are given back soon.
 		l.signal()
 	}
-	if !l.serving {
+	if !l.serving.Load() {
 		l.post(false)
 	}
 }

@@ -79,6 +79,8 @@ const (
 	// kindAnswer and kindRefusal answer a question.
 	kindAnswer uint8 = iota + 1
 	kindRefusal
+	// kindComplaint is an error of what was sent before, whose text is the payload.
+	kindComplaint
 	// kindFlush is a question that has an empty answer.
 	kindFlush
 	// kindNothing asks for nothing: its completion tells that what was before it is
@@ -171,6 +173,10 @@ func (l *Link) serve(m *Message, payload []byte) error {
 		return l.serveService(m, payload)
 	case m.Kind == kindAnswer || m.Kind == kindRefusal:
 		return l.answer(m, payload)
+	case m.Kind == kindComplaint:
+		l.mu.Lock()
+		l.refused(payload)
+		l.mu.Unlock()
 	case m.Kind == kindFlush:
 		l.answerFlush()
 	case m.Kind == kindRecord:
@@ -243,6 +249,14 @@ func (l *Link) answerFlush() {
 	}
 }
 
+// refused keeps the first error that the rank tells of until the next Flush. It is called
+// with the mutex.
+func (l *Link) refused(text []byte) {
+	if l.refusal == nil {
+		l.refusal = &RefusalError{Rank: l.rank, Text: string(text)}
+	}
+}
+
 // answer puts an answer where the oldest question wants it.
 func (l *Link) answer(m *Message, payload []byte) error {
 	l.mu.Lock()
@@ -252,12 +266,17 @@ func (l *Link) answer(m *Message, payload []byte) error {
 		return fmt.Errorf("%w: an answer to no question", ErrMessage)
 	}
 	e := &l.expected[n%mostAsked]
-	into := e.into
-	e.into = nil
+	into, receiver := e.into, e.receiver
+	e.into, e.receiver = nil, nil
 	switch {
 	case m.Kind == kindRefusal:
-		if l.refusal == nil {
-			l.refusal = &RefusalError{Rank: l.rank, Text: string(payload)}
+		l.refused(payload)
+		if receiver != nil {
+			receiver.Refused()
+		}
+	case receiver != nil:
+		if !receiver.Answered(payload) {
+			return fmt.Errorf("%w: an answer of %d bytes to a question for another length", ErrMessage, len(payload))
 		}
 	case len(payload) != len(into):
 		return fmt.Errorf("%w: an answer of %d bytes to a question for %d", ErrMessage, len(payload), len(into))

@@ -11,6 +11,7 @@ import (
 func (d *device) Costs() verbs.Costs {
 	costs := d.memory.Costs()
 	costs.Post, costs.Gap = 1500*time.Nanosecond, 200*time.Nanosecond
+	costs.Serve = 900 * time.Nanosecond
 	costs.Latency, costs.ReadLatency = 4*time.Microsecond, 8*time.Microsecond
 	costs.Bandwidth, costs.DuplexBandwidth = 4e9, 5e9
 	costs.RegisterPage, costs.DeregisterPage = 0, 0

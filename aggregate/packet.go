@@ -1,0 +1,132 @@
+package aggregate
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/onesided/rma/aggregate/reduce"
+)
+
+// Kind of an operation.
+type Kind uint8
+
+// The kinds.
+const (
+	// Put writes its operand; Get reads.
+	Put Kind = iota + 1
+	Get
+	// Accumulate combines the elements of its operand into those of the window. Fetch
+	// also reads what they were before; with reduce.NoOp it has no operand.
+	Accumulate
+	Fetch
+	// Swap is a compare-and-swap of one element: its operand is what to compare with, and
+	// what to set. It reads what the element was.
+	Swap
+	// Notify adds 1 to the notification slot that its offset names.
+	Notify
+	kinds
+)
+
+// HeaderBytes is the length of a run's header, OffsetBytes of an operation's offset.
+const (
+	HeaderBytes = 8
+	OffsetBytes = 8
+)
+
+// MaxSize is the most bytes that one operation of a packet touches.
+const MaxSize = 1<<16 - 8
+
+// Shape is what the operations of a run have in common.
+type Shape struct {
+	Kind    Kind
+	Op      reduce.Op
+	Element reduce.Kind
+	// Size is how many bytes each touches, at most MaxSize.
+	Size int
+}
+
+// Operand is the length of each operation's operand, in bytes.
+func (s *Shape) Operand() int {
+	switch {
+	case s.Kind == Get || s.Kind == Notify || s.Kind == Fetch && s.Op == reduce.NoOp:
+		return 0
+	case s.Kind == Swap:
+		return 2 * s.Size
+	}
+	return s.Size
+}
+
+// Answer is the length of each operation's part of the answer, in bytes.
+func (s *Shape) Answer() int {
+	if s.Kind == Get || s.Kind == Fetch || s.Kind == Swap {
+		return padded(s.Size)
+	}
+	return 0
+}
+
+// Packed is how many bytes of a packet each operation takes.
+func (s *Shape) Packed() int { return OffsetBytes + padded(s.Operand()) }
+
+func padded(n int) int { return (n + 7) &^ 7 }
+
+// ErrPacket is a packet that keeps no rules.
+var ErrPacket = errors.New("malformed packet")
+
+// encode writes the header of a run.
+func (s *Shape) encode(header []byte, count int) {
+	header[0], header[1], header[2], header[3] = byte(s.Kind), byte(s.Op), byte(s.Element), 0
+	binary.LittleEndian.PutUint16(header[4:], uint16(s.Size))
+	binary.LittleEndian.PutUint16(header[6:], uint16(count))
+}
+
+// decode reads the header of a run.
+func (s *Shape) decode(header []byte) (count int) {
+	*s = Shape{Kind(header[0]), reduce.Op(header[1]), reduce.Kind(header[2]), int(binary.LittleEndian.Uint16(header[4:]))}
+	return int(binary.LittleEndian.Uint16(header[6:]))
+}
+
+// check says what is wrong with the shape of a run.
+func (s *Shape) check(header []byte) error {
+	switch {
+	case s.Kind == 0 || s.Kind >= kinds:
+		return fmt.Errorf("%w: no kind %d of operations", ErrPacket, s.Kind)
+	case header[3] != 0 || s.Size > MaxSize:
+		return fmt.Errorf("%w: header % x", ErrPacket, header)
+	case s.Kind == Put || s.Kind == Get || s.Kind == Notify:
+		if s.Op != 0 || s.Element != 0 || s.Kind == Notify && s.Size != 0 {
+			return fmt.Errorf("%w: header % x", ErrPacket, header)
+		}
+		return nil
+	case !s.Element.Valid():
+		return fmt.Errorf("%w: no kind %d of elements", ErrPacket, s.Element)
+	case s.Size%s.Element.Size() != 0 || s.Kind == Swap && (s.Size != s.Element.Size() || s.Op != 0):
+		return fmt.Errorf("%w: %d bytes of %v", ErrPacket, s.Size, s.Element)
+	case s.Kind != Swap && reduce.Supported(s.Element, s.Op) != nil:
+		return fmt.Errorf("%w: %w", ErrPacket, reduce.Supported(s.Element, s.Op))
+	}
+	return nil
+}
+
+// Check tells how long the answer to a packet is, and what is wrong with it if it is not
+// whole.
+func Check(packet []byte) (answer int, err error) {
+	var s Shape
+	for len(packet) > 0 {
+		if len(packet) < HeaderBytes {
+			return 0, fmt.Errorf("%w: %d bytes are no header", ErrPacket, len(packet))
+		}
+		header := packet[:HeaderBytes]
+		count := s.decode(header)
+		if err := s.check(header); err != nil {
+			return 0, err
+		}
+		body := count * s.Packed()
+		if body > len(packet)-HeaderBytes {
+			return 0, fmt.Errorf("%w: %d operations of %d bytes in %d", ErrPacket, count, s.Packed(), len(packet)-HeaderBytes)
+		}
+		answer += count * s.Answer()
+		packet = packet[HeaderBytes+body:]
+	}
+	return answer, nil
+}

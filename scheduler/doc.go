@@ -1,0 +1,16 @@
+// Package scheduler decides how the operations of an epoch cross the wire: on a route that
+// is not mapped memory they wait in a [Queue] until a synchronization, or until waiting
+// would cost more than it saves, and a [Planner] arranges them. It is pure: operations in,
+// a [Plan] out; it knows no wire, no clock and no goroutine. The ways to arrange them are
+// those of "Scheduling of one-sided operations" (section 4, and its future work): see
+// [Scheme].
+//
+// # Invariants
+//
+//   - A plan has every operation of the queue once.
+//   - Accumulates, fetches and swaps keep their order, whatever the scheme: those of one
+//     origin to one location take effect in program order. Puts and gets of an epoch have
+//     none.
+//   - A notification comes after all that was called before it.
+//   - Nothing is allocated once queue and plan are as long as they get.
+package scheduler

@@ -1,0 +1,65 @@
+package scheduler
+
+import (
+	"github.com/onesided/rma/aggregate"
+	"github.com/onesided/rma/aggregate/reduce"
+)
+
+// An Operation is a record of the queue: what is to be done with which bytes of the target's
+// window. It copies no data but the operands of accumulates that are at most len(Value)
+// words, which are the program's own again when its call returns.
+type Operation struct {
+	Kind    aggregate.Kind
+	Op      reduce.Op
+	Element reduce.Kind
+	// Bytes is how many of the window it touches, from Offset on.
+	Bytes  int
+	Offset uint64
+	// Origin is what is written, of a Put. Result is where what is read goes.
+	Origin, Result *byte
+	// Value is the operand of an Accumulate or Fetch, or the two of a Swap.
+	Value [4]uint64
+}
+
+// Reads tells whether the operation has a result.
+func (o *Operation) Reads() bool {
+	return o.Kind == aggregate.Get || o.Kind == aggregate.Fetch || o.Kind == aggregate.Swap
+}
+
+// moves tells whether it may go without a message: by RDMA.
+func (o *Operation) moves() bool { return o.Kind == aggregate.Put || o.Kind == aggregate.Get }
+
+// A Queue holds the operations on one target that were not sent, in program order. Its
+// memory is reused; it is not for several goroutines at once.
+type Queue struct {
+	Operations []Operation
+	// bytes is how many those touch that may go by RDMA.
+	bytes int
+}
+
+// Add gives the record of a new operation, which the caller fills, but for its Bytes.
+func (q *Queue) Add(kind aggregate.Kind, bytes int) *Operation {
+	if n := len(q.Operations); n < cap(q.Operations) {
+		q.Operations = q.Operations[:n+1]
+	} else {
+		q.Operations = append(q.Operations, Operation{})
+	}
+	if kind == aggregate.Put || kind == aggregate.Get {
+		q.bytes += bytes
+	}
+	o := &q.Operations[len(q.Operations)-1]
+	o.Kind, o.Bytes = kind, bytes
+	return o
+}
+
+// Drop forgets the first n operations, and their buffers.
+func (q *Queue) Drop(n int) {
+	for i := range q.Operations[:n] {
+		if o := &q.Operations[i]; o.moves() {
+			q.bytes -= o.Bytes
+		}
+	}
+	left := copy(q.Operations, q.Operations[n:])
+	clear(q.Operations[left:])
+	q.Operations = q.Operations[:left]
+}

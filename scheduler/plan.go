@@ -1,0 +1,226 @@
+package scheduler
+
+import (
+	"math"
+	"time"
+
+	"github.com/onesided/rma/aggregate"
+	"github.com/onesided/rma/verbs"
+)
+
+// A Step of a plan is the operations [First, First+Count) of the queue: one, or several
+// puts to neighbouring places that go as one.
+type Step struct {
+	First, Count int32
+	// Packed tells that they go in a message, Bytes of the window together. Else it is one
+	// that goes direct, by RDMA.
+	Packed bool
+	Bytes  int
+}
+
+// A Plan is the steps of all operations of a queue, in the order in which they leave.
+type Plan struct{ Steps []Step }
+
+func (p *Plan) add(first, count int, packed bool, bytes int) {
+	p.Steps = append(p.Steps, Step{int32(first), int32(count), packed, bytes})
+}
+
+// A Planner arranges operations for one target. It is a value that does not change.
+type Planner struct {
+	scheme Scheme
+	// direct tells that operations may go by RDMA at all.
+	direct bool
+	// most is how much one packed operation may touch, in bytes.
+	most int
+	// small is from how many bytes on a put or get of its own costs no more than packed.
+	small int
+	// single is what one costs that goes by itself, message what a message costs more than
+	// that, byte what it costs to copy a byte twice, all in nanoseconds.
+	single, message, byte float64
+	// start is how many bytes or operations are worth starting before the synchronization.
+	startBytes, startOperations int
+}
+
+// Conditions are what a plan depends on but for the operations.
+type Conditions struct {
+	Costs  verbs.Costs
+	Scheme Scheme
+	// Direct tells that the target's memory can be reached by RDMA; else everything goes
+	// in messages.
+	Direct bool
+	// Packet is how many bytes a message has room for.
+	Packet int
+}
+
+// NewPlanner makes one.
+func NewPlanner(c Conditions) *Planner {
+	p := &Planner{scheme: c.Scheme, direct: c.Direct, most: c.Packet - aggregate.HeaderBytes - aggregate.OffsetBytes}
+	p.most = min(p.most, aggregate.MaxSize) &^ 7
+	p.single = 2 * float64(c.Costs.Gap)
+	p.message = float64(c.Costs.Serve)
+	perCopy := 2 * float64(c.Costs.CopyLatency)
+	if c.Costs.CopyBandwidth > 0 {
+		p.byte = 2 * float64(time.Second) / c.Costs.CopyBandwidth
+		p.small = min(max(int((p.single-perCopy)/p.byte), 0), p.most)
+	}
+	// What has been posted for as long as it takes to post is well begun.
+	p.startBytes, p.startOperations = max(int(c.Costs.Bandwidth*8*c.Costs.Post.Seconds()), 1), 1
+	if c.Scheme.has(Defer) {
+		p.startOperations = 2 * c.Packet / (aggregate.OffsetBytes + 8)
+	}
+	return p
+}
+
+// Due tells whether what is queued should be sent now, although nobody waits for it.
+func (p *Planner) Due(q *Queue) bool {
+	if !p.scheme.has(Defer) {
+		return true
+	}
+	return len(q.Operations) >= mostQueued || p.scheme.has(Early) && (q.bytes >= p.startBytes || len(q.Operations) >= p.startOperations)
+}
+
+// mostQueued bounds a queue that nobody starts.
+const mostQueued = 1 << 14
+
+// Plan arranges the operations. closing tells that a message goes to the target anyway,
+// behind them. It keeps the order of accumulates, fetches and swaps among each other, and
+// has each notification behind everything before it.
+func (p *Planner) Plan(operations []Operation, closing bool, into *Plan) {
+	into.Steps = into.Steps[:0]
+	small := p.limit(operations, closing)
+	if !p.scheme.has(GetsFirst | Defer) {
+		p.inOrder(operations, small, into)
+		return
+	}
+	// Notifications part the operations.
+	for first := 0; first < len(operations); {
+		end := first
+		for end < len(operations) && operations[end].Kind != aggregate.Notify {
+			end++
+		}
+		p.part(operations, first, end, small, into)
+		for ; end < len(operations) && operations[end].Kind == aggregate.Notify; end++ {
+			into.add(end, 1, true, 0)
+		}
+		first = end
+	}
+}
+
+// part arranges the operations [first, end): packed reads, which the origin waits for;
+// direct ones; the accumulate family; packed puts.
+func (p *Planner) part(operations []Operation, first, end, small int, into *Plan) {
+	var gets, puts, directGets, directPuts, others int
+	for i := first; i < end; i++ {
+		switch o := &operations[i]; {
+		case o.Kind == aggregate.Get && o.Bytes < small:
+			gets++
+			into.add(i, 1, true, o.Bytes)
+		case o.Kind == aggregate.Get:
+			directGets++
+		case o.Kind == aggregate.Put && o.Bytes < small:
+			puts++
+		case o.Kind == aggregate.Put:
+			directPuts++
+		default:
+			others++
+		}
+	}
+	if directGets+directPuts > 0 {
+		p.takeTurns(operations, first, end, small, into)
+	}
+	for i := first; others > 0; i++ {
+		if o := &operations[i]; !o.moves() {
+			others--
+			into.add(i, 1, true, o.Bytes)
+		}
+	}
+	for i := first; puts > 0; i++ {
+		o := &operations[i]
+		if o.Kind != aggregate.Put || o.Bytes >= small {
+			continue
+		}
+		count, bytes := p.merged(operations[i:min(end, i+puts)], small)
+		into.add(i, count, true, bytes)
+		puts -= count
+		i += count - 1
+	}
+}
+
+// takeTurns adds direct reads and writes: in turns, a read first, or all reads first.
+func (p *Planner) takeTurns(operations []Operation, first, end, small int, into *Plan) {
+	next := func(kind aggregate.Kind, from int) int {
+		for from < end && (operations[from].Kind != kind || operations[from].Bytes < small) {
+			from++
+		}
+		return from
+	}
+	get, put := next(aggregate.Get, first), next(aggregate.Put, first)
+	for get < end || put < end {
+		if get < end {
+			into.add(get, 1, false, operations[get].Bytes)
+			get = next(aggregate.Get, get+1)
+		}
+		if put < end && (get == end || p.scheme.has(Interleave)) {
+			into.add(put, 1, false, operations[put].Bytes)
+			put = next(aggregate.Put, put+1)
+		}
+	}
+}
+
+// inOrder adds the operations as they came.
+func (p *Planner) inOrder(operations []Operation, small int, into *Plan) {
+	for i := 0; i < len(operations); i++ {
+		o := &operations[i]
+		packed := !o.moves() || o.Bytes < small
+		count, bytes := 1, o.Bytes
+		if packed && o.Kind == aggregate.Put {
+			count, bytes = p.merged(operations[i:], small)
+		}
+		into.add(i, count, packed, bytes)
+		i += count - 1
+	}
+}
+
+// merged tells how many small puts at the front go as one, and of how many bytes.
+func (p *Planner) merged(operations []Operation, small int) (count, bytes int) {
+	bytes = operations[0].Bytes
+	if !p.scheme.has(Merge) {
+		return 1, bytes
+	}
+	for count = 1; count < len(operations); count++ {
+		o := &operations[count]
+		if o.Kind != aggregate.Put || o.Bytes >= small || o.Offset != operations[0].Offset+uint64(bytes) || bytes+o.Bytes > p.most {
+			break
+		}
+		bytes += o.Bytes
+	}
+	return count, bytes
+}
+
+// limit is from how many bytes on puts and gets go direct: all that could, unless packing
+// saves more than the message costs which it needs.
+func (p *Planner) limit(operations []Operation, closing bool) int {
+	if !p.direct {
+		return math.MaxInt
+	}
+	if !p.scheme.has(Pack | Defer) {
+		return 0
+	}
+	if closing {
+		return p.small
+	}
+	saved := 0.0
+	for i := range operations {
+		o := &operations[i]
+		if !o.moves() {
+			// It goes in a message, whatever becomes of the others.
+			return p.small
+		}
+		if o.Bytes < p.small {
+			if saved += p.single - float64(o.Bytes)*p.byte; saved > p.message {
+				return p.small
+			}
+		}
+	}
+	return 0
+}

@@ -1,0 +1,29 @@
+package scheduler
+
+// A Scheme is a set of ways to arrange the operations of an epoch, each of which can be
+// left out, so that it can be measured against its absence.
+type Scheme uint8
+
+const (
+	// Defer has operations wait for a synchronization, or until waiting would cost more
+	// than it saves. Without it each is sent when it is called, and no other way matters.
+	Defer Scheme = 1 << iota
+	// GetsFirst sends what reads before what writes: the origin waits for data of reads.
+	GetsFirst
+	// Interleave lets direct reads and writes take turns, so that both directions of the
+	// link carry data.
+	Interleave
+	// Pack sends small operations together in messages, and with the synchronization
+	// that completes them, where that costs less than each by itself.
+	Pack
+	// Merge makes one operation of small puts to neighbouring places.
+	Merge
+	// Early starts operations before the synchronization when enough of them wait.
+	Early
+
+	// All of them.
+	All = Defer | GetsFirst | Interleave | Pack | Merge | Early
+)
+
+// has tells whether all of some ways are in the scheme.
+func (s Scheme) has(some Scheme) bool { return s&some == some }

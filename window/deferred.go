@@ -1,0 +1,307 @@
+package window
+
+import (
+	"context"
+	"sync"
+
+	"github.com/onesided/rma/aggregate"
+	"github.com/onesided/rma/scheduler"
+	"github.com/onesided/rma/world"
+)
+
+// Operations on a rank that is reached over a link are deferred: they wait in a queue of
+// the window and the rank until a call has to complete them, or enough of them wait. Then
+// they are planned, and sent in the order of the plan: packed, in messages of several, or
+// direct, by RDMA.
+//
+// Invariants:
+//
+//   - The mutex of a queue is held while what is queued is sent, so that what is queued
+//     later is sent later. To send may be to wait for room, and to make progress meanwhile;
+//     progress takes no mutex of a queue.
+//   - Whatever tells the rank that operations are complete, or asks it, goes over the same
+//     link behind them.
+
+// deferred are the operations on one rank that were not sent.
+type deferred struct {
+	core *core
+	link *world.Link
+	peer *peer
+
+	mu      sync.Mutex
+	planner *scheduler.Planner
+	queue   scheduler.Queue
+	plan    scheduler.Plan
+	// The first planned operations are those of plan, of which the steps before step are
+	// done.
+	step, planned int
+	// packet is the one that is being packed, in memory; arrivals is where its answer goes.
+	packet   aggregate.Writer
+	memory   []byte
+	arrivals *arrivals
+	// starts counts how often operations were sent, last is the point after that.
+	starts uint64
+	last   world.Mark
+
+	// spare are arrivals that are not in use; spareMu is taken by progress too.
+	spareMu sync.Mutex
+	spare   *arrivals
+}
+
+// arrivals are where the parts of the answer to a packet go.
+type arrivals struct {
+	deferred *deferred
+	places   []place
+	next     *arrivals
+}
+
+// place is where so many bytes of an answer go.
+type place struct {
+	to    *byte
+	bytes int
+}
+
+func newDeferred(c *core, p *peer) *deferred {
+	return &deferred{
+		core: c, link: p.link, peer: p,
+		planner: scheduler.NewPlanner(scheduler.Conditions{
+			Costs: p.link.Costs(), Scheme: c.hints.scheme, Direct: p.direct, Packet: p.link.MaxPayload(),
+		}),
+	}
+}
+
+// add queues an operation, and sends the queue if it is due.
+func (d *deferred) add(o *scheduler.Operation) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	*d.queue.Add(o.Kind, o.Bytes) = *o
+	if !d.planner.Due(&d.queue) {
+		return nil
+	}
+	return d.send(context.Background(), false)
+}
+
+// start sends what is queued. closing tells that a message follows anyway.
+func (d *deferred) start(ctx context.Context, closing bool) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.queue.Operations) == 0 {
+		return nil
+	}
+	return d.send(ctx, closing)
+}
+
+// send sends what is queued. If its context ends it, what is left is sent by the next; if
+// the rank has failed it is lost. It is called with the mutex.
+func (d *deferred) send(ctx context.Context, closing bool) error {
+	err := d.carryOut(ctx, closing)
+	if err != nil && !interrupted(ctx, err) {
+		d.drop()
+	}
+	d.starts++
+	d.last = d.link.Mark()
+	return err
+}
+
+func (d *deferred) carryOut(ctx context.Context, closing bool) error {
+	for {
+		if d.step == len(d.plan.Steps) {
+			if err := d.sendPacket(ctx); err != nil {
+				return err
+			}
+			d.queue.Drop(d.planned)
+			d.step, d.planned = 0, len(d.queue.Operations)
+			d.planner.Plan(d.queue.Operations, closing, &d.plan)
+			if d.planned == 0 {
+				return nil
+			}
+		}
+		step := &d.plan.Steps[d.step]
+		part := d.queue.Operations[step.First:][:step.Count]
+		var err error
+		if step.Packed {
+			err = d.pack(ctx, part, step.Bytes)
+		} else {
+			err = d.direct(ctx, &part[0])
+		}
+		if err != nil {
+			return err
+		}
+		d.step++
+	}
+}
+
+// drop forgets what was not sent.
+func (d *deferred) drop() {
+	d.queue.Drop(len(d.queue.Operations))
+	d.step, d.planned, d.plan.Steps = 0, 0, d.plan.Steps[:0]
+	d.packet.Begin(nil, 0)
+	if d.arrivals != nil {
+		d.arrivals.giveBack()
+		d.arrivals = nil
+	}
+}
+
+// direct sends an operation by RDMA, behind what is packed.
+func (d *deferred) direct(ctx context.Context, o *scheduler.Operation) error {
+	if err := d.sendPacket(ctx); err != nil {
+		return err
+	}
+	if o.Kind == aggregate.Put {
+		return d.link.Write(ctx, bytesAt(o.Origin, o.Bytes), d.peer.region, o.Offset)
+	}
+	return d.link.Read(ctx, bytesAt(o.Result, o.Bytes), d.peer.region, o.Offset)
+}
+
+// pack packs operations as one, of so many bytes. One that is longer than a packet it
+// cuts: that is a put or a get, of which a part may be sent twice.
+func (d *deferred) pack(ctx context.Context, operations []scheduler.Operation, bytes int) error {
+	o := &operations[0]
+	shape := aggregate.Shape{Kind: o.Kind, Op: o.Op, Element: o.Element, Size: bytes}
+	most := d.link.MaxPayload() - aggregate.HeaderBytes - aggregate.OffsetBytes
+	if bytes <= most {
+		operand, err := d.place(ctx, &shape, o.Offset)
+		if err != nil {
+			return err
+		}
+		switch {
+		case o.Kind == aggregate.Put:
+			for i := range operations {
+				operand = operand[copy(operand, bytesAt(operations[i].Origin, operations[i].Bytes)):]
+			}
+		case o.Kind != aggregate.Get:
+			copy(operand, wordsAt(&o.Value))
+		}
+		if o.Reads() {
+			d.arrivals.places = append(d.arrivals.places, place{o.Result, bytes})
+		}
+		return nil
+	}
+	most &^= 7
+	for done := 0; done < bytes; done += shape.Size {
+		shape.Size = min(bytes-done, most)
+		operand, err := d.place(ctx, &shape, o.Offset+uint64(done))
+		if err != nil {
+			return err
+		}
+		if o.Kind == aggregate.Put {
+			copy(operand, bytesAt(o.Origin, bytes)[done:])
+		} else {
+			d.arrivals.places = append(d.arrivals.places, place{&bytesAt(o.Result, bytes)[done], shape.Size})
+		}
+	}
+	return nil
+}
+
+// place gives the place of an operation's operand, in the next packet if this has none.
+func (d *deferred) place(ctx context.Context, shape *aggregate.Shape, offset uint64) ([]byte, error) {
+	operand, ok := d.packet.Add(shape, offset)
+	if !ok {
+		if err := d.sendPacket(ctx); err != nil {
+			return nil, err
+		}
+		if d.memory == nil {
+			d.memory = resized(nil, d.link.MaxPayload())
+		}
+		d.packet.Begin(d.memory, d.link.MaxPayload())
+		operand, _ = d.packet.Add(shape, offset)
+	}
+	if shape.Answer() > 0 && d.arrivals == nil {
+		d.arrivals = d.newArrivals()
+	}
+	return operand, nil
+}
+
+// sendPacket sends what is packed.
+func (d *deferred) sendPacket(ctx context.Context) error {
+	if d.packet.Operations() == 0 {
+		return nil
+	}
+	m := world.Message{Kind: messagePacket, Service: d.core.number}
+	var err error
+	if d.arrivals == nil {
+		err = d.link.TellWithin(ctx, &m, d.packet.Packet())
+	} else {
+		err = d.link.AskFor(ctx, &m, d.packet.Packet(), d.arrivals)
+	}
+	if err == nil {
+		d.arrivals = nil
+		d.packet.Begin(nil, 0)
+	}
+	return err
+}
+
+func (d *deferred) newArrivals() *arrivals {
+	d.spareMu.Lock()
+	defer d.spareMu.Unlock()
+	a := d.spare
+	if a == nil {
+		return &arrivals{deferred: d}
+	}
+	d.spare = a.next
+	return a
+}
+
+// giveBack is for the next packet.
+func (a *arrivals) giveBack() {
+	clear(a.places)
+	a.places = a.places[:0]
+	d := a.deferred
+	d.spareMu.Lock()
+	defer d.spareMu.Unlock()
+	a.next, d.spare = d.spare, a
+}
+
+// Answered puts the parts of an answer where they go. It is called in progress.
+func (a *arrivals) Answered(answer []byte) bool {
+	defer a.giveBack()
+	at := 0
+	for i := range a.places {
+		at += (a.places[i].bytes + 7) &^ 7
+	}
+	if at != len(answer) {
+		return false
+	}
+	for i := range a.places {
+		n := a.places[i].bytes
+		copy(bytesAt(a.places[i].to, n), answer)
+		answer = answer[(n+7)&^7:]
+	}
+	return true
+}
+
+// Refused is called in place of Answered where there is no answer.
+func (a *arrivals) Refused() { a.giveBack() }
+
+// joined is what a Request keeps of the operation that was queued last.
+func (d *deferred) joined() uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.queue.Operations) == 0 {
+		return d.starts - 1
+	}
+	return d.starts
+}
+
+// sent has an operation sent that joined the queue when that had been sent so often, and
+// gives a point behind it.
+func (d *deferred) sent(ctx context.Context, before uint64) (world.Mark, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.starts == before {
+		if err := d.send(ctx, false); err != nil {
+			return world.Mark{}, err
+		}
+	}
+	return d.last, nil
+}
+
+// notify queues a notification behind the put that it is of, and sends both.
+func (d *deferred) notify(slot int) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.queue.Add(aggregate.Notify, 0).Offset = uint64(slot)
+	err := d.send(context.Background(), true)
+	d.link.Post()
+	return err
+}
