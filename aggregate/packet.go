@@ -71,7 +71,7 @@ func (s *Shape) Packed() int { return OffsetBytes + padded(s.Operand()) }
 func padded(n int) int { return (n + 7) &^ 7 }
 
 // ErrPacket is a packet that keeps no rules.
-var ErrPacket = errors.New("malformed packet")
+var ErrPacket = errors.New("aggregate: malformed packet")
 
 // encode writes the header of a run.
 func (s *Shape) encode(header []byte, count int) {
@@ -88,21 +88,28 @@ func (s *Shape) decode(header []byte) (count int) {
 
 // check says what is wrong with the shape of a run.
 func (s *Shape) check(header []byte) error {
+	combines := s.Kind == Accumulate || s.Kind == Fetch
 	switch {
 	case s.Kind == 0 || s.Kind >= kinds:
-		return fmt.Errorf("%w: no kind %d of operations", ErrPacket, s.Kind)
-	case header[3] != 0 || s.Size > MaxSize:
-		return fmt.Errorf("%w: header % x", ErrPacket, header)
-	case s.Kind == Put || s.Kind == Get || s.Kind == Notify:
-		if s.Op != 0 || s.Element != 0 || s.Kind == Notify && s.Size != 0 {
-			return fmt.Errorf("%w: header % x", ErrPacket, header)
+		return fmt.Errorf("%w: no kind %d of operations, there are 1 to %d", ErrPacket, s.Kind, kinds-1)
+	case header[3] != 0:
+		return fmt.Errorf("%w: header % x, of which byte 3 is zero", ErrPacket, header)
+	case s.Size > MaxSize:
+		return fmt.Errorf("%w: an operation of %d bytes, at most %d are allowed", ErrPacket, s.Size, MaxSize)
+	case !combines && s.Op != 0:
+		return fmt.Errorf("%w: header % x, of which byte 1 is zero for kind %d", ErrPacket, header, s.Kind)
+	case !combines && s.Kind != Swap:
+		if s.Element != 0 {
+			return fmt.Errorf("%w: header % x, of which byte 2 is zero for kind %d", ErrPacket, header, s.Kind)
 		}
-		return nil
+		if s.Kind == Notify && s.Size != 0 {
+			return fmt.Errorf("%w: %d bytes of a notification, which has none", ErrPacket, s.Size)
+		}
 	case !s.Element.Valid():
-		return fmt.Errorf("%w: no kind %d of elements", ErrPacket, s.Element)
-	case s.Size%s.Element.Size() != 0 || s.Kind == Swap && (s.Size != s.Element.Size() || s.Op != 0):
-		return fmt.Errorf("%w: %d bytes of %v", ErrPacket, s.Size, s.Element)
-	case s.Kind != Swap && reduce.Supported(s.Element, s.Op) != nil:
+		return fmt.Errorf("%w: no kind %d of elements, there are 0 to %d", ErrPacket, uint8(s.Element), reduce.Kinds-1)
+	case s.Kind == Swap && s.Size != s.Element.Size() || s.Size%s.Element.Size() != 0:
+		return fmt.Errorf("%w: %d bytes of %v for kind %d", ErrPacket, s.Size, s.Element, s.Kind)
+	case combines && reduce.Supported(s.Element, s.Op) != nil:
 		return fmt.Errorf("%w: %w", ErrPacket, reduce.Supported(s.Element, s.Op))
 	}
 	return nil
@@ -114,7 +121,7 @@ func Check(packet []byte) (answer int, err error) {
 	var s Shape
 	for len(packet) > 0 {
 		if len(packet) < HeaderBytes {
-			return 0, fmt.Errorf("%w: %d bytes are no header", ErrPacket, len(packet))
+			return 0, fmt.Errorf("%w: %d bytes, a header has %d", ErrPacket, len(packet), HeaderBytes)
 		}
 		header := packet[:HeaderBytes]
 		count := s.decode(header)
