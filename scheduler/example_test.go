@@ -1,0 +1,43 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/onesided/rma/aggregate"
+	"github.com/onesided/rma/scheduler"
+	"github.com/onesided/rma/verbs"
+)
+
+// An epoch of two small puts to neighbouring places, a large put, a large get and a small
+// one, and the plan for it.
+func Example() {
+	planner := scheduler.NewPlanner(scheduler.Conditions{
+		Costs: verbs.Costs{
+			Post: time.Microsecond, Gap: time.Microsecond, Serve: 10 * time.Microsecond,
+			Bandwidth: 1e9, CopyLatency: 100 * time.Nanosecond, CopyBandwidth: 4e9,
+		},
+		Scheme: scheduler.All, Direct: true, Packet: 8 << 10,
+	})
+	var queue scheduler.Queue
+	queue.Add(aggregate.Put, 8).Offset = 64
+	queue.Add(aggregate.Put, 8).Offset = 72
+	queue.Add(aggregate.Put, 1<<20).Offset = 1 << 20
+	queue.Add(aggregate.Get, 1<<20).Offset = 2 << 20
+	queue.Add(aggregate.Get, 8).Offset = 128
+
+	var plan scheduler.Plan
+	planner.Plan(queue.Operations, true, &plan)
+	for _, step := range plan.Steps {
+		way := "direct"
+		if step.Packed {
+			way = "packed"
+		}
+		fmt.Println(way, "operations from", step.First, "on:", step.Count, "of", step.Bytes, "bytes")
+	}
+	// Output:
+	// packed operations from 4 on: 1 of 8 bytes
+	// direct operations from 3 on: 1 of 1048576 bytes
+	// direct operations from 2 on: 1 of 1048576 bytes
+	// packed operations from 0 on: 2 of 16 bytes
+}

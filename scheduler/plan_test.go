@@ -1,0 +1,107 @@
+package scheduler_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/scheduler"
+)
+
+// TestPlan plans epochs whose closing synchronization sends a message to the target.
+func TestPlan(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		scheme scheduler.Scheme
+		script string
+		plan   string
+	}{
+		{"nothing", scheduler.All, "", ""},
+
+		{"small gets first", scheduler.All, "p8 p8 g8 p8 g8", "[2 4 0 1 3]"},
+		{"large gets lead, in turns with puts", scheduler.All, "p9000 p9000 p9000 g9000 g9000", "3 0 4 1 2"},
+		{"gets that are left", scheduler.All, "p9000 g9000 g9000 g9000", "1 0 2 3"},
+		{"gets first, without turns", without(scheduler.Interleave), "p9000 p9000 g9000 g9000", "2 3 0 1"},
+		{"in order", without(scheduler.GetsFirst), "p8 g8 p9000 g9000 a8", "[0 1] 2 3 [4]"},
+		{"small gets, large operations, accumulates, small puts", scheduler.All, "p8 a8 p9000 g9000 f8 g8 s8", "[5] 3 2 [1 4 6 0]"},
+
+		{"accumulates keep their order", scheduler.All, "a8 s8 f8 a16 f8 a8", "[0 1 2 3 4 5]"},
+		{"a notification is behind what was before it", scheduler.All, "p8 n p9000 g8 n n g8 p8", "[0 1 3] 2 [4 5 6 7]"},
+		{"a notification in order", without(scheduler.GetsFirst), "p8 n p9000 n", "[0 1] 2 [3]"},
+
+		{"neighbouring puts go as one", scheduler.All, "p8 +8 +16 g8 p8 +8", "[3 0-2 4-5]"},
+		{"but not through a gap, or backwards", scheduler.All, "p8 p8 +8 p8", "[0 1-2 3]"},
+		{"nor gets, nor accumulates", scheduler.All, "g8 +8 a8 +8", "[0 1 2 3]"},
+		{"nor with large ones", scheduler.All, "p8 +9000 +8", "1 [0 2]"},
+		{"nor over other operations", scheduler.All, "p8 a8 p8", "[1 0 2]"},
+		{"nor more than a message has room for", scheduler.All, "p3400 +3400 +3400 +3400 +2768 +1 +3400", "[0-4 5-6]"},
+		{"as one, in order", without(scheduler.GetsFirst), "p8 +8 g8 p8 +8", "[0-1 2 3-4]"},
+		{"each by itself", without(scheduler.Merge), "p8 +8 +16", "[0 1 2]"},
+
+		{"up to what costs less packed", scheduler.All, "p3599 p3600 g3599 g3600", "[2] 3 1 [0]"},
+		{"nothing is packed that can go by itself", without(scheduler.Pack), "p8 g8 a8 p8", "1 0 3 [2]"},
+		{"nothing waits", without(scheduler.Defer), "p8 +8 g8 a8 n", "0 1 2 [3 4]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var plan scheduler.Plan
+			planner(c.scheme, true).Plan(queued(t, c.script).Operations, true, &plan)
+			require.Equal(t, c.plan, written(&plan))
+		})
+	}
+}
+
+// TestRoute has the same operations go over links with and without RDMA, with and without a
+// message that closes the epoch: one is packed only if that saves more than a message
+// costs which would not go otherwise.
+func TestRoute(t *testing.T) {
+	for _, c := range []struct {
+		script                  string
+		closing, open, messages string
+	}{
+		{"p8", "[0]", "0", "[0]"},
+		{"g8", "[0]", "0", "[0]"},
+		{"g8 p8 p8", "[0 1 2]", "0 1 2", "[0 1 2]"},
+		{"4*g8 p8", "[0 1 2 3 4]", "0 4 1 2 3", "[0 1 2 3 4]"},
+		{"6*p8", "[0 1 2 3 4 5]", "[0 1 2 3 4 5]", "[0 1 2 3 4 5]"},
+		{"6*p3000", "[0 1 2 3 4 5]", "0 1 2 3 4 5", "[0 1 2 3 4 5]"},
+		{"g8 p8 a8", "[0 2 1]", "[0 2 1]", "[0 2 1]"},
+		{"p8 n", "[0 1]", "[0 1]", "[0 1]"},
+		{"p9000 g9000", "1 0", "1 0", "[1 0]"},
+		{"p100000", "0", "0", "[0]"},
+	} {
+		for _, way := range []struct {
+			name            string
+			direct, closing bool
+			plan            string
+		}{{"closing", true, true, c.closing}, {"open", true, false, c.open}, {"messages, closing", false, true, c.messages}, {"messages", false, false, c.messages}} {
+			t.Run(c.script+", "+way.name, func(t *testing.T) {
+				var plan scheduler.Plan
+				planner(scheduler.All, way.direct).Plan(queued(t, c.script).Operations, way.closing, &plan)
+				require.Equal(t, way.plan, written(&plan))
+			})
+		}
+	}
+}
+
+// TestManyGoPacked: 64 small ones are worth a message of their own.
+func TestManyGoPacked(t *testing.T) {
+	for _, script := range []string{"64*g8", "64*p8"} {
+		var plan scheduler.Plan
+		planner(scheduler.All, true).Plan(queued(t, script).Operations, false, &plan)
+		require.Len(t, plan.Steps, 64)
+		for _, step := range plan.Steps {
+			require.True(t, step.Packed)
+		}
+	}
+}
+
+// TestUnmeasuredCopies: of a link that tells no costs of copies, nothing is worth packing
+// that can go by itself.
+func TestUnmeasuredCopies(t *testing.T) {
+	var plan scheduler.Plan
+	scheduler.NewPlanner(scheduler.Conditions{Scheme: scheduler.All, Direct: true, Packet: packet}).
+		Plan(queued(t, "64*p8 g8 a8").Operations, true, &plan)
+	for _, step := range plan.Steps {
+		require.Equal(t, step.First == 65, step.Packed)
+	}
+}
