@@ -19,7 +19,7 @@ func epoch(p *scheduler.Planner, q *scheduler.Queue, plan *scheduler.Plan, like 
 }
 
 func TestNothingIsAllocated(t *testing.T) {
-	like := queued(t, "100*p8 100*+8 50*g8 20*p9000 20*g9000 50*a8 n 10*f8 10*s8").Operations
+	like := queued(t, "100*p8 100*+p8 50*g8 20*p9000 20*g9000 50*a8 n 10*f8 10*s8").Operations
 	for _, scheme := range []scheduler.Scheme{scheduler.All, without(scheduler.GetsFirst), 0} {
 		for _, direct := range []bool{false, true} {
 			p := planner(scheme, direct)
@@ -33,7 +33,7 @@ func TestNothingIsAllocated(t *testing.T) {
 // BenchmarkPlan plans 1000 puts of 8 bytes, to places far from each other and to
 // neighbouring ones.
 func BenchmarkPlan(b *testing.B) {
-	for _, places := range []struct{ name, script string }{{"scattered", "1000*p8"}, {"neighbours", "p8 999*+8"}} {
+	for _, places := range []struct{ name, script string }{{"scattered", "1000*p8"}, {"neighbours", "p8 999*+p8"}} {
 		b.Run(places.name, func(b *testing.B) {
 			operations := queued(b, places.script).Operations
 			p := planner(scheduler.All, true)

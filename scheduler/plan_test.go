@@ -29,18 +29,20 @@ func TestPlan(t *testing.T) {
 		{"a notification is behind what was before it", scheduler.All, "p8 n p9000 g8 n n g8 p8", "[0 1 3] 2 [4 5 6 7]"},
 		{"a notification in order", without(scheduler.GetsFirst), "p8 n p9000 n", "[0 1] 2 [3]"},
 
-		{"neighbouring puts go as one", scheduler.All, "p8 +8 +16 g8 p8 +8", "[3 0-2 4-5]"},
-		{"but not through a gap, or backwards", scheduler.All, "p8 p8 +8 p8", "[0 1-2 3]"},
-		{"nor gets, nor accumulates", scheduler.All, "g8 +8 a8 +8", "[0 1 2 3]"},
-		{"nor with large ones", scheduler.All, "p8 +9000 +8", "1 [0 2]"},
+		{"neighbouring puts go as one", scheduler.All, "p8 +p8 +p16 g8 p8 +p8", "[3 0-2 4-5]"},
+		{"but not through a gap, or backwards", scheduler.All, "p8 p8 +p8 p8", "[0 1-2 3]"},
+		{"nor gets, nor accumulates", scheduler.All, "g8 +g8 a8 +a8", "[0 1 2 3]"},
+		{"nor with large ones", scheduler.All, "p8 +p9000 +p8", "1 [0 2]"},
+		{"nor one with a get", scheduler.All, "p8 +g8 +p8", "[1 0 2]"},
+		{"nor a get with one, in order", without(scheduler.GetsFirst), "g8 +p8 +g8", "[0 1 2]"},
 		{"nor over other operations", scheduler.All, "p8 a8 p8", "[1 0 2]"},
-		{"nor more than a message has room for", scheduler.All, "p3400 +3400 +3400 +3400 +2768 +1 +3400", "[0-4 5-6]"},
-		{"as one, in order", without(scheduler.GetsFirst), "p8 +8 g8 p8 +8", "[0-1 2 3-4]"},
-		{"each by itself", without(scheduler.Merge), "p8 +8 +16", "[0 1 2]"},
+		{"nor more than a message has room for", scheduler.All, "p3400 +p3400 +p3400 +p3400 +p2768 +p1 +p3400", "[0-4 5-6]"},
+		{"as one, in order", without(scheduler.GetsFirst), "p8 +p8 g8 p8 +p8", "[0-1 2 3-4]"},
+		{"each by itself", without(scheduler.Merge), "p8 +p8 +p16", "[0 1 2]"},
 
 		{"up to what costs less packed", scheduler.All, "p3599 p3600 g3599 g3600", "[2] 3 1 [0]"},
 		{"nothing is packed that can go by itself", without(scheduler.Pack), "p8 g8 a8 p8", "1 0 3 [2]"},
-		{"nothing waits", without(scheduler.Defer), "p8 +8 g8 a8 n", "0 1 2 [3 4]"},
+		{"nothing waits", without(scheduler.Defer), "p8 +p8 g8 a8 n", "0 1 2 [3 4]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var plan scheduler.Plan

@@ -77,8 +77,9 @@ var laws = []struct {
 				}
 				next += uint64(o.Bytes)
 			}
+			shape := aggregate.Shape{Kind: aggregate.Put, Size: s.Bytes}
 			return p.conditions.Scheme&scheduler.Merge != 0 && s.Bytes <= aggregate.MaxSize &&
-				s.Bytes+aggregate.HeaderBytes+aggregate.OffsetBytes <= p.conditions.Packet
+				aggregate.HeaderBytes+shape.Packed() <= p.conditions.Packet
 		})
 	}},
 	{"a put or get is packed only if all that touch less are", func(p *planned) bool {
@@ -208,7 +209,7 @@ func random(r *rand.Rand) *planned {
 				Post: pick(5 * time.Microsecond), Gap: pick(5 * time.Microsecond), Serve: pick(20 * time.Microsecond),
 				Bandwidth: 1e8 + 1e10*r.Float64(), CopyLatency: pick(time.Microsecond), CopyBandwidth: []float64{0, 1e9, 2e10}[r.IntN(3)],
 			},
-			Scheme: scheduler.Scheme(r.IntN(int(scheduler.All) + 1)), Direct: r.IntN(3) > 0, Packet: []int{64, 1000, 8192, 1 << 17}[r.IntN(4)],
+			Scheme: scheduler.Scheme(r.IntN(int(scheduler.All) + 1)), Direct: r.IntN(3) > 0, Packet: []int{64, 1001, 8191, 1 << 17}[r.IntN(4)],
 		},
 		closing: r.IntN(2) > 0,
 	}
@@ -221,7 +222,10 @@ func random(r *rand.Rand) *planned {
 		o := q.Add(1+aggregate.Kind(r.IntN(int(most))), 1+r.IntN(1<<r.IntN(18)))
 		if last := len(q.Operations) - 2; last >= 0 && r.IntN(2) > 0 {
 			before := &q.Operations[last]
-			o.Kind, o.Offset = before.Kind, before.Offset+uint64(before.Bytes)
+			o.Offset = before.Offset + uint64(before.Bytes)
+			if r.IntN(2) > 0 {
+				o.Kind = before.Kind
+			}
 		} else {
 			o.Offset = r.Uint64N(1 << 40)
 		}

@@ -33,26 +33,28 @@ var kinds = map[byte]aggregate.Kind{
 	'p': aggregate.Put, 'g': aggregate.Get, 'a': aggregate.Accumulate, 'f': aggregate.Fetch, 's': aggregate.Swap, 'n': aggregate.Notify,
 }
 
-// queued makes the operations of a script. "p8" is a put of 8 bytes, far from others,
-// "+8" one more of the kind before, just behind that, and "64*g8" are 64 of them.
+// queued makes the operations of a script. "p8" is a put of 8 bytes, far from others, "+p8"
+// one just behind the operation before, and "64*g8" are 64 gets.
 func queued(t testing.TB, script string) *scheduler.Queue {
 	t.Helper()
 	var q scheduler.Queue
-	place := uint64(0)
+	place, end := uint64(0), uint64(0)
 	for _, word := range strings.Fields(script) {
 		times := 1
 		if n, each, ok := strings.Cut(word, "*"); ok {
 			times, word = number(t, n), each
 		}
+		word, behind := strings.CutPrefix(word, "+")
+		kind, known := kinds[word[0]]
+		require.True(t, known, word)
 		for range times {
-			kind, known := kinds[word[0]]
-			if last := len(q.Operations) - 1; !known {
-				require.Equal(t, byte('+'), word[0], word)
-				kind, place = q.Operations[last].Kind, q.Operations[last].Offset+uint64(q.Operations[last].Bytes)
-			} else {
-				place += 1 << 24
+			place += 1 << 24
+			if behind {
+				place = end
 			}
-			q.Add(kind, number(t, "0"+word[1:])).Offset = place
+			bytes := number(t, "0"+word[1:])
+			q.Add(kind, bytes).Offset = place
+			end = place + uint64(bytes)
 		}
 	}
 	return &q
