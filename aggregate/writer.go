@@ -5,15 +5,18 @@ import "encoding/binary"
 // A Writer packs operations into memory that it is given. Its zero value has no room.
 type Writer struct {
 	packet []byte
-	// header is where that of the last run is, if count is not 0.
-	header int
-	shape  Shape
-	count  int
-	packed int
+	// The last run, if count is not 0, is of count operations of shape. Its header is at
+	// header, and each has so many bytes of the packet, of the answer, and of an operand.
+	shape                   Shape
+	header, count           int
+	packed, reads, operands int
 
 	operations        int
 	answer, answering int
 }
+
+// mostOperations is how many a run has at most.
+const mostOperations = 1<<16 - 1
 
 // Begin begins a packet in memory, which is on an 8-byte boundary, for an answer of at most
 // so many bytes.
@@ -33,35 +36,37 @@ func (w *Writer) Answer() int { return w.answer }
 // Add packs an operation at an offset of the window and gives the place of its operand,
 // which the caller fills. It is not ok if there is no room.
 func (w *Writer) Add(shape *Shape, offset uint64) (operand []byte, ok bool) {
-	at := len(w.packet)
-	begins := w.count == 0 || w.shape != *shape || w.count == 1<<16-1
-	if begins {
-		packed, answer := shape.Packed(), shape.Answer()
-		if cap(w.packet)-at < HeaderBytes+packed || w.answer+answer > w.answering {
-			return nil, false
-		}
-		w.shape, w.header, w.count, w.packed = *shape, at, 0, packed
-		at += HeaderBytes
-	}
-	answer := w.shape.Answer()
-	if cap(w.packet)-at < w.packed || w.answer+answer > w.answering {
+	if (w.count == 0 || w.shape != *shape || w.count == mostOperations) && !w.begin(shape) {
 		return nil, false
 	}
-	w.answer += answer
-	w.packet = w.packet[:at+w.packed]
+	at, end := len(w.packet), len(w.packet)+w.packed
+	if end > cap(w.packet) || w.answer+w.reads > w.answering {
+		return nil, false
+	}
+	w.packet = w.packet[:end]
 	w.count++
 	w.operations++
-	if begins {
-		shape.encode(w.packet[w.header:], 1)
-	} else {
-		binary.LittleEndian.PutUint16(w.packet[w.header+6:], uint16(w.count))
-	}
-	body := w.packet[at : at+w.packed]
+	w.answer += w.reads
+	binary.LittleEndian.PutUint16(w.packet[w.header+6:], uint16(w.count))
+	body := w.packet[at:]
 	binary.LittleEndian.PutUint64(body, offset)
 	operand = body[OffsetBytes:]
-	if n := shape.Operand(); n != len(operand) {
+	if n := w.operands; n != len(operand) {
 		clear(operand[n:])
 		operand = operand[:n]
 	}
 	return operand, true
+}
+
+// begin begins a run if there is room for one operation of it.
+func (w *Writer) begin(shape *Shape) bool {
+	at, packed, reads := len(w.packet), shape.Packed(), shape.Answer()
+	if at+HeaderBytes+packed > cap(w.packet) || w.answer+reads > w.answering {
+		return false
+	}
+	w.packet = w.packet[:at+HeaderBytes]
+	shape.encode(w.packet[at:], 0)
+	w.shape, w.header, w.count = *shape, at, 0
+	w.packed, w.reads, w.operands = packed, reads, shape.Operand()
+	return true
 }
