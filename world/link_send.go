@@ -326,7 +326,7 @@ func (l *Link) leave(bytes int) {
 	}
 	l.mu.Unlock()
 	if poll {
-		l.world.Poll()
+		l.world.tryPoll()
 	}
 }
 

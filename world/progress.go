@@ -10,11 +10,11 @@ import (
 
 // Poll does whatever protocol work can be done now and returns how much was found.
 func (w *World) Poll() int {
-	// That it changes is all that matters.
-	w.polls.Store(w.polls.Load() + 1)
+	w.polls.Add(1)
 	return w.tryPoll()
 }
 
+// tryPoll is Poll by one who does not go on polling.
 func (w *World) tryPoll() int {
 	if !w.post.mu.TryLock() {
 		return 0
@@ -165,12 +165,40 @@ func (w *World) accept(c *card, caller verbs.ConnectionRequest) {
 // The driver is the goroutine that makes progress while nobody else does, so that
 // origins get on while this rank's program computes. Where somebody waits, and so
 // drives progress faster than a goroutine could that sleeps in between, it stands
-// back: while it sees that others have polled since it last looked, it only looks
-// again, after a shortestStandBack at first, and less often the longer that goes on.
+// back: while the others have polled enough since it last looked, it only looks again,
+// after a shortestStandBack at first, and less often the longer that goes on. Go's timers
+// are no finer than the first; the second is what an origin may have to wait when a long
+// wait of this rank has ended.
 const (
-	shortestStandBack = 200 * time.Microsecond
+	shortestStandBack = time.Millisecond
 	longestStandBack  = 8 * time.Millisecond
 )
+
+// pollsApart is how far apart the polls of a rank are on average that waits most of the
+// time, those included that find something and take longer.
+const pollsApart = 10 * time.Microsecond
+
+// attendance is what the driver has seen of the polls of others.
+type attendance struct {
+	polls uint64
+	since time.Time
+}
+
+// enough tells whether the polls since it was last asked are those of somebody who waits.
+// A short time tells nothing: a single wait may fill it.
+func (a *attendance) enough(polls uint64, now time.Time) bool {
+	passed := now.Sub(a.since)
+	if passed < shortestStandBack {
+		return false
+	}
+	grown := polls - a.polls
+	a.polls, a.since = polls, now
+	return grown >= uint64(passed/pollsApart)
+}
+
+// attended counts a time between two polls, in which others had the processor, as the
+// polls that would be in it.
+func (w *World) attended(took time.Duration) { w.polls.Add(uint64(took / pollsApart)) }
 
 // The driver's sleeps while there is something to retry grow from one to the other.
 const (
@@ -193,21 +221,18 @@ func (w *World) drive() {
 	w.driving = true
 	w.driver.Go(func() {
 		channel := w.network().Channel()
-		seen, limit, standBack := uint64(0), shortestRetry, shortestStandBack
+		limit, standBack := shortestRetry, shortestStandBack
+		others := attendance{w.polls.Load(), time.Now()}
 		timer := time.NewTimer(standBack)
 		defer timer.Stop()
 		for !w.stopped.Load() {
-			if polls := w.polls.Load(); polls != seen {
-				seen = polls
-				if !w.nap(timer, standBack) {
-					standBack = min(2*standBack, longestStandBack)
-					continue
-				}
-				seen = w.polls.Load()
+			if others.enough(w.polls.Load(), time.Now()) && !w.nap(timer, standBack) {
+				standBack = min(2*standBack, longestStandBack)
+				continue
 			}
 			standBack = shortestStandBack
 			ticket := channel.Prepare()
-			if !w.stopped.Load() && w.polls.Load() == seen && w.tryPoll() == 0 {
+			if !w.stopped.Load() && w.tryPoll() == 0 {
 				limit = min(2*limit, longestSleep)
 				if w.retrying.Load() {
 					limit = min(limit, longestRetry)

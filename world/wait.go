@@ -102,12 +102,14 @@ func (p *Waiter) pause(ctx context.Context) error {
 		p.relaxed = p.world.relaxedLooks
 	case p.yields > 0:
 		p.yields--
+		begun := time.Now()
 		if p.yields == 0 {
 			// Once for the goroutines of this rank.
 			runtime.Gosched()
 		} else {
 			p.world.yield()
 		}
+		p.world.attended(time.Since(begun))
 	case !p.prepared:
 		if err := ctx.Err(); err != nil {
 			if cause := context.Cause(ctx); !errors.Is(cause, err) {
@@ -133,6 +135,10 @@ func (p *Waiter) pause(ctx context.Context) error {
 		p.world.handOver()
 		p.world.channel.Sleep(p.ticket, limit)
 		took := time.Since(begun)
+		if p.world.network() == p.world.home.device {
+			// What comes has woken this rank as soon as it would the driver.
+			p.world.attended(took)
+		}
 		p.quiet = took > firstSleep/2
 		p.slept = p.slept || p.quiet
 		p.asleep += took

@@ -1,0 +1,116 @@
+package world
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The driver stands back for polls as frequent as those of a rank that waits most of the
+// time, and for no others.
+func TestAttendance(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		polls  uint64
+		passed time.Duration
+		want   bool
+	}{
+		{"a wait that goes on", 800, time.Millisecond, true},
+		{"waits of messages that take longer than polls", 120, time.Millisecond, true},
+		{"a short wait in a millisecond", 40, time.Millisecond, false},
+		{"short waits in eight", 320, 8 * time.Millisecond, false},
+		{"a poll by who asks whether all is done", 1, time.Millisecond, false},
+		{"nobody", 0, time.Second, false},
+		{"a wait just now, of which nobody knows how long it takes", 40, 20 * time.Microsecond, false},
+	} {
+		begin := time.Now()
+		others := attendance{polls: 1000, since: begin}
+		require.Equal(t, c.want, others.enough(1000+c.polls, begin.Add(c.passed)), c.name)
+	}
+}
+
+// Short times add up until they tell something, and what has been judged counts no more.
+func TestAttendanceAddsUp(t *testing.T) {
+	at := time.Now()
+	others := attendance{since: at}
+	polls, enough := uint64(0), 0
+	for range 100 {
+		at = at.Add(20 * time.Microsecond)
+		polls += 16
+		if others.enough(polls, at) {
+			enough++
+		}
+	}
+	require.Equal(t, 2, enough, "in two milliseconds")
+	require.False(t, others.enough(polls, at.Add(time.Millisecond)), "after the last poll")
+}
+
+// A rank that sleeps while it waits attends to the network as well as one that polls.
+func TestAsleepAttends(t *testing.T) {
+	runApart(t, 1, func(ctx context.Context, w *World) error {
+		others := attendance{w.polls.Load(), time.Now()}
+		ctx, cancel := context.WithTimeout(ctx, 40*time.Millisecond)
+		defer cancel()
+		wait := w.NewWaiter()
+		for wait.Pause(ctx) == nil {
+		}
+		wait.Finish()
+		require.True(t, others.enough(w.polls.Load(), time.Now()), "%d polls", w.polls.Load())
+		return nil
+	})
+}
+
+// A rank that computes, and waits for a moment now and then, serves others meanwhile.
+func TestComputingServes(t *testing.T) {
+	const (
+		wanted  = 25
+		atMost  = 800
+		compute = 2 * time.Millisecond
+	)
+	var service echo
+	over := make(chan struct{})
+	err := Run(t.Context(), 2, func(ctx context.Context, w *World) error {
+		defer w.Serve(7, &service)()
+		l, err := w.Link(1 - w.rank)
+		if err != nil {
+			return err
+		}
+		for w.rank == 0 {
+			select {
+			case <-over:
+				return w.Barrier(ctx)
+			default:
+			}
+			if err := l.Tell(&Message{Kind: FirstKind + 1, Service: 7, X: 1}, nil); err != nil {
+				return err
+			}
+			if err := l.Flush(ctx); err != nil {
+				return err
+			}
+		}
+		w.KeepProgress()
+		good := 0
+		for times := 0; times < atMost && good < wanted; times++ {
+			if err := l.Ask(&Message{Kind: kindFlush}, nil, nil); err != nil {
+				return err
+			}
+			if err := l.Flush(ctx); err != nil {
+				return err
+			}
+			before := service.told.Load()
+			for end := time.Now().Add(compute); time.Now().Before(end); {
+			}
+			// What came with the answer may be served just then.
+			if service.told.Load() >= before+3 {
+				good++
+			}
+		}
+		close(over)
+		assert.Equal(t, wanted, good, "of %d times of computing, in so many others were served", atMost)
+		return w.Barrier(ctx)
+	}, apart()...)
+	require.NoError(t, err)
+}
