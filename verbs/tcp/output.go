@@ -13,7 +13,8 @@ const (
 	// smallPayload is up to where a payload is copied behind its header: the system
 	// takes longer for an entry of its list.
 	smallPayload = 512
-	// batchBytes is about how much leaves in one system call.
+	// batchBytes is what a batch has that gets no more frames. The last two, an answer and
+	// a request, may have made it longer by a payload each.
 	batchBytes = 1 << 20
 	// maxWriteRounds bounds how many batches one visit sends: others wait for theirs.
 	maxWriteRounds = 16
