@@ -49,14 +49,23 @@ func (p *poller) add(fd int, slot int) error {
 			return nil
 		}
 		for i, socket := range p.few.fds {
-			// Those that an attempt which failed has added are there.
-			if err := p.control(unix.EPOLL_CTL_ADD, int(socket.Fd), int(p.few.slots[i]), socket.Events&unix.POLLOUT != 0); err != nil && !errors.Is(err, unix.EEXIST) {
+			if err := p.move(int(socket.Fd), int(p.few.slots[i]), socket.Events&unix.POLLOUT != 0); err != nil {
 				return err
 			}
 		}
 		p.many.Store(true)
 	}
 	return p.control(unix.EPOLL_CTL_ADD, fd, slot, false)
+}
+
+// move makes one of the few epoll's. An attempt that failed at another may have done so,
+// and since then have slots changed, and what is waited for.
+func (p *poller) move(fd, slot int, output bool) error {
+	err := p.control(unix.EPOLL_CTL_ADD, fd, slot, output)
+	if errors.Is(err, unix.EEXIST) {
+		return p.control(unix.EPOLL_CTL_MOD, fd, slot, output)
+	}
+	return err
 }
 
 func (p *poller) control(call, fd, slot int, output bool) error {
