@@ -54,3 +54,26 @@ func TestListenersHearInOrder(t *testing.T) {
 	w.roster.fail(size-1, errors.New("gone"))
 	require.Empty(t, heard)
 }
+
+// A bulletin that has ended tells no more, but for the word that it is in the midst of,
+// which its goroutine outlasts.
+func TestBulletinEnds(t *testing.T) {
+	var heard []int
+	speaking, goOn := make(chan int), make(chan struct{})
+	b := &bulletin{f: func(rank int) {
+		speaking <- rank
+		<-goOn
+		heard = append(heard, rank)
+	}}
+	b.add(1)
+	b.add(2)
+	require.Equal(t, 1, <-speaking)
+	b.end()
+	b.add(3)
+	close(goOn)
+	b.running.Wait()
+	require.Equal(t, []int{1}, heard)
+	b.add(4)
+	b.running.Wait()
+	require.Equal(t, []int{1}, heard)
+}

@@ -2,11 +2,15 @@ package world
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/verbs"
 )
 
 // The driver stands back for polls as frequent as those of a rank that waits most of the
@@ -113,4 +117,56 @@ func TestComputingServes(t *testing.T) {
 		return w.Barrier(ctx)
 	}, apart()...)
 	require.NoError(t, err)
+}
+
+// A rank that writes much makes progress meanwhile, without a driver and without a call
+// that waits.
+func TestWriterPolls(t *testing.T) {
+	var service echo
+	places, idle, told := make([]Places, 1), make(chan struct{}), make(chan error, 1)
+	runApart(t, 2, func(ctx context.Context, w *World) error {
+		defer w.Serve(7, &service)()
+		if w.rank == 1 {
+			region, err := w.Register(make([]byte, pollBytes), verbs.LocalWrite|verbs.RemoteWrite)
+			if err != nil {
+				return err
+			}
+			places[0] = region.Places()
+		}
+		if err := Broadcast(ctx, w, 1, places); err != nil {
+			return err
+		}
+		l, err := w.Link(1 - w.rank)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(l.Flush(ctx), w.Barrier(ctx)); err != nil {
+			return err
+		}
+		if w.rank == 1 {
+			<-idle
+			err := l.Tell(&Message{Kind: FirstKind + 1, Service: 7, X: 1}, nil)
+			l.Post()
+			told <- err
+			return w.Barrier(ctx)
+		}
+		w.stopDriver()
+		close(idle)
+		if err := <-told; err != nil {
+			return err
+		}
+		piece := make([]byte, pollBytes/4)
+		for i := range 4 {
+			if n := service.told.Load(); n != 0 {
+				return fmt.Errorf("%d served after %d pieces, which are not %d bytes", n, i, pollBytes)
+			}
+			if err := l.Write(ctx, piece, w.Place(1, &places[0]), 0); err != nil {
+				return err
+			}
+		}
+		if n := service.told.Load(); n != 1 {
+			return fmt.Errorf("%d messages served after %d bytes, not the one that had come", n, pollBytes)
+		}
+		return errors.Join(l.Flush(ctx), w.Barrier(ctx))
+	})
 }
