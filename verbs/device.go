@@ -203,8 +203,9 @@ type Server interface {
 	// likely to come soon.
 	Heard() uint64
 	// Dwell says whether a poll that finds nothing looks several times for something of
-	// the likeliest peer. It suits a rank that waits for nothing else.
-	Dwell(on bool)
+	// the likeliest peer, which suits a rank that waits for nothing else. It tells how
+	// often one looks from now on: once, where it is off or the device never dwells.
+	Dwell(on bool) (looks int)
 }
 
 // A Severer is a queue pair that can be ended because its peer is taken for dead, which

@@ -18,9 +18,9 @@ const (
 	// pollTime is about what a Poll of a network card takes. Where there are ranks
 	// that are mapped too, a round is mixedLooks and one Poll.
 	pollTime = 500 * time.Nanosecond
-	// dwellTime is about what one takes that dwells (verbs.Server).
-	dwellTime  = 1500 * time.Nanosecond
-	mixedLooks = 30
+	// anotherLook is about what each further look of one takes that dwells (verbs.Server).
+	anotherLook = 330 * time.Nanosecond
+	mixedLooks  = 30
 	// yields between spinning and sleeping, for ranks that share a core.
 	yields = 20
 	// longestSleep bounds what is lost if the rank that should wake this one

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/onesided/rma/verbs"
 )
@@ -156,16 +157,13 @@ func (w *World) setCrowded(crowded, rooted bool) {
 		// A look without a Poll sees only what ranks that are mapped have done.
 		w.spinLooks, w.relaxedLooks = 0, 0
 		mixed := w.mapsOthers()
-		dwell := !mixed && !crowded
-		if network.server != nil {
-			network.server.Dwell(dwell)
+		if mixed {
+			w.spinLooks = mixedLooks
 		}
 		took := pollTime
-		switch {
-		case dwell:
-			took = dwellTime
-		case mixed:
-			w.spinLooks = mixedLooks
+		if network.server != nil {
+			looks := network.server.Dwell(!mixed && !crowded)
+			took += time.Duration(looks-1) * anotherLook
 		}
 		if !crowded {
 			w.spinRounds = int(network.attributes.Spin / took)

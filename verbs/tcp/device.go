@@ -130,13 +130,14 @@ func (d *device) Heard() uint64 { return d.heardOf.Load() }
 const dwellLooks = 4
 
 // Dwell says whether a poll that finds nothing looks several times at the connection that
-// was heard last.
-func (d *device) Dwell(on bool) {
-	looks := int32(1)
+// was heard last, and tells how often it does.
+func (d *device) Dwell(on bool) (looks int) {
+	looks = 1
 	if on && d.options.has(Dwelling) {
 		looks = dwellLooks
 	}
-	d.looks.Store(looks)
+	d.looks.Store(int32(looks))
+	return looks
 }
 
 // drive moves all connections. Of several callers one does.

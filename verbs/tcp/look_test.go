@@ -85,7 +85,7 @@ func TestDwell(t *testing.T) {
 	} {
 		s := newBare(t)
 		s.device.options.Without = c.without
-		s.device.Dwell(c.dwell)
+		looks := s.device.Dwell(c.dwell)
 		s.device.aloneUntil = s.device.Now() + time.Minute
 		s.device.drive() // does the errands of a new connection
 		s.reads = 0
@@ -94,5 +94,8 @@ func TestDwell(t *testing.T) {
 		}
 		s.device.drive()
 		require.Equal(t, c.want, s.reads, "%+v", c)
+		if c.come == "" {
+			require.Equal(t, looks, s.reads, "%+v: what Dwell has told", c)
+		}
 	}
 }

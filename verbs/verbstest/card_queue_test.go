@@ -356,6 +356,9 @@ func (p *cardPair) carryOut(r verbs.SendRequest) (status verbs.Status, wait bool
 		return verbs.StatusLocalProtection, false
 	}
 	there := p.peer.card
+	if !there.broken("what comes is not heard") {
+		there.heard++
+	}
 	if p.peer.state == verbs.StateError {
 		return verbs.StatusRetryExceeded, false
 	}

@@ -69,6 +69,23 @@ type card struct {
 	watches   []*watch
 	neighbors map[string]*cardNeighbor
 	clock     time.Duration
+	heard     uint64
+}
+
+func (c *card) Heard() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.heard
+}
+
+func (c *card) Dwell(on bool) (looks int) {
+	switch {
+	case c.broken("a poll is said not to look"):
+		return 0
+	case on || c.broken("dwelling does not end"):
+		return 3
+	}
+	return 1
 }
 
 var epoch = time.Now()

@@ -91,6 +91,7 @@ func suite() []group {
 		{"Closing", closeCases},
 		{"Memory", memoryCases},
 		{"Channel", channelCases},
+		{"Serving", serverCases},
 		{"Mapping", mapperCases},
 		{"Atomics", atomicCases},
 		{"Goroutines", goroutineCases},

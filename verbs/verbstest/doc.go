@@ -34,8 +34,8 @@
 // the case even if it came. Nothing is timed; [Config.Limit] only bounds how
 // long a broken device can keep a case waiting.
 //
-// Optional abilities ([verbs.Mapper], [verbs.Watcher], coherent atomics, inline
-// data, memory of the program's own) are tested where the device has them, and
+// Optional abilities ([verbs.Mapper], [verbs.Watcher], [verbs.Server], coherent
+// atomics, inline data, memory of the program's own) are tested where the device has them, and
 // a case that needs a missing one says so when it skips.
 //
 // The suite tests what the contract says and no more. Where the contract leaves

@@ -97,6 +97,9 @@ func pipe(n *network) *link {
 // Each defect of a card is caught by the case that is there for it, and by
 // others that are not named here.
 var defects = []struct{ defect, by string }{
+	{"what comes is not heard", "Serving/what is served is heard"},
+	{"a poll is said not to look", "Serving/a poll looks at least once"},
+	{"dwelling does not end", "Serving/a poll looks at least once"},
 	{"the clock goes back", "Device/the clock never goes back"},
 	{"Copy tells the wrong length", "Device/copy"},
 	{"absurd memory is a nameless error", "Memory/more memory than there is"},

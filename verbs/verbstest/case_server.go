@@ -1,0 +1,57 @@
+package verbstest
+
+import "github.com/onesided/rma/verbs"
+
+// A Server tells what it has done for its peers, and serves them whether it dwells or not.
+var serverCases = []testCase{
+	{"what is served is heard", func(b *bench) {
+		near, far := b.pair(sizes{})
+		server := near.server()
+		theirs, mine := near.allocate(64, all), far.allocate(64, all)
+		for id := range uint64(20) {
+			before := server.Heard()
+			w := theirs.write(id, 0, mine.every())
+			far.post(w)
+			far.expectSent(done(w))
+			if server.Heard() == before {
+				b.Fatalf("write %d of the peer was carried out, and Heard is %d as before", id, before)
+			}
+		}
+	}},
+	{"a poll looks at least once", func(b *bench) {
+		server := b.near().server()
+		for range 3 {
+			if looks := server.Dwell(true); looks < 1 {
+				b.Fatalf("Dwell(true) tells of %d looks", looks)
+			}
+			if looks := server.Dwell(false); looks != 1 {
+				b.Fatalf("Dwell(false) tells of %d looks", looks)
+			}
+		}
+	}},
+	{"who dwells serves and is served", func(b *bench) {
+		near, far := b.pair(sizes{})
+		server := near.server()
+		theirs, mine := far.allocate(4096, all), near.allocate(4096, all)
+		for id := range uint64(20) {
+			server.Dwell(id%2 == 0)
+			data := mine.fill(id)
+			w := theirs.write(id, 0, mine.every())
+			near.post(w)
+			near.expectSent(done(w))
+			theirs.expect(data, "a write of who dwells")
+			w = mine.read(id, 0, theirs.every())
+			far.post(w)
+			far.expectSent(done(w))
+			theirs.expect(data, "a read from who dwells")
+		}
+	}},
+}
+
+// server is the rank's device, or the case is skipped.
+func (r *rank) server() verbs.Server {
+	r.Helper()
+	server, ok := r.device.(verbs.Server)
+	r.skipUnless(ok, "the device is no Server")
+	return server
+}
