@@ -40,8 +40,8 @@ type Device interface {
 	RegisterMemory(memory []byte, access Access) (MemoryRegion, error)
 
 	// CreateCompletionQueue returns a queue that holds at least capacity
-	// completions; a negative capacity is an error. A queue that overflows puts the queue pairs that complete
-	// into it in StateError.
+	// completions; a negative capacity is an error. A queue that overflows puts the queue
+	// pairs that complete into it in StateError.
 	CreateCompletionQueue(capacity int) (CompletionQueue, error)
 
 	// Channel is where this rank sleeps. There is one a device.

@@ -43,7 +43,8 @@ type card struct {
 }
 
 // A queue holds what can complete before it is polled: the requests and receives of two
-// links and a mailbox for each rank.
+// links and a mailbox for each rank. Few ranks of a large job have a link with this one;
+// the queue over TCP takes memory for what it has held only.
 const (
 	leastQueue   = 1 << 12
 	queuePerRank = 2 * (mostSends + linkReceives + inboxLetters + outboxLetters)

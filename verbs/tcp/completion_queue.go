@@ -8,22 +8,38 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-const maxCapacity = 1 << 20
+const (
+	// maxDepth bounds what is outstanding of a queue pair, maxCapacity what a queue holds
+	// of many.
+	maxDepth    = 1 << 20
+	maxCapacity = 1 << 30
+	// firstEntries is how many a queue has memory for at first.
+	firstEntries = 64
+)
 
 // errOverflow fails the queue pairs of a queue that had no room.
 var errOverflow = fmt.Errorf("tcp: completion queue overflow: %w", verbs.ErrQueueFull)
 
-// completionQueue is a bounded queue. A poll of any drives the whole device.
+// completionQueue is a bounded queue. A poll of any drives the whole device. It takes
+// memory for as many completions as it has held at once: a large job has one for all of
+// its ranks, few of which it may ever hear from.
+//
+// One that has had no room takes no more. But so that nobody waits for ever it has each
+// queue pair say a last word, that which had no room first: as a failure, in place of
+// what it was. Those are beyond the capacity.
 type completionQueue struct {
 	device *device
 
 	mu       sync.Mutex
+	capacity int
 	entries  []verbs.Completion
 	first    int
 	count    int
 	pairs    int
 	overflow bool
-	closed   bool
+	// silent are the queue pairs that have said their last word.
+	silent map[uint32]bool
+	closed bool
 
 	// filled mirrors count, so that an empty poll takes no lock.
 	filled atomic.Int32
@@ -38,7 +54,8 @@ func (d *device) CreateCompletionQueue(capacity int) (verbs.CompletionQueue, err
 		return nil, argumentError("CreateCompletionQueue: capacity %d, allowed are 0 to %d", capacity, maxCapacity)
 	}
 	d.queues.Add(1)
-	return &completionQueue{device: d, entries: make([]verbs.Completion, max(capacity, 1))}, nil
+	capacity = max(capacity, 1)
+	return &completionQueue{device: d, capacity: capacity, entries: make([]verbs.Completion, min(capacity, firstEntries)), silent: make(map[uint32]bool)}, nil
 }
 
 // Poll drives the device and takes completions.
@@ -65,21 +82,39 @@ func (q *completionQueue) Poll(into []verbs.Completion) int {
 // room.
 func (q *completionQueue) push(c *verbs.Completion) bool {
 	q.mu.Lock()
-	room := !q.overflow && q.count < len(q.entries)
+	room := !q.overflow && q.count < q.capacity
 	if room {
-		at := q.first + q.count
-		if at >= len(q.entries) {
-			at -= len(q.entries)
-		}
-		q.entries[at] = *c
-		q.count++
-		q.filled.Store(int32(q.count))
+		q.add(c)
 	} else {
 		q.overflow = true
+		if !q.silent[c.QueuePair] {
+			q.silent[c.QueuePair] = true
+			last := *c
+			if last.Status == verbs.StatusSuccess {
+				last.Status = verbs.StatusFlushed
+			}
+			q.add(&last)
+		}
 	}
 	q.mu.Unlock()
 	q.device.channel.Ring()
 	return room
+}
+
+// add puts a completion behind the others.
+func (q *completionQueue) add(c *verbs.Completion) {
+	if q.count == len(q.entries) {
+		larger := make([]verbs.Completion, 2*q.count)
+		copy(larger[copy(larger, q.entries[q.first:]):], q.entries[:q.first])
+		q.entries, q.first = larger, 0
+	}
+	at := q.first + q.count
+	if at >= len(q.entries) {
+		at -= len(q.entries)
+	}
+	q.entries[at] = *c
+	q.count++
+	q.filled.Store(int32(q.count))
 }
 
 // drop forgets the completions of a queue pair that is destroyed.
@@ -96,6 +131,7 @@ func (q *completionQueue) drop(number uint32) {
 	}
 	q.count = kept
 	q.filled.Store(int32(kept))
+	delete(q.silent, number)
 }
 
 // errClosedQueue refuses a queue pair.

@@ -160,7 +160,7 @@ func TestViolations(t *testing.T) {
 			return [][]byte{message(frame{kind: kindAcknowledge, granted: 5}, ""), message(frame{kind: kindAcknowledge, granted: 4}, "")}
 		}, "4 receives granted after 5"},
 		{"more receives than can be", func(*stage) [][]byte {
-			return [][]byte{message(frame{kind: kindAcknowledge, granted: maxCapacity + 1}, "")}
+			return [][]byte{message(frame{kind: kindAcknowledge, granted: maxDepth + 1}, "")}
 		}, "1048577 receives granted"},
 		{"a refusal of nothing", func(*stage) [][]byte {
 			return [][]byte{message(frame{kind: kindRefusal, request: 9, operand: uint64(verbs.StatusRemoteAccess)}, "")}

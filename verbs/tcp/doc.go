@@ -52,7 +52,14 @@
 // MaxSends and 72 for each of MaxReceives (28 KiB with the 128 that are the default),
 // 256 for each slot that was ever posted inline, 32 for each segment after the first.
 // TLS adds 16 KiB and what package crypto/tls takes; what is encrypted lies in 72 KiB
-// which the connections share, those that have something to send. None of it grows with
-// the job or with the size of messages. The system's socket buffers come on top; they
-// follow its settings (tcp_rmem, tcp_wmem).
+// which the connections share, those that have something to send. A completion queue takes
+// 32 bytes for each of the completions that it has held at once, at least 64, and up to
+// twice as many for its growing. None of it grows with the job or with the size of
+// messages. The system's socket buffers come on top; they follow its settings (tcp_rmem,
+// tcp_wmem).
+//
+// A connection that ends while its peer does not read keeps a copy of the batch that is on
+// its way, of up to 1.5 MiB, until that has left or Options.Silence is over: the memory
+// which it was made of is its owner's again. So does one, as long as it is stuck in the
+// middle of answers to reads, that takes an atomic which may change what they promised.
 package tcp

@@ -242,8 +242,8 @@ func (c *connection) count(f *frame) bool {
 		c.violation("request %d acknowledged, the last that was sent is %d", f.acked, c.out.through)
 		return false
 	}
-	if f.granted-n.peerGranted > maxCapacity || f.granted-n.sent > maxCapacity {
-		c.violation("%d receives granted after %d, of which %d are used; at most %d can be posted", f.granted, n.peerGranted, n.sent, maxCapacity)
+	if f.granted-n.peerGranted > maxDepth || f.granted-n.sent > maxDepth {
+		c.violation("%d receives granted after %d, of which %d are used; at most %d can be posted", f.granted, n.peerGranted, n.sent, maxDepth)
 		return false
 	}
 	n.peerGranted = f.granted

@@ -79,8 +79,8 @@ func (d *device) newPair(config verbs.QueuePairConfig, c *connection) (*queuePai
 		if *depth == 0 {
 			*depth = defaultDepth
 		}
-		if *depth < 0 || *depth > maxCapacity {
-			return nil, argumentError("queue pair: depth %d, allowed are 1 to %d, or 0 for %d", *depth, maxCapacity, defaultDepth)
+		if *depth < 0 || *depth > maxDepth {
+			return nil, argumentError("queue pair: depth %d, allowed are 1 to %d, or 0 for %d", *depth, maxDepth, defaultDepth)
 		}
 	}
 	q := &queuePair{device: d, conn: c, sendCQ: sendCQ, recvCQ: recvCQ, firstNumber: 1,
