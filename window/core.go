@@ -1,6 +1,7 @@
 package window
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"github.com/onesided/rma/epoch"
@@ -44,6 +45,7 @@ func newCore(w *world.World, number uint32, s settings, p *part, allocated bool)
 	for rank := range c.size {
 		c.remote = c.remote || !w.Mapped(rank)
 	}
+	c.tallies.marked = make([]uint32, c.size)
 	c.server = newServer(c)
 	stopForgetting, stopBreaking := w.OnFailureAtOnce(c.forget), w.OnFailure(c.server.failed)
 	c.stopListening = func() { stopForgetting(); stopBreaking() }
@@ -54,6 +56,7 @@ func newCore(w *world.World, number uint32, s settings, p *part, allocated bool)
 // open completes the window with what the ranks have told each other.
 func (c *core) open(all []description, how reach) {
 	c.descriptions, c.reach = all, how
+	c.tallies.on.Store(c.size > 1 && !slices.ContainsFunc(all, func(d description) bool { return !d.alone }))
 	for rank := range all {
 		c.here[rank].Store(all[rank].process == process)
 		c.far = c.far || prefetches && !c.hints.immediate && all[rank].bytes >= farBytes
@@ -69,6 +72,7 @@ func (c *core) open(all []description, how reach) {
 func (c *core) shut() {
 	c.stopListening()
 	c.closed.Store(true)
+	c.tallies.broken.Store(true)
 	for rank := range c.size {
 		c.forget(rank)
 	}

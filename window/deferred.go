@@ -39,6 +39,11 @@ type deferred struct {
 	packet   aggregate.Writer
 	memory   []byte
 	arrivals *arrivals
+	// used and flown tell that there were operations since the last Fence, and direct
+	// ones; marked is the last Fence that the rank was sent a mark for, gate the one
+	// that it is known to have ended.
+	used, flown  bool
+	marked, gate uint32
 	// starts counts how often operations were sent, last is the point after that.
 	starts uint64
 	last   world.Mark
@@ -74,6 +79,7 @@ func newDeferred(c *core, p *peer) *deferred {
 func (d *deferred) add(o *scheduler.Operation) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.used = true
 	*d.queue.Add(o.Kind, o.Bytes) = *o
 	if !d.planner.Due(&d.queue) {
 		return nil
@@ -147,6 +153,10 @@ func (d *deferred) direct(ctx context.Context, o *scheduler.Operation) error {
 	if err := d.sendPacket(ctx); err != nil {
 		return err
 	}
+	if err := d.pass(ctx); err != nil {
+		return err
+	}
+	d.flown = true
 	if o.Kind == aggregate.Put {
 		return d.link.Write(ctx, bytesAt(o.Origin, o.Bytes), d.peer.region, o.Offset)
 	}
@@ -217,7 +227,7 @@ func (d *deferred) sendPacket(ctx context.Context) error {
 	if d.packet.Operations() == 0 {
 		return nil
 	}
-	m := world.Message{Kind: messagePacket, Service: d.core.number}
+	m := world.Message{Kind: messagePacket, Service: d.core.number, X: uint64(d.core.tallies.passed.Load())}
 	var err error
 	if d.arrivals == nil {
 		err = d.link.TellWithin(ctx, &m, d.packet.Packet())
@@ -300,6 +310,7 @@ func (d *deferred) sent(ctx context.Context, before uint64) (world.Mark, error) 
 func (d *deferred) notify(slot int) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.used = true
 	d.queue.Add(aggregate.Notify, 0).Offset = uint64(slot)
 	err := d.send(context.Background(), true)
 	d.link.Post()

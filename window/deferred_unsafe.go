@@ -57,6 +57,7 @@ func (v *view) accumulateRemote(p *peer, op Op, given operands, offset uint64) e
 func (d *deferred) stream(o *scheduler.Operation, origin unsafe.Pointer) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.used = true
 	ctx := context.Background()
 	if err := d.send(ctx, true); err != nil {
 		return err

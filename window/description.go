@@ -27,7 +27,9 @@ type description struct {
 	data      world.Places
 	control   world.Places
 	reach     reach
-	failed    bool
+	// alone tells that the rank maps the memory of no other.
+	alone  bool
+	failed bool
 	// unsupported: the failure is an errors.ErrUnsupported.
 	unsupported bool
 	failure     [320]byte

@@ -45,6 +45,7 @@ func (c *core) Fence(ctx context.Context, asserts ...Assert) error {
 	var failed *world.PeerError
 	if errors.As(err, &failed) {
 		c.broken = failed
+		c.tallies.broken.Store(true)
 		c.epochs.FailFence()
 	} else {
 		c.epochs.SuspendFence()
@@ -54,6 +55,9 @@ func (c *core) Fence(ctx context.Context, asserts ...Assert) error {
 
 // fence completes this rank's operations and meets the others.
 func (c *core) fence(ctx context.Context, number uint32, assert Assert) error {
+	if c.tallies.on.Load() {
+		return c.fenceByTally(ctx, "window.Fence", number, assert)
+	}
 	if c.remote && assert&NoPrecede == 0 {
 		if err := c.flushRemote(ctx, "window.Fence", everyone); err != nil {
 			return err
@@ -88,7 +92,7 @@ func (c *core) Close() error {
 		// the meeting that it would close by.
 		return nil
 	}
-	if err := c.meeting.Meet(context.Background(), "window.Close", c.epochs.LastFence()+1); err != nil {
+	if err := c.meetLast(c.epochs.LastFence() + 1); err != nil {
 		var failed *world.PeerError
 		if errors.As(err, &failed) {
 			return nil
@@ -97,4 +101,14 @@ func (c *core) Close() error {
 	}
 	c.withdraw()
 	return c.release()
+}
+
+// meetLast meets the others for the last time.
+func (c *core) meetLast(number uint32) error {
+	ctx := context.Background()
+	if !c.tallies.on.Load() {
+		return c.meeting.Meet(ctx, "window.Close", number)
+	}
+	_, _, err := c.meeting.Tally(ctx, "window.Close", number, func(int) bool { return false })
+	return err
 }

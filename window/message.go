@@ -12,8 +12,13 @@ import (
 // service that has the window's number.
 const (
 	// messagePacket is a packet of operations: see aggregate. Its answer is that of the
-	// packet.
+	// packet. X is the last Fence that the sender has ended: the packet is put off until
+	// this rank has.
 	messagePacket = world.FirstKind + iota
+	// messageGate is answered when this rank has ended Fence X. messageMark says that all
+	// that the sender has sent before Fence X has come.
+	messageGate
+	messageMark
 	// messageWord sets the sender's word A of the target's control block to X.
 	messageWord
 	// messageLock asks for a lock of kind A, with ticket X; messageGranted says
@@ -63,8 +68,18 @@ func (s *server) Serve(from *world.Link, m *world.Message, payload []byte) error
 func (s *server) serve(from *world.Link, m *world.Message, payload []byte) error {
 	c := s.core
 	switch m.Kind {
-	case messagePacket:
-		return s.packet(from, payload)
+	case messagePacket, messageGate:
+		early, err := c.tallies.early(m.X)
+		switch {
+		case err != nil:
+			return err
+		case early:
+			s.putOff(from, m, payload)
+		case m.Kind == messagePacket:
+			return s.packet(from, payload)
+		}
+	case messageMark:
+		return s.mark(from, m)
 	case messageWord:
 		if m.A != postAt && m.A != completeAt || m.X > 1<<32-1 {
 			return fmt.Errorf("word %d := %d", m.A, m.X)

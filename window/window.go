@@ -105,7 +105,8 @@ type core struct {
 	tickets []atomic.Uint32
 	server  *server
 	// native says that the accumulate family uses atomic instructions.
-	native bool
+	native  bool
+	tallies tallies
 	// held are the accumulates that are held back, if far: some parts are large
 	// enough for that.
 	held heldBack

@@ -211,6 +211,9 @@ func (w *World) Place(rank int, places *Places) verbs.RemoteRegion {
 // Mapped tells whether this rank can map memory of rank's; its own it can.
 func (w *World) Mapped(rank int) bool { return rank == w.rank || w.routes[rank].mapped }
 
+// Alone tells that this rank maps the memory of no other.
+func (w *World) Alone() bool { return !w.mapsOthers() }
+
 // mapsOthers tells whether there are ranks whose memory this one maps.
 func (w *World) mapsOthers() bool {
 	for rank := range w.routes {

@@ -82,7 +82,7 @@ type inquiry struct {
 // inquire asks a rank. Who refuses leaves answer as it is.
 func (w *World) inquire(ctx context.Context, rank int, m *Message, answer []byte) (*inquiry, bool) {
 	l, err := w.Link(rank)
-	if err != nil || l.askWithin(ctx, m, nil, answer) != nil {
+	if err != nil || l.Ask(ctx, m, nil, answer) != nil {
 		return nil, false
 	}
 	mark := l.Mark()

@@ -209,7 +209,7 @@ func (l *Link) greet() {
 		l.tellVerdict(v.number, v.leaver, v.text)
 	}
 	if w.left.Load() {
-		l.Reply(&Message{Kind: kindLeft}, nil)
+		l.Reply(&Message{Kind: kindLeft}, w.begun())
 	}
 }
 

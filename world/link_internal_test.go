@@ -145,7 +145,7 @@ func TestLink(t *testing.T) {
 				return err
 			}
 			answers[i] = make([]byte, i)
-			if err := l.Ask(&Message{Kind: FirstKind, Service: 7}, written[:i], answers[i]); err != nil {
+			if err := l.Ask(ctx, &Message{Kind: FirstKind, Service: 7}, written[:i], answers[i]); err != nil {
 				return err
 			}
 		}

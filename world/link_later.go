@@ -128,8 +128,15 @@ func (l *Link) goOn() bool {
 		*u = unserved{}
 		return true
 	}
-	done, err := u.try()
-	if !done {
+	try := u.try
+	u.try = nil
+	done, err := try()
+	switch {
+	case !done:
+		u.try = try
+		return false
+	case u.try != nil && err == nil:
+		// It has put off what is left now.
 		return false
 	}
 	// What is served may be what another goroutine sleeps for.

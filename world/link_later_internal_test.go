@@ -116,7 +116,7 @@ func sendThroughGate(ctx context.Context, w *World, s *gated) error {
 		err = errors.Join(err, l.Tell(&Message{Kind: noteKind, Service: gateService, X: x}, nil))
 	}
 	question, answer := []byte("through the gate"), make([]byte, 16)
-	err = errors.Join(err, l.Ask(&Message{Kind: gateKind, Service: gateService, X: 101}, question, answer))
+	err = errors.Join(err, l.Ask(ctx, &Message{Kind: gateKind, Service: gateService, X: 101}, question, answer))
 	if err = errors.Join(err, l.Flush(ctx)); err == nil && string(answer) != string(question) {
 		err = fmt.Errorf("the answer is %q", answer)
 	}
@@ -139,7 +139,7 @@ func keepGate(ctx context.Context, w *World, s *gated) error {
 		return err
 	}
 	answer := make([]byte, 2)
-	if err := errors.Join(l.Ask(&Message{Kind: askKind, Service: gateService, X: 201}, []byte("hi"), answer), l.Flush(ctx)); err != nil {
+	if err := errors.Join(l.Ask(ctx, &Message{Kind: askKind, Service: gateService, X: 201}, []byte("hi"), answer), l.Flush(ctx)); err != nil {
 		return err
 	}
 	tries := s.tries.Load()
@@ -161,7 +161,7 @@ func passGate(ctx context.Context, w *World, s *gated) error {
 		return err
 	}
 	answer := make([]byte, 2)
-	return errors.Join(l.Ask(&Message{Kind: askKind, Service: gateService, X: 200}, []byte("me"), answer), l.Flush(ctx))
+	return errors.Join(l.Ask(ctx, &Message{Kind: askKind, Service: gateService, X: 200}, []byte("me"), answer), l.Flush(ctx))
 }
 
 // A message of a rank that fails while it is put off is not done any more, nor what was

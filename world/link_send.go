@@ -77,12 +77,6 @@ func (l *Link) TellWithin(ctx context.Context, m *Message, payload []byte) error
 	return err
 }
 
-// Ask sends a message that will be answered. The answer, which has the length of
-// result, is in result by the time that Flush or Settle returns.
-func (l *Link) Ask(m *Message, payload, result []byte) error {
-	return l.askWithin(context.Background(), m, payload, result)
-}
-
 // AskFor is Ask with one who takes the answer, of whatever length, unless this returns an
 // error.
 func (l *Link) AskFor(ctx context.Context, m *Message, payload []byte, to Receiver) error {
@@ -97,7 +91,9 @@ func (l *Link) AskFor(ctx context.Context, m *Message, payload []byte, to Receiv
 	return err
 }
 
-func (l *Link) askWithin(ctx context.Context, m *Message, payload, result []byte) error {
+// Ask sends a message that will be answered. The answer, which has the length of
+// result, is in result by the time that Flush or Settle returns.
+func (l *Link) Ask(ctx context.Context, m *Message, payload, result []byte) error {
 	if err := l.enter(ctx, true); err != nil {
 		return err
 	}

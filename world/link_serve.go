@@ -87,12 +87,15 @@ const (
 	// done.
 	kindNothing
 	// kindLeft: the sender has left the job. All that it has sent before, over other
-	// links too, has come already.
+	// links too, has come already. The payload is the tallies that it had begun.
 	kindLeft
 	// kindVerdict: X is a call's number, Y a leaver + 1; the payload is the text.
 	kindVerdict
-	// kindRound: round A of meeting Service has come to number X; Y is the history.
+	// kindRound: round A of meeting Service has come to number X; Y is the history. In a
+	// tally Z tells whether anybody has sent anything, and the payload is counts.
 	kindRound
+	// kindCounts is counts of a tally that belong to the kindRound which follows.
+	kindCounts
 	// kindArrive: the sender has come to number X of meeting Service; Y is its
 	// history, Z the sum of its histories so far.
 	kindArrive
@@ -187,6 +190,7 @@ func (l *Link) serve(m *Message, payload []byte) error {
 		return w.serveShrink(l, m, payload)
 	case m.Kind == kindNothing:
 	case m.Kind == kindLeft:
+		w.leftAfter(l.rank, payload)
 		w.part(l.rank)
 	case m.Kind == kindFailed:
 		if m.X >= uint64(w.size) || int(m.X) == w.rank {
@@ -203,7 +207,7 @@ func (l *Link) serve(m *Message, payload []byte) error {
 		if meeting == nil {
 			return nil
 		}
-		return meeting.serve(l, m)
+		return meeting.serve(l, m, payload)
 	}
 	return nil
 }

@@ -47,6 +47,7 @@ type Meeting struct {
 	// unlike tells rank 0 that the last to come, by a message, made a sum of
 	// histories that shows that they are not the same.
 	unlike atomic.Bool
+	tally  tally
 }
 
 // The numbers of the World's own meetings, and the first of others.
@@ -64,6 +65,9 @@ func (w *World) NewMeeting(number uint32, own []byte, other func(rank int) ([]by
 	m := &Meeting{world: w, number: number, own: meetingBlockOver(own), other: other, blocks: make([]atomic.Pointer[meetingBlock], w.size)}
 	if w.rank == 0 {
 		m.arrivals = make([]uint32, w.size)
+	}
+	if w.cards[networkCard] != nil {
+		m.tally.coming = [2][]uint32{make([]uint32, w.size), make([]uint32, w.size)}
 	}
 	w.post.mu.Lock()
 	defer w.post.mu.Unlock()
@@ -152,6 +156,11 @@ func (m *Meeting) message(ctx context.Context, op string, rank int, message *Mes
 		l.Post()
 		return nil
 	}
+	return m.unreached(op, rank, err)
+}
+
+// unreached is the error of a meeting that could not tell a rank something.
+func (m *Meeting) unreached(op string, rank int, err error) error {
 	if m.world.Failures() != 0 {
 		return m.failure(op)
 	}
@@ -232,6 +241,9 @@ func (m *Meeting) vain(op string, word *atomic.Uint32, number uint32, from int, 
 	leaver, left := w.barrier.left(from)
 	left = left && !reached(word, number)
 	if m != w.barrier {
+		if rank, absent := m.tally.absent(number); !left && absent && m.tally.number.Load() == number && !reached(word, number) {
+			leaver, left = rank, true
+		}
 		if left {
 			// It may have left because another has failed.
 			if w.hearOfFailure(); w.Failures() != 0 {
@@ -322,12 +334,13 @@ func (m *Meeting) leave() {
 	w.post.mu.Lock()
 	defer w.post.mu.Unlock()
 	w.left.Store(true)
+	begun := w.begun()
 	for _, c := range w.cards {
 		if c == nil {
 			continue
 		}
 		for _, l := range c.links {
-			l.Reply(&Message{Kind: kindLeft}, nil)
+			l.Reply(&Message{Kind: kindLeft}, begun)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func TestMeetingOutOfTurn(t *testing.T) {
 				defer m.Close()
 				from := &Link{world: w, rank: 1 - w.rank}
 				for i := range c.good {
-					if err := m.serve(from, &c.good[i]); err != nil {
+					if err := m.serve(from, &c.good[i], nil); err != nil {
 						return err
 					}
 				}
@@ -50,7 +50,7 @@ func TestMeetingOutOfTurn(t *testing.T) {
 					return [3]uint32{m.own.round(0).Load(), m.own.arrived().Load(), m.own.released().Load()}
 				}
 				before := counts()
-				if err := m.serve(from, &c.bad); !errors.Is(err, ErrMessage) {
+				if err := m.serve(from, &c.bad, nil); !errors.Is(err, ErrMessage) {
 					return fmt.Errorf("error is %v, want %v", err, ErrMessage)
 				}
 				if after := counts(); after != before {

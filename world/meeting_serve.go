@@ -7,17 +7,24 @@ import (
 
 // serve does what a message of a rank that does not map this one's block asks, when
 // it is the one whose part it is to ask that.
-func (m *Meeting) serve(from *Link, message *Message) error {
+func (m *Meeting) serve(from *Link, message *Message, payload []byte) error {
 	w, number, k := m.world, uint32(message.X), int(message.A)
 	switch message.Kind {
-	case kindRound:
+	case kindRound, kindCounts:
 		if k >= bits.Len(uint(w.size-1)) || (from.rank+1<<k)%w.size != w.rank {
 			return fmt.Errorf("%w: rank %d tells of round %d", ErrMessage, from.rank, k)
 		}
 		if last := m.own.round(k).Load(); !follows(number, last) {
 			return m.outOfTurn(from, message, last)
 		}
-		m.own.reach(k, number, message.Y)
+		if m.tally.coming[0] != nil && number != m.own.round(k).Load() {
+			if err := m.count(message, payload); err != nil {
+				return err
+			}
+		}
+		if message.Kind == kindRound {
+			m.own.reach(k, number, message.Y)
+		}
 	case kindArrive:
 		if w.rank != 0 {
 			return fmt.Errorf("%w: rank %d takes rank %d for the root", ErrMessage, from.rank, w.rank)

@@ -98,7 +98,7 @@ func TestComputingServes(t *testing.T) {
 		w.KeepProgress()
 		good := 0
 		for times := 0; times < atMost && good < wanted; times++ {
-			if err := l.Ask(&Message{Kind: kindFlush}, nil, nil); err != nil {
+			if err := l.Ask(ctx, &Message{Kind: kindFlush}, nil, nil); err != nil {
 				return err
 			}
 			if err := l.Flush(ctx); err != nil {

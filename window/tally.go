@@ -1,0 +1,190 @@
+package window
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/world"
+)
+
+// A Fence among ranks that map none of each other's memory needs no answers: behind what it
+// has sent to a rank a rank sends a mark, and the ranks tell each other in the Fence how
+// many marks each has to wait for. So a Fence is a message to each rank that was sent
+// something to, and one a round of the barrier, which is the same where it is the same rank.
+//
+// But the ranks do not end the Fence at once: what a rank sends in the next epoch may come
+// to one that still waits for marks, from a third. It must not be done before that has come:
+//
+//   - A packet carries the number of the Fence that its sender has ended last, and is put
+//     off until its target has ended that.
+//   - What goes direct cannot be put off. Where operations have, and there are more than
+//     two ranks, the Fence that closes their epoch waits for answers instead of sending a
+//     mark; and where any rank has sent marks, the first direct operation on a rank after
+//     that Fence waits until the rank has ended it. Between two ranks all goes one way, in
+//     order.
+type tallies struct {
+	// on tells that Fences are of this kind.
+	on atomic.Bool
+	// begun is the number of the last Fence that this rank has begun, passed of the last
+	// that it has ended, gate of the last of those in which marks were sent. broken tells
+	// that there will be no further one.
+	begun, passed, gate atomic.Uint32
+	broken              atomic.Bool
+	// marks counts those of the Fences of a parity.
+	marks [2]atomic.Uint32
+	// marked is the last Fence that each rank has sent a mark for; it belongs to progress.
+	marked []uint32
+}
+
+// fenceByTally completes this rank's operations and meets the others. It is repeated when
+// its context has cut it short.
+func (c *core) fenceByTally(ctx context.Context, call string, number uint32, assert Assert) error {
+	c.tallies.begun.Store(number)
+	if assert&NoPrecede == 0 {
+		if err := c.markEpoch(ctx, call, number); err != nil {
+			return err
+		}
+	}
+	arrivals, any, err := c.meeting.Tally(ctx, call, number, func(rank int) bool {
+		p := c.peers[rank].Load()
+		return p != nil && p.deferred != nil && p.deferred.marked == number
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.awaitMarks(ctx, call, number, uint32(arrivals)); err != nil {
+		return err
+	}
+	if err := c.settleRemote(ctx, call, everyone); err != nil {
+		return err
+	}
+	if c.world.Failures() != 0 {
+		// Others have given this Fence up.
+		return c.anyFailure(call)
+	}
+	t := &c.tallies
+	t.marks[number&1].Store(0)
+	if any && c.size > 2 {
+		t.gate.Store(number)
+	}
+	_ = c.eachLink(everyone, func(_ int, p *peer) error { p.deferred.used, p.deferred.flown = false, false; return nil })
+	t.passed.Store(number)
+	// What was put off until now.
+	c.world.Poll()
+	return nil
+}
+
+// markEpoch sends what is queued with a mark behind it, or waits for answers.
+func (c *core) markEpoch(ctx context.Context, call string, number uint32) error {
+	err := c.eachLink(everyone, func(rank int, p *peer) error {
+		d := p.deferred
+		if !d.used || d.marked == number {
+			return nil
+		}
+		if err := d.start(ctx, true); err != nil {
+			return c.blame(call, rank, err)
+		}
+		if d.flown && c.size > 2 {
+			p.link.Push()
+			return nil
+		}
+		if err := p.link.TellWithin(ctx, &world.Message{Kind: messageMark, Service: c.number, X: uint64(number), AfterReads: true}, nil); err != nil {
+			return c.blame(call, rank, err)
+		}
+		d.marked = number
+		if rank != (c.rank+1)%c.size {
+			// To that one the first round of the barrier goes with it.
+			p.link.Post()
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.eachLink(everyone, func(rank int, p *peer) error {
+		if d := p.deferred; !d.used || d.marked == number {
+			return nil
+		}
+		return c.blame(call, rank, p.link.Flush(ctx))
+	})
+}
+
+// awaitMarks waits until so many marks of a Fence have come.
+func (c *core) awaitMarks(ctx context.Context, call string, number, arrivals uint32) error {
+	marks := &c.tallies.marks[number&1]
+	if marks.Load() >= arrivals {
+		return nil
+	}
+	if err := c.beginReading(call); err != nil {
+		return err
+	}
+	defer c.endReading()
+	wait := c.world.NewWaiter()
+	defer wait.Finish()
+	for marks.Load() < arrivals {
+		if c.world.Failures() != 0 && marks.Load() < arrivals {
+			return c.anyFailure(call)
+		}
+		if err := c.pause(ctx, call, &wait); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mark counts a mark of another rank.
+func (s *server) mark(from *world.Link, m *world.Message) error {
+	t, number := &s.core.tallies, uint32(m.X)
+	if ahead := number - t.passed.Load(); m.X > 1<<32-1 || ahead != 1 && ahead != 2 || t.marked[from.Rank()] == number {
+		return fmt.Errorf("mark of fence %d, the last was %d", m.X, t.passed.Load())
+	}
+	t.marked[from.Rank()] = number
+	t.marks[number&1].Add(1)
+	return nil
+}
+
+// early tells whether a message is of the epoch behind the Fence that this rank is in. Its
+// sender cannot be further: every rank has begun a Fence that one has ended.
+func (t *tallies) early(number uint64) (bool, error) {
+	passed := t.passed.Load()
+	switch {
+	case !t.on.Load() || t.broken.Load() || number < 1<<32 && epoch.Reached(passed, uint32(number)):
+		return false, nil
+	case number == uint64(t.begun.Load()):
+		return true, nil
+	}
+	return false, fmt.Errorf("message behind fence %d, this rank is behind %d", number, passed)
+}
+
+// putOff has a message served when this rank has come to its epoch.
+func (s *server) putOff(from *world.Link, m *world.Message, payload []byte) {
+	later := *m
+	from.Later(func() (bool, error) {
+		if s.ended.Load() {
+			return true, fmt.Errorf("window: a message that waited for a fence: %w", errClosed)
+		}
+		if early, _ := s.core.tallies.early(later.X); early {
+			return false, nil
+		}
+		return true, s.Serve(from, &later, payload)
+	})
+}
+
+// pass waits until the rank has ended the Fence after which its memory may be touched
+// direct. It is called with the mutex.
+func (d *deferred) pass(ctx context.Context) error {
+	gate := d.core.tallies.gate.Load()
+	if d.gate == gate {
+		return nil
+	}
+	if err := d.link.Ask(ctx, &world.Message{Kind: messageGate, Service: d.core.number, X: uint64(gate)}, nil, nil); err != nil {
+		return err
+	}
+	if err := d.link.Settle(ctx); err != nil {
+		return err
+	}
+	d.gate = gate
+	return nil
+}
