@@ -28,6 +28,32 @@ func TestBatches(t *testing.T) {
 	}
 }
 
+// One visit sends no more than visitBytes and a batch, though there is room for all, and
+// the next ones send the rest.
+func TestVisitsAreBounded(t *testing.T) {
+	s := newBare(t)
+	const pieces = 48
+	piece := make([]byte, maxPayload)
+	requests := make([]verbs.SendRequest, pieces)
+	for i := range requests {
+		requests[i] = verbs.SendRequest{Opcode: verbs.OpRDMAWrite, Segments: []verbs.Segment{{Memory: piece, LKey: reservedLKey}}}
+	}
+	s.said(t)
+	_, err := s.pair.PostSend(requests)
+	require.NoError(t, err)
+	const most = visitBytes + batchBytes + 2*maxPayload
+	visits := 1
+	for sent := 0; sent < pieces*(headerSize+maxPayload); visits++ {
+		require.Less(t, len(s.spoken)-sent, most, "bytes of visit %d", visits)
+		require.Greater(t, len(s.spoken), sent, "visit %d sends nothing of what is left", visits)
+		sent = len(s.spoken)
+		s.visit()
+	}
+	require.Greater(t, visits, pieces*maxPayload/most)
+	require.Len(t, s.said(t), pieces)
+	require.False(t, s.blocked.Load())
+}
+
 // Writes that are not signalled cost no acknowledgement, and one acknowledgement answers
 // for all before it.
 func TestOneAcknowledgement(t *testing.T) {

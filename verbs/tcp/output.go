@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"errors"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -16,8 +17,10 @@ const (
 	// batchBytes is what a batch has that gets no more frames. The last two, an answer and
 	// a request, may have made it longer by a payload each.
 	batchBytes = 1 << 20
-	// maxWriteRounds bounds how many batches one visit sends: others wait for theirs.
+	// maxWriteRounds bounds how many batches one visit sends, visitBytes how long they are
+	// without the last: others wait for theirs.
 	maxWriteRounds = 16
+	visitBytes     = 4 << 20
 )
 
 // output makes batches of frames. A batch is made when the one before has left, and
@@ -62,8 +65,10 @@ func (c *connection) stuck() bool {
 
 // transmit sends what can go.
 func (c *connection) transmit() {
+	bytes := 0
 	for round := 0; c.stream != nil; round++ {
-		if c.stuck() && !c.write() || round == maxWriteRounds {
+		bytes += c.out.bytes
+		if c.stuck() && !c.write() || round == maxWriteRounds || bytes >= visitBytes {
 			c.block()
 			return
 		}
@@ -194,10 +199,7 @@ func (c *connection) detach() bool {
 	if o.loan != nil && !o.loan.keep() {
 		return false
 	}
-	var rest []byte
-	for _, v := range o.vectors[o.first:] {
-		rest = append(rest, v...)
-	}
+	rest := slices.Concat(o.vectors[o.first:]...)
 	if o.loan != nil {
 		o.loan.release()
 	}
