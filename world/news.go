@@ -62,6 +62,11 @@ func (l *Link) tellFailure(rank int) {
 		return
 	}
 	cause := l.world.roster.failed[rank].Load().Cause
+	var later *laterError
+	if errors.As(cause, &later) {
+		// The first failure they are told of themselves, before.
+		cause = later.cause
+	}
 	text := fmt.Sprint(cause)
 	var told *toldError
 	if errors.As(cause, &told) {
@@ -70,13 +75,16 @@ func (l *Link) tellFailure(rank int) {
 	l.Reply(&Message{Kind: kindFailed, X: uint64(rank)}, []byte(text[:min(len(text), maxVerdict)]))
 }
 
-// tellFailures tells of all that were passed on before there was this link.
+// tellFailures tells of all that were passed on before there was this link, of the first
+// at first.
 func (l *Link) tellFailures() {
-	if l.world.Failures() == 0 {
+	first, err := l.world.FirstFailure()
+	if err == nil {
 		return
 	}
+	l.tellFailure(first)
 	for rank := range l.world.size {
-		if l.world.roster.failed[rank].Load() != nil {
+		if rank != first && l.world.roster.failed[rank].Load() != nil {
 			l.tellFailure(rank)
 		}
 	}
