@@ -11,9 +11,10 @@ import (
 // had come before that was known: others may have had what it held.
 func TestFailedIsNotServed(t *testing.T) {
 	var service echo
-	told, failed := make(chan error), make(chan struct{})
+	serving, told, failed := make(chan struct{}), make(chan error, 2), make(chan struct{})
 	err := Run(t.Context(), 2, func(ctx context.Context, w *World) error {
 		if w.rank == 1 {
+			<-serving
 			l, err := w.Link(0)
 			if err != nil {
 				return err
@@ -29,6 +30,9 @@ func TestFailedIsNotServed(t *testing.T) {
 			return nil
 		}
 		defer w.Serve(7, &service)()
+		// Rank 1 waits for nothing if this one returns early.
+		defer close(failed)
+		close(serving)
 		w.KeepProgress()
 		if err := <-told; err != nil {
 			return err
