@@ -39,6 +39,9 @@ type deferred struct {
 	packet   aggregate.Writer
 	memory   []byte
 	arrivals *arrivals
+	// flying tells that there were direct operations that nobody has waited for: their
+	// buffers are in use, while what is packed is copied.
+	flying bool
 	// used and flown tell that there were operations since the last Fence, and direct
 	// ones; marked is the last Fence that the rank was sent a mark for, gate the one
 	// that it is known to have ended.
@@ -104,9 +107,36 @@ func (d *deferred) send(ctx context.Context, closing bool) error {
 	if err != nil && !interrupted(ctx, err) {
 		d.drop()
 	}
-	d.starts++
-	d.last = d.link.Mark()
+	d.sentNow()
 	return err
+}
+
+// sentNow notes that something has been sent.
+func (d *deferred) sentNow() {
+	d.starts++
+	if d.flying {
+		d.last = d.link.Mark()
+	} else {
+		d.last = d.link.Questions()
+	}
+}
+
+// settle returns when the buffers of all operations so far are the program's again, and
+// their results are valid.
+func (d *deferred) settle(ctx context.Context) error {
+	if err := d.start(ctx, false); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	last, starts := d.last, d.starts
+	d.mu.Unlock()
+	if err := d.link.Reach(ctx, last); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.flying = d.flying && d.starts != starts
+	return nil
 }
 
 func (d *deferred) carryOut(ctx context.Context, closing bool) error {
@@ -156,7 +186,7 @@ func (d *deferred) direct(ctx context.Context, o *scheduler.Operation) error {
 	if err := d.pass(ctx); err != nil {
 		return err
 	}
-	d.flown = true
+	d.flown, d.flying = true, true
 	if o.Kind == aggregate.Put {
 		return d.link.Write(ctx, bytesAt(o.Origin, o.Bytes), d.peer.region, o.Offset)
 	}

@@ -66,8 +66,7 @@ func (d *deferred) stream(o *scheduler.Operation, origin unsafe.Pointer) error {
 	if err != nil {
 		d.drop()
 	}
-	d.starts++
-	d.last = d.link.Mark()
+	d.sentNow()
 	return err
 }
 

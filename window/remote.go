@@ -46,11 +46,7 @@ func (c *core) flushRemote(ctx context.Context, call string, include func(rank i
 // back.
 func (c *core) settleRemote(ctx context.Context, call string, include func(rank int) bool) error {
 	return c.eachLink(include, func(rank int, p *peer) error {
-		err := p.deferred.start(ctx, false)
-		if err == nil {
-			err = p.link.Settle(ctx)
-		}
-		return c.blame(call, rank, err)
+		return c.blame(call, rank, p.deferred.settle(ctx))
 	})
 }
 

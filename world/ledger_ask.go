@@ -86,7 +86,7 @@ func (w *World) inquire(ctx context.Context, rank int, m *Message, answer []byte
 		return nil, false
 	}
 	mark := l.Mark()
-	return &inquiry{l, mark, answer}, l.settle() == nil
+	return &inquiry{l, mark, answer}, l.settle(mark) == nil
 }
 
 // answered waits for the answer, and tells whether it has come.

@@ -26,9 +26,17 @@ func (l *Link) Mark() Mark {
 	return Mark{l.sequence, l.asked}
 }
 
+// Questions is a Mark of what has been asked so far, and of nothing else: to reach it
+// takes no message where nothing was asked.
+func (l *Link) Questions() Mark {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return Mark{0, l.asked}
+}
+
 // Reach is Settle for what came before a mark.
 func (l *Link) Reach(ctx context.Context, m Mark) error {
-	if err := l.settle(); err != nil {
+	if err := l.settle(m); err != nil {
 		return err
 	}
 	return l.complete(ctx, m)
@@ -48,10 +56,15 @@ func (l *Link) complete(ctx context.Context, m Mark) error {
 	return err
 }
 
-// settle has everything so far on its way, and its completion heard of.
-func (l *Link) settle() error {
+// settle has everything so far on its way, and the completion of what came before a mark
+// heard of.
+func (l *Link) settle(m Mark) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.done.Load() >= m.sequence {
+		l.post(false)
+		return nil
+	}
 	return l.push()
 }
 
@@ -64,7 +77,7 @@ func (l *Link) push() error {
 
 // Reached tells whether Reach would return at once, perhaps with an error.
 func (l *Link) Reached(m Mark) (bool, error) {
-	if err := l.settle(); err != nil {
+	if err := l.settle(m); err != nil {
 		return false, err
 	}
 	l.world.Poll()
@@ -125,7 +138,7 @@ func (l *Link) await(ctx context.Context, sequence, asked uint64) (bool, error) 
 func (l *Link) delivered() error {
 	// What is said after the mark nobody waits for.
 	m := l.Mark()
-	if err := l.settle(); err != nil {
+	if err := l.settle(m); err != nil {
 		return err
 	}
 	_, err := l.await(context.Background(), m.sequence, 0)
