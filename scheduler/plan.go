@@ -37,6 +37,8 @@ type Planner struct {
 	// single is what one costs that goes by itself, message what a message costs more than
 	// that, byte what it costs to copy a byte twice, all in nanoseconds.
 	single, message, byte float64
+	// copies is the rest of what it costs to copy twice.
+	copies float64
 	// start is how many bytes or operations are worth starting before the synchronization.
 	startBytes, startOperations int
 }
@@ -58,18 +60,26 @@ func NewPlanner(c Conditions) *Planner {
 	p.most = min(p.most, aggregate.MaxSize) &^ 7
 	p.single = 2 * float64(c.Costs.Gap)
 	p.message = float64(c.Costs.Serve)
-	perCopy := 2 * float64(c.Costs.CopyLatency)
+	p.copies = 2 * float64(c.Costs.CopyLatency)
 	if c.Costs.CopyBandwidth > 0 {
 		p.byte = 2 * float64(time.Second) / c.Costs.CopyBandwidth
-		p.small = min(max(int((p.single-perCopy)/p.byte), 0), p.most)
+		p.small = min(max(int((p.single-p.copies)/p.byte), 0), p.most)
 	}
-	// What has been posted for as long as it takes to post is well begun.
-	p.startBytes, p.startOperations = max(int(c.Costs.Bandwidth*8*c.Costs.Post.Seconds()), 1), 1
-	if c.Scheme.has(Defer) {
-		p.startOperations = 2 * c.Packet / (aggregate.OffsetBytes + 8)
+	// To start is to post. What is on its way for as long as it takes to post some times
+	// hides that; and two messages that are full gain nothing by waiting.
+	p.startBytes, p.startOperations = defaultStart, 2*c.Packet/(aggregate.OffsetBytes+8)
+	if bytes := int(c.Costs.Bandwidth * startPosts * c.Costs.Post.Seconds()); bytes > 0 {
+		p.startBytes = bytes
 	}
 	return p
 }
+
+const (
+	// startPosts is how many times that is, defaultStart how many bytes are started where
+	// the costs are unknown.
+	startPosts   = 8
+	defaultStart = 32 << 10
+)
 
 // Due tells whether what is queued should be sent now, although nobody waits for it.
 func (p *Planner) Due(q *Queue) bool {
@@ -109,23 +119,22 @@ func (p *Planner) Plan(operations []Operation, closing bool, into *Plan) {
 // part arranges the operations [first, end): packed reads, which the origin waits for;
 // direct ones; the accumulate family; packed puts.
 func (p *Planner) part(operations []Operation, first, end, small int, into *Plan) {
-	var gets, puts, directGets, directPuts, others int
+	var puts, direct, others int
 	for i := first; i < end; i++ {
 		switch o := &operations[i]; {
 		case o.Kind == aggregate.Get && o.Bytes < small:
-			gets++
 			into.add(i, 1, true, o.Bytes)
 		case o.Kind == aggregate.Get:
-			directGets++
+			direct++
 		case o.Kind == aggregate.Put && o.Bytes < small:
 			puts++
 		case o.Kind == aggregate.Put:
-			directPuts++
+			direct++
 		default:
 			others++
 		}
 	}
-	if directGets+directPuts > 0 {
+	if direct > 0 {
 		p.takeTurns(operations, first, end, small, into)
 	}
 	for i := first; others > 0; i++ {
@@ -139,7 +148,7 @@ func (p *Planner) part(operations []Operation, first, end, small int, into *Plan
 		if o.Kind != aggregate.Put || o.Bytes >= small {
 			continue
 		}
-		count, bytes := p.merged(operations[i:min(end, i+puts)], small)
+		count, bytes := p.merged(operations[i:end], small)
 		into.add(i, count, true, bytes)
 		puts -= count
 		i += count - 1
@@ -217,7 +226,7 @@ func (p *Planner) limit(operations []Operation, closing bool) int {
 			return p.small
 		}
 		if o.Bytes < p.small {
-			if saved += p.single - float64(o.Bytes)*p.byte; saved > p.message {
+			if saved += p.single - p.copies - float64(o.Bytes)*p.byte; saved > p.message {
 				return p.small
 			}
 		}

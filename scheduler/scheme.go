@@ -10,8 +10,8 @@ const (
 	Defer Scheme = 1 << iota
 	// GetsFirst sends what reads before what writes: the origin waits for data of reads.
 	GetsFirst
-	// Interleave lets direct reads and writes take turns, so that both directions of the
-	// link carry data.
+	// Interleave lets direct reads and writes take turns, a read first, so that both
+	// directions of the link carry data. It goes with GetsFirst.
 	Interleave
 	// Pack sends small operations together in messages, and with the synchronization
 	// that completes them, where that costs less than each by itself.
