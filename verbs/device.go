@@ -208,6 +208,13 @@ type Server interface {
 	Dwell(on bool) (looks int)
 }
 
+// A Meter is a device that counts what it sends.
+type Meter interface {
+	// Frames is how many messages, requests, answers and acknowledgements have left for
+	// other devices.
+	Frames() uint64
+}
+
 // A Severer is a queue pair that can be ended because its peer is taken for dead, which
 // may be only stopped, or cut off, and come back.
 type Severer interface {

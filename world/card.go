@@ -211,6 +211,18 @@ func (w *World) Place(rank int, places *Places) verbs.RemoteRegion {
 // Mapped tells whether this rank can map memory of rank's; its own it can.
 func (w *World) Mapped(rank int) bool { return rank == w.rank || w.routes[rank].mapped }
 
+// Frames is how many messages, requests, answers and acknowledgements this rank has sent
+// over the network, 0 where it has none or the device does not count them. What is sent
+// through memory is not counted.
+func (w *World) Frames() uint64 {
+	if c := w.cards[networkCard]; c != nil {
+		if meter, ok := c.device.(verbs.Meter); ok {
+			return meter.Frames()
+		}
+	}
+	return 0
+}
+
 // Alone tells that this rank maps the memory of no other.
 func (w *World) Alone() bool { return !w.mapsOthers() }
 

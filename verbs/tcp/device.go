@@ -52,6 +52,8 @@ type device struct {
 	pressAt           time.Duration
 	// heardOf counts reads that got something.
 	heardOf atomic.Uint64
+	// frames counts those that were made.
+	frames atomic.Uint64
 	// looks is how often a drive looks at that connection.
 	looks atomic.Int32
 
@@ -121,6 +123,9 @@ func (d *device) RegisterMemory(memory []byte, access verbs.Access) (verbs.Memor
 	}
 	return r, nil
 }
+
+// Frames counts what has left for peers.
+func (d *device) Frames() uint64 { return d.frames.Load() }
 
 // Heard counts what has come from peers.
 func (d *device) Heard() uint64 { return d.heardOf.Load() }

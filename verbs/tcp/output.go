@@ -297,6 +297,7 @@ func (c *connection) put(f *frame) {
 	c.requests.announced = f.granted
 	c.out.acknowledge = false
 	f.encode(c.out.grow(headerSize))
+	c.device.frames.Add(1)
 }
 
 // putSegments adds a header and its payload, the bytes of segments from skip on.

@@ -1,0 +1,170 @@
+package window_test
+
+import (
+	"fmt"
+	"math/bits"
+	"testing"
+
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// An epochKind is an epoch with small operations, and how many frames each rank sends in
+// one, over the network: frames of rank r of n.
+type epochKind struct {
+	name   string
+	run    func(s *script, win *window.Window[int64])
+	frames func(rank, size int) int
+}
+
+// small has rank 0 put to every second element of rank 1, and where gets is set get.
+func small(s *script, win *window.Window[int64], gets bool) {
+	values, got := []int64{1, 2, 3, 4, 5, 6, 7, 8}, [8]int64{}
+	for i := range values {
+		s.ok(win.Put(values[i:i+1], 1, 2*i))
+		if gets {
+			s.ok(win.Get(got[i:i+1], 1, 2*i+1))
+		}
+	}
+}
+
+// active is Start and Complete of rank 0 with Post and Wait of rank 1.
+func active(gets bool) func(s *script, win *window.Window[int64]) {
+	return func(s *script, win *window.Window[int64]) {
+		if s.w.Rank() == 1 {
+			s.ok(win.Post(s.ctx, groupOf(s, win, 0)))
+			s.ok(win.Wait(s.ctx))
+			return
+		}
+		s.ok(win.Start(s.ctx, groupOf(s, win, 1)))
+		small(s, win, gets)
+		s.ok(win.Complete(s.ctx))
+	}
+}
+
+// origin is done by rank 0, while rank 1 only serves.
+func byOrigin(f func(s *script, win *window.Window[int64])) func(s *script, win *window.Window[int64]) {
+	return func(s *script, win *window.Window[int64]) {
+		if s.w.Rank() == 0 {
+			f(s, win)
+		}
+	}
+}
+
+func each(frames ...int) func(rank, size int) int {
+	return func(rank, _ int) int { return frames[rank] }
+}
+
+var epochKinds = []epochKind{
+	{"puts of Start and Complete", active(false), each(1, 1)},
+	{"gets of Start and Complete", active(true), each(1, 2)},
+	{"Fence", func(s *script, win *window.Window[int64]) {
+		if s.w.Rank() == 0 {
+			small(s, win, false)
+		}
+		s.ok(win.Fence(s.ctx))
+	}, each(1, 1)},
+	{"puts and Flush", byOrigin(func(s *script, win *window.Window[int64]) {
+		small(s, win, false)
+		s.ok(win.Flush(s.ctx, 1))
+	}), each(1, 1)},
+	{"accumulates, fetches and Flush", byOrigin(func(s *script, win *window.Window[int64]) {
+		var old [20]int64
+		for i := range old {
+			s.ok(win.Accumulate(window.Sum, []int64{1}, 1, i))
+			s.ok(win.FetchAndOp(window.Sum, 1, &old[i], 1, i))
+		}
+		s.ok(win.Flush(s.ctx, 1))
+	}), each(1, 1)},
+	{"a strided put and Flush", byOrigin(func(s *script, win *window.Window[int64]) {
+		blocks := window.Strided(8, 2, 4)
+		s.ok(win.PutLayout(make([]int64, 30), blocks, 1, 0, blocks))
+		s.ok(win.Flush(s.ctx, 1))
+	}), each(1, 1)},
+}
+
+// counted runs an epoch many times and counts the frames. What is sent now and then besides,
+// such as room for more letters, is less than one in two epochs, with the barrier behind
+// them.
+func counted(name string, kind epochKind, passive bool) string {
+	return register("frames: "+name, func(s *script) {
+		const epochs = 64
+		win := allocate[int64](s, 64)
+		if passive {
+			s.ok(win.LockAll(s.ctx))
+		}
+		if kind.name == "Fence" {
+			s.ok(win.Fence(s.ctx))
+		}
+		for range 8 {
+			kind.run(s, win)
+		}
+		s.ok(s.w.Barrier(s.ctx))
+		before := s.w.Frames()
+		for range epochs {
+			kind.run(s, win)
+		}
+		// That one which only serves has served all.
+		s.ok(s.w.Barrier(s.ctx))
+		sent := s.w.Frames() - before
+		want := uint64(kind.frames(s.w.Rank(), s.w.Size())) * epochs
+		s.check(sent >= want && sent < want+epochs/2, "%s: rank %d sent %d frames in %d epochs, want %d", kind.name, s.w.Rank(), sent, epochs, want)
+		s.ok(s.w.Barrier(s.ctx))
+		if kind.name == "Fence" {
+			s.ok(win.Fence(s.ctx, window.NoSucceed))
+		}
+		if passive {
+			s.ok(win.UnlockAll(s.ctx))
+		}
+		s.ok(win.Close())
+	})
+}
+
+// Epochs with small operations take the messages that they must, and no more.
+func TestFrames(t *testing.T) {
+	for i, body := range frameBodies {
+		t.Run(epochKinds[i].name, func(t *testing.T) { worldtest.TCP(t, 2, body) })
+	}
+}
+
+var frameBodies = func() (bodies []string) {
+	for i, kind := range epochKinds {
+		bodies = append(bodies, counted(kind.name, kind, i > 2))
+	}
+	return bodies
+}()
+
+// Among n ranks, of which each writes to k, a Fence takes a message to each of those and
+// one a round of a barrier; and who is sent more letters than it sends back tells now and
+// then of room for more.
+var manyFences = register("frames: Fence of many", func(s *script) {
+	const epochs = 32
+	rank, size := s.w.Rank(), s.w.Size()
+	win := allocate[int64](s, 64)
+	s.ok(win.Fence(s.ctx))
+	epoch := func() {
+		for k := 1; k <= 2; k++ {
+			s.ok(win.Put([]int64{1}, (rank+k)%size, rank))
+		}
+		s.ok(win.Fence(s.ctx))
+	}
+	epoch()
+	s.ok(s.w.Barrier(s.ctx))
+	before := s.w.Frames()
+	for range epochs {
+		epoch()
+	}
+	sent, rounds := s.w.Frames()-before, bits.Len(uint(size-1))
+	// The first round goes with what is sent to the same rank.
+	want := uint64(2+rounds-1) * epochs
+	s.check(sent >= want && sent < want+want/3, "rank %d of %d sent %d frames in %d fences, want %d", rank, size, sent, epochs, want)
+	s.ok(s.w.Barrier(s.ctx))
+	s.ok(win.Fence(s.ctx, window.NoSucceed))
+	s.ok(win.Close())
+})
+
+func TestFramesOfMany(t *testing.T) {
+	for _, size := range []int{3, 5, 8} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) { worldtest.TCP(t, size, manyFences) })
+	}
+}
