@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/verbs/cpucopy"
 	"github.com/onesided/rma/verbs/tcp"
 	"github.com/onesided/rma/window"
@@ -94,7 +95,21 @@ func overTCP() []toggle {
 	without := func(name, about string, one tcp.Optimization) toggle {
 		return joining(name, "off", about, world.WithoutOptimizations(one))
 	}
+	arranging := func(name, about string, ways scheduler.Scheme) toggle {
+		return toggle{name, []string{"on", "off"}, about + " (with -device tcp)", func(s *settings, thrown string) error {
+			if thrown == "off" {
+				s.options, s.network = append(s.options, window.Without(ways)), name+"="+thrown
+			}
+			return nil
+		}}
+	}
 	return []toggle{
+		arranging("defer", "operations wait for a synchronization, or until enough of them do; without it the next five are off too", scheduler.Defer),
+		arranging("getsfirst", "what reads is sent before what writes; without it the next is off too", scheduler.GetsFirst),
+		arranging("interleave", "direct reads and writes take turns", scheduler.Interleave),
+		arranging("pack", "small operations go together in messages, with the synchronization", scheduler.Pack),
+		arranging("merge", "small puts to neighbouring places go as one", scheduler.Merge),
+		arranging("early", "operations are started before the synchronization when enough of them wait", scheduler.Early),
 		joining("collect", "off", "operations are collected before they are sent", world.WithBurst(1)),
 		without("batches", "several requests and answers leave by one system call", tcp.Batches),
 		without("favour", "the connection that was heard last is looked at oftener than others", tcp.Favour),

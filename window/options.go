@@ -58,10 +58,10 @@ func Immediate() Option {
 	return func(s *settings) error { s.immediate = true; return nil }
 }
 
-// Scheme sets how operations on ranks that share no memory are arranged. It is for
-// measuring; without it all ways are used that scheduler has.
-func Scheme(ways scheduler.Scheme) Option {
-	return func(s *settings) error { s.scheme = ways; return nil }
+// Without leaves ways out in which operations on ranks that share no memory are arranged.
+// It is for measuring what they bring.
+func Without(ways scheduler.Scheme) Option {
+	return func(s *settings) error { s.scheme &^= ways; return nil }
 }
 
 // Notifications sets the number of notification slots, 0 to MaxNotifications.

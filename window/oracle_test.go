@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world/worldtest"
 )
@@ -305,6 +306,14 @@ var (
 			runProgram[uint16](s, seed, 5000, 5000, window.Unordered())
 		}
 	})
+	// Each way to arrange operations is left out, and all of them.
+	arranged = register("programs of int64, arranged otherwise", func(s *script) {
+		for seed := range uint64(programs) {
+			for _, without := range []scheduler.Scheme{scheduler.All, scheduler.GetsFirst, scheduler.Interleave, scheduler.Pack, scheduler.Merge, scheduler.Early} {
+				runProgram[int64](s, seed, 1500, 1500, window.Without(without))
+			}
+		}
+	})
 )
 
 // TestOracle runs random programs, as goroutines and as processes.
@@ -314,4 +323,5 @@ func TestOracle(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) { worldtest.Run(t, n, name) })
 		}
 	}
+	t.Run("arranged otherwise", func(t *testing.T) { worldtest.Apart(t, 3, arranged); worldtest.TCP(t, 3, arranged) })
 }
