@@ -63,4 +63,14 @@
 // accumulates of one element to large parts, which are held back a few at a time
 // (option Immediate). Bytes outside the accumulate family may be seen half written
 // by a program that reads them before the synchronization.
+//
+// # Memory that is not mapped
+//
+// Operations on a rank that shares no memory with this one are deferred: they wait until a
+// call has to complete them, or blocks, or enough of them wait, and the library decides how
+// they cross the wire (package scheduler). Small ones travel together, and with the
+// synchronization (package aggregate); longer ones go direct. An operation that its target
+// refuses is a *world.RefusalError of the call that completes it, which names the
+// operation; the others are carried out. The option Without leaves out one way or another
+// to arrange operations.
 package window

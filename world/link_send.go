@@ -309,7 +309,7 @@ func (l *Link) lastLetter() *verbs.SendRequest {
 }
 
 // leave posts what is to be posted now and gives the mutex back. To write much takes as
-// long as many polls: who does makes progress now and then, so that the driver need not.
+// long as many polls: who does makes progress now and then.
 func (l *Link) leave(bytes int) {
 	l.bytes += bytes
 	l.collected++
