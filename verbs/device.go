@@ -199,8 +199,8 @@ type Watcher interface {
 // A Server is a device that the CPU moves, so that whoever polls it may have served a
 // peer although nothing has completed here.
 type Server interface {
-	// Heard counts, as it likes, what has come from peers. While it grows more is
-	// likely to come soon.
+	// Heard counts, as it likes, what has come from peers, and what has been sent to them
+	// by polls. While it grows more is likely to come soon.
 	Heard() uint64
 	// Dwell says whether a poll that finds nothing looks several times for something of
 	// the likeliest peer, which suits a rank that waits for nothing else. It tells how

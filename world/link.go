@@ -86,6 +86,8 @@ const (
 	// collected before they are posted.
 	defaultBurst = 32
 	burstBytes   = 32 << 10
+	// bytesAttended are about written in a microsecond.
+	bytesAttended = 6 << 10
 	// pollBytes is how much is written between polls.
 	pollBytes = 1 << 20
 	// mostSends is how many may be outstanding.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/onesided/rma/verbs"
 )
@@ -321,6 +322,9 @@ func (l *Link) leave(bytes int) {
 		l.unpolled = 0
 	}
 	l.mu.Unlock()
+	if bytes >= burstBytes {
+		l.world.attended(time.Duration(bytes/bytesAttended) * time.Microsecond)
+	}
 	if poll {
 		l.world.tryPoll()
 	}

@@ -11,7 +11,11 @@ import (
 // Poll does whatever protocol work can be done now and returns how much was found.
 func (w *World) Poll() int {
 	w.polls.Add(1)
-	return w.tryPoll()
+	n := w.tryPoll()
+	if n > 0 {
+		w.attended(busyPoll)
+	}
+	return n
 }
 
 // tryPoll is Poll by one who does not go on polling.
@@ -177,6 +181,10 @@ const (
 // pollsApart is how far apart the polls of a rank are on average that waits most of the
 // time, those included that find something and take longer.
 const pollsApart = 10 * time.Microsecond
+
+// busyPoll is about how long a poll may take that finds something, or sends much: it counts
+// as those that would be in it.
+const busyPoll = 8 * pollsApart
 
 // attendance is what the driver has seen of the polls of others.
 type attendance struct {

@@ -50,6 +50,8 @@ type connection struct {
 	pair *queuePair
 	// cancel ends the dialing.
 	cancel func()
+	// sent: something has left since the last visit.
+	sent bool
 	// armed: the poller waits for room for output.
 	armed bool
 
@@ -118,7 +120,11 @@ func (c *connection) visit() {
 	if c.receive() {
 		c.device.heardOf.Add(1)
 	}
-	c.transmit()
+	c.sent = false
+	if c.transmit(); c.sent {
+		// It may have taken long, and there may be more to send.
+		c.device.heardOf.Add(1)
+	}
 }
 
 // wantVisit makes the device visit although the socket may be silent.

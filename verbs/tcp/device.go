@@ -50,7 +50,7 @@ type device struct {
 	heard             int
 	aloneUntil, alone time.Duration
 	pressAt           time.Duration
-	// heardOf counts reads that got something.
+	// heardOf counts reads that got something, and visits that sent something.
 	heardOf atomic.Uint64
 	// frames counts those that were made.
 	frames atomic.Uint64

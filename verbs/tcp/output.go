@@ -151,7 +151,7 @@ func (c *connection) write() bool {
 		return true
 	}
 	if n > 0 {
-		c.health.moved = true
+		c.health.moved, c.sent = true, true
 	}
 	for n > 0 {
 		v := &o.vectors[o.first]
