@@ -218,7 +218,7 @@ func (h *hammer) kill(ctx context.Context, victim string) error {
 		return err
 	}
 	if rank != h.w.Rank() {
-		return h.words.PutNotify([]uint64{1}, rank, h.w.Rank(), 0)
+		return h.words.PutNotify(nil, rank, 0, 0)
 	}
 	if err := h.words.WaitNotify(ctx, 0, uint64(h.w.Size()-1)); err != nil {
 		return err
