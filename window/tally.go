@@ -38,6 +38,9 @@ type tallies struct {
 	marked []uint32
 }
 
+// fewRanks may fence by tally also where they share cores.
+const fewRanks = 8
+
 // fenceByTally completes this rank's operations and meets the others. It is repeated when
 // its context has cut it short.
 func (c *core) fenceByTally(ctx context.Context, call string, number uint32, assert Assert) error {
