@@ -74,6 +74,12 @@ func NewPlanner(c Conditions) *Planner {
 	return p
 }
 
+// With is the same but for the scheme.
+func (p Planner) With(s Scheme) Planner {
+	p.scheme = s
+	return p
+}
+
 const (
 	// startPosts is how many times that is, defaultStart how many bytes are started where
 	// the costs are unknown.

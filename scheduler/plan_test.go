@@ -107,3 +107,19 @@ func TestUnmeasuredCopies(t *testing.T) {
 		require.Equal(t, step.First == 65, step.Packed)
 	}
 }
+
+// TestWith makes planners of another scheme from one, which stays as it is.
+func TestWith(t *testing.T) {
+	const script = "p8 +p8 p9000 g9000 g8"
+	operations := queued(t, script).Operations
+	first := planner(scheduler.All, true)
+	for scheme := range scheduler.All + 1 {
+		var of, with scheduler.Plan
+		planner(scheme, true).Plan(operations, true, &of)
+		p := first.With(scheme)
+		p.Plan(operations, true, &with)
+		require.Equal(t, of, with, "scheme %b", scheme)
+		require.Equal(t, planner(scheme, true).Due(queued(t, script)), p.Due(queued(t, script)), "scheme %b", scheme)
+	}
+	require.Equal(t, planner(scheduler.All, true), first)
+}

@@ -20,9 +20,11 @@ const (
 	Merge
 	// Early starts operations before the synchronization when enough of them wait.
 	Early
+	// Adapt leaves out the ways that the epochs so far have shown not to pay.
+	Adapt
 
 	// All of them.
-	All = Defer | GetsFirst | Interleave | Pack | Merge | Early
+	All = Defer | GetsFirst | Interleave | Pack | Merge | Early | Adapt
 )
 
 // has tells whether all of some ways are in the scheme.
