@@ -8,14 +8,21 @@ import (
 )
 
 // completionQueue is a bounded queue and the queue pairs that complete into it.
+//
+// One that has had no room takes no more. But so that nobody waits for ever it has each
+// queue pair say a last word, that which had no room first: as a failure, in place of
+// what it was. Those are beyond the capacity.
 type completionQueue struct {
 	device *device
 
 	mu       sync.Mutex
+	capacity int
 	entries  []verbs.Completion
 	first    int
 	count    int
 	overflow bool
+	// silent are the queue pairs that have said their last word.
+	silent map[uint32]bool
 
 	// pairs are driven by Poll. The slice is replaced, never changed.
 	pairs atomic.Pointer[[]*queuePair]
@@ -30,7 +37,7 @@ func (d *device) CreateCompletionQueue(capacity int) (verbs.CompletionQueue, err
 	if capacity < 1 || capacity > maxCapacity {
 		return nil, argumentError("CreateCompletionQueue: capacity %d, allowed are 1 to %d", capacity, maxCapacity)
 	}
-	q := &completionQueue{device: d, entries: make([]verbs.Completion, capacity)}
+	q := &completionQueue{device: d, capacity: capacity, entries: make([]verbs.Completion, capacity), silent: make(map[uint32]bool)}
 	q.pairs.Store(new([]*queuePair))
 	return q, nil
 }
@@ -65,14 +72,31 @@ func (q *completionQueue) push(c verbs.Completion) bool {
 	defer q.device.bell.ringIfHeard()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.overflow || q.count == len(q.entries) {
-		q.overflow = true
-		return false
+	if !q.overflow && q.count < q.capacity {
+		q.add(c)
+		return true
+	}
+	q.overflow = true
+	if !q.silent[c.QueuePair] {
+		q.silent[c.QueuePair] = true
+		if c.Status == verbs.StatusSuccess {
+			c.Status = verbs.StatusFlushed
+		}
+		q.add(c)
+	}
+	return false
+}
+
+// add puts a completion behind the others.
+func (q *completionQueue) add(c verbs.Completion) {
+	if q.count == len(q.entries) {
+		larger := make([]verbs.Completion, 2*q.count)
+		copy(larger[copy(larger, q.entries[q.first:]):], q.entries[:q.first])
+		q.entries, q.first = larger, 0
 	}
 	q.entries[(q.first+q.count)%len(q.entries)] = c
 	q.count++
 	q.filled.Store(int32(q.count))
-	return true
 }
 
 // drop forgets the completions of a queue pair.
@@ -89,6 +113,7 @@ func (q *completionQueue) drop(number uint32) {
 	}
 	q.count = kept
 	q.filled.Store(int32(kept))
+	delete(q.silent, number)
 }
 
 func (q *completionQueue) attach(pair *queuePair) {
