@@ -253,7 +253,7 @@ func TestEnvironmentAndArguments(t *testing.T) {
 func TestFiles(t *testing.T) {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
-		t.Skipf("skipped: %v", err)
+		t.Skipf("skipped: what files a process has can be seen where there is /proc/self/fd: %v", err)
 	}
 	given := map[string]bool{}
 	for _, e := range entries {

@@ -3,6 +3,9 @@ package launchtest_test
 import (
 	"bufio"
 	"bytes"
+	"errors"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -47,56 +50,42 @@ func TestHungHydra(t *testing.T) {
 	requireGone(t, append(tree, pids(t, 2, read)...))
 }
 
-// innerVariable lets the tests run that a process of its own is for.
+// innerVariable is set in a process that runs a test once more, which then does what is
+// to be seen from outside.
 const innerVariable = "LAUNCHTEST_INNER"
 
-func inner(t *testing.T) {
-	t.Helper()
-	if os.Getenv(innerVariable) == "" {
-		t.Skip("skipped: this is for a process of its own, which TestProcessIsGone and others start")
-	}
-}
+func inner() bool { return os.Getenv(innerVariable) != "" }
 
-// TestInnerSlurm starts a Slurm and a job, and waits.
-func TestInnerSlurm(t *testing.T) {
-	inner(t)
-	cluster := launchtest.Slurm(t, 2)
-	command := cluster.Command(t.Context(), "-N", "2", "-n", "2", "sh", "-c", "echo pid=$$; sleep 600 & wait")
-	command.Stdout = os.Stdout
-	require.NoError(t, command.Run())
-}
-
-// TestInnerHydra starts a job, and waits.
-func TestInnerHydra(t *testing.T) {
-	inner(t)
-	command := launchtest.Hydra(t, 2, nil, "sh", "-c", "echo pid=$$; sleep 600 & wait")
-	command.Stdout = os.Stdout
-	require.NoError(t, command.Run())
-}
-
-// TestInnerBuild leaves programs to the end of the process.
-func TestInnerBuild(t *testing.T) {
-	inner(t)
-	path := launchtest.Self(t)
-	require.FileExists(t, path)
-	_, _ = os.Stdout.WriteString("path=" + path + "\n")
-}
-
+// process runs a test once more, in a process of its own.
 func process(t *testing.T, test string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
-	command := exec.CommandContext(t.Context(), self, "-test.run", "^"+test+"$", "-test.v")
+	command := exec.CommandContext(t.Context(), self, "-test.run", test, "-test.v")
 	command.Env = append(os.Environ(), innerVariable+"=1", "GORACE=atexit_sleep_ms=0")
 	return command
 }
 
+// wait is a program of which each rank prints its number and waits for a child.
+var wait = []string{"sh", "-c", "echo pid=$$; sleep 600 & wait"}
+
 // A test's process that is killed has no time to clean up. All that it has started goes
 // with it: keepers, daemons, launchers, ranks, and what those have started.
 func TestProcessIsGone(t *testing.T) {
-	for _, test := range []string{"TestInnerSlurm", "TestInnerHydra"} {
-		t.Run(test, func(t *testing.T) {
-			command := process(t, test)
+	for name, job := range map[string]func(t *testing.T) *exec.Cmd{
+		"slurm": func(t *testing.T) *exec.Cmd {
+			return launchtest.Slurm(t, 2).Command(t.Context(), append([]string{"-N", "2", "-n", "2"}, wait...)...)
+		},
+		"hydra": func(t *testing.T) *exec.Cmd { return launchtest.Hydra(t, 2, nil, wait...) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			if inner() {
+				command := job(t)
+				command.Stdout = os.Stdout
+				require.NoError(t, command.Run())
+				return
+			}
+			command := process(t, "^TestProcessIsGone$/^"+name+"$")
 			pipe, err := command.StdoutPipe()
 			require.NoError(t, err)
 			require.NoError(t, command.Start())
@@ -104,9 +93,11 @@ func TestProcessIsGone(t *testing.T) {
 			read := until(t, output, "")
 			for strings.Count(read, "pid=") < 2 {
 				line := until(t, output, "")
-				if strings.Contains(line, "SKIP") {
-					_ = command.Wait()
-					t.Skipf("skipped: %s", read+line)
+				if _, reason, missing := strings.Cut(line, "skipped: "); missing {
+					rest, err := io.ReadAll(output)
+					require.NoError(t, errors.Join(err, command.Wait()))
+					reason, _, _ = strings.Cut(reason+string(rest), "--- ")
+					t.Skipf("skipped: %s", reason)
 				}
 				read += line
 			}
@@ -153,7 +144,13 @@ func awaitEnd(t *testing.T, file int) {
 
 // The programs that a process has built are removed when it has ended.
 func TestProgramsAreRemoved(t *testing.T) {
-	output, err := process(t, "TestInnerBuild").CombinedOutput()
+	if inner() {
+		path := launchtest.Self(t)
+		require.FileExists(t, path)
+		fmt.Println("path=" + path)
+		return
+	}
+	output, err := process(t, "^TestProgramsAreRemoved$").CombinedOutput()
 	require.NoError(t, err, "%s", output)
 	_, rest, ok := bytes.Cut(output, []byte("path="))
 	require.True(t, ok, "%s", output)

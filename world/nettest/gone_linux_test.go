@@ -148,15 +148,12 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-// innerVariable lets the test run that a process of its own is for.
-const innerVariable = "NETTEST_INNER"
+// endVariable makes TestProcessIsGone, in a process of its own, the test that ends, and
+// says how.
+const endVariable = "NETTEST_END"
 
-// TestInner leaves litter, and ends as it is told to.
-func TestInner(t *testing.T) {
-	how, ok := os.LookupEnv(innerVariable)
-	if !ok {
-		t.Skip("skipped: this is for a process of its own, which TestProcessIsGone starts")
-	}
+// litterAndEnd leaves litter, and ends as it is told to.
+func litterAndEnd(t *testing.T, how string) {
 	n := nettest.New(t, 2)
 	for _, line := range leave(t, n, 1) {
 		fmt.Println(line)
@@ -179,14 +176,18 @@ func TestInner(t *testing.T) {
 
 // A test that panics, or a process that has no time to clean up, leaves nothing either.
 func TestProcessIsGone(t *testing.T) {
+	if how, ok := os.LookupEnv(endVariable); ok {
+		litterAndEnd(t, how)
+		return
+	}
 	nettest.New(t, 1)
 	self, err := os.Executable()
 	require.NoError(t, err)
 	for _, how := range []string{"panic", "fatal", "goroutine panic", "exit", "kill"} {
 		t.Run(how, func(t *testing.T) {
-			command := exec.CommandContext(t.Context(), self, "-test.run", "^TestInner$")
+			command := exec.CommandContext(t.Context(), self, "-test.run", "^TestProcessIsGone$")
 			// Its directories are this test's, because it cannot remove them itself.
-			command.Env = append(os.Environ(), innerVariable+"="+how, "TMPDIR="+t.TempDir(), "GORACE=atexit_sleep_ms=0")
+			command.Env = append(os.Environ(), endVariable+"="+how, "TMPDIR="+t.TempDir(), "GORACE=atexit_sleep_ms=0")
 			input, err := command.StdinPipe()
 			require.NoError(t, err)
 			output, err := command.StdoutPipe()

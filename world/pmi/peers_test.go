@@ -1,6 +1,8 @@
 package pmi
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,29 +14,52 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// childVariable tells a process of this test binary that it is a rank.
-const childVariable = "PMI_TEST_CHILD"
+// rankVariable makes a process of this test binary a rank that a manager has started.
+const rankVariable = "PMI_TEST_RANK"
 
-// TestRank is what a rank does that Hydra has started.
-func TestRank(t *testing.T) {
-	if os.Getenv(childVariable) == "" {
-		t.Skip("skipped: this is for processes that a manager has started")
+func TestMain(m *testing.M) {
+	if os.Getenv(rankVariable) == "" {
+		os.Exit(m.Run())
 	}
+	if err := play(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// play is what a rank does: it says something long, and hears what each has said.
+func play(ctx context.Context) error {
 	c, err := FromEnvironment()
-	require.NoError(t, err)
+	if err != nil {
+		return err
+	}
 	long := strings.Repeat("x", 3000)
-	require.NoError(t, c.Put(fmt.Sprint("rank-", c.Rank()), fmt.Sprint(c.Rank(), long)))
-	require.NoError(t, c.Barrier(t.Context()))
+	if err := c.Put(fmt.Sprint("rank-", c.Rank()), fmt.Sprint(c.Rank(), long)); err != nil {
+		return err
+	}
+	if err := c.Barrier(ctx); err != nil {
+		return err
+	}
 	for rank := range c.Size() {
 		value, err := c.Get(fmt.Sprint("rank-", rank))
-		require.NoError(t, err)
-		require.Equal(t, fmt.Sprint(rank, long), value)
+		if err != nil {
+			return err
+		}
+		if want := fmt.Sprint(rank, long); value != want {
+			return fmt.Errorf("rank %d says %q, want %q", rank, value, want)
+		}
 	}
-	_, err = c.Get("nothing")
-	require.ErrorIs(t, err, ErrNotFound)
-	require.NoError(t, c.Barrier(t.Context()))
-	require.NoError(t, c.Finalize())
+	if _, err := c.Get("nothing"); !errors.Is(err, ErrNotFound) {
+		return fmt.Errorf("what nobody said gives %v, want %v", err, ErrNotFound)
+	}
+	if err := c.Barrier(ctx); err != nil {
+		return err
+	}
+	if err := c.Finalize(); err != nil {
+		return err
+	}
 	fmt.Printf("rank %d of %d is done\n", c.Rank(), c.Size())
+	return nil
 }
 
 // find skips the test where a program is not installed.
@@ -55,8 +80,8 @@ func TestUnderHydra(t *testing.T) {
 	require.NoError(t, err)
 	for _, flags := range [][]string{nil, {"-pmi-port"}} {
 		t.Run(strings.Join(append([]string{"hydra"}, flags...), " "), func(t *testing.T) {
-			command := exec.CommandContext(t.Context(), mpiexec, append(flags, "-n", "4", binary, "-test.run", "^TestRank$", "-test.v")...)
-			command.Env = append(os.Environ(), childVariable+"=1")
+			command := exec.CommandContext(t.Context(), mpiexec, append(flags, "-n", "4", binary)...)
+			command.Env = append(os.Environ(), rankVariable+"=1", "GORACE=atexit_sleep_ms=0")
 			output, err := command.CombinedOutput()
 			require.NoError(t, err, "%s", output)
 			for rank := range 4 {

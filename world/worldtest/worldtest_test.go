@@ -77,58 +77,36 @@ func TestKill(t *testing.T) {
 	require.NoError(t, errs[2])
 }
 
-// innerVariable lets the tests run that have to fail.
-const innerVariable = "WORLDTEST_INNER"
-
-func inner(t *testing.T) {
-	if os.Getenv(innerVariable) == "" {
-		t.Skip("skipped: this fails by design, and TestFailures runs it")
-	}
-}
-
-func TestInnerGoroutines(t *testing.T) {
-	inner(t)
-	worldtest.Goroutines(t, 2, failing)
-}
-
-func TestInnerProcesses(t *testing.T) {
-	inner(t)
-	worldtest.Processes(t, 2, failing)
-}
-
-func TestInnerLeaving(t *testing.T) {
-	inner(t)
-	worldtest.Processes(t, 2, leaving)
-}
-
-func TestInnerForgetting(t *testing.T) {
-	inner(t)
-	worldtest.Processes(t, 2, forgetting)
-}
-
-func TestInnerUnknown(t *testing.T) {
-	inner(t)
-	worldtest.Goroutines(t, 2, "nobody registered this")
-}
+// failsVariable makes a case of TestFailures, in a process of its own, the test that fails.
+const failsVariable = "WORLDTEST_FAILS"
 
 // TestFailures looks that a rank which fails makes its test fail, and says why.
 func TestFailures(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
-	for name, says := range map[string]string{
-		"TestInnerGoroutines": "rank one says no",
-		"TestInnerProcesses":  "rank 1: rank one says no",
-		"TestInnerLeaving":    `still holds ["/dev/zero"] [], 2 goroutines in place of 2`,
-		"TestInnerForgetting": "still holds [] [], 3 goroutines in place of 2",
-		"TestInnerUnknown":    `no body is registered as "nobody registered this"`,
+	for _, c := range []struct {
+		name string
+		over func(t *testing.T, n int, name string)
+		body string
+		says string
+	}{
+		{"goroutines", worldtest.Goroutines, failing, "rank one says no"},
+		{"processes", worldtest.Processes, failing, "rank 1: rank one says no"},
+		{"leaving", worldtest.Processes, leaving, `still holds ["/dev/zero"] [], 2 goroutines in place of 2`},
+		{"forgetting", worldtest.Processes, forgetting, "still holds [] [], 3 goroutines in place of 2"},
+		{"unknown", worldtest.Goroutines, "nobody registered this", `no body is registered as "nobody registered this"`},
 	} {
-		t.Run(name, func(t *testing.T) {
-			command := exec.CommandContext(t.Context(), self, "-test.run", "^"+name+"$")
-			command.Env = append(os.Environ(), innerVariable+"=1")
+		t.Run(c.name, func(t *testing.T) {
+			if os.Getenv(failsVariable) != "" {
+				c.over(t, 2, c.body)
+				return
+			}
+			command := exec.CommandContext(t.Context(), self, "-test.run", "^TestFailures$/^"+c.name+"$")
+			command.Env = append(os.Environ(), failsVariable+"=1")
 			output, err := command.CombinedOutput()
 			var exit *exec.ExitError
 			require.ErrorAs(t, err, &exit, "%s", output)
-			require.True(t, strings.Contains(string(output), says), "%s", output)
+			require.True(t, strings.Contains(string(output), c.says), "%s", output)
 		})
 	}
 }
