@@ -37,6 +37,12 @@ const (
 // MaxSize is the most bytes that one operation of a packet touches.
 const MaxSize = 1<<16 - 8
 
+// Most is how many bytes one operation can touch in a packet of so much room, if its operand
+// is no longer than that: a multiple of 8, and 0 where there is no room.
+func Most(room int) int {
+	return max(min(room-HeaderBytes-OffsetBytes, MaxSize), 0) &^ 7
+}
+
 // Shape is what the operations of a run have in common.
 type Shape struct {
 	Kind    Kind
@@ -60,15 +66,16 @@ func (s *Shape) Operand() int {
 // Answer is the length of each operation's part of the answer, in bytes.
 func (s *Shape) Answer() int {
 	if s.Kind == Get || s.Kind == Fetch || s.Kind == Swap {
-		return padded(s.Size)
+		return Padded(s.Size)
 	}
 	return 0
 }
 
 // Packed is how many bytes of a packet each operation takes.
-func (s *Shape) Packed() int { return OffsetBytes + padded(s.Operand()) }
+func (s *Shape) Packed() int { return OffsetBytes + Padded(s.Operand()) }
 
-func padded(n int) int { return (n + 7) &^ 7 }
+// Padded is the length of n bytes with the zeroes that follow them in a packet or answer.
+func Padded(n int) int { return (n + 7) &^ 7 }
 
 // ErrPacket is a packet that keeps no rules.
 var ErrPacket = errors.New("aggregate: malformed packet")

@@ -112,3 +112,28 @@ func TestMessages(t *testing.T) {
 		require.EqualError(t, err, c.want)
 	}
 }
+
+// TestMost: one operation that touches so much has room, where one that touches the next
+// multiple of 8 has none.
+func TestMost(t *testing.T) {
+	for room := range 1 << 10 {
+		most := aggregate.Most(room)
+		require.Zero(t, most%8, "room for %d bytes", room)
+		var w aggregate.Writer
+		w.Begin(make([]byte, room), room)
+		_, ok := w.Add(&aggregate.Shape{Kind: aggregate.Put, Size: most + 8}, 0)
+		require.False(t, ok, "room for %d bytes", room)
+		if most > 0 {
+			_, ok = w.Add(&aggregate.Shape{Kind: aggregate.Put, Size: most}, 0)
+			require.True(t, ok, "room for %d bytes", room)
+		}
+	}
+	require.Equal(t, aggregate.MaxSize, aggregate.Most(1<<20))
+	require.Zero(t, aggregate.Most(-100))
+}
+
+func TestPadded(t *testing.T) {
+	for n, padded := range []int{0, 8, 8, 8, 8, 8, 8, 8, 8, 16} {
+		require.Equal(t, padded, aggregate.Padded(n))
+	}
+}

@@ -27,11 +27,8 @@ func (w *Writer) Begin(memory []byte, answer int) {
 // Packet is what has been packed.
 func (w *Writer) Packet() []byte { return w.packet }
 
-// Operations is how many operations that is, and Answer the length of its answer.
+// Operations is how many operations that is.
 func (w *Writer) Operations() int { return w.operations }
-
-// Answer is the length of the packet's answer, in bytes.
-func (w *Writer) Answer() int { return w.answer }
 
 // Add packs an operation at an offset of the window and gives the place of its operand,
 // which the caller fills. It is not ok if there is no room.

@@ -14,7 +14,7 @@ type Element interface {
 // Kind is the type of an element.
 type Kind uint8
 
-// The Kinds.
+// The kinds.
 const (
 	Int8 Kind = iota
 	Int16
