@@ -9,7 +9,9 @@ import (
 )
 
 // A Step of a plan is the operations [First, First+Count) of the queue: one, or several
-// puts to neighbouring places that go as one.
+// puts that go as one. Those touch the window from the Offset of the first on, without a
+// gap: who carries them out copies each to its place there in program order, so that the
+// last of those to one place counts.
 type Step struct {
 	First, Count int32
 	// Packed tells that they go in a message, Bytes of the window together. Else it is one
@@ -56,8 +58,7 @@ type Conditions struct {
 
 // NewPlanner makes one.
 func NewPlanner(c Conditions) *Planner {
-	p := &Planner{scheme: c.Scheme, direct: c.Direct, most: c.Packet - aggregate.HeaderBytes - aggregate.OffsetBytes}
-	p.most = min(p.most, aggregate.MaxSize) &^ 7
+	p := &Planner{scheme: c.Scheme, direct: c.Direct, most: aggregate.Most(c.Packet)}
 	p.single = 2 * float64(c.Costs.Gap)
 	p.message = float64(c.Costs.Serve)
 	p.copies = 2 * float64(c.Costs.CopyLatency)
@@ -198,16 +199,18 @@ func (p *Planner) inOrder(operations []Operation, small int, into *Plan) {
 
 // merged tells how many small puts at the front go as one, and of how many bytes.
 func (p *Planner) merged(operations []Operation, small int) (count, bytes int) {
-	bytes = operations[0].Bytes
-	if !p.scheme.has(Merge) {
+	base, bytes := operations[0].Offset, operations[0].Bytes
+	if !p.scheme.has(Merge) || bytes > p.most {
 		return 1, bytes
 	}
 	for count = 1; count < len(operations); count++ {
 		o := &operations[count]
-		if o.Kind != aggregate.Put || o.Bytes >= small || o.Offset != operations[0].Offset+uint64(bytes) || bytes+o.Bytes > p.most {
+		// An Offset before the first's is a number far too large.
+		from := o.Offset - base
+		if o.Kind != aggregate.Put || o.Bytes >= small || from > uint64(bytes) || o.Bytes > p.most-int(from) {
 			break
 		}
-		bytes += o.Bytes
+		bytes = max(bytes, int(from)+o.Bytes)
 	}
 	return count, bytes
 }

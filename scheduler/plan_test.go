@@ -30,6 +30,8 @@ func TestPlan(t *testing.T) {
 		{"a notification in order", without(scheduler.GetsFirst), "p8 n p9000 n", "[0 1] 2 [3]"},
 
 		{"neighbouring puts go as one", scheduler.All, "p8 +p8 +p16 g8 p8 +p8", "[3 0-2 4-5]"},
+		{"so do those to one place", scheduler.All, "p8 =p8 p16 =p8 p8 =p16", "[0-1 2-3 4-5]"},
+		{"and those that overlap", scheduler.All, "p16 ~p16 ~p4 +p40 +p8", "[0-4]"},
 		{"but not through a gap, or backwards", scheduler.All, "p8 p8 +p8 p8", "[0 1-2 3]"},
 		{"nor gets, nor accumulates", scheduler.All, "g8 +g8 a8 +a8", "[0 1 2 3]"},
 		{"nor with large ones", scheduler.All, "p8 +p9000 +p8", "1 [0 2]"},
@@ -37,6 +39,7 @@ func TestPlan(t *testing.T) {
 		{"nor a get with one, in order", without(scheduler.GetsFirst), "g8 +p8 +g8", "[0 1 2]"},
 		{"nor over other operations", scheduler.All, "p8 a8 p8", "[1 0 2]"},
 		{"nor more than a message has room for", scheduler.All, "p3400 +p3400 +p3400 +p3400 +p2768 +p1 +p3400", "[0-4 5-6]"},
+		{"where what overlaps counts once", scheduler.All, "p3400 +p3400 =p3400 +p3400 +p3400 +p2768 =p2768 =p2769", "[0-6 7]"},
 		{"as one, in order", without(scheduler.GetsFirst), "p8 +p8 g8 p8 +p8", "[0-1 2 3-4]"},
 		{"each by itself", without(scheduler.Merge), "p8 +p8 +p16", "[0 1 2]"},
 

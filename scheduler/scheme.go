@@ -16,7 +16,8 @@ const (
 	// Pack sends small operations together in messages, and with the synchronization
 	// that completes them, where that costs less than each by itself.
 	Pack
-	// Merge makes one operation of small puts to neighbouring places.
+	// Merge makes one operation of small puts that follow each other, where each touches or
+	// overlaps what those before it do.
 	Merge
 	// Early starts operations before the synchronization when enough of them wait.
 	Early

@@ -34,27 +34,34 @@ var kinds = map[byte]aggregate.Kind{
 }
 
 // queued makes the operations of a script. "p8" is a put of 8 bytes, far from others, "+p8"
-// one just behind the operation before, and "64*g8" are 64 gets.
+// one just behind the operation before, "=p8" one to the same place, "~p8" one from its
+// middle on, and "64*g8" are 64 gets.
 func queued(t testing.TB, script string) *scheduler.Queue {
 	t.Helper()
 	var q scheduler.Queue
-	place, end := uint64(0), uint64(0)
+	far, place, bytes := uint64(0), uint64(0), 0
 	for _, word := range strings.Fields(script) {
 		times := 1
 		if n, each, ok := strings.Cut(word, "*"); ok {
 			times, word = number(t, n), each
 		}
-		word, behind := strings.CutPrefix(word, "+")
+		like := word[0]
+		word = strings.TrimLeft(word, "+=~")
 		kind, known := kinds[word[0]]
 		require.True(t, known, word)
 		for range times {
-			place += 1 << 24
-			if behind {
-				place = end
+			switch like {
+			case '+':
+				place += uint64(bytes)
+			case '~':
+				place += uint64(bytes / 2)
+			case '=':
+			default:
+				far += 1 << 24
+				place = far
 			}
-			bytes := number(t, "0"+word[1:])
+			bytes = number(t, "0"+word[1:])
 			q.Add(kind, bytes).Offset = place
-			end = place + uint64(bytes)
 		}
 	}
 	return &q
