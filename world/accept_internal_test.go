@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"os"
-	"syscall"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,21 +24,14 @@ func (c *doomed) Accept(verbs.QueuePairConfig) (verbs.QueuePair, error) { return
 
 func (c *doomed) Reject(reason string) { c.rejected = reason }
 
-// A rank that ends while another accepts its connection has failed; that this rank is short
-// of something is no failure of the rank that called, also where the device takes it for one.
+// A rank that ends while another accepts its connection has failed; that this rank cannot
+// accept one is else no failure of the rank that called.
 func TestNotAccepted(t *testing.T) {
-	socket := func(err error) error {
-		return fmt.Errorf("shm: %w", &net.OpError{Op: "read", Net: "unixpacket", Err: err})
-	}
 	for _, c := range []struct {
 		why    error
 		failed bool
 	}{
 		{fmt.Errorf("shm: process 7: %w", verbs.ErrPeerGone), true},
-		{socket(os.NewSyscallError("recvmsg", syscall.ECONNRESET)), true},
-		{socket(os.NewSyscallError("write", syscall.EPIPE)), true},
-		{socket(io.EOF), true},
-		{fmt.Errorf("shm: %w: %w", verbs.ErrPeerGone, syscall.EMFILE), false},
 		{fmt.Errorf("shm: %w", verbs.ErrMemory), false},
 		{errors.New("for no reason that is known"), false},
 	} {
@@ -79,4 +69,56 @@ func TestNotAccepted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A late caller asks for a connection that cannot be accepted as long as this rank is short
+// of something.
+type late struct {
+	doomed
+	short atomic.Bool
+	asked atomic.Int32
+}
+
+var errShort = fmt.Errorf("no descriptors: %w", verbs.ErrShortage)
+
+func (c *late) Accept(config verbs.QueuePairConfig) (verbs.QueuePair, error) {
+	c.asked.Add(1)
+	if c.short.Load() {
+		return nil, errShort
+	}
+	return c.doomed.Accept(config)
+}
+
+// A connection that this rank is too short of something to accept is accepted later. Who
+// waits hears of it, and may go on waiting.
+func TestAcceptedLater(t *testing.T) {
+	heard := make(chan struct{})
+	_ = Run(t.Context(), 2, func(ctx context.Context, w *World) error {
+		if w.rank == 1 {
+			<-heard
+			return nil
+		}
+		defer close(heard)
+		from := &late{doomed: doomed{why: fmt.Errorf("shm: process 7: %w", verbs.ErrPeerGone)}}
+		from.short.Store(true)
+		answered := make(chan error)
+		go func() { answered <- Broadcast(ctx, w, 1, []int{0}) }()
+		w.post.mu.Lock()
+		w.post.accept(w.home, 1, from)
+		w.post.mu.Unlock()
+		err := <-answered
+		require.ErrorIs(t, err, verbs.ErrShortage)
+		require.ErrorContains(t, err, "rank 1")
+		require.Zero(t, w.Failures())
+		require.Empty(t, from.rejected)
+
+		go func() { answered <- Broadcast(ctx, w, 1, []int{0}) }()
+		for asked := from.asked.Load(); from.asked.Load() < asked+2; {
+			w.Poll()
+		}
+		from.short.Store(false)
+		require.ErrorIs(t, <-answered, verbs.ErrPeerGone)
+		require.Equal(t, from.why.Error(), from.rejected)
+		return nil
+	})
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/onesided/rma/verbs"
@@ -96,14 +94,23 @@ func (o *office) accept(c *card, rank int, caller verbs.ConnectionRequest) {
 		return
 	}
 	err := o.acceptInto(c, box, caller)
+	if errors.Is(err, verbs.ErrShortage) {
+		o.acceptLater(c, box, caller, err)
+		return
+	}
+	o.accepted(box, caller, err)
+}
+
+// accepted files how it ended that a connection was accepted.
+func (o *office) accepted(box *mailbox, caller verbs.ConnectionRequest, err error) {
 	if err == nil {
 		return
 	}
 	lost := err
-	if !tellsOfEnd(err) {
-		o.world.logger.Warn("a connection could not be accepted", "rank", rank, "why", err)
+	if !errors.Is(err, verbs.ErrPeerGone) {
+		o.world.logger.Warn("a connection could not be accepted", "rank", box.rank, "why", err)
 		// What the rank sends will not come, which is no fault of its own.
-		lost = &acceptError{rank, err}
+		lost = &acceptError{box.rank, err}
 	}
 	// A rank that has ended is not made a failed one here: it may have left, and nobody
 	// need what it was about to send. Who does need it finds this.
@@ -113,22 +120,40 @@ func (o *office) accept(c *card, rank int, caller verbs.ConnectionRequest) {
 	caller.Reject(err.Error())
 }
 
-// tellsOfEnd tells whether a connection could not be accepted because the rank that asked
-// for it has ended, rather than for what this rank is short of: a device that has no
-// descriptors left to reach a peer with may take it for gone. One that ends between its
-// call and the answer may be heard of first by the socket that its answer was to come from.
-func tellsOfEnd(err error) bool {
-	for _, short := range []error{verbs.ErrShortage, verbs.ErrMemory, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS} {
-		if errors.Is(err, short) {
+// What this rank is short of to accept a connection it looks for every acceptPause, and
+// tells who waits every acceptNotice.
+const (
+	acceptPause  = 10 * time.Millisecond
+	acceptNotice = time.Second
+)
+
+// acceptLater has a connection accepted as soon as this rank has what that takes.
+func (o *office) acceptLater(c *card, box *mailbox, caller verbs.ConnectionRequest, err error) {
+	w := o.world
+	w.lack(box.rank, err)
+	last := time.Now()
+	told := last
+	w.Retry(func() bool {
+		now := time.Now()
+		if now.Sub(last) < acceptPause {
 			return false
 		}
-	}
-	for _, end := range []error{verbs.ErrPeerGone, syscall.ECONNRESET, syscall.EPIPE, io.EOF} {
-		if errors.Is(err, end) {
+		last = now
+		if err := w.Failure(box.rank); err != nil {
+			caller.Reject(err.Error())
 			return true
 		}
-	}
-	return false
+		err := o.acceptInto(c, box, caller)
+		if !errors.Is(err, verbs.ErrShortage) {
+			o.accepted(box, caller, err)
+			return true
+		}
+		if now.Sub(told) >= acceptNotice {
+			told = now
+			w.lack(box.rank, err)
+		}
+		return false
+	})
 }
 
 // acceptError is why this rank could not accept a connection of another.

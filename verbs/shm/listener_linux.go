@@ -68,7 +68,7 @@ func (l *listener) accept() {
 		if err != nil {
 			// Out of descriptors, say: what is open goes on, and a new one may
 			// be possible later.
-			time.Sleep(10 * time.Millisecond)
+			time.Sleep(shortPause)
 			continue
 		}
 		if !l.add(conn) {
@@ -115,8 +115,7 @@ func (l *listener) serve(conn *net.UnixConn) error {
 		}
 		switch packet[0] {
 		case askSegment:
-			answer := binary.LittleEndian.AppendUint64([]byte{askSegment}, uint64(len(l.process.memory)))
-			if _, _, err := conn.WriteMsgUnix(answer, unix.UnixRights(l.process.fd), nil); err != nil {
+			if err := l.answerSegment(conn); err != nil {
 				return err
 			}
 		case askConnect:
@@ -126,6 +125,19 @@ func (l *listener) serve(conn *net.UnixConn) error {
 		default:
 			return fmt.Errorf("shm: packet %q from a peer", packet[:n])
 		}
+	}
+}
+
+// answerSegment gives the segment's descriptor, as soon as the system can pass one on: a
+// peer whose connection ended instead would take this process for gone.
+func (l *listener) answerSegment(conn *net.UnixConn) error {
+	answer := binary.LittleEndian.AppendUint64([]byte{askSegment}, uint64(len(l.process.memory)))
+	for {
+		_, _, err := conn.WriteMsgUnix(answer, unix.UnixRights(l.process.fd), nil)
+		if !isShortage(err) {
+			return err
+		}
+		time.Sleep(shortPause)
 	}
 }
 

@@ -78,7 +78,7 @@ func (p *process) meet(address string) (*neighbor, error) {
 	}
 	conn, err := net.DialUnix("unixpacket", nil, name)
 	if err != nil {
-		return nil, fmt.Errorf("shm: %s: %w: %w", address, verbs.ErrPeerGone, err)
+		return nil, p.unreached(address, err)
 	}
 	peer, err := credentials(conn)
 	if err != nil {
@@ -179,7 +179,7 @@ func (p *process) dial(q *queuePair, address string, hello []byte) error {
 }
 
 func (p *process) dialNow(q *queuePair, address string, hello []byte) error {
-	to, err := p.neighbor(address)
+	to, err := p.neighborAtLast(address)
 	if err != nil {
 		return err
 	}
@@ -191,7 +191,10 @@ func (p *process) dialNow(q *queuePair, address string, hello []byte) error {
 	packet = binary.LittleEndian.AppendUint16(packet, uint16(len(hello)))
 	packet = append(append(packet, hello...), p.address...)
 	if _, err := n.conn.Write(packet); err != nil {
-		return fmt.Errorf("shm: %s: %w: %w", address, verbs.ErrPeerGone, err)
+		if gone := n.gone(); gone != nil {
+			return gone
+		}
+		return p.unreached(address, err)
 	}
 	return nil
 }

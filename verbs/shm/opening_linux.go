@@ -44,7 +44,7 @@ func (n *neighbor) open() error {
 	}
 	memory, err := mapShared(fd, int(size))
 	if err != nil {
-		return fmt.Errorf("shm: segment of process %d: %w", n.pid, err)
+		return n.process.unreached(n.address, err)
 	}
 	if head := headOf(memory); head.magic.Load() != segmentMagic || head.size.Load() != uint64(size) {
 		return errors.Join(fmt.Errorf("shm: process %d: segment of another version: %w", n.pid, verbs.StatusRemoteInvalid), unmap(memory))
@@ -77,7 +77,7 @@ func (p *process) awaited(conn *net.UnixConn) {
 func (n *neighbor) requestSegment() (fd int, size int64, err error) {
 	conn, err := net.DialUnix("unixpacket", nil, n.conn.RemoteAddr().(*net.UnixAddr))
 	if err != nil {
-		return -1, 0, fmt.Errorf("shm: %s: %w: %w", n.address, verbs.ErrPeerGone, err)
+		return -1, 0, n.process.unreached(n.address, err)
 	}
 	defer func() { _ = conn.Close() }()
 	if !n.process.await(conn) {
@@ -86,14 +86,18 @@ func (n *neighbor) requestSegment() (fd int, size int64, err error) {
 	defer n.process.awaited(conn)
 	_ = conn.SetDeadline(time.Now().Add(patience))
 	if _, err := conn.Write([]byte{askSegment}); err != nil {
-		return -1, 0, fmt.Errorf("shm: %s: %w", n.address, err)
+		return -1, 0, n.process.unreached(n.address, err)
 	}
 	answer, rights := make([]byte, 16), make([]byte, unix.CmsgSpace(4))
-	got, oob, _, _, err := conn.ReadMsgUnix(answer, rights)
+	got, oob, flags, _, err := conn.ReadMsgUnix(answer, rights)
 	if err != nil {
-		return -1, 0, fmt.Errorf("shm: %s: %w", n.address, err)
+		return -1, 0, n.process.unreached(n.address, err)
 	}
 	fds, err := descriptorsIn(rights[:oob])
+	if err == nil && len(fds) == 0 && flags&unix.MSG_CTRUNC != 0 {
+		// It came with one, for which this process has no place.
+		return -1, 0, n.process.unreached(n.address, unix.EMFILE)
+	}
 	if err != nil || got != 9 || answer[0] != askSegment || len(fds) != 1 {
 		for _, fd := range fds {
 			_ = unix.Close(fd)

@@ -49,8 +49,9 @@ type process struct {
 	// awaiting are the connections on which an answer is awaited.
 	awaiting map[*net.UnixConn]struct{}
 	// shut: the device is being closed, so there are no more peers, questions and
-	// goroutines; working are those that there are.
+	// goroutines; working are those that there are. ending is closed with that.
 	shut    bool
+	ending  chan struct{}
 	working sync.WaitGroup
 }
 
@@ -67,7 +68,7 @@ func Open(options Options) (*Device, error) {
 	if _, err := rand.Read(name[:]); err != nil {
 		return nil, fmt.Errorf("shm: %w", err)
 	}
-	p := &process{peers: make(map[string]*neighbor), awaiting: make(map[*net.UnixConn]struct{}), fd: -1}
+	p := &process{peers: make(map[string]*neighbor), awaiting: make(map[*net.UnixConn]struct{}), ending: make(chan struct{}), fd: -1}
 	p.device = &device{form: p, name: "shm", address: addressPrefix + hex.EncodeToString(name[:]), opened: time.Now(), pairs: make(map[uint32]*queuePair)}
 	if err := p.open(ranks); err != nil {
 		return nil, errors.Join(err, p.close())
@@ -270,6 +271,7 @@ func (p *process) shutOff() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.shut = true
+	close(p.ending)
 	for conn := range p.awaiting {
 		_ = conn.Close()
 	}

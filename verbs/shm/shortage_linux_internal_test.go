@@ -1,0 +1,142 @@
+//go:build linux
+
+package shm
+
+import (
+	"math"
+	"net"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// shorten has this process open no more than left descriptors beyond those that it has,
+// until end is called.
+func shorten(t *testing.T, left int) (end func()) {
+	t.Helper()
+	var before unix.Rlimit
+	require.NoError(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &before))
+	// It is numbers that are limited: those below the limit that are free are filled.
+	limit := before
+	limit.Cur = 512
+	require.NoError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
+	var fillers []int
+	for {
+		fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+		if err != nil {
+			require.ErrorIs(t, err, unix.EMFILE)
+			break
+		}
+		fillers = append(fillers, fd)
+	}
+	drop := func(n int) {
+		for range min(n, len(fillers)) {
+			_ = unix.Close(fillers[0])
+			fillers = fillers[1:]
+		}
+	}
+	drop(left)
+	end = func() {
+		drop(math.MaxInt)
+		require.NoError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &before))
+	}
+	t.Cleanup(end)
+	return end
+}
+
+// A process that has no descriptor to reach a peer with does not take it for gone, at
+// whatever step it lacks one, and reaches it when it has.
+func TestShortOfDescriptors(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		met  bool
+		left int
+	}{
+		{"to meet the peer", false, 0},
+		{"to ask for the segment", true, 0},
+		// The question takes one here, and its other end, in this process too, another.
+		{"for the segment", true, 2},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			open := openProcesses(t)
+			near, far := open(), open()
+			if test.met {
+				_, err := near.Watch(far.Address(), func(error) {})
+				require.NoError(t, err)
+			}
+			end := shorten(t, test.left)
+			_, err := near.Neighbor(far.Address())
+			end()
+			require.ErrorIs(t, err, verbs.ErrShortage)
+			require.ErrorIs(t, err, unix.EMFILE)
+			require.NotErrorIs(t, err, verbs.ErrPeerGone)
+			_, err = near.Neighbor(far.Address())
+			require.NoError(t, err)
+		})
+	}
+}
+
+// A connection waits for descriptors, but not for ever.
+func TestConnectShortOfDescriptors(t *testing.T) {
+	open := openProcesses(t)
+	near, far := newSide(t, open()), newSide(t, open())
+	end := shorten(t, 0)
+	near.connect(far.device.Address(), verbs.QueuePairConfig{})
+	near.await(func() bool { return near.pair.State() == verbs.StateError }, "end of patience")
+	require.ErrorIs(t, near.pair.Err(), verbs.ErrShortage)
+	near.connect(far.device.Address(), verbs.QueuePairConfig{})
+	end()
+	_, err := far.request().Accept(verbs.QueuePairConfig{SendQueue: far.queue, ReceiveQueue: far.queue})
+	require.NoError(t, err)
+	near.await(func() bool { return near.pair.State() == verbs.StateReady }, "connection")
+}
+
+// A peer whose socket ends when it is asked for its segment is gone, however that is heard.
+func TestSocketEnds(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		take func(*net.UnixConn) error
+	}{
+		{"when it has read", func(conn *net.UnixConn) error { _, err := conn.Read(make([]byte, 1)); return err }},
+		{"with what it has not read", func(conn *net.UnixConn) error {
+			raw, err := conn.SyscallConn()
+			if err != nil {
+				return err
+			}
+			return raw.Read(func(fd uintptr) bool {
+				_, _, err := unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK)
+				return err != unix.EAGAIN
+			})
+		}},
+		{"at once", func(*net.UnixConn) error { return nil }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			peer, address := pretend(t)
+			device, err := Open(Options{})
+			require.NoError(t, err)
+			defer func() { require.NoError(t, device.Close()) }()
+			n, err := device.form.(*process).link(address)
+			require.NoError(t, err)
+			stands, err := peer.AcceptUnix()
+			require.NoError(t, err)
+			defer func() { require.NoError(t, stands.Close()) }()
+			served := make(chan error, 1)
+			go func() {
+				conn, err := peer.AcceptUnix()
+				if err == nil {
+					err = test.take(conn)
+				}
+				_ = conn.Close()
+				served <- err
+			}()
+			err = n.open()
+			require.ErrorIs(t, err, verbs.ErrPeerGone)
+			require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
+			require.NoError(t, <-served)
+		})
+	}
+}
