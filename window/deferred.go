@@ -2,7 +2,9 @@ package window
 
 import (
 	"context"
+	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/scheduler"
@@ -43,10 +45,11 @@ type deferred struct {
 	// buffers are in use, while what is packed is copied.
 	flying bool
 	// used and flown tell that there were operations since the last Fence, and direct
-	// ones; marked is the last Fence that the rank was sent a mark for, gate the one
-	// that it is known to have ended.
-	used, flown  bool
-	marked, gate uint32
+	// ones; gate is the Fence that the rank is known to have ended.
+	used, flown bool
+	gate        uint32
+	// marked is the last Fence that the rank was sent a mark for. Only Fence writes it.
+	marked atomic.Uint32
 	// starts counts how often operations were sent, last is the point after that.
 	starts uint64
 	last   world.Mark
@@ -78,11 +81,25 @@ func newDeferred(c *core, p *peer) *deferred {
 	}
 }
 
+// open takes the mutex for an operation, unless its epoch has been closed. A call that closes
+// an epoch takes the mutex after it has: it finds what was queued before, and who comes
+// later finds the epoch closed.
+func (d *deferred) open() error {
+	d.mu.Lock()
+	if rank := d.link.Rank(); !d.core.epochs.Open(rank) {
+		d.mu.Unlock()
+		return d.core.whyClosed("operation", rank)
+	}
+	d.used = true
+	return nil
+}
+
 // add queues an operation, and sends the queue if it is due.
 func (d *deferred) add(o *scheduler.Operation) error {
-	d.mu.Lock()
+	if err := d.open(); err != nil {
+		return err
+	}
 	defer d.mu.Unlock()
-	d.used = true
 	*d.queue.Add(o.Kind, o.Bytes) = *o
 	if !d.planner.Due(&d.queue) {
 		return nil
@@ -103,8 +120,15 @@ func (d *deferred) start(ctx context.Context, closing bool) error {
 // send sends what is queued. If its context ends it, what is left is sent by the next; if
 // the rank has failed it is lost. It is called with the mutex.
 func (d *deferred) send(ctx context.Context, closing bool) error {
-	err := d.carryOut(ctx, closing)
-	if err != nil && !interrupted(ctx, err) {
+	return d.ended(ctx, d.carryOut(ctx, closing))
+}
+
+// ended notes how sending has ended: only what a context has cut short goes on.
+func (d *deferred) ended(ctx context.Context, err error) error {
+	if interrupted(ctx, err) {
+		return err
+	}
+	if err != nil {
 		d.drop()
 	}
 	d.sentNow()
@@ -207,7 +231,8 @@ func (d *deferred) pack(ctx context.Context, operations []scheduler.Operation, b
 		switch {
 		case o.Kind == aggregate.Put:
 			for i := range operations {
-				operand = operand[copy(operand, bytesAt(operations[i].Origin, operations[i].Bytes)):]
+				put := &operations[i]
+				copy(operand[put.Offset-o.Offset:], bytesAt(put.Origin, put.Bytes))
 			}
 		case o.Kind != aggregate.Get:
 			copy(operand, wordsAt(&o.Value))
@@ -244,7 +269,9 @@ func (d *deferred) place(ctx context.Context, shape *aggregate.Shape, offset uin
 			d.memory = resized(nil, d.link.MaxPayload())
 		}
 		d.packet.Begin(d.memory, d.link.MaxPayload())
-		operand, _ = d.packet.Add(shape, offset)
+		if operand, ok = d.packet.Add(shape, offset); !ok {
+			return nil, fmt.Errorf("an operation of %d bytes, a message to rank %d has room for %d", shape.Size, d.link.Rank(), d.link.MaxPayload())
+		}
 	}
 	if shape.Answer() > 0 && d.arrivals == nil {
 		d.arrivals = d.newArrivals()
@@ -338,9 +365,10 @@ func (d *deferred) sent(ctx context.Context, before uint64) (world.Mark, error) 
 
 // notify queues a notification behind the put that it is of, and sends both.
 func (d *deferred) notify(slot int) error {
-	d.mu.Lock()
+	if err := d.open(); err != nil {
+		return err
+	}
 	defer d.mu.Unlock()
-	d.used = true
 	d.queue.Add(aggregate.Notify, 0).Offset = uint64(slot)
 	err := d.send(context.Background(), true)
 	d.link.Post()

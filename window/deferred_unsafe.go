@@ -55,19 +55,15 @@ func (v *view) accumulateRemote(p *peer, op Op, given operands, offset uint64) e
 // stream sends a long accumulate, behind all that is queued, in pieces that the target
 // combines while others come.
 func (d *deferred) stream(o *scheduler.Operation, origin unsafe.Pointer) error {
-	d.mu.Lock()
+	if err := d.open(); err != nil {
+		return err
+	}
 	defer d.mu.Unlock()
-	d.used = true
 	ctx := context.Background()
 	if err := d.send(ctx, true); err != nil {
 		return err
 	}
-	err := d.streamAll(ctx, o, origin)
-	if err != nil {
-		d.drop()
-	}
-	d.sentNow()
-	return err
+	return d.ended(ctx, d.streamAll(ctx, o, origin))
 }
 
 func (d *deferred) streamAll(ctx context.Context, o *scheduler.Operation, origin unsafe.Pointer) error {

@@ -117,3 +117,21 @@ var fullFlush = registerFull("full link, flush", idle, func(s *script, ended con
 })
 
 func TestFlushWithoutRoom(t *testing.T) { runFull(t, fullFlush) }
+
+// A Request whose operation has not left has it sent by the next Wait when one was in vain.
+var fullRequest = registerFull("full link, request", func(s *script, win *window.Window[int64]) {
+	s.ok(s.w.Barrier(s.ctx))
+	s.check(win.Local()[0] == 5, "%d in the window, want 5", win.Local()[0])
+}, func(s *script, ended context.Context, win *window.Window[int64]) {
+	s.ok(win.LockAll(s.ctx))
+	s.fill(ended)
+	request, err := win.RPut([]int64{5}, 1, 0)
+	s.ok(err)
+	s.fails(request.Wait(ended), context.Canceled)
+	worldtest.Signal("cut short")
+	s.ok(request.Wait(s.ctx))
+	s.ok(s.w.Barrier(s.ctx))
+	s.ok(win.UnlockAll(s.ctx))
+})
+
+func TestRequestWithoutRoom(t *testing.T) { runFull(t, fullRequest) }

@@ -52,7 +52,7 @@ func (c *core) fenceByTally(ctx context.Context, call string, number uint32, ass
 	}
 	arrivals, any, err := c.meeting.Tally(ctx, call, number, func(rank int) bool {
 		p := c.peers[rank].Load()
-		return p != nil && p.deferred != nil && p.deferred.marked == number
+		return p != nil && p.deferred != nil && p.deferred.marked.Load() == number
 	})
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (c *core) fenceByTally(ctx context.Context, call string, number uint32, ass
 	if any && c.size > 2 {
 		t.gate.Store(number)
 	}
-	_ = c.eachLink(everyone, func(_ int, p *peer) error { p.deferred.used, p.deferred.flown = false, false; return nil })
+	_ = c.eachLink(everyone, func(_ int, p *peer) error { p.deferred.fenced(); return nil })
 	t.passed.Store(number)
 	// What was put off until now.
 	c.world.Poll()
@@ -81,37 +81,59 @@ func (c *core) fenceByTally(ctx context.Context, call string, number uint32, ass
 
 // markEpoch sends what is queued with a mark behind it, or waits for answers.
 func (c *core) markEpoch(ctx context.Context, call string, number uint32) error {
+	var unmarked []int
 	err := c.eachLink(everyone, func(rank int, p *peer) error {
-		d := p.deferred
-		if !d.used || d.marked == number {
-			return nil
+		marked, err := p.deferred.mark(ctx, number)
+		if !marked {
+			unmarked = append(unmarked, rank)
 		}
-		if err := d.start(ctx, true); err != nil {
-			return c.blame(call, rank, err)
-		}
-		if d.flown && c.size > 2 {
-			p.link.Push()
-			return nil
-		}
-		if err := p.link.TellWithin(ctx, &world.Message{Kind: messageMark, Service: c.number, X: uint64(number), AfterReads: true}, nil); err != nil {
-			return c.blame(call, rank, err)
-		}
-		d.marked = number
-		if rank != (c.rank+1)%c.size {
-			// To that one the first round of the barrier goes with it.
-			p.link.Post()
-		}
-		return nil
+		return c.blame(call, rank, err)
 	})
 	if err != nil {
 		return err
 	}
-	return c.eachLink(everyone, func(rank int, p *peer) error {
-		if d := p.deferred; !d.used || d.marked == number {
-			return nil
+	for _, rank := range unmarked {
+		if err := c.peers[rank].Load().link.Flush(ctx); err != nil {
+			return c.blame(call, rank, err)
 		}
-		return c.blame(call, rank, p.link.Flush(ctx))
-	})
+	}
+	return nil
+}
+
+// mark sends what is queued with a mark behind it if there is anything to mark. It is not
+// marked if answers have to be waited for.
+func (d *deferred) mark(ctx context.Context, number uint32) (marked bool, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.used || d.marked.Load() == number {
+		return true, nil
+	}
+	if len(d.queue.Operations) > 0 {
+		if err := d.send(ctx, true); err != nil {
+			return false, err
+		}
+	}
+	c := d.core
+	if d.flown && c.size > 2 {
+		d.link.Push()
+		return false, nil
+	}
+	if err := d.link.TellWithin(ctx, &world.Message{Kind: messageMark, Service: c.number, X: uint64(number), AfterReads: true}, nil); err != nil {
+		return false, err
+	}
+	d.marked.Store(number)
+	if d.link.Rank() != (c.rank+1)%c.size {
+		// To that one the first round of the barrier goes with it.
+		d.link.Post()
+	}
+	return true, nil
+}
+
+// fenced begins the next epoch.
+func (d *deferred) fenced() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.used, d.flown = false, false
 }
 
 // awaitMarks waits until so many marks of a Fence have come.
@@ -151,11 +173,12 @@ func (s *server) mark(from *world.Link, m *world.Message) error {
 // early tells whether a message is of the epoch behind the Fence that this rank is in. Its
 // sender cannot be further: every rank has begun a Fence that one has ended.
 func (t *tallies) early(number uint64) (bool, error) {
-	passed := t.passed.Load()
+	// In this order: a Fence that ends in between was begun.
+	begun, passed := t.begun.Load(), t.passed.Load()
 	switch {
 	case !t.on.Load() || t.broken.Load() || number < 1<<32 && epoch.Reached(passed, uint32(number)):
 		return false, nil
-	case number == uint64(t.begun.Load()):
+	case number == uint64(begun):
 		return true, nil
 	}
 	return false, fmt.Errorf("message behind fence %d, this rank is behind %d", number, passed)

@@ -1,0 +1,69 @@
+package window_test
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// lateOperations has goroutines of rank 0 accumulate on rank 1 while the epoch is opened and closed: an
+// accumulate that was not refused is done when the epoch is closed.
+func lateOperations(name string, epochs int, cycle func(s *script, win *window.Window[int64])) string {
+	return register("late operations, "+name, func(s *script) {
+		win := allocate[int64](s, 4)
+		var stop atomic.Bool
+		var accepted atomic.Int64
+		var together sync.WaitGroup
+		if s.w.Rank() == 0 {
+			for range 2 {
+				together.Go(func() {
+					for !stop.Load() {
+						switch err := win.Accumulate(window.Sum, []int64{1}, 1, 2); {
+						case err == nil:
+							accepted.Add(1)
+						case !errors.Is(err, epoch.ErrNoEpoch):
+							s.ok(err)
+							return
+						}
+					}
+				})
+			}
+		}
+		for range epochs {
+			cycle(s, win)
+		}
+		stop.Store(true)
+		together.Wait()
+		got := make([]int64, 1)
+		s.ok(win.Lock(s.ctx, window.Exclusive, 1))
+		s.ok(win.Get(got, 1, 2))
+		s.ok(win.Unlock(s.ctx, 1))
+		if s.w.Rank() == 0 {
+			s.check(got[0] == accepted.Load(), "element is %d after %d accumulates", got[0], accepted.Load())
+		}
+		s.ok(win.Close())
+	})
+}
+
+var lateLock = lateOperations("lock", 3000, func(s *script, win *window.Window[int64]) {
+	if s.w.Rank() == 0 {
+		s.ok(win.Lock(s.ctx, window.Exclusive, 1))
+		s.ok(win.Unlock(s.ctx, 1))
+	}
+})
+
+var lateFence = lateOperations("fence", 1000, func(s *script, win *window.Window[int64]) {
+	s.ok(win.Fence(s.ctx))
+	s.ok(win.Fence(s.ctx, window.NoSucceed))
+})
+
+func TestLateOperations(t *testing.T) {
+	for _, name := range []string{lateLock, lateFence} {
+		t.Run(name, func(t *testing.T) { worldtest.Apart(t, 2, name) })
+	}
+}
