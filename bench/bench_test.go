@@ -103,7 +103,7 @@ func TestSwitchesReachTheWindows(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	// With one operation for all, a sum and then a swap do not go together.
 	assert.Equal(t, 0, run(t.Context(), []string{"-device", "local", "-repeat", "1", "-set", "singleelement=on", "acc_flush_lat:16"}, &stdout, &stderr))
-	assert.Equal(t, "acc_flush_lat         16              - us\n", stdout.String())
+	assert.Equal(t, "acc_flush_lat                16              - us\n", stdout.String())
 	assert.Equal(t, "bench: acc_flush_lat 16 is left out: singleelement=on, and it accumulates 2 elements\n", stderr.String())
 }
 

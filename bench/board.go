@@ -9,7 +9,7 @@ import (
 )
 
 // A board is what one rank measures with: the window, its views and the buffers,
-// laid out as in peers/mpi_rma.c.
+// laid out as in peers/mpi_rma.c, or a hash table.
 type board struct {
 	bytes  *window.Window[byte]
 	floats *window.Window[float64]
@@ -21,28 +21,59 @@ type board struct {
 	operands []int64
 	masks    []uint64
 	result   int64
-	seed     uint64
+	seed     uint64 // of spot
+	state    uint64 // of arithmetic
+
+	store *store // in place of all that for the scene tables
 
 	other int          // the other of ranks 0 and 1
 	pair  window.Group // the other rank as a group
 }
 
-// newBoard makes the window, which every rank does together, and buffers for
-// accumulates of up to addends elements.
-func newBoard(ctx context.Context, w *world.World, addends int, options []window.Option) (*board, error) {
-	b := &board{
-		buffer:   make([]byte, windowBytes),
-		addends:  make([]float64, addends),
-		operands: make([]int64, 2),
-		masks:    make([]uint64, 1),
-		seed:     88172645463325252,
+const firstSeed = 88172645463325252
+
+// newBoard makes what cells are measured with, all on a window or all on a hash table.
+// Every rank does so together.
+func newBoard(ctx context.Context, w *world.World, cells []cell, options []window.Option) (*board, error) {
+	b := &board{seed: firstSeed, state: 1}
+	if cells[0].c.scene == tables {
+		var err error
+		b.store, err = newStore(ctx, w, "", options)
+		return b, err
 	}
+	addends := 0
+	for _, one := range cells {
+		if one.c.each == 8 {
+			addends = max(addends, one.size/8)
+		}
+	}
+	b.buffer = make([]byte, windowBytes)
+	b.addends = make([]float64, addends)
+	b.operands = make([]int64, 2)
+	b.masks = make([]uint64, 1)
 	// Written to, so that no page is met for the first time in a timed loop.
 	clear(b.buffer)
 	clear(b.addends)
+	return b, b.allocate(ctx, w, options)
+}
+
+// beside makes a board with a window or hash table of its own, which every rank does
+// together, and the buffers or keys of b.
+func (b *board) beside(ctx context.Context, w *world.World, options []window.Option) (*board, error) {
+	other := *b
+	if b.store != nil {
+		var err error
+		other.store, err = newStore(ctx, w, b.store.keys, options)
+		return &other, err
+	}
+	return &other, other.allocate(ctx, w, options)
+}
+
+// allocate makes the window and its views.
+func (b *board) allocate(ctx context.Context, w *world.World, options []window.Option) error {
 	var err error
 	if b.bytes, err = window.Allocate[byte](ctx, w, windowBytes, options...); err != nil {
-		return nil, err
+		return err
 	}
 	var failures [4]error
 	b.floats, failures[0] = window.View[float64](b.bytes)
@@ -52,10 +83,36 @@ func newBoard(ctx context.Context, w *world.World, addends int, options []window
 		b.other = 1 - w.Rank()
 		b.pair, failures[3] = b.bytes.Group(b.other)
 	}
-	return b, errors.Join(failures[:]...)
+	return errors.Join(failures[:]...)
 }
 
-func (b *board) close() error { return b.bytes.Close() }
+func (b *board) close() error {
+	if b.store != nil {
+		return b.store.table.Close()
+	}
+	return b.bytes.Close()
+}
+
+// enter brings every rank onto a scene, and leave off it.
+func (b *board) enter(ctx context.Context, on scene) error {
+	switch on {
+	case passive:
+		return b.bytes.LockAll(ctx)
+	case fence:
+		return b.bytes.Fence(ctx)
+	}
+	return nil
+}
+
+func (b *board) leave(ctx context.Context, from scene) error {
+	switch from {
+	case passive:
+		return b.bytes.UnlockAll(ctx)
+	case fence:
+		return b.bytes.Fence(ctx, window.NoSucceed)
+	}
+	return nil
+}
 
 // spot is a random element of the window, by xorshift.
 func (b *board) spot() int {

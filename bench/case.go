@@ -15,6 +15,7 @@ const (
 	passive scene = iota // every rank holds LockAll
 	fence                // a fence epoch is open
 	pscw                 // none: the steps start, complete, post and wait
+	tables               // no window: the steps work on a hash table
 	alone                // the case makes its own windows; its size is the number of ranks
 	raw                  // no library: two processes with one socket between them
 )
@@ -42,8 +43,15 @@ type benchCase struct {
 	// measure runs a case whose scene is alone. It gives one value a repeat, which
 	// counts on rank 0.
 	measure func(ctx context.Context, s *stage) ([]float64, error)
-	// sample does that for a case of the other scenes whose turns are timed one by one.
+	// sample does that for a case with a board whose turns are timed one by one.
 	sample func(ctx context.Context, s *stage, b *board, n int) ([]float64, error)
+	// prepare readies every rank for a loop of that many turns, and is not timed.
+	prepare func(ctx context.Context, b *board, turns, n int) error
+	// ofTarget has the processor time of rank 1's process count during a loop, not
+	// the time on rank 0's clock.
+	ofTarget bool
+	// own says that the peers' programs do not have the case.
+	own bool
 	// talk and answer are what ranks 0 and 1 run if the scene is raw.
 	talk, answer wireStep
 	// lone says that there may be one rank only.
@@ -63,6 +71,7 @@ func (c *benchCase) fewest() int {
 
 const (
 	microseconds = "us"
+	nanoseconds  = "ns"
 	megabytes    = "MB/s"
 	operations   = "Mop/s"
 	percent      = "%"
@@ -92,6 +101,8 @@ func cases() []*benchCase {
 	streams := func(size int) int { return byBytes(size, 65536, 1000, 200, 20) }
 	patterns := func(size int) int { return byBytes(size, windowBytes, 1000, 100, 100) }
 	rates := func(int) int { return 200 }
+	batches := func(int) int { return 100 }
+	each := func(seconds float64, size int) float64 { return seconds / float64(size) * 1e9 }
 
 	return []*benchCase{
 		{name: "put_flush_lat", unit: microseconds, about: "one put and its flush",
@@ -112,6 +123,16 @@ func cases() []*benchCase {
 			scene: passive, sizes: []int{1000}, origin: scatterMany, iterations: rates, value: rate},
 		{name: "update_rate", unit: operations, about: "1000 accumulates (xor of one uint64) at random places of 64 MB, one flush",
 			scene: passive, sizes: []int{1000}, origin: updateMany, iterations: rates, value: rate},
+		{name: "row_rate", unit: operations, about: "1000 puts of 8 bytes, every other 8 of the origin's, side by side at the target, one flush",
+			scene: passive, sizes: []int{1000}, origin: rowMany, iterations: rates, value: rate, own: true},
+		{name: "mixed_rate", unit: operations, about: "500 accumulates (xor of one uint64) and 500 gets of 8 bytes in turn at random places of 64 MB, one flush",
+			scene: passive, sizes: []int{1000}, origin: mixedMany, iterations: rates, value: rate, own: true},
+		{name: "overlap_put_lat", unit: microseconds, about: "one put, a computation of a turn for every 4 bytes, and the flush",
+			scene: passive, sizes: []int{65536, 1048576}, limit: windowBytes, each: 1, origin: putCompute, iterations: turns, value: latency(1), own: true},
+		{name: "put_target_cpu", unit: nanoseconds, about: "processor time of the target's process for one put of scatter_rate; it waits in a barrier",
+			scene: passive, sizes: []int{1000}, origin: scatterMany, iterations: rates, value: each, ofTarget: true, own: true},
+		{name: "acc_target_cpu", unit: nanoseconds, about: "the same for one accumulate of update_rate",
+			scene: passive, sizes: []int{1000}, origin: updateMany, iterations: rates, value: each, ofTarget: true, own: true},
 		{name: "passive_put_lat", unit: microseconds, about: "one put and its flush while the target computes and calls nothing; median",
 			scene: passive, sizes: byteSizes[:1], sample: putsWhileComputing},
 
@@ -130,9 +151,14 @@ func cases() []*benchCase {
 			scene: pscw, sizes: byteSizes, limit: getsAt / 16, each: 1, origin: pattern16, target: pattern16Target, iterations: patterns, value: bandwidth(32)},
 
 		{name: "socket_lat", unit: microseconds, about: "that many bytes there and back over one socket on loopback, both ends reading without a pause; no library",
-			scene: raw, sizes: byteSizes, limit: windowBytes, each: 1, talk: pingSocket, answer: pongSocket, iterations: turns, value: latency(1)},
+			scene: raw, sizes: byteSizes, limit: windowBytes, each: 1, talk: pingSocket, answer: pongSocket, iterations: turns, value: latency(1), own: true},
 		{name: "socket_bw", unit: megabytes, about: "64 writes to such a socket, one byte back",
-			scene: raw, sizes: byteSizes[3:], limit: getsAt, each: 1, talk: streamOut, answer: streamIn, iterations: streams, value: bandwidth(inFlight)},
+			scene: raw, sizes: byteSizes[3:], limit: getsAt, each: 1, talk: streamOut, answer: streamIn, iterations: streams, value: bandwidth(inFlight), own: true},
+
+		{name: "hashtable_insert_rate", unit: operations, about: "1000 new keys of rank 1 put into a hash table (examples/hashtable) in one batch",
+			scene: tables, sizes: []int{1000}, prepare: roomForKeys, origin: insertMany, iterations: batches, value: rate, own: true},
+		{name: "hashtable_lookup_rate", unit: operations, about: "1000 random keys of rank 1 looked up in a hash table in one batch",
+			scene: tables, sizes: []int{1000}, prepare: keysThere, origin: lookupMany, iterations: batches, value: rate, own: true},
 
 		{name: "fence_scale", unit: microseconds, about: "one fence of that many ranks, all idle but for it",
 			scene: alone, sizes: rankSizes, measure: fenceScale, lone: true},

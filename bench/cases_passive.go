@@ -90,3 +90,35 @@ func updateMany(ctx context.Context, b *board, n int) error {
 	}
 	return b.words.Flush(ctx, 1)
 }
+
+func rowMany(ctx context.Context, b *board, n int) error {
+	for j := range n {
+		from := j * 16
+		if err := b.bytes.Put(b.buffer[from:from+8], 1, j*8); err != nil {
+			return err
+		}
+	}
+	return b.bytes.Flush(ctx, 1)
+}
+
+func mixedMany(ctx context.Context, b *board, n int) error {
+	for j := range n / 2 {
+		if err := b.words.Accumulate(window.Xor, b.masks[:1], 1, b.spot()); err != nil {
+			return err
+		}
+		to := j * 8
+		if err := b.bytes.Get(b.buffer[to:to+8], 1, b.spot()*8); err != nil {
+			return err
+		}
+	}
+	return b.bytes.Flush(ctx, 1)
+}
+
+// putCompute computes for about as long as the put takes over loopback.
+func putCompute(ctx context.Context, b *board, n int) error {
+	if err := b.bytes.Put(b.buffer[:n], 1, 0); err != nil {
+		return err
+	}
+	arithmetic(&b.state, n/4)
+	return b.bytes.Flush(ctx, 1)
+}

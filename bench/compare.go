@@ -63,7 +63,7 @@ func newBout(device string, j job, all []contestant, rounds int) *bout {
 		b.rows = append(b.rows, newRow(device, one, all, rounds, func(standard cell) *column { return beside[spell(standard)] }))
 	}
 	for _, c := range all {
-		if c.name != ours && j.cells[0].c.scene == raw {
+		if c.name != ours && j.cells[0].c.own {
 			continue
 		}
 		t := &turn{contestant: c, job: j}

@@ -19,15 +19,21 @@
 //	case size value unit
 //
 // with size in bytes of one operation, except 1000 operations of one epoch in
-// *_rate, and ranks in fence_scale, create_time and idle_cpu; and with value in us,
-// MB/s (10^6), Mop/s (10^6) or percent of a core.
+// *_rate and *_target_cpu, and ranks in fence_scale, create_time and idle_cpu; and with
+// value in us, ns, MB/s (10^6), Mop/s (10^6) or percent of a core.
 //
-// Two cases time differently. In passive_put_lat rank 1 computes for a second and
+// Some cases time differently. In passive_put_lat rank 1 computes for a second and
 // calls nothing, rank 0 meanwhile times each put with its flush, and the median of a
 // loop counts: who needs the target's calls shows the rest of that second. socket_lat
 // and socket_bw use neither the library nor ranks: two processes of this program read
 // and write the two ends of one loopback connection by system calls alone, from and
 // to memory as the library's cases. They are what goals over TCP are ratios to.
+// *_target_cpu is user and system time of rank 1's process from the barrier before the
+// loop to the one after it, where rank 1 waits: its looking for messages counts too.
+//
+// The hashtable cases measure the table of examples/hashtable, with keys of 8 bytes and
+// values of 8 that all belong to rank 1. They, row_rate, mixed_rate, overlap_put_lat and
+// *_target_cpu are not in the peers' programs.
 //
 // With -device tcp the ranks get RMA_DEVICE=tcp, and a rank that then uses another
 // device refuses to measure.

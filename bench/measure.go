@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
 
@@ -24,23 +23,11 @@ type stage struct {
 // then those between fences, then the rest, as in peers/mpi_rma.c.
 func (s *stage) run(ctx context.Context, cells []cell) error {
 	scenes := make(map[scene][]cell)
-	addends, windows := 0, false
 	for _, one := range cells {
 		scenes[one.c.scene] = append(scenes[one.c.scene], one)
-		windows = windows || one.c.scene != alone
-		if one.c.each == 8 {
-			addends = max(addends, one.size/8)
-		}
 	}
-	if windows {
-		b, err := newBoard(ctx, s.w, addends, s.settings.options)
-		if err != nil {
-			return err
-		}
-		if err := s.runScenes(ctx, b, scenes); err != nil {
-			return err
-		}
-		if err := b.close(); err != nil {
+	for _, together := range [][]scene{{passive, fence, pscw}, {tables}} {
+		if err := s.runScenes(ctx, scenes, together); err != nil {
 			return err
 		}
 	}
@@ -56,30 +43,34 @@ func (s *stage) run(ctx context.Context, cells []cell) error {
 	return nil
 }
 
-func (s *stage) runScenes(ctx context.Context, b *board, scenes map[scene][]cell) error {
-	if cells := scenes[passive]; len(cells) > 0 {
-		if err := b.bytes.LockAll(ctx); err != nil {
+// runScenes measures the cells of scenes that share a board.
+func (s *stage) runScenes(ctx context.Context, scenes map[scene][]cell, together []scene) error {
+	var cells []cell
+	for _, each := range together {
+		cells = append(cells, scenes[each]...)
+	}
+	if len(cells) == 0 {
+		return nil
+	}
+	b, err := newBoard(ctx, s.w, cells, s.settings.options)
+	if err != nil {
+		return err
+	}
+	for _, each := range together {
+		if len(scenes[each]) == 0 {
+			continue
+		}
+		if err := b.enter(ctx, each); err != nil {
 			return err
 		}
-		if err := s.measureAll(ctx, b, cells); err != nil {
+		if err := s.measureAll(ctx, b, scenes[each]); err != nil {
 			return err
 		}
-		if err := b.bytes.UnlockAll(ctx); err != nil {
+		if err := b.leave(ctx, each); err != nil {
 			return err
 		}
 	}
-	if cells := scenes[fence]; len(cells) > 0 {
-		if err := b.bytes.Fence(ctx); err != nil {
-			return err
-		}
-		if err := s.measureAll(ctx, b, cells); err != nil {
-			return err
-		}
-		if err := b.bytes.Fence(ctx, window.NoSucceed); err != nil {
-			return err
-		}
-	}
-	return s.measureAll(ctx, b, scenes[pscw])
+	return b.close()
 }
 
 func (s *stage) measureAll(ctx context.Context, b *board, cells []cell) error {
@@ -110,32 +101,15 @@ func (s *stage) measure(ctx context.Context, b *board, one cell) (result, error)
 		}
 		return newResult(one, s.w.Size(), values), nil
 	}
-	f := s.part(one.c)
 	turns := one.c.iterations(one.size)
 	values := make([]float64, 0, s.repeat)
 	var allocs uint64
 	for range s.repeat {
-		// Calls that never have to wait never look at ctx.
-		if ctx.Err() != nil {
-			return result{}, context.Cause(ctx)
-		}
-		if err := loop(ctx, b, f, one.size, turns/10+1); err != nil {
-			return result{}, err
-		}
-		before := s.heapObjects()
-		if err := s.w.Barrier(ctx); err != nil {
-			return result{}, err
-		}
-		start := time.Now()
-		err := loop(ctx, b, f, one.size, turns)
-		took := time.Since(start)
+		took, allocated, err := s.timed(ctx, b, one, turns)
 		if err != nil {
 			return result{}, err
 		}
-		if err := s.w.Barrier(ctx); err != nil {
-			return result{}, err
-		}
-		allocs += s.heapObjects() - before
+		allocs += allocated
 		values = append(values, one.c.value(took.Seconds()/float64(turns), one.size))
 	}
 	r := newResult(one, s.w.Size(), values)
@@ -143,6 +117,49 @@ func (s *stage) measure(ctx context.Context, b *board, one cell) (result, error)
 		r.Allocs = &allocs
 	}
 	return r, nil
+}
+
+// timed is what one loop of a cell took, and how many objects it allocated. Before it
+// there is a warm-up of a tenth of its turns.
+func (s *stage) timed(ctx context.Context, b *board, one cell, turns int) (took time.Duration, allocs uint64, err error) {
+	// Calls that never have to wait never look at ctx.
+	if ctx.Err() != nil {
+		return 0, 0, context.Cause(ctx)
+	}
+	f, warmUp := s.part(one.c), turns/10+1
+	if one.c.prepare != nil {
+		if err := one.c.prepare(ctx, b, warmUp+turns, one.size); err != nil {
+			return 0, 0, err
+		}
+	}
+	if err := loop(ctx, b, f, one.size, warmUp); err != nil {
+		return 0, 0, err
+	}
+	allocs = s.heapObjects()
+	if err := s.w.Barrier(ctx); err != nil {
+		return 0, 0, err
+	}
+	used := processorTime()
+	start := time.Now()
+	if err := loop(ctx, b, f, one.size, turns); err != nil {
+		return 0, 0, err
+	}
+	took = time.Since(start)
+	if err := s.w.Barrier(ctx); err != nil {
+		return 0, 0, err
+	}
+	allocs = s.heapObjects() - allocs
+	if one.c.ofTarget {
+		took, err = s.ofTarget(ctx, processorTime()-used)
+	}
+	return took, allocs, err
+}
+
+// ofTarget is rank 1's value.
+func (s *stage) ofTarget(ctx context.Context, value time.Duration) (time.Duration, error) {
+	values := []time.Duration{value}
+	err := world.Broadcast(ctx, s.w, 1, values)
+	return values[0], err
 }
 
 // part is this rank's side of a case, nil if it only waits in the barrier.

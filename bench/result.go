@@ -35,9 +35,9 @@ func newResult(one cell, ranks int, values []float64) result {
 // line is the result as the programs in peers print it.
 func (r result) line() string {
 	if r.Skipped != "" {
-		return fmt.Sprintf("%-14s %9d %14s %s", r.Case, r.Size, "-", r.Unit)
+		return fmt.Sprintf("%-21s %9d %14s %s", r.Case, r.Size, "-", r.Unit)
 	}
-	return fmt.Sprintf("%-14s %9d %14.4f %s", r.Case, r.Size, r.Value, r.Unit)
+	return fmt.Sprintf("%-21s %9d %14.4f %s", r.Case, r.Size, r.Value, r.Unit)
 }
 
 // printer gives the function that writes results to w in format.

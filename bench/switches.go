@@ -20,6 +20,9 @@ type settings struct {
 	joins   []world.Option
 	single  bool   // accumulates of more than one element are not possible
 	network string // a switch that needs ranks which use TCP
+	// arranged is a switch of how windows arrange operations, all of which schemes
+	// throws itself.
+	arranged string
 }
 
 // A toggle is a switch of one of the library's optimizations.
@@ -84,33 +87,33 @@ func toggles() []toggle {
 
 // overTCP are the toggles of what ranks do that use TCP.
 func overTCP() []toggle {
-	joining := func(name, value, about string, option world.Option) toggle {
-		return toggle{name, []string{"on", value}, about + " (with -device tcp)", func(s *settings, thrown string) error {
-			if thrown == value {
-				s.joins, s.network = append(s.joins, option), name+"="+value
+	leaving := func(name, about string, leave func(s *settings)) toggle {
+		return toggle{name, []string{"on", "off"}, about + " (with -device tcp)", func(s *settings, value string) error {
+			if value == "off" {
+				leave(s)
+				s.network = name + "=off"
 			}
 			return nil
 		}}
-	}
-	without := func(name, about string, one tcp.Optimization) toggle {
-		return joining(name, "off", about, world.WithoutOptimizations(one))
 	}
 	arranging := func(name, about string, ways scheduler.Scheme) toggle {
-		return toggle{name, []string{"on", "off"}, about + " (with -device tcp)", func(s *settings, thrown string) error {
-			if thrown == "off" {
-				s.options, s.network = append(s.options, window.Without(ways)), name+"="+thrown
-			}
-			return nil
-		}}
+		return leaving(name, about, func(s *settings) { s.options, s.arranged = append(s.options, window.Without(ways)), name+"=off" })
+	}
+	joining := func(name, about string, option world.Option) toggle {
+		return leaving(name, about, func(s *settings) { s.joins = append(s.joins, option) })
+	}
+	without := func(name, about string, one tcp.Optimization) toggle {
+		return joining(name, about, world.WithoutOptimizations(one))
 	}
 	return []toggle{
-		arranging("defer", "operations wait for a synchronization, or until enough of them do; without it the next five are off too", scheduler.Defer),
+		arranging("defer", "operations wait for a synchronization, or until enough of them do; without it the next six are off too", scheduler.Defer),
 		arranging("getsfirst", "what reads is sent before what writes; without it the next is off too", scheduler.GetsFirst),
 		arranging("interleave", "direct reads and writes take turns", scheduler.Interleave),
 		arranging("pack", "small operations go together in messages, with the synchronization", scheduler.Pack),
 		arranging("merge", "small puts to neighbouring places go as one", scheduler.Merge),
 		arranging("early", "operations are started before the synchronization when enough of them wait", scheduler.Early),
-		joining("collect", "off", "operations are collected before they are sent", world.WithBurst(1)),
+		arranging("adapt", "of these ways windows leave out those that have shown not to pay", scheduler.Adapt),
+		joining("collect", "requests to the card, of which deferred operations and messages become some, are collected and posted together", world.WithBurst(1)),
 		without("batches", "several requests and answers leave by one system call", tcp.Batches),
 		without("favour", "the connection that was heard last is looked at oftener than others", tcp.Favour),
 		without("dwelling", "a poll looks at the connection heard last several times before it finds nothing", tcp.Dwelling),

@@ -56,8 +56,9 @@ type Table struct {
 }
 
 // New makes an empty table. It is collective; it blocks until every rank has called it,
-// and if one fails all do.
-func New(ctx context.Context, w *world.World, config Config) (*Table, error) {
+// and if one fails all do. The options are for the table's window, and the same on every
+// rank; see Measuring in the package's description.
+func New(ctx context.Context, w *world.World, config Config, options ...window.Option) (*Table, error) {
 	if err := agree(ctx, w, config); err != nil {
 		return nil, err
 	}
@@ -68,8 +69,9 @@ func New(ctx context.Context, w *world.World, config Config) (*Table, error) {
 		hash: xxhash.Sum64String, spaces: make([]space, w.Size()),
 	}
 	t.batches.New = func() any { return t.NewBatch() }
+	options = append([]window.Option{window.SingleElement(), window.Notifications(0)}, options...)
 	var err error
-	if t.words, err = window.Allocate[uint64](ctx, w, t.recordStart()+t.recordWords, window.SingleElement(), window.Notifications(0)); err != nil {
+	if t.words, err = window.Allocate[uint64](ctx, w, t.recordStart()+t.recordWords, options...); err != nil {
 		return nil, fmt.Errorf("hashtable: %d slots and %d record bytes: %w", config.Slots, config.RecordBytes, err)
 	}
 	if t.bytes, err = window.View[byte](t.words); err == nil {

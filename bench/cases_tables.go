@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/onesided/rma/examples/hashtable"
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
+)
+
+// The cases of a program that is built on windows: the hash table of the examples. Rank
+// 0 works on the part of rank 1, so that all goes over the link.
+
+const (
+	keyBytes   = 8
+	valueBytes = 8
+	// insertable is how many keys a table has room for, and lookedUp how many are in
+	// one that is only read.
+	insertable = 1 << 20
+	lookedUp   = 1 << 16
+	filling    = 1000 // keys of a batch that fills a table
+)
+
+// A store is the hash table of a board and the keys for it.
+type store struct {
+	world   *world.World
+	options []window.Option
+	table   *hashtable.Table
+	batch   *hashtable.Batch
+	keys    string // of rank 1, keyBytes each; only rank 0 has them
+	there   int    // how many of keys are in the table
+	value   []byte
+}
+
+// newStore makes an empty table, which every rank does together. keys are those of
+// another store, or "".
+func newStore(ctx context.Context, w *world.World, keys string, options []window.Option) (*store, error) {
+	s := &store{world: w, options: options, keys: keys, value: make([]byte, valueBytes)}
+	if err := s.renew(ctx); err != nil {
+		return nil, err
+	}
+	if w.Rank() == 0 && keys == "" {
+		s.keys = s.keysOf(1)
+	}
+	return s, nil
+}
+
+// renew makes an empty table in place of the one that there is.
+func (s *store) renew(ctx context.Context) error {
+	if s.table != nil {
+		if err := s.table.Close(); err != nil {
+			return err
+		}
+	}
+	config := hashtable.Config{Slots: 2 * insertable, RecordBytes: insertable * hashtable.EntryBytes(keyBytes, valueBytes)}
+	var err error
+	if s.table, err = hashtable.New(ctx, s.world, config, s.options...); err != nil {
+		return err
+	}
+	s.batch, s.there = s.table.NewBatch(), 0
+	return nil
+}
+
+// keysOf are keys that a rank owns, as many as go into a table.
+func (s *store) keysOf(rank int) string {
+	var keys strings.Builder
+	keys.Grow(insertable * keyBytes)
+	for i := uint32(0); keys.Len() < insertable*keyBytes; i++ {
+		key := hex.EncodeToString([]byte{byte(i >> 24), byte(i >> 16), byte(i >> 8), byte(i)})
+		if s.table.Owner(key) == rank {
+			keys.WriteString(key)
+		}
+	}
+	return keys.String()
+}
+
+func (s *store) key(i int) string { return s.keys[i*keyBytes : (i+1)*keyBytes] }
+
+// insert puts the next n keys into the table.
+func (s *store) insert(ctx context.Context, n int) error {
+	for i := range n {
+		s.batch.Put(s.key(s.there+i), s.value)
+	}
+	s.there += n
+	defer s.batch.Reset()
+	return s.batch.Run(ctx)
+}
+
+// roomForKeys makes a new table if this one is too full for a loop.
+func roomForKeys(ctx context.Context, b *board, turns, n int) error {
+	s := b.store
+	full := []bool{s.there+turns*n > insertable}
+	if err := world.Broadcast(ctx, s.world, 0, full); err != nil || !full[0] {
+		return err
+	}
+	return s.renew(ctx)
+}
+
+func insertMany(ctx context.Context, b *board, n int) error { return b.store.insert(ctx, n) }
+
+// keysThere fills the table of rank 0 with what lookupMany looks for.
+func keysThere(ctx context.Context, b *board, _, _ int) error {
+	s := b.store
+	for s.world.Rank() == 0 && s.there < lookedUp {
+		if err := s.insert(ctx, min(filling, lookedUp-s.there)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func lookupMany(ctx context.Context, b *board, n int) error {
+	s := b.store
+	for range n {
+		s.batch.Get(s.key(b.spot() % lookedUp))
+	}
+	defer s.batch.Reset()
+	if err := s.batch.Run(ctx); err != nil {
+		return err
+	}
+	for i := range n {
+		if !s.batch.Result(i).Found {
+			return fmt.Errorf("bench: the hash table has lost a key")
+		}
+	}
+	return nil
+}
