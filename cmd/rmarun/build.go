@@ -45,7 +45,13 @@ func build(name string, directory bool) (program string, remove func(), err erro
 		return "", nil, err
 	}
 	remove = func() { _ = os.RemoveAll(dir) }
-	program = filepath.Join(dir, filepath.Base(filepath.Clean(name)))
+	// The name of ".", among others, is that of a directory somewhere.
+	path, err := filepath.Abs(name)
+	if err != nil {
+		remove()
+		return "", nil, err
+	}
+	program = filepath.Join(dir, filepath.Base(path))
 	command := exec.Command("go", "build", "-o", program, "--", name)
 	if directory {
 		// The package may be of another module than this directory.

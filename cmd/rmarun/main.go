@@ -63,28 +63,28 @@ func main() {
 	os.Exit(status)
 }
 
-// parse reads the command line.
-func parse(arguments []string, errors io.Writer) (*options, error) {
+// parse reads the command line. It writes the help, if that is asked for, to help.
+func parse(arguments []string, help io.Writer) (*options, error) {
 	o := &options{}
 	flags := flag.NewFlagSet("rmarun", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.IntVar(&o.ranks, "n", 0, "number of ranks, 1 to 4096 (required)")
+	flags.IntVar(&o.ranks, "n", 0, fmt.Sprintf("number of ranks, 1 to %d (required)", maxRanks))
 	flags.BoolVar(&o.label, "label", false, "put each line behind the number of the rank that wrote it")
 	flags.BoolVar(&o.keepGoing, "keep-going", false, "when a rank fails, let the others go on")
 	flags.DurationVar(&o.grace, "grace", 3*time.Second, "how long ranks have to end after SIGTERM, a `duration` such as 500ms")
 	flags.Func("env", "set a variable in the environment of the ranks, as `K=V`; may be repeated", func(s string) error {
 		if name, _, ok := strings.Cut(s, "="); !ok || name == "" {
-			return fmt.Errorf("not of the form K=V")
+			return errors.New("not of the form K=V")
 		}
 		o.environment = append(o.environment, s)
 		return nil
 	})
 	err := flags.Parse(arguments)
-	if err == flag.ErrHelp {
-		fmt.Fprint(errors, usage)
-		flags.SetOutput(errors)
+	if errors.Is(err, flag.ErrHelp) {
+		fmt.Fprint(help, usage)
+		flags.SetOutput(help)
 		flags.PrintDefaults()
-		fmt.Fprint(errors, usageEnd)
+		fmt.Fprint(help, usageEnd)
 		return nil, err
 	}
 	switch {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -36,87 +35,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// play is what a rank does. A role is words: what rank 1 does, or all do.
-func play(role, rank string) {
-	switch name, argument, _ := strings.Cut(role, " "); name {
-	case "exit":
-		if rank == "1" {
-			fmt.Println("about to end")
-			status, _ := strconv.Atoi(argument)
-			os.Exit(status)
-		}
-		if argument != "0" {
-			wait()
-		}
-	case "signal":
-		if rank == "1" {
-			number, _ := strconv.Atoi(argument)
-			_ = syscall.Kill(os.Getpid(), syscall.Signal(number))
-		}
-		wait()
-	case "stubborn":
-		signal.Ignore(syscall.SIGTERM)
-		if rank == "1" {
-			os.Exit(4)
-		}
-		time.Sleep(time.Hour)
-	case "bury":
-		if rank == "1" {
-			fmt.Println("about to end")
-			os.Exit(3)
-		}
-		wait()
-		if lines, _ := strconv.Atoi(argument); rank == "0" {
-			fmt.Print(strings.Repeat("ended by another\n", lines))
-		}
-	case "lines":
-		for i := range 100 {
-			fmt.Printf("line %d of rank %s: %s\n", i, rank, strings.Repeat(rank, 200))
-			fmt.Fprintf(os.Stderr, "error %d of rank %s\n", i, rank)
-		}
-		fmt.Printf("last of rank %s", rank)
-	case "input":
-		text, _ := io.ReadAll(os.Stdin)
-		fmt.Printf("rank %s read %q\n", rank, text)
-	case "environment":
-		fmt.Printf("%s %s %s %s\n", rank, os.Getenv("PMI_SIZE"), os.Getenv("FIRST"), os.Getenv("SECOND"))
-	case "files":
-		entries, _ := os.ReadDir("/proc/self/fd")
-		for _, e := range entries {
-			link, err := os.Readlink("/proc/self/fd/" + e.Name())
-			if err == nil && (strings.HasPrefix(link, "pipe:") || strings.HasPrefix(link, "socket:")) {
-				fmt.Println(e.Name(), link)
-			}
-		}
-	case "arguments":
-		fmt.Println(strings.Join(os.Args[1:], "|"))
-	case "await":
-		heard := make(chan os.Signal, 4)
-		signal.Notify(heard, syscall.SIGUSR1, syscall.SIGINT, syscall.SIGTERM)
-		fmt.Println("ready", os.Getpid())
-		for s := range heard {
-			fmt.Println("heard", s)
-			if s == syscall.SIGUSR1 || s == syscall.SIGTERM {
-				return
-			}
-		}
-	case "leave":
-		// A child keeps the output open after the rank has ended.
-		child := exec.Command("sleep", "600")
-		child.Stdout = os.Stdout
-		_ = child.Start()
-		fmt.Println("child", child.Process.Pid)
-	}
-}
-
-// wait waits to be ended.
-func wait() {
-	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, syscall.SIGTERM)
-	<-stop
-}
-
-// command is rmarun with a role for its ranks.
+// rmarun is the command, with a role for its ranks.
 func rmarun(t *testing.T, role string, arguments ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -144,7 +63,7 @@ func status(t *testing.T, err error) int {
 	return 0
 }
 
-// run gives what a job writes, and how it ends.
+// runJob gives what a job writes, and how it ends.
 func runJob(t *testing.T, role string, arguments ...string) (stdout, stderr string, exit int) {
 	t.Helper()
 	c := rmarun(t, role, arguments...)
@@ -288,7 +207,7 @@ func started(t *testing.T, ranks int) *liveJob {
 	j := &liveJob{Cmd: rmarun(t, "await", "-n", strconv.Itoa(ranks), "SELF")}
 	from, to, err := os.Pipe()
 	require.NoError(t, err)
-	j.from, j.Stdout = from, to
+	j.from, j.Stdout, j.Stderr = from, to, to
 	require.NoError(t, j.Start())
 	require.NoError(t, to.Close())
 	j.until(t, "ready", ranks)
@@ -335,6 +254,12 @@ func TestSignals(t *testing.T) {
 		j.until(t, "heard interrupt", 2)
 		require.NoError(t, j.Process.Signal(os.Interrupt))
 		require.Equal(t, 128+9, j.end(t))
+	})
+	t.Run("that is not for an end", func(t *testing.T) {
+		j := started(t, 1)
+		require.NoError(t, j.Process.Signal(syscall.SIGUSR2))
+		require.Equal(t, 5, j.end(t))
+		require.Contains(t, j.output.String(), "rmarun: rank 0 failed: exit status 5\n")
 	})
 }
 
@@ -416,10 +341,14 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestPackage builds and runs a package of this module.
+// TestPackage builds and runs a package of this module, by two of its names.
 func TestPackage(t *testing.T) {
-	c := rmarun(t, "", "-n", "2", "../../examples/wordcount", "-top", "1", "main_test.go")
-	output, err := c.Output()
-	require.NoError(t, err)
-	require.Contains(t, string(output), "words")
+	const wordcount = "../../examples/wordcount"
+	for name, from := range map[string]string{wordcount: ".", ".": wordcount} {
+		c := rmarun(t, "", "-n", "2", name, "-top", "1", "main.go")
+		c.Dir = from
+		output, err := c.Output()
+		require.NoError(t, err, "%s in %s", name, from)
+		require.Contains(t, string(output), "words")
+	}
 }

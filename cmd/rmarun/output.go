@@ -22,6 +22,8 @@ const (
 type output struct {
 	mu sync.Mutex
 	to io.Writer
+	// text is room for a line with its label.
+	text []byte
 	// err is the error of the first write that failed, as on a full disk. Nothing is
 	// written after it: what is there then is whole up to its end.
 	err error
@@ -42,10 +44,12 @@ func (t *tail) add(line []byte, at uint64, lost bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.at, t.lost = max(t.at, at), t.lost || lost
+	var into []byte
 	if len(t.lines) == keptLines {
-		t.lines = append(t.lines[:0], t.lines[1:]...)
+		into = t.lines[0]
+		t.lines = t.lines[:copy(t.lines, t.lines[1:])]
 	}
-	t.lines = append(t.lines, bytes.Clone(line))
+	t.lines = append(t.lines, append(into[:0], line...))
 }
 
 // unseen is the last lines if they are not to be seen among so many that were written.
@@ -66,17 +70,19 @@ func stream(from io.Reader, out *output, label string, kept *tail) {
 	for {
 		n, err := from.Read(chunk)
 		buffer = append(buffer, chunk[:n]...)
+		rest := buffer
 		for {
-			i := bytes.IndexByte(buffer, '\n')
-			if i < 0 && len(buffer) < longestLine {
+			end := bytes.IndexByte(rest, '\n') + 1
+			if end == 0 && len(rest) >= longestLine {
+				end = longestLine
+			}
+			if end == 0 {
 				break
 			}
-			if i < 0 {
-				i = longestLine - 1
-			}
-			out.line(label, buffer[:i+1], kept)
-			buffer = append(buffer[:0], buffer[i+1:]...)
+			out.line(label, rest[:end], kept)
+			rest = rest[end:]
 		}
+		buffer = append(buffer[:0], rest...)
 		if err != nil {
 			if len(buffer) > 0 {
 				out.line(label, append(buffer, '\n'), kept)
@@ -91,7 +97,8 @@ func (o *output) line(label string, line []byte, kept *tail) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.err == nil {
-		if _, o.err = o.to.Write(append([]byte(label), line...)); o.err != nil {
+		o.text = append(append(o.text[:0], label...), line...)
+		if _, o.err = o.to.Write(o.text); o.err != nil {
 			fmt.Fprintf(os.Stderr, "rmarun: %v: what the ranks print there is lost from here on\n", o.err)
 		}
 	}

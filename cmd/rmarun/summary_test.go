@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,6 +40,25 @@ func TestLastLines(t *testing.T) {
 	c.Stdout, c.Stderr = full, &stderr
 	require.Equal(t, 3, status(t, c.Run()))
 	require.Contains(t, stderr.String(), again)
+}
+
+// The rank that failed first is the one that rmarun has heard of first, also if something
+// that it left behind might still write.
+func TestFirstFailure(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	require.NoError(t, syscall.Mkfifo(fifo, 0o600))
+	_, stderr, exit := runJob(t, "linger "+fifo, "-n", "2", "SELF")
+	require.Equal(t, 3, exit, "%s", stderr)
+	require.Contains(t, stderr, "rmarun: rank 1 failed: exit status 3\n")
+}
+
+// A job that a rank aborts has failed, with its status as far as a shell sees that.
+func TestAbort(t *testing.T) {
+	for status, want := range map[string]int{"42": 42, "0": 1, "256": 1, "300": 44, "-1": 255} {
+		_, stderr, exit := runJob(t, "abort "+status, "-n", "2", "SELF")
+		require.Equal(t, want, exit, "%s: %s", status, stderr)
+		require.Contains(t, stderr, "aborted the job with status "+status+"\n")
+	}
 }
 
 // One is no plural.

@@ -42,7 +42,8 @@ type Events struct {
 	// Gone: the connection of a rank that had started the protocol ended before
 	// the rank finalized.
 	Gone func(rank int)
-	// Abort: a rank asks for the end of the job with an exit status.
+	// Abort: a rank asks for the end of the job with an exit status. It is called once
+	// a rank.
 	Abort func(rank, status int)
 }
 
@@ -119,6 +120,7 @@ type session struct {
 	conn      net.Conn
 	started   bool
 	finalized bool
+	aborted   bool
 	puts      int
 }
 
@@ -204,7 +206,10 @@ func (c *session) serve(lines *bufio.Scanner) bool {
 		if err != nil {
 			status = 1
 		}
-		s.abort(c.rank, status)
+		if !c.aborted {
+			c.aborted = true
+			s.abort(c.rank, status)
+		}
 		return true
 	}
 	return false

@@ -171,12 +171,16 @@ func TestEndsBeforeItBegins(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
+// A rank's wish to end the job is told, once.
 func TestAbort(t *testing.T) {
 	type wish struct{ rank, status int }
-	wishes := make(chan wish, 1)
+	wishes := make(chan wish, 2)
 	_, clients := newJob(t, 2, Events{Abort: func(rank, status int) { wishes <- wish{rank, status} }})
 	require.NoError(t, clients[1].Abort(42))
+	require.NoError(t, clients[1].Abort(43))
+	require.NoError(t, clients[1].Finalize())
 	require.Equal(t, wish{1, 42}, <-wishes)
+	require.Empty(t, wishes)
 }
 
 func TestServerEnds(t *testing.T) {
