@@ -186,7 +186,4 @@ func (p pongStep) do(s *station) answer {
 	return answer{}
 }
 
-func init() {
-	gob.Register(pongStep{})
-	gob.Register(forgetStep{})
-}
+func init() { gob.Register(pongStep{}) }

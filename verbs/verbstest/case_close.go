@@ -1,7 +1,6 @@
 package verbstest
 
 import (
-	"encoding/gob"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -155,13 +154,13 @@ var closeCases = []testCase{
 	}},
 	{"a watcher is told of a device that is gone already", func(b *bench) {
 		near, far := b.two()
-		watcher := near.watcher()
+		watcher := able[verbs.Watcher](near)
 		far.must(closeDeviceStep{})
 		near.watch(watcher, far).await(1)
 	}},
 	{"a watch that was stopped tells nothing", func(b *bench) {
 		near, far := b.two()
-		watcher := near.watcher()
+		watcher := able[verbs.Watcher](near)
 		first, second := near.watch(watcher, far), near.watch(watcher, far)
 		first.stop()
 		far.must(closeDeviceStep{})
@@ -177,7 +176,7 @@ var closeCases = []testCase{
 func watchDeath(b *bench, end func(far *rank)) {
 	near, far := b.two()
 	other := b.far()
-	watcher := near.watcher()
+	watcher := able[verbs.Watcher](near)
 	p, _ := connected(near, far, sizes{})
 	first, second, alive := near.watch(watcher, far), near.watch(watcher, far), near.watch(watcher, other)
 	p.post(send(1))
@@ -199,14 +198,6 @@ func watchDeath(b *bench, end func(far *rank)) {
 			b.Fatalf("one death was told %d times", n)
 		}
 	}
-}
-
-// watcher is the rank's device, or the case is skipped.
-func (r *rank) watcher() verbs.Watcher {
-	r.Helper()
-	watcher, ok := r.device.(verbs.Watcher)
-	r.skipUnless(ok, "the device is no Watcher")
-	return watcher
 }
 
 // A sighting counts what a watch tells.
@@ -253,25 +244,3 @@ func (r *rank) rest() {
 		channel.Finish()
 	}
 }
-
-// staleStep accepts a request that its maker has given up, and answers with a
-// failure unless that fails at once or later. A request that was made later has
-// arrived before.
-type staleStep struct{ Hello []byte }
-
-func (p staleStep) do(s *station) answer {
-	held, config, err := s.queues(sizes{})
-	if err != nil {
-		return answer{Failure: failure(err)}
-	}
-	request := s.find(p.Hello)
-	if request == nil {
-		return answer{} // a device may drop a request together with its maker
-	}
-	if held.queuePair, err = request.Accept(config); err != nil {
-		return answer{}
-	}
-	return answer{Failure: failure(s.awaitState(held, verbs.StateError))}
-}
-
-func init() { gob.Register(staleStep{}) }

@@ -1,6 +1,7 @@
 package verbstest
 
 import (
+	"encoding/gob"
 	"errors"
 	"fmt"
 	"slices"
@@ -247,3 +248,25 @@ func (p *pair) expectFlushed() {
 	p.expectSent(failed(91, verbs.StatusFlushed), failed(92, verbs.StatusFlushed))
 	p.expectReceived(failed(93, verbs.StatusFlushed))
 }
+
+// staleStep accepts a request that its maker has given up, and answers with a
+// failure unless that fails at once or later. A request that was made later has
+// arrived before.
+type staleStep struct{ Hello []byte }
+
+func (p staleStep) do(s *station) answer {
+	held, config, err := s.queues(sizes{})
+	if err != nil {
+		return answer{Failure: failure(err)}
+	}
+	request := s.find(p.Hello)
+	if request == nil {
+		return answer{} // a device may drop a request together with its maker
+	}
+	if held.queuePair, err = request.Accept(config); err != nil {
+		return answer{}
+	}
+	return answer{Failure: failure(s.awaitState(held, verbs.StateError))}
+}
+
+func init() { gob.Register(staleStep{}) }

@@ -158,10 +158,10 @@ var goroutineCases = []testCase{
 		}
 	}},
 	{"posting and polling a write", func(b *bench) {
-		allocationFree(b, func(near, far *pair, theirs, mine *area) work { return theirs.write(1, 0, mine.at(0, 64)) })
+		allocationFree(b, func(near *pair, theirs, mine *area) work { return theirs.write(1, 0, mine.at(0, 64)) })
 	}},
 	{"posting and polling an inline write", func(b *bench) {
-		allocationFree(b, func(near, far *pair, theirs, mine *area) work {
+		allocationFree(b, func(near *pair, theirs, mine *area) work {
 			b.skipUnless(near.device.Attributes().MaxInline >= 8, "the device carries no 8 bytes inline")
 			w := theirs.write(1, 0, mine.at(0, 8))
 			w.Flags |= verbs.Inline
@@ -169,10 +169,10 @@ var goroutineCases = []testCase{
 		})
 	}},
 	{"posting and polling a read", func(b *bench) {
-		allocationFree(b, func(near, far *pair, theirs, mine *area) work { return theirs.read(1, 0, mine.at(0, 64)) })
+		allocationFree(b, func(near *pair, theirs, mine *area) work { return theirs.read(1, 0, mine.at(0, 64)) })
 	}},
 	{"posting and polling an atomic", func(b *bench) {
-		allocationFree(b, func(near, far *pair, theirs, mine *area) work { return theirs.fetchAdd(1, 0, 1, mine.at(0, 8)) })
+		allocationFree(b, func(near *pair, theirs, mine *area) work { return theirs.fetchAdd(1, 0, 1, mine.at(0, 8)) })
 	}},
 	{"posting and polling a receive and a send", func(b *bench) {
 		skipAllocations(b)
@@ -235,12 +235,12 @@ func skipAllocations(b *bench) {
 
 // allocationFree checks that posting a request and polling its completion
 // allocates nothing on this side.
-func allocationFree(b *bench, request func(near, far *pair, theirs, mine *area) work) {
+func allocationFree(b *bench, request func(near *pair, theirs, mine *area) work) {
 	b.Helper()
 	skipAllocations(b)
 	near, far := b.pair(sizes{})
 	theirs, mine := far.allocate(64, all), near.allocate(64, all)
-	w := request(near, far, theirs, mine)
+	w := request(near, theirs, mine)
 	requests := []verbs.SendRequest{w.SendRequest}
 	requests[0].Segments = near.station.segments(w.Named)
 	queuePair, queue := near.queuePair(), near.held().sends

@@ -94,7 +94,7 @@ var mapperCases = []testCase{
 	}},
 	{"neighbors are cached and checked", func(b *bench) {
 		near, far := b.two()
-		mapper := near.mapper()
+		mapper := able[verbs.Mapper](near)
 		if near.neighbor(far.address) != near.neighbor(far.address) {
 			b.Error("the same address gives two Neighbors")
 		}
@@ -215,17 +215,9 @@ var mapperCases = []testCase{
 	}},
 }
 
-// mapper is the rank's device, or the case is skipped.
-func (r *rank) mapper() verbs.Mapper {
-	r.Helper()
-	mapper, ok := r.device.(verbs.Mapper)
-	r.skipUnless(ok, "the device is no Mapper")
-	return mapper
-}
-
 func (r *rank) neighbor(address string) verbs.Neighbor {
 	r.Helper()
-	neighbor, err := r.mapper().Neighbor(address)
+	neighbor, err := able[verbs.Mapper](r).Neighbor(address)
 	r.check(err, "Neighbor")
 	return neighbor
 }

@@ -1,6 +1,7 @@
 package verbstest
 
 import (
+	"encoding/gob"
 	"errors"
 	"fmt"
 	"math"
@@ -240,3 +241,5 @@ func (p forgetStep) do(s *station) answer {
 	runtime.KeepAlive(spoil)
 	return answer{}
 }
+
+func init() { gob.Register(forgetStep{}) }

@@ -6,7 +6,7 @@ import "github.com/onesided/rma/verbs"
 var serverCases = []testCase{
 	{"what is served is heard", func(b *bench) {
 		near, far := b.pair(sizes{})
-		server := near.server()
+		server := able[verbs.Server](near.rank)
 		theirs, mine := near.allocate(64, all), far.allocate(64, all)
 		for id := range uint64(20) {
 			before := server.Heard()
@@ -19,7 +19,7 @@ var serverCases = []testCase{
 		}
 	}},
 	{"a poll looks at least once", func(b *bench) {
-		server := b.near().server()
+		server := able[verbs.Server](b.near())
 		for range 3 {
 			if looks := server.Dwell(true); looks < 1 {
 				b.Fatalf("Dwell(true) tells of %d looks", looks)
@@ -31,7 +31,7 @@ var serverCases = []testCase{
 	}},
 	{"who dwells serves and is served", func(b *bench) {
 		near, far := b.pair(sizes{})
-		server := near.server()
+		server := able[verbs.Server](near.rank)
 		theirs, mine := far.allocate(4096, all), near.allocate(4096, all)
 		for id := range uint64(20) {
 			server.Dwell(id%2 == 0)
@@ -46,12 +46,4 @@ var serverCases = []testCase{
 			theirs.expect(data, "a read from who dwells")
 		}
 	}},
-}
-
-// server is the rank's device, or the case is skipped.
-func (r *rank) server() verbs.Server {
-	r.Helper()
-	server, ok := r.device.(verbs.Server)
-	r.skipUnless(ok, "the device is no Server")
-	return server
 }

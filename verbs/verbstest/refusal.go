@@ -1,34 +1,50 @@
 package verbstest
 
 import (
-	"encoding/binary"
 	"slices"
 
 	"github.com/onesided/rma/verbs"
 )
 
+// refuses posts a work and tells whether the device refuses it. The queue pair is then
+// as good as before.
+func (p *pair) refuses(w work) bool {
+	p.Helper()
+	if _, err := p.try(w); err == nil {
+		return false
+	}
+	p.quiet()
+	p.expectReady()
+	return true
+}
+
 // expectRefusal posts a work that is malformed on this side. The device may
-// say so when it is posted, and then the queue pair is as good as before. Or
-// the work completes with an error that is not StatusFlushed.
+// say so when it is posted. Or the work completes with an error that is not
+// StatusFlushed.
 func (p *pair) expectRefusal(w work) {
 	p.Helper()
-	if n, err := p.try(w); n == 0 {
-		if err == nil {
-			p.Fatal("PostSend took nothing and gave no reason")
-		}
-		p.quiet()
-		p.expectReady()
+	if !p.refuses(w) {
+		p.expectFailure(p.sent(1)[0], w.ID)
+		p.expectError()
+	}
+}
+
+// expectProtection posts a work with a bad segment. The device may refuse it at once.
+func (p *pair) expectProtection(w work) {
+	p.Helper()
+	if p.refuses(w) {
 		return
 	}
-	p.expectFailure(p.sent(1)[0], w.ID)
-	p.expectError()
+	p.expectStatus(w.ID, verbs.StatusLocalProtection)
+	p.post(w)
+	p.expectSent(failed(w.ID, verbs.StatusFlushed))
 }
 
 // expectReceiveRefusal posts a receive that has to be refused at once.
 func (p *pair) expectReceiveRefusal(r slot) {
 	p.Helper()
-	if n, err := p.tryReceive(r); n != 0 || err == nil {
-		p.Fatalf("PostReceive took %d of a malformed request, error %v", n, err)
+	if _, err := p.tryReceive(r); err == nil {
+		p.Fatal("PostReceive took a malformed request")
 	}
 }
 
@@ -50,7 +66,3 @@ func (p *pair) expectStatus(id uint64, statuses ...verbs.Status) {
 	}
 	p.expectError()
 }
-
-func get64(b []byte) uint64 { return binary.NativeEndian.Uint64(b) }
-
-func put64(b []byte, v uint64) { binary.NativeEndian.PutUint64(b, v) }

@@ -74,7 +74,7 @@ func (s *station) drive() (stop func()) {
 				channel.Finish()
 				return
 			}
-			s.poll()
+			s.serve()
 			s.config.sleep(s.device, ticket, -1)
 			channel.Finish()
 		}
@@ -86,7 +86,8 @@ func (s *station) drive() (stop func()) {
 	})
 }
 
-func (s *station) poll() {
+// serve polls every queue for no completions.
+func (s *station) serve() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, queue := range s.created {
@@ -327,36 +328,14 @@ func (s *station) awaitOne(queue verbs.CompletionQueue, into []verbs.Completion)
 	return true
 }
 
-// poll takes what is in a queue now, without waiting.
-func poll(queue verbs.CompletionQueue) []verbs.Completion {
+// drain takes what is in a queue now, without waiting.
+func drain(queue verbs.CompletionQueue) []verbs.Completion {
 	var got []verbs.Completion
 	var into [16]verbs.Completion
 	for n := queue.Poll(into[:]); n > 0; n = queue.Poll(into[:]) {
 		got = append(got, into[:n]...)
 	}
 	return got
-}
-
-// A segment names memory of an area.
-type segment struct {
-	Area     int
-	From, To int
-}
-
-// A work is a send request whose segments are named, or carried along.
-type work struct {
-	verbs.SendRequest // Segments are set on this side only
-	Named             []segment
-	// Data is gathered from memory that no region covers, in Pieces of
-	// these lengths, and overwritten as soon as it is posted: for Inline.
-	Data   []byte
-	Pieces []int
-}
-
-// A slot is a receive request whose segments are named.
-type slot struct {
-	ID    uint64
-	Named []segment
 }
 
 func (s *station) segments(named []segment) []verbs.Segment {

@@ -229,7 +229,7 @@ func (p collectStep) do(s *station) answer {
 }
 
 func (p pollStep) do(s *station) answer {
-	return answer{Completions: poll(s.queue(p.Pair, p.Receives))}
+	return answer{Completions: drain(s.queue(p.Pair, p.Receives))}
 }
 
 func (p stateStep) do(s *station) answer {

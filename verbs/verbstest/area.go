@@ -1,0 +1,137 @@
+package verbstest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// all is every right that a region can grant.
+const all = verbs.LocalWrite | verbs.RemoteWrite | verbs.RemoteRead | verbs.RemoteAtomic
+
+// An area is registered memory of a rank.
+type area struct {
+	*rank
+	handle int
+	size   int
+	verbs.RemoteRegion
+}
+
+// allocate registers memory of the device.
+func (r *rank) allocate(size int, access verbs.Access) *area {
+	r.Helper()
+	a := r.must(allocateStep{Size: size, Access: access})
+	return &area{r, a.Handle, size, a.Region}
+}
+
+// heap registers memory of the Go heap, or skips the case where the device
+// cannot serve that.
+func (r *rank) heap(size int, access verbs.Access) *area {
+	r.Helper()
+	a := r.may(allocateStep{Size: size, Access: access, Heap: true})
+	r.skipIfIncapable(a.Err)
+	return &area{r, a.Handle, size, a.Region}
+}
+
+// skipIfIncapable skips the case if err is a capability error and fails it
+// with any other.
+func (r *rank) skipIfIncapable(err *fault) {
+	r.Helper()
+	if err == nil {
+		return
+	}
+	if isCapability(err) {
+		r.Skipf("verbstest: %v", err)
+	}
+	r.Fatal(err)
+}
+
+// register makes another region over a part of an area.
+func (a *area) register(from, to int, access verbs.Access) *area {
+	a.Helper()
+	got := a.must(registerStep{Of: a.at(from, to), Access: access})
+	return &area{a.rank, got.Handle, to - from, got.Region}
+}
+
+func (a *area) deregister() {
+	a.Helper()
+	a.must(deregisterStep{a.handle})
+}
+
+// at names the bytes [from, to).
+func (a *area) at(from, to int) segment { return segment{a.handle, from, to} }
+
+// every names all bytes.
+func (a *area) every() segment { return a.at(0, a.size) }
+
+// memory is the area's memory, of a near rank only.
+func (a *area) memory() []byte { return a.station.area(a.handle).memory }
+
+func (a *area) lkey() uint32 { return a.station.area(a.handle).region.LKey() }
+
+func (a *area) load() []byte {
+	a.Helper()
+	return a.must(loadStep{a.every()}).Bytes
+}
+
+func (a *area) store(from int, data []byte) {
+	a.Helper()
+	a.must(storeStep{a.at(from, from+len(data)), data})
+}
+
+// fill fills the area with bytes that the seed decides and returns them.
+func (a *area) fill(seed uint64) []byte {
+	a.Helper()
+	data := noise(seed, a.size)
+	a.store(0, data)
+	return data
+}
+
+// expect fails the case unless the area holds want.
+func (a *area) expect(want []byte, after string) {
+	a.Helper()
+	if difference := differ(a.load(), want); difference != "" {
+		a.Fatalf("after %s: %s", after, difference)
+	}
+}
+
+// noise returns n bytes that the seed decides, without long runs of any kind.
+func noise(seed uint64, n int) []byte {
+	var key [32]byte
+	for i := range 8 {
+		key[i] = byte(seed >> (8 * i))
+	}
+	data := make([]byte, n)
+	_, _ = rand.NewChaCha8(key).Read(data)
+	return data
+}
+
+// differ describes the first difference, or returns "" if there is none.
+func differ(got, want []byte) string {
+	if len(got) != len(want) {
+		return fmt.Sprintf("%d bytes, want %d", len(got), len(want))
+	}
+	if bytes.Equal(got, want) {
+		return ""
+	}
+	first, last := -1, -1
+	for i := range got {
+		if got[i] != want[i] {
+			if first < 0 {
+				first = i
+			}
+			last = i
+		}
+	}
+	return fmt.Sprintf("of %d bytes those from %d to %d differ: %#x… instead of %#x…",
+		len(got), first, last, got[first:min(first+8, last+1)], want[first:min(first+8, last+1)])
+}
+
+// get64 and put64 are for a word as the CPU sees it.
+
+func get64(b []byte) uint64 { return binary.NativeEndian.Uint64(b) }
+
+func put64(b []byte, v uint64) { binary.NativeEndian.PutUint64(b, v) }
