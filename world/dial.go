@@ -81,7 +81,7 @@ func (l *Link) rise() bool {
 		// So that it is closed like others.
 		l.card.links[l.pair.Number()] = l
 	}
-	l.fail(err)
+	l.ends(err)
 	return false
 }
 

@@ -73,6 +73,9 @@ type Link struct {
 	// serving tells that a letter is served, after which replies are posted.
 	serving  atomic.Bool
 	unserved unserved
+	// ending is why the queue pair has ended, of which nobody was told yet. It belongs to
+	// progress.
+	ending error
 
 	done     atomic.Uint64
 	answered atomic.Uint64

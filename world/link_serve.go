@@ -143,7 +143,7 @@ func (w *World) Serve(number uint32, s Service) (stop func()) {
 // of progress.
 func (l *Link) completed(c *verbs.Completion) {
 	if c.Status != verbs.StatusSuccess {
-		l.fail(brokenBy(c, l.pair))
+		l.ends(brokenBy(c, l.pair))
 		return
 	}
 	if c.ID&receiveID == 0 {

@@ -145,6 +145,7 @@ func (o *office) failed(op string, number uint32, err error) error {
 	case errors.As(err, &stray):
 		return o.world.disagree(op, stray.rank, &stray.theirs, &stray.mine)
 	case errors.As(err, &broken):
+		o.world.catchUp()
 		if err := o.world.lost(op, number); err != nil {
 			return err
 		}

@@ -56,6 +56,14 @@ func (w *World) passOn() {
 	}
 }
 
+// passOnFirst passes on what there is before a call says that a rank has failed: the
+// program may exit for that.
+func (w *World) passOnFirst() {
+	if w.news.some.Load() {
+		w.tryPoll()
+	}
+}
+
 // tellFailure tells that a rank has failed, with the mutex of progress.
 func (l *Link) tellFailure(rank int) {
 	if l.rank == rank || l.broken.Load() != nil {

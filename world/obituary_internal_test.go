@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 
@@ -13,6 +14,12 @@ import (
 // meetApart makes the Worlds of ranks that know of failures by themselves, each on the
 // host that is named.
 func meetApart(t *testing.T, hosts ...string) []*World {
+	t.Helper()
+	return meetWith(t, []Option{WithDevice("")}, hosts...)
+}
+
+// meetWith is meetApart with options.
+func meetWith(t *testing.T, options []Option, hosts ...string) []*World {
 	t.Helper()
 	worlds, errs := make([]*World, len(hosts)), make([]error, len(hosts))
 	// The ranks exchange twice.
@@ -36,7 +43,7 @@ func meetApart(t *testing.T, hosts ...string) []*World {
 				round.told.Wait()
 				return round.texts, nil
 			}
-			worlds[rank], errs[rank] = New(t.Context(), rank, len(hosts), exchange, WithDevice(""), WithHost(hosts[rank]))
+			worlds[rank], errs[rank] = New(t.Context(), rank, len(hosts), exchange, append(slices.Clone(options), WithHost(hosts[rank]))...)
 		})
 	}
 	joined.Wait()

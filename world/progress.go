@@ -30,7 +30,7 @@ func (w *World) tryPoll() int {
 
 // poll is Poll with the mutex of progress.
 func (w *World) poll() int {
-	n := 0
+	n, ending := 0, len(w.ending)
 	w.readObituaries()
 	for _, c := range w.cards {
 		if c != nil {
@@ -42,6 +42,9 @@ func (w *World) poll() int {
 	}
 	if w.post.waiting > 0 {
 		w.post.dispatchAll()
+	}
+	if ending > 0 {
+		w.endLinks(ending, n == 0)
 	}
 	if w.news.some.Load() {
 		w.passOn()

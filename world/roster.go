@@ -112,6 +112,7 @@ func (w *World) FirstFailure() (rank int, err error) {
 // peerError is the error of a call that needs rank, nil while it lives.
 func (w *World) peerError(op string, rank int) error {
 	if e := w.roster.failed[rank].Load(); e != nil {
+		w.passOnFirst()
 		return &PeerError{Rank: rank, Op: op, Cause: e.Cause}
 	}
 	return nil
@@ -122,6 +123,7 @@ func (w *World) anyFailure(op string) error {
 	if w.Failures() == 0 {
 		return nil
 	}
+	w.passOnFirst()
 	_, err := w.FirstFailure()
 	first := err.(*PeerError)
 	return &PeerError{Rank: first.Rank, Op: op, Cause: first.Cause}

@@ -51,7 +51,8 @@ func (l *lines) remove(rank int, pair verbs.QueuePair) {
 const mostToCatchUp = 256
 
 // catchUp serves what has come, of meetings also from ranks that have failed: who was
-// severed had all that had come taken in before, and what it has done is done.
+// severed had all that had come taken in before, and what it has done is done. And what
+// others tell of a failure comes before one that is about to be recorded.
 func (w *World) catchUp() {
 	w.post.mu.Lock()
 	defer w.post.mu.Unlock()

@@ -94,6 +94,10 @@ type World struct {
 	obituaries     []atomic.Uint64
 	obituariesRead uint64
 	lines          lines
+	// ending are links whose failure is about to be recorded, put off that often. They
+	// belong to progress.
+	ending  []*Link
+	putOffs int
 	// fallen tells that a link was ended that has not been closed.
 	fallen atomic.Bool
 	// dialing are the links that are being made; they belong to progress. shortage is the
