@@ -263,6 +263,7 @@ func TestSignals(t *testing.T) {
 	})
 }
 
+// alive tells whether a process is there.
 func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
 // TestKilled kills rmarun itself: its ranks end with it.

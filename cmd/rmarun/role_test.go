@@ -16,31 +16,37 @@ import (
 	"github.com/onesided/rma/world/pmi"
 )
 
-// play is what a rank does. A role is words: what rank 1 does, or all do.
-func play(role, rank string) {
-	switch name, argument, _ := strings.Cut(role, " "); name {
-	case "exit":
+// roles are what ranks do. The argument is what follows the name of the role.
+var roles = map[string]func(rank, argument string){
+	// exit has rank 1 end with a status, and the others wait unless that is a success.
+	"exit": func(rank, argument string) {
+		status, _ := strconv.Atoi(argument)
 		if rank == "1" {
 			fmt.Println("about to end")
-			status, _ := strconv.Atoi(argument)
 			os.Exit(status)
 		}
-		if argument != "0" {
+		if status != 0 {
 			wait()
 		}
-	case "signal":
+	},
+	// signal has a signal end rank 1.
+	"signal": func(rank, argument string) {
 		if rank == "1" {
 			number, _ := strconv.Atoi(argument)
 			_ = syscall.Kill(os.Getpid(), syscall.Signal(number))
 		}
 		wait()
-	case "stubborn":
+	},
+	// stubborn has rank 1 fail, and the others go on whatever they are asked.
+	"stubborn": func(rank, _ string) {
 		signal.Ignore(syscall.SIGTERM)
 		if rank == "1" {
 			os.Exit(4)
 		}
 		time.Sleep(time.Hour)
-	case "bury":
+	},
+	// bury has rank 1 fail, and rank 0 print so many lines when it is ended for that.
+	"bury": func(rank, argument string) {
 		ended := termination()
 		meet()
 		if rank == "1" {
@@ -51,28 +57,47 @@ func play(role, rank string) {
 		if lines, _ := strconv.Atoi(argument); rank == "0" {
 			fmt.Print(strings.Repeat("ended by another\n", lines))
 		}
-	case "linger":
-		// Rank 0 fails because of rank 1, of which a child keeps the output open.
-		linger(argument, rank == "1")
-	case "abort":
+	},
+	// linger has rank 1 fail and leave a child that has its output. Rank 0 hears by a FIFO
+	// which process that is, and fails when rmarun knows of its end.
+	"linger": func(rank, fifo string) {
+		if rank == "1" {
+			_ = leave()
+			_ = os.WriteFile(fifo, []byte(strconv.Itoa(os.Getpid())), 0)
+			os.Exit(3)
+		}
+		text, _ := os.ReadFile(fifo)
+		pid, _ := strconv.Atoi(string(text))
+		for alive(pid) {
+			time.Sleep(time.Millisecond)
+		}
+		os.Exit(4)
+	},
+	// abort has all ranks abort the job, again and again.
+	"abort": func(_, argument string) {
+		status, _ := strconv.Atoi(argument)
 		client := manager()
 		for range 100 {
-			status, _ := strconv.Atoi(argument)
 			_ = client.Abort(status)
 		}
 		os.Exit(9)
-	case "lines":
+	},
+	"lines": func(rank, _ string) {
 		for i := range 100 {
 			fmt.Printf("line %d of rank %s: %s\n", i, rank, strings.Repeat(rank, 200))
 			fmt.Fprintf(os.Stderr, "error %d of rank %s\n", i, rank)
 		}
 		fmt.Printf("last of rank %s", rank)
-	case "input":
+	},
+	"input": func(rank, _ string) {
 		text, _ := io.ReadAll(os.Stdin)
 		fmt.Printf("rank %s read %q\n", rank, text)
-	case "environment":
+	},
+	"environment": func(rank, _ string) {
 		fmt.Printf("%s %s %s %s\n", rank, os.Getenv("PMI_SIZE"), os.Getenv("FIRST"), os.Getenv("SECOND"))
-	case "files":
+	},
+	// files prints which pipes and sockets the rank has.
+	"files": func(string, string) {
 		entries, _ := os.ReadDir("/proc/self/fd")
 		for _, e := range entries {
 			link, err := os.Readlink("/proc/self/fd/" + e.Name())
@@ -80,9 +105,10 @@ func play(role, rank string) {
 				fmt.Println(e.Name(), link)
 			}
 		}
-	case "arguments":
-		fmt.Println(strings.Join(os.Args[1:], "|"))
-	case "await":
+	},
+	"arguments": func(string, string) { fmt.Println(strings.Join(os.Args[1:], "|")) },
+	// await prints signals that come, until one that ends it.
+	"await": func(string, string) {
 		heard := make(chan os.Signal, 4)
 		signal.Notify(heard, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGINT, syscall.SIGTERM)
 		fmt.Println("ready", os.Getpid())
@@ -95,13 +121,27 @@ func play(role, rank string) {
 				os.Exit(5)
 			}
 		}
-	case "leave":
-		// A child keeps the output open after the rank has ended.
-		child := exec.Command("sleep", "600")
-		child.Stdout = os.Stdout
-		_ = child.Start()
-		fmt.Println("child", child.Process.Pid)
+	},
+	"leave": func(string, string) { fmt.Println("child", leave()) },
+}
+
+// leave starts a child that keeps the output open after the rank has ended.
+func leave() (pid int) {
+	child := exec.Command("sleep", "600")
+	child.Stdout = os.Stdout
+	_ = child.Start()
+	return child.Process.Pid
+}
+
+// play plays a role, which is a name and an argument.
+func play(role, rank string) {
+	name, argument, _ := strings.Cut(role, " ")
+	f, ok := roles[name]
+	if !ok {
+		fmt.Fprintf(os.Stderr, "unknown role %q\n", role)
+		os.Exit(125)
 	}
+	f(rank, argument)
 }
 
 // termination tells when this process is to end.
@@ -131,22 +171,4 @@ func meet() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(125)
 	}
-}
-
-// linger leaves a child that has this rank's output, and fails. The other rank reads from
-// a FIFO which of them that is, and fails when rmarun knows of it.
-func linger(fifo string, first bool) {
-	if first {
-		child := exec.Command("sleep", "600")
-		child.Stdout = os.Stdout
-		_ = child.Start()
-		_ = os.WriteFile(fifo, []byte(strconv.Itoa(os.Getpid())), 0)
-		os.Exit(3)
-	}
-	text, _ := os.ReadFile(fifo)
-	pid, _ := strconv.Atoi(string(text))
-	for syscall.Kill(pid, 0) == nil {
-		time.Sleep(time.Millisecond)
-	}
-	os.Exit(4)
 }
