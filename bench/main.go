@@ -49,6 +49,9 @@ func (o *options) run(ctx context.Context, args []string, stdout, stderr io.Writ
 	if o.list {
 		return writeList(stdout)
 	}
+	if o.schemes {
+		return o.runSchemes(ctx, args, stdout, stderr)
+	}
 	report := o.reporter(stdout, stderr)
 	switch {
 	case atSocket():

@@ -44,6 +44,7 @@ type options struct {
 	format      string
 	list        bool
 	peers       bool
+	schemes     bool
 	rounds      int
 	timeout     time.Duration
 	profile     string
@@ -58,11 +59,19 @@ type selection struct {
 	sizes []int // nil: those of -size, or the case's own
 }
 
+// schemesCommand is the word that comes before the flags for the run that compares
+// schemes.
+const schemesCommand = "schemes"
+
 // parse reads the command line. The answer to -h it writes to usage.
 func parse(args []string, usage io.Writer) (*options, error) {
 	o := new(options)
 	var sizes string
 	var switches []string
+	rounds := 3
+	if o.schemes = len(args) > 0 && args[0] == schemesCommand; o.schemes {
+		args, rounds = args[1:], 21
+	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // what is wrong is told once, by the caller
 	flags.IntVar(&o.ranks, "n", 0, "number of ranks (default 2; fence_scale and create_time: 4, 16 and 64)")
@@ -76,7 +85,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 		return nil
 	})
 	flags.BoolVar(&o.peers, "peers", false, "compare with the installed ones of Open MPI and MPICH")
-	flags.IntVar(&o.rounds, "rounds", 3, "with -peers: rounds, in each of which everyone measures a case before the next case; ratios are taken within a round, and their median counts")
+	flags.IntVar(&o.rounds, "rounds", rounds, "with -peers: rounds, in each of which everyone measures a case before the next case; with schemes: rounds, in each of which every scheme has a loop; ratios are taken within a round, and their median counts")
 	flags.DurationVar(&o.timeout, "timeout", 2*time.Minute, "the longest that one job of ranks may take")
 	flags.StringVar(&o.profile, "cpuprofile", "", "write rank 0's CPU profile to this `file`")
 	flags.BoolVar(&o.allocs, "allocs", false, "count the heap objects that rank 0's process allocates in a cell's timed loops (json: allocs)")
@@ -84,7 +93,11 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprintln(usage, "usage: go run ./bench [flags] [case[:size,…] …]")
+		fmt.Fprintln(usage, "       go run ./bench schemes [flags] [case[:size,…] …]")
 		fmt.Fprintln(usage, "Measures one-sided operations; no case: all of them. -list tells the cases.")
+		fmt.Fprintln(usage, "schemes compares the ways to arrange the operations of an epoch over TCP, and the")
+		fmt.Fprintln(usage, "adaptive mode that chooses among them, with each other by cases; no case: these.")
+		fmt.Fprintln(usage, "  "+strings.Join(patterns(), " "))
 		flags.SetOutput(usage)
 		flags.PrintDefaults()
 		return nil, err
@@ -101,15 +114,48 @@ func parse(args []string, usage io.Writer) (*options, error) {
 			return nil, err
 		}
 	}
-	if o.cases, err = parseCases(flags.Args()); err != nil {
+	named := flags.Args()
+	if o.schemes && len(named) == 0 {
+		named = patterns()
+	}
+	if o.cases, err = parseCases(named); err != nil {
 		return nil, err
 	}
 	if o.deviceGiven = o.device != ""; !o.deviceGiven {
 		o.device = defaultDevice()
+		if o.schemes {
+			o.device = deviceTCP
+		}
 	}
 	given := make(map[string]bool)
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if o.schemes {
+		if err := o.checkSchemes(given); err != nil {
+			return nil, err
+		}
+	}
 	return o, o.check(given)
+}
+
+// checkSchemes refuses what a run that compares schemes cannot have.
+func (o *options) checkSchemes(given map[string]bool) error {
+	for _, name := range []string{"peers", "repeat", "allocs"} {
+		if given[name] {
+			return usagef("-%s is for runs without schemes", name)
+		}
+	}
+	switch {
+	case o.device != deviceTCP:
+		return usagef("-device %s: schemes are of what goes over TCP; on mapped memory nothing is deferred", o.device)
+	case o.settings.arranged != "":
+		return usagef("-set %s: schemes throws that switch itself", o.settings.arranged)
+	}
+	for _, s := range o.cases {
+		if s.c.origin == nil || s.c.sample != nil {
+			return usagef("%s is not a case of schemes: it has no epochs to arrange, or times them one by one", s.c.name)
+		}
+	}
+	return nil
 }
 
 // check refuses values that no run can have.
@@ -127,8 +173,8 @@ func (o *options) check(given map[string]bool) error {
 		return usagef("-timeout %v: more than 0", o.timeout)
 	case o.format != "text" && o.format != "json":
 		return usagef("-format %q: allowed are text and json", o.format)
-	case given["rounds"] && !o.peers:
-		return usagef("-rounds is for -peers; -repeat is the number of loops")
+	case given["rounds"] && !o.peers && !o.schemes:
+		return usagef("-rounds is for -peers and schemes; -repeat is the number of loops")
 	case o.settings.network != "" && o.device != deviceTCP:
 		return usagef("-set %s is of what goes over TCP: say -device %s too", o.settings.network, deviceTCP)
 	case o.peers && o.profile != "":
@@ -164,6 +210,9 @@ func parseCases(args []string) ([]selection, error) {
 	for _, arg := range args {
 		if strings.HasPrefix(arg, "-") {
 			return nil, usagef("%s: flags come before the cases", arg)
+		}
+		if arg == schemesCommand {
+			return nil, usagef("schemes comes before the flags and cases: bench schemes [flags] [case …]")
 		}
 		name, list, sized := strings.Cut(arg, ":")
 		s := selection{c: caseNamed(name)}

@@ -190,7 +190,12 @@ func relay(results io.Reader, report func(result) error) error {
 
 // childArguments are the command line of a rank.
 func childArguments(o *options, j job) []string {
-	args := []string{"-device", o.device, "-format", "json", "-repeat", fmt.Sprint(o.repeat), "-timeout", o.timeout.String()}
+	args := []string{"-device", o.device, "-format", "json", "-timeout", o.timeout.String()}
+	if o.schemes {
+		args = append(append([]string{schemesCommand}, args...), "-rounds", fmt.Sprint(o.rounds))
+	} else {
+		args = append(args, "-repeat", fmt.Sprint(o.repeat))
+	}
 	if o.allocs {
 		args = append(args, "-allocs")
 	}

@@ -19,6 +19,12 @@ type result struct {
 	Ranks   int     `json:"ranks"`
 	Allocs  *uint64 `json:"allocs,omitempty"` // heap objects of rank 0's process in all timed loops
 	Skipped string  `json:"skipped,omitempty"`
+
+	// Of a scheme: Value, Min and Max are of the rounds, Ratio is the time taken to that
+	// of the best fixed scheme, and Best says that it is that.
+	Scheme string  `json:"scheme,omitempty"`
+	Ratio  *series `json:"ratio,omitempty"`
+	Best   bool    `json:"best,omitempty"`
 }
 
 // newResult is the result of the loops that gave values.
@@ -37,8 +43,15 @@ func (r result) line() string {
 	if r.Skipped != "" {
 		return fmt.Sprintf("%-21s %9d %14s %s", r.Case, r.Size, "-", r.Unit)
 	}
-	return fmt.Sprintf("%-21s %9d %14.4f %s", r.Case, r.Size, r.Value, r.Unit)
+	line := fmt.Sprintf("%-21s %9d %14.4f %s", r.Case, r.Size, r.Value, r.Unit)
+	if r.Scheme != "" {
+		line += fmt.Sprintf("\t%s\t%s", r.Scheme, ratio(r.Ratio.Median))
+	}
+	return line
 }
+
+// cell is what was measured, as the command line names it.
+func (r result) cell() string { return fmt.Sprintf("%s:%d", r.Case, r.Size) }
 
 // printer gives the function that writes results to w in format.
 func printer(format string, w io.Writer) func(result) error {

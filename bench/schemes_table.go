@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// runSchemes compares the schemes by one pattern after the other, each by processes of
+// its own, or as one rank of a launcher's.
+func (o *options) runSchemes(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	say, done := progress(stderr)
+	defer done()
+	table := &schemeTable{Command: commandLine(args), Machine: thisMachine(), Device: o.device, Rounds: o.rounds}
+	printed := o.reporter(stdout, stderr)
+	report := func(r result) error {
+		done()
+		table.add(r)
+		return printed(r)
+	}
+	err := o.eachPattern(ctx, stderr, report, say)
+	if o.format != "text" || len(table.patterns) == 0 {
+		return err
+	}
+	// What came before an error is worth a table too.
+	if writing := table.write(stdout); err == nil {
+		err = writing
+	}
+	return err
+}
+
+func (o *options) eachPattern(ctx context.Context, stderr io.Writer, report func(result) error, say func(string)) error {
+	if launched() {
+		return runJoined(ctx, o, report)
+	}
+	jobs, err := plan(o, 0)
+	if err != nil {
+		return err
+	}
+	var cells []job
+	for _, j := range jobs {
+		for _, one := range j.cells {
+			cells = append(cells, job{ranks: j.ranks, cells: []cell{one}})
+		}
+	}
+	if o.profile != "" && len(cells) > 1 {
+		return usagef("-cpuprofile is of one job, and these patterns are %d jobs: name one", len(cells))
+	}
+	for i, j := range cells {
+		say(fmt.Sprintf("pattern %d of %d: %s, %d schemes, %s", i+1, len(cells), spell(j.cells[0]), len(schemes()), plural(o.rounds, "round")))
+		if err := o.start(ctx, j, stderr, report); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A schemeTable is what schemes prints at the end.
+type schemeTable struct {
+	Command string
+	Machine machine
+	Device  string
+	Rounds  int
+
+	// patterns have a result of each scheme.
+	patterns [][]result
+}
+
+// add adds the next result. Those of a pattern follow each other.
+func (t *schemeTable) add(r result) {
+	if r.Skipped != "" {
+		return
+	}
+	last := len(t.patterns) - 1
+	if last < 0 || t.patterns[last][0].cell() != r.cell() {
+		t.patterns = append(t.patterns, nil)
+		last++
+	}
+	t.patterns[last] = append(t.patterns[last], r)
+}
+
+// sideBySide is how many patterns a line has room for.
+const sideBySide = 4
+
+func (t *schemeTable) write(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%s\n%s\n", t.Command, t.Machine)
+	fmt.Fprintf(&b, "Device %s. Medians of %s, in each of which every scheme has a loop of about %v, in a window of its own.\n", t.Device, plural(t.Rounds, "round"), visit)
+	b.WriteString("ratio: the time taken to that of the best fixed scheme within a round, of which the median counts: more is worse.\n")
+	b.WriteString("adaptive is the default; all has every way and does not adapt; way=off is all but that way; at-once defers nothing.\n")
+	for some := range slices.Chunk(t.patterns, sideBySide) {
+		b.WriteString("\n")
+		t.writeBlock(&b, some)
+	}
+	b.WriteString("\n")
+	if worst := t.worst(); worst != nil {
+		fmt.Fprintf(&b, "adaptive takes at worst %s times as long as the best fixed scheme: in %s, where that is %s.\n", ratio(worst[0].Ratio.Median), worst[0].cell(), bestOf(worst))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// writeBlock writes some patterns beside each other, a scheme a line.
+func (t *schemeTable) writeBlock(b *strings.Builder, some [][]result) {
+	names, units := []string{"scheme"}, []string{""}
+	for _, p := range some {
+		names, units = append(names, p[0].cell(), ""), append(units, p[0].Unit, "ratio")
+	}
+	lines := [][]string{names, units}
+	for i, first := range some[0] {
+		line := []string{first.Scheme}
+		for _, p := range some {
+			text := ratio(p[i].Ratio.Median)
+			if p[i].Best {
+				text = "best"
+			}
+			line = append(line, value(&p[i].Value), text)
+		}
+		lines = append(lines, line)
+	}
+	align(b, lines, func(i int) bool { return i > 0 })
+}
+
+// worst is the pattern in which the adaptive scheme does worst in relation to the best
+// fixed one, nil if there is no ratio.
+func (t *schemeTable) worst() []result {
+	var worst []result
+	for _, p := range t.patterns {
+		if m := p[0].Ratio.Median; m != nil && (worst == nil || *m > *worst[0].Ratio.Median) {
+			worst = p
+		}
+	}
+	return worst
+}
+
+// bestOf is the name of the best fixed scheme of a pattern.
+func bestOf(pattern []result) string {
+	return pattern[slices.IndexFunc(pattern, func(r result) bool { return r.Best })].Scheme
+}
