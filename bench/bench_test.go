@@ -135,8 +135,18 @@ func TestTheListTellsCasesAndSwitches(t *testing.T) {
 	for _, s := range toggles() {
 		assert.Contains(t, stdout.String(), "  "+s.name+"=")
 	}
-	require.Equal(t, 0, run(t.Context(), []string{"-h"}, &stdout, &stderr))
-	assert.Contains(t, stderr.String(), "usage: go run ./bench")
+	for _, s := range schemes() {
+		assert.Contains(t, stdout.String(), "  "+s.name)
+	}
+	for _, args := range [][]string{{"-h"}, {"schemes", "-h"}} {
+		stderr.Reset()
+		require.Equal(t, 0, run(t.Context(), args, &stdout, &stderr))
+		assert.Contains(t, stderr.String(), "usage: go run ./bench")
+		for _, pattern := range patterns() {
+			assert.Contains(t, stderr.String(), pattern)
+		}
+	}
+	assert.Contains(t, stderr.String(), "(default 21)", "rounds of schemes")
 }
 
 func TestWrongUsageIsOneLineAndStatusTwo(t *testing.T) {

@@ -75,10 +75,10 @@ func newBout(device string, j job, all []contestant, rounds int) *bout {
 	return b
 }
 
-// inRound are the turns in the order of a round: every other round goes backwards,
-// so that a drift of the machine is not always to the same side's advantage.
-func (b *bout) inRound(round int) []*turn {
-	turns := slices.Clone(b.turns)
+// inRound are the turns of all in the order of a round: every other round goes
+// backwards, so that a drift of the machine is not always to the same side's advantage.
+func inRound[T any](round int, all []T) []T {
+	turns := slices.Clone(all)
 	if round%2 == 1 {
 		slices.Reverse(turns)
 	}
@@ -97,7 +97,7 @@ func compare(ctx context.Context, device string, jobs []job, all []contestant, r
 	}
 	for round := range rounds {
 		for i, b := range bouts {
-			for _, t := range b.inRound(round) {
+			for _, t := range inRound(round, b.turns) {
 				if t.late {
 					continue
 				}

@@ -203,6 +203,20 @@ func TestARoundGoesCaseByCaseAndEveryOtherBackwards(t *testing.T) {
 	assert.Equal(t, slices.Concat(forwards, backwards, forwards), order)
 }
 
+func TestPeersHaveNoTurnAtACaseOfOurOwn(t *testing.T) {
+	refusing := contestant{"mpich", func(_ context.Context, j job) ([]result, error) {
+		t.Errorf("a turn at %s", spell(j.cells[0]))
+		return nil, nil
+	}}
+	quick := scripted(ours, map[string][]float64{"row_rate:1000": {5}, "hashtable_insert_rate:1000": {1}}, nil)
+	rows, err := compare(t.Context(), deviceTCP, []job{jobOf(t, "row_rate", "hashtable_insert_rate")}, []contestant{quick, refusing}, 1, func(string) {})
+	require.NoError(t, err)
+	for _, r := range rows {
+		assert.NotNil(t, r.Columns[ours].Median)
+		assert.Nil(t, r.Ratio.Median)
+	}
+}
+
 func TestACancelledComparisonEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	stop := contestant{ours, func(context.Context, job) ([]result, error) { cancel(); return nil, ctx.Err() }}

@@ -8,6 +8,7 @@
 //	go run ./bench -peers                         # beside Open MPI and MPICH
 //	go run ./bench -device tcp -peers             # the same, all of them over TCP
 //	go run ./bench -device tcp -set tls=on        # what encryption costs
+//	go run ./bench schemes                        # ways to arrange operations, on and off
 //	go run ./bench socket_lat socket_bw           # what the system's sockets give
 //	mpiexec -n 2 ./bench                          # ranks of a launcher
 //
@@ -51,6 +52,22 @@
 //
 // Goals depend on the device. A goal that is a ratio to another case has that case
 // measured in each round right beside the one that it is of.
+//
+// # Schemes
+//
+// With schemes before the flags it is compared what each way to arrange the operations of
+// an epoch (scheduler.Scheme) brings over TCP, and whether the adaptive mode finds the best:
+// each case as a pattern of epochs, by processes of its own, with all schemes in turn. Each
+// has a window of its own, which it keeps, and runs for a fifth of a second before the
+// first round. In a round each has one loop of some 20 ms, so that the machine has one
+// speed for all of them. A line of output is then
+//
+//	case size value unit scheme ratio
+//
+// with medians of the rounds: of the value, and of the time taken to that of the best fixed
+// scheme in the same round, for which more is worse whatever the unit. That scheme is the
+// same for all rounds. A table with all of it follows. It takes about two minutes, and
+// a gigabyte of memory for the windows.
 //
 // # Invariants
 //

@@ -22,6 +22,12 @@ func writeList(w io.Writer) error {
 		lines = append(lines, []string{"  " + t.name + "=" + strings.Join(t.values, "|"), t.about})
 	}
 	align(&b, lines, func(int) bool { return false })
+	b.WriteString("\nschemes (bench schemes: all in one run):\n")
+	lines = nil
+	for _, s := range schemes() {
+		lines = append(lines, []string{"  " + s.name, s.about})
+	}
+	align(&b, lines, func(int) bool { return false })
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -11,10 +11,11 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// A scheme is a row of schemes: the ways that its windows do without.
+// A scheme is a row of schemes.
 type scheme struct {
 	name    string
-	without scheduler.Scheme
+	without scheduler.Scheme // the ways that its windows do without
+	about   string
 }
 
 // schemes are compared with each other. The first is the adaptive one, which windows
@@ -22,14 +23,14 @@ type scheme struct {
 func schemes() []scheme {
 	const fixed = scheduler.Adapt
 	return []scheme{
-		{"adaptive", 0},
-		{"all", fixed},
-		{"early=off", fixed | scheduler.Early},
-		{"merge=off", fixed | scheduler.Merge},
-		{"pack=off", fixed | scheduler.Pack},
-		{"interleave=off", fixed | scheduler.Interleave},
-		{"getsfirst=off", fixed | scheduler.GetsFirst},
-		{"at-once", fixed | scheduler.Defer},
+		{"adaptive", 0, "what windows do by default: they leave out the ways that do not pay"},
+		{"all", fixed, "every way, whether it pays or not"},
+		{"early=off", fixed | scheduler.Early, "every way but this one, and so on"},
+		{"merge=off", fixed | scheduler.Merge, ""},
+		{"pack=off", fixed | scheduler.Pack, ""},
+		{"interleave=off", fixed | scheduler.Interleave, ""},
+		{"getsfirst=off", fixed | scheduler.GetsFirst, ""},
+		{"at-once", fixed | scheduler.Defer, "each operation is sent when it is called"},
 	}
 }
 
@@ -46,8 +47,8 @@ const (
 	// visit is about how long a scheme has its turn. Within a round the turns of all
 	// follow each other in less time than a machine keeps its speed.
 	visit = 20 * time.Millisecond
-	// learning is how long a scheme runs before the first round.
-	learning = 200 * time.Millisecond
+	// learningTime is how long a scheme runs before the first round.
+	learningTime = 200 * time.Millisecond
 	// fewestTurns are those of a loop, however long they take.
 	fewestTurns = 3
 )
@@ -74,62 +75,67 @@ func (s *stage) compareSchemes(ctx context.Context, cells []cell, rounds int) er
 	return nil
 }
 
-// compareAt measures one cell. Each scheme has a board of its own, that is there from
-// before the first round to the end, so that what it has learnt stays.
+// An entrant is a scheme as it is measured in a cell. Its board is there from before the
+// first round to the end, so that what it has learnt stays.
+type entrant struct {
+	scheme
+	board  *board
+	turns  int    // of a loop
+	values series // of each round
+}
+
+// compareAt measures one cell.
 func (s *stage) compareAt(ctx context.Context, one cell, rounds int) ([]result, error) {
-	all := schemes()
-	boards, err := s.boards(ctx, one, all)
+	entrants, err := s.entrants(ctx, one, rounds)
 	if err != nil {
 		return nil, err
 	}
-	turns, values := make([]int, len(all)), make([]series, len(all))
-	for i, b := range boards {
-		if turns[i], err = s.learn(ctx, b, one); err != nil {
-			return nil, fmt.Errorf("%s: %w", all[i].name, err)
+	for _, e := range entrants {
+		if e.turns, err = s.learn(ctx, e.board, one); err != nil {
+			return nil, fmt.Errorf("%s: %w", e.name, err)
 		}
-		values[i] = newSeries(rounds)
 	}
 	for round := range rounds {
-		for _, i := range inRound(round, len(all)) {
-			took, _, err := s.timed(ctx, boards[i], one, turns[i])
+		for _, e := range inRound(round, entrants) {
+			took, _, err := s.timed(ctx, e.board, one, e.turns)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", all[i].name, err)
+				return nil, fmt.Errorf("%s: %w", e.name, err)
 			}
-			values[i].set(round, one.c.value(took.Seconds()/float64(turns[i]), one.size))
+			e.values.set(round, one.c.value(took.Seconds()/float64(e.turns), one.size))
 		}
 	}
-	for _, b := range boards {
-		if err := b.leave(ctx, one.c.scene); err != nil {
+	for _, e := range entrants {
+		if err := e.board.leave(ctx, one.c.scene); err != nil {
 			return nil, err
 		}
-		if err := b.close(); err != nil {
+		if err := e.board.close(); err != nil {
 			return nil, err
 		}
 	}
-	return schemeResults(one, s.w.Size(), all, values), nil
+	return judgeSchemes(one, s.w.Size(), entrants), nil
 }
 
-// boards are one for each scheme, on the scene of the cell.
-func (s *stage) boards(ctx context.Context, one cell, all []scheme) ([]*board, error) {
-	var boards []*board
-	for i, each := range all {
+// entrants are all schemes, each with a board on the scene of the cell.
+func (s *stage) entrants(ctx context.Context, one cell, rounds int) ([]*entrant, error) {
+	var entrants []*entrant
+	for i, each := range schemes() {
+		e := &entrant{scheme: each, values: newSeries(rounds)}
 		options := append(slices.Clone(s.settings.options), window.Without(each.without))
-		var b *board
 		var err error
 		if i == 0 {
-			b, err = newBoard(ctx, s.w, []cell{one}, options)
+			e.board, err = newBoard(ctx, s.w, []cell{one}, options)
 		} else {
-			b, err = boards[0].beside(ctx, s.w, options)
+			e.board, err = entrants[0].board.beside(ctx, s.w, options)
 		}
 		if err != nil {
 			return nil, err
 		}
-		if err := b.enter(ctx, one.c.scene); err != nil {
+		if err := e.board.enter(ctx, one.c.scene); err != nil {
 			return nil, err
 		}
-		boards = append(boards, b)
+		entrants = append(entrants, e)
 	}
-	return boards, nil
+	return entrants, nil
 }
 
 // learn runs a cell's loop on a board, for everything to be as it will be later, and
@@ -141,7 +147,7 @@ func (s *stage) learn(ctx context.Context, b *board, one cell) (int, error) {
 		if _, _, err := s.timed(ctx, b, one, turns); err != nil {
 			return 0, err
 		}
-		next, done := afterLoop(turns, time.Since(start), time.Since(began))
+		next, done := afterLoop(turns, time.Since(start), time.Since(began), s.learning)
 		// Rank 0's clock counts.
 		decision := []int{next, 0}
 		if done {
@@ -158,7 +164,7 @@ func (s *stage) learn(ctx context.Context, b *board, one cell) (int, error) {
 
 // afterLoop is how many turns the next loop has when one of some turns took that long,
 // and whether enough has been learnt.
-func afterLoop(turns int, took, since time.Duration) (next int, done bool) {
+func afterLoop(turns int, took, since, learning time.Duration) (next int, done bool) {
 	if took < visit {
 		return 2 * turns, false
 	}
@@ -168,34 +174,21 @@ func afterLoop(turns int, took, since time.Duration) (next int, done bool) {
 	return max(fewestTurns, int(float64(turns)*visit.Seconds()/took.Seconds())), true
 }
 
-// inRound is the order of n in a round: every other one goes backwards, so that a drift
-// of the machine is not always to the same side's advantage.
-func inRound(round, n int) []int {
-	order := make([]int, n)
-	for i := range order {
-		order[i] = i
-	}
-	if round%2 == 1 {
-		slices.Reverse(order)
-	}
-	return order
-}
-
-// schemeResults are the medians of what each scheme gave in each round, and their times
-// in relation to the best fixed scheme's.
-func schemeResults(one cell, ranks int, all []scheme, values []series) []result {
-	costs := make([]series, len(values))
-	for i, v := range values {
-		costs[i] = one.c.cost(v)
+// judgeSchemes gives the medians of the rounds, and the times in relation to the best
+// fixed scheme's.
+func judgeSchemes(one cell, ranks int, entrants []*entrant) []result {
+	var costs []series
+	for _, e := range entrants {
+		costs = append(costs, one.c.cost(e.values))
 	}
 	best := bestFixed(costs)
 	var results []result
-	for i, v := range values {
+	for i, e := range entrants {
 		ratio := perRound(costs[i], costs[best])
 		results = append(results, result{
-			Case: one.c.name, Size: one.size, Unit: one.c.unit, Ranks: ranks, Repeat: len(v.Values),
-			Value: *v.Median, Min: *v.Min, Max: *v.Max,
-			Scheme: all[i].name, Ratio: &ratio, Best: i == best,
+			Case: one.c.name, Size: one.size, Unit: one.c.unit, Ranks: ranks, Repeat: len(e.values.Values),
+			Value: *e.values.Median, Min: *e.values.Min, Max: *e.values.Max,
+			Scheme: e.name, Ratio: &ratio, Best: i == best,
 		})
 	}
 	return results
@@ -218,8 +211,11 @@ func (c *benchCase) cost(values series) series {
 // another every time, and better by luck than any scheme is.
 func bestFixed(costs []series) int {
 	best, least := 1, 1.0
-	for i := 2; i < len(costs); i++ {
-		if ratio := perRound(costs[i], costs[1]); ratio.Median != nil && *ratio.Median < least {
+	for i, c := range costs {
+		if i == 0 {
+			continue
+		}
+		if ratio := perRound(c, costs[1]); ratio.Median != nil && *ratio.Median < least {
 			best, least = i, *ratio.Median
 		}
 	}

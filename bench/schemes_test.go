@@ -1,0 +1,212 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/scheduler"
+	"github.com/onesided/rma/world"
+)
+
+func TestEachWayIsLeftOutByOneFixedScheme(t *testing.T) {
+	all := schemes()
+	assert.Equal(t, "adaptive", all[0].name)
+	assert.Zero(t, all[0].without)
+	var leftOut []scheduler.Scheme
+	for _, s := range all[1:] {
+		assert.NotZero(t, s.without&scheduler.Adapt, "%s is fixed", s.name)
+		leftOut = append(leftOut, s.without&^scheduler.Adapt)
+	}
+	want := []scheduler.Scheme{0}
+	for way := scheduler.Scheme(1); way != 0; way <<= 1 {
+		if way&scheduler.All != 0 && way != scheduler.Adapt {
+			want = append(want, way)
+		}
+	}
+	assert.ElementsMatch(t, want, leftOut)
+}
+
+func TestPatternsAreCasesOfSchemes(t *testing.T) {
+	o, err := parse([]string{"schemes"}, &bytes.Buffer{})
+	require.NoError(t, err)
+	assert.True(t, o.schemes)
+	assert.Equal(t, deviceTCP, o.device)
+	jobs, err := plan(o, 0)
+	require.NoError(t, err)
+	cells := 0
+	for _, j := range jobs {
+		cells += len(j.cells)
+	}
+	assert.Equal(t, len(patterns())+3, cells, "one of them has four sizes")
+}
+
+func TestEveryOtherRoundGoesBackwards(t *testing.T) {
+	all := []string{"a", "b", "c"}
+	assert.Equal(t, []string{"a", "b", "c"}, inRound(0, all))
+	assert.Equal(t, []string{"c", "b", "a"}, inRound(1, all))
+	assert.Equal(t, []string{"a", "b", "c"}, inRound(2, all))
+}
+
+func TestLoopsGrowUntilTheyFillAVisit(t *testing.T) {
+	const ms = time.Millisecond
+	for _, test := range []struct {
+		name        string
+		turns       int
+		took, since time.Duration
+		next        int
+		done        bool
+	}{
+		{"short", 3, ms, ms, 6, false},
+		{"short, and learnt for long", 3, ms, 500 * ms, 6, false},
+		{"long enough, still learning", 1000, 25 * ms, 199 * ms, 1000, false},
+		{"as long as a visit", 1000, 20 * ms, 200 * ms, 1000, true},
+		{"twice as long", 1000, 40 * ms, 300 * ms, 500, true},
+		{"of few long turns", 3, 300 * ms, 300 * ms, 3, true},
+	} {
+		next, done := afterLoop(test.turns, test.took, test.since, 200*ms)
+		assert.Equal(t, test.next, next, test.name)
+		assert.Equal(t, test.done, done, test.name)
+	}
+}
+
+// entered are entrants of one cell with their times, 0 in a round without one. Each is
+// what a machine gives that takes speeds times as long in a round.
+func entered(one cell, speeds []float64, times map[string]float64) []*entrant {
+	var entrants []*entrant
+	for _, s := range schemes() {
+		e := &entrant{scheme: s, values: newSeries(len(speeds))}
+		for round, speed := range speeds {
+			cost := times[s.name] * speed
+			if cost == 0 {
+				cost = 20 * speed
+			}
+			if one.c.moreIsBetter() {
+				cost = 1 / cost
+			}
+			e.values.set(round, cost)
+		}
+		entrants = append(entrants, e)
+	}
+	return entrants
+}
+
+func TestTheBestFixedSchemeIsTheStandard(t *testing.T) {
+	for _, name := range []string{"put_flush_lat:8", "scatter_rate"} {
+		for _, test := range []struct {
+			times map[string]float64
+			best  string
+			ratio float64 // of the adaptive
+		}{
+			{map[string]float64{"adaptive": 11, "merge=off": 10}, "merge=off", 1.1},
+			{map[string]float64{"adaptive": 10, "merge=off": 11}, "merge=off", 10. / 11},
+			{map[string]float64{"adaptive": 20}, "all", 1},
+			{map[string]float64{"adaptive": 30, "at-once": 5, "pack=off": 6}, "at-once", 6},
+		} {
+			one := jobOf(t, name).cells[0]
+			results := judgeSchemes(one, 2, entered(one, []float64{1, 1.4, 1, 1.4, 1.2}, test.times))
+			require.Len(t, results, len(schemes()))
+			assert.InDelta(t, test.ratio, *results[0].Ratio.Median, 1e-9, "%s: the machine's speed is not in the ratio", name)
+			assert.InDelta(t, test.ratio, *results[0].Ratio.Max, 1e-9)
+			assert.Equal(t, test.best, bestOf(results))
+			assert.Equal(t, 5, results[0].Repeat)
+		}
+	}
+}
+
+func TestASystemThatTellsNoProcessorTimeHasNoRatios(t *testing.T) {
+	one := jobOf(t, "put_target_cpu").cells[0]
+	entrants := entered(one, []float64{0, 0}, nil)
+	results := judgeSchemes(one, 2, entrants)
+	table := &schemeTable{Device: deviceTCP, Rounds: 2}
+	for _, r := range results {
+		assert.Nil(t, r.Ratio.Median)
+		table.add(r)
+	}
+	assert.Nil(t, table.worst())
+	assert.NoError(t, table.write(new(strings.Builder)))
+}
+
+func TestTheTableOfSchemesShowsValuesAndRatios(t *testing.T) {
+	table := &schemeTable{
+		Command: "go run ./bench schemes", Device: deviceTCP, Rounds: 3,
+		Machine: machine{CPU: "Some CPU", Cores: 2, System: "linux 6.1 amd64", Go: "go1.26"},
+	}
+	var lines strings.Builder
+	report := printer("text", &lines)
+	for i, name := range []string{"put_flush_lat:8", "scatter_rate", "pattern16_bw:1048576", "fence_rate", "hashtable_lookup_rate"} {
+		one := jobOf(t, name).cells[0]
+		times := map[string]float64{"adaptive": 20 + float64(i), "early=off": 19, "at-once": 200, "merge=off": 20.5}
+		for _, r := range judgeSchemes(one, 2, entered(one, []float64{1, 1.4, 1}, times)) {
+			table.add(r)
+			require.NoError(t, report(r))
+		}
+		table.add(result{Case: "acc_flush_lat", Size: 16, Skipped: "for a reason"})
+	}
+	var text strings.Builder
+	require.NoError(t, table.write(&text))
+	golden(t, "testdata/schemes.golden", lines.String()+text.String())
+}
+
+// Every scene has a pattern; whether goroutines share memory does not matter for that.
+func TestSchemesTakeTurnsInEveryScene(t *testing.T) {
+	for _, name := range []string{"put_flush_lat:8", "fence_put_lat:8", "pscw_put_lat:8", "hashtable_insert_rate", "put_target_cpu"} {
+		t.Run(name, func(t *testing.T) {
+			var results []result
+			err := world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
+				s := &stage{w: w, report: func(r result) error { results = append(results, r); return nil }}
+				return s.compareSchemes(ctx, jobOf(t, name).cells, 2)
+			}, world.WithDevice(deviceShm))
+			require.NoError(t, err)
+			require.Len(t, results, len(schemes()))
+			for i, r := range results {
+				assert.Equal(t, name, strings.TrimSuffix(r.cell(), ":1000"))
+				assert.Equal(t, schemes()[i].name, r.Scheme)
+				assert.Positive(t, r.Value)
+				assert.Len(t, r.Ratio.known(), 2)
+			}
+		})
+	}
+}
+
+func TestSchemesOverTCP(t *testing.T) {
+	needProcesses(t)
+	var stdout, stderr bytes.Buffer
+	require.Equal(t, 0, run(t.Context(), []string{"schemes", "-rounds", "2", "-set", "singleelement=on", "get_bw:8", "acc_flush_lat:16"}, &stdout, &stderr), stderr.String())
+	assert.Equal(t, "bench: acc_flush_lat 16 is left out: singleelement=on, and it accumulates 2 elements\n", stderr.String())
+	lines := strings.Split(stdout.String(), "\n")
+	for i, s := range schemes() {
+		fields := strings.Fields(lines[i])
+		require.Len(t, fields, 6, lines[i])
+		assert.Equal(t, []string{"get_bw", "8", "MB/s", s.name}, []string{fields[0], fields[1], fields[3], fields[4]})
+	}
+	assert.Contains(t, stdout.String(), "adaptive takes at worst ")
+
+	stdout.Reset()
+	require.Equal(t, 0, run(t.Context(), []string{"schemes", "-rounds", "1", "-format", "json", "put_flush_lat:8"}, &stdout, &stderr), stderr.String())
+	decoder := json.NewDecoder(&stdout)
+	for _, s := range schemes() {
+		var r result
+		require.NoError(t, decoder.Decode(&r))
+		assert.Equal(t, s.name, r.Scheme)
+	}
+	assert.False(t, decoder.More(), "no table")
+}
+
+func TestRanksAreToldToCompareSchemes(t *testing.T) {
+	o, err := parse([]string{"schemes", "-rounds", "4", "-timeout", "9s", "-set", "tls=on", "get_bw:8"}, &bytes.Buffer{})
+	require.NoError(t, err)
+	jobs, err := plan(o, 0)
+	require.NoError(t, err)
+	got := childArguments(o, jobs[0])
+	assert.Equal(t, "schemes -device tcp -format json -timeout 9s -rounds 4 -set tls=on get_bw:8", strings.Join(got, " "))
+	child, err := parse(got, &bytes.Buffer{})
+	require.NoError(t, err)
+	assert.Equal(t, o.rounds, child.rounds)
+}
