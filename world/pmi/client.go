@@ -159,14 +159,11 @@ func (c *Client) start() error {
 	return nil
 }
 
-// Rank of this process, Size of the job.
+// Rank is the rank of this process.
 func (c *Client) Rank() int { return c.rank }
 
 // Size is the number of ranks.
 func (c *Client) Size() int { return c.size }
-
-// KVSName is the name of the job's key-value space, the same on every rank.
-func (c *Client) KVSName() string { return c.kvs }
 
 // Put gives every rank value under key, after the next Barrier. A rank puts a key
 // once.

@@ -181,7 +181,7 @@ func TestCancelledBarrier(t *testing.T) {
 
 func TestArguments(t *testing.T) {
 	require.NoError(t, withManager(t, opening, func(c *Client) error {
-		for _, key := range []string{"", strings.Repeat("k", MaxKey), "a b", "a=b", "a\nb", "ä"} {
+		for _, key := range []string{"", strings.Repeat("k", MaxKey+1), "a b", "a=b", "a\nb", "ä"} {
 			require.ErrorIs(t, c.Put(key, "v"), ErrArgument, "key %q", key)
 			_, err := c.Get(key)
 			require.ErrorIs(t, err, ErrArgument, "key %q", key)
@@ -190,7 +190,7 @@ func TestArguments(t *testing.T) {
 			require.ErrorIs(t, c.Put("key", value), ErrArgument, "a value of %d bytes", len(value))
 		}
 		require.ErrorContains(t, c.Put("a b", "v"), "byte 0x20 at 1")
-		require.Equal(t, []any{1, 4, "kvs_17_0_3_node7"}, []any{c.Rank(), c.Size(), c.KVSName()})
+		require.Equal(t, []any{1, 4, "kvs_17_0_3_node7"}, []any{c.Rank(), c.Size(), c.kvs})
 		return nil
 	}))
 }

@@ -9,8 +9,14 @@ import (
 
 // Limits that every manager keeps.
 const (
-	// MaxKey is the longest key that managers keep whole, in bytes.
-	MaxKey = 63
+	// MaxKey is the longest key that Put takes, in bytes.
+	MaxKey = longestKey - partSuffix
+	// longestKey is what managers keep whole, and partSuffix how much of it the number of
+	// a part may take.
+	longestKey = 63
+	partSuffix = 5
+	// longestValue is what the Server takes in one request.
+	longestValue = 1024
 	// maxPart is the longest value in one request, so that the request stays
 	// within Slurm's 1024 bytes.
 	maxPart = 800
@@ -73,14 +79,11 @@ func newReader(r interface{ Read([]byte) (int, error) }) *bufio.Scanner {
 
 // checkKey refuses what a manager would cut or misread.
 func checkKey(key string) error {
-	if key == "" || len(key) > MaxKey-partSuffix {
-		return fmt.Errorf("%w: key %.80q has %d bytes, allowed are 1 to %d", ErrArgument, key, len(key), MaxKey-partSuffix)
+	if key == "" || len(key) > MaxKey {
+		return fmt.Errorf("%w: key %.80q has %d bytes, allowed are 1 to %d", ErrArgument, key, len(key), MaxKey)
 	}
 	return checkPrintable("key", key, "=")
 }
-
-// partSuffix is how many bytes the number of a part adds to a key.
-const partSuffix = 5
 
 func checkPrintable(what, s, not string) error {
 	for i := range len(s) {

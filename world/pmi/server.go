@@ -47,7 +47,8 @@ type Events struct {
 	Abort func(rank, status int)
 }
 
-// MaxValues bounds what the ranks of a job may put, in keys a rank.
+// MaxValues bounds what each rank of a job may put, in keys: one for each 800 bytes of a
+// value.
 const MaxValues = 1024
 
 // NewServer serves a job of size ranks.
@@ -169,7 +170,7 @@ func (c *session) serve(lines *bufio.Scanner) bool {
 		c.started = true
 		return c.answer("cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0")
 	case "get_maxes":
-		return c.answer("cmd=maxes kvsname_max=256 keylen_max=%d vallen_max=1024", MaxKey+1)
+		return c.answer("cmd=maxes kvsname_max=256 keylen_max=%d vallen_max=%d", longestKey+1, longestValue)
 	case "get_appnum":
 		return c.answer("cmd=appnum appnum=0")
 	case "get_my_kvsname":
@@ -219,7 +220,7 @@ func (c *session) put(m message) bool {
 	s := c.server
 	key, value := m["key"], m["value"]
 	c.puts++
-	if m["kvsname"] != s.name || key == "" || len(key) > MaxKey || len(value) > 1024 || c.puts > MaxValues {
+	if m["kvsname"] != s.name || key == "" || len(key) > longestKey || len(value) > longestValue || c.puts > MaxValues {
 		return c.answer("cmd=put_result rc=-1 msg=refused")
 	}
 	s.mu.Lock()

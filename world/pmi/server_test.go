@@ -89,19 +89,20 @@ func TestJob(t *testing.T) {
 	}
 }
 
-// A value is seen after the next barrier and not before.
+// A value is seen after the next barrier and not before, also the longest of the longest key.
 func TestVisibility(t *testing.T) {
+	key, long := strings.Repeat("k", MaxKey), strings.Repeat("v", MaxValue)
 	_, clients := newJob(t, 2, Events{})
-	require.NoError(t, clients[0].Put("key", "value"))
+	require.NoError(t, clients[0].Put(key, long))
 	for _, c := range clients {
-		_, err := c.Get("key")
+		_, err := c.Get(key)
 		require.ErrorIs(t, err, ErrNotFound)
 	}
 	together(t, clients, func(c *Client) error { return c.Barrier(t.Context()) })
 	for _, c := range clients {
-		value, err := c.Get("key")
+		value, err := c.Get(key)
 		require.NoError(t, err)
-		require.Equal(t, "value", value)
+		require.Equal(t, long, value)
 	}
 }
 
@@ -249,7 +250,7 @@ func TestServerDialogue(t *testing.T) {
 		{"another space", []string{hello, "cmd=put kvsname=x key=a value=b", "cmd=get kvsname=x key=a"}, []string{
 			"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0", "cmd=put_result rc=-1 msg=refused", "cmd=get_result rc=-1 msg=key_not_found value=unknown", "cmd=finalize_ack",
 		}},
-		{"a long key", []string{hello, "cmd=put kvsname=kvs value=b key=" + strings.Repeat("k", MaxKey+1)}, []string{
+		{"a long key", []string{hello, "cmd=put kvsname=kvs value=b key=" + strings.Repeat("k", longestKey+1)}, []string{
 			"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0", "cmd=put_result rc=-1 msg=refused", "cmd=finalize_ack",
 		}},
 	} {

@@ -25,6 +25,8 @@ const (
 	reportFile  = 4
 	// limit bounds a job; its ranks are killed after it.
 	limit = 2 * time.Minute
+	// longestReport is what an error may be that has the stacks of many goroutines.
+	longestReport = 16 << 20
 )
 
 // Main runs the tests, or, in a process that Start has started, one rank.
@@ -116,7 +118,8 @@ func Hold(point string) error {
 type Job struct {
 	t     *testing.T
 	ranks []*rank
-	serve *pmi.Server
+	// server is the ranks' manager.
+	server *pmi.Server
 }
 
 type rank struct {
@@ -156,7 +159,7 @@ func StartOn(t *testing.T, n int, name string, environment func(rank int) []stri
 		t.Skip("worldtest: ranks that are processes need Linux")
 	}
 	find(t, name)
-	j := &Job{t: t, serve: pmi.NewServer(n, pmi.Events{})}
+	j := &Job{t: t, server: pmi.NewServer(n, pmi.Events{})}
 	t.Cleanup(j.end)
 	for i := range n {
 		r, err := j.start(i, name, environment(i), on)
@@ -173,7 +176,7 @@ func (j *Job) start(i int, name string, more []string, on func(rank int, program
 	if err != nil {
 		return nil, err
 	}
-	manager, environment, err := j.serve.Child(i, managerFile)
+	manager, environment, err := j.server.Child(i, managerFile)
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +210,9 @@ func (j *Job) start(i int, name string, more []string, on func(rank int, program
 func (r *rank) follow(in *os.File) {
 	defer in.Close()
 	err := errNoReport
-	for lines := bufio.NewScanner(in); lines.Scan(); {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, longestReport)
+	for lines.Scan() {
 		var word, text string
 		if _, e := fmt.Sscanf(lines.Text(), "%s %q", &word, &text); e != nil {
 			continue
@@ -274,8 +279,8 @@ func (j *Job) Kill(rank int) {
 	}
 }
 
-// PID is the number of a rank's process.
-func (j *Job) PID(rank int) int { return j.ranks[rank].cmd.Process.Pid }
+// pid is the number of a rank's process.
+func (j *Job) pid(rank int) int { return j.ranks[rank].cmd.Process.Pid }
 
 // Wait returns when all processes have ended, with the ranks' errors.
 func (j *Job) Wait() []error {
@@ -299,5 +304,5 @@ func (j *Job) end() {
 		}
 		r.mu.Unlock()
 	}
-	_ = j.serve.Close()
+	_ = j.server.Close()
 }

@@ -29,7 +29,7 @@ func (j *Job) AwaitStop(rank int) {
 	j.t.Helper()
 	r := j.ranks[rank]
 	for stopped := false; !stopped; time.Sleep(time.Millisecond) {
-		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", j.PID(rank)))
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", j.pid(rank)))
 		if r.mu.Lock(); err != nil || r.ended {
 			err = errors.Join(err, r.err)
 			r.mu.Unlock()
@@ -43,7 +43,7 @@ func (j *Job) AwaitStop(rank int) {
 // Continue has a rank's process go on that is stopped.
 func (j *Job) Continue(rank int) {
 	j.t.Helper()
-	if err := unix.Kill(j.PID(rank), unix.SIGCONT); err != nil {
+	if err := unix.Kill(j.pid(rank), unix.SIGCONT); err != nil {
 		j.t.Fatalf("worldtest: continuing rank %d: %v", rank, err)
 	}
 }

@@ -48,6 +48,13 @@ var (
 	})
 )
 
+// verbose is what a rank says that fails at length.
+var verbose = strings.Repeat("again and ", 100_000)
+
+var rambling = worldtest.Register("rambling", func(_ context.Context, w *world.World) error {
+	return fmt.Errorf("%sagain, rank %d", verbose, w.Rank())
+})
+
 // left keeps what leaving leaves from being collected.
 var left *os.File
 
@@ -68,7 +75,6 @@ func TestKill(t *testing.T) {
 	job := worldtest.Start(t, 3, waiting)
 	for rank := range 3 {
 		job.Await(rank, "here")
-		require.Positive(t, job.PID(rank))
 	}
 	job.Kill(1)
 	errs := job.Wait()
@@ -92,6 +98,7 @@ func TestFailures(t *testing.T) {
 	}{
 		{"goroutines", worldtest.Goroutines, failing, "rank one says no"},
 		{"processes", worldtest.Processes, failing, "rank 1: rank one says no"},
+		{"rambling", worldtest.Processes, rambling, "and again, rank 1"},
 		{"leaving", worldtest.Processes, leaving, `still holds ["/dev/zero"] [], 2 goroutines in place of 2`},
 		{"forgetting", worldtest.Processes, forgetting, "still holds [] [], 3 goroutines in place of 2"},
 		{"unknown", worldtest.Goroutines, "nobody registered this", `no body is registered as "nobody registered this"`},
