@@ -68,9 +68,10 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	o := new(options)
 	var sizes string
 	var switches []string
-	rounds := 3
+	rounds, timeout := 3, 2*time.Minute
 	if o.schemes = len(args) > 0 && args[0] == schemesCommand; o.schemes {
-		args, rounds = args[1:], 21
+		// The ranks of a launcher measure all patterns in one job.
+		args, rounds, timeout = args[1:], 21, 10*time.Minute
 	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // what is wrong is told once, by the caller
@@ -86,7 +87,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	})
 	flags.BoolVar(&o.peers, "peers", false, "compare with the installed ones of Open MPI and MPICH")
 	flags.IntVar(&o.rounds, "rounds", rounds, "with -peers: rounds, in each of which everyone measures a case before the next case; with schemes: rounds, in each of which every scheme has a loop; ratios are taken within a round, and their median counts")
-	flags.DurationVar(&o.timeout, "timeout", 2*time.Minute, "the longest that one job of ranks may take")
+	flags.DurationVar(&o.timeout, "timeout", timeout, "the longest that one job of ranks may take")
 	flags.StringVar(&o.profile, "cpuprofile", "", "write rank 0's CPU profile to this `file`")
 	flags.BoolVar(&o.allocs, "allocs", false, "count the heap objects that rank 0's process allocates in a cell's timed loops (json: allocs)")
 	err := flags.Parse(args)
@@ -116,6 +117,9 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	}
 	named := flags.Args()
 	if o.schemes && len(named) == 0 {
+		if o.sizes != nil {
+			return nil, usagef("-size is for named cases; those of schemes without names have their own")
+		}
 		named = patterns()
 	}
 	if o.cases, err = parseCases(named); err != nil {

@@ -119,6 +119,7 @@ func TestWrongUsageNamesWhatIsAllowed(t *testing.T) {
 		{0, []string{"schemes", "-device", "shm"}, "-device shm: schemes are of what goes over TCP"},
 		{0, []string{"schemes", "-peers"}, "-peers is for runs without schemes"},
 		{0, []string{"schemes", "-repeat", "3"}, "-repeat is for runs without schemes"},
+		{0, []string{"schemes", "-size", "8"}, "-size is for named cases"},
 		{0, []string{"schemes", "-rounds", "0"}, "-rounds 0: at least 1"},
 		{0, []string{"schemes", "-set", "pack=off"}, "-set pack=off: schemes throws that switch itself"},
 		{0, []string{"schemes", "-set", "adapt=off"}, "-set adapt=off: schemes throws that switch itself"},
@@ -166,6 +167,13 @@ func TestSwitchesThatForbidACellSayWhy(t *testing.T) {
 	assert.Empty(t, s.forbids(cell{acc, 8}))
 	assert.Equal(t, "singleelement=on, and it accumulates 128 elements", s.forbids(cell{acc, 1024}))
 	assert.Empty(t, s.forbids(cell{caseNamed("put_flush_lat"), 1024}))
+
+	table := cell{caseNamed("hashtable_insert_rate"), 1000}
+	assert.Empty(t, s.forbids(table))
+	var same settings
+	require.NoError(t, same.set("sameop=on"))
+	assert.Equal(t, "sameop=on, and a hash table needs several operations", same.forbids(table))
+	assert.Empty(t, same.forbids(cell{acc, 1024}))
 
 	var off settings
 	require.NoError(t, off.set("singleelement=off"))

@@ -19,6 +19,7 @@ type settings struct {
 	options []window.Option
 	joins   []world.Option
 	single  bool   // accumulates of more than one element are not possible
+	same    bool   // accumulates of several operations are not possible
 	network string // a switch that needs ranks which use TCP
 	// arranged is a switch of how windows arrange operations, all of which schemes
 	// throws itself.
@@ -43,13 +44,23 @@ func hint(name, about string, option window.Option) toggle {
 	}}
 }
 
-func toggles() []toggle {
-	single := hint("singleelement", "windows promise accumulates of one element: atomic instructions instead of a lock; longer accumulates are left out", window.SingleElement())
-	throw := single.throw
-	single.throw = func(s *settings, value string) error {
-		s.single = value == "on"
+// noted is the toggle that also notes that it is on.
+func (t toggle) noted(note func(s *settings)) toggle {
+	throw := t.throw
+	t.throw = func(s *settings, value string) error {
+		if value == "on" {
+			note(s)
+		}
 		return throw(s, value)
 	}
+	return t
+}
+
+func toggles() []toggle {
+	single := hint("singleelement", "windows promise accumulates of one element: atomic instructions instead of a lock; longer accumulates are left out", window.SingleElement()).
+		noted(func(s *settings) { s.single = true })
+	same := hint("sameop", "windows promise one operation for all accumulates; hash tables, which need several, are left out", window.SameOp()).
+		noted(func(s *settings) { s.same = true })
 	copying := toggle{"copy", []string{"auto", "plain", "vector", "string"}, "how the CPU copies 512 bytes and more: by size, or always by the runtime's copy, a loop of vectors, the string instruction", func(_ *settings, value string) error {
 		method, err := cpucopy.Parse(value)
 		if err != nil {
@@ -78,8 +89,7 @@ func toggles() []toggle {
 	}}
 	return append([]toggle{
 		copying, kernels, encryption,
-		single,
-		hint("sameop", "windows promise one operation for all accumulates", window.SameOp()),
+		single, same,
 		hint("immediate", "windows promise that accumulates are applied when their call returns: those of one element are not held back", window.Immediate()),
 		hint("unordered", "windows give up the order of accumulates", window.Unordered()),
 	}, overTCP()...)
@@ -153,6 +163,9 @@ func (s *settings) set(text string) error {
 func (s *settings) forbids(one cell) string {
 	if s.single && one.c.name == "acc_flush_lat" && one.size > 8 {
 		return fmt.Sprintf("singleelement=on, and it accumulates %d elements", one.size/8)
+	}
+	if s.same && one.c.scene == tables {
+		return "sameop=on, and a hash table needs several operations"
 	}
 	return ""
 }

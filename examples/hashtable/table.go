@@ -57,7 +57,8 @@ type Table struct {
 
 // New makes an empty table. It is collective; it blocks until every rank has called it,
 // and if one fails all do. The options are for the table's window, and the same on every
-// rank; see Measuring in the package's description.
+// rank; see Measuring in the package's description. The table uses several operations:
+// window.SameOp is not for it.
 func New(ctx context.Context, w *world.World, config Config, options ...window.Option) (*Table, error) {
 	if err := agree(ctx, w, config); err != nil {
 		return nil, err

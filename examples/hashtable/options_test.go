@@ -1,0 +1,42 @@
+package hashtable
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/onesided/rma/scheduler"
+	"github.com/onesided/rma/window"
+)
+
+// Options are for the table's window: one that it refuses makes no table on any rank, and
+// how operations are arranged is the same to the table.
+var options = register("options", func(s *script) {
+	config := Config{Slots: 1024, RecordBytes: 64 << 10}
+	_, err := New(s.ctx, s.w, config, window.Notifications(-1))
+	s.fails(err, window.ErrArgument)
+	s.check(strings.HasPrefix(err.Error(), "hashtable: "), "%q does not begin with the package", err)
+
+	for _, without := range []scheduler.Scheme{0, scheduler.Pack, scheduler.Defer | scheduler.Adapt} {
+		t, err := New(s.ctx, s.w, config, window.Without(without))
+		s.ok(err)
+		batch := t.NewBatch()
+		for i := range 100 {
+			batch.Put(fmt.Sprintf("%d of rank %d", i, s.w.Rank()), []byte{byte(i)})
+		}
+		s.ok(batch.Run(s.ctx))
+		s.barrier()
+		batch.Reset()
+		for i := range 100 {
+			batch.Get(fmt.Sprintf("%d of rank %d", i, (s.w.Rank()+1)%s.w.Size()))
+		}
+		s.ok(batch.Run(s.ctx))
+		for i := range 100 {
+			r := batch.Result(i)
+			s.check(r.Found && len(r.Value) == 1 && r.Value[0] == byte(i), "without %#x entry %d is %v, %v", without, i, r.Value, r.Found)
+		}
+		s.close(t)
+	}
+})
+
+func TestOptions(t *testing.T) { everywhere(t, options) }
