@@ -15,8 +15,7 @@ type stage struct {
 	repeat   int
 	allocs   bool
 	settings settings
-	// learning is how long each of several schemes runs before it is measured.
-	learning time.Duration
+	tempo    tempo // of schemes
 	// report takes each result of rank 0.
 	report func(result) error
 }

@@ -43,15 +43,19 @@ func patterns() []string {
 	}
 }
 
-const (
+// A tempo is how long schemes run.
+type tempo struct {
 	// visit is about how long a scheme has its turn. Within a round the turns of all
 	// follow each other in less time than a machine keeps its speed.
-	visit = 20 * time.Millisecond
-	// learningTime is how long a scheme runs before the first round.
-	learningTime = 200 * time.Millisecond
-	// fewestTurns are those of a loop, however long they take.
-	fewestTurns = 3
-)
+	visit time.Duration
+	// learning is how long a scheme runs before the first round.
+	learning time.Duration
+}
+
+var usualTempo = tempo{visit: 20 * time.Millisecond, learning: 200 * time.Millisecond}
+
+// fewestTurns are those of a loop, however long they take.
+const fewestTurns = 3
 
 // compareSchemes measures cells, which every rank does together, each with all schemes.
 func (s *stage) compareSchemes(ctx context.Context, cells []cell, rounds int) error {
@@ -147,7 +151,7 @@ func (s *stage) learn(ctx context.Context, b *board, one cell) (int, error) {
 		if _, _, err := s.timed(ctx, b, one, turns); err != nil {
 			return 0, err
 		}
-		next, done := afterLoop(turns, time.Since(start), time.Since(began), s.learning)
+		next, done := s.tempo.afterLoop(turns, time.Since(start), time.Since(began))
 		// Rank 0's clock counts.
 		decision := []int{next, 0}
 		if done {
@@ -164,14 +168,14 @@ func (s *stage) learn(ctx context.Context, b *board, one cell) (int, error) {
 
 // afterLoop is how many turns the next loop has when one of some turns took that long,
 // and whether enough has been learnt.
-func afterLoop(turns int, took, since, learning time.Duration) (next int, done bool) {
-	if took < visit {
+func (t tempo) afterLoop(turns int, took, since time.Duration) (next int, done bool) {
+	if took < t.visit {
 		return 2 * turns, false
 	}
-	if since < learning {
+	if since < t.learning {
 		return turns, false
 	}
-	return max(fewestTurns, int(float64(turns)*visit.Seconds()/took.Seconds())), true
+	return max(fewestTurns, int(float64(turns)*t.visit.Seconds()/took.Seconds())), true
 }
 
 // judgeSchemes gives the medians of the rounds, and the times in relation to the best

@@ -87,7 +87,7 @@ const sideBySide = 4
 func (t *schemeTable) write(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s\n%s\n", t.Command, t.Machine)
-	fmt.Fprintf(&b, "Device %s. Medians of %s, in each of which every scheme has a loop of about %v, in a window of its own.\n", t.Device, plural(t.Rounds, "round"), visit)
+	fmt.Fprintf(&b, "Device %s. Medians of %s, in each of which every scheme has a loop of about %v, in a window of its own.\n", t.Device, plural(t.Rounds, "round"), usualTempo.visit)
 	b.WriteString("ratio: the time taken to that of the best fixed scheme within a round, of which the median counts: more is worse.\n")
 	b.WriteString("adaptive is the default; all has every way and does not adapt; way=off is all but that way; at-once defers nothing.\n")
 	for some := range slices.Chunk(t.patterns, sideBySide) {

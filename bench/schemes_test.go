@@ -70,7 +70,7 @@ func TestLoopsGrowUntilTheyFillAVisit(t *testing.T) {
 		{"twice as long", 1000, 40 * ms, 300 * ms, 500, true},
 		{"of few long turns", 3, 300 * ms, 300 * ms, 3, true},
 	} {
-		next, done := afterLoop(test.turns, test.took, test.since, 200*ms)
+		next, done := tempo{20 * ms, 200 * ms}.afterLoop(test.turns, test.took, test.since)
 		assert.Equal(t, test.next, next, test.name)
 		assert.Equal(t, test.done, done, test.name)
 	}
@@ -160,7 +160,7 @@ func TestSchemesTakeTurnsInEveryScene(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var results []result
 			err := world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
-				s := &stage{w: w, report: func(r result) error { results = append(results, r); return nil }}
+				s := &stage{w: w, tempo: tempo{time.Millisecond, 0}, report: func(r result) error { results = append(results, r); return nil }}
 				return s.compareSchemes(ctx, jobOf(t, name).cells, 2)
 			}, world.WithDevice(deviceShm))
 			require.NoError(t, err)

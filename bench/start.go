@@ -64,7 +64,7 @@ func checkLaunched(o *options, size int, device string) error {
 
 // measureRank measures cells as one rank of w.
 func measureRank(ctx context.Context, o *options, w *world.World, cells []cell, report func(result) error) error {
-	s := &stage{w: w, repeat: o.repeat, allocs: o.allocs, settings: o.settings, learning: learningTime, report: report}
+	s := &stage{w: w, repeat: o.repeat, allocs: o.allocs, settings: o.settings, tempo: usualTempo, report: report}
 	return profiled(o, w.Rank(), func() error {
 		if o.schemes {
 			return s.compareSchemes(ctx, cells, o.rounds)
