@@ -68,15 +68,15 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	o := new(options)
 	var sizes string
 	var switches []string
-	rounds, timeout := 3, 2*time.Minute
+	rounds, timeout, device := 3, 2*time.Minute, defaultDevice()
 	if o.schemes = len(args) > 0 && args[0] == schemesCommand; o.schemes {
 		// The ranks of a launcher measure all patterns in one job.
-		args, rounds, timeout = args[1:], 21, 10*time.Minute
+		args, rounds, timeout, device = args[1:], 21, 10*time.Minute, deviceTCP
 	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // what is wrong is told once, by the caller
 	flags.IntVar(&o.ranks, "n", 0, "number of ranks (default 2; fence_scale and create_time: 4, 16 and 64)")
-	flags.StringVar(&o.device, "device", "", "local: ranks are goroutines; shm: processes that share memory; tcp: processes over TCP on loopback, and -peers over TCP too (default "+defaultDevice()+")")
+	flags.StringVar(&o.device, "device", "", "local: ranks are goroutines; shm: processes that share memory; tcp: processes over TCP on loopback, and -peers over TCP too (default "+device+")")
 	flags.StringVar(&sizes, "size", "", "sizes of the cases that have several, as in 8,1024")
 	flags.IntVar(&o.repeat, "repeat", 5, "timed loops of a cell, of which the best counts")
 	flags.StringVar(&o.format, "format", "text", "text, or json: one object a line")
@@ -98,7 +98,9 @@ func parse(args []string, usage io.Writer) (*options, error) {
 		fmt.Fprintln(usage, "Measures one-sided operations; no case: all of them. -list tells the cases.")
 		fmt.Fprintln(usage, "schemes compares the ways to arrange the operations of an epoch over TCP, and the")
 		fmt.Fprintln(usage, "adaptive mode that chooses among them, with each other by cases; no case: these.")
-		fmt.Fprintln(usage, "  "+strings.Join(patterns(), " "))
+		for some := range slices.Chunk(patterns(), 5) {
+			fmt.Fprintln(usage, "  "+strings.Join(some, " "))
+		}
 		flags.SetOutput(usage)
 		flags.PrintDefaults()
 		return nil, err
@@ -126,10 +128,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 		return nil, err
 	}
 	if o.deviceGiven = o.device != ""; !o.deviceGiven {
-		o.device = defaultDevice()
-		if o.schemes {
-			o.device = deviceTCP
-		}
+		o.device = device
 	}
 	given := make(map[string]bool)
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
