@@ -331,78 +331,8 @@ func TestLargeFileGoes(t *testing.T) {
 	contains(t, out, "\n20 bytes\n", " 4 words\n")
 }
 
-// The context's end during the count ends all ranks, and rank 0 says so.
-func TestInterrupt(t *testing.T) {
-	why := errors.New("interrupt signal received")
-	top := tree(t, randomFiles(200, rand.New(rand.NewPCG(15, 16))))
-	for _, ranks := range []int{1, 3} {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		defer cancel(nil)
-		errout := &recorder{}
-		j := &job{options: &options{paths: []string{top}}, out: io.Discard, errout: errout}
-		err := world.Run(ctx, ranks, func(ctx context.Context, w *world.World) error {
-			r := newRank(j, w)
-			s, err := r.prepare(ctx)
-			if err != nil {
-				return err
-			}
-			if err := r.open(ctx, s); err != nil {
-				return err
-			}
-			if w.Rank() == ranks-1 {
-				cancel(why)
-			}
-			<-ctx.Done()
-			return r.tell(ctx, r.evaluate(ctx, s))
-		})
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("error is %v, want one of the context", err)
-		}
-		contains(t, errout.String(), "ended before everything was counted: "+why.Error())
-	}
-}
-
 // ownSource is some text that is there where tests are: this module's.
 const ownSource = "../../verbs"
-
-// A rank dies: the others name it.
-var dying = worldtest.Register("dying", func(ctx context.Context, w *world.World) error {
-	top := ownSource
-	errout := &recorder{}
-	j := &job{options: &options{paths: []string{top}}, out: io.Discard, errout: errout}
-	if w.Rank() == 1 {
-		r := newRank(j, w)
-		s, err := r.prepare(ctx)
-		if err != nil {
-			return err
-		}
-		if err := r.open(ctx, s); err != nil {
-			return err
-		}
-		worldtest.Signal("open")
-		<-ctx.Done()
-		return ctx.Err()
-	}
-	err := j.run(ctx, w)
-	if peer := (*world.PeerError)(nil); !errors.As(err, &peer) || peer.Rank != 1 {
-		return fmt.Errorf("error is %v, want a PeerError of rank 1", err)
-	}
-	if !strings.Contains(errout.String(), "rank 1 has failed") {
-		return fmt.Errorf("the rank that died is not named in %q", errout)
-	}
-	return nil
-})
-
-func TestRankDies(t *testing.T) {
-	j := worldtest.Start(t, 3, dying)
-	j.Await(1, "open")
-	j.Kill(1)
-	for rank, err := range j.Wait() {
-		if err != nil && rank != 1 {
-			t.Errorf("rank %d: %v", rank, err)
-		}
-	}
-}
 
 // The whole job over goroutines and processes: what rank 0 prints is what one rank does.
 var whole = worldtest.Register("whole", func(ctx context.Context, w *world.World) error {
