@@ -63,10 +63,9 @@ type Link struct {
 	expected   [mostAsked]expectation
 	// signalled is the last request that is, lastRead the last that reads.
 	signalled, lastRead uint64
-	refusal             error
-	// complaint is what a message of the rank was refused for; it is told with the
-	// next answer. It belongs to progress.
-	complaint error
+	// refusals are what the rank has refused. complaints are what messages of the rank
+	// were refused for; they are told with the next answer, and belong to progress.
+	refusals, complaints refusals
 	// message is the one that is served, overtaking one that is before its turn. They
 	// belong to progress.
 	message, overtaking Message

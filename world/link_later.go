@@ -69,10 +69,14 @@ func (l *Link) overtake(a arrival) (all bool, err error) {
 }
 
 // overtakes tells whether a message may be served before those that wait. An answer is
-// about what this rank has asked. And what a Service waits for may be a rank that has
-// failed.
+// about what this rank has asked, and so is a complaint, which comes before the answer that
+// it is told with. And what a Service waits for may be a rank that has failed.
 func (m *Message) overtakes() bool {
-	return m.Kind == kindAnswer || m.Kind == kindRefusal || m.Kind == kindFailed
+	switch m.Kind {
+	case kindAnswer, kindRefusal, kindComplaint, kindFailed:
+		return true
+	}
+	return false
 }
 
 // take serves what is left of a letter whose turn it is. What it answers leaves as one.

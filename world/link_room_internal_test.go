@@ -35,7 +35,7 @@ func TestNoRoom(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			return err
 		}
-		for name, call := range map[string]func(ctx context.Context) error{"Flush": l.Flush, "Barrier": w.Barrier} {
+		for name, call := range map[string]func(ctx context.Context) error{"Flush": func(ctx context.Context) error { return l.Flush(ctx) }, "Barrier": w.Barrier} {
 			if err := call(ended); !errors.Is(err, context.Canceled) {
 				return fmt.Errorf("%s: %w", name, err)
 			}

@@ -143,16 +143,19 @@ func (l *Link) Answer(payload []byte) { l.answerBy(kindAnswer, payload) }
 const maxRefusal = 200
 
 // Refuse answers a question by an error. It is for a Service.
-func (l *Link) Refuse(err error) {
-	text := err.Error()
-	l.answerBy(kindRefusal, []byte(text[:min(len(text), maxRefusal)]))
-}
+func (l *Link) Refuse(err error) { l.answerBy(kindRefusal, refusalText(err)) }
 
 // Complain tells the rank of an error of the message that is served, beside its answer: its
 // next Flush has it. It is for a Service.
-func (l *Link) Complain(err error) {
+func (l *Link) Complain(err error) { l.complain(l.message.Service, err) }
+
+func (l *Link) complain(service uint32, err error) {
+	l.Reply(&Message{Kind: kindComplaint, Service: service}, refusalText(err))
+}
+
+func refusalText(err error) []byte {
 	text := err.Error()
-	l.Reply(&Message{Kind: kindComplaint}, []byte(text[:min(len(text), maxRefusal)]))
+	return []byte(text[:min(len(text), maxRefusal)])
 }
 
 // Costs are those of what goes over the link.
@@ -161,7 +164,7 @@ func (l *Link) Costs() verbs.Costs { return l.card.device.Costs() }
 func (l *Link) answerBy(kind uint8, payload []byte) {
 	if l.message.question {
 		l.message.question = false
-		l.Reply(&Message{Kind: kind}, payload)
+		l.Reply(&Message{Kind: kind, Service: l.message.Service}, payload)
 	}
 }
 
@@ -170,7 +173,7 @@ func (l *Link) answerBy(kind uint8, payload []byte) {
 func (l *Link) Reply(m *Message, payload []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.told = l.told || m.Kind > kindRefusal
+	l.told = l.told || m.Kind > kindComplaint
 	if owed := len(l.requests) - l.head; owed > mostOwed+2*l.world.size {
 		l.fail(fmt.Errorf("%w: rank %d takes none of %d replies", ErrMessage, l.rank, owed))
 		return

@@ -79,7 +79,8 @@ const (
 	// kindAnswer and kindRefusal answer a question.
 	kindAnswer uint8 = iota + 1
 	kindRefusal
-	// kindComplaint is an error of what was sent before, whose text is the payload.
+	// kindComplaint is an error of what was sent before to Service, whose text is the
+	// payload.
 	kindComplaint
 	// kindFlush is a question that has an empty answer.
 	kindFlush
@@ -178,7 +179,7 @@ func (l *Link) serve(m *Message, payload []byte) error {
 		return l.answer(m, payload)
 	case m.Kind == kindComplaint:
 		l.mu.Lock()
-		l.refused(payload)
+		l.refused(m, payload)
 		l.mu.Unlock()
 	case m.Kind == kindFlush:
 		l.answerFlush()
@@ -233,11 +234,14 @@ func (l *Link) served(err error) error {
 	if errors.Is(err, ErrMessage) {
 		return err
 	}
-	if err != nil && l.complaint == nil {
-		l.complaint = err
-	}
-	if l.message.question {
+	switch {
+	case err == nil && l.message.question:
 		l.answerFlush()
+	case err != nil && l.message.question:
+		l.tellComplaints()
+		l.Refuse(err)
+	case err != nil:
+		l.complaints.note(l.message.Service, err)
 	}
 	return nil
 }
@@ -245,20 +249,22 @@ func (l *Link) served(err error) error {
 // answerFlush answers a question that asks no more than to know when all before it, and
 // itself, has been served.
 func (l *Link) answerFlush() {
-	if err := l.complaint; err != nil {
-		l.complaint = nil
-		l.Refuse(err)
-	} else {
-		l.Answer(nil)
-	}
+	l.tellComplaints()
+	l.Answer(nil)
 }
 
-// refused keeps the first error that the rank tells of until the next Flush. It is called
-// with the mutex.
-func (l *Link) refused(text []byte) {
-	if l.refusal == nil {
-		l.refusal = &RefusalError{Rank: l.rank, Text: string(text)}
+// tellComplaints tells what was refused of the messages before an answer, ahead of that.
+func (l *Link) tellComplaints() {
+	for _, c := range l.complaints {
+		l.complain(c.service, c.err)
 	}
+	clear(l.complaints)
+	l.complaints = l.complaints[:0]
+}
+
+// refused keeps what the rank tells that it has refused. It is called with the mutex.
+func (l *Link) refused(m *Message, text []byte) {
+	l.refusals.note(m.Service, &RefusalError{Rank: l.rank, Text: string(text)})
 }
 
 // answer puts an answer where the oldest question wants it.
@@ -274,7 +280,7 @@ func (l *Link) answer(m *Message, payload []byte) error {
 	e.into, e.receiver = nil, nil
 	switch {
 	case m.Kind == kindRefusal:
-		l.refused(payload)
+		l.refused(m, payload)
 		if receiver != nil {
 			receiver.Refused()
 		}

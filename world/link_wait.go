@@ -13,8 +13,10 @@ func (l *Link) Post() {
 }
 
 // Settle returns when the buffers of all operations so far are the caller's again
-// and their results are valid.
-func (l *Link) Settle(ctx context.Context) error { return l.Reach(ctx, l.Mark()) }
+// and their results are valid. As to services it is as Flush.
+func (l *Link) Settle(ctx context.Context, services ...uint32) error {
+	return l.Reach(ctx, l.Mark(), services...)
+}
 
 // A Mark is a point in what has been sent over a link.
 type Mark struct{ sequence, asked uint64 }
@@ -35,23 +37,22 @@ func (l *Link) Questions() Mark {
 }
 
 // Reach is Settle for what came before a mark.
-func (l *Link) Reach(ctx context.Context, m Mark) error {
+func (l *Link) Reach(ctx context.Context, m Mark, services ...uint32) error {
 	if err := l.settle(m); err != nil {
 		return err
 	}
-	return l.complete(ctx, m)
+	return l.complete(ctx, m, services)
 }
 
 // complete waits for what came before a mark. It takes what the rank has refused.
-func (l *Link) complete(ctx context.Context, m Mark) error {
+func (l *Link) complete(ctx context.Context, m Mark, services []uint32) error {
 	ok, err := l.await(ctx, m.sequence, m.asked)
 	if !ok {
 		return err
 	}
 	l.mu.Lock()
 	l.giveBack(l.done.Load())
-	err = l.refusal
-	l.refusal = nil
+	err = l.refusals.take(services)
 	l.mu.Unlock()
 	return err
 }
@@ -76,20 +77,21 @@ func (l *Link) push() error {
 }
 
 // Reached tells whether Reach would return at once, perhaps with an error.
-func (l *Link) Reached(m Mark) (bool, error) {
+func (l *Link) Reached(m Mark, services ...uint32) (bool, error) {
 	if err := l.settle(m); err != nil {
 		return false, err
 	}
 	l.world.Poll()
 	if l.done.Load() >= m.sequence && l.answered.Load() >= m.asked {
-		return true, l.complete(context.Background(), m)
+		return true, l.complete(context.Background(), m, services)
 	}
 	return false, l.fault()
 }
 
 // Flush returns when everything so far is complete at the rank: written, read, and
-// served. An operation that the rank has refused since the last Flush is its error.
-func (l *Link) Flush(ctx context.Context) error {
+// served. What the rank has refused of the messages to services, or of any if none is
+// named, is its error: of each the first since that was last told.
+func (l *Link) Flush(ctx context.Context, services ...uint32) error {
 	if err := l.enter(ctx, true); err != nil {
 		return err
 	}
@@ -102,7 +104,7 @@ func (l *Link) Flush(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return l.complete(ctx, m)
+	return l.complete(ctx, m, services)
 }
 
 // Push has everything that a Flush will wait for on its way, so that several links

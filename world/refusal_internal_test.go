@@ -1,0 +1,85 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// fussy refuses all that it is told, with a text of its own.
+type fussy struct{ text string }
+
+func (f fussy) Serve(from *Link, m *Message, payload []byte) error {
+	err := errors.New(f.text)
+	if m.Kind == askKind {
+		from.Complain(err)
+		from.Answer(payload)
+		return nil
+	}
+	return err
+}
+
+// What is refused of the messages to a Service is told to who flushes for that one, whoever
+// flushes first, and once.
+func TestRefusedByService(t *testing.T) {
+	const first, second = 7, 8
+	runApart(t, 2, func(ctx context.Context, w *World) error {
+		if w.rank == 1 {
+			defer w.Serve(first, fussy{"the first"})()
+			defer w.Serve(second, fussy{"the second"})()
+			return errors.Join(w.Barrier(ctx), w.Barrier(ctx))
+		}
+		if err := w.Barrier(ctx); err != nil {
+			return err
+		}
+		l, err := w.Link(1)
+		if err != nil {
+			return err
+		}
+		hears := func(what string, err error, text string) error {
+			var refused *RefusalError
+			if text == "" && err == nil || asRefusal(err, &refused) && refused.Text == text {
+				return nil
+			}
+			return fmt.Errorf("%s tells %v, want %q", what, err, text)
+		}
+		for _, way := range []struct {
+			name string
+			send func(service uint32) error
+		}{
+			{"told", func(service uint32) error { return l.Tell(&Message{Kind: noteKind, Service: service}, nil) }},
+			{"asked", func(service uint32) error {
+				return l.Ask(ctx, &Message{Kind: noteKind, Service: service}, nil, nil)
+			}},
+			{"answered with a complaint", func(service uint32) error {
+				return l.Ask(ctx, &Message{Kind: askKind, Service: service}, []byte("hi"), make([]byte, 2))
+			}},
+		} {
+			err = errors.Join(err, way.send(first), way.send(first), way.send(second),
+				hears(way.name+": a flush for another", l.Flush(ctx, 9), ""),
+				hears(way.name+": a flush for the second", l.Flush(ctx, second), "the second"),
+				hears(way.name+": another for it", l.Flush(ctx, second), ""),
+				hears(way.name+": a settling of the first", l.Settle(ctx, first), "the first"),
+				hears(way.name+": a flush for any", l.Flush(ctx), ""),
+				way.send(second),
+				hears(way.name+": a flush for any that was refused", l.Flush(ctx), "the second"))
+		}
+		return errors.Join(err, w.Barrier(ctx))
+	})
+}
+
+// Of refusals that nobody takes the oldest are forgotten.
+func TestUntakenRefusals(t *testing.T) {
+	var r refusals
+	for service := range uint32(3 * mostRefusals) {
+		r.note(service, fmt.Errorf("refusal of %d", service))
+		r.note(service, errors.New("the second of its service"))
+	}
+	require.Len(t, r, mostRefusals)
+	require.NoError(t, r.take([]uint32{2*mostRefusals - 1}))
+	require.EqualError(t, r.take([]uint32{3*mostRefusals - 1}), fmt.Sprintf("refusal of %d", 3*mostRefusals-1))
+	require.EqualError(t, r.take(nil), fmt.Sprintf("refusal of %d", 2*mostRefusals))
+}
