@@ -17,6 +17,7 @@
 // be written. No rank outlives rmarun, also when it is killed.
 //
 // The exit status is that of the rank that failed first, 128 + the signal's number
-// if a signal ended it; 1 if the job could not be started, or if what the ranks print
-// could not be written (a full disk, which is said once); 2 for wrong usage.
+// if a signal ended it; if a rank aborted the job, the status that it gave, or 1 if that
+// was 0; 1 if the job could not be started, or if what the ranks print could not be
+// written (a full disk, which is said once); 2 for wrong usage.
 package main
