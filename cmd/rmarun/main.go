@@ -23,8 +23,9 @@ const usageEnd = `
 environment of each rank: PMI_FD, PMI_RANK (0 to N-1), PMI_SIZE (N),
   MPI_LOCALRANKID, MPI_LOCALNRANKS, and what -env adds.
 
-exit status: the first failed rank's, 128 + number if a signal ended it, or that
-  of the first abort, which is no success; 1 if the job could not be started or its output not be written; 2 for wrong usage.
+exit status: the first failed rank's, 128 + number if a signal ended it; the first
+  abort's, which is not 0; 1 if the job could not be started or its output not be
+  written; 2 for wrong usage.
 
 examples:
   rmarun -n 4 ./examples/wordcount -verify /usr/share/doc
