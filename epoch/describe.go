@@ -52,9 +52,10 @@ func (s *State) describeAccess() string {
 		for t, l := range s.locks {
 			if l.kind != 0 {
 				list.add(fmt.Sprintf([...]string{
-					settled: "rank %d is locked (%v)",
-					opening: "Lock of rank %d (%v) is in progress",
-					closing: "Unlock of rank %d (%v) is in progress",
+					settled:   "rank %d is locked (%v)",
+					opening:   "Lock of rank %d (%v) is in progress",
+					closing:   "Unlock of rank %d (%v) is in progress",
+					suspended: "an Unlock of rank %d (%v) was left before its end",
 				}[l.step], t, l.kind))
 			}
 		}

@@ -45,7 +45,7 @@
 //	BeginPost        EndPost        -                    EndPost: the others are exposed to
 //	BeginWait        EndWait        SuspendWait          EndWait: the exposure is over
 //	BeginLock        EndLock        AbortLock            AbortLock: nothing was opened
-//	BeginUnlock      EndUnlock      -                    EndUnlock: the epoch is over
+//	BeginUnlock      EndUnlock      SuspendUnlock        EndUnlock: the epoch is over
 //	BeginLockAll     EndLockAll     AbortLockAll         AbortLockAll: nothing was opened
 //	BeginUnlockAll   EndUnlockAll   -                    EndUnlockAll: the epoch is over
 //

@@ -84,6 +84,8 @@ func (s *State) Refuse(operation string, target int) error {
 		class, remedy = ErrOtherRanks, "name the target in the group of Start"
 	case s.mode == modeLocks && s.locks[target].kind == 0:
 		class, remedy = ErrOtherLocks, "Lock the target too"
+	case s.mode == modeLocks && s.locks[target].step == suspended:
+		remedy = unlockAgain
 	}
 	return s.refuse(fmt.Sprintf("%s on rank %d", operation, target), class, remedy)
 }

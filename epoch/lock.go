@@ -12,6 +12,9 @@ type lock struct {
 	step step
 }
 
+// unlockAgain is the way out of an Unlock that was left.
+const unlockAgain = "call Unlock again, which continues it"
+
 // BeginLock starts a lock of target. It is followed by EndLock or AbortLock.
 func (s *State) BeginLock(kind LockKind, target int) error {
 	switch l := s.locks[target]; {
@@ -44,8 +47,8 @@ func (s *State) EndLock(target int) {
 // AbortLock goes back to before BeginLock.
 func (s *State) AbortLock(target int) { s.unlocked(target) }
 
-// BeginUnlock ends the operations on target and gives the kind of its lock. It is
-// followed by EndUnlock.
+// BeginUnlock ends the operations on target, or continues an Unlock that was suspended, and
+// gives the kind of its lock. It is followed by EndUnlock or SuspendUnlock.
 func (s *State) BeginUnlock(target int) (LockKind, error) {
 	l := &s.locks[target]
 	switch {
@@ -54,8 +57,10 @@ func (s *State) BeginUnlock(target int) (LockKind, error) {
 	case l.step.moving():
 		return 0, s.refuseUnlock(target, ErrBusy, "let its Lock or Unlock return first")
 	}
+	if l.step != suspended {
+		s.held--
+	}
 	l.step = closing
-	s.held--
 	latch.Release(&s.access[target], accessClosed)
 	return l.kind, nil
 }
@@ -67,6 +72,10 @@ func (s *State) refuseUnlock(target int, class error, remedy string) error {
 // EndUnlock ends the epoch to target, also where it could not be told because it has
 // failed.
 func (s *State) EndUnlock(target int) { s.unlocked(target) }
+
+// SuspendUnlock leaves an Unlock of which the target may have been told. Only an Unlock can
+// follow in its place, which continues it.
+func (s *State) SuspendUnlock(target int) { s.locks[target].step = suspended }
 
 func (s *State) unlocked(target int) {
 	s.locks[target] = lock{}
@@ -126,6 +135,9 @@ func (s *State) CheckFlush(call string, target int) error {
 		return nil
 	}
 	call = fmt.Sprintf("%s of rank %d", call, target)
+	if s.locks[target].step == suspended {
+		return s.refuse(call, ErrBusy, unlockAgain)
+	}
 	if s.locks[target].kind != 0 || s.mode == modeLockAll {
 		return s.refuse(call, ErrBusy, "order it between locking and unlocking the target")
 	}

@@ -290,6 +290,7 @@ func moves() []move {
 				return nil
 			})
 		add(fmt.Sprintf("EndUnlock(%d)", target), phase(closingP), done(func(s *State) { s.EndUnlock(target) }), gone)
+		add(fmt.Sprintf("SuspendUnlock(%d)", target), phase(closingP), done(func(s *State) { s.SuspendUnlock(target) }), end(func(m *model) { m.locks[target].phase = suspendedP }))
 		add(fmt.Sprintf("CheckFlush(%d)", target), always,
 			func(s *State) error { return s.CheckFlush("Flush", target) },
 			func(m *model) error {

@@ -52,6 +52,12 @@ func (q *Queue) Add(kind aggregate.Kind, bytes int) *Operation {
 	return o
 }
 
+// mostQueued bounds a queue that nobody starts.
+const mostQueued = 1 << 14
+
+// Full tells whether no more should be added before what is there has been sent.
+func (q *Queue) Full() bool { return len(q.Operations) >= mostQueued }
+
 // Drop forgets the first n operations, and their buffers.
 func (q *Queue) Drop(n int) {
 	for i := range q.Operations[:n] {

@@ -93,11 +93,8 @@ func (p *Planner) Due(q *Queue) bool {
 	if !p.scheme.has(Defer) {
 		return true
 	}
-	return len(q.Operations) >= mostQueued || p.scheme.has(Early) && (q.bytes >= p.startBytes || len(q.Operations) >= p.startOperations)
+	return q.Full() || p.scheme.has(Early) && (q.bytes >= p.startBytes || len(q.Operations) >= p.startOperations)
 }
-
-// mostQueued bounds a queue that nobody starts.
-const mostQueued = 1 << 14
 
 // Plan arranges the operations. closing tells that a message goes to the target anyway,
 // behind them. It keeps the order of accumulates, fetches and swaps among each other, and

@@ -12,28 +12,50 @@ import (
 // wait, so a lock that is not free becomes a wish, which is tried again whenever
 // progress is made.
 
-// A wish is a lock that a rank waits for.
-type wish struct {
-	from   *world.Link
+// A lease is a lock that a rank asks for.
+type lease struct {
 	kind   LockKind
 	ticket uint64
-	// taken tells that it has the exclusive word, and waits for shared holders.
-	taken bool
+	// once tells that it is given back when what rides with it has been carried out.
+	once bool
 }
 
-func (s *server) lock(from *world.Link, m *world.Message) error {
+// A wish is a lock that a rank waits for.
+type wish struct {
+	lease
+	from *world.Link
+	// taken tells that it has the exclusive word, and waits for shared holders; held that
+	// it has the lock, and waits for the rest of what rides with it.
+	taken, held bool
+	// packet rides with it, and riding is the carrying out of that.
+	packet []byte
+	riding carrying
+}
+
+// lock grants a lock, or keeps it as a wish with a copy of what rides with it.
+func (s *server) lock(from *world.Link, m *world.Message, packet []byte) error {
 	kind := LockKind(m.A)
-	if kind != Shared && kind != Exclusive {
-		return fmt.Errorf("lock of kind %d", m.A)
+	if kind != Shared && kind != Exclusive || m.B > lockOnce {
+		return fmt.Errorf("lock of kind %d, %d", m.A, m.B)
 	}
 	if slices.ContainsFunc(s.wishes, func(w *wish) bool { return w.from.Rank() == from.Rank() }) {
 		return fmt.Errorf("lock by rank %d, which waits for one already", from.Rank())
 	}
-	w := wish{from: from, kind: kind, ticket: m.X}
-	if s.grant(&w) {
-		return nil
+	riding, err := s.carry(from, packet)
+	if err != nil {
+		return err
+	}
+	w := wish{lease: lease{kind, m.X, m.B == lockOnce}, from: from}
+	if s.take(&w) {
+		riding.lease = w.lease
+		if !riding.goOn() {
+			s.later(from, &riding)
+			return nil
+		}
+		return riding.end(from)
 	}
 	waiting := w
+	waiting.packet = aside(packet)
 	s.wishes = append(s.wishes, &waiting)
 	if !s.retrying {
 		s.retrying = true
@@ -53,19 +75,58 @@ func (s *server) grantWishes() bool {
 			s.drop(w)
 			return true
 		}
-		return s.grant(w)
+		return s.fulfil(w)
 	})
 	s.retrying = len(s.wishes) > 0
 	return !s.retrying
 }
 
-// grant gives the lock to the rank that wishes it, if it is free.
-func (s *server) grant(w *wish) bool {
-	if w.kind == Shared && !s.takeShared(w.from.Rank()) || w.kind == Exclusive && !s.takeExclusive(w) {
+// fulfil goes on with a wish, and tells whether it is fulfilled.
+func (s *server) fulfil(w *wish) bool {
+	if !w.held {
+		if !s.take(w) {
+			return false
+		}
+		w.held = true
+		w.riding, _ = s.carry(w.from, w.packet)
+		w.riding.answer, w.riding.lease = aside(w.riding.answer), w.lease
+	}
+	if !w.riding.goOn() {
 		return false
 	}
-	w.from.Reply(&world.Message{Kind: messageGranted, Service: s.core.number, X: w.ticket}, nil)
+	_ = w.riding.end(w.from)
 	return true
+}
+
+// take takes the lock for the rank that wishes it, if it is free.
+func (s *server) take(w *wish) bool {
+	if w.kind == Shared {
+		return s.takeShared(w.from.Rank())
+	}
+	return s.takeExclusive(w)
+}
+
+// grant tells the rank that it has the lock, or had it, with the answer to what has ridden
+// with it.
+func (s *server) grant(to *world.Link, l *lease, answer []byte) {
+	if l.once {
+		s.giveBack(l.kind, to.Rank())
+	}
+	to.Reply(&world.Message{Kind: messageGranted, Service: s.core.number, X: l.ticket}, answer)
+}
+
+// giveBack gives back the lock of a rank, and tells whether that had it.
+func (s *server) giveBack(kind LockKind, rank int) bool {
+	c := s.core
+	if kind == Shared {
+		c.giveBackShared(c.own, rank)
+		return true
+	}
+	had := c.own.control.exclusive().CompareAndSwap(uint32(rank)+1, 0)
+	if had {
+		c.ringWaiters(c.own)
+	}
+	return had
 }
 
 func (s *server) takeShared(origin int) bool {
@@ -127,10 +188,8 @@ func (s *server) failed(rank int) {
 		if s.ended.Load() {
 			return
 		}
-		c.giveBackShared(c.own, rank)
-		if c.own.control.exclusive().CompareAndSwap(uint32(rank)+1, 0) {
-			c.ringWaiters(c.own)
-		}
+		s.giveBack(Shared, rank)
+		s.giveBack(Exclusive, rank)
 	})
 }
 
@@ -147,21 +206,15 @@ func (s *server) unlock(from *world.Link, m *world.Message) error {
 			return nil
 		}
 	}
-	c := s.core
-	if kind == Shared {
-		c.giveBackShared(c.own, from.Rank())
-		return nil
-	}
-	if !c.own.control.exclusive().CompareAndSwap(uint32(from.Rank())+1, 0) {
+	if !s.giveBack(kind, from.Rank()) {
 		return fmt.Errorf("unlock by rank %d, which has no exclusive lock", from.Rank())
 	}
-	c.ringWaiters(c.own)
 	return nil
 }
 
 // drop takes back what a wish has already.
 func (s *server) drop(w *wish) {
-	if w.taken && s.core.own.control.exclusive().CompareAndSwap(uint32(w.from.Rank())+1, 0) {
-		s.core.ringWaiters(s.core.own)
+	if w.taken || w.held {
+		s.giveBack(w.kind, w.from.Rank())
 	}
 }

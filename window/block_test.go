@@ -67,25 +67,25 @@ var blocks = []block{
 	},
 	{
 		name:   "Lock",
-		before: func(s *script, win *window.Window[int64]) { s.ok(win.Lock(s.ctx, window.Exclusive, 0)) },
+		before: func(s *script, win *window.Window[int64]) { s.ok(take(s.ctx, win, window.Exclusive, 0)) },
 		after:  func(s *script, win *window.Window[int64]) { s.ok(win.Unlock(s.ctx, 0)) },
 		call: func(ctx context.Context, s *script, win *window.Window[int64]) error {
-			return win.Lock(ctx, window.Exclusive, 0)
+			return take(ctx, win, window.Exclusive, 0)
 		},
 		done: func(s *script, win *window.Window[int64]) { s.ok(win.Unlock(s.ctx, 0)) },
 	},
 	{
 		name:   "exclusive Lock of readers",
-		before: func(s *script, win *window.Window[int64]) { s.ok(win.Lock(s.ctx, window.Shared, 0)) },
+		before: func(s *script, win *window.Window[int64]) { s.ok(take(s.ctx, win, window.Shared, 0)) },
 		after:  func(s *script, win *window.Window[int64]) { s.ok(win.Unlock(s.ctx, 0)) },
 		call: func(ctx context.Context, s *script, win *window.Window[int64]) error {
-			return win.Lock(ctx, window.Exclusive, 0)
+			return take(ctx, win, window.Exclusive, 0)
 		},
 		done: func(s *script, win *window.Window[int64]) { s.ok(win.Unlock(s.ctx, 0)) },
 	},
 	{
 		name:   "LockAll",
-		before: func(s *script, win *window.Window[int64]) { s.ok(win.Lock(s.ctx, window.Exclusive, 1)) },
+		before: func(s *script, win *window.Window[int64]) { s.ok(take(s.ctx, win, window.Exclusive, 1)) },
 		after:  func(s *script, win *window.Window[int64]) { s.ok(win.Unlock(s.ctx, 1)) },
 		call: func(ctx context.Context, s *script, win *window.Window[int64]) error {
 			return win.LockAll(ctx)

@@ -70,6 +70,21 @@ func scripted(body func(s *script)) func(ctx context.Context, w *world.World) er
 	}
 }
 
+// take has a lock itself, which Lock may put off: see Lock. If it fails no epoch is open.
+func take(ctx context.Context, win *window.Window[int64], kind window.LockKind, target int) error {
+	if err := win.Lock(ctx, kind, target); err != nil {
+		return err
+	}
+	err := win.Flush(ctx, target)
+	if err != nil {
+		var lost *world.PeerError
+		if e := win.Unlock(context.WithoutCancel(ctx), target); e != nil && !errors.As(e, &lost) {
+			return e
+		}
+	}
+	return err
+}
+
 func allocate[T window.Element](s *script, count int, options ...window.Option) *window.Window[T] {
 	win, err := window.Allocate[T](s.ctx, s.w, count, options...)
 	s.ok(err)

@@ -21,21 +21,29 @@ type carrying struct {
 	// answer is as long as all of it, the first filled bytes of it are made.
 	answer []byte
 	filled int
+	// lease is the lock that it rides with, of no kind if there is none.
+	lease lease
 	// refused is the first refusal of refusals.
 	refused  error
 	refusals int
 }
 
-// packet carries out what a packet asks, and answers it.
-func (s *server) packet(from *world.Link, payload []byte) error {
-	n, err := aggregate.Check(payload)
+// carry begins to carry out a packet, whose answer is made in memory that other packets use
+// too.
+func (s *server) carry(from *world.Link, packet []byte) (carrying, error) {
+	n, err := aggregate.Check(packet)
 	if err == nil && n > from.MaxPayload() {
 		err = fmt.Errorf("%d bytes are asked for, at most %d are allowed", n, from.MaxPayload())
 	}
+	return carrying{server: s, reader: aggregate.NewReader(packet), answer: s.answer(n)}, err
+}
+
+// packet carries out what a packet asks, and answers it.
+func (s *server) packet(from *world.Link, payload []byte) error {
+	c, err := s.carry(from, payload)
 	if err != nil {
 		return err
 	}
-	c := carrying{server: s, reader: aggregate.NewReader(payload), answer: s.answer(n)}
 	if !c.goOn() {
 		s.later(from, &c)
 		return nil
@@ -49,13 +57,18 @@ func (c *carrying) end(from *world.Link) error {
 	if c.refusals > 1 {
 		err = fmt.Errorf("%w (and %d others of its packet)", err, c.refusals-1)
 	}
-	if len(c.answer) == 0 {
+	rides := c.lease.kind != 0
+	if !rides && len(c.answer) == 0 {
 		return err
 	}
 	if err != nil {
 		from.Complain(err)
 	}
-	from.Answer(c.answer)
+	if rides {
+		c.server.grant(from, &c.lease, c.answer)
+	} else {
+		from.Answer(c.answer)
+	}
 	return nil
 }
 

@@ -124,7 +124,7 @@ var deaths = []death{
 		name: "LockAll",
 		prepare: func(s *script, win *window.Window[int64]) {
 			if s.w.Rank() == victim {
-				s.ok(win.Lock(s.ctx, window.Exclusive, victim))
+				s.ok(take(s.ctx, win, window.Exclusive, victim))
 			}
 		},
 		wait: func(ctx context.Context, s *script, win *window.Window[int64]) error { return win.LockAll(ctx) },
@@ -133,11 +133,11 @@ var deaths = []death{
 		name: "Lock of a window that the dead has locked",
 		prepare: func(s *script, win *window.Window[int64]) {
 			if s.w.Rank() == victim {
-				s.ok(win.Lock(s.ctx, window.Exclusive, 2))
+				s.ok(take(s.ctx, win, window.Exclusive, 2))
 			}
 		},
 		wait: func(ctx context.Context, s *script, win *window.Window[int64]) error {
-			return win.Lock(ctx, window.Exclusive, 2)
+			return take(ctx, win, window.Exclusive, 2)
 		},
 		breaks: true,
 	},
@@ -145,11 +145,11 @@ var deaths = []death{
 		name: "exclusive Lock of a window on which the dead has a shared lock",
 		prepare: func(s *script, win *window.Window[int64]) {
 			if s.w.Rank() == victim {
-				s.ok(win.Lock(s.ctx, window.Shared, 2))
+				s.ok(take(s.ctx, win, window.Shared, 2))
 			}
 		},
 		wait: func(ctx context.Context, s *script, win *window.Window[int64]) error {
-			return win.Lock(ctx, window.Exclusive, 2)
+			return take(ctx, win, window.Exclusive, 2)
 		},
 		breaks: true,
 	},
@@ -157,11 +157,11 @@ var deaths = []death{
 		name: "Lock of the dead's own window",
 		prepare: func(s *script, win *window.Window[int64]) {
 			if s.w.Rank() == victim {
-				s.ok(win.Lock(s.ctx, window.Exclusive, victim))
+				s.ok(take(s.ctx, win, window.Exclusive, victim))
 			}
 		},
 		wait: func(ctx context.Context, s *script, win *window.Window[int64]) error {
-			return win.Lock(ctx, window.Shared, victim)
+			return take(ctx, win, window.Shared, victim)
 		},
 	},
 }
@@ -169,7 +169,7 @@ var deaths = []death{
 // lockVictim has rank 0 lock the victim.
 func lockVictim(s *script, win *window.Window[int64]) {
 	if s.w.Rank() == 0 {
-		s.ok(win.Lock(s.ctx, window.Shared, victim))
+		s.ok(take(s.ctx, win, window.Shared, victim))
 	}
 }
 

@@ -38,9 +38,17 @@ type deferred struct {
 	// done.
 	step, planned int
 	// packet is the one that is being packed, in memory; arrivals is where its answer goes.
+	// whole tells that nothing is packed behind it.
 	packet   aggregate.Writer
 	memory   []byte
 	arrivals *arrivals
+	whole    bool
+	// hold is how far the lock of the rank is, and kind of which kind; loaded tells that
+	// operations ride with it, riding where their answer goes.
+	hold   hold
+	kind   LockKind
+	loaded bool
+	riding atomic.Pointer[arrivals]
 	// flying tells that there were direct operations that nobody has waited for: their
 	// buffers are in use, while what is packed is copied.
 	flying bool
@@ -99,22 +107,73 @@ func (d *deferred) add(o *scheduler.Operation) error {
 	if err := d.open(); err != nil {
 		return err
 	}
-	defer d.mu.Unlock()
 	*d.queue.Add(o.Kind, o.Bytes) = *o
-	if !d.planner.Due(&d.queue) {
-		return nil
+	var left bool
+	var err error
+	if d.planner.Due(&d.queue) {
+		left, err = d.proceed(context.Background(), false)
 	}
-	return d.send(context.Background(), false)
+	left = left && d.queue.Full()
+	d.mu.Unlock()
+	if left {
+		return d.start(context.Background(), false)
+	}
+	return err
 }
 
-// start sends what is queued. closing tells that a message follows anyway.
-func (d *deferred) start(ctx context.Context, closing bool) error {
+// begin has what is queued on its way, unless it has to wait for a lock. closing tells that a
+// message follows anyway.
+func (d *deferred) begin(ctx context.Context, closing bool) (left bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	return d.proceed(ctx, closing)
+}
+
+// proceed is begin with the mutex.
+func (d *deferred) proceed(ctx context.Context, closing bool) (left bool, err error) {
 	if len(d.queue.Operations) == 0 {
-		return nil
+		return false, nil
 	}
-	return d.send(ctx, closing)
+	if d.hold == wanted {
+		err := d.ask(ctx, false)
+		return len(d.queue.Operations) > 0, err
+	}
+	if d.waits() {
+		return true, nil
+	}
+	return false, d.send(ctx, closing)
+}
+
+// start has what is queued on its way. closing tells that a message follows anyway.
+func (d *deferred) start(ctx context.Context, closing bool) error {
+	for {
+		left, err := d.begin(ctx, closing)
+		if err != nil || !left {
+			return err
+		}
+		if err := d.awaitGrant(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// flush returns when all operations so far are complete at the rank, and its lock is held if
+// it is wanted.
+func (d *deferred) flush(ctx context.Context) error {
+	rode, err := d.take(ctx)
+	if err == nil {
+		err = d.awaitGrant(ctx)
+	}
+	switch {
+	case err != nil:
+		return err
+	case rode:
+		return d.refusal(ctx)
+	}
+	if err := d.start(ctx, false); err != nil {
+		return err
+	}
+	return d.link.Flush(ctx)
 }
 
 // send sends what is queued. If its context ends it, what is left is sent by the next; if
@@ -149,6 +208,9 @@ func (d *deferred) sentNow() {
 // their results are valid.
 func (d *deferred) settle(ctx context.Context) error {
 	if err := d.start(ctx, false); err != nil {
+		return err
+	}
+	if err := d.awaitGrant(ctx); err != nil {
 		return err
 	}
 	d.mu.Lock()
@@ -195,11 +257,7 @@ func (d *deferred) carryOut(ctx context.Context, closing bool) error {
 func (d *deferred) drop() {
 	d.queue.Drop(len(d.queue.Operations))
 	d.step, d.planned, d.plan.Steps = 0, 0, d.plan.Steps[:0]
-	d.packet.Begin(nil, 0)
-	if d.arrivals != nil {
-		d.arrivals.giveBack()
-		d.arrivals = nil
-	}
+	d.unpack()
 }
 
 // direct sends an operation by RDMA, behind what is packed.
@@ -262,6 +320,9 @@ func (d *deferred) pack(ctx context.Context, operations []scheduler.Operation, b
 func (d *deferred) place(ctx context.Context, shape *aggregate.Shape, offset uint64) ([]byte, error) {
 	operand, ok := d.packet.Add(shape, offset)
 	if !ok {
+		if d.whole && d.packet.Operations() > 0 {
+			return nil, errNoRoom
+		}
 		if err := d.sendPacket(ctx); err != nil {
 			return nil, err
 		}
@@ -350,17 +411,17 @@ func (d *deferred) joined() uint64 {
 	return d.starts
 }
 
-// sent has an operation sent that joined the queue when that had been sent so often, and
-// gives a point behind it.
-func (d *deferred) sent(ctx context.Context, before uint64) (world.Mark, error) {
+// sent has an operation on its way that joined the queue when that had been sent so often,
+// and gives a point behind it. waits tells that it waits for a lock.
+func (d *deferred) sent(ctx context.Context, before uint64) (last world.Mark, waits bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.starts == before {
-		if err := d.send(ctx, false); err != nil {
-			return world.Mark{}, err
+		if _, err := d.proceed(ctx, false); err != nil {
+			return world.Mark{}, false, err
 		}
 	}
-	return d.last, nil
+	return d.last, d.waits(), nil
 }
 
 // notify queues a notification behind the put that it is of, and sends both.
@@ -368,9 +429,12 @@ func (d *deferred) notify(slot int) error {
 	if err := d.open(); err != nil {
 		return err
 	}
-	defer d.mu.Unlock()
 	d.queue.Add(aggregate.Notify, 0).Offset = uint64(slot)
-	err := d.send(context.Background(), true)
+	left, err := d.proceed(context.Background(), true)
+	d.mu.Unlock()
+	if left && err == nil {
+		err = d.start(context.Background(), true)
+	}
 	d.link.Post()
 	return err
 }

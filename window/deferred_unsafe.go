@@ -55,11 +55,11 @@ func (v *view) accumulateRemote(p *peer, op Op, given operands, offset uint64) e
 // stream sends a long accumulate, behind all that is queued, in pieces that the target
 // combines while others come.
 func (d *deferred) stream(o *scheduler.Operation, origin unsafe.Pointer) error {
-	if err := d.open(); err != nil {
+	ctx := context.Background()
+	if err := d.openHeld(ctx); err != nil {
 		return err
 	}
 	defer d.mu.Unlock()
-	ctx := context.Background()
 	if err := d.send(ctx, true); err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func (c *core) Flush(ctx context.Context, target int) error {
 // flushTarget completes the operations on a target that may be reached over a link.
 func (c *core) flushTarget(ctx context.Context, call string, target int) error {
 	if p := c.peers[target].Load(); p != nil && p.link != nil {
-		return c.blame(call, target, p.flush(ctx))
+		return c.blame(call, target, p.deferred.flush(ctx))
 	}
 	return nil
 }

@@ -15,6 +15,8 @@ type epochKind struct {
 	name   string
 	run    func(s *script, win *window.Window[int64])
 	frames func(rank, size int) int
+	// locked: within LockAll.
+	locked bool
 }
 
 // small has rank 0 put to every second element of rank 1, and where gets is set get.
@@ -56,18 +58,18 @@ func each(frames ...int) func(rank, size int) int {
 }
 
 var epochKinds = []epochKind{
-	{"puts of Start and Complete", active(false), each(1, 1)},
-	{"gets of Start and Complete", active(true), each(1, 2)},
+	{"puts of Start and Complete", active(false), each(1, 1), false},
+	{"gets of Start and Complete", active(true), each(1, 2), false},
 	{"Fence", func(s *script, win *window.Window[int64]) {
 		if s.w.Rank() == 0 {
 			small(s, win, false)
 		}
 		s.ok(win.Fence(s.ctx))
-	}, each(1, 1)},
+	}, each(1, 1), false},
 	{"puts and Flush", byOrigin(func(s *script, win *window.Window[int64]) {
 		small(s, win, false)
 		s.ok(win.Flush(s.ctx, 1))
-	}), each(1, 1)},
+	}), each(1, 1), true},
 	{"accumulates, fetches and Flush", byOrigin(func(s *script, win *window.Window[int64]) {
 		var old [20]int64
 		for i := range old {
@@ -75,22 +77,36 @@ var epochKinds = []epochKind{
 			s.ok(win.FetchAndOp(window.Sum, 1, &old[i], 1, i))
 		}
 		s.ok(win.Flush(s.ctx, 1))
-	}), each(1, 1)},
+	}), each(1, 1), true},
+	{"puts under a lock", byOrigin(func(s *script, win *window.Window[int64]) {
+		s.ok(win.Lock(s.ctx, window.Exclusive, 1))
+		small(s, win, false)
+		s.ok(win.Unlock(s.ctx, 1))
+	}), each(1, 1), false},
+	{"gets and puts under a lock", byOrigin(func(s *script, win *window.Window[int64]) {
+		s.ok(win.Lock(s.ctx, window.Shared, 1))
+		small(s, win, true)
+		s.ok(win.Unlock(s.ctx, 1))
+	}), each(1, 1), false},
+	{"a lock without operations", byOrigin(func(s *script, win *window.Window[int64]) {
+		s.ok(win.Lock(s.ctx, window.Exclusive, 1))
+		s.ok(win.Unlock(s.ctx, 1))
+	}), each(0, 0), false},
 	{"a strided put and Flush", byOrigin(func(s *script, win *window.Window[int64]) {
 		blocks := window.Strided(8, 2, 4)
 		s.ok(win.PutLayout(make([]int64, 30), blocks, 1, 0, blocks))
 		s.ok(win.Flush(s.ctx, 1))
-	}), each(1, 1)},
+	}), each(1, 1), true},
 }
 
 // counted runs an epoch many times and counts the frames. What is sent now and then besides,
 // such as room for more letters, is less than one in two epochs, with the barrier behind
 // them.
-func counted(name string, kind epochKind, passive bool) string {
-	return register("frames: "+name, func(s *script) {
+func counted(kind epochKind) string {
+	return register("frames: "+kind.name, func(s *script) {
 		const epochs = 64
 		win := allocate[int64](s, 64)
-		if passive {
+		if kind.locked {
 			s.ok(win.LockAll(s.ctx))
 		}
 		if kind.name == "Fence" {
@@ -113,7 +129,7 @@ func counted(name string, kind epochKind, passive bool) string {
 		if kind.name == "Fence" {
 			s.ok(win.Fence(s.ctx, window.NoSucceed))
 		}
-		if passive {
+		if kind.locked {
 			s.ok(win.UnlockAll(s.ctx))
 		}
 		s.ok(win.Close())
@@ -128,8 +144,8 @@ func TestFrames(t *testing.T) {
 }
 
 var frameBodies = func() (bodies []string) {
-	for i, kind := range epochKinds {
-		bodies = append(bodies, counted(kind.name, kind, i > 2))
+	for _, kind := range epochKinds {
+		bodies = append(bodies, counted(kind))
 	}
 	return bodies
 }()

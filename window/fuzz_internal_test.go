@@ -86,6 +86,8 @@ func FuzzServer(f *testing.F) {
 		step(world.Message{Kind: messageLock, A: uint8(Exclusive), X: 1}, nil),
 		step(world.Message{Kind: messageLock, A: uint8(Shared), X: 2}, nil),
 		step(world.Message{Kind: messageUnlock, A: uint8(Exclusive), X: 1}, nil),
+		step(world.Message{Kind: messageLock, A: uint8(Exclusive), B: lockOnce, X: 1}, run(aggregate.Accumulate, Sum, b, 16, 8, 16)),
+		step(world.Message{Kind: messageLock, A: uint8(Shared), X: 1}, run(aggregate.Get, 0, 0, 80, 0, 0)),
 		step(world.Message{Kind: messageGranted, X: 3}, nil),
 	}
 	for _, s := range good {

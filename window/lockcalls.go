@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/scheduler"
 )
 
 // LockKind is how a target is locked.
@@ -21,7 +22,13 @@ const (
 // Lock opens an access epoch to target, whose program takes no part. It blocks
 // while conflicting locks are held; those of ranks that have failed are broken. If
 // it fails no epoch is open.
+//
+// The lock of a rank that shares no memory with this one may be taken later: by the Unlock
+// or the Flush that completes the operations under it, before the next Lock returns, or when
+// operations start early. To have the lock itself, as a mutex of something else, call Flush
+// behind Lock.
 func (c *core) Lock(ctx context.Context, kind LockKind, target int) error {
+	const call = "window.Lock"
 	if err := checkContext(ctx, "Lock"); err != nil {
 		return err
 	}
@@ -34,7 +41,17 @@ func (c *core) Lock(ctx context.Context, kind LockKind, target int) error {
 	if err != nil {
 		return fmt.Errorf("window: %w", err)
 	}
-	err = c.lock(ctx, "window.Lock", kind, target)
+	p, err := c.lockable(call, target)
+	if err == nil {
+		err = c.takeWanted(ctx, call)
+	}
+	switch {
+	case err != nil:
+	case p.control.base == nil && c.hints.scheme&scheduler.Defer != 0:
+		p.deferred.want(kind)
+	default:
+		err = c.lock(ctx, call, kind, target, p)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {
@@ -45,11 +62,8 @@ func (c *core) Lock(ctx context.Context, kind LockKind, target int) error {
 	return nil
 }
 
-func (c *core) lock(ctx context.Context, call string, kind LockKind, target int) error {
-	p, err := c.lockable(call, target)
-	if err != nil {
-		return err
-	}
+// lock takes a lock.
+func (c *core) lock(ctx context.Context, call string, kind LockKind, target int, p *peer) error {
 	switch {
 	case p.control.base == nil:
 		if err := c.askLock(ctx, p, kind, target); err != nil {
@@ -76,8 +90,13 @@ func (c *core) lockable(call string, target int) (*peer, error) {
 
 // Unlock ends the epoch that Lock opened: the operations on target are complete
 // there. It returns a *world.PeerError if target has failed; the epoch is over all
-// the same.
-func (c *core) Unlock(_ context.Context, target int) error {
+// the same. With the context's error, while it waits for a lock that is taken as late as
+// this, it has not ended, and goes on when it is called again.
+func (c *core) Unlock(ctx context.Context, target int) error {
+	const call = "window.Unlock"
+	if err := checkContext(ctx, "Unlock"); err != nil {
+		return err
+	}
 	if err := c.checkRank("Unlock", target); err != nil {
 		return err
 	}
@@ -88,25 +107,34 @@ func (c *core) Unlock(_ context.Context, target int) error {
 		return fmt.Errorf("window: %w", err)
 	}
 	c.settleClosed()
-	if c.remote {
-		err = c.unlockRemote("window.Unlock", func(rank int) bool { return rank == target }, func(int) LockKind { return kind })
-	} else {
+	p := c.peers[target].Load()
+	switch {
+	case p.control.base == nil:
+		err = c.blame(call, target, p.deferred.leave(ctx, p, kind))
+	case p.link != nil:
+		err = c.blame(call, target, p.deferred.flush(context.Background()))
+		c.unlock(kind, target)
+	default:
 		c.unlock(kind, target)
 	}
 	c.mu.Lock()
+	defer c.mu.Unlock()
+	if interrupted(ctx, err) {
+		c.epochs.SuspendUnlock(target)
+		return err
+	}
 	c.epochs.EndUnlock(target)
-	c.mu.Unlock()
-	if failed := c.targetFailure("window.Unlock", target); failed != nil {
+	if failed := c.targetFailure(call, target); failed != nil {
 		return failed
 	}
 	return err
 }
 
-// unlockRemote completes the operations on the targets for which include holds, some
-// of which are reached over links, and gives their locks back. What goes over the
-// same link as the unlocking is complete before it and needs no waiting for: the
-// message that gives a lock back is itself held back until what was read has come.
-func (c *core) unlockRemote(call string, include func(rank int) bool, kind func(rank int) LockKind) error {
+// unlockRemote completes the operations on all ranks, some of which are reached over links,
+// and gives their shared locks back. What goes over the same link as the unlocking is
+// complete before it and needs no waiting for: the message that gives a lock back is itself
+// held back until what was read has come.
+func (c *core) unlockRemote(call string) error {
 	// The epoch ends, whatever becomes of the caller's context; failures are noticed in
 	// bounded time.
 	ctx := context.Background()
@@ -114,19 +142,19 @@ func (c *core) unlockRemote(call string, include func(rank int) bool, kind func(
 	for rank := range c.peers {
 		p := c.peers[rank].Load()
 		switch {
-		case p == nil || !include(rank):
+		case p == nil:
 		case p.control.base == nil:
-			c.tellUnlock(p, kind(rank), rank)
+			c.tellUnlock(p, Shared, rank)
 		case p.link != nil:
-			if err := c.blame(call, rank, p.flush(ctx)); err != nil {
+			if err := c.blame(call, rank, p.deferred.flush(ctx)); err != nil {
 				errs = append(errs, err)
 			}
-			c.unlock(kind(rank), rank)
+			c.unlock(Shared, rank)
 		default:
-			c.unlock(kind(rank), rank)
+			c.unlock(Shared, rank)
 		}
 	}
-	if err := c.flushRemote(ctx, call, include); err != nil {
+	if err := c.flushRemote(ctx, call, everyone); err != nil {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
@@ -174,7 +202,11 @@ func (c *core) LockAll(ctx context.Context) error {
 func (c *core) lockEach(ctx context.Context) error {
 	const call = "window.LockAll"
 	for first := 0; ; {
-		if err := c.lock(ctx, call, Shared, first); err != nil {
+		p, err := c.lockable(call, first)
+		if err == nil {
+			err = c.lock(ctx, call, Shared, first, p)
+		}
+		if err != nil {
 			return err
 		}
 		busy, err := c.lockOthers(ctx, call, first)
@@ -240,7 +272,7 @@ func (c *core) UnlockAll(context.Context) error {
 	c.settleClosed()
 	var failed error
 	if c.remote {
-		failed = c.unlockRemote("window.UnlockAll", everyone, func(int) LockKind { return Shared })
+		failed = c.unlockRemote("window.UnlockAll")
 	}
 	for target := range c.size {
 		if !c.remote {

@@ -21,12 +21,17 @@ const (
 	messageMark
 	// messageWord sets the sender's word A of the target's control block to X.
 	messageWord
-	// messageLock asks for a lock of kind A, with ticket X; messageGranted says
-	// that the sender has it; messageUnlock gives it back, or takes the wish back.
+	// messageLock asks for a lock of kind A, with ticket X, and to carry out a packet, if it
+	// has one, under it; Y is the last Fence that the sender has ended. If B is lockOnce it is
+	// given back then. messageGranted says that it is so, with the answer to the packet;
+	// messageUnlock gives a lock back, or takes the wish back.
 	messageLock
 	messageGranted
 	messageUnlock
 )
+
+// lockOnce is a lock for what rides with it alone.
+const lockOnce = 1
 
 // A server serves the messages of other ranks to this rank's part of a window. It
 // checks what they ask as if everyone could have sent it.
@@ -68,15 +73,21 @@ func (s *server) Serve(from *world.Link, m *world.Message, payload []byte) error
 func (s *server) serve(from *world.Link, m *world.Message, payload []byte) error {
 	c := s.core
 	switch m.Kind {
-	case messagePacket, messageGate:
-		early, err := c.tallies.early(m.X)
+	case messagePacket, messageGate, messageLock:
+		ended := m.X
+		if m.Kind == messageLock {
+			ended = m.Y
+		}
+		early, err := c.tallies.early(ended)
 		switch {
 		case err != nil:
 			return err
 		case early:
-			s.putOff(from, m, payload)
+			s.putOff(from, m, payload, ended)
 		case m.Kind == messagePacket:
 			return s.packet(from, payload)
+		case m.Kind == messageLock:
+			return s.lock(from, m, payload)
 		}
 	case messageMark:
 		return s.mark(from, m)
@@ -85,12 +96,10 @@ func (s *server) serve(from *world.Link, m *world.Message, payload []byte) error
 			return fmt.Errorf("word %d := %d", m.A, m.X)
 		}
 		c.own.control.pair(from.Rank(), uintptr(m.A)).Store(uint32(m.X))
-	case messageLock:
-		return s.lock(from, m)
 	case messageUnlock:
 		return s.unlock(from, m)
 	case messageGranted:
-		c.granted[from.Rank()].Store(uint32(m.X))
+		return s.granted(from, m, payload)
 	default:
 		return fmt.Errorf("there is no message of kind %d", m.Kind)
 	}

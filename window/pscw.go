@@ -235,7 +235,7 @@ func (c *core) tell(ctx context.Context, call string, rank int, at uintptr, numb
 	}
 	if p.link != nil {
 		// The data of this window goes another way than this word.
-		if err := p.flush(ctx); err != nil {
+		if err := p.deferred.flush(ctx); err != nil {
 			return c.blame(call, rank, err)
 		}
 	}

@@ -22,7 +22,7 @@ func (c *core) beginReading(call string) error {
 	c.settle()
 	if c.remote {
 		_ = c.eachLink(everyone, func(_ int, p *peer) error {
-			err := p.deferred.start(context.Background(), false)
+			_, err := p.deferred.begin(context.Background(), false)
 			p.link.Post()
 			return err
 		})

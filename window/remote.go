@@ -24,14 +24,6 @@ func (c *core) eachLink(include func(rank int) bool, do func(rank int, p *peer) 
 
 func everyone(int) bool { return true }
 
-// flush completes the operations on a rank that is reached over a link.
-func (p *peer) flush(ctx context.Context) error {
-	if err := p.deferred.start(ctx, false); err != nil {
-		return err
-	}
-	return p.link.Flush(ctx)
-}
-
 // flushRemote completes the operations on ranks that are reached over links.
 func (c *core) flushRemote(ctx context.Context, call string, include func(rank int) bool) error {
 	err := c.eachLink(include, func(rank int, p *peer) error {
@@ -39,7 +31,7 @@ func (c *core) flushRemote(ctx context.Context, call string, include func(rank i
 		p.link.Push()
 		return c.blame(call, rank, err)
 	})
-	return errors.Join(err, c.eachLink(include, func(rank int, p *peer) error { return c.blame(call, rank, p.link.Flush(ctx)) }))
+	return errors.Join(err, c.eachLink(include, func(rank int, p *peer) error { return c.blame(call, rank, p.deferred.flush(ctx)) }))
 }
 
 // settleRemote has the buffers of the operations on ranks that are reached over links
@@ -65,7 +57,7 @@ func (c *core) blame(call string, rank int, err error) error {
 // askLock asks a rank that is told by messages for a lock.
 func (c *core) askLock(ctx context.Context, p *peer, kind LockKind, target int) error {
 	ticket := c.tickets[target].Add(1)
-	err := p.link.TellWithin(ctx, &world.Message{Kind: messageLock, Service: c.number, A: uint8(kind), X: uint64(ticket)}, nil)
+	err := p.link.TellWithin(ctx, &world.Message{Kind: messageLock, Service: c.number, A: uint8(kind), X: uint64(ticket), Y: uint64(c.tallies.passed.Load())}, nil)
 	p.link.Post()
 	return err
 }
@@ -73,12 +65,20 @@ func (c *core) askLock(ctx context.Context, p *peer, kind LockKind, target int) 
 // awaitLock waits until the lock that was asked for has been granted. If it fails the
 // wish is taken back.
 func (c *core) awaitLock(ctx context.Context, call string, p *peer, kind LockKind, target int) error {
+	err := c.awaitTicket(ctx, call, target)
+	if err != nil {
+		c.tellUnlock(p, kind, target)
+	}
+	return err
+}
+
+// awaitTicket waits until the lock that was asked for last has been granted.
+func (c *core) awaitTicket(ctx context.Context, call string, target int) error {
 	ticket := c.tickets[target].Load()
 	if c.granted[target].Load() == ticket {
 		return nil
 	}
 	if err := c.beginReading(call); err != nil {
-		c.tellUnlock(p, kind, target)
 		return err
 	}
 	defer c.endReading()
@@ -90,7 +90,6 @@ func (c *core) awaitLock(ctx context.Context, call string, p *peer, kind LockKin
 			err = c.pause(ctx, call, &wait)
 		}
 		if err != nil && c.granted[target].Load() != ticket {
-			c.tellUnlock(p, kind, target)
 			return err
 		}
 	}

@@ -98,7 +98,7 @@ func TestCompleteWithoutRoom(t *testing.T) { runFull(t, fullComplete) }
 
 var fullLock = registerFull("full link, lock", idle, func(s *script, ended context.Context, win *window.Window[int64]) {
 	s.fill(ended)
-	s.fails(win.Lock(ended, window.Exclusive, 1), context.Canceled)
+	s.fails(take(ended, win, window.Exclusive, 1), context.Canceled)
 	s.fails(win.LockAll(ended), context.Canceled)
 	worldtest.Signal("cut short")
 	s.ok(win.LockAll(s.ctx))

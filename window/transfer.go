@@ -43,11 +43,18 @@ func (r Request) Wait(ctx context.Context) error {
 	if err := checkContext(ctx, "Request.Wait"); err != nil || r.deferred == nil {
 		return err
 	}
-	mark, err := r.deferred.sent(ctx, r.before)
-	if err != nil {
-		return err
+	for {
+		mark, waits, err := r.deferred.sent(ctx, r.before)
+		if err == nil && waits {
+			if err = r.deferred.awaitGrant(ctx); err == nil {
+				continue
+			}
+		}
+		if err != nil {
+			return err
+		}
+		return r.deferred.link.Reach(ctx, mark)
 	}
-	return r.deferred.link.Reach(ctx, mark)
 }
 
 // Test tells whether Wait would return at once.
@@ -55,11 +62,12 @@ func (r Request) Test() (bool, error) {
 	if r.deferred == nil {
 		return true, nil
 	}
-	mark, err := r.deferred.sent(context.Background(), r.before)
+	mark, waits, err := r.deferred.sent(context.Background(), r.before)
 	if err != nil {
 		return false, err
 	}
-	return r.deferred.link.Reached(mark)
+	done, err := r.deferred.link.Reached(mark)
+	return done && !waits, err
 }
 
 // request is the Request of the operation on target that has just been issued.

@@ -14,7 +14,7 @@ func progress(wait, release func(s *script, win *window.Window[int64])) func(s *
 		win := allocate[int64](s, farCount)
 		self := groupOf(s, win, 1-s.w.Rank())
 		if s.w.Rank() == 1 {
-			s.ok(win.Lock(s.ctx, window.Exclusive, 0))
+			s.ok(take(s.ctx, win, window.Exclusive, 0))
 		} else {
 			s.ok(win.Post(s.ctx, self))
 		}
@@ -59,12 +59,12 @@ var (
 		func(s *script, win *window.Window[int64]) { s.ok(win.PutNotify([]int64{1}, 0, 0, 0)) }))
 	progressLock = register("progress in Lock", progress(
 		func(s *script, win *window.Window[int64]) {
-			s.ok(win.Lock(s.ctx, window.Shared, 0))
+			s.ok(take(s.ctx, win, window.Shared, 0))
 			s.ok(win.Unlock(s.ctx, 0))
 		},
 		func(s *script, win *window.Window[int64]) {
 			s.ok(win.Unlock(s.ctx, 0))
-			s.ok(win.Lock(s.ctx, window.Shared, 0))
+			s.ok(take(s.ctx, win, window.Shared, 0))
 		}))
 )
 

@@ -1,0 +1,241 @@
+package window
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/onesided/rma/aggregate"
+	"github.com/onesided/rma/world"
+)
+
+// A lock of a rank that is told by messages rides with operations. Lock only notes that it is
+// wanted; who has operations carried out asks for it, with those in the same message if they
+// fit; and an Unlock that finds it wanted has it given back by that message too. The target
+// grants it when it has carried them out, with their answer.
+//
+// Invariants:
+//
+//   - At most one lock of a window is wanted that was not asked for: who wants another asks
+//     for that first, and waits for it. So locks are taken in the order of the calls.
+//   - While a lock was asked for and not granted, nothing leaves the queue. What rides with
+//     it the target keeps: a message of each rank at most.
+//   - Nobody waits for a lock with the mutex of a queue, nor in progress.
+
+// hold is how far the lock of a queue's target is.
+type hold uint8
+
+const (
+	// settled: it is held, or there is none.
+	settled hold = iota
+	// wanted: the target does not know yet.
+	wanted
+	// asked: it was asked for.
+	asked
+	// leaving: it was asked for, and the target gives it back itself.
+	leaving
+)
+
+// want notes that a lock is wanted.
+func (d *deferred) want(kind LockKind) {
+	d.mu.Lock()
+	d.hold, d.kind = wanted, kind
+	d.mu.Unlock()
+	d.core.wanting.Store(d)
+}
+
+// takeWanted returns when the lock of the window that is wanted is held.
+func (c *core) takeWanted(ctx context.Context, call string) error {
+	d := c.wanting.Load()
+	if d == nil {
+		return nil
+	}
+	_, err := d.take(ctx)
+	if err == nil {
+		err = d.awaitGrant(ctx)
+	}
+	return c.blame(call, d.link.Rank(), err)
+}
+
+// take asks for the lock if it is wanted. rode tells whether all that was queued rides with
+// it, so that it is complete when the lock is granted.
+func (d *deferred) take(ctx context.Context) (rode bool, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.hold != wanted {
+		return false, nil
+	}
+	err = d.ask(ctx, false)
+	return err == nil && len(d.queue.Operations) == 0, err
+}
+
+// ask asks for the lock that is wanted, to be given back at once if leave is set and all that
+// is queued rides with it. It is called with the mutex.
+func (d *deferred) ask(ctx context.Context, leave bool) error {
+	rides, err := d.packAll(ctx)
+	if err != nil {
+		return err
+	}
+	c, target, hold := d.core, d.link.Rank(), asked
+	m := world.Message{Kind: messageLock, Service: c.number, A: uint8(d.kind), X: uint64(c.tickets[target].Add(1)), Y: uint64(c.tallies.passed.Load())}
+	if rides && leave {
+		m.B, hold = lockOnce, leaving
+	}
+	// The answer may come at once.
+	d.riding.Store(d.arrivals)
+	if err := d.link.TellWithin(ctx, &m, d.packet.Packet()); err != nil {
+		d.riding.Store(nil)
+		d.unpack()
+		return err
+	}
+	d.arrivals, d.hold, d.loaded = nil, hold, d.packet.Operations() > 0
+	d.unpack()
+	if rides {
+		d.queue.Drop(len(d.queue.Operations))
+		d.sentNow()
+	}
+	d.link.Post()
+	return nil
+}
+
+// packAll packs all that is queued, if it fits a message. Of what it packs nothing is sent.
+func (d *deferred) packAll(ctx context.Context) (fits bool, err error) {
+	operations := d.queue.Operations
+	if len(operations)*aggregate.OffsetBytes > d.link.MaxPayload() {
+		return false, nil
+	}
+	d.planner.Plan(operations, true, &d.plan)
+	steps := d.plan.Steps
+	d.plan.Steps = steps[:0]
+	d.whole = true
+	defer func() { d.whole = false }()
+	for i := range steps {
+		err := errNoRoom
+		if steps[i].Packed {
+			err = d.pack(ctx, operations[steps[i].First:][:steps[i].Count], steps[i].Bytes)
+		}
+		if err != nil {
+			d.unpack()
+			if errors.Is(err, errNoRoom) {
+				err = nil
+			}
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// errNoRoom is what rides with a lock and does not fit its message.
+var errNoRoom = errors.New("no room")
+
+// unpack forgets what is packed.
+func (d *deferred) unpack() {
+	d.packet.Begin(nil, 0)
+	if d.arrivals != nil {
+		d.arrivals.giveBack()
+		d.arrivals = nil
+	}
+}
+
+// waits tells whether a lock that was asked for has not been granted. It is called with the
+// mutex.
+func (d *deferred) waits() bool {
+	rank := d.link.Rank()
+	waits := d.hold >= asked && d.core.granted[rank].Load() != d.core.tickets[rank].Load()
+	if !waits && d.hold == asked {
+		d.hold = settled
+	}
+	return waits
+}
+
+// awaitGrant returns when a lock that was asked for has been granted.
+func (d *deferred) awaitGrant(ctx context.Context) error {
+	d.mu.Lock()
+	waits := d.waits()
+	d.mu.Unlock()
+	if !waits {
+		return nil
+	}
+	return d.core.awaitTicket(ctx, "waiting for the lock", d.link.Rank())
+}
+
+// refusal is what the target has refused of what rode with a lock.
+func (d *deferred) refusal(ctx context.Context) error { return d.link.Reach(ctx, world.Mark{}) }
+
+// openHeld is open that returns when no lock has to be waited for.
+func (d *deferred) openHeld(ctx context.Context) error {
+	for {
+		if err := d.open(); err != nil {
+			return err
+		}
+		var err error
+		if d.hold == wanted {
+			err = d.ask(ctx, false)
+		}
+		if err == nil && !d.waits() {
+			return nil
+		}
+		d.mu.Unlock()
+		if err == nil {
+			err = d.awaitGrant(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// leave gives the lock of the queue's target back when the operations on it are complete. It
+// may be cut short by its context until the lock is held, and is called again then.
+func (d *deferred) leave(ctx context.Context, p *peer, kind LockKind) error {
+	d.mu.Lock()
+	if d.hold == wanted && len(d.queue.Operations) == 0 {
+		d.hold = settled
+		d.mu.Unlock()
+		return nil
+	}
+	var err error
+	switch {
+	case d.hold == wanted:
+		err = d.ask(ctx, true)
+	case d.hold == asked && !d.loaded && len(d.queue.Operations) == 0:
+		// To give it back is to take the wish back.
+		d.hold = settled
+	}
+	d.mu.Unlock()
+	if err == nil {
+		err = d.awaitGrant(ctx)
+	}
+	if interrupted(ctx, err) {
+		return err
+	}
+	d.mu.Lock()
+	left := d.hold == leaving
+	d.hold = settled
+	d.mu.Unlock()
+	if left {
+		return errors.Join(err, d.refusal(ctx))
+	}
+	d.core.tellUnlock(p, kind, d.link.Rank())
+	// The epoch ends, whatever becomes of the caller's context; failures are noticed in
+	// bounded time.
+	return errors.Join(err, d.flush(context.Background()))
+}
+
+// granted takes the grant of a lock, with the answer to what has ridden with it. It is called
+// in progress.
+func (s *server) granted(from *world.Link, m *world.Message, payload []byte) error {
+	c, rank := s.core, from.Rank()
+	var riding *arrivals
+	if p := c.peers[rank].Load(); p != nil && p.deferred != nil && m.X == uint64(c.tickets[rank].Load()) {
+		riding = p.deferred.riding.Swap(nil)
+	}
+	switch {
+	case riding == nil && len(payload) > 0:
+		return fmt.Errorf("an answer of %d bytes with a lock that was asked for alone", len(payload))
+	case riding != nil && !riding.Answered(payload):
+		return fmt.Errorf("%w: an answer of %d bytes with a lock", world.ErrMessage, len(payload))
+	}
+	c.granted[rank].Store(uint32(m.X))
+	return nil
+}

@@ -1,0 +1,64 @@
+package window
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/onesided/rma/aggregate"
+	"github.com/onesided/rma/scheduler"
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// rideRefused has an operation that the target refuses ride with a lock among others: Unlock,
+// or the Flush that has the lock taken, tells of it, the others are carried out, and the lock
+// is given back.
+var rideRefused = worldtest.Register("a refusal under a lock", func(ctx context.Context, w *world.World) error {
+	win, err := Allocate[int64](ctx, w, 8)
+	if err != nil {
+		return err
+	}
+	if w.Rank() == 0 {
+		for i, end := range []func() error{
+			func() error { return win.Unlock(ctx, 1) },
+			func() error {
+				err := win.Flush(ctx, 1)
+				if e := win.Unlock(ctx, 1); e != nil {
+					return e
+				}
+				return err
+			},
+		} {
+			var got int64
+			err = errors.Join(err, win.Lock(ctx, Exclusive, 1), win.Accumulate(Sum, []int64{3}, 1, i))
+			p, failed := win.peer(1)
+			if err = errors.Join(err, failed); err != nil {
+				return err
+			}
+			err = errors.Join(err,
+				p.deferred.add(&scheduler.Operation{Kind: aggregate.Put, Bytes: 8, Offset: 64, Origin: first[byte](make([]byte, 8))}),
+				win.FetchAndOp(Sum, 4, &got, 1, i))
+			var refused *world.RefusalError
+			if e := end(); !errors.As(e, &refused) || !strings.Contains(e.Error(), "put of 8 bytes at offset 64") {
+				err = errors.Join(err, fmt.Errorf("error is %v, want a refusal that names the put", e))
+			}
+			if got != 3 {
+				err = errors.Join(err, fmt.Errorf("fetched %d, want 3", got))
+			}
+		}
+	}
+	err = errors.Join(err, w.Barrier(ctx))
+	if w.Rank() == 1 {
+		// The lock is free.
+		err = errors.Join(err, win.Lock(ctx, Exclusive, 1), win.Unlock(ctx, 1))
+		if win.Local()[0] != 7 || win.Local()[1] != 7 {
+			err = errors.Join(err, fmt.Errorf("elements are %v, want 7 and 7 first", win.Local()))
+		}
+	}
+	return errors.Join(err, w.Barrier(ctx), win.Close())
+})
+
+func TestRideRefused(t *testing.T) { worldtest.Apart(t, 2, rideRefused) }
