@@ -15,9 +15,11 @@ type Operation struct {
 	// Bytes is how many of the window it touches, from Offset on.
 	Bytes  int
 	Offset uint64
-	// Origin is what is written, of a Put. Result is where what is read goes.
+	// Origin is what is written, of a Put, or a longer operand. Result is where what is read
+	// goes.
 	Origin, Result *byte
-	// Value is the operand of an Accumulate or Fetch, or the two of a Swap.
+	// Value is the operand of an Accumulate or Fetch of at most so many words, or the two of a
+	// Swap.
 	Value [4]uint64
 }
 

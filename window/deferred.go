@@ -30,10 +30,15 @@ type deferred struct {
 	link *world.Link
 	peer *peer
 
+	// most is how many bytes of the window one packed operation can touch.
+	most int
+
 	mu      sync.Mutex
 	planner *scheduler.Planner
 	queue   scheduler.Queue
-	plan    scheduler.Plan
+	// operands are copies of those that are too long for the records of the queue.
+	operands []byte
+	plan     scheduler.Plan
 	// The first planned operations are those of plan, of which the steps before step are
 	// done.
 	step, planned int
@@ -82,7 +87,7 @@ type place struct {
 
 func newDeferred(c *core, p *peer) *deferred {
 	return &deferred{
-		core: c, link: p.link, peer: p,
+		core: c, link: p.link, peer: p, most: aggregate.Most(p.link.MaxPayload()),
 		planner: scheduler.NewPlanner(scheduler.Conditions{
 			Costs: p.link.Costs(), Scheme: c.hints.scheme, Direct: p.direct, Packet: p.link.MaxPayload(),
 		}),
@@ -107,6 +112,11 @@ func (d *deferred) add(o *scheduler.Operation) error {
 	if err := d.open(); err != nil {
 		return err
 	}
+	return d.queued(o)
+}
+
+// queued is add with the mutex, which it gives back.
+func (d *deferred) queued(o *scheduler.Operation) error {
 	*d.queue.Add(o.Kind, o.Bytes) = *o
 	var left bool
 	var err error
@@ -119,6 +129,38 @@ func (d *deferred) add(o *scheduler.Operation) error {
 		return d.start(context.Background(), false)
 	}
 	return err
+}
+
+const (
+	// longOperand is up to how many bytes an operand is copied, roomForOperands how many of
+	// them wait together at most.
+	longOperand     = 1 << 10
+	roomForOperands = 16 << 10
+)
+
+// addCopied is add of an operation with an operand that is copied. When there is no room for
+// it what is queued is sent first.
+func (d *deferred) addCopied(o *scheduler.Operation, operand []byte) error {
+	if err := d.open(); err != nil {
+		return err
+	}
+	if len(d.queue.Operations) == 0 {
+		d.operands = d.operands[:0]
+	}
+	if d.operands == nil {
+		d.operands = make([]byte, 0, roomForOperands)
+	}
+	if len(d.operands)+len(operand) > cap(d.operands) {
+		d.mu.Unlock()
+		if err := d.start(context.Background(), false); err != nil {
+			return err
+		}
+		return d.addCopied(o, operand)
+	}
+	at := len(d.operands)
+	d.operands = append(d.operands, operand...)
+	o.Origin = &d.operands[at]
+	return d.queued(o)
 }
 
 // begin has what is queued on its way, unless it has to wait for a lock. closing tells that a
@@ -173,7 +215,7 @@ func (d *deferred) flush(ctx context.Context) error {
 	if err := d.start(ctx, false); err != nil {
 		return err
 	}
-	return d.link.Flush(ctx)
+	return d.link.Flush(ctx, d.core.number)
 }
 
 // send sends what is queued. If its context ends it, what is left is sent by the next; if
@@ -216,7 +258,7 @@ func (d *deferred) settle(ctx context.Context) error {
 	d.mu.Lock()
 	last, starts := d.last, d.starts
 	d.mu.Unlock()
-	if err := d.link.Reach(ctx, last); err != nil {
+	if err := d.link.Reach(ctx, last, d.core.number); err != nil {
 		return err
 	}
 	d.mu.Lock()
@@ -280,8 +322,7 @@ func (d *deferred) direct(ctx context.Context, o *scheduler.Operation) error {
 func (d *deferred) pack(ctx context.Context, operations []scheduler.Operation, bytes int) error {
 	o := &operations[0]
 	shape := aggregate.Shape{Kind: o.Kind, Op: o.Op, Element: o.Element, Size: bytes}
-	most := d.link.MaxPayload() - aggregate.HeaderBytes - aggregate.OffsetBytes
-	if bytes <= most {
+	if bytes <= d.most {
 		operand, err := d.place(ctx, &shape, o.Offset)
 		if err != nil {
 			return err
@@ -292,6 +333,8 @@ func (d *deferred) pack(ctx context.Context, operations []scheduler.Operation, b
 				put := &operations[i]
 				copy(operand[put.Offset-o.Offset:], bytesAt(put.Origin, put.Bytes))
 			}
+		case o.Origin != nil:
+			copy(operand, bytesAt(o.Origin, bytes))
 		case o.Kind != aggregate.Get:
 			copy(operand, wordsAt(&o.Value))
 		}
@@ -300,9 +343,8 @@ func (d *deferred) pack(ctx context.Context, operations []scheduler.Operation, b
 		}
 		return nil
 	}
-	most &^= 7
 	for done := 0; done < bytes; done += shape.Size {
-		shape.Size = min(bytes-done, most)
+		shape.Size = min(bytes-done, d.most)
 		operand, err := d.place(ctx, &shape, o.Offset+uint64(done))
 		if err != nil {
 			return err
@@ -385,7 +427,7 @@ func (a *arrivals) Answered(answer []byte) bool {
 	defer a.giveBack()
 	at := 0
 	for i := range a.places {
-		at += (a.places[i].bytes + 7) &^ 7
+		at += aggregate.Padded(a.places[i].bytes)
 	}
 	if at != len(answer) {
 		return false
@@ -393,7 +435,7 @@ func (a *arrivals) Answered(answer []byte) bool {
 	for i := range a.places {
 		n := a.places[i].bytes
 		copy(bytesAt(a.places[i].to, n), answer)
-		answer = answer[(n+7)&^7:]
+		answer = answer[aggregate.Padded(n):]
 	}
 	return true
 }

@@ -32,9 +32,9 @@ func (v *view) getRemote(p *peer, result unsafe.Pointer, bytes int, offset uint6
 	return p.deferred.add(&o)
 }
 
-// accumulateRemote has an accumulate applied by its target. Operands of up to four words
-// are copied, longer ones sent, so they are the program's again; results are kept until
-// they have come.
+// accumulateRemote has an accumulate applied by its target. Operands that are not long are
+// copied, longer ones sent, so they are the program's again; results are kept until they
+// have come.
 func (v *view) accumulateRemote(p *peer, op Op, given operands, offset uint64) error {
 	if given.count == 0 || op == NoOp && given.result == nil {
 		return nil
@@ -43,12 +43,15 @@ func (v *view) accumulateRemote(p *peer, op Op, given operands, offset uint64) e
 	if given.result != nil {
 		o.Kind = aggregate.Fetch
 	}
-	if o.Bytes > len(o.Value)*8 {
+	switch {
+	case op == NoOp && o.Bytes <= p.deferred.most:
+		return p.deferred.add(&o)
+	case o.Bytes > min(longOperand, p.deferred.most):
 		return p.deferred.stream(&o, given.origin)
+	case o.Bytes > len(o.Value)*8:
+		return p.deferred.addCopied(&o, memoryAt(given.origin, o.Bytes))
 	}
-	if op != NoOp {
-		copy(wordsAt(&o.Value), memoryAt(given.origin, o.Bytes))
-	}
+	copy(wordsAt(&o.Value), memoryAt(given.origin, o.Bytes))
 	return p.deferred.add(&o)
 }
 
@@ -67,7 +70,7 @@ func (d *deferred) stream(o *scheduler.Operation, origin unsafe.Pointer) error {
 }
 
 func (d *deferred) streamAll(ctx context.Context, o *scheduler.Operation, origin unsafe.Pointer) error {
-	most := (d.link.MaxPayload() - aggregate.HeaderBytes - aggregate.OffsetBytes) &^ 15
+	most := d.most &^ 15
 	shape := aggregate.Shape{Kind: o.Kind, Op: o.Op, Element: o.Element}
 	for done := 0; done < o.Bytes; done += shape.Size {
 		shape.Size = min(o.Bytes-done, most)

@@ -41,11 +41,12 @@
 //
 // Calls that may block take a context, which is looked at only once they have to
 // block. One that returns the context's error has not completed and may be called
-// again: Fence, Complete, Wait, Allocate and Create continue; Start, Lock and LockAll
-// have opened nothing. Unlock and UnlockAll end the epoch whatever becomes of the
-// context. Operations, Post and the call that takes a lock back whose context has ended
-// have none: where a rank over a network takes no more messages they wait for room, at
-// most as long as it may be silent. A process that is short of descriptors for a new
+// again: Fence, Complete, Wait, Unlock, Allocate and Create continue; Start, Lock and
+// LockAll have opened nothing. UnlockAll ends the epoch whatever becomes of the context.
+// Operations, Post and the call that takes a lock back whose context has ended have none:
+// where a rank over a network takes no more messages they wait for room, at most as long as
+// it may be silent, and an operation of many bytes, or a PutNotify, may wait for the lock
+// that it needs (see Lock). A process that is short of descriptors for a new
 // connection has its calls return a verbs.ErrShortage, after which they may be called
 // again.
 //

@@ -250,7 +250,7 @@ func (c *core) lockOthers(ctx context.Context, call string, first int) (busy int
 			continue
 		}
 		// What was granted at once has come before the answer.
-		err := c.blame(call, target, p.link.Flush(ctx))
+		err := c.blame(call, target, p.link.Flush(ctx, c.number))
 		if free := c.granted[target].Load() == c.tickets[target].Load(); err != nil || !free {
 			giveBack(c.size)
 			return target, err

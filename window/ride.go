@@ -160,7 +160,9 @@ func (d *deferred) awaitGrant(ctx context.Context) error {
 }
 
 // refusal is what the target has refused of what rode with a lock.
-func (d *deferred) refusal(ctx context.Context) error { return d.link.Reach(ctx, world.Mark{}) }
+func (d *deferred) refusal(ctx context.Context) error {
+	return d.link.Reach(ctx, world.Mark{}, d.core.number)
+}
 
 // openHeld is open that returns when no lock has to be waited for.
 func (d *deferred) openHeld(ctx context.Context) error {

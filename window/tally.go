@@ -93,7 +93,7 @@ func (c *core) markEpoch(ctx context.Context, call string, number uint32) error 
 		return err
 	}
 	for _, rank := range unmarked {
-		if err := c.peers[rank].Load().link.Flush(ctx); err != nil {
+		if err := c.peers[rank].Load().link.Flush(ctx, c.number); err != nil {
 			return c.blame(call, rank, err)
 		}
 	}
@@ -204,7 +204,7 @@ func (d *deferred) pass(ctx context.Context) error {
 	if err := d.link.Ask(ctx, &world.Message{Kind: messageGate, Service: d.core.number, X: uint64(gate)}, nil, nil); err != nil {
 		return err
 	}
-	if err := d.link.Settle(ctx); err != nil {
+	if err := d.link.Settle(ctx, d.core.number); err != nil {
 		return err
 	}
 	d.gate = gate

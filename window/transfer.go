@@ -53,7 +53,7 @@ func (r Request) Wait(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return r.deferred.link.Reach(ctx, mark)
+		return r.deferred.link.Reach(ctx, mark, r.deferred.core.number)
 	}
 }
 
@@ -66,7 +66,7 @@ func (r Request) Test() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	done, err := r.deferred.link.Reached(mark)
+	done, err := r.deferred.link.Reached(mark, r.deferred.core.number)
 	return done && !waits, err
 }
 
