@@ -116,7 +116,9 @@ func counted(kind epochKind) string {
 			kind.run(s, win)
 		}
 		s.ok(s.w.Barrier(s.ctx))
+		// No rank begins before the others have counted, who may only serve.
 		before := s.w.Frames()
+		s.ok(s.w.Barrier(s.ctx))
 		for range epochs {
 			kind.run(s, win)
 		}
