@@ -3,7 +3,7 @@ package world
 // A message whose Service cannot finish it yet, because another rank has what it needs,
 // does not hold up progress: the link keeps it, and what comes behind it, in the slots of
 // its inbox, and goes on when the Service can. Who sends more than there are slots waits,
-// and only on this link.
+// and only on this link: what overtakes does so only from within them.
 
 // arrival is a letter that has come: its slot, and what was not served of it.
 type arrival struct {
@@ -24,8 +24,8 @@ type unserved struct {
 
 // Later puts off the rest of the message that is served: try is called whenever progress
 // is made, until it says that it is done, and with which error. Until then the payload
-// stays valid, the question may be answered, and what the rank has sent later is not
-// served. If the rank fails meanwhile nothing more is done. It is for a Service.
+// stays valid, the question may be answered, and what the rank has sent later to any
+// Service is not served. If the rank fails meanwhile nothing more is done. It is for a Service.
 func (l *Link) Later(try func() (done bool, err error)) { l.unserved.try = try }
 
 // came serves a letter, or keeps it behind one that waits.
@@ -70,10 +70,15 @@ func (l *Link) overtake(a arrival) (all bool, err error) {
 
 // overtakes tells whether a message may be served before those that wait. An answer is
 // about what this rank has asked, and so is a complaint, which comes before the answer that
-// it is told with. And what a Service waits for may be a rank that has failed.
+// it is told with. What a Service waits for may be a rank that has failed. And it may be this
+// rank, which is in a Meeting before it does what the Service waits for; a Meeting says
+// nothing of what was not flushed before it.
+//
+// Messages to other Services wait too. A question is not answered before one that was asked
+// before it, and a flush asks of all; and another Service could put off what it is given.
 func (m *Message) overtakes() bool {
 	switch m.Kind {
-	case kindAnswer, kindRefusal, kindComplaint, kindFailed:
+	case kindAnswer, kindRefusal, kindComplaint, kindFailed, kindRound, kindCounts, kindArrive, kindRelease:
 		return true
 	}
 	return false

@@ -16,9 +16,9 @@ type gated struct {
 	open atomic.Bool
 	// waiting counts the messages that are put off, and tries how often one was tried.
 	waiting, tries atomic.Int32
-	served         [3][]uint64
+	served         [8][]uint64
 	// counts are the lengths of served, for other goroutines.
-	counts [3]atomic.Int32
+	counts [8]atomic.Int32
 }
 
 const (
@@ -193,4 +193,36 @@ func TestLaterOfTheDead(t *testing.T) {
 	}, apart()...)
 	require.ErrorIs(t, err, cause)
 	require.Empty(t, service.served[0])
+}
+
+// Ranks meet although each has put off a message of every other, which comes before.
+func TestMeetBeforeLater(t *testing.T) {
+	// The ranks of a crowded job meet at the root.
+	for _, n := range []int{2, 5} {
+		for _, crowded := range []bool{false, true} {
+			runApart(t, n, func(ctx context.Context, w *World) error {
+				w.setCrowded(crowded, crowded)
+				gate := new(gated)
+				defer w.Serve(gateService, gate)()
+				err := w.Barrier(ctx)
+				for rank := range w.size {
+					if rank == w.rank {
+						continue
+					}
+					l, failed := w.Link(rank)
+					if failed != nil {
+						return failed
+					}
+					err = errors.Join(err, l.Tell(&Message{Kind: gateKind, Service: gateService}, nil))
+					l.Post()
+				}
+				err = errors.Join(err, until(ctx, w, "all is put off", func() bool { return int(gate.waiting.Load()) == n-1 }), w.Barrier(ctx))
+				if waiting := int(gate.waiting.Load()); waiting != n-1 {
+					err = errors.Join(err, fmt.Errorf("%d messages wait", waiting))
+				}
+				gate.open.Store(true)
+				return errors.Join(err, until(ctx, w, "nothing waits", func() bool { return gate.waiting.Load() == 0 }), w.Barrier(ctx))
+			})
+		}
+	}
 }
