@@ -9,6 +9,34 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
+// An epoch of three puts each takes twice as long where operations wait. The learner finds
+// out.
+func ExampleLearner() {
+	planner := scheduler.NewPlanner(scheduler.Conditions{Scheme: scheduler.All, Packet: 8 << 10})
+	learner := scheduler.NewLearner(scheduler.All)
+	var queue scheduler.Queue
+	var plan scheduler.Plan
+	now := time.Duration(0)
+	clock := func() time.Duration { return now }
+	for range 2000 {
+		following := planner.With(learner.Scheme())
+		for i := range 3 {
+			queue.Add(aggregate.Put, 8).Offset = uint64(64 * i)
+		}
+		following.Plan(queue.Operations, true, &plan)
+		// Here the plan is carried out, and its end awaited.
+		queue.Drop(len(queue.Operations))
+		now += 5 * time.Microsecond
+		if learner.Scheme()&scheduler.Defer != 0 {
+			now += 5 * time.Microsecond
+		}
+		learner.End(following.Ended(&queue), clock)
+	}
+	fmt.Println("operations wait:", learner.Scheme()&scheduler.Defer != 0)
+	// Output:
+	// operations wait: false
+}
+
 // An epoch of two small puts to neighbouring places, a large put, a large get and a small
 // one, and the plan for it.
 func Example() {

@@ -37,6 +37,8 @@ type Queue struct {
 	Operations []Operation
 	// bytes is how many those touch that may go by RDMA.
 	bytes int
+	// dropped is what was, since an epoch ended.
+	dropped counts
 }
 
 // Add gives the record of a new operation, which the caller fills, but for its Bytes.
@@ -63,10 +65,14 @@ func (q *Queue) Full() bool { return len(q.Operations) >= mostQueued }
 // Drop forgets the first n operations, and their buffers.
 func (q *Queue) Drop(n int) {
 	for i := range q.Operations[:n] {
-		if o := &q.Operations[i]; o.moves() {
+		o := &q.Operations[i]
+		q.dropped.kinds |= 1 << o.Kind
+		if o.moves() {
 			q.bytes -= o.Bytes
+			q.dropped.add(o.Bytes)
 		}
 	}
+	q.dropped.operations += n
 	left := copy(q.Operations, q.Operations[n:])
 	clear(q.Operations[left:])
 	q.Operations = q.Operations[:left]

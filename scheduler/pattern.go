@@ -1,0 +1,76 @@
+package scheduler
+
+import (
+	"math/bits"
+
+	"github.com/onesided/rma/aggregate"
+)
+
+// A Pattern is what epochs have in common that do much the same: the kinds of operations,
+// about how many there are, and about how many bytes they touch. It does not depend on the
+// scheme. Patterns can be compared.
+type Pattern struct {
+	// kinds has a bit for each.
+	kinds uint8
+	// operations is the logarithm of their number, bytes half that of what puts and gets
+	// touch.
+	operations, bytes uint8
+	// ways are those that may matter to such an epoch.
+	ways Scheme
+}
+
+// counts are of operations that were dropped.
+type counts struct {
+	kinds      uint8
+	operations int
+	// bytes is what puts and gets touch, least and most what one of them does.
+	bytes, least, most int
+}
+
+// add counts a put or get.
+func (c *counts) add(bytes int) {
+	if c.bytes == 0 {
+		c.least = bytes
+	}
+	c.bytes += bytes
+	c.least, c.most = min(c.least, bytes), max(c.most, bytes)
+}
+
+// Ended tells the pattern of what has been dropped since it was called last.
+func (p *Planner) Ended(q *Queue) Pattern {
+	c := q.dropped
+	q.dropped = counts{}
+	return Pattern{
+		kinds: c.kinds, operations: uint8(bits.Len(uint(c.operations))), bytes: uint8(bits.Len(uint(c.bytes))+1) / 2,
+		ways: p.matter(&c),
+	}
+}
+
+// matter tells the ways without which the plan of such operations may be another.
+func (p *Planner) matter(c *counts) (ways Scheme) {
+	if c.operations == 0 {
+		return 0
+	}
+	ways = Defer
+	if c.bytes >= p.startBytes || c.operations >= p.startOperations {
+		ways |= Early
+	}
+	puts, gets := c.kinds&(1<<aggregate.Put) != 0, c.kinds&(1<<aggregate.Get) != 0
+	small, large := puts || gets, false
+	if p.direct {
+		small, large = small && c.least < p.small, c.most >= p.small
+	}
+	if arranged := c.kinds &^ (1 << aggregate.Notify); arranged&(arranged-1) != 0 || small && large {
+		ways |= GetsFirst
+	}
+	if p.direct && puts && gets {
+		ways |= Interleave
+	}
+	if p.direct && small {
+		ways |= Pack
+	}
+	if small && puts && c.operations > 1 {
+		ways |= Merge
+	}
+	return ways
+}

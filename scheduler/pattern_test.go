@@ -1,0 +1,117 @@
+package scheduler_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/scheduler"
+)
+
+// TestPattern compares the patterns of two epochs.
+func TestPattern(t *testing.T) {
+	p := planner(scheduler.All, true)
+	for _, c := range []struct {
+		name, one, other string
+		alike            bool
+	}{
+		{"the same", "p8 g8 a8", "p8 g8 a8", true},
+		{"another order", "p8 g8 8*a8", "4*a8 g8 4*a8 p8", true},
+		{"about as many", "65*p8", "90*p8", true},
+		{"about as many bytes", "p9000 p9000", "p9000 p10000", true},
+		{"other kinds", "p8 p8", "p8 g8", false},
+		{"many more", "8*p8", "40*p8", false},
+		{"many more bytes", "8*p8", "8*p100", false},
+		{"a notification more", "7*p8", "7*p8 n", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			one, other := pattern(t, p, c.one), pattern(t, p, c.other)
+			require.Equal(t, c.alike, one == other, "%+v and %+v", one, other)
+		})
+	}
+}
+
+// TestWaysThatMatter names the ways that may matter to an epoch.
+func TestWaysThatMatter(t *testing.T) {
+	const E, I, K, G, M, D = scheduler.Early, scheduler.Interleave, scheduler.Pack, scheduler.GetsFirst, scheduler.Merge, scheduler.Defer
+	for _, c := range []struct {
+		script           string
+		direct, messages scheduler.Scheme
+	}{
+		{"", 0, 0},
+		{"n", D, D},
+		{"p8", D | K, D},
+		{"2*p8", D | K | M, D | M},
+		{"p9000 p9000", D | E, D | E | M},
+		{"p8 p9000", D | E | K | M | G, D | E | M},
+		{"g8", D | K, D},
+		{"g8 p8", D | K | M | G | I, D | M | G},
+		{"g8 a8", D | K | G, D | G},
+		{"5*a8 n", D, D},
+		{"2*p8 n", D | K | M, D | M},
+		{"1999*g4", D | K, D},
+		{"2048*g1", D | E | K, D | E},
+	} {
+		for _, direct := range []bool{false, true} {
+			want := c.messages
+			if direct {
+				want = c.direct
+			}
+			got := pattern(t, planner(scheduler.All, direct), c.script).Ways()
+			require.Equal(t, want, got, "%q, direct %v: %b, not %b", c.script, direct, want, got)
+		}
+	}
+}
+
+// TestEndedCountsOneEpoch: how an epoch is sent does not change its pattern, nor do the
+// epochs before it.
+func TestEndedCountsOneEpoch(t *testing.T) {
+	p := planner(scheduler.All, true)
+	q := queued(t, "p8 g9000 n a8 p16 20*p1 s8")
+	q.Drop(len(q.Operations))
+	at := p.Ended(q)
+	require.Equal(t, scheduler.Pattern{}, p.Ended(q))
+	for range 2 {
+		for _, o := range queued(t, "p8 g9000 n a8 p16 20*p1 s8").Operations {
+			*q.Add(o.Kind, o.Bytes) = o
+			if o.Bytes == 8 {
+				q.Drop(len(q.Operations))
+			}
+		}
+		require.Empty(t, q.Operations)
+		require.Equal(t, at, p.Ended(q))
+	}
+}
+
+// TestOtherWaysChangeNothing plans and starts random queues with and without each way: where
+// that makes a difference, the way may matter to the pattern.
+func TestOtherWaysChangeNothing(t *testing.T) {
+	differences := map[scheduler.Scheme]int{}
+	for seed := range uint64(3000) {
+		like := random(rand.New(rand.NewPCG(seed, 6)))
+		like.conditions.Scheme = scheduler.All
+		p := scheduler.NewPlanner(like.conditions)
+		for way := scheduler.Defer; way < scheduler.Adapt; way <<= 1 {
+			less := p.With(scheduler.All &^ way)
+			var q scheduler.Queue
+			other := false
+			for _, o := range like.operations {
+				*q.Add(o.Kind, o.Bytes) = o
+				other = other || p.Due(&q) != less.Due(&q)
+			}
+			var with, without scheduler.Plan
+			p.Plan(q.Operations, like.closing, &with)
+			less.Plan(q.Operations, like.closing, &without)
+			q.Drop(len(q.Operations))
+			if other || !slices.Equal(with.Steps, without.Steps) {
+				differences[way]++
+				require.NotZero(t, p.Ended(&q).Ways()&way, "seed %d: way %b", seed, way)
+			}
+		}
+	}
+	for way := scheduler.Defer; way < scheduler.Adapt; way <<= 1 {
+		require.Greater(t, differences[way], 100, "way %b", way)
+	}
+}
