@@ -30,8 +30,8 @@ func TestConnectedAlready(t *testing.T) {
 				hello []byte
 				want  string
 			}{
-				{hello(laneLink, 0), "rank 0 is connected already"},
-				{hello(laneLetters, 0), "rank 0 is connected already"},
+				{hello(laneLink, 0), "rank 0 is connected already: another process says that it is rank 0, too"},
+				{hello(laneLetters, 0), "rank 0 is connected already: another process says that it is rank 0, too"},
 				{hello(laneLink, 2), "the job has no rank 2"},
 				{hello(laneLetters, 1<<32-1), "the job has no rank"},
 				{hello(laneLink+1, 0), "names no rank"},

@@ -132,6 +132,11 @@ func hello(lane byte, rank int) []byte {
 	return binary.LittleEndian.AppendUint32([]byte{lane}, uint32(rank))
 }
 
+// connectedAlready is why a second connection of a kind is refused.
+func connectedAlready(rank int) string {
+	return fmt.Sprintf("rank %d is connected already: another process says that it is rank %[1]d, too", rank)
+}
+
 // accept makes the incoming connection of the rank that a hello names.
 func (w *World) accept(c *card, caller verbs.ConnectionRequest) {
 	hello := caller.Hello()
@@ -155,7 +160,7 @@ func (w *World) accept(c *card, caller verbs.ConnectionRequest) {
 	}
 	for _, l := range c.links {
 		if l.accepted && l.rank == rank && l.broken.Load() == nil {
-			caller.Reject(fmt.Sprintf("rank %d is connected already", rank))
+			caller.Reject(connectedAlready(rank))
 			return
 		}
 	}
