@@ -145,6 +145,7 @@ func (o *office) dispatch(box *mailbox) error {
 			return &boxError{box.rank, err}
 		}
 		box.waiting = slices.Delete(box.waiting, 0, 1)
+		box.posted = append(box.posted, l.slot)
 		o.waiting--
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -48,9 +49,11 @@ type mailbox struct {
 	letters []letter
 	// waiting are letters to the rank that have not been posted: slots of the outbox.
 	waiting []letter
-	// sent counts letters to the rank that it has not received.
-	sent int
-	err  error
+	// sent counts letters to the rank that it has not received, posted are those that were
+	// posted of them: slots of the outbox.
+	sent   int
+	posted []int
+	err    error
 }
 
 type letter struct{ slot, length int }
@@ -90,7 +93,7 @@ func (o *office) open(w *World) error {
 func (o *office) accept(c *card, rank int, caller verbs.ConnectionRequest) {
 	box := o.box(rank)
 	if box.in != nil {
-		caller.Reject(fmt.Sprintf("rank %d is connected already: another process says that it is rank %[1]d, too", rank))
+		caller.Reject(connectedAlready(rank))
 		return
 	}
 	err := o.acceptInto(c, box, caller)
@@ -222,12 +225,30 @@ func (o *office) completed(on *card, c *verbs.Completion) {
 		}
 		return
 	}
-	o.free = append(o.free, int(uint32(c.ID)))
 	box := o.box(int(c.ID >> 32))
-	box.sent--
-	if c.Status != verbs.StatusSuccess && box.err == nil {
+	o.giveBack(box, slices.Index(box.posted, int(uint32(c.ID))))
+	if c.Status == verbs.StatusSuccess {
+		return
+	}
+	if box.err == nil {
 		box.err = brokenBy(c, box.out)
 	}
+	if errors.Is(box.out.Err(), verbs.ErrQueueFull) {
+		// The queue overflowed: of the others nothing will be heard.
+		for len(box.posted) > 0 {
+			o.giveBack(box, 0)
+		}
+	}
+}
+
+// giveBack lets go of one of the letters that were posted to a rank, if there is that one.
+func (o *office) giveBack(box *mailbox, which int) {
+	if which < 0 {
+		return
+	}
+	o.free = append(o.free, box.posted[which])
+	box.posted = slices.Delete(box.posted, which, which+1)
+	box.sent--
 }
 
 func (o *office) letterOf(box *mailbox, l letter) []byte {
