@@ -140,16 +140,16 @@ func (w *World) begin(texts []string) error {
 	stopSevering, stopListening := w.roster.beforehand(w.lines.sever), w.roster.listen(w.noteFailure)
 	w.end = func() { stopSevering(); stopListening() }
 	if w.cards[networkCard] != nil && w.cards[sharedCard] != nil {
-		teller := &bulletin{f: w.tellHere}
+		teller := new(bulletin)
+		teller.f = func(rank int) { w.tellHere(teller, rank) }
 		stopTelling := w.roster.listen(teller.add)
 		w.end = func() {
 			stopSevering()
 			stopListening()
 			stopTelling()
-			// It writes to memory that goes with the devices.
 			teller.end()
-			teller.running.Wait()
 		}
+		w.telling = &teller.running
 	}
 	if w.cards[networkCard] != nil {
 		w.KeepProgress()

@@ -68,3 +68,13 @@ func (b *bulletin) end() {
 	defer b.mu.Unlock()
 	b.ended = true
 }
+
+// before calls f, which must not wait, before the end, and tells whether it did.
+func (b *bulletin) before(f func()) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.ended {
+		f()
+	}
+	return !b.ended
+}

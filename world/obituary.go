@@ -19,8 +19,8 @@ func obituaryWords(size int) int { return 1 + (size+63)/64 }
 var errObituary = errors.New("another rank of this host has found that it has failed")
 
 // tellHere tells the ranks that this rank maps that one has failed, if they do not map
-// that themselves.
-func (w *World) tellHere(failed int) {
+// that themselves, until the end of the bulletin: their memory is mapped until then.
+func (w *World) tellHere(b *bulletin, failed int) {
 	if w.Mapped(failed) {
 		return
 	}
@@ -32,10 +32,14 @@ func (w *World) tellHere(failed int) {
 		if err != nil {
 			continue
 		}
-		told := obituariesOver(block, w.size)
-		told[1+failed/64].Or(1 << (failed % 64))
-		told[0].Add(1)
-		w.Ring(rank)
+		if !b.before(func() {
+			told := obituariesOver(block, w.size)
+			told[1+failed/64].Or(1 << (failed % 64))
+			told[0].Add(1)
+			w.Ring(rank)
+		}) {
+			return
+		}
 	}
 }
 

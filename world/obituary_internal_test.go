@@ -80,8 +80,8 @@ func TestNoObituary(t *testing.T) {
 	}
 	worlds := meetApart(t, "here", "here", "here", "there")
 	worlds[0].roster.fail(2, errors.New("this test says so"))
-	worlds[0].tellHere(2)
-	worlds[0].tellHere(3)
+	worlds[0].tellHere(new(bulletin), 2)
+	worlds[0].tellHere(new(bulletin), 3)
 	for rank, want := range []uint64{0, 1, 0, 0} {
 		require.Equal(t, want, worlds[rank].obituaries[0].Load(), "rank %d", rank)
 	}

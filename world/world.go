@@ -112,6 +112,9 @@ type World struct {
 	// finalize and end are what the way the job was made needs when it is over.
 	finalize func() error
 	end      func()
+	// telling is what tells ranks of this host of failures. It may wait for one that does
+	// not answer, which the end of the device ends: it is waited for behind that.
+	telling *sync.WaitGroup
 }
 
 // newWorld makes the World of a rank, whose routes are not known yet.
@@ -325,5 +328,9 @@ func (w *World) depart() error {
 	err := errors.Join(w.closeUnshrunk(), w.finalize())
 	w.stop()
 	w.attached.close()
-	return errors.Join(err, w.closeCards())
+	err = errors.Join(err, w.closeCards())
+	if w.telling != nil {
+		w.telling.Wait()
+	}
+	return err
 }
