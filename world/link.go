@@ -44,11 +44,11 @@ type Link struct {
 	requests []verbs.SendRequest
 	bodies   []body
 	head     int
-	bytes    int
-	// collected counts operations and messages that were not posted.
-	collected int
-	// unpolled is how much was written since this side last polled for that.
+	// collected counts the operations and messages since all was posted, bytes theirs.
+	collected, bytes int
+	// unpolled is how many bytes were written since a writer has polled for that.
 	unpolled int
+	// sequence is that of the last request.
 	sequence uint64
 	// held is given back when the request with its number has completed.
 	held      []holding

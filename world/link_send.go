@@ -131,7 +131,7 @@ func (l *Link) askFlush() error {
 		return l.ask(&Message{Kind: kindFlush}, nil, nil)
 	}
 	// What was told last has not left: it asks itself.
-	l.requests[len(l.requests)-1].Segments[0].Memory[l.lastToldAt+questionAt] = 1
+	makeQuestion(l.requests[len(l.requests)-1].Segments[0].Memory[l.lastToldAt:])
 	l.expect(nil)
 	return nil
 }

@@ -44,7 +44,7 @@ func wholeMessage(payload int) int { return messageHeader + (payload+7)&^7 }
 func (m *Message) encode(into, payload []byte) {
 	into[0], into[1], into[2], into[questionAt] = m.Kind, m.A, m.B, 0
 	if m.question {
-		into[questionAt] = 1
+		makeQuestion(into)
 	}
 	binary.LittleEndian.PutUint32(into[4:], m.Service)
 	binary.LittleEndian.PutUint64(into[8:], uint64(len(payload)))
@@ -53,6 +53,9 @@ func (m *Message) encode(into, payload []byte) {
 	binary.LittleEndian.PutUint64(into[32:], m.Z)
 	clear(into[messageHeader+copy(into[messageHeader:], payload):])
 }
+
+// makeQuestion makes a question of an encoded message.
+func makeQuestion(encoded []byte) { encoded[questionAt] = 1 }
 
 // decode reads the first message of what is left of a letter, and tells how long it is.
 func (m *Message) decode(from []byte) (payload []byte, n int, err error) {

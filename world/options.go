@@ -60,11 +60,13 @@ func WithNetwork(open func(rank int) (verbs.Device, error)) Option {
 	return func(s *settings) { s.network = open }
 }
 
-// WithBurst has a rank collect that many operations for one that it does not map before
-// it sends them, if nobody waits for them sooner: 1 sends each at once. It is for
-// measuring; without it they are 32.
-func WithBurst(operations int) Option {
-	return func(s *settings) { s.burst = max(operations, 1) }
+// WithBurst has a [Link] collect that many reads, writes and messages before it posts them,
+// if they are not long and nobody waits for them sooner: 1 posts each at once, a message in
+// a letter of its own. How long operations are deferred before a link is given them, and
+// which of them become one message, is up to who uses it. It is for measuring; without it
+// they are 32.
+func WithBurst(requests int) Option {
+	return func(s *settings) { s.burst = max(requests, 1) }
 }
 
 // WithoutOptimizations does without optimizations of TCP. It is for measuring what they

@@ -127,7 +127,8 @@ func (d *device) RegisterMemory(memory []byte, access verbs.Access) (verbs.Memor
 // Frames counts what has left for peers.
 func (d *device) Frames() uint64 { return d.frames.Load() }
 
-// Heard counts what has come from peers.
+// Heard counts how often something has come from peers, or left for them when their turn
+// to be visited came.
 func (d *device) Heard() uint64 { return d.heardOf.Load() }
 
 // dwellLooks at one connection take about as long as three more polls would that look
