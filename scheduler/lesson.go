@@ -44,9 +44,9 @@ const (
 	mostVoids = 8
 	// firstBlocks are without a trial, and find how long a block is.
 	firstBlocks = 4
-	// A gap doubles when its way has lost, up to lostGap, and several times when it was far
+	// A gap doubles when its way has lost, up to lostGap, and more than once when it was far
 	// behind, up to farGap.
-	firstGap, lostGap, farGap = 6, 8, 14
+	firstGap, lostGap, farGap = 6, 8, 12
 )
 
 const (
@@ -56,6 +56,12 @@ const (
 
 // order is that in which ways are tried.
 var order = [tried]Scheme{Early, Interleave, Pack, GetsFirst, Merge, Defer}
+
+// turns have a bit for each of eight pairs, which tells that the candidate comes first. Each
+// has four set, so that what changes slowly cancels. Any two agree in four: where a fence ends
+// the epochs on several targets, each Learner measures the trials of all, and those of other
+// ways, or of other patterns, cancel, too.
+var turns = [...]uint8{0b10101010, 0b01100110, 0b11001100, 0b11110000, 0b01011010, 0b00111100, 0b10010110}
 
 func newLesson(p Pattern, s Scheme) lesson {
 	at := lesson{pattern: p, best: s, ways: p.ways & s, size: 1, way: none}
@@ -108,13 +114,19 @@ func (at *lesson) epochs() int32 {
 	return 1 << size
 }
 
-// scheme is that of the next block. Every other pair begins with the candidate, so that
-// schemes change once a pair.
+// scheme is that of the next block.
 func (at *lesson) scheme() Scheme {
-	if at.way != none && (at.block+1)&2 != 0 {
+	if at.way != none && at.candidateFirst() == (at.block%2 == 0) {
 		return at.candidate
 	}
 	return at.best
+}
+
+// candidateFirst tells the order of the pair at hand.
+func (at *lesson) candidateFirst() bool {
+	p := at.pattern
+	turn := turns[(at.way+p.kinds+p.operations+p.bytes)%uint8(len(turns))]
+	return turn>>(at.block/2%8)&1 != 0
 }
 
 // measured learns from a block, and tells how much longer a pair took for the candidate.
@@ -124,28 +136,28 @@ func (at *lesson) measured(took time.Duration) (lost time.Duration) {
 		at.resize(took)
 		return 0
 	}
-	pair := at.block / 2
-	at.block++
-	if at.block%2 != 0 {
+	if at.block%2 == 0 {
 		at.first = took
+		at.block++
 		return 0
 	}
-	at.voids = 0
 	best, candidate := at.first, took
-	if pair%2 != 0 {
+	if at.candidateFirst() {
 		best, candidate = candidate, best
 	}
+	short := at.block/2 < shortPairs && at.size > 0
+	at.block, at.voids = at.block+1, 0
 	// An interrupted block does not count for many.
 	most := 4 * min(best, candidate)
 	if at.size > 0 {
 		most = min(most, 2*longBlock)
 	}
-	if pair < shortPairs && at.size > 0 {
+	if short {
 		switch {
 		case candidate > 8*best:
 			at.conclude(4, farGap)
 		case candidate > 2*best:
-			at.conclude(2, farGap)
+			at.conclude(1, farGap)
 		}
 	} else {
 		at.resize(best)

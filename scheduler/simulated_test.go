@@ -55,8 +55,7 @@ func (m *simulated) clock() time.Duration { m.reads++; return time.Duration(m.no
 // best scheme if it is kept, and how many epochs began under which scheme.
 func (m *simulated) run(l *scheduler.Learner, n int, phases []phase) (ratio float64, under []int) {
 	const block = 150e3
-	var kept epochCosts
-	total := 0.0
+	total, weights := 0.0, make([]float64, len(phases))
 	under = make([]int, scheduler.All+1)
 	m.speed, m.stop, m.turn = 1, m.r.ExpFloat64()*30*block, 3000
 	for i, at, left := 0, 0, phases[0].epochs; i < n; i, left = i+1, left-1 {
@@ -69,9 +68,7 @@ func (m *simulated) run(l *scheduler.Learner, n int, phases []phase) (ratio floa
 			m.speed = 1.4 / m.speed
 		}
 		p := &phases[at]
-		for s := range kept {
-			kept[s] += p.costs[s] * m.speed
-		}
+		weights[at] += m.speed
 		under[l.Scheme()]++
 		cost := p.costs[l.Scheme()&^scheduler.Adapt] * m.speed
 		total += cost
@@ -82,7 +79,18 @@ func (m *simulated) run(l *scheduler.Learner, n int, phases []phase) (ratio floa
 		}
 		l.End(p.pattern, m.clock)
 	}
-	return total / slices.Min(kept[:]), under
+	return total / best(phases, weights), under
+}
+
+// best is what phases of some weights cost under the scheme that is best for all.
+func best(phases []phase, weights []float64) float64 {
+	var kept epochCosts
+	for s := range kept {
+		for i := range phases {
+			kept[s] += weights[i] * phases[i].costs[s]
+		}
+	}
+	return slices.Min(kept[:])
 }
 
 // pass has the time pass of an epoch, a part of which is done in the time of the next.
