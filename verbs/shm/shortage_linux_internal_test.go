@@ -67,6 +67,13 @@ func TestShortOfDescriptors(t *testing.T) {
 			if test.met {
 				_, err := near.Watch(far.Address(), func(error) {})
 				require.NoError(t, err)
+				// The other end takes a descriptor here, too.
+				l := far.form.(*process).listener
+				settled(t, func(*testing.T) int {
+					l.mu.Lock()
+					defer l.mu.Unlock()
+					return 1 - len(l.open)
+				}, 0)
 			}
 			end := shorten(t, test.left)
 			_, err := near.Neighbor(far.Address())
