@@ -43,19 +43,15 @@ type card struct {
 }
 
 // A queue holds what can complete before it is polled: the requests and receives of two
-// links and a mailbox for each rank. Few ranks of a large job have a link with this one;
-// the queue over TCP takes memory for what it has held only.
+// links and a mailbox for each rank. Few ranks of a large job have anything to do with this
+// one; a queue takes memory for what it has held only.
 const (
 	leastQueue   = 1 << 12
 	queuePerRank = 2 * (mostSends + linkReceives + inboxLetters + outboxLetters)
 )
 
 func newCard(kind cardKind, device verbs.Device, size int) (*card, error) {
-	capacity := leastQueue
-	if kind == networkCard {
-		capacity = max(capacity, queuePerRank*size)
-	}
-	queue, err := device.CreateCompletionQueue(capacity)
+	queue, err := device.CreateCompletionQueue(max(leastQueue, queuePerRank*size))
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,17 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// completionQueue is a bounded queue and the queue pairs that complete into it.
+const (
+	// maxDepth bounds what is outstanding of a queue pair, maxCapacity what a queue holds
+	// of many.
+	maxDepth    = 1 << 20
+	maxCapacity = 1 << 30
+	// firstEntries is how many a queue has memory for at first.
+	firstEntries = 64
+)
+
+// completionQueue is a bounded queue and the queue pairs that complete into it. It takes
+// memory for as many completions as it has held at once.
 //
 // One that has had no room takes no more. But so that nobody waits for ever it has each
 // queue pair say a last word, that which had no room first: as a failure, in place of
@@ -34,10 +44,11 @@ func (d *device) CreateCompletionQueue(capacity int) (verbs.CompletionQueue, err
 	if d.closed.Load() {
 		return nil, d.closedError("CreateCompletionQueue")
 	}
-	if capacity < 1 || capacity > maxCapacity {
-		return nil, argumentError("CreateCompletionQueue: capacity %d, allowed are 1 to %d", capacity, maxCapacity)
+	if capacity < 0 || capacity > maxCapacity {
+		return nil, argumentError("CreateCompletionQueue: capacity %d, allowed are 0 to %d", capacity, maxCapacity)
 	}
-	q := &completionQueue{device: d, capacity: capacity, entries: make([]verbs.Completion, capacity), silent: make(map[uint32]bool)}
+	capacity = max(capacity, 1)
+	q := &completionQueue{device: d, capacity: capacity, entries: make([]verbs.Completion, min(capacity, firstEntries)), silent: make(map[uint32]bool)}
 	q.pairs.Store(new([]*queuePair))
 	return q, nil
 }

@@ -16,6 +16,29 @@ func queueOf(t *testing.T, capacity int) *completionQueue {
 	return created.(*completionQueue)
 }
 
+// A queue takes memory for what it holds, whatever its capacity, and keeps the order
+// while it grows, wherever in its ring it begins.
+func TestQueueGrows(t *testing.T) {
+	for _, polled := range []int{0, 1, firstEntries - 1} {
+		q := queueOf(t, maxCapacity)
+		into := make([]verbs.Completion, 16*firstEntries)
+		for range polled {
+			require.True(t, q.push(verbs.Completion{}))
+			require.Equal(t, 1, q.Poll(into))
+		}
+		require.Len(t, q.entries, firstEntries, "holding one at a time")
+		for id := range len(into) {
+			require.True(t, q.push(verbs.Completion{ID: uint64(id)}))
+		}
+		require.Len(t, q.entries, len(into))
+		require.Equal(t, len(into), q.Poll(into))
+		for id := range into {
+			require.EqualValues(t, id, into[id].ID)
+		}
+		require.Zero(t, q.Poll(into))
+	}
+}
+
 // A queue that has no room lets each queue pair say that it has failed, once, behind what
 // came in time, wherever in its ring it begins.
 func TestLastWords(t *testing.T) {

@@ -7,7 +7,8 @@
 // atomics are loads and stores of the CPU that posts them, and [verbs.Mapper]
 // hands the mapping to whoever wants to do them without a queue pair. Messages go
 // through a ring of 32 KiB a direction and connection; that, 192 bytes of flags
-// beside it and the queues is all the memory that a connection takes.
+// beside it and the queues is all the memory that a connection takes. A completion queue
+// takes memory for what it has held at once.
 //
 //	fabric := shm.NewFabric()
 //	device, err := fabric.Open()

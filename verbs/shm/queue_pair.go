@@ -89,7 +89,6 @@ type peer interface {
 
 const (
 	defaultDepth = 128
-	maxCapacity  = 1 << 20
 	maxSegments  = 16
 	maxInline    = 256
 	maxMessage   = 1 << 30
@@ -106,8 +105,8 @@ func (d *device) newPair(config verbs.QueuePairConfig) (*queuePair, error) {
 		if *depth == 0 {
 			*depth = defaultDepth
 		}
-		if *depth < 0 || *depth > maxCapacity {
-			return nil, argumentError("queue pair: depth %d, allowed are 1 to %d, or 0 for %d", *depth, maxCapacity, defaultDepth)
+		if *depth < 0 || *depth > maxDepth {
+			return nil, argumentError("queue pair: depth %d, allowed are 1 to %d, or 0 for %d", *depth, maxDepth, defaultDepth)
 		}
 	}
 	q := &queuePair{device: d, sendCQ: sendCQ, recvCQ: recvCQ,
