@@ -79,3 +79,20 @@ func TestTellsBeforeItSays(t *testing.T) {
 		}
 	}
 }
+
+// What is said to a rank whose link has ended takes nothing that nobody would give back.
+func TestRepliesToTheGone(t *testing.T) {
+	worlds := meetWith(t, apart(), "one", "two")
+	connect(t, worlds[0], 1)
+	l := worlds[0].links[1].Load()
+	require.NoError(t, worlds[1].depart())
+	for l.broken.Load() == nil {
+		worlds[0].Poll()
+		runtime.Gosched()
+	}
+	worlds[0].Exclude(worlds[0].closeFallen)
+	l.Reply(&Message{Kind: kindNothing}, make([]byte, 2*shortLetter))
+	require.Empty(t, l.held)
+	require.Empty(t, l.requests)
+	require.NoError(t, worlds[0].depart())
+}

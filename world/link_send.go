@@ -173,6 +173,10 @@ func (l *Link) answerBy(kind uint8, payload []byte) {
 func (l *Link) Reply(m *Message, payload []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.broken.Load() != nil {
+		// What it took nobody would give back.
+		return
+	}
 	l.told = l.told || m.Kind > kindComplaint
 	if owed := len(l.requests) - l.head; owed > mostOwed+2*l.world.size {
 		l.fail(fmt.Errorf("%w: rank %d takes none of %d replies", ErrMessage, l.rank, owed))
