@@ -53,9 +53,10 @@
 // A call that needs one rank names that one, whenever it failed; a collective, which
 // needs every rank, names the one that failed first of those that this rank knows of,
 // [World.FirstFailure]. Of a failure after the first the cause says so too, because a
-// rank may have stopped for the first. Survivors hear of failures from each other; but
-// over a network one that exits at its first error can be gone before all have heard why,
-// and then who has heard of nothing else names that one.
+// rank may have stopped for the first. Survivors hear of failures from each other: before
+// a call says that a rank has failed, the ranks that this one has a [Link] with are told.
+// But over a network a rank that only begins to wait for another, as that exits for its
+// first error, may have no link with it yet, has heard of nothing else, and names that one.
 //
 // A silent rank may be only stopped, or cut off. Who takes it for dead ends all
 // connections with it before any call says so, and takes no new ones: when it comes
