@@ -1,0 +1,79 @@
+package window_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// NoPut and NoStore are promises of a rank by itself: a Fence with them closes and opens epochs
+// as one without. In even rounds nobody puts to rank 0, and each rank stores to its part only
+// where it does not promise that it has not.
+var promises = register("fences with promises", func(s *script) {
+	n, me := s.w.Size(), s.w.Rank()
+	win := allocate[int64](s, n+1)
+	s.ok(win.Fence(s.ctx, window.NoPrecede, window.NoStore))
+	want := make([]int64, n+1)
+	for round := range int64(12) {
+		var asserts []window.Assert
+		quiet := round%2 == 0
+		if quiet && me == 0 {
+			asserts = append(asserts, window.NoPut)
+		}
+		if round%3 == int64(me)%3 {
+			win.Local()[n] = round
+			want[n] = round
+		} else {
+			asserts = append(asserts, window.NoStore)
+		}
+		s.ok(win.Fence(s.ctx, asserts...))
+		got := make([]int64, 1)
+		next := (me + 1) % n
+		s.ok(win.Get(got, next, n))
+		for to := range n {
+			if to != 0 || !quiet {
+				s.ok(win.Put([]int64{round*100 + int64(me)}, to, me))
+			}
+		}
+		s.ok(win.Fence(s.ctx))
+		for from := range n {
+			if me != 0 || !quiet {
+				want[from] = round*100 + int64(from)
+			}
+		}
+		equal(s, "the part", win.Local(), want)
+		stored := round - (round+3-int64(next)%3)%3
+		s.check(got[0] == max(stored, 0), "round %d: rank %d's own element is %d, want %d", round, next, got[0], max(stored, 0))
+	}
+	s.ok(win.Fence(s.ctx, window.NoSucceed, window.NoPut, window.NoStore))
+	s.fails(win.Put([]int64{1}, me, 0), epoch.ErrNoEpoch)
+	s.ok(win.Close())
+})
+
+// A Fence that is continued has the promises that it was begun with.
+var promisesKept = register("a fence continued with other promises", func(s *script) {
+	win := allocate[int64](s, 1)
+	if s.w.Rank() != 0 {
+		s.ok(s.w.Barrier(s.ctx))
+		s.ok(win.Fence(s.ctx))
+	} else {
+		ended, end := context.WithCancel(s.ctx)
+		end()
+		s.fails(win.Fence(ended, window.NoPut, window.NoStore), context.Canceled)
+		for _, other := range [][]window.Assert{nil, {window.NoPut}, {window.NoStore}, {window.NoPut, window.NoStore, window.NoPrecede}} {
+			s.fails(win.Fence(s.ctx, other...), epoch.ErrAssert)
+		}
+		s.ok(s.w.Barrier(s.ctx))
+		s.ok(win.Fence(s.ctx, window.NoStore|window.NoPut))
+	}
+	s.ok(win.Fence(s.ctx, window.NoSucceed))
+	s.ok(win.Close())
+})
+
+func TestAssertions(t *testing.T) {
+	t.Run("kept", func(t *testing.T) { worldtest.Run(t, 3, promises) })
+	t.Run("continued", func(t *testing.T) { worldtest.Run(t, 3, promisesKept) })
+}

@@ -1,0 +1,120 @@
+package window_test
+
+import (
+	"testing"
+
+	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// finish returns when r is complete, by one way or the other.
+func finish(s *script, r window.Request, testing bool) {
+	for testing {
+		done, err := r.Test()
+		s.ok(err)
+		testing = !done
+	}
+	s.ok(r.Wait(s.ctx))
+	done, err := r.Test()
+	s.ok(err)
+	s.check(done, "Test of what was waited for tells that it is not complete")
+}
+
+// Accumulates with requests: when one is complete its origin may be written over and its
+// result is valid. Those of one word are queued, the others sent at once.
+var requests = register("accumulates with requests", func(s *script) {
+	const rounds, longest = 20, 300
+	n, me := s.w.Size(), s.w.Rank()
+	win := allocate[int64](s, (n+1)*longest)
+	next := (me + 1) % n
+	origin, old := make([]int64, longest), make([]int64, longest)
+	s.ok(win.LockAll(s.ctx))
+	for _, count := range []int{1, 4, longest} {
+		for round := range int64(rounds) {
+			testing := round%2 == 0
+			fill(origin, 1)
+			r, err := win.RAccumulate(window.Sum, origin[:count], next, 0)
+			s.ok(err)
+			finish(s, r, testing)
+			// This part of the window is combined with by this rank alone.
+			mine := longest * (1 + me)
+			fill(origin, int(round+1))
+			r, err = win.RGetAccumulate(window.Replace, origin[:count], old[:count], next, mine)
+			s.ok(err)
+			finish(s, r, testing)
+			s.check(allAre(old[:count], round), "round %d of %d elements: what was replaced is %d to %d", round, count, old[0], old[count-1])
+			fill(origin, -1000)
+		}
+		fill(origin, 0)
+		s.ok(win.Accumulate(window.Replace, origin[:count], next, longest*(1+me)))
+	}
+	read := make([]int64, 2)
+	r, err := win.RGetAccumulate(window.NoOp, nil, read, next, 1)
+	s.ok(err)
+	finish(s, r, true)
+	equal(s, "an atomic get", read, []int64{2 * rounds, 2 * rounds})
+	_, err = win.RAccumulate(window.Sum, origin, next, (n+1)*longest-1)
+	s.fails(err, window.ErrRange)
+	_, err = win.RGetAccumulate(window.Sum, origin, old[:1], next, 0)
+	s.fails(err, window.ErrArgument)
+	s.ok(win.UnlockAll(s.ctx))
+	r, err = win.RAccumulate(window.Sum, origin, next, 0)
+	s.fails(err, epoch.ErrNoEpoch)
+	// That of an operation that was refused is as the zero value.
+	finish(s, r, true)
+	//lint:ignore SA1012 a nil context is what is tested
+	s.fails(r.Wait(nil), window.ErrArgument)
+	s.ok(s.w.Barrier(s.ctx))
+	sums := win.Local()[:longest]
+	s.check(sums[0] == 3*rounds && allAre(sums[1:4], 2*rounds) && allAre(sums[4:], rounds), "the sums are %v", sums[:6])
+	s.ok(win.Close())
+})
+
+// A request is not complete while its operation waits for a lock that another has.
+var requestWaits = register("requests that wait for a lock", func(s *script) {
+	const count = 1 << 14
+	win := allocate[int64](s, count)
+	if s.w.Rank() == 1 {
+		s.ok(win.Lock(s.ctx, window.Exclusive, 1))
+		s.ok(s.w.Barrier(s.ctx))
+		s.ok(s.w.Barrier(s.ctx))
+		fill(win.Local(), 7)
+		s.ok(win.Unlock(s.ctx, 1))
+	} else {
+		s.ok(s.w.Barrier(s.ctx))
+		s.ok(win.Lock(s.ctx, window.Shared, 1))
+		got := make([]int64, count)
+		short, err := win.RGet(got[:1], 1, 0)
+		s.ok(err)
+		long, err := win.RGet(got[1:], 1, 1)
+		s.ok(err)
+		for _, r := range []window.Request{short, long, short} {
+			done, err := r.Test()
+			s.ok(err)
+			s.check(!done, "complete under the exclusive lock of another")
+		}
+		s.ok(s.w.Barrier(s.ctx))
+		finish(s, long, true)
+		finish(s, short, false)
+		s.check(allAre(got, 7), "got %d to %d", got[0], got[count-1])
+		s.ok(win.Unlock(s.ctx, 1))
+	}
+	s.ok(win.Close())
+})
+
+func TestRequests(t *testing.T) {
+	t.Run("accumulates", func(t *testing.T) { worldtest.Run(t, 3, requests) })
+	t.Run("locks", func(t *testing.T) { worldtest.Apart(t, 2, requestWaits); worldtest.TCP(t, 2, requestWaits) })
+}
+
+// The zero Request is complete.
+func TestNoRequest(t *testing.T) {
+	var r window.Request
+	if done, err := r.Test(); !done || err != nil {
+		t.Errorf("Test of the zero Request is %v, %v", done, err)
+	}
+	if err := r.Wait(t.Context()); err != nil {
+		t.Errorf("Wait of the zero Request is %v", err)
+	}
+}
