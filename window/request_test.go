@@ -1,6 +1,7 @@
 package window_test
 
 import (
+	"runtime"
 	"testing"
 
 	"github.com/onesided/rma/epoch"
@@ -14,6 +15,8 @@ func finish(s *script, r window.Request, testing bool) {
 		done, err := r.Test()
 		s.ok(err)
 		testing = !done
+		// Others of this process have to run.
+		runtime.Gosched()
 	}
 	s.ok(r.Wait(s.ctx))
 	done, err := r.Test()
