@@ -12,24 +12,26 @@ import (
 // wait, so a lock that is not free becomes a wish, which is tried again whenever
 // progress is made.
 
-// A lease is a lock that a rank asks for.
+// A lease is a lock that a rank asks for, or, of no kind, the end of its epoch of a number.
 type lease struct {
 	kind   LockKind
 	ticket uint64
 	// once tells that it is given back when what rides with it has been carried out.
-	once bool
+	once   bool
+	number uint32
 }
 
-// A wish is a lock that a rank waits for.
+// A wish is a lease that waits.
 type wish struct {
 	lease
 	from *world.Link
 	// taken tells that it has the exclusive word, and waits for shared holders; held that
 	// it has the lock, and waits for the rest of what rides with it.
 	taken, held bool
-	// packet rides with it, and riding is the carrying out of that.
-	packet []byte
-	riding carrying
+	// packet rides with it, and riding is the carrying out of that, answer where its answer is
+	// made.
+	packet, answer []byte
+	riding         carrying
 }
 
 // lock grants a lock, or keeps it as a wish with a copy of what rides with it.
@@ -38,30 +40,97 @@ func (s *server) lock(from *world.Link, m *world.Message, packet []byte) error {
 	if kind != Shared && kind != Exclusive || m.B > lockOnce {
 		return fmt.Errorf("lock of kind %d, %d", m.A, m.B)
 	}
-	if slices.ContainsFunc(s.wishes, func(w *wish) bool { return w.from.Rank() == from.Rank() }) {
+	if slices.ContainsFunc(s.wishes, func(w *wish) bool { return w.kind != 0 && w.from.Rank() == from.Rank() }) {
 		return fmt.Errorf("lock by rank %d, which waits for one already", from.Rank())
 	}
+	w := wish{lease: lease{kind: kind, ticket: m.X, once: m.B == lockOnce}, from: from}
 	riding, err := s.carry(from, packet)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case s.take(&w):
+		return s.begin(from, &riding, w.lease)
 	}
-	w := wish{lease: lease{kind, m.X, m.B == lockOnce}, from: from}
-	if s.take(&w) {
-		riding.lease = w.lease
-		if !riding.goOn() {
-			s.later(from, &riding)
-			return nil
-		}
-		return riding.end(from)
-	}
-	waiting := w
-	waiting.packet = aside(packet)
-	s.wishes = append(s.wishes, &waiting)
+	s.wishes = append(s.wishes, s.keep(w, packet))
 	if !s.retrying {
 		s.retrying = true
 		s.core.world.Retry(s.grantWishes)
 	}
 	return nil
+}
+
+// complete ends an epoch of another rank, or keeps what rides with its Complete until this
+// rank has posted.
+func (s *server) complete(from *world.Link, m *world.Message, packet []byte) error {
+	c, rank := s.core, from.Rank()
+	number, last := uint32(m.Z), c.own.control.pair(rank, completeAt).Load()
+	// What waits for a stripe may be the one before.
+	if ahead := number - last; m.Z > 1<<32-1 || ahead != 1 && ahead != 2 || slices.ContainsFunc(s.early, func(w *wish) bool { return w.from.Rank() == rank }) {
+		return fmt.Errorf("complete %d, the last was %d", m.Z, last)
+	}
+	w := wish{lease: lease{ticket: m.X, number: number}, from: from}
+	riding, err := s.carry(from, packet)
+	if err != nil {
+		return err
+	}
+	// Who posts looks for what waits afterwards.
+	s.waiting.Store(true)
+	if s.take(&w) {
+		s.waiting.Store(len(s.early) > 0)
+		return s.begin(from, &riding, w.lease)
+	}
+	s.early = append(s.early, s.keep(w, packet))
+	return nil
+}
+
+// keep gives a wish that waits, with a copy of what rides with it, until it is forgotten.
+func (s *server) keep(w wish, packet []byte) *wish {
+	if len(s.spare) == 0 {
+		s.spare = append(s.spare, new(wish))
+	}
+	n := len(s.spare) - 1
+	kept := s.spare[n]
+	s.spare = s.spare[:n]
+	w.packet, w.answer = resized(kept.packet, len(packet)), kept.answer
+	copy(w.packet, packet)
+	*kept = w
+	return kept
+}
+
+// forget has the memory of a wish used again.
+func (s *server) forget(w *wish) {
+	w.riding = carrying{}
+	s.spare = append(s.spare, w)
+}
+
+// serveRides carries out what has waited for a post.
+func (s *server) serveRides() {
+	if !s.waiting.Load() {
+		return
+	}
+	s.core.world.Exclude(func() {
+		s.early = slices.DeleteFunc(s.early, func(w *wish) bool {
+			if !s.take(w) {
+				return false
+			}
+			s.wishes = append(s.wishes, w)
+			return true
+		})
+		s.waiting.Store(len(s.early) > 0)
+		if retrying := s.retrying; !s.grantWishes() && !retrying {
+			s.core.world.Retry(s.grantWishes)
+		}
+	})
+}
+
+// begin carries out what rides, under the lease that it needs.
+func (s *server) begin(from *world.Link, riding *carrying, l lease) error {
+	riding.rides, riding.lease = true, l
+	if !riding.goOn() {
+		s.later(from, riding)
+		return nil
+	}
+	return riding.end(from)
 }
 
 // grantWishes grants what can be granted, in the order of asking, and tells whether
@@ -75,7 +144,11 @@ func (s *server) grantWishes() bool {
 			s.drop(w)
 			return true
 		}
-		return s.fulfil(w)
+		if !s.fulfil(w) {
+			return false
+		}
+		s.forget(w)
+		return true
 	})
 	s.retrying = len(s.wishes) > 0
 	return !s.retrying
@@ -89,7 +162,8 @@ func (s *server) fulfil(w *wish) bool {
 		}
 		w.held = true
 		w.riding, _ = s.carry(w.from, w.packet)
-		w.riding.answer, w.riding.lease = aside(w.riding.answer), w.lease
+		w.answer = resized(w.answer, len(w.riding.answer))
+		w.riding.answer, w.riding.rides, w.riding.lease = w.answer, true, w.lease
 	}
 	if !w.riding.goOn() {
 		return false
@@ -98,19 +172,32 @@ func (s *server) fulfil(w *wish) bool {
 	return true
 }
 
-// take takes the lock for the rank that wishes it, if it is free.
+// take takes the lock for the rank that wishes it, if it is free, or tells whether this rank
+// has posted.
 func (s *server) take(w *wish) bool {
-	if w.kind == Shared {
-		return s.takeShared(w.from.Rank())
+	switch rank := w.from.Rank(); w.kind {
+	case 0:
+		return reached(&s.core.posted[rank], w.number)
+	case Shared:
+		return s.takeShared(rank)
+	default:
+		return s.takeExclusive(w)
 	}
-	return s.takeExclusive(w)
 }
 
-// grant tells the rank that it has the lock, or had it, with the answer to what has ridden
-// with it.
+// grant ends the epoch, or gives the lock back that is for once, and tells the rank, with the
+// answer to what has ridden with it.
 func (s *server) grant(to *world.Link, l *lease, answer []byte) {
-	if l.once {
+	switch {
+	case s.ended.Load():
+		// There may be no words any more.
+	case l.kind == 0:
+		s.core.own.control.pair(to.Rank(), completeAt).Store(l.number)
+	case l.once:
 		s.giveBack(l.kind, to.Rank())
+	}
+	if l.ticket == 0 {
+		return
 	}
 	to.Reply(&world.Message{Kind: messageGranted, Service: s.core.number, X: l.ticket}, answer)
 }
@@ -200,7 +287,7 @@ func (s *server) unlock(from *world.Link, m *world.Message) error {
 		return fmt.Errorf("unlock of kind %d", m.A)
 	}
 	for i, w := range s.wishes {
-		if w.from.Rank() == from.Rank() && w.ticket == m.X {
+		if w.kind != 0 && w.from.Rank() == from.Rank() && w.ticket == m.X {
 			s.drop(w)
 			s.wishes = slices.Delete(s.wishes, i, i+1)
 			return nil
@@ -214,7 +301,7 @@ func (s *server) unlock(from *world.Link, m *world.Message) error {
 
 // drop takes back what a wish has already.
 func (s *server) drop(w *wish) {
-	if w.taken || w.held {
+	if w.kind != 0 && (w.taken || w.held) {
 		s.giveBack(w.kind, w.from.Rank())
 	}
 }

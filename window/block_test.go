@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onesided/rma/epoch"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world/worldtest"
 )
@@ -43,10 +44,17 @@ var blocks = []block{
 			s.ok(win.Post(s.ctx, groupOf(s, win, 0)))
 			s.ok(win.Wait(s.ctx))
 		},
+		// Over a link the Complete waits, with more than fits a message.
 		call: func(ctx context.Context, s *script, win *window.Window[int64]) error {
-			return win.Start(ctx, groupOf(s, win, 1))
+			err := win.Start(ctx, groupOf(s, win, 1))
+			if err == nil {
+				s.ok(win.Put(make([]int64, blockedElements), 1, 0))
+			} else if !errors.Is(err, epoch.ErrEpochOpen) {
+				return err
+			}
+			return win.Complete(ctx)
 		},
-		done: func(s *script, win *window.Window[int64]) { s.ok(win.Complete(s.ctx)) },
+		done: nothing,
 	},
 	{
 		name:   "Wait",
@@ -114,7 +122,8 @@ func init() {
 }
 
 const (
-	asleep = 300 * time.Millisecond
+	blockedElements = 1024
+	asleep          = 300 * time.Millisecond
 	// awake is the share of a core that a rank may use while it waits, in
 	// percent: the goal is 2, and who spins uses 100.
 	awake = 20
@@ -124,7 +133,7 @@ const (
 // ends meanwhile, and until it gets what it waits for. Rank 1 knows by its barrier
 // where rank 0 is.
 func blocked(s *script, b block) {
-	win := allocate[int64](s, 8)
+	win := allocate[int64](s, blockedElements)
 	if s.w.Rank() == 1 {
 		b.before(s, win)
 	}

@@ -21,7 +21,8 @@ type carrying struct {
 	// answer is as long as all of it, the first filled bytes of it are made.
 	answer []byte
 	filled int
-	// lease is the lock that it rides with, of no kind if there is none.
+	// rides tells that it rides with a lease.
+	rides bool
 	lease lease
 	// refused is the first refusal of refusals.
 	refused  error
@@ -57,14 +58,13 @@ func (c *carrying) end(from *world.Link) error {
 	if c.refusals > 1 {
 		err = fmt.Errorf("%w (and %d others of its packet)", err, c.refusals-1)
 	}
-	rides := c.lease.kind != 0
-	if !rides && len(c.answer) == 0 {
+	if !c.rides && len(c.answer) == 0 {
 		return err
 	}
 	if err != nil {
 		from.Complain(err)
 	}
-	if rides {
+	if c.rides {
 		c.server.grant(from, &c.lease, c.answer)
 	} else {
 		from.Answer(c.answer)

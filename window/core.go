@@ -18,6 +18,7 @@ func newCore(w *world.World, number uint32, s settings, p *part, allocated bool)
 		peers:    make([]atomic.Pointer[peer], w.Size()),
 		granted:  make([]atomic.Uint32, w.Size()),
 		tickets:  make([]atomic.Uint32, w.Size()),
+		posted:   make([]atomic.Uint32, w.Size()),
 		consumed: make([]atomic.Uint64, s.slots),
 		here:     make([]atomic.Bool, w.Size()),
 		release:  p.release,

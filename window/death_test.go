@@ -34,7 +34,11 @@ type death struct {
 var deaths = []death{
 	{name: "Fence", wait: func(ctx context.Context, s *script, win *window.Window[int64]) error { return win.Fence(ctx) }},
 	{name: "Start", wait: func(ctx context.Context, s *script, win *window.Window[int64]) error {
-		return win.Start(ctx, groupOf(s, win, victim))
+		// Over a link the Complete waits, with more than fits a message.
+		if err := win.Start(ctx, groupOf(s, win, victim)); err != nil {
+			return err
+		}
+		return errors.Join(win.Put(make([]int64, deathElements), victim, 0), win.Complete(ctx))
 	}},
 	{
 		name: "Wait",
@@ -179,7 +183,10 @@ func groupOf[T window.Element](s *script, win *window.Window[T], ranks ...int) w
 	return g
 }
 
-const deathRanks = 3
+const (
+	deathRanks    = 3
+	deathElements = 1024
+)
 
 func init() {
 	for _, d := range deaths {
@@ -190,7 +197,7 @@ func init() {
 
 // dying is the body of a death. The victim sleeps until it is killed, or leaves.
 func dying(s *script, d death, leaves bool) {
-	win := allocate[int64](s, 4)
+	win := allocate[int64](s, deathElements)
 	if d.prepare != nil {
 		d.prepare(s, win)
 	}

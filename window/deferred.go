@@ -48,6 +48,9 @@ type deferred struct {
 	memory   []byte
 	arrivals *arrivals
 	whole    bool
+	// expects tells that the rank has to make a post of a number, and is not known to have.
+	expects bool
+	post    uint32
 	// hold is how far the lock of the rank is, and kind of which kind; loaded tells that
 	// operations ride with it, riding where their answer goes.
 	hold   hold
@@ -163,7 +166,7 @@ func (d *deferred) addCopied(o *scheduler.Operation, operand []byte) error {
 	return d.queued(o)
 }
 
-// begin has what is queued on its way, unless it has to wait for a lock. closing tells that a
+// begin has what is queued on its way, unless it has to wait for a lock or a post. closing tells that a
 // message follows anyway.
 func (d *deferred) begin(ctx context.Context, closing bool) (left bool, err error) {
 	d.mu.Lock()
@@ -193,7 +196,7 @@ func (d *deferred) start(ctx context.Context, closing bool) error {
 		if err != nil || !left {
 			return err
 		}
-		if err := d.awaitGrant(ctx); err != nil {
+		if err := d.awaitLeave(ctx); err != nil {
 			return err
 		}
 	}

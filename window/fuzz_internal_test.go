@@ -89,6 +89,8 @@ func FuzzServer(f *testing.F) {
 		step(world.Message{Kind: messageLock, A: uint8(Exclusive), B: lockOnce, X: 1}, run(aggregate.Accumulate, Sum, b, 16, 8, 16)),
 		step(world.Message{Kind: messageLock, A: uint8(Shared), X: 1}, run(aggregate.Get, 0, 0, 80, 0, 0)),
 		step(world.Message{Kind: messageGranted, X: 3}, nil),
+		step(world.Message{Kind: messageComplete, X: 1, Z: 1}, run(aggregate.Get, 0, 0, 80, 0, 0)),
+		step(world.Message{Kind: messageComplete, Z: 1}, run(aggregate.Put, 0, 0, 8, 72, 8)),
 	}
 	for _, s := range good {
 		f.Add(s)

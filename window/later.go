@@ -11,32 +11,23 @@ import (
 // So what is left of the message is put off, and tried again with what its sender has
 // sent behind it.
 
-// tryLater has the rest of the message that is served tried until it is ready, and ended
-// then.
-func (s *server) tryLater(from *world.Link, what string, ready func() bool, end func() error) {
-	from.Later(func() (bool, error) {
-		// There may be no memory any more.
-		if s.ended.Load() {
-			return true, fmt.Errorf("window: %s: %w", what, errClosed)
-		}
-		if !ready() {
-			return false, nil
-		}
-		return true, end()
-	})
-}
-
 // later has a packet go on when it can, and ends it then. What its answer has so far it
 // keeps.
 func (s *server) later(from *world.Link, c *carrying) {
 	rest := new(carrying)
 	*rest = *c
 	rest.answer = aside(c.answer)
-	s.tryLater(from, "a packet that waited for others", rest.goOn, func() error {
-		if err := rest.end(from); err != nil {
-			return fmt.Errorf("window: %w", err)
+	from.Later(func() (bool, error) {
+		// There may be no memory any more.
+		if s.ended.Load() {
+			rest.refused = fmt.Errorf("a packet that waited for others: %w", errClosed)
+		} else if !rest.goOn() {
+			return false, nil
 		}
-		return nil
+		if err := rest.end(from); err != nil {
+			return true, fmt.Errorf("window: %w", err)
+		}
+		return true, nil
 	})
 }
 

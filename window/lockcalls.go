@@ -45,6 +45,9 @@ func (c *core) Lock(ctx context.Context, kind LockKind, target int) error {
 	if err == nil {
 		err = c.takeWanted(ctx, call)
 	}
+	if err == nil && p.deferred != nil {
+		err = c.blame(call, target, p.deferred.awaitPost(ctx))
+	}
 	switch {
 	case err != nil:
 	case p.control.base == nil && c.hints.scheme&scheduler.Defer != 0:
@@ -201,6 +204,10 @@ func (c *core) LockAll(ctx context.Context) error {
 // others lock.
 func (c *core) lockEach(ctx context.Context) error {
 	const call = "window.LockAll"
+	err := c.eachLink(everyone, func(rank int, p *peer) error { return c.blame(call, rank, p.deferred.awaitPost(ctx)) })
+	if err != nil {
+		return err
+	}
 	for first := 0; ; {
 		p, err := c.lockable(call, first)
 		if err == nil {

@@ -28,6 +28,10 @@ const (
 	messageLock
 	messageGranted
 	messageUnlock
+	// messageComplete is the end of an epoch of Start, Complete Z of the sender: its packet is
+	// carried out when this rank has posted, and the word set. If X is not 0 it is a ticket,
+	// which is granted then, with the answer. Y is as of messageLock.
+	messageComplete
 )
 
 // lockOnce is a lock for what rides with it alone.
@@ -41,10 +45,16 @@ type server struct {
 	views [reduce.Kinds]*view
 	// scratch is where answers are made.
 	scratch []uint64
-	// wishes are locks that could not be granted at once, one of a rank at most;
-	// retrying tells that they are tried again.
+	// wishes are locks that could not be granted at once, one of a rank at most, and epochs
+	// that are being completed; retrying tells that they are tried again.
 	wishes   []*wish
 	retrying bool
+	// early are epochs that wait for a post of this rank, one of a rank at most; waiting
+	// tells that there are some.
+	early   []*wish
+	waiting atomic.Bool
+	// spare are wishes that are not in use.
+	spare []*wish
 	// ended tells that the memory may be gone.
 	ended atomic.Bool
 	stop  func()
@@ -73,9 +83,9 @@ func (s *server) Serve(from *world.Link, m *world.Message, payload []byte) error
 func (s *server) serve(from *world.Link, m *world.Message, payload []byte) error {
 	c := s.core
 	switch m.Kind {
-	case messagePacket, messageGate, messageLock:
+	case messagePacket, messageGate, messageLock, messageComplete:
 		ended := m.X
-		if m.Kind == messageLock {
+		if m.Kind >= messageLock {
 			ended = m.Y
 		}
 		early, err := c.tallies.early(ended)
@@ -88,6 +98,8 @@ func (s *server) serve(from *world.Link, m *world.Message, payload []byte) error
 			return s.packet(from, payload)
 		case m.Kind == messageLock:
 			return s.lock(from, m, payload)
+		case m.Kind == messageComplete:
+			return s.complete(from, m, payload)
 		}
 	case messageMark:
 		return s.mark(from, m)

@@ -60,6 +60,8 @@ var nonsense = []struct {
 	{"a lock of no kind", world.Message{Kind: messageLock, A: 9}, nil, false},
 	{"a lock of a kind and no use", world.Message{Kind: messageLock, A: uint8(Shared), B: 2}, nil, false},
 	{"an answer that comes with no lock", world.Message{Kind: messageGranted}, make([]byte, 8), false},
+	{"a complete of an epoch far ahead", world.Message{Kind: messageComplete, Z: 3}, nil, false},
+	{"a complete of an epoch that has ended", world.Message{Kind: messageComplete}, nil, false},
 	{"an unlock of no kind", world.Message{Kind: messageUnlock}, nil, false},
 	{"an unlock without a lock", world.Message{Kind: messageUnlock, A: uint8(Exclusive), X: 1}, nil, false},
 	{"no such kind", world.Message{Kind: 255}, nil, false},

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/world"
 )
@@ -19,7 +20,9 @@ import (
 // more than one.
 
 // Start opens an access epoch to the ranks of group. It blocks until each of them
-// has posted a matching exposure. If it fails no epoch is open.
+// has posted a matching exposure, but for those that share no memory with this rank: what is
+// done to them waits for that, at the latest in the Complete or in the target. If it fails
+// no epoch is open.
 func (c *core) Start(ctx context.Context, group Group) error {
 	if err := checkContext(ctx, "Start"); err != nil {
 		return err
@@ -34,13 +37,29 @@ func (c *core) Start(ctx context.Context, group Group) error {
 	}
 	for i := range group.Len() {
 		target := group.Rank(i)
-		if err := c.hear(ctx, "window.Start", target, postAt, c.epochs.StartNumber(target)); err != nil {
+		number := c.epochs.StartNumber(target)
+		if c.later(target) {
+			// It is heard of later, but the one before it now.
+			number--
+		}
+		if err := c.hear(ctx, "window.Start", target, postAt, number); err != nil {
 			c.epochs.AbortStart()
 			return err
 		}
 	}
+	for i := range group.Len() {
+		if target := group.Rank(i); c.later(target) {
+			c.peers[target].Load().deferred.expect(c.epochs.StartNumber(target))
+		}
+	}
 	c.epochs.EndStart()
 	return nil
+}
+
+// later tells whether a target's post may be heard of when operations on it leave.
+func (c *core) later(target int) bool {
+	p := c.peers[target].Load()
+	return p != nil && p.control.base == nil && c.hints.scheme&scheduler.Defer != 0 && !c.world.Gone(target)
 }
 
 // Complete ends the epoch that Start opened: origin buffers are the program's
@@ -104,6 +123,10 @@ func (c *core) Post(_ context.Context, group Group) error {
 	if err != nil {
 		return fmt.Errorf("window: %w", err)
 	}
+	for i := range group.Len() {
+		c.posted[group.Rank(i)].Store(c.epochs.PostNumber(group.Rank(i)))
+	}
+	c.server.serveRides()
 	for i := range group.Len() {
 		origin := group.Rank(i)
 		// It cannot be taken back; failures are noticed in bounded time.
@@ -225,13 +248,7 @@ func (c *core) tell(ctx context.Context, call string, rank int, at uintptr, numb
 		return c.blame(call, rank, err)
 	}
 	if p.control.base == nil {
-		err := p.deferred.start(ctx, true)
-		if err != nil {
-			return c.blame(call, rank, err)
-		}
-		err = p.link.TellWithin(ctx, &world.Message{Kind: messageWord, Service: c.number, A: uint8(at), X: uint64(number), AfterReads: true}, nil)
-		p.link.Post()
-		return c.blame(call, rank, err)
+		return c.blame(call, rank, p.deferred.tell(ctx, at, number))
 	}
 	if p.link != nil {
 		// The data of this window goes another way than this word.
@@ -242,6 +259,23 @@ func (c *core) tell(ctx context.Context, call string, rank int, at uintptr, numb
 	p.control.pair(c.rank, at).Store(number)
 	p.neighbor.Ring()
 	return nil
+}
+
+// tell sets a word that this rank writes in the block of one that is told by messages.
+func (d *deferred) tell(ctx context.Context, at uintptr, number uint32) error {
+	if at == completeAt {
+		if rides, err := d.complete(ctx, number); rides || err != nil {
+			return err
+		}
+		if err := d.start(ctx, true); err != nil {
+			return err
+		}
+	} else if _, err := d.begin(ctx, true); err != nil {
+		return err
+	}
+	err := d.link.TellWithin(ctx, &world.Message{Kind: messageWord, Service: d.core.number, A: uint8(at), X: uint64(number), AfterReads: true}, nil)
+	d.link.Post()
+	return err
 }
 
 // hear waits until rank's word in this rank's block has come to number. It is
@@ -257,6 +291,11 @@ func (c *core) hear(ctx context.Context, call string, rank int, at uintptr, numb
 	}
 	c.mu.Unlock()
 	defer c.mu.Lock()
+	return c.awaitWord(ctx, call, rank, word, number)
+}
+
+// awaitWord waits until a word that rank writes in this rank's block has come to number.
+func (c *core) awaitWord(ctx context.Context, call string, rank int, word *atomic.Uint32, number uint32) error {
 	if err := c.beginReading(call); err != nil {
 		return err
 	}

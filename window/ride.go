@@ -9,18 +9,25 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// A lock of a rank that is told by messages rides with operations. Lock only notes that it is
-// wanted; who has operations carried out asks for it, with those in the same message if they
-// fit; and an Unlock that finds it wanted has it given back by that message too. The target
-// grants it when it has carried them out, with their answer.
+// What a rank that is told by messages has to do first rides with the operations on it.
+//
+// Lock only notes that a lock is wanted; who has operations carried out asks for it, with those
+// in the same message if they fit; and an Unlock that finds it wanted has it given back by
+// that message too. The target grants it when it has carried them out, with their answer.
+//
+// Start only notes that the target has to have posted. A Complete that does not know of it
+// sends the operations all the same, in one message if they fit, and the target carries them
+// out when it has.
 //
 // Invariants:
 //
 //   - At most one lock of a window is wanted that was not asked for: who wants another asks
 //     for that first, and waits for it. So locks are taken in the order of the calls.
-//   - While a lock was asked for and not granted, nothing leaves the queue. What rides with
-//     it the target keeps: a message of each rank at most.
-//   - Nobody waits for a lock with the mutex of a queue, nor in progress.
+//   - What rides the target keeps until its time: for each rank at most one message with a
+//     lock and one with a Complete. While a lock was asked for and not granted, or a post not
+//     heard of, nothing leaves the queue but what rides with the Complete.
+//   - The next access epoch to a target begins when its post for the last was heard of.
+//   - Nobody waits for a lock or a post with the mutex of a queue, nor in progress.
 
 // hold is how far the lock of a queue's target is.
 type hold uint8
@@ -30,7 +37,7 @@ const (
 	settled hold = iota
 	// wanted: the target does not know yet.
 	wanted
-	// asked: it was asked for.
+	// asked: it was asked for, or a Complete for results.
 	asked
 	// leaving: it was asked for, and the target gives it back itself.
 	leaving
@@ -76,21 +83,47 @@ func (d *deferred) ask(ctx context.Context, leave bool) error {
 	if err != nil {
 		return err
 	}
-	c, target, hold := d.core, d.link.Rank(), asked
-	m := world.Message{Kind: messageLock, Service: c.number, A: uint8(d.kind), X: uint64(c.tickets[target].Add(1)), Y: uint64(c.tallies.passed.Load())}
+	hold, m := asked, world.Message{Kind: messageLock, A: uint8(d.kind), X: d.ticket()}
 	if rides && leave {
 		m.B, hold = lockOnce, leaving
 	}
+	return d.ride(ctx, &m, hold, rides)
+}
+
+// complete tells the target of the Complete of a number, with all that is queued, if that has
+// to wait for the target's post and fits a message.
+func (d *deferred) complete(ctx context.Context, number uint32) (rides bool, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.posted() {
+		return false, nil
+	}
+	if rides, err = d.packAll(ctx); err != nil || !rides {
+		return false, err
+	}
+	hold, m := settled, world.Message{Kind: messageComplete, Z: uint64(number)}
+	if d.arrivals != nil {
+		hold, m.X = asked, d.ticket()
+	}
+	return true, d.ride(ctx, &m, hold, true)
+}
+
+// ticket is a new ticket.
+func (d *deferred) ticket() uint64 { return uint64(d.core.tickets[d.link.Rank()].Add(1)) }
+
+// ride sends a message with what is packed, which is all that is queued if all is set.
+func (d *deferred) ride(ctx context.Context, m *world.Message, hold hold, all bool) error {
+	m.Service, m.Y = d.core.number, uint64(d.core.tallies.passed.Load())
 	// The answer may come at once.
 	d.riding.Store(d.arrivals)
-	if err := d.link.TellWithin(ctx, &m, d.packet.Packet()); err != nil {
+	if err := d.link.TellWithin(ctx, m, d.packet.Packet()); err != nil {
 		d.riding.Store(nil)
 		d.unpack()
 		return err
 	}
 	d.arrivals, d.hold, d.loaded = nil, hold, d.packet.Operations() > 0
 	d.unpack()
-	if rides {
+	if all {
 		d.queue.Drop(len(d.queue.Operations))
 		d.sentNow()
 	}
@@ -137,26 +170,62 @@ func (d *deferred) unpack() {
 	}
 }
 
-// waits tells whether a lock that was asked for has not been granted. It is called with the
-// mutex.
-func (d *deferred) waits() bool {
+// answered tells whether what was asked for with a ticket has been granted. It is called with
+// the mutex.
+func (d *deferred) answered() bool {
 	rank := d.link.Rank()
-	waits := d.hold >= asked && d.core.granted[rank].Load() != d.core.tickets[rank].Load()
-	if !waits && d.hold == asked {
+	answered := d.hold < asked || d.core.granted[rank].Load() == d.core.tickets[rank].Load()
+	if answered && d.hold == asked {
 		d.hold = settled
 	}
-	return waits
+	return answered
 }
 
-// awaitGrant returns when a lock that was asked for has been granted.
+// posted tells whether the target is known to have posted. It is called with the mutex.
+func (d *deferred) posted() bool {
+	d.expects = d.expects && !reached(d.core.own.control.pair(d.link.Rank(), postAt), d.post)
+	return !d.expects
+}
+
+// waits tells whether what is queued may not leave yet. It is called with the mutex.
+func (d *deferred) waits() bool { return !d.answered() || !d.posted() }
+
+// awaitGrant returns when what was asked for with a ticket has been granted.
 func (d *deferred) awaitGrant(ctx context.Context) error {
 	d.mu.Lock()
-	waits := d.waits()
+	answered := d.answered()
 	d.mu.Unlock()
-	if !waits {
+	if answered {
 		return nil
 	}
-	return d.core.awaitTicket(ctx, "waiting for the lock", d.link.Rank())
+	return d.core.awaitTicket(ctx, "waiting for an answer", d.link.Rank())
+}
+
+// awaitPost returns when the target is known to have posted.
+func (d *deferred) awaitPost(ctx context.Context) error {
+	d.mu.Lock()
+	posted, number := d.posted(), d.post
+	d.mu.Unlock()
+	if posted {
+		return nil
+	}
+	rank := d.link.Rank()
+	return d.core.awaitWord(ctx, "waiting for the post", rank, d.core.own.control.pair(rank, postAt), number)
+}
+
+// awaitLeave returns when what is queued may leave.
+func (d *deferred) awaitLeave(ctx context.Context) error {
+	if err := d.awaitPost(ctx); err != nil {
+		return err
+	}
+	return d.awaitGrant(ctx)
+}
+
+// expect notes that the target has to have posted number.
+func (d *deferred) expect(number uint32) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.expects, d.post = true, number
 }
 
 // refusal is what the target has refused of what rode with a lock.
@@ -179,7 +248,7 @@ func (d *deferred) openHeld(ctx context.Context) error {
 		}
 		d.mu.Unlock()
 		if err == nil {
-			err = d.awaitGrant(ctx)
+			err = d.awaitLeave(ctx)
 		}
 		if err != nil {
 			return err

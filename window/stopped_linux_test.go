@@ -81,7 +81,7 @@ func init() {
 
 // stopping is dying, but for a victim that comes back, and tries to write.
 func stopping(s *script, d death) {
-	win, kept := allocate[int64](s, 4), allocate[int64](s, 4)
+	win, kept := allocate[int64](s, deathElements), allocate[int64](s, 4)
 	if d.prepare != nil {
 		d.prepare(s, win)
 	}

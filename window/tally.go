@@ -188,10 +188,15 @@ func (t *tallies) early(number uint64) (bool, error) {
 // its sender has ended.
 func (s *server) putOff(from *world.Link, m *world.Message, payload []byte, ended uint64) {
 	later := *m
-	s.tryLater(from, "a message that waited for a fence", func() bool {
-		early, _ := s.core.tallies.early(ended)
-		return !early
-	}, func() error { return s.Serve(from, &later, payload) })
+	from.Later(func() (bool, error) {
+		if s.ended.Load() {
+			return true, fmt.Errorf("window: a message that waited for a fence: %w", errClosed)
+		}
+		if early, _ := s.core.tallies.early(ended); early {
+			return false, nil
+		}
+		return true, s.Serve(from, &later, payload)
+	})
 }
 
 // pass waits until the rank has ended the Fence after which its memory may be touched

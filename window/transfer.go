@@ -46,7 +46,7 @@ func (r Request) Wait(ctx context.Context) error {
 	for {
 		mark, waits, err := r.deferred.sent(ctx, r.before)
 		if err == nil && waits {
-			if err = r.deferred.awaitGrant(ctx); err == nil {
+			if err = r.deferred.awaitLeave(ctx); err == nil {
 				continue
 			}
 		}

@@ -103,6 +103,8 @@ type core struct {
 	// message, tickets[r] of the last that this rank asked it for.
 	granted []atomic.Uint32
 	tickets []atomic.Uint32
+	// posted[r] is the number of this rank's last post to rank r.
+	posted []atomic.Uint32
 	// wanting is the queue of the lock that was wanted last over a link.
 	wanting atomic.Pointer[deferred]
 	server  *server

@@ -1,0 +1,52 @@
+package window_test
+
+import (
+	"testing"
+
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// earlyEpochs has each rank complete an epoch to the next rank before it posts for the one
+// before, so that what rides with the Complete waits at the target: nothing of it is done
+// before the post, all of it before Wait returns, and the next epoch after that.
+var earlyEpochs = register("epochs before their posts", func(s *script) {
+	const epochs = 100
+	size := s.w.Size()
+	next, before := (s.w.Rank()+1)%size, (s.w.Rank()+size-1)%size
+	win := allocate[int64](s, 1024)
+	to, from := groupOf(s, win, next), groupOf(s, win, before)
+	for n := range int64(epochs) {
+		results := n%3 == 0
+		access := func() {
+			s.ok(win.Start(s.ctx, to))
+			s.ok(win.Accumulate(window.Sum, []int64{1}, next, 0))
+			s.ok(win.Put([]int64{n}, next, 1))
+			var got [1]int64
+			if results {
+				s.ok(win.Get(got[:], next, 2))
+				// More than fits a message.
+				s.ok(win.Put(make([]int64, 1000), next, 10))
+			}
+			s.ok(win.Complete(s.ctx))
+			s.check(!results || got[0] == n, "epoch %d: got %d", n, got[0])
+		}
+		if !results {
+			access()
+		}
+		win.Local()[2] = n
+		equal(s, "elements before the post", win.Local()[:2], []int64{n, max(n-1, 0)})
+		s.ok(win.Post(s.ctx, from))
+		if results {
+			access()
+		}
+		s.ok(win.Wait(s.ctx))
+		equal(s, "elements after the epoch", win.Local()[:2], []int64{n + 1, n})
+	}
+	s.ok(win.Close())
+})
+
+func TestEarlyEpochs(t *testing.T) {
+	t.Run("apart", func(t *testing.T) { worldtest.Apart(t, 3, earlyEpochs) })
+	t.Run("tcp", func(t *testing.T) { worldtest.TCP(t, 2, earlyEpochs) })
+}
