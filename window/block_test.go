@@ -3,6 +3,7 @@ package window_test
 import (
 	"context"
 	"errors"
+	"math"
 	"runtime"
 	"syscall"
 	"testing"
@@ -230,21 +231,24 @@ var nothingAllocated = register("nothing allocated", func(s *script) {
 		s.ok(win.Unlock(ctx, next))
 		s.ok(win.Sync())
 	}
-	const turns = 500
+	const turns = 100
 	// What queues keep for each of their slots is made when it is first used.
 	for range 100 {
 		turn()
 	}
 	s.ok(s.w.Barrier(s.ctx))
-	allocated := heapObjects()
-	for range turns {
-		turn()
-	}
-	allocated = heapObjects() - allocated
-	s.ok(s.w.Barrier(s.ctx))
 	// The runtime allocates now and then, and a wait that has been quiet for long asks why.
-	// What allocates does so each turn.
-	s.check(allocated < turns, "%d objects were allocated in %d turns", allocated, turns)
+	// What allocates does so each turn, also in the best of some rounds.
+	least := uint64(math.MaxUint64)
+	for range 5 {
+		before := heapObjects()
+		for range turns {
+			turn()
+		}
+		least = min(least, heapObjects()-before)
+	}
+	s.ok(s.w.Barrier(s.ctx))
+	s.check(least < turns, "%d objects were allocated in %d turns", least, turns)
 	s.ok(single.Close())
 	s.ok(win.Close())
 })

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/scheduler"
@@ -34,8 +35,11 @@ type deferred struct {
 	most int
 
 	mu      sync.Mutex
-	planner *scheduler.Planner
+	planner scheduler.Planner
 	queue   scheduler.Queue
+	// learner chooses the planner's scheme, nil if that stays; scheme is what it has chosen.
+	learner *scheduler.Learner
+	scheme  scheduler.Scheme
 	// operands are copies of those that are too long for the records of the queue.
 	operands []byte
 	plan     scheduler.Plan
@@ -89,13 +93,36 @@ type place struct {
 }
 
 func newDeferred(c *core, p *peer) *deferred {
-	return &deferred{
+	d := &deferred{
 		core: c, link: p.link, peer: p, most: aggregate.Most(p.link.MaxPayload()),
-		planner: scheduler.NewPlanner(scheduler.Conditions{
+		planner: *scheduler.NewPlanner(scheduler.Conditions{
 			Costs: p.link.Costs(), Scheme: c.hints.scheme, Direct: p.direct, Packet: p.link.MaxPayload(),
 		}),
+		scheme: c.hints.scheme,
+	}
+	if d.scheme&scheduler.Adapt != 0 {
+		d.learner = scheduler.NewLearner(d.scheme)
+	}
+	return d
+}
+
+// learn ends an epoch: all operations so far are complete.
+func (d *deferred) learn() {
+	if d.learner == nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.learner.End(d.planner.Ended(&d.queue), sinceStart)
+	if s := d.learner.Scheme(); s != d.scheme {
+		d.scheme, d.planner = s, d.planner.With(s)
 	}
 }
+
+var (
+	processStart = time.Now()
+	sinceStart   = func() time.Duration { return time.Since(processStart) }
+)
 
 // open takes the mutex for an operation, unless its epoch has been closed. A call that closes
 // an epoch takes the mutex after it has: it finds what was queued before, and who comes
@@ -213,12 +240,15 @@ func (d *deferred) flush(ctx context.Context) error {
 	case err != nil:
 		return err
 	case rode:
+		d.learn()
 		return d.refusal(ctx)
 	}
 	if err := d.start(ctx, false); err != nil {
 		return err
 	}
-	return d.link.Flush(ctx, d.core.number)
+	err = d.link.Flush(ctx, d.core.number)
+	d.learn()
+	return err
 }
 
 // send sends what is queued. If its context ends it, what is left is sent by the next; if

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"testing"
 
+	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world/worldtest"
 )
@@ -105,7 +106,7 @@ var epochKinds = []epochKind{
 func counted(kind epochKind) string {
 	return register("frames: "+kind.name, func(s *script) {
 		const epochs = 64
-		win := allocate[int64](s, 64)
+		win := allocate[int64](s, 64, window.Without(scheduler.Adapt))
 		if kind.locked {
 			s.ok(win.LockAll(s.ctx))
 		}
@@ -158,7 +159,7 @@ var frameBodies = func() (bodies []string) {
 var manyFences = register("frames: Fence of many", func(s *script) {
 	const epochs = 32
 	rank, size := s.w.Rank(), s.w.Size()
-	win := allocate[int64](s, 64)
+	win := allocate[int64](s, 64, window.Without(scheduler.Adapt))
 	s.ok(win.Fence(s.ctx))
 	epoch := func() {
 		for k := 1; k <= 2; k++ {

@@ -92,6 +92,7 @@ func (c *core) Complete(ctx context.Context) error {
 	}
 	if c.remote {
 		err = errors.Join(err, c.settleRemote(ctx, "window.Complete", group.Contains))
+		_ = c.eachLink(group.Contains, func(_ int, p *peer) error { p.deferred.learn(); return nil })
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

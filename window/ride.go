@@ -285,6 +285,7 @@ func (d *deferred) leave(ctx context.Context, p *peer, kind LockKind) error {
 	d.hold = settled
 	d.mu.Unlock()
 	if left {
+		d.learn()
 		return errors.Join(err, d.refusal(ctx))
 	}
 	d.core.tellUnlock(p, kind, d.link.Rank())

@@ -132,8 +132,9 @@ func (d *deferred) mark(ctx context.Context, number uint32) (marked bool, err er
 // fenced begins the next epoch.
 func (d *deferred) fenced() {
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	d.used, d.flown = false, false
+	d.mu.Unlock()
+	d.learn()
 }
 
 // awaitMarks waits until so many marks of a Fence have come.
