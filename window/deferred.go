@@ -34,9 +34,10 @@ type deferred struct {
 	// most is how many bytes of the window one packed operation can touch.
 	most int
 
-	mu      sync.Mutex
-	planner scheduler.Planner
-	queue   scheduler.Queue
+	mu    sync.Mutex
+	queue scheduler.Queue
+	// planner plans what leaves by itself, rides what rides with a lock or a Complete.
+	planner, rides scheduler.Planner
 	// learner chooses the planner's scheme, nil if that stays; scheme is what it has chosen.
 	learner *scheduler.Learner
 	scheme  scheduler.Scheme
@@ -93,12 +94,12 @@ type place struct {
 }
 
 func newDeferred(c *core, p *peer) *deferred {
+	planner := *scheduler.NewPlanner(scheduler.Conditions{
+		Costs: p.link.Costs(), Scheme: c.hints.scheme, Direct: p.direct, Packet: p.link.MaxPayload(),
+	})
 	d := &deferred{
 		core: c, link: p.link, peer: p, most: aggregate.Most(p.link.MaxPayload()),
-		planner: *scheduler.NewPlanner(scheduler.Conditions{
-			Costs: p.link.Costs(), Scheme: c.hints.scheme, Direct: p.direct, Packet: p.link.MaxPayload(),
-		}),
-		scheme: c.hints.scheme,
+		planner: planner, rides: planner, scheme: c.hints.scheme,
 	}
 	if d.scheme&scheduler.Adapt != 0 {
 		d.learner = scheduler.NewLearner(d.scheme)
