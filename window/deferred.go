@@ -63,8 +63,9 @@ type deferred struct {
 	loaded bool
 	riding atomic.Pointer[arrivals]
 	// flying tells that there were direct operations that nobody has waited for: their
-	// buffers are in use, while what is packed is copied.
-	flying bool
+	// buffers are in use, while what is packed is copied. directs counts them.
+	flying  bool
+	directs uint64
 	// used and flown tell that there were operations since the last Fence, and direct
 	// ones; gate is the Fence that the rank is known to have ended.
 	used, flown bool
@@ -290,14 +291,14 @@ func (d *deferred) settle(ctx context.Context) error {
 		return err
 	}
 	d.mu.Lock()
-	last, starts := d.last, d.starts
+	last, directs := d.last, d.directs
 	d.mu.Unlock()
 	if err := d.link.Reach(ctx, last, d.core.number); err != nil {
 		return err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.flying = d.flying && d.starts != starts
+	d.flying = d.flying && d.directs != directs
 	return nil
 }
 
@@ -345,6 +346,7 @@ func (d *deferred) direct(ctx context.Context, o *scheduler.Operation) error {
 		return err
 	}
 	d.flown, d.flying = true, true
+	d.directs++
 	if o.Kind == aggregate.Put {
 		return d.link.Write(ctx, bytesAt(o.Origin, o.Bytes), d.peer.region, o.Offset)
 	}
@@ -493,8 +495,8 @@ func (d *deferred) sent(ctx context.Context, before uint64) (last world.Mark, wa
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.starts == before {
-		if _, err := d.proceed(ctx, false); err != nil {
-			return world.Mark{}, false, err
+		if waits, err = d.proceed(ctx, false); err != nil || waits {
+			return world.Mark{}, waits, err
 		}
 	}
 	return d.last, d.waits(), nil

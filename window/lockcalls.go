@@ -24,9 +24,10 @@ const (
 // it fails no epoch is open.
 //
 // The lock of a rank that shares no memory with this one may be taken later: by the Unlock
-// or the Flush that completes the operations under it, before the next Lock returns, or when
-// operations start early. To have the lock itself, as a mutex of something else, call Flush
-// behind Lock.
+// or the Flush that completes the operations under it, or when operations start early. To
+// have the lock itself, as a mutex of something else, call Flush behind Lock. The next Lock
+// of this rank has it taken first, whichever goroutine calls it: locks are taken in the
+// order of the calls.
 func (c *core) Lock(ctx context.Context, kind LockKind, target int) error {
 	const call = "window.Lock"
 	if err := checkContext(ctx, "Lock"); err != nil {
@@ -37,6 +38,9 @@ func (c *core) Lock(ctx context.Context, kind LockKind, target int) error {
 	}
 	c.mu.Lock()
 	err := c.epochs.BeginLock(kind, target)
+	// Where another lock is held, or wanted, who wants this one may have to wait for a rank
+	// that waits for the other.
+	alone := c.epochs.Locks() == 1
 	c.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("window: %w", err)
@@ -50,7 +54,7 @@ func (c *core) Lock(ctx context.Context, kind LockKind, target int) error {
 	}
 	switch {
 	case err != nil:
-	case p.control.base == nil && c.hints.scheme&scheduler.Defer != 0:
+	case alone && p.control.base == nil && c.hints.scheme&scheduler.Defer != 0:
 		p.deferred.want(kind)
 	default:
 		err = c.lock(ctx, call, kind, target, p)

@@ -75,7 +75,8 @@ func (c *core) awaitLock(ctx context.Context, call string, p *peer, kind LockKin
 // awaitTicket waits until the lock that was asked for last has been granted.
 func (c *core) awaitTicket(ctx context.Context, call string, target int) error {
 	ticket := c.tickets[target].Load()
-	if c.granted[target].Load() == ticket {
+	granted := &c.granted[target]
+	if reached(granted, ticket) {
 		return nil
 	}
 	if err := c.beginReading(call); err != nil {
@@ -84,12 +85,12 @@ func (c *core) awaitTicket(ctx context.Context, call string, target int) error {
 	defer c.endReading()
 	wait := c.world.NewWaiter()
 	defer wait.Finish()
-	for c.granted[target].Load() != ticket {
+	for !reached(granted, ticket) {
 		err := wait.Lost(call, target)
 		if err == nil {
 			err = c.pause(ctx, call, &wait)
 		}
-		if err != nil && c.granted[target].Load() != ticket {
+		if err != nil && !reached(granted, ticket) {
 			return err
 		}
 	}

@@ -21,8 +21,8 @@ import (
 //
 // Invariants:
 //
-//   - At most one lock of a window is wanted that was not asked for: who wants another asks
-//     for that first, and waits for it. So locks are taken in the order of the calls.
+//   - A lock is wanted only where it is the one lock of the rank on the window; who wants
+//     another has that taken first. So locks are taken in the order of the calls.
 //   - What rides the target keeps until its time: for each rank at most one message with a
 //     lock and one with a Complete. While a lock was asked for and not granted, or a post not
 //     heard of, nothing leaves the queue but what rides with the Complete.
@@ -174,7 +174,7 @@ func (d *deferred) unpack() {
 // the mutex.
 func (d *deferred) answered() bool {
 	rank := d.link.Rank()
-	answered := d.hold < asked || d.core.granted[rank].Load() == d.core.tickets[rank].Load()
+	answered := d.hold < asked || reached(&d.core.granted[rank], d.core.tickets[rank].Load())
 	if answered && d.hold == asked {
 		d.hold = settled
 	}
@@ -272,6 +272,10 @@ func (d *deferred) leave(ctx context.Context, p *peer, kind LockKind) error {
 	case d.hold == asked && !d.loaded && len(d.queue.Operations) == 0:
 		// To give it back is to take the wish back.
 		d.hold = settled
+		// Another goroutine may wait for it.
+		c, rank := d.core, d.link.Rank()
+		c.granted[rank].Store(c.tickets[rank].Load())
+		c.world.Ring(c.rank)
 	}
 	d.mu.Unlock()
 	if err == nil {

@@ -57,7 +57,8 @@ func (r Request) Wait(ctx context.Context) error {
 	}
 }
 
-// Test tells whether Wait would return at once.
+// Test tells whether Wait would return at once. It makes progress, but yields to no other
+// goroutine.
 func (r Request) Test() (bool, error) {
 	if r.deferred == nil {
 		return true, nil

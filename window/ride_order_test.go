@@ -1,0 +1,55 @@
+package window_test
+
+import (
+	"errors"
+	"runtime"
+	"testing"
+
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// rideOrder has each goroutine take its locks in one order, 1 before 2 before 0: a goroutine that
+// has 2 and takes 0 does not wait for the lock of 1 that another of its rank wishes for, which
+// may have to wait for 2.
+var rideOrder = register("goroutines that lock in order", func(s *script) {
+	win := allocate[int64](s, 8)
+	switch s.w.Rank() {
+	case 0:
+		s.ok(s.w.Barrier(s.ctx))
+		s.ok(take(s.ctx, win, window.Exclusive, 2))
+		unlocked := make(chan error)
+		go func() {
+			if err := win.Lock(s.ctx, window.Exclusive, 1); err != nil {
+				unlocked <- err
+				return
+			}
+			unlocked <- errors.Join(win.Put([]int64{1}, 1, 0), win.Unlock(s.ctx, 1))
+		}()
+		// It wishes by now, as a rule.
+		for range 1000 {
+			runtime.Gosched()
+		}
+		s.ok(s.w.Barrier(s.ctx))
+		s.ok(win.Lock(s.ctx, window.Exclusive, 0))
+		s.ok(win.Unlock(s.ctx, 0))
+		s.ok(win.Unlock(s.ctx, 2))
+		s.ok(<-unlocked)
+	case 1:
+		s.ok(take(s.ctx, win, window.Exclusive, 1))
+		s.ok(s.w.Barrier(s.ctx))
+		s.ok(s.w.Barrier(s.ctx))
+		s.ok(take(s.ctx, win, window.Exclusive, 2))
+		s.ok(win.Unlock(s.ctx, 2))
+		s.ok(win.Unlock(s.ctx, 1))
+	default:
+		s.ok(s.w.Barrier(s.ctx))
+		s.ok(s.w.Barrier(s.ctx))
+	}
+	s.ok(win.Close())
+})
+
+func TestRideOrder(t *testing.T) {
+	t.Run("goroutines", func(t *testing.T) { worldtest.Goroutines(t, 3, rideOrder) })
+	t.Run("apart", func(t *testing.T) { worldtest.Apart(t, 3, rideOrder) })
+}
