@@ -44,9 +44,6 @@ func (s *State) EndLock(target int) {
 	s.openOne(target, accessPassive)
 }
 
-// Locks is how many targets are locked by Lock, or being locked or unlocked.
-func (s *State) Locks() int { return s.named }
-
 // AbortLock goes back to before BeginLock.
 func (s *State) AbortLock(target int) { s.unlocked(target) }
 

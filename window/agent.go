@@ -48,15 +48,26 @@ func (s *server) lock(from *world.Link, m *world.Message, packet []byte) error {
 	switch {
 	case err != nil:
 		return err
-	case s.take(&w):
+	case !s.busy(from) && s.take(&w):
 		return s.begin(from, &riding, w.lease)
 	}
 	s.wishes = append(s.wishes, s.keep(w, packet))
-	if !s.retrying {
-		s.retrying = true
-		s.core.world.Retry(s.grantWishes)
-	}
+	s.retry()
 	return nil
+}
+
+// busy tells whether something that a rank has sent before is not carried out yet, though it
+// could be but for a stripe.
+func (s *server) busy(from *world.Link) bool {
+	return slices.ContainsFunc(s.wishes, func(w *wish) bool { return w.kind == 0 && w.from == from })
+}
+
+// retry has wishes tried again, until none is left.
+func (s *server) retry() {
+	if !s.retrying && len(s.wishes) > 0 {
+		s.retrying = true
+		s.core.world.Retry(s.tryAgain)
+	}
 }
 
 // complete ends an epoch of another rank, or keeps what rides with its Complete until this
@@ -117,9 +128,8 @@ func (s *server) serveRides() {
 			return true
 		})
 		s.waiting.Store(len(s.early) > 0)
-		if retrying := s.retrying; !s.grantWishes() && !retrying {
-			s.core.world.Retry(s.grantWishes)
-		}
+		s.grantWishes()
+		s.retry()
 	})
 }
 
@@ -133,31 +143,39 @@ func (s *server) begin(from *world.Link, riding *carrying, l lease) error {
 	return riding.end(from)
 }
 
-// grantWishes grants what can be granted, in the order of asking, and tells whether
-// no wish is left.
-func (s *server) grantWishes() bool {
+// grantWishes grants what can be granted, the oldest first.
+func (s *server) grantWishes() {
 	if s.ended.Load() {
-		return true
+		s.wishes = nil
+		return
 	}
+	before := len(s.wishes)
 	s.wishes = slices.DeleteFunc(s.wishes, func(w *wish) bool {
-		if s.core.world.Gone(w.from.Rank()) {
+		if s.lost(w) {
 			s.drop(w)
-			return true
-		}
-		if !s.fulfil(w) {
+		} else if !s.fulfil(w) {
 			return false
 		}
 		s.forget(w)
 		return true
 	})
-	s.retrying = len(s.wishes) > 0
-	return !s.retrying
+	if len(s.wishes) < before {
+		// This rank may sleep until that is done.
+		s.core.world.Ring(s.core.rank)
+	}
+}
+
+// lost tells whether nobody is there any more for a wish. What a rank has completed counts
+// though it has left.
+func (s *server) lost(w *wish) bool {
+	rank := w.from.Rank()
+	return s.core.world.Failure(rank) != nil || w.kind != 0 && s.core.world.Gone(rank)
 }
 
 // fulfil goes on with a wish, and tells whether it is fulfilled.
 func (s *server) fulfil(w *wish) bool {
 	if !w.held {
-		if !s.take(w) {
+		if w.kind != 0 && s.busy(w.from) || !s.take(w) {
 			return false
 		}
 		w.held = true

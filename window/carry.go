@@ -62,7 +62,7 @@ func (c *carrying) end(from *world.Link) error {
 		return err
 	}
 	if err != nil {
-		from.Complain(err)
+		from.Complain(c.server.core.number, err)
 	}
 	if c.rides {
 		c.server.grant(from, &c.lease, c.answer)

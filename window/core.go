@@ -24,6 +24,7 @@ func newCore(w *world.World, number uint32, s settings, p *part, allocated bool)
 		release:  p.release,
 	}
 	c.lockWord = uint32(c.rank) + 1
+	c.locking = w.Attached(lockingKey{}, func() any { return new(locking) }).(*locking)
 	// Memory of the programs may have to be reached by system calls, which have no
 	// atomic instructions. It must be known before the first message comes.
 	c.native = s.singleElement && allocated
@@ -46,7 +47,7 @@ func newCore(w *world.World, number uint32, s settings, p *part, allocated bool)
 	for rank := range c.size {
 		c.remote = c.remote || !w.Mapped(rank)
 	}
-	c.tallies.marked = make([]uint32, c.size)
+	c.tallies.marked = make([]uint64, c.size)
 	c.server = newServer(c)
 	stopForgetting, stopBreaking := w.OnFailureAtOnce(c.forget), w.OnFailure(c.server.failed)
 	c.stopListening = func() { stopForgetting(); stopBreaking() }

@@ -2,13 +2,16 @@ package window
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/scheduler"
+	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/world"
 )
 
@@ -70,11 +73,13 @@ type deferred struct {
 	// ones; gate is the Fence that the rank is known to have ended.
 	used, flown bool
 	gate        uint32
-	// marked is the last Fence that the rank was sent a mark for. Only Fence writes it.
-	marked atomic.Uint32
+	// marked tells that the rank was sent a mark for the Fence in progress.
+	marked atomic.Bool
 	// starts counts how often operations were sent, last is the point after that.
 	starts uint64
 	last   world.Mark
+	// rode is what starts was before what rode last.
+	rode uint64
 
 	// spare are arrivals that are not in use; spareMu is taken by progress too.
 	spareMu sync.Mutex
@@ -100,7 +105,7 @@ func newDeferred(c *core, p *peer) *deferred {
 	})
 	d := &deferred{
 		core: c, link: p.link, peer: p, most: aggregate.Most(p.link.MaxPayload()),
-		planner: planner, rides: planner, scheme: c.hints.scheme,
+		planner: planner, rides: planner, scheme: c.hints.scheme, rode: math.MaxUint64,
 	}
 	if d.scheme&scheduler.Adapt != 0 {
 		d.learner = scheduler.NewLearner(d.scheme)
@@ -158,7 +163,11 @@ func (d *deferred) queued(o *scheduler.Operation) error {
 	left = left && d.queue.Full()
 	d.mu.Unlock()
 	if left {
-		return d.start(context.Background(), false)
+		err = d.start(context.Background(), false)
+	}
+	if errors.Is(err, verbs.ErrShortage) {
+		// It is queued, and the next call sends it.
+		return nil
 	}
 	return err
 }
@@ -489,17 +498,33 @@ func (d *deferred) joined() uint64 {
 	return d.starts
 }
 
+// A departure is how far an operation is.
+type departure uint8
+
+const (
+	// departed: a mark tells when it is complete.
+	departed departure = iota
+	// staying: it waits for a lock or a post.
+	staying
+	// riding: it is complete when what it rides with has been granted.
+	riding
+)
+
 // sent has an operation on its way that joined the queue when that had been sent so often,
-// and gives a point behind it. waits tells that it waits for a lock.
-func (d *deferred) sent(ctx context.Context, before uint64) (last world.Mark, waits bool, err error) {
+// and gives a point behind it.
+func (d *deferred) sent(ctx context.Context, before uint64) (last world.Mark, how departure, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.starts == before {
-		if waits, err = d.proceed(ctx, false); err != nil || waits {
-			return world.Mark{}, waits, err
+		left, err := d.proceed(ctx, false)
+		if left || err != nil {
+			return world.Mark{}, staying, err
 		}
 	}
-	return d.last, d.waits(), nil
+	if d.rode == before && !d.answered() {
+		return world.Mark{}, riding, nil
+	}
+	return d.last, departed, nil
 }
 
 // notify queues a notification behind the put that it is of, and sends both.
@@ -514,5 +539,8 @@ func (d *deferred) notify(slot int) error {
 		err = d.start(context.Background(), true)
 	}
 	d.link.Post()
+	if errors.Is(err, verbs.ErrShortage) {
+		return nil
+	}
 	return err
 }

@@ -45,8 +45,9 @@
 // LockAll have opened nothing. UnlockAll ends the epoch whatever becomes of the context.
 // Operations, Post and the call that takes a lock back whose context has ended have none:
 // where a rank over a network takes no more messages they wait for room, at most as long as
-// it may be silent, and an operation of many bytes, or a PutNotify, may wait for the lock
-// that it needs (see Lock). A process that is short of descriptors for a new
+// it may be silent. An operation of many bytes, a PutNotify, or one where many are queued may
+// wait for the lock or the post of its target, which Lock and Start over a network do not
+// wait for. A process that is short of descriptors for a new
 // connection has its calls return a verbs.ErrShortage, after which they may be called
 // again.
 //

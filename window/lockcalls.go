@@ -38,13 +38,11 @@ func (c *core) Lock(ctx context.Context, kind LockKind, target int) error {
 	}
 	c.mu.Lock()
 	err := c.epochs.BeginLock(kind, target)
-	// Where another lock is held, or wanted, who wants this one may have to wait for a rank
-	// that waits for the other.
-	alone := c.epochs.Locks() == 1
 	c.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("window: %w", err)
 	}
+	alone := c.locking.locks.Add(1) == 1
 	p, err := c.lockable(call, target)
 	if err == nil {
 		err = c.takeWanted(ctx, call)
@@ -63,6 +61,7 @@ func (c *core) Lock(ctx context.Context, kind LockKind, target int) error {
 	defer c.mu.Unlock()
 	if err != nil {
 		c.epochs.AbortLock(target)
+		c.locking.locks.Add(-1)
 		return err
 	}
 	c.epochs.EndLock(target)
@@ -131,6 +130,7 @@ func (c *core) Unlock(ctx context.Context, target int) error {
 		return err
 	}
 	c.epochs.EndUnlock(target)
+	c.locking.locks.Add(-1)
 	if failed := c.targetFailure(call, target); failed != nil {
 		return failed
 	}
@@ -192,10 +192,12 @@ func (c *core) LockAll(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("window: %w", err)
 	}
+	c.locking.locks.Add(1)
 	err = c.lockEach(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {
+		c.locking.locks.Add(-1)
 		c.epochs.AbortLockAll()
 		return err
 	}
@@ -208,6 +210,9 @@ func (c *core) LockAll(ctx context.Context) error {
 // others lock.
 func (c *core) lockEach(ctx context.Context) error {
 	const call = "window.LockAll"
+	if err := c.takeWanted(ctx, call); err != nil {
+		return err
+	}
 	err := c.eachLink(everyone, func(rank int, p *peer) error { return c.blame(call, rank, p.deferred.awaitPost(ctx)) })
 	if err != nil {
 		return err
@@ -293,6 +298,7 @@ func (c *core) UnlockAll(context.Context) error {
 	}
 	c.mu.Lock()
 	c.epochs.EndUnlockAll()
+	c.locking.locks.Add(-1)
 	c.mu.Unlock()
 	return failed
 }

@@ -49,6 +49,7 @@ type server struct {
 	// that are being completed; retrying tells that they are tried again.
 	wishes   []*wish
 	retrying bool
+	tryAgain func() bool
 	// early are epochs that wait for a post of this rank, one of a rank at most; waiting
 	// tells that there are some.
 	early   []*wish
@@ -68,6 +69,11 @@ func (s *server) end() {
 
 func newServer(c *core) *server {
 	s := &server{core: c}
+	s.tryAgain = func() bool {
+		s.grantWishes()
+		s.retrying = len(s.wishes) > 0
+		return !s.retrying
+	}
 	s.stop = c.world.Serve(c.number, s)
 	return s
 }

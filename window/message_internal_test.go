@@ -59,7 +59,7 @@ var nonsense = []struct {
 	{"a word too long", world.Message{Kind: messageWord, A: postAt, X: 1 << 32}, nil, false},
 	{"a lock of no kind", world.Message{Kind: messageLock, A: 9}, nil, false},
 	{"a lock of a kind and no use", world.Message{Kind: messageLock, A: uint8(Shared), B: 2}, nil, false},
-	{"an answer that comes with no lock", world.Message{Kind: messageGranted}, make([]byte, 8), false},
+	{"an answer that comes with no lock", world.Message{Kind: messageGranted, X: 1}, make([]byte, 8), false},
 	{"a complete of an epoch far ahead", world.Message{Kind: messageComplete, Z: 3}, nil, false},
 	{"a complete of an epoch that has ended", world.Message{Kind: messageComplete}, nil, false},
 	{"an unlock of no kind", world.Message{Kind: messageUnlock}, nil, false},

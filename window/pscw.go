@@ -17,7 +17,8 @@ import (
 // of an origin towards a target sets the origin's complete word in the target's
 // block to n. Start waits for the posts it matches, Wait for the completes. An
 // origin's complete n follows the target's post n, so a word is never ahead by
-// more than one.
+// more than one. Over a link Start waits for the post before, and what rides with the
+// Complete for this one: see ride.go.
 
 // Start opens an access epoch to the ranks of group. It blocks until each of them
 // has posted a matching exposure, but for those that share no memory with this rank: what is
@@ -38,7 +39,7 @@ func (c *core) Start(ctx context.Context, group Group) error {
 	for i := range group.Len() {
 		target := group.Rank(i)
 		number := c.epochs.StartNumber(target)
-		if c.later(target) {
+		if c.postRides(target) && !c.world.Gone(target) {
 			// It is heard of later, but the one before it now.
 			number--
 		}
@@ -48,7 +49,7 @@ func (c *core) Start(ctx context.Context, group Group) error {
 		}
 	}
 	for i := range group.Len() {
-		if target := group.Rank(i); c.later(target) {
+		if target := group.Rank(i); c.postRides(target) {
 			c.peers[target].Load().deferred.expect(c.epochs.StartNumber(target))
 		}
 	}
@@ -56,10 +57,10 @@ func (c *core) Start(ctx context.Context, group Group) error {
 	return nil
 }
 
-// later tells whether a target's post may be heard of when operations on it leave.
-func (c *core) later(target int) bool {
+// postRides tells whether a target's post may be heard of when operations on it leave.
+func (c *core) postRides(target int) bool {
 	p := c.peers[target].Load()
-	return p != nil && p.control.base == nil && c.hints.scheme&scheduler.Defer != 0 && !c.world.Gone(target)
+	return p != nil && p.control.base == nil && c.hints.scheme&scheduler.Defer != 0
 }
 
 // Complete ends the epoch that Start opened: origin buffers are the program's

@@ -56,8 +56,7 @@ func (c *core) blame(call string, rank int, err error) error {
 
 // askLock asks a rank that is told by messages for a lock.
 func (c *core) askLock(ctx context.Context, p *peer, kind LockKind, target int) error {
-	ticket := c.tickets[target].Add(1)
-	err := p.link.TellWithin(ctx, &world.Message{Kind: messageLock, Service: c.number, A: uint8(kind), X: uint64(ticket), Y: uint64(c.tallies.passed.Load())}, nil)
+	err := p.link.TellWithin(ctx, &world.Message{Kind: messageLock, Service: c.number, A: uint8(kind), X: c.ticket(target), Y: uint64(c.tallies.passed.Load())}, nil)
 	p.link.Post()
 	return err
 }

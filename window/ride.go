@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/onesided/rma/aggregate"
+	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/world"
 )
 
@@ -21,8 +24,9 @@ import (
 //
 // Invariants:
 //
-//   - A lock is wanted only where it is the one lock of the rank on the window; who wants
-//     another has that taken first. So locks are taken in the order of the calls.
+//   - A lock is wanted only where the rank has no other on any window; who wants another has
+//     that taken first. So locks are taken in the order of the calls, and who waits for one
+//     that another goroutine wants holds none.
 //   - What rides the target keeps until its time: for each rank at most one message with a
 //     lock and one with a Complete. While a lock was asked for and not granted, or a post not
 //     heard of, nothing leaves the queue but what rides with the Complete.
@@ -43,23 +47,36 @@ const (
 	leaving
 )
 
+// locking is the locks of a rank on all its windows: locks counts the calls of Lock and
+// LockAll that are not undone, wanting is the queue of the lock that was wanted last.
+type locking struct {
+	locks   atomic.Int32
+	wanting atomic.Pointer[deferred]
+}
+
+type lockingKey struct{}
+
 // want notes that a lock is wanted.
 func (d *deferred) want(kind LockKind) {
 	d.mu.Lock()
 	d.hold, d.kind = wanted, kind
 	d.mu.Unlock()
-	d.core.wanting.Store(d)
+	d.core.locking.wanting.Store(d)
 }
 
-// takeWanted returns when the lock of the window that is wanted is held.
+// takeWanted returns when the lock of any window that is wanted is held.
 func (c *core) takeWanted(ctx context.Context, call string) error {
-	d := c.wanting.Load()
+	d := c.locking.wanting.Load()
 	if d == nil {
 		return nil
 	}
 	_, err := d.take(ctx)
 	if err == nil {
 		err = d.awaitGrant(ctx)
+	}
+	if c.world.Failure(d.link.Rank()) != nil {
+		// It is told by the calls that need that rank.
+		return nil
 	}
 	return c.blame(call, d.link.Rank(), err)
 }
@@ -83,7 +100,7 @@ func (d *deferred) ask(ctx context.Context, leave bool) error {
 	if err != nil {
 		return err
 	}
-	hold, m := asked, world.Message{Kind: messageLock, A: uint8(d.kind), X: d.ticket()}
+	hold, m := asked, world.Message{Kind: messageLock, A: uint8(d.kind)}
 	if rides && leave {
 		m.B, hold = lockOnce, leaving
 	}
@@ -98,24 +115,36 @@ func (d *deferred) complete(ctx context.Context, number uint32) (rides bool, err
 	if d.posted() {
 		return false, nil
 	}
+	if rank := d.link.Rank(); d.core.world.Gone(rank) {
+		return false, &world.PeerError{Rank: rank, Cause: world.ErrLeft}
+	}
 	if rides, err = d.packAll(ctx); err != nil || !rides {
 		return false, err
 	}
 	hold, m := settled, world.Message{Kind: messageComplete, Z: uint64(number)}
 	if d.arrivals != nil {
-		hold, m.X = asked, d.ticket()
+		hold = asked
 	}
 	return true, d.ride(ctx, &m, hold, true)
 }
 
-// ticket is a new ticket.
-func (d *deferred) ticket() uint64 { return uint64(d.core.tickets[d.link.Rank()].Add(1)) }
+// ticket is a new ticket for a rank, which is not 0.
+func (c *core) ticket(rank int) uint64 {
+	for {
+		if t := c.tickets[rank].Add(1); t != 0 {
+			return uint64(t)
+		}
+	}
+}
 
 // ride sends a message with what is packed, which is all that is queued if all is set.
 func (d *deferred) ride(ctx context.Context, m *world.Message, hold hold, all bool) error {
 	m.Service, m.Y = d.core.number, uint64(d.core.tallies.passed.Load())
-	// The answer may come at once.
+	// The answer may come at once, but no answer before it can be taken.
 	d.riding.Store(d.arrivals)
+	if hold != settled {
+		m.X = d.core.ticket(d.link.Rank())
+	}
 	if err := d.link.TellWithin(ctx, m, d.packet.Packet()); err != nil {
 		d.riding.Store(nil)
 		d.unpack()
@@ -124,6 +153,7 @@ func (d *deferred) ride(ctx context.Context, m *world.Message, hold hold, all bo
 	d.arrivals, d.hold, d.loaded = nil, hold, d.packet.Operations() > 0
 	d.unpack()
 	if all {
+		d.rode = d.starts
 		d.queue.Drop(len(d.queue.Operations))
 		d.sentNow()
 	}
@@ -158,7 +188,7 @@ func (d *deferred) packAll(ctx context.Context) (fits bool, err error) {
 	return true, nil
 }
 
-// errNoRoom is what rides with a lock and does not fit its message.
+// errNoRoom is what is to ride and does not fit a message.
 var errNoRoom = errors.New("no room")
 
 // unpack forgets what is packed.
@@ -228,7 +258,7 @@ func (d *deferred) expect(number uint32) {
 	d.expects, d.post = true, number
 }
 
-// refusal is what the target has refused of what rode with a lock.
+// refusal is what the target has refused of what rode.
 func (d *deferred) refusal(ctx context.Context) error {
 	return d.link.Reach(ctx, world.Mark{}, d.core.number)
 }
@@ -287,6 +317,11 @@ func (d *deferred) leave(ctx context.Context, p *peer, kind LockKind) error {
 	d.mu.Lock()
 	left := d.hold == leaving
 	d.hold = settled
+	d.core.locking.wanting.CompareAndSwap(d, nil)
+	if err != nil {
+		// Nothing goes without the lock.
+		d.drop()
+	}
 	d.mu.Unlock()
 	if left {
 		d.learn()
@@ -295,15 +330,28 @@ func (d *deferred) leave(ctx context.Context, p *peer, kind LockKind) error {
 	d.core.tellUnlock(p, kind, d.link.Rank())
 	// The epoch ends, whatever becomes of the caller's context; failures are noticed in
 	// bounded time.
-	return errors.Join(err, d.flush(context.Background()))
+	for {
+		e := d.flush(context.Background())
+		if !errors.Is(e, verbs.ErrShortage) {
+			return errors.Join(err, e)
+		}
+	}
 }
 
 // granted takes the grant of a lock, with the answer to what has ridden with it. It is called
 // in progress.
 func (s *server) granted(from *world.Link, m *world.Message, payload []byte) error {
 	c, rank := s.core, from.Rank()
+	ticket := c.tickets[rank].Load()
+	switch {
+	case m.X>>32 != 0 || !epoch.Reached(ticket, uint32(m.X)):
+		return fmt.Errorf("a lock for ticket %d, the last was %d", m.X, ticket)
+	case reached(&c.granted[rank], uint32(m.X)):
+		// The wish was taken back.
+		return nil
+	}
 	var riding *arrivals
-	if p := c.peers[rank].Load(); p != nil && p.deferred != nil && m.X == uint64(c.tickets[rank].Load()) {
+	if p := c.peers[rank].Load(); p != nil && p.deferred != nil && uint32(m.X) == ticket {
 		riding = p.deferred.riding.Swap(nil)
 	}
 	switch {

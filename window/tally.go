@@ -34,8 +34,8 @@ type tallies struct {
 	broken              atomic.Bool
 	// marks counts those of the Fences of a parity.
 	marks [2]atomic.Uint32
-	// marked is the last Fence that each rank has sent a mark for; it belongs to progress.
-	marked []uint32
+	// marked is 1 + the last Fence that each rank has sent a mark for; it belongs to progress.
+	marked []uint64
 }
 
 // fewRanks may fence by tally also where they share cores.
@@ -52,7 +52,7 @@ func (c *core) fenceByTally(ctx context.Context, call string, number uint32, ass
 	}
 	arrivals, any, err := c.meeting.Tally(ctx, call, number, func(rank int) bool {
 		p := c.peers[rank].Load()
-		return p != nil && p.deferred != nil && p.deferred.marked.Load() == number
+		return p != nil && p.deferred != nil && p.deferred.marked.Load()
 	})
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func (c *core) markEpoch(ctx context.Context, call string, number uint32) error 
 func (d *deferred) mark(ctx context.Context, number uint32) (marked bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.used || d.marked.Load() == number {
+	if !d.used || d.marked.Load() {
 		return true, nil
 	}
 	if len(d.queue.Operations) > 0 {
@@ -121,7 +121,7 @@ func (d *deferred) mark(ctx context.Context, number uint32) (marked bool, err er
 	if err := d.link.TellWithin(ctx, &world.Message{Kind: messageMark, Service: c.number, X: uint64(number), AfterReads: true}, nil); err != nil {
 		return false, err
 	}
-	d.marked.Store(number)
+	d.marked.Store(true)
 	if d.link.Rank() != (c.rank+1)%c.size {
 		// To that one the first round of the barrier goes with it.
 		d.link.Post()
@@ -133,6 +133,7 @@ func (d *deferred) mark(ctx context.Context, number uint32) (marked bool, err er
 func (d *deferred) fenced() {
 	d.mu.Lock()
 	d.used, d.flown = false, false
+	d.marked.Store(false)
 	d.mu.Unlock()
 	d.learn()
 }
@@ -163,10 +164,10 @@ func (c *core) awaitMarks(ctx context.Context, call string, number, arrivals uin
 // mark counts a mark of another rank.
 func (s *server) mark(from *world.Link, m *world.Message) error {
 	t, number := &s.core.tallies, uint32(m.X)
-	if ahead := number - t.passed.Load(); m.X > 1<<32-1 || ahead != 1 && ahead != 2 || t.marked[from.Rank()] == number {
+	if ahead := number - t.passed.Load(); m.X > 1<<32-1 || ahead != 1 && ahead != 2 || t.marked[from.Rank()] == m.X+1 {
 		return fmt.Errorf("mark of fence %d, the last was %d", m.X, t.passed.Load())
 	}
-	t.marked[from.Rank()] = number
+	t.marked[from.Rank()] = m.X + 1
 	t.marks[number&1].Add(1)
 	return nil
 }

@@ -2,6 +2,7 @@ package window
 
 import (
 	"context"
+	"fmt"
 )
 
 // Put writes origin to target's window from displacement on. origin belongs to
@@ -43,32 +44,44 @@ func (r Request) Wait(ctx context.Context) error {
 	if err := checkContext(ctx, "Request.Wait"); err != nil || r.deferred == nil {
 		return err
 	}
+	d := r.deferred
 	for {
-		mark, waits, err := r.deferred.sent(ctx, r.before)
-		if err == nil && waits {
-			if err = r.deferred.awaitLeave(ctx); err == nil {
-				continue
-			}
+		mark, how, err := d.sent(ctx, r.before)
+		switch {
+		case err != nil:
+			return err
+		case how == staying:
+			err = d.awaitLeave(ctx)
+		case how == riding:
+			err = d.awaitGrant(ctx)
+		default:
+			return d.link.Reach(ctx, mark, d.core.number)
 		}
 		if err != nil {
 			return err
 		}
-		return r.deferred.link.Reach(ctx, mark, r.deferred.core.number)
 	}
 }
 
 // Test tells whether Wait would return at once. It makes progress, but yields to no other
 // goroutine.
 func (r Request) Test() (bool, error) {
-	if r.deferred == nil {
+	d := r.deferred
+	if d == nil {
 		return true, nil
 	}
-	mark, waits, err := r.deferred.sent(context.Background(), r.before)
+	mark, how, err := d.sent(context.Background(), r.before)
 	if err != nil {
 		return false, err
 	}
-	done, err := r.deferred.link.Reached(mark, r.deferred.core.number)
-	return done && !waits, err
+	if how == departed {
+		return d.link.Reached(mark, d.core.number)
+	}
+	d.core.world.Poll()
+	if d.core.closed.Load() {
+		return false, fmt.Errorf("window: Request.Test: %w", errClosed)
+	}
+	return false, nil
 }
 
 // request is the Request of the operation on target that has just been issued.

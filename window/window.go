@@ -104,9 +104,8 @@ type core struct {
 	granted []atomic.Uint32
 	tickets []atomic.Uint32
 	// posted[r] is the number of this rank's last post to rank r.
-	posted []atomic.Uint32
-	// wanting is the queue of the lock that was wanted last over a link.
-	wanting atomic.Pointer[deferred]
+	posted  []atomic.Uint32
+	locking *locking
 	server  *server
 	// native says that the accumulate family uses atomic instructions.
 	native  bool

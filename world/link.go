@@ -92,6 +92,11 @@ const (
 	bytesAttended = 6 << 10
 	// pollBytes is how much is written between polls.
 	pollBytes = 1 << 20
+	// A letter of a link is as long as lets the inboxes of links to all ranks take
+	// linkInboxes bytes, but not longer nor shorter than these.
+	linkInboxes        = 4 << 20
+	longestLinkLetter  = 32 << 10
+	shortestLinkLetter = 1 << 10
 	// mostSends is how many may be outstanding.
 	mostSends = 128
 	// linkReceives are posted on each link.
@@ -171,13 +176,18 @@ func (w *World) Link(rank int) (*Link, error) {
 	return l, nil
 }
 
+// linkLetter is how long letters of links are in a job of so many ranks, in bytes.
+func linkLetter(size int) int {
+	return min(max(linkInboxes/linkReceives/size&^1023, shortestLinkLetter), longestLinkLetter)
+}
+
 func (l *Link) config() verbs.QueuePairConfig {
 	return verbs.QueuePairConfig{SendQueue: l.card.queue, ReceiveQueue: l.card.queue, MaxSends: mostSends, MaxReceives: linkReceives}
 }
 
 // open makes place for what comes.
 func (l *Link) open() (err error) {
-	l.inbox, err = l.card.device.RegisterMemory(make([]byte, linkReceives*l.world.letterBytes()), verbs.LocalWrite)
+	l.inbox, err = l.card.device.RegisterMemory(make([]byte, linkReceives*l.world.linkLetter), verbs.LocalWrite)
 	return err
 }
 
@@ -226,7 +236,7 @@ func (l *Link) tellVerdict(number uint32, leaver int, text string) {
 const receiveID = 1 << 63
 
 func (l *Link) slotMemory(slot int) []byte {
-	n := l.world.letterBytes()
+	n := l.world.linkLetter
 	return l.inbox.Memory()[slot*n:][:n]
 }
 

@@ -55,7 +55,7 @@ func (l *Link) move(ctx context.Context, opcode verbs.Opcode, memory []byte, rem
 }
 
 // MaxPayload is the longest payload of a message, in bytes.
-func (l *Link) MaxPayload() int { return l.world.letterBytes() - messageHeader }
+func (l *Link) MaxPayload() int { return l.world.linkLetter - messageHeader }
 
 // Tell sends a message, after everything before it on this link, but for reads, unless
 // it says AfterReads. payload is the caller's again at return. Like all that has no
@@ -145,11 +145,9 @@ const maxRefusal = 200
 // Refuse answers a question by an error. It is for a Service.
 func (l *Link) Refuse(err error) { l.answerBy(kindRefusal, refusalText(err)) }
 
-// Complain tells the rank of an error of the message that is served, beside its answer: its
-// next Flush has it. It is for a Service.
-func (l *Link) Complain(err error) { l.complain(l.message.Service, err) }
-
-func (l *Link) complain(service uint32, err error) {
+// Complain tells the rank of an error of a message to a Service, beside its answer: its next
+// Flush for the Service has it. It is for that Service.
+func (l *Link) Complain(service uint32, err error) {
 	l.Reply(&Message{Kind: kindComplaint, Service: service}, refusalText(err))
 }
 
@@ -263,14 +261,14 @@ func (l *Link) compact() {
 // room, and tells where in its letter it is.
 func (l *Link) say(m *Message, payload []byte) (at int, err error) {
 	n := wholeMessage(len(payload))
-	if n > l.world.letterBytes() {
+	if n > l.world.linkLetter {
 		return 0, fmt.Errorf("world: %w: a message of %d bytes, at most %d are allowed", ErrArgument, len(payload), l.MaxPayload())
 	}
 	held := m.AfterReads && l.lastRead > l.done.Load()
 	r := l.lastLetter()
 	if r != nil {
 		at = len(r.Segments[0].Memory)
-		if at+n > l.world.letterBytes() || held && r.Flags&verbs.Fence == 0 {
+		if at+n > l.world.linkLetter || held && r.Flags&verbs.Fence == 0 {
 			r, at = nil, 0
 		}
 	}

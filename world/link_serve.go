@@ -158,7 +158,7 @@ func (l *Link) completed(c *verbs.Completion) {
 		return
 	}
 	slot := int(c.ID &^ receiveID)
-	l.came(arrival{slot, l.slotMemory(slot)[:min(int(c.Bytes), l.world.letterBytes())]})
+	l.came(arrival{slot, l.slotMemory(slot)[:min(int(c.Bytes), l.world.linkLetter)]})
 }
 
 // brokenBy is why a queue pair is no good any more, of which c is a completion: in one
@@ -259,7 +259,7 @@ func (l *Link) answerFlush() {
 // tellComplaints tells what was refused of the messages before an answer, ahead of that.
 func (l *Link) tellComplaints() {
 	for _, c := range l.complaints {
-		l.complain(c.service, c.err)
+		l.Complain(c.service, c.err)
 	}
 	clear(l.complaints)
 	l.complaints = l.complaints[:0]
@@ -304,7 +304,7 @@ func (l *Link) answer(m *Message, payload []byte) error {
 }
 
 // slots are registered memory for messages on their way out, a letter each. They
-// are made sixteen at a time, as many as are in use at once.
+// are made eight at a time, as many as are in use at once.
 type slots struct {
 	world *World
 	mu    sync.Mutex
@@ -316,7 +316,7 @@ type slot struct {
 	region *Region
 }
 
-const slabSlots = 16
+const slabSlots = 8
 
 func (s *slot) lkey(kind cardKind) uint32 { return s.region.lkey(kind) }
 
@@ -324,7 +324,7 @@ func (s *slots) take() (slot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.free) == 0 {
-		n := s.world.letterBytes()
+		n := s.world.linkLetter
 		slab := make([]byte, slabSlots*n)
 		region, err := s.world.Register(slab, 0)
 		if err != nil {

@@ -15,7 +15,7 @@ type fussy struct{ text string }
 func (f fussy) Serve(from *Link, m *Message, payload []byte) error {
 	err := errors.New(f.text)
 	if m.Kind == askKind {
-		from.Complain(err)
+		from.Complain(m.Service, err)
 		from.Answer(payload)
 		return nil
 	}

@@ -158,7 +158,7 @@ func (m *Meeting) count(message *Message, payload []byte) error {
 // begun is what a rank that leaves tells of the tallies that it has begun.
 func (w *World) begun() (text []byte) {
 	for number, m := range w.meetings {
-		if len(text)+countBytes <= w.letterBytes()-messageHeader {
+		if len(text)+countBytes <= w.linkLetter-messageHeader {
 			text = binary.LittleEndian.AppendUint32(text, number)
 			text = binary.LittleEndian.AppendUint32(text, m.tally.number.Load())
 		}

@@ -20,6 +20,8 @@ import (
 // goroutine at a time.
 type World struct {
 	rank, size int
+	// linkLetter is how long a letter of a link is.
+	linkLetter int
 	// cards are the devices that this rank has opened, by kind; home is the one
 	// that window memory comes from and on whose channel callers sleep.
 	cards   [cardKinds]*card
@@ -120,7 +122,7 @@ type World struct {
 // newWorld makes the World of a rank, whose routes are not known yet.
 func newWorld(rank, size int, b *base, roster *roster, s settings) (*World, error) {
 	w := &World{
-		rank: rank, size: size, roster: roster, logger: s.logger, settings: s,
+		rank: rank, size: size, linkLetter: linkLetter(size), roster: roster, logger: s.logger, settings: s,
 		cards: b.cards, home: b.home, channel: b.home.device.Channel(), block: b.block,
 		yield:     runtime.Gosched,
 		routes:    make([]route, size),
