@@ -62,3 +62,43 @@ var rideRefused = worldtest.Register("a refusal under a lock", func(ctx context.
 })
 
 func TestRideRefused(t *testing.T) { worldtest.Apart(t, 2, rideRefused) }
+
+// rideRefusedLater has an operation that the target refuses ride with an Unlock that waits,
+// and is cut short: the Unlock that ends the epoch tells of it, and nothing done meanwhile on
+// another window does.
+var rideRefusedLater = worldtest.Register("a refusal of what has waited", func(ctx context.Context, w *world.World) error {
+	win, err := Allocate[int64](ctx, w, 8)
+	if err != nil {
+		return err
+	}
+	another, err := Allocate[int64](ctx, w, 8)
+	if err != nil {
+		return err
+	}
+	if w.Rank() == 1 {
+		err = errors.Join(win.Lock(ctx, Exclusive, 1), w.Barrier(ctx), w.Barrier(ctx), win.Unlock(ctx, 1))
+		return errors.Join(err, w.Barrier(ctx), another.Close(), win.Close())
+	}
+	p, failed := win.peer(1)
+	if err = errors.Join(w.Barrier(ctx), failed); err != nil {
+		return err
+	}
+	ended, end := context.WithCancel(ctx)
+	end()
+	err = errors.Join(win.Lock(ctx, Exclusive, 1),
+		p.deferred.add(&scheduler.Operation{Kind: aggregate.Put, Bytes: 8, Offset: 64, Origin: first[byte](make([]byte, 8))}))
+	if e := win.Unlock(ended, 1); !errors.Is(e, context.Canceled) {
+		err = errors.Join(err, fmt.Errorf("error of an Unlock cut short is %v", e))
+	}
+	err = errors.Join(err, w.Barrier(ctx))
+	// The lock of the other window is taken when this one has been granted.
+	err = errors.Join(err, another.Lock(ctx, Exclusive, 1), another.Put([]int64{1}, 1, 0), another.Flush(ctx, 1), another.Unlock(ctx, 1))
+	var refused *world.RefusalError
+	if e := win.Unlock(ctx, 1); !errors.As(e, &refused) || !strings.Contains(e.Error(), "put of 8 bytes at offset 64") {
+		err = errors.Join(err, fmt.Errorf("error is %v, want a refusal that names the put", e))
+	}
+	err = errors.Join(err, win.Lock(ctx, Exclusive, 1), win.Put([]int64{1}, 1, 0), win.Unlock(ctx, 1))
+	return errors.Join(err, w.Barrier(ctx), another.Close(), win.Close())
+})
+
+func TestRideRefusedLater(t *testing.T) { worldtest.Apart(t, 2, rideRefusedLater) }

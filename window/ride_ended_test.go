@@ -1,0 +1,98 @@
+package window_test
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// rideLeft has rank 0 complete an epoch and leave before rank 1 posts: what it has completed
+// is done all the same, and Wait returns.
+var rideLeft = register("leaving behind what rides with Complete", func(s *script) {
+	win := allocate[int64](s, 8)
+	other := groupOf(s, win, 1-s.w.Rank())
+	if s.w.Rank() == 0 {
+		s.ok(win.Start(s.ctx, other))
+		s.ok(win.Put([]int64{7}, 1, 0))
+		s.ok(win.Accumulate(window.Sum, []int64{8}, 1, 1))
+		s.ok(win.Complete(s.ctx))
+		return
+	}
+	for !s.w.Gone(0) {
+		s.w.Poll()
+		runtime.Gosched()
+	}
+	s.ok(win.Post(s.ctx, other))
+	s.ok(win.Wait(s.ctx))
+	equal(s, "what a rank that has left did", win.Local()[:2], []int64{7, 8})
+})
+
+func TestRideLeft(t *testing.T) {
+	t.Run("apart", func(t *testing.T) { worldtest.Apart(t, 2, rideLeft) })
+	t.Run("tcp", func(t *testing.T) { worldtest.TCP(t, 2, rideLeft) })
+}
+
+// rideClosed has rank 0 close its World with an operation that waits for a post: its Request
+// tells that the window is closed, and looks at no memory that is gone.
+var rideClosed = register("a request after the end", func(s *script) {
+	win := allocate[int64](s, 1<<16)
+	if s.w.Rank() != 0 {
+		s.ok(s.w.Barrier(s.ctx))
+		return
+	}
+	s.ok(win.Start(s.ctx, groupOf(s, win, 1)))
+	request, err := win.RPut([]int64{7}, 1, 0)
+	s.ok(err)
+	s.ok(s.w.Barrier(s.ctx))
+	s.ok(s.w.Close())
+	_, err = request.Test()
+	s.fails(err, epoch.ErrClosed)
+	s.fails(request.Wait(s.ctx), epoch.ErrClosed)
+	_, err = win.TestNotify(0, 1)
+	s.fails(err, epoch.ErrClosed)
+})
+
+func TestRideClosed(t *testing.T) {
+	t.Run("apart", func(t *testing.T) { worldtest.Apart(t, 2, rideClosed) })
+	t.Run("tcp", func(t *testing.T) { worldtest.TCP(t, 2, rideClosed) })
+	t.Run("hosts", func(t *testing.T) { worldtest.Hosts(t, 3, rideClosed) })
+}
+
+// rideDead has the victim die when rank 0 wishes for its lock and it does not know: rank 0 has
+// the lock of another rank all the same, and the epoch of the victim ends with its failure.
+var rideDead = register("a lock of the dead that is wanted", func(s *script) {
+	win := allocate[int64](s, 8)
+	if s.w.Rank() == 0 {
+		s.ok(win.Lock(s.ctx, window.Shared, victim))
+	}
+	s.ok(s.w.Barrier(s.ctx))
+	worldtest.Signal("ready")
+	switch s.w.Rank() {
+	case victim:
+		<-s.ctx.Done()
+	case 0:
+		for s.w.Failure(victim) == nil {
+			s.w.Poll()
+			runtime.Gosched()
+		}
+		s.ok(win.Lock(s.ctx, window.Exclusive, 2))
+		s.ok(win.PutNotify([]int64{5}, 2, 0, 0))
+		s.ok(win.Unlock(s.ctx, 2))
+		expectLost(s, win.Unlock(s.ctx, victim), victim)
+	default:
+		for told := false; !told; runtime.Gosched() {
+			// That the victim has failed it tells too.
+			told, _ = win.TestNotify(0, 1)
+			s.ok(s.w.Failure(0))
+		}
+		equal(s, "what was put", win.Local()[:1], []int64{5})
+	}
+	s.ok(win.Close())
+})
+
+func TestRideDead(t *testing.T) {
+	killVictim(t, worldtest.StartWith(t, deathRanks, rideDead, func(int) []string { return []string{"RMA_DEVICE=tcp"} }))
+}

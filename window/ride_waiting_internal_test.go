@@ -1,0 +1,141 @@
+package window
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// untilServed makes progress until reached tells that what others have sent has come so far.
+func untilServed(ctx context.Context, w *world.World, reached func() bool) error {
+	for {
+		w.Poll()
+		there := false
+		w.Exclude(func() { there = reached() })
+		if there || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		runtime.Gosched()
+	}
+}
+
+// rideStripe has a Complete ride that waits for a stripe when its target has posted, and rank 0
+// lock the target then: what is accumulated under the lock is not overtaken by what came
+// before.
+var rideStripe = worldtest.Register("a lock behind a Complete that waits for a stripe", func(ctx context.Context, w *world.World) error {
+	win, err := Allocate[int64](ctx, w, 2*perStripe)
+	if err != nil {
+		return err
+	}
+	other, err := win.Group(1 - w.Rank())
+	if err != nil {
+		return err
+	}
+	if w.Rank() == 0 {
+		err = errors.Join(
+			win.Start(ctx, other), win.Accumulate(Sum, []int64{1}, 1, perStripe), win.Accumulate(Replace, []int64{5}, 1, 0), win.Complete(ctx),
+			win.Lock(ctx, Shared, 1), win.Accumulate(Replace, []int64{6}, 1, 0), win.Unlock(ctx, 1),
+		)
+		return errors.Join(err, w.Barrier(ctx), win.Close())
+	}
+	stripe := win.own.control.stripe(win.offset(perStripe))
+	win.lockStripe(stripe)
+	err = untilServed(ctx, w, win.server.waiting.Load)
+	err = errors.Join(err, win.Post(ctx, other), untilServed(ctx, w, func() bool { return len(win.server.wishes) == 2 || win.Local()[0] == 6 }))
+	win.giveStripe(stripe)
+	err = errors.Join(err, win.Wait(ctx), w.Barrier(ctx))
+	if one, two := win.Local()[0], win.Local()[perStripe]; one != 6 || two != 1 {
+		err = errors.Join(err, fmt.Errorf("elements are %d and %d, want 6 and 1", one, two))
+	}
+	return errors.Join(err, win.Close())
+})
+
+func TestRideStripe(t *testing.T) { worldtest.Apart(t, 2, rideStripe) }
+
+// rideNotified has a goroutine of rank 1 wait for a notification that rides with a lock which
+// another of its goroutines has: it is granted when that is given back, by whoever makes
+// progress, and the goroutine is told.
+var rideNotified = worldtest.Register("a notification that waits for a lock", func(ctx context.Context, w *world.World) error {
+	win, err := Allocate[int64](ctx, w, 8)
+	if err != nil {
+		return err
+	}
+	switch w.Rank() {
+	case 0:
+		err = errors.Join(w.Barrier(ctx), win.Lock(ctx, Exclusive, 1), win.PutNotify([]int64{1}, 1, 0, 0), win.Unlock(ctx, 1))
+	case 1:
+		err = errors.Join(win.Lock(ctx, Exclusive, 1), w.Barrier(ctx))
+		told := make(chan error)
+		go func() { told <- win.WaitNotify(ctx, 0, 1) }()
+		err = errors.Join(err, untilServed(ctx, w, func() bool { return win.readers.Load() > 0 && len(win.server.wishes) == 1 }))
+		if n := win.own.control.slot(0).Load(); n != 0 {
+			err = errors.Join(err, fmt.Errorf("%d notifications under the lock of another", n))
+		}
+		err = errors.Join(err, win.Unlock(ctx, 1))
+		err = errors.Join(err, untilServed(ctx, w, func() bool { return len(win.server.wishes) == 0 }), <-told)
+		if win.Local()[0] != 1 {
+			err = errors.Join(err, fmt.Errorf("element is %d when it was notified of, want 1", win.Local()[0]))
+		}
+	default:
+		err = w.Barrier(ctx)
+	}
+	return errors.Join(err, w.Barrier(ctx), win.Close())
+})
+
+func TestRideNotified(t *testing.T) {
+	t.Run("apart", func(t *testing.T) { worldtest.Apart(t, 2, rideNotified) })
+	t.Run("hosts", func(t *testing.T) { worldtest.Hosts(t, 3, rideNotified) })
+}
+
+// rideGranted has rank 1 grant what rank 0, which waits for its lock, has not asked for, and
+// once more what it has been granted: the program keeps what the true answer brought.
+var rideGranted = worldtest.Register("a grant of what was not asked for", func(ctx context.Context, w *world.World) error {
+	win, err := Allocate[int64](ctx, w, 8)
+	if err != nil {
+		return err
+	}
+	if w.Rank() == 1 {
+		err = errors.Join(win.Lock(ctx, Exclusive, 1), w.Barrier(ctx), w.Barrier(ctx))
+		p, failed := win.peer(0)
+		if err = errors.Join(err, failed); err != nil {
+			return err
+		}
+		grant := func(ticket uint64, answer []byte) error {
+			return errors.Join(p.link.Tell(&world.Message{Kind: messageGranted, Service: win.number, X: ticket}, answer), p.link.Flush(ctx))
+		}
+		for _, ticket := range []uint64{1<<32 + 1, 2, 1<<31 - 1} {
+			for _, answer := range [][]byte{nil, make([]byte, 8)} {
+				var refused *world.RefusalError
+				if e := grant(ticket, answer); !errors.As(e, &refused) {
+					err = errors.Join(err, fmt.Errorf("ticket %d with %d bytes: error is %v, want a refusal", ticket, len(answer), e))
+				}
+			}
+		}
+		win.Local()[0] = 9
+		return errors.Join(err, win.Unlock(ctx, 1), w.Barrier(ctx), grant(1, make([]byte, 8)), w.Barrier(ctx), win.Close())
+	}
+	ended, end := context.WithCancel(ctx)
+	end()
+	got := []int64{-1}
+	err = errors.Join(w.Barrier(ctx), win.Lock(ctx, Shared, 1), win.Get(got, 1, 0))
+	if e := win.Flush(ended, 1); !errors.Is(e, context.Canceled) {
+		err = errors.Join(err, fmt.Errorf("error of a Flush under the lock of another is %v", e))
+	}
+	err = errors.Join(err, w.Barrier(ctx), win.Flush(ctx, 1))
+	if ticket := win.tickets[1].Load(); got[0] != 9 || ticket != 1 {
+		err = errors.Join(err, fmt.Errorf("got %d by ticket %d, want 9 by 1", got[0], ticket))
+	}
+	got[0] = -2
+	err = errors.Join(err, w.Barrier(ctx), w.Barrier(ctx))
+	if got[0] != -2 {
+		err = errors.Join(err, fmt.Errorf("%d was written to the program's memory", got[0]))
+	}
+	return errors.Join(err, win.Unlock(ctx, 1), win.Close())
+})
+
+func TestRideGranted(t *testing.T) { worldtest.Apart(t, 2, rideGranted) }
