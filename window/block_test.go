@@ -123,7 +123,7 @@ func init() {
 }
 
 const (
-	blockedElements = 1024
+	blockedElements = 1 << 14
 	asleep          = 300 * time.Millisecond
 	// awake is the share of a core that a rank may use while it waits, in
 	// percent: the goal is 2, and who spins uses 100.

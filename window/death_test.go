@@ -185,7 +185,7 @@ func groupOf[T window.Element](s *script, win *window.Window[T], ranks ...int) w
 
 const (
 	deathRanks    = 3
-	deathElements = 1024
+	deathElements = 1 << 14
 )
 
 func init() {

@@ -14,7 +14,7 @@ var earlyEpochs = register("epochs before their posts", func(s *script) {
 	const epochs = 100
 	size := s.w.Size()
 	next, before := (s.w.Rank()+1)%size, (s.w.Rank()+size-1)%size
-	win := allocate[int64](s, 1024)
+	win := allocate[int64](s, 1<<14)
 	to, from := groupOf(s, win, next), groupOf(s, win, before)
 	for n := range int64(epochs) {
 		results := n%3 == 0
@@ -26,7 +26,7 @@ var earlyEpochs = register("epochs before their posts", func(s *script) {
 			if results {
 				s.ok(win.Get(got[:], next, 2))
 				// More than fits a message.
-				s.ok(win.Put(make([]int64, 1000), next, 10))
+				s.ok(win.Put(make([]int64, 10_000), next, 10))
 			}
 			s.ok(win.Complete(s.ctx))
 			s.check(!results || got[0] == n, "epoch %d: got %d", n, got[0])

@@ -51,7 +51,7 @@ func TestRide(t *testing.T) { worldtest.Run(t, 3, rideAll) }
 // rideCutShort has rank 0 put under a lock that rank 1 has itself: Unlock waits for it, is
 // cut short, and goes on. The operations on which it waits are done once.
 var rideCutShort = register("an Unlock cut short", func(s *script) {
-	win := allocate[int64](s, 1024)
+	win := allocate[int64](s, 8)
 	if s.w.Rank() == 1 {
 		s.ok(win.Lock(s.ctx, window.Exclusive, 1))
 		s.ok(s.w.Barrier(s.ctx))
@@ -65,10 +65,6 @@ var rideCutShort = register("an Unlock cut short", func(s *script) {
 	s.ok(s.w.Barrier(s.ctx))
 	ended, end := context.WithCancel(s.ctx)
 	end()
-	values := make([]int64, 1024)
-	for i := range values {
-		values[i] = 1
-	}
 	s.ok(win.Lock(s.ctx, window.Exclusive, 1))
 	s.ok(win.Accumulate(window.Sum, []int64{5}, 1, 0))
 	s.fails(win.Unlock(ended, 1), context.Canceled)
