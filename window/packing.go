@@ -1,0 +1,206 @@
+package window
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/onesided/rma/aggregate"
+	"github.com/onesided/rma/scheduler"
+	"github.com/onesided/rma/world"
+)
+
+// What is queued is planned, and carried out in the order of the plan: packed into packets,
+// each of which is a message, or direct, behind what is packed. What is planned is kept until
+// all of it has left, so that a call which its context cuts short is gone on with by the next.
+
+// arrivals are where the parts of the answer to a packet go.
+type arrivals struct {
+	deferred *deferred
+	places   []place
+	next     *arrivals
+}
+
+// place is where so many bytes of an answer go.
+type place struct {
+	to    *byte
+	bytes int
+}
+
+// carryOut sends what is queued. closing tells that a message follows anyway. It is called
+// with the mutex.
+func (d *deferred) carryOut(ctx context.Context, closing bool) error {
+	for {
+		if d.step == len(d.plan.Steps) {
+			if err := d.sendPacket(ctx); err != nil {
+				return err
+			}
+			d.queue.Drop(d.planned)
+			d.step, d.planned = 0, len(d.queue.Operations)
+			d.planner.Plan(d.queue.Operations, closing, &d.plan)
+			if d.planned == 0 {
+				return nil
+			}
+		}
+		step := &d.plan.Steps[d.step]
+		part := d.queue.Operations[step.First:][:step.Count]
+		var err error
+		if step.Packed {
+			err = d.pack(ctx, part, step.Bytes)
+		} else {
+			err = d.direct(ctx, &part[0])
+		}
+		if err != nil {
+			return err
+		}
+		d.step++
+	}
+}
+
+// drop forgets what was not sent.
+func (d *deferred) drop() {
+	d.queue.Drop(len(d.queue.Operations))
+	d.step, d.planned, d.plan.Steps = 0, 0, d.plan.Steps[:0]
+	d.unpack()
+}
+
+// direct sends an operation by RDMA, behind what is packed.
+func (d *deferred) direct(ctx context.Context, o *scheduler.Operation) error {
+	if err := d.sendPacket(ctx); err != nil {
+		return err
+	}
+	if err := d.pass(ctx); err != nil {
+		return err
+	}
+	d.flown, d.flying = true, true
+	d.directs++
+	if o.Kind == aggregate.Put {
+		return d.link.Write(ctx, bytesAt(o.Origin, o.Bytes), d.peer.region, o.Offset)
+	}
+	return d.link.Read(ctx, bytesAt(o.Result, o.Bytes), d.peer.region, o.Offset)
+}
+
+// pack packs operations as one, of so many bytes. One that is longer than a packet it
+// cuts: that is a put or a get, of which a part may be sent twice.
+func (d *deferred) pack(ctx context.Context, operations []scheduler.Operation, bytes int) error {
+	o := &operations[0]
+	shape := aggregate.Shape{Kind: o.Kind, Op: o.Op, Element: o.Element, Size: bytes}
+	if bytes <= d.most {
+		operand, err := d.place(ctx, &shape, o.Offset)
+		if err != nil {
+			return err
+		}
+		switch {
+		case o.Kind == aggregate.Put:
+			for i := range operations {
+				put := &operations[i]
+				copy(operand[put.Offset-o.Offset:], bytesAt(put.Origin, put.Bytes))
+			}
+		case o.Origin != nil:
+			copy(operand, bytesAt(o.Origin, bytes))
+		case o.Kind != aggregate.Get:
+			copy(operand, wordsAt(&o.Value))
+		}
+		if o.Reads() {
+			d.arrivals.places = append(d.arrivals.places, place{o.Result, bytes})
+		}
+		return nil
+	}
+	for done := 0; done < bytes; done += shape.Size {
+		shape.Size = min(bytes-done, d.most)
+		operand, err := d.place(ctx, &shape, o.Offset+uint64(done))
+		if err != nil {
+			return err
+		}
+		if o.Kind == aggregate.Put {
+			copy(operand, bytesAt(o.Origin, bytes)[done:])
+		} else {
+			d.arrivals.places = append(d.arrivals.places, place{&bytesAt(o.Result, bytes)[done], shape.Size})
+		}
+	}
+	return nil
+}
+
+// place gives the place of an operation's operand, in the next packet if this has none.
+func (d *deferred) place(ctx context.Context, shape *aggregate.Shape, offset uint64) ([]byte, error) {
+	operand, ok := d.packet.Add(shape, offset)
+	if !ok {
+		if d.whole && d.packet.Operations() > 0 {
+			return nil, errNoRoom
+		}
+		if err := d.sendPacket(ctx); err != nil {
+			return nil, err
+		}
+		if d.memory == nil {
+			d.memory = resized(nil, d.link.MaxPayload())
+		}
+		d.packet.Begin(d.memory, d.link.MaxPayload())
+		if operand, ok = d.packet.Add(shape, offset); !ok {
+			return nil, fmt.Errorf("an operation of %d bytes, a message to rank %d has room for %d", shape.Size, d.link.Rank(), d.link.MaxPayload())
+		}
+	}
+	if shape.Answer() > 0 && d.arrivals == nil {
+		d.arrivals = d.newArrivals()
+	}
+	return operand, nil
+}
+
+// sendPacket sends what is packed.
+func (d *deferred) sendPacket(ctx context.Context) error {
+	if d.packet.Operations() == 0 {
+		return nil
+	}
+	m := world.Message{Kind: messagePacket, Service: d.core.number, X: uint64(d.core.tallies.passed.Load())}
+	var err error
+	if d.arrivals == nil {
+		err = d.link.TellWithin(ctx, &m, d.packet.Packet())
+	} else {
+		err = d.link.AskFor(ctx, &m, d.packet.Packet(), d.arrivals)
+	}
+	if err == nil {
+		d.arrivals = nil
+		d.packet.Begin(nil, 0)
+	}
+	return err
+}
+
+func (d *deferred) newArrivals() *arrivals {
+	d.spareMu.Lock()
+	defer d.spareMu.Unlock()
+	a := d.spare
+	if a == nil {
+		return &arrivals{deferred: d}
+	}
+	d.spare = a.next
+	return a
+}
+
+// giveBack is for the next packet.
+func (a *arrivals) giveBack() {
+	clear(a.places)
+	a.places = a.places[:0]
+	d := a.deferred
+	d.spareMu.Lock()
+	defer d.spareMu.Unlock()
+	a.next, d.spare = d.spare, a
+}
+
+// Answered puts the parts of an answer where they go. It is called in progress.
+func (a *arrivals) Answered(answer []byte) bool {
+	defer a.giveBack()
+	at := 0
+	for i := range a.places {
+		at += aggregate.Padded(a.places[i].bytes)
+	}
+	if at != len(answer) {
+		return false
+	}
+	for i := range a.places {
+		n := a.places[i].bytes
+		copy(bytesAt(a.places[i].to, n), answer)
+		answer = answer[aggregate.Padded(n):]
+	}
+	return true
+}
+
+// Refused is called in place of Answered where there is no answer.
+func (a *arrivals) Refused() { a.giveBack() }
