@@ -54,6 +54,8 @@ type server struct {
 	// tells that there are some.
 	early   []*wish
 	waiting atomic.Bool
+	// delays are messages of each rank that wait for a Fence.
+	delays []*delay
 	// spare are wishes that are not in use.
 	spare []*wish
 	// ended tells that the memory may be gone.
@@ -68,7 +70,7 @@ func (s *server) end() {
 }
 
 func newServer(c *core) *server {
-	s := &server{core: c}
+	s := &server{core: c, delays: make([]*delay, c.size)}
 	s.tryAgain = func() bool {
 		s.grantWishes()
 		s.retrying = len(s.wishes) > 0

@@ -186,19 +186,40 @@ func (t *tallies) early(number uint64) (bool, error) {
 	return false, fmt.Errorf("message behind fence %d, this rank is behind %d", number, passed)
 }
 
+// A delay is a message of a rank that waits for a Fence: one of each, since what the rank has
+// sent behind it waits too.
+type delay struct {
+	server  *server
+	from    *world.Link
+	message world.Message
+	payload []byte
+	ended   uint64
+	try     func() (bool, error)
+}
+
 // putOff has a message served when this rank has come to its epoch, behind the Fence that
 // its sender has ended.
 func (s *server) putOff(from *world.Link, m *world.Message, payload []byte, ended uint64) {
-	later := *m
-	from.Later(func() (bool, error) {
-		if s.ended.Load() {
-			return true, fmt.Errorf("window: a message that waited for a fence: %w", errClosed)
-		}
-		if early, _ := s.core.tallies.early(ended); early {
-			return false, nil
-		}
-		return true, s.Serve(from, &later, payload)
-	})
+	d := s.delays[from.Rank()]
+	if d == nil {
+		d = &delay{server: s}
+		d.try = d.goOn
+		s.delays[from.Rank()] = d
+	}
+	d.from, d.message, d.payload, d.ended = from, *m, payload, ended
+	from.Later(d.try)
+}
+
+func (d *delay) goOn() (bool, error) {
+	s := d.server
+	if s.ended.Load() {
+		return true, fmt.Errorf("window: a message that waited for a fence: %w", errClosed)
+	}
+	if early, _ := s.core.tallies.early(d.ended); early {
+		return false, nil
+	}
+	m := d.message
+	return true, s.Serve(d.from, &m, d.payload)
 }
 
 // pass waits until the rank has ended the Fence after which its memory may be touched

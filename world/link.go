@@ -72,6 +72,8 @@ type Link struct {
 	// serving tells that a letter is served, after which replies are posted.
 	serving  atomic.Bool
 	unserved unserved
+	// tryAgain is goOn.
+	tryAgain func() bool
 	// ending is why the queue pair has ended, of which nobody was told yet. It belongs to
 	// progress.
 	ending error
@@ -187,6 +189,7 @@ func (l *Link) config() verbs.QueuePairConfig {
 
 // open makes place for what comes.
 func (l *Link) open() (err error) {
+	l.tryAgain = l.goOn
 	l.inbox, err = l.card.device.RegisterMemory(make([]byte, linkReceives*l.world.linkLetter), verbs.LocalWrite)
 	return err
 }

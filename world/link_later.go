@@ -34,7 +34,7 @@ func (l *Link) came(a arrival) {
 	if u.try == nil {
 		l.take(a)
 		if u.try != nil {
-			l.world.Retry(l.goOn)
+			l.world.Retry(l.tryAgain)
 		}
 		return
 	}
