@@ -2,6 +2,7 @@ package epoch
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -101,6 +102,8 @@ func (s *State) wayOutOfAccess() string {
 			closing:   "let Complete return first",
 			suspended: "call Complete again, which continues it",
 		}[s.step]
+	case s.mode == modeLocks && !slices.ContainsFunc(s.locks, func(l lock) bool { return l.kind != 0 && !l.step.moving() }):
+		return "let Lock or Unlock return first"
 	case s.mode == modeLocks:
 		return "close it by Unlock"
 	}

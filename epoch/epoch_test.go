@@ -85,6 +85,44 @@ func TestMessages(t *testing.T) {
 	require.ErrorIs(t, s.Refuse("Put", 2), ErrOtherRanks)
 }
 
+// What is allowed is what continues a call that was left, or to wait for one in progress.
+func TestRemedies(t *testing.T) {
+	group, err := NewGroup(4, 1, 2)
+	require.NoError(t, err)
+	for _, test := range []struct {
+		state  func(s *State)
+		remedy string
+	}{
+		{func(s *State) { _, _ = s.BeginFence(0); s.SuspendFence() }, "call Fence again, which continues it"},
+		{func(s *State) {
+			_ = s.BeginStart(group)
+			s.EndStart()
+			_, _ = s.BeginComplete()
+			s.SuspendComplete(1)
+		}, "call Complete again, which continues it"},
+		{func(s *State) {
+			_ = s.BeginLock(Shared, 1)
+			s.EndLock(1)
+			_, _ = s.BeginUnlock(1)
+			s.SuspendUnlock(1)
+		}, "call Unlock again, which continues it"},
+		{func(s *State) { _ = s.BeginLock(Shared, 1) }, "order operations after the call that opens their epoch and before the one that closes it"},
+	} {
+		s := New(3, 4)
+		test.state(s)
+		require.False(t, s.Open(1))
+		require.ErrorIs(t, s.Refuse("Put", 1), ErrChanging)
+		require.ErrorContains(t, s.Refuse("Put", 1), "; "+test.remedy)
+	}
+
+	s := New(3, 4)
+	require.NoError(t, s.BeginLock(Shared, 1))
+	require.ErrorContains(t, s.BeginLockAll(), "; let Lock or Unlock return first")
+	require.NoError(t, s.BeginLock(Shared, 2))
+	s.EndLock(2)
+	require.ErrorContains(t, s.BeginLockAll(), "; close it by Unlock")
+}
+
 // Open is asked by any goroutine while others call what changes it under a mutex.
 func TestConcurrency(t *testing.T) {
 	s := New(0, 4)

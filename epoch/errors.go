@@ -77,11 +77,15 @@ func (s *State) refuse(call string, class error, remedy string) error {
 func (s *State) Refuse(operation string, target int) error {
 	class, remedy := ErrChanging, "order operations after the call that opens their epoch and before the one that closes it"
 	switch {
+	case s.fence == suspended:
+		remedy = s.wayOutOfAccess()
 	case s.fence != settled || s.mode == modeFence || s.mode == modeLockAll:
 	case s.mode == modeNone:
 		class, remedy = ErrNoEpoch, "open one by Fence, by Start with a group that has the target, or by Lock or LockAll"
 	case s.mode == modeStart && !s.started.Contains(target):
 		class, remedy = ErrOtherRanks, "name the target in the group of Start"
+	case s.mode == modeStart && s.step == suspended:
+		remedy = s.wayOutOfAccess()
 	case s.mode == modeLocks && s.locks[target].kind == 0:
 		class, remedy = ErrOtherLocks, "Lock the target too"
 	case s.mode == modeLocks && s.locks[target].step == suspended:

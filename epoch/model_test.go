@@ -113,6 +113,23 @@ func end(do func(m *model)) func(m *model) error {
 	}
 }
 
+// closes is what the call does that closes what has a phase, or the error if nothing is open.
+func closes(phase func(m *model) *string, nothing error) func(m *model) error {
+	return func(m *model) error {
+		p := phase(m)
+		switch {
+		case m.closed:
+			return ErrClosed
+		case *p == none:
+			return nothing
+		case moving(*p):
+			return ErrBusy
+		}
+		*p = closingP
+		return nil
+	}
+}
+
 func moves() []move {
 	var all []move
 	add := func(name string, legal func(m *model) bool, real func(s *State) error, model func(m *model) error) {
@@ -205,35 +222,13 @@ func moves() []move {
 	}))
 	add("BeginComplete", always,
 		func(s *State) error { _, err := s.BeginComplete(); return err },
-		func(m *model) error {
-			switch {
-			case m.closed:
-				return ErrClosed
-			case m.start == none:
-				return ErrNotStarted
-			case moving(m.start):
-				return ErrBusy
-			}
-			m.start = closingP
-			return nil
-		})
+		closes(func(m *model) *string { return &m.start }, ErrNotStarted))
 	add("EndComplete", in(closingP), done((*State).EndComplete), end(func(m *model) { m.start, m.started = none, nil }))
 	add("SuspendComplete", in(closingP), done(func(s *State) { s.SuspendComplete(1) }), end(func(m *model) { m.start = suspendedP }))
 
 	add("BeginWait", always,
 		func(s *State) error { _, err := s.BeginWait("Wait"); return err },
-		func(m *model) error {
-			switch {
-			case m.closed:
-				return ErrClosed
-			case m.exposure == none:
-				return ErrNotPosted
-			case moving(m.exposure):
-				return ErrBusy
-			}
-			m.exposure = closingP
-			return nil
-		})
+		closes(func(m *model) *string { return &m.exposure }, ErrNotPosted))
 	add("EndPost", func(m *model) bool { return m.exposure == openingP }, done((*State).EndPost), end(func(m *model) { m.exposure = openP }))
 	waiting := func(m *model) bool { return m.exposure == closingP }
 	add("EndWait", waiting, done((*State).EndWait), end(func(m *model) { m.exposure, m.posted = none, nil }))
@@ -276,19 +271,7 @@ func moves() []move {
 				}
 				return err
 			},
-			func(m *model) error {
-				l := &m.locks[target]
-				switch {
-				case m.closed:
-					return ErrClosed
-				case l.phase == none:
-					return ErrNotLocked
-				case moving(l.phase):
-					return ErrBusy
-				}
-				l.phase = closingP
-				return nil
-			})
+			closes(func(m *model) *string { return &m.locks[target].phase }, ErrNotLocked))
 		add(fmt.Sprintf("EndUnlock(%d)", target), phase(closingP), done(func(s *State) { s.EndUnlock(target) }), gone)
 		add(fmt.Sprintf("SuspendUnlock(%d)", target), phase(closingP), done(func(s *State) { s.SuspendUnlock(target) }), end(func(m *model) { m.locks[target].phase = suspendedP }))
 		add(fmt.Sprintf("CheckFlush(%d)", target), always,
@@ -329,18 +312,7 @@ func moves() []move {
 	})
 	add("EndLockAll", everyone(openingP), done((*State).EndLockAll), end(func(m *model) { m.all = openP }))
 	add("AbortLockAll", everyone(openingP), done((*State).AbortLockAll), end(func(m *model) { m.all = none }))
-	add("BeginUnlockAll", always, (*State).BeginUnlockAll, func(m *model) error {
-		switch {
-		case m.closed:
-			return ErrClosed
-		case m.all == none:
-			return ErrNotLocked
-		case moving(m.all):
-			return ErrBusy
-		}
-		m.all = closingP
-		return nil
-	})
+	add("BeginUnlockAll", always, (*State).BeginUnlockAll, closes(func(m *model) *string { return &m.all }, ErrNotLocked))
 	add("EndUnlockAll", everyone(closingP), done((*State).EndUnlockAll), end(func(m *model) { m.all = none }))
 	add("CheckFlushAll", always, func(s *State) error { return s.CheckFlushAll("FlushAll") }, func(m *model) error {
 		some := func(ok func(phase string) bool) bool {
