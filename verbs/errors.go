@@ -45,6 +45,14 @@ func (e *CapabilityError) Unwrap() error { return e.Cause }
 // Is makes every CapabilityError an errors.ErrUnsupported.
 func (e *CapabilityError) Is(target error) bool { return target == errors.ErrUnsupported }
 
+// An ArgumentError is a call of a device with an argument that it never takes.
+type ArgumentError struct {
+	// Device is the device's name, Text what was wrong and what is allowed.
+	Device, Text string
+}
+
+func (e *ArgumentError) Error() string { return e.Device + ": " + e.Text }
+
 // Status of a completion. Every status but StatusSuccess is an error.
 type Status uint8
 

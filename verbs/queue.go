@@ -65,7 +65,8 @@ type CompletionQueue interface {
 	// many. It never blocks and drives the device as far as it needs driving,
 	// also with an empty into.
 	Poll(into []Completion) int
-	// Close destroys the queue. Its queue pairs have been closed.
+	// Close destroys the queue. Its queue pairs have been closed, or it fails; it takes
+	// no other: ErrClosed. A second Close returns nil.
 	Close() error
 }
 

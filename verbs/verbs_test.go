@@ -78,12 +78,20 @@ func TestCapabilityError(t *testing.T) {
 
 func TestSentinels(t *testing.T) {
 	seen := map[string]bool{}
-	for _, err := range []error{verbs.ErrClosed, verbs.ErrQueueFull, verbs.ErrMemory, verbs.ErrPeerGone, verbs.ErrRejected} {
+	for _, err := range []error{verbs.ErrClosed, verbs.ErrQueueFull, verbs.ErrMemory, verbs.ErrPeerGone, verbs.ErrRejected, verbs.ErrShortage} {
 		text := err.Error()
 		if !strings.HasPrefix(text, "verbs: ") || seen[text] {
 			t.Errorf("the error %q does not name its package, or comes twice", text)
 		}
 		seen[text] = true
+	}
+}
+
+func TestArgumentError(t *testing.T) {
+	err := fmt.Errorf("world: opening a device: %w", &verbs.ArgumentError{Device: "tcp", Text: "Dwell of 0; allowed is 1 or more"})
+	var found *verbs.ArgumentError
+	if want := "world: opening a device: tcp: Dwell of 0; allowed is 1 or more"; err.Error() != want || !errors.As(err, &found) || found.Device != "tcp" {
+		t.Errorf("the error is %q of %+v, want %q", err, found, want)
 	}
 }
 

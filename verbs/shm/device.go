@@ -77,12 +77,19 @@ type bell interface {
 	ringIfHeard()
 }
 
+// deviceName is that of devices of processes, and errors begin with it.
+const deviceName = "shm"
+
+var attributes = verbs.Attributes{
+	Name: deviceName, MaxInline: maxInline, MaxSegments: maxSegments, MaxMessage: maxMessage,
+	Spin: 50 * time.Microsecond, CoherentAtomics: true,
+}
+
 // Attributes of the device.
 func (d *device) Attributes() verbs.Attributes {
-	return verbs.Attributes{
-		Name: d.name, MaxInline: maxInline, MaxSegments: maxSegments, MaxMessage: maxMessage,
-		Spin: 50 * time.Microsecond, CoherentAtomics: true,
-	}
+	own := attributes
+	own.Name = d.name
+	return own
 }
 
 // Costs of the device, measured once a process.
@@ -354,13 +361,8 @@ func (d *device) closedError(call string) error {
 	return fmt.Errorf("shm: device %s: %s: %w", d.name, call, verbs.ErrClosed)
 }
 
-// An ArgumentError is a call with an argument that is never valid.
-type ArgumentError struct{ Text string }
-
-func (e *ArgumentError) Error() string { return "shm: " + e.Text }
-
 func argumentError(format string, args ...any) error {
-	return &ArgumentError{fmt.Sprintf(format, args...)}
+	return &verbs.ArgumentError{Device: deviceName, Text: fmt.Sprintf(format, args...)}
 }
 
 // Neighbor opens the device at address for mapping.

@@ -5,18 +5,6 @@ import (
 	"unsafe"
 )
 
-// addressOf is where memory is. The number is compared with others, never turned
-// back into a pointer; window memory does not move.
-func addressOf(memory []byte) uint64 {
-	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(memory))))
-}
-
-// wordAt is the first 8 bytes of memory, which the caller has checked to be there
-// and aligned.
-func wordAt(memory []byte) *atomic.Uint64 {
-	return (*atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(memory)))
-}
-
 // ringOver makes a ring of memory. Sound if memory has ringMemory bytes, aligned to
 // 8, that live as long as the ring: rings are allocated so, and those of peers are
 // checked where they are mapped.

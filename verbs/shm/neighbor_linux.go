@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/bounds"
 	"github.com/onesided/rma/verbs/cpucopy"
 )
 
@@ -240,7 +241,7 @@ func (n *neighbor) release() error {
 func (n *neighbor) Ring() { n.head.bell.ringIfHeard() }
 
 func (n *neighbor) ringAt(locator uint64) (ring, error) {
-	if locator%64 != 0 || !contains(segmentStart, uint64(len(n.memory)-segmentStart), locator, ringMemory) {
+	if locator%64 != 0 || !bounds.Contains(segmentStart, uint64(len(n.memory)-segmentStart), locator, ringMemory) {
 		return ring{}, fmt.Errorf("shm: process %d: no ring at %#x: %w", n.pid, locator, verbs.StatusRemoteInvalid)
 	}
 	return ringOver(n.memory[locator : locator+ringMemory]), nil
@@ -258,14 +259,14 @@ func (n *neighbor) entry(rkey uint32) (address, length, offset uint64, access ve
 
 func (n *neighbor) reach(address uint64, size int, rkey uint32, right verbs.Access) ([]byte, bool, verbs.Status) {
 	base, length, offset, access, ok := n.entry(rkey)
-	if !ok || access&right == 0 || !contains(base, length, address, uint64(size)) {
+	if !ok || access&right == 0 || !bounds.Contains(base, length, address, uint64(size)) {
 		return nil, false, verbs.StatusRemoteAccess
 	}
 	if offset == notInSegment {
 		return nil, true, verbs.StatusSuccess
 	}
 	at := offset + (address - base)
-	if !contains(0, uint64(len(n.memory)), at, uint64(size)) {
+	if !bounds.Contains(0, uint64(len(n.memory)), at, uint64(size)) {
 		return nil, false, verbs.StatusRemoteAccess
 	}
 	return n.memory[at : at+uint64(size) : at+uint64(size)], false, verbs.StatusSuccess
@@ -277,7 +278,7 @@ func (n *neighbor) Map(region verbs.RemoteRegion) ([]byte, error) {
 		return nil, err
 	}
 	base, length, offset, access, ok := n.entry(region.RKey)
-	if !ok || access&remoteRights == 0 || !contains(base, length, region.Address, region.Length) {
+	if !ok || access&remoteRights == 0 || !bounds.Contains(base, length, region.Address, region.Length) {
 		return nil, fmt.Errorf("shm: Map of %d bytes of process %d: %w", region.Length, n.pid, verbs.StatusRemoteAccess)
 	}
 	if offset == notInSegment {
@@ -287,7 +288,7 @@ func (n *neighbor) Map(region verbs.RemoteRegion) ([]byte, error) {
 		return nil, &verbs.CapabilityError{Device: n.process.name, Capability: "map memory of the program of another process", Reason: "only memory of AllocateMemory is shared"}
 	}
 	at := offset + (region.Address - base)
-	if !contains(0, uint64(len(n.memory)), at, region.Length) {
+	if !bounds.Contains(0, uint64(len(n.memory)), at, region.Length) {
 		return nil, fmt.Errorf("shm: Map of %d bytes of process %d: %w", region.Length, n.pid, verbs.StatusRemoteAccess)
 	}
 	return n.memory[at : at+region.Length : at+region.Length], nil

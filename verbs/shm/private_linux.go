@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/bounds"
 )
 
 // arenaBytes of address space are reserved at once. The system bounds the mappings of a
@@ -109,10 +110,10 @@ func (p *private) free(memory []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, a := range p.arenas {
-		if !contains(addressOf(a.memory), uint64(len(a.memory)), addressOf(memory), 1) {
+		if !bounds.Contains(bounds.Address(a.memory), uint64(len(a.memory)), bounds.Address(memory), 1) {
 			continue
 		}
-		offset := int(addressOf(memory) - addressOf(a.memory))
+		offset := int(bounds.Address(memory) - bounds.Address(a.memory))
 		length, live := a.places.drop(offset)
 		if live {
 			a.giveBack(offset, length)

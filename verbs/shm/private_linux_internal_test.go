@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/bounds"
 )
 
 // mappings counts those of this process.
@@ -34,7 +35,7 @@ func TestMemoryThatComesAndGoes(t *testing.T) {
 			memory, err := device.AllocateMemory(n)
 			require.NoError(t, err)
 			require.Len(t, memory, n)
-			require.Zero(t, addressOf(memory)%pageBytes)
+			require.Zero(t, bounds.Address(memory)%pageBytes)
 			memory[0], memory[n-1] = 1, 1
 			all = append(all, memory)
 		}
@@ -67,7 +68,7 @@ func TestArenaUsedUp(t *testing.T) {
 
 	again, err := p.allocate(2 * pageBytes)
 	require.NoError(t, err)
-	require.Equal(t, addressOf(first), addressOf(again))
+	require.Equal(t, bounds.Address(first), bounds.Address(again))
 	more, err := p.allocate(2 * pageBytes)
 	require.NoError(t, err)
 	more[0] = 1
@@ -123,7 +124,7 @@ func TestLateOnFabric(t *testing.T) {
 	require.NoError(t, err)
 	memory, err := device.AllocateMemory(pageBytes)
 	require.NoError(t, err)
-	require.NotEqual(t, addressOf(late), addressOf(memory))
+	require.NotEqual(t, bounds.Address(late), bounds.Address(memory))
 	late[0] = 7
 	require.Zero(t, memory[0])
 	var nothing verbs.Device = device

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/bounds"
 )
 
 // maxHeap bounds an allocation of the Go heap, which cannot refuse one that the
@@ -33,22 +34,22 @@ func (p *private) allocate(n int) ([]byte, error) {
 		align = hugePageBytes
 	}
 	memory := make([]byte, n+align)
-	skip := int(-addressOf(memory) & uint64(align-1))
+	skip := int(-bounds.Address(memory) & uint64(align-1))
 	memory = memory[skip : skip+n : skip+n]
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.live == nil {
 		p.live = make(map[uint64][]byte)
 	}
-	p.live[addressOf(memory)] = memory
+	p.live[bounds.Address(memory)] = memory
 	return memory, nil
 }
 
 func (p *private) free(memory []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, live := p.live[addressOf(memory)]
-	delete(p.live, addressOf(memory))
+	_, live := p.live[bounds.Address(memory)]
+	delete(p.live, bounds.Address(memory))
 	return live
 }
 

@@ -17,5 +17,5 @@ type Options struct {
 
 // Open is for Linux only.
 func Open(Options) (*Device, error) {
-	return nil, &verbs.CapabilityError{Device: "shm", Capability: "share memory between processes", Reason: "that needs Linux, this is " + runtime.GOOS + "; ranks of one process work (NewFabric)"}
+	return nil, &verbs.CapabilityError{Device: deviceName, Capability: "share memory between processes", Reason: "that needs Linux, this is " + runtime.GOOS + "; ranks of one process work (NewFabric)"}
 }

@@ -3,9 +3,6 @@
 package shm_test
 
 import (
-	"fmt"
-	"os"
-	"os/exec"
 	"testing"
 	"time"
 
@@ -16,18 +13,8 @@ import (
 	"github.com/onesided/rma/verbs/verbstest"
 )
 
-// peerEnvironment makes this test binary a peer process of the suite.
-const peerEnvironment = "SHM_TEST_PEER"
-
 func TestMain(m *testing.M) {
-	if os.Getenv(peerEnvironment) == "" {
-		os.Exit(m.Run())
-	}
-	open := func() (verbs.Device, error) { return shm.Open(shm.Options{}) }
-	if err := verbstest.ServePeer(os.Stdin, os.Stdout, open); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	verbstest.Main(m, func() (verbs.Device, error) { return shm.Open(shm.Options{}) })
 }
 
 // Ranks that are processes, both in this one.
@@ -37,18 +24,7 @@ func TestOpenConformance(t *testing.T) {
 
 // Ranks that are processes, each its own.
 func TestProcessConformance(t *testing.T) {
-	verbstest.Run(t, verbstest.Config{
-		Driven: true, Limit: 5 * time.Second,
-		Open: openProcess,
-		Peer: func(t testing.TB) *exec.Cmd {
-			self, err := os.Executable()
-			require.NoError(t, err)
-			cmd := exec.Command(self)
-			cmd.Env = append(os.Environ(), peerEnvironment+"=1")
-			cmd.Stderr = os.Stderr
-			return cmd
-		},
-	})
+	verbstest.Run(t, verbstest.Config{Driven: true, Limit: 5 * time.Second, Open: openProcess, Peer: verbstest.Self})
 }
 
 func openProcess(t testing.TB) verbs.Device {

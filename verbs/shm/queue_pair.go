@@ -89,6 +89,7 @@ type peer interface {
 
 const (
 	defaultDepth = 128
+	maxDepth     = 1 << 20
 	maxSegments  = 16
 	maxInline    = 256
 	maxMessage   = 1 << 30
@@ -116,12 +117,17 @@ func (d *device) newPair(config verbs.QueuePairConfig) (*queuePair, error) {
 		return nil, err
 	}
 	q.in, q.locator = in, locator
+	// A queue pair that has its number may be closed, with the device. Without a peer
+	// nobody who drives it looks at its ring.
+	if !q.attachQueues() {
+		d.freeRing(in, locator)
+		return nil, errClosedQueue
+	}
 	if err := d.adopt(q); err != nil {
+		q.detachQueues()
 		d.freeRing(in, locator)
 		return nil, err
 	}
-	sendCQ.attach(q)
-	recvCQ.attach(q)
 	return q, nil
 }
 
@@ -135,6 +141,13 @@ func (q *queuePair) attach(to peer) bool {
 	}
 	return !q.closed
 }
+
+var (
+	// errClosedQueue refuses a queue pair, errOverflow fails those of a queue that had
+	// no room.
+	errClosedQueue = fmt.Errorf("shm: queue pair: its completion queue: %w", verbs.ErrClosed)
+	errOverflow    = fmt.Errorf("shm: completion queue overflow: %w", verbs.ErrQueueFull)
+)
 
 func (q *queuePair) Number() uint32     { return q.number }
 func (q *queuePair) State() verbs.State { return verbs.State(q.state.Load()) }
@@ -324,12 +337,11 @@ func (q *queuePair) complete(r *request, status verbs.Status) {
 		return
 	}
 	q.uncovered = 0
-	if !q.sendCQ.push(verbs.Completion{ID: r.ID, QueuePair: q.number, Status: status, Opcode: r.Opcode}) {
+	ended := verbs.Completion{ID: r.ID, QueuePair: q.number, Status: status, Opcode: r.Opcode}
+	if !q.sendCQ.push(&ended) {
 		q.fail(errOverflow)
 	}
 }
-
-var errOverflow = fmt.Errorf("shm: completion queue overflow: %w", verbs.ErrQueueFull)
 
 // received ends the first receive.
 func (q *queuePair) received(status verbs.Status, opcode verbs.Opcode, bytes, immediate uint32) {
@@ -340,7 +352,8 @@ func (q *queuePair) received(status verbs.Status, opcode verbs.Opcode, bytes, im
 	}
 	q.receiveCount--
 	q.filled = 0
-	if !q.recvCQ.push(verbs.Completion{ID: r.id, QueuePair: q.number, Status: status, Opcode: opcode, Bytes: bytes, Immediate: immediate}) {
+	ended := verbs.Completion{ID: r.id, QueuePair: q.number, Status: status, Opcode: opcode, Bytes: bytes, Immediate: immediate}
+	if !q.recvCQ.push(&ended) {
 		q.fail(errOverflow)
 	}
 }
@@ -359,10 +372,7 @@ func (q *queuePair) Close() error {
 	q.waiting.Store(false)
 	peer := q.peer
 	q.unlock()
-	q.sendCQ.detach(q)
-	q.recvCQ.detach(q)
-	q.sendCQ.drop(q.number)
-	q.recvCQ.drop(q.number)
+	q.detachQueues()
 	q.device.abandon(q, peer)
 	return nil
 }

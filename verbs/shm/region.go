@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/bounds"
 )
 
 // region is a memory region of this device.
@@ -22,7 +23,7 @@ func (r *region) Memory() []byte { return r.memory }
 
 // Remote is the region for peers. The address is the one that it has here.
 func (r *region) Remote() verbs.RemoteRegion {
-	return verbs.RemoteRegion{Address: addressOf(r.memory), Length: uint64(len(r.memory)), RKey: r.key}
+	return verbs.RemoteRegion{Address: bounds.Address(r.memory), Length: uint64(len(r.memory)), RKey: r.key}
 }
 
 // Deregister ends the region, for peers first: with its slot another region gets its
@@ -109,7 +110,7 @@ func (t *regionTable) hold(segments []verbs.Segment, right verbs.Access) bool {
 			continue
 		}
 		r := t.find(s.LKey)
-		if r == nil || r.access&right != right || !contains(addressOf(r.memory), uint64(len(r.memory)), addressOf(s.Memory), uint64(len(s.Memory))) {
+		if r == nil || r.access&right != right || !bounds.Contains(bounds.Address(r.memory), uint64(len(r.memory)), bounds.Address(s.Memory), uint64(len(s.Memory))) {
 			return false
 		}
 	}
@@ -118,9 +119,3 @@ func (t *regionTable) hold(segments []verbs.Segment, right verbs.Access) bool {
 
 // remoteRights are those that open a region to peers at all.
 const remoteRights = verbs.RemoteWrite | verbs.RemoteRead | verbs.RemoteAtomic
-
-// contains tells whether n bytes at address lie within length bytes at base,
-// without overflow.
-func contains(base, length, address, n uint64) bool {
-	return address >= base && n <= length && address-base <= length-n
-}

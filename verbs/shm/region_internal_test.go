@@ -1,32 +1,12 @@
 package shm
 
 import (
-	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/verbs"
 )
-
-func TestContains(t *testing.T) {
-	for _, test := range []struct {
-		base, length, address, n uint64
-		want                     bool
-	}{
-		{100, 10, 100, 10, true},
-		{100, 10, 110, 0, true},
-		{100, 10, 99, 1, false},
-		{100, 10, 101, 10, false},
-		{100, 10, 105, math.MaxUint64, false},
-		{100, 10, math.MaxUint64, 5, false},
-		{math.MaxUint64 - 5, 6, math.MaxUint64, 1, true},
-		{math.MaxUint64 - 5, 6, math.MaxUint64, 2, false},
-		{0, 0, 0, 0, true},
-	} {
-		require.Equal(t, test.want, contains(test.base, test.length, test.address, test.n), "%+v", test)
-	}
-}
 
 // TestRegions fills the table, and looks that a key which was given back is not the
 // next region's.

@@ -43,14 +43,20 @@ func openFabric(t testing.TB) func() *Device {
 func connected(t testing.TB, open func() *Device, config verbs.QueuePairConfig) (near, far *side) {
 	t.Helper()
 	near, far = newSide(t, open()), newSide(t, open())
-	near.connect(far.device.Address(), config)
+	near.join(far, config)
+	return near, far
+}
+
+// join connects two sides.
+func (s *side) join(far *side, config verbs.QueuePairConfig) {
+	s.t.Helper()
+	s.connect(far.device.Address(), config)
 	request := far.request()
 	config.SendQueue, config.ReceiveQueue = far.queue, far.queue
 	pair, err := request.Accept(config)
-	require.NoError(t, err)
+	require.NoError(s.t, err)
 	far.pair = pair.(*queuePair)
-	near.await(func() bool { return near.pair.State() == verbs.StateReady }, "ready")
-	return near, far
+	s.await(func() bool { return s.pair.State() == verbs.StateReady }, "ready")
 }
 
 func newSide(t testing.TB, device *Device) *side {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/bounds"
 )
 
 // Options for Open.
@@ -69,7 +70,7 @@ func Open(options Options) (*Device, error) {
 		return nil, fmt.Errorf("shm: %w", err)
 	}
 	p := &process{peers: make(map[string]*neighbor), awaiting: make(map[*net.UnixConn]struct{}), ending: make(chan struct{}), fd: -1}
-	p.device = &device{form: p, name: "shm", address: addressPrefix + hex.EncodeToString(name[:]), opened: time.Now(), pairs: make(map[uint32]*queuePair)}
+	p.device = &device{form: p, name: deviceName, address: addressPrefix + hex.EncodeToString(name[:]), opened: time.Now(), pairs: make(map[uint32]*queuePair)}
 	if err := p.open(ranks); err != nil {
 		return nil, errors.Join(err, p.close())
 	}
@@ -83,14 +84,14 @@ func (p *process) open(ranks int) error {
 	}
 	size := int(min(total+segmentStart, addressSpace/uint64(ranks), maxSegment)) &^ (hugePageBytes - 1)
 	if p.fd, err = unix.MemfdCreate("rma", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING); err != nil {
-		return &verbs.CapabilityError{Device: "shm", Capability: "create a segment", Reason: "memfd_create is refused", Cause: err}
+		return &verbs.CapabilityError{Device: deviceName, Capability: "create a segment", Reason: "memfd_create is refused", Cause: err}
 	}
 	if err := unix.Ftruncate(p.fd, int64(size)); err != nil {
-		return &verbs.CapabilityError{Device: "shm", Capability: "create a segment", Reason: fmt.Sprintf("a file of %d bytes in memory is refused", size), Cause: err}
+		return &verbs.CapabilityError{Device: deviceName, Capability: "create a segment", Reason: fmt.Sprintf("a file of %d bytes in memory is refused", size), Cause: err}
 	}
 	// A peer that could shrink the file could take memory from under this process.
 	if _, err := unix.FcntlInt(uintptr(p.fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
-		return &verbs.CapabilityError{Device: "shm", Capability: "seal its segment", Reason: "fcntl is refused", Cause: err}
+		return &verbs.CapabilityError{Device: deviceName, Capability: "seal its segment", Reason: "fcntl is refused", Cause: err}
 	}
 	if p.memory, err = mapShared(p.fd, size); err != nil {
 		return fmt.Errorf("shm: segment: %w", err)
@@ -198,11 +199,11 @@ func (p *process) giveBack(offset, length int) {
 
 // offsetOf is where memory is in the segment, and whether it is there.
 func (p *process) offsetOf(memory []byte) (int, bool) {
-	base := addressOf(p.memory)
-	if len(memory) == 0 || !contains(base, uint64(len(p.memory)), addressOf(memory), uint64(len(memory))) {
+	base := bounds.Address(p.memory)
+	if len(memory) == 0 || !bounds.Contains(base, uint64(len(p.memory)), bounds.Address(memory), uint64(len(memory))) {
 		return 0, false
 	}
-	return int(addressOf(memory) - base), true
+	return int(bounds.Address(memory) - base), true
 }
 
 // publish enters a region in the table that peers read.
@@ -212,7 +213,7 @@ func (p *process) publish(r *region) error {
 		return &verbs.CapabilityError{Device: p.name, Capability: "grant remote atomics on memory of the program", Reason: "peers cannot map it; use AllocateMemory"}
 	}
 	entry := &p.head.regions[r.key%maxRegions]
-	entry.address.Store(addressOf(r.memory))
+	entry.address.Store(bounds.Address(r.memory))
 	entry.length.Store(uint64(len(r.memory)))
 	entry.access.Store(uint32(r.access))
 	entry.offset.Store(notInSegment)

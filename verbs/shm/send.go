@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/bounds"
 	"github.com/onesided/rma/verbs/cpucopy"
 )
 
@@ -16,7 +17,7 @@ func (q *queuePair) PostSend(requests []verbs.SendRequest) (int, error) {
 		return 0, fmt.Errorf("shm: PostSend: %w", verbs.ErrClosed)
 	}
 	for i := range requests {
-		length, err := q.checkSend(&requests[i])
+		length, err := attributes.CheckSend(&requests[i])
 		if err != nil {
 			q.drive()
 			return i, err
@@ -51,30 +52,6 @@ func (r *request) take(from *verbs.SendRequest, length int) {
 		segments = append(segments[:0], verbs.Segment{Memory: r.inline})
 	}
 	r.Segments = segments
-}
-
-// checkSend says what is wrong with a request, else how long it is.
-func (q *queuePair) checkSend(r *verbs.SendRequest) (int, error) {
-	if r.Opcode > verbs.OpCompareSwap {
-		return 0, argumentError("PostSend: opcode %d is none of a send queue", r.Opcode)
-	}
-	if len(r.Segments) > maxSegments {
-		return 0, argumentError("PostSend: %d segments, at most %d are allowed", len(r.Segments), maxSegments)
-	}
-	length := 0
-	for _, s := range r.Segments {
-		if len(s.Memory) > maxMessage-length {
-			return 0, argumentError("PostSend: more than %d bytes", maxMessage)
-		}
-		length += len(s.Memory)
-	}
-	switch {
-	case r.Flags&verbs.Inline != 0 && (length > maxInline || r.Opcode >= verbs.OpRDMARead):
-		return 0, argumentError("PostSend: an inline request is a send or write of at most %d bytes, this is opcode %d of %d", maxInline, r.Opcode, length)
-	case r.Opcode >= verbs.OpFetchAdd && (len(r.Segments) != 1 || length != 8):
-		return 0, argumentError("PostSend: an atomic has one segment of 8 bytes, this has %d of %d", len(r.Segments), length)
-	}
-	return length, nil
 }
 
 // advance completes what has taken effect and pushes what fits. It tells whether
@@ -252,7 +229,7 @@ func (q *queuePair) transfer(r *request, n int, right verbs.Access) verbs.Status
 		if foreign {
 			return verbs.StatusRemoteOperation
 		}
-		word := wordAt(remote)
+		word := bounds.Word(remote)
 		old := uint64(0)
 		if r.Opcode == verbs.OpFetchAdd {
 			old = word.Add(r.Operand) - r.Operand

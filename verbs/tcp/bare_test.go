@@ -116,8 +116,14 @@ type bare struct {
 
 func newBare(t testing.TB) *bare {
 	t.Helper()
+	return newBareOf(t, 1024)
+}
+
+// newBareOf is one with that many completions at most.
+func newBareOf(t testing.TB, capacity int) *bare {
+	t.Helper()
 	d := bareDevice()
-	queue, err := d.CreateCompletionQueue(1024)
+	queue, err := d.CreateCompletionQueue(capacity)
 	require.NoError(t, err)
 	b := &bare{script: new(script), connection: newConnection(d, "peer", phaseDialing), device: d, queue: queue.(*completionQueue)}
 	config := verbs.QueuePairConfig{SendQueue: queue, ReceiveQueue: queue}

@@ -1,9 +1,6 @@
 package tcp_test
 
 import (
-	"fmt"
-	"os"
-	"os/exec"
 	"testing"
 	"time"
 
@@ -14,18 +11,8 @@ import (
 	"github.com/onesided/rma/verbs/verbstest"
 )
 
-// peerEnvironment makes this test binary a peer process of the suite.
-const peerEnvironment = "TCP_TEST_PEER"
-
 func TestMain(m *testing.M) {
-	if os.Getenv(peerEnvironment) == "" {
-		os.Exit(m.Run())
-	}
-	open := func() (verbs.Device, error) { return tcp.Open(tcp.Options{}) }
-	if err := verbstest.ServePeer(os.Stdin, os.Stdout, open); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	verbstest.Main(m, func() (verbs.Device, error) { return tcp.Open(tcp.Options{}) })
 }
 
 // Ranks that are in one process.
@@ -35,18 +22,7 @@ func TestConformance(t *testing.T) {
 
 // Ranks that are processes.
 func TestProcessConformance(t *testing.T) {
-	verbstest.Run(t, verbstest.Config{
-		Driven: true, Limit: 5 * time.Second,
-		Open: openPlain,
-		Peer: func(t testing.TB) *exec.Cmd {
-			self, err := os.Executable()
-			require.NoError(t, err)
-			cmd := exec.Command(self)
-			cmd.Env = append(os.Environ(), peerEnvironment+"=1")
-			cmd.Stderr = os.Stderr
-			return cmd
-		},
-	})
+	verbstest.Run(t, verbstest.Config{Driven: true, Limit: 5 * time.Second, Open: openPlain, Peer: verbstest.Self})
 }
 
 func openPlain(t testing.TB) verbs.Device {

@@ -393,7 +393,8 @@ func TestLastOutputIsACopy(t *testing.T) {
 			s.hear(s.script, message(frame{kind: kindWrite, request: 1, rkey: 77, operand: 1}, "x"))
 		},
 		"a queue that overflows": func(s *bare) {
-			s.queue.overflow = true
+			for s.queue.held.Push(&verbs.Completion{}) {
+			}
 			s.hear(s.script, message(frame{kind: kindSend, request: 1}, ""))
 		},
 		"Close": func(s *bare) { require.NoError(t, s.pair.Close()) },

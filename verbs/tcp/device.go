@@ -66,13 +66,13 @@ type device struct {
 	waiting atomic.Int32
 }
 
-// Attributes of the device.
-func (d *device) Attributes() verbs.Attributes {
-	return verbs.Attributes{
-		Name: deviceName, MaxInline: maxInline, MaxSegments: maxSegments, MaxMessage: maxMessage,
-		ReservedLKey: reservedLKey, Spin: 50 * time.Microsecond, CoherentAtomics: true,
-	}
+var attributes = verbs.Attributes{
+	Name: deviceName, MaxInline: maxInline, MaxSegments: maxSegments, MaxMessage: maxMessage,
+	ReservedLKey: reservedLKey, Spin: 50 * time.Microsecond, CoherentAtomics: true,
 }
+
+// Attributes of the device.
+func (d *device) Attributes() verbs.Attributes { return attributes }
 
 // Now is the time since the device was opened.
 func (d *device) Now() time.Duration { return time.Since(d.opened) }
@@ -181,7 +181,7 @@ const pressPause = 10 * time.Microsecond
 // shortestAlone to longestAlone while no other is heard.
 const (
 	shortestAlone = 500 * time.Nanosecond
-	longestAlone  = 8 * time.Microsecond
+	longestAlone  = 32 * time.Microsecond
 )
 
 // lookAtAll reads from all connections that have something, and looks after the peers
@@ -374,11 +374,6 @@ func (d *device) closedError(call string) error {
 	return fmt.Errorf("tcp: device at %s: %s: %w", d.address, call, verbs.ErrClosed)
 }
 
-// An ArgumentError is a call with an argument that is never valid.
-type ArgumentError struct{ Text string }
-
-func (e *ArgumentError) Error() string { return "tcp: " + e.Text }
-
 func argumentError(format string, args ...any) error {
-	return &ArgumentError{fmt.Sprintf(format, args...)}
+	return &verbs.ArgumentError{Device: deviceName, Text: fmt.Sprintf(format, args...)}
 }

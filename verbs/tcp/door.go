@@ -202,7 +202,7 @@ func decline(conn net.Conn, w io.Writer, reason string) {
 // is not needed any more.
 func (o *door) take(s *socket, conn net.Conn, w io.ReadWriter) stream {
 	_ = conn.Close()
-	tune(s.fd, o.options.Silence)
+	tune(s.fd, o.options.Silence, o.options.has(Reno))
 	if secure, ok := w.(*secured); ok {
 		return secure.engage(s)
 	}

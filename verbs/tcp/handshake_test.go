@@ -193,8 +193,7 @@ func TestPeerThatNeverAnswers(t *testing.T) {
 
 // What a stranger says is read no further than the proof, and ends his connection only.
 func TestStrangers(t *testing.T) {
-	far := openWith(t, Options{HandshakeLimit: time.Second})
-	hostPort, _, _ := strings.Cut(far.Address(), "/")
+	t.Parallel() // It waits for the limits of handshakes.
 	for name, says := range map[string]string{
 		"nothing":        "",
 		"HTTP":           "GET / HTTP/1.1\r\nHost: " + strings.Repeat("x", 100) + "\r\n\r\n",
@@ -204,6 +203,9 @@ func TestStrangers(t *testing.T) {
 		"a flood":        strings.Repeat("\xff", 1<<20),
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			far := openWith(t, Options{HandshakeLimit: time.Second})
+			hostPort, _, _ := strings.Cut(far.Address(), "/")
 			conn, err := net.Dial("tcp", hostPort)
 			require.NoError(t, err)
 			defer conn.Close()

@@ -12,6 +12,7 @@ import (
 // A rank that polls five times in Silence, which is more often than it has to, has two
 // peers. It looks at one more often than at the other, but hears both in time.
 func TestRarePolls(t *testing.T) {
+	t.Parallel() // It waits for a silence.
 	const silence = 2 * time.Second
 	near := openWith(t, Options{Silence: silence})
 	var pairs []*queuePair

@@ -19,8 +19,11 @@ const (
 	// Copies of payloads of up to 512 bytes go behind their header; else all go as
 	// vectors.
 	Copies
+	// Reno has connections within a machine keep to the oldest congestion control: nothing is
+	// congested there, and others measure and pace what is sent. For Linux.
+	Reno
 
-	allOptimizations = Batches | Favour | Dwelling | HeaderReads | FewSockets | Copies
+	allOptimizations = Batches | Favour | Dwelling | HeaderReads | FewSockets | Copies | Reno
 )
 
 // has tells whether an optimization is not left out.

@@ -5,10 +5,12 @@ import (
 	"sync/atomic"
 
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/completion"
 )
 
 const (
 	defaultDepth = 128
+	maxDepth     = 1 << 20
 	maxSegments  = 16
 	maxInline    = 256
 	maxMessage   = 1 << 30
@@ -72,7 +74,7 @@ type posted struct {
 func (d *device) newPair(config verbs.QueuePairConfig, c *connection) (*queuePair, error) {
 	sendCQ, ok1 := config.SendQueue.(*completionQueue)
 	recvCQ, ok2 := config.ReceiveQueue.(*completionQueue)
-	if !ok1 || !ok2 || sendCQ == nil || recvCQ == nil || sendCQ.device != d || recvCQ.device != d {
+	if !ok1 || !ok2 || sendCQ.device != d || recvCQ.device != d {
 		return nil, argumentError("queue pair: SendQueue and ReceiveQueue must be completion queues of this device")
 	}
 	for _, depth := range []*int{&config.MaxSends, &config.MaxReceives} {
@@ -85,20 +87,23 @@ func (d *device) newPair(config verbs.QueuePairConfig, c *connection) (*queuePai
 	}
 	q := &queuePair{device: d, conn: c, sendCQ: sendCQ, recvCQ: recvCQ, firstNumber: 1,
 		sends: make([]request, config.MaxSends), receives: make([]posted, config.MaxReceives)}
+	// A queue pair that has its number may be closed, with the device.
+	if !completion.Attach(sendCQ.held, recvCQ.held) {
+		return nil, errClosedQueue
+	}
 	if err := d.adopt(q); err != nil {
+		completion.Detach(sendCQ.held, recvCQ.held, q.number)
 		return nil, err
-	}
-	if !sendCQ.use() {
-		d.forget(q)
-		return nil, errClosedQueue
-	}
-	if !recvCQ.use() {
-		sendCQ.leave()
-		d.forget(q)
-		return nil, errClosedQueue
 	}
 	return q, nil
 }
+
+var (
+	// errClosedQueue refuses a queue pair, errOverflow fails those of a queue that had
+	// no room.
+	errClosedQueue = fmt.Errorf("tcp: queue pair: its completion queue: %w", verbs.ErrClosed)
+	errOverflow    = fmt.Errorf("tcp: completion queue overflow: %w", verbs.ErrQueueFull)
+)
 
 func (q *queuePair) Number() uint32     { return q.number }
 func (q *queuePair) State() verbs.State { return verbs.State(q.state.Load()) }
@@ -152,8 +157,8 @@ func (q *queuePair) finish(status verbs.Status) {
 		return
 	}
 	q.uncovered = 0
-	completion := verbs.Completion{ID: r.ID, QueuePair: q.number, Status: status, Opcode: r.Opcode}
-	if !q.sendCQ.push(&completion) {
+	ended := verbs.Completion{ID: r.ID, QueuePair: q.number, Status: status, Opcode: r.Opcode}
+	if !q.sendCQ.push(&ended) {
 		q.conn.fail(errOverflow, partInOrder)
 	}
 }
@@ -166,8 +171,8 @@ func (q *queuePair) received(status verbs.Status, opcode verbs.Opcode, bytes, im
 		q.receiveFirst = 0
 	}
 	q.receiveCount--
-	completion := verbs.Completion{ID: r.id, QueuePair: q.number, Status: status, Opcode: opcode, Bytes: bytes, Immediate: immediate}
-	if !q.recvCQ.push(&completion) {
+	ended := verbs.Completion{ID: r.id, QueuePair: q.number, Status: status, Opcode: opcode, Bytes: bytes, Immediate: immediate}
+	if !q.recvCQ.push(&ended) {
 		q.conn.fail(errOverflow, partInOrder)
 	}
 }
@@ -250,10 +255,7 @@ func (q *queuePair) Close() error {
 	c.abandon()
 	c.pair = nil
 	c.mu.Unlock()
-	for _, cq := range []*completionQueue{q.sendCQ, q.recvCQ} {
-		cq.drop(q.number)
-		cq.leave()
-	}
+	completion.Detach(q.sendCQ.held, q.recvCQ.held, q.number)
 	q.device.forget(q)
 	return nil
 }

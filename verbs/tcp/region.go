@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/bounds"
 )
 
 // region is a memory region of this device.
@@ -29,7 +30,7 @@ func (r *region) Memory() []byte { return r.memory }
 
 // Remote is the region for peers. The address is the one that it has here.
 func (r *region) Remote() verbs.RemoteRegion {
-	return verbs.RemoteRegion{Address: addressOf(r.memory), Length: uint64(len(r.memory)), RKey: r.key}
+	return verbs.RemoteRegion{Address: bounds.Address(r.memory), Length: uint64(len(r.memory)), RKey: r.key}
 }
 
 // Deregister ends the region. It waits for a peer's request that is just touching the
@@ -63,7 +64,7 @@ func (r *region) hold(address uint64, n int) ([]byte, bool) {
 	if !r.keep() {
 		return nil, false
 	}
-	offset := address - addressOf(r.memory)
+	offset := address - bounds.Address(r.memory)
 	return r.memory[offset : offset+uint64(n) : offset+uint64(n)], true
 }
 
@@ -135,7 +136,7 @@ func (t *regionTable) find(key uint32) *region {
 // reach finds the region for a peer's request of n bytes, n above 0.
 func (t *regionTable) reach(key uint32, address uint64, n int, right verbs.Access) *region {
 	r := t.find(key)
-	if r == nil || r.access&right != right || !contains(r.memory, address, uint64(n)) {
+	if r == nil || r.access&right != right || !bounds.Contains(bounds.Address(r.memory), uint64(len(r.memory)), address, uint64(n)) {
 		return nil
 	}
 	return r
@@ -149,15 +150,9 @@ func (t *regionTable) covers(segments []verbs.Segment, right verbs.Access) bool 
 			continue
 		}
 		r := t.find(s.LKey)
-		if r == nil || r.access&right != right || !contains(r.memory, addressOf(s.Memory), uint64(len(s.Memory))) {
+		if r == nil || r.access&right != right || !bounds.Contains(bounds.Address(r.memory), uint64(len(r.memory)), bounds.Address(s.Memory), uint64(len(s.Memory))) {
 			return false
 		}
 	}
 	return true
-}
-
-// contains tells whether n bytes at address lie within memory, without overflow.
-func contains(memory []byte, address, n uint64) bool {
-	base, length := addressOf(memory), uint64(len(memory))
-	return address >= base && n <= length && address-base <= length-n
 }

@@ -28,7 +28,7 @@ func (q *queuePair) PostSend(requests []verbs.SendRequest) (int, error) {
 
 func (q *queuePair) postSends(requests []verbs.SendRequest) (int, error) {
 	for i := range requests {
-		length, err := checkSend(&requests[i])
+		length, err := attributes.CheckSend(&requests[i])
 		if err != nil {
 			return i, err
 		}
@@ -83,34 +83,6 @@ func (r *request) take(from *verbs.SendRequest, length int) {
 		segments = append(segments[:0], verbs.Segment{Memory: r.inline, LKey: reservedLKey})
 	}
 	r.Segments = segments
-}
-
-// checkSend says what is wrong with a request, else how long it is.
-func checkSend(r *verbs.SendRequest) (int, error) {
-	if r.Opcode > verbs.OpCompareSwap {
-		return 0, argumentError("PostSend: opcode %d is none of a send queue", r.Opcode)
-	}
-	if r.Flags&^(verbs.Signalled|verbs.Inline|verbs.Fence) != 0 {
-		return 0, argumentError("PostSend: flags %#x, known are %#x", r.Flags, verbs.Signalled|verbs.Inline|verbs.Fence)
-	}
-	if len(r.Segments) > maxSegments {
-		return 0, argumentError("PostSend: %d segments, at most %d are allowed", len(r.Segments), maxSegments)
-	}
-	length := 0
-	for i := range r.Segments {
-		n := len(r.Segments[i].Memory)
-		if n > maxMessage-length {
-			return 0, argumentError("PostSend: more than %d bytes", maxMessage)
-		}
-		length += n
-	}
-	switch {
-	case r.Flags&verbs.Inline != 0 && (length > maxInline || r.Opcode >= verbs.OpRDMARead):
-		return 0, argumentError("PostSend: an inline request is a send or write of at most %d bytes, this is opcode %d of %d", maxInline, r.Opcode, length)
-	case r.Opcode >= verbs.OpFetchAdd && (len(r.Segments) != 1 || length != 8):
-		return 0, argumentError("PostSend: an atomic has one segment of 8 bytes, this has %d of %d", len(r.Segments), length)
-	}
-	return length, nil
 }
 
 // kindOf is the kind of each opcode's frames.

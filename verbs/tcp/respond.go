@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/bounds"
 )
 
 // answers are the peer's reads and atomics that were not answered yet, in order. An
@@ -201,7 +202,7 @@ func (c *connection) execute(f *frame) (old uint64, ok bool) {
 		return 0, false
 	}
 	defer r.release()
-	word := wordAt(memory)
+	word := bounds.Word(memory)
 	if f.kind == kindFetchAdd {
 		return word.Add(f.operand) - f.operand, true
 	}

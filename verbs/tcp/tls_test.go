@@ -28,6 +28,7 @@ func TestTLSConformance(t *testing.T) {
 // A peer with another certificate, or without TLS, is refused; so is a key that is wrong
 // inside of TLS.
 func TestTLSRefuses(t *testing.T) {
+	t.Parallel() // It waits for the limits of handshakes.
 	ours, theirs := selfSigned(t), selfSigned(t)
 	key := proof.NewKey()
 	for _, c := range []struct {
@@ -41,6 +42,7 @@ func TestTLSRefuses(t *testing.T) {
 		{"another key", tcp.Options{TLS: ours, Key: key}, tcp.Options{TLS: ours}, "another key"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			c.dials.HandshakeLimit, c.accepts.HandshakeLimit = 2*time.Second, 2*time.Second
 			near, far := openOptions(t, c.dials), openOptions(t, c.accepts)
 			queue, err := near.CreateCompletionQueue(4)

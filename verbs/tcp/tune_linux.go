@@ -7,8 +7,35 @@ import (
 )
 
 // tune makes the system give a connection up when what was sent is not acknowledged, or
-// not read, for the limit. net has set TCP_NODELAY.
-func tune(fd int, limit time.Duration) {
+// not read, for the limit, and one within the machine use reno if that is wanted. net has set
+// TCP_NODELAY.
+func tune(fd int, limit time.Duration, reno bool) {
 	// Where it is refused the device's own clock does the same, a little later.
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(limit.Milliseconds()))
+	if reno && within(fd) {
+		// Where it is refused the connection is as others.
+		_ = unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, "reno")
+	}
+}
+
+// within tells whether a connection is within the machine: from an address to itself, which
+// is how the system connects a machine with itself.
+func within(fd int) bool {
+	near, err := unix.Getsockname(fd)
+	if err != nil {
+		return false
+	}
+	far, err := unix.Getpeername(fd)
+	if err != nil {
+		return false
+	}
+	switch near := near.(type) {
+	case *unix.SockaddrInet4:
+		far, ok := far.(*unix.SockaddrInet4)
+		return ok && near.Addr == far.Addr
+	case *unix.SockaddrInet6:
+		far, ok := far.(*unix.SockaddrInet6)
+		return ok && near.Addr == far.Addr && near.ZoneId == far.ZoneId
+	}
+	return false
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/onesided/rma/verbs/verbstest"
 )
 
-const everything = tcp.Batches | tcp.Favour | tcp.Dwelling | tcp.HeaderReads | tcp.FewSockets | tcp.Copies
+const everything = tcp.Batches | tcp.Favour | tcp.Dwelling | tcp.HeaderReads | tcp.FewSockets | tcp.Copies | tcp.Reno
 
 // Without its optimizations the device does the same.
 func TestConformanceWithout(t *testing.T) {
@@ -41,6 +41,7 @@ func BenchmarkWithout(b *testing.B) {
 		{"header reads", tcp.HeaderReads, 1, 16, 64 << 10},
 		{"few sockets", tcp.FewSockets, 1, 1, 8},
 		{"copies", tcp.Copies, 1, 16, 256},
+		{"reno", tcp.Reno, 1, 1, 8},
 	} {
 		for _, without := range []tcp.Optimization{0, c.one} {
 			name := c.name + "/on"

@@ -38,6 +38,9 @@ func (c *card) pair(config verbs.QueuePairConfig) (*cardPair, error) {
 	if sends == nil || receives == nil || sends.card != c || receives.card != c {
 		return nil, errors.New("card: a queue pair needs completion queues of its card")
 	}
+	if (sends.closed || receives.closed) && !c.broken("a closed queue takes queue pairs") {
+		return nil, verbs.ErrClosed
+	}
 	if config.MaxSends < 0 || config.MaxReceives < 0 {
 		return nil, fmt.Errorf("card: %d sends and %d receives", config.MaxSends, config.MaxReceives)
 	}
@@ -184,6 +187,9 @@ func (p *cardPair) next() {
 }
 
 func (c *card) malformed(r verbs.SendRequest) error {
+	if known := verbs.Signalled | verbs.Inline | verbs.Fence; r.Flags&^known != 0 && !c.broken("unknown flags are ignored") {
+		return fmt.Errorf("card: flags %#x", r.Flags)
+	}
 	if r.Opcode > verbs.OpCompareSwap {
 		return fmt.Errorf("card: opcode %d", r.Opcode)
 	}

@@ -13,6 +13,7 @@ type cardQueue struct {
 	capacity int
 	waiting  []verbs.Completion
 	overflow bool
+	closed   bool
 }
 
 func (c *card) CreateCompletionQueue(capacity int) (verbs.CompletionQueue, error) {
@@ -42,7 +43,17 @@ func (q *cardQueue) Poll(into []verbs.Completion) int {
 	return n
 }
 
-func (q *cardQueue) Close() error { return nil }
+func (q *cardQueue) Close() error {
+	q.card.mu.Lock()
+	defer q.card.mu.Unlock()
+	for _, p := range q.card.pairs {
+		if !p.closed && (p.sends == q || p.receives == q) && !q.card.broken("a queue closes under its queue pairs") {
+			return errors.New("card: Close of a queue that queue pairs use")
+		}
+	}
+	q.closed = true
+	return nil
+}
 
 func (q *cardQueue) add(p *cardPair, c verbs.Completion) {
 	c.QueuePair = p.number

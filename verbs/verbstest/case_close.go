@@ -72,6 +72,31 @@ var closeCases = []testCase{
 		b.check(near.station.closeQueue(near.held().receives), "closing the receive queue")
 		connected(near.rank, far.rank, sizes{})
 	}},
+	{"a completion queue with queue pairs does not close", func(b *bench) {
+		near, _ := b.pair(sizes{})
+		for _, queue := range []verbs.CompletionQueue{near.held().sends, near.held().receives} {
+			if err := queue.Close(); err == nil {
+				b.Error("a completion queue of a queue pair was closed")
+			}
+		}
+		near.expectReady()
+	}},
+	{"a closed completion queue takes no queue pair", func(b *bench) {
+		near, far := b.two()
+		_, config, err := near.station.queues(sizes{})
+		b.check(err, "creating completion queues")
+		b.check(near.station.closeQueue(config.SendQueue), "Close")
+		b.check(config.SendQueue.Close(), "a second Close")
+		for what, config := range map[string]verbs.QueuePairConfig{
+			"sends":    config,
+			"receives": {SendQueue: config.ReceiveQueue, ReceiveQueue: config.SendQueue},
+		} {
+			if _, err := near.device.Connect(far.address, nil, config); !errors.Is(err, verbs.ErrClosed) {
+				b.Errorf("Connect with a closed queue for %s: %v; want ErrClosed", what, err)
+			}
+		}
+		b.check(near.station.closeQueue(config.ReceiveQueue), "Close of a queue whose queue pairs were refused")
+	}},
 	{"many queue pairs one after the other", func(b *bench) {
 		near, far := b.two()
 		mine, theirs := near.allocate(64, all), far.allocate(64, all)

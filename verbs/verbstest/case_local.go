@@ -142,6 +142,17 @@ var localCases = []testCase{
 			to.expect(want, "an opcode that cannot be posted")
 		}
 	}},
+	{"a flag that there is not", func(b *bench) {
+		for _, flag := range []verbs.Flags{verbs.Fence << 1, 1 << 7} {
+			near, far := b.pair(sizes{})
+			to, mine := far.allocate(64, all), near.allocate(64, all)
+			want := to.fill(1)
+			w := to.write(1, 0, mine.every())
+			w.Flags |= flag
+			near.expectRefusal(w)
+			to.expect(want, "a flag that there is not")
+		}
+	}},
 	{"a malformed request in the middle of a batch", func(b *bench) {
 		near, far := b.pair(sizes{})
 		to, mine := far.allocate(64, all), near.allocate(64, all)

@@ -14,8 +14,8 @@ type Config struct {
 	// connect to each other. The suite closes them.
 	Open func(t testing.TB) verbs.Device
 
-	// Peer, if it is not nil, makes the command of a process that calls
-	// [ServePeer] with its standard input and output, and whose devices and
+	// Peer, if it is not nil, makes the command of a process, such as [Self], that
+	// calls [ServePeer] with its standard input and output, and whose devices and
 	// those of Open can connect to each other. The far side of every case is
 	// then in such a process. Some cases kill it.
 	Peer func(t testing.TB) *exec.Cmd

@@ -15,16 +15,10 @@
 // against steps. Without [Config.Peer] the far side is another device of this
 // process and its steps are calls. With it the far side is a device of a child
 // process that runs [ServePeer] and its steps go through the child's standard
-// input and output:
+// input and output. [Self] makes it of the test program:
 //
 //	func TestMain(m *testing.M) {
-//		if os.Getenv("CARD_PEER") != "" {
-//			if err := verbstest.ServePeer(os.Stdin, os.Stdout, open); err != nil {
-//				log.Fatal(err)
-//			}
-//			return
-//		}
-//		m.Run()
+//		verbstest.Main(m, func() (verbs.Device, error) { return card.Open() })
 //	}
 //
 // # Rules of the suite

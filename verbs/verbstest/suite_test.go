@@ -172,6 +172,9 @@ var defects = []struct{ defect, by string }{
 	{"a death goes unnoticed", "Closing/a watcher is told once of a device that is closed"},
 	{"a death is told twice", "Closing/a watcher is told once of a device that dies"},
 	{"an earlier death is not told", "Closing/a watcher is told of a device that is gone already"},
+	{"a queue closes under its queue pairs", "Closing/a completion queue with queue pairs does not close"},
+	{"a closed queue takes queue pairs", "Closing/a closed completion queue takes no queue pair"},
+	{"unknown flags are ignored", "Segments/a flag that there is not"},
 	{"a closed queue pair takes requests", "Closing/a closed queue pair takes nothing"},
 	{"a watch cannot be stopped", "Closing/a watch that was stopped tells nothing"},
 

@@ -1,0 +1,46 @@
+package bounds_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/verbs/bounds"
+)
+
+func TestContains(t *testing.T) {
+	for _, test := range []struct {
+		base, length, address, n uint64
+		want                     bool
+	}{
+		{100, 10, 100, 10, true},
+		{100, 10, 110, 0, true},
+		{100, 10, 99, 1, false},
+		{100, 10, 101, 10, false},
+		{100, 10, 105, math.MaxUint64, false},
+		{100, 10, math.MaxUint64, 5, false},
+		{math.MaxUint64 - 5, 6, math.MaxUint64, 1, true},
+		{math.MaxUint64 - 5, 6, math.MaxUint64, 2, false},
+		{0, 0, 0, 0, true},
+	} {
+		require.Equal(t, test.want, bounds.Contains(test.base, test.length, test.address, test.n), "%+v", test)
+	}
+}
+
+func TestAddress(t *testing.T) {
+	require.Zero(t, bounds.Address(nil))
+	memory := make([]byte, 64)
+	require.Equal(t, bounds.Address(memory)+8, bounds.Address(memory[8:]))
+	require.Equal(t, bounds.Address(memory), bounds.Address(memory[:0]))
+	bounds.Word(memory[8:]).Store(1<<64 - 1)
+	require.Equal(t, []byte{0, 255, 255, 255, 255, 255, 255, 255, 255, 0}, memory[7:17])
+}
+
+func ExampleContains() {
+	memory := make([]byte, 100)
+	base, length := bounds.Address(memory), uint64(len(memory))
+	fmt.Println(bounds.Contains(base, length, base+90, 10), bounds.Contains(base, length, base+90, 11))
+	// Output: true false
+}

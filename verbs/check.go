@@ -1,0 +1,36 @@
+package verbs
+
+import "fmt"
+
+// CheckSend gives the length of a request in bytes, or says what a device with these
+// attributes cannot take of it, whatever its regions: for PostSend, which leaves the rest
+// to the completion. The error is an *ArgumentError.
+func (a *Attributes) CheckSend(r *SendRequest) (length int, err error) {
+	if r.Opcode > OpCompareSwap {
+		return 0, a.refuse("PostSend: opcode %d is none of a send queue", r.Opcode)
+	}
+	if known := Signalled | Inline | Fence; r.Flags&^known != 0 {
+		return 0, a.refuse("PostSend: flags %#x, known are %#x", r.Flags, known)
+	}
+	if len(r.Segments) > a.MaxSegments {
+		return 0, a.refuse("PostSend: %d segments, at most %d are allowed", len(r.Segments), a.MaxSegments)
+	}
+	for i := range r.Segments {
+		n := len(r.Segments[i].Memory)
+		if n > a.MaxMessage-length {
+			return 0, a.refuse("PostSend: more than %d bytes", a.MaxMessage)
+		}
+		length += n
+	}
+	switch {
+	case r.Flags&Inline != 0 && (length > a.MaxInline || r.Opcode >= OpRDMARead):
+		return 0, a.refuse("PostSend: an inline request is a send or write of at most %d bytes, this is opcode %d of %d", a.MaxInline, r.Opcode, length)
+	case r.Opcode >= OpFetchAdd && (len(r.Segments) != 1 || length != 8):
+		return 0, a.refuse("PostSend: an atomic has one segment of 8 bytes, this has %d of %d", len(r.Segments), length)
+	}
+	return length, nil
+}
+
+func (a *Attributes) refuse(format string, args ...any) error {
+	return &ArgumentError{Device: a.Name, Text: fmt.Sprintf(format, args...)}
+}

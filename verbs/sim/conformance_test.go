@@ -1,0 +1,18 @@
+package sim_test
+
+import (
+	"testing"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/verbstest"
+)
+
+// The suite's goroutines are no tasks: they let time pass by sleeping on the channels.
+func TestConformance(t *testing.T) {
+	for _, name := range []string{"ideal", "pcix-2005", "ndr-2024"} {
+		t.Run(name, func(t *testing.T) {
+			s := simulator(t, profile(t, name), 1)
+			verbstest.Run(t, verbstest.Config{Open: func(testing.TB) verbs.Device { return s.Open() }})
+		})
+	}
+}

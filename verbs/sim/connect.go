@@ -1,0 +1,120 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// A connectionRequest is a queue pair that wants a peer.
+type connectionRequest struct {
+	from     *queuePair
+	address  string
+	to       *Device
+	hello    []byte
+	answered bool
+}
+
+// Connect starts a connection.
+func (d *Device) Connect(address string, hello []byte, config verbs.QueuePairConfig) (verbs.QueuePair, error) {
+	s := d.sim
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if d.closed {
+		return nil, d.closedError("Connect")
+	}
+	if len(hello) > verbs.MaxHello {
+		return nil, argumentError("Connect: hello of %d bytes, at most %d are allowed", len(hello), verbs.MaxHello)
+	}
+	q, err := d.newPair(config)
+	if err != nil {
+		return nil, err
+	}
+	e := s.schedule(*s.local()+s.profile.Connect+s.profile.Wire, q.lane, evKnock)
+	e.what = &connectionRequest{from: q, address: address, hello: slices.Clone(hello)}
+	return q, nil
+}
+
+// PollConnections takes connection requests.
+func (d *Device) PollConnections(into []verbs.ConnectionRequest) int {
+	d.sim.mu.Lock()
+	defer d.sim.mu.Unlock()
+	d.sim.settle()
+	n := copy(into, d.requests)
+	d.requests = slices.Delete(d.requests, 0, n)
+	return n
+}
+
+// arrive is the request at the device that it is for, if there is one.
+func (r *connectionRequest) arrive() {
+	if r.from.state != verbs.StateConnecting {
+		return
+	}
+	if r.to = r.from.device.sim.open[r.address]; r.to == nil {
+		r.refuse(r.from.device.sim.now, fmt.Errorf("sim: nobody is at %q: %w", r.address, verbs.ErrPeerGone))
+		return
+	}
+	r.to.requests = append(r.to.requests, r)
+	r.to.bell.ring()
+}
+
+// refuse fails the queue pair that asked, with an answer that leaves at a time.
+func (r *connectionRequest) refuse(at time.Duration, cause error) {
+	r.answered = true
+	s := r.from.device.sim
+	e := s.schedule(at+s.profile.back(), r.from.lane, evRefused)
+	e.pair, e.what = r.from, cause
+}
+
+// Hello of the peer.
+func (r *connectionRequest) Hello() []byte { return r.hello }
+
+// Reject fails the peer's queue pair.
+func (r *connectionRequest) Reject(reason string) {
+	s := r.from.device.sim
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !r.answered {
+		r.refuse(*s.local(), fmt.Errorf("sim: %s: %w: %s", r.address, verbs.ErrRejected, reason))
+	}
+}
+
+// Accept makes the accepting end.
+func (r *connectionRequest) Accept(config verbs.QueuePairConfig) (verbs.QueuePair, error) {
+	s := r.from.device.sim
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.answered {
+		return nil, fmt.Errorf("sim: Accept of a connection request that was answered: %w", verbs.ErrClosed)
+	}
+	if r.from.state != verbs.StateConnecting {
+		return nil, fmt.Errorf("sim: Accept: the peer has closed its queue pair: %w", verbs.ErrPeerGone)
+	}
+	q, err := r.to.newPair(config)
+	if err != nil {
+		return nil, err
+	}
+	r.answered = true
+	q.peer, q.state = r.from, verbs.StateReady
+	q.open = *s.local() + s.profile.Connect + s.profile.Wire
+	e := s.schedule(q.open, q.lane, evAccepted)
+	e.pair, e.what = r.from, q
+	return q, nil
+}
+
+// accepted connects the end that asked, unless it has ended: then the other ends too.
+func (q *queuePair) accepted(by *queuePair) {
+	q.peer = by
+	if q.state != verbs.StateConnecting {
+		s := q.device.sim
+		e := s.schedule(s.now+s.profile.back(), q.lane, evParted)
+		e.pair, e.what = by, fmt.Errorf("sim: %s withdrew the connection: %w", q.device.address, verbs.ErrPeerGone)
+		return
+	}
+	q.state = verbs.StateReady
+	q.device.bell.ring()
+	q.arm()
+	by.arm()
+}

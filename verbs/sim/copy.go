@@ -1,0 +1,53 @@
+package sim
+
+import "github.com/onesided/rma/verbs"
+
+// A cursor is a place in a list of segments.
+type cursor struct {
+	segments []verbs.Segment
+	offset   int
+}
+
+// at is the place of an offset.
+func at(segments []verbs.Segment, offset int) cursor {
+	for len(segments) > 0 && offset >= len(segments[0].Memory) {
+		offset -= len(segments[0].Memory)
+		segments = segments[1:]
+	}
+	return cursor{segments, offset}
+}
+
+// rest is what the segment has from the place on.
+func (c *cursor) rest() []byte { return c.segments[0].Memory[c.offset:] }
+
+func (c *cursor) advance(n int) { *c = at(c.segments, c.offset+n) }
+
+// gather fills into from segments, from an offset on.
+func gather(into []byte, segments []verbs.Segment, offset int) {
+	for from := at(segments, offset); len(into) > 0; {
+		n := copy(into, from.rest())
+		into = into[n:]
+		from.advance(n)
+	}
+}
+
+// scatter fills segments, from an offset on.
+func scatter(segments []verbs.Segment, offset int, from []byte) {
+	for into := at(segments, offset); len(from) > 0; {
+		n := copy(into.rest(), from)
+		from = from[n:]
+		into.advance(n)
+	}
+}
+
+// transfer copies n bytes at an offset from segments to others.
+func transfer(to, from []verbs.Segment, offset, n int) {
+	for source := at(from, offset); n > 0; {
+		piece := source.rest()
+		piece = piece[:min(n, len(piece))]
+		scatter(to, offset, piece)
+		offset += len(piece)
+		n -= len(piece)
+		source.advance(len(piece))
+	}
+}

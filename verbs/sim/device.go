@@ -1,0 +1,284 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/bounds"
+	"github.com/onesided/rma/verbs/cpucopy"
+)
+
+// A Device is the card of one rank.
+type Device struct {
+	sim        *Simulator
+	rank       int
+	address    string
+	lane       uint32
+	attributes verbs.Attributes
+	closed     bool
+	bell       bell
+	regions    regions
+	// memory is what AllocateMemory gave, by its first byte.
+	memory    map[*byte]int
+	allocated int
+
+	// out and in are the two directions of the link; busOut and busIn are one if the
+	// directions share the bus.
+	out           outlet
+	in            resource
+	busOut, busIn *resource
+
+	pairs      []*queuePair
+	lastNumber uint32
+	requests   []verbs.ConnectionRequest
+	watches    []*watch
+}
+
+var (
+	_ verbs.Device  = (*Device)(nil)
+	_ verbs.Watcher = (*Device)(nil)
+	_ verbs.Meter   = (*Device)(nil)
+)
+
+const (
+	maxSegments = 16
+	maxMessage  = 1 << 30
+	maxDepth    = 1 << 20
+	depth       = 128
+	// nodeMemory is what AllocateMemory of one device gives at most.
+	nodeMemory = 64 << 30
+	// hugeBytes is a huge page.
+	hugeBytes = 2 << 20
+	// addressSpace is for the regions of one device.
+	addressSpace = 1 << 40
+)
+
+// Open makes the device of another rank. Ranks count from 0.
+func (s *Simulator) Open() *Device {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := &Device{
+		sim: s, rank: len(s.devices), address: s.address(len(s.devices)), lane: s.lane(),
+		attributes: verbs.Attributes{
+			Name: "sim:" + s.profile.Name, MaxInline: s.profile.MaxInline, MaxSegments: maxSegments, MaxMessage: maxMessage,
+			CoherentAtomics: s.profile.CoherentAtomics, Virtual: true,
+		},
+		memory: make(map[*byte]int),
+		busOut: new(resource),
+	}
+	d.busIn = d.busOut
+	if !s.profile.BusShared {
+		d.busIn = new(resource)
+	}
+	d.bell.device = d
+	d.regions.next = uint64(d.rank+1) * addressSpace
+	s.devices = append(s.devices, d)
+	s.open[d.address] = d
+	return d
+}
+
+// Attributes of the device.
+func (d *Device) Attributes() verbs.Attributes { return d.attributes }
+
+// Costs are those of the profile.
+func (d *Device) Costs() verbs.Costs { return d.sim.profile.costs() }
+
+// Channel is where the rank sleeps.
+func (d *Device) Channel() verbs.CompletionChannel { return &d.bell }
+
+// Address of the device.
+func (d *Device) Address() string { return d.address }
+
+// Rank is the device's number in the order of Open.
+func (d *Device) Rank() int { return d.rank }
+
+// Now is the clock of the task that calls.
+func (d *Device) Now() time.Duration {
+	d.sim.mu.Lock()
+	defer d.sim.mu.Unlock()
+	return *d.sim.local()
+}
+
+// Compute lets the task that calls use its processor for a time.
+func (d *Device) Compute(took time.Duration) {
+	d.sim.mu.Lock()
+	defer d.sim.mu.Unlock()
+	d.sim.charge(max(took, 0))
+}
+
+// PollRings is what the task's processor takes to look at rings in its memory.
+func (d *Device) PollRings(n int) { d.Compute(time.Duration(max(n, 0)) * d.sim.profile.PollRing) }
+
+// Copy copies, and charges for it.
+func (d *Device) Copy(dst, src []byte) int {
+	n := cpucopy.Copy(dst, src)
+	d.Compute(d.sim.profile.copying(n))
+	return n
+}
+
+// Frames is how many messages, requests and answers with data have left the card.
+func (d *Device) Frames() uint64 {
+	d.sim.mu.Lock()
+	defer d.sim.mu.Unlock()
+	return d.out.frames
+}
+
+// AllocateMemory gives memory of the Go heap, which is as good as any for a card that is
+// simulated: it does not move, pages of it exist once they are used, and what is freed
+// the collector keeps for who still uses it.
+func (d *Device) AllocateMemory(n int) ([]byte, error) {
+	d.sim.mu.Lock()
+	defer d.sim.mu.Unlock()
+	switch {
+	case d.closed:
+		return nil, d.closedError("AllocateMemory")
+	case n <= 0:
+		return nil, argumentError("AllocateMemory of %d bytes; allowed is 1 or more", n)
+	case n > nodeMemory-d.allocated:
+		return nil, fmt.Errorf("sim: %d bytes beside %d: %w: a rank has %d", n, d.allocated, verbs.ErrMemory, nodeMemory)
+	}
+	align := pageBytes
+	if n >= hugeBytes {
+		align = hugeBytes
+	}
+	memory := make([]byte, n+align)
+	skip := int(-bounds.Address(memory) & uint64(align-1))
+	memory = memory[skip : skip+n : skip+n]
+	d.memory[&memory[0]] = n
+	d.allocated += n
+	return memory, nil
+}
+
+// FreeMemory takes memory back.
+func (d *Device) FreeMemory(memory []byte) error {
+	d.sim.mu.Lock()
+	defer d.sim.mu.Unlock()
+	if d.closed {
+		return d.closedError("FreeMemory")
+	}
+	if len(memory) > 0 {
+		if n, ok := d.memory[&memory[0]]; ok {
+			delete(d.memory, &memory[0])
+			d.allocated -= n
+			return nil
+		}
+	}
+	return argumentError("FreeMemory: %d bytes that AllocateMemory did not give, or that were freed", len(memory))
+}
+
+// RegisterMemory makes memory known.
+func (d *Device) RegisterMemory(memory []byte, access verbs.Access) (verbs.MemoryRegion, error) {
+	d.sim.mu.Lock()
+	defer d.sim.mu.Unlock()
+	if d.closed {
+		return nil, d.closedError("RegisterMemory")
+	}
+	if access&^(verbs.LocalWrite|verbs.RemoteWrite|verbs.RemoteRead|verbs.RemoteAtomic) != 0 {
+		return nil, argumentError("RegisterMemory: access %#x has unknown rights", uint32(access))
+	}
+	r := &region{device: d, memory: memory, access: access}
+	if err := d.regions.add(r); err != nil {
+		return nil, err
+	}
+	p := &d.sim.profile
+	d.sim.charge(p.Register + p.RegisterPage*pages(len(memory)))
+	return r, nil
+}
+
+// Close closes the device.
+func (d *Device) Close() error {
+	d.sim.mu.Lock()
+	defer d.sim.mu.Unlock()
+	if d.closed {
+		return nil
+	}
+	d.sim.settle()
+	d.shut()
+	return nil
+}
+
+// shut closes the device now.
+func (d *Device) shut() {
+	if d.closed {
+		return
+	}
+	d.closed = true
+	delete(d.sim.open, d.address)
+	for _, q := range slices.Clone(d.pairs) {
+		q.destroy()
+	}
+	for _, r := range d.requests {
+		r.(*connectionRequest).refuse(d.sim.now, d.gone())
+	}
+	d.requests = nil
+	for _, w := range d.watches {
+		d.sim.schedule(d.sim.now+d.sim.profile.back(), w.by.lane, evDeath).what = w
+	}
+	d.watches = nil
+	d.regions.slots, d.regions.free = nil, nil
+	d.memory = nil
+	d.bell.ring()
+}
+
+// gone is what peers are told of a device that is closed.
+func (d *Device) gone() error {
+	return fmt.Errorf("sim: %s: the device was closed: %w", d.address, verbs.ErrPeerGone)
+}
+
+func (d *Device) closedError(call string) error {
+	return fmt.Errorf("sim: device %s: %s: %w", d.address, call, verbs.ErrClosed)
+}
+
+func argumentError(format string, args ...any) error {
+	return &verbs.ArgumentError{Device: "sim", Text: fmt.Sprintf(format, args...)}
+}
+
+// A watch is one call of Watch.
+type watch struct {
+	by      *Device
+	lost    func(cause error)
+	cause   error
+	stopped bool
+}
+
+// Watch tells of the end of the device at address, as a task of its own while Run runs.
+func (d *Device) Watch(address string, lost func(cause error)) (func(), error) {
+	s := d.sim
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if d.closed {
+		return nil, d.closedError("Watch")
+	}
+	w := &watch{by: d, lost: lost, cause: fmt.Errorf("sim: %s: the device was closed: %w", address, verbs.ErrPeerGone)}
+	if of := s.open[address]; of != nil {
+		of.watches = append(of.watches, w)
+	} else {
+		s.schedule(*s.local(), d.lane, evDeath).what = w
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		w.stopped = true
+		if of := s.open[address]; of != nil {
+			of.watches = slices.DeleteFunc(of.watches, func(other *watch) bool { return other == w })
+		}
+	}, nil
+}
+
+// tell calls lost, unless the watch or its device has ended.
+func (w *watch) tell() {
+	if w.stopped || w.by.closed {
+		return
+	}
+	w.stopped = true
+	if s := w.by.sim; s.running {
+		s.begin("the end of a peer of "+w.by.address, s.now, func() { w.lost(w.cause) })
+		return
+	}
+	go w.lost(w.cause)
+}
+
+// errOverflow fails the queue pairs of a completion queue that had no room.
+var errOverflow = fmt.Errorf("sim: completion queue overflow: %w", verbs.ErrQueueFull)

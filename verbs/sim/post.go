@@ -1,0 +1,91 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// PostSend posts requests in order, each at the time at which the processor has written it.
+func (q *queuePair) PostSend(requests []verbs.SendRequest) (int, error) {
+	s := q.device.sim
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if q.closed {
+		return 0, fmt.Errorf("sim: PostSend: %w", verbs.ErrClosed)
+	}
+	defer q.arm()
+	p := &s.profile
+	for i := range requests {
+		length, err := q.device.attributes.CheckSend(&requests[i])
+		if err != nil {
+			return i, err
+		}
+		if q.sends.count >= q.maxSends {
+			return i, verbs.ErrQueueFull
+		}
+		s.charge(p.Post + p.PostSegment*further(requests[i].Segments))
+		r := q.sends.extend()
+		r.take(&requests[i], length)
+		r.ready = *s.local() + p.Fetch
+		if r.Flags&verbs.Inline != 0 {
+			s.charge(takes(length, p.InlineRate))
+			r.ready = *s.local() + p.FetchInline
+		}
+		if q.state == verbs.StateError {
+			q.complete(r, verbs.StatusFlushed)
+			q.forget(1)
+			q.next = q.first
+			continue
+		}
+		now := *s.local()
+		q.report(Event{Kind: Posted, At: now, Until: now, Opcode: r.Opcode, Request: r.ID, Bytes: length})
+	}
+	return len(requests), nil
+}
+
+// take copies a request, whose slices are the caller's, into the reused ones.
+func (r *request) take(from *verbs.SendRequest, length int) {
+	segments := append(r.Segments[:0], from.Segments...)
+	inline := r.inline[:0]
+	if from.Flags&verbs.Inline != 0 {
+		for _, s := range from.Segments {
+			inline = append(inline, s.Memory...)
+		}
+		segments = append(segments[:0], verbs.Segment{Memory: inline})
+	}
+	*r = request{SendRequest: *from, inline: inline, length: length}
+	r.Segments = segments
+}
+
+// PostReceive posts receives in order.
+func (q *queuePair) PostReceive(requests []verbs.ReceiveRequest) (int, error) {
+	s := q.device.sim
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if q.closed {
+		return 0, fmt.Errorf("sim: PostReceive: %w", verbs.ErrClosed)
+	}
+	for i := range requests {
+		segments := requests[i].Segments
+		if len(segments) > maxSegments {
+			return i, argumentError("PostReceive: %d segments, at most %d are allowed", len(segments), maxSegments)
+		}
+		if q.receives.count >= q.maxReceives {
+			return i, verbs.ErrQueueFull
+		}
+		s.charge(s.profile.PostReceive + s.profile.PostSegment*further(segments))
+		r := q.receives.extend()
+		*r = receive{id: requests[i].ID, segments: append(r.segments[:0], segments...), ready: *s.local()}
+		for _, segment := range segments {
+			r.length += len(segment.Memory)
+		}
+		if q.state == verbs.StateError {
+			q.received(verbs.StatusFlushed, verbs.OpReceive, 0, 0)
+		}
+	}
+	if q.peer != nil {
+		q.peer.unpark()
+	}
+	return len(requests), nil
+}

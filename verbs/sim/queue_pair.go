@@ -1,0 +1,256 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/completion"
+)
+
+var _ verbs.Severer = (*queuePair)(nil)
+
+// A queuePair is one end of a connection: as a requester the send queue and what it has
+// under way, as a responder the receive queue and the answers that it owes.
+type queuePair struct {
+	device *Device
+	number uint32
+	sendCQ *completionQueue
+	recvCQ *completionQueue
+	peer   *queuePair
+	// lane is that of everything that travels from here to the peer.
+	lane   uint32
+	state  verbs.State
+	err    error
+	closed bool
+
+	maxSends, maxReceives int
+
+	// sends are the requests that no completion has answered for. They count on, from
+	// first; the first cleared of them have ended well. next is the first that has not
+	// left, offset how much of it has. Those before known have been answered, or came
+	// before one that was.
+	sends   ring[request]
+	first   uint64
+	cleared int
+	next    uint64
+	offset  int
+	known   uint64
+	// reads are under way.
+	reads int
+	// epoch begins anew when the peer had no receive: what was sent before is dropped.
+	epoch uint32
+	// parked since parkedAt: the peer has no receive.
+	parked   bool
+	parkedAt time.Duration
+	// open is from when on the peer listens.
+	open time.Duration
+	// armed: an event looks at the send queue; queued: it waits for its turn on the way out.
+	armed, queued bool
+	// stopped: behind a request that cannot be, nothing leaves.
+	stopped bool
+
+	receives ring[receive]
+	// filled is how much of the first receive the message at hand has filled.
+	filled int
+	// placedAt is when the card has placed what came last; fault is why this side fails
+	// for a message of the peer's.
+	placedAt time.Duration
+	fault    error
+	// refused: a request of the peer's could not be carried out, and no other will be.
+	refused bool
+	// answers are owed to reads and atomics; answered is how much of the first has left.
+	answers                   ring[answer]
+	answered                  int
+	answerArmed, answerQueued bool
+}
+
+// A request is a work request of the send queue. Its slices are used again.
+type request struct {
+	verbs.SendRequest
+	inline []byte
+	length int
+	// ready is when its first byte can leave.
+	ready time.Duration
+	// carriedOut tells that the peer has carried out what brings nothing back, known when
+	// the requester learns of that, or could.
+	carriedOut bool
+	known      time.Duration
+	// done: a read or an atomic has its data, or the request has failed with status.
+	done   bool
+	status verbs.Status
+}
+
+// brings tells whether data comes back.
+func (r *request) brings() bool { return r.Opcode >= verbs.OpRDMARead }
+
+// A receive is posted. The card finds it from ready on.
+type receive struct {
+	id       uint64
+	segments []verbs.Segment
+	length   int
+	ready    time.Duration
+}
+
+// An answer brings the data of a read or an atomic.
+type answer struct {
+	number uint64
+	ready  time.Duration
+}
+
+// newPair makes a queue pair, not yet connected.
+func (d *Device) newPair(config verbs.QueuePairConfig) (*queuePair, error) {
+	if d.closed {
+		return nil, d.closedError("queue pair")
+	}
+	sendCQ, ok1 := config.SendQueue.(*completionQueue)
+	recvCQ, ok2 := config.ReceiveQueue.(*completionQueue)
+	if !ok1 || !ok2 || sendCQ.device != d || recvCQ.device != d {
+		return nil, argumentError("queue pair: SendQueue and ReceiveQueue must be completion queues of this device")
+	}
+	for _, n := range []*int{&config.MaxSends, &config.MaxReceives} {
+		if *n == 0 {
+			*n = depth
+		}
+		if *n < 0 || *n > maxDepth {
+			return nil, argumentError("queue pair: depth %d, allowed are 1 to %d, or 0 for %d", *n, maxDepth, depth)
+		}
+	}
+	if !completion.Attach(sendCQ.held, recvCQ.held) {
+		return nil, fmt.Errorf("sim: queue pair: its completion queue: %w", verbs.ErrClosed)
+	}
+	d.lastNumber++
+	q := &queuePair{device: d, number: d.lastNumber, sendCQ: sendCQ, recvCQ: recvCQ, lane: d.sim.lane(), maxSends: config.MaxSends, maxReceives: config.MaxReceives}
+	d.pairs = append(d.pairs, q)
+	return q, nil
+}
+
+// Number of the queue pair.
+func (q *queuePair) Number() uint32 { return q.number }
+
+// State is the state at the simulator's time.
+func (q *queuePair) State() verbs.State {
+	q.device.sim.mu.Lock()
+	defer q.device.sim.mu.Unlock()
+	return q.state
+}
+
+// Err says why the queue pair is in StateError.
+func (q *queuePair) Err() error {
+	q.device.sim.mu.Lock()
+	defer q.device.sim.mu.Unlock()
+	return q.err
+}
+
+// Sever ends the connection because the peer is taken for dead.
+func (q *queuePair) Sever() {
+	s := q.device.sim
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settle()
+	q.fail(fmt.Errorf("sim: the connection was severed: %w", verbs.ErrPeerGone))
+}
+
+// Close destroys the queue pair.
+func (q *queuePair) Close() error {
+	s := q.device.sim
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !q.closed {
+		s.settle()
+	}
+	q.destroy()
+	return nil
+}
+
+func (q *queuePair) destroy() {
+	if q.closed {
+		return
+	}
+	q.fail(fmt.Errorf("sim: queue pair: %w", verbs.ErrClosed))
+	q.closed = true
+	completion.Detach(q.sendCQ.held, q.recvCQ.held, q.number)
+	d := q.device
+	d.pairs = slices.DeleteFunc(d.pairs, func(other *queuePair) bool { return other == q })
+}
+
+// fail puts the queue pair in StateError, for good, and flushes it. The peer learns of it
+// behind everything that it was sent.
+func (q *queuePair) fail(err error) {
+	if q.state == verbs.StateError {
+		return
+	}
+	q.state, q.err = verbs.StateError, err
+	s := q.device.sim
+	q.report(Event{Kind: Failed, At: s.now, Until: s.now})
+	if q.peer != nil {
+		e := s.schedule(s.now+s.profile.back(), q.lane, evParted)
+		e.pair, e.what = q.peer, fmt.Errorf("sim: %s ended the connection: %w", q.device.address, verbs.ErrPeerGone)
+	}
+	q.flush()
+	q.device.bell.ring()
+}
+
+// parted ends this side because the other has ended.
+func (q *queuePair) parted(cause error) { q.fail(cause) }
+
+// flush completes everything that is outstanding. Of the requests that ended well nobody
+// was to be told, and one that has failed says how.
+func (q *queuePair) flush() {
+	now := q.device.sim.now
+	for i := q.cleared; i < q.sends.count; i++ {
+		r := q.sends.at(i)
+		if r.carriedOut && r.known <= now && r.Flags&verbs.Signalled == 0 && r.status == verbs.StatusSuccess {
+			continue
+		}
+		status := verbs.StatusFlushed
+		if r.done && r.status != verbs.StatusSuccess {
+			status = r.status
+		}
+		q.complete(r, status)
+	}
+	q.forget(q.sends.count)
+	q.next, q.offset, q.reads, q.parked = q.first, 0, 0, false
+	for q.receives.count > 0 {
+		q.received(verbs.StatusFlushed, verbs.OpReceive, 0, 0)
+	}
+	q.answers.drop(q.answers.count)
+}
+
+// complete reports the end of a request.
+func (q *queuePair) complete(r *request, status verbs.Status) {
+	ended := verbs.Completion{ID: r.ID, QueuePair: q.number, Status: status, Opcode: r.Opcode}
+	now := q.device.sim.now
+	q.report(Event{Kind: Completed, At: now, Until: now, Opcode: r.Opcode, Request: r.ID, Bytes: r.length, Status: status})
+	if !q.sendCQ.push(&ended) {
+		q.fail(errOverflow)
+	}
+}
+
+// received ends the first receive.
+func (q *queuePair) received(status verbs.Status, opcode verbs.Opcode, bytes int, immediate uint32) {
+	r := q.receives.at(0)
+	clear(r.segments)
+	ended := verbs.Completion{ID: r.id, QueuePair: q.number, Status: status, Opcode: opcode, Bytes: uint32(bytes), Immediate: immediate}
+	q.receives.drop(1)
+	q.filled = 0
+	now := q.device.sim.now
+	q.report(Event{Kind: Completed, At: now, Until: now, Opcode: opcode, Request: ended.ID, Bytes: bytes, Status: status})
+	if !q.recvCQ.push(&ended) {
+		q.fail(errOverflow)
+	}
+}
+
+// forget drops the first n requests.
+func (q *queuePair) forget(n int) {
+	for i := range n {
+		clear(q.sends.at(i).Segments)
+	}
+	q.sends.drop(n)
+	q.first += uint64(n)
+	q.cleared = 0
+}
+
+// request is the one of a number, which is outstanding.
+func (q *queuePair) request(number uint64) *request { return q.sends.at(int(number - q.first)) }

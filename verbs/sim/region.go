@@ -1,0 +1,127 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/bounds"
+)
+
+// A region is a memory region. Peers know it by an address that the device gave out, not
+// by the one that its memory has here: that changes from run to run.
+type region struct {
+	device *Device
+	memory []byte
+	access verbs.Access
+	key    uint32
+	base   uint64
+}
+
+// LKey and the remote key are one number.
+func (r *region) LKey() uint32 { return r.key }
+
+// Memory is what was registered.
+func (r *region) Memory() []byte { return r.memory }
+
+// Remote is the region for peers.
+func (r *region) Remote() verbs.RemoteRegion {
+	return verbs.RemoteRegion{Address: r.base, Length: uint64(len(r.memory)), RKey: r.key}
+}
+
+// Deregister ends the region.
+func (r *region) Deregister() error {
+	d := r.device
+	d.sim.mu.Lock()
+	defer d.sim.mu.Unlock()
+	d.sim.settle()
+	if !d.regions.remove(r) {
+		return fmt.Errorf("sim: region %#x: %w", r.key, verbs.ErrClosed)
+	}
+	p := &d.sim.profile
+	d.sim.charge(p.Deregister + p.DeregisterPage*pages(len(r.memory)))
+	return nil
+}
+
+// A key is a slot of the table in its low bits and random above, so that a stale or
+// guessed one is not another region's.
+const (
+	slotBits   = 14
+	maxRegions = 1 << slotBits
+)
+
+// regions are a device's, by the slot in their key.
+type regions struct {
+	slots []*region
+	free  []uint32
+	// next is the address of the next region.
+	next uint64
+}
+
+func (t *regions) add(r *region) error {
+	var slot uint32
+	switch n := len(t.free); {
+	case n > 0:
+		slot = t.free[n-1]
+		t.free = t.free[:n-1]
+	case len(t.slots) < maxRegions:
+		slot = uint32(len(t.slots))
+		t.slots = append(t.slots, nil)
+	default:
+		return &verbs.CapabilityError{Device: r.device.attributes.Name, Capability: "register another region", Reason: fmt.Sprintf("it has %d already", maxRegions)}
+	}
+	r.key = r.device.sim.random.Uint32()<<slotBits | slot
+	if r.key>>slotBits == 0 {
+		r.key |= 1 << slotBits
+	}
+	// A word of the memory is one for peers too, and between regions there is a page
+	// that is nobody's.
+	r.base = t.next + bounds.Address(r.memory)%8
+	t.next += (uint64(len(r.memory))+8+pageBytes-1)&^(pageBytes-1) + pageBytes
+	t.slots[slot] = r
+	return nil
+}
+
+func (t *regions) remove(r *region) bool {
+	slot := r.key % maxRegions
+	if int(slot) >= len(t.slots) || t.slots[slot] != r {
+		return false
+	}
+	t.slots[slot] = nil
+	t.free = append(t.free, slot)
+	return true
+}
+
+// find is the region of a key, nil if there is none.
+func (t *regions) find(key uint32) *region {
+	if slot := key % maxRegions; int(slot) < len(t.slots) {
+		if r := t.slots[slot]; r != nil && r.key == key {
+			return r
+		}
+	}
+	return nil
+}
+
+// hold tells whether every segment lies in the region it names, with the right.
+func (t *regions) hold(segments []verbs.Segment, right verbs.Access) bool {
+	for i := range segments {
+		s := &segments[i]
+		if len(s.Memory) == 0 {
+			continue
+		}
+		r := t.find(s.LKey)
+		if r == nil || r.access&right != right || !bounds.Contains(bounds.Address(r.memory), uint64(len(r.memory)), bounds.Address(s.Memory), uint64(len(s.Memory))) {
+			return false
+		}
+	}
+	return true
+}
+
+// reach gives n bytes at an address for a peer, nil if key, range or right are wrong.
+func (t *regions) reach(address uint64, n int, key uint32, right verbs.Access) []byte {
+	r := t.find(key)
+	if r == nil || r.access&right == 0 || !bounds.Contains(r.base, uint64(len(r.memory)), address, uint64(n)) {
+		return nil
+	}
+	at := address - r.base
+	return r.memory[at : at+uint64(n)]
+}

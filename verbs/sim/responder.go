@@ -1,0 +1,269 @@
+package sim
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/bounds"
+)
+
+// arrive takes a piece of q's requests from the wire, at the peer.
+func (q *queuePair) arrive(e *event) {
+	d := q.peer.device
+	p := &d.sim.profile
+	at := d.take(e.bytes, e.until) + p.Place
+	if r := q.sought(e); r != nil && e.last && (r.Opcode <= verbs.OpSendImmediate || r.Opcode == verbs.OpRDMAWriteImmediate) {
+		at += p.Receive
+	}
+	// What the card looks for a receive for holds back what comes behind it.
+	at = max(at, q.placedAt)
+	q.placedAt = at
+	next := d.sim.schedule(at, q.lane, evPlaced)
+	next.pair, next.number, next.offset, next.bytes, next.last, next.epoch = q, e.number, e.offset, e.bytes, e.last, e.epoch
+}
+
+// placed carries out a piece of q's requests at the peer. What either end does not want
+// any more is dropped.
+func (q *queuePair) placed(e *event) {
+	to := q.peer
+	r := q.sought(e)
+	if r == nil || to.state != verbs.StateReady || to.refused {
+		return
+	}
+	status, found := r.status, true
+	if status == verbs.StatusSuccess {
+		switch r.Opcode {
+		case verbs.OpSend, verbs.OpSendImmediate:
+			status, found = to.deliver(r, e)
+		case verbs.OpRDMAWrite, verbs.OpRDMAWriteImmediate:
+			status, found = to.write(r, e)
+		default:
+			status = to.owe(r, e.number)
+		}
+	}
+	switch {
+	case !found:
+		q.starve(e.number)
+	case status != verbs.StatusSuccess:
+		to.refused = true
+		q.inform(e.number, status)
+		if to.fault != nil {
+			to.fail(to.fault)
+		}
+	case e.last && !r.brings():
+		r.carriedOut, r.known = true, q.device.sim.now+q.device.sim.profile.back()
+		if r.Flags&verbs.Signalled != 0 {
+			q.inform(e.number, status)
+		}
+	}
+}
+
+// sought is the request of which a piece arrives, nil if q has failed, or has begun to
+// send it again.
+func (q *queuePair) sought(e *event) *request {
+	if q.state != verbs.StateReady || e.epoch != q.epoch {
+		return nil
+	}
+	return q.request(e.number)
+}
+
+// inform tells q how a request of its ended.
+func (q *queuePair) inform(number uint64, status verbs.Status) {
+	s := q.device.sim
+	e := s.schedule(s.now+s.profile.back(), q.peer.lane, evAcknowledged)
+	e.pair, e.number, e.status = q, number, uint8(status)
+}
+
+// write places a piece of a write of the peer's, and for one with immediate data takes a
+// receive behind the last.
+func (q *queuePair) write(r *request, e *event) (status verbs.Status, found bool) {
+	if r.length > 0 {
+		memory := q.device.regions.reach(r.RemoteAddress, r.length, r.RKey, verbs.RemoteWrite)
+		if memory == nil {
+			return verbs.StatusRemoteAccess, true
+		}
+		gather(memory[e.offset:e.offset+e.bytes], r.Segments, e.offset)
+	}
+	if !e.last {
+		return verbs.StatusSuccess, true
+	}
+	if r.Opcode == verbs.OpRDMAWrite {
+		q.reportPlaced(r)
+		q.device.bell.ring()
+		return verbs.StatusSuccess, true
+	}
+	if !q.hasReceive() {
+		return verbs.StatusSuccess, false
+	}
+	q.reportPlaced(r)
+	q.received(verbs.StatusSuccess, verbs.OpReceiveImmediate, r.length, r.Immediate)
+	return verbs.StatusSuccess, true
+}
+
+// deliver places a piece of a message in the first receive.
+func (q *queuePair) deliver(r *request, e *event) (status verbs.Status, found bool) {
+	if e.offset == 0 {
+		if !q.hasReceive() {
+			return verbs.StatusSuccess, false
+		}
+		into := q.receives.at(0)
+		if !q.device.regions.hold(into.segments, verbs.LocalWrite) {
+			return q.reject(verbs.StatusLocalProtection, verbs.StatusRemoteOperation), true
+		}
+		if r.length > into.length {
+			return q.reject(verbs.StatusLocalLength, verbs.StatusRemoteInvalid), true
+		}
+	}
+	into := q.receives.at(0)
+	transfer(into.segments, r.Segments, e.offset, e.bytes)
+	if e.last {
+		q.reportPlaced(r)
+		opcode, immediate := verbs.OpReceive, uint32(0)
+		if r.Opcode == verbs.OpSendImmediate {
+			opcode, immediate = verbs.OpReceiveImmediate, r.Immediate
+		}
+		q.received(verbs.StatusSuccess, opcode, r.length, immediate)
+	}
+	return verbs.StatusSuccess, true
+}
+
+// hasReceive tells whether the card finds a receive.
+func (q *queuePair) hasReceive() bool {
+	return q.receives.count > 0 && q.receives.at(0).ready <= q.device.sim.now
+}
+
+// reject ends a message, its receive and soon this side. It returns what the sender is
+// told.
+func (q *queuePair) reject(here, there verbs.Status) verbs.Status {
+	q.fault = fmt.Errorf("sim: message from %s: %w", q.peer.device.address, here)
+	q.received(here, verbs.OpReceive, 0, 0)
+	return there
+}
+
+// owe takes a read or an atomic of the peer's, to be answered in order.
+func (q *queuePair) owe(r *request, number uint64) verbs.Status {
+	if _, status := q.asked(r); status != verbs.StatusSuccess {
+		return status
+	}
+	p := &q.device.sim.profile
+	turn := p.TurnRead
+	if r.Opcode != verbs.OpRDMARead {
+		turn = p.TurnAtomic
+	}
+	*q.answers.extend() = answer{number: number, ready: q.device.sim.now + turn}
+	q.armAnswers()
+	return verbs.StatusSuccess
+}
+
+// asked is the memory that a read or an atomic of the peer's is for.
+func (q *queuePair) asked(r *request) ([]byte, verbs.Status) {
+	right := verbs.RemoteAtomic
+	if r.Opcode == verbs.OpRDMARead {
+		if right = verbs.RemoteRead; r.length == 0 {
+			return nil, verbs.StatusSuccess
+		}
+	}
+	memory := q.device.regions.reach(r.RemoteAddress, r.length, r.RKey, right)
+	switch {
+	case memory == nil:
+		return nil, verbs.StatusRemoteAccess
+	case right == verbs.RemoteAtomic && bounds.Address(memory)%8 != 0:
+		return nil, verbs.StatusRemoteInvalid
+	}
+	return memory, verbs.StatusSuccess
+}
+
+// armAnswers has the first answer leave as soon as it can.
+func (q *queuePair) armAnswers() {
+	if q.answers.count == 0 || q.answerQueued {
+		return
+	}
+	s := q.device.sim
+	if ready := q.answers.at(0).ready; ready <= s.now {
+		q.answerQueued = true
+		q.device.offer(flow{pair: q, answers: true})
+	} else if !q.answerArmed {
+		q.answerArmed = true
+		s.schedule(ready, q.lane, evAnswer).pair = q
+	}
+}
+
+// sendAnswer puts a burst of the first answer on the wire. The bytes are taken from this
+// side's memory now; the requester's segments are the device's until the answer is there,
+// so that they may be filled at once.
+func (q *queuePair) sendAnswer() {
+	q.answerQueued = false
+	if q.state != verbs.StateReady || q.peer.state != verbs.StateReady || q.answers.count == 0 {
+		return
+	}
+	s := q.device.sim
+	p := &s.profile
+	number := q.answers.at(0).number
+	r := q.peer.request(number)
+	memory, status := q.asked(r)
+	if status != verbs.StatusSuccess {
+		q.refused = true
+		q.answers.drop(q.answers.count)
+		q.peer.inform(number, status)
+		return
+	}
+	n := r.length
+	if r.Opcode == verbs.OpRDMARead {
+		n = min(p.Burst, r.length-q.answered)
+		scatter(r.Segments, q.answered, memory[q.answered:q.answered+n])
+	} else {
+		binary.NativeEndian.PutUint64(r.Segments[0].Memory, swap(memory, r))
+	}
+	offset := q.answered
+	last := offset+n == r.length
+	var gap time.Duration
+	if q.answered += n; last {
+		gap = p.Gap
+		q.device.out.frames++
+		q.answered = 0
+		q.answers.drop(1)
+	}
+	from, until := q.device.transmit(n, gap)
+	q.report(Event{Kind: Sent, At: from, Until: until, Opcode: r.Opcode, Request: r.ID, Offset: offset, Bytes: n})
+	e := s.schedule(from+p.Wire, q.lane, evReturn)
+	e.pair, e.number, e.bytes, e.last, e.until = q.peer, number, n, last, until+p.Wire
+	q.armAnswers()
+}
+
+// swap carries out an atomic on a word and tells what it was.
+func swap(memory []byte, r *request) (old uint64) {
+	word := bounds.Word(memory)
+	if r.Opcode == verbs.OpFetchAdd {
+		return word.Add(r.Operand) - r.Operand
+	}
+	for {
+		old = word.Load()
+		if old != r.Compare || word.CompareAndSwap(old, r.Operand) {
+			return old
+		}
+	}
+}
+
+// arriveBack takes a piece of an answer from the wire.
+func (q *queuePair) arriveBack(e *event) {
+	s := q.device.sim
+	at := q.device.take(e.bytes, e.until) + s.profile.Return
+	if e.last {
+		next := s.schedule(at, q.peer.lane, evReturned)
+		next.pair, next.number = q, e.number
+	}
+}
+
+// returned ends a read or an atomic.
+func (q *queuePair) returned(e *event) {
+	if q.state != verbs.StateReady {
+		return
+	}
+	r := q.request(e.number)
+	r.done = true
+	q.reads--
+	q.learn(e.number)
+	q.arm()
+}

@@ -1,0 +1,315 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// forever is a time that never comes.
+const forever = time.Duration(math.MaxInt64)
+
+// A task is a goroutine of the program. The goroutine of Run and those of the tasks hand
+// each other the turn as coroutines, which costs a quarter of what a channel does and
+// never involves the scheduler.
+type task struct {
+	number int
+	name   string
+	lane   uint32
+	local  time.Duration
+	next   func() (struct{}, bool)
+	stop   func()
+	yield  func(struct{}) bool
+
+	// bell is what the task sleeps on, or slept on last, nil if it only let time pass.
+	bell   *bell
+	asleep bool
+	// deadline ends the wait; place is where in the heap of deadlines, -1 if nowhere.
+	deadline time.Duration
+	tie      uint32
+	place    int
+}
+
+// Go adds a task, which begins when Run gives it the turn for the first time: at the time
+// of the task that called Go, if one did. Run returns when all tasks have ended. Tasks
+// wait for each other through devices only: one that blocks on a channel or a mutex that
+// another task has to free blocks them all. A goroutine that a task starts is no task, and
+// must leave devices alone, but for ringing their channels.
+func (s *Simulator) Go(name string, body func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begin(name, *s.local(), body)
+}
+
+// begin adds a task whose clock begins at a time.
+func (s *Simulator) begin(name string, at time.Duration, body func()) {
+	t := &task{number: len(s.tasks), name: name, lane: s.lane(), local: at, place: -1}
+	t.next, t.stop = iter.Pull(func(yield func(struct{}) bool) {
+		t.yield = yield
+		body()
+	})
+	s.tasks = append(s.tasks, t)
+	s.live++
+	*s.runnable.extend() = t
+}
+
+// Run runs the tasks until all have ended. It returns a *DeadlockError if they wait for
+// what never comes (see Patience); the tasks are ended then, as by runtime.Goexit. While Run runs only
+// tasks may use the simulator and its devices. A panic, or a runtime.Goexit, of a task is
+// one of Run's caller, after the other tasks have been ended.
+func (s *Simulator) Run() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running {
+		return fmt.Errorf("sim: Run: %w", errRunning)
+	}
+	s.running = true
+	defer s.end()
+	s.active = s.now
+	for s.live > 0 {
+		if s.exhausted() {
+			return s.deadlock()
+		}
+		if s.runnable.count > 0 {
+			t := *s.runnable.at(0)
+			s.runnable.drop(1)
+			s.turn(t)
+			continue
+		}
+		if !s.step(forever - 1) {
+			return s.deadlock()
+		}
+	}
+	return nil
+}
+
+var errRunning = errors.New("the simulator is running already")
+
+// turn gives a task the turn until it gives it back.
+func (s *Simulator) turn(t *task) {
+	s.current = t
+	// To be undone also when the task panics.
+	defer func() { s.current = nil }()
+	s.mu.Unlock()
+	defer s.mu.Lock()
+	if _, more := t.next(); !more {
+		t.next = nil
+		s.live--
+	}
+}
+
+// end ends the tasks that are left, one after the other.
+func (s *Simulator) end() {
+	s.unwinding = true
+	for _, t := range s.tasks {
+		if t.next == nil {
+			continue
+		}
+		s.deadlines.remove(t)
+		if t.asleep && t.bell != nil {
+			t.bell.forget(t)
+		}
+		s.current = t
+		s.mu.Unlock()
+		ended := make(chan struct{})
+		// A goroutine of its own, because the task's Goexit is one of who stops it.
+		go func() {
+			defer close(ended)
+			t.stop()
+		}()
+		<-ended
+		s.mu.Lock()
+		s.current = nil
+	}
+	s.tasks, s.live = nil, 0
+	s.runnable = ring[*task]{}
+	s.unwinding, s.running = false, false
+	s.outside = max(s.outside, s.now)
+}
+
+// pause gives the turn back, and returns when it comes again. It is called with mu.
+func (s *Simulator) pause(t *task) {
+	s.mu.Unlock()
+	more := t.yield(struct{}{})
+	s.mu.Lock()
+	if !more {
+		if !s.unwinding {
+			// The turns are in disorder, and no error could be trusted to arrive.
+			panic("sim: a goroutine that is no task waited for a device while Run ran")
+		}
+		runtime.Goexit()
+	}
+}
+
+// wait has the current task wait for a bell, if there is one, or for a time. It takes
+// events itself as long as no other task can run, so that a task which is the next to
+// run does not give up the turn at all.
+func (s *Simulator) wait(b *bell, until time.Duration) {
+	t := s.current
+	if s.unwinding {
+		runtime.Goexit()
+	}
+	t.bell, t.asleep = b, true
+	if b != nil {
+		b.sleepers = append(b.sleepers, t)
+	}
+	if until < forever {
+		t.deadline = until
+		s.deadlines.add(t)
+	}
+	for s.runnable.count == 0 && s.step(forever-1) {
+	}
+	if s.runnable.count == 1 && *s.runnable.at(0) == t && !s.exhausted() {
+		s.runnable.drop(1)
+		return
+	}
+	s.pause(t)
+}
+
+// wake lets a task that waits run again.
+func (s *Simulator) wake(t *task) {
+	s.deadlines.remove(t)
+	if t.bell != nil {
+		t.bell.forget(t)
+	}
+	t.asleep = false
+	t.local = max(t.local, s.now)
+	*s.runnable.extend() = t
+}
+
+// A Waiter is a task that waits for what never comes.
+type Waiter struct {
+	// Task is its number in the order of Go, Name what Go was told.
+	Task int
+	Name string
+	// Local is the time on its clock.
+	Local time.Duration
+	// Device is the address of the device on whose channel it sleeps.
+	Device string
+	// Starved are the numbers of queue pairs of the device whose peer has posted no
+	// receive for what they send.
+	Starved []uint32
+}
+
+// A DeadlockError says that tasks wait, and that nothing is left that could happen.
+type DeadlockError struct {
+	// Now is the time at which nothing was left.
+	Now time.Duration
+	// Waiters are the tasks that have not ended.
+	Waiters []Waiter
+}
+
+func (e *DeadlockError) Error() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "sim: deadlock at %v: %d tasks wait and nothing is left to happen", e.Now, len(e.Waiters))
+	const named = 8
+	for i, w := range e.Waiters {
+		if i == named {
+			fmt.Fprintf(&text, "; and %d more", len(e.Waiters)-named)
+			break
+		}
+		fmt.Fprintf(&text, "; task %d (%s) sleeps on %s since %v", w.Task, w.Name, w.Device, w.Local)
+		if len(w.Starved) > 0 {
+			fmt.Fprintf(&text, ", where queue pairs %v send to a peer that posts no receive", w.Starved)
+		}
+	}
+	return text.String()
+}
+
+func (s *Simulator) deadlock() error {
+	e := &DeadlockError{Now: s.now}
+	for _, t := range s.tasks {
+		if t.next == nil {
+			continue
+		}
+		w := Waiter{Task: t.number, Name: t.name, Local: t.local}
+		if t.bell != nil {
+			w.Device = t.bell.device.address
+			for _, q := range t.bell.device.pairs {
+				if q.parked {
+					w.Starved = append(w.Starved, q.number)
+				}
+			}
+		}
+		e.Waiters = append(e.Waiters, w)
+	}
+	return e
+}
+
+// deadlines orders the tasks whose wait has an end. A task that is woken before leaves,
+// so that long limits which never come leave nothing behind.
+type deadlines struct {
+	seed uint64
+	heap []*task
+}
+
+func (d *deadlines) before(a, b *task) bool {
+	if a.deadline != b.deadline {
+		return a.deadline < b.deadline
+	}
+	if a.tie != b.tie {
+		return a.tie < b.tie
+	}
+	return a.number < b.number
+}
+
+func (d *deadlines) add(t *task) {
+	t.tie = tie(d.seed, t.deadline, t.lane)
+	d.heap = append(d.heap, t)
+	d.up(len(d.heap)-1, t)
+}
+
+func (d *deadlines) remove(t *task) {
+	i := t.place
+	if i < 0 {
+		return
+	}
+	t.place = -1
+	last := len(d.heap) - 1
+	moved := d.heap[last]
+	d.heap[last] = nil
+	d.heap = d.heap[:last]
+	if moved == t {
+		return
+	}
+	if i > 0 && d.before(moved, d.heap[(i-1)/2]) {
+		d.up(i, moved)
+	} else {
+		d.down(i, moved)
+	}
+}
+
+func (d *deadlines) up(i int, t *task) {
+	for i > 0 && d.before(t, d.heap[(i-1)/2]) {
+		d.put(i, d.heap[(i-1)/2])
+		i = (i - 1) / 2
+	}
+	d.put(i, t)
+}
+
+func (d *deadlines) down(i int, t *task) {
+	for {
+		child := 2*i + 1
+		if child >= len(d.heap) {
+			break
+		}
+		if child+1 < len(d.heap) && d.before(d.heap[child+1], d.heap[child]) {
+			child++
+		}
+		if !d.before(d.heap[child], t) {
+			break
+		}
+		d.put(i, d.heap[child])
+		i = child
+	}
+	d.put(i, t)
+}
+
+func (d *deadlines) put(i int, t *task) {
+	d.heap[i] = t
+	t.place = i
+}
