@@ -36,10 +36,13 @@ type Learner struct {
 }
 
 const (
-	// patterns is how many are remembered. One lesson more, mixed, is for blocks that have
-	// several.
-	patterns = 8
-	mixed    = patterns
+	// patterns is how many are remembered: those that had most blocks, each pattern that was
+	// not remembered taking one from all, of at most mostWorth. So one too many in turn costs
+	// the others nothing, and those of another part of the program make room in time. One
+	// lesson more, mixed, is for blocks that have several.
+	patterns  = 8
+	mixed     = patterns
+	mostWorth = 64
 	// steady is how many epochs alike are a phase of the program that ends with them.
 	steady = 8
 	// Trials may lose one in spareShare of the time. So many long blocks are there to begin
@@ -89,7 +92,7 @@ func (l *Learner) end(p Pattern, clock func() time.Duration) {
 			return
 		}
 		l.unlike = true
-		l.lessons[mixed].ways |= p.ways & l.base
+		l.lessons[mixed].meet(p, l.base)
 	}
 	if l.left--; l.left > 0 {
 		return
@@ -134,10 +137,21 @@ func (l *Learner) place() uint8 {
 	if l.unlike && l.alike < steady {
 		return mixed
 	}
-	p := l.last
-	i := (p.kinds ^ p.operations<<1 ^ p.operations>>2 ^ p.bytes) % patterns
-	if l.lessons[i].pattern != p {
-		l.lessons[i] = newLesson(p, l.base)
+	least := uint8(0)
+	for i := range uint8(patterns) {
+		at := &l.lessons[i]
+		if at.pattern == l.last {
+			at.worth = min(at.worth+1, mostWorth)
+			return i
+		}
+		if at.worth < l.lessons[least].worth {
+			least = i
+		}
 	}
-	return i
+	for i := range patterns {
+		at := &l.lessons[i]
+		at.worth = max(at.worth, 1) - 1
+	}
+	l.lessons[least] = newLesson(l.last, l.base)
+	return least
 }

@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -35,7 +36,7 @@ func costsWithout(early, interleave, pack, getsFirst, merge, deferring float64) 
 // what the first ones cost, and what it could win before they tell.
 func TestLearner(t *testing.T) {
 	p := planner(scheduler.All, true)
-	many, few := pattern(t, p, "100*p8 100*g8 2*p9000 2*g9000"), pattern(t, p, "3*p8")
+	many, few := pattern(t, p, "300*p16 300*g16"), pattern(t, p, "3*p8")
 	const ever = 1 << 30
 	always := func(c *epochCosts) []phase { return []phase{{ever, many, c}} }
 	inTurn := func(n int, a, b *epochCosts) []phase { return []phase{{n, many, a}, {n, few, b}} }
@@ -93,10 +94,78 @@ func TestLearner(t *testing.T) {
 	}
 }
 
+// Large reads and writes begin by waiting for each other: few long epochs suffice where that is
+// best, and are not too few to find out where it is not.
+func TestPatient(t *testing.T) {
+	p := planner(scheduler.All, true)
+	for script, patient := range map[string]bool{
+		"2*p9000 2*g9000": true, "100*p8 100*g8 p9000 g9000": true,
+		"4*p9000": false, "4*g9000": false, "600*p8 600*g8": false, "p100 g100": false, "600*p8 600*g8 p9000": false, "8*p9000 g8": false,
+	} {
+		l := scheduler.NewLearner(scheduler.All)
+		l.End(pattern(t, p, script), func() time.Duration { return 0 })
+		require.Equal(t, patient, l.Scheme()&scheduler.Early == 0, script)
+	}
+	fixed := scheduler.NewLearner(without(scheduler.Interleave))
+	fixed.End(pattern(t, p, "2*p9000 2*g9000"), func() time.Duration { return 0 })
+	require.NotZero(t, fixed.Scheme()&scheduler.Early, "nothing to wait for")
+
+	for _, c := range []struct {
+		early       float64
+		epochs      int
+		noisy       bool
+		mean, worst float64
+	}{
+		{0.87, 20, false, 1.04, 1.06},
+		{0.87, 300, false, 1.04, 1.06},
+		{1.1, 300, false, 1.08, 1.1},
+		{1.1, 3000, false, 1.03, 1.05},
+		{0.87, 300, true, 1.05, 1.2},
+		{1.1, 3000, true, 1.08, 1.25},
+		{2, 300, false, 1.1, 1.1},
+		{2, 3000, true, 1.1, 1.5},
+		{10, 3000, false, 1.15, 1.15},
+	} {
+		phases := []phase{{1 << 30, pattern(t, p, "16*p9000 16*g9000"), costsWithout(c.early, 1.05, 1, 1.2, 1, 1.4)}}
+		sum := 0.0
+		const seeds = 10
+		for seed := range uint64(seeds) {
+			m := simulated{r: rand.New(rand.NewPCG(seed, 4)), epoch: 5 * time.Millisecond, noisy: c.noisy}
+			ratio, _ := m.run(scheduler.NewLearner(scheduler.All), c.epochs, phases)
+			require.LessOrEqual(t, ratio, c.worst, "%v, seed %d", c, seed)
+			sum += ratio
+		}
+		require.LessOrEqual(t, sum/seeds, c.mean, "%v", c)
+	}
+}
+
+// One pattern more than are remembered, in turn, is no reason to forget all.
+func TestManyPatterns(t *testing.T) {
+	p := planner(scheduler.All, true)
+	for n, most := range map[int]float64{8: 1.03, 9: 1.06, 12: 1.09} {
+		var phases []phase
+		for i := range n {
+			phases = append(phases, phase{100, pattern(t, p, fmt.Sprintf("%d*p600 g16", 20<<i)), costsWithout(0.8, 1.05, 1.5, 1.05, 1.2, 3)})
+		}
+		m := simulated{r: rand.New(rand.NewPCG(1, 4)), epoch: 30 * time.Microsecond}
+		ratio, _ := m.run(scheduler.NewLearner(scheduler.All), 100_000, phases)
+		require.LessOrEqual(t, ratio, most, "%d patterns", n)
+	}
+}
+
+// Who gave up waiting, for a time, comes back to waiting as it was best.
+func TestWaitingComesBack(t *testing.T) {
+	large := pattern(t, planner(scheduler.All, true), "16*p9000 16*g9000")
+	phases := []phase{{5000, large, costsWithout(0.9, 1, 1, 1, 1, 0.7)}, {1 << 30, large, costsWithout(0.5, 1, 1, 1, 1, 0.8)}}
+	m := simulated{r: rand.New(rand.NewPCG(1, 8)), epoch: 30 * time.Microsecond}
+	_, under := m.run(scheduler.NewLearner(scheduler.All), 100_000, phases)
+	require.Greater(t, under[without(scheduler.Early)], 80_000)
+}
+
 // TestWhatIsKept counts under which schemes most epochs are of a long run: it is the best,
 // where that is better by 5 % and others are worse by that.
 func TestWhatIsKept(t *testing.T) {
-	many := pattern(t, planner(scheduler.All, true), "100*p8 100*g8 2*p9000 2*g9000")
+	many := pattern(t, planner(scheduler.All, true), "300*p16 300*g16")
 	for _, c := range []struct {
 		name  string
 		costs *epochCosts
@@ -126,7 +195,7 @@ func TestWhatIsKept(t *testing.T) {
 // TestTrialsLoseLittle: what trials lose of a long run, in which nothing is to be learned,
 // is 2 % of it, and the clock is read seldom.
 func TestTrialsLoseLittle(t *testing.T) {
-	many := pattern(t, planner(scheduler.All, true), "100*p8 100*g8 2*p9000 2*g9000")
+	many := pattern(t, planner(scheduler.All, true), "300*p16 300*g16")
 	for _, times := range []float64{1.03, 1.1, 1.4, 2.5, 10, 30} {
 		for _, noisy := range []bool{false, true} {
 			m := simulated{r: rand.New(rand.NewPCG(0, 4)), epoch: 5 * time.Microsecond, noisy: noisy}

@@ -5,8 +5,10 @@ import "time"
 // A lesson is what has been learned of a pattern: the best scheme so far, and what was tried.
 type lesson struct {
 	pattern Pattern
-	// ways are those that may matter.
-	best, ways Scheme
+	// worth is how much is lost if it is forgotten.
+	worth uint8
+	// ways are those that may matter. deferring is the best with Defer.
+	best, ways, deferring Scheme
 	// size is the logarithm of how many epochs a block has, blocks how many there were.
 	size   uint8
 	blocks uint32
@@ -36,7 +38,8 @@ const (
 	// A trial ends when the candidate leads by adopt, or is behind by reject after two whole
 	// pairs, or after so many. A block that is shorter by an eighth counts twice. To lead by
 	// adopt is hard for what is no better, to be behind by reject easy: it comes again.
-	adopt, reject, mostPairs = 6, 2, 24
+	// Where a block is a single epoch, which varies more, it takes adoptSingle.
+	adopt, adoptSingle, reject, mostPairs = 6, 10, 2, 24
 	// Each of the first pairs is half as long as the next. They tell only what is so bad
 	// that a whole block of it would be too dear.
 	shortPairs = 4
@@ -63,12 +66,21 @@ var order = [tried]Scheme{Early, Interleave, Pack, GetsFirst, Merge, Defer}
 // ways, or of other patterns, cancel, too.
 var turns = [...]uint8{0b10101010, 0b01100110, 0b11001100, 0b11110000, 0b01011010, 0b00111100, 0b10010110}
 
-func newLesson(p Pattern, s Scheme) lesson {
-	at := lesson{pattern: p, best: s, ways: p.ways & s, size: 1, way: none}
+func newLesson(p Pattern, base Scheme) lesson {
+	at := lesson{pattern: p, best: base, deferring: base, size: 1, way: none}
+	at.meet(p, base)
 	for i := range tried {
 		at.gap[i], at.due[i] = firstGap, firstBlocks
 	}
 	return at
+}
+
+// meet has the lesson be on epochs of a pattern, too.
+func (at *lesson) meet(p Pattern, base Scheme) {
+	at.ways |= p.ways & base
+	if at.blocks == 0 && p.patient && base.has(Interleave) {
+		at.best &^= Early
+	}
 }
 
 // try begins a trial if none is under way and one is due.
@@ -92,9 +104,10 @@ func (at *lesson) try(base Scheme) {
 func (at *lesson) flipped(way, base Scheme) Scheme {
 	switch {
 	case way == Defer && at.best.has(Defer):
+		at.deferring = at.best
 		return base & Adapt
 	case way == Defer:
-		return base
+		return at.deferring
 	case !at.best.has(Defer), way == Interleave && !at.best.has(GetsFirst):
 		return at.best
 	case way == GetsFirst && at.best.has(GetsFirst):
@@ -168,6 +181,7 @@ func (at *lesson) measured(took time.Duration) (lost time.Duration) {
 
 // vote counts what a pair tells, and concludes the trial if that is enough.
 func (at *lesson) vote(best, candidate time.Duration) {
+	before := at.lead
 	switch {
 	case candidate > best+best/8:
 		at.lead -= 2
@@ -178,8 +192,12 @@ func (at *lesson) vote(best, candidate time.Duration) {
 	default:
 		at.lead--
 	}
+	enough := int8(adopt)
+	if at.size == 0 {
+		enough = adoptSingle
+	}
 	switch {
-	case at.lead >= adopt:
+	case at.lead >= enough && at.lead > before:
 		at.best, at.gap[at.way] = at.candidate, firstGap
 		at.giveUp()
 	case at.lead <= -reject && (at.size == 0 || at.block/2 > shortPairs+1):

@@ -69,7 +69,7 @@ func (q *Queue) Drop(n int) {
 		q.dropped.kinds |= 1 << o.Kind
 		if o.moves() {
 			q.bytes -= o.Bytes
-			q.dropped.add(o.Bytes)
+			q.dropped.add(o.Kind, o.Bytes)
 		}
 	}
 	q.dropped.operations += n

@@ -15,34 +15,44 @@ type Pattern struct {
 	// operations is the logarithm of their number, bytes half that of what puts and gets
 	// touch.
 	operations, bytes uint8
-	// ways are those that may matter to such an epoch.
-	ways Scheme
+	// ways are those that may matter to such an epoch. patient tells that it should not start
+	// early until that has been seen to pay: large reads and writes may take turns, but what
+	// starts leaves as it came, and reads behind many writes wait for all of them.
+	ways    Scheme
+	patient bool
 }
 
 // counts are of operations that were dropped.
 type counts struct {
 	kinds      uint8
 	operations int
-	// bytes is what puts and gets touch, least and most what one of them does.
-	bytes, least, most int
+	// bytes is what puts and gets touch, least what one of them does, mostPut and mostGet
+	// what one of each kind does.
+	bytes, least, mostPut, mostGet int
 }
 
 // add counts a put or get.
-func (c *counts) add(bytes int) {
+func (c *counts) add(kind aggregate.Kind, bytes int) {
 	if c.bytes == 0 {
 		c.least = bytes
 	}
 	c.bytes += bytes
-	c.least, c.most = min(c.least, bytes), max(c.most, bytes)
+	c.least = min(c.least, bytes)
+	if kind == aggregate.Put {
+		c.mostPut = max(c.mostPut, bytes)
+	} else {
+		c.mostGet = max(c.mostGet, bytes)
+	}
 }
 
 // Ended tells the pattern of what has been dropped since it was called last.
 func (p *Planner) Ended(q *Queue) Pattern {
 	c := q.dropped
 	q.dropped = counts{}
+	ways := p.matter(&c)
 	return Pattern{
 		kinds: c.kinds, operations: uint8(bits.Len(uint(c.operations))), bytes: uint8(bits.Len(uint(c.bytes))+1) / 2,
-		ways: p.matter(&c),
+		ways: ways, patient: ways.has(Early|Interleave) && min(c.mostPut, c.mostGet) >= p.small,
 	}
 }
 
@@ -58,7 +68,7 @@ func (p *Planner) matter(c *counts) (ways Scheme) {
 	puts, gets := c.kinds&(1<<aggregate.Put) != 0, c.kinds&(1<<aggregate.Get) != 0
 	small, large := puts || gets, false
 	if p.direct {
-		small, large = small && c.least < p.small, c.most >= p.small
+		small, large = small && c.least < p.small, max(c.mostPut, c.mostGet) >= p.small
 	}
 	if arranged := c.kinds &^ (1 << aggregate.Notify); arranged&(arranged-1) != 0 || small && large {
 		ways |= GetsFirst
