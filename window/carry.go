@@ -84,9 +84,18 @@ func (c *carrying) goOn() bool {
 			c.next = 0
 			continue
 		}
-		if c.run.Kind == aggregate.Put && c.run.Size == 8 {
+		run := &c.run
+		switch {
+		case run.Kind == aggregate.Put && run.Size == 8:
 			c.putWords()
 			continue
+		case run.Kind == aggregate.Get && run.Size == 8:
+			c.getWords()
+			continue
+		case run.Kind == aggregate.Accumulate || run.Kind == aggregate.Fetch:
+			if run.Size == run.Element.Size() && c.combineEach() {
+				continue
+			}
 		}
 		c.fetchAhead()
 		done, err := c.one()
@@ -128,9 +137,32 @@ func (c *carrying) putWords() {
 	}
 }
 
+// place is the place of the next n bytes of the answer, which are zero.
+func (c *carrying) place(n int) []byte {
+	into := c.answer[c.filled:][:n]
+	clear(into)
+	c.filled += n
+	return into
+}
+
+// getWords carries out the gets of a run of words.
+func (c *carrying) getWords() {
+	data := c.server.core.own.data
+	for ; c.next < c.run.Count; c.next++ {
+		c.fetchAhead()
+		offset, _ := c.run.Operation(c.next)
+		into := c.place(8)
+		if offset > uint64(len(data)) || uint64(len(data))-offset < 8 {
+			c.refuse(outside(8, offset, len(data)))
+			continue
+		}
+		copy(into, data[offset:offset+8])
+	}
+}
+
 // ahead is how many operations the memory of one is fetched ahead of it: one takes as long
-// as a part of a fetch.
-const ahead = 8
+// as a small part of a fetch.
+const ahead = 32
 
 // fetchAhead begins to fetch what a later operation needs.
 func (c *carrying) fetchAhead() {

@@ -20,6 +20,7 @@ import (
 //	pair[o]     what rank o tells this rank: all four words are written by o
 //	            alone, except that a shared lock of a dead o is cleared by
 //	            whoever finds it.
+//	tally       those of the meeting for tallies, world.TallyBytes of them.
 //	slot[i]     how many notifications have arrived, by atomic add.
 //	stripe[i]   lock of the i-th stripe of the window: its holder's rank + 1,
 //	            by compare-and-swap; see stripes.
@@ -49,6 +50,7 @@ const (
 // layout says where the words of one rank's control block lie.
 type layout struct {
 	pairStride  uintptr
+	tallyAt     uintptr
 	slotsAt     uintptr
 	stripesAt   uintptr
 	stripeShift uint8
@@ -72,7 +74,8 @@ func layoutOf(ranks int, windowBytes uint64, slots int) layout {
 		l.stripeShift = uint8(bits.Len64((windowBytes - 1) / maxStripes))
 	}
 	l.stripes = int((windowBytes+1<<l.stripeShift-1)>>l.stripeShift) + 1
-	l.slotsAt = roundUp(pairsAt+uintptr(ranks)*l.pairStride, lineBytes)
+	l.tallyAt = roundUp(pairsAt+uintptr(ranks)*l.pairStride, lineBytes)
+	l.slotsAt = l.tallyAt + uintptr(world.TallyBytes(ranks))
 	l.stripesAt = l.slotsAt + uintptr(slots)*lineBytes
 	l.bytes = roundUp(l.stripesAt+uintptr(l.stripes)*lineBytes, 4096)
 	return l

@@ -37,7 +37,7 @@ func newCore(w *world.World, number uint32, s settings, p *part, allocated bool)
 		c.own.data = []byte{}
 	}
 	c.peers[c.rank].Store(c.own)
-	c.meeting = w.NewMeeting(c.number, p.control, func(rank int) ([]byte, error) {
+	c.meeting = w.NewMeeting(c.number, p.control, int(c.own.control.tallyAt), func(rank int) ([]byte, error) {
 		p, err := c.peer(rank)
 		if err != nil {
 			return nil, err
@@ -58,7 +58,7 @@ func newCore(w *world.World, number uint32, s settings, p *part, allocated bool)
 // open completes the window with what the ranks have told each other.
 func (c *core) open(all []description, how reach) {
 	c.descriptions, c.reach = all, how
-	c.tallies.on.Store(c.size > 1 && !slices.ContainsFunc(all, func(d description) bool { return !d.alone }))
+	c.tallies.on.Store(!slices.ContainsFunc(all, func(d description) bool { return !d.tallies }))
 	for rank := range all {
 		c.here[rank].Store(all[rank].process == process)
 		c.far = c.far || prefetches && !c.hints.immediate && all[rank].bytes >= farBytes

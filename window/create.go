@@ -120,7 +120,7 @@ func (all *creator) begin(w *world.World, a arguments, fault error, makePart fun
 	}
 	if c.fault == nil {
 		c.mine.describe(&c.part)
-		c.mine.alone = w.Alone() && (w.Size() <= fewRanks || !w.Crowded())
+		c.mine.tallies = talliesSuit(w)
 		// Others may have the window, and send messages to this rank's part, before
 		// this rank hears that they all agree.
 		c.core, c.fault = newCore(w, all.number, a.settings, &c.part, a.call == "Allocate")

@@ -3,12 +3,12 @@ package window
 import (
 	"context"
 	"errors"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/onesided/rma/aggregate"
+	"github.com/onesided/rma/epoch/latch"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/world"
@@ -24,6 +24,8 @@ import (
 //   - The mutex of a queue is held while what is queued is sent, so that what is queued
 //     later is sent later. To send may be to wait for room, and to make progress meanwhile;
 //     progress takes no mutex of a queue.
+//   - So nobody takes it who has the latch of the window, which others of the rank spin for,
+//     nor the other way round.
 //   - Whatever tells the rank that operations are complete, or asks it, goes over the same
 //     link behind them.
 
@@ -31,12 +33,14 @@ import (
 type deferred struct {
 	core *core
 	link *world.Link
-	peer *peer
+	// region is the rank's part of the window, for direct operations.
+	region verbs.RemoteRegion
 
 	// most is how many bytes of the window one packed operation can touch.
 	most int
 
-	mu    sync.Mutex
+	// mu is held for short to queue an operation, and else for long.
+	mu    latch.Lock
 	queue scheduler.Queue
 	// planner plans what leaves by itself, rides what rides with a lock or a Complete.
 	planner, rides scheduler.Planner
@@ -49,17 +53,19 @@ type deferred struct {
 	// The first planned operations are those of plan, of which the steps before step are
 	// done.
 	step, planned int
+	// packed is how many bytes of the operation at hand are packed, if it is longer than a packet.
+	packed int
 	// packet is the one that is being packed, in memory; arrivals is where its answer goes.
 	// whole tells that nothing is packed behind it.
 	packet   aggregate.Writer
 	memory   []byte
 	arrivals *arrivals
 	whole    bool
-	// expects tells that the rank has to make a post of a number, and is not known to have.
-	expects bool
-	post    uint32
-	// hold is how far the lock of the rank is, and kind of which kind; loaded tells that
-	// operations ride with it, riding where their answer goes.
+	// expected is the post that the rank has to make and is not known to have: its number
+	// and expectedSome. It is 0 if there is none.
+	expected atomic.Uint64
+	// hold is how far the lock of the rank is, and kind of which kind; loaded tells that the
+	// operations sent last ride with it, riding where their answer goes.
 	hold   hold
 	kind   LockKind
 	loaded bool
@@ -69,29 +75,29 @@ type deferred struct {
 	flying  bool
 	directs uint64
 	// used and flown tell that there were operations since the last Fence, and direct
-	// ones; gate is the Fence that the rank is known to have ended.
+	// ones; gate holds direct ones up that come early.
 	used, flown bool
-	gate        uint32
+	gate        gate
 	// marked tells that the rank was sent a mark for the Fence in progress.
 	marked atomic.Bool
 	// starts counts how often operations were sent, last is the point after that.
 	starts uint64
 	last   world.Mark
-	// rode is what starts was before what rode last.
-	rode uint64
 
 	// spare are arrivals that are not in use; spareMu is taken by progress too.
 	spareMu sync.Mutex
 	spare   *arrivals
 }
 
-func newDeferred(c *core, p *peer) *deferred {
+// newDeferred is the queue for the rank of a link, whose region is for direct operations if
+// direct is set.
+func newDeferred(c *core, link *world.Link, region verbs.RemoteRegion, direct bool) *deferred {
 	planner := *scheduler.NewPlanner(scheduler.Conditions{
-		Costs: p.link.Costs(), Scheme: c.hints.scheme, Direct: p.direct, Packet: p.link.MaxPayload(),
+		Costs: link.Costs(), Scheme: c.hints.scheme, Direct: direct, Packet: link.MaxPayload(),
 	})
 	d := &deferred{
-		core: c, link: p.link, peer: p, most: aggregate.Most(p.link.MaxPayload()),
-		planner: planner, rides: planner, scheme: c.hints.scheme, rode: math.MaxUint64,
+		core: c, link: link, region: region, most: aggregate.Most(link.MaxPayload()),
+		planner: planner, rides: planner, scheme: c.hints.scheme,
 	}
 	if d.scheme&scheduler.Adapt != 0 {
 		d.learner = scheduler.NewLearner(d.scheme)
@@ -130,28 +136,45 @@ func (d *deferred) open() error {
 	return nil
 }
 
-// add queues an operation, and sends the queue if it is due.
-func (d *deferred) add(o *scheduler.Operation) error {
-	if err := d.open(); err != nil {
-		return err
+// openShort is open for a few instructions.
+func (d *deferred) openShort() error {
+	d.mu.LockShort()
+	if rank := d.link.Rank(); !d.core.epochs.Open(rank) {
+		d.mu.UnlockShort()
+		return d.core.whyClosed("operation", rank)
 	}
-	return d.queued(o)
+	d.used = true
+	return nil
 }
 
-// queued is add with the mutex, which it gives back.
-func (d *deferred) queued(o *scheduler.Operation) error {
-	*d.queue.Add(o.Kind, o.Bytes) = *o
-	var left bool
-	var err error
-	if d.planner.Due(&d.queue) {
-		left, err = d.proceed(context.Background(), false)
+// join begins to queue an operation: it takes the mutex for short and gives the operation's
+// record, which is all zero but for what is given here. queued is the end.
+func (d *deferred) join(kind aggregate.Kind, bytes int) (*scheduler.Operation, error) {
+	if err := d.openShort(); err != nil {
+		return nil, err
 	}
+	return d.queue.Add(kind, bytes), nil
+}
+
+// queued ends what join has begun: it sends the queue if it is due, and gives the mutex back.
+func (d *deferred) queued() error {
+	if !d.planner.Due(&d.queue) {
+		d.mu.UnlockShort()
+		return nil
+	}
+	return d.sendDue()
+}
+
+// sendDue sends what is due.
+func (d *deferred) sendDue() error {
+	d.mu.Extend()
+	left, err := d.proceed(context.Background(), false)
 	left = left && d.queue.Full()
 	d.mu.Unlock()
 	if left {
 		err = d.start(context.Background(), false)
 	}
-	if errors.Is(err, verbs.ErrShortage) {
+	if err != nil && ours(err, verbs.ErrShortage) {
 		// It is queued, and the next call sends it.
 		return nil
 	}
@@ -165,10 +188,10 @@ const (
 	roomForOperands = 16 << 10
 )
 
-// addCopied is add of an operation with an operand that is copied. When there is no room for
+// addCopied queues an operation with an operand that is copied. When there is no room for
 // it what is queued is sent first.
 func (d *deferred) addCopied(o *scheduler.Operation, operand []byte) error {
-	if err := d.open(); err != nil {
+	if err := d.openShort(); err != nil {
 		return err
 	}
 	if len(d.queue.Operations) == 0 {
@@ -178,7 +201,7 @@ func (d *deferred) addCopied(o *scheduler.Operation, operand []byte) error {
 		d.operands = make([]byte, 0, roomForOperands)
 	}
 	if len(d.operands)+len(operand) > cap(d.operands) {
-		d.mu.Unlock()
+		d.mu.UnlockShort()
 		if err := d.start(context.Background(), false); err != nil {
 			return err
 		}
@@ -187,11 +210,12 @@ func (d *deferred) addCopied(o *scheduler.Operation, operand []byte) error {
 	at := len(d.operands)
 	d.operands = append(d.operands, operand...)
 	o.Origin = &d.operands[at]
-	return d.queued(o)
+	*d.queue.Add(o.Kind, o.Bytes) = *o
+	return d.queued()
 }
 
-// begin has what is queued on its way, unless it has to wait for a lock or a post. closing tells that a
-// message follows anyway.
+// begin has what is queued on its way, and tells whether something is left because it has to
+// wait for a lock, a post or a Fence. closing tells that a message follows anyway.
 func (d *deferred) begin(ctx context.Context, closing bool) (left bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -210,7 +234,7 @@ func (d *deferred) proceed(ctx context.Context, closing bool) (left bool, err er
 	if d.waits() {
 		return true, nil
 	}
-	return false, d.send(ctx, closing)
+	return d.send(ctx, closing)
 }
 
 // start has what is queued on its way. closing tells that a message follows anyway.
@@ -248,10 +272,15 @@ func (d *deferred) flush(ctx context.Context) error {
 	return err
 }
 
-// send sends what is queued. If its context ends it, what is left is sent by the next; if
-// the rank has failed it is lost. It is called with the mutex.
-func (d *deferred) send(ctx context.Context, closing bool) error {
-	return d.ended(ctx, d.carryOut(ctx, closing))
+// send sends what is queued, and tells whether something is left because it has to wait for a
+// Fence. If its context ends it, what is left is sent by the next; if the rank has failed it is
+// lost. It is called with the mutex.
+func (d *deferred) send(ctx context.Context, closing bool) (left bool, err error) {
+	err = d.carryOut(ctx, closing)
+	if errors.Is(err, errBehindGate) {
+		return true, nil
+	}
+	return false, d.ended(ctx, err)
 }
 
 // ended notes how sending has ended: only what a context has cut short goes on.
@@ -313,7 +342,7 @@ type departure uint8
 const (
 	// departed: a mark tells when it is complete.
 	departed departure = iota
-	// staying: it waits for a lock or a post.
+	// staying: it waits for a lock, a post or a Fence.
 	staying
 	// riding: it is complete when what it rides with has been granted.
 	riding
@@ -330,7 +359,7 @@ func (d *deferred) sent(ctx context.Context, before uint64) (last world.Mark, ho
 			return world.Mark{}, staying, err
 		}
 	}
-	if d.rode == before && !d.answered() {
+	if d.starts == before+1 && d.loaded && !d.answered() {
 		return world.Mark{}, riding, nil
 	}
 	return d.last, departed, nil
@@ -348,7 +377,7 @@ func (d *deferred) notify(slot int) error {
 		err = d.start(context.Background(), true)
 	}
 	d.link.Post()
-	if errors.Is(err, verbs.ErrShortage) {
+	if ours(err, verbs.ErrShortage) {
 		return nil
 	}
 	return err

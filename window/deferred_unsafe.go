@@ -7,6 +7,7 @@ import (
 	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/scheduler"
+	"github.com/onesided/rma/verbs"
 )
 
 // bytesAt is n bytes from an address on. Sound because an operation names the memory of a
@@ -20,16 +21,24 @@ func (v *view) putRemote(p *peer, origin unsafe.Pointer, bytes int, offset uint6
 	if bytes == 0 {
 		return nil
 	}
-	o := scheduler.Operation{Kind: aggregate.Put, Bytes: bytes, Offset: offset, Origin: (*byte)(origin)}
-	return p.deferred.add(&o)
+	o, err := p.deferred.join(aggregate.Put, bytes)
+	if err != nil {
+		return err
+	}
+	o.Offset, o.Origin = offset, (*byte)(origin)
+	return p.deferred.queued()
 }
 
 func (v *view) getRemote(p *peer, result unsafe.Pointer, bytes int, offset uint64) error {
 	if bytes == 0 {
 		return nil
 	}
-	o := scheduler.Operation{Kind: aggregate.Get, Bytes: bytes, Offset: offset, Result: (*byte)(result)}
-	return p.deferred.add(&o)
+	o, err := p.deferred.join(aggregate.Get, bytes)
+	if err != nil {
+		return err
+	}
+	o.Offset, o.Result = offset, (*byte)(result)
+	return p.deferred.queued()
 }
 
 // accumulateRemote has an accumulate applied by its target. Operands that are not long are
@@ -39,20 +48,35 @@ func (v *view) accumulateRemote(p *peer, op Op, given operands, offset uint64) e
 	if given.count == 0 || op == NoOp && given.result == nil {
 		return nil
 	}
-	o := scheduler.Operation{Kind: aggregate.Accumulate, Op: op, Element: v.kind, Bytes: given.count << v.shift, Offset: offset, Result: (*byte)(given.result)}
+	d, kind, bytes := p.deferred, aggregate.Accumulate, given.count<<v.shift
 	if given.result != nil {
-		o.Kind = aggregate.Fetch
+		kind = aggregate.Fetch
 	}
+	short := bytes <= len(scheduler.Operation{}.Value)*8 || op == NoOp && bytes <= d.most
+	if !short {
+		return v.accumulateLong(d, &scheduler.Operation{Kind: kind, Op: op, Element: v.kind, Bytes: bytes, Offset: offset, Result: (*byte)(given.result)}, given.origin)
+	}
+	o, err := d.join(kind, bytes)
+	if err != nil {
+		return err
+	}
+	o.Op, o.Element, o.Offset, o.Result = op, v.kind, offset, (*byte)(given.result)
 	switch {
-	case op == NoOp && o.Bytes <= p.deferred.most:
-		return p.deferred.add(&o)
-	case o.Bytes > min(longOperand, p.deferred.most):
-		return p.deferred.stream(&o, given.origin)
-	case o.Bytes > len(o.Value)*8:
-		return p.deferred.addCopied(&o, memoryAt(given.origin, o.Bytes))
+	case op == NoOp:
+	case v.shift == 3 && given.count == 1:
+		o.Value[0] = *(*uint64)(given.origin)
+	default:
+		copy(wordsAt(&o.Value), memoryAt(given.origin, bytes))
 	}
-	copy(wordsAt(&o.Value), memoryAt(given.origin, o.Bytes))
-	return p.deferred.add(&o)
+	return d.queued()
+}
+
+// accumulateLong is accumulateRemote of an operand that has no room in the queue's record.
+func (v *view) accumulateLong(d *deferred, o *scheduler.Operation, origin unsafe.Pointer) error {
+	if o.Bytes > min(longOperand, d.most) {
+		return d.stream(o, origin)
+	}
+	return d.addCopied(o, memoryAt(origin, o.Bytes))
 }
 
 // stream sends a long accumulate, behind all that is queued, in pieces that the target
@@ -63,20 +87,39 @@ func (d *deferred) stream(o *scheduler.Operation, origin unsafe.Pointer) error {
 		return err
 	}
 	defer d.mu.Unlock()
-	if err := d.send(ctx, true); err != nil {
+	left := 0
+	rest := func() (err error) {
+		left, err = d.streamFrom(ctx, left, o, origin)
 		return err
 	}
-	return d.ended(ctx, d.streamAll(ctx, o, origin))
+	err := rest()
+	if left > 0 && ours(err, verbs.ErrShortage) {
+		// Who calls again would have applied once more what has left.
+		err = throughShortage(rest)
+	}
+	return d.ended(ctx, err)
 }
 
-func (d *deferred) streamAll(ctx context.Context, o *scheduler.Operation, origin unsafe.Pointer) error {
+// streamFrom sends what is behind the first done bytes of a long accumulate, and tells how many
+// have left.
+func (d *deferred) streamFrom(ctx context.Context, done int, o *scheduler.Operation, origin unsafe.Pointer) (left int, err error) {
+	defer func() {
+		if err != nil {
+			d.unpack()
+		}
+	}()
+	left = done
 	most := d.most &^ 15
 	shape := aggregate.Shape{Kind: o.Kind, Op: o.Op, Element: o.Element}
-	for done := 0; done < o.Bytes; done += shape.Size {
+	for ; done < o.Bytes; done += shape.Size {
 		shape.Size = min(o.Bytes-done, most)
 		operand, err := d.place(ctx, &shape, o.Offset+uint64(done))
 		if err != nil {
-			return err
+			return left, err
+		}
+		if d.packet.Operations() == 1 {
+			// All before it has left.
+			left = done
 		}
 		if len(operand) > 0 {
 			copy(operand, memoryAt(unsafe.Add(origin, done), shape.Size))
@@ -85,17 +128,24 @@ func (d *deferred) streamAll(ctx context.Context, o *scheduler.Operation, origin
 			d.arrivals.places = append(d.arrivals.places, place{(*byte)(unsafe.Add(unsafe.Pointer(o.Result), done)), shape.Size})
 		}
 	}
-	return d.sendPacket(ctx)
+	if err := d.sendPacket(ctx); err != nil {
+		return left, err
+	}
+	return o.Bytes, nil
 }
 
 // swapRemote has a CompareAndSwap done by its target.
 func (v *view) swapRemote(p *peer, compare, swap, result unsafe.Pointer, offset uint64) error {
 	size := 1 << v.shift
-	o := scheduler.Operation{Kind: aggregate.Swap, Element: v.kind, Bytes: size, Offset: offset, Result: (*byte)(result)}
+	o, err := p.deferred.join(aggregate.Swap, size)
+	if err != nil {
+		return err
+	}
+	o.Element, o.Offset, o.Result = v.kind, offset, (*byte)(result)
 	value := wordsAt(&o.Value)
 	copy(value[:size], memoryAt(compare, size))
 	copy(value[size:], memoryAt(swap, size))
-	return p.deferred.add(&o)
+	return p.deferred.queued()
 }
 
 // viewFor is this rank's part as elements of a kind, for what messages ask of it.

@@ -27,10 +27,9 @@ type description struct {
 	data      world.Places
 	control   world.Places
 	reach     reach
-	// alone tells that the rank maps the memory of no other, and that a Fence by tally
-	// suits it: many ranks that share cores do better to run once in it than each round.
-	alone  bool
-	failed bool
+	// tallies tells that a Fence by tally suits the rank.
+	tallies bool
+	failed  bool
 	// unsupported: the failure is an errors.ErrUnsupported.
 	unsupported bool
 	failure     [320]byte

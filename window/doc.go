@@ -45,11 +45,12 @@
 // LockAll have opened nothing. UnlockAll ends the epoch whatever becomes of the context.
 // Operations, Post and the call that takes a lock back whose context has ended have none:
 // where a rank over a network takes no more messages they wait for room, at most as long as
-// it may be silent. An operation of many bytes, a PutNotify, or one where many are queued may
-// wait for the lock or the post of its target, which Lock and Start over a network do not
-// wait for. A process that is short of descriptors for a new
+// it may be silent. An accumulate of many bytes, a PutNotify, or an operation where many are
+// queued may wait for the lock or the post of its target, which Lock and Start over a network
+// do not wait for. A process that is short of descriptors for a new
 // connection has its calls return a verbs.ErrShortage, after which they may be called
-// again.
+// again; Post, UnlockAll, an Unlock that has its lock, and an operation of which a part has
+// left wait until it has some.
 //
 // The death of a rank ends every call that needs it with a *world.PeerError, in
 // bounded time, and the epoch with it: the survivors can close the window. A Fence
@@ -72,9 +73,10 @@
 // call has to complete them, or blocks, or enough of them wait, and the library decides how
 // they cross the wire (package scheduler). Longer ones go direct, small ones together, with
 // the synchronization (package aggregate): also with the lock under which they are done, or
-// with the end of an epoch of Start, so that Lock and Start do not wait there. An operation that its target refuses is a *world.RefusalError of the call that completes
-// it, which names the operation; the others are carried out. Complete, which waits for
-// nothing where nothing was read, leaves that to a later call on the same window. Each
-// window learns, for each rank, which ways of arranging operations pay (scheduler.Learner).
+// with the end of an epoch of Start, so that Lock and Start do not wait there. An operation
+// that its target refuses is a *world.RefusalError of the call that completes it, which names
+// the operation; the others are carried out. Complete, which waits for nothing where nothing
+// was read, leaves that to a later call on the same window. Each window learns, for each rank,
+// which ways of arranging operations pay (scheduler.Learner).
 // The option Without leaves out one way or another to arrange operations.
 package window

@@ -12,8 +12,9 @@ import (
 // of every rank are complete at their targets; and opens the next, unless NoSucceed
 // is asserted. All ranks assert NoPrecede and NoSucceed, or none does.
 //
-// Ranks that share no memory end a Fence one after the other. An operation of the next epoch
-// on a rank that has not ended it is kept until it has; one of many bytes may wait for that
+// Where not all ranks share memory they end a Fence one after the other. An operation of the
+// next epoch on a rank that has not ended it, and whose memory is not shared, is kept until it
+// has; an accumulate of many bytes, a PutNotify, or one where many are queued may wait for that
 // in its call.
 //
 // When a rank fails, the Fence that is in progress may have ended on some ranks and

@@ -3,6 +3,7 @@ package window_test
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 	"testing"
 
 	"github.com/onesided/rma/scheduler"
@@ -45,7 +46,7 @@ func active(gets bool) func(s *script, win *window.Window[int64]) {
 	}
 }
 
-// origin is done by rank 0, while rank 1 only serves.
+// byOrigin has rank 0 do f, while rank 1 only serves.
 func byOrigin(f func(s *script, win *window.Window[int64])) func(s *script, win *window.Window[int64]) {
 	return func(s *script, win *window.Window[int64]) {
 		if s.w.Rank() == 0 {
@@ -185,5 +186,66 @@ var manyFences = register("frames: Fence of many", func(s *script) {
 func TestFramesOfMany(t *testing.T) {
 	for _, size := range []int{3, 5, 8} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) { worldtest.TCP(t, size, manyFences) })
+	}
+}
+
+// fencesOfHosts are epochs of four ranks on two hosts, ranks 0 and 1 the first of each: whom
+// each writes to, and to how many elsewhere.
+var fencesOfHosts = []struct {
+	name      string
+	writes    [4][]int
+	elsewhere [4]uint64
+}{
+	{"all to all", [4][]int{{1, 2, 3}, {0, 2, 3}, {0, 1, 3}, {0, 1, 2}}, [4]uint64{2, 2, 2, 2}},
+	{"one to one", [4][]int{3: {2}}, [4]uint64{3: 1}},
+	{"within hosts", [4][]int{{2}, {3}, {0}, {1}}, [4]uint64{}},
+}
+
+// A Fence takes a message to each rank elsewhere that was written to, and one of the first rank
+// of each host for all of it; which goes with what that has written to the other first, if
+// nothing has come from there meanwhile. There are no answers.
+func init() {
+	for _, f := range fencesOfHosts {
+		register("frames: Fence of hosts, "+f.name, func(s *script) {
+			const epochs = 64
+			rank := s.w.Rank()
+			win := allocate[int64](s, 4, window.Without(scheduler.Adapt))
+			s.ok(win.Fence(s.ctx))
+			epoch := func(n int64) {
+				for _, target := range f.writes[rank] {
+					s.ok(win.Put([]int64{n}, target, rank))
+				}
+				s.ok(win.Fence(s.ctx))
+				for origin, targets := range f.writes {
+					if slices.Contains(targets, rank) {
+						s.check(win.Local()[origin] == n, "rank %d: element of rank %d is %d in epoch %d", rank, origin, win.Local()[origin], n)
+					}
+				}
+				// Nobody writes to what another still looks at.
+				s.ok(win.Fence(s.ctx, window.NoPrecede))
+			}
+			least, most := f.elsewhere[rank], f.elsewhere[rank]
+			if rank < 2 {
+				// The one for all of each Fence.
+				least, most = max(least, 1)+1, most+2
+			}
+			epoch(1)
+			s.ok(s.w.Barrier(s.ctx))
+			before := s.w.Frames()
+			for n := range int64(epochs) {
+				epoch(n + 2)
+			}
+			sent := s.w.Frames() - before
+			s.check(sent >= least*epochs && sent < most*epochs+epochs/2, "%s: rank %d sent %d frames in %d epochs, want %d to %d in each", f.name, rank, sent, epochs, least, most)
+			s.ok(s.w.Barrier(s.ctx))
+			s.ok(win.Fence(s.ctx, window.NoSucceed))
+			s.ok(win.Close())
+		})
+	}
+}
+
+func TestFramesOfHosts(t *testing.T) {
+	for _, f := range fencesOfHosts {
+		t.Run(f.name, func(t *testing.T) { worldtest.Hosts(t, 4, "frames: Fence of hosts, "+f.name) })
 	}
 }

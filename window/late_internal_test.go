@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/epoch"
-	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/world"
 	"github.com/onesided/rma/world/worldtest"
 )
@@ -29,7 +27,7 @@ var lateOne = worldtest.Register("operations that come late", func(ctx context.C
 	values := make([]int64, 64)
 	for name, come := range map[string]func() error{
 		"short": func() error {
-			return p.deferred.add(&scheduler.Operation{Kind: aggregate.Put, Bytes: 8, Origin: first[byte](bytesOf(values))})
+			return win.putRemote(p, addressOf(&values[0]), 8, 0)
 		},
 		"long": func() error {
 			return win.accumulateRemote(p, Sum, operands{origin: addressOf(&values[0]), count: len(values)}, 0)

@@ -27,7 +27,7 @@ func (c *core) lockShared(ctx context.Context, call string, target int, p *peer)
 	if c.tryShared(p) {
 		return nil
 	}
-	if err := c.beginReading(call); err != nil {
+	if err := c.beginReading(ctx, call); err != nil {
 		return err
 	}
 	defer c.endReading()
@@ -70,7 +70,7 @@ func (c *core) lockExclusive(ctx context.Context, call string, target int, p *pe
 	if exclusive.CompareAndSwap(0, c.lockWord) && c.nobodyShares(p) {
 		return nil
 	}
-	if err := c.beginReading(call); err != nil {
+	if err := c.beginReading(ctx, call); err != nil {
 		return err
 	}
 	defer c.endReading()

@@ -72,10 +72,10 @@ func (c *core) Lock(ctx context.Context, kind LockKind, target int) error {
 func (c *core) lock(ctx context.Context, call string, kind LockKind, target int, p *peer) error {
 	switch {
 	case p.control.base == nil:
-		if err := c.askLock(ctx, p, kind, target); err != nil {
+		if err := p.deferred.askLock(ctx, kind); err != nil {
 			return c.blame(call, target, err)
 		}
-		return c.awaitLock(ctx, call, p, kind, target)
+		return p.deferred.awaitLock(ctx, call)
 	case kind == Shared:
 		return c.lockShared(ctx, call, target, p)
 	}
@@ -116,9 +116,9 @@ func (c *core) Unlock(ctx context.Context, target int) error {
 	p := c.peers[target].Load()
 	switch {
 	case p.control.base == nil:
-		err = c.blame(call, target, p.deferred.leave(ctx, p, kind))
+		err = c.blame(call, target, p.deferred.leave(ctx))
 	case p.link != nil:
-		err = c.blame(call, target, p.deferred.flush(context.Background()))
+		err = c.blame(call, target, throughShortage(func() error { return p.deferred.flush(context.Background()) }))
 		c.unlock(kind, target)
 	default:
 		c.unlock(kind, target)
@@ -151,9 +151,9 @@ func (c *core) unlockRemote(call string) error {
 		switch {
 		case p == nil:
 		case p.control.base == nil:
-			c.tellUnlock(p, Shared, rank)
+			p.deferred.tellUnlock()
 		case p.link != nil:
-			if err := c.blame(call, rank, p.deferred.flush(ctx)); err != nil {
+			if err := c.blame(call, rank, throughShortage(func() error { return p.deferred.flush(ctx) })); err != nil {
 				errs = append(errs, err)
 			}
 			c.unlock(Shared, rank)
@@ -161,7 +161,7 @@ func (c *core) unlockRemote(call string) error {
 			c.unlock(Shared, rank)
 		}
 	}
-	if err := c.flushRemote(ctx, call, everyone); err != nil {
+	if err := throughShortage(func() error { return c.flushRemote(ctx, call, everyone) }); err != nil {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
@@ -172,7 +172,7 @@ func (c *core) unlock(kind LockKind, target int) {
 	p := c.peers[target].Load()
 	switch {
 	case p.control.base == nil:
-		c.tellUnlock(p, kind, target)
+		p.deferred.tellUnlock()
 	case kind == Shared:
 		c.unlockShared(p)
 	default:
@@ -250,7 +250,7 @@ func (c *core) lockOthers(ctx context.Context, call string, first int) (busy int
 		}
 		p, err := c.lockable(call, target)
 		if err == nil && p.control.base == nil {
-			err = c.blame(call, target, c.askLock(ctx, p, Shared, target))
+			err = c.blame(call, target, p.deferred.askLock(ctx, Shared))
 		} else if err == nil && !c.tryShared(p) {
 			giveBack(target)
 			return target, nil

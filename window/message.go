@@ -23,16 +23,19 @@ const (
 	messageWord
 	// messageLock asks for a lock of kind A, with ticket X, and to carry out a packet, if it
 	// has one, under it; Y is the last Fence that the sender has ended. If B is lockOnce it is
-	// given back then. messageGranted says that it is so, with the answer to the packet;
-	// messageUnlock gives a lock back, or takes the wish back.
+	// given back then. messageUnlock gives a lock back, or takes the wish back.
 	messageLock
-	messageGranted
 	messageUnlock
 	// messageComplete is the end of an epoch of Start, Complete Z of the sender: its packet is
 	// carried out when this rank has posted, and the word set. If X is not 0 it is a ticket,
 	// which is granted then, with the answer. Y is as of messageLock.
 	messageComplete
 )
+
+// messageGranted says that a lock with ticket X is granted, with the answer to the packet that
+// came with its messageLock or messageComplete. It waits for no Fence of the rank that it goes
+// to, which may be in one that others come to only when this has been heard.
+const messageGranted = world.FirstOvertaking
 
 // lockOnce is a lock for what rides with it alone.
 const lockOnce = 1

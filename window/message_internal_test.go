@@ -133,14 +133,14 @@ var wishTwice = worldtest.Register("wishing twice", func(ctx context.Context, w 
 		return err
 	}
 	err = w.Barrier(ctx)
-	err = errors.Join(err, win.askLock(ctx, p, Exclusive, 1), p.link.Flush(ctx))
+	err = errors.Join(err, p.deferred.askLock(ctx, Exclusive), p.link.Flush(ctx))
 	err = errors.Join(err, p.link.Tell(&world.Message{Kind: messageLock, Service: win.number, A: uint8(Exclusive), X: 77}, nil))
 	var refused *world.RefusalError
 	if e := p.link.Flush(ctx); !errors.As(e, &refused) {
 		err = errors.Join(err, fmt.Errorf("error is %v, want a refusal", e))
 	}
-	err = errors.Join(err, w.Barrier(ctx), win.awaitLock(ctx, "Lock", p, Exclusive, 1))
-	win.tellUnlock(p, Exclusive, 1)
+	err = errors.Join(err, w.Barrier(ctx), p.deferred.awaitLock(ctx, "Lock"))
+	p.deferred.tellUnlock()
 	return errors.Join(err, w.Barrier(ctx), win.Close())
 })
 

@@ -23,7 +23,7 @@ func at(memory []byte) unsafe.Pointer {
 // apply applies an accumulate to elements of this rank's part, at offset, until it comes
 // to a stripe that is not free, and tells how many bytes of them it has done. Sound
 // because memory is whole, aligned elements of the view's kind, operands and old are
-// as long or empty, and are on 8-byte boundaries: a payload is 32 bytes into a
+// as long or empty, and are on 8-byte boundaries: a payload is at a multiple of 8 bytes of a
 // letter, and what is done whole elements, of which those larger than a word are words.
 func (v *view) apply(op Op, memory, values, old []byte, offset uint64) (done int) {
 	o := operands{origin: at(values), result: at(old), count: len(memory) >> v.shift}
@@ -43,6 +43,49 @@ func (v *view) apply(op Op, memory, values, old []byte, offset uint64) (done int
 		done += n << v.shift
 	}
 	return done
+}
+
+// combineEach carries out the accumulates or fetches of a run of single elements from next
+// on, up to one that is refused, or whose stripe another rank has, and tells whether it came to
+// the end. Sound because every element is checked as in one.
+func (c *carrying) combineEach() bool {
+	run, v := &c.run, c.server.viewFor(c.run.Element)
+	data, size := c.server.core.own.data, uint64(c.run.Size)
+	if uint64(len(data)) < size || alignmentOf(data) < min(c.run.Size, 8) {
+		return false
+	}
+	base, last := unsafe.Pointer(unsafe.SliceData(data)), uint64(len(data))-size
+	apply, fetch, control := v.kernels.apply[run.Op], v.kernels.fetch[run.Op], &v.own.control
+	native := v.kernels.atomic[run.Op]
+	if !v.native {
+		native = nil
+	}
+	answer := run.Answer()
+	for ; c.next < run.Count; c.next++ {
+		c.fetchAhead()
+		offset, operand := run.Operation(c.next)
+		if offset > last || offset&(size-1) != 0 {
+			return false
+		}
+		to := unsafe.Add(base, offset)
+		if native != nil {
+			native(to, at(operand), at(c.place(answer)))
+			continue
+		}
+		stripe := control.stripe(offset)
+		if stripe.CompareAndSwap(0, v.lockWord) {
+			v.tookStripe()
+		} else if !v.tryStripe(stripe) {
+			return false
+		}
+		if answer == 0 {
+			apply(to, at(operand), 1)
+		} else {
+			fetch(to, at(operand), at(c.place(answer)), 1)
+		}
+		v.giveStripe(stripe)
+	}
+	return true
 }
 
 // swapServed is CompareAndSwap of an element of this rank's part, if its stripe is free.

@@ -42,7 +42,7 @@ func (c *core) WaitNotify(ctx context.Context, slot int, count uint64) error {
 	if err := c.checkSlot("WaitNotify", slot); err != nil {
 		return err
 	}
-	if err := c.beginReading("window.WaitNotify"); err != nil {
+	if err := c.beginReading(ctx, "window.WaitNotify"); err != nil {
 		return err
 	}
 	defer c.endReading()
@@ -87,7 +87,7 @@ func (c *core) TestNotify(slot int, count uint64) (bool, error) {
 	if err := c.checkSlot("TestNotify", slot); err != nil {
 		return false, err
 	}
-	if err := c.beginReading("window.TestNotify"); err != nil {
+	if err := c.beginReading(noWait, "window.TestNotify"); err != nil {
 		return false, err
 	}
 	defer c.endReading()

@@ -74,13 +74,13 @@ func (d *deferred) direct(ctx context.Context, o *scheduler.Operation) error {
 	d.flown, d.flying = true, true
 	d.directs++
 	if o.Kind == aggregate.Put {
-		return d.link.Write(ctx, bytesAt(o.Origin, o.Bytes), d.peer.region, o.Offset)
+		return d.link.Write(ctx, bytesAt(o.Origin, o.Bytes), d.region, o.Offset)
 	}
-	return d.link.Read(ctx, bytesAt(o.Result, o.Bytes), d.peer.region, o.Offset)
+	return d.link.Read(ctx, bytesAt(o.Result, o.Bytes), d.region, o.Offset)
 }
 
 // pack packs operations as one, of so many bytes. One that is longer than a packet it
-// cuts: that is a put or a get, of which a part may be sent twice.
+// cuts: that is a put or a get. Of one that was cut short what is behind packed is left.
 func (d *deferred) pack(ctx context.Context, operations []scheduler.Operation, bytes int) error {
 	o := &operations[0]
 	shape := aggregate.Shape{Kind: o.Kind, Op: o.Op, Element: o.Element, Size: bytes}
@@ -105,7 +105,8 @@ func (d *deferred) pack(ctx context.Context, operations []scheduler.Operation, b
 		}
 		return nil
 	}
-	for done := 0; done < bytes; done += shape.Size {
+	for d.packed < bytes {
+		done := d.packed
 		shape.Size = min(bytes-done, d.most)
 		operand, err := d.place(ctx, &shape, o.Offset+uint64(done))
 		if err != nil {
@@ -116,7 +117,9 @@ func (d *deferred) pack(ctx context.Context, operations []scheduler.Operation, b
 		} else {
 			d.arrivals.places = append(d.arrivals.places, place{&bytesAt(o.Result, bytes)[done], shape.Size})
 		}
+		d.packed += shape.Size
 	}
+	d.packed = 0
 	return nil
 }
 

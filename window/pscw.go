@@ -108,8 +108,28 @@ func (c *core) Complete(ctx context.Context) error {
 // interrupted tells whether err is that of a call which its context has cut short, or that
 // this process could not make a connection yet.
 func interrupted(ctx context.Context, err error) bool {
-	ended := ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
-	return err != nil && (ended || errors.Is(err, verbs.ErrShortage))
+	ended := ctx.Err() != nil && (ours(err, ctx.Err()) || ours(err, context.Cause(ctx)))
+	return ended || ours(err, verbs.ErrShortage)
+}
+
+// ours tells whether err is one that this rank may call again after. Another may have failed for
+// such a one of its own, and that is final.
+func ours(err, one error) bool {
+	if !errors.Is(err, one) {
+		return false
+	}
+	var failed *world.PeerError
+	return !errors.As(err, &failed) || !errors.Is(failed, one)
+}
+
+// throughShortage calls what cannot be left to a later call until this process is not short of what
+// a connection takes.
+func throughShortage(call func() error) error {
+	for {
+		if err := call(); !ours(err, verbs.ErrShortage) {
+			return err
+		}
+	}
 }
 
 // Post exposes this rank's part of the window to the ranks of group. It does not
@@ -132,7 +152,9 @@ func (c *core) Post(_ context.Context, group Group) error {
 	for i := range group.Len() {
 		origin := group.Rank(i)
 		// It cannot be taken back; failures are noticed in bounded time.
-		if e := c.tell(context.Background(), "window.Post", origin, postAt, c.epochs.PostNumber(origin)); err == nil {
+		if e := throughShortage(func() error {
+			return c.tell(context.Background(), "window.Post", origin, postAt, c.epochs.PostNumber(origin))
+		}); err == nil {
 			err = e
 		}
 	}
@@ -196,7 +218,7 @@ func (c *core) Test() (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("window: %w", err)
 	}
-	if err := c.beginReading("window.Test"); err != nil {
+	if err := c.beginReading(noWait, "window.Test"); err != nil {
 		return false, err
 	}
 	defer c.endReading()
@@ -296,19 +318,21 @@ func (c *core) hear(ctx context.Context, call string, rank int, at uintptr, numb
 	return c.awaitWord(ctx, call, rank, word, number)
 }
 
-// awaitWord waits until a word that rank writes in this rank's block has come to number.
+// awaitWord waits until a word that rank writes, in this rank's block or by messages, has come to
+// number. What has come counts, whatever else is found then.
 func (c *core) awaitWord(ctx context.Context, call string, rank int, word *atomic.Uint32, number uint32) error {
-	if err := c.beginReading(call); err != nil {
+	if err := c.beginReading(ctx, call); err != nil {
 		return err
 	}
 	defer c.endReading()
 	wait := c.world.NewWaiter()
 	defer wait.Finish()
 	for !reached(word, number) {
-		if err := wait.Lost(call, rank); err != nil && !reached(word, number) {
-			return err
+		err := wait.Lost(call, rank)
+		if err == nil {
+			err = c.pause(ctx, call, &wait)
 		}
-		if err := c.pause(ctx, call, &wait); err != nil {
+		if err != nil && !reached(word, number) {
 			return err
 		}
 	}

@@ -17,12 +17,12 @@ import (
 // waits for it before the memory goes.
 //
 // What is held back is applied first, and what was collected for a link sent: a rank may
-// wait for one that waits for it.
-func (c *core) beginReading(call string) error {
+// wait for one that waits for it. To send may be to wait for room, while ctx lasts.
+func (c *core) beginReading(ctx context.Context, call string) error {
 	c.settle()
 	if c.remote {
 		_ = c.eachLink(everyone, func(_ int, p *peer) error {
-			_, err := p.deferred.begin(context.Background(), false)
+			_, err := p.deferred.begin(ctx, false)
 			p.link.Post()
 			return err
 		})
@@ -34,6 +34,13 @@ func (c *core) beginReading(call string) error {
 	}
 	return nil
 }
+
+// noWait is the context of calls that do not block: it has ended.
+var noWait = func() context.Context {
+	ctx, end := context.WithCancel(context.Background())
+	end()
+	return ctx
+}()
 
 func (c *core) endReading() {
 	if c.readers.Add(-1) == 0 && c.closed.Load() {

@@ -10,7 +10,7 @@ import (
 )
 
 // unreachable makes windows over the program's own memory, which rank 1 is not
-// allowed to reach in rank 2, so that all of it goes by messages.
+// allowed to reach in others that share memory with it, so that all goes by messages.
 var unreachable = register("create without process_vm", func(s *script) {
 	if s.w.Rank() == 1 {
 		s.ok(worldtest.Refuse(unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV))
@@ -49,4 +49,7 @@ var unreachable = register("create without process_vm", func(s *script) {
 
 // TestCreateWithoutSystemCalls looks that messages do where the system calls are not
 // permitted. It is of processes: goroutines need none.
-func TestCreateWithoutSystemCalls(t *testing.T) { worldtest.Processes(t, 3, unreachable) }
+func TestCreateWithoutSystemCalls(t *testing.T) {
+	t.Run("processes", func(t *testing.T) { worldtest.Processes(t, 3, unreachable) })
+	t.Run("hosts", func(t *testing.T) { worldtest.Hosts(t, 5, unreachable) })
+}

@@ -54,53 +54,40 @@ func (c *core) blame(call string, rank int, err error) error {
 	return fmt.Errorf("%s: %w", call, err)
 }
 
-// askLock asks a rank that is told by messages for a lock.
-func (c *core) askLock(ctx context.Context, p *peer, kind LockKind, target int) error {
-	err := p.link.TellWithin(ctx, &world.Message{Kind: messageLock, Service: c.number, A: uint8(kind), X: c.ticket(target), Y: uint64(c.tallies.passed.Load())}, nil)
-	p.link.Post()
+// awaitTicket waits until the lock that was asked for last has been granted.
+func (c *core) awaitTicket(ctx context.Context, call string, target int) error {
+	return c.awaitWord(ctx, call, target, &c.granted[target], c.tickets[target].Load())
+}
+
+// askLock asks the rank for its lock, which nothing rides with.
+func (d *deferred) askLock(ctx context.Context, kind LockKind) error {
+	d.mu.Lock()
+	d.kind = kind
+	d.mu.Unlock()
+	m := world.Message{Kind: messageLock, Service: d.core.number, A: uint8(kind), X: d.core.ticket(d.link.Rank()), Y: uint64(d.core.tallies.passed.Load())}
+	err := d.link.TellWithin(ctx, &m, nil)
+	d.link.Post()
 	return err
 }
 
 // awaitLock waits until the lock that was asked for has been granted. If it fails the
 // wish is taken back.
-func (c *core) awaitLock(ctx context.Context, call string, p *peer, kind LockKind, target int) error {
-	err := c.awaitTicket(ctx, call, target)
+func (d *deferred) awaitLock(ctx context.Context, call string) error {
+	err := d.core.awaitTicket(ctx, call, d.link.Rank())
 	if err != nil {
-		c.tellUnlock(p, kind, target)
+		d.tellUnlock()
 	}
 	return err
 }
 
-// awaitTicket waits until the lock that was asked for last has been granted.
-func (c *core) awaitTicket(ctx context.Context, call string, target int) error {
-	ticket := c.tickets[target].Load()
-	granted := &c.granted[target]
-	if reached(granted, ticket) {
-		return nil
-	}
-	if err := c.beginReading(call); err != nil {
-		return err
-	}
-	defer c.endReading()
-	wait := c.world.NewWaiter()
-	defer wait.Finish()
-	for !reached(granted, ticket) {
-		err := wait.Lost(call, target)
-		if err == nil {
-			err = c.pause(ctx, call, &wait)
-		}
-		if err != nil && !reached(granted, ticket) {
-			return err
-		}
-	}
-	return nil
-}
-
-// tellUnlock gives back a lock of a rank that is told by messages.
-func (c *core) tellUnlock(p *peer, kind LockKind, target int) {
-	ticket := c.tickets[target].Load()
-	// An error is the failure of target, and known as such.
-	_ = p.deferred.start(context.Background(), true)
-	_ = p.link.Tell(&world.Message{Kind: messageUnlock, Service: c.number, A: uint8(kind), X: uint64(ticket), AfterReads: true}, nil)
-	p.link.Post()
+// tellUnlock gives the lock of the rank back, behind all that is queued.
+func (d *deferred) tellUnlock() {
+	d.mu.Lock()
+	kind := d.kind
+	d.mu.Unlock()
+	m := world.Message{Kind: messageUnlock, Service: d.core.number, A: uint8(kind), X: uint64(d.core.tickets[d.link.Rank()].Load()), AfterReads: true}
+	// An error is the failure of the rank, and known as such.
+	_ = throughShortage(func() error { return d.start(context.Background(), true) })
+	_ = throughShortage(func() error { return d.link.Tell(&m, nil) })
+	d.link.Post()
 }

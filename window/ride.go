@@ -8,7 +8,6 @@ import (
 
 	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/epoch"
-	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/world"
 )
 
@@ -153,7 +152,6 @@ func (d *deferred) ride(ctx context.Context, m *world.Message, hold hold, all bo
 	d.arrivals, d.hold, d.loaded = nil, hold, d.packet.Operations() > 0
 	d.unpack()
 	if all {
-		d.rode = d.starts
 		d.queue.Drop(len(d.queue.Operations))
 		d.sentNow()
 	}
@@ -194,6 +192,7 @@ var errNoRoom = errors.New("no room")
 // unpack forgets what is packed.
 func (d *deferred) unpack() {
 	d.packet.Begin(nil, 0)
+	d.packed = 0
 	if d.arrivals != nil {
 		d.arrivals.giveBack()
 		d.arrivals = nil
@@ -211,10 +210,23 @@ func (d *deferred) answered() bool {
 	return answered
 }
 
-// posted tells whether the target is known to have posted. It is called with the mutex.
+const expectedSome = 1 << 32
+
+// expect notes that the target has to have posted number. It is called with the latch, before
+// there are operations of that epoch, when the post before is known of.
+func (d *deferred) expect(number uint32) { d.expected.Store(expectedSome | uint64(number)) }
+
+// posted tells whether the target is known to have posted.
 func (d *deferred) posted() bool {
-	d.expects = d.expects && !reached(d.core.own.control.pair(d.link.Rank(), postAt), d.post)
-	return !d.expects
+	expected := d.expected.Load()
+	if expected == 0 {
+		return true
+	}
+	if !reached(d.core.own.control.pair(d.link.Rank(), postAt), uint32(expected)) {
+		return false
+	}
+	d.expected.CompareAndSwap(expected, 0)
+	return true
 }
 
 // waits tells whether what is queued may not leave yet. It is called with the mutex.
@@ -233,14 +245,12 @@ func (d *deferred) awaitGrant(ctx context.Context) error {
 
 // awaitPost returns when the target is known to have posted.
 func (d *deferred) awaitPost(ctx context.Context) error {
-	d.mu.Lock()
-	posted, number := d.posted(), d.post
-	d.mu.Unlock()
-	if posted {
+	expected := d.expected.Load()
+	if expected == 0 || d.posted() {
 		return nil
 	}
 	rank := d.link.Rank()
-	return d.core.awaitWord(ctx, "waiting for the post", rank, d.core.own.control.pair(rank, postAt), number)
+	return d.core.awaitWord(ctx, "waiting for the post", rank, d.core.own.control.pair(rank, postAt), uint32(expected))
 }
 
 // awaitLeave returns when what is queued may leave.
@@ -248,14 +258,10 @@ func (d *deferred) awaitLeave(ctx context.Context) error {
 	if err := d.awaitPost(ctx); err != nil {
 		return err
 	}
-	return d.awaitGrant(ctx)
-}
-
-// expect notes that the target has to have posted number.
-func (d *deferred) expect(number uint32) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.expects, d.post = true, number
+	if err := d.awaitGrant(ctx); err != nil {
+		return err
+	}
+	return d.awaitGate(ctx)
 }
 
 // refusal is what the target has refused of what rode.
@@ -263,7 +269,8 @@ func (d *deferred) refusal(ctx context.Context) error {
 	return d.link.Reach(ctx, world.Mark{}, d.core.number)
 }
 
-// openHeld is open that returns when no lock has to be waited for.
+// openHeld is open that returns when neither the lock of the target nor its post has to be
+// waited for, and what is queued has left.
 func (d *deferred) openHeld(ctx context.Context) error {
 	for {
 		if err := d.open(); err != nil {
@@ -273,7 +280,11 @@ func (d *deferred) openHeld(ctx context.Context) error {
 		if d.hold == wanted {
 			err = d.ask(ctx, false)
 		}
-		if err == nil && !d.waits() {
+		left := d.waits()
+		if err == nil && !left {
+			left, err = d.proceed(ctx, true)
+		}
+		if err == nil && !left {
 			return nil
 		}
 		d.mu.Unlock()
@@ -288,7 +299,7 @@ func (d *deferred) openHeld(ctx context.Context) error {
 
 // leave gives the lock of the queue's target back when the operations on it are complete. It
 // may be cut short by its context until the lock is held, and is called again then.
-func (d *deferred) leave(ctx context.Context, p *peer, kind LockKind) error {
+func (d *deferred) leave(ctx context.Context) error {
 	d.mu.Lock()
 	if d.hold == wanted && len(d.queue.Operations) == 0 {
 		d.hold = settled
@@ -327,15 +338,10 @@ func (d *deferred) leave(ctx context.Context, p *peer, kind LockKind) error {
 		d.learn()
 		return errors.Join(err, d.refusal(ctx))
 	}
-	d.core.tellUnlock(p, kind, d.link.Rank())
+	d.tellUnlock()
 	// The epoch ends, whatever becomes of the caller's context; failures are noticed in
 	// bounded time.
-	for {
-		e := d.flush(context.Background())
-		if !errors.Is(e, verbs.ErrShortage) {
-			return errors.Join(err, e)
-		}
-	}
+	return errors.Join(err, throughShortage(func() error { return d.flush(context.Background()) }))
 }
 
 // granted takes the grant of a lock, with the answer to what has ridden with it. It is called

@@ -74,3 +74,56 @@ func TestRideRequest(t *testing.T) {
 	t.Run("apart", func(t *testing.T) { worldtest.Apart(t, 2, rideRequest) })
 	t.Run("tcp", func(t *testing.T) { worldtest.TCP(t, 2, rideRequest) })
 }
+
+// rideRequestLock has Requests asked for while a lock of their target has to be waited for: what
+// an Unlock has completed before does not wait for it, nor does an operation on nothing, whether
+// what is done under the lock rides with it or is too long.
+var rideRequestLock = register("requests complete before a lock", func(s *script) {
+	win := allocate[int64](s, blockedElements)
+	if s.w.Rank() == 1 {
+		for range 2 {
+			s.ok(s.w.Barrier(s.ctx))
+			s.ok(win.Lock(s.ctx, window.Exclusive, 1))
+			s.ok(s.w.Barrier(s.ctx))
+			s.ok(s.w.Barrier(s.ctx))
+			s.ok(win.Unlock(s.ctx, 1))
+		}
+		s.ok(win.Close())
+		return
+	}
+	ended, end := context.WithCancel(s.ctx)
+	end()
+	for _, count := range []int{1, blockedElements} {
+		s.ok(win.Lock(s.ctx, window.Shared, 1))
+		before, err := win.RPut([]int64{7}, 1, 0)
+		s.ok(err)
+		s.ok(win.Unlock(s.ctx, 1))
+		s.ok(s.w.Barrier(s.ctx))
+		s.ok(s.w.Barrier(s.ctx))
+		s.ok(win.Lock(s.ctx, window.Shared, 1))
+		under, err := win.RPut(make([]int64, count), 1, 0)
+		s.ok(err)
+		s.fails(win.Flush(ended, 1), context.Canceled)
+		nothing, err := win.RPut(nil, 1, 0)
+		s.ok(err)
+		for name, r := range map[string]struct {
+			window.Request
+			complete bool
+		}{"before the lock": {before, true}, "under the lock": {under, false}, "of nothing": {nothing, true}} {
+			done, err := r.Test()
+			s.ok(err)
+			s.check(done == r.complete, "%d elements under a lock of another: what is %s is complete: %v", count, name, done)
+		}
+		s.ok(before.Wait(ended))
+		s.ok(nothing.Wait(ended))
+		s.fails(under.Wait(ended), context.Canceled)
+		s.ok(s.w.Barrier(s.ctx))
+		s.ok(win.Unlock(s.ctx, 1))
+	}
+	s.ok(win.Close())
+})
+
+func TestRideRequestLock(t *testing.T) {
+	t.Run("apart", func(t *testing.T) { worldtest.Apart(t, 2, rideRequestLock) })
+	t.Run("tcp", func(t *testing.T) { worldtest.TCP(t, 2, rideRequestLock) })
+}

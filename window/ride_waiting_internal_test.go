@@ -47,7 +47,15 @@ var rideStripe = worldtest.Register("a lock behind a Complete that waits for a s
 	win.lockStripe(stripe)
 	err = untilServed(ctx, w, win.server.waiting.Load)
 	err = errors.Join(err, win.Post(ctx, other), untilServed(ctx, w, func() bool { return len(win.server.wishes) == 2 || win.Local()[0] == 6 }))
-	win.giveStripe(stripe)
+	waiting := 0
+	w.Exclude(func() {
+		win.giveStripe(stripe)
+		win.server.grantWishes()
+		waiting = len(win.server.wishes)
+	})
+	if waiting > 0 {
+		err = errors.Join(err, fmt.Errorf("%d wait still, though the stripe was free", waiting))
+	}
 	err = errors.Join(err, win.Wait(ctx), w.Barrier(ctx))
 	if one, two := win.Local()[0], win.Local()[perStripe]; one != 6 || two != 1 {
 		err = errors.Join(err, fmt.Errorf("elements are %d and %d, want 6 and 1", one, two))
@@ -56,6 +64,33 @@ var rideStripe = worldtest.Register("a lock behind a Complete that waits for a s
 })
 
 func TestRideStripe(t *testing.T) { worldtest.Apart(t, 2, rideStripe) }
+
+// rideFailed has rank 1 hear that rank 0 has failed, whose Complete waits for a post there: what rides
+// with it is forgotten, and its memory used again.
+var rideFailed = worldtest.Register("a Complete of one that fails", func(ctx context.Context, w *world.World) error {
+	win, err := Allocate[int64](ctx, w, 8)
+	if err != nil {
+		return err
+	}
+	other, err := win.Group(1 - w.Rank())
+	if err != nil {
+		return err
+	}
+	if w.Rank() == 0 {
+		err = errors.Join(win.Start(ctx, other), win.Put([]int64{1}, 1, 0), win.Complete(ctx))
+		return errors.Join(err, w.Barrier(ctx), win.Close())
+	}
+	err = untilServed(ctx, w, win.server.waiting.Load)
+	win.server.failed(0)
+	w.Exclude(func() {
+		if waiting, spare := len(win.server.early), len(win.server.spare); waiting != 0 || spare != 1 {
+			err = errors.Join(err, fmt.Errorf("%d wishes wait, %d can be used again, want 0 and 1", waiting, spare))
+		}
+	})
+	return errors.Join(err, w.Barrier(ctx), win.Close())
+})
+
+func TestRideFailed(t *testing.T) { worldtest.Apart(t, 2, rideFailed) }
 
 // rideNotified has a goroutine of rank 1 wait for a notification that rides with a lock which
 // another of its goroutines has: it is granted when that is given back, by whoever makes

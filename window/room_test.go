@@ -118,6 +118,26 @@ var fullFlush = registerFull("full link, flush", idle, func(s *script, ended con
 
 func TestFlushWithoutRoom(t *testing.T) { runFull(t, fullFlush) }
 
+// A wait for a notification, which has what is queued sent first, and a call that does not block.
+var fullNotify = registerFull("full link, notify", func(s *script, win *window.Window[int64]) {
+	s.ok(s.w.Barrier(s.ctx))
+	s.check(win.Local()[0] == 6, "%d in the window, want 6", win.Local()[0])
+}, func(s *script, ended context.Context, win *window.Window[int64]) {
+	s.ok(win.LockAll(s.ctx))
+	s.fill(ended)
+	s.ok(win.Put([]int64{6}, 1, 0))
+	s.fails(win.WaitNotify(ended, 0, 1), context.Canceled)
+	there, err := win.TestNotify(0, 1)
+	s.ok(err)
+	s.check(!there, "a notification that nobody has sent")
+	worldtest.Signal("cut short")
+	s.ok(win.Flush(s.ctx, 1))
+	s.ok(s.w.Barrier(s.ctx))
+	s.ok(win.UnlockAll(s.ctx))
+})
+
+func TestNotifyWithoutRoom(t *testing.T) { runFull(t, fullNotify) }
+
 // A Request whose operation has not left has it sent by the next Wait when one was in vain.
 var fullRequest = registerFull("full link, request", func(s *script, win *window.Window[int64]) {
 	s.ok(s.w.Barrier(s.ctx))
@@ -128,6 +148,9 @@ var fullRequest = registerFull("full link, request", func(s *script, win *window
 	request, err := win.RPut([]int64{5}, 1, 0)
 	s.ok(err)
 	s.fails(request.Wait(ended), context.Canceled)
+	done, err := request.Test()
+	s.ok(err)
+	s.check(!done, "complete, though it has not left")
 	worldtest.Signal("cut short")
 	s.ok(request.Wait(s.ctx))
 	s.ok(s.w.Barrier(s.ctx))

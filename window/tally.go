@@ -9,21 +9,33 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// A Fence among ranks that map none of each other's memory needs no answers: behind what it
-// has sent to a rank a rank sends a mark, and the ranks tell each other in the Fence how
+// A Fence among ranks that do not all map each other's memory needs no answers: behind what
+// it has sent to a rank a rank sends a mark, and the ranks tell each other in the Fence how
 // many marks each has to wait for. So a Fence is a message to each rank that was sent
 // something to, and one a round of the barrier, which is the same where it is the same rank.
+// The ranks of a host, which do map each other, tell each other through memory, and one of
+// them takes part in the barrier for all: see world.Meeting. What they do to each other's
+// memory themselves is done when the call has returned, or, where it was held back, before
+// they begin the Fence.
 //
-// But the ranks do not end the Fence at once: what a rank sends in the next epoch may come
-// to one that still waits for marks, from a third. It must not be done before that has come:
+// But the ranks do not end the Fence at once: what a rank does in the next epoch may come to
+// one that still waits for marks, from a third, or for answers into its window. It must not
+// be done before those have come:
 //
 //   - A packet carries the number of the Fence that its sender has ended last, and is put
 //     off until its target has ended that.
 //   - What goes direct cannot be put off. Where operations have, and there are more than
 //     two ranks, the Fence that closes their epoch waits for answers instead of sending a
 //     mark; and where any rank has sent marks, the first direct operation on a rank after
-//     that Fence waits until the rank has ended it. Between two ranks all goes one way, in
-//     order.
+//     that Fence waits until the rank has ended it: see gate. Between two ranks all goes one
+//     way, in order.
+//   - What ranks do to memory that they map cannot be put off either. Where any rank has
+//     sent marks, a rank ends the Fence only when all of its host have what they wait for:
+//     it hears of that through memory. A rank that waits for this has sent its own marks and
+//     taken part in the barrier: so nobody waits for it, but those who wait for the same.
+//
+// Those who map each other have to be the hosts of the World, for all of its ranks. Else a
+// Fence waits for answers, and then for all ranks.
 type tallies struct {
 	// on tells that Fences are of this kind.
 	on atomic.Bool
@@ -38,8 +50,15 @@ type tallies struct {
 	marked []uint64
 }
 
-// fewRanks may fence by tally also where they share cores.
-const fewRanks = 8
+// The ranks of fewHosts fence by tally also where they share cores. Of more, each does better
+// to run once in a Fence than each round.
+const fewHosts = 8
+
+// talliesSuit tells whether a Fence by tally suits a rank.
+func talliesSuit(w *world.World) bool {
+	hosts, regular := w.Hosts()
+	return hosts > 1 && regular && (hosts <= fewHosts || !w.Crowded())
+}
 
 // fenceByTally completes this rank's operations and meets the others. It is repeated when
 // its context has cut it short.
@@ -50,7 +69,7 @@ func (c *core) fenceByTally(ctx context.Context, call string, number uint32, ass
 			return err
 		}
 	}
-	arrivals, any, err := c.meeting.Tally(ctx, call, number, func(rank int) bool {
+	arrivals, anything, err := c.meeting.Tally(ctx, call, number, func(rank int) bool {
 		p := c.peers[rank].Load()
 		return p != nil && p.deferred != nil && p.deferred.marked.Load()
 	})
@@ -63,19 +82,22 @@ func (c *core) fenceByTally(ctx context.Context, call string, number uint32, ass
 	if err := c.settleRemote(ctx, call, everyone); err != nil {
 		return err
 	}
+	if err := c.meeting.EndTally(ctx, call); err != nil {
+		return err
+	}
 	if c.world.Failures() != 0 {
 		// Others have given this Fence up.
 		return c.anyFailure(call)
 	}
 	t := &c.tallies
 	t.marks[number&1].Store(0)
-	if any && c.size > 2 {
+	if anything && c.size > 2 {
 		t.gate.Store(number)
 	}
 	_ = c.eachLink(everyone, func(_ int, p *peer) error { p.deferred.fenced(); return nil })
 	t.passed.Store(number)
 	// What was put off until now.
-	c.world.Poll()
+	c.world.TryAgain()
 	return nil
 }
 
@@ -108,8 +130,14 @@ func (d *deferred) mark(ctx context.Context, number uint32) (marked bool, err er
 	if !d.used || d.marked.Load() {
 		return true, nil
 	}
-	if len(d.queue.Operations) > 0 {
-		if err := d.send(ctx, true); err != nil {
+	for len(d.queue.Operations) > 0 {
+		left, err := d.send(ctx, true)
+		if left {
+			d.mu.Unlock()
+			err = d.awaitGate(ctx)
+			d.mu.Lock()
+		}
+		if err != nil {
 			return false, err
 		}
 	}
@@ -122,7 +150,7 @@ func (d *deferred) mark(ctx context.Context, number uint32) (marked bool, err er
 		return false, err
 	}
 	d.marked.Store(true)
-	if d.link.Rank() != (c.rank+1)%c.size {
+	if d.link.Rank() != c.meeting.FirstTold() {
 		// To that one the first round of the barrier goes with it.
 		d.link.Post()
 	}
@@ -144,7 +172,7 @@ func (c *core) awaitMarks(ctx context.Context, call string, number, arrivals uin
 	if marks.Load() >= arrivals {
 		return nil
 	}
-	if err := c.beginReading(call); err != nil {
+	if err := c.beginReading(ctx, call); err != nil {
 		return err
 	}
 	defer c.endReading()
@@ -220,21 +248,4 @@ func (d *delay) goOn() (bool, error) {
 	}
 	m := d.message
 	return true, s.Serve(d.from, &m, d.payload)
-}
-
-// pass waits until the rank has ended the Fence after which its memory may be touched
-// direct. It is called with the mutex.
-func (d *deferred) pass(ctx context.Context) error {
-	gate := d.core.tallies.gate.Load()
-	if d.gate == gate {
-		return nil
-	}
-	if err := d.link.Ask(ctx, &world.Message{Kind: messageGate, Service: d.core.number, X: uint64(gate)}, nil, nil); err != nil {
-		return err
-	}
-	if err := d.link.Settle(ctx, d.core.number); err != nil {
-		return err
-	}
-	d.gate = gate
-	return nil
 }

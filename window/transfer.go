@@ -70,11 +70,11 @@ func (r Request) Test() (bool, error) {
 	if d == nil {
 		return true, nil
 	}
-	mark, how, err := d.sent(context.Background(), r.before)
-	if err != nil {
+	mark, how, err := d.sent(noWait, r.before)
+	switch {
+	case err != nil && !ours(err, context.Canceled):
 		return false, err
-	}
-	if how == departed {
+	case err == nil && how == departed:
 		return d.link.Reached(mark, d.core.number)
 	}
 	d.core.world.Poll()
@@ -84,9 +84,10 @@ func (r Request) Test() (bool, error) {
 	return false, nil
 }
 
-// request is the Request of the operation on target that has just been issued.
-func (v *view) request(target int, err error) (Request, error) {
-	if err != nil || !v.remote {
+// request is the Request of the operation on count elements of target that has just been
+// issued. Nothing of nothing is queued.
+func (v *view) request(count, target int, err error) (Request, error) {
+	if err != nil || count == 0 || !v.remote {
 		return Request{}, err
 	}
 	p, err := v.peer(target)
@@ -98,20 +99,20 @@ func (v *view) request(target int, err error) (Request, error) {
 
 // RPut is Put with a request.
 func (w *Window[T]) RPut(origin []T, target, displacement int) (Request, error) {
-	return w.request(target, w.Put(origin, target, displacement))
+	return w.request(len(origin), target, w.Put(origin, target, displacement))
 }
 
 // RGet is Get with a request.
 func (w *Window[T]) RGet(result []T, target, displacement int) (Request, error) {
-	return w.request(target, w.Get(result, target, displacement))
+	return w.request(len(result), target, w.Get(result, target, displacement))
 }
 
 // RAccumulate is Accumulate with a request.
 func (w *Window[T]) RAccumulate(op Op, origin []T, target, displacement int) (Request, error) {
-	return w.request(target, w.Accumulate(op, origin, target, displacement))
+	return w.request(len(origin), target, w.Accumulate(op, origin, target, displacement))
 }
 
 // RGetAccumulate is GetAccumulate with a request.
 func (w *Window[T]) RGetAccumulate(op Op, origin, result []T, target, displacement int) (Request, error) {
-	return w.request(target, w.GetAccumulate(op, origin, result, target, displacement))
+	return w.request(len(result), target, w.GetAccumulate(op, origin, result, target, displacement))
 }

@@ -139,15 +139,13 @@ type core struct {
 type peer struct {
 	// control is without a base if it is not mapped: the rank is told by messages.
 	control control
-	// link, if it is not nil, is the way to the data, by RDMA if direct, else by
-	// messages.
-	link   *world.Link
-	direct bool
+	// link, if it is not nil, is the way to the data.
+	link *world.Link
 	// deferred are the operations that were not sent over the link.
 	deferred *deferred
 	// data is the window memory, nil if it is not mapped.
 	data []byte
-	// neighbor serves the rest.
+	// neighbor serves the rest, from region.
 	neighbor verbs.Neighbor
 	region   verbs.RemoteRegion
 	// block is the memory of control.
@@ -281,8 +279,7 @@ func (c *core) mapPeer(rank int) (*peer, error) {
 		if err != nil {
 			return nil, err
 		}
-		p := &peer{link: link, direct: true, region: c.world.Place(rank, &d.data)}
-		p.deferred = newDeferred(c, p)
+		p := &peer{link: link, deferred: newDeferred(c, link, c.world.Place(rank, &d.data), true)}
 		c.peers[rank].CompareAndSwap(nil, p)
 		return c.peers[rank].Load(), nil
 	}
@@ -313,7 +310,7 @@ func (c *core) mapPeer(rank int) (*peer, error) {
 		if p.link, err = c.world.Link(rank); err != nil {
 			return nil, err
 		}
-		p.deferred = newDeferred(c, p)
+		p.deferred = newDeferred(c, p.link, p.region, false)
 	}
 	// Two goroutines may come here at once. Either entry is good.
 	c.peers[rank].CompareAndSwap(nil, p)

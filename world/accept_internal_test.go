@@ -122,3 +122,28 @@ func TestAcceptedLater(t *testing.T) {
 		return nil
 	})
 }
+
+// lateLink asks for that of a link.
+type lateLink struct{ late }
+
+func (*lateLink) Hello() []byte { return hello(laneLink, 1) }
+
+// So is the connection of a link: the rank at its other end is not refused meanwhile.
+func TestLinkAcceptedLater(t *testing.T) {
+	w := quiet(t)[0]
+	from := &lateLink{late{doomed: doomed{why: fmt.Errorf("tcp: 10.0.0.7: %w", verbs.ErrPeerGone)}}}
+	from.short.Store(true)
+	w.Exclude(func() { w.accept(w.cards[networkCard], from) })
+	require.ErrorIs(t, w.shortage.Load().err, verbs.ErrShortage)
+	for from.asked.Load() < 3 {
+		w.Poll()
+	}
+	require.Empty(t, from.rejected)
+	from.short.Store(false)
+	for from.rejected == "" {
+		w.Poll()
+	}
+	require.Equal(t, from.why.Error(), from.rejected)
+	require.Zero(t, w.Failures())
+	require.Nil(t, w.links[1].Load())
+}

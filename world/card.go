@@ -38,16 +38,19 @@ type card struct {
 	// boxes are those of accepted connections, by queue pair.
 	boxes map[uint32]*mailbox
 	// links are all of those over the card, by queue pair.
-	links      map[uint32]*Link
+	links map[uint32]*Link
+	// last is the link with number lastNumber, if not nil: the one that was looked up last.
+	last       *Link
+	lastNumber uint32
 	attributes verbs.Attributes
 }
 
-// A queue holds what can complete before it is polled: the requests and receives of two
-// links and a mailbox for each rank. Few ranks of a large job have anything to do with this
+// A queue holds what can complete before it is polled: the requests and receives of a
+// link and a mailbox for each rank. Few ranks of a large job have anything to do with this
 // one; a queue takes memory for what it has held only.
 const (
 	leastQueue   = 1 << 12
-	queuePerRank = 2 * (mostSends + linkReceives + inboxLetters + outboxLetters)
+	queuePerRank = mostSends + linkReceives + inboxLetters + outboxLetters
 )
 
 func newCard(kind cardKind, device verbs.Device, size int) (*card, error) {
@@ -218,9 +221,6 @@ func (w *World) Frames() uint64 {
 	}
 	return 0
 }
-
-// Alone tells that this rank maps the memory of no other.
-func (w *World) Alone() bool { return !w.mapsOthers() }
 
 // mapsOthers tells whether there are ranks whose memory this one maps.
 func (w *World) mapsOthers() bool {

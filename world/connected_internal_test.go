@@ -11,7 +11,7 @@ import (
 )
 
 // A rank that asks for a second connection of a kind is refused, by name, and keeps the
-// first; so is one that says a number that the job does not have.
+// first; so is one that says a number that the job does not have, or that of the rank itself.
 func TestConnectedAlready(t *testing.T) {
 	runApart(t, 2, func(ctx context.Context, w *World) error {
 		data := []int{1}
@@ -32,6 +32,8 @@ func TestConnectedAlready(t *testing.T) {
 			}{
 				{hello(laneLink, 0), "rank 0 is connected already: another process says that it is rank 0, too"},
 				{hello(laneLetters, 0), "rank 0 is connected already: another process says that it is rank 0, too"},
+				{hello(laneLink, 1), "this is rank 1"},
+				{hello(laneLetters, 1), "this is rank 1"},
 				{hello(laneLink, 2), "the job has no rank 2"},
 				{hello(laneLetters, 1<<32-1), "the job has no rank"},
 				{hello(laneLink+1, 0), "names no rank"},

@@ -26,29 +26,108 @@ func (l *Link) dial() error {
 	if err != nil {
 		return err
 	}
-	if err := w.lines.add(l.rank, pair); err != nil {
-		return errors.Join(err, pair.Close())
+	if err := l.own(pair); err != nil {
+		return err
 	}
-	l.mu.Lock()
-	l.pair = pair
-	l.mu.Unlock()
-	l.card.links[pair.Number()] = l
+	l.dialed = true
 	w.dialing = append(w.dialing, l)
 	w.drive()
 	return nil
+}
+
+// own makes a queue pair that of the link, and closes the one that was, or, while that is
+// being made, leaves it to dismiss: the other side is to refuse it, not to lose it.
+func (l *Link) own(pair verbs.QueuePair) error {
+	if err := l.world.lines.add(l.rank, pair); err != nil {
+		return errors.Join(err, pair.Close())
+	}
+	l.mu.Lock()
+	before := l.pair
+	l.pair = pair
+	l.mu.Unlock()
+	if before != nil {
+		l.card.forget(before.Number())
+		l.superseded = before
+		l.dismiss()
+	}
+	l.card.links[pair.Number()] = l
+	return nil
+}
+
+// dismiss closes the queue pair in whose place the link has another, and tells whether it
+// has: not while it is being made.
+func (l *Link) dismiss() bool {
+	before := l.superseded
+	if before == nil {
+		return true
+	}
+	if before.State() == verbs.StateConnecting {
+		return false
+	}
+	l.superseded = nil
+	l.world.hangUp(l.rank, before)
+	return true
+}
+
+// Two ranks have one link between them, whoever makes it, so that what one sends and what
+// it answers share letters, and whoever waits has one connection to look at. If both connect
+// at once the connection of the lower rank is the link's: the higher takes it in the place
+// of its own, and the lower refuses the other's, when its own has been made. But if it is too
+// short of something to make one, which the other has not heard of then, it takes the other's.
+
+// meet makes the connection that a rank has asked for that of its link, which this rank has
+// begun to make too, now or perhaps later. Once a rank may have begun before it heard of this
+// rank's; whoever comes again is another. It is called with the mutex of progress.
+func (l *Link) meet(caller verbs.ConnectionRequest) error {
+	ended := l.ending != nil || l.broken.Load() != nil
+	switch {
+	case l.rank > l.world.rank && l.dialed && !l.crossed:
+		l.crossed, l.crossing = true, caller
+		if l.up || ended {
+			l.refuse()
+		}
+		return nil
+	case ended || l.up || l.rank > l.world.rank || l.pair.State() == verbs.StateReady:
+		return connectedAlready(l.rank)
+	}
+	return l.adopt(caller)
+}
+
+// adopt makes a connection that the rank has asked for that of its link.
+func (l *Link) adopt(caller verbs.ConnectionRequest) error {
+	pair, err := caller.Accept(l.config())
+	if err == nil {
+		err = l.own(pair)
+	}
+	if err != nil {
+		return err
+	}
+	if err := l.begin(); err != nil {
+		l.fail(err)
+	}
+	return nil
+}
+
+// refuse refuses the connection that the rank has made meanwhile.
+func (l *Link) refuse() {
+	if l.crossing != nil {
+		l.crossing.Reject(connectedAlready(l.rank).Error())
+		l.crossing = nil
+	}
 }
 
 // rise begins to use the links that have been made, and tells how many. It is called with
 // the mutex of progress, when no completion is at hand.
 func (w *World) rise() int {
 	rising, n := w.dialing, 0
-	w.dialing = nil
-	for i, l := range rising {
-		rising[i] = nil
+	w.dialing = rising[:0]
+	for _, l := range rising {
+		// It is in the list again, behind nobody that has not had its turn, or not at all.
 		if l.rise() {
 			n++
 		}
 	}
+	clear(rising[len(w.dialing):])
 	return n
 }
 
@@ -56,6 +135,12 @@ func (w *World) rise() int {
 func (l *Link) rise() bool {
 	w := l.world
 	if l.broken.Load() != nil {
+		return false
+	}
+	if l.up {
+		if !l.dismiss() {
+			w.dialing = append(w.dialing, l)
+		}
 		return false
 	}
 	switch l.pair.State() {
@@ -67,19 +152,19 @@ func (l *Link) rise() bool {
 			l.fail(err)
 			return false
 		}
+		l.refuse()
 		return true
 	}
 	err := l.pair.Err()
 	if errors.Is(err, verbs.ErrShortage) {
+		if l.crossing != nil && l.adopt(l.crossing) == nil {
+			l.crossing = nil
+			return true
+		}
 		w.lack(l.rank, err)
-		delete(l.card.links, l.pair.Number())
-		w.lines.remove(l.rank, l.pair)
-		_ = l.pair.Close()
 		if err = l.dial(); err == nil {
 			return false
 		}
-		// So that it is closed like others.
-		l.card.links[l.pair.Number()] = l
 	}
 	l.ends(err)
 	return false
@@ -126,8 +211,7 @@ func (o *office) dispatch(box *mailbox) error {
 				return &boxError{box.rank, err}
 			}
 			o.world.lack(box.rank, err)
-			o.world.lines.remove(box.rank, box.out)
-			_ = box.out.Close()
+			o.world.hangUp(box.rank, box.out)
 			if err := o.dial(box); err != nil {
 				return err
 			}

@@ -136,6 +136,7 @@ func (w *World) begin(texts []string) error {
 	if err := w.findRoutes(contacts, func(rank int) bool { return w.ranks[rank].host == w.ranks[w.rank].host }); err != nil {
 		return err
 	}
+	w.hosts = hostsOf(contacts, w.ranks)
 	w.setCrowded(crowds(w.ranks, w.rank))
 	stopSevering, stopListening := w.roster.beforehand(w.lines.sever), w.roster.listen(w.noteFailure)
 	w.end = func() { stopSevering(); stopListening() }

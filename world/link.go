@@ -17,6 +17,11 @@ import (
 // their bytes, or when somebody waits. Of those for which nobody waits only every so
 // many is signalled.
 //
+// Beside its queue pair a link takes an inbox of linkReceives letters, 256 KiB in a job of few
+// ranks and 8 KiB in one of many, so that all of a rank's together take no more than linkInboxes
+// up to 512 ranks; and some 400 bytes for each request that has ever waited at once, of which
+// there are seldom more than mostSends.
+//
 // # Invariants
 //
 //   - mu is never held while waiting, and progress is never driven under it; a
@@ -30,9 +35,13 @@ type Link struct {
 	world *World
 	rank  int
 	card  *card
-	// accepted: the other side has made it.
-	accepted bool
-	inbox    verbs.MemoryRegion
+	inbox verbs.MemoryRegion
+	// crossing is a connection that the rank has made meanwhile, superseded the one that this
+	// rank was making when it took the other's. dialed tells that this rank has begun to
+	// connect, crossed that the other has too. They belong to progress.
+	crossing        verbs.ConnectionRequest
+	superseded      verbs.QueuePair
+	dialed, crossed bool
 
 	mu sync.Mutex
 	// pair is another while the connection is tried again; it changes under the mutex of
@@ -54,8 +63,8 @@ type Link struct {
 	held      []holding
 	firstHeld int
 	// told tells that messages went since the last question. lastTold is the letter with
-	// the last that a Service will serve, lastToldAt where in it, if no question went
-	// since.
+	// the last that a Service will serve in its turn, lastToldAt where in it, if no question
+	// went since.
 	told       bool
 	lastTold   uint64
 	lastToldAt int
@@ -150,10 +159,13 @@ type holding struct {
 
 type linkError struct{ err error }
 
-// Link is the way to rank. It is made at first use.
+// Link is the way to rank, which is another. It is made at first use.
 func (w *World) Link(rank int) (*Link, error) {
 	if l := w.links[rank].Load(); l != nil {
 		return l, nil
+	}
+	if rank == w.rank {
+		return nil, fmt.Errorf("world: %w: a link of rank %d with itself", ErrArgument, rank)
 	}
 	if err := w.Failure(rank); err != nil {
 		return nil, err
@@ -201,18 +213,17 @@ func (l *Link) accept(caller verbs.ConnectionRequest) error {
 		return err
 	}
 	pair, err := caller.Accept(l.config())
+	if err == nil {
+		err = l.own(pair)
+	}
 	if err != nil {
 		return errors.Join(err, l.inbox.Deregister())
 	}
-	l.pair = pair
-	if err = l.world.lines.add(l.rank, pair); err == nil {
-		err = l.begin()
-	}
-	if err != nil {
+	if err = l.begin(); err != nil {
+		l.card.forget(pair.Number())
 		l.close()
 		return err
 	}
-	l.card.links[pair.Number()] = l
 	l.world.drive()
 	return nil
 }
@@ -291,7 +302,7 @@ func (w *World) closeFallen() {
 		}
 		for number, l := range c.links {
 			if l.broken.Load() != nil {
-				delete(c.links, number)
+				c.forget(number)
 				l.close()
 			}
 		}
@@ -300,10 +311,13 @@ func (w *World) closeFallen() {
 
 // close frees what a link has that was ended.
 func (l *Link) close() {
+	l.refuse()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.world.lines.remove(l.rank, l.pair)
-	_ = l.pair.Close()
+	if l.superseded != nil {
+		l.world.hangUp(l.rank, l.superseded)
+	}
+	l.world.hangUp(l.rank, l.pair)
 	_ = l.inbox.Deregister()
 	l.giveBack(l.sequence)
 	clear(l.bodies)

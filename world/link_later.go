@@ -1,5 +1,7 @@
 package world
 
+import "errors"
+
 // A message whose Service cannot finish it yet, because another rank has what it needs,
 // does not hold up progress: the link keeps it, and what comes behind it, in the slots of
 // its inbox, and goes on when the Service can. Who sends more than there are slots waits,
@@ -56,7 +58,12 @@ func (l *Link) overtake(a arrival) (all bool, err error) {
 			return false, err
 		}
 		if m.overtakes() {
-			if err := l.serve(m, payload); err != nil {
+			if m.Kind < FirstKind {
+				err = l.serve(m, payload)
+			} else {
+				err = l.serveAhead(m, payload)
+			}
+			if err != nil {
 				return false, err
 			}
 			(&Message{Kind: kindNothing}).encode(memory[:n], payload)
@@ -74,14 +81,29 @@ func (l *Link) overtake(a arrival) (all bool, err error) {
 // rank, which is in a Meeting before it does what the Service waits for; a Meeting says
 // nothing of what was not flushed before it.
 //
-// Messages to other Services wait too. A question is not answered before one that was asked
+// Other messages to Services wait too. A question is not answered before one that was asked
 // before it, and a flush asks of all; and another Service could put off what it is given.
 func (m *Message) overtakes() bool {
 	switch m.Kind {
-	case kindAnswer, kindRefusal, kindComplaint, kindFailed, kindRound, kindCounts, kindArrive, kindRelease:
+	case kindAnswer, kindRefusal, kindComplaint, kindFailed, kindRound, kindCounts, kindAbsent, kindArrive, kindRelease:
 		return true
 	}
-	return false
+	return m.Kind >= FirstOvertaking && !m.question
+}
+
+// serveAhead has a Service serve a message that overtakes one which is put off, and stays so.
+func (l *Link) serveAhead(m *Message, payload []byte) error {
+	if l.world.Failure(l.rank) != nil {
+		return nil
+	}
+	try := l.unserved.try
+	err := l.world.askService(l, m, payload)
+	l.unserved.try = try
+	if err != nil && !errors.Is(err, ErrMessage) {
+		l.complaints.note(m.Service, err)
+		err = nil
+	}
+	return err
 }
 
 // take serves what is left of a letter whose turn it is. What it answers leaves as one.

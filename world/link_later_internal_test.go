@@ -25,6 +25,10 @@ const (
 	noteKind = FirstKind + iota
 	gateKind
 	askKind
+
+	// hastyKind and wrongKind overtake.
+	hastyKind = FirstOvertaking + iota
+	wrongKind
 )
 
 var errGate = errors.New("the gate was narrow")
@@ -55,6 +59,9 @@ func (g *gated) Serve(from *Link, m *Message, payload []byte) error {
 			from.Answer(payload)
 			return true, nil
 		})
+	case wrongKind:
+		g.note(from, m.X)
+		return errGate
 	default:
 		g.note(from, m.X)
 	}
@@ -225,4 +232,43 @@ func TestMeetBeforeLater(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A message of a kind that overtakes is served before one that is put off, behind that in its
+// letter or in another; what is wrong with it is told with the next answer.
+func TestOvertaking(t *testing.T) {
+	var service gated
+	runApart(t, 2, func(ctx context.Context, w *World) error {
+		defer w.Serve(gateService, &service)()
+		if err := w.Barrier(ctx); err != nil {
+			return err
+		}
+		if w.rank == 1 {
+			err := until(ctx, w, "what overtakes has come", func() bool { return service.counts[0].Load() == 3 })
+			if service.waiting.Load() != 1 {
+				err = errors.Join(err, errors.New("nothing is put off"))
+			}
+			service.open.Store(true)
+			return errors.Join(err, w.Barrier(ctx))
+		}
+		l, err := w.Link(1)
+		if err != nil {
+			return err
+		}
+		tell := func(kind uint8, x uint64) {
+			err = errors.Join(err, l.Tell(&Message{Kind: kind, Service: gateService, X: x}, nil))
+		}
+		tell(gateKind, 100)
+		tell(noteKind, 101)
+		tell(hastyKind, 1)
+		l.Post()
+		tell(hastyKind, 2)
+		tell(wrongKind, 3)
+		var refused *RefusalError
+		if e := l.Flush(ctx); !asRefusal(e, &refused) || refused.Text != errGate.Error() {
+			err = errors.Join(err, fmt.Errorf("error is %v, want a refusal", e))
+		}
+		return errors.Join(err, w.Barrier(ctx))
+	})
+	require.Equal(t, []uint64{1, 2, 3, 100, 101}, service.served[0])
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // stubborn serves nothing until it is released, as a rank that was stopped.
@@ -44,4 +46,18 @@ func TestNoRoom(t *testing.T) {
 		release = func() {}
 		return errors.Join(l.Flush(ctx), w.Barrier(ctx))
 	})
+}
+
+// Who waits for room no longer than a context lasts is told why that has ended.
+func TestNoRoomWhy(t *testing.T) {
+	l, err := quiet(t)[0].Link(1)
+	require.NoError(t, err)
+	why := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(why)
+	for err == nil {
+		err = l.TellWithin(ctx, &Message{Kind: FirstKind, Service: 7}, make([]byte, l.MaxPayload()))
+	}
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, why)
 }

@@ -71,7 +71,7 @@ func (l *Link) TellWithin(ctx context.Context, m *Message, payload []byte) error
 	}
 	l.told = true
 	at, err := l.say(m, payload)
-	if err == nil && m.Kind >= FirstKind {
+	if err == nil && m.Kind >= FirstKind && m.Kind < FirstOvertaking {
 		l.lastTold, l.lastToldAt = l.sequence, at
 	}
 	l.leave(messageHeader + len(payload))
@@ -230,8 +230,13 @@ func (l *Link) next(opcode verbs.Opcode) (*verbs.SendRequest, *body) {
 	if l.head == len(l.requests) || l.head >= mostSends {
 		l.compact()
 	}
-	l.bodies = append(l.bodies, body{})
-	b := &l.bodies[len(l.bodies)-1]
+	n := len(l.bodies)
+	if n == cap(l.bodies) {
+		// Requests keep those that they have.
+		l.bodies = make([]body, n, 2*n+shortestBodies)
+	}
+	l.bodies = l.bodies[:n+1]
+	b := &l.bodies[n]
 	l.requests = append(l.requests, verbs.SendRequest{ID: l.sequence, Opcode: opcode, Segments: b.segment[:]})
 	if l.sequence%signalEvery == 0 {
 		l.signal()
@@ -242,18 +247,23 @@ func (l *Link) next(opcode verbs.Opcode) (*verbs.SendRequest, *body) {
 	return &l.requests[len(l.requests)-1], b
 }
 
-// compact gives the place of requests that have been posted to new ones.
+// shortestBodies is how many there are at first.
+const shortestBodies = 8
+
+// compact gives the place of requests that have been posted to new ones. A body points to
+// nothing that is not to be posted.
 func (l *Link) compact() {
 	n := copy(l.requests, l.requests[l.head:])
 	for i := range n {
-		b := &l.bodies[i]
-		*b = l.bodies[l.head+i]
-		if l.requests[i].Flags&verbs.Inline != 0 {
-			b.segment[0].Memory = b.letter[:len(b.segment[0].Memory)]
+		r, b := &l.requests[i], &l.bodies[i]
+		from := r.Segments[0]
+		r.Segments[0] = verbs.Segment{}
+		if r.Flags&verbs.Inline != 0 {
+			from.Memory = b.letter[:copy(b.letter[:], from.Memory)]
 		}
-		l.requests[i].Segments = b.segment[:]
+		b.segment[0] = from
+		r.Segments = b.segment[:]
 	}
-	clear(l.bodies[n:])
 	l.requests, l.bodies, l.head = l.requests[:n], l.bodies[:n], 0
 }
 
@@ -342,12 +352,12 @@ func (l *Link) signal() {
 }
 
 // cover sees to it that somebody hears when the last request has completed: it is
-// signalled, or is a question, whose answer tells that all before it was done. But reads
-// are answered on a way of their own, so what follows one is signalled.
+// signalled, or is a question that is open, whose answer will tell that all before it was
+// done. But reads are answered on a way of their own, so what follows one is signalled, and
+// so is what was answered before that was known to have come.
 func (l *Link) cover() error {
 	done := l.done.Load()
-	last := &l.expected[(l.asked+mostAsked-1)%mostAsked]
-	if l.signalled == l.sequence || done >= l.sequence || last.sequence == l.sequence && last.lastRead <= done {
+	if l.signalled == l.sequence || done >= l.sequence || l.lastAnswerTells(done) {
 		return nil
 	}
 	if l.head == len(l.requests) {
@@ -357,6 +367,13 @@ func (l *Link) cover() error {
 	}
 	l.signal()
 	return nil
+}
+
+// lastAnswerTells tells whether the last request is a question whose answer will come and
+// tell of it.
+func (l *Link) lastAnswerTells(done uint64) bool {
+	last := &l.expected[(l.asked+mostAsked-1)%mostAsked]
+	return last.sequence == l.sequence && last.lastRead <= done && l.answered.Load() < l.asked
 }
 
 // post posts what is collected, the last signalled if that is asked for. It is called

@@ -90,13 +90,14 @@ const (
 	// kindNothing asks for nothing: its completion tells that what was before it is
 	// done.
 	kindNothing
-	// kindLeft: the sender has left the job. All that it has sent before, over other
-	// links too, has come already. The payload is the tallies that it had begun.
+	// kindLeft: the sender has left the job. All that it has sent before, to other
+	// ranks too, has come already. The payload is the tallies that it had begun.
 	kindLeft
 	// kindVerdict: X is a call's number, Y a leaver + 1; the payload is the text.
 	kindVerdict
 	// kindRound: round A of meeting Service has come to number X; Y is the history. In a
-	// tally Z tells whether anybody has sent anything, and the payload is counts.
+	// tally B is roundOfTally, Z tells whether anybody has sent anything, and the payload is
+	// counts.
 	kindRound
 	// kindCounts is counts of a tally that belong to the kindRound which follows.
 	kindCounts
@@ -105,6 +106,9 @@ const (
 	kindArrive
 	// kindRelease: all have come to number X of meeting Service.
 	kindRelease
+	// kindAbsent: rank Y has left the job, and can have begun no tally of meeting Service
+	// after number X. The sender is one that tells of round A.
+	kindAbsent
 	// kindFailed: rank X has failed; the payload says why.
 	kindFailed
 	// kindRecord asks for the record of call X, kindName for the name of the
@@ -118,8 +122,11 @@ const (
 	kindInquire
 	kindSurvivor
 	kindSurvivors
-	// FirstKind is the first of those that Services have for themselves.
-	FirstKind uint8 = 32
+	// FirstKind is the first of those that Services have for themselves. From
+	// FirstOvertaking on they are served before messages that are put off, unless they
+	// are questions: their Service neither answers them nor puts them off.
+	FirstKind       uint8 = 32
+	FirstOvertaking uint8 = 128
 )
 
 // A Service serves messages of other ranks, in the order in which each has sent
@@ -219,17 +226,20 @@ func (l *Link) serve(m *Message, payload []byte) error {
 // serveService has a Service serve a message. What it has refused is told by the next
 // flush, which the message itself may be.
 func (l *Link) serveService(m *Message, payload []byte) error {
-	var err error
-	if s := l.world.services[m.Service]; s != nil {
-		err = s.Serve(l, m, payload)
-	} else {
-		err = fmt.Errorf("rank %d has no service %d, or none any more", l.world.rank, m.Service)
-	}
+	err := l.world.askService(l, m, payload)
 	if err == nil && l.unserved.try != nil {
 		return nil
 	}
 	l.unserved.try = nil
 	return l.served(err)
+}
+
+// askService has a Service serve a message.
+func (w *World) askService(l *Link, m *Message, payload []byte) error {
+	if s := w.services[m.Service]; s != nil {
+		return s.Serve(l, m, payload)
+	}
+	return fmt.Errorf("rank %d has no service %d, or none any more", w.rank, m.Service)
 }
 
 // served files what a Service says of the message that it has served.
@@ -303,8 +313,8 @@ func (l *Link) answer(m *Message, payload []byte) error {
 	return nil
 }
 
-// slots are registered memory for messages on their way out, a letter each. They
-// are made eight at a time, as many as are in use at once.
+// slots are registered memory for messages on their way out, a letter each. They are made
+// some at a time when none is free, and kept.
 type slots struct {
 	world *World
 	mu    sync.Mutex

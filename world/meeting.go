@@ -32,7 +32,9 @@ type Meeting struct {
 	number uint32
 	own    meetingBlock
 	other  func(rank int) ([]byte, error)
-	// blocks[r] is nil until rank r is first told or looked at.
+	// bytes is how long a block is at least. blocks[r] is nil until rank r is first told or
+	// looked at.
+	bytes  int
 	blocks []atomic.Pointer[meetingBlock]
 	// last is the meeting of ranks that leave: that a rank has left is no reason
 	// there not to wait for it.
@@ -59,16 +61,20 @@ const (
 
 // NewMeeting makes this rank's end of a meeting, which has the same number, from
 // FirstMeeting, on every rank. own is its block, other maps the block of another
-// rank. Ranks may tell it of themselves before they all have made it, but not before
-// this rank has, until Close.
-func (w *World) NewMeeting(number uint32, own []byte, other func(rank int) ([]byte, error)) *Meeting {
-	m := &Meeting{world: w, number: number, own: meetingBlockOver(own), other: other, blocks: make([]atomic.Pointer[meetingBlock], w.size)}
+// rank. tallyAt is where in each block the TallyBytes are that Tally takes, a multiple of
+// 64, or NoTally: the ranks call either Tally of it, or Meet. Ranks may tell it of themselves
+// before they all have made it, but not before this rank has, until Close.
+func (w *World) NewMeeting(number uint32, own []byte, tallyAt int, other func(rank int) ([]byte, error)) *Meeting {
+	m := &Meeting{world: w, number: number, own: meetingBlockOver(own), other: other, blocks: make([]atomic.Pointer[meetingBlock], w.size), bytes: MeetingBytes}
 	if w.rank == 0 {
 		m.arrivals = make([]uint32, w.size)
 	}
-	if w.cards[networkCard] != nil {
-		m.tally.coming = [2][]uint32{make([]uint32, w.size), make([]uint32, w.size)}
+	if tallyAt != NoTally {
+		m.bytes = max(m.bytes, tallyAt+TallyBytes(w.size))
+		m.tally.open(w, tallyAt)
 	}
+	// Those of others are as long, or block refuses them.
+	_ = own[m.bytes-1]
 	w.post.mu.Lock()
 	defer w.post.mu.Unlock()
 	w.meetings[number] = m
@@ -172,8 +178,8 @@ func (m *Meeting) block(op string, rank int) (*meetingBlock, error) {
 		return b, nil
 	}
 	memory, err := m.other(rank)
-	if err == nil && len(memory) < MeetingBytes {
-		err = fmt.Errorf("block of %d bytes, not %d", len(memory), MeetingBytes)
+	if err == nil && len(memory) < m.bytes {
+		err = fmt.Errorf("block of %d bytes, not %d", len(memory), m.bytes)
 	}
 	if err != nil {
 		if failure := m.world.anyFailure(op); failure != nil {
@@ -193,6 +199,10 @@ func parent(rank int) int {
 	}
 	return rank &^ (1 << (bits.Len(uint(rank)) - 1))
 }
+
+// fromMates is who tells what comes from those that this rank shares memory with, of whom
+// each has to do its part.
+const fromMates = -2
 
 // hear waits until word has come to number. It comes from rank from, or if that is
 // -1 from the last of all. Who has left has done its part of every meeting that it
@@ -238,11 +248,28 @@ func (m *Meeting) vain(op string, word *atomic.Uint32, number uint32, from int, 
 	if m.last {
 		return nil
 	}
-	leaver, left := w.barrier.left(from)
+	var leaver int
+	var left bool
+	if from == fromMates {
+		leaver, left = m.mateLeft()
+	} else {
+		leaver, left = w.barrier.left(from)
+	}
 	left = left && !reached(word, number)
 	if m != w.barrier {
-		if rank, absent := m.tally.absent(number); !left && absent && m.tally.number.Load() == number && !reached(word, number) {
-			leaver, left = rank, true
+		if m.tally.used.Load() {
+			if wait.quiet {
+				w.watchOthers()
+			}
+			// In this order: what was found in a block that is in use no more does not
+			// count.
+			if rank, absent := m.absent(); !left && absent && !reached(word, number) {
+				leaver, left = rank, true
+			}
+			// Who is absent from EndTally has done its part of the Tally.
+			if left && !m.tally.finished {
+				m.tellAbsent(leaver)
+			}
 		}
 		if left {
 			// It may have left because another has failed.
@@ -318,75 +345,4 @@ func (m *Meeting) arrive(ctx context.Context, op string, number uint32, history,
 		m.world.Ring(0)
 	}
 	return nil
-}
-
-// leave tells those who will wait for this rank in vain that it has left. Who left
-// has come to the end of every meeting that it called, so a flag that it has not
-// set by now it never will.
-func (m *Meeting) leave() {
-	w := m.world
-	m.own.left().Store(uint32(w.rank) + 1)
-	if !w.Mapped(0) {
-		_, _ = w.Link(0)
-	} else if root, err := m.block("Close", 0); err == nil {
-		root.leaver().CompareAndSwap(0, uint32(w.rank)+1)
-	}
-	w.post.mu.Lock()
-	defer w.post.mu.Unlock()
-	w.left.Store(true)
-	begun := w.begun()
-	for _, c := range w.cards {
-		if c == nil {
-			continue
-		}
-		for _, l := range c.links {
-			l.Reply(&Message{Kind: kindLeft}, begun)
-		}
-	}
-}
-
-// part notes that a rank has left.
-func (w *World) part(rank int) {
-	w.parted[rank].Store(true)
-	if w.rank == 0 {
-		w.barrier.own.leaver().CompareAndSwap(0, uint32(rank)+1)
-	}
-}
-
-// left tells whether rank has left, or any rank if rank is -1, and which.
-func (m *Meeting) left(rank int) (int, bool) {
-	word := (*atomic.Uint32)(nil)
-	switch {
-	case rank >= 0 && !m.world.Mapped(rank):
-		m.world.attend(rank)
-		return rank, m.world.parted[rank].Load()
-	case rank < 0 && !m.world.Mapped(0):
-		return 0, false
-	case rank < 0:
-		root, err := m.block("Close", 0)
-		if err != nil {
-			return 0, false
-		}
-		word = root.leaver()
-	default:
-		b, err := m.block("Close", rank)
-		if err != nil {
-			return 0, false
-		}
-		word = b.left()
-	}
-	n := word.Load()
-	return int(n) - 1, n != 0
-}
-
-// attend sees to it that this rank hears of the end of one that it waits for and
-// does not map: there is a link to it.
-func (w *World) attend(rank int) {
-	if w.links[rank].Load() != nil || w.Failure(rank) != nil || w.parted[rank].Load() {
-		return
-	}
-	if w.post.mu.TryLock() {
-		w.post.mu.Unlock()
-		_, _ = w.Link(rank)
-	}
 }

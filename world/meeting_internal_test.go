@@ -38,7 +38,7 @@ func TestMeetingOutOfTurn(t *testing.T) {
 				if w.rank != c.rank {
 					return nil
 				}
-				m := w.NewMeeting(w.NewNumber(), make([]byte, MeetingBytes), nil)
+				m := w.NewMeeting(w.NewNumber(), make([]byte, MeetingBytes), NoTally, nil)
 				defer m.Close()
 				from := &Link{world: w, rank: 1 - w.rank}
 				for i := range c.good {

@@ -11,20 +11,21 @@ func (m *Meeting) serve(from *Link, message *Message, payload []byte) error {
 	w, number, k := m.world, uint32(message.X), int(message.A)
 	switch message.Kind {
 	case kindRound, kindCounts:
-		if k >= bits.Len(uint(w.size-1)) || (from.rank+1<<k)%w.size != w.rank {
+		if message.B == roundOfTally {
+			return m.serveTally(from, message, payload)
+		}
+		if message.Kind == kindCounts || m.tally.used.Load() || !w.hears(k, from.rank) {
 			return fmt.Errorf("%w: rank %d tells of round %d", ErrMessage, from.rank, k)
 		}
 		if last := m.own.round(k).Load(); !follows(number, last) {
 			return m.outOfTurn(from, message, last)
 		}
-		if m.tally.coming[0] != nil && number != m.own.round(k).Load() {
-			if err := m.count(message, payload); err != nil {
-				return err
-			}
+		m.own.reach(k, number, message.Y)
+	case kindAbsent:
+		if !m.tally.hears(w, k, from.rank) || message.Y >= uint64(w.size) || int(message.Y) == w.rank {
+			return fmt.Errorf("%w: rank %d tells that rank %d is absent", ErrMessage, from.rank, message.Y)
 		}
-		if message.Kind == kindRound {
-			m.own.reach(k, number, message.Y)
-		}
+		missing(&m.tally.leaver, number, int(message.Y))
 	case kindArrive:
 		if w.rank != 0 {
 			return fmt.Errorf("%w: rank %d takes rank %d for the root", ErrMessage, from.rank, w.rank)
@@ -49,6 +50,32 @@ func (m *Meeting) serve(from *Link, message *Message, payload []byte) error {
 		return fmt.Errorf("%w of kind %d", ErrMessage, message.Kind)
 	}
 	return nil
+}
+
+// serveTally is serve for rounds of tallies, which count for no others.
+func (m *Meeting) serveTally(from *Link, message *Message, payload []byte) error {
+	t, number, k := &m.tally, uint32(message.X), int(message.A)
+	if !t.hears(m.world, k, from.rank) {
+		return fmt.Errorf("%w: rank %d tells of round %d of a tally", ErrMessage, from.rank, k)
+	}
+	last := t.heard[k].Load()
+	if !follows(number, last) {
+		return m.outOfTurn(from, message, last)
+	}
+	if number != last {
+		if err := m.count(message, payload); err != nil {
+			return err
+		}
+	}
+	if message.Kind == kindRound {
+		t.heard[k].Store(number)
+	}
+	return nil
+}
+
+// hears tells whether this rank hears of round k from another.
+func (w *World) hears(k, from int) bool {
+	return k < bits.Len(uint(w.size-1)) && (from+1<<k)%w.size == w.rank
 }
 
 // follows tells whether what a rank tells next may be number, after last: in a call that

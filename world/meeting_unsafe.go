@@ -27,6 +27,54 @@ const (
 	MeetingBytes = meetingLines * lineBytes
 )
 
+// A tallyBlock is the words of a rank's block for tallies among ranks that map each other.
+// Who writes:
+//
+//	arrived    every mate, by atomic add, in the block of the one that leads: how many have
+//	           come to the tally at hand; it clears that
+//	told       the one that leads, the number of the last tally that has come to its end,
+//	           after its result, arrivals and any, for the owner, in the same line
+//	leaving    every mate, by atomic add, in the block of the one that leads: how many have
+//	           come to EndTally; the last one clears that
+//	passed     that one, the number of the last tally that all have come to EndTally of
+//	absent     a rank that has left, with the last tally that it can have begun, in the block
+//	           of the one that leads: by who has heard of it; see missing
+//	count[r]   every mate, by atomic add, in the block of the one that leads: how many have
+//	           sent something to rank r; it clears that before it writes told
+type tallyBlock struct{ base unsafe.Pointer }
+
+const (
+	arrivedLineOfTally = iota
+	toldLine
+	leavingLine
+	passedLine
+	absentLine
+	tallyLines
+)
+
+// TallyBytes is how much of a rank's block tallies of so many ranks take.
+func TallyBytes(ranks int) int {
+	return (tallyLines*lineBytes + 4*ranks + lineBytes - 1) &^ (lineBytes - 1)
+}
+
+// tally is sound for a block that has TallyBytes from at on, as NewMeeting and block look that
+// every one has, and for an at that is a multiple of a line.
+func (b *meetingBlock) tally(at int) tallyBlock { return tallyBlock{unsafe.Add(b.base, at)} }
+
+func (b tallyBlock) word(at int) *atomic.Uint32 { return (*atomic.Uint32)(unsafe.Add(b.base, at)) }
+
+func (b tallyBlock) arrived() *atomic.Uint32  { return b.word(arrivedLineOfTally * lineBytes) }
+func (b tallyBlock) told() *atomic.Uint32     { return b.word(toldLine * lineBytes) }
+func (b tallyBlock) arrivals() *atomic.Uint32 { return b.word(toldLine*lineBytes + 4) }
+func (b tallyBlock) any() *atomic.Uint32      { return b.word(toldLine*lineBytes + 8) }
+func (b tallyBlock) leaving() *atomic.Uint32  { return b.word(leavingLine * lineBytes) }
+func (b tallyBlock) passed() *atomic.Uint32   { return b.word(passedLine * lineBytes) }
+func (b tallyBlock) absent() *atomic.Uint64 {
+	return (*atomic.Uint64)(unsafe.Add(b.base, absentLine*lineBytes))
+}
+
+func (b tallyBlock) count(rank int) *atomic.Uint32 { return b.word(tallyLines*lineBytes + 4*rank) }
+
 // meetingBlockOver is sound for memory of MeetingBytes that is aligned to 8, which
 // device memory is, and which stays mapped as long as the device is open.
 func meetingBlockOver(memory []byte) meetingBlock {

@@ -93,15 +93,10 @@ func (o *office) open(w *World) error {
 func (o *office) accept(c *card, rank int, caller verbs.ConnectionRequest) {
 	box := o.box(rank)
 	if box.in != nil {
-		caller.Reject(connectedAlready(rank))
+		caller.Reject(connectedAlready(rank).Error())
 		return
 	}
-	err := o.acceptInto(c, box, caller)
-	if errors.Is(err, verbs.ErrShortage) {
-		o.acceptLater(c, box, caller, err)
-		return
-	}
-	o.accepted(box, caller, err)
+	o.world.acceptSoon(rank, caller, func() error { return o.acceptInto(c, box, caller) }, func(err error) { o.accepted(box, caller, err) })
 }
 
 // accepted files how it ended that a connection was accepted.
@@ -121,42 +116,6 @@ func (o *office) accepted(box *mailbox, caller verbs.ConnectionRequest, err erro
 		box.err = lost
 	}
 	caller.Reject(err.Error())
-}
-
-// What this rank is short of to accept a connection it looks for every acceptPause, and
-// tells who waits every acceptNotice.
-const (
-	acceptPause  = 10 * time.Millisecond
-	acceptNotice = time.Second
-)
-
-// acceptLater has a connection accepted as soon as this rank has what that takes.
-func (o *office) acceptLater(c *card, box *mailbox, caller verbs.ConnectionRequest, err error) {
-	w := o.world
-	w.lack(box.rank, err)
-	last := time.Now()
-	told := last
-	w.Retry(func() bool {
-		now := time.Now()
-		if now.Sub(last) < acceptPause {
-			return false
-		}
-		last = now
-		if err := w.Failure(box.rank); err != nil {
-			caller.Reject(err.Error())
-			return true
-		}
-		err := o.acceptInto(c, box, caller)
-		if !errors.Is(err, verbs.ErrShortage) {
-			o.accepted(box, caller, err)
-			return true
-		}
-		if now.Sub(told) >= acceptNotice {
-			told = now
-			w.lack(box.rank, err)
-		}
-		return false
-	})
 }
 
 // acceptError is why this rank could not accept a connection of another.

@@ -1,8 +1,6 @@
 package world
 
 import (
-	"encoding/binary"
-	"fmt"
 	"time"
 
 	"github.com/onesided/rma/verbs"
@@ -77,7 +75,7 @@ func (w *World) pollCard(c *card) int {
 	done := c.queue.Poll(o.polled[:])
 	for i := range done {
 		completion := &o.polled[i]
-		if l := c.links[completion.QueuePair]; l != nil {
+		if l := c.link(completion.QueuePair); l != nil {
 			l.completed(completion)
 		} else {
 			o.completed(c, completion)
@@ -93,6 +91,20 @@ func (w *World) pollCard(c *card) int {
 	return n
 }
 
+// link is the link over a queue pair, if that is one's.
+func (c *card) link(number uint32) *Link {
+	if c.last == nil || c.lastNumber != number {
+		c.last, c.lastNumber = c.links[number], number
+	}
+	return c.last
+}
+
+// forget has the queue pair of a number no link's any more.
+func (c *card) forget(number uint32) {
+	delete(c.links, number)
+	c.last = nil
+}
+
 // Exclude calls f while no Service serves, and nothing is retried.
 func (w *World) Exclude(f func()) {
 	w.post.mu.Lock()
@@ -105,6 +117,14 @@ func (w *World) Exclude(f func()) {
 // nothing announces.
 func (w *World) Retry(try func() bool) { w.retries = append(w.retries, try) }
 
+// TryAgain makes progress if anything waits to be retried: for a caller who has done what
+// that may wait for.
+func (w *World) TryAgain() {
+	if w.retrying.Load() {
+		w.Poll()
+	}
+}
+
 // retry tries again what waits. Each may have something else tried from now on.
 func (w *World) retry() {
 	waiting := w.retries
@@ -116,62 +136,6 @@ func (w *World) retry() {
 	}
 	clear(waiting)
 	w.noRetries = waiting[:0]
-}
-
-// A connection is for one of two things, so that what nobody takes of one cannot
-// hold up the other.
-const (
-	// laneLetters carries the messages of collectives.
-	laneLetters byte = iota
-	// laneLink is a Link.
-	laneLink
-)
-
-// hello is what a rank says when it connects: a lane and its number.
-func hello(lane byte, rank int) []byte {
-	return binary.LittleEndian.AppendUint32([]byte{lane}, uint32(rank))
-}
-
-// connectedAlready is why a second connection of a kind is refused.
-func connectedAlready(rank int) string {
-	return fmt.Sprintf("rank %d is connected already: another process says that it is rank %[1]d, too", rank)
-}
-
-// accept makes the incoming connection of the rank that a hello names.
-func (w *World) accept(c *card, caller verbs.ConnectionRequest) {
-	hello := caller.Hello()
-	if len(hello) != 5 || hello[0] > laneLink {
-		caller.Reject(fmt.Sprintf("a hello of %d bytes names no rank", len(hello)))
-		return
-	}
-	rank := int(binary.LittleEndian.Uint32(hello[1:]))
-	if rank < 0 || rank >= w.size {
-		caller.Reject(fmt.Sprintf("the job has no rank %d", rank))
-		return
-	}
-	if err := w.Failure(rank); err != nil {
-		// Who was stopped may not know that the others go on without it.
-		caller.Reject(err.Error())
-		return
-	}
-	if hello[0] == laneLetters {
-		w.post.accept(c, rank, caller)
-		return
-	}
-	for _, l := range c.links {
-		if l.accepted && l.rank == rank && l.broken.Load() == nil {
-			caller.Reject(connectedAlready(rank))
-			return
-		}
-	}
-	l := &Link{world: w, rank: rank, card: c, accepted: true}
-	if err := l.accept(caller); err != nil {
-		w.logger.Warn("a connection could not be accepted", "rank", rank, "why", err)
-		caller.Reject(err.Error())
-		return
-	}
-	w.links[rank].CompareAndSwap(nil, l)
-	l.greet()
 }
 
 // The driver is the goroutine that makes progress while nobody else does, so that

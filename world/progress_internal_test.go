@@ -79,7 +79,7 @@ func TestComputingServes(t *testing.T) {
 	err := Run(t.Context(), 2, func(ctx context.Context, w *World) error {
 		defer w.Serve(7, &service)()
 		l, err := w.Link(1 - w.rank)
-		if err != nil {
+		if err := errors.Join(err, w.Barrier(ctx)); err != nil {
 			return err
 		}
 		for w.rank == 0 {

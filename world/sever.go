@@ -47,6 +47,12 @@ func (l *lines) remove(rank int, pair verbs.QueuePair) {
 	}
 }
 
+// hangUp closes a queue pair of rank's.
+func (w *World) hangUp(rank int, pair verbs.QueuePair) {
+	w.lines.remove(rank, pair)
+	_ = pair.Close()
+}
+
 // mostToCatchUp bounds how often catchUp polls while others go on sending.
 const mostToCatchUp = 256
 

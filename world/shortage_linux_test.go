@@ -43,11 +43,20 @@ var shortages = registerImpatient("short of descriptors", func(s *script) {
 	data := make([]int, 10_000)
 	s.ok(worldtest.Hold("ready"))
 	if s.me == 0 {
-		l, err := s.w.Link(1)
-		s.ok(err)
-		s.ok(l.Tell(&world.Message{Kind: world.FirstKind, Service: 7}, nil))
-		s.lacks(func() error { return l.Flush(s.ctx) })
-		s.recovers(func() error { return l.Flush(s.ctx) })
+		told := false
+		tell := func() error {
+			l, err := s.w.Link(1)
+			if err != nil {
+				return err
+			}
+			if !told {
+				s.ok(l.Tell(&world.Message{Kind: world.FirstKind, Service: 7}, nil))
+				told = true
+			}
+			return l.Flush(s.ctx)
+		}
+		s.lacks(tell)
+		s.recovers(tell)
 		for i := range data {
 			data[i] = i
 		}

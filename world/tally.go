@@ -4,88 +4,175 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"sync/atomic"
 )
 
 // A tally is what ranks tell each other in a Meeting of those that they have sent something
 // to, so that each knows, when all have met, how many will have sent to it.
 //
-// The rank at distance d after this one is counted at index d. Each count travels to the
-// rank that it is about by the bits of its distance, from the lowest: in round k of the
-// dissemination a rank tells the one 2^k after it the counts whose lowest bit is k, as
-// counts at distances 2^k less, to which that one adds its own. Each way is one of its own,
-// so that nothing is counted twice, whatever the number of ranks.
+// Ranks that map each other add up what they know in the memory of the first of their host,
+// which leads: it tells the leaders of other hosts, and at the end its mates. See
+// tally_host.go. So only leaders send messages, and a rank that shares memory with nobody is
+// one.
+//
+// The hosts at distance d after a leader's are those that come d later, in a circle. The
+// count of a rank travels to the leader of its host by the bits of its distance, from the
+// lowest: in round k of the dissemination a leader tells the one of the host 2^k after its
+// own the counts of ranks whose distance has k as its lowest bit, and that one, from which
+// they are 2^k less, adds what it has itself. Each way is one of its own, so that nothing is
+// counted twice, whatever the number of hosts.
 //
 // What comes is of this number or of the next, which others may have begun: a parity has its
 // own counts. Those of a number are clear before any other rank can come to the number after
 // the next.
 type tally struct {
-	// A count of coming belongs to progress until this rank has heard of the round that it
-	// came before. some tells that a rank has sent anything to anybody.
-	coming [2][]uint32
+	// at is where in a block the words are that mates share.
+	at int
+	// heard is the last number that this rank has heard of, in each round. A count of coming,
+	// of each rank, belongs to progress until this rank has heard of the round that it came
+	// before: they are atomic for ranks that keep no rules. some tells that a rank has sent
+	// anything to anybody. Who does not lead has none.
+	heard  []atomic.Uint32
+	coming [2][]atomic.Uint32
 	some   [2]atomic.Bool
-	// number is the last that this rank has begun, of which it has told told rounds, and
-	// of the round at hand parts. finished tells that it has come to its end, with result
-	// and any.
+	// used tells that this rank has called Tally, and number is the last that it has begun.
+	// announced tells that it has told the one that leads; that one has told told rounds, and
+	// of the round at hand parts. finished tells that it has come to its end, with result and
+	// any, left that this rank has told its mates that it has come to EndTally.
+	used        atomic.Bool
 	number      atomic.Uint32
+	announced   bool
 	told, parts int
 	finished    bool
 	result      int
 	any         bool
+	left        bool
 	text        []byte
-	// leaver is 1 + a rank that has left the job, and above 32 bits the last number that it
-	// had begun: the lowest of those of which this rank was told. It is 0 if there is none.
+	// blocks are those of the mates that this rank tells.
+	blocks []tallyBlock
+	// leaver is a rank that has left the job, of those of which this rank was told: see
+	// missing.
 	leaver atomic.Uint64
 }
 
-// countBytes is the length of a count: its index and how much it is, of 32 bits each.
-const countBytes = 8
+const (
+	// NoTally is the place of its words in the blocks of a Meeting that is none.
+	NoTally = 0
+	// roundOfTally is in messages of rounds between leaders.
+	roundOfTally = 1
+	// countBytes is the length of a count: its rank and how much it is, of 32 bits each.
+	countBytes = 8
+)
+
+// open makes place for the counts that will come.
+func (t *tally) open(w *World, at int) {
+	t.at = at
+	if hosts := len(w.hosts.ranks); hosts > 1 && w.leads() {
+		t.heard = make([]atomic.Uint32, bits.Len(uint(hosts-1)))
+		t.coming = [2][]atomic.Uint32{make([]atomic.Uint32, w.size), make([]atomic.Uint32, w.size)}
+	}
+}
 
 // Tally is Meet in which each rank tells of the ranks that it has sent something to, and
-// returns how many have sent something to this one, and whether any rank has to any. A rank
-// that has called Tally of a meeting once calls no Meet of it. When ctx has ended it, the
-// same call goes on.
-func (m *Meeting) Tally(ctx context.Context, op string, number uint32, sent func(rank int) bool) (arrivals int, any bool, err error) {
+// returns how many have sent something to this one, and whether any rank has to any. When
+// ctx has ended it, the same call goes on.
+func (m *Meeting) Tally(ctx context.Context, op string, number uint32, sent func(rank int) bool) (arrivals int, anything bool, err error) {
 	t, w := &m.tally, m.world
-	if t.number.Load() != number {
+	if !t.used.Load() || t.number.Load() != number {
+		t.used.Store(true)
 		t.number.Store(number)
-		t.told, t.parts, t.finished = 0, 0, false
+		t.announced, t.told, t.parts, t.finished, t.left = false, 0, 0, false, false
 	}
 	if t.finished {
 		return t.result, t.any, nil
 	}
-	parity, own := number&1, false
-	for rank := range w.size {
-		own = own || sent(rank)
-	}
-	for k, distance := 0, 1; distance < w.size; k, distance = k+1, 2*distance {
-		if k >= t.told {
-			if err := m.tellCounts(ctx, op, k, sent, own); err != nil {
-				return 0, false, err
-			}
-			t.told, t.parts = k+1, 0
+	ours := func(rank int) uint32 {
+		if sent(rank) {
+			return 1
 		}
-		if heard := m.own.round(k); !reached(heard, number) {
-			from := (w.rank - distance + w.size) % w.size
-			if err := m.hear(ctx, op, heard, number, from); err != nil {
-				return 0, false, err
-			}
-		}
+		return 0
 	}
-	if w.size > 1 {
-		t.result, t.any = int(t.coming[parity][0]), own || t.some[parity].Load()
-		clear(t.coming[parity])
-		t.some[parity].Store(false)
+	if len(w.mates()) > 1 {
+		lead, err := m.announce(op, sent)
+		if err != nil {
+			return 0, false, err
+		}
+		if !w.leads() {
+			return m.hearResult(ctx, op, number)
+		}
+		if err := m.hearMates(ctx, op, lead); err != nil {
+			return 0, false, err
+		}
+		ours = func(rank int) uint32 { return lead.count(rank).Load() }
+	}
+	if err := m.exchange(ctx, op, number, ours); err != nil {
+		return 0, false, err
 	}
 	t.finished = true
 	return t.result, t.any, nil
 }
 
+// exchange is the part of the one that leads a host, whose ranks have sent what ours tells.
+func (m *Meeting) exchange(ctx context.Context, op string, number uint32, ours func(rank int) uint32) error {
+	t, w := &m.tally, m.world
+	anything := false
+	for rank := 0; rank < w.size && !anything; rank++ {
+		anything = ours(rank) > 0
+	}
+	here, hosts := w.hosts.of[w.rank], len(w.hosts.ranks)
+	for k, distance := 0, 1; distance < hosts; k, distance = k+1, 2*distance {
+		if k >= t.told {
+			if err := m.tellCounts(ctx, op, k, ours, anything); err != nil {
+				return err
+			}
+			t.told, t.parts = k+1, 0
+		}
+		if heard := &t.heard[k]; !reached(heard, number) {
+			from := w.hosts.ranks[(here-distance+hosts)%hosts][0]
+			if err := m.hear(ctx, op, heard, number, from); err != nil {
+				return err
+			}
+		}
+	}
+	coming := func(int) uint32 { return 0 }
+	parity := number & 1
+	if hosts > 1 {
+		coming = func(rank int) uint32 { return t.coming[parity][rank].Load() }
+		anything = anything || t.some[parity].Load()
+	}
+	t.result, t.any = int(coming(w.rank)+ours(w.rank)), anything
+	if err := m.tellMates(op, number, func(rank int) uint32 { return coming(rank) + ours(rank) }); err != nil {
+		return err
+	}
+	if hosts > 1 {
+		for rank := range w.size {
+			t.coming[parity][rank].Store(0)
+		}
+		t.some[parity].Store(false)
+	}
+	return nil
+}
+
+// FirstTold is the rank to which this one tells the first round of a Tally; -1 if to none.
+func (m *Meeting) FirstTold() int {
+	w := m.world
+	if !w.leads() || len(w.hosts.ranks) == 1 {
+		return -1
+	}
+	return w.leaderAfter(1)
+}
+
+// leaderAfter leads the host at a distance after this rank's.
+func (w *World) leaderAfter(distance int) int {
+	return w.hosts.ranks[(w.hosts.of[w.rank]+distance)%len(w.hosts.ranks)][0]
+}
+
 // tellCounts tells the rank that is to hear of round k of this rank what it has to know.
-func (m *Meeting) tellCounts(ctx context.Context, op string, k int, sent func(rank int) bool, own bool) error {
+func (m *Meeting) tellCounts(ctx context.Context, op string, k int, ours func(rank int) uint32, anything bool) error {
 	t, w := &m.tally, m.world
 	distance, number := 1<<k, t.number.Load()
-	to := (w.rank + distance) % w.size
+	to := w.leaderAfter(distance)
 	l, err := w.Link(to)
 	if err != nil {
 		return m.unreached(op, to, err)
@@ -100,31 +187,31 @@ func (m *Meeting) tellCounts(ctx context.Context, op string, k int, sent func(ra
 			return nil
 		}
 		some := uint64(0)
-		if own || t.some[parity].Load() {
+		if anything || t.some[parity].Load() {
 			some = 1
 		}
-		err := l.TellWithin(ctx, &Message{Kind: kind, Service: m.number, A: uint8(k), X: uint64(number), Z: some}, t.text)
+		err := l.TellWithin(ctx, &Message{Kind: kind, Service: m.number, A: uint8(k), B: roundOfTally, X: uint64(number), Z: some}, t.text)
 		if err == nil {
 			t.parts = part
 		}
 		t.text = t.text[:0]
 		return err
 	}
-	for d := distance; d < w.size; d += 2 * distance {
-		n := coming[d]
-		if sent((w.rank + d) % w.size) {
-			n++
-		}
-		if n == 0 {
-			continue
-		}
-		if len(t.text) == most {
-			if err := tell(kindCounts); err != nil {
-				return m.unreached(op, to, err)
+	here, hosts := w.hosts.of[w.rank], len(w.hosts.ranks)
+	for d := distance; d < hosts; d += 2 * distance {
+		for _, rank := range w.hosts.ranks[(here+d)%hosts] {
+			n := coming[rank].Load() + ours(rank)
+			if n == 0 {
+				continue
 			}
+			if len(t.text) == most {
+				if err := tell(kindCounts); err != nil {
+					return m.unreached(op, to, err)
+				}
+			}
+			t.text = binary.LittleEndian.AppendUint32(t.text, uint32(rank))
+			t.text = binary.LittleEndian.AppendUint32(t.text, n)
 		}
-		t.text = binary.LittleEndian.AppendUint32(t.text, uint32(d-distance))
-		t.text = binary.LittleEndian.AppendUint32(t.text, n)
 	}
 	if err := tell(kindRound); err != nil {
 		return m.unreached(op, to, err)
@@ -133,9 +220,14 @@ func (m *Meeting) tellCounts(ctx context.Context, op string, k int, sent func(ra
 	return nil
 }
 
+// hears tells whether this rank hears of round k from another.
+func (t *tally) hears(w *World, k, from int) bool {
+	return k < len(t.heard) && from == w.leaderAfter(len(w.hosts.ranks)-1<<k)
+}
+
 // count adds what a rank tells in round k.
 func (m *Meeting) count(message *Message, payload []byte) error {
-	t, size, k := &m.tally, m.world.size, int(message.A)
+	t, w, k := &m.tally, m.world, int(message.A)
 	if len(payload)%countBytes != 0 {
 		return fmt.Errorf("%w: %d bytes of counts", ErrMessage, len(payload))
 	}
@@ -143,44 +235,19 @@ func (m *Meeting) count(message *Message, payload []byte) error {
 	if message.Z != 0 {
 		t.some[parity].Store(true)
 	}
-	coming := t.coming[parity]
+	coming, hosts := t.coming[parity], len(w.hosts.ranks)
 	for ; len(payload) > 0; payload = payload[countBytes:] {
-		d, n := binary.LittleEndian.Uint32(payload), binary.LittleEndian.Uint32(payload[4:])
-		// It has come by 2^k, and lower bits of its way were gone before.
-		if uint64(d)+1<<k >= uint64(size) || d&(2<<k-1) != 0 || n > uint32(size) || coming[d]+n > uint32(size) {
-			return fmt.Errorf("%w: a count of %d for distance %d in round %d", ErrMessage, n, d, k)
+		rank, n := binary.LittleEndian.Uint32(payload), binary.LittleEndian.Uint32(payload[4:])
+		size := uint32(w.size)
+		if rank >= size || n > size || coming[rank].Load()+n > size {
+			return fmt.Errorf("%w: a count of %d for rank %d in round %d", ErrMessage, n, rank, k)
 		}
-		coming[d] += n
+		// It has come by 2^k, and lower bits of its way were gone before.
+		d := (w.hosts.of[rank] - w.hosts.of[w.rank] + hosts) % hosts
+		if d+1<<k >= hosts || d&(2<<k-1) != 0 {
+			return fmt.Errorf("%w: a count for rank %d, of the host %d after this one's, in round %d", ErrMessage, rank, d, k)
+		}
+		coming[rank].Add(n)
 	}
 	return nil
-}
-
-// begun is what a rank that leaves tells of the tallies that it has begun.
-func (w *World) begun() (text []byte) {
-	for number, m := range w.meetings {
-		if len(text)+countBytes <= w.linkLetter-messageHeader {
-			text = binary.LittleEndian.AppendUint32(text, number)
-			text = binary.LittleEndian.AppendUint32(text, m.tally.number.Load())
-		}
-	}
-	return text
-}
-
-// leftAfter notes what a rank that has left tells of the tallies that it had begun.
-func (w *World) leftAfter(rank int, text []byte) {
-	for ; len(text) >= countBytes; text = text[countBytes:] {
-		m, number := w.meetings[binary.LittleEndian.Uint32(text)], binary.LittleEndian.Uint32(text[4:])
-		if m == nil {
-			continue
-		}
-		if before := m.tally.leaver.Load(); before == 0 || int32(number-uint32(before>>32)) < 0 {
-			m.tally.leaver.Store(uint64(number)<<32 | uint64(rank+1))
-		}
-	}
-}
-
-// absent is a rank that has left before it began a number, if this one has heard of one.
-func (t *tally) absent(number uint32) (rank int, ok bool) {
-	leaver := t.leaver.Load()
-	return int(uint32(leaver)) - 1, leaver != 0 && int32(uint32(leaver>>32)-number) < 0
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -17,7 +18,7 @@ func TestTally(t *testing.T) {
 	for _, size := range []int{1, 2, 3, 4, 5, 7, 8, 13} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			runApart(t, size, func(ctx context.Context, w *World) error {
-				m := w.NewMeeting(w.NewNumber(), make([]byte, MeetingBytes), nil)
+				m := w.NewMeeting(w.NewNumber(), make([]byte, MeetingBytes+TallyBytes(size)), MeetingBytes, nil)
 				defer m.Close()
 				if err := w.Barrier(ctx); err != nil {
 					return err
@@ -29,12 +30,12 @@ func TestTally(t *testing.T) {
 					random := rand.New(rand.NewPCG(1, uint64(number)))
 					density := []float64{0, 0.05, 0.5, 1}[number%4]
 					sent := make([][]bool, size)
-					want, any := 0, false
+					want, anything := 0, false
 					for from := range sent {
 						sent[from] = make([]bool, size)
 						for to := range size {
 							sent[from][to] = to != from && random.Float64() < density
-							any = any || sent[from][to]
+							anything = anything || sent[from][to]
 							if sent[from][to] && to == w.rank {
 								want++
 							}
@@ -49,8 +50,8 @@ func TestTally(t *testing.T) {
 						}
 					}
 					got, some, err := call(ctx)
-					if err == nil && (got != want || some != any) {
-						err = fmt.Errorf("tally %d is %d, %v, want %d, %v", number+1, got, some, want, any)
+					if err == nil && (got != want || some != anything) {
+						err = fmt.Errorf("tally %d is %d, %v, want %d, %v", number+1, got, some, want, anything)
 					}
 					if err != nil {
 						return err
@@ -62,24 +63,71 @@ func TestTally(t *testing.T) {
 	}
 }
 
-// A count that cannot be is refused.
+// A count that cannot be is refused, and so is one of who is not to tell it.
 func TestTallyOutOfRange(t *testing.T) {
-	runApart(t, 5, func(_ context.Context, w *World) error {
+	const size = 5
+	runApart(t, size, func(_ context.Context, w *World) error {
 		if w.rank != 1 {
 			return nil
 		}
-		m := w.NewMeeting(w.NewNumber(), make([]byte, MeetingBytes), nil)
+		m := w.NewMeeting(w.NewNumber(), make([]byte, MeetingBytes+TallyBytes(size)), MeetingBytes, nil)
 		defer m.Close()
 		from := &Link{world: w, rank: 0}
 		for name, payload := range map[string][]byte{
 			"half a count":             {0, 0, 0, 0},
-			"of a rank too far away":   {4, 0, 0, 0, 1, 0, 0, 0},
-			"on its way by lower bits": {1, 0, 0, 0, 1, 0, 0, 0},
-			"of more than all":         {0, 0, 0, 0, 6, 0, 0, 0},
+			"of no rank":               {5, 0, 0, 0, 1, 0, 0, 0},
+			"of a rank too far away":   {0, 0, 0, 0, 1, 0, 0, 0},
+			"on its way by lower bits": {2, 0, 0, 0, 1, 0, 0, 0},
+			"of more than all":         {1, 0, 0, 0, 6, 0, 0, 0},
 		} {
-			err := m.serve(from, &Message{Kind: kindRound, X: 1}, payload)
+			err := m.serve(from, &Message{Kind: kindRound, B: roundOfTally, X: 1}, payload)
 			require.ErrorIs(t, err, ErrMessage, name)
 		}
-		return m.serve(from, &Message{Kind: kindRound, X: 1}, []byte{2, 0, 0, 0, 5, 0, 0, 0})
+		for name, message := range map[string]Message{
+			"of another round":   {Kind: kindRound, A: 1, B: roundOfTally, X: 1},
+			"of no round":        {Kind: kindRound, A: 3, B: roundOfTally, X: 1},
+			"counts of no tally": {Kind: kindCounts, X: 1},
+
+			"an absence, of another round": {Kind: kindAbsent, A: 1},
+			"an absence of no rank":        {Kind: kindAbsent, Y: size},
+			"its own absence":              {Kind: kindAbsent, Y: 1},
+		} {
+			require.ErrorIs(t, m.serve(from, &message, nil), ErrMessage, name)
+		}
+		return m.serve(from, &Message{Kind: kindRound, B: roundOfTally, X: 1}, []byte{3, 0, 0, 0, 5, 0, 0, 0})
 	})
+}
+
+// A round of another kind is none of a tally: what has to come is still waited for, and who
+// tells it behind a tally keeps no rules.
+func TestRoundOfNoTally(t *testing.T) {
+	runApart(t, 2, func(ctx context.Context, w *World) error {
+		if w.rank != 1 {
+			return w.Barrier(ctx)
+		}
+		m := w.NewMeeting(w.NewNumber(), make([]byte, MeetingBytes+TallyBytes(2)), MeetingBytes, nil)
+		defer m.Close()
+		from, round := &Link{world: w, rank: 0}, &Message{Kind: kindRound, X: 1}
+		require.NoError(t, m.serve(from, round, nil))
+		soon, stop := context.WithTimeout(ctx, 20*time.Millisecond)
+		defer stop()
+		tally := func(ctx context.Context) error {
+			_, _, err := m.Tally(ctx, "Tally", 1, func(int) bool { return false })
+			return err
+		}
+		require.ErrorIs(t, tally(soon), context.DeadlineExceeded)
+		require.ErrorIs(t, m.serve(from, round, nil), ErrMessage)
+		round.B = roundOfTally
+		require.NoError(t, m.serve(from, round, nil))
+		return errors.Join(tally(ctx), w.Barrier(ctx))
+	})
+}
+
+// A block that is too short for what its meeting keeps in it is none.
+func TestBlockTooShort(t *testing.T) {
+	w := quiet(t)[0]
+	whole := make([]byte, MeetingBytes+TallyBytes(w.size))
+	require.NotPanics(t, func() { w.NewMeeting(w.NewNumber(), whole, MeetingBytes, nil).Close() })
+	require.Panics(t, func() { w.NewMeeting(w.NewNumber(), whole[:len(whole)-1], MeetingBytes, nil) })
+	require.Panics(t, func() { w.NewMeeting(w.NewNumber(), whole[:MeetingBytes-1], NoTally, nil) })
 }

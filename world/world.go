@@ -49,6 +49,7 @@ type World struct {
 	yield func()
 
 	neighbors []atomic.Pointer[verbs.Neighbor]
+	hosts     hosts
 
 	block   []byte
 	barrier *Meeting
@@ -68,9 +69,8 @@ type World struct {
 	round round
 	post  office
 
-	// links are those that this rank has chosen for what it sends, nil until it
-	// does; parted tells of ranks that have left. services and meetings are by
-	// number, and belong to progress.
+	// links are those with other ranks, nil until there is one; parted tells of ranks that
+	// have left. services and meetings are by number, and belong to progress.
 	links    []atomic.Pointer[Link]
 	parted   []atomic.Bool
 	services map[uint32]Service
@@ -92,7 +92,7 @@ type World struct {
 	retries, noRetries []func() bool
 	retrying           atomic.Bool
 	news               news
-	// obituaries are this rank\'s; obituariesRead is how many progress has read.
+	// obituaries are this rank's; obituariesRead is how many progress has read.
 	obituaries     []atomic.Uint64
 	obituariesRead uint64
 	lines          lines
@@ -144,11 +144,11 @@ func newWorld(rank, size int, b *base, roster *roster, s settings) (*World, erro
 	w.ledgers[rank].Store(w.ledger)
 	w.obituaries = obituariesOver(block, size)
 	w.round.w = w
-	w.barrier = w.NewMeeting(barrierMeeting, block[:MeetingBytes], func(rank int) ([]byte, error) {
+	w.barrier = w.NewMeeting(barrierMeeting, block[:MeetingBytes], NoTally, func(rank int) ([]byte, error) {
 		theirs, err := w.blockOf(rank)
 		return theirs[:min(len(theirs), MeetingBytes)], err
 	})
-	w.last = w.NewMeeting(lastMeeting, block[MeetingBytes:ledgerOffset], func(rank int) ([]byte, error) {
+	w.last = w.NewMeeting(lastMeeting, block[MeetingBytes:ledgerOffset], NoTally, func(rank int) ([]byte, error) {
 		theirs, err := w.blockOf(rank)
 		return theirs[min(len(theirs), MeetingBytes):], err
 	})
@@ -266,8 +266,8 @@ func (w *World) Close() error {
 		if w.Failures() != 0 {
 			w.report(w.calls.Load() + 1)
 		}
-		// A rank may have several links with this one: what it hears of leaving over
-		// one must come after everything that it waits for over another.
+		// A rank may read in memory that this one has left: that must come after
+		// everything that it waits for over its link.
 		w.settleLinks()
 		w.barrier.leave()
 		if w.last.Meet(context.Background(), "Close", 1) != nil {

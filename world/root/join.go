@@ -126,7 +126,7 @@ func follow(ctx context.Context, s *Settings) (*pmi.Client, error) {
 		}
 		// What the end of the time does to an attempt says less than why those
 		// before it failed.
-		if ctx.Err() == nil {
+		if !timeIsOver(ctx) {
 			c.last = err
 		}
 		if ctx.Err() == nil && notice.due(time.Now(), err) {
@@ -139,6 +139,13 @@ func follow(ctx context.Context, s *Settings) (*pmi.Client, error) {
 		case <-time.After(pause/2 + rand.N(pause)):
 		}
 	}
+}
+
+// timeIsOver tells whether the time of a context is over, which it need not say yet: an attempt has
+// a timer of its own for it.
+func timeIsOver(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }
 
 // final tells whether to call again is no use.

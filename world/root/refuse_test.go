@@ -317,3 +317,17 @@ func TestJoinEndsWithItsContext(t *testing.T) {
 		require.ErrorIs(t, <-ended, why)
 	}
 }
+
+// late is a context whose time is over, of which it does not say so yet.
+type late struct{ context.Context }
+
+func (late) Deadline() (time.Time, bool) { return time.Now().Add(-time.Microsecond), true }
+
+func TestTimeIsOver(t *testing.T) {
+	soon, end := context.WithTimeout(t.Context(), time.Hour)
+	require.False(t, timeIsOver(t.Context()))
+	require.False(t, timeIsOver(soon))
+	require.True(t, timeIsOver(late{t.Context()}))
+	end()
+	require.True(t, timeIsOver(soon))
+}

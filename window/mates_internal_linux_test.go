@@ -1,0 +1,72 @@
+package window
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+const (
+	blockRanks = 8
+	stops      = 6
+)
+
+// stoppedLast has a rank stop when all have told each other of what they have sent, before its
+// mates are at the end of the Fence, which those elsewhere have come to.
+var stoppedLast = worldtest.RegisterWith("stopped at the end of a fence", func() ([]world.Option, error) {
+	return []world.Option{world.WithSilence(3 * time.Second)}, nil
+}, func(ctx context.Context, w *world.World) error {
+	win, err := Allocate[int64](ctx, w, 1)
+	if err != nil {
+		return err
+	}
+	if _, _, err := win.meeting.Tally(ctx, "Tally", 1, func(rank int) bool { return w.Rank() == 0 && rank == stops }); err != nil {
+		return err
+	}
+	if err := worldtest.Hold("ready"); err != nil {
+		return err
+	}
+	if w.Rank() == stops {
+		return worldtest.Stop()
+	}
+	err = win.meeting.EndTally(ctx, "EndTally")
+	if failed := (*world.PeerError)(nil); w.Mapped(stops) && (!errors.As(err, &failed) || failed.Rank != stops) {
+		return fmt.Errorf("error is %v, want a *world.PeerError of rank %d", err, stops)
+	} else if !w.Mapped(stops) && err != nil {
+		return err
+	}
+	return worldtest.Hold("survived")
+})
+
+func TestStoppedAtTheEndOfAFence(t *testing.T) {
+	job := worldtest.StartWith(t, blockRanks, stoppedLast, func(rank int) []string {
+		return []string{"RMA_DEVICE=", fmt.Sprintf("RMA_HOST=host%d", rank/(blockRanks/2))}
+	})
+	for rank := range blockRanks {
+		job.Await(rank, "ready")
+	}
+	for rank := range blockRanks {
+		job.Release(rank)
+	}
+	for rank := range blockRanks {
+		if rank != stops {
+			job.Await(rank, "survived")
+		}
+	}
+	job.Kill(stops)
+	for rank := range blockRanks {
+		if rank != stops {
+			job.Release(rank)
+		}
+	}
+	for rank, err := range job.Wait() {
+		require.Equal(t, rank == stops, err != nil, "rank %d: %v", rank, err)
+	}
+}

@@ -1,0 +1,121 @@
+package window
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/scheduler"
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// holdBack has rank 1 be late with what it puts to rank 0, and with the mark behind it, when all
+// ranks have told each other of it. Rank 2, which maps rank 0, has all that it waits for, but
+// what it puts in the next epoch must come behind: it does not end its Fence before. Nor does
+// rank 3 before rank 1, its mate. It gives the queue of rank 1, nil on others.
+func holdBack(ctx context.Context, w *world.World, win *Window[int64]) (late *deferred, err error) {
+	if !win.tallies.on.Load() {
+		return nil, errors.New("no Fence by tally")
+	}
+	if err := win.Fence(ctx); err != nil {
+		return nil, err
+	}
+	ended, end := context.WithCancel(ctx)
+	end()
+	cutShort := func() error {
+		if err := win.Fence(ended); !errors.Is(err, context.Canceled) {
+			return fmt.Errorf("error of a Fence that cannot end is %v, want %v", err, context.Canceled)
+		}
+		return nil
+	}
+	number := win.epochs.LastFence() + 1
+	if w.Rank() == 1 {
+		p, err := win.peer(0)
+		if err = errors.Join(err, win.Put([]int64{7}, 0, 0)); err != nil {
+			return nil, err
+		}
+		// As if the mark had been sent.
+		late = p.deferred
+		late.marked.Store(true)
+	} else if err := cutShort(); err != nil {
+		return nil, err
+	}
+	_, any, err := win.meeting.Tally(ctx, "Tally", number, func(rank int) bool { return w.Rank() == 1 && rank == 0 })
+	if err != nil || !any {
+		return nil, fmt.Errorf("a tally with marks: %v, %w", any, err)
+	}
+	if late == nil {
+		if err := cutShort(); err != nil {
+			return nil, err
+		}
+	}
+	return late, w.Barrier(ctx)
+}
+
+var endsWithMates = worldtest.Register("a fence ends with mates", func(ctx context.Context, w *world.World) error {
+	win, err := Allocate[int64](ctx, w, 1, Without(scheduler.Adapt))
+	if err != nil {
+		return err
+	}
+	late, err := holdBack(ctx, w, win)
+	if err != nil {
+		return err
+	}
+	if late != nil {
+		late.marked.Store(false)
+	}
+	if err := win.Fence(ctx); err != nil {
+		return err
+	}
+	var got [1]int64
+	if w.Rank() == 2 {
+		err = errors.Join(win.Get(got[:], 0, 0), win.Put([]int64{8}, 0, 0))
+	}
+	err = errors.Join(err, win.Fence(ctx, NoSucceed))
+	switch value := win.Local()[0]; {
+	case w.Rank() == 2 && got[0] != 7:
+		err = errors.Join(err, fmt.Errorf("got %d from a mate, want 7", got[0]))
+	case w.Rank() == 0 && value != 8:
+		err = errors.Join(err, fmt.Errorf("element is %d, want 8, which was put last", value))
+	}
+	return errors.Join(err, win.Close())
+})
+
+func TestFenceEndsWithMates(t *testing.T) { worldtest.Hosts(t, 4, endsWithMates) }
+
+// endsWithout has rank 1 die in place of going on: all others wait at the end of the Fence.
+var endsWithout = worldtest.Register("a death at the end of a fence", func(ctx context.Context, w *world.World) error {
+	win, err := Allocate[int64](ctx, w, 1, Without(scheduler.Adapt))
+	if err != nil {
+		return err
+	}
+	if _, err := holdBack(ctx, w, win); err != nil {
+		return err
+	}
+	worldtest.Signal("ready")
+	if w.Rank() == 1 {
+		<-ctx.Done()
+	}
+	err = win.Fence(ctx)
+	if failed := (*world.PeerError)(nil); !errors.As(err, &failed) || failed.Rank != 1 {
+		return fmt.Errorf("error is %v, want a *world.PeerError of rank 1", err)
+	}
+	return win.Close()
+})
+
+func TestKilledAtTheEndOfAFence(t *testing.T) {
+	job := worldtest.StartWith(t, 4, endsWithout, func(rank int) []string {
+		return []string{"RMA_DEVICE=", fmt.Sprintf("RMA_HOST=host%d", rank%2)}
+	})
+	for rank := range 4 {
+		job.Await(rank, "ready")
+	}
+	job.Kill(1)
+	for rank, err := range job.Wait() {
+		require.Equal(t, rank == 1, err != nil, "rank %d: %v", rank, err)
+	}
+}

@@ -1,0 +1,71 @@
+package window_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// blockRanks are so many on two hosts that most have no links with the other for what they do.
+const blockRanks = 8
+
+// missedStopped has all ranks but one, which stops itself, wait in a Fence in which nobody has
+// written to anybody. It may be the first one, before which nobody knows who is elsewhere.
+func missedStopped(first bool) func(s *script) {
+	return func(s *script) {
+		win := allocate[int64](s, 1)
+		if !first {
+			s.ok(win.Fence(s.ctx, window.NoPrecede))
+		}
+		s.ok(worldtest.Hold("ready"))
+		if fmt.Sprint(s.w.Rank()) == os.Getenv(victimVariable) {
+			s.ok(worldtest.Stop())
+			return
+		}
+		expectDeath(s, win, win.Fence(s.ctx, window.NoPrecede))
+		s.ok(worldtest.Hold("survived"))
+	}
+}
+
+var missedStoppedBodies = []string{
+	registerImpatient("stopped before the first fence of hosts", missedStopped(true)),
+	registerImpatient("stopped before another fence of hosts", missedStopped(false)),
+}
+
+// A rank that stops is missed by its mates too, who do not look after each other: those
+// elsewhere tell them.
+func TestStoppedAmongMates(t *testing.T) {
+	for _, body := range missedStoppedBodies {
+		for _, stops := range []int{0, 1, 6} {
+			t.Run(fmt.Sprintf("%s/rank %d", body, stops), func(t *testing.T) {
+				// Most of the time is silence.
+				t.Parallel()
+				job := worldtest.StartWith(t, blockRanks, body, func(rank int) []string {
+					return []string{"RMA_DEVICE=", fmt.Sprintf("RMA_HOST=host%d", rank/(blockRanks/2)), fmt.Sprintf("%s=%d", victimVariable, stops)}
+				})
+				others := func(do func(rank int)) {
+					for rank := range blockRanks {
+						if rank != stops {
+							do(rank)
+						}
+					}
+				}
+				job.Await(stops, "ready")
+				others(func(rank int) { job.Await(rank, "ready") })
+				job.Release(stops)
+				others(job.Release)
+				others(func(rank int) { job.Await(rank, "survived") })
+				job.Kill(stops)
+				others(job.Release)
+				for rank, err := range job.Wait() {
+					require.Equal(t, rank == stops, err != nil, "rank %d: %v", rank, err)
+				}
+			})
+		}
+	}
+}

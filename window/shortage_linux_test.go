@@ -1,0 +1,208 @@
+package window_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// persist calls f until it hears of no shortage.
+func (s *script) persist(f func() error) {
+	err := f()
+	for errors.Is(err, verbs.ErrShortage) {
+		err = f()
+	}
+	s.ok(err)
+}
+
+// busyService and idleService are what rank 0 tells the others.
+const busyService, idleService = stubbornService + 1, stubbornService + 2
+
+// delaying puts off what it is told until it is set, and what is behind that. Other than one that
+// is stubborn it can be heard meanwhile.
+type delaying struct{ atomic.Bool }
+
+func (d *delaying) Serve(from *world.Link, _ *world.Message, _ []byte) error {
+	from.Later(func() (bool, error) { return d.Load(), nil })
+	return nil
+}
+
+// tell sends a rank a message for a service.
+func (s *script) tell(rank int, service uint32) *world.Link {
+	link, err := s.w.Link(rank)
+	s.ok(err)
+	s.ok(link.Tell(&world.Message{Kind: world.FirstKind, Service: service}, nil))
+	return link
+}
+
+// crowd has rank 1 busy, and no more room on the way to it.
+func (s *script) crowd() {
+	link := s.tell(1, busyService)
+	ended, end := context.WithCancel(s.ctx)
+	end()
+	err := error(nil)
+	for err == nil {
+		err = link.TellWithin(ended, &world.Message{Kind: world.FirstKind, Service: idleService}, nil)
+	}
+	s.fails(err, context.Canceled)
+}
+
+// Of so many ranks rank 0 is not connected to the stranger before it has to be: no collective call
+// has one wait for the other.
+const shortRanks, stranger = 6, 3
+
+// lack calls f while this process has no descriptor for its connection to the stranger, which it
+// hears of now and then.
+func (s *script) lack(f func(another *world.Link)) {
+	var before unix.Rlimit
+	s.ok(unix.Getrlimit(unix.RLIMIT_NOFILE, &before))
+	s.ok(unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 1, Max: before.Max}))
+	f(s.tell(stranger, idleService))
+	s.ok(unix.Setrlimit(unix.RLIMIT_NOFILE, &before))
+}
+
+// registerShort registers what rank 0 calls, under a lock of rank 1, which serves no messages behind
+// one for busyService until "cut short", and calls serve. Rank 0 accumulates 1 to each element of
+// rank 1, and unlocks it.
+func registerShort(name string, serve func(s *script, win *window.Window[int64]), call func(s *script, win *window.Window[int64], ones []int64)) string {
+	options := func() ([]world.Option, error) { return []world.Option{world.WithSilence(2 * time.Second)}, nil }
+	return worldtest.RegisterWith(name, options, scripted(func(s *script) {
+		// In as many messages as may not be on the way at once.
+		const count = 1 << 20
+		later, now := new(delaying), new(delaying)
+		now.Store(true)
+		defer s.w.Serve(busyService, later)()
+		defer s.w.Serve(idleService, now)()
+		if s.w.Rank() == 1 {
+			go func() {
+				_ = worldtest.Hold("full")
+				later.Store(true)
+			}()
+		}
+		win := allocate[int64](s, count)
+		switch s.w.Rank() {
+		case 0:
+			ones := make([]int64, count)
+			fill(ones, 1)
+			s.ok(take(s.ctx, win, window.Exclusive, 1))
+			call(s, win, ones)
+		case 1:
+			serve(s, win)
+		default:
+			// Rank 0 could not accept a connection of this one.
+			s.ok(worldtest.Hold("idle"))
+		}
+		s.persist(func() error { return s.w.Barrier(s.ctx) })
+		if s.w.Rank() == 1 {
+			ended, end := context.WithCancel(s.ctx)
+			end()
+			s.ok(win.Lock(ended, window.Exclusive, 1))
+			s.check(allAre(win.Local(), 1), "elements are %d to %d, want 1", win.Local()[0], win.Local()[count-1])
+			s.ok(win.Unlock(s.ctx, 1))
+		}
+		s.ok(win.Close())
+	}))
+}
+
+// Nothing of the accumulate leaves before this process is short: the call that is made again does
+// all of it.
+var shortBefore = registerShort("short before a long accumulate", idle, func(s *script, win *window.Window[int64], ones []int64) {
+	s.crowd()
+	s.lack(func(*world.Link) { s.fails(win.Accumulate(window.Sum, ones, 1, 0), verbs.ErrShortage) })
+	worldtest.Signal("cut short")
+	s.persist(func() error { return win.Accumulate(window.Sum, ones, 1, 0) })
+	s.persist(func() error { return win.Unlock(s.ctx, 1) })
+})
+
+// A part of the accumulate has left when this process is short: the call goes on.
+var shortAmid = registerShort("short amid a long accumulate", idle, func(s *script, win *window.Window[int64], ones []int64) {
+	link := s.tell(1, busyService)
+	before := link.Mark()
+	done := make(chan error, 1)
+	go func() { done <- win.Accumulate(window.Sum, ones, 1, 0) }()
+	for link.Mark() == before {
+		s.w.Poll()
+	}
+	s.lack(func(another *world.Link) {
+		// The accumulate hears of it too, as a rule.
+		s.fails(another.Flush(s.ctx), verbs.ErrShortage)
+	})
+	worldtest.Signal("cut short")
+	s.ok(<-done)
+	s.persist(func() error { return win.Unlock(s.ctx, 1) })
+})
+
+// There is no room to tell of a post when this process is short: it is told of all the same.
+var shortPost = registerShort("short in a post", func(s *script, win *window.Window[int64]) {
+	for range 2 {
+		s.ok(win.Start(s.ctx, groupOf(s, win, 0)))
+		s.ok(win.Complete(s.ctx))
+	}
+}, func(s *script, win *window.Window[int64], ones []int64) {
+	s.ok(win.Accumulate(window.Sum, ones, 1, 0))
+	s.ok(win.Unlock(s.ctx, 1))
+	s.crowd()
+	done := make(chan error, 1)
+	s.lack(func(another *world.Link) {
+		go func() { done <- win.Post(s.ctx, groupOf(s, win, 1)) }()
+		s.fails(another.Flush(s.ctx), verbs.ErrShortage)
+	})
+	worldtest.Signal("cut short")
+	s.ok(<-done)
+	s.ok(win.Wait(s.ctx))
+	s.ok(win.Post(s.ctx, groupOf(s, win, 1)))
+	s.ok(win.Wait(s.ctx))
+})
+
+// There is no room for what an Unlock has sent when this process is short: the lock is given back
+// all the same, behind what was done under it.
+var shortUnlock = registerShort("short in an unlock", idle, func(s *script, win *window.Window[int64], ones []int64) {
+	s.ok(win.Accumulate(window.Sum, ones[1:], 1, 1))
+	s.ok(win.Flush(s.ctx, 1))
+	s.crowd()
+	s.ok(win.Accumulate(window.Sum, ones[:1], 1, 0))
+	done := make(chan error, 1)
+	s.lack(func(another *world.Link) {
+		go func() { done <- win.Unlock(s.ctx, 1) }()
+		// As a rule it hears of it once for what is queued, and once for the lock.
+		for range 2 {
+			s.fails(another.Flush(s.ctx), verbs.ErrShortage)
+		}
+	})
+	worldtest.Signal("cut short")
+	s.ok(<-done)
+})
+
+func runShort(t *testing.T, name string) {
+	t.Parallel()
+	job := worldtest.StartWith(t, shortRanks, name, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
+	for rank := 2; rank < shortRanks; rank++ {
+		job.Await(rank, "idle")
+	}
+	job.Await(1, "full")
+	job.Await(0, "cut short")
+	for rank := 1; rank < shortRanks; rank++ {
+		job.Release(rank)
+	}
+	for rank, err := range job.Wait() {
+		if err != nil {
+			t.Errorf("rank %d: %v", rank, err)
+		}
+	}
+}
+
+func TestShortage(t *testing.T) {
+	t.Run("before", func(t *testing.T) { runShort(t, shortBefore) })
+	t.Run("unlock", func(t *testing.T) { runShort(t, shortUnlock) })
+	t.Run("post", func(t *testing.T) { runShort(t, shortPost) })
+	t.Run("amid", func(t *testing.T) { runShort(t, shortAmid) })
+}

@@ -1,0 +1,66 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// A question behind a read that was answered before the read was known to have come tells
+// nothing of what came before it, not even once that is known.
+func TestAnsweredBeforeRead(t *testing.T) {
+	var service echo
+	places, memory, over := make([]Places, 1), make([]byte, 8), make(chan struct{})
+	runApart(t, 2, func(ctx context.Context, w *World) error {
+		if w.rank == 1 {
+			region, err := w.Register(memory, verbs.LocalWrite|verbs.RemoteRead)
+			if err != nil {
+				return err
+			}
+			places[0] = region.Places()
+			defer w.Serve(7, &service)()
+		}
+		if err := Broadcast(ctx, w, 1, places); err != nil {
+			return err
+		}
+		if w.rank == 1 {
+			// In a Barrier it would ask for what rank 0 does, and the answers be heard of.
+			w.KeepProgress()
+			select {
+			case <-over:
+			case <-ctx.Done():
+			}
+			return w.Barrier(ctx)
+		}
+		l, err := w.Link(1)
+		if err != nil {
+			return err
+		}
+		if err := l.Flush(ctx); err != nil {
+			return err
+		}
+		err = l.Read(ctx, make([]byte, 8), w.Place(1, &places[0]), 0)
+		read := l.Mark()
+		if err := errors.Join(err, l.Ask(ctx, &Message{Kind: FirstKind, Service: 7}, nil, nil)); err != nil {
+			return err
+		}
+		l.Post()
+		asked := l.Mark()
+		if _, err := l.await(ctx, 0, asked.asked); err != nil {
+			return err
+		}
+		if done := l.done.Load(); done >= read.sequence {
+			return fmt.Errorf("request %d is done, though nothing tells of the read, which is %d", done, read.sequence)
+		}
+		w.Exclude(func() { l.completed(&verbs.Completion{ID: read.sequence, Status: verbs.StatusSuccess}) })
+		bounded, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		err = l.Settle(bounded)
+		close(over)
+		return errors.Join(err, w.Barrier(ctx))
+	})
+}

@@ -1,0 +1,74 @@
+package world
+
+import "sync/atomic"
+
+// leave tells those who will wait for this rank in vain that it has left. Who left
+// has come to the end of every meeting that it called, so a flag that it has not
+// set by now it never will.
+func (m *Meeting) leave() {
+	w := m.world
+	m.own.left().Store(uint32(w.rank) + 1)
+	if !w.Mapped(0) {
+		_, _ = w.Link(0)
+	} else if root, err := m.block("Close", 0); err == nil {
+		root.leaver().CompareAndSwap(0, uint32(w.rank)+1)
+	}
+	w.post.mu.Lock()
+	defer w.post.mu.Unlock()
+	w.left.Store(true)
+	begun := w.begun()
+	for _, c := range w.cards {
+		if c == nil {
+			continue
+		}
+		for _, l := range c.links {
+			l.Reply(&Message{Kind: kindLeft}, begun)
+		}
+	}
+}
+
+// part notes that a rank has left.
+func (w *World) part(rank int) {
+	w.parted[rank].Store(true)
+	if w.rank == 0 {
+		w.barrier.own.leaver().CompareAndSwap(0, uint32(rank)+1)
+	}
+}
+
+// left tells whether rank has left, or any rank if rank is -1, and which.
+func (m *Meeting) left(rank int) (int, bool) {
+	word := (*atomic.Uint32)(nil)
+	switch {
+	case rank >= 0 && !m.world.Mapped(rank):
+		m.world.attend(rank)
+		return rank, m.world.parted[rank].Load()
+	case rank < 0 && !m.world.Mapped(0):
+		return 0, false
+	case rank < 0:
+		root, err := m.block("Close", 0)
+		if err != nil {
+			return 0, false
+		}
+		word = root.leaver()
+	default:
+		b, err := m.block("Close", rank)
+		if err != nil {
+			return 0, false
+		}
+		word = b.left()
+	}
+	n := word.Load()
+	return int(n) - 1, n != 0
+}
+
+// attend sees to it that this rank hears of the end of one that it waits for and
+// does not map: there is a link to it.
+func (w *World) attend(rank int) {
+	if w.links[rank].Load() != nil || w.Failure(rank) != nil || w.parted[rank].Load() {
+		return
+	}
+	if w.post.mu.TryLock() {
+		w.post.mu.Unlock()
+		_, _ = w.Link(rank)
+	}
+}
