@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -114,6 +115,17 @@ func TestAJobThatTakesTooLongEnds(t *testing.T) {
 	assert.Empty(t, stdout.String())
 }
 
+func TestWhoIsEndedSaysByWhat(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("interrupt signal received"))
+	for _, device := range []string{deviceLocal, defaultDevice()} {
+		var stdout, stderr bytes.Buffer
+		assert.Equal(t, 1, run(ctx, []string{"-device", device, "fence_put_lat:8"}, &stdout, &stderr))
+		assert.Equal(t, "bench: ended early: interrupt signal received\n", stderr.String())
+		assert.Empty(t, stdout.String())
+	}
+}
+
 func TestAProfileIsOfOneJob(t *testing.T) {
 	file := t.TempDir() + "/profile"
 	measured(t, "-device", "local", "-repeat", "1", "-cpuprofile", file, "put_flush_lat:8")
@@ -138,15 +150,23 @@ func TestTheListTellsCasesAndSwitches(t *testing.T) {
 	for _, s := range schemes() {
 		assert.Contains(t, stdout.String(), "  "+s.name)
 	}
-	for _, args := range [][]string{{"-h"}, {"schemes", "-h"}} {
+	for _, test := range []struct {
+		args []string
+		says []string
+	}{
+		{[]string{"-h"}, []string{"The defaults without schemes (bench schemes -h tells", "(default 3)"}},
+		{[]string{"schemes", "-h"}, []string{"The defaults with schemes:", "(default 21)"}},
+	} {
 		stderr.Reset()
-		require.Equal(t, 0, run(t.Context(), args, &stdout, &stderr))
+		require.Equal(t, 0, run(t.Context(), test.args, &stdout, &stderr))
 		assert.Contains(t, stderr.String(), "usage: go run ./bench")
+		for _, text := range test.says {
+			assert.Contains(t, stderr.String(), text)
+		}
 		for _, pattern := range patterns() {
 			assert.Contains(t, stderr.String(), pattern)
 		}
 	}
-	assert.Contains(t, stderr.String(), "(default 21)", "rounds of schemes")
 }
 
 func TestWrongUsageIsOneLineAndStatusTwo(t *testing.T) {

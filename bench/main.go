@@ -34,6 +34,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
 		return 0
+	case ctx.Err() != nil:
+		// What failed then did so because of it.
+		fmt.Fprintf(stderr, "bench: ended early: %v\n", context.Cause(ctx))
+		return 1
 	case errors.Is(err, errUsage):
 		fmt.Fprintln(stderr, err)
 		return 2

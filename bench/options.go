@@ -89,18 +89,24 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	flags.IntVar(&o.rounds, "rounds", rounds, "with -peers: rounds, in each of which everyone measures a case before the next case; with schemes: rounds, in each of which every scheme has a loop; ratios are taken within a round, and their median counts")
 	flags.DurationVar(&o.timeout, "timeout", timeout, "the longest that one job of ranks may take")
 	flags.StringVar(&o.profile, "cpuprofile", "", "write rank 0's CPU profile to this `file`")
-	flags.BoolVar(&o.allocs, "allocs", false, "count the heap objects that rank 0's process allocates in a cell's timed loops (json: allocs)")
+	flags.BoolVar(&o.allocs, "allocs", false, "count the heap objects that rank 0's process allocates in the timed loops of a cell and the barriers around them, except in cases that time otherwise (with -format json: allocs)")
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprintln(usage, "usage: go run ./bench [flags] [case[:size,…] …]")
 		fmt.Fprintln(usage, "       go run ./bench schemes [flags] [case[:size,…] …]")
-		fmt.Fprintln(usage, "Measures one-sided operations; no case: all of them. -list tells the cases.")
+		fmt.Fprintln(usage, "Measures one-sided operations; no case: all of them. -list tells the cases, and the")
+		fmt.Fprintln(usage, "sizes that each has unless others are given.")
 		fmt.Fprintln(usage, "schemes compares the ways to arrange the operations of an epoch over TCP, and the")
 		fmt.Fprintln(usage, "adaptive mode that chooses among them, with each other by cases; no case: these.")
 		for some := range slices.Chunk(patterns(), 5) {
 			fmt.Fprintln(usage, "  "+strings.Join(some, " "))
 		}
+		defaults := "The defaults without schemes (bench schemes -h tells those with it):"
+		if o.schemes {
+			defaults = "The defaults with schemes:"
+		}
+		fmt.Fprintln(usage, defaults)
 		flags.SetOutput(usage)
 		flags.PrintDefaults()
 		return nil, err
@@ -180,6 +186,8 @@ func (o *options) check(given map[string]bool) error {
 		return usagef("-rounds is for -peers and schemes; -repeat is the number of loops")
 	case o.settings.network != "" && o.device != deviceTCP:
 		return usagef("-set %s is of what goes over TCP: say -device %s too", o.settings.network, deviceTCP)
+	case o.allocs && (o.peers || o.format != "json"):
+		return usagef("-allocs is told by -format json only, without -peers")
 	case o.peers && o.profile != "":
 		return usagef("-cpuprofile is for runs without -peers, which runs many jobs")
 	}
@@ -202,6 +210,9 @@ func parseSizes(list string) ([]int, error) {
 		size, err := strconv.Atoi(strings.TrimSpace(field))
 		if err != nil || size < 1 {
 			return nil, usagef("size %q: sizes are whole numbers from 1, with commas between them", field)
+		}
+		if slices.Contains(sizes, size) {
+			return nil, usagef("size %d is given twice in %s", size, list)
 		}
 		sizes = append(sizes, size)
 	}

@@ -89,6 +89,8 @@ func TestWrongUsageNamesWhatIsAllowed(t *testing.T) {
 		{0, []string{"-size", "8,x"}, `size "x": sizes are whole numbers from 1`},
 		{0, []string{"-size", "0"}, `size "0": sizes are whole numbers from 1`},
 		{0, []string{"put_bw:-8"}, `size "-8": sizes are whole numbers from 1`},
+		{0, []string{"-size", "8,16,8"}, "size 8 is given twice in 8,16,8"},
+		{0, []string{"put_bw:8, 8"}, "size 8 is given twice in 8, 8"},
 		{0, []string{"fop_lat:16"}, "fop_lat has no size 16: its size is always 8"},
 		{0, []string{"acc_flush_lat:12"}, "acc_flush_lat has no size 12: allowed are multiples of 8 up to 67108864 bytes"},
 		{0, []string{"pattern16_bw:2097153"}, "pattern16_bw has no size 2097153: allowed are 1 to 2097152 bytes"},
@@ -107,6 +109,8 @@ func TestWrongUsageNamesWhatIsAllowed(t *testing.T) {
 		{0, []string{"-peers", "-rounds", "0"}, "-rounds 0: at least 1"},
 		{0, []string{"-rounds", "2"}, "-rounds is for -peers and schemes"},
 		{0, []string{"-timeout", "-1s"}, "-timeout -1s: more than 0"},
+		{0, []string{"-allocs"}, "-allocs is told by -format json only"},
+		{0, []string{"-allocs", "-format", "json", "-peers"}, "-allocs is told by -format json only, without -peers"},
 		{0, []string{"-format", "xml"}, `-format "xml": allowed are text and json`},
 		{0, []string{"-set", "fast"}, `-set fast: there is no switch "fast"; there are copy, kernels, tls, singleelement`},
 		{0, []string{"-set", "tls"}, "-set tls: allowed are tls=off, tls=on"},
@@ -157,6 +161,13 @@ func TestADeviceThatIsAskedForIsTheOneInUse(t *testing.T) {
 	t.Setenv(deviceVariable, "")
 	err = checkLaunched(o, 2, "shm")
 	assert.EqualError(t, err, `bench: -device tcp: the ranks use shm: RMA_DEVICE="" in their environment, not "tcp"`)
+	assert.ErrorIs(t, err, errUsage)
+
+	o, err = parse([]string{"schemes"}, io.Discard)
+	require.NoError(t, err)
+	assert.NoError(t, checkLaunched(o, 2, "tcp"))
+	err = checkLaunched(o, 2, "shm")
+	assert.EqualError(t, err, "bench: schemes are of what goes over TCP, and the ranks use shm: have the launcher give them RMA_DEVICE=tcp")
 	assert.ErrorIs(t, err, errUsage)
 }
 

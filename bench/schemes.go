@@ -54,8 +54,13 @@ type tempo struct {
 
 var usualTempo = tempo{visit: 20 * time.Millisecond, learning: 200 * time.Millisecond}
 
-// fewestTurns are those of a loop, however long they take.
-const fewestTurns = 3
+// fewestTurns are those of a loop, however long they take. A loop has steadyTurns, of which the
+// first in a cold cache counts little, where they take no longer than longestVisit.
+const (
+	fewestTurns  = 3
+	steadyTurns  = 16
+	longestVisit = 200 * time.Millisecond
+)
 
 // compareSchemes measures cells, which every rank does together, each with all schemes.
 func (s *stage) compareSchemes(ctx context.Context, cells []cell, rounds int) error {
@@ -175,7 +180,8 @@ func (t tempo) afterLoop(turns int, took, since time.Duration) (next int, done b
 	if since < t.learning {
 		return turns, false
 	}
-	return max(fewestTurns, int(float64(turns)*t.visit.Seconds()/took.Seconds())), true
+	in := func(visit time.Duration) int { return int(float64(turns) * visit.Seconds() / took.Seconds()) }
+	return max(fewestTurns, in(t.visit), min(steadyTurns, in(longestVisit))), true
 }
 
 // judgeSchemes gives the medians of the rounds, and the times in relation to the best

@@ -21,7 +21,7 @@ func (o *options) runSchemes(ctx context.Context, args []string, stdout, stderr 
 		return printed(r)
 	}
 	err := o.eachPattern(ctx, stderr, report, say)
-	if o.format != "text" || len(table.patterns) == 0 {
+	if o.format != "text" || len(table.complete()) == 0 {
 		return err
 	}
 	// What came before an error is worth a table too.
@@ -64,7 +64,7 @@ type schemeTable struct {
 	Device  string
 	Rounds  int
 
-	// patterns have a result of each scheme.
+	// patterns have a result of each scheme, but that the last may be incomplete.
 	patterns [][]result
 }
 
@@ -84,13 +84,21 @@ func (t *schemeTable) add(r result) {
 // sideBySide is how many patterns a line has room for.
 const sideBySide = 4
 
+// complete are the patterns but one of which an end came between the results.
+func (t *schemeTable) complete() [][]result {
+	if last := len(t.patterns) - 1; last >= 0 && len(t.patterns[last]) < len(schemes()) {
+		return t.patterns[:last]
+	}
+	return t.patterns
+}
+
 func (t *schemeTable) write(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s\n%s\n", t.Command, t.Machine)
-	fmt.Fprintf(&b, "Device %s. Medians of %s, in each of which every scheme has a loop of about %v, in a window of its own.\n", t.Device, plural(t.Rounds, "round"), usualTempo.visit)
+	fmt.Fprintf(&b, "Device %s. Medians of %s, in each of which every scheme has a loop of about %v, or of %d epochs if they are long, in a window of its own.\n", t.Device, plural(t.Rounds, "round"), usualTempo.visit, steadyTurns)
 	b.WriteString("ratio: the time taken to that of the best fixed scheme within a round, of which the median counts: more is worse.\n")
 	b.WriteString("adaptive is the default; all has every way and does not adapt; way=off is all but that way; at-once defers nothing.\n")
-	for some := range slices.Chunk(t.patterns, sideBySide) {
+	for some := range slices.Chunk(t.complete(), sideBySide) {
 		b.WriteString("\n")
 		t.writeBlock(&b, some)
 	}
@@ -127,7 +135,7 @@ func (t *schemeTable) writeBlock(b *strings.Builder, some [][]result) {
 // fixed one, nil if there is no ratio.
 func (t *schemeTable) worst() []result {
 	var worst []result
-	for _, p := range t.patterns {
+	for _, p := range t.complete() {
 		if m := p[0].Ratio.Median; m != nil && (worst == nil || *m > *worst[0].Ratio.Median) {
 			worst = p
 		}

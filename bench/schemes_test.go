@@ -69,6 +69,8 @@ func TestLoopsGrowUntilTheyFillAVisit(t *testing.T) {
 		{"as long as a visit", 1000, 20 * ms, 200 * ms, 1000, true},
 		{"twice as long", 1000, 40 * ms, 300 * ms, 500, true},
 		{"of few long turns", 3, 300 * ms, 300 * ms, 3, true},
+		{"of turns that are not so long", 3, 90 * ms, 300 * ms, 6, true},
+		{"of turns that are long for a visit", 3, 9 * ms * 3, 300 * ms, 16, true},
 	} {
 		next, done := tempo{20 * ms, 200 * ms}.afterLoop(test.turns, test.took, test.since)
 		assert.Equal(t, test.next, next, test.name)
@@ -149,6 +151,8 @@ func TestTheTableOfSchemesShowsValuesAndRatios(t *testing.T) {
 		}
 		table.add(result{Case: "acc_flush_lat", Size: 16, Skipped: "for a reason"})
 	}
+	one := jobOf(t, "get_flush_lat:8").cells[0]
+	table.add(judgeSchemes(one, 2, entered(one, []float64{1, 1.4, 1}, nil))[0]) // and then it was ended
 	var text strings.Builder
 	require.NoError(t, table.write(&text))
 	golden(t, "testdata/schemes.golden", lines.String()+text.String())

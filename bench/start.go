@@ -56,6 +56,8 @@ func checkLaunched(o *options, size int, device string) error {
 		return usagef("-n %d: the launcher started %d ranks", o.ranks, size)
 	case o.peers:
 		return usagef("-peers starts ranks itself: run it without a launcher")
+	case o.schemes && device != deviceTCP:
+		return usagef("schemes are of what goes over TCP, and the ranks use %s: have the launcher give them %s=%s", device, deviceVariable, deviceTCP)
 	case o.deviceGiven && o.device != device:
 		return usagef("-device %s: the ranks use %s: %s=%q in their environment, not %q", o.device, device, deviceVariable, os.Getenv(deviceVariable), o.device)
 	}

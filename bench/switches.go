@@ -130,6 +130,7 @@ func overTCP() []toggle {
 		without("headerreads", "the header behind a long payload is read alone", tcp.HeaderReads),
 		without("fewsockets", "few sockets are waited for without epoll", tcp.FewSockets),
 		without("copies", "short payloads are copied behind their headers", tcp.Copies),
+		without("reno", "connections within a machine use the oldest congestion control, which paces nothing", tcp.Reno),
 	}
 }
 
