@@ -1,17 +1,22 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 )
+
+// buildPatience is how long the go command has to remove its files when it is ended.
+const buildPatience = 5 * time.Second
 
 // find gives the program to run: PROGRAM itself, or what PACKAGE is built into, and
 // how to remove that when the ranks have started.
-func find(name string) (program string, remove func(), err error) {
+func find(ctx context.Context, name string) (program string, remove func(), err error) {
 	nothing := func() {}
 	info, err := os.Stat(name)
 	if err == nil && !info.IsDir() {
@@ -27,19 +32,32 @@ func find(name string) (program string, remove func(), err error) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", nil, err
 	}
-	if err != nil && !isPackage(name) {
+	if err != nil && !isPackage(ctx, name) {
+		if ctx.Err() != nil {
+			return "", nil, context.Cause(ctx)
+		}
 		return "", nil, fmt.Errorf("%s: no such program or package", name)
 	}
-	return build(name, info != nil)
+	return build(ctx, name, info != nil)
 }
 
 // isPackage tells whether the go command knows a package by this name.
-func isPackage(name string) bool {
-	return exec.Command("go", "list", "--", name).Run() == nil
+func isPackage(ctx context.Context, name string) bool {
+	return goCommand(ctx, "list", "--", name).Run() == nil
+}
+
+// goCommand is the go command, which ctx interrupts. A terminal's signals do not reach it
+// by themselves: at a second one it would leave its files.
+func goCommand(ctx context.Context, arguments ...string) *exec.Cmd {
+	c := exec.CommandContext(ctx, "go", arguments...)
+	c.SysProcAttr = groupOfItsOwn()
+	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
+	c.WaitDelay = buildPatience
+	return c
 }
 
 // build builds a package into a directory of its own.
-func build(name string, directory bool) (program string, remove func(), err error) {
+func build(ctx context.Context, name string, directory bool) (program string, remove func(), err error) {
 	dir, err := os.MkdirTemp("", "rmarun-")
 	if err != nil {
 		return "", nil, err
@@ -52,14 +70,17 @@ func build(name string, directory bool) (program string, remove func(), err erro
 		return "", nil, err
 	}
 	program = filepath.Join(dir, filepath.Base(path))
-	command := exec.Command("go", "build", "-o", program, "--", name)
+	command := goCommand(ctx, "build", "-o", program, "--", name)
 	if directory {
 		// The package may be of another module than this directory.
-		command = exec.Command("go", "build", "-o", program, ".")
+		command = goCommand(ctx, "build", "-o", program, ".")
 		command.Dir = name
 	}
 	if output, err := command.CombinedOutput(); err != nil {
 		remove()
+		if ctx.Err() != nil {
+			return "", nil, fmt.Errorf("building %s: %w", name, context.Cause(ctx))
+		}
 		return "", nil, fmt.Errorf("building %s: %w\n%s", name, err, output)
 	}
 	info, err := os.Stat(program)

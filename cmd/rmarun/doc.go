@@ -14,7 +14,8 @@
 // second SIGINT ends them. When a rank fails the others get SIGTERM, have a moment
 // (-grace), and are ended. The summary names the ranks that failed and how, and shows the
 // last lines that each wrote if others have written much after them, or if they could not
-// be written. No rank outlives rmarun, also when it is killed.
+// be written. No rank outlives rmarun, on Linux also when it is killed; what is in the
+// process group of a rank ends with it. A signal that comes while the package is built ends that.
 //
 // The exit status is that of the rank that failed first, 128 + the signal's number
 // if a signal ended it; if a rank aborted the job, the status that it gave, or 1 if that

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -69,7 +70,12 @@ func parse(arguments []string, help io.Writer) (*options, error) {
 	o := &options{}
 	flags := flag.NewFlagSet("rmarun", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.IntVar(&o.ranks, "n", 0, fmt.Sprintf("number of ranks, 1 to %d (required)", maxRanks))
+	flags.Func("n", fmt.Sprintf("`number` of ranks, 1 to %d (required)", maxRanks), func(s string) (err error) {
+		if o.ranks, err = strconv.Atoi(s); err != nil || o.ranks < 1 || o.ranks > maxRanks {
+			return fmt.Errorf("allowed are 1 to %d", maxRanks)
+		}
+		return nil
+	})
 	flags.BoolVar(&o.label, "label", false, "put each line behind the number of the rank that wrote it")
 	flags.BoolVar(&o.keepGoing, "keep-going", false, "when a rank fails, let the others go on")
 	flags.DurationVar(&o.grace, "grace", 3*time.Second, "how long ranks have to end after SIGTERM, a `duration` such as 500ms")
@@ -93,20 +99,11 @@ func parse(arguments []string, help io.Writer) (*options, error) {
 		return nil, fmt.Errorf("%w: %w", errUsage, err)
 	case flags.NArg() == 0:
 		return nil, fmt.Errorf("%w: no PROGRAM or PACKAGE given", errUsage)
-	case o.ranks == 0 && !given(flags, "n"):
+	case o.ranks == 0:
 		return nil, fmt.Errorf("%w: -n is required: how many ranks, 1 to %d", errUsage, maxRanks)
-	case o.ranks < 1 || o.ranks > maxRanks:
-		return nil, fmt.Errorf("%w: -n %d; allowed are 1 to %d", errUsage, o.ranks, maxRanks)
 	case o.grace < 0:
 		return nil, fmt.Errorf("%w: -grace %v must not be negative", errUsage, o.grace)
 	}
 	o.program, o.arguments = flags.Arg(0), flags.Args()[1:]
 	return o, nil
-}
-
-// given tells whether a flag is on the command line.
-func given(flags *flag.FlagSet, name string) bool {
-	found := false
-	flags.Visit(func(f *flag.Flag) { found = found || f.Name == name })
-	return found
 }

@@ -28,6 +28,8 @@ func TestMain(m *testing.M) {
 	switch {
 	case os.Getenv("PMI_RANK") != "" && os.Getenv(roleVariable) != "":
 		play(os.Getenv(roleVariable), os.Getenv("PMI_RANK"))
+	case filepath.Base(os.Args[0]) == "go":
+		play(os.Getenv(roleVariable), "")
 	case os.Getenv(rmarunVariable) != "":
 		main()
 	default:
@@ -263,6 +265,31 @@ func TestSignals(t *testing.T) {
 	})
 }
 
+// A signal while the package is built ends that, and what was made for it goes.
+func TestSignalWhileBuilding(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	bin, temporary := t.TempDir(), t.TempDir()
+	require.NoError(t, os.Symlink(self, filepath.Join(bin, "go")))
+	begun := filepath.Join(bin, "begun")
+	require.NoError(t, syscall.Mkfifo(begun, 0o600))
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGHUP} {
+		c := rmarun(t, "build "+begun, "-n", "1", ".")
+		c.Env = append(c.Env, "PATH="+bin, "TMPDIR="+temporary)
+		var stderr bytes.Buffer
+		c.Stderr = &stderr
+		require.NoError(t, c.Start())
+		_, err = os.ReadFile(begun)
+		require.NoError(t, err)
+		require.NoError(t, c.Process.Signal(s))
+		require.Equal(t, 1, status(t, c.Wait()))
+		require.Equal(t, fmt.Sprintf("rmarun: building .: %v signal received\n", s), stderr.String())
+		left, err := os.ReadDir(temporary)
+		require.NoError(t, err)
+		require.Empty(t, left)
+	}
+}
+
 // alive tells whether a process is there.
 func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
@@ -312,7 +339,7 @@ func TestWrongUsage(t *testing.T) {
 		{"no ranks", []string{"-n", "0", "SELF"}, 2, []string{"1 to 4096"}},
 		{"fewer", []string{"-n", "-3", "SELF"}, 2, []string{"-3", "1 to 4096"}},
 		{"too many", []string{"-n", "100000", "SELF"}, 2, []string{"100000", "1 to 4096"}},
-		{"no number", []string{"-n", "four", "SELF"}, 2, []string{"four"}},
+		{"no number", []string{"-n", "four", "SELF"}, 2, []string{"four", "1 to 4096"}},
 		{"no program", []string{"-n", "2"}, 2, []string{"no PROGRAM or PACKAGE"}},
 		{"unknown flag", []string{"-x", "SELF"}, 2, []string{"-x"}},
 		{"no variable", []string{"-n", "1", "-env", "NAME", "SELF"}, 2, []string{"K=V"}},

@@ -122,6 +122,17 @@ var roles = map[string]func(rank, argument string){
 			}
 		}
 	},
+	// build is a go command that says in a fifo that it has begun, and goes on until it is
+	// interrupted.
+	"build": func(_, fifo string) {
+		heard := make(chan os.Signal, 1)
+		signal.Notify(heard, os.Interrupt)
+		if err := os.WriteFile(fifo, nil, 0); err != nil {
+			os.Exit(125)
+		}
+		<-heard
+		os.Exit(1)
+	},
 	"leave": func(string, string) { fmt.Println("child", leave()) },
 }
 

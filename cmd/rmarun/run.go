@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -57,14 +59,16 @@ type rank struct {
 
 // run runs a job and gives its exit status.
 func run(o *options) (status int, err error) {
-	program, remove, err := find(o.program)
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, forwarded...)
+	defer signal.Stop(signals)
+	building, built := signal.NotifyContext(context.Background(), ending...)
+	program, remove, err := find(building, o.program)
+	built()
 	if err != nil {
 		return 1, err
 	}
 	defer remove()
-	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, forwarded...)
-	defer signal.Stop(signals)
 	j := &job{
 		options: o,
 		ends:    make(chan end, 2*o.ranks), lost: make(chan int, o.ranks), aborts: make(chan abort, o.ranks),
@@ -143,8 +147,7 @@ func (j *job) forward(s syscall.Signal) {
 		j.signal(syscall.SIGKILL)
 		return
 	}
-	// The others are what the ranks make of them.
-	j.ending = j.ending || s != syscall.SIGUSR1 && s != syscall.SIGUSR2
+	j.ending = j.ending || slices.Contains(ending, os.Signal(s))
 	j.interrupted = j.interrupted || s == syscall.SIGINT
 	j.signal(s)
 }

@@ -4,11 +4,19 @@ package main
 
 import (
 	"os"
+	"slices"
 	"syscall"
 )
 
-// forwarded are the signals that go to the ranks.
-var forwarded = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2}
+var (
+	// ending are the signals that are to end a job, or the building of its program.
+	ending = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
+	// forwarded are those that go to the ranks, which make of the others what they like.
+	forwarded = append(slices.Clone(ending), syscall.SIGUSR1, syscall.SIGUSR2)
+)
+
+// groupOfItsOwn keeps a process from what a terminal sends to rmarun's group.
+func groupOfItsOwn() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // endGroup ends the process group that a rank leads.
 func endGroup(leader int) error { return syscall.Kill(-leader, syscall.SIGKILL) }

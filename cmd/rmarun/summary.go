@@ -52,10 +52,19 @@ func (j *job) summarize() {
 			fmt.Fprintf(os.Stderr, "    %s\n", strings.TrimRight(string(line), "\n"))
 		}
 	}
-	switch {
-	case told == 1:
-		fmt.Fprintln(os.Stderr, "rmarun: 1 further rank was ended")
-	case told > 1:
-		fmt.Fprintf(os.Stderr, "rmarun: %d further ranks were ended\n", told)
+	if told > 0 {
+		fmt.Fprintln(os.Stderr, "rmarun: "+ended(told, told < len(j.failed)))
 	}
+}
+
+// ended says that so many ranks were ended, besides others or not.
+func ended(ranks int, besides bool) string {
+	further, plural := "", "s were"
+	if besides {
+		further = "further "
+	}
+	if ranks == 1 {
+		plural = " was"
+	}
+	return fmt.Sprintf("%d %srank%s ended", ranks, further, plural)
 }

@@ -61,8 +61,10 @@ func TestAbort(t *testing.T) {
 	}
 }
 
-// One is no plural.
+// One is no plural, and further are those besides others.
 func TestFurtherRanks(t *testing.T) {
+	require.Equal(t, "1 rank was ended", ended(1, false))
+	require.Equal(t, "3 ranks were ended", ended(3, false))
 	for ranks, want := range map[string]string{"2": "1 further rank was ended", "3": "2 further ranks were ended"} {
 		_, stderr, exit := runJob(t, "stubborn", "-n", ranks, "-grace", "10ms", "SELF")
 		require.Equal(t, 4, exit)
