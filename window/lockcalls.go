@@ -77,9 +77,16 @@ func (c *core) lock(ctx context.Context, call string, kind LockKind, target int,
 		}
 		return p.deferred.awaitLock(ctx, call)
 	case kind == Shared:
-		return c.lockShared(ctx, call, target, p)
+		if err := c.lockShared(ctx, call, target, p); err != nil {
+			return err
+		}
+	default:
+		if err := c.lockExclusive(ctx, call, target, p); err != nil {
+			return err
+		}
 	}
-	return c.lockExclusive(ctx, call, target, p)
+	c.world.AfterHearing()
+	return nil
 }
 
 // lockable is the way to a target that is to be locked.
@@ -174,8 +181,10 @@ func (c *core) unlock(kind LockKind, target int) {
 	case p.control.base == nil:
 		p.deferred.tellUnlock()
 	case kind == Shared:
+		c.world.BeforeTelling()
 		c.unlockShared(p)
 	default:
+		c.world.BeforeTelling()
 		c.unlockExclusive(p)
 	}
 }
@@ -272,6 +281,7 @@ func (c *core) lockOthers(ctx context.Context, call string, first int) (busy int
 			return target, err
 		}
 	}
+	c.world.AfterHearing()
 	return -1, nil
 }
 

@@ -254,6 +254,7 @@ func (c *core) exposureEnded(group Group) (bool, error) {
 		}
 		return false, &world.PeerError{Rank: origin, Op: "window.Test", Cause: world.ErrLeft}
 	}
+	c.world.AfterHearing()
 	return true, nil
 }
 
@@ -280,6 +281,7 @@ func (c *core) tell(ctx context.Context, call string, rank int, at uintptr, numb
 			return c.blame(call, rank, err)
 		}
 	}
+	c.world.BeforeTelling()
 	p.control.pair(c.rank, at).Store(number)
 	p.neighbor.Ring()
 	return nil
@@ -310,6 +312,7 @@ func (c *core) hear(ctx context.Context, call string, rank int, at uintptr, numb
 	word := c.own.control.pair(rank, at)
 	for range heldLooks {
 		if reached(word, number) {
+			c.world.AfterHearing()
 			return nil
 		}
 	}
@@ -336,6 +339,7 @@ func (c *core) awaitWord(ctx context.Context, call string, rank int, word *atomi
 			return err
 		}
 	}
+	c.world.AfterHearing()
 	return nil
 }
 

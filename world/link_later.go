@@ -109,6 +109,7 @@ func (l *Link) serveAhead(m *Message, payload []byte) error {
 // take serves what is left of a letter whose turn it is. What it answers leaves as one.
 func (l *Link) take(a arrival) {
 	l.serving.Store(true)
+	l.world.AfterHearing()
 	err := l.serveEach(&a)
 	l.serving.Store(false)
 	l.Post()
@@ -161,6 +162,7 @@ func (l *Link) goOn() bool {
 	}
 	try := u.try
 	u.try = nil
+	l.world.AfterHearing()
 	done, err := try()
 	switch {
 	case !done:

@@ -274,6 +274,7 @@ func (l *Link) say(m *Message, payload []byte) (at int, err error) {
 	if n > l.world.linkLetter {
 		return 0, fmt.Errorf("world: %w: a message of %d bytes, at most %d are allowed", ErrArgument, len(payload), l.MaxPayload())
 	}
+	l.world.BeforeTelling()
 	held := m.AfterReads && l.lastRead > l.done.Load()
 	r := l.lastLetter()
 	if r != nil {

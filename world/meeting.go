@@ -103,9 +103,18 @@ func (m *Meeting) Meet(ctx context.Context, op string, number uint32) error {
 // that nobody passes who would have heard of it through others; at the root the
 // last to come compares the sum.
 func (m *Meeting) meet(ctx context.Context, op string, number uint32, history uint64) error {
+	m.world.BeforeTelling()
+	var err error
 	if m.world.rooted {
-		return m.meetAtRoot(ctx, op, number, history)
+		err = m.meetAtRoot(ctx, op, number, history)
+	} else {
+		err = m.meetInRounds(ctx, op, number, history)
 	}
+	m.world.AfterHearing()
+	return err
+}
+
+func (m *Meeting) meetInRounds(ctx context.Context, op string, number uint32, history uint64) error {
 	size := m.world.size
 	for k, distance := 0, 1; distance < size; k, distance = k+1, 2*distance {
 		to, from := m.world.rank+distance, m.world.rank-distance

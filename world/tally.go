@@ -94,6 +94,8 @@ func (m *Meeting) Tally(ctx context.Context, op string, number uint32, sent func
 		return 0
 	}
 	if len(w.mates()) > 1 {
+		w.BeforeTelling()
+		defer w.AfterHearing()
 		lead, err := m.announce(op, sent)
 		if err != nil {
 			return 0, false, err

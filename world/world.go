@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/outside"
 )
 
 // A World is one rank's membership in a job. Its methods may be called from any
@@ -197,6 +198,22 @@ func (w *World) Device() verbs.Device { return w.home.device }
 // Crowded tells that the machine runs more ranks of this job than it has cores, so
 // that nobody should wait by spinning.
 func (w *World) Crowded() bool { return w.crowded }
+
+// BeforeTelling is called before this rank tells others, by words in memory that they map,
+// that they may go on, and AfterHearing when they have told it so: see package outside.
+// Ranks of one process need neither.
+func (w *World) BeforeTelling() {
+	if len(w.ranks) > 0 {
+		outside.BeforeTelling()
+	}
+}
+
+// AfterHearing is called when others have told this rank that it may go on.
+func (w *World) AfterHearing() {
+	if len(w.ranks) > 0 {
+		outside.AfterHearing()
+	}
+}
 
 // Ring wakes a rank that may sleep; see verbs.Neighbor.Ring.
 func (w *World) Ring(rank int) {

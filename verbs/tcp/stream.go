@@ -5,6 +5,7 @@ import (
 	"net"
 	"syscall"
 
+	"github.com/onesided/rma/verbs/outside"
 	"golang.org/x/sys/unix"
 )
 
@@ -72,7 +73,7 @@ func firstOf(errs ...error) error {
 func (s *socket) read(into []byte) (int, error) {
 	n, err := readNow(s.fd, into)
 	if n > 0 {
-		afterRead()
+		outside.AfterHearing()
 	}
 	return n, err
 }
@@ -80,13 +81,13 @@ func (s *socket) read(into []byte) (int, error) {
 func (s *socket) readv(into [][]byte) (int, error) {
 	n, err := s.vector.read(s.fd, into)
 	if n > 0 {
-		afterRead()
+		outside.AfterHearing()
 	}
 	return n, err
 }
 
 func (s *socket) writev(from [][]byte) (int, error) {
-	beforeWrite()
+	outside.BeforeTelling()
 	return s.vector.write(s.fd, from)
 }
 

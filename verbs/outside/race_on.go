@@ -1,24 +1,25 @@
 //go:build race
 
-package tcp
+package outside
 
 import (
 	"sync"
 	"syscall"
 )
 
-// What was done before bytes were written happened before what is done after they were
-// read. The race detector knows that of package syscall's reads and writes, of any
-// descriptors, but not of this package's own calls: so each goes with one of those.
+// The detector knows of package syscall that what comes before a write, to any descriptor,
+// happened before what comes behind a read.
 var null = sync.OnceValues(func() (int, error) { return syscall.Open("/dev/null", syscall.O_RDWR|syscall.O_CLOEXEC, 0) })
 
-func beforeWrite() {
+// BeforeTelling is called before others are told.
+func BeforeTelling() {
 	if fd, err := null(); err == nil {
 		_, _ = syscall.Write(fd, nil)
 	}
 }
 
-func afterRead() {
+// AfterHearing is called when others have been heard.
+func AfterHearing() {
 	if fd, err := null(); err == nil {
 		var none [1]byte
 		_, _ = syscall.Read(fd, none[:])

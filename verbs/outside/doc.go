@@ -1,0 +1,13 @@
+// Package outside tells the race detector of the order that goes through other processes,
+// which it does not look at: what a process did before it told another something happened
+// before what it does when it has heard, of whomever, that it may go on.
+//
+//	outside.BeforeTelling()
+//	flag.Store(1) // In memory that another process maps.
+//
+//	for reply.Load() == 0 {
+//	}
+//	outside.AfterHearing()
+//
+// Without the race detector both do nothing.
+package outside
