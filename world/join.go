@@ -102,7 +102,7 @@ func join(ctx context.Context, rank, size int, exchange Exchange, roster *roster
 	if w, err = newWorld(rank, size, b, roster, s); err != nil {
 		return nil, err
 	}
-	w.ranks = ranks
+	w.ranks, w.apart = ranks, true
 	w.reopen = func(ctx context.Context) (again [cardKinds]verbs.Device, err error) {
 		if wanted[sharedCard] {
 			if again[sharedCard], err = openShared(size); err != nil {

@@ -103,7 +103,7 @@ func (w *World) shrink(ctx context.Context) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	small.yield, small.reopen = w.yield, w.reopen
+	small.yield, small.reopen, small.apart = w.yield, w.reopen, w.apart
 	texts := make([]string, len(survivors))
 	for i, s := range survivors {
 		small.ranks = append(small.ranks, w.ranks[s.rank])

@@ -31,8 +31,7 @@ type World struct {
 	routes  []route
 	logger  *slog.Logger
 	roster  *roster
-	// settings, ranks and reopen are for the World that Shrink makes: ranks is empty
-	// where all share the memory of a process.
+	// settings, ranks and reopen are for the World that Shrink makes.
 	settings  settings
 	ranks     []introduction
 	reopen    func(ctx context.Context) ([cardKinds]verbs.Device, error)
@@ -40,6 +39,8 @@ type World struct {
 	// small is what Shrink has made of this World.
 	small *World
 
+	// apart tells that ranks need not be of this process.
+	apart bool
 	// crowded: more ranks on this machine than cores. rooted: on any of the
 	// job's machines, so that all meet at the root.
 	crowded, rooted bool
@@ -201,16 +202,16 @@ func (w *World) Crowded() bool { return w.crowded }
 
 // BeforeTelling is called before this rank tells others, by words in memory that they map,
 // that they may go on, and AfterHearing when they have told it so: see package outside.
-// Ranks of one process need neither.
+// Ranks that are goroutines of this process need neither.
 func (w *World) BeforeTelling() {
-	if len(w.ranks) > 0 {
+	if w.apart {
 		outside.BeforeTelling()
 	}
 }
 
 // AfterHearing is called when others have told this rank that it may go on.
 func (w *World) AfterHearing() {
-	if len(w.ranks) > 0 {
+	if w.apart {
 		outside.AfterHearing()
 	}
 }
