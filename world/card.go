@@ -117,15 +117,6 @@ func closeCards(cards *[cardKinds]*card) error {
 	return err
 }
 
-// A route is how this rank reaches another: over which card, at what address, and
-// whether it maps its memory.
-type route struct {
-	card    *card
-	mapped  bool
-	address string
-	block   verbs.RemoteRegion
-}
-
 // Places is where a Region is found over each kind of card. It has no pointers and
 // may be sent to other ranks as it is.
 type Places [cardKinds]verbs.RemoteRegion
@@ -204,11 +195,8 @@ func (r *Region) Deregister() error {
 
 // Place is the one of rank's places that this rank uses.
 func (w *World) Place(rank int, places *Places) verbs.RemoteRegion {
-	return places[w.routes[rank].card.kind]
+	return places[w.kindTo(rank)]
 }
-
-// Mapped tells whether this rank can map memory of rank's; its own it can.
-func (w *World) Mapped(rank int) bool { return rank == w.rank || w.routes[rank].mapped }
 
 // Frames is how many messages, requests, answers and acknowledgements this rank has sent
 // over the network, 0 where it has none or the device does not count them. What is sent
@@ -224,24 +212,12 @@ func (w *World) Frames() uint64 {
 
 // mapsOthers tells whether there are ranks whose memory this one maps.
 func (w *World) mapsOthers() bool {
-	for rank := range w.routes {
-		if rank != w.rank && w.routes[rank].mapped {
+	for rank := range w.size {
+		if rank != w.rank && w.maps(rank) {
 			return true
 		}
 	}
 	return false
-}
-
-// Route describes how this rank reaches another, such as "shm, mapped" or "tcp".
-func (w *World) Route(rank int) string {
-	switch r := &w.routes[rank]; {
-	case rank == w.rank:
-		return "self"
-	case r.mapped:
-		return r.card.kind.String() + ", mapped"
-	default:
-		return r.card.kind.String()
-	}
 }
 
 // Neighbor is the device of a rank whose memory can be mapped here, the own rank
@@ -254,18 +230,17 @@ func (w *World) Neighbor(rank int) (verbs.Neighbor, error) {
 	if err := w.Failure(rank); err != nil {
 		return nil, err
 	}
-	r := &w.routes[rank]
 	var n verbs.Neighbor
 	switch {
-	case r.mapped:
+	case w.maps(rank):
 		var err error
-		if n, err = r.card.mapper.Neighbor(r.address); err != nil {
+		if n, err = w.home.mapper.Neighbor(w.addressOf(rank)); err != nil {
 			return nil, w.blame(rank, err)
 		}
 	case rank == w.rank:
 		n = self{w}
 	default:
-		return nil, &verbs.CapabilityError{Device: r.card.device.Attributes().Name, Capability: fmt.Sprintf("map memory of rank %d", rank), Reason: "the ranks share no memory"}
+		return nil, &verbs.CapabilityError{Device: w.cardTo(rank).attributes.Name, Capability: fmt.Sprintf("map memory of rank %d", rank), Reason: "the ranks share no memory"}
 	}
 	w.neighbors[rank].Store(&n)
 	return n, nil
@@ -302,7 +277,7 @@ func (w *World) blockOf(rank int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	block, err := n.Map(w.routes[rank].block)
+	block, err := n.Map(w.Place(rank, &w.job.contacts[rank].block))
 	if want := blockBytes + 8*obituaryWords(w.size); err == nil && len(block) < want {
 		err = fmt.Errorf("world: rank %d has a block of %d bytes, not %d", rank, len(block), want)
 	}

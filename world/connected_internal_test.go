@@ -55,12 +55,12 @@ func TestConnectedAlready(t *testing.T) {
 
 // refusedBy is why a rank does not take a connection.
 func refusedBy(ctx context.Context, w *World, rank int, hello []byte) error {
-	c := w.routes[rank].card
+	c := w.cardTo(rank)
 	queue, err := c.device.CreateCompletionQueue(4)
 	if err != nil {
 		return err
 	}
-	pair, err := c.device.Connect(w.routes[rank].address, hello, verbs.QueuePairConfig{SendQueue: queue, ReceiveQueue: queue})
+	pair, err := c.device.Connect(w.addressOf(rank), hello, verbs.QueuePairConfig{SendQueue: queue, ReceiveQueue: queue})
 	if err != nil {
 		return err
 	}

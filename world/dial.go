@@ -22,7 +22,7 @@ func (w *World) lack(rank int, err error) {
 // dial begins the connection of a link. It is called with the mutex of progress.
 func (l *Link) dial() error {
 	w := l.world
-	pair, err := l.card.device.Connect(w.routes[l.rank].address, hello(laneLink, w.rank), l.config())
+	pair, err := l.card.device.Connect(w.addressOf(l.rank), hello(laneLink, w.rank), l.config())
 	if err != nil {
 		return err
 	}
@@ -187,8 +187,8 @@ func (l *Link) begin() error {
 // dial begins the connection to the rank of a mailbox.
 func (o *office) dial(box *mailbox) error {
 	w := o.world
-	to := &w.routes[box.rank]
-	out, err := to.card.device.Connect(to.address, hello(laneLetters, w.rank), o.config(to.card))
+	card := w.cardTo(box.rank)
+	out, err := card.device.Connect(w.addressOf(box.rank), hello(laneLetters, w.rank), o.config(card))
 	if err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func (o *office) dispatch(box *mailbox) error {
 		}
 		l := box.waiting[0]
 		memory := o.outbox.Memory()[l.slot*o.letter:][:l.length]
-		o.segment[0] = verbs.Segment{Memory: memory, LKey: o.outbox.lkey(o.world.routes[box.rank].card.kind)}
+		o.segment[0] = verbs.Segment{Memory: memory, LKey: o.outbox.lkey(o.world.kindTo(box.rank))}
 		o.request[0] = verbs.SendRequest{ID: uint64(box.rank)<<32 | uint64(l.slot), Opcode: verbs.OpSend, Flags: verbs.Signalled, Segments: o.segment[:]}
 		posted, err := box.out.PostSend(o.request[:])
 		if errors.Is(err, verbs.ErrQueueFull) {

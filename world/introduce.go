@@ -173,19 +173,6 @@ func cardsOf(ranks []introduction, me int) (wanted [cardKinds]bool, err error) {
 	return wanted, nil
 }
 
-// crowds tells whether more ranks run on the machine of one than it has cores, and
-// whether that is so on any machine.
-func crowds(ranks []introduction, me int) (here, anywhere bool) {
-	count := make(map[string]int)
-	for i := range ranks {
-		count[ranks[i].machine]++
-	}
-	for i := range ranks {
-		anywhere = anywhere || count[ranks[i].machine] > ranks[i].cores
-	}
-	return count[ranks[me].machine] > ranks[me].cores, anywhere
-}
-
 // near tells that all ranks are on one machine and see one network, so that its
 // loopback address will do.
 func near(ranks []introduction) bool {

@@ -102,7 +102,7 @@ func join(ctx context.Context, rank, size int, exchange Exchange, roster *roster
 	if w, err = newWorld(rank, size, b, roster, s); err != nil {
 		return nil, err
 	}
-	w.ranks, w.apart = ranks, true
+	w.apart = true
 	w.reopen = func(ctx context.Context) (again [cardKinds]verbs.Device, err error) {
 		if wanted[sharedCard] {
 			if again[sharedCard], err = openShared(size); err != nil {
@@ -114,7 +114,11 @@ func join(ctx context.Context, rank, size int, exchange Exchange, roster *roster
 		}
 		return again, err
 	}
-	if err := w.begin(texts); err != nil {
+	j, err := newJob(ranks, texts)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.begin(j); err != nil {
 		return nil, err
 	}
 	if err := w.watch(); err != nil {
@@ -124,20 +128,13 @@ func join(ctx context.Context, rank, size int, exchange Exchange, roster *roster
 	return w, nil
 }
 
-// begin completes the World by what the ranks have told of themselves.
-func (w *World) begin(texts []string) error {
-	contacts := make([]contact, w.size)
-	for rank, text := range texts {
-		var err error
-		if contacts[rank], err = parseContact(text); err != nil {
-			return fmt.Errorf("rank %d: %w", rank, err)
-		}
-	}
-	if err := w.findRoutes(contacts, func(rank int) bool { return w.ranks[rank].host == w.ranks[w.rank].host }); err != nil {
+// begin completes the World by what is known of the job.
+func (w *World) begin(j *job) error {
+	w.job, w.hosts = j, j.hosts
+	if err := w.reachable(); err != nil {
 		return err
 	}
-	w.hosts = hostsOf(contacts, w.ranks)
-	w.setCrowded(crowds(w.ranks, w.rank))
+	w.setCrowded(j.crowds(w.rank), j.rooted)
 	stopSevering, stopListening := w.roster.beforehand(w.lines.sever), w.roster.listen(w.noteFailure)
 	w.end = func() { stopSevering(); stopListening() }
 	if w.cards[networkCard] != nil && w.cards[sharedCard] != nil {
@@ -167,32 +164,12 @@ func (w *World) watch() error {
 	}
 	watcher, ok := shared.device.(verbs.Watcher)
 	for rank := range w.size {
-		if !ok || rank == w.rank || !w.routes[rank].mapped {
+		if !ok || rank == w.rank || !w.maps(rank) {
 			continue
 		}
-		if _, err := watcher.Watch(w.routes[rank].address, func(cause error) { w.roster.fail(rank, cause) }); err != nil {
+		if _, err := watcher.Watch(w.addressOf(rank), func(cause error) { w.roster.fail(rank, cause) }); err != nil {
 			return fmt.Errorf("watching rank %d: %w", rank, err)
 		}
-	}
-	return nil
-}
-
-// findRoutes finds the way to each rank: memory that is shared with those on this
-// host, the network to others.
-func (w *World) findRoutes(contacts []contact, here func(rank int) bool) error {
-	for rank := range contacts {
-		c := &contacts[rank]
-		kind := networkCard
-		if w.cards[sharedCard] != nil && c.addresses[sharedCard] != "" && here(rank) || rank == w.rank {
-			kind = w.home.kind
-		}
-		if w.cards[kind] == nil {
-			kind = w.home.kind
-		}
-		if c.addresses[kind] == "" {
-			return &verbs.CapabilityError{Device: kind.String(), Capability: fmt.Sprintf("reach rank %d", rank), Reason: "that rank has not opened it"}
-		}
-		w.routes[rank] = route{card: w.cards[kind], mapped: kind == sharedCard && w.cards[kind].mapper != nil, address: c.addresses[kind], block: c.block[kind]}
 	}
 	return nil
 }

@@ -175,7 +175,7 @@ func (w *World) Link(rank int) (*Link, error) {
 	if l := w.links[rank].Load(); l != nil {
 		return l, nil
 	}
-	l := &Link{world: w, rank: rank, card: w.routes[rank].card}
+	l := &Link{world: w, rank: rank, card: w.cardTo(rank)}
 	err := l.open()
 	if err == nil {
 		if err = l.dial(); err != nil {

@@ -66,7 +66,7 @@ func TestMeetingOutOfTurn(t *testing.T) {
 // is told of them by messages.
 func TestBlockIsNotRemote(t *testing.T) {
 	runApart(t, 2, func(_ context.Context, w *World) error {
-		if block := w.routes[1-w.rank].block; block != (verbs.RemoteRegion{}) {
+		if block := w.Place(1-w.rank, &w.job.contacts[1-w.rank].block); block != (verbs.RemoteRegion{}) {
 			return fmt.Errorf("the block of rank %d is %+v over the network", 1-w.rank, block)
 		}
 		return nil

@@ -116,13 +116,16 @@ func localWorlds(ctx context.Context, n int, s settings) ([]*World, error) {
 		}
 	}
 	here := introduction{machine: "this", host: "this", cores: runtime.GOMAXPROCS(0)}
+	j, err := newJob(slices.Repeat([]introduction{here}, n), texts)
+	if err != nil {
+		return fault(err)
+	}
 	for _, w := range worlds {
-		w.ranks = slices.Repeat([]introduction{here}, n)
 		w.reopen = func(context.Context) (again [cardKinds]verbs.Device, err error) {
 			again[sharedCard], err = fabric.Open()
 			return again, err
 		}
-		if err := w.begin(texts); err != nil {
+		if err := w.begin(j); err != nil {
 			return fault(err)
 		}
 	}

@@ -104,12 +104,15 @@ func (w *World) shrink(ctx context.Context) (*World, error) {
 		return nil, err
 	}
 	small.yield, small.reopen, small.apart = w.yield, w.reopen, w.apart
-	texts := make([]string, len(survivors))
+	ranks, texts := make([]introduction, len(survivors)), make([]string, len(survivors))
 	for i, s := range survivors {
-		small.ranks = append(small.ranks, w.ranks[s.rank])
-		texts[i] = s.contact
+		ranks[i], texts[i] = w.job.ranks[s.rank], s.contact
 	}
-	if err := small.begin(texts); err != nil {
+	j, err := newJob(ranks, texts)
+	if err != nil {
+		return nil, err
+	}
+	if err := small.begin(j); err != nil {
 		return nil, err
 	}
 	if err := small.watch(); err != nil {

@@ -20,7 +20,7 @@ func TestLeavesWhileTelling(t *testing.T) {
 	silent, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: "@rma-" + name, Net: "unixpacket"})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, silent.Close()) }()
-	w.routes[1].address = "shm:" + name
+	w.job.contacts[1].addresses[sharedCard] = "shm:" + name
 	w.neighbors[1].Store(nil)
 
 	w.roster.fail(2, errors.New("killed"))

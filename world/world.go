@@ -28,19 +28,19 @@ type World struct {
 	cards   [cardKinds]*card
 	home    *card
 	channel verbs.CompletionChannel
-	routes  []route
+	job     *job
 	logger  *slog.Logger
 	roster  *roster
-	// settings, ranks and reopen are for the World that Shrink makes.
+	// settings and reopen are for the World that Shrink makes.
 	settings  settings
-	ranks     []introduction
 	reopen    func(ctx context.Context) ([cardKinds]verbs.Device, error)
 	shrinking shrinking
 	// small is what Shrink has made of this World.
 	small *World
 
-	// apart tells that ranks need not be of this process.
-	apart bool
+	// apart tells that ranks need not be of this process, sharing that this one maps the
+	// memory of those on its host.
+	apart, sharing bool
 	// crowded: more ranks on this machine than cores. rooted: on any of the
 	// job's machines, so that all meet at the root.
 	crowded, rooted bool
@@ -125,9 +125,8 @@ type World struct {
 func newWorld(rank, size int, b *base, roster *roster, s settings) (*World, error) {
 	w := &World{
 		rank: rank, size: size, linkLetter: linkLetter(size), roster: roster, logger: s.logger, settings: s,
-		cards: b.cards, home: b.home, channel: b.home.device.Channel(), block: b.block,
+		cards: b.cards, home: b.home, sharing: b.home.kind == sharedCard && b.home.mapper != nil, channel: b.home.device.Channel(), block: b.block,
 		yield:     runtime.Gosched,
-		routes:    make([]route, size),
 		neighbors: make([]atomic.Pointer[verbs.Neighbor], size),
 		ledgers:   make([]atomic.Pointer[ledger], size),
 		links:     make([]atomic.Pointer[Link], size),

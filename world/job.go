@@ -1,0 +1,89 @@
+package world
+
+import (
+	"fmt"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// A job is what all ranks know of all. Ranks of one process share it; nothing changes it.
+type job struct {
+	ranks    []introduction
+	contacts []contact
+	hosts    hosts
+	// count is how many ranks each machine runs; rooted tells that it is more than a machine
+	// has cores.
+	count  map[string]int
+	rooted bool
+}
+
+// newJob is the job of ranks that have introduced themselves and told where they are found.
+func newJob(ranks []introduction, texts []string) (*job, error) {
+	j := &job{ranks: ranks, contacts: make([]contact, len(texts)), count: make(map[string]int)}
+	for rank, text := range texts {
+		var err error
+		if j.contacts[rank], err = parseContact(text); err != nil {
+			return nil, fmt.Errorf("rank %d: %w", rank, err)
+		}
+	}
+	j.hosts = hostsOf(j.contacts, ranks)
+	for i := range ranks {
+		j.count[ranks[i].machine]++
+	}
+	for i := range ranks {
+		j.rooted = j.rooted || j.crowds(i)
+	}
+	return j, nil
+}
+
+// crowds tells whether more ranks run on the machine of one than it has cores.
+func (j *job) crowds(rank int) bool { return j.count[j.ranks[rank].machine] > j.ranks[rank].cores }
+
+// kindTo is the kind of card over which this rank reaches another: memory that is shared
+// with those on its host, the network to others.
+func (w *World) kindTo(rank int) cardKind {
+	kind := networkCard
+	if of := w.job.hosts.of; of[rank] == of[w.rank] {
+		kind = w.home.kind
+	}
+	if w.cards[kind] == nil {
+		kind = w.home.kind
+	}
+	return kind
+}
+
+// cardTo is that card.
+func (w *World) cardTo(rank int) *card { return w.cards[w.kindTo(rank)] }
+
+// addressOf is where a rank's card is that this one reaches.
+func (w *World) addressOf(rank int) string { return w.job.contacts[rank].addresses[w.kindTo(rank)] }
+
+// reachable tells why a rank cannot be reached, if so.
+func (w *World) reachable() error {
+	for rank := range w.size {
+		if w.addressOf(rank) == "" {
+			return &verbs.CapabilityError{Device: w.kindTo(rank).String(), Capability: fmt.Sprintf("reach rank %d", rank), Reason: "that rank has not opened it"}
+		}
+	}
+	return nil
+}
+
+// Mapped tells whether this rank can map memory of rank's; its own it can.
+func (w *World) Mapped(rank int) bool { return rank == w.rank || w.maps(rank) }
+
+// maps is Mapped but for this rank itself, which maps its memory only where the card does.
+func (w *World) maps(rank int) bool {
+	of := w.job.hosts.of
+	return w.sharing && of[rank] == of[w.rank]
+}
+
+// Route describes how this rank reaches another, such as "shm, mapped" or "tcp".
+func (w *World) Route(rank int) string {
+	switch {
+	case rank == w.rank:
+		return "self"
+	case w.maps(rank):
+		return w.kindTo(rank).String() + ", mapped"
+	}
+	return w.kindTo(rank).String()
+}
