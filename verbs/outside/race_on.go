@@ -21,7 +21,6 @@ func BeforeTelling() {
 // AfterHearing is called when others have been heard.
 func AfterHearing() {
 	if fd, err := null(); err == nil {
-		var none [1]byte
-		_, _ = syscall.Read(fd, none[:])
+		_, _ = syscall.Read(fd, nil)
 	}
 }
