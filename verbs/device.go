@@ -215,6 +215,14 @@ type Meter interface {
 	Frames() uint64
 }
 
+// A Charger is a device in virtual time, whose caller says what its processor has done.
+type Charger interface {
+	// Copied charges the caller for copying n bytes.
+	Copied(n int)
+	// Compute charges the caller for as long.
+	Compute(took time.Duration)
+}
+
 // A Severer is a queue pair that can be ended because its peer is taken for dead, which
 // may be only stopped, or cut off, and come back.
 type Severer interface {

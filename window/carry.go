@@ -36,6 +36,8 @@ func (s *server) carry(from *world.Link, packet []byte) (carrying, error) {
 	if err == nil && n > from.MaxPayload() {
 		err = fmt.Errorf("%d bytes are asked for, at most %d are allowed", n, from.MaxPayload())
 	}
+	// What it carries, and what it asks for.
+	s.core.world.Copied(len(packet) + n)
 	return carrying{server: s, reader: aggregate.NewReader(packet), answer: s.answer(n)}, err
 }
 

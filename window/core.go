@@ -12,7 +12,7 @@ import (
 // now on.
 func newCore(w *world.World, number uint32, s settings, p *part, allocated bool) (*core, error) {
 	c := &core{
-		world: w, rank: w.Rank(), size: w.Size(), hints: s, number: number,
+		world: w, now: w.Now, rank: w.Rank(), size: w.Size(), hints: s, number: number,
 		epochs:   epoch.New(w.Rank(), w.Size()),
 		views:    make(map[any]interface{ part(rank int) *target }),
 		peers:    make([]atomic.Pointer[peer], w.Size()),

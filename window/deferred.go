@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/epoch/latch"
@@ -112,16 +111,11 @@ func (d *deferred) learn() {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.learner.End(d.planner.Ended(&d.queue), sinceStart)
+	d.learner.End(d.planner.Ended(&d.queue), d.core.now)
 	if s := d.learner.Scheme(); s != d.scheme {
 		d.scheme, d.planner = s, d.planner.With(s)
 	}
 }
-
-var (
-	processStart = time.Now()
-	sinceStart   = func() time.Duration { return time.Since(processStart) }
-)
 
 // open takes the mutex for an operation, unless its epoch has been closed. A call that closes
 // an epoch takes the mutex after it has: it finds what was queued before, and who comes

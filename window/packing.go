@@ -83,6 +83,9 @@ func (d *deferred) direct(ctx context.Context, o *scheduler.Operation) error {
 // cuts: that is a put or a get. Of one that was cut short what is behind packed is left.
 func (d *deferred) pack(ctx context.Context, operations []scheduler.Operation, bytes int) error {
 	o := &operations[0]
+	if o.Kind != aggregate.Get {
+		d.core.world.Copied(bytes)
+	}
 	shape := aggregate.Shape{Kind: o.Kind, Op: o.Op, Element: o.Element, Size: bytes}
 	if bytes <= d.most {
 		operand, err := d.place(ctx, &shape, o.Offset)
@@ -194,6 +197,7 @@ func (a *arrivals) Answered(answer []byte) bool {
 	for i := range a.places {
 		at += aggregate.Padded(a.places[i].bytes)
 	}
+	a.deferred.core.world.Copied(len(answer))
 	if at != len(answer) {
 		return false
 	}

@@ -8,6 +8,7 @@ import (
 	"math/bits"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/epoch"
@@ -70,6 +71,8 @@ type target struct {
 type core struct {
 	raceOrder
 	world *world.World
+	// now is its clock.
+	now   func() time.Duration
 	rank  int
 	size  int
 	hints settings

@@ -91,11 +91,11 @@ func (w *World) acceptSoon(rank int, caller verbs.ConnectionRequest, accept func
 		return
 	}
 	w.lack(rank, err)
-	last := time.Now()
+	last := w.Now()
 	told := last
 	w.Retry(func() bool {
-		now := time.Now()
-		if now.Sub(last) < acceptPause {
+		now := w.Now()
+		if now-last < acceptPause {
 			return false
 		}
 		last = now
@@ -108,7 +108,7 @@ func (w *World) acceptSoon(rank int, caller verbs.ConnectionRequest, accept func
 			ended(err)
 			return true
 		}
-		if now.Sub(told) >= acceptNotice {
+		if now-told >= acceptNotice {
 			told = now
 			w.lack(rank, err)
 		}

@@ -237,7 +237,7 @@ func (o *office) dispatch(box *mailbox) error {
 
 // dispatchAll posts the letters that wait for connections which have been made.
 func (o *office) dispatchAll() {
-	for _, box := range o.boxes {
+	for _, box := range inOrder(o.boxes) {
 		if len(box.waiting) == 0 {
 			continue
 		}

@@ -26,8 +26,7 @@ func (w *World) askRecord(rank int, number uint32) (s signature, ok bool) {
 
 // askRecords asks all that this rank does not map, and gives those that have answered.
 func (w *World) askRecords(number uint32) map[int]signature {
-	ctx, cancel := context.WithTimeout(context.Background(), longestAsk)
-	defer cancel()
+	ctx := w.within(longestAsk)
 	asked := make(map[int]*inquiry)
 	for rank := range w.size {
 		if w.Mapped(rank) {
@@ -97,8 +96,7 @@ func (q *inquiry) answered(ctx context.Context) bool {
 
 // ask asks a rank, and tells whether it has answered.
 func (w *World) ask(rank int, m *Message, answer []byte) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), longestAsk)
-	defer cancel()
+	ctx := w.within(longestAsk)
 	q, ok := w.inquire(ctx, rank, m, answer)
 	return ok && q.answered(ctx)
 }

@@ -300,7 +300,7 @@ func (w *World) closeFallen() {
 		if c == nil {
 			continue
 		}
-		for number, l := range c.links {
+		for number, l := range inOrder(c.links) {
 			if l.broken.Load() != nil {
 				c.forget(number)
 				l.close()

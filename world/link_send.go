@@ -301,13 +301,14 @@ func (l *Link) say(m *Message, payload []byte) (at int, err error) {
 	}
 	s := &r.Segments[0]
 	if long.memory != nil {
-		copy(long.memory, s.Memory)
+		l.world.Copied(copy(long.memory, s.Memory))
 		*s = verbs.Segment{Memory: long.memory, LKey: long.lkey(l.card.kind)}
 		r.Flags &^= verbs.Inline
 		l.held = append(l.held, holding{sequence: l.sequence, slot: long})
 	}
 	s.Memory = s.Memory[:at+n]
 	m.encode(s.Memory[at:], payload)
+	l.world.Copied(len(payload))
 	return at, nil
 }
 

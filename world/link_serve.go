@@ -304,7 +304,7 @@ func (l *Link) answer(m *Message, payload []byte) error {
 	case len(payload) != len(into):
 		return fmt.Errorf("%w: an answer of %d bytes to a question for %d", ErrMessage, len(payload), len(into))
 	default:
-		copy(into, payload)
+		l.world.Copied(copy(into, payload))
 	}
 	if done := l.done.Load(); e.lastRead <= done {
 		l.done.Store(max(done, e.sequence))

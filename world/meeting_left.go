@@ -21,7 +21,7 @@ func (m *Meeting) leave() {
 		if c == nil {
 			continue
 		}
-		for _, l := range c.links {
+		for _, l := range inOrder(c.links) {
 			l.Reply(&Message{Kind: kindLeft}, begun)
 		}
 	}

@@ -49,7 +49,7 @@ func (w *World) passOn() {
 			if c == nil {
 				continue
 			}
-			for _, l := range c.links {
+			for _, l := range inOrder(c.links) {
 				l.tellFailure(rank)
 			}
 		}

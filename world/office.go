@@ -239,7 +239,7 @@ func (o *office) undrained() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.world.poll()
-	for rank, box := range o.boxes {
+	for rank, box := range inOrder(o.boxes) {
 		// What comes for a rank that closes is not taken any more.
 		for _, l := range box.letters {
 			_ = o.postReceive(box, l.slot)
@@ -277,7 +277,7 @@ func (o *office) connecting() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.world.poll()
-	for _, box := range o.boxes {
+	for _, box := range inOrder(o.boxes) {
 		if box.connecting() && o.world.Failure(box.rank) == nil {
 			return true
 		}

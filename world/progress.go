@@ -199,6 +199,10 @@ func (w *World) drive() {
 		return
 	}
 	w.driving = true
+	if w.virtual() {
+		// Time passes only while somebody waits, or in Compute, and they make progress.
+		return
+	}
 	w.driver.Go(func() {
 		channel := w.network().Channel()
 		limit, standBack := shortestRetry, shortestStandBack

@@ -24,15 +24,9 @@ const MaxRanks = 1 << 16
 // *RankError for each rank that failed by itself, joined; failures of ranks that
 // only followed from those (a *PeerError) are left out.
 func Run(ctx context.Context, n int, body func(ctx context.Context, w *World) error, options ...Option) error {
-	if n < 1 || n > MaxRanks {
-		return fmt.Errorf("world: Run: %w: %d ranks, allowed are 1 to %d", ErrArgument, n, MaxRanks)
-	}
-	if ctx == nil || body == nil {
-		return fmt.Errorf("world: Run: %w: nil context or body", ErrArgument)
-	}
-	s, err := newSettings(options)
+	s, err := checkRun("Run", ctx, n, body, options)
 	if err != nil {
-		return fmt.Errorf("world: Run: %w", err)
+		return err
 	}
 	worlds, err := localWorlds(ctx, n, s)
 	if err != nil {
@@ -41,23 +35,45 @@ func Run(ctx context.Context, n int, body func(ctx context.Context, w *World) er
 	errs := make([]error, n)
 	var ranks sync.WaitGroup
 	for rank, w := range worlds {
-		ranks.Go(func() {
-			// Also when the body ends the goroutine, by runtime.Goexit.
-			err := errors.New("body ended its goroutine")
-			defer func() {
-				if err == nil {
-					errs[rank] = errors.Join(w.departShrunk(), w.Close())
-					return
-				}
-				w.roster.fail(rank, err)
-				errs[rank] = errors.Join(err, w.departShrunk(), w.depart())
-			}()
-			err = call(ctx, body, w)
-		})
+		ranks.Go(func() { runRank(ctx, body, w, &errs[rank]) })
 	}
 	ranks.Wait()
 	return summary(errs)
 }
+
+// checkRun checks the arguments of Run.
+func checkRun(name string, ctx context.Context, n int, body func(ctx context.Context, w *World) error, options []Option) (settings, error) {
+	if n < 1 || n > MaxRanks {
+		return settings{}, fmt.Errorf("world: %s: %w: %d ranks, allowed are 1 to %d", name, ErrArgument, n, MaxRanks)
+	}
+	if ctx == nil || body == nil {
+		return settings{}, fmt.Errorf("world: %s: %w: nil context or body", name, ErrArgument)
+	}
+	s, err := newSettings(options)
+	if err != nil {
+		return settings{}, fmt.Errorf("world: %s: %w", name, err)
+	}
+	return s, nil
+}
+
+// runRank calls body for a rank and closes its World. The error of both is in result also when
+// the body ends the goroutine, by runtime.Goexit.
+func runRank(ctx context.Context, body func(ctx context.Context, w *World) error, w *World, result *error) {
+	err := errUnwound
+	defer func() {
+		if err == nil {
+			*result = errors.Join(w.departShrunk(), w.Close())
+			return
+		}
+		// Also if this ends the goroutine once more.
+		*result = err
+		w.roster.fail(w.rank, err)
+		*result = errors.Join(err, w.departShrunk(), w.depart())
+	}()
+	err = call(ctx, body, w)
+}
+
+var errUnwound = errors.New("body ended its goroutine")
 
 // call turns a panic into an error.
 func call(ctx context.Context, body func(ctx context.Context, w *World) error, w *World) (err error) {

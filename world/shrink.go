@@ -221,7 +221,7 @@ func (w *World) lookForSurvivors(mine string) []survivor {
 		all = append(all, survivor{rank, text})
 	}
 	s.decided = all
-	for rank := range s.proposals {
+	for rank := range inOrder(s.proposals) {
 		w.tellSurvivors(rank)
 	}
 	return all
@@ -278,7 +278,7 @@ func (w *World) serveShrink(from *Link, m *Message, payload []byte) error {
 		}
 		if s.decided == nil {
 			s.decided = told
-			for rank := range s.inquired {
+			for rank := range inOrder(s.inquired) {
 				w.tellSurvivors(rank)
 			}
 		}

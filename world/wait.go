@@ -21,8 +21,9 @@ const (
 	// anotherLook is about what each further look of one takes that dwells (verbs.Server).
 	anotherLook = 330 * time.Nanosecond
 	mixedLooks  = 30
-	// yields between spinning and sleeping, for ranks that share a core.
-	yields = 20
+	// mostYields is how many there are between spinning and sleeping, for ranks that share
+	// a core.
+	mostYields = 20
 	// longestSleep bounds what is lost if the rank that should wake this one
 	// was cancelled or died before it did.
 	longestSleep = 200 * time.Millisecond
@@ -63,7 +64,7 @@ type Waiter struct {
 
 // NewWaiter starts a wait.
 func (w *World) NewWaiter() Waiter {
-	wait := Waiter{world: w, rounds: w.spinRounds, yields: yields, shortage: w.shortage.Load()}
+	wait := Waiter{world: w, rounds: w.spinRounds, yields: w.yields, shortage: w.shortage.Load()}
 	if wait.rounds > 0 {
 		wait.looks = w.spinLooks
 	}
@@ -102,14 +103,14 @@ func (p *Waiter) pause(ctx context.Context) error {
 		p.relaxed = p.world.relaxedLooks
 	case p.yields > 0:
 		p.yields--
-		begun := time.Now()
+		begun := p.world.Now()
 		if p.yields == 0 {
 			// Once for the goroutines of this rank.
 			runtime.Gosched()
 		} else {
 			p.world.yield()
 		}
-		p.world.attended(time.Since(begun))
+		p.world.attended(p.world.Now() - begun)
 	case !p.prepared:
 		if err := ctx.Err(); err != nil {
 			if cause := context.Cause(ctx); !errors.Is(cause, err) {
@@ -131,10 +132,10 @@ func (p *Waiter) pause(ctx context.Context) error {
 		if p.slept {
 			limit = longestSleep
 		}
-		begun := time.Now()
+		begun := p.world.Now()
 		p.world.handOver()
 		p.world.channel.Sleep(p.ticket, limit)
-		took := time.Since(begun)
+		took := p.world.Now() - begun
 		if p.world.network() == p.world.home.device {
 			// What comes has woken this rank as soon as it would the driver.
 			p.world.attended(took)
@@ -188,7 +189,7 @@ func (p *Waiter) rest() {
 // restart begins the wait again, for what comes next.
 func (p *Waiter) restart() {
 	p.rest()
-	p.rounds, p.yields, p.looks, p.relaxed, p.asleep, p.long = p.world.spinRounds, yields, 0, 0, 0, false
+	p.rounds, p.yields, p.looks, p.relaxed, p.asleep, p.long = p.world.spinRounds, p.world.yields, 0, 0, 0, false
 	if p.rounds > 0 {
 		p.looks = p.world.spinLooks
 	}

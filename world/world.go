@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,14 +39,18 @@ type World struct {
 	// apart tells that ranks need not be of this process, sharing that this one maps the
 	// memory of those on its host.
 	apart, sharing bool
+	// charger is the card where time is virtual, else nil.
+	charger verbs.Charger
 	// crowded: more ranks on this machine than cores. rooted: on any of the
 	// job's machines, so that all meet at the root.
 	crowded, rooted bool
 	spinRounds      int
 	// spinLooks and relaxedLooks are those of a round.
 	spinLooks, relaxedLooks int
-	// yield lets others run: those that this rank waits for.
-	yield func()
+	// yield lets others run: those that this rank waits for. yields is how often that is
+	// tried in a wait.
+	yield  func()
+	yields int
 
 	neighbors []atomic.Pointer[verbs.Neighbor]
 	hosts     hosts
@@ -126,7 +128,7 @@ func newWorld(rank, size int, b *base, roster *roster, s settings) (*World, erro
 	w := &World{
 		rank: rank, size: size, linkLetter: linkLetter(size), roster: roster, logger: s.logger, settings: s,
 		cards: b.cards, home: b.home, sharing: b.home.kind == sharedCard && b.home.mapper != nil, channel: b.home.device.Channel(), block: b.block,
-		yield:     runtime.Gosched,
+		yield: runtime.Gosched, yields: mostYields,
 		neighbors: make([]atomic.Pointer[verbs.Neighbor], size),
 		ledgers:   make([]atomic.Pointer[ledger], size),
 		links:     make([]atomic.Pointer[Link], size),
@@ -135,6 +137,9 @@ func newWorld(rank, size int, b *base, roster *roster, s settings) (*World, erro
 		meetings:  make(map[uint32]*Meeting),
 		doze:      make(chan struct{}, 1),
 		finalize:  func() error { return nil },
+	}
+	if w.virtual() {
+		w.charger, _ = w.home.device.(verbs.Charger)
 	}
 	w.slots.world = w
 	w.shrinking.told = make(map[int][]survivor)
@@ -324,7 +329,9 @@ func (w *World) settleLinks() {
 	var links []*Link
 	for _, c := range w.cards {
 		if c != nil {
-			links = slices.AppendSeq(links, maps.Values(c.links))
+			for _, l := range inOrder(c.links) {
+				links = append(links, l)
+			}
 		}
 	}
 	w.post.mu.Unlock()

@@ -2,6 +2,9 @@ package sim
 
 import "github.com/onesided/rma/verbs"
 
+// Copied charges the task that calls for a copy that it has made itself.
+func (d *Device) Copied(n int) { d.Compute(d.sim.profile.copying(n)) }
+
 // A cursor is a place in a list of segments.
 type cursor struct {
 	segments []verbs.Segment

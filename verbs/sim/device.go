@@ -40,6 +40,7 @@ var (
 	_ verbs.Device  = (*Device)(nil)
 	_ verbs.Watcher = (*Device)(nil)
 	_ verbs.Meter   = (*Device)(nil)
+	_ verbs.Charger = (*Device)(nil)
 )
 
 const (
@@ -114,7 +115,7 @@ func (d *Device) PollRings(n int) { d.Compute(time.Duration(max(n, 0)) * d.sim.p
 // Copy copies, and charges for it.
 func (d *Device) Copy(dst, src []byte) int {
 	n := cpucopy.Copy(dst, src)
-	d.Compute(d.sim.profile.copying(n))
+	d.Copied(n)
 	return n
 }
 

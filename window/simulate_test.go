@@ -1,0 +1,98 @@
+package window_test
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/verbs/sim"
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
+)
+
+// simulated runs body on the cards of a profile, and gives a sum over all that they did.
+func simulated(t *testing.T, profile string, seed uint64, n int, body func(ctx context.Context, w *world.World) error) (trace uint64, events uint64) {
+	p, err := sim.ByName(profile)
+	require.NoError(t, err)
+	s, err := sim.New(p, seed)
+	require.NoError(t, err)
+	sum := fnv.New64a()
+	s.Trace(func(e sim.Event) { _, _ = io.WriteString(sum, e.String()) })
+	require.NoError(t, world.Simulate(t.Context(), s, n, body))
+	return sum.Sum64(), s.Events()
+}
+
+// neighborly is a program in which each rank works on the windows of others in all modes.
+func neighborly(ctx context.Context, w *world.World) error {
+	win, err := window.Allocate[int64](ctx, w, 64)
+	if err != nil {
+		return err
+	}
+	next := (w.Rank() + 1) % w.Size()
+	values, got := make([]int64, 32), make([]int64, 32)
+	for i := range values {
+		values[i] = int64(w.Rank()*100 + i)
+	}
+	if err := win.Fence(ctx); err != nil {
+		return err
+	}
+	for range 5 {
+		if err := win.Put(values, next, 0); err != nil {
+			return err
+		}
+		if err := win.Accumulate(window.Sum, values[:1], 0, 40); err != nil {
+			return err
+		}
+		if err := win.Fence(ctx); err != nil {
+			return err
+		}
+	}
+	if err := win.Get(got, next, 0); err != nil {
+		return err
+	}
+	if err := win.Fence(ctx, window.NoSucceed); err != nil {
+		return err
+	}
+	if !slices.Equal(got, values) {
+		return fmt.Errorf("rank %d read %v", w.Rank(), got)
+	}
+	for target := range min(w.Size(), 8) {
+		if err := win.Lock(ctx, window.Exclusive, target); err != nil {
+			return err
+		}
+		var old int64
+		if err := win.FetchAndOp(window.Sum, 1, &old, target, 50); err != nil {
+			return err
+		}
+		if err := win.Unlock(ctx, target); err != nil {
+			return err
+		}
+	}
+	if err := w.Barrier(ctx); err != nil {
+		return err
+	}
+	if w.Rank() < 8 && win.Local()[50] != int64(w.Size()) {
+		return fmt.Errorf("rank %d counted %d", w.Rank(), win.Local()[50])
+	}
+	return win.Close()
+}
+
+// The same seed gives the same run, to the last event.
+func TestSimulatedAgain(t *testing.T) {
+	for _, n := range []int{1, 2, 5, 33} {
+		first, events := simulated(t, "ndr-2024", 7, n, neighborly)
+		again, eventsAgain := simulated(t, "ndr-2024", 7, n, neighborly)
+		require.Equal(t, first, again, "%d ranks, %d and %d events", n, events, eventsAgain)
+	}
+}
+
+func TestSimulatedProfiles(t *testing.T) {
+	for _, name := range sim.Profiles() {
+		t.Run(name, func(t *testing.T) { simulated(t, name, 1, 5, neighborly) })
+	}
+}

@@ -1,0 +1,81 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/sim"
+)
+
+// Simulate is Run in the virtual time of a simulator that has no ranks yet: each rank is one
+// of its tasks and has one of its cards, as a process has on a host of its own. What the card
+// does and what the library copies, registers, posts and polls takes the time that the
+// profile says, what the body does takes none, but for [World.Compute]. The same seed gives
+// the same run, if the bodies do the same.
+//
+// Ranks wait for each other through their Worlds only: see [sim.Simulator.Go]. WithDevice,
+// WithNetwork and what else is of real networks has no effect. If ranks wait for what never
+// comes a *sim.DeadlockError says so.
+func Simulate(ctx context.Context, s *sim.Simulator, n int, body func(ctx context.Context, w *World) error, options ...Option) error {
+	if s == nil {
+		return fmt.Errorf("world: Simulate: %w: nil simulator", ErrArgument)
+	}
+	settings, err := checkRun("Simulate", ctx, n, body, options)
+	if err != nil {
+		return err
+	}
+	worlds, err := simulatedWorlds(s, n, settings)
+	if err != nil {
+		return fmt.Errorf("world: Simulate: %w", err)
+	}
+	errs := make([]error, n)
+	for rank, w := range worlds {
+		s.Go(fmt.Sprintf("rank %d", rank), func() { runRank(ctx, body, w, &errs[rank]) })
+	}
+	err = s.Run()
+	for _, w := range worlds {
+		// Who has not left by itself was ended, or will not be again.
+		_ = w.home.device.Close()
+	}
+	return errors.Join(err, summary(errs))
+}
+
+// simulatedWorlds makes the ranks of a simulated job.
+func simulatedWorlds(s *sim.Simulator, n int, settings settings) ([]*World, error) {
+	worlds := make([]*World, n)
+	texts := make([]string, n)
+	ranks := make([]introduction, n)
+	var devices []verbs.Device
+	fault := func(err error) ([]*World, error) { return nil, errors.Join(err, closeDevices(devices)) }
+	for rank := range n {
+		device := s.Open()
+		devices = append(devices, device)
+		b, err := newBase([cardKinds]verbs.Device{networkCard: device}, n)
+		if err != nil {
+			return fault(err)
+		}
+		texts[rank] = b.contact.text()
+		host := fmt.Sprintf("host %d", rank)
+		ranks[rank] = introduction{machine: host, host: host, cores: 1}
+		if worlds[rank], err = newWorld(rank, n, b, newRoster(n), settings); err != nil {
+			return fault(err)
+		}
+	}
+	j, err := newJob(ranks, texts)
+	if err != nil {
+		return fault(err)
+	}
+	for _, w := range worlds {
+		w.yields = 0
+		w.reopen = func(context.Context) (again [cardKinds]verbs.Device, err error) {
+			again[networkCard] = s.Open()
+			return again, nil
+		}
+		if err := w.begin(j); err != nil {
+			return fault(err)
+		}
+	}
+	return worlds, nil
+}
