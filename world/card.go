@@ -122,7 +122,12 @@ func closeCards(cards *[cardKinds]*card) error {
 type Places [cardKinds]verbs.RemoteRegion
 
 // A Region is memory that every rank of the job can be given access to.
-type Region struct{ regions [cardKinds]verbs.MemoryRegion }
+type Region struct {
+	regions [cardKinds]verbs.MemoryRegion
+	access  verbs.Access
+	// of is the World that finds it by its memory, nil if none does.
+	of *World
+}
 
 // Memory is what was registered.
 func (r *Region) Memory() []byte {
@@ -136,9 +141,16 @@ func (r *Region) Memory() []byte {
 
 func (r *Region) lkey(kind cardKind) uint32 { return r.regions[kind].LKey() }
 
-// Register makes memory known to every device of this rank.
+// Register makes memory known to every device of this rank. Operations whose origin or
+// result is in it, which the program may read or write (verbs.LocalWrite), need no
+// registration of their own then.
 func (w *World) Register(memory []byte, access verbs.Access) (*Region, error) {
-	return register(&w.cards, memory, access)
+	r, err := register(&w.cards, memory, access)
+	if err == nil {
+		r.of = w
+		w.registered.add(r)
+	}
+	return r, err
 }
 
 // RegisterMapped makes memory known to the ranks that map it, for them to read and write,
@@ -157,7 +169,7 @@ func registerMapped(cards [cardKinds]*card, memory []byte) (*Region, error) {
 }
 
 func register(cards *[cardKinds]*card, memory []byte, access verbs.Access) (*Region, error) {
-	r := new(Region)
+	r := &Region{access: access}
 	for kind, c := range cards {
 		if c == nil {
 			continue
@@ -184,6 +196,9 @@ func (r *Region) Places() Places {
 
 // Deregister ends the region on every device.
 func (r *Region) Deregister() error {
+	if r.of != nil {
+		r.of.registered.remove(r)
+	}
 	var err error
 	for _, region := range r.regions {
 		if region != nil {

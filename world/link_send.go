@@ -32,6 +32,11 @@ func (l *Link) move(ctx context.Context, opcode verbs.Opcode, memory []byte, rem
 		var region verbs.MemoryRegion
 		key := l.card.attributes.ReservedLKey
 		if key == 0 {
+			if known := l.world.registered.find(part, verbs.LocalWrite); known != nil {
+				key = known.lkey(l.card.kind)
+			}
+		}
+		if key == 0 {
 			var err error
 			if region, err = l.card.device.RegisterMemory(part, verbs.LocalWrite); err != nil {
 				l.mu.Unlock()

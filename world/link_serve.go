@@ -336,7 +336,7 @@ func (s *slots) take() (slot, error) {
 	if len(s.free) == 0 {
 		n := s.world.linkLetter
 		slab := make([]byte, slabSlots*n)
-		region, err := s.world.Register(slab, 0)
+		region, err := register(&s.world.cards, slab, 0)
 		if err != nil {
 			return slot{}, err
 		}

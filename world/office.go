@@ -80,7 +80,7 @@ func (o *office) open(w *World) error {
 	o.world, o.letter = w, w.letterBytes()
 	o.boxes = make(map[int]*mailbox)
 	var err error
-	if o.outbox, err = w.Register(make([]byte, outboxLetters*o.letter), 0); err != nil {
+	if o.outbox, err = register(&w.cards, make([]byte, outboxLetters*o.letter), 0); err != nil {
 		return err
 	}
 	for slot := range outboxLetters {

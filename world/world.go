@@ -39,6 +39,8 @@ type World struct {
 	// apart tells that ranks need not be of this process, sharing that this one maps the
 	// memory of those on its host.
 	apart, sharing bool
+	// registered are the program's regions.
+	registered registered
 	// charger is the card where time is virtual, else nil.
 	charger verbs.Charger
 	// crowded: more ranks on this machine than cores. rooted: on any of the

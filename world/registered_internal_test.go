@@ -1,0 +1,79 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/sim"
+)
+
+func TestRegistered(t *testing.T) {
+	profile, err := sim.ByName("ndr-2024")
+	require.NoError(t, err)
+	s, err := sim.New(profile, 1)
+	require.NoError(t, err)
+	require.NoError(t, Simulate(t.Context(), s, 1, func(_ context.Context, w *World) error {
+		memory := make([]byte, 100)
+		some := func(from, to int) *Region {
+			r, err := w.Register(memory[from:to], verbs.LocalWrite)
+			require.NoError(t, err)
+			return r
+		}
+		find := func(from, to int) *Region { return w.registered.find(memory[from:to], verbs.LocalWrite) }
+		require.Nil(t, find(0, 1))
+		middle, all := some(40, 60), some(0, 100)
+		read, err := w.Register(memory[50:55], 0)
+		require.NoError(t, err)
+
+		require.Same(t, middle, find(40, 60))
+		require.Same(t, middle, find(50, 55), "what may not be written is passed over")
+		require.Same(t, all, find(0, 40))
+		require.Same(t, all, find(39, 50), "one that has only a part is passed over")
+		require.Same(t, all, find(60, 100))
+		require.NoError(t, all.Deregister())
+		require.Nil(t, find(39, 50))
+		require.Same(t, middle, find(40, 60))
+		return errors.Join(middle.Deregister(), read.Deregister())
+	}))
+}
+
+// What is registered is not registered again for each operation.
+func TestRegistersOnce(t *testing.T) {
+	profile, err := sim.ByName("pcie-2005")
+	require.NoError(t, err)
+	for _, ahead := range []bool{false, true} {
+		s, err := sim.New(profile, 1)
+		require.NoError(t, err)
+		var places [2]Places
+		require.NoError(t, Simulate(t.Context(), s, 2, func(ctx context.Context, w *World) error {
+			memory := make([]byte, 1<<16)
+			mine, err := w.Register(memory, verbs.LocalWrite|verbs.RemoteWrite)
+			if err != nil {
+				return err
+			}
+			places[w.rank] = mine.Places()
+			if !ahead {
+				memory = make([]byte, 1<<16)
+			}
+			if err := w.Barrier(ctx); err != nil || w.rank == 1 {
+				return errors.Join(err, w.Barrier(ctx))
+			}
+			l, err := w.Link(1)
+			if err != nil {
+				return err
+			}
+			begun := w.Now()
+			if err := l.Write(ctx, memory, w.Place(1, &places[1]), 0); err != nil {
+				return err
+			}
+			if took := w.Now() - begun; took < profile.Register != ahead {
+				t.Errorf("registered ahead %v: a write took the processor %v, a registration takes %v", ahead, took, profile.Register)
+			}
+			return errors.Join(l.Settle(ctx), w.Barrier(ctx))
+		}))
+	}
+}
