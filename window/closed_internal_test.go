@@ -95,11 +95,11 @@ var keyless = worldtest.Register("keys of a part", func(ctx context.Context, w *
 	if err != nil {
 		return err
 	}
-	d := &win.descriptions[1-w.Rank()]
-	if place := w.Place(1-w.Rank(), &d.control); place != (verbs.RemoteRegion{}) {
+	d := &win.exposed[1-w.Rank()]
+	if place := d.control; place != (verbs.RemoteRegion{}) {
 		err = fmt.Errorf("the control block is at %+v", place)
 	}
-	if place := w.Place(1-w.Rank(), &d.data); place.Length != 80 {
+	if place := d.data; place.Length != 80 {
 		err = errors.Join(err, fmt.Errorf("the memory is at %+v", place))
 	}
 	return errors.Join(err, win.Close())

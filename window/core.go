@@ -57,9 +57,10 @@ func newCore(w *world.World, number uint32, s settings, p *part, allocated bool)
 
 // open completes the window with what the ranks have told each other.
 func (c *core) open(all []description, how reach) {
-	c.descriptions, c.reach = all, how
+	c.exposed, c.reach = make([]exposure, c.size), how
 	c.tallies.on.Store(!slices.ContainsFunc(all, func(d description) bool { return !d.tallies }))
 	for rank := range all {
+		c.exposed[rank] = c.expose(rank, &all[rank])
 		c.here[rank].Store(all[rank].process == process)
 		c.far = c.far || prefetches && !c.hints.immediate && all[rank].bytes >= farBytes
 	}

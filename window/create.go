@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/onesided/rma/aggregate/reduce"
@@ -42,10 +43,12 @@ type creation struct {
 	mine  description
 	// told: others may have been told of mine.
 	told bool
-	// all are the parts, when they are known; then found is what this rank has found
-	// out about how ranks reach each other.
-	all   []description
-	found *description
+	// all are the parts, when they are known.
+	// found is what this rank has found out about how ranks reach each other, findings what all
+	// have.
+	all      []description
+	found    *finding
+	findings []finding
 }
 
 // A creator makes the windows of a World, one after the other.
@@ -126,7 +129,7 @@ func (all *creator) begin(w *world.World, a arguments, fault error, makePart fun
 		c.core, c.fault = newCore(w, all.number, a.settings, &c.part, a.call == "Allocate")
 	}
 	if c.fault != nil {
-		c.mine.fail(c.fault, c.fault.Error())
+		c.mine.failed = true
 	}
 	return c, nil
 }
@@ -166,13 +169,17 @@ func (e *unlikeError) Unwrap() error { return e.error }
 func (c *creation) agree(ctx context.Context) error {
 	if c.all == nil {
 		all := make([]description, c.world.Size())
-		if err := c.gather(ctx, &c.mine, all); err != nil {
+		if err := gather(ctx, c, c.mine, all); err != nil {
 			return errors.Join(c.fault, err)
 		}
 		c.all = all
 	}
 	if err := c.differences(); err != nil {
 		return &unlikeError{err}
+	}
+	failed := slices.IndexFunc(c.all, func(d description) bool { return d.failed })
+	if err := c.firstFailure(ctx, failed); err != nil {
+		return err
 	}
 	how := reachMapped
 	if c.call == "Create" {
@@ -185,9 +192,9 @@ func (c *creation) agree(ctx context.Context) error {
 	return nil
 }
 
-// gather exchanges descriptions.
-func (c *creation) gather(ctx context.Context, mine *description, all []description) error {
-	err := world.AllGather(ctx, c.world, []description{*mine}, all)
+// gather has the ranks tell each other something.
+func gather[T any](ctx context.Context, c *creation, mine T, all []T) error {
+	err := world.AllGather(ctx, c.world, []T{mine}, all)
 	c.told = c.told || !errors.Is(err, world.ErrBusy) && !errors.Is(err, world.ErrUnfinished)
 	if err != nil {
 		return fmt.Errorf("window: %s: %w", c.call, err)
@@ -195,7 +202,7 @@ func (c *creation) gather(ctx context.Context, mine *description, all []descript
 	return nil
 }
 
-// differences is the error of the first rank that failed or differs.
+// differences is the error of the first rank that differs.
 func (c *creation) differences() error {
 	for rank := range c.all {
 		d := &c.all[rank]
@@ -217,17 +224,22 @@ func (c *creation) differences() error {
 			}
 		}
 	}
-	return firstFailure(c.world, c.all, c.fault)
+	return nil
 }
 
-func firstFailure(w *world.World, all []description, fault error) error {
-	if fault != nil {
-		return &CreateError{Rank: w.Rank(), Cause: fault}
+// firstFailure is the error of the first rank that has failed, -1 if none has: all tell each
+// other of theirs.
+func (c *creation) firstFailure(ctx context.Context, failed int) error {
+	if failed < 0 {
+		return nil
 	}
-	for rank := range all {
-		if all[rank].failed {
-			return &CreateError{Rank: rank, Cause: &toldError{text(all[rank].failure[:]), all[rank].unsupported}}
-		}
+	all := make([]failure, c.world.Size())
+	if err := gather(ctx, c, failureOf(c.fault), all); err != nil {
+		return errors.Join(c.fault, err)
 	}
-	return nil
+	if c.fault != nil {
+		return &unlikeError{&CreateError{Rank: c.world.Rank(), Cause: c.fault}}
+	}
+	f := &all[failed]
+	return &unlikeError{&CreateError{Rank: failed, Cause: &toldError{text(f.text[:]), f.unsupported}}}
 }

@@ -8,7 +8,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/onesided/rma/aggregate/reduce"
-
+	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/world"
 )
 
@@ -26,24 +26,41 @@ type description struct {
 	alignment uint32
 	data      world.Places
 	control   world.Places
-	reach     reach
 	// tallies tells that a Fence by tally suits the rank.
 	tallies bool
-	failed  bool
-	// unsupported: the failure is an errors.ErrUnsupported.
+	// failed tells that the rank has no part; why it tells in a failure.
+	failed bool
+}
+
+// failure is what a rank tells the others of its own error.
+type failure struct {
+	text [320]byte
+	// unsupported: it is an errors.ErrUnsupported.
 	unsupported bool
-	failure     [320]byte
+}
+
+// exposure is what is kept of another rank's description.
+type exposure struct {
+	bytes         uint64
+	data, control verbs.RemoteRegion
+	alignment     uint32
+}
+
+// expose keeps what a rank has described.
+func (c *core) expose(rank int, d *description) exposure {
+	return exposure{d.bytes, c.world.Place(rank, &d.data), c.world.Place(rank, &d.control), d.alignment}
 }
 
 // process is this process, among those of a job.
 var process = rand.Uint64()
 
-// fail notes why the part cannot be had.
-func (d *description) fail(cause error, text string) {
-	d.failed = true
-	d.unsupported = errors.Is(cause, errors.ErrUnsupported)
-	d.failure = [len(d.failure)]byte{}
-	copy(d.failure[:], text)
+// failureOf is an error as it is told, nothing for nil.
+func failureOf(err error) (f failure) {
+	if err != nil {
+		f.unsupported = errors.Is(err, errors.ErrUnsupported)
+		copy(f.text[:], err.Error())
+	}
+	return f
 }
 
 // A toldError is another rank's error.
@@ -103,7 +120,7 @@ func (d *description) check(kind reduce.Kind) error {
 
 // checkMapped says what is wrong with the memory of a part, mapped here: it has to be
 // what was described.
-func (d *description) checkMapped(data []byte) error {
+func (d *exposure) checkMapped(data []byte) error {
 	if uint64(len(data)) != d.bytes || alignmentOf(data) < min(int(d.alignment), 8) {
 		return fmt.Errorf("%w: a part of %d bytes at a multiple of %d is %d bytes at a multiple of %d", ErrDescription, d.bytes, d.alignment, len(data), alignmentOf(data))
 	}

@@ -46,7 +46,7 @@ func TestDescriptions(t *testing.T) {
 // TestMappedMemory looks that what is mapped is what was described.
 func TestMappedMemory(t *testing.T) {
 	memory := bytesOf(make([]uint64, 11))
-	d := description{bytes: 80, alignment: 8}
+	d := exposure{bytes: 80, alignment: 8}
 	require.NoError(t, d.checkMapped(memory[:80]))
 	require.NoError(t, d.checkMapped(memory[8:]))
 	require.ErrorIs(t, d.checkMapped(memory[:72]), ErrDescription)

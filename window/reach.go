@@ -3,6 +3,7 @@ package window
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/onesided/rma/world"
 )
@@ -21,24 +22,32 @@ const (
 	reachMessages
 )
 
+// finding is what a rank tells the others of how it reaches them.
+type finding struct {
+	reach  reach
+	failed bool
+}
+
 // agreeOnReach has every rank of a window over the programs' own memory try to map,
 // else to read, the next rank's part that could be mapped, and all take the worst
 // that was found. One peer stands for all: on one host they are processes of one
 // user.
 func (c *creation) agreeOnReach(ctx context.Context) (reach, error) {
 	if c.found == nil {
-		c.found = new(description)
+		c.found = new(finding)
 		c.found.reach, c.fault = tryReach(c.world, c.all)
-		if c.fault != nil {
-			c.found.fail(c.fault, c.fault.Error())
+		c.found.failed = c.fault != nil
+	}
+	if c.findings == nil {
+		told := make([]finding, c.world.Size())
+		if err := gather(ctx, c, *c.found, told); err != nil {
+			return 0, err
 		}
+		c.findings = told
 	}
-	told := make([]description, c.world.Size())
-	if err := c.gather(ctx, c.found, told); err != nil {
+	told := c.findings
+	if err := c.firstFailure(ctx, slices.IndexFunc(told, func(f finding) bool { return f.failed })); err != nil {
 		return 0, err
-	}
-	if err := firstFailure(c.world, told, c.fault); err != nil {
-		return 0, &unlikeError{err}
 	}
 	worst := reachMapped
 	for rank := range told {

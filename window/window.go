@@ -88,9 +88,9 @@ type core struct {
 	broken  *world.PeerError
 
 	// own is this rank's peer entry; peers[r] is nil until rank r is needed.
-	own          *peer
-	peers        []atomic.Pointer[peer]
-	descriptions []description
+	own     *peer
+	peers   []atomic.Pointer[peer]
+	exposed []exposure
 
 	// here[r]: rank r is a goroutine of this process.
 	here []atomic.Bool
@@ -188,8 +188,8 @@ func View[U, T Element](win *Window[T]) (*Window[U], error) {
 		return nil, fmt.Errorf("window: View: %w", epoch.ErrClosed)
 	}
 	kind := reduce.KindOf[U]()
-	for rank := range win.descriptions {
-		d := &win.descriptions[rank]
+	for rank := range win.exposed {
+		d := &win.exposed[rank]
 		if d.bytes%uint64(kind.Size()) != 0 {
 			return nil, fmt.Errorf("window: View as %v: %w: rank %d exposes %d bytes, elements have %d", kind, ErrAlignment, rank, d.bytes, kind.Size())
 		}
@@ -219,7 +219,7 @@ func windowOver[T Element](c *core) *Window[T] {
 		local: elements[T](c.own.data),
 	}
 	for rank := range win.targets {
-		win.targets[rank].count = int(c.descriptions[rank].bytes) / kind.Size()
+		win.targets[rank].count = int(c.exposed[rank].bytes) / kind.Size()
 	}
 	c.views[key] = win
 	return win
@@ -276,13 +276,13 @@ func (c *core) peer(rank int) (*peer, error) {
 }
 
 func (c *core) mapPeer(rank int) (*peer, error) {
-	d := &c.descriptions[rank]
+	d := &c.exposed[rank]
 	if !c.world.Mapped(rank) {
 		link, err := c.world.Link(rank)
 		if err != nil {
 			return nil, err
 		}
-		p := &peer{link: link, deferred: newDeferred(c, link, c.world.Place(rank, &d.data), true)}
+		p := &peer{link: link, deferred: newDeferred(c, link, d.data, true)}
 		c.peers[rank].CompareAndSwap(nil, p)
 		return c.peers[rank].Load(), nil
 	}
@@ -290,7 +290,7 @@ func (c *core) mapPeer(rank int) (*peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	block, err := neighbor.Map(c.world.Place(rank, &d.control))
+	block, err := neighbor.Map(d.control)
 	if err != nil {
 		return nil, err
 	}
@@ -298,7 +298,7 @@ func (c *core) mapPeer(rank int) (*peer, error) {
 	if uintptr(len(block)) < l.bytes || alignmentOf(block) < lineBytes {
 		return nil, fmt.Errorf("window: control block of rank %d: %w: %d bytes at a multiple of %d, not %d at one of %d", rank, ErrDescription, len(block), alignmentOf(block), l.bytes, lineBytes)
 	}
-	p := &peer{control: controlOver(block, l), neighbor: neighbor, region: c.world.Place(rank, &d.data), block: block}
+	p := &peer{control: controlOver(block, l), neighbor: neighbor, region: d.data, block: block}
 	switch {
 	case d.bytes == 0:
 		p.data = []byte{}
