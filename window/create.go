@@ -189,6 +189,8 @@ func (c *creation) agree(ctx context.Context) error {
 		}
 	}
 	c.core.open(c.all, how)
+	// The window keeps the part, and with it this.
+	c.all, c.findings = nil, nil
 	return nil
 }
 

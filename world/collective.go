@@ -47,7 +47,7 @@ type round struct {
 }
 
 // keptMemory bounds, in bytes, what a World keeps between calls.
-const keptMemory = 256 << 10
+const keptMemory = 64 << 10
 
 // begin starts a collective on elements of T, of which each rank gives or gets n.
 // It is followed by end and leave.

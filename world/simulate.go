@@ -42,39 +42,41 @@ func Simulate(ctx context.Context, s *sim.Simulator, n int, body func(ctx contex
 	return errors.Join(err, summary(errs))
 }
 
-// simulatedWorlds makes the ranks of a simulated job.
+// simulatedWorlds makes the ranks of a simulated job. Each opens its card as a task of its own:
+// they do so at once.
 func simulatedWorlds(s *sim.Simulator, n int, settings settings) ([]*World, error) {
-	worlds := make([]*World, n)
-	texts := make([]string, n)
-	ranks := make([]introduction, n)
-	var devices []verbs.Device
-	fault := func(err error) ([]*World, error) { return nil, errors.Join(err, closeDevices(devices)) }
+	worlds, errs := make([]*World, n), make([]error, n)
+	ranks, texts := make([]introduction, n), make([]string, n)
 	for rank := range n {
 		device := s.Open()
-		devices = append(devices, device)
-		b, err := newBase([cardKinds]verbs.Device{networkCard: device}, n)
-		if err != nil {
-			return fault(err)
-		}
-		texts[rank] = b.contact.text()
 		host := fmt.Sprintf("host %d", rank)
 		ranks[rank] = introduction{machine: host, host: host, cores: 1}
-		if worlds[rank], err = newWorld(rank, n, b, newRoster(n), settings); err != nil {
-			return fault(err)
-		}
+		s.Go(fmt.Sprintf("rank %d opens its card", rank), func() {
+			var b *base
+			if b, errs[rank] = newBase([cardKinds]verbs.Device{networkCard: device}, n); errs[rank] != nil {
+				return
+			}
+			texts[rank] = b.contact.text()
+			if worlds[rank], errs[rank] = newWorld(rank, n, b, newRoster(n), settings); errs[rank] != nil {
+				return
+			}
+			worlds[rank].yields = 0
+			worlds[rank].reopen = func(context.Context) (again [cardKinds]verbs.Device, err error) {
+				again[networkCard] = s.Open()
+				return again, nil
+			}
+		})
+	}
+	if err := errors.Join(append(errs, s.Run())...); err != nil {
+		return nil, err
 	}
 	j, err := newJob(ranks, texts)
 	if err != nil {
-		return fault(err)
+		return nil, err
 	}
 	for _, w := range worlds {
-		w.yields = 0
-		w.reopen = func(context.Context) (again [cardKinds]verbs.Device, err error) {
-			again[networkCard] = s.Open()
-			return again, nil
-		}
 		if err := w.begin(j); err != nil {
-			return fault(err)
+			return nil, err
 		}
 	}
 	return worlds, nil
