@@ -299,6 +299,16 @@ func (d *deferred) sentNow() {
 	}
 }
 
+// expectDirect has the completion heard of direct operations whose buffers are waited for,
+// which comes sooner than that of the message that is sent behind them.
+func (d *deferred) expectDirect() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.flying {
+		d.link.Expect()
+	}
+}
+
 // settle returns when the buffers of all operations so far are the program's again, and
 // their results are valid.
 func (d *deferred) settle(ctx context.Context) error {

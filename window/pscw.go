@@ -299,6 +299,9 @@ func (d *deferred) tell(ctx context.Context, at uintptr, number uint32) error {
 	} else if _, err := d.begin(ctx, true); err != nil {
 		return err
 	}
+	if at == completeAt {
+		d.expectDirect()
+	}
 	err := d.link.TellWithin(ctx, &world.Message{Kind: messageWord, Service: d.core.number, A: uint8(at), X: uint64(number), AfterReads: true}, nil)
 	d.link.Post()
 	return err

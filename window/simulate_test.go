@@ -2,14 +2,17 @@ package window_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
@@ -95,4 +98,49 @@ func TestSimulatedProfiles(t *testing.T) {
 	for _, name := range sim.Profiles() {
 		t.Run(name, func(t *testing.T) { simulated(t, name, 1, 5, neighborly) })
 	}
+}
+
+// Complete waits for the completion of what went direct, which is all that it needs: nothing is
+// sent behind the message that tells the target.
+func TestCompleteSendsNoMore(t *testing.T) {
+	const epochs, bytes = 10, 16384
+	p, err := sim.ByName("pcix-2005")
+	require.NoError(t, err)
+	s, err := sim.New(p, 1)
+	require.NoError(t, err)
+	posted := 0
+	s.Trace(func(e sim.Event) {
+		if e.Kind == sim.Posted && e.Rank == 0 {
+			posted++
+		}
+	})
+	require.NoError(t, world.Simulate(t.Context(), s, 2, func(ctx context.Context, w *world.World) error {
+		win, err := window.Allocate[byte](ctx, w, 2*bytes, window.Without(scheduler.Adapt))
+		if err != nil {
+			return err
+		}
+		other, err := win.Group(1 - w.Rank())
+		if err != nil {
+			return err
+		}
+		data := make([]byte, 2*bytes)
+		for range epochs {
+			if w.Rank() == 1 {
+				if err := errors.Join(win.Post(ctx, other), win.Wait(ctx)); err != nil {
+					return err
+				}
+				continue
+			}
+			// The post has come, so that nothing rides.
+			w.Compute(time.Millisecond)
+			before := posted
+			if err := errors.Join(win.Start(ctx, other), win.Put(data[:bytes], 1, 0), win.Get(data[bytes:], 1, bytes), win.Complete(ctx)); err != nil {
+				return err
+			}
+			if n := posted - before; n != 3 {
+				return fmt.Errorf("%d requests for a put, a get and a Complete", n)
+			}
+		}
+		return win.Close()
+	}))
 }

@@ -146,6 +146,9 @@ func (d *deferred) mark(ctx context.Context, number uint32) (marked bool, err er
 		d.link.Push()
 		return false, nil
 	}
+	if d.flying {
+		d.link.Expect()
+	}
 	if err := d.link.TellWithin(ctx, &world.Message{Kind: messageMark, Service: c.number, X: uint64(number), AfterReads: true}, nil); err != nil {
 		return false, err
 	}

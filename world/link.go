@@ -72,6 +72,8 @@ type Link struct {
 	expected   [mostAsked]expectation
 	// signalled is the last request that is, lastRead the last that reads.
 	signalled, lastRead uint64
+	// expecting has the next request signalled.
+	expecting bool
 	// refusals are what the rank has refused. complaints are what messages of the rank
 	// were refused for; they are told with the next answer, and belong to progress.
 	refusals, complaints refusals

@@ -243,7 +243,7 @@ func (l *Link) next(opcode verbs.Opcode) (*verbs.SendRequest, *body) {
 	l.bodies = l.bodies[:n+1]
 	b := &l.bodies[n]
 	l.requests = append(l.requests, verbs.SendRequest{ID: l.sequence, Opcode: opcode, Segments: b.segment[:]})
-	if l.sequence%signalEvery == 0 {
+	if l.sequence%signalEvery == 0 || l.expecting {
 		l.signal()
 	}
 	if opcode == verbs.OpRDMARead {
@@ -355,7 +355,23 @@ func (l *Link) leave(bytes int) {
 // signal has the last request, which is not posted yet, signalled.
 func (l *Link) signal() {
 	l.requests[len(l.requests)-1].Flags |= verbs.Signalled
-	l.signalled = l.sequence
+	l.signalled, l.expecting = l.sequence, false
+}
+
+// Expect has the completion heard of what has been sent so far, so that who settles behind
+// what is sent next need send nothing for it: the last request is signalled or, if that has
+// left, the next one is.
+func (l *Link) Expect() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	done := l.done.Load()
+	switch {
+	case l.signalled == l.sequence || done >= l.sequence || l.lastAnswerTells(done):
+	case l.head < len(l.requests):
+		l.signal()
+	default:
+		l.expecting = true
+	}
 }
 
 // cover sees to it that somebody hears when the last request has completed: it is

@@ -62,7 +62,7 @@ func (l *Link) complete(ctx context.Context, m Mark, services []uint32) error {
 func (l *Link) settle(m Mark) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.done.Load() >= m.sequence {
+	if l.done.Load() >= m.sequence || l.signalled >= m.sequence {
 		l.post(false)
 		return nil
 	}
