@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"time"
 
+	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
@@ -23,6 +25,13 @@ type board struct {
 	result   int64
 	seed     uint64 // of spot
 	state    uint64 // of arithmetic
+	// region is the buffer's, nil in a board that shares another's. Without it each
+	// operation on a card that is simulated takes as long as to register its part.
+	region *world.Region
+	// turn is how long a turn of arithmetic takes in virtual time, for which world
+	// computes; else it is zero.
+	turn  time.Duration
+	world *world.World
 
 	store *store // in place of all that for the scene tables
 
@@ -35,7 +44,10 @@ const firstSeed = 88172645463325252
 // newBoard makes what cells are measured with, all on a window or all on a hash table.
 // Every rank does so together.
 func newBoard(ctx context.Context, w *world.World, cells []cell, options []window.Option) (*board, error) {
-	b := &board{seed: firstSeed, state: 1}
+	b := &board{seed: firstSeed, state: 1, world: w}
+	if isVirtual(w) {
+		b.turn = virtualTurn
+	}
 	if cells[0].c.scene == tables {
 		var err error
 		b.store, err = newStore(ctx, w, "", options)
@@ -54,6 +66,10 @@ func newBoard(ctx context.Context, w *world.World, cells []cell, options []windo
 	// Written to, so that no page is met for the first time in a timed loop.
 	clear(b.buffer)
 	clear(b.addends)
+	var err error
+	if b.region, err = w.Register(b.buffer, verbs.LocalWrite); err != nil {
+		return b, err
+	}
 	return b, b.allocate(ctx, w, options)
 }
 
@@ -61,6 +77,7 @@ func newBoard(ctx context.Context, w *world.World, cells []cell, options []windo
 // together, and the buffers or keys of b.
 func (b *board) beside(ctx context.Context, w *world.World, options []window.Option) (*board, error) {
 	other := *b
+	other.region = nil
 	if b.store != nil {
 		var err error
 		other.store, err = newStore(ctx, w, b.store.keys, options)
@@ -90,7 +107,26 @@ func (b *board) close() error {
 	if b.store != nil {
 		return b.store.table.Close()
 	}
-	return b.bytes.Close()
+	err := b.bytes.Close()
+	if b.region != nil {
+		err = errors.Join(err, b.region.Deregister())
+	}
+	return err
+}
+
+// virtualTurn is six instructions, each of which needs the one before, at 3 GHz.
+const virtualTurn = 2 * time.Nanosecond
+
+// isVirtual tells whether time is virtual for the ranks of w.
+func isVirtual(w *world.World) bool { return w.Device().Attributes().Virtual }
+
+// compute has the processor busy for some turns of arithmetic.
+func (b *board) compute(turns int) {
+	if b.turn > 0 {
+		b.world.Compute(time.Duration(turns) * b.turn)
+		return
+	}
+	arithmetic(&b.state, turns)
 }
 
 // enter brings every rank onto a scene, and leave off it.

@@ -56,6 +56,8 @@ type benchCase struct {
 	talk, answer wireStep
 	// lone says that there may be one rank only.
 	lone bool
+	// real says why the case is not measured in virtual time, "" if it is.
+	real string
 }
 
 // moreIsBetter tells a rate or bandwidth from a time or share.
@@ -75,6 +77,12 @@ const (
 	megabytes    = "MB/s"
 	operations   = "Mop/s"
 	percent      = "%"
+)
+
+// Why cases are not measured in virtual time.
+const (
+	noProcessor = "simulated ranks have no processor time of their own"
+	noSockets   = "a simulation has no sockets"
 )
 
 const (
@@ -130,9 +138,9 @@ func cases() []*benchCase {
 		{name: "overlap_put_lat", unit: microseconds, about: "one put, a computation of a turn for every 4 bytes, and the flush",
 			scene: passive, sizes: []int{65536, 1048576}, limit: windowBytes, each: 1, origin: putCompute, iterations: turns, value: latency(1), own: true},
 		{name: "put_target_cpu", unit: nanoseconds, about: "processor time of the target's process for one put of scatter_rate; it waits in a barrier",
-			scene: passive, sizes: []int{1000}, origin: scatterMany, iterations: rates, value: each, ofTarget: true, own: true},
+			scene: passive, sizes: []int{1000}, origin: scatterMany, iterations: rates, value: each, ofTarget: true, own: true, real: noProcessor},
 		{name: "acc_target_cpu", unit: nanoseconds, about: "the same for one accumulate of update_rate",
-			scene: passive, sizes: []int{1000}, origin: updateMany, iterations: rates, value: each, ofTarget: true, own: true},
+			scene: passive, sizes: []int{1000}, origin: updateMany, iterations: rates, value: each, ofTarget: true, own: true, real: noProcessor},
 		{name: "passive_put_lat", unit: microseconds, about: "one put and its flush while the target computes and calls nothing; median",
 			scene: passive, sizes: byteSizes[:1], sample: putsWhileComputing},
 
@@ -151,9 +159,9 @@ func cases() []*benchCase {
 			scene: pscw, sizes: byteSizes, limit: getsAt / 16, each: 1, origin: pattern16, target: pattern16Target, iterations: patterns, value: bandwidth(32)},
 
 		{name: "socket_lat", unit: microseconds, about: "that many bytes there and back over one socket on loopback, both ends reading without a pause; no library",
-			scene: raw, sizes: byteSizes, limit: windowBytes, each: 1, talk: pingSocket, answer: pongSocket, iterations: turns, value: latency(1), own: true},
+			scene: raw, sizes: byteSizes, limit: windowBytes, each: 1, talk: pingSocket, answer: pongSocket, iterations: turns, value: latency(1), own: true, real: noSockets},
 		{name: "socket_bw", unit: megabytes, about: "64 writes to such a socket, one byte back",
-			scene: raw, sizes: byteSizes[3:], limit: getsAt, each: 1, talk: streamOut, answer: streamIn, iterations: streams, value: bandwidth(inFlight), own: true},
+			scene: raw, sizes: byteSizes[3:], limit: getsAt, each: 1, talk: streamOut, answer: streamIn, iterations: streams, value: bandwidth(inFlight), own: true, real: noSockets},
 
 		{name: "hashtable_insert_rate", unit: operations, about: "1000 new keys of rank 1 put into a hash table (examples/hashtable) in one batch",
 			scene: tables, sizes: []int{1000}, prepare: roomForKeys, origin: insertMany, iterations: batches, value: rate, own: true},
@@ -165,7 +173,7 @@ func cases() []*benchCase {
 		{name: "create_time", unit: microseconds, about: "creating a window of 1 MiB a rank among that many ranks",
 			scene: alone, sizes: rankSizes, measure: createTime, lone: true},
 		{name: "idle_cpu", unit: percent, about: "share of a core that a rank uses which waits one second in a fence",
-			scene: alone, sizes: []int{2}, measure: idleCPU},
+			scene: alone, sizes: []int{2}, measure: idleCPU, real: noProcessor},
 	}
 }
 

@@ -31,7 +31,11 @@ func fenceScale(ctx context.Context, s *stage) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	turns := []int64{min(5000, max(5, int64(100*time.Millisecond)/(int64(took)/5+1)))}
+	most := int64(5000)
+	if s.virtual {
+		most /= virtualTurns * virtualTurns
+	}
+	turns := []int64{min(most, max(5, int64(100*time.Millisecond)/(int64(took)/5+1)))}
 	if err := world.Broadcast(ctx, s.w, 0, turns); err != nil {
 		return nil, err
 	}
@@ -55,13 +59,13 @@ func fences(ctx context.Context, w *world.World, win *window.Window[byte], turns
 	if err := w.Barrier(ctx); err != nil {
 		return 0, err
 	}
-	start := time.Now()
+	start := w.Now()
 	for range turns {
 		if err := win.Fence(ctx); err != nil {
 			return 0, err
 		}
 	}
-	return time.Since(start), nil
+	return w.Now() - start, nil
 }
 
 // createTime is the time from when every rank is ready to make a window until
@@ -72,7 +76,7 @@ func createTime(ctx context.Context, s *stage) ([]float64, error) {
 		if err := s.w.Barrier(ctx); err != nil {
 			return err
 		}
-		start := time.Now()
+		start := s.w.Now()
 		win, err := window.Allocate[byte](ctx, s.w, createdWindow, s.settings.options...)
 		if err != nil {
 			return err
@@ -80,7 +84,7 @@ func createTime(ctx context.Context, s *stage) ([]float64, error) {
 		if err := s.w.Barrier(ctx); err != nil {
 			return err
 		}
-		values = append(values, time.Since(start).Seconds()*1e6)
+		values = append(values, (s.w.Now()-start).Seconds()*1e6)
 		return win.Close()
 	})
 	return values, err
@@ -96,7 +100,7 @@ func idleCPU(ctx context.Context, s *stage) ([]float64, error) {
 	if _, err := fences(ctx, s.w, win, 1); err != nil {
 		return nil, err
 	}
-	start, before := time.Now(), processorTime()
+	start, before := s.w.Now(), processorTime()
 	if s.w.Rank() == 0 {
 		time.Sleep(time.Second)
 	}
@@ -105,7 +109,7 @@ func idleCPU(ctx context.Context, s *stage) ([]float64, error) {
 	}
 	share := []float64{0}
 	if s.w.Rank() != 0 {
-		share[0] = (processorTime() - before).Seconds() / time.Since(start).Seconds() * 100
+		share[0] = (processorTime() - before).Seconds() / (s.w.Now() - start).Seconds() * 100
 	}
 	most := []float64{0}
 	if err := world.Reduce(ctx, s.w, 0, share, most, func(a, b float64) float64 { return max(a, b) }); err != nil {
@@ -116,10 +120,10 @@ func idleCPU(ctx context.Context, s *stage) ([]float64, error) {
 
 // repeatedly runs a loop as often as asked for, fewer times if it takes long.
 func (s *stage) repeatedly(ctx context.Context, loop func() error) error {
-	start := time.Now()
+	start := s.w.Now()
 	for i := range s.repeat {
 		more := []int64{0}
-		if time.Since(start) < enough {
+		if s.w.Now()-start < enough {
 			more[0] = 1
 		}
 		if i > 0 {

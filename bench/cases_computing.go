@@ -24,10 +24,14 @@ const (
 // neither calls the library nor yields. A loop's value is their median. What cannot
 // go on without the target's calls takes until the target enters the barrier.
 func putsWhileComputing(ctx context.Context, s *stage, b *board, n int) ([]float64, error) {
-	state := uint64(1)
-	pace := arithmeticPace(&state)
+	compute, most := s.w.Compute, mostSamples/virtualTurns
+	if !s.virtual {
+		state := uint64(1)
+		pace := arithmeticPace(&state)
+		compute, most = func(d time.Duration) { arithmetic(&state, pace.turns(d)) }, mostSamples
+	}
 	values := make([]float64, 0, s.repeat)
-	times := make([]float64, 0, mostSamples)
+	times := make([]float64, 0, most)
 	for range s.repeat {
 		if s.w.Rank() == 0 {
 			if err := loop(ctx, b, putFlush, n, 100); err != nil {
@@ -38,13 +42,13 @@ func putsWhileComputing(ctx context.Context, s *stage, b *board, n int) ([]float
 			return nil, err
 		}
 		var err error
-		switch start := time.Now(); s.w.Rank() {
+		switch start := s.w.Now(); s.w.Rank() {
 		case 0:
-			arithmetic(&state, pace.turns(headStart))
-			times, err = putTimes(ctx, b, n, times[:0])
+			compute(headStart)
+			times, err = s.putTimes(ctx, b, n, times[:0])
 		case 1:
-			arithmetic(&state, pace.turns(computing))
-			if took := time.Since(start); took < headStart+watched {
+			compute(computing)
+			if took := s.w.Now() - start; took < headStart+watched {
 				err = fmt.Errorf("bench: the target computed for %v, needed are %v", took, headStart+watched)
 			}
 		}
@@ -63,17 +67,18 @@ func putsWhileComputing(ctx context.Context, s *stage, b *board, n int) ([]float
 	return values, nil
 }
 
-// putTimes adds to times the microseconds of each put, at least of one.
-func putTimes(ctx context.Context, b *board, n int, times []float64) ([]float64, error) {
-	end := time.Now().Add(watched)
+// putTimes adds to times, as far as they have room, the microseconds of each put, at least
+// of one.
+func (s *stage) putTimes(ctx context.Context, b *board, n int, times []float64) ([]float64, error) {
+	end := s.w.Now() + watched
 	for {
-		before := time.Now()
+		before := s.w.Now()
 		if err := putFlush(ctx, b, n); err != nil {
 			return times, err
 		}
-		after := time.Now()
-		times = append(times, after.Sub(before).Seconds()*1e6)
-		if len(times) == mostSamples || after.After(end) {
+		after := s.w.Now()
+		times = append(times, (after-before).Seconds()*1e6)
+		if len(times) == cap(times) || after > end {
 			return times, nil
 		}
 	}

@@ -114,11 +114,12 @@ func mixedMany(ctx context.Context, b *board, n int) error {
 	return b.bytes.Flush(ctx, 1)
 }
 
-// putCompute computes for about as long as the put takes over loopback.
+// putCompute computes for about as long as the put takes over loopback; in virtual time
+// for as long as one of the processors does that the profiles are of.
 func putCompute(ctx context.Context, b *board, n int) error {
 	if err := b.bytes.Put(b.buffer[:n], 1, 0); err != nil {
 		return err
 	}
-	arithmetic(&b.state, n/4)
+	b.compute(n / 4)
 	return b.bytes.Flush(ctx, 1)
 }

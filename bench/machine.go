@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+
+	"github.com/onesided/rma/verbs/sim"
 )
 
 // A machine is what measurements depend on besides the programs.
@@ -33,6 +35,24 @@ func (m machine) String() string {
 		cores = "core"
 	}
 	return fmt.Sprintf("%s, %d %s, %s, %s", m.CPU, m.Cores, cores, m.System, m.Go)
+}
+
+// A simulation is what measurements in virtual time depend on, in place of a machine.
+type simulation struct {
+	card *sim.Profile
+	seed uint64
+}
+
+func (s simulation) String() string {
+	return fmt.Sprintf("%s: %s, in virtual time, seed %d", s.card.Name, s.card.Hardware, s.seed)
+}
+
+// machine is what o's measurements depend on.
+func (o *options) machine() fmt.Stringer {
+	if o.card != nil {
+		return simulation{o.card, o.seed}
+	}
+	return thisMachine()
 }
 
 // commandLine is what was typed, as far as the program knows.

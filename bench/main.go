@@ -83,14 +83,20 @@ func (o *options) run(ctx context.Context, args []string, stdout, stderr io.Writ
 
 // start measures a job on ranks of its own.
 func (o *options) start(ctx context.Context, j job, stderr io.Writer, report func(result) error) error {
+	unable := rawUnable
+	if o.card != nil {
+		unable = j.cells[0].c.real
+	}
 	switch {
-	case j.cells[0].c.scene == raw && rawUnable != "":
+	case j.cells[0].c.scene == raw && unable != "":
 		for _, one := range j.cells {
-			if err := report(result{Case: one.c.name, Size: one.size, Unit: one.c.unit, Ranks: j.ranks, Skipped: rawUnable}); err != nil {
+			if err := report(left(one, j.ranks, unable)); err != nil {
 				return err
 			}
 		}
 		return nil
+	case o.card != nil:
+		return runSimulated(ctx, o, j, report)
 	case j.cells[0].c.scene != raw && o.device == deviceLocal:
 		return runLocal(ctx, o, j, report)
 	}

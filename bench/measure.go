@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -16,6 +17,7 @@ type stage struct {
 	allocs   bool
 	settings settings
 	tempo    tempo // of schemes
+	virtual  bool  // time is
 	// report takes each result of rank 0.
 	report func(result) error
 }
@@ -33,6 +35,12 @@ func (s *stage) run(ctx context.Context, cells []cell) error {
 		}
 	}
 	for _, one := range scenes[alone] {
+		if why := s.forbids(one); why != "" {
+			if err := s.publish(left(one, s.w.Size(), why)); err != nil {
+				return err
+			}
+			continue
+		}
 		values, err := one.c.measure(ctx, s)
 		if err != nil {
 			return fmt.Errorf("bench: %s with %d ranks: %w", one.c.name, one.size, err)
@@ -76,8 +84,8 @@ func (s *stage) runScenes(ctx context.Context, scenes map[scene][]cell, together
 
 func (s *stage) measureAll(ctx context.Context, b *board, cells []cell) error {
 	for _, one := range cells {
-		if why := s.settings.forbids(one); why != "" {
-			if err := s.publish(result{Case: one.c.name, Size: one.size, Unit: one.c.unit, Ranks: s.w.Size(), Skipped: why}); err != nil {
+		if why := s.forbids(one); why != "" {
+			if err := s.publish(left(one, s.w.Size(), why)); err != nil {
 				return err
 			}
 			continue
@@ -93,6 +101,27 @@ func (s *stage) measureAll(ctx context.Context, b *board, cells []cell) error {
 	return nil
 }
 
+// forbids says why a cell cannot be measured, "" if it can.
+func (s *stage) forbids(one cell) string {
+	why := s.settings.forbids(one)
+	if s.virtual {
+		why = cmp.Or(one.c.real, why)
+	}
+	return why
+}
+
+// virtualTurns is the part of the turns of a loop that is enough where time is virtual.
+const virtualTurns = 10
+
+// turns are those of a loop.
+func (s *stage) turns(one cell) int {
+	turns := one.c.iterations(one.size)
+	if s.virtual {
+		turns = max(turns/virtualTurns, 1)
+	}
+	return turns
+}
+
 // measure times the loops of one cell.
 func (s *stage) measure(ctx context.Context, b *board, one cell) (result, error) {
 	if one.c.sample != nil {
@@ -102,7 +131,7 @@ func (s *stage) measure(ctx context.Context, b *board, one cell) (result, error)
 		}
 		return newResult(one, s.w.Size(), values), nil
 	}
-	turns := one.c.iterations(one.size)
+	turns := s.turns(one)
 	values := make([]float64, 0, s.repeat)
 	var allocs uint64
 	for range s.repeat {
@@ -141,11 +170,11 @@ func (s *stage) timed(ctx context.Context, b *board, one cell, turns int) (took 
 		return 0, 0, err
 	}
 	used := processorTime()
-	start := time.Now()
+	start := s.w.Now()
 	if err := loop(ctx, b, f, one.size, turns); err != nil {
 		return 0, 0, err
 	}
-	took = time.Since(start)
+	took = s.w.Now() - start
 	if err := s.w.Barrier(ctx); err != nil {
 		return 0, 0, err
 	}

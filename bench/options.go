@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/onesided/rma/verbs/sim"
 )
 
 // errUsage is the class of errors in the command line.
@@ -29,9 +31,11 @@ const (
 	deviceLocal = "local" // ranks are goroutines of this process
 	deviceShm   = "shm"   // ranks are processes of this machine that share memory
 	deviceTCP   = "tcp"   // ranks are processes of this machine that use only sockets
+	// deviceSim and the name of a profile are a device on which ranks run in virtual time.
+	deviceSim = "sim:"
 )
 
-var devices = []string{deviceLocal, deviceShm, deviceTCP}
+var devices = []string{deviceLocal, deviceShm, deviceTCP, deviceSim + "PROFILE"}
 
 // options are the command line.
 type options struct {
@@ -39,18 +43,22 @@ type options struct {
 	device string
 	// deviceGiven: device is not the default.
 	deviceGiven bool
-	sizes       []int // nil: each case's own
-	repeat      int
-	format      string
-	list        bool
-	peers       bool
-	schemes     bool
-	rounds      int
-	timeout     time.Duration
-	profile     string
-	allocs      bool
-	settings    settings
-	cases       []selection
+	// card is the profile of a device that is simulated, nil if it is real; seed is the
+	// simulator's.
+	card     *sim.Profile
+	seed     uint64
+	sizes    []int // nil: each case's own
+	repeat   int
+	format   string
+	list     bool
+	peers    bool
+	schemes  bool
+	rounds   int
+	timeout  time.Duration
+	profile  string
+	allocs   bool
+	settings settings
+	cases    []selection
 }
 
 // A selection is a case that the command line names.
@@ -76,9 +84,10 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // what is wrong is told once, by the caller
 	flags.IntVar(&o.ranks, "n", 0, "number of ranks (default 2; fence_scale and create_time: 4, 16 and 64)")
-	flags.StringVar(&o.device, "device", "", "local: ranks are goroutines; shm: processes that share memory; tcp: processes over TCP on loopback, and -peers over TCP too (default "+device+")")
+	flags.StringVar(&o.device, "device", "", "local: ranks are goroutines; shm: processes that share memory; tcp: processes over TCP on loopback, and -peers over TCP too; sim:PROFILE: in virtual time, on the simulated cards of "+strings.Join(sim.Profiles(), ", ")+" (default "+device+")")
+	flags.Uint64Var(&o.seed, "seed", 1, "with -device sim:PROFILE: what decides the order of events at the same time")
 	flags.StringVar(&sizes, "size", "", "sizes of the cases that have several, as in 8,1024")
-	flags.IntVar(&o.repeat, "repeat", 5, "timed loops of a cell, of which the best counts")
+	flags.IntVar(&o.repeat, "repeat", 5, "timed loops of a cell, of which the best counts (default 1 with -device sim:PROFILE)")
 	flags.StringVar(&o.format, "format", "text", "text, or json: one object a line")
 	flags.BoolVar(&o.list, "list", false, "list the cases and the switches, and end")
 	flags.Func("set", "throw a switch, by `switch=value`; may be given again (-list tells which there are)", func(text string) error {
@@ -97,7 +106,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 		fmt.Fprintln(usage, "       go run ./bench schemes [flags] [case[:size,…] …]")
 		fmt.Fprintln(usage, "Measures one-sided operations; no case: all of them. -list tells the cases, and the")
 		fmt.Fprintln(usage, "sizes that each has unless others are given.")
-		fmt.Fprintln(usage, "schemes compares the ways to arrange the operations of an epoch over TCP, and the")
+		fmt.Fprintln(usage, "schemes compares the ways to arrange the operations of an epoch, over TCP unless a card is simulated, and the")
 		fmt.Fprintln(usage, "adaptive mode that chooses among them, with each other by cases; no case: these.")
 		for some := range slices.Chunk(patterns(), 5) {
 			fmt.Fprintln(usage, "  "+strings.Join(some, " "))
@@ -138,6 +147,9 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	}
 	given := make(map[string]bool)
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if err := o.simulate(given); err != nil {
+		return nil, err
+	}
 	if o.schemes {
 		if err := o.checkSchemes(given); err != nil {
 			return nil, err
@@ -145,6 +157,33 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	}
 	return o, o.check(given)
 }
+
+// simulate takes the profile of a device that is simulated.
+func (o *options) simulate(given map[string]bool) error {
+	name, simulated := strings.CutPrefix(o.device, deviceSim)
+	if !simulated {
+		return nil
+	}
+	card, err := sim.ByName(name)
+	if err != nil {
+		return usagef("-device %s: there is no profile %q; allowed are %s", o.device, name, strings.Join(sim.Profiles(), ", "))
+	}
+	o.card = &card
+	if !given["repeat"] {
+		o.repeat = 1
+	}
+	if o.schemes && !given["rounds"] {
+		o.rounds = simulatedRounds
+	}
+	return nil
+}
+
+// simulatedRounds are those of schemes, where only the adaptive one differs from round to
+// round.
+const simulatedRounds = 3
+
+// linked tells that ranks reach each other over links of a network, real or simulated.
+func (o *options) linked() bool { return o.device == deviceTCP || o.card != nil }
 
 // checkSchemes refuses what a run that compares schemes cannot have.
 func (o *options) checkSchemes(given map[string]bool) error {
@@ -154,8 +193,8 @@ func (o *options) checkSchemes(given map[string]bool) error {
 		}
 	}
 	switch {
-	case o.device != deviceTCP:
-		return usagef("-device %s: schemes are of what goes over TCP; on mapped memory nothing is deferred", o.device)
+	case !o.linked():
+		return usagef("-device %s: schemes are of what goes over TCP or is simulated; on mapped memory nothing is deferred", o.device)
 	case o.settings.arranged != "":
 		return usagef("-set %s: schemes throws that switch itself", o.settings.arranged)
 	}
@@ -172,7 +211,7 @@ func (o *options) check(given map[string]bool) error {
 	switch {
 	case given["n"] && (o.ranks < 1 || o.ranks > maxRanks):
 		return usagef("-n %d: allowed are 1 to %d ranks", o.ranks, maxRanks)
-	case !slices.Contains(devices, o.device):
+	case o.card == nil && !slices.Contains(devices, o.device):
 		return usagef("-device %q: allowed are %s", o.device, strings.Join(devices, ", "))
 	case o.repeat < 1:
 		return usagef("-repeat %d: at least 1", o.repeat)
@@ -186,6 +225,12 @@ func (o *options) check(given map[string]bool) error {
 		return usagef("-rounds is for -peers and schemes; -repeat is the number of loops")
 	case o.settings.network != "" && o.device != deviceTCP:
 		return usagef("-set %s is of what goes over TCP: say -device %s too", o.settings.network, deviceTCP)
+	case o.settings.link != "" && !o.linked():
+		return usagef("-set %s is of what goes over links: say -device %s or %sPROFILE too", o.settings.link, deviceTCP, deviceSim)
+	case o.peers && o.card != nil:
+		return usagef("-peers is for real devices: no peer runs in virtual time")
+	case given["seed"] && o.card == nil:
+		return usagef("-seed is for -device %sPROFILE", deviceSim)
 	case o.allocs && (o.peers || o.format != "json"):
 		return usagef("-allocs is told by -format json only, without -peers")
 	case o.peers && o.profile != "":

@@ -104,7 +104,14 @@ func TestWrongUsageNamesWhatIsAllowed(t *testing.T) {
 		{2, []string{"socket_lat"}, "socket_lat starts its processes itself: run it without a launcher"},
 		{0, []string{"socket_bw:100000000"}, "socket_bw has no size 100000000: allowed are 1 to 33554432 bytes"},
 		{0, []string{"-n", "0"}, "-n 0: allowed are 1 to 4096 ranks"},
-		{0, []string{"-device", "ibv"}, `-device "ibv": allowed are local, shm, tcp`},
+		{0, []string{"-device", "ibv"}, `-device "ibv": allowed are local, shm, tcp, sim:PROFILE`},
+		{0, []string{"-device", "sim"}, `-device "sim": allowed are local, shm, tcp, sim:PROFILE`},
+		{0, []string{"-device", "sim:myrinet"}, `-device sim:myrinet: there is no profile "myrinet"; allowed are ideal, pcie-2005, pcix-2005, `},
+		{0, []string{"-device", "sim:ideal", "-peers"}, "-peers is for real devices"},
+		{0, []string{"-seed", "7"}, "-seed is for -device sim:PROFILE"},
+		{0, []string{"-device", "sim:ideal", "-set", "tls=on"}, "-set tls=on is of what goes over TCP: say -device tcp too"},
+		{0, []string{"-device", "sim:ideal", "-set", "batches=off"}, "-set batches=off is of what goes over TCP"},
+		{0, []string{"-device", "shm", "-set", "pack=off"}, "-set pack=off is of what goes over links: say -device tcp or sim:PROFILE too"},
 		{0, []string{"-repeat", "0"}, "-repeat 0: at least 1"},
 		{0, []string{"-peers", "-rounds", "0"}, "-rounds 0: at least 1"},
 		{0, []string{"-rounds", "2"}, "-rounds is for -peers and schemes"},
@@ -120,7 +127,7 @@ func TestWrongUsageNamesWhatIsAllowed(t *testing.T) {
 		{0, []string{"-set", "sameop=on", "-set", "sameop=off"}, "switch sameop is given twice"},
 		{0, []string{"-peers", "-cpuprofile", "p"}, "-cpuprofile is for runs without -peers"},
 		{0, []string{"-device", "tcp", "schemes"}, "schemes comes before the flags and cases"},
-		{0, []string{"schemes", "-device", "shm"}, "-device shm: schemes are of what goes over TCP"},
+		{0, []string{"schemes", "-device", "shm"}, "-device shm: schemes are of what goes over TCP or is simulated"},
 		{0, []string{"schemes", "-peers"}, "-peers is for runs without schemes"},
 		{0, []string{"schemes", "-repeat", "3"}, "-repeat is for runs without schemes"},
 		{0, []string{"schemes", "-size", "8"}, "-size is for named cases"},
@@ -149,6 +156,9 @@ func TestALauncherDecidesTheRanks(t *testing.T) {
 	require.NoError(t, err)
 	assert.NoError(t, checkLaunched(o, 2, "tcp"))
 	assert.EqualError(t, checkLaunched(o, 4, "tcp"), "bench: -n 2: the launcher started 4 ranks")
+	o, err = parse([]string{"-device", "sim:ideal"}, io.Discard)
+	require.NoError(t, err)
+	assert.EqualError(t, checkLaunched(o, 2, "tcp"), "bench: -device sim:ideal has its ranks in one process: run it without a launcher")
 	o, err = parse([]string{"-peers"}, io.Discard)
 	require.NoError(t, err)
 	assert.EqualError(t, checkLaunched(o, 2, "shm"), "bench: -peers starts ranks itself: run it without a launcher")

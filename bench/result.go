@@ -38,6 +38,11 @@ func newResult(one cell, ranks int, values []float64) result {
 	return r
 }
 
+// left is the result of a cell that is left out.
+func left(one cell, ranks int, why string) result {
+	return result{Case: one.c.name, Size: one.size, Unit: one.c.unit, Ranks: ranks, Skipped: why}
+}
+
 // line is the result as the programs in peers print it.
 func (r result) line() string {
 	if r.Skipped != "" {

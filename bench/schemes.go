@@ -65,8 +65,8 @@ const (
 // compareSchemes measures cells, which every rank does together, each with all schemes.
 func (s *stage) compareSchemes(ctx context.Context, cells []cell, rounds int) error {
 	for _, one := range cells {
-		if why := s.settings.forbids(one); why != "" {
-			if err := s.publish(result{Case: one.c.name, Size: one.size, Unit: one.c.unit, Ranks: s.w.Size(), Skipped: why}); err != nil {
+		if why := s.forbids(one); why != "" {
+			if err := s.publish(left(one, s.w.Size(), why)); err != nil {
 				return err
 			}
 			continue
@@ -150,13 +150,13 @@ func (s *stage) entrants(ctx context.Context, one cell, rounds int) ([]*entrant,
 // learn runs a cell's loop on a board, for everything to be as it will be later, and
 // gives the number of turns of a visit.
 func (s *stage) learn(ctx context.Context, b *board, one cell) (int, error) {
-	turns, began := fewestTurns, time.Now()
+	turns, began := fewestTurns, s.w.Now()
 	for {
-		start := time.Now()
+		start := s.w.Now()
 		if _, _, err := s.timed(ctx, b, one, turns); err != nil {
 			return 0, err
 		}
-		next, done := s.tempo.afterLoop(turns, time.Since(start), time.Since(began))
+		next, done := s.tempo.afterLoop(turns, s.w.Now()-start, s.w.Now()-began)
 		// Rank 0's clock counts.
 		decision := []int{next, 0}
 		if done {

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// runSchemes compares the schemes by one pattern after the other, each by processes of
-// its own, or as one rank of a launcher's.
+// runSchemes compares the schemes by one pattern after the other, each by ranks of its
+// own, or as one rank of a launcher's.
 func (o *options) runSchemes(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	say, done := progress(stderr)
 	defer done()
-	table := &schemeTable{Command: commandLine(args), Machine: thisMachine(), Device: o.device, Rounds: o.rounds}
+	table := &schemeTable{Command: commandLine(args), Machine: o.machine(), Device: o.device, Rounds: o.rounds}
 	printed := o.reporter(stdout, stderr)
 	report := func(r result) error {
 		done()
@@ -60,7 +60,7 @@ func (o *options) eachPattern(ctx context.Context, stderr io.Writer, report func
 // A schemeTable is what schemes prints at the end.
 type schemeTable struct {
 	Command string
-	Machine machine
+	Machine fmt.Stringer
 	Device  string
 	Rounds  int
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime/pprof"
 
+	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/world"
 )
 
@@ -27,6 +28,19 @@ func runLocal(ctx context.Context, o *options, j job, report func(result) error)
 		return world.Run(ctx, j.ranks, func(ctx context.Context, w *world.World) error {
 			return measureRank(ctx, o, w, j.cells, report)
 		}, world.WithDevice(deviceShm))
+	})
+}
+
+// runSimulated measures a job whose ranks are tasks of a simulator.
+func runSimulated(ctx context.Context, o *options, j job, report func(result) error) error {
+	return inTime(ctx, o, func(ctx context.Context) error {
+		s, err := sim.New(*o.card, o.seed)
+		if err != nil {
+			return err
+		}
+		return world.Simulate(ctx, s, j.ranks, func(ctx context.Context, w *world.World) error {
+			return measureRank(ctx, o, w, j.cells, report)
+		}, o.settings.joins...)
 	})
 }
 
@@ -56,6 +70,8 @@ func checkLaunched(o *options, size int, device string) error {
 		return usagef("-n %d: the launcher started %d ranks", o.ranks, size)
 	case o.peers:
 		return usagef("-peers starts ranks itself: run it without a launcher")
+	case o.card != nil:
+		return usagef("-device %s has its ranks in one process: run it without a launcher", o.device)
 	case o.schemes && device != deviceTCP:
 		return usagef("schemes are of what goes over TCP, and the ranks use %s: have the launcher give them %s=%s", device, deviceVariable, deviceTCP)
 	case o.deviceGiven && o.device != device:
@@ -66,7 +82,7 @@ func checkLaunched(o *options, size int, device string) error {
 
 // measureRank measures cells as one rank of w.
 func measureRank(ctx context.Context, o *options, w *world.World, cells []cell, report func(result) error) error {
-	s := &stage{w: w, repeat: o.repeat, allocs: o.allocs, settings: o.settings, tempo: usualTempo, report: report}
+	s := &stage{w: w, virtual: isVirtual(w), repeat: o.repeat, allocs: o.allocs, settings: o.settings, tempo: usualTempo, report: report}
 	return profiled(o, w.Rank(), func() error {
 		if o.schemes {
 			return s.compareSchemes(ctx, cells, o.rounds)

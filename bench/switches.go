@@ -21,6 +21,7 @@ type settings struct {
 	single  bool   // accumulates of more than one element are not possible
 	same    bool   // accumulates of several operations are not possible
 	network string // a switch that needs ranks which use TCP
+	link    string // a switch that needs ranks which use TCP or simulated cards
 	// arranged is a switch of how windows arrange operations, all of which schemes
 	// throws itself.
 	arranged string
@@ -92,28 +93,33 @@ func toggles() []toggle {
 		single, same,
 		hint("immediate", "windows promise that accumulates are applied when their call returns: those of one element are not held back", window.Immediate()),
 		hint("unordered", "windows give up the order of accumulates", window.Unordered()),
-	}, overTCP()...)
+	}, overLinks()...)
 }
 
-// overTCP are the toggles of what ranks do that use TCP.
-func overTCP() []toggle {
+// overLinks are the toggles of what ranks do that use TCP, or some of it also simulated
+// cards.
+func overLinks() []toggle {
 	leaving := func(name, about string, leave func(s *settings)) toggle {
-		return toggle{name, []string{"on", "off"}, about + " (with -device tcp)", func(s *settings, value string) error {
+		return toggle{name, []string{"on", "off"}, about, func(s *settings, value string) error {
 			if value == "off" {
 				leave(s)
-				s.network = name + "=off"
 			}
 			return nil
 		}}
 	}
+	const linked, tcpOnly = " (with -device tcp or sim:PROFILE)", " (with -device tcp)"
 	arranging := func(name, about string, ways scheduler.Scheme) toggle {
-		return leaving(name, about, func(s *settings) { s.options, s.arranged = append(s.options, window.Without(ways)), name+"=off" })
+		return leaving(name, about+linked, func(s *settings) {
+			s.options, s.arranged, s.link = append(s.options, window.Without(ways)), name+"=off", name+"=off"
+		})
 	}
 	joining := func(name, about string, option world.Option) toggle {
-		return leaving(name, about, func(s *settings) { s.joins = append(s.joins, option) })
+		return leaving(name, about+linked, func(s *settings) { s.joins, s.link = append(s.joins, option), name+"=off" })
 	}
 	without := func(name, about string, one tcp.Optimization) toggle {
-		return joining(name, about, world.WithoutOptimizations(one))
+		return leaving(name, about+tcpOnly, func(s *settings) {
+			s.joins, s.network = append(s.joins, world.WithoutOptimizations(one)), name+"=off"
+		})
 	}
 	return []toggle{
 		arranging("defer", "operations wait for a synchronization, or until enough of them do; without it the next six are off too", scheduler.Defer),

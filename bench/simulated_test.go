@@ -1,0 +1,81 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// everywhere names each case at a size that takes little.
+func everywhere() []string {
+	var cells []string
+	for _, c := range cases() {
+		switch {
+		case c.scene == alone && c.name != "idle_cpu":
+			cells = append(cells, c.name+":3")
+		case c.limit > 0:
+			cells = append(cells, c.name+":64")
+		default:
+			cells = append(cells, spell(cell{c, c.sizes[0]}))
+		}
+	}
+	return cells
+}
+
+func TestEveryCaseRunsInVirtualTimeOrSaysWhyNot(t *testing.T) {
+	results := measured(t, append([]string{"-device", "sim:pcie-2005"}, everywhere()...)...)
+	for _, name := range everywhere() {
+		r, ok := results[name]
+		require.True(t, ok, name)
+		assert.Equal(t, caseNamed(r.Case).real, r.Skipped, name)
+		if r.Skipped == "" {
+			assert.Positive(t, r.Value, name)
+			assert.Equal(t, 1, r.Repeat, name)
+		}
+	}
+}
+
+func TestTheSameSeedGivesTheSameTimes(t *testing.T) {
+	args := []string{"-device", "sim:ndr-2024", "-seed", "7", "-n", "3", "-repeat", "2",
+		"put_flush_lat:8", "fence_put_lat:1024", "pscw_both_lat:65536", "pattern16_bw:4096", "mixed_rate", "fence_scale", "create_time"}
+	first := measured(t, args...)
+	assert.Len(t, first, 7)
+	assert.Equal(t, first, measured(t, args...))
+}
+
+func TestAWriteTakesWhatTheProfileSays(t *testing.T) {
+	// 1 MiB at 964 MB/s, and some microseconds for the first byte.
+	r := measured(t, "-device", "sim:pcie-2005", "put_flush_lat:1048576")["put_flush_lat:1048576"]
+	assert.InDelta(t, 1048576/964.0, r.Value, 10)
+	assert.Greater(t, r.Value, 1048576/964.0)
+}
+
+func TestAComputationOverlapsTheTransfer(t *testing.T) {
+	// The processor is busy for about half of the transfer, which goes on meanwhile.
+	r := measured(t, "-device", "sim:pcie-2005", "put_flush_lat:1048576", "overlap_put_lat:1048576")
+	assert.Less(t, r["overlap_put_lat:1048576"].Value, 1.1*r["put_flush_lat:1048576"].Value)
+}
+
+func TestSwitchesOfLinksReachSimulatedRanks(t *testing.T) {
+	args := []string{"-device", "sim:pcie-2005", "pattern16_bw:65536"}
+	inTurns := measured(t, args...)["pattern16_bw:65536"].Value
+	inOrder := measured(t, append([]string{"-set", "getsfirst=off"}, args...)...)["pattern16_bw:65536"].Value
+	assert.Greater(t, inTurns, 1.5*inOrder, "reads and writes take both directions")
+}
+
+func TestSchemesAreComparedInVirtualTime(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	require.Equal(t, 0, run(t.Context(), []string{"schemes", "-device", "sim:pcie-2005", "-rounds", "1", "pscw_put_lat:64", "put_target_cpu"}, &stdout, &stderr), stderr.String())
+	assert.Contains(t, stdout.String(), "pcie-2005: InfiniHost III Ex MT25208")
+	assert.Contains(t, stdout.String(), "at-once")
+	assert.Equal(t, "bench: put_target_cpu 1000 is left out: "+noProcessor+"\n", stderr.String())
+}
+
+func TestASimulatedJobThatTakesTooLongEnds(t *testing.T) {
+	var stderr bytes.Buffer
+	assert.Equal(t, 1, run(t.Context(), []string{"-device", "sim:ideal", "-timeout", "1ms", "hashtable_lookup_rate"}, io.Discard, &stderr))
+	assert.Contains(t, stderr.String(), "not done in time: 1ms (-timeout)")
+}
