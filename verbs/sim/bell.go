@@ -1,6 +1,9 @@
 package sim
 
-import "time"
+import (
+	"runtime"
+	"time"
+)
 
 // A bell is the completion channel of a device. In virtual time a rank need not look
 // again and again for what its peers write into its memory: whatever the card brings
@@ -18,6 +21,9 @@ func (b *bell) Prepare() uint32 {
 	s := b.device.sim
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.dying() {
+		return b.rings
+	}
 	b.announced++
 	return b.rings
 }
@@ -27,7 +33,9 @@ func (b *bell) Finish() {
 	s := b.device.sim
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b.announced--
+	if !s.dying() {
+		b.announced--
+	}
 }
 
 // Sleep gives the turn away until the bell is rung, or the limit is over on the caller's
@@ -37,6 +45,9 @@ func (b *bell) Sleep(ticket uint32, limit time.Duration) {
 	s := b.device.sim
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.dying() {
+		runtime.Goexit()
+	}
 	local, until := *s.local(), forever
 	if limit >= 0 && limit < forever-local {
 		until = local + limit
@@ -46,7 +57,9 @@ func (b *bell) Sleep(ticket uint32, limit time.Duration) {
 		return
 	}
 	if b.rings == ticket {
+		t := s.current
 		s.wait(b, until)
+		b.device.reportTask(Slept, local, t.local, 0)
 	}
 }
 
@@ -94,7 +107,7 @@ func (b *bell) Ring() {
 	s := b.device.sim
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if b.announced == 0 {
+	if b.announced == 0 || s.dying() {
 		return
 	}
 	if at := *s.local(); s.current != nil && at > s.now {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/onesided/rma/verbs"
@@ -11,20 +12,24 @@ import (
 type completionQueue struct {
 	device *Device
 	held   *completion.Queue
+	// exhausted: a fault leaves no room.
+	exhausted bool
 }
 
 // CreateCompletionQueue makes a completion queue.
 func (d *Device) CreateCompletionQueue(capacity int) (verbs.CompletionQueue, error) {
 	d.sim.mu.Lock()
 	defer d.sim.mu.Unlock()
-	if d.closed {
+	if d.unusable() {
 		return nil, d.closedError("CreateCompletionQueue")
 	}
 	held, err := completion.New(capacity)
 	if err != nil {
 		return nil, argumentError("CreateCompletionQueue: %v", err)
 	}
-	return &completionQueue{device: d, held: held}, nil
+	q := &completionQueue{device: d, held: held}
+	d.queues = append(d.queues, q)
+	return q, nil
 }
 
 // Poll takes what has completed by the time of the task that calls, and charges it.
@@ -32,23 +37,43 @@ func (q *completionQueue) Poll(into []verbs.Completion) int {
 	s := q.device.sim
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if q.device.dead || s.dying() {
+		return 0
+	}
 	s.settle()
 	n := q.held.Take(into)
-	s.charge(s.profile.Poll + time.Duration(n)*s.profile.Complete)
+	q.device.charge(Polled, s.profile.Poll+time.Duration(n)*s.profile.Complete, 0)
 	return n
 }
 
-// push adds a completion, wakes who sleeps for it, and tells whether there was room.
-func (q *completionQueue) push(c *verbs.Completion) (room bool) {
-	room = q.held.Push(c)
+// push adds a completion of a queue pair, wakes who sleeps for it, and tells whether there
+// was room.
+func (q *completionQueue) push(of *queuePair, c *verbs.Completion) (room bool) {
+	if room = !q.exhausted; room {
+		room = q.held.Push(c)
+	} else if !of.silent {
+		of.silent = true
+		last := *c
+		if last.Status == verbs.StatusSuccess {
+			last.Status = verbs.StatusFlushed
+		}
+		q.held.Push(&last)
+	}
 	q.device.bell.ring()
 	return room
 }
 
 // Close destroys the queue, whose queue pairs have been closed.
 func (q *completionQueue) Close() error {
+	s := q.device.sim
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dying() {
+		return q.device.closedError("Close of a completion queue")
+	}
 	if _, err := q.held.Close(); err != nil {
 		return argumentError("%v", err)
 	}
+	q.device.queues = slices.DeleteFunc(q.device.queues, func(other *completionQueue) bool { return other == q })
 	return nil
 }

@@ -22,7 +22,7 @@ func (d *Device) Connect(address string, hello []byte, config verbs.QueuePairCon
 	s := d.sim
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if d.closed {
+	if d.unusable() {
 		return nil, d.closedError("Connect")
 	}
 	if len(hello) > verbs.MaxHello {
@@ -32,8 +32,12 @@ func (d *Device) Connect(address string, hello []byte, config verbs.QueuePairCon
 	if err != nil {
 		return nil, err
 	}
-	e := s.schedule(*s.local()+s.profile.Connect+s.profile.Wire, q.lane, evKnock)
-	e.what = &connectionRequest{from: q, address: address, hello: slices.Clone(hello)}
+	q.knocked = *s.local()
+	if arrives := d.leaves(q.knocked + s.profile.Connect); arrives < forever {
+		s.schedule(arrives, q.lane, evKnock).what = &connectionRequest{from: q, address: address, hello: slices.Clone(hello)}
+	} else {
+		q.ignore()
+	}
 	return q, nil
 }
 
@@ -41,6 +45,9 @@ func (d *Device) Connect(address string, hello []byte, config verbs.QueuePairCon
 func (d *Device) PollConnections(into []verbs.ConnectionRequest) int {
 	d.sim.mu.Lock()
 	defer d.sim.mu.Unlock()
+	if d.unusable() {
+		return 0
+	}
 	d.sim.settle()
 	n := copy(into, d.requests)
 	d.requests = slices.Delete(d.requests, 0, n)
@@ -48,12 +55,19 @@ func (d *Device) PollConnections(into []verbs.ConnectionRequest) int {
 }
 
 // arrive is the request at the device that it is for, if there is one.
-func (r *connectionRequest) arrive() {
+func (r *connectionRequest) arrive(e *event) {
 	if r.from.state != verbs.StateConnecting {
 		return
 	}
 	if r.to = r.from.device.sim.open[r.address]; r.to == nil {
+		if end, dead := r.from.device.sim.dead[r.address]; dead && end.power {
+			r.from.ignore()
+			return
+		}
 		r.refuse(r.from.device.sim.now, fmt.Errorf("sim: nobody is at %q: %w", r.address, verbs.ErrPeerGone))
+		return
+	}
+	if r.to.hold(e) {
 		return
 	}
 	r.to.requests = append(r.to.requests, r)
@@ -64,7 +78,15 @@ func (r *connectionRequest) arrive() {
 func (r *connectionRequest) refuse(at time.Duration, cause error) {
 	r.answered = true
 	s := r.from.device.sim
-	e := s.schedule(at+s.profile.back(), r.from.lane, evRefused)
+	arrives := at + s.profile.Wire
+	if r.to != nil {
+		arrives = r.to.leaves(at)
+	}
+	if arrives == forever {
+		r.from.ignore()
+		return
+	}
+	e := s.schedule(arrives+s.profile.Acknowledge, r.from.lane, evRefused)
 	e.pair, e.what = r.from, cause
 }
 
@@ -76,7 +98,7 @@ func (r *connectionRequest) Reject(reason string) {
 	s := r.from.device.sim
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !r.answered {
+	if !r.answered && !r.to.unusable() {
 		r.refuse(*s.local(), fmt.Errorf("sim: %s: %w: %s", r.address, verbs.ErrRejected, reason))
 	}
 }
@@ -98,8 +120,14 @@ func (r *connectionRequest) Accept(config verbs.QueuePairConfig) (verbs.QueuePai
 	}
 	r.answered = true
 	q.peer, q.state = r.from, verbs.StateReady
-	q.open = *s.local() + s.profile.Connect + s.profile.Wire
-	e := s.schedule(q.open, q.lane, evAccepted)
+	q.open = *s.local() + s.profile.Connect
+	arrives := q.device.leaves(q.open)
+	if arrives == forever {
+		r.from.ignore()
+		return q, nil
+	}
+	q.open = arrives
+	e := s.schedule(arrives, q.lane, evAccepted)
 	e.pair, e.what = r.from, q
 	return q, nil
 }
@@ -108,9 +136,7 @@ func (r *connectionRequest) Accept(config verbs.QueuePairConfig) (verbs.QueuePai
 func (q *queuePair) accepted(by *queuePair) {
 	q.peer = by
 	if q.state != verbs.StateConnecting {
-		s := q.device.sim
-		e := s.schedule(s.now+s.profile.back(), q.lane, evParted)
-		e.pair, e.what = by, fmt.Errorf("sim: %s withdrew the connection: %w", q.device.address, verbs.ErrPeerGone)
+		q.part(fmt.Errorf("sim: %s withdrew the connection: %w", q.device.address, verbs.ErrPeerGone))
 		return
 	}
 	q.state = verbs.StateReady

@@ -3,7 +3,11 @@ package sim
 import "github.com/onesided/rma/verbs"
 
 // Copied charges the task that calls for a copy that it has made itself.
-func (d *Device) Copied(n int) { d.Compute(d.sim.profile.copying(n)) }
+func (d *Device) Copied(n int) {
+	d.sim.mu.Lock()
+	defer d.sim.mu.Unlock()
+	d.charge(Copied, d.sim.profile.copying(n), n)
+}
 
 // A cursor is a place in a list of segments.
 type cursor struct {

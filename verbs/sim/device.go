@@ -17,9 +17,10 @@ type Device struct {
 	address    string
 	lane       uint32
 	attributes verbs.Attributes
-	closed     bool
-	bell       bell
-	regions    regions
+	// dead: it was killed; then it is closed, too.
+	closed, dead bool
+	bell         bell
+	regions      regions
 	// memory is what AllocateMemory gave, by its first byte.
 	memory    map[*byte]int
 	allocated int
@@ -27,13 +28,20 @@ type Device struct {
 	// out and in are the two directions of the link; busOut and busIn are one if the
 	// directions share the bus.
 	out           outlet
-	in            resource
+	in            inlet
 	busOut, busIn *resource
 
 	pairs      []*queuePair
 	lastNumber uint32
 	requests   []verbs.ConnectionRequest
 	watches    []*watch
+	queues     []*completionQueue
+
+	// slow and refusals are when the processor is slow, and when no memory is registered.
+	slow, refusals []spell
+	// starving is how many messages to come find no receive, exhausting how many of their
+	// senders then give up.
+	starving, exhausting int
 }
 
 var (
@@ -76,6 +84,7 @@ func (s *Simulator) Open() *Device {
 	d.bell.device = d
 	d.regions.next = uint64(d.rank+1) * addressSpace
 	s.devices = append(s.devices, d)
+	d.suffer()
 	s.open[d.address] = d
 	return d
 }
@@ -106,7 +115,7 @@ func (d *Device) Now() time.Duration {
 func (d *Device) Compute(took time.Duration) {
 	d.sim.mu.Lock()
 	defer d.sim.mu.Unlock()
-	d.sim.charge(max(took, 0))
+	d.charge(Computed, max(took, 0), 0)
 }
 
 // PollRings is what the task's processor takes to look at rings in its memory.
@@ -133,7 +142,7 @@ func (d *Device) AllocateMemory(n int) ([]byte, error) {
 	d.sim.mu.Lock()
 	defer d.sim.mu.Unlock()
 	switch {
-	case d.closed:
+	case d.unusable():
 		return nil, d.closedError("AllocateMemory")
 	case n <= 0:
 		return nil, argumentError("AllocateMemory of %d bytes; allowed is 1 or more", n)
@@ -156,7 +165,7 @@ func (d *Device) AllocateMemory(n int) ([]byte, error) {
 func (d *Device) FreeMemory(memory []byte) error {
 	d.sim.mu.Lock()
 	defer d.sim.mu.Unlock()
-	if d.closed {
+	if d.unusable() {
 		return d.closedError("FreeMemory")
 	}
 	if len(memory) > 0 {
@@ -173,18 +182,21 @@ func (d *Device) FreeMemory(memory []byte) error {
 func (d *Device) RegisterMemory(memory []byte, access verbs.Access) (verbs.MemoryRegion, error) {
 	d.sim.mu.Lock()
 	defer d.sim.mu.Unlock()
-	if d.closed {
+	if d.unusable() {
 		return nil, d.closedError("RegisterMemory")
 	}
 	if access&^(verbs.LocalWrite|verbs.RemoteWrite|verbs.RemoteRead|verbs.RemoteAtomic) != 0 {
 		return nil, argumentError("RegisterMemory: access %#x has unknown rights", uint32(access))
+	}
+	if at := *d.sim.local(); under(d.refusals, at) > 0 {
+		return nil, fmt.Errorf("sim: RegisterMemory: %d bytes at %v: %w: %w", len(memory), at, ErrFault, verbs.ErrMemory)
 	}
 	r := &region{device: d, memory: memory, access: access}
 	if err := d.regions.add(r); err != nil {
 		return nil, err
 	}
 	p := &d.sim.profile
-	d.sim.charge(p.Register + p.RegisterPage*pages(len(memory)))
+	d.charge(Registered, p.Register+p.RegisterPage*pages(len(memory)), len(memory))
 	return r, nil
 }
 
@@ -192,7 +204,7 @@ func (d *Device) RegisterMemory(memory []byte, access verbs.Access) (verbs.Memor
 func (d *Device) Close() error {
 	d.sim.mu.Lock()
 	defer d.sim.mu.Unlock()
-	if d.closed {
+	if d.unusable() {
 		return nil
 	}
 	d.sim.settle()
@@ -218,10 +230,18 @@ func (d *Device) shut() {
 		d.sim.schedule(d.sim.now+d.sim.profile.back(), w.by.lane, evDeath).what = w
 	}
 	d.watches = nil
+	d.forget()
+}
+
+// forget drops what the device keeps, and wakes who sleeps.
+func (d *Device) forget() {
 	d.regions.slots, d.regions.free = nil, nil
-	d.memory = nil
+	d.memory, d.queues = nil, nil
 	d.bell.ring()
 }
+
+// unusable tells whether the device is closed, or whoever calls was killed.
+func (d *Device) unusable() bool { return d.closed || d.sim.dying() }
 
 // gone is what peers are told of a device that is closed.
 func (d *Device) gone() error {
@@ -244,23 +264,32 @@ type watch struct {
 	stopped bool
 }
 
-// Watch tells of the end of the device at address, as a task of its own while Run runs.
+// Watch tells of the end of the device at address, as a task of its own while Run runs. Of
+// a rank that was killed it tells Profile.Notice later, of one that has lost power
+// Profile.Silence later.
 func (d *Device) Watch(address string, lost func(cause error)) (func(), error) {
 	s := d.sim
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if d.closed {
+	if d.unusable() {
 		return nil, d.closedError("Watch")
 	}
 	w := &watch{by: d, lost: lost, cause: fmt.Errorf("sim: %s: the device was closed: %w", address, verbs.ErrPeerGone)}
 	if of := s.open[address]; of != nil {
 		of.watches = append(of.watches, w)
 	} else {
-		s.schedule(*s.local(), d.lane, evDeath).what = w
+		at := *s.local()
+		if end, dead := s.dead[address]; dead {
+			at, w.cause = max(at, end.noticed), end.cause
+		}
+		s.schedule(at, d.lane, evDeath).what = w
 	}
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		if s.dying() {
+			return
+		}
 		w.stopped = true
 		if of := s.open[address]; of != nil {
 			of.watches = slices.DeleteFunc(of.watches, func(other *watch) bool { return other == w })
@@ -275,7 +304,7 @@ func (w *watch) tell() {
 	}
 	w.stopped = true
 	if s := w.by.sim; s.running {
-		s.begin("the end of a peer of "+w.by.address, s.now, func() { w.lost(w.cause) })
+		s.begin(w.by, "the end of a peer of "+w.by.address, s.now, func() { w.lost(w.cause) })
 		return
 	}
 	go w.lost(w.cause)

@@ -60,4 +60,28 @@
 //
 // Bytes of a write are placed burst by burst, those of a read are taken from the
 // responder's memory burst by burst when they leave it.
+//
+// # Faults
+//
+// [Simulator.Inject] has a [Fault] come at a time, or right after an event of a number; [Plan]
+// draws a list of them from a seed, which can be printed, kept, and read by [ParseFaults].
+// The same seed and the same plan are the same run, and the faults are in its trace. These
+// hold:
+//
+//  1. A rank is its [Device] and the tasks of [Device.Go], with those that they begin. When
+//     it is killed its device is closed at once, and what it had sent and not yet placed
+//     is lost. Its tasks end as by runtime.Goexit before time goes on; what their deferred
+//     functions ask of any device has no effect, returns verbs.ErrClosed where it returns
+//     an error, and ends the function where it would sleep. So they must not wait
+//     otherwise than by sleeping.
+//  2. Its peers hear nothing. A request to it stays unanswered, and RetryTime after it was
+//     sent, or after the last that was answered, completes with
+//     verbs.StatusRetryExceeded, which fails its queue pair; its error wraps
+//     verbs.ErrPeerGone. A queue pair with no request under way notices nothing, but
+//     Watch tells Notice, or after a loss of power Silence, later.
+//  3. A direction of a link stays in order: what is delayed or stalled is overtaken by
+//     nothing. What is on the wire already when its sender's link stalls arrives. If an
+//     answer does not come within RetryTime for a stall or a delay, that is as 2.
+//  4. A processor is slow, and memory refused, by the clock of the task that computes or
+//     registers, to the nanosecond; everything else comes by the simulator's clock.
 package sim

@@ -17,7 +17,10 @@ import (
 // ended waits for n completions, whatever they say.
 func (n *node) ended(count int) (got []verbs.Completion) {
 	n.until(func() bool {
-		got = append(got, n.into[:n.queue.Poll(n.into[:])]...)
+		for more := 1; more > 0; {
+			more = n.queue.Poll(n.into[:])
+			got = append(got, n.into[:more]...)
+		}
 		return len(got) >= count
 	})
 	return got

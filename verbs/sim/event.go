@@ -33,6 +33,15 @@ const (
 	evDeath
 	// evRing: a task ran ahead of the clock when it rang.
 	evRing
+	// evFault and evHealed: something breaks, or is whole again.
+	evFault
+	evHealed
+	// evRelease: what a fault has held before the way in of a card may enter.
+	evRelease
+	// evGiveUp: a queue pair may have waited for an answer for too long; evExhausted: it
+	// has tried too often to find a receive.
+	evGiveUp
+	evExhausted
 )
 
 // An event is what the card does at a time. The fields that a kind uses are those that

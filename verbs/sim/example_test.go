@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"errors"
 	"fmt"
 	"log"
 
@@ -72,4 +73,49 @@ func Example() {
 	// Output:
 	// success after 1.092794ms
 	// by a card
+}
+
+// A rank is killed while another writes to it.
+func ExampleSimulator_Inject() {
+	profile, err := sim.ByName("ndr-2024")
+	if err != nil {
+		log.Fatal(err)
+	}
+	s, err := sim.New(profile, 1)
+	if err != nil {
+		log.Fatal(err)
+	}
+	plan, err := sim.ParseFaults("at 5ms kill rank 1")
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := s.Inject(plan...); err != nil {
+		log.Fatal(err)
+	}
+	survivor, victim := s.Open(), s.Open()
+	survivor.Go("survivor", func() {
+		lost := false
+		_, err := survivor.Watch(victim.Address(), func(cause error) {
+			fmt.Println(errors.Is(cause, verbs.ErrPeerGone), "at", survivor.Now())
+			lost = true
+			survivor.Channel().Ring()
+		})
+		if err != nil {
+			log.Fatal(err)
+		}
+		for !lost {
+			survivor.Channel().Sleep(survivor.Channel().Prepare(), -1)
+		}
+	})
+	victim.Go("victim", func() {
+		defer func() { fmt.Println("the victim ends at", victim.Now()) }()
+		victim.Channel().Sleep(victim.Channel().Prepare(), -1)
+		victim.Channel().Sleep(victim.Channel().Prepare(), -1)
+	})
+	if err := s.Run(); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// the victim ends at 5ms
+	// true at 6ms
 }

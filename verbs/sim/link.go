@@ -13,6 +13,18 @@ type outlet struct {
 	// armed: somebody will look again, or is looking.
 	armed  bool
 	frames uint64
+	// faults are those of this direction of the link.
+	faults hindrance
+}
+
+// An inlet is the way in to a card.
+type inlet struct {
+	free   time.Duration
+	faults hindrance
+	// held is what has arrived and waits for the end of a fault, in order.
+	held ring[held]
+	// releasing: the first of it has waited, and is let in.
+	releasing bool
 }
 
 // A flow is what a queue pair sends: requests, or answers with data to its peer's.
@@ -34,8 +46,10 @@ func (d *Device) serve() {
 	o := &d.out
 	o.armed = true
 	for o.flows.count > 0 {
-		if o.free > d.sim.now {
-			d.sim.schedule(o.free, d.lane, evPort).device = d
+		if free := max(o.free, o.faults.until); free > d.sim.now {
+			if free < forever {
+				d.sim.schedule(free, d.lane, evPort).device = d
+			}
 			return
 		}
 		f := *o.flows.at(0)
@@ -65,15 +79,15 @@ func (d *Device) transmit(n int, gap time.Duration) (first, last time.Duration) 
 }
 
 // take takes n bytes from the wire, of which the first is here and the last will be at
-// until, and tells when the last is past the bus. What comes while the way in is taken
-// waits in the network, which holds any amount.
-func (d *Device) take(n int, until time.Duration) (last time.Duration) {
+// until, and tells when the first and the last are past link and bus. What comes while the
+// way in is taken waits in the network, which holds any amount.
+func (d *Device) take(n int, until time.Duration) (first, last time.Duration) {
 	p := &d.sim.profile
-	first := max(d.sim.now, d.in.free)
+	first = max(d.sim.now, d.in.free)
 	if n > 0 {
 		first = max(first, d.busIn.free)
 		d.busIn.free = first + takes(n, p.Bus)
 	}
 	d.in.free = first + takes(n, p.Link)
-	return max(first+max(takes(n, p.Link), takes(n, p.Bus)), until)
+	return first, max(first+max(takes(n, p.Link), takes(n, p.Bus)), until)
 }

@@ -11,10 +11,13 @@ func (q *queuePair) PostSend(requests []verbs.SendRequest) (int, error) {
 	s := q.device.sim
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if q.closed {
+	if q.closed || s.dying() {
 		return 0, fmt.Errorf("sim: PostSend: %w", verbs.ErrClosed)
 	}
 	defer q.arm()
+	if q.obstructed() {
+		defer q.guard()
+	}
 	p := &s.profile
 	for i := range requests {
 		length, err := q.device.attributes.CheckSend(&requests[i])
@@ -24,12 +27,13 @@ func (q *queuePair) PostSend(requests []verbs.SendRequest) (int, error) {
 		if q.sends.count >= q.maxSends {
 			return i, verbs.ErrQueueFull
 		}
-		s.charge(p.Post + p.PostSegment*further(requests[i].Segments))
+		begun := *s.local()
+		q.device.spend(p.Post + p.PostSegment*further(requests[i].Segments))
 		r := q.sends.extend()
 		r.take(&requests[i], length)
 		r.ready = *s.local() + p.Fetch
 		if r.Flags&verbs.Inline != 0 {
-			s.charge(takes(length, p.InlineRate))
+			q.device.spend(takes(length, p.InlineRate))
 			r.ready = *s.local() + p.FetchInline
 		}
 		if q.state == verbs.StateError {
@@ -38,8 +42,9 @@ func (q *queuePair) PostSend(requests []verbs.SendRequest) (int, error) {
 			q.next = q.first
 			continue
 		}
-		now := *s.local()
-		q.report(Event{Kind: Posted, At: now, Until: now, Opcode: r.Opcode, Request: r.ID, Bytes: length})
+		if s.trace != nil {
+			q.report(Event{Kind: Posted, At: begun, Until: *s.local(), Task: s.task(), Opcode: r.Opcode, Request: r.ID, Bytes: length})
+		}
 	}
 	return len(requests), nil
 }
@@ -63,7 +68,7 @@ func (q *queuePair) PostReceive(requests []verbs.ReceiveRequest) (int, error) {
 	s := q.device.sim
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if q.closed {
+	if q.closed || s.dying() {
 		return 0, fmt.Errorf("sim: PostReceive: %w", verbs.ErrClosed)
 	}
 	for i := range requests {
@@ -74,11 +79,15 @@ func (q *queuePair) PostReceive(requests []verbs.ReceiveRequest) (int, error) {
 		if q.receives.count >= q.maxReceives {
 			return i, verbs.ErrQueueFull
 		}
-		s.charge(s.profile.PostReceive + s.profile.PostSegment*further(segments))
+		begun := *s.local()
+		q.device.spend(s.profile.PostReceive + s.profile.PostSegment*further(segments))
 		r := q.receives.extend()
 		*r = receive{id: requests[i].ID, segments: append(r.segments[:0], segments...), ready: *s.local()}
 		for _, segment := range segments {
 			r.length += len(segment.Memory)
+		}
+		if s.trace != nil {
+			q.report(Event{Kind: Posted, At: begun, Until: *s.local(), Task: s.task(), Opcode: verbs.OpReceive, Request: r.id, Bytes: r.length})
 		}
 		if q.state == verbs.StateError {
 			q.received(verbs.StatusFlushed, verbs.OpReceive, 0, 0)

@@ -39,6 +39,12 @@ type Profile struct {
 	Acknowledge, Return time.Duration
 	// StarvedWait is how long a sender waits that found no receive.
 	StarvedWait time.Duration
+	// RetryTime is how long a requester sends again what is not answered before it gives
+	// up; zero is for ever.
+	RetryTime time.Duration
+	// Notice is how long after a rank was killed Watch tells of it, Silence how long after
+	// it has lost power.
+	Notice, Silence time.Duration
 
 	// MaxInline is the most bytes of an inline request, MaxReads how many reads and
 	// atomics of a queue pair can be under way.
@@ -88,6 +94,11 @@ func (p *Profile) check() error {
 	} {
 		if d < 0 || d > time.Second {
 			return argumentError("profile %s: %s of %v; allowed is 0 to 1s", p.Name, what, d)
+		}
+	}
+	for what, d := range map[string]time.Duration{"RetryTime": p.RetryTime, "Notice": p.Notice, "Silence": p.Silence} {
+		if d < 0 || d > time.Hour {
+			return argumentError("profile %s: %s of %v; allowed is 0 to 1h", p.Name, what, d)
 		}
 	}
 	rates := map[string]float64{"Link": p.Link, "Bus": p.Bus, "InlineRate": p.InlineRate}
@@ -140,6 +151,9 @@ func (p *Profile) oneWay() time.Duration { return p.Post + p.Fetch + p.Wire + p.
 // that carries no data.
 func (p *Profile) back() time.Duration { return p.Wire + p.Acknowledge }
 
+// starved is how long after a message has found no receive it is there again.
+func (p *Profile) starved() time.Duration { return p.StarvedWait + 2*p.Wire }
+
 // Rate is that of one direction while the other is quiet, and DuplexRate of both together.
 func (p *Profile) rate() float64 {
 	if p.Bus == 0 || p.Link != 0 && p.Link < p.Bus {
@@ -174,5 +188,8 @@ func (p *Profile) costs() verbs.Costs {
 
 // Ideal is a card that takes no time at all.
 func Ideal() Profile {
-	return Profile{Name: "ideal", Hardware: "a card that takes no time", MaxInline: 256, MaxReads: 16, CoherentAtomics: true, Burst: 16 << 10}
+	return Profile{
+		Name: "ideal", Hardware: "a card that takes no time", MaxInline: 256, MaxReads: 16, CoherentAtomics: true, Burst: 16 << 10,
+		RetryTime: retryTime, Notice: notice, Silence: silence,
+	}
 }

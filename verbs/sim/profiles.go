@@ -38,18 +38,19 @@ var profiles = []Profile{
 		// requester places what comes as the receiver of one.
 		TurnRead:    1600 * time.Nanosecond,
 		Return:      1600 * time.Nanosecond,
-		TurnAtomic:  2 * time.Microsecond,    // typical
-		Acknowledge: 800 * time.Nanosecond,   // typical
-		FetchInline: 1000 * time.Nanosecond,  // typical: one crossing of the bus less
-		Gap:         400 * time.Nanosecond,   // typical
-		GapSegment:  150 * time.Nanosecond,   // typical
-		PostSegment: 30 * time.Nanosecond,    // typical
-		PostReceive: 200 * time.Nanosecond,   // typical
-		Receive:     1 * time.Microsecond,    // typical
-		Poll:        50 * time.Nanosecond,    // typical
-		Complete:    100 * time.Nanosecond,   // typical
-		PollRing:    10 * time.Nanosecond,    // D, 6.4
-		InlineRate:  2e9,                     // typical
+		TurnAtomic:  2 * time.Microsecond,   // typical
+		Acknowledge: 800 * time.Nanosecond,  // typical
+		FetchInline: 1000 * time.Nanosecond, // typical: one crossing of the bus less
+		Gap:         400 * time.Nanosecond,  // typical
+		GapSegment:  150 * time.Nanosecond,  // typical
+		PostSegment: 30 * time.Nanosecond,   // typical
+		PostReceive: 200 * time.Nanosecond,  // typical
+		Receive:     1 * time.Microsecond,   // typical
+		Poll:        50 * time.Nanosecond,   // typical
+		Complete:    100 * time.Nanosecond,  // typical
+		PollRing:    10 * time.Nanosecond,   // D, 6.4
+		InlineRate:  2e9,                    // typical
+		RetryTime:   retryTime, Notice: notice, Silence: silence,
 		StarvedWait: 640 * time.Microsecond,  // IBTA
 		MaxInline:   128,                     // B, 3: what the card's inline size serves
 		MaxReads:    4,                       // mthca
@@ -85,6 +86,7 @@ var profiles = []Profile{
 		Complete:    150 * time.Nanosecond,  // typical
 		PollRing:    10 * time.Nanosecond,   // D, 6.4
 		InlineRate:  1.5e9,                  // typical
+		RetryTime:   retryTime, Notice: notice, Silence: silence,
 		StarvedWait: 640 * time.Microsecond, // IBTA
 		MaxInline:   128,                    // B, 3
 		MaxReads:    4,                      // mthca
@@ -105,18 +107,19 @@ var profiles = []Profile{
 		Post: 150 * time.Nanosecond, Fetch: 650 * time.Nanosecond, Wire: 250 * time.Nanosecond, Place: 650 * time.Nanosecond,
 		// As with pcie-2005.
 		TurnRead: 650 * time.Nanosecond, Return: 650 * time.Nanosecond,
-		TurnAtomic:  900 * time.Nanosecond,   // typical
-		Acknowledge: 300 * time.Nanosecond,   // typical
-		FetchInline: 350 * time.Nanosecond,   // typical
-		Gap:         150 * time.Nanosecond,   // typical
-		GapSegment:  50 * time.Nanosecond,    // typical
-		PostSegment: 20 * time.Nanosecond,    // typical
-		PostReceive: 120 * time.Nanosecond,   // typical
-		Receive:     250 * time.Nanosecond,   // typical
-		Poll:        40 * time.Nanosecond,    // typical
-		Complete:    80 * time.Nanosecond,    // typical
-		PollRing:    10 * time.Nanosecond,    // D, 6.4
-		InlineRate:  2e9,                     // typical
+		TurnAtomic:  900 * time.Nanosecond, // typical
+		Acknowledge: 300 * time.Nanosecond, // typical
+		FetchInline: 350 * time.Nanosecond, // typical
+		Gap:         150 * time.Nanosecond, // typical
+		GapSegment:  50 * time.Nanosecond,  // typical
+		PostSegment: 20 * time.Nanosecond,  // typical
+		PostReceive: 120 * time.Nanosecond, // typical
+		Receive:     250 * time.Nanosecond, // typical
+		Poll:        40 * time.Nanosecond,  // typical
+		Complete:    80 * time.Nanosecond,  // typical
+		PollRing:    10 * time.Nanosecond,  // D, 6.4
+		InlineRate:  2e9,                   // typical
+		RetryTime:   retryTime, Notice: notice, Silence: silence,
 		StarvedWait: 640 * time.Microsecond,  // IBTA
 		MaxInline:   128,                     // B, 3
 		MaxReads:    16,                      // mlx4
@@ -141,18 +144,19 @@ var profiles = []Profile{
 		Place: 450 * time.Nanosecond, // split
 		// As with pcie-2005.
 		TurnRead: 450 * time.Nanosecond, Return: 450 * time.Nanosecond,
-		TurnAtomic:  700 * time.Nanosecond,  // typical
-		Acknowledge: 220 * time.Nanosecond,  // typical
-		FetchInline: 250 * time.Nanosecond,  // typical
-		Gap:         200 * time.Nanosecond,  // C, 3: the gap is 100 ns beyond the overhead
-		GapSegment:  40 * time.Nanosecond,   // typical
-		PostSegment: 15 * time.Nanosecond,   // typical
-		PostReceive: 80 * time.Nanosecond,   // typical
-		Receive:     200 * time.Nanosecond,  // typical
-		Poll:        25 * time.Nanosecond,   // typical
-		Complete:    50 * time.Nanosecond,   // typical
-		PollRing:    10 * time.Nanosecond,   // D, 6.4
-		InlineRate:  4e9,                    // typical
+		TurnAtomic:  700 * time.Nanosecond, // typical
+		Acknowledge: 220 * time.Nanosecond, // typical
+		FetchInline: 250 * time.Nanosecond, // typical
+		Gap:         200 * time.Nanosecond, // C, 3: the gap is 100 ns beyond the overhead
+		GapSegment:  40 * time.Nanosecond,  // typical
+		PostSegment: 15 * time.Nanosecond,  // typical
+		PostReceive: 80 * time.Nanosecond,  // typical
+		Receive:     200 * time.Nanosecond, // typical
+		Poll:        25 * time.Nanosecond,  // typical
+		Complete:    50 * time.Nanosecond,  // typical
+		PollRing:    10 * time.Nanosecond,  // D, 6.4
+		InlineRate:  4e9,                   // typical
+		RetryTime:   retryTime, Notice: notice, Silence: silence,
 		StarvedWait: 640 * time.Microsecond, // IBTA
 		MaxInline:   128,                    // B, 3
 		MaxReads:    16,                     // mlx4
@@ -174,18 +178,19 @@ var profiles = []Profile{
 		Place: 500 * time.Nanosecond, // split
 		// As with pcie-2005.
 		TurnRead: 500 * time.Nanosecond, Return: 500 * time.Nanosecond,
-		TurnAtomic:  700 * time.Nanosecond,  // typical
-		Acknowledge: 250 * time.Nanosecond,  // typical
-		FetchInline: 300 * time.Nanosecond,  // typical
-		Gap:         150 * time.Nanosecond,  // typical
-		GapSegment:  30 * time.Nanosecond,   // typical
-		PostSegment: 15 * time.Nanosecond,   // typical
-		PostReceive: 80 * time.Nanosecond,   // typical
-		Receive:     200 * time.Nanosecond,  // typical
-		Poll:        25 * time.Nanosecond,   // typical
-		Complete:    50 * time.Nanosecond,   // typical
-		PollRing:    10 * time.Nanosecond,   // D, 6.4
-		InlineRate:  4e9,                    // typical
+		TurnAtomic:  700 * time.Nanosecond, // typical
+		Acknowledge: 250 * time.Nanosecond, // typical
+		FetchInline: 300 * time.Nanosecond, // typical
+		Gap:         150 * time.Nanosecond, // typical
+		GapSegment:  30 * time.Nanosecond,  // typical
+		PostSegment: 15 * time.Nanosecond,  // typical
+		PostReceive: 80 * time.Nanosecond,  // typical
+		Receive:     200 * time.Nanosecond, // typical
+		Poll:        25 * time.Nanosecond,  // typical
+		Complete:    50 * time.Nanosecond,  // typical
+		PollRing:    10 * time.Nanosecond,  // D, 6.4
+		InlineRate:  4e9,                   // typical
+		RetryTime:   retryTime, Notice: notice, Silence: silence,
 		StarvedWait: 640 * time.Microsecond, // IBTA
 		MaxInline:   128,                    // B, 3
 		MaxReads:    16,                     // mlx4
@@ -220,6 +225,7 @@ var profiles = []Profile{
 		PostSegment: 50 * time.Nanosecond,   // typical
 		PollRing:    10 * time.Nanosecond,   // D, 6.4: 1.3 us for 128
 		InlineRate:  1e9,                    // typical
+		RetryTime:   retryTime, Notice: notice, Silence: silence,
 		StarvedWait: 640 * time.Microsecond, // IBTA
 		MaxInline:   128,                    // B, 3
 		MaxReads:    4,                      // mthca
@@ -252,6 +258,7 @@ var profiles = []Profile{
 		Complete:    100 * time.Nanosecond,  // typical
 		PollRing:    10 * time.Nanosecond,   // D, 6.4
 		InlineRate:  2e9,                    // typical
+		RetryTime:   retryTime, Notice: notice, Silence: silence,
 		StarvedWait: 640 * time.Microsecond, // IBTA
 		MaxInline:   128,                    // B, 3
 		MaxReads:    4,                      // mthca
@@ -274,18 +281,19 @@ var profiles = []Profile{
 		Place: 350 * time.Nanosecond, // split
 		// As with pcie-2005.
 		TurnRead: 350 * time.Nanosecond, Return: 350 * time.Nanosecond,
-		TurnAtomic:  400 * time.Nanosecond,  // typical
-		Acknowledge: 200 * time.Nanosecond,  // typical
-		FetchInline: 100 * time.Nanosecond,  // a crossing of the bus less, Hoefler
-		Gap:         5 * time.Nanosecond,    // Hoefler, of ConnectX-5
-		GapSegment:  5 * time.Nanosecond,    // typical
-		PostSegment: 5 * time.Nanosecond,    // typical
-		PostReceive: 30 * time.Nanosecond,   // typical
-		Receive:     100 * time.Nanosecond,  // typical
-		Poll:        10 * time.Nanosecond,   // typical
-		Complete:    20 * time.Nanosecond,   // typical
-		PollRing:    4 * time.Nanosecond,    // typical
-		InlineRate:  16e9,                   // typical
+		TurnAtomic:  400 * time.Nanosecond, // typical
+		Acknowledge: 200 * time.Nanosecond, // typical
+		FetchInline: 100 * time.Nanosecond, // a crossing of the bus less, Hoefler
+		Gap:         5 * time.Nanosecond,   // Hoefler, of ConnectX-5
+		GapSegment:  5 * time.Nanosecond,   // typical
+		PostSegment: 5 * time.Nanosecond,   // typical
+		PostReceive: 30 * time.Nanosecond,  // typical
+		Receive:     100 * time.Nanosecond, // typical
+		Poll:        10 * time.Nanosecond,  // typical
+		Complete:    20 * time.Nanosecond,  // typical
+		PollRing:    4 * time.Nanosecond,   // typical
+		InlineRate:  16e9,                  // typical
+		RetryTime:   retryTime, Notice: notice, Silence: silence,
 		StarvedWait: 640 * time.Microsecond, // IBTA
 		MaxInline:   220,                    // typical
 		MaxReads:    16,                     // mlx4, and cards since
@@ -299,6 +307,16 @@ var profiles = []Profile{
 		CopyRates: []CopyRate{{32 << 10, 60e9}, {1 << 20, 30e9}, {0, 12e9}}, // typical
 	},
 }
+
+const (
+	// retryTime is that of a timeout of 14 and 7 retries, which are what perftest has:
+	// eight times 4.096 us 2^14 (IBTA, local ACK timeout).
+	retryTime = 8 * 4096 << 14 * time.Nanosecond
+	// notice is until the system has ended a process and closed its connections; typical.
+	notice = time.Millisecond
+	// silence is that after which a connection is taken for dead.
+	silence = 10 * time.Second
+)
 
 // Profiles are the names that ByName knows.
 func Profiles() []string {

@@ -44,8 +44,8 @@ type queuePair struct {
 	// parked since parkedAt: the peer has no receive.
 	parked   bool
 	parkedAt time.Duration
-	// open is from when on the peer listens.
-	open time.Duration
+	// knocked is when the connection was asked for, open from when on the peer listens.
+	knocked, open time.Duration
 	// armed: an event looks at the send queue; queued: it waits for its turn on the way out.
 	armed, queued bool
 	// stopped: behind a request that cannot be, nothing leaves.
@@ -64,6 +64,15 @@ type queuePair struct {
 	answers                   ring[answer]
 	answered                  int
 	answerArmed, answerQueued bool
+
+	// ignored: what was to bring an answer to the request to connect is lost. guarded: an
+	// event will look whether the oldest request has been answered in time. progress is
+	// when the requester has last heard of a request.
+	// retried: a sender that waits for a receive has been told to count from its next try.
+	ignored, guarded, retried bool
+	progress                  time.Duration
+	// silent: the last completion that an exhausted queue keeps has been.
+	silent bool
 }
 
 // A request is a work request of the send queue. Its slices are used again.
@@ -71,8 +80,8 @@ type request struct {
 	verbs.SendRequest
 	inline []byte
 	length int
-	// ready is when its first byte can leave.
-	ready time.Duration
+	// ready is when its first byte can leave, sent when it did last.
+	ready, sent time.Duration
 	// carriedOut tells that the peer has carried out what brings nothing back, known when
 	// the requester learns of that, or could.
 	carriedOut bool
@@ -101,7 +110,7 @@ type answer struct {
 
 // newPair makes a queue pair, not yet connected.
 func (d *Device) newPair(config verbs.QueuePairConfig) (*queuePair, error) {
-	if d.closed {
+	if d.unusable() {
 		return nil, d.closedError("queue pair")
 	}
 	sendCQ, ok1 := config.SendQueue.(*completionQueue)
@@ -148,6 +157,9 @@ func (q *queuePair) Sever() {
 	s := q.device.sim
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.dying() {
+		return
+	}
 	s.settle()
 	q.fail(fmt.Errorf("sim: the connection was severed: %w", verbs.ErrPeerGone))
 }
@@ -157,9 +169,10 @@ func (q *queuePair) Close() error {
 	s := q.device.sim
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !q.closed {
-		s.settle()
+	if q.closed || s.dying() {
+		return nil
 	}
+	s.settle()
 	q.destroy()
 	return nil
 }
@@ -185,15 +198,23 @@ func (q *queuePair) fail(err error) {
 	s := q.device.sim
 	q.report(Event{Kind: Failed, At: s.now, Until: s.now})
 	if q.peer != nil {
-		e := s.schedule(s.now+s.profile.back(), q.lane, evParted)
-		e.pair, e.what = q.peer, fmt.Errorf("sim: %s ended the connection: %w", q.device.address, verbs.ErrPeerGone)
+		q.part(fmt.Errorf("sim: %s ended the connection: %w", q.device.address, verbs.ErrPeerGone))
 	}
 	q.flush()
 	q.device.bell.ring()
 }
 
-// parted ends this side because the other has ended.
-func (q *queuePair) parted(cause error) { q.fail(cause) }
+// part tells the peer that this side has ended, unless it was killed, or nothing gets
+// through.
+func (q *queuePair) part(cause error) {
+	s := q.device.sim
+	if arrives := q.device.leaves(s.now); arrives < forever {
+		e := s.schedule(arrives+s.profile.Acknowledge, q.lane, evParted)
+		e.pair, e.what = q.peer, cause
+		return
+	}
+	q.peer.guard()
+}
 
 // flush completes everything that is outstanding. Of the requests that ended well nobody
 // was to be told, and one that has failed says how.
@@ -223,7 +244,7 @@ func (q *queuePair) complete(r *request, status verbs.Status) {
 	ended := verbs.Completion{ID: r.ID, QueuePair: q.number, Status: status, Opcode: r.Opcode}
 	now := q.device.sim.now
 	q.report(Event{Kind: Completed, At: now, Until: now, Opcode: r.Opcode, Request: r.ID, Bytes: r.length, Status: status})
-	if !q.sendCQ.push(&ended) {
+	if !q.sendCQ.push(q, &ended) {
 		q.fail(errOverflow)
 	}
 }
@@ -237,7 +258,7 @@ func (q *queuePair) received(status verbs.Status, opcode verbs.Opcode, bytes int
 	q.filled = 0
 	now := q.device.sim.now
 	q.report(Event{Kind: Completed, At: now, Until: now, Opcode: opcode, Request: ended.ID, Bytes: bytes, Status: status})
-	if !q.recvCQ.push(&ended) {
+	if !q.recvCQ.push(q, &ended) {
 		q.fail(errOverflow)
 	}
 }

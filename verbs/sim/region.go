@@ -33,12 +33,15 @@ func (r *region) Deregister() error {
 	d := r.device
 	d.sim.mu.Lock()
 	defer d.sim.mu.Unlock()
+	if d.sim.dying() {
+		return fmt.Errorf("sim: region %#x: %w", r.key, verbs.ErrClosed)
+	}
 	d.sim.settle()
 	if !d.regions.remove(r) {
 		return fmt.Errorf("sim: region %#x: %w", r.key, verbs.ErrClosed)
 	}
 	p := &d.sim.profile
-	d.sim.charge(p.Deregister + p.DeregisterPage*pages(len(r.memory)))
+	d.charge(Deregistered, p.Deregister+p.DeregisterPage*pages(len(r.memory)), len(r.memory))
 	return nil
 }
 

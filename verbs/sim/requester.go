@@ -61,8 +61,13 @@ func (q *queuePair) sendPiece() {
 	}
 	from, until := q.device.transmit(n, gap)
 	q.report(Event{Kind: Sent, At: from, Until: until, Opcode: r.Opcode, Request: r.ID, Offset: q.offset, Bytes: n})
-	e := s.schedule(from+p.Wire, q.lane, evArrive)
-	e.pair, e.number, e.offset, e.bytes, e.last, e.epoch, e.until = q, q.next, q.offset, n, last, q.epoch, until+p.Wire
+	if q.offset == 0 {
+		r.sent = from
+	}
+	if arrives := q.device.leaves(from); arrives < forever {
+		e := s.schedule(arrives, q.lane, evArrive)
+		e.pair, e.number, e.offset, e.bytes, e.last, e.epoch, e.until = q, q.next, q.offset, n, last, q.epoch, arrives+until-from
+	}
 	q.offset += n
 	if last {
 		q.next++
@@ -91,6 +96,7 @@ func (q *queuePair) acknowledged(e *event) {
 	if q.state != verbs.StateReady {
 		return
 	}
+	q.progress = q.device.sim.now
 	if status := verbs.Status(e.status); status != verbs.StatusSuccess {
 		r := q.request(e.number)
 		r.status, r.done = status, true
@@ -148,7 +154,7 @@ func (q *queuePair) unpark() {
 	}
 	s := q.device.sim
 	again := q.peer.receives.at(0).ready
-	if period := s.profile.StarvedWait + 2*s.profile.Wire; period > 0 {
+	if period := s.profile.starved(); period > 0 {
 		tries := max((again-q.parkedAt+period-1)/period, 1)
 		again = q.parkedAt + tries*period
 	}

@@ -12,9 +12,15 @@ import (
 // arrive takes a piece of q's requests from the wire, at the peer.
 func (q *queuePair) arrive(e *event) {
 	d := q.peer.device
+	if d.dead {
+		return
+	}
 	p := &d.sim.profile
-	at := d.take(e.bytes, e.until) + p.Place
-	if r := q.sought(e); r != nil && e.last && (r.Opcode <= verbs.OpSendImmediate || r.Opcode == verbs.OpRDMAWriteImmediate) {
+	first, at := d.take(e.bytes, e.until)
+	r := q.sought(e)
+	q.peer.reportReceived(r, e, first)
+	at += p.Place
+	if r != nil && e.last && (r.Opcode <= verbs.OpSendImmediate || r.Opcode == verbs.OpRDMAWriteImmediate) {
 		at += p.Receive
 	}
 	// What the card looks for a receive for holds back what comes behind it.
@@ -32,6 +38,8 @@ func (q *queuePair) placed(e *event) {
 	if r == nil || to.state != verbs.StateReady || to.refused {
 		return
 	}
+	d := to.device
+	p := &d.sim.profile
 	status, found := r.status, true
 	if status == verbs.StatusSuccess {
 		switch r.Opcode {
@@ -43,7 +51,12 @@ func (q *queuePair) placed(e *event) {
 			status = to.owe(r, e.number)
 		}
 	}
+	if now := d.sim.now; !r.brings() && now >= d.out.faults.until && now >= q.device.in.faults.until {
+		q.progress = now + p.back()
+	}
 	switch {
+	case !found && d.exhausting > 0:
+		to.exhaust(e.number)
 	case !found:
 		q.starve(e.number)
 	case status != verbs.StatusSuccess:
@@ -53,7 +66,10 @@ func (q *queuePair) placed(e *event) {
 			to.fail(to.fault)
 		}
 	case e.last && !r.brings():
-		r.carriedOut, r.known = true, q.device.sim.now+q.device.sim.profile.back()
+		r.carriedOut, r.known = true, d.leaves(d.sim.now)
+		if r.known < forever {
+			r.known += p.Acknowledge
+		}
 		if r.Flags&verbs.Signalled != 0 {
 			q.inform(e.number, status)
 		}
@@ -72,8 +88,10 @@ func (q *queuePair) sought(e *event) *request {
 // inform tells q how a request of its ended.
 func (q *queuePair) inform(number uint64, status verbs.Status) {
 	s := q.device.sim
-	e := s.schedule(s.now+s.profile.back(), q.peer.lane, evAcknowledged)
-	e.pair, e.number, e.status = q, number, uint8(status)
+	if arrives := q.peer.device.leaves(s.now); arrives < forever {
+		e := s.schedule(arrives+s.profile.Acknowledge, q.peer.lane, evAcknowledged)
+		e.pair, e.number, e.status = q, number, uint8(status)
+	}
 }
 
 // write places a piece of a write of the peer's, and for one with immediate data takes a
@@ -131,6 +149,10 @@ func (q *queuePair) deliver(r *request, e *event) (status verbs.Status, found bo
 
 // hasReceive tells whether the card finds a receive.
 func (q *queuePair) hasReceive() bool {
+	if d := q.device; d.exhausting > 0 || d.starving > 0 {
+		d.starving = max(d.starving-1, 0)
+		return false
+	}
 	return q.receives.count > 0 && q.receives.at(0).ready <= q.device.sim.now
 }
 
@@ -227,8 +249,10 @@ func (q *queuePair) sendAnswer() {
 	}
 	from, until := q.device.transmit(n, gap)
 	q.report(Event{Kind: Sent, At: from, Until: until, Opcode: r.Opcode, Request: r.ID, Offset: offset, Bytes: n})
-	e := s.schedule(from+p.Wire, q.lane, evReturn)
-	e.pair, e.number, e.bytes, e.last, e.until = q.peer, number, n, last, until+p.Wire
+	if arrives := q.device.leaves(from); arrives < forever {
+		e := s.schedule(arrives, q.lane, evReturn)
+		e.pair, e.number, e.offset, e.bytes, e.last, e.until = q.peer, number, offset, n, last, arrives+until-from
+	}
 	q.armAnswers()
 }
 
@@ -249,9 +273,14 @@ func swap(memory []byte, r *request) (old uint64) {
 // arriveBack takes a piece of an answer from the wire.
 func (q *queuePair) arriveBack(e *event) {
 	s := q.device.sim
-	at := q.device.take(e.bytes, e.until) + s.profile.Return
+	first, at := q.device.take(e.bytes, e.until)
+	if q.state != verbs.StateReady {
+		return
+	}
+	q.progress = s.now
+	q.reportReceived(q.request(e.number), e, first)
 	if e.last {
-		next := s.schedule(at, q.peer.lane, evReturned)
+		next := s.schedule(at+s.profile.Return, q.peer.lane, evReturned)
 		next.pair, next.number = q, e.number
 	}
 }

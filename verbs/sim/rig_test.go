@@ -115,14 +115,17 @@ func (n *node) accept(count int) {
 // completions waits for n of them, which have to be successes.
 func (n *node) completions(count int) {
 	for {
-		for _, c := range n.into[:n.queue.Poll(n.into[:])] {
+		got := n.queue.Poll(n.into[:])
+		for _, c := range n.into[:got] {
 			if c.Status != verbs.StatusSuccess {
 				panic(c.Status)
 			}
-			count--
 		}
-		if count <= 0 {
+		if count -= got; count <= 0 {
 			return
+		}
+		if got > 0 {
+			continue
 		}
 		ticket := n.Channel().Prepare()
 		n.Channel().Sleep(ticket, -1)

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/onesided/rma/verbs"
 )
 
 // A Simulator is one job: its clock, its events and the cards of its ranks.
@@ -23,6 +25,14 @@ type Simulator struct {
 	devices  []*Device
 	open     map[string]*Device
 	lastLane uint32
+	// dead are the ranks that were killed. counted are the faults that wait for the number
+	// of an event, which for the first of them is nextCounted; afflictions those of
+	// processors.
+	dead        map[string]end
+	faultLane   uint32
+	counted     []*Fault
+	nextCounted uint64
+	afflictions []affliction
 
 	tasks     []*task
 	live      int
@@ -56,7 +66,11 @@ func New(profile Profile, seed uint64) (*Simulator, error) {
 		events:  schedule{seed: seed},
 		random:  rand.New(rand.NewPCG(seed, 1)),
 		open:    make(map[string]*Device),
+		dead:    make(map[string]end),
+		// None waits.
+		nextCounted: maxEvent,
 	}
+	s.faultLane = s.lane()
 	s.deadlines.seed = seed
 	s.idlers.L = &s.mu
 	return s, nil
@@ -131,6 +145,9 @@ func (s *Simulator) step(limit time.Duration) bool {
 	s.active = s.now
 	s.taken++
 	s.happen(&e)
+	if s.taken >= s.nextCounted {
+		s.strikeCounted()
+	}
 	return true
 }
 
@@ -144,9 +161,13 @@ func (s *Simulator) happen(e *event) {
 		e.device.out.armed = false
 		e.device.serve()
 	case evArrive:
-		e.pair.arrive(e)
+		if !e.pair.peer.device.hold(e) {
+			e.pair.arrive(e)
+		}
 	case evReturn:
-		e.pair.arriveBack(e)
+		if !e.pair.device.hold(e) {
+			e.pair.arriveBack(e)
+		}
 	case evPlaced:
 		e.pair.placed(e)
 	case evReturned:
@@ -155,21 +176,35 @@ func (s *Simulator) happen(e *event) {
 		e.pair.answerArmed = false
 		e.pair.armAnswers()
 	case evAcknowledged:
-		e.pair.acknowledged(e)
+		if !e.pair.device.hold(e) {
+			e.pair.acknowledged(e)
+		}
 	case evResume:
 		e.pair.resume(e.epoch)
 	case evKnock:
-		e.what.(*connectionRequest).arrive()
+		e.what.(*connectionRequest).arrive(e)
 	case evAccepted:
-		e.pair.accepted(e.what.(*queuePair))
-	case evRefused:
-		e.pair.fail(e.what.(error))
-	case evParted:
-		e.pair.parted(e.what.(error))
+		if !e.pair.device.hold(e) {
+			e.pair.accepted(e.what.(*queuePair))
+		}
+	case evRefused, evParted:
+		if !e.pair.device.hold(e) {
+			e.pair.fail(e.what.(error))
+		}
 	case evDeath:
 		e.what.(*watch).tell()
 	case evRing:
 		e.device.bell.ring()
+	case evFault:
+		s.strike(e.what.(*Fault))
+	case evHealed:
+		s.reportFault(Healed, e.what.(*Fault))
+	case evRelease:
+		e.device.release()
+	case evGiveUp:
+		e.pair.giveUp()
+	case evExhausted:
+		e.pair.inform(e.number, verbs.StatusRetryExceeded)
 	}
 }
 
@@ -182,10 +217,6 @@ func (s *Simulator) local() *time.Duration {
 	*clock = max(*clock, s.now)
 	return clock
 }
-
-// charge is CPU time of whoever calls. Its clock runs ahead of the simulator's until it is
-// settled.
-func (s *Simulator) charge(d time.Duration) { *s.local() += d }
 
 // settle brings the simulator's clock to that of whoever calls, so that it sees
 // everything that has happened by then, and nothing later. Other tasks have their turn

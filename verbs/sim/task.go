@@ -19,6 +19,10 @@ const forever = time.Duration(math.MaxInt64)
 type task struct {
 	number int
 	name   string
+	// device is that of the rank whose task it is, nil if it is nobody's. A task that was
+	// killed with it ends at its next turn.
+	device *Device
+	killed bool
 	lane   uint32
 	local  time.Duration
 	next   func() (struct{}, bool)
@@ -28,6 +32,8 @@ type task struct {
 	// bell is what the task sleeps on, or slept on last, nil if it only let time pass.
 	bell   *bell
 	asleep bool
+	// queued: it is runnable, and has not had its turn.
+	queued bool
 	// deadline ends the wait; place is where in the heap of deadlines, -1 if nowhere.
 	deadline time.Duration
 	tie      uint32
@@ -35,26 +41,60 @@ type task struct {
 }
 
 // Go adds a task, which begins when Run gives it the turn for the first time: at the time
-// of the task that called Go, if one did. Run returns when all tasks have ended. Tasks
-// wait for each other through devices only: one that blocks on a channel or a mutex that
-// another task has to free blocks them all. A goroutine that a task starts is no task, and
-// must leave devices alone, but for ringing their channels.
+// of the task that called Go, if one did, whose rank is then also the new task's. Run
+// returns when all tasks have ended. Tasks wait for each other through devices only: one
+// that blocks on a channel or a mutex that another task has to free blocks them all. A
+// goroutine that a task starts is no task, and must leave devices alone, but for ringing
+// their channels.
 func (s *Simulator) Go(name string, body func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.begin(name, *s.local(), body)
+	var of *Device
+	if s.current != nil {
+		of = s.current.device
+	}
+	s.begin(of, name, *s.local(), body)
 }
 
-// begin adds a task whose clock begins at a time.
-func (s *Simulator) begin(name string, at time.Duration, body func()) {
-	t := &task{number: len(s.tasks), name: name, lane: s.lane(), local: at, place: -1}
+// Go adds a task of the device's rank, which is as one of [Simulator.Go] and ends with the
+// rank if that is killed: as by runtime.Goexit, when it would next wait, or at once if it
+// waits. Its deferred functions run; what they ask of any device has no effect then,
+// returns verbs.ErrClosed where it returns an error, and ends them where it would sleep.
+func (d *Device) Go(name string, body func()) {
+	s := d.sim
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begin(d, name, *s.local(), body)
+}
+
+// begin adds a task of a rank, or of none, whose clock begins at a time. The dead begin
+// nothing.
+func (s *Simulator) begin(of *Device, name string, at time.Duration, body func()) {
+	if s.dying() || of != nil && of.dead {
+		return
+	}
+	t := &task{number: len(s.tasks), name: name, device: of, lane: s.lane(), local: at, place: -1}
 	t.next, t.stop = iter.Pull(func(yield func(struct{}) bool) {
 		t.yield = yield
 		body()
 	})
 	s.tasks = append(s.tasks, t)
 	s.live++
+	s.enqueue(t)
+}
+
+// enqueue gives a task a turn.
+func (s *Simulator) enqueue(t *task) {
+	t.queued = true
 	*s.runnable.extend() = t
+}
+
+// dequeue is the task whose turn it is.
+func (s *Simulator) dequeue() *task {
+	t := *s.runnable.at(0)
+	s.runnable.drop(1)
+	t.queued = false
+	return t
 }
 
 // Run runs the tasks until all have ended. It returns a *DeadlockError if they wait for
@@ -75,9 +115,7 @@ func (s *Simulator) Run() error {
 			return s.deadlock()
 		}
 		if s.runnable.count > 0 {
-			t := *s.runnable.at(0)
-			s.runnable.drop(1)
-			s.turn(t)
+			s.turn(s.dequeue())
 			continue
 		}
 		if !s.step(forever - 1) {
@@ -91,6 +129,12 @@ var errRunning = errors.New("the simulator is running already")
 
 // turn gives a task the turn until it gives it back.
 func (s *Simulator) turn(t *task) {
+	if t.killed {
+		if panicked := s.unwind(t); panicked != nil {
+			panic(panicked)
+		}
+		return
+	}
 	s.current = t
 	// To be undone also when the task panics.
 	defer func() { s.current = nil }()
@@ -104,32 +148,62 @@ func (s *Simulator) turn(t *task) {
 
 // end ends the tasks that are left, one after the other.
 func (s *Simulator) end() {
-	s.unwinding = true
-	for _, t := range s.tasks {
-		if t.next == nil {
-			continue
+	var panicked any
+	for i := 0; i < len(s.tasks); i++ {
+		if t := s.tasks[i]; t.next != nil {
+			if value := s.unwind(t); panicked == nil {
+				panicked = value
+			}
 		}
-		s.deadlines.remove(t)
-		if t.asleep && t.bell != nil {
-			t.bell.forget(t)
-		}
-		s.current = t
-		s.mu.Unlock()
-		ended := make(chan struct{})
-		// A goroutine of its own, because the task's Goexit is one of who stops it.
-		go func() {
-			defer close(ended)
-			t.stop()
-		}()
-		<-ended
-		s.mu.Lock()
-		s.current = nil
 	}
 	s.tasks, s.live = nil, 0
 	s.runnable = ring[*task]{}
-	s.unwinding, s.running = false, false
+	s.running = false
 	s.outside = max(s.outside, s.now)
+	if panicked != nil {
+		panic(panicked)
+	}
 }
+
+// unwind ends a task, and returns what its deferred functions panic with.
+func (s *Simulator) unwind(t *task) (panicked any) {
+	s.deadlines.remove(t)
+	if t.asleep && t.bell != nil {
+		t.bell.forget(t)
+	}
+	s.current, s.unwinding = t, true
+	s.mu.Unlock()
+	ended := make(chan any)
+	// A goroutine of its own, because the task's Goexit is one of who stops it.
+	go func() {
+		defer func() { ended <- recover() }()
+		t.stop()
+	}()
+	panicked = <-ended
+	s.mu.Lock()
+	s.current, s.unwinding = nil, false
+	t.next = nil
+	s.live--
+	return panicked
+}
+
+// kill has a task end at its next turn, which it gets without having to wait.
+func (s *Simulator) kill(t *task) {
+	if t.next == nil || t.killed {
+		return
+	}
+	t.killed = true
+	switch {
+	case t.asleep:
+		s.wake(t)
+	case !t.queued:
+		s.enqueue(t)
+	}
+}
+
+// dying tells whether whoever calls is a task that was killed, and does no more than
+// what it has deferred.
+func (s *Simulator) dying() bool { return s.current != nil && s.current.killed }
 
 // pause gives the turn back, and returns when it comes again. It is called with mu.
 func (s *Simulator) pause(t *task) {
@@ -163,8 +237,8 @@ func (s *Simulator) wait(b *bell, until time.Duration) {
 	}
 	for s.runnable.count == 0 && s.step(forever-1) {
 	}
-	if s.runnable.count == 1 && *s.runnable.at(0) == t && !s.exhausted() {
-		s.runnable.drop(1)
+	if s.runnable.count == 1 && *s.runnable.at(0) == t && !t.killed && !s.exhausted() {
+		s.dequeue()
 		return
 	}
 	s.pause(t)
@@ -178,7 +252,7 @@ func (s *Simulator) wake(t *task) {
 	}
 	t.asleep = false
 	t.local = max(t.local, s.now)
-	*s.runnable.extend() = t
+	s.enqueue(t)
 }
 
 // A Waiter is a task that waits for what never comes.

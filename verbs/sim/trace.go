@@ -11,11 +11,12 @@ import (
 type EventKind uint8
 
 const (
-	// Posted: the processor has written a request of the send queue.
+	// Posted: the processor has written a request of the send queue, or a receive.
 	Posted EventKind = iota
 	// Sent: bytes of a request, or of the answer to one, pass the way out of the card,
-	// from At until Until.
+	// from At until Until; Received: the way in.
 	Sent
+	Received
 	// Placed: a write or a message is in memory.
 	Placed
 	// Starved: the peer had no receive for a request.
@@ -24,9 +25,25 @@ const (
 	Completed
 	// Failed: a queue pair is in StateError.
 	Failed
+	// Computed, Copied, Registered, Deregistered and Polled: what a task had the rank's
+	// processor do, beside Posted. Polled is of completion queues.
+	Computed
+	Copied
+	Registered
+	Deregistered
+	Polled
+	// Slept: a task has slept on the rank's channel.
+	Slept
+	// Struck: a fault has come to a rank; Healed: it has gone.
+	Struck
+	Healed
+	kinds
 )
 
-var eventKinds = [...]string{"posted", "sent", "placed", "starved", "completed", "failed"}
+var eventKinds = [kinds]string{
+	"posted", "sent", "received", "placed", "starved", "completed", "failed",
+	"computed", "copied", "registered", "deregistered", "polled", "slept", "struck", "healed",
+}
 
 func (k EventKind) String() string {
 	if int(k) < len(eventKinds) {
@@ -44,18 +61,27 @@ type Event struct {
 	// before there is one.
 	Rank, Peer int
 	QueuePair  uint32
+	// Task is the number of the task whose processor it is, in the order of Go, and counts
+	// from 1; zero if it is the card's, or of a goroutine that is no task.
+	Task int
 	// Opcode and Request are the work request's, or the peer's whose answer it is.
 	Opcode  verbs.Opcode
 	Request uint64
 	// Bytes of it, from Offset on.
 	Offset, Bytes int
 	Status        verbs.Status
+	// Fault is what has come or gone, as Fault.String has it.
+	Fault string
 }
 
 // String is the event in a line.
 func (e Event) String() string {
-	return fmt.Sprintf("%d-%d %s rank %d to %d pair %d opcode %d request %d bytes %d+%d status %d",
-		e.At, e.Until, e.Kind, e.Rank, e.Peer, e.QueuePair, e.Opcode, e.Request, e.Offset, e.Bytes, e.Status)
+	text := fmt.Sprintf("%d-%d %s rank %d to %d pair %d task %d opcode %d request %d bytes %d+%d status %d",
+		e.At, e.Until, e.Kind, e.Rank, e.Peer, e.QueuePair, e.Task, e.Opcode, e.Request, e.Offset, e.Bytes, e.Status)
+	if e.Fault != "" {
+		text += ": " + e.Fault
+	}
+	return text
 }
 
 // report gives an event of the queue pair to who traces.
@@ -68,6 +94,45 @@ func (q *queuePair) report(e Event) {
 		e.Peer = q.peer.device.rank
 	}
 	q.device.sim.trace(e)
+}
+
+// reportReceived tells that a piece of a request, or of an answer, passes the way in of
+// q's card. There is no request if q's peer has failed, or has begun to send it again.
+func (q *queuePair) reportReceived(r *request, piece *event, from time.Duration) {
+	if q.device.sim.trace == nil {
+		return
+	}
+	e := Event{Kind: Received, At: from, Until: q.device.in.free, Offset: piece.offset, Bytes: piece.bytes}
+	if r != nil {
+		e.Opcode, e.Request = r.Opcode, r.ID
+	}
+	q.report(e)
+}
+
+// reportTask tells what the task that calls had the processor do, if it took time.
+func (d *Device) reportTask(k EventKind, from, until time.Duration, bytes int) {
+	if s := d.sim; s.trace != nil && until > from {
+		s.trace(Event{Kind: k, At: from, Until: until, Rank: d.rank, Peer: -1, Task: s.task(), Bytes: bytes})
+	}
+}
+
+// reportFault tells that a fault has come or gone, once for each rank that has it.
+func (s *Simulator) reportFault(k EventKind, f *Fault) {
+	if s.trace == nil {
+		return
+	}
+	text := f.String()
+	for _, rank := range f.ranks() {
+		s.trace(Event{Kind: k, At: s.now, Until: s.now, Rank: rank, Peer: -1, Fault: text})
+	}
+}
+
+// task is the number of the task that calls, counted from 1.
+func (s *Simulator) task() int {
+	if s.current == nil {
+		return 0
+	}
+	return s.current.number + 1
 }
 
 // reportPlaced tells that the last piece of a request of the peer's has been placed.

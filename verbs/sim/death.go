@@ -1,0 +1,70 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// An end is that of a rank that was killed: when Watch tells of it, and what.
+type end struct {
+	noticed time.Duration
+	cause   error
+	power   bool
+}
+
+// die ends the device, and the tasks of its rank, without a word to anybody.
+func (d *Device) die(power bool) {
+	s := d.sim
+	if !d.closed {
+		e := end{noticed: s.now + s.profile.Notice, power: power}
+		what := "the rank was killed"
+		if power {
+			e.noticed, what = s.now+s.profile.Silence, "the rank has lost power"
+		}
+		e.cause = fmt.Errorf("sim: %s: %s: %w", d.address, what, verbs.ErrPeerGone)
+		s.dead[d.address] = e
+		delete(s.open, d.address)
+		d.closed, d.dead = true, true
+		for _, q := range slices.Clone(d.pairs) {
+			q.destroy()
+		}
+		for _, r := range d.requests {
+			r.(*connectionRequest).from.ignore()
+		}
+		d.requests = nil
+		for _, w := range d.watches {
+			w.cause = e.cause
+			s.schedule(e.noticed, w.by.lane, evDeath).what = w
+		}
+		d.watches = nil
+		d.forget()
+	}
+	for _, t := range s.tasks {
+		if t.device == d {
+			s.kill(t)
+		}
+	}
+}
+
+// unanswered says that the peer has not answered for so long.
+func unanswered(what string, limit time.Duration) error {
+	return fmt.Errorf("sim: %s: no answer for %v: %w: %w", what, limit, verbs.StatusRetryExceeded, verbs.ErrPeerGone)
+}
+
+// exhaust has the sender of a message that found no receive give up, after as many tries
+// as a card makes that does not try for ever.
+func (q *queuePair) exhaust(number uint64) {
+	q.device.exhausting--
+	q.refused = true
+	s := q.device.sim
+	q.peer.report(Event{Kind: Starved, At: s.now, Until: s.now, Opcode: q.peer.request(number).Opcode, Request: q.peer.request(number).ID})
+	e := s.schedule(s.now+starvedTries*s.profile.starved(), q.lane, evExhausted)
+	e.pair, e.number = q.peer, number
+}
+
+// starvedTries is the largest number of tries that a queue pair can be set to, beside for
+// ever (IBTA, rnr_retry).
+const starvedTries = 6

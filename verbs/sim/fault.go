@@ -1,0 +1,200 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// ErrFault marks errors that an injected fault is the cause of, at the rank whose card or
+// processor has it. Its peers see what they would see of a real one.
+var ErrFault = errors.New("injected fault")
+
+// FaultKind says what breaks.
+type FaultKind uint8
+
+const (
+	// Kill ends the process of Rank: its tasks (see Device.Go) and its device, without a
+	// goodbye. Requests to it are answered no more: after Profile.RetryTime the oldest
+	// completes with verbs.StatusRetryExceeded and its queue pair fails. Who would connect
+	// is refused, and Watch tells after Profile.Notice.
+	Kill FaultKind = iota
+	// PowerLoss does so to the machines of all Ranks at once. Who would connect hears
+	// nothing for Profile.RetryTime, and Watch tells after Profile.Silence.
+	PowerLoss
+	// FailPair puts the oldest queue pair of Rank that is connected to Peer in
+	// verbs.StateError.
+	FailPair
+	// Delay has what passes one direction of Rank's link arrive By later.
+	Delay
+	// Stall has nothing pass one direction of Rank's link. What is sent meanwhile waits; a
+	// request that is not answered within Profile.RetryTime fails as one to the dead does.
+	Stall
+	// RefuseMemory has Rank's RegisterMemory fail with an error that wraps verbs.ErrMemory.
+	RefuseMemory
+	// Overflow leaves no room in the completion queues that Rank has: a queue pair fails at
+	// its next completion, which says verbs.StatusFlushed, and is its last.
+	Overflow
+	// Starve has the next Times messages that come for a receive of Rank find none, so that
+	// their senders try again (Profile.StarvedWait).
+	Starve
+	// Exhaust has the sender of the next message that comes for a receive of Rank find none
+	// again and again, until it gives up after 6 times: verbs.StatusRetryExceeded.
+	Exhaust
+	// Slow has Rank's processor take By times as long.
+	Slow
+	faultKinds
+)
+
+// What the faults are called in text.
+var faultNames = [faultKinds]string{"kill", "power-loss", "fail-pair", "delay", "stall", "refuse-memory", "overflow", "starve", "exhaust", "slow"}
+
+func (k FaultKind) String() string {
+	if k < faultKinds {
+		return faultNames[k]
+	}
+	return fmt.Sprintf("FaultKind(%d)", uint8(k))
+}
+
+// Direction of a rank's link.
+type Direction uint8
+
+const (
+	// Out is what the rank sends, In what is sent to it.
+	Out Direction = iota
+	In
+)
+
+func (d Direction) String() string {
+	if d == In {
+		return "in"
+	}
+	return "out"
+}
+
+// A Fault is something that breaks, for Simulator.Inject. Its kind says which of the
+// fields count.
+type Fault struct {
+	Kind FaultKind
+	// Event, if it is not zero, has the fault come right after the simulator's event of
+	// that number (Simulator.Events); otherwise it comes at the time At.
+	Event uint64
+	At    time.Duration
+	// Rank is that whose device, link or processor it is, for all kinds but PowerLoss,
+	// which has Ranks.
+	Rank  int
+	Ranks []int
+	// Peer is the other rank of FailPair.
+	Peer int
+	// Direction is that of Delay and Stall.
+	Direction Direction
+	// By is how much later things arrive in a Delay, Factor how many times slower Slow is.
+	By     time.Duration
+	Factor int
+	// For is how long Delay, Stall, RefuseMemory and Slow last; zero is for ever.
+	For time.Duration
+	// Times is of Starve.
+	Times int
+}
+
+// lasts tells whether a kind of fault has an end.
+func (k FaultKind) lasts() bool {
+	return k == Delay || k == Stall || k == RefuseMemory || k == Slow
+}
+
+const (
+	// maxFactor is the most by which a processor is slow, maxTime how long a fault lasts,
+	// and how late it comes, at most.
+	maxFactor = 1_000_000
+	maxTime   = 24 * 365 * time.Hour
+)
+
+// check says what is wrong with a fault.
+func (f *Fault) check() error {
+	wrong := func(format string, args ...any) error {
+		return argumentError("fault %s: %s", f.Kind, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case f.Kind >= faultKinds:
+		return wrong("no such kind; allowed are %s", strings.Join(faultNames[:], ", "))
+	case f.At < 0 || f.At > maxTime:
+		return wrong("at %v; allowed is 0 to %v", f.At, maxTime)
+	case f.For < 0 || f.For > maxTime:
+		return wrong("for %v; allowed is 0, which is for ever, to %v", f.For, maxTime)
+	case f.Kind == PowerLoss && len(f.Ranks) == 0:
+		return wrong("no ranks")
+	case f.Direction > In:
+		return wrong("direction %d; allowed are Out and In", f.Direction)
+	case f.Kind == Delay && (f.By <= 0 || f.By > maxTime):
+		return wrong("by %v; allowed is 1ns to %v", f.By, maxTime)
+	case f.Kind == Slow && (f.Factor < 1 || f.Factor > maxFactor):
+		return wrong("by %d; allowed is 1 to %d", f.Factor, maxFactor)
+	case f.Kind == Starve && (f.Times < 1 || f.Times > maxFactor):
+		return wrong("times %d; allowed is 1 to %d", f.Times, maxFactor)
+	}
+	for _, rank := range append([]int{f.Rank, f.Peer}, f.Ranks...) {
+		if rank < 0 {
+			return wrong("rank %d; they count from 0", rank)
+		}
+	}
+	return nil
+}
+
+// String is the fault in a line, which ParseFaults reads.
+func (f Fault) String() string {
+	var text strings.Builder
+	if f.Event > 0 {
+		fmt.Fprintf(&text, "at event %d ", f.Event)
+	} else {
+		fmt.Fprintf(&text, "at %v ", f.At)
+	}
+	text.WriteString(f.Kind.String())
+	if f.Kind == PowerLoss {
+		text.WriteString(" rank ")
+		for i, rank := range f.Ranks {
+			if i > 0 {
+				text.WriteByte(',')
+			}
+			fmt.Fprint(&text, rank)
+		}
+	} else {
+		fmt.Fprintf(&text, " rank %d", f.Rank)
+	}
+	switch f.Kind {
+	case FailPair:
+		fmt.Fprintf(&text, " peer %d", f.Peer)
+	case Delay:
+		fmt.Fprintf(&text, " %s by %v", f.Direction, f.By)
+	case Stall:
+		fmt.Fprintf(&text, " %s", f.Direction)
+	case Slow:
+		fmt.Fprintf(&text, " by %d", f.Factor)
+	case Starve:
+		fmt.Fprintf(&text, " times %d", f.Times)
+	}
+	if f.Kind.lasts() && f.For > 0 {
+		fmt.Fprintf(&text, " for %v", f.For)
+	}
+	return text.String()
+}
+
+// ranks are those that the fault is reported at.
+func (f *Fault) ranks() []int {
+	if f.Kind == PowerLoss {
+		return f.Ranks
+	}
+	return []int{f.Rank}
+}
+
+// Faults are a plan: what Inject is to break.
+type Faults []Fault
+
+// String has a line for each fault, which ParseFaults reads.
+func (f Faults) String() string {
+	var text strings.Builder
+	for i := range f {
+		fmt.Fprintln(&text, f[i])
+	}
+	return text.String()
+}

@@ -1,0 +1,201 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// A hindrance is what the faults of one direction of a link do to what passes.
+type hindrance struct {
+	// until is when the direction is stalled no more, forever if it is for good.
+	until time.Duration
+	// What passes before delayed comes delay later.
+	delay, delayed time.Duration
+	// horizon is when the last passed that was hindered: nothing overtakes it.
+	horizon time.Duration
+}
+
+// pass tells when that passes which would at a time, forever if it never does.
+func (h *hindrance) pass(at time.Duration) time.Duration {
+	passes := max(at, h.until)
+	if passes == forever {
+		return forever
+	}
+	if at < h.delayed {
+		passes += h.delay
+	}
+	passes = max(passes, h.horizon)
+	if passes > at {
+		h.horizon = passes
+	}
+	return passes
+}
+
+// hinders tells whether what passes now is hindered.
+func (h *hindrance) hinders(now time.Duration) bool {
+	return now < h.until || now < h.delayed || now < h.horizon
+}
+
+// leaves tells when that is at another card's way in which is on this one's way out at a
+// time, forever if it never is.
+func (d *Device) leaves(at time.Duration) time.Duration {
+	if d.dead {
+		return forever
+	}
+	at = d.out.faults.pass(at)
+	if at < forever {
+		at += d.sim.profile.Wire
+	}
+	return at
+}
+
+// held is an event that waits before a card's way in.
+type held struct {
+	due   time.Duration
+	event event
+}
+
+// hold keeps an event that has come to the card's way in from happening while a fault
+// hinders it, and tells whether it does.
+func (d *Device) hold(e *event) bool {
+	in := &d.in
+	if in.releasing {
+		return false
+	}
+	now := d.sim.now
+	due := in.faults.pass(now)
+	switch {
+	case due == now && in.held.count == 0:
+		return false
+	case due == forever:
+		e.lose()
+	default:
+		*in.held.extend() = held{due, *e}
+		d.sim.schedule(due, d.lane, evRelease).device = d
+	}
+	return true
+}
+
+// release lets in what has waited longest. There is an event for each that waits; those
+// that come in a further fault wait for its end.
+func (d *Device) release() {
+	in := &d.in
+	first := in.held.at(0)
+	if until := in.faults.until; until > d.sim.now && until < forever {
+		in.faults.horizon = max(in.faults.horizon, until)
+		d.sim.schedule(until, d.lane, evRelease).device = d
+		return
+	}
+	e := first.event
+	*first = held{}
+	in.held.drop(1)
+	if in.faults.until == forever {
+		e.lose()
+		return
+	}
+	in.releasing = true
+	d.sim.happen(&e)
+	in.releasing = false
+}
+
+// lose has those learn in time for whom an event is lost on the wire.
+func (e *event) lose() {
+	switch e.kind {
+	case evKnock:
+		e.what.(*connectionRequest).from.ignore()
+	case evAccepted, evRefused:
+		e.pair.ignore()
+	default:
+		e.pair.guard()
+	}
+}
+
+// hindered tells whether something keeps answers from coming or going.
+func (d *Device) hindered() bool {
+	return d.dead || d.out.faults.hinders(d.sim.now) || d.in.faults.hinders(d.sim.now)
+}
+
+// obstructed tells whether a fault may keep q from being answered.
+func (q *queuePair) obstructed() bool {
+	return q.ignored || q.device.hindered() || q.peer != nil && q.peer.device.hindered()
+}
+
+// ignore has q give up to connect in time, since no answer will come.
+func (q *queuePair) ignore() {
+	q.ignored = true
+	q.guard()
+}
+
+// guard plans when q gives up, for one that is obstructed: RetryTime after its oldest
+// request was sent, or after the last answer. Where nothing is broken nobody looks.
+func (q *queuePair) guard() {
+	s := q.device.sim
+	limit := s.profile.RetryTime
+	if limit == 0 || q.guarded || q.device.dead {
+		return
+	}
+	if q.parked && !q.retried {
+		q.retried = true
+		q.progress = q.nextTry(s.now)
+	}
+	if since, _ := q.waiting(); since < forever {
+		q.guarded = true
+		s.schedule(since+limit, q.lane, evGiveUp).pair = q
+	}
+}
+
+// nextTry is when a sender that waits for a receive tries next, at a time or after.
+func (q *queuePair) nextTry(at time.Duration) time.Duration {
+	period := q.device.sim.profile.starved()
+	if period == 0 {
+		return at
+	}
+	return q.parkedAt + max((at-q.parkedAt+period-1)/period, 1)*period
+}
+
+// waiting is the oldest request that was not answered, and since when it could have been;
+// since is forever if there is none. While q connects, the request is nil.
+func (q *queuePair) waiting() (since time.Duration, oldest *request) {
+	switch {
+	case q.state == verbs.StateConnecting && q.ignored:
+		return q.knocked, nil
+	case q.state != verbs.StateReady:
+		return forever, nil
+	}
+	for i := q.cleared; i < q.sends.count; i++ {
+		r := q.sends.at(i)
+		if r.done || r.carriedOut && r.known < forever && r.Flags&verbs.Signalled == 0 {
+			continue
+		}
+		since = max(r.ready, q.open)
+		if q.first+uint64(i) < q.next {
+			since = r.sent
+		}
+		return max(since, q.progress), r
+	}
+	return forever, nil
+}
+
+// giveUp fails q if it is still obstructed and its oldest request has not been answered
+// in time.
+func (q *queuePair) giveUp() {
+	q.guarded = false
+	s := q.device.sim
+	if !q.obstructed() {
+		q.retried = false
+		return
+	}
+	since, oldest := q.waiting()
+	limit := s.profile.RetryTime
+	switch {
+	case since == forever:
+	case since+limit > s.now:
+		q.guard()
+	case oldest == nil:
+		q.fail(unanswered("request to connect", limit))
+	default:
+		oldest.done, oldest.status = true, verbs.StatusRetryExceeded
+		q.fail(unanswered("request to "+q.peer.device.address, limit))
+	}
+}

@@ -1,0 +1,216 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Inject has faults come when they say, or now if that is past. They are of ranks by the
+// order of Open; one that has no device when a fault comes is spared. It may be called at
+// any time; what it refuses it refuses before anything is injected.
+func (s *Simulator) Inject(faults ...Fault) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range faults {
+		if err := faults[i].check(); err != nil {
+			return err
+		}
+	}
+	if s.dying() {
+		return nil
+	}
+	for i := range faults {
+		f := new(Fault)
+		*f = faults[i]
+		f.Ranks = slices.Clone(f.Ranks)
+		if f.Event > 0 {
+			s.counted = append(s.counted, f)
+			slices.SortStableFunc(s.counted, func(a, b *Fault) int { return int(min(a.Event, maxEvent)) - int(min(b.Event, maxEvent)) })
+			s.nextCounted = s.counted[0].Event
+			continue
+		}
+		if f.Kind == Slow || f.Kind == RefuseMemory {
+			s.afflict(f, max(f.At, s.now))
+		}
+		s.schedule(f.At, s.faultLane, evFault).what = f
+	}
+	return nil
+}
+
+// maxEvent is a number of an event that no run comes to.
+const maxEvent = 1 << 62
+
+// strikeCounted has those faults come that wait for the number of the last event.
+func (s *Simulator) strikeCounted() {
+	for len(s.counted) > 0 && s.counted[0].Event <= s.taken {
+		f := s.counted[0]
+		s.counted = s.counted[1:]
+		if f.Kind == Slow || f.Kind == RefuseMemory {
+			s.afflict(f, s.now)
+		}
+		s.strike(f)
+	}
+	s.nextCounted = maxEvent
+	if len(s.counted) > 0 {
+		s.nextCounted = s.counted[0].Event
+	}
+}
+
+// strike has a fault come.
+func (s *Simulator) strike(f *Fault) {
+	s.reportFault(Struck, f)
+	for _, rank := range f.ranks() {
+		if rank < len(s.devices) {
+			s.devices[rank].strike(f)
+		}
+	}
+	if f.Kind.lasts() && f.For > 0 {
+		s.schedule(s.now+f.For, s.faultLane, evHealed).what = f
+	}
+}
+
+// strike has a fault come to a device.
+func (d *Device) strike(f *Fault) {
+	s := d.sim
+	switch f.Kind {
+	case Kill, PowerLoss:
+		d.die(f.Kind == PowerLoss)
+	case FailPair:
+		for _, q := range d.pairs {
+			if q.peer != nil && q.peer.device.rank == f.Peer && q.err == nil {
+				q.fail(fmt.Errorf("sim: queue pair %d of rank %d: %w", q.number, d.rank, ErrFault))
+				break
+			}
+		}
+	case Delay, Stall:
+		h := &d.out.faults
+		if f.Direction == In {
+			h = &d.in.faults
+		}
+		end := forever
+		if f.For > 0 {
+			end = s.now + f.For
+		}
+		if f.Kind == Delay {
+			h.delay, h.delayed = f.By, end
+		} else {
+			h.until = max(h.until, end)
+		}
+		for _, q := range d.pairs {
+			q.guard()
+			if q.peer != nil {
+				q.peer.guard()
+			}
+		}
+	case Overflow:
+		for _, q := range d.queues {
+			q.exhausted = true
+		}
+	case Starve:
+		d.starving += f.Times
+	case Exhaust:
+		d.exhausting++
+	}
+}
+
+// A spell is when a rank's processor is slow by a factor, or refuses.
+type spell struct {
+	from, until time.Duration
+	factor      int
+}
+
+// afflict makes known from when on a rank's processor has a fault. It counts by the clocks
+// of the rank's tasks, which are ahead of the simulator's: for one that is known in
+// advance they are as exact as for what the card does.
+func (s *Simulator) afflict(f *Fault, from time.Duration) {
+	a := affliction{fault: f, spell: spell{from: from, until: forever, factor: max(f.Factor, 1)}}
+	if f.For > 0 {
+		a.until = from + f.For
+	}
+	s.afflictions = append(s.afflictions, a)
+	if f.Rank < len(s.devices) {
+		s.devices[f.Rank].afflict(&a)
+	}
+}
+
+// An affliction is a spell of the rank of a fault.
+type affliction struct {
+	fault *Fault
+	spell
+}
+
+func (d *Device) afflict(a *affliction) {
+	if a.fault.Kind == Slow {
+		d.slow = append(d.slow, a.spell)
+	} else {
+		d.refusals = append(d.refusals, a.spell)
+	}
+}
+
+// suffer gives a new device the spells that its rank has.
+func (d *Device) suffer() {
+	for i := range d.sim.afflictions {
+		if a := &d.sim.afflictions[i]; a.fault.Rank == d.rank {
+			d.afflict(a)
+		}
+	}
+}
+
+// under is the largest factor of spells at a time, zero if it is in none.
+func under(spells []spell, at time.Duration) (factor int) {
+	for i := range spells {
+		if s := &spells[i]; s.from <= at && at < s.until {
+			factor = max(factor, s.factor)
+		}
+	}
+	return factor
+}
+
+// takes is how long the processor needs for work that it begins at a time.
+func (d *Device) takes(at, work time.Duration) time.Duration {
+	if len(d.slow) == 0 {
+		return work
+	}
+	for begun := at; ; {
+		factor := time.Duration(max(under(d.slow, at), 1))
+		change := forever
+		for i := range d.slow {
+			for _, t := range []time.Duration{d.slow[i].from, d.slow[i].until} {
+				if t > at {
+					change = min(change, t)
+				}
+			}
+		}
+		if work <= (change-at)/factor {
+			return at + work*factor - begun
+		}
+		if change == forever {
+			return forever/2 - begun
+		}
+		work -= (change - at) / factor
+		at = change
+	}
+}
+
+// Takes is how long the rank's processor needs for work that would take so long if it were
+// not slow, begun by the caller now: what Compute would charge.
+func (d *Device) Takes(work time.Duration) time.Duration {
+	d.sim.mu.Lock()
+	defer d.sim.mu.Unlock()
+	return d.takes(*d.sim.local(), max(work, 0))
+}
+
+// spend is CPU time of whoever calls, on this rank's processor. The caller's clock runs
+// ahead of the simulator's until it is settled.
+func (d *Device) spend(work time.Duration) {
+	local := d.sim.local()
+	*local += d.takes(*local, work)
+}
+
+// charge spends, and reports what for.
+func (d *Device) charge(k EventKind, work time.Duration, bytes int) {
+	begun := *d.sim.local()
+	d.spend(work)
+	d.reportTask(k, begun, *d.sim.local(), bytes)
+}
