@@ -15,38 +15,50 @@ type end struct {
 	power   bool
 }
 
-// die ends the device, and the tasks of its rank, without a word to anybody.
+// die ends the devices of the rank, and its tasks, without a word to anybody.
 func (d *Device) die(power bool) {
 	s := d.sim
-	if !d.closed {
-		e := end{noticed: s.now + s.profile.Notice, power: power}
-		what := "the rank was killed"
-		if power {
-			e.noticed, what = s.now+s.profile.Silence, "the rank has lost power"
+	for _, other := range s.devices {
+		if other.first == d.first {
+			other.fall(power)
 		}
-		e.cause = fmt.Errorf("sim: %s: %s: %w", d.address, what, verbs.ErrPeerGone)
-		s.dead[d.address] = e
-		delete(s.open, d.address)
-		d.closed, d.dead = true, true
-		for _, q := range slices.Clone(d.pairs) {
-			q.destroy()
-		}
-		for _, r := range d.requests {
-			r.(*connectionRequest).from.ignore()
-		}
-		d.requests = nil
-		for _, w := range d.watches {
-			w.cause = e.cause
-			s.schedule(e.noticed, w.by.lane, evDeath).what = w
-		}
-		d.watches = nil
-		d.forget()
 	}
 	for _, t := range s.tasks {
-		if t.device == d {
+		if t.device != nil && t.device.first == d.first {
 			s.kill(t)
 		}
 	}
+}
+
+// fall ends the device, if it is not closed already.
+func (d *Device) fall(power bool) {
+	s := d.sim
+	if d.closed {
+		d.dead = true
+		return
+	}
+	e := end{noticed: s.now + s.profile.Notice, power: power}
+	what := "the rank was killed"
+	if power {
+		e.noticed, what = s.now+s.profile.Silence, "the rank has lost power"
+	}
+	e.cause = fmt.Errorf("sim: %s: %s: %w", d.address, what, verbs.ErrPeerGone)
+	s.dead[d.address] = e
+	delete(s.open, d.address)
+	d.closed, d.dead = true, true
+	for _, q := range slices.Clone(d.pairs) {
+		q.destroy()
+	}
+	for _, r := range d.requests {
+		r.(*connectionRequest).from.ignore()
+	}
+	d.requests = nil
+	for _, w := range d.watches {
+		w.cause = e.cause
+		s.schedule(e.noticed, w.by.lane, evDeath).what = w
+	}
+	d.watches = nil
+	d.forget()
 }
 
 // unanswered says that the peer has not answered for so long.

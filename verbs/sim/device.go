@@ -17,6 +17,9 @@ type Device struct {
 	address    string
 	lane       uint32
 	attributes verbs.Attributes
+	// first is the rank's first device, with which all of them die: this, but for one that
+	// a task of the rank's has opened.
+	first *Device
 	// dead: it was killed; then it is closed, too.
 	closed, dead bool
 	bell         bell
@@ -64,7 +67,8 @@ const (
 	addressSpace = 1 << 40
 )
 
-// Open makes the device of another rank. Ranks count from 0.
+// Open makes the device of another rank. Ranks count from 0. One that is opened by a task of
+// a rank (see Device.Go) has a number, too, but is that rank's, and dies with it.
 func (s *Simulator) Open() *Device {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,6 +86,14 @@ func (s *Simulator) Open() *Device {
 		d.busIn = new(resource)
 	}
 	d.bell.device = d
+	d.first = d
+	if s.current != nil && s.current.device != nil {
+		d.first = s.current.device.first
+	}
+	if s.dying() {
+		d.closed, d.dead = true, true
+		return d
+	}
 	d.regions.next = uint64(d.rank+1) * addressSpace
 	s.devices = append(s.devices, d)
 	d.suffer()

@@ -187,6 +187,38 @@ func TestKillOfTasksThatDoNotSleep(t *testing.T) {
 	require.Len(t, said, 2)
 }
 
+// A device that a rank's task opens is that rank's.
+func TestKillOfARankWithTwoDevices(t *testing.T) {
+	s := simulator(t, bare(brittle), 1)
+	d, other := s.Open(), s.Open()
+	require.NoError(t, s.Inject(faults(t, "at 5us kill rank 0")...))
+	var second *sim.Device
+	ended := 0
+	d.Go("", func() {
+		second = s.Open()
+		second.Go("", func() {
+			defer func() { ended++ }()
+			second.Channel().Sleep(second.Channel().Prepare(), time.Second)
+		})
+		defer func() {
+			ended++
+			_, err := s.Open().AllocateMemory(1)
+			require.ErrorIs(t, err, verbs.ErrClosed)
+		}()
+		d.Channel().Sleep(d.Channel().Prepare(), time.Second)
+	})
+	var told time.Duration
+	run(t, s, func() {
+		other.Compute(us)
+		other.PollConnections(nil)
+		_, err := other.Watch(second.Address(), func(error) { told = other.Now() })
+		require.NoError(t, err)
+		other.Channel().Sleep(other.Channel().Prepare(), 10*ms)
+	})
+	require.Equal(t, 2, ended)
+	require.Equal(t, 3*ms+5*us, told)
+}
+
 // What a killed task panics with while it ends is Run's.
 func TestPanicOfADyingTask(t *testing.T) {
 	s := simulator(t, sim.Ideal(), 1)

@@ -248,7 +248,7 @@ func (q *queuePair) sendAnswer() {
 		q.answers.drop(1)
 	}
 	from, until := q.device.transmit(n, gap)
-	q.report(Event{Kind: Sent, At: from, Until: until, Opcode: r.Opcode, Request: r.ID, Offset: offset, Bytes: n})
+	q.report(Event{Kind: Sent, At: from, Until: until, Opcode: r.Opcode, Request: r.ID, Answer: true, Offset: offset, Bytes: n})
 	if arrives := q.device.leaves(from); arrives < forever {
 		e := s.schedule(arrives, q.lane, evReturn)
 		e.pair, e.number, e.offset, e.bytes, e.last, e.until = q.peer, number, offset, n, last, arrives+until-from

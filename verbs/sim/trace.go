@@ -67,6 +67,8 @@ type Event struct {
 	// Opcode and Request are the work request's, or the peer's whose answer it is.
 	Opcode  verbs.Opcode
 	Request uint64
+	// Answer tells of Sent and Received that the bytes are of the answer to a request.
+	Answer bool
 	// Bytes of it, from Offset on.
 	Offset, Bytes int
 	Status        verbs.Status
@@ -78,6 +80,9 @@ type Event struct {
 func (e Event) String() string {
 	text := fmt.Sprintf("%d-%d %s rank %d to %d pair %d task %d opcode %d request %d bytes %d+%d status %d",
 		e.At, e.Until, e.Kind, e.Rank, e.Peer, e.QueuePair, e.Task, e.Opcode, e.Request, e.Offset, e.Bytes, e.Status)
+	if e.Answer {
+		text += " answer"
+	}
 	if e.Fault != "" {
 		text += ": " + e.Fault
 	}
@@ -102,7 +107,7 @@ func (q *queuePair) reportReceived(r *request, piece *event, from time.Duration)
 	if q.device.sim.trace == nil {
 		return
 	}
-	e := Event{Kind: Received, At: from, Until: q.device.in.free, Offset: piece.offset, Bytes: piece.bytes}
+	e := Event{Kind: Received, At: from, Until: q.device.in.free, Answer: piece.kind == evReturn, Offset: piece.offset, Bytes: piece.bytes}
 	if r != nil {
 		e.Opcode, e.Request = r.Opcode, r.ID
 	}
