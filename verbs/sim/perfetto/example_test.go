@@ -39,9 +39,9 @@ func Example() {
 	// {"ph":"M","pid":0,"tid":0,"ts":0,"name":"process_sort_index","args":{"sort_index":0}},
 	// {"ph":"M","pid":0,"tid":3,"ts":0,"name":"thread_name","args":{"name":"processor"}},
 	// {"ph":"M","pid":0,"tid":3,"ts":0,"name":"thread_sort_index","args":{"sort_index":1}},
-	// {"ph":"X","pid":0,"tid":3,"ts":0,"dur":1.5,"name":"compute","args":{"bytes":0,"task":1}},
+	// {"ph":"X","pid":0,"tid":3,"ts":0,"dur":1.500,"name":"compute","args":{"bytes":0,"task":1}},
 	// {"ph":"M","pid":0,"tid":0,"ts":0,"name":"thread_name","args":{"name":"program"}},
 	// {"ph":"M","pid":0,"tid":0,"ts":0,"name":"thread_sort_index","args":{"sort_index":0}},
-	// {"ph":"X","pid":0,"tid":0,"ts":0,"dur":1.5,"name":"first step"}
+	// {"ph":"X","pid":0,"tid":0,"ts":0,"dur":1.500,"name":"first step"}
 	// ]}
 }

@@ -47,7 +47,7 @@ func traced(t testing.TB, seed uint64, rounds int) (file []byte, passed [2]int) 
 		}
 		w.Event(e)
 	})
-	plan, err := sim.ParseFaults("at 400us stall rank 1 in for 100us\nat 10ms slow rank 2 by 3 for 1ms")
+	plan, err := sim.ParseFaults("at 400us stall rank 1 in for 100us\nat 1.5ms slow rank 2 by 3 for 1ms")
 	require.NoError(t, err)
 	require.NoError(t, s.Inject(plan...))
 	devices := make([]*sim.Device, ranks)
@@ -152,7 +152,7 @@ func TestLanes(t *testing.T) {
 	for _, name := range []string{
 		"link out: write to 1", "link in: write from 0", "link out: read request to 1", "link in: read answer from 1", "processor: compute", "processor: post write",
 		"processor: sleep", "processor: poll", "processor: register", "processor 2: compute", "program: round 7", "program: wait \"for\" both\n",
-		"completed read", "placed write", "struck: at 400µs stall rank 1 in for 100µs", "healed: at 10ms slow rank 2 by 3 for 1ms",
+		"completed read", "placed write", "struck: at 400µs stall rank 1 in for 100µs", "healed: at 1.5ms slow rank 2 by 3 for 1ms",
 	} {
 		require.NotZero(t, seen[name], "%s: %v", name, seen)
 	}
