@@ -1,0 +1,201 @@
+package oracle
+
+import (
+	"slices"
+
+	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/window"
+)
+
+// epochs are what one rank has open on one window.
+type epochs struct {
+	fenced, started, posted, all bool
+	targets                      []int
+	// locks has the kind of lock of each target, 0 if there is none.
+	locks []window.LockKind
+}
+
+// begin opens what a phase opens for a rank by its synchronization.
+func (e *epochs) begin(y *Sync, rank int) {
+	switch y.Mode {
+	case Fenced:
+		e.fenced = true
+	case Started:
+		e.posted = y.posts(rank)
+		if e.started = y.starts(rank); e.started {
+			e.targets = y.Targets[rank]
+		}
+	case AllLocked:
+		e.all = true
+	}
+}
+
+// end closes it.
+func (e *epochs) end(y *Sync) {
+	e.started, e.posted, e.all = false, false, false
+	if y.Mode == Fenced && y.NoSucceed {
+		e.fenced = false
+	}
+}
+
+// step does what a step that is not refused does to epochs.
+func (e *epochs) step(s *Step) {
+	switch s.Call {
+	case Lock:
+		e.locks[s.Target] = s.LockKind
+	case Unlock:
+		e.locks[s.Target] = 0
+	case LockAll:
+		e.all = true
+	case UnlockAll:
+		e.all = false
+	}
+}
+
+func (e *epochs) locked() bool {
+	return slices.ContainsFunc(e.locks, func(k window.LockKind) bool { return k != 0 })
+}
+
+// access tells whether an access epoch is open.
+func (e *epochs) access() bool { return e.fenced || e.started || e.all || e.locked() }
+
+// open tells whether operations on target are legal.
+func (e *epochs) open(target int) bool {
+	return e.fenced || e.started && slices.Contains(e.targets, target) || e.passive(target)
+}
+
+// passive tells whether target may be flushed.
+func (e *epochs) passive(target int) bool { return e.all || e.locks[target] != 0 }
+
+// refusals are the reasons why a step is refused: none if it is legal. With several of
+// them nothing is said of which the call gives.
+func (p *Program) refusals(s *Step, e *epochs) (reasons []error) {
+	refuse := func(reason bool, class error) {
+		if reason {
+			reasons = append(reasons, class)
+		}
+	}
+	win := &p.Windows[s.Window]
+	rank := s.Target >= 0 && s.Target < p.Ranks
+	switch s.Call {
+	case Store, Load, Wait, Test:
+		return nil
+	case Flush, FlushLocal:
+		refuse(!rank, window.ErrRank)
+		refuse(rank && !e.passive(s.Target), epoch.ErrNotLocked)
+	case FlushAll, FlushLocalAll:
+		refuse(!e.all && !e.locked(), epoch.ErrNotLocked)
+	case Lock:
+		refuse(!rank, window.ErrRank)
+		refuse(s.LockKind != window.Shared && s.LockKind != window.Exclusive, epoch.ErrLockKind)
+		refuse(rank && (e.fenced || e.started || e.all || e.locks[s.Target] != 0), epoch.ErrEpochOpen)
+	case Unlock:
+		refuse(!rank, window.ErrRank)
+		refuse(rank && e.locks[s.Target] == 0, epoch.ErrNotLocked)
+	case LockAll:
+		refuse(e.access(), epoch.ErrEpochOpen)
+	case UnlockAll:
+		refuse(!e.all, epoch.ErrNotLocked)
+	case WaitNotify:
+		refuse(s.Slot < 0 || s.Slot >= win.Slots, window.ErrArgument)
+	case Fence:
+		refuse(s.Assert > window.NoPrecede|window.NoSucceed|window.NoPut|window.NoStore, epoch.ErrAssert)
+		refuse(e.posted || e.started || e.all || e.locked(), epoch.ErrEpochOpen)
+	case Start:
+		refuse(!p.group(s.Ranks), epoch.ErrGroup)
+		refuse(e.access(), epoch.ErrEpochOpen)
+	case Post:
+		refuse(!p.group(s.Ranks), epoch.ErrGroup)
+		refuse(e.posted || e.fenced, epoch.ErrEpochOpen)
+	case Group:
+		refuse(!p.group(s.Ranks), epoch.ErrGroup)
+	case Complete:
+		refuse(!e.started, epoch.ErrNotStarted)
+	case WaitExposure, TestExposure:
+		refuse(!e.posted, epoch.ErrNotPosted)
+	case Close:
+		refuse(e.access() || e.posted, epoch.ErrEpochOpen)
+	case View:
+		refuse(!win.viewable(s.Kind), window.ErrAlignment)
+	default:
+		refuse(!rank, window.ErrRank)
+		refuse(rank && !e.open(s.Target), epoch.ErrNoEpoch)
+		refuse(s.At < 0, window.ErrArgument)
+		if rank && s.At >= 0 {
+			room := win.Counts[s.Target] * win.Kind.Size() / s.Kind.Size()
+			refuse(s.span() > room || s.At > room-s.span(), window.ErrRange)
+		}
+		p.arguments(s, refuse)
+	}
+	return reasons
+}
+
+// span is how many elements of the target there are from the step's displacement to the
+// last that it touches.
+func (s *Step) span() int {
+	if s.Call.layouts() {
+		return s.To.extent()
+	}
+	return s.elements()
+}
+
+// arguments are the reasons that do not depend on the target.
+func (p *Program) arguments(s *Step, refuse func(bool, error)) {
+	win := &p.Windows[s.Window]
+	if s.Call.layouts() {
+		refuse(s.From.elements() != s.To.elements(), window.ErrArgument)
+		refuse(s.Call == PutLayout && s.To.overlaps() || s.Call == GetLayout && s.From.overlaps(), window.ErrOverlap)
+	}
+	refuse(s.Nil, window.ErrArgument)
+	refuse(s.Call == PutNotify && (s.Slot < 0 || s.Slot >= win.Slots), window.ErrArgument)
+	if !s.Call.combines() || s.Call == CompareAndSwap {
+		return
+	}
+	unsupported := reduce.Supported(s.Kind, s.Op) != nil
+	refuse(unsupported, reduce.ErrUnsupported)
+	most := s.elements()
+	if s.Call == AccumulateLayout {
+		most = longestRun(&s.From, &s.To)
+	}
+	refuse(!unsupported && win.SingleElement && most > 1 && s.Op != window.NoOp, window.ErrHint)
+}
+
+// longestRun is the length of the longest run of elements side by side in both shapes.
+func longestRun(a, b *Shape) (longest int) {
+	var ends []int
+	for _, shape := range []*Shape{a, b} {
+		end := 0
+		shape.each(func(_, n int) {
+			end += n
+			ends = append(ends, end)
+		})
+	}
+	slices.Sort(ends)
+	last := 0
+	for _, end := range ends {
+		longest = max(longest, end-last)
+		last = end
+	}
+	return longest
+}
+
+// group tells whether ranks can be a group.
+func (p *Program) group(ranks []int) bool {
+	for i, rank := range ranks {
+		if rank < 0 || rank >= p.Ranks || slices.Contains(ranks[:i], rank) {
+			return false
+		}
+	}
+	return true
+}
+
+// viewable tells whether the window can be viewed as elements of kind.
+func (w *Window) viewable(kind reduce.Kind) bool {
+	for _, count := range w.Counts {
+		if count*w.Kind.Size()%kind.Size() != 0 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,167 @@
+package oracle
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// An outcome is what a run of a script with one window of int64 and one look is said to
+// have shown: what its steps have read, in their order, and the parts of the ranks.
+type outcome struct {
+	name  string
+	reads [][]int64
+	parts [][]int64
+	// says is a part of the error, "" if the outcome is allowed.
+	says string
+}
+
+// words are elements as bytes.
+func words(elements []int64) (b []byte) {
+	for _, v := range elements {
+		b = binary.NativeEndian.AppendUint64(b, uint64(v))
+	}
+	return b
+}
+
+func (o *outcome) record(p *Program) *record {
+	r := &record{results: make([][][]byte, len(p.Phases)), parts: make([][][]byte, 1)}
+	at := 0
+	for i := range p.Phases {
+		for j := range p.Phases[i].Steps {
+			r.results[i] = append(r.results[i], nil)
+			if p.Phases[i].Steps[j].reads() {
+				r.results[i][j] = words(o.reads[at])
+				at++
+			}
+		}
+	}
+	for _, part := range o.parts {
+		r.parts[0] = append(r.parts[0], words(part))
+	}
+	return r
+}
+
+var judged = []struct {
+	name, script string
+	outcomes     []outcome
+}{
+	{"puts", `
+ranks 2
+window int64 counts=4,0
+phase
+sync w0 fence nosucceed
+1 put w0 int64 on=0 at=1 n=2 fill=7
+`, []outcome{
+		{"both", nil, [][]int64{{0, 7, 8, 0}, {}}, ""},
+		{"lost", nil, [][]int64{{0, 7, 0, 0}, {}}, "element 2 (int64) of rank 0 in window 0: its contents: got 0, allowed 8"},
+		{"beyond", nil, [][]int64{{0, 7, 8, 9}, {}}, "got 9, allowed 0, because nothing writes to it"},
+	}},
+	{"tickets", `
+ranks 3
+window int64 counts=1,0,0
+phase
+sync w0 lockall
+0 fetch w0 int64 op=sum on=0 fill=1
+1 fetch w0 int64 op=sum on=0 fill=1
+2 fetch w0 int64 op=sum on=0 fill=1
+`, []outcome{
+		{"in turn", [][]int64{{0}, {1}, {2}}, [][]int64{{3}, {}, {}}, ""},
+		{"in another order", [][]int64{{2}, {0}, {1}}, [][]int64{{3}, {}, {}}, ""},
+		{"one twice", [][]int64{{0}, {1}, {1}}, [][]int64{{3}, {}, {}}, "no order of the accesses gives all of them"},
+		{"one beyond", [][]int64{{0}, {1}, {3}}, [][]int64{{3}, {}, {}}, `what rank 2 read by "2 fetch w0 int64 op=sum on=0 fill=1": got 3, allowed`},
+		{"one lost", [][]int64{{0}, {1}, {2}}, [][]int64{{2}, {}, {}}, "its contents: got 2, allowed 3"},
+	}},
+	{"one swap wins", `
+ranks 2
+window int64 counts=1,0
+phase
+sync w0 lockall
+0 swap w0 int64 on=0 fill=1
+1 swap w0 int64 on=0 fill=2
+`, []outcome{
+		{"the first", [][]int64{{0}, {1}}, [][]int64{{1}, {}}, ""},
+		{"the second", [][]int64{{2}, {0}}, [][]int64{{2}, {}}, ""},
+		{"both", [][]int64{{0}, {0}}, [][]int64{{2}, {}}, "no order"},
+		{"none", [][]int64{{2}, {1}}, [][]int64{{1}, {}}, "no order"},
+	}},
+	{"program order", `
+ranks 2
+window int64 counts=1,0
+phase
+sync w0 lockall
+1 accumulate w0 int64 op=replace on=0 n=1 fill=5
+1 accumulate w0 int64 op=sum on=0 n=1 fill=1
+`, []outcome{
+		{"kept", nil, [][]int64{{6}, {}}, ""},
+		{"broken", nil, [][]int64{{5}, {}}, "got 5, allowed 6"},
+	}},
+	{"no order", `
+ranks 2
+window int64 counts=1,0 unordered
+phase
+sync w0 lockall
+1 accumulate w0 int64 op=replace on=0 n=1 fill=5
+1 accumulate w0 int64 op=sum on=0 n=1 fill=1
+`, []outcome{
+		{"one", nil, [][]int64{{6}, {}}, ""},
+		{"the other", nil, [][]int64{{5}, {}}, ""},
+		{"lost", nil, [][]int64{{1}, {}}, "got 1, allowed"},
+	}},
+	{"exclusive locks", `
+ranks 3
+window int64 counts=2,0,0
+phase
+sync w0 lock
+1 lock w0 on=0 exclusive
+1 get w0 int64 on=0 n=2
+1 flush w0 on=0
+1 put w0 int64 on=0 n=2 fill=10
+1 unlock w0 on=0
+2 lock w0 on=0 exclusive
+2 get w0 int64 on=0 n=2
+2 flush w0 on=0
+2 put w0 int64 on=0 n=2 fill=20
+2 unlock w0 on=0
+`, []outcome{
+		{"in turn", [][]int64{{0, 0}, {10, 11}}, [][]int64{{20, 21}, {}, {}}, ""},
+		{"the other way", [][]int64{{20, 21}, {0, 0}}, [][]int64{{10, 11}, {}, {}}, ""},
+		{"at once", [][]int64{{0, 0}, {0, 0}}, [][]int64{{20, 21}, {}, {}}, "in the order that explains most"},
+		{"each element in another order", [][]int64{{0, 21}, {10, 0}}, [][]int64{{20, 11}, {}, {}}, "in the order that explains most"},
+		{"torn", [][]int64{{0, 0}, {10, 11}}, [][]int64{{20, 11}, {}, {}}, "got 11, allowed 21"},
+	}},
+	{"loose phases", `
+ranks 2
+window int64 counts=1,0
+phase loose
+sync w0 fence
+0 accumulate w0 int64 op=sum on=0 n=1 fill=3
+1 accumulate w0 int64 op=sum on=0 n=1 fill=4
+phase
+sync w0 fence nosucceed
+1 fetch w0 int64 op=replace on=0 fill=9
+`, []outcome{
+		{"behind both", [][]int64{{7}}, [][]int64{{9}, {}}, ""},
+		{"too early", [][]int64{{3}}, [][]int64{{13}, {}}, "got 3, allowed 7"},
+	}},
+}
+
+// TestJudge holds outcomes against the model, which must let pass what is allowed and
+// nothing else.
+func TestJudge(t *testing.T) {
+	for _, j := range judged {
+		p, err := Parse(j.script)
+		require.NoError(t, err, j.name)
+		for _, o := range j.outcomes {
+			err := p.judge(o.record(p))
+			if o.says == "" {
+				require.NoError(t, err, "%s: %s", j.name, o.name)
+				continue
+			}
+			var wrong *OutcomeError
+			require.ErrorAs(t, err, &wrong, "%s: %s", j.name, o.name)
+			require.ErrorContains(t, err, o.says, "%s: %s", j.name, o.name)
+		}
+	}
+}

@@ -1,0 +1,333 @@
+package oracle
+
+import (
+	"slices"
+
+	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/window"
+)
+
+// A Program is what all ranks of a job do to their windows: phases, one after the
+// other, each under a synchronization for each window. It is data: it can be printed,
+// parsed, changed and run again.
+type Program struct {
+	// Ranks is the size of the job.
+	Ranks   int
+	Windows []Window
+	Phases  []Phase
+}
+
+// A Window is how a window is made.
+type Window struct {
+	// Kind is its element type, Counts how many elements each rank exposes.
+	Kind   reduce.Kind
+	Counts []int
+	// Create has it made over the program's own memory.
+	Create bool
+	// The window's options. Slots is the number of notification slots.
+	SingleElement, SameOp, Unordered, Immediate bool
+	Slots                                       int
+}
+
+// A Mode is a kind of epochs.
+type Mode uint8
+
+const (
+	// Idle: the phase does nothing to the window.
+	Idle Mode = iota
+	// Fenced: the phase is one epoch between two Fences.
+	Fenced
+	// Started: an epoch of Start and Complete, Post and Wait, for the ranks of Sync.Targets.
+	Started
+	// Locked: steps lock and unlock as they like.
+	Locked
+	// AllLocked: all ranks lock all for the time of the phase.
+	AllLocked
+	modes
+)
+
+// A Sync is how a phase synchronizes a window.
+type Sync struct {
+	Mode Mode
+	// NoPrecede is asserted by the Fence that opens the epoch, if none is open, and NoSucceed
+	// by the one that closes it. Assert has both assert NoPut and NoStore where that is true.
+	NoPrecede, NoSucceed, Assert bool
+	// Targets are, of each rank, the group of its Start; nil if it calls none.
+	Targets [][]int
+	// Test has exposures end by Test, as far as it says so soon.
+	Test bool
+}
+
+// A Phase is steps of all ranks that are concurrent, as far as the synchronization lets
+// them.
+type Phase struct {
+	// Loose has no Barrier behind the phase, and nothing is looked at.
+	Loose bool
+	// Hasty makes each blocking call with an ended context first.
+	Hasty bool
+	// Syncs has one for each window.
+	Syncs []Sync
+	// Steps of one member of a rank are in its order.
+	Steps []Step
+}
+
+// A Call is what a step calls.
+type Call uint8
+
+// The calls. Those from Fence on are only there to be refused, because a phase makes them
+// by its Sync.
+const (
+	Put Call = iota
+	RPut
+	PutNotify
+	PutLayout
+	Get
+	RGet
+	GetLayout
+	Accumulate
+	RAccumulate
+	AccumulateLayout
+	GetAccumulate
+	RGetAccumulate
+	FetchAndOp
+	CompareAndSwap
+	// Store and Load are of the rank's own part, by the processor.
+	Store
+	Load
+	Flush
+	FlushLocal
+	FlushAll
+	FlushLocalAll
+	Lock
+	Unlock
+	LockAll
+	UnlockAll
+	// WaitNotify waits for all notifications of a slot that were sent since the last, and
+	// counts from the last phase that is not loose.
+	WaitNotify
+	// Wait and Test are of the request of an earlier step of the same member.
+	Wait
+	Test
+	Fence
+	Start
+	Post
+	Complete
+	WaitExposure
+	TestExposure
+	Close
+	Group
+	View
+	calls
+)
+
+var callNames = [calls]string{
+	"put", "rput", "putnotify", "putlayout", "get", "rget", "getlayout",
+	"accumulate", "raccumulate", "accumulatelayout", "getaccumulate", "rgetaccumulate", "fetch", "swap",
+	"store", "load", "flush", "flushlocal", "flushall", "flushlocalall", "lock", "unlock", "lockall", "unlockall",
+	"waitnotify", "wait", "test",
+	"fence", "start", "post", "complete", "waitexposure", "testexposure", "close", "group", "view",
+}
+
+func (c Call) String() string { return callNames[c] }
+
+// Operates tells whether the call is an operation on a target.
+func (c Call) Operates() bool { return c <= CompareAndSwap }
+
+// reads tells whether the call has a result.
+func (c Call) reads() bool {
+	switch c {
+	case Get, RGet, GetLayout, GetAccumulate, RGetAccumulate, FetchAndOp, CompareAndSwap, Load:
+		return true
+	}
+	return false
+}
+
+// combines tells whether the call is of the accumulate family.
+func (c Call) combines() bool { return c >= Accumulate && c <= CompareAndSwap }
+
+// requests tells whether the call gives a request.
+func (c Call) requests() bool {
+	return c == RPut || c == RGet || c == RAccumulate || c == RGetAccumulate
+}
+
+// layouts tells whether the call has layouts.
+func (c Call) layouts() bool { return c == PutLayout || c == GetLayout || c == AccumulateLayout }
+
+// A Step is one call of one rank.
+type Step struct {
+	// Rank makes the call; Member is which of its goroutines. Members other than 0 only
+	// operate and flush.
+	Rank, Member int
+	Call         Call
+	// Refused says that the call is an error, which the model foretells.
+	Refused bool
+	Window  int
+	// Kind is the type as which the window is seen.
+	Kind reduce.Kind
+	Op   window.Op
+	// Target, At (the displacement) and Count are the operation's, in elements of Kind.
+	Target, At, Count int
+	// Fill is where operands begin: the i-th is Fill+i. Compare is that of CompareAndSwap.
+	Fill, Compare int64
+	// From is the layout of the buffer, To that in the target's part.
+	From, To Shape
+	Slot     int
+	// Request numbers the request that the step makes or is about.
+	Request  int
+	LockKind window.LockKind
+	// Nil has a result be nil. Assert and Ranks are arguments of calls that are refused.
+	Nil    bool
+	Assert window.Assert
+	Ranks  []int
+}
+
+// A Shape is a layout as data: Indexed if there is an Index, else Strided.
+type Shape struct {
+	Blocks, Length, Stride int
+	Index                  []window.Block
+}
+
+func (s *Shape) layout() window.Layout {
+	if s.Index != nil {
+		return window.Indexed(slices.Clone(s.Index)...)
+	}
+	return window.Strided(s.Blocks, s.Length, s.Stride)
+}
+
+// each calls do for each block that has elements.
+func (s *Shape) each(do func(offset, n int)) {
+	if s.Index != nil {
+		for _, b := range s.Index {
+			if b.Length > 0 {
+				do(b.Offset, b.Length)
+			}
+		}
+		return
+	}
+	for i := range s.Blocks {
+		if s.Length > 0 {
+			do(i*s.Stride, s.Length)
+		}
+	}
+}
+
+// elements is how many elements the shape touches.
+func (s *Shape) elements() (n int) {
+	s.each(func(_, length int) { n += length })
+	return n
+}
+
+// extent is one past the last element that the shape touches.
+func (s *Shape) extent() (n int) {
+	s.each(func(offset, length int) { n = max(n, offset+length) })
+	return n
+}
+
+// overlaps tells whether the shape touches an element twice.
+func (s *Shape) overlaps() bool {
+	var touched []window.Block
+	s.each(func(offset, length int) { touched = append(touched, window.Block{Offset: offset, Length: length}) })
+	slices.SortFunc(touched, func(a, b window.Block) int { return a.Offset - b.Offset })
+	for i := 1; i < len(touched); i++ {
+		if touched[i].Offset < touched[i-1].Offset+touched[i-1].Length {
+			return true
+		}
+	}
+	return false
+}
+
+// touches calls do for each run of elements of the target that the step accesses: n of
+// them from displacement at on, the first being the step's operand-th.
+func (s *Step) touches(do func(at, n, operand int)) {
+	switch {
+	case s.Call.layouts():
+		operand := 0
+		s.To.each(func(offset, n int) {
+			do(s.At+offset, n, operand)
+			operand += n
+		})
+	case s.elements() > 0:
+		do(s.At, s.elements(), 0)
+	}
+}
+
+// elements is how many elements the step accesses.
+func (s *Step) elements() int {
+	switch {
+	case s.Call == FetchAndOp || s.Call == CompareAndSwap:
+		return 1
+	case s.Call.layouts():
+		return s.To.elements()
+	case s.Call <= CompareAndSwap || s.Call == Store || s.Call == Load:
+		return s.Count
+	}
+	return 0
+}
+
+// reads tells whether the step reads anything.
+func (s *Step) reads() bool { return s.Call.reads() && !s.Refused }
+
+// part is which rank's part of the window the step accesses.
+func (s *Step) part() int {
+	if s.Call == Store || s.Call == Load {
+		return s.Rank
+	}
+	return s.Target
+}
+
+// Clone is a copy that shares nothing.
+func (p *Program) Clone() *Program {
+	c := &Program{Ranks: p.Ranks, Windows: slices.Clone(p.Windows), Phases: slices.Clone(p.Phases)}
+	for i := range c.Windows {
+		c.Windows[i].Counts = slices.Clone(c.Windows[i].Counts)
+	}
+	for i := range c.Phases {
+		f := &c.Phases[i]
+		f.Syncs, f.Steps = slices.Clone(f.Syncs), slices.Clone(f.Steps)
+		for j := range f.Syncs {
+			targets := slices.Clone(f.Syncs[j].Targets)
+			for rank := range targets {
+				targets[rank] = slices.Clone(targets[rank])
+			}
+			f.Syncs[j].Targets = targets
+		}
+		for j := range f.Steps {
+			s := &f.Steps[j]
+			s.From.Index, s.To.Index, s.Ranks = slices.Clone(s.From.Index), slices.Clone(s.To.Index), slices.Clone(s.Ranks)
+		}
+	}
+	return c
+}
+
+// Steps is how many steps the program has.
+func (p *Program) Steps() int {
+	n := 0
+	for i := range p.Phases {
+		n += len(p.Phases[i].Steps)
+	}
+	return n
+}
+
+// origins are the ranks of whose Start group rank is.
+func (y *Sync) origins(rank int) []int {
+	var origins []int
+	for origin, targets := range y.Targets {
+		if slices.Contains(targets, rank) {
+			origins = append(origins, origin)
+		}
+	}
+	return origins
+}
+
+// starts tells whether a rank calls Start, posts whether it calls Post: it is in a group,
+// or has no targets itself and yet calls Start.
+func (y *Sync) starts(rank int) bool {
+	return y.Mode == Started && rank < len(y.Targets) && y.Targets[rank] != nil
+}
+
+func (y *Sync) posts(rank int) bool {
+	if y.Mode != Started {
+		return false
+	}
+	return len(y.origins(rank)) > 0 || y.starts(rank) && len(y.Targets[rank]) == 0
+}

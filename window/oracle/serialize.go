@@ -1,0 +1,163 @@
+package oracle
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Lock epochs of which some are exclusive have taken place one after the other, as far as
+// they access the same: there must be one order of them that explains all the segments
+// that exclusive locks order, on one part. Check has seen to it that epochs which may be at
+// once do not write what the other accesses.
+
+// An undo is bytes to put back.
+type undo struct {
+	at  int
+	was bits
+	of  *segment
+}
+
+// A serialization looks for the order.
+type serialization struct {
+	*comparison
+	// epochs are those to be ordered, done tells which have been.
+	epochs []int
+	done   []bool
+	// now is what the part would be after those that are done.
+	now  []byte
+	undo []undo
+	// deepest is how many epochs could be done at most, and wrong what was wrong then.
+	deepest int
+	wrong   *OutcomeError
+	tries   int
+}
+
+// serialize compares the segments that exclusive locks order.
+func (c *comparison) serialize() error {
+	epochs := c.serialized()
+	if len(epochs) == 0 {
+		return nil
+	}
+	z := &serialization{comparison: c, epochs: epochs, done: make([]bool, len(epochs)), now: slices.Clone(c.before), deepest: -1}
+	c.plays = slices.Grow(c.plays[:0], 1)[:1]
+	if z.explains(0) {
+		return nil
+	}
+	texts := make([]string, len(epochs))
+	for i, e := range epochs {
+		l := &c.part.epochs[e]
+		texts[i] = fmt.Sprintf("%q", c.program.Phases[l.phase].Steps[l.lock].String())
+	}
+	z.wrong.Allowed += ", in the order that explains most of the lock epochs that begin by " + strings.Join(texts, ", ")
+	return z.wrong
+}
+
+// mostTries bounds a search. One that comes to its end has found nothing wrong.
+const mostTries = 1 << 17
+
+// explains tells whether some order of the epochs that are not done explains the part.
+func (z *serialization) explains(depth int) bool {
+	if z.tries++; z.tries > mostTries {
+		return true
+	}
+	if depth == len(z.epochs) {
+		return z.complete(depth)
+	}
+	for i, e := range z.epochs {
+		if z.done[i] || z.waits(e) {
+			continue
+		}
+		mark := len(z.undo)
+		z.done[i] = true
+		if z.take(e, depth) && z.explains(depth+1) {
+			return true
+		}
+		z.done[i] = false
+		for len(z.undo) > mark {
+			u := &z.undo[len(z.undo)-1]
+			write(u.of.kind, z.now[u.at:], u.was)
+			z.undo = z.undo[:len(z.undo)-1]
+		}
+	}
+	return false
+}
+
+// waits tells whether an earlier epoch of the same rank is not done.
+func (z *serialization) waits(epoch int) bool {
+	for i, e := range z.epochs {
+		if e < epoch && !z.done[i] && z.part.epochs[e].rank == z.part.epochs[epoch].rank {
+			return true
+		}
+	}
+	return false
+}
+
+// take does the accesses of an epoch, and tells whether they read what they have read.
+func (z *serialization) take(epoch, depth int) bool {
+	for a := range z.accesses {
+		if z.accesses[a].epoch != epoch {
+			continue
+		}
+		for i := range z.segments {
+			g := &z.segments[i]
+			if !g.locked {
+				continue
+			}
+			for _, l := range g.cells {
+				if l.access == a && !z.takeCell(g, l, depth) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+func (z *serialization) takeCell(g *segment, l cell, depth int) bool {
+	y, size := &z.plays[0], g.kind.Size()
+	for at := g.from; at < g.to; at += size {
+		z.play(y, l, (at-g.from)/size)
+		was := read(g.kind, z.now[at:])
+		if y.reads && !same(g.kind, y.read, was) {
+			z.fail(depth, &OutcomeError{
+				Step: y.access.step, Phase: y.access.phase, Window: z.window, Rank: z.rank, Element: at / size, Kind: g.kind,
+				Got: show(g.kind, y.read), Allowed: show(g.kind, was),
+			})
+			return false
+		}
+		if now := y.apply(was); now != was {
+			z.undo = append(z.undo, undo{at, was, g})
+			write(g.kind, z.now[at:], now)
+		}
+	}
+	return true
+}
+
+// complete tells whether the part is as it would be now.
+func (z *serialization) complete(depth int) bool {
+	for i := range z.segments {
+		g := &z.segments[i]
+		if !g.locked {
+			continue
+		}
+		for at := g.from; at < g.to; at += g.kind.Size() {
+			got, want := read(g.kind, z.after[at:]), read(g.kind, z.now[at:])
+			if !same(g.kind, got, want) {
+				z.fail(depth, &OutcomeError{
+					Phase: z.last, Window: z.window, Rank: z.rank, Element: at / g.kind.Size(), Kind: g.kind,
+					Got: show(g.kind, got), Allowed: show(g.kind, want),
+				})
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// fail remembers what was wrong where the search has come furthest.
+func (z *serialization) fail(depth int, wrong *OutcomeError) {
+	if depth > z.deepest {
+		z.deepest, z.wrong = depth, wrong
+	}
+}
