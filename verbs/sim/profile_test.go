@@ -25,7 +25,7 @@ func TestBaseFigures(t *testing.T) {
 	}{
 		{"pcie-2005", 3800 * time.Nanosecond, 0, 964, 1905, 68 * us, 200},
 		{"pcix-2005", 5000 * time.Nanosecond, 0, 874, 934, 68 * us, 200},
-		{"connectx-ddr-2009", 1700 * time.Nanosecond, 0, 1486, 2729, 68 * us, 200},
+		{"connectx-ddr-2009", 1400 * time.Nanosecond, 0, 1486, 2729, 68 * us, 200},
 		{"graphene-ddr", 1200 * time.Nanosecond, 0, 1950, 3900, 68 * us, 200},
 		{"infini-qdr", 1300 * time.Nanosecond, 0, 3200, 6400, 68 * us, 200},
 		{"infinihost-2003", 6000 * time.Nanosecond, 2100 * time.Nanosecond, 871, 934, 68 * us, 200},
