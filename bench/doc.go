@@ -10,6 +10,7 @@
 //	go run ./bench -device tcp -set tls=on        # what encryption costs
 //	go run ./bench -device sim:pcie-2005          # in virtual time, on a simulated card
 //	go run ./bench schemes                        # ways to arrange operations, on and off
+//	go run ./bench paper -svg figures             # papers' figures, in virtual time
 //	go run ./bench socket_lat socket_bw           # what the system's sockets give
 //	mpiexec -n 2 ./bench                          # ranks of a launcher
 //
@@ -79,6 +80,29 @@
 // scheme in the same round, for which more is worse whatever the unit. That scheme is the
 // same for all rounds. A table with all of it follows. It takes about two minutes, and
 // a gigabyte of memory for the windows.
+//
+// # Papers
+//
+// With paper before the flags the figures of the papers that this library follows are
+// reproduced: the library's own code with a mechanism on and off, in virtual time on the
+// paper's hardware, which the profiles of verbs/sim have with its sources. Nothing there or
+// here is fitted to a figure. A line of output is
+//
+//	part figure case theirs ours unit within|off
+//
+// where part is the paper's letter: A is "Scheduling of MPI-2 one-sided operations over
+// InfiniBand". What improves by some percent is within if it improves by what the paper
+// says, by a fifth of that less or more, or by still more for a reason that is told below the
+// lines; what the paper says of an order or of equality has to hold. A run of which something
+// is off ends with status 1. With -svg each figure is drawn as in the paper, with -curves its
+// values are printed.
+//
+// What part A measures: most_gain and most_saved are the improvement at the size where it
+// is largest, least_gain and least_saved where it is smallest, gain_at_bus the largest where
+// the base line is within a tenth of its best, large_over_small how much larger it is at the
+// largest size than at the smallest, saved_at_largest what it is there, and peak the highest
+// throughput. Ping-pongs and throughput are those of the cases pscw_put_lat, pscw_get_lat,
+// pscw_both_lat and pattern16_bw, with buffers that are registered before.
 //
 // # Invariants
 //

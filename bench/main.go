@@ -27,10 +27,7 @@ const statusOfPeer = 3
 // run is the program. Its result is the exit status: 2 for wrong usage, 1 for what
 // failed later, statusOfPeer where that was another rank.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	o, err := parse(args, stderr)
-	if err == nil {
-		err = o.run(ctx, args, stdout, stderr)
-	}
+	err := command(ctx, args, stdout, stderr)
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
 		return 0
@@ -47,6 +44,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return statusOfPeer
 	}
 	return 1
+}
+
+// command is the program, but for how it tells of an error.
+func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	if len(args) > 0 && args[0] == paperCommand {
+		return runPaper(ctx, args[1:], stdout, stderr)
+	}
+	o, err := parse(args, stderr)
+	if err != nil {
+		return err
+	}
+	return o.run(ctx, args, stdout, stderr)
 }
 
 func (o *options) run(ctx context.Context, args []string, stdout, stderr io.Writer) error {

@@ -104,6 +104,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprintln(usage, "usage: go run ./bench [flags] [case[:size,…] …]")
 		fmt.Fprintln(usage, "       go run ./bench schemes [flags] [case[:size,…] …]")
+		fmt.Fprintln(usage, "       go run ./bench paper [flags] [figure …]")
 		fmt.Fprintln(usage, "Measures one-sided operations; no case: all of them. -list tells the cases, and the")
 		fmt.Fprintln(usage, "sizes that each has unless others are given.")
 		fmt.Fprintln(usage, "schemes compares the ways to arrange the operations of an epoch, over TCP unless a card is simulated, and the")
@@ -111,6 +112,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 		for some := range slices.Chunk(patterns(), 5) {
 			fmt.Fprintln(usage, "  "+strings.Join(some, " "))
 		}
+		fmt.Fprintln(usage, "paper reproduces figures of papers in virtual time: bench paper -h tells more.")
 		defaults := "The defaults without schemes (bench schemes -h tells those with it):"
 		if o.schemes {
 			defaults = "The defaults with schemes:"
@@ -270,8 +272,8 @@ func parseCases(args []string) ([]selection, error) {
 		if strings.HasPrefix(arg, "-") {
 			return nil, usagef("%s: flags come before the cases", arg)
 		}
-		if arg == schemesCommand {
-			return nil, usagef("schemes comes before the flags and cases: bench schemes [flags] [case …]")
+		if arg == schemesCommand || arg == paperCommand {
+			return nil, usagef("%s comes before the flags: bench %s [flags] …", arg, arg)
 		}
 		name, list, sized := strings.Cut(arg, ":")
 		s := selection{c: caseNamed(name)}

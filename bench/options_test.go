@@ -126,7 +126,7 @@ func TestWrongUsageNamesWhatIsAllowed(t *testing.T) {
 		{0, []string{"-set", "sameop=yes"}, "-set sameop=yes: allowed are sameop=off, sameop=on"},
 		{0, []string{"-set", "sameop=on", "-set", "sameop=off"}, "switch sameop is given twice"},
 		{0, []string{"-peers", "-cpuprofile", "p"}, "-cpuprofile is for runs without -peers"},
-		{0, []string{"-device", "tcp", "schemes"}, "schemes comes before the flags and cases"},
+		{0, []string{"-device", "tcp", "schemes"}, "schemes comes before the flags"},
 		{0, []string{"schemes", "-device", "shm"}, "-device shm: schemes are of what goes over TCP or is simulated"},
 		{0, []string{"schemes", "-peers"}, "-peers is for runs without schemes"},
 		{0, []string{"schemes", "-repeat", "3"}, "-repeat is for runs without schemes"},

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// paperCommand is the word that comes before the flags for the run that reproduces the
+// papers' figures.
+const paperCommand = "paper"
+
+// paperOptions are the command line behind that word.
+type paperOptions struct {
+	figures []*figure
+	part    string
+	svg     string
+	curves  bool
+	format  string
+	seed    uint64
+	timeout time.Duration
+}
+
+// parsePaper reads the command line. The answer to -h it writes to usage.
+func parsePaper(args []string, usage io.Writer) (*paperOptions, error) {
+	o := new(paperOptions)
+	flags := flag.NewFlagSet("bench paper", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.StringVar(&o.part, "part", "", "only figures of this `part`, that is of one paper: "+strings.Join(parts(), ", "))
+	flags.StringVar(&o.svg, "svg", "", "draw each figure into this `directory`")
+	flags.BoolVar(&o.curves, "curves", false, "print the values of the curves, too")
+	flags.StringVar(&o.format, "format", "text", "text, or json: one object a line, with the curves")
+	flags.Uint64Var(&o.seed, "seed", 1, "what decides the order of events at the same time")
+	flags.DurationVar(&o.timeout, "timeout", 2*time.Minute, "the longest that one curve may take, in real time")
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintln(usage, "usage: go run ./bench paper [flags] [figure …]")
+		fmt.Fprintln(usage, "Reproduces the figures of the papers that this library follows: the library's own code,")
+		fmt.Fprintln(usage, "with a mechanism on and off, in virtual time on the paper's hardware. Ends with status 1 if")
+		fmt.Fprintln(usage, "one is off. The figures; no figure: all of them.")
+		var lines [][]string
+		for _, f := range figures() {
+			lines = append(lines, []string{"  " + f.id(), f.profile, f.title})
+		}
+		var list strings.Builder
+		align(&list, lines, func(int) bool { return false })
+		fmt.Fprint(usage, list.String())
+		flags.SetOutput(usage)
+		flags.PrintDefaults()
+		return nil, err
+	case err != nil:
+		return nil, usagef("%v; -h tells the flags", err)
+	case o.format != "text" && o.format != "json":
+		return nil, usagef("-format %q: allowed are text and json", o.format)
+	case o.timeout <= 0:
+		return nil, usagef("-timeout %v: more than 0", o.timeout)
+	case o.curves && o.format == "json":
+		return nil, usagef("-curves is for -format text: json has them anyway")
+	case o.part != "" && !slices.Contains(parts(), o.part):
+		return nil, usagef("-part %q: allowed are %s", o.part, strings.Join(parts(), ", "))
+	}
+	o.figures, err = o.chosen(flags.Args())
+	return o, err
+}
+
+// chosen are the figures that are named, or all, in the order of the papers.
+func (o *paperOptions) chosen(named []string) ([]*figure, error) {
+	var all, chosen []*figure
+	var names []string
+	for _, f := range figures() {
+		if o.part == "" || f.part == o.part {
+			all, names = append(all, f), append(names, f.id())
+		}
+	}
+	for i, name := range named {
+		switch {
+		case strings.HasPrefix(name, "-"):
+			return nil, usagef("%s: flags come before the figures", name)
+		case slices.Contains(named[:i], name):
+			return nil, usagef("figure %s is named twice", name)
+		case !slices.Contains(names, name):
+			return nil, usagef("there is no figure %q; there are %s", name, strings.Join(names, ", "))
+		}
+	}
+	for _, f := range all {
+		if len(named) == 0 || slices.Contains(named, f.id()) {
+			chosen = append(chosen, f)
+		}
+	}
+	return chosen, nil
+}
+
+// errOff is that the library does not do what a paper's figure shows.
+var errOff = errors.New("off")
+
+// runPaper is the run of paper.
+func runPaper(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	o, err := parsePaper(args, stderr)
+	if err != nil {
+		return err
+	}
+	if launched() {
+		return usagef("paper has its ranks in one process: run it without a launcher")
+	}
+	if o.svg != "" {
+		if err := os.MkdirAll(o.svg, 0o777); err != nil {
+			return fmt.Errorf("bench: -svg: %w", err)
+		}
+	}
+	say, done := progress(stderr)
+	defer done()
+	var plots []*plot
+	for i, f := range o.figures {
+		say(fmt.Sprintf("figure %d of %d: %s, %s", i+1, len(o.figures), f.id(), f.title))
+		p, err := f.reproduce(ctx, o)
+		if err != nil {
+			return fmt.Errorf("bench: figure %s: %w", f.id(), err)
+		}
+		plots = append(plots, p)
+		if o.svg != "" {
+			if err := os.WriteFile(filepath.Join(o.svg, f.id()+".svg"), []byte(p.svg()), 0o666); err != nil {
+				return fmt.Errorf("bench: -svg: %w", err)
+			}
+		}
+	}
+	done()
+	write := writePaper
+	if o.format == "json" {
+		write = writePaperJSON
+	}
+	if err := write(stdout, plots, o.curves); err != nil {
+		return err
+	}
+	return offAmong(plots)
+}
+
+// offAmong is an error if a case of the figures is off.
+func offAmong(plots []*plot) error {
+	off, all := 0, 0
+	for _, p := range plots {
+		for _, v := range p.Verdicts {
+			all++
+			if !v.Within {
+				off++
+			}
+		}
+	}
+	if off > 0 {
+		return fmt.Errorf("bench: %d of %s %w", off, plural(all, "case"), errOff)
+	}
+	return nil
+}

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/onesided/rma/verbs/sim"
+	"github.com/onesided/rma/window"
+)
+
+// A figure is one of a paper's, as data: what is measured, on which machine, and what the
+// paper says of it. Nothing in it, nor in the profile, is chosen for the outcome.
+type figure struct {
+	// part is the letter of the paper, name the figure's number in it.
+	part, name string
+	title      string
+	// profile is that of the paper's machine.
+	profile string
+	// xs are where the curves are measured: sizes in bytes, or what xLabel says.
+	xs             []int
+	xLabel, yLabel string
+	// logarithmic tells that the y axis is; the x axis always is.
+	logarithmic bool
+	unit        string // of y
+	// curves are the mechanism off first, then on.
+	curves []curve
+	// measure gives the value of a curve at each of xs.
+	measure func(ctx context.Context, f *figure, c curve, o *paperOptions) ([]float64, error)
+	claims  []claim
+}
+
+// A curve is one way to run what a figure measures.
+type curve struct {
+	name string
+	// options are the windows'.
+	options []window.Option
+}
+
+// id is the figure as the command line names it.
+func (f *figure) id() string { return f.part + f.name }
+
+// A plot is a figure that has been measured.
+type plot struct {
+	Part    string `json:"part"`
+	Figure  string `json:"figure"`
+	Title   string `json:"title"`
+	Profile string `json:"profile"`
+	Unit    string `json:"unit"`
+	X       []int  `json:"x"`
+	// Curves have a value for each of X: the mechanism off first, then on.
+	Curves   []measuredCurve `json:"curves"`
+	Verdicts []paperVerdict  `json:"cases"`
+
+	figure *figure
+}
+
+type measuredCurve struct {
+	Name   string    `json:"name"`
+	Values []float64 `json:"values"`
+}
+
+// A paperVerdict is a claim and what was measured.
+type paperVerdict struct {
+	Case   string  `json:"case"`
+	Theirs string  `json:"theirs"`
+	Ours   float64 `json:"ours"`
+	Unit   string  `json:"unit"`
+	Within bool    `json:"within"`
+	// Reason is why it is within although it is beyond the paper's figure.
+	Reason string `json:"reason,omitempty"`
+	// Source is where the paper says so.
+	Source string `json:"source"`
+}
+
+func (v *paperVerdict) word() string {
+	if v.Within {
+		return "within"
+	}
+	return "off"
+}
+
+// reproduce measures a figure and judges it.
+func (f *figure) reproduce(ctx context.Context, o *paperOptions) (*plot, error) {
+	p := &plot{Part: f.part, Figure: f.name, Title: f.title, Profile: f.profile, Unit: f.unit, X: f.xs, figure: f}
+	for _, c := range f.curves {
+		values, err := f.measure(ctx, f, c, o)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.name, err)
+		}
+		p.Curves = append(p.Curves, measuredCurve{c.name, values})
+	}
+	p.judge()
+	return p, nil
+}
+
+func (p *plot) judge() {
+	for _, c := range p.figure.claims {
+		p.Verdicts = append(p.Verdicts, c.judge(c.of(p)))
+	}
+}
+
+// A claim is something that a paper says of a figure.
+type claim struct {
+	name   string
+	theirs float64
+	unit   string
+	kind   claimKind
+	// of is the same of a plot of ours.
+	of func(p *plot) float64
+	// source is the section of the paper, or the figure's number where it is plotted only.
+	source string
+	// beyond is why ours may be more than theirs by more than a fifth, "" if it may not.
+	beyond string
+}
+
+// A claimKind is what ours has to be.
+type claimKind int
+
+const (
+	// aboutAsMuch: theirs, or within a fifth of it, or more for a reason.
+	aboutAsMuch claimKind = iota
+	// noLess: theirs or more.
+	noLess
+	// asGood: within one, in the unit, of theirs.
+	asGood
+)
+
+func (c *claim) judge(ours float64) paperVerdict {
+	v := paperVerdict{Case: c.name, Theirs: value4(c.theirs), Ours: ours, Unit: c.unit, Source: c.source}
+	switch c.kind {
+	case noLess:
+		v.Theirs = ">=" + v.Theirs
+		v.Within = ours >= c.theirs
+	case asGood:
+		v.Within = ours >= c.theirs-1 && ours <= c.theirs+1
+	default:
+		const fifth = 0.2
+		v.Within = ours >= c.theirs*(1-fifth) && ours <= c.theirs*(1+fifth)
+		if ours > c.theirs*(1+fifth) && c.beyond != "" {
+			v.Within, v.Reason = true, c.beyond
+		}
+	}
+	return v
+}
+
+// Improvements of the mechanism over its absence, at each x, in percent.
+
+// gains are of throughput: how much more it is.
+func (p *plot) gains() []float64 {
+	return p.compared(func(off, on float64) float64 { return (on/off - 1) * 100 })
+}
+
+// savings are of latency: which part of it is saved.
+func (p *plot) savings() []float64 {
+	return p.compared(func(off, on float64) float64 { return (1 - on/off) * 100 })
+}
+
+func (p *plot) compared(by func(off, on float64) float64) []float64 {
+	compared := make([]float64, len(p.X))
+	for i := range compared {
+		compared[i] = by(p.Curves[0].Values[i], p.Curves[1].Values[i])
+	}
+	return compared
+}
+
+// improvements are gains or savings, by the unit.
+func (p *plot) improvements() []float64 {
+	if p.Unit == megabytes {
+		return p.gains()
+	}
+	return p.savings()
+}
+
+// What claims are of.
+func mostImproved(p *plot) float64  { return slices.Max(p.improvements()) }
+func leastImproved(p *plot) float64 { return slices.Min(p.improvements()) }
+func lastImproved(p *plot) float64  { return p.improvements()[len(p.X)-1] }
+func peak(p *plot) float64          { return slices.Max(p.Curves[1].Values) }
+
+// lastOverFirst is how much more is improved at the largest x than at the smallest.
+func lastOverFirst(p *plot) float64 {
+	all := p.improvements()
+	return all[len(all)-1] - all[0]
+}
+
+// caseAt measures a figure by a case of this benchmark, whose sizes are the figure's xs.
+// Its values are given so many times.
+func caseAt(name string, times float64) func(context.Context, *figure, curve, *paperOptions) ([]float64, error) {
+	return func(ctx context.Context, f *figure, c curve, o *paperOptions) ([]float64, error) {
+		card, err := sim.ByName(f.profile)
+		if err != nil {
+			return nil, err
+		}
+		j := job{ranks: 2}
+		for _, size := range f.xs {
+			j.cells = append(j.cells, cell{caseNamed(name), size})
+		}
+		var values []float64
+		one := &options{card: &card, seed: o.seed, repeat: 1, timeout: o.timeout, settings: settings{options: c.options}}
+		err = runSimulated(ctx, one, j, func(r result) error {
+			values = append(values, times*r.Value)
+			return nil
+		})
+		return values, err
+	}
+}

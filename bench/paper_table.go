@@ -1,0 +1,117 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// figures are those of all papers, in their order.
+func figures() []*figure { return schedulingFigures() }
+
+// parts are the letters of the papers.
+func parts() []string {
+	var letters []string
+	for _, f := range figures() {
+		if !slices.Contains(letters, f.part) {
+			letters = append(letters, f.part)
+		}
+	}
+	return letters
+}
+
+// writePaperJSON writes the figures, one object a line.
+func writePaperJSON(w io.Writer, plots []*plot, _ bool) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	for _, p := range plots {
+		if err := encoder.Encode(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writePaper writes a line for each case, then the reasons, and the curves if they are
+// wanted.
+func writePaper(w io.Writer, plots []*plot, curves bool) error {
+	var b strings.Builder
+	lines := [][]string{{"part", "figure", "case", "theirs", "ours", "unit", "", ""}}
+	var reasons []string
+	for _, p := range plots {
+		for _, v := range p.Verdicts {
+			lines = append(lines, []string{p.Part, p.Figure, v.Case, v.Theirs, value4(v.Ours), v.Unit, v.word(), note(v.Reason, &reasons)})
+		}
+	}
+	align(&b, lines, func(i int) bool { return i == 3 || i == 4 })
+	for i, reason := range reasons {
+		if i == 0 {
+			b.WriteString("\nMore than the paper's:\n")
+		}
+		fmt.Fprintf(&b, "[%d] %s.\n", i+1, reason)
+	}
+	for _, p := range plots {
+		if curves {
+			p.writeCurves(&b)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// note is the number of a reason among those so far, which it joins.
+func note(reason string, reasons *[]string) string {
+	if reason == "" {
+		return ""
+	}
+	i := slices.Index(*reasons, reason)
+	if i < 0 {
+		i = len(*reasons)
+		*reasons = append(*reasons, reason)
+	}
+	return fmt.Sprintf("[%d]", i+1)
+}
+
+// writeCurves writes what was measured at each x.
+func (p *plot) writeCurves(b *strings.Builder) {
+	fmt.Fprintf(b, "\n%s%s: %s; %s, %s\n", p.Part, p.Figure, p.Title, p.Profile, p.figure.yLabel)
+	improvement := "saved %"
+	if p.Unit == megabytes {
+		improvement = "gain %"
+	}
+	for i, c := range p.Curves {
+		fmt.Fprintf(b, "  %s: %s\n", curveLetter(i), c.Name)
+	}
+	lines := [][]string{{"  " + p.figure.xLabel}}
+	for i := range p.Curves {
+		lines[0] = append(lines[0], curveLetter(i))
+	}
+	lines[0] = append(lines[0], improvement)
+	for i, x := range p.X {
+		line := []string{fmt.Sprint(x)}
+		for _, c := range p.Curves {
+			line = append(line, value(&c.Values[i]))
+		}
+		lines = append(lines, append(line, value4(p.improvements()[i])))
+	}
+	align(b, lines, func(int) bool { return true })
+}
+
+// curveLetter names a curve of a table.
+func curveLetter(i int) string {
+	return [...]string{"off", "on"}[i]
+}
+
+// value4 is as wide as it needs to be for what a paper prints.
+func value4(v float64) string {
+	// Neither -0.0 nor a rounded zero with a sign.
+	if v > -0.05 && v < 0.05 {
+		return "0"
+	}
+	if v == float64(int64(v)) || v >= 1000 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.1f", v)
+}

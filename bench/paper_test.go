@@ -1,0 +1,255 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/verbs/sim"
+)
+
+// scriptedPlots are figures of part A with curves that are given.
+func scriptedPlots(t *testing.T, values map[string][2][]float64) []*plot {
+	t.Helper()
+	var plots []*plot
+	for _, f := range figures() {
+		given, ok := values[f.id()]
+		if !ok {
+			continue
+		}
+		f.xs = []int{4, 1024, 1 << 20}
+		turn := 0
+		f.measure = func(context.Context, *figure, curve, *paperOptions) ([]float64, error) {
+			turn++
+			return given[turn-1], nil
+		}
+		p, err := f.reproduce(t.Context(), &paperOptions{})
+		require.NoError(t, err)
+		plots = append(plots, p)
+	}
+	require.Len(t, plots, len(values))
+	return plots
+}
+
+func usualPlots(t *testing.T) []*plot {
+	return scriptedPlots(t, map[string][2][]float64{
+		"A7a":  {{10, 500, 960}, {10, 600, 1600}},
+		"A7b":  {{10, 420, 873.25}, {11, 536, 918}},
+		"A8a":  {{25, 29.2, 4384}, {24.125, 26.5, 4400}},
+		"A10a": {{12.0681, 13.1261, 29.0884}, {5.1899, 7.328, 29.0884}},
+	})
+}
+
+func TestPaperAsText(t *testing.T) {
+	var b bytes.Buffer
+	require.NoError(t, writePaper(&b, usualPlots(t), true))
+	golden(t, "testdata/paper.golden", b.String())
+}
+
+func TestPaperAsJSON(t *testing.T) {
+	var b bytes.Buffer
+	require.NoError(t, writePaperJSON(&b, usualPlots(t), false))
+	golden(t, "testdata/paper.json.golden", b.String())
+	for line := range strings.Lines(b.String()) {
+		var p plot
+		require.NoError(t, json.Unmarshal([]byte(line), &p))
+		assert.Len(t, p.Curves, 2)
+		assert.Len(t, p.Curves[1].Values, len(p.X))
+	}
+}
+
+func TestClaimsAreJudgedByTheirKind(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		claim  claim
+		ours   float64
+		within bool
+		reason bool
+	}{
+		{"as much", claim{theirs: 40}, 40, true, false},
+		{"a fifth less", claim{theirs: 40}, 32.01, true, false},
+		{"less than that", claim{theirs: 40}, 31.9, false, false},
+		{"less than that, whatever reason there is for more", claim{theirs: 40, beyond: "so"}, 31.9, false, false},
+		{"a fifth more", claim{theirs: 40, beyond: "so"}, 47.9, true, false},
+		{"more than that", claim{theirs: 40}, 48.1, false, false},
+		{"more than that, for a reason", claim{theirs: 40, beyond: "so"}, 60, true, true},
+		{"not behind", claim{kind: noLess}, 0, true, false},
+		{"behind", claim{kind: noLess}, -0.1, false, false},
+		{"the same", claim{kind: asGood}, -0.9, true, false},
+		{"not the same", claim{kind: asGood}, 1.1, false, false},
+	} {
+		v := test.claim.judge(test.ours)
+		assert.Equal(t, test.within, v.Within, test.name)
+		assert.Equal(t, test.reason, v.Reason != "", test.name)
+	}
+}
+
+func TestDrawingsAreWellFormed(t *testing.T) {
+	for _, p := range usualPlots(t) {
+		elements := make(map[string]int)
+		var text strings.Builder
+		decoder := xml.NewDecoder(strings.NewReader(p.svg()))
+		for {
+			token, err := decoder.Token()
+			if err == io.EOF {
+				break
+			}
+			require.NoError(t, err, p.Figure)
+			switch token := token.(type) {
+			case xml.StartElement:
+				elements[token.Name.Local]++
+				assertDrawn(t, token)
+			case xml.CharData:
+				text.Write(token)
+				text.WriteString("\n")
+			}
+		}
+		assert.Equal(t, 2, elements["polyline"], "a line for each curve")
+		assert.Equal(t, len(p.X)+1, elements["circle"], "a mark for each value, and one in the legend")
+		for _, label := range []string{"bytes of an operation", p.figure.yLabel, p.Curves[0].Name, p.Curves[1].Name, "1K", "1M", "profile " + p.Profile + ", in virtual time"} {
+			assert.Contains(t, text.String(), label+"\n")
+		}
+		assert.Equal(t, len(p.Verdicts), strings.Count(text.String(), "paper "))
+	}
+}
+
+// assertDrawn asserts that the places of an element are in the drawing.
+func assertDrawn(t *testing.T, e xml.StartElement) {
+	t.Helper()
+	for _, a := range e.Attr {
+		var places []string
+		switch a.Name.Local {
+		case "points":
+			places = strings.FieldsFunc(a.Value, func(r rune) bool { return r == ' ' || r == ',' })
+		case "x", "y", "x1", "y1", "x2", "y2", "cx", "cy":
+			places = []string{a.Value}
+		}
+		for _, place := range places {
+			v, err := strconv.ParseFloat(place, 64)
+			require.NoError(t, err)
+			assert.True(t, v >= 0 && v <= drawnWidth, "%s %s=%s", e.Name.Local, a.Name.Local, a.Value)
+		}
+	}
+}
+
+func TestAxesHaveRoundMarks(t *testing.T) {
+	for high, want := range map[float64][]float64{
+		1838.7: {0, 500, 1000, 1500, 2000},
+		29.1:   {0, 5, 10, 15, 20, 25, 30},
+		7.2:    {0, 2, 4, 6, 8},
+		0.9:    {0, 0.2, 0.4, 0.6, 0.8, 1},
+	} {
+		p := &plot{X: []int{4, 8}, Curves: []measuredCurve{{"", []float64{0.5, high}}}, figure: &figure{}}
+		_, y := p.axes()
+		assert.InDeltaSlice(t, want, y.ticks(), 1e-9, "up to %v", high)
+	}
+	p := &plot{X: []int{4, 1 << 20}, Curves: []measuredCurve{{"", []float64{24, 4400}}}, figure: &figure{logarithmic: true}}
+	x, y := p.axes()
+	assert.Equal(t, []float64{16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192}, y.ticks())
+	assert.Equal(t, float64(drawnLeft), x.at(4))
+	assert.Equal(t, float64(drawnRight), x.at(1<<20))
+	assert.InDelta(t, (drawnLeft+drawnRight)/2, x.at(2048), 1e-9)
+}
+
+func TestEachFigureIsWholeAndOfAProfile(t *testing.T) {
+	var ids []string
+	for _, f := range figures() {
+		assert.NotContains(t, ids, f.id())
+		ids = append(ids, f.id())
+		_, err := sim.ByName(f.profile)
+		require.NoError(t, err)
+		assert.Len(t, f.curves, 2, f.id())
+		assert.True(t, slices.IsSorted(f.xs), f.id())
+		for _, c := range f.claims {
+			assert.NotEmpty(t, c.source, "%s of %s", c.name, f.id())
+			assert.NotNil(t, c.of, "%s of %s", c.name, f.id())
+		}
+	}
+}
+
+// at is a figure at a few sizes only.
+func at(t *testing.T, id string, xs ...int) *plot {
+	t.Helper()
+	for _, f := range figures() {
+		if f.id() == id {
+			f.xs = xs
+			p, err := f.reproduce(t.Context(), &paperOptions{seed: 1, timeout: time.Minute})
+			require.NoError(t, err)
+			return p
+		}
+	}
+	t.Fatalf("no figure %s", id)
+	return nil
+}
+
+// What the papers' mechanisms bring, at sizes that show it. All of it is in bench paper.
+func TestMechanismsBringWhatThePapersSay(t *testing.T) {
+	for _, p := range []*plot{at(t, "A7a", 64, 64<<10), at(t, "A8b", 64, 4<<10), at(t, "A9a", 64, 16<<10), at(t, "A10b", 64, 16<<10)} {
+		for _, v := range p.Verdicts {
+			if v.Case != "large_over_small" {
+				assert.True(t, v.Within, "%s of %s: theirs %s, ours %v", v.Case, p.figure.id(), v.Theirs, v.Ours)
+			}
+		}
+	}
+}
+
+func TestTheSameSeedGivesTheSameFigure(t *testing.T) {
+	assert.Equal(t, at(t, "A8a", 8, 2048).Curves, at(t, "A8a", 8, 2048).Curves)
+}
+
+func TestWhatIsOffIsAnError(t *testing.T) {
+	plots := usualPlots(t)
+	assert.NoError(t, offAmong(plots[:1]))
+	err := offAmong(plots)
+	assert.ErrorIs(t, err, errOff)
+	assert.EqualError(t, err, "bench: 4 of 12 cases off")
+}
+
+func TestPaperDrawsTheFiguresThatAreNamed(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "figures")
+	var stdout, stderr bytes.Buffer
+	require.Equal(t, 0, run(t.Context(), []string{"paper", "-part", "A", "-svg", dir, "A9a"}, &stdout, &stderr), stdout.String()+stderr.String())
+	assert.Equal(t, 3, strings.Count(stdout.String(), " within"), stdout.String())
+	drawn, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, drawn, 1)
+	assert.Equal(t, "A9a.svg", drawn[0].Name())
+}
+
+func TestWrongUsageOfPaperNamesWhatIsAllowed(t *testing.T) {
+	for _, test := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"A99"}, `there is no figure "A99"; there are A7a, A7b, A8a`},
+		{[]string{"A7a", "A7a"}, "figure A7a is named twice"},
+		{[]string{"A7a", "-svg", "x"}, "-svg: flags come before the figures"},
+		{[]string{"-part", "Z"}, `-part "Z": allowed are A`},
+		{[]string{"-format", "xml"}, `-format "xml": allowed are text and json`},
+		{[]string{"-curves", "-format", "json"}, "-curves is for -format text"},
+		{[]string{"-timeout", "0s"}, "-timeout 0s: more than 0"},
+		{[]string{"-peers"}, "flag provided but not defined: -peers; -h tells the flags"},
+	} {
+		var stdout, stderr bytes.Buffer
+		assert.Equal(t, 2, run(t.Context(), append([]string{"paper"}, test.args...), &stdout, &stderr))
+		assert.Contains(t, stderr.String(), "bench: ")
+		assert.Contains(t, stderr.String(), test.says)
+		assert.Empty(t, stdout.String())
+	}
+	var usage bytes.Buffer
+	require.Equal(t, 0, run(t.Context(), []string{"paper", "-h"}, io.Discard, &usage))
+	assert.Contains(t, usage.String(), "usage: go run ./bench paper")
+	assert.Contains(t, usage.String(), "A10b")
+}
