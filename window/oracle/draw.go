@@ -26,6 +26,8 @@ const (
 	drawnPhases  = 6
 	drawnPlaces  = 5
 	largePlace   = 1 << 14
+	// mostStorm is how many calls a member makes in a storm.
+	mostStorm = 150
 )
 
 // Draw draws a legal program. It depends on nothing but the arguments.
@@ -266,6 +268,11 @@ func (d *drawer) place(win int) {
 	switch role := d.IntN(10); {
 	case role < 2:
 		d.writer(&f, passive)
+	case d.one(40):
+		// It has room for many calls.
+		if f.n = min(room-f.at, 500); d.free(&f) {
+			d.storm(&f)
+		}
 	case role < 3:
 		d.readers(&f)
 	case role < 6:
@@ -310,6 +317,9 @@ func (d *drawer) step(f *field, c *chore, call Call, some bool) Step {
 	if some && d.one(3) {
 		s.Count = d.IntN(f.n + 1)
 		s.At += d.IntN(f.n - s.Count + 1)
+		if s.Count == 0 {
+			s.At = f.at
+		}
 	}
 	if call.requests() {
 		d.requests++

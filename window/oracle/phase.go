@@ -220,11 +220,7 @@ func (c *crew) illegal(o *opened, s *Step) error {
 	if !s.Call.Operates() {
 		return c.synchronize(o, s)
 	}
-	p, err := o.port(s.Kind)
-	if err != nil {
-		return err
-	}
-	f, err := p.issue(s)
+	f, err := o.ports[s.Kind].issue(s)
 	if _, wrong := f.settle(); wrong != nil {
 		return wrong
 	}
@@ -236,29 +232,17 @@ func (c *crew) step(s *Step, i int) error {
 	o := &c.windows[s.Window]
 	switch {
 	case s.Call.Operates():
-		p, err := o.port(s.Kind)
-		if err != nil {
-			return err
-		}
-		f, err := p.issue(s)
+		f, err := o.ports[s.Kind].issue(s)
 		c.flights = append(c.flights, airborne{flight: f, step: s, index: i})
 		return err
 	case s.Call == Store:
-		p, err := o.port(s.Kind)
-		if err != nil {
-			return err
-		}
-		p.store(s)
+		o.ports[s.Kind].store(s)
 		return o.bytes.Sync()
 	case s.Call == Load:
-		p, err := o.port(s.Kind)
-		if err != nil {
-			return err
-		}
 		if err := o.bytes.Sync(); err != nil {
 			return err
 		}
-		c.results[i] = p.load(s)
+		c.results[i] = o.ports[s.Kind].load(s)
 		return nil
 	case s.Call == Wait || s.Call == Test:
 		return c.request(s)

@@ -152,6 +152,33 @@ func (d *drawer) notifiers(f *field) {
 	}
 }
 
+// storm has several members make many calls, each of an element or a few of its own, so
+// that queues fill and operations are sent before the synchronization.
+func (d *drawer) storm(f *field) {
+	some := d.someone(f.win, f.target, 1+d.IntN(3))
+	each := f.n / max(len(some), 1)
+	for i, c := range some {
+		calls := [...][]Call{{Put}, {Put, Accumulate}, {Get, Put}, {Get}, {FetchAndOp, CompareAndSwap, Accumulate}}[d.IntN(5)]
+		at, end := f.at+i*each, f.at+(i+1)*each
+		for at < end && len(c.steps) < mostStorm {
+			g := *f
+			g.at, g.n = at, min(1+d.IntN(3), end-at)
+			call := calls[d.IntN(len(calls))]
+			var s Step
+			if call.combines() {
+				s = d.accumulate(&g, &c)
+			} else {
+				s = d.step(&g, &c, call, false)
+			}
+			c.steps = append(c.steps, s)
+			at += g.n
+		}
+		if len(c.steps) > 0 {
+			d.add(c)
+		}
+	}
+}
+
 // mixer has one member do what it likes, and flush in between.
 func (d *drawer) mixer(f *field) {
 	for _, c := range d.someone(f.win, f.target, 1) {

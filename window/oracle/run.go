@@ -79,16 +79,23 @@ type opened struct {
 	epochs epochs
 }
 
-// port is the window as elements of a kind.
-func (o *opened) port(kind reduce.Kind) (port, error) {
-	if o.ports[kind] == nil {
-		view, err := makers[kind].port(o.bytes)
-		if err != nil {
-			return nil, err
+// view makes the ports that steps of a rank need, before its members share them.
+func (r *runner) view() error {
+	for i := range r.phase.Steps {
+		s := &r.phase.Steps[i]
+		if s.Rank != r.rank || !s.Call.Operates() && s.Call != Store && s.Call != Load {
+			continue
 		}
-		o.ports[kind] = view
+		o := &r.windows[s.Window]
+		if o.ports[s.Kind] != nil {
+			continue
+		}
+		var err error
+		if o.ports[s.Kind], err = makers[s.Kind].port(o.bytes); err != nil {
+			return err
+		}
 	}
-	return o.ports[kind], nil
+	return nil
 }
 
 func (r *runner) run() error {
@@ -181,6 +188,9 @@ func (r *runner) runPhase() error {
 		if err := r.begin(i); err != nil {
 			return fmt.Errorf("window %d: %w", i, err)
 		}
+	}
+	if err := r.view(); err != nil {
+		return err
 	}
 	members, err := r.members()
 	if err != nil {
