@@ -52,7 +52,7 @@ func (p *Planner) Ended(q *Queue) Pattern {
 	ways := p.matter(&c)
 	return Pattern{
 		kinds: c.kinds, operations: uint8(bits.Len(uint(c.operations))), bytes: uint8(bits.Len(uint(c.bytes))+1) / 2,
-		ways: ways, patient: ways.has(Early|Interleave) && min(c.mostPut, c.mostGet) >= p.small,
+		ways: ways, patient: ways.has(Early|Interleave) && min(c.mostPut, c.mostGet) >= p.worth.small,
 	}
 }
 
@@ -68,7 +68,7 @@ func (p *Planner) matter(c *counts) (ways Scheme) {
 	puts, gets := c.kinds&(1<<aggregate.Put) != 0, c.kinds&(1<<aggregate.Get) != 0
 	small, large := puts || gets, false
 	if p.direct {
-		small, large = small && c.least < p.small, max(c.mostPut, c.mostGet) >= p.small
+		small, large = small && c.least < p.worth.alone, max(c.mostPut, c.mostGet) >= p.worth.sure
 	}
 	if arranged := c.kinds &^ (1 << aggregate.Notify); arranged&(arranged-1) != 0 || small && large {
 		ways |= GetsFirst

@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"math"
-	"time"
 
 	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/verbs"
@@ -27,20 +26,23 @@ func (p *Plan) add(first, count int, packed bool, bytes int) {
 	p.Steps = append(p.Steps, Step{int32(first), int32(count), packed, bytes})
 }
 
+// LastDirect is the last step that goes direct, -1 if there is none.
+func (p *Plan) LastDirect() int {
+	last := len(p.Steps) - 1
+	for last >= 0 && p.Steps[last].Packed {
+		last--
+	}
+	return last
+}
+
 // A Planner arranges operations for one target. It is a value that does not change.
 type Planner struct {
 	scheme Scheme
 	// direct tells that operations may go by RDMA at all.
 	direct bool
 	// most is how much one packed operation may touch, in bytes.
-	most int
-	// small is from how many bytes on a put or get of its own costs no more than packed.
-	small int
-	// single is what one costs that goes by itself, message what a message costs more than
-	// that, byte what it costs to copy a byte twice, all in nanoseconds.
-	single, message, byte float64
-	// copies is the rest of what it costs to copy twice.
-	copies float64
+	most  int
+	worth worth
 	// start is how many bytes or operations are worth starting before the synchronization.
 	startBytes, startOperations int
 }
@@ -59,13 +61,7 @@ type Conditions struct {
 // NewPlanner makes one.
 func NewPlanner(c Conditions) *Planner {
 	p := &Planner{scheme: c.Scheme, direct: c.Direct, most: aggregate.Most(c.Packet)}
-	p.single = 2 * float64(c.Costs.Gap)
-	p.message = float64(c.Costs.Serve)
-	p.copies = 2 * float64(c.Costs.CopyLatency)
-	if c.Costs.CopyBandwidth > 0 {
-		p.byte = 2 * float64(time.Second) / c.Costs.CopyBandwidth
-		p.small = min(max(int((p.single-p.copies)/p.byte), 0), p.most)
-	}
+	p.worth = newWorth(&c.Costs, p.most)
 	// To start is to post. What is on its way for as long as it takes to post some times
 	// hides that; and two messages that are full gain nothing by waiting.
 	p.startBytes, p.startOperations = defaultStart, 2*c.Packet/(aggregate.OffsetBytes+8)
@@ -101,7 +97,13 @@ func (p *Planner) Due(q *Queue) bool {
 // has each notification behind everything before it.
 func (p *Planner) Plan(operations []Operation, closing bool, into *Plan) {
 	into.Steps = into.Steps[:0]
-	small := p.limit(operations, closing)
+	small := 0
+	switch {
+	case !p.direct:
+		small = math.MaxInt
+	case p.scheme.has(Pack | Defer):
+		small = p.worth.limit(operations, closing)
+	}
 	if !p.scheme.has(GetsFirst | Defer) {
 		p.inOrder(operations, small, into)
 		return
@@ -210,32 +212,4 @@ func (p *Planner) merged(operations []Operation, small int) (count, bytes int) {
 		bytes = max(bytes, int(from)+o.Bytes)
 	}
 	return count, bytes
-}
-
-// limit is from how many bytes on puts and gets go direct: all that could, unless packing
-// saves more than the message costs which it needs.
-func (p *Planner) limit(operations []Operation, closing bool) int {
-	if !p.direct {
-		return math.MaxInt
-	}
-	if !p.scheme.has(Pack | Defer) {
-		return 0
-	}
-	if closing {
-		return p.small
-	}
-	saved := 0.0
-	for i := range operations {
-		o := &operations[i]
-		if !o.moves() {
-			// It goes in a message, whatever becomes of the others.
-			return p.small
-		}
-		if o.Bytes < p.small {
-			if saved += p.single - p.copies - float64(o.Bytes)*p.byte; saved > p.message {
-				return p.small
-			}
-		}
-	}
-	return 0
 }

@@ -43,7 +43,10 @@ func TestPlan(t *testing.T) {
 		{"as one, in order", without(scheduler.GetsFirst), "p8 +p8 g8 p8 +p8", "[0-1 2 3-4]"},
 		{"each by itself", without(scheduler.Merge), "p8 +p8 +p16", "[0 1 2]"},
 
-		{"up to what costs less packed", scheduler.All, "p3599 p3600 g3599 g3600", "[2] 3 1 [0]"},
+		{"puts up to what costs less packed", scheduler.All, "p3599 p3600", "1 [0]"},
+		{"gets up to what costs less packed", scheduler.All, "g3599 g3600", "[0] 1"},
+		{"but not if the link has both directions for them", scheduler.All, "p3599 p3600 g3599 g3600", "2 0 3 1"},
+		{"or only those which that leaves worth it", scheduler.All, "2*p8 p3599 2*g8 g3599", "[3 4] 5 2 [0 1]"},
 		{"nothing is packed that can go by itself", without(scheduler.Pack), "p8 g8 a8 p8", "1 0 3 [2]"},
 		{"nothing waits", without(scheduler.Defer), "p8 +p8 g8 a8 n", "0 1 2 [3 4]"},
 	} {

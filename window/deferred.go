@@ -39,10 +39,9 @@ type deferred struct {
 	most int
 
 	// mu is held for short to queue an operation, and else for long.
-	mu    latch.Lock
-	queue scheduler.Queue
-	// planner plans what leaves by itself, rides what rides with a lock or a Complete.
-	planner, rides scheduler.Planner
+	mu      latch.Lock
+	queue   scheduler.Queue
+	planner scheduler.Planner
 	// learner chooses the planner's scheme, nil if that stays; scheme is what it has chosen.
 	learner *scheduler.Learner
 	scheme  scheduler.Scheme
@@ -50,8 +49,8 @@ type deferred struct {
 	operands []byte
 	plan     scheduler.Plan
 	// The first planned operations are those of plan, of which the steps before step are
-	// done.
-	step, planned int
+	// done. If a message follows, final is the last that is direct; else it is -1.
+	step, planned, final int
 	// packed is how many bytes of the operation at hand are packed, if it is longer than a packet.
 	packed int
 	// packet is the one that is being packed, in memory; arrivals is where its answer goes.
@@ -70,9 +69,11 @@ type deferred struct {
 	loaded bool
 	riding atomic.Pointer[arrivals]
 	// flying tells that there were direct operations that nobody has waited for: their
-	// buffers are in use, while what is packed is copied. directs counts them.
-	flying  bool
-	directs uint64
+	// buffers are in use, while what is packed is copied. directs counts them, and lastDirect
+	// is the point behind the last.
+	flying     bool
+	directs    uint64
+	lastDirect world.Mark
 	// used and flown tell that there were operations since the last Fence, and direct
 	// ones; gate holds direct ones up that come early.
 	used, flown bool
@@ -91,12 +92,12 @@ type deferred struct {
 // newDeferred is the queue for the rank of a link, whose region is for direct operations if
 // direct is set.
 func newDeferred(c *core, link *world.Link, region verbs.RemoteRegion, direct bool) *deferred {
-	planner := *scheduler.NewPlanner(scheduler.Conditions{
-		Costs: link.Costs(), Scheme: c.hints.scheme, Direct: direct, Packet: link.MaxPayload(),
-	})
 	d := &deferred{
 		core: c, link: link, region: region, most: aggregate.Most(link.MaxPayload()),
-		planner: planner, rides: planner, scheme: c.hints.scheme,
+		planner: *scheduler.NewPlanner(scheduler.Conditions{
+			Costs: link.Costs(), Scheme: c.hints.scheme, Direct: direct, Packet: link.MaxPayload(),
+		}),
+		scheme: c.hints.scheme,
 	}
 	if d.scheme&scheduler.Adapt != 0 {
 		d.learner = scheduler.NewLearner(d.scheme)
@@ -292,20 +293,17 @@ func (d *deferred) ended(ctx context.Context, err error) error {
 // sentNow notes that something has been sent.
 func (d *deferred) sentNow() {
 	d.starts++
+	d.last = d.link.Questions()
 	if d.flying {
-		d.last = d.link.Mark()
-	} else {
-		d.last = d.link.Questions()
+		d.last = d.last.And(d.lastDirect)
 	}
 }
 
-// expectDirect has the completion heard of direct operations whose buffers are waited for,
-// which comes sooner than that of the message that is sent behind them.
+// expectDirect has the completion heard of direct operations that were sent before the plan
+// that a message follows. It is called with the mutex, before that.
 func (d *deferred) expectDirect() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	if d.flying {
-		d.link.Expect()
+		d.link.Expect(d.lastDirect)
 	}
 }
 

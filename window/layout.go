@@ -200,6 +200,18 @@ func (w *Window[T]) AccumulateLayout(op Op, origin []T, from Layout, target, dis
 	if err := w.checkLayouts("AccumulateLayout", origin, from, target, displacement, to, &free); err != nil {
 		return err
 	}
+	// The longest run says whether any is refused, before one is carried out.
+	longest := 0
+	_ = pairs(&from, &to, func(_, _, n int) error {
+		longest = max(longest, n)
+		return nil
+	})
+	if longest == 0 {
+		return nil
+	}
+	if err := w.refuseOp(op, longest); err != nil {
+		return &OpError{Op: "AccumulateLayout", Target: target, Displacement: displacement, Count: to.elements, Cause: err}
+	}
 	return pairs(&from, &to, func(o, t, n int) error {
 		return w.Accumulate(op, origin[o:o+n], target, displacement+t)
 	})

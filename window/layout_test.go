@@ -95,3 +95,20 @@ func TestLayoutRefused(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What is refused for one of its runs has done nothing with those before it.
+func TestLayoutRefusedWhole(t *testing.T) {
+	err := world.Run(t.Context(), 1, scripted(func(s *script) {
+		win := allocate[int64](s, 8, window.SingleElement())
+		s.ok(win.LockAll(s.ctx))
+		to := window.Indexed(window.Block{Offset: 0, Length: 1}, window.Block{Offset: 1, Length: 2})
+		s.fails(win.AccumulateLayout(window.Sum, []int64{3, 3, 3}, window.Contiguous(3), 0, 0, to), window.ErrHint)
+		s.ok(win.AccumulateLayout(window.Sum, []int64{3, 3, 3}, window.Contiguous(3), 0, 4, window.Strided(3, 1, 1)))
+		s.ok(win.UnlockAll(s.ctx))
+		equal(s, "contents", win.Local(), []int64{0, 0, 0, 0, 3, 3, 3, 0})
+		s.ok(win.Close())
+	}))
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -37,6 +37,10 @@ func (d *deferred) carryOut(ctx context.Context, closing bool) error {
 			d.queue.Drop(d.planned)
 			d.step, d.planned = 0, len(d.queue.Operations)
 			d.planner.Plan(d.queue.Operations, closing, &d.plan)
+			d.final = -1
+			if closing {
+				d.final = d.plan.LastDirect()
+			}
 			if d.planned == 0 {
 				return nil
 			}
@@ -47,6 +51,10 @@ func (d *deferred) carryOut(ctx context.Context, closing bool) error {
 		if step.Packed {
 			err = d.pack(ctx, part, step.Bytes)
 		} else {
+			if d.step == d.final {
+				// Its completion is waited for, and comes sooner than that of the message.
+				d.link.ExpectNext()
+			}
 			err = d.direct(ctx, &part[0])
 		}
 		if err != nil {
@@ -73,10 +81,14 @@ func (d *deferred) direct(ctx context.Context, o *scheduler.Operation) error {
 	}
 	d.flown, d.flying = true, true
 	d.directs++
+	var err error
 	if o.Kind == aggregate.Put {
-		return d.link.Write(ctx, bytesAt(o.Origin, o.Bytes), d.region, o.Offset)
+		err = d.link.Write(ctx, bytesAt(o.Origin, o.Bytes), d.region, o.Offset)
+	} else {
+		err = d.link.Read(ctx, bytesAt(o.Result, o.Bytes), d.region, o.Offset)
 	}
-	return d.link.Read(ctx, bytesAt(o.Result, o.Bytes), d.region, o.Offset)
+	d.lastDirect = d.link.Sent()
+	return err
 }
 
 // pack packs operations as one, of so many bytes. One that is longer than a packet it

@@ -300,7 +300,9 @@ func (d *deferred) tell(ctx context.Context, at uintptr, number uint32) error {
 		return err
 	}
 	if at == completeAt {
+		d.mu.Lock()
 		d.expectDirect()
+		d.mu.Unlock()
 	}
 	err := d.link.TellWithin(ctx, &world.Message{Kind: messageWord, Service: d.core.number, A: uint8(at), X: uint64(number), AfterReads: true}, nil)
 	d.link.Post()

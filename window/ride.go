@@ -165,7 +165,7 @@ func (d *deferred) packAll(ctx context.Context) (fits bool, err error) {
 	if len(operations)*aggregate.OffsetBytes > d.link.MaxPayload() {
 		return false, nil
 	}
-	d.rides.Plan(operations, true, &d.plan)
+	d.planner.Plan(operations, true, &d.plan)
 	steps := d.plan.Steps
 	d.plan.Steps = steps[:0]
 	d.whole = true

@@ -103,7 +103,13 @@ func TestSimulatedProfiles(t *testing.T) {
 // Complete waits for the completion of what went direct, which is all that it needs: nothing is
 // sent behind the message that tells the target.
 func TestCompleteSendsNoMore(t *testing.T) {
-	const epochs, bytes = 10, 16384
+	const epochs = 10
+	for _, bytes := range []int{16384, 1 << 20} {
+		completeSendsNoMore(t, epochs, bytes)
+	}
+}
+
+func completeSendsNoMore(t *testing.T, epochs, bytes int) {
 	p, err := sim.ByName("pcix-2005")
 	require.NoError(t, err)
 	s, err := sim.New(p, 1)
@@ -138,7 +144,7 @@ func TestCompleteSendsNoMore(t *testing.T) {
 				return err
 			}
 			if n := posted - before; n != 3 {
-				return fmt.Errorf("%d requests for a put, a get and a Complete", n)
+				return fmt.Errorf("%d requests for a put and a get of %d bytes, and a Complete", n, bytes)
 			}
 		}
 		return win.Close()

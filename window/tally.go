@@ -125,39 +125,45 @@ func (c *core) markEpoch(ctx context.Context, call string, number uint32) error 
 // mark sends what is queued with a mark behind it if there is anything to mark. It is not
 // marked if answers have to be waited for.
 func (d *deferred) mark(ctx context.Context, number uint32) (marked bool, err error) {
+	for {
+		left, marked, err := d.markNow(ctx, number)
+		if err != nil || !left {
+			return marked, err
+		}
+		if err := d.awaitGate(ctx); err != nil {
+			return false, err
+		}
+	}
+}
+
+// markNow is mark that does not wait for the rank to end a Fence, and tells whether something is
+// left for that.
+func (d *deferred) markNow(ctx context.Context, number uint32) (left, marked bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.used || d.marked.Load() {
-		return true, nil
+		return false, true, nil
 	}
 	for len(d.queue.Operations) > 0 {
-		left, err := d.send(ctx, true)
-		if left {
-			d.mu.Unlock()
-			err = d.awaitGate(ctx)
-			d.mu.Lock()
-		}
-		if err != nil {
-			return false, err
+		if left, err = d.send(ctx, true); left || err != nil {
+			return left, false, err
 		}
 	}
 	c := d.core
 	if d.flown && c.size > 2 {
 		d.link.Push()
-		return false, nil
+		return false, false, nil
 	}
-	if d.flying {
-		d.link.Expect()
-	}
+	d.expectDirect()
 	if err := d.link.TellWithin(ctx, &world.Message{Kind: messageMark, Service: c.number, X: uint64(number), AfterReads: true}, nil); err != nil {
-		return false, err
+		return false, false, err
 	}
 	d.marked.Store(true)
 	if d.link.Rank() != c.meeting.FirstTold() {
 		// To that one the first round of the barrier goes with it.
 		d.link.Post()
 	}
-	return true, nil
+	return false, true, nil
 }
 
 // fenced begins the next epoch.

@@ -30,6 +30,9 @@ type card struct {
 	device verbs.Device
 	// mapper is nil if the device maps no memory of others.
 	mapper verbs.Mapper
+	// watcher is nil if the device notices by itself that the peer of a connection has
+	// ended, or is told by others.
+	watcher verbs.Watcher
 	// server is nil if the device needs no CPU for its peers; heard is what it has
 	// said last.
 	server verbs.Server
@@ -61,6 +64,9 @@ func newCard(kind cardKind, device verbs.Device, size int) (*card, error) {
 	c := &card{kind: kind, device: device, queue: queue, boxes: make(map[uint32]*mailbox), links: make(map[uint32]*Link), attributes: device.Attributes()}
 	c.mapper, _ = device.(verbs.Mapper)
 	c.server, _ = device.(verbs.Server)
+	if kind == networkCard {
+		c.watcher, _ = device.(verbs.Watcher)
+	}
 	return c, nil
 }
 

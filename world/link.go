@@ -36,6 +36,10 @@ type Link struct {
 	rank  int
 	card  *card
 	inbox verbs.MemoryRegion
+	// unwatch ends the watch of the rank, if the card has to be told to keep one.
+	unwatch func()
+	// gone is what that has told.
+	gone atomic.Pointer[linkError]
 	// crossing is a connection that the rank has made meanwhile, superseded the one that this
 	// rank was making when it took the other's. dialed tells that this rank has begun to
 	// connect, crossed that the other has too. They belong to progress.
@@ -181,7 +185,7 @@ func (w *World) Link(rank int) (*Link, error) {
 	err := l.open()
 	if err == nil {
 		if err = l.dial(); err != nil {
-			err = errors.Join(w.blame(rank, err), l.inbox.Deregister())
+			err = errors.Join(w.blame(rank, err), l.shut())
 		}
 	}
 	if err != nil {
@@ -205,7 +209,40 @@ func (l *Link) config() verbs.QueuePairConfig {
 func (l *Link) open() (err error) {
 	l.tryAgain = l.goOn
 	l.inbox, err = l.card.device.RegisterMemory(make([]byte, linkReceives*l.world.linkLetter), verbs.LocalWrite)
+	if err == nil && l.card.watcher != nil {
+		if l.unwatch, err = l.card.watcher.Watch(l.world.addressOf(l.rank), l.lost); err != nil {
+			err = errors.Join(err, l.inbox.Deregister())
+		}
+	}
 	return err
+}
+
+// lost is told of the end of the rank's card, by a goroutine of the device's.
+func (l *Link) lost(cause error) {
+	l.gone.Store(&linkError{cause})
+	l.world.unseen.Store(true)
+	l.world.channel.Ring()
+}
+
+// seeLost has the ranks fail whose cards are known to have ended, unless they have left. It is
+// called with the mutex of progress.
+func (w *World) seeLost() {
+	w.unseen.Store(false)
+	for rank := range w.links {
+		if l := w.links[rank].Load(); l != nil && !w.parted[rank].Load() {
+			if gone := l.gone.Swap(nil); gone != nil {
+				w.roster.fail(rank, gone.err)
+			}
+		}
+	}
+}
+
+// shut takes back what open has made.
+func (l *Link) shut() error {
+	if l.unwatch != nil {
+		l.unwatch()
+	}
+	return l.inbox.Deregister()
 }
 
 // accept makes the connection that the rank has asked for. It is called with the mutex
@@ -219,7 +256,7 @@ func (l *Link) accept(caller verbs.ConnectionRequest) error {
 		err = l.own(pair)
 	}
 	if err != nil {
-		return errors.Join(err, l.inbox.Deregister())
+		return errors.Join(err, l.shut())
 	}
 	if err = l.begin(); err != nil {
 		l.card.forget(pair.Number())
@@ -320,7 +357,7 @@ func (l *Link) close() {
 		l.world.hangUp(l.rank, l.superseded)
 	}
 	l.world.hangUp(l.rank, l.pair)
-	_ = l.inbox.Deregister()
+	_ = l.shut()
 	l.giveBack(l.sequence)
 	clear(l.bodies)
 	clear(l.requests)

@@ -358,15 +358,21 @@ func (l *Link) signal() {
 	l.signalled, l.expecting = l.sequence, false
 }
 
-// Expect has the completion heard of what has been sent so far, so that who settles behind
-// what is sent next need send nothing for it: the last request is signalled or, if that has
-// left, the next one is.
-func (l *Link) Expect() {
+// ExpectNext has the completion heard of the request that is sent next, so that who settles
+// behind it need send nothing for that.
+func (l *Link) ExpectNext() {
+	l.mu.Lock()
+	l.expecting = true
+	l.mu.Unlock()
+}
+
+// Expect has the completion of what came before a mark heard of: that of the last request, or,
+// if that has left, of the next one.
+func (l *Link) Expect(m Mark) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	done := l.done.Load()
 	switch {
-	case l.signalled == l.sequence || done >= l.sequence || l.lastAnswerTells(done):
+	case l.signalled >= m.sequence || l.done.Load() >= m.sequence:
 	case l.head < len(l.requests):
 		l.signal()
 	default:

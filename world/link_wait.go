@@ -21,6 +21,16 @@ func (l *Link) Settle(ctx context.Context, services ...uint32) error {
 // A Mark is a point in what has been sent over a link.
 type Mark struct{ sequence, asked uint64 }
 
+// And is the point after both.
+func (m Mark) And(n Mark) Mark { return Mark{max(m.sequence, n.sequence), max(m.asked, n.asked)} }
+
+// Sent is a Mark of what has been sent so far, whatever was asked.
+func (l *Link) Sent() Mark {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return Mark{sequence: l.sequence}
+}
+
 // Mark is the point after everything so far.
 func (l *Link) Mark() Mark {
 	l.mu.Lock()

@@ -21,9 +21,9 @@ func (w *World) tryPoll() int {
 	if !w.post.mu.TryLock() {
 		return 0
 	}
-	n := w.poll()
-	w.post.mu.Unlock()
-	return n
+	// A simulated rank may be killed in the midst of it.
+	defer w.post.mu.Unlock()
+	return w.poll()
 }
 
 // poll is Poll with the mutex of progress.
@@ -46,6 +46,9 @@ func (w *World) poll() int {
 	}
 	if w.news.some.Load() {
 		w.passOn()
+	}
+	if w.unseen.Load() {
+		w.seeLost()
 	}
 	if w.fallen.Load() {
 		w.closeFallen()

@@ -32,15 +32,23 @@ func Simulate(ctx context.Context, s *sim.Simulator, n int, body func(ctx contex
 	}
 	errs := make([]error, n)
 	for rank, w := range worlds {
-		s.Go(fmt.Sprintf("rank %d", rank), func() { runRank(ctx, body, w, &errs[rank]) })
+		// The card is the simulator's, whoever dies.
+		device := w.home.device.(*sim.Device)
+		device.Go(fmt.Sprintf("rank %d", rank), func() { runRank(ctx, body, w, &errs[rank]) })
 	}
 	err = s.Run()
-	for _, w := range worlds {
-		// Who has not left by itself was ended, or will not be again.
-		_ = w.home.device.Close()
+	for rank, w := range worlds {
+		// Who has not left by itself was ended.
+		device := w.home.device.(*sim.Device)
+		if device.Killed() {
+			errs[rank] = errKilled
+		}
+		_ = device.Close()
 	}
 	return errors.Join(err, summary(errs))
 }
+
+var errKilled = fmt.Errorf("%w: the rank was killed", sim.ErrFault)
 
 // simulatedWorlds makes the ranks of a simulated job. Each opens its card as a task of its own:
 // they do so at once.
@@ -51,7 +59,7 @@ func simulatedWorlds(s *sim.Simulator, n int, settings settings) ([]*World, erro
 		device := s.Open()
 		host := fmt.Sprintf("host %d", rank)
 		ranks[rank] = introduction{machine: host, host: host, cores: 1}
-		s.Go(fmt.Sprintf("rank %d opens its card", rank), func() {
+		device.Go(fmt.Sprintf("rank %d opens its card", rank), func() {
 			var b *base
 			if b, errs[rank] = newBase([cardKinds]verbs.Device{networkCard: device}, n); errs[rank] != nil {
 				return

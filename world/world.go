@@ -106,8 +106,9 @@ type World struct {
 	// belong to progress.
 	ending  []*Link
 	putOffs int
-	// fallen tells that a link was ended that has not been closed.
-	fallen atomic.Bool
+	// fallen tells that a link was ended that has not been closed, unseen that the card of a
+	// rank has.
+	fallen, unseen atomic.Bool
 	// dialing are the links that are being made; they belong to progress. shortage is the
 	// last reason of this rank's own for which one could not be.
 	dialing  []*Link

@@ -15,6 +15,13 @@ type end struct {
 	power   bool
 }
 
+// Killed tells whether the rank was killed, or has lost power.
+func (d *Device) Killed() bool {
+	d.sim.mu.Lock()
+	defer d.sim.mu.Unlock()
+	return d.dead
+}
+
 // die ends the devices of the rank, and its tasks, without a word to anybody.
 func (d *Device) die(power bool) {
 	s := d.sim

@@ -1,0 +1,142 @@
+package scheduler
+
+import (
+	"math/bits"
+	"time"
+
+	"github.com/onesided/rma/aggregate"
+	"github.com/onesided/rma/verbs"
+)
+
+// worth is what it is worth, and costs, to pack puts and gets instead of having each go by
+// itself, in nanoseconds and for each byte. What is packed
+//
+//   - saves what an operation costs that goes by itself;
+//   - is copied twice;
+//   - crosses the wire in one direction and then in the other: the answer, with what gets read,
+//     leaves when all of the message is there. What goes by itself uses both at once;
+//   - where nothing goes by itself and a message closes the epoch, saves the wait for the news
+//     that what went has come: what is packed is the program's again at once;
+//   - needs a message, if none goes otherwise.
+type worth struct {
+	single, copies, copied float64
+	// oneWay is a byte's share of the link in one direction, bothWays of both.
+	oneWay, bothWays float64
+	settled, message float64
+	// most is the longest operation that is packed as one. sure is up to how many bytes each
+	// is worth packing whatever the others are, small is that for one alone, and alone that
+	// for one behind which a message goes, and which is the only one.
+	most, sure, small, alone int
+}
+
+func newWorth(c *verbs.Costs, most int) worth {
+	w := worth{
+		single: 2 * float64(c.Gap), copies: 2 * float64(c.CopyLatency),
+		settled: float64(c.Latency), message: float64(c.Serve), most: most,
+	}
+	per := func(bandwidth float64) float64 {
+		if bandwidth <= 0 {
+			return 0
+		}
+		return float64(time.Second) / bandwidth
+	}
+	w.copied, w.oneWay, w.bothWays = 2*per(c.CopyBandwidth), per(c.Bandwidth), per(c.DuplexBandwidth)
+	w.bothWays = min(w.bothWays, w.oneWay)
+	upTo := func(saved, byte float64) int {
+		switch saved -= w.copies; {
+		case saved <= 0 || w.copied == 0:
+			return 0
+		case saved >= byte*float64(most):
+			return most
+		}
+		return int(saved / byte)
+	}
+	w.sure = upTo(w.single, w.copied+w.oneWay-w.bothWays)
+	w.small = upTo(w.single, w.copied)
+	w.alone = upTo(w.single+w.settled, w.copied)
+	return w
+}
+
+// A bundle is operations that might be packed.
+type bundle struct{ count, puts, gets int }
+
+func (b *bundle) add(o *Operation) {
+	b.count++
+	if o.Kind == aggregate.Put {
+		b.puts += o.Bytes
+	} else {
+		b.gets += o.Bytes
+	}
+}
+
+// of is what it is worth to pack a bundle, but for its message.
+func (w *worth) of(b *bundle) float64 {
+	puts, gets := float64(b.puts), float64(b.gets)
+	apart := max(max(puts, gets)*w.oneWay, (puts+gets)*w.bothWays)
+	return float64(b.count)*(w.single-w.copies) - (puts+gets)*w.copied - ((puts+gets)*w.oneWay - apart)
+}
+
+// limit is below how many bytes puts and gets are packed. closing tells that a message goes
+// behind them anyway.
+func (w *worth) limit(operations []Operation, closing bool) int {
+	message, longest := w.message, -1
+	if closing {
+		message = 0
+	}
+	for i := range operations {
+		if o := &operations[i]; o.moves() {
+			longest = max(longest, o.Bytes)
+		} else {
+			// It goes in a message, whatever becomes of the others.
+			message = 0
+		}
+	}
+	if longest >= w.sure {
+		return w.search(operations, closing, message, longest)
+	}
+	// Each is worth it, and with some of them a message is.
+	var some bundle
+	for i := 0; message > 0; i++ {
+		if i == len(operations) {
+			return 0
+		}
+		if some.add(&operations[i]); w.of(&some) > message {
+			break
+		}
+	}
+	return w.sure
+}
+
+// classes are those of operations by the logarithm of their length, as far as one is packed.
+const classes = 32
+
+// search is limit where it depends on all operations, of which the longest has so many bytes:
+// the best of the powers of two below small, of small, and of alone.
+func (w *worth) search(operations []Operation, closing bool, message float64, longest int) int {
+	var of [classes]bundle
+	var rest bundle
+	for i := range operations {
+		switch o := &operations[i]; {
+		case !o.moves():
+		case o.Bytes < w.small:
+			of[bits.Len(uint(o.Bytes))].add(o)
+		default:
+			rest.add(o)
+		}
+	}
+	best, limit := 0.0, 0
+	var all bundle
+	try := func(more *bundle, below int, settled float64) {
+		all.count, all.puts, all.gets = all.count+more.count, all.puts+more.puts, all.gets+more.gets
+		if value := w.of(&all) + settled - message; all.count > 0 && value >= best {
+			best, limit = value, below
+		}
+	}
+	for class := range of {
+		try(&of[class], min(1<<class, w.small), 0)
+	}
+	if closing && longest < w.alone {
+		try(&rest, w.alone, w.settled)
+	}
+	return limit
+}
