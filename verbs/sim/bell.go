@@ -46,6 +46,7 @@ func (b *bell) Sleep(ticket uint32, limit time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.dying() {
+		// It is being unwound, and this is where it ends.
 		runtime.Goexit()
 	}
 	local, until := *s.local(), forever

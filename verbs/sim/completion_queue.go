@@ -37,10 +37,9 @@ func (q *completionQueue) Poll(into []verbs.Completion) int {
 	s := q.device.sim
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if q.device.dead || s.dying() {
+	if !s.look() || q.device.dead {
 		return 0
 	}
-	s.settle()
 	n := q.held.Take(into)
 	q.device.charge(Polled, s.profile.Poll+time.Duration(n)*s.profile.Complete, 0)
 	return n

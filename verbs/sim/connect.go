@@ -45,10 +45,9 @@ func (d *Device) Connect(address string, hello []byte, config verbs.QueuePairCon
 func (d *Device) PollConnections(into []verbs.ConnectionRequest) int {
 	d.sim.mu.Lock()
 	defer d.sim.mu.Unlock()
-	if d.unusable() {
+	if !d.sim.look() {
 		return 0
 	}
-	d.sim.settle()
 	n := copy(into, d.requests)
 	d.requests = slices.Delete(d.requests, 0, n)
 	return n

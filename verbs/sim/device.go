@@ -219,8 +219,9 @@ func (d *Device) Close() error {
 	if d.unusable() {
 		return nil
 	}
-	d.sim.settle()
-	d.shut()
+	if d.sim.settle(); !d.sim.dying() {
+		d.shut()
+	}
 	return nil
 }
 

@@ -70,10 +70,10 @@
 //
 //  1. A rank is its [Device] and the tasks of [Device.Go], with those that they begin. When
 //     it is killed its device is closed at once, and what it had sent and not yet placed
-//     is lost. Its tasks end as by runtime.Goexit before time goes on; what their deferred
-//     functions ask of any device has no effect, returns verbs.ErrClosed where it returns
-//     an error, and ends the function where it would sleep. So they must not wait
-//     otherwise than by sleeping.
+//     is lost. Its tasks go on, before time does, to where they next sleep on a channel,
+//     and end there as by runtime.Goexit. What they, and their deferred functions, still
+//     ask of any device has no effect, and is answered as by one that is closed. So they
+//     must not wait otherwise than by sleeping.
 //  2. Its peers hear nothing. A request to it stays unanswered, and RetryTime after it was
 //     sent, or after the last that was answered, completes with
 //     verbs.StatusRetryExceeded, which fails its queue pair; its error wraps

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -167,7 +168,8 @@ func TestKillOfWhatIsUnderWay(t *testing.T) {
 }
 
 // A task that was killed before its first turn never begins; one that was killed while it
-// was ahead of the clock ends when it next waits.
+// was ahead of the clock, or polls, goes on to where it next sleeps: it may hold a lock
+// that it needs to end.
 func TestKillOfTasksThatDoNotSleep(t *testing.T) {
 	s := simulator(t, sim.Ideal(), 1)
 	d, other := s.Open(), s.Open()
@@ -179,12 +181,29 @@ func TestKillOfTasksThatDoNotSleep(t *testing.T) {
 		said = append(said, "computed")
 		d.PollConnections(nil)
 		said = append(said, "polled")
+		_, err := d.AllocateMemory(1)
+		require.ErrorIs(t, err, verbs.ErrClosed)
+		d.Channel().Sleep(d.Channel().Prepare(), 0)
+		said = append(said, "slept")
+	})
+	var lock sync.Mutex
+	d.Go("polling", func() {
+		defer func() {
+			lock.Lock()
+			said = append(said, "ended polling")
+		}()
+		for {
+			lock.Lock()
+			d.PollConnections(nil)
+			lock.Unlock()
+			d.Channel().Sleep(d.Channel().Prepare(), us)
+		}
 	})
 	run(t, s, func() { other.Compute(us); other.PollConnections(nil) })
-	require.Equal(t, []string{"computed", "ended"}, said)
+	require.ElementsMatch(t, []string{"computed", "polled", "ended", "ended polling"}, said)
 	d.Go("never", func() { said = append(said, "never") })
 	run(t, s, func() {})
-	require.Len(t, said, 2)
+	require.Len(t, said, 4)
 }
 
 // A device that a rank's task opens is that rank's.

@@ -160,8 +160,9 @@ func (q *queuePair) Sever() {
 	if s.dying() {
 		return
 	}
-	s.settle()
-	q.fail(fmt.Errorf("sim: the connection was severed: %w", verbs.ErrPeerGone))
+	if s.settle(); !s.dying() {
+		q.fail(fmt.Errorf("sim: the connection was severed: %w", verbs.ErrPeerGone))
+	}
 }
 
 // Close destroys the queue pair.
@@ -172,8 +173,9 @@ func (q *queuePair) Close() error {
 	if q.closed || s.dying() {
 		return nil
 	}
-	s.settle()
-	q.destroy()
+	if s.settle(); !s.dying() {
+		q.destroy()
+	}
 	return nil
 }
 

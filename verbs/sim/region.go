@@ -33,11 +33,10 @@ func (r *region) Deregister() error {
 	d := r.device
 	d.sim.mu.Lock()
 	defer d.sim.mu.Unlock()
-	if d.sim.dying() {
-		return fmt.Errorf("sim: region %#x: %w", r.key, verbs.ErrClosed)
+	if !d.sim.dying() {
+		d.sim.settle()
 	}
-	d.sim.settle()
-	if !d.regions.remove(r) {
+	if d.sim.dying() || !d.regions.remove(r) {
 		return fmt.Errorf("sim: region %#x: %w", r.key, verbs.ErrClosed)
 	}
 	p := &d.sim.profile

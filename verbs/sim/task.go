@@ -32,6 +32,10 @@ type task struct {
 	// bell is what the task sleeps on, or slept on last, nil if it only let time pass.
 	bell   *bell
 	asleep bool
+	// begun: it has had a turn. sleeping: what it waits in is the Sleep of a channel.
+	begun, sleeping bool
+	// looks is how often it has polled since it was killed.
+	looks int
 	// queued: it is runnable, and has not had its turn.
 	queued bool
 	// deadline ends the wait; place is where in the heap of deadlines, -1 if nowhere.
@@ -56,10 +60,11 @@ func (s *Simulator) Go(name string, body func()) {
 	s.begin(of, name, *s.local(), body)
 }
 
-// Go adds a task of the device's rank, which is as one of [Simulator.Go] and ends with the
-// rank if that is killed: as by runtime.Goexit, when it would next wait, or at once if it
-// waits. Its deferred functions run; what they ask of any device has no effect then,
-// returns verbs.ErrClosed where it returns an error, and ends them where it would sleep.
+// Go adds a task of the device's rank, which is as one of [Simulator.Go], but ends with the
+// rank if that is killed: as by runtime.Goexit where it sleeps on a channel, or would next.
+// Until then, and in its deferred functions, what it asks of any device has no effect,
+// finds nothing, and returns verbs.ErrClosed where it returns an error. (It is not ended
+// where it polls, because it may hold locks there that its deferred functions need.)
 func (d *Device) Go(name string, body func()) {
 	s := d.sim
 	s.mu.Lock()
@@ -75,7 +80,7 @@ func (s *Simulator) begin(of *Device, name string, at time.Duration, body func()
 	}
 	t := &task{number: len(s.tasks), name: name, device: of, lane: s.lane(), local: at, place: -1}
 	t.next, t.stop = iter.Pull(func(yield func(struct{}) bool) {
-		t.yield = yield
+		t.yield, t.begun = yield, true
 		body()
 	})
 	s.tasks = append(s.tasks, t)
@@ -165,18 +170,24 @@ func (s *Simulator) end() {
 	}
 }
 
-// unwind ends a task, and returns what its deferred functions panic with.
+// unwind ends a task, and returns what it panics with meanwhile. Where it does not sleep it
+// goes on, without waiting, until it does.
 func (s *Simulator) unwind(t *task) (panicked any) {
 	s.deadlines.remove(t)
 	if t.asleep && t.bell != nil {
 		t.bell.forget(t)
 	}
+	t.asleep = false
 	s.current, s.unwinding = t, true
 	s.mu.Unlock()
 	ended := make(chan any)
 	// A goroutine of its own, because the task's Goexit is one of who stops it.
 	go func() {
 		defer func() { ended <- recover() }()
+		if t.begun && !t.sleeping {
+			t.next()
+			return
+		}
 		t.stop()
 	}()
 	panicked = <-ended
@@ -201,9 +212,26 @@ func (s *Simulator) kill(t *task) {
 	}
 }
 
-// dying tells whether whoever calls is a task that was killed, and does no more than
-// what it has deferred.
+// dying tells whether whoever calls is a task that was killed.
 func (s *Simulator) dying() bool { return s.current != nil && s.current.killed }
+
+// lastLooks is how often a task may poll after it was killed. One that never sleeps ends
+// there.
+const lastLooks = 1000
+
+// look is a poll: it settles, and tells whether whoever calls is alive to see anything.
+func (s *Simulator) look() (alive bool) {
+	if !s.dying() {
+		s.settle()
+	}
+	if !s.dying() {
+		return true
+	}
+	if s.current.looks++; s.current.looks > lastLooks {
+		runtime.Goexit()
+	}
+	return false
+}
 
 // pause gives the turn back, and returns when it comes again. It is called with mu.
 func (s *Simulator) pause(t *task) {
@@ -227,7 +255,7 @@ func (s *Simulator) wait(b *bell, until time.Duration) {
 	if s.unwinding {
 		runtime.Goexit()
 	}
-	t.bell, t.asleep = b, true
+	t.bell, t.asleep, t.sleeping = b, true, b != nil
 	if b != nil {
 		b.sleepers = append(b.sleepers, t)
 	}
