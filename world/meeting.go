@@ -255,6 +255,9 @@ func (m *Meeting) failure(op string) error {
 func (m *Meeting) vain(op string, word *atomic.Uint32, number uint32, from int, wait *Waiter) error {
 	w := m.world
 	if m.last {
+		if rank, ended := w.endedLeaving(from); ended && !reached(word, number) {
+			return &PeerError{Rank: rank, Op: op, Cause: ErrLeft}
+		}
 		return nil
 	}
 	var leaver int

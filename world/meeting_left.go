@@ -72,3 +72,17 @@ func (w *World) attend(rank int) {
 		_, _ = w.Link(rank)
 	}
 }
+
+// endedLeaving is a rank, of all if from is -1, that has left and then ended: had it come to the
+// last meeting, and told of that, it would have been heard before.
+func (w *World) endedLeaving(from int) (rank int, ended bool) {
+	for rank := range w.size {
+		if from >= 0 && rank != from || !w.parted[rank].Load() {
+			continue
+		}
+		if l := w.links[rank].Load(); l != nil && (l.broken.Load() != nil || l.gone.Load() != nil) {
+			return rank, true
+		}
+	}
+	return 0, false
+}
