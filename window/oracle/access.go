@@ -64,6 +64,8 @@ type segment struct {
 	cells    []cell
 	// locked: exclusive locks order what several ranks do to it.
 	locked bool
+	// commutes: whatever the order of the accesses, the outcome is the same.
+	commutes bool
 }
 
 // A cell is an access to a segment, whose first element is its operand-th.
@@ -236,6 +238,12 @@ func (t *part) segment(from, to int, active []touch) segment {
 		g.cells[i] = cell{a.access, a.operand + (from-a.from)/t.accesses[a.access].step.Kind.Size()}
 	}
 	slices.SortStableFunc(g.cells, func(a, b cell) int { return cmp.Compare(a.access, b.access) })
+	first := t.accesses[g.cells[0].access].step
+	g.commutes = g.kind < reduce.Float32 && first.Op < window.Replace
+	for _, c := range g.cells {
+		s := t.accesses[c.access].step
+		g.commutes = g.commutes && s.Call.combines() && !s.Call.reads() && s.Kind == g.kind && s.Op == first.Op
+	}
 	if len(t.epochs) == 0 {
 		return g
 	}

@@ -28,6 +28,8 @@ const (
 	largePlace   = 1 << 14
 	// mostStorm is how many calls a member makes in a storm.
 	mostStorm = 150
+	// mostCrowd is how often a member of a crowd accumulates.
+	mostCrowd = 40
 )
 
 // Draw draws a legal program. It depends on nothing but the arguments.
@@ -77,6 +79,8 @@ type drawer struct {
 	phaseOf *Phase
 	chores  []chore
 	members int
+	// crowded: elements have so many accesses that nothing else may be between two looks.
+	crowded bool
 	waits   []Step
 }
 
@@ -107,7 +111,7 @@ func (d *drawer) window() {
 	case d.one(40):
 		// More than a message or a letter has room for.
 		most = (64<<10)/w.Kind.Size() + d.IntN(20_000)
-	case d.one(200):
+	case d.one(80):
 		// Enough to have accumulates held back.
 		most = (1<<20)/w.Kind.Size() + 16
 	}
@@ -148,7 +152,7 @@ func (d *drawer) anyOp(kind reduce.Kind, viewed bool) window.Op {
 // phase draws a phase.
 func (d *drawer) phase(last bool) {
 	f := Phase{Syncs: make([]Sync, len(d.p.Windows)), Hasty: d.one(4)}
-	d.phaseOf, d.chores, d.waits, d.members = &f, nil, nil, 1
+	d.phaseOf, d.chores, d.waits, d.members, d.crowded = &f, nil, nil, 1, false
 	if d.one(4) {
 		d.members = 2 + d.IntN(2)
 	}
@@ -170,7 +174,7 @@ func (d *drawer) phase(last bool) {
 	d.assemble()
 	// Between two looks an element is accessed as one type, and exclusive locks order only
 	// what is in one phase.
-	f.Loose = !last && d.one(3) && !slices.ContainsFunc(f.Steps, func(s Step) bool {
+	f.Loose = !last && !d.crowded && d.one(3) && !slices.ContainsFunc(f.Steps, func(s Step) bool {
 		return !s.Refused && (s.LockKind == window.Exclusive || s.elements() > 0 && s.Kind != d.p.Windows[s.Window].Kind)
 	})
 	d.loose = f.Loose
@@ -272,6 +276,10 @@ func (d *drawer) place(win int) {
 		// It has room for many calls.
 		if f.n = min(room-f.at, 500); d.free(&f) {
 			d.storm(&f)
+		}
+	case d.one(40):
+		if f.n = min(room-f.at, 300); d.free(&f) {
+			d.crowd(&f)
 		}
 	case role < 3:
 		d.readers(&f)

@@ -156,7 +156,7 @@ func (c *comparison) segment(g *segment) error {
 	for j, l := range g.cells {
 		c.plays[j].behind = 0
 		for k, m := range g.cells {
-			if j != k && c.program.before(&c.accesses[m.access], &c.accesses[l.access]) && (l.access != m.access || k < j) {
+			if j != k && !g.commutes && c.program.before(&c.accesses[m.access], &c.accesses[l.access]) && (l.access != m.access || k < j) {
 				c.plays[j].behind |= 1 << k
 			}
 		}
@@ -171,7 +171,7 @@ func (c *comparison) segment(g *segment) error {
 			continue
 		}
 		search := search{kind: g.kind, plays: c.plays, after: after, seen: map[place]bool{}}
-		if len(g.cells) > 1 && search.explains(0, before) {
+		if !g.commutes && len(g.cells) > 1 && search.explains(0, before) {
 			continue
 		}
 		return c.describe(g, at, before, after)
@@ -259,6 +259,16 @@ func (f *search) visit(done uint32, v bits, values [][]bits) {
 
 // describe is the error of an element that no order of its accesses explains.
 func (c *comparison) describe(g *segment, at int, before, after bits) error {
+	if g.commutes {
+		allowed := before
+		for j := range c.plays {
+			allowed = c.plays[j].apply(allowed)
+		}
+		return &OutcomeError{
+			Phase: c.last, Window: c.window, Rank: c.rank, Element: at / g.kind.Size(), Kind: g.kind,
+			Got: show(g.kind, after), Allowed: fmt.Sprintf("%s, because %d accumulates add up to that", show(g.kind, allowed), len(c.plays)),
+		}
+	}
 	values := make([][]bits, len(c.plays)+1)
 	visit := search{kind: g.kind, plays: c.plays, seen: map[place]bool{}}
 	visit.visit(0, before, values)

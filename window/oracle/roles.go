@@ -3,6 +3,7 @@ package oracle
 import (
 	"slices"
 
+	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/window"
 )
 
@@ -176,6 +177,27 @@ func (d *drawer) storm(f *field) {
 		if len(c.steps) > 0 {
 			d.add(c)
 		}
+	}
+}
+
+// crowd has several members accumulate to the same elements many times, by one operation
+// whose order does not matter.
+func (d *drawer) crowd(f *field) {
+	op := window.Op(d.IntN(int(window.Replace)))
+	if w := &d.p.Windows[f.win]; f.kind >= reduce.Float32 || w.SameOp || d.loose {
+		return
+	} else if w.SingleElement {
+		f.n = 1
+	}
+	for _, c := range d.someone(f.win, f.target, 2+d.IntN(3)) {
+		c.kind = window.Shared
+		for range mostCrowd {
+			s := d.step(f, &c, Accumulate, true)
+			s.Op = op
+			c.steps = append(c.steps, s)
+		}
+		d.add(c)
+		d.crowded = true
 	}
 }
 
