@@ -60,8 +60,10 @@ type benchCase struct {
 	real string
 }
 
-// moreIsBetter tells a rate or bandwidth from a time or share.
-func (c *benchCase) moreIsBetter() bool { return c.unit == "MB/s" || c.unit == "Mop/s" }
+func (c *benchCase) moreIsBetter() bool { return moreIsBetter(c.unit) }
+
+// moreIsBetter tells the unit of a rate or bandwidth from that of a time or share.
+func moreIsBetter(unit string) bool { return unit == megabytes || unit == operations }
 
 // fewest ranks that the case needs.
 func (c *benchCase) fewest() int {

@@ -51,6 +51,10 @@
 // 2 ns a turn. What is of sockets or of processor time is left out. Of a case's buffers the
 // library knows beforehand (World.Register), but not of the hash table's.
 //
+// With -trace, too, what the cards do and when the timed loops are goes to a file for
+// ui.perfetto.dev or chrome://tracing: go run ./bench -device sim:pcie-2005 -trace t.json
+// pattern16_bw:65536 shows reads and writes take turns on both directions of the link.
+//
 // # Peers
 //
 // With -peers a round goes case by case: we and then each peer measure one, in

@@ -82,6 +82,9 @@ func (o *options) run(ctx context.Context, args []string, stdout, stderr io.Writ
 	if o.profile != "" && len(jobs) > 1 {
 		return usagef("-cpuprofile is of one job, and these cases are %d jobs: name the cases", len(jobs))
 	}
+	if o.trace != "" && len(jobs) > 1 {
+		return usagef("-trace is of one job, and these cases are %d jobs: name the cases", len(jobs))
+	}
 	for _, j := range jobs {
 		if err := o.start(ctx, j, stderr, report); err != nil {
 			return err

@@ -23,7 +23,7 @@ type figure struct {
 	// logarithmic tells that the y axis is; the x axis always is.
 	logarithmic bool
 	unit        string // of y
-	// curves are the mechanism off first, then on.
+	// curves are the mechanism off first, then on, which are compared, then others.
 	curves []curve
 	// measure gives the value of a curve at each of xs.
 	measure func(ctx context.Context, f *figure, c curve, o *paperOptions) ([]float64, error)
@@ -32,7 +32,8 @@ type figure struct {
 
 // A curve is one way to run what a figure measures.
 type curve struct {
-	name string
+	// short is the head of its column.
+	short, name string
 	// options are the windows'.
 	options []window.Option
 }
@@ -48,7 +49,7 @@ type plot struct {
 	Profile string `json:"profile"`
 	Unit    string `json:"unit"`
 	X       []int  `json:"x"`
-	// Curves have a value for each of X: the mechanism off first, then on.
+	// Curves have a value for each of X. They are in the order of the figure's.
 	Curves   []measuredCurve `json:"curves"`
 	Verdicts []paperVerdict  `json:"cases"`
 
@@ -56,6 +57,7 @@ type plot struct {
 }
 
 type measuredCurve struct {
+	Short  string    `json:"curve"`
 	Name   string    `json:"name"`
 	Values []float64 `json:"values"`
 }
@@ -88,7 +90,7 @@ func (f *figure) reproduce(ctx context.Context, o *paperOptions) (*plot, error) 
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.name, err)
 		}
-		p.Curves = append(p.Curves, measuredCurve{c.name, values})
+		p.Curves = append(p.Curves, measuredCurve{c.short, c.name, values})
 	}
 	p.judge()
 	return p, nil
@@ -127,7 +129,7 @@ const (
 )
 
 func (c *claim) judge(ours float64) paperVerdict {
-	v := paperVerdict{Case: c.name, Theirs: value4(c.theirs), Ours: ours, Unit: c.unit, Source: c.source}
+	v := paperVerdict{Case: c.name, Theirs: rounded(c.theirs), Ours: ours, Unit: c.unit, Source: c.source}
 	switch c.kind {
 	case noLess:
 		v.Theirs = ">=" + v.Theirs
@@ -166,7 +168,7 @@ func (p *plot) compared(by func(off, on float64) float64) []float64 {
 
 // improvements are gains or savings, by the unit.
 func (p *plot) improvements() []float64 {
-	if p.Unit == megabytes {
+	if moreIsBetter(p.Unit) {
 		return p.gains()
 	}
 	return p.savings()

@@ -18,8 +18,8 @@ const (
 	drawnCases, drawnLine = drawnBottom + 66, 16
 )
 
-// curveLooks are those of the curves: off is dashed, so that they are told apart without colour.
-var curveLooks = []struct{ colour, dash string }{{"#b5541c", "7 4"}, {"#1f5fa8", "none"}}
+// curveLooks are those of the curves, told apart without colour, too: off is dashed.
+var curveLooks = []struct{ colour, dash string }{{"#b5541c", "7 4"}, {"#1f5fa8", "none"}, {"#2e7d4f", "2 3"}, {"#7a4b94", "10 3 2 3"}}
 
 // An svgAxis maps values to places, from low, which is at from, to high, which is at to.
 type svgAxis struct {
@@ -104,7 +104,7 @@ func (p *plot) svg() string {
 	p.drawLegend(&b)
 	for i, v := range p.Verdicts {
 		svgText(&b, drawnLeft, float64(drawnCases+drawnLine*i), `fill="#333"`,
-			fmt.Sprintf("%s: paper %s %s (%s), here %s %s: %s", v.Case, v.Theirs, v.Unit, v.Source, value4(v.Ours), v.Unit, v.word()))
+			fmt.Sprintf("%s: paper %s %s (%s), here %s %s: %s", v.Case, v.Theirs, v.Unit, v.Source, rounded(v.Ours), v.Unit, v.word()))
 	}
 	b.WriteString("</svg>\n")
 	return b.String()

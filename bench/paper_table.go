@@ -42,7 +42,7 @@ func writePaper(w io.Writer, plots []*plot, curves bool) error {
 	var reasons []string
 	for _, p := range plots {
 		for _, v := range p.Verdicts {
-			lines = append(lines, []string{p.Part, p.Figure, v.Case, v.Theirs, value4(v.Ours), v.Unit, v.word(), note(v.Reason, &reasons)})
+			lines = append(lines, []string{p.Part, p.Figure, v.Case, v.Theirs, rounded(v.Ours), v.Unit, v.word(), note(v.Reason, &reasons)})
 		}
 	}
 	align(&b, lines, func(i int) bool { return i == 3 || i == 4 })
@@ -78,15 +78,15 @@ func note(reason string, reasons *[]string) string {
 func (p *plot) writeCurves(b *strings.Builder) {
 	fmt.Fprintf(b, "\n%s%s: %s; %s, %s\n", p.Part, p.Figure, p.Title, p.Profile, p.figure.yLabel)
 	improvement := "saved %"
-	if p.Unit == megabytes {
+	if moreIsBetter(p.Unit) {
 		improvement = "gain %"
 	}
-	for i, c := range p.Curves {
-		fmt.Fprintf(b, "  %s: %s\n", curveLetter(i), c.Name)
+	for _, c := range p.Curves {
+		fmt.Fprintf(b, "  %s: %s\n", c.Short, c.Name)
 	}
 	lines := [][]string{{"  " + p.figure.xLabel}}
-	for i := range p.Curves {
-		lines[0] = append(lines[0], curveLetter(i))
+	for _, c := range p.Curves {
+		lines[0] = append(lines[0], c.Short)
 	}
 	lines[0] = append(lines[0], improvement)
 	for i, x := range p.X {
@@ -94,18 +94,13 @@ func (p *plot) writeCurves(b *strings.Builder) {
 		for _, c := range p.Curves {
 			line = append(line, value(&c.Values[i]))
 		}
-		lines = append(lines, append(line, value4(p.improvements()[i])))
+		lines = append(lines, append(line, rounded(p.improvements()[i])))
 	}
 	align(b, lines, func(int) bool { return true })
 }
 
-// curveLetter names a curve of a table.
-func curveLetter(i int) string {
-	return [...]string{"off", "on"}[i]
-}
-
-// value4 is as wide as it needs to be for what a paper prints.
-func value4(v float64) string {
+// rounded is as wide as it needs to be for what a paper prints.
+func rounded(v float64) string {
 	// Neither -0.0 nor a rounded zero with a sign.
 	if v > -0.05 && v < 0.05 {
 		return "0"

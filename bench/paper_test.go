@@ -151,11 +151,11 @@ func TestAxesHaveRoundMarks(t *testing.T) {
 		7.2:    {0, 2, 4, 6, 8},
 		0.9:    {0, 0.2, 0.4, 0.6, 0.8, 1},
 	} {
-		p := &plot{X: []int{4, 8}, Curves: []measuredCurve{{"", []float64{0.5, high}}}, figure: &figure{}}
+		p := &plot{X: []int{4, 8}, Curves: []measuredCurve{{"", "", []float64{0.5, high}}}, figure: &figure{}}
 		_, y := p.axes()
 		assert.InDeltaSlice(t, want, y.ticks(), 1e-9, "up to %v", high)
 	}
-	p := &plot{X: []int{4, 1 << 20}, Curves: []measuredCurve{{"", []float64{24, 4400}}}, figure: &figure{logarithmic: true}}
+	p := &plot{X: []int{4, 1 << 20}, Curves: []measuredCurve{{"", "", []float64{24, 4400}}}, figure: &figure{logarithmic: true}}
 	x, y := p.axes()
 	assert.Equal(t, []float64{16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192}, y.ticks())
 	assert.Equal(t, float64(drawnLeft), x.at(4))
@@ -170,7 +170,7 @@ func TestEachFigureIsWholeAndOfAProfile(t *testing.T) {
 		ids = append(ids, f.id())
 		_, err := sim.ByName(f.profile)
 		require.NoError(t, err)
-		assert.Len(t, f.curves, 2, f.id())
+		assert.GreaterOrEqual(t, len(f.curves), 2, f.id())
 		assert.True(t, slices.IsSorted(f.xs), f.id())
 		for _, c := range f.claims {
 			assert.NotEmpty(t, c.source, "%s of %s", c.name, f.id())
@@ -220,8 +220,10 @@ func TestWhatIsOffIsAnError(t *testing.T) {
 func TestPaperDrawsTheFiguresThatAreNamed(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "figures")
 	var stdout, stderr bytes.Buffer
-	require.Equal(t, 0, run(t.Context(), []string{"paper", "-part", "A", "-svg", dir, "A9a"}, &stdout, &stderr), stdout.String()+stderr.String())
-	assert.Equal(t, 3, strings.Count(stdout.String(), " within"), stdout.String())
+	status := run(t.Context(), []string{"paper", "-part", "A", "-svg", dir, "A9a"}, &stdout, &stderr)
+	off := strings.Count(stdout.String(), "  off\n")
+	assert.Equal(t, 3, off+strings.Count(stdout.String(), "  within"), stdout.String())
+	assert.Equal(t, min(off, 1), status, stderr.String())
 	drawn, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Len(t, drawn, 1)

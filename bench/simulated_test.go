@@ -2,7 +2,10 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -72,6 +75,39 @@ func TestSchemesAreComparedInVirtualTime(t *testing.T) {
 	assert.Contains(t, stdout.String(), "pcie-2005: InfiniHost III Ex MT25208")
 	assert.Contains(t, stdout.String(), "at-once")
 	assert.Equal(t, "bench: put_target_cpu 1000 is left out: "+noProcessor+"\n", stderr.String())
+}
+
+func TestATraceHasTheLoopsAndWhatTheCardsDo(t *testing.T) {
+	var files [2][]byte
+	for i := range files {
+		name := filepath.Join(t.TempDir(), "trace.json")
+		measured(t, "-device", "sim:pcie-2005", "-trace", name, "pattern16_bw:65536")
+		var err error
+		files[i], err = os.ReadFile(name)
+		require.NoError(t, err)
+	}
+	assert.True(t, bytes.Equal(files[0], files[1]), "the same seed gives the same bytes")
+	var trace struct {
+		TraceEvents []struct {
+			Name, Ph string
+			Pid      int
+			Dur      float64
+		}
+	}
+	require.NoError(t, json.Unmarshal(files[0], &trace))
+	loops := 0
+	for _, e := range trace.TraceEvents {
+		if e.Name == "pattern16_bw:65536" && e.Ph == "X" {
+			assert.Positive(t, e.Dur)
+			loops++
+		}
+	}
+	assert.Equal(t, 2, loops, "one of each rank")
+	assert.Greater(t, len(trace.TraceEvents), 10*32*65536/(16<<10), "each burst of each operation")
+
+	var stderr bytes.Buffer
+	assert.Equal(t, 2, run(t.Context(), []string{"-device", "sim:ideal", "-trace", "t", "fop_lat", "fence_scale:4"}, io.Discard, &stderr))
+	assert.Contains(t, stderr.String(), "-trace is of one job")
 }
 
 func TestASimulatedJobThatTakesTooLongEnds(t *testing.T) {

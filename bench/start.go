@@ -7,7 +7,7 @@ import (
 	"os"
 	"runtime/pprof"
 
-	"github.com/onesided/rma/verbs/sim"
+	"github.com/onesided/rma/verbs/sim/perfetto"
 	"github.com/onesided/rma/world"
 )
 
@@ -26,21 +26,8 @@ func launched() bool {
 func runLocal(ctx context.Context, o *options, j job, report func(result) error) error {
 	return inTime(ctx, o, func(ctx context.Context) error {
 		return world.Run(ctx, j.ranks, func(ctx context.Context, w *world.World) error {
-			return measureRank(ctx, o, w, j.cells, report)
+			return measureRank(ctx, o, w, j.cells, report, nil)
 		}, world.WithDevice(deviceShm))
-	})
-}
-
-// runSimulated measures a job whose ranks are tasks of a simulator.
-func runSimulated(ctx context.Context, o *options, j job, report func(result) error) error {
-	return inTime(ctx, o, func(ctx context.Context) error {
-		s, err := sim.New(*o.card, o.seed)
-		if err != nil {
-			return err
-		}
-		return world.Simulate(ctx, s, j.ranks, func(ctx context.Context, w *world.World) error {
-			return measureRank(ctx, o, w, j.cells, report)
-		}, o.settings.joins...)
 	})
 }
 
@@ -55,7 +42,7 @@ func runJoined(ctx context.Context, o *options, report func(result) error) error
 		if err == nil {
 			var jobs []job
 			if jobs, err = plan(o, w.Size()); err == nil {
-				err = measureRank(ctx, o, w, jobs[0].cells, report)
+				err = measureRank(ctx, o, w, jobs[0].cells, report, nil)
 			}
 		}
 		return errors.Join(err, w.Close())
@@ -80,9 +67,10 @@ func checkLaunched(o *options, size int, device string) error {
 	return nil
 }
 
-// measureRank measures cells as one rank of w.
-func measureRank(ctx context.Context, o *options, w *world.World, cells []cell, report func(result) error) error {
-	s := &stage{w: w, virtual: isVirtual(w), repeat: o.repeat, allocs: o.allocs, settings: o.settings, tempo: usualTempo, report: report}
+// measureRank measures cells as one rank of w. What it does when goes to trace, if that is
+// not nil.
+func measureRank(ctx context.Context, o *options, w *world.World, cells []cell, report func(result) error, trace *perfetto.Writer) error {
+	s := &stage{w: w, virtual: isVirtual(w), repeat: o.repeat, allocs: o.allocs, settings: o.settings, tempo: usualTempo, report: report, trace: trace}
 	return profiled(o, w.Rank(), func() error {
 		if o.schemes {
 			return s.compareSchemes(ctx, cells, o.rounds)

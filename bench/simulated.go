@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/onesided/rma/verbs/sim"
+	"github.com/onesided/rma/verbs/sim/perfetto"
+	"github.com/onesided/rma/world"
+)
+
+// runSimulated measures a job whose ranks are tasks of a simulator.
+func runSimulated(ctx context.Context, o *options, j job, report func(result) error) error {
+	return inTime(ctx, o, func(ctx context.Context) error {
+		s, err := sim.New(*o.card, o.seed)
+		if err != nil {
+			return err
+		}
+		return traced(o, s, func(trace *perfetto.Writer) error {
+			return world.Simulate(ctx, s, j.ranks, func(ctx context.Context, w *world.World) error {
+				return measureRank(ctx, o, w, j.cells, report, trace)
+			}, o.settings.joins...)
+		})
+	})
+}
+
+// traced runs a job on a simulator with the trace that o asks for, which is else nil.
+func traced(o *options, s *sim.Simulator, run func(trace *perfetto.Writer) error) error {
+	if o.trace == "" {
+		return run(nil)
+	}
+	file, err := os.Create(o.trace)
+	if err != nil {
+		return fmt.Errorf("bench: -trace: %w", err)
+	}
+	trace := perfetto.NewWriter(file)
+	s.Trace(trace.Event)
+	err = run(trace)
+	s.Trace(nil)
+	if failed := errors.Join(trace.Close(), file.Close()); failed != nil {
+		err = errors.Join(err, fmt.Errorf("bench: -trace: %w", failed))
+	}
+	return err
+}
