@@ -339,7 +339,8 @@ const (
 	retryTime = 8 * 4096 << 14 * time.Nanosecond
 	// notice is until the system has ended a process and closed its connections; typical.
 	notice = time.Millisecond
-	// silence is that after which a connection is taken for dead.
+	// silence is that after which verbs/tcp takes a connection for dead, if it is not told
+	// otherwise.
 	silence = 10 * time.Second
 )
 

@@ -64,7 +64,8 @@ func (s *Simulator) Go(name string, body func()) {
 // rank if that is killed: as by runtime.Goexit where it sleeps on a channel, or would next.
 // Until then, and in its deferred functions, what it asks of any device has no effect,
 // finds nothing, and returns verbs.ErrClosed where it returns an error. (It is not ended
-// where it polls, because it may hold locks there that its deferred functions need.)
+// where it polls, because it may hold locks there that its deferred functions need; but
+// after a thousand polls without sleeping it is.)
 func (d *Device) Go(name string, body func()) {
 	s := d.sim
 	s.mu.Lock()
