@@ -1,0 +1,74 @@
+package oracle_test
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/verbs/sim"
+	"github.com/onesided/rma/window/oracle"
+	"github.com/onesided/rma/world"
+)
+
+// simulated starts ranks in the virtual time of a simulator, whose machine and whose order
+// of what is at the same time the seed draws. watch is told of each event, if it is not nil.
+func simulated(seed uint64, watch func(sim.Event)) start {
+	return func(ctx context.Context, n int, body func(ctx context.Context, w *world.World) error) error {
+		names := sim.Profiles()
+		profile, err := sim.ByName(names[seed%uint64(len(names))])
+		if err != nil {
+			return err
+		}
+		s, err := sim.New(profile, seed)
+		if err != nil {
+			return err
+		}
+		if watch != nil {
+			s.Trace(watch)
+		}
+		return world.Simulate(ctx, s, n, body)
+	}
+}
+
+// serial are the options of a program in virtual time, where a rank is one task.
+func serial(seed uint64) oracle.Options {
+	o := optionsOf(seed)
+	o.Concurrent = false
+	return o
+}
+
+// TestSimulated runs random programs in virtual time.
+func TestSimulated(t *testing.T) {
+	for s := *seed; s < *seed+uint64(count(256)); s++ {
+		p, o := oracle.Draw(s, oracle.Limits{}), serial(s)
+		err := runOn(t.Context(), simulated(s, nil), p, o)
+		if err == nil {
+			continue
+		}
+		small := oracle.Shrink(p, func(p *oracle.Program) bool { return runOn(t.Context(), simulated(s, nil), p, o) != nil })
+		t.Fatalf("-seed %d, without %#x: %v\nthe same, in\n%s", s, o.Without, err, small)
+	}
+}
+
+// TestSameTrace runs programs twice in virtual time: all events must be the same.
+func TestSameTrace(t *testing.T) {
+	for s := range uint64(12) {
+		p := oracle.Draw(s, oracle.Limits{})
+		trace := func() (sum uint64, events int) {
+			h := fnv.New64a()
+			require.NoError(t, runOn(t.Context(), simulated(s, func(e sim.Event) {
+				events++
+				_, _ = fmt.Fprintln(h, e)
+			}), p, serial(s)))
+			return h.Sum64(), events
+		}
+		first, events := trace()
+		again, same := trace()
+		require.Equal(t, events, same, "seed %d", s)
+		require.Equal(t, first, again, "seed %d", s)
+		require.Greater(t, events, 10, "seed %d", s)
+	}
+}
