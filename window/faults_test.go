@@ -5,6 +5,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"hash/fnv"
+	"io"
 	"slices"
 	"testing"
 	"time"
@@ -103,13 +105,14 @@ const tooLate = time.Minute
 
 // faulty runs restless under faults, and tells what is wrong with how it ended: each survivor's
 // error has to be the failure of a rank, or what the fault was to it.
-func faulty(t *testing.T, n int, seed uint64, plan sim.Faults) error {
+func faulty(t *testing.T, n int, seed uint64, plan sim.Faults, report func(sim.Event)) error {
 	profile, err := sim.ByName("ndr-2024")
 	require.NoError(t, err)
 	s, err := sim.New(profile, seed)
 	require.NoError(t, err)
 	require.NoError(t, s.Inject(plan...))
 	s.Patience(tooLate)
+	s.Trace(report)
 	err = world.Simulate(t.Context(), s, n, restless)
 	return unexpected(err)
 }
@@ -141,9 +144,22 @@ func TestFaults(t *testing.T) {
 	for _, n := range []int{2, 5} {
 		for seed := *faultSeed; seed < *faultSeed+*faultPlans; seed++ {
 			plan := sim.Plan(seed, n, 2*time.Millisecond)
-			if err := faulty(t, n, seed, plan); err != nil {
+			if err := faulty(t, n, seed, plan, nil); err != nil {
 				t.Errorf("%d ranks, -plan %d:\n%s%v", n, seed, plan, err)
 			}
 		}
+	}
+}
+
+// The same seed and the same faults are the same run, to the last event.
+func TestFaultsAgain(t *testing.T) {
+	for seed := range uint64(30) {
+		var sums [2]uint64
+		for i := range sums {
+			sum := fnv.New64a()
+			require.NoError(t, faulty(t, 5, seed, sim.Plan(seed, 5, 2*time.Millisecond), func(e sim.Event) { _, _ = io.WriteString(sum, e.String()) }))
+			sums[i] = sum.Sum64()
+		}
+		require.Equal(t, sums[0], sums[1], "seed %d", seed)
 	}
 }

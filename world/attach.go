@@ -1,13 +1,16 @@
 package world
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // attachments are what packages above keep with a World: MPI calls them attributes.
 type attachments struct {
 	values sync.Map
 
 	mu      sync.Mutex
-	closing map[*func()]struct{}
+	closing []*func()
 	over    bool
 }
 
@@ -26,14 +29,10 @@ func (w *World) Attached(key any, first func() any) any {
 // after stop has returned, unless it was being called already. f must not block.
 func (w *World) OnClose(f func()) (stop func()) {
 	a := &w.attached
-	key := &f
 	a.mu.Lock()
 	over := a.over
 	if !over {
-		if a.closing == nil {
-			a.closing = make(map[*func()]struct{})
-		}
-		a.closing[key] = struct{}{}
+		a.closing = append(a.closing, &f)
 	}
 	a.mu.Unlock()
 	if over {
@@ -42,7 +41,7 @@ func (w *World) OnClose(f func()) (stop func()) {
 	return func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		delete(a.closing, key)
+		a.closing = slices.DeleteFunc(a.closing, func(other *func()) bool { return other == &f })
 	}
 }
 
@@ -53,7 +52,7 @@ func (a *attachments) close() {
 	closing := a.closing
 	a.closing = nil
 	a.mu.Unlock()
-	for f := range closing {
+	for _, f := range closing {
 		(*f)()
 	}
 }

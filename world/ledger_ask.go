@@ -27,7 +27,7 @@ func (w *World) askRecord(rank int, number uint32) (s signature, ok bool) {
 // askRecords asks all that this rank does not map, and gives those that have answered.
 func (w *World) askRecords(number uint32) map[int]signature {
 	ctx := w.within(longestAsk)
-	asked := make(map[int]*inquiry)
+	asked := make([]*inquiry, w.size)
 	for rank := range w.size {
 		if w.Mapped(rank) {
 			continue
@@ -38,7 +38,7 @@ func (w *World) askRecords(number uint32) map[int]signature {
 	}
 	records := make(map[int]signature)
 	for rank, q := range asked {
-		if q.answered(ctx) {
+		if q != nil && q.answered(ctx) {
 			if s, ok := decodeRecord(q.answer, number); ok {
 				records[rank] = s
 			}

@@ -1,13 +1,20 @@
 package world
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // OnFailure has f called with the rank of every failure from now on, soon after it was
 // noticed, one after the other and in their order, until stop is called. f runs in a
 // goroutine of its own and may call whatever it likes, Shrink and Close included. A call
-// of it that has begun may outlast stop.
+// of it that has begun may outlast stop. In virtual time, where a rank is one task, f runs
+// in the midst of a call of the rank's that waits, and may not wait itself.
 func (w *World) OnFailure(f func(rank int)) (stop func()) {
 	q := &bulletin{f: f}
+	if w.virtual() {
+		q.errands = &w.errands
+	}
 	unlisten := w.roster.listen(q.add)
 	return func() {
 		unlisten()
@@ -25,6 +32,8 @@ func (w *World) OnFailureAtOnce(f func(rank int)) (stop func()) { return w.roste
 // there are some to tell.
 type bulletin struct {
 	f func(rank int)
+	// errands are those of a rank that has no other goroutine.
+	errands *errands
 
 	// running is that goroutine. It starts under mu, and not after the end.
 	running sync.WaitGroup
@@ -42,8 +51,13 @@ func (b *bulletin) add(rank int) {
 		return
 	}
 	b.failed = append(b.failed, rank)
-	if !b.telling {
-		b.telling = true
+	if b.telling {
+		return
+	}
+	b.telling = true
+	if b.errands != nil {
+		b.errands.add(b.tell)
+	} else {
 		b.running.Go(b.tell)
 	}
 }
@@ -77,4 +91,29 @@ func (b *bulletin) before(f func()) bool {
 		f()
 	}
 	return !b.ended
+}
+
+// errands are what is left to do for who next makes progress and has no part in it itself.
+type errands struct {
+	some atomic.Bool
+	mu   sync.Mutex
+	left []func()
+}
+
+func (e *errands) add(f func()) {
+	e.mu.Lock()
+	e.left = append(e.left, f)
+	e.some.Store(true)
+	e.mu.Unlock()
+}
+
+func (e *errands) do() {
+	e.mu.Lock()
+	left := e.left
+	e.left = nil
+	e.some.Store(false)
+	e.mu.Unlock()
+	for _, f := range left {
+		f()
+	}
 }

@@ -13,6 +13,9 @@ func (w *World) Poll() int {
 	if n > 0 {
 		w.attended(busyPoll)
 	}
+	if w.errands.some.Load() {
+		w.errands.do()
+	}
 	return n
 }
 

@@ -2,6 +2,7 @@ package world
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -18,11 +19,11 @@ type roster struct {
 	heard, sever listeners
 }
 
-// listeners are functions, by their addresses.
-type listeners map[*func(rank int)]struct{}
+// listeners are functions, in the order in which they came.
+type listeners []*func(rank int)
 
 func newRoster(size int) *roster {
-	return &roster{failed: make([]atomic.Pointer[PeerError], size), heard: make(listeners), sever: make(listeners)}
+	return &roster{failed: make([]atomic.Pointer[PeerError], size)}
 }
 
 // A laterError is the cause of a failure after the first: a rank may have ended because
@@ -50,7 +51,7 @@ func (r *roster) fail(rank int, cause error) {
 		cause = &laterError{cause, r.first}
 	}
 	e := &PeerError{Rank: rank, Cause: cause}
-	for f := range r.sever {
+	for _, f := range r.sever {
 		(*f)(rank)
 	}
 	r.failed[rank].Store(e)
@@ -58,32 +59,28 @@ func (r *roster) fail(rank int, cause error) {
 		r.first = e
 	}
 	r.failures.Add(1)
-	heard := make([]func(int), 0, len(r.heard))
-	for f := range r.heard {
-		heard = append(heard, *f)
-	}
+	heard := slices.Clone(r.heard)
 	r.mu.Unlock()
 	for _, f := range heard {
-		f(rank)
+		(*f)(rank)
 	}
 }
 
 // listen has f told of failures until the function that it returns is called.
-func (r *roster) listen(f func(rank int)) (stop func()) { return r.add(r.heard, f) }
+func (r *roster) listen(f func(rank int)) (stop func()) { return r.add(&r.heard, f) }
 
 // beforehand has f called with the rank of each failure before it is recorded, until
 // the function that it returns is called. f must neither wait nor ask who has failed.
-func (r *roster) beforehand(f func(rank int)) (stop func()) { return r.add(r.sever, f) }
+func (r *roster) beforehand(f func(rank int)) (stop func()) { return r.add(&r.sever, f) }
 
-func (r *roster) add(to listeners, f func(rank int)) (stop func()) {
-	key := &f
+func (r *roster) add(to *listeners, f func(rank int)) (stop func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	to[key] = struct{}{}
+	*to = append(*to, &f)
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		delete(to, key)
+		*to = slices.DeleteFunc(*to, func(other *func(int)) bool { return other == &f })
 	}
 }
 

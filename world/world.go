@@ -109,6 +109,7 @@ type World struct {
 	// fallen tells that a link was ended that has not been closed, unseen that the card of a
 	// rank has.
 	fallen, unseen atomic.Bool
+	errands        errands
 	// dialing are the links that are being made; they belong to progress. shortage is the
 	// last reason of this rank's own for which one could not be.
 	dialing  []*Link
