@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -26,7 +27,7 @@ func (s *Simulator) Inject(faults ...Fault) error {
 		f.Ranks = slices.Clone(f.Ranks)
 		if f.Event > 0 {
 			s.counted = append(s.counted, f)
-			slices.SortStableFunc(s.counted, func(a, b *Fault) int { return int(min(a.Event, maxEvent)) - int(min(b.Event, maxEvent)) })
+			slices.SortStableFunc(s.counted, func(a, b *Fault) int { return cmp.Compare(a.Event, b.Event) })
 			s.nextCounted = s.counted[0].Event
 			continue
 		}
@@ -38,8 +39,8 @@ func (s *Simulator) Inject(faults ...Fault) error {
 	return nil
 }
 
-// maxEvent is a number of an event that no run comes to.
-const maxEvent = 1 << 62
+// maxEvent is the number of an event that no run comes to.
+const maxEvent = 1<<64 - 1
 
 // strikeCounted has those faults come that wait for the number of the last event.
 func (s *Simulator) strikeCounted() {

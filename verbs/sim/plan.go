@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -52,7 +53,7 @@ func Plan(seed uint64, ranks int, horizon time.Duration) Faults {
 		}
 		faults = append(faults, f)
 	}
-	slices.SortStableFunc(faults, func(a, b Fault) int { return int(a.At - b.At) })
+	slices.SortStableFunc(faults, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
 	return faults
 }
 
