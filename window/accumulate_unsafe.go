@@ -93,6 +93,9 @@ func (v *view) accumulateAny(call string, op Op, o operands, target, displacemen
 	if err := v.refuseOp(op, o.count); err != nil {
 		return &OpError{Op: call, Target: target, Displacement: displacement, Count: o.count, Cause: err}
 	}
+	if o.count == 0 {
+		return nil
+	}
 	v.settle()
 	if to, ok := v.mapped(target, displacement); ok {
 		v.combine(p, op, to, o, v.offset(displacement))

@@ -112,3 +112,24 @@ func TestLayoutRefusedWhole(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Operations on no elements may be behind the last one, where the program's memory ends.
+func TestNothingAtTheEnd(t *testing.T) {
+	err := world.Run(t.Context(), 1, scripted(func(s *script) {
+		win, err := window.Create(s.ctx, s.w, make([]int64, 2))
+		s.ok(err)
+		s.ok(win.LockAll(s.ctx))
+		var none []int64
+		s.ok(win.Put(none, 0, 2))
+		s.ok(win.Get(none, 0, 2))
+		s.ok(win.Accumulate(window.Sum, none, 0, 2))
+		s.ok(win.GetAccumulate(window.Sum, none, none, 0, 2))
+		s.ok(win.PutLayout(none, window.Contiguous(0), 0, 2, window.Contiguous(0)))
+		s.fails(win.Put(none, 0, 3), window.ErrRange)
+		s.ok(win.UnlockAll(s.ctx))
+		s.ok(win.Close())
+	}))
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -17,7 +17,7 @@ import (
 func (v *view) put(origin unsafe.Pointer, count, target, displacement int) error {
 	if uint(target) < uint(len(v.targets)) {
 		t := &v.targets[target]
-		if memory := t.memory.Load(); memory != nil && uint(displacement) <= uint(t.count) && uint(count) <= uint(t.count-displacement) && v.epochs.Open(target) {
+		if memory := t.memory.Load(); memory != nil && uint(displacement) < uint(t.count) && uint(count-1) < uint(t.count-displacement) && v.epochs.Open(target) {
 			to := unsafe.Add(unsafe.Pointer(memory), displacement<<(v.shift&7))
 			if bytes := count << (v.shift & 7); bytes == 8 {
 				*(*uint64)(to) = *(*uint64)(origin)
@@ -33,7 +33,7 @@ func (v *view) put(origin unsafe.Pointer, count, target, displacement int) error
 func (v *view) get(result unsafe.Pointer, count, target, displacement int) error {
 	if uint(target) < uint(len(v.targets)) {
 		t := &v.targets[target]
-		if memory := t.memory.Load(); memory != nil && uint(displacement) <= uint(t.count) && uint(count) <= uint(t.count-displacement) && v.epochs.Open(target) {
+		if memory := t.memory.Load(); memory != nil && uint(displacement) < uint(t.count) && uint(count-1) < uint(t.count-displacement) && v.epochs.Open(target) {
 			from := unsafe.Add(unsafe.Pointer(memory), displacement<<(v.shift&7))
 			if bytes := count << (v.shift & 7); bytes == 8 {
 				*(*uint64)(result) = *(*uint64)(from)
@@ -49,7 +49,7 @@ func (v *view) get(result unsafe.Pointer, count, target, displacement int) error
 // putAny is the way of a put that did not pass the short check.
 func (v *view) putAny(op string, origin unsafe.Pointer, count, target, displacement int) error {
 	p, err := v.reach(op, target, displacement, count)
-	if err != nil {
+	if err != nil || count == 0 {
 		return err
 	}
 	if to, ok := v.mapped(target, displacement); ok {
@@ -71,7 +71,7 @@ func (v *view) putAny(op string, origin unsafe.Pointer, count, target, displacem
 // getAny is the way of a get that did not pass the short check.
 func (v *view) getAny(op string, result unsafe.Pointer, count, target, displacement int) error {
 	p, err := v.reach(op, target, displacement, count)
-	if err != nil {
+	if err != nil || count == 0 {
 		return err
 	}
 	if from, ok := v.mapped(target, displacement); ok {

@@ -14,7 +14,7 @@ import (
 func (w *World) Now() time.Duration { return w.home.device.Now() }
 
 // virtual tells that time is.
-func (w *World) virtual() bool { return w.home.attributes.Virtual }
+func (w *World) virtual() bool { return w.charger != nil }
 
 // Compute keeps the rank's processor busy for as long as d on its clock. Where time is real
 // the driver makes progress meanwhile. Where it is virtual Compute does whenever something

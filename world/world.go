@@ -142,7 +142,7 @@ func newWorld(rank, size int, b *base, roster *roster, s settings) (*World, erro
 		doze:      make(chan struct{}, 1),
 		finalize:  func() error { return nil },
 	}
-	if w.virtual() {
+	if b.home.attributes.Virtual {
 		w.charger, _ = w.home.device.(verbs.Charger)
 	}
 	w.slots.world = w
