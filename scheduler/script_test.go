@@ -18,7 +18,7 @@ import (
 // 3600 bytes are the least that costs as much to copy at both ends as to write directly.
 var costs = verbs.Costs{
 	Post: time.Microsecond, Gap: time.Microsecond, Serve: 10 * time.Microsecond,
-	Bandwidth: 1e9, CopyLatency: 100 * time.Nanosecond, CopyBandwidth: 4e9,
+	Bandwidth: 1e9, CopyLatency: 100 * time.Nanosecond, CopyBandwidth: 6e9,
 }
 
 // packet is what a message has room for.

@@ -12,7 +12,7 @@ import (
 // itself, in nanoseconds and for each byte. What is packed
 //
 //   - saves what an operation costs that goes by itself;
-//   - is copied twice;
+//   - is copied some times;
 //   - crosses the wire in one direction and then in the other: the answer, with what gets read,
 //     leaves when all of the message is there. What goes by itself uses both at once;
 //   - where nothing goes by itself and a message closes the epoch, saves the wait for the news
@@ -29,9 +29,12 @@ type worth struct {
 	most, sure, small, alone int
 }
 
+// copies is how often what is packed is copied: into the packet, into the letter, and out of it.
+const copies = 3
+
 func newWorth(c *verbs.Costs, most int) worth {
 	w := worth{
-		single: 2 * float64(c.Gap), copies: 2 * float64(c.CopyLatency),
+		single: 2 * float64(c.Gap), copies: copies * float64(c.CopyLatency),
 		settled: float64(c.Latency), message: float64(c.Serve), most: most,
 	}
 	per := func(bandwidth float64) float64 {
@@ -40,7 +43,7 @@ func newWorth(c *verbs.Costs, most int) worth {
 		}
 		return float64(time.Second) / bandwidth
 	}
-	w.copied, w.oneWay, w.bothWays = 2*per(c.CopyBandwidth), per(c.Bandwidth), per(c.DuplexBandwidth)
+	w.copied, w.oneWay, w.bothWays = copies*per(c.CopyBandwidth), per(c.Bandwidth), per(c.DuplexBandwidth)
 	w.bothWays = min(w.bothWays, w.oneWay)
 	upTo := func(saved, byte float64) int {
 		switch saved -= w.copies; {

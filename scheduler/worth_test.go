@@ -14,23 +14,23 @@ import (
 // back: where nothing else goes by itself that counts, too.
 func TestAloneSavesTheNews(t *testing.T) {
 	c := costs
-	c.Latency = 1500 * time.Nanosecond // up to (2000 + 1500 - 200) * 2 = 6600 bytes of one
+	c.Latency = 1500 * time.Nanosecond // up to (2000 + 1500 - 300) * 2 = 6400 bytes of one
 	p := scheduler.NewPlanner(scheduler.Conditions{Costs: c, Scheme: scheduler.All, Direct: true, Packet: packet})
 	for _, one := range []struct {
 		script  string
 		closing bool
 		plan    string
 	}{
-		{"p6599", true, "[0]"},
-		{"p6600", true, "0"},
-		{"g6599", true, "[0]"},
-		{"p6599 p6600", true, "0 1"},           // something goes by itself anyway
-		{"p6599", false, "0"},                  // a flush asks behind either
-		{"p4000 p4000 p4000", true, "[0 1 2]"}, // 3*1800 + 1500 - 6000
-		{"p5000 p5000 p5000", true, "0 1 2"},   // 3*1800 + 1500 - 7500
-		{"p2000 g2000", true, "[1 0]"},         // 2*1800 + 1500 - 2000 - 2000 on the wire
-		{"p3000 g3000", true, "1 0"},           // 2*1800 + 1500 - 3000 - 3000
-		{"p3000 g100", true, "[1 0]"},          // 2*1800 + 1500 - 1550 - 100
+		{"p6399", true, "[0]"},
+		{"p6400", true, "0"},
+		{"g6399", true, "[0]"},
+		{"p6399 p6400", true, "0 1"},           // something goes by itself anyway
+		{"p6399", false, "0"},                  // a flush asks behind either
+		{"p4000 p4000 p4000", true, "[0 1 2]"}, // 3*1700 + 1500 - 6000
+		{"p5000 p5000 p5000", true, "0 1 2"},   // 3*1700 + 1500 - 7500
+		{"p2000 g2000", true, "[1 0]"},         // 2*1700 + 1500 - 2000 - 2000 on the wire
+		{"p3000 g3000", true, "1 0"},           // 2*1700 + 1500 - 3000 - 3000
+		{"p3000 g100", true, "[1 0]"},          // 2*1700 + 1500 - 1550 - 100
 	} {
 		var plan scheduler.Plan
 		p.Plan(queued(t, one.script).Operations, one.closing, &plan)
@@ -48,7 +48,7 @@ func TestSharedLink(t *testing.T) {
 		costs.DuplexBandwidth = c.duplex
 		var plan scheduler.Plan
 		planner := scheduler.NewPlanner(scheduler.Conditions{Costs: costs, Scheme: scheduler.All, Direct: true, Packet: packet})
-		planner.Plan(queued(t, "p2500 g2500").Operations, true, &plan) // 2*1800 - 2500, and up to 2500 on the wire
+		planner.Plan(queued(t, "p2500 g2500").Operations, true, &plan) // 2*1700 - 2500, and up to 2500 on the wire
 		require.Equal(t, c.plan, written(&plan), fmt.Sprint(c.duplex))
 	}
 }
