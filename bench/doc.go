@@ -45,11 +45,12 @@
 //
 // With -device sim:PROFILE the ranks are tasks of one process, each with a card of that
 // profile (verbs/sim), and the clock is theirs: values are exact, depend on nothing of this
-// machine, and are the same again with the same -seed. So one loop is enough, of a tenth of
-// the turns. Posting, polling, registering and the library's copies take the processor of a
-// rank what the profile says, and all other instructions nothing; overlap_put_lat computes
-// 2 ns a turn. What is of sockets or of processor time is left out. Of a case's buffers the
-// library knows beforehand (World.Register), but not of the hash table's.
+// machine, and are the same again with the same -seed. So two loops are enough, of a tenth
+// of the turns: in the first the library may still register memory of its own. Posting,
+// polling, registering and the library's copies take the processor of a rank what the profile
+// says, and all other instructions nothing; overlap_put_lat computes 2 ns a turn. What is of
+// sockets or of processor time is left out. The buffers of a case are registered before, but
+// not those of the hash table.
 //
 // With -trace, too, what the cards do and when the timed loops are goes to a file for
 // ui.perfetto.dev or chrome://tracing: go run ./bench -device sim:pcie-2005 -trace t.json

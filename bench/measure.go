@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"runtime"
 	"time"
 
@@ -146,6 +147,9 @@ func (s *stage) measure(ctx context.Context, b *board, one cell) (result, error)
 		values = append(values, one.c.value(took.Seconds()/float64(turns), one.size))
 	}
 	r := newResult(one, s.w.Size(), values)
+	if math.IsInf(r.Value, 0) {
+		r = left(one, s.w.Size(), "it takes no time")
+	}
 	if s.allocs {
 		r.Allocs = &allocs
 	}

@@ -90,7 +90,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	flags.Uint64Var(&o.seed, "seed", 1, "with -device sim:PROFILE: what decides the order of events at the same time")
 	flags.StringVar(&o.trace, "trace", "", "with -device sim:PROFILE: write what the cards and the loops do when to this `file`, which ui.perfetto.dev and chrome://tracing open")
 	flags.StringVar(&sizes, "size", "", "sizes of the cases that have several, as in 8,1024")
-	flags.IntVar(&o.repeat, "repeat", 5, "timed loops of a cell, of which the best counts (default 1 with -device sim:PROFILE)")
+	flags.IntVar(&o.repeat, "repeat", 5, "timed loops of a cell, of which the best counts (default 2 with -device sim:PROFILE)")
 	flags.StringVar(&o.format, "format", "text", "text, or json: one object a line")
 	flags.BoolVar(&o.list, "list", false, "list the cases and the switches, and end")
 	flags.Func("set", "throw a switch, by `switch=value`; may be given again (-list tells which there are)", func(text string) error {
@@ -175,13 +175,17 @@ func (o *options) simulate(given map[string]bool) error {
 	}
 	o.card = &card
 	if !given["repeat"] {
-		o.repeat = 1
+		o.repeat = simulatedLoops
 	}
 	if o.schemes && !given["rounds"] {
 		o.rounds = simulatedRounds
 	}
 	return nil
 }
+
+// simulatedLoops are enough in virtual time: in the first the library may still register
+// memory of its own.
+const simulatedLoops = 2
 
 // simulatedRounds are those of schemes, where only the adaptive one differs from round to
 // round.
@@ -200,6 +204,8 @@ func (o *options) checkSchemes(given map[string]bool) error {
 	switch {
 	case !o.linked():
 		return usagef("-device %s: schemes are of what goes over TCP or is simulated; on mapped memory nothing is deferred", o.device)
+	case o.card != nil && o.card.Name == sim.Ideal().Name:
+		return usagef("-device %s: schemes are compared by their time, and there nothing takes any", o.device)
 	case o.settings.arranged != "":
 		return usagef("-set %s: schemes throws that switch itself", o.settings.arranged)
 	}

@@ -108,6 +108,7 @@ func TestWrongUsageNamesWhatIsAllowed(t *testing.T) {
 		{0, []string{"-device", "sim"}, `-device "sim": allowed are local, shm, tcp, sim:PROFILE`},
 		{0, []string{"-device", "sim:myrinet"}, `-device sim:myrinet: there is no profile "myrinet"; allowed are ideal, pcie-2005, pcix-2005, `},
 		{0, []string{"-device", "sim:ideal", "-peers"}, "-peers is for real devices"},
+		{0, []string{"schemes", "-device", "sim:ideal"}, "-device sim:ideal: schemes are compared by their time"},
 		{0, []string{"-seed", "7"}, "-seed and -trace are for -device sim:PROFILE"},
 		{0, []string{"-trace", "t", "-device", "shm"}, "-seed and -trace are for -device sim:PROFILE"},
 		{0, []string{"schemes", "-device", "sim:ideal", "-trace", "t"}, "-trace is for runs without schemes"},

@@ -199,7 +199,7 @@ func caseAt(name string, times float64) func(context.Context, *figure, curve, *p
 			j.cells = append(j.cells, cell{caseNamed(name), size})
 		}
 		var values []float64
-		one := &options{card: &card, seed: o.seed, repeat: 1, timeout: o.timeout, settings: settings{options: c.options}}
+		one := &options{card: &card, seed: o.seed, repeat: simulatedLoops, timeout: o.timeout, settings: settings{options: c.options}}
 		err = runSimulated(ctx, one, j, func(r result) error {
 			values = append(values, times*r.Value)
 			return nil

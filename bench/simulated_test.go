@@ -36,7 +36,7 @@ func TestEveryCaseRunsInVirtualTimeOrSaysWhyNot(t *testing.T) {
 		assert.Equal(t, caseNamed(r.Case).real, r.Skipped, name)
 		if r.Skipped == "" {
 			assert.Positive(t, r.Value, name)
-			assert.Equal(t, 1, r.Repeat, name)
+			assert.Equal(t, simulatedLoops, r.Repeat, name)
 		}
 	}
 }
@@ -54,6 +54,13 @@ func TestAWriteTakesWhatTheProfileSays(t *testing.T) {
 	r := measured(t, "-device", "sim:pcie-2005", "put_flush_lat:1048576")["put_flush_lat:1048576"]
 	assert.InDelta(t, 1048576/964.0, r.Value, 10)
 	assert.Greater(t, r.Value, 1048576/964.0)
+}
+
+func TestWhatTakesNoTimeHasNoRate(t *testing.T) {
+	results := measured(t, "-device", "sim:ideal", "put_flush_lat:8", "put_bw:8")
+	assert.Zero(t, results["put_flush_lat:8"].Value)
+	assert.Empty(t, results["put_flush_lat:8"].Skipped)
+	assert.Equal(t, "it takes no time", results["put_bw:8"].Skipped)
 }
 
 func TestAComputationOverlapsTheTransfer(t *testing.T) {
@@ -102,7 +109,7 @@ func TestATraceHasTheLoopsAndWhatTheCardsDo(t *testing.T) {
 			loops++
 		}
 	}
-	assert.Equal(t, 2, loops, "one of each rank")
+	assert.Equal(t, 2*simulatedLoops, loops, "those of both ranks")
 	assert.Greater(t, len(trace.TraceEvents), 10*32*65536/(16<<10), "each burst of each operation")
 
 	var stderr bytes.Buffer
