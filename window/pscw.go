@@ -293,12 +293,22 @@ func (d *deferred) tell(ctx context.Context, at uintptr, number uint32) error {
 		if rides, err := d.complete(ctx, number); rides || err != nil {
 			return err
 		}
-		if err := d.start(ctx, true); err != nil {
+		err := d.start(ctx, true)
+		if err != nil && !interrupted(ctx, err) {
+			// What could not be sent is this rank's error alone: the target is not to wait.
+			return errors.Join(err, d.say(ctx, at, number))
+		}
+		if err != nil {
 			return err
 		}
 	} else if _, err := d.begin(ctx, true); err != nil {
 		return err
 	}
+	return d.say(ctx, at, number)
+}
+
+// say sends a word.
+func (d *deferred) say(ctx context.Context, at uintptr, number uint32) error {
 	if at == completeAt {
 		d.mu.Lock()
 		d.expectDirect()

@@ -67,9 +67,13 @@ func (w *World) attend(rank int) {
 	if w.links[rank].Load() != nil || w.Failure(rank) != nil || w.parted[rank].Load() {
 		return
 	}
-	if w.post.mu.TryLock() {
-		w.post.mu.Unlock()
-		_, _ = w.Link(rank)
+	if !w.post.mu.TryLock() {
+		return
+	}
+	w.post.mu.Unlock()
+	if _, err := w.Link(rank); err != nil && w.Failure(rank) == nil {
+		// This rank cannot, and would not hear of it.
+		w.lack(rank, err)
 	}
 }
 
