@@ -122,7 +122,7 @@ type claimKind int
 const (
 	// aboutAsMuch: theirs, or within a fifth of it, or more for a reason.
 	aboutAsMuch claimKind = iota
-	// noLess: theirs or more.
+	// noLess: theirs or more, but for what is rounded away in print.
 	noLess
 	// asGood: within one, in the unit, of theirs.
 	asGood
@@ -133,7 +133,7 @@ func (c *claim) judge(ours float64) paperVerdict {
 	switch c.kind {
 	case noLess:
 		v.Theirs = ">=" + v.Theirs
-		v.Within = ours >= c.theirs
+		v.Within = ours >= c.theirs-unprinted
 	case asGood:
 		v.Within = ours >= c.theirs-1 && ours <= c.theirs+1
 	default:
@@ -145,6 +145,9 @@ func (c *claim) judge(ours float64) paperVerdict {
 	}
 	return v
 }
+
+// unprinted is what rounded drops.
+const unprinted = 0.05
 
 // Improvements of the mechanism over its absence, at each x, in percent.
 

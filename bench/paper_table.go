@@ -102,7 +102,7 @@ func (p *plot) writeCurves(b *strings.Builder) {
 // rounded is as wide as it needs to be for what a paper prints.
 func rounded(v float64) string {
 	// Neither -0.0 nor a rounded zero with a sign.
-	if v > -0.05 && v < 0.05 {
+	if v > -unprinted && v < unprinted {
 		return "0"
 	}
 	if v == float64(int64(v)) || v >= 1000 {

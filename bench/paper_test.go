@@ -86,6 +86,7 @@ func TestClaimsAreJudgedByTheirKind(t *testing.T) {
 		{"more than that", claim{theirs: 40}, 48.1, false, false},
 		{"more than that, for a reason", claim{theirs: 40, beyond: "so"}, 60, true, true},
 		{"not behind", claim{kind: noLess}, 0, true, false},
+		{"behind by what is not printed", claim{kind: noLess}, -0.002, true, false},
 		{"behind", claim{kind: noLess}, -0.1, false, false},
 		{"the same", claim{kind: asGood}, -0.9, true, false},
 		{"not the same", claim{kind: asGood}, 1.1, false, false},
