@@ -26,10 +26,9 @@ func (w *World) Compute(d time.Duration) {
 		return
 	}
 	for d > 0 {
-		ticket := w.channel.Prepare()
+		ticket, begun := w.channel.Prepare(), w.Now()
 		if w.Poll() == 0 {
-			begun := w.Now()
-			w.channel.Sleep(ticket, d)
+			w.channel.Sleep(ticket, max(d-(w.Now()-begun), 0))
 			d -= w.Now() - begun
 		}
 		w.channel.Finish()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/sim"
@@ -16,8 +17,9 @@ import (
 // the same run, if the bodies do the same.
 //
 // Ranks wait for each other through their Worlds only: see [sim.Simulator.Go]. WithDevice,
-// WithNetwork and what else is of real networks has no effect. If ranks wait for what never
-// comes a *sim.DeadlockError says so.
+// WithNetwork and what else is of real networks has no effect. If all ranks have waited for as
+// long as WithPatience says, in virtual time, their calls end with [ErrDeadlock]; if tasks
+// wait that do not call the library a *sim.DeadlockError says so.
 func Simulate(ctx context.Context, s *sim.Simulator, n int, body func(ctx context.Context, w *World) error, options ...Option) error {
 	if s == nil {
 		return fmt.Errorf("world: Simulate: %w: nil simulator", ErrArgument)
@@ -34,7 +36,10 @@ func Simulate(ctx context.Context, s *sim.Simulator, n int, body func(ctx contex
 	for rank, w := range worlds {
 		// The card is the simulator's, whoever dies.
 		device := w.home.device.(*sim.Device)
-		device.Go(fmt.Sprintf("rank %d", rank), func() { runRank(ctx, body, w, &errs[rank]) })
+		device.Go(fmt.Sprintf("rank %d", rank), func() {
+			defer func() { w.vigil.since[rank] = everSince }()
+			runRank(ctx, body, w, &errs[rank])
+		})
 	}
 	err = s.Run()
 	for rank, w := range worlds {
@@ -82,10 +87,46 @@ func simulatedWorlds(s *sim.Simulator, n int, settings settings) ([]*World, erro
 	if err != nil {
 		return nil, err
 	}
+	v := &vigil{patience: settings.patience, since: make([]time.Duration, n)}
 	for _, w := range worlds {
+		w.vigil = v
 		if err := w.begin(j); err != nil {
 			return nil, err
 		}
 	}
 	return worlds, nil
+}
+
+// ErrDeadlock: in virtual time all ranks wait, and have for longer than anything takes.
+var ErrDeadlock = errors.New("all ranks wait for each other")
+
+// A vigil finds out whether the ranks of a simulated job all wait. They ask each other now and
+// then while they do, so that the simulator cannot tell.
+type vigil struct {
+	patience time.Duration
+	// since is when each rank began the wait that it is in, 0 if it is in none; who has ended
+	// waits since ever.
+	since []time.Duration
+}
+
+const everSince = -1
+
+// begin notes that a rank waits, and tells whether it did not before: waits may have others
+// within.
+func (v *vigil) begin(rank int, now time.Duration) bool {
+	if v.since[rank] != 0 {
+		return false
+	}
+	v.since[rank] = max(now, 1)
+	return true
+}
+
+// over tells whether all have waited too long.
+func (v *vigil) over(now time.Duration) bool {
+	for _, since := range v.since {
+		if since == 0 || since != everSince && now-since < v.patience {
+			return false
+		}
+	}
+	return true
 }

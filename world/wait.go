@@ -55,9 +55,11 @@ type Waiter struct {
 	asleep time.Duration
 	long   bool
 	// quiet tells that the last sleep was about as long as firstSleep.
-	quiet  bool
-	ticket uint32
-	stop   func() bool
+	quiet bool
+	// vigilant tells that the vigil has noted this wait, told that it has ended it once.
+	vigilant, told bool
+	ticket         uint32
+	stop           func() bool
 	// shortage is the last that this wait has heard of.
 	shortage *linkError
 }
@@ -124,6 +126,11 @@ func (p *Waiter) pause(ctx context.Context) error {
 		}
 		if p.slept && p.stop == nil && ctx.Done() != nil {
 			p.stop = context.AfterFunc(ctx, p.world.channel.Ring)
+		}
+		if p.world.vigil != nil {
+			if err := p.watch(); err != nil {
+				return err
+			}
 		}
 		p.ticket = p.world.channel.Prepare()
 		p.prepared = true
@@ -195,9 +202,23 @@ func (p *Waiter) restart() {
 	}
 }
 
+// watch notes that this rank waits, and ends the wait if all ranks do for too long.
+func (p *Waiter) watch() error {
+	v, now := p.world.vigil, p.world.Now()
+	p.vigilant = v.begin(p.world.rank, now) || p.vigilant
+	if p.told || !v.over(now) {
+		return nil
+	}
+	p.told = true
+	return fmt.Errorf("%w, for %v and longer", ErrDeadlock, v.patience)
+}
+
 // Finish ends the wait.
 func (p *Waiter) Finish() {
 	p.rest()
+	if p.vigilant {
+		p.world.vigil.since[p.world.rank] = 0
+	}
 	if p.stop != nil {
 		p.stop()
 	}

@@ -41,8 +41,9 @@ type World struct {
 	apart, sharing bool
 	// registered are the program's regions.
 	registered registered
-	// charger is the card where time is virtual, else nil.
+	// charger is the card where time is virtual, and vigil that of its job; else they are nil.
 	charger verbs.Charger
+	vigil   *vigil
 	// crowded: more ranks on this machine than cores. rooted: on any of the
 	// job's machines, so that all meet at the root.
 	crowded, rooted bool
