@@ -219,8 +219,9 @@ type Meter interface {
 type Charger interface {
 	// Copied charges the caller for copying n bytes.
 	Copied(n int)
-	// Compute charges the caller for as long.
-	Compute(took time.Duration)
+	// Takes is how long the caller's processor takes from now on for what takes as long as
+	// work on one that nothing slows.
+	Takes(work time.Duration) time.Duration
 }
 
 // A Severer is a queue pair that can be ended because its peer is taken for dead, which

@@ -25,7 +25,7 @@ func (w *World) Compute(d time.Duration) {
 		}
 		return
 	}
-	for d > 0 {
+	for d = w.charger.Takes(d); d > 0; {
 		ticket, begun := w.channel.Prepare(), w.Now()
 		if w.Poll() == 0 {
 			w.channel.Sleep(ticket, max(d-(w.Now()-begun), 0))
