@@ -2,6 +2,7 @@ package window_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/onesided/rma/scheduler"
@@ -26,11 +27,22 @@ func combine(op window.Op, was, with int64) int64 {
 	}
 }
 
+// unseen tells that the race detector runs and might report what is in order. It looks at the
+// memory of a window of Create, but where ranks are processes not at that of the notifications
+// which say that it was written. And an atomic operation on a short element of a window of
+// SingleElement is for it one on the whole word.
+func unseen(p *oracle.Program) bool {
+	return raced && slices.ContainsFunc(p.Windows, func(w oracle.Window) bool { return w.SingleElement || w.Create && w.Slots > 0 })
+}
+
 // randomPrograms runs programs of package oracle, which tells what they may see.
 func randomPrograms(s *script, count uint64, limits oracle.Limits, options func(seed uint64) oracle.Options) {
 	limits.Ranks = s.w.Size()
 	for seed := range count {
 		p, o := oracle.Draw(seed, limits), options(seed)
+		if unseen(p) {
+			continue
+		}
 		if err := oracle.Run(s.ctx, s.w, p, o); err != nil {
 			s.ok(fmt.Errorf("seed %d, without %#x: %w\n%s", seed, o.Without, err, p))
 		}
@@ -39,11 +51,11 @@ func randomPrograms(s *script, count uint64, limits oracle.Limits, options func(
 
 var (
 	programs = register("random programs", func(s *script) {
-		randomPrograms(s, 48, oracle.Limits{}, func(seed uint64) oracle.Options { return oracle.Options{Concurrent: true} })
+		randomPrograms(s, 48, oracle.Limits{}, func(uint64) oracle.Options { return oracle.Options{Concurrent: true} })
 	})
 	// Accumulates of one element to windows this large are held back.
 	large = register("random programs in large windows", func(s *script) {
-		randomPrograms(s, 10, oracle.Limits{Windows: 1, Elements: 1 << 17}, func(seed uint64) oracle.Options { return oracle.Options{} })
+		randomPrograms(s, 10, oracle.Limits{Windows: 1, Elements: 1 << 17}, func(uint64) oracle.Options { return oracle.Options{} })
 	})
 	// Each way to arrange operations is left out, and all of them.
 	arranged = register("random programs, arranged otherwise", func(s *script) {

@@ -238,7 +238,7 @@ func (d *drawer) wrong(rank int) Step {
 	case 6:
 		if s.Call == PutNotify {
 			s.Slot = [2]int{-1, w.Slots}[d.IntN(2)]
-		} else if s.Call == AccumulateLayout && !w.SingleElement {
+		} else if s.Call == AccumulateLayout {
 			s.To = Shape{Index: []window.Block{{Offset: 0, Length: 1}, {Offset: 1, Length: 2}}}
 			s.From = Shape{Blocks: 1, Length: 3, Stride: 3}
 		}

@@ -18,7 +18,7 @@ const (
 	mostBytes   = 1 << 26
 	// mostCells is how many accesses an element may have between two looks, if their order
 	// matters.
-	mostCells = 24
+	mostCells = 30
 	// mostEpochs is how many lock epochs may be serialized by exclusive locks.
 	mostEpochs = 32
 )

@@ -77,8 +77,11 @@ type drawer struct {
 	// The phase at hand: its chores, how many members ranks have, and waits for notifications
 	// with the loads behind them.
 	phaseOf *Phase
-	chores  []chore
-	members int
+	// fields are those of the phase, before those of the loose phase before it: to access these
+	// again shows whether the synchronization keeps the phases apart.
+	fields, before []field
+	chores         []chore
+	members        int
 	// crowded: elements have so many accesses that nothing else may be between two looks.
 	crowded bool
 	waits   []Step
@@ -152,6 +155,10 @@ func (d *drawer) anyOp(kind reduce.Kind, viewed bool) window.Op {
 // phase draws a phase.
 func (d *drawer) phase(last bool) {
 	f := Phase{Syncs: make([]Sync, len(d.p.Windows)), Hasty: d.one(4)}
+	if d.before = nil; d.loose {
+		d.before = d.fields
+	}
+	d.fields = nil
 	d.phaseOf, d.chores, d.waits, d.members, d.crowded = &f, nil, nil, 1, false
 	if d.one(4) {
 		d.members = 2 + d.IntN(2)
@@ -264,20 +271,30 @@ func (d *drawer) place(win int) {
 		f.n = 1 + d.IntN(min(room, largePlace))
 	}
 	f.at = d.IntN(room - f.n + 1)
+	again := false
+	if i := slices.IndexFunc(d.before, func(b field) bool { return b.win == win && b.kind == w.Kind }); i >= 0 && d.one(2) {
+		// Once more is enough: an element has only so many accesses between two looks.
+		f, again = d.before[i], true
+		d.before = slices.Delete(d.before, i, i+1)
+		room = w.Counts[f.target]
+	}
 	if !d.free(&f) {
 		return
+	}
+	if !again {
+		d.fields = append(d.fields, f)
 	}
 	mode := d.phaseOf.Syncs[win].Mode
 	passive := mode == Locked || mode == AllLocked
 	switch role := d.IntN(10); {
 	case role < 2:
 		d.writer(&f, passive)
-	case d.one(40):
+	case !again && d.one(40):
 		// It has room for many calls.
 		if f.n = min(room-f.at, 500); d.free(&f) {
 			d.storm(&f)
 		}
-	case d.one(40):
+	case !again && d.one(40):
 		if f.n = min(room-f.at, 300); d.free(&f) {
 			d.crowd(&f)
 		}
@@ -325,9 +342,6 @@ func (d *drawer) step(f *field, c *chore, call Call, some bool) Step {
 	if some && d.one(3) {
 		s.Count = d.IntN(f.n + 1)
 		s.At += d.IntN(f.n - s.Count + 1)
-		if s.Count == 0 {
-			s.At = f.at
-		}
 	}
 	if call.requests() {
 		d.requests++
