@@ -120,8 +120,8 @@ type claim struct {
 type claimKind int
 
 const (
-	// aboutAsMuch: theirs, or within a fifth of it, or more for a reason.
-	aboutAsMuch claimKind = iota
+	// The first, of those that do not say: theirs, or within a fifth of it, or more for a reason.
+	_ claimKind = iota
 	// noLess: theirs or more, but for what is rounded away in print.
 	noLess
 	// asGood: within one, in the unit, of theirs.

@@ -186,6 +186,7 @@ func (c *carrying) one() (done bool, err error) {
 		if offset >= uint64(s.core.hints.slots) {
 			return true, fmt.Errorf("notification slot %d, there are %d", offset, s.core.hints.slots)
 		}
+		s.core.world.BeforeTelling()
 		s.core.own.control.slot(int(offset)).Add(1)
 		return true, nil
 	}

@@ -25,6 +25,7 @@ func (w *Window[T]) PutNotify(origin []T, target, displacement, slot int) error 
 	if p.link != nil {
 		return p.deferred.notify(slot)
 	}
+	w.world.BeforeTelling()
 	p.control.slot(slot).Add(1)
 	p.neighbor.Ring()
 	return nil
@@ -110,6 +111,7 @@ func (c *core) takeNotifications(slot int, count uint64) bool {
 			return false
 		}
 		if c.consumed[slot].CompareAndSwap(taken, taken+count) {
+			c.world.AfterHearing()
 			return true
 		}
 	}

@@ -111,12 +111,10 @@ func fromEnvironment(name string) uint64 {
 	return n
 }
 
-// unseen tells that the race detector runs and might report what is in order. It looks at the
-// memory of a window of Create, but where ranks are processes not at that of the notifications
-// which say that it was written. And an atomic operation on a short element of a window of
-// SingleElement is for it one on the whole word.
+// unseen tells that the race detector runs and might report what is in order: an atomic
+// operation on a short element of a window of SingleElement is for it one on the whole word.
 func unseen(p *oracle.Program) bool {
-	return raced && slices.ContainsFunc(p.Windows, func(w oracle.Window) bool { return w.SingleElement || w.Create && w.Slots > 0 })
+	return raced && slices.ContainsFunc(p.Windows, func(w oracle.Window) bool { return w.SingleElement })
 }
 
 // drawn runs the programs of some seeds, for as many ranks as there are.
