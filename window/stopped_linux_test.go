@@ -205,11 +205,20 @@ var lateWriter = registerImpatient("stopped while it writes", func(s *script) {
 		s.ok(win.Get(got, 2, 0))
 		s.ok(win.Unlock(s.ctx, 2))
 		equal(s, "what was written under the lock of the survivor", got, make([]int64, much))
+		s.ok(win.Lock(s.ctx, window.Exclusive, 2))
+		s.ok(win.Put([]int64{42}, 2, 0))
+		s.ok(win.Unlock(s.ctx, 2))
 	default:
 		for s.w.Failures() == 0 {
 			time.Sleep(time.Millisecond)
 		}
 		s.ok(worldtest.Hold("survived"))
+		// Nobody waits for rank 0 in Close, since one has failed: it is to be done before.
+		for served := false; !served; time.Sleep(time.Millisecond) {
+			s.ok(win.Lock(s.ctx, window.Shared, 2))
+			served = win.Local()[0] == 42
+			s.ok(win.Unlock(s.ctx, 2))
+		}
 	}
 	s.ok(win.Close())
 })
