@@ -14,7 +14,7 @@ func epoch(p *scheduler.Planner, q *scheduler.Queue, plan *scheduler.Plan, like 
 		*q.Add(like[i].Kind, like[i].Bytes) = like[i]
 		p.Due(q)
 	}
-	p.Plan(q.Operations, true, plan)
+	p.Plan(q.Operations, scheduler.End, plan)
 	q.Drop(len(q.Operations))
 }
 
@@ -40,7 +40,7 @@ func BenchmarkPlan(b *testing.B) {
 			var plan scheduler.Plan
 			b.ReportAllocs()
 			for b.Loop() {
-				p.Plan(operations, true, &plan)
+				p.Plan(operations, scheduler.End, &plan)
 			}
 			perOperation(b, len(operations))
 		})

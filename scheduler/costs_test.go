@@ -15,7 +15,7 @@ func TestSavedCountsCopies(t *testing.T) {
 	c := costs
 	c.CopyLatency = 600 * time.Nanosecond // packing one of 8 bytes saves 2000-3*600-4 = 196 ns
 	var plan scheduler.Plan
-	scheduler.NewPlanner(scheduler.Conditions{Costs: c, Scheme: scheduler.All, Direct: true, Packet: packet}).Plan(queued(t, "10*p8").Operations, false, &plan)
+	scheduler.NewPlanner(scheduler.Conditions{Costs: c, Scheme: scheduler.All, Direct: true, Packet: packet}).Plan(queued(t, "10*p8").Operations, scheduler.Nothing, &plan)
 	require.Equal(t, "0 1 2 3 4 5 6 7 8 9", written(&plan)) // 10*196 < Serve = 10000
 }
 

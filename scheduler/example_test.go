@@ -23,7 +23,7 @@ func ExampleLearner() {
 		for i := range 3 {
 			queue.Add(aggregate.Put, 8).Offset = uint64(64 * i)
 		}
-		following.Plan(queue.Operations, true, &plan)
+		following.Plan(queue.Operations, scheduler.End, &plan)
 		// Here the plan is carried out, and its end awaited.
 		queue.Drop(len(queue.Operations))
 		now += 5 * time.Microsecond
@@ -55,7 +55,7 @@ func Example() {
 	queue.Add(aggregate.Get, 8).Offset = 128
 
 	var plan scheduler.Plan
-	planner.Plan(queue.Operations, true, &plan)
+	planner.Plan(queue.Operations, scheduler.End, &plan)
 	for _, step := range plan.Steps {
 		way := "direct"
 		if step.Packed {

@@ -65,7 +65,7 @@ func TestMergedPutsKeepTheirOrder(t *testing.T) {
 		scheme := scheduler.Scheme(r.IntN(int(scheduler.All)+1)) | scheduler.Pack | scheduler.Merge
 		c := scheduler.Conditions{Costs: costs, Scheme: scheme, Direct: r.IntN(2) > 0, Packet: []int{40, 64, packet}[r.IntN(3)]}
 		var plan scheduler.Plan
-		scheduler.NewPlanner(c).Plan(q.Operations, true, &plan)
+		scheduler.NewPlanner(c).Plan(q.Operations, scheduler.End, &plan)
 		carriedOut(q.Operations, &plan, got)
 		require.Equal(t, want, got, "seed %d, %+v: %s", seed, c, written(&plan))
 		merged += len(q.Operations) - len(plan.Steps)

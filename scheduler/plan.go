@@ -92,17 +92,28 @@ func (p *Planner) Due(q *Queue) bool {
 	return q.Full() || p.scheme.has(Early) && (q.bytes >= p.startBytes || len(q.Operations) >= p.startOperations)
 }
 
-// Plan arranges the operations. closing tells that a message goes to the target anyway,
-// behind them. It keeps the order of accumulates, fetches and swaps among each other, and
+// Behind is what comes behind the operations of a plan.
+type Behind uint8
+
+const (
+	// Nothing, or what costs the same however they go.
+	Nothing Behind = iota
+	// Message: one goes to the target anyway.
+	Message
+	// End: so it does, and nothing is waited for but those that go direct.
+	End
+)
+
+// Plan arranges the operations. It keeps the order of accumulates, fetches and swaps among each other, and
 // has each notification behind everything before it.
-func (p *Planner) Plan(operations []Operation, closing bool, into *Plan) {
+func (p *Planner) Plan(operations []Operation, behind Behind, into *Plan) {
 	into.Steps = into.Steps[:0]
 	small := 0
 	switch {
 	case !p.direct:
 		small = math.MaxInt
 	case p.scheme.has(Pack | Defer):
-		small = p.worth.limit(operations, closing)
+		small = p.worth.limit(operations, behind)
 	}
 	if !p.scheme.has(GetsFirst | Defer) {
 		p.inOrder(operations, small, into)

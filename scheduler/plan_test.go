@@ -52,7 +52,7 @@ func TestPlan(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var plan scheduler.Plan
-			planner(c.scheme, true).Plan(queued(t, c.script).Operations, true, &plan)
+			planner(c.scheme, true).Plan(queued(t, c.script).Operations, scheduler.End, &plan)
 			require.Equal(t, c.plan, written(&plan))
 		})
 	}
@@ -84,7 +84,7 @@ func TestRoute(t *testing.T) {
 		}{{"closing", true, true, c.closing}, {"open", true, false, c.open}, {"messages, closing", false, true, c.messages}, {"messages", false, false, c.messages}} {
 			t.Run(c.script+", "+way.name, func(t *testing.T) {
 				var plan scheduler.Plan
-				planner(scheduler.All, way.direct).Plan(queued(t, c.script).Operations, way.closing, &plan)
+				planner(scheduler.All, way.direct).Plan(queued(t, c.script).Operations, behind(way.closing), &plan)
 				require.Equal(t, way.plan, written(&plan))
 			})
 		}
@@ -95,7 +95,7 @@ func TestRoute(t *testing.T) {
 func TestManyGoPacked(t *testing.T) {
 	for _, script := range []string{"64*g8", "64*p8"} {
 		var plan scheduler.Plan
-		planner(scheduler.All, true).Plan(queued(t, script).Operations, false, &plan)
+		planner(scheduler.All, true).Plan(queued(t, script).Operations, scheduler.Nothing, &plan)
 		require.Len(t, plan.Steps, 64)
 		for _, step := range plan.Steps {
 			require.True(t, step.Packed)
@@ -108,7 +108,7 @@ func TestManyGoPacked(t *testing.T) {
 func TestUnmeasuredCopies(t *testing.T) {
 	var plan scheduler.Plan
 	scheduler.NewPlanner(scheduler.Conditions{Scheme: scheduler.All, Direct: true, Packet: packet}).
-		Plan(queued(t, "64*p8 g8 a8").Operations, true, &plan)
+		Plan(queued(t, "64*p8 g8 a8").Operations, scheduler.End, &plan)
 	for _, step := range plan.Steps {
 		require.Equal(t, step.First == 65, step.Packed)
 	}
@@ -121,9 +121,9 @@ func TestWith(t *testing.T) {
 	first := planner(scheduler.All, true)
 	for scheme := range scheduler.All + 1 {
 		var of, with scheduler.Plan
-		planner(scheme, true).Plan(operations, true, &of)
+		planner(scheme, true).Plan(operations, scheduler.End, &of)
 		p := first.With(scheme)
-		p.Plan(operations, true, &with)
+		p.Plan(operations, scheduler.End, &with)
 		require.Equal(t, of, with, "scheme %b", scheme)
 		require.Equal(t, planner(scheme, true).Due(queued(t, script)), p.Due(queued(t, script)), "scheme %b", scheme)
 	}

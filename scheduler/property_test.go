@@ -247,7 +247,7 @@ func TestLaws(t *testing.T) {
 		p := random(rand.New(rand.NewPCG(seed, 0)))
 		before := slices.Clone(p.operations)
 		var plan scheduler.Plan
-		scheduler.NewPlanner(p.conditions).Plan(p.operations, p.closing, &plan)
+		scheduler.NewPlanner(p.conditions).Plan(p.operations, behind(p.closing), &plan)
 		p.steps = plan.Steps
 		for _, law := range laws {
 			if !law.holds(p) {
@@ -257,7 +257,7 @@ func TestLaws(t *testing.T) {
 		require.Equal(t, before, p.operations)
 
 		again := scheduler.Plan{Steps: slices.Repeat([]scheduler.Step{{First: 7, Count: 7}}, 5)}
-		scheduler.NewPlanner(p.conditions).Plan(p.operations, p.closing, &again)
+		scheduler.NewPlanner(p.conditions).Plan(p.operations, behind(p.closing), &again)
 		require.Equal(t, len(plan.Steps), len(again.Steps))
 		require.True(t, slices.Equal(plan.Steps, again.Steps), "seed %d: %s, and then %s", seed, written(&plan), written(&again))
 	}

@@ -101,3 +101,11 @@ func written(plan *scheduler.Plan) string {
 }
 
 func without(some scheduler.Scheme) scheduler.Scheme { return scheduler.All &^ some }
+
+// behind is the end of an epoch, or nothing.
+func behind(closing bool) scheduler.Behind {
+	if closing {
+		return scheduler.End
+	}
+	return scheduler.Nothing
+}

@@ -15,7 +15,7 @@ import (
 //   - is copied some times;
 //   - crosses the wire in one direction and then in the other: the answer, with what gets read,
 //     leaves when all of the message is there. What goes by itself uses both at once;
-//   - where nothing goes by itself and a message closes the epoch, saves the wait for the news
+//   - where nothing goes by itself, and nothing else is waited for, saves the wait for the news
 //     that what went has come: what is packed is the program's again at once;
 //   - needs a message, if none goes otherwise.
 type worth struct {
@@ -79,11 +79,10 @@ func (w *worth) of(b *bundle) float64 {
 	return float64(b.count)*(w.single-w.copies) - (puts+gets)*w.copied - ((puts+gets)*w.oneWay - apart)
 }
 
-// limit is below how many bytes puts and gets are packed. closing tells that a message goes
-// behind them anyway.
-func (w *worth) limit(operations []Operation, closing bool) int {
+// limit is below how many bytes puts and gets are packed.
+func (w *worth) limit(operations []Operation, behind Behind) int {
 	message, longest := w.message, -1
-	if closing {
+	if behind != Nothing {
 		message = 0
 	}
 	for i := range operations {
@@ -95,7 +94,7 @@ func (w *worth) limit(operations []Operation, closing bool) int {
 		}
 	}
 	if longest >= w.sure {
-		return w.search(operations, closing, message, longest)
+		return w.search(operations, behind, message, longest)
 	}
 	// Each is worth it, and with some of them a message is.
 	var some bundle
@@ -115,7 +114,7 @@ const classes = 32
 
 // search is limit where it depends on all operations, of which the longest has so many bytes:
 // the best of the powers of two below small, of small, and of alone.
-func (w *worth) search(operations []Operation, closing bool, message float64, longest int) int {
+func (w *worth) search(operations []Operation, behind Behind, message float64, longest int) int {
 	var of [classes]bundle
 	var rest bundle
 	for i := range operations {
@@ -138,7 +137,7 @@ func (w *worth) search(operations []Operation, closing bool, message float64, lo
 	for class := range of {
 		try(&of[class], min(1<<class, w.small), 0)
 	}
-	if closing && longest < w.alone {
+	if behind == End && longest < w.alone {
 		try(&rest, w.alone, w.settled)
 	}
 	return limit

@@ -33,7 +33,7 @@ func TestAloneSavesTheNews(t *testing.T) {
 		{"p3000 g100", true, "[1 0]"},          // 2*1700 + 1500 - 1550 - 100
 	} {
 		var plan scheduler.Plan
-		p.Plan(queued(t, one.script).Operations, one.closing, &plan)
+		p.Plan(queued(t, one.script).Operations, behind(one.closing), &plan)
 		require.Equal(t, one.plan, written(&plan), "%s, closing %v", one.script, one.closing)
 	}
 }
@@ -48,7 +48,7 @@ func TestSharedLink(t *testing.T) {
 		costs.DuplexBandwidth = c.duplex
 		var plan scheduler.Plan
 		planner := scheduler.NewPlanner(scheduler.Conditions{Costs: costs, Scheme: scheduler.All, Direct: true, Packet: packet})
-		planner.Plan(queued(t, "p2500 g2500").Operations, true, &plan) // 2*1700 - 2500, and up to 2500 on the wire
+		planner.Plan(queued(t, "p2500 g2500").Operations, scheduler.End, &plan) // 2*1700 - 2500, and up to 2500 on the wire
 		require.Equal(t, c.plan, written(&plan), fmt.Sprint(c.duplex))
 	}
 }

@@ -49,7 +49,7 @@ type deferred struct {
 	operands []byte
 	plan     scheduler.Plan
 	// The first planned operations are those of plan, of which the steps before step are
-	// done. If a message follows, final is the last that is direct; else it is -1.
+	// done. At the end of an epoch final is the last that is direct; else it is -1.
 	step, planned, final int
 	// packed is how many bytes of the operation at hand are packed, if it is longer than a packet.
 	packed int
@@ -163,11 +163,11 @@ func (d *deferred) queued() error {
 // sendDue sends what is due.
 func (d *deferred) sendDue() error {
 	d.mu.Extend()
-	left, err := d.proceed(context.Background(), false)
+	left, err := d.proceed(context.Background(), scheduler.Nothing)
 	left = left && d.queue.Full()
 	d.mu.Unlock()
 	if left {
-		err = d.start(context.Background(), false)
+		err = d.start(context.Background(), scheduler.Nothing)
 	}
 	if err != nil && ours(err, verbs.ErrShortage) {
 		// It is queued, and the next call sends it.
@@ -197,7 +197,7 @@ func (d *deferred) addCopied(o *scheduler.Operation, operand []byte) error {
 	}
 	if len(d.operands)+len(operand) > cap(d.operands) {
 		d.mu.UnlockShort()
-		if err := d.start(context.Background(), false); err != nil {
+		if err := d.start(context.Background(), scheduler.Nothing); err != nil {
 			return err
 		}
 		return d.addCopied(o, operand)
@@ -210,15 +210,15 @@ func (d *deferred) addCopied(o *scheduler.Operation, operand []byte) error {
 }
 
 // begin has what is queued on its way, and tells whether something is left because it has to
-// wait for a lock, a post or a Fence. closing tells that a message follows anyway.
-func (d *deferred) begin(ctx context.Context, closing bool) (left bool, err error) {
+// wait for a lock, a post or a Fence. behind is what comes behind it.
+func (d *deferred) begin(ctx context.Context, behind scheduler.Behind) (left bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.proceed(ctx, closing)
+	return d.proceed(ctx, behind)
 }
 
 // proceed is begin with the mutex.
-func (d *deferred) proceed(ctx context.Context, closing bool) (left bool, err error) {
+func (d *deferred) proceed(ctx context.Context, behind scheduler.Behind) (left bool, err error) {
 	if len(d.queue.Operations) == 0 {
 		return false, nil
 	}
@@ -229,13 +229,13 @@ func (d *deferred) proceed(ctx context.Context, closing bool) (left bool, err er
 	if d.waits() {
 		return true, nil
 	}
-	return d.send(ctx, closing)
+	return d.send(ctx, behind)
 }
 
-// start has what is queued on its way. closing tells that a message follows anyway.
-func (d *deferred) start(ctx context.Context, closing bool) error {
+// start has what is queued on its way. behind is what comes behind it.
+func (d *deferred) start(ctx context.Context, behind scheduler.Behind) error {
 	for {
-		left, err := d.begin(ctx, closing)
+		left, err := d.begin(ctx, behind)
 		if err != nil || !left {
 			return err
 		}
@@ -259,7 +259,7 @@ func (d *deferred) flush(ctx context.Context) error {
 		d.learn()
 		return d.refusal(ctx)
 	}
-	if err := d.start(ctx, false); err != nil {
+	if err := d.start(ctx, scheduler.Nothing); err != nil {
 		return err
 	}
 	err = d.link.Flush(ctx, d.core.number)
@@ -270,8 +270,8 @@ func (d *deferred) flush(ctx context.Context) error {
 // send sends what is queued, and tells whether something is left because it has to wait for a
 // Fence. If its context ends it, what is left is sent by the next; if the rank has failed it is
 // lost. It is called with the mutex.
-func (d *deferred) send(ctx context.Context, closing bool) (left bool, err error) {
-	err = d.carryOut(ctx, closing)
+func (d *deferred) send(ctx context.Context, behind scheduler.Behind) (left bool, err error) {
+	err = d.carryOut(ctx, behind)
 	if errors.Is(err, errBehindGate) {
 		return true, nil
 	}
@@ -310,7 +310,7 @@ func (d *deferred) expectDirect() {
 // settle returns when the buffers of all operations so far are the program's again, and
 // their results are valid.
 func (d *deferred) settle(ctx context.Context) error {
-	if err := d.start(ctx, false); err != nil {
+	if err := d.start(ctx, scheduler.Nothing); err != nil {
 		return err
 	}
 	if err := d.awaitGrant(ctx); err != nil {
@@ -356,7 +356,7 @@ func (d *deferred) sent(ctx context.Context, before uint64) (last world.Mark, ho
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.starts == before {
-		left, err := d.proceed(ctx, false)
+		left, err := d.proceed(ctx, scheduler.Nothing)
 		if left || err != nil {
 			return world.Mark{}, staying, err
 		}
@@ -373,10 +373,10 @@ func (d *deferred) notify(slot int) error {
 		return err
 	}
 	d.queue.Add(aggregate.Notify, 0).Offset = uint64(slot)
-	left, err := d.proceed(context.Background(), true)
+	left, err := d.proceed(context.Background(), scheduler.Message)
 	d.mu.Unlock()
 	if left && err == nil {
-		err = d.start(context.Background(), true)
+		err = d.start(context.Background(), scheduler.Message)
 	}
 	d.link.Post()
 	if ours(err, verbs.ErrShortage) {

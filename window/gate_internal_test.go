@@ -45,7 +45,7 @@ var gated = worldtest.Register("operations that wait for a Fence", func(ctx cont
 	}
 	if w.Rank() == 0 {
 		p, failed := win.peer(1)
-		err = errors.Join(err, failed, p.deferred.start(ctx, false))
+		err = errors.Join(err, failed, p.deferred.start(ctx, scheduler.Nothing))
 	}
 	err = errors.Join(err, w.Barrier(ctx))
 	t.passed.Store(last)
@@ -80,7 +80,7 @@ func putGated(ctx context.Context, win *Window[int64]) error {
 	for name, wait := range map[string]func() error{
 		"Request.Wait":   func() error { return request.Wait(ended) },
 		"WaitNotify":     func() error { return win.WaitNotify(ended, 0, 1) },
-		"a way to leave": func() error { return p.deferred.start(ended, false) },
+		"a way to leave": func() error { return p.deferred.start(ended, scheduler.Nothing) },
 		"long accumulate": func() error {
 			if err := p.deferred.openHeld(ended); err != nil {
 				return err

@@ -26,9 +26,9 @@ type place struct {
 	bytes int
 }
 
-// carryOut sends what is queued. closing tells that a message follows anyway. It is called
+// carryOut sends what is queued. behind is what comes behind it. It is called
 // with the mutex.
-func (d *deferred) carryOut(ctx context.Context, closing bool) error {
+func (d *deferred) carryOut(ctx context.Context, behind scheduler.Behind) error {
 	for {
 		if d.step == len(d.plan.Steps) {
 			if err := d.sendPacket(ctx); err != nil {
@@ -36,9 +36,9 @@ func (d *deferred) carryOut(ctx context.Context, closing bool) error {
 			}
 			d.queue.Drop(d.planned)
 			d.step, d.planned = 0, len(d.queue.Operations)
-			d.planner.Plan(d.queue.Operations, closing, &d.plan)
+			d.planner.Plan(d.queue.Operations, behind, &d.plan)
 			d.final = -1
-			if closing {
+			if behind == scheduler.End {
 				d.final = d.plan.LastDirect()
 			}
 			if d.planned == 0 {
@@ -51,11 +51,7 @@ func (d *deferred) carryOut(ctx context.Context, closing bool) error {
 		if step.Packed {
 			err = d.pack(ctx, part, step.Bytes)
 		} else {
-			if d.step == d.final {
-				// Its completion is waited for, and comes sooner than that of the message.
-				d.link.ExpectNext()
-			}
-			err = d.direct(ctx, &part[0])
+			err = d.direct(ctx, &part[0], d.step == d.final)
 		}
 		if err != nil {
 			return err
@@ -71,8 +67,9 @@ func (d *deferred) drop() {
 	d.unpack()
 }
 
-// direct sends an operation by RDMA, behind what is packed.
-func (d *deferred) direct(ctx context.Context, o *scheduler.Operation) error {
+// direct sends an operation by RDMA, behind what is packed. final tells that its completion is
+// waited for, which comes sooner than that of a message behind it.
+func (d *deferred) direct(ctx context.Context, o *scheduler.Operation, final bool) error {
 	if err := d.sendPacket(ctx); err != nil {
 		return err
 	}
@@ -81,6 +78,9 @@ func (d *deferred) direct(ctx context.Context, o *scheduler.Operation) error {
 	}
 	d.flown, d.flying = true, true
 	d.directs++
+	if final {
+		d.link.ExpectNext()
+	}
 	var err error
 	if o.Kind == aggregate.Put {
 		err = d.link.Write(ctx, bytesAt(o.Origin, o.Bytes), d.region, o.Offset)

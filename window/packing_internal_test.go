@@ -50,7 +50,7 @@ func sendInParts(w *world.World, win *Window[int64], count int) error {
 	const most = 1000
 	for range most {
 		// Nothing makes room during a call.
-		w.Exclude(func() { err = d.start(noWait, false) })
+		w.Exclude(func() { err = d.start(noWait, scheduler.Nothing) })
 		if !errors.Is(err, context.Canceled) {
 			return err
 		}

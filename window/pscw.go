@@ -293,7 +293,7 @@ func (d *deferred) tell(ctx context.Context, at uintptr, number uint32) error {
 		if rides, err := d.complete(ctx, number); rides || err != nil {
 			return err
 		}
-		err := d.start(ctx, true)
+		err := d.start(ctx, scheduler.End)
 		if err != nil && !interrupted(ctx, err) {
 			// What could not be sent is this rank's error alone: the target is not to wait.
 			return errors.Join(err, d.say(ctx, at, number))
@@ -301,7 +301,7 @@ func (d *deferred) tell(ctx context.Context, at uintptr, number uint32) error {
 		if err != nil {
 			return err
 		}
-	} else if _, err := d.begin(ctx, true); err != nil {
+	} else if _, err := d.begin(ctx, scheduler.Message); err != nil {
 		return err
 	}
 	return d.say(ctx, at, number)

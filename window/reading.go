@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/world"
 )
 
@@ -22,7 +23,7 @@ func (c *core) beginReading(ctx context.Context, call string) error {
 	c.settle()
 	if c.remote {
 		_ = c.eachLink(everyone, func(_ int, p *peer) error {
-			_, err := p.deferred.begin(ctx, false)
+			_, err := p.deferred.begin(ctx, scheduler.Nothing)
 			p.link.Post()
 			return err
 		})

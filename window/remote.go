@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/world"
 )
 
@@ -27,7 +28,7 @@ func everyone(int) bool { return true }
 // flushRemote completes the operations on ranks that are reached over links.
 func (c *core) flushRemote(ctx context.Context, call string, include func(rank int) bool) error {
 	err := c.eachLink(include, func(rank int, p *peer) error {
-		err := p.deferred.start(ctx, false)
+		err := p.deferred.start(ctx, scheduler.Nothing)
 		p.link.Push()
 		return c.blame(call, rank, err)
 	})
@@ -87,7 +88,7 @@ func (d *deferred) tellUnlock() {
 	d.mu.Unlock()
 	m := world.Message{Kind: messageUnlock, Service: d.core.number, A: uint8(kind), X: uint64(d.core.tickets[d.link.Rank()].Load()), AfterReads: true}
 	// An error is the failure of the rank, and known as such.
-	_ = throughShortage(func() error { return d.start(context.Background(), true) })
+	_ = throughShortage(func() error { return d.start(context.Background(), scheduler.Message) })
 	_ = throughShortage(func() error { return d.link.Tell(&m, nil) })
 	d.link.Post()
 }

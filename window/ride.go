@@ -8,6 +8,7 @@ import (
 
 	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/world"
 )
 
@@ -165,7 +166,7 @@ func (d *deferred) packAll(ctx context.Context) (fits bool, err error) {
 	if len(operations)*aggregate.OffsetBytes > d.link.MaxPayload() {
 		return false, nil
 	}
-	d.planner.Plan(operations, true, &d.plan)
+	d.planner.Plan(operations, scheduler.End, &d.plan)
 	steps := d.plan.Steps
 	d.plan.Steps = steps[:0]
 	d.whole = true
@@ -282,7 +283,7 @@ func (d *deferred) openHeld(ctx context.Context) error {
 		}
 		left := d.waits()
 		if err == nil && !left {
-			left, err = d.proceed(ctx, true)
+			left, err = d.proceed(ctx, scheduler.Message)
 		}
 		if err == nil && !left {
 			return nil

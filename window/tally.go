@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/world"
 )
 
@@ -144,8 +145,13 @@ func (d *deferred) markNow(ctx context.Context, number uint32) (left, marked boo
 	if !d.used || d.marked.Load() {
 		return false, true, nil
 	}
+	behind := scheduler.End
+	if d.core.size > 2 {
+		// Direct operations are flushed.
+		behind = scheduler.Message
+	}
 	for len(d.queue.Operations) > 0 {
-		if left, err = d.send(ctx, true); left || err != nil {
+		if left, err = d.send(ctx, behind); left || err != nil {
 			return left, false, err
 		}
 	}
