@@ -237,7 +237,7 @@ func (c *creation) firstFailure(ctx context.Context, failed int) error {
 	}
 	all := make([]failure, c.world.Size())
 	if err := gather(ctx, c, failureOf(c.fault), all); err != nil {
-		return errors.Join(c.fault, err)
+		return err
 	}
 	if c.fault != nil {
 		return &unlikeError{&CreateError{Rank: c.world.Rank(), Cause: c.fault}}

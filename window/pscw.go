@@ -65,7 +65,8 @@ func (c *core) postRides(target int) bool {
 
 // Complete ends the epoch that Start opened: origin buffers are the program's
 // again, results are valid. The operations are complete at a target when its Wait
-// has returned. It returns a *world.PeerError if a target has failed; the epoch is
+// has returned. If some could not be sent, for a reason of this rank's own, that is its error
+// alone, and the targets are told all the same. It returns a *world.PeerError if a target has failed; the epoch is
 // over all the same. With the context's error it has not ended, and goes on when it
 // is called again.
 func (c *core) Complete(ctx context.Context) error {

@@ -149,7 +149,7 @@ func (r *Region) lkey(kind cardKind) uint32 { return r.regions[kind].LKey() }
 
 // Register makes memory known to every device of this rank. Operations whose origin or
 // result is in it, which the program may read or write (verbs.LocalWrite), need no
-// registration of their own then.
+// registration of their own then: the region is to last until they are complete.
 func (w *World) Register(memory []byte, access verbs.Access) (*Region, error) {
 	r, err := register(&w.cards, memory, access)
 	if err == nil {

@@ -3,6 +3,7 @@ package world
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/onesided/rma/verbs"
@@ -237,7 +238,11 @@ func (o *office) dispatch(box *mailbox) error {
 
 // dispatchAll posts the letters that wait for connections which have been made.
 func (o *office) dispatchAll() {
-	for _, box := range inOrder(o.boxes) {
+	boxes := maps.All(o.boxes)
+	if o.world.virtual() {
+		boxes = inOrder(o.boxes)
+	}
+	for _, box := range boxes {
 		if len(box.waiting) == 0 {
 			continue
 		}

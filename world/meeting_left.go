@@ -72,19 +72,26 @@ func (w *World) attend(rank int) {
 	}
 	w.post.mu.Unlock()
 	if _, err := w.Link(rank); err != nil && w.Failure(rank) == nil {
-		// This rank cannot, and would not hear of it.
-		w.lack(rank, err)
+		// This rank cannot, and would not hear of it: it says so, and not at each look.
+		if now := w.Now(); int64(now) >= w.lackTold.Load() {
+			w.lackTold.Store(int64(now + acceptNotice))
+			w.lack(rank, err)
+		}
 	}
 }
 
 // endedLeaving is a rank, of all if from is -1, that has left and then ended: had it come to the
 // last meeting, and told of that, it would have been heard before.
 func (w *World) endedLeaving(from int) (rank int, ended bool) {
+	over := func(rank int) bool {
+		l := w.links[rank].Load()
+		return l != nil && w.parted[rank].Load() && (l.broken.Load() != nil || l.gone.Load() != nil)
+	}
+	if from >= 0 {
+		return from, over(from)
+	}
 	for rank := range w.size {
-		if from >= 0 && rank != from || !w.parted[rank].Load() {
-			continue
-		}
-		if l := w.links[rank].Load(); l != nil && (l.broken.Load() != nil || l.gone.Load() != nil) {
+		if over(rank) {
 			return rank, true
 		}
 	}

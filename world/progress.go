@@ -50,7 +50,8 @@ func (w *World) poll() int {
 	if w.news.some.Load() {
 		w.passOn()
 	}
-	if w.unseen.Load() {
+	if n == 0 && w.unseen.Load() {
+		// Behind what has come of it.
 		w.seeLost()
 	}
 	if w.fallen.Load() {

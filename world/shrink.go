@@ -103,7 +103,8 @@ func (w *World) shrink(ctx context.Context) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	small.yield, small.reopen, small.apart = w.yield, w.reopen, w.apart
+	small.yield, small.yields, small.reopen, small.apart = w.yield, w.yields, w.reopen, w.apart
+	small.vigil, small.vigilRank = w.vigil, w.vigilRank
 	ranks, texts := make([]introduction, len(survivors)), make([]string, len(survivors))
 	for i, s := range survivors {
 		ranks[i], texts[i] = w.job.ranks[s.rank], s.contact

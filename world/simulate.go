@@ -12,8 +12,9 @@ import (
 
 // Simulate is Run in the virtual time of a simulator that has no ranks yet: each rank is one
 // of its tasks and has one of its cards, as a process has on a host of its own. What the card
-// does and what the library copies, registers, posts and polls takes the time that the
-// profile says, what the body does takes none, but for [World.Compute]. The same seed gives
+// does, and what the library posts, polls and registers, and copies for operations on other
+// ranks, takes the time that the profile says; what the body does takes none, but for
+// [World.Compute]. The same seed gives
 // the same run, if the bodies do the same.
 //
 // Ranks wait for each other through their Worlds only: see [sim.Simulator.Go]. WithDevice,
@@ -32,25 +33,31 @@ func Simulate(ctx context.Context, s *sim.Simulator, n int, body func(ctx contex
 	if err != nil {
 		return fmt.Errorf("world: Simulate: %w", err)
 	}
-	errs := make([]error, n)
+	errs, left := make([]error, n), make([]bool, n)
 	for rank, w := range worlds {
 		// The card is the simulator's, whoever dies.
 		device := w.home.device.(*sim.Device)
 		device.Go(fmt.Sprintf("rank %d", rank), func() {
 			defer func() { w.vigil.since[rank] = everSince }()
 			runRank(ctx, body, w, &errs[rank])
+			left[rank] = true
 		})
 	}
 	err = s.Run()
 	for rank, w := range worlds {
-		// Who has not left by itself was ended.
 		device := w.home.device.(*sim.Device)
-		if device.Killed() {
+		if device.Killed() && killing(errs[rank], left[rank]) {
 			errs[rank] = errKilled
 		}
 		_ = device.Close()
 	}
 	return errors.Join(err, summary(errs))
+}
+
+// killing tells whether what became of a rank is what its being killed makes of it: an error of
+// its own counts, and so does that it had left.
+func killing(err error, left bool) bool {
+	return err == nil && !left || errors.Is(err, errUnwound) || errors.Is(err, verbs.ErrClosed)
 }
 
 var errKilled = fmt.Errorf("%w: the rank was killed", sim.ErrFault)
@@ -89,7 +96,7 @@ func simulatedWorlds(s *sim.Simulator, n int, settings settings) ([]*World, erro
 	}
 	v := &vigil{patience: settings.patience, since: make([]time.Duration, n)}
 	for _, w := range worlds {
-		w.vigil = v
+		w.vigil, w.vigilRank = v, w.rank
 		if err := w.begin(j); err != nil {
 			return nil, err
 		}

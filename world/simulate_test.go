@@ -96,3 +96,39 @@ func TestSimulateCompute(t *testing.T) {
 		return w.Barrier(ctx)
 	}))
 }
+
+// Survivors of a rank that is killed shrink, and go on; if they all wait then, they hear of it.
+func TestSimulateShrink(t *testing.T) {
+	s := simulator(t, 1)
+	require.NoError(t, s.Inject(sim.Fault{Kind: sim.Kill, Rank: 2, At: 5 * time.Millisecond}))
+	sizes := make([]int, 5)
+	err := world.Simulate(t.Context(), s, 5, func(ctx context.Context, w *world.World) error {
+		for {
+			err := w.Barrier(ctx)
+			if err == nil {
+				w.Compute(100 * time.Microsecond)
+				continue
+			}
+			var failed *world.PeerError
+			if !errors.As(err, &failed) {
+				return err
+			}
+			break
+		}
+		small, err := w.Shrink(ctx)
+		if err != nil {
+			return err
+		}
+		sizes[w.Rank()] = small.Size()
+		if err := small.Barrier(ctx); err != nil || small.Rank() != 0 {
+			return err
+		}
+		// The others have left: nobody comes.
+		if err := small.Barrier(ctx); err == nil {
+			return errors.New("a barrier of one")
+		}
+		return nil
+	})
+	require.ErrorIs(t, err, sim.ErrFault)
+	require.Equal(t, []int{4, 4, 0, 4, 4}, sizes)
+}

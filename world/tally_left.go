@@ -34,7 +34,7 @@ func (m *Meeting) missed(word *atomic.Uint64) (rank int, ok bool) {
 
 // begun is what a rank that leaves tells of the tallies that it has begun.
 func (w *World) begun() (text []byte) {
-	for number, m := range w.meetings {
+	for number, m := range inOrder(w.meetings) {
 		if len(text)+countBytes <= w.linkLetter-messageHeader {
 			text = binary.LittleEndian.AppendUint32(text, number)
 			text = binary.LittleEndian.AppendUint32(text, m.tally.number.Load())

@@ -196,16 +196,25 @@ func (p *Waiter) rest() {
 // restart begins the wait again, for what comes next.
 func (p *Waiter) restart() {
 	p.rest()
+	p.unwatch()
 	p.rounds, p.yields, p.looks, p.relaxed, p.asleep, p.long = p.world.spinRounds, p.world.yields, 0, 0, 0, false
 	if p.rounds > 0 {
 		p.looks = p.world.spinLooks
 	}
 }
 
+// unwatch notes that it does not, or has heard something.
+func (p *Waiter) unwatch() {
+	if p.vigilant {
+		p.vigilant = false
+		p.world.vigil.since[p.world.vigilRank] = 0
+	}
+}
+
 // watch notes that this rank waits, and ends the wait if all ranks do for too long.
 func (p *Waiter) watch() error {
 	v, now := p.world.vigil, p.world.Now()
-	p.vigilant = v.begin(p.world.rank, now) || p.vigilant
+	p.vigilant = v.begin(p.world.vigilRank, now) || p.vigilant
 	if p.told || !v.over(now) {
 		return nil
 	}
@@ -216,9 +225,7 @@ func (p *Waiter) watch() error {
 // Finish ends the wait.
 func (p *Waiter) Finish() {
 	p.rest()
-	if p.vigilant {
-		p.world.vigil.since[p.world.rank] = 0
-	}
+	p.unwatch()
 	if p.stop != nil {
 		p.stop()
 	}

@@ -44,6 +44,8 @@ type World struct {
 	// charger is the card where time is virtual, and vigil that of its job; else they are nil.
 	charger verbs.Charger
 	vigil   *vigil
+	// vigilRank is this rank in the job that began, before any Shrink.
+	vigilRank int
 	// crowded: more ranks on this machine than cores. rooted: on any of the
 	// job's machines, so that all meet at the root.
 	crowded, rooted bool
@@ -111,6 +113,8 @@ type World struct {
 	// rank has.
 	fallen, unseen atomic.Bool
 	errands        errands
+	// lackTold is until when attend does not tell again that this rank lacks something.
+	lackTold atomic.Int64
 	// dialing are the links that are being made; they belong to progress. shortage is the
 	// last reason of this rank's own for which one could not be.
 	dialing  []*Link
