@@ -2,7 +2,6 @@ package window_test
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 
 	"github.com/onesided/rma/scheduler"
@@ -27,18 +26,12 @@ func combine(op window.Op, was, with int64) int64 {
 	}
 }
 
-// unseen tells that the race detector runs and might report what is in order: an atomic
-// operation on a short element of a window of SingleElement is for it one on the whole word.
-func unseen(p *oracle.Program) bool {
-	return raced && slices.ContainsFunc(p.Windows, func(w oracle.Window) bool { return w.SingleElement })
-}
-
 // randomPrograms runs programs of package oracle, which tells what they may see.
 func randomPrograms(s *script, count uint64, limits oracle.Limits, options func(seed uint64) oracle.Options) {
 	limits.Ranks = s.w.Size()
 	for seed := range count {
 		p, o := oracle.Draw(seed, limits), options(seed)
-		if unseen(p) {
+		if raced && p.ShortAtomics() {
 			continue
 		}
 		if err := oracle.Run(s.ctx, s.w, p, o); err != nil {

@@ -331,3 +331,14 @@ func (y *Sync) posts(rank int) bool {
 	}
 	return len(y.origins(rank)) > 0 || y.starts(rank) && len(y.Targets[rank]) == 0
 }
+
+// ShortAtomics tells whether elements of less than 4 bytes are combined in a window that is made
+// with SingleElement. That is done by atomic instructions on the word around one, which the race
+// detector takes for accesses to its neighbours.
+func (p *Program) ShortAtomics() bool {
+	return slices.ContainsFunc(p.Phases, func(phase Phase) bool {
+		return slices.ContainsFunc(phase.Steps, func(s Step) bool {
+			return s.Call.combines() && s.Kind.Size() < 4 && uint(s.Window) < uint(len(p.Windows)) && p.Windows[s.Window].SingleElement
+		})
+	})
+}

@@ -2,14 +2,11 @@ package oracle_test
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -76,7 +73,7 @@ func TestPrograms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for s := *seed; s < *seed+uint64(count(128)); s++ {
 				p, o := oracle.Draw(s, oracle.Limits{}), optionsOf(s)
-				if unseen(p) {
+				if raced && p.ShortAtomics() {
 					continue
 				}
 				err := runOn(t.Context(), on, p, o)
@@ -111,18 +108,12 @@ func fromEnvironment(name string) uint64 {
 	return n
 }
 
-// unseen tells that the race detector runs and might report what is in order: an atomic
-// operation on a short element of a window of SingleElement is for it one on the whole word.
-func unseen(p *oracle.Program) bool {
-	return raced && slices.ContainsFunc(p.Windows, func(w oracle.Window) bool { return w.SingleElement })
-}
-
 // drawn runs the programs of some seeds, for as many ranks as there are.
 var drawn = worldtest.Register("random programs", func(ctx context.Context, w *world.World) error {
 	first := fromEnvironment(seedVariable)
 	for s := first; s < first+fromEnvironment(programsVariable); s++ {
 		p, o := oracle.Draw(s, oracle.Limits{Ranks: w.Size()}), optionsOf(s)
-		if unseen(p) {
+		if raced && p.ShortAtomics() {
 			continue
 		}
 		if err := oracle.Run(ctx, w, p, o); err != nil {
@@ -154,8 +145,6 @@ func TestProcesses(t *testing.T) {
 type script struct {
 	name    string
 	program *oracle.Program
-	// open is why it still fails, "" if it does not.
-	open string
 }
 
 func scripts() (all []script, err error) {
@@ -172,12 +161,7 @@ func scripts() (all []script, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		first, _, _ := strings.Cut(string(text), "\n")
-		open, isOpen := strings.CutPrefix(first, "# Open: ")
-		if !isOpen {
-			open = ""
-		}
-		all = append(all, script{filepath.Base(name), p, open})
+		all = append(all, script{filepath.Base(name), p})
 	}
 	return all, nil
 }
@@ -189,7 +173,7 @@ var kept = worldtest.Register("scripts", func(ctx context.Context, w *world.Worl
 		return err
 	}
 	for _, s := range all {
-		if s.program.Ranks != w.Size() || s.open != "" {
+		if s.program.Ranks != w.Size() {
 			continue
 		}
 		for _, without := range []scheduler.Scheme{0, scheduler.Defer, scheduler.Pack, scheduler.All} {
@@ -201,21 +185,13 @@ var kept = worldtest.Register("scripts", func(ctx context.Context, w *world.Worl
 	return nil
 })
 
-// TestScripts runs the programs of testdata. What is known to fail still must.
+// TestScripts runs the programs of testdata.
 func TestScripts(t *testing.T) {
 	all, err := scripts()
 	require.NoError(t, err)
 	ranks := map[int]bool{}
 	for _, s := range all {
-		if s.open == "" {
-			ranks[s.program.Ranks] = true
-			continue
-		}
-		t.Run(s.name, func(t *testing.T) {
-			err := errors.Join(runOn(t.Context(), goroutines, s.program, oracle.Options{}), runOn(t.Context(), apart, s.program, oracle.Options{}))
-			require.Error(t, err, "it is mended: take the line that says it is open out of the script")
-			t.Skipf("known to fail: %s: %v", s.open, err)
-		})
+		ranks[s.program.Ranks] = true
 	}
 	for n := range ranks {
 		t.Run(fmt.Sprint(n), func(t *testing.T) { worldtest.Run(t, n, kept) })
