@@ -43,9 +43,8 @@ type creation struct {
 	mine  description
 	// told: others may have been told of mine.
 	told bool
-	// all are the parts, when they are known.
-	// found is what this rank has found out about how ranks reach each other, findings what all
-	// have.
+	// all are the parts, when they are known. found is what this rank has found out about how
+	// ranks reach each other, findings what all have.
 	all      []description
 	found    *finding
 	findings []finding

@@ -106,15 +106,11 @@ const tooLate = time.Minute
 // faulty runs restless under faults, and tells what is wrong with how it ended: each survivor's
 // error has to be the failure of a rank, or what the fault was to it.
 func faulty(t *testing.T, n int, seed uint64, plan sim.Faults, report func(sim.Event)) error {
-	profile, err := sim.ByName("ndr-2024")
-	require.NoError(t, err)
-	s, err := sim.New(profile, seed)
-	require.NoError(t, err)
+	s := simulator(t, "ndr-2024", seed)
 	require.NoError(t, s.Inject(plan...))
 	s.Patience(tooLate)
 	s.Trace(report)
-	err = world.Simulate(t.Context(), s, n, restless)
-	return unexpected(err)
+	return unexpected(world.Simulate(t.Context(), s, n, restless))
 }
 
 // unexpected are the errors that no fault explains.

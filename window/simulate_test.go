@@ -18,12 +18,18 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// simulated runs body on the cards of a profile, and gives a sum over all that they did.
-func simulated(t *testing.T, profile string, seed uint64, n int, body func(ctx context.Context, w *world.World) error) (trace uint64, events uint64) {
+// simulator is one of cards of a profile.
+func simulator(t *testing.T, profile string, seed uint64) *sim.Simulator {
 	p, err := sim.ByName(profile)
 	require.NoError(t, err)
 	s, err := sim.New(p, seed)
 	require.NoError(t, err)
+	return s
+}
+
+// simulated runs body on the cards of a profile, and gives a sum over all that they did.
+func simulated(t *testing.T, profile string, seed uint64, n int, body func(ctx context.Context, w *world.World) error) (trace uint64, events uint64) {
+	s := simulator(t, profile, seed)
 	sum := fnv.New64a()
 	s.Trace(func(e sim.Event) { _, _ = io.WriteString(sum, e.String()) })
 	require.NoError(t, world.Simulate(t.Context(), s, n, body))
@@ -110,10 +116,7 @@ func TestCompleteSendsNoMore(t *testing.T) {
 }
 
 func completeSendsNoMore(t *testing.T, epochs, bytes int) {
-	p, err := sim.ByName("pcix-2005")
-	require.NoError(t, err)
-	s, err := sim.New(p, 1)
-	require.NoError(t, err)
+	s := simulator(t, "pcix-2005", 1)
 	posted := 0
 	s.Trace(func(e sim.Event) {
 		if e.Kind == sim.Posted && e.Rank == 0 {

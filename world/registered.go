@@ -54,7 +54,7 @@ func (k *registered) find(memory []byte, access verbs.Access) *Region {
 	i := sort.Search(len(*regions), func(i int) bool { return first((*regions)[i]) > address })
 	for i--; i >= 0; i-- {
 		r := (*regions)[i]
-		if r.access&access == access && bounds.Contains(first(r), uint64(len(r.Memory())), address, uint64(len(memory))) {
+		if r.access&access == access && bounds.Holds(r.Memory(), memory) {
 			return r
 		}
 	}

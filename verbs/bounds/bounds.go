@@ -5,3 +5,8 @@ package bounds
 func Contains(base, length, address, n uint64) bool {
 	return address >= base && n <= length && address-base <= length-n
 }
+
+// Holds tells whether memory has all of part.
+func Holds(memory, part []byte) bool {
+	return Contains(Address(memory), uint64(len(memory)), Address(part), uint64(len(part)))
+}

@@ -29,6 +29,16 @@ func TestContains(t *testing.T) {
 	}
 }
 
+func TestHolds(t *testing.T) {
+	memory := make([]byte, 64)
+	require.True(t, bounds.Holds(memory, memory))
+	require.True(t, bounds.Holds(memory[8:16], memory[8:16]))
+	require.True(t, bounds.Holds(memory[:16], memory[16:16]))
+	require.False(t, bounds.Holds(memory[8:16], memory[7:16]))
+	require.False(t, bounds.Holds(memory[8:16], memory[8:17]))
+	require.False(t, bounds.Holds(memory, make([]byte, 1)))
+}
+
 func TestAddress(t *testing.T) {
 	require.Zero(t, bounds.Address(nil))
 	memory := make([]byte, 64)

@@ -9,5 +9,8 @@
 //	}
 //	outside.AfterHearing()
 //
+// It is one order for the whole process: of goroutines that pass both, the detector finds no race
+// between what comes before the one and behind the other, be they ordered by others or not.
+//
 // Without the race detector both do nothing.
 package outside

@@ -150,7 +150,7 @@ func (t *regionTable) covers(segments []verbs.Segment, right verbs.Access) bool 
 			continue
 		}
 		r := t.find(s.LKey)
-		if r == nil || r.access&right != right || !bounds.Contains(bounds.Address(r.memory), uint64(len(r.memory)), bounds.Address(s.Memory), uint64(len(s.Memory))) {
+		if r == nil || r.access&right != right || !bounds.Holds(r.memory, s.Memory) {
 			return false
 		}
 	}
