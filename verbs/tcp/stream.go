@@ -5,8 +5,9 @@ import (
 	"net"
 	"syscall"
 
-	"github.com/onesided/rma/verbs/outside"
 	"golang.org/x/sys/unix"
+
+	"github.com/onesided/rma/verbs/outside"
 )
 
 // A stream is what a connection reads and writes, without ever waiting. Its methods

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/outside"
 )
 
 // A driver carries out steps on one side of a case.
@@ -46,8 +47,8 @@ type reply struct {
 // devices that it opens with open, one after the other. It returns nil at the
 // end of in, after it has closed the last device. Nothing else may write to out.
 func ServePeer(in io.Reader, out io.Writer, open func() (verbs.Device, error)) error {
-	p := &peer{encoder: gob.NewEncoder(out)}
-	decoder := gob.NewDecoder(in)
+	p := &peer{encoder: gob.NewEncoder(telling{out})}
+	decoder := gob.NewDecoder(hearing{in})
 	for {
 		var c command
 		err := decoder.Decode(&c)
@@ -173,6 +174,24 @@ type link struct {
 	wait func() error
 }
 
+// What goes over a link orders the steps of one side behind those of the other, and with them
+// what its devices do.
+type (
+	telling struct{ io.Writer }
+	hearing struct{ io.Reader }
+)
+
+func (w telling) Write(p []byte) (int, error) {
+	outside.BeforeTelling()
+	return w.Writer.Write(p)
+}
+
+func (r hearing) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	outside.AfterHearing()
+	return n, err
+}
+
 // process starts a process and links its standard input and output.
 func process(command *exec.Cmd) (*link, error) {
 	in, err := command.StdinPipe()
@@ -214,9 +233,9 @@ type child struct {
 func newChild(l *link, limit time.Duration) *child {
 	k := &child{
 		link: l, limit: limit, ended: make(chan struct{}),
-		encoder: gob.NewEncoder(l.in), waiting: map[uint64]chan answer{},
+		encoder: gob.NewEncoder(telling{l.in}), waiting: map[uint64]chan answer{},
 	}
-	go k.listen(gob.NewDecoder(l.out))
+	go k.listen(gob.NewDecoder(hearing{l.out}))
 	return k
 }
 
