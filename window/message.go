@@ -106,6 +106,7 @@ func (s *server) serve(from *world.Link, m *world.Message, payload []byte) error
 		case early:
 			s.putOff(from, m, payload, ended)
 		case m.Kind == messagePacket:
+			c.tallies.packets.Store(true)
 			return s.packet(from, payload)
 		case m.Kind == messageLock:
 			return s.lock(from, m, payload)

@@ -167,7 +167,9 @@ func (d *deferred) sendPacket(ctx context.Context) error {
 	if d.packet.Operations() == 0 {
 		return nil
 	}
-	m := world.Message{Kind: messagePacket, Service: d.core.number, X: uint64(d.core.tallies.passed.Load())}
+	t := &d.core.tallies
+	t.packets.Store(true)
+	m := world.Message{Kind: messagePacket, Service: d.core.number, X: uint64(t.passed.Load())}
 	var err error
 	if d.arrivals == nil {
 		err = d.link.TellWithin(ctx, &m, d.packet.Packet())

@@ -29,7 +29,8 @@ import (
 //     two ranks, the Fence that closes their epoch waits for answers instead of sending a
 //     mark; and where any rank has sent marks, the first direct operation on a rank after
 //     that Fence waits until the rank has ended it: see gate. Between two ranks all goes one
-//     way, in order.
+//     way, in order; but what has come in a packet is done when progress comes to it, which
+//     what goes direct behind it overtakes: there, only an epoch with packets has a gate.
 //   - What ranks do to memory that they map cannot be put off either. Where any rank has
 //     sent marks, a rank ends the Fence only when all of its host have what they wait for:
 //     it hears of that through memory. A rank that waits for this has sent its own marks and
@@ -45,6 +46,8 @@ type tallies struct {
 	// that there will be no further one.
 	begun, passed, gate atomic.Uint32
 	broken              atomic.Bool
+	// packets tells that this rank has sent or served packets since the last.
+	packets atomic.Bool
 	// marks counts those of the Fences of a parity.
 	marks [2]atomic.Uint32
 	// marked is 1 + the last Fence that each rank has sent a mark for; it belongs to progress.
@@ -92,7 +95,7 @@ func (c *core) fenceByTally(ctx context.Context, call string, number uint32, ass
 	}
 	t := &c.tallies
 	t.marks[number&1].Store(0)
-	if anything && c.size > 2 {
+	if packets := t.packets.Swap(false); anything && (packets || c.size > 2) {
 		t.gate.Store(number)
 	}
 	_ = c.eachLink(everyone, func(_ int, p *peer) error { p.deferred.fenced(); return nil })
