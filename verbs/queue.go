@@ -99,6 +99,20 @@ const (
 	OpReceiveImmediate
 )
 
+var opcodeText = [...]string{
+	OpSend: "message", OpSendImmediate: "message with immediate", OpRDMAWrite: "write",
+	OpRDMAWriteImmediate: "write with immediate", OpRDMARead: "read", OpFetchAdd: "fetch-add",
+	OpCompareSwap: "compare-swap", OpReceive: "receive", OpReceiveImmediate: "receive with immediate",
+}
+
+// String is what a request with the opcode is called.
+func (o Opcode) String() string {
+	if int(o) < len(opcodeText) {
+		return opcodeText[o]
+	}
+	return "request"
+}
+
 // Flags of a send request.
 type Flags uint8
 

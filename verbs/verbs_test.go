@@ -32,6 +32,18 @@ func TestStatusText(t *testing.T) {
 	}
 }
 
+func TestOpcodeText(t *testing.T) {
+	for opcode, want := range map[verbs.Opcode]string{
+		verbs.OpSend: "message", verbs.OpRDMAWriteImmediate: "write with immediate", verbs.OpRDMARead: "read",
+		verbs.OpCompareSwap: "compare-swap", verbs.OpReceiveImmediate: "receive with immediate",
+		verbs.OpReceiveImmediate + 1: "request", 255: "request",
+	} {
+		if got := opcode.String(); got != want {
+			t.Errorf("Opcode(%d) is %q, want %q", uint8(opcode), got, want)
+		}
+	}
+}
+
 // A status can be found again in what a device made of it.
 func TestStatusIsAnError(t *testing.T) {
 	err := fmt.Errorf("card: request 7: %w", verbs.StatusRemoteAccess)

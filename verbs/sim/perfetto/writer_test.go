@@ -225,7 +225,7 @@ func TestErrors(t *testing.T) {
 	require.NoError(t, w.Close())
 	length := out.Len()
 	w.Span(0, "late", 0, 1)
-	require.ErrorContains(t, w.Close(), "the trace is closed")
+	require.ErrorContains(t, w.Close(), "the file is closed")
 	require.Equal(t, length, out.Len())
 }
 
