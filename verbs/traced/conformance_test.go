@@ -1,0 +1,64 @@
+package traced_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/shm"
+	"github.com/onesided/rma/verbs/sim"
+	"github.com/onesided/rma/verbs/tcp"
+	"github.com/onesided/rma/verbs/traced"
+	"github.com/onesided/rma/verbs/verbstest"
+)
+
+// few records, so that rings wrap.
+const few = 64
+
+func TestMain(m *testing.M) { verbstest.Main(m, openTCP) }
+
+func openTCP() (verbs.Device, error) {
+	inner, err := tcp.Open(tcp.Options{})
+	if err != nil {
+		return nil, err
+	}
+	device, _ := traced.New(inner, traced.Options{Records: few})
+	return device, nil
+}
+
+func mustOpenTCP(t testing.TB) verbs.Device {
+	device, err := openTCP()
+	require.NoError(t, err)
+	return device
+}
+
+func TestConformanceOverTCP(t *testing.T) {
+	verbstest.Run(t, verbstest.Config{Driven: true, Limit: 5 * time.Second, Open: mustOpenTCP})
+}
+
+func TestConformanceOverTCPOfProcesses(t *testing.T) {
+	verbstest.Run(t, verbstest.Config{Driven: true, Limit: 5 * time.Second, Open: mustOpenTCP, Peer: verbstest.Self})
+}
+
+func TestConformanceInSharedMemory(t *testing.T) {
+	fabric := shm.NewFabric()
+	verbstest.Run(t, verbstest.Config{Driven: true, Limit: 2 * time.Second, Open: func(t testing.TB) verbs.Device {
+		inner, err := fabric.Open()
+		require.NoError(t, err)
+		device, _ := traced.New(inner, traced.Options{Records: few})
+		return device
+	}})
+}
+
+func TestConformanceInVirtualTime(t *testing.T) {
+	profile, err := sim.ByName("ndr-2024")
+	require.NoError(t, err)
+	s, err := sim.New(profile, 1)
+	require.NoError(t, err)
+	verbstest.Run(t, verbstest.Config{Open: func(testing.TB) verbs.Device {
+		device, _ := traced.New(s.Open(), traced.Options{Records: few})
+		return device
+	}})
+}

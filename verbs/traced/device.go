@@ -1,0 +1,252 @@
+package traced
+
+import (
+	"sync"
+	"time"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// Options of a trace.
+type Options struct {
+	// Records is how many things that are over are kept, the last; each takes some 100
+	// bytes of memory. Zero or less is DefaultRecords.
+	Records int
+}
+
+// DefaultRecords is 65536.
+const DefaultRecords = 1 << 16
+
+// device is the card around another.
+type device struct {
+	verbs.Device
+	trace   *Trace
+	channel channel
+	// server, meter and charger are the inner device, nil if it is none.
+	server  verbs.Server
+	meter   verbs.Meter
+	charger verbs.Charger
+
+	mu sync.RWMutex
+	// pairs are those that are open, by number.
+	pairs map[uint32]*queuePair
+}
+
+// New gives a device that does what inner does, and the trace of it. Who uses the device
+// must not use inner, nor anything that inner has made.
+func New(inner verbs.Device, options Options) (verbs.Device, *Trace) {
+	if options.Records <= 0 {
+		options.Records = DefaultRecords
+	}
+	d := &device{Device: inner, pairs: make(map[uint32]*queuePair)}
+	d.channel = channel{inner.Channel(), d}
+	d.server, _ = inner.(verbs.Server)
+	d.meter, _ = inner.(verbs.Meter)
+	d.charger, _ = inner.(verbs.Charger)
+	d.trace = &Trace{device: d, ring: make([]record, options.Records)}
+	if !inner.Attributes().Virtual {
+		d.trace.began = time.Now().Round(0).Add(-inner.Now())
+	}
+	return d.able(), d.trace
+}
+
+// able is the device with those abilities of the inner one without which a program goes
+// about things in another way. A Meter and a Charger it always is.
+func (d *device) able() verbs.Device {
+	mapper, maps := d.Device.(verbs.Mapper)
+	watcher, watches := d.Device.(verbs.Watcher)
+	server := d.server
+	switch serves := server != nil; {
+	case maps && watches && serves:
+		return struct {
+			*device
+			verbs.Mapper
+			verbs.Watcher
+			verbs.Server
+		}{d, mapper, watcher, server}
+	case maps && watches:
+		return struct {
+			*device
+			verbs.Mapper
+			verbs.Watcher
+		}{d, mapper, watcher}
+	case maps && serves:
+		return struct {
+			*device
+			verbs.Mapper
+			verbs.Server
+		}{d, mapper, server}
+	case watches && serves:
+		return struct {
+			*device
+			verbs.Watcher
+			verbs.Server
+		}{d, watcher, server}
+	case maps:
+		return struct {
+			*device
+			verbs.Mapper
+		}{d, mapper}
+	case watches:
+		return struct {
+			*device
+			verbs.Watcher
+		}{d, watcher}
+	case serves:
+		return struct {
+			*device
+			verbs.Server
+		}{d, server}
+	}
+	return d
+}
+
+// Frames is 0 where the inner device does not count.
+func (d *device) Frames() uint64 {
+	if d.meter == nil {
+		return 0
+	}
+	return d.meter.Frames()
+}
+
+// Copied charges nobody where time is real, and work takes what it takes.
+func (d *device) Copied(n int) {
+	if d.charger != nil {
+		d.charger.Copied(n)
+	}
+}
+
+func (d *device) Takes(work time.Duration) time.Duration {
+	if d.charger == nil {
+		return work
+	}
+	return d.charger.Takes(work)
+}
+
+// heard is 0 where the inner device does not tell.
+func (d *device) heard() uint64 {
+	if d.server == nil {
+		return 0
+	}
+	return d.server.Heard()
+}
+
+// Channel is where the rank sleeps.
+func (d *device) Channel() verbs.CompletionChannel { return &d.channel }
+
+// channel notes sleeps.
+type channel struct {
+	verbs.CompletionChannel
+	device *device
+}
+
+// Sleep sleeps on the inner channel.
+func (c *channel) Sleep(ticket uint32, limit time.Duration) {
+	from := c.device.Now()
+	c.CompletionChannel.Sleep(ticket, limit)
+	if until := c.device.Now(); until > from {
+		c.device.trace.add(record{kind: slept, from: from, until: until})
+	}
+}
+
+// completionQueue notes what is polled.
+type completionQueue struct {
+	verbs.CompletionQueue
+	device *device
+}
+
+// CreateCompletionQueue makes a queue.
+func (d *device) CreateCompletionQueue(capacity int) (verbs.CompletionQueue, error) {
+	inner, err := d.Device.CreateCompletionQueue(capacity)
+	if err != nil {
+		return nil, err
+	}
+	return &completionQueue{inner, d}, nil
+}
+
+// Poll polls the inner queue.
+func (q *completionQueue) Poll(into []verbs.Completion) int {
+	d := q.device
+	from, heard := d.Now(), d.heard()
+	n := q.CompletionQueue.Poll(into)
+	if n == 0 && d.heard() == heard {
+		return 0
+	}
+	until := d.Now()
+	for i := range into[:n] {
+		d.completed(&into[i], until)
+	}
+	d.trace.add(record{kind: polled, from: from, until: until, n: n})
+	return n
+}
+
+// completed notes a completion that was polled at a time.
+func (d *device) completed(c *verbs.Completion, at time.Duration) {
+	d.mu.RLock()
+	q := d.pairs[c.QueuePair]
+	d.mu.RUnlock()
+	switch {
+	case q == nil:
+		// It was closed meanwhile.
+	case c.Opcode != verbs.OpReceive && c.Opcode != verbs.OpReceiveImmediate:
+		q.completed(c, at)
+	case c.Status != verbs.StatusFlushed:
+		d.trace.add(record{kind: received, opcode: c.Opcode, status: c.Status, pair: q, from: at, until: at, n: int(c.Bytes), id: c.ID})
+	}
+}
+
+// Connect makes a queue pair.
+func (d *device) Connect(address string, hello []byte, config verbs.QueuePairConfig) (verbs.QueuePair, error) {
+	inner, err := d.Device.Connect(address, hello, d.inner(config))
+	if err != nil {
+		return nil, err
+	}
+	return d.adopt(inner, address), nil
+}
+
+// connectionRequest makes queue pairs that are noted.
+type connectionRequest struct {
+	verbs.ConnectionRequest
+	device *device
+}
+
+// PollConnections takes requests to connect.
+func (d *device) PollConnections(into []verbs.ConnectionRequest) int {
+	n := d.Device.PollConnections(into)
+	for i, inner := range into[:n] {
+		into[i] = &connectionRequest{inner, d}
+	}
+	return n
+}
+
+// Accept makes the queue pair.
+func (r *connectionRequest) Accept(config verbs.QueuePairConfig) (verbs.QueuePair, error) {
+	inner, err := r.ConnectionRequest.Accept(r.device.inner(config))
+	if err != nil {
+		return nil, err
+	}
+	return r.device.adopt(inner, "a peer"), nil
+}
+
+// inner is the configuration for the inner device, which refuses queues that are not its.
+func (d *device) inner(config verbs.QueuePairConfig) verbs.QueuePairConfig {
+	for _, queue := range []*verbs.CompletionQueue{&config.SendQueue, &config.ReceiveQueue} {
+		if q, ok := (*queue).(*completionQueue); ok && q.device == d {
+			*queue = q.CompletionQueue
+		}
+	}
+	return config
+}
+
+// Close closes the inner device. What was outstanding stays so.
+func (d *device) Close() error {
+	now := d.Now()
+	err := d.Device.Close()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for number, q := range d.pairs {
+		delete(d.pairs, number)
+		q.abandon(now)
+	}
+	return err
+}

@@ -1,0 +1,192 @@
+package traced
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// A send is a request of a send queue that is outstanding.
+type send struct {
+	from      time.Duration
+	id        uint64
+	n         int
+	opcode    verbs.Opcode
+	signalled bool
+	// over: it has completed, before another that was posted earlier, or was not taken.
+	over bool
+}
+
+// queuePair notes what is posted.
+type queuePair struct {
+	verbs.QueuePair
+	device *device
+	// peer is what the peer is called.
+	peer atomic.Pointer[string]
+
+	mu sync.Mutex
+	// sends is a ring of a length that is a power of two: count of them are outstanding,
+	// from number first on, in the order of posting.
+	sends []send
+	first uint64
+	count int
+}
+
+// severable is one that can be severed.
+type severable struct {
+	*queuePair
+	verbs.Severer
+}
+
+// adopt gives the queue pair around one that the inner device has made.
+func (d *device) adopt(inner verbs.QueuePair, peer string) verbs.QueuePair {
+	q := &queuePair{QueuePair: inner, device: d, sends: make([]send, 8)}
+	q.peer.Store(&peer)
+	d.mu.Lock()
+	d.pairs[inner.Number()] = q
+	d.mu.Unlock()
+	if severer, ok := inner.(verbs.Severer); ok {
+		return &severable{q, severer}
+	}
+	return q
+}
+
+// Name says how the trace calls the peer of a queue pair, which else it calls by the address
+// that was connected to, if it knows one. Of a queue pair that is not traced it does nothing.
+func Name(pair verbs.QueuePair, peer string) {
+	if q, ok := pair.(interface{ name(peer string) }); ok {
+		q.name(peer)
+	}
+}
+
+func (q *queuePair) name(peer string) { q.peer.Store(&peer) }
+
+// PostSend posts to the inner queue pair. What may complete before it returns is noted
+// before.
+func (q *queuePair) PostSend(requests []verbs.SendRequest) (int, error) {
+	from := q.device.Now()
+	number := q.reserve(requests, from)
+	n, err := q.QueuePair.PostSend(requests)
+	if n < len(requests) {
+		q.release(number+uint64(n), len(requests)-n)
+	}
+	if n > 0 {
+		q.device.trace.add(record{kind: posted, opcode: requests[0].Opcode, pair: q, from: from, until: q.device.Now(), n: n})
+	}
+	return n, err
+}
+
+func (q *queuePair) at(number uint64) *send { return &q.sends[number&uint64(len(q.sends)-1)] }
+
+// reserve notes requests, and gives the number of the first.
+func (q *queuePair) reserve(requests []verbs.SendRequest, from time.Duration) (number uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for q.count+len(requests) > len(q.sends) {
+		larger := make([]send, 2*len(q.sends))
+		for i := range uint64(q.count) {
+			larger[(q.first+i)&uint64(len(larger)-1)] = *q.at(q.first + i)
+		}
+		q.sends = larger
+	}
+	number = q.first + uint64(q.count)
+	for i := range requests {
+		r := &requests[i]
+		n := 0
+		for k := range r.Segments {
+			n += len(r.Segments[k].Memory)
+		}
+		*q.at(number + uint64(i)) = send{from: from, id: r.ID, n: n, opcode: r.Opcode, signalled: r.Flags&verbs.Signalled != 0}
+	}
+	q.count += len(requests)
+	return number
+}
+
+// release forgets requests that were not taken.
+func (q *queuePair) release(number uint64, n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i := range uint64(n) {
+		q.at(number + i).over = true
+	}
+	q.trim()
+}
+
+// trim takes what is over off both ends.
+func (q *queuePair) trim() {
+	for q.count > 0 && q.at(q.first).over {
+		q.first++
+		q.count--
+	}
+	for q.count > 0 && q.at(q.first+uint64(q.count)-1).over {
+		q.count--
+	}
+}
+
+// completed notes a completion, which answers too for those before it that ask for none.
+func (q *queuePair) completed(c *verbs.Completion, at time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i := range uint64(q.count) {
+		s := q.at(q.first + i)
+		if s.over || s.id != c.ID || s.opcode != c.Opcode || !s.signalled && c.Status == verbs.StatusSuccess {
+			continue
+		}
+		for before := range i {
+			if earlier := q.at(q.first + before); !earlier.over && !earlier.signalled {
+				q.finish(earlier, verbs.StatusSuccess, at, false)
+			}
+		}
+		q.finish(s, c.Status, at, false)
+		break
+	}
+	q.trim()
+}
+
+// finish makes a record of a request that is over.
+func (q *queuePair) finish(s *send, status verbs.Status, at time.Duration, unfinished bool) {
+	s.over = true
+	q.device.trace.add(s.record(q, status, at, unfinished))
+}
+
+func (s *send) record(q *queuePair, status verbs.Status, at time.Duration, unfinished bool) record {
+	return record{kind: request, opcode: s.opcode, status: status, unfinished: unfinished, pair: q, from: s.from, until: at, n: s.n, id: s.id}
+}
+
+// outstanding adds records of the requests that are.
+func (q *queuePair) outstanding(to []record, now time.Duration) []record {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i := range uint64(q.count) {
+		if s := q.at(q.first + i); !s.over {
+			to = append(to, s.record(q, verbs.StatusSuccess, now, true))
+		}
+	}
+	return to
+}
+
+// abandon makes records of those whose completions nobody can poll any more.
+func (q *queuePair) abandon(now time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i := range uint64(q.count) {
+		if s := q.at(q.first + i); !s.over {
+			q.finish(s, verbs.StatusSuccess, now, true)
+		}
+	}
+	q.count = 0
+}
+
+// Close closes the inner queue pair, whose number another may have then.
+func (q *queuePair) Close() error {
+	d, number, now := q.device, q.Number(), q.device.Now()
+	d.mu.Lock()
+	if d.pairs[number] == q {
+		delete(d.pairs, number)
+		q.abandon(now)
+	}
+	d.mu.Unlock()
+	return q.QueuePair.Close()
+}

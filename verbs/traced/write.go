@@ -1,0 +1,140 @@
+package traced
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/timeline"
+)
+
+// The lanes of a rank, from above.
+const (
+	program = iota
+	processor
+	out
+	in
+	lanes
+)
+
+var laneNames = [lanes]string{program: "program", processor: "processor", out: "out", in: "in"}
+
+// rowsOfLane bounds how many rows a lane has in a file.
+const rowsOfLane = 1 << 20
+
+// A sheet is a rank's part of a file that is being written.
+type sheet struct {
+	w       *timeline.Writer
+	process int
+	// shift is added to the times of records.
+	shift time.Duration
+	rows  [lanes]timeline.Rows
+	// named is how many rows of each lane are.
+	named [lanes]int
+}
+
+// Write adds what the device has done so far to a file, as a process with a name, at times
+// since origin, which is one of the system's clock (see Began).
+func (t *Trace) Write(w *timeline.Writer, process int, name string, origin time.Time) {
+	records, lost := t.records()
+	slices.SortStableFunc(records, func(a, b record) int {
+		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(b.until, a.until))
+	})
+	s := &sheet{w: w, process: process, shift: t.began.Sub(origin)}
+	w.Process(process, name)
+	if lost > 0 {
+		s.name(program, 0)
+		w.Mark(process, program*rowsOfLane, s.shift+records[0].from, timeline.AcrossProcess)
+		w.Name("the oldest records are lost")
+		w.Identity("lost", lost)
+		w.End()
+	}
+	for i := range records {
+		s.write(&records[i])
+	}
+}
+
+// name writes what a row of a lane is called, once.
+func (s *sheet) name(lane, row int) {
+	if row < s.named[lane] {
+		return
+	}
+	s.named[lane] = row + 1
+	name := laneNames[lane]
+	if row > 0 {
+		name += " " + strconv.Itoa(row+1)
+	}
+	s.w.Lane(s.process, lane*rowsOfLane+row, name, lane*rowsOfLane+row)
+}
+
+// span begins one on a lane.
+func (s *sheet) span(lane int, r *record) {
+	row := s.rows[lane].Place(r.from, r.until)
+	s.name(lane, row)
+	s.w.Span(s.process, lane*rowsOfLane+row, s.shift+r.from, s.shift+r.until)
+}
+
+func (s *sheet) write(r *record) {
+	w := s.w
+	switch r.kind {
+	case request:
+		s.request(r)
+	case received:
+		s.name(in, 0)
+		w.Mark(s.process, in*rowsOfLane, s.shift+r.from, timeline.OnLane)
+		w.Name(r.opcode.String(), " from ", *r.pair.peer.Load(), ending(r))
+		s.arguments(r)
+	case posted:
+		s.span(processor, r)
+		w.Name("post ", r.opcode.String())
+		w.Argument("requests", int64(r.n))
+		w.Argument("queue pair", int64(r.pair.Number()))
+	case polled:
+		s.span(processor, r)
+		if r.n > 0 {
+			w.Name("poll")
+			w.Argument("completions", int64(r.n))
+		} else {
+			w.Name("serve")
+		}
+	case slept:
+		s.span(processor, r)
+		w.Name("sleep")
+	case spanned:
+		s.span(program, r)
+		w.Name(r.name)
+	}
+	w.End()
+}
+
+func (s *sheet) request(r *record) {
+	lane, towards := out, " to "
+	switch {
+	case r.opcode == verbs.OpRDMARead:
+		lane, towards = in, " from "
+	case r.opcode > verbs.OpRDMARead:
+		lane, towards = in, " at "
+	}
+	s.span(lane, r)
+	s.w.Name(r.opcode.String(), towards, *r.pair.peer.Load(), ending(r))
+	s.arguments(r)
+}
+
+func (s *sheet) arguments(r *record) {
+	s.w.Argument("bytes", int64(r.n))
+	s.w.Argument("queue pair", int64(r.pair.Number()))
+	s.w.Identity("request", r.id)
+}
+
+// ending is how it ended, if not well.
+func ending(r *record) string {
+	switch {
+	case r.unfinished:
+		return ": unfinished"
+	case r.status != verbs.StatusSuccess:
+		return ": " + r.status.String()
+	}
+	return ""
+}
