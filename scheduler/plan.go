@@ -38,6 +38,8 @@ func (p *Plan) LastDirect() int {
 // A Planner arranges operations for one target. It is a value that does not change.
 type Planner struct {
 	scheme Scheme
+	// packs tells that the conditions' scheme packs.
+	packs bool
 	// direct tells that operations may go by RDMA at all.
 	direct bool
 	// most is how much one packed operation may touch, in bytes.
@@ -60,7 +62,7 @@ type Conditions struct {
 
 // NewPlanner makes one.
 func NewPlanner(c Conditions) *Planner {
-	p := &Planner{scheme: c.Scheme, direct: c.Direct, most: aggregate.Most(c.Packet)}
+	p := &Planner{scheme: c.Scheme, packs: c.Scheme.has(Pack | Defer), direct: c.Direct, most: aggregate.Most(c.Packet)}
 	p.worth = newWorth(&c.Costs, p.most)
 	// To start is to post. What is on its way for as long as it takes to post some times
 	// hides that; and two messages that are full gain nothing by waiting.
@@ -71,7 +73,8 @@ func NewPlanner(c Conditions) *Planner {
 	return p
 }
 
-// With is the same but for the scheme.
+// With is the same but for the scheme. What the conditions' scheme packs because it is not
+// registered stays packed: a registration costs more than any trial should.
 func (p Planner) With(s Scheme) Planner {
 	p.scheme = s
 	return p
@@ -108,12 +111,14 @@ const (
 // has each notification behind everything before it.
 func (p *Planner) Plan(operations []Operation, behind Behind, into *Plan) {
 	into.Steps = into.Steps[:0]
-	small := 0
+	var small limits
 	switch {
 	case !p.direct:
-		small = math.MaxInt
+		small = limits{math.MaxInt, math.MaxInt}
 	case p.scheme.has(Pack | Defer):
-		small = p.worth.limit(operations, behind)
+		small = p.worth.limits(operations, behind)
+	case p.packs:
+		small.unregistered = p.worth.unregistered
 	}
 	if !p.scheme.has(GetsFirst | Defer) {
 		p.inOrder(operations, small, into)
@@ -135,15 +140,15 @@ func (p *Planner) Plan(operations []Operation, behind Behind, into *Plan) {
 
 // part arranges the operations [first, end): packed reads, which the origin waits for;
 // direct ones; the accumulate family; packed puts.
-func (p *Planner) part(operations []Operation, first, end, small int, into *Plan) {
+func (p *Planner) part(operations []Operation, first, end int, small limits, into *Plan) {
 	var puts, direct, others int
 	for i := first; i < end; i++ {
 		switch o := &operations[i]; {
-		case o.Kind == aggregate.Get && o.Bytes < small:
+		case o.Kind == aggregate.Get && o.below(small):
 			into.add(i, 1, true, o.Bytes)
 		case o.Kind == aggregate.Get:
 			direct++
-		case o.Kind == aggregate.Put && o.Bytes < small:
+		case o.Kind == aggregate.Put && o.below(small):
 			puts++
 		case o.Kind == aggregate.Put:
 			direct++
@@ -162,7 +167,7 @@ func (p *Planner) part(operations []Operation, first, end, small int, into *Plan
 	}
 	for i := first; puts > 0; i++ {
 		o := &operations[i]
-		if o.Kind != aggregate.Put || o.Bytes >= small {
+		if o.Kind != aggregate.Put || !o.below(small) {
 			continue
 		}
 		count, bytes := p.merged(operations[i:end], small)
@@ -173,9 +178,9 @@ func (p *Planner) part(operations []Operation, first, end, small int, into *Plan
 }
 
 // takeTurns adds direct reads and writes: in turns, a read first, or all reads first.
-func (p *Planner) takeTurns(operations []Operation, first, end, small int, into *Plan) {
+func (p *Planner) takeTurns(operations []Operation, first, end int, small limits, into *Plan) {
 	next := func(kind aggregate.Kind, from int) int {
-		for from < end && (operations[from].Kind != kind || operations[from].Bytes < small) {
+		for from < end && (operations[from].Kind != kind || operations[from].below(small)) {
 			from++
 		}
 		return from
@@ -194,10 +199,10 @@ func (p *Planner) takeTurns(operations []Operation, first, end, small int, into 
 }
 
 // inOrder adds the operations as they came.
-func (p *Planner) inOrder(operations []Operation, small int, into *Plan) {
+func (p *Planner) inOrder(operations []Operation, small limits, into *Plan) {
 	for i := 0; i < len(operations); i++ {
 		o := &operations[i]
-		packed := !o.moves() || o.Bytes < small
+		packed := !o.moves() || o.below(small)
 		count, bytes := 1, o.Bytes
 		if packed && o.Kind == aggregate.Put {
 			count, bytes = p.merged(operations[i:], small)
@@ -208,7 +213,7 @@ func (p *Planner) inOrder(operations []Operation, small int, into *Plan) {
 }
 
 // merged tells how many small puts at the front go as one, and of how many bytes.
-func (p *Planner) merged(operations []Operation, small int) (count, bytes int) {
+func (p *Planner) merged(operations []Operation, small limits) (count, bytes int) {
 	base, bytes := operations[0].Offset, operations[0].Bytes
 	if !p.scheme.has(Merge) || bytes > p.most {
 		return 1, bytes
@@ -217,7 +222,7 @@ func (p *Planner) merged(operations []Operation, small int) (count, bytes int) {
 		o := &operations[count]
 		// An Offset before the first's is a number far too large.
 		from := o.Offset - base
-		if o.Kind != aggregate.Put || o.Bytes >= small || from > uint64(bytes) || o.Bytes > p.most-int(from) {
+		if o.Kind != aggregate.Put || !o.below(small) || from > uint64(bytes) || o.Bytes > p.most-int(from) {
 			break
 		}
 		bytes = max(bytes, int(from)+o.Bytes)

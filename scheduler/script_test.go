@@ -35,7 +35,7 @@ var kinds = map[byte]aggregate.Kind{
 
 // queued makes the operations of a script. "p8" is a put of 8 bytes, far from others, "+p8"
 // one just behind the operation before, "=p8" one to the same place, "~p8" one from its
-// middle on, and "64*g8" are 64 gets.
+// middle on, "!p8" one from memory that is not registered, and "64*g8" are 64 gets.
 func queued(t testing.TB, script string) *scheduler.Queue {
 	t.Helper()
 	var q scheduler.Queue
@@ -46,7 +46,7 @@ func queued(t testing.TB, script string) *scheduler.Queue {
 			times, word = number(t, n), each
 		}
 		like := word[0]
-		word = strings.TrimLeft(word, "+=~")
+		word = strings.TrimLeft(word, "+=~!")
 		kind, known := kinds[word[0]]
 		require.True(t, known, word)
 		for range times {
@@ -61,7 +61,8 @@ func queued(t testing.TB, script string) *scheduler.Queue {
 				place = far
 			}
 			bytes = number(t, "0"+word[1:])
-			q.Add(kind, bytes).Offset = place
+			o := q.Add(kind, bytes)
+			o.Offset, o.Unregistered = place, like == '!'
 		}
 	}
 	return &q

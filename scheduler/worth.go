@@ -25,12 +25,26 @@ type worth struct {
 	settled, message float64
 	// most is the longest operation that is packed as one. sure is up to how many bytes each
 	// is worth packing whatever the others are, small is that for one alone, and alone that
-	// for one behind which a message goes, and which is the only one.
-	most, sure, small, alone int
+	// for one behind which a message goes, and which is the only one. unregistered is sure for
+	// one that saves a registration, too, which is worth a message of its own.
+	most, sure, small, alone, unregistered int
+}
+
+// limits are below how many bytes puts and gets are packed.
+type limits struct{ registered, unregistered int }
+
+func (o *Operation) below(l limits) bool {
+	if o.Unregistered {
+		return o.Bytes < l.unregistered
+	}
+	return o.Bytes < l.registered
 }
 
 // copies is how often what is packed is copied: into the packet, into the letter, and out of it.
 const copies = 3
+
+// mostUnregistered bounds what is packed to save its registration, in bytes.
+const mostUnregistered = 1 << 20
 
 func newWorth(c *verbs.Costs, most int) worth {
 	w := worth{
@@ -57,6 +71,11 @@ func newWorth(c *verbs.Costs, most int) worth {
 	w.sure = upTo(w.single, w.copied+w.oneWay-w.bothWays)
 	w.small = upTo(w.single, w.copied)
 	w.alone = upTo(w.single+w.settled, w.copied)
+	if register := float64(c.Register + c.Deregister); register > w.message {
+		// It may be cut into several packets, each of which needs a message.
+		saved, byte := w.single+register-w.copies-w.message, w.copied+w.oneWay-w.bothWays+w.message/float64(most)
+		w.unregistered = int(min(max(saved/byte, 0), mostUnregistered))
+	}
 	return w
 }
 
@@ -79,18 +98,27 @@ func (w *worth) of(b *bundle) float64 {
 	return float64(b.count)*(w.single-w.copies) - (puts+gets)*w.copied - ((puts+gets)*w.oneWay - apart)
 }
 
-// limit is below how many bytes puts and gets are packed.
+// limits are those of the operations of a plan.
+func (w *worth) limits(operations []Operation, behind Behind) limits {
+	return limits{w.limit(operations, behind), max(w.unregistered, w.sure)}
+}
+
+// goes tells whether an operation goes in a message, whatever becomes of the others.
+func (w *worth) goes(o *Operation) bool {
+	return !o.moves() || o.Unregistered && o.Bytes < max(w.unregistered, w.sure)
+}
+
+// limit is below how many bytes puts and gets are packed whose memory is registered.
 func (w *worth) limit(operations []Operation, behind Behind) int {
 	message, longest := w.message, -1
 	if behind != Nothing {
 		message = 0
 	}
 	for i := range operations {
-		if o := &operations[i]; o.moves() {
-			longest = max(longest, o.Bytes)
-		} else {
-			// It goes in a message, whatever becomes of the others.
+		if o := &operations[i]; w.goes(o) {
 			message = 0
+		} else {
+			longest = max(longest, o.Bytes)
 		}
 	}
 	if longest >= w.sure {
@@ -119,7 +147,7 @@ func (w *worth) search(operations []Operation, behind Behind, message float64, l
 	var rest bundle
 	for i := range operations {
 		switch o := &operations[i]; {
-		case !o.moves():
+		case w.goes(o):
 		case o.Bytes < w.small:
 			of[bits.Len(uint(o.Bytes))].add(o)
 		default:

@@ -36,6 +36,7 @@ func (d *deferred) carryOut(ctx context.Context, behind scheduler.Behind) error 
 			}
 			d.queue.Drop(d.planned)
 			d.step, d.planned = 0, len(d.queue.Operations)
+			d.lookUp()
 			d.planner.Plan(d.queue.Operations, behind, &d.plan)
 			d.final = -1
 			if behind == scheduler.End {
@@ -57,6 +58,21 @@ func (d *deferred) carryOut(ctx context.Context, behind scheduler.Behind) error 
 			return err
 		}
 		d.step++
+	}
+}
+
+// lookUp notes of which operations the card does not know the memory.
+func (d *deferred) lookUp() {
+	if !d.link.Registers() {
+		return
+	}
+	for i := range d.queue.Operations {
+		switch o := &d.queue.Operations[i]; o.Kind {
+		case aggregate.Put:
+			o.Unregistered = !d.link.Registered(bytesAt(o.Origin, o.Bytes))
+		case aggregate.Get:
+			o.Unregistered = !d.link.Registered(bytesAt(o.Result, o.Bytes))
+		}
 	}
 }
 

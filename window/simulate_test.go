@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/scheduler"
+	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
@@ -133,6 +134,10 @@ func completeSendsNoMore(t *testing.T, epochs, bytes int) {
 			return err
 		}
 		data := make([]byte, 2*bytes)
+		region, err := w.Register(data, verbs.LocalWrite)
+		if err != nil {
+			return err
+		}
 		for range epochs {
 			if w.Rank() == 1 {
 				if err := errors.Join(win.Post(ctx, other), win.Wait(ctx)); err != nil {
@@ -150,6 +155,56 @@ func completeSendsNoMore(t *testing.T, epochs, bytes int) {
 				return fmt.Errorf("%d requests for a put and a get of %d bytes, and a Complete", n, bytes)
 			}
 		}
-		return win.Close()
+		return errors.Join(region.Deregister(), win.Close())
 	}))
+}
+
+// Small operations from memory that the program has not registered are not registered, each by
+// itself, either: that costs more than all the rest.
+func TestSmallNeedNoRegistration(t *testing.T) {
+	for _, way := range []struct {
+		name    string
+		without scheduler.Scheme
+		bytes   int
+		gets    bool
+	}{
+		{"packed", scheduler.Adapt, 1024, true},
+		{"trials", 0, 8, true},
+		{"inline", scheduler.Pack, 64, false},
+	} {
+		t.Run(way.name, func(t *testing.T) {
+			s := simulator(t, "ndr-2024", 1)
+			registered, counting := 0, false
+			s.Trace(func(e sim.Event) {
+				if counting && e.Kind == sim.Registered {
+					registered++
+				}
+			})
+			require.NoError(t, world.Simulate(t.Context(), s, 4, func(ctx context.Context, w *world.World) error {
+				win, err := window.Allocate[byte](ctx, w, 2*way.bytes, window.Without(way.without))
+				if err != nil {
+					return err
+				}
+				data := make([]byte, 2*way.bytes)
+				for epoch := range 100 {
+					if err := win.Fence(ctx); err != nil {
+						return err
+					}
+					counting = epoch > 10 // all are connected, and have what letters need
+					next := (w.Rank() + 1) % w.Size()
+					if err := win.Put(data[:way.bytes], next, 0); err != nil {
+						return err
+					}
+					if !way.gets {
+						continue
+					}
+					if err := win.Get(data[way.bytes:], next, way.bytes); err != nil {
+						return err
+					}
+				}
+				return errors.Join(win.Fence(ctx, window.NoSucceed), win.Close())
+			}))
+			require.Zero(t, registered)
+		})
+	}
 }

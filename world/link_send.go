@@ -30,13 +30,9 @@ func (l *Link) move(ctx context.Context, opcode verbs.Opcode, memory []byte, rem
 			return err
 		}
 		var region verbs.MemoryRegion
-		key := l.card.attributes.ReservedLKey
-		if key == 0 {
-			if known := l.world.registered.find(part, verbs.LocalWrite); known != nil {
-				key = known.lkey(l.card.kind)
-			}
-		}
-		if key == 0 {
+		inline := opcode == verbs.OpRDMAWrite && len(part) <= l.card.attributes.MaxInline
+		key := l.key(part)
+		if key == 0 && !inline {
 			var err error
 			if region, err = l.card.device.RegisterMemory(part, verbs.LocalWrite); err != nil {
 				l.mu.Unlock()
@@ -47,6 +43,9 @@ func (l *Link) move(ctx context.Context, opcode verbs.Opcode, memory []byte, rem
 		r, b := l.next(opcode)
 		r.RemoteAddress, r.RKey = remote.Address+offset, remote.RKey
 		b.segment[0] = verbs.Segment{Memory: part, LKey: key}
+		if key == 0 && inline {
+			r.Flags |= verbs.Inline
+		}
 		if region != nil {
 			l.held = append(l.held, holding{sequence: l.sequence, region: region})
 		}
@@ -58,6 +57,24 @@ func (l *Link) move(ctx context.Context, opcode verbs.Opcode, memory []byte, rem
 	}
 	return nil
 }
+
+// key is how the card knows memory, 0 if it does not.
+func (l *Link) key(memory []byte) uint32 {
+	if key := l.card.attributes.ReservedLKey; key != 0 {
+		return key
+	}
+	if known := l.world.registered.find(memory, verbs.LocalWrite); known != nil {
+		return known.lkey(l.card.kind)
+	}
+	return 0
+}
+
+// Registers tells whether Write and Read of memory that the program has not registered (see
+// [World.Register]) register it: the card knows no other.
+func (l *Link) Registers() bool { return l.card.attributes.ReservedLKey == 0 }
+
+// Registered tells whether the card knows memory.
+func (l *Link) Registered(memory []byte) bool { return l.key(memory) != 0 }
 
 // MaxPayload is the longest payload of a message, in bytes.
 func (l *Link) MaxPayload() int { return l.world.linkLetter - messageHeader }
@@ -263,7 +280,7 @@ func (l *Link) compact() {
 		r, b := &l.requests[i], &l.bodies[i]
 		from := r.Segments[0]
 		r.Segments[0] = verbs.Segment{}
-		if r.Flags&verbs.Inline != 0 {
+		if r.Opcode == verbs.OpSend && r.Flags&verbs.Inline != 0 {
 			from.Memory = b.letter[:copy(b.letter[:], from.Memory)]
 		}
 		b.segment[0] = from
