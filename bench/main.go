@@ -51,6 +51,9 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	if len(args) > 0 && args[0] == paperCommand {
 		return runPaper(ctx, args[1:], stdout, stderr)
 	}
+	if len(args) > 0 && args[0] == scaleCommand {
+		return runScale(ctx, args[1:], stdout, stderr)
+	}
 	o, err := parse(args, stderr)
 	if err != nil {
 		return err

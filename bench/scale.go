@@ -1,0 +1,230 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/onesided/rma/verbs/sim"
+	"github.com/onesided/rma/world"
+)
+
+// scaleCommand is the word that comes before the flags for the run that shows how workloads
+// grow with the number of ranks.
+const scaleCommand = "scale"
+
+// mostSimulated is the most ranks that scale takes.
+const mostSimulated = 1 << 14
+
+// scaleOptions are the command line behind that word.
+type scaleOptions struct {
+	workloads []*workload
+	card      sim.Profile
+	ranks     []int
+	format    string
+	seed      uint64
+	timeout   time.Duration
+}
+
+// parseScale reads the command line. The answer to -h it writes to usage.
+func parseScale(args []string, usage io.Writer) (*scaleOptions, error) {
+	o := new(scaleOptions)
+	var ranks, device string
+	flags := flag.NewFlagSet("bench scale", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.StringVar(&device, "device", deviceSim+"ndr-2024", "the simulated cards: "+deviceSim+" and one of "+strings.Join(sim.Profiles(), ", "))
+	flags.StringVar(&ranks, "ranks", "2,4,8,16,32,64,128,256,512,1024,2048,4096", fmt.Sprintf("numbers of ranks, each from 2 to %d", mostSimulated))
+	flags.StringVar(&o.format, "format", "text", "text, or json: one object a line")
+	flags.Uint64Var(&o.seed, "seed", 1, "what decides the order of events at the same time")
+	flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "the longest that one number of ranks may take, in real time")
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintln(usage, "usage: go run ./bench scale [flags] [workload …]")
+		fmt.Fprintln(usage, "Shows how time and memory of a rank grow with the number of ranks, in virtual time, and by which law.")
+		fmt.Fprintln(usage, "The workloads; no workload: all of them.")
+		for _, w := range workloads() {
+			fmt.Fprintf(usage, "  %-10s %s\n", w.name, w.about)
+		}
+		flags.SetOutput(usage)
+		flags.PrintDefaults()
+		return nil, err
+	case err != nil:
+		return nil, usagef("%v; -h tells the flags", err)
+	case o.format != "text" && o.format != "json":
+		return nil, usagef("-format %q: allowed are text and json", o.format)
+	case o.timeout <= 0:
+		return nil, usagef("-timeout %v: more than 0", o.timeout)
+	}
+	name, simulated := strings.CutPrefix(device, deviceSim)
+	if !simulated {
+		return nil, usagef("-device %q: scale is in virtual time, allowed are %s and a profile", device, deviceSim)
+	}
+	if o.card, err = sim.ByName(name); err != nil {
+		return nil, usagef("-device %s: %v", device, err)
+	}
+	for field := range strings.SplitSeq(ranks, ",") {
+		n, err := strconv.Atoi(field)
+		if err != nil || n < 2 || n > mostSimulated {
+			return nil, usagef("-ranks %q: %q is no number from 2 to %d", ranks, field, mostSimulated)
+		}
+		o.ranks = append(o.ranks, n)
+	}
+	slices.Sort(o.ranks)
+	o.ranks = slices.Compact(o.ranks)
+	o.workloads, err = chosenWorkloads(flags.Args())
+	return o, err
+}
+
+// chosenWorkloads are those that are named, or all.
+func chosenWorkloads(named []string) ([]*workload, error) {
+	all := workloads()
+	var names []string
+	for _, w := range all {
+		names = append(names, w.name)
+	}
+	for i, name := range named {
+		switch {
+		case strings.HasPrefix(name, "-"):
+			return nil, usagef("%s: flags come before the workloads", name)
+		case slices.Contains(named[:i], name):
+			return nil, usagef("%s is named twice", name)
+		case !slices.Contains(names, name):
+			return nil, usagef("there is no workload %q; there are %s", name, strings.Join(names, ", "))
+		}
+	}
+	if len(named) == 0 {
+		return all, nil
+	}
+	return slices.DeleteFunc(all, func(w *workload) bool { return !slices.Contains(named, w.name) }), nil
+}
+
+// runScale is the run of scale.
+func runScale(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	o, err := parseScale(args, stderr)
+	if err != nil {
+		return err
+	}
+	if launched() {
+		return usagef("scale has its ranks in one process: run it without a launcher")
+	}
+	say, done := progress(stderr)
+	defer done()
+	var extents []*growth
+	for _, w := range o.workloads {
+		g := &growth{Workload: w.name, Device: deviceSim + o.card.Name}
+		for _, n := range o.ranks {
+			say(fmt.Sprintf("%s, %s", w.name, plural(n, "rank")))
+			p, err := w.at(ctx, o, n)
+			if err != nil {
+				return fmt.Errorf("bench: scale: %s, %s: %w", w.name, plural(n, "rank"), err)
+			}
+			g.Points = append(g.Points, p)
+		}
+		g.judge()
+		extents = append(extents, g)
+	}
+	done()
+	if o.format == "json" {
+		return writeGrowthJSON(stdout, extents)
+	}
+	return writeGrowth(stdout, commandLine(append([]string{scaleCommand}, args...)), extents)
+}
+
+// A scalePoint is a workload among some ranks.
+type scalePoint struct {
+	Ranks int `json:"ranks"`
+	// Micros is the virtual time of one turn, in microseconds.
+	Micros float64 `json:"us"`
+	// Frames are what a rank sends in a turn.
+	Frames float64 `json:"frames"`
+	// Bytes is the memory of a rank: all of the process, the simulated cards included, by the
+	// ranks.
+	Bytes float64 `json:"bytes"`
+	// EventNanos is the real time that an event of a turn takes.
+	EventNanos float64 `json:"event_ns"`
+	// Start is the virtual time until the workload is set up, in microseconds.
+	Start float64 `json:"start_us"`
+}
+
+// at measures the workload among n ranks.
+func (k *workload) at(ctx context.Context, o *scaleOptions, n int) (scalePoint, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, o.timeout, fmt.Errorf("it takes longer than -timeout %v", o.timeout))
+	defer cancel()
+	p := scalePoint{Ranks: n}
+	s, err := sim.New(o.card, o.seed)
+	if err != nil {
+		return p, err
+	}
+	before := memoryNow()
+	err = world.Simulate(ctx, s, n, func(ctx context.Context, w *world.World) error {
+		return k.measure(ctx, w, s, before, &p)
+	})
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return p, err
+}
+
+// measure is what each rank does. Rank 0 notes what there is to know.
+func (k *workload) measure(ctx context.Context, w *world.World, s *sim.Simulator, before uint64, p *scalePoint) error {
+	turn, end, err := k.start(ctx, w)
+	if err != nil {
+		return err
+	}
+	if err := w.Barrier(ctx); err != nil {
+		return err
+	}
+	set := w.Now()
+	// Whom a rank needs it is connected with after the first turn.
+	for range 2 {
+		if err := turn(ctx); err != nil {
+			return err
+		}
+	}
+	if err := w.Barrier(ctx); err != nil {
+		return err
+	}
+	sent, events, began, start := w.Frames(), s.Events(), time.Now(), w.Now()
+	for range scaleTurns {
+		if err := turn(ctx); err != nil {
+			return err
+		}
+	}
+	took, frames := w.Now()-start, float64(w.Frames()-sent)
+	// The slowest counts, and what all send.
+	all := []float64{took.Seconds() * 1e6 / scaleTurns, set.Seconds() * 1e6}
+	if err := world.AllReduce(ctx, w, all, all, func(a, b float64) float64 { return max(a, b) }); err != nil {
+		return err
+	}
+	real, happened := time.Since(began), s.Events()-events
+	sums := []float64{frames / scaleTurns}
+	if err := world.AllReduce(ctx, w, sums, sums, func(a, b float64) float64 { return a + b }); err != nil {
+		return err
+	}
+	if w.Rank() == 0 {
+		n := float64(w.Size())
+		p.Micros, p.Start, p.Frames = all[0], all[1], sums[0]/n
+		p.Bytes = float64(memoryNow()-before) / n
+		p.EventNanos = float64(real.Nanoseconds()) / float64(happened)
+	}
+	if err := w.Barrier(ctx); err != nil {
+		return err
+	}
+	return end(ctx)
+}
+
+// memoryNow is what the process uses after a collection.
+func memoryNow() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc + m.StackInuse
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+)
+
+// A growth is a workload among more and more ranks.
+type growth struct {
+	Workload string       `json:"workload"`
+	Device   string       `json:"device"`
+	Points   []scalePoint `json:"points"`
+	// Time and Memory are the laws by which they grow.
+	Time   law `json:"time"`
+	Memory law `json:"memory"`
+}
+
+// lawFrom is the fewest ranks that a law is taken from: with fewer not all have as many others
+// as they have later.
+const lawFrom = 16
+
+// judge finds the laws, if there are enough points for any.
+func (g *growth) judge() {
+	var n, micros, bytes []float64
+	for _, p := range g.Points {
+		if p.Ranks >= lawFrom {
+			n, micros, bytes = append(n, float64(p.Ranks)), append(micros, p.Micros), append(bytes, p.Bytes)
+		}
+	}
+	if len(n) >= 3 {
+		g.Time, g.Memory = fit(n, micros), fit(n, bytes)
+	}
+}
+
+// A law is Base + Slope*log2(n), or Base + Slope*n.
+type law struct {
+	Base  float64 `json:"base"`
+	Slope float64 `json:"slope"`
+	// Linear tells that it is the second.
+	Linear bool `json:"linear"`
+	// Off is the most that a point is away from it, as a share of the point.
+	Off float64 `json:"off"`
+	// Known tells that there were points enough.
+	Known bool `json:"known"`
+}
+
+// fit is the law, of the two, that values at n are the nearest to, by least squares.
+func fit(n, values []float64) law {
+	logs := make([]float64, len(n))
+	for i := range n {
+		logs[i] = math.Log2(n[i])
+	}
+	logarithmic, byLog := leastSquares(logs, values)
+	linear, byN := leastSquares(n, values)
+	if byN < byLog {
+		linear.Linear = true
+		return linear
+	}
+	return logarithmic
+}
+
+// leastSquares is the line that is the nearest to y, and the squares that are left.
+func leastSquares(x, y []float64) (l law, left float64) {
+	var sx, sy, sxx, sxy float64
+	for i := range x {
+		sx, sy, sxx, sxy = sx+x[i], sy+y[i], sxx+x[i]*x[i], sxy+x[i]*y[i]
+	}
+	n := float64(len(x))
+	l.Known = true
+	l.Slope = (n*sxy - sx*sy) / (n*sxx - sx*sx)
+	l.Base = (sy - l.Slope*sx) / n
+	for i := range x {
+		off := l.Base + l.Slope*x[i] - y[i]
+		left += off * off
+		l.Off = max(l.Off, math.Abs(off/y[i]))
+	}
+	return l, left
+}
+
+// say is the law in words, of a unit that is that many times smaller.
+func (l law) say(unit string, per float64) string {
+	if !l.Known {
+		return "too few numbers of ranks"
+	}
+	of := "log2 n"
+	if l.Linear {
+		of = "n"
+	}
+	sign, slope := "+", l.Slope/per
+	if slope < 0 {
+		sign, slope = "-", -slope
+	}
+	return fmt.Sprintf("%.4g %s %.3g %s %s, within %.0f %%", l.Base/per, sign, slope, of, unit, 100*l.Off)
+}
+
+func writeGrowthJSON(w io.Writer, all []*growth) error {
+	encoder := json.NewEncoder(w)
+	for _, g := range all {
+		if err := encoder.Encode(g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeGrowth writes a table, and the laws.
+func writeGrowth(w io.Writer, command string, all []*growth) error {
+	var b strings.Builder
+	fmt.Fprintln(&b, command)
+	fmt.Fprintln(&b, "turn and set up in virtual time; frames that a rank sends in a turn; memory of a rank, its simulated card included; real time of an event")
+	lines := [][]string{{"workload", "ranks", "turn us", "frames", "set up us", "memory KB", "event ns"}}
+	for _, g := range all {
+		for _, p := range g.Points {
+			lines = append(lines, []string{g.Workload, fmt.Sprint(p.Ranks), fmt.Sprintf("%.2f", p.Micros), fmt.Sprintf("%.1f", p.Frames),
+				fmt.Sprintf("%.1f", p.Start), fmt.Sprintf("%.1f", p.Bytes/1e3), fmt.Sprintf("%.0f", p.EventNanos)})
+		}
+	}
+	align(&b, lines, func(i int) bool { return i > 0 })
+	fmt.Fprintf(&b, "\ngrowth among n ranks, from %d on:\n", lawFrom)
+	lines = nil
+	for _, g := range all {
+		lines = append(lines, []string{"  " + g.Workload, "time", g.Time.say("us", 1)}, []string{"", "memory", g.Memory.say("KB", 1e3)})
+	}
+	align(&b, lines, func(int) bool { return false })
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/onesided/rma/examples/hashtable"
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
+)
+
+// A workload is what scale has each rank do, turn after turn.
+type workload struct {
+	name, about string
+	// start sets it up. turn is one turn, end what comes behind the last.
+	start func(ctx context.Context, w *world.World) (turn, end func(ctx context.Context) error, err error)
+}
+
+// scaleTurns are the turns that are measured.
+const scaleTurns = 4
+
+func workloads() []*workload {
+	return []*workload{
+		{"fence", "a put of 8 bytes to the next rank, and a fence of all", startFences},
+		{"stencil", fmt.Sprintf("a step of a 2-D stencil on a torus: a put of %d bytes to each of four neighbours, by post, start, complete and wait", haloBytes), startStencil},
+		{"hashtable", fmt.Sprintf("%d look-ups of random keys of all ranks in one batch", scaleKeys), startTable},
+	}
+}
+
+func startFences(ctx context.Context, w *world.World) (turn, end func(ctx context.Context) error, err error) {
+	win, err := window.Allocate[uint64](ctx, w, 1)
+	if err != nil {
+		return nil, nil, err
+	}
+	value := make([]uint64, 1)
+	next := (w.Rank() + 1) % w.Size()
+	turn = func(ctx context.Context) error {
+		if err := win.Put(value, next, 0); err != nil {
+			return err
+		}
+		return win.Fence(ctx)
+	}
+	end = func(ctx context.Context) error {
+		return errors.Join(win.Fence(ctx, window.NoSucceed), win.Close())
+	}
+	return turn, end, win.Fence(ctx, window.NoPrecede)
+}
+
+// haloBytes is a side of a rank's part of the stencil: 128 values of 8 bytes.
+const haloBytes = 1024
+
+func startStencil(ctx context.Context, w *world.World) (turn, end func(ctx context.Context) error, err error) {
+	// Each side is put into a part of the window that is its own.
+	win, err := window.Allocate[byte](ctx, w, 4*haloBytes)
+	if err != nil {
+		return nil, nil, err
+	}
+	neighbours := torus(w.Rank(), w.Size())
+	var others []int
+	for _, n := range neighbours {
+		if n != w.Rank() && !slices.Contains(others, n) {
+			others = append(others, n)
+		}
+	}
+	group, err := win.Group(others...)
+	if err != nil {
+		return nil, nil, err
+	}
+	side := make([]byte, haloBytes)
+	turn = func(ctx context.Context) error {
+		if err := win.Post(ctx, group); err != nil {
+			return err
+		}
+		if err := win.Start(ctx, group); err != nil {
+			return err
+		}
+		for i, n := range neighbours {
+			if n == w.Rank() {
+				continue
+			}
+			if err := win.Put(side, n, i*haloBytes); err != nil {
+				return err
+			}
+		}
+		if err := win.Complete(ctx); err != nil {
+			return err
+		}
+		return win.Wait(ctx)
+	}
+	return turn, func(context.Context) error { return win.Close() }, nil
+}
+
+// torus are the neighbours of a rank on the grid of n that is the nearest to a square: to the
+// left, the right, above and below.
+func torus(rank, n int) [4]int {
+	width := int(math.Sqrt(float64(n)))
+	for n%width != 0 {
+		width--
+	}
+	height := n / width
+	x, y := rank%width, rank/width
+	at := func(x, y int) int { return (y+height)%height*width + (x+width)%width }
+	return [4]int{at(x-1, y), at(x+1, y), at(x, y-1), at(x, y+1)}
+}
+
+// scaleKeys is how many keys each rank has in the table, and how many it looks up in a turn.
+const scaleKeys = 32
+
+func startTable(ctx context.Context, w *world.World) (turn, end func(ctx context.Context) error, err error) {
+	table, err := hashtable.New(ctx, w, hashtable.Config{Slots: 16 * scaleKeys, RecordBytes: 8 * scaleKeys * hashtable.CounterBytes(12)})
+	if err != nil {
+		return nil, nil, err
+	}
+	key := func(rank, i int) string { return fmt.Sprintf("%06d %05d", rank, i) }
+	batch := table.NewBatch()
+	for i := range scaleKeys {
+		batch.Add(key(w.Rank(), i), uint64(i))
+	}
+	if err := batch.Run(ctx); err != nil {
+		return nil, nil, err
+	}
+	turns := 0
+	turn = func(ctx context.Context) error {
+		turns++
+		batch.Reset()
+		for i := range scaleKeys {
+			// A key that anybody may have: a walk that is the same in each run.
+			owner := (w.Rank()*7919 + turns*104729 + i*1299709) % w.Size()
+			batch.Count(key(owner, i))
+		}
+		if err := batch.Run(ctx); err != nil {
+			return err
+		}
+		for i := range batch.Len() {
+			if r := batch.Result(i); r.Count != uint64(i) {
+				return fmt.Errorf("the table has %d for the key %d of a rank", r.Count, i)
+			}
+		}
+		return nil
+	}
+	return turn, func(context.Context) error { return table.Close() }, nil
+}
