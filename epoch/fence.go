@@ -7,7 +7,7 @@ import (
 	"github.com/onesided/rma/epoch/latch"
 )
 
-// Assert is a set of promises about a Fence.
+// Assert is a set of promises about a synchronization: all but NoCheck about a Fence.
 type Assert uint8
 
 const (
@@ -19,18 +19,21 @@ const (
 	NoPut
 	// NoStore: this rank has not stored to its part since the last epoch.
 	NoStore
+	// NoCheck: no rank has an exclusive lock, or asks for one, before the epoch that LockAll
+	// opens has ended.
+	NoCheck
 
-	allAsserts = NoPrecede | NoSucceed | NoPut | NoStore
+	fenceAsserts = NoPrecede | NoSucceed | NoPut | NoStore
 )
 
 func (a Assert) String() string {
 	var names []string
-	for i, name := range [...]string{"NoPrecede", "NoSucceed", "NoPut", "NoStore"} {
+	for i, name := range [...]string{"NoPrecede", "NoSucceed", "NoPut", "NoStore", "NoCheck"} {
 		if a&(1<<i) != 0 {
 			names = append(names, name)
 		}
 	}
-	if rest := a &^ allAsserts; rest != 0 {
+	if rest := a &^ (fenceAsserts | NoCheck); rest != 0 {
 		names = append(names, fmt.Sprintf("%#x", uint8(rest)))
 	}
 	return strings.Join(names, "|")
@@ -45,8 +48,8 @@ func (a Assert) String() string {
 // go by them.
 func (s *State) BeginFence(assert Assert) (number uint32, err error) {
 	switch {
-	case assert&^allAsserts != 0:
-		return 0, s.refuseFence(assert, ErrAssert, fmt.Sprintf("allowed are %v", allAsserts))
+	case assert&^fenceAsserts != 0:
+		return 0, s.refuseFence(assert, ErrAssert, fmt.Sprintf("allowed are %v", fenceAsserts))
 	case s.fence == closing:
 		return 0, s.refuseFence(assert, ErrBusy, s.wayOut())
 	case s.closed || s.exposed || s.mode != modeNone && s.mode != modeFence:

@@ -284,8 +284,8 @@ var singleElement = register("single element", func(s *script) {
 	win := allocate[int32](s, 5, window.SingleElement())
 	bits := allocate[uint8](s, 3, window.SingleElement())
 	wide := allocate[complex128](s, 1, window.SingleElement())
-	for _, lock := range []func(context.Context) error{win.LockAll, bits.LockAll, wide.LockAll} {
-		s.ok(lock(s.ctx))
+	for _, lockAll := range []func(context.Context, ...window.Assert) error{win.LockAll, bits.LockAll, wide.LockAll} {
+		s.ok(lockAll(s.ctx))
 	}
 	n, me := s.w.Size(), s.w.Rank()
 	for range 100 {

@@ -191,9 +191,19 @@ func (c *core) unlock(kind LockKind, target int) {
 
 // LockAll opens an access epoch to every rank with a shared lock on each. While it
 // waits for one that is locked exclusively, it holds none of the others.
-func (c *core) LockAll(ctx context.Context) error {
+//
+// With NoCheck, which ranks may assert or not as each likes, no lock is taken, and no rank reached
+// that there is no operation on: without it a rank asks all others, and is connected with them.
+func (c *core) LockAll(ctx context.Context, asserts ...Assert) error {
 	if err := checkContext(ctx, "LockAll"); err != nil {
 		return err
+	}
+	var assert Assert
+	for _, a := range asserts {
+		assert |= a
+	}
+	if assert&^NoCheck != 0 {
+		return fmt.Errorf("window: LockAll(%v): %w: allowed is %v", assert, epoch.ErrAssert, NoCheck)
 	}
 	c.mu.Lock()
 	err := c.epochs.BeginLockAll()
@@ -202,7 +212,12 @@ func (c *core) LockAll(ctx context.Context) error {
 		return fmt.Errorf("window: %w", err)
 	}
 	c.locking.locks.Add(1)
-	err = c.lockEach(ctx)
+	unchecked := assert&NoCheck != 0
+	if unchecked {
+		err = c.lockNone(ctx)
+	} else {
+		err = c.lockEach(ctx)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {
@@ -210,8 +225,21 @@ func (c *core) LockAll(ctx context.Context) error {
 		c.epochs.AbortLockAll()
 		return err
 	}
+	c.unchecked = unchecked
 	c.epochs.EndLockAll()
 	return nil
+}
+
+// lockNone is LockAll without locks.
+func (c *core) lockNone(ctx context.Context) error {
+	const call = "window.LockAll"
+	if err := c.takeWanted(ctx, call); err != nil {
+		return err
+	}
+	if c.world.Failures() != 0 {
+		return c.anyFailure(call)
+	}
+	return c.eachLink(everyone, func(rank int, p *peer) error { return c.blame(call, rank, p.deferred.awaitPost(ctx)) })
 }
 
 // lockEach takes a shared lock of every rank, or of none. It waits for a lock only
@@ -291,17 +319,21 @@ func (c *core) lockOthers(ctx context.Context, call string, first int) (busy int
 func (c *core) UnlockAll(context.Context) error {
 	c.mu.Lock()
 	err := c.epochs.BeginUnlockAll()
+	unchecked := c.unchecked
 	c.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("window: %w", err)
 	}
 	c.settleClosed()
 	var failed error
-	if c.remote {
+	switch {
+	case c.remote && unchecked:
+		failed = throughShortage(func() error { return c.flushRemote(context.Background(), "window.UnlockAll", everyone) })
+	case c.remote:
 		failed = c.unlockRemote("window.UnlockAll")
 	}
 	for target := range c.size {
-		if !c.remote {
+		if !c.remote && !unchecked {
 			c.unlock(Shared, target)
 		}
 		failed = errors.Join(failed, c.targetFailure("window.UnlockAll", target))

@@ -171,6 +171,7 @@ var refusals = register("refusals", func(s *script) {
 		outside[i].check(s, "outside an epoch", win, outside[i].want)
 	}
 	untouched()
+	s.fails(win.LockAll(s.ctx, window.NoPut), epoch.ErrAssert)
 	s.ok(win.LockAll(s.ctx))
 	for i := range inEpoch {
 		inEpoch[i].check(s, "in LockAll", win, inEpoch[i].want)

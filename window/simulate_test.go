@@ -208,3 +208,39 @@ func TestSmallNeedNoRegistration(t *testing.T) {
 		})
 	}
 }
+
+// LockAll with NoCheck sends nothing, and an operation under it reaches its target only.
+func TestLockAllUnchecked(t *testing.T) {
+	require.NoError(t, world.Simulate(t.Context(), simulator(t, "ndr-2024", 1), 16, func(ctx context.Context, w *world.World) error {
+		win, err := window.Allocate[int64](ctx, w, 1)
+		if err != nil {
+			return err
+		}
+		win.Local()[0] = 0
+		if err := w.Barrier(ctx); err != nil {
+			return err
+		}
+		before := w.Frames()
+		if err := win.LockAll(ctx, window.NoCheck); err != nil {
+			return err
+		}
+		next := (w.Rank() + 1) % w.Size()
+		if err := win.Accumulate(window.Sum, []int64{7}, next, 0); err != nil {
+			return err
+		}
+		if sent := w.Frames() - before; sent > 2 {
+			return fmt.Errorf("%d frames for a LockAll without locks", sent)
+		}
+		if err := errors.Join(win.UnlockAll(ctx), w.Barrier(ctx)); err != nil {
+			return err
+		}
+		if got := win.Local()[0]; got != 7 {
+			return fmt.Errorf("UnlockAll left %d", got)
+		}
+		// One with locks excludes as it did.
+		if err := win.LockAll(ctx); err != nil {
+			return err
+		}
+		return errors.Join(win.UnlockAll(ctx), win.Close())
+	}))
+}

@@ -24,6 +24,9 @@ const (
 	NoPut = epoch.NoPut
 	// NoStore: this rank has not stored to its part since the last epoch.
 	NoStore = epoch.NoStore
+	// NoCheck: no rank has an exclusive lock on the window, or asks for one, before the epoch
+	// that LockAll opens has ended. It is of LockAll only, the others are of Fence only.
+	NoCheck = epoch.NoCheck
 )
 
 // checkContext refuses a call that may block without a context.

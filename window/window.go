@@ -81,6 +81,8 @@ type core struct {
 	// read the access words of epochs without it.
 	mu     latch.Latch
 	epochs *epoch.State
+	// unchecked tells that the epoch of LockAll has no locks. mu guards it.
+	unchecked bool
 
 	// meeting is the barrier of Fence. broken is why one has failed, after which it
 	// cannot be used: others may have passed it. mu guards broken.

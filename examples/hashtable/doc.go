@@ -36,9 +36,9 @@
 // A record is a word of lengths, the key, and the value; that of a counter has the
 // counter, an aligned word, in front.
 //
-// The table holds a shared lock of every rank from New to Close, which excludes nobody,
-// and changes slots and counters by single-element atomics only. So no operation ever
-// waits for another: a reader that is descheduled, or whose process dies, keeps nobody
+// The table's windows are in one epoch of LockAll from New to Close, in which nobody asserts
+// more than that nobody is excluded (window.NoCheck), so that a rank is connected with those
+// only whose keys it uses; slots and counters change by single-element atomics only. So no operation ever waits for another: a reader that is descheduled, or whose process dies, keeps nobody
 // from anything, and neither does a writer.
 //
 // # Invariants

@@ -76,7 +76,7 @@ func New(ctx context.Context, w *world.World, config Config, options ...window.O
 		return nil, fmt.Errorf("hashtable: %d slots and %d record bytes: %w", config.Slots, config.RecordBytes, err)
 	}
 	if t.bytes, err = window.View[byte](t.words); err == nil {
-		err = t.words.LockAll(ctx)
+		err = t.words.LockAll(ctx, window.NoCheck)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("hashtable: %w", err), t.words.Close())

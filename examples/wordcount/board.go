@@ -62,7 +62,7 @@ func newBoard(ctx context.Context, w *world.World, tasks [][]piece, number int) 
 	if err := w.Barrier(ctx); err != nil {
 		return nil, err
 	}
-	return b, b.words.LockAll(ctx)
+	return b, b.words.LockAll(ctx, window.NoCheck)
 }
 
 // textAt is the displacement in bytes of a place in the text.

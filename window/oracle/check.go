@@ -137,8 +137,8 @@ func (c *checker) begin(win int, y *Sync) error {
 		return fmt.Errorf("an epoch of Fence is open, so the mode cannot be %v", y.Mode)
 	case y.Mode == Started && len(y.Targets) != c.Ranks:
 		return fmt.Errorf("%d groups for %d ranks", len(y.Targets), c.Ranks)
-	case y.Mode != Fenced && (y.NoPrecede || y.NoSucceed || y.Assert), fenced && y.NoPrecede:
-		return errors.New("assertions without a Fence to make them")
+	case y.Mode != Fenced && (y.NoPrecede || y.NoSucceed), fenced && y.NoPrecede, y.Assert && y.Mode != Fenced && y.Mode != AllLocked:
+		return errors.New("assertions without a call to make them")
 	case c.behind[win] != Idle && (y.Mode == Locked || y.Mode == AllLocked), c.behind[win] == Locked && y.Mode == Started:
 		return fmt.Errorf("behind a loose phase of %v, %v lets accesses meet", c.behind[win], y.Mode)
 	}

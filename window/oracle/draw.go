@@ -214,6 +214,8 @@ func (d *drawer) sync(win int, y *Sync) {
 	switch y.Mode {
 	case Fenced:
 		y.NoPrecede, y.NoSucceed, y.Assert = !d.fenced[win] && d.one(2), d.one(2), d.one(2)
+	case AllLocked:
+		y.Assert = d.one(2)
 	case Started:
 		y.Targets, y.Test = make([][]int, d.p.Ranks), d.one(3)
 		for rank := range y.Targets {

@@ -34,7 +34,12 @@ func (r *runner) begin(win int) error {
 			return err
 		}
 	case y.Mode == AllLocked:
-		return r.block(o.bytes.LockAll)
+		return r.block(func(ctx context.Context) error {
+			if y.Assert {
+				return o.bytes.LockAll(ctx, window.NoCheck)
+			}
+			return o.bytes.LockAll(ctx)
+		})
 	}
 	if !y.starts(r.rank) {
 		return nil
@@ -277,7 +282,7 @@ func (c *crew) synchronize(o *opened, s *Step) error {
 	case Unlock:
 		return c.block(func(ctx context.Context) error { return o.bytes.Unlock(ctx, s.Target) })
 	case LockAll:
-		return c.block(o.bytes.LockAll)
+		return c.block(func(ctx context.Context) error { return o.bytes.LockAll(ctx) })
 	case UnlockAll:
 		return c.block(o.bytes.UnlockAll)
 	case WaitNotify:

@@ -21,7 +21,7 @@ type synchronizer interface {
 	Test() (bool, error)
 	Lock(ctx context.Context, kind window.LockKind, target int) error
 	Unlock(ctx context.Context, target int) error
-	LockAll(ctx context.Context) error
+	LockAll(ctx context.Context, asserts ...window.Assert) error
 	UnlockAll(ctx context.Context) error
 	Flush(ctx context.Context, target int) error
 	FlushLocal(ctx context.Context, target int) error

@@ -50,7 +50,8 @@ const (
 type Sync struct {
 	Mode Mode
 	// NoPrecede is asserted by the Fence that opens the epoch, if none is open, and NoSucceed
-	// by the one that closes it. Assert has both assert NoPut and NoStore where that is true.
+	// by the one that closes it. Assert has both assert NoPut and NoStore where that is true,
+	// and LockAll assert NoCheck.
 	NoPrecede, NoSucceed, Assert bool
 	// Targets are, of each rank, the group of its Start; nil if it calls none.
 	Targets [][]int
