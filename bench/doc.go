@@ -11,6 +11,7 @@
 //	go run ./bench -device sim:pcie-2005          # in virtual time, on a simulated card
 //	go run ./bench schemes                        # ways to arrange operations, on and off
 //	go run ./bench paper -svg figures             # papers' figures, in virtual time
+//	go run ./bench scale                          # thousands of ranks, in virtual time
 //	go run ./bench socket_lat socket_bw           # what the system's sockets give
 //	mpiexec -n 2 ./bench                          # ranks of a launcher
 //

@@ -108,6 +108,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 		fmt.Fprintln(usage, "usage: go run ./bench [flags] [case[:size,…] …]")
 		fmt.Fprintln(usage, "       go run ./bench schemes [flags] [case[:size,…] …]")
 		fmt.Fprintln(usage, "       go run ./bench paper [flags] [figure …]")
+		fmt.Fprintln(usage, "       go run ./bench scale [flags] [workload …]")
 		fmt.Fprintln(usage, "Measures one-sided operations; no case: all of them. -list tells the cases, and the")
 		fmt.Fprintln(usage, "sizes that each has unless others are given.")
 		fmt.Fprintln(usage, "schemes compares the ways to arrange the operations of an epoch, over TCP unless a card is simulated, and the")
@@ -116,6 +117,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 			fmt.Fprintln(usage, "  "+strings.Join(some, " "))
 		}
 		fmt.Fprintln(usage, "paper reproduces figures of papers in virtual time: bench paper -h tells more.")
+		fmt.Fprintln(usage, "scale shows how time and memory grow with the number of ranks: bench scale -h tells more.")
 		defaults := "The defaults without schemes (bench schemes -h tells those with it):"
 		if o.schemes {
 			defaults = "The defaults with schemes:"
