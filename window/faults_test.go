@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/window"
@@ -27,8 +28,8 @@ var (
 
 // restless is a program of all kinds of synchronization. What it finds in its windows is
 // right, however it ends.
-func restless(ctx context.Context, w *world.World) error {
-	win, err := window.Allocate[int64](ctx, w, 4096)
+func restless(ctx context.Context, w *world.World, options ...window.Option) error {
+	win, err := window.Allocate[int64](ctx, w, 4096, options...)
 	if err != nil {
 		return err
 	}
@@ -110,7 +111,14 @@ func faulty(t *testing.T, n int, seed uint64, plan sim.Faults, report func(sim.E
 	require.NoError(t, s.Inject(plan...))
 	s.Patience(tooLate)
 	s.Trace(report)
-	return unexpected(world.Simulate(t.Context(), s, n, restless))
+	// One in three registers what it works with.
+	var without scheduler.Scheme
+	if seed%3 == 0 {
+		without = scheduler.Pack
+	}
+	return unexpected(world.Simulate(t.Context(), s, n, func(ctx context.Context, w *world.World) error {
+		return restless(ctx, w, window.Without(without))
+	}))
 }
 
 // unexpected are the errors that no fault explains.
@@ -137,14 +145,19 @@ func unexpected(err error) error {
 
 // TestFaults has faults come to jobs: they end, with the right data or the right error.
 func TestFaults(t *testing.T) {
+	kinds := map[sim.FaultKind]int{}
 	for _, n := range []int{2, 5} {
 		for seed := *faultSeed; seed < *faultSeed+*faultPlans; seed++ {
 			plan := sim.Plan(seed, n, 2*time.Millisecond)
+			for _, f := range plan {
+				kinds[f.Kind]++
+			}
 			if err := faulty(t, n, seed, plan, nil); err != nil {
 				t.Errorf("%d ranks, -plan %d:\n%s%v", n, seed, plan, err)
 			}
 		}
 	}
+	t.Logf("faults: %v", kinds)
 }
 
 // The same seed and the same faults are the same run, to the last event.
