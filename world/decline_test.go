@@ -30,6 +30,7 @@ func TestRankThatCannotJoin(t *testing.T) {
 		{"unknown device", "RMA_DEVICE=nonsense", `invalid environment: device "nonsense" (RMA_DEVICE)`, told + `invalid environment: device "nonsense" (RMA_DEVICE)`},
 		{"malformed address", "RMA_ADDRESS=10.0.0.0/40", `RMA_ADDRESS (or WithAddress): address: not an address of this host: "10.0.0.0/40" is no range`, told + "invalid environment: RMA_ADDRESS"},
 		{"address of another", "RMA_ADDRESS=240.0.0.1", `"240.0.0.1" is not here; it has `, told + "invalid environment: RMA_ADDRESS"},
+		{"trace of nothing", "RMA_TRACE=t.json", `RMA_TRACE (or WithTrace): "t.json": all ranks map each other's memory`, told + "invalid environment: RMA_TRACE"},
 		{"another device", "RMA_DEVICE=tcp", `rank 0 has RMA_DEVICE unset (automatic choice), this rank was told to use device "tcp" (RMA_DEVICE)`, `rank 1 was told to use device "tcp" (RMA_DEVICE), this rank has RMA_DEVICE unset (automatic choice)`},
 		{"an end before Init", "RMA_WORLDTEST_BODY=none", `no body is registered as "none"`, "barrier: rank 1 has ended before it joined"},
 	} {

@@ -86,6 +86,9 @@ func join(ctx context.Context, rank, size int, exchange Exchange, roster *roster
 		}
 	}
 	network := opening{rank: rank, near: near(ranks), key: ranks[0].key}
+	if err := s.checkTrace(wanted[networkCard]); err != nil {
+		return nil, decline(ctx, exchange, rank, s, err)
+	}
 	if wanted[networkCard] {
 		if devices[networkCard], err = openNetwork(ctx, network, s); err != nil {
 			return nil, decline(ctx, exchange, rank, s, err)
@@ -100,6 +103,9 @@ func join(ctx context.Context, rank, size int, exchange Exchange, roster *roster
 		return nil, err
 	}
 	if w, err = newWorld(rank, size, b, roster, s); err != nil {
+		return nil, err
+	}
+	if err := w.beginTrace(jobOf(texts), 0); err != nil {
 		return nil, err
 	}
 	w.apart = true

@@ -15,7 +15,11 @@ import (
 // openNetwork opens the device that reaches every rank.
 func openNetwork(ctx context.Context, o opening, s settings) (verbs.Device, error) {
 	if s.network != nil {
-		return s.network(o.rank)
+		device, err := s.network(o.rank)
+		if err != nil {
+			return nil, err
+		}
+		return s.withTrace(device), nil
 	}
 	key := s.key
 	if key == nil {
@@ -32,7 +36,7 @@ func openNetwork(ctx context.Context, o opening, s settings) (verbs.Device, erro
 	if err != nil {
 		return nil, fmt.Errorf("device %v: %w", networkCard, err)
 	}
-	return device, nil
+	return s.withTrace(device), nil
 }
 
 // listenAt is the address at which a rank listens: what the user says, the loopback

@@ -34,6 +34,8 @@ type settings struct {
 	silence time.Duration
 	// network opens the device that reaches every rank, nil for the one over TCP.
 	network func(rank int) (verbs.Device, error)
+	// trace is the file for what the rank does over the network, empty for none.
+	trace string
 	// burst is how many requests a link collects; without are optimizations to leave out.
 	burst   int
 	without tcp.Optimization
@@ -109,7 +111,7 @@ func newSettings(options []Option) (settings, error) {
 	s := settings{
 		logger: slog.New(slog.DiscardHandler), patience: DefaultPatience, silence: DefaultSilence, burst: defaultBurst,
 		address: os.Getenv("RMA_ADDRESS"),
-		device:  os.Getenv("RMA_DEVICE"), host: os.Getenv("RMA_HOST"),
+		device:  os.Getenv("RMA_DEVICE"), host: os.Getenv("RMA_HOST"), trace: os.Getenv("RMA_TRACE"),
 	}
 	for _, option := range options {
 		if option != nil {

@@ -110,6 +110,9 @@ func localWorlds(ctx context.Context, n int, s settings) ([]*World, error) {
 	if s.device == cardNames[networkCard] {
 		return networkWorlds(ctx, n, s)
 	}
+	if err := s.checkTrace(false); err != nil {
+		return nil, err
+	}
 	fabric := shm.NewFabric()
 	roster := newRoster(n)
 	worlds := make([]*World, n)

@@ -3,9 +3,11 @@ package world
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/traced"
 )
 
 // lines are the queue pairs that this rank has with ranks that it does not map. A rank
@@ -26,6 +28,7 @@ func (l *lines) add(rank int, pair verbs.QueuePair) error {
 	if l.severed[rank] {
 		return fmt.Errorf("world: rank %d has been taken for dead: %w", rank, verbs.ErrPeerGone)
 	}
+	traced.Name(pair, strconv.Itoa(rank))
 	if s, ok := pair.(verbs.Severer); ok {
 		if l.open == nil {
 			l.open = make(map[int][]verbs.Severer)

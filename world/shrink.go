@@ -105,6 +105,11 @@ func (w *World) shrink(ctx context.Context) (*World, error) {
 	}
 	small.yield, small.yields, small.reopen, small.apart = w.yield, w.yields, w.reopen, w.apart
 	small.vigil, small.vigilRank = w.vigil, w.vigilRank
+	if t := w.tracing; t != nil {
+		if err := small.beginTrace(t.job, t.worlds+1); err != nil {
+			return nil, err
+		}
+	}
 	ranks, texts := make([]introduction, len(survivors)), make([]string, len(survivors))
 	for i, s := range survivors {
 		ranks[i], texts[i] = w.job.ranks[s.rank], s.contact

@@ -122,6 +122,9 @@ type World struct {
 
 	attached attachments
 
+	// tracing is nil if nothing is to be traced.
+	tracing *tracing
+
 	closing sync.Once
 	closed  atomic.Bool
 	// finalize and end are what the way the job was made needs when it is over.
@@ -363,7 +366,7 @@ func (w *World) depart() error {
 	err := errors.Join(w.closeUnshrunk(), w.finalize())
 	w.stop()
 	w.attached.close()
-	err = errors.Join(err, w.closeCards())
+	err = errors.Join(err, w.closeCards(), w.endTrace())
 	if w.telling != nil {
 		w.telling.Wait()
 	}

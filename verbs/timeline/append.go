@@ -36,26 +36,43 @@ const (
 	patience, pause = 10 * time.Second, 5 * time.Millisecond
 )
 
-// Append adds what write writes to the file of a job, which other processes of the same job
-// write too, each in its turn: the file is whole after each of them. It is made if it is not
-// there, and made anew if it is another job's; what is no timeline is refused with
-// ErrForeign. A nil write only does this, for one who wants to know early.
-//
-// The processes have one time scale: began is a time of the system's clock at which that of
-// the caller began, and write has to give times since origin, which is some time before.
-func Append(path, job string, began time.Time, write func(w *Writer, origin time.Time)) (err error) {
+// Check tells whether Append can write a file, which it makes if it is not there.
+func Check(path string) error {
+	return with(path, func(file *os.File) error {
+		_, _, _, err := readHead(file)
+		return err
+	})
+}
+
+// with opens a file that is to be written.
+func with(path string, do func(file *os.File) error) error {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
 		return fmt.Errorf("timeline: %w", err)
 	}
-	defer func() {
-		if err = errors.Join(err, file.Close()); err != nil {
-			err = fmt.Errorf("timeline: %s: %w", path, err)
-		}
-	}()
-	if err := lock(file); err != nil {
-		return err
+	if err := errors.Join(do(file), file.Close()); err != nil {
+		return fmt.Errorf("timeline: %s: %w", path, err)
 	}
+	return nil
+}
+
+// Append adds what write writes to the file of a job, which other processes of the same job
+// write too, each in its turn: the file is whole after each of them. It is made if it is not
+// there, and made anew if it is another job's; what is no timeline is refused with
+// ErrForeign. A nil write only does this.
+//
+// The processes have one time scale: began is a time of the system's clock at which that of
+// the caller began, and write has to give times since origin, which is some time before.
+func Append(path, job string, began time.Time, write func(w *Writer, origin time.Time)) error {
+	return with(path, func(file *os.File) error {
+		if err := lock(file); err != nil {
+			return err
+		}
+		return appendTo(file, job, began, write)
+	})
+}
+
+func appendTo(file *os.File, job string, began time.Time, write func(w *Writer, origin time.Time)) error {
 	h, from, size, err := readHead(file)
 	if err != nil {
 		return err

@@ -14,7 +14,9 @@
 //   - processor: calls of PostSend; polls in which something came, called serve if that was
 //     for peers only; and sleeps. Those of several goroutines may overlap.
 //   - out: messages and writes, from when they were posted until their completion was polled.
-//     One that asked for none is over with the next one of its queue pair that did.
+//     One that asked for none is over with the next one of its queue pair that did; but if
+//     that was posted later than it then took, this says too little, and there is only a mark
+//     where the one was posted.
 //   - in: reads and atomics, likewise; and a mark where the completion of a receive was
 //     polled.
 //

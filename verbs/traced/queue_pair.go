@@ -136,23 +136,29 @@ func (q *queuePair) completed(c *verbs.Completion, at time.Duration) {
 		}
 		for before := range i {
 			if earlier := q.at(q.first + before); !earlier.over && !earlier.signalled {
-				q.finish(earlier, verbs.StatusSuccess, at, false)
+				q.finish(earlier, record{until: at, untold: s.from-earlier.from > at-s.from})
 			}
 		}
-		q.finish(s, c.Status, at, false)
+		q.finish(s, record{until: at, status: c.Status})
 		break
 	}
 	q.trim()
 }
 
-// finish makes a record of a request that is over.
-func (q *queuePair) finish(s *send, status verbs.Status, at time.Duration, unfinished bool) {
+// finish makes a record of a request that is over, of which r says how it ended.
+func (q *queuePair) finish(s *send, r record) {
 	s.over = true
-	q.device.trace.add(s.record(q, status, at, unfinished))
+	q.device.trace.add(s.record(q, r))
 }
 
-func (s *send) record(q *queuePair, status verbs.Status, at time.Duration, unfinished bool) record {
-	return record{kind: request, opcode: s.opcode, status: status, unfinished: unfinished, pair: q, from: s.from, until: at, n: s.n, id: s.id}
+func (s *send) record(q *queuePair, r record) record {
+	r.kind, r.opcode, r.pair, r.from, r.n, r.id = request, s.opcode, q, s.from, s.n, s.id
+	return r
+}
+
+// without is how a request ends whose completion nobody has polled by now.
+func (s *send) without(now time.Duration) record {
+	return record{until: now, unfinished: s.signalled, untold: !s.signalled}
 }
 
 // outstanding adds records of the requests that are.
@@ -161,7 +167,7 @@ func (q *queuePair) outstanding(to []record, now time.Duration) []record {
 	defer q.mu.Unlock()
 	for i := range uint64(q.count) {
 		if s := q.at(q.first + i); !s.over {
-			to = append(to, s.record(q, verbs.StatusSuccess, now, true))
+			to = append(to, s.record(q, s.without(now)))
 		}
 	}
 	return to
@@ -173,7 +179,7 @@ func (q *queuePair) abandon(now time.Duration) {
 	defer q.mu.Unlock()
 	for i := range uint64(q.count) {
 		if s := q.at(q.first + i); !s.over {
-			q.finish(s, verbs.StatusSuccess, now, true)
+			q.finish(s, s.without(now))
 		}
 	}
 	q.count = 0

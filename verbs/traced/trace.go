@@ -28,8 +28,8 @@ type record struct {
 	opcode verbs.Opcode
 	status verbs.Status
 	// unfinished: it had not completed when the trace was written, or its queue pair was
-	// closed.
-	unfinished bool
+	// closed. untold: nobody knows when it had.
+	unfinished, untold bool
 	// pair is the queue pair of a request, of a receive and of posted.
 	pair        *queuePair
 	from, until time.Duration
@@ -98,3 +98,13 @@ func (t *Trace) records() (all []record, lost uint64) {
 	}
 	return all, lost
 }
+
+// Of is the trace of a device that New gave, and nil of any other.
+func Of(d verbs.Device) *Trace {
+	if of, ok := d.(interface{ traces() *Trace }); ok {
+		return of.traces()
+	}
+	return nil
+}
+
+func (d *device) traces() *Trace { return d.trace }

@@ -208,10 +208,18 @@ func TestACompletionAnswersForThoseThatAskForNone(t *testing.T) {
 	r.complete(3000, done(7, write, verbs.StatusSuccess))
 	require.Equal(t, []string{
 		"out: write to there 1+2 107", "out: write to there 1+2 107", "out: write to there 1+2 107",
-		"out: write to there: unfinished 2+1 107", "out: write to there: unfinished 2+1 107",
+		"out: write to there 2+0 107", "out: write to there: unfinished 2+1 107",
 	}, r.lines("out"))
 	r.complete(4000, done(7, write, verbs.StatusSuccess))
 	require.NotContains(t, strings.Join(r.lines("out"), "\n"), "unfinished")
+
+	// It says little of one that was posted long before.
+	r = newRig(t, 0)
+	r.post(1000, request(1, write, quiet))
+	r.post(2000, request(2, read, quiet))
+	r.post(4000, request(3, write, signaled))
+	r.complete(6000, done(3, write, verbs.StatusSuccess))
+	require.Equal(t, []string{"out: write to there 1+0 101", "in: read from there 2+4 102", "out: write to there 4+2 103"}, r.lines("out", "in"))
 }
 
 func TestWhatFailsCompletesByItself(t *testing.T) {
@@ -264,7 +272,7 @@ func TestClosingEndsWhatIsOutstanding(t *testing.T) {
 	r.script.now = 6000
 	require.NoError(t, r.device.Close())
 	r.script.now = 9000
-	require.Equal(t, []string{"out: write to there: unfinished 1+1 101", "in: read from there: unfinished 4+2 102"}, r.lines("out", "in"))
+	require.Equal(t, []string{"out: write to there: unfinished 1+1 101", "in: read from there 4+0 102"}, r.lines("out", "in"))
 	// Nobody has this queue pair any more.
 	r.complete(9000, done(1, write, verbs.StatusSuccess))
 	require.Len(t, r.lines("out", "in"), 2)

@@ -76,14 +76,19 @@ func (s *sheet) span(lane int, r *record) {
 	s.w.Span(s.process, lane*rowsOfLane+row, s.shift+r.from, s.shift+r.until)
 }
 
+// mark begins one on the first row of a lane.
+func (s *sheet) mark(lane int, r *record) {
+	s.name(lane, 0)
+	s.w.Mark(s.process, lane*rowsOfLane, s.shift+r.from, timeline.OnLane)
+}
+
 func (s *sheet) write(r *record) {
 	w := s.w
 	switch r.kind {
 	case request:
 		s.request(r)
 	case received:
-		s.name(in, 0)
-		w.Mark(s.process, in*rowsOfLane, s.shift+r.from, timeline.OnLane)
+		s.mark(in, r)
 		w.Name(r.opcode.String(), " from ", *r.pair.peer.Load(), ending(r))
 		s.arguments(r)
 	case posted:
@@ -117,7 +122,11 @@ func (s *sheet) request(r *record) {
 	case r.opcode > verbs.OpRDMARead:
 		lane, towards = in, " at "
 	}
-	s.span(lane, r)
+	if r.untold {
+		s.mark(lane, r)
+	} else {
+		s.span(lane, r)
+	}
 	s.w.Name(r.opcode.String(), towards, *r.pair.peer.Load(), ending(r))
 	s.arguments(r)
 }

@@ -1,0 +1,188 @@
+package world_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// A tracedEvent is what a viewer reads of one.
+type tracedEvent struct {
+	Ph, Name string
+	Pid, Tid int
+	Ts, Dur  float64
+	Args     struct {
+		Name  string
+		Bytes int
+	}
+	// lane is what its lane is called, without a number.
+	lane string
+}
+
+func (e *tracedEvent) end() float64 { return e.Ts + e.Dur }
+
+// readTrace gives the names of the processes of a file, and its events.
+func readTrace(t *testing.T, file string) (ranks map[int]string, events []tracedEvent) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var all struct{ TraceEvents []tracedEvent }
+	require.NoError(t, json.Unmarshal(text, &all))
+	ranks = make(map[int]string)
+	lanes := make(map[[2]int]string)
+	for _, e := range all.TraceEvents {
+		switch {
+		case e.Name == "process_name":
+			ranks[e.Pid] = e.Args.Name
+		case e.Name == "thread_name":
+			lanes[[2]int{e.Pid, e.Tid}], _, _ = strings.Cut(e.Args.Name, " ")
+		case e.Ph != "M":
+			e.lane = lanes[[2]int{e.Pid, e.Tid}]
+			events = append(events, e)
+		}
+	}
+	return ranks, events
+}
+
+const (
+	tracedOperations = 16
+	tracedBytes      = 1 << 20
+)
+
+// operate has rank 0 write to rank 1 and read from it, and tells when.
+var operate = register("operations that are traced", func(s *script) {
+	win, err := window.Allocate[byte](s.ctx, s.w, 2*tracedOperations*tracedBytes)
+	s.ok(err)
+	s.ok(win.Fence(s.ctx))
+	begun := s.w.Now()
+	if s.me == 0 {
+		buffers := make([]byte, 2*tracedOperations*tracedBytes)
+		for i := range tracedOperations {
+			at := 2 * i * tracedBytes
+			s.ok(win.Put(buffers[at:][:tracedBytes], 1, at))
+			s.ok(win.Get(buffers[at+tracedBytes:][:tracedBytes], 1, at+tracedBytes))
+		}
+	}
+	s.ok(win.Fence(s.ctx, window.NoSucceed))
+	s.w.Span("epoch", begun, s.w.Now())
+	s.ok(win.Close())
+})
+
+// One file has the operations of all processes of a job.
+func TestTraceOfProcesses(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "t.json")
+	for range 2 { // the second job begins it anew
+		for _, err := range worldtest.StartWith(t, 3, operate, func(int) []string {
+			return []string{"RMA_DEVICE=tcp", "RMA_TRACE=" + file}
+		}).Wait() {
+			require.NoError(t, err)
+		}
+	}
+	ranks, events := readTrace(t, file)
+	require.Equal(t, map[int]string{0: "rank 0", 1: "rank 1", 2: "rank 2"}, ranks)
+	var epochs [3]tracedEvent
+	seen := make(map[string]int)
+	bytes := make(map[string]int)
+	for _, e := range events {
+		key := fmt.Sprintf("%d %s: %s", e.Pid, e.lane, e.Name)
+		seen[key]++
+		bytes[key] += e.Args.Bytes
+		if e.Name == "epoch" {
+			epochs[e.Pid] = e
+		}
+	}
+	require.Equal(t, tracedOperations*tracedBytes, bytes["0 out: write to 1"], "%v", seen)
+	require.Equal(t, tracedOperations*tracedBytes, bytes["0 in: read from 1"], "%v", seen)
+	for rank, epoch := range epochs {
+		require.Equal(t, 1, seen[fmt.Sprintf("%d program: epoch", rank)])
+		// Whoever is in it has been in it at one time with all: their clocks are one.
+		for _, other := range epochs {
+			require.Less(t, epoch.Ts, other.end())
+		}
+	}
+	for _, name := range []string{"0 processor: post write", "0 processor: post read", "0 processor: poll", "1 processor: serve", "1 in: receive from 0"} {
+		require.NotZero(t, seen[name], "%s: %v", name, seen)
+	}
+	overlap := 0.0
+	for _, e := range events {
+		if e.Pid != 0 || e.Name != "write to 1" && e.Name != "read from 1" {
+			continue
+		}
+		require.GreaterOrEqual(t, e.Ts, epochs[0].Ts)
+		require.LessOrEqual(t, e.end(), epochs[0].end())
+		for _, other := range events {
+			if other.Pid == 0 && e.lane == "out" && other.Name == "read from 1" {
+				overlap += max(0, min(e.end(), other.end())-max(e.Ts, other.Ts))
+			}
+		}
+	}
+	require.Positive(t, overlap, "writes and reads are under way at one time")
+}
+
+// So has that of ranks that are goroutines, and of those that go on after a failure.
+func TestTraceOfSurvivors(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "t.json")
+	err := world.Run(t.Context(), 5, func(ctx context.Context, w *world.World) (err error) {
+		defer func() {
+			if f, ok := recover().(failure); ok {
+				err = f.error
+			}
+		}()
+		return shrinking(&script{ctx: ctx, w: w, me: w.Rank()}, func() error { return errFall })
+	}, world.WithDevice("tcp"), world.WithTrace(file))
+	require.ErrorIs(t, err, errFall)
+	for _, e := range err.(interface{ Unwrap() []error }).Unwrap() {
+		require.ErrorIs(t, e, errFall)
+	}
+	ranks, events := readTrace(t, file)
+	want := make(map[int]string)
+	for worlds, left := range []int{5, 4, 3} {
+		for rank := range left {
+			want[worlds*world.MaxRanks+rank] = fmt.Sprint("rank ", rank)
+			if worlds > 0 {
+				want[worlds*world.MaxRanks+rank] += fmt.Sprintf(" of the %d that were left", left)
+			}
+		}
+	}
+	require.Equal(t, want, ranks)
+	require.NotEmpty(t, events)
+}
+
+func TestTracesThatCannotBe(t *testing.T) {
+	nothing := func(s *script) {}
+	tcp := world.WithDevice("tcp")
+	letter := filepath.Join(t.TempDir(), "letter")
+	require.NoError(t, os.WriteFile(letter, []byte("Dear Sir,\n"), 0o600))
+	for _, c := range []struct {
+		says    string
+		options []world.Option
+	}{
+		{"all ranks map each other's memory, and loads and stores are not traced", []world.Option{world.WithTrace("t.json")}},
+		{"letter: is not a timeline", []world.Option{tcp, world.WithTrace(letter)}},
+		{"no such file or directory", []world.Option{tcp, world.WithTrace(filepath.Join(t.TempDir(), "none", "t.json"))}},
+	} {
+		err := world.Run(t.Context(), 2, scripted(nothing), c.options...)
+		require.ErrorIs(t, err, world.ErrEnvironment)
+		require.ErrorContains(t, err, "RMA_TRACE (or WithTrace): ")
+		require.ErrorContains(t, err, c.says)
+	}
+	text, err := os.ReadFile(letter)
+	require.NoError(t, err)
+	require.Equal(t, "Dear Sir,\n", string(text))
+}
+
+// Without a trace the program may tell of spans nonetheless.
+func TestSpansWithoutATrace(t *testing.T) {
+	require.NoError(t, run(t, 2, func(s *script) { s.w.Span("step", 0, time.Second) }))
+}
