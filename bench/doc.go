@@ -55,7 +55,9 @@
 //
 // With -trace, too, what the cards do and when the timed loops are goes to a file for
 // ui.perfetto.dev or chrome://tracing: go run ./bench -device sim:pcie-2005 -trace t.json
-// pattern16_bw:65536 shows reads and writes take turns on both directions of the link.
+// pattern16_bw:65536 shows reads and writes take turns on both directions of the link. So it
+// does with -device tcp, from what each rank sees of its own requests (verbs/traced): the
+// last 65536 of them. To note them takes time of what is measured.
 //
 // # Peers
 //

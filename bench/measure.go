@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/onesided/rma/verbs/sim/perfetto"
 	"github.com/onesided/rma/world"
 )
 
@@ -20,8 +19,8 @@ type stage struct {
 	settings settings
 	tempo    tempo // of schemes
 	virtual  bool  // time is
-	// trace has a span for each timed loop, if it is not nil.
-	trace *perfetto.Writer
+	// span tells a trace of each timed loop, if it is not nil.
+	span func(name string, from, until time.Duration)
 	// report takes each result of rank 0.
 	report func(result) error
 }
@@ -182,8 +181,8 @@ func (s *stage) timed(ctx context.Context, b *board, one cell, turns int) (took 
 		return 0, 0, err
 	}
 	took = s.w.Now() - start
-	if s.trace != nil {
-		s.trace.Span(s.w.Rank(), spell(one), start, start+took)
+	if s.span != nil {
+		s.span(spell(one), start, start+took)
 	}
 	if err := s.w.Barrier(ctx); err != nil {
 		return 0, 0, err

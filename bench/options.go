@@ -47,7 +47,8 @@ type options struct {
 	// simulator's.
 	card *sim.Profile
 	seed uint64
-	// trace is the file that takes what simulated cards do, "" if none does.
+	// trace is the file that takes what simulated cards do, or ranks over TCP, "" if none
+	// does.
 	trace    string
 	sizes    []int // nil: each case's own
 	repeat   int
@@ -88,7 +89,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	flags.IntVar(&o.ranks, "n", 0, "number of ranks (default 2; fence_scale and create_time: 4, 16 and 64)")
 	flags.StringVar(&o.device, "device", "", "local: ranks are goroutines; shm: processes that share memory; tcp: processes over TCP on loopback, and -peers over TCP too; sim:PROFILE: in virtual time, on the simulated cards of "+strings.Join(sim.Profiles(), ", ")+" (default "+device+")")
 	flags.Uint64Var(&o.seed, "seed", 1, "with -device sim:PROFILE: what decides the order of events at the same time")
-	flags.StringVar(&o.trace, "trace", "", "with -device sim:PROFILE: write what the cards and the loops do when to this `file`, which ui.perfetto.dev and chrome://tracing open")
+	flags.StringVar(&o.trace, "trace", "", "with -device tcp or sim:PROFILE: write what the cards and the loops do when to this `file`, which ui.perfetto.dev and chrome://tracing open")
 	flags.StringVar(&sizes, "size", "", "sizes of the cases that have several, as in 8,1024")
 	flags.IntVar(&o.repeat, "repeat", 5, "timed loops of a cell, of which the best counts (default 2 with -device sim:PROFILE)")
 	flags.StringVar(&o.format, "format", "text", "text, or json: one object a line")
@@ -242,8 +243,12 @@ func (o *options) check(given map[string]bool) error {
 		return usagef("-set %s is of what goes over links: say -device %s or %sPROFILE too", o.settings.link, deviceTCP, deviceSim)
 	case o.peers && o.card != nil:
 		return usagef("-peers is for real devices: no peer runs in virtual time")
-	case (given["seed"] || o.trace != "") && o.card == nil:
-		return usagef("-seed and -trace are for -device %sPROFILE", deviceSim)
+	case given["seed"] && o.card == nil:
+		return usagef("-seed is for -device %sPROFILE", deviceSim)
+	case o.trace != "" && !o.linked():
+		return usagef("-trace is for -device %s and %sPROFILE: loads and stores of mapped memory are not traced", deviceTCP, deviceSim)
+	case o.trace != "" && o.peers:
+		return usagef("-trace is for runs without -peers, which runs many jobs")
 	case o.allocs && (o.peers || o.format != "json"):
 		return usagef("-allocs is told by -format json only, without -peers")
 	case o.peers && o.profile != "":

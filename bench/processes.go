@@ -202,6 +202,9 @@ func childArguments(o *options, j job) []string {
 	if o.profile != "" {
 		args = append(args, "-cpuprofile", o.profile)
 	}
+	if o.trace != "" {
+		args = append(args, "-trace", o.trace)
+	}
 	for _, thrown := range o.settings.thrown {
 		args = append(args, "-set", thrown)
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"runtime/pprof"
+	"slices"
+	"time"
 
 	"github.com/onesided/rma/verbs/sim/perfetto"
 	"github.com/onesided/rma/world"
@@ -34,7 +36,11 @@ func runLocal(ctx context.Context, o *options, j job, report func(result) error)
 // runJoined measures what o asks for as a rank that a launcher started.
 func runJoined(ctx context.Context, o *options, report func(result) error) error {
 	return inTime(ctx, o, func(ctx context.Context) error {
-		w, err := world.Init(ctx, o.settings.joins...)
+		joins := o.settings.joins
+		if o.trace != "" {
+			joins = append(slices.Clone(joins), world.WithTrace(o.trace))
+		}
+		w, err := world.Init(ctx, joins...)
 		if err != nil {
 			return err
 		}
@@ -67,10 +73,16 @@ func checkLaunched(o *options, size int, device string) error {
 	return nil
 }
 
-// measureRank measures cells as one rank of w. What it does when goes to trace, if that is
-// not nil.
+// measureRank measures cells as one rank of w. What it does when goes to trace, that of a
+// simulated job, if that is not nil.
 func measureRank(ctx context.Context, o *options, w *world.World, cells []cell, report func(result) error, trace *perfetto.Writer) error {
-	s := &stage{w: w, virtual: isVirtual(w), repeat: o.repeat, allocs: o.allocs, settings: o.settings, tempo: usualTempo, report: report, trace: trace}
+	s := &stage{w: w, virtual: isVirtual(w), repeat: o.repeat, allocs: o.allocs, settings: o.settings, tempo: usualTempo, report: report}
+	switch {
+	case trace != nil:
+		s.span = func(name string, from, until time.Duration) { trace.Span(w.Rank(), name, from, until) }
+	case o.trace != "":
+		s.span = w.Span
+	}
 	return profiled(o, w.Rank(), func() error {
 		if o.schemes {
 			return s.compareSchemes(ctx, cells, o.rounds)

@@ -222,6 +222,9 @@ type Charger interface {
 	// Takes is how long the caller's processor takes from now on for what takes as long as
 	// work on one that nothing slows.
 	Takes(work time.Duration) time.Duration
+	// Work keeps the caller's processor busy for the limit, or until the Channel is rung
+	// after the ticket, by which Sleep would end.
+	Work(ticket uint32, limit time.Duration)
 }
 
 // A Severer is a queue pair that can be ended because its peer is taken for dead, which

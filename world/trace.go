@@ -16,7 +16,7 @@ import (
 // WithTrace has this rank add what it does over the network to a file when its World is
 // closed, which ui.perfetto.dev and chrome://tracing open: each request from when it was
 // posted until its completion was seen, and what the processor does for them (see package
-// traced), the last 65536 of these. All ranks may name one file; it is begun anew for each
+// traced), the last 65536 of each. All ranks may name one file; it is begun anew for each
 // job. Without this option the environment variable RMA_TRACE says so.
 //
 // Loads and stores of mapped memory are no requests, so that a job whose ranks all map each

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 	"github.com/onesided/rma/world/worldtest"
@@ -185,4 +186,25 @@ func TestTracesThatCannotBe(t *testing.T) {
 // Without a trace the program may tell of spans nonetheless.
 func TestSpansWithoutATrace(t *testing.T) {
 	require.NoError(t, run(t, 2, func(s *script) { s.w.Span("step", 0, time.Second) }))
+}
+
+// In virtual time the processor is said to compute where the program does, and not to sleep.
+func TestComputingIsTold(t *testing.T) {
+	profile, err := sim.ByName("ndr-2024")
+	require.NoError(t, err)
+	simulator, err := sim.New(profile, 1)
+	require.NoError(t, err)
+	var computed [2]time.Duration
+	simulator.Trace(func(e sim.Event) {
+		if e.Kind == sim.Computed {
+			computed[e.Rank] += e.Until - e.At
+		}
+	})
+	require.NoError(t, world.Simulate(t.Context(), simulator, 2, scripted(func(s *script) {
+		s.ok(s.w.Barrier(s.ctx))
+		s.w.Compute(time.Duration(s.me) * time.Millisecond)
+		s.ok(s.w.Barrier(s.ctx))
+	})))
+	require.Zero(t, computed[0])
+	require.InDelta(t, time.Millisecond, computed[1], float64(time.Microsecond))
 }

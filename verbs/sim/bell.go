@@ -41,7 +41,13 @@ func (b *bell) Finish() {
 // Sleep gives the turn away until the bell is rung, or the limit is over on the caller's
 // clock. Outside of Run it lets events happen until then. When there are none it waits
 // for as long in real time, because other goroutines may be about to do something.
-func (b *bell) Sleep(ticket uint32, limit time.Duration) {
+func (b *bell) Sleep(ticket uint32, limit time.Duration) { b.pass(Slept, ticket, limit) }
+
+// Work is Sleep of the channel, but that the processor is said to compute.
+func (d *Device) Work(ticket uint32, limit time.Duration) { d.bell.pass(Computed, ticket, limit) }
+
+// pass lets time pass in which the processor does what an event says.
+func (b *bell) pass(doing EventKind, ticket uint32, limit time.Duration) {
 	s := b.device.sim
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,7 +66,7 @@ func (b *bell) Sleep(ticket uint32, limit time.Duration) {
 	if b.rings == ticket {
 		t := s.current
 		s.wait(b, until)
-		b.device.reportTask(Slept, local, t.local, 0)
+		b.device.reportTask(doing, local, t.local, 0)
 	}
 }
 

@@ -9,8 +9,9 @@ import (
 
 // Options of a trace.
 type Options struct {
-	// Records is how many things that are over are kept, the last; each takes some 100
-	// bytes of memory. Zero or less is DefaultRecords.
+	// Records is how many requests that are over are kept, the last, how many calls, and
+	// how many spans of the program. Each takes some 100 bytes of memory. Zero or less is
+	// DefaultRecords.
 	Records int
 }
 
@@ -43,7 +44,10 @@ func New(inner verbs.Device, options Options) (verbs.Device, *Trace) {
 	d.server, _ = inner.(verbs.Server)
 	d.meter, _ = inner.(verbs.Meter)
 	d.charger, _ = inner.(verbs.Charger)
-	d.trace = &Trace{device: d, ring: make([]record, options.Records)}
+	d.trace = &Trace{device: d}
+	for i := range d.trace.rings {
+		d.trace.rings[i].records = make([]record, options.Records)
+	}
 	if !inner.Attributes().Virtual {
 		d.trace.began = time.Now().Round(0).Add(-inner.Now())
 	}
@@ -121,6 +125,16 @@ func (d *device) Takes(work time.Duration) time.Duration {
 		return work
 	}
 	return d.charger.Takes(work)
+}
+
+// Work is of virtual time only.
+func (d *device) Work(ticket uint32, limit time.Duration) {
+	if d.charger == nil {
+		return
+	}
+	from := d.Now()
+	d.charger.Work(ticket, limit)
+	d.trace.add(record{kind: computed, from: from, until: d.Now()})
 }
 
 // heard is 0 where the inner device does not tell.

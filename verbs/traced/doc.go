@@ -27,8 +27,8 @@
 //
 // # Bounds
 //
-// What is over is kept in a ring of [Options].Records; when it is full the oldest is lost,
-// and the file says how much was. What is outstanding is kept beside it. Once that has its
-// size nothing is allocated. A call costs a look or two at the clock and a short lock more
-// than that of the inner card.
+// Requests that are over, calls and spans are kept in three rings of [Options].Records each.
+// In one that is full the oldest is lost, and a mark in the file says how many were. What is
+// outstanding is kept beside them; once that has its size nothing is allocated. A call costs
+// a look or two at the clock and a short lock more than that of the inner card.
 package traced

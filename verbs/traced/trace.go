@@ -14,12 +14,15 @@ const (
 	// request is one of a send queue, received the completion of a receive.
 	request kind = iota
 	received
-	// posted, polled and slept are calls: PostSend, Poll and Sleep.
+	// posted, polled, slept and computed are calls: PostSend, Poll, Sleep and Work.
 	posted
 	polled
 	slept
+	computed
 	// spanned is of the program.
 	spanned
+	// missing tells that older ones are lost.
+	missing
 )
 
 // A record is one thing that has happened.
@@ -34,9 +37,10 @@ type record struct {
 	pair        *queuePair
 	from, until time.Duration
 	// n is how many bytes it has, or how many requests or completions.
-	n  int
+	n int
+	// id is the request's or the receive's; of missing it is how many are.
 	id uint64
-	// name is of spanned.
+	// name is of spanned, and what are missing.
 	name string
 }
 
@@ -46,28 +50,50 @@ type Trace struct {
 	// began is when the device's clock was zero.
 	began time.Time
 
-	mu sync.Mutex
-	// ring holds the last records: added of them there have been.
-	ring  []record
-	added uint64
+	mu    sync.Mutex
+	rings [rings]ring
 }
+
+// A Trace keeps apart, in rings, what does not come equally often.
+const (
+	// ofRequests holds requests and received.
+	ofRequests = iota
+	ofCalls
+	ofSpans
+	rings
+)
+
+var ringNames = [rings]string{ofRequests: "requests", ofCalls: "calls", ofSpans: "spans"}
+
+// A ring holds the last records: added of them there have been.
+type ring struct {
+	records []record
+	added   uint64
+}
+
+// lost is how many of the oldest there is no place for any more.
+func (r *ring) lost() uint64 {
+	if n := uint64(len(r.records)); r.added > n {
+		return r.added - n
+	}
+	return 0
+}
+
+// oldest is the first record that there is.
+func (r *ring) oldest() *record { return &r.records[r.lost()%uint64(len(r.records))] }
 
 // Began is the time of the system's clock when the device's own was zero, the zero time
 // where the device's is virtual.
 func (t *Trace) Began() time.Time { return t.began }
 
-// Lost is how many of the oldest records there is no place for any more.
-func (t *Trace) Lost() uint64 {
+// Lost is how many records there is no place for any more.
+func (t *Trace) Lost() (n uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.lost()
-}
-
-func (t *Trace) lost() uint64 {
-	if n := uint64(len(t.ring)); t.added > n {
-		return t.added - n
+	for i := range t.rings {
+		n += t.rings[i].lost()
 	}
-	return 0
+	return n
 }
 
 // Span adds what the program did from one time of the device's Now to another.
@@ -76,14 +102,23 @@ func (t *Trace) Span(name string, from, until time.Duration) {
 }
 
 func (t *Trace) add(r record) {
+	which := ofCalls
+	switch r.kind {
+	case request, received:
+		which = ofRequests
+	case spanned:
+		which = ofSpans
+	}
 	t.mu.Lock()
-	t.ring[t.added%uint64(len(t.ring))] = r
-	t.added++
+	into := &t.rings[which]
+	into.records[into.added%uint64(len(into.records))] = r
+	into.added++
 	t.mu.Unlock()
 }
 
-// records are those that there are, and what is outstanding.
-func (t *Trace) records() (all []record, lost uint64) {
+// records are those that there are, what is outstanding, and one of each ring that has lost
+// some.
+func (t *Trace) records() (all []record) {
 	now := t.device.Now()
 	t.device.mu.RLock()
 	for _, q := range t.device.pairs {
@@ -92,11 +127,18 @@ func (t *Trace) records() (all []record, lost uint64) {
 	t.device.mu.RUnlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	lost = t.lost()
-	for i := lost; i < t.added; i++ {
-		all = append(all, t.ring[i%uint64(len(t.ring))])
+	for which := range t.rings {
+		r := &t.rings[which]
+		lost := r.lost()
+		if lost > 0 {
+			at := r.oldest().from
+			all = append(all, record{kind: missing, name: ringNames[which], from: at, until: at, id: lost})
+		}
+		for i := lost; i < r.added; i++ {
+			all = append(all, r.records[i%uint64(len(r.records))])
+		}
 	}
-	return all, lost
+	return all
 }
 
 // Of is the trace of a device that New gave, and nil of any other.

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/verbs/timeline"
 	"github.com/onesided/rma/verbs/traced"
 )
@@ -284,11 +285,13 @@ func TestTheOldestAreLostWhenTheRingIsFull(t *testing.T) {
 		begun := time.Duration(i) * 1000
 		r.trace.Span(fmt.Sprint("step ", i), begun, begun+1000)
 	}
+	r.post(1000, request(1, write, signaled))
+	r.complete(2000, done(1, write, verbs.StatusSuccess))
 	require.EqualValues(t, 6, r.trace.Lost())
 	require.Equal(t, []string{
-		"program: the oldest records are lost 6+0 6",
-		"program: step 6 6+1", "program: step 7 7+1", "program: step 8 8+1", "program: step 9 9+1",
+		"program: step 6 6+1", "program: older spans are lost 6+0 6", "program: step 7 7+1", "program: step 8 8+1", "program: step 9 9+1",
 	}, r.lines("program"))
+	require.Equal(t, []string{"out: write to there 1+1 101"}, r.lines("out"))
 }
 
 // However many are outstanding, each is found again.
@@ -393,4 +396,24 @@ func TestAbilitiesAreTheInnerOnes(t *testing.T) {
 	require.Zero(t, device.(verbs.Meter).Frames())
 	require.Equal(t, time.Second, device.(verbs.Charger).Takes(time.Second))
 	device.(verbs.Charger).Copied(1)
+	device.(verbs.Charger).Work(0, time.Hour)
+}
+
+// In virtual time the processor computes by the device, too.
+func TestComputing(t *testing.T) {
+	s, err := sim.New(sim.Ideal(), 1)
+	require.NoError(t, err)
+	r := &rig{t: t}
+	r.device, r.trace = traced.New(s.Open(), traced.Options{})
+	s.Go("rank 0", func() {
+		ticket := r.device.Channel().Prepare()
+		r.device.(verbs.Charger).Work(ticket, 1500)
+		r.device.Channel().Sleep(ticket, 500)
+		r.device.Channel().Finish()
+	})
+	require.NoError(t, s.Run())
+	require.True(t, r.trace.Began().IsZero())
+	require.Equal(t, []string{"processor: compute 0+1.5", "processor: sleep 1.5+0.5"}, r.lines("processor"))
+	require.Same(t, r.trace, traced.Of(r.device))
+	require.Nil(t, traced.Of(s.Open()))
 }

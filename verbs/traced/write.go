@@ -38,19 +38,12 @@ type sheet struct {
 // Write adds what the device has done so far to a file, as a process with a name, at times
 // since origin, which is one of the system's clock (see Began).
 func (t *Trace) Write(w *timeline.Writer, process int, name string, origin time.Time) {
-	records, lost := t.records()
+	records := t.records()
 	slices.SortStableFunc(records, func(a, b record) int {
 		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(b.until, a.until))
 	})
 	s := &sheet{w: w, process: process, shift: t.began.Sub(origin)}
 	w.Process(process, name)
-	if lost > 0 {
-		s.name(program, 0)
-		w.Mark(process, program*rowsOfLane, s.shift+records[0].from, timeline.AcrossProcess)
-		w.Name("the oldest records are lost")
-		w.Identity("lost", lost)
-		w.End()
-	}
 	for i := range records {
 		s.write(&records[i])
 	}
@@ -107,9 +100,17 @@ func (s *sheet) write(r *record) {
 	case slept:
 		s.span(processor, r)
 		w.Name("sleep")
+	case computed:
+		s.span(processor, r)
+		w.Name("compute")
 	case spanned:
 		s.span(program, r)
 		w.Name(r.name)
+	case missing:
+		s.name(program, 0)
+		w.Mark(s.process, program*rowsOfLane, s.shift+r.from, timeline.AcrossProcess)
+		w.Name("older ", r.name, " are lost")
+		w.Identity("lost", r.id)
 	}
 	w.End()
 }
