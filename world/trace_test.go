@@ -1,7 +1,6 @@
 package world_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -131,30 +130,18 @@ func TestTraceOfProcesses(t *testing.T) {
 	require.Positive(t, overlap, "writes and reads are under way at one time")
 }
 
-// So has that of ranks that are goroutines, and of those that go on after a failure.
+// Those who go on after a failure are in it again, by their new numbers; a rank that was
+// killed has left nothing, whatever it was doing.
 func TestTraceOfSurvivors(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "t.json")
-	err := world.Run(t.Context(), 5, func(ctx context.Context, w *world.World) (err error) {
-		defer func() {
-			if f, ok := recover().(failure); ok {
-				err = f.error
-			}
-		}()
-		return shrinking(&script{ctx: ctx, w: w, me: w.Rank()}, func() error { return errFall })
-	}, world.WithDevice("tcp"), world.WithTrace(file))
-	require.ErrorIs(t, err, errFall)
-	for _, e := range err.(interface{ Unwrap() []error }).Unwrap() {
-		require.ErrorIs(t, e, errFall)
-	}
+	worldtest.StartWith(t, 5, killedShrinking, func(int) []string {
+		return []string{"RMA_DEVICE=tcp", "RMA_TRACE=" + file}
+	}).Wait() // ranks 2 and 0 are killed
 	ranks, events := readTrace(t, file)
-	want := make(map[int]string)
-	for worlds, left := range []int{5, 4, 3} {
-		for rank := range left {
-			want[worlds*world.MaxRanks+rank] = fmt.Sprint("rank ", rank)
-			if worlds > 0 {
-				want[worlds*world.MaxRanks+rank] += fmt.Sprintf(" of the %d that were left", left)
-			}
-		}
+	want := map[int]string{1: "rank 1", 3: "rank 3", 4: "rank 4"}
+	for rank := range 3 {
+		want[world.MaxRanks+1+rank] = fmt.Sprintf("rank %d of the 4 that were left", 1+rank)
+		want[2*world.MaxRanks+rank] = fmt.Sprintf("rank %d of the 3 that were left", rank)
 	}
 	require.Equal(t, want, ranks)
 	require.NotEmpty(t, events)

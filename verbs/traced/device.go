@@ -159,7 +159,7 @@ func (c *channel) Sleep(ticket uint32, limit time.Duration) {
 	from := c.device.Now()
 	c.CompletionChannel.Sleep(ticket, limit)
 	if until := c.device.Now(); until > from {
-		c.device.trace.add(record{kind: slept, from: from, until: until})
+		c.device.trace.add(record{kind: slept, from: from, until: until, n: 1})
 	}
 }
 

@@ -12,7 +12,8 @@
 //
 //   - program: the spans that the program has added.
 //   - processor: calls of PostSend; polls in which something came, called serve if that was
-//     for peers only; and sleeps. Those of several goroutines may overlap.
+//     for peers only; and sleeps, of which several are one if there was nothing between them
+//     but looks that found nothing. Those of several goroutines may overlap.
 //   - out: messages and writes, from when they were posted until their completion was polled.
 //     One that asked for none is over with the next one of its queue pair that did; but if
 //     that was posted later than it then took, this says too little, and there is only a mark

@@ -90,8 +90,7 @@ func Example() {
 	// {"ph":"M","pid":0,"tid":1048576,"ts":0,"name":"thread_name","args":{"name":"processor"}},
 	// {"ph":"M","pid":0,"tid":1048576,"ts":0,"name":"thread_sort_index","args":{"sort_index":1048576}},
 	// {"ph":"X","pid":0,"tid":1048576,"ts":61.500,"dur":0.150,"name":"post write","args":{"requests":3,"queue pair":1}},
-	// {"ph":"X","pid":0,"tid":1048576,"ts":61.650,"dur":200.350,"name":"sleep"},
-	// {"ph":"X","pid":0,"tid":1048576,"ts":262.010,"dur":4.219,"name":"sleep"},
+	// {"ph":"X","pid":0,"tid":1048576,"ts":61.650,"dur":204.579,"name":"sleep","args":{"times":2}},
 	// {"ph":"X","pid":0,"tid":1048576,"ts":266.229,"dur":0.050,"name":"poll","args":{"completions":2}}
 	// ]}
 }

@@ -36,7 +36,7 @@ type record struct {
 	// pair is the queue pair of a request, of a receive and of posted.
 	pair        *queuePair
 	from, until time.Duration
-	// n is how many bytes it has, or how many requests or completions.
+	// n is how many bytes it has, or how many requests, completions or sleeps.
 	n int
 	// id is the request's or the receive's; of missing it is how many are.
 	id uint64
@@ -110,10 +110,32 @@ func (t *Trace) add(r record) {
 		which = ofSpans
 	}
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	into := &t.rings[which]
+	if r.kind == slept && into.prolong(&r) {
+		return
+	}
 	into.records[into.added%uint64(len(into.records))] = r
 	into.added++
-	t.mu.Unlock()
+}
+
+// shortLook is the longest time between two sleeps that are told as one. Who waits looks
+// in it and finds nothing.
+const shortLook = 20 * time.Microsecond
+
+// prolong has a sleep be a part of the last record, if that is one that was just over.
+func (r *ring) prolong(s *record) bool {
+	if r.added == 0 {
+		return false
+	}
+	last := &r.records[(r.added-1)%uint64(len(r.records))]
+	between := s.from - last.until
+	if last.kind != slept || between < 0 || between > shortLook {
+		return false
+	}
+	last.until = s.until
+	last.n += s.n
+	return true
 }
 
 // records are those that there are, what is outstanding, and one of each ring that has lost

@@ -159,7 +159,7 @@ func (r *rig) lines(lanes ...string) []string {
 			continue
 		}
 		line := fmt.Sprintf("%s: %s %g+%g", names[e.Tid], e.Name, e.Ts, e.Dur)
-		for _, key := range []string{"bytes", "requests", "completions", "lost"} {
+		for _, key := range []string{"bytes", "requests", "completions", "times", "lost"} {
 			if n, ok := e.Args[key]; ok {
 				line += fmt.Sprintf(" %v", n)
 			}
@@ -195,11 +195,27 @@ func TestARequestLastsUntilItsCompletionIsPolled(t *testing.T) {
 		"processor: poll 3+0 1",
 		"processor: serve 4+0",
 		"processor: poll 5+0 3",
-		"processor: sleep 6+1",
+		"processor: sleep 6+1 1",
 		"in: receive from 3 6+0 77",
 		"processor: poll 6+0 2",
 	}, r.lines("program", "processor", "out", "in"))
 	require.Zero(t, r.trace.Lost())
+}
+
+func TestSleepsWithNothingBetweenAreOne(t *testing.T) {
+	r := newRig(t, 0)
+	sleep := func(at, limit time.Duration) {
+		r.script.now = at
+		r.device.Channel().Sleep(0, limit)
+	}
+	sleep(1000, 1000)
+	sleep(22_000, 1000) // as long after the first as a look takes at most
+	sleep(43_001, 1000)
+	r.post(44_001, request(1, write, signaled))
+	sleep(44_001, 999)
+	require.Equal(t, []string{
+		"processor: sleep 1+22 2", "processor: sleep 43.001+1 1", "processor: sleep 44.001+0.999 1", "processor: post write 44.001+0 1",
+	}, r.lines("processor"))
 }
 
 func TestACompletionAnswersForThoseThatAskForNone(t *testing.T) {
@@ -413,7 +429,7 @@ func TestComputing(t *testing.T) {
 	})
 	require.NoError(t, s.Run())
 	require.True(t, r.trace.Began().IsZero())
-	require.Equal(t, []string{"processor: compute 0+1.5", "processor: sleep 1.5+0.5"}, r.lines("processor"))
+	require.Equal(t, []string{"processor: compute 0+1.5", "processor: sleep 1.5+0.5 1"}, r.lines("processor"))
 	require.Same(t, r.trace, traced.Of(r.device))
 	require.Nil(t, traced.Of(s.Open()))
 }

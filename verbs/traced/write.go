@@ -100,6 +100,7 @@ func (s *sheet) write(r *record) {
 	case slept:
 		s.span(processor, r)
 		w.Name("sleep")
+		w.Argument("times", int64(r.n))
 	case computed:
 		s.span(processor, r)
 		w.Name("compute")
