@@ -1,0 +1,245 @@
+//go:build ibverbs && cgo && linux
+
+package ibv
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/outside"
+)
+
+const (
+	maxCapacity = 1 << 30
+	// firstRoom is what the card's part of a queue holds at first.
+	firstRoom = 256
+)
+
+// completionQueue is a queue of the card, and what was taken out of that and not polled.
+//
+// # It does not overflow
+//
+// The card's part has room for all requests that its queue pairs may have outstanding: it
+// grows when one is attached. A request is outstanding until its completion was taken out
+// of there, so there is never more in it.
+type completionQueue struct {
+	device   *device
+	queue    queue
+	capacity int
+	// armed tells that the next completion makes an event.
+	armed atomic.Bool
+
+	mu sync.Mutex
+	// attached is how many requests the queue pairs may have outstanding, stale how many
+	// completions there may be of such that are closed; uses counts the queue pairs.
+	attached, stale, uses int
+	closed                bool
+	tray                  tray
+	// held[first:] was taken out while nobody asked for it.
+	held  []verbs.Completion
+	first int
+
+	// ailing are queue pairs that have failed and may have more to flush.
+	ailingMu sync.Mutex
+	ailing   []*queuePair
+	some     atomic.Bool
+}
+
+// CreateCompletionQueue makes a queue.
+func (d *device) CreateCompletionQueue(capacity int) (verbs.CompletionQueue, error) {
+	if capacity < 0 || capacity > maxCapacity {
+		return nil, d.argumentError("CreateCompletionQueue: capacity %d, allowed are 0 to %d", capacity, maxCapacity)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed.Load() {
+		return nil, d.closedError("CreateCompletionQueue")
+	}
+	q, err := d.card.newQueue(min(firstRoom, d.limits.completions))
+	if err != nil {
+		return nil, d.refused("creating a completion queue", err)
+	}
+	c := &completionQueue{device: d, queue: q, capacity: max(capacity, 1)}
+	queues := append(slices.Clone(*d.queues.Load()), c)
+	d.queues.Store(&queues)
+	// One who sleeps has not armed it.
+	d.bell.Ring()
+	return c, nil
+}
+
+// arm has the next completion make an event.
+func (c *completionQueue) arm() {
+	// Under the mutex, so that nobody takes for armed what is just being armed.
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed && !c.armed.Swap(true) && c.queue.arm() != nil {
+		c.armed.Store(false)
+	}
+}
+
+// Poll takes completions: first those that were taken out before, then the card's, then those
+// of queue pairs that have failed and of which the card does not know.
+func (c *completionQueue) Poll(into []verbs.Completion) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return 0
+	}
+	n := 0
+	if c.first < len(c.held) {
+		n = copy(into, c.held[c.first:])
+		if c.first += n; c.first == len(c.held) {
+			c.held, c.first = c.held[:0], 0
+		}
+	}
+	if len(into) == 0 {
+		c.look()
+		return 0
+	}
+	n += c.take(into[n:])
+	if n < len(into) && c.some.Load() {
+		n += c.flush(into[n:])
+	}
+	if n > 0 {
+		outside.AfterHearing()
+	}
+	return n
+}
+
+// take takes the card's completions.
+func (c *completionQueue) take(into []verbs.Completion) (n int) {
+	for n < len(into) {
+		asked := min(len(into)-n, batch)
+		got := c.queue.poll(&c.tray, asked)
+		for i := range max(got, 0) {
+			if c.device.complete(&c.tray, i, &into[n]) {
+				n++
+			}
+		}
+		if got < asked {
+			c.stale = 0
+			break
+		}
+	}
+	return n
+}
+
+// look takes the card's completions, for as many as there is to be room, to see what has
+// become of the queue pairs.
+func (c *completionQueue) look() {
+	var some [batch]verbs.Completion
+	for len(c.held)-c.first < c.capacity {
+		n := c.take(some[:])
+		if n == 0 {
+			return
+		}
+		if c.first > 0 {
+			c.held = slices.Delete(c.held, 0, c.first)
+			c.first = 0
+		}
+		c.held = append(c.held, some[:n]...)
+	}
+}
+
+// ail has a queue pair looked after that has failed.
+func (c *completionQueue) ail(q *queuePair) {
+	c.ailingMu.Lock()
+	defer c.ailingMu.Unlock()
+	if !slices.Contains(c.ailing, q) {
+		c.ailing = append(c.ailing, q)
+	}
+	c.some.Store(true)
+}
+
+// flush completes what queue pairs that have failed still hold, once the card has told all.
+func (c *completionQueue) flush(into []verbs.Completion) (n int) {
+	c.ailingMu.Lock()
+	defer c.ailingMu.Unlock()
+	kept := c.ailing[:0]
+	for _, q := range c.ailing {
+		more := false
+		if q.sends == c {
+			more = q.flush(&q.sending, into, &n)
+		}
+		if q.receives == c {
+			more = q.flush(&q.receiving, into, &n) || more
+		}
+		if more {
+			kept = append(kept, q)
+		}
+	}
+	clear(c.ailing[len(kept):])
+	c.ailing = kept
+	c.some.Store(len(kept) > 0)
+	return n
+}
+
+// attach makes room for the requests of another queue pair.
+func (c *completionQueue) attach(requests int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return fmt.Errorf("ibv: %s: queue pair: its completion queue: %w", c.device.name, verbs.ErrClosed)
+	}
+	if need := c.attached + c.stale + requests; need > c.queue.room() {
+		most := c.device.limits.completions
+		if need > most {
+			return &verbs.CapabilityError{Device: c.device.attributes.Name, Capability: "have another queue pair complete into this queue",
+				Reason: fmt.Sprintf("the card's queues hold at most %d completions, and its queue pairs could have %d", most, need)}
+		}
+		if err := c.queue.resize(min(max(need, 2*c.queue.room()), most)); err != nil {
+			return c.device.refused(fmt.Sprintf("making room for %d completions", need), err)
+		}
+	}
+	c.attached += requests
+	c.uses++
+	return nil
+}
+
+// detach takes back attach, for a queue pair of which completions may be left in the card's
+// queue, and forgets those that were taken out. A number of 0 is that of none.
+func (c *completionQueue) detach(requests int, q *queuePair) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.attached -= requests
+	c.uses--
+	if q == nil {
+		return
+	}
+	c.stale += requests
+	c.held = slices.DeleteFunc(c.held[c.first:], func(d verbs.Completion) bool { return d.QueuePair == q.number })
+	c.first = 0
+	c.ailingMu.Lock()
+	defer c.ailingMu.Unlock()
+	c.ailing = slices.DeleteFunc(c.ailing, func(other *queuePair) bool { return other == q })
+}
+
+// Close destroys the queue.
+func (c *completionQueue) Close() error {
+	d := c.device
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil
+	}
+	if c.uses > 0 {
+		return d.argumentError("Close of a completion queue with %d uses by queue pairs; close them first", c.uses)
+	}
+	queues := slices.DeleteFunc(slices.Clone(*d.queues.Load()), func(other *completionQueue) bool { return other == c })
+	d.queues.Store(&queues)
+	return c.destroy()
+}
+
+// destroy does, with mu held.
+func (c *completionQueue) destroy() error {
+	c.closed = true
+	if err := c.queue.destroy(); err != nil {
+		return c.device.refused("destroying a completion queue", err)
+	}
+	return nil
+}

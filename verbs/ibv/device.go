@@ -1,0 +1,202 @@
+//go:build ibverbs && cgo && linux
+
+package ibv
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/cpucopy"
+	"github.com/onesided/rma/verbs/shm"
+)
+
+// device is a port of a card as one rank has opened it.
+type device struct {
+	door
+	card       *card
+	name       string
+	port       int
+	gid        gid
+	global     bool
+	mtu        mtu
+	timeout    uint8
+	onDemand   bool
+	limits     limits
+	attributes verbs.Attributes
+	// rate is the port's in bytes a second, 0 if that is not known.
+	rate    float64
+	opened  time.Time
+	bell    *bell
+	pairs   pairTable
+	regions regionTable
+	desks   desks
+	watch   watch
+	// memory gives what AllocateMemory needs.
+	memory *shm.Device
+	closed atomic.Bool
+	// queues is replaced, never changed.
+	queues atomic.Pointer[[]*completionQueue]
+
+	// mu is held to make and end what the device has, and comes before every other.
+	mu sync.Mutex
+
+	askedMu sync.Mutex
+	asked   []*connectionRequest
+	// waiting mirrors how many they are.
+	waiting atomic.Int32
+}
+
+var (
+	_ verbs.Device  = (*device)(nil)
+	_ verbs.Severer = (*queuePair)(nil)
+)
+
+// Attributes of the device.
+func (d *device) Attributes() verbs.Attributes { return d.attributes }
+
+// Now is the time since the device was opened.
+func (d *device) Now() time.Duration { return time.Since(d.opened) }
+
+// Copy copies with the CPU.
+func (d *device) Copy(dst, src []byte) int { return cpucopy.Copy(dst, src) }
+
+// Channel is where the rank sleeps.
+func (d *device) Channel() verbs.CompletionChannel { return d.bell }
+
+// AllocateMemory returns zeroed memory.
+func (d *device) AllocateMemory(n int) ([]byte, error) {
+	if d.closed.Load() {
+		return nil, d.closedError("AllocateMemory")
+	}
+	if n <= 0 {
+		return nil, d.argumentError("AllocateMemory of %d bytes; allowed is 1 or more", n)
+	}
+	memory, err := d.memory.AllocateMemory(n)
+	if err != nil {
+		return nil, fmt.Errorf("ibv: %w", err)
+	}
+	return memory, nil
+}
+
+// FreeMemory gives memory back.
+func (d *device) FreeMemory(memory []byte) error {
+	if d.closed.Load() {
+		return d.closedError("FreeMemory")
+	}
+	if err := d.memory.FreeMemory(memory); err != nil {
+		return fmt.Errorf("ibv: %w", err)
+	}
+	return nil
+}
+
+// work runs f in a goroutine that Close waits for, and is false if the device is closed.
+func (d *device) work(f func()) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed.Load() {
+		return false
+	}
+	d.door.working.Go(f)
+	return true
+}
+
+// endpoint is where a queue pair of this device is.
+func (d *device) endpoint(number uint32) endpoint {
+	e := endpoint{number: number, packet: randomPacket(), mtu: d.mtu, gid: d.gid.address, kind: d.gid.kind,
+		readsOut: uint8(min(mostReads, d.limits.readsOut)), readsIn: uint8(min(mostReads, d.limits.readsIn))}
+	if p, err := d.card.port(d.port); err == nil {
+		e.lid, e.ethernet = p.lid, p.ethernet
+	}
+	return e
+}
+
+// transition says why a queue pair did not come into a state.
+func (d *device) transition(number uint32, state string, w *way, cause error) error {
+	p, err := d.card.port(d.port)
+	if err != nil {
+		p = port{state: portActive, mtu: w.mtu}
+	}
+	gids, _ := d.card.gids(d.port)
+	return &TransitionError{Device: d.name, Port: d.port, QueuePair: number, State: state, Reason: w.explain(state, p, gids, d.limits, cause), Cause: cause}
+}
+
+// refused says what the card or the system has refused.
+func (d *device) refused(what string, cause error) error {
+	if errors.Is(cause, syscall.ENOMEM) || errors.Is(cause, syscall.EAGAIN) {
+		return fmt.Errorf("ibv: %s: %s: %w%s: %w", d.name, what, verbs.ErrMemory, lockedText(), cause)
+	}
+	return fmt.Errorf("ibv: %s: %s: %w", d.name, what, cause)
+}
+
+// lockedText tells of the limit on locked memory, if there is one.
+func lockedText() string {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit); err != nil || limit.Cur == unix.RLIM_INFINITY {
+		return ""
+	}
+	return fmt.Sprintf(" (this process may lock %d bytes, RLIMIT_MEMLOCK: raise it with ulimit -l unlimited, limits.conf, or LimitMEMLOCK of the service that starts it)", limit.Cur)
+}
+
+// goneError says that the line to a peer has ended.
+func (d *device) goneError(peer string, err error) error {
+	switch {
+	case errors.Is(err, ErrProtocol):
+		return fmt.Errorf("ibv: %s: %s: %w", d.name, peer, err)
+	case os.IsTimeout(err):
+		err = fmt.Errorf("nothing was heard for %v", d.door.lines.silence)
+	}
+	return fmt.Errorf("ibv: %s: %s: %w: %w", d.name, peer, verbs.ErrPeerGone, err)
+}
+
+func (d *device) closedError(call string) error {
+	return fmt.Errorf("ibv: %s: %s: %w", d.name, call, verbs.ErrClosed)
+}
+
+func (d *device) argumentError(format string, args ...any) error {
+	return &verbs.ArgumentError{Device: d.attributes.Name, Text: fmt.Sprintf(format, args...)}
+}
+
+func argumentError(format string, args ...any) error {
+	return &verbs.ArgumentError{Device: deviceName, Text: fmt.Sprintf(format, args...)}
+}
+
+// Close closes the device.
+func (d *device) Close() error {
+	d.mu.Lock()
+	if d.closed.Swap(true) {
+		d.mu.Unlock()
+		return nil
+	}
+	d.mu.Unlock()
+	errs := []error{d.door.shut()}
+	for _, q := range d.pairs.all() {
+		errs = append(errs, q.Close())
+	}
+	d.door.working.Wait()
+	d.door.teller.close()
+	// What a line that was just made has left behind.
+	for _, q := range d.pairs.all() {
+		errs = append(errs, q.Close())
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	errs = append(errs, d.regions.close())
+	for _, c := range *d.queues.Load() {
+		c.mu.Lock()
+		errs = append(errs, c.destroy())
+		c.mu.Unlock()
+	}
+	d.queues.Store(new([]*completionQueue))
+	d.watch.close()
+	d.card.close()
+	d.bell.Ring()
+	return errors.Join(append(errs, d.memory.Close())...)
+}

@@ -1,0 +1,192 @@
+//go:build ibverbs && cgo && linux
+
+package ibv
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A line is the connection over which two queue pairs find each other, and by whose end each
+// learns of the other's. It carries messages of a kind, a length of two bytes, and that many
+// bytes:
+//
+//	hello    version 1, identity of the device that is meant 8, endpoint, what Connect was given
+//	accept   endpoint
+//	reject   the reason
+//	ready    nothing: requests may be sent to the side that has connected
+//	alive    nothing
+//
+// Numbers are big-endian. Either side sends alive every quarter of the time of silence after
+// which the other gives it up.
+type line struct {
+	conn    net.Conn
+	peer    string
+	silence time.Duration
+
+	mu    sync.Mutex
+	ended bool
+}
+
+type kind uint8
+
+const (
+	kindHello kind = iota + 1
+	kindAccept
+	kindReject
+	kindReady
+	kindAlive
+	kinds
+)
+
+const (
+	lineVersion  = 1
+	headerSize   = 3
+	identitySize = 8
+	maxReason    = 300
+	maxPayload   = 512
+)
+
+// newLine makes a line of a connection on which the key has been proved.
+func newLine(conn net.Conn, peer string, silence time.Duration) *line {
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		// Where it is refused the time of silence does the same.
+		if raw, err := tcp.SyscallConn(); err == nil {
+			_ = raw.Control(func(fd uintptr) {
+				_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(silence.Milliseconds()))
+			})
+		}
+	}
+	_ = conn.SetDeadline(time.Time{})
+	return &line{conn: conn, peer: peer, silence: silence}
+}
+
+// send sends a message. That it fails is learned by who receives.
+func (l *line) send(k kind, payload []byte) {
+	message := make([]byte, headerSize, headerSize+len(payload))
+	message[0] = byte(k)
+	binary.BigEndian.PutUint16(message[1:], uint16(len(payload)))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.ended {
+		_ = l.conn.SetWriteDeadline(time.Now().Add(l.silence))
+		_, _ = l.conn.Write(append(message, payload...))
+	}
+}
+
+// receive waits for the next message that says something.
+func (l *line) receive() (kind, []byte, error) {
+	for {
+		var header [headerSize]byte
+		if err := l.conn.SetReadDeadline(time.Now().Add(l.silence)); err != nil {
+			return 0, nil, err
+		}
+		if _, err := io.ReadFull(l.conn, header[:]); err != nil {
+			return 0, nil, err
+		}
+		k, n := kind(header[0]), binary.BigEndian.Uint16(header[1:])
+		if k == 0 || k >= kinds || n > maxPayload || k == kindAlive && n != 0 {
+			return 0, nil, fmt.Errorf("%w: a message of kind %d and %d bytes", ErrProtocol, k, n)
+		}
+		if k == kindAlive {
+			continue
+		}
+		payload := make([]byte, n)
+		if _, err := io.ReadFull(l.conn, payload); err != nil {
+			return 0, nil, err
+		}
+		return k, payload, nil
+	}
+}
+
+// end closes the line. Whoever receives on either side learns of it.
+func (l *line) end() {
+	// Not after a send that waits: closing ends that.
+	_ = l.conn.Close()
+	l.mu.Lock()
+	l.ended = true
+	l.mu.Unlock()
+}
+
+// reject says why there is no connection, and that this was the last word. The line is
+// closed when the peer has closed it: one that is closed with bytes unread takes back what it
+// sent.
+func (l *line) reject(reason string) {
+	l.send(kindReject, []byte(reason[:min(len(reason), maxReason)]))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended = true
+	if tcp, ok := l.conn.(*net.TCPConn); ok && tcp.CloseWrite() == nil {
+		return
+	}
+	_ = l.conn.Close()
+}
+
+// lines are those of a device. A goroutine keeps them alive.
+type lines struct {
+	silence time.Duration
+	stop    chan struct{}
+
+	mu     sync.Mutex
+	all    map[*line]struct{}
+	closed bool
+}
+
+func (s *lines) add(l *line) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.all[l] = struct{}{}
+	return true
+}
+
+func (s *lines) remove(l *line) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.all, l)
+}
+
+// close ends all lines.
+func (s *lines) close() {
+	s.mu.Lock()
+	s.closed = true
+	all := s.all
+	s.all = nil
+	s.mu.Unlock()
+	close(s.stop)
+	for l := range all {
+		l.end()
+	}
+}
+
+// keep says alive on every line, four times in the time of silence.
+func (s *lines) keep() {
+	ticker := time.NewTicker(s.silence / 4)
+	defer ticker.Stop()
+	var now []*line
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-ticker.C:
+		}
+		now = now[:0]
+		s.mu.Lock()
+		for l := range s.all {
+			now = append(now, l)
+		}
+		s.mu.Unlock()
+		for _, l := range now {
+			l.send(kindAlive, nil)
+		}
+		clear(now)
+	}
+}

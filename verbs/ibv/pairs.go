@@ -1,0 +1,165 @@
+//go:build ibverbs && cgo && linux
+
+package ibv
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// The ID of a request, as the card knows it, names its queue pair and its place in the ring:
+//
+//	63     it is a receive
+//	40-62  generation of the slot
+//	24-39  slot of the queue pair in the device's table
+//	 0-23  place in the ring, or one of the marks
+//
+// What a queue pair leaves behind that was destroyed is of a generation before, and is not
+// taken for another's.
+const (
+	receiveBit = 1 << 63
+	placeBits  = 24
+	slotBits   = 16
+	placeMask  = 1<<placeBits - 1
+	// markPlace is that of what is flushed last, fencePlace of what completes before a fence.
+	markPlace      = placeMask
+	fencePlace     = placeMask - 1
+	slots          = 1 << slotBits
+	pageSlots      = 256
+	generationMask = 1<<(63-placeBits-slotBits) - 1
+	identityMask   = 1<<63 - 1<<placeBits
+)
+
+// pairTable holds the queue pairs of a device. It is read without a lock.
+type pairTable struct {
+	pages [slots / pageSlots]atomic.Pointer[[pageSlots]atomic.Pointer[queuePair]]
+
+	mu         sync.Mutex
+	free       []int
+	used       int
+	generation uint64
+}
+
+// add gives a queue pair its identity.
+func (t *pairTable) add(q *queuePair) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := len(t.free); n > 0 {
+		q.slot, t.free = t.free[n-1], t.free[:n-1]
+	} else if t.used < slots {
+		q.slot = t.used
+		t.used++
+	} else {
+		return fmt.Errorf("the device has %d queue pairs already", slots)
+	}
+	t.generation = (t.generation + 1) & generationMask
+	q.identity = t.generation<<(placeBits+slotBits) | uint64(q.slot)<<placeBits
+	page := &t.pages[q.slot/pageSlots]
+	if page.Load() == nil {
+		page.Store(new([pageSlots]atomic.Pointer[queuePair]))
+	}
+	page.Load()[q.slot%pageSlots].Store(q)
+	return nil
+}
+
+// remove makes room for another.
+func (t *pairTable) remove(q *queuePair) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.pages[q.slot/pageSlots].Load()[q.slot%pageSlots].Store(nil)
+	t.free = append(t.free, q.slot)
+}
+
+// of is the queue pair of a request's ID, nil if that is gone.
+func (t *pairTable) of(id uint64) *queuePair {
+	slot := id >> placeBits % slots
+	page := t.pages[slot/pageSlots].Load()
+	if page == nil {
+		return nil
+	}
+	q := page[slot%pageSlots].Load()
+	if q == nil || q.identity != id&identityMask {
+		return nil
+	}
+	return q
+}
+
+// all are the queue pairs now.
+func (t *pairTable) all() (all []*queuePair) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for slot := range t.used {
+		if q := t.pages[slot/pageSlots].Load()[slot%pageSlots].Load(); q != nil {
+			all = append(all, q)
+		}
+	}
+	return all
+}
+
+// complete makes a completion of one of the card's, and is false if that is nobody's.
+func (d *device) complete(t *tray, i int, into *verbs.Completion) bool {
+	id := t.id(i)
+	q := d.pairs.of(id)
+	if q == nil {
+		return false
+	}
+	place, status := id&placeMask, t.status(i)
+	if id&receiveBit != 0 {
+		return q.received(t, i, place, status, into)
+	}
+	switch {
+	case place == markPlace:
+		q.sending.drained.Store(true)
+		return false
+	case place == fencePlace && status == verbs.StatusSuccess:
+		q.passed()
+		return false
+	case place == fencePlace:
+		q.ended(t, i, status, "a fence")
+		return false
+	}
+	e, ok := q.sending.finish(place)
+	if !ok || status == verbs.StatusSuccess && !e.signalled {
+		return false
+	}
+	if status == verbs.StatusRemoteOperation && e.opcode <= verbs.OpSendImmediate {
+		// Receives are checked when they are posted: what the peer cannot carry out is a
+		// message longer than its receive, which some cards do not tell from that.
+		status = verbs.StatusRemoteInvalid
+	}
+	*into = verbs.Completion{ID: e.id, QueuePair: q.number, Status: status, Opcode: e.opcode}
+	if status != verbs.StatusSuccess {
+		q.ended(t, i, status, fmt.Sprintf("request %#x (opcode %d)", e.id, e.opcode))
+	}
+	return true
+}
+
+func (q *queuePair) received(t *tray, i int, place uint64, status verbs.Status, into *verbs.Completion) bool {
+	e, ok := q.receiving.finish(place)
+	if !ok {
+		return false
+	}
+	*into = verbs.Completion{ID: e.id, QueuePair: q.number, Status: status, Opcode: verbs.OpReceive}
+	if status == verbs.StatusSuccess {
+		into.Opcode = t.received(i)
+		into.Bytes, into.Immediate = t.bytes(i), t.immediate(i)
+		return true
+	}
+	into.Status = t.receiveStatus(i)
+	q.ended(t, i, into.Status, fmt.Sprintf("receive %#x", e.id))
+	return true
+}
+
+// ended fails the queue pair because of a completion.
+func (q *queuePair) ended(t *tray, i int, status verbs.Status, what string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.err != nil {
+		return
+	}
+	q.fail(fmt.Errorf("ibv: %s: queue pair %#x: %s: %w (the card says %s, vendor error %#x)%s",
+		q.device.name, q.number, what, status, t.name(i), t.vendor(i), q.device.portText()))
+}

@@ -1,0 +1,490 @@
+//go:build ibverbs && cgo && linux
+
+package ibv
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/onesided/rma/verbs"
+)
+
+const (
+	defaultDepth = 128
+	maxDepth     = 1 << 20
+)
+
+// queuePair is one of the card's and what it has been given.
+//
+// # How it fails
+//
+// The first error, be it a completion's, an event's or the end of the line to the peer, puts
+// the card's queue pair in its error state, in which the card flushes what it has. Behind that
+// goes a request that only marks the end: when it is flushed too, whatever the card had and
+// has not told of went well and was not signalled. Then what it never had is flushed here, as
+// is what is posted later. Receives are all told of, so they are only counted.
+type queuePair struct {
+	device          *device
+	raw             rawPair
+	number          uint32
+	slot            int
+	identity        uint64
+	sends, receives *completionQueue
+	// room is what the queue pair takes of each of them.
+	sendRoom, receiveRoom int
+	own                   endpoint
+
+	state   atomic.Uint32
+	sending ring
+	// receiving is of receives.
+	receiving ring
+
+	// mu comes behind a completion queue's mu, and before everything else.
+	mu sync.Mutex
+	// err is why it is in StateError; closed tells that it is destroyed.
+	err    error
+	closed bool
+	// live tells that the card's queue pair is connected, open that the peer's is too, so that
+	// requests may leave.
+	live, open bool
+	line       *line
+	// early are the requests that wait for that, or behind a fence, with copies of what is not
+	// the device's.
+	early         []verbs.SendRequest
+	earlyReceives []verbs.ReceiveRequest
+	// lastRead is behind the last read or atomic that the card was given; fencing tells that a
+	// fenced request waits for it.
+	lastRead uint64
+	fencing  bool
+}
+
+// newPair makes a queue pair, which is not connected.
+func (d *device) newPair(config verbs.QueuePairConfig) (*queuePair, error) {
+	sends, ok1 := config.SendQueue.(*completionQueue)
+	receives, ok2 := config.ReceiveQueue.(*completionQueue)
+	if !ok1 || !ok2 || sends.device != d || receives.device != d {
+		return nil, d.argumentError("queue pair: SendQueue and ReceiveQueue must be completion queues of this device")
+	}
+	most := min(maxDepth, d.limits.depth-2)
+	for _, depth := range []*int{&config.MaxSends, &config.MaxReceives} {
+		if *depth == 0 {
+			*depth = min(defaultDepth, most)
+		}
+		if *depth < 0 || *depth > most {
+			return nil, d.argumentError("queue pair: depth %d, allowed are 1 to %d, or 0 for %d", *depth, most, min(defaultDepth, most))
+		}
+	}
+	// Two more than are posted: those that mark the end, and a fence.
+	q := &queuePair{device: d, sends: sends, receives: receives, sending: newRing(config.MaxSends), receiving: newRing(config.MaxReceives),
+		sendRoom: config.MaxSends + 2, receiveRoom: config.MaxReceives}
+	if err := sends.attach(q.sendRoom); err != nil {
+		return nil, err
+	}
+	if err := receives.attach(q.receiveRoom); err != nil {
+		sends.detach(q.sendRoom, nil)
+		return nil, err
+	}
+	if err := q.create(); err != nil {
+		sends.detach(q.sendRoom, nil)
+		receives.detach(q.receiveRoom, nil)
+		return nil, err
+	}
+	return q, nil
+}
+
+// create makes the card's part, and gives it its place in the device.
+func (q *queuePair) create() error {
+	d := q.device
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed.Load() {
+		return d.closedError("queue pair")
+	}
+	var err error
+	q.raw, _, err = d.card.newPair(q.sends.queue, q.receives.queue,
+		sizes{sends: q.sendRoom, receives: q.receiveRoom, segments: d.attributes.MaxSegments, inline: d.attributes.MaxInline})
+	if err != nil {
+		return d.refused("creating a queue pair", err)
+	}
+	q.number = q.raw.number()
+	if err := q.raw.toInit(d.port); err != nil {
+		err = d.transition(q.number, "INIT", &way{port: d.port}, err)
+		return errors.Join(err, q.raw.destroy())
+	}
+	if err := d.pairs.add(q); err != nil {
+		return errors.Join(d.refused("creating a queue pair", err), q.raw.destroy())
+	}
+	q.own = d.endpoint(q.number)
+	return nil
+}
+
+// Number is the card's.
+func (q *queuePair) Number() uint32 { return q.number }
+
+// State is the state now.
+func (q *queuePair) State() verbs.State { return verbs.State(q.state.Load()) }
+
+// Err says why the queue pair is in StateError.
+func (q *queuePair) Err() error {
+	if q.State() != verbs.StateError {
+		return nil
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.err
+}
+
+// PostSend posts requests in order.
+func (q *queuePair) PostSend(requests []verbs.SendRequest) (int, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return 0, fmt.Errorf("ibv: %s: PostSend: %w", q.device.name, verbs.ErrClosed)
+	}
+	desk := q.device.desks.take()
+	defer q.device.desks.leave(desk)
+	n, err := 0, error(nil)
+	for ; n < len(requests); n++ {
+		r := &requests[n]
+		if err = q.check(r); err != nil {
+			break
+		}
+		number := q.sending.put(entry{r.ID, r.Opcode, r.Flags&verbs.Signalled != 0})
+		if !q.open || len(q.early) > 0 || !q.give(desk, r, number) {
+			q.keep(r)
+		}
+	}
+	q.post(desk)
+	if q.err != nil {
+		q.unwell()
+	}
+	return n, err
+}
+
+// check says what is wrong with a request, or that there is no room for it. The card checks
+// segments itself, but an atomic's when the peer's memory has been changed already.
+func (q *queuePair) check(r *verbs.SendRequest) error {
+	if _, err := q.device.attributes.CheckSend(r); err != nil {
+		return err
+	}
+	if r.Opcode >= verbs.OpFetchAdd && r.RemoteAddress%8 != 0 {
+		return q.device.argumentError("PostSend: an atomic at address %#x, which must be a multiple of 8", r.RemoteAddress)
+	}
+	if r.Opcode >= verbs.OpFetchAdd && !q.device.regions.hold(r.Segments) {
+		return q.device.argumentError("PostSend: the segment of an atomic is not in the region that its key names, or that lacks LocalWrite")
+	}
+	if q.sending.full() {
+		return verbs.ErrQueueFull
+	}
+	return nil
+}
+
+// give puts a request on the desk, and is false if it has to wait for a fence.
+func (q *queuePair) give(d *desk, r *verbs.SendRequest, number uint64) bool {
+	if q.err != nil {
+		return false
+	}
+	flags := r.Flags
+	if flags&verbs.Fence != 0 && q.device.limits.fencesFail {
+		if q.lastRead > q.sending.head.Load() {
+			q.fence(d)
+			return false
+		}
+		flags &^= verbs.Fence
+	}
+	d.send(q.identity|number&q.sending.mask, r, flags)
+	if r.Opcode >= verbs.OpRDMARead {
+		q.lastRead = number + 1
+	}
+	if d.full() {
+		q.post(d)
+	}
+	return true
+}
+
+// fence posts a request that completes behind all earlier ones, of which the last read or
+// atomic may not be signalled. It is for cards whose own fences fail.
+func (q *queuePair) fence(d *desk) {
+	q.post(d)
+	if q.fencing || q.err != nil {
+		return
+	}
+	q.fencing = true
+	if !q.mark(fencePlace, verbs.OpRDMAWrite) {
+		q.fail(fmt.Errorf("ibv: %s: queue pair %#x: the card takes no fence", q.device.name, q.number))
+	}
+}
+
+// passed posts what has waited for a fence.
+func (q *queuePair) passed() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.fencing, q.lastRead = false, 0
+	q.advance()
+}
+
+// keep keeps a request until the queue pair is connected, or a fence is passed.
+func (q *queuePair) keep(r *verbs.SendRequest) {
+	if q.err != nil {
+		return
+	}
+	kept := *r
+	kept.Segments = slices.Clone(r.Segments)
+	if r.Flags&verbs.Inline != 0 {
+		for i := range kept.Segments {
+			kept.Segments[i].Memory = slices.Clone(kept.Segments[i].Memory)
+		}
+	}
+	q.early = append(q.early, kept)
+}
+
+// post gives the card what is on the desk. What it does not take is flushed.
+func (q *queuePair) post(d *desk) {
+	if d.requests > 0 && q.err == nil {
+		taken, err := q.raw.postSends(d)
+		q.sending.given.Add(uint64(taken))
+		if err != nil {
+			q.fail(fmt.Errorf("ibv: %s: queue pair %#x: posting: %w", q.device.name, q.number, err))
+		}
+	}
+	d.clear()
+}
+
+// PostReceive posts receives in order.
+func (q *queuePair) PostReceive(requests []verbs.ReceiveRequest) (int, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return 0, fmt.Errorf("ibv: %s: PostReceive: %w", q.device.name, verbs.ErrClosed)
+	}
+	var desk *desk
+	if q.live && q.err == nil {
+		desk = q.device.desks.take()
+		defer q.device.desks.leave(desk)
+	}
+	n, err := 0, error(nil)
+	for ; n < len(requests); n++ {
+		r := &requests[n]
+		if most := q.device.attributes.MaxSegments; len(r.Segments) > most {
+			err = q.device.argumentError("PostReceive: %d segments, at most %d are allowed", len(r.Segments), most)
+			break
+		}
+		if !q.device.regions.hold(r.Segments) {
+			err = q.device.argumentError("PostReceive: a segment is not in the region that its key names, or that lacks LocalWrite")
+			break
+		}
+		if q.receiving.full() {
+			err = verbs.ErrQueueFull
+			break
+		}
+		place := q.receiving.put(entry{id: r.ID}) & q.receiving.mask
+		if desk == nil {
+			if q.err == nil {
+				q.earlyReceives = append(q.earlyReceives, verbs.ReceiveRequest{ID: r.ID, Segments: slices.Clone(r.Segments)})
+			}
+			continue
+		}
+		desk.receive(q.identity|receiveBit|place, r)
+		if desk.full() {
+			q.postReceives(desk)
+		}
+	}
+	if desk != nil {
+		q.postReceives(desk)
+	}
+	if q.err != nil {
+		q.unwell()
+	}
+	return n, err
+}
+
+func (q *queuePair) postReceives(d *desk) {
+	if d.requests > 0 && q.err == nil {
+		taken, err := q.raw.postReceives(d)
+		q.receiving.given.Add(uint64(taken))
+		if err != nil {
+			q.fail(fmt.Errorf("ibv: %s: queue pair %#x: posting receives: %w", q.device.name, q.number, err))
+		}
+	}
+	d.clear()
+}
+
+// join connects the card's queue pair to the peer's. The receives that wait are posted
+// before the peer can send.
+func (q *queuePair) join(peer *endpoint) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.err != nil {
+		return q.err
+	}
+	d := q.device
+	w := way{port: d.port, gidIndex: d.gid.index, timeout: d.timeout, global: d.global}
+	if err := w.meet(&q.own, peer); err != nil {
+		return fmt.Errorf("ibv: %s: queue pair %#x: %w", d.name, q.number, err)
+	}
+	if err := q.raw.toReceive(&w); err != nil {
+		return d.transition(q.number, "RTR", &w, err)
+	}
+	if err := q.raw.toSend(&w); err != nil {
+		return d.transition(q.number, "RTS", &w, err)
+	}
+	q.live = true
+	desk := d.desks.take()
+	defer d.desks.leave(desk)
+	first := q.receiving.tail.Load() - uint64(len(q.earlyReceives))
+	for i := range q.earlyReceives {
+		desk.receive(q.identity|receiveBit|(first+uint64(i))&q.receiving.mask, &q.earlyReceives[i])
+		if desk.full() {
+			q.postReceives(desk)
+		}
+	}
+	q.postReceives(desk)
+	q.earlyReceives = nil
+	return q.err
+}
+
+// ready makes the state that of a queue pair that is connected.
+func (q *queuePair) ready() {
+	q.state.CompareAndSwap(uint32(verbs.StateConnecting), uint32(verbs.StateReady))
+	q.device.bell.Ring()
+}
+
+// begin posts the requests that wait, when the peer's queue pair is connected as well.
+func (q *queuePair) begin() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.err != nil || q.open {
+		return
+	}
+	q.open = true
+	q.advance()
+}
+
+// advance posts the requests that wait, as far as none is fenced.
+func (q *queuePair) advance() {
+	desk := q.device.desks.take()
+	defer q.device.desks.leave(desk)
+	first := q.sending.tail.Load() - uint64(len(q.early))
+	n := 0
+	for n < len(q.early) && q.give(desk, &q.early[n], first+uint64(n)) {
+		n++
+	}
+	q.post(desk)
+	q.early = slices.Delete(q.early, 0, min(n, len(q.early)))
+}
+
+// hold gives the queue pair its line. It is false if it needs none any more.
+func (q *queuePair) hold(l *line) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.err != nil {
+		return false
+	}
+	q.line = l
+	return true
+}
+
+// lose fails the queue pair because of something that happened to the device or the peer.
+func (q *queuePair) lose(err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.fail(err)
+}
+
+// errSevered is why a queue pair was ended here.
+var errSevered = errors.New("ibv: the peer is taken for dead")
+
+// Sever puts the queue pair in StateError. When it returns the card takes nothing of the peer.
+func (q *queuePair) Sever() { q.lose(errSevered) }
+
+// fail puts the queue pair in StateError, with mu held.
+func (q *queuePair) fail(err error) {
+	if q.err != nil {
+		return
+	}
+	q.err = err
+	q.state.Store(uint32(verbs.StateError))
+	q.early, q.earlyReceives = nil, nil
+	if q.line != nil {
+		q.line.end()
+	}
+	switch {
+	case q.raw.toError() != nil:
+		// The card tells nothing any more: all is flushed here.
+		q.sending.given.Store(0)
+		q.receiving.given.Store(0)
+		q.sending.drained.Store(true)
+	case !q.open || !q.mark(markPlace, verbs.OpSend):
+		q.sending.drained.Store(true)
+	}
+	q.unwell()
+}
+
+// mark posts an empty request that is nobody's, and whose completion tells that earlier ones
+// have ended.
+func (q *queuePair) mark(place uint64, opcode verbs.Opcode) bool {
+	d := q.device.desks.take()
+	defer q.device.desks.leave(d)
+	d.send(q.identity|place, &verbs.SendRequest{Opcode: opcode}, verbs.Signalled)
+	taken, err := q.raw.postSends(d)
+	d.clear()
+	return err == nil && taken == 1
+}
+
+// unwell has the completion queues flush what the card does not.
+func (q *queuePair) unwell() {
+	q.sends.ail(q)
+	q.receives.ail(q)
+	q.device.bell.Ring()
+}
+
+// flush completes what the card never had, if it has told of all it had, and tells whether
+// there is more.
+func (q *queuePair) flush(r *ring, into []verbs.Completion, n *int) (more bool) {
+	if r == &q.sending && !r.drained.Load() || r == &q.receiving && r.head.Load() < r.given.Load() {
+		return true
+	}
+	for *n < len(into) {
+		e, ok := r.flush()
+		if !ok {
+			return false
+		}
+		opcode := e.opcode
+		if r == &q.receiving {
+			opcode = verbs.OpReceive
+		}
+		into[*n] = verbs.Completion{ID: e.id, QueuePair: q.number, Status: verbs.StatusFlushed, Opcode: opcode}
+		*n++
+	}
+	return true
+}
+
+// Close destroys the queue pair.
+func (q *queuePair) Close() error {
+	q.mu.Lock()
+	if q.closed {
+		q.mu.Unlock()
+		return nil
+	}
+	q.closed = true
+	if q.err == nil {
+		q.err = fmt.Errorf("ibv: %s: queue pair %#x: %w", q.device.name, q.number, verbs.ErrClosed)
+	}
+	q.state.Store(uint32(verbs.StateError))
+	q.early, q.earlyReceives = nil, nil
+	if q.line != nil {
+		q.line.end()
+	}
+	q.device.pairs.remove(q)
+	err := q.raw.destroy()
+	q.mu.Unlock()
+	q.sends.detach(q.sendRoom, q)
+	q.receives.detach(q.receiveRoom, q)
+	if err != nil {
+		return q.device.refused(fmt.Sprintf("destroying queue pair %#x", q.number), err)
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+//go:build ibverbs && cgo && linux
+
+package ibv
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/bounds"
+)
+
+const knownRights = verbs.LocalWrite | verbs.RemoteWrite | verbs.RemoteRead | verbs.RemoteAtomic
+
+// region is a registration with the card. It refers to its memory until it ends.
+type region struct {
+	device *device
+	bytes  []byte
+	access verbs.Access
+	memory memory
+	// key is the local one, rkey what peers are told.
+	key, rkey uint32
+	// place is what is registered in place of no bytes at all.
+	place []byte
+}
+
+// RegisterMemory makes memory known to the card.
+func (d *device) RegisterMemory(bytes []byte, access verbs.Access) (verbs.MemoryRegion, error) {
+	if access&^knownRights != 0 {
+		return nil, d.argumentError("RegisterMemory: access %#x has unknown rights", uint32(access))
+	}
+	if uint64(len(bytes)) > d.limits.region {
+		return nil, &verbs.CapabilityError{Device: d.attributes.Name, Capability: fmt.Sprintf("register %d bytes", len(bytes)),
+			Reason: fmt.Sprintf("its regions have at most %d", d.limits.region)}
+	}
+	r := &region{device: d, bytes: bytes, access: access, place: bytes}
+	if len(bytes) == 0 {
+		r.place, access = make([]byte, 8), 0
+	}
+	d.regions.mu.Lock()
+	defer d.regions.mu.Unlock()
+	if d.regions.closed {
+		return nil, d.closedError("RegisterMemory")
+	}
+	var err error
+	if r.memory, err = d.card.register(r.place, access, d.onDemand); err != nil {
+		return nil, d.refused(fmt.Sprintf("registering %d bytes", len(bytes)), err)
+	}
+	r.key, r.rkey = r.memory.lkey(), r.memory.rkey()
+	d.regions.byKey[r.key] = r
+	return r, nil
+}
+
+// LKey is the card's.
+func (r *region) LKey() uint32 { return r.key }
+
+// Memory is what was registered.
+func (r *region) Memory() []byte { return r.bytes }
+
+// Remote is the region for peers.
+func (r *region) Remote() verbs.RemoteRegion {
+	return verbs.RemoteRegion{Address: bounds.Address(r.place), Length: uint64(len(r.bytes)), RKey: r.rkey}
+}
+
+// Deregister ends the region. When it returns the card does not touch the memory.
+func (r *region) Deregister() error {
+	t := &r.device.regions
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.byKey[r.key] != r {
+		return fmt.Errorf("ibv: %s: region %#x: %w", r.device.name, r.key, verbs.ErrClosed)
+	}
+	delete(t.byKey, r.key)
+	return r.end()
+}
+
+func (r *region) end() error {
+	if err := r.memory.deregister(); err != nil {
+		return r.device.refused("deregistering memory", err)
+	}
+	return nil
+}
+
+// regionTable holds a device's regions by their local key.
+type regionTable struct {
+	mu     sync.RWMutex
+	byKey  map[uint32]*region
+	closed bool
+}
+
+// hold tells whether segments are in the regions that they name, where this side may write.
+func (t *regionTable) hold(segments []verbs.Segment) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for i := range segments {
+		s := &segments[i]
+		if len(s.Memory) == 0 {
+			continue
+		}
+		if r := t.byKey[s.LKey]; r == nil || r.access&verbs.LocalWrite == 0 || !bounds.Holds(r.bytes, s.Memory) {
+			return false
+		}
+	}
+	return true
+}
+
+// close ends all regions.
+func (t *regionTable) close() (err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range t.byKey {
+		if e := r.end(); e != nil {
+			err = e
+		}
+	}
+	t.byKey, t.closed = nil, true
+	return err
+}
