@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -59,7 +60,7 @@ func TestTextIsEscapedAndTimesAreExact(t *testing.T) {
 	w.Identity("id", 1<<63)
 	w.End()
 	require.NoError(t, w.Close())
-	require.Contains(t, out.String(), `"ts":10800000000.007,"dur":1.001,`)
+	require.Contains(t, out.String(), `"ts":10800000000.007,"dur":1.0011,`)
 	require.Contains(t, out.String(), `"ts":-1.500,`)
 	require.Contains(t, out.String(), `"args":{"n":-5,"id":9223372036854775808}`)
 	events := parse(t, out.Bytes()).TraceEvents
@@ -68,6 +69,27 @@ func TestTextIsEscapedAndTimesAreExact(t *testing.T) {
 	require.Equal(t, "plain "+shown, events[2].Name)
 	require.Equal(t, shown+"-7", events[3].Name)
 	require.Equal(t, "p", events[3].S)
+}
+
+// A viewer that multiplies by 1000 and rounds, or cuts off, has each nanosecond.
+func TestTimesSurviveFloats(t *testing.T) {
+	var out bytes.Buffer
+	w := timeline.NewWriter(&out)
+	var times []time.Duration
+	for _, from := range []time.Duration{0, time.Second, time.Hour + 682_639, 30 * time.Hour} {
+		for ns := range time.Duration(5000) {
+			times = append(times, from+ns)
+			w.Span(0, 0, from+ns, 2*(from+ns))
+			w.End()
+		}
+	}
+	require.NoError(t, w.Close())
+	for i, e := range parse(t, out.Bytes()).TraceEvents {
+		for _, read := range []float64{e.Ts, e.Dur} {
+			require.Equal(t, times[i], time.Duration(read*1000))
+			require.Equal(t, times[i], time.Duration(math.Round(read*1000)))
+		}
+	}
 }
 
 func TestErrorsAreToldByClose(t *testing.T) {

@@ -203,14 +203,22 @@ func plain(text string) bool {
 	return true
 }
 
-// microseconds are the unit of the format; nanoseconds are its thousandths.
+// microseconds are the unit of the format; nanoseconds are its thousandths. Viewers read a
+// number as a float, and some cut off what is below a nanosecond of its product with 1000:
+// where that would be one less, spans that touch would overlap, and be dropped. There a tenth
+// of a nanosecond is added.
 func (t *Writer) microseconds(d time.Duration) {
 	if d < 0 {
 		t.line = append(t.line, '-')
 		d = -d
 	}
 	t.line = strconv.AppendInt(t.line, int64(d/time.Microsecond), 10)
-	if rest := int64(d % time.Microsecond); rest > 0 {
-		t.line = append(t.line, '.', byte('0'+rest/100), byte('0'+rest/10%10), byte('0'+rest%10))
+	rest := int64(d % time.Microsecond)
+	if rest == 0 {
+		return
+	}
+	t.line = append(t.line, '.', byte('0'+rest/100), byte('0'+rest/10%10), byte('0'+rest%10))
+	if read := float64(d) / 1000; time.Duration(read*1000) != d {
+		t.line = append(t.line, '1')
 	}
 }

@@ -201,7 +201,7 @@ func TestManyEvents(t *testing.T) {
 	var got trace
 	require.NoError(t, json.Unmarshal(out.Bytes(), &got))
 	require.Greater(t, len(got.TraceEvents), events)
-	require.Contains(t, out.String(), `"ts":360000.007,"dur":1.001,`)
+	require.Contains(t, out.String(), `"ts":360000.007,"dur":1.0011,`)
 
 	out.Reset()
 	require.NoError(t, perfetto.NewWriter(&out).Close())
