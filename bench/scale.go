@@ -150,7 +150,7 @@ type scalePoint struct {
 	Bytes float64 `json:"bytes"`
 	// EventNanos is the real time that an event of a turn takes.
 	EventNanos float64 `json:"event_ns"`
-	// Start is the virtual time until the workload is set up, two turns included, in
+	// Start is the virtual time until the workload is set up, the first turns included, in
 	// microseconds: most of it goes into connecting.
 	Start float64 `json:"start_us"`
 }
@@ -183,8 +183,9 @@ func (k *workload) measure(ctx context.Context, w *world.World, s *sim.Simulator
 	if err := w.Barrier(ctx); err != nil {
 		return err
 	}
-	// Whom a rank needs it is connected with after the first turn.
-	for range 2 {
+	// Whom a rank needs it is connected with after the first turn, and the letters that it needs
+	// at once it has made after some more.
+	for range scaleWarm {
 		if err := turn(ctx); err != nil {
 			return err
 		}

@@ -19,8 +19,11 @@ type workload struct {
 	start func(ctx context.Context, w *world.World) (turn, end func(ctx context.Context) error, err error)
 }
 
-// scaleTurns are the turns that are measured.
-const scaleTurns = 4
+// scaleTurns are the turns that are measured, scaleWarm those before.
+const (
+	scaleTurns = 4
+	scaleWarm  = 8
+)
 
 func workloads() []*workload {
 	return []*workload{
@@ -107,7 +110,7 @@ func torus(rank, n int) [4]int {
 }
 
 // scaleKeys is how many keys each rank has in the table, and how many it looks up in a turn.
-const scaleKeys = 32
+const scaleKeys = 16
 
 func startTable(ctx context.Context, w *world.World) (turn, end func(ctx context.Context) error, err error) {
 	table, err := hashtable.New(ctx, w, hashtable.Config{Slots: 16 * scaleKeys, RecordBytes: 8 * scaleKeys * hashtable.CounterBytes(12)})

@@ -66,6 +66,8 @@ type Link struct {
 	// held is given back when the request with its number has completed.
 	held      []holding
 	firstHeld int
+	// kept is how many slots are held by requests behind the last that is signalled.
+	kept int
 	// told tells that messages went since the last question. lastTold is the letter with
 	// the last that a Service will serve in its turn, lastToldAt where in it, if no question
 	// went since.
@@ -73,7 +75,7 @@ type Link struct {
 	lastTold   uint64
 	lastToldAt int
 	asked      uint64
-	expected   [mostAsked]expectation
+	expected   *[mostAsked]expectation // made with the first question
 	// signalled is the last request that is, lastRead the last that reads.
 	signalled, lastRead uint64
 	// expecting has the next request signalled.
@@ -120,8 +122,9 @@ const (
 	linkReceives = 8
 	// every so many requests one is signalled, whatever is posted together.
 	signalEvery = 32
-	// mostHeld slots are held by replies before this side asks whether they have come.
-	mostHeld = 8
+	// mostKept slots are held by requests of which the last is then signalled: they are given
+	// back when that is known to have completed.
+	mostKept = 4
 	// mostAsked questions are open at once.
 	mostAsked = 64
 	// mostOwed is how many replies, and two for each rank of the job, may wait for
@@ -361,6 +364,8 @@ func (l *Link) close() {
 	l.giveBack(l.sequence)
 	clear(l.bodies)
 	clear(l.requests)
-	clear(l.expected[:])
+	if l.expected != nil {
+		clear(l.expected[:])
+	}
 	l.requests, l.bodies, l.head = l.requests[:0], l.bodies[:0], 0
 }

@@ -137,6 +137,9 @@ func (l *Link) ask(m *Message, payload, result []byte) error {
 
 // expect notes that the last message is a question.
 func (l *Link) expect(result []byte) {
+	if l.expected == nil {
+		l.expected = new([mostAsked]expectation)
+	}
 	l.expected[l.asked%mostAsked] = expectation{into: result, sequence: l.sequence, lastRead: l.lastRead}
 	l.asked++
 	l.lastTold = 0
@@ -206,10 +209,6 @@ func (l *Link) Reply(m *Message, payload []byte) {
 		l.fail(err)
 		return
 	}
-	if len(l.held)-l.firstHeld > mostHeld {
-		// Their slots are given back soon.
-		l.signal()
-	}
 	if !l.serving.Load() {
 		l.post(false)
 	}
@@ -270,7 +269,7 @@ func (l *Link) next(opcode verbs.Opcode) (*verbs.SendRequest, *body) {
 }
 
 // shortestBodies is how many there are at first.
-const shortestBodies = 8
+const shortestBodies = 4
 
 // compact gives the place of requests that have been posted to new ones. A body points to
 // nothing that is not to be posted.
@@ -327,6 +326,9 @@ func (l *Link) say(m *Message, payload []byte) (at int, err error) {
 		*s = verbs.Segment{Memory: long.memory, LKey: long.lkey(l.card.kind)}
 		r.Flags &^= verbs.Inline
 		l.held = append(l.held, holding{sequence: l.sequence, slot: long})
+		if l.kept++; l.kept == mostKept {
+			l.signal()
+		}
 	}
 	s.Memory = s.Memory[:at+n]
 	m.encode(s.Memory[at:], payload)
@@ -372,7 +374,7 @@ func (l *Link) leave(bytes int) {
 // signal has the last request, which is not posted yet, signalled.
 func (l *Link) signal() {
 	l.requests[len(l.requests)-1].Flags |= verbs.Signalled
-	l.signalled, l.expecting = l.sequence, false
+	l.signalled, l.expecting, l.kept = l.sequence, false, 0
 }
 
 // ExpectNext has the completion heard of the request that is sent next, so that who settles
@@ -418,7 +420,10 @@ func (l *Link) cover() error {
 // lastAnswerTells tells whether the last request is a question whose answer will come and
 // tell of it.
 func (l *Link) lastAnswerTells(done uint64) bool {
-	last := &l.expected[(l.asked+mostAsked-1)%mostAsked]
+	if l.asked == 0 {
+		return false
+	}
+	last := &l.expected[(l.asked-1)%mostAsked]
 	return last.sequence == l.sequence && last.lastRead <= done && l.answered.Load() < l.asked
 }
 
