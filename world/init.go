@@ -102,7 +102,7 @@ type manager interface {
 // initialize joins the job of a manager, with which the connection stays open where
 // that fails: Hydra kills everyone as soon as one hangs up, and nobody could say why.
 func initialize(ctx context.Context, m manager, s settings) (*World, error) {
-	w, err := join(ctx, m.Rank(), m.Size(), managed(m), newRoster(m.Size()), s)
+	w, err := join(ctx, m.Rank(), m.Size(), managed(m), s)
 	if err != nil {
 		return nil, fmt.Errorf("world: Init: %w", err)
 	}

@@ -41,7 +41,7 @@ func New(ctx context.Context, rank, size int, exchange Exchange, options ...Opti
 	if flaw != nil {
 		return nil, fmt.Errorf("world: New: %w", decline(ctx, exchange, rank, s, flaw))
 	}
-	w, err := join(ctx, rank, size, exchange, newRoster(size), s)
+	w, err := join(ctx, rank, size, exchange, s)
 	if err != nil {
 		return nil, fmt.Errorf("world: New: %w", err)
 	}
@@ -51,7 +51,7 @@ func New(ctx context.Context, rank, size int, exchange Exchange, options ...Opti
 
 // join makes the World of a rank. The ranks exchange twice: first who they are,
 // which decides the devices that each opens, and then where these are.
-func join(ctx context.Context, rank, size int, exchange Exchange, roster *roster, s settings) (w *World, err error) {
+func join(ctx context.Context, rank, size int, exchange Exchange, s settings) (w *World, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.patience, fmt.Errorf("not all of %d ranks started within %v", size, s.patience))
 	defer cancel()
 	exchange = s.attended(exchange, rank, size)
@@ -102,7 +102,7 @@ func join(ctx context.Context, rank, size int, exchange Exchange, roster *roster
 	if err != nil {
 		return nil, err
 	}
-	if w, err = newWorld(rank, size, b, roster, s); err != nil {
+	if w, err = newWorld(rank, size, b, newRoster(size), s); err != nil {
 		return nil, err
 	}
 	if err := w.beginTrace(jobOf(texts), 0); err != nil {

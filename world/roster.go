@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// A roster is who of the job has failed. The ranks of Run share one.
+// A roster is who of the job has failed. The ranks of Run that share memory share one.
 type roster struct {
 	failures atomic.Uint32
 	failed   []atomic.Pointer[PeerError]

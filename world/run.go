@@ -153,14 +153,13 @@ func localWorlds(ctx context.Context, n int, s settings) ([]*World, error) {
 
 // networkWorlds makes them as if they were processes: each opens its own device.
 func networkWorlds(ctx context.Context, n int, s settings) ([]*World, error) {
-	roster := newRoster(n)
 	exchange := newLocalExchange(n)
 	worlds := make([]*World, n)
 	errs := make([]error, n)
 	var ranks sync.WaitGroup
 	for rank := range n {
 		ranks.Go(func() {
-			worlds[rank], errs[rank] = join(ctx, rank, n, exchange.of(rank), roster, s)
+			worlds[rank], errs[rank] = join(ctx, rank, n, exchange.of(rank), s)
 			if errs[rank] != nil {
 				exchange.fail.Do(func() { close(exchange.failed) })
 			}

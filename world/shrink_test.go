@@ -99,18 +99,22 @@ func TestShrink(t *testing.T) {
 	}
 }
 
-// In one process a rank fails by its error.
+// In one process a rank fails by its error, also where the others learn of it as processes do.
 func TestShrinkGoroutines(t *testing.T) {
-	err := world.Run(t.Context(), 5, func(ctx context.Context, w *world.World) (err error) {
-		defer func() {
-			if f, ok := recover().(failure); ok {
-				err = f.error
+	for _, device := range []string{"shm", "tcp"} {
+		t.Run(device, func(t *testing.T) {
+			err := world.Run(t.Context(), 5, func(ctx context.Context, w *world.World) (err error) {
+				defer func() {
+					if f, ok := recover().(failure); ok {
+						err = f.error
+					}
+				}()
+				return shrinking(&script{ctx: ctx, w: w, me: w.Rank()}, func() error { return errFall })
+			}, world.WithDevice(device))
+			require.ErrorIs(t, err, errFall)
+			for _, e := range err.(interface{ Unwrap() []error }).Unwrap() {
+				require.ErrorIs(t, e, errFall)
 			}
-		}()
-		return shrinking(&script{ctx: ctx, w: w, me: w.Rank()}, func() error { return errFall })
-	})
-	require.ErrorIs(t, err, errFall)
-	for _, e := range err.(interface{ Unwrap() []error }).Unwrap() {
-		require.ErrorIs(t, e, errFall)
+		})
 	}
 }

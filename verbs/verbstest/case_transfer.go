@@ -74,7 +74,8 @@ var transferCases = []testCase{
 	}},
 	{"long writes and reads both ways at once", func(b *bench) {
 		near, far := b.pair(sizes{})
-		const size, turns = 12<<20 + 17, 2
+		const turns = 2
+		size := min(12<<20+17, near.device.Attributes().MaxMessage)
 		sides := [...]*pair{near, far}
 		var source, written, read [2]*area
 		var texts, wantWritten, wantRead [2][]byte
