@@ -14,14 +14,37 @@ type cardKind uint8
 const (
 	// sharedCard reaches ranks that share memory.
 	sharedCard cardKind = iota
-	// networkCard reaches every rank.
+	// networkCard reaches every rank: it is the one over TCP, or an RDMA card.
 	networkCard
 	cardKinds
 )
 
-var cardNames = [cardKinds]string{sharedCard: "shm", networkCard: "tcp"}
+var cardNames = [cardKinds]string{sharedCard: "shm", networkCard: "network"}
 
 func (k cardKind) String() string { return cardNames[k] }
+
+// The names of devices.
+const (
+	shmDevice = "shm"
+	tcpDevice = "tcp"
+	ibvDevice = "ibv"
+)
+
+var deviceNames = []string{shmDevice, tcpDevice, ibvDevice}
+
+// networkOf names the device that reaches every rank: what the ranks were told to use, or an RDMA
+// card where all have one, or else TCP.
+func networkOf(ranks []introduction) string {
+	for i := range ranks {
+		switch {
+		case ranks[i].device == tcpDevice || ranks[i].device == ibvDevice:
+			return ranks[i].device
+		case !ranks[i].rdma:
+			return tcpDevice
+		}
+	}
+	return ibvDevice
+}
 
 // A card is a device that this rank has opened, with the queue that everything of
 // the World's completes into.

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/ibv"
 	"github.com/onesided/rma/verbs/shm"
 )
 
@@ -26,14 +27,16 @@ type introduction struct {
 	// shares none.
 	machine, net, host string
 	cores              int
+	// rdma tells that the rank has an RDMA card.
+	rdma bool
 	// key is the job's, hexadecimal; that of rank 0 counts.
 	key string
 }
 
-const introductionVersion = "rma2"
+const introductionVersion = "rma3"
 
 func (i *introduction) text() string {
-	return strings.Join([]string{introductionVersion, strconv.Itoa(i.rank), strconv.Itoa(i.size), i.device, i.machine, i.net, i.host, strconv.Itoa(i.cores), i.key}, ";")
+	return strings.Join([]string{introductionVersion, strconv.Itoa(i.rank), strconv.Itoa(i.size), i.device, i.machine, i.net, i.host, strconv.Itoa(i.cores), strconv.FormatBool(i.rdma), i.key}, ";")
 }
 
 func parseIntroduction(text string) (introduction, error) {
@@ -41,10 +44,10 @@ func parseIntroduction(text string) (introduction, error) {
 	if fields[0] != introductionVersion {
 		return introduction{}, fmt.Errorf("%w: %.80q is not of version %s: all ranks must run the same version", errContact, text, introductionVersion)
 	}
-	if len(fields) != 9 {
+	if len(fields) != 10 {
 		return introduction{}, fmt.Errorf("%w of %d fields: %.80q", errContact, len(fields), text)
 	}
-	i := introduction{device: fields[3], machine: fields[4], net: fields[5], host: fields[6], key: fields[8]}
+	i := introduction{device: fields[3], machine: fields[4], net: fields[5], host: fields[6], key: fields[9]}
 	var err error
 	if i.rank, err = strconv.Atoi(fields[1]); err != nil {
 		return introduction{}, fmt.Errorf("%w: rank %q", errContact, fields[1])
@@ -54,6 +57,9 @@ func parseIntroduction(text string) (introduction, error) {
 	}
 	if i.cores, err = strconv.Atoi(fields[7]); err != nil || i.cores < 1 {
 		return introduction{}, fmt.Errorf("%w: %q cores", errContact, fields[7])
+	}
+	if i.rdma, err = strconv.ParseBool(fields[8]); err != nil {
+		return introduction{}, fmt.Errorf("%w: %q for an RDMA card", errContact, fields[8])
 	}
 	return i, nil
 }
@@ -75,7 +81,10 @@ func introduce(rank, size int, s settings) (introduction, verbs.Device, error) {
 		// Everyone has it, so it need not be told.
 		me.key = ""
 	}
-	if s.device == cardNames[networkCard] {
+	if err := me.findRDMA(s); err != nil {
+		return me, nil, err
+	}
+	if s.device == tcpDevice || s.device == ibvDevice {
 		me.host = ""
 		return me, nil, nil
 	}
@@ -89,6 +98,25 @@ func introduce(rank, size int, s settings) (introduction, verbs.Device, error) {
 		return me, nil, err
 	}
 	return me, device, nil
+}
+
+// findRDMA finds out whether this rank has an RDMA card, if one can be wanted. It is an error
+// not to have one only where it has to be used.
+func (i *introduction) findRDMA(s settings) error {
+	if s.network != nil || s.device != "" && s.device != ibvDevice {
+		return nil
+	}
+	err := ibv.Usable(ibv.FromEnvironment())
+	i.rdma = err == nil
+	var unable *verbs.CapabilityError
+	switch {
+	case err == nil:
+		return nil
+	case s.device == ibvDevice || !errors.As(err, &unable):
+		return fmt.Errorf("device %s: %w", ibvDevice, err)
+	}
+	s.logger.Debug("no RDMA card", "rank", i.rank, "why", err)
+	return nil
 }
 
 // openShared opens the device for ranks that share memory.
@@ -162,7 +190,7 @@ func cardsOf(ranks []introduction, me int) (wanted [cardKinds]bool, err error) {
 		other := &ranks[rank]
 		switch {
 		case mine.host == "" || other.host != mine.host:
-			if mine.device == cardNames[sharedCard] {
+			if mine.device == shmDevice {
 				return wanted, &verbs.CapabilityError{Device: mine.device, Capability: fmt.Sprintf("reach rank %d", rank), Reason: mine.apart(other) + ", and RMA_DEVICE allows shared memory only"}
 			}
 			wanted[networkCard] = true
@@ -215,6 +243,8 @@ func clean(text string) string {
 // opening is what a device is opened for.
 type opening struct {
 	rank int
+	// device is the name of the one to open.
+	device string
 	// near: all ranks can be reached over the loopback address.
 	near bool
 	// key is the job's, as rank 0 has told it.

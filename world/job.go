@@ -62,7 +62,7 @@ func (w *World) addressOf(rank int) string { return w.job.contacts[rank].address
 func (w *World) reachable() error {
 	for rank := range w.size {
 		if w.addressOf(rank) == "" {
-			return &verbs.CapabilityError{Device: w.kindTo(rank).String(), Capability: fmt.Sprintf("reach rank %d", rank), Reason: "that rank has not opened it"}
+			return &verbs.CapabilityError{Device: w.Route(rank), Capability: fmt.Sprintf("reach rank %d", rank), Reason: "that rank has not opened it"}
 		}
 	}
 	return nil
@@ -77,13 +77,15 @@ func (w *World) maps(rank int) bool {
 	return w.sharing && of[rank] == of[w.rank]
 }
 
-// Route describes how this rank reaches another, such as "shm, mapped" or "tcp".
+// Route describes how this rank reaches another, such as "shm, mapped", "tcp" or "ibv".
 func (w *World) Route(rank int) string {
 	switch {
 	case rank == w.rank:
 		return "self"
 	case w.maps(rank):
-		return w.kindTo(rank).String() + ", mapped"
+		return shmDevice + ", mapped"
+	case w.kindTo(rank) == sharedCard:
+		return shmDevice
 	}
-	return w.kindTo(rank).String()
+	return w.networkName
 }

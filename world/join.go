@@ -85,7 +85,7 @@ func join(ctx context.Context, rank, size int, exchange Exchange, s settings) (w
 			return nil, err
 		}
 	}
-	network := opening{rank: rank, near: near(ranks), key: ranks[0].key}
+	network := opening{rank: rank, device: networkOf(ranks), near: near(ranks), key: ranks[0].key}
 	if err := s.checkTrace(wanted[networkCard]); err != nil {
 		return nil, decline(ctx, exchange, rank, s, err)
 	}
@@ -108,7 +108,7 @@ func join(ctx context.Context, rank, size int, exchange Exchange, s settings) (w
 	if err := w.beginTrace(jobOf(texts), 0); err != nil {
 		return nil, err
 	}
-	w.apart = true
+	w.apart, w.networkName = true, network.device
 	w.reopen = func(ctx context.Context) (again [cardKinds]verbs.Device, err error) {
 		if wanted[sharedCard] {
 			if again[sharedCard], err = openShared(size); err != nil {

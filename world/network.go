@@ -8,6 +8,7 @@ import (
 	"net/netip"
 
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/ibv"
 	"github.com/onesided/rma/verbs/tcp"
 	"github.com/onesided/rma/world/address"
 )
@@ -32,9 +33,17 @@ func openNetwork(ctx context.Context, o opening, s settings) (verbs.Device, erro
 	if err != nil {
 		return nil, err
 	}
-	device, err := tcp.Open(tcp.Options{Listen: net.JoinHostPort(listen.String(), "0"), Key: key, TLS: s.tls, Silence: s.silence, Logger: s.logger, Without: s.without})
+	at := net.JoinHostPort(listen.String(), "0")
+	var device verbs.Device
+	if o.device == ibvDevice {
+		options := ibv.FromEnvironment()
+		options.Listen, options.Key, options.Silence, options.Logger = at, key, s.silence, s.logger
+		device, err = ibv.Open(options)
+	} else {
+		device, err = tcp.Open(tcp.Options{Listen: at, Key: key, TLS: s.tls, Silence: s.silence, Logger: s.logger, Without: s.without})
+	}
 	if err != nil {
-		return nil, fmt.Errorf("device %v: %w", networkCard, err)
+		return nil, fmt.Errorf("device %s: %w", o.device, err)
 	}
 	return s.withTrace(device), nil
 }

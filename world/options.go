@@ -51,13 +51,13 @@ func WithLogger(logger *slog.Logger) Option {
 	}
 }
 
-// WithDevice has all ranks reach each other over one device, "shm" or "tcp", instead
-// of the best that each pair has. A device that cannot be had is an error. Without
-// this option the environment variable RMA_DEVICE says so.
+// WithDevice has all ranks reach each other over one device, "shm", "tcp" or "ibv" (an RDMA
+// card, see package verbs/ibv), instead of the best that each pair has. A device that cannot be
+// had is an error. Without this option the environment variable RMA_DEVICE says so.
 func WithDevice(name string) Option { return func(s *settings) { s.device = name } }
 
 // WithNetwork has ranks that share no memory reach each other over the devices that
-// open gives, one a rank, instead of TCP. The World closes them.
+// open gives, one a rank, instead of TCP or RDMA cards. The World closes them.
 func WithNetwork(open func(rank int) (verbs.Device, error)) Option {
 	return func(s *settings) { s.network = open }
 }
@@ -118,8 +118,8 @@ func newSettings(options []Option) (settings, error) {
 			option(&s)
 		}
 	}
-	if s.device != "" && !slices.Contains(cardNames[:], s.device) {
-		return s, fmt.Errorf("%w: device %q (RMA_DEVICE), allowed are %s, or none for the best", ErrEnvironment, s.device, strings.Join(cardNames[:], " and "))
+	if s.device != "" && !slices.Contains(deviceNames, s.device) {
+		return s, fmt.Errorf("%w: device %q (RMA_DEVICE), allowed are %s, or none for the best", ErrEnvironment, s.device, strings.Join(deviceNames, ", "))
 	}
 	if s.patience <= 0 || s.silence <= 0 {
 		return s, fmt.Errorf("%w: patience %v and silence %v must be more than 0", ErrArgument, s.patience, s.silence)

@@ -107,7 +107,7 @@ func summary(errs []error) error {
 
 // localWorlds makes the ranks of a job in this process.
 func localWorlds(ctx context.Context, n int, s settings) ([]*World, error) {
-	if s.device == cardNames[networkCard] {
+	if s.device == tcpDevice || s.device == ibvDevice {
 		return networkWorlds(ctx, n, s)
 	}
 	if err := s.checkTrace(false); err != nil {

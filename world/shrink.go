@@ -104,7 +104,7 @@ func (w *World) shrink(ctx context.Context) (*World, error) {
 		return nil, err
 	}
 	small.yield, small.yields, small.reopen, small.apart = w.yield, w.yields, w.reopen, w.apart
-	small.vigil, small.vigilRank = w.vigil, w.vigilRank
+	small.vigil, small.vigilRank, small.networkName = w.vigil, w.vigilRank, w.networkName
 	if t := w.tracing; t != nil {
 		if err := small.beginTrace(t.job, t.worlds+1); err != nil {
 			return nil, err

@@ -80,7 +80,7 @@ func simulatedWorlds(s *sim.Simulator, n int, settings settings) ([]*World, erro
 			if worlds[rank], errs[rank] = newWorld(rank, n, b, newRoster(n), settings); errs[rank] != nil {
 				return
 			}
-			worlds[rank].yields = 0
+			worlds[rank].yields, worlds[rank].networkName = 0, "sim"
 			worlds[rank].reopen = func(context.Context) (again [cardKinds]verbs.Device, err error) {
 				again[networkCard] = s.Open()
 				return again, nil

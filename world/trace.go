@@ -46,7 +46,7 @@ func (s *settings) checkTrace(network bool) error {
 	case network:
 		err = timeline.Check(s.trace)
 	default:
-		err = fmt.Errorf("%q: all ranks map each other's memory, and loads and stores are not traced: have them use the network, by RMA_DEVICE=%v", s.trace, networkCard)
+		err = fmt.Errorf("%q: all ranks map each other's memory, and loads and stores are not traced: have them use the network, by RMA_DEVICE=%s", s.trace, tcpDevice)
 	}
 	return traceError(err)
 }

@@ -39,6 +39,8 @@ type World struct {
 	// apart tells that ranks need not be of this process, sharing that this one maps the
 	// memory of those on its host.
 	apart, sharing bool
+	// networkName is the name of the device that reaches every rank.
+	networkName string
 	// registered are the program's regions.
 	registered registered
 	// charger is the card where time is virtual, and vigil that of its job; else they are nil.
