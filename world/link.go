@@ -66,8 +66,6 @@ type Link struct {
 	// held is given back when the request with its number has completed.
 	held      []holding
 	firstHeld int
-	// kept is how many slots are held by requests behind the last that is signalled.
-	kept int
 	// told tells that messages went since the last question. lastTold is the letter with
 	// the last that a Service will serve in its turn, lastToldAt where in it, if no question
 	// went since.
@@ -122,9 +120,6 @@ const (
 	linkReceives = 8
 	// every so many requests one is signalled, whatever is posted together.
 	signalEvery = 32
-	// mostKept slots are held by requests of which the last is then signalled: they are given
-	// back when that is known to have completed.
-	mostKept = 4
 	// mostAsked questions are open at once.
 	mostAsked = 64
 	// mostOwed is how many replies, and two for each rank of the job, may wait for

@@ -305,9 +305,10 @@ func (l *Link) say(m *Message, payload []byte) (at int, err error) {
 		}
 	}
 	var long slot
+	var scarce bool
 	short := at+n <= l.shortLetter()
 	if !short && (r == nil || r.Flags&verbs.Inline != 0) {
-		if long, err = l.world.slots.take(); err != nil {
+		if long, scarce, err = l.world.slots.take(); err != nil {
 			return 0, err
 		}
 	}
@@ -326,7 +327,7 @@ func (l *Link) say(m *Message, payload []byte) (at int, err error) {
 		*s = verbs.Segment{Memory: long.memory, LKey: long.lkey(l.card.kind)}
 		r.Flags &^= verbs.Inline
 		l.held = append(l.held, holding{sequence: l.sequence, slot: long})
-		if l.kept++; l.kept == mostKept {
+		if scarce {
 			l.signal()
 		}
 	}
@@ -374,7 +375,7 @@ func (l *Link) leave(bytes int) {
 // signal has the last request, which is not posted yet, signalled.
 func (l *Link) signal() {
 	l.requests[len(l.requests)-1].Flags |= verbs.Signalled
-	l.signalled, l.expecting, l.kept = l.sequence, false, 0
+	l.signalled, l.expecting = l.sequence, false
 }
 
 // ExpectNext has the completion heard of the request that is sent next, so that who settles

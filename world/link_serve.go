@@ -319,6 +319,8 @@ type slots struct {
 	world *World
 	mu    sync.Mutex
 	free  []slot
+	// taken is how many are not free.
+	taken int
 }
 
 type slot struct {
@@ -326,11 +328,17 @@ type slot struct {
 	region *Region
 }
 
-const slabSlots = 8
+const (
+	slabSlots = 8
+	// mostTaken slots of all links are held until something else tells that their requests
+	// have completed. With more, each has its own completion heard of.
+	mostTaken = 32
+)
 
 func (s *slot) lkey(kind cardKind) uint32 { return s.region.lkey(kind) }
 
-func (s *slots) take() (slot, error) {
+// take gives a slot, and tells whether they are scarce.
+func (s *slots) take() (taken slot, scarce bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.free) == 0 {
@@ -338,22 +346,24 @@ func (s *slots) take() (slot, error) {
 		slab := make([]byte, slabSlots*n)
 		region, err := register(&s.world.cards, slab, 0)
 		if err != nil {
-			return slot{}, err
+			return slot{}, false, err
 		}
 		for i := range slabSlots {
 			s.free = append(s.free, slot{slab[i*n:][:n:n], region})
 		}
 	}
 	last := len(s.free) - 1
-	taken := s.free[last]
+	taken = s.free[last]
 	s.free = s.free[:last]
-	return taken, nil
+	s.taken++
+	return taken, s.taken > mostTaken, nil
 }
 
 func (s *slots) put(free slot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.free = append(s.free, free)
+	s.taken--
 }
 
 // NewNumber is a number for a Service and a Meeting, the same on every rank: ranks
