@@ -22,7 +22,7 @@ type workload struct {
 // scaleTurns are the turns that are measured, scaleWarm those before.
 const (
 	scaleTurns = 4
-	scaleWarm  = 8
+	scaleWarm  = 16
 )
 
 func workloads() []*workload {

@@ -190,7 +190,7 @@ func TestSmallNeedNoRegistration(t *testing.T) {
 					if err := win.Fence(ctx); err != nil {
 						return err
 					}
-					counting = epoch > 10 // all are connected, and have what letters need
+					counting = epoch > 50 // all are connected, and have what letters need
 					next := (w.Rank() + 1) % w.Size()
 					if err := win.Put(data[:way.bytes], next, 0); err != nil {
 						return err
