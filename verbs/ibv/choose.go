@@ -161,7 +161,7 @@ func parseDevice(text string) (name string, port int, err error) {
 		return name, 0, nil
 	}
 	if port, err = strconv.Atoi(number); err != nil || port < 1 || port > 255 || name == "" {
-		return "", 0, fmt.Errorf("Device is %q, must be a card's name, or that, a colon and a port from 1", text)
+		return "", 0, fmt.Errorf("the name %q must be a card's name, or that, a colon and a port from 1", text)
 	}
 	return name, port, nil
 }

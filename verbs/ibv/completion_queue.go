@@ -14,8 +14,9 @@ import (
 
 const (
 	maxCapacity = 1 << 30
-	// firstRoom is what the card's part of a queue holds at first.
-	firstRoom = 256
+	// The card's part of a queue holds its capacity at first, but no less and no more than these.
+	leastRoom = 256
+	firstRoom = 4096
 )
 
 // completionQueue is a queue of the card, and what was taken out of that and not polled.
@@ -58,7 +59,7 @@ func (d *device) CreateCompletionQueue(capacity int) (verbs.CompletionQueue, err
 	if d.closed.Load() {
 		return nil, d.closedError("CreateCompletionQueue")
 	}
-	q, err := d.card.newQueue(min(firstRoom, d.limits.completions))
+	q, err := d.card.newQueue(min(max(capacity, leastRoom), firstRoom, d.limits.completions))
 	if err != nil {
 		return nil, d.refused("creating a completion queue", err)
 	}

@@ -15,6 +15,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	asStranger()
 	verbstest.Main(m, func() (verbs.Device, error) { return ibv.Open(ibv.FromEnvironment()) })
 }
 

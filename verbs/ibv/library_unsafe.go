@@ -101,11 +101,11 @@ const rxeVendor = 0xffffff
 
 // limits are what a card can.
 type limits struct {
-	ports                          int
-	depth, segments, completions   int
-	region                         uint64
-	readsOut, readsIn              int
-	coherentAtomics, pagesOnDemand bool
+	ports                                   int
+	depth, segments, completions            int
+	region                                  uint64
+	readsOut, readsIn                       int
+	atomics, coherentAtomics, pagesOnDemand bool
 	// fencesFail tells that the card's fences cannot be relied on.
 	fencesFail bool
 }
@@ -121,6 +121,7 @@ func (c *card) limits() (limits, error) {
 		// The kernel's rdma_rxe may send nothing any more when a fenced message had to wait for
 		// a receive (Linux 6.1).
 		fencesFail:      a.vendor_id == rxeVendor,
+		atomics:         a.atomic_cap != C.IBV_ATOMIC_NONE,
 		coherentAtomics: a.atomic_cap == C.IBV_ATOMIC_GLOB, pagesOnDemand: C.rma_pages_on_demand(c.context) != 0,
 	}
 	if reads := int(a.max_sge_rd); reads > 0 {
@@ -289,7 +290,13 @@ func (p rawPair) number() uint32 { return uint32(p.qp.qp_num) }
 
 func (p rawPair) destroy() error { return number(C.ibv_destroy_qp(p.qp)) }
 
-func (p rawPair) toInit(port int) error { return number(C.rma_to_init(p.qp, C.uint8_t(port))) }
+func (p rawPair) toInit(port int, atomics bool) error {
+	var with C.int
+	if atomics {
+		with = 1
+	}
+	return number(C.rma_to_init(p.qp, C.uint8_t(port), with))
+}
 
 func (p rawPair) toReceive(w *way) error {
 	f := w.foreign()

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/shm"
 	"github.com/onesided/rma/verbs/tcp/logqueue"
@@ -106,7 +108,7 @@ func incapable(reason string, cause error) error {
 func (d *device) openCard(options *Options) error {
 	name, number, err := parseDevice(options.Device)
 	if err != nil {
-		return argumentError("Open: %v", err)
+		return argumentError("Open: Device: %v", err)
 	}
 	l, err := list()
 	if err != nil {
@@ -201,11 +203,12 @@ func (d *device) try(l *listed, i, number int, options *Options) (err error) {
 // unopened says why a card was not opened.
 func (d *device) unopened(file string, cause error) error {
 	path := "/dev/infiniband/" + file
-	switch {
-	case errors.Is(cause, syscall.EACCES), errors.Is(cause, syscall.EPERM):
-		return incapable(fmt.Sprintf("%s: this user may not open %s; give it the right to read and write there (most systems: group rdma)", d.name, path), cause)
-	case errors.Is(cause, syscall.ENOENT):
-		return incapable(fmt.Sprintf("%s: there is no %s; in a container pass it on", d.name, path), cause)
+	// What the library says is of the last of the ways that it has tried.
+	switch err := unix.Access(path, unix.R_OK|unix.W_OK); {
+	case errors.Is(err, syscall.EACCES), errors.Is(cause, syscall.EACCES), errors.Is(cause, syscall.EPERM):
+		return incapable(fmt.Sprintf("%s: this user may not open %s; give it the right to read and write there (most systems: group rdma)", d.name, path), syscall.EACCES)
+	case errors.Is(err, syscall.ENOENT):
+		return incapable(fmt.Sprintf("%s: there is no %s; load ib_uverbs, and in a container pass the file on", d.name, path), err)
 	}
 	return d.refused("opening the card, whose file is "+path, cause)
 }

@@ -125,10 +125,14 @@ func (d *device) complete(t *tray, i int, into *verbs.Completion) bool {
 	if !ok || status == verbs.StatusSuccess && !e.signalled {
 		return false
 	}
-	if status == verbs.StatusRemoteOperation && e.opcode <= verbs.OpSendImmediate {
+	switch {
+	case status == verbs.StatusRemoteOperation && e.opcode <= verbs.OpSendImmediate:
 		// Receives are checked when they are posted: what the peer cannot carry out is a
 		// message longer than its receive, which some cards do not tell from that.
 		status = verbs.StatusRemoteInvalid
+	case t.isLocal(i) && d.portDown():
+		// It has not left, and the segments are not the reason.
+		status = verbs.StatusRetryExceeded
 	}
 	*into = verbs.Completion{ID: e.id, QueuePair: q.number, Status: status, Opcode: e.opcode}
 	if status != verbs.StatusSuccess {

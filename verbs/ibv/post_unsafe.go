@@ -184,6 +184,9 @@ func (t *tray) status(i int) verbs.Status {
 	return verbs.StatusRemoteOperation
 }
 
+// isLocal tells that this side's queue pair could not carry a request out, for whatever reason.
+func (t *tray) isLocal(i int) bool { return t.done[i].status == C.IBV_WC_LOC_QP_OP_ERR }
+
 // receiveStatus is that of a receive. Some cards have the status of a receive say what the
 // peer did, or that this side cannot carry it out where the message is too long.
 func (t *tray) receiveStatus(i int) verbs.Status {

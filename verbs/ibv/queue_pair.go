@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/onesided/rma/verbs"
 )
@@ -15,6 +16,9 @@ import (
 const (
 	defaultDepth = 128
 	maxDepth     = 1 << 20
+	// resolutions is how often the system is asked to find the peer's address on the network,
+	// for which it takes up to a second.
+	resolutions = 3
 )
 
 // queuePair is one of the card's and what it has been given.
@@ -42,6 +46,9 @@ type queuePair struct {
 	// receiving is of receives.
 	receiving ring
 
+	// joining is held while the card's queue pair is connected, which may take seconds, and
+	// to destroy it. It comes before mu.
+	joining sync.Mutex
 	// mu comes behind a completion queue's mu, and before everything else.
 	mu sync.Mutex
 	// err is why it is in StateError; closed tells that it is destroyed.
@@ -110,7 +117,7 @@ func (q *queuePair) create() error {
 		return d.refused("creating a queue pair", err)
 	}
 	q.number = q.raw.number()
-	if err := q.raw.toInit(d.port); err != nil {
+	if err := q.raw.toInit(d.port, d.limits.atomics); err != nil {
 		err = d.transition(q.number, "INIT", &way{port: d.port}, err)
 		return errors.Join(err, q.raw.destroy())
 	}
@@ -315,21 +322,26 @@ func (q *queuePair) postReceives(d *desk) {
 // join connects the card's queue pair to the peer's. The receives that wait are posted
 // before the peer can send.
 func (q *queuePair) join(peer *endpoint) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.err != nil {
-		return q.err
+	q.joining.Lock()
+	defer q.joining.Unlock()
+	if q.State() != verbs.StateConnecting {
+		return q.Err()
 	}
 	d := q.device
 	w := way{port: d.port, gidIndex: d.gid.index, timeout: d.timeout, global: d.global}
 	if err := w.meet(&q.own, peer); err != nil {
 		return fmt.Errorf("ibv: %s: queue pair %#x: %w", d.name, q.number, err)
 	}
-	if err := q.raw.toReceive(&w); err != nil {
+	if err := q.resolve(&w); err != nil {
 		return d.transition(q.number, "RTR", &w, err)
 	}
 	if err := q.raw.toSend(&w); err != nil {
 		return d.transition(q.number, "RTS", &w, err)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.err != nil {
+		return q.err
 	}
 	q.live = true
 	desk := d.desks.take()
@@ -344,6 +356,17 @@ func (q *queuePair) join(peer *endpoint) error {
 	q.postReceives(desk)
 	q.earlyReceives = nil
 	return q.err
+}
+
+// resolve has the card's queue pair take what the peer's sends. The system asks the network
+// where the peer is, and the question or its answer may be lost.
+func (q *queuePair) resolve(w *way) (err error) {
+	for range resolutions {
+		if err = q.raw.toReceive(w); !errors.Is(err, syscall.ETIMEDOUT) {
+			break
+		}
+	}
+	return err
 }
 
 // ready makes the state that of a queue pair that is connected.
@@ -464,6 +487,8 @@ func (q *queuePair) flush(r *ring, into []verbs.Completion, n *int) (more bool) 
 
 // Close destroys the queue pair.
 func (q *queuePair) Close() error {
+	q.joining.Lock()
+	defer q.joining.Unlock()
 	q.mu.Lock()
 	if q.closed {
 		q.mu.Unlock()

@@ -33,6 +33,9 @@ func (d *device) RegisterMemory(bytes []byte, access verbs.Access) (verbs.Memory
 		return nil, &verbs.CapabilityError{Device: d.attributes.Name, Capability: fmt.Sprintf("register %d bytes", len(bytes)),
 			Reason: fmt.Sprintf("its regions have at most %d", d.limits.region)}
 	}
+	if access&verbs.RemoteAtomic != 0 && !d.limits.atomics {
+		return nil, &verbs.CapabilityError{Device: d.attributes.Name, Capability: "register memory for atomics", Reason: "the card has none"}
+	}
 	r := &region{device: d, bytes: bytes, access: access, place: bytes}
 	if len(bytes) == 0 {
 		r.place, access = make([]byte, 8), 0

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -28,8 +27,6 @@ type watch struct {
 	device *device
 	files  []*os.File
 	gone   sync.WaitGroup
-	// down tells that the port is.
-	down atomic.Bool
 }
 
 func (w *watch) open(d *device) error {
@@ -100,7 +97,6 @@ func (w *watch) takeEvents() {
 			w.fail("the card has failed", func(*queuePair) bool { return true })
 		case eventPortDown, eventPortUp:
 			if e.port == d.port {
-				w.down.Store(e.kind == eventPortDown)
 				d.door.teller.port(e.kind == eventPortUp)
 			}
 		}
@@ -115,9 +111,15 @@ func (w *watch) fail(why string, which func(q *queuePair) bool) {
 	}
 }
 
+// portDown tells that the port is not active now.
+func (d *device) portDown() bool {
+	p, err := d.card.port(d.port)
+	return err == nil && p.state != portActive
+}
+
 // portText tells that the port is down, if it is.
 func (d *device) portText() string {
-	if d.watch.down.Load() {
+	if d.portDown() {
 		return fmt.Sprintf("; port %d is down", d.port)
 	}
 	return ""

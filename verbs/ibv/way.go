@@ -98,7 +98,7 @@ func timeoutOf(d time.Duration) (uint8, error) {
 	const unit = 4096 * time.Nanosecond
 	most := unit << mostTimeout
 	if d <= 0 || d > most {
-		return 0, fmt.Errorf("Answer is %v, allowed are 1ns to %v, or 0 for %v", d, most, defaultAnswer)
+		return 0, fmt.Errorf("answers after %v, allowed are 1ns to %v, or 0 for %v", d, most, defaultAnswer)
 	}
 	units := uint64((d + unit - 1) / unit)
 	// A timeout of 0 would be none.

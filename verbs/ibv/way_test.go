@@ -81,7 +81,7 @@ func TestTimeout(t *testing.T) {
 	}
 	for _, d := range []time.Duration{0, -1, 4096<<31 + 1} {
 		_, err := timeoutOf(d)
-		require.ErrorContains(t, err, "Answer is")
+		require.ErrorContains(t, err, "answers after")
 	}
 }
 

@@ -1,0 +1,136 @@
+//go:build ibverbs && cgo && linux
+
+package ibv
+
+import (
+	"fmt"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/ibv/hollow"
+)
+
+// hollowPair is a queue pair that is connected, of a card that does nothing.
+func hollowPair(t testing.TB, depth int) (*queuePair, *completionQueue) {
+	pair, cq, free := hollow.New()
+	t.Cleanup(free)
+	d := &device{name: "hollow", attributes: verbs.Attributes{Name: "ibv:hollow", MaxInline: mostInline, MaxSegments: mostSegments, MaxMessage: 1 << 30}}
+	d.bell = newBell(func() {})
+	c := &completionQueue{device: d, capacity: depth}
+	q := &queuePair{device: d, sends: c, receives: c, sending: newRing(depth), receiving: newRing(depth), live: true, open: true}
+	// Sound: the fields are pointers to just what hollow has made.
+	*(*unsafe.Pointer)(unsafe.Pointer(&q.raw)) = pair
+	*(*unsafe.Pointer)(unsafe.Pointer(&c.queue)) = cq
+	require.NoError(t, d.pairs.add(q))
+	q.state.Store(uint32(verbs.StateReady))
+	return q, c
+}
+
+// writes are requests of which the last is signalled.
+func writes(n int) []verbs.SendRequest {
+	memory := make([]byte, 64)
+	requests := make([]verbs.SendRequest, n)
+	for i := range requests {
+		requests[i] = verbs.SendRequest{ID: uint64(i), Opcode: verbs.OpRDMAWrite, RemoteAddress: 1 << 20, RKey: 7, Segments: []verbs.Segment{{Memory: memory, LKey: 9}}}
+	}
+	requests[n-1].Flags = verbs.Signalled
+	return requests
+}
+
+// What it costs to post requests together, and to poll as many completions: the foreign call
+// alone, and all that this package does.
+func BenchmarkPost(b *testing.B) {
+	for _, n := range []int{1, 16, 64} {
+		requests := writes(n)
+		b.Run(fmt.Sprintf("call:%d", n), func(b *testing.B) {
+			q, c := hollowPair(b, 128)
+			var desk desk
+			var tray tray
+			b.ReportAllocs()
+			for b.Loop() {
+				for i := range requests {
+					desk.send(uint64(i), &requests[i], verbs.Signalled)
+				}
+				if taken, err := q.raw.postSends(&desk); taken != n || err != nil {
+					b.Fatal(taken, err)
+				}
+				desk.clear()
+				if got := c.queue.poll(&tray, n); got != n {
+					b.Fatal(got)
+				}
+			}
+			perRequest(b, n)
+		})
+		for i := range requests {
+			requests[i].Flags = verbs.Signalled
+		}
+		b.Run(fmt.Sprintf("signalled:%d", n), func(b *testing.B) { postAndPoll(b, requests, n) })
+		requests = writes(n)
+		b.Run(fmt.Sprintf("last:%d", n), func(b *testing.B) { postAndPoll(b, requests, 1) })
+	}
+}
+
+// postAndPoll posts requests and polls the completions that they have.
+func postAndPoll(b *testing.B, requests []verbs.SendRequest, completions int) {
+	q, c := hollowPair(b, 128)
+	into := make([]verbs.Completion, len(requests))
+	b.ReportAllocs()
+	for b.Loop() {
+		n, err := q.PostSend(requests)
+		if got := c.Poll(into); n != len(requests) || err != nil || got != completions {
+			b.Fatal(n, err, got)
+		}
+	}
+	perRequest(b, len(requests))
+}
+
+func perRequest(b *testing.B, n int) {
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/request")
+}
+
+// Posting and polling allocate nothing.
+func TestHollow(t *testing.T) {
+	q, c := hollowPair(t, 128)
+	requests, into := writes(64), make([]verbs.Completion, 4)
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		n, err := q.PostSend(requests)
+		if n != 64 || err != nil || c.Poll(into) != 1 || into[0].ID != 63 || into[0].Status != verbs.StatusSuccess {
+			t.Fatal(n, err, into)
+		}
+	}))
+	// What is not signalled is outstanding until something behind it completes.
+	full := writes(129)
+	for i := range full {
+		full[i].Flags = 0
+	}
+	n, err := q.PostSend(full)
+	require.Equal(t, 128, n)
+	require.ErrorIs(t, err, verbs.ErrQueueFull)
+	require.Zero(t, c.Poll(into))
+}
+
+// A sleep that is rung before it begins does not begin; one that is not ends with its limit.
+func TestBell(t *testing.T) {
+	armed := 0
+	b := newBell(func() { armed++ })
+	b.Ring()
+	ticket := b.Prepare()
+	require.Equal(t, 1, armed)
+	b.Ring()
+	b.Sleep(ticket, -1)
+	b.Finish()
+	for _, limit := range []time.Duration{0, time.Microsecond, time.Millisecond} {
+		ticket = b.Prepare()
+		b.Sleep(ticket, limit)
+		b.Finish()
+	}
+	require.Zero(t, testing.AllocsPerRun(20, func() {
+		ticket := b.Prepare()
+		b.Sleep(ticket, time.Microsecond)
+		b.Finish()
+	}))
+}

@@ -1,0 +1,98 @@
+//go:build ibverbs && cgo && linux
+
+package ibv
+
+import (
+	"io"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// lineTo is a line whose other end is a connection.
+func lineTo(t testing.TB, silence time.Duration) (*line, net.Conn) {
+	near, far := net.Pipe()
+	t.Cleanup(func() { require.NoError(t, far.Close()) })
+	l := newLine(near, "peer", silence)
+	t.Cleanup(l.end)
+	return l, far
+}
+
+func TestLine(t *testing.T) {
+	l, far := lineTo(t, 10*time.Second)
+	other := newLine(far, "peer", 10*time.Second)
+	go func() {
+		other.send(kindAlive, nil)
+		other.send(kindReject, []byte("the house is full"))
+		other.send(kindAlive, nil)
+		other.send(kindReady, nil)
+		other.end()
+		other.send(kindReady, nil)
+	}()
+	k, payload, err := l.receive()
+	require.NoError(t, err)
+	require.Equal(t, kindReject, k)
+	require.Equal(t, "the house is full", string(payload))
+	k, payload, err = l.receive()
+	require.NoError(t, err)
+	require.Equal(t, kindReady, k)
+	require.Empty(t, payload)
+	_, _, err = l.receive()
+	require.Error(t, err)
+}
+
+// What cannot be a message ends the line before more of it is read.
+func TestLineHostile(t *testing.T) {
+	for name, bytes := range map[string][]byte{
+		"no kind":             {0, 0, 0},
+		"an unknown kind":     {byte(kinds), 0, 0},
+		"a payload too long":  {byte(kindHello), 2, 1},
+		"a sign of life with": {byte(kindAlive), 0, 1},
+	} {
+		l, far := lineTo(t, 10*time.Second)
+		go func() { _, _ = far.Write(bytes) }()
+		_, _, err := l.receive()
+		require.ErrorIs(t, err, ErrProtocol, name)
+	}
+	l, far := lineTo(t, 10*time.Second)
+	go func() {
+		_, _ = far.Write([]byte{byte(kindReject), 0, 5, 'h', 'a'})
+		_ = far.Close()
+	}()
+	_, _, err := l.receive()
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+}
+
+// A peer that is silent is given up, one that shows signs of life is not.
+func TestLineSilence(t *testing.T) {
+	l, far := lineTo(t, 200*time.Millisecond)
+	kept := lines{silence: 200 * time.Millisecond, stop: make(chan struct{}), all: make(map[*line]struct{})}
+	other := newLine(far, "peer", time.Second)
+	require.True(t, kept.add(other))
+	go kept.keep()
+	time.AfterFunc(time.Second, func() {
+		kept.remove(other)
+		other.send(kindReady, nil)
+	})
+	k, _, err := l.receive()
+	require.NoError(t, err)
+	require.Equal(t, kindReady, k)
+	_, _, err = l.receive()
+	require.True(t, os.IsTimeout(err), "%v", err)
+	kept.close()
+	require.False(t, kept.add(other))
+}
+
+func TestParseAddress(t *testing.T) {
+	hostPort, id, err := parseAddress("10.0.0.7:123/0123456789abcdef")
+	require.NoError(t, err)
+	require.Equal(t, "10.0.0.7:123", hostPort)
+	require.EqualValues(t, 0x01, id[0])
+	for _, address := range []string{"", "/", "10.0.0.7:123", "10.0.0.7/0123456789abcdef", "10.0.0.7:1/0123456789abcde", "10.0.0.7:1/0123456789abcdeg", "10.0.0.7:1/0123456789abcdef0"} {
+		_, _, err := parseAddress(address)
+		require.ErrorContains(t, err, "an address of this device is host:port/16 hexadecimal digits", address)
+	}
+}

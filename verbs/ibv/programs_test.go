@@ -1,0 +1,30 @@
+//go:build ibverbs && cgo && linux
+
+package ibv_test
+
+import (
+	"context"
+	"flag"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/scheduler"
+	"github.com/onesided/rma/window/oracle"
+	"github.com/onesided/rma/world"
+)
+
+var programs = flag.Int("programs", 40, "how many random programs TestPrograms runs")
+
+// TestPrograms runs random programs for windows on ranks that reach each other by the card.
+func TestPrograms(t *testing.T) {
+	require.NoError(t, openCard(t).Close())
+	for seed := range uint64(*programs) {
+		p := oracle.Draw(seed, oracle.Limits{})
+		o := oracle.Options{Without: scheduler.Scheme(seed) & scheduler.All, Concurrent: seed%2 == 0}
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		err := world.Run(ctx, p.Ranks, func(ctx context.Context, w *world.World) error { return oracle.Run(ctx, w, p, o) }, world.WithDevice("ibv"))
+		cancel()
+		require.NoError(t, err, "seed %d, without %#x:\n%s", seed, o.Without, p)
+	}
+}
