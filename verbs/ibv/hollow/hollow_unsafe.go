@@ -66,5 +66,8 @@ import "unsafe"
 // pointers to an ibv_qp and an ibv_cq. Free ends it.
 func New() (pair, queue unsafe.Pointer, free func()) {
 	h := C.make()
+	if h == nil {
+		panic("hollow: not enough memory")
+	}
 	return unsafe.Pointer(C.qp(h)), unsafe.Pointer(C.cq(h)), func() { C.free(unsafe.Pointer(h)) }
 }
