@@ -329,7 +329,9 @@ type slot struct {
 }
 
 const (
+	// A slab is what is registered together: so many slots, or so many bytes if that is more.
 	slabSlots = 8
+	slabBytes = 64 << 10
 	// mostTaken slots of all links are held until something else tells that their requests
 	// have completed. With more, each has its own completion heard of.
 	mostTaken = 32
@@ -343,12 +345,12 @@ func (s *slots) take() (taken slot, scarce bool, err error) {
 	defer s.mu.Unlock()
 	if len(s.free) == 0 {
 		n := s.world.linkLetter
-		slab := make([]byte, slabSlots*n)
+		slab := make([]byte, max(slabSlots*n, slabBytes))
 		region, err := register(&s.world.cards, slab, 0)
 		if err != nil {
 			return slot{}, false, err
 		}
-		for i := range slabSlots {
+		for i := range len(slab) / n {
 			s.free = append(s.free, slot{slab[i*n:][:n:n], region})
 		}
 	}
