@@ -61,7 +61,7 @@ func (d *deferred) carryOut(ctx context.Context, behind scheduler.Behind) error 
 	}
 }
 
-// lookUp notes of which operations the card does not know the memory.
+// lookUp notes of which operations that are queued the card does not know the memory.
 func (d *deferred) lookUp() {
 	if !d.link.Registers() {
 		return

@@ -166,6 +166,7 @@ func (d *deferred) packAll(ctx context.Context) (fits bool, err error) {
 	if len(operations)*aggregate.OffsetBytes > d.link.MaxPayload() {
 		return false, nil
 	}
+	d.lookUp()
 	d.planner.Plan(operations, scheduler.End, &d.plan)
 	steps := d.plan.Steps
 	d.plan.Steps = steps[:0]
