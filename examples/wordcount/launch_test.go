@@ -262,7 +262,7 @@ func TestUnusable(t *testing.T) {
 		each        string
 		want        []string
 	}{
-		{"no such device", []string{"RMA_DEVICE=nonsense"}, "", []string{`device "nonsense" (RMA_DEVICE), allowed are shm and tcp, or none for the best`}},
+		{"no such device", []string{"RMA_DEVICE=nonsense"}, "", []string{`device "nonsense" (RMA_DEVICE), allowed are shm, tcp, ibv, or none for the best`}},
 		{"shared memory across hosts", []string{"RMA_DEVICE=shm"}, twoHosts.each, []string{"shm", "reach rank ", "RMA_DEVICE allows shared memory only"}},
 		{"another device in each rank", nil, "RMA_DEVICE=$([ $PMI_RANK = 0 ] && echo shm || echo tcp)", []string{"was told to use device", "(RMA_DEVICE)"}},
 		{"no such address", []string{"RMA_DEVICE=tcp", "RMA_ADDRESS=192.0.2.1"}, "", []string{"192.0.2.1"}},
