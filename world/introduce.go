@@ -106,7 +106,12 @@ func (i *introduction) findRDMA(s settings) error {
 	if s.network != nil || s.device != "" && s.device != ibvDevice {
 		return nil
 	}
-	err := ibv.Usable(ibv.FromEnvironment())
+	var err error
+	if s.tls != nil {
+		err = &verbs.CapabilityError{Device: ibvDevice, Capability: "encrypt", Reason: "what crosses an RDMA fabric is not encrypted; WithTLS is for TCP (RMA_DEVICE=tcp, or none)"}
+	} else {
+		err = ibv.Usable(ibv.FromEnvironment())
+	}
 	i.rdma = err == nil
 	var unable *verbs.CapabilityError
 	switch {
