@@ -71,10 +71,11 @@ func newWorth(c *verbs.Costs, most int) worth {
 	w.sure = upTo(w.single, w.copied+w.oneWay-w.bothWays)
 	w.small = upTo(w.single, w.copied)
 	w.alone = upTo(w.single+w.settled, w.copied)
+	w.unregistered = w.sure
 	if register := float64(c.Register + c.Deregister); register > w.message {
 		// It may be cut into several packets, each of which needs a message.
 		saved, byte := w.single+register-w.copies-w.message, w.copied+w.oneWay-w.bothWays+w.message/float64(most)
-		w.unregistered = int(min(max(saved/byte, 0), mostUnregistered))
+		w.unregistered = max(w.sure, int(min(saved/byte, mostUnregistered)))
 	}
 	return w
 }
@@ -100,12 +101,12 @@ func (w *worth) of(b *bundle) float64 {
 
 // limits are those of the operations of a plan.
 func (w *worth) limits(operations []Operation, behind Behind) limits {
-	return limits{w.limit(operations, behind), max(w.unregistered, w.sure)}
+	return limits{w.limit(operations, behind), w.unregistered}
 }
 
 // goes tells whether an operation goes in a message, whatever becomes of the others.
 func (w *worth) goes(o *Operation) bool {
-	return !o.moves() || o.Unregistered && o.Bytes < max(w.unregistered, w.sure)
+	return !o.moves() || o.Unregistered && o.Bytes < w.unregistered
 }
 
 // limit is below how many bytes puts and gets are packed whose memory is registered.
