@@ -24,10 +24,7 @@ func (c *core) Fence(ctx context.Context, asserts ...Assert) error {
 	if err := checkContext(ctx, "Fence"); err != nil {
 		return err
 	}
-	var assert Assert
-	for _, a := range asserts {
-		assert |= a
-	}
+	assert := together(asserts)
 	c.mu.Lock()
 	number, err := c.epochs.BeginFence(assert)
 	broken := c.broken

@@ -198,10 +198,7 @@ func (c *core) LockAll(ctx context.Context, asserts ...Assert) error {
 	if err := checkContext(ctx, "LockAll"); err != nil {
 		return err
 	}
-	var assert Assert
-	for _, a := range asserts {
-		assert |= a
-	}
+	assert := together(asserts)
 	if assert&^NoCheck != 0 {
 		return fmt.Errorf("window: LockAll(%v): %w: allowed is %v", assert, epoch.ErrAssert, NoCheck)
 	}

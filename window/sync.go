@@ -29,6 +29,14 @@ const (
 	NoCheck = epoch.NoCheck
 )
 
+// together are all promises of a call.
+func together(asserts []Assert) (all Assert) {
+	for _, a := range asserts {
+		all |= a
+	}
+	return all
+}
+
 // checkContext refuses a call that may block without a context.
 func checkContext(ctx context.Context, call string) error {
 	if ctx == nil {

@@ -34,12 +34,11 @@ func (r *runner) begin(win int) error {
 			return err
 		}
 	case y.Mode == AllLocked:
-		return r.block(func(ctx context.Context) error {
-			if y.Assert {
-				return o.bytes.LockAll(ctx, window.NoCheck)
-			}
-			return o.bytes.LockAll(ctx)
-		})
+		var asserts window.Assert
+		if y.Assert {
+			asserts = window.NoCheck
+		}
+		return r.block(func(ctx context.Context) error { return o.bytes.LockAll(ctx, asserts) })
 	}
 	if !y.starts(r.rank) {
 		return nil
