@@ -34,7 +34,7 @@ type device struct {
 	// rate is the port's in bytes a second, 0 if that is not known.
 	rate    float64
 	opened  time.Time
-	bell    *bell
+	bell    *armedBell
 	pairs   pairTable
 	regions regionTable
 	desks   desks

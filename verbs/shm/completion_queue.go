@@ -46,7 +46,7 @@ func (q *completionQueue) Poll(into []verbs.Completion) int {
 // room.
 func (q *completionQueue) push(c *verbs.Completion) (room bool) {
 	room = q.held.Push(c)
-	q.device.bell.ringIfHeard()
+	q.device.bell.RingIfHeard()
 	return room
 }
 

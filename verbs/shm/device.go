@@ -25,7 +25,7 @@ type device struct {
 	form
 	name    string
 	address string
-	bell    bell
+	bell    ringer
 	opened  time.Time
 	regions regionTable
 	closed  atomic.Bool
@@ -71,10 +71,10 @@ type form interface {
 	close() error
 }
 
-// A bell is a CompletionChannel whose ring costs a load when nobody sleeps.
-type bell interface {
+// A ringer is a CompletionChannel whose ring costs a load when nobody sleeps.
+type ringer interface {
 	verbs.CompletionChannel
-	ringIfHeard()
+	RingIfHeard()
 }
 
 // deviceName is that of devices of processes, and errors begin with it.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/bell"
 	"github.com/onesided/rma/verbs/bounds"
 	"github.com/onesided/rma/verbs/cpucopy"
 )
@@ -60,7 +61,7 @@ func (f *Fabric) Open() (*Device, error) {
 	f.last++
 	address := fmt.Sprintf("fabric:%d:%d", f.id, f.last)
 	l := &local{fabric: f, watchers: make(map[*watch]struct{}), known: make(map[string]*localPeer)}
-	l.device = &device{form: l, name: "fabric", address: address, bell: newLocalBell(), opened: time.Now(), pairs: make(map[uint32]*queuePair)}
+	l.device = &device{form: l, name: "fabric", address: address, bell: bell.New(), opened: time.Now(), pairs: make(map[uint32]*queuePair)}
 	f.devices[address] = l
 	if f.open++; f.open == 1 {
 		f.private.revive()
@@ -224,7 +225,7 @@ func (p *localPeer) gone() error {
 	return nil
 }
 
-func (p *localPeer) Ring() { p.bell.ringIfHeard() }
+func (p *localPeer) Ring() { p.bell.RingIfHeard() }
 
 func (p *localPeer) ringAt(locator uint64) (ring, error) {
 	p.fabric.mu.Lock()

@@ -18,7 +18,7 @@ const (
 	futexWake = 1
 )
 
-// Prepare announces a sleeper; see localBell.
+// Prepare announces a sleeper; see package bell.
 func (b *futexBell) Prepare() uint32 {
 	b.sleepers.Add(1)
 	return b.sequence.Load()
@@ -45,8 +45,8 @@ func (b *futexBell) Ring() {
 	wake(&b.sequence)
 }
 
-// ringIfHeard is a load when nobody sleeps.
-func (b *bellWords) ringIfHeard() {
+// RingIfHeard is a load when nobody sleeps.
+func (b *bellWords) RingIfHeard() {
 	if b.sleepers.Load() != 0 {
 		b.sequence.Add(1)
 		wake(&b.sequence)

@@ -1,4 +1,4 @@
-package shm
+package bell
 
 import (
 	"sync"
@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// localBell is a bell for goroutines: a sleeper parks its goroutine and no thread.
-// sequence counts the rings that anyone may have heard; it changes under mu, so
-// that a ring cannot fall between a sleeper's last look and its wait.
-type localBell struct {
+// A Bell is where goroutines of this process sleep: a sleeper parks its goroutine and no
+// thread. It is a verbs.CompletionChannel.
+type Bell struct {
+	// sequence counts the rings that anyone may have heard; it changes under mu, so
+	// that a ring cannot fall between a sleeper's last look and its wait.
 	sleepers atomic.Int32
 	sequence atomic.Uint32
 	mu       sync.Mutex
@@ -21,24 +22,25 @@ type localBell struct {
 	due   time.Time
 }
 
-func newLocalBell() *localBell {
-	b := new(localBell)
+// New makes one.
+func New() *Bell {
+	b := new(Bell)
 	b.rung.L = &b.mu
 	return b
 }
 
 // Prepare announces a sleeper. The announcement comes before the caller's loads,
-// and ringIfHeard looks for it after the ringer's stores, so one sees the other.
-func (b *localBell) Prepare() uint32 {
+// and RingIfHeard looks for it after the ringer's stores, so one sees the other.
+func (b *Bell) Prepare() uint32 {
 	b.sleepers.Add(1)
 	return b.sequence.Load()
 }
 
 // Finish takes the announcement back.
-func (b *localBell) Finish() { b.sleepers.Add(-1) }
+func (b *Bell) Finish() { b.sleepers.Add(-1) }
 
-// Sleep waits for a ring.
-func (b *localBell) Sleep(ticket uint32, limit time.Duration) {
+// Sleep waits for a ring, no longer than the limit, or without end if that is less than 0.
+func (b *Bell) Sleep(ticket uint32, limit time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.sequence.Load() != ticket || limit == 0 {
@@ -63,7 +65,7 @@ func (b *localBell) Sleep(ticket uint32, limit time.Duration) {
 }
 
 // expire rings for sleepers whose limit is over.
-func (b *localBell) expire() {
+func (b *Bell) expire() {
 	b.mu.Lock()
 	b.due = time.Time{}
 	b.sequence.Add(1)
@@ -72,15 +74,15 @@ func (b *localBell) expire() {
 }
 
 // Ring wakes all sleepers.
-func (b *localBell) Ring() {
+func (b *Bell) Ring() {
 	b.mu.Lock()
 	b.sequence.Add(1)
 	b.mu.Unlock()
 	b.rung.Broadcast()
 }
 
-// ringIfHeard is a load when nobody sleeps.
-func (b *localBell) ringIfHeard() {
+// RingIfHeard is Ring, and a load when nobody sleeps.
+func (b *Bell) RingIfHeard() {
 	if b.sleepers.Load() != 0 {
 		b.Ring()
 	}
