@@ -59,7 +59,10 @@ func (q *Queue) take(into []verbs.Completion) int {
 			q.first = 0
 		}
 	}
-	q.count -= n
+	if q.count -= n; q.count == 0 {
+		// What holds little uses the same memory again and again.
+		q.first = 0
+	}
 	q.filled.Store(int32(q.count))
 	q.mu.Unlock()
 	return n

@@ -31,6 +31,7 @@ type device struct {
 	onDemand   bool
 	limits     limits
 	attributes verbs.Attributes
+	costs      verbs.Costs
 	// rate is the port's in bytes a second, 0 if that is not known.
 	rate    float64
 	opened  time.Time

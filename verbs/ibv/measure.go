@@ -2,17 +2,13 @@
 
 package ibv
 
-import (
-	"time"
-
-	"github.com/onesided/rma/verbs"
-)
+import "github.com/onesided/rma/verbs"
 
 // measure makes a queue pair to find out what those of this card take.
 func (d *device) measure(p *port) error {
 	d.attributes = verbs.Attributes{
 		Name: deviceName + ":" + d.name, MaxSegments: min(mostSegments, d.limits.segments),
-		MaxMessage: int(min(p.message, 1<<30)), Spin: spin, CoherentAtomics: d.limits.coherentAtomics,
+		MaxMessage: int(min(p.message, 1<<30)), CoherentAtomics: d.limits.coherentAtomics,
 	}
 	q, err := d.card.newQueue(1)
 	if err != nil {
@@ -35,15 +31,4 @@ func (d *device) measure(p *port) error {
 	}
 	d.rate = p.rate
 	return nil
-}
-
-// Costs are those of cards of today, at the rate of the port. Copying is measured.
-func (d *device) Costs() verbs.Costs {
-	costs := d.memory.Costs()
-	costs.Post, costs.Gap, costs.Serve = 200*time.Nanosecond, 20*time.Nanosecond, 500*time.Nanosecond
-	costs.Latency, costs.ReadLatency = time.Microsecond, 2*time.Microsecond
-	costs.Bandwidth, costs.DuplexBandwidth = d.rate, 2*d.rate
-	costs.Register, costs.RegisterPage = 20*time.Microsecond, 100*time.Nanosecond
-	costs.Deregister, costs.DeregisterPage = 10*time.Microsecond, 50*time.Nanosecond
-	return costs
 }

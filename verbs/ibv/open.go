@@ -29,7 +29,6 @@ const (
 	// minLimit is the shortest Silence or HandshakeLimit: below, what is judged is how busy
 	// the machine is.
 	minLimit = 50 * time.Millisecond
-	spin     = 50 * time.Microsecond
 )
 
 // Open opens a port of a card. Where there is none that can be used the error is a
@@ -68,6 +67,7 @@ func Open(options Options) (verbs.Device, error) {
 		d.card.close()
 		return nil, err
 	}
+	d.calibrate()
 	return d, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/outside"
 )
 
 const (
@@ -164,6 +165,7 @@ func (q *queuePair) PostSend(requests []verbs.SendRequest) (int, error) {
 			q.keep(r)
 		}
 	}
+	outside.BeforeTelling()
 	q.post(desk)
 	if q.err != nil {
 		q.unwell()

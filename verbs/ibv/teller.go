@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/tcp/logqueue"
 )
 
@@ -13,7 +14,8 @@ import (
 // strangers could fill a disk with theirs.
 const tellPause = time.Minute
 
-// teller tells the Logger, which may block, of what happens at the door and to the port.
+// teller tells the Logger, which may block, of what happens at the door and to the port, and what
+// the card costs.
 type teller struct {
 	queue   *logqueue.Queue
 	address string
@@ -56,6 +58,16 @@ func (t *teller) port(up bool) {
 		return
 	}
 	t.queue.Logger().Warn("ibv: the port is down", "address", t.address)
+}
+
+// calibrated tells what the card costs, and why that was not measured, if it was not.
+func (t *teller) calibrated(c *verbs.Costs, err error) {
+	if err != nil {
+		t.queue.Logger().Info("ibv: the card's costs were not measured and are taken to be as usual", "address", t.address, "error", err)
+		return
+	}
+	t.queue.Logger().Debug("ibv: the card's costs were measured", "address", t.address, "gap", c.Gap, "latency", c.Latency, "read", c.ReadLatency,
+		"message", c.Serve, "bandwidth", c.Bandwidth)
 }
 
 func (t *teller) close() { t.queue.Close() }

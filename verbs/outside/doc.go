@@ -9,8 +9,8 @@
 //	}
 //	outside.AfterHearing()
 //
-// The TCP card and the windows do so themselves. A program whose processes tell each other by means
-// of their own (a pipe, a socket) when a window may be looked at does it there.
+// The cards of networks and the windows do so themselves. A program whose processes tell each
+// other by means of their own (a pipe, a socket) when a window may be looked at does it there.
 //
 // It is one order for the whole process: of goroutines that pass both, the detector finds no race
 // between what comes before the one and behind the other, be they ordered by others or not.

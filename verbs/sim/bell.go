@@ -9,9 +9,10 @@ import (
 // again and again for what its peers write into its memory: whatever the card brings
 // rings.
 type bell struct {
-	device   *Device
-	rings    uint32
-	sleepers []*task
+	device *Device
+	rings  uint32
+	// sleeper is who has slept for longest, and has the others behind.
+	sleeper *task
 	// announced are those between Prepare and Finish.
 	announced int
 }
@@ -118,7 +119,7 @@ func (b *bell) Ring() {
 		return
 	}
 	if at := *s.local(); s.current != nil && at > s.now {
-		s.schedule(at, b.device.lane, evRing).device = b.device
+		s.schedule(at, b.device.lane, evRing).what = b.device
 		return
 	}
 	b.ring()
@@ -128,21 +129,28 @@ func (b *bell) Ring() {
 func (b *bell) ring() {
 	s := b.device.sim
 	b.rings++
-	for len(b.sleepers) > 0 {
-		s.wake(b.sleepers[0])
+	for b.sleeper != nil {
+		s.wake(b.sleeper)
 	}
 	if s.idle > 0 {
 		s.idlers.Broadcast()
 	}
 }
 
-// forget takes a sleeper off the list, in which the others keep their order.
+// remember puts a sleeper behind the others.
+func (b *bell) remember(t *task) {
+	last := &b.sleeper
+	for *last != nil {
+		last = &(*last).behind
+	}
+	*last = t
+}
+
+// forget has a sleeper leave, of whom the others keep their order.
 func (b *bell) forget(t *task) {
-	for i, other := range b.sleepers {
-		if other == t {
-			copy(b.sleepers[i:], b.sleepers[i+1:])
-			b.sleepers[len(b.sleepers)-1] = nil
-			b.sleepers = b.sleepers[:len(b.sleepers)-1]
+	for at := &b.sleeper; *at != nil; at = &(*at).behind {
+		if *at == t {
+			*at, t.behind = t.behind, nil
 			return
 		}
 	}

@@ -12,27 +12,29 @@ import (
 
 // A Device is the card of one rank.
 type Device struct {
-	sim        *Simulator
-	rank       int
-	address    string
-	lane       uint32
-	attributes verbs.Attributes
-	// first is the rank's first device, with which all of them die: this, but for one that
-	// a task of the rank's has opened.
-	first *Device
+	// What each event looks at comes first, in as few lines of the cache as it takes.
+	sim *Simulator
+	// out and in are the two directions of the link.
+	out  outlet
+	in   inlet
+	lane uint32
 	// dead: it was killed; then it is closed, too.
 	closed, dead bool
 	bell         bell
 	regions      regions
+	rank         int
+	// flows wait for their turn on the way out.
+	flows ring[flow]
+	// waiting are the pieces that have come and wait in the network until the way in is free,
+	// in order. Only then do they ask for the bus, which the other direction may use meanwhile.
+	waiting ring[event]
+	address string
+	// first is the rank's first device, with which all of them die: this, but for one that
+	// a task of the rank's has opened.
+	first *Device
 	// memory is what AllocateMemory gave, by its first byte.
 	memory    map[*byte]int
 	allocated int
-
-	// out and in are the two directions of the link; busOut and busIn are one if the
-	// directions share the bus.
-	out           outlet
-	in            inlet
-	busOut, busIn *resource
 
 	pairs      []*queuePair
 	lastNumber uint32
@@ -40,6 +42,12 @@ type Device struct {
 	watches    []*watch
 	queues     []*completionQueue
 
+	// faultsOut and faultsIn are those of the two directions of the link.
+	faultsOut, faultsIn hindrance
+	// held is what has arrived and waits for the end of a fault, in order. releasing: the
+	// first of it has waited, and is let in.
+	held      ring[held]
+	releasing bool
 	// slow and refusals are when the processor is slow, and when no memory is registered.
 	slow, refusals []spell
 	// starving is how many messages to come find no receive, exhausting how many of their
@@ -74,16 +82,7 @@ func (s *Simulator) Open() *Device {
 	defer s.mu.Unlock()
 	d := &Device{
 		sim: s, rank: len(s.devices), address: s.address(len(s.devices)), lane: s.lane(),
-		attributes: verbs.Attributes{
-			Name: "sim:" + s.profile.Name, MaxInline: s.profile.MaxInline, MaxSegments: maxSegments, MaxMessage: maxMessage,
-			CoherentAtomics: s.profile.CoherentAtomics, Virtual: true,
-		},
 		memory: make(map[*byte]int),
-		busOut: new(resource),
-	}
-	d.busIn = d.busOut
-	if !s.profile.BusShared {
-		d.busIn = new(resource)
 	}
 	d.bell.device = d
 	d.first = d
@@ -102,7 +101,7 @@ func (s *Simulator) Open() *Device {
 }
 
 // Attributes of the device.
-func (d *Device) Attributes() verbs.Attributes { return d.attributes }
+func (d *Device) Attributes() verbs.Attributes { return d.sim.attributes }
 
 // Costs are those of the profile.
 func (d *Device) Costs() verbs.Costs { return d.sim.profile.costs() }

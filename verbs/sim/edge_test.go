@@ -170,7 +170,7 @@ func TestTraceOfTheLink(t *testing.T) {
 }
 
 func TestEventKindsHaveNames(t *testing.T) {
-	for kind := sim.Posted; kind <= sim.Failed; kind++ {
+	for kind := sim.Posted; kind <= sim.Healed; kind++ {
 		if text := kind.String(); text == "" || strings.Contains(text, "EventKind") {
 			t.Errorf("kind %d is %q", kind, text)
 		}

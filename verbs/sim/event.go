@@ -1,6 +1,9 @@
 package sim
 
-import "time"
+import (
+	"math/bits"
+	"time"
+)
 
 // kind says what an event does.
 type kind uint8
@@ -36,6 +39,8 @@ const (
 	// evFault and evHealed: something breaks, or is whole again.
 	evFault
 	evHealed
+	// evEnter: the way in of a card is free for the next piece that waits in the network.
+	evEnter
 	// evRelease: what a fault has held before the way in of a card may enter.
 	evRelease
 	// evGiveUp: a queue pair may have waited for an answer for too long; evExhausted: it
@@ -45,19 +50,18 @@ const (
 )
 
 // An event is what the card does at a time. The fields that a kind uses are those that
-// its handler reads.
+// its handler reads. It is as large as a line of the cache.
 type event struct {
 	kind   kind
 	status uint8
 	last   bool
 	epoch  uint32
 	pair   *queuePair
-	device *Device
 	what   any
 	number uint64
+	until  time.Duration
 	offset int
 	bytes  int
-	until  time.Duration
 }
 
 // An entry orders an event: by time, then by a number drawn from the seed, the time and
@@ -65,31 +69,25 @@ type event struct {
 // direction of a connection do, therefore never changes its order; whatever else happens
 // at one time is permuted by the seed.
 type entry struct {
-	at    time.Duration
-	order uint64
-	tie   uint32
-	slot  uint32
-}
-
-func (a *entry) before(b *entry) bool {
-	if a.at != b.at {
-		return a.at < b.at
-	}
-	if a.tie != b.tie {
-		return a.tie < b.tie
-	}
-	return a.order < b.order
+	at   time.Duration
+	tie  uint32
+	slot uint32
 }
 
 // A schedule holds the events to come, in a heap of four children a node over entries
-// without pointers. Slots are used again.
+// without pointers. The first entry is at root, so that four children share a line of the
+// cache. Slots are used again.
 type schedule struct {
-	seed    uint64
-	heap    []entry
-	slots   []event
-	free    []uint32
+	seed  uint64
+	heap  []entry
+	slots []event
+	free  []uint32
+	// orders are those in which the slots were scheduled, ordered the last.
+	orders  []uint64
 	ordered uint64
 }
+
+const root = 3
 
 // mix spreads a number over all bits (the finalizer of splitmix64).
 func mix(x uint64) uint64 {
@@ -104,6 +102,20 @@ func tie(seed uint64, at time.Duration, lane uint32) uint32 {
 	return uint32(mix(seed^mix(uint64(at)<<20^uint64(lane))) >> 32)
 }
 
+// before tells, by 1, whether an entry comes before another. There is no pattern in that
+// which a processor could predict, and so no branch.
+func (s *schedule) before(a, b *entry) int {
+	if a.at == b.at && a.tie == b.tie {
+		if s.orders[a.slot] < s.orders[b.slot] {
+			return 1
+		}
+		return 0
+	}
+	_, borrow := bits.Sub64(uint64(a.tie), uint64(b.tie), 0)
+	_, borrow = bits.Sub64(uint64(a.at), uint64(b.at), borrow)
+	return int(borrow)
+}
+
 // add schedules an event, whose fields are the caller's to fill in at once.
 func (s *schedule) add(at time.Duration, lane uint32, k kind) *event {
 	var slot uint32
@@ -113,42 +125,46 @@ func (s *schedule) add(at time.Duration, lane uint32, k kind) *event {
 	} else {
 		slot = uint32(len(s.slots))
 		s.slots = append(s.slots, event{})
+		s.orders = append(s.orders, 0)
 	}
 	s.ordered++
-	s.heap = append(s.heap, entry{})
-	s.up(len(s.heap)-1, entry{at: at, order: s.ordered, tie: tie(s.seed, at, lane), slot: slot})
+	s.orders[slot] = s.ordered
 	e := &s.slots[slot]
-	e.kind = k
+	*e = event{kind: k}
+	if len(s.heap) == 0 {
+		s.heap = make([]entry, root, 64)
+	}
+	s.heap = append(s.heap, entry{})
+	s.up(len(s.heap)-1, entry{at: at, tie: tie(s.seed, at, lane), slot: slot})
 	return e
 }
 
 // next is the time of the first event.
 func (s *schedule) next() (at time.Duration, ok bool) {
-	if len(s.heap) == 0 {
+	if len(s.heap) <= root {
 		return 0, false
 	}
-	return s.heap[0].at, true
+	return s.heap[root].at, true
 }
 
-// take removes the first event.
-func (s *schedule) take() (at time.Duration, e event) {
-	first := s.heap[0]
+// take removes the first event, which is the caller's until it gives back the slot.
+func (s *schedule) take() (e *event, slot uint32) {
+	slot = s.heap[root].slot
 	last := len(s.heap) - 1
 	moved := s.heap[last]
 	s.heap = s.heap[:last]
-	if last > 0 {
+	if last > root {
 		s.down(moved)
 	}
-	e = s.slots[first.slot]
-	s.slots[first.slot] = event{}
-	s.free = append(s.free, first.slot)
-	return first.at, e
+	return &s.slots[slot], slot
 }
 
+func (s *schedule) giveBack(slot uint32) { s.free = append(s.free, slot) }
+
 func (s *schedule) up(i int, e entry) {
-	for i > 0 {
-		parent := (i - 1) / 4
-		if !e.before(&s.heap[parent]) {
+	for i > root {
+		parent := i/4 + 2
+		if s.before(&e, &s.heap[parent]) == 0 {
 			break
 		}
 		s.heap[i] = s.heap[parent]
@@ -159,18 +175,21 @@ func (s *schedule) up(i int, e entry) {
 
 // down puts an entry where the first was.
 func (s *schedule) down(e entry) {
-	i := 0
+	i := root
 	for {
-		least := 4*i + 1
-		if least >= len(s.heap) {
-			break
-		}
-		for child := least + 1; child < min(4*i+5, len(s.heap)); child++ {
-			if s.heap[child].before(&s.heap[least]) {
-				least = child
+		least := 4 * (i - 2)
+		switch heap := s.heap; {
+		case least+4 <= len(heap):
+			other := least + 2
+			least += s.before(&heap[least+1], &heap[least])
+			other += s.before(&heap[other+1], &heap[other])
+			least += (other - least) * s.before(&heap[other], &heap[least])
+		case least < len(heap):
+			for other := least + 1; other < len(heap); other++ {
+				least += (other - least) * s.before(&heap[other], &heap[least])
 			}
 		}
-		if !s.heap[least].before(&e) {
+		if least >= len(s.heap) || s.before(&s.heap[least], &e) == 0 {
 			break
 		}
 		s.heap[i] = s.heap[least]

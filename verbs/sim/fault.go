@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -185,6 +186,17 @@ func (f *Fault) ranks() []int {
 		return f.Ranks
 	}
 	return []int{f.Rank}
+}
+
+// highest is the highest rank that the fault names.
+func (f *Fault) highest() int {
+	switch f.Kind {
+	case PowerLoss:
+		return slices.Max(f.Ranks)
+	case FailPair:
+		return max(f.Rank, f.Peer)
+	}
+	return f.Rank
 }
 
 // Faults are a plan: what Inject is to break.

@@ -58,7 +58,9 @@ func parseFault(words []string) (f Fault, err error) {
 	}
 	count := func(word string) int {
 		n, problem := strconv.Atoi(word)
-		keep(problem)
+		if problem != nil {
+			keep(fmt.Errorf("%q where a number is expected", word))
+		}
 		return n
 	}
 
@@ -67,10 +69,10 @@ func parseFault(words []string) (f Fault, err error) {
 	}
 	if len(words) > 0 && words[0] == "event" {
 		next()
-		n, problem := strconv.ParseUint(next(), 10, 64)
-		keep(problem)
-		if f.Event = n; n == 0 {
-			keep(fmt.Errorf("event 0; they count from 1"))
+		word := next()
+		n, problem := strconv.ParseUint(word, 10, 64)
+		if f.Event = n; problem != nil || n == 0 {
+			keep(fmt.Errorf("event %q; they count from 1", word))
 		}
 	} else {
 		f.At = span()
@@ -109,8 +111,27 @@ func parseFault(words []string) (f Fault, err error) {
 		case word == "for" && f.Kind.lasts():
 			f.For = span()
 		default:
-			keep(fmt.Errorf("%s has no %q", name, word))
+			keep(fmt.Errorf("%s has no %q; behind the rank it has %s", name, word, f.Kind.more()))
 		}
 	}
 	return f, err
+}
+
+// more are the words that may follow the rank of a fault.
+func (k FaultKind) more() string {
+	switch k {
+	case FailPair:
+		return "peer"
+	case Delay:
+		return "in or out, by, and for"
+	case Stall:
+		return "in or out, and for"
+	case Slow:
+		return "by, and for"
+	case RefuseMemory:
+		return "for"
+	case Starve:
+		return "times"
+	}
+	return "nothing"
 }

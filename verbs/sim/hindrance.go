@@ -10,10 +10,23 @@ import (
 type hindrance struct {
 	// until is when the direction is stalled no more, forever if it is for good.
 	until time.Duration
-	// What passes before delayed comes delay later.
-	delay, delayed time.Duration
+	// delays are those that came and may not be over.
+	delays []delay
 	// horizon is when the last passed that was hindered: nothing overtakes it.
 	horizon time.Duration
+}
+
+// A delay has come later by a time what passes before its end.
+type delay struct{ by, end time.Duration }
+
+// late is by how much what passes at a time comes later: the longest of the delays counts.
+func (h *hindrance) late(at time.Duration) (by time.Duration) {
+	for _, d := range h.delays {
+		if at < d.end {
+			by = max(by, d.by)
+		}
+	}
+	return by
 }
 
 // pass tells when that passes which would at a time, forever if it never does.
@@ -22,9 +35,7 @@ func (h *hindrance) pass(at time.Duration) time.Duration {
 	if passes == forever {
 		return forever
 	}
-	if at < h.delayed {
-		passes += h.delay
-	}
+	passes += h.late(at)
 	passes = max(passes, h.horizon)
 	if passes > at {
 		h.horizon = passes
@@ -34,18 +45,22 @@ func (h *hindrance) pass(at time.Duration) time.Duration {
 
 // hinders tells whether what passes now is hindered.
 func (h *hindrance) hinders(now time.Duration) bool {
-	return now < h.until || now < h.delayed || now < h.horizon
+	return now < h.until || now < h.horizon || h.late(now) > 0
 }
 
 // leaves tells when that is at another card's way in which is on this one's way out at a
 // time, forever if it never is.
 func (d *Device) leaves(at time.Duration) time.Duration {
+	s := d.sim
+	if !s.faulty {
+		return at + s.profile.Wire
+	}
 	if d.dead {
 		return forever
 	}
-	at = d.out.faults.pass(at)
+	at = d.faultsOut.pass(at)
 	if at < forever {
-		at += d.sim.profile.Wire
+		at += s.profile.Wire
 	}
 	return at
 }
@@ -59,20 +74,19 @@ type held struct {
 // hold keeps an event that has come to the card's way in from happening while a fault
 // hinders it, and tells whether it does.
 func (d *Device) hold(e *event) bool {
-	in := &d.in
-	if in.releasing {
+	if !d.sim.faulty || d.releasing {
 		return false
 	}
 	now := d.sim.now
-	due := in.faults.pass(now)
+	due := d.faultsIn.pass(now)
 	switch {
-	case due == now && in.held.count == 0:
+	case due == now && d.held.count == 0:
 		return false
 	case due == forever:
 		e.lose()
 	default:
-		*in.held.extend() = held{due, *e}
-		d.sim.schedule(due, d.lane, evRelease).device = d
+		*d.held.extend() = held{due, *e}
+		d.sim.schedule(due, d.lane, evRelease).what = d
 	}
 	return true
 }
@@ -80,23 +94,22 @@ func (d *Device) hold(e *event) bool {
 // release lets in what has waited longest. There is an event for each that waits; those
 // that come in a further fault wait for its end.
 func (d *Device) release() {
-	in := &d.in
-	first := in.held.at(0)
-	if until := in.faults.until; until > d.sim.now && until < forever {
-		in.faults.horizon = max(in.faults.horizon, until)
-		d.sim.schedule(until, d.lane, evRelease).device = d
+	first := d.held.at(0)
+	if until := d.faultsIn.until; until > d.sim.now && until < forever {
+		d.faultsIn.horizon = max(d.faultsIn.horizon, until)
+		d.sim.schedule(until, d.lane, evRelease).what = d
 		return
 	}
 	e := first.event
 	*first = held{}
-	in.held.drop(1)
-	if in.faults.until == forever {
+	d.held.drop(1)
+	if d.faultsIn.until == forever {
 		e.lose()
 		return
 	}
-	in.releasing = true
+	d.releasing = true
 	d.sim.happen(&e)
-	in.releasing = false
+	d.releasing = false
 }
 
 // lose has those learn in time for whom an event is lost on the wire.
@@ -113,12 +126,12 @@ func (e *event) lose() {
 
 // hindered tells whether something keeps answers from coming or going.
 func (d *Device) hindered() bool {
-	return d.dead || d.out.faults.hinders(d.sim.now) || d.in.faults.hinders(d.sim.now)
+	return d.dead || d.faultsOut.hinders(d.sim.now) || d.faultsIn.hinders(d.sim.now)
 }
 
 // obstructed tells whether a fault may keep q from being answered.
 func (q *queuePair) obstructed() bool {
-	return q.ignored || q.device.hindered() || q.peer != nil && q.peer.device.hindered()
+	return q.device.sim.faulty && (q.ignored || q.device.hindered() || q.peer != nil && q.peer.device.hindered())
 }
 
 // ignore has q give up to connect in time, since no answer will come.

@@ -21,10 +21,14 @@ func (s *Simulator) Inject(faults ...Fault) error {
 	if s.dying() {
 		return nil
 	}
+	s.faulty = s.faulty || len(faults) > 0
 	for i := range faults {
 		f := new(Fault)
 		*f = faults[i]
 		f.Ranks = slices.Clone(f.Ranks)
+		if s.highest == nil || f.highest() > s.highest.highest() {
+			s.highest = f
+		}
 		if f.Event > 0 {
 			s.counted = append(s.counted, f)
 			slices.SortStableFunc(s.counted, func(a, b *Fault) int { return cmp.Compare(a.Event, b.Event) })
@@ -35,6 +39,21 @@ func (s *Simulator) Inject(faults ...Fault) error {
 			s.afflict(f, max(f.At, s.now))
 		}
 		s.schedule(f.At, s.faultLane, evFault).what = f
+	}
+	return nil
+}
+
+// CheckJob says what keeps a simulator from running a job of so many ranks of its own: cards
+// that were opened before, which have the first numbers, or faults that were injected and name
+// a rank that the job does not have.
+func (s *Simulator) CheckJob(ranks int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.devices); n > 0 {
+		return argumentError("the simulator has %d ranks already; each job takes a new one", n)
+	}
+	if f := s.highest; f != nil && f.highest() >= ranks {
+		return argumentError("fault %q names rank %d; the job has ranks 0 to %d", f, f.highest(), ranks-1)
 	}
 	return nil
 }
@@ -85,16 +104,17 @@ func (d *Device) strike(f *Fault) {
 			}
 		}
 	case Delay, Stall:
-		h := &d.out.faults
+		h := &d.faultsOut
 		if f.Direction == In {
-			h = &d.in.faults
+			h = &d.faultsIn
 		}
 		end := forever
 		if f.For > 0 {
 			end = s.now + f.For
 		}
 		if f.Kind == Delay {
-			h.delay, h.delayed = f.By, end
+			h.delays = slices.DeleteFunc(h.delays, func(d delay) bool { return d.end <= s.now })
+			h.delays = append(h.delays, delay{f.By, end})
 		} else {
 			h.until = max(h.until, end)
 		}
@@ -170,7 +190,7 @@ func under(spells []spell, at time.Duration) (factor int) {
 
 // takes is how long the processor needs for work that it begins at a time.
 func (d *Device) takes(at, work time.Duration) time.Duration {
-	if len(d.slow) == 0 {
+	if !d.sim.faulty || len(d.slow) == 0 {
 		return work
 	}
 	for begun := at; ; {
@@ -187,7 +207,7 @@ func (d *Device) takes(at, work time.Duration) time.Duration {
 			return at + work*factor - begun
 		}
 		if change == forever {
-			return forever/2 - begun
+			return max(forever/2-begun, 0)
 		}
 		work -= (change - at) / factor
 		at = change

@@ -2,30 +2,18 @@ package sim
 
 import "time"
 
-// A resource is taken by one thing after the other.
-type resource struct{ free time.Duration }
-
 // An outlet is the way out of a card. Those who have something to send take turns, each
 // with up to Profile.Burst bytes.
 type outlet struct {
-	free  time.Duration
-	flows ring[flow]
+	// free is when the link is, bus when the bus is, and fetched when the card can fetch more.
+	free, bus, fetched time.Duration
+	frames             uint64
 	// armed: somebody will look again, or is looking.
-	armed  bool
-	frames uint64
-	// faults are those of this direction of the link.
-	faults hindrance
+	armed bool
 }
 
-// An inlet is the way in to a card.
-type inlet struct {
-	free   time.Duration
-	faults hindrance
-	// held is what has arrived and waits for the end of a fault, in order.
-	held ring[held]
-	// releasing: the first of it has waited, and is let in.
-	releasing bool
-}
+// An inlet is the way in to a card. Its bus is the outlet's if the directions share it.
+type inlet struct{ free, bus time.Duration }
 
 // A flow is what a queue pair sends: requests, or answers with data to its peer's.
 type flow struct {
@@ -35,59 +23,123 @@ type flow struct {
 
 // offer has a flow wait for its turn.
 func (d *Device) offer(f flow) {
-	*d.out.flows.extend() = f
-	if !d.out.armed {
-		d.serve()
+	if d.out.armed || d.blocked() {
+		*d.flows.extend() = f
+		d.out.armed = true
+		return
+	}
+	d.out.armed = true
+	f.send()
+	d.serve()
+}
+
+func (f *flow) send() {
+	if f.answers {
+		f.pair.sendAnswer()
+	} else {
+		f.pair.sendPiece()
 	}
 }
 
 // serve gives the flows that wait their turns.
 func (d *Device) serve() {
-	o := &d.out
-	o.armed = true
-	for o.flows.count > 0 {
-		if free := max(o.free, o.faults.until); free > d.sim.now {
-			if free < forever {
-				d.sim.schedule(free, d.lane, evPort).device = d
-			}
+	d.out.armed = true
+	for d.flows.count > 0 {
+		if d.blocked() {
 			return
 		}
-		f := *o.flows.at(0)
-		o.flows.drop(1)
-		if f.answers {
-			f.pair.sendAnswer()
-		} else {
-			f.pair.sendPiece()
-		}
+		f := *d.flows.at(0)
+		d.flows.drop(1)
+		f.send()
 	}
-	o.armed = false
+	d.out.armed = false
 }
 
-// transmit puts n bytes on the wire and tells when the first and the last is there. They
-// pass bus and link at once, so that the slower decides; the way out is taken for gap
-// longer. A bus that the other direction has taken is waited for.
-func (d *Device) transmit(n int, gap time.Duration) (first, last time.Duration) {
-	p := &d.sim.profile
-	first = max(d.sim.now, d.out.free)
-	if n > 0 {
-		first = max(first, d.busOut.free)
-		d.busOut.free = first + takes(n, p.Bus)
+// blocked tells whether the card can fetch nothing now, and has it looked at again when it can.
+func (d *Device) blocked() bool {
+	s := d.sim
+	free := d.out.fetched
+	if s.faulty {
+		free = max(free, d.faultsOut.until)
 	}
-	last = first + max(takes(n, p.Link), takes(n, p.Bus))
-	d.out.free = last + gap
+	if free <= s.now {
+		return false
+	}
+	if free < forever {
+		s.schedule(free, d.lane, evPort).what = d
+	}
+	return true
+}
+
+// transmit puts n bytes on the wire and tells when the first and the last is there. The card
+// fetches them over the bus while what it has fetched before passes the link, for which it has
+// room for one burst; the slower of bus and link decides. The way out is taken for gap longer.
+func (d *Device) transmit(n int, gap time.Duration) (first, last time.Duration) {
+	p, o := &d.sim.profile, &d.out
+	begun := max(d.sim.now, o.fetched)
+	first = max(begun, o.free)
+	if n > 0 {
+		fetch := max(begun, o.bus)
+		o.bus = fetch + takes(n, p.Bus)
+		first = max(first, fetch)
+		last = o.bus
+	}
+	o.fetched = max(last, first)
+	last = max(last, first+takes(n, p.Link))
+	o.free = last + gap
 	return first, last
 }
 
+// come lets in a piece that is at the card's way in, or has it wait in the network, which holds
+// any amount.
+func (d *Device) come(e *event) {
+	if d.waiting.count == 0 && d.in.free <= d.sim.now {
+		admit(e)
+		return
+	}
+	if d.waiting.count == 0 {
+		d.sim.schedule(d.in.free, d.lane, evEnter).what = d
+	}
+	*d.waiting.extend() = *e
+}
+
+// enter lets in the piece that has waited longest.
+func (d *Device) enter() {
+	first := d.waiting.at(0)
+	e := *first
+	*first = event{}
+	d.waiting.drop(1)
+	admit(&e)
+	if d.waiting.count > 0 {
+		d.sim.schedule(d.in.free, d.lane, evEnter).what = d
+	}
+}
+
+func admit(e *event) {
+	if e.kind == evArrive {
+		e.pair.arrive(e)
+	} else {
+		e.pair.arriveBack(e)
+	}
+}
+
 // take takes n bytes from the wire, of which the first is here and the last will be at
-// until, and tells when the first and the last are past link and bus. What comes while the
-// way in is taken waits in the network, which holds any amount.
+// until, and tells when the first and the last are past link and bus. What the bus has no time
+// for waits in the card, which has room for one burst; then the way in is taken.
 func (d *Device) take(n int, until time.Duration) (first, last time.Duration) {
 	p := &d.sim.profile
-	first = max(d.sim.now, d.in.free)
-	if n > 0 {
-		first = max(first, d.busIn.free)
-		d.busIn.free = first + takes(n, p.Bus)
-	}
+	first = d.sim.now
 	d.in.free = first + takes(n, p.Link)
-	return first, max(first+max(takes(n, p.Link), takes(n, p.Bus)), until)
+	last = max(d.in.free, until)
+	if n > 0 {
+		bus := &d.in.bus
+		if p.BusShared {
+			bus = &d.out.bus
+		}
+		place := max(first, *bus)
+		*bus = place + takes(n, p.Bus)
+		d.in.free = max(d.in.free, place)
+		last = max(last, *bus)
+	}
+	return first, last
 }

@@ -218,8 +218,8 @@ func TestIncastSharesTheLink(t *testing.T) {
 	}
 }
 
-// A small message of another queue pair waits for the burst of a large one that is on the
-// wire and the one that came before it, not for all.
+// A small message of another queue pair waits for the bursts of a large one that are on the
+// wire, fetched and next in turn, not for all.
 func TestQueuePairsTakeTurns(t *testing.T) {
 	s := simulator(t, bare(func(p *sim.Profile) { p.Link = 1e9; p.Burst = 4096 }), 1)
 	made := nodes(t, s, 3, 1<<20)
@@ -231,7 +231,7 @@ func TestQueuePairsTakeTurns(t *testing.T) {
 		a.post(made[1], verbs.OpRDMAWrite, verbs.Signalled, 1<<20)
 		a.post(made[2], verbs.OpRDMAWrite, verbs.Signalled, 8)
 		a.completions(1)
-		require.Equal(t, time.Duration(2*4096+8), a.Now()-begun)
+		require.Equal(t, time.Duration(3*4096+8), a.Now()-begun)
 		a.completions(1)
 		require.Equal(t, time.Duration(1<<20+8), a.Now()-begun)
 	}, func() { made[1].accept(1) }, func() { made[2].accept(1) })

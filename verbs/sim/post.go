@@ -20,7 +20,7 @@ func (q *queuePair) PostSend(requests []verbs.SendRequest) (int, error) {
 	}
 	p := &s.profile
 	for i := range requests {
-		length, err := q.device.attributes.CheckSend(&requests[i])
+		length, err := s.attributes.CheckSend(&requests[i])
 		if err != nil {
 			return i, err
 		}
@@ -42,25 +42,26 @@ func (q *queuePair) PostSend(requests []verbs.SendRequest) (int, error) {
 			q.next = q.first
 			continue
 		}
-		if s.trace != nil {
-			q.report(Event{Kind: Posted, At: begun, Until: *s.local(), Task: s.task(), Opcode: r.Opcode, Request: r.ID, Bytes: length})
-		}
+		q.reportPosted(begun, r.Opcode, r.ID, length)
 	}
 	return len(requests), nil
 }
 
 // take copies a request, whose slices are the caller's, into the reused ones.
 func (r *request) take(from *verbs.SendRequest, length int) {
-	segments := append(r.Segments[:0], from.Segments...)
-	inline := r.inline[:0]
+	segments := r.Segments[:0]
 	if from.Flags&verbs.Inline != 0 {
-		for _, s := range from.Segments {
-			inline = append(inline, s.Memory...)
+		r.inline = r.inline[:0]
+		for i := range from.Segments {
+			r.inline = append(r.inline, from.Segments[i].Memory...)
 		}
-		segments = append(segments[:0], verbs.Segment{Memory: inline})
+		segments = append(segments, verbs.Segment{Memory: r.inline})
+	} else {
+		segments = append(segments, from.Segments...)
 	}
-	*r = request{SendRequest: *from, inline: inline, length: length}
-	r.Segments = segments
+	r.SendRequest = *from
+	r.Segments, r.length = segments, length
+	r.sent, r.known, r.carriedOut, r.done, r.status = 0, 0, false, false, verbs.StatusSuccess
 }
 
 // PostReceive posts receives in order.
@@ -86,9 +87,7 @@ func (q *queuePair) PostReceive(requests []verbs.ReceiveRequest) (int, error) {
 		for _, segment := range segments {
 			r.length += len(segment.Memory)
 		}
-		if s.trace != nil {
-			q.report(Event{Kind: Posted, At: begun, Until: *s.local(), Task: s.task(), Opcode: verbs.OpReceive, Request: r.id, Bytes: r.length})
-		}
+		q.reportPosted(begun, verbs.OpReceive, r.id, r.length)
 		if q.state == verbs.StateError {
 			q.received(verbs.StatusFlushed, verbs.OpReceive, 0, 0)
 		}

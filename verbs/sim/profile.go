@@ -60,7 +60,9 @@ type Profile struct {
 	Wire time.Duration
 	// Connect is what making a connection takes each side, beside the wire.
 	Connect time.Duration
-	// Burst is how many bytes of a message go before another queue pair's.
+	// Burst is how many bytes of a message go before another queue pair's, and for how many the
+	// card has room between link and bus. The smaller, the more events a message takes; what
+	// links and buses carry does not depend on it (TestBurstDoesNotDecide).
 	Burst int
 
 	// Register and Deregister are for a region of one page, RegisterPage and

@@ -223,3 +223,38 @@ func TestProfilesAreChecked(t *testing.T) {
 	_, err := sim.ByName("abacus")
 	require.ErrorContains(t, err, `no profile "abacus"; allowed are ideal, pcie-2005`)
 }
+
+// How many bytes go before another's is not what decides how fast anything is: reads and writes
+// in turns, which cross link and bus in both directions, are as fast with small bursts.
+func TestBurstDoesNotDecide(t *testing.T) {
+	for _, name := range []string{"pcie-2005", "pcix-2005"} {
+		for _, size := range []int{64 << 10, 1 << 20} {
+			var took []float64
+			for _, burst := range []int{2 << 10, 16 << 10, 64 << 10} {
+				p := profile(t, name)
+				p.Burst = burst
+				took = append(took, inTurns(t, p, size).Seconds())
+			}
+			for _, other := range took {
+				require.InEpsilon(t, took[0], other, 0.03, "%s, %d bytes: %v s", name, size, took)
+			}
+		}
+	}
+}
+
+// inTurns is how long 16 reads and 16 writes take, a read first.
+func inTurns(t *testing.T, p sim.Profile, size int) time.Duration {
+	s := simulator(t, p, 1)
+	a, b := two(t, s, size)
+	var took time.Duration
+	run(t, s, func() {
+		begun := a.Now()
+		for range 16 {
+			a.post(b, verbs.OpRDMARead, verbs.Signalled, size)
+			a.post(b, verbs.OpRDMAWrite, verbs.Signalled, size)
+		}
+		a.completions(32)
+		took = a.Now() - begun
+	}, func() {})
+	return took
+}

@@ -43,8 +43,12 @@ import (
 //
 // The caches' shares of CopyRates are halves: source and destination share a cache.
 //
-// Nothing is taken from a figure that the library is to reproduce, with one exception that
-// is marked: D prints what send and receive take only as the difference to its channel.
+// Burst is no figure of a card: what links and buses carry does not depend on it.
+//
+// Nothing is taken from a figure that the library is to reproduce, with two exceptions that
+// are marked: D prints what send and receive take only as the difference to its channel, and
+// B how fast its machine copies only in how often a buffer has to be used to be worth a
+// registration.
 var profiles = []Profile{
 	{
 		Name: "pcie-2005", Hardware: "InfiniHost III Ex MT25208, 8x PCI Express, Xeon EM64T 3.4 GHz (A, 5.1)",
@@ -155,7 +159,7 @@ var profiles = []Profile{
 		Register: 68 * time.Microsecond, RegisterPage: 200 * time.Nanosecond,
 		Deregister: 34 * time.Microsecond, DeregisterPage: 100 * time.Nanosecond, // typical: half
 		Copy:      30 * time.Nanosecond,                                       // typical
-		CopyRates: []CopyRate{{8 << 10, 2.5e9}, {1 << 20, 2.5e9}, {0, 1.5e9}}, // typical of the machine: 2 to 3 GB/s in cache
+		CopyRates: []CopyRate{{8 << 10, 2.5e9}, {1 << 20, 2.5e9}, {0, 1.5e9}}, // B, minimum n, with C's registration: 2 to 3 GB/s in cache; from memory typical
 	},
 	{
 		Name: "graphene-ddr", Hardware: "ConnectX DDR MT26418, Xeon X3440 (C, 2)",
@@ -190,7 +194,7 @@ var profiles = []Profile{
 		Register:    68 * time.Microsecond, RegisterPage: 200 * time.Nanosecond, // C, 2
 		Deregister: 34 * time.Microsecond, DeregisterPage: 100 * time.Nanosecond, // typical: half
 		Copy:      20 * time.Nanosecond,                                   // typical
-		CopyRates: []CopyRate{{32 << 10, 10e9}, {4 << 20, 7e9}, {0, 5e9}}, // C, figure 1: 5 GB/s from memory, higher in cache
+		CopyRates: []CopyRate{{16 << 10, 10e9}, {4 << 20, 7e9}, {0, 5e9}}, // C, figure 1: 5 GB/s from memory, higher in cache; caches and their rates typical
 	},
 	{
 		Name: "infini-qdr", Hardware: "ConnectX-2 QDR MT26428, 8x PCI Express 2, Xeon X5570 (C, 2)",
@@ -224,7 +228,7 @@ var profiles = []Profile{
 		Register:    68 * time.Microsecond, RegisterPage: 200 * time.Nanosecond, // C, 2: the same order on QDR boards
 		Deregister: 34 * time.Microsecond, DeregisterPage: 100 * time.Nanosecond, // typical: half
 		Copy:      20 * time.Nanosecond,                                   // typical
-		CopyRates: []CopyRate{{32 << 10, 12e9}, {4 << 20, 8e9}, {0, 5e9}}, // typical
+		CopyRates: []CopyRate{{16 << 10, 12e9}, {4 << 20, 8e9}, {0, 5e9}}, // typical
 	},
 	{
 		Name: "infinihost-2003", Hardware: "InfiniHost MT23108, PCI-X 64 bit 133 MHz, Xeon 2.4 GHz (D, 6.1)",
@@ -329,7 +333,7 @@ var profiles = []Profile{
 		Register:    30 * time.Microsecond, RegisterPage: 50 * time.Nanosecond, // typical
 		Deregister: 15 * time.Microsecond, DeregisterPage: 25 * time.Nanosecond, // typical
 		Copy:      10 * time.Nanosecond,                                     // typical
-		CopyRates: []CopyRate{{32 << 10, 60e9}, {1 << 20, 30e9}, {0, 12e9}}, // typical
+		CopyRates: []CopyRate{{24 << 10, 60e9}, {1 << 20, 30e9}, {0, 12e9}}, // typical
 	},
 }
 

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -14,65 +15,66 @@ var _ verbs.Severer = (*queuePair)(nil)
 // A queuePair is one end of a connection: as a requester the send queue and what it has
 // under way, as a responder the receive queue and the answers that it owes.
 type queuePair struct {
+	// What a request of the send queue looks at comes first, in as few lines of the cache
+	// as it takes.
 	device *Device
-	number uint32
-	sendCQ *completionQueue
-	recvCQ *completionQueue
 	peer   *queuePair
-	// lane is that of everything that travels from here to the peer.
-	lane   uint32
 	state  verbs.State
-	err    error
-	closed bool
-
-	maxSends, maxReceives int
-
+	// epoch begins anew when the peer had no receive: what was sent before is dropped.
+	epoch uint32
 	// sends are the requests that no completion has answered for. They count on, from
 	// first; the first cleared of them have ended well. next is the first that has not
 	// left, offset how much of it has. Those before known have been answered, or came
 	// before one that was.
-	sends   ring[request]
-	first   uint64
-	cleared int
-	next    uint64
-	offset  int
-	known   uint64
-	// reads are under way.
-	reads int
-	// epoch begins anew when the peer had no receive: what was sent before is dropped.
-	epoch uint32
+	sends ring[request]
+	first uint64
+	next  uint64
+	known uint64
+	// open is from when on the peer listens.
+	open   time.Duration
+	closed bool
 	// parked since parkedAt: the peer has no receive.
-	parked   bool
-	parkedAt time.Duration
-	// knocked is when the connection was asked for, open from when on the peer listens.
-	knocked, open time.Duration
+	parked bool
 	// armed: an event looks at the send queue; queued: it waits for its turn on the way out.
 	armed, queued bool
 	// stopped: behind a request that cannot be, nothing leaves.
 	stopped bool
-
-	receives ring[receive]
-	// filled is how much of the first receive the message at hand has filled.
-	filled int
-	// placedAt is when the card has placed what came last; fault is why this side fails
-	// for a message of the peer's.
-	placedAt time.Duration
-	fault    error
 	// refused: a request of the peer's could not be carried out, and no other will be.
 	refused bool
-	// answers are owed to reads and atomics; answered is how much of the first has left.
-	answers                   ring[answer]
-	answered                  int
+	// answerArmed and answerQueued are as armed and queued, of the answers.
 	answerArmed, answerQueued bool
-
 	// ignored: what was to bring an answer to the request to connect is lost. guarded: an
 	// event will look whether the oldest request has been answered in time. progress is
 	// when the requester has last heard of a request.
 	// retried: a sender that waits for a receive has been told to count from its next try.
 	ignored, guarded, retried bool
-	progress                  time.Duration
 	// silent: the last completion that an exhausted queue keeps has been.
 	silent bool
+	// lane is that of everything that travels from here to the peer.
+	lane    uint32
+	cleared int
+	offset  int
+	// reads are under way.
+	reads    int
+	progress time.Duration
+	sendCQ   *completionQueue
+	recvCQ   *completionQueue
+	// placedAt is when the card has placed what came last.
+	placedAt time.Duration
+	maxSends int
+
+	receives ring[receive]
+	// answers are owed to reads and atomics; answered is how much of the first has left.
+	answers     ring[answer]
+	answered    int
+	maxReceives int
+	number      uint32
+	parkedAt    time.Duration
+	// knocked is when the connection was asked for.
+	knocked time.Duration
+	err     error
+	// fault is why this side fails for a message of the peer's.
+	fault error
 }
 
 // A request is a work request of the send queue. Its slices are used again.
@@ -190,6 +192,9 @@ func (q *queuePair) destroy() {
 	d.pairs = slices.DeleteFunc(d.pairs, func(other *queuePair) bool { return other == q })
 }
 
+// errPeerClosed is the end of a queue pair whose peer was closed.
+var errPeerClosed = fmt.Errorf("%w: it closed its queue pair", verbs.ErrPeerGone)
+
 // fail puts the queue pair in StateError, for good, and flushes it. The peer learns of it
 // behind everything that it was sent.
 func (q *queuePair) fail(err error) {
@@ -198,9 +203,15 @@ func (q *queuePair) fail(err error) {
 	}
 	q.state, q.err = verbs.StateError, err
 	s := q.device.sim
-	q.report(Event{Kind: Failed, At: s.now, Until: s.now})
+	kind, gone := Failed, verbs.ErrPeerGone
+	if errors.Is(err, verbs.ErrClosed) {
+		kind, gone = Closed, errPeerClosed
+	} else if errors.Is(err, errPeerClosed) {
+		kind = Closed
+	}
+	q.report(Event{Kind: kind, At: s.now, Until: s.now})
 	if q.peer != nil {
-		q.part(fmt.Errorf("sim: %s ended the connection: %w", q.device.address, verbs.ErrPeerGone))
+		q.part(fmt.Errorf("sim: %s ended the connection: %w", q.device.address, gone))
 	}
 	q.flush()
 	q.device.bell.ring()
@@ -244,8 +255,9 @@ func (q *queuePair) flush() {
 // complete reports the end of a request.
 func (q *queuePair) complete(r *request, status verbs.Status) {
 	ended := verbs.Completion{ID: r.ID, QueuePair: q.number, Status: status, Opcode: r.Opcode}
-	now := q.device.sim.now
-	q.report(Event{Kind: Completed, At: now, Until: now, Opcode: r.Opcode, Request: r.ID, Bytes: r.length, Status: status})
+	if s := q.device.sim; s.trace != nil {
+		q.report(Event{Kind: Completed, At: s.now, Until: s.now, Opcode: r.Opcode, Request: r.ID, Bytes: r.length, Status: status})
+	}
 	if !q.sendCQ.push(q, &ended) {
 		q.fail(errOverflow)
 	}
@@ -257,9 +269,9 @@ func (q *queuePair) received(status verbs.Status, opcode verbs.Opcode, bytes int
 	clear(r.segments)
 	ended := verbs.Completion{ID: r.id, QueuePair: q.number, Status: status, Opcode: opcode, Bytes: uint32(bytes), Immediate: immediate}
 	q.receives.drop(1)
-	q.filled = 0
-	now := q.device.sim.now
-	q.report(Event{Kind: Completed, At: now, Until: now, Opcode: opcode, Request: ended.ID, Bytes: bytes, Status: status})
+	if s := q.device.sim; s.trace != nil {
+		q.report(Event{Kind: Completed, At: s.now, Until: s.now, Opcode: opcode, Request: ended.ID, Bytes: bytes, Status: status})
+	}
 	if !q.recvCQ.push(q, &ended) {
 		q.fail(errOverflow)
 	}

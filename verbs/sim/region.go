@@ -69,7 +69,7 @@ func (t *regions) add(r *region) error {
 		slot = uint32(len(t.slots))
 		t.slots = append(t.slots, nil)
 	default:
-		return &verbs.CapabilityError{Device: r.device.attributes.Name, Capability: "register another region", Reason: fmt.Sprintf("it has %d already", maxRegions)}
+		return &verbs.CapabilityError{Device: r.device.sim.attributes.Name, Capability: "register another region", Reason: fmt.Sprintf("it has %d already", maxRegions)}
 	}
 	r.key = r.device.sim.random.Uint32()<<slotBits | slot
 	if r.key>>slotBits == 0 {

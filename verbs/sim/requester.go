@@ -60,7 +60,9 @@ func (q *queuePair) sendPiece() {
 		q.device.out.frames++
 	}
 	from, until := q.device.transmit(n, gap)
-	q.report(Event{Kind: Sent, At: from, Until: until, Opcode: r.Opcode, Request: r.ID, Offset: q.offset, Bytes: n})
+	if s.trace != nil {
+		q.report(Event{Kind: Sent, At: from, Until: until, Opcode: r.Opcode, Request: r.ID, Offset: q.offset, Bytes: n})
+	}
 	if q.offset == 0 {
 		r.sent = from
 	}

@@ -51,7 +51,7 @@ func (q *queuePair) placed(e *event) {
 			status = to.owe(r, e.number)
 		}
 	}
-	if now := d.sim.now; !r.brings() && now >= d.out.faults.until && now >= q.device.in.faults.until {
+	if now := d.sim.now; !r.brings() && (!d.sim.faulty || now >= d.faultsOut.until && now >= q.device.faultsIn.until) {
 		q.progress = now + p.back()
 	}
 	switch {
@@ -248,7 +248,9 @@ func (q *queuePair) sendAnswer() {
 		q.answers.drop(1)
 	}
 	from, until := q.device.transmit(n, gap)
-	q.report(Event{Kind: Sent, At: from, Until: until, Opcode: r.Opcode, Request: r.ID, Answer: true, Offset: offset, Bytes: n})
+	if s.trace != nil {
+		q.report(Event{Kind: Sent, At: from, Until: until, Opcode: r.Opcode, Request: r.ID, Answer: true, Offset: offset, Bytes: n})
+	}
 	if arrives := q.device.leaves(from); arrives < forever {
 		e := s.schedule(arrives, q.lane, evReturn)
 		e.pair, e.number, e.offset, e.bytes, e.last, e.until = q.peer, number, offset, n, last, arrives+until-from

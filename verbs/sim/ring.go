@@ -28,10 +28,14 @@ func (r *ring[T]) extend() *T {
 	return r.at(r.count - 1)
 }
 
-// drop takes the first n away.
+// drop takes the first n away. An empty ring begins anew, so that one which never holds
+// much uses little memory again and again.
 func (r *ring[T]) drop(n int) {
+	if r.count -= n; r.count == 0 {
+		r.first = 0
+		return
+	}
 	if r.first += n; r.first >= len(r.entries) {
 		r.first -= len(r.entries)
 	}
-	r.count -= n
 }

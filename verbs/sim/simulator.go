@@ -13,7 +13,9 @@ import (
 // A Simulator is one job: its clock, its events and the cards of its ranks.
 type Simulator struct {
 	profile Profile
-	id      uint64
+	// attributes are those of each device.
+	attributes verbs.Attributes
+	id         uint64
 
 	// mu guards everything. Tasks run one at a time and find it free.
 	mu       sync.Mutex
@@ -28,9 +30,13 @@ type Simulator struct {
 	// dead are the ranks that were killed. counted are the faults that wait for the number
 	// of an event, which for the first of them is nextCounted; afflictions those of
 	// processors.
-	dead        map[string]end
-	faultLane   uint32
-	counted     []*Fault
+	dead      map[string]end
+	faultLane uint32
+	// faulty: something was injected. Until then no card is looked at for faults.
+	faulty  bool
+	counted []*Fault
+	// highest is the one of all faults that names the highest rank.
+	highest     *Fault
 	nextCounted uint64
 	afflictions []affliction
 
@@ -41,7 +47,9 @@ type Simulator struct {
 	running   bool
 	// current is the task that has the turn, nil while the simulator has it, or while
 	// nothing runs. Who calls a device then is outside, all of them with one clock.
-	current   *task
+	current *task
+	// settling: the task that has given the turn back wants to be settled for.
+	settling  bool
 	outside   time.Duration
 	unwinding bool
 	// patience is how long tasks may nap without an event, active when there last was
@@ -62,11 +70,15 @@ func New(profile Profile, seed uint64) (*Simulator, error) {
 	}
 	s := &Simulator{
 		profile: profile,
-		id:      simulators.Add(1),
-		events:  schedule{seed: seed},
-		random:  rand.New(rand.NewPCG(seed, 1)),
-		open:    make(map[string]*Device),
-		dead:    make(map[string]end),
+		attributes: verbs.Attributes{
+			Name: "sim:" + profile.Name, MaxInline: profile.MaxInline, MaxSegments: maxSegments, MaxMessage: maxMessage,
+			CoherentAtomics: profile.CoherentAtomics, Virtual: true,
+		},
+		id:     simulators.Add(1),
+		events: schedule{seed: seed},
+		random: rand.New(rand.NewPCG(seed, 1)),
+		open:   make(map[string]*Device),
+		dead:   make(map[string]end),
 		// None waits.
 		nextCounted: maxEvent,
 	}
@@ -120,31 +132,38 @@ func (s *Simulator) schedule(at time.Duration, lane uint32, k kind) *event {
 	return s.events.add(max(at, s.now), lane, k)
 }
 
+// due tells whether something is to happen, at a time at the latest.
+func (s *Simulator) due(limit time.Duration) bool {
+	event, some := s.events.next()
+	deadline, waits := s.deadlines.next()
+	return some && event <= limit || waits && deadline <= limit
+}
+
 // step lets what comes first happen, unless it comes after limit: an event, or the end of
 // a task's wait. It tells whether anything has.
 func (s *Simulator) step(limit time.Duration) bool {
 	at, some := s.events.next()
-	if len(s.deadlines.heap) > 0 {
-		if t := s.deadlines.heap[0]; !some || t.deadline < at {
-			if t.deadline > limit {
-				return false
-			}
-			s.now = max(s.now, t.deadline)
-			if t.bell == nil {
-				s.active = s.now
-			}
-			s.wake(t)
-			return true
+	if deadline, waits := s.deadlines.next(); waits && (!some || deadline < at) {
+		if deadline > limit {
+			return false
 		}
+		s.now = max(s.now, deadline)
+		t := s.tasks[s.deadlines.heap[0].task]
+		if t.bell == nil {
+			s.active = s.now
+		}
+		s.wake(t)
+		return true
 	}
 	if !some || at > limit {
 		return false
 	}
-	at, e := s.events.take()
+	e, slot := s.events.take()
 	s.now = max(s.now, at)
 	s.active = s.now
 	s.taken++
-	s.happen(&e)
+	s.happen(e)
+	s.events.giveBack(slot)
 	if s.taken >= s.nextCounted {
 		s.strikeCounted()
 	}
@@ -158,16 +177,19 @@ func (s *Simulator) happen(e *event) {
 		e.pair.armed = false
 		e.pair.arm()
 	case evPort:
-		e.device.out.armed = false
-		e.device.serve()
+		d := e.what.(*Device)
+		d.out.armed = false
+		d.serve()
 	case evArrive:
-		if !e.pair.peer.device.hold(e) {
-			e.pair.arrive(e)
+		if d := e.pair.peer.device; !d.hold(e) {
+			d.come(e)
 		}
 	case evReturn:
-		if !e.pair.device.hold(e) {
-			e.pair.arriveBack(e)
+		if d := e.pair.device; !d.hold(e) {
+			d.come(e)
 		}
+	case evEnter:
+		e.what.(*Device).enter()
 	case evPlaced:
 		e.pair.placed(e)
 	case evReturned:
@@ -194,13 +216,13 @@ func (s *Simulator) happen(e *event) {
 	case evDeath:
 		e.what.(*watch).tell()
 	case evRing:
-		e.device.bell.ring()
+		e.what.(*Device).bell.ring()
 	case evFault:
 		s.strike(e.what.(*Fault))
 	case evHealed:
 		s.reportFault(Healed, e.what.(*Fault))
 	case evRelease:
-		e.device.release()
+		e.what.(*Device).release()
 	case evGiveUp:
 		e.pair.giveUp()
 	case evExhausted:
@@ -220,19 +242,20 @@ func (s *Simulator) local() *time.Duration {
 
 // settle brings the simulator's clock to that of whoever calls, so that it sees
 // everything that has happened by then, and nothing later. Other tasks have their turn
-// before, as far as they are behind.
+// before, as far as they are behind. For a task what is due happens in the goroutine of
+// Run: thousands of stacks that are deep now and then would not stay in the cache.
 func (s *Simulator) settle() {
 	local := *s.local()
-	for {
-		if s.current != nil && s.runnable.count > 0 && !s.unwinding {
-			s.wait(nil, local)
-			return
-		}
-		if !s.step(local) {
-			s.now = max(s.now, local)
+	if s.current != nil && !s.unwinding {
+		if s.runnable.count > 0 || s.due(local) {
+			s.settling = true
+			s.pause(s.current)
 			return
 		}
 	}
+	for s.step(local) {
+	}
+	s.now = max(s.now, local)
 }
 
 // address is as long for each rank of each job, so that what carries it takes the same time.

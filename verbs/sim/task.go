@@ -16,32 +16,32 @@ const forever = time.Duration(math.MaxInt64)
 // A task is a goroutine of the program. The goroutine of Run and those of the tasks hand
 // each other the turn as coroutines, which costs a quarter of what a channel does and
 // never involves the scheduler.
+//
+// What each turn looks at comes first, so that it is in one line of the cache.
 type task struct {
-	number int
-	name   string
-	// device is that of the rank whose task it is, nil if it is nobody's. A task that was
-	// killed with it ends at its next turn.
-	device *Device
+	next  func() (struct{}, bool)
+	yield func(struct{}) bool
+	local time.Duration
+	// bell is what the task sleeps on, or slept on last, nil if it only let time pass;
+	// deadline ends the wait. behind is who sleeps on the same bell, and came next.
+	bell     *bell
+	deadline time.Duration
+	behind   *task
+	lane     uint32
+	// A task that was killed, with the rank whose it is, ends at its next turn.
 	killed bool
-	lane   uint32
-	local  time.Duration
-	next   func() (struct{}, bool)
-	stop   func()
-	yield  func(struct{}) bool
-
-	// bell is what the task sleeps on, or slept on last, nil if it only let time pass.
-	bell   *bell
-	asleep bool
+	// queued: it is runnable, and has not had its turn.
+	asleep, queued bool
 	// begun: it has had a turn. sleeping: what it waits in is the Sleep of a channel.
 	begun, sleeping bool
+	number          int
+
+	name string
+	// device is that of the rank whose task it is, nil if it is nobody's.
+	device *Device
+	stop   func()
 	// looks is how often it has polled since it was killed.
 	looks int
-	// queued: it is runnable, and has not had its turn.
-	queued bool
-	// deadline ends the wait; place is where in the heap of deadlines, -1 if nowhere.
-	deadline time.Duration
-	tie      uint32
-	place    int
 }
 
 // Go adds a task, which begins when Run gives it the turn for the first time: at the time
@@ -79,9 +79,11 @@ func (s *Simulator) begin(of *Device, name string, at time.Duration, body func()
 	if s.dying() || of != nil && of.dead {
 		return
 	}
-	t := &task{number: len(s.tasks), name: name, device: of, lane: s.lane(), local: at, place: -1}
+	t := &task{number: len(s.tasks), name: name, device: of, lane: s.lane(), local: at}
 	t.next, t.stop = iter.Pull(func(yield func(struct{}) bool) {
 		t.yield, t.begun = yield, true
+		s.mu.Unlock()
+		defer s.mu.Lock()
 		body()
 	})
 	s.tasks = append(s.tasks, t)
@@ -133,7 +135,8 @@ func (s *Simulator) Run() error {
 
 var errRunning = errors.New("the simulator is running already")
 
-// turn gives a task the turn until it gives it back.
+// turn gives a task the turn until it gives it back, and mu with it: a task that waits
+// holds it, and so does one that has ended, in whatever way.
 func (s *Simulator) turn(t *task) {
 	if t.killed {
 		if panicked := s.unwind(t); panicked != nil {
@@ -141,20 +144,44 @@ func (s *Simulator) turn(t *task) {
 		}
 		return
 	}
-	s.current = t
-	// To be undone also when the task panics.
-	defer func() { s.current = nil }()
-	s.mu.Unlock()
-	defer s.mu.Lock()
-	if _, more := t.next(); !more {
-		t.next = nil
-		s.live--
+	for {
+		s.current = t
+		_, more := t.next()
+		s.current = nil
+		switch {
+		case !more:
+			t.next = nil
+			s.live--
+			return
+		case !s.settling:
+			s.rest(t)
+			return
+		case !s.settled(t):
+			return
+		}
 	}
+}
+
+// settled settles for a task that has given the turn back for it, and tells whether it
+// can go on. Others that can run have their turn before.
+func (s *Simulator) settled(t *task) bool {
+	s.settling = false
+	for s.runnable.count == 0 && s.step(t.local) {
+	}
+	if s.runnable.count > 0 {
+		t.bell, t.deadline = nil, t.local
+		s.rest(t)
+		return false
+	}
+	s.now = max(s.now, t.local)
+	return true
 }
 
 // end ends the tasks that are left, one after the other.
 func (s *Simulator) end() {
 	var panicked any
+	// The task that had the turn may have panicked.
+	s.current = nil
 	for i := 0; i < len(s.tasks); i++ {
 		if t := s.tasks[i]; t.next != nil {
 			if value := s.unwind(t); panicked == nil {
@@ -180,7 +207,6 @@ func (s *Simulator) unwind(t *task) (panicked any) {
 	}
 	t.asleep = false
 	s.current, s.unwinding = t, true
-	s.mu.Unlock()
 	ended := make(chan any)
 	// A goroutine of its own, because the task's Goexit is one of who stops it.
 	go func() {
@@ -192,7 +218,6 @@ func (s *Simulator) unwind(t *task) (panicked any) {
 		t.stop()
 	}()
 	panicked = <-ended
-	s.mu.Lock()
 	s.current, s.unwinding = nil, false
 	t.next = nil
 	s.live--
@@ -234,12 +259,9 @@ func (s *Simulator) look() (alive bool) {
 	return false
 }
 
-// pause gives the turn back, and returns when it comes again. It is called with mu.
+// pause gives the turn back with mu, and returns with both when it comes again.
 func (s *Simulator) pause(t *task) {
-	s.mu.Unlock()
-	more := t.yield(struct{}{})
-	s.mu.Lock()
-	if !more {
+	if !t.yield(struct{}{}) {
 		if !s.unwinding {
 			// The turns are in disorder, and no error could be trusted to arrive.
 			panic("sim: a goroutine that is no task waited for a device while Run ran")
@@ -248,29 +270,25 @@ func (s *Simulator) pause(t *task) {
 	}
 }
 
-// wait has the current task wait for a bell, if there is one, or for a time. It takes
-// events itself as long as no other task can run, so that a task which is the next to
-// run does not give up the turn at all.
+// wait has the current task wait for a bell, if there is one, or for a time.
 func (s *Simulator) wait(b *bell, until time.Duration) {
-	t := s.current
 	if s.unwinding {
 		runtime.Goexit()
 	}
-	t.bell, t.asleep, t.sleeping = b, true, b != nil
-	if b != nil {
-		b.sleepers = append(b.sleepers, t)
+	t := s.current
+	t.bell, t.deadline = b, until
+	s.pause(t)
+}
+
+// rest has a task wait that has given the turn back for it.
+func (s *Simulator) rest(t *task) {
+	t.asleep, t.sleeping = true, t.bell != nil
+	if t.bell != nil {
+		t.bell.remember(t)
 	}
-	if until < forever {
-		t.deadline = until
+	if t.deadline < forever {
 		s.deadlines.add(t)
 	}
-	for s.runnable.count == 0 && s.step(forever-1) {
-	}
-	if s.runnable.count == 1 && *s.runnable.at(0) == t && !t.killed && !s.exhausted() {
-		s.dequeue()
-		return
-	}
-	s.pause(t)
 }
 
 // wake lets a task that waits run again.
@@ -341,78 +359,4 @@ func (s *Simulator) deadlock() error {
 		e.Waiters = append(e.Waiters, w)
 	}
 	return e
-}
-
-// deadlines orders the tasks whose wait has an end. A task that is woken before leaves,
-// so that long limits which never come leave nothing behind.
-type deadlines struct {
-	seed uint64
-	heap []*task
-}
-
-func (d *deadlines) before(a, b *task) bool {
-	if a.deadline != b.deadline {
-		return a.deadline < b.deadline
-	}
-	if a.tie != b.tie {
-		return a.tie < b.tie
-	}
-	return a.number < b.number
-}
-
-func (d *deadlines) add(t *task) {
-	t.tie = tie(d.seed, t.deadline, t.lane)
-	d.heap = append(d.heap, t)
-	d.up(len(d.heap)-1, t)
-}
-
-func (d *deadlines) remove(t *task) {
-	i := t.place
-	if i < 0 {
-		return
-	}
-	t.place = -1
-	last := len(d.heap) - 1
-	moved := d.heap[last]
-	d.heap[last] = nil
-	d.heap = d.heap[:last]
-	if moved == t {
-		return
-	}
-	if i > 0 && d.before(moved, d.heap[(i-1)/2]) {
-		d.up(i, moved)
-	} else {
-		d.down(i, moved)
-	}
-}
-
-func (d *deadlines) up(i int, t *task) {
-	for i > 0 && d.before(t, d.heap[(i-1)/2]) {
-		d.put(i, d.heap[(i-1)/2])
-		i = (i - 1) / 2
-	}
-	d.put(i, t)
-}
-
-func (d *deadlines) down(i int, t *task) {
-	for {
-		child := 2*i + 1
-		if child >= len(d.heap) {
-			break
-		}
-		if child+1 < len(d.heap) && d.before(d.heap[child+1], d.heap[child]) {
-			child++
-		}
-		if !d.before(d.heap[child], t) {
-			break
-		}
-		d.put(i, d.heap[child])
-		i = child
-	}
-	d.put(i, t)
-}
-
-func (d *deadlines) put(i int, t *task) {
-	d.heap[i] = t
-	t.place = i
 }

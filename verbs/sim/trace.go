@@ -23,8 +23,10 @@ const (
 	Starved
 	// Completed: a completion is in its queue.
 	Completed
-	// Failed: a queue pair is in StateError.
+	// Failed: a queue pair is in StateError; Closed: so it is because its rank closed it, or
+	// the peer its own.
 	Failed
+	Closed
 	// Computed, Copied, Registered, Deregistered and Polled: what a task had the rank's
 	// processor do, beside Posted. Polled is of completion queues.
 	Computed
@@ -34,6 +36,8 @@ const (
 	Polled
 	// Slept: a task has slept on the rank's channel.
 	Slept
+	// Called: the program, or a layer between it and the card, was in a call; see Device.Span.
+	Called
 	// Struck: a fault has come to a rank; Healed: it has gone.
 	Struck
 	Healed
@@ -41,8 +45,8 @@ const (
 )
 
 var eventKinds = [kinds]string{
-	"posted", "sent", "received", "placed", "starved", "completed", "failed",
-	"computed", "copied", "registered", "deregistered", "polled", "slept", "struck", "healed",
+	"posted", "sent", "received", "placed", "starved", "completed", "failed", "closed",
+	"computed", "copied", "registered", "deregistered", "polled", "slept", "called", "struck", "healed",
 }
 
 func (k EventKind) String() string {
@@ -74,6 +78,8 @@ type Event struct {
 	Status        verbs.Status
 	// Fault is what has come or gone, as Fault.String has it.
 	Fault string
+	// Call is the name that Device.Span was given.
+	Call string
 }
 
 // String is the event in a line.
@@ -85,6 +91,9 @@ func (e Event) String() string {
 	}
 	if e.Fault != "" {
 		text += ": " + e.Fault
+	}
+	if e.Call != "" {
+		text += ": " + e.Call
 	}
 	return text
 }
@@ -99,6 +108,13 @@ func (q *queuePair) report(e Event) {
 		e.Peer = q.peer.device.rank
 	}
 	q.device.sim.trace(e)
+}
+
+// reportPosted tells that the task that calls has posted a request, since a time.
+func (q *queuePair) reportPosted(from time.Duration, opcode verbs.Opcode, id uint64, bytes int) {
+	if s := q.device.sim; s.trace != nil {
+		q.report(Event{Kind: Posted, At: from, Until: *s.local(), Task: s.task(), Opcode: opcode, Request: id, Bytes: bytes})
+	}
 }
 
 // reportReceived tells that a piece of a request, or of an answer, passes the way in of
@@ -121,13 +137,34 @@ func (d *Device) reportTask(k EventKind, from, until time.Duration, bytes int) {
 	}
 }
 
-// reportFault tells that a fault has come or gone, once for each rank that has it.
+// Traced tells whether somebody traces what happens.
+func (d *Device) Traced() bool {
+	d.sim.mu.Lock()
+	defer d.sim.mu.Unlock()
+	return d.sim.trace != nil
+}
+
+// Span adds to the trace what the program, or a layer between it and the card, has done from
+// one time of Now to another.
+func (d *Device) Span(name string, from, until time.Duration) {
+	s := d.sim
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.trace != nil {
+		s.trace(Event{Kind: Called, At: from, Until: until, Rank: d.rank, Peer: -1, Task: s.task(), Call: name})
+	}
+}
+
+// reportFault tells that a fault has come or gone, once for each rank that has it and a card.
 func (s *Simulator) reportFault(k EventKind, f *Fault) {
 	if s.trace == nil {
 		return
 	}
 	text := f.String()
 	for _, rank := range f.ranks() {
+		if rank >= len(s.devices) {
+			continue
+		}
 		s.trace(Event{Kind: k, At: s.now, Until: s.now, Rank: rank, Peer: -1, Fault: text})
 	}
 }
@@ -142,6 +179,7 @@ func (s *Simulator) task() int {
 
 // reportPlaced tells that the last piece of a request of the peer's has been placed.
 func (q *queuePair) reportPlaced(r *request) {
-	now := q.device.sim.now
-	q.report(Event{Kind: Placed, At: now, Until: now, Opcode: r.Opcode, Request: r.ID, Bytes: r.length})
+	if s := q.device.sim; s.trace != nil {
+		q.report(Event{Kind: Placed, At: s.now, Until: s.now, Opcode: r.Opcode, Request: r.ID, Bytes: r.length})
+	}
 }

@@ -63,8 +63,10 @@ func (t *Writer) Event(e sim.Event) {
 		t.link(&e)
 	case sim.Placed, sim.Starved:
 		t.mark(&e, linkIn)
-	case sim.Completed, sim.Failed, sim.Struck, sim.Healed:
+	case sim.Completed, sim.Failed, sim.Closed, sim.Struck, sim.Healed:
 		t.mark(&e, processors)
+	case sim.Called:
+		t.Span(e.Rank, e.Call, e.At, e.Until)
 	default:
 		t.work(&e)
 	}
@@ -106,7 +108,8 @@ func (t *Writer) work(e *sim.Event) {
 func (t *Writer) mark(e *sim.Event, lane int) {
 	t.lane(e.Rank, lane)
 	where := byte(timeline.OnLane)
-	if e.Kind >= sim.Failed {
+	switch e.Kind {
+	case sim.Failed, sim.Struck, sim.Healed:
 		where = timeline.AcrossProcess
 	}
 	t.out.Mark(e.Rank, lane, e.At, where)
@@ -115,8 +118,8 @@ func (t *Writer) mark(e *sim.Event, lane int) {
 		t.out.Name(e.Kind.String(), ": ", e.Fault)
 		t.out.End()
 		return
-	case sim.Failed:
-		t.out.Name("failed")
+	case sim.Failed, sim.Closed:
+		t.out.Name(e.Kind.String())
 	default:
 		if e.Status == verbs.StatusSuccess {
 			t.out.Name(e.Kind.String(), " ", e.Opcode.String())

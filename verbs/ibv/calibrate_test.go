@@ -1,0 +1,62 @@
+//go:build ibverbs && cgo && linux
+
+package ibv
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func openCard(t testing.TB) *device {
+	opened, err := Open(FromEnvironment())
+	if errors.Is(err, errors.ErrUnsupported) {
+		t.Skip(err)
+	}
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, opened.Close()) })
+	return opened.(*device)
+}
+
+// What a card costs is measured when it is opened, and nothing is left of that.
+func TestCalibrate(t *testing.T) {
+	d := openCard(t)
+	costs, usual := d.Costs(), d.usualCosts()
+	t.Logf("%+v, spin %v", costs, d.attributes.Spin)
+	require.NotEqual(t, usual.Gap, costs.Gap)
+	require.NotEqual(t, usual.Serve, costs.Serve)
+	for name, c := range map[string]time.Duration{
+		"Post": costs.Post, "Gap": costs.Gap, "Serve": costs.Serve, "Latency": costs.Latency, "ReadLatency": costs.ReadLatency,
+		"Register": costs.Register, "Deregister": costs.Deregister,
+	} {
+		require.Positive(t, c, name)
+		require.Less(t, c, longestTrial, name)
+	}
+	require.Positive(t, costs.Bandwidth)
+	require.GreaterOrEqual(t, costs.DuplexBandwidth, costs.Bandwidth)
+	require.LessOrEqual(t, costs.DuplexBandwidth, 2*costs.Bandwidth)
+	require.GreaterOrEqual(t, d.attributes.Spin, shortestSpin)
+	require.LessOrEqual(t, d.attributes.Spin, longestSpin)
+	require.Empty(t, d.pairs.all())
+	require.Empty(t, *d.queues.Load())
+	require.Empty(t, d.regions.byKey)
+}
+
+// A card that cannot be measured has the usual costs.
+func TestCalibrateFails(t *testing.T) {
+	d := openCard(t)
+	trial := trial{device: d}
+	defer trial.close()
+	require.NoError(t, trial.open())
+	trial.pairs[1].Sever()
+	costs := d.usualCosts()
+	trial.measure(&costs)
+	require.Error(t, trial.err)
+
+	d.limits.depth = 4
+	d.calibrate()
+	require.Equal(t, d.usualCosts(), d.costs)
+	require.Equal(t, shortestSpin, d.attributes.Spin)
+}

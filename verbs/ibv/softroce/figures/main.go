@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	rounds, gid int
+	names       []string
+}
+
+func run(ctx context.Context, args []string) error {
+	var o options
+	flags := flag.NewFlagSet("figures", flag.ExitOnError)
+	flags.Usage = func() {
+		fmt.Fprintln(flags.Output(), "usage: RMA_DEVICE=ibv rmarun -n 2 figures [flags] [case …]")
+		flags.PrintDefaults()
+		fmt.Fprintln(flags.Output(), "The cases, all of which are measured if none is named:")
+		for _, f := range figures(false) {
+			fmt.Fprintf(flags.Output(), "  %s: %s, of %d bytes each; against %s\n", f.name, f.about, f.bytes, strings.Join(append([]string{f.program}, f.options...), " "))
+		}
+	}
+	flags.IntVar(&o.rounds, "rounds", 5, "how often everything is measured")
+	flags.IntVar(&o.gid, "gid", 1, "the index of the GID that perftest is to use")
+	_ = flags.Parse(args)
+	o.names = flags.Args()
+	if err := o.check(); err != nil {
+		return err
+	}
+	w, err := world.Init(ctx)
+	if err != nil {
+		return err
+	}
+	if err = measure(ctx, w, &o); err != nil {
+		return err
+	}
+	return w.Close()
+}
+
+func (o *options) check() error {
+	if o.rounds < 1 {
+		return fmt.Errorf("figures: -rounds %d: at least 1", o.rounds)
+	}
+	for _, name := range o.names {
+		if !slices.ContainsFunc(figures(false), func(f *figure) bool { return f.name == name }) {
+			return fmt.Errorf("figures: there is no case %q; -h tells which there are", name)
+		}
+	}
+	return nil
+}
+
+// measure measures as a rank.
+func measure(ctx context.Context, w *world.World, o *options) error {
+	card, ok := strings.CutPrefix(w.Device().Attributes().Name, "ibv:")
+	if !ok || w.Size() != 2 {
+		return fmt.Errorf("figures: %d ranks use %s; have 2 use a card: RMA_DEVICE=ibv rmarun -n 2", w.Size(), w.Device().Attributes().Name)
+	}
+	buffer, err := w.Device().AllocateMemory(8 * words)
+	if err != nil {
+		return err
+	}
+	region, err := w.Register(buffer, verbs.LocalWrite)
+	if err != nil {
+		return err
+	}
+	win, err := window.Allocate[int64](ctx, w, words)
+	if err != nil {
+		return err
+	}
+	if w.Rank() == 0 {
+		if err := win.LockAll(ctx); err != nil {
+			return err
+		}
+		m := &measurement{win: win, buffer: wordsOf(buffer), peer: perftest{card: card, gid: o.gid, port: 18600}}
+		if err := m.rounds(ctx, o, w.Device().Attributes().CoherentAtomics); err != nil {
+			return err
+		}
+		if err := win.UnlockAll(ctx); err != nil {
+			return err
+		}
+	}
+	return errors.Join(win.Close(), region.Deregister(), w.Device().FreeMemory(buffer))
+}
+
+// measurement is what rank 0 measures with.
+type measurement struct {
+	win    *window.Window[int64]
+	buffer []int64
+	peer   perftest
+	bare   *bare
+	times  []time.Duration
+}
+
+func (m *measurement) rounds(ctx context.Context, o *options, atomics bool) (err error) {
+	m.bare, err = newBare(1 << 20)
+	defer func() {
+		if closed := m.bare.close(); err == nil {
+			err = closed
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	var rows []*row
+	for _, f := range figures(atomics) {
+		if len(o.names) == 0 || slices.Contains(o.names, f.name) {
+			rows = append(rows, &row{figure: f})
+		}
+	}
+	for round := range o.rounds {
+		fmt.Fprintf(os.Stderr, "round %d of %d\n", round+1, o.rounds)
+		for _, r := range rows {
+			if err := m.round(ctx, r); err != nil {
+				return fmt.Errorf("%v: %w", r.figure, err)
+			}
+		}
+	}
+	fmt.Print(table(rows))
+	return nil
+}
+
+// round measures a figure once in each way.
+func (m *measurement) round(ctx context.Context, r *row) error {
+	f := r.figure
+	theirs, err := m.peer.run(ctx, f)
+	if err != nil {
+		return err
+	}
+	ours, err := m.loop(f, func() error { return f.turn(ctx, m.win, m.buffer) })
+	if err != nil {
+		return err
+	}
+	m.bare.ready(f)
+	bare, err := m.loop(f, m.bare.turn)
+	if err != nil {
+		return err
+	}
+	if f.count > len(m.bare.requests) && f.kind == rate {
+		bare *= float64(len(m.bare.requests)) / float64(f.count)
+	}
+	r.add(ours, bare, f.kind.in(theirs)*f.times)
+	return nil
+}
+
+// loop takes turns, after some that warm up, and gives what they are a figure of.
+func (m *measurement) loop(f *figure, turn func() error) (float64, error) {
+	for range f.turns/10 + 1 {
+		if err := turn(); err != nil {
+			return 0, err
+		}
+	}
+	m.times = m.times[:0]
+	begun := time.Now()
+	last := begun
+	for range f.turns {
+		if err := turn(); err != nil {
+			return 0, err
+		}
+		now := time.Now()
+		m.times = append(m.times, now.Sub(last))
+		last = now
+	}
+	took := last.Sub(begun).Seconds() / float64(f.turns)
+	switch f.kind {
+	case latency, single:
+		slices.Sort(m.times)
+		return float64(m.times[len(m.times)/2].Nanoseconds()) / 1e3, nil
+	case bandwidth:
+		return float64(f.bytes*f.count) / took / 1e6, nil
+	}
+	return float64(f.count) / took / 1e6, nil
+}
