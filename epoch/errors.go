@@ -34,8 +34,8 @@ var (
 
 	// ErrGroup: a group with a rank that does not exist or is named twice.
 	ErrGroup = errors.New("invalid group")
-	// ErrAssert: assertions that do not exist, or are not those of the Fence that
-	// is continued.
+	// ErrAssert: assertions that do not exist, that the call does not take, or that are
+	// not those of the Fence that is continued.
 	ErrAssert = errors.New("invalid assertions")
 	// ErrLockKind: a lock that is neither Shared nor Exclusive.
 	ErrLockKind = errors.New("invalid kind of lock")

@@ -20,8 +20,8 @@ func pattern(t testing.TB, p *scheduler.Planner, script string) scheduler.Patter
 	return p.Ended(q)
 }
 
-// costsWithout are those of epochs that take so many times as long without Early, Interleave, Pack, GetsFirst,
-// Merge, and Defer.
+// costsWithout are those of epochs that take so many times as long without Early,
+// Interleave, Pack, GetsFirst, Merge, and Defer.
 func costsWithout(early, interleave, pack, getsFirst, merge, deferring float64) *epochCosts {
 	return costing(map[scheduler.Scheme]float64{
 		scheduler.Early: early, scheduler.Interleave: interleave, scheduler.Pack: pack,

@@ -48,7 +48,7 @@ const mostUnregistered = 1 << 20
 
 func newWorth(c *verbs.Costs, most int) worth {
 	w := worth{
-		single: 2 * float64(c.Gap), copies: copies * float64(c.CopyLatency),
+		single: times(2, float64(c.Gap)), copies: times(copies, float64(c.CopyLatency)),
 		settled: float64(c.Latency), message: float64(c.Serve), most: most,
 	}
 	per := func(bandwidth float64) float64 {
@@ -57,13 +57,13 @@ func newWorth(c *verbs.Costs, most int) worth {
 		}
 		return float64(time.Second) / bandwidth
 	}
-	w.copied, w.oneWay, w.bothWays = copies*per(c.CopyBandwidth), per(c.Bandwidth), per(c.DuplexBandwidth)
+	w.copied, w.oneWay, w.bothWays = times(copies, per(c.CopyBandwidth)), per(c.Bandwidth), per(c.DuplexBandwidth)
 	w.bothWays = min(w.bothWays, w.oneWay)
 	upTo := func(saved, byte float64) int {
 		switch saved -= w.copies; {
 		case saved <= 0 || w.copied == 0:
 			return 0
-		case saved >= byte*float64(most):
+		case saved >= times(byte, float64(most)):
 			return most
 		}
 		return int(saved / byte)
@@ -95,9 +95,13 @@ func (b *bundle) add(o *Operation) {
 // of is what it is worth to pack a bundle, but for its message.
 func (w *worth) of(b *bundle) float64 {
 	puts, gets := float64(b.puts), float64(b.gets)
-	apart := max(max(puts, gets)*w.oneWay, (puts+gets)*w.bothWays)
-	return float64(b.count)*(w.single-w.copies) - (puts+gets)*w.copied - ((puts+gets)*w.oneWay - apart)
+	apart := max(times(max(puts, gets), w.oneWay), times(puts+gets, w.bothWays))
+	return times(float64(b.count), w.single-w.copies) - times(puts+gets, w.copied) - (times(puts+gets, w.oneWay) - apart)
 }
+
+// times is a product that is rounded before it is added to anything: processors that have an
+// instruction for both together would decide otherwise where two ways cost the same.
+func times(a, b float64) float64 { return float64(a * b) }
 
 // limits are those of the operations of a plan.
 func (w *worth) limits(operations []Operation, behind Behind) limits {
