@@ -153,20 +153,14 @@ type Places [cardKinds]verbs.RemoteRegion
 // A Region is memory that every rank of the job can be given access to.
 type Region struct {
 	regions [cardKinds]verbs.MemoryRegion
+	memory  []byte
 	access  verbs.Access
 	// of is the World that finds it by its memory, nil if none does.
 	of *World
 }
 
 // Memory is what was registered.
-func (r *Region) Memory() []byte {
-	for _, region := range r.regions {
-		if region != nil {
-			return region.Memory()
-		}
-	}
-	return nil
-}
+func (r *Region) Memory() []byte { return r.memory }
 
 func (r *Region) lkey(kind cardKind) uint32 { return r.regions[kind].LKey() }
 
@@ -198,7 +192,7 @@ func registerMapped(cards [cardKinds]*card, memory []byte) (*Region, error) {
 }
 
 func register(cards *[cardKinds]*card, memory []byte, access verbs.Access) (*Region, error) {
-	r := &Region{access: access}
+	r := &Region{memory: memory, access: access}
 	for kind, c := range cards {
 		if c == nil {
 			continue

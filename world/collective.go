@@ -3,6 +3,7 @@ package world
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // calls name the collectives in signatures.
@@ -44,6 +45,8 @@ type round struct {
 	// resumed tells that this call goes on with an unfinished one, ended that it
 	// came to its end.
 	resumed, ended bool
+	// begun is when it began, if that is traced.
+	begun time.Duration
 }
 
 // keptMemory bounds, in bytes, what a World keeps between calls.
@@ -81,7 +84,7 @@ func (r *round) begin(op string, element *elementType, s signature) error {
 		r.out, r.in = parcel{}, parcel{}
 		r.w.publish(&s, element)
 	}
-	r.op, r.step, r.unfinished, r.ended = op, 0, true, false
+	r.op, r.step, r.unfinished, r.ended, r.begun = op, 0, true, false, r.w.BeginSpan()
 	return nil
 }
 
@@ -111,6 +114,7 @@ func (r *round) end(err error) error {
 // leave lets the next call in. A call whose combine ended it by a panic cannot go
 // on: nothing is the same call.
 func (r *round) leave() {
+	r.w.EndSpan(r.op, r.begun)
 	if !r.ended {
 		r.signature.call = 0
 	}
@@ -196,4 +200,11 @@ func checkCombine[T any](w *World, op string, combine func(a, b T) T) error {
 		return fmt.Errorf("world: %s: %w: nil combine", op, ErrArgument)
 	}
 	return nil
+}
+
+// transfer copies elements from one place of this rank to another.
+func transfer[T any](r *round, into, from []T) int {
+	n := copy(into, from)
+	r.w.Copied(len(bytesOf(into[:n])))
+	return n
 }

@@ -27,7 +27,7 @@ func TestRankThatCannotJoin(t *testing.T) {
 		// own is what rank 1 says, others what the others do.
 		own, others string
 	}{
-		{"unknown device", "RMA_DEVICE=nonsense", `invalid environment: device "nonsense" (RMA_DEVICE)`, told + `invalid environment: device "nonsense" (RMA_DEVICE)`},
+		{"unknown device", "RMA_DEVICE=nonsense", `invalid environment: device "nonsense" (RMA_DEVICE, or WithDevice)`, told + `invalid environment: device "nonsense" (RMA_DEVICE, or WithDevice)`},
 		{"malformed address", "RMA_ADDRESS=10.0.0.0/40", `RMA_ADDRESS (or WithAddress): address: not an address of this host: "10.0.0.0/40" is no range`, told + "invalid environment: RMA_ADDRESS"},
 		{"address of another", "RMA_ADDRESS=240.0.0.1", `"240.0.0.1" is not here; it has `, told + "invalid environment: RMA_ADDRESS"},
 		{"trace of nothing", "RMA_TRACE=t.json", `RMA_TRACE (or WithTrace): "t.json": all ranks map each other's memory`, told + "invalid environment: RMA_TRACE"},

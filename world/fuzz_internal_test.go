@@ -134,7 +134,7 @@ func FuzzLetters(f *testing.F) {
 		copy(device.memory[:size], first)
 		copy(device.memory[size:][:size], second)
 		box := &mailbox{rank: 1, in: device, inbox: device, letters: []letter{{0, int(firstLength)}, {1, int(secondLength)}}}
-		o := &office{letter: size, boxes: map[int]*mailbox{1: box}}
+		o := &office{world: new(World), letter: size, boxes: map[int]*mailbox{1: box}}
 		p := &parcel{rank: 1, header: want, data: data, active: true}
 		for !p.finished() {
 			took, err := o.take(p)

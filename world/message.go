@@ -199,6 +199,7 @@ func (o *office) send(p *parcel) (moved bool, err error) {
 			n = headerBytes
 		}
 		taken := copy(memory[n:], p.data[p.done:])
+		o.world.Copied(taken)
 		box.waiting = append(box.waiting, letter{slot, n + taken})
 		box.sent++
 		o.waiting++
@@ -238,6 +239,7 @@ func (o *office) take(p *parcel) (bool, error) {
 		return false, &boxError{p.rank, fmt.Errorf("%d bytes more than the message has", len(memory)-(len(p.data)-p.done))}
 	}
 	p.done += copy(p.data[p.done:], memory)
+	o.world.Copied(len(memory))
 	box.letters = box.letters[:copy(box.letters, box.letters[1:])]
 	return true, o.postReceive(box, l.slot)
 }

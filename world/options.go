@@ -119,7 +119,7 @@ func newSettings(options []Option) (settings, error) {
 		}
 	}
 	if s.device != "" && !slices.Contains(deviceNames, s.device) {
-		return s, fmt.Errorf("%w: device %q (RMA_DEVICE), allowed are %s, or none for the best", ErrEnvironment, s.device, strings.Join(deviceNames, ", "))
+		return s, fmt.Errorf("%w: device %q (RMA_DEVICE, or WithDevice), allowed are %s, or none for the best", ErrEnvironment, s.device, strings.Join(deviceNames, ", "))
 	}
 	if s.patience <= 0 || s.silence <= 0 {
 		return s, fmt.Errorf("%w: patience %v and silence %v must be more than 0", ErrArgument, s.patience, s.silence)

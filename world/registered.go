@@ -14,10 +14,17 @@ import (
 // in one of them a card takes as it is, where it would need a registration else.
 type registered struct {
 	mu      sync.Mutex
-	regions atomic.Pointer[[]*Region]
+	regions atomic.Pointer[knownRegions]
 }
 
-func first(r *Region) uint64 { return bounds.Address(r.Memory()) }
+// knownRegions are regions in the order of their addresses, and the last that was found: what is
+// looked for next is mostly in the same one. They are replaced by others, so that it is one of them.
+type knownRegions struct {
+	all  []*Region
+	last atomic.Pointer[Region]
+}
+
+func first(r *Region) uint64 { return bounds.Address(r.memory) }
 
 // change replaces the regions, which those who look for one read meanwhile.
 func (k *registered) change(change func([]*Region) []*Region) {
@@ -25,10 +32,9 @@ func (k *registered) change(change func([]*Region) []*Region) {
 	defer k.mu.Unlock()
 	var regions []*Region
 	if before := k.regions.Load(); before != nil {
-		regions = slices.Clone(*before)
+		regions = slices.Clone(before.all)
 	}
-	regions = change(regions)
-	k.regions.Store(&regions)
+	k.regions.Store(&knownRegions{all: change(regions)})
 }
 
 func (k *registered) add(r *Region) {
@@ -46,17 +52,25 @@ func (k *registered) remove(r *Region) {
 
 // find gives one that has all of memory and these rights, nil if there is none.
 func (k *registered) find(memory []byte, access verbs.Access) *Region {
-	regions := k.regions.Load()
-	if regions == nil {
+	known := k.regions.Load()
+	if known == nil {
 		return nil
 	}
+	if r := known.last.Load(); r != nil && r.holds(memory, access) {
+		return r
+	}
 	address := bounds.Address(memory)
-	i := sort.Search(len(*regions), func(i int) bool { return first((*regions)[i]) > address })
+	i := sort.Search(len(known.all), func(i int) bool { return first(known.all[i]) > address })
 	for i--; i >= 0; i-- {
-		r := (*regions)[i]
-		if r.access&access == access && bounds.Holds(r.Memory(), memory) {
+		if r := known.all[i]; r.holds(memory, access) {
+			known.last.Store(r)
 			return r
 		}
 	}
 	return nil
+}
+
+// holds tells whether the region has all of memory and these rights.
+func (r *Region) holds(memory []byte, access verbs.Access) bool {
+	return r.access&access == access && bounds.Holds(r.memory, memory)
 }

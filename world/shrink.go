@@ -105,6 +105,7 @@ func (w *World) shrink(ctx context.Context) (*World, error) {
 	}
 	small.yield, small.yields, small.reopen, small.apart = w.yield, w.yields, w.reopen, w.apart
 	small.vigil, small.vigilRank, small.networkName = w.vigil, w.vigilRank, w.networkName
+	small.traceSimulated(b.home.device)
 	if t := w.tracing; t != nil {
 		if err := small.beginTrace(t.job, t.worlds+1); err != nil {
 			return nil, err

@@ -10,12 +10,12 @@ import (
 	"github.com/onesided/rma/verbs/sim"
 )
 
-// Simulate is Run in the virtual time of a simulator that has no ranks yet: each rank is one
-// of its tasks and has one of its cards, as a process has on a host of its own. What the card
+// Simulate is Run in the virtual time of a simulator that has no ranks yet, and in whose plan of
+// faults none names a rank that the job does not have: each rank is one of its tasks and has
+// one of its cards, as a process has on a host of its own. What the card
 // does, and what the library posts, polls and registers, and copies for operations on other
 // ranks, takes the time that the profile says; what the body does takes none, but for
-// [World.Compute]. The same seed gives
-// the same run, if the bodies do the same.
+// [World.Compute]. The same seed gives the same run, if the bodies do the same.
 //
 // Ranks wait for each other through their Worlds only: see [sim.Simulator.Go]. WithDevice,
 // WithNetwork and what else is of real networks has no effect. If all ranks have waited for as
@@ -28,6 +28,9 @@ func Simulate(ctx context.Context, s *sim.Simulator, n int, body func(ctx contex
 	settings, err := checkRun("Simulate", ctx, n, body, options)
 	if err != nil {
 		return err
+	}
+	if err := s.CheckJob(n); err != nil {
+		return fmt.Errorf("world: Simulate: %w: %w", ErrArgument, err)
 	}
 	worlds, err := simulatedWorlds(s, n, settings)
 	if err != nil {
@@ -81,6 +84,7 @@ func simulatedWorlds(s *sim.Simulator, n int, settings settings) ([]*World, erro
 				return
 			}
 			worlds[rank].yields, worlds[rank].networkName = 0, "sim"
+			worlds[rank].traceSimulated(device)
 			worlds[rank].reopen = func(context.Context) (again [cardKinds]verbs.Device, err error) {
 				again[networkCard] = s.Open()
 				return again, nil

@@ -48,6 +48,25 @@ func TestSimulate(t *testing.T) {
 	}
 }
 
+// A job takes a simulator of its own, and a plan of faults that is about its ranks.
+func TestSimulateRefuses(t *testing.T) {
+	nothing := func(context.Context, *world.World) error { return nil }
+	used := simulator(t, 1)
+	require.NoError(t, world.Simulate(t.Context(), used, 2, nothing))
+	err := world.Simulate(t.Context(), used, 2, nothing)
+	require.ErrorIs(t, err, world.ErrArgument)
+	require.ErrorContains(t, err, "the simulator has 2 ranks already; each job takes a new one")
+	for _, plan := range []string{"at 2ms kill rank 4", "at 2ms fail-pair rank 0 peer 4", "at event 7 power-loss rank 4,1"} {
+		s := simulator(t, 1)
+		faults, err := sim.ParseFaults("at 1ms starve rank 1 times 2\n" + plan)
+		require.NoError(t, err)
+		require.NoError(t, s.Inject(faults...))
+		err = world.Simulate(t.Context(), s, 4, nothing)
+		require.ErrorIs(t, err, world.ErrArgument)
+		require.ErrorContains(t, err, "names rank 4; the job has ranks 0 to 3")
+	}
+}
+
 // A rank that ends early is missed by those who wait for it, as a process would be.
 func TestSimulateFailure(t *testing.T) {
 	wrong := errors.New("wrong")

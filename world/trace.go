@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/verbs/timeline"
 	"github.com/onesided/rma/verbs/traced"
 )
@@ -82,12 +83,16 @@ func (w *World) beginTrace(job string, worlds int) error {
 	}
 	t := &tracing{file: file, job: job, worlds: worlds, trace: traced.Of(network.device)}
 	t.ahead = network.device.Now() - w.Now()
-	w.tracing = t
+	w.tracing, w.span = t, t.span
 	return t.write(nil)
 }
 
 func (t *tracing) write(write func(*timeline.Writer, time.Time)) error {
 	return traceError(timeline.Append(t.file, t.job, t.trace.Began(), write))
+}
+
+func (t *tracing) span(name string, from, until time.Duration) {
+	t.trace.Span(name, from+t.ahead, until+t.ahead)
 }
 
 // endTrace writes what the rank has done, when it is over.
@@ -105,11 +110,33 @@ func (w *World) endTrace() error {
 	})
 }
 
-// Span adds what the program did from one time of Now to another to the trace of
-// [WithTrace]. Spans of one goroutine lie apart or one in the other. Without a trace it does
-// nothing.
+// Span adds what the program did from one time of Now to another to the trace: that of
+// [WithTrace] or, in virtual time, that which the simulator had when the job began. Spans of
+// one goroutine lie apart or one in the other. Without a trace it does nothing.
 func (w *World) Span(name string, from, until time.Duration) {
-	if t := w.tracing; t != nil {
-		t.trace.Span(name, from+t.ahead, until+t.ahead)
+	if w.span != nil {
+		w.span(name, from, until)
+	}
+}
+
+// BeginSpan is Now where there is a trace, for EndSpan. Without one both cost next to nothing.
+func (w *World) BeginSpan() time.Duration {
+	if w.span == nil {
+		return 0
+	}
+	return w.Now()
+}
+
+// EndSpan adds what the caller, a layer above, has done since BeginSpan.
+func (w *World) EndSpan(name string, begun time.Duration) {
+	if w.span != nil {
+		w.span(name, begun, w.Now())
+	}
+}
+
+// traceSimulated has spans go to the trace of the simulator whose card it is, if that has one.
+func (w *World) traceSimulated(card verbs.Device) {
+	if simulated, ok := card.(*sim.Device); ok && simulated.Traced() {
+		w.span = simulated.Span
 	}
 }

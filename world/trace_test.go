@@ -91,21 +91,27 @@ func TestTraceOfProcesses(t *testing.T) {
 	}
 	ranks, events := readTrace(t, file)
 	require.Equal(t, map[int]string{0: "rank 0", 1: "rank 1", 2: "rank 2"}, ranks)
-	var epochs [3]tracedEvent
+	var epochs, fences [3]tracedEvent
 	seen := make(map[string]int)
 	bytes := make(map[string]int)
 	for _, e := range events {
 		key := fmt.Sprintf("%d %s: %s", e.Pid, e.lane, e.Name)
 		seen[key]++
 		bytes[key] += e.Args.Bytes
-		if e.Name == "epoch" {
+		switch e.Name {
+		case "epoch":
 			epochs[e.Pid] = e
+		case "Fence":
+			fences[e.Pid] = e // the last
 		}
 	}
 	require.Equal(t, tracedOperations*tracedBytes, bytes["0 out: write to 1"], "%v", seen)
 	require.Equal(t, tracedOperations*tracedBytes, bytes["0 in: read from 1"], "%v", seen)
 	for rank, epoch := range epochs {
 		require.Equal(t, 1, seen[fmt.Sprintf("%d program: epoch", rank)])
+		require.Equal(t, 2, seen[fmt.Sprintf("%d program: Fence", rank)])
+		require.GreaterOrEqual(t, fences[rank].Ts, epoch.Ts)
+		require.LessOrEqual(t, fences[rank].end(), epoch.end())
 		// Whoever is in it has been in it at one time with all: their clocks are one.
 		for _, other := range epochs {
 			require.Less(t, epoch.Ts, other.end())

@@ -124,8 +124,10 @@ type World struct {
 
 	attached attachments
 
-	// tracing is nil if nothing is to be traced.
+	// tracing is nil if nothing is to be traced, in virtual time always; span adds to the trace,
+	// and is nil if there is none.
 	tracing *tracing
+	span    func(name string, from, until time.Duration)
 
 	closing sync.Once
 	closed  atomic.Bool
@@ -250,6 +252,7 @@ func (w *World) Barrier(ctx context.Context) error {
 		return err
 	}
 	defer w.collective.Unlock()
+	defer w.EndSpan("Barrier", w.BeginSpan())
 	r := &w.round
 	if r.unfinished && r.signature.call != callBarrier {
 		return r.refuse("Barrier")
