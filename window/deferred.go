@@ -204,6 +204,7 @@ func (d *deferred) addCopied(o *scheduler.Operation, operand []byte) error {
 	}
 	at := len(d.operands)
 	d.operands = append(d.operands, operand...)
+	d.core.world.Copied(len(operand))
 	o.Origin = &d.operands[at]
 	*d.queue.Add(o.Kind, o.Bytes) = *o
 	return d.queued()

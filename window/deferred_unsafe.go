@@ -123,6 +123,7 @@ func (d *deferred) streamFrom(ctx context.Context, done int, o *scheduler.Operat
 		}
 		if len(operand) > 0 {
 			copy(operand, memoryAt(unsafe.Add(origin, done), shape.Size))
+			d.core.world.Copied(shape.Size)
 		}
 		if o.Result != nil {
 			d.arrivals.places = append(d.arrivals.places, place{(*byte)(unsafe.Add(unsafe.Pointer(o.Result), done)), shape.Size})

@@ -14,16 +14,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/scheduler"
-	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
 
-// Flags that have TestFaults look at more plans, or at one again.
+// Flags that have the tests look at more faults, or at some again.
 var (
 	faultPlans = flag.Uint64("plans", 40, "how many plans of faults TestFaults draws for each number of ranks")
-	faultSeed  = flag.Uint64("plan", 0, "the first seed of these plans")
+	faultSeed  = flag.Uint64("seed", 0, "the seed of the first of these plans")
+	faultEvery = flag.Uint64("every", 50, "TestFaultsAtEvents has faults come at one of so many events")
 )
 
 // restless is a program of all kinds of synchronization. What it finds in its windows is
@@ -101,63 +101,108 @@ func restless(ctx context.Context, w *world.World, options ...window.Option) err
 	return win.Close()
 }
 
+// A job of faults is restless on one of some machines.
+type faultJob struct {
+	ranks   int
+	profile string
+	// without is what the windows do without: what is not packed is registered.
+	without scheduler.Scheme
+	seed    uint64
+}
+
+// drawnJob is the job of a seed: machines and programs have their turns.
+func drawnJob(ranks int, seed uint64) faultJob {
+	profiles, without := []string{"ndr-2024", "pcix-2005", "infini-qdr"}, []scheduler.Scheme{0, scheduler.Pack, scheduler.Defer}
+	return faultJob{ranks: ranks, profile: profiles[seed%3], without: without[seed/3%3], seed: seed}
+}
+
+func (j faultJob) String() string {
+	return fmt.Sprintf("%d ranks, %s, without %#x, -seed %d", j.ranks, j.profile, j.without, j.seed)
+}
+
 // tooLate is when a job under faults has to have ended.
 const tooLate = time.Minute
 
-// faulty runs restless under faults, and tells what is wrong with how it ended: each survivor's
-// error has to be the failure of a rank, or what the fault was to it.
-func faulty(t *testing.T, n int, seed uint64, plan sim.Faults, report func(sim.Event)) error {
-	s := simulator(t, "ndr-2024", seed)
+// run runs the job under faults, and tells how it ended. report is told of each event, if it is
+// not nil.
+func (j faultJob) run(t *testing.T, plan sim.Faults, report func(sim.Event)) *aftermath {
+	s := simulator(t, j.profile, j.seed)
 	require.NoError(t, s.Inject(plan...))
 	s.Patience(tooLate)
-	s.Trace(report)
-	// One in three registers what it works with.
-	var without scheduler.Scheme
-	if seed%3 == 0 {
-		without = scheduler.Pack
-	}
-	return unexpected(world.Simulate(t.Context(), s, n, func(ctx context.Context, w *world.World) error {
-		return restless(ctx, w, window.Without(without))
-	}))
+	a := &aftermath{plan: plan, retry: s.Profile().RetryTime, endings: make([]ending, j.ranks), came: make([]bool, len(plan)), struck: make([]bool, len(plan))}
+	s.Trace(func(e sim.Event) {
+		if e.Kind == sim.Struck {
+			a.strike(e.Rank, e.Fault)
+		}
+		if report != nil {
+			report(e)
+		}
+	})
+	a.err = world.Simulate(t.Context(), s, j.ranks, func(ctx context.Context, w *world.World) error {
+		end := &a.endings[w.Rank()]
+		defer func() { end.gone = true }()
+		err := restless(ctx, w, window.Without(j.without))
+		a.length = max(a.length, w.Now())
+		if err == nil {
+			err = w.Close()
+		}
+		end.returned, end.err = true, err
+		return err
+	})
+	a.events = s.Events()
+	return a
 }
 
-// unexpected are the errors that no fault explains.
-func unexpected(err error) error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		var wrong []error
-		for _, one := range joined.Unwrap() {
-			wrong = append(wrong, unexpected(one))
-		}
-		return errors.Join(wrong...)
+// undisturbed is how long a job takes without faults, and how many events it has.
+func (j faultJob) undisturbed(t *testing.T) (length time.Duration, events uint64) {
+	j.seed = 0
+	a := undisturbed[j]
+	if a == nil {
+		a = j.run(t, nil, nil)
+		require.NoError(t, a.wrong())
+		undisturbed[j] = a
 	}
-	var peer *world.PeerError
-	var deadlock *sim.DeadlockError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &deadlock):
-		return err
-	case errors.As(err, &peer), errors.Is(err, sim.ErrFault), errors.Is(err, verbs.ErrMemory):
-		return nil
-	}
-	return err
+	return a.length, a.events
+}
+
+var undisturbed = map[faultJob]*aftermath{}
+
+// plan draws faults that come while the job runs, if nothing delays it.
+func (j faultJob) plan(t *testing.T) sim.Faults {
+	length, _ := j.undisturbed(t)
+	return sim.Plan(j.seed, j.ranks, length)
+}
+
+// faultKinds are all kinds of faults.
+var faultKinds = []sim.FaultKind{
+	sim.Kill, sim.PowerLoss, sim.FailPair, sim.Delay, sim.Stall, sim.RefuseMemory, sim.Overflow, sim.Starve, sim.Exhaust, sim.Slow,
 }
 
 // TestFaults has faults come to jobs: they end, with the right data or the right error.
 func TestFaults(t *testing.T) {
-	kinds := map[sim.FaultKind]int{}
+	drawn, struck, reasons := map[sim.FaultKind]int{}, map[sim.FaultKind]int{}, map[string]int{}
 	for _, n := range []int{2, 5} {
 		for seed := *faultSeed; seed < *faultSeed+*faultPlans; seed++ {
-			plan := sim.Plan(seed, n, 2*time.Millisecond)
-			for _, f := range plan {
-				kinds[f.Kind]++
+			j := drawnJob(n, seed)
+			plan := j.plan(t)
+			a := j.run(t, plan, nil)
+			if err := a.wrong(); err != nil {
+				t.Errorf("%v:\n%s%v", j, plan, err)
 			}
-			if err := faulty(t, n, seed, plan, nil); err != nil {
-				t.Errorf("%d ranks, -plan %d:\n%s%v", n, seed, plan, err)
+			for i, f := range plan {
+				drawn[f.Kind]++
+				if a.struck[i] {
+					struck[f.Kind]++
+				}
 			}
+			a.count(reasons)
 		}
 	}
-	t.Logf("faults: %v", kinds)
+	t.Logf("faults drawn: %v\ncame to ranks that ran: %v\nranks ended: %v", drawn, struck, reasons)
+	// One in ten of some 3.5 faults for each of two numbers of ranks, and half of them in time.
+	for _, kind := range faultKinds {
+		require.GreaterOrEqual(t, struck[kind], int(*faultPlans)/6, "%v: too few faults have come to ranks that ran", kind)
+	}
 }
 
 // The same seed and the same faults are the same run, to the last event.
@@ -166,9 +211,37 @@ func TestFaultsAgain(t *testing.T) {
 		var sums [2]uint64
 		for i := range sums {
 			sum := fnv.New64a()
-			require.NoError(t, faulty(t, 5, seed, sim.Plan(seed, 5, 2*time.Millisecond), func(e sim.Event) { _, _ = io.WriteString(sum, e.String()) }))
+			j := drawnJob(5, seed)
+			require.NoError(t, j.run(t, j.plan(t), func(e sim.Event) { _, _ = io.WriteString(sum, e.String()) }).wrong())
 			sums[i] = sum.Sum64()
 		}
 		require.Equal(t, sums[0], sums[1], "seed %d", seed)
+	}
+}
+
+// TestFaultsAtEvents has a fault come after any event of a job, one in -every of them.
+func TestFaultsAtEvents(t *testing.T) {
+	const ranks = 4
+	every := max(*faultEvery, 1)
+	if raced || testing.Short() {
+		every *= 8
+	}
+	for seed := range uint64(3) {
+		j := drawnJob(ranks, seed*4) // each machine with another program
+		_, events := j.undisturbed(t)
+		j.seed = 0
+		jobs := 0
+		for i, kind := range []sim.FaultKind{sim.Kill, sim.PowerLoss, sim.FailPair, sim.Exhaust, sim.Overflow, sim.Starve, sim.RefuseMemory} {
+			for event := 1 + uint64(i)*every/7; event <= events; event += every {
+				rank := int(event/every) % ranks
+				plan := sim.Faults{{Kind: kind, Event: event, Rank: rank, Peer: (rank + 1) % ranks, Ranks: []int{rank}, Times: 3}}
+				a := j.run(t, plan, nil)
+				if err := a.wrong(); err != nil {
+					t.Errorf("%v:\n%s%v", j, plan, err)
+				}
+				jobs++
+			}
+		}
+		t.Logf("%v: %d events, %d jobs", j, events, jobs)
 	}
 }

@@ -21,6 +21,7 @@ import (
 // fail on others. A rank where one has failed takes part in no further Fence of the
 // window.
 func (c *core) Fence(ctx context.Context, asserts ...Assert) error {
+	defer c.world.EndSpan("Fence", c.world.BeginSpan())
 	if err := checkContext(ctx, "Fence"); err != nil {
 		return err
 	}

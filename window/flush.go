@@ -26,13 +26,17 @@ func (c *core) Flush(ctx context.Context, target int) error {
 // flushTarget completes the operations on a target that may be reached over a link.
 func (c *core) flushTarget(ctx context.Context, call string, target int) error {
 	if p := c.peers[target].Load(); p != nil && p.link != nil {
+		defer c.world.EndSpan(unqualified(call), c.world.BeginSpan())
 		return c.blame(call, target, p.deferred.flush(ctx))
 	}
 	return nil
 }
 
 // FlushAll is Flush of every rank that is locked.
-func (c *core) FlushAll(ctx context.Context) error { return c.flushedAll(ctx, "window.FlushAll") }
+func (c *core) FlushAll(ctx context.Context) error {
+	defer c.world.EndSpan("FlushAll", c.world.BeginSpan())
+	return c.flushedAll(ctx, "window.FlushAll")
+}
 
 // FlushLocal returns when the buffers of the operations on target are the
 // program's again and their results are valid. It needs a lock on target.
@@ -42,6 +46,7 @@ func (c *core) FlushLocal(ctx context.Context, target int) error {
 	}
 	if uint(target) < uint(c.size) && c.epochs.Passive(target) && c.world.Failures() == 0 {
 		if c.remote {
+			defer c.world.EndSpan("FlushLocal", c.world.BeginSpan())
 			return c.settleRemote(ctx, "window.FlushLocal", func(rank int) bool { return rank == target })
 		}
 		return nil
@@ -51,6 +56,7 @@ func (c *core) FlushLocal(ctx context.Context, target int) error {
 
 // FlushLocalAll is FlushLocal of every rank that is locked.
 func (c *core) FlushLocalAll(ctx context.Context) error {
+	defer c.world.EndSpan("FlushLocalAll", c.world.BeginSpan())
 	return c.flushedAll(ctx, "window.FlushLocalAll")
 }
 

@@ -29,6 +29,9 @@ const (
 // of this rank has it taken first, whichever goroutine calls it: locks are taken in the
 // order of the calls.
 func (c *core) Lock(ctx context.Context, kind LockKind, target int) error {
+	if c.remote {
+		defer c.world.EndSpan("Lock", c.world.BeginSpan())
+	}
 	const call = "window.Lock"
 	if err := checkContext(ctx, "Lock"); err != nil {
 		return err
@@ -106,6 +109,9 @@ func (c *core) lockable(call string, target int) (*peer, error) {
 // the same. With the context's error, while it waits for a lock that is taken as late as
 // this, it has not ended, and goes on when it is called again.
 func (c *core) Unlock(ctx context.Context, target int) error {
+	if c.remote {
+		defer c.world.EndSpan("Unlock", c.world.BeginSpan())
+	}
 	const call = "window.Unlock"
 	if err := checkContext(ctx, "Unlock"); err != nil {
 		return err
@@ -195,6 +201,7 @@ func (c *core) unlock(kind LockKind, target int) {
 // With NoCheck, which ranks may assert or not as each likes, no lock is taken, and no rank reached
 // that there is no operation on: without it a rank asks all others, and is connected with them.
 func (c *core) LockAll(ctx context.Context, asserts ...Assert) error {
+	defer c.world.EndSpan("LockAll", c.world.BeginSpan())
 	if err := checkContext(ctx, "LockAll"); err != nil {
 		return err
 	}
@@ -314,6 +321,7 @@ func (c *core) lockOthers(ctx context.Context, call string, first int) (busy int
 // their targets. It returns a *world.PeerError if one has failed; the epoch is over
 // all the same.
 func (c *core) UnlockAll(context.Context) error {
+	defer c.world.EndSpan("UnlockAll", c.world.BeginSpan())
 	c.mu.Lock()
 	err := c.epochs.BeginUnlockAll()
 	unchecked := c.unchecked

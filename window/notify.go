@@ -37,6 +37,7 @@ func (w *Window[T]) PutNotify(origin []T, target, displacement, slot int) error 
 // has failed, or all others have left, and they are not there. When the window is
 // closed meanwhile it ends with an epoch.ErrClosed.
 func (c *core) WaitNotify(ctx context.Context, slot int, count uint64) error {
+	defer c.world.EndSpan("WaitNotify", c.world.BeginSpan())
 	if err := checkContext(ctx, "WaitNotify"); err != nil {
 		return err
 	}

@@ -25,6 +25,7 @@ import (
 // done to them waits for that, at the latest in the Complete or in the target. If it fails
 // no epoch is open.
 func (c *core) Start(ctx context.Context, group Group) error {
+	defer c.world.EndSpan("Start", c.world.BeginSpan())
 	if err := checkContext(ctx, "Start"); err != nil {
 		return err
 	}
@@ -65,11 +66,14 @@ func (c *core) postRides(target int) bool {
 
 // Complete ends the epoch that Start opened: origin buffers are the program's
 // again, results are valid. The operations are complete at a target when its Wait
-// has returned. If some could not be sent, for a reason of this rank's own, that is its error
-// alone, and the targets are told all the same. It returns a *world.PeerError if a target has failed; the epoch is
-// over all the same. With the context's error it has not ended, and goes on when it
-// is called again.
+// has returned.
+//
+// If some could not be sent, for a reason of this rank's own, that is its error alone, and
+// the targets are told all the same. It returns a *world.PeerError if a target has failed;
+// the epoch is over all the same. With the context's error it has not ended, and goes on
+// when it is called again.
 func (c *core) Complete(ctx context.Context) error {
+	defer c.world.EndSpan("Complete", c.world.BeginSpan())
 	if err := checkContext(ctx, "Complete"); err != nil {
 		return err
 	}
@@ -137,6 +141,7 @@ func throughShortage(call func() error) error {
 // wait for them. It returns a *world.PeerError if one of them has failed; the others
 // have the exposure all the same.
 func (c *core) Post(_ context.Context, group Group) error {
+	defer c.world.EndSpan("Post", c.world.BeginSpan())
 	if err := c.reachEach("Post", group); err != nil {
 		return err
 	}
@@ -186,6 +191,7 @@ func (c *core) reachEach(call string, group Group) error {
 // has called Complete; all their operations are in window memory then. If a rank of
 // the group has failed the exposure ends with a *world.PeerError.
 func (c *core) Wait(ctx context.Context) error {
+	defer c.world.EndSpan("Wait", c.world.BeginSpan())
 	if err := checkContext(ctx, "Wait"); err != nil {
 		return err
 	}

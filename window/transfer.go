@@ -45,6 +45,7 @@ func (r Request) Wait(ctx context.Context) error {
 		return err
 	}
 	d := r.deferred
+	defer d.core.world.EndSpan("Request.Wait", d.core.world.BeginSpan())
 	for {
 		mark, how, err := d.sent(ctx, r.before)
 		switch {

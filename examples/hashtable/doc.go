@@ -36,10 +36,11 @@
 // A record is a word of lengths, the key, and the value; that of a counter has the
 // counter, an aligned word, in front.
 //
-// The table's windows are in one epoch of LockAll from New to Close, in which nobody asserts
-// more than that nobody is excluded (window.NoCheck), so that a rank is connected with those
-// only whose keys it uses; slots and counters change by single-element atomics only. So no operation ever waits for another: a reader that is descheduled, or whose process dies, keeps nobody
-// from anything, and neither does a writer.
+// The table's windows are in one epoch of LockAll from New to Close. It excludes nobody, as
+// window.NoCheck asserts, so a rank is connected only with those whose keys it uses. Slots
+// and counters change by single-element atomics only. So no operation ever waits for
+// another: a reader that is descheduled, or whose process dies, keeps nobody from anything,
+// and neither does a writer.
 //
 // # Invariants
 //

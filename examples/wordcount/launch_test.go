@@ -262,7 +262,7 @@ func TestUnusable(t *testing.T) {
 		each        string
 		want        []string
 	}{
-		{"no such device", []string{"RMA_DEVICE=nonsense"}, "", []string{`device "nonsense" (RMA_DEVICE), allowed are shm, tcp, ibv, or none for the best`}},
+		{"no such device", []string{"RMA_DEVICE=nonsense"}, "", []string{`device "nonsense" (RMA_DEVICE, or WithDevice), allowed are shm, tcp, ibv, or none for the best`}},
 		{"shared memory across hosts", []string{"RMA_DEVICE=shm"}, twoHosts.each, []string{"shm", "reach rank ", "RMA_DEVICE allows shared memory only"}},
 		{"another device in each rank", nil, "RMA_DEVICE=$([ $PMI_RANK = 0 ] && echo shm || echo tcp)", []string{"was told to use device", "(RMA_DEVICE)"}},
 		{"no such address", []string{"RMA_DEVICE=tcp", "RMA_ADDRESS=192.0.2.1"}, "", []string{"192.0.2.1"}},
@@ -280,5 +280,5 @@ func TestUnusableAlone(t *testing.T) {
 	command.Env = append(os.Environ(), "RMA_DEVICE=nonsense")
 	out, err := command.CombinedOutput()
 	require.Error(t, err)
-	contains(t, string(out), `wordcount: world: Init: invalid environment: device "nonsense" (RMA_DEVICE)`)
+	contains(t, string(out), `wordcount: world: Init: invalid environment: device "nonsense" (RMA_DEVICE, or WithDevice)`)
 }

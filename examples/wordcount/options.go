@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"strconv"
+	"strings"
 )
 
 const usage = `usage: wordcount [flags] PATH...
@@ -68,6 +70,11 @@ func parse(arguments []string) (*options, error) {
 		return nil, fmt.Errorf("%w: no PATH of a file or directory to count", errUsage)
 	}
 	o.paths = flags.Args()
+	for _, path := range o.paths {
+		if _, err := os.Lstat(path); err != nil && strings.HasPrefix(path, "-") {
+			return nil, fmt.Errorf("%w: %s: flags come before the PATHs", errUsage, path)
+		}
+	}
 	return o, nil
 }
 

@@ -60,6 +60,8 @@
 // for, so a set of outcomes is allowed where ranks combine or swap concurrently. Lock epochs
 // of one target of which some are exclusive, and which access the same elements, are done
 // one at a time as a whole: one order of them must explain all of these elements together.
+// A search for an order has a bound. One that comes to it is ErrUndecided, which no program
+// that is drawn should be.
 //
 // So the model is sound, and nearly sharp: between elements that no exclusive lock protects
 // it knows no order.
@@ -88,5 +90,9 @@
 //
 // The tests of this package take two flags: -programs, how many random programs each test
 // runs, and -seed, the first of their seeds. A failure names its seed; that and -programs 1
-// run it again. What has failed once is kept in testdata.
+// run it again. What has failed once is kept in testdata, and RUNS.md tells of long runs.
+//
+// The programs of testdata/combinations are the same on all devices. They are run under all
+// combinations of the scheduler's switches, and have together every mode, call and element
+// type. With -short, or under the race detector, few combinations are enough.
 package oracle

@@ -1,6 +1,8 @@
 package oracle
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,9 +38,22 @@ func (e *OutcomeError) Error() string {
 	return fmt.Sprintf("oracle: phase %d: element %d (%v) of rank %d in window %d: %s: got %s, allowed %s", e.Phase, e.Element, e.Kind, e.Rank, e.Window, what, e.Got, e.Allowed)
 }
 
+// ErrUndecided: so many orders of accesses could explain an outcome that the search for one was
+// given up. It has found none, and not that there is none.
+var ErrUndecided = errors.New("neither explained nor refuted")
+
 // judge compares what a run has shown with what the model allows, and gives the first
-// difference.
+// difference. It is undecided only if there is none.
 func (p *Program) judge(r *record) error {
+	return p.judgeWithin(r, bounds{places: 1 << 20, tries: 1 << 17})
+}
+
+// bounds are those of the searches for orders: how many places one comes to of the accesses of
+// an element, and how many lock epochs one tries to have come next.
+type bounds struct{ places, tries int }
+
+func (p *Program) judgeWithin(r *record, most bounds) error {
+	var undecided error
 	before := make([][]byte, len(p.Windows)*p.Ranks)
 	for i := range before {
 		w := &p.Windows[i/p.Ranks]
@@ -46,14 +61,15 @@ func (p *Program) judge(r *record) error {
 	}
 	for i, s := range p.stretches() {
 		for j := range s.parts {
-			c := comparison{program: p, part: &s.parts[j], record: r, last: s.last, before: before[j], after: r.parts[i][j]}
+			c := comparison{program: p, part: &s.parts[j], record: r, most: most, last: s.last, before: before[j], after: r.parts[i][j]}
 			if err := c.compare(); err != nil {
 				return err
 			}
+			undecided = cmp.Or(undecided, c.undecided)
 		}
 		before = r.parts[i]
 	}
-	return nil
+	return undecided
 }
 
 // A comparison is of one part after a stretch, with what was before.
@@ -61,10 +77,20 @@ type comparison struct {
 	program *Program
 	*part
 	record        *record
+	most          bounds
 	last          int
 	before, after []byte
 	// plays are the accesses of the element at hand.
 	plays []play
+	// undecided tells of the first search that was given up.
+	undecided error
+}
+
+// giveUp notes that a search was given up.
+func (c *comparison) giveUp(at string, bound int) {
+	if c.undecided == nil {
+		c.undecided = fmt.Errorf("oracle: phase %d: %s of rank %d in window %d: %w after %d steps of the search", c.last, at, c.rank, c.window, ErrUndecided, bound)
+	}
 }
 
 // A play is an access to an element.
@@ -170,8 +196,11 @@ func (c *comparison) segment(g *segment) error {
 		if c.inTurn(g.kind, before, after) {
 			continue
 		}
-		search := search{kind: g.kind, plays: c.plays, after: after, seen: map[place]bool{}}
+		search := search{kind: g.kind, plays: c.plays, after: after, most: c.most.places, seen: map[place]bool{}}
 		if !g.commutes && len(g.cells) > 1 && search.explains(0, before) {
+			if search.givenUp {
+				c.giveUp(fmt.Sprintf("element %d (%v)", at/size, g.kind), c.most.places)
+			}
 			continue
 		}
 		return c.describe(g, at, before, after)
@@ -200,28 +229,29 @@ type place struct {
 	value bits
 }
 
-// mostPlaces bounds a search. One that comes to its end has found nothing wrong.
-const mostPlaces = 1 << 20
-
 // A search looks for an order of plays that explains an element.
 type search struct {
 	kind  reduce.Kind
 	plays []play
 	after bits
 	seen  map[place]bool
+	// most bounds how many places it comes to, givenUp tells that it would have come to more.
+	most    int
+	givenUp bool
 }
 
 // explains tells whether some order of the plays that are not done explains the element,
-// which is v now.
+// which is v now, or the search was given up.
 func (f *search) explains(done uint32, v bits) bool {
 	if done == 1<<len(f.plays)-1 {
 		return same(f.kind, v, f.after)
 	}
 	if here := (place{done, v}); f.seen[here] {
 		return false
-	} else if len(f.seen) < mostPlaces {
+	} else if len(f.seen) < f.most {
 		f.seen[here] = true
 	} else {
+		f.givenUp = true
 		return true
 	}
 	for j := range f.plays {
@@ -237,7 +267,7 @@ func (f *search) explains(done uint32, v bits) bool {
 // last those that the element may have in the end.
 func (f *search) visit(done uint32, v bits, values [][]bits) {
 	here := place{done, v}
-	if f.seen[here] || len(f.seen) >= mostPlaces {
+	if f.seen[here] || len(f.seen) >= f.most {
 		return
 	}
 	f.seen[here] = true
@@ -270,7 +300,7 @@ func (c *comparison) describe(g *segment, at int, before, after bits) error {
 		}
 	}
 	values := make([][]bits, len(c.plays)+1)
-	visit := search{kind: g.kind, plays: c.plays, seen: map[place]bool{}}
+	visit := search{kind: g.kind, plays: c.plays, most: c.most.places, seen: map[place]bool{}}
 	visit.visit(0, before, values)
 	e := &OutcomeError{Phase: c.last, Window: c.window, Rank: c.rank, Element: at / g.kind.Size(), Kind: g.kind}
 	allowed := func(got bits, values []bits) bool {

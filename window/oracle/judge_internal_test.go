@@ -2,6 +2,8 @@ package oracle
 
 import (
 	"encoding/binary"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -145,6 +147,42 @@ sync w0 fence nosucceed
 		{"behind both", [][]int64{{7}}, [][]int64{{9}, {}}, ""},
 		{"too early", [][]int64{{3}}, [][]int64{{13}, {}}, "got 3, allowed 7"},
 	}},
+}
+
+// manyReplace is a program in which each of n ranks replaces an element of rank 0.
+func manyReplace(n int, mode, before, after string) string {
+	text := fmt.Sprintf("ranks %d\nwindow int64 counts=1%s\nphase\nsync w0 %s\n", n, strings.Repeat(",0", n-1), mode)
+	for rank := range n {
+		text += strings.ReplaceAll(fmt.Sprintf("%sR accumulate w0 int64 op=replace on=0 n=1 fill=%d\n%s", before, rank+1, after), "R", fmt.Sprint(rank))
+	}
+	return text
+}
+
+// TestUndecided has searches end at their bounds, which is no verdict, unless something else is
+// known to be wrong.
+func TestUndecided(t *testing.T) {
+	for _, script := range []string{
+		manyReplace(24, "lockall", "", ""),
+		manyReplace(12, "lock", "R lock w0 on=0 exclusive\n", "R unlock w0 on=0\n"),
+	} {
+		p, err := Parse(script)
+		require.NoError(t, err)
+		o := outcome{parts: make([][]int64, p.Ranks)}
+		o.parts[0] = []int64{int64(p.Ranks)}
+		few := bounds{places: 1000, tries: 1000}
+		require.NoError(t, p.judgeWithin(o.record(p), few))
+		o.parts[0] = []int64{99}
+		require.ErrorIs(t, p.judgeWithin(o.record(p), few), ErrUndecided)
+
+		// Another window is wrong, and that is known.
+		p, err = Parse(strings.Replace(script, "phase\n", "window int64 counts=1"+strings.Repeat(",0", p.Ranks-1)+"\nphase\n", 1))
+		require.NoError(t, err)
+		r := o.record(p)
+		r.parts[0] = append(r.parts[0], r.parts[0]...)
+		var wrong *OutcomeError
+		require.ErrorAs(t, p.judgeWithin(r, few), &wrong)
+		require.Equal(t, 1, wrong.Window)
+	}
 }
 
 // TestJudge holds outcomes against the model, which must let pass what is allowed and

@@ -27,7 +27,8 @@ type Options struct {
 
 // Run carries out the share that this rank has in a program, which has passed Check. It is
 // called by all ranks of a job of p.Ranks. Rank 0 compares what all have seen with what the
-// model allows: the first difference is an *OutcomeError there. An error of a call that
+// model allows: the first difference is an *OutcomeError there, and ErrUndecided that none was
+// found but not everything could be explained in bounded time. An error of a call that
 // should have none, or none of a call that should be refused, is an error on the rank that
 // made it.
 func Run(ctx context.Context, w *world.World, p *Program, o Options) error {

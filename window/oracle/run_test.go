@@ -4,13 +4,11 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"math/bits"
 	"os"
-	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/verbs"
@@ -38,9 +36,10 @@ const (
 func TestMain(m *testing.M) { worldtest.Main(m) }
 
 // optionsOf are the options of the program of a seed: each combination of the scheduler's
-// switches has its turn.
+// switches has its turn, half of them with members that are goroutines, and the next time the
+// other half.
 func optionsOf(seed uint64) oracle.Options {
-	return oracle.Options{Without: scheduler.Scheme(seed) & scheduler.All, Concurrent: seed>>7&1 == 0}
+	return oracle.Options{Without: scheduler.Scheme(seed) & scheduler.All, Concurrent: bits.OnesCount64(seed)&1 == 0}
 }
 
 // A start starts the ranks of a job in this process.
@@ -138,62 +137,5 @@ func TestProcesses(t *testing.T) {
 				form.run(t, form.ranks, drawn)
 			}
 		})
-	}
-}
-
-// A script is a program that has failed once.
-type script struct {
-	name    string
-	program *oracle.Program
-}
-
-func scripts() (all []script, err error) {
-	names, err := filepath.Glob("testdata/*.txt")
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range names {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
-		p, err := oracle.Parse(string(text))
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		all = append(all, script{filepath.Base(name), p})
-	}
-	return all, nil
-}
-
-// kept runs the scripts for as many ranks as there are.
-var kept = worldtest.Register("scripts", func(ctx context.Context, w *world.World) error {
-	all, err := scripts()
-	if err != nil {
-		return err
-	}
-	for _, s := range all {
-		if s.program.Ranks != w.Size() {
-			continue
-		}
-		for _, without := range []scheduler.Scheme{0, scheduler.Defer, scheduler.Pack, scheduler.All} {
-			if err := oracle.Run(ctx, w, s.program, oracle.Options{Without: without, Concurrent: true}); err != nil {
-				return fmt.Errorf("%s without %#x: %w", s.name, without, err)
-			}
-		}
-	}
-	return nil
-})
-
-// TestScripts runs the programs of testdata.
-func TestScripts(t *testing.T) {
-	all, err := scripts()
-	require.NoError(t, err)
-	ranks := map[int]bool{}
-	for _, s := range all {
-		ranks[s.program.Ranks] = true
-	}
-	for n := range ranks {
-		t.Run(fmt.Sprint(n), func(t *testing.T) { worldtest.Run(t, n, kept) })
 	}
 }

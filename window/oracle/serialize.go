@@ -42,6 +42,9 @@ func (c *comparison) serialize() error {
 	z := &serialization{comparison: c, epochs: epochs, done: make([]bool, len(epochs)), now: slices.Clone(c.before), deepest: -1}
 	c.plays = slices.Grow(c.plays[:0], 1)[:1]
 	if z.explains(0) {
+		if z.tries > z.most.tries {
+			c.giveUp("lock epochs", z.most.tries)
+		}
 		return nil
 	}
 	texts := make([]string, len(epochs))
@@ -53,12 +56,10 @@ func (c *comparison) serialize() error {
 	return z.wrong
 }
 
-// mostTries bounds a search. One that comes to its end has found nothing wrong.
-const mostTries = 1 << 17
-
-// explains tells whether some order of the epochs that are not done explains the part.
+// explains tells whether some order of the epochs that are not done explains the part, or the
+// search was given up.
 func (z *serialization) explains(depth int) bool {
-	if z.tries++; z.tries > mostTries {
+	if z.tries++; z.tries > z.most.tries {
 		return true
 	}
 	if depth == len(z.epochs) {
