@@ -8,6 +8,7 @@
 //	go run ./bench -peers                         # beside Open MPI and MPICH
 //	go run ./bench -device tcp -peers             # the same, all of them over TCP
 //	go run ./bench -device tcp -set tls=on        # what encryption costs
+//	go run -tags ibverbs ./bench -device ibv      # over an RDMA card
 //	go run ./bench -device sim:pcie-2005          # in virtual time, on a simulated card
 //	go run ./bench schemes                        # ways to arrange operations, on and off
 //	go run ./bench paper -svg figures             # papers' figures, in virtual time
@@ -39,8 +40,11 @@
 // values of 8 that all belong to rank 1. They, row_rate, mixed_rate, overlap_put_lat and
 // *_target_cpu are not in the peers' programs.
 //
-// With -device tcp the ranks get RMA_DEVICE=tcp, and a rank that then uses another
-// device refuses to measure.
+// With -device tcp the ranks get RMA_DEVICE=tcp, and with -device ibv RMA_DEVICE=ibv; a rank
+// that then uses another device refuses to measure. The second takes a program that was built
+// with the tag ibverbs, and a card: RMA_IBV_DEVICE and RMA_IBV_GID choose among several (package
+// ibv). What the card's makers' own programs measure of it, ib_write_lat and others, is what to
+// hold the figures against: see verbs/ibv/softroce.
 //
 // # Virtual time
 //
@@ -56,7 +60,7 @@
 // With -trace, too, what the cards do and when the timed loops are goes to a file for
 // ui.perfetto.dev or chrome://tracing: go run ./bench -device sim:pcie-2005 -trace t.json
 // pattern16_bw:65536 shows reads and writes take turns on both directions of the link. So it
-// does with -device tcp, from what each rank sees of its own requests (verbs/traced): the
+// does with -device tcp or ibv, from what each rank sees of its own requests (verbs/traced): the
 // last 65536 of them. To note them takes time of what is measured.
 //
 // # Peers
@@ -76,11 +80,11 @@
 // # Schemes
 //
 // With schemes before the flags it is compared what each way to arrange the operations of
-// an epoch (scheduler.Scheme) brings over TCP or, with -device sim:PROFILE, in virtual time,
+// an epoch (scheduler.Scheme) brings over TCP or, with -device ibv, an RDMA card, or, with -device sim:PROFILE, in virtual time,
 // and whether the adaptive mode finds the best: each case as a pattern of epochs, by ranks
-// of its own, with all schemes in turn. Each has a window of its own, which it keeps, and runs for a fifth of a second before the
-// first round. In a round each has one loop of some 20 ms, so that the machine has one
-// speed for all of them. A line of output is then
+// of its own, with all schemes in turn. Each has a window of its own, which it keeps, and
+// runs for a fifth of a second before the first round. In a round each has one loop of some
+// 20 ms, so that the machine has one speed for all of them. A line of output is then
 //
 //	case size value unit scheme ratio
 //

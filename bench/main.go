@@ -65,6 +65,9 @@ func (o *options) run(ctx context.Context, args []string, stdout, stderr io.Writ
 	if o.list {
 		return writeList(stdout)
 	}
+	if err := o.checkCard(); err != nil {
+		return err
+	}
 	if o.schemes {
 		return o.runSchemes(ctx, args, stdout, stderr)
 	}

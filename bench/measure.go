@@ -19,8 +19,6 @@ type stage struct {
 	settings settings
 	tempo    tempo // of schemes
 	virtual  bool  // time is
-	// span tells a trace of each timed loop, if it is not nil.
-	span func(name string, from, until time.Duration)
 	// report takes each result of rank 0.
 	report func(result) error
 }
@@ -181,13 +179,11 @@ func (s *stage) timed(ctx context.Context, b *board, one cell, turns int) (took 
 		return 0, 0, err
 	}
 	took = s.w.Now() - start
-	if s.span != nil {
-		s.span(spell(one), start, start+took)
-	}
 	if err := s.w.Barrier(ctx); err != nil {
 		return 0, 0, err
 	}
 	allocs = s.heapObjects() - allocs
+	s.w.Span(spell(one), start, start+took)
 	if one.c.ofTarget {
 		took, err = s.ofTarget(ctx, processorTime()-used)
 	}

@@ -27,15 +27,32 @@ func usagef(format string, args ...any) error {
 	return &usageError{fmt.Sprintf(format, args...)}
 }
 
+// checkNamed tells what is wrong with the names behind the flags, each of which is to be one of
+// those that are known, of what kind says.
+func checkNamed(kind string, named, known []string) error {
+	for i, name := range named {
+		switch {
+		case strings.HasPrefix(name, "-"):
+			return usagef("%s: flags come before the %ss", name, kind)
+		case slices.Contains(named[:i], name):
+			return usagef("%s %s is named twice", kind, name)
+		case !slices.Contains(known, name):
+			return usagef("there is no %s %q; there are %s", kind, name, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
 const (
 	deviceLocal = "local" // ranks are goroutines of this process
 	deviceShm   = "shm"   // ranks are processes of this machine that share memory
 	deviceTCP   = "tcp"   // ranks are processes of this machine that use only sockets
+	deviceIBV   = "ibv"   // ranks are processes of this machine that use only an RDMA card
 	// deviceSim and the name of a profile are a device on which ranks run in virtual time.
 	deviceSim = "sim:"
 )
 
-var devices = []string{deviceLocal, deviceShm, deviceTCP, deviceSim + "PROFILE"}
+var devices = []string{deviceLocal, deviceShm, deviceTCP, deviceIBV, deviceSim + "PROFILE"}
 
 // options are the command line.
 type options struct {
@@ -47,7 +64,7 @@ type options struct {
 	// simulator's.
 	card *sim.Profile
 	seed uint64
-	// trace is the file that takes what simulated cards do, or ranks over TCP, "" if none
+	// trace is the file that takes what simulated cards do, or ranks over a network, "" if none
 	// does.
 	trace    string
 	sizes    []int // nil: each case's own
@@ -87,11 +104,11 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // what is wrong is told once, by the caller
 	flags.IntVar(&o.ranks, "n", 0, "number of ranks (default 2; fence_scale and create_time: 4, 16 and 64)")
-	flags.StringVar(&o.device, "device", "", "local: ranks are goroutines; shm: processes that share memory; tcp: processes over TCP on loopback, and -peers over TCP too; sim:PROFILE: in virtual time, on the simulated cards of "+strings.Join(sim.Profiles(), ", ")+" (default "+device+")")
+	flags.StringVar(&o.device, "device", "", "local: ranks are goroutines; shm: processes that share memory; tcp: processes over TCP on loopback, and -peers over TCP too; ibv: processes over an RDMA card, in a program that was built with -tags ibverbs; sim:PROFILE: in virtual time, on the simulated cards of "+strings.Join(sim.Profiles(), ", ")+" (default "+device+")")
 	flags.Uint64Var(&o.seed, "seed", 1, "with -device sim:PROFILE: what decides the order of events at the same time")
-	flags.StringVar(&o.trace, "trace", "", "with -device tcp or sim:PROFILE: write what the cards and the loops do when to this `file`, which ui.perfetto.dev and chrome://tracing open")
+	flags.StringVar(&o.trace, "trace", "", "with -device tcp, ibv or sim:PROFILE: write what the cards and the loops do when to this `file`, which ui.perfetto.dev and chrome://tracing open")
 	flags.StringVar(&sizes, "size", "", "sizes of the cases that have several, as in 8,1024")
-	flags.IntVar(&o.repeat, "repeat", 5, "timed loops of a cell, of which the best counts (default 2 with -device sim:PROFILE)")
+	flags.IntVar(&o.repeat, "repeat", 5, "timed loops of a cell, of which the best counts; of -device sim:PROFILE 2 unless given")
 	flags.StringVar(&o.format, "format", "text", "text, or json: one object a line")
 	flags.BoolVar(&o.list, "list", false, "list the cases and the switches, and end")
 	flags.Func("set", "throw a switch, by `switch=value`; may be given again (-list tells which there are)", func(text string) error {
@@ -112,7 +129,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 		fmt.Fprintln(usage, "       go run ./bench scale [flags] [workload …]")
 		fmt.Fprintln(usage, "Measures one-sided operations; no case: all of them. -list tells the cases, and the")
 		fmt.Fprintln(usage, "sizes that each has unless others are given.")
-		fmt.Fprintln(usage, "schemes compares the ways to arrange the operations of an epoch, over TCP unless a card is simulated, and the")
+		fmt.Fprintln(usage, "schemes compares the ways to arrange the operations of an epoch, over TCP unless -device says otherwise, and the")
 		fmt.Fprintln(usage, "adaptive mode that chooses among them, with each other by cases; no case: these.")
 		for some := range slices.Chunk(patterns(), 5) {
 			fmt.Fprintln(usage, "  "+strings.Join(some, " "))
@@ -166,15 +183,24 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	return o, o.check(given)
 }
 
-// simulate takes the profile of a device that is simulated.
-func (o *options) simulate(given map[string]bool) error {
-	name, simulated := strings.CutPrefix(o.device, deviceSim)
-	if !simulated {
-		return nil
-	}
+// cardOf is the profile of a device that is simulated.
+func cardOf(device string) (sim.Profile, error) {
+	name := strings.TrimPrefix(device, deviceSim)
 	card, err := sim.ByName(name)
 	if err != nil {
-		return usagef("-device %s: there is no profile %q; allowed are %s", o.device, name, strings.Join(sim.Profiles(), ", "))
+		return card, usagef("-device %s: there is no profile %q; allowed are %s", device, name, strings.Join(sim.Profiles(), ", "))
+	}
+	return card, nil
+}
+
+// simulate takes the profile of a device that is simulated.
+func (o *options) simulate(given map[string]bool) error {
+	if !strings.HasPrefix(o.device, deviceSim) {
+		return nil
+	}
+	card, err := cardOf(o.device)
+	if err != nil {
+		return err
 	}
 	o.card = &card
 	if !given["repeat"] {
@@ -195,7 +221,9 @@ const simulatedLoops = 2
 const simulatedRounds = 3
 
 // linked tells that ranks reach each other over links of a network, real or simulated.
-func (o *options) linked() bool { return o.device == deviceTCP || o.card != nil }
+func (o *options) linked() bool {
+	return o.device == deviceTCP || o.device == deviceIBV || o.card != nil
+}
 
 // checkSchemes refuses what a run that compares schemes cannot have.
 func (o *options) checkSchemes(given map[string]bool) error {
@@ -206,7 +234,7 @@ func (o *options) checkSchemes(given map[string]bool) error {
 	}
 	switch {
 	case !o.linked():
-		return usagef("-device %s: schemes are of what goes over TCP or is simulated; on mapped memory nothing is deferred", o.device)
+		return usagef("-device %s: schemes are of what goes over a network or is simulated; on mapped memory nothing is deferred", o.device)
 	case o.card != nil && o.card.Name == sim.Ideal().Name:
 		return usagef("-device %s: schemes are compared by their time, and there nothing takes any", o.device)
 	case o.settings.arranged != "":
@@ -240,13 +268,15 @@ func (o *options) check(given map[string]bool) error {
 	case o.settings.network != "" && o.device != deviceTCP:
 		return usagef("-set %s is of what goes over TCP: say -device %s too", o.settings.network, deviceTCP)
 	case o.settings.link != "" && !o.linked():
-		return usagef("-set %s is of what goes over links: say -device %s or %sPROFILE too", o.settings.link, deviceTCP, deviceSim)
+		return usagef("-set %s is of what goes over links: say -device %s, %s or %sPROFILE too", o.settings.link, deviceTCP, deviceIBV, deviceSim)
 	case o.peers && o.card != nil:
 		return usagef("-peers is for real devices: no peer runs in virtual time")
+	case o.peers && o.device == deviceIBV:
+		return usagef("-peers is for -device %s, %s and %s: what to hold -device %s against is the same card's perftest, with which verbs/ibv/softroce compares", deviceLocal, deviceShm, deviceTCP, deviceIBV)
 	case given["seed"] && o.card == nil:
 		return usagef("-seed is for -device %sPROFILE", deviceSim)
 	case o.trace != "" && !o.linked():
-		return usagef("-trace is for -device %s and %sPROFILE: loads and stores of mapped memory are not traced", deviceTCP, deviceSim)
+		return usagef("-trace is for -device %s, %s and %sPROFILE: loads and stores of mapped memory are not traced", deviceTCP, deviceIBV, deviceSim)
 	case o.trace != "" && o.peers:
 		return usagef("-trace is for runs without -peers, which runs many jobs")
 	case o.allocs && (o.peers || o.format != "json"):

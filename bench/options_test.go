@@ -104,18 +104,20 @@ func TestWrongUsageNamesWhatIsAllowed(t *testing.T) {
 		{2, []string{"socket_lat"}, "socket_lat starts its processes itself: run it without a launcher"},
 		{0, []string{"socket_bw:100000000"}, "socket_bw has no size 100000000: allowed are 1 to 33554432 bytes"},
 		{0, []string{"-n", "0"}, "-n 0: allowed are 1 to 4096 ranks"},
-		{0, []string{"-device", "ibv"}, `-device "ibv": allowed are local, shm, tcp, sim:PROFILE`},
-		{0, []string{"-device", "sim"}, `-device "sim": allowed are local, shm, tcp, sim:PROFILE`},
+		{0, []string{"-device", "ib"}, `-device "ib": allowed are local, shm, tcp, ibv, sim:PROFILE`},
+		{0, []string{"-device", "ibv", "-peers"}, "-peers is for -device local, shm and tcp: what to hold -device ibv against"},
+		{0, []string{"-device", "ibv", "-set", "tls=on"}, "-set tls=on is of what goes over TCP: say -device tcp too"},
+		{0, []string{"-device", "sim"}, `-device "sim": allowed are local, shm, tcp, ibv, sim:PROFILE`},
 		{0, []string{"-device", "sim:myrinet"}, `-device sim:myrinet: there is no profile "myrinet"; allowed are ideal, pcie-2005, pcix-2005, `},
 		{0, []string{"-device", "sim:ideal", "-peers"}, "-peers is for real devices"},
 		{0, []string{"schemes", "-device", "sim:ideal"}, "-device sim:ideal: schemes are compared by their time"},
 		{0, []string{"-seed", "7"}, "-seed is for -device sim:PROFILE"},
-		{0, []string{"-trace", "t", "-device", "shm"}, "-trace is for -device tcp and sim:PROFILE: loads and stores of mapped memory are not traced"},
+		{0, []string{"-trace", "t", "-device", "shm"}, "-trace is for -device tcp, ibv and sim:PROFILE: loads and stores of mapped memory are not traced"},
 		{0, []string{"-trace", "t", "-device", "tcp", "-peers"}, "-trace is for runs without -peers"},
 		{0, []string{"schemes", "-device", "sim:ideal", "-trace", "t"}, "-trace is for runs without schemes"},
 		{0, []string{"-device", "sim:ideal", "-set", "tls=on"}, "-set tls=on is of what goes over TCP: say -device tcp too"},
 		{0, []string{"-device", "sim:ideal", "-set", "batches=off"}, "-set batches=off is of what goes over TCP"},
-		{0, []string{"-device", "shm", "-set", "pack=off"}, "-set pack=off is of what goes over links: say -device tcp or sim:PROFILE too"},
+		{0, []string{"-device", "shm", "-set", "pack=off"}, "-set pack=off is of what goes over links: say -device tcp, ibv or sim:PROFILE too"},
 		{0, []string{"-repeat", "0"}, "-repeat 0: at least 1"},
 		{0, []string{"-peers", "-rounds", "0"}, "-rounds 0: at least 1"},
 		{0, []string{"-rounds", "2"}, "-rounds is for -peers and schemes"},
@@ -131,7 +133,7 @@ func TestWrongUsageNamesWhatIsAllowed(t *testing.T) {
 		{0, []string{"-set", "sameop=on", "-set", "sameop=off"}, "switch sameop is given twice"},
 		{0, []string{"-peers", "-cpuprofile", "p"}, "-cpuprofile is for runs without -peers"},
 		{0, []string{"-device", "tcp", "schemes"}, "schemes comes before the flags"},
-		{0, []string{"schemes", "-device", "shm"}, "-device shm: schemes are of what goes over TCP or is simulated"},
+		{0, []string{"schemes", "-device", "shm"}, "-device shm: schemes are of what goes over a network or is simulated"},
 		{0, []string{"schemes", "-peers"}, "-peers is for runs without schemes"},
 		{0, []string{"schemes", "-repeat", "3"}, "-repeat is for runs without schemes"},
 		{0, []string{"schemes", "-size", "8"}, "-size is for named cases"},
@@ -177,11 +179,17 @@ func TestADeviceThatIsAskedForIsTheOneInUse(t *testing.T) {
 	assert.EqualError(t, err, `bench: -device tcp: the ranks use shm: RMA_DEVICE="" in their environment, not "tcp"`)
 	assert.ErrorIs(t, err, errUsage)
 
+	o, err = parse([]string{"-device", "ibv"}, io.Discard)
+	require.NoError(t, err)
+	assert.NoError(t, checkLaunched(o, 2, "ibv:mlx5_0"))
+	assert.ErrorContains(t, checkLaunched(o, 2, "tcp"), "bench: -device ibv: the ranks use tcp")
+
 	o, err = parse([]string{"schemes"}, io.Discard)
 	require.NoError(t, err)
 	assert.NoError(t, checkLaunched(o, 2, "tcp"))
+	assert.NoError(t, checkLaunched(o, 2, "ibv:rxe0"))
 	err = checkLaunched(o, 2, "shm")
-	assert.EqualError(t, err, "bench: schemes are of what goes over TCP, and the ranks use shm: have the launcher give them RMA_DEVICE=tcp")
+	assert.EqualError(t, err, "bench: schemes are of what goes over a network, and the ranks use shm: have the launcher give them RMA_DEVICE=tcp or ibv")
 	assert.ErrorIs(t, err, errUsage)
 }
 

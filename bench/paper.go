@@ -80,15 +80,8 @@ func (o *paperOptions) chosen(named []string) ([]*figure, error) {
 			all, names = append(all, f), append(names, f.id())
 		}
 	}
-	for i, name := range named {
-		switch {
-		case strings.HasPrefix(name, "-"):
-			return nil, usagef("%s: flags come before the figures", name)
-		case slices.Contains(named[:i], name):
-			return nil, usagef("figure %s is named twice", name)
-		case !slices.Contains(names, name):
-			return nil, usagef("there is no figure %q; there are %s", name, strings.Join(names, ", "))
-		}
+	if err := checkNamed("figure", named, names); err != nil {
+		return nil, err
 	}
 	for _, f := range all {
 		if len(named) == 0 || slices.Contains(named, f.id()) {

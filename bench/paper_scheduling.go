@@ -15,9 +15,10 @@ import (
 
 // Why ours may improve more than the paper's.
 const (
-	beyondBus = "below 16 KiB the base line waits for the latency of reads and not for the bus, and writes fill that time; what an MPI's own software takes for each operation, which would fill a part of it too, is not in the profile. gain_at_bus is where the bus is the bound"
-	beyondPut = "what an MPI's own software takes in each half of the ping-pong, in both curves, is not in the profile: the same microseconds saved are a larger part of less"
-	beyondGet = "a get that rides with the end of the epoch does not wait for the peer's post, which goes beyond the paper: the post, the answer to the last get and the next get cross in one time of the wire; and as with the put an MPI's own software is not in the profile"
+	beyondOverlap = "the card of the profile loses nothing where reads and writes cross, up to the paper's base figures of 964 MB/s in one direction and 1905 in both, which allow 97.6 %, or half of a large message's time; the paper's card lost a part of that"
+	beyondBus     = "below 16 KiB the base line waits for the latency of reads and not for the bus, and writes fill that time; what an MPI's own software takes for each operation, which would fill a part of it too, is not in the profile. gain_at_bus is where the bus is the bound"
+	beyondPut     = "what an MPI's own software takes in each half of the ping-pong, in both curves, is not in the profile: the same microseconds saved are a larger part of less"
+	beyondGet     = "a get that rides with the end of the epoch does not wait for the peer's post, which goes beyond the paper: the post, the answer to the last get and the next get cross in one time of the wire; and as with the put an MPI's own software is not in the profile"
 )
 
 // only leaves out all ways to arrange operations but some.
@@ -70,9 +71,9 @@ func schedulingFigures() []*figure {
 		{name: "saved_at_largest", kind: asGood, unit: percent, of: lastImproved, source: "5.3: the same for larger sizes"},
 	}
 	return []*figure{
-		throughput.on("a", "pcie-2005", gain.says(76, ""), never, claim{name: "peak", theirs: 1788, unit: megabytes, of: peak, source: "5.2, pattern 1"}),
+		throughput.on("a", "pcie-2005", gain.says(76, beyondOverlap), never, claim{name: "peak", theirs: 1788, unit: megabytes, of: peak, source: "5.2, pattern 1"}),
 		throughput.on("b", "pcix-2005", gain.says(8, beyondBus), never, claim{name: "gain_at_bus", theirs: 8, unit: percent, of: improvedAtBound, source: "5.2: the bus is the bound"}),
-		both.on("a", "pcie-2005", append([]claim{saved.says(40, "")}, unlike...)...),
+		both.on("a", "pcie-2005", append([]claim{saved.says(40, beyondOverlap)}, unlike...)...),
 		both.on("b", "pcix-2005", append([]claim{saved.says(20, "")}, unlike...)...),
 		put.on("a", "pcie-2005", append([]claim{rides.says(44, beyondPut)}, same...)...),
 		put.on("b", "pcix-2005", append([]claim{rides.says(38, beyondPut)}, same...)...),

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"runtime"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/verbs/ibv"
 	"github.com/onesided/rma/world/pmi"
 )
 
@@ -37,6 +39,26 @@ func TestRanksOverTCP(t *testing.T) {
 	needProcesses(t)
 	results := measured(t, "-device", "tcp", "-repeat", "1", "put_flush_lat:65536", "passive_put_lat", "create_time:3")
 	for cell, ranks := range map[string]int{"put_flush_lat:65536": 2, "passive_put_lat:8": 2, "create_time:3": 3} {
+		assert.Equal(t, ranks, results[cell].Ranks, cell)
+		assert.Positive(t, results[cell].Value, cell)
+	}
+}
+
+// Ranks over an RDMA card, or else why there are none.
+func TestRanksOverACard(t *testing.T) {
+	needProcesses(t)
+	if err := ibv.Usable(ibv.FromEnvironment()); err != nil {
+		require.ErrorIs(t, err, errors.ErrUnsupported)
+		for _, args := range [][]string{{"-device", "ibv", "fop_lat"}, {schemesCommand, "-device", "ibv", "put_flush_lat:8"}} {
+			var stdout, stderr bytes.Buffer
+			assert.Equal(t, 1, run(t.Context(), args, &stdout, &stderr))
+			assert.Equal(t, "bench: -device ibv: "+err.Error()+"\n", stderr.String())
+			assert.Empty(t, stdout.String())
+		}
+		return
+	}
+	results := measured(t, "-device", "ibv", "-repeat", "1", "put_bw:65536", "create_time:3")
+	for cell, ranks := range map[string]int{"put_bw:65536": 2, "create_time:3": 3} {
 		assert.Equal(t, ranks, results[cell].Ranks, cell)
 		assert.Positive(t, results[cell].Value, cell)
 	}

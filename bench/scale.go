@@ -40,7 +40,7 @@ func parseScale(args []string, usage io.Writer) (*scaleOptions, error) {
 	flags := flag.NewFlagSet("bench scale", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&device, "device", deviceSim+"ndr-2024", "the simulated cards: "+deviceSim+" and one of "+strings.Join(sim.Profiles(), ", "))
-	flags.StringVar(&ranks, "ranks", "2,4,8,16,32,64,128,256,512,1024,2048,4096", fmt.Sprintf("numbers of ranks, each from 2 to %d", mostSimulated))
+	flags.StringVar(&ranks, "ranks", "4,16,64,256,1024", fmt.Sprintf("numbers of ranks, each from 2 to %d", mostSimulated))
 	flags.StringVar(&o.format, "format", "text", "text, or json: one object a line")
 	flags.Uint64Var(&o.seed, "seed", 1, "what decides the order of events at the same time")
 	flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "the longest that one number of ranks may take, in real time")
@@ -63,12 +63,11 @@ func parseScale(args []string, usage io.Writer) (*scaleOptions, error) {
 	case o.timeout <= 0:
 		return nil, usagef("-timeout %v: more than 0", o.timeout)
 	}
-	name, simulated := strings.CutPrefix(device, deviceSim)
-	if !simulated {
+	if !strings.HasPrefix(device, deviceSim) {
 		return nil, usagef("-device %q: scale is in virtual time, allowed are %s and a profile", device, deviceSim)
 	}
-	if o.card, err = sim.ByName(name); err != nil {
-		return nil, usagef("-device %s: %v", device, err)
+	if o.card, err = cardOf(device); err != nil {
+		return nil, err
 	}
 	for field := range strings.SplitSeq(ranks, ",") {
 		n, err := strconv.Atoi(field)
@@ -90,15 +89,8 @@ func chosenWorkloads(named []string) ([]*workload, error) {
 	for _, w := range all {
 		names = append(names, w.name)
 	}
-	for i, name := range named {
-		switch {
-		case strings.HasPrefix(name, "-"):
-			return nil, usagef("%s: flags come before the workloads", name)
-		case slices.Contains(named[:i], name):
-			return nil, usagef("%s is named twice", name)
-		case !slices.Contains(names, name):
-			return nil, usagef("there is no workload %q; there are %s", name, strings.Join(names, ", "))
-		}
+	if err := checkNamed("workload", named, names); err != nil {
+		return nil, err
 	}
 	if len(named) == 0 {
 		return all, nil
@@ -200,13 +192,13 @@ func (k *workload) measure(ctx context.Context, w *world.World, s *sim.Simulator
 			return err
 		}
 	}
-	took, frames := w.Now()-start, float64(w.Frames()-sent)
+	turns, frames := w.Now()-start, float64(w.Frames()-sent)
 	// The slowest counts, and what all send.
-	all := []float64{took.Seconds() * 1e6 / scaleTurns, set.Seconds() * 1e6}
+	all := []float64{turns.Seconds() * 1e6 / scaleTurns, set.Seconds() * 1e6}
 	if err := world.AllReduce(ctx, w, all, all, func(a, b float64) float64 { return max(a, b) }); err != nil {
 		return err
 	}
-	real, happened := time.Since(began), s.Events()-events
+	took, happened := time.Since(began), s.Events()-events
 	sums := []float64{frames / scaleTurns}
 	if err := world.AllReduce(ctx, w, sums, sums, func(a, b float64) float64 { return a + b }); err != nil {
 		return err
@@ -215,7 +207,7 @@ func (k *workload) measure(ctx context.Context, w *world.World, s *sim.Simulator
 		n := float64(w.Size())
 		p.Micros, p.Start, p.Frames = all[0], all[1], sums[0]/n
 		p.Bytes = float64(memoryNow()-before) / n
-		p.EventNanos = float64(real.Nanoseconds()) / float64(happened)
+		p.EventNanos = float64(took.Nanoseconds()) / float64(happened)
 	}
 	if err := w.Barrier(ctx); err != nil {
 		return err

@@ -13,9 +13,21 @@ type growth struct {
 	Workload string       `json:"workload"`
 	Device   string       `json:"device"`
 	Points   []scalePoint `json:"points"`
-	// Time and Memory are the laws by which they grow.
-	Time   law `json:"time"`
-	Memory law `json:"memory"`
+	// Time is the law by which that grows.
+	Time   law    `json:"time"`
+	Memory memory `json:"memory"`
+}
+
+// A memory is how that of a rank goes with the number of ranks. It falls at first, because
+// what a rank has for each other that it has to do with is the smaller the more ranks there
+// are.
+type memory struct {
+	// Least is what a rank takes where it takes least, Ranks how many there are then.
+	Ranks int     `json:"ranks"`
+	Least float64 `json:"least"`
+	// More is how much it takes more for each further rank, as far as was measured; 0 if
+	// there was nothing further.
+	More float64 `json:"more"`
 }
 
 // lawFrom is the fewest ranks that a law is taken from: with fewer not all have as many others
@@ -24,15 +36,39 @@ const lawFrom = 16
 
 // judge finds the laws, if there are enough points for any.
 func (g *growth) judge() {
-	var n, micros, bytes []float64
+	var n, micros []float64
+	m := &g.Memory
 	for _, p := range g.Points {
-		if p.Ranks >= lawFrom {
-			n, micros, bytes = append(n, float64(p.Ranks)), append(micros, p.Micros), append(bytes, p.Bytes)
+		if p.Ranks < lawFrom {
+			continue
+		}
+		n, micros = append(n, float64(p.Ranks)), append(micros, p.Micros)
+		if m.Ranks == 0 || p.Bytes < m.Least {
+			m.Ranks, m.Least = p.Ranks, p.Bytes
 		}
 	}
-	if len(n) >= 3 {
-		g.Time, g.Memory = fit(n, micros), fit(n, bytes)
+	if last := g.Points[len(g.Points)-1]; m.Ranks > 0 && last.Ranks > m.Ranks {
+		m.More = (last.Bytes - m.Least) / float64(last.Ranks-m.Ranks)
 	}
+	if len(n) >= fewest {
+		g.Time = fit(n, micros)
+	}
+}
+
+// fewest is how many points a law needs.
+const fewest = 3
+
+var noLaw = fmt.Sprintf("%d numbers of ranks from %d on make a law", fewest, lawFrom)
+
+func (m *memory) say() string {
+	if m.Ranks == 0 {
+		return noLaw
+	}
+	text := fmt.Sprintf("%.0f KB at %d ranks, where it is least", m.Least/1e3, m.Ranks)
+	if m.More > 0 {
+		text += fmt.Sprintf("; from there on %.0f bytes more for each further rank", m.More)
+	}
+	return text
 }
 
 // A law is Base + Slope*log2(n), or Base + Slope*n.
@@ -80,20 +116,20 @@ func leastSquares(x, y []float64) (l law, left float64) {
 	return l, left
 }
 
-// say is the law in words, of a unit that is that many times smaller.
-func (l law) say(unit string, per float64) string {
+// say is the law in words.
+func (l law) say(unit string) string {
 	if !l.Known {
-		return "too few numbers of ranks"
+		return noLaw
 	}
 	of := "log2 n"
 	if l.Linear {
 		of = "n"
 	}
-	sign, slope := "+", l.Slope/per
+	sign, slope := "+", l.Slope
 	if slope < 0 {
 		sign, slope = "-", -slope
 	}
-	return fmt.Sprintf("%.4g %s %.3g %s %s, within %.0f %%", l.Base/per, sign, slope, of, unit, 100*l.Off)
+	return fmt.Sprintf("%.4g %s %.3g %s %s, within %.0f %%", l.Base, sign, slope, of, unit, 100*l.Off)
 }
 
 func writeGrowthJSON(w io.Writer, all []*growth) error {
@@ -122,7 +158,7 @@ func writeGrowth(w io.Writer, command string, all []*growth) error {
 	fmt.Fprintf(&b, "\ngrowth among n ranks, from %d on:\n", lawFrom)
 	lines = nil
 	for _, g := range all {
-		lines = append(lines, []string{"  " + g.Workload, "time", g.Time.say("us", 1)}, []string{"", "memory", g.Memory.say("KB", 1e3)})
+		lines = append(lines, []string{"  " + g.Workload, "time", g.Time.say("us")}, []string{"", "memory", g.Memory.say()})
 	}
 	align(&b, lines, func(int) bool { return false })
 	_, err := io.WriteString(w, b.String())

@@ -18,18 +18,18 @@ func runSimulated(ctx context.Context, o *options, j job, report func(result) er
 		if err != nil {
 			return err
 		}
-		return traced(o, s, func(trace *perfetto.Writer) error {
+		return traced(o, s, func() error {
 			return world.Simulate(ctx, s, j.ranks, func(ctx context.Context, w *world.World) error {
-				return measureRank(ctx, o, w, j.cells, report, trace)
+				return measureRank(ctx, o, w, j.cells, report)
 			}, o.settings.joins...)
 		})
 	})
 }
 
-// traced runs a job on a simulator with the trace that o asks for, which is else nil.
-func traced(o *options, s *sim.Simulator, run func(trace *perfetto.Writer) error) error {
+// traced runs a job on a simulator with the trace that o asks for.
+func traced(o *options, s *sim.Simulator, run func() error) error {
 	if o.trace == "" {
-		return run(nil)
+		return run()
 	}
 	file, err := os.Create(o.trace)
 	if err != nil {
@@ -37,7 +37,7 @@ func traced(o *options, s *sim.Simulator, run func(trace *perfetto.Writer) error
 	}
 	trace := perfetto.NewWriter(file)
 	s.Trace(trace.Event)
-	err = run(trace)
+	err = run()
 	s.Trace(nil)
 	if failed := errors.Join(trace.Close(), file.Close()); failed != nil {
 		err = errors.Join(err, fmt.Errorf("bench: -trace: %w", failed))

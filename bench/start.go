@@ -7,9 +7,9 @@ import (
 	"os"
 	"runtime/pprof"
 	"slices"
-	"time"
+	"strings"
 
-	"github.com/onesided/rma/verbs/sim/perfetto"
+	"github.com/onesided/rma/verbs/ibv"
 	"github.com/onesided/rma/world"
 )
 
@@ -23,12 +23,23 @@ func launched() bool {
 	return false
 }
 
+// checkCard tells why ranks that this process starts will not have the card that they are to use.
+func (o *options) checkCard() error {
+	if o.device != deviceIBV || launched() || atSocket() {
+		return nil
+	}
+	if err := ibv.Usable(ibv.FromEnvironment()); err != nil {
+		return fmt.Errorf("bench: -device %s: %w", o.device, err)
+	}
+	return nil
+}
+
 // runLocal measures a job whose ranks are goroutines, which share memory whatever the
 // environment asks for.
 func runLocal(ctx context.Context, o *options, j job, report func(result) error) error {
 	return inTime(ctx, o, func(ctx context.Context) error {
 		return world.Run(ctx, j.ranks, func(ctx context.Context, w *world.World) error {
-			return measureRank(ctx, o, w, j.cells, report, nil)
+			return measureRank(ctx, o, w, j.cells, report)
 		}, world.WithDevice(deviceShm))
 	})
 }
@@ -48,7 +59,7 @@ func runJoined(ctx context.Context, o *options, report func(result) error) error
 		if err == nil {
 			var jobs []job
 			if jobs, err = plan(o, w.Size()); err == nil {
-				err = measureRank(ctx, o, w, jobs[0].cells, report, nil)
+				err = measureRank(ctx, o, w, jobs[0].cells, report)
 			}
 		}
 		return errors.Join(err, w.Close())
@@ -57,7 +68,8 @@ func runJoined(ctx context.Context, o *options, report func(result) error) error
 
 // checkLaunched refuses flags that say otherwise than the launcher, which started
 // that many ranks, and the environment, by which they chose their device.
-func checkLaunched(o *options, size int, device string) error {
+func checkLaunched(o *options, size int, card string) error {
+	device, _, _ := strings.Cut(card, ":")
 	switch {
 	case o.ranks != 0 && o.ranks != size:
 		return usagef("-n %d: the launcher started %d ranks", o.ranks, size)
@@ -65,24 +77,17 @@ func checkLaunched(o *options, size int, device string) error {
 		return usagef("-peers starts ranks itself: run it without a launcher")
 	case o.card != nil:
 		return usagef("-device %s has its ranks in one process: run it without a launcher", o.device)
-	case o.schemes && device != deviceTCP:
-		return usagef("schemes are of what goes over TCP, and the ranks use %s: have the launcher give them %s=%s", device, deviceVariable, deviceTCP)
+	case o.schemes && device != deviceTCP && device != deviceIBV:
+		return usagef("schemes are of what goes over a network, and the ranks use %s: have the launcher give them %s=%s or %s", device, deviceVariable, deviceTCP, deviceIBV)
 	case o.deviceGiven && o.device != device:
 		return usagef("-device %s: the ranks use %s: %s=%q in their environment, not %q", o.device, device, deviceVariable, os.Getenv(deviceVariable), o.device)
 	}
 	return nil
 }
 
-// measureRank measures cells as one rank of w. What it does when goes to trace, that of a
-// simulated job, if that is not nil.
-func measureRank(ctx context.Context, o *options, w *world.World, cells []cell, report func(result) error, trace *perfetto.Writer) error {
+// measureRank measures cells as one rank of w.
+func measureRank(ctx context.Context, o *options, w *world.World, cells []cell, report func(result) error) error {
 	s := &stage{w: w, virtual: isVirtual(w), repeat: o.repeat, allocs: o.allocs, settings: o.settings, tempo: usualTempo, report: report}
-	switch {
-	case trace != nil:
-		s.span = func(name string, from, until time.Duration) { trace.Span(w.Rank(), name, from, until) }
-	case o.trace != "":
-		s.span = w.Span
-	}
 	return profiled(o, w.Rank(), func() error {
 		if o.schemes {
 			return s.compareSchemes(ctx, cells, o.rounds)

@@ -21,7 +21,7 @@ type settings struct {
 	single  bool   // accumulates of more than one element are not possible
 	same    bool   // accumulates of several operations are not possible
 	network string // a switch that needs ranks which use TCP
-	link    string // a switch that needs ranks which use TCP or simulated cards
+	link    string // a switch that needs ranks which use a network or simulated cards
 	// arranged is a switch of how windows arrange operations, all of which schemes
 	// throws itself.
 	arranged string
@@ -96,8 +96,8 @@ func toggles() []toggle {
 	}, overLinks()...)
 }
 
-// overLinks are the toggles of what ranks do that use TCP, or some of it also simulated
-// cards.
+// overLinks are the toggles of what ranks do that use TCP, or some of it also RDMA cards or
+// simulated ones.
 func overLinks() []toggle {
 	leaving := func(name, about string, leave func(s *settings)) toggle {
 		return toggle{name, []string{"on", "off"}, about, func(s *settings, value string) error {
@@ -107,7 +107,7 @@ func overLinks() []toggle {
 			return nil
 		}}
 	}
-	const linked, tcpOnly = " (with -device tcp or sim:PROFILE)", " (with -device tcp)"
+	const linked, tcpOnly = " (with -device tcp, ibv or sim:PROFILE)", " (with -device tcp)"
 	arranging := func(name, about string, ways scheduler.Scheme) toggle {
 		return leaving(name, about+linked, func(s *settings) {
 			s.options, s.arranged, s.link = append(s.options, window.Without(ways)), name+"=off", name+"=off"

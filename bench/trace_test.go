@@ -73,6 +73,7 @@ func TestATraceShowsWhetherDirectionsOverlap(t *testing.T) {
 		written, read := spansOf(t, file, 0, "link out", "write to 1"), spansOf(t, file, 0, "link in", "read answer from 1")
 		require.NotEmpty(t, written)
 		require.InDelta(t, total(written), total(read), 0.01*total(read))
+		require.InDelta(t, total(read), shared(read, spansOf(t, file, 0, "program", "Complete")), 0.01*total(read))
 		return shared(written, read) / total(read)
 	}
 	assert.Greater(t, part(), 0.8)
@@ -88,6 +89,7 @@ func TestATraceOfRealRanks(t *testing.T) {
 	assert.NotEmpty(t, spansOf(t, file, 0, "out", "write to 1"))
 	assert.NotEmpty(t, spansOf(t, file, 0, "in", "read from 1"))
 	assert.NotEmpty(t, spansOf(t, file, 1, "processor", "serve"))
+	assert.NotEmpty(t, spansOf(t, file, 0, "program", "Complete"))
 
 	var stderr bytes.Buffer
 	assert.Equal(t, 1, run(t.Context(), []string{"-device", "tcp", "-trace", filepath.Join(file, "none"), "fop_lat"}, io.Discard, &stderr))
