@@ -56,14 +56,19 @@ func (s *server) unlock(from *world.Link, m *world.Message) error {
 // take takes the lock for the rank that wishes it, if it is free, or tells whether this rank
 // has posted.
 func (s *server) take(w *wish) bool {
+	var taken bool
 	switch rank := w.from.Rank(); w.kind {
 	case 0:
 		return reached(&s.core.posted[rank], w.number)
 	case Shared:
-		return s.takeShared(rank)
+		taken = s.takeShared(rank)
 	default:
-		return s.takeExclusive(w)
+		taken = s.takeExclusive(w)
 	}
+	if taken {
+		s.core.world.AfterHearing()
+	}
+	return taken
 }
 
 func (s *server) takeShared(origin int) bool {
@@ -116,6 +121,7 @@ func (s *server) liveHolder() uint32 {
 // giveBack gives back the lock of a rank, and tells whether that had it.
 func (s *server) giveBack(kind LockKind, rank int) bool {
 	c := s.core
+	c.world.BeforeTelling()
 	if kind == Shared {
 		c.giveBackShared(c.own, rank)
 		return true

@@ -119,6 +119,7 @@ func (s *server) serve(from *world.Link, m *world.Message, payload []byte) error
 		if m.A != postAt && m.A != completeAt || m.X > 1<<32-1 {
 			return fmt.Errorf("word %d := %d", m.A, m.X)
 		}
+		c.world.BeforeTelling()
 		c.own.control.pair(from.Rank(), uintptr(m.A)).Store(uint32(m.X))
 	case messageUnlock:
 		return s.unlock(from, m)

@@ -175,6 +175,7 @@ func (s *server) grant(to *world.Link, l *lease, answer []byte) {
 	case s.ended.Load():
 		// There may be no words any more.
 	case l.kind == 0:
+		s.core.world.BeforeTelling()
 		s.core.own.control.pair(to.Rank(), completeAt).Store(l.number)
 	case l.once:
 		s.giveBack(l.kind, to.Rank())
