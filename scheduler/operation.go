@@ -34,6 +34,11 @@ func (o *Operation) Reads() bool {
 // moves tells whether it may go without a message: by RDMA.
 func (o *Operation) moves() bool { return o.Kind == aggregate.Put || o.Kind == aggregate.Get }
 
+// combines tells whether it is of the accumulate family.
+func (o *Operation) combines() bool {
+	return o.Kind == aggregate.Accumulate || o.Kind == aggregate.Fetch || o.Kind == aggregate.Swap
+}
+
 // A Queue holds the operations on one target that were not sent, in program order. Its
 // memory is reused; it is not for several goroutines at once.
 type Queue struct {

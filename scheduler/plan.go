@@ -40,8 +40,8 @@ type Planner struct {
 	scheme Scheme
 	// packs tells that the conditions' scheme packs.
 	packs bool
-	// direct tells that operations may go by RDMA at all.
-	direct bool
+	// direct tells that operations may go by RDMA at all, atomics that the accumulate family does.
+	direct, atomics bool
 	// most is how much one packed operation may touch, in bytes.
 	most  int
 	worth worth
@@ -56,14 +56,18 @@ type Conditions struct {
 	// Direct tells that the target's memory can be reached by RDMA; else everything goes
 	// in messages.
 	Direct bool
+	// Atomics tells that the card carries out accumulates, fetches and swaps, each of one word:
+	// they go direct, and nothing else.
+	Atomics bool
 	// Packet is how many bytes a message has room for.
 	Packet int
 }
 
 // NewPlanner makes one.
 func NewPlanner(c Conditions) *Planner {
-	p := &Planner{scheme: c.Scheme, packs: c.Scheme.has(Pack | Defer), direct: c.Direct, most: aggregate.Most(c.Packet)}
+	p := &Planner{scheme: c.Scheme, packs: c.Scheme.has(Pack | Defer), direct: c.Direct, atomics: c.Atomics, most: aggregate.Most(c.Packet)}
 	p.worth = newWorth(&c.Costs, p.most)
+	p.worth.atomics = c.Atomics
 	// To start is to post. What is on its way for as long as it takes to post some times
 	// hides that; and two messages that are full gain nothing by waiting.
 	p.startBytes, p.startOperations = defaultStart, 2*c.Packet/(aggregate.OffsetBytes+8)
@@ -139,7 +143,7 @@ func (p *Planner) Plan(operations []Operation, behind Behind, into *Plan) {
 }
 
 // part arranges the operations [first, end): packed reads, which the origin waits for;
-// direct ones; the accumulate family; packed puts.
+// direct ones; the accumulate family, which may be direct too; packed puts.
 func (p *Planner) part(operations []Operation, first, end int, small limits, into *Plan) {
 	var puts, direct, others int
 	for i := first; i < end; i++ {
@@ -162,7 +166,7 @@ func (p *Planner) part(operations []Operation, first, end int, small limits, int
 	for i := first; others > 0; i++ {
 		if o := &operations[i]; !o.moves() {
 			others--
-			into.add(i, 1, true, o.Bytes)
+			into.add(i, 1, !p.atomics, o.Bytes)
 		}
 	}
 	for i := first; puts > 0; i++ {
@@ -202,7 +206,7 @@ func (p *Planner) takeTurns(operations []Operation, first, end int, small limits
 func (p *Planner) inOrder(operations []Operation, small limits, into *Plan) {
 	for i := 0; i < len(operations); i++ {
 		o := &operations[i]
-		packed := !o.moves() || o.below(small)
+		packed := p.inMessage(o, small)
 		count, bytes := 1, o.Bytes
 		if packed && o.Kind == aggregate.Put {
 			count, bytes = p.merged(operations[i:], small)
@@ -210,6 +214,14 @@ func (p *Planner) inOrder(operations []Operation, small limits, into *Plan) {
 		into.add(i, count, packed, bytes)
 		i += count - 1
 	}
+}
+
+// inMessage tells whether an operation goes in a message, as puts and gets below some limits do.
+func (p *Planner) inMessage(o *Operation, small limits) bool {
+	if o.combines() {
+		return !p.atomics
+	}
+	return !o.moves() || o.below(small)
 }
 
 // merged tells how many small puts at the front go as one, and of how many bytes.

@@ -58,6 +58,32 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// TestAtomics has the card carry out what accumulates: each goes direct, in order, and is no
+// reason for a message.
+func TestAtomics(t *testing.T) {
+	for _, c := range []struct {
+		scheme scheduler.Scheme
+		behind scheduler.Behind
+		script string
+		plan   string
+	}{
+		{scheduler.All, scheduler.End, "a8 s8 f8 a8", "0 1 2 3"},
+		{scheduler.All, scheduler.End, "p8 a8 p9000 g9000 f8 g8 s8", "[5] 3 2 1 4 6 [0]"},
+		{scheduler.All, scheduler.Nothing, "g8 p8 a8", "0 1 2"},
+		{scheduler.All, scheduler.Nothing, "2*p8 3*a8 4*p8", "2 3 4 [0 1 5 6 7 8]"},
+		{scheduler.All, scheduler.Nothing, "f8 n f8 n", "0 [1] 2 [3]"},
+		{without(scheduler.GetsFirst), scheduler.End, "a8 p8 f8", "0 [1] 2"},
+		{without(scheduler.Defer), scheduler.Nothing, "f8", "0"},
+	} {
+		t.Run(c.script, func(t *testing.T) {
+			var plan scheduler.Plan
+			p := scheduler.NewPlanner(scheduler.Conditions{Costs: costs, Scheme: c.scheme, Direct: true, Atomics: true, Packet: packet})
+			p.Plan(queued(t, c.script).Operations, c.behind, &plan)
+			require.Equal(t, c.plan, written(&plan))
+		})
+	}
+}
+
 // TestRoute has the same operations go over links with and without RDMA, with and without a
 // message that closes the epoch: one is packed only if that saves more than a message
 // costs which would not go otherwise.

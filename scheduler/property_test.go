@@ -50,9 +50,16 @@ var laws = []struct {
 		}
 		return true
 	}},
-	{"what goes direct is a put or a get by itself, and may", func(p *planned) bool {
+	{"what goes direct is a put, a get or an atomic by itself, and may", func(p *planned) bool {
 		return p.all(func(s *scheduler.Step) bool {
-			return s.Packed || p.conditions.Direct && s.Count == 1 && moves(&p.operations[s.First])
+			o := &p.operations[s.First]
+			return s.Packed || p.conditions.Direct && s.Count == 1 && (moves(o) || p.conditions.Atomics && o.Kind != aggregate.Notify)
+		})
+	}},
+	{"atomics go direct", func(p *planned) bool {
+		return !p.conditions.Atomics || p.all(func(s *scheduler.Step) bool {
+			o := &p.operations[s.First]
+			return !s.Packed || moves(o) || o.Kind == aggregate.Notify
 		})
 	}},
 	{"a step touches as much as its operations", func(p *planned) bool {
@@ -166,7 +173,7 @@ func (p *planned) parts() (parts [][]scheduler.Step) {
 func (p *planned) getsFirst(part []scheduler.Step) bool {
 	group := func(s scheduler.Step) int {
 		switch kind := p.operations[s.First].Kind; {
-		case !s.Packed:
+		case !s.Packed && moves(&p.operations[s.First]):
 			return 1
 		case kind == aggregate.Get:
 			return 0
@@ -180,7 +187,7 @@ func (p *planned) getsFirst(part []scheduler.Step) bool {
 	}
 	gets, puts := 0, 0
 	turns := p.conditions.Scheme&scheduler.Interleave != 0
-	direct := slices.DeleteFunc(slices.Clone(part), func(s scheduler.Step) bool { return s.Packed })
+	direct := slices.DeleteFunc(slices.Clone(part), func(s scheduler.Step) bool { return s.Packed || !moves(&p.operations[s.First]) })
 	left := 0
 	for _, s := range direct {
 		if p.operations[s.First].Kind == aggregate.Get {
@@ -213,6 +220,7 @@ func random(r *rand.Rand) *planned {
 		},
 		closing: r.IntN(2) > 0,
 	}
+	p.conditions.Atomics = p.conditions.Direct && r.IntN(3) == 0
 	if r.IntN(2) > 0 {
 		p.conditions.Scheme |= scheduler.Defer | scheduler.GetsFirst
 	}

@@ -28,6 +28,8 @@ type worth struct {
 	// for one behind which a message goes, and which is the only one. unregistered is sure for
 	// one that saves a registration, too, which is worth a message of its own.
 	most, sure, small, alone, unregistered int
+	// atomics tells that the accumulate family goes direct whatever becomes of the others.
+	atomics bool
 }
 
 // limits are below how many bytes puts and gets are packed.
@@ -110,8 +112,11 @@ func (w *worth) limits(operations []Operation, behind Behind) limits {
 
 // goes tells whether an operation goes in a message, whatever becomes of the others.
 func (w *worth) goes(o *Operation) bool {
-	return !o.moves() || o.Unregistered && o.Bytes < w.unregistered
+	return !o.moves() && !w.apart(o) || o.Unregistered && o.Bytes < w.unregistered
 }
+
+// apart tells whether an operation goes direct, whatever becomes of the others.
+func (w *worth) apart(o *Operation) bool { return w.atomics && o.combines() }
 
 // limit is below how many bytes puts and gets are packed whose memory is registered.
 func (w *worth) limit(operations []Operation, behind Behind) int {
@@ -120,9 +125,10 @@ func (w *worth) limit(operations []Operation, behind Behind) int {
 		message = 0
 	}
 	for i := range operations {
-		if o := &operations[i]; w.goes(o) {
+		switch o := &operations[i]; {
+		case w.goes(o):
 			message = 0
-		} else {
+		case !w.apart(o):
 			longest = max(longest, o.Bytes)
 		}
 	}
@@ -134,6 +140,9 @@ func (w *worth) limit(operations []Operation, behind Behind) int {
 	for i := 0; message > 0; i++ {
 		if i == len(operations) {
 			return 0
+		}
+		if w.apart(&operations[i]) {
+			continue
 		}
 		if some.add(&operations[i]); w.of(&some) > message {
 			break
@@ -152,7 +161,7 @@ func (w *worth) search(operations []Operation, behind Behind, message float64, l
 	var rest bundle
 	for i := range operations {
 		switch o := &operations[i]; {
-		case w.goes(o):
+		case w.goes(o) || w.apart(o):
 		case o.Bytes < w.small:
 			of[bits.Len(uint(o.Bytes))].add(o)
 		default:

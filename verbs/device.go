@@ -93,6 +93,9 @@ type Attributes struct {
 	// CoherentAtomics tells that the device's atomics are atomic with respect
 	// to CPU atomics on the same memory.
 	CoherentAtomics bool
+	// CardAtomics tells that the card carries out the atomics of peers by itself, which takes
+	// no time of this rank's processor. On other devices the processor does.
+	CardAtomics bool
 	// Virtual tells that Now is virtual time.
 	Virtual bool
 }

@@ -8,7 +8,7 @@ import "github.com/onesided/rma/verbs"
 func (d *device) measure(p *port) error {
 	d.attributes = verbs.Attributes{
 		Name: deviceName + ":" + d.name, MaxSegments: min(mostSegments, d.limits.segments),
-		MaxMessage: int(min(p.message, 1<<30)), CoherentAtomics: d.limits.coherentAtomics,
+		MaxMessage: int(min(p.message, 1<<30)), CoherentAtomics: d.limits.coherentAtomics, CardAtomics: d.limits.atomics,
 	}
 	q, err := d.card.newQueue(1)
 	if err != nil {
