@@ -40,7 +40,7 @@ func (w *World) accept(c *card, caller verbs.ConnectionRequest) {
 		caller.Reject(fmt.Sprintf("the job has no rank %d", rank))
 		return
 	}
-	if rank == w.rank {
+	if rank == w.rank && (hello[0] != laneLink || !w.connectsItself()) {
 		caller.Reject(fmt.Sprintf("this is rank %d", rank))
 		return
 	}
@@ -63,6 +63,9 @@ func (w *World) accept(c *card, caller verbs.ConnectionRequest) {
 
 // acceptLink makes a connection that of the link with a rank.
 func (w *World) acceptLink(c *card, rank int, caller verbs.ConnectionRequest) error {
+	if rank == w.rank {
+		return w.loopback.Load().acceptFar(caller)
+	}
 	if l := w.links[rank].Load(); l != nil {
 		return l.meet(caller)
 	}

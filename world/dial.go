@@ -23,7 +23,7 @@ func (w *World) lack(rank int, err error) {
 // dial begins the connection of a link. It is called with the mutex of progress.
 func (l *Link) dial() error {
 	w := l.world
-	pair, err := l.card.device.Connect(w.addressOf(l.rank), hello(laneLink, w.rank), l.config())
+	pair, err := l.card.device.Connect(l.address(), hello(laneLink, w.rank), l.config())
 	if err != nil {
 		return err
 	}

@@ -262,7 +262,7 @@ func (l *Link) next(opcode verbs.Opcode) (*verbs.SendRequest, *body) {
 	if l.sequence%signalEvery == 0 || l.expecting {
 		l.signal()
 	}
-	if opcode == verbs.OpRDMARead {
+	if opcode >= verbs.OpRDMARead {
 		l.lastRead = l.sequence
 	}
 	return &l.requests[len(l.requests)-1], b

@@ -158,6 +158,7 @@ func (l *Link) completed(c *verbs.Completion) {
 		return
 	}
 	if c.ID&receiveID == 0 {
+		l.bring(c.ID)
 		l.done.Store(max(l.done.Load(), c.ID))
 		if l.stuck.Load() {
 			l.Post()

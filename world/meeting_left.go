@@ -22,7 +22,9 @@ func (m *Meeting) leave() {
 			continue
 		}
 		for _, l := range inOrder(c.links) {
-			l.Reply(&Message{Kind: kindLeft}, begun)
+			if !l.toItself() {
+				l.Reply(&Message{Kind: kindLeft}, begun)
+			}
 		}
 	}
 }

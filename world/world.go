@@ -80,9 +80,10 @@ type World struct {
 	round round
 	post  office
 
-	// links are those with other ranks, nil until there is one; parted tells of ranks that
+	// links are those with other ranks, nil until there is one, loopback that with itself; parted tells of ranks that
 	// have left. services and meetings are by number, and belong to progress.
 	links    []atomic.Pointer[Link]
+	loopback atomic.Pointer[Link]
 	parted   []atomic.Bool
 	services map[uint32]Service
 	meetings map[uint32]*Meeting

@@ -1,0 +1,170 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/bounds"
+)
+
+// A card carries out additions and swaps of 8 bytes by itself, atomic to those of all others
+// that go through it. To what a processor does by atomic instructions they are atomic only where
+// they are coherent. Elsewhere a rank has what it does to its own memory done by its card too,
+// over a link with itself: see [World.Loopback].
+
+// CardAtomics tells whether this rank's network card has atomics of its own, and whether they are
+// coherent with the processor's. A card that the processor moves has none of its own.
+func (w *World) CardAtomics() (own, coherent bool) {
+	c := w.cards[networkCard]
+	if c == nil {
+		return false, false
+	}
+	return c.attributes.CardAtomics, c.attributes.CoherentAtomics
+}
+
+// results are the words that atomics of a link fill, one for each request that may be
+// outstanding: that of a request is at its number modulo theirs.
+//
+// Invariants:
+//
+//   - What had a word has completed before another atomic takes it, since there is room for
+//     mostSends requests.
+//   - A result is where the program wants it before done says that its request has completed, and
+//     is not touched after the link has ended.
+type results struct {
+	region verbs.MemoryRegion
+	// into is where the result goes, nil if it has gone or nobody wants it. The mutex of the link
+	// guards it.
+	into [mostSends]*uint64
+}
+
+const wordBytes = 8
+
+// FetchAdd adds to the word at offset of a region, as one of the rank's card's atomics, and puts
+// what it was before in result, unless that is nil, by the time that Flush or Settle returns. As
+// to ctx it is as Write.
+func (l *Link) FetchAdd(ctx context.Context, operand uint64, result *uint64, at verbs.RemoteRegion, offset uint64) error {
+	return l.atomic(ctx, &verbs.SendRequest{Opcode: verbs.OpFetchAdd, Operand: operand, RemoteAddress: at.Address + offset, RKey: at.RKey}, result)
+}
+
+// CompareSwap sets the word at offset of a region to swap if it equals compare. Else it is as
+// FetchAdd.
+func (l *Link) CompareSwap(ctx context.Context, compare, swap uint64, result *uint64, at verbs.RemoteRegion, offset uint64) error {
+	return l.atomic(ctx, &verbs.SendRequest{Opcode: verbs.OpCompareSwap, Operand: swap, Compare: compare, RemoteAddress: at.Address + offset, RKey: at.RKey}, result)
+}
+
+func (l *Link) atomic(ctx context.Context, what *verbs.SendRequest, result *uint64) error {
+	if err := l.enter(ctx, false); err != nil {
+		return err
+	}
+	into, err := l.placesOfResults()
+	if err != nil {
+		l.mu.Unlock()
+		return err
+	}
+	r, b := l.next(what.Opcode)
+	r.RemoteAddress, r.RKey, r.Operand, r.Compare = what.RemoteAddress, what.RKey, what.Operand, what.Compare
+	place := l.sequence % mostSends
+	into.into[place] = result
+	b.segment[0] = verbs.Segment{Memory: into.word(place), LKey: into.region.LKey()}
+	l.leave(wordBytes)
+	return nil
+}
+
+// placesOfResults are made with the first atomic. It is called with the mutex.
+func (l *Link) placesOfResults() (*results, error) {
+	if r := l.results.Load(); r != nil {
+		return r, nil
+	}
+	region, err := l.card.device.RegisterMemory(make([]byte, mostSends*wordBytes), verbs.LocalWrite)
+	if err != nil {
+		return nil, fmt.Errorf("world: registering what atomics fill: %w", err)
+	}
+	r := &results{region: region}
+	l.results.Store(r)
+	return r, nil
+}
+
+func (r *results) word(place uint64) []byte {
+	return r.region.Memory()[place*wordBytes:][:wordBytes:wordBytes]
+}
+
+// bring puts the results of the requests that have completed, up to one, where they go. It is
+// called before that is known, with the mutex of progress.
+func (l *Link) bring(completed uint64) {
+	r := l.results.Load()
+	if r == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for sequence := l.done.Load() + 1; sequence <= completed; sequence++ {
+		place := sequence % mostSends
+		if into := r.into[place]; into != nil {
+			*into = bounds.Word(r.word(place)).Load()
+			r.into[place] = nil
+		}
+	}
+}
+
+// Loopback is this rank's link with itself, through its network card: for the card's atomics
+// on its own memory. It is made at first use, and carries no messages to services.
+func (w *World) Loopback() (*Link, error) {
+	if l := w.loopback.Load(); l != nil {
+		return l, nil
+	}
+	c := w.cards[networkCard]
+	if c == nil {
+		return nil, &verbs.CapabilityError{Device: w.home.attributes.Name, Capability: "reach this rank through a network card", Reason: "there is none"}
+	}
+	w.post.mu.Lock()
+	defer w.post.mu.Unlock()
+	if l := w.loopback.Load(); l != nil {
+		return l, nil
+	}
+	l := &Link{world: w, rank: w.rank, card: c}
+	err := l.open()
+	if err == nil {
+		if err = l.dial(); err != nil {
+			err = errors.Join(err, l.shut())
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("world: connecting rank %d with itself: %w", w.rank, err)
+	}
+	w.loopback.Store(l)
+	return l, nil
+}
+
+// toItself tells whether the link is the rank's with itself. Its other end is far.
+func (l *Link) toItself() bool { return l.rank == l.world.rank }
+
+// connectsItself tells whether the link of this rank with itself is being made. It is called with
+// the mutex of progress.
+func (w *World) connectsItself() bool {
+	l := w.loopback.Load()
+	return l != nil && !l.up && l.broken.Load() == nil
+}
+
+// acceptFar makes the other end of the rank's link with itself.
+func (l *Link) acceptFar(caller verbs.ConnectionRequest) error {
+	far, err := caller.Accept(l.config())
+	if err != nil {
+		return err
+	}
+	if l.far != nil {
+		// Of a connection that could not be made.
+		l.card.forget(l.far.Number())
+		_ = l.far.Close()
+	}
+	l.far = far
+	l.card.links[far.Number()] = l
+	return nil
+}
+
+// address is where the card at the other end is.
+func (l *Link) address() string {
+	return l.world.job.contacts[l.rank].addresses[l.card.kind]
+}
