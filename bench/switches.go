@@ -130,6 +130,7 @@ func overLinks() []toggle {
 		arranging("early", "operations are started before the synchronization when enough of them wait", scheduler.Early),
 		arranging("adapt", "of these ways windows leave out those that have shown not to pay", scheduler.Adapt),
 		joining("collect", "requests to the card, of which deferred operations and messages become some, are collected and posted together", world.WithBurst(1)),
+		joining("inline", "what is short goes to the card with the request that writes or sends it", world.WithInline(0)),
 		without("batches", "several requests and answers leave by one system call", tcp.Batches),
 		without("favour", "the connection that was heard last is looked at oftener than others", tcp.Favour),
 		without("dwelling", "a poll looks at the connection heard last several times before it finds nothing", tcp.Dwelling),

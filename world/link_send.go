@@ -30,20 +30,22 @@ func (l *Link) move(ctx context.Context, opcode verbs.Opcode, memory []byte, rem
 			return err
 		}
 		var region verbs.MemoryRegion
-		inline := opcode == verbs.OpRDMAWrite && len(part) <= l.card.attributes.MaxInline
-		key := l.key(part)
-		if key == 0 && !inline {
-			var err error
-			if region, err = l.card.device.RegisterMemory(part, verbs.LocalWrite); err != nil {
-				l.mu.Unlock()
-				return err
+		inline := opcode == verbs.OpRDMAWrite && len(part) <= l.mostInline()
+		var key uint32
+		if !inline {
+			if key = l.key(part); key == 0 {
+				var err error
+				if region, err = l.card.device.RegisterMemory(part, verbs.LocalWrite); err != nil {
+					l.mu.Unlock()
+					return err
+				}
+				key = region.LKey()
 			}
-			key = region.LKey()
 		}
 		r, b := l.next(opcode)
 		r.RemoteAddress, r.RKey = remote.Address+offset, remote.RKey
 		b.segment[0] = verbs.Segment{Memory: part, LKey: key}
-		if key == 0 && inline {
+		if inline {
 			r.Flags |= verbs.Inline
 		}
 		if region != nil {
@@ -338,7 +340,11 @@ func (l *Link) say(m *Message, payload []byte) (at int, err error) {
 }
 
 // shortLetter is how long a letter is at most that goes as inline data.
-func (l *Link) shortLetter() int { return min(shortLetter, l.card.attributes.MaxInline) }
+func (l *Link) shortLetter() int { return min(shortLetter, l.mostInline()) }
+
+// mostInline is how many bytes go to the card with the request that writes or sends them: it
+// need not fetch them, and their memory need not be known to it.
+func (l *Link) mostInline() int { return min(l.card.attributes.MaxInline, l.world.settings.inline) }
 
 // lastLetter is the last request, if that is a letter which was not posted.
 func (l *Link) lastLetter() *verbs.SendRequest {

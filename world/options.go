@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/netip"
 	"os"
 	"slices"
@@ -36,8 +37,10 @@ type settings struct {
 	network func(rank int) (verbs.Device, error)
 	// trace is the file for what the rank does over the network, empty for none.
 	trace string
-	// burst is how many requests a link collects; without are optimizations to leave out.
+	// burst is how many requests a link collects; inline how many bytes go along with one;
+	// without are optimizations to leave out.
 	burst   int
+	inline  int
 	without tcp.Optimization
 }
 
@@ -69,6 +72,13 @@ func WithNetwork(open func(rank int) (verbs.Device, error)) Option {
 // they are 32.
 func WithBurst(requests int) Option {
 	return func(s *settings) { s.burst = max(requests, 1) }
+}
+
+// WithInline has at most so many bytes that a [Link] writes or sends go to the card with the
+// request itself, which saves it a fetch and their registration. It is for measuring; without it
+// they are as many as the card takes.
+func WithInline(most int) Option {
+	return func(s *settings) { s.inline = max(most, 0) }
 }
 
 // WithoutOptimizations does without optimizations of TCP. It is for measuring what they
@@ -109,7 +119,7 @@ func WithSilence(d time.Duration) Option { return func(s *settings) { s.silence 
 
 func newSettings(options []Option) (settings, error) {
 	s := settings{
-		logger: slog.New(slog.DiscardHandler), patience: DefaultPatience, silence: DefaultSilence, burst: defaultBurst,
+		logger: slog.New(slog.DiscardHandler), patience: DefaultPatience, silence: DefaultSilence, burst: defaultBurst, inline: math.MaxInt,
 		address: os.Getenv("RMA_ADDRESS"),
 		device:  os.Getenv("RMA_DEVICE"), host: os.Getenv("RMA_HOST"), trace: os.Getenv("RMA_TRACE"),
 	}

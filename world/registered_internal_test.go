@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -76,4 +77,61 @@ func TestRegistersOnce(t *testing.T) {
 			return errors.Join(l.Settle(ctx), w.Barrier(ctx))
 		}))
 	}
+}
+
+// What is short goes along with the request, whether it is registered or not, and its memory is
+// registered for neither unless there is no going along.
+func TestInline(t *testing.T) {
+	profile, err := sim.ByName("ndr-2024")
+	require.NoError(t, err)
+	times := make(map[bool]time.Duration)
+	for _, inline := range []bool{true, false} {
+		var options []Option
+		if !inline {
+			options = append(options, WithInline(0))
+		}
+		for _, ahead := range []bool{true, false} {
+			s, err := sim.New(profile, 1)
+			require.NoError(t, err)
+			var places [2]Places
+			var took time.Duration
+			require.NoError(t, Simulate(t.Context(), s, 2, func(ctx context.Context, w *World) error {
+				memory := make([]byte, profile.MaxInline)
+				mine, err := w.Register(memory, verbs.LocalWrite|verbs.RemoteWrite)
+				if err != nil {
+					return err
+				}
+				places[w.rank] = mine.Places()
+				if err := w.Barrier(ctx); err != nil {
+					return err
+				}
+				if w.rank == 1 {
+					err := w.Barrier(ctx)
+					for i, b := range memory {
+						require.Equal(t, byte(i+1), b)
+					}
+					return err
+				}
+				if !ahead {
+					memory = make([]byte, profile.MaxInline)
+				}
+				for i := range memory {
+					memory[i] = byte(i + 1)
+				}
+				l, err := w.Link(1)
+				if err != nil {
+					return err
+				}
+				begun := w.Now()
+				err = errors.Join(l.Write(ctx, memory, w.Place(1, &places[1]), 0), l.Flush(ctx))
+				took = w.Now() - begun
+				return errors.Join(err, w.Barrier(ctx))
+			}, options...))
+			require.Equal(t, !inline && !ahead, took > profile.Register, "%v", took)
+			if ahead {
+				times[inline] = took
+			}
+		}
+	}
+	require.Less(t, times[true], times[false])
 }
