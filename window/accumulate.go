@@ -48,6 +48,11 @@ func (v *view) refuseOp(op Op, count int) error {
 	if err := reduce.Supported(v.kind, op); err != nil {
 		return err
 	}
+	if v.hints.cardAtomics {
+		if err := v.refuseAtomic(op); err != nil {
+			return err
+		}
+	}
 	if v.hints.singleElement && count > 1 && op != NoOp {
 		return fmt.Errorf("%w: the window was made with SingleElement, this has %d elements", ErrHint, count)
 	}

@@ -13,6 +13,8 @@ type kernels struct {
 	fetch  [reduce.NoOp + 1]reduce.FetchFunc
 	atomic [reduce.NoOp + 1]reduce.AtomicFunc
 	swap   reduce.AtomicSwapFunc
+	// swaps tells that the kind has CompareAndSwap, which needs none without atomic instructions.
+	swaps bool
 }
 
 func kernelsFor(kind reduce.Kind) *kernels {
@@ -26,6 +28,7 @@ func kernelsFor(kind reduce.Kind) *kernels {
 		k.atomic[op], _ = reduce.LookupAtomic(kind, op)
 	}
 	k.swap, _ = reduce.LookupAtomicSwap(kind)
+	k.swaps = true
 	return k
 }
 
@@ -97,7 +100,10 @@ func (v *view) accumulateAny(call string, op Op, o operands, target, displacemen
 		return nil
 	}
 	v.settle()
-	if to, ok := v.mapped(target, displacement); ok {
+	if p, err = v.through(p); err != nil {
+		return v.failed(call, target, displacement, o.count, err)
+	}
+	if to, ok := v.mapped(target, displacement); ok && v.cards != cardsAlone {
 		v.combine(p, op, to, o, v.offset(displacement))
 		return nil
 	}
@@ -118,9 +124,11 @@ func (v *view) accumulateAny(call string, op Op, o operands, target, displacemen
 // offset.
 func (v *view) combine(p *peer, op Op, to unsafe.Pointer, o operands, offset uint64) {
 	if v.native && v.kernels.atomic[op] != nil {
-		for ; o.count > 0; o.advance(1, v.shift) {
+		for o.count > 0 {
 			v.kernels.atomic[op](to, o.origin, o.result)
-			to = unsafe.Add(to, 1<<v.shift)
+			if o.advance(1, v.shift); o.count > 0 {
+				to = unsafe.Add(to, 1<<v.shift)
+			}
 		}
 		return
 	}
@@ -222,7 +230,7 @@ func (v *view) fetchAndOp(op Op, operand, result unsafe.Pointer, target, displac
 func (v *view) compareAndSwap(compare, swap, result unsafe.Pointer, target, displacement int) error {
 	if uint(target) < uint(len(v.targets)) {
 		t := &v.targets[target]
-		if memory := t.memory.Load(); memory != nil && uint(displacement) < uint(t.count) && v.epochs.Open(target) {
+		if memory := t.memory.Load(); memory != nil && uint(displacement) < uint(t.count) && v.epochs.Open(target) && v.kernels.swaps {
 			offset := displacement << (v.shift & 7)
 			to := unsafe.Add(unsafe.Pointer(memory), offset)
 			v.settle()
@@ -244,7 +252,15 @@ func (v *view) compareAndSwap(compare, swap, result unsafe.Pointer, target, disp
 	if err != nil {
 		return err
 	}
-	if _, ok := v.mapped(target, displacement); ok {
+	if v.hints.cardAtomics {
+		if err := refuseKind(v.kind); err != nil {
+			return &OpError{Op: "CompareAndSwap", Target: target, Displacement: displacement, Count: 1, Cause: err}
+		}
+	}
+	if p, err = v.through(p); err != nil {
+		return v.failed("CompareAndSwap", target, displacement, 1, err)
+	}
+	if _, ok := v.mapped(target, displacement); ok && v.cards != cardsAlone {
 		return v.compareAndSwap(compare, swap, result, target, displacement)
 	}
 	if p.link != nil {

@@ -56,7 +56,7 @@ func newCore(w *world.World, number uint32, s settings, p *part, allocated bool)
 }
 
 // open completes the window with what the ranks have told each other.
-func (c *core) open(all []description, how reach) {
+func (c *core) open(all []description, how reach, allocated bool) {
 	c.exposed, c.reach = make([]exposure, c.size), how
 	c.tallies.on.Store(!slices.ContainsFunc(all, func(d description) bool { return !d.tallies }))
 	for rank := range all {
@@ -64,6 +64,7 @@ func (c *core) open(all []description, how reach) {
 		c.here[rank].Store(all[rank].process == process)
 		c.far = c.far || prefetches && !c.hints.immediate && all[rank].bytes >= farBytes
 	}
+	c.useCards(all, allocated)
 	if how == reachMessages {
 		c.remote = true
 		c.world.KeepProgress()

@@ -122,7 +122,7 @@ func (all *creator) begin(w *world.World, a arguments, fault error, makePart fun
 	}
 	if c.fault == nil {
 		c.mine.describe(&c.part)
-		c.mine.tallies = talliesSuit(w)
+		c.mine.tallies, c.mine.ability = talliesSuit(w), abilityOf(w, &c.part)
 		// Others may have the window, and send messages to this rank's part, before
 		// this rank hears that they all agree.
 		c.core, c.fault = newCore(w, all.number, a.settings, &c.part, a.call == "Allocate")
@@ -187,7 +187,7 @@ func (c *creation) agree(ctx context.Context) error {
 			return err
 		}
 	}
-	c.core.open(c.all, how)
+	c.core.open(c.all, how, c.call == "Allocate")
 	// The window keeps the part, and with it this.
 	c.all, c.findings = nil, nil
 	return nil
@@ -216,7 +216,7 @@ func (c *creation) differences() error {
 		case d.kind != want.kind:
 			return differ("element type", reduce.Kind(d.kind), reduce.Kind(want.kind))
 		case !d.failed && !want.failed && d.hints != want.hints:
-			return differ("options (SingleElement 1, SameOp 2, Unordered 4, Immediate 8)", d.hints, want.hints)
+			return differ("options (SingleElement 1, SameOp 2, Unordered 4, Immediate 8, CardAtomics 16)", d.hints, want.hints)
 		case !d.failed && !want.failed && d.slots != want.slots:
 			return differ("Notifications", d.slots, want.slots)
 		case !d.failed:

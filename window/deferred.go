@@ -95,7 +95,7 @@ func newDeferred(c *core, link *world.Link, region verbs.RemoteRegion, direct bo
 	d := &deferred{
 		core: c, link: link, region: region, most: aggregate.Most(link.MaxPayload()),
 		planner: *scheduler.NewPlanner(scheduler.Conditions{
-			Costs: link.Costs(), Scheme: c.hints.scheme, Direct: direct, Packet: link.MaxPayload(),
+			Costs: link.Costs(), Scheme: c.hints.scheme, Direct: direct, Atomics: direct && c.cards != cardsUnused, Packet: link.MaxPayload(),
 		}),
 		scheme: c.hints.scheme,
 	}
@@ -104,6 +104,9 @@ func newDeferred(c *core, link *world.Link, region verbs.RemoteRegion, direct bo
 	}
 	return d
 }
+
+// toItself tells whether the rank is this one, which knows what it does without messages.
+func (d *deferred) toItself() bool { return d.link.Rank() == d.core.rank }
 
 // learn ends an epoch: all operations so far are complete.
 func (d *deferred) learn() {

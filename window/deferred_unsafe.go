@@ -17,6 +17,10 @@ func bytesAt(at *byte, n int) []byte { return unsafe.Slice(at, n) }
 // wordsAt is the bytes of an operation's operands.
 func wordsAt(words *[4]uint64) []byte { return bytesOf(words[:]) }
 
+// wordAt is the word of an element that an atomic reads. Sound because such an element is an int64
+// or uint64.
+func wordAt(at *byte) *uint64 { return (*uint64)(unsafe.Pointer(at)) }
+
 func (v *view) putRemote(p *peer, origin unsafe.Pointer, bytes int, offset uint64) error {
 	if bytes == 0 {
 		return nil
@@ -52,6 +56,9 @@ func (v *view) accumulateRemote(p *peer, op Op, given operands, offset uint64) e
 	if given.result != nil {
 		kind = aggregate.Fetch
 	}
+	if v.cards != cardsUnused {
+		return v.accumulateEach(d, kind, op, given, offset)
+	}
 	short := bytes <= len(scheduler.Operation{}.Value)*8 || op == NoOp && bytes <= d.most
 	if !short {
 		return v.accumulateLong(d, &scheduler.Operation{Kind: kind, Op: op, Element: v.kind, Bytes: bytes, Offset: offset, Result: (*byte)(given.result)}, given.origin)
@@ -69,6 +76,26 @@ func (v *view) accumulateRemote(p *peer, op Op, given operands, offset uint64) e
 		copy(wordsAt(&o.Value), memoryAt(given.origin, bytes))
 	}
 	return d.queued()
+}
+
+// accumulateEach has the elements of an accumulate, which are words, each done by a card. That adds 0
+// where nothing is to be done.
+func (v *view) accumulateEach(d *deferred, kind aggregate.Kind, op Op, given operands, offset uint64) error {
+	for {
+		o, err := d.join(kind, 1<<v.shift)
+		if err != nil {
+			return err
+		}
+		o.Op, o.Element, o.Offset, o.Result = op, v.kind, offset, (*byte)(given.result)
+		if op != NoOp {
+			o.Value[0] = *(*uint64)(given.origin)
+		}
+		if err := d.queued(); err != nil || given.count == 1 {
+			return err
+		}
+		given.advance(1, v.shift)
+		offset += 1 << v.shift
+	}
 }
 
 // accumulateLong is accumulateRemote of an operand that has no room in the queue's record.

@@ -28,6 +28,8 @@ type description struct {
 	control   world.Places
 	// tallies tells that a Fence by tally suits the rank.
 	tallies bool
+	// ability is what the rank can do about CardAtomics.
+	ability ability
 	// failed tells that the rank has no part; why it tells in a failure.
 	failed bool
 }
@@ -78,6 +80,7 @@ const (
 	hintSameOp
 	hintUnordered
 	hintImmediate
+	hintCardAtomics
 )
 
 func text(zeroEnded []byte) string {
@@ -140,6 +143,9 @@ func (s *settings) bits() uint32 {
 	}
 	if s.immediate {
 		bits |= hintImmediate
+	}
+	if s.cardAtomics {
+		bits |= hintCardAtomics
 	}
 	return bits
 }

@@ -79,4 +79,10 @@
 // was read, leaves that to a later call on the same window. Each window learns, for each rank,
 // which ways of arranging operations pay (scheduler.Learner).
 // The option Without leaves out one way or another to arrange operations.
+//
+// # Cards with atomics
+//
+// RDMA cards add to words of 8 bytes and swap them by themselves. Most are atomic only to each
+// other, and not to the instructions of processors, so a window leaves the accumulate family to them
+// only if it was made with CardAtomics, and then all of it, also what a rank does to its own part.
 package window

@@ -22,7 +22,7 @@ func (w *Window[T]) PutNotify(origin []T, target, displacement, slot int) error 
 	}
 	// The atomic add comes after the stores of the put: who sees the count
 	// sees the bytes.
-	if p.link != nil {
+	if p.link != nil && p.data == nil {
 		return p.deferred.notify(slot)
 	}
 	w.world.BeforeTelling()

@@ -15,6 +15,7 @@ type settings struct {
 	sameOp        bool
 	unordered     bool
 	immediate     bool
+	cardAtomics   bool
 	slots         int
 	scheme        scheduler.Scheme
 }

@@ -98,10 +98,15 @@ func (d *deferred) direct(ctx context.Context, o *scheduler.Operation, final boo
 		d.link.ExpectNext()
 	}
 	var err error
-	if o.Kind == aggregate.Put {
+	switch o.Kind {
+	case aggregate.Put:
 		err = d.link.Write(ctx, bytesAt(o.Origin, o.Bytes), d.region, o.Offset)
-	} else {
+	case aggregate.Get:
 		err = d.link.Read(ctx, bytesAt(o.Result, o.Bytes), d.region, o.Offset)
+	case aggregate.Swap:
+		err = d.link.CompareSwap(ctx, o.Value[0], o.Value[1], wordAt(o.Result), d.region, o.Offset)
+	default:
+		err = d.link.FetchAdd(ctx, o.Value[0], wordAt(o.Result), d.region, o.Offset)
 	}
 	d.lastDirect = d.link.Sent()
 	return err

@@ -59,7 +59,11 @@ func (p *part) addControl(w *world.World, s settings) error {
 	if len(p.memory) == 0 {
 		return nil
 	}
-	if region, err = w.Register(p.memory, windowAccess); err != nil {
+	access := windowAccess
+	if own, _ := w.CardAtomics(); own && s.cardAtomics {
+		access |= verbs.RemoteAtomic
+	}
+	if region, err = w.Register(p.memory, access); err != nil {
 		return fmt.Errorf("registering %d bytes: %w", len(p.memory), err)
 	}
 	p.regions = append(p.regions, region)

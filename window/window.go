@@ -113,7 +113,9 @@ type core struct {
 	locking *locking
 	server  *server
 	// native says that the accumulate family uses atomic instructions.
-	native  bool
+	native bool
+	// cards is what network cards do of it.
+	cards   cardUse
 	tallies tallies
 	// held are the accumulates that are held back, if far: some parts are large
 	// enough for that.
@@ -144,7 +146,7 @@ type core struct {
 type peer struct {
 	// control is without a base if it is not mapped: the rank is told by messages.
 	control control
-	// link, if it is not nil, is the way to the data.
+	// link, if it is not nil, is the way to the data, or, if that is mapped, to the card's atomics.
 	link *world.Link
 	// deferred are the operations that were not sent over the link.
 	deferred *deferred
@@ -216,7 +218,7 @@ func windowOver[T Element](c *core) *Window[T] {
 	win := &Window[T]{
 		view: view{
 			core: c, kind: kind, shift: uint8(bits.TrailingZeros(uint(kind.Size()))),
-			kernels: kernelsFor(kind), targets: make([]target, c.size),
+			kernels: c.kernelsOf(kind), targets: make([]target, c.size),
 		},
 		local: elements[T](c.own.data),
 	}

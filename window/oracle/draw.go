@@ -17,6 +17,8 @@ type Limits struct {
 	Windows, Phases, Places int
 	// Elements is how many elements the windows have on each rank.
 	Elements int
+	// CardAtomics has windows drawn that are made with that option, too.
+	CardAtomics bool
 }
 
 // The limits where none are given.
@@ -38,7 +40,7 @@ func Draw(seed uint64, l Limits) *Program {
 	if l.Ranks == 0 {
 		d.p.Ranks = 2 + d.IntN(drawnRanks-1)
 	}
-	d.places, d.elements = or(l.Places, drawnPlaces), l.Elements
+	d.places, d.elements, d.cards = or(l.Places, drawnPlaces), l.Elements, l.CardAtomics
 	for range 1 + d.IntN(or(l.Windows, drawnWindows)) {
 		d.window()
 	}
@@ -62,6 +64,8 @@ type drawer struct {
 	*rand.Rand
 	p                *Program
 	places, elements int
+	// cards tells that windows are made with CardAtomics.
+	cards bool
 	// viewed are the windows that are viewed as other types, ops the operations of those made
 	// with SameOp.
 	viewed []bool
@@ -109,6 +113,9 @@ func (d *drawer) window() {
 		w.Slots = 1 + d.IntN(3)
 	}
 	viewed := d.one(3) && (!w.Create || w.Kind.Size() == 8)
+	if d.cards && !d.one(4) {
+		w.CardAtomics, w.Kind, viewed = true, [2]reduce.Kind{reduce.Int64, reduce.Uint64}[d.IntN(2)], false
+	}
 	most := 8 + d.IntN(120)
 	switch {
 	case d.one(40):
@@ -136,7 +143,7 @@ func (d *drawer) window() {
 	}
 	d.p.Windows = append(d.p.Windows, w)
 	d.viewed = append(d.viewed, viewed)
-	d.ops = append(d.ops, d.anyOp(w.Kind, viewed))
+	d.ops = append(d.ops, d.opOf(&w, w.Kind, viewed))
 }
 
 // anyOp draws an operation of the accumulate family. The contents of a window that is viewed
@@ -150,6 +157,14 @@ func (d *drawer) anyOp(kind reduce.Kind, viewed bool) window.Op {
 			return op
 		}
 	}
+}
+
+// opOf is anyOp for a window, which may not take all.
+func (d *drawer) opOf(w *Window, kind reduce.Kind, viewed bool) window.Op {
+	if w.CardAtomics {
+		return [3]window.Op{window.Sum, window.Sum, window.NoOp}[d.IntN(3)]
+	}
+	return d.anyOp(kind, viewed)
 }
 
 // phase draws a phase.

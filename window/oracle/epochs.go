@@ -149,15 +149,22 @@ func (p *Program) arguments(s *Step, refuse func(bool, error)) {
 	}
 	refuse(s.Nil, window.ErrArgument)
 	refuse(s.Call == PutNotify && (s.Slot < 0 || s.Slot >= win.Slots), window.ErrArgument)
-	if !s.Call.combines() || s.Call == CompareAndSwap {
+	if !s.Call.combines() {
 		return
 	}
+	card := !win.CardAtomics || s.Kind == reduce.Int64 || s.Kind == reduce.Uint64
+	if s.Call == CompareAndSwap {
+		refuse(!card, window.ErrHint)
+		return
+	}
+	card = card && (!win.CardAtomics || s.Op == window.Sum || s.Op == window.NoOp)
 	unsupported := reduce.Supported(s.Kind, s.Op) != nil
 	refuse(unsupported, reduce.ErrUnsupported)
 	most := s.elements()
 	if s.Call == AccumulateLayout {
 		most = longestRun(&s.From, &s.To)
 	}
+	refuse(!unsupported && !card, window.ErrHint)
 	refuse(!unsupported && win.SingleElement && most > 1 && s.Op != window.NoOp, window.ErrHint)
 }
 

@@ -25,8 +25,8 @@ type Window struct {
 	// Create has it made over the program's own memory.
 	Create bool
 	// The window's options. Slots is the number of notification slots.
-	SingleElement, SameOp, Unordered, Immediate bool
-	Slots                                       int
+	SingleElement, SameOp, Unordered, Immediate, CardAtomics bool
+	Slots                                                    int
 }
 
 // A Mode is a kind of epochs.

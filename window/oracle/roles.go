@@ -41,7 +41,7 @@ func (d *drawer) accumulate(f *field, c *chore) Step {
 	w := &d.p.Windows[f.win]
 	s := d.step(f, c, [...]Call{Accumulate, Accumulate, RAccumulate, AccumulateLayout, GetAccumulate, RGetAccumulate, FetchAndOp, FetchAndOp, CompareAndSwap}[d.IntN(9)], true)
 	if s.Op = d.ops[f.win]; !w.SameOp {
-		s.Op = d.anyOp(f.kind, d.viewed[f.win])
+		s.Op = d.opOf(w, f.kind, d.viewed[f.win])
 	} else if d.one(3) || f.kind != w.Kind {
 		s.Op = window.NoOp
 	}
@@ -186,8 +186,13 @@ func (d *drawer) crowd(f *field) {
 	op := window.Op(d.IntN(int(window.Replace)))
 	if w := &d.p.Windows[f.win]; f.kind >= reduce.Float32 || w.SameOp || d.loose {
 		return
-	} else if w.SingleElement {
-		f.n = 1
+	} else {
+		if w.SingleElement {
+			f.n = 1
+		}
+		if w.CardAtomics {
+			op = window.Sum
+		}
 	}
 	for _, c := range d.someone(f.win, f.target, 2+d.IntN(3)) {
 		c.kind = window.Shared

@@ -129,6 +129,7 @@ func (r *runner) open() error {
 		}{
 			{w.SingleElement, window.SingleElement}, {w.SameOp, window.SameOp},
 			{w.Unordered, window.Unordered}, {w.Immediate, window.Immediate},
+			{w.CardAtomics, window.CardAtomics},
 		} {
 			if hint.given {
 				options = append(options, hint.by())

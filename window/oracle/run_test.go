@@ -51,12 +51,36 @@ func goroutines(ctx context.Context, n int, body func(ctx context.Context, w *wo
 
 // apart starts ranks that map no memory of each other.
 func apart(ctx context.Context, n int, body func(ctx context.Context, w *world.World) error) error {
+	// What a device can do beside being one is hidden.
+	return over(ctx, n, body, func(d verbs.Device) verbs.Device { return struct{ verbs.Device }{d} })
+}
+
+// over starts ranks over devices that hide those of the ranks' process.
+func over(ctx context.Context, n int, body func(ctx context.Context, w *world.World) error, hide func(verbs.Device) verbs.Device) error {
 	fabric := shm.NewFabric()
 	return world.Run(ctx, n, body, world.WithDevice("tcp"), world.WithNetwork(func(int) (verbs.Device, error) {
 		device, err := fabric.Open()
-		// What it can do beside being a Device is hidden.
-		return struct{ verbs.Device }{device}, err
+		return hide(device), err
 	}))
+}
+
+// An atomicCard passes for a card with atomics.
+type atomicCard struct {
+	verbs.Device
+	coherent bool
+}
+
+func (c *atomicCard) Attributes() verbs.Attributes {
+	a := c.Device.Attributes()
+	a.CardAtomics, a.CoherentAtomics = true, c.coherent
+	return a
+}
+
+// cards starts ranks over cards with atomics, which are coherent with processors or not.
+func cards(coherent bool) start {
+	return func(ctx context.Context, n int, body func(ctx context.Context, w *world.World) error) error {
+		return over(ctx, n, body, func(d verbs.Device) verbs.Device { return &atomicCard{d, coherent} })
+	}
 }
 
 // runOn runs a program.
@@ -68,10 +92,19 @@ func runOn(ctx context.Context, on start, p *oracle.Program, o oracle.Options) e
 
 // TestPrograms runs random programs on ranks of this process. One that fails it shrinks.
 func TestPrograms(t *testing.T) {
-	for name, on := range map[string]start{"goroutines": goroutines, "apart": apart} {
-		t.Run(name, func(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		on     start
+		limits oracle.Limits
+	}{
+		{"goroutines", goroutines, oracle.Limits{}}, {"apart", apart, oracle.Limits{}},
+		{"no cards", goroutines, oracle.Limits{CardAtomics: true}},
+		{"cards", cards(false), oracle.Limits{CardAtomics: true}}, {"coherent cards", cards(true), oracle.Limits{CardAtomics: true}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			on := c.on
 			for s := *seed; s < *seed+uint64(count(128)); s++ {
-				p, o := oracle.Draw(s, oracle.Limits{}), optionsOf(s)
+				p, o := oracle.Draw(s, c.limits), optionsOf(s)
 				if raced && p.ShortAtomics() {
 					continue
 				}
@@ -107,11 +140,12 @@ func fromEnvironment(name string) uint64 {
 	return n
 }
 
-// drawn runs the programs of some seeds, for as many ranks as there are.
+// drawn runs the programs of some seeds, for as many ranks as there are. A third of them has windows
+// with CardAtomics.
 var drawn = worldtest.Register("random programs", func(ctx context.Context, w *world.World) error {
 	first := fromEnvironment(seedVariable)
 	for s := first; s < first+fromEnvironment(programsVariable); s++ {
-		p, o := oracle.Draw(s, oracle.Limits{Ranks: w.Size()}), optionsOf(s)
+		p, o := oracle.Draw(s, oracle.Limits{Ranks: w.Size(), CardAtomics: s%3 == 1}), optionsOf(s)
 		if raced && p.ShortAtomics() {
 			continue
 		}

@@ -25,8 +25,8 @@ func (p *Program) String() string {
 	fmt.Fprintf(&b, "ranks %d\n", p.Ranks)
 	for i := range p.Windows {
 		w := &p.Windows[i]
-		fmt.Fprintf(&b, "window %v counts=%s%s%s%s%s%s", w.Kind, list(w.Counts), flag(w.Create, "create"), flag(w.SingleElement, "singleelement"),
-			flag(w.SameOp, "sameop"), flag(w.Unordered, "unordered"), flag(w.Immediate, "immediate"))
+		fmt.Fprintf(&b, "window %v counts=%s%s%s%s%s%s%s", w.Kind, list(w.Counts), flag(w.Create, "create"), flag(w.SingleElement, "singleelement"),
+			flag(w.SameOp, "sameop"), flag(w.Unordered, "unordered"), flag(w.Immediate, "immediate"), flag(w.CardAtomics, "cardatomics"))
 		if w.Slots != 0 {
 			fmt.Fprintf(&b, " slots=%d", w.Slots)
 		}
@@ -260,7 +260,7 @@ func (w *Window) parse(words []string) (err error) {
 	if w.Kind, err = kindOf(words[0]); err != nil {
 		return err
 	}
-	known := map[string]*bool{"create": &w.Create, "singleelement": &w.SingleElement, "sameop": &w.SameOp, "unordered": &w.Unordered, "immediate": &w.Immediate}
+	known := map[string]*bool{"create": &w.Create, "singleelement": &w.SingleElement, "sameop": &w.SameOp, "unordered": &w.Unordered, "immediate": &w.Immediate, "cardatomics": &w.CardAtomics}
 	for _, word := range words[1:] {
 		name, value, _ := strings.Cut(word, "=")
 		switch name {

@@ -213,7 +213,8 @@ func (k *shrinker) simplify() {
 	for i := range k.best.Windows {
 		for _, simpler := range []func(w *Window){
 			func(w *Window) { w.Create = false }, func(w *Window) { w.SingleElement = false }, func(w *Window) { w.SameOp = false },
-			func(w *Window) { w.Unordered = false }, func(w *Window) { w.Immediate = false }, func(w *Window) { w.Slots = min(w.Slots, 1) },
+			func(w *Window) { w.Unordered = false }, func(w *Window) { w.Immediate = false }, func(w *Window) { w.CardAtomics = false },
+			func(w *Window) { w.Slots = min(w.Slots, 1) },
 			func(w *Window) { w.Slots = 0 },
 		} {
 			k.changed(func(p *Program) { simpler(&p.Windows[i]) })

@@ -16,12 +16,18 @@ import (
 // simulated starts ranks in the virtual time of a simulator, whose machine and whose order
 // of what is at the same time the seed draws. watch is told of each event, if it is not nil.
 func simulated(seed uint64, watch func(sim.Event)) start {
+	return simulatedOn(seed, watch, func(*sim.Profile) {})
+}
+
+// simulatedOn is simulated on another machine.
+func simulatedOn(seed uint64, watch func(sim.Event), change func(p *sim.Profile)) start {
 	return func(ctx context.Context, n int, body func(ctx context.Context, w *world.World) error) error {
 		names := sim.Profiles()
 		profile, err := sim.ByName(names[seed%uint64(len(names))])
 		if err != nil {
 			return err
 		}
+		change(&profile)
 		s, err := sim.New(profile, seed)
 		if err != nil {
 			return err
@@ -49,6 +55,21 @@ func TestSimulated(t *testing.T) {
 			continue
 		}
 		small := oracle.Shrink(p, func(p *oracle.Program) bool { return runOn(t.Context(), simulated(s, nil), p, o) != nil })
+		t.Fatalf("-seed %d, without %#x: %v\nthe same, in\n%s", s, o.Without, err, small)
+	}
+}
+
+// TestSimulatedCards runs random programs in virtual time whose windows leave the accumulate family
+// to the cards: a third of the cards is coherent with the processor.
+func TestSimulatedCards(t *testing.T) {
+	for s := *seed; s < *seed+uint64(count(256)); s++ {
+		p, o := oracle.Draw(s, oracle.Limits{CardAtomics: true}), serial(s)
+		on := simulatedOn(s, nil, func(p *sim.Profile) { p.CoherentAtomics = s%3 == 0 })
+		err := runOn(t.Context(), on, p, o)
+		if err == nil {
+			continue
+		}
+		small := oracle.Shrink(p, func(p *oracle.Program) bool { return runOn(t.Context(), on, p, o) != nil })
 		t.Fatalf("-seed %d, without %#x: %v\nthe same, in\n%s", s, o.Without, err, small)
 	}
 }
