@@ -133,6 +133,8 @@ func cases() []*benchCase {
 			scene: passive, sizes: []int{1000}, origin: scatterMany, iterations: rates, value: rate},
 		{name: "update_rate", unit: operations, about: "1000 accumulates (xor of one uint64) at random places of 64 MB, one flush",
 			scene: passive, sizes: []int{1000}, origin: updateMany, iterations: rates, value: rate},
+		{name: "count_rate", unit: operations, about: "1000 accumulates (sum of one int64) at random places of 64 MB, one flush",
+			scene: passive, sizes: []int{1000}, origin: countMany, iterations: rates, value: rate, own: true},
 		{name: "row_rate", unit: operations, about: "1000 puts of 8 bytes, every other 8 of the origin's, side by side at the target, one flush",
 			scene: passive, sizes: []int{1000}, origin: rowMany, iterations: rates, value: rate, own: true},
 		{name: "mixed_rate", unit: operations, about: "500 accumulates (xor of one uint64) and 500 gets of 8 bytes in turn at random places of 64 MB, one flush",
@@ -143,6 +145,8 @@ func cases() []*benchCase {
 			scene: passive, sizes: []int{1000}, origin: scatterMany, iterations: rates, value: each, ofTarget: true, own: true, real: noProcessor},
 		{name: "acc_target_cpu", unit: nanoseconds, about: "the same for one accumulate of update_rate",
 			scene: passive, sizes: []int{1000}, origin: updateMany, iterations: rates, value: each, ofTarget: true, own: true, real: noProcessor},
+		{name: "count_target_cpu", unit: nanoseconds, about: "the same for one accumulate of count_rate",
+			scene: passive, sizes: []int{1000}, origin: countMany, iterations: rates, value: each, ofTarget: true, own: true, real: noProcessor},
 		{name: "passive_put_lat", unit: microseconds, about: "one put and its flush while the target computes and calls nothing; median",
 			scene: passive, sizes: byteSizes[:1], sample: putsWhileComputing},
 

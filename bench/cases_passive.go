@@ -91,6 +91,15 @@ func updateMany(ctx context.Context, b *board, n int) error {
 	return b.words.Flush(ctx, 1)
 }
 
+func countMany(ctx context.Context, b *board, n int) error {
+	for range n {
+		if err := b.ints.Accumulate(window.Sum, b.operands[:1], 1, b.spot()); err != nil {
+			return err
+		}
+	}
+	return b.ints.Flush(ctx, 1)
+}
+
 func rowMany(ctx context.Context, b *board, n int) error {
 	for j := range n {
 		from := j * 16

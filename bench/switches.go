@@ -20,6 +20,7 @@ type settings struct {
 	joins   []world.Option
 	single  bool   // accumulates of more than one element are not possible
 	same    bool   // accumulates of several operations are not possible
+	cards   bool   // accumulates of other than sums of integers are not possible
 	network string // a switch that needs ranks which use TCP
 	link    string // a switch that needs ranks which use a network or simulated cards
 	// arranged is a switch of how windows arrange operations, all of which schemes
@@ -62,6 +63,8 @@ func toggles() []toggle {
 		noted(func(s *settings) { s.single = true })
 	same := hint("sameop", "windows promise one operation for all accumulates; hash tables, which need several, are left out", window.SameOp()).
 		noted(func(s *settings) { s.same = true })
+	cards := hint("cardatomics", "windows leave accumulates to the atomics of network cards, where they have some (-device ibv or sim:PROFILE); cases that accumulate other than sums of integers are left out", window.CardAtomics()).
+		noted(func(s *settings) { s.cards = true })
 	copying := toggle{"copy", []string{"auto", "plain", "vector", "string"}, "how the CPU copies 512 bytes and more: by size, or always by the runtime's copy, a loop of vectors, the string instruction", func(_ *settings, value string) error {
 		method, err := cpucopy.Parse(value)
 		if err != nil {
@@ -90,7 +93,7 @@ func toggles() []toggle {
 	}}
 	return append([]toggle{
 		copying, kernels, encryption,
-		single, same,
+		single, same, cards,
 		hint("immediate", "windows promise that accumulates are applied when their call returns: those of one element are not held back", window.Immediate()),
 		hint("unordered", "windows give up the order of accumulates", window.Unordered()),
 	}, overLinks()...)
@@ -171,6 +174,14 @@ func (s *settings) set(text string) error {
 func (s *settings) forbids(one cell) string {
 	if s.single && one.c.name == "acc_flush_lat" && one.size > 8 {
 		return fmt.Sprintf("singleelement=on, and it accumulates %d elements", one.size/8)
+	}
+	if s.cards {
+		switch one.c.name {
+		case "acc_flush_lat":
+			return "cardatomics=on, and it accumulates floats"
+		case "update_rate", "mixed_rate", "acc_target_cpu":
+			return "cardatomics=on, and it accumulates by xor"
+		}
 	}
 	if s.same && one.c.scene == tables {
 		return "sameop=on, and a hash table needs several operations"

@@ -16,11 +16,12 @@ import (
 
 var programs = flag.Int("programs", 40, "how many random programs TestPrograms runs")
 
-// TestPrograms runs random programs for windows on ranks that reach each other by the card.
+// TestPrograms runs random programs for windows on ranks that reach each other by the card. A third of
+// them leave the accumulate family to it.
 func TestPrograms(t *testing.T) {
 	require.NoError(t, openCard(t).Close())
 	for seed := range uint64(*programs) {
-		p := oracle.Draw(seed, oracle.Limits{})
+		p := oracle.Draw(seed, oracle.Limits{CardAtomics: seed%3 == 1})
 		o := oracle.Options{Without: scheduler.Scheme(seed) & scheduler.All, Concurrent: seed%2 == 0}
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		err := world.Run(ctx, p.Ranks, func(ctx context.Context, w *world.World) error { return oracle.Run(ctx, w, p, o) }, world.WithDevice("ibv"))
