@@ -1,0 +1,11 @@
+// Package regcache decides which origin buffers a card is told of, and keeps what it was told.
+//
+// A card that needs registered memory reads and writes a buffer of the program either by way
+// of memory that is registered already, which takes a copy each time, or where it is, which takes a
+// registration: many times a small copy, but only once for a buffer that is used again. So uses are
+// counted (Usage), and a buffer is registered when it has been used as often as pays, or a part of
+// that (Costs, Speculation). This follows "Efficient RDMA transfer of frequently-used buffers"
+// (paper B).
+//
+// The package is pure: it calls no card, looks at no clock, and has no goroutine.
+package regcache

@@ -1,0 +1,100 @@
+package regcache_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/regcache"
+)
+
+// A buffer is frequently used from its threshold on, and another of the same address and another
+// class of sizes is another.
+func TestUse(t *testing.T) {
+	var u regcache.Usage
+	for i := range 10 {
+		require.Equal(t, i >= 4, u.Use(4096, 1000, 5), i)
+	}
+	require.False(t, u.Use(4096, 5000, 2))
+	require.False(t, u.Use(8192, 1000, 2))
+	require.True(t, u.Use(4096, 600, 2), "sizes of 513 to 1024 are one class")
+	require.False(t, u.Use(12288, 1000, 0), "a threshold of 0 is none")
+	require.Equal(t, 3, u.Len())
+	require.Equal(t, 1, u.Frequent())
+}
+
+// The table counts as a map does, while it grows.
+func TestUseCounts(t *testing.T) {
+	var u regcache.Usage
+	r := rand.New(rand.NewPCG(1, 2))
+	uses := make(map[uint64]int)
+	for range 1 << 18 {
+		address := r.Uint64N(1<<15) * 64
+		uses[address]++
+		require.Equal(t, uses[address] >= 6, u.Use(address, 128, 6))
+	}
+	require.Equal(t, len(uses), u.Len())
+}
+
+// Where few buffers are used again the table stops to grow; when it has refused long enough it
+// forgets, and learns of others.
+func TestUseStopsGrowing(t *testing.T) {
+	var u regcache.Usage
+	next := uint64(0)
+	once := func(n int) {
+		for range n {
+			require.False(t, u.Use(next, 128, 100))
+			next += 128
+		}
+	}
+	const half = 1 << 19
+	once(half)
+	require.Equal(t, half, u.Len())
+	once(4 * half)
+	require.Equal(t, half, u.Len(), "it refuses")
+	for i := range 99 {
+		require.Equal(t, i == 98, u.Use(0, 128, 100), "what it has it counts")
+	}
+	require.Equal(t, 1, u.Frequent())
+	once(1)
+	require.Equal(t, 2, u.Len(), "it has forgotten what is not frequent")
+	require.True(t, u.Use(0, 128, 100))
+	for i := range 100 {
+		require.Equal(t, i == 99, u.Use(1<<40, 128, 100))
+	}
+}
+
+// Buffers that are frequently used have the table grow beyond that, but not without end.
+func TestUseGrowsForFrequent(t *testing.T) {
+	var u regcache.Usage
+	const most = 1 << 20
+	for i := range uint64(most) {
+		require.True(t, u.Use(i*128, 128, 1))
+	}
+	require.Equal(t, most, u.Len())
+	for i := range uint64(4 * most) {
+		require.False(t, u.Use((i+most)*128, 128, 1))
+	}
+	require.True(t, u.Use(1<<50, 128, 1))
+	require.Equal(t, 1, u.Len())
+}
+
+func TestUseAllocatesNothing(t *testing.T) {
+	var u regcache.Usage
+	u.Use(1, 128, 2)
+	require.Zero(t, testing.AllocsPerRun(1000, func() { u.Use(1, 128, 2) }))
+}
+
+func FuzzUse(f *testing.F) {
+	f.Add([]byte{1, 2, 3, 1, 1})
+	f.Fuzz(func(t *testing.T, addresses []byte) {
+		var u regcache.Usage
+		uses := make(map[byte]int)
+		for _, a := range addresses {
+			uses[a]++
+			require.Equal(t, uses[a] >= 3, u.Use(uint64(a)<<3, 200, 3))
+		}
+		require.Equal(t, len(uses), u.Len())
+	})
+}
