@@ -14,6 +14,8 @@ type figure struct {
 	// count operations of so many bytes are followed by a flush, turns times.
 	bytes, count, turns int
 	operate             func(win *window.Window[int64], buffer []int64, at int) error
+	// byCard is in a window made with CardAtomics.
+	byCard bool
 	// opcode is what the card is asked for each of them; it is not asked for a message that
 	// carries several.
 	opcode verbs.Opcode
@@ -88,13 +90,7 @@ func fetch(win *window.Window[int64], buffer []int64, at int) error {
 	return win.FetchAndOp(window.Sum, 1, &buffer[0], 1, at)
 }
 
-// atomics tells whether those of the card may be used for windows, and so have to be as fast.
-func figures(atomics bool) []*figure {
-	fop := &figure{name: "fop", about: "fetch-and-op and flush", bytes: 8, count: 1, turns: 500, operate: fetch, opcode: verbs.OpFetchAdd,
-		program: "ib_atomic_lat", messages: fewMessages, times: 1}
-	if atomics {
-		fop.goal = 1.5
-	}
+func figures() []*figure {
 	return []*figure{
 		{name: "put", about: "put and flush", bytes: 8, count: 1, turns: fewMessages, operate: put, opcode: verbs.OpRDMAWrite,
 			program: "ib_write_lat", messages: fewMessages, times: 2, goal: 1.5},
@@ -102,7 +98,10 @@ func figures(atomics bool) []*figure {
 			program: "ib_write_bw", options: []string{"-t", "1", "-Q", "1"}, messages: fewMessages, times: 1, kind: single, goal: 1.5},
 		{name: "get", about: "get and flush", bytes: 8, count: 1, turns: fewMessages, operate: get, opcode: verbs.OpRDMARead,
 			program: "ib_read_lat", messages: fewMessages, times: 1, goal: 1.4},
-		fop,
+		{name: "fop", about: "fetch-and-op and flush, by the target's processor", bytes: 8, count: 1, turns: 500, operate: fetch, opcode: verbs.OpFetchAdd,
+			program: "ib_atomic_lat", messages: fewMessages, times: 1},
+		{name: "fop_card", about: "fetch-and-op and flush, in a window that leaves them to cards", bytes: 8, count: 1, turns: fewMessages, operate: fetch, byCard: true, opcode: verbs.OpFetchAdd,
+			program: "ib_atomic_lat", messages: fewMessages, times: 1, goal: 1.5},
 		{name: "put_bw", about: "64 puts, one flush", bytes: 64 << 10, count: 64, turns: 10, operate: put, opcode: verbs.OpRDMAWrite,
 			program: "ib_write_bw", messages: 640, times: 1, kind: bandwidth, goal: 0.85},
 		{name: "put_bw", about: "64 puts, one flush", bytes: 1 << 20, count: 64, turns: 1, operate: put, opcode: verbs.OpRDMAWrite,

@@ -38,7 +38,7 @@ func run(ctx context.Context, args []string) error {
 		fmt.Fprintln(flags.Output(), "usage: RMA_DEVICE=ibv rmarun -n 2 figures [flags] [case …]")
 		flags.PrintDefaults()
 		fmt.Fprintln(flags.Output(), "The cases, all of which are measured if none is named:")
-		for _, f := range figures(false) {
+		for _, f := range figures() {
 			fmt.Fprintf(flags.Output(), "  %s: %s, of %d bytes each; against %s\n", f.name, f.about, f.bytes, strings.Join(append([]string{f.program}, f.options...), " "))
 		}
 	}
@@ -64,7 +64,7 @@ func (o *options) check() error {
 		return fmt.Errorf("figures: -rounds %d: at least 1", o.rounds)
 	}
 	for _, name := range o.names {
-		if !slices.ContainsFunc(figures(false), func(f *figure) bool { return f.name == name }) {
+		if !slices.ContainsFunc(figures(), func(f *figure) bool { return f.name == name }) {
 			return fmt.Errorf("figures: there is no case %q; -h tells which there are", name)
 		}
 	}
@@ -89,31 +89,36 @@ func measure(ctx context.Context, w *world.World, o *options) error {
 	if err != nil {
 		return err
 	}
+	counters, err := window.Allocate[int64](ctx, w, 1, window.CardAtomics())
+	if err != nil {
+		return err
+	}
 	if w.Rank() == 0 {
-		if err := win.LockAll(ctx); err != nil {
+		if err := errors.Join(win.LockAll(ctx), counters.LockAll(ctx)); err != nil {
 			return err
 		}
-		m := &measurement{win: win, buffer: wordsOf(buffer), peer: perftest{card: card, gid: o.gid, port: 18600}}
-		if err := m.rounds(ctx, o, w.Device().Attributes().CoherentAtomics); err != nil {
+		m := &measurement{win: win, counters: counters, buffer: wordsOf(buffer), peer: perftest{card: card, gid: o.gid, port: 18600}}
+		if err := m.rounds(ctx, o); err != nil {
 			return err
 		}
-		if err := win.UnlockAll(ctx); err != nil {
+		if err := errors.Join(win.UnlockAll(ctx), counters.UnlockAll(ctx)); err != nil {
 			return err
 		}
 	}
-	return errors.Join(win.Close(), region.Deregister(), w.Device().FreeMemory(buffer))
+	return errors.Join(win.Close(), counters.Close(), region.Deregister(), w.Device().FreeMemory(buffer))
 }
 
 // measurement is what rank 0 measures with.
 type measurement struct {
-	win    *window.Window[int64]
-	buffer []int64
-	peer   perftest
-	bare   *bare
-	times  []time.Duration
+	// counters are words that cards count in.
+	win, counters *window.Window[int64]
+	buffer        []int64
+	peer          perftest
+	bare          *bare
+	times         []time.Duration
 }
 
-func (m *measurement) rounds(ctx context.Context, o *options, atomics bool) (err error) {
+func (m *measurement) rounds(ctx context.Context, o *options) (err error) {
 	m.bare, err = newBare(1 << 20)
 	defer func() {
 		if closed := m.bare.close(); err == nil {
@@ -124,7 +129,7 @@ func (m *measurement) rounds(ctx context.Context, o *options, atomics bool) (err
 		return err
 	}
 	var rows []*row
-	for _, f := range figures(atomics) {
+	for _, f := range figures() {
 		if len(o.names) == 0 || slices.Contains(o.names, f.name) {
 			rows = append(rows, &row{figure: f})
 		}
@@ -148,7 +153,11 @@ func (m *measurement) round(ctx context.Context, r *row) error {
 	if err != nil {
 		return err
 	}
-	ours, err := m.loop(f, func() error { return f.turn(ctx, m.win, m.buffer) })
+	win := m.win
+	if f.byCard {
+		win = m.counters
+	}
+	ours, err := m.loop(f, func() error { return f.turn(ctx, win, m.buffer) })
 	if err != nil {
 		return err
 	}
