@@ -100,7 +100,7 @@ func (v *view) accumulateAny(call string, op Op, o operands, target, displacemen
 		return nil
 	}
 	v.settle()
-	if p, err = v.through(p); err != nil {
+	if p, err = v.through(p, target); err != nil {
 		return v.failed(call, target, displacement, o.count, err)
 	}
 	if to, ok := v.mapped(target, displacement); ok && v.cards != cardsAlone {
@@ -257,7 +257,7 @@ func (v *view) compareAndSwap(compare, swap, result unsafe.Pointer, target, disp
 			return &OpError{Op: "CompareAndSwap", Target: target, Displacement: displacement, Count: 1, Cause: err}
 		}
 	}
-	if p, err = v.through(p); err != nil {
+	if p, err = v.through(p, target); err != nil {
 		return v.failed("CompareAndSwap", target, displacement, 1, err)
 	}
 	if _, ok := v.mapped(target, displacement); ok && v.cards != cardsAlone {

@@ -12,9 +12,9 @@ import (
 // of processors only where the card is coherent with them. So a window made with CardAtomics has
 // all of its accumulate family done in one of three ways, which the ranks choose when they make it:
 //
-//   - in the window's other ways, where the ranks do not all have such cards, or where some map
-//     memory that cards are not coherent with;
-//   - by the cards, each rank's own on its part too, over its link with itself;
+//   - in the window's other ways, where the ranks do not all have such cards, or the memory is the
+//     programs' own and some ranks share it;
+//   - by the cards, also on memory that is mapped, over mute links (world.CardLink);
 //   - by the cards over links, and by the processor's atomic instructions on memory that is mapped,
 //     where the cards are coherent with them.
 
@@ -31,7 +31,7 @@ func CardAtomics() Option {
 type ability uint32
 
 const (
-	// cardHasAtomics: its network card has atomics, and its part is where they take words.
+	// cardHasAtomics: its network card has atomics, and carries them out on its part.
 	cardHasAtomics ability = 1 << iota
 	// cardIsCoherent: they are coherent with its processor's.
 	cardIsCoherent
@@ -44,7 +44,7 @@ const (
 // abilityOf is that of this rank with a part.
 func abilityOf(w *world.World, p *part) (a ability) {
 	own, coherent := w.CardAtomics()
-	if own && alignmentOf(p.memory) >= 8 {
+	if own && (len(p.memory) == 0 || p.takesAtomics) {
 		a |= cardHasAtomics
 	}
 	if coherent {
@@ -77,12 +77,12 @@ func cardUseOf(all ability, allocated bool) cardUse {
 	switch {
 	case !has(cardHasAtomics):
 		return cardsUnused
-	case has(cardIsCoherent) && (allocated || has(mapsNobody)):
+	case !allocated && !has(mapsNobody):
+		return cardsUnused
+	case has(cardIsCoherent):
 		return cardsOverLinks
-	case has(mapsNobody):
-		return cardsAlone
 	}
-	return cardsUnused
+	return cardsAlone
 }
 
 // useCards has cards do the accumulate family as suits what the ranks have described.
@@ -144,18 +144,18 @@ func (v *view) refuseAtomic(op Op) error {
 	return fmt.Errorf("%w: the window was made with CardAtomics, which are %v, %v and CompareAndSwap, this is %v", ErrHint, Sum, NoOp, op)
 }
 
-// through is the peer of an operation of the accumulate family: that of this rank's own part has a
-// link where cards alone do them. It is made at first use.
-func (c *core) through(p *peer) (*peer, error) {
+// through is the peer of an operation of the accumulate family on a rank: that of one whose part is
+// mapped has a link where cards alone do them. It is made at first use.
+func (c *core) through(p *peer, rank int) (*peer, error) {
 	if c.cards != cardsAlone || p.link != nil {
 		return p, nil
 	}
-	link, err := c.world.Loopback()
+	link, err := c.world.CardLink(rank)
 	if err != nil {
 		return nil, err
 	}
-	own, region := c.own, c.exposed[c.rank].data
-	p = &peer{control: own.control, data: own.data, neighbor: own.neighbor, block: own.block, link: link, region: region, deferred: newDeferred(c, link, region, true)}
-	c.peers[c.rank].CompareAndSwap(own, p)
-	return c.peers[c.rank].Load(), nil
+	linked := &peer{control: p.control, data: p.data, neighbor: p.neighbor, block: p.block, region: p.region, link: link}
+	linked.deferred = newDeferred(c, link, c.exposed[rank].card, true)
+	c.peers[rank].CompareAndSwap(p, linked)
+	return c.peers[rank].Load(), nil
 }

@@ -15,7 +15,8 @@ func TestCardUse(t *testing.T) {
 	}{
 		{0, true, cardsUnused},
 		{cardIsCoherent | mapsNobody, true, cardsUnused},
-		{cardHasAtomics, true, cardsUnused},
+		{cardHasAtomics, true, cardsAlone},
+		{cardHasAtomics, false, cardsUnused},
 		{cardHasAtomics | mapsNobody, true, cardsAlone},
 		{cardHasAtomics | mapsNobody, false, cardsAlone},
 		{cardHasAtomics | cardIsCoherent, true, cardsOverLinks},

@@ -12,6 +12,7 @@ import (
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/shm"
 	"github.com/onesided/rma/verbs/sim"
+	"github.com/onesided/rma/verbs/tcp"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 	"github.com/onesided/rma/world/worldtest"
@@ -20,7 +21,20 @@ import (
 var (
 	cardCounts   = register("card counts", countByCards)
 	cardRefusals = register("card refusals", refuseByCards)
+	// Processes have cards beside memory that they share.
+	cardsOfHosts         = worldtest.RegisterWith("card counts on cards", onTCP(false), scripted(countByCards))
+	coherentCardsOfHosts = worldtest.RegisterWith("card counts on coherent cards", onTCP(true), scripted(countByCards))
 )
+
+// onTCP are options under which a process has a network card with atomics.
+func onTCP(coherent bool) func() ([]world.Option, error) {
+	return func() ([]world.Option, error) {
+		return []world.Option{world.WithNetwork(func(int) (verbs.Device, error) {
+			device, err := tcp.Open(tcp.Options{Listen: "127.0.0.1:0"})
+			return &atomicCard{device, coherent}, err
+		})}, nil
+	}
+}
 
 // countByCards has all ranks count on all ranks, themselves included, in all modes: every number is
 // counted once.
@@ -196,6 +210,15 @@ func TestCardAtomics(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestCardAtomicsOfHosts runs on processes of two hosts, some of which share memory too: what cards
+// are not coherent with goes by them all the same.
+func TestCardAtomicsOfHosts(t *testing.T) {
+	for _, n := range []int{3, 4} {
+		worldtest.Hosts(t, n, cardsOfHosts)
+		worldtest.Hosts(t, n, coherentCardsOfHosts)
 	}
 }
 

@@ -105,9 +105,6 @@ func newDeferred(c *core, link *world.Link, region verbs.RemoteRegion, direct bo
 	return d
 }
 
-// toItself tells whether the rank is this one, which knows what it does without messages.
-func (d *deferred) toItself() bool { return d.link.Rank() == d.core.rank }
-
 // learn ends an epoch: all operations so far are complete.
 func (d *deferred) learn() {
 	if d.learner == nil {

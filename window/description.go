@@ -45,12 +45,14 @@ type failure struct {
 type exposure struct {
 	bytes         uint64
 	data, control verbs.RemoteRegion
-	alignment     uint32
+	// card is the data as network cards reach it.
+	card      verbs.RemoteRegion
+	alignment uint32
 }
 
 // expose keeps what a rank has described.
 func (c *core) expose(rank int, d *description) exposure {
-	return exposure{d.bytes, c.world.Place(rank, &d.data), c.world.Place(rank, &d.control), d.alignment}
+	return exposure{d.bytes, c.world.Place(rank, &d.data), c.world.Place(rank, &d.control), c.world.CardPlace(&d.data), d.alignment}
 }
 
 // process is this process, among those of a job.

@@ -28,7 +28,8 @@ var errBehindGate = errors.New("the target may not have ended the last Fence")
 // pass returns errBehindGate unless the rank is known to have ended the Fence after which its
 // memory may be touched direct. It is called with the mutex.
 func (d *deferred) pass(ctx context.Context) error {
-	if d.toItself() {
+	if d.link.Mute() {
+		// It is of this host, whose ranks end a Fence when all have what they wait for.
 		return nil
 	}
 	g, number := &d.gate, d.core.tallies.gate.Load()

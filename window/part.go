@@ -18,6 +18,8 @@ type part struct {
 	// allocated is memory to free; nil if the memory is the program's.
 	allocated []byte
 	device    verbs.Device
+	// takesAtomics tells that the network card carries out atomics on it.
+	takesAtomics bool
 }
 
 const windowAccess = verbs.LocalWrite | verbs.RemoteWrite | verbs.RemoteRead
@@ -59,15 +61,25 @@ func (p *part) addControl(w *world.World, s settings) error {
 	if len(p.memory) == 0 {
 		return nil
 	}
-	access := windowAccess
-	if own, _ := w.CardAtomics(); own && s.cardAtomics {
-		access |= verbs.RemoteAtomic
-	}
-	if region, err = w.Register(p.memory, access); err != nil {
+	if region, err = p.register(w, s); err != nil {
 		return fmt.Errorf("registering %d bytes: %w", len(p.memory), err)
 	}
 	p.regions = append(p.regions, region)
 	return nil
+}
+
+// register registers the memory, for atomics if they are asked for and the card grants them.
+func (p *part) register(w *world.World, s settings) (*world.Region, error) {
+	if own, _ := w.CardAtomics(); !s.cardAtomics || !own || alignmentOf(p.memory) < 8 {
+		return w.Register(p.memory, windowAccess)
+	}
+	region, err := w.Register(p.memory, windowAccess|verbs.RemoteAtomic)
+	var unable *verbs.CapabilityError
+	if errors.As(err, &unable) {
+		return w.Register(p.memory, windowAccess)
+	}
+	p.takesAtomics = err == nil
+	return region, err
 }
 
 // release gives everything back that the part has.

@@ -159,7 +159,7 @@ func (d *deferred) markNow(ctx context.Context, number uint32) (left, marked boo
 		}
 	}
 	c := d.core
-	if d.toItself() || d.flown && c.size > 2 {
+	if d.link.Mute() || d.flown && c.size > 2 {
 		d.link.Push()
 		return false, false, nil
 	}

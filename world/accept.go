@@ -9,13 +9,15 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// A connection is for one of two things, so that what nobody takes of one cannot
+// A connection is for one of three things, so that what nobody takes of one cannot
 // hold up the other.
 const (
 	// laneLetters carries the messages of collectives.
 	laneLetters byte = iota
 	// laneLink is a Link.
 	laneLink
+	// laneMute is a link that carries no messages.
+	laneMute
 )
 
 // hello is what a rank says when it connects: a lane and its number.
@@ -31,7 +33,7 @@ func connectedAlready(rank int) error {
 // accept makes the incoming connection of the rank that a hello names.
 func (w *World) accept(c *card, caller verbs.ConnectionRequest) {
 	hello := caller.Hello()
-	if len(hello) != 5 || hello[0] > laneLink {
+	if len(hello) != 5 || hello[0] > laneMute {
 		caller.Reject(fmt.Sprintf("a hello of %d bytes names no rank", len(hello)))
 		return
 	}
@@ -40,7 +42,7 @@ func (w *World) accept(c *card, caller verbs.ConnectionRequest) {
 		caller.Reject(fmt.Sprintf("the job has no rank %d", rank))
 		return
 	}
-	if rank == w.rank && (hello[0] != laneLink || !w.connectsItself()) {
+	if rank == w.rank && (hello[0] != laneMute || w.cardLinks[rank].Load() == nil) {
 		caller.Reject(fmt.Sprintf("this is rank %d", rank))
 		return
 	}
@@ -53,7 +55,11 @@ func (w *World) accept(c *card, caller verbs.ConnectionRequest) {
 		w.post.accept(c, rank, caller)
 		return
 	}
-	w.acceptSoon(rank, caller, func() error { return w.acceptLink(c, rank, caller) }, func(err error) {
+	accept := w.acceptLink
+	if hello[0] == laneMute {
+		accept = w.acceptMute
+	}
+	w.acceptSoon(rank, caller, func() error { return accept(c, rank, caller) }, func(err error) {
 		if err != nil {
 			w.logger.Warn("a connection could not be accepted", "rank", rank, "why", err)
 			caller.Reject(err.Error())
@@ -63,9 +69,6 @@ func (w *World) accept(c *card, caller verbs.ConnectionRequest) {
 
 // acceptLink makes a connection that of the link with a rank.
 func (w *World) acceptLink(c *card, rank int, caller verbs.ConnectionRequest) error {
-	if rank == w.rank {
-		return w.loopback.Load().acceptFar(caller)
-	}
 	if l := w.links[rank].Load(); l != nil {
 		return l.meet(caller)
 	}

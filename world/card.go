@@ -164,7 +164,7 @@ func (r *Region) Memory() []byte { return r.memory }
 
 func (r *Region) lkey(kind cardKind) uint32 { return r.regions[kind].LKey() }
 
-// Register makes memory known to every device of this rank. Operations whose origin or
+// Register makes memory known to every device of this rank, for atomics to its network card. Operations whose origin or
 // result is in it, which the program may read or write (verbs.LocalWrite), need no
 // registration of their own then: the region is to last until they are complete.
 func (w *World) Register(memory []byte, access verbs.Access) (*Region, error) {
@@ -196,6 +196,11 @@ func register(cards *[cardKinds]*card, memory []byte, access verbs.Access) (*Reg
 	for kind, c := range cards {
 		if c == nil {
 			continue
+		}
+		access := access
+		if cardKind(kind) == sharedCard {
+			// Who maps it has the processor's.
+			access &^= verbs.RemoteAtomic
 		}
 		region, err := c.device.RegisterMemory(memory, access)
 		if err != nil {

@@ -34,9 +34,11 @@ func TestConnectedAlready(t *testing.T) {
 				{hello(laneLetters, 0), "rank 0 is connected already: another process says that it is rank 0, too"},
 				{hello(laneLink, 1), "this is rank 1"},
 				{hello(laneLetters, 1), "this is rank 1"},
+				{hello(laneMute, 0), "rank 0 shares no memory with this one"},
+				{hello(laneMute, 1), "this is rank 1"},
 				{hello(laneLink, 2), "the job has no rank 2"},
 				{hello(laneLetters, 1<<32-1), "the job has no rank"},
-				{hello(laneLink+1, 0), "names no rank"},
+				{hello(laneMute+1, 0), "names no rank"},
 				{hello(laneLink, 0)[:4], "names no rank"},
 				{nil, "names no rank"},
 			} {

@@ -23,7 +23,7 @@ func (w *World) lack(rank int, err error) {
 // dial begins the connection of a link. It is called with the mutex of progress.
 func (l *Link) dial() error {
 	w := l.world
-	pair, err := l.card.device.Connect(l.address(), hello(laneLink, w.rank), l.config())
+	pair, err := l.card.device.Connect(w.job.contacts[l.rank].addresses[l.card.kind], hello(l.lane(), w.rank), l.config())
 	if err != nil {
 		return err
 	}
@@ -34,6 +34,14 @@ func (l *Link) dial() error {
 	w.dialing = append(w.dialing, l)
 	w.drive()
 	return nil
+}
+
+// lane is what its connection is for.
+func (l *Link) lane() byte {
+	if l.mute {
+		return laneMute
+	}
+	return laneLink
 }
 
 // own makes a queue pair that of the link, and closes the one that was, or, while that is
@@ -174,6 +182,9 @@ func (l *Link) rise() bool {
 // begin posts the receives of a link and lets requests go.
 func (l *Link) begin() error {
 	for slot := range linkReceives {
+		if l.mute {
+			break
+		}
 		if err := l.receive(slot); err != nil {
 			return err
 		}

@@ -38,8 +38,8 @@ type Link struct {
 	inbox verbs.MemoryRegion
 	// unwatch ends the watch of the rank, if the card has to be told to keep one.
 	unwatch func()
-	// far is the other end of a link of this rank with itself. It belongs to progress.
-	far verbs.QueuePair
+	// mute tells that it carries no messages, and has no inbox.
+	mute bool
 	// gone is what that has told.
 	gone atomic.Pointer[linkError]
 	// crossing is a connection that the rank has made meanwhile, superseded the one that this
@@ -210,8 +210,8 @@ func (l *Link) config() verbs.QueuePairConfig {
 func (l *Link) open() (err error) {
 	l.tryAgain = l.goOn
 	l.inbox, err = l.card.device.RegisterMemory(make([]byte, linkReceives*l.world.linkLetter), verbs.LocalWrite)
-	if err == nil && l.card.watcher != nil && !l.toItself() {
-		if l.unwatch, err = l.card.watcher.Watch(l.address(), l.lost); err != nil {
+	if err == nil && l.card.watcher != nil {
+		if l.unwatch, err = l.card.watcher.Watch(l.world.addressOf(l.rank), l.lost); err != nil {
 			err = errors.Join(err, l.inbox.Deregister())
 		}
 	}
@@ -246,6 +246,9 @@ func (l *Link) shut() error {
 	if r := l.results.Load(); r != nil {
 		clear(r.into[:])
 		_ = r.region.Deregister()
+	}
+	if l.mute {
+		return nil
 	}
 	return l.inbox.Deregister()
 }
@@ -302,11 +305,7 @@ func (l *Link) receive(slot int) error {
 	o := &l.world.post
 	o.segment[0] = verbs.Segment{Memory: l.slotMemory(slot), LKey: l.inbox.LKey()}
 	o.receive[0] = verbs.ReceiveRequest{ID: receiveID | uint64(slot), Segments: o.segment[:]}
-	pair := l.pair
-	if l.far != nil {
-		pair = l.far
-	}
-	_, err := pair.PostReceive(o.receive[:])
+	_, err := l.pair.PostReceive(o.receive[:])
 	return err
 }
 
@@ -330,7 +329,7 @@ func (l *Link) fail(err error) {
 	if l.broken.Load() != nil {
 		return
 	}
-	if !l.toItself() && !l.world.parted[l.rank].Load() {
+	if l.rank != l.world.rank && !l.world.parted[l.rank].Load() {
 		l.world.roster.fail(l.rank, err)
 	}
 	if !l.broken.CompareAndSwap(nil, &linkError{err}) {
@@ -366,9 +365,6 @@ func (l *Link) close() {
 		l.world.hangUp(l.rank, l.superseded)
 	}
 	l.world.hangUp(l.rank, l.pair)
-	if l.far != nil {
-		_ = l.far.Close()
-	}
 	_ = l.shut()
 	l.giveBack(l.sequence)
 	clear(l.bodies)

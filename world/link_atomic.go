@@ -11,8 +11,8 @@ import (
 
 // A card carries out additions and swaps of 8 bytes by itself, atomic to those of all others
 // that go through it. To what a processor does by atomic instructions they are atomic only where
-// they are coherent. Elsewhere a rank has what it does to its own memory done by its card too,
-// over a link with itself: see [World.Loopback].
+// they are coherent. Elsewhere a rank has what it does to memory that it maps, its own included, done
+// by cards too: see [World.CardLink].
 
 // CardAtomics tells whether this rank's network card has atomics of its own, and whether they are
 // coherent with the processor's. A card that the processor moves has none of its own.
@@ -109,62 +109,63 @@ func (l *Link) bring(completed uint64) {
 	}
 }
 
-// Loopback is this rank's link with itself, through its network card: for the card's atomics
-// on its own memory. It is made at first use, and carries no messages to services.
-func (w *World) Loopback() (*Link, error) {
-	if l := w.loopback.Load(); l != nil {
+// CardLink is this rank's link to another, or to itself, over its network card: for the card's
+// atomics on memory that ranks map, too. It is made at first use. To a rank whose memory this one
+// maps it is mute: see [Link.Mute].
+func (w *World) CardLink(rank int) (*Link, error) {
+	if !w.Mapped(rank) {
+		return w.Link(rank)
+	}
+	if l := w.cardLinks[rank].Load(); l != nil {
 		return l, nil
 	}
 	c := w.cards[networkCard]
 	if c == nil {
-		return nil, &verbs.CapabilityError{Device: w.home.attributes.Name, Capability: "reach this rank through a network card", Reason: "there is none"}
+		return nil, &verbs.CapabilityError{Device: w.home.attributes.Name, Capability: fmt.Sprintf("reach rank %d through a network card", rank), Reason: "there is none"}
+	}
+	if err := w.Failure(rank); err != nil {
+		return nil, err
 	}
 	w.post.mu.Lock()
 	defer w.post.mu.Unlock()
-	if l := w.loopback.Load(); l != nil {
+	if l := w.cardLinks[rank].Load(); l != nil {
 		return l, nil
 	}
-	l := &Link{world: w, rank: w.rank, card: c}
-	err := l.open()
-	if err == nil {
-		if err = l.dial(); err != nil {
-			err = errors.Join(err, l.shut())
-		}
+	l := &Link{world: w, rank: rank, card: c, mute: true}
+	if err := l.dial(); err != nil {
+		return nil, fmt.Errorf("world: connecting to rank %d through the network card: %w", rank, w.blame(rank, err))
 	}
-	if err != nil {
-		return nil, fmt.Errorf("world: connecting rank %d with itself: %w", w.rank, err)
-	}
-	w.loopback.Store(l)
+	w.cardLinks[rank].Store(l)
 	return l, nil
 }
 
-// toItself tells whether the link is the rank's with itself. Its other end is far.
-func (l *Link) toItself() bool { return l.rank == l.world.rank }
+// Mute tells whether the link carries no messages, but writes, reads and atomics: nobody receives
+// at its other end, which takes no part.
+func (l *Link) Mute() bool { return l.mute }
 
-// connectsItself tells whether the link of this rank with itself is being made. It is called with
-// the mutex of progress.
-func (w *World) connectsItself() bool {
-	l := w.loopback.Load()
-	return l != nil && !l.up && l.broken.Load() == nil
-}
-
-// acceptFar makes the other end of the rank's link with itself.
-func (l *Link) acceptFar(caller verbs.ConnectionRequest) error {
-	far, err := caller.Accept(l.config())
+// acceptMute makes the other end of a mute link of a rank, in the place of one that has ended.
+func (w *World) acceptMute(c *card, rank int, caller verbs.ConnectionRequest) error {
+	if !w.Mapped(rank) {
+		return fmt.Errorf("rank %d shares no memory with this one: its links carry messages", rank)
+	}
+	before := w.muteEnds[rank]
+	if before != nil && before.State() == verbs.StateReady {
+		return connectedAlready(rank)
+	}
+	pair, err := caller.Accept(verbs.QueuePairConfig{SendQueue: c.queue, ReceiveQueue: c.queue, MaxSends: 1, MaxReceives: 1})
 	if err != nil {
 		return err
 	}
-	if l.far != nil {
-		// Of a connection that could not be made.
-		l.card.forget(l.far.Number())
-		_ = l.far.Close()
+	if err := w.lines.add(rank, pair); err != nil {
+		return errors.Join(err, pair.Close())
 	}
-	l.far = far
-	l.card.links[far.Number()] = l
+	if before != nil {
+		w.hangUp(rank, before)
+	}
+	w.muteEnds[rank] = pair
+	w.drive()
 	return nil
 }
 
-// address is where the card at the other end is.
-func (l *Link) address() string {
-	return l.world.job.contacts[l.rank].addresses[l.card.kind]
-}
+// CardPlace is the one of a rank's places that network cards reach.
+func (w *World) CardPlace(places *Places) verbs.RemoteRegion { return places[networkCard] }

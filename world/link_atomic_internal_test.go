@@ -42,14 +42,6 @@ func words(ctx context.Context, w *World, memory []byte) (*Region, []verbs.Remot
 	return region, at, nil
 }
 
-// way is the link to a rank, which may be this one.
-func (w *World) way(rank int) (*Link, error) {
-	if rank == w.rank {
-		return w.Loopback()
-	}
-	return w.Link(rank)
-}
-
 // TestLinkAtomics has all ranks count on all ranks, themselves included, more often than a link
 // holds at once: every number is counted once, in order, and a message that waits for reads
 // comes behind all.
@@ -65,7 +57,7 @@ func TestLinkAtomics(t *testing.T) {
 			return err
 		}
 		for target := range n {
-			l, err := w.way(target)
+			l, err := w.CardLink(target)
 			if err != nil {
 				return err
 			}
@@ -90,7 +82,7 @@ func TestLinkAtomics(t *testing.T) {
 		if err := w.Barrier(ctx); err != nil {
 			return err
 		}
-		l, err := w.Loopback()
+		l, err := w.CardLink(w.rank)
 		if err != nil {
 			return err
 		}
@@ -102,7 +94,7 @@ func TestLinkAtomics(t *testing.T) {
 		if counted != want || seen != 7 {
 			return fmt.Errorf("rank %d was counted to %#x, not %#x, and then was %d", w.rank, counted, want, seen)
 		}
-		if again, err := w.Loopback(); again != l || err != nil {
+		if again, err := w.CardLink(w.rank); again != l || err != nil {
 			return fmt.Errorf("another link: %w", err)
 		}
 		return errors.Join(w.Barrier(ctx), region.Deregister(), w.Device().FreeMemory(memory))
@@ -117,7 +109,7 @@ func TestAtomicRefused(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		l, err := w.Loopback()
+		l, err := w.CardLink(w.rank)
 		if err != nil {
 			return err
 		}
@@ -134,11 +126,11 @@ func TestAtomicRefused(t *testing.T) {
 	})
 }
 
-// TestLoopbackNeedsCard: ranks that share memory have no network card.
-func TestLoopbackNeedsCard(t *testing.T) {
+// TestCardLinkNeedsCard: ranks that share memory have no network card.
+func TestCardLinkNeedsCard(t *testing.T) {
 	require.NoError(t, Run(t.Context(), 2, func(_ context.Context, w *World) error {
 		own, coherent := w.CardAtomics()
-		_, err := w.Loopback()
+		_, err := w.CardLink(w.rank)
 		var unable *verbs.CapabilityError
 		if own || coherent || !errors.As(err, &unable) {
 			return fmt.Errorf("own %v, coherent %v, %w", own, coherent, err)

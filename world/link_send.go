@@ -441,6 +441,10 @@ func (l *Link) post(signalled bool) {
 	if l.head == len(l.requests) {
 		return
 	}
+	if l.mute {
+		// No message could be told of later.
+		l.signal()
+	}
 	if signalled {
 		if err := l.cover(); err != nil {
 			l.fail(err)

@@ -22,7 +22,7 @@ func (m *Meeting) leave() {
 			continue
 		}
 		for _, l := range inOrder(c.links) {
-			if !l.toItself() {
+			if !l.mute {
 				l.Reply(&Message{Kind: kindLeft}, begun)
 			}
 		}

@@ -66,7 +66,7 @@ func (w *World) passOnFirst() {
 
 // tellFailure tells that a rank has failed, with the mutex of progress.
 func (l *Link) tellFailure(rank int) {
-	if l.rank == rank || l.toItself() || l.broken.Load() != nil {
+	if l.rank == rank || l.mute || l.broken.Load() != nil {
 		return
 	}
 	cause := l.world.roster.failed[rank].Load().Cause

@@ -80,15 +80,16 @@ type World struct {
 	round round
 	post  office
 
-	// links are those with other ranks, nil until there is one, loopback that with itself; parted tells of ranks that
-	// have left. services and meetings are by number, and belong to progress.
-	links    []atomic.Pointer[Link]
-	loopback atomic.Pointer[Link]
-	parted   []atomic.Bool
-	services map[uint32]Service
-	meetings map[uint32]*Meeting
-	slots    slots
-	numbers  atomic.Uint32
+	// links are those with other ranks, nil until there is one, cardLinks those that are mute; parted
+	// tells of ranks that have left. muteEnds are the other ends of ranks' mute links; they, services and meetings are by number, and belong to progress.
+	links     []atomic.Pointer[Link]
+	cardLinks []atomic.Pointer[Link]
+	muteEnds  map[int]verbs.QueuePair
+	parted    []atomic.Bool
+	services  map[uint32]Service
+	meetings  map[uint32]*Meeting
+	slots     slots
+	numbers   atomic.Uint32
 	// left tells that this rank has left.
 	left atomic.Bool
 
@@ -148,12 +149,12 @@ func newWorld(rank, size int, b *base, roster *roster, s settings) (*World, erro
 		yield: runtime.Gosched, yields: mostYields,
 		neighbors: make([]atomic.Pointer[verbs.Neighbor], size),
 		ledgers:   make([]atomic.Pointer[ledger], size),
-		links:     make([]atomic.Pointer[Link], size),
-		parted:    make([]atomic.Bool, size),
-		services:  make(map[uint32]Service),
-		meetings:  make(map[uint32]*Meeting),
-		doze:      make(chan struct{}, 1),
-		finalize:  func() error { return nil },
+		links:     make([]atomic.Pointer[Link], size), cardLinks: make([]atomic.Pointer[Link], size), muteEnds: make(map[int]verbs.QueuePair),
+		parted:   make([]atomic.Bool, size),
+		services: make(map[uint32]Service),
+		meetings: make(map[uint32]*Meeting),
+		doze:     make(chan struct{}, 1),
+		finalize: func() error { return nil },
 	}
 	if b.home.attributes.Virtual {
 		w.charger, _ = w.home.device.(verbs.Charger)

@@ -13,6 +13,7 @@ import (
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/shm"
+	"github.com/onesided/rma/verbs/tcp"
 	"github.com/onesided/rma/window/oracle"
 	"github.com/onesided/rma/world"
 	"github.com/onesided/rma/world/worldtest"
@@ -141,11 +142,22 @@ func fromEnvironment(name string) uint64 {
 }
 
 // drawn runs the programs of some seeds, for as many ranks as there are. A third of them has windows
-// with CardAtomics.
-var drawn = worldtest.Register("random programs", func(ctx context.Context, w *world.World) error {
+// with CardAtomics, and on processes that have network cards with atomics all have.
+var (
+	drawn        = worldtest.Register("random programs", runDrawn)
+	drawnOnCards = worldtest.RegisterWith("random programs on cards", func() ([]world.Option, error) {
+		return []world.Option{world.WithNetwork(func(int) (verbs.Device, error) {
+			device, err := tcp.Open(tcp.Options{Listen: "127.0.0.1:0"})
+			return &atomicCard{device, false}, err
+		})}, nil
+	}, runDrawn)
+)
+
+func runDrawn(ctx context.Context, w *world.World) error {
 	first := fromEnvironment(seedVariable)
+	own, _ := w.CardAtomics()
 	for s := first; s < first+fromEnvironment(programsVariable); s++ {
-		p, o := oracle.Draw(s, oracle.Limits{Ranks: w.Size(), CardAtomics: s%3 == 1}), optionsOf(s)
+		p, o := oracle.Draw(s, oracle.Limits{Ranks: w.Size(), CardAtomics: own || s%3 == 1}), optionsOf(s)
 		if raced && p.ShortAtomics() {
 			continue
 		}
@@ -154,21 +166,22 @@ var drawn = worldtest.Register("random programs", func(ctx context.Context, w *w
 		}
 	}
 	return nil
-})
+}
 
 // TestProcesses runs random programs on ranks that are processes: all of one host, without
-// shared memory, and on two hosts.
+// shared memory, and on two hosts, with network cards too.
 func TestProcesses(t *testing.T) {
 	for _, form := range []struct {
 		name  string
 		ranks int
 		run   func(t *testing.T, n int, name string)
-	}{{"shared memory", 3, worldtest.Processes}, {"tcp", 3, worldtest.TCP}, {"hosts", 4, worldtest.Hosts}} {
+		body  string
+	}{{"shared memory", 3, worldtest.Processes, drawn}, {"tcp", 3, worldtest.TCP, drawn}, {"hosts", 4, worldtest.Hosts, drawn}, {"hosts with cards", 4, worldtest.Hosts, drawnOnCards}} {
 		t.Run(form.name, func(t *testing.T) {
 			for left, s := count(128), *seed; left > 0; left, s = left-atOnce, s+atOnce {
 				t.Setenv(programsVariable, fmt.Sprint(min(left, atOnce)))
 				t.Setenv(seedVariable, fmt.Sprint(s))
-				form.run(t, form.ranks, drawn)
+				form.run(t, form.ranks, form.body)
 			}
 		})
 	}
