@@ -38,12 +38,12 @@ func (d *device) follow(q *queuePair, address string, hello []byte) {
 		q.lose(err)
 		return
 	}
+	defer d.door.lines.remove(l)
 	defer l.end()
 	if !d.door.lines.add(l) || !q.hold(l) {
 		q.lose(d.closedError("Connect"))
 		return
 	}
-	defer d.door.lines.remove(l)
 	for {
 		k, payload, err := l.receive()
 		if err != nil {

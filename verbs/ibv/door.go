@@ -172,14 +172,13 @@ func (o *door) receive(conn net.Conn) {
 
 // hear has the caller prove the key and reads its hello.
 func (o *door) hear(conn net.Conn) (*connectionRequest, error) {
-	w, err := o.unproven.Hear(conn, func() (io.ReadWriter, error) {
+	_, err := o.unproven.Hear(conn, func() (io.ReadWriter, error) {
 		return conn, conn.SetDeadline(time.Now().Add(o.limit))
 	}, o.key, purpose)
 	if err != nil {
 		return nil, err
 	}
 	l := newLine(conn, "peer "+conn.RemoteAddr().String(), o.lines.silence)
-	_ = w
 	k, payload, err := l.receive()
 	if err != nil {
 		return nil, err

@@ -1,0 +1,47 @@
+//go:build ibverbs && cgo && linux
+
+package ibv
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/tcp/logqueue"
+)
+
+// cardless is a device that has a door, and no card.
+func cardless(t *testing.T) *device {
+	d := &device{name: "none"}
+	d.bell = newBell(func() {})
+	d.door = door{device: d, limit: defaultHandshake, teller: teller{queue: logqueue.New(nil), told: make(map[string]*told)}}
+	require.NoError(t, d.door.open(&Options{Listen: defaultListen, Silence: defaultSilence}))
+	d.door.working.Go(d.door.serve)
+	t.Cleanup(func() {
+		require.NoError(t, d.door.shut())
+		d.door.working.Wait()
+		d.door.teller.close()
+	})
+	return d
+}
+
+// Of a queue pair that has ended before its line was made nothing is left, on neither side.
+func TestLineOfEndedPair(t *testing.T) {
+	near, far := cardless(t), cardless(t)
+	q := &queuePair{device: near, own: someEndpoint(), err: verbs.ErrClosed}
+	near.follow(q, far.Address(), []byte("hello"))
+	left := func(d *device) int {
+		d.door.lines.mu.Lock()
+		defer d.door.lines.mu.Unlock()
+		return len(d.door.lines.all)
+	}
+	require.Zero(t, left(near))
+	require.Eventually(t, func() bool { return left(far) == 0 && far.waiting.Load() == 1 }, defaultHandshake, time.Millisecond)
+	var into [1]verbs.ConnectionRequest
+	require.Equal(t, 1, far.PollConnections(into[:]))
+	require.Equal(t, "hello", string(into[0].Hello()))
+	_, err := into[0].Accept(verbs.QueuePairConfig{})
+	require.ErrorIs(t, err, verbs.ErrPeerGone)
+}
