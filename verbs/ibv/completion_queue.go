@@ -38,7 +38,9 @@ type completionQueue struct {
 	// completions there may be of such that are closed; uses counts the queue pairs.
 	attached, stale, uses int
 	closed                bool
-	tray                  tray
+	// broken tells that the card's part can be polled no more.
+	broken bool
+	tray   tray
 	// held[first:] was taken out while nobody asked for it.
 	held  []verbs.Completion
 	first int
@@ -112,9 +114,13 @@ func (c *completionQueue) Poll(into []verbs.Completion) int {
 
 // take takes the card's completions.
 func (c *completionQueue) take(into []verbs.Completion) (n int) {
-	for n < len(into) {
+	for n < len(into) && !c.broken {
 		asked := min(len(into)-n, batch)
 		got := c.queue.poll(&c.tray, asked)
+		if got < 0 {
+			c.broken = true
+			c.device.fail((*queuePair).desert, "the card's completion queue cannot be polled", func(q *queuePair) bool { return q.sends == c || q.receives == c })
+		}
 		for i := range max(got, 0) {
 			if c.device.complete(&c.tray, i, &into[n]) {
 				n++
@@ -182,8 +188,11 @@ func (c *completionQueue) flush(into []verbs.Completion) (n int) {
 func (c *completionQueue) attach(requests int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
+	switch {
+	case c.closed:
 		return fmt.Errorf("ibv: %s: queue pair: its completion queue: %w", c.device.name, verbs.ErrClosed)
+	case c.broken:
+		return fmt.Errorf("ibv: %s: queue pair: the card's completion queue cannot be polled", c.device.name)
 	}
 	if need := c.attached + c.stale + requests; need > c.queue.room() {
 		most := c.device.limits.completions

@@ -113,6 +113,31 @@ func TestHollow(t *testing.T) {
 	require.Zero(t, c.Poll(into))
 }
 
+// What a card had that can tell nothing any more is flushed, also what was not signalled.
+func TestDeserted(t *testing.T) {
+	q, c := hollowPair(t, 8)
+	requests, into := writes(8), make([]verbs.Completion, 8)
+	for i := range requests {
+		requests[i].Flags = 0
+	}
+	n, err := q.PostSend(requests)
+	require.NoError(t, err)
+	require.Equal(t, 8, n)
+	q.receiving.given.Store(q.receiving.put(entry{id: 100}) + 1)
+	// As if it had failed before, and what marks the end had been posted.
+	q.err = verbs.ErrPeerGone
+	q.unwell()
+	require.Zero(t, c.Poll(into))
+	q.desert(verbs.ErrPeerGone)
+	require.Equal(t, 8, c.Poll(into))
+	for i := range into {
+		require.Equal(t, verbs.Completion{ID: uint64(i), Status: verbs.StatusFlushed, Opcode: verbs.OpRDMAWrite}, into[i])
+	}
+	require.Equal(t, 1, c.Poll(into))
+	require.Equal(t, verbs.Completion{ID: 100, Status: verbs.StatusFlushed, Opcode: verbs.OpReceive}, into[0])
+	require.Zero(t, c.Poll(into))
+}
+
 // A sleep that is rung before it begins does not begin; one that is not ends with its limit.
 func TestBell(t *testing.T) {
 	armed := 0

@@ -30,7 +30,8 @@ const (
 // the card's queue pair in its error state, in which the card flushes what it has. Behind that
 // goes a request that only marks the end: when it is flushed too, whatever the card had and
 // has not told of went well and was not signalled. Then what it never had is flushed here, as
-// is what is posted later. Receives are all told of, so they are only counted.
+// is what is posted later. Receives are all told of, so they are only counted. Where the card
+// can tell nothing any more, because it or its completion queue has failed, all is flushed here.
 type queuePair struct {
 	device          *device
 	raw             rawPair
@@ -419,6 +420,18 @@ func (q *queuePair) lose(err error) {
 	q.fail(err)
 }
 
+// desert fails the queue pair because of something that keeps the card from telling of it.
+func (q *queuePair) desert(err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return
+	}
+	q.fail(err)
+	q.abandon()
+	q.unwell()
+}
+
 // errSevered is why a queue pair was ended here.
 var errSevered = errors.New("ibv: the peer is taken for dead")
 
@@ -438,14 +451,17 @@ func (q *queuePair) fail(err error) {
 	}
 	switch {
 	case q.raw.toError() != nil:
-		// The card tells nothing any more: all is flushed here.
-		q.sending.given.Store(0)
-		q.receiving.given.Store(0)
-		q.sending.drained.Store(true)
+		q.abandon()
 	case !q.open || !q.mark(markPlace, verbs.OpSend):
-		q.sending.drained.Store(true)
+		q.sending.abandon()
 	}
 	q.unwell()
+}
+
+// abandon has everything flushed here, with mu held: the card tells nothing any more.
+func (q *queuePair) abandon() {
+	q.sending.abandon()
+	q.receiving.abandon()
 }
 
 // mark posts an empty request that is nobody's, and whose completion tells that earlier ones

@@ -90,11 +90,11 @@ func (w *watch) takeEvents() {
 		}
 		switch e.kind {
 		case eventPair:
-			w.fail("the card reports an error of the queue pair", func(q *queuePair) bool { return q.number == e.pair })
+			d.fail((*queuePair).lose, "the card reports an error of the queue pair", func(q *queuePair) bool { return q.number == e.pair })
 		case eventQueue:
-			w.fail("the card reports an error of its completion queue", func(q *queuePair) bool { return q.sends.queue == e.queue || q.receives.queue == e.queue })
+			d.fail((*queuePair).desert, "the card reports an error of its completion queue", func(q *queuePair) bool { return q.sends.queue == e.queue || q.receives.queue == e.queue })
 		case eventFatal:
-			w.fail("the card has failed", func(*queuePair) bool { return true })
+			d.fail((*queuePair).desert, "the card has failed", func(*queuePair) bool { return true })
 		case eventPortDown, eventPortUp:
 			if e.port == d.port {
 				d.door.teller.port(e.kind == eventPortUp)
@@ -103,10 +103,11 @@ func (w *watch) takeEvents() {
 	}
 }
 
-func (w *watch) fail(why string, which func(q *queuePair) bool) {
-	for _, q := range w.device.pairs.all() {
+// fail ends queue pairs because of something that happened to the card.
+func (d *device) fail(end func(*queuePair, error), why string, which func(q *queuePair) bool) {
+	for _, q := range d.pairs.all() {
 		if which(q) {
-			q.lose(fmt.Errorf("ibv: %s: queue pair %#x: %s%s", w.device.name, q.number, why, w.device.portText()))
+			end(q, fmt.Errorf("ibv: %s: queue pair %#x: %s%s", d.name, q.number, why, d.portText()))
 		}
 	}
 }
