@@ -106,11 +106,16 @@ func (q *queuePair) adjoin(other *endpoint) error {
 	if err == nil {
 		err = q.raw.toSend(&w)
 	}
-	if err == nil {
+	if err != nil {
+		return err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.err == nil {
 		q.live, q.open = true, true
 		q.state.Store(uint32(verbs.StateReady))
 	}
-	return err
+	return q.err
 }
 
 func (t *trial) close() {

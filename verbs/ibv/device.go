@@ -110,13 +110,11 @@ func (d *device) work(f func()) bool {
 }
 
 // endpoint is where a queue pair of this device is.
-func (d *device) endpoint(number uint32) endpoint {
-	e := endpoint{number: number, packet: randomPacket(), mtu: d.mtu, gid: d.gid.address, kind: d.gid.kind,
-		readsOut: uint8(min(mostReads, d.limits.readsOut)), readsIn: uint8(min(mostReads, d.limits.readsIn))}
-	if p, err := d.card.port(d.port); err == nil {
-		e.lid, e.ethernet = p.lid, p.ethernet
-	}
-	return e
+func (d *device) endpoint(number uint32) (endpoint, error) {
+	// The port's LID may be another than when the device was opened.
+	p, err := d.card.port(d.port)
+	return endpoint{number: number, packet: randomPacket(), mtu: d.mtu, gid: d.gid.address, kind: d.gid.kind, lid: p.lid, ethernet: p.ethernet,
+		readsOut: uint8(min(mostReads, d.limits.readsOut)), readsIn: uint8(min(mostReads, d.limits.readsIn))}, err
 }
 
 // transition says why a queue pair did not come into a state.

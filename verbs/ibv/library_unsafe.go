@@ -46,7 +46,8 @@ func (l *listed) name(i int) string { return C.GoString(C.ibv_get_device_name(l.
 func (l *listed) file(i int) string { return C.GoString(&l.cards[i].dev_name[0]) }
 
 // takesConnections tells whether the card's queue pairs are connected by what this package
-// exchanges: not those of iWARP, which run over TCP connections of their own.
+// exchanges: not those of iWARP, which run over TCP connections of their own, nor of cards whose
+// transport is another's, such as EFA, which has no reliable connections.
 func (l *listed) takesConnections(i int) bool {
 	return l.cards[i].transport_type == C.IBV_TRANSPORT_IB
 }

@@ -4,6 +4,9 @@ package ibv
 
 import "github.com/onesided/rma/verbs"
 
+// inlines are how many bytes of inline data are asked for, until a card takes so many.
+var inlines = [...]int{mostInline, 128, 96, 64, 32, 0}
+
 // measure makes a queue pair to find out what those of this card take.
 func (d *device) measure(p *port) error {
 	d.attributes = verbs.Attributes{
@@ -14,15 +17,19 @@ func (d *device) measure(p *port) error {
 	if err != nil {
 		return d.refused("creating a completion queue", err)
 	}
-	pair, inline, err := d.card.newPair(q, q, sizes{sends: 1, receives: 1, segments: d.attributes.MaxSegments, inline: mostInline})
-	if err != nil {
+	var pair rawPair
+	for _, wanted := range inlines {
 		// A card that takes less inline data says so in this way.
-		if pair, inline, err = d.card.newPair(q, q, sizes{sends: 1, receives: 1, segments: d.attributes.MaxSegments}); err != nil {
-			_ = q.destroy()
-			return d.refused("creating a queue pair", err)
+		var inline int
+		if pair, inline, err = d.card.newPair(q, q, sizes{sends: 1, receives: 1, segments: d.attributes.MaxSegments, inline: wanted}); err == nil {
+			d.attributes.MaxInline = min(inline, mostInline)
+			break
 		}
 	}
-	d.attributes.MaxInline = min(inline, mostInline)
+	if err != nil {
+		_ = q.destroy()
+		return d.refused("creating a queue pair", err)
+	}
 	if err := pair.destroy(); err != nil {
 		return d.refused("destroying a queue pair", err)
 	}

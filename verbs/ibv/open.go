@@ -164,7 +164,7 @@ func exists(path string) bool {
 func (d *device) try(l *listed, i, number int, options *Options) (err error) {
 	d.name = l.name(i)
 	if !l.takesConnections(i) {
-		return incapable(d.name+" is an iWARP card, whose connections need librdmacm, which this device does not use", nil)
+		return incapable(d.name+" has no reliable connections as those of InfiniBand and RoCE are (iWARP has its own kind, by librdmacm; EFA has none)", nil)
 	}
 	if d.card, err = l.open(i); err != nil {
 		return d.unopened(l.file(i), err)

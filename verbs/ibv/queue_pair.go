@@ -123,10 +123,12 @@ func (q *queuePair) create() error {
 		err = d.transition(q.number, "INIT", &way{port: d.port}, err)
 		return errors.Join(err, q.raw.destroy())
 	}
+	if q.own, err = d.endpoint(q.number); err != nil {
+		return errors.Join(d.refused(fmt.Sprintf("asking for the state of port %d", d.port), err), q.raw.destroy())
+	}
 	if err := d.pairs.add(q); err != nil {
 		return errors.Join(d.refused("creating a queue pair", err), q.raw.destroy())
 	}
-	q.own = d.endpoint(q.number)
 	return nil
 }
 
