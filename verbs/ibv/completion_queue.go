@@ -16,15 +16,24 @@ const (
 	maxCapacity = 1 << 30
 	// The card's part of a queue holds its capacity at first, but no less and no more than these.
 	leastRoom = 256
-	firstRoom = 4096
+	mostRoom  = 4096
 )
+
+// firstRoom is how many completions the card's part of a queue holds at first. One that cannot
+// grow has its whole capacity, and room for what queue pairs take beyond that.
+func (l *limits) firstRoom(capacity int) int {
+	if l.queuesFixed {
+		return min(max(capacity+capacity/8, leastRoom), l.completions)
+	}
+	return min(max(capacity, leastRoom), mostRoom, l.completions)
+}
 
 // completionQueue is a queue of the card, and what was taken out of that and not polled.
 //
 // # It does not overflow
 //
 // The card's part has room for all requests that its queue pairs may have outstanding: it
-// grows when one is attached. A request is outstanding until its completion was taken out
+// grows when one is attached, or else takes no more of them. A request is outstanding until its completion was taken out
 // of there, so there is never more in it.
 type completionQueue struct {
 	device   *device
@@ -61,7 +70,7 @@ func (d *device) CreateCompletionQueue(capacity int) (verbs.CompletionQueue, err
 	if d.closed.Load() {
 		return nil, d.closedError("CreateCompletionQueue")
 	}
-	q, err := d.card.newQueue(min(max(capacity, leastRoom), firstRoom, d.limits.completions))
+	q, err := d.card.newQueue(d.limits.firstRoom(capacity))
 	if err != nil {
 		return nil, d.refused("creating a completion queue", err)
 	}

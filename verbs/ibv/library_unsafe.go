@@ -107,8 +107,9 @@ type limits struct {
 	region                                  uint64
 	readsOut, readsIn                       int
 	atomics, coherentAtomics, pagesOnDemand bool
-	// fencesFail tells that the card's fences cannot be relied on.
-	fencesFail bool
+	// fencesFail tells that the card's fences cannot be relied on, queuesFixed that its queues
+	// cannot be made larger.
+	fencesFail, queuesFixed bool
 }
 
 func (c *card) limits() (limits, error) {

@@ -33,6 +33,7 @@ func (d *device) measure(p *port) error {
 	if err := pair.destroy(); err != nil {
 		return d.refused("destroying a queue pair", err)
 	}
+	d.limits.queuesFixed = q.resize(q.room()+1) != nil
 	if err := q.destroy(); err != nil {
 		return d.refused("destroying a completion queue", err)
 	}

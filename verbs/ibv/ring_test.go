@@ -43,6 +43,24 @@ func TestRing(t *testing.T) {
 	require.False(t, r.full())
 }
 
+// A queue is small at first, unless the card cannot make it larger.
+func TestFirstRoom(t *testing.T) {
+	for _, c := range []struct {
+		limits         limits
+		capacity, room int
+	}{
+		{limits{completions: 1 << 20}, 0, leastRoom},
+		{limits{completions: 1 << 20}, 1000, 1000},
+		{limits{completions: 1 << 20}, maxCapacity, mostRoom},
+		{limits{completions: 100}, 1000, 100},
+		{limits{completions: 1 << 20, queuesFixed: true}, 0, leastRoom},
+		{limits{completions: 1 << 20, queuesFixed: true}, 8000, 9000},
+		{limits{completions: 1 << 20, queuesFixed: true}, maxCapacity, 1 << 20},
+	} {
+		require.Equal(t, c.room, c.limits.firstRoom(c.capacity), "%+v", c)
+	}
+}
+
 // What is left of a queue pair that is gone is not taken for another's.
 func TestPairTable(t *testing.T) {
 	var table pairTable
