@@ -96,6 +96,10 @@ type Attributes struct {
 	// CardAtomics tells that the card carries out the atomics of peers by itself, which takes
 	// no time of this rank's processor. On other devices the processor does.
 	CardAtomics bool
+	// Resends tells that the card may read the segments of a request again that the peer has
+	// carried out, until the request completes: the word of that may be lost on the way,
+	// while what the peer sends thereupon arrives.
+	Resends bool
 	// Virtual tells that Now is virtual time.
 	Virtual bool
 }

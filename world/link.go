@@ -27,7 +27,8 @@ import (
 //   - mu is never held while waiting, and progress is never driven under it; a
 //     Service, which runs in progress, may take it.
 //   - sequence numbers requests from 1. done is the last that is known to have
-//     completed; what was before it has too.
+//     completed; what was before it has too. That the question is answered with which a
+//     request ends tells it, too, unless the card may send again what has arrived.
 //   - Answers come in the order of questions. At most mostAsked questions are open,
 //     so what the other side has to keep for this one is bounded; a Service never
 //     asks and never waits.

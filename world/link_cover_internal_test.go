@@ -64,3 +64,36 @@ func TestAnsweredBeforeRead(t *testing.T) {
 		return errors.Join(err, w.Barrier(ctx))
 	})
 }
+
+// On a card that may send again what has arrived an answer does not tell that the question's
+// request has ended, nor what came before: its completion does.
+func TestAnswerOfResender(t *testing.T) {
+	for _, resends := range []bool{false, true} {
+		runApart(t, 2, func(_ context.Context, w *World) error {
+			own := *w.cards[networkCard]
+			own.attributes.Resends = resends
+			// It has no queue pair: nothing leaves.
+			l := &Link{world: w, rank: 1 - w.rank, card: &own}
+			if err := l.Ask(t.Context(), &Message{Kind: FirstKind, Service: 7}, nil, nil); err != nil {
+				return err
+			}
+			heard := l.signalled == l.sequence
+			var err error
+			w.Exclude(func() { err = l.answer(&Message{Kind: kindAnswer}, nil) })
+			if err != nil {
+				return err
+			}
+			if done := l.done.Load() == l.sequence; heard != resends || done == resends {
+				return fmt.Errorf("resends %t: the completion is heard of: %t; done by the answer: %t", resends, heard, done)
+			}
+			if err := l.cover(); err != nil {
+				return err
+			}
+			w.Exclude(func() { l.completed(&verbs.Completion{ID: l.sequence, Status: verbs.StatusSuccess}) })
+			if l.done.Load() != 1 || l.sequence != 1 {
+				return fmt.Errorf("resends %t: %d of %d requests are done", resends, l.done.Load(), l.sequence)
+			}
+			return nil
+		})
+	}
+}

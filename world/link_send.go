@@ -137,8 +137,12 @@ func (l *Link) ask(m *Message, payload, result []byte) error {
 	return nil
 }
 
-// expect notes that the last message is a question.
+// expect notes that the last message is a question. Where the answer will not tell that the
+// card needs nothing any more of what came before, the question's own completion does.
 func (l *Link) expect(result []byte) {
+	if l.card.attributes.Resends {
+		l.signal()
+	}
 	if l.expected == nil {
 		l.expected = new([mostAsked]expectation)
 	}
@@ -427,7 +431,7 @@ func (l *Link) cover() error {
 // lastAnswerTells tells whether the last request is a question whose answer will come and
 // tell of it.
 func (l *Link) lastAnswerTells(done uint64) bool {
-	if l.asked == 0 {
+	if l.asked == 0 || l.card.attributes.Resends {
 		return false
 	}
 	last := &l.expected[(l.asked-1)%mostAsked]

@@ -307,7 +307,7 @@ func (l *Link) answer(m *Message, payload []byte) error {
 	default:
 		l.world.Copied(copy(into, payload))
 	}
-	if done := l.done.Load(); e.lastRead <= done {
+	if done := l.done.Load(); e.lastRead <= done && !l.card.attributes.Resends {
 		l.done.Store(max(done, e.sequence))
 	}
 	l.answered.Store(n + 1)
