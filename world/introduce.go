@@ -101,7 +101,7 @@ func introduce(rank, size int, s settings) (introduction, verbs.Device, error) {
 }
 
 // findRDMA finds out whether this rank has an RDMA card, if one can be wanted. It is an error
-// not to have one only where it has to be used.
+// not to have one only where it has to be used, but what is no name of a card always is.
 func (i *introduction) findRDMA(s settings) error {
 	if s.network != nil || s.device != "" && s.device != ibvDevice {
 		return nil
@@ -113,14 +113,16 @@ func (i *introduction) findRDMA(s settings) error {
 		err = ibv.Usable(ibv.FromEnvironment())
 	}
 	i.rdma = err == nil
-	var unable *verbs.CapabilityError
+	var wrong *verbs.ArgumentError
 	switch {
 	case err == nil:
-		return nil
-	case s.device == ibvDevice || !errors.As(err, &unable):
+	case s.device == ibvDevice || errors.As(err, &wrong):
 		return fmt.Errorf("device %s: %w", ibvDevice, err)
+	case errors.Is(err, errors.ErrUnsupported):
+		s.logger.Debug("no RDMA card", "rank", i.rank, "why", err)
+	default:
+		s.logger.Warn("an RDMA card that cannot be used", "rank", i.rank, "why", err)
 	}
-	s.logger.Debug("no RDMA card", "rank", i.rank, "why", err)
 	return nil
 }
 
