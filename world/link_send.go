@@ -34,8 +34,13 @@ func (l *Link) move(ctx context.Context, opcode verbs.Opcode, memory []byte, rem
 		var key uint32
 		if !inline {
 			if key = l.key(part); key == 0 {
+				// What is written from may be memory that is only read.
+				var access verbs.Access
+				if opcode == verbs.OpRDMARead {
+					access = verbs.LocalWrite
+				}
 				var err error
-				if region, err = l.card.device.RegisterMemory(part, verbs.LocalWrite); err != nil {
+				if region, err = l.card.device.RegisterMemory(part, access); err != nil {
 					l.mu.Unlock()
 					return err
 				}
