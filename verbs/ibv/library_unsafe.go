@@ -102,11 +102,12 @@ const rxeVendor = 0xffffff
 
 // limits are what a card can.
 type limits struct {
-	ports                                   int
-	depth, segments, completions            int
-	region                                  uint64
-	readsOut, readsIn                       int
-	atomics, coherentAtomics, pagesOnDemand bool
+	ports                          int
+	depth, segments, completions   int
+	region                         uint64
+	readsOut, readsIn              int
+	atomics, coherentAtomics       bool
+	pagesOnDemand, atomicsOnDemand bool
 	// fencesFail tells that the card's fences cannot be relied on, queuesFixed that its queues
 	// cannot be made larger.
 	fencesFail, queuesFixed bool
@@ -124,8 +125,10 @@ func (c *card) limits() (limits, error) {
 		// a receive (Linux 6.1).
 		fencesFail:      a.vendor_id == rxeVendor,
 		atomics:         a.atomic_cap != C.IBV_ATOMIC_NONE,
-		coherentAtomics: a.atomic_cap == C.IBV_ATOMIC_GLOB, pagesOnDemand: C.rma_pages_on_demand(c.context) != 0,
+		coherentAtomics: a.atomic_cap == C.IBV_ATOMIC_GLOB,
 	}
+	onDemand := C.rma_pages_on_demand(c.context)
+	l.pagesOnDemand, l.atomicsOnDemand = onDemand > 0, onDemand > 1
 	if reads := int(a.max_sge_rd); reads > 0 {
 		l.segments = min(l.segments, reads)
 	}

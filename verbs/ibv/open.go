@@ -197,6 +197,9 @@ func (d *device) try(l *listed, i, number int, options *Options) (err error) {
 	if options.OnDemand && !d.limits.pagesOnDemand {
 		return incapable(d.name+" does not page on demand; leave Options.OnDemand out", nil)
 	}
+	if options.OnDemand && !d.limits.atomicsOnDemand {
+		d.limits.atomics, d.limits.coherentAtomics = false, false
+	}
 	return d.measure(&p)
 }
 

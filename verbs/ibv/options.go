@@ -24,7 +24,7 @@ type Options struct {
 	// four times as long; then the peer has failed. Zero is 268 ms.
 	Answer time.Duration
 	// OnDemand registers memory without pinning it. It is an error where the card does not
-	// offer that.
+	// offer that. Atomics are none of the card's then that it does not offer on such memory.
 	OnDemand bool
 
 	// Listen is the host and port where peers call to exchange the addresses of queue pairs.

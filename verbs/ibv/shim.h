@@ -259,8 +259,8 @@ static struct ibv_mr *rma_register(struct ibv_pd *pd, uint64_t address, size_t l
 	return ibv_reg_mr(pd, (void *)(uintptr_t)address, length, (unsigned int)access);
 }
 
-// rma_pages_on_demand tells whether the card serves everything that a window asks of it
-// from pages that are not pinned.
+// rma_pages_on_demand tells whether the card serves messages, writes and reads from pages that
+// are not pinned: 1 if it does, 2 if atomics as well.
 static int rma_pages_on_demand(struct ibv_context *context)
 {
 	const uint32_t all = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ;
@@ -269,7 +269,9 @@ static int rma_pages_on_demand(struct ibv_context *context)
 	memset(&a, 0, sizeof(a));
 	if (ibv_query_device_ex(context, NULL, &a) != 0)
 		return 0;
-	return (a.odp_caps.general_caps & IBV_ODP_SUPPORT) != 0 && (a.odp_caps.per_transport_caps.rc_odp_caps & all) == all;
+	if ((a.odp_caps.general_caps & IBV_ODP_SUPPORT) == 0 || (a.odp_caps.per_transport_caps.rc_odp_caps & all) != all)
+		return 0;
+	return (a.odp_caps.per_transport_caps.rc_odp_caps & IBV_ODP_SUPPORT_ATOMIC) != 0 ? 2 : 1;
 }
 
 #endif

@@ -84,6 +84,8 @@ func (w *way) meet(own, peer *endpoint) error {
 	switch {
 	case own.ethernet != peer.ethernet:
 		return fmt.Errorf("one end's port is Ethernet (RoCE), the other's InfiniBand: they do not reach each other")
+	case w.global && peer.gid == [16]byte{}:
+		return fmt.Errorf("this end's port demands a global address (GID) of the peer, whose port has told none: the two are not set up alike")
 	case own.ethernet && (own.kind == gidRoCE2) != (peer.kind == gidRoCE2):
 		return fmt.Errorf("this end's GID %v is %v, the peer's %v is %v: choose GIDs of one kind", netip.AddrFrom16(own.gid).Unmap(), own.kind, netip.AddrFrom16(peer.gid).Unmap(), peer.kind)
 	}

@@ -65,7 +65,9 @@ func TestMeet(t *testing.T) {
 	require.Equal(t, far, here.peer)
 	require.Equal(t, near.packet, here.packet)
 
-	far.kind = gidRoCE1
+	here.global, far.gid = true, [16]byte{}
+	require.ErrorContains(t, here.meet(&near, &far), "demands a global address (GID) of the peer")
+	far.gid, far.kind = near.gid, gidRoCE1
 	require.ErrorContains(t, here.meet(&near, &far), "this end's GID 10.0.0.7 is RoCE v2, the peer's 10.0.0.7 is RoCE v1")
 	far.ethernet = false
 	require.ErrorContains(t, here.meet(&near, &far), "one end's port is Ethernet (RoCE), the other's InfiniBand")
