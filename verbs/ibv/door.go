@@ -183,22 +183,27 @@ func (o *door) hear(conn net.Conn) (*connectionRequest, error) {
 	if err != nil {
 		return nil, err
 	}
-	if k != kindHello || len(payload) < 1+identitySize+endpointSize || payload[0] != lineVersion {
-		if k == kindHello && len(payload) > 0 && payload[0] != lineVersion {
-			l.reject(fmt.Sprintf("it speaks version %d of the dialogue, this side version %d", payload[0], lineVersion))
-		}
-		return nil, fmt.Errorf("%w: kind %d of %d bytes in place of a hello", ErrProtocol, k, len(payload))
-	}
 	r := &connectionRequest{device: o.device, line: l}
+	return r, r.parse(k, payload)
+}
+
+// parse reads the first message of the side that calls.
+func (r *connectionRequest) parse(k kind, payload []byte) error {
+	if k == kindHello && len(payload) > 0 && payload[0] != lineVersion {
+		r.line.reject(fmt.Sprintf("it speaks version %d of the dialogue, this side version %d", payload[0], lineVersion))
+	}
+	if k != kindHello || len(payload) < 1+identitySize+endpointSize || payload[0] != lineVersion {
+		return fmt.Errorf("%w: kind %d of %d bytes in place of a hello", ErrProtocol, k, len(payload))
+	}
 	copy(r.meant[:], payload[1:])
 	payload = payload[1+identitySize:]
 	if err := r.peer.parse(payload[:endpointSize]); err != nil {
-		return nil, err
+		return err
 	}
 	if r.hello = payload[endpointSize:]; len(r.hello) > verbs.MaxHello {
-		return nil, fmt.Errorf("%w: a hello of %d bytes", ErrProtocol, len(r.hello))
+		return fmt.Errorf("%w: a hello of %d bytes", ErrProtocol, len(r.hello))
 	}
-	return r, nil
+	return nil
 }
 
 // call makes a line to the device at address and says hello.

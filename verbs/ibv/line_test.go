@@ -6,10 +6,13 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/verbs"
 )
 
 // lineTo is a line whose other end is a connection.
@@ -64,6 +67,43 @@ func TestLineHostile(t *testing.T) {
 	}()
 	_, _, err := l.receive()
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+}
+
+// heard is a connection by which bytes have come.
+type heard struct {
+	net.Conn
+	bytes io.Reader
+}
+
+func (h heard) Read(into []byte) (int, error)  { return h.bytes.Read(into) }
+func (heard) Write(from []byte) (int, error)   { return len(from), nil }
+func (heard) Close() error                     { return nil }
+func (heard) SetDeadline(time.Time) error      { return nil }
+func (heard) SetReadDeadline(time.Time) error  { return nil }
+func (heard) SetWriteDeadline(time.Time) error { return nil }
+
+// FuzzLine has a peer that holds the key say anything.
+func FuzzLine(f *testing.F) {
+	e := someEndpoint()
+	hello := append(e.append(append([]byte{lineVersion}, make([]byte, identitySize)...)), "hello"...)
+	message := func(k kind, payload []byte) []byte { return append([]byte{byte(k), 0, byte(len(payload))}, payload...) }
+	f.Add(append(message(kindAlive, nil), message(kindHello, hello)...))
+	f.Add(message(kindHello, hello[:len(hello)-8]))
+	f.Add(message(kindReject, []byte("the house is full\x00")))
+	f.Fuzz(func(t *testing.T, bytes []byte) {
+		l := newLine(heard{bytes: strings.NewReader(string(bytes))}, "peer", time.Second)
+		for k, payload, err := l.receive(); err == nil; k, payload, err = l.receive() {
+			require.LessOrEqual(t, len(payload), maxPayload)
+			r := &connectionRequest{line: l}
+			if r.parse(k, payload) == nil {
+				require.LessOrEqual(t, len(r.hello), verbs.MaxHello)
+				require.NoError(t, new(endpoint).parse(r.peer.append(nil)))
+			}
+			if k != kindAccept {
+				require.Error(t, (&queuePair{device: &device{}}).answered(l, k, payload))
+			}
+		}
+	})
 }
 
 // A peer that is silent is given up, one that shows signs of life is not.
