@@ -5,8 +5,8 @@
 //	…
 //	pair, err := device.Connect(peer.Address(), nil, config)
 //
-// It is built with cgo and the build tag ibverbs, where libibverbs and its headers are
-// installed. Without them, and where there is no card that can be used, Open returns a
+// It is built with cgo and the build tag ibverbs, where libibverbs and its headers (rdma-core 32
+// or later) are installed. Without them, and where there is no card that can be used, Open returns a
 // *verbs.CapabilityError that says what is missing.
 //
 // # How it moves
@@ -47,6 +47,14 @@
 //   - The peers with which this rank has a queue pair may name any of its regions whose key
 //     they know. Keys are the card's, not secrets: only those who hold the job's key get a
 //     queue pair. What crosses the fabric is not encrypted.
+//   - What was stored before a request is posted is what the card fetches, and what it has placed
+//     before a completion is what is loaded after that was polled, on every processor: the
+//     library's driver has the barriers for it, and no region is of relaxed ordering.
+//   - A port that goes down fails what cannot be sent while it is down, and nothing else: it may
+//     come back in time. A queue pair, a completion queue or a card that the card reports as
+//     failed fails at once what belongs to it.
+//   - Programs may start others (os/exec): the child uses this process's memory as it is until it is
+//     another program. Only C code that forks has to call ibv_fork_init before.
 //   - Memory is registered where it is, pinned and referred to until Deregister. With
 //     RemoteWrite or RemoteAtomic the card asks for LocalWrite, which such a region has here
 //     also where it was not asked for.
