@@ -15,7 +15,7 @@ type TransitionError struct {
 	Device    string
 	Port      int
 	QueuePair uint32
-	// State is the one that was wanted: INIT, RTR, RTS or ERR.
+	// State is the one that was wanted: INIT, RTR or RTS.
 	State string
 	// Reason names the attribute that is wrong and what is allowed, or those that were
 	// asked for if all of them look right.
