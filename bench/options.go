@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
 	"slices"
 	"strconv"
@@ -169,6 +170,10 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	}
 	if o.deviceGiven = o.device != ""; !o.deviceGiven {
 		o.device = device
+		if asked := os.Getenv(deviceVariable); asked != "" && !launched() {
+			// As any other job is told.
+			o.device = asked
+		}
 	}
 	given := make(map[string]bool)
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })

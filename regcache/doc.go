@@ -7,5 +7,7 @@
 // that (Costs, Speculation). This follows "Efficient RDMA transfer of frequently-used buffers"
 // (paper B).
 //
+// The windows' operations do not go by it yet: they register what is not, or pack it.
+//
 // The package is pure: it calls no card, looks at no clock, and has no goroutine.
 package regcache

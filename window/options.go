@@ -35,8 +35,7 @@ func SingleElement() Option {
 }
 
 // SameOp promises that all accumulates on the window between two
-// synchronizations use one operation, or NoOp beside it, which lets cards with
-// few atomic operations carry them out themselves. The first operation decides
+// synchronizations use one operation, or NoOp or CompareAndSwap beside it. The first operation decides
 // for the life of the window; another one is refused with ErrHint.
 func SameOp() Option {
 	return func(s *settings) error { s.sameOp = true; return nil }
