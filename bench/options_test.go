@@ -220,3 +220,17 @@ func TestSwitchesThatForbidACellSayWhy(t *testing.T) {
 	assert.Empty(t, off.forbids(cell{acc, 1024}))
 	assert.Empty(t, off.options)
 }
+
+// Without a launcher the environment says which device, unless the command line does.
+func TestTheEnvironmentNamesTheDevice(t *testing.T) {
+	t.Setenv(deviceVariable, deviceTCP)
+	o, err := parse(nil, io.Discard)
+	require.NoError(t, err)
+	assert.Equal(t, deviceTCP, o.device)
+	o, err = parse([]string{"-device", "local"}, io.Discard)
+	require.NoError(t, err)
+	assert.Equal(t, deviceLocal, o.device)
+	t.Setenv(deviceVariable, "nonsense")
+	_, err = parse(nil, io.Discard)
+	assert.EqualError(t, err, `bench: -device "nonsense": allowed are local, shm, tcp, ibv, sim:PROFILE`)
+}

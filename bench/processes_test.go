@@ -126,10 +126,11 @@ func TestARankIsToldItsCells(t *testing.T) {
 }
 
 func TestRanksAreToldTheirDevice(t *testing.T) {
+	job := jobOf(t, "fop_lat")
 	t.Setenv(deviceVariable, "of somebody else")
 	for _, device := range []string{deviceShm, deviceTCP} {
 		o := &options{device: device}
-		l, err := o.links(jobOf(t, "fop_lat"))
+		l, err := o.links(job)
 		require.NoError(t, err)
 		file, environment, err := l.of(1)
 		require.NoError(t, err)
