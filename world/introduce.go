@@ -110,7 +110,7 @@ func (i *introduction) findRDMA(s settings) error {
 	if s.tls != nil {
 		err = &verbs.CapabilityError{Device: ibvDevice, Capability: "encrypt", Reason: "what crosses an RDMA fabric is not encrypted; WithTLS is for TCP (RMA_DEVICE=tcp, or none)"}
 	} else {
-		err = ibv.Usable(ibv.FromEnvironment())
+		err = ibv.Usable(s.rdmaOptions())
 	}
 	i.rdma = err == nil
 	var wrong *verbs.ArgumentError

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/ibv"
 )
 
 // What is to be encrypted does not go over an RDMA card, which does not encrypt.
@@ -21,6 +22,17 @@ func TestEncryptedNeedsNoRDMA(t *testing.T) {
 	var unable *verbs.CapabilityError
 	require.ErrorAs(t, me.findRDMA(s), &unable)
 	require.Equal(t, "encrypt", unable.Capability)
+}
+
+func TestRDMAOptions(t *testing.T) {
+	t.Setenv("RMA_IBV_DEVICE", "mlx5_7:2")
+	t.Setenv("RMA_IBV_GID", "3")
+	s, err := newSettings(nil)
+	require.NoError(t, err)
+	require.Equal(t, ibv.Options{Device: "mlx5_7:2", GID: "3"}, s.rdmaOptions())
+	s, err = newSettings([]Option{WithRDMA(func(o *ibv.Options) { o.OnDemand, o.MTU = true, 1024 })})
+	require.NoError(t, err)
+	require.Equal(t, ibv.Options{Device: "mlx5_7:2", GID: "3", OnDemand: true, MTU: 1024}, s.rdmaOptions())
 }
 
 func TestNetworkOfRanks(t *testing.T) {

@@ -36,7 +36,7 @@ func openNetwork(ctx context.Context, o opening, s settings) (verbs.Device, erro
 	at := net.JoinHostPort(listen.String(), "0")
 	var device verbs.Device
 	if o.device == ibvDevice {
-		options := ibv.FromEnvironment()
+		options := s.rdmaOptions()
 		options.Listen, options.Key, options.Silence, options.Logger = at, key, s.silence, s.logger
 		device, err = ibv.Open(options)
 	} else {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/ibv"
 	"github.com/onesided/rma/verbs/tcp"
 	"github.com/onesided/rma/world/address"
 )
@@ -35,6 +36,8 @@ type settings struct {
 	silence time.Duration
 	// network opens the device that reaches every rank, nil for the one over TCP.
 	network func(rank int) (verbs.Device, error)
+	// rdma changes how an RDMA card is opened, if not nil.
+	rdma func(*ibv.Options)
 	// trace is the file for what the rank does over the network, empty for none.
 	trace string
 	// burst is how many requests a link collects; inline how many bytes go along with one;
@@ -63,6 +66,20 @@ func WithDevice(name string) Option { return func(s *settings) { s.device = name
 // open gives, one a rank, instead of TCP or RDMA cards. The World closes them.
 func WithNetwork(open func(rank int) (verbs.Device, error)) Option {
 	return func(s *settings) { s.network = open }
+}
+
+// WithRDMA has change say how an RDMA card is opened, beside what the environment says
+// (RMA_IBV_DEVICE, RMA_IBV_GID): memory that is paged on demand instead of pinned, the MTU, after
+// how long without an answer a packet is sent again. The fields from Listen on are the World's.
+func WithRDMA(change func(*ibv.Options)) Option { return func(s *settings) { s.rdma = change } }
+
+// rdmaOptions are those of an RDMA card, but for what is the World's.
+func (s *settings) rdmaOptions() ibv.Options {
+	o := ibv.FromEnvironment()
+	if s.rdma != nil {
+		s.rdma(&o)
+	}
+	return o
 }
 
 // WithBurst has a [Link] collect that many reads, writes and messages before it posts them,

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/scheduler"
+	"github.com/onesided/rma/verbs/ibv"
 	"github.com/onesided/rma/window/oracle"
 	"github.com/onesided/rma/world"
 )
@@ -24,7 +25,8 @@ func TestPrograms(t *testing.T) {
 		p := oracle.Draw(seed, oracle.Limits{CardAtomics: seed%3 == 1})
 		o := oracle.Options{Without: scheduler.Scheme(seed) & scheduler.All, Concurrent: seed%2 == 0}
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
-		err := world.Run(ctx, p.Ranks, func(ctx context.Context, w *world.World) error { return oracle.Run(ctx, w, p, o) }, world.WithDevice("ibv"))
+		err := world.Run(ctx, p.Ranks, func(ctx context.Context, w *world.World) error { return oracle.Run(ctx, w, p, o) }, world.WithDevice("ibv"),
+			world.WithRDMA(func(o *ibv.Options) { o.MTU = []int{0, 1024, 4096}[seed/4%3] }))
 		cancel()
 		require.NoError(t, err, "seed %d, without %#x:\n%s", seed, o.Without, p)
 	}
