@@ -64,7 +64,7 @@ func toggles() []toggle {
 	same := hint("sameop", "windows promise one operation for all accumulates; hash tables, which need several, are left out", window.SameOp()).
 		noted(func(s *settings) { s.same = true })
 	cards := hint("cardatomics", "windows leave accumulates to the atomics of network cards, where they have some (-device ibv or sim:PROFILE); cases that accumulate other than sums of integers are left out", window.CardAtomics()).
-		noted(func(s *settings) { s.cards = true })
+		noted(func(s *settings) { s.cards, s.link = true, "cardatomics=on" })
 	copying := toggle{"copy", []string{"auto", "plain", "vector", "string"}, "how the CPU copies 512 bytes and more: by size, or always by the runtime's copy, a loop of vectors, the string instruction", func(_ *settings, value string) error {
 		method, err := cpucopy.Parse(value)
 		if err != nil {

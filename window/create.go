@@ -216,7 +216,7 @@ func (c *creation) differences() error {
 		case d.kind != want.kind:
 			return differ("element type", reduce.Kind(d.kind), reduce.Kind(want.kind))
 		case !d.failed && !want.failed && d.hints != want.hints:
-			return differ("options (SingleElement 1, SameOp 2, Unordered 4, Immediate 8, CardAtomics 16)", d.hints, want.hints)
+			return differ("options", d.hints, want.hints)
 		case !d.failed && !want.failed && d.slots != want.slots:
 			return differ("Notifications", d.slots, want.slots)
 		case !d.failed:

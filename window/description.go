@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
+	"strings"
 
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/verbs"
@@ -17,7 +18,7 @@ import (
 type description struct {
 	call  uint32
 	kind  uint32
-	hints uint32
+	hints promises
 	slots uint32
 	// process tells processes apart.
 	process uint64
@@ -77,13 +78,35 @@ func (e *toldError) Error() string { return e.text }
 
 func (e *toldError) Is(target error) bool { return e.unsupported && target == errors.ErrUnsupported }
 
+// promises are the options of a window that all ranks have to pass alike, as a set.
+type promises uint32
+
 const (
-	hintSingleElement = 1 << iota
+	hintSingleElement promises = 1 << iota
 	hintSameOp
 	hintUnordered
 	hintImmediate
 	hintCardAtomics
 )
+
+var promiseNames = [...]string{"SingleElement", "SameOp", "Unordered", "Immediate", "CardAtomics"}
+
+// String names the options, as far as they are known.
+func (p promises) String() string {
+	var names []string
+	for i, name := range promiseNames {
+		if p&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	if rest := p &^ (1<<len(promiseNames) - 1); rest != 0 {
+		names = append(names, fmt.Sprintf("%#x", uint32(rest)))
+	}
+	if names == nil {
+		return "none"
+	}
+	return strings.Join(names, " and ")
+}
 
 func text(zeroEnded []byte) string {
 	for i, b := range zeroEnded {
@@ -132,8 +155,8 @@ func (d *exposure) checkMapped(data []byte) error {
 	return nil
 }
 
-func (s *settings) bits() uint32 {
-	var bits uint32
+func (s *settings) bits() promises {
+	var bits promises
 	if s.singleElement {
 		bits |= hintSingleElement
 	}

@@ -222,7 +222,7 @@ var disagreements = []disagreement{
 			return made(window.Allocate[int32](s.ctx, s.w, 10, window.SameOp()))
 		}
 		return made(window.Allocate[int32](s.ctx, s.w, 10))
-	}, window.ErrMismatch, []string{"rank 1 passed options", "2, rank 0 0"}},
+	}, window.ErrMismatch, []string{"rank 1 passed options SameOp, rank 0 none"}},
 	{"notification slots", func(s *script) error {
 		return made(window.Allocate[int32](s.ctx, s.w, 10, window.Notifications(3+s.w.Rank()/2)))
 	}, window.ErrMismatch, []string{"rank 2 passed Notifications 4, rank 0 3"}},
