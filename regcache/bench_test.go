@@ -25,7 +25,7 @@ func BenchmarkUse(b *testing.B) {
 	for _, n := range []int{10, 1000, 100_000, 500_000} {
 		all := addresses(n)
 		b.Run(fmt.Sprintf("table/buffers=%d", n), func(b *testing.B) {
-			var u regcache.Usage
+			var u usage
 			for _, a := range all {
 				u.Use(a, 4096, 1<<30)
 			}
@@ -68,7 +68,7 @@ func BenchmarkFind(b *testing.B) {
 			entries[i] = c.Add(a, a+4096, i)
 			c.Release(entries[i])
 		}
-		b.Run(fmt.Sprintf("search/entries=%d", n), func(b *testing.B) {
+		b.Run("search/"+entriesName(n), func(b *testing.B) {
 			b.ReportAllocs()
 			for i := 0; b.Loop(); {
 				c.Release(c.Find(all[i], all[i]+4096))
@@ -77,10 +77,10 @@ func BenchmarkFind(b *testing.B) {
 				}
 			}
 		})
-		b.Run(fmt.Sprintf("known/entries=%d", n), func(b *testing.B) {
+		b.Run("known/"+entriesName(n), func(b *testing.B) {
 			b.ReportAllocs()
 			for i := 0; b.Loop(); {
-				if !c.Use(entries[i], all[i], all[i]+4096) {
+				if !c.Again(entries[i], all[i], all[i]+4096) {
 					b.Fatal("it is not there")
 				}
 				c.Release(entries[i])
@@ -91,3 +91,5 @@ func BenchmarkFind(b *testing.B) {
 		})
 	}
 }
+
+func entriesName(n int) string { return fmt.Sprintf("entries=%d", n) }

@@ -46,6 +46,8 @@ type Entry[R any] struct {
 	From, To uint64
 
 	pieces, uses int
+	// whole is whether it has all of its addresses.
+	whole bool
 	// known is whether it is in the order of use.
 	known        bool
 	older, newer *Entry[R]
@@ -69,10 +71,9 @@ func (c *Cache[R]) Find(from, to uint64) *Entry[R] {
 	return i.entry
 }
 
-// Use is Find by one who knows which entry it is, if that has all of the extent still.
-func (c *Cache[R]) Use(e *Entry[R], from, to uint64) bool {
-	// A part of it may belong to others now.
-	if e.pieces != 1 || from < e.From || to > e.To {
+// Again is Find by one who knows which entry it was, if that has all of the extent still.
+func (c *Cache[R]) Again(e *Entry[R], from, to uint64) bool {
+	if !e.whole || from < e.From || to > e.To {
 		return false
 	}
 	c.stats.Hits++
@@ -102,7 +103,7 @@ func (c *Cache[R]) Cover(from, to uint64) (first, last uint64) {
 // is in use.
 func (c *Cache[R]) Add(from, to uint64, region R) *Entry[R] {
 	c.cut(from, to)
-	e := &Entry[R]{Region: region, From: from, To: to, uses: 1}
+	e := &Entry[R]{Region: region, From: from, To: to, uses: 1, whole: true}
 	c.known.add(interval[R]{from, to, e})
 	c.link(e)
 	c.stats.Regions++

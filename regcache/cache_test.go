@@ -118,19 +118,23 @@ func TestNoCapacity(t *testing.T) {
 }
 
 // Who knows the entry needs no search, as long as it has all that it had.
-func TestUseOfEntry(t *testing.T) {
+func TestAgain(t *testing.T) {
 	c := regcache.New[int](plenty)
 	e := c.Add(0, 100, 1)
 	c.Release(e)
-	require.True(t, c.Use(e, 10, 100))
-	require.False(t, c.Use(e, 10, 101))
+	require.True(t, c.Again(e, 10, 100))
+	require.False(t, c.Again(e, 10, 101))
 	c.Release(e)
 	add(c, 50, 60, 2)
-	require.False(t, c.Use(e, 0, 10), "a part of it belongs to another")
+	require.False(t, c.Again(e, 0, 10), "a part of it belongs to another")
+	e = c.Add(200, 300, 3)
+	c.Invalidate(200, 210)
+	require.False(t, c.Again(e, 200, 300))
+	c.Release(e)
 	e = c.Find(50, 60)
 	c.Drop(e)
 	c.Drop(e)
-	require.False(t, c.Use(e, 50, 60))
+	require.False(t, c.Again(e, 50, 60))
 	require.Empty(t, ended(c))
 	c.Release(e)
 	require.Equal(t, []int{2}, ended(c))

@@ -16,25 +16,21 @@ func Example() {
 		PageSize: 4096,
 	}
 	const address, size = 0xc000100000, 4096
-	uses := costs.Uses(size)
-	threshold := regcache.Quarter.Threshold(uses)
-
-	var usage regcache.Usage
-	regions := regcache.New[string](regcache.Limits{Bytes: 1 << 30, Regions: 1000})
+	regions := regcache.NewPolicy[string](costs, regcache.Quarter, regcache.Limits{Bytes: 1 << 30, Regions: 1000})
 	copied, registered := 0, 0
 	for range 100 {
-		if !usage.Use(address, size, threshold) {
+		entry, verdict := regions.Use(address, size)
+		switch verdict {
+		case regcache.Copy:
 			copied++
 			continue
-		}
-		entry := regions.Find(address, address+size)
-		if entry == nil {
+		case regcache.Register:
 			registered++
 			entry = regions.Add(address, address+size, "what the card calls it")
 		}
 		// The card reads the buffer, and then the entry is not in use any more.
 		regions.Release(entry)
 	}
-	fmt.Printf("pays from %d uses on; %d times copied, %d time registered, %d times found\n", uses, copied, registered, regions.Stats().Hits)
+	fmt.Printf("pays from %d uses on; %d times copied, %d time registered, %d times found\n", costs.Uses(size), copied, registered, regions.Stats().Hits)
 	// Output: pays from 31 uses on; 6 times copied, 1 time registered, 93 times found
 }

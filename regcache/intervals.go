@@ -64,5 +64,6 @@ func (s intervals[R]) add(i interval[R]) {
 
 func (s intervals[R]) remove(i interval[R]) {
 	i.entry.pieces--
+	i.entry.whole = false
 	s.tree.Delete(i)
 }

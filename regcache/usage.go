@@ -19,15 +19,16 @@ const (
 
 // Usage counts the uses of buffers, each of which is told by its address and the class of its
 // size (paper B, 3.3). It is a hash table with chains, whose buckets double up to 2^20 as it fills.
-// The zero value is an empty table; it is not for several goroutines at once.
+// With each goes what its user notes of it, an E. The zero value is an empty table; it is not for
+// several goroutines at once.
 //
 // Once its chains grow it takes no more buffers while less than a fifth of those that it has are
 // frequently used (3.4). A program may change: after some time of refusing, the table forgets
 // the others. So it never has more than 2^20 buffers.
-type Usage struct {
+type Usage[E any] struct {
 	// heads are the first of each bucket's chain, as indices into buffers from 1 on.
 	heads   []uint32
-	buffers []buffer
+	buffers []buffer[E]
 	// shift is what a hash is shifted by to be the number of a bucket.
 	shift uint8
 	// frequent of the buffers have come to their threshold.
@@ -37,8 +38,9 @@ type Usage struct {
 }
 
 // A buffer is one that was used.
-type buffer struct {
+type buffer[E any] struct {
 	address  uint64
+	noted    E
 	uses     uint32
 	next     uint32
 	class    uint8
@@ -51,36 +53,37 @@ func classOf(size int) uint8 { return uint8(bits.Len(uint(size - 1))) }
 // golden is 2^64 divided by the golden ratio, and odd: multiples of it spread over the upper bits.
 const golden = 0x9e3779b97f4a7c15
 
-func (u *Usage) bucket(address uint64, class uint8) uint32 {
+func (u *Usage[E]) bucket(address uint64, class uint8) uint32 {
 	return uint32((address ^ uint64(class)<<56) * golden >> u.shift)
 }
 
 // Use counts a use of a buffer of size bytes, at least 1, and tells whether that is frequently
-// used: whether these were threshold uses or more, of which 0 is none. What the table has no room
-// for is not.
-func (u *Usage) Use(address uint64, size, threshold int) (frequent bool) {
+// used: whether these were threshold uses or more, of which 0 is none. noted is what goes with it,
+// until the next Use, and nil for a buffer that is not in the table: what that has no room for is not
+// frequent.
+func (u *Usage[E]) Use(address uint64, size, threshold int) (noted *E, frequent bool) {
 	if threshold <= 0 {
-		return false
+		return nil, false
 	}
 	class := classOf(size)
 	b := u.find(address, class)
 	if b == nil {
 		if b = u.add(address, class); b == nil {
-			return false
+			return nil, false
 		}
 	}
 	if b.frequent {
-		return true
+		return &b.noted, true
 	}
 	if b.uses++; b.uses < uint32(threshold) {
-		return false
+		return &b.noted, false
 	}
 	b.frequent = true
 	u.frequent++
-	return true
+	return &b.noted, true
 }
 
-func (u *Usage) find(address uint64, class uint8) *buffer {
+func (u *Usage[E]) find(address uint64, class uint8) *buffer[E] {
 	if u.heads == nil {
 		return nil
 	}
@@ -95,7 +98,7 @@ func (u *Usage) find(address uint64, class uint8) *buffer {
 }
 
 // add takes another buffer, unless it is not worth it: then it is nil.
-func (u *Usage) add(address uint64, class uint8) *buffer {
+func (u *Usage[E]) add(address uint64, class uint8) *buffer[E] {
 	n := len(u.buffers)
 	if n == mostBuckets || 2*n >= mostBuckets && u.frequent*fewFrequent < n {
 		if u.refused < patience*n {
@@ -107,20 +110,20 @@ func (u *Usage) add(address uint64, class uint8) *buffer {
 		u.grow()
 	}
 	u.refused = 0
-	u.buffers = append(u.buffers, buffer{address: address, class: class})
+	u.buffers = append(u.buffers, buffer[E]{address: address, class: class})
 	u.link(len(u.buffers) - 1)
 	return &u.buffers[len(u.buffers)-1]
 }
 
 // link puts a buffer before the others of its chain.
-func (u *Usage) link(i int) {
+func (u *Usage[E]) link(i int) {
 	b := &u.buffers[i]
 	head := &u.heads[u.bucket(b.address, b.class)]
 	b.next, *head = *head, uint32(i+1)
 }
 
 // grow doubles the buckets.
-func (u *Usage) grow() {
+func (u *Usage[E]) grow() {
 	n := max(2*len(u.heads), firstBuckets)
 	u.heads = make([]uint32, n)
 	u.shift = uint8(64 - bits.Len(uint(n-1)))
@@ -130,7 +133,7 @@ func (u *Usage) grow() {
 }
 
 // forget keeps the buffers that are frequently used, or none if they are most.
-func (u *Usage) forget() {
+func (u *Usage[E]) forget() {
 	kept := u.buffers[:0]
 	if 2*u.frequent < len(u.buffers) {
 		for _, b := range u.buffers {
@@ -139,6 +142,7 @@ func (u *Usage) forget() {
 			}
 		}
 	}
+	clear(u.buffers[len(kept):])
 	u.buffers, u.frequent = kept, len(kept)
 	clear(u.heads)
 	for i := range u.buffers {
@@ -147,5 +151,5 @@ func (u *Usage) forget() {
 }
 
 // Len is how many buffers the table has, Frequent how many of them are frequently used.
-func (u *Usage) Len() int      { return len(u.buffers) }
-func (u *Usage) Frequent() int { return u.frequent }
+func (u *Usage[E]) Len() int      { return len(u.buffers) }
+func (u *Usage[E]) Frequent() int { return u.frequent }

@@ -1,0 +1,107 @@
+package regcache_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/regcache"
+	"github.com/onesided/rma/verbs"
+)
+
+// costs are such that a buffer of 4 KiB pays from 31 uses on.
+var costs = regcache.Costs{
+	Costs:    verbs.Costs{Register: 60 * time.Microsecond, CopyBandwidth: 2e9},
+	LookUp:   50 * time.Nanosecond,
+	PageSize: 4096,
+}
+
+func TestPolicy(t *testing.T) {
+	p := regcache.NewPolicy[int](costs, regcache.Quarter, plenty)
+	use := func(address uint64, size int) (int, regcache.Verdict) {
+		e, verdict := p.Use(address, size)
+		require.Equal(t, verdict == regcache.Registered, e != nil)
+		if e == nil {
+			return 0, verdict
+		}
+		defer p.Release(e)
+		return e.Region, verdict
+	}
+	for range 6 {
+		_, verdict := use(1<<20, 4096)
+		require.Equal(t, regcache.Copy, verdict)
+	}
+	for range 2 {
+		_, verdict := use(1<<20, 4096)
+		require.Equal(t, regcache.Register, verdict, "as long as it could not be registered")
+	}
+	from, to := p.Cover(1<<20, 1<<20+4096)
+	p.Release(p.Add(from, to, 1))
+	for range 3 {
+		region, verdict := use(1<<20, 4096)
+		require.Equal(t, regcache.Registered, verdict)
+		require.Equal(t, 1, region)
+	}
+	_, verdict := use(1<<20, 4096-512)
+	require.Equal(t, regcache.Registered, verdict, "it is of the same class")
+	_, verdict = use(1<<20, 100)
+	require.Equal(t, regcache.Copy, verdict, "the card takes it with its request")
+
+	// The memory is another's now.
+	p.Invalidate(1<<20, 1<<20+1)
+	_, verdict = use(1<<20, 4096)
+	require.Equal(t, regcache.Register, verdict)
+	p.Release(p.Add(1<<20, 1<<20+4096, 2))
+	region, _ := use(1<<20, 4096)
+	require.Equal(t, 2, region)
+}
+
+// Where registering costs nothing a buffer is registered at its first use.
+func TestPolicyOfNoCost(t *testing.T) {
+	free := costs
+	free.Register = 0
+	p := regcache.NewPolicy[int](free, regcache.Quarter, plenty)
+	_, verdict := p.Use(4096, 4096)
+	require.Equal(t, regcache.Register, verdict)
+	require.Equal(t, "register", verdict.String())
+}
+
+func TestPolicyAllocatesNothing(t *testing.T) {
+	p := regcache.NewPolicy[int](costs, regcache.Quarter, plenty)
+	p.Release(p.Add(0, 1<<20, 1))
+	use := func() {
+		if e, _ := p.Use(4096, 4096); e != nil {
+			p.Release(e)
+		}
+	}
+	for range 10 {
+		use()
+	}
+	require.Zero(t, testing.AllocsPerRun(1000, use))
+}
+
+// What it takes to find a registered buffer.
+func BenchmarkPolicy(b *testing.B) {
+	for _, n := range []int{10, 100_000} {
+		b.Run(entriesName(n), func(b *testing.B) {
+			all := addresses(n)
+			free := costs
+			free.Register = 0
+			p := regcache.NewPolicy[int](free, regcache.Quarter, plenty)
+			for i, a := range all {
+				p.Release(p.Add(a, a+4096, i))
+				e, _ := p.Use(a, 4096)
+				p.Release(e)
+			}
+			b.ReportAllocs()
+			for i := 0; b.Loop(); {
+				e, _ := p.Use(all[i], 4096)
+				p.Release(e)
+				if i++; i == n {
+					i = 0
+				}
+			}
+		})
+	}
+}
