@@ -4,4 +4,4 @@ package hashtable
 
 // fewer is how many times fewer operations tests do under the race detector, with which each
 // takes several times as long.
-const fewer = 4
+const fewer = 8
