@@ -141,3 +141,10 @@ func (v *vigil) over(now time.Duration) bool {
 	}
 	return true
 }
+
+// traceSimulated has spans go to the trace of the simulator whose card it is, if that has one.
+func (w *World) traceSimulated(card verbs.Device) {
+	if simulated, ok := card.(*sim.Device); ok && simulated.Traced() {
+		w.span = simulated.Span
+	}
+}

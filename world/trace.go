@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/verbs/timeline"
 	"github.com/onesided/rma/verbs/traced"
 )
@@ -131,12 +130,5 @@ func (w *World) BeginSpan() time.Duration {
 func (w *World) EndSpan(name string, begun time.Duration) {
 	if w.span != nil {
 		w.span(name, begun, w.Now())
-	}
-}
-
-// traceSimulated has spans go to the trace of the simulator whose card it is, if that has one.
-func (w *World) traceSimulated(card verbs.Device) {
-	if simulated, ok := card.(*sim.Device); ok && simulated.Traced() {
-		w.span = simulated.Span
 	}
 }

@@ -80,8 +80,9 @@ type World struct {
 	round round
 	post  office
 
-	// links are those with other ranks, nil until there is one, cardLinks those that are mute; parted
-	// tells of ranks that have left. muteEnds are the other ends of ranks' mute links; they, services and meetings are by number, and belong to progress.
+	// links are those with other ranks, nil until there is one, cardLinks those that are mute,
+	// muteEnds the other ends of ranks' mute links; parted tells of ranks that have left. muteEnds,
+	// and services and meetings, which are by number, belong to progress.
 	links     []atomic.Pointer[Link]
 	cardLinks []atomic.Pointer[Link]
 	muteEnds  map[int]verbs.QueuePair

@@ -3,26 +3,16 @@
 package ibv
 
 import (
-	"errors"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-func openCard(t testing.TB) *device {
-	opened, err := Open(FromEnvironment())
-	if errors.Is(err, errors.ErrUnsupported) {
-		t.Skip(err)
-	}
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, opened.Close()) })
-	return opened.(*device)
-}
-
 // What a card costs is measured when it is opened, and nothing is left of that.
 func TestCalibrate(t *testing.T) {
-	d := openCard(t)
+	d := OpenCard(t).(*device)
+	defer func() { require.NoError(t, d.Close()) }()
 	costs, usual := d.Costs(), d.usualCosts()
 	t.Logf("%+v, spin %v", costs, d.attributes.Spin)
 	require.NotEqual(t, usual.Gap, costs.Gap)
@@ -46,7 +36,8 @@ func TestCalibrate(t *testing.T) {
 
 // A card that cannot be measured has the usual costs.
 func TestCalibrateFails(t *testing.T) {
-	d := openCard(t)
+	d := OpenCard(t).(*device)
+	defer func() { require.NoError(t, d.Close()) }()
 	trial := trial{device: d}
 	defer trial.close()
 	require.NoError(t, trial.open())

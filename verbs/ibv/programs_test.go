@@ -20,7 +20,7 @@ var programs = flag.Int("programs", 40, "how many random programs TestPrograms r
 // TestPrograms runs random programs for windows on ranks that reach each other by the card. A third of
 // them leave the accumulate family to it.
 func TestPrograms(t *testing.T) {
-	require.NoError(t, openCard(t).Close())
+	require.NoError(t, ibv.OpenCard(t).Close())
 	for seed := range uint64(*programs) {
 		p := oracle.Draw(seed, oracle.Limits{CardAtomics: seed%3 == 1})
 		o := oracle.Options{Without: scheduler.Scheme(seed) & scheduler.All, Concurrent: seed%2 == 0}
