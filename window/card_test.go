@@ -10,9 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/shm"
 	"github.com/onesided/rma/verbs/sim"
-	"github.com/onesided/rma/verbs/tcp"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 	"github.com/onesided/rma/world/worldtest"
@@ -22,19 +20,9 @@ var (
 	cardCounts   = register("card counts", countByCards)
 	cardRefusals = register("card refusals", refuseByCards)
 	// Processes have cards beside memory that they share.
-	cardsOfHosts         = worldtest.RegisterWith("card counts on cards", onTCP(false), scripted(countByCards))
-	coherentCardsOfHosts = worldtest.RegisterWith("card counts on coherent cards", onTCP(true), scripted(countByCards))
+	cardsOfHosts         = worldtest.RegisterWith("card counts on cards", worldtest.OptionsCardsOfProcesses(false), scripted(countByCards))
+	coherentCardsOfHosts = worldtest.RegisterWith("card counts on coherent cards", worldtest.OptionsCardsOfProcesses(true), scripted(countByCards))
 )
-
-// onTCP are options under which a process has a network card with atomics.
-func onTCP(coherent bool) func() ([]world.Option, error) {
-	return func() ([]world.Option, error) {
-		return []world.Option{world.WithNetwork(func(int) (verbs.Device, error) {
-			device, err := tcp.Open(tcp.Options{Listen: "127.0.0.1:0"})
-			return &atomicCard{device, coherent}, err
-		})}, nil
-	}
-}
 
 // countByCards has all ranks count on all ranks, themselves included, in all modes: every number is
 // counted once.
@@ -169,27 +157,6 @@ func says(err error, text string) bool {
 	return errors.As(err, &refused) && refused.Cause.Error() == fmt.Sprintf("%v: %s", window.ErrHint, text)
 }
 
-// cardsOf are options under which ranks that are goroutines have network cards with atomics.
-func cardsOf(coherent bool) []world.Option {
-	fabric := shm.NewFabric()
-	return []world.Option{world.WithDevice("tcp"), world.WithNetwork(func(int) (verbs.Device, error) {
-		device, err := fabric.Open()
-		return &atomicCard{device, coherent}, err
-	})}
-}
-
-// atomicCard is a device that passes for a card with atomics, and maps nothing.
-type atomicCard struct {
-	verbs.Device
-	coherent bool
-}
-
-func (c *atomicCard) Attributes() verbs.Attributes {
-	a := c.Device.Attributes()
-	a.CardAtomics, a.CoherentAtomics = true, c.coherent
-	return a
-}
-
 // TestCardAtomics runs the bodies on cards that are coherent with processors and on others, in
 // virtual time and as goroutines, and where there are no cards.
 func TestCardAtomics(t *testing.T) {
@@ -202,7 +169,7 @@ func TestCardAtomics(t *testing.T) {
 					t.Run(fmt.Sprintf("cards, coherent %v", coherent), func(t *testing.T) {
 						ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 						defer cancel()
-						require.NoError(t, world.Run(ctx, n, body, cardsOf(coherent)...))
+						require.NoError(t, world.Run(ctx, n, body, worldtest.OptionsCards(coherent)...))
 					})
 					t.Run(fmt.Sprintf("simulated, coherent %v", coherent), func(t *testing.T) {
 						require.NoError(t, world.Simulate(t.Context(), simulatorOf(t, coherent), n, body))

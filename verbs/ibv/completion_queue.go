@@ -33,8 +33,8 @@ func (l *limits) firstRoom(capacity int) int {
 // # It does not overflow
 //
 // The card's part has room for all requests that its queue pairs may have outstanding: it
-// grows when one is attached, or else takes no more of them. A request is outstanding until its completion was taken out
-// of there, so there is never more in it.
+// grows when one is attached, or else takes no more of them. A request is outstanding until its
+// completion was taken out of there, so there is never more in it.
 type completionQueue struct {
 	device   *device
 	queue    queue

@@ -11,9 +11,6 @@ import (
 	"time"
 
 	"github.com/onesided/rma/scheduler"
-	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/shm"
-	"github.com/onesided/rma/verbs/tcp"
 	"github.com/onesided/rma/window/oracle"
 	"github.com/onesided/rma/world"
 	"github.com/onesided/rma/world/worldtest"
@@ -52,35 +49,13 @@ func goroutines(ctx context.Context, n int, body func(ctx context.Context, w *wo
 
 // apart starts ranks that map no memory of each other.
 func apart(ctx context.Context, n int, body func(ctx context.Context, w *world.World) error) error {
-	// What a device can do beside being one is hidden.
-	return over(ctx, n, body, func(d verbs.Device) verbs.Device { return struct{ verbs.Device }{d} })
-}
-
-// over starts ranks over devices that hide those of the ranks' process.
-func over(ctx context.Context, n int, body func(ctx context.Context, w *world.World) error, hide func(verbs.Device) verbs.Device) error {
-	fabric := shm.NewFabric()
-	return world.Run(ctx, n, body, world.WithDevice("tcp"), world.WithNetwork(func(int) (verbs.Device, error) {
-		device, err := fabric.Open()
-		return hide(device), err
-	}))
-}
-
-// An atomicCard passes for a card with atomics.
-type atomicCard struct {
-	verbs.Device
-	coherent bool
-}
-
-func (c *atomicCard) Attributes() verbs.Attributes {
-	a := c.Device.Attributes()
-	a.CardAtomics, a.CoherentAtomics = true, c.coherent
-	return a
+	return world.Run(ctx, n, body, worldtest.OptionsApart()...)
 }
 
 // cards starts ranks over cards with atomics, which are coherent with processors or not.
 func cards(coherent bool) start {
 	return func(ctx context.Context, n int, body func(ctx context.Context, w *world.World) error) error {
-		return over(ctx, n, body, func(d verbs.Device) verbs.Device { return &atomicCard{d, coherent} })
+		return world.Run(ctx, n, body, worldtest.OptionsCards(coherent)...)
 	}
 }
 
@@ -145,12 +120,7 @@ func fromEnvironment(name string) uint64 {
 // with CardAtomics, and on processes that have network cards with atomics all have.
 var (
 	drawn        = worldtest.Register("random programs", runDrawn)
-	drawnOnCards = worldtest.RegisterWith("random programs on cards", func() ([]world.Option, error) {
-		return []world.Option{world.WithNetwork(func(int) (verbs.Device, error) {
-			device, err := tcp.Open(tcp.Options{Listen: "127.0.0.1:0"})
-			return &atomicCard{device, false}, err
-		})}, nil
-	}, runDrawn)
+	drawnOnCards = worldtest.RegisterWith("random programs on cards", worldtest.OptionsCardsOfProcesses(false), runDrawn)
 )
 
 func runDrawn(ctx context.Context, w *world.World) error {

@@ -6,8 +6,6 @@ import (
 	"os"
 	"testing"
 
-	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/shm"
 	"github.com/onesided/rma/world"
 )
 
@@ -72,13 +70,7 @@ func Hosts(t *testing.T, n int, name string) {
 // other: everything goes by messages, writes and reads.
 func Apart(t *testing.T, n int, name string) {
 	t.Helper()
-	fabric := shm.NewFabric()
-	network := world.WithNetwork(func(int) (verbs.Device, error) {
-		device, err := fabric.Open()
-		// What it can do beside being a Device is hidden.
-		return struct{ verbs.Device }{device}, err
-	})
-	if err := world.Run(t.Context(), n, find(t, name), world.WithDevice("tcp"), network); err != nil {
+	if err := world.Run(t.Context(), n, find(t, name), OptionsApart()...); err != nil {
 		t.Error(err)
 	}
 }

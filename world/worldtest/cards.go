@@ -1,0 +1,51 @@
+package worldtest
+
+import (
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/shm"
+	"github.com/onesided/rma/verbs/tcp"
+	"github.com/onesided/rma/world"
+)
+
+// OptionsApart have ranks that are goroutines map no memory of each other.
+func OptionsApart() []world.Option {
+	// What a device can do beside being one is hidden.
+	return over(func(d verbs.Device) verbs.Device { return struct{ verbs.Device }{d} })
+}
+
+// OptionsCards have ranks that are goroutines map no memory of each other and have network cards with
+// atomics, which are coherent with processors or not.
+func OptionsCards(coherent bool) []world.Option {
+	return over(func(d verbs.Device) verbs.Device { return &atomicCard{d, coherent} })
+}
+
+// OptionsCardsOfProcesses have ranks that are processes have such cards, beside memory that they share.
+func OptionsCardsOfProcesses(coherent bool) func() ([]world.Option, error) {
+	return func() ([]world.Option, error) {
+		return []world.Option{world.WithNetwork(func(int) (verbs.Device, error) {
+			device, err := tcp.Open(tcp.Options{Listen: "127.0.0.1:0"})
+			return &atomicCard{device, coherent}, err
+		})}, nil
+	}
+}
+
+// over has ranks use devices in place of those of their process.
+func over(hide func(verbs.Device) verbs.Device) []world.Option {
+	fabric := shm.NewFabric()
+	return []world.Option{world.WithDevice("tcp"), world.WithNetwork(func(int) (verbs.Device, error) {
+		device, err := fabric.Open()
+		return hide(device), err
+	})}
+}
+
+// An atomicCard is a device that passes for a card with atomics, and maps nothing.
+type atomicCard struct {
+	verbs.Device
+	coherent bool
+}
+
+func (c *atomicCard) Attributes() verbs.Attributes {
+	a := c.Device.Attributes()
+	a.CardAtomics, a.CoherentAtomics = true, c.coherent
+	return a
+}
