@@ -55,6 +55,21 @@ func TestListenersHearInOrder(t *testing.T) {
 	require.Empty(t, heard)
 }
 
+// Who is told at once knows of a failure before others can see that there is one.
+func TestToldAtOnce(t *testing.T) {
+	w := &World{roster: newRoster(2)}
+	told := false
+	w.OnFailureAtOnce(func(rank int) {
+		told = true
+		require.Equal(t, 1, rank)
+		require.Zero(t, w.Failures())
+		require.Error(t, w.Failure(rank))
+	})
+	w.roster.fail(1, errors.New("gone"))
+	require.True(t, told)
+	require.EqualValues(t, 1, w.Failures())
+}
+
 // A bulletin that has ended tells no more, but for the word that it is in the midst of,
 // which its goroutine outlasts.
 func TestBulletinEnds(t *testing.T) {

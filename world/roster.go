@@ -14,9 +14,10 @@ type roster struct {
 
 	mu    sync.Mutex
 	first *PeerError
-	// heard are told of each failure by the goroutine that noticed it, in the midst of
-	// what it does, and sever before anybody can know of it.
-	heard, sever listeners
+	// Listeners are told of each failure by the goroutine that noticed it, in the midst of
+	// what it does: sever before anybody can know of it, atOnce when it is recorded and not
+	// yet counted, and heard after that.
+	sever, atOnce, heard listeners
 }
 
 // listeners are functions, in the order in which they came.
@@ -58,6 +59,9 @@ func (r *roster) fail(rank int, cause error) {
 	if r.first == nil {
 		r.first = e
 	}
+	for _, f := range r.atOnce {
+		(*f)(rank)
+	}
 	r.failures.Add(1)
 	heard := slices.Clone(r.heard)
 	r.mu.Unlock()
@@ -68,6 +72,11 @@ func (r *roster) fail(rank int, cause error) {
 
 // listen has f told of failures until the function that it returns is called.
 func (r *roster) listen(f func(rank int)) (stop func()) { return r.add(&r.heard, f) }
+
+// listenAtOnce has f called with the rank of each failure when Failure gives it, before it
+// counts among Failures, until the function that it returns is called. f must neither wait
+// nor ask who failed first.
+func (r *roster) listenAtOnce(f func(rank int)) (stop func()) { return r.add(&r.atOnce, f) }
 
 // beforehand has f called with the rank of each failure before it is recorded, until
 // the function that it returns is called. f must neither wait nor ask who has failed.
