@@ -1,6 +1,9 @@
 package verbs
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // A Device is a card as one rank has opened it. Its methods may be called from
 // any goroutine. After Close its methods, and those of what it made, return
@@ -34,7 +37,8 @@ type Device interface {
 	FreeMemory(memory []byte) error
 
 	// RegisterMemory makes memory known to the device. A region that grants
-	// any remote right keeps its memory alive until it is deregistered.
+	// any remote right keeps its memory alive until it is deregistered; so does any other
+	// that is not [Weak].
 	// Memory that the device cannot serve with these rights is refused with a
 	// [*CapabilityError].
 	RegisterMemory(memory []byte, access Access) (MemoryRegion, error)
@@ -138,7 +142,24 @@ const (
 	RemoteWrite
 	RemoteRead
 	RemoteAtomic
+	// Weak has the region not keep its memory alive, and its Memory be nil: who registers it
+	// names it in no request after the memory is gone. It goes with no remote right.
+	Weak
 )
+
+// remoteRights are those of peers.
+const remoteRights = RemoteWrite | RemoteRead | RemoteAtomic
+
+// Check says what is wrong with a set of rights, "" if nothing is: for RegisterMemory.
+func (a Access) Check() string {
+	switch {
+	case a&^(LocalWrite|remoteRights|Weak) != 0:
+		return fmt.Sprintf("access %#x has unknown rights", uint32(a))
+	case a&Weak != 0 && a&remoteRights != 0:
+		return fmt.Sprintf("access %#x: a weak region grants no remote right", uint32(a))
+	}
+	return ""
+}
 
 // A MemoryRegion is memory that a device knows.
 type MemoryRegion interface {
@@ -146,7 +167,7 @@ type MemoryRegion interface {
 	LKey() uint32
 	// Remote tells where peers find the region.
 	Remote() RemoteRegion
-	// Memory is what was registered.
+	// Memory is what was registered, nil of a Weak region.
 	Memory() []byte
 	// Deregister ends the region. Requests that name it afterwards fail. A
 	// second Deregister is an error wrapping ErrClosed.

@@ -29,6 +29,17 @@ func TestContains(t *testing.T) {
 	}
 }
 
+func TestExtent(t *testing.T) {
+	memory := make([]byte, 64)
+	e := bounds.Of(memory[8:16])
+	require.Equal(t, bounds.Extent{First: bounds.Address(memory) + 8, Length: 8}, e)
+	require.True(t, e.Holds(memory[8:16]))
+	require.True(t, e.Holds(memory[15:16]))
+	require.False(t, e.Holds(memory[7:8]))
+	require.False(t, e.Holds(memory[8:17]))
+	require.Zero(t, bounds.Of(nil))
+}
+
 func TestHolds(t *testing.T) {
 	memory := make([]byte, 64)
 	require.True(t, bounds.Holds(memory, memory))

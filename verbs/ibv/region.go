@@ -10,24 +10,25 @@ import (
 	"github.com/onesided/rma/verbs/bounds"
 )
 
-const knownRights = verbs.LocalWrite | verbs.RemoteWrite | verbs.RemoteRead | verbs.RemoteAtomic
-
-// region is a registration with the card. It refers to its memory until it ends.
+// region is a registration with the card. It refers to its memory until it ends, unless it is weak.
 type region struct {
 	device *device
+	extent bounds.Extent
+	// bytes is nil if the region is weak.
 	bytes  []byte
 	access verbs.Access
 	memory memory
 	// key is the local one, rkey what peers are told.
 	key, rkey uint32
-	// place is what is registered in place of no bytes at all.
-	place []byte
+	// address is where peers find it: of what is registered in place of no bytes at all, empty.
+	address uint64
+	empty   []byte
 }
 
 // RegisterMemory makes memory known to the card.
 func (d *device) RegisterMemory(bytes []byte, access verbs.Access) (verbs.MemoryRegion, error) {
-	if access&^knownRights != 0 {
-		return nil, d.argumentError("RegisterMemory: access %#x has unknown rights", uint32(access))
+	if wrong := access.Check(); wrong != "" {
+		return nil, d.argumentError("RegisterMemory: %s", wrong)
 	}
 	if uint64(len(bytes)) > d.limits.region {
 		return nil, &verbs.CapabilityError{Device: d.attributes.Name, Capability: fmt.Sprintf("register %d bytes", len(bytes)),
@@ -36,17 +37,23 @@ func (d *device) RegisterMemory(bytes []byte, access verbs.Access) (verbs.Memory
 	if access&verbs.RemoteAtomic != 0 && !d.limits.atomics {
 		return nil, &verbs.CapabilityError{Device: d.attributes.Name, Capability: "register memory for atomics", Reason: "the card has none"}
 	}
-	r := &region{device: d, bytes: bytes, access: access, place: bytes}
-	if len(bytes) == 0 {
-		r.place, access = make([]byte, 8), 0
+	r := &region{device: d, extent: bounds.Of(bytes), access: access}
+	place, rights := bytes, access&^verbs.Weak
+	if access&verbs.Weak == 0 {
+		r.bytes = bytes
 	}
+	if len(bytes) == 0 {
+		r.empty = make([]byte, 8)
+		place, rights = r.empty, 0
+	}
+	r.address = bounds.Address(place)
 	d.regions.mu.Lock()
 	defer d.regions.mu.Unlock()
 	if d.regions.closed {
 		return nil, d.closedError("RegisterMemory")
 	}
 	var err error
-	if r.memory, err = d.card.register(r.place, access, d.onDemand); err != nil {
+	if r.memory, err = d.card.register(place, rights, d.onDemand); err != nil {
 		return nil, d.refused(fmt.Sprintf("registering %d bytes", len(bytes)), err)
 	}
 	r.key, r.rkey = r.memory.lkey(), r.memory.rkey()
@@ -62,7 +69,7 @@ func (r *region) Memory() []byte { return r.bytes }
 
 // Remote is the region for peers.
 func (r *region) Remote() verbs.RemoteRegion {
-	return verbs.RemoteRegion{Address: bounds.Address(r.place), Length: uint64(len(r.bytes)), RKey: r.rkey}
+	return verbs.RemoteRegion{Address: r.address, Length: r.extent.Length, RKey: r.rkey}
 }
 
 // Deregister ends the region. When it returns the card does not touch the memory.
@@ -100,7 +107,7 @@ func (t *regionTable) hold(segments []verbs.Segment) bool {
 		if len(s.Memory) == 0 {
 			continue
 		}
-		if r := t.byKey[s.LKey]; r == nil || r.access&verbs.LocalWrite == 0 || !bounds.Holds(r.bytes, s.Memory) {
+		if r := t.byKey[s.LKey]; r == nil || r.access&verbs.LocalWrite == 0 || !r.extent.Holds(s.Memory) {
 			return false
 		}
 	}

@@ -238,10 +238,10 @@ func (p *localPeer) ringAt(locator uint64) (ring, error) {
 
 func (p *localPeer) reach(address uint64, n int, rkey uint32, right verbs.Access) ([]byte, bool, verbs.Status) {
 	r := p.regions.find(rkey)
-	if r == nil || r.access&right == 0 || !bounds.Contains(bounds.Address(r.memory), uint64(len(r.memory)), address, uint64(n)) {
+	if r == nil || r.access&right == 0 || !bounds.Contains(r.extent.First, r.extent.Length, address, uint64(n)) {
 		return nil, false, verbs.StatusRemoteAccess
 	}
-	at := address - bounds.Address(r.memory)
+	at := address - r.extent.First
 	return r.memory[at : at+uint64(n)], false, verbs.StatusSuccess
 }
 
@@ -251,10 +251,10 @@ func (p *localPeer) Map(remote verbs.RemoteRegion) ([]byte, error) {
 		return nil, err
 	}
 	r := p.regions.find(remote.RKey)
-	if r == nil || r.access&remoteRights == 0 || !bounds.Contains(bounds.Address(r.memory), uint64(len(r.memory)), remote.Address, remote.Length) {
+	if r == nil || r.access&remoteRights == 0 || !bounds.Contains(r.extent.First, r.extent.Length, remote.Address, remote.Length) {
 		return nil, fmt.Errorf("shm: Map of %d bytes: %w", remote.Length, verbs.StatusRemoteAccess)
 	}
-	at := remote.Address - bounds.Address(r.memory)
+	at := remote.Address - r.extent.First
 	return r.memory[at : at+remote.Length : at+remote.Length], nil
 }
 

@@ -12,9 +12,19 @@ import (
 // region is a memory region of this device.
 type region struct {
 	device *device
+	extent bounds.Extent
+	// memory is nil if the region is weak.
 	memory []byte
 	access verbs.Access
 	key    uint32
+}
+
+func newRegion(d *device, memory []byte, access verbs.Access) *region {
+	r := &region{device: d, extent: bounds.Of(memory), access: access}
+	if access&verbs.Weak == 0 {
+		r.memory = memory
+	}
+	return r
 }
 
 // LKey and the remote key are one number.
@@ -23,7 +33,7 @@ func (r *region) Memory() []byte { return r.memory }
 
 // Remote is the region for peers. The address is the one that it has here.
 func (r *region) Remote() verbs.RemoteRegion {
-	return verbs.RemoteRegion{Address: bounds.Address(r.memory), Length: uint64(len(r.memory)), RKey: r.key}
+	return verbs.RemoteRegion{Address: r.extent.First, Length: r.extent.Length, RKey: r.key}
 }
 
 // Deregister ends the region, for peers first: with its slot another region gets its
@@ -110,7 +120,7 @@ func (t *regionTable) hold(segments []verbs.Segment, right verbs.Access) bool {
 			continue
 		}
 		r := t.find(s.LKey)
-		if r == nil || r.access&right != right || !bounds.Holds(r.memory, s.Memory) {
+		if r == nil || r.access&right != right || !r.extent.Holds(s.Memory) {
 			return false
 		}
 	}

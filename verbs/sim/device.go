@@ -196,13 +196,13 @@ func (d *Device) RegisterMemory(memory []byte, access verbs.Access) (verbs.Memor
 	if d.unusable() {
 		return nil, d.closedError("RegisterMemory")
 	}
-	if access&^(verbs.LocalWrite|verbs.RemoteWrite|verbs.RemoteRead|verbs.RemoteAtomic) != 0 {
-		return nil, argumentError("RegisterMemory: access %#x has unknown rights", uint32(access))
+	if wrong := access.Check(); wrong != "" {
+		return nil, argumentError("RegisterMemory: %s", wrong)
 	}
 	if at := *d.sim.local(); under(d.refusals, at) > 0 {
 		return nil, fmt.Errorf("sim: RegisterMemory: %d bytes at %v: %w: %w", len(memory), at, ErrFault, verbs.ErrMemory)
 	}
-	r := &region{device: d, memory: memory, access: access}
+	r := newRegion(d, memory, access)
 	if err := d.regions.add(r); err != nil {
 		return nil, err
 	}

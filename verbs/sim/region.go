@@ -11,10 +11,20 @@ import (
 // by the one that its memory has here: that changes from run to run.
 type region struct {
 	device *Device
+	extent bounds.Extent
+	// memory is nil if the region is weak.
 	memory []byte
 	access verbs.Access
 	key    uint32
 	base   uint64
+}
+
+func newRegion(d *Device, memory []byte, access verbs.Access) *region {
+	r := &region{device: d, extent: bounds.Of(memory), access: access}
+	if access&verbs.Weak == 0 {
+		r.memory = memory
+	}
+	return r
 }
 
 // LKey and the remote key are one number.
@@ -25,7 +35,7 @@ func (r *region) Memory() []byte { return r.memory }
 
 // Remote is the region for peers.
 func (r *region) Remote() verbs.RemoteRegion {
-	return verbs.RemoteRegion{Address: r.base, Length: uint64(len(r.memory)), RKey: r.key}
+	return verbs.RemoteRegion{Address: r.base, Length: r.extent.Length, RKey: r.key}
 }
 
 // Deregister ends the region.
@@ -40,7 +50,7 @@ func (r *region) Deregister() error {
 		return fmt.Errorf("sim: region %#x: %w", r.key, verbs.ErrClosed)
 	}
 	p := &d.sim.profile
-	d.charge(Deregistered, p.Deregister+p.DeregisterPage*pages(len(r.memory)), len(r.memory))
+	d.charge(Deregistered, p.Deregister+p.DeregisterPage*pages(int(r.extent.Length)), int(r.extent.Length))
 	return nil
 }
 
@@ -77,8 +87,8 @@ func (t *regions) add(r *region) error {
 	}
 	// A word of the memory is one for peers too, and between regions there is a page
 	// that is nobody's.
-	r.base = t.next + bounds.Address(r.memory)%8
-	t.next += (uint64(len(r.memory))+8+pageBytes-1)&^(pageBytes-1) + pageBytes
+	r.base = t.next + r.extent.First%8
+	t.next += (r.extent.Length+8+pageBytes-1)&^(pageBytes-1) + pageBytes
 	t.slots[slot] = r
 	return nil
 }
@@ -111,7 +121,7 @@ func (t *regions) hold(segments []verbs.Segment, right verbs.Access) bool {
 			continue
 		}
 		r := t.find(s.LKey)
-		if r == nil || r.access&right != right || !bounds.Holds(r.memory, s.Memory) {
+		if r == nil || r.access&right != right || !r.extent.Holds(s.Memory) {
 			return false
 		}
 	}
@@ -121,7 +131,7 @@ func (t *regions) hold(segments []verbs.Segment, right verbs.Access) bool {
 // reach gives n bytes at an address for a peer, nil if key, range or right are wrong.
 func (t *regions) reach(address uint64, n int, key uint32, right verbs.Access) []byte {
 	r := t.find(key)
-	if r == nil || r.access&right == 0 || !bounds.Contains(r.base, uint64(len(r.memory)), address, uint64(n)) {
+	if r == nil || r.access&right == 0 || !bounds.Contains(r.base, r.extent.Length, address, uint64(n)) {
 		return nil
 	}
 	at := address - r.base

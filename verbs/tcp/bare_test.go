@@ -139,7 +139,8 @@ func newBareOf(t testing.TB, capacity int) *bare {
 
 // region registers memory under a key that the test chose.
 func (b *bare) region(memory []byte, key uint32, access verbs.Access) *region {
-	r := &region{device: b.device, memory: memory, access: access, key: key}
+	r := newRegion(b.device, memory, access)
+	r.key = key
 	b.device.regions.byKey[key] = r
 	return r
 }

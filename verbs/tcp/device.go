@@ -114,10 +114,10 @@ func (d *device) RegisterMemory(memory []byte, access verbs.Access) (verbs.Memor
 	if d.closed.Load() {
 		return nil, d.closedError("RegisterMemory")
 	}
-	if access&^(verbs.LocalWrite|verbs.RemoteWrite|verbs.RemoteRead|verbs.RemoteAtomic) != 0 {
-		return nil, argumentError("RegisterMemory: access %#x has unknown rights", uint32(access))
+	if wrong := access.Check(); wrong != "" {
+		return nil, argumentError("RegisterMemory: %s", wrong)
 	}
-	r := &region{device: d, memory: memory, access: access}
+	r := newRegion(d, memory, access)
 	if err := d.regions.add(r); err != nil {
 		return nil, err
 	}

@@ -13,6 +13,8 @@ import (
 // region is a memory region of this device.
 type region struct {
 	device *device
+	extent bounds.Extent
+	// memory is nil if the region is weak.
 	memory []byte
 	access verbs.Access
 	key    uint32
@@ -24,13 +26,21 @@ type region struct {
 	dead bool
 }
 
+func newRegion(d *device, memory []byte, access verbs.Access) *region {
+	r := &region{device: d, extent: bounds.Of(memory), access: access}
+	if access&verbs.Weak == 0 {
+		r.memory = memory
+	}
+	return r
+}
+
 // LKey and the remote key are one number.
 func (r *region) LKey() uint32   { return r.key }
 func (r *region) Memory() []byte { return r.memory }
 
 // Remote is the region for peers. The address is the one that it has here.
 func (r *region) Remote() verbs.RemoteRegion {
-	return verbs.RemoteRegion{Address: bounds.Address(r.memory), Length: uint64(len(r.memory)), RKey: r.key}
+	return verbs.RemoteRegion{Address: r.extent.First, Length: r.extent.Length, RKey: r.key}
 }
 
 // Deregister ends the region. It waits for a peer's request that is just touching the
@@ -64,7 +74,7 @@ func (r *region) hold(address uint64, n int) ([]byte, bool) {
 	if !r.keep() {
 		return nil, false
 	}
-	offset := address - bounds.Address(r.memory)
+	offset := address - r.extent.First
 	return r.memory[offset : offset+uint64(n) : offset+uint64(n)], true
 }
 
@@ -136,7 +146,7 @@ func (t *regionTable) find(key uint32) *region {
 // reach finds the region for a peer's request of n bytes, n above 0.
 func (t *regionTable) reach(key uint32, address uint64, n int, right verbs.Access) *region {
 	r := t.find(key)
-	if r == nil || r.access&right != right || !bounds.Contains(bounds.Address(r.memory), uint64(len(r.memory)), address, uint64(n)) {
+	if r == nil || r.access&right != right || !bounds.Contains(r.extent.First, r.extent.Length, address, uint64(n)) {
 		return nil
 	}
 	return r
@@ -150,7 +160,7 @@ func (t *regionTable) covers(segments []verbs.Segment, right verbs.Access) bool 
 			continue
 		}
 		r := t.find(s.LKey)
-		if r == nil || r.access&right != right || !bounds.Holds(r.memory, s.Memory) {
+		if r == nil || r.access&right != right || !r.extent.Holds(s.Memory) {
 			return false
 		}
 	}

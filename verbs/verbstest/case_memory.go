@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"time"
 
 	"github.com/onesided/rma/verbs"
 )
@@ -153,6 +154,36 @@ var memoryCases = []testCase{
 		near.post(r)
 		near.expectSent(done(r))
 		mine.expect(data, "a read of memory that only its region keeps alive")
+	}},
+	{"a weak region does not keep memory of the program alive", func(b *bench) {
+		near := b.near()
+		for _, right := range []verbs.Access{verbs.RemoteRead, verbs.RemoteWrite, verbs.RemoteAtomic} {
+			if _, err := near.device.RegisterMemory(make([]byte, 4096), verbs.Weak|right); err == nil {
+				b.Errorf("RegisterMemory with access %#x, weak and for peers: no error", uint32(verbs.Weak|right))
+			}
+		}
+		var region verbs.MemoryRegion
+		gone := make(chan struct{})
+		func() {
+			memory := make([]byte, 1<<16)
+			runtime.AddCleanup(&memory[0], func(gone chan struct{}) { close(gone) }, gone)
+			var err error
+			region, err = near.device.RegisterMemory(memory, verbs.LocalWrite|verbs.Weak)
+			b.check(err, "RegisterMemory")
+			if n := len(region.Memory()); n > 0 {
+				b.Errorf("the Memory of a weak region has %d bytes", n)
+			}
+		}()
+		for {
+			runtime.GC()
+			select {
+			case <-gone:
+			case <-time.After(time.Millisecond):
+				continue
+			}
+			break
+		}
+		b.check(region.Deregister(), "Deregister")
 	}},
 	{"memory of the program is reached from afar", func(b *bench) {
 		near, far := b.pair(sizes{})
