@@ -29,8 +29,10 @@ func TestContains(t *testing.T) {
 	}
 }
 
+// memory is not on a stack, which moves.
+var memory = make([]byte, 64)
+
 func TestExtent(t *testing.T) {
-	memory := make([]byte, 64)
 	e := bounds.Of(memory[8:16])
 	require.Equal(t, bounds.Extent{First: bounds.Address(memory) + 8, Length: 8}, e)
 	require.True(t, e.Holds(memory[8:16]))
