@@ -12,9 +12,8 @@
 //		address += uint64(piece.Bytes)
 //	}
 //
-// The protocols are those of two papers: "High performance superpipeline protocol for InfiniBand"
-// (paper C), which always copies, and "High performance RDMA protocols in HPC" (paper E), which
-// registers in pieces. Both have a sender and a receiver. The target of a put or a get is
+// The protocols are those of two papers: that of the superpipeline (paper C), which always copies,
+// and "High performance RDMA protocols in HPC" (paper E), which registers in pieces. Both have a sender and a receiver. The target of a put or a get is
 // registered with its window, so that the origin's half is left:
 //
 //   - A put copies its first piece before anything is sent, and each next one while the one
@@ -29,6 +28,10 @@
 //     wire. Where such a length exists within 16 MB, two of them are outstanding; else three, so
 //     that the processor does not wait for the card: see [Model.Depth].
 //
+// There is taken to be stage enough for the processor never to wait for a copied piece to leave, and
+// copies to be as fast as Costs say whatever their length. Short operations of Pipeline and
+// CachingPipeline, which end before a whole piece is left behind the head, are copied.
+//
 // Equations of paper C for both halves are those of [TwoSided].
 //
 // # Invariants
@@ -36,6 +39,7 @@
 //   - Pieces add up to the operation, and none is empty.
 //   - No copied piece is longer than the stage. Registered ones need no stage; but for those of
 //     Register and Cache none is longer than 16 MB.
+//   - The Chooser's is the least of the times, but for 0.3 % at the lengths that are tested.
 //   - Pieces of Pipeline end with a page, those of CachingPipeline with a multiple of
 //     [Model.Piece], but for the last and the copied ones.
 //   - The package is pure: it has no clock and no goroutine, and nothing is allocated by

@@ -196,11 +196,13 @@ func TestSuperpipelineIsNearDirect(t *testing.T) {
 	}
 }
 
-// Paper E, section 6.1: without reuse, 8 MB by the pipeline against a cache that misses.
+// Registering hides in the pipeline, and not in a cache that misses. Paper E measured up to 67 % more
+// bandwidth at 8 MB (section 6.1), on both sides; the profile, whose costs of registration the paper
+// does not print, has 3.7 % for the origin's half.
 func TestPipelineHidesRegistration(t *testing.T) {
 	m := modelOf(t, "lioncub-2006", mega)
 	pipeline, cache, direct := m.Time(transfer.Pipeline, true, 8*mega), m.Time(transfer.Cache, true, 8*mega), m.Direct(8*mega)
-	require.Less(t, pipeline, cache)
+	require.InDelta(t, 1.037, cache/pipeline, 0.001)
 	require.Less(t, pipeline, 1.01*direct)
 	require.Less(t, m.Time(transfer.CachingPipeline, true, 8*mega), pipeline, "nothing is deregistered")
 }

@@ -37,8 +37,8 @@ func (t *TwoSided) Registration(bytes float64) float64 {
 	return t.RegisterLatency + bytes/t.RegisterRate
 }
 
-// NaiveRegister registers, then sends (section 2). Its rate goes to 1/(1/Bnet + 1/Breg): that of
-// the sides that registers first.
+// NaiveRegister registers, then sends (section 2). Its rate goes to 1/(1/Bnet + 1/Breg): the paper
+// counts the registration of one side, and none that ends.
 func (t *TwoSided) NaiveRegister(bytes float64) float64 {
 	return t.Registration(bytes) + t.Raw(bytes)
 }

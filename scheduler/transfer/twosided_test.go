@@ -16,16 +16,23 @@ var graphene = transfer.TwoSided{
 	RegisterLatency: 68e-6, RegisterRate: 20e9,
 }
 
+// Section 2 prints 91 % and 57 %. With 1.95 GB/s the second is 56.2 %; it is 57 % with 1.9 GB/s.
 func TestAsymptotes(t *testing.T) {
 	const long = 1e12
-	require.InDelta(t, 0.91, graphene.Raw(long)/graphene.NaiveRegister(long), 0.005, "section 2")
-	require.InDelta(t, 0.57, graphene.Raw(long)/graphene.NaiveCopy(long), 0.01, "section 2")
+	require.InDelta(t, 0.911, graphene.Raw(long)/graphene.NaiveRegister(long), 0.001)
+	require.InDelta(t, 0.562, graphene.Raw(long)/graphene.NaiveCopy(long), 0.001)
+	slower := graphene
+	slower.Network = 1.9e9
+	require.InDelta(t, 0.568, slower.Raw(long)/slower.NaiveCopy(long), 0.001)
 }
 
-// "as much as 60% for packets of roughly 64KB" (section 2): of one side's registration alone.
-func TestNaiveRegisterLosesMost(t *testing.T) {
-	lost := 1 - graphene.Raw(64<<10)/graphene.NaiveRegister(64<<10)
-	require.InDelta(t, 0.65, lost, 0.05)
+// Section 2 measured that registration takes "as much as 60%" of the bandwidth at roughly 64 KB. The
+// model has 67 % there, and more for what is shorter.
+func TestNaiveRegisterLoses(t *testing.T) {
+	lost := func(bytes float64) float64 { return 1 - graphene.Raw(bytes)/graphene.NaiveRegister(bytes) }
+	require.InDelta(t, 0.672, lost(64<<10), 0.001)
+	require.Greater(t, lost(16<<10), lost(64<<10))
+	require.Less(t, lost(1<<20), lost(64<<10))
 }
 
 // The best chunk is better than those around it, and takes as long for copies as for gaps.
@@ -73,18 +80,23 @@ func TestChunks(t *testing.T) {
 	}
 }
 
-// Section 5: "15% for 16KB messages, and less than 5% for messages larger than 64KB". The equation
-// has 11 % at 16 KB.
+// Section 5 measured "15% for 16KB messages, and less than 5% for messages larger than 64KB", by a
+// program without a rendezvous. Equation 9, where the first copy hides behind one, is below both. With
+// the first copy beside, at the rate of copies from memory, the model is far above what was measured:
+// 36 % and, up to 128 KB, 11 to 6 %. Copies of so short messages are faster than that (figure 1).
 func TestSuperpipelineOverhead(t *testing.T) {
-	over := func(bytes float64) float64 {
-		return graphene.SubBlocked(bytes, graphene.FirstChunk(), 4096)/graphene.Raw(bytes) - 1
-	}
-	require.InDelta(t, 0.13, over(16<<10), 0.03)
+	first := graphene.FirstChunk()
+	hidden := func(bytes float64) float64 { return graphene.SubBlocked(bytes, first, 4096)/graphene.Raw(bytes) - 1 }
+	seen := func(bytes float64) float64 { return hidden(bytes) + first/graphene.Copy/graphene.Raw(bytes) }
+	require.InDelta(t, 0.111, hidden(16<<10), 0.001)
 	for n := range lengths(1 << 30) {
 		if n >= 64<<10 {
-			require.Less(t, over(float64(n)), 0.05, "%d bytes", n)
+			require.Less(t, hidden(float64(n)), 0.05, "%d bytes", n)
 		}
 	}
+	require.InDelta(t, 0.361, seen(16<<10), 0.001)
+	require.InDelta(t, 0.106, seen(64<<10), 0.001)
+	require.InDelta(t, 0.056, seen(128<<10), 0.001)
 }
 
 // The costs of a profile are the paper's.
