@@ -27,11 +27,11 @@ func BenchmarkUse(b *testing.B) {
 		b.Run(fmt.Sprintf("table/buffers=%d", n), func(b *testing.B) {
 			var u usage
 			for _, a := range all {
-				u.Use(a, 4096, 1<<30)
+				u.Use(a, 4096, 1<<30, 1<<30)
 			}
 			b.ReportAllocs()
 			for i := 0; b.Loop(); {
-				u.Use(all[i], 4096, 1<<30)
+				u.Use(all[i], 4096, 1<<30, 1<<30)
 				if i++; i == n {
 					i = 0
 				}

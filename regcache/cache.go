@@ -10,7 +10,9 @@ type Limits struct {
 
 // A Cache keeps regions R that a card knows, by their addresses, when they are not used any more
 // (lazy deregistration, papers B and E), the least recently used of which end when there are
-// too many.
+// too many. To note each use in order would cost more than to find the entry: one that is used
+// becomes the newest only if an eighth of the entries have been added since it last became that, so
+// the order is exact but for that eighth.
 //
 // # Invariants
 //
@@ -25,8 +27,10 @@ type Cache[R any] struct {
 	scratch []interval[R]
 	// oldest and newest are the ends of the order of use.
 	oldest, newest *Entry[R]
-	ended          []R
-	stats          Stats
+	// added counts entries.
+	added uint64
+	ended []R
+	stats Stats
 }
 
 // Stats of a cache count what has happened, and what there is.
@@ -45,12 +49,14 @@ type Entry[R any] struct {
 	// From and To are the addresses that were registered.
 	From, To uint64
 
-	pieces, uses int
+	pieces, uses int32
+	// moved is how many entries were added when it last became the newest.
+	moved        uint64
+	older, newer *Entry[R]
 	// whole is whether it has all of its addresses.
 	whole bool
 	// known is whether it is in the order of use.
-	known        bool
-	older, newer *Entry[R]
+	known bool
 }
 
 // New makes a cache.
@@ -83,7 +89,7 @@ func (c *Cache[R]) Again(e *Entry[R], from, to uint64) bool {
 
 func (c *Cache[R]) use(e *Entry[R]) {
 	e.uses++
-	if c.newest != e {
+	if c.added-e.moved > uint64(c.stats.Regions)/8 {
 		c.unlink(e)
 		c.link(e)
 	}
@@ -105,6 +111,7 @@ func (c *Cache[R]) Add(from, to uint64, region R) *Entry[R] {
 	c.cut(from, to)
 	e := &Entry[R]{Region: region, From: from, To: to, uses: 1, whole: true}
 	c.known.add(interval[R]{from, to, e})
+	c.added++
 	c.link(e)
 	c.stats.Regions++
 	c.stats.Bytes += to - from
@@ -212,7 +219,7 @@ func (c *Cache[R]) link(e *Entry[R]) {
 	} else {
 		c.oldest = e
 	}
-	c.newest, e.known = e, true
+	c.newest, e.known, e.moved = e, true, c.added
 }
 
 func (c *Cache[R]) unlink(e *Entry[R]) {

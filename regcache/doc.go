@@ -4,8 +4,12 @@
 // of memory that is registered already, which takes a copy each time, or where it is, which takes a
 // registration: many times a small copy, but only once for a buffer that is used again. So uses are
 // counted (Usage), and a buffer is registered when it has been used as often as pays, or a part of
-// that (Costs, Speculation). This follows "Efficient RDMA transfer of frequently-used buffers"
-// (paper B).
+// that (Extra, Speculation). This follows "Efficient RDMA transfer of frequently-used buffers"
+// (paper B). Which part is best depends on the program, so it is learned (Adaptive): for each class of
+// sizes it is what would have been best for the buffers that were seen.
+//
+// What was registered is kept (Cache) until there is too much of it, or its memory is another's, which package
+// object tells of Go's. Then a buffer's uses are counted anew.
 //
 // The windows' operations do not go by it yet: they register what is not, or pack it.
 //

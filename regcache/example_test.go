@@ -16,7 +16,7 @@ func Example() {
 		PageSize: 4096,
 	}
 	const address, size = 0xc000100000, 4096
-	regions := regcache.NewPolicy[string](costs, regcache.Quarter, regcache.Limits{Bytes: 1 << 30, Regions: 1000})
+	regions := regcache.NewPolicy[string](costs.Extra, regcache.Quarter, regcache.Limits{Bytes: 1 << 30, Regions: 1000})
 	copied, registered := 0, 0
 	for range 100 {
 		entry, verdict := regions.Use(address, size)

@@ -21,19 +21,33 @@ func (v Verdict) String() string { return verdicts[v] }
 // at once.
 type Policy[R any] struct {
 	*Cache[R]
-	costs       Costs
-	speculation Speculation
-	usage       Usage[*Entry[R]]
-	// thresholds are those of the classes of sizes, by the largest size of each.
-	thresholds [64]int
+	usage   Usage[*Entry[R]]
+	classes [64]class
+}
+
+// A class is of sizes up to a power of 2; what holds for the largest holds for all.
+type class struct {
+	// threshold is from which use on a buffer is frequently used, 0 if none is. Uses are counted up
+	// to most, the threshold at least.
+	threshold, most int
+	// learner is nil where the threshold is fixed.
+	learner *learner
 }
 
 // NewPolicy makes one of what things cost, at which part of the uses that pay a buffer is
-// registered, and what is kept.
-func NewPolicy[R any](costs Costs, speculation Speculation, limits Limits) *Policy[R] {
-	p := &Policy[R]{Cache: New[R](limits), costs: costs, speculation: speculation}
-	for class := range p.thresholds[:63] {
-		p.thresholds[class] = speculation.Threshold(costs.Uses(1 << class))
+// registered, and what is kept. extra is not called later.
+func NewPolicy[R any](extra Extra, speculation Speculation, limits Limits) *Policy[R] {
+	p := &Policy[R]{Cache: New[R](limits)}
+	for i := classOf(Floor); i < 63; i++ {
+		c := &p.classes[i]
+		copying, registering := extra(1 << i)
+		n := uses(copying, registering)
+		c.threshold = speculation.Threshold(n)
+		c.most = c.threshold
+		if speculation == Adaptive && n > 0 {
+			c.learner = newLearner(n, copying, registering)
+			c.most = int(c.learner.enough) + 1
+		}
 	}
 	return p
 }
@@ -44,16 +58,84 @@ func (p *Policy[R]) Use(address uint64, size int) (*Entry[R], Verdict) {
 	if size < Floor {
 		return nil, Copy
 	}
-	to := address + uint64(size)
-	known, frequent := p.usage.Use(address, size, p.thresholds[classOf(size)])
-	if !frequent {
+	c := &p.classes[classOf(size)]
+	if c.threshold == 0 && c.learner == nil {
 		return nil, Copy
 	}
-	if e := *known; e != nil && p.Again(e, address, to) {
+	b, frequent := p.usage.Use(address, size, c.threshold, c.most)
+	if b == nil {
+		return nil, Copy
+	}
+	e, to := b.Noted, address+uint64(size)
+	known := e != nil && p.Again(e, address, to)
+	if !known && (frequent || b.uses == 1 || e != nil) {
+		e, frequent = p.search(c, b, to)
+		known = e != nil
+	}
+	if c.learner != nil && b.uses <= c.learner.enough {
+		b.last, b.life = c.learner.used(address, b.uses, b.last, b.life)
+		c.threshold = c.learner.threshold()
+	}
+	return e, p.verdict(b, known, frequent)
+}
+
+// search finds a buffer in the cache that is not where it was noted, and tells whether it is still
+// frequently used: not if it was there, for its memory may be another's now.
+func (p *Policy[R]) search(c *class, b *Buffer[*Entry[R]], to uint64) (e *Entry[R], frequent bool) {
+	if e = p.Find(b.address, to); e == nil && b.Noted != nil {
+		if c.learner != nil {
+			c.learner.over(b.address, b.life)
+		}
+		p.usage.again(b)
+		return nil, p.usage.reached(b, c.threshold)
+	}
+	b.Noted = e
+	return e, b.frequent
+}
+
+func (p *Policy[R]) verdict(b *Buffer[*Entry[R]], known, frequent bool) Verdict {
+	switch {
+	case known:
+		return Registered
+	case frequent && !b.refused:
+		return Register
+	}
+	return Copy
+}
+
+// Peek is what Use would say, by one who has told of the use.
+func (p *Policy[R]) Peek(address uint64, size int) (*Entry[R], Verdict) {
+	if size < Floor {
+		return nil, Copy
+	}
+	b := p.usage.find(address, classOf(size))
+	if b == nil {
+		return nil, Copy
+	}
+	to := address + uint64(size)
+	if e := b.Noted; e != nil && p.Again(e, address, to) {
 		return e, Registered
 	}
-	if *known = p.Find(address, to); *known != nil {
-		return *known, Registered
+	var e *Entry[R]
+	if b.frequent || b.Noted != nil {
+		e = p.Find(address, to)
 	}
-	return nil, Register
+	return e, p.verdict(b, e != nil, b.frequent && b.Noted == nil)
+}
+
+// Frequent tells whether a buffer is frequently used, as Use has found.
+func (p *Policy[R]) Frequent(address uint64, size int) bool {
+	if size < Floor {
+		return false
+	}
+	b := p.usage.find(address, classOf(size))
+	return b != nil && b.frequent
+}
+
+// Refuse tells that a buffer can't be registered: Use says so no more, as long as it remembers
+// the buffer.
+func (p *Policy[R]) Refuse(address uint64, size int) {
+	if b := p.usage.find(address, classOf(max(size, Floor))); b != nil {
+		b.refused = true
+	}
 }

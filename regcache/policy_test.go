@@ -1,6 +1,7 @@
 package regcache_test
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -18,7 +19,7 @@ var costs = regcache.Costs{
 }
 
 func TestPolicy(t *testing.T) {
-	p := regcache.NewPolicy[int](costs, regcache.Quarter, plenty)
+	p := regcache.NewPolicy[int](costs.Extra, regcache.Quarter, plenty)
 	use := func(address uint64, size int) (int, regcache.Verdict) {
 		e, verdict := p.Use(address, size)
 		require.Equal(t, verdict == regcache.Registered, e != nil)
@@ -50,6 +51,10 @@ func TestPolicy(t *testing.T) {
 
 	// The memory is another's now.
 	p.Invalidate(1<<20, 1<<20+1)
+	for range 6 {
+		_, verdict = use(1<<20, 4096)
+		require.Equal(t, regcache.Copy, verdict, "it begins another life")
+	}
 	_, verdict = use(1<<20, 4096)
 	require.Equal(t, regcache.Register, verdict)
 	p.Release(p.Add(1<<20, 1<<20+4096, 2))
@@ -61,14 +66,87 @@ func TestPolicy(t *testing.T) {
 func TestPolicyOfNoCost(t *testing.T) {
 	free := costs
 	free.Register = 0
-	p := regcache.NewPolicy[int](free, regcache.Quarter, plenty)
+	p := regcache.NewPolicy[int](free.Extra, regcache.Quarter, plenty)
 	_, verdict := p.Use(4096, 4096)
 	require.Equal(t, regcache.Register, verdict)
 	require.Equal(t, "register", verdict.String())
 }
 
+// A part of what is registered is, from its first use on.
+func TestPolicyOfParts(t *testing.T) {
+	p := regcache.NewPolicy[int](costs.Extra, regcache.Quarter, plenty)
+	p.Release(p.Add(1<<20, 1<<30, 1))
+	for range 3 {
+		for _, address := range []uint64{1 << 20, 1<<20 + 12345, 1 << 29} {
+			e, verdict := p.Use(address, 5000)
+			require.Equal(t, regcache.Registered, verdict)
+			p.Release(e)
+		}
+	}
+	e, verdict := p.Use(1<<30-1, 5000)
+	require.Nil(t, e)
+	require.Equal(t, regcache.Copy, verdict)
+}
+
+// What can't be registered is not asked for again.
+func TestRefuse(t *testing.T) {
+	for _, s := range []regcache.Speculation{regcache.Adaptive, regcache.Always} {
+		p := regcache.NewPolicy[int](costs.Extra, s, plenty)
+		p.Refuse(4096, 4096)
+		_, verdict := p.Use(4096, 4096)
+		require.Equal(t, regcache.Register, verdict, "it was not known")
+		p.Refuse(4096, 4096)
+		for range 200 {
+			_, verdict = p.Use(4096, 4096)
+			require.Equal(t, regcache.Copy, verdict)
+			_, verdict = p.Peek(4096, 4096)
+			require.Equal(t, regcache.Copy, verdict)
+		}
+		_, verdict = p.Use(8192, 4096)
+		require.Equal(t, regcache.Register, verdict)
+	}
+}
+
+// Whatever happened since, to peek says what the last use did or what the cache has now, and counts
+// nothing.
+func TestPeek(t *testing.T) {
+	for _, s := range []regcache.Speculation{regcache.Adaptive, regcache.Quarter, regcache.Never} {
+		r := rand.New(rand.NewPCG(1, uint64(s)))
+		p := regcache.NewPolicy[int](costs.Extra, s, regcache.Limits{Bytes: 60 << 10, Regions: 20})
+		q := regcache.NewPolicy[int](costs.Extra, s, regcache.Limits{Bytes: 60 << 10, Regions: 20})
+		_, verdict := p.Peek(1<<40, 4096)
+		require.Equal(t, regcache.Copy, verdict, "it is not known")
+		for range 20_000 {
+			address, size := uint64(r.IntN(40)+1)<<13, 64<<r.IntN(8)
+			e, verdict := p.Use(address, size)
+			other, same := q.Use(address, size)
+			require.Equal(t, verdict, same)
+			for range r.IntN(3) {
+				peeked, again := p.Peek(address, size)
+				require.Equal(t, verdict, again)
+				require.Equal(t, e, peeked)
+				require.Equal(t, verdict == regcache.Register, verdict != regcache.Registered && p.Frequent(address, size))
+				if peeked != nil {
+					p.Release(peeked)
+				}
+			}
+			if verdict == regcache.Register {
+				e, other = p.Add(address, address+uint64(size), 1), q.Add(address, address+uint64(size), 1)
+			}
+			if e != nil {
+				p.Release(e)
+				q.Release(other)
+			}
+			if r.IntN(50) == 0 {
+				p.Invalidate(address, address+100)
+				q.Invalidate(address, address+100)
+			}
+		}
+	}
+}
+
 func TestPolicyAllocatesNothing(t *testing.T) {
-	p := regcache.NewPolicy[int](costs, regcache.Quarter, plenty)
+	p := regcache.NewPolicy[int](costs.Extra, regcache.Quarter, plenty)
 	p.Release(p.Add(0, 1<<20, 1))
 	use := func() {
 		if e, _ := p.Use(4096, 4096); e != nil {
@@ -88,7 +166,7 @@ func BenchmarkPolicy(b *testing.B) {
 			all := addresses(n)
 			free := costs
 			free.Register = 0
-			p := regcache.NewPolicy[int](free, regcache.Quarter, plenty)
+			p := regcache.NewPolicy[int](free.Extra, regcache.Quarter, plenty)
 			for i, a := range all {
 				p.Release(p.Add(a, a+4096, i))
 				e, _ := p.Use(a, 4096)

@@ -1,13 +1,33 @@
 package regcache
 
 import (
+	"fmt"
 	"math"
 	"time"
 
 	"github.com/onesided/rma/verbs"
 )
 
-// Costs are those that decide whether to register a buffer.
+// Extra is what the two ways of a buffer of so many bytes cost, in nanoseconds: by how much a use of
+// it takes longer if it is copied than if it is registered already, which is not positive where
+// that takes no longer, and what it takes to register and deregister it once. In paper B they are C-V
+// and R.
+type Extra func(bytes int) (copying, registering float64)
+
+// uses is the least number of uses of a buffer for which to register it costs less than to copy it
+// each time: n > R/(C-V) (paper B, 3.3.1). It is 0 if no number is.
+func uses(copying, registering float64) int {
+	if copying <= 0 {
+		return 0
+	}
+	n := math.Floor(registering/copying) + 1
+	if n > math.MaxInt32/2 {
+		return 0
+	}
+	return int(n)
+}
+
+// Costs are those of a device whose copies nothing hides.
 type Costs struct {
 	verbs.Costs
 	// LookUp is what it takes to find out that a buffer is registered: V in paper B.
@@ -16,45 +36,76 @@ type Costs struct {
 	PageSize int
 }
 
+// Extra is what a copy takes more than to look a buffer up, and what registering and deregistering
+// it takes, if it begins with a page.
+func (c *Costs) Extra(bytes int) (copying, registering float64) {
+	copying = float64(c.CopyLatency - c.LookUp)
+	if c.CopyBandwidth > 0 {
+		copying += float64(float64(bytes) / c.CopyBandwidth * float64(time.Second))
+	}
+	pages := (bytes + c.PageSize - 1) / c.PageSize
+	registering = float64(c.Register + c.Deregister + time.Duration(pages-1)*(c.RegisterPage+c.DeregisterPage))
+	return copying, registering
+}
+
 // Uses is the least number of uses of a buffer of size bytes, at least 1, for which to register
-// it costs less than to copy it each time: n > R/(C-V) (paper B, 3.3.1). It is 0 if no number is.
+// it pays: n > R/(C-V) (paper B, 3.3.1). It is 0 if no number does.
 func (c *Costs) Uses(size int) int {
-	saved := c.copying(size) - c.LookUp.Seconds()
-	if size < Floor || saved <= 0 {
+	if size < Floor {
 		return 0
 	}
-	n := math.Floor(c.registering(size)/saved) + 1
-	if n > math.MaxInt32 {
-		return 0
+	return uses(c.Extra(size))
+}
+
+// A Speculation is after which part of the uses that pay a buffer is registered, in the hope that more will
+// follow (paper B, 3.3.1).
+type Speculation uint8
+
+const (
+	// Adaptive is, for each class of sizes, the one of the others that would have cost least
+	// for the buffers that were seen.
+	Adaptive Speculation = iota
+	// Always is at the first use, even if it doesn't pay.
+	Always
+	// Quarter is the paper's: 25 %.
+	Quarter
+	// Half is 50 %.
+	Half
+	// Full is 100 %: it is certain that it would have paid.
+	Full
+	// Never is not at all.
+	Never
+	speculations
+)
+
+var speculationNames = [speculations]string{"adaptive", "always", "25%", "50%", "100%", "never"}
+
+func (s Speculation) String() string { return speculationNames[s] }
+
+// ParseSpeculation gives the one of a name: adaptive, always, 25%, 50%, 100%, or never.
+func ParseSpeculation(name string) (Speculation, error) {
+	for s, n := range speculationNames {
+		if n == name {
+			return Speculation(s), nil
+		}
 	}
-	return int(n)
+	return 0, fmt.Errorf("regcache: %q is no speculation: there are %q", name, speculationNames)
 }
 
-// copying is what a copy of so many bytes takes, in seconds.
-func (c *Costs) copying(size int) float64 {
-	if c.CopyBandwidth == 0 {
-		return c.CopyLatency.Seconds()
-	}
-	return c.CopyLatency.Seconds() + float64(size)/c.CopyBandwidth
-}
-
-// registering is what registering a buffer takes that begins with a page, in seconds.
-func (c *Costs) registering(size int) float64 {
-	pages := (size + c.PageSize - 1) / c.PageSize
-	return c.Register.Seconds() + float64(pages-1)*c.RegisterPage.Seconds()
-}
-
-// A Speculation is at which part of the uses that pay a buffer is registered, in the hope that as many
-// will follow as the others (paper B, 3.3.1).
-type Speculation float64
-
-// Quarter is the paper's.
-const Quarter Speculation = 0.25
-
-// Threshold is after how many uses a buffer is registered for which uses of them pay; 0 if none do.
+// Threshold is after how many uses a buffer is registered for which uses of them pay, or 0 if it never
+// is. That of Adaptive is the first.
 func (s Speculation) Threshold(uses int) int {
-	if uses == 0 {
+	switch {
+	case s == Always:
+		return 1
+	case s == Never || uses == 0:
 		return 0
+	case s == Adaptive:
+		return 1
+	case s == Quarter:
+		return max(uses/4, 1)
+	case s == Half:
+		return max(uses/2, 1)
 	}
-	return max(int(float64(uses)*float64(s)), 1)
+	return uses
 }

@@ -28,9 +28,34 @@ func TestUses(t *testing.T) {
 	require.Equal(t, 1, c.Uses(8192), "what is registered for nothing is from the first use on")
 }
 
+// The other of what two ways cost is to register once, and to deregister.
+func TestExtra(t *testing.T) {
+	c := regcache.Costs{
+		Costs: verbs.Costs{
+			Register: 60 * time.Microsecond, RegisterPage: 200 * time.Nanosecond, Deregister: 5 * time.Microsecond, DeregisterPage: 100 * time.Nanosecond,
+			CopyLatency: 50 * time.Nanosecond, CopyBandwidth: 2e9,
+		},
+		LookUp: 100 * time.Nanosecond, PageSize: 4096,
+	}
+	copying, registering := c.Extra(10_000)
+	require.InDelta(t, 4950, copying, 1e-6)
+	require.InDelta(t, 65_600, registering, 1e-6)
+}
+
 func TestThreshold(t *testing.T) {
-	require.Equal(t, 15, regcache.Quarter.Threshold(60))
-	require.Equal(t, 60, regcache.Speculation(1).Threshold(60))
-	require.Equal(t, 1, regcache.Quarter.Threshold(1))
-	require.Zero(t, regcache.Quarter.Threshold(0))
+	for s, of := range map[regcache.Speculation][3]int{
+		regcache.Adaptive: {1, 1, 0},
+		regcache.Always:   {1, 1, 1},
+		regcache.Quarter:  {15, 1, 0},
+		regcache.Half:     {30, 1, 0},
+		regcache.Full:     {60, 1, 0},
+		regcache.Never:    {0, 0, 0},
+	} {
+		require.Equal(t, of, [3]int{s.Threshold(60), s.Threshold(1), s.Threshold(0)}, s)
+		parsed, err := regcache.ParseSpeculation(s.String())
+		require.NoError(t, err)
+		require.Equal(t, s, parsed)
+	}
+	_, err := regcache.ParseSpeculation("some")
+	require.ErrorContains(t, err, `"some" is no speculation: there are ["adaptive" "always" "25%" "50%" "100%" "never"]`)
 }

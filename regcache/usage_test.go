@@ -13,7 +13,7 @@ import (
 type usage struct{ regcache.Usage[int] }
 
 func (u *usage) use(address uint64, size, threshold int) bool {
-	_, frequent := u.Use(address, size, threshold)
+	_, frequent := u.Use(address, size, threshold, threshold)
 	return frequent
 }
 
@@ -28,7 +28,7 @@ func TestUse(t *testing.T) {
 	require.False(t, u.use(8192, 1000, 2))
 	require.True(t, u.use(4096, 600, 2), "sizes of 513 to 1024 are one class")
 	require.False(t, u.use(12288, 1000, 0), "a threshold of 0 is none")
-	require.Equal(t, 3, u.Len())
+	require.Equal(t, 4, u.Len())
 	require.Equal(t, 1, u.Frequent())
 }
 
@@ -112,15 +112,13 @@ func TestUseNotes(t *testing.T) {
 	var u regcache.Usage[uint64]
 	for round := range 3 {
 		for a := range uint64(1 << 10) {
-			noted, frequent := u.Use(a*128, 128, 2)
+			b, frequent := u.Use(a*128, 128, 2, 2)
 			require.Equal(t, round > 0, frequent)
 			if round == 0 {
-				require.Zero(t, *noted)
-				*noted = a + 1
+				require.Zero(t, b.Noted)
+				b.Noted = a + 1
 			}
-			require.Equal(t, a+1, *noted)
+			require.Equal(t, a+1, b.Noted)
 		}
 	}
-	noted, _ := u.Use(1, 128, 0)
-	require.Nil(t, noted)
 }
