@@ -72,15 +72,26 @@ func NewModel(costs *verbs.Costs, stage int) *Model {
 		}
 	}
 
-	m.hide = math.Inf(1)
-	if per := m.registeringPage / page; m.wire > per {
-		m.hide = max(m.registering+m.post+m.latency-m.gap, 0) / (m.wire - per)
-	}
+	m.hide = m.hiding(m.registering+m.latency, m.registeringPage)
 	m.piece, m.depth = usualPiece, 3
 	if m.hide <= longestPiece {
-		m.piece, m.depth = max(1<<bits.Len(uint(m.hide)), shortestPiece), 2
+		m.depth = 2
+	}
+	// Pieces that are kept do not wait for those before to end.
+	if hide := m.hiding(m.register, m.registerPage); hide < longestPiece {
+		m.piece = max(1<<bits.Len(uint(hide)), shortestPiece)
 	}
 	return m
+}
+
+// hiding is how long pieces must be to take no longer to register than on the wire, where that
+// takes so long for a page, and for each further one; infinite if none are.
+func (m *Model) hiding(register, furtherPage float64) float64 {
+	per := furtherPage / page
+	if m.wire <= per {
+		return math.Inf(1)
+	}
+	return max(register+m.post-m.gap, 0) / (m.wire - per)
 }
 
 func nanoseconds(d time.Duration) float64 { return max(float64(d), 0) }
@@ -159,7 +170,8 @@ func (m *Model) Growth() float64 {
 }
 
 // Piece is how long the pieces of CachingPipeline are, in bytes, and what their ends are multiples
-// of. It is a power of two, the same for all operations, so that buffers that overlap share pieces.
+// of. It is a power of two, the same for all operations, so that buffers that overlap share pieces,
+// and so long, within 16 MB, that a registration hides behind the piece before on the wire.
 func (m *Model) Piece() int { return m.piece }
 
 // Depth is how many registered pieces of Pipeline are outstanding at most: two where a piece can

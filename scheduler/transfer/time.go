@@ -85,16 +85,14 @@ func (m *Model) copyingTakes(s *shape, write bool) float64 {
 
 // pipeline is Time with registered pieces behind a head. They end for this once, or are kept.
 func (m *Model) pipeline(head, registered, piece int, ends, write bool, latency float64) float64 {
-	var f flow // of the processor and the wire
-	arrived, copies := 0.0, 0.0
+	var f flow  // of the processor and the wire
+	var s shape // of the head
 	if head > 0 {
-		s := m.heading(float64(head), write)
+		s = m.heading(float64(head), write)
 		if write {
 			m.copies(&f, &s, write)
 		} else {
-			count := float64(s.count())
-			f.pass(s.count(), m.post, times(float64(head)/count, m.wire)+m.gap)
-			arrived, copies = f.second-m.gap+latency, times(count, m.copy)+times(float64(head), m.copying)
+			f.pass(s.count(), m.post, times(s.longest, m.wire)+m.gap)
 		}
 	}
 	count := (registered + piece - 1) / piece
@@ -128,8 +126,11 @@ func (m *Model) pipeline(head, registered, piece int, ends, write bool, latency 
 			done[i] += times(more, pace)
 		}
 	}
-	if copies > 0 {
-		f.first = max(f.first, arrived) + copies
+	if head > 0 && !write {
+		// The head has come meanwhile, or comes.
+		g := flow{m.post + latency - m.gap, f.first}
+		g.pass(s.count(), times(s.longest, m.wire)+m.gap, m.copy+times(s.longest, m.copying))
+		f.first = g.second
 	}
 	if ends {
 		for i := max(one-depth, 0); i < one; i++ {
