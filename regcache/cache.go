@@ -126,9 +126,9 @@ func (c *Cache[R]) Release(e *Entry[R]) {
 	}
 	if e.pieces == 0 {
 		c.ended = append(c.ended, e.Region)
-		return
+	} else if c.full() {
+		c.shrink()
 	}
-	c.shrink()
 }
 
 // Drop has an entry found no more, because its memory is not what it was.
@@ -200,10 +200,15 @@ func (c *Cache[R]) forget(e *Entry[R]) {
 	}
 }
 
+// full tells whether more is kept than the limits allow.
+func (c *Cache[R]) full() bool {
+	return c.stats.Bytes > c.limits.Bytes || c.stats.Regions > c.limits.Regions
+}
+
 // shrink ends the least recently used entries that are not in use, until what is kept is within the
 // limits.
 func (c *Cache[R]) shrink() {
-	for e := c.oldest; e != nil && (c.stats.Bytes > c.limits.Bytes || c.stats.Regions > c.limits.Regions); {
+	for e := c.oldest; e != nil && c.full(); {
 		next := e.newer
 		if e.uses == 0 {
 			c.stats.Evictions++

@@ -19,19 +19,21 @@ const (
 
 // Usage counts the uses of buffers, each of which is told by its address and the class of its
 // size (paper B, 3.3). It is a hash table that doubles as it fills, up to 2^20 buffers. The paper's
-// has chains; here a buffer is in the slot of its hash, or the first empty one behind that, which is one
-// line of memory to look at instead of two, and every other slot stays empty. With each goes what its
-// user notes of it, an E. The zero value is an empty table; it is not for several goroutines at once.
+// has chains; here the slot of a buffer's hash, or the first empty one behind that, has its place among all,
+// and some more bits of the hash, so that no other is looked at in vain. They are in the order of their
+// first uses, which is often that of the later ones. With each goes what its user notes of it, an
+// E. The zero value is an empty table; it is not for several goroutines at once.
 //
 // Once it is half full it takes no more buffers while less than a fifth of those that it has are
 // frequently used (3.4). A program may change: after some time of refusing, the table forgets
 // the others.
 type Usage[E any] struct {
-	// slots are those of buffers; one that was never used is none.
-	slots []Buffer[E]
+	// slots have a buffer's place, from 1 on, in their lower bits, and its tag in the others. 0 is empty,
+	// as at least every other is.
+	slots   []uint32
+	buffers []Buffer[E]
 	// shift is what a hash is shifted by to be the number of a slot.
 	shift uint8
-	count int
 	// frequent of the buffers have come to their threshold.
 	frequent int
 	// refused counts the uses that were not counted since the table has taken the last buffer.
@@ -54,13 +56,16 @@ type Buffer[E any] struct {
 // classOf is the class of sizes up to the next power of 2.
 func classOf(size int) uint8 { return uint8(bits.Len(uint(size - 1))) }
 
+// places is how many bits of a slot are the place of a buffer: as many as the largest table needs.
+const places = 21
+
 // golden is 2^64 divided by the golden ratio, and odd: multiples of it spread over the upper bits.
 const golden = 0x9e3779b97f4a7c15
 
-// slot is where to look for a buffer first.
-func (u *Usage[E]) slot(address uint64, class uint8) int {
-	return int((address ^ uint64(class)<<56) * golden >> (u.shift & 63))
-}
+func hash(address uint64, class uint8) uint64 { return (address ^ uint64(class)<<56) * golden }
+
+// tag is what a slot has of a hash: the bits below those that say which slot of the largest table it is.
+func tag(hash uint64) uint32 { return uint32(hash>>(32-places)) &^ (1<<places - 1) }
 
 // Use counts a use of a buffer of size bytes, at least 1, up to most of them, and tells whether it is
 // frequently used: whether there were threshold uses or more, of which 0 is none, at some time. The
@@ -73,7 +78,7 @@ func (u *Usage[E]) Use(address uint64, size, threshold, most int) (b *Buffer[E],
 			return nil, false
 		}
 	}
-	if int(b.uses) < max(most, 1) {
+	if int(b.uses) < most {
 		b.uses++
 	}
 	return b, b.frequent || u.reached(b, threshold)
@@ -101,20 +106,24 @@ func (u *Usage[E]) find(address uint64, class uint8) *Buffer[E] {
 	if len(u.slots) == 0 {
 		return nil
 	}
-	for i := u.slot(address, class); ; i++ {
-		b := &u.slots[i&(len(u.slots)-1)]
-		if b.address == address && b.class == class && b.uses != 0 {
-			return b
-		}
-		if b.uses == 0 {
+	h := hash(address, class)
+	for i := int(h >> (u.shift & 63)); ; i++ {
+		s := u.slots[i&(len(u.slots)-1)]
+		if s == 0 {
 			return nil
+		}
+		if s&^(1<<places-1) != tag(h) {
+			continue
+		}
+		if b := &u.buffers[s&(1<<places-1)-1]; b.address == address && b.class == class {
+			return b
 		}
 	}
 }
 
 // add takes another buffer, which has to be used next, unless it is not worth it: then it is nil.
 func (u *Usage[E]) add(address uint64, class uint8) *Buffer[E] {
-	n := u.count
+	n := len(u.buffers)
 	if n == mostBuckets || 2*n >= mostBuckets && u.frequent*fewFrequent < n {
 		if u.refused < patience*n {
 			u.refused++
@@ -122,45 +131,50 @@ func (u *Usage[E]) add(address uint64, class uint8) *Buffer[E] {
 		}
 		u.forget()
 	} else if 2*n == len(u.slots) {
-		u.resize(max(2*len(u.slots), 2*firstBuckets), func(*Buffer[E]) bool { return true })
+		u.slots = make([]uint32, max(2*len(u.slots), 2*firstBuckets))
+		u.shift = uint8(64 - bits.Len(uint(len(u.slots)-1)))
+		u.place()
 	}
 	u.refused = 0
-	u.count++
-	b := u.empty(address, class)
-	b.address, b.class = address, class
-	return b
+	u.buffers = append(u.buffers, Buffer[E]{address: address, class: class})
+	u.put(len(u.buffers))
+	return &u.buffers[len(u.buffers)-1]
 }
 
-// empty is the slot for a buffer that is not there.
-func (u *Usage[E]) empty(address uint64, class uint8) *Buffer[E] {
-	for i := u.slot(address, class); ; i++ {
-		if b := &u.slots[i&(len(u.slots)-1)]; b.uses == 0 {
-			return b
-		}
+// put has an empty slot say where a buffer is.
+func (u *Usage[E]) put(place int) {
+	b := &u.buffers[place-1]
+	h := hash(b.address, b.class)
+	i := int(h >> (u.shift & 63))
+	for u.slots[i&(len(u.slots)-1)] != 0 {
+		i++
 	}
+	u.slots[i&(len(u.slots)-1)] = tag(h) | uint32(place)
 }
 
-// resize moves some of the buffers to so many slots, a power of 2.
-func (u *Usage[E]) resize(n int, some func(*Buffer[E]) bool) {
-	old := u.slots
-	u.slots = make([]Buffer[E], n)
-	u.shift = uint8(64 - bits.Len(uint(n-1)))
-	u.count = 0
-	for i := range old {
-		if b := &old[i]; b.uses != 0 && some(b) {
-			*u.empty(b.address, b.class) = *b
-			u.count++
-		}
+// place has the slots, which are empty, say where the buffers are.
+func (u *Usage[E]) place() {
+	for i := range u.buffers {
+		u.put(i + 1)
 	}
 }
 
 // forget keeps the buffers that are frequently used, or none if they are most.
 func (u *Usage[E]) forget() {
-	most := 2*u.frequent >= u.count
-	u.resize(len(u.slots), func(b *Buffer[E]) bool { return b.frequent && !most })
-	u.frequent = u.count
+	kept := u.buffers[:0]
+	if 2*u.frequent < len(u.buffers) {
+		for _, b := range u.buffers {
+			if b.frequent {
+				kept = append(kept, b)
+			}
+		}
+	}
+	clear(u.buffers[len(kept):])
+	u.buffers, u.frequent = kept, len(kept)
+	clear(u.slots)
+	u.place()
 }
 
 // Len is how many buffers the table has, Frequent how many of them are frequently used.
-func (u *Usage[E]) Len() int      { return u.count }
+func (u *Usage[E]) Len() int      { return len(u.buffers) }
 func (u *Usage[E]) Frequent() int { return u.frequent }
