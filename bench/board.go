@@ -25,8 +25,8 @@ type board struct {
 	result   int64
 	seed     uint64 // of spot
 	state    uint64 // of arithmetic
-	// region is the buffer's, nil in a board that shares another's. Without it each
-	// operation on a card that is simulated takes as long as to register its part.
+	// region is the buffer's, nil in a board that shares another's, and where the card is to find
+	// its own way to the buffer.
 	region *world.Region
 	// turn is how long a turn of arithmetic takes in virtual time, for which world
 	// computes; else it is zero.
@@ -42,8 +42,8 @@ type board struct {
 const firstSeed = 88172645463325252
 
 // newBoard makes what cells are measured with, all on a window or all on a hash table.
-// Every rank does so together.
-func newBoard(ctx context.Context, w *world.World, cells []cell, options []window.Option) (*board, error) {
+// unregistered tells that their buffer is not registered beforehand. Every rank does so together.
+func newBoard(ctx context.Context, w *world.World, cells []cell, options []window.Option, unregistered bool) (*board, error) {
 	b := &board{seed: firstSeed, state: 1, world: w}
 	if isVirtual(w) {
 		b.turn = virtualTurn
@@ -66,9 +66,11 @@ func newBoard(ctx context.Context, w *world.World, cells []cell, options []windo
 	// Written to, so that no page is met for the first time in a timed loop.
 	clear(b.buffer)
 	clear(b.addends)
-	var err error
-	if b.region, err = w.Register(b.buffer, verbs.LocalWrite); err != nil {
-		return b, err
+	if !unregistered {
+		var err error
+		if b.region, err = w.Register(b.buffer, verbs.LocalWrite); err != nil {
+			return b, err
+		}
 	}
 	return b, b.allocate(ctx, w, options)
 }

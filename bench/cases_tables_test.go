@@ -14,7 +14,7 @@ import (
 func onTables(t *testing.T, body func(ctx context.Context, b *board) error, everywhere func(ctx context.Context, b *board) error) {
 	t.Helper()
 	require.NoError(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
-		b, err := newBoard(ctx, w, []cell{{caseNamed("hashtable_insert_rate"), 1000}}, nil)
+		b, err := newBoard(ctx, w, []cell{{caseNamed("hashtable_insert_rate"), 1000}}, nil, false)
 		if err != nil {
 			return err
 		}

@@ -62,7 +62,7 @@ func (s *stage) runScenes(ctx context.Context, scenes map[scene][]cell, together
 	if len(cells) == 0 {
 		return nil
 	}
-	b, err := newBoard(ctx, s.w, cells, s.settings.options)
+	b, err := newBoard(ctx, s.w, cells, s.settings.options, s.settings.unregistered)
 	if err != nil {
 		return err
 	}

@@ -132,7 +132,7 @@ func (s *stage) entrants(ctx context.Context, one cell, rounds int) ([]*entrant,
 		options := append(slices.Clone(s.settings.options), window.Without(each.without))
 		var err error
 		if i == 0 {
-			e.board, err = newBoard(ctx, s.w, []cell{one}, options)
+			e.board, err = newBoard(ctx, s.w, []cell{one}, options, s.settings.unregistered)
 		} else {
 			e.board, err = entrants[0].board.beside(ctx, s.w, options)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/scheduler"
+	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs/cpucopy"
 	"github.com/onesided/rma/verbs/tcp"
 	"github.com/onesided/rma/window"
@@ -15,14 +16,15 @@ import (
 
 // settings are the switches as the command line throws them.
 type settings struct {
-	thrown  []string // as given, for the processes that measure and for the header
-	options []window.Option
-	joins   []world.Option
-	single  bool   // accumulates of more than one element are not possible
-	same    bool   // accumulates of several operations are not possible
-	cards   bool   // accumulates of other than sums of integers are not possible
-	network string // a switch that needs ranks which use TCP
-	link    string // a switch that needs ranks which use a network or simulated cards
+	thrown       []string // as given, for the processes that measure and for the header
+	options      []window.Option
+	joins        []world.Option
+	single       bool   // accumulates of more than one element are not possible
+	same         bool   // accumulates of several operations are not possible
+	unregistered bool   // buffers are not registered beforehand
+	cards        bool   // accumulates of other than sums of integers are not possible
+	network      string // a switch that needs ranks which use TCP
+	link         string // a switch that needs ranks which use a network or simulated cards
 	// arranged is a switch of how windows arrange operations, all of which schemes
 	// throws itself.
 	arranged string
@@ -124,7 +126,23 @@ func overLinks() []toggle {
 			s.joins, s.network = append(s.joins, world.WithoutOptimizations(one)), name+"=off"
 		})
 	}
+	transfers := toggle{"transfer", []string{"auto"}, "how memory that the card does not know gets to it: by what its costs and the reuse of buffers say, or always in one way" + " (with -device ibv or sim:PROFILE)", func(s *settings, value string) error {
+		if value == "auto" {
+			return nil
+		}
+		p, err := transfer.Parse(value)
+		s.joins, s.link = append(s.joins, world.WithTransfers(transfer.Of(p))), "transfer="+value
+		return err
+	}}
+	for p := range transfer.Protocols {
+		transfers.values = append(transfers.values, p.String())
+	}
+	const untold = "registered"
+	registered := leaving(untold, "the program registers the buffers of operations beforehand; without it the library gets them to the card by transfer"+linked, func(s *settings) {
+		s.unregistered, s.link = true, untold+"=off"
+	})
 	return []toggle{
+		registered, transfers,
 		arranging("defer", "operations wait for a synchronization, or until enough of them do; without it the next six are off too", scheduler.Defer),
 		arranging("getsfirst", "what reads is sent before what writes; without it the next is off too", scheduler.GetsFirst),
 		arranging("interleave", "direct reads and writes take turns", scheduler.Interleave),

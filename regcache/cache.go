@@ -146,6 +146,29 @@ func (c *Cache[R]) Invalidate(from, to uint64) {
 	c.stats.Invalidations += uint64(c.cut(from, to))
 }
 
+// AnyEnded tells whether Ended has one to give.
+func (c *Cache[R]) AnyEnded() bool { return len(c.ended) > 0 }
+
+// Clear has nothing found any more.
+func (c *Cache[R]) Clear() {
+	for c.oldest != nil {
+		c.remove(c.oldest)
+	}
+}
+
+// Prune has nothing found any more of what has memory of an extent and is not alive.
+func (c *Cache[R]) Prune(from, to uint64, alive func(R) bool) {
+	var dead []*Entry[R]
+	c.known.each(from, to, func(i interval[R]) {
+		if !alive(i.entry.Region) {
+			dead = append(dead, i.entry)
+		}
+	})
+	for _, e := range dead {
+		c.Drop(e)
+	}
+}
+
 // Ended gives a region that is neither known nor in use any more, to be deregistered.
 func (c *Cache[R]) Ended() (region R, some bool) {
 	n := len(c.ended)

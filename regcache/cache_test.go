@@ -242,3 +242,29 @@ func FuzzCache(f *testing.F) {
 	f.Add(uint64(1), uint64(2))
 	f.Fuzz(func(t *testing.T, a, b uint64) { playCache(t, rand.New(rand.NewPCG(a, b)), 100) })
 }
+
+// What is dead is pruned where it overlaps an extent, and all ends when it is cleared.
+func TestPruneAndClear(t *testing.T) {
+	c := regcache.New[int](regcache.Limits{Bytes: 1 << 30, Regions: 100})
+	for i := range 4 {
+		from := uint64(1000 * (i + 1))
+		c.Release(c.Add(from, from+500, i))
+	}
+	require.False(t, c.AnyEnded())
+	c.Prune(1400, 3001, func(region int) bool { return region%2 == 1 })
+	require.True(t, c.AnyEnded())
+	var ended []int
+	all := func() {
+		for region, some := c.Ended(); some; region, some = c.Ended() {
+			ended = append(ended, region)
+		}
+	}
+	all()
+	require.ElementsMatch(t, []int{0, 2}, ended)
+	require.EqualValues(t, 2, c.Stats().Invalidations)
+	c.Clear()
+	all()
+	require.ElementsMatch(t, []int{0, 1, 2, 3}, ended)
+	require.Nil(t, c.Find(2000, 2001))
+	require.Zero(t, c.Stats().Regions)
+}

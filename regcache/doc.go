@@ -11,7 +11,7 @@
 // What was registered is kept (Cache) until there is too much of it, or its memory is another's, which package
 // object tells of Go's. Then a buffer's uses are counted anew.
 //
-// The windows' operations do not go by it yet: they register what is not, or pack it.
+// Package world asks it of what the links to other ranks are to write from and read into.
 //
 // The package is pure: it calls no card, looks at no clock, and has no goroutine.
 package regcache

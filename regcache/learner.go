@@ -170,16 +170,14 @@ func (l *learner) check(y *life) {
 	}
 }
 
-// over tells that the memory of a life of so many uses is another's, or was deregistered. It is known
-// then, watched or not: if too much is registered for the cache to keep, it has to be learned soon.
-func (l *learner) over(address uint64, uses uint32, number uint8) {
-	y := l.life(address, number)
-	if y == nil {
-		l.know(min(uses, l.enough))
-		return
+// over tells that the memory of a life is another's, or was deregistered.
+func (l *learner) over(address uint64, number uint8) {
+	if y := l.life(address, number); y != nil {
+		if y.going {
+			l.end(y, y.uses)
+		}
+		y.address = 0
 	}
-	l.end(y, y.uses)
-	y.address = 0
 }
 
 // life is the one of a number, if it is that of a buffer still.

@@ -18,7 +18,7 @@ func teach(l *learner, lives int, uses uint32) {
 		if uses > l.enough {
 			continue
 		}
-		l.over(address, uses, number)
+		l.over(address, number)
 	}
 }
 
@@ -86,7 +86,7 @@ func playLearner(t *testing.T, r *rand.Rand, steps int) {
 		}
 		b, address := &buffers[i], uint64(i+1)
 		if r.IntN(40) == 0 {
-			l.over(address, b.uses, b.number)
+			l.over(address, b.number)
 			*b = buffer{}
 		}
 		if b.uses > l.enough {

@@ -23,11 +23,6 @@ type Policy[R any] struct {
 	*Cache[R]
 	usage   Usage[*Entry[R]]
 	classes [64]class
-	// asked is the buffer that was said last to be registered.
-	asked struct {
-		address uint64
-		class   uint8
-	}
 }
 
 // A class is of sizes up to a power of 2; what holds for the largest holds for all.
@@ -89,7 +84,7 @@ func (p *Policy[R]) Use(address uint64, size int) (*Entry[R], Verdict) {
 func (p *Policy[R]) search(c *class, b *Buffer[*Entry[R]], to uint64) (e *Entry[R], frequent bool) {
 	if e = p.Find(b.address, to); e == nil && b.Noted != nil {
 		if c.learner != nil {
-			c.learner.over(b.address, b.uses-1, b.life)
+			c.learner.over(b.address, b.life)
 		}
 		p.usage.again(b)
 		return nil, p.usage.reached(b, c.threshold)
@@ -103,22 +98,9 @@ func (p *Policy[R]) verdict(b *Buffer[*Entry[R]], known, frequent bool) Verdict 
 	case known:
 		return Registered
 	case frequent && !b.refused:
-		p.asked.address, p.asked.class = b.address, b.class
 		return Register
 	}
 	return Copy
-}
-
-// Add has the cache know a region, as Cache.Add does, and notes it with the buffer that was said last
-// to be registered, so that it is noticed if the cache has no room for it until it is used again.
-func (p *Policy[R]) Add(from, to uint64, region R) *Entry[R] {
-	e := p.Cache.Add(from, to, region)
-	if p.asked.address >= from && p.asked.address < to {
-		if b := p.usage.find(p.asked.address, p.asked.class); b != nil {
-			b.Noted = e
-		}
-	}
-	return e
 }
 
 // Peek is what Use would say, by one who has told of the use.
@@ -139,15 +121,6 @@ func (p *Policy[R]) Peek(address uint64, size int) (*Entry[R], Verdict) {
 		e = p.Find(address, to)
 	}
 	return e, p.verdict(b, e != nil, b.frequent && b.Noted == nil)
-}
-
-// Frequent tells whether a buffer is frequently used, as Use has found.
-func (p *Policy[R]) Frequent(address uint64, size int) bool {
-	if size < Floor {
-		return false
-	}
-	b := p.usage.find(address, classOf(size))
-	return b != nil && b.frequent
 }
 
 // Refuse tells that a buffer can't be registered: Use says so no more, as long as it remembers

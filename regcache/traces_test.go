@@ -1,7 +1,6 @@
 package regcache_test
 
 import (
-	"math"
 	"testing"
 	"time"
 
@@ -82,21 +81,6 @@ func TestAdaptive(t *testing.T) {
 			} else {
 				require.LessOrEqual(t, learned.nanoseconds, 1.05*best, trace.Name)
 			}
-		}
-	}
-}
-
-// Where the cache has no room for what would pay, what learns notices. It copies more than need be, and
-// registers more: no threshold would keep the buffers that it has registered.
-func TestAdaptiveWithoutRoom(t *testing.T) {
-	for _, trace := range traces.All(0) {
-		for _, regions := range []int{50, 150, 800} {
-			limits := regcache.Limits{Bytes: plenty.Bytes, Regions: regions}
-			learned, best := play(&trace, regcache.Adaptive, limits).nanoseconds, math.Inf(1)
-			for _, s := range fixed {
-				best = min(best, play(&trace, s, limits).nanoseconds)
-			}
-			require.Less(t, learned, 3*best, "%s, %d regions", trace.Name, regions)
 		}
 	}
 }

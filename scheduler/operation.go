@@ -18,7 +18,7 @@ type Operation struct {
 	// Origin is what is written, of a Put, or a longer operand. Result is where what is read
 	// goes.
 	Origin, Result *byte
-	// Unregistered tells that the card does not know that memory, and has to be told for it to
+	// Unregistered tells that the card does not know that memory, so that it takes longer to
 	// go by RDMA: it has to be known of a Put or Get when it is planned.
 	Unregistered bool
 	// Value is the operand of an Accumulate or Fetch of at most so many words, or the two of a

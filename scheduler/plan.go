@@ -59,6 +59,9 @@ type Conditions struct {
 	// Atomics tells that the card carries out accumulates, fetches and swaps, each of one word:
 	// they go direct, and nothing else.
 	Atomics bool
+	// Unknown is how much longer it takes to move so many bytes that the card does not know than
+	// others, in nanoseconds; nil where it knows all.
+	Unknown func(bytes int) float64
 	// Packet is how many bytes a message has room for.
 	Packet int
 }
@@ -66,7 +69,7 @@ type Conditions struct {
 // NewPlanner makes one.
 func NewPlanner(c Conditions) *Planner {
 	p := &Planner{scheme: c.Scheme, packs: c.Scheme.has(Pack | Defer), direct: c.Direct, atomics: c.Atomics, most: aggregate.Most(c.Packet)}
-	p.worth = newWorth(&c.Costs, p.most)
+	p.worth = newWorth(&c.Costs, c.Unknown, p.most)
 	p.worth.atomics = c.Atomics
 	// To start is to post. What is on its way for as long as it takes to post some times
 	// hides that; and two messages that are full gain nothing by waiting.
@@ -77,8 +80,8 @@ func NewPlanner(c Conditions) *Planner {
 	return p
 }
 
-// With is the same but for the scheme. What the conditions' scheme packs because it is not
-// registered stays packed: a registration costs more than any trial should.
+// With is the same but for the scheme. What the conditions' scheme packs because the card does not
+// know it stays packed: to have it known may cost more than any trial should.
 func (p Planner) With(s Scheme) Planner {
 	p.scheme = s
 	return p

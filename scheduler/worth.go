@@ -26,7 +26,7 @@ type worth struct {
 	// most is the longest operation that is packed as one. sure is up to how many bytes each
 	// is worth packing whatever the others are, small is that for one alone, and alone that
 	// for one behind which a message goes, and which is the only one. unregistered is sure for
-	// one that saves a registration, too, which is worth a message of its own.
+	// one whose memory the card does not know, too, and which is worth a message of its own.
 	most, sure, small, alone, unregistered int
 	// atomics tells that the accumulate family goes direct whatever becomes of the others.
 	atomics bool
@@ -45,10 +45,10 @@ func (o *Operation) below(l limits) bool {
 // copies is how often what is packed is copied: into the packet, into the letter, and out of it.
 const copies = 3
 
-// mostUnregistered bounds what is packed to save its registration, in bytes.
+// mostUnregistered bounds what is packed because the card does not know it, in bytes.
 const mostUnregistered = 1 << 20
 
-func newWorth(c *verbs.Costs, most int) worth {
+func newWorth(c *verbs.Costs, unknown func(bytes int) float64, most int) worth {
 	w := worth{
 		single: times(2, float64(c.Gap)), copies: times(copies, float64(c.CopyLatency)),
 		settled: float64(c.Latency), message: float64(c.Serve), most: most,
@@ -74,10 +74,13 @@ func newWorth(c *verbs.Costs, most int) worth {
 	w.small = upTo(w.single, w.copied)
 	w.alone = upTo(w.single+w.settled, w.copied)
 	w.unregistered = w.sure
-	if register := float64(c.Register + c.Deregister); register > w.message {
+	for bytes := max(w.sure, 1); unknown != nil && bytes <= mostUnregistered; bytes += max(bytes/8, 1) {
 		// It may be cut into several packets, each of which needs a message.
-		saved, byte := w.single+register-w.copies-w.message, w.copied+w.oneWay-w.bothWays+w.message/float64(most)
-		w.unregistered = max(w.sure, int(min(saved/byte, mostUnregistered)))
+		messages := float64((bytes + most - 1) / most)
+		if w.single+unknown(bytes) <= times(messages, w.copies+w.message)+times(float64(bytes), w.copied+w.oneWay-w.bothWays) {
+			break
+		}
+		w.unregistered = bytes + 1
 	}
 	return w
 }

@@ -53,15 +53,14 @@ func TestSharedLink(t *testing.T) {
 	}
 }
 
-// What has to be registered to go by itself is packed up to more bytes, in several packets if
-// need be, and in a message of its own.
+// What the card does not know is packed up to more bytes, in several packets if need be, and in a
+// message of its own.
 func TestUnregistered(t *testing.T) {
-	c := costs
-	// Up to (2 + 60 - 10.3) us at 1.5 ns a byte and 10 us a packet: some 24500 bytes.
-	c.Register, c.Deregister = 40*time.Microsecond, 20*time.Microsecond
-	all := scheduler.NewPlanner(scheduler.Conditions{Costs: c, Scheme: scheduler.All, Direct: true, Packet: packet})
+	// Up to (2 + 60 - 2*10.3) us at 1.5 ns a byte, in two packets of 10.3 us each: some 27600 bytes.
+	unknown := func(int) float64 { return 60_000 }
+	all := scheduler.NewPlanner(scheduler.Conditions{Costs: costs, Unknown: unknown, Scheme: scheduler.All, Direct: true, Packet: packet})
 	trial := all.With(without(scheduler.Pack))
-	off := scheduler.NewPlanner(scheduler.Conditions{Costs: c, Scheme: without(scheduler.Pack), Direct: true, Packet: packet})
+	off := scheduler.NewPlanner(scheduler.Conditions{Costs: costs, Unknown: unknown, Scheme: without(scheduler.Pack), Direct: true, Packet: packet})
 	for _, one := range []struct {
 		name, script, plan string
 		planner            *scheduler.Planner
@@ -71,8 +70,8 @@ func TestUnregistered(t *testing.T) {
 		{"with a registered one, which the message is there for", "!p8 p8", "[0 1]", all},
 		{"a registered one alone", "p8", "0", all},
 		{"several packets", "!p24000", "[0]", all},
-		{"too long", "!p25000", "0", all},
-		{"beside what is too long", "!p8 p25000 g25000", "2 1 [0]", all},
+		{"too long", "!p28000", "0", all},
+		{"beside what is too long", "!p8 p28000 g28000", "2 1 [0]", all},
 		{"on trial without packing", "!p8 p8", "1 [0]", &trial},
 		{"without packing", "!p8 p8", "0 1", off},
 	} {

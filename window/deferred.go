@@ -95,7 +95,7 @@ func newDeferred(c *core, link *world.Link, region verbs.RemoteRegion, direct bo
 	d := &deferred{
 		core: c, link: link, region: region, most: aggregate.Most(link.MaxPayload()),
 		planner: *scheduler.NewPlanner(scheduler.Conditions{
-			Costs: link.Costs(), Scheme: c.hints.scheme, Direct: direct, Atomics: direct && c.cards != cardsUnused, Packet: link.MaxPayload(),
+			Costs: link.Costs(), Scheme: c.hints.scheme, Direct: direct, Atomics: direct && c.cards != cardsUnused, Packet: link.MaxPayload(), Unknown: unknown(link),
 		}),
 		scheme: c.hints.scheme,
 	}
@@ -103,6 +103,14 @@ func newDeferred(c *core, link *world.Link, region verbs.RemoteRegion, direct bo
 		d.learner = scheduler.NewLearner(d.scheme)
 	}
 	return d
+}
+
+// unknown is how much longer what the card of a link does not know takes, nil if it knows all.
+func unknown(link *world.Link) func(bytes int) float64 {
+	if !link.Registers() {
+		return nil
+	}
+	return link.Unknown
 }
 
 // learn ends an epoch: all operations so far are complete.

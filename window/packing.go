@@ -61,7 +61,8 @@ func (d *deferred) carryOut(ctx context.Context, behind scheduler.Behind) error 
 	}
 }
 
-// lookUp notes of which operations that are queued the card does not know the memory.
+// lookUp notes of which operations that are queued the card does not know the memory, and that they
+// use it.
 func (d *deferred) lookUp() {
 	if !d.link.Registers() {
 		return
@@ -69,9 +70,9 @@ func (d *deferred) lookUp() {
 	for i := range d.queue.Operations {
 		switch o := &d.queue.Operations[i]; o.Kind {
 		case aggregate.Put:
-			o.Unregistered = !d.link.Registered(bytesAt(o.Origin, o.Bytes))
+			o.Unregistered = !d.link.Use(bytesAt(o.Origin, o.Bytes), true)
 		case aggregate.Get:
-			o.Unregistered = !d.link.Registered(bytesAt(o.Result, o.Bytes))
+			o.Unregistered = !d.link.Use(bytesAt(o.Result, o.Bytes), false)
 		}
 	}
 }

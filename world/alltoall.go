@@ -27,7 +27,7 @@ func allGather[T any](ctx context.Context, r *round, in, out []T) error {
 	// parts are those of the ranks from this one on; each exchange doubles how
 	// many there are.
 	parts := scratch[T](r, len(out))
-	transfer(r, parts, in)
+	relocate(r, parts, in)
 	for have := 1; have < size; have *= 2 {
 		more := min(have, size-have)
 		to, from := (me-have+size)%size, (me+have)%size
@@ -35,8 +35,8 @@ func allGather[T any](ctx context.Context, r *round, in, out []T) error {
 			return err
 		}
 	}
-	ahead := transfer(r, out[me*n:], parts)
-	transfer(r, out, parts[ahead:])
+	ahead := relocate(r, out[me*n:], parts)
+	relocate(r, out, parts[ahead:])
 	return nil
 }
 
@@ -68,7 +68,7 @@ func AllToAll[T any](ctx context.Context, w *World, in, out []T) error {
 // pairwise exchanges with each rank once.
 func pairwise[T any](ctx context.Context, r *round, n int, in, out []T) error {
 	size, me := r.w.size, r.w.rank
-	transfer(r, span(out, n, me, 1), span(in, n, me, 1))
+	relocate(r, span(out, n, me, 1), span(in, n, me, 1))
 	for distance := 1; distance < size; distance++ {
 		to, from := (me+distance)%size, (me-distance+size)%size
 		if _, err := r.exchange(ctx, to, bytesOf(span(in, n, to, 1)), from, bytesOf(span(out, n, from, 1))); err != nil {
@@ -86,13 +86,13 @@ func forward[T any](ctx context.Context, r *round, n int, in, out []T) error {
 	memory := scratch[T](r, 3*size*n)
 	parts, leaving, coming := memory[:size*n], memory[size*n:][:size*n], memory[2*size*n:]
 	if !r.resumed {
-		ahead := transfer(r, parts, in[me*n:])
-		transfer(r, parts[ahead:], in)
+		ahead := relocate(r, parts, in[me*n:])
+		relocate(r, parts[ahead:], in)
 	}
 	for distance := 1; distance < size; distance *= 2 {
 		count := 0
 		for d := distance; d < size; d = next(d, distance) {
-			transfer(r, span(leaving, n, count, 1), span(parts, n, d, 1))
+			relocate(r, span(leaving, n, count, 1), span(parts, n, d, 1))
 			count++
 		}
 		to, from := (me+distance)%size, (me-distance+size)%size
@@ -105,12 +105,12 @@ func forward[T any](ctx context.Context, r *round, n int, in, out []T) error {
 		}
 		count = 0
 		for d := distance; d < size; d = next(d, distance) {
-			transfer(r, span(parts, n, d, 1), span(coming, n, count, 1))
+			relocate(r, span(parts, n, d, 1), span(coming, n, count, 1))
 			count++
 		}
 	}
 	for d := range size {
-		transfer(r, span(out, n, (me-d+size)%size, 1), span(parts, n, d, 1))
+		relocate(r, span(out, n, (me-d+size)%size, 1), span(parts, n, d, 1))
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package world
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/onesided/rma/verbs"
 )
@@ -69,6 +70,8 @@ type card struct {
 	last       *Link
 	lastNumber uint32
 	attributes verbs.Attributes
+	// origins is made when there is memory that the card does not know.
+	origins atomic.Pointer[origins]
 }
 
 // A queue holds what can complete before it is polled: the requests and receives of a
@@ -139,9 +142,13 @@ func (w *World) closeCards() error { return closeCards(&w.cards) }
 func closeCards(cards *[cardKinds]*card) error {
 	var err error
 	for _, c := range cards {
-		if c != nil {
-			err = errors.Join(err, c.device.Close())
+		if c == nil {
+			continue
 		}
+		if o := c.origins.Load(); o != nil {
+			o.close()
+		}
+		err = errors.Join(err, c.device.Close())
 	}
 	return err
 }

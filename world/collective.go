@@ -202,8 +202,8 @@ func checkCombine[T any](w *World, op string, combine func(a, b T) T) error {
 	return nil
 }
 
-// transfer copies elements from one place of this rank to another.
-func transfer[T any](r *round, into, from []T) int {
+// relocate copies elements from one place of this rank to another.
+func relocate[T any](r *round, into, from []T) int {
 	n := copy(into, from)
 	r.w.Copied(len(bytesOf(into[:n])))
 	return n

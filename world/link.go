@@ -97,6 +97,7 @@ type Link struct {
 	ending error
 
 	results  atomic.Pointer[results]
+	staged   atomic.Pointer[staged]
 	done     atomic.Uint64
 	answered atomic.Uint64
 	// stuck tells that requests wait for room in the send queue.
@@ -158,11 +159,12 @@ type Receiver interface {
 }
 
 // holding is what is needed until a request has completed: a slot, or a region over
-// the program's memory.
+// the program's memory, which is for this once or is kept.
 type holding struct {
 	sequence uint64
 	slot     slot
 	region   verbs.MemoryRegion
+	kept     *kept
 }
 
 type linkError struct{ err error }
@@ -368,6 +370,9 @@ func (l *Link) close() {
 	l.world.hangUp(l.rank, l.pair)
 	_ = l.shut()
 	l.giveBack(l.sequence)
+	if s := l.staged.Load(); s != nil {
+		s.abandon()
+	}
 	clear(l.bodies)
 	clear(l.requests)
 	if l.expected != nil {

@@ -91,21 +91,38 @@ func (r *results) word(place uint64) []byte {
 	return r.region.Memory()[place*wordBytes:][:wordBytes:wordBytes]
 }
 
-// bring puts the results of the requests that have completed, up to one, where they go. It is
-// called before that is known, with the mutex of progress.
+// bring puts what requests have read that have completed, up to one, where it goes, and gives back
+// the slots that they went through. It is called before that is known, with the mutex of progress.
 func (l *Link) bring(completed uint64) {
-	r := l.results.Load()
-	if r == nil {
+	if l.results.Load() != nil || l.staged.Load() != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.bringHere(completed)
+	}
+}
+
+// bringHere is bring with the mutex of the link.
+func (l *Link) bringHere(completed uint64) {
+	r, s := l.results.Load(), l.staged.Load()
+	if r == nil && s == nil {
 		return
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	for sequence := l.done.Load() + 1; sequence <= completed; sequence++ {
 		place := sequence % mostSends
-		if into := r.into[place]; into != nil {
-			*into = bounds.Word(r.word(place)).Load()
-			r.into[place] = nil
+		if r != nil {
+			r.bring(place)
 		}
+		if s != nil {
+			s.unstage(l, place)
+		}
+	}
+}
+
+// bring puts the result of a request where it goes.
+func (r *results) bring(place uint64) {
+	if into := r.into[place]; into != nil {
+		*into = bounds.Word(r.word(place)).Load()
+		r.into[place] = nil
 	}
 }
 

@@ -70,10 +70,11 @@ func TestAnsweredBeforeRead(t *testing.T) {
 func TestAnswerOfResender(t *testing.T) {
 	for _, resends := range []bool{false, true} {
 		runApart(t, 2, func(_ context.Context, w *World) error {
-			own := *w.cards[networkCard]
+			network := w.cards[networkCard]
+			own := &card{kind: networkCard, device: network.device, attributes: network.attributes}
 			own.attributes.Resends = resends
 			// It has no queue pair: nothing leaves.
-			l := &Link{world: w, rank: 1 - w.rank, card: &own}
+			l := &Link{world: w, rank: 1 - w.rank, card: own}
 			if err := l.Ask(t.Context(), &Message{Kind: FirstKind, Service: 7}, nil, nil); err != nil {
 				return err
 			}

@@ -216,7 +216,7 @@ func TestLinkStaysSmall(t *testing.T) {
 			return err
 		}
 		l.mu.Lock()
-		requests, held, free := cap(l.requests), cap(l.held), len(w.slots.free)
+		requests, held, free := cap(l.requests), cap(l.held), len(w.letters.free)
 		l.mu.Unlock()
 		if got := service.told.Load(); got != sum || requests > 8*mostSends || held > 8*mostSends || free > 8*mostSends {
 			return fmt.Errorf("told %d, want %d; place for %d requests, %d held, %d slots", got, sum, requests, held, free)

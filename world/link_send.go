@@ -23,49 +23,50 @@ func (l *Link) Read(ctx context.Context, into []byte, from verbs.RemoteRegion, o
 }
 
 func (l *Link) move(ctx context.Context, opcode verbs.Opcode, memory []byte, remote verbs.RemoteRegion, offset uint64) error {
+	switch key := l.key(memory); {
+	case key != 0 || opcode == verbs.OpRDMAWrite && len(memory) <= l.mostInline():
+		return l.moveAs(ctx, opcode, memory, key, holding{}, remote, offset)
+	default:
+		return l.origins().move(ctx, l, opcode, memory, remote, offset)
+	}
+}
+
+// moveAs moves memory that the card knows by a key, or that goes inline. held is given back when
+// all of it has completed, or could not be sent.
+func (l *Link) moveAs(ctx context.Context, opcode verbs.Opcode, memory []byte, key uint32, held holding, remote verbs.RemoteRegion, offset uint64) error {
 	limit := l.card.attributes.MaxMessage
 	for len(memory) > 0 {
 		part := memory[:min(len(memory), limit)]
 		if err := l.enter(ctx, false); err != nil {
+			held.giveBack()
 			return err
 		}
-		var region verbs.MemoryRegion
-		inline := opcode == verbs.OpRDMAWrite && len(part) <= l.mostInline()
-		var key uint32
-		if !inline {
-			if key = l.key(part); key == 0 {
-				// What is written from may be memory that is only read.
-				var access verbs.Access
-				if opcode == verbs.OpRDMARead {
-					access = verbs.LocalWrite
-				}
-				var err error
-				if region, err = l.card.device.RegisterMemory(part, access); err != nil {
-					l.mu.Unlock()
-					return err
-				}
-				key = region.LKey()
-			}
-		}
-		r, b := l.next(opcode)
-		r.RemoteAddress, r.RKey = remote.Address+offset, remote.RKey
-		b.segment[0] = verbs.Segment{Memory: part, LKey: key}
-		if inline {
+		r := l.request(opcode, part, key, remote, offset)
+		if opcode == verbs.OpRDMAWrite && len(part) <= l.mostInline() {
 			r.Flags |= verbs.Inline
 		}
-		if region != nil {
-			l.held = append(l.held, holding{sequence: l.sequence, region: region})
-		}
-		if opcode == verbs.OpRDMAWrite {
-			l.unpolled += len(part)
+		memory, offset = memory[len(part):], offset+uint64(len(part))
+		if len(memory) == 0 && (held.region != nil || held.kept != nil) {
+			l.hold(held)
 		}
 		l.leave(len(part))
-		memory, offset = memory[len(part):], offset+uint64(len(part))
 	}
 	return nil
 }
 
-// key is how the card knows memory, 0 if it does not.
+// request is a write or read behind the others. It is called with the mutex.
+func (l *Link) request(opcode verbs.Opcode, memory []byte, key uint32, remote verbs.RemoteRegion, offset uint64) *verbs.SendRequest {
+	r, b := l.next(opcode)
+	r.RemoteAddress, r.RKey = remote.Address+offset, remote.RKey
+	b.segment[0] = verbs.Segment{Memory: memory, LKey: key}
+	if opcode == verbs.OpRDMAWrite {
+		l.unpolled += len(memory)
+	}
+	return r
+}
+
+// key is how the card knows memory that the program need not have registered, or has; 0 if it does
+// not.
 func (l *Link) key(memory []byte) uint32 {
 	if key := l.card.attributes.ReservedLKey; key != 0 {
 		return key
@@ -76,12 +77,28 @@ func (l *Link) key(memory []byte) uint32 {
 	return 0
 }
 
-// Registers tells whether Write and Read of memory that the program has not registered (see
-// [World.Register]) register it: the card knows no other.
+// Registers tells whether the card knows only memory that it was told of.
 func (l *Link) Registers() bool { return l.card.attributes.ReservedLKey == 0 }
 
-// Registered tells whether the card knows memory.
-func (l *Link) Registered(memory []byte) bool { return l.key(memory) != 0 }
+// Use notes that memory will be written from, or else read into, and tells whether it goes as it is:
+// the card knows it, or is going to be told because it is used frequently, or it goes along with the
+// request.
+func (l *Link) Use(memory []byte, write bool) bool {
+	if l.key(memory) != 0 || write && len(memory) <= l.mostInline() {
+		return true
+	}
+	return l.origins().use(memory)
+}
+
+// Unknown is about how much longer it takes to write so many bytes that the card does not know than
+// others, in nanoseconds.
+func (l *Link) Unknown(bytes int) float64 {
+	if !l.Registers() {
+		return 0
+	}
+	copying, _ := l.origins().extra(bytes)
+	return copying
+}
 
 // MaxPayload is the longest payload of a message, in bytes.
 func (l *Link) MaxPayload() int { return l.world.linkLetter - messageHeader }
@@ -319,7 +336,7 @@ func (l *Link) say(m *Message, payload []byte) (at int, err error) {
 	var scarce bool
 	short := at+n <= l.shortLetter()
 	if !short && (r == nil || r.Flags&verbs.Inline != 0) {
-		if long, scarce, err = l.world.slots.take(); err != nil {
+		if long, scarce, err = l.world.letters.take(); err != nil {
 			return 0, err
 		}
 	}
@@ -337,7 +354,7 @@ func (l *Link) say(m *Message, payload []byte) (at int, err error) {
 		l.world.Copied(copy(long.memory, s.Memory))
 		*s = verbs.Segment{Memory: long.memory, LKey: long.lkey(l.card.kind)}
 		r.Flags &^= verbs.Inline
-		l.held = append(l.held, holding{sequence: l.sequence, slot: long})
+		l.hold(holding{slot: long})
 		if scarce {
 			l.signal()
 		}
@@ -483,15 +500,29 @@ func (l *Link) post(signalled bool) {
 	l.stuck.Store(false)
 }
 
+// hold has something needed until the last request has completed.
+func (l *Link) hold(h holding) {
+	h.sequence = l.sequence
+	l.held = append(l.held, h)
+}
+
+// giveBack lets go of what a request needed.
+func (h *holding) giveBack() {
+	switch {
+	case h.region != nil:
+		_ = h.region.Deregister()
+	case h.kept != nil:
+		h.kept.release()
+	case h.slot.of != nil:
+		h.slot.put()
+	}
+}
+
 // giveBack lets go of what requests held that have completed, up to done.
 func (l *Link) giveBack(done uint64) {
 	for ; l.firstHeld < len(l.held) && l.held[l.firstHeld].sequence <= done; l.firstHeld++ {
 		h := &l.held[l.firstHeld]
-		if h.region != nil {
-			_ = h.region.Deregister()
-		} else {
-			l.world.slots.put(h.slot)
-		}
+		h.giveBack()
 		*h = holding{}
 	}
 	if l.firstHeld == len(l.held) || l.firstHeld >= mostSends {

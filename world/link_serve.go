@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/onesided/rma/verbs"
 )
@@ -308,65 +307,11 @@ func (l *Link) answer(m *Message, payload []byte) error {
 		l.world.Copied(copy(into, payload))
 	}
 	if done := l.done.Load(); e.lastRead <= done && !l.card.attributes.Resends {
+		l.bringHere(e.sequence)
 		l.done.Store(max(done, e.sequence))
 	}
 	l.answered.Store(n + 1)
 	return nil
-}
-
-// slots are registered memory for messages on their way out, a letter each. They are made
-// some at a time when none is free, and kept.
-type slots struct {
-	world *World
-	mu    sync.Mutex
-	free  []slot
-	// taken is how many are not free.
-	taken int
-}
-
-type slot struct {
-	memory []byte
-	region *Region
-}
-
-const (
-	// A slab is what is registered together: so many slots, or so many bytes if that is more.
-	slabSlots = 8
-	slabBytes = 64 << 10
-	// mostTaken slots of all links are held until something else tells that their requests
-	// have completed. With more, each has its own completion heard of.
-	mostTaken = 32
-)
-
-func (s *slot) lkey(kind cardKind) uint32 { return s.region.lkey(kind) }
-
-// take gives a slot, and tells whether they are scarce.
-func (s *slots) take() (taken slot, scarce bool, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.free) == 0 {
-		n := s.world.linkLetter
-		slab := make([]byte, max(slabSlots*n, slabBytes))
-		region, err := register(&s.world.cards, slab, 0)
-		if err != nil {
-			return slot{}, false, err
-		}
-		for i := range len(slab) / n {
-			s.free = append(s.free, slot{slab[i*n:][:n:n], region})
-		}
-	}
-	last := len(s.free) - 1
-	taken = s.free[last]
-	s.free = s.free[:last]
-	s.taken++
-	return taken, s.taken > mostTaken, nil
-}
-
-func (s *slots) put(free slot) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.free = append(s.free, free)
-	s.taken--
 }
 
 // NewNumber is a number for a Service and a Meeting, the same on every rank: ranks

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onesided/rma/regcache"
+	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/ibv"
 	"github.com/onesided/rma/verbs/tcp"
@@ -40,6 +42,10 @@ type settings struct {
 	rdma func(*ibv.Options)
 	// trace is the file for what the rank does over the network, empty for none.
 	trace string
+	// transfers are how what a card does not know may get to it, kept bounds what it is told
+	// of and keeps.
+	transfers transfer.Set
+	kept      regcache.Limits
 	// burst is how many requests a link collects; inline how many bytes go along with one;
 	// without are optimizations to leave out.
 	burst   int
@@ -98,6 +104,29 @@ func WithInline(most int) Option {
 	return func(s *settings) { s.inline = max(most, 0) }
 }
 
+// WithTransfers has memory that a card does not know get to it only in some of the ways that there
+// are: those that keep nothing, transfer.Copy, CopyPipeline, Superpipeline, Register and Pipeline, and
+// those by which what is used frequently is registered and kept, transfer.Cache and CachingPipeline.
+// Without the latter nothing is kept, and with them alone everything is, as far as it can be. What
+// is none of the former is copied in the simplest way where nothing else is left. The default
+// is all of them, of which the costs of the card and what is observed choose.
+func WithTransfers(allowed transfer.Set) Option {
+	return func(s *settings) { s.transfers = allowed }
+}
+
+// DefaultKeptBytes and DefaultKeptRegions are how much of the program's memory a rank keeps registered
+// at most for its card, while no operation uses it.
+const (
+	DefaultKeptBytes   = 1 << 30
+	DefaultKeptRegions = 1 << 12
+)
+
+// WithKept sets how much of the program's memory, in bytes and in regions, a rank keeps registered
+// at most for its card, while no operation uses it. 0 of either is none.
+func WithKept(bytes uint64, regions int) Option {
+	return func(s *settings) { s.kept = regcache.Limits{Bytes: bytes, Regions: max(regions, 0)} }
+}
+
 // WithoutOptimizations does without optimizations of TCP. It is for measuring what they
 // bring.
 func WithoutOptimizations(which tcp.Optimization) Option {
@@ -137,6 +166,7 @@ func WithSilence(d time.Duration) Option { return func(s *settings) { s.silence 
 func newSettings(options []Option) (settings, error) {
 	s := settings{
 		logger: slog.New(slog.DiscardHandler), patience: DefaultPatience, silence: DefaultSilence, burst: defaultBurst, inline: math.MaxInt,
+		transfers: transfer.All, kept: regcache.Limits{Bytes: DefaultKeptBytes, Regions: DefaultKeptRegions},
 		address: os.Getenv("RMA_ADDRESS"),
 		device:  os.Getenv("RMA_DEVICE"), host: os.Getenv("RMA_HOST"), trace: os.Getenv("RMA_TRACE"),
 	}

@@ -89,6 +89,9 @@ func (w *World) pollCard(c *card) int {
 		}
 	}
 	n += done
+	if o := c.origins.Load(); o != nil && o.untidy.Load() {
+		o.tidy()
+	}
 	if c.server != nil {
 		if heard := c.server.Heard(); heard != c.heard {
 			c.heard = heard

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/sim"
 )
@@ -75,7 +76,7 @@ func TestRegistersOnce(t *testing.T) {
 				t.Errorf("registered ahead %v: a write took the processor %v, a registration takes %v", ahead, took, profile.Register)
 			}
 			return errors.Join(l.Settle(ctx), w.Barrier(ctx))
-		}))
+		}, WithTransfers(transfer.Of(transfer.Register))))
 	}
 }
 
@@ -86,7 +87,7 @@ func TestInline(t *testing.T) {
 	require.NoError(t, err)
 	times := make(map[bool]time.Duration)
 	for _, inline := range []bool{true, false} {
-		var options []Option
+		options := []Option{WithTransfers(transfer.Of(transfer.Register))}
 		if !inline {
 			options = append(options, WithInline(0))
 		}

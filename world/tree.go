@@ -84,7 +84,7 @@ func gather[T any](ctx context.Context, r *round, root int, in, out []T) error {
 		parts = scratch[T](r, mine*n)
 	}
 	if mine > 1 || me == 0 {
-		transfer(r, parts, in)
+		relocate(r, parts, in)
 	}
 	for distance := 1; distance < size; distance *= 2 {
 		if me&distance != 0 {
@@ -99,8 +99,8 @@ func gather[T any](ctx context.Context, r *round, root int, in, out []T) error {
 	}
 	if root != 0 {
 		// parts begin with root's.
-		behind := transfer(r, out[root*n:], parts)
-		transfer(r, out, parts[behind:])
+		behind := relocate(r, out[root*n:], parts)
+		relocate(r, out, parts[behind:])
 	}
 	return nil
 }
@@ -134,8 +134,8 @@ func scatter[T any](ctx context.Context, r *round, root int, in, out []T) error 
 		parts = in
 	case me == 0:
 		parts = scratch[T](r, size*n)
-		ahead := transfer(r, parts, in[root*n:])
-		transfer(r, parts[ahead:], in[:root*n])
+		ahead := relocate(r, parts, in[root*n:])
+		relocate(r, parts[ahead:], in[:root*n])
 	case mine > 1:
 		parts = scratch[T](r, mine*n)
 	}
@@ -152,7 +152,7 @@ func scatter[T any](ctx context.Context, r *round, root int, in, out []T) error 
 			}
 		}
 	}
-	transfer(r, out, parts[:n])
+	relocate(r, out, parts[:n])
 	return nil
 }
 
@@ -176,7 +176,7 @@ func Reduce[T any](ctx context.Context, w *World, root int, in, out []T, combine
 	defer r.leave()
 	total, err := reduce(ctx, r, root, in, combine)
 	if w.rank == root && err == nil {
-		transfer(r, out, total)
+		relocate(r, out, total)
 	}
 	return r.end(err)
 }
@@ -197,7 +197,7 @@ func AllReduce[T any](ctx context.Context, w *World, in, out []T, combine func(a
 	total, err := reduce(ctx, r, 0, in, combine)
 	if err == nil {
 		if w.rank == 0 {
-			transfer(r, out, total)
+			relocate(r, out, total)
 		}
 		err = r.broadcast(ctx, 0, bytesOf(out))
 	}
@@ -214,7 +214,7 @@ func reduce[T any](ctx context.Context, r *round, root int, in []T, combine func
 	memory := scratch[T](r, 2*n)
 	total, other := memory[:n], memory[n:]
 	if !r.resumed {
-		transfer(r, total, in)
+		relocate(r, total, in)
 	}
 	for distance := 1; distance < size; distance *= 2 {
 		if me&distance != 0 {

@@ -89,7 +89,7 @@ type World struct {
 	parted    []atomic.Bool
 	services  map[uint32]Service
 	meetings  map[uint32]*Meeting
-	slots     slots
+	letters   slots
 	numbers   atomic.Uint32
 	// left tells that this rank has left.
 	left atomic.Bool
@@ -160,7 +160,7 @@ func newWorld(rank, size int, b *base, roster *roster, s settings) (*World, erro
 	if b.home.attributes.Virtual {
 		w.charger, _ = w.home.device.(verbs.Charger)
 	}
-	w.slots.world = w
+	w.letters = slots{cards: &w.cards, length: w.linkLetter}
 	w.shrinking.told = make(map[int][]survivor)
 	w.shrinking.proposals = make(map[int]string)
 	w.shrinking.inquired = make(map[int]bool)

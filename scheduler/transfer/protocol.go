@@ -29,13 +29,14 @@ const (
 	// Cache registers the buffer as a whole, and keeps it (paper E, section 5.1).
 	Cache
 
-	protocols
+	// Protocols is how many there are.
+	Protocols
 )
 
-var names = [protocols]string{"copy", "copy-pipeline", "superpipeline", "register", "pipeline", "caching-pipeline", "cache"}
+var names = [Protocols]string{"copy", "copy-pipeline", "superpipeline", "register", "pipeline", "caching-pipeline", "cache"}
 
 func (p Protocol) String() string {
-	if p < protocols {
+	if p < Protocols {
 		return names[p]
 	}
 	return fmt.Sprintf("protocol %d", uint8(p))
@@ -55,7 +56,7 @@ func Parse(name string) (Protocol, error) {
 type Set uint8
 
 // All protocols.
-const All Set = 1<<protocols - 1
+const All Set = 1<<Protocols - 1
 
 // Of is the set of some protocols.
 func Of(some ...Protocol) Set {
@@ -67,12 +68,12 @@ func Of(some ...Protocol) Set {
 }
 
 // Has tells whether a protocol is in the set.
-func (s Set) Has(p Protocol) bool { return p < protocols && s&(1<<p) != 0 }
+func (s Set) Has(p Protocol) bool { return p < Protocols && s&(1<<p) != 0 }
 
 // String is as ParseSet reads it.
 func (s Set) String() string {
 	var in []string
-	for p := range protocols {
+	for p := range Protocols {
 		if s.Has(p) {
 			in = append(in, p.String())
 		}

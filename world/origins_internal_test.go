@@ -1,0 +1,207 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/regcache"
+	"github.com/onesided/rma/scheduler/transfer"
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/shm"
+	"github.com/onesided/rma/verbs/sim"
+)
+
+// withUnknown runs two ranks on simulated cards that need registered memory. Rank 0 moves memory
+// between its own and rank 1's, which has some bytes exposed.
+func withUnknown(t *testing.T, profile string, bytes int, body func(ctx context.Context, l *Link, to verbs.RemoteRegion, theirs []byte) error, options ...Option) {
+	t.Helper()
+	p, err := sim.ByName(profile)
+	require.NoError(t, err)
+	s, err := sim.New(p, 1)
+	require.NoError(t, err)
+	var places [2]Places
+	var theirs []byte
+	require.NoError(t, Simulate(t.Context(), s, 2, func(ctx context.Context, w *World) error {
+		memory := make([]byte, bytes)
+		mine, err := w.Register(memory, verbs.LocalWrite|verbs.RemoteWrite|verbs.RemoteRead)
+		if err != nil {
+			return err
+		}
+		places[w.rank] = mine.Places()
+		if w.rank == 1 {
+			theirs = memory
+		}
+		if err := w.Barrier(ctx); err != nil || w.rank == 1 {
+			return errors.Join(err, w.Barrier(ctx))
+		}
+		l, err := w.Link(1)
+		if err != nil {
+			return err
+		}
+		return errors.Join(body(ctx, l, w.Place(1, &places[1]), theirs), w.Barrier(ctx))
+	}, options...))
+}
+
+// patterned fills memory with what differs from place to place.
+func patterned(memory []byte, seed int) {
+	for i := range memory {
+		memory[i] = byte(i*7 + i>>8 + seed)
+	}
+}
+
+// What the card does not know is moved by each protocol, in all lengths, to where it belongs.
+func TestTransfers(t *testing.T) {
+	const most = 3 << 20
+	for _, set := range []transfer.Set{
+		transfer.All, transfer.Of(transfer.Copy), transfer.Of(transfer.CopyPipeline), transfer.Of(transfer.Superpipeline),
+		transfer.Of(transfer.Register), transfer.Of(transfer.Pipeline), transfer.Of(transfer.CachingPipeline), transfer.Of(transfer.Cache), 0,
+	} {
+		for _, profile := range []string{"graphene-ddr", "lioncub-2006"} {
+			t.Run(fmt.Sprintf("%v/%s", set, profile), func(t *testing.T) {
+				withUnknown(t, profile, most, func(ctx context.Context, l *Link, to verbs.RemoteRegion, theirs []byte) error {
+					for round, bytes := range []int{1, 64, 127, 128, 1000, 4096, 5000, 32 << 10, 100_001, 256 << 10, 256<<10 + 1, 1 << 20, most - 5} {
+						from, back := make([]byte, bytes+10)[3:][:bytes], make([]byte, bytes)
+						for again := range 4 {
+							patterned(from, round+again)
+							if err := errors.Join(l.Write(ctx, from, to, 5), l.Flush(ctx)); err != nil {
+								return err
+							}
+							require.Equal(t, from, theirs[5:][:bytes])
+							patterned(theirs, 100+round+again)
+							if err := errors.Join(l.Read(ctx, back, to, 5), l.Settle(ctx)); err != nil {
+								return err
+							}
+							require.Equal(t, theirs[5:][:bytes], back)
+						}
+					}
+					return nil
+				}, WithTransfers(set))
+			})
+		}
+	}
+}
+
+// Many operations at once go through few stages, and to several ranks.
+func TestStagesSuffice(t *testing.T) {
+	p, err := sim.ByName("graphene-ddr")
+	require.NoError(t, err)
+	s, err := sim.New(p, 1)
+	require.NoError(t, err)
+	const ranks, bytes, puts = 4, 100 << 10, 20
+	var places [ranks]Places
+	var memory [ranks][]byte
+	require.NoError(t, Simulate(t.Context(), s, ranks, func(ctx context.Context, w *World) error {
+		memory[w.rank] = make([]byte, puts*bytes)
+		mine, err := w.Register(memory[w.rank], verbs.LocalWrite|verbs.RemoteWrite|verbs.RemoteRead)
+		if err != nil {
+			return err
+		}
+		places[w.rank] = mine.Places()
+		if err := w.Barrier(ctx); err != nil || w.rank > 0 {
+			return errors.Join(err, w.Barrier(ctx))
+		}
+		var from [ranks][puts][]byte
+		for i := range puts {
+			for rank := 1; rank < ranks; rank++ {
+				l, err := w.Link(rank)
+				if err != nil {
+					return err
+				}
+				from[rank][i] = make([]byte, bytes)
+				patterned(from[rank][i], i+rank)
+				if err := l.Write(ctx, from[rank][i], w.Place(rank, &places[rank]), uint64(i*bytes)); err != nil {
+					return err
+				}
+			}
+		}
+		for rank := 1; rank < ranks; rank++ {
+			l, _ := w.Link(rank)
+			if err := l.Flush(ctx); err != nil {
+				return err
+			}
+			for i := range puts {
+				require.Equal(t, from[rank][i], memory[rank][i*bytes:][:bytes])
+			}
+		}
+		o := w.cards[networkCard].origins.Load()
+		require.LessOrEqual(t, o.stages.made, mostStages)
+		require.Zero(t, o.stages.taken)
+		return w.Barrier(ctx)
+	}, WithTransfers(transfer.Of(transfer.Superpipeline))))
+}
+
+// registering is a device that knows no memory but that which is registered.
+type registering struct{ verbs.Device }
+
+func (r registering) Attributes() verbs.Attributes {
+	a := r.Device.Attributes()
+	a.ReservedLKey, a.MaxInline = 0, 0
+	return a
+}
+
+func (r registering) Costs() verbs.Costs {
+	return verbs.Costs{
+		Post: 300, Gap: 100, Latency: 2000, ReadLatency: 4000, Bandwidth: 2e9, DuplexBandwidth: 4e9,
+		CopyLatency: 20, CopyBandwidth: 5e9, Register: 20 * time.Microsecond, RegisterPage: 200, Deregister: 10 * time.Microsecond,
+	}
+}
+
+// A buffer that is used again is registered once; when the collector has taken it the region ends.
+func TestKeptUntilGone(t *testing.T) {
+	places, theirs := make([]Places, 1), make([]byte, 1<<20)
+	fabric := shm.NewFabric()
+	network := WithNetwork(func(int) (verbs.Device, error) {
+		device, err := fabric.Open()
+		return registering{device}, err
+	})
+	err := Run(t.Context(), 2, func(ctx context.Context, w *World) error {
+		if w.rank == 1 {
+			region, err := w.Register(theirs, verbs.LocalWrite|verbs.RemoteWrite)
+			if err != nil {
+				return err
+			}
+			places[0] = region.Places()
+			return errors.Join(Broadcast(ctx, w, 1, places), w.Barrier(ctx))
+		}
+		if err := Broadcast(ctx, w, 1, places); err != nil {
+			return err
+		}
+		l, err := w.Link(1)
+		if err != nil {
+			return err
+		}
+		o, stats := l.origins(), func() regcache.Stats {
+			l.origins().mu.Lock()
+			defer l.origins().mu.Unlock()
+			return l.origins().policy.Stats()
+		}
+		from := make([]byte, 64<<10)
+		for round := range 10 {
+			l.Use(from, true)
+			patterned(from, round)
+			if err := errors.Join(l.Write(ctx, from, w.Place(1, &places[0]), 0), l.Flush(ctx)); err != nil {
+				return err
+			}
+			require.Equal(t, from, theirs[:len(from)])
+		}
+		require.Equal(t, 1, stats().Regions)
+		require.EqualValues(t, len(from), stats().Bytes)
+		from = nil
+		for stats().Regions > 0 {
+			runtime.GC()
+			o.tidy()
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+		require.EqualValues(t, 1, stats().Invalidations)
+		return w.Barrier(ctx)
+	}, WithDevice("tcp"), network, WithTransfers(transfer.Of(transfer.Cache, transfer.Copy)))
+	require.NoError(t, err)
+}
