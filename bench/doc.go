@@ -103,7 +103,8 @@
 //	part figure case theirs ours unit within|off
 //
 // where part is the paper's letter: A is "Scheduling of MPI-2 one-sided operations over
-// InfiniBand". What improves by some percent is within if it improves by what the paper
+// InfiniBand", B "Efficient RDMA-based small-message communication for frequently used
+// buffers". What improves by some percent is within if it improves by what the paper
 // says, by a fifth of that less or more, or by still more for a reason that is told below the
 // lines; what the paper says of an order or of equality has to hold. A run of which something
 // is off ends with status 1. With -svg each figure is drawn as in the paper, with -curves its
@@ -115,6 +116,10 @@
 // largest size than at the smallest, saved_at_largest what it is there, and peak the highest
 // throughput. Ping-pongs and throughput are those of the cases pscw_put_lat, pscw_get_lat,
 // pscw_both_lat and pattern16_bw, with buffers that are registered before.
+//
+// In part B on and off the operations are RDMA whatever their length, from buffers that the
+// program does not register: off they are copied each time, on the library registers what is
+// used frequently. uses_SIZE is from how many uses on that pays, saved_at_SIZE what it saves.
 //
 // # Invariants
 //

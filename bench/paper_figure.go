@@ -7,6 +7,7 @@ import (
 
 	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
 )
 
 // A figure is one of a paper's, as data: what is measured, on which machine, and what the
@@ -24,18 +25,23 @@ type figure struct {
 	logarithmic bool
 	unit        string // of y
 	// curves are the mechanism off first, then on, which are compared, then others.
-	curves []curve
-	// measure gives the value of a curve at each of xs.
-	measure func(ctx context.Context, f *figure, c curve, o *paperOptions) ([]float64, error)
+	curves  []curve
+	measure measurement
 	claims  []claim
 }
+
+// A measurement gives the value of a curve at each x of a figure.
+type measurement func(ctx context.Context, f *figure, c *curve, o *paperOptions) ([]float64, error)
 
 // A curve is one way to run what a figure measures.
 type curve struct {
 	// short is the head of its column.
 	short, name string
-	// options are the windows'.
+	// options are the windows', joins the Worlds'.
 	options []window.Option
+	joins   []world.Option
+	// registered tells that the program registers the buffers beforehand.
+	registered bool
 }
 
 // id is the figure as the command line names it.
@@ -76,7 +82,10 @@ type paperVerdict struct {
 }
 
 func (v *paperVerdict) word() string {
-	if v.Within {
+	switch {
+	case v.Theirs == "":
+		return "-"
+	case v.Within:
 		return "within"
 	}
 	return "off"
@@ -85,7 +94,8 @@ func (v *paperVerdict) word() string {
 // reproduce measures a figure and judges it.
 func (f *figure) reproduce(ctx context.Context, o *paperOptions) (*plot, error) {
 	p := &plot{Part: f.part, Figure: f.name, Title: f.title, Profile: f.profile, Unit: f.unit, X: f.xs, figure: f}
-	for _, c := range f.curves {
+	for i := range f.curves {
+		c := &f.curves[i]
 		values, err := f.measure(ctx, f, c, o)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.name, err)
@@ -124,8 +134,14 @@ const (
 	_ claimKind = iota
 	// noLess: theirs or more, but for what is rounded away in print.
 	noLess
+	// noMore: theirs or less, but for the same.
+	noMore
+	// less: not as much as theirs.
+	less
 	// asGood: within one, in the unit, of theirs.
 	asGood
+	// untold: the papers tell nothing of it, and it is within whatever it is.
+	untold
 )
 
 func (c *claim) judge(ours float64) paperVerdict {
@@ -134,6 +150,14 @@ func (c *claim) judge(ours float64) paperVerdict {
 	case noLess:
 		v.Theirs = ">=" + v.Theirs
 		v.Within = ours >= c.theirs-unprinted
+	case noMore:
+		v.Theirs = "<=" + v.Theirs
+		v.Within = ours <= c.theirs+unprinted
+	case less:
+		v.Theirs = "<" + v.Theirs
+		v.Within = ours < c.theirs
+	case untold:
+		v.Theirs, v.Within = "", true
 	case asGood:
 		v.Within = ours >= c.theirs-1 && ours <= c.theirs+1
 	default:
@@ -191,8 +215,8 @@ func lastOverFirst(p *plot) float64 {
 
 // caseAt measures a figure by a case of this benchmark, whose sizes are the figure's xs.
 // Its values are given so many times.
-func caseAt(name string, times float64) func(context.Context, *figure, curve, *paperOptions) ([]float64, error) {
-	return func(ctx context.Context, f *figure, c curve, o *paperOptions) ([]float64, error) {
+func caseAt(name string, times float64) measurement {
+	return func(ctx context.Context, f *figure, c *curve, o *paperOptions) ([]float64, error) {
 		card, err := sim.ByName(f.profile)
 		if err != nil {
 			return nil, err

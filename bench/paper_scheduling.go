@@ -37,9 +37,9 @@ func powersOfTwo(last int) []int {
 
 // schedulingFigures are those of part A.
 func schedulingFigures() []*figure {
-	inOrder := curve{"off", "Direct One Sided, in program order", only(scheduler.Defer)}
-	reordered := []curve{inOrder, {"on", "Reordered: gets first, in turns with puts", only(scheduler.Defer | scheduler.GetsFirst | scheduler.Interleave)}}
-	aggregated := []curve{inOrder, {"on", "Aggregated with the synchronization", only(scheduler.Defer | scheduler.Pack)}}
+	inOrder := curve{short: "off", name: "Direct One Sided, in program order", options: only(scheduler.Defer)}
+	reordered := []curve{inOrder, {short: "on", name: "Reordered: gets first, in turns with puts", options: only(scheduler.Defer | scheduler.GetsFirst | scheduler.Interleave)}}
+	aggregated := []curve{inOrder, {short: "on", name: "Aggregated with the synchronization", options: only(scheduler.Defer | scheduler.Pack)}}
 
 	throughput := figure{
 		name: "7", title: "16 puts, then 16 gets in an epoch", xs: powersOfTwo(1 << 20), curves: reordered,

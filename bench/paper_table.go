@@ -9,7 +9,9 @@ import (
 )
 
 // figures are those of all papers, in their order.
-func figures() []*figure { return schedulingFigures() }
+func figures() []*figure {
+	return slices.Concat(schedulingFigures(), frequentFigures())
+}
 
 // parts are the letters of the papers.
 func parts() []string {

@@ -31,7 +31,7 @@ func scriptedPlots(t *testing.T, values map[string][2][]float64) []*plot {
 		}
 		f.xs = []int{4, 1024, 1 << 20}
 		turn := 0
-		f.measure = func(context.Context, *figure, curve, *paperOptions) ([]float64, error) {
+		f.measure = func(context.Context, *figure, *curve, *paperOptions) ([]float64, error) {
 			turn++
 			return given[turn-1], nil
 		}
@@ -203,6 +203,23 @@ func TestMechanismsBringWhatThePapersSay(t *testing.T) {
 				assert.True(t, v.Within, "%s of %s: theirs %s, ours %v", v.Case, p.figure.id(), v.Theirs, v.Ours)
 			}
 		}
+	}
+}
+
+// What is registered because it is used frequently saves a copy of what is long, and nothing where
+// the card takes it with the request.
+func TestFrequentBuffersAreWorthTheirRegistration(t *testing.T) {
+	for _, id := range []string{"B6a", "B6b"} {
+		p := at(t, id, 128, 8<<10)
+		assert.InDelta(t, 0, p.improvedAt(128), 2, id)
+		assert.Greater(t, p.improvedAt(8<<10), 16.0, id)
+	}
+	least := at(t, "B2", 5<<10, 8<<10)
+	assert.Greater(t, least.valueAt("here", 5<<10), least.valueAt("here", 8<<10))
+	for _, id := range []string{"B7a", "B7b"} {
+		p := at(t, id, 256, 8<<10)
+		assert.Less(t, p.improvedAt(256), p.improvedAt(8<<10), id)
+		assert.Less(t, p.improvedAt(8<<10), 33.0, "not all uses are of a buffer that is registered")
 	}
 }
 

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"context"
+	"math"
+
+	"github.com/onesided/rma/regcache"
+	"github.com/onesided/rma/scheduler/transfer"
+	"github.com/onesided/rma/verbs/sim"
+)
+
+// Part B: "Efficient RDMA-based small-message communication for frequently used buffers", of
+// one-sided operations section 5.1.2. Off, each operation copies its buffer to memory that the card
+// knows, or out of it; on, the library does as it likes, and so registers what is used frequently.
+//
+// How the table of uses compares to a balanced tree as it grows is no figure of these: simulated
+// ranks take no time to look anything up. The benchmarks of package regcache have it. What the
+// paper has of messages, of broadcasts and of scatters, whose receiver copies, is not here either.
+
+// frequentUses are those of the one buffer of figure 6.
+const frequentUses = 10_000
+
+// Why ours may be more than the paper's.
+const (
+	beyondFence    = "of the same copy that is saved the paper's part says that its put and fence take about half as long again as here: what an MPI's own software takes, and the flags that its fence writes, in both curves, are not in the profile"
+	beyondMessages = "the paper's is of messages, of which the receiver's copy stays, and what an MPI's own software takes is not in the profile; of one-sided operations it is plotted only"
+)
+
+func frequentFigures() []*figure {
+	curves := []curve{
+		moved("off", "copied each time", transfer.Copy),
+		moved("on", "as the library likes: copied, then registered"),
+		moved("cache", "registered at the first use", transfer.Cache),
+	}
+	lengths := []int{128, 256, 512, 1 << 10, 2 << 10, 3 << 10, 4 << 10, 5 << 10, 6 << 10, 7 << 10, 8 << 10}
+
+	least := figure{
+		name: "2", title: "uses from which on registering a buffer pays", xs: lengths[2:], unit: uses, yLabel: "uses", logarithmic: true,
+		curves:  []curve{{short: "table", name: "the paper's table 2, one-sided"}, moved("here", "by what copies and registrations take here", transfer.Cache), {short: "regcache", name: "what package regcache takes them for, with deregistration"}},
+		measure: leastUses,
+	}
+	var counts []claim
+	for _, x := range least.xs {
+		counts = append(counts, claim{name: "uses_" + bySize(float64(x)), theirs: paperUses[x], unit: uses, source: "table 2, one-sided", of: func(p *plot) float64 { return p.valueAt("here", x) }})
+	}
+
+	put := figure{
+		name: "6a", title: "a put of a buffer that is used 10000 times, and its fence", xs: lengths, curves: curves,
+		unit: microseconds, yLabel: "latency (us)", measure: reusedAt(true),
+	}
+	get := put
+	get.name, get.title, get.measure = "6b", "a get of a buffer that is used 10000 times, and its fence", reusedAt(false)
+	from := func(name string, x int, theirs float64, kind claimKind, source string) claim {
+		return claim{name: name, theirs: theirs, unit: percent, kind: kind, source: source, of: func(p *plot) float64 { return p.improvedAt(x) }}
+	}
+
+	beside := figure{
+		name: "7a", title: "100 buffers back to back, the i-th used 10 i times", xs: []int{256, 512, 1 << 10, 2 << 10, 4 << 10, 8 << 10}, curves: curves,
+		unit: microseconds, yLabel: "latency (us)", measure: spectrumAt(func(bytes int) int { return bytes }),
+	}
+	apart := beside
+	apart.name, apart.title = "7b", "100 buffers in pages of their own, the i-th used 10 i times"
+	apart.measure = spectrumAt(func(bytes int) int { return (bytes + 4095) &^ 4095 })
+	spectrum := func() []claim {
+		return []claim{
+			{name: "most_saved", theirs: 12.7, unit: percent, of: mostImproved, source: "5.1.1, of messages", beyond: beyondMessages},
+			{name: "saved_at_8K", kind: noLess, unit: percent, of: func(p *plot) float64 { return p.improvedAt(8<<10) - mostImproved(p) }, source: "5.1.1: the highest is for 8 KB"},
+		}
+	}
+
+	return []*figure{
+		least.of("B", "connectx-ddr-2009", "bytes of an operation", counts...),
+		put.of("B", "connectx-ddr-2009", "bytes of an operation",
+			claim{name: "saved_at_8K", theirs: 20, unit: percent, of: lastImproved, source: "5.1.2", beyond: beyondFence},
+			from("saved_at_256", 256, 0, noLess, "5.1.2: improved for messages larger than 256 bytes")),
+		get.of("B", "connectx-ddr-2009", "bytes of an operation",
+			claim{name: "saved_at_8K", theirs: 17, unit: percent, of: lastImproved, source: "figure 6, plotted only", beyond: beyondFence},
+			from("saved_at_3K", 3<<10, 0, noLess, "5.1.2: shows itself only after 3 KB"),
+			from("saved_at_1K", 1<<10, 0, noMore, "5.1.2: some loss for 1 KB and less")),
+		beside.of("B", "connectx-ddr-2009", "bytes of an operation", spectrum()...),
+		apart.of("B", "connectx-ddr-2009", "bytes of an operation", append(spectrum(), from("saved_at_256", 256, 0, noMore, "5.1.1: even a loss for smaller messages"))...),
+	}
+}
+
+const uses = "uses"
+
+// paperUses are the least numbers of uses that pay of table 2.
+var paperUses = map[int]float64{512: 196, 1 << 10: 128, 2 << 10: 128, 3 << 10: 125, 4 << 10: 56, 5 << 10: 33, 6 << 10: 29, 7 << 10: 26, 8 << 10: 25}
+
+// of is the figure in a part, on its machine, with what the paper says of it.
+func (f figure) of(part, profile, xLabel string, claims ...claim) *figure {
+	f.part, f.profile, f.xLabel, f.claims = part, profile, xLabel, claims
+	return &f
+}
+
+// improvedAt is the improvement at one of the xs.
+func (p *plot) improvedAt(x int) float64 {
+	for i, other := range p.X {
+		if other == x {
+			return p.improvements()[i]
+		}
+	}
+	return math.NaN()
+}
+
+// fenced is an operation and its fence: rank 0's, of which the others have the fence only.
+func (s *transferStand) fenced(ctx context.Context, write bool, buffer []byte) error {
+	if s.w.Rank() == 0 {
+		operate := s.window.Get
+		if write {
+			operate = s.window.Put
+		}
+		if err := operate(buffer, 1, 0); err != nil {
+			return err
+		}
+	}
+	return s.window.Fence(ctx)
+}
+
+// warm has another buffer used, so that links are made and memory of the library's own is registered.
+func (s *transferStand) warm(ctx context.Context, bytes int) error {
+	other, err := s.buffers(1, bytes, bytes)
+	if err != nil {
+		return err
+	}
+	for _, write := range []bool{true, false, true, false} {
+		if err := s.fenced(ctx, write, other[0]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reusedAt is what an operation and its fence take, of one buffer that is used again and again.
+func reusedAt(write bool) measurement {
+	return eachX(func(n int) transferCase {
+		return transferCase{ranks: 2, bytes: n, body: func(ctx context.Context, s *transferStand) ([]float64, error) {
+			if err := s.warm(ctx, n); err != nil {
+				return nil, err
+			}
+			one, err := s.buffers(1, n, n)
+			if err != nil {
+				return nil, err
+			}
+			took, err := s.timed(frequentUses, func() error { return s.fenced(ctx, write, one[0]) })
+			return []float64{inMicroseconds(took)}, err
+		}}
+	})
+}
+
+// spectrumAt is the same of puts of many buffers, which are so far from each other: of 1000 of the
+// paper's every tenth, with all of its uses.
+func spectrumAt(stride func(bytes int) int) measurement {
+	return eachX(func(n int) transferCase {
+		return transferCase{ranks: 2, bytes: n, body: func(ctx context.Context, s *transferStand) ([]float64, error) {
+			if err := s.warm(ctx, n); err != nil {
+				return nil, err
+			}
+			all, err := s.buffers(100, n, stride(n))
+			if err != nil {
+				return nil, err
+			}
+			turns, begun := 0, s.w.Now()
+			for i, buffer := range all {
+				for range 10 * (i + 1) {
+					turns++
+					if err := s.fenced(ctx, true, buffer); err != nil {
+						return nil, err
+					}
+				}
+			}
+			return []float64{inMicroseconds(s.w.Now()-begun) / float64(turns)}, nil
+		}}
+	})
+}
+
+// leastUses are the least numbers of uses that pay: as the paper has them, by what uses take here, and
+// as package regcache has them of the card's costs.
+func leastUses(ctx context.Context, f *figure, c *curve, o *paperOptions) ([]float64, error) {
+	var least []float64
+	switch c.short {
+	case "table":
+		for _, n := range f.xs {
+			least = append(least, paperUses[n])
+		}
+		return least, nil
+	case "regcache":
+		card, err := sim.ByName(f.profile)
+		if err != nil {
+			return nil, err
+		}
+		s, err := sim.New(card, o.seed)
+		if err != nil {
+			return nil, err
+		}
+		costs := regcache.Costs{Costs: s.Open().Costs(), PageSize: 4096}
+		for _, n := range f.xs {
+			least = append(least, float64(costs.Uses(n)))
+		}
+		return least, nil
+	}
+	copied := moved("copy", "", transfer.Copy)
+	first, later := useTimes(0, 1), useTimes(1, 101)
+	var times [3][]float64
+	for i, one := range []struct {
+		c       *curve
+		measure measurement
+	}{{&copied, later}, {c, first}, {c, later}} {
+		values, err := one.measure(ctx, f, one.c, o)
+		if err != nil {
+			return nil, err
+		}
+		times[i] = values
+	}
+	for i := range f.xs {
+		copying, registering := times[0][i]-times[2][i], times[1][i]-times[2][i]
+		least = append(least, math.Floor(registering/copying)+1)
+	}
+	return least, nil
+}
+
+// useTimes is what a put and its fence take, on average of the uses of a buffer from one on up to another.
+func useTimes(from, to int) measurement {
+	return eachX(func(n int) transferCase {
+		return transferCase{ranks: 2, bytes: n, body: func(ctx context.Context, s *transferStand) ([]float64, error) {
+			if err := s.warm(ctx, n); err != nil {
+				return nil, err
+			}
+			one, err := s.buffers(1, n, n)
+			if err != nil {
+				return nil, err
+			}
+			turn := func() error { return s.fenced(ctx, true, one[0]) }
+			if _, err := s.timed(from, turn); err != nil {
+				return nil, err
+			}
+			took, err := s.timed(to-from, turn)
+			return []float64{inMicroseconds(took)}, err
+		}}
+	})
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/onesided/rma/scheduler"
+	"github.com/onesided/rma/scheduler/transfer"
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/sim"
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
+)
+
+// A transferCase measures how buffers get to the card, on rank 0 of several that run it at once
+// in virtual time. The windows pack nothing, so that each operation goes by RDMA.
+type transferCase struct {
+	ranks int
+	// bytes are each rank's of the window.
+	bytes int
+	// locked tells that all ranks lock all windows meanwhile; without it there are fences.
+	locked bool
+	body   func(ctx context.Context, s *transferStand) ([]float64, error)
+}
+
+// A transferStand is what a rank has for that.
+type transferStand struct {
+	w      *world.World
+	window *window.Window[byte]
+	curve  *curve
+	// regions are of buffers that the program registers.
+	regions []*world.Region
+}
+
+// moved is a curve of one protocol, or of all if none is named.
+func moved(short, name string, protocols ...transfer.Protocol) curve {
+	c := curve{short: short, name: name, options: only(scheduler.Defer)}
+	if len(protocols) > 0 {
+		c.joins = []world.Option{world.WithTransfers(transfer.Of(protocols...))}
+	}
+	return c
+}
+
+// known is the curve of buffers that the program has registered.
+func known(short, name string) curve {
+	c := moved(short, name)
+	c.registered = true
+	return c
+}
+
+// simulate gives the values of rank 0.
+func (t *transferCase) simulate(ctx context.Context, f *figure, c *curve, o *paperOptions) (values []float64, err error) {
+	card, err := sim.ByName(f.profile)
+	if err != nil {
+		return nil, err
+	}
+	s, err := sim.New(card, o.seed)
+	if err != nil {
+		return nil, err
+	}
+	err = inTime(ctx, &options{timeout: o.timeout}, func(ctx context.Context) error {
+		return world.Simulate(ctx, s, t.ranks, func(ctx context.Context, w *world.World) error {
+			stand := &transferStand{w: w, curve: c}
+			var err error
+			if stand.window, err = window.Allocate[byte](ctx, w, t.bytes, c.options...); err != nil {
+				return err
+			}
+			surround := passive
+			if !t.locked {
+				surround = fence
+			}
+			b := board{bytes: stand.window}
+			if err := b.enter(ctx, surround); err != nil {
+				return err
+			}
+			measured, err := t.body(ctx, stand)
+			if err != nil {
+				return err
+			}
+			if err := b.leave(ctx, surround); err != nil {
+				return err
+			}
+			if w.Rank() == 0 {
+				values = measured
+			}
+			return stand.close()
+		}, c.joins...)
+	})
+	return values, err
+}
+
+// buffers are pieces of one array, a stride from each other, which begins with a page. The program
+// registers it if the curve is of that.
+func (s *transferStand) buffers(count, bytes, stride int) ([][]byte, error) {
+	// What is so long Go lets begin with a page.
+	const long = 64 << 10
+	array := make([]byte, max((count-1)*stride+bytes, long))
+	if s.curve.registered {
+		r, err := s.w.Register(array, verbs.LocalWrite)
+		if err != nil {
+			return nil, err
+		}
+		s.regions = append(s.regions, r)
+	}
+	all := make([][]byte, count)
+	for i := range all {
+		all[i] = array[i*stride:][:bytes:bytes]
+	}
+	return all, nil
+}
+
+func (s *transferStand) close() error {
+	err := s.window.Close()
+	for _, r := range s.regions {
+		if failed := r.Deregister(); err == nil {
+			err = failed
+		}
+	}
+	return err
+}
+
+// timed is what so many turns take, each.
+func (s *transferStand) timed(turns int, turn func() error) (time.Duration, error) {
+	if turns == 0 {
+		return 0, nil
+	}
+	begun := s.w.Now()
+	for range turns {
+		if err := turn(); err != nil {
+			return 0, err
+		}
+	}
+	return (s.w.Now() - begun) / time.Duration(turns), nil
+}
+
+func inMicroseconds(d time.Duration) float64 { return d.Seconds() * 1e6 }
+
+// valueAt is a curve's value at one of the xs, and not a number at others.
+func (p *plot) valueAt(short string, x int) float64 {
+	c := slices.IndexFunc(p.Curves, func(c measuredCurve) bool { return c.Short == short })
+	i := slices.Index(p.X, x)
+	if c < 0 || i < 0 {
+		return math.NaN()
+	}
+	return p.Curves[c].Values[i]
+}
+
+// eachX measures a case at each of the xs of a figure, each with ranks of its own.
+func eachX(at func(x int) transferCase) measurement {
+	return func(ctx context.Context, f *figure, c *curve, o *paperOptions) ([]float64, error) {
+		var values []float64
+		for _, x := range f.xs {
+			one := at(x)
+			v, err := one.simulate(ctx, f, c, o)
+			if err != nil {
+				return nil, err
+			}
+			values = append(values, v...)
+		}
+		return values, nil
+	}
+}
