@@ -56,6 +56,43 @@ type origins struct {
 
 	goneMu sync.Mutex
 	gone   []*kept
+
+	moved [transfer.Protocols]struct{ operations, bytes atomic.Uint64 }
+}
+
+// Transfers counts how memory that a card needs to know, and was not told of, has got to it.
+type Transfers struct {
+	// Operations and Bytes are what went by each protocol, by that: of Cache and CachingPipeline
+	// what was registered then, or before.
+	Operations, Bytes [transfer.Protocols]uint64
+	// Kept is what is kept registered, and what became of it.
+	Kept regcache.Stats
+}
+
+// Transfers tells how memory has got to the network card that this rank's program had not registered:
+// nothing, where the card knows all memory.
+func (w *World) Transfers() (t Transfers) {
+	c := w.cards[networkCard]
+	if c == nil {
+		return t
+	}
+	o := c.origins.Load()
+	if o == nil {
+		return t
+	}
+	for p := range o.moved {
+		t.Operations[p], t.Bytes[p] = o.moved[p].operations.Load(), o.moved[p].bytes.Load()
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t.Kept = o.policy.Stats()
+	return t
+}
+
+// count notes that memory goes by a protocol.
+func (o *origins) count(p transfer.Protocol, bytes int) {
+	o.moved[p].operations.Add(1)
+	o.moved[p].bytes.Add(uint64(bytes))
 }
 
 // kept is a region that is kept.
@@ -303,6 +340,7 @@ func (o *origins) move(ctx context.Context, l *Link, opcode verbs.Opcode, memory
 	}
 	switch k, verdict := o.peek(memory); {
 	case k != nil:
+		o.count(transfer.Cache, len(memory))
 		return l.moveAs(ctx, opcode, memory, k.region.LKey(), holding{kept: k}, remote, offset)
 	case verdict == regcache.Register:
 		return o.moveKept(ctx, l, opcode, memory, remote, offset)
@@ -319,6 +357,8 @@ func (o *origins) moveKept(ctx context.Context, l *Link, opcode verbs.Opcode, me
 	if o.allowed.Has(transfer.CachingPipeline) && (!all || len(memory) > o.model.Piece() && o.model.Time(transfer.CachingPipeline, write, len(memory)) < o.model.Time(transfer.Cache, write, len(memory))) {
 		protocol = transfer.CachingPipeline
 	}
+	o.count(protocol, len(memory))
+	defer o.world.EndSpan(protocol.String(), o.world.BeginSpan())
 	pieces := o.model.Cut(protocol, write, len(memory))
 	for len(memory) > 0 {
 		next, _ := pieces.Next(bounds.Address(memory))
@@ -350,7 +390,10 @@ func (o *origins) moveOnce(ctx context.Context, l *Link, opcode verbs.Opcode, me
 	if opcode == verbs.OpRDMARead {
 		chooser = o.gets
 	}
-	switch protocol := chooser.Best(len(memory)); protocol {
+	protocol := chooser.Best(len(memory))
+	o.count(protocol, len(memory))
+	defer o.world.EndSpan(protocol.String(), o.world.BeginSpan())
+	switch protocol {
 	case transfer.Register, transfer.Pipeline:
 		return l.registered(ctx, opcode, memory, protocol, remote, offset)
 	default:

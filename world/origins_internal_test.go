@@ -201,6 +201,10 @@ func TestKeptUntilGone(t *testing.T) {
 			}
 		}
 		require.EqualValues(t, 1, stats().Invalidations)
+		told := w.Transfers()
+		require.EqualValues(t, 10, told.Operations[transfer.Cache]+told.Operations[transfer.Copy])
+		require.EqualValues(t, 10*64<<10, told.Bytes[transfer.Cache]+told.Bytes[transfer.Copy])
+		require.Equal(t, stats(), told.Kept)
 		return w.Barrier(ctx)
 	}, WithDevice("tcp"), network, WithTransfers(transfer.Of(transfer.Cache, transfer.Copy)))
 	require.NoError(t, err)
