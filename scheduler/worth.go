@@ -25,8 +25,8 @@ type worth struct {
 	settled, message float64
 	// most is the longest operation that is packed as one. sure is up to how many bytes each
 	// is worth packing whatever the others are, small is that for one alone, and alone that
-	// for one behind which a message goes, and which is the only one. unregistered is sure for
-	// one whose memory the card does not know, too, and which is worth a message of its own.
+	// for one behind which a message goes, and which is the only one. Below unregistered one whose
+	// memory the card does not know is worth a message of its own.
 	most, sure, small, alone, unregistered int
 	// atomics tells that the accumulate family goes direct whatever becomes of the others.
 	atomics bool
@@ -36,10 +36,7 @@ type worth struct {
 type limits struct{ registered, unregistered int }
 
 func (o *Operation) below(l limits) bool {
-	if o.Unregistered {
-		return o.Bytes < l.unregistered
-	}
-	return o.Bytes < l.registered
+	return o.Bytes < l.registered || o.Unregistered && o.Bytes < l.unregistered
 }
 
 // copies is how often what is packed is copied: into the packet, into the letter, and out of it.
@@ -73,8 +70,7 @@ func newWorth(c *verbs.Costs, unknown func(bytes int) float64, most int) worth {
 	w.sure = upTo(w.single, w.copied+w.oneWay-w.bothWays)
 	w.small = upTo(w.single, w.copied)
 	w.alone = upTo(w.single+w.settled, w.copied)
-	w.unregistered = w.sure
-	for bytes := max(w.sure, 1); unknown != nil && bytes <= mostUnregistered; bytes += max(bytes/8, 1) {
+	for bytes := 1; unknown != nil && bytes <= mostUnregistered; bytes += max(bytes/8, 1) {
 		// It may be cut into several packets, each of which needs a message.
 		messages := float64((bytes + most - 1) / most)
 		if w.single+unknown(bytes) <= times(messages, w.copies+w.message)+times(float64(bytes), w.copied+w.oneWay-w.bothWays) {

@@ -96,8 +96,8 @@ func (l *Link) Unknown(bytes int) float64 {
 	if !l.Registers() {
 		return 0
 	}
-	copying, _ := l.origins().extra(bytes)
-	return copying
+	moving, _ := l.origins().extra(bytes)
+	return moving
 }
 
 // MaxPayload is the longest payload of a message, in bytes.

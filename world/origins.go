@@ -147,12 +147,12 @@ func (o *origins) speculation() regcache.Speculation {
 	return regcache.Adaptive
 }
 
-// extra is what it takes longer to copy memory than if the card knew it, and to register it, in
-// nanoseconds.
-func (o *origins) extra(bytes int) (copying, registering float64) {
-	direct := o.model.Direct(bytes)
-	puts, gets := o.model.Time(o.puts.Best(bytes), true, bytes), o.model.Time(o.gets.Best(bytes), false, bytes)
-	return (puts+gets)/2 - direct, o.model.Registration(bytes)
+// extra is what it takes longer to move memory once, by the mean of puts and gets, than if the card
+// knew it, and to register and deregister it, in nanoseconds.
+func (o *origins) extra(bytes int) (moving, registering float64) {
+	put := o.model.Time(o.puts.Best(bytes), true, bytes) - o.model.Direct(bytes)
+	get := o.model.Time(o.gets.Best(bytes), false, bytes) - o.model.DirectRead(bytes)
+	return (put + get) / 2, o.model.Registration(bytes) + o.model.Deregistration(bytes)
 }
 
 // use notes a use of memory, and tells whether the card knows it, or is going to be told.
