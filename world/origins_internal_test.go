@@ -56,7 +56,7 @@ func patterned(memory []byte, seed int) {
 }
 
 // What the card does not know is moved by each protocol, in all lengths, to where it belongs.
-func TestTransfers(t *testing.T) {
+func TestSimulatedTransfers(t *testing.T) {
 	const most = 3 << 20
 	for _, set := range []transfer.Set{
 		transfer.All, transfer.Of(transfer.Copy), transfer.Of(transfer.CopyPipeline), transfer.Of(transfer.Superpipeline),
@@ -88,7 +88,7 @@ func TestTransfers(t *testing.T) {
 }
 
 // Many operations at once go through few stages, and to several ranks.
-func TestStagesSuffice(t *testing.T) {
+func TestSimulatedStages(t *testing.T) {
 	p, err := sim.ByName("graphene-ddr")
 	require.NoError(t, err)
 	s, err := sim.New(p, 1)
