@@ -10,7 +10,7 @@ import (
 
 // figures are those of all papers, in their order.
 func figures() []*figure {
-	return slices.Concat(schedulingFigures(), frequentFigures())
+	return slices.Concat(schedulingFigures(), frequentFigures(), superpipelineFigures())
 }
 
 // parts are the letters of the papers.
@@ -50,7 +50,7 @@ func writePaper(w io.Writer, plots []*plot, curves bool) error {
 	align(&b, lines, func(i int) bool { return i == 3 || i == 4 })
 	for i, reason := range reasons {
 		if i == 0 {
-			b.WriteString("\nMore than the paper's:\n")
+			b.WriteString("\nBeyond the paper's:\n")
 		}
 		fmt.Fprintf(&b, "[%d] %s.\n", i+1, reason)
 	}

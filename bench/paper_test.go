@@ -85,6 +85,14 @@ func TestClaimsAreJudgedByTheirKind(t *testing.T) {
 		{"a fifth more", claim{theirs: 40, beyond: "so"}, 47.9, true, false},
 		{"more than that", claim{theirs: 40}, 48.1, false, false},
 		{"more than that, for a reason", claim{theirs: 40, beyond: "so"}, 60, true, true},
+		{"a loss that is less", claim{theirs: 40, kind: loss}, 31.9, false, false},
+		{"a loss that is less, for a reason", claim{theirs: 40, kind: loss, beyond: "so"}, 31.9, true, true},
+		{"a loss that is more, whatever reason there is for less", claim{theirs: 40, kind: loss, beyond: "so"}, 48.1, false, false},
+		{"no more", claim{theirs: 5, kind: noMore}, 5, true, false},
+		{"more", claim{theirs: 5, kind: noMore}, 5.1, false, false},
+		{"less", claim{theirs: 5, kind: less}, 4.9, true, false},
+		{"not less", claim{theirs: 5, kind: less}, 5, false, false},
+		{"told without a word of the paper", claim{kind: untold}, 7, true, false},
 		{"not behind", claim{kind: noLess}, 0, true, false},
 		{"behind by what is not printed", claim{kind: noLess}, -0.002, true, false},
 		{"behind", claim{kind: noLess}, -0.1, false, false},
@@ -221,6 +229,28 @@ func TestFrequentBuffersAreWorthTheirRegistration(t *testing.T) {
 		assert.Less(t, p.improvedAt(256), p.improvedAt(8<<10), id)
 		assert.Less(t, p.improvedAt(8<<10), 33.0, "not all uses are of a buffer that is registered")
 	}
+}
+
+// Copies in a superpipeline are nearly as good as no copies, at once; a registration is not, before
+// it is used again.
+func TestSuperpipelineIsAsGoodAsRegisteredBuffers(t *testing.T) {
+	naive := at(t, "C2", 64<<10, 1<<20)
+	assert.Less(t, naive.share("register", "raw", 64<<10), 40.0)
+	assert.Less(t, naive.share("register", "raw", 64<<10), naive.share("register", "raw", 1<<20))
+	assert.Less(t, naive.share("copy", "raw", 64<<10), 75.0)
+	pipelines := at(t, "C6", 16<<10, 128<<10)
+	assert.Greater(t, pipelines.share("super", "raw", 16<<10), 85.0)
+	assert.Greater(t, pipelines.share("super", "raw", 128<<10), 95.0)
+	assert.Greater(t, pipelines.share("super", "even", 128<<10), 100.0)
+	assert.Greater(t, pipelines.share("even", "copy", 128<<10), 100.0)
+	touched := at(t, "C7", 64<<10, 256<<10)
+	assert.InDelta(t, 100, touched.share("super_1", "super", 64<<10), 1)
+	assert.Less(t, touched.share("cache_1", "cache", 64<<10), 45.0)
+	assert.Greater(t, touched.share("super_1", "cache_1", 256<<10), 100.0)
+}
+
+func TestDrawingsHaveMoreSizes(t *testing.T) {
+	assert.Equal(t, []int{1000, 1050, 1102, 1103, 1157}, inSteps([]int{1000, 1103, 1160}, 1.05)[:5])
 }
 
 func TestTheSameSeedGivesTheSameFigure(t *testing.T) {

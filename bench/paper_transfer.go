@@ -162,3 +162,73 @@ func eachX(at func(x int) transferCase) measurement {
 		return values, nil
 	}
 }
+
+// thereAndBack is a put of a buffer, of which the other rank is notified, which then does the same.
+func (s *transferStand) thereAndBack(ctx context.Context, buffer, own []byte) error {
+	put := func(other int) error {
+		if err := s.window.PutNotify(buffer, other, 0, 0); err != nil {
+			return err
+		}
+		return s.window.Flush(ctx, other)
+	}
+	if s.w.Rank() == 0 {
+		if err := put(1); err != nil {
+			return err
+		}
+	}
+	if err := s.window.WaitNotify(ctx, 0, 1); err != nil {
+		return err
+	}
+	if own != nil {
+		s.w.Device().Copy(own, s.window.Local()[:len(own)])
+	}
+	if s.w.Rank() == 1 {
+		return put(0)
+	}
+	return nil
+}
+
+// trips are what half of there and back takes with a buffer that is used so many times, in seconds.
+func (s *transferStand) trips(ctx context.Context, n, count int) ([]float64, error) {
+	var own []byte
+	if s.curve.copiesOut {
+		own = make([]byte, n)
+	}
+	var took []float64
+	// The first makes links and registers memory of the library's own, for another buffer.
+	for _, turns := range []int{warmTrips, count} {
+		buffers, err := s.buffers(1, n, n)
+		if err != nil {
+			return nil, err
+		}
+		took = took[:0]
+		for range turns {
+			one, err := s.timed(1, func() error { return s.thereAndBack(ctx, buffers[0], own) })
+			if err != nil {
+				return nil, err
+			}
+			took = append(took, one.Seconds()/2)
+		}
+	}
+	return took, nil
+}
+
+// warmTrips are enough for all that is made once.
+const warmTrips = 3
+
+// bandwidthAt is the bandwidth there and back, at the first or the best of some trips.
+func bandwidthAt(trips int) measurement {
+	return eachX(func(n int) transferCase {
+		return transferCase{ranks: 2, bytes: n, locked: true, body: func(ctx context.Context, s *transferStand) ([]float64, error) {
+			took, err := s.trips(ctx, n, trips)
+			if err != nil {
+				return nil, err
+			}
+			one := slices.Min(took)
+			if s.curve.first {
+				one = took[0]
+			}
+			return []float64{float64(n) / one / 1e6}, nil
+		}}
+	})
+}
