@@ -27,6 +27,7 @@ import (
 // frames, where it can see them.
 type checking struct {
 	registering
+	rank   int
 	checks *checks
 
 	mu sync.RWMutex
@@ -36,8 +37,10 @@ type checking struct {
 
 // checks are what the cards of a job have seen.
 type checks struct {
-	// refuse says why a region is refused, if not nil.
-	refuse func(bytes int) error
+	// refuse says why rank 0's card refuses a region, if not nil.
+	refuse func() error
+	// most is how many bytes a request moves at most, if not 0.
+	most int
 
 	mu sync.Mutex
 	// registered counts weak regions, again those that begin where others began before, and gone those
@@ -55,9 +58,9 @@ type checks struct {
 func (c *checks) network() Option {
 	c.began = make(map[uint64]bool)
 	fabric := shm.NewFabric()
-	return WithNetwork(func(int) (verbs.Device, error) {
+	return WithNetwork(func(rank int) (verbs.Device, error) {
 		device, err := fabric.Open()
-		return &checking{registering: registering{device}, checks: c, weak: make(map[uint32]*checkedRegion)}, err
+		return &checking{registering: registering{device}, rank: rank, checks: c, weak: make(map[uint32]*checkedRegion)}, err
 	})
 }
 
@@ -69,10 +72,19 @@ type checkedRegion struct {
 	frames *frames
 }
 
+func (d *checking) Attributes() verbs.Attributes {
+	a := d.registering.Attributes()
+	a.MaxInline = 64
+	if d.checks.most > 0 {
+		a.MaxMessage = d.checks.most
+	}
+	return a
+}
+
 func (d *checking) RegisterMemory(memory []byte, access verbs.Access) (verbs.MemoryRegion, error) {
 	c := d.checks
-	if c.refuse != nil {
-		if err := c.refuse(len(memory)); err != nil {
+	if d.rank == 0 && c.refuse != nil {
+		if err := c.refuse(); err != nil {
 			return nil, err
 		}
 	}
@@ -183,6 +195,9 @@ type checkedPair struct {
 
 func (p checkedPair) PostSend(requests []verbs.SendRequest) (int, error) {
 	for i := range requests {
+		if requests[i].Flags&verbs.Inline != 0 {
+			continue
+		}
 		for k := range requests[i].Segments {
 			p.card.check(&requests[i].Segments[k])
 		}

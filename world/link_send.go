@@ -35,10 +35,10 @@ func (l *Link) move(ctx context.Context, opcode verbs.Opcode, memory []byte, rem
 // all of it has completed, or could not be sent.
 func (l *Link) moveAs(ctx context.Context, opcode verbs.Opcode, memory []byte, key uint32, held holding, remote verbs.RemoteRegion, offset uint64) error {
 	limit := l.card.attributes.MaxMessage
-	for len(memory) > 0 {
+	for begun := false; len(memory) > 0; begun = true {
 		part := memory[:min(len(memory), limit)]
 		if err := l.enter(ctx, false); err != nil {
-			held.giveBack()
+			l.letGo(held, begun)
 			return err
 		}
 		r := l.request(opcode, part, key, remote, offset)
@@ -52,6 +52,18 @@ func (l *Link) moveAs(ctx context.Context, opcode verbs.Opcode, memory []byte, k
 		l.leave(len(part))
 	}
 	return nil
+}
+
+// letGo gives back what a move needs of which no more is sent: when the part that has begun, if one has,
+// has completed.
+func (l *Link) letGo(held holding, begun bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if begun && (held.region != nil || held.kept != nil) && l.broken.Load() == nil {
+		l.hold(held)
+	} else {
+		held.giveBack()
+	}
 }
 
 // request is a write or read behind the others. It is called with the mutex.

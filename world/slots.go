@@ -19,6 +19,8 @@ type slots struct {
 	free []slot
 	// made is how many there are, taken how many of them are not free.
 	made, taken int
+	// full tells that there is no memory for more.
+	full bool
 }
 
 // A slot is one of them. The zero value is none.
@@ -52,11 +54,37 @@ func (s *slots) take() (taken slot, scarce bool, err error) {
 			return slot{}, false, err
 		}
 	}
+	taken = s.pop()
+	return taken, s.taken > mostTaken || s.most > 0 && 2*s.taken > s.most, nil
+}
+
+// takeSpare is take by one who can wait, where there may be no memory for more: half of them are left
+// for those who cannot. All that are taken so are scarce.
+func (s *slots) takeSpare() (taken slot, scarce bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if 2*s.taken >= s.made {
+		if s.full {
+			return slot{}, true, nil
+		}
+		if err := s.more(); err != nil {
+			if s.made == 0 {
+				return slot{}, false, err
+			}
+			s.full = true
+			return slot{}, true, nil
+		}
+	}
+	return s.pop(), true, nil
+}
+
+// pop takes one of those that are free. It is called with the mutex.
+func (s *slots) pop() slot {
 	last := len(s.free) - 1
-	taken = s.free[last]
+	taken := s.free[last]
 	s.free = s.free[:last]
 	s.taken++
-	return taken, s.taken > mostTaken || s.most > 0 && 2*s.taken > s.most, nil
+	return taken
 }
 
 // more makes some.

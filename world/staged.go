@@ -90,30 +90,50 @@ func (l *Link) stage(ctx context.Context, opcode verbs.Opcode, piece []byte, mor
 // takeSlot gives a slot for so many bytes, or a shorter one. It waits for one no longer than ctx
 // lasts.
 func (l *Link) takeSlot(ctx context.Context, bytes int) (s slot, scarce bool, err error) {
-	w := l.world
-	if bytes <= w.letters.length || l.origins().stageless.Load() {
-		return w.letters.take()
+	w, o := l.world, l.origins()
+	if bytes <= w.letters.length && !o.refused.Load() {
+		if s, scarce, err = w.letters.take(); err == nil {
+			return s, scarce, nil
+		}
+		o.refuse(err)
 	}
 	wait := w.NewWaiter()
 	defer wait.Finish()
 	for {
-		s, scarce, err = l.origins().stages.take()
-		if err != nil {
-			l.origins().noStages(err)
-			s, scarce, err = w.letters.take()
+		long := bytes > w.letters.length && !o.stageless.Load()
+		if !long {
+			s, scarce, err = w.letters.takeSpare()
+		} else if s, scarce, err = o.stages.take(); err != nil {
+			o.noStages(err)
+			continue
 		}
 		if err != nil || s.memory != nil {
-			break
+			return s, scarce, err
 		}
-		if err = l.fault(); err == nil {
+		if err = l.fault(); err != nil {
+			return s, scarce, err
+		}
+		if long {
 			l.Post()
-			err = wait.Pause(ctx)
+		} else if err = w.pushAll(); err != nil {
+			return s, scarce, err
 		}
-		if err != nil {
-			break
+		if err = wait.Pause(ctx); err != nil {
+			return s, scarce, err
 		}
 	}
-	return s, scarce, err
+}
+
+// pushAll has all that is collected on its way, and its completion heard of: letters come back then.
+func (w *World) pushAll() (err error) {
+	for rank := range w.links {
+		if l := w.links[rank].Load(); err == nil && l != nil && l.broken.Load() == nil {
+			l.mu.Lock()
+			err = l.push()
+			l.mu.Unlock()
+		}
+	}
+	return err
 }
 
 // unstage ends the stay of what a request has in a slot. It is called with the mutex.
@@ -153,7 +173,7 @@ func (l *Link) registered(ctx context.Context, opcode verbs.Opcode, memory []byt
 	var sent [mostDepth]uint64
 	for i := 0; len(memory) > 0; {
 		next, _ := pieces.Next(bounds.Address(memory))
-		piece := memory[:next.Bytes]
+		piece, rest := memory[:next.Bytes], memory
 		memory = memory[next.Bytes:]
 		if next.Copied {
 			if err := l.stage(ctx, opcode, piece, len(memory) > 0, remote, offset); err != nil {
@@ -170,7 +190,8 @@ func (l *Link) registered(ctx context.Context, opcode verbs.Opcode, memory []byt
 		}
 		region, err := l.card.device.RegisterMemory(piece, access)
 		if err != nil {
-			return err
+			o.refuse(err)
+			return l.through(ctx, opcode, rest, transfer.Copy, remote, offset)
 		}
 		if err := l.moveAs(ctx, opcode, piece, region.LKey(), holding{region: region}, remote, offset); err != nil {
 			return err

@@ -1,0 +1,205 @@
+package world
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/regcache"
+	"github.com/onesided/rma/scheduler/transfer"
+	"github.com/onesided/rma/verbs"
+)
+
+// between runs two ranks over checking cards. Rank 0 moves memory between its own and rank 1's, which
+// has some bytes exposed.
+func between(t *testing.T, c *checks, bytes int, body func(ctx context.Context, l *Link, to verbs.RemoteRegion, theirs []byte) error, options ...Option) {
+	t.Helper()
+	theirs := make([]byte, bytes)
+	options = append([]Option{WithDevice("tcp"), c.network()}, options...)
+	require.NoError(t, Run(t.Context(), 2, func(ctx context.Context, w *World) error {
+		places := make([]Places, 1)
+		if w.rank == 1 {
+			region, err := w.Register(theirs, verbs.LocalWrite|verbs.RemoteWrite|verbs.RemoteRead)
+			if err != nil {
+				return err
+			}
+			places[0] = region.Places()
+			return errors.Join(Broadcast(ctx, w, 1, places), w.Barrier(ctx))
+		}
+		if err := Broadcast(ctx, w, 1, places); err != nil {
+			return err
+		}
+		l, err := w.Link(1)
+		if err != nil {
+			return err
+		}
+		return errors.Join(body(ctx, l, w.Place(1, &places[0]), theirs), w.Barrier(ctx))
+	}, options...))
+	require.Empty(t, c.stale)
+	require.Empty(t, c.moved)
+}
+
+// there writes memory and reads it back into into, which may be the same, some times.
+func there(ctx context.Context, l *Link, to verbs.RemoteRegion, theirs, memory, into []byte) error {
+	for round := range 4 {
+		patterned(memory, round)
+		want := bytes.Clone(memory)
+		l.Use(memory, true)
+		if err := errors.Join(l.Write(ctx, memory, to, 0), l.Flush(ctx)); err != nil {
+			return err
+		}
+		if !bytes.Equal(theirs[:len(want)], want) {
+			return fmt.Errorf("use %d: %d bytes that were written are not what they were", round, len(want))
+		}
+		clear(into)
+		l.Use(into, false)
+		if err := errors.Join(l.Read(ctx, into, to, 0), l.Settle(ctx)); err != nil {
+			return err
+		}
+		if !bytes.Equal(into, want) {
+			return fmt.Errorf("use %d: %d bytes that were read are not what they were", round, len(want))
+		}
+	}
+	return nil
+}
+
+var someSets = []transfer.Set{
+	transfer.All, transfer.Of(transfer.Copy), transfer.Of(transfer.Superpipeline), transfer.Of(transfer.Register), transfer.Of(transfer.Pipeline),
+	transfer.Of(transfer.Cache), transfer.Of(transfer.CachingPipeline), 0,
+}
+
+// kept tells what the link's card keeps.
+func keptBy(l *Link) regcache.Stats {
+	o := l.origins()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.policy.Stats()
+}
+
+// A card that takes no more memory gets the data by a copy, and the program's log says so once.
+func TestRefusedIsCopied(t *testing.T) {
+	const most = 1 << 20
+	for _, set := range someSets {
+		for name, after := range map[string]int64{"all": 0, "after 3": 3} {
+			t.Run(fmt.Sprintf("%v/%s", set, name), func(t *testing.T) {
+				var left atomic.Int64
+				left.Store(1 << 30)
+				var log logged
+				c := checks{refuse: func() error {
+					if left.Add(-1) < 0 {
+						return fmt.Errorf("this test says so: %w", verbs.ErrMemory)
+					}
+					return nil
+				}}
+				between(t, &c, most, func(ctx context.Context, l *Link, to verbs.RemoteRegion, theirs []byte) error {
+					// There is no way without any memory that the card knows.
+					letter, _, err := l.world.letters.take()
+					if err != nil {
+						return err
+					}
+					letter.put()
+					left.Store(after)
+					// The rest of the job is not to fail for that.
+					defer left.Store(1 << 30)
+					for _, bytes := range []int{100, 1000, 5000, 100_000, most} {
+						if err := there(ctx, l, to, theirs, make([]byte, bytes), make([]byte, bytes)); err != nil {
+							return fmt.Errorf("%d bytes: %w", bytes, err)
+						}
+					}
+					return nil
+				}, WithTransfers(set), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+				require.Equal(t, 1, strings.Count(log.String(), "the card takes no more memory"), log.String())
+			})
+		}
+	}
+}
+
+// logged is what was logged.
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logged) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(text)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// What a request needs lasts as long as it is on the wire, also where the operation that it is a part
+// of has come no further.
+func TestPartsKeepTheirRegion(t *testing.T) {
+	const most = 1 << 20
+	for _, set := range []transfer.Set{transfer.Of(transfer.Cache), transfer.Of(transfer.Register)} {
+		t.Run(fmt.Sprint(set), func(t *testing.T) {
+			c := checks{most: 4 << 10}
+			stopped, goOn := make(chan struct{}), make(chan struct{})
+			theirs := make([]byte, most)
+			require.NoError(t, Run(t.Context(), 2, func(ctx context.Context, w *World) error {
+				places := make([]Places, 1)
+				if w.rank == 1 {
+					region, err := w.Register(theirs, verbs.LocalWrite|verbs.RemoteWrite)
+					if err != nil {
+						return err
+					}
+					places[0] = region.Places()
+					if err := errors.Join(Broadcast(ctx, w, 1, places), w.Barrier(ctx)); err != nil {
+						return err
+					}
+					w.post.mu.Lock()
+					close(stopped)
+					<-goOn
+					w.post.mu.Unlock()
+					return w.Barrier(ctx)
+				}
+				carryOn := sync.OnceFunc(func() { close(goOn) })
+				defer carryOn()
+				l, err := w.Link(1)
+				if err != nil {
+					return err
+				}
+				if err := errors.Join(Broadcast(ctx, w, 1, places), l.Flush(ctx), w.Barrier(ctx)); err != nil {
+					return err
+				}
+				<-stopped
+				// Until the other rank goes on, what is behind this message stays with the card.
+				if err := l.Tell(&Message{Kind: kindNothing}, nil); err != nil {
+					return err
+				}
+				memory := make([]byte, most)
+				patterned(memory, 1)
+				short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+				defer cancel()
+				l.Use(memory, true)
+				if err := l.Write(short, memory, w.Place(1, &places[0]), 0); !errors.Is(err, context.DeadlineExceeded) {
+					return fmt.Errorf("all of it was sent, or: %w", err)
+				}
+				l.origins().tidy()
+				carryOn()
+				if err := l.Flush(ctx); err != nil {
+					return err
+				}
+				require.Equal(t, memory[:64<<10], theirs[:64<<10])
+				if n := keptBy(l).Regions; n != 0 {
+					return fmt.Errorf("%d regions are kept", n)
+				}
+				return w.Barrier(ctx)
+			}, WithDevice("tcp"), c.network(), WithTransfers(set), WithKept(0, 0)))
+		})
+	}
+}
