@@ -104,7 +104,8 @@
 //
 // where part is the paper's letter: A is "Scheduling of MPI-2 one-sided operations over
 // InfiniBand", B "Efficient RDMA-based small-message communication for frequently used
-// buffers", C "A high performance superpipeline protocol for InfiniBand". What improves by some percent is within if it improves by what the paper
+// buffers", C "A high performance superpipeline protocol for InfiniBand",
+// E "High performance RDMA protocols in HPC". What improves by some percent is within if it improves by what the paper
 // says, by a fifth of that less or more, or by still more for a reason that is told below the
 // lines; what the paper says of an order or of equality has to hold. A run of which something
 // is off ends with status 1. With -svg each figure is drawn as in the paper, with -curves its
@@ -123,7 +124,10 @@
 //
 // Part C measures bandwidth there and back, by puts that notify: how much of that of buffers which
 // the program registers is lost by, or left to, each way that a buffer gets to the card of which it
-// does not know. In its drawings sizes are 5 % from each other, as in the paper.
+// does not know. In its drawings sizes are 5 % from each other, as in the paper. Part E does the
+// same for buffers that are used once, or so many times (uses_to_reach_pipeline is from how many on
+// the registration cache is as good as the pipeline, one more than were measured if it never is),
+// and for the patterns of the effective bandwidth benchmark at its largest size.
 //
 // # Invariants
 //

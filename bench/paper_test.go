@@ -249,6 +249,18 @@ func TestSuperpipelineIsAsGoodAsRegisteredBuffers(t *testing.T) {
 	assert.Greater(t, touched.share("super_1", "cache_1", 256<<10), 100.0)
 }
 
+// Registering in pieces hides what registering a buffer as a whole shows, unless it is used again.
+func TestPipelinesAreForBuffersThatAreSeldomUsed(t *testing.T) {
+	once := at(t, "E5", 256<<10, 8<<20)
+	assert.Greater(t, once.improvedAt(256<<10), once.improvedAt(8<<20))
+	assert.Greater(t, once.improvedAt(8<<20), 2.0)
+	reused := at(t, "E6", 1, 30)
+	assert.Greater(t, reused.share("caching", "cache", 1), 100.0)
+	assert.Less(t, reused.share("cache", "pipeline", 1), 100.0)
+	assert.Greater(t, reused.share("cache", "pipeline", 30), 100.0)
+	assert.Equal(t, 30.0, usesToReach(reused))
+}
+
 func TestDrawingsHaveMoreSizes(t *testing.T) {
 	assert.Equal(t, []int{1000, 1050, 1102, 1103, 1157}, inSteps([]int{1000, 1103, 1160}, 1.05)[:5])
 }

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/onesided/rma/scheduler/transfer"
+)
+
+// Part E: "High performance RDMA protocols in HPC", section 6. Puts that notify go there and back
+// between two ranks, or to both neighbours in rings of eight, as in the effective bandwidth benchmark
+// (b_eff). What the paper's receiver registers, at the same time as its sender, has been registered
+// with the window here. Where it copies in and out, the target of a put copies nothing.
+//
+// The paper prints nothing of what a registration takes. By the profile, which has what paper C has
+// for cards of the same maker, one of 8 MB takes 0.5 ms, of which the wire takes 11; no pipeline could
+// gain 67 % of that.
+
+const (
+	// ourLargest is the message of figure 6 and, with 8 nodes, that of b_eff.
+	ourLargest = 8 << 20
+	// mostReused are the uses of a buffer up to which figure 6 is measured.
+	mostReused = 200
+	// beffRanks, beffRepetitions: b_eff repeats what it measures so often, and takes the best.
+	beffRanks, beffRepetitions = 8, 3
+)
+
+func pipelineFigures() []*figure {
+	cache := moved("cache", "leave pinned: registered as a whole, and kept", transfer.Cache)
+	pipeline := moved("pipeline", "pipeline: registered in pieces, for once", transfer.Pipeline)
+	caching := moved("caching", "pipeline leave pinned: registered in pieces, and kept", transfer.CachingPipeline)
+	copied := moved("copy", "copied in and out", transfer.Copy)
+	const profile = "lioncub-2006"
+
+	var sizes []int
+	for n := 16 << 10; n <= ourLargest; n *= 2 {
+		sizes = append(sizes, n)
+	}
+	once := figure{
+		name: "5", title: "bandwidth of buffers that are used once", xs: sizes, unit: megabytes, yLabel: "bandwidth (MB/s, 10^6 bytes)",
+		curves: []curve{cache, pipeline, caching, copied}, measure: bandwidthAt(1),
+	}
+
+	var counts []int
+	for n := 1; n < mostReused; n = max(n+1, n*5/4) {
+		counts = append(counts, n)
+	}
+	counts = append(counts, mostReused)
+	reused := figure{
+		name: "6", title: "bandwidth of 8 MB by the uses of the buffer", xs: counts, unit: megabytes, yLabel: "bandwidth of all uses (MB/s, 10^6 bytes)",
+		curves: once.curves, measure: bandwidthByReuse,
+	}
+
+	pingPong := figure{
+		name: "1a", title: "b_eff: there and back", xs: []int{1 << 20, 2 << 20, 4 << 20, ourLargest}, unit: megabytes, yLabel: "bandwidth (MB/s, 10^6 bytes)",
+		curves: []curve{cache, caching, pipeline, copied}, measure: bandwidthAt(beffRepetitions),
+	}
+	rings := pingPong
+	rings.name, rings.title, rings.measure = "1b", "b_eff: 8 ranks, each to both neighbours in rings, random ones too", ringBandwidth
+	ofBest := func(curve string, theirs float64, source string) claim {
+		return claim{name: curve + "_of_caching", theirs: theirs, unit: percent, source: source, of: func(p *plot) float64 { return p.share(curve, "caching", ourLargest) }}
+	}
+
+	return []*figure{
+		once.of("E", profile, "bytes of a message",
+			claim{name: "most_gain_of_pieces", theirs: 67, unit: percent, of: mostOfPieces, source: "6.1, figure 5: up to 67 percent"},
+			claim{name: "gain_at_8M", theirs: 67, unit: percent, of: lastImproved, source: "6.1, figure 5: the same; at which size is plotted only"}),
+		reused.of("E", profile, "uses of the buffer",
+			claim{name: "uses_to_reach_pipeline", theirs: 45, unit: uses, of: usesToReach, source: "6.1, figure 6: 40 to 50"},
+			claim{name: "caching_over_cache_first", theirs: 100, unit: percent, kind: noLess, source: "6.1: ramps up much earlier", of: func(p *plot) float64 { return p.share("caching", "cache", 1) }},
+			claim{name: "caching_over_pipeline_last", theirs: 100, unit: percent, kind: noLess, source: "6.1: improves over the standard pipeline", of: func(p *plot) float64 { return p.share("caching", "pipeline", mostReused) }}),
+		pingPong.of("E", profile, "bytes of a message",
+			claim{name: "caching", theirs: 743, unit: megabytes, source: "6.2, table 1", of: func(p *plot) float64 { return p.valueAt("caching", ourLargest) }},
+			ofBest("pipeline", 710.0/743*100, "6.2, table 1: 710 of 743"),
+			ofBest("copy", 682.0/743*100, "6.2, table 1: 682 of 743"),
+			ofBest("cache", 604.0/743*100, "6.2, table 1: 604 of 743")),
+		rings.of("E", profile, "bytes of a message",
+			claim{name: "caching", theirs: 676, unit: megabytes, source: "6.2, table 1", of: func(p *plot) float64 { return p.valueAt("caching", ourLargest) }},
+			ofBest("pipeline", 589.0/676*100, "6.2, table 1: 589 of 676"),
+			ofBest("copy", 391.0/676*100, "6.2, table 1: 391 of 676"),
+			ofBest("cache", 489.0/676*100, "6.2, table 1: 489 of 676")),
+	}
+}
+
+// bandwidthByReuse is that of so many uses of a buffer together, the first included.
+func bandwidthByReuse(ctx context.Context, f *figure, c *curve, o *paperOptions) ([]float64, error) {
+	one := transferCase{ranks: 2, bytes: ourLargest, locked: true, body: func(ctx context.Context, s *transferStand) ([]float64, error) {
+		return s.trips(ctx, ourLargest, slices.Max(f.xs))
+	}}
+	trips, err := one.simulate(ctx, f, c, o)
+	if err != nil {
+		return nil, err
+	}
+	var values []float64
+	sum, next := 0.0, 0
+	for _, count := range f.xs {
+		for ; next < count; next++ {
+			sum += trips[next]
+		}
+		values = append(values, float64(count)*ourLargest/sum/1e6)
+	}
+	return values, nil
+}
+
+// fewestPieces is the length of the shortest messages of which the pipeline registers anything: it
+// copies shorter ones.
+const fewestPieces = 256 << 10
+
+// mostOfPieces is the most that the pipeline gains where it is one.
+func mostOfPieces(p *plot) float64 {
+	most := math.Inf(-1)
+	for _, x := range p.X {
+		if x >= fewestPieces {
+			most = max(most, p.improvedAt(x))
+		}
+	}
+	return most
+}
+
+// usesToReach is how many uses the cache needs to be as good as the pipeline, of those that are
+// measured.
+func usesToReach(p *plot) float64 {
+	for _, x := range p.X {
+		if p.share("cache", "pipeline", x) >= 100 {
+			return float64(x)
+		}
+	}
+	return float64(p.X[len(p.X)-1] + 1)
+}
+
+// ringBandwidth is what each rank sends to both neighbours in a ring, on average of the ring of ranks
+// and of a random one; of each the best repetition counts.
+var ringBandwidth = eachX(func(n int) transferCase {
+	return transferCase{ranks: beffRanks, bytes: 2 * n, body: func(ctx context.Context, s *transferStand) ([]float64, error) {
+		// Links are made before, and memory of the library's own is registered.
+		warm, err := s.buffers(2, n, n)
+		if err != nil {
+			return nil, err
+		}
+		mine, err := s.buffers(2, n, n)
+		if err != nil {
+			return nil, err
+		}
+		sum := 0.0
+		rings := [][]int{inOrder(beffRanks), rand.New(rand.NewPCG(1, 0)).Perm(beffRanks)}
+		for _, ring := range rings {
+			if _, err := s.timed(warmTrips, func() error { return s.round(ctx, ring, warm) }); err != nil {
+				return nil, err
+			}
+			best := 0.0
+			for range beffRepetitions {
+				took, err := s.timed(1, func() error { return s.round(ctx, ring, mine) })
+				if err != nil {
+					return nil, err
+				}
+				best = max(best, 2*float64(n)/took.Seconds()/1e6)
+			}
+			sum += best
+		}
+		return []float64{sum / float64(len(rings))}, nil
+	}}
+})
+
+func inOrder(n int) []int {
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	return order
+}
+
+// round is a put to both neighbours in a ring, by all, and their fence.
+func (s *transferStand) round(ctx context.Context, ring []int, buffers [][]byte) error {
+	at := slices.Index(ring, s.w.Rank())
+	for i, buffer := range buffers {
+		neighbour := ring[(at+2*i-1+len(ring))%len(ring)]
+		if err := s.window.Put(buffer, neighbour, i*len(buffer)); err != nil {
+			return err
+		}
+	}
+	return s.window.Fence(ctx)
+}
