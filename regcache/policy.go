@@ -35,11 +35,16 @@ type class struct {
 }
 
 // NewPolicy makes one of what things cost, at which part of the uses that pay a buffer is
-// registered, and what is kept. extra is not called later.
+// registered, and what is kept. What is too long to be kept is copied, but for Always. extra is not
+// called later.
 func NewPolicy[R any](extra Extra, speculation Speculation, limits Limits) *Policy[R] {
 	p := &Policy[R]{Cache: New[R](limits)}
 	for i := classOf(Floor); i < 63; i++ {
 		c := &p.classes[i]
+		if speculation != Always && (limits.Regions == 0 || 1<<i > limits.Bytes) {
+			// It would not be kept.
+			continue
+		}
 		copying, registering := extra(1 << i)
 		n := uses(copying, registering)
 		c.threshold = speculation.Threshold(n)

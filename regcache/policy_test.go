@@ -182,3 +182,24 @@ func BenchmarkPolicy(b *testing.B) {
 		})
 	}
 }
+
+// What would not be kept is not registered.
+func TestTooLongToKeep(t *testing.T) {
+	for _, c := range []struct {
+		limits regcache.Limits
+		bytes  int
+		kept   bool
+	}{
+		{regcache.Limits{Bytes: 1 << 20, Regions: 10}, 1 << 20, true},
+		{regcache.Limits{Bytes: 1 << 20, Regions: 10}, 1<<20 + 1, false},
+		{regcache.Limits{Bytes: 1 << 20}, 4096, false},
+		{regcache.Limits{Regions: 10}, 4096, false},
+	} {
+		p := regcache.NewPolicy[int](costs.Extra, regcache.Full, c.limits)
+		verdict := regcache.Copy
+		for range 10_000 {
+			_, verdict = p.Use(1<<30, c.bytes)
+		}
+		require.Equal(t, c.kept, verdict == regcache.Register, "%+v", c)
+	}
+}
