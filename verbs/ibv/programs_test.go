@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/scheduler"
+	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs/ibv"
 	"github.com/onesided/rma/window/oracle"
 	"github.com/onesided/rma/world"
@@ -18,7 +19,7 @@ import (
 var programs = flag.Int("programs", 40, "how many random programs TestPrograms runs")
 
 // TestPrograms runs random programs for windows on ranks that reach each other by the card. A third of
-// them leave the accumulate family to it.
+// them leave the accumulate family to it; half of them have one way for memory that it does not know.
 func TestPrograms(t *testing.T) {
 	require.NoError(t, ibv.OpenCard(t).Close())
 	for seed := range uint64(*programs) {
@@ -26,8 +27,16 @@ func TestPrograms(t *testing.T) {
 		o := oracle.Options{Without: scheduler.Scheme(seed) & scheduler.All, Concurrent: seed%2 == 0}
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		err := world.Run(ctx, p.Ranks, func(ctx context.Context, w *world.World) error { return oracle.Run(ctx, w, p, o) }, world.WithDevice("ibv"),
-			world.WithRDMA(func(o *ibv.Options) { o.MTU = []int{0, 1024, 4096}[seed/4%3] }))
+			world.WithRDMA(func(o *ibv.Options) { o.MTU = []int{0, 1024, 4096}[seed/4%3] }), transfers(seed))
 		cancel()
 		require.NoError(t, err, "seed %d, without %#x:\n%s", seed, o.Without, p)
 	}
+}
+
+// transfers are all, or one.
+func transfers(seed uint64) world.Option {
+	if seed%2 == 0 {
+		return world.WithTransfers(transfer.All)
+	}
+	return world.WithTransfers(transfer.Of(transfer.Protocol(seed / 2 % uint64(transfer.Protocols))))
 }

@@ -8,13 +8,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/window/oracle"
 	"github.com/onesided/rma/world"
 )
 
-// simulated starts ranks in the virtual time of a simulator, whose machine and whose order
-// of what is at the same time the seed draws. watch is told of each event, if it is not nil.
+// simulated starts ranks in the virtual time of a simulator, whose machine, whose order of what
+// is at the same time, and whose ways of memory that cards do not know the seed draws. watch is told of each event, if it is not nil.
 func simulated(seed uint64, watch func(sim.Event)) start {
 	return simulatedOn(seed, watch, func(*sim.Profile) {})
 }
@@ -35,8 +36,17 @@ func simulatedOn(seed uint64, watch func(sim.Event), change func(p *sim.Profile)
 		if watch != nil {
 			s.Trace(watch)
 		}
-		return world.Simulate(ctx, s, n, body)
+		return world.Simulate(ctx, s, n, body, world.WithTransfers(transfersOf(seed)))
 	}
+}
+
+// transfersOf are the ways of memory that cards do not know: all, of which the library chooses, or
+// one.
+func transfersOf(seed uint64) transfer.Set {
+	if p := transfer.Protocol(seed / 3 % (2 * uint64(transfer.Protocols))); p < transfer.Protocols {
+		return transfer.Of(p)
+	}
+	return transfer.All
 }
 
 // serial are the options of a program in virtual time, where a rank is one task.
