@@ -106,7 +106,7 @@ type kept struct {
 type keptEntry = regcache.Entry[*kept]
 
 // alive tells whether the memory is still what was registered.
-func (k *kept) alive() bool { return k.origins.trusting || k.object.Alive() != nil }
+func (k *kept) alive() bool { return k.object.Alive() != nil }
 
 // origins is how the link's card, which needs registered memory, gets to that which it was not told
 // of.
@@ -200,7 +200,7 @@ func (o *origins) living(e *keptEntry) *kept {
 	switch {
 	case e == nil:
 		return nil
-	case e.Region.alive():
+	case o.trusting || e.Region.alive():
 		return e.Region
 	}
 	o.policy.Drop(e)

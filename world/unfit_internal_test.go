@@ -101,12 +101,18 @@ func TestRefusedIsCopied(t *testing.T) {
 					return nil
 				}}
 				between(t, &c, most, func(ctx context.Context, l *Link, to verbs.RemoteRegion, theirs []byte) error {
-					// There is no way without any memory that the card knows.
-					letter, _, err := l.world.letters.take()
-					if err != nil {
-						return err
+					// Nothing goes without any memory that the card knows. Messages take up to so many
+					// letters that nobody has heard of yet.
+					var letters [2 * signalEvery]slot
+					for i := range letters {
+						var err error
+						if letters[i], _, err = l.world.letters.take(); err != nil {
+							return err
+						}
 					}
-					letter.put()
+					for i := range letters {
+						letters[i].put()
+					}
 					left.Store(after)
 					// The rest of the job is not to fail for that.
 					defer left.Store(1 << 30)
@@ -117,7 +123,8 @@ func TestRefusedIsCopied(t *testing.T) {
 					}
 					return nil
 				}, WithTransfers(set), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-				require.Equal(t, 1, strings.Count(log.String(), "the card takes no more memory"), log.String())
+				said := strings.Count(log.String(), "the card takes no more memory")
+				require.True(t, said == 1 || said == 0 && after > 0, log.String())
 			})
 		}
 	}
