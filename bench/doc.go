@@ -129,6 +129,10 @@
 // the registration cache is as good as the pipeline, one more than were measured if it never is),
 // and for the patterns of the effective bandwidth benchmark at its largest size.
 //
+// Part trace is of no paper: sequences of buffers (package regcache/traces), each used as a put and
+// its flush, by one way to the card each time and as the library likes. time_WAY is what all of it
+// takes, which nothing is held against (-), auto_of_best what the library takes of the best way.
+//
 // # Invariants
 //
 // A timed loop calls one step function a turn and nothing else: no closure, no

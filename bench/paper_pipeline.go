@@ -15,15 +15,15 @@ import (
 // with the window here. Where it copies in and out, the target of a put copies nothing.
 //
 // The paper prints nothing of what a registration takes. By the profile, which has what paper C has
-// for cards of the same maker, one of 8 MB takes 0.5 ms, of which the wire takes 11; no pipeline could
-// gain 67 % of that.
+// for cards of the same maker, one of 8 MB takes 0.5 ms, and the wire 11 ms: no pipeline could gain
+// 67 % of that.
 
 const (
-	// ourLargest is the message of figure 6 and, with 8 nodes, that of b_eff.
-	ourLargest = 8 << 20
+	// longMessage is that of figure 6 and, with 8 nodes, that of b_eff.
+	longMessage = 8 << 20
 	// mostReused are the uses of a buffer up to which figure 6 is measured.
 	mostReused = 200
-	// beffRanks, beffRepetitions: b_eff repeats what it measures so often, and takes the best.
+	// beffRanks are those of the paper's b_eff. It repeats what it measures so often, and takes the best.
 	beffRanks, beffRepetitions = 8, 3
 )
 
@@ -35,7 +35,7 @@ func pipelineFigures() []*figure {
 	const profile = "lioncub-2006"
 
 	var sizes []int
-	for n := 16 << 10; n <= ourLargest; n *= 2 {
+	for n := 16 << 10; n <= longMessage; n *= 2 {
 		sizes = append(sizes, n)
 	}
 	once := figure{
@@ -54,13 +54,13 @@ func pipelineFigures() []*figure {
 	}
 
 	pingPong := figure{
-		name: "1a", title: "b_eff: there and back", xs: []int{1 << 20, 2 << 20, 4 << 20, ourLargest}, unit: megabytes, yLabel: "bandwidth (MB/s, 10^6 bytes)",
+		name: "1a", title: "b_eff: there and back", xs: []int{1 << 20, 2 << 20, 4 << 20, longMessage}, unit: megabytes, yLabel: "bandwidth (MB/s, 10^6 bytes)",
 		curves: []curve{cache, caching, pipeline, copied}, measure: bandwidthAt(beffRepetitions),
 	}
 	rings := pingPong
 	rings.name, rings.title, rings.measure = "1b", "b_eff: 8 ranks, each to both neighbours in rings, random ones too", ringBandwidth
 	ofBest := func(curve string, theirs float64, source string) claim {
-		return claim{name: curve + "_of_caching", theirs: theirs, unit: percent, source: source, of: func(p *plot) float64 { return p.share(curve, "caching", ourLargest) }}
+		return claim{name: curve + "_of_caching", theirs: theirs, unit: percent, source: source, of: func(p *plot) float64 { return p.share(curve, "caching", longMessage) }}
 	}
 
 	return []*figure{
@@ -72,12 +72,12 @@ func pipelineFigures() []*figure {
 			claim{name: "caching_over_cache_first", theirs: 100, unit: percent, kind: noLess, source: "6.1: ramps up much earlier", of: func(p *plot) float64 { return p.share("caching", "cache", 1) }},
 			claim{name: "caching_over_pipeline_last", theirs: 100, unit: percent, kind: noLess, source: "6.1: improves over the standard pipeline", of: func(p *plot) float64 { return p.share("caching", "pipeline", mostReused) }}),
 		pingPong.of("E", profile, "bytes of a message",
-			claim{name: "caching", theirs: 743, unit: megabytes, source: "6.2, table 1", of: func(p *plot) float64 { return p.valueAt("caching", ourLargest) }},
+			claim{name: "caching", theirs: 743, unit: megabytes, source: "6.2, table 1", of: func(p *plot) float64 { return p.valueAt("caching", longMessage) }},
 			ofBest("pipeline", 710.0/743*100, "6.2, table 1: 710 of 743"),
 			ofBest("copy", 682.0/743*100, "6.2, table 1: 682 of 743"),
 			ofBest("cache", 604.0/743*100, "6.2, table 1: 604 of 743")),
 		rings.of("E", profile, "bytes of a message",
-			claim{name: "caching", theirs: 676, unit: megabytes, source: "6.2, table 1", of: func(p *plot) float64 { return p.valueAt("caching", ourLargest) }},
+			claim{name: "caching", theirs: 676, unit: megabytes, source: "6.2, table 1", of: func(p *plot) float64 { return p.valueAt("caching", longMessage) }},
 			ofBest("pipeline", 589.0/676*100, "6.2, table 1: 589 of 676"),
 			ofBest("copy", 391.0/676*100, "6.2, table 1: 391 of 676"),
 			ofBest("cache", 489.0/676*100, "6.2, table 1: 489 of 676")),
@@ -86,8 +86,8 @@ func pipelineFigures() []*figure {
 
 // bandwidthByReuse is that of so many uses of a buffer together, the first included.
 func bandwidthByReuse(ctx context.Context, f *figure, c *curve, o *paperOptions) ([]float64, error) {
-	one := transferCase{ranks: 2, bytes: ourLargest, locked: true, body: func(ctx context.Context, s *transferStand) ([]float64, error) {
-		return s.trips(ctx, ourLargest, slices.Max(f.xs))
+	one := transferCase{ranks: 2, bytes: longMessage, locked: true, body: func(ctx context.Context, s *transferStand) ([]float64, error) {
+		return s.trips(ctx, longMessage, slices.Max(f.xs))
 	}}
 	trips, err := one.simulate(ctx, f, c, o)
 	if err != nil {
@@ -99,7 +99,7 @@ func bandwidthByReuse(ctx context.Context, f *figure, c *curve, o *paperOptions)
 		for ; next < count; next++ {
 			sum += trips[next]
 		}
-		values = append(values, float64(count)*ourLargest/sum/1e6)
+		values = append(values, float64(count)*longMessage/sum/1e6)
 	}
 	return values, nil
 }

@@ -19,7 +19,7 @@ const (
 )
 
 // curveLooks are those of the curves, told apart without colour, too: off is dashed.
-var curveLooks = []struct{ colour, dash string }{{"#b5541c", "7 4"}, {"#1f5fa8", "none"}, {"#2e7d4f", "2 3"}, {"#7a4b94", "10 3 2 3"}}
+var curveLooks = []struct{ colour, dash string }{{"#b5541c", "7 4"}, {"#1f5fa8", "none"}, {"#2e7d4f", "2 3"}, {"#7a4b94", "10 3 2 3"}, {"#8a6d00", "5 2"}, {"#444444", "12 4"}}
 
 // An svgAxis maps values to places, from low, which is at from, to high, which is at to.
 type svgAxis struct {
@@ -103,8 +103,11 @@ func (p *plot) svg() string {
 	}
 	p.drawLegend(&b)
 	for i, v := range p.Verdicts {
-		svgText(&b, drawnLeft, float64(drawnCases+drawnLine*i), `fill="#333"`,
-			fmt.Sprintf("%s: paper %s %s (%s), here %s %s: %s", v.Case, v.Theirs, v.Unit, v.Source, rounded(v.Ours), v.Unit, v.word()))
+		text := fmt.Sprintf("%s: paper %s %s (%s), here %s %s: %s", v.Case, v.Theirs, v.Unit, v.Source, rounded(v.Ours), v.Unit, v.word())
+		if v.Theirs == "" {
+			text = fmt.Sprintf("%s: %s %s", v.Case, rounded(v.Ours), v.Unit)
+		}
+		svgText(&b, drawnLeft, float64(drawnCases+drawnLine*i), `fill="#333"`, text)
 	}
 	b.WriteString("</svg>\n")
 	return b.String()

@@ -261,6 +261,17 @@ func TestPipelinesAreForBuffersThatAreSeldomUsed(t *testing.T) {
 	assert.Equal(t, 30.0, usesToReach(reused))
 }
 
+// What the library chooses is about as good as the best of the ways, whichever that is, once it has
+// learned.
+func TestTheLibraryChoosesWellInTraces(t *testing.T) {
+	one, many, sorted := at(t, "traceone", 5000), at(t, "tracemany", 34_000), at(t, "tracesort", 40_000)
+	for _, p := range []*plot{one, many, sorted} {
+		assert.LessOrEqual(t, autoOfBest(p), 105.0, p.Figure)
+	}
+	assert.Less(t, many.last("cache"), many.last("copy"))
+	assert.Greater(t, sorted.last("cache"), 2*sorted.last("copy"))
+}
+
 func TestDrawingsHaveMoreSizes(t *testing.T) {
 	assert.Equal(t, []int{1000, 1050, 1102, 1103, 1157}, inSteps([]int{1000, 1103, 1160}, 1.05)[:5])
 }

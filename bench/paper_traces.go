@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"math"
+	"math/bits"
+	"slices"
+	"sync"
+
+	"github.com/onesided/rma/regcache/traces"
+	"github.com/onesided/rma/scheduler/transfer"
+)
+
+// Part trace: sequences of buffers that programs use (package regcache/traces) are played on the
+// machine of part B, each use as a put and its flush, by each way that a buffer gets to the card of
+// which it does not know, and as the library likes. The papers leave the latter as future work: it is
+// to be at most 5 % slower than the best of the ways, and better than all where buffers differ.
+
+// mostPlayed is about how many uses of a trace are played. Of longer ones every second, third, or so
+// buffer is, with all of its uses, so that reuse is what it was.
+const mostPlayed = 170_000
+
+// allTraces are of one seed, for all runs.
+var allTraces = sync.OnceValue(func() []traces.Trace { return traces.All(1) })
+
+func traceFigures() []*figure {
+	curves := []curve{
+		moved("copy", "copied each time", transfer.Copy),
+		moved("auto", "as the library likes"),
+		moved("superpipeline", "superpipeline", transfer.Superpipeline),
+		moved("register", "registered each time", transfer.Register),
+		moved("cache", "registered at the first use, and kept", transfer.Cache),
+		moved("caching-pipeline", "registered in pieces, and kept", transfer.CachingPipeline),
+	}
+	var figures []*figure
+	for i := range allTraces() {
+		t := &allTraces()[i]
+		uses := thinned(t)
+		f := figure{
+			name: t.Name, title: "uses of buffers, trace " + t.Name, unit: milliseconds, yLabel: "time of all uses so far (ms)", logarithmic: true,
+			curves: curves, measure: played(t, uses),
+		}
+		for part := 16; part > 0; part /= 2 {
+			f.xs = append(f.xs, len(uses)/part)
+		}
+		var claims []claim
+		for _, c := range curves {
+			claims = append(claims, claim{name: "time_" + c.short, kind: untold, unit: milliseconds, source: "not in a paper", of: func(p *plot) float64 { return p.last(c.short) }})
+		}
+		ratio := claim{name: "auto_of_best", theirs: 105, kind: noMore, unit: percent, source: "C, 7, future work: adaptive", of: autoOfBest}
+		if t.Mixed {
+			ratio.theirs, ratio.kind = 100, less
+		}
+		figures = append(figures, f.of("trace", "connectx-ddr-2009", "uses so far", append(claims, ratio)...))
+	}
+	return figures
+}
+
+const milliseconds = "ms"
+
+// thinned are the uses of a trace that are played.
+func thinned(t *traces.Trace) []int32 {
+	every := int32((len(t.Order) + mostPlayed - 1) / mostPlayed)
+	var uses []int32
+	for _, b := range t.Order {
+		if b%every == 0 {
+			uses = append(uses, b)
+		}
+	}
+	return uses
+}
+
+// last is a curve's value at the last x.
+func (p *plot) last(curve string) float64 { return p.valueAt(curve, p.X[len(p.X)-1]) }
+
+// autoOfBest is what the library's own choice takes of what the best of the others does.
+func autoOfBest(p *plot) float64 {
+	best := math.Inf(1)
+	for _, c := range p.Curves {
+		if c.Short != "auto" {
+			best = min(best, p.last(c.Short))
+		}
+	}
+	return p.last("auto") / best * 100
+}
+
+// played is how long the first uses of a trace take, so many as the figure's xs say.
+func played(t *traces.Trace, uses []int32) measurement {
+	return func(ctx context.Context, f *figure, c *curve, o *paperOptions) ([]float64, error) {
+		one := transferCase{ranks: 2, bytes: slices.Max(t.Sizes), locked: true, body: func(ctx context.Context, s *transferStand) ([]float64, error) {
+			if s.w.Rank() != 0 {
+				return nil, s.w.Barrier(ctx)
+			}
+			values, err := s.play(ctx, f.xs, t, uses)
+			if err != nil {
+				return nil, err
+			}
+			return values, s.w.Barrier(ctx)
+		}}
+		return one.simulate(ctx, f, c, o)
+	}
+}
+
+// play puts the buffers of the uses up to the last mark, and gives the times at all marks. A buffer
+// begins at a multiple of its length, so that it has no more pages than it needs.
+func (s *transferStand) play(ctx context.Context, marks []int, t *traces.Trace, uses []int32) ([]float64, error) {
+	buffers := make([][]byte, len(t.Sizes))
+	put := func(buffer []byte) error {
+		if err := s.window.Put(buffer, 1, 0); err != nil {
+			return err
+		}
+		return s.window.Flush(ctx, 1)
+	}
+	// Links are made before, and memory of the library's own is registered.
+	warm := make([]byte, slices.Max(t.Sizes))
+	if err := put(warm); err != nil {
+		return nil, err
+	}
+	var values []float64
+	begun := s.w.Now()
+	for i, b := range uses[:marks[len(marks)-1]] {
+		if buffers[b] == nil {
+			size := t.Sizes[b]
+			buffers[b] = make([]byte, 1<<bits.Len(uint(size-1)))[:size:size]
+		}
+		if err := put(buffers[b]); err != nil {
+			return nil, err
+		}
+		if i+1 == marks[len(values)] {
+			values = append(values, (s.w.Now()-begun).Seconds()*1e3)
+		}
+	}
+	return values, nil
+}
