@@ -106,3 +106,10 @@ func frameNumbers(memory []byte) ([]uint64, error) {
 	}
 	return numbers, nil
 }
+
+// mapped is memory that Go does not know.
+func mapped(n int) ([]byte, error) {
+	return unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+}
+
+func unmap(memory []byte) error { return unix.Munmap(memory) }

@@ -210,3 +210,110 @@ func TestPartsKeepTheirRegion(t *testing.T) {
 		})
 	}
 }
+
+// ofPackage is memory of the program's that is not on Go's heap.
+var ofPackage [1 << 20]byte
+
+// Memory of any kind is moved, and what is not on Go's heap is never kept.
+func TestMemoryOfAnyKind(t *testing.T) {
+	const most = 1 << 20
+	for _, set := range someSets {
+		t.Run(fmt.Sprint(set), func(t *testing.T) {
+			var c checks
+			between(t, &c, most, func(ctx context.Context, l *Link, to verbs.RemoteRegion, theirs []byte) error {
+				mapping, err := mapped(most)
+				if err != nil {
+					return err
+				}
+				for _, memory := range [][]byte{ofPackage[:], ofPackage[100:][:5000], mapping, mapping[1:][:300]} {
+					if err := there(ctx, l, to, theirs, memory, memory); err != nil {
+						return err
+					}
+				}
+				require.Zero(t, keptBy(l).Regions)
+				require.Zero(t, c.registered)
+
+				// What begins on a stack is on the heap by the time that a card hears of it.
+				var local [5000]byte
+				if err := there(ctx, l, to, theirs, local[:], local[:]); err != nil {
+					return err
+				}
+				huge := make([]byte, 64<<20)
+				for _, memory := range [][]byte{huge[:200], huge[40<<20+123:][:most], huge[len(huge)-5000:]} {
+					if err := there(ctx, l, to, theirs, memory, memory); err != nil {
+						return err
+					}
+				}
+				if set&keeping == set && set != 0 {
+					require.NotZero(t, c.registered)
+					require.Less(t, keptBy(l).Bytes, uint64(4*most), "only what was used")
+				}
+				return unmap(mapping)
+			}, WithTransfers(set))
+		})
+	}
+}
+
+// With nothing to be kept all is right, and nothing is.
+func TestNothingIsKept(t *testing.T) {
+	for name, limits := range map[string]regcache.Limits{"none": {}, "no bytes": {Regions: 10}, "no regions": {Bytes: 1 << 20}} {
+		t.Run(name, func(t *testing.T) {
+			var c checks
+			between(t, &c, 1<<20, func(ctx context.Context, l *Link, to verbs.RemoteRegion, theirs []byte) error {
+				for _, bytes := range []int{200, 100_000, 1 << 20} {
+					memory := make([]byte, bytes)
+					if err := there(ctx, l, to, theirs, memory, memory); err != nil {
+						return err
+					}
+					require.Zero(t, keptBy(l).Regions)
+				}
+				l.origins().tidy()
+				l.card.device.(*checking).nothingLeft(t)
+				return nil
+			}, WithTransfers(transfer.Of(transfer.Cache)), WithKept(limits.Bytes, limits.Regions))
+			require.NotZero(t, c.registered)
+		})
+	}
+}
+
+// nothingLeft checks that no weak region is left.
+func (d *checking) nothingLeft(t *testing.T) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	require.Empty(t, d.weak)
+}
+
+// Buffers that overlap are written from at once, by many goroutines and in many requests that nobody has
+// waited for yet.
+func TestOverlappingAtOnce(t *testing.T) {
+	const writers, each, bytesEach = 16, 64, 10_000
+	for _, set := range someSets {
+		t.Run(fmt.Sprint(set), func(t *testing.T) {
+			var c checks
+			between(t, &c, writers*each*bytesEach, func(ctx context.Context, l *Link, to verbs.RemoteRegion, theirs []byte) error {
+				array := bytes.Clone(pattern()[:20*bytesEach])
+				var errs [writers]error
+				var all sync.WaitGroup
+				for i := range writers {
+					all.Go(func() {
+						// from is where a write begins: 3 of 4 bytes are the next one's too.
+						from := func(k int) int { return (i*each + k) * bytesEach / 4 % (len(array) - bytesEach) }
+						for k := range each {
+							memory := array[from(k):][:bytesEach]
+							l.Use(memory, true)
+							errs[i] = errors.Join(errs[i], l.Write(ctx, memory, to, uint64((i*each+k)*bytesEach)))
+						}
+						errs[i] = errors.Join(errs[i], l.Flush(ctx))
+						for k := range each {
+							if !bytes.Equal(theirs[(i*each+k)*bytesEach:][:bytesEach], array[from(k):][:bytesEach]) {
+								errs[i] = errors.Join(errs[i], fmt.Errorf("write %d of %d is not what was written", k, i))
+							}
+						}
+					})
+				}
+				all.Wait()
+				return errors.Join(errs[:]...)
+			}, WithTransfers(set), WithKept(64<<10, 3))
+		})
+	}
+}
