@@ -278,6 +278,7 @@ func TestDrawingsHaveMoreSizes(t *testing.T) {
 
 func TestTheSameSeedGivesTheSameFigure(t *testing.T) {
 	assert.Equal(t, at(t, "A8a", 8, 2048).Curves, at(t, "A8a", 8, 2048).Curves)
+	assert.Equal(t, at(t, "E5", 1<<20, 8<<20).Curves, at(t, "E5", 1<<20, 8<<20).Curves)
 }
 
 func TestWhatIsOffIsAnError(t *testing.T) {
@@ -286,6 +287,10 @@ func TestWhatIsOffIsAnError(t *testing.T) {
 	err := offAmong(plots)
 	assert.ErrorIs(t, err, errOff)
 	assert.EqualError(t, err, "bench: 4 of 12 cases off")
+
+	told := &plot{Verdicts: []paperVerdict{(&claim{name: "time", kind: untold}).judge(7)}}
+	assert.Equal(t, "-", told.Verdicts[0].word())
+	assert.EqualError(t, offAmong(append(plots, told)), "bench: 4 of 12 cases off", "what no paper tells is none")
 }
 
 func TestPaperDrawsTheFiguresThatAreNamed(t *testing.T) {

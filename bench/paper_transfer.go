@@ -9,6 +9,7 @@ import (
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs"
+	place "github.com/onesided/rma/verbs/bounds"
 	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
@@ -91,12 +92,14 @@ func (t *transferCase) simulate(ctx context.Context, f *figure, c *curve, o *pap
 	return values, err
 }
 
-// buffers are pieces of one array, a stride from each other, which begins with a page. The program
-// registers it if the curve is of that.
+// buffers are pieces of one array, a stride from each other. The program registers it if the curve is
+// of that. It begins with a multiple of 1 MiB: pieces that are kept end with one of their length, and
+// figures are to be the same wherever Go has the array.
 func (s *transferStand) buffers(count, bytes, stride int) ([][]byte, error) {
-	// What is so long Go lets begin with a page.
-	const long = 64 << 10
-	array := make([]byte, max((count-1)*stride+bytes, long))
+	const align = 1 << 20
+	bytesOfAll := (count-1)*stride + bytes
+	array := make([]byte, bytesOfAll+align)
+	array = array[-place.Address(array)%align:][:bytesOfAll:bytesOfAll]
 	if s.curve.registered {
 		r, err := s.w.Register(array, verbs.LocalWrite)
 		if err != nil {
