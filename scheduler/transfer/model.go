@@ -87,7 +87,7 @@ func NewModel(costs *verbs.Costs, stage int) *Model {
 // hiding is how long pieces must be to take no longer to register than on the wire, where that
 // takes so long for a page, and for each further one; infinite if none are.
 func (m *Model) hiding(register, furtherPage float64) float64 {
-	per := furtherPage / page
+	per := float64(furtherPage / page)
 	if m.wire <= per {
 		return math.Inf(1)
 	}
@@ -156,7 +156,7 @@ func (m *Model) First(bytes int) float64 {
 	first := m.knee
 	if extra := times(float64(bytes), m.growth-1); extra > 0 {
 		product := times(extra, m.knee)
-		first = 2 * product / (extra + math.Sqrt(times(extra, extra)+4*product))
+		first = 2 * product / (extra + math.Sqrt(times(extra, extra)+times(4, product)))
 	}
 	return min(max(first, shortest), float64(m.longest()))
 }
