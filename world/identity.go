@@ -32,7 +32,6 @@ func (i *identity) alive() bool { return i.object.Alive() != nil }
 const (
 	// identitySpace is what an object has: what is known first of it is in the middle.
 	identitySpace = 1 << 36
-	identityPage  = 4096
 	firstSweep    = 1 << 10
 )
 
@@ -62,7 +61,7 @@ func (i *identities) of(memory []byte) uint64 {
 		i.known.Release(e)
 		who.more = e.Region.more
 	} else {
-		who.more = i.next + identitySpace/2 + from%identityPage - from
+		who.more = i.next + identitySpace/2 - first
 		i.next += identitySpace
 	}
 	i.known.Release(i.known.Add(first, last, who))

@@ -174,6 +174,13 @@ func (o *origins) address(memory []byte) uint64 {
 	return bounds.Address(memory)
 }
 
+// cut is the address by which memory is cut into pieces.
+func (o *origins) cut(memory []byte) uint64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.address(memory)
+}
+
 // find gives the kept region that has all of memory, which is in use then, or nil.
 func (o *origins) find(memory []byte) *kept {
 	o.mu.Lock()
@@ -361,7 +368,7 @@ func (o *origins) moveKept(ctx context.Context, l *Link, opcode verbs.Opcode, me
 	defer o.world.EndSpan(protocol.String(), o.world.BeginSpan())
 	pieces := o.model.Cut(protocol, write, len(memory))
 	for len(memory) > 0 {
-		next, _ := pieces.Next(bounds.Address(memory))
+		next, _ := pieces.Next(o.cut(memory))
 		piece := memory[:next.Bytes:next.Bytes]
 		if next.Copied && !(all && o.knows(memory[next.Bytes:])) {
 			if err := l.stage(ctx, opcode, piece, true, remote, offset); err != nil {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/bounds"
 )
 
 // What a card does not know goes through memory that it does: a piece is copied into a slot before
@@ -41,7 +40,7 @@ const (
 func (l *Link) through(ctx context.Context, opcode verbs.Opcode, memory []byte, protocol transfer.Protocol, remote verbs.RemoteRegion, offset uint64) error {
 	pieces := l.origins().model.Cut(protocol, opcode == verbs.OpRDMAWrite, len(memory))
 	for len(memory) > 0 {
-		piece, _ := pieces.Next(bounds.Address(memory))
+		piece, _ := pieces.Next(0)
 		if err := l.stage(ctx, opcode, memory[:piece.Bytes], piece.Bytes < len(memory), remote, offset); err != nil {
 			return err
 		}
@@ -172,7 +171,7 @@ func (l *Link) registered(ctx context.Context, opcode verbs.Opcode, memory []byt
 	depth := o.model.Depth()
 	var sent [mostDepth]uint64
 	for i := 0; len(memory) > 0; {
-		next, _ := pieces.Next(bounds.Address(memory))
+		next, _ := pieces.Next(o.cut(memory))
 		piece, rest := memory[:next.Bytes], memory
 		memory = memory[next.Bytes:]
 		if next.Copied {
