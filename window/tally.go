@@ -148,13 +148,10 @@ func (d *deferred) markNow(ctx context.Context, number uint32) (left, marked boo
 	if !d.used || d.marked.Load() {
 		return false, true, nil
 	}
-	behind := scheduler.End
-	if d.core.size > 2 {
-		// Direct operations are flushed.
-		behind = scheduler.Message
-	}
 	for len(d.queue.Operations) > 0 {
-		if left, err = d.send(ctx, behind); left || err != nil {
+		// Among more than two ranks direct operations are flushed, which takes longer still than
+		// their completion.
+		if left, err = d.send(ctx, scheduler.End); left || err != nil {
 			return left, false, err
 		}
 	}

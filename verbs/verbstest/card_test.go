@@ -190,6 +190,7 @@ type cardRegion struct {
 	key     uint32
 	address uint64
 	memory  []byte
+	kept    []byte
 	access  verbs.Access
 	own     bool
 	ended   bool
@@ -201,10 +202,20 @@ func (c *card) RegisterMemory(memory []byte, access verbs.Access) (verbs.MemoryR
 	if c.closed {
 		return nil, verbs.ErrClosed
 	}
-	if len(memory) == 0 || access&^all != 0 {
-		return nil, fmt.Errorf("card: cannot register %d bytes with rights %#x", len(memory), access)
+	wrong := access.Check()
+	if c.broken("a weak region is for peers") && access&verbs.Weak != 0 {
+		wrong = ""
+	}
+	if len(memory) == 0 || wrong != "" {
+		return nil, fmt.Errorf("card: cannot register %d bytes: %s", len(memory), wrong)
 	}
 	r := &cardRegion{card: c, key: c.next(), address: addressOf(memory), memory: memory, access: access, own: c.own(memory)}
+	if access&verbs.Weak != 0 && !c.broken("a weak region has its memory") {
+		r.memory = nil
+	}
+	if c.broken("a weak region keeps its memory") {
+		r.kept = memory
+	}
 	if c.broken("a stale key works for the next region") {
 		for key, old := range c.keys {
 			if old.ended && addressOf(old.memory) == r.address {

@@ -174,12 +174,15 @@ var memoryCases = []testCase{
 				b.Errorf("the Memory of a weak region has %d bytes", n)
 			}
 		}()
-		for {
+		for waited := 0; ; waited++ {
 			runtime.GC()
 			select {
 			case <-gone:
 			case <-time.After(time.Millisecond):
-				continue
+				if waited < 200 {
+					continue
+				}
+				b.Errorf("the memory of a weak region is still there after %d collections", waited)
 			}
 			break
 		}

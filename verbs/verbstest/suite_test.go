@@ -108,6 +108,9 @@ var defects = []struct{ defect, by string }{
 	{"memory is not zeroed again", "Memory/memory that is used again is zeroed again"},
 	{"memory is freed twice", "Memory/memory is freed once"},
 	{"a region is deregistered twice", "Memory/a region is deregistered once"},
+	{"a weak region is for peers", "Memory/a weak region does not keep memory of the program alive"},
+	{"a weak region has its memory", "Memory/a weak region does not keep memory of the program alive"},
+	{"a weak region keeps its memory", "Memory/a weak region does not keep memory of the program alive"},
 
 	{"the key is not checked", "Access/write with a wrong key"},
 	{"the key is not checked", "Access/read with the key of another region"},
