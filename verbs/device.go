@@ -142,8 +142,8 @@ const (
 	RemoteWrite
 	RemoteRead
 	RemoteAtomic
-	// Weak has the region not keep its memory alive, and its Memory be nil: who registers it
-	// names it in no request after the memory is gone. It goes with no remote right.
+	// Weak has the region not keep its memory alive, and its Memory be nil: who names it in a
+	// request keeps the memory alive until that has completed. It goes with no remote right.
 	Weak
 )
 

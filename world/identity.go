@@ -10,8 +10,9 @@ import (
 
 // identities give buffers addresses in virtual time that depend on nothing but what the program does.
 // Those that Go gives differ from run to run, and which of them are used again depends on when the
-// collector runs: a simulation would not be the same twice. Here an object has its addresses for
-// good, and another has others.
+// collector runs: a simulation would not be the same twice. Here what is known of an object has its
+// addresses, and another object has others. Parts of one that are apart are as parts of two, until a
+// buffer has something of both.
 //
 // They are kept for what is alive: what is dead is not used again.
 type identities struct {

@@ -159,12 +159,14 @@ type Receiver interface {
 }
 
 // holding is what is needed until a request has completed: a slot, or a region over
-// the program's memory, which is for this once or is kept.
+// the program's memory, which is for this once or is kept. A kept one does not keep memory alive: that
+// which the request names is held beside.
 type holding struct {
 	sequence uint64
 	slot     slot
 	region   verbs.MemoryRegion
 	kept     *kept
+	memory   []byte
 }
 
 type linkError struct{ err error }

@@ -349,7 +349,11 @@ func (l *Link) say(m *Message, payload []byte) (at int, err error) {
 	short := at+n <= l.shortLetter()
 	if !short && (r == nil || r.Flags&verbs.Inline != 0) {
 		if long, scarce, err = l.world.letters.take(); err != nil {
-			return 0, err
+			// This link may have some of what has completed.
+			l.giveBack(l.done.Load())
+			if long, scarce, err = l.world.letters.take(); err != nil {
+				return 0, err
+			}
 		}
 	}
 	if r == nil {
@@ -477,6 +481,9 @@ func (l *Link) lastAnswerTells(done uint64) bool {
 // afterwards finds it.
 func (l *Link) post(signalled bool) {
 	if l.head == len(l.requests) {
+		if l.firstHeld < len(l.held) {
+			l.giveBack(l.done.Load())
+		}
 		return
 	}
 	if l.mute {

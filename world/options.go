@@ -122,7 +122,8 @@ const (
 )
 
 // WithKept sets how much of the program's memory, in bytes and in regions, a rank keeps registered
-// at most for its card, while no operation uses it. 0 of either is none.
+// at most for its card, while no operation uses it. 0 of either is none. Buffers are kept of sizes up
+// to the largest power of 2 that is in the bytes.
 func WithKept(bytes uint64, regions int) Option {
 	return func(s *settings) { s.kept = regcache.Limits{Bytes: bytes, Regions: max(regions, 0)} }
 }

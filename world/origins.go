@@ -2,6 +2,7 @@ package world
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -226,23 +227,25 @@ func (o *origins) knows(memory []byte) bool {
 	return true
 }
 
-// keep registers memory to keep it, which is in use then. Without an error and a region the memory is
-// none to be kept.
-func (o *origins) keep(memory []byte) (*kept, error) {
+// keep registers memory to keep it, which is in use then: nil if it is none to be kept, or refused.
+func (o *origins) keep(memory []byte) *kept {
 	k := &kept{origins: o}
 	var ok bool
 	if k.object, ok = object.Of(memory, (*kept).isGone, k); !ok {
-		o.unfit(memory)
-		return nil, nil
+		return nil
 	}
-	o.tidy()
 	whole := o.cover(memory)
+	o.tidy()
 	region, err := o.card.device.RegisterMemory(whole, verbs.LocalWrite|verbs.Weak)
+	if errors.Is(err, verbs.ErrMemory) {
+		// What nobody uses gives way.
+		o.retire()
+		region, err = o.card.device.RegisterMemory(whole, verbs.LocalWrite|verbs.Weak)
+	}
 	if err != nil {
 		k.object.Stop()
-		o.unfit(memory)
 		o.refuse(err)
-		return nil, err
+		return nil
 	}
 	k.region = region
 	o.mu.Lock()
@@ -253,7 +256,18 @@ func (o *origins) keep(memory []byte) (*kept, error) {
 	from := o.address(whole)
 	k.entry = o.policy.Add(from, from+uint64(len(whole)), k)
 	o.mu.Unlock()
-	return k, nil
+	return k
+}
+
+// retire has nothing kept that is not in use.
+func (o *origins) retire() {
+	o.mu.Lock()
+	o.policy.Clear()
+	some := o.policy.AnyEnded()
+	o.mu.Unlock()
+	for o.untidy.Store(some); o.untidy.Load(); {
+		o.tidy()
+	}
 }
 
 // unfit has memory not be registered however frequent it is.
@@ -265,8 +279,9 @@ func (o *origins) unfit(memory []byte) {
 
 // refuse says, once, that a registration was refused.
 func (o *origins) refuse(err error) {
-	if !o.refused.Swap(true) {
-		o.world.logger.Warn("the card takes no more memory: what it does not know is copied", "card", o.card.attributes.Name, "error", err)
+	if errors.Is(err, verbs.ErrMemory) && !o.refused.Swap(true) {
+		o.world.logger.Warn("the card takes no more memory, and what it does not know is copied: raise what may be locked (ulimit -l), or have less kept (world.WithKept)",
+			"card", o.card.attributes.Name, "error", err)
 	}
 }
 
@@ -315,7 +330,10 @@ func (o *origins) close() {
 	}
 }
 
-// tidy retires regions whose objects are gone, and deregisters those that nobody wants.
+// tidyAtOnce is how many regions are deregistered at once, which may hold progress up.
+const tidyAtOnce = 16
+
+// tidy retires regions whose objects are gone, and deregisters some of those that nobody wants.
 func (o *origins) tidy() {
 	if !o.untidy.Swap(false) {
 		return
@@ -324,12 +342,13 @@ func (o *origins) tidy() {
 	gone := o.gone
 	o.gone = nil
 	o.goneMu.Unlock()
-	for {
+	o.mu.Lock()
+	for _, k := range gone {
+		o.policy.Drop(k.entry)
+	}
+	o.mu.Unlock()
+	for range tidyAtOnce {
 		o.mu.Lock()
-		for _, k := range gone {
-			o.policy.Drop(k.entry)
-		}
-		gone = nil
 		k, some := o.policy.Ended()
 		o.mu.Unlock()
 		if !some {
@@ -338,6 +357,7 @@ func (o *origins) tidy() {
 		k.object.Stop()
 		_ = k.region.Deregister()
 	}
+	o.untidy.Store(true)
 }
 
 // move moves memory that the card does not know for sure.
@@ -348,7 +368,7 @@ func (o *origins) move(ctx context.Context, l *Link, opcode verbs.Opcode, memory
 	switch k, verdict := o.peek(memory); {
 	case k != nil:
 		o.count(transfer.Cache, len(memory))
-		return l.moveAs(ctx, opcode, memory, k.region.LKey(), holding{kept: k}, remote, offset)
+		return l.moveAs(ctx, opcode, memory, k.region.LKey(), holding{kept: k, memory: memory}, remote, offset)
 	case verdict == regcache.Register:
 		return o.moveKept(ctx, l, opcode, memory, remote, offset)
 	}
@@ -364,7 +384,8 @@ func (o *origins) moveKept(ctx context.Context, l *Link, opcode verbs.Opcode, me
 	if o.allowed.Has(transfer.CachingPipeline) && (!all || len(memory) > o.model.Piece() && o.model.Time(transfer.CachingPipeline, write, len(memory)) < o.model.Time(transfer.Cache, write, len(memory))) {
 		protocol = transfer.CachingPipeline
 	}
-	o.count(protocol, len(memory))
+	whole := memory
+	defer func() { o.count(protocol, len(whole)-len(memory)) }()
 	defer o.world.EndSpan(protocol.String(), o.world.BeginSpan())
 	pieces := o.model.Cut(protocol, write, len(memory))
 	for len(memory) > 0 {
@@ -379,11 +400,12 @@ func (o *origins) moveKept(ctx context.Context, l *Link, opcode verbs.Opcode, me
 		}
 		k := o.find(piece)
 		if k == nil {
-			if k, _ = o.keep(piece); k == nil {
+			if k = o.keep(piece); k == nil {
+				o.unfit(whole)
 				return o.moveOnce(ctx, l, opcode, memory, remote, offset)
 			}
 		}
-		if err := l.moveAs(ctx, opcode, piece, k.region.LKey(), holding{kept: k}, remote, offset); err != nil {
+		if err := l.moveAs(ctx, opcode, piece, k.region.LKey(), holding{kept: k, memory: piece}, remote, offset); err != nil {
 			return err
 		}
 		memory, offset = memory[next.Bytes:], offset+uint64(next.Bytes)

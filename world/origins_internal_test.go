@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -190,6 +192,18 @@ func TestKeptUntilGone(t *testing.T) {
 			}
 			require.Equal(t, from, theirs[:len(from)])
 		}
+		// The card may still read what has left: it is held, as the region does not.
+		if err := l.Write(ctx, from, w.Place(1, &places[0]), 0); err != nil {
+			return err
+		}
+		l.Post()
+		l.mu.Lock()
+		held := slices.ContainsFunc(l.held[l.firstHeld:], func(h holding) bool { return h.kept != nil && &h.memory[0] == &from[0] })
+		l.mu.Unlock()
+		require.True(t, held)
+		if err := l.Flush(ctx); err != nil {
+			return err
+		}
 		require.Equal(t, 1, stats().Regions)
 		require.EqualValues(t, len(from), stats().Bytes)
 		from = nil
@@ -202,10 +216,82 @@ func TestKeptUntilGone(t *testing.T) {
 		}
 		require.EqualValues(t, 1, stats().Invalidations)
 		told := w.Transfers()
-		require.EqualValues(t, 10, told.Operations[transfer.Cache]+told.Operations[transfer.Copy])
-		require.EqualValues(t, 10*64<<10, told.Bytes[transfer.Cache]+told.Bytes[transfer.Copy])
+		require.EqualValues(t, 11, told.Operations[transfer.Cache]+told.Operations[transfer.Copy])
+		require.EqualValues(t, 11*64<<10, told.Bytes[transfer.Cache]+told.Bytes[transfer.Copy])
 		require.Equal(t, stats(), told.Kept)
 		return w.Barrier(ctx)
 	}, WithDevice("tcp"), network, WithTransfers(transfer.Of(transfer.Cache, transfer.Copy)))
 	require.NoError(t, err)
+}
+
+// Where the card takes no more, what nobody uses gives way.
+func TestKeptGivesWay(t *testing.T) {
+	const most = 40
+	var regions atomic.Int64
+	places, theirs := make([]Places, 1), make([]byte, 4096)
+	fabric := shm.NewFabric()
+	network := WithNetwork(func(int) (verbs.Device, error) {
+		device, err := fabric.Open()
+		return &full{registering{device}, &regions, most}, err
+	})
+	err := Run(t.Context(), 2, func(ctx context.Context, w *World) error {
+		if w.rank == 1 {
+			region, err := w.Register(theirs, verbs.LocalWrite|verbs.RemoteWrite)
+			if err != nil {
+				return err
+			}
+			places[0] = region.Places()
+		}
+		if err := Broadcast(ctx, w, 1, places); err != nil || w.rank == 1 {
+			return errors.Join(err, w.Barrier(ctx))
+		}
+		l, err := w.Link(1)
+		if err != nil {
+			return err
+		}
+		buffers := make([][]byte, 3*most)
+		for i := range buffers {
+			buffers[i] = make([]byte, 4096)
+			patterned(buffers[i], i)
+			l.Use(buffers[i], true)
+			if err := errors.Join(l.Write(ctx, buffers[i], w.Place(1, &places[0]), 0), l.Flush(ctx)); err != nil {
+				return err
+			}
+			require.Equal(t, buffers[i], theirs)
+		}
+		told := w.Transfers()
+		require.EqualValues(t, len(buffers), told.Operations[transfer.Cache])
+		require.EqualValues(t, len(buffers)*4096, told.Bytes[transfer.Cache], "none was copied")
+		return w.Barrier(ctx)
+	}, WithDevice("tcp"), network, WithTransfers(transfer.Of(transfer.Cache)))
+	require.NoError(t, err)
+}
+
+// full takes no more than so many weak regions.
+type full struct {
+	registering
+	regions *atomic.Int64
+	most    int64
+}
+
+func (f *full) RegisterMemory(memory []byte, access verbs.Access) (verbs.MemoryRegion, error) {
+	if access&verbs.Weak == 0 {
+		return f.registering.RegisterMemory(memory, access)
+	}
+	if f.regions.Add(1) > f.most {
+		f.regions.Add(-1)
+		return nil, fmt.Errorf("no more regions: %w", verbs.ErrMemory)
+	}
+	r, err := f.registering.RegisterMemory(memory, access)
+	return &counted{r, f.regions}, err
+}
+
+type counted struct {
+	verbs.MemoryRegion
+	regions *atomic.Int64
+}
+
+func (c *counted) Deregister() error {
+	c.regions.Add(-1)
+	return c.MemoryRegion.Deregister()
 }

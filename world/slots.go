@@ -50,7 +50,13 @@ func (s *slots) take() (taken slot, scarce bool, err error) {
 		if s.most > 0 && s.made >= s.most {
 			return slot{}, true, nil
 		}
-		if err := s.more(); err != nil {
+		err := s.more()
+		switch {
+		case err != nil && s.most > 0 && s.made > 0:
+			// There are no more to be had.
+			s.most = s.made
+			return slot{}, true, nil
+		case err != nil:
 			return slot{}, false, err
 		}
 	}

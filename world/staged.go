@@ -114,8 +114,8 @@ func (l *Link) takeSlot(ctx context.Context, bytes int) (s slot, scarce bool, er
 		}
 		if long {
 			l.Post()
-		} else if err = w.pushAll(); err != nil {
-			return s, scarce, err
+		} else {
+			w.pushAll()
 		}
 		if err = wait.Pause(ctx); err != nil {
 			return s, scarce, err
@@ -123,16 +123,18 @@ func (l *Link) takeSlot(ctx context.Context, bytes int) (s slot, scarce bool, er
 	}
 }
 
-// pushAll has all that is collected on its way, and its completion heard of: letters come back then.
-func (w *World) pushAll() (err error) {
+// pushAll has all that is collected on its way, on all links, and its completion heard of. Letters of
+// what has completed are given back then. A link that has no letter to ask for that has others to.
+func (w *World) pushAll() {
 	for rank := range w.links {
-		if l := w.links[rank].Load(); err == nil && l != nil && l.broken.Load() == nil {
-			l.mu.Lock()
-			err = l.push()
-			l.mu.Unlock()
+		for _, l := range [...]*Link{w.links[rank].Load(), w.cardLinks[rank].Load()} {
+			if l != nil && l.broken.Load() == nil {
+				l.mu.Lock()
+				_ = l.push()
+				l.mu.Unlock()
+			}
 		}
 	}
-	return err
 }
 
 // unstage ends the stay of what a request has in a slot. It is called with the mutex.
@@ -196,7 +198,9 @@ func (l *Link) registered(ctx context.Context, opcode verbs.Opcode, memory []byt
 			return err
 		}
 		if offset += uint64(len(piece)); len(memory) > 0 {
-			sent[i%depth] = l.leaves()
+			if sent[i%depth], err = l.leaves(); err != nil {
+				return err
+			}
 		}
 		i++
 	}
@@ -204,11 +208,11 @@ func (l *Link) registered(ctx context.Context, opcode verbs.Opcode, memory []byt
 }
 
 // leaves has what was sent last leave, and its completion heard of: its number.
-func (l *Link) leaves() uint64 {
+func (l *Link) leaves() (uint64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_ = l.push()
-	return l.sequence
+	err := l.push()
+	return l.sequence, err
 }
 
 // reap returns when a request has completed, and what it needed was given back.
