@@ -77,9 +77,11 @@ func (c *core) shut() {
 	c.stopListening()
 	c.closed.Store(true)
 	c.tallies.broken.Store(true)
+	c.viewsMu.Lock()
 	for rank := range c.size {
-		c.forget(rank)
+		c.hide(rank)
 	}
+	c.viewsMu.Unlock()
 	c.awaitReaders()
 }
 

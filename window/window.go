@@ -130,7 +130,9 @@ type core struct {
 	// *Window of it. They have ranks to forget: viewsMu also guards the writing of
 	// their targets.
 	viewsMu sync.Mutex
-	views   map[any]interface{ part(rank int) *target }
+	// forgotten are ranks that have failed meanwhile, or are about to be known to have.
+	forgotten map[int]bool
+	views     map[any]interface{ part(rank int) *target }
 
 	closed atomic.Bool
 	// readers are the calls that read the own control block outside of epochs.
@@ -229,10 +231,20 @@ func windowOver[T Element](c *core) *Window[T] {
 	return win
 }
 
-// forget makes every operation on rank take the long way, where it is refused.
+// forget makes every operation on rank, which is about to be known to have failed, take the long way,
+// where it is refused.
 func (c *core) forget(rank int) {
 	c.viewsMu.Lock()
 	defer c.viewsMu.Unlock()
+	if c.forgotten == nil {
+		c.forgotten = make(map[int]bool)
+	}
+	c.forgotten[rank] = true
+	c.hide(rank)
+}
+
+// hide has the short way to rank closed. It is called with the mutex of the views.
+func (c *core) hide(rank int) {
 	for _, win := range c.views {
 		win.part(rank).memory.Store(nil)
 	}
@@ -362,7 +374,7 @@ func (v *view) reach(op string, target, displacement, count int) (*peer, error) 
 func (v *view) reveal(t *target, p *peer, target int) {
 	v.viewsMu.Lock()
 	defer v.viewsMu.Unlock()
-	if t.memory.Load() != nil || v.closed.Load() || v.world.Failure(target) != nil {
+	if t.memory.Load() != nil || v.closed.Load() || v.forgotten[target] || v.world.Failure(target) != nil {
 		return
 	}
 	t.stripes = stripesOf(&p.control)

@@ -24,11 +24,10 @@ func (w *World) OnFailure(f func(rank int)) (stop func()) {
 }
 
 // OnFailureAtOnce is OnFailure for layers that must know before anybody acts on a failure:
-// f is called where that is noticed, from any goroutine, and in the midst of progress, when
-// Failure gives the failure and Failures does not count it yet. It must not wait for
-// anything, or call what is of a World or a Link but for what only looks: Failure, Failures,
-// Rank and Size.
-func (w *World) OnFailureAtOnce(f func(rank int)) (stop func()) { return w.roster.listenAtOnce(f) }
+// f is called where that is noticed, from any goroutine, and in the midst of progress, before
+// anybody can know of the failure, also by Failure and Failures. It must not wait for
+// anything, or call what is of a World or a Link but for Rank and Size.
+func (w *World) OnFailureAtOnce(f func(rank int)) (stop func()) { return w.roster.beforehand(f) }
 
 // A bulletin has a function told of failures by a goroutine that is there only while
 // there are some to tell.

@@ -63,11 +63,12 @@ func TestToldAtOnce(t *testing.T) {
 		told = true
 		require.Equal(t, 1, rank)
 		require.Zero(t, w.Failures())
-		require.Error(t, w.Failure(rank))
+		require.NoError(t, w.Failure(rank))
 	})
 	w.roster.fail(1, errors.New("gone"))
 	require.True(t, told)
 	require.EqualValues(t, 1, w.Failures())
+	require.Error(t, w.Failure(1))
 }
 
 // A bulletin that has ended tells no more, but for the word that it is in the midst of,

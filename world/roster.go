@@ -15,9 +15,8 @@ type roster struct {
 	mu    sync.Mutex
 	first *PeerError
 	// Listeners are told of each failure by the goroutine that noticed it, in the midst of
-	// what it does: sever before anybody can know of it, atOnce when it is recorded and not
-	// yet counted, and heard after that.
-	sever, atOnce, heard listeners
+	// what it does: sever before anybody can know of it, heard after that.
+	sever, heard listeners
 }
 
 // listeners are functions, in the order in which they came.
@@ -59,9 +58,6 @@ func (r *roster) fail(rank int, cause error) {
 	if r.first == nil {
 		r.first = e
 	}
-	for _, f := range r.atOnce {
-		(*f)(rank)
-	}
 	r.failures.Add(1)
 	heard := slices.Clone(r.heard)
 	r.mu.Unlock()
@@ -72,11 +68,6 @@ func (r *roster) fail(rank int, cause error) {
 
 // listen has f told of failures until the function that it returns is called.
 func (r *roster) listen(f func(rank int)) (stop func()) { return r.add(&r.heard, f) }
-
-// listenAtOnce has f called with the rank of each failure when Failure gives it, before it
-// counts among Failures, until the function that it returns is called. f must neither wait
-// nor ask who failed first.
-func (r *roster) listenAtOnce(f func(rank int)) (stop func()) { return r.add(&r.atOnce, f) }
 
 // beforehand has f called with the rank of each failure before it is recorded, until
 // the function that it returns is called. f must neither wait nor ask who has failed.
@@ -93,8 +84,11 @@ func (r *roster) add(to *listeners, f func(rank int)) (stop func()) {
 	}
 }
 
-// Failure is nil, or the *PeerError of a rank that has failed.
+// Failure is nil, or the *PeerError of a rank that has failed, which counts among Failures then.
 func (w *World) Failure(rank int) error {
+	if w.Failures() == 0 {
+		return nil
+	}
 	if e := w.roster.failed[rank].Load(); e != nil {
 		return e
 	}
