@@ -6,7 +6,6 @@ import (
 
 	"github.com/onesided/rma/regcache"
 	"github.com/onesided/rma/scheduler/transfer"
-	"github.com/onesided/rma/verbs/sim"
 )
 
 // Part B: "Efficient RDMA-based small-message communication for frequently used buffers", of
@@ -132,21 +131,7 @@ func (s *transferStand) warm(ctx context.Context, bytes int) error {
 }
 
 // reusedAt is what an operation and its fence take, of one buffer that is used again and again.
-func reusedAt(write bool) measurement {
-	return eachX(func(n int) transferCase {
-		return transferCase{ranks: 2, bytes: n, body: func(ctx context.Context, s *transferStand) ([]float64, error) {
-			if err := s.warm(ctx, n); err != nil {
-				return nil, err
-			}
-			one, err := s.buffers(1, n, n)
-			if err != nil {
-				return nil, err
-			}
-			took, err := s.timed(frequentUses, func() error { return s.fenced(ctx, write, one[0]) })
-			return []float64{inMicroseconds(took)}, err
-		}}
-	})
-}
+func reusedAt(write bool) measurement { return useTimes(write, 0, frequentUses) }
 
 // spectrumAt is the same of puts of many buffers, which are so far from each other: of 1000 of the
 // paper's every tenth, with all of its uses.
@@ -185,11 +170,7 @@ func leastUses(ctx context.Context, f *figure, c *curve, o *paperOptions) ([]flo
 		}
 		return least, nil
 	case "regcache":
-		card, err := sim.ByName(f.profile)
-		if err != nil {
-			return nil, err
-		}
-		s, err := sim.New(card, o.seed)
+		s, err := f.simulator(o)
 		if err != nil {
 			return nil, err
 		}
@@ -200,7 +181,7 @@ func leastUses(ctx context.Context, f *figure, c *curve, o *paperOptions) ([]flo
 		return least, nil
 	}
 	copied := moved("copy", "", transfer.Copy)
-	first, later := useTimes(0, 1), useTimes(1, 101)
+	first, later := useTimes(true, 0, 1), useTimes(true, 1, 101)
 	var times [3][]float64
 	for i, one := range []struct {
 		c       *curve
@@ -219,8 +200,9 @@ func leastUses(ctx context.Context, f *figure, c *curve, o *paperOptions) ([]flo
 	return least, nil
 }
 
-// useTimes is what a put and its fence take, on average of the uses of a buffer from one on up to another.
-func useTimes(from, to int) measurement {
+// useTimes is what an operation and its fence take, on average of the uses of a buffer from one on up to
+// another.
+func useTimes(write bool, from, to int) measurement {
 	return eachX(func(n int) transferCase {
 		return transferCase{ranks: 2, bytes: n, body: func(ctx context.Context, s *transferStand) ([]float64, error) {
 			if err := s.warm(ctx, n); err != nil {
@@ -230,7 +212,7 @@ func useTimes(from, to int) measurement {
 			if err != nil {
 				return nil, err
 			}
-			turn := func() error { return s.fenced(ctx, true, one[0]) }
+			turn := func() error { return s.fenced(ctx, write, one[0]) }
 			if _, err := s.timed(from, turn); err != nil {
 				return nil, err
 			}

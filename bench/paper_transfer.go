@@ -51,13 +51,18 @@ func known(short, name string) curve {
 	return c
 }
 
-// simulate gives the values of rank 0.
-func (t *transferCase) simulate(ctx context.Context, f *figure, c *curve, o *paperOptions) (values []float64, err error) {
+// simulator is one with the figure's cards.
+func (f *figure) simulator(o *paperOptions) (*sim.Simulator, error) {
 	card, err := sim.ByName(f.profile)
 	if err != nil {
 		return nil, err
 	}
-	s, err := sim.New(card, o.seed)
+	return sim.New(card, o.seed)
+}
+
+// simulate gives the values of rank 0.
+func (t *transferCase) simulate(ctx context.Context, f *figure, c *curve, o *paperOptions) (values []float64, err error) {
+	s, err := f.simulator(o)
 	if err != nil {
 		return nil, err
 	}

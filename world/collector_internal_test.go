@@ -19,7 +19,6 @@ import (
 	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/bounds"
-	"github.com/onesided/rma/verbs/shm"
 )
 
 // checking is a card that needs registered memory, and looks at each request whether what a weak region
@@ -55,12 +54,10 @@ type checks struct {
 }
 
 // network has the ranks of a job reach each other over checking cards.
-func (c *checks) network() Option {
+func (c *checks) network() []Option {
 	c.began = make(map[uint64]bool)
-	fabric := shm.NewFabric()
-	return WithNetwork(func(rank int) (verbs.Device, error) {
-		device, err := fabric.Open()
-		return &checking{registering: registering{device}, rank: rank, checks: c, weak: make(map[uint32]*checkedRegion)}, err
+	return over(func(rank int, d verbs.Device) verbs.Device {
+		return &checking{registering: registering{d}, rank: rank, checks: c, weak: make(map[uint32]*checkedRegion)}
 	})
 }
 
@@ -232,7 +229,7 @@ func (s *stress) run(t *testing.T, c *checks, options ...Option) {
 	for rank := range s.theirs {
 		s.theirs[rank] = make([]byte, stressedRanks*stressedWorkers*stressedBytes)
 	}
-	options = append([]Option{WithDevice("tcp"), c.network()}, options...)
+	options = append(c.network(), options...)
 	require.NoError(t, Run(t.Context(), stressedRanks, s.rank, options...))
 }
 

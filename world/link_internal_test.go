@@ -17,11 +17,40 @@ import (
 // apart are options under which ranks that are goroutines map no memory of each
 // other, although the device could: everything goes over links.
 func apart() []Option {
+	return over(func(_ int, d verbs.Device) verbs.Device { return struct{ verbs.Device }{d} })
+}
+
+// over are options under which they reach each other over devices in the place of those of their
+// process.
+func over(hide func(rank int, d verbs.Device) verbs.Device) []Option {
 	fabric := shm.NewFabric()
-	return []Option{WithDevice("tcp"), WithNetwork(func(int) (verbs.Device, error) {
+	return []Option{WithDevice("tcp"), WithNetwork(func(rank int) (verbs.Device, error) {
 		device, err := fabric.Open()
-		return struct{ verbs.Device }{device}, err
+		return hide(rank, device), err
 	})}
+}
+
+// towards has rank 0 of two reach rank 1, which has exposed so many bytes of theirs.
+func towards(t *testing.T, bytes int, body func(ctx context.Context, l *Link, to verbs.RemoteRegion, theirs []byte) error, options ...Option) {
+	t.Helper()
+	places, theirs := make([]Places, 1), make([]byte, bytes)
+	require.NoError(t, Run(t.Context(), 2, func(ctx context.Context, w *World) error {
+		if w.rank == 1 {
+			region, err := w.Register(theirs, verbs.LocalWrite|verbs.RemoteWrite|verbs.RemoteRead)
+			if err != nil {
+				return err
+			}
+			places[0] = region.Places()
+		}
+		if err := Broadcast(ctx, w, 1, places); err != nil || w.rank == 1 {
+			return errors.Join(err, w.Barrier(ctx))
+		}
+		l, err := w.Link(1)
+		if err != nil {
+			return err
+		}
+		return errors.Join(body(ctx, l, w.Place(1, &places[0]), theirs), w.Barrier(ctx))
+	}, options...))
 }
 
 // runApart runs a body over ranks that are apart.
@@ -228,29 +257,13 @@ func TestLinkStaysSmall(t *testing.T) {
 
 // Writes that nobody flushes complete all the same, and do not run over the queue.
 func TestManyWrites(t *testing.T) {
-	places, memory := make([]Places, 1), make([]byte, 512)
-	err := Run(t.Context(), 2, func(ctx context.Context, w *World) error {
-		if w.rank == 1 {
-			region, err := w.Register(memory, verbs.LocalWrite|verbs.RemoteWrite)
-			if err != nil {
-				return err
-			}
-			places[0] = region.Places()
-		}
-		if err := Broadcast(ctx, w, 1, places); err != nil || w.rank == 1 {
-			return errors.Join(err, w.Barrier(ctx))
-		}
-		l, err := w.Link(1)
-		if err != nil {
-			return err
-		}
-		to, from := w.Place(1, &places[0]), make([]byte, 512)
+	towards(t, 512, func(ctx context.Context, l *Link, to verbs.RemoteRegion, _ []byte) error {
+		from := make([]byte, 512)
 		for range 50_000 {
 			if err := l.Write(ctx, from, to, 0); err != nil {
 				return err
 			}
 		}
-		return errors.Join(l.Flush(ctx), w.Barrier(ctx))
+		return l.Flush(ctx)
 	}, WithDevice("tcp"))
-	require.NoError(t, err)
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/onesided/rma/regcache"
 	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/shm"
 	"github.com/onesided/rma/verbs/sim"
 )
 
@@ -154,30 +153,14 @@ func (r registering) Costs() verbs.Costs {
 	}
 }
 
+// knowingNone are options under which ranks reach each other over such devices.
+func knowingNone() []Option {
+	return over(func(_ int, d verbs.Device) verbs.Device { return registering{d} })
+}
+
 // A buffer that is used again is registered once; when the collector has taken it the region ends.
 func TestKeptUntilGone(t *testing.T) {
-	places, theirs := make([]Places, 1), make([]byte, 1<<20)
-	fabric := shm.NewFabric()
-	network := WithNetwork(func(int) (verbs.Device, error) {
-		device, err := fabric.Open()
-		return registering{device}, err
-	})
-	err := Run(t.Context(), 2, func(ctx context.Context, w *World) error {
-		if w.rank == 1 {
-			region, err := w.Register(theirs, verbs.LocalWrite|verbs.RemoteWrite)
-			if err != nil {
-				return err
-			}
-			places[0] = region.Places()
-			return errors.Join(Broadcast(ctx, w, 1, places), w.Barrier(ctx))
-		}
-		if err := Broadcast(ctx, w, 1, places); err != nil {
-			return err
-		}
-		l, err := w.Link(1)
-		if err != nil {
-			return err
-		}
+	towards(t, 1<<20, func(ctx context.Context, l *Link, to verbs.RemoteRegion, theirs []byte) error {
 		o, stats := l.origins(), func() regcache.Stats {
 			l.origins().mu.Lock()
 			defer l.origins().mu.Unlock()
@@ -187,13 +170,13 @@ func TestKeptUntilGone(t *testing.T) {
 		for round := range 10 {
 			l.Use(from, true)
 			patterned(from, round)
-			if err := errors.Join(l.Write(ctx, from, w.Place(1, &places[0]), 0), l.Flush(ctx)); err != nil {
+			if err := errors.Join(l.Write(ctx, from, to, 0), l.Flush(ctx)); err != nil {
 				return err
 			}
 			require.Equal(t, from, theirs[:len(from)])
 		}
 		// The card may still read what has left: it is held, as the region does not.
-		if err := l.Write(ctx, from, w.Place(1, &places[0]), 0); err != nil {
+		if err := l.Write(ctx, from, to, 0); err != nil {
 			return err
 		}
 		l.Post()
@@ -215,56 +198,35 @@ func TestKeptUntilGone(t *testing.T) {
 			}
 		}
 		require.EqualValues(t, 1, stats().Invalidations)
-		told := w.Transfers()
+		told := l.world.Transfers()
 		require.EqualValues(t, 11, told.Operations[transfer.Cache]+told.Operations[transfer.Copy])
 		require.EqualValues(t, 11*64<<10, told.Bytes[transfer.Cache]+told.Bytes[transfer.Copy])
 		require.Equal(t, stats(), told.Kept)
-		return w.Barrier(ctx)
-	}, WithDevice("tcp"), network, WithTransfers(transfer.Of(transfer.Cache, transfer.Copy)))
-	require.NoError(t, err)
+		return nil
+	}, append(knowingNone(), WithTransfers(transfer.Of(transfer.Cache, transfer.Copy)))...)
 }
 
 // Where the card takes no more, what nobody uses gives way.
 func TestKeptGivesWay(t *testing.T) {
 	const most = 40
 	var regions atomic.Int64
-	places, theirs := make([]Places, 1), make([]byte, 4096)
-	fabric := shm.NewFabric()
-	network := WithNetwork(func(int) (verbs.Device, error) {
-		device, err := fabric.Open()
-		return &full{registering{device}, &regions, most}, err
-	})
-	err := Run(t.Context(), 2, func(ctx context.Context, w *World) error {
-		if w.rank == 1 {
-			region, err := w.Register(theirs, verbs.LocalWrite|verbs.RemoteWrite)
-			if err != nil {
-				return err
-			}
-			places[0] = region.Places()
-		}
-		if err := Broadcast(ctx, w, 1, places); err != nil || w.rank == 1 {
-			return errors.Join(err, w.Barrier(ctx))
-		}
-		l, err := w.Link(1)
-		if err != nil {
-			return err
-		}
+	cards := over(func(_ int, d verbs.Device) verbs.Device { return &full{registering{d}, &regions, most} })
+	towards(t, 4096, func(ctx context.Context, l *Link, to verbs.RemoteRegion, theirs []byte) error {
 		buffers := make([][]byte, 3*most)
 		for i := range buffers {
 			buffers[i] = make([]byte, 4096)
 			patterned(buffers[i], i)
 			l.Use(buffers[i], true)
-			if err := errors.Join(l.Write(ctx, buffers[i], w.Place(1, &places[0]), 0), l.Flush(ctx)); err != nil {
+			if err := errors.Join(l.Write(ctx, buffers[i], to, 0), l.Flush(ctx)); err != nil {
 				return err
 			}
 			require.Equal(t, buffers[i], theirs)
 		}
-		told := w.Transfers()
+		told := l.world.Transfers()
 		require.EqualValues(t, len(buffers), told.Operations[transfer.Cache])
 		require.EqualValues(t, len(buffers)*4096, told.Bytes[transfer.Cache], "none was copied")
-		return w.Barrier(ctx)
-	}, WithDevice("tcp"), network, WithTransfers(transfer.Of(transfer.Cache)))
-	require.NoError(t, err)
+		return nil
+	}, append(cards, WithTransfers(transfer.Of(transfer.Cache)))...)
 }
 
 // full takes no more than so many weak regions.

@@ -23,27 +23,7 @@ import (
 // has some bytes exposed.
 func between(t *testing.T, c *checks, bytes int, body func(ctx context.Context, l *Link, to verbs.RemoteRegion, theirs []byte) error, options ...Option) {
 	t.Helper()
-	theirs := make([]byte, bytes)
-	options = append([]Option{WithDevice("tcp"), c.network()}, options...)
-	require.NoError(t, Run(t.Context(), 2, func(ctx context.Context, w *World) error {
-		places := make([]Places, 1)
-		if w.rank == 1 {
-			region, err := w.Register(theirs, verbs.LocalWrite|verbs.RemoteWrite|verbs.RemoteRead)
-			if err != nil {
-				return err
-			}
-			places[0] = region.Places()
-			return errors.Join(Broadcast(ctx, w, 1, places), w.Barrier(ctx))
-		}
-		if err := Broadcast(ctx, w, 1, places); err != nil {
-			return err
-		}
-		l, err := w.Link(1)
-		if err != nil {
-			return err
-		}
-		return errors.Join(body(ctx, l, w.Place(1, &places[0]), theirs), w.Barrier(ctx))
-	}, options...))
+	towards(t, bytes, body, append(c.network(), options...)...)
 	require.Empty(t, c.stale)
 	require.Empty(t, c.moved)
 }
@@ -206,7 +186,7 @@ func TestPartsKeepTheirRegion(t *testing.T) {
 					return fmt.Errorf("%d regions are kept", n)
 				}
 				return w.Barrier(ctx)
-			}, WithDevice("tcp"), c.network(), WithTransfers(set), WithKept(0, 0)))
+			}, append(c.network(), WithTransfers(set), WithKept(0, 0))...))
 		})
 	}
 }
