@@ -35,8 +35,9 @@ type Cache[R any] struct {
 
 // Stats of a cache count what has happened, and what there is.
 type Stats struct {
-	// Hits and Misses are of looks for what is kept, of which an operation may take some, Evictions what was ended because there was too much, and
-	// Invalidations what was ended because its memory is no more.
+	// Hits and Misses are of looks for what is kept, of which an operation may take some, Evictions
+	// what was ended because there was too much, and Invalidations what was ended because its
+	// memory is no more.
 	Hits, Misses, Evictions, Invalidations uint64
 	// Bytes and Regions are what the cache keeps.
 	Bytes   uint64

@@ -46,7 +46,7 @@ func (l *Link) moveAs(ctx context.Context, opcode verbs.Opcode, memory []byte, k
 			r.Flags |= verbs.Inline
 		}
 		memory, offset = memory[len(part):], offset+uint64(len(part))
-		if len(memory) == 0 && (held.region != nil || held.kept != nil) {
+		if len(memory) == 0 {
 			l.hold(held)
 		}
 		l.leave(len(part))
@@ -59,7 +59,7 @@ func (l *Link) moveAs(ctx context.Context, opcode verbs.Opcode, memory []byte, k
 func (l *Link) letGo(held holding, begun bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if begun && (held.region != nil || held.kept != nil) && l.broken.Load() == nil {
+	if begun && l.broken.Load() == nil {
 		l.hold(held)
 	} else {
 		held.giveBack()
@@ -521,6 +521,9 @@ func (l *Link) post(signalled bool) {
 
 // hold has something needed until the last request has completed.
 func (l *Link) hold(h holding) {
+	if h.region == nil && h.kept == nil && h.slot.of == nil {
+		return
+	}
 	h.sequence = l.sequence
 	l.held = append(l.held, h)
 }

@@ -86,13 +86,18 @@ func (r *roster) add(to *listeners, f func(rank int)) (stop func()) {
 
 // Failure is nil, or the *PeerError of a rank that has failed, which counts among Failures then.
 func (w *World) Failure(rank int) error {
-	if w.Failures() == 0 {
-		return nil
-	}
-	if e := w.roster.failed[rank].Load(); e != nil {
+	if e := w.roster.failure(rank); e != nil {
 		return e
 	}
 	return nil
+}
+
+// failure is that of a rank, nil until failures count it.
+func (r *roster) failure(rank int) *PeerError {
+	if r.failures.Load() == 0 {
+		return nil
+	}
+	return r.failed[rank].Load()
 }
 
 // Failures is how many ranks have failed: one load.
@@ -111,7 +116,7 @@ func (w *World) FirstFailure() (rank int, err error) {
 
 // peerError is the error of a call that needs rank, nil while it lives.
 func (w *World) peerError(op string, rank int) error {
-	if e := w.roster.failed[rank].Load(); e != nil {
+	if e := w.roster.failure(rank); e != nil {
 		w.passOnFirst()
 		return &PeerError{Rank: rank, Op: op, Cause: e.Cause}
 	}
@@ -131,7 +136,7 @@ func (w *World) anyFailure(op string) error {
 
 // Gone tells whether a rank has failed, or is known to have left the job.
 func (w *World) Gone(rank int) bool {
-	if w.roster.failed[rank].Load() != nil || w.parted[rank].Load() {
+	if w.roster.failure(rank) != nil || w.parted[rank].Load() {
 		return true
 	}
 	if rank == w.rank || !w.Mapped(rank) {

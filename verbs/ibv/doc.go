@@ -55,8 +55,8 @@
 //     failed fails at once what belongs to it.
 //   - Programs may start others (os/exec): the child uses this process's memory as it is until it is
 //     another program. Only C code that forks has to call ibv_fork_init before.
-//   - Memory is registered where it is, pinned and referred to until Deregister. With
-//     RemoteWrite or RemoteAtomic the card asks for LocalWrite, which such a region has here
+//   - Memory is registered where it is, pinned, and referred to until Deregister unless the region is
+//     Weak. With RemoteWrite or RemoteAtomic the card asks for LocalWrite, which such a region has here
 //     also where it was not asked for.
 //   - The card's atomics are atomic against each other. Only where Attributes say that they
 //     are coherent are they so against those of CPUs.
