@@ -1,7 +1,6 @@
 package regcache
 
 import (
-	"fmt"
 	"math"
 	"time"
 
@@ -81,16 +80,6 @@ const (
 var speculationNames = [speculations]string{"adaptive", "always", "25%", "50%", "100%", "never"}
 
 func (s Speculation) String() string { return speculationNames[s] }
-
-// ParseSpeculation gives the one of a name: adaptive, always, 25%, 50%, 100%, or never.
-func ParseSpeculation(name string) (Speculation, error) {
-	for s, n := range speculationNames {
-		if n == name {
-			return Speculation(s), nil
-		}
-	}
-	return 0, fmt.Errorf("regcache: %q is no speculation: there are %q", name, speculationNames)
-}
 
 // Threshold is after how many uses a buffer is registered for which uses of them pay, or 0 if it never
 // is. That of Adaptive is the first.

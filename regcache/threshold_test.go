@@ -43,6 +43,7 @@ func TestExtra(t *testing.T) {
 }
 
 func TestThreshold(t *testing.T) {
+	var names []string
 	for s, of := range map[regcache.Speculation][3]int{
 		regcache.Adaptive: {1, 1, 0},
 		regcache.Always:   {1, 1, 1},
@@ -52,10 +53,7 @@ func TestThreshold(t *testing.T) {
 		regcache.Never:    {0, 0, 0},
 	} {
 		require.Equal(t, of, [3]int{s.Threshold(60), s.Threshold(1), s.Threshold(0)}, s)
-		parsed, err := regcache.ParseSpeculation(s.String())
-		require.NoError(t, err)
-		require.Equal(t, s, parsed)
+		names = append(names, s.String())
 	}
-	_, err := regcache.ParseSpeculation("some")
-	require.ErrorContains(t, err, `"some" is no speculation: there are ["adaptive" "always" "25%" "50%" "100%" "never"]`)
+	require.ElementsMatch(t, []string{"adaptive", "always", "25%", "50%", "100%", "never"}, names)
 }

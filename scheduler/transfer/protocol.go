@@ -70,7 +70,7 @@ func Of(some ...Protocol) Set {
 // Has tells whether a protocol is in the set.
 func (s Set) Has(p Protocol) bool { return p < Protocols && s&(1<<p) != 0 }
 
-// String is as ParseSet reads it.
+// String has the names, separated by commas.
 func (s Set) String() string {
 	var in []string
 	for p := range Protocols {
@@ -79,21 +79,4 @@ func (s Set) String() string {
 		}
 	}
 	return strings.Join(in, ",")
-}
-
-// ParseSet reads names that are separated by commas, such as "copy,cache". No name at all is the
-// empty set.
-func ParseSet(text string) (Set, error) {
-	var s Set
-	if text == "" {
-		return s, nil
-	}
-	for name := range strings.SplitSeq(text, ",") {
-		p, err := Parse(strings.TrimSpace(name))
-		if err != nil {
-			return 0, err
-		}
-		s |= Of(p)
-	}
-	return s, nil
 }
