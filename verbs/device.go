@@ -100,6 +100,10 @@ type Attributes struct {
 	// CardAtomics tells that the card carries out the atomics of peers by itself, which takes
 	// no time of this rank's processor. On other devices the processor does.
 	CardAtomics bool
+	// OrderedWrites tells that the bytes of one write, of all its segments, are placed in rising
+	// order, as processors see them that load words atomically. No standard promises it, as
+	// InfiniBand does of several writes.
+	OrderedWrites bool
 	// Resends tells that the card may read the segments of a request again that the peer has
 	// carried out, until the request completes: the word of that may be lost on the way,
 	// while what the peer sends thereupon arrives.
@@ -116,6 +120,8 @@ type Costs struct {
 	// Serve is what a message costs the CPUs of both sides together that a write or a
 	// read does not: to receive it, to see what it asks, and to answer.
 	Serve time.Duration
+	// PollRing is what it takes to look at a place in memory that the card writes.
+	PollRing time.Duration
 	// Latency is one way for an empty message, ReadLatency there and back for
 	// an empty read.
 	Latency, ReadLatency time.Duration
@@ -253,6 +259,14 @@ type Charger interface {
 	// Work keeps the caller's processor busy for the limit, or until the Channel is rung
 	// after the ticket, by which Sleep would end.
 	Work(ticket uint32, limit time.Duration)
+}
+
+// A RingPoller is a device in virtual time whose caller says how many rings in its memory it is
+// going to look at.
+type RingPoller interface {
+	// PollRings lets all come that the card has placed by the time when they are looked at,
+	// and charges the caller for looking.
+	PollRings(n int)
 }
 
 // A Severer is a queue pair that can be ended because its peer is taken for dead, which

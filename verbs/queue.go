@@ -78,7 +78,10 @@ const (
 	OpSend Opcode = iota
 	// OpSendImmediate does, with 32 bits that the receive's completion carries.
 	OpSendImmediate
-	// OpRDMAWrite places its segments in remote memory.
+	// OpRDMAWrite places its segments in remote memory. In memory of AllocateMemory, 8 bytes
+	// at an address that is a multiple of 8 are placed as by an atomic store: who loads them
+	// atomically there sees all of them or none, and with them all that this queue pair has
+	// placed before. It wakes nobody.
 	OpRDMAWrite
 	// OpRDMAWriteImmediate does, and then consumes a receive of the peer,
 	// whose completion carries 32 bits and the length.

@@ -9,6 +9,7 @@ package ibv
 import "C"
 
 import (
+	"runtime"
 	"syscall"
 	"unsafe"
 
@@ -100,6 +101,11 @@ func (c *card) eventDescriptor() int { return int(c.context.async_fd) }
 // rxeVendor is the vendor of the card in software of Linux.
 const rxeVendor = 0xffffff
 
+// mellanoxVendor is that of cards which write to the bus in rising order, as it is known of them
+// while no region is of relaxed ordering; and PCI Express and the processors of amd64 keep it.
+// That of Linux in software copies by whatever its kernel's memcpy is.
+const mellanoxVendor = 0x02c9
+
 // limits are what a card can.
 type limits struct {
 	ports                          int
@@ -108,6 +114,9 @@ type limits struct {
 	readsOut, readsIn              int
 	atomics, coherentAtomics       bool
 	pagesOnDemand, atomicsOnDemand bool
+	// orderedWrites tells that the card and this machine place the bytes of a write in rising
+	// order.
+	orderedWrites bool
 	// fencesFail tells that the card's fences cannot be relied on, queuesFixed that its queues
 	// cannot be made larger.
 	fencesFail, queuesFixed bool
@@ -124,6 +133,7 @@ func (c *card) limits() (limits, error) {
 		// The kernel's rdma_rxe may send nothing any more when a fenced message had to wait for
 		// a receive (Linux 6.1).
 		fencesFail:      a.vendor_id == rxeVendor,
+		orderedWrites:   a.vendor_id == mellanoxVendor && runtime.GOARCH == "amd64",
 		atomics:         a.atomic_cap != C.IBV_ATOMIC_NONE,
 		coherentAtomics: a.atomic_cap == C.IBV_ATOMIC_GLOB,
 	}

@@ -11,7 +11,7 @@ var inlines = [...]int{mostInline, 128, 96, 64, 32, 0}
 func (d *device) measure(p *port) error {
 	d.attributes = verbs.Attributes{
 		Name: deviceName + ":" + d.name, MaxSegments: min(mostSegments, d.limits.segments),
-		MaxMessage: int(min(p.message, 1<<30)), CoherentAtomics: d.limits.coherentAtomics, CardAtomics: d.limits.atomics, Resends: true,
+		MaxMessage: int(min(p.message, 1<<30)), CoherentAtomics: d.limits.coherentAtomics, CardAtomics: d.limits.atomics, OrderedWrites: d.limits.orderedWrites, Resends: true,
 	}
 	q, err := d.card.newQueue(1)
 	if err != nil {

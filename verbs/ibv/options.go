@@ -3,13 +3,17 @@ package ibv
 import (
 	"log/slog"
 	"os"
+	"strings"
 	"time"
+
+	"github.com/onesided/rma/verbs"
 )
 
 // Options of a device.
 type Options struct {
 	// Device is the card and, behind a colon, its port: "mlx5_0", "mlx5_0:2". Without a
 	// port it is the card's first that is active. Empty is the first card that has one.
+	// Several, with commas between them, are for Rails.
 	Device string
 	// GID is which entry of the port's table is this side's address, where the fabric
 	// needs one (RoCE does): an index, or an IP address that one of them stands for.
@@ -53,6 +57,24 @@ type Options struct {
 // variables RMA_IBV_DEVICE and RMA_IBV_GID.
 func FromEnvironment() Options {
 	return Options{Device: os.Getenv("RMA_IBV_DEVICE"), GID: os.Getenv("RMA_IBV_GID")}
+}
+
+// Rails gives the options for each of several cards, whose names Device lists with commas between
+// them. GID is then an entry of each card's table, in the same way, or one for all.
+func (o Options) Rails() ([]Options, error) {
+	devices, gids := strings.Split(o.Device, ","), strings.Split(o.GID, ",")
+	if len(gids) != 1 && len(gids) != len(devices) {
+		return nil, &verbs.ArgumentError{Device: deviceName, Text: "Options: GID is " + o.GID + " and Device " + o.Device + "; GID must be as many entries as Device names cards, or one"}
+	}
+	rails := make([]Options, len(devices))
+	for i := range rails {
+		rails[i] = o
+		rails[i].Device, rails[i].GID = devices[i], gids[i%len(gids)]
+		if devices[i] == "" && len(devices) > 1 {
+			return nil, &verbs.ArgumentError{Device: deviceName, Text: "Options: Device is " + o.Device + ", of which a name is empty; it must be names of cards with commas between them"}
+		}
+	}
+	return rails, nil
 }
 
 // deviceName begins the names of devices and the texts of errors.

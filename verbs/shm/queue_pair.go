@@ -328,10 +328,15 @@ func (q *queuePair) after(i int) int {
 	return i
 }
 
-// complete ends a request. A success is reported if it was signalled, a failure
-// always.
+// complete ends a request that has a slot.
 func (q *queuePair) complete(r *request, status verbs.Status) {
 	clear(r.Segments)
+	q.answer(&r.SendRequest, status)
+}
+
+// answer says how a request has ended. A success is reported if it was signalled, a failure
+// always.
+func (q *queuePair) answer(r *verbs.SendRequest, status verbs.Status) {
 	if status == verbs.StatusSuccess && r.Flags&verbs.Signalled == 0 {
 		q.uncovered++
 		return

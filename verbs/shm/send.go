@@ -29,14 +29,30 @@ func (q *queuePair) PostSend(requests []verbs.SendRequest) (int, error) {
 			q.drive()
 			return i, verbs.ErrQueueFull
 		}
+		if q.writeAtOnce(&requests[i], length) {
+			continue
+		}
 		slot := &q.sends[(q.sendFirst+q.sendCount)%len(q.sends)]
 		slot.take(&requests[i], length)
 		q.sendCount++
 		// Before the peer can answer: who polls on its ring must find this.
 		q.waiting.Store(true)
 	}
-	q.drive()
+	if q.sendCount > 0 || q.State() == verbs.StateError {
+		q.drive()
+	}
 	return len(requests), nil
+}
+
+// writeAtOnce carries out a write that has nothing before it to wait for, and tells whether it did. One
+// that fails is left to those who look why.
+func (q *queuePair) writeAtOnce(r *verbs.SendRequest, length int) bool {
+	if q.sendCount > 0 || r.Opcode != verbs.OpRDMAWrite || q.State() != verbs.StateReady || !q.localOK(r) ||
+		q.transfer(r, length, verbs.RemoteWrite) != verbs.StatusSuccess {
+		return false
+	}
+	q.answer(r, verbs.StatusSuccess)
+	return true
 }
 
 // take copies a request, whose slices are the caller's, into the reused ones.
@@ -61,7 +77,7 @@ func (q *queuePair) advance() (moved bool) {
 		progressed := q.settle()
 		if q.State() == verbs.StateReady && q.pushed < q.sendCount {
 			r := &q.sends[(q.sendFirst+q.pushed)%len(q.sends)]
-			if q.offset == 0 && !q.localOK(r) {
+			if q.offset == 0 && !q.localOK(&r.SendRequest) {
 				progressed = q.refuseLocal() || progressed
 			} else if r.Opcode <= verbs.OpSendImmediate {
 				sent := q.pushMessage(r)
@@ -109,7 +125,7 @@ func (q *queuePair) finish(status verbs.Status) {
 }
 
 // localOK checks the segments against the device's regions.
-func (q *queuePair) localOK(r *request) bool {
+func (q *queuePair) localOK(r *verbs.SendRequest) bool {
 	if r.Flags&verbs.Inline != 0 {
 		return true
 	}
@@ -201,7 +217,7 @@ func (q *queuePair) carryOut(r *request) (moved bool) {
 	case verbs.OpRDMARead:
 		right, n = verbs.RemoteRead, r.length
 	}
-	if status := q.transfer(r, n, right); status != verbs.StatusSuccess {
+	if status := q.transfer(&r.SendRequest, n, right); status != verbs.StatusSuccess {
 		q.failFirst(status)
 		return true
 	}
@@ -214,7 +230,10 @@ func (q *queuePair) carryOut(r *request) (moved bool) {
 	return true
 }
 
-func (q *queuePair) transfer(r *request, n int, right verbs.Access) verbs.Status {
+// wordBytes are written at once where they are aligned.
+const wordBytes = 8
+
+func (q *queuePair) transfer(r *verbs.SendRequest, n int, right verbs.Access) verbs.Status {
 	if n == 0 {
 		return verbs.StatusSuccess
 	}
@@ -237,6 +256,15 @@ func (q *queuePair) transfer(r *request, n int, right verbs.Access) verbs.Status
 			old = compareSwap(word, r.Compare, r.Operand)
 		}
 		binary.NativeEndian.PutUint64(r.Segments[0].Memory, old)
+		return verbs.StatusSuccess
+	}
+	if n == wordBytes && right == verbs.RemoteWrite && !foreign && bounds.Address(remote)%wordBytes == 0 {
+		var word [wordBytes]byte
+		into := word[:0]
+		for _, s := range r.Segments {
+			into = append(into, s.Memory...)
+		}
+		bounds.Word(remote).Store(binary.NativeEndian.Uint64(word[:]))
 		return verbs.StatusSuccess
 	}
 	done := uint64(0)

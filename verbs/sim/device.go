@@ -20,9 +20,10 @@ type Device struct {
 	lane uint32
 	// dead: it was killed; then it is closed, too.
 	closed, dead bool
-	bell         bell
-	regions      regions
-	rank         int
+	// bell is the channel of the rank: that of OpenRail is another device's.
+	bell    *bell
+	regions regions
+	rank    int
 	// flows wait for their turn on the way out.
 	flows ring[flow]
 	// waiting are the pieces that have come and wait in the network until the way in is free,
@@ -60,6 +61,8 @@ var (
 	_ verbs.Watcher = (*Device)(nil)
 	_ verbs.Meter   = (*Device)(nil)
 	_ verbs.Charger = (*Device)(nil)
+
+	_ verbs.RingPoller = (*Device)(nil)
 )
 
 const (
@@ -80,11 +83,27 @@ const (
 func (s *Simulator) Open() *Device {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.openDevice()
+}
+
+// OpenRail opens another card of the device's rank: with a link and a bus of its own, the channel
+// of the device, and the processor of whoever calls. It has a number as one of Open has that a
+// task of the rank's calls, and dies with the rank.
+func (d *Device) OpenRail() *Device {
+	d.sim.mu.Lock()
+	defer d.sim.mu.Unlock()
+	rail := d.sim.openDevice()
+	rail.bell, rail.first = d.bell, d.first
+	return rail
+}
+
+// openDevice makes a device with a channel of its own.
+func (s *Simulator) openDevice() *Device {
 	d := &Device{
 		sim: s, rank: len(s.devices), address: s.address(len(s.devices)), lane: s.lane(),
 		memory: make(map[*byte]int),
 	}
-	d.bell.device = d
+	d.bell = &bell{device: d}
 	d.first = d
 	if s.current != nil && s.current.device != nil {
 		d.first = s.current.device.first
@@ -107,7 +126,7 @@ func (d *Device) Attributes() verbs.Attributes { return d.sim.attributes }
 func (d *Device) Costs() verbs.Costs { return d.sim.profile.costs() }
 
 // Channel is where the rank sleeps.
-func (d *Device) Channel() verbs.CompletionChannel { return &d.bell }
+func (d *Device) Channel() verbs.CompletionChannel { return d.bell }
 
 // Address of the device.
 func (d *Device) Address() string { return d.address }
@@ -129,8 +148,15 @@ func (d *Device) Compute(took time.Duration) {
 	d.charge(Computed, max(took, 0), 0)
 }
 
-// PollRings is what the task's processor takes to look at rings in its memory.
-func (d *Device) PollRings(n int) { d.Compute(time.Duration(max(n, 0)) * d.sim.profile.PollRing) }
+// PollRings charges the task that calls for looking at rings in its memory, which is as it is
+// at its time.
+func (d *Device) PollRings(n int) {
+	d.sim.mu.Lock()
+	defer d.sim.mu.Unlock()
+	if d.sim.look() && !d.dead {
+		d.charge(Polled, time.Duration(max(n, 0))*d.sim.profile.PollRing, 0)
+	}
+}
 
 // Copy copies, and charges for it.
 func (d *Device) Copy(dst, src []byte) int {

@@ -21,7 +21,7 @@
 //     scheduled for a time that has gone by.
 //  3. What could be affected by others is preceded by settling: all events up to the
 //     task's own time happen, and the tasks that they wake run, before a completion queue
-//     is polled, connections are polled, or something is closed. Memory is as it was at
+//     or rings are polled, connections are polled, or something is closed. Memory is as it was at
 //     the last settling: who waits for bytes polls, or sleeps on the channel, which is rung
 //     by everything that the card brings.
 //  4. Events at the same time happen in an order that the seed draws, but those of one

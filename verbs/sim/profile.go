@@ -51,6 +51,9 @@ type Profile struct {
 	MaxInline, MaxReads int
 	// CoherentAtomics tells that the card's atomics are atomic to the processor's.
 	CoherentAtomics bool
+	// UnorderedWrites tells that the card promises nothing of the order in which the bytes of a write
+	// are placed.
+	UnorderedWrites bool
 
 	// Link is the rate of the link in each direction, Bus that of the I/O bus: in each
 	// direction, or of both together if BusShared.
@@ -179,7 +182,7 @@ const usualCopy = 64 << 10
 func (p *Profile) costs() verbs.Costs {
 	return verbs.Costs{
 		Post: p.Post, Gap: p.Gap,
-		Serve:   p.PostReceive + p.Receive + p.Poll + p.Complete,
+		Serve: p.PostReceive + p.Receive + p.Poll + p.Complete, PollRing: p.PollRing,
 		Latency: p.oneWay(), ReadLatency: p.Post + p.Fetch + p.Wire + p.Place + p.TurnRead + p.Wire + p.Return,
 		Bandwidth: p.rate(), DuplexBandwidth: p.duplexRate(),
 		CopyLatency: p.Copy, CopyBandwidth: p.copyRate(usualCopy),

@@ -102,7 +102,13 @@ func (q *queuePair) write(r *request, e *event) (status verbs.Status, found bool
 		if memory == nil {
 			return verbs.StatusRemoteAccess, true
 		}
-		gather(memory[e.offset:e.offset+e.bytes], r.Segments, e.offset)
+		if r.length == wordBytes && bounds.Address(memory)%wordBytes == 0 {
+			var word [wordBytes]byte
+			gather(word[:], r.Segments, 0)
+			bounds.Word(memory).Store(binary.NativeEndian.Uint64(word[:]))
+		} else {
+			gather(memory[e.offset:e.offset+e.bytes], r.Segments, e.offset)
+		}
 	}
 	if !e.last {
 		return verbs.StatusSuccess, true
@@ -257,6 +263,9 @@ func (q *queuePair) sendAnswer() {
 	}
 	q.armAnswers()
 }
+
+// wordBytes are placed at once where they are aligned.
+const wordBytes = 8
 
 // swap carries out an atomic on a word and tells what it was.
 func swap(memory []byte, r *request) (old uint64) {

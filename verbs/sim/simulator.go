@@ -72,7 +72,7 @@ func New(profile Profile, seed uint64) (*Simulator, error) {
 		profile: profile,
 		attributes: verbs.Attributes{
 			Name: "sim:" + profile.Name, MaxInline: profile.MaxInline, MaxSegments: maxSegments, MaxMessage: maxMessage,
-			CoherentAtomics: profile.CoherentAtomics, CardAtomics: true, Virtual: true,
+			CoherentAtomics: profile.CoherentAtomics, CardAtomics: true, OrderedWrites: !profile.UnorderedWrites, Virtual: true,
 		},
 		id:     simulators.Add(1),
 		events: schedule{seed: seed},

@@ -1,9 +1,11 @@
 package tcp
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/bounds"
 )
 
 const (
@@ -13,8 +15,9 @@ const (
 )
 
 // input takes a stream of frames apart. A header, and what comes in one read with it,
-// passes through buffer; the rest of a payload is read to its place. Between reads
-// either payload is missing and buffer is empty, or buffer holds a part of a header.
+// passes through buffer; the rest of a payload is read to its place, but for a word, which
+// is stored at once. Between reads either payload is missing and buffer is empty, or buffer
+// holds a part of a header or of a word.
 type input struct {
 	buffer     []byte
 	start, end int
@@ -87,7 +90,7 @@ func (c *connection) read() (n, room int, err error) {
 		in.start, in.end, in.missing = 0, 0, 0
 	}
 	rest := in.buffer[in.end:]
-	if in.missing == 0 {
+	if in.missing == 0 || in.word() {
 		n, err = c.stream.read(rest)
 		in.end += n
 		return n, len(rest), err
@@ -112,6 +115,14 @@ func (c *connection) read() (n, room int, err error) {
 		c.placed(direct)
 	}
 	return n, missing + len(rest), err
+}
+
+// wordBytes are written at once where they are aligned.
+const wordBytes = 8
+
+// word tells whether what is missing is a write that is as long as a word, and all of it.
+func (in *input) word() bool {
+	return in.missing == wordBytes && in.place == placeRegion && in.message.total() == wordBytes
 }
 
 // borrow appends to vectors where the next n bytes of the payload go. Memory of a
@@ -159,7 +170,8 @@ func (c *connection) process() {
 	for c.phase < phaseParting {
 		if in.missing > 0 {
 			n := min(in.missing, in.end-in.start)
-			if n == 0 {
+			word := in.word()
+			if n == 0 || word && n < wordBytes {
 				break
 			}
 			vectors, ok := c.borrow(in.vectors[:0], n)
@@ -167,8 +179,12 @@ func (c *connection) process() {
 				break
 			}
 			from := in.buffer[in.start : in.start+n]
-			for _, to := range vectors {
-				from = from[copy(to, from):]
+			if word && bounds.Address(vectors[0])%wordBytes == 0 {
+				bounds.Word(vectors[0]).Store(binary.NativeEndian.Uint64(from))
+			} else {
+				for _, to := range vectors {
+					from = from[copy(to, from):]
+				}
 			}
 			c.giveBack()
 			clear(vectors)

@@ -23,10 +23,11 @@ type device struct {
 	verbs.Device
 	trace   *Trace
 	channel channel
-	// server, meter and charger are the inner device, nil if it is none.
+	// server, meter, charger and rings are the inner device, nil if it is none.
 	server  verbs.Server
 	meter   verbs.Meter
 	charger verbs.Charger
+	rings   verbs.RingPoller
 
 	mu sync.RWMutex
 	// pairs are those that are open, by number.
@@ -44,6 +45,7 @@ func New(inner verbs.Device, options Options) (verbs.Device, *Trace) {
 	d.server, _ = inner.(verbs.Server)
 	d.meter, _ = inner.(verbs.Meter)
 	d.charger, _ = inner.(verbs.Charger)
+	d.rings, _ = inner.(verbs.RingPoller)
 	d.trace = &Trace{device: d}
 	for i := range d.trace.rings {
 		d.trace.rings[i].records = make([]record, options.Records)
@@ -55,7 +57,7 @@ func New(inner verbs.Device, options Options) (verbs.Device, *Trace) {
 }
 
 // able is the device with those abilities of the inner one without which a program goes
-// about things in another way. A Meter and a Charger it always is.
+// about things in another way. A Meter, a Charger and a RingPoller it always is.
 func (d *device) able() verbs.Device {
 	mapper, maps := d.Device.(verbs.Mapper)
 	watcher, watches := d.Device.(verbs.Watcher)
@@ -125,6 +127,13 @@ func (d *device) Takes(work time.Duration) time.Duration {
 		return work
 	}
 	return d.charger.Takes(work)
+}
+
+// PollRings charges nobody where time is real.
+func (d *device) PollRings(n int) {
+	if d.rings != nil {
+		d.rings.PollRings(n)
+	}
 }
 
 // Work is of virtual time only.

@@ -24,12 +24,13 @@ type cardPair struct {
 	err             error
 	closed          bool
 
-	todo, spare []*posted // not yet carried out, and to be used again
-	slots       []*posted
-	data        []byte // gathered; for the time of one request
-	outstanding int    // sends that count against MaxSends
-	unanswered  int    // of these, carried out without a completion
-	running     bool
+	todo, spare    []*posted // not yet carried out, and to be used again
+	slots          []*posted
+	data           []byte // gathered; for the time of one request
+	late, lateData []byte // of a write, by a defect
+	outstanding    int    // sends that count against MaxSends
+	unanswered     int    // of these, carried out without a completion
+	running        bool
 }
 
 func (c *card) pair(config verbs.QueuePairConfig) (*cardPair, error) {

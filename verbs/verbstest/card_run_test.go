@@ -123,7 +123,7 @@ func (p *cardPair) carryOut(r verbs.SendRequest) (status verbs.Status, wait bool
 			return verbs.StatusRemoteAccess, false
 		}
 		p.data = gather(p.data[:0], r.Segments)
-		p.scatter([]verbs.Segment{{Memory: target}}, p.data)
+		p.place(target)
 		if r.Opcode == verbs.OpRDMAWriteImmediate {
 			return p.deliver(r, nil)
 		}
@@ -145,6 +145,28 @@ func (p *cardPair) carryOut(r verbs.SendRequest) (status verbs.Status, wait bool
 		put64(r.Segments[0].Memory, p.atomic(word(target, 0), r))
 	}
 	return verbs.StatusSuccess, false
+}
+
+// place places the data of a write.
+func (p *cardPair) place(target []byte) {
+	broken := p.card.broken("words overtake")
+	if n := len(target); n != 8 || !aligned(target, 8) {
+		if broken && n > 8 {
+			p.late, p.lateData = target, append([]byte(nil), p.data...)
+			return
+		}
+		p.scatter([]verbs.Segment{{Memory: target}}, p.data)
+		return
+	}
+	atomic.StoreUint64(word(target, 0), get64(p.data))
+	if broken {
+		for range 100 {
+			p.card.mu.Unlock()
+			runtime.Gosched()
+			p.card.mu.Lock()
+		}
+		copy(p.late, p.lateData)
+	}
 }
 
 func (p *cardPair) atomic(w *uint64, r verbs.SendRequest) uint64 {

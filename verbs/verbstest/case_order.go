@@ -3,8 +3,11 @@ package verbstest
 import (
 	"encoding/gob"
 	"fmt"
+	"sync/atomic"
+	"time"
 
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/outside"
 )
 
 // Requests of one queue pair take effect in the order in which they were
@@ -37,6 +40,32 @@ var orderCases = []testCase{
 				sendImmediate(uint64(round), uint32(round)),
 			)
 		})
+	}},
+	{"words that are looked at show what was written before", func(b *bench) {
+		near, far := b.pair(sizes{MaxSends: 2 * witnessRounds})
+		from, to := near.allocate(witnessStride*witnessRounds, all), far.allocate(witnessStride*witnessRounds, all)
+		for i := range witnessRounds {
+			from.store(witnessOffset(i), noise(uint64(i), witnessStride))
+		}
+		wait := far.begin(lookStep{Pair: far.handle, Area: to.handle, From: 0, Until: witnessRounds, Bytes: 256})
+		for i := range witnessRounds {
+			at := witnessOffset(i)
+			near.post(to.write(0, at, from.at(at, at+256)).silent(), to.write(1, at+256, from.at(at+256, at+264)))
+			near.expectSent(verbs.Completion{ID: 1, Opcode: verbs.OpRDMAWrite})
+		}
+		wait()
+	}},
+	{"bytes of a write are placed in order where that is said", func(b *bench) {
+		near, far := b.pair(sizes{})
+		b.skipUnless(near.device.Attributes().OrderedWrites, "the device places the bytes of a write in any order")
+		from, to := near.allocate(witnessStride*witnessRounds, all), far.allocate(witnessStride*witnessRounds, all)
+		for i := range witnessRounds {
+			at, n := witnessOffset(i), 8*(i%64)
+			from.store(at, noise(uint64(i), witnessStride))
+			near.post(to.write(1, at, from.at(at, at+n), from.at(at+n, at+n+8)))
+			far.must(lookStep{Pair: far.handle, Area: to.handle, From: i, Until: i + 1, Bytes: n})
+			near.expectSent(verbs.Completion{ID: 1, Opcode: verbs.OpRDMAWrite})
+		}
 	}},
 	{"messages arrive in the order in which they were sent", func(b *bench) {
 		sendStream(b, 1000, 2000, sizes{})
@@ -265,6 +294,36 @@ func (p witnessStep) do(s *station) answer {
 	return answer{}
 }
 
+// lookStep looks at memory that the peer writes, in each round at the word behind so many bytes,
+// until that has come, and then at the bytes.
+type lookStep struct{ Pair, Area, From, Until, Bytes int }
+
+func (p lookStep) do(s *station) answer {
+	held, memory, channel := s.pair(p.Pair), s.area(p.Area).memory, s.device.Channel()
+	for i := p.From; i < p.Until; i++ {
+		want := noise(uint64(i), witnessStride)[:p.Bytes+8]
+		last, end := word(memory, witnessOffset(i)+p.Bytes), s.clock()+s.config.Limit
+		for looks := 1; atomic.LoadUint64(last) != get64(want[p.Bytes:]); looks++ {
+			if looks%1000 != 0 {
+				continue
+			}
+			// A write wakes nobody.
+			ticket := channel.Prepare()
+			held.receives.Poll(nil)
+			s.config.sleep(s.device, ticket, time.Millisecond)
+			channel.Finish()
+			if s.clock() > end {
+				return answer{Failure: fmt.Sprintf("round %d did not come", i)}
+			}
+		}
+		outside.AfterHearing()
+		if difference := differ(memory[witnessOffset(i):][:len(want)], want); difference != "" {
+			return answer{Failure: fmt.Sprintf("round %d: %s", i, difference)}
+		}
+	}
+	return answer{}
+}
+
 // messageSize is the length of message i of a stream.
 func messageSize(i, most int) int { return i * i * 7919 % (most + 1) }
 
@@ -341,5 +400,6 @@ func (p sinkStep) do(s *station) answer {
 
 func init() {
 	gob.Register(witnessStep{})
+	gob.Register(lookStep{})
 	gob.Register(sinkStep{})
 }

@@ -146,6 +146,7 @@ var defects = []struct{ defect, by string }{
 	{"a batch is reordered", "Order/one completion answers for all earlier unsignalled requests"},
 	{"a batch is reordered", "Goroutines/batches of several goroutines stay together"},
 	{"a batch is reordered", "Programs/seed 1"},
+	{"words overtake", "Order/words that are looked at show what was written before"},
 	{"sends overtake", "Order/messages arrive in the order in which they were sent"},
 	{"every fifth completion comes twice", "Order/completions come in the order of requests"},
 	{"every fifth completion comes twice", "Transfer/both ends request at once"},
