@@ -1,0 +1,120 @@
+package channel
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// A Config is the shape of a ring. Its owner, who receives, decides on it and tells the sender.
+type Config struct {
+	// Buffers of the ring, and bytes of each, of which a message's head and tail take
+	// overhead. Buffers of whole cache lines, 64 bytes, share none.
+	Buffers, BufferBytes int
+	// MaxMessage is the longest payload, in bytes. One that is longer than a buffer takes
+	// several.
+	MaxMessage int
+}
+
+// DefaultConfig takes 10 KiB of either side for a direction. Messages of up to 2 KiB are
+// those that the paper sends eagerly (6.2).
+func DefaultConfig() Config { return Config{Buffers: 32, BufferBytes: 256, MaxMessage: 2048} }
+
+const (
+	wordBytes = 8
+	// headBytes are the head word and the stamp, behind which the payload begins.
+	headBytes = 2 * wordBytes
+	// overhead is what a message takes beside its payload: the tail word, too.
+	overhead = headBytes + wordBytes
+	// grain is what a buffer is a multiple of.
+	grain = 32
+	// mostBuffers and mostRingBytes bound what a peer may offer.
+	mostBuffers   = 1 << 14
+	mostRingBytes = 1 << 22
+)
+
+// Check says what is wrong with a shape.
+func (c *Config) Check() error {
+	switch {
+	case c.Buffers < 2 || c.Buffers > mostBuffers:
+		return fmt.Errorf("channel: %d buffers; allowed are 2 to %d", c.Buffers, mostBuffers)
+	case c.BufferBytes < grain || c.BufferBytes%grain != 0 || c.BufferBytes > mostRingBytes/c.Buffers:
+		return fmt.Errorf("channel: buffers of %d bytes; allowed are multiples of %d to %d with %d buffers", c.BufferBytes, grain, mostRingBytes/c.Buffers, c.Buffers)
+	case c.MaxMessage < 1 || c.MaxMessage > c.Buffers*c.BufferBytes-overhead:
+		return fmt.Errorf("channel: messages of %d bytes; allowed are 1 to %d with %d buffers of %d", c.MaxMessage, c.Buffers*c.BufferBytes-overhead, c.Buffers, c.BufferBytes)
+	}
+	return nil
+}
+
+// Bytes is how much memory a ring takes, on either side. The longest message may begin in
+// the last buffer: for what it takes beyond there is room behind the ring.
+func (c *Config) Bytes() int { return (c.Buffers + c.span(c.MaxMessage) - 1) * c.BufferBytes }
+
+// span is how many buffers a message with so long a payload takes.
+func (c *Config) span(payload int) int {
+	return (overhead + padded(payload) + c.BufferBytes - 1) / c.BufferBytes
+}
+
+// taken is how many buffers of the ring are taken by a message of a span that begins in
+// one, and in which the next message begins.
+func (c *Config) taken(buffer, span int) (taken, next int) {
+	if left := c.Buffers - buffer; span >= left {
+		return left, 0
+	}
+	return span, buffer + span
+}
+
+// padded is the length of a payload in whole words.
+func padded(payload int) int { return (payload + wordBytes - 1) &^ (wordBytes - 1) }
+
+// An Offer tells the peer of a ring.
+type Offer struct {
+	Config
+	// Address and RKey are those of the memory region, which has Config.Bytes.
+	Address uint64
+	RKey    uint32
+}
+
+// OfferBytes is the length of an encoded Offer: Address, RKey, Buffers, BufferBytes and
+// MaxMessage, little-endian, of 64 and of 32 bits each.
+const OfferBytes = 24
+
+// Encode writes the offer.
+func (o *Offer) Encode(into []byte) {
+	_ = into[OfferBytes-1]
+	binary.LittleEndian.PutUint64(into, o.Address)
+	binary.LittleEndian.PutUint32(into[8:], o.RKey)
+	binary.LittleEndian.PutUint32(into[12:], uint32(o.Buffers))
+	binary.LittleEndian.PutUint32(into[16:], uint32(o.BufferBytes))
+	binary.LittleEndian.PutUint32(into[20:], uint32(o.MaxMessage))
+}
+
+// Decode reads and checks what the peer has encoded.
+func (o *Offer) Decode(from []byte) error {
+	if len(from) != OfferBytes {
+		return &ProtocolError{"the length of an offer", uint64(len(from)), OfferBytes, OfferBytes}
+	}
+	decoded := Offer{
+		Address: binary.LittleEndian.Uint64(from),
+		RKey:    binary.LittleEndian.Uint32(from[8:]),
+		Config: Config{
+			Buffers:     int(binary.LittleEndian.Uint32(from[12:])),
+			BufferBytes: int(binary.LittleEndian.Uint32(from[16:])),
+			MaxMessage:  int(binary.LittleEndian.Uint32(from[20:])),
+		},
+	}
+	if decoded.Address%wordBytes != 0 {
+		return &ProtocolError{"the address of an offer modulo 8", decoded.Address % wordBytes, 0, 0}
+	}
+	if err := decoded.Check(); err != nil {
+		return fmt.Errorf("%w: %w", ErrProtocol, err)
+	}
+	*o = decoded
+	return nil
+}
+
+// OfferOf is the offer of a ring in a region.
+func OfferOf(config Config, region verbs.RemoteRegion) Offer {
+	return Offer{Config: config, Address: region.Address, RKey: region.RKey}
+}

@@ -1,0 +1,325 @@
+package channel
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// An End is one side of a connection over a queue pair, on which messages go by the peer's ring
+// or as letters, in order.
+type End struct {
+	poller  *Poller
+	channel *Channel
+	pair    verbs.QueuePair
+	// own is the ring in which this side receives, mirror what is written to the peer's.
+	own, mirror verbs.MemoryRegion
+	peer        Offer
+	// letters has the places of letters that come, and then of those that go. arrived are
+	// those that have come and were not taken.
+	letters verbs.MemoryRegion
+	arrived []received
+	// next is the place of the next letter that goes.
+	next int
+	// offered: the peer was told of the ring. ringless: there is no memory for one.
+	offered, ringless, owes bool
+
+	// written and sent count requests and letters, of which done and gone are known to have
+	// completed; signalled is which request was signalled last, marked the mark and signed the
+	// letter of then. lends: memory was given with the request that lent counts to.
+	written, done, signalled, sent, gone, signed, lent uint16
+
+	lends  bool
+	marked uint32
+	// requests and their segments are filled in once, but for what changes.
+	requests [2]verbs.SendRequest
+	segments [2][3]verbs.Segment
+	receive  [1]verbs.ReceiveRequest
+	place    [1]verbs.Segment
+	err      error
+}
+
+// received is where a letter is that has come, and how long.
+type received struct{ slot, bytes int }
+
+// Connect begins to connect to the device at an address, as verbs.Device.Connect does.
+func (p *Poller) Connect(address string, hello []byte) (*End, error) {
+	return p.open(func(config verbs.QueuePairConfig) (verbs.QueuePair, error) {
+		return p.device.Connect(address, hello, config)
+	})
+}
+
+// Accept takes the connection that a peer asks for.
+func (p *Poller) Accept(request verbs.ConnectionRequest) (*End, error) {
+	return p.open(request.Accept)
+}
+
+func (p *Poller) open(create func(verbs.QueuePairConfig) (verbs.QueuePair, error)) (*End, error) {
+	o := &p.options
+	e := &End{poller: p, channel: New(TraitsOf(&p.attributes)), arrived: make([]received, 0, o.Letters)}
+	var err error
+	if e.letters, err = RingMemory(p.device, 2*o.Letters*p.letterBytes(), verbs.LocalWrite); err != nil {
+		return nil, err
+	}
+	e.pair, err = create(verbs.QueuePairConfig{SendQueue: p.queue, ReceiveQueue: p.queue, MaxSends: o.MaxSends, MaxReceives: o.Letters})
+	if err != nil {
+		return nil, errors.Join(err, FreeRing(p.device, e.letters))
+	}
+	e.channel.ID = len(p.ends)
+	if free := slices.Index(p.ends, nil); free >= 0 {
+		e.channel.ID = free
+		p.ends[free] = e
+	} else {
+		p.ends = append(p.ends, e)
+	}
+	p.pairs[e.pair.Number()] = e
+	for slot := range o.Letters {
+		e.await(slot)
+	}
+	return e, e.err
+}
+
+// ring makes the ring in which this side receives, and tells whether there is one.
+func (e *End) ring() bool {
+	if owns := e.channel.Owns(); owns || e.ringless || e.err != nil {
+		return owns && e.err == nil
+	}
+	config := e.poller.options.Ring
+	region, err := RingMemory(e.poller.device, config.Bytes(), verbs.LocalWrite|verbs.RemoteWrite)
+	if err == nil {
+		if err = e.channel.Own(config, region.Memory()); err != nil {
+			_ = FreeRing(e.poller.device, region)
+		}
+	}
+	if err != nil {
+		// Letters do as well.
+		e.ringless = true
+		return false
+	}
+	e.own = region
+	return true
+}
+
+// lend makes the memory for what is written to the ring that the peer has offered.
+func (e *End) lend(encoded []byte) error {
+	if err := e.peer.Decode(encoded); err != nil {
+		return err
+	}
+	region, err := RingMemory(e.poller.device, e.peer.Bytes(), 0)
+	if err != nil {
+		return fmt.Errorf("channel: the memory for a ring of %d bytes: %w", e.peer.Bytes(), err)
+	}
+	if err := e.channel.Lend(e.peer.Config, region.Memory()); err != nil {
+		return errors.Join(err, FreeRing(e.poller.device, region))
+	}
+	e.mirror = region
+	return nil
+}
+
+// Send sends a message of 1 to Options.MaxMessage bytes, which are the caller's again at
+// return. It is verbs.ErrQueueFull if that is to be tried again after a Poll.
+func (e *End) Send(payload []byte) error { return e.send(payload, verbs.Segment{}) }
+
+// SendFrom is Send of head and, behind it, of registered memory, which the card may read as
+// long as Lent.
+func (e *End) SendFrom(head []byte, body verbs.Segment) error { return e.send(head, body) }
+
+func (e *End) send(head []byte, body verbs.Segment) error {
+	n := len(head) + len(body.Memory)
+	switch {
+	case e.err != nil:
+		return e.err
+	case n < 1 || n > e.poller.options.MaxMessage:
+		return fmt.Errorf("channel: a message of %d bytes; allowed are 1 to %d", n, e.poller.options.MaxMessage)
+	case int(e.written-e.done)+2 > e.poller.options.MaxSends:
+		return verbs.ErrQueueFull
+	}
+	place := e.channel.Place(n)
+	if place == nil && e.peer.MaxMessage >= n {
+		if e.hear(); e.err != nil {
+			return e.err
+		}
+		place = e.channel.Place(n)
+	}
+	if place != nil {
+		e.poller.device.Copy(place, head)
+		return e.write(e.channel.SealGathered(n, len(body.Memory)), body)
+	}
+	return e.mail(kindMessage, head, body)
+}
+
+// hear takes what the peer may have credited.
+func (e *End) hear() {
+	if e.poller.rings != nil {
+		e.poller.rings.PollRings(1)
+	}
+	if err := e.channel.Hear(); err != nil {
+		e.fail(err)
+	}
+	e.poller.owe(e)
+}
+
+// write writes a message to the peer's ring.
+func (e *End) write(w Write, body verbs.Segment) error {
+	memory, key := e.mirror.Memory(), e.mirror.LKey()
+	r := e.request(0, verbs.OpRDMAWrite, w.Offset)
+	whole := memory[w.Offset : w.Offset+w.Length]
+	if w.Gap == 0 {
+		e.gather(r, 0, verbs.Segment{Memory: whole, LKey: key})
+	} else {
+		e.gather(r, 0, verbs.Segment{Memory: whole[:w.GapAt], LKey: key}, body, verbs.Segment{Memory: whole[w.GapAt+w.Gap:], LKey: key})
+	}
+	n := 1
+	if w.Flagged {
+		e.gather(e.request(1, verbs.OpRDMAWrite, w.Flag), 1, verbs.Segment{Memory: memory[w.Flag : w.Flag+FlagBytes], LKey: key})
+		n = 2
+	}
+	return e.post(n, len(body.Memory) > 0)
+}
+
+// request is one of the two that are used again and again.
+func (e *End) request(i int, opcode verbs.Opcode, offset int) *verbs.SendRequest {
+	r := &e.requests[i]
+	r.Opcode, r.Flags, r.RemoteAddress, r.RKey = opcode, 0, e.peer.Address+uint64(offset), e.peer.RKey
+	return r
+}
+
+// gather has a request send segments. What is short and known to no card but here goes inline.
+func (e *End) gather(r *verbs.SendRequest, i int, segments ...verbs.Segment) {
+	n, bytes := 0, 0
+	for _, s := range segments {
+		if len(s.Memory) > 0 {
+			e.segments[i][n] = s
+			bytes += len(s.Memory)
+			n++
+		}
+	}
+	r.Segments = e.segments[i][:n]
+	if bytes <= e.poller.attributes.MaxInline {
+		r.Flags |= verbs.Inline
+	}
+}
+
+// post posts n of the requests, the last signalled often enough that there is an end to what is
+// outstanding: of requests, of letters, and of what is written by a card that resends; and if memory
+// of the program's goes along.
+func (e *End) post(n int, lends bool) error {
+	o := &e.poller.options
+	e.written += uint16(n)
+	if lends {
+		e.lends, e.lent = true, e.written
+	}
+	mark := e.channel.Mark()
+	if lends || o.SignalAll || int(e.written-e.signalled) >= o.MaxSends/4 || 2*int(e.sent-e.signed) >= o.Letters ||
+		e.channel.out.traits.Resends && 2*since(mark, e.marked) >= e.peer.Buffers && e.mirror != nil {
+		last := &e.requests[n-1]
+		last.Flags |= verbs.Signalled
+		last.ID = uint64(e.written) | uint64(e.sent)<<sentShift | uint64(mark)<<markShift
+		e.signalled, e.signed, e.marked = e.written, e.sent, mark
+	}
+	if _, err := e.pair.PostSend(e.requests[:n]); err != nil {
+		e.fail(err)
+		return err
+	}
+	return nil
+}
+
+// The ID of a signalled request has how many requests and letters were posted, and the mark. That
+// of a receive has its bit and the slot.
+const (
+	sentShift, markShift = 16, 32
+	receiveBit           = 1 << 63
+)
+
+// completed files a completion.
+func (e *End) completed(c *verbs.Completion) {
+	switch {
+	case c.Status != verbs.StatusSuccess:
+		err := e.pair.Err()
+		if err == nil {
+			err = c.Status
+		}
+		e.fail(err)
+	case c.ID&receiveBit != 0:
+		if len(e.arrived) == 0 {
+			e.poller.lettered = append(e.poller.lettered, e)
+		}
+		e.arrived = append(e.arrived, received{int(c.ID &^ receiveBit), int(c.Bytes)})
+	default:
+		e.done, e.gone = uint16(c.ID), uint16(c.ID>>sentShift)
+		e.lends = e.lends && int16(e.done-e.lent) < 0
+		e.channel.Completed(uint32(c.ID>>markShift) & creditMask)
+	}
+}
+
+// takeRing takes messages from the ring, or if there is no room for them what tells something.
+func (e *End) takeRing(into []Arrival) (n int) {
+	if len(into) == 0 {
+		if err := e.channel.Hear(); err != nil {
+			e.fail(err)
+		}
+	}
+	for n < len(into) {
+		m, some, err := e.channel.Poll()
+		if err != nil {
+			e.fail(err)
+		}
+		if !some {
+			break
+		}
+		into[n] = Arrival{End: e, Payload: m.Payload, message: m, slot: byRing}
+		n++
+		e.poller.heard(e)
+	}
+	// What carried no payload has been freed.
+	e.poller.owe(e)
+	return n
+}
+
+// Release gives the room of a message back.
+func (e *End) Release(a *Arrival) {
+	switch {
+	case e.err != nil || a.Err != nil:
+	case a.slot == byRing:
+		e.channel.Free(a.message)
+		e.poller.owe(e)
+	default:
+		e.await(a.slot)
+	}
+}
+
+// Lent tells whether memory that SendFrom was given last may still be read. Polling ends it.
+func (e *End) Lent() bool { return e.lends }
+
+// Err is why the connection has ended.
+func (e *End) Err() error { return e.err }
+
+// fail ends the connection.
+func (e *End) fail(err error) {
+	if e.err != nil {
+		return
+	}
+	e.err = fmt.Errorf("channel: connection %d: %w", e.channel.ID, err)
+	e.poller.set.Remove(e.channel)
+	e.poller.ended = append(e.poller.ended, e)
+	_ = e.pair.Close()
+}
+
+// Close ends the connection and gives its memory back.
+func (e *End) Close() error {
+	p := e.poller
+	if e.channel.ID < 0 {
+		return nil
+	}
+	p.set.Remove(e.channel)
+	delete(p.pairs, e.pair.Number())
+	p.ends[e.channel.ID], e.channel.ID = nil, -1
+	is := func(other *End) bool { return other == e }
+	p.lettered, p.owing, p.ended = slices.DeleteFunc(p.lettered, is), slices.DeleteFunc(p.owing, is), slices.DeleteFunc(p.ended, is)
+	if e.err == nil {
+		e.err = fmt.Errorf("channel: the connection: %w", verbs.ErrClosed)
+	}
+	return errors.Join(e.pair.Close(), FreeRing(p.device, e.own), FreeRing(p.device, e.mirror), FreeRing(p.device, e.letters))
+}

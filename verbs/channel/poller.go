@@ -1,0 +1,263 @@
+package channel
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// A Poller is what a rank has to do with channels over one device: a completion queue, a
+// polling set, and an [End] for each peer. It and its Ends are for one goroutine at a time.
+type Poller struct {
+	device     verbs.Device
+	attributes verbs.Attributes
+	options    Options
+	queue      verbs.CompletionQueue
+	rings      verbs.RingPoller
+	set        *Set
+	// ends are by the ID of their channels, nil where one was closed; pairs by the number of
+	// their queue pairs.
+	ends  []*End
+	pairs map[uint32]*End
+	// lettered have letters that were not taken, owing may have to tell something.
+	lettered, owing []*End
+	due             bool
+	// first is the place in the set of the ring that is looked at first. found tells how many polls in
+	// turn have found something in the rings.
+	first, found int
+	ended        []*End
+	// full tells that the last poll had no room for more.
+	full bool
+	// completions are polled into.
+	completions [16]verbs.Completion
+}
+
+// Options of a Poller. Zero is what is said of each.
+type Options struct {
+	// Ring is the shape of the rings in which this side receives: DefaultConfig.
+	Ring Config
+	// Budget is how long to look at all rings may take: DefaultBudget. None is looked at, and all
+	// messages are letters, if it is negative.
+	Budget time.Duration
+	// Letters is how many letters a connection has receives for, and room for on their way,
+	// at most mostLetters: 8. MaxMessage is how long messages may be, the same on all ranks:
+	// Ring.MaxMessage.
+	Letters, MaxMessage int
+	// MaxSends is of the queue pairs: 128, at least 8.
+	MaxSends int
+	// SignalAll has a completion come for everything that is sent, to see what that takes.
+	SignalAll bool
+	// Completions is what the completion queue has room for, where each connection needs
+	// MaxSends and Letters: 1<<14.
+	Completions int
+}
+
+const (
+	mostLetters = 128
+	fewestSends = 8
+	// After so many polls in turn that found something in rings the completion queue is polled,
+	// too.
+	mostFound = 8
+)
+
+// NewPoller makes one over a device.
+func NewPoller(device verbs.Device, options Options) (*Poller, error) {
+	if options.Ring == (Config{}) {
+		options.Ring = DefaultConfig()
+	}
+	if err := options.Ring.Check(); err != nil {
+		return nil, err
+	}
+	set := func(option *int, usual int) {
+		if *option == 0 {
+			*option = usual
+		}
+	}
+	set(&options.Letters, 8)
+	set(&options.MaxMessage, options.Ring.MaxMessage)
+	set(&options.MaxSends, 128)
+	set(&options.Completions, 1<<14)
+	if options.Budget == 0 {
+		options.Budget = DefaultBudget
+	}
+	attributes := device.Attributes()
+	if options.Letters < 2 || options.Letters > mostLetters || options.MaxMessage < 1 || options.MaxMessage > attributes.MaxMessage-letterHead ||
+		options.MaxSends < fewestSends || options.MaxSends > 1<<14 {
+		return nil, fmt.Errorf("channel: %d letters, messages of %d bytes, %d sends; allowed are 2 to %d, 1 to %d, %d to %d",
+			options.Letters, options.MaxMessage, options.MaxSends, mostLetters, attributes.MaxMessage-letterHead, fewestSends, 1<<14)
+	}
+	queue, err := device.CreateCompletionQueue(options.Completions)
+	if err != nil {
+		return nil, err
+	}
+	perRing := device.Costs().PollRing
+	if perRing == 0 && !attributes.Virtual {
+		perRing = pollTime()
+	}
+	p := &Poller{
+		device: device, attributes: attributes, options: options, queue: queue, set: NewSet(options.Budget, perRing),
+		pairs: make(map[uint32]*End),
+	}
+	p.rings, _ = device.(verbs.RingPoller)
+	return p, nil
+}
+
+// An Arrival is a message that has come, or the end of a connection.
+type Arrival struct {
+	End *End
+	// Payload is valid, and not to be written, until Release, or until the End is closed.
+	Payload []byte
+	// Err is why the connection has ended: there is no payload, and nothing to release.
+	Err error
+
+	message Message
+	slot    int
+}
+
+// byRing is the slot of what is no letter.
+const byRing = -1
+
+// Poll takes up to len(into) messages that have come, each connection's in order, and
+// returns how many. It looks at the rings, and at the completion queue if it finds nothing
+// there, or has long not looked.
+func (p *Poller) Poll(into []Arrival) (n int) {
+	if p.full {
+		// There may have been no room for letters.
+		n = p.takeLetters(into)
+	}
+	n += p.pollRings(into[n:])
+	if p.found++; n == 0 || p.found >= mostFound {
+		p.found = 0
+		p.pollQueue()
+	}
+	n += p.takeLetters(into[n:])
+	if p.due {
+		p.review()
+	}
+	p.tell()
+	p.full = n == len(into)
+	for n < len(into) && len(p.ended) > 0 {
+		e := p.ended[0]
+		p.ended = p.ended[:copy(p.ended, p.ended[1:])]
+		into[n] = Arrival{End: e, Err: e.err}
+		n++
+	}
+	return n
+}
+
+func (p *Poller) pollRings(into []Arrival) (n int) {
+	if p.set.Len() == 0 {
+		return 0
+	}
+	if p.rings != nil {
+		p.rings.PollRings(p.set.Len())
+	}
+	// Each ring is the first in its turn: one that is always full keeps nobody out.
+	if p.first++; p.first >= p.set.Len() {
+		p.first = 0
+	}
+	for i := p.set.Next(p.first); i >= 0; i = p.set.Next(i + 1) {
+		n += p.ends[p.set.At(i).ID].takeRing(into[n:])
+	}
+	for i := p.set.Next(0); i >= 0 && i < p.first; i = p.set.Next(i + 1) {
+		n += p.ends[p.set.At(i).ID].takeRing(into[n:])
+	}
+	return n
+}
+
+// pollQueue files what has completed.
+func (p *Poller) pollQueue() {
+	n := p.queue.Poll(p.completions[:])
+	for i := range n {
+		c := &p.completions[i]
+		if e := p.pairs[c.QueuePair]; e != nil && e.err == nil {
+			e.completed(c)
+		}
+	}
+}
+
+// takeLetters takes the letters that have come, and what has to be taken before them.
+func (p *Poller) takeLetters(into []Arrival) (n int) {
+	left := 0
+	for _, e := range p.lettered {
+		n += e.takeLetters(into[n:])
+		if len(e.arrived) > 0 && e.err == nil {
+			p.lettered[left] = e
+			left++
+		}
+	}
+	p.lettered = p.lettered[:left]
+	return n
+}
+
+// heard counts a message of an end's.
+func (p *Poller) heard(e *End) {
+	if p.set.Heard(e.channel) {
+		p.due = true
+	}
+}
+
+// review changes who is polled.
+func (p *Poller) review() {
+	p.due = false
+	join, leave := p.set.Review()
+	for _, c := range join {
+		if e := p.ends[c.ID]; e.ring() {
+			p.set.Add(c)
+			p.owe(e)
+		}
+	}
+	p.dismissed(leave)
+}
+
+func (p *Poller) dismissed(leave []*Channel) {
+	for _, c := range leave {
+		p.owe(p.ends[c.ID])
+	}
+}
+
+// Rest has all peers send letters from now on, because the rank is going to sleep on the
+// device's channel, which a write does not ring. It is to be called, and Poll to have found
+// nothing, before each sleep.
+func (p *Poller) Rest() {
+	p.dismissed(p.set.LeaveAll())
+	p.tell()
+}
+
+// owe has an end looked at for what it has to tell.
+func (p *Poller) owe(e *End) {
+	if !e.owes {
+		e.owes = true
+		p.owing = append(p.owing, e)
+	}
+}
+
+// tell has all ends tell what they have to.
+func (p *Poller) tell() {
+	left := 0
+	for _, e := range p.owing {
+		if e.err != nil || e.tell() {
+			e.owes = false
+			continue
+		}
+		p.owing[left] = e
+		left++
+	}
+	p.owing = p.owing[:left]
+}
+
+// Polled is how many rings are.
+func (p *Poller) Polled() int { return p.set.Len() }
+
+// Close closes all ends.
+func (p *Poller) Close() error {
+	var err error
+	for _, e := range p.ends {
+		if e != nil {
+			err = errors.Join(err, e.Close())
+		}
+	}
+	return errors.Join(err, p.queue.Close())
+}

@@ -1,0 +1,240 @@
+package channel
+
+import (
+	"encoding/binary"
+	"sync/atomic"
+
+	"github.com/onesided/rma/verbs/outside"
+)
+
+// receiver is the half of a channel that receives.
+type receiver struct {
+	// head is the first word of the buffer where the next message begins, whose number is
+	// next. The ring is nil before Own.
+	head   *atomic.Uint64
+	next   int
+	config Config
+	memory []byte
+	// expected is the number of the next message, by ring or as a letter.
+	expected uint32
+	// taken counts the buffers of messages that were taken, as credits do.
+	taken uint32
+	// tail is the buffer that is credited next. freed is, for each buffer where a message
+	// began that was freed, the message's span.
+	tail  int
+	freed []uint16
+	// listens tells that the peer may write to the ring: it has not said that it uses it no
+	// more since it was told to leave it.
+	listens bool
+	// watched is where a polling set has head, nil if it has not.
+	watched **atomic.Uint64
+	err     error
+}
+
+// A Message lies in the ring until it is freed. Its payload is not to be written: the sender
+// takes it for what it was. One who does not keep to the protocol can write there meanwhile.
+type Message struct {
+	Payload      []byte
+	buffer, span int
+}
+
+// Own gives the receiver half the memory of its ring, zeroed, which the peer can write.
+func (c *Channel) Own(config Config, memory []byte) error {
+	if err := checkMemory(&config, memory); err != nil {
+		return err
+	}
+	c.in.config, c.in.memory, c.in.freed = config, memory, make([]uint16, config.Buffers)
+	c.in.head = word(memory, 0)
+	c.buffers.Store(int32(config.Buffers))
+	return nil
+}
+
+// Owns tells whether there is a ring.
+func (c *Channel) Owns() bool { return c.in.memory != nil }
+
+// SetPolled says whether this side is going to poll its ring, of which the peer is to be told.
+func (c *Channel) SetPolled(polled bool) {
+	tells := stamp(c.tells.Load()) &^ polledBit
+	if polled {
+		tells |= polledBit
+		c.in.listens = true
+	}
+	c.tells.Store(uint64(tells))
+}
+
+// Polled is what SetPolled has said last.
+func (c *Channel) Polled() bool { return stamp(c.tells.Load())&polledBit != 0 }
+
+// Draining tells that the peer may still write to a ring that is not to be polled any more:
+// it is polled until it has said that it uses it no more.
+func (c *Channel) Draining() bool { return c.in.listens && !c.Polled() }
+
+// Poll takes the next message from the ring, if it is there, complete, and next. One is left
+// there while a letter before it is on its way. Messages without payload are taken, but not
+// given. An error is final.
+func (c *Channel) Poll() (m Message, some bool, err error) {
+	for c.in.head != nil && c.in.head.Load() != 0 && c.in.err == nil {
+		if m, some = c.take(); !some || len(m.Payload) > 0 {
+			return m, some, c.in.err
+		}
+		c.Free(m)
+	}
+	return Message{}, false, c.in.err
+}
+
+// Hear takes the messages without payload that come next in the ring, for what they tell: one
+// who lacks credit asks for it so, though he cannot take messages now.
+func (c *Channel) Hear() error {
+	for c.in.head != nil && c.in.head.Load() != 0 && c.in.err == nil {
+		if length, ok := c.in.complete(); !ok || length > 0 {
+			break
+		}
+		m, some := c.take()
+		if !some {
+			break
+		}
+		c.Free(m)
+	}
+	return c.in.err
+}
+
+// take takes the next message. What a word says is checked as it was loaded, whatever the
+// peer stores there meanwhile.
+func (c *Channel) take() (m Message, some bool) {
+	in := &c.in
+	length, ok := in.complete()
+	if !ok {
+		return m, false
+	}
+	outside.AfterHearing()
+	first := in.next * in.config.BufferBytes
+	s := stamp(number(word(in.memory, first+wordBytes).Load()))
+	if s.sequence() != in.expected {
+		if ahead := int32(s.sequence() - in.expected); ahead < 0 {
+			in.fail("the number of a message in the ring", uint64(s.sequence()), uint64(in.expected), uint64(in.expected)+1<<31-1)
+		}
+		return m, false
+	}
+	if s&usesBit == 0 {
+		in.fail("that the ring is used, said in the ring,", 0, 1, 1)
+		return m, false
+	}
+	m.buffer, m.span = in.next, in.config.span(length)
+	taken, next := in.config.taken(in.next, m.span)
+	if unfreed := since(in.taken+uint32(taken), stamp(c.tells.Load()).credits()); unfreed > in.config.Buffers {
+		in.fail("the number of buffers in use, without credit,", uint64(unfreed), 0, uint64(in.config.Buffers))
+		return m, false
+	}
+	if !c.hear(s) {
+		return m, false
+	}
+	in.taken += uint32(taken)
+	// When all buffers are taken the next message begins here again.
+	in.head.Store(0)
+	payload := first + headBytes
+	m.Payload = in.memory[payload : payload+length : payload+length]
+	in.next = next
+	in.head = word(in.memory, in.next*in.config.BufferBytes)
+	if in.watched != nil {
+		*in.watched = in.head
+	}
+	return m, true
+}
+
+// complete is the length of the payload of the message at the head, if all of it has come.
+func (in *receiver) complete() (length int, ok bool) {
+	head := number(in.head.Load())
+	flag := head >> flagShift
+	if flag == 0 {
+		return 0, false
+	}
+	if flag > flagWhole {
+		in.fail("the flag of a message", flag, flagOne, flagWhole)
+		return 0, false
+	}
+	if size := head &^ (flag << flagShift); size > uint64(in.config.MaxMessage) {
+		in.fail("the length of a message", size, 0, uint64(in.config.MaxMessage))
+		return 0, false
+	}
+	length = int(head & (1<<lengthBits - 1))
+	tail := in.next*in.config.BufferBytes + headBytes + padded(length)
+	return length, flag == flagWhole || number(word(in.memory, tail).Load()) == head
+}
+
+// hear takes what a message tells, which is the next one, and whether it may.
+func (c *Channel) hear(s stamp) bool {
+	heard := stamp(c.heard.Load())
+	owed := since(c.used.Load(), heard.credits())
+	if more := since(s.credits(), heard.credits()); more > owed {
+		c.in.fail("the number of buffers that are credited", uint64(more), 0, uint64(owed))
+		return false
+	}
+	c.in.expected++
+	if s&usesBit == 0 && !c.Polled() {
+		c.in.listens = false
+	}
+	leaves := heard.sequence()
+	if heard&polledBit != 0 && s&polledBit == 0 {
+		leaves++
+	}
+	c.heard.Store(uint64(s&polledBit | stamp(s.credits())<<creditShift | stamp(leaves)))
+	return true
+}
+
+// Letter tells whether it is the turn of a letter that has come, which begins with a stamp,
+// and takes what that tells. If not the ring has the next message: Poll takes that. An error
+// is final.
+func (c *Channel) Letter(letter []byte) (turn bool, err error) {
+	in := &c.in
+	if in.err != nil {
+		return false, in.err
+	}
+	if len(letter) < StampBytes {
+		return false, in.fail("the length of a letter", uint64(len(letter)), StampBytes, 1<<lengthBits-1)
+	}
+	s := stamp(binary.LittleEndian.Uint64(letter))
+	if s.sequence() == in.expected {
+		turn = c.hear(s)
+		return turn, in.err
+	}
+	// What was written before the letter was sent is there.
+	if in.head != nil {
+		if _, ok := in.complete(); ok {
+			first := in.next * in.config.BufferBytes
+			if stamp(number(word(in.memory, first+wordBytes).Load())).sequence() == in.expected {
+				return false, nil
+			}
+		}
+		if in.err != nil {
+			return false, in.err
+		}
+	}
+	return false, in.fail("the number of a letter", uint64(s.sequence()), uint64(in.expected), uint64(in.expected))
+}
+
+// Free gives the buffers of a message back, once. It has the sender know as soon as those
+// before have been freed, too, and something is sent.
+func (c *Channel) Free(m Message) {
+	in := &c.in
+	for buffer := m.buffer + 1; buffer < min(m.buffer+m.span, in.config.Buffers); buffer++ {
+		word(in.memory, buffer*in.config.BufferBytes).Store(0)
+	}
+	in.freed[m.buffer] = uint16(m.span)
+	tells := stamp(c.tells.Load())
+	credits := tells.credits()
+	for span := int(in.freed[in.tail]); span != 0; span = int(in.freed[in.tail]) {
+		in.freed[in.tail] = 0
+		var taken int
+		taken, in.tail = in.config.taken(in.tail, span)
+		credits += uint32(taken)
+	}
+	c.tells.Store(uint64(tells&polledBit | stamp(credits&creditMask)<<creditShift))
+}
+
+// fail keeps the first thing that the peer has done wrong.
+func (in *receiver) fail(what string, value, least, most uint64) error {
+	if in.err == nil {
+		in.err = &ProtocolError{what, value, least, most}
+	}
+	return in.err
+}

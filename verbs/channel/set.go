@@ -1,0 +1,212 @@
+package channel
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A Set is the polling set of a rank (3.3, 4.6): the channels whose rings it looks at, the
+// busiest ones, as many as the budget allows. It decides by the messages that it is told of,
+// by nothing else. It is for one goroutine at a time, with the receiver halves of its channels.
+type Set struct {
+	// heads are where the members' next messages begin, side by side. Each channel changes
+	// its own.
+	heads   []*atomic.Uint64
+	members []*Channel
+	seats   int
+	// touched are those of which was heard in this period, of which messages have been.
+	touched     []*Channel
+	messages    int
+	period      uint32
+	join, leave []*Channel
+}
+
+// traffic is what a set knows of a channel. score counts messages, times scoreOne, each period's
+// half as much as the one's after it, as of a period; seat is its place in the set + 1.
+type traffic struct {
+	recent, score, period uint32
+	seat                  int
+}
+
+const (
+	// DefaultBudget looks at 16 rings where one takes 9 ns, as in the paper (6.4), which has
+	// programs of up to 1024 processes send from no more than 11 to one (table 1).
+	DefaultBudget = 150 * time.Nanosecond
+	// A period ends after so many messages.
+	periodMessages = 64
+	scoreOne       = 1 << 8
+	// A channel joins a set that has a free seat with joinScore, and takes the seat of one that
+	// has less than its score divided by betterBy. One with less than leaveScore leaves.
+	joinScore  = 2 * scoreOne
+	betterBy   = 2
+	leaveScore = scoreOne / 8
+)
+
+// NewSet makes a set of as many channels as can be polled within a budget where to look at one
+// takes perRing.
+func NewSet(budget, perRing time.Duration) *Set {
+	return &Set{seats: min(int(max(budget, 0)/max(perRing, 1)), mostSeats)}
+}
+
+// mostSeats is a bound for what costs nothing.
+const mostSeats = 1 << 10
+
+// Seats is how many channels can be members.
+func (s *Set) Seats() int { return s.seats }
+
+// Len is how many rings are polled: those of the members, and those that have left, but to
+// which their peers may still write.
+func (s *Set) Len() int { return len(s.heads) }
+
+// Next is the first from a place on whose ring has something at its head, -1 if there is none.
+func (s *Set) Next(from int) int {
+	for i := from; i < len(s.heads); i++ {
+		if s.heads[i].Load() != 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+// At is the channel at a place.
+func (s *Set) At(i int) *Channel { return s.members[i] }
+
+// Heard counts a message of a channel, by ring or as a letter, and tells whether Review has
+// to be called.
+func (s *Set) Heard(c *Channel) (due bool) {
+	if c.traffic.recent++; c.traffic.recent == 1 {
+		s.touched = append(s.touched, c)
+	}
+	s.messages++
+	return s.messages >= periodMessages
+}
+
+// Review ends a period. join are those that should become members, the busiest first: each
+// is added by Add, once it has a ring. leave have left: their peers are to be told, as
+// NeedsTelling says. Both are the set's again with the next Review.
+func (s *Set) Review() (join, leave []*Channel) {
+	s.period++
+	s.messages = 0
+	s.join, s.leave = s.join[:0], s.leave[:0]
+	for _, c := range s.touched {
+		t := &c.traffic
+		t.score, t.period, t.recent = s.score(c)+t.recent*scoreOne, s.period, 0
+		if t.score >= joinScore && !(t.seat > 0 && c.Polled()) {
+			s.join = append(s.join, c)
+		}
+	}
+	clear(s.touched)
+	s.touched = s.touched[:0]
+	slices.SortFunc(s.join, func(a, b *Channel) int {
+		return cmp.Or(cmp.Compare(b.traffic.score, a.traffic.score), cmp.Compare(a.ID, b.ID))
+	})
+	taken := 0
+	for i := len(s.members) - 1; i >= 0; i-- {
+		switch c := s.members[i]; {
+		case c.Polled() && s.score(c) < leaveScore:
+			s.dismiss(c)
+		case c.Polled():
+			taken++
+		case !c.Draining():
+			s.remove(i)
+		}
+	}
+	for i, c := range s.join {
+		if taken < s.seats {
+			taken++
+			continue
+		}
+		weakest := s.weakest()
+		if weakest == nil || s.score(weakest) >= s.score(c)/betterBy {
+			s.join = s.join[:i]
+			break
+		}
+		s.dismiss(weakest)
+	}
+	return s.join, s.leave
+}
+
+// score is that of a channel now.
+func (s *Set) score(c *Channel) uint32 { return c.traffic.score >> min(s.period-c.traffic.period, 31) }
+
+// weakest is the member of the lowest score.
+func (s *Set) weakest() (weakest *Channel) {
+	for _, c := range s.members {
+		if c.Polled() && (weakest == nil || s.score(c) < s.score(weakest)) {
+			weakest = c
+		}
+	}
+	return weakest
+}
+
+func (s *Set) dismiss(c *Channel) {
+	c.SetPolled(false)
+	s.leave = append(s.leave, c)
+}
+
+// Add makes a channel a member, which has a ring.
+func (s *Set) Add(c *Channel) {
+	c.SetPolled(true)
+	if c.traffic.seat > 0 {
+		return
+	}
+	s.members = append(s.members, c)
+	c.traffic.seat = len(s.members)
+	s.heads = append(s.heads, c.in.head)
+	for i, member := range s.members {
+		member.in.watched = &s.heads[i]
+	}
+}
+
+// Remove has a channel that has ended be polled no more, nor counted.
+func (s *Set) Remove(c *Channel) {
+	if c.traffic.seat > 0 {
+		s.remove(c.traffic.seat - 1)
+	}
+	s.touched = slices.DeleteFunc(s.touched, func(other *Channel) bool { return other == c })
+}
+
+func (s *Set) remove(i int) {
+	last := len(s.members) - 1
+	gone, moved := s.members[i], s.members[last]
+	s.members[i], s.heads[i] = moved, s.heads[last]
+	moved.traffic.seat, moved.in.watched = i+1, &s.heads[i]
+	gone.traffic.seat, gone.in.watched = 0, nil
+	s.members[last], s.heads[last] = nil, nil
+	s.members, s.heads = s.members[:last], s.heads[:last]
+}
+
+// LeaveAll has all members leave, which are to be told: for a rank that is going to sleep,
+// since a write wakes nobody. What is written until a peer has heard of it comes with the letter
+// by which it says so, and that wakes.
+func (s *Set) LeaveAll() (leave []*Channel) {
+	s.leave = s.leave[:0]
+	for _, c := range s.members {
+		if c.Polled() {
+			s.dismiss(c)
+		}
+	}
+	return s.leave
+}
+
+// pollTime is what it takes this processor to look at a ring, measured once with as many as a
+// large set has.
+var pollTime = sync.OnceValue(func() time.Duration {
+	const rings, rounds = 64, 256
+	var s Set
+	memory := make([]byte, rings*bufferStride)
+	for i := range rings {
+		s.heads = append(s.heads, word(memory, i*bufferStride))
+	}
+	begun := time.Now()
+	for range rounds {
+		s.Next(0)
+	}
+	return max(time.Since(begun)/(rings*rounds), 1)
+})
+
+// bufferStride is as far apart as the heads of rings may be.
+const bufferStride = 10<<10 + 64
