@@ -1,0 +1,159 @@
+package rails
+
+import (
+	"fmt"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/completion"
+)
+
+// batch is how many completions of a rail are taken at once.
+const batch = 32
+
+// completionQueue is one of rail 0, and what of it is the user's.
+type completionQueue struct {
+	device *device
+	first  verbs.CompletionQueue
+	held   *completion.Queue
+
+	gate gate
+	// taken belongs to who is in the gate.
+	taken [batch]verbs.Completion
+}
+
+// CreateCompletionQueue makes a queue.
+func (d *device) CreateCompletionQueue(capacity int) (verbs.CompletionQueue, error) {
+	if d.closed.Load() {
+		return nil, d.closedError("CreateCompletionQueue")
+	}
+	held, err := completion.New(capacity)
+	if err != nil {
+		return nil, argumentError("CreateCompletionQueue: %v", err)
+	}
+	first, err := d.rails[0].CreateCompletionQueue(capacity)
+	if err != nil {
+		return nil, of(0, err)
+	}
+	return &completionQueue{device: d, first: first, held: held}, nil
+}
+
+// Poll looks at the rails, posts what was held back and can be posted now, and takes completions.
+func (q *completionQueue) Poll(into []verbs.Completion) int {
+	d := q.device
+	if d.closed.Load() {
+		return 0
+	}
+	d.lookAbroad()
+	q.look()
+	return q.held.Take(into)
+}
+
+// look takes what has completed on rail 0.
+func (q *completionQueue) look() {
+	if !q.gate.enter() {
+		return
+	}
+	defer func() {
+		if q.gate.leave() {
+			q.device.channel.Ring()
+		}
+	}()
+	for {
+		n := q.first.Poll(q.taken[:])
+		for i := range q.taken[:n] {
+			q.settle(&q.taken[i])
+		}
+		if n < batch {
+			return
+		}
+	}
+}
+
+// settle notes a completion of rail 0.
+func (q *completionQueue) settle(c *verbs.Completion) {
+	d := q.device
+	if c.Opcode != verbs.OpReceive && c.Opcode != verbs.OpReceiveImmediate {
+		if pair := d.pair(c.ID, 0, c.QueuePair); pair != nil {
+			pair.completedFirst(c)
+		}
+		return
+	}
+	if room := q.held.Push(c); !room {
+		d.numbered(c.QueuePair).fail(fmt.Errorf("rails: completion queue overflow: %w", verbs.ErrQueueFull))
+	} else if c.Status != verbs.StatusSuccess {
+		pair := d.numbered(c.QueuePair)
+		pair.fail(pair.causeOf(0, c.Status))
+	}
+}
+
+// Close destroys the queue, whose queue pairs have been closed.
+func (q *completionQueue) Close() error {
+	wasOpen, err := q.held.Close()
+	if err != nil {
+		return argumentError("%v", err)
+	}
+	if !wasOpen {
+		return nil
+	}
+	if err := q.first.Close(); err != nil {
+		return of(0, err)
+	}
+	return nil
+}
+
+// An otherQueue is what everything on a rail but the first completes into.
+type otherQueue struct {
+	device *device
+	rail   int
+	queue  verbs.CompletionQueue
+
+	gate gate
+	// taken belongs to who is in the gate.
+	taken [batch]verbs.Completion
+}
+
+func (d *device) newOtherQueue(rail int) (*otherQueue, error) {
+	// It takes memory for what it has held at once, or for what its queue pairs may.
+	queue, err := d.rails[rail].CreateCompletionQueue(completion.MaxCapacity)
+	if err != nil {
+		return nil, of(rail, err)
+	}
+	return &otherQueue{device: d, rail: rail, queue: queue}, nil
+}
+
+// lookEvery is how many polls there are to one that looks at rails where nothing is expected, and
+// which the CPU need not move: a peer may ask for keys there.
+const lookEvery = 32
+
+// lookAbroad takes what has completed on the rails after the first.
+func (d *device) lookAbroad() {
+	all := d.abroad.Load() > 0 || d.turns.Add(1)%lookEvery == 0 || d.soon.Load() && d.soon.Swap(false)
+	for _, q := range d.others {
+		if all || d.servers[q.rail] != nil {
+			q.look()
+		}
+	}
+}
+
+func (q *otherQueue) look() {
+	if !q.gate.enter() {
+		return
+	}
+	defer func() {
+		if q.gate.leave() {
+			q.device.channel.Ring()
+		}
+	}()
+	for {
+		n := q.queue.Poll(q.taken[:])
+		for i := range q.taken[:n] {
+			c := &q.taken[i]
+			if pair := q.device.pair(c.ID, q.rail, c.QueuePair); pair != nil {
+				pair.completedOther(q.rail, c)
+			}
+		}
+		if n < batch {
+			return
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package rails_test
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/rails"
+	"github.com/onesided/rma/verbs/sim"
+	"github.com/onesided/rma/verbs/tcp"
+	"github.com/onesided/rma/verbs/verbstest"
+)
+
+func TestMain(m *testing.M) {
+	verbstest.Main(m, func() (verbs.Device, error) { return openTCP() })
+}
+
+// simulator makes a job on machines of a profile.
+func simulator(t testing.TB, name string) *sim.Simulator {
+	t.Helper()
+	profile, err := sim.ByName(name)
+	require.NoError(t, err)
+	s, err := sim.New(profile, 1)
+	require.NoError(t, err)
+	return s
+}
+
+// open opens a rank's cards, as one.
+func open(t testing.TB, s *sim.Simulator, n int) verbs.Device {
+	t.Helper()
+	first := s.Open()
+	cards := []verbs.Device{first}
+	for len(cards) < n {
+		cards = append(cards, first.OpenRail())
+	}
+	device, err := rails.New(cards...)
+	require.NoError(t, err)
+	return device
+}
+
+// openTCP opens two addresses of the loopback interface, where it has several, as one device.
+func openTCP() (verbs.Device, error) {
+	second := "127.0.0.2:0"
+	if runtime.GOOS != "linux" {
+		second = "127.0.0.1:0"
+	}
+	var cards []verbs.Device
+	for _, address := range []string{"127.0.0.1:0", second} {
+		card, err := tcp.Open(tcp.Options{Listen: address})
+		if err != nil {
+			return nil, err
+		}
+		cards = append(cards, card)
+	}
+	return rails.New(cards...)
+}
+
+func TestConformance(t *testing.T) {
+	for _, c := range []struct {
+		profile string
+		cards   int
+	}{{"ideal", 2}, {"pcix-2005", 2}, {"ndr-2024", 3}} {
+		t.Run(fmt.Sprintf("%s/%d", c.profile, c.cards), func(t *testing.T) {
+			s := simulator(t, c.profile)
+			verbstest.Run(t, verbstest.Config{Open: func(t testing.TB) verbs.Device { return open(t, s, c.cards) }})
+		})
+	}
+}
+
+// Requests of a few lines of the cache are striped, so that most of what the suite does is. What is
+// held back leaves when somebody polls.
+func TestConformanceOfShortStripes(t *testing.T) {
+	for n := 2; n <= 3; n++ {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			s := simulator(t, "ndr-2024")
+			verbstest.Run(t, verbstest.Config{Driven: true, Open: func(t testing.TB) verbs.Device {
+				device := open(t, s, n)
+				rails.StripeFrom(device, 70)
+				return device
+			}})
+		})
+	}
+}
+
+// Ranks that are in one process, on two addresses of the loopback interface.
+func TestConformanceTCP(t *testing.T) {
+	verbstest.Run(t, verbstest.Config{Driven: true, Limit: 5 * time.Second, Open: func(t testing.TB) verbs.Device {
+		device, err := openTCP()
+		require.NoError(t, err)
+		rails.StripeFrom(device, 70)
+		return device
+	}})
+}
+
+// Ranks that are processes.
+func TestProcessConformanceTCP(t *testing.T) {
+	verbstest.Run(t, verbstest.Config{Driven: true, Limit: 5 * time.Second, Peer: verbstest.Self, Open: func(t testing.TB) verbs.Device {
+		device, err := openTCP()
+		require.NoError(t, err)
+		return device
+	}})
+}

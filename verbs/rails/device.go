@@ -1,0 +1,309 @@
+package rails
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// maxRails bounds the rails of a device.
+const maxRails = 8
+
+// An Optimization is one that NewWithout leaves out, so that it can be measured against its
+// absence.
+type Optimization uint8
+
+const (
+	// Striping has long requests take all rails. Without it everything goes over rail 0.
+	Striping Optimization = 1 << iota
+
+	allOptimizations = Striping
+)
+
+// device is several as one.
+type device struct {
+	rails      []verbs.Device
+	attributes verbs.Attributes
+	costs      verbs.Costs
+	address    string
+	channel    channel
+	division   division
+	servers    []verbs.Server
+	charger    verbs.Charger
+	rings      verbs.RingPoller
+	closed     atomic.Bool
+
+	// others are the queues of the rails after the first.
+	others []*otherQueue
+	// abroad counts what is to complete there. soon makes the next poll look there, turns counts
+	// those that need not.
+	abroad atomic.Int64
+	soon   atomic.Bool
+	turns  atomic.Uint32
+
+	// pairs are those that are open, by their place, with holes. The slice is replaced, never
+	// changed.
+	pairs atomic.Pointer[[]*queuePair]
+
+	// mu guards what follows. It is taken after that of a queue pair.
+	mu      sync.RWMutex
+	regions regions
+	callers callers
+}
+
+// New makes one device of several, 2 to 8. Who uses it must not use them; it closes them. With an
+// error they are the caller's.
+func New(devices ...verbs.Device) (verbs.Device, error) { return NewWithout(0, devices...) }
+
+// NewWithout is New without some optimizations.
+func NewWithout(without Optimization, devices ...verbs.Device) (verbs.Device, error) {
+	if without&^allOptimizations != 0 {
+		return nil, argumentError("New: without is %#x, known are %#x", without, allOptimizations)
+	}
+	if n := len(devices); n < 2 || n > maxRails {
+		return nil, argumentError("New of %d devices; allowed are 2 to %d", n, maxRails)
+	}
+	d := &device{rails: devices, servers: make([]verbs.Server, len(devices))}
+	d.regions.init()
+	d.pairs.Store(new([]*queuePair))
+	for i, rail := range devices {
+		d.servers[i], _ = rail.(verbs.Server)
+	}
+	d.charger, _ = devices[0].(verbs.Charger)
+	d.rings, _ = devices[0].(verbs.RingPoller)
+	if err := d.describe(without); err != nil {
+		return nil, err
+	}
+	if err := d.channel.init(d); err != nil {
+		return nil, err
+	}
+	for i := range devices[1:] {
+		q, err := d.newOtherQueue(i + 1)
+		if err != nil {
+			return nil, err
+		}
+		d.others = append(d.others, q)
+	}
+	d.channel.open()
+	return d.able(), nil
+}
+
+// describe finds what the device is.
+func (d *device) describe(without Optimization) error {
+	a := d.rails[0].Attributes()
+	d.costs = d.rails[0].Costs()
+	names, addresses := []string{a.Name}, make([]string, len(d.rails))
+	for i, rail := range d.rails {
+		address := rail.Address()
+		if strings.Contains(address, separator) {
+			return argumentError("New: the address %q of rail %d has a %q in it", address, i, separator)
+		}
+		addresses[i] = address
+		if i == 0 {
+			continue
+		}
+		other, costs := rail.Attributes(), rail.Costs()
+		if other.Virtual != a.Virtual {
+			return argumentError("New: rail 0 and rail %d are not both in virtual time, or both in real time", i)
+		}
+		names = append(names, other.Name)
+		a.MaxSegments, a.MaxMessage = min(a.MaxSegments, other.MaxSegments), min(a.MaxMessage, other.MaxMessage)
+		a.Resends = a.Resends || other.Resends
+		if other.ReservedLKey == 0 {
+			a.ReservedLKey = 0
+		}
+		d.costs.Register += costs.Register
+		d.costs.RegisterPage += costs.RegisterPage
+		d.costs.Deregister += costs.Deregister
+		d.costs.DeregisterPage += costs.DeregisterPage
+	}
+	a.Name = strings.Join(names, "+")
+	d.attributes = a
+	d.address = prefix + strings.Join(addresses, separator)
+	if len(d.address) > maxAddress {
+		return argumentError("New: the addresses of %d rails take %d bytes together; allowed are %d", len(d.rails), len(d.address), maxAddress)
+	}
+	d.division = divide(d.rails, without)
+	if d.division.least >= 0 {
+		d.attributes.OrderedWrites = false
+		d.costs.Bandwidth, d.costs.DuplexBandwidth = d.division.bandwidth, d.division.duplex
+	}
+	return nil
+}
+
+// able is the device with those abilities of the rails without which a program goes about things
+// in another way.
+func (d *device) able() verbs.Device {
+	watcher, watches := d.rails[0].(verbs.Watcher)
+	if watches {
+		watcher = railWatcher{watcher}
+	}
+	serves := false
+	for _, s := range d.servers {
+		serves = serves || s != nil
+	}
+	switch {
+	case watches && serves:
+		return struct {
+			*device
+			verbs.Watcher
+			server
+		}{d, watcher, server{d}}
+	case watches:
+		return struct {
+			*device
+			verbs.Watcher
+		}{d, watcher}
+	case serves:
+		return struct {
+			*device
+			server
+		}{d, server{d}}
+	}
+	return d
+}
+
+// A railWatcher watches rail 0 of a peer.
+type railWatcher struct{ verbs.Watcher }
+
+// Watch watches the device of the peer's rail 0.
+func (w railWatcher) Watch(address string, lost func(cause error)) (stop func(), err error) {
+	addresses, err := parseAddress(address)
+	if err != nil {
+		return nil, err
+	}
+	return w.Watcher.Watch(addresses[0], lost)
+}
+
+// A server is the device as one that the CPU moves.
+type server struct{ d *device }
+
+// Heard counts what the rails do.
+func (s server) Heard() (heard uint64) {
+	for _, rail := range s.d.servers {
+		if rail != nil {
+			heard += rail.Heard()
+		}
+	}
+	return heard
+}
+
+// Dwell has all rails dwell, or not, and tells how often rail 0 looks.
+func (s server) Dwell(on bool) (looks int) {
+	looks = 1
+	for i, rail := range s.d.servers {
+		if rail == nil {
+			continue
+		}
+		if n := rail.Dwell(on); i == 0 {
+			looks = n
+		}
+	}
+	return looks
+}
+
+// Frames counts those of all rails that do.
+func (d *device) Frames() (frames uint64) {
+	for _, rail := range d.rails {
+		if meter, ok := rail.(verbs.Meter); ok {
+			frames += meter.Frames()
+		}
+	}
+	return frames
+}
+
+// Copied charges nobody where time is real, and work takes what it takes.
+func (d *device) Copied(n int) {
+	if d.charger != nil {
+		d.charger.Copied(n)
+	}
+}
+
+func (d *device) Takes(work time.Duration) time.Duration {
+	if d.charger == nil {
+		return work
+	}
+	return d.charger.Takes(work)
+}
+
+// Work is of virtual time only.
+func (d *device) Work(ticket uint32, limit time.Duration) {
+	if d.charger != nil {
+		d.charger.Work(ticket, limit)
+	}
+}
+
+// PollRings charges nobody where time is real.
+func (d *device) PollRings(n int) {
+	if d.rings != nil {
+		d.rings.PollRings(n)
+	}
+}
+
+// Attributes of the device.
+func (d *device) Attributes() verbs.Attributes { return d.attributes }
+
+// Costs are those of rail 0, but for what all rails do.
+func (d *device) Costs() verbs.Costs { return d.costs }
+
+// Now is the clock of rail 0.
+func (d *device) Now() time.Duration { return d.rails[0].Now() }
+
+// Copy copies as rail 0 does.
+func (d *device) Copy(dst, src []byte) int { return d.rails[0].Copy(dst, src) }
+
+// AllocateMemory gives memory of rail 0.
+func (d *device) AllocateMemory(n int) ([]byte, error) { return d.rails[0].AllocateMemory(n) }
+
+// FreeMemory gives it back.
+func (d *device) FreeMemory(memory []byte) error { return d.rails[0].FreeMemory(memory) }
+
+// Channel is where the rank sleeps.
+func (d *device) Channel() verbs.CompletionChannel { return &d.channel }
+
+// Address has those of all rails.
+func (d *device) Address() string { return d.address }
+
+// Close closes the rails.
+func (d *device) Close() error {
+	if d.closed.Swap(true) {
+		return nil
+	}
+	var errs []error
+	for i, rail := range d.rails {
+		if err := rail.Close(); err != nil {
+			errs = append(errs, of(i, err))
+		}
+	}
+	d.channel.close()
+	return errors.Join(errs...)
+}
+
+const (
+	prefix    = "rails|"
+	separator = "|"
+	// maxAddress is that of verbs.Device.
+	maxAddress = 256
+)
+
+// parseAddress gives the addresses of the rails.
+func parseAddress(address string) ([]string, error) {
+	list, ok := strings.CutPrefix(address, prefix)
+	addresses := strings.Split(list, separator)
+	if !ok || len(address) > maxAddress || len(addresses) < 2 || len(addresses) > maxRails {
+		return nil, argumentError("the address %q; an address of rails is %q and those of 2 to %d rails with %q between them, of %d bytes at most", shorten(address), prefix, maxRails, separator, maxAddress)
+	}
+	return addresses, nil
+}
+
+func shorten(text string) string {
+	if len(text) > maxAddress {
+		return fmt.Sprintf("%s and %d bytes more", text[:maxAddress], len(text)-maxAddress)
+	}
+	return text
+}

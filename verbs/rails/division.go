@@ -1,0 +1,90 @@
+package rails
+
+import (
+	"math"
+	"time"
+
+	"github.com/onesided/rma/verbs"
+)
+
+const (
+	// cutBytes is what the target's addresses of cuts are multiples of.
+	cutBytes = 64
+	// leastUnknown is the shortest request that is striped where bandwidths are unknown.
+	leastUnknown = 64 << 10
+)
+
+// A division says how requests are cut.
+type division struct {
+	// least is how long the requests that are outstanding have to be together for one to be
+	// striped, negative if none is. It has to be as long as each, which is less, and so have they.
+	least, each int
+	// until is which part of a request ends with each rail's.
+	until []float64
+	// bandwidth and duplex are those of all rails, 0 if one of them is unknown.
+	bandwidth, duplex float64
+}
+
+// divide finds how requests are cut for rails.
+func divide(rails []verbs.Device, without Optimization) division {
+	v := division{least: -1, until: make([]float64, len(rails))}
+	first := rails[0].Costs()
+	known, duplexKnown := true, true
+	var back time.Duration
+	for _, rail := range rails {
+		costs := rail.Costs()
+		known, duplexKnown = known && costs.Bandwidth > 0, duplexKnown && costs.DuplexBandwidth > 0
+		v.bandwidth += costs.Bandwidth
+		v.duplex += costs.DuplexBandwidth
+		back = max(back, costs.ReadLatency)
+	}
+	sum := 0.0
+	for i, rail := range rails {
+		if known {
+			sum += rail.Costs().Bandwidth
+			v.until[i] = sum / v.bandwidth
+		} else {
+			v.until[i] = float64(i+1) / float64(len(rails))
+		}
+	}
+	switch {
+	case without&Striping != 0:
+	case !known:
+		v.least, v.each = leastUnknown, leastUnknown
+	default:
+		posts := time.Duration(len(rails)-1) * first.Post
+		saves := 1/first.Bandwidth - 1/v.bandwidth
+		worth := func(takes time.Duration) int {
+			return max(int(math.Ceil(takes.Seconds()/saves)), len(rails)*cutBytes)
+		}
+		v.least, v.each = worth(posts+back), worth(posts)
+	}
+	if !known {
+		v.bandwidth = 0
+	}
+	if !duplexKnown {
+		v.duplex = 0
+	}
+	return v
+}
+
+// burden is what a request of n bytes counts among those that are outstanding.
+func (v *division) burden(n int) int {
+	if n < v.each {
+		return 0
+	}
+	return n
+}
+
+// end is where the part of a rail ends of a request of n bytes to an address of the target. That
+// of the last ends where the request does.
+func (v *division) end(rail int, address uint64, n int) int {
+	if rail == len(v.until)-1 {
+		return n
+	}
+	at := address + uint64(float64(float64(n)*v.until[rail]))
+	if cut := at &^ (cutBytes - 1); cut > address {
+		return min(int(cut-address), n)
+	}
+	return 0
+}

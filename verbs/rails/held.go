@@ -1,0 +1,51 @@
+package rails
+
+import "github.com/onesided/rma/verbs"
+
+// A heldRequest is one that waits to be posted, with slices of its own, which are used again.
+type heldRequest struct {
+	verbs.SendRequest
+	inline []byte
+}
+
+// A heldRing has those of a queue pair, count of them from at on.
+type heldRing struct {
+	entries   []heldRequest
+	at, count int
+}
+
+// add copies a request, whose slices are the caller's.
+func (h *heldRing) add(r *verbs.SendRequest) {
+	if h.count == len(h.entries) {
+		larger := make([]heldRequest, max(4, 2*h.count))
+		copy(larger[copy(larger, h.entries[h.at:]):], h.entries[:h.at])
+		h.entries, h.at = larger, 0
+	}
+	e := &h.entries[(h.at+h.count)%len(h.entries)]
+	h.count++
+	segments := e.Segments[:0]
+	e.SendRequest = *r
+	if r.Flags&verbs.Inline == 0 {
+		e.Segments = append(segments, r.Segments...)
+		return
+	}
+	e.inline = e.inline[:0]
+	for i := range r.Segments {
+		e.inline = append(e.inline, r.Segments[i].Memory...)
+	}
+	e.Segments = append(segments, verbs.Segment{Memory: e.inline})
+}
+
+// nth is the i-th.
+func (h *heldRing) nth(i int) *verbs.SendRequest {
+	return &h.entries[(h.at+i)%len(h.entries)].SendRequest
+}
+
+// drop takes the first n away.
+func (h *heldRing) drop(n int) {
+	for range n {
+		clear(h.entries[h.at].Segments)
+		h.at = (h.at + 1) % len(h.entries)
+		h.count--
+	}
+}

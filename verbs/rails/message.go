@@ -1,0 +1,106 @@
+package rails
+
+import "encoding/binary"
+
+// A message of the package's own goes over rail 1 and has 8 bytes, numbers with the lowest byte
+// first: its kind, how many places follow, two bytes of zero, and the key of a region on rail 0.
+// Then come the address and the length of what is asked for (question) or of the region
+// (answer), and in an answer that knows the region a place for each rail but the first:
+//
+//	question   key, address, length: what are the keys of the region that has that?
+//	answer     key, address, length, places; of no place: there is none
+//	forget     key: the region has ended
+//	forgotten  key
+type message struct {
+	kind            messageKind
+	key             uint32
+	address, length uint64
+	// places are where the region is on the rails after the first: count of them.
+	count  int
+	places [maxRails - 1]place
+}
+
+// A place is where a region is on a rail.
+type place struct {
+	address uint64
+	key     uint32
+}
+
+type messageKind uint8
+
+const (
+	question messageKind = 1 + iota
+	answer
+	forget
+	forgotten
+)
+
+const (
+	shortMessage = 8
+	longMessage  = shortMessage + 16
+	placeBytes   = 12
+	// messageBytes is the longest.
+	messageBytes = longMessage + (maxRails-1)*placeBytes
+)
+
+func (m *message) bytes() int {
+	switch m.kind {
+	case question:
+		return longMessage
+	case answer:
+		return longMessage + m.count*placeBytes
+	}
+	return shortMessage
+}
+
+// encode writes a message into b, and tells how long it is.
+func (m *message) encode(b []byte) int {
+	n := m.bytes()
+	clear(b[:shortMessage])
+	b[0], b[1] = byte(m.kind), byte(m.count)
+	binary.LittleEndian.PutUint32(b[4:], m.key)
+	if n == shortMessage {
+		return n
+	}
+	binary.LittleEndian.PutUint64(b[8:], m.address)
+	binary.LittleEndian.PutUint64(b[16:], m.length)
+	at := b[longMessage:n]
+	for _, p := range m.places[:m.count] {
+		binary.LittleEndian.PutUint64(at, p.address)
+		binary.LittleEndian.PutUint32(at[8:], p.key)
+		at = at[placeBytes:]
+	}
+	return n
+}
+
+// decode reads a message of a peer's with a number of rails.
+func (m *message) decode(b []byte, rails int) error {
+	*m = message{}
+	if len(b) < shortMessage {
+		return protocolError("a message of %d bytes; the shortest has %d", len(b), shortMessage)
+	}
+	m.kind, m.count, m.key = messageKind(b[0]), int(b[1]), binary.LittleEndian.Uint32(b[4:])
+	switch {
+	case m.kind < question || m.kind > forgotten:
+		return protocolError("a message of kind %d; allowed are %d to %d", m.kind, question, forgotten)
+	case m.count != 0 && (m.kind != answer || m.count != rails-1):
+		return protocolError("a message of kind %d with %d places; allowed are none, or in an answer %d", m.kind, m.count, rails-1)
+	case len(b) != m.bytes():
+		return protocolError("a message of kind %d with %d places has %d bytes; it has to have %d", m.kind, m.count, len(b), m.bytes())
+	case b[2] != 0 || b[3] != 0:
+		return protocolError("a message whose third and fourth byte are %#x and %#x; they have to be zero", b[2], b[3])
+	}
+	if len(b) == shortMessage {
+		return nil
+	}
+	m.address, m.length = binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])
+	if m.length > 0 && m.address+m.length-1 < m.address {
+		return protocolError("a message about %d bytes at %#x, which end behind the last address", m.length, m.address)
+	}
+	at := b[longMessage:]
+	for i := range m.count {
+		m.places[i] = place{binary.LittleEndian.Uint64(at), binary.LittleEndian.Uint32(at[8:])}
+		at = at[placeBytes:]
+	}
+	return nil
+}

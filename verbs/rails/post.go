@@ -1,0 +1,252 @@
+package rails
+
+import (
+	"fmt"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// PostSend posts requests in order, or holds them back.
+func (q *queuePair) PostSend(requests []verbs.SendRequest) (int, error) {
+	q.mu.Lock()
+	n, err := q.post(requests)
+	q.mu.Unlock()
+	q.sever()
+	return n, err
+}
+
+func (q *queuePair) post(requests []verbs.SendRequest) (n int, err error) {
+	if q.closed {
+		return 0, fmt.Errorf("rails: PostSend: %w", verbs.ErrClosed)
+	}
+	q.lookForFailure()
+	for i := range requests {
+		r := &requests[i]
+		length, err := q.device.attributes.CheckSend(r)
+		if err == nil && q.count == len(q.records) {
+			err = verbs.ErrQueueFull
+		}
+		if err != nil {
+			// What is wrong with an earlier one comes first.
+			if left, earlier := q.flush(); earlier != nil {
+				return i - left, earlier
+			}
+			return i, err
+		}
+		k := q.stripes(r, length, q.count)
+		if q.held.count == 0 && (k != nil || !q.waits()) {
+			q.record(r, length)
+			q.launch(r, q.count-1, k)
+			continue
+		}
+		if left, err := q.flush(); err != nil {
+			return i - left, err
+		}
+		q.record(r, length)
+		q.held.add(r)
+	}
+	left, err := q.flush()
+	return len(requests) - left, err
+}
+
+// lookForFailure notes the failure of a rail, which need not have told anybody else yet.
+func (q *queuePair) lookForFailure() {
+	if q.failed.Load() {
+		return
+	}
+	for rail, pair := range q.pairs[1:] {
+		if pair.State() == verbs.StateError {
+			q.doom(q.causeOf(rail+1, verbs.StatusFlushed))
+			return
+		}
+	}
+}
+
+// record notes a request as the last.
+func (q *queuePair) record(r *verbs.SendRequest, length int) {
+	*q.entry(q.count) = record{id: r.ID, address: r.RemoteAddress, length: length, opcode: r.Opcode, flags: r.Flags}
+	q.count++
+	q.next = (q.next + 1) & numberMask
+	q.backlog += q.device.division.burden(length)
+}
+
+// entry is the i-th that is outstanding.
+func (q *queuePair) entry(i int) *record {
+	i += q.at
+	if i >= len(q.records) {
+		i -= len(q.records)
+	}
+	return &q.records[i]
+}
+
+// id is what the i-th request carries on the rails.
+func (q *queuePair) id(i int) uint64 {
+	return uint64(q.place)<<32 | partKind | uint64((q.next-uint32(q.count-i))&numberMask)
+}
+
+// waits tells whether what goes over rail 0 alone has to wait for parts on others.
+func (q *queuePair) waits() bool { return q.abroad > 0 || q.spread }
+
+// launch puts the i-th request among those that are ready: for rail 0 all of it, or with keys of
+// other rails its part for each.
+func (q *queuePair) launch(r *verbs.SendRequest, i int, k *known) {
+	d, e := q.device, q.entry(i)
+	q.ready[0] = append(q.ready[0], *r)
+	first := &q.ready[0][len(q.ready[0])-1]
+	first.ID = q.id(i)
+	if k == nil {
+		return
+	}
+	e.striped, q.spread = true, true
+	from := d.division.end(0, e.address, e.length)
+	first.Segments = q.part(r, 0, 0, from)
+	for rail := 1; rail < len(d.rails); rail++ {
+		until := d.division.end(rail, e.address, e.length)
+		if until <= from {
+			continue
+		}
+		place := &k.places[rail-1]
+		q.ready[rail] = append(q.ready[rail], verbs.SendRequest{ID: q.id(i), Opcode: r.Opcode, Flags: verbs.Signalled, Segments: q.part(r, rail, from, until),
+			RemoteAddress: place.address + (e.address - k.address) + uint64(from), RKey: place.key})
+		from = until
+	}
+}
+
+// part gives the segments of a part of a request for a rail, until what is ready is posted.
+func (q *queuePair) part(r *verbs.SendRequest, rail, from, until int) []verbs.Segment {
+	n := len(q.segments)
+	q.segments = q.device.part(q.segments, r.Segments, from, until, rail)
+	return q.segments[n:]
+}
+
+// send posts what is ready, up to the last of the first count requests, and tells how many of those
+// rail 0 has not taken: the others do not get their parts then.
+func (q *queuePair) send(count int) (left int, err error) {
+	if len(q.ready[0]) == 0 {
+		return 0, nil
+	}
+	n, err := q.pairs[0].PostSend(q.ready[0])
+	left = len(q.ready[0]) - n
+	for rail := 1; q.spread && rail < len(q.ready); rail++ {
+		q.sendParts(rail, count-left)
+	}
+	for rail, posted := range q.ready {
+		clear(posted)
+		q.ready[rail] = posted[:0]
+	}
+	clear(q.segments)
+	q.segments, q.spread = q.segments[:0], false
+	return left, of(0, err)
+}
+
+// sendParts posts what is ready for another rail than the first, of the first count requests.
+func (q *queuePair) sendParts(rail, count int) {
+	parts := q.ready[rail]
+	for len(parts) > 0 {
+		if i, _ := q.index(parts[len(parts)-1].ID); i < count {
+			break
+		}
+		parts = parts[:len(parts)-1]
+	}
+	if len(parts) == 0 {
+		return
+	}
+	n, err := q.pairs[rail].PostSend(parts)
+	for k := range parts {
+		i, _ := q.index(parts[k].ID)
+		if e := q.entry(i); k < n {
+			e.parts++
+		} else {
+			e.worse(verbs.StatusFlushed)
+		}
+	}
+	q.abroad += n
+	q.device.abroad.Add(int64(n))
+	q.doomIf(of(rail, err))
+}
+
+// flush does, for PostSend: what rail 0 has not taken is forgotten.
+func (q *queuePair) flush() (left int, err error) {
+	left, err = q.send(q.count)
+	for i := range left {
+		q.backlog -= q.device.division.burden(q.entry(q.count - 1 - i).length)
+	}
+	q.count -= left
+	q.next = (q.next - uint32(left)) & numberMask
+	return left, err
+}
+
+// stripes tells by which keys of other rails a request is to be striped behind that many earlier
+// ones, nil if it is to go over rail 0 alone.
+func (q *queuePair) stripes(r *verbs.SendRequest, length, earlier int) *known {
+	d := q.device
+	least := d.division.least
+	if least < 0 || length < d.division.each || r.Opcode != verbs.OpRDMAWrite && r.Opcode != verbs.OpRDMARead || r.Flags&verbs.Inline != 0 || q.failed.Load() {
+		return nil
+	}
+	// Where it would wait, what is behind it waits anyway.
+	if q.backlog+length < least && !q.waits() {
+		return nil
+	}
+	k := q.keys.find(q, r, length)
+	if k == nil || q.hindered(r, length, earlier) {
+		return nil
+	}
+	var right verbs.Access
+	if r.Opcode == verbs.OpRDMARead {
+		right = verbs.LocalWrite
+	}
+	if !d.covers(r.Segments, right) {
+		return nil
+	}
+	return k
+}
+
+// hindered tells whether a long request has to go over rail 0, behind what is outstanding.
+func (q *queuePair) hindered(r *verbs.SendRequest, length, earlier int) bool {
+	for i := range earlier {
+		e := q.entry(i)
+		reads := e.opcode >= verbs.OpRDMARead
+		if reads && r.Flags&verbs.Fence != 0 {
+			return true
+		}
+		if e.opcode == verbs.OpSend || e.opcode == verbs.OpSendImmediate || e.opcode == verbs.OpRDMARead && r.Opcode == verbs.OpRDMARead {
+			continue
+		}
+		same := e.striped && e.address == r.RemoteAddress && e.length == length
+		// Ranges that are not within a region, and wrap, are of requests that fail.
+		if !same && e.address < r.RemoteAddress+uint64(length) && r.RemoteAddress < e.address+uint64(e.length) {
+			return true
+		}
+	}
+	return false
+}
+
+// release posts what was held back and need not be any more.
+func (q *queuePair) release() {
+	taken, first := 0, q.count-q.held.count
+	for ; taken < q.held.count; taken++ {
+		i := first + taken
+		r := q.held.nth(taken)
+		k := q.stripes(r, q.entry(i).length, i)
+		if k == nil && q.waits() {
+			break
+		}
+		q.launch(r, i, k)
+	}
+	if taken == 0 {
+		return
+	}
+	left, err := q.send(first + taken)
+	q.held.drop(taken)
+	if err == nil {
+		return
+	}
+	// What is not taken fails: it is too late to say so in any other way.
+	q.doom(err)
+	for i := first + taken - left; i < first+taken; i++ {
+		e := q.entry(i)
+		e.refused = true
+		e.worse(verbs.StatusRemoteInvalid)
+	}
+}

@@ -1,0 +1,333 @@
+package rails
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/completion"
+)
+
+const (
+	// depth is what QueuePairConfig has if it says nothing, maxDepth the most that it may say.
+	depth    = 128
+	maxDepth = 1 << 20
+)
+
+// What a rail's completion carries as ID: the place of the queue pair in the upper half, and in the
+// lower a kind and a number.
+const (
+	partKind    = 0 << 30
+	sentKind    = 2 << 30
+	receiveKind = 3 << 30
+	kindMask    = 3 << 30
+	numberMask  = 1<<30 - 1
+)
+
+var _ verbs.Severer = (*queuePair)(nil)
+
+// queuePair is one on each rail.
+type queuePair struct {
+	device *device
+	pairs  []verbs.QueuePair
+	// numbers are those of pairs, place is in device.pairs.
+	numbers         []uint32
+	place           int
+	sends, receives *completionQueue
+	failed          atomic.Bool
+
+	mu     sync.Mutex
+	closed bool
+	err    error
+	// severed: it was done, or is being done.
+	severed bool
+	// flushing: a request has completed with an error.
+	flushing bool
+
+	// records are the requests that have not completed, a ring: count of them from at on, of which
+	// the first has the number next - count. The first known of them are known to be done with
+	// rail 0, the last held.count have not been posted. next is below 1 << 30.
+	records []record
+	at      int
+	count   int
+	known   int
+	next    uint32
+	// abroad are the parts that are outstanding on other rails. backlog is how many bytes are of
+	// requests that are outstanding and could be worth striping.
+	abroad  int
+	backlog int
+	held    heldRing
+
+	// ready is what is to be posted on each rail, segments are for its parts of requests. spread:
+	// there are parts.
+	ready    [][]verbs.SendRequest
+	segments []verbs.Segment
+	spread   bool
+
+	keys keys
+}
+
+// A record is of a request that is outstanding.
+type record struct {
+	id uint64
+	// address and length are what the target knows of it.
+	address uint64
+	length  int
+	opcode  verbs.Opcode
+	flags   verbs.Flags
+	status  verbs.Status
+	// striped: it was posted on all rails; parts of it are outstanding on others than the first.
+	// refused: rail 0 did not take it.
+	striped, refused bool
+	parts            uint8
+}
+
+// worse notes how a part has ended. What was flushed says nothing of the reason.
+func (r *record) worse(s verbs.Status) {
+	if r.status == verbs.StatusSuccess || r.status == verbs.StatusFlushed && s != verbs.StatusSuccess {
+		r.status = s
+	}
+}
+
+// config checks a configuration.
+func (d *device) config(config verbs.QueuePairConfig) (verbs.QueuePairConfig, error) {
+	sends, ok1 := config.SendQueue.(*completionQueue)
+	receives, ok2 := config.ReceiveQueue.(*completionQueue)
+	if !ok1 || !ok2 || sends.device != d || receives.device != d {
+		return config, argumentError("queue pair: SendQueue and ReceiveQueue must be completion queues of this device")
+	}
+	for _, n := range []*int{&config.MaxSends, &config.MaxReceives} {
+		if *n == 0 {
+			*n = depth
+		}
+		if *n < 0 || *n > maxDepth {
+			return config, argumentError("queue pair: depth %d, allowed are 1 to %d, or 0 for %d", *n, maxDepth, depth)
+		}
+	}
+	return config, nil
+}
+
+// railConfig is the configuration for a rail.
+func (d *device) railConfig(rail int, config verbs.QueuePairConfig) verbs.QueuePairConfig {
+	if rail == 0 {
+		config.SendQueue, config.ReceiveQueue = config.SendQueue.(*completionQueue).first, config.ReceiveQueue.(*completionQueue).first
+		return config
+	}
+	q := d.others[rail-1].queue
+	config.SendQueue, config.ReceiveQueue, config.MaxReceives = q, q, 1
+	if rail == keyRail {
+		config.MaxSends += keySends
+		config.MaxReceives = keyReceives
+	}
+	return config
+}
+
+// newPair makes a queue pair of those on the rails that connect makes.
+func (d *device) newPair(config verbs.QueuePairConfig, connect func(rail int, config verbs.QueuePairConfig) (verbs.QueuePair, error)) (*queuePair, error) {
+	config, err := d.config(config)
+	if err != nil {
+		return nil, err
+	}
+	q := &queuePair{device: d, sends: config.SendQueue.(*completionQueue), receives: config.ReceiveQueue.(*completionQueue), records: make([]record, config.MaxSends), ready: make([][]verbs.SendRequest, len(d.rails))}
+	if !completion.Attach(q.sends.held, q.receives.held) {
+		return nil, fmt.Errorf("rails: queue pair: its completion queue: %w", verbs.ErrClosed)
+	}
+	for rail := range d.rails {
+		pair, err := connect(rail, d.railConfig(rail, config))
+		if err == nil {
+			q.pairs, q.numbers = append(q.pairs, pair), append(q.numbers, pair.Number())
+			if _, ok := pair.(verbs.Severer); !ok {
+				err = &verbs.CapabilityError{Device: d.rails[rail].Attributes().Name, Capability: "be a rail", Reason: "its queue pairs cannot be severed (verbs.Severer)"}
+			}
+		}
+		if err != nil {
+			return nil, errors.Join(of(rail, err), q.abandon())
+		}
+	}
+	d.add(q)
+	if err := q.keys.open(q); err != nil {
+		return nil, errors.Join(err, q.Close())
+	}
+	return q, nil
+}
+
+// abandon undoes what was done of newPair.
+func (q *queuePair) abandon() error {
+	var errs []error
+	for i, pair := range q.pairs {
+		if err := pair.Close(); err != nil {
+			errs = append(errs, of(i, err))
+		}
+	}
+	number := uint32(0)
+	if len(q.numbers) > 0 {
+		number = q.numbers[0]
+	}
+	completion.Detach(q.sends.held, q.receives.held, number)
+	return errors.Join(errs...)
+}
+
+// add gives a queue pair its place.
+func (d *device) add(q *queuePair) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	pairs := slices.Clone(*d.pairs.Load())
+	if q.place = slices.Index(pairs, nil); q.place < 0 {
+		q.place = len(pairs)
+		pairs = append(pairs, nil)
+	}
+	pairs[q.place] = q
+	d.pairs.Store(&pairs)
+}
+
+func (d *device) remove(q *queuePair) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	pairs := slices.Clone(*d.pairs.Load())
+	pairs[q.place] = nil
+	d.pairs.Store(&pairs)
+}
+
+// pair is the queue pair of a completion of a rail, nil if it was closed meanwhile.
+func (d *device) pair(id uint64, rail int, number uint32) *queuePair {
+	pairs := *d.pairs.Load()
+	if place := id >> 32; place < uint64(len(pairs)) {
+		if q := pairs[place]; q != nil && q.numbers[rail] == number {
+			return q
+		}
+	}
+	return nil
+}
+
+// numbered is the queue pair of a number, nil if it was closed meanwhile.
+func (d *device) numbered(number uint32) *queuePair {
+	for _, q := range *d.pairs.Load() {
+		if q != nil && q.numbers[0] == number {
+			return q
+		}
+	}
+	return nil
+}
+
+// Number is that of rail 0.
+func (q *queuePair) Number() uint32 { return q.numbers[0] }
+
+// State is that of the rails: ready if all are, in error if one is.
+func (q *queuePair) State() verbs.State {
+	if q.failed.Load() {
+		return verbs.StateError
+	}
+	state := verbs.StateReady
+	for _, pair := range q.pairs {
+		switch pair.State() {
+		case verbs.StateError:
+			return verbs.StateError
+		case verbs.StateConnecting:
+			state = verbs.StateConnecting
+		}
+	}
+	return state
+}
+
+// Err says which rail has failed, and why.
+func (q *queuePair) Err() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.err != nil {
+		return q.err
+	}
+	return q.cause()
+}
+
+// cause is the first rail's error, nil if none has failed.
+func (q *queuePair) cause() error {
+	for i, pair := range q.pairs {
+		if err := pair.Err(); err != nil {
+			return of(i, err)
+		}
+	}
+	return nil
+}
+
+// causeOf is why a rail has failed, of which a request ended so.
+func (q *queuePair) causeOf(rail int, s verbs.Status) error {
+	if q == nil {
+		return nil
+	}
+	if err := q.pairs[rail].Err(); err != nil {
+		return of(rail, err)
+	}
+	return of(rail, s)
+}
+
+// fail puts the queue pair in StateError, if it is not, and severs it on all rails, which flushes
+// what is outstanding. Nothing may be locked. Of no queue pair it does nothing.
+func (q *queuePair) fail(err error) {
+	if q == nil {
+		return
+	}
+	q.mu.Lock()
+	q.doom(err)
+	q.mu.Unlock()
+	q.sever()
+}
+
+// doom notes why the queue pair has failed, with mu held. Whoever holds it severs afterwards.
+func (q *queuePair) doom(err error) {
+	if q.err == nil {
+		q.err = err
+		q.failed.Store(true)
+	}
+}
+
+// sever ends the queue pair on all rails if it has failed.
+func (q *queuePair) sever() {
+	if !q.failed.Load() {
+		return
+	}
+	q.mu.Lock()
+	first := !q.severed && !q.closed
+	q.severed = true
+	q.mu.Unlock()
+	if !first {
+		return
+	}
+	for _, pair := range q.pairs {
+		pair.(verbs.Severer).Sever()
+	}
+	q.keys.disown(q)
+	q.device.channel.Ring()
+}
+
+// Sever ends the queue pair because its peer is taken for dead.
+func (q *queuePair) Sever() {
+	q.fail(fmt.Errorf("rails: the connection was severed: %w", verbs.ErrPeerGone))
+}
+
+// Close destroys the queue pair.
+func (q *queuePair) Close() error {
+	q.mu.Lock()
+	if q.closed {
+		q.mu.Unlock()
+		return nil
+	}
+	q.closed = true
+	q.failed.Store(true)
+	if q.err == nil {
+		q.err = fmt.Errorf("rails: queue pair: %w", verbs.ErrClosed)
+	}
+	q.device.abroad.Add(-int64(q.abroad + q.keys.outstanding()))
+	q.abroad = 0
+	q.mu.Unlock()
+	q.device.remove(q)
+	q.keys.disown(q)
+	err := q.abandon()
+	if q.device.closed.Load() {
+		// The rails have closed all.
+		return nil
+	}
+	return errors.Join(err, q.keys.close())
+}

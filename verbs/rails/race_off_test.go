@@ -1,0 +1,5 @@
+//go:build !race
+
+package rails_test
+
+const raceEnabled = false

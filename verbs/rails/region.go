@@ -1,0 +1,192 @@
+package rails
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/bounds"
+)
+
+// A region is one on each rail.
+type region struct {
+	device *device
+	rails  []verbs.MemoryRegion
+	// lkeys are those of the rails.
+	lkeys  []uint32
+	extent bounds.Extent
+	access verbs.Access
+	// askers are the queue pairs whose peers were told of the region's keys, in that order: in
+	// virtual time each run has to be the same.
+	askers []*queuePair
+	closed bool
+}
+
+// regions are those of a device. Keys are of rail 0.
+type regions struct {
+	byLKey, byRKey map[uint32]*region
+	// old are keys that peers were told of and have not confirmed to have forgotten, with how
+	// many those are.
+	old map[uint32]int
+}
+
+func (t *regions) init() {
+	t.byLKey, t.byRKey, t.old = make(map[uint32]*region), make(map[uint32]*region), make(map[uint32]int)
+}
+
+const remoteRights = verbs.RemoteWrite | verbs.RemoteRead | verbs.RemoteAtomic
+
+// RegisterMemory makes memory known to all rails.
+func (d *device) RegisterMemory(memory []byte, access verbs.Access) (verbs.MemoryRegion, error) {
+	if d.closed.Load() {
+		return nil, d.closedError("RegisterMemory")
+	}
+	r := &region{device: d, extent: bounds.Of(memory), access: access}
+	first, err := d.registerFirst(memory, access)
+	if err != nil {
+		return nil, of(0, err)
+	}
+	r.rails, r.lkeys = append(r.rails, first), append(r.lkeys, first.LKey())
+	for i, rail := range d.rails[1:] {
+		other, err := rail.RegisterMemory(memory, access)
+		if err != nil {
+			return nil, errors.Join(of(i+1, err), r.deregister())
+		}
+		r.rails, r.lkeys = append(r.rails, other), append(r.lkeys, other.LKey())
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.regions.byLKey[first.LKey()] = r
+	if access&remoteRights != 0 {
+		d.regions.byRKey[first.Remote().RKey] = r
+	}
+	return r, nil
+}
+
+// registerFirst registers memory on rail 0, with a key that no peer remembers as another's.
+func (d *device) registerFirst(memory []byte, access verbs.Access) (first verbs.MemoryRegion, err error) {
+	var passed []verbs.MemoryRegion
+	for {
+		first, err = d.rails[0].RegisterMemory(memory, access)
+		if err != nil || !d.remembered(first.Remote().RKey) {
+			break
+		}
+		passed = append(passed, first)
+	}
+	for _, other := range passed {
+		err = errors.Join(err, other.Deregister())
+	}
+	if err != nil && first != nil {
+		err = errors.Join(err, first.Deregister())
+	}
+	return first, err
+}
+
+func (d *device) remembered(key uint32) bool {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.regions.old[key] > 0
+}
+
+// LKey is that of rail 0.
+func (r *region) LKey() uint32 { return r.lkeys[0] }
+
+// Remote is the region of rail 0.
+func (r *region) Remote() verbs.RemoteRegion { return r.rails[0].Remote() }
+
+// Memory is what was registered.
+func (r *region) Memory() []byte { return r.rails[0].Memory() }
+
+// Deregister ends the region on all rails, and tells those who have asked for its keys.
+func (r *region) Deregister() error {
+	d := r.device
+	d.mu.Lock()
+	if r.closed {
+		d.mu.Unlock()
+		return fmt.Errorf("rails: region %#x: %w", r.LKey(), verbs.ErrClosed)
+	}
+	r.closed = true
+	key := r.Remote().RKey
+	if d.regions.byLKey[r.LKey()] == r {
+		delete(d.regions.byLKey, r.LKey())
+	}
+	if d.regions.byRKey[key] == r {
+		delete(d.regions.byRKey, key)
+	}
+	// Before rail 0 can give the key to another.
+	if n := len(r.askers); n > 0 {
+		d.regions.old[key] += n
+	}
+	askers := r.askers
+	r.askers = nil
+	d.mu.Unlock()
+	err := r.deregister()
+	for _, q := range askers {
+		q.retract(key)
+	}
+	return err
+}
+
+func (r *region) deregister() error {
+	var errs []error
+	for i, rail := range r.rails {
+		if err := rail.Deregister(); err != nil {
+			errs = append(errs, of(i, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// release notes that a peer does not remember a key any more. The device's mutex is held.
+func (t *regions) release(key uint32) {
+	if t.old[key]--; t.old[key] <= 0 {
+		delete(t.old, key)
+	}
+}
+
+// covers tells whether all segments are in regions of the device, with a right.
+func (d *device) covers(segments []verbs.Segment, right verbs.Access) bool {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	for i := range segments {
+		s := &segments[i]
+		if len(s.Memory) == 0 || s.LKey == d.attributes.ReservedLKey && s.LKey != 0 {
+			continue
+		}
+		r := d.regions.byLKey[s.LKey]
+		if r == nil || r.access&right != right || !r.extent.Holds(s.Memory) {
+			return false
+		}
+	}
+	return true
+}
+
+// part appends to list the bytes from and to of segments, with the keys of a rail.
+func (d *device) part(list, segments []verbs.Segment, from, to, rail int) []verbs.Segment {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	for i := range segments {
+		s := segments[i]
+		n := len(s.Memory)
+		if from < n && to > 0 {
+			s.Memory = s.Memory[max(from, 0):min(to, n)]
+			if rail > 0 {
+				s.LKey = d.lkey(s.LKey, rail)
+			}
+			list = append(list, s)
+		}
+		from, to = from-n, to-n
+	}
+	return list
+}
+
+// lkey is the key of a rail for what rail 0 has under a key, 0 if that is not known any more.
+func (d *device) lkey(key uint32, rail int) uint32 {
+	if key == d.attributes.ReservedLKey && key != 0 {
+		return d.rails[rail].Attributes().ReservedLKey
+	}
+	if r := d.regions.byLKey[key]; r != nil {
+		return r.lkeys[rail]
+	}
+	return 0
+}
