@@ -13,8 +13,9 @@
 //	}
 //
 // The protocols are those of two papers: that of the superpipeline (paper C), which always copies,
-// and "High performance RDMA protocols in HPC" (paper E), which registers in pieces. Both have a sender and a receiver. The target of a put or a get is
-// registered with its window, so that the origin's half is left:
+// and "High performance RDMA protocols in HPC" (paper E), which registers in pieces. Both have a sender
+// and a receiver. The target of a put or a get is registered with its window, so that the origin's half
+// is left:
 //
 //   - A put copies its first piece before anything is sent, and each next one while the one
 //     before is on the wire. Only the first copy is seen, so pieces grow from a short one by what
@@ -33,6 +34,7 @@
 // CachingPipeline, which end before a whole piece is left behind the head, are copied.
 //
 // Equations of paper C for both halves are those of [TwoSided].
+// What the target combines with what it has goes in messages, by both halves: [Model.Blocks].
 //
 // # Invariants
 //

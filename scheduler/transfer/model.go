@@ -30,6 +30,8 @@ const (
 type Model struct {
 	// latency and readLatency are without post, which is the processor's.
 	post, gap, latency, readLatency float64
+	// serve is what a message takes the processor of each side.
+	serve float64
 	// wire and copying are for each byte, copy for each copy beside.
 	wire, copying, copy          float64
 	register, registerPage       float64
@@ -51,7 +53,7 @@ type Model struct {
 // memory that is to be had, in bytes; a stage below 1 is taken for 1.
 func NewModel(costs *verbs.Costs, stage int) *Model {
 	m := &Model{
-		post: nanoseconds(costs.Post), gap: nanoseconds(costs.Gap),
+		post: nanoseconds(costs.Post), gap: nanoseconds(costs.Gap), serve: nanoseconds(costs.Serve) / 2,
 		wire: perByte(costs.Bandwidth), copying: perByte(costs.CopyBandwidth), copy: nanoseconds(costs.CopyLatency),
 		register: nanoseconds(costs.Register), registerPage: nanoseconds(costs.RegisterPage),
 		deregister: nanoseconds(costs.Deregister), deregisterPage: nanoseconds(costs.DeregisterPage),
@@ -153,12 +155,17 @@ func (m *Model) First(bytes int) float64 {
 	if m.growth <= flat {
 		return m.even(float64(bytes)).first
 	}
-	first := m.knee
-	if extra := times(float64(bytes), m.growth-1); extra > 0 {
-		product := times(extra, m.knee)
-		first = 2 * product / (extra + math.Sqrt(times(extra, extra)+times(4, product)))
+	return min(max(firstOf(float64(bytes), m.growth, m.knee), shortest), float64(m.longest()))
+}
+
+// firstOf is the length of the first piece of an operation, where that of what is very long is knee.
+func firstOf(bytes, growth, knee float64) float64 {
+	extra := times(bytes, growth-1)
+	if extra <= 0 {
+		return knee
 	}
-	return min(max(first, shortest), float64(m.longest()))
+	product := times(extra, knee)
+	return 2 * product / (extra + math.Sqrt(times(extra, extra)+times(4, product)))
 }
 
 // Growth is that of a Superpipeline's pieces (paper C, equation 5).
