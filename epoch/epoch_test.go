@@ -16,6 +16,9 @@ func TestGroups(t *testing.T) {
 	require.True(t, g.Contains(4))
 	require.False(t, g.Contains(3))
 	require.Equal(t, "[0 2 4]", g.String())
+	for rank, order := range [][]int{{2, 4, 0}, {2, 4, 0}, {4, 0, 2}, {4, 0, 2}, {0, 2, 4}} {
+		require.Equal(t, order, []int{g.After(rank, 0), g.After(rank, 1), g.After(rank, 2)}, "behind %d", rank)
+	}
 	g.Ranks()[0] = 9
 	require.Equal(t, 0, g.Rank(0))
 

@@ -31,6 +31,15 @@ func (g Group) Len() int { return len(g.ranks) }
 // Rank is the i-th rank, in ascending order.
 func (g Group) Rank(i int) int { return g.ranks[i] }
 
+// After is the i-th rank behind one, and behind the last of all the first.
+func (g Group) After(rank, i int) int {
+	first, found := slices.BinarySearch(g.ranks, rank)
+	if found {
+		first++
+	}
+	return g.ranks[(first+i)%len(g.ranks)]
+}
+
 // Ranks are the ranks in ascending order; the slice is the caller's.
 func (g Group) Ranks() []int { return slices.Clone(g.ranks) }
 

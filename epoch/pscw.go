@@ -62,7 +62,7 @@ func (s *State) BeginComplete() (Group, error) {
 	return s.started, nil
 }
 
-// Told is how many ranks of the group, in its order, have been told by the Complete
+// Told is how many ranks of the group, in the order of the caller, have been told by the Complete
 // that BeginComplete continues, 0 if it continues none.
 func (s *State) Told() int { return s.told }
 

@@ -27,8 +27,9 @@ type Cache[R any] struct {
 	scratch []interval[R]
 	// oldest and newest are the ends of the order of use.
 	oldest, newest *Entry[R]
-	// added counts entries.
+	// added counts entries, and now the uses of buffers.
 	added uint64
+	now   uint32
 	ended []R
 	stats Stats
 }
@@ -51,6 +52,8 @@ type Entry[R any] struct {
 	From, To uint64
 
 	pieces, uses int32
+	// used is when it was last.
+	used uint32
 	// moved is how many entries were added when it last became the newest.
 	moved        uint64
 	older, newer *Entry[R]
@@ -90,6 +93,7 @@ func (c *Cache[R]) Again(e *Entry[R], from, to uint64) bool {
 
 func (c *Cache[R]) use(e *Entry[R]) {
 	e.uses++
+	e.used = c.now
 	if c.added-e.moved > uint64(c.stats.Regions)/8 {
 		c.unlink(e)
 		c.link(e)
@@ -110,7 +114,7 @@ func (c *Cache[R]) Cover(from, to uint64) (first, last uint64) {
 // is in use.
 func (c *Cache[R]) Add(from, to uint64, region R) *Entry[R] {
 	c.cut(from, to)
-	e := &Entry[R]{Region: region, From: from, To: to, uses: 1, whole: true}
+	e := &Entry[R]{Region: region, From: from, To: to, uses: 1, used: c.now, whole: true}
 	c.known.add(interval[R]{from, to, e})
 	c.added++
 	c.link(e)
@@ -227,6 +231,43 @@ func (c *Cache[R]) forget(e *Entry[R]) {
 // full tells whether more is kept than the limits allow.
 func (c *Cache[R]) full() bool {
 	return c.stats.Bytes > c.limits.Bytes || c.stats.Regions > c.limits.Regions
+}
+
+// fits tells whether there is room for another region of so many bytes.
+func (c *Cache[R]) fits(bytes uint64) bool {
+	return c.stats.Bytes+bytes <= c.limits.Bytes && c.stats.Regions < c.limits.Regions
+}
+
+// stale tells whether the least recently used entry was not used since a time. One that was is the newest
+// then, so that it is another that is looked at next.
+func (c *Cache[R]) stale(since uint32) bool {
+	e := c.oldest
+	for e != nil && e.uses > 0 {
+		e = e.newer
+	}
+	if e != nil && int32(e.used-since) > 0 {
+		c.unlink(e)
+		c.link(e)
+		return false
+	}
+	return e != nil
+}
+
+// room tells whether there is room for another region of so many bytes if those end that were not used since
+// a time.
+func (c *Cache[R]) room(bytes uint64, since uint32) bool {
+	bytes += c.stats.Bytes
+	regions := c.stats.Regions + 1
+	for e := c.oldest; e != nil && (bytes > c.limits.Bytes || regions > c.limits.Regions); e = e.newer {
+		if e.uses == 0 {
+			if int32(e.used-since) > 0 {
+				return false
+			}
+			bytes -= e.To - e.From
+			regions--
+		}
+	}
+	return bytes <= c.limits.Bytes && regions <= c.limits.Regions
 }
 
 // shrink ends the least recently used entries that are not in use, until what is kept is within the

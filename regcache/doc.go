@@ -9,7 +9,8 @@
 // sizes it is what would have been best for the buffers that were seen.
 //
 // What was registered is kept (Cache) until there is too much of it, or its memory is another's, which package
-// object tells of Go's. Then a buffer's uses are counted anew.
+// object tells of Go's. Then a buffer's uses are counted anew. Where more is in use than can be kept, what
+// learns keeps what it has, instead of registering each buffer shortly before it would have to go again.
 //
 // Package world asks it of what the links to other ranks are to write from and read into.
 //

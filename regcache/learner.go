@@ -13,8 +13,11 @@ const (
 	leastIdle = 1 << 6
 	mostIdle  = 1 << 16
 	doubt     = 4
-	// mostStrangers is how many buffers are registered at their first use if none comes again.
-	mostStrangers = 32
+	// stake is how many registrations may be lost from the beginning, and part which part of the time of
+	// all uses; hoard is how many are paid for by others at most.
+	stake = 16
+	part  = 1.0 / 16
+	hoard = 32
 	// proven is how many times as many uses as pay have a buffer be worth it for good.
 	proven = 2
 )
@@ -30,17 +33,19 @@ const (
 // At first all of them are taken for good ones. So, unlike in the paper, buffers are registered at their first
 // use until some are seen not to come again: if a fifth of the lives end at once, the paper's
 // quarter is better. That is where least is lost. A buffer that is registered late for lack of trust costs
-// as much as copying it so long, each of them does; but what is never used again costs the registration
-// of some tens of buffers, once. As nobody can tell many buffers that will come again from
-// such as won't before the first does, no more than 32 strangers in a row are registered; the
-// others are when they are used for the second time.
+// as much as copying it so long, each of them does. But nobody can tell many buffers that will come again
+// often from such as won't before they have. So what is registered before it has been used as often as
+// pays is a debt, that its uses pay back, and those of others. There is no more of it
+// than some registrations and a small part of the time that all uses have taken: while there is, buffers
+// are registered when it is certain that it would have paid. That loses no more than the registration
+// of each, whatever comes (paper B's 100 %).
 //
 // After how many uses of others a life is over is learned too, from those after which lives go on: nearly all do
 // so before. One that seems over too early, by what is known later, or is used once more, is taken
 // for a good one.
 type learner struct {
-	// copying and registering are in picoseconds, so that sums are exact.
-	copying, registering int64
+	// using, copying and registering are in picoseconds, so that sums are exact.
+	using, copying, registering int64
 	// thresholds are those of Always to Never.
 	thresholds [speculations - 1]int
 	// enough uses prove a life.
@@ -52,9 +57,10 @@ type learner struct {
 	last  uint32
 	// now counts the uses of what is not proven, and idle is how many of them end a life.
 	now, idle uint32
-	// strangers is how many lives have begun, less half each time that one is used once more.
-	strangers uint32
-	lives     [watched]life
+	// debt is what registrations have cost that were not certain to pay, less what uses of registered
+	// buffers have saved. took is what uses have taken.
+	debt, took int64
+	lives      [watched]life
 	// next is the one to be replaced next, look the one to be looked at next.
 	next, look uint8
 }
@@ -70,8 +76,8 @@ type life struct {
 	going bool
 }
 
-func newLearner(uses int, copying, registering float64) *learner {
-	l := &learner{copying: picoseconds(copying), registering: picoseconds(registering), enough: uint32(proven * uses), idle: leastIdle}
+func newLearner(uses int, using, copying, registering float64) *learner {
+	l := &learner{using: picoseconds(using), copying: picoseconds(copying), registering: picoseconds(registering), enough: uint32(proven * uses), idle: leastIdle}
 	for i := range l.thresholds {
 		l.thresholds[i] = (Always + Speculation(i)).Threshold(uses)
 	}
@@ -92,24 +98,41 @@ func (l *learner) threshold() int {
 			best = i
 		}
 	}
-	if l.strangers > mostStrangers && l.thresholds[best] == 1 && l.thresholds[1] > 1 {
-		return 2
+	if best < certain && !l.solvent() {
+		best = certain
 	}
 	return l.thresholds[best]
 }
 
-// used tells of a use of a life: the buffer's address, the number of its uses, when the last of them was, and
-// the number by which it is watched, 0 if it is not. It gives the last two as they are now.
-func (l *learner) used(address uint64, uses, last uint32, number uint8) (lastNow uint32, numberNow uint8) {
+// certain is the threshold of what is certain to have paid.
+const certain = int(Full - Always)
+
+// solvent tells whether another registration may be lost.
+func (l *learner) solvent() bool {
+	return l.debt+l.registering <= stake*l.registering+int64(float64(l.took)*part)
+}
+
+// speculate tells that a buffer is about to be registered.
+func (l *learner) speculate() { l.debt += l.registering }
+
+// spared tells that it is not.
+func (l *learner) spared() { l.debt -= l.registering }
+
+// used tells of a use of a life: the buffer's address, the number of its uses, when the last of them was,
+// the number by which it is watched, 0 if it is not, and whether it was registered. It gives the
+// last use and the number as they are now.
+func (l *learner) used(address uint64, uses, last uint32, number uint8, registered bool) (lastNow uint32, numberNow uint8) {
 	l.now++
+	l.took += l.using
+	if registered {
+		l.debt = max(l.debt-l.copying, -hoard*l.registering)
+	} else {
+		l.took += l.copying
+	}
 	if uses == 1 {
-		l.strangers++
 		number = l.watch(address)
 	} else {
 		l.wait(l.now - last)
-		if uses == 2 {
-			l.strangers /= 2
-		}
 		number = l.watched(address, uses, number)
 	}
 	for range looks {

@@ -21,6 +21,8 @@ func (v Verdict) String() string { return verdicts[v] }
 // at once.
 type Policy[R any] struct {
 	*Cache[R]
+	// stays tells that what is kept ends only for what is worth more.
+	stays   bool
 	usage   Usage[*Entry[R]]
 	classes [64]class
 }
@@ -30,6 +32,8 @@ type class struct {
 	// threshold is from which use on a buffer is frequently used, 0 if none is. Uses are counted up
 	// to most, the threshold at least.
 	threshold, most int
+	// pays is the number of uses that pay.
+	pays int
 	// learner is nil where the threshold is fixed.
 	learner *learner
 }
@@ -38,19 +42,19 @@ type class struct {
 // registered, and what is kept. What is too long to be kept is copied, but for Always. extra is not
 // called later.
 func NewPolicy[R any](extra Extra, speculation Speculation, limits Limits) *Policy[R] {
-	p := &Policy[R]{Cache: New[R](limits)}
+	p := &Policy[R]{Cache: New[R](limits), stays: speculation == Adaptive}
 	for i := classOf(Floor); i < 63; i++ {
 		c := &p.classes[i]
 		if speculation != Always && (limits.Regions == 0 || 1<<i > limits.Bytes) {
 			// It would not be kept.
 			continue
 		}
-		copying, registering := extra(1 << i)
+		using, copying, registering := extra(1 << i)
 		n := uses(copying, registering)
-		c.threshold = speculation.Threshold(n)
+		c.pays, c.threshold = n, speculation.Threshold(n)
 		c.most = c.threshold
 		if speculation == Adaptive && n > 0 {
-			c.learner = newLearner(n, copying, registering)
+			c.learner = newLearner(n, using, copying, registering)
 			c.most = int(c.learner.enough) + 1
 		}
 	}
@@ -67,6 +71,8 @@ func (p *Policy[R]) Use(address uint64, size int) (*Entry[R], Verdict) {
 	if c.threshold == 0 && c.learner == nil {
 		return nil, Copy
 	}
+	p.now++
+	before := p.usage.Frequent()
 	b, frequent := p.usage.Use(address, size, c.threshold, c.most)
 	if b == nil {
 		return nil, Copy
@@ -77,11 +83,52 @@ func (p *Policy[R]) Use(address uint64, size int) (*Entry[R], Verdict) {
 		e, frequent = p.search(c, b, to)
 		known = e != nil
 	}
+	waited := b.waits != 0
+	if p.stays && !known && b.frequent {
+		p.crowd(b, c.pays, size)
+	}
 	if c.learner != nil && b.uses <= c.learner.enough {
-		b.last, b.life = c.learner.used(address, b.uses, b.last, b.life)
+		switch began := p.usage.Frequent() > before; {
+		case !b.frequent || int(b.uses) >= c.pays || b.waits == refused:
+		case (began || waited) && b.waits == 0:
+			c.learner.speculate()
+		case !began && !waited && b.waits > 0:
+			c.learner.spared()
+		}
+		b.last, b.life = c.learner.used(address, b.uses, b.last, b.life, known)
 		c.threshold = c.learner.threshold()
 	}
 	return e, p.verdict(b, known, frequent)
+}
+
+// crowd notes a use of a frequent buffer that is not registered, of a class of which so many uses pay, and finds
+// whether there is room for it. Where others would have to end for that, it has to be used half as often as
+// would have paid, and they not at all meanwhile: if more is in use than can be kept, what is kept stays,
+// instead of each ending before it is used again.
+func (p *Policy[R]) crowd(b *Buffer[*Entry[R]], pays, bytes int) {
+	if b.waits == refused {
+		return
+	}
+	if b.waits == 0 {
+		b.since = p.now
+	}
+	switch {
+	case p.fits(uint64(bytes)):
+		b.waits = 0
+		return
+	case !p.stale(b.since):
+		b.since, b.waits = p.now, 1
+		return
+	}
+	b.waits = min(b.waits+1, refused-1)
+	if int(b.waits) < min(pays/2, refused-1) {
+		return
+	}
+	if p.room(uint64(bytes), b.since) {
+		b.waits = 0
+	} else {
+		b.since, b.waits = p.now, 1
+	}
 }
 
 // search finds a buffer in the cache that is not where it was noted, and tells whether it is still
@@ -102,7 +149,7 @@ func (p *Policy[R]) verdict(b *Buffer[*Entry[R]], known, frequent bool) Verdict 
 	switch {
 	case known:
 		return Registered
-	case frequent && !b.refused:
+	case frequent && b.waits == 0:
 		return Register
 	}
 	return Copy
@@ -132,6 +179,9 @@ func (p *Policy[R]) Peek(address uint64, size int) (*Entry[R], Verdict) {
 // the buffer.
 func (p *Policy[R]) Refuse(address uint64, size int) {
 	if b := p.usage.find(address, classOf(max(size, Floor))); b != nil {
-		b.refused = true
+		if c := &p.classes[b.class]; c.learner != nil && b.frequent && b.waits == 0 && int(b.uses) < c.pays {
+			c.learner.spared()
+		}
+		b.waits = refused
 	}
 }

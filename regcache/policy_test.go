@@ -88,6 +88,42 @@ func TestPolicyOfParts(t *testing.T) {
 	require.Equal(t, regcache.Copy, verdict)
 }
 
+// Where more buffers are used in turn than can be kept, those that are kept stay, until they are not used
+// any more.
+func TestCrowded(t *testing.T) {
+	const buffers, kept = 20, 12
+	for _, limits := range []regcache.Limits{{Bytes: kept * 4096, Regions: 1000}, {Bytes: 1 << 30, Regions: kept}} {
+		p := regcache.NewPolicy[int](costs.Extra, regcache.Adaptive, limits)
+		registered := 0
+		round := func(first uint64) (hits int) {
+			for i := range uint64(buffers) {
+				address := first + i<<20
+				switch e, verdict := p.Use(address, 4096); verdict {
+				case regcache.Registered:
+					p.Release(e)
+					hits++
+				case regcache.Register:
+					registered++
+					p.Release(p.Add(address, address+4096, 1))
+				}
+			}
+			return hits
+		}
+		for range 3 {
+			round(1 << 30)
+		}
+		for range 1000 {
+			require.Equal(t, kept, round(1<<30))
+		}
+		require.Equal(t, kept, registered)
+		for range costs.Uses(4096) {
+			round(1 << 40)
+		}
+		require.Equal(t, kept, round(1<<40), "the others are used no more")
+		require.LessOrEqual(t, registered, 2*kept+buffers)
+	}
+}
+
 // What can't be registered is not asked for again.
 func TestRefuse(t *testing.T) {
 	for _, s := range []regcache.Speculation{regcache.Adaptive, regcache.Always} {

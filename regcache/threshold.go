@@ -7,11 +7,11 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// Extra is what the two ways of a buffer of so many bytes cost, in nanoseconds: by how much a use of
-// it takes longer if it is copied than if it is registered already, which is not positive where
-// that takes no longer, and what it takes to register and deregister it once. In paper B they are C-V
-// and R.
-type Extra func(bytes int) (copying, registering float64)
+// Extra is what the two ways of a buffer of so many bytes cost, in nanoseconds: what a use of it takes if
+// it is registered already, by how much longer that takes if it is copied, which is not positive where
+// that takes no longer, and what it takes to register and deregister it once. In paper B the latter are
+// C-V and R.
+type Extra func(bytes int) (using, copying, registering float64)
 
 // uses is the least number of uses of a buffer for which to register it costs less than to copy it
 // each time: n > R/(C-V) (paper B, 3.3.1). It is 0 if no number is.
@@ -35,16 +35,20 @@ type Costs struct {
 	PageSize int
 }
 
-// Extra is what a copy takes more than to look a buffer up, and what registering and deregistering
-// it takes, if it begins with a page.
-func (c *Costs) Extra(bytes int) (copying, registering float64) {
+// Extra is what it takes to write a buffer, what a copy takes more than to look it up, and what registering
+// and deregistering it takes, if it begins with a page.
+func (c *Costs) Extra(bytes int) (using, copying, registering float64) {
+	using = float64(c.LookUp + c.Latency)
+	if c.Bandwidth > 0 {
+		using += float64(float64(bytes) / c.Bandwidth * float64(time.Second))
+	}
 	copying = float64(c.CopyLatency - c.LookUp)
 	if c.CopyBandwidth > 0 {
 		copying += float64(float64(bytes) / c.CopyBandwidth * float64(time.Second))
 	}
 	pages := (bytes + c.PageSize - 1) / c.PageSize
 	registering = float64(c.Register + c.Deregister + time.Duration(pages-1)*(c.RegisterPage+c.DeregisterPage))
-	return copying, registering
+	return using, copying, registering
 }
 
 // Uses is the least number of uses of a buffer of size bytes, at least 1, for which to register
@@ -53,7 +57,8 @@ func (c *Costs) Uses(size int) int {
 	if size < Floor {
 		return 0
 	}
-	return uses(c.Extra(size))
+	_, copying, registering := c.Extra(size)
+	return uses(copying, registering)
 }
 
 // A Speculation is after which part of the uses that pay a buffer is registered, in the hope that more will

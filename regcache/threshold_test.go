@@ -37,7 +37,7 @@ func TestExtra(t *testing.T) {
 		},
 		LookUp: 100 * time.Nanosecond, PageSize: 4096,
 	}
-	copying, registering := c.Extra(10_000)
+	_, copying, registering := c.Extra(10_000)
 	require.InDelta(t, 4950, copying, 1e-6)
 	require.InDelta(t, 65_600, registering, 1e-6)
 }

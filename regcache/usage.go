@@ -1,6 +1,9 @@
 package regcache
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
 const (
 	// Floor is the least that is worth counting, in bytes: what is shorter goes to the card with
@@ -49,9 +52,16 @@ type Buffer[E any] struct {
 	class      uint8
 	// life is 1 more than its number among the lives that its class learns from, 0 if it is none.
 	life uint8
-	// frequent is whether it has come to the threshold, refused whether it can't be registered.
-	frequent, refused bool
+	// frequent is whether it has come to the threshold.
+	frequent bool
+	// waits is for how many uses, since that time by its cache, it is not registered because others
+	// would have to go for it; refused if it can't be, 0 if nothing is in its way.
+	waits uint8
+	since uint32
 }
+
+// refused stands for uses that a buffer that can't be registered waits for.
+const refused = math.MaxUint8
 
 // classOf is the class of sizes up to the next power of 2.
 func classOf(size int) uint8 { return uint8(bits.Len(uint(size - 1))) }

@@ -128,7 +128,7 @@ func (d *deferred) stream(o *scheduler.Operation, origin unsafe.Pointer) error {
 }
 
 // streamFrom sends what is behind the first done bytes of a long accumulate, and tells how many
-// have left.
+// have left. What is a multiple of words goes from where it is to the letter.
 func (d *deferred) streamFrom(ctx context.Context, done int, o *scheduler.Operation, origin unsafe.Pointer) (left int, err error) {
 	defer func() {
 		if err != nil {
@@ -136,10 +136,10 @@ func (d *deferred) streamFrom(ctx context.Context, done int, o *scheduler.Operat
 		}
 	}()
 	left = done
-	most := d.most &^ 15
+	blocks := d.model.Blocks(o.Bytes-done, d.most)
 	shape := aggregate.Shape{Kind: o.Kind, Op: o.Op, Element: o.Element}
 	for ; done < o.Bytes; done += shape.Size {
-		shape.Size = min(o.Bytes-done, most)
+		shape.Size = blocks.Next()
 		operand, err := d.place(ctx, &shape, o.Offset+uint64(done))
 		if err != nil {
 			return left, err
@@ -148,16 +148,25 @@ func (d *deferred) streamFrom(ctx context.Context, done int, o *scheduler.Operat
 			// All before it has left.
 			left = done
 		}
-		if len(operand) > 0 {
-			copy(operand, memoryAt(unsafe.Add(origin, done), shape.Size))
-			d.core.world.Copied(shape.Size)
-		}
 		if o.Result != nil {
 			d.arrivals.places = append(d.arrivals.places, place{(*byte)(unsafe.Add(unsafe.Pointer(o.Result), done)), shape.Size})
 		}
-	}
-	if err := d.sendPacket(ctx); err != nil {
-		return left, err
+		var more []byte
+		switch {
+		case len(operand) == 0:
+		case shape.Size%8 == 0:
+			more = memoryAt(unsafe.Add(origin, done), shape.Size)
+		default:
+			copy(operand, memoryAt(unsafe.Add(origin, done), shape.Size))
+			d.core.world.Copied(shape.Size)
+		}
+		if err := d.sendPacketWith(ctx, more); err != nil {
+			return left, err
+		}
+		if done+shape.Size < o.Bytes {
+			// The last one leaves with what comes behind it.
+			d.link.Post()
+		}
 	}
 	return o.Bytes, nil
 }

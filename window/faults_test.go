@@ -107,17 +107,19 @@ type faultJob struct {
 	profile string
 	// without is what the windows do without: what is not packed is registered.
 	without scheduler.Scheme
-	seed    uint64
+	// rings tells that letters go by rings.
+	rings bool
+	seed  uint64
 }
 
 // drawnJob is the job of a seed: machines and programs have their turns.
 func drawnJob(ranks int, seed uint64) faultJob {
 	profiles, without := []string{"ndr-2024", "pcix-2005", "infini-qdr"}, []scheduler.Scheme{0, scheduler.Pack, scheduler.Defer}
-	return faultJob{ranks: ranks, profile: profiles[seed%3], without: without[seed/3%3], seed: seed}
+	return faultJob{ranks: ranks, profile: profiles[seed%3], without: without[seed/3%3], rings: seed/9%2 == 1, seed: seed}
 }
 
 func (j faultJob) String() string {
-	return fmt.Sprintf("%d ranks, %s, without %#x, -seed %d", j.ranks, j.profile, j.without, j.seed)
+	return fmt.Sprintf("%d ranks, %s, without %#x, rings %v, -seed %d", j.ranks, j.profile, j.without, j.rings, j.seed)
 }
 
 // tooLate is when a job under faults has to have ended.
@@ -148,7 +150,7 @@ func (j faultJob) run(t *testing.T, plan sim.Faults, report func(sim.Event)) *af
 		}
 		end.returned, end.err = true, err
 		return err
-	})
+	}, world.WithRings(j.rings))
 	a.events = s.Events()
 	return a
 }

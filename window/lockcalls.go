@@ -159,7 +159,8 @@ func (c *core) unlockRemote(call string) error {
 	// bounded time.
 	ctx := context.Background()
 	var errs []error
-	for rank := range c.peers {
+	for i := range c.peers {
+		rank := c.behind(i)
 		p := c.peers[rank].Load()
 		switch {
 		case p == nil:

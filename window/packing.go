@@ -185,18 +185,23 @@ func (d *deferred) place(ctx context.Context, shape *aggregate.Shape, offset uin
 }
 
 // sendPacket sends what is packed.
-func (d *deferred) sendPacket(ctx context.Context) error {
+func (d *deferred) sendPacket(ctx context.Context) error { return d.sendPacketWith(ctx, nil) }
+
+// sendPacketWith sends what is packed, with the operand that the packet ends with from where it is.
+func (d *deferred) sendPacketWith(ctx context.Context, operand []byte) error {
 	if d.packet.Operations() == 0 {
 		return nil
 	}
 	t := &d.core.tallies
 	t.packets.Store(true)
-	m := world.Message{Kind: messagePacket, Service: d.core.number, X: uint64(t.passed.Load())}
+	m := world.Message{Kind: messagePacket, Service: d.core.number, X: uint64(t.passed.Load()), More: operand}
+	packet := d.packet.Packet()
+	packet = packet[:len(packet)-len(operand)]
 	var err error
 	if d.arrivals == nil {
-		err = d.link.TellWithin(ctx, &m, d.packet.Packet())
+		err = d.link.TellWithin(ctx, &m, packet)
 	} else {
-		err = d.link.AskFor(ctx, &m, d.packet.Packet(), d.arrivals)
+		err = d.link.AskFor(ctx, &m, packet, d.arrivals)
 	}
 	if err == nil {
 		d.arrivals = nil

@@ -86,7 +86,7 @@ func (c *core) Complete(ctx context.Context) error {
 	}
 	c.settleClosed()
 	for i := told; i < group.Len(); i++ {
-		target := group.Rank(i)
+		target := group.After(c.rank, i)
 		if e := c.tell(ctx, "window.Complete", target, completeAt, c.epochs.StartNumber(target)); interrupted(ctx, e) {
 			c.mu.Lock()
 			defer c.mu.Unlock()

@@ -9,11 +9,16 @@ import (
 	"github.com/onesided/rma/world"
 )
 
+// behind is the i-th rank behind this one, and behind the last the first. Who has something for
+// many goes by that, so that not all send to the same one first.
+func (c *core) behind(i int) int { return (c.rank + 1 + i) % c.size }
+
 // eachLink calls do for the ranks of the window that this one has reached over links, and
 // for which include holds, and joins the errors.
 func (c *core) eachLink(include func(rank int) bool, do func(rank int, p *peer) error) error {
 	var errs []error
-	for rank := range c.peers {
+	for i := range c.peers {
+		rank := c.behind(i)
 		if p := c.peers[rank].Load(); p != nil && p.link != nil && include(rank) {
 			if err := do(rank, p); err != nil {
 				errs = append(errs, err)

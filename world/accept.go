@@ -20,9 +20,13 @@ const (
 	laneMute
 )
 
-// hello is what a rank says when it connects: a lane and its number.
-func hello(lane byte, rank int) []byte {
-	return binary.LittleEndian.AppendUint32([]byte{lane}, uint32(rank))
+// helloBytes is the length of a hello.
+const helloBytes = 9
+
+// hello is what a rank says when it connects: a lane, its number, and the context of the
+// World in which it has that.
+func hello(lane byte, rank int, context uint32) []byte {
+	return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32([]byte{lane}, uint32(rank)), context)
 }
 
 // connectedAlready is why a second connection of a kind is refused.
@@ -33,11 +37,15 @@ func connectedAlready(rank int) error {
 // accept makes the incoming connection of the rank that a hello names.
 func (w *World) accept(c *card, caller verbs.ConnectionRequest) {
 	hello := caller.Hello()
-	if len(hello) != 5 || hello[0] > laneMute {
+	if len(hello) != helloBytes || hello[0] > laneMute {
 		caller.Reject(fmt.Sprintf("a hello of %d bytes names no rank", len(hello)))
 		return
 	}
-	rank := int(binary.LittleEndian.Uint32(hello[1:]))
+	rank, context := int(binary.LittleEndian.Uint32(hello[1:])), binary.LittleEndian.Uint32(hello[5:])
+	if w = w.inContext(context); w == nil {
+		caller.Reject("the team is closed here")
+		return
+	}
 	if rank < 0 || rank >= w.size {
 		caller.Reject(fmt.Sprintf("the job has no rank %d", rank))
 		return

@@ -126,7 +126,7 @@ func TestAcceptedLater(t *testing.T) {
 // lateLink asks for that of a link.
 type lateLink struct{ late }
 
-func (*lateLink) Hello() []byte { return hello(laneLink, 1) }
+func (*lateLink) Hello() []byte { return hello(laneLink, 1, 0) }
 
 // So is the connection of a link: the rank at its other end is not refused meanwhile.
 func TestLinkAcceptedLater(t *testing.T) {

@@ -6,7 +6,8 @@ import (
 )
 
 // AllGather collects the ranks' in, of equal lengths, in the order of ranks in every
-// rank's out, which is Size times as long. It takes log2(Size) exchanges (Bruck).
+// rank's out, which is Size times as long. It takes log2(Size) exchanges (Bruck), or, where the
+// parts are long, they go around a ring.
 func AllGather[T any](ctx context.Context, w *World, in, out []T) error {
 	if w == nil {
 		return fmt.Errorf("world: AllGather: %w: nil World", ErrArgument)
@@ -19,6 +20,10 @@ func AllGather[T any](ctx context.Context, w *World, in, out []T) error {
 		return err
 	}
 	defer r.leave()
+	if w.allGatherWay(len(bytesOf(in))) == Long {
+		relocate(r, span(out, len(in), w.rank, 1), in)
+		return r.end(r.circulate(ctx, w.rank, 0, func(i int) []byte { return bytesOf(span(out, len(in), i, 1)) }))
+	}
 	return r.end(allGather(ctx, r, in, out))
 }
 
@@ -40,7 +45,8 @@ func allGather[T any](ctx context.Context, r *round, in, out []T) error {
 	return nil
 }
 
-// pairwiseRanks is the most ranks that talk with each other one by one in AllToAll.
+// pairwiseRanks is the most ranks that talk with each other one by one in AllToAll, if their parts
+// are not short.
 // More would need too many connections.
 const pairwiseRanks = 16
 
@@ -59,7 +65,7 @@ func AllToAll[T any](ctx context.Context, w *World, in, out []T) error {
 		return err
 	}
 	defer r.leave()
-	if w.size <= pairwiseRanks {
+	if w.allToAllWay(len(bytesOf(in))/w.size) != Short {
 		return r.end(pairwise(ctx, r, n, in, out))
 	}
 	return r.end(forward(ctx, r, n, in, out))

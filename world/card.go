@@ -70,6 +70,8 @@ type card struct {
 	last       *Link
 	lastNumber uint32
 	attributes verbs.Attributes
+	// rings are nil if letters go better without.
+	rings *rings
 	// origins is made when there is memory that the card does not know.
 	origins atomic.Pointer[origins]
 }
@@ -82,14 +84,21 @@ const (
 	queuePerRank = mostSends + linkReceives + inboxLetters + outboxLetters
 )
 
+// twice tells that a letter by ring takes two requests.
+func (c *card) twice() bool { return !c.attributes.OrderedWrites && c.server == nil }
+
 func newCard(kind cardKind, device verbs.Device, size int) (*card, error) {
-	queue, err := device.CreateCompletionQueue(max(leastQueue, queuePerRank*size))
-	if err != nil {
-		return nil, err
-	}
-	c := &card{kind: kind, device: device, queue: queue, boxes: make(map[uint32]*mailbox), links: make(map[uint32]*Link), attributes: device.Attributes()}
+	c := &card{kind: kind, device: device, boxes: make(map[uint32]*mailbox), links: make(map[uint32]*Link), attributes: device.Attributes()}
 	c.mapper, _ = device.(verbs.Mapper)
 	c.server, _ = device.(verbs.Server)
+	perRank := queuePerRank
+	if c.twice() {
+		perRank += mostSends
+	}
+	var err error
+	if c.queue, err = device.CreateCompletionQueue(max(leastQueue, perRank*size)); err != nil {
+		return nil, err
+	}
 	if kind == networkCard {
 		c.watcher, _ = device.(verbs.Watcher)
 	}
@@ -117,7 +126,8 @@ func newBase(devices [cardKinds]verbs.Device, size int) (*base, error) {
 			return nil, err
 		}
 		b.cards[kind] = c
-		b.contact.addresses[kind] = device.Address()
+		costs := device.Costs()
+		b.contact.addresses[kind], b.contact.tolls[kind] = device.Address(), tollOf(&costs)
 		if b.home == nil {
 			b.home = c
 		}
@@ -284,7 +294,12 @@ func (w *World) Neighbor(rank int) (verbs.Neighbor, error) {
 	switch {
 	case w.maps(rank):
 		var err error
-		if n, err = w.home.mapper.Neighbor(w.addressOf(rank)); err != nil {
+		if w != w.root {
+			n, err = w.root.Neighbor(w.inJob[rank])
+		} else {
+			n, err = w.home.mapper.Neighbor(w.addressOf(rank))
+		}
+		if err != nil {
 			return nil, w.blame(rank, err)
 		}
 	case rank == w.rank:

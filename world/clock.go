@@ -27,6 +27,7 @@ func (w *World) Compute(d time.Duration) {
 	}
 	for d = w.charger.Takes(d); d > 0; {
 		ticket, begun := w.channel.Prepare(), w.Now()
+		w.leaveRings()
 		if w.Poll() == 0 {
 			w.charger.Work(ticket, max(d-(w.Now()-begun), 0))
 			d -= w.Now() - begun

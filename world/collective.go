@@ -16,9 +16,11 @@ const (
 	callReduce
 	callAllReduce
 	callBarrier
+	callSplit
+	callJoin
 )
 
-var callNames = [...]string{"nothing that is known here", "Broadcast", "Gather", "AllGather", "Scatter", "AllToAll", "Reduce", "AllReduce", "Barrier"}
+var callNames = [...]string{"nothing that is known here", "Broadcast", "Gather", "AllGather", "Scatter", "AllToAll", "Reduce", "AllReduce", "Barrier", "Split", "Split"}
 
 func callName(call uint32) string {
 	if call < uint32(len(callNames)) {
@@ -41,6 +43,8 @@ type round struct {
 	step, done int
 	out, in    parcel
 	memory     []uint64
+	// parts are those of a total that is halved.
+	parts      []part
 	unfinished bool
 	// resumed tells that this call goes on with an unfinished one, ended that it
 	// came to its end.
@@ -55,19 +59,24 @@ const keptMemory = 64 << 10
 // begin starts a collective on elements of T, of which each rank gives or gets n.
 // It is followed by end and leave.
 func begin[T any](ctx context.Context, w *World, op string, call uint32, root, n int) (*round, error) {
-	element, err := elementOf[T]()
-	if err != nil {
-		return nil, fmt.Errorf("world: %s: %w", op, err)
-	}
 	if err := w.enter(ctx, op); err != nil {
 		return nil, err
 	}
-	if err := w.round.begin(op, element, signature{call: call, number: w.calls.Load() + 1,
-		root: uint32(root), element: uint32(element.size), kind: element.kind, part: uint64(n) * uint64(element.size)}); err != nil {
+	if err := start[T](w, op, call, root, n); err != nil {
 		w.collective.Unlock()
 		return nil, err
 	}
 	return &w.round, nil
+}
+
+// start is begin for who has entered.
+func start[T any](w *World, op string, call uint32, root, n int) error {
+	element, err := elementOf[T]()
+	if err != nil {
+		return fmt.Errorf("world: %s: %w", op, err)
+	}
+	return w.round.begin(op, element, signature{call: call, number: w.calls.Load() + 1,
+		root: uint32(root), element: uint32(element.size), kind: element.kind, part: uint64(n) * uint64(element.size)})
 }
 
 func (r *round) begin(op string, element *elementType, s signature) error {

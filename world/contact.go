@@ -10,10 +10,11 @@ import (
 )
 
 // A contact is what a rank tells the others of itself: where its devices are, and
-// where its block of flags is on each.
+// where its block of flags is on each, and what messages over it take.
 type contact struct {
 	addresses [cardKinds]string
 	block     Places
+	tolls     [cardKinds]toll
 }
 
 // errContact is a text that is no contact.
@@ -25,7 +26,8 @@ func (c *contact) text() string {
 	for kind, address := range c.addresses {
 		if address != "" {
 			r := c.block[kind]
-			fmt.Fprintf(&b, "%s;%s;%x;%x;%x;", cardKind(kind), address, r.Address, r.Length, r.RKey)
+			t := c.tolls[kind]
+			fmt.Fprintf(&b, "%s;%s;%x;%x;%x;%x;%x;%x;", cardKind(kind), address, r.Address, r.Length, r.RKey, t.message, t.mebibyte, t.copied)
 		}
 	}
 	return b.String()
@@ -34,7 +36,7 @@ func (c *contact) text() string {
 // parseContact reads what text has written. Cards of kinds that are not known here
 // are passed over.
 func parseContact(text string) (contact, error) {
-	const fieldsOfCard = 5
+	const fieldsOfCard, fieldsOfRegion = 8, 3
 	var c contact
 	fields := strings.Split(strings.TrimSuffix(text, ";"), ";")
 	if len(fields)%fieldsOfCard != 0 {
@@ -45,7 +47,10 @@ func parseContact(text string) (contact, error) {
 			if name != fields[0] {
 				continue
 			}
-			region, err := parseRegion(fields[2:fieldsOfCard])
+			region, err := parseRegion(fields[2:][:fieldsOfRegion])
+			if err == nil {
+				c.tolls[kind], err = parseToll(fields[2+fieldsOfRegion : fieldsOfCard])
+			}
 			if err != nil {
 				return c, fmt.Errorf("%w: %w: %.200q", errContact, err, text)
 			}
@@ -56,15 +61,32 @@ func parseContact(text string) (contact, error) {
 }
 
 func parseRegion(fields []string) (verbs.RemoteRegion, error) {
-	var numbers [3]uint64
-	for i := range numbers {
-		var err error
-		if numbers[i], err = strconv.ParseUint(fields[i], 16, 64); err != nil {
-			return verbs.RemoteRegion{}, err
-		}
+	numbers, err := parseNumbers(fields)
+	if err != nil {
+		return verbs.RemoteRegion{}, err
 	}
 	if numbers[2] > 1<<32-1 {
 		return verbs.RemoteRegion{}, fmt.Errorf("key %x has more than 32 bits", numbers[2])
 	}
 	return verbs.RemoteRegion{Address: numbers[0], Length: numbers[1], RKey: uint32(numbers[2])}, nil
+}
+
+func parseToll(fields []string) (toll, error) {
+	numbers, err := parseNumbers(fields)
+	if err != nil {
+		return toll{}, err
+	}
+	if most := max(numbers[0], numbers[1], numbers[2]); most > mostToll {
+		return toll{}, fmt.Errorf("a toll of %x, allowed are up to %x", most, uint64(mostToll))
+	}
+	return toll{numbers[0], numbers[1], numbers[2]}, nil
+}
+
+func parseNumbers(fields []string) (numbers [3]uint64, err error) {
+	for i := range numbers {
+		if numbers[i], err = strconv.ParseUint(fields[i], 16, 64); err != nil {
+			return numbers, err
+		}
+	}
+	return numbers, nil
 }

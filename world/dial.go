@@ -23,7 +23,7 @@ func (w *World) lack(rank int, err error) {
 // dial begins the connection of a link. It is called with the mutex of progress.
 func (l *Link) dial() error {
 	w := l.world
-	pair, err := l.card.device.Connect(w.job.contacts[l.rank].addresses[l.card.kind], hello(l.lane(), w.rank), l.config())
+	pair, err := l.card.device.Connect(w.job.contacts[l.rank].addresses[l.card.kind], hello(l.lane(), w.rank, w.context), l.config())
 	if err != nil {
 		return err
 	}
@@ -175,6 +175,7 @@ func (l *Link) rise() bool {
 			return false
 		}
 	}
+	w.notInTeam(l.rank, err)
 	l.ends(err)
 	return false
 }
@@ -192,6 +193,9 @@ func (l *Link) begin() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.up = true
+	if r := l.card.rings; r != nil && !l.mute {
+		r.add(l)
+	}
 	l.post(false)
 	return nil
 }
@@ -200,14 +204,18 @@ func (l *Link) begin() error {
 func (o *office) dial(box *mailbox) error {
 	w := o.world
 	card := w.cardTo(box.rank)
-	out, err := card.device.Connect(w.addressOf(box.rank), hello(laneLetters, w.rank), o.config(card))
+	out, err := card.device.Connect(w.addressOf(box.rank), hello(laneLetters, w.rank, w.context), o.config(card))
 	if err != nil {
 		return err
 	}
 	if err := w.lines.add(box.rank, out); err != nil {
 		return &boxError{box.rank, errors.Join(err, out.Close())}
 	}
+	if box.out != nil {
+		delete(card.boxes, box.out.Number())
+	}
 	box.out = out
+	card.boxes[out.Number()] = box
 	return nil
 }
 
@@ -232,7 +240,7 @@ func (o *office) dispatch(box *mailbox) error {
 		l := box.waiting[0]
 		memory := o.outbox.Memory()[l.slot*o.letter:][:l.length]
 		o.segment[0] = verbs.Segment{Memory: memory, LKey: o.outbox.lkey(o.world.kindTo(box.rank))}
-		o.request[0] = verbs.SendRequest{ID: uint64(box.rank)<<32 | uint64(l.slot), Opcode: verbs.OpSend, Flags: verbs.Signalled, Segments: o.segment[:]}
+		o.request[0] = verbs.SendRequest{ID: sentLetter | uint64(l.slot), Opcode: verbs.OpSend, Flags: verbs.Signalled, Segments: o.segment[:]}
 		posted, err := box.out.PostSend(o.request[:])
 		if errors.Is(err, verbs.ErrQueueFull) {
 			return nil
@@ -242,12 +250,19 @@ func (o *office) dispatch(box *mailbox) error {
 		}
 		box.waiting = slices.Delete(box.waiting, 0, 1)
 		box.posted = append(box.posted, l.slot)
-		o.waiting--
+		o.world.waiting--
 	}
 	return nil
 }
 
 // dispatchAll posts the letters that wait for connections which have been made.
+func (e *endpoint) dispatchAll() {
+	for _, w := range *e.worlds.Load() {
+		w.post.dispatchAll()
+	}
+}
+
+// dispatchAll is that of one office.
 func (o *office) dispatchAll() {
 	boxes := maps.All(o.boxes)
 	if o.world.virtual() {
@@ -272,6 +287,6 @@ func (o *office) giveUp(box *mailbox, err error) {
 		o.free = append(o.free, l.slot)
 	}
 	box.sent -= len(box.waiting)
-	o.waiting -= len(box.waiting)
+	o.world.waiting -= len(box.waiting)
 	box.waiting = nil
 }

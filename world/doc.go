@@ -17,10 +17,12 @@
 // # Collectives
 //
 // [World.Barrier], [Broadcast], [Gather], [AllGather], [Reduce], [AllReduce],
-// [Scatter] and [AllToAll] are called by all ranks in the same order, with the same
+// [Scatter], [AllToAll] and [World.Split] are called by all ranks in the same order, with the same
 // root, element layout and lengths, each rank's by one goroutine at a time
 // ([ErrBusy]). Elements are numbers, booleans, and arrays and structs of them.
-// Slices belong to the call until it returns. Only Barrier makes ranks wait for
+// Slices belong to the call until it returns. Of the ways in which a call can be done, with few
+// messages or with few bytes, all ranks take the one that the costs of their cards make the
+// cheapest ([WithAlgorithm]). Only Barrier makes ranks wait for
 // all: a call returns when this rank's part is done.
 //
 // An argument that is wrong by itself is an error wrapping [ErrArgument], at once,
@@ -34,6 +36,16 @@
 // its context ended is unfinished: called again, with the same arguments, it goes on
 // where it was; any other collective is refused with [ErrUnfinished] until then.
 //
+// # Teams
+//
+// [World.Split] makes teams of the ranks of a World. A team is a World, for whatever takes
+// one: collectives, windows, links, another Split. Its ranks are numbered from 0, in a
+// *[PeerError] of it too, whose cause tells which rank of the job that is ([World.InJob]).
+// Devices, progress and what is known of failures are those of the World that was split:
+// a team takes a block of flags and an office, of some 48 KiB together, and connections,
+// each when it is first used. A rank that fails has failed in every team that has it. One
+// that closes a team has left that, and nothing else.
+//
 // # Progress
 //
 // All protocol work is in [World.Poll]. A caller that waits drives it: it looks a
@@ -41,6 +53,9 @@
 // ranks on the machine than cores it sleeps at once. Where ranks are reached over links
 // a goroutine, the driver, makes progress while nobody waits, so that a program that
 // computes holds up nobody.
+//
+// A card that writes into the memory of others by itself brings short messages so, which whoever
+// waits sees at once ([WithRings]); a rank that sleeps, or computes, is told by others.
 //
 // # Failure
 //

@@ -7,7 +7,7 @@ import (
 
 var (
 	// ErrLeft: the rank closed its World while others needed it.
-	ErrLeft = errors.New("world: the rank has left the job")
+	ErrLeft = errors.New("world: the rank has left the job, or the team")
 	// ErrClosed: this World is closed.
 	ErrClosed = errors.New("world: closed")
 	// ErrArgument: an argument that is not allowed.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 
 	"github.com/onesided/rma/world"
 )
@@ -85,4 +86,34 @@ func ExampleBroadcast_mismatch() {
 		return nil
 	})
 	// Output: true world: Broadcast: ranks disagree: collective 1, Broadcast: rank 0 has 3 elements of int32, rank 1 has 4
+}
+
+// Ranks in two rows of three add up along their rows and along their columns.
+func ExampleWorld_Split() {
+	err := world.Run(context.Background(), 6, func(ctx context.Context, w *world.World) error {
+		row, err := w.Split(ctx, w.Rank()/3, w.Rank())
+		if err != nil {
+			return err
+		}
+		column, err := w.Split(ctx, w.Rank()%3, w.Rank())
+		if err != nil {
+			return err
+		}
+		along, down := make([]int, 1), make([]int, 1)
+		plus := func(a, b int) int { return a + b }
+		if err := world.AllReduce(ctx, row, []int{w.Rank()}, along, plus); err != nil {
+			return err
+		}
+		if err := world.AllReduce(ctx, column, []int{w.Rank()}, down, plus); err != nil {
+			return err
+		}
+		if w.Rank() == 4 {
+			fmt.Println("rank", row.Rank(), "of its row, which has", along[0], "and", column.Rank(), "of its column, which has", down[0])
+		}
+		return errors.Join(column.Close(), row.Close())
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	// Output: rank 1 of its row, which has 12 and 1 of its column, which has 5
 }

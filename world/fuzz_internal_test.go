@@ -134,7 +134,7 @@ func FuzzLetters(f *testing.F) {
 		copy(device.memory[:size], first)
 		copy(device.memory[size:][:size], second)
 		box := &mailbox{rank: 1, in: device, inbox: device, letters: []letter{{0, int(firstLength)}, {1, int(secondLength)}}}
-		o := &office{world: new(World), letter: size, boxes: map[int]*mailbox{1: box}}
+		o := &office{world: &World{endpoint: new(endpoint)}, letter: size, boxes: map[int]*mailbox{1: box}}
 		p := &parcel{rank: 1, header: want, data: data, active: true}
 		for !p.finished() {
 			took, err := o.take(p)
@@ -189,12 +189,13 @@ func quiet(t testing.TB, options ...Option) []*World {
 
 // A connection is made for a hello that names another rank of the job, and for no other.
 func FuzzHello(f *testing.F) {
-	f.Add(hello(laneLetters, 0))
-	f.Add(hello(laneLetters, 1))
-	f.Add(hello(laneLink, 1))
-	f.Add(hello(laneLink, 2))
-	f.Add(hello(laneLink+1, 1))
-	f.Add(hello(laneLink, -1))
+	f.Add(hello(laneLetters, 0, 0))
+	f.Add(hello(laneLetters, 1, 0))
+	f.Add(hello(laneLink, 1, 0))
+	f.Add(hello(laneLink, 2, 0))
+	f.Add(hello(laneLink+1, 1, 0))
+	f.Add(hello(laneLink, -1, 0))
+	f.Add(hello(laneLink, 1, 1))
 	f.Add([]byte{})
 	f.Add([]byte{laneLink, 0, 0, 0, 0, 0})
 	w := quiet(f)[0]
@@ -203,7 +204,7 @@ func FuzzHello(f *testing.F) {
 		w.post.mu.Lock()
 		w.accept(w.cards[networkCard], c)
 		w.post.mu.Unlock()
-		ofAnother := len(hello) == 5 && hello[0] <= laneLink && binary.LittleEndian.Uint32(hello[1:]) == 1
+		ofAnother := len(hello) == helloBytes && hello[0] <= laneLink && binary.LittleEndian.Uint64(hello[1:]) == 1
 		require.Equal(t, ofAnother, c.accepted)
 		require.True(t, c.rejected)
 	})

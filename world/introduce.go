@@ -33,7 +33,7 @@ type introduction struct {
 	key string
 }
 
-const introductionVersion = "rma3"
+const introductionVersion = "rma4"
 
 func (i *introduction) text() string {
 	return strings.Join([]string{introductionVersion, strconv.Itoa(i.rank), strconv.Itoa(i.size), i.device, i.machine, i.net, i.host, strconv.Itoa(i.cores), strconv.FormatBool(i.rdma), i.key}, ";")
@@ -110,7 +110,7 @@ func (i *introduction) findRDMA(s settings) error {
 	if s.tls != nil {
 		err = &verbs.CapabilityError{Device: ibvDevice, Capability: "encrypt", Reason: "what crosses an RDMA fabric is not encrypted; WithTLS is for TCP (RMA_DEVICE=tcp, or none)"}
 	} else {
-		err = ibv.Usable(s.rdmaOptions())
+		err = usable(s.rdmaOptions())
 	}
 	i.rdma = err == nil
 	var wrong *verbs.ArgumentError
@@ -124,6 +124,17 @@ func (i *introduction) findRDMA(s settings) error {
 		s.logger.Warn("an RDMA card that cannot be used", "rank", i.rank, "why", err)
 	}
 	return nil
+}
+
+// usable says what is wrong with the cards that options name.
+func usable(options ibv.Options) error {
+	each, err := options.Rails()
+	for _, one := range each {
+		if err == nil {
+			err = ibv.Usable(one)
+		}
+	}
+	return err
 }
 
 // openShared opens the device for ranks that share memory.

@@ -19,8 +19,9 @@ import (
 //
 // Beside its queue pair a link takes an inbox of linkReceives letters, 256 KiB in a job of few
 // ranks and 8 KiB in one of many, so that all of a rank's together take no more than linkInboxes
-// up to 512 ranks; and some 400 bytes for each request that has ever waited at once, of which
-// there are seldom more than mostSends.
+// up to 512 ranks; some 400 bytes for each request that has ever waited at once, of which
+// there are seldom more than mostSends; and, once one of the ranks has looked for what the other
+// writes (rings.go), 10 KiB for that on either side.
 //
 // # Invariants
 //
@@ -96,6 +97,7 @@ type Link struct {
 	// progress.
 	ending error
 
+	ring     ring
 	results  atomic.Pointer[results]
 	staged   atomic.Pointer[staged]
 	done     atomic.Uint64
@@ -208,12 +210,17 @@ func linkLetter(size int) int {
 }
 
 func (l *Link) config() verbs.QueuePairConfig {
-	return verbs.QueuePairConfig{SendQueue: l.card.queue, ReceiveQueue: l.card.queue, MaxSends: mostSends, MaxReceives: linkReceives}
+	sends := mostSends
+	if l.card.twice() {
+		sends *= 2
+	}
+	return verbs.QueuePairConfig{SendQueue: l.card.queue, ReceiveQueue: l.card.queue, MaxSends: sends, MaxReceives: linkReceives}
 }
 
 // open makes place for what comes.
 func (l *Link) open() (err error) {
 	l.tryAgain = l.goOn
+	l.ring = ringOf(l.card, l.rank)
 	l.inbox, err = l.card.device.RegisterMemory(make([]byte, linkReceives*l.world.linkLetter), verbs.LocalWrite)
 	if err == nil && l.card.watcher != nil {
 		if l.unwatch, err = l.card.watcher.Watch(l.world.addressOf(l.rank), l.lost); err != nil {
@@ -234,10 +241,12 @@ func (l *Link) lost(cause error) {
 // called with the mutex of progress.
 func (w *World) seeLost() {
 	w.unseen.Store(false)
-	for rank := range w.links {
-		if l := w.links[rank].Load(); l != nil && !w.parted[rank].Load() {
-			if gone := l.gone.Swap(nil); gone != nil {
-				w.roster.fail(rank, gone.err)
+	for _, w := range *w.worlds.Load() {
+		for rank := range w.links {
+			if l := w.links[rank].Load(); l != nil && !w.parted[rank].Load() {
+				if gone := l.gone.Swap(nil); gone != nil {
+					w.roster.fail(rank, gone.err)
+				}
 			}
 		}
 	}
@@ -371,6 +380,7 @@ func (l *Link) close() {
 	}
 	l.world.hangUp(l.rank, l.pair)
 	_ = l.shut()
+	l.closeRing()
 	l.giveBack(l.sequence)
 	if s := l.staged.Load(); s != nil {
 		s.abandon()
@@ -380,5 +390,6 @@ func (l *Link) close() {
 	if l.expected != nil {
 		clear(l.expected[:])
 	}
-	l.requests, l.bodies, l.head = l.requests[:0], l.bodies[:0], 0
+	l.requests, l.bodies, l.head, l.ring.stamped = l.requests[:0], l.bodies[:0], 0, 0
+	l.ring.flagDue = false
 }

@@ -267,3 +267,25 @@ func TestManyWrites(t *testing.T) {
 		return l.Flush(ctx)
 	}, WithDevice("tcp"))
 }
+
+// What a message has more is behind its payload, as a part of it.
+func TestMore(t *testing.T) {
+	for payload := range 20 {
+		for more := range 20 {
+			text, want := make([]byte, wholeMessage(payload+more)), make([]byte, payload+more)
+			for i := range text {
+				text[i] = 0xff
+			}
+			for i := range want {
+				want[i] = byte(i + 1)
+			}
+			m := Message{Kind: FirstKind, X: 7, More: want[payload:]}
+			m.encode(text, want[:payload])
+			got, n, err := m.decode(text)
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+			require.Equal(t, len(text), n)
+			require.Equal(t, make([]byte, n-messageHeader-len(want)), text[messageHeader+len(want):])
+		}
+	}
+}

@@ -1,6 +1,10 @@
 package world
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/onesided/rma/verbs/channel"
+)
 
 // A message whose Service cannot finish it yet, because another rank has what it needs,
 // does not hold up progress: the link keeps it, and what comes behind it, in the slots of
@@ -11,6 +15,9 @@ import "errors"
 type arrival struct {
 	slot   int
 	memory []byte
+	// ring is where it has come if the slot is inRing, copied all that has.
+	ring   channel.Message
+	copied []byte
 }
 
 // unserved are the messages of a link that came and were not served, in order. It belongs
@@ -144,7 +151,12 @@ func (l *Link) serveEach(a *arrival) error {
 
 // dispose has a slot receive again whose message was served, or ends the link.
 func (l *Link) dispose(a arrival, err error) {
-	if err == nil {
+	switch {
+	case err != nil:
+	case a.slot == inRing:
+		l.ring.channel.Free(a.ring)
+		l.card.rings.copies = append(l.card.rings.copies, a.copied[:cap(a.copied)])
+	default:
 		err = l.receive(a.slot)
 	}
 	if err != nil {
@@ -185,5 +197,6 @@ func (l *Link) goOn() bool {
 		u.behind = u.behind[:copy(u.behind, u.behind[1:])]
 		l.take(next)
 	}
+	l.tellOwed()
 	return u.try == nil
 }

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/channel"
 )
 
 // Write places from in the rank's memory at offset of a region. from belongs to the
@@ -108,12 +110,15 @@ func (l *Link) Unknown(bytes int) float64 {
 	if !l.Registers() {
 		return 0
 	}
-	moving, _ := l.origins().extra(bytes)
+	_, moving, _ := l.origins().extra(bytes)
 	return moving
 }
 
+// Allowed are the ways that memory may get to the rank's card (WithTransfers).
+func (l *Link) Allowed() transfer.Set { return l.world.settings.transfers }
+
 // MaxPayload is the longest payload of a message, in bytes.
-func (l *Link) MaxPayload() int { return l.world.linkLetter - messageHeader }
+func (l *Link) MaxPayload() int { return l.world.linkLetter - channel.StampBytes - messageHeader }
 
 // Tell sends a message, after everything before it on this link, but for reads, unless
 // it says AfterReads. payload is the caller's again at return. Like all that has no
@@ -132,7 +137,7 @@ func (l *Link) TellWithin(ctx context.Context, m *Message, payload []byte) error
 	if err == nil && m.Kind >= FirstKind && m.Kind < FirstOvertaking {
 		l.lastTold, l.lastToldAt = l.sequence, at
 	}
-	l.leave(messageHeader + len(payload))
+	l.leave(messageHeader + len(payload) + len(m.More))
 	return err
 }
 
@@ -146,7 +151,7 @@ func (l *Link) AskFor(ctx context.Context, m *Message, payload []byte, to Receiv
 	if err == nil {
 		l.expected[(l.asked-1)%mostAsked].receiver = to
 	}
-	l.leave(messageHeader + len(payload))
+	l.leave(messageHeader + len(payload) + len(m.More))
 	return err
 }
 
@@ -157,7 +162,7 @@ func (l *Link) Ask(ctx context.Context, m *Message, payload, result []byte) erro
 		return err
 	}
 	err := l.ask(m, payload, result)
-	l.leave(messageHeader + len(payload))
+	l.leave(messageHeader + len(payload) + len(m.More))
 	return err
 }
 
@@ -192,7 +197,7 @@ func (l *Link) askFlush() error {
 		return nil
 	}
 	l.told = false
-	if l.lastTold != l.sequence || l.head == len(l.requests) {
+	if l.lastTold != l.sequence || l.ring.stamped == len(l.requests) {
 		return l.ask(&Message{Kind: kindFlush}, nil, nil)
 	}
 	// What was told last has not left: it asks itself.
@@ -240,7 +245,7 @@ func (l *Link) Reply(m *Message, payload []byte) {
 		// What it took nobody would give back.
 		return
 	}
-	l.told = l.told || m.Kind > kindComplaint
+	l.told = l.told || m.Kind > kindComplaint && m.Kind != kindNothing && m.Kind != kindRing
 	if owed := len(l.requests) - l.head; owed > mostOwed+2*l.world.size {
 		l.fail(fmt.Errorf("%w: rank %d takes none of %d replies", ErrMessage, l.rank, owed))
 		return
@@ -325,23 +330,26 @@ func (l *Link) compact() {
 		b.segment[0] = from
 		r.Segments = b.segment[:]
 	}
+	l.ring.stamped = max(l.ring.stamped-l.head, 0)
 	l.requests, l.bodies, l.head = l.requests[:n], l.bodies[:n], 0
 }
 
 // say puts a message behind the others, in the letter that is the last request if that has
 // room, and tells where in its letter it is.
 func (l *Link) say(m *Message, payload []byte) (at int, err error) {
-	n := wholeMessage(len(payload))
-	if n > l.world.linkLetter {
-		return 0, fmt.Errorf("world: %w: a message of %d bytes, at most %d are allowed", ErrArgument, len(payload), l.MaxPayload())
+	bytes := len(payload) + len(m.More)
+	n := wholeMessage(bytes)
+	if n > l.world.linkLetter-channel.StampBytes {
+		return 0, fmt.Errorf("world: %w: a message of %d bytes, at most %d are allowed", ErrArgument, bytes, l.MaxPayload())
 	}
 	l.world.BeforeTelling()
 	held := m.AfterReads && l.lastRead > l.done.Load()
 	r := l.lastLetter()
+	at = channel.StampBytes
 	if r != nil {
 		at = len(r.Segments[0].Memory)
 		if at+n > l.world.linkLetter || held && r.Flags&verbs.Fence == 0 {
-			r, at = nil, 0
+			r, at = nil, channel.StampBytes
 		}
 	}
 	var long slot
@@ -359,7 +367,7 @@ func (l *Link) say(m *Message, payload []byte) (at int, err error) {
 	if r == nil {
 		var b *body
 		r, b = l.next(verbs.OpSend)
-		b.segment[0].Memory = b.letter[:0]
+		b.segment[0].Memory = b.letter[:channel.StampBytes]
 		r.Flags |= verbs.Inline
 		if held {
 			r.Flags |= verbs.Fence
@@ -377,7 +385,7 @@ func (l *Link) say(m *Message, payload []byte) (at int, err error) {
 	}
 	s.Memory = s.Memory[:at+n]
 	m.encode(s.Memory[at:], payload)
-	l.world.Copied(len(payload))
+	l.world.Copied(bytes)
 	return at, nil
 }
 
@@ -390,7 +398,7 @@ func (l *Link) mostInline() int { return min(l.card.attributes.MaxInline, l.worl
 
 // lastLetter is the last request, if that is a letter which was not posted.
 func (l *Link) lastLetter() *verbs.SendRequest {
-	if l.head == len(l.requests) || l.world.settings.burst == 1 {
+	if l.ring.stamped == len(l.requests) || l.world.settings.burst == 1 {
 		return nil
 	}
 	if r := &l.requests[len(l.requests)-1]; r.Opcode == verbs.OpSend {
@@ -422,7 +430,11 @@ func (l *Link) leave(bytes int) {
 
 // signal has the last request, which is not posted yet, signalled.
 func (l *Link) signal() {
-	l.requests[len(l.requests)-1].Flags |= verbs.Signalled
+	if last := len(l.requests); l.ring.flagDue && l.ring.stamped == last {
+		l.ring.flag[0].Flags |= verbs.Signalled
+	} else {
+		l.requests[last-1].Flags |= verbs.Signalled
+	}
 	l.signalled, l.expecting = l.sequence, false
 }
 
@@ -441,7 +453,7 @@ func (l *Link) Expect(m Mark) {
 	defer l.mu.Unlock()
 	switch {
 	case l.signalled >= m.sequence || l.done.Load() >= m.sequence:
-	case l.head < len(l.requests):
+	case l.head < len(l.requests) || l.ring.flagDue:
 		l.signal()
 	default:
 		l.expecting = true
@@ -457,7 +469,7 @@ func (l *Link) cover() error {
 	if l.signalled == l.sequence || done >= l.sequence || l.lastAnswerTells(done) {
 		return nil
 	}
-	if l.head == len(l.requests) {
+	if l.head == len(l.requests) && !l.ring.flagDue {
 		if _, err := l.say(&Message{Kind: kindNothing}, nil); err != nil {
 			return err
 		}
@@ -480,7 +492,7 @@ func (l *Link) lastAnswerTells(done uint64) bool {
 // with the mutex. stuck is set before the device is asked, so that whoever makes room
 // afterwards finds it.
 func (l *Link) post(signalled bool) {
-	if l.head == len(l.requests) {
+	if l.head == len(l.requests) && !l.ring.flagDue {
 		if l.firstHeld < len(l.held) {
 			l.giveBack(l.done.Load())
 		}
@@ -499,12 +511,10 @@ func (l *Link) post(signalled bool) {
 	if !l.up {
 		return
 	}
-	n, err := l.pair.PostSend(l.requests[l.head:])
-	for i := l.head; i < l.head+n; i++ {
-		// The device alone has the program's memory now.
-		l.requests[i].Segments[0].Memory = nil
+	var err error
+	for err == nil && (l.head < len(l.requests) || l.ring.flagDue) {
+		err = l.postStamped()
 	}
-	l.head += n
 	if len(l.held) > 0 {
 		l.giveBack(l.done.Load())
 	}
@@ -514,9 +524,29 @@ func (l *Link) post(signalled bool) {
 		}
 		l.fail(err)
 		l.head = len(l.requests)
+		l.ring.stamped, l.ring.flagDue = l.head, false
 	}
 	l.bytes, l.collected = 0, 0
 	l.stuck.Store(false)
+}
+
+// postStamped stamps letters and posts what is collected, up to one that needs two requests.
+func (l *Link) postStamped() error {
+	if l.ring.flagDue && l.head == l.ring.stamped {
+		if _, err := l.pair.PostSend(l.ring.flag[:]); err != nil {
+			return err
+		}
+		l.ring.flagDue = false
+		return nil
+	}
+	l.stamp()
+	n, err := l.pair.PostSend(l.requests[l.head:l.ring.stamped])
+	for i := l.head; i < l.head+n; i++ {
+		// The device alone has the program's memory now.
+		l.requests[i].Segments[0].Memory = nil
+	}
+	l.head += n
+	return err
 }
 
 // hold has something needed until the last request has completed.

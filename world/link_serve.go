@@ -20,6 +20,8 @@ type Message struct {
 	// has come, which it may else overtake: who serves it may change that memory. It is
 	// for Tell, and is not sent.
 	AfterReads bool
+	// More goes behind the payload, as a part of it. It is for Tell, and is not sent by itself.
+	More []byte
 
 	// question: an answer is waited for.
 	question bool
@@ -41,16 +43,17 @@ func wholeMessage(payload int) int { return messageHeader + (payload+7)&^7 }
 
 // encode writes the message, of which into has the length.
 func (m *Message) encode(into, payload []byte) {
+	n := messageHeader + copy(into[messageHeader:], payload)
+	clear(into[n+copy(into[n:], m.More):])
 	into[0], into[1], into[2], into[questionAt] = m.Kind, m.A, m.B, 0
 	if m.question {
 		makeQuestion(into)
 	}
 	binary.LittleEndian.PutUint32(into[4:], m.Service)
-	binary.LittleEndian.PutUint64(into[8:], uint64(len(payload)))
+	binary.LittleEndian.PutUint64(into[8:], uint64(len(payload)+len(m.More)))
 	binary.LittleEndian.PutUint64(into[16:], m.X)
 	binary.LittleEndian.PutUint64(into[24:], m.Y)
 	binary.LittleEndian.PutUint64(into[32:], m.Z)
-	clear(into[messageHeader+copy(into[messageHeader:], payload):])
 }
 
 // makeQuestion makes a question of an encoded message.
@@ -121,6 +124,8 @@ const (
 	kindInquire
 	kindSurvivor
 	kindSurvivors
+	// kindRing offers a ring of the sender's, which looks there.
+	kindRing
 	// FirstKind is the first of those that Services have for themselves. From
 	// FirstOvertaking on they are served before messages that are put off, unless they
 	// are questions: their Service neither answers them nor puts them off.
@@ -165,7 +170,7 @@ func (l *Link) completed(c *verbs.Completion) {
 		return
 	}
 	slot := int(c.ID &^ receiveID)
-	l.came(arrival{slot, l.slotMemory(slot)[:min(int(c.Bytes), l.world.linkLetter)]})
+	l.takeLetter(slot, l.slotMemory(slot)[:min(int(c.Bytes), l.world.linkLetter)])
 }
 
 // brokenBy is why a queue pair is no good any more, of which c is a completion: in one
@@ -200,6 +205,8 @@ func (l *Link) serve(m *Message, payload []byte) error {
 	case m.Kind >= kindPropose && m.Kind <= kindSurvivors:
 		return w.serveShrink(l, m, payload)
 	case m.Kind == kindNothing:
+	case m.Kind == kindRing:
+		return l.lendRing(payload)
 	case m.Kind == kindLeft:
 		w.leftAfter(l.rank, payload)
 		w.part(l.rank)

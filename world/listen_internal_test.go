@@ -41,7 +41,7 @@ func TestListenerUsesTheWorld(t *testing.T) {
 // Listeners are told in order, until they stop.
 func TestListenersHearInOrder(t *testing.T) {
 	const size = 50
-	w := &World{roster: newRoster(size)}
+	w := &World{endpoint: new(endpoint), roster: newRoster(size)}
 	heard := make(chan int, size)
 	stop := w.OnFailure(func(rank int) { heard <- rank })
 	for rank := range size - 1 {

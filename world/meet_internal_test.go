@@ -86,7 +86,7 @@ func TestCrossingLate(t *testing.T) {
 		worlds[0].Poll()
 		worlds[1].Poll()
 	}
-	first, second := &caller{hello: hello(laneLink, 1)}, &caller{hello: hello(laneLink, 1)}
+	first, second := &caller{hello: hello(laneLink, 1, 0)}, &caller{hello: hello(laneLink, 1, 0)}
 	worlds[0].Exclude(func() { worlds[0].accept(lower.card, first) })
 	require.True(t, first.rejected)
 	require.Empty(t, log.String())
@@ -101,7 +101,7 @@ func TestCrossingRefused(t *testing.T) {
 	w := quiet(t)[0]
 	l, err := w.Link(1)
 	require.NoError(t, err)
-	first, second := &caller{hello: hello(laneLink, 1)}, &caller{hello: hello(laneLink, 1)}
+	first, second := &caller{hello: hello(laneLink, 1, 0)}, &caller{hello: hello(laneLink, 1, 0)}
 	w.Exclude(func() {
 		w.accept(l.card, first)
 		w.accept(l.card, second)

@@ -22,7 +22,7 @@ func (m *Meeting) leave() {
 			continue
 		}
 		for _, l := range inOrder(c.links) {
-			if !l.mute {
+			if l.world == w && !l.mute {
 				l.Reply(&Message{Kind: kindLeft}, begun)
 			}
 		}
@@ -56,6 +56,10 @@ func (m *Meeting) left(rank int) (int, bool) {
 		b, err := m.block("Close", rank)
 		if err != nil {
 			return 0, false
+		}
+		if b.context().Load() != m.world.context {
+			// It has closed the team, and given back its block.
+			return rank, true
 		}
 		word = b.left()
 	}

@@ -14,7 +14,8 @@ import (
 //	           has added its history to histories, in the same line
 //	released   the number of the last meeting that all have come to: in the block
 //	           of rank 0 by the last to come, in others by the parent in the tree
-//	left       the owner, its rank + 1, when it leaves the job
+//	left       the owner, its rank + 1, when it leaves the job or the team; beside it, from
+//	           the beginning, the context of that
 //	leaver     the first rank that leaves the job, in the block of rank 0 only
 type meetingBlock struct{ base unsafe.Pointer }
 
@@ -98,4 +99,7 @@ func (b *meetingBlock) histories() *atomic.Uint64 {
 func (b *meetingBlock) arrived() *atomic.Uint32  { return b.line(arrivedLine) }
 func (b *meetingBlock) released() *atomic.Uint32 { return b.line(arrivedLine + 1) }
 func (b *meetingBlock) left() *atomic.Uint32     { return b.line(arrivedLine + 2) }
-func (b *meetingBlock) leaver() *atomic.Uint32   { return b.line(arrivedLine + 3) }
+func (b *meetingBlock) context() *atomic.Uint32 {
+	return (*atomic.Uint32)(unsafe.Add(b.base, (arrivedLine+2)*lineBytes+4))
+}
+func (b *meetingBlock) leaver() *atomic.Uint32 { return b.line(arrivedLine + 3) }

@@ -144,6 +144,8 @@ func (o *office) failed(op string, number uint32, err error) error {
 		return o.world.unlike(op, stray.rank)
 	case errors.As(err, &stray):
 		return o.world.disagree(op, stray.rank, &stray.theirs, &stray.mine)
+	case errors.As(err, &broken) && o.world.notInTeam(broken.rank, broken.cause):
+		return o.world.gone(op, number, broken.rank)
 	case errors.As(err, &broken):
 		o.world.catchUp()
 		if err := o.world.lost(op, number); err != nil {
@@ -202,7 +204,7 @@ func (o *office) send(p *parcel) (moved bool, err error) {
 		o.world.Copied(taken)
 		box.waiting = append(box.waiting, letter{slot, n + taken})
 		box.sent++
-		o.waiting++
+		o.world.waiting++
 		p.begun, p.done, moved = true, p.done+taken, true
 		if err := o.dispatch(box); err != nil {
 			o.giveUp(box, err)

@@ -3,12 +3,14 @@ package world
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/ibv"
+	"github.com/onesided/rma/verbs/rails"
 	"github.com/onesided/rma/verbs/tcp"
 	"github.com/onesided/rma/world/address"
 )
@@ -33,29 +35,70 @@ func openNetwork(ctx context.Context, o opening, s settings) (verbs.Device, erro
 	if err != nil {
 		return nil, err
 	}
-	at := net.JoinHostPort(listen.String(), "0")
-	var device verbs.Device
+	var cards []verbs.Device
 	if o.device == ibvDevice {
-		options := s.rdmaOptions()
-		options.Listen, options.Key, options.Silence, options.Logger = at, key, s.silence, s.logger
-		device, err = ibv.Open(options)
+		cards, err = s.openRDMA(at(listen[0]), key)
 	} else {
-		device, err = tcp.Open(tcp.Options{Listen: at, Key: key, TLS: s.tls, Silence: s.silence, Logger: s.logger, Without: s.without})
+		cards, err = s.openTCP(listen, key)
+	}
+	var device verbs.Device
+	if err == nil {
+		device, err = joinCards(cards, s.striping)
 	}
 	if err != nil {
+		for _, card := range cards {
+			err = errors.Join(err, card.Close())
+		}
 		return nil, fmt.Errorf("device %s: %w", o.device, err)
 	}
 	return s.withTrace(device), nil
 }
 
-// listenAt is the address at which a rank listens: what the user says, the loopback
+func at(address netip.Addr) string { return net.JoinHostPort(address.String(), "0") }
+
+// openTCP opens a device for each address. What it has opened when one fails is given back too.
+func (s *settings) openTCP(listen []netip.Addr, key []byte) (cards []verbs.Device, err error) {
+	for _, address := range listen {
+		card, err := tcp.Open(tcp.Options{Listen: at(address), Key: key, TLS: s.tls, Silence: s.silence, Logger: s.logger, Without: s.without})
+		if err != nil {
+			return cards, err
+		}
+		cards = append(cards, card)
+	}
+	return cards, nil
+}
+
+// openRDMA opens each card, likewise.
+func (s *settings) openRDMA(listen string, key []byte) (cards []verbs.Device, err error) {
+	each, err := s.rdmaOptions().Rails()
+	for _, options := range each {
+		options.Listen, options.Key, options.Silence, options.Logger = listen, key, s.silence, s.logger
+		card, err := ibv.Open(options)
+		if err != nil {
+			return cards, err
+		}
+		cards = append(cards, card)
+	}
+	return cards, err
+}
+
+// joinCards makes one device of several.
+func joinCards(cards []verbs.Device, without rails.Optimization) (verbs.Device, error) {
+	if len(cards) == 1 {
+		return cards[0], nil
+	}
+	return rails.NewWithout(without, cards...)
+}
+
+// listenAt is the addresses at which a rank listens: what the user says, the loopback
 // address where all ranks see the same one, or else one that others can reach.
-func (s *settings) listenAt(ctx context.Context, near bool) (netip.Addr, error) {
+func (s *settings) listenAt(ctx context.Context, near bool) ([]netip.Addr, error) {
 	switch {
-	case s.listen.IsValid():
+	case len(s.listen) > 0:
 		return s.listen, nil
 	case near:
-		return netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
+		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}, nil
 	}
-	return address.Default(ctx)
+	one, err := address.Default(ctx)
+	return []netip.Addr{one}, err
 }

@@ -14,7 +14,13 @@ import (
 type news struct {
 	mu     sync.Mutex
 	some   atomic.Bool
-	failed []int
+	failed []failure
+}
+
+// A failure is that of a rank of a World.
+type failure struct {
+	world *World
+	rank  int
 }
 
 // toldError is why a rank has failed, as another has told.
@@ -28,7 +34,7 @@ func (e *toldError) Error() string { return fmt.Sprintf("%s (told by rank %d)", 
 // noteFailure has progress pass on that rank has failed.
 func (w *World) noteFailure(rank int) {
 	w.news.mu.Lock()
-	w.news.failed = append(w.news.failed, rank)
+	w.news.failed = append(w.news.failed, failure{w, rank})
 	w.news.some.Store(true)
 	w.news.mu.Unlock()
 	w.channel.Ring()
@@ -37,20 +43,23 @@ func (w *World) noteFailure(rank int) {
 	}
 }
 
-// passOn tells of failures over all links, with the mutex of progress.
+// passOn tells of failures over all links of the Worlds in which they are, with the mutex of
+// progress.
 func (w *World) passOn() {
 	w.news.mu.Lock()
 	failed := w.news.failed
 	w.news.failed = nil
 	w.news.some.Store(false)
 	w.news.mu.Unlock()
-	for _, rank := range failed {
+	for _, f := range failed {
 		for _, c := range w.cards {
 			if c == nil {
 				continue
 			}
 			for _, l := range inOrder(c.links) {
-				l.tellFailure(rank)
+				if l.world == f.world {
+					l.tellFailure(f.rank)
+				}
 			}
 		}
 	}

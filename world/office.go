@@ -24,24 +24,24 @@ type office struct {
 	world  *World
 	letter int
 
-	mu sync.Mutex
+	// mu is that of progress.
+	mu *sync.Mutex
 	// lingering: somebody sees to connections that are being made.
 	lingering bool
 	outbox    *Region
 	free      []int
 	boxes     map[int]*mailbox
-	// waiting counts the letters that wait for their connections to be made.
-	waiting int
-	polled  [16]verbs.Completion
-	request [1]verbs.SendRequest
-	receive [1]verbs.ReceiveRequest
-	segment [1]verbs.Segment
-	callers [4]verbs.ConnectionRequest
+	polled    [16]verbs.Completion
+	request   [1]verbs.SendRequest
+	receive   [1]verbs.ReceiveRequest
+	segment   [1]verbs.Segment
+	callers   [4]verbs.ConnectionRequest
 }
 
 // mailbox is the connections with one rank.
 type mailbox struct {
-	rank int
+	office *office
+	rank   int
 	// out is the connection that this rank has made, in the one that it accepted.
 	out, in verbs.QueuePair
 	inbox   verbs.MemoryRegion
@@ -166,16 +166,18 @@ func (o *office) postReceive(box *mailbox, slot int) error {
 func (o *office) box(rank int) *mailbox {
 	box := o.boxes[rank]
 	if box == nil {
-		box = &mailbox{rank: rank}
+		box = &mailbox{office: o, rank: rank}
 		o.boxes[rank] = box
 	}
 	return box
 }
 
-// completed files a completion. The ID of a send is its slot of the outbox and, in
-// the high half, the rank that it went to.
-func (o *office) completed(on *card, c *verbs.Completion) {
-	if box := on.boxes[c.QueuePair]; box != nil {
+// sentLetter marks the IDs of sends, which are slots of the outbox beside.
+const sentLetter = 1 << 63
+
+// completed files a completion of one of the connections with a rank.
+func (o *office) completed(box *mailbox, c *verbs.Completion) {
+	if c.ID&sentLetter == 0 {
 		switch {
 		case c.Status == verbs.StatusSuccess:
 			box.letters = append(box.letters, letter{int(c.ID), int(c.Bytes)})
@@ -184,7 +186,6 @@ func (o *office) completed(on *card, c *verbs.Completion) {
 		}
 		return
 	}
-	box := o.box(int(c.ID >> 32))
 	o.giveBack(box, slices.Index(box.posted, int(uint32(c.ID))))
 	if c.Status == verbs.StatusSuccess {
 		return

@@ -16,6 +16,7 @@ import (
 	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/ibv"
+	"github.com/onesided/rma/verbs/rails"
 	"github.com/onesided/rma/verbs/tcp"
 	"github.com/onesided/rma/world/address"
 )
@@ -30,10 +31,10 @@ type settings struct {
 	device string
 	host   string
 	key    []byte
-	// address is where to listen, as package address understands it; empty for the
-	// best. It has been found to be listen.
+	// address is where to listen, as package address understands it, or several with commas
+	// between them; empty for the best. They have been found to be listen.
 	address string
-	listen  netip.Addr
+	listen  []netip.Addr
 	tls     *tls.Config
 	silence time.Duration
 	// network opens the device that reaches every rank, nil for the one over TCP.
@@ -46,11 +47,19 @@ type settings struct {
 	// of and keeps.
 	transfers transfer.Set
 	kept      regcache.Limits
+	// rings tells whether letters may go by rings, nil if nothing does.
+	rings *bool
 	// burst is how many requests a link collects; inline how many bytes go along with one;
 	// without are optimizations to leave out.
 	burst   int
 	inline  int
 	without tcp.Optimization
+	// algorithm is that of collectives.
+	algorithm Algorithm
+	// rails is how many cards a rank has that is simulated; striping is rails.Striping if it is to be
+	// left out.
+	rails    int
+	striping rails.Optimization
 }
 
 // WithLogger has the job report what is worth knowing. The default is silence,
@@ -86,6 +95,19 @@ func (s *settings) rdmaOptions() ibv.Options {
 		s.rdma(&o)
 	}
 	return o
+}
+
+// WithRings says whether short messages are written into rings in the memory of their receivers, which look
+// there (package verbs/channel), where a card suits that. Without it they are, but not in virtual time, where
+// to look takes time.
+func WithRings(on bool) Option { return func(s *settings) { s.rings = &on } }
+
+// usesRings tells whether letters may go by rings.
+func (s *settings) usesRings(virtual bool) bool {
+	if s.rings != nil {
+		return *s.rings
+	}
+	return !virtual
 }
 
 // WithBurst has a [Link] collect that many reads, writes and messages before it posts them,
@@ -134,6 +156,14 @@ func WithoutOptimizations(which tcp.Optimization) Option {
 	return func(s *settings) { s.without |= which }
 }
 
+// WithRails has each rank of Simulate have several cards, which long transfers take at once: see
+// package rails. Real ranks have as many as WithAddress lists addresses, or RMA_IBV_DEVICE cards.
+func WithRails(cards int) Option { return func(s *settings) { s.rails = max(cards, 1) } }
+
+// WithoutStriping has ranks with several cards use only the first. It is for measuring what the
+// others bring.
+func WithoutStriping() Option { return func(s *settings) { s.striping = rails.Striping } }
+
 // WithHost names the host that this rank is taken to be on: ranks on hosts of
 // different names share no memory. Without this option the environment variable
 // RMA_HOST says so.
@@ -143,7 +173,9 @@ func WithHost(name string) Option { return func(s *settings) { s.host = name } }
 // name, the name of an interface, or a range such as 10.0.0.0/8. Without this option
 // the environment variable RMA_ADDRESS says so, or else it is the address over which
 // the host reaches others, no container bridge's. What is none of this host's addresses
-// is an error, also where all ranks share memory.
+// is an error, also where all ranks share memory. Several, with commas between them, are as many
+// rails of a rank (see package rails): all ranks have equally many, and long transfers over TCP take
+// all of them.
 func WithAddress(text string) Option { return func(s *settings) { s.address = text } }
 
 // WithKey sets the job's key, 16 to 512 random bytes, by which ranks know each other
@@ -166,7 +198,7 @@ func WithSilence(d time.Duration) Option { return func(s *settings) { s.silence 
 
 func newSettings(options []Option) (settings, error) {
 	s := settings{
-		logger: slog.New(slog.DiscardHandler), patience: DefaultPatience, silence: DefaultSilence, burst: defaultBurst, inline: math.MaxInt,
+		logger: slog.New(slog.DiscardHandler), patience: DefaultPatience, silence: DefaultSilence, rails: 1, burst: defaultBurst, inline: math.MaxInt,
 		transfers: transfer.All, kept: regcache.Limits{Bytes: DefaultKeptBytes, Regions: DefaultKeptRegions},
 		address: os.Getenv("RMA_ADDRESS"),
 		device:  os.Getenv("RMA_DEVICE"), host: os.Getenv("RMA_HOST"), trace: os.Getenv("RMA_TRACE"),
@@ -194,9 +226,12 @@ func (s *settings) findAddress() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
 	defer cancel()
-	var err error
-	if s.listen, err = address.Named(ctx, s.address); err != nil {
-		return fmt.Errorf("%w: RMA_ADDRESS (or WithAddress): %w", ErrEnvironment, err)
+	for one := range strings.SplitSeq(s.address, ",") {
+		found, err := address.Named(ctx, one)
+		if err != nil {
+			return fmt.Errorf("%w: RMA_ADDRESS (or WithAddress): %w", ErrEnvironment, err)
+		}
+		s.listen = append(s.listen, found)
 	}
 	return nil
 }

@@ -148,12 +148,12 @@ func (o *origins) speculation() regcache.Speculation {
 	return regcache.Adaptive
 }
 
-// extra is what it takes longer to move memory once, by the mean of puts and gets, than if the card
-// knew it, and to register and deregister it, in nanoseconds.
-func (o *origins) extra(bytes int) (moving, registering float64) {
-	put := o.model.Time(o.puts.Best(bytes), true, bytes) - o.model.Direct(bytes)
-	get := o.model.Time(o.gets.Best(bytes), false, bytes) - o.model.DirectRead(bytes)
-	return (put + get) / 2, o.model.Registration(bytes) + o.model.Deregistration(bytes)
+// extra is what it takes to move memory once that the card knows, by the mean of puts and gets, how much
+// longer that takes if it does not, and what it takes to register and deregister it, in nanoseconds.
+func (o *origins) extra(bytes int) (using, moving, registering float64) {
+	using = (o.model.Direct(bytes) + o.model.DirectRead(bytes)) / 2
+	unknown := (o.model.Time(o.puts.Best(bytes), true, bytes) + o.model.Time(o.gets.Best(bytes), false, bytes)) / 2
+	return using, unknown - using, o.model.Registration(bytes) + o.model.Deregistration(bytes)
 }
 
 // use notes a use of memory, and tells whether the card knows it, or is going to be told.

@@ -31,7 +31,7 @@ func TestOutboxAfterOverflow(t *testing.T) {
 		box.sent = len(box.posted)
 		first, last := box.posted[0], box.posted[2]
 		for _, slot := range []int{first, last} {
-			o.completed(w.home, &verbs.Completion{ID: 1<<32 | uint64(slot), Status: verbs.StatusFlushed})
+			o.completed(box, &verbs.Completion{ID: sentLetter | uint64(slot), Status: verbs.StatusFlushed})
 			require.Len(t, o.free, outboxLetters)
 			require.Zero(t, box.sent)
 		}

@@ -32,7 +32,7 @@ func (w *World) tryPoll() int {
 // poll is Poll with the mutex of progress.
 func (w *World) poll() int {
 	n, ending := 0, len(w.ending)
-	w.readObituaries()
+	w.root.readObituaries()
 	for _, c := range w.cards {
 		if c != nil {
 			n += w.pollCard(c)
@@ -41,8 +41,8 @@ func (w *World) poll() int {
 	if len(w.dialing) > 0 {
 		n += w.rise()
 	}
-	if w.post.waiting > 0 {
-		w.post.dispatchAll()
+	if w.waiting > 0 {
+		w.dispatchAll()
 	}
 	if ending > 0 {
 		w.endLinks(ending, n == 0)
@@ -79,16 +79,22 @@ func (w *World) pollCard(c *card) int {
 		}
 		clear(o.callers[:n])
 	}
+	if c.rings != nil {
+		n += c.pollRings()
+	}
 	done := c.queue.Poll(o.polled[:])
 	for i := range done {
 		completion := &o.polled[i]
 		if l := c.link(completion.QueuePair); l != nil {
 			l.completed(completion)
-		} else {
-			o.completed(c, completion)
+		} else if box := c.boxes[completion.QueuePair]; box != nil {
+			box.office.completed(box, completion)
 		}
 	}
 	n += done
+	if c.rings != nil && c.rings.due {
+		c.reviewRings()
+	}
 	if o := c.origins.Load(); o != nil && o.untidy.Load() {
 		o.tidy()
 	}
@@ -226,6 +232,7 @@ func (w *World) drive() {
 			}
 			standBack = shortestStandBack
 			ticket := channel.Prepare()
+			w.leaveRings()
 			if !w.stopped.Load() && w.tryPoll() == 0 {
 				limit = min(2*limit, longestSleep)
 				if w.retrying.Load() {

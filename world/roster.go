@@ -12,6 +12,12 @@ type roster struct {
 	failures atomic.Uint32
 	failed   []atomic.Pointer[PeerError]
 
+	// job is that of the job, of which a team has the ranks inJob; nil in that itself, which
+	// has those of teams.
+	job   *roster
+	inJob []int
+	teams []*roster
+
 	mu    sync.Mutex
 	first *PeerError
 	// Listeners are told of each failure by the goroutine that noticed it, in the midst of
@@ -22,6 +28,8 @@ type roster struct {
 // listeners are functions, in the order in which they came.
 type listeners []*func(rank int)
 
+// A team's rank has failed when it has in the job, and fails there first. The job's roster
+// is locked before a team's.
 func newRoster(size int) *roster {
 	return &roster{failed: make([]atomic.Pointer[PeerError], size)}
 }
@@ -42,23 +50,104 @@ func (e *laterError) Unwrap() error { return e.cause }
 // fail records that rank has failed. Only the first cause counts; who comes with
 // another while rank is severed waits, so that all find the failure recorded.
 func (r *roster) fail(rank int, cause error) {
+	if r.job != nil {
+		r.job.fail(r.inJob[rank], cause)
+		return
+	}
 	r.mu.Lock()
 	if r.failed[rank].Load() != nil {
 		r.mu.Unlock()
 		return
 	}
+	for _, f := range r.sever {
+		(*f)(rank)
+	}
+	teams := slices.Clone(r.teams)
+	for _, t := range teams {
+		t.failInJob(rank, cause)
+	}
+	r.record(rank, cause)
+	heard := slices.Clone(r.heard)
+	r.mu.Unlock()
+	for _, f := range heard {
+		(*f)(rank)
+	}
+	for _, t := range teams {
+		t.announce(rank)
+	}
+}
+
+// record notes a failure. It is called with the mutex.
+func (r *roster) record(rank int, cause error) {
 	if r.first != nil {
 		cause = &laterError{cause, r.first}
 	}
 	e := &PeerError{Rank: rank, Cause: cause}
-	for _, f := range r.sever {
-		(*f)(rank)
-	}
 	r.failed[rank].Store(e)
 	if r.first == nil {
 		r.first = e
 	}
 	r.failures.Add(1)
+}
+
+// newTeamRoster is that of a team that has some ranks of a job.
+func newTeamRoster(job *roster, inJob []int) *roster {
+	r := newRoster(len(inJob))
+	r.job, r.inJob = job, inJob
+	return r
+}
+
+// join has a team's roster told of failures from now on, and of those that have been.
+func (r *roster) join() {
+	r.job.mu.Lock()
+	defer r.job.mu.Unlock()
+	r.job.teams = append(r.job.teams, r)
+	for _, inJob := range r.inJob {
+		if e := r.job.failed[inJob].Load(); e != nil {
+			r.failInJob(inJob, e.Cause)
+		}
+	}
+}
+
+// quit has it told no more.
+func (r *roster) quit() {
+	r.job.mu.Lock()
+	defer r.job.mu.Unlock()
+	r.job.teams = slices.DeleteFunc(r.job.teams, func(other *roster) bool { return other == r })
+}
+
+// A memberError is why a rank of a team has failed.
+type memberError struct {
+	inJob int
+	cause error
+}
+
+func (e *memberError) Error() string {
+	return fmt.Sprintf("%v (it is rank %d of the job)", e.cause, e.inJob)
+}
+func (e *memberError) Unwrap() error { return e.cause }
+
+// failInJob records in a team that a rank of the job fails, if it has that.
+func (r *roster) failInJob(inJob int, cause error) {
+	rank := slices.Index(r.inJob, inJob)
+	if rank < 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, f := range r.sever {
+		(*f)(rank)
+	}
+	r.record(rank, &memberError{inJob, cause})
+}
+
+// announce tells those who listen to failures in a team that a rank of the job has failed.
+func (r *roster) announce(inJob int) {
+	rank := slices.Index(r.inJob, inJob)
+	if rank < 0 {
+		return
+	}
+	r.mu.Lock()
 	heard := slices.Clone(r.heard)
 	r.mu.Unlock()
 	for _, f := range heard {

@@ -33,7 +33,7 @@ func TestShortTakesTheOthers(t *testing.T) {
 	for rank := range 2 {
 		w := quiet(t)[rank]
 		l := shorten(t, w, 1-rank)
-		other := &caller{hello: hello(laneLink, 1-rank)}
+		other := &caller{hello: hello(laneLink, 1-rank, 0)}
 		w.Exclude(func() { w.accept(l.card, other) })
 		w.Poll()
 		require.True(t, other.accepted, "rank %d", rank)

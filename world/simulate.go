@@ -32,15 +32,14 @@ func Simulate(ctx context.Context, s *sim.Simulator, n int, body func(ctx contex
 	if err := s.CheckJob(n); err != nil {
 		return fmt.Errorf("world: Simulate: %w: %w", ErrArgument, err)
 	}
-	worlds, err := simulatedWorlds(s, n, settings)
+	worlds, cards, err := simulatedWorlds(s, n, settings)
 	if err != nil {
 		return fmt.Errorf("world: Simulate: %w", err)
 	}
 	errs, left := make([]error, n), make([]bool, n)
 	for rank, w := range worlds {
 		// The card is the simulator's, whoever dies.
-		device := w.home.device.(*sim.Device)
-		device.Go(fmt.Sprintf("rank %d", rank), func() {
+		cards[rank].Go(fmt.Sprintf("rank %d", rank), func() {
 			defer func() { w.vigil.since[rank] = everSince }()
 			runRank(ctx, body, w, &errs[rank])
 			left[rank] = true
@@ -48,11 +47,10 @@ func Simulate(ctx context.Context, s *sim.Simulator, n int, body func(ctx contex
 	}
 	err = s.Run()
 	for rank, w := range worlds {
-		device := w.home.device.(*sim.Device)
-		if device.Killed() && killing(errs[rank], left[rank]) {
+		if cards[rank].Killed() && killing(errs[rank], left[rank]) {
 			errs[rank] = errKilled
 		}
-		_ = device.Close()
+		_ = w.home.device.Close()
 	}
 	return errors.Join(err, summary(errs))
 }
@@ -67,14 +65,22 @@ var errKilled = fmt.Errorf("%w: the rank was killed", sim.ErrFault)
 
 // simulatedWorlds makes the ranks of a simulated job. Each opens its card as a task of its own:
 // they do so at once.
-func simulatedWorlds(s *sim.Simulator, n int, settings settings) ([]*World, error) {
+func simulatedWorlds(s *sim.Simulator, n int, settings settings) ([]*World, []*sim.Device, error) {
 	worlds, errs := make([]*World, n), make([]error, n)
 	ranks, texts := make([]introduction, n), make([]string, n)
-	for rank := range n {
-		device := s.Open()
+	// Faults name ranks by the numbers of their first cards.
+	cards := make([]*sim.Device, n)
+	for rank := range cards {
+		cards[rank] = s.Open()
+	}
+	for rank, card := range cards {
+		device, err := settings.simulatedDevice(card)
+		if err != nil {
+			return nil, nil, err
+		}
 		host := fmt.Sprintf("host %d", rank)
 		ranks[rank] = introduction{machine: host, host: host, cores: 1}
-		device.Go(fmt.Sprintf("rank %d opens its card", rank), func() {
+		card.Go(fmt.Sprintf("rank %d opens its card", rank), func() {
 			var b *base
 			if b, errs[rank] = newBase([cardKinds]verbs.Device{networkCard: device}, n); errs[rank] != nil {
 				return
@@ -84,28 +90,38 @@ func simulatedWorlds(s *sim.Simulator, n int, settings settings) ([]*World, erro
 				return
 			}
 			worlds[rank].yields, worlds[rank].networkName = 0, "sim"
-			worlds[rank].traceSimulated(device)
+			worlds[rank].traceSimulated(card)
 			worlds[rank].reopen = func(context.Context) (again [cardKinds]verbs.Device, err error) {
-				again[networkCard] = s.Open()
-				return again, nil
+				again[networkCard], err = settings.simulatedDevice(s.Open())
+				return again, err
 			}
 		})
 	}
 	if err := errors.Join(append(errs, s.Run())...); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	j, err := newJob(ranks, texts)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	v := &vigil{patience: settings.patience, since: make([]time.Duration, n)}
 	for _, w := range worlds {
 		w.vigil, w.vigilRank = v, w.rank
 		if err := w.begin(j); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return worlds, nil
+	return worlds, cards, nil
+}
+
+// simulatedDevice is the device of a rank with a card: that, or with as many rails as there are to
+// be.
+func (s *settings) simulatedDevice(card *sim.Device) (verbs.Device, error) {
+	cards := []verbs.Device{card}
+	for len(cards) < s.rails {
+		cards = append(cards, card.OpenRail())
+	}
+	return joinCards(cards, s.striping)
 }
 
 // ErrDeadlock: in virtual time all ranks wait, and have for longer than anything takes.

@@ -126,12 +126,14 @@ func (l *Link) takeSlot(ctx context.Context, bytes int) (s slot, scarce bool, er
 // pushAll has all that is collected on its way, on all links, and its completion heard of. Letters of
 // what has completed are given back then. A link that has no letter to ask for that has others to.
 func (w *World) pushAll() {
-	for rank := range w.links {
-		for _, l := range [...]*Link{w.links[rank].Load(), w.cardLinks[rank].Load()} {
-			if l != nil && l.broken.Load() == nil {
-				l.mu.Lock()
-				_ = l.push()
-				l.mu.Unlock()
+	for _, w := range *w.worlds.Load() {
+		for rank := range w.links {
+			for _, l := range [...]*Link{w.links[rank].Load(), w.cardLinks[rank].Load()} {
+				if l != nil && l.broken.Load() == nil {
+					l.mu.Lock()
+					_ = l.push()
+					l.mu.Unlock()
+				}
 			}
 		}
 	}

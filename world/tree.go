@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// The collectives with a root go along a binomial tree: counted from the root, the
-// parent of a rank has its lowest bit less. So every rank talks with no more than
+// The collectives with a root go along a binomial tree, but for long Broadcasts and Reduces:
+// counted from the root, the parent of a rank has its lowest bit less. So every rank talks with no more than
 // log2(Size) others on each side, whatever the roots, and as many connections are
 // all that it ever has for them.
 
@@ -21,7 +21,46 @@ func Broadcast[T any](ctx context.Context, w *World, root int, buffer []T) error
 		return err
 	}
 	defer r.leave()
+	if data := bytesOf(buffer); w.broadcastWay(len(data)) == Long {
+		return r.end(r.broadcastLong(ctx, root, data))
+	}
 	return r.end(r.broadcast(ctx, root, bytesOf(buffer)))
+}
+
+// broadcastLong scatters parts of the data, which go around all ranks then.
+func (r *round) broadcastLong(ctx context.Context, root int, data []byte) error {
+	size, me := r.w.size, r.relative(r.w.rank, root)
+	length := (len(data) + size - 1) / size
+	parts := func(first, n int) []byte {
+		return data[min(first*length, len(data)):min((first+n)*length, len(data))]
+	}
+	distance := below(me, size)
+	if me != 0 {
+		if err := r.receive(ctx, r.absolute(me-distance, root), parts(me, distance)); err != nil {
+			return err
+		}
+	}
+	for distance /= 2; distance > 0; distance /= 2 {
+		if me+distance < size {
+			if err := r.send(ctx, r.absolute(me+distance, root), parts(me+distance, distance)); err != nil {
+				return err
+			}
+		}
+	}
+	return r.circulate(ctx, me, root, func(i int) []byte { return parts(i, 1) })
+}
+
+// circulate has each part of which one rank has each, counted from root, around a ring, so that
+// all have all.
+func (r *round) circulate(ctx context.Context, me, root int, parts func(i int) []byte) error {
+	size := r.w.size
+	next, last := r.absolute(me+1, root), r.absolute(me+size-1, root)
+	for step := range size - 1 {
+		if _, err := r.exchange(ctx, next, parts((me-step+size)%size), last, parts((me-step-1+size)%size)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (r *round) broadcast(ctx context.Context, root int, data []byte) error {
@@ -174,14 +213,19 @@ func Reduce[T any](ctx context.Context, w *World, root int, in, out []T, combine
 		return err
 	}
 	defer r.leave()
-	total, err := reduce(ctx, r, root, in, combine)
+	way := reduce[T]
+	if w.reduceWay(len(bytesOf(in))) == Long {
+		way = reduceLong[T]
+	}
+	total, err := way(ctx, r, root, in, combine)
 	if w.rank == root && err == nil {
 		relocate(r, out, total)
 	}
 	return r.end(err)
 }
 
-// AllReduce is Reduce whose result every rank gets in out.
+// AllReduce is Reduce whose result every rank gets in out: the same, bit by bit, also where
+// combine rounds.
 func AllReduce[T any](ctx context.Context, w *World, in, out []T, combine func(a, b T) T) error {
 	if err := checkCombine(w, "AllReduce", combine); err != nil {
 		return err
@@ -194,6 +238,9 @@ func AllReduce[T any](ctx context.Context, w *World, in, out []T, combine func(a
 		return err
 	}
 	defer r.leave()
+	if way := w.allReduceWay(len(bytesOf(in))); way != Plain {
+		return r.end(allReduce(ctx, r, in, out, combine, way))
+	}
 	total, err := reduce(ctx, r, 0, in, combine)
 	if err == nil {
 		if w.rank == 0 {

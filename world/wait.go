@@ -100,7 +100,7 @@ func (p *Waiter) pause(ctx context.Context) error {
 		return nil
 	}
 	switch {
-	case p.rounds > 0:
+	case p.rounds > 0 && !p.world.still():
 		p.rounds--
 		p.relaxed = p.world.relaxedLooks
 	case p.yields > 0:
@@ -134,6 +134,7 @@ func (p *Waiter) pause(ctx context.Context) error {
 		}
 		p.ticket = p.world.channel.Prepare()
 		p.prepared = true
+		p.world.leaveRings()
 	default:
 		limit := firstSleep
 		if p.slept {

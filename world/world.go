@@ -4,63 +4,40 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/outside"
 )
 
-// A World is one rank's membership in a job. Its methods may be called from any
-// goroutine; collectives are called by all ranks in the same order, by one
-// goroutine at a time.
+// A World is one rank's membership in a job, or in a team of ranks of it. Its methods may
+// be called from any goroutine; collectives are called by all ranks in the same order, by
+// one goroutine at a time.
 type World struct {
+	// endpoint is what this rank has but once, whatever teams it is in.
+	*endpoint
+	// root is the World of the job; that is its own. context tells teams apart: no two that
+	// have two ranks in common have the same. It is 0 in the World of a job. inJob are the
+	// ranks of the job that a team's are, and region is over its block; nil in the World of a
+	// job.
+	root    *World
+	context uint32
+	inJob   []int
+	region  *Region
+
 	rank, size int
-	// linkLetter is how long a letter of a link is.
-	linkLetter int
-	// cards are the devices that this rank has opened, by kind; home is the one
-	// that window memory comes from and on whose channel callers sleep.
-	cards   [cardKinds]*card
-	home    *card
-	channel verbs.CompletionChannel
-	job     *job
-	logger  *slog.Logger
-	roster  *roster
-	// settings and reopen are for the World that Shrink makes.
-	settings  settings
-	reopen    func(ctx context.Context) ([cardKinds]verbs.Device, error)
-	shrinking shrinking
+	job        *job
+	toll       toll
+	roster     *roster
+	shrinking  shrinking
 	// small is what Shrink has made of this World.
 	small *World
 
-	// apart tells that ranks need not be of this process, sharing that this one maps the
-	// memory of those on its host.
-	apart, sharing bool
-	// networkName is the name of the device that reaches every rank.
-	networkName string
-	// registered are the program's regions.
-	registered registered
-	// charger is the card where time is virtual, and vigil that of its job; else they are nil.
-	charger verbs.Charger
-	vigil   *vigil
-	// vigilRank is this rank in the job that began, before any Shrink.
-	vigilRank int
-	// crowded: more ranks on this machine than cores. rooted: on any of the
-	// job's machines, so that all meet at the root.
-	crowded, rooted bool
-	spinRounds      int
-	// spinLooks and relaxedLooks are those of a round.
-	spinLooks, relaxedLooks int
-	// yield lets others run: those that this rank waits for. yields is how often that is
-	// tried in a wait.
-	yield  func()
-	yields int
-
 	neighbors []atomic.Pointer[verbs.Neighbor]
 	hosts     hosts
+
+	splitting splitting
 
 	block   []byte
 	barrier *Meeting
@@ -89,85 +66,55 @@ type World struct {
 	parted    []atomic.Bool
 	services  map[uint32]Service
 	meetings  map[uint32]*Meeting
-	letters   slots
 	numbers   atomic.Uint32
 	// left tells that this rank has left.
 	left atomic.Bool
 
-	// driver is the goroutine of drive; polls counts what others do for it, and
-	// they wake it by doze.
-	driver  sync.WaitGroup
-	driving bool
-	stopped atomic.Bool
-	polls   atomic.Uint64
-	doze    chan struct{}
-	// retries belong to progress; retrying tells that there are some. noRetries is empty,
-	// with place for them.
-	retries, noRetries []func() bool
-	retrying           atomic.Bool
-	news               news
 	// obituaries are this rank's; obituariesRead is how many progress has read.
 	obituaries     []atomic.Uint64
 	obituariesRead uint64
 	lines          lines
-	// ending are links whose failure is about to be recorded, put off that often. They
-	// belong to progress.
-	ending  []*Link
-	putOffs int
-	// fallen tells that a link was ended that has not been closed, unseen that the card of a
-	// rank has.
-	fallen, unseen atomic.Bool
-	errands        errands
-	// lackTold is until when attend does not tell again that this rank lacks something.
-	lackTold atomic.Int64
-	// dialing are the links that are being made; they belong to progress. shortage is the
-	// last reason of this rank's own for which one could not be.
-	dialing  []*Link
-	shortage atomic.Pointer[linkError]
 
 	attached attachments
-
-	// tracing is nil if nothing is to be traced, in virtual time always; span adds to the trace,
-	// and is nil if there is none.
-	tracing *tracing
-	span    func(name string, from, until time.Duration)
 
 	closing sync.Once
 	closed  atomic.Bool
 	// finalize and end are what the way the job was made needs when it is over.
 	finalize func() error
 	end      func()
-	// telling is what tells ranks of this host of failures. It may wait for one that does
-	// not answer, which the end of the device ends: it is waited for behind that.
-	telling *sync.WaitGroup
 }
 
 // newWorld makes the World of a rank, whose routes are not known yet.
 func newWorld(rank, size int, b *base, roster *roster, s settings) (*World, error) {
+	e := newEndpoint(size, b, s)
+	w := newMembership(e, rank, size, b.block, roster)
+	w.root = w
+	w.obituaries = obituariesOver(b.block, size)
+	e.worlds.Store(&[]*World{w})
+	if err := w.post.open(w); err != nil {
+		return nil, fmt.Errorf("world: rank %d: %w", rank, err)
+	}
+	return w, nil
+}
+
+// newMembership makes a World, without its root and its office, over a block of flags.
+func newMembership(e *endpoint, rank, size int, block []byte, roster *roster) *World {
 	w := &World{
-		rank: rank, size: size, linkLetter: linkLetter(size), roster: roster, logger: s.logger, settings: s,
-		cards: b.cards, home: b.home, sharing: b.home.kind == sharedCard && b.home.mapper != nil, channel: b.home.device.Channel(), block: b.block,
-		yield: runtime.Gosched, yields: mostYields,
+		endpoint: e, rank: rank, size: size, roster: roster, block: block,
 		neighbors: make([]atomic.Pointer[verbs.Neighbor], size),
 		ledgers:   make([]atomic.Pointer[ledger], size),
 		links:     make([]atomic.Pointer[Link], size), cardLinks: make([]atomic.Pointer[Link], size), muteEnds: make(map[int]verbs.QueuePair),
 		parted:   make([]atomic.Bool, size),
 		services: make(map[uint32]Service),
 		meetings: make(map[uint32]*Meeting),
-		doze:     make(chan struct{}, 1),
 		finalize: func() error { return nil },
+		post:     office{mu: &e.progress},
 	}
-	if b.home.attributes.Virtual {
-		w.charger, _ = w.home.device.(verbs.Charger)
-	}
-	w.letters = slots{cards: &w.cards, length: w.linkLetter}
 	w.shrinking.told = make(map[int][]survivor)
 	w.shrinking.proposals = make(map[int]string)
 	w.shrinking.inquired = make(map[int]bool)
-	block := b.block
 	w.ledger = ledgerOver(block[ledgerOffset:])
 	w.ledgers[rank].Store(w.ledger)
-	w.obituaries = obituariesOver(block, size)
 	w.round.w = w
 	w.barrier = w.NewMeeting(barrierMeeting, block[:MeetingBytes], NoTally, func(rank int) ([]byte, error) {
 		theirs, err := w.blockOf(rank)
@@ -178,36 +125,7 @@ func newWorld(rank, size int, b *base, roster *roster, s settings) (*World, erro
 		return theirs[min(len(theirs), MeetingBytes):], err
 	})
 	w.last.last = true
-	if err := w.post.open(w); err != nil {
-		return nil, fmt.Errorf("world: rank %d: %w", rank, err)
-	}
-	return w, nil
-}
-
-// setCrowded has the World wait as suits the number of ranks of the job here.
-func (w *World) setCrowded(crowded, rooted bool) {
-	w.crowded, w.rooted = crowded, rooted
-	if network := w.cards[networkCard]; network != nil {
-		// A look without a Poll sees only what ranks that are mapped have done.
-		w.spinLooks, w.relaxedLooks = 0, 0
-		mixed := w.mapsOthers()
-		if mixed {
-			w.spinLooks = mixedLooks
-		}
-		took := pollTime
-		if network.server != nil {
-			looks := network.server.Dwell(!mixed && !crowded)
-			took += time.Duration(looks-1) * anotherLook
-		}
-		if !crowded {
-			w.spinRounds = int(network.attributes.Spin / took)
-		}
-		return
-	}
-	w.spinLooks, w.relaxedLooks = spinRound, relaxedRound
-	if !crowded {
-		w.spinRounds = int(w.home.attributes.Spin / (spinRound * lookTime))
-	}
+	return w
 }
 
 // Rank is this rank's number, from 0.
@@ -298,12 +216,15 @@ func (w *World) ready(call string) error {
 	return w.verdict(call, w.calls.Load()+1)
 }
 
-// Close leaves the job. It returns when every other rank has called it or failed,
-// so that nothing of this rank's is needed any more. A second Close returns nil.
+// Close leaves the job, or the team. It returns when every other rank of it has called it
+// or failed, so that nothing of this rank's is needed any more. That of the job closes the
+// teams that are open; that of a team does nothing else to the job, nor to teams that were
+// made of it. A second Close returns nil.
 func (w *World) Close() error {
 	var err error
 	w.closing.Do(func() {
 		w.closed.Store(true)
+		err = w.closeTeams()
 		w.post.drain()
 		if w.Failures() != 0 {
 			w.report(w.calls.Load() + 1)
@@ -312,11 +233,16 @@ func (w *World) Close() error {
 		// everything that it waits for over its link.
 		w.settleLinks()
 		w.barrier.leave()
-		if w.last.Meet(context.Background(), "Close", 1) != nil {
+		met := w.last.Meet(context.Background(), "Close", 1)
+		if met != nil {
 			w.outlast()
 		}
 		w.settleLinks()
-		err = w.depart()
+		if w == w.root {
+			err = errors.Join(err, w.depart())
+		} else {
+			err = w.departTeam(met == nil)
+		}
 	})
 	return err
 }
@@ -350,7 +276,9 @@ func (w *World) settleLinks() {
 	for _, c := range w.cards {
 		if c != nil {
 			for _, l := range inOrder(c.links) {
-				links = append(links, l)
+				if l.world == w {
+					links = append(links, l)
+				}
 			}
 		}
 	}
@@ -368,10 +296,10 @@ func (w *World) stop() {
 	}
 }
 
-// depart ends this rank's membership without waiting for anyone.
+// depart ends this rank's membership in the job, and in teams, without waiting for anyone.
 func (w *World) depart() error {
 	// Others may need this rank's progress until they have finalized too.
-	err := errors.Join(w.closeUnshrunk(), w.finalize())
+	err := errors.Join(w.closeUnshrunk(), w.finalize(), w.departTeams())
 	w.stop()
 	w.attached.close()
 	err = errors.Join(err, w.closeCards(), w.endTrace())

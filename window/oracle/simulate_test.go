@@ -9,25 +9,28 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/scheduler/transfer"
+	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/window/oracle"
 	"github.com/onesided/rma/world"
 )
 
 // simulated starts ranks in the virtual time of a simulator, whose machine, whose order of what
-// is at the same time, and whose ways of memory that cards do not know the seed draws. watch is told of each event, if it is not nil.
+// is at the same time, whose ways of memory that cards do not know, and whether there are rings the seed
+// draws. watch is told of each event, if it is not nil.
 func simulated(seed uint64, watch func(sim.Event)) start {
 	return simulatedOn(seed, watch, func(*sim.Profile) {})
 }
 
-// simulatedOn is simulated on another machine.
-func simulatedOn(seed uint64, watch func(sim.Event), change func(p *sim.Profile)) start {
+// simulatedOn is simulated on another machine, with options.
+func simulatedOn(seed uint64, watch func(sim.Event), change func(p *sim.Profile), options ...world.Option) start {
 	return func(ctx context.Context, n int, body func(ctx context.Context, w *world.World) error) error {
 		names := sim.Profiles()
 		profile, err := sim.ByName(names[seed%uint64(len(names))])
 		if err != nil {
 			return err
 		}
+		profile.UnorderedWrites = seed%3 == 0
 		change(&profile)
 		s, err := sim.New(profile, seed)
 		if err != nil {
@@ -36,7 +39,7 @@ func simulatedOn(seed uint64, watch func(sim.Event), change func(p *sim.Profile)
 		if watch != nil {
 			s.Trace(watch)
 		}
-		return world.Simulate(ctx, s, n, body, world.WithTransfers(transfersOf(seed)))
+		return world.Simulate(ctx, s, n, body, append(options, world.WithTransfers(transfersOf(seed)), world.WithRings(seed/2%2 == 1))...)
 	}
 }
 
@@ -82,6 +85,32 @@ func TestSimulatedCards(t *testing.T) {
 		small := oracle.Shrink(p, func(p *oracle.Program) bool { return runOn(t.Context(), on, p, o) != nil })
 		t.Fatalf("-seed %d, without %#x: %v\nthe same, in\n%s", s, o.Without, err, small)
 	}
+}
+
+// TestSimulatedRails runs random programs in virtual time on ranks with several cards, on which
+// everything takes so little time but for the bytes that few of them are worth all cards.
+func TestSimulatedRails(t *testing.T) {
+	striped := 0
+	for s := *seed; s < *seed+uint64(count(256)); s++ {
+		p, o := oracle.Draw(s, oracle.Limits{}), serial(s)
+		// Cards after the first have the numbers behind those of the ranks.
+		watch := func(e sim.Event) {
+			if e.Kind == sim.Sent && e.Rank >= p.Ranks && e.Opcode == verbs.OpRDMAWrite {
+				striped++
+			}
+		}
+		on := simulatedOn(s, watch, func(p *sim.Profile) {
+			p.Post, p.Fetch, p.FetchInline, p.Wire, p.Place, p.TurnRead, p.Return, p.Link = 0, 0, 0, 0, 0, 0, 0, 1e9
+		}, world.WithRails(2+int(s%2)))
+		err := runOn(t.Context(), on, p, o)
+		if err == nil {
+			continue
+		}
+		small := oracle.Shrink(p, func(p *oracle.Program) bool { return runOn(t.Context(), on, p, o) != nil })
+		t.Fatalf("-seed %d, without %#x: %v\nthe same, in\n%s", s, o.Without, err, small)
+	}
+	require.Positive(t, striped)
+	t.Logf("%d parts of writes went over other cards than the first", striped)
 }
 
 // TestSameTrace runs programs twice in virtual time: all events must be the same.

@@ -1,0 +1,49 @@
+package window_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
+)
+
+// passLong has ranks put much to the next, and get it back.
+func passLong(ctx context.Context, w *world.World) error {
+	const elements, rounds = 1 << 17, 6
+	return scripted(func(s *script) {
+		win := allocate[int64](s, elements)
+		mine, back := make([]int64, elements), make([]int64, elements)
+		next, before := (w.Rank()+1)%w.Size(), (w.Rank()+w.Size()-1)%w.Size()
+		for round := range int64(rounds) {
+			for i := range mine {
+				mine[i] = round<<40 | int64(w.Rank())<<32 | int64(i)
+			}
+			s.ok(win.Fence(s.ctx))
+			s.ok(win.Put(mine, next, 0))
+			s.ok(win.Fence(s.ctx))
+			for i, v := range win.Local() {
+				if want := round<<40 | int64(before)<<32 | int64(i); v != want {
+					s.check(false, "round %d: element %d is %#x, want %#x", round, i, v, want)
+					break
+				}
+			}
+			s.ok(win.Get(back, next, 0))
+			s.ok(win.Fence(s.ctx, window.NoSucceed))
+			for i := range back {
+				s.check(back[i] == mine[i], "round %d: element %d came back as %#x", round, i, back[i])
+			}
+		}
+		s.ok(win.Close())
+	})(ctx, w)
+}
+
+// Ranks that have several cards, or addresses, do with all of them what they do with one.
+func TestRails(t *testing.T) {
+	for _, options := range [][]world.Option{nil, {world.WithoutStriping()}} {
+		require.NoError(t, world.Run(t.Context(), 3, passLong, append(options, world.WithDevice("tcp"), world.WithAddress("127.0.0.1,127.0.0.1"))...))
+		require.NoError(t, world.Simulate(t.Context(), simulator(t, "ndr-2024", 1), 3, passLong, append(options, world.WithRails(2))...))
+	}
+}

@@ -1,0 +1,237 @@
+package world_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+var algorithms = map[string]world.Algorithm{"by cost": world.ByCost, "plain": world.Plain, "short": world.Short, "long": world.Long}
+
+// everyWay makes every call with several roots and lengths: none, fewer than ranks, odd, long.
+func everyWay(s *script) {
+	for _, k := range []int{0, 1, 5, 67} {
+		for _, root := range []int{0, s.n - 1} {
+			for _, call := range longs.calls(s, root, k) {
+				call()
+			}
+		}
+	}
+	for _, call := range colors.calls(s, s.n/2, 1001) {
+		call()
+	}
+}
+
+// Every collective gives what it promises whatever the way in which it is done and the number of
+// ranks.
+func TestEveryAlgorithm(t *testing.T) {
+	most := 33
+	if raced {
+		most = 9
+	}
+	for name, algorithm := range algorithms {
+		t.Run(name, func(t *testing.T) {
+			for n := 1; n <= most; n++ {
+				require.NoError(t, world.Run(t.Context(), n, scripted(everyWay), world.WithAlgorithm(algorithm)), "%d ranks", n)
+			}
+		})
+	}
+}
+
+func TestEveryAlgorithmInVirtualTime(t *testing.T) {
+	for name, algorithm := range algorithms {
+		for _, n := range []int{2, 6, 13, 40} {
+			t.Run(fmt.Sprintf("%s/%d ranks", name, n), func(t *testing.T) {
+				require.NoError(t, world.Simulate(t.Context(), simulator(t, 1), n, scripted(everyWay), world.WithAlgorithm(algorithm)))
+			})
+		}
+	}
+}
+
+// Over TCP, and by ranks whose calls are cut short.
+func init() {
+	for name, algorithm := range algorithms {
+		with := func() ([]world.Option, error) { return []world.Option{world.WithAlgorithm(algorithm)}, nil }
+		worldtest.RegisterWith("every way: "+name, with, scripted(everyWay))
+		worldtest.RegisterWith("every way, hasty: "+name, with, scripted(func(s *script) {
+			s.hasty = true
+			everyWay(s)
+		}))
+	}
+}
+
+func TestEveryAlgorithmOfProcesses(t *testing.T) {
+	for name := range algorithms {
+		t.Run(name, func(t *testing.T) {
+			worldtest.TCP(t, 5, "every way: "+name)
+			worldtest.Hosts(t, 6, "every way: "+name)
+			worldtest.TCP(t, 3, "every way, hasty: "+name)
+			worldtest.Processes(t, 7, "every way, hasty: "+name)
+		})
+	}
+}
+
+// All ranks have the same sum of numbers that are rounded, to the last bit.
+func TestSumsAreTheSame(t *testing.T) {
+	const length = 100
+	for name, algorithm := range algorithms {
+		t.Run(name, func(t *testing.T) {
+			for _, n := range []int{2, 3, 7, 12} {
+				require.NoError(t, world.Run(t.Context(), n, scripted(func(s *script) {
+					random := rand.New(rand.NewPCG(1, uint64(s.me)))
+					in, out := make([]float64, length), make([]float64, length)
+					for i := range in {
+						in[i] = math.Exp(20 * random.NormFloat64())
+					}
+					s.ok(world.AllReduce(s.ctx, s.w, in, out, add[float64]))
+					all := make([]float64, s.n*length)
+					s.ok(world.AllGather(s.ctx, s.w, out, all))
+					for i := range all {
+						s.check(math.Float64bits(all[i]) == math.Float64bits(out[i%length]), "element %d of rank %d is %v, here it is %v", i%length, i/length, all[i], out[i%length])
+					}
+				}), world.WithAlgorithm(algorithm)))
+			}
+		})
+	}
+}
+
+// A rank that dies in the midst of a collective is missed in it whatever the way.
+func TestDeathInEveryAlgorithm(t *testing.T) {
+	for name, algorithm := range algorithms {
+		for call, make := range waits {
+			t.Run(name+"/"+call, func(t *testing.T) {
+				err := world.Run(t.Context(), 6, scripted(func(s *script) {
+					for range 20 {
+						if err := make(s, s.ctx); err != nil {
+							s.lost(err, 4)
+							s.fails(err, errBody)
+							s.lost(repeat(s, make), 4)
+							return
+						}
+						if s.me == 4 {
+							panic(failure{errBody})
+						}
+					}
+					s.lost(repeat(s, make), 4)
+				}), world.WithAlgorithm(algorithm))
+				require.EqualError(t, err, "world: rank 4: body failed")
+			})
+		}
+	}
+}
+
+// Ranks that disagree are told so whatever the way.
+func TestMismatchInEveryAlgorithm(t *testing.T) {
+	for name, algorithm := range algorithms {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, world.Run(t.Context(), 5, scripted(func(s *script) {
+				length := 64
+				if s.me == 3 {
+					length++
+				}
+				err := world.AllReduce(s.ctx, s.w, make([]int, length), make([]int, length), add[int])
+				for err == nil {
+					err = s.w.Barrier(s.ctx)
+				}
+				s.check(errors.Is(err, world.ErrMismatch), "%v", err)
+			}), world.WithAlgorithm(algorithm)))
+		})
+	}
+}
+
+// What each way takes, of several numbers of ranks and lengths.
+func BenchmarkAlgorithms(b *testing.B) {
+	for _, device := range []string{"shm", "tcp"} {
+		for _, n := range []int{2, 4, 8} {
+			for _, bytes := range []int{8, 8 << 10, 1 << 20} {
+				for _, call := range []string{"AllReduce", "Reduce", "Broadcast", "AllGather", "AllToAll"} {
+					for _, name := range []string{"plain", "short", "long", "by cost"} {
+						b.Run(fmt.Sprintf("%s/%d ranks/%d bytes/%s/%s", device, n, bytes, call, name), func(b *testing.B) {
+							timeAlgorithm(b, n, bytes/8, call, world.WithDevice(device), world.WithAlgorithm(algorithms[name]))
+						})
+					}
+				}
+			}
+		}
+	}
+}
+
+// callOf is a call on k numbers of each rank.
+func callOf(ctx context.Context, w *world.World, call string, k int) func() error {
+	few, other, many, more := make([]float64, k), make([]float64, k), make([]float64, w.Size()*k), make([]float64, w.Size()*k)
+	return map[string]func() error{
+		"AllReduce": func() error { return world.AllReduce(ctx, w, few, other, add[float64]) },
+		"Reduce":    func() error { return world.Reduce(ctx, w, 0, few, other, add[float64]) },
+		"Broadcast": func() error { return world.Broadcast(ctx, w, 0, few) },
+		"AllGather": func() error { return world.AllGather(ctx, w, few, many) },
+		"AllToAll":  func() error { return world.AllToAll(ctx, w, many, more) },
+	}[call]
+}
+
+// The costs of a card tell which way is faster, in the virtual time that has those costs.
+func TestByCostIsFaster(t *testing.T) {
+	for _, c := range []struct {
+		call     string
+		n, bytes int
+	}{
+		{"AllReduce", 2, 8}, {"AllReduce", 16, 8}, {"AllReduce", 16, 8 << 10}, {"AllReduce", 4, 1 << 20},
+		{"Reduce", 16, 1 << 20}, {"Broadcast", 16, 1 << 20}, {"AllGather", 4, 1 << 20}, {"AllToAll", 16, 8},
+	} {
+		t.Run(fmt.Sprintf("%s/%d ranks/%d bytes", c.call, c.n, c.bytes), func(t *testing.T) {
+			plain, byCost := timeInVirtualTime(t, c.n, c.bytes/8, c.call, world.Plain), timeInVirtualTime(t, c.n, c.bytes/8, c.call, world.ByCost)
+			t.Logf("%v, plain %v", byCost, plain)
+			require.Less(t, byCost, plain)
+		})
+	}
+}
+
+// timeInVirtualTime is what a call and a barrier take, when connections have been made.
+func timeInVirtualTime(t *testing.T, n, k int, call string, algorithm world.Algorithm) (took time.Duration) {
+	err := world.Simulate(t.Context(), simulator(t, 1), n, func(ctx context.Context, w *world.World) error {
+		f := callOf(ctx, w, call, k)
+		var begun time.Duration
+		for turn := range 8 {
+			if turn == 3 {
+				begun = w.Now()
+			}
+			if err := errors.Join(f(), w.Barrier(ctx)); err != nil {
+				return err
+			}
+		}
+		if w.Rank() == 0 {
+			took = (w.Now() - begun) / 5
+		}
+		return nil
+	}, world.WithAlgorithm(algorithm))
+	require.NoError(t, err)
+	return took
+}
+
+func timeAlgorithm(b *testing.B, n, k int, call string, options ...world.Option) {
+	b.ReportAllocs()
+	err := world.Run(b.Context(), n, func(ctx context.Context, w *world.World) error {
+		f := callOf(ctx, w, call, k)
+		if err := errors.Join(f(), w.Barrier(ctx)); err != nil {
+			return err
+		}
+		if w.Rank() == 0 {
+			b.ResetTimer()
+		}
+		for range b.N {
+			if err := f(); err != nil {
+				return err
+			}
+		}
+		return w.Barrier(ctx)
+	}, options...)
+	require.NoError(b, err)
+}

@@ -1,0 +1,156 @@
+package world
+
+import (
+	"math/bits"
+	"time"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// A collective can be done in several ways, of which some take few messages and others few
+// bytes. Which is the cheapest every rank works out for itself, and all alike: from the tolls
+// that all have told of their cards when they joined the job, and in whole numbers.
+
+// An Algorithm is a way in which collectives are done, where there are several.
+type Algorithm uint8
+
+const (
+	// ByCost takes what the costs of the ranks' cards make the cheapest. It is the default.
+	ByCost Algorithm = iota
+	// Plain goes along a binomial tree, and AllReduce along one to rank 0 and back; AllGather
+	// takes log2(Size) messages, and AllToAll one for each rank, of up to 16.
+	Plain
+	// Short takes the fewest messages one behind the other: AllReduce doubles what each rank has
+	// the sum of, and AllToAll forwards parts.
+	Short
+	// Long takes the fewest bytes: Reduce and AllReduce halve what each rank adds up, Broadcast
+	// scatters parts, which go around a ring then, as those of AllGather do.
+	Long
+	algorithms
+)
+
+// WithAlgorithm has collectives done in one way, for measuring. All ranks pass the same.
+func WithAlgorithm(a Algorithm) Option {
+	return func(s *settings) { s.algorithm = min(a, algorithms-1) }
+}
+
+// A toll is what messages take over a card, in nanoseconds: each of them, and a mebibyte of them
+// and of a copy.
+type toll struct{ message, mebibyte, copied uint64 }
+
+// mostToll bounds each, since others tell of theirs.
+const mostToll = 1 << 30
+
+func tollOf(c *verbs.Costs) toll {
+	per := func(bandwidth float64) uint64 {
+		if bandwidth <= 0 {
+			return 0
+		}
+		return uint64(min(float64(time.Second)/bandwidth*(1<<20), mostToll))
+	}
+	copied := per(c.CopyBandwidth)
+	return toll{
+		message:  uint64(max(min(c.Post+c.Latency+c.Serve+2*c.CopyLatency, mostToll), 1)),
+		mebibyte: min(per(c.Bandwidth)+2*copied, mostToll),
+		copied:   min(copied, mostToll),
+	}
+}
+
+// dearer is the higher of both in each.
+func (t toll) dearer(other toll) toll {
+	return toll{max(t.message, other.message), max(t.mebibyte, other.mebibyte), max(t.copied, other.copied)}
+}
+
+// tollOf is what the ranks' cards make messages of collectives take: those of the network if
+// some have to use that.
+func (j *job) toll() toll {
+	kind := networkCard
+	if len(j.hosts.ranks) == 1 && j.contacts[0].addresses[sharedCard] != "" {
+		kind = sharedCard
+	}
+	var t toll
+	for i := range j.contacts {
+		t = t.dearer(j.contacts[i].tolls[kind])
+	}
+	return t
+}
+
+// An effort is what a way of doing a collective takes: messages, bytes and copied bytes that
+// are one behind the other, and messages and bytes of all ranks.
+type effort struct {
+	messages, bytes, copied uint64
+	allMessages, allBytes   uint64
+}
+
+// cost is about how long it takes. Where ranks share cores what all do counts.
+func (w *World) cost(e effort) uint64 {
+	if w.rooted {
+		e.messages, e.bytes = max(e.messages, e.allMessages), max(e.bytes, e.allBytes)
+	}
+	return e.messages*w.toll.message + e.bytes>>10*w.toll.mebibyte>>10 + e.copied>>10*w.toll.copied>>10
+}
+
+// choose is the way that is taken of those that there are, none of which is Plain's.
+func (w *World) choose(plain effort, short, long *effort) Algorithm {
+	ways := [algorithms]*effort{Plain: &plain, Short: short, Long: long}
+	if wanted := w.settings.algorithm; wanted != ByCost {
+		if ways[wanted] != nil {
+			return wanted
+		}
+		return Plain
+	}
+	best := Plain
+	for way := Short; way < algorithms; way++ {
+		if ways[way] != nil && w.cost(*ways[way]) < w.cost(*ways[best]) {
+			best = way
+		}
+	}
+	return best
+}
+
+// rounds is log2 of the size, rounded up.
+func (w *World) rounds() uint64 { return uint64(bits.Len(uint(w.size - 1))) }
+
+// reduceWay is how Reduce is done with so many bytes of a rank, allReduceWay how AllReduce is,
+// and so on.
+func (w *World) reduceWay(length int) Algorithm {
+	n, p, f := uint64(length), uint64(w.size), w.fold()
+	levels, pairs := f.levels(), uint64(f.pairs)
+	return w.choose(
+		effort{messages: w.rounds(), bytes: w.rounds() * n, allMessages: p - 1, allBytes: (p - 1) * n}, nil,
+		&effort{messages: 2*levels + 2*min(pairs, 1), bytes: 2*n + 2*min(pairs, 1)*n, allMessages: uint64(f.power)*(levels+1) + pairs, allBytes: 2 * (p - 1) * n})
+}
+
+func (w *World) allReduceWay(length int) Algorithm {
+	n, p, f := uint64(length), uint64(w.size), w.fold()
+	levels, power, pairs := f.levels(), uint64(f.power), uint64(f.pairs)
+	ends := 2 * min(pairs, 1)
+	return w.choose(
+		effort{messages: 2 * w.rounds(), bytes: 2 * w.rounds() * n, allMessages: 2 * (p - 1), allBytes: 2 * (p - 1) * n},
+		&effort{messages: levels + ends, bytes: (levels + ends) * n, allMessages: power*levels + 2*pairs, allBytes: (power*levels + 2*pairs) * n},
+		&effort{messages: 2*levels + ends, bytes: 2*n - 2*n/power + ends*n, allMessages: 2*power*levels + 2*pairs, allBytes: 2 * (p - 1) * n})
+}
+
+func (w *World) broadcastWay(length int) Algorithm {
+	n, p, rounds := uint64(length), uint64(w.size), w.rounds()
+	return w.choose(
+		effort{messages: rounds, bytes: rounds * n, allMessages: p - 1, allBytes: (p - 1) * n}, nil,
+		&effort{messages: rounds + p - 1, bytes: 2 * n, allMessages: p * p, allBytes: (p - 1 + rounds/2) * n})
+}
+
+func (w *World) allGatherWay(length int) Algorithm {
+	n, p, rounds := uint64(length), uint64(w.size), w.rounds()
+	return w.choose(
+		effort{messages: rounds, bytes: (p - 1) * n, copied: p * n, allMessages: p * rounds, allBytes: p * (p - 1) * n}, nil,
+		&effort{messages: p - 1, bytes: (p - 1) * n, allMessages: p * (p - 1), allBytes: p * (p - 1) * n})
+}
+
+func (w *World) allToAllWay(length int) Algorithm {
+	n, p, rounds := uint64(length), uint64(w.size), w.rounds()
+	if w.size > pairwiseRanks {
+		return Short
+	}
+	return w.choose(
+		effort{messages: p - 1, bytes: (p - 1) * n, allMessages: p * (p - 1), allBytes: p * (p - 1) * n},
+		&effort{messages: rounds, bytes: rounds * p * n / 2, copied: (rounds + 2) * p * n, allMessages: p * rounds, allBytes: p * rounds * p * n / 2}, nil)
+}

@@ -1,0 +1,239 @@
+package world_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// split splits the World of a script, which must do well.
+func (s *script) split(color, key int) (team *script) {
+	s.call(func(ctx context.Context) error {
+		w, err := s.w.Split(ctx, color, key)
+		if err == nil && w != nil {
+			team = &script{ctx: s.ctx, w: w, n: w.Size(), me: w.Rank(), hasty: s.hasty}
+		}
+		return err
+	})
+	return team
+}
+
+// all makes every collective call once, with a root.
+func (s *script) all(root int) {
+	for _, call := range longs.calls(s, root, 5) {
+		call()
+	}
+}
+
+// teams makes teams of odd and even ranks, backwards, and of these again, has all of them
+// make every call side by side, and closes some of them.
+func teams(s *script) {
+	none := s.split(-1, s.me)
+	s.check(none == nil, "a rank that wants no team is in one")
+	half := s.split(s.me%2, -s.me)
+	s.check(half.n == (s.n+1-s.me%2)/2, "team of %d ranks of %d", half.n, s.n)
+	s.check(half.me == half.n-1-s.me/2, "rank %d of %d is %d of %d", s.me, s.n, half.me, half.n)
+	for rank := range half.n {
+		s.check(half.w.InJob(rank) == 2*(half.n-1-rank)+s.me%2, "rank %d is %d in the job", rank, half.w.InJob(rank))
+	}
+	alone := half.split(half.me, 0)
+	s.check(alone.n == 1 && alone.w.InJob(0) == s.me, "a team of one has %d", alone.n)
+	again := half.split(half.me/2, 0)
+	for range 3 {
+		s.all(s.n - 1)
+		half.all(0)
+		again.all(again.n - 1)
+		alone.all(0)
+	}
+	s.ok(half.w.Close())
+	s.fails(half.w.Barrier(s.ctx), world.ErrClosed)
+	again.all(0)
+	s.all(0)
+	more := s.split(0, 0)
+	more.all(0)
+}
+
+var (
+	severalTeams = register("teams", teams)
+	hastyTeams   = register("hasty teams", func(s *script) {
+		s.hasty = true
+		teams(s)
+	})
+)
+
+func TestTeams(t *testing.T) {
+	for _, n := range []int{1, 2, 5, 8} {
+		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { worldtest.Run(t, n, severalTeams) })
+	}
+}
+
+func TestTeamsOfTheHasty(t *testing.T) {
+	for _, n := range []int{2, 5} {
+		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { worldtest.Run(t, n, hastyTeams) })
+	}
+}
+
+func TestTeamsInVirtualTime(t *testing.T) {
+	for _, n := range []int{2, 7, 33} {
+		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) {
+			require.NoError(t, world.Simulate(t.Context(), simulator(t, 1), n, scripted(teams)))
+		})
+	}
+}
+
+// A rank that dies is an error in every team that it is in, by its number there, and in no
+// other.
+var deathInTeams = register("death in teams", func(s *script) {
+	row, column := s.split(s.me/3, s.me), s.split(s.me%3, s.me)
+	row.all(0)
+	column.all(0)
+	worldtest.Signal("ready")
+	s.ok(worldtest.Hold("killed"))
+	if s.me == 4 {
+		<-s.ctx.Done()
+	}
+	for _, name := range slices.Sorted(maps.Keys(waits)) {
+		for _, team := range []*script{row, column} {
+			if team == row && s.me/3 != 1 || team == column && s.me%3 != 1 {
+				s.ok(waits[name](team, s.ctx))
+				s.check(team.w.Failures() == 0, "%s: %d ranks have failed", name, team.w.Failures())
+				continue
+			}
+			err := repeat(team, waits[name])
+			team.lost(err, 1)
+			s.check(strings.Contains(err.Error(), "(it is rank 4 of the job)"), "%s: %v", name, err)
+		}
+	}
+	s.lost(repeat(s, waits["Barrier"]), 4)
+})
+
+func TestDeathInTeams(t *testing.T) {
+	job := worldtest.Start(t, 9, deathInTeams)
+	for rank := range 9 {
+		job.Await(rank, "ready")
+	}
+	killed := time.Now()
+	job.Kill(4)
+	for rank := range 9 {
+		if rank != 4 {
+			job.Release(rank)
+		}
+	}
+	for rank, err := range job.Wait() {
+		if rank == 4 {
+			require.ErrorContains(t, err, "killed")
+		} else {
+			require.NoError(t, err, "rank %d", rank)
+		}
+	}
+	t.Logf("%v from the kill to the end of all", time.Since(killed))
+}
+
+// Ranks that disagree on what they call are told so, and who is in no team any more is not
+// waited for.
+func TestSplitUnlikeOthers(t *testing.T) {
+	err := run(t, 3, func(s *script) {
+		if s.me == 1 {
+			s.fails(s.w.Barrier(s.ctx), world.ErrMismatch)
+			return
+		}
+		_, err := s.w.Split(s.ctx, 0, 0)
+		s.fails(err, world.ErrMismatch)
+		s.check(err != nil && len(err.Error()) > 0, "%v", err)
+	})
+	require.NoError(t, err)
+}
+
+// A rank that closes a team while others need it is missed there, and not in the job.
+func TestLeftTeam(t *testing.T) {
+	require.NoError(t, run(t, 3, func(s *script) {
+		team := s.split(0, 0)
+		if s.me == 1 {
+			s.ok(team.w.Close())
+		} else {
+			err := team.w.Barrier(s.ctx)
+			team.lost(err, 1)
+			s.fails(err, world.ErrLeft)
+			s.ok(team.w.Close())
+		}
+		s.all(0)
+	}))
+}
+
+// What is called in the place of a Split that was cut short is refused.
+func TestSplitIsFinishedFirst(t *testing.T) {
+	refused := make(chan struct{})
+	require.NoError(t, run(t, 2, func(s *script) {
+		if s.me == 1 {
+			<-refused
+		} else {
+			_, err := s.w.Split(ended, 1, 0)
+			s.fails(err, context.Canceled)
+			_, err = s.w.Split(s.ctx, 2, 0)
+			s.fails(err, world.ErrUnfinished)
+			s.fails(s.w.Barrier(s.ctx), world.ErrUnfinished)
+			refused <- struct{}{}
+		}
+		team := s.split(1, 0)
+		team.all(0)
+	}))
+}
+
+// Survivors of a failure in a team go on in a World of their own.
+func TestTeamShrinks(t *testing.T) {
+	var split sync.WaitGroup
+	split.Add(4)
+	err := run(t, 4, func(s *script) {
+		team := s.split(0, -s.me)
+		split.Done()
+		if s.me == 1 {
+			split.Wait()
+			panic(failure{errBody})
+		}
+		team.lost(repeat(team, waits["Barrier"]), 2)
+		w, err := team.w.Shrink(s.ctx)
+		s.ok(err)
+		small := &script{ctx: s.ctx, w: w, n: w.Size(), me: w.Rank()}
+		s.check(small.n == 3, "%d ranks are left", small.n)
+		small.all(0)
+		s.ok(w.Close())
+	})
+	require.EqualError(t, err, "world: rank 1: body failed")
+}
+
+// What it takes to make a team of half of the ranks, to sum over it, which connects its ranks, and
+// to close it; beside that the Barrier of all.
+func BenchmarkSplit(b *testing.B) {
+	for _, device := range []string{"shm", "tcp"} {
+		for _, n := range []int{8, 64} {
+			b.Run(fmt.Sprintf("%s/%d ranks", device, n), func(b *testing.B) {
+				b.ReportAllocs()
+				require.NoError(b, world.Run(b.Context(), n, func(ctx context.Context, w *world.World) error {
+					for range b.N {
+						team, err := w.Split(ctx, w.Rank()%2, 0)
+						if err != nil {
+							return err
+						}
+						if err := world.AllReduce(ctx, team, make([]int, 1), make([]int, 1), add[int]); err != nil {
+							return err
+						}
+						if err := team.Close(); err != nil {
+							return err
+						}
+					}
+					return w.Barrier(ctx)
+				}, world.WithDevice(device)))
+			})
+		}
+	}
+}
