@@ -74,8 +74,8 @@ func TestGoroutinesShareMemoryWhateverTheEnvironmentSays(t *testing.T) {
 }
 
 func TestMoreRanksThanTwoTakePart(t *testing.T) {
-	results := measured(t, "-device", "local", "-n", "4", "-repeat", "2", "put_bw:8", "fence_rate", "pattern16_bw:1048576", "fence_scale")
-	assert.Len(t, results, 4)
+	results := measured(t, "-device", "local", "-n", "4", "-repeat", "2", "put_bw:8", "fence_rate", "pattern16_bw:1048576", "bcast_lat:8", "fence_scale")
+	assert.Len(t, results, 5)
 	for _, r := range results {
 		assert.Equal(t, 4, r.Ranks)
 		assert.Equal(t, 2, r.Repeat)
@@ -86,7 +86,7 @@ func TestMoreRanksThanTwoTakePart(t *testing.T) {
 func TestTimedLoopsDoNotAllocate(t *testing.T) {
 	results := measured(t, "-device", "local", "-repeat", "1", "-allocs",
 		"put_flush_lat:8", "get_flush_lat:1024", "acc_flush_lat:8,1024", "fop_lat", "put_bw:8", "get_bw:8", "scatter_rate", "update_rate",
-		"pscw_put_lat:8", "pscw_get_lat:8", "pscw_both_lat:8", "pattern16_bw:8")
+		"pscw_put_lat:8", "pscw_get_lat:8", "pscw_both_lat:8", "pattern16_bw:8", "msg_lat:8", "msg_bw:8", "allreduce_lat:8", "bcast_lat:8")
 	for name, r := range results {
 		turns := caseNamed(r.Case).iterations(r.Size)
 		require.NotNil(t, r.Allocs)
@@ -106,6 +106,12 @@ func TestSwitchesReachTheWindows(t *testing.T) {
 	assert.Equal(t, 0, run(t.Context(), []string{"-device", "local", "-repeat", "1", "-set", "singleelement=on", "acc_flush_lat:16"}, &stdout, &stderr))
 	assert.Equal(t, "acc_flush_lat                16              - us\n", stdout.String())
 	assert.Equal(t, "bench: acc_flush_lat 16 is left out: singleelement=on, and it accumulates 2 elements\n", stderr.String())
+}
+
+func TestMessagesAreLeftOutWhereASwitchIsOfOtherDevices(t *testing.T) {
+	results := measured(t, "-device", "sim:ndr-2024", "-set", "collect=off", "-set", "pack=off", "msg_lat:8", "bcast_lat:8")
+	assert.Equal(t, "collect=off, pack=off, and messages go over a device of their own", results["msg_lat:8"].Skipped)
+	assert.Positive(t, results["bcast_lat:8"].Value)
 }
 
 func TestAJobThatTakesTooLongEnds(t *testing.T) {

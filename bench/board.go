@@ -11,7 +11,7 @@ import (
 )
 
 // A board is what one rank measures with: the window, its views and the buffers,
-// laid out as in peers/mpi_rma.c, or a hash table.
+// laid out as in peers/mpi_rma.c, or a hash table, or buffers without a window.
 type board struct {
 	bytes  *window.Window[byte]
 	floats *window.Window[float64]
@@ -20,11 +20,14 @@ type board struct {
 
 	buffer   []byte
 	addends  []float64
+	sums     []float64 // of collectives
 	operands []int64
 	masks    []uint64
 	result   int64
 	seed     uint64 // of spot
 	state    uint64 // of arithmetic
+	// root is that of the next broadcast, the number of those before it broadcasts.
+	root, broadcasts int
 	// region is the buffer's, nil in a board that shares another's, and where the card is to find
 	// its own way to the buffer.
 	region *world.Region
@@ -33,7 +36,8 @@ type board struct {
 	turn  time.Duration
 	world *world.World
 
-	store *store // in place of all that for the scene tables
+	store     *store     // in place of all that for the scene tables
+	messenger *messenger // in place of the window for the scene messages
 
 	other int          // the other of ranks 0 and 1
 	pair  window.Group // the other rank as a group
@@ -60,12 +64,16 @@ func newBoard(ctx context.Context, w *world.World, cells []cell, options []windo
 		}
 	}
 	b.buffer = make([]byte, windowBytes)
-	b.addends = make([]float64, addends)
+	b.addends, b.sums = make([]float64, addends), make([]float64, addends)
 	b.operands = make([]int64, 2)
 	b.masks = make([]uint64, 1)
 	// Written to, so that no page is met for the first time in a timed loop.
 	clear(b.buffer)
 	clear(b.addends)
+	clear(b.sums)
+	if scene := cells[0].c.scene; scene == collective || scene == messages {
+		return b, nil
+	}
 	if !unregistered {
 		var err error
 		if b.region, err = w.Register(b.buffer, verbs.LocalWrite); err != nil {
@@ -109,6 +117,12 @@ func (b *board) close() error {
 	if b.store != nil {
 		return b.store.table.Close()
 	}
+	if b.messenger != nil {
+		return b.messenger.close()
+	}
+	if b.bytes == nil {
+		return nil
+	}
 	err := b.bytes.Close()
 	if b.region != nil {
 		err = errors.Join(err, b.region.Deregister())
@@ -148,6 +162,9 @@ func (b *board) leave(ctx context.Context, from scene) error {
 		return b.bytes.UnlockAll(ctx)
 	case fence:
 		return b.bytes.Fence(ctx, window.NoSucceed)
+	case messages:
+		// Before the peer has taken up the connection it is not to be closed.
+		return b.world.Barrier(ctx)
 	}
 	return nil
 }

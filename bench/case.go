@@ -12,12 +12,14 @@ type step func(ctx context.Context, b *board, n int) error
 type scene int
 
 const (
-	passive scene = iota // every rank holds LockAll
-	fence                // a fence epoch is open
-	pscw                 // none: the steps start, complete, post and wait
-	tables               // no window: the steps work on a hash table
-	alone                // the case makes its own windows; its size is the number of ranks
-	raw                  // no library: two processes with one socket between them
+	passive    scene = iota // every rank holds LockAll
+	fence                   // a fence epoch is open
+	pscw                    // none: the steps start, complete, post and wait
+	tables                  // no window: the steps work on a hash table
+	collective              // no window: every rank runs the step
+	messages                // no window: ranks 0 and 1 send each other messages
+	alone                   // the case makes its own windows; its size is the number of ranks
+	raw                     // no library: two processes with one socket between them
 )
 
 // A benchCase is one kind of measurement. Each of its sizes is a cell.
@@ -91,11 +93,14 @@ const (
 	windowBytes = 64 << 20
 	inFlight    = 64 // operations before each flush of put_bw and get_bw
 	getsAt      = 32 << 20
+	// longestMessage bounds the memory of a channel, which has room for some.
+	longestMessage = 4 << 20
 )
 
 var (
-	byteSizes = []int{8, 1024, 8192, 65536, 1048576}
-	rankSizes = []int{4, 16, 64}
+	byteSizes       = []int{8, 1024, 8192, 65536, 1048576}
+	collectiveSizes = []int{8, 1024, 65536, 1048576}
+	rankSizes       = []int{4, 16, 64}
 )
 
 func cases() []*benchCase {
@@ -174,6 +179,21 @@ func cases() []*benchCase {
 		{name: "hashtable_lookup_rate", unit: operations, about: "1000 random keys of rank 1 looked up in a hash table in one batch",
 			scene: tables, sizes: []int{1000}, prepare: keysThere, origin: lookupMany, iterations: batches, value: rate, own: true},
 
+		{name: "msg_lat", unit: microseconds, about: "a message (verbs/channel) and one back, each to where the program wants it; half of there and back",
+			scene: messages, sizes: byteSizes, limit: longestMessage, each: 1, origin: sendReceive, target: receiveSend, iterations: halfTurns, value: latency(2)},
+		{name: "msg_bw", unit: megabytes, about: "64 messages, one of 8 bytes back",
+			scene: messages, sizes: byteSizes, limit: longestMessage, each: 1, origin: sendMany, target: receiveMany, iterations: streams, value: bandwidth(inFlight)},
+		{name: "allreduce_lat", unit: microseconds, about: "a sum of float64 over all ranks that every rank gets (world.AllReduce)",
+			scene: collective, sizes: collectiveSizes, limit: getsAt, each: 8, origin: allReduce, target: allReduce, iterations: turns, value: latency(1)},
+		{name: "bcast_lat", unit: microseconds, about: "a broadcast (world.Broadcast) whose root has just got the one before it",
+			scene: collective, sizes: collectiveSizes, limit: windowBytes, each: 1, origin: broadcast, target: broadcast, iterations: turns, value: latency(1)},
+
+		{name: "barrier_lat", unit: microseconds, about: "one barrier of that many ranks (World.Barrier)",
+			scene: alone, sizes: append([]int{2}, rankSizes...), measure: barrierLat, lone: true},
+		{name: "allreduce_scale", unit: microseconds, about: "allreduce_lat of 8 bytes among that many ranks",
+			scene: alone, sizes: rankSizes, measure: allReduceScale, lone: true},
+		{name: "bcast_scale", unit: microseconds, about: "bcast_lat of 8 bytes among that many ranks",
+			scene: alone, sizes: rankSizes, measure: broadcastScale},
 		{name: "fence_scale", unit: microseconds, about: "one fence of that many ranks, all idle but for it",
 			scene: alone, sizes: rankSizes, measure: fenceScale, lone: true},
 		{name: "create_time", unit: microseconds, about: "creating a window of 1 MiB a rank among that many ranks",

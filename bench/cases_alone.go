@@ -13,38 +13,19 @@ import (
 const (
 	smallWindow   = 1024
 	createdWindow = 1 << 20
+	// scaledBytes are those of a step of a case that is about the number of ranks.
+	scaledBytes = 8
 	// enough is when no further loop is begun.
 	enough = 2 * time.Second
 )
 
-// fenceScale is the time for one fence of all ranks, in loops of about a tenth of
-// a second.
+// fenceScale is the time for one fence of all ranks.
 func fenceScale(ctx context.Context, s *stage) ([]float64, error) {
 	win, err := window.Allocate[byte](ctx, s.w, smallWindow, s.settings.options...)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := fences(ctx, s.w, win, 3); err != nil {
-		return nil, err
-	}
-	took, err := fences(ctx, s.w, win, 5)
-	if err != nil {
-		return nil, err
-	}
-	most := int64(5000)
-	if s.virtual {
-		most /= virtualTurns * virtualTurns
-	}
-	turns := []int64{min(most, max(5, int64(100*time.Millisecond)/(int64(took)/5+1)))}
-	if err := world.Broadcast(ctx, s.w, 0, turns); err != nil {
-		return nil, err
-	}
-	var values []float64
-	err = s.repeatedly(ctx, func() error {
-		took, err := fences(ctx, s.w, win, int(turns[0]))
-		values = append(values, took.Seconds()/float64(turns[0])*1e6)
-		return err
-	})
+	values, err := s.scale(ctx, &board{bytes: win}, fenceOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -54,18 +35,52 @@ func fenceScale(ctx context.Context, s *stage) ([]float64, error) {
 	return values, win.Close()
 }
 
-// fences is how long turns fences took on this rank.
-func fences(ctx context.Context, w *world.World, win *window.Window[byte], turns int) (time.Duration, error) {
-	if err := w.Barrier(ctx); err != nil {
+func barrierLat(ctx context.Context, s *stage) ([]float64, error) {
+	return s.scale(ctx, &board{world: s.w}, barrier)
+}
+
+func allReduceScale(ctx context.Context, s *stage) ([]float64, error) {
+	return s.scale(ctx, &board{world: s.w, addends: make([]float64, 1), sums: make([]float64, 1)}, allReduce)
+}
+
+func broadcastScale(ctx context.Context, s *stage) ([]float64, error) {
+	return s.scale(ctx, &board{world: s.w, buffer: make([]byte, scaledBytes)}, broadcast)
+}
+
+// scale is the time for one step of all ranks, in loops of about a tenth of a second.
+func (s *stage) scale(ctx context.Context, b *board, f step) ([]float64, error) {
+	if _, err := s.steps(ctx, b, f, 3); err != nil {
+		return nil, err
+	}
+	took, err := s.steps(ctx, b, f, 5)
+	if err != nil {
+		return nil, err
+	}
+	most := int64(20000)
+	if s.virtual {
+		most = 50
+	}
+	turns := []int64{min(most, max(5, int64(100*time.Millisecond)/(int64(took)/5+1)))}
+	if err := world.Broadcast(ctx, s.w, 0, turns); err != nil {
+		return nil, err
+	}
+	var values []float64
+	err = s.repeatedly(ctx, func() error {
+		took, err := s.steps(ctx, b, f, int(turns[0]))
+		values = append(values, took.Seconds()/float64(turns[0])*1e6)
+		return err
+	})
+	return values, err
+}
+
+// steps is how long turns of f took on this rank.
+func (s *stage) steps(ctx context.Context, b *board, f step, turns int) (time.Duration, error) {
+	if err := s.w.Barrier(ctx); err != nil {
 		return 0, err
 	}
-	start := w.Now()
-	for range turns {
-		if err := win.Fence(ctx); err != nil {
-			return 0, err
-		}
-	}
-	return w.Now() - start, nil
+	start := s.w.Now()
+	err := loop(ctx, b, f, scaledBytes, turns)
+	return s.w.Now() - start, err
 }
 
 // createTime is the time from when every rank is ready to make a window until
@@ -97,7 +112,7 @@ func idleCPU(ctx context.Context, s *stage) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := fences(ctx, s.w, win, 1); err != nil {
+	if _, err := s.steps(ctx, &board{bytes: win}, fenceOnly, 1); err != nil {
 		return nil, err
 	}
 	start, before := s.w.Now(), processorTime()

@@ -8,6 +8,7 @@
 //	go run ./bench -peers                         # beside Open MPI and MPICH
 //	go run ./bench -device tcp -peers             # the same, all of them over TCP
 //	go run ./bench -device tcp -set tls=on        # what encryption costs
+//	go run ./bench msg_lat barrier_lat            # messages and barriers
 //	go run -tags ibverbs ./bench -device ibv      # over an RDMA card
 //	go run ./bench -device sim:pcie-2005          # in virtual time, on a simulated card
 //	go run ./bench schemes                        # ways to arrange operations, on and off
@@ -24,7 +25,7 @@
 //	case size value unit
 //
 // with size in bytes of one operation, except 1000 operations of one epoch in
-// *_rate and *_target_cpu, and ranks in fence_scale, create_time and idle_cpu; and with
+// *_rate and *_target_cpu, and ranks in barrier_lat, *_scale, create_time and idle_cpu; and with
 // value in us, ns, MB/s (10^6), Mop/s (10^6) or percent of a core.
 //
 // Some cases time differently. In passive_put_lat rank 1 computes for a second and
@@ -35,6 +36,12 @@
 // to memory as the library's cases. They are what goals over TCP are ratios to.
 // *_target_cpu is user and system time of rank 1's process from the barrier before the
 // loop to the one after it, where rank 1 waits: its looking for messages counts too.
+//
+// Messages go over a channel (package verbs/channel) of ranks 0 and 1, on a device of their own of the
+// kind that the ranks use, opened for that: what is short is copied into the channel, what is longer sent from where it
+// is, and all of it copied to where the receiver wants it. The peers send it by MPI_Send and MPI_Isend. Of
+// broadcasts each has another rank for its root, which has just got the one before, so
+// that no broadcast is begun before another has arrived.
 //
 // The hashtable cases measure the table of examples/hashtable, with keys of 8 bytes and
 // values of 8 that all belong to rank 1. They, count_rate, row_rate, mixed_rate, overlap_put_lat and
@@ -55,7 +62,8 @@
 // polling, registering and the library's copies take the processor of a rank what the profile
 // says, and all other instructions nothing; overlap_put_lat computes 2 ns a turn. What is of
 // sockets or of processor time is left out. The buffers of a case are registered before, but
-// not those of the hash table.
+// not those of the hash table. With -rails 2 each rank has two cards (verbs/rails); -set
+// striping=off has it use the first alone, which tells what the other brings.
 //
 // With -trace, too, what the cards do and when the timed loops are goes to a file for
 // ui.perfetto.dev or chrome://tracing: go run ./bench -device sim:pcie-2005 -trace t.json

@@ -44,6 +44,11 @@ var (
 			"scatter_rate":  {1000: 3},
 			"update_rate":   {1000: 3},
 			"fence_rate":    {1000: 3},
+
+			"msg_lat":         {8: 0.7},
+			"barrier_lat":     {2: 1, 4: 1, 16: 1, 64: 1},
+			"allreduce_lat":   {8: 1},
+			"allreduce_scale": {4: 1, 16: 1, 64: 1},
 		}},
 		{itself, map[string]map[int]float64{
 			"create_time": {64: 1e6},
@@ -52,13 +57,17 @@ var (
 	}
 	tcpGoals = []bounds{
 		{thePeers, map[string]map[int]float64{
-			"put_flush_lat": {8: 0.95},
-			"get_flush_lat": {8: 0.7, 1024: 0.7},
-			"acc_flush_lat": {8: 0.95},
-			"fop_lat":       {8: 0.95},
-			"cas_lat":       {8: 0.95},
-			"put_bw":        {65536: 1, 1048576: 1},
-			"get_bw":        {65536: 1, 1048576: 1},
+			"put_flush_lat":   {8: 0.95},
+			"get_flush_lat":   {8: 0.7, 1024: 0.7},
+			"acc_flush_lat":   {8: 0.95},
+			"fop_lat":         {8: 0.95},
+			"cas_lat":         {8: 0.95},
+			"msg_lat":         {8: 1},
+			"barrier_lat":     {2: 1, 4: 1, 16: 1, 64: 1},
+			"allreduce_lat":   {8: 1},
+			"allreduce_scale": {4: 1, 16: 1, 64: 1},
+			"put_bw":          {65536: 1, 1048576: 1},
+			"get_bw":          {65536: 1, 1048576: 1},
 		}},
 		{"socket_lat", map[string]map[int]float64{
 			"put_flush_lat": {8: 1.2},

@@ -15,7 +15,7 @@ func writeList(w io.Writer) error {
 		lines = append(lines, []string{"  " + c.name, c.unit, strings.Join(strings.Fields(strings.Trim(fmt.Sprint(c.sizes), "[]")), ","), c.about})
 	}
 	align(&b, lines, func(int) bool { return false })
-	b.WriteString("sizes are bytes of one operation, operations of one epoch or batch (1000), or ranks (fence_scale, create_time, idle_cpu).\n")
+	b.WriteString("sizes are bytes of one operation, operations of one epoch or batch (1000), or ranks (barrier_lat, allreduce_scale, bcast_scale, fence_scale, create_time, idle_cpu).\n")
 	b.WriteString("\nswitches for -set (the first value holds without):\n")
 	lines = nil
 	for _, t := range toggles() {

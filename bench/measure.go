@@ -8,12 +8,15 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/world"
 )
 
 // A stage is what one rank of a job needs to measure.
 type stage struct {
-	w        *world.World
+	w *world.World
+	// open opens another device like that of w.
+	open     func() (verbs.Device, error)
 	repeat   int
 	allocs   bool
 	settings settings
@@ -30,7 +33,7 @@ func (s *stage) run(ctx context.Context, cells []cell) error {
 	for _, one := range cells {
 		scenes[one.c.scene] = append(scenes[one.c.scene], one)
 	}
-	for _, together := range [][]scene{{passive, fence, pscw}, {tables}} {
+	for _, together := range [][]scene{{passive, fence, pscw}, {tables}, {collective}, {messages}} {
 		if err := s.runScenes(ctx, scenes, together); err != nil {
 			return err
 		}
@@ -65,6 +68,15 @@ func (s *stage) runScenes(ctx context.Context, scenes map[scene][]cell, together
 	b, err := newBoard(ctx, s.w, cells, s.settings.options, s.settings.unregistered)
 	if err != nil {
 		return err
+	}
+	if together[0] == messages {
+		longest := answerBytes
+		for _, one := range cells {
+			longest = max(longest, one.size)
+		}
+		if b.messenger, err = newMessenger(ctx, s.w, s.open, b.buffer, longest); err != nil {
+			return err
+		}
 	}
 	for _, each := range together {
 		if len(scenes[each]) == 0 {
@@ -202,7 +214,7 @@ func (s *stage) part(c *benchCase) step {
 	switch {
 	case s.w.Rank() == 0:
 		return c.origin
-	case s.w.Rank() == 1 || c.scene == fence:
+	case s.w.Rank() == 1 || c.scene == fence || c.scene == collective:
 		return c.target
 	}
 	return nil

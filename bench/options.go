@@ -65,6 +65,8 @@ type options struct {
 	// simulator's.
 	card *sim.Profile
 	seed uint64
+	// rails is how many cards a rank has that is simulated.
+	rails int
 	// trace is the file that takes what simulated cards do, or ranks over a network, "" if none
 	// does.
 	trace    string
@@ -104,9 +106,10 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // what is wrong is told once, by the caller
-	flags.IntVar(&o.ranks, "n", 0, "number of ranks (default 2; fence_scale and create_time: 4, 16 and 64)")
+	flags.IntVar(&o.ranks, "n", 0, "number of ranks (default 2; of cases whose size it is: 4, 16 and 64)")
 	flags.StringVar(&o.device, "device", "", "local: ranks are goroutines; shm: processes that share memory; tcp: processes over TCP on loopback, and -peers over TCP too; ibv: processes over an RDMA card, in a program that was built with -tags ibverbs; sim:PROFILE: in virtual time, on the simulated cards of "+strings.Join(sim.Profiles(), ", ")+" (default "+device+")")
 	flags.Uint64Var(&o.seed, "seed", 1, "with -device sim:PROFILE: what decides the order of events at the same time")
+	flags.IntVar(&o.rails, "rails", 1, "with -device sim:PROFILE: cards of each rank, which what is long takes at once")
 	flags.StringVar(&o.trace, "trace", "", "with -device tcp, ibv or sim:PROFILE: write what the cards and the loops do when to this `file`, which ui.perfetto.dev and chrome://tracing open")
 	flags.StringVar(&sizes, "size", "", "sizes of the cases that have several, as in 8,1024")
 	flags.IntVar(&o.repeat, "repeat", 5, "timed loops of a cell, of which the best counts; of -device sim:PROFILE 2 unless given")
@@ -246,7 +249,7 @@ func (o *options) checkSchemes(given map[string]bool) error {
 		return usagef("-set %s: schemes throws that switch itself", o.settings.arranged)
 	}
 	for _, s := range o.cases {
-		if s.c.origin == nil || s.c.sample != nil {
+		if s.c.origin == nil || s.c.sample != nil || s.c.scene == collective || s.c.scene == messages {
 			return usagef("%s is not a case of schemes: it has no epochs to arrange, or times them one by one", s.c.name)
 		}
 	}
@@ -280,6 +283,10 @@ func (o *options) check(given map[string]bool) error {
 		return usagef("-peers is for -device %s, %s and %s: what to hold -device %s against is the same card's perftest, with which verbs/ibv/softroce compares", deviceLocal, deviceShm, deviceTCP, deviceIBV)
 	case given["seed"] && o.card == nil:
 		return usagef("-seed is for -device %sPROFILE", deviceSim)
+	case given["rails"] && o.card == nil:
+		return usagef("-rails is for -device %sPROFILE; real ranks have as many as RMA_ADDRESS lists addresses, or RMA_IBV_DEVICE cards, with commas between them", deviceSim)
+	case o.rails < 1 || o.rails > maxRails:
+		return usagef("-rails %d: allowed are 1 to %d", o.rails, maxRails)
 	case o.trace != "" && !o.linked():
 		return usagef("-trace is for -device %s, %s and %sPROFILE: loads and stores of mapped memory are not traced", deviceTCP, deviceIBV, deviceSim)
 	case o.trace != "" && o.peers:
@@ -291,6 +298,9 @@ func (o *options) check(given map[string]bool) error {
 	}
 	return nil
 }
+
+// maxRails is how many cards a rank can have.
+const maxRails = 8
 
 // maxRanks keeps a slip of the finger from starting a hundred thousand processes.
 const maxRanks = 4096

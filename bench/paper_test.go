@@ -203,6 +203,20 @@ func at(t *testing.T, id string, xs ...int) *plot {
 	return nil
 }
 
+// What the RDMA channel saves is the paper's, but for the rate of small messages: the simulated card
+// looks for a receive while it places what comes next.
+func TestChannelFigures(t *testing.T) {
+	for _, p := range []*plot{at(t, "D11", 4, 256), at(t, "D12", 4, 256), at(t, "D14", 4, 256), at(t, "D20", 16, 128)} {
+		for _, v := range p.Verdicts {
+			if v.Case != "gain_smallest" {
+				assert.True(t, v.Within, "%s of %s: theirs %s, ours %v", v.Case, p.figure.id(), v.Theirs, v.Ours)
+			} else {
+				assert.Greater(t, v.Ours, 30.0)
+			}
+		}
+	}
+}
+
 // What the papers' mechanisms bring, at sizes that show it. All of it is in bench paper.
 func TestMechanismsBringWhatThePapersSay(t *testing.T) {
 	for _, p := range []*plot{at(t, "A7a", 64, 64<<10), at(t, "A8b", 64, 4<<10), at(t, "A9a", 64, 16<<10), at(t, "A10b", 64, 16<<10)} {

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
+	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/verbs/sim/perfetto"
 	"github.com/onesided/rma/world"
@@ -20,8 +22,8 @@ func runSimulated(ctx context.Context, o *options, j job, report func(result) er
 		}
 		return traced(o, s, func() error {
 			return world.Simulate(ctx, s, j.ranks, func(ctx context.Context, w *world.World) error {
-				return measureRank(ctx, o, w, j.cells, report)
-			}, o.settings.joins...)
+				return measureRank(ctx, o, w, j.cells, func() (verbs.Device, error) { return s.Open(), nil }, report)
+			}, append(slices.Clone(o.settings.joins), world.WithRails(o.rails))...)
 		})
 	})
 }

@@ -9,7 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/ibv"
+	"github.com/onesided/rma/verbs/shm"
 	"github.com/onesided/rma/world"
 )
 
@@ -37,9 +39,10 @@ func (o *options) checkCard() error {
 // runLocal measures a job whose ranks are goroutines, which share memory whatever the
 // environment asks for.
 func runLocal(ctx context.Context, o *options, j job, report func(result) error) error {
+	fabric := shm.NewFabric()
 	return inTime(ctx, o, func(ctx context.Context) error {
 		return world.Run(ctx, j.ranks, func(ctx context.Context, w *world.World) error {
-			return measureRank(ctx, o, w, j.cells, report)
+			return measureRank(ctx, o, w, j.cells, func() (verbs.Device, error) { return fabric.Open() }, report)
 		}, world.WithDevice(deviceShm))
 	})
 }
@@ -59,7 +62,7 @@ func runJoined(ctx context.Context, o *options, report func(result) error) error
 		if err == nil {
 			var jobs []job
 			if jobs, err = plan(o, w.Size()); err == nil {
-				err = measureRank(ctx, o, w, jobs[0].cells, report)
+				err = measureRank(ctx, o, w, jobs[0].cells, func() (verbs.Device, error) { return openBeside(w) }, report)
 			}
 		}
 		return errors.Join(err, w.Close())
@@ -69,7 +72,11 @@ func runJoined(ctx context.Context, o *options, report func(result) error) error
 // checkLaunched refuses flags that say otherwise than the launcher, which started
 // that many ranks, and the environment, by which they chose their device.
 func checkLaunched(o *options, size int, card string) error {
-	device, _, _ := strings.Cut(card, ":")
+	// Of several cards it is the kind of the first.
+	device := card
+	if end := strings.IndexAny(card, ":+"); end >= 0 {
+		device = card[:end]
+	}
 	switch {
 	case o.ranks != 0 && o.ranks != size:
 		return usagef("-n %d: the launcher started %d ranks", o.ranks, size)
@@ -85,9 +92,9 @@ func checkLaunched(o *options, size int, card string) error {
 	return nil
 }
 
-// measureRank measures cells as one rank of w.
-func measureRank(ctx context.Context, o *options, w *world.World, cells []cell, report func(result) error) error {
-	s := &stage{w: w, virtual: isVirtual(w), repeat: o.repeat, allocs: o.allocs, settings: o.settings, tempo: usualTempo, report: report}
+// measureRank measures cells as one rank of w. open gives a device beside that of w.
+func measureRank(ctx context.Context, o *options, w *world.World, cells []cell, open func() (verbs.Device, error), report func(result) error) error {
+	s := &stage{w: w, open: open, virtual: isVirtual(w), repeat: o.repeat, allocs: o.allocs, settings: o.settings, tempo: usualTempo, report: report}
 	return profiled(o, w.Rank(), func() error {
 		if o.schemes {
 			return s.compareSchemes(ctx, cells, o.rounds)

@@ -137,12 +137,18 @@ func overLinks() []toggle {
 	for p := range transfer.Protocols {
 		transfers.values = append(transfers.values, p.String())
 	}
+	rings := toggle{"rings", []string{"auto", "on", "off"}, "short messages are written into rings in the memory of their receivers, which look there: on cards that it suits, but not in virtual time, or always, or never" + " (with -device ibv or sim:PROFILE)", func(s *settings, value string) error {
+		if value != "auto" {
+			s.joins, s.link = append(s.joins, world.WithRings(value == "on")), "rings="+value
+		}
+		return nil
+	}}
 	const untold = "registered"
 	registered := leaving(untold, "the program registers the buffers of operations beforehand; without it the library gets them to the card by transfer"+linked, func(s *settings) {
 		s.unregistered, s.link = true, untold+"=off"
 	})
 	return []toggle{
-		registered, transfers,
+		registered, transfers, rings,
 		arranging("defer", "operations wait for a synchronization, or until enough of them do; without it the next six are off too", scheduler.Defer),
 		arranging("getsfirst", "what reads is sent before what writes; without it the next is off too", scheduler.GetsFirst),
 		arranging("interleave", "direct reads and writes take turns", scheduler.Interleave),
@@ -152,6 +158,7 @@ func overLinks() []toggle {
 		arranging("adapt", "of these ways windows leave out those that have shown not to pay", scheduler.Adapt),
 		joining("collect", "requests to the card, of which deferred operations and messages become some, are collected and posted together", world.WithBurst(1)),
 		joining("inline", "what is short goes to the card with the request that writes or sends it", world.WithInline(0)),
+		joining("striping", "what is long takes all cards of ranks that have several (-rails, RMA_ADDRESS or RMA_IBV_DEVICE)", world.WithoutStriping()),
 		without("batches", "several requests and answers leave by one system call", tcp.Batches),
 		without("favour", "the connection that was heard last is looked at oftener than others", tcp.Favour),
 		without("dwelling", "a poll looks at the connection heard last several times before it finds nothing", tcp.Dwelling),
@@ -200,6 +207,9 @@ func (s *settings) forbids(one cell) string {
 		case "update_rate", "mixed_rate", "acc_target_cpu":
 			return "cardatomics=on, and it accumulates by xor"
 		}
+	}
+	if len(s.joins) > 0 && one.c.scene == messages {
+		return strings.Join(s.thrown, ", ") + ", and messages go over a device of their own"
 	}
 	if s.same && one.c.scene == tables {
 		return "sameop=on, and a hash table needs several operations"

@@ -5,6 +5,8 @@
  *
  * Prints one line a cell:  case ranks value unit
  *   fence_scale   us for one fence of all ranks: best of R loops of about a tenth of a second
+ *   barrier_lat, allreduce_scale, bcast_scale   the same for one barrier, a sum of one double that
+ *                 every rank gets, a broadcast of 8 bytes
  *   create_time   us to create a window of 1 MiB a rank, until every rank has it: best of R
  * (no further loop is begun once two seconds are spent)
  *   idle_cpu      percent of a core that a rank uses while it waits in a fence for one
@@ -27,32 +29,54 @@ static int more(double since) {
     MPI_Bcast(&yes, 1, MPI_INT, 0, MPI_COMM_WORLD);
     return yes;
 }
-static double fences(MPI_Win win, int iters) {
+typedef void (*step_fn)(int i);
+
+static double steps(step_fn f, int iters) {
     MPI_Barrier(MPI_COMM_WORLD);
     double t = MPI_Wtime();
-    for (int i = 0; i < iters; i++) MPI_Win_fence(0, win);
+    for (int i = 0; i < iters; i++) f(i);
     return MPI_Wtime() - t;
 }
-static double fence_scale(void) {
-    MPI_Win win;
-    MPI_Win_allocate(1024, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &mem, &win);
-    fences(win, 3);
-    double least = fences(win, 5) / 5;
-    int iters = least * 5000 < 0.1 ? 5000 : least * 5 > 0.1 ? 5 : (int)(0.1 / least);
+static double scale(step_fn f) {
+    steps(f, 3);
+    double least = steps(f, 5) / 5;
+    int iters = least * 20000 < 0.1 ? 20000 : least * 5 > 0.1 ? 5 : (int)(0.1 / least);
     MPI_Bcast(&iters, 1, MPI_INT, 0, MPI_COMM_WORLD);
     double begin = MPI_Wtime();
     for (int r = 0; r < repeats && (r == 0 || more(begin)); r++) {
-        double t = fences(win, iters) / iters;
+        double t = steps(f, iters) / iters;
         if (r == 0 || t < least) least = t;
     }
-    MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
-    MPI_Win_free(&win);
     return least * 1e6;
 }
+
+static MPI_Win win;
+static void fence(int i) { MPI_Win_fence(0, win); }
+static void barrier(int i) { MPI_Barrier(MPI_COMM_WORLD); }
+static void allreduce(int i) {
+    double in = 0, out;
+    MPI_Allreduce(&in, &out, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+}
+static int root, broadcasts;
+static void bcast(int i) { /* each rank in turn is the root, from ranks at all distances, of which none can begin before it has the last */
+    char buf[8] = {0};
+    MPI_Bcast(buf, sizeof buf, MPI_BYTE, root, MPI_COMM_WORLD);
+    root = (root + 1 + broadcasts++ % (size - 1)) % size;
+}
+
+static double fence_scale(void) {
+    MPI_Win_allocate(1024, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &mem, &win);
+    double least = scale(fence);
+    MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+    MPI_Win_free(&win);
+    return least;
+}
+static double barrier_lat(void) { return scale(barrier); }
+static double allreduce_scale(void) { return scale(allreduce); }
+static double bcast_scale(void) { return scale(bcast); }
 static double create_time(void) {
     double least = 1e30, begin = MPI_Wtime();
     for (int r = 0; r < repeats && (r == 0 || more(begin)); r++) {
-        MPI_Win win;
         MPI_Barrier(MPI_COMM_WORLD);
         double t = MPI_Wtime();
         MPI_Win_allocate(1 << 20, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &mem, &win);
@@ -69,9 +93,8 @@ static double used(void) {
     return u.ru_utime.tv_sec + u.ru_stime.tv_sec + (u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
 }
 static double idle_cpu(void) {
-    MPI_Win win;
     MPI_Win_allocate(1024, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &mem, &win);
-    fences(win, 1);
+    steps(fence, 1);
     double t = MPI_Wtime(), cpu = used(), share = 0, most = 0;
     if (rank == 0) sleep(1);
     MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
@@ -92,8 +115,9 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     struct { const char *name; double (*f)(void); const char *unit; } cases[] = {
+        {"barrier_lat", barrier_lat, "us"}, {"allreduce_scale", allreduce_scale, "us"}, {"bcast_scale", bcast_scale, "us"},
         {"fence_scale", fence_scale, "us"}, {"create_time", create_time, "us"}, {"idle_cpu", idle_cpu, "%"}};
-    for (int c = 0; c < 3; c++) {
+    for (int c = 0; c < 6; c++) {
         int wanted = first == argc;
         for (int i = first; i < argc; i++) wanted |= !strcmp(argv[i], cases[c].name);
         if (!wanted) continue;

@@ -1,11 +1,11 @@
-/* One-sided micro-benchmarks over MPI-3 RMA, two ranks: the peers' side of the comparison.
+/* One-sided micro-benchmarks over MPI-3 RMA, and some of messages and collectives, two ranks: the peers' side of the comparison.
  *
  *   mpicc -O3 -march=native -o mpi_rma mpi_rma.c
  *   mpirun -n 2 ./mpi_rma [-repeat R] [-size BYTES,BYTES,...] [-limit SECONDS] [case ...]     (no case: all)
  *
  * Prints one line a cell:  case size value unit
  *   *_lat      microseconds for one operation with its synchronization (see each function)
- *   *_bw       MB/s (10^6), 64 operations in flight before each flush
+ *   *_bw       MB/s (10^6), 64 operations in flight before each flush, or 64 messages before an answer
  *   *_rate     million operations a second
  * Windows come from MPI_Win_allocate, the flavour that is fastest in every peer.
  * Each cell is the best of R timed loops, each after a warm-up of a tenth of the loop.
@@ -135,6 +135,31 @@ static void pingpong_both_1(long n, int i) { as_target(); as_origin(n, 1, 1); }
 static void pattern16_0(long n, int i) { as_origin(n, 16, 16); }
 static void pattern16_1(long n, int i) { as_target(); }
 
+/* ---- messages, without a window ---- */
+static char *into; /* where messages and sums go: behind what is sent */
+static void msg_0(long n, int i) { MPI_Send(buf, n, MPI_BYTE, 1, 0, MPI_COMM_WORLD); MPI_Recv(into, n, MPI_BYTE, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE); }
+static void msg_1(long n, int i) { MPI_Recv(into, n, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE); MPI_Send(buf, n, MPI_BYTE, 0, 0, MPI_COMM_WORLD); }
+static void msgs_0(long n, int i) {
+    MPI_Request sent[INFLIGHT];
+    for (int j = 0; j < INFLIGHT; j++) MPI_Isend(buf + (j * n) % (16L << 20), n, MPI_BYTE, 1, 0, MPI_COMM_WORLD, &sent[j]);
+    MPI_Waitall(INFLIGHT, sent, MPI_STATUSES_IGNORE);
+    MPI_Recv(into, 8, MPI_BYTE, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+static void msgs_1(long n, int i) {
+    MPI_Request received[INFLIGHT];
+    for (int j = 0; j < INFLIGHT; j++) MPI_Irecv(into + (j * n) % (16L << 20), n, MPI_BYTE, 0, 0, MPI_COMM_WORLD, &received[j]);
+    MPI_Waitall(INFLIGHT, received, MPI_STATUSES_IGNORE);
+    MPI_Send(buf, 8, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
+}
+
+/* ---- collectives, likewise ---- */
+static void allreduce(long n, int i) { MPI_Allreduce(buf, into, n / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD); }
+static void bcast(long n, int i) { /* the two are the root in turn */
+    static int root;
+    MPI_Bcast(buf, n, MPI_BYTE, root, MPI_COMM_WORLD);
+    root = 1 - root;
+}
+
 /* ---- the command line ---- */
 static int ncases; static char **cases;
 static long sizes[MAX_SIZES] = {8, 1024, 8192, 65536, 1048576};
@@ -207,6 +232,20 @@ int main(int argc, char **argv) {
     for (int s = 0; wanted("pattern16_bw") && s < nsizes; s++)
         report("pattern16_bw", sizes[s], 32.0 * sizes[s] / best(pattern16_0, pattern16_1, sizes[s], sizes[s] <= 8192 ? 1000 : 100) / 1e6, "MB/s");
     MPI_Win_free(&win);
+
+    into = buf + (32L << 20);
+    for (int s = 0; wanted("msg_lat") && s < nsizes; s++)
+        report("msg_lat", sizes[s], best(msg_0, msg_1, sizes[s], iterations(sizes[s]) / 2) / 2 * 1e6, "us");
+    for (int s = 0; wanted("msg_bw") && s < nsizes; s++) {
+        long n = sizes[s];
+        report("msg_bw", n, n * INFLIGHT / best(msgs_0, msgs_1, n, n <= 8192 ? 1000 : n <= 65536 ? 200 : 20) / 1e6, "MB/s");
+    }
+    for (int s = 0; s < nsizes; s++) {
+        long n = sizes[s];
+        if (n == 8192 && !sizes_given) continue;
+        if (wanted("allreduce_lat")) report("allreduce_lat", n, best(allreduce, allreduce, n, iterations(n)) * 1e6, "us");
+        if (wanted("bcast_lat")) report("bcast_lat", n, best(bcast, bcast, n, iterations(n)) * 1e6, "us");
+    }
     MPI_Finalize();
     return 0;
 }

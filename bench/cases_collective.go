@@ -1,0 +1,27 @@
+package main
+
+import (
+	"context"
+
+	"github.com/onesided/rma/world"
+)
+
+// The steps of the collectives, as in peers/mpi_rma.c and peers/mpi_job.c.
+
+func barrier(ctx context.Context, b *board, _ int) error { return b.world.Barrier(ctx) }
+
+func allReduce(ctx context.Context, b *board, n int) error {
+	return world.AllReduce(ctx, b.world, b.addends[:n/8], b.sums[:n/8], sum)
+}
+
+func sum(x, y float64) float64 { return x + y }
+
+// broadcast has each rank in turn be the root, from ranks at all distances, so that none can
+// begin before it has got what the one before it has sent.
+func broadcast(ctx context.Context, b *board, n int) error {
+	err := world.Broadcast(ctx, b.world, b.root, b.buffer[:n])
+	size := b.world.Size()
+	b.root = (b.root + 1 + b.broadcasts%(size-1)) % size
+	b.broadcasts++
+	return err
+}

@@ -1,0 +1,50 @@
+package main
+
+import "context"
+
+// The steps of the messages, as in peers/mpi_rma.c.
+
+// sendAll sends a message whose memory is the program's again at return.
+func sendAll(ctx context.Context, b *board, n int) error {
+	if err := b.messenger.send(ctx, b.buffer[:n]); err != nil {
+		return err
+	}
+	return b.messenger.settle(ctx)
+}
+
+func sendReceive(ctx context.Context, b *board, n int) error {
+	if err := sendAll(ctx, b, n); err != nil {
+		return err
+	}
+	return b.messenger.receive(ctx, b.buffer[getsAt:getsAt+n])
+}
+
+func receiveSend(ctx context.Context, b *board, n int) error {
+	if err := b.messenger.receive(ctx, b.buffer[getsAt:getsAt+n]); err != nil {
+		return err
+	}
+	return sendAll(ctx, b, n)
+}
+
+// answerBytes are those of what is sent back for many messages.
+const answerBytes = 8
+
+func sendMany(ctx context.Context, b *board, n int) error {
+	for j := range inFlight {
+		from := (j * n) % (16 << 20)
+		if err := b.messenger.send(ctx, b.buffer[from:from+n]); err != nil {
+			return err
+		}
+	}
+	return b.messenger.receive(ctx, b.buffer[getsAt:getsAt+answerBytes])
+}
+
+func receiveMany(ctx context.Context, b *board, n int) error {
+	for j := range inFlight {
+		to := getsAt + (j*n)%(16<<20)
+		if err := b.messenger.receive(ctx, b.buffer[to:to+n]); err != nil {
+			return err
+		}
+	}
+	return b.messenger.send(ctx, b.buffer[:answerBytes])
+}
