@@ -208,7 +208,7 @@ func TestMeetBeforeLater(t *testing.T) {
 	for _, n := range []int{2, 5} {
 		for _, crowded := range []bool{false, true} {
 			runApart(t, n, func(ctx context.Context, w *World) error {
-				w.setCrowded(crowded, crowded)
+				w.crowded, w.rooted = crowded, crowded
 				gate := new(gated)
 				defer w.Serve(gateService, gate)()
 				err := w.Barrier(ctx)

@@ -200,8 +200,11 @@ var defects = []struct{ defect, by string }{
 func TestDefects(t *testing.T) {
 	for _, d := range defects {
 		t.Run(d.defect+"/"+d.by, func(t *testing.T) {
-			if raceEnabled && d.defect == "polling allocates" {
+			switch {
+			case raceEnabled && d.defect == "polling allocates":
 				t.Skip("skipped: the race detector allocates itself; the run without it looks")
+			case raceEnabled && d.defect == "words overtake":
+				t.Skip("skipped: what a card with the defect writes is a race; the run without the detector looks")
 			}
 			r := record(t, Config{Open: newNetwork(d.defect).Open, Limit: 150 * time.Millisecond}, d.by)
 			if !r.Failed() {
