@@ -1,0 +1,177 @@
+package pipe
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/onesided/rma/verbs/bounds"
+)
+
+const (
+	lineBytes = 64
+	headBytes = 8
+)
+
+// ErrProtocol is wrapped by errors about what the other side says.
+var ErrProtocol = errors.New("pipe: protocol broken")
+
+// A Config is the shape of a pipe, which both sides know.
+type Config struct {
+	// Lines of the ring, of 64 bytes each.
+	Lines int
+	// MaxMessage is how long a payload may be, in bytes: with its head it takes half of the lines at most.
+	MaxMessage int
+}
+
+// linesOf is how many lines a message of n bytes takes.
+func linesOf(n int) int { return (headBytes + n + lineBytes - 1) / lineBytes }
+
+// Bytes is how much memory a pipe takes.
+func (c *Config) Bytes() int {
+	return lineBytes * (1 + c.Lines + linesOf(c.MaxMessage) - 1)
+}
+
+func (c *Config) check(memory []byte) error {
+	switch {
+	case c.MaxMessage < 1 || c.Lines < 4 || 2*linesOf(c.MaxMessage) > c.Lines || c.Lines > 1<<24:
+		return fmt.Errorf("pipe: %d lines for messages of %d bytes; allowed are 4 to %d lines, and messages of 1 byte to those that take half of them", c.Lines, c.MaxMessage, 1<<24)
+	case len(memory) < c.Bytes():
+		return fmt.Errorf("pipe: %d bytes of memory; it takes %d", len(memory), c.Bytes())
+	case bounds.Address(memory)%headBytes != 0:
+		return errors.New("pipe: the memory begins at no multiple of 8")
+	}
+	return nil
+}
+
+// word is that at a multiple of 8 bytes.
+func word(memory []byte, at int) *atomic.Uint64 { return bounds.Word(memory[at : at+headBytes]) }
+
+// place is where the next message begins in the ring.
+type place struct {
+	// ring is the memory of messages, lines of which are the ring's own.
+	ring  []byte
+	lines int
+	most  int
+	// at is the line, passed counts the lines before it.
+	at     int
+	passed uint64
+}
+
+func newPlace(c *Config, memory []byte) place {
+	return place{ring: memory[lineBytes:c.Bytes()], lines: c.Lines, most: c.MaxMessage}
+}
+
+func (p *place) head() *atomic.Uint64 { return word(p.ring, p.at*lineBytes) }
+
+// number is that of the message which begins here.
+func (p *place) number() uint32 { return uint32(p.passed + 1) }
+
+// behind is where the message after one of so many lines begins, and how many lines of the ring that
+// one takes.
+func (p *place) behind(lines int) (at, taken int) {
+	if p.at+lines >= p.lines {
+		return 0, p.lines - p.at
+	}
+	return p.at + lines, lines
+}
+
+func (p *place) pass(lines int) (taken int) {
+	p.at, taken = p.behind(lines)
+	p.passed += uint64(taken)
+	return taken
+}
+
+// A Writer is the side that sends.
+type Writer struct {
+	place
+	freed *atomic.Uint64
+	// known is what the reader had freed when that was last looked at.
+	known uint64
+}
+
+// NewWriter begins to write to a pipe, whose memory is zero.
+func NewWriter(config Config, memory []byte) (*Writer, error) {
+	if err := config.check(memory); err != nil {
+		return nil, err
+	}
+	return &Writer{place: newPlace(&config, memory), freed: word(memory, 0)}, nil
+}
+
+// Place is where the payload of the next message is to be stored, n bytes of it, nil if there is no room
+// now. An error is about the reader, and final.
+func (w *Writer) Place(n int) ([]byte, error) {
+	if n < 1 || n > w.most {
+		return nil, fmt.Errorf("pipe: a message of %d bytes; allowed are 1 to %d", n, w.most)
+	}
+	lines := linesOf(n)
+	_, taken := w.behind(lines)
+	// The head of the next message is stored, too.
+	if need := uint64(taken + 1); w.passed-w.known+need > uint64(w.lines) {
+		freed := w.freed.Load()
+		if w.passed-freed > w.passed-w.known {
+			return nil, fmt.Errorf("%w: %d lines are said to be free of %d to %d", ErrProtocol, freed, w.known, w.passed)
+		}
+		if w.known = freed; w.passed-freed+need > uint64(w.lines) {
+			return nil, nil
+		}
+	}
+	from := w.at*lineBytes + headBytes
+	return w.ring[from : from+n : from+n], nil
+}
+
+// Send publishes a message of the first n bytes of what Place has given last.
+func (w *Writer) Send(n int) {
+	head, number := w.head(), w.number()
+	w.pass(linesOf(n))
+	// The reader does not look there before it has taken this message.
+	clear(w.ring[w.at*lineBytes:][:headBytes])
+	head.Store(uint64(n)<<32 | uint64(number))
+}
+
+// A Reader is the side that receives.
+type Reader struct {
+	place
+	freed *atomic.Uint64
+	// told is how many lines the writer knows to be free.
+	told uint64
+	// taken is how many lines the message takes that was given last.
+	taken int
+}
+
+// NewReader begins to read from a pipe.
+func NewReader(config Config, memory []byte) (*Reader, error) {
+	if err := config.check(memory); err != nil {
+		return nil, err
+	}
+	return &Reader{place: newPlace(&config, memory), freed: word(memory, 0)}, nil
+}
+
+// Next is the next message, nil if there is none. It is the same until Free. A writer that keeps no rules may
+// change it meanwhile. An error is about the writer, and final.
+func (r *Reader) Next() ([]byte, error) {
+	head := r.head().Load()
+	if head == 0 {
+		return nil, nil
+	}
+	n := head >> 32
+	if number := uint32(head); number != r.number() || n < 1 || n > uint64(r.most) {
+		return nil, fmt.Errorf("%w: message %d of %d bytes; it must be %d, of 1 to %d", ErrProtocol, number, n, r.number(), r.most)
+	}
+	r.taken = linesOf(int(n))
+	from := r.at*lineBytes + headBytes
+	return r.ring[from : from+int(n) : from+int(n)], nil
+}
+
+// Free gives the room of the message that Next has given back, and tells whether the writer was told: it may
+// wait for that.
+func (r *Reader) Free() (told bool) {
+	r.pass(r.taken)
+	r.taken = 0
+	if 4*(r.passed-r.told) < uint64(r.lines) {
+		return false
+	}
+	r.told = r.passed
+	r.freed.Store(r.passed)
+	return true
+}
