@@ -9,13 +9,10 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// A connection is for one of three things, so that what nobody takes of one cannot
-// hold up the other.
+// A connection is for one of two things.
 const (
-	// laneLetters carries the messages of collectives.
-	laneLetters byte = iota
 	// laneLink is a Link.
-	laneLink
+	laneLink byte = iota
 	// laneMute is a link that carries no messages.
 	laneMute
 )
@@ -57,10 +54,6 @@ func (w *World) accept(c *card, caller verbs.ConnectionRequest) {
 	if err := w.Failure(rank); err != nil {
 		// Who was stopped may not know that the others go on without it.
 		caller.Reject(err.Error())
-		return
-	}
-	if hello[0] == laneLetters {
-		w.post.accept(c, rank, caller)
 		return
 	}
 	accept := w.acceptLink

@@ -67,7 +67,7 @@ func TestRankTwice(t *testing.T) {
 			return err
 		}
 		if w.rank == 0 {
-			err := refusedBy(ctx, w, 1, hello(laneLetters, 0, 0))
+			err := refusedBy(ctx, w, 1, hello(laneLink, 0, 0))
 			require.ErrorIs(t, err, verbs.ErrRejected)
 			require.ErrorContains(t, err, "another process says that it is rank 0, too")
 		}

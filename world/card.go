@@ -62,8 +62,6 @@ type card struct {
 	server verbs.Server
 	heard  uint64
 	queue  verbs.CompletionQueue
-	// boxes are those of accepted connections, by queue pair.
-	boxes map[uint32]*mailbox
 	// links are all of those over the card, by queue pair.
 	links map[uint32]*Link
 	// last is the link with number lastNumber, if not nil: the one that was looked up last.
@@ -77,18 +75,18 @@ type card struct {
 }
 
 // A queue holds what can complete before it is polled: the requests and receives of a
-// link and a mailbox for each rank. Few ranks of a large job have anything to do with this
+// link for each rank. Few ranks of a large job have anything to do with this
 // one; a queue takes memory for what it has held only.
 const (
 	leastQueue   = 1 << 12
-	queuePerRank = mostSends + linkReceives + inboxLetters + outboxLetters
+	queuePerRank = mostSends + linkReceives
 )
 
 // twice tells that a letter by ring takes two requests.
 func (c *card) twice() bool { return !c.attributes.OrderedWrites && c.server == nil }
 
 func newCard(kind cardKind, device verbs.Device, size int) (*card, error) {
-	c := &card{kind: kind, device: device, boxes: make(map[uint32]*mailbox), links: make(map[uint32]*Link), attributes: device.Attributes()}
+	c := &card{kind: kind, device: device, links: make(map[uint32]*Link), attributes: device.Attributes()}
 	c.mapper, _ = device.(verbs.Mapper)
 	c.server, _ = device.(verbs.Server)
 	perRank := queuePerRank
@@ -133,7 +131,7 @@ func newBase(devices [cardKinds]verbs.Device, size int) (*base, error) {
 		}
 	}
 	var err error
-	if b.block, err = b.home.device.AllocateMemory(blockBytes + 8*obituaryWords(size)); err != nil {
+	if b.block, err = b.home.device.AllocateMemory(blockLength(size)); err != nil {
 		return nil, err
 	}
 	// Ranks that do not map the block send messages, which are checked.
@@ -343,7 +341,7 @@ func (w *World) blockOf(rank int) ([]byte, error) {
 		return nil, err
 	}
 	block, err := n.Map(w.Place(rank, &w.job.contacts[rank].block))
-	if want := blockBytes + 8*obituaryWords(w.size); err == nil && len(block) < want {
+	if want := blockLength(w.size); err == nil && len(block) < want {
 		err = fmt.Errorf("world: rank %d has a block of %d bytes, not %d", rank, len(block), want)
 	}
 	return block, err

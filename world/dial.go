@@ -3,8 +3,6 @@ package world
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/onesided/rma/verbs"
 )
@@ -198,95 +196,4 @@ func (l *Link) begin() error {
 	}
 	l.post(false)
 	return nil
-}
-
-// dial begins the connection to the rank of a mailbox.
-func (o *office) dial(box *mailbox) error {
-	w := o.world
-	card := w.cardTo(box.rank)
-	out, err := card.device.Connect(w.addressOf(box.rank), hello(laneLetters, w.rank, w.context), o.config(card))
-	if err != nil {
-		return err
-	}
-	if err := w.lines.add(box.rank, out); err != nil {
-		return &boxError{box.rank, errors.Join(err, out.Close())}
-	}
-	if box.out != nil {
-		delete(card.boxes, box.out.Number())
-	}
-	box.out = out
-	card.boxes[out.Number()] = box
-	return nil
-}
-
-// dispatch posts the letters to a rank that wait for the connection.
-func (o *office) dispatch(box *mailbox) error {
-	for len(box.waiting) > 0 {
-		switch box.out.State() {
-		case verbs.StateConnecting:
-			return nil
-		case verbs.StateError:
-			err := box.out.Err()
-			if !errors.Is(err, verbs.ErrShortage) {
-				return &boxError{box.rank, err}
-			}
-			o.world.lack(box.rank, err)
-			o.world.hangUp(box.rank, box.out)
-			if err := o.dial(box); err != nil {
-				return err
-			}
-			continue
-		}
-		l := box.waiting[0]
-		memory := o.outbox.Memory()[l.slot*o.letter:][:l.length]
-		o.segment[0] = verbs.Segment{Memory: memory, LKey: o.outbox.lkey(o.world.kindTo(box.rank))}
-		o.request[0] = verbs.SendRequest{ID: sentLetter | uint64(l.slot), Opcode: verbs.OpSend, Flags: verbs.Signalled, Segments: o.segment[:]}
-		posted, err := box.out.PostSend(o.request[:])
-		if errors.Is(err, verbs.ErrQueueFull) {
-			return nil
-		}
-		if posted == 0 {
-			return &boxError{box.rank, err}
-		}
-		box.waiting = slices.Delete(box.waiting, 0, 1)
-		box.posted = append(box.posted, l.slot)
-		o.world.waiting--
-	}
-	return nil
-}
-
-// dispatchAll posts the letters that wait for connections which have been made.
-func (e *endpoint) dispatchAll() {
-	for _, w := range *e.worlds.Load() {
-		w.post.dispatchAll()
-	}
-}
-
-// dispatchAll is that of one office.
-func (o *office) dispatchAll() {
-	boxes := maps.All(o.boxes)
-	if o.world.virtual() {
-		boxes = inOrder(o.boxes)
-	}
-	for _, box := range boxes {
-		if len(box.waiting) == 0 {
-			continue
-		}
-		if err := o.dispatch(box); err != nil {
-			o.giveUp(box, err)
-		}
-	}
-}
-
-// giveUp has the letters to a rank lost.
-func (o *office) giveUp(box *mailbox, err error) {
-	if box.err == nil {
-		box.err = err
-	}
-	for _, l := range box.waiting {
-		o.free = append(o.free, l.slot)
-	}
-	box.sent -= len(box.waiting)
-	o.world.waiting -= len(box.waiting)
-	box.waiting = nil
 }

@@ -22,6 +22,12 @@ type endpoint struct {
 	worlds      atomic.Pointer[[]*World]
 	lastContext uint32
 
+	// polled, callers, segment and received are what progress has in hand.
+	polled   [16]verbs.Completion
+	callers  [4]verbs.ConnectionRequest
+	segment  [1]verbs.Segment
+	received [1]verbs.ReceiveRequest
+
 	// linkLetter is how long a letter of a link is.
 	linkLetter int
 	// cards are the devices that this rank has opened, by kind; home is the one
@@ -71,9 +77,6 @@ type endpoint struct {
 	retries, noRetries []func() bool
 	retrying           atomic.Bool
 	news               news
-	// waiting counts the letters of offices that wait for their connections to be made. It
-	// belongs to progress.
-	waiting int
 	// ending are links whose failure is about to be recorded, put off that often. They
 	// belong to progress.
 	ending  []*Link

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -116,41 +117,61 @@ func guarded(n int) (memory []byte, check func(t *testing.T)) {
 	}
 }
 
-// Letters of any bytes and any length come in the place of a parcel's. They are it, or an
-// error; nothing beside its data is written.
+// Letters of any bytes and any length come in the place of a parcel's, before it is wanted or after.
+// They are it, or an error; nothing beside its data is written.
 func FuzzLetters(f *testing.F) {
 	const size, length = 256, 500
 	want := header{signature: signature{call: callBarrier, number: 3, element: 8}, length: length, history: 7}
 	right := make([]byte, size)
 	want.encode(right)
-	f.Add(right, right, uint16(size), uint16(size))
-	f.Add(right, right[:48], uint16(size), uint16(2*size))
-	f.Add(right, right, uint16(48), uint16(0))
-	f.Add(right[:47], []byte{}, uint16(47), uint16(1<<16-1))
-	f.Add(make([]byte, size), []byte("letter"), uint16(size), uint16(6))
-	f.Fuzz(func(t *testing.T, first, second []byte, firstLength, secondLength uint16) {
+	f.Add(right, right, true)
+	f.Add(right, right[:48], false)
+	f.Add(right[:47], []byte{}, true)
+	f.Add(right[:48], right, false)
+	f.Add(make([]byte, size), []byte("letter"), false)
+	f.Add(right, make([]byte, 1<<14), true)
+	f.Fuzz(func(t *testing.T, first, second []byte, before bool) {
 		data, check := guarded(length)
-		device := &inert{memory: make([]byte, inboxLetters*size)}
-		copy(device.memory[:size], first)
-		copy(device.memory[size:][:size], second)
-		box := &mailbox{rank: 1, in: device, inbox: device, letters: []letter{{0, int(firstLength)}, {1, int(secondLength)}}}
-		o := &office{world: &World{endpoint: new(endpoint)}, letter: size, boxes: map[int]*mailbox{1: box}}
+		w := &World{endpoint: &endpoint{linkLetter: 1024}, size: 2, links: make([]atomic.Pointer[Link], 2)}
+		o := &w.post
+		o.mu = &w.progress
+		o.open(w)
 		p := &parcel{rank: 1, header: want, data: data, active: true}
-		for !p.finished() {
-			took, err := o.take(p)
-			if err != nil {
-				var stray *strayError
-				var broken *boxError
-				require.True(t, errors.As(err, &stray) || errors.As(err, &broken), "%v", err)
+		from := &Link{world: w, rank: 1}
+		if !before {
+			_, _, err := o.collect(p)
+			require.NoError(t, err)
+		}
+		for _, letter := range [][]byte{first, second} {
+			if err := o.mailed(from, letter); err != nil {
+				require.ErrorIs(t, err, ErrMessage)
 				break
 			}
-			if !took {
-				break
-			}
-			require.Equal(t, right[:headerBytes], device.memory[:headerBytes])
+		}
+		if _, _, err := o.collect(p); err != nil {
+			var stray *strayError
+			var broken *boxError
+			require.True(t, errors.As(err, &stray) || errors.As(err, &broken), "%v", err)
 		}
 		require.LessOrEqual(t, p.done, length)
 		check(t)
+	})
+}
+
+// A rank may say that any number of bytes was taken. It is one that was sent, or an error.
+func FuzzMailTaken(f *testing.F) {
+	f.Add(uint64(100), uint64(100))
+	f.Add(uint64(100), uint64(101))
+	f.Add(uint64(0), uint64(1<<63))
+	f.Fuzz(func(t *testing.T, first, second uint64) {
+		o := &office{boxes: map[int]*mailbox{1: {sent: 100}}}
+		for _, taken := range []uint64{first, second} {
+			if err := o.mailTaken(&Link{rank: 1}, taken); err != nil {
+				require.ErrorIs(t, err, ErrMessage)
+				break
+			}
+			require.LessOrEqual(t, o.boxes[1].taken, uint64(100))
+		}
 	})
 }
 
@@ -189,8 +210,7 @@ func quiet(t testing.TB, options ...Option) []*World {
 
 // A connection is made for a hello that names another rank of the job, and for no other.
 func FuzzHello(f *testing.F) {
-	f.Add(hello(laneLetters, 0, 0))
-	f.Add(hello(laneLetters, 1, 0))
+	f.Add(hello(laneLink, 0, 0))
 	f.Add(hello(laneLink, 1, 0))
 	f.Add(hello(laneLink, 2, 0))
 	f.Add(hello(laneLink+1, 1, 0))

@@ -102,9 +102,7 @@ func join(ctx context.Context, rank, size int, exchange Exchange, s settings) (w
 	if err != nil {
 		return nil, err
 	}
-	if w, err = newWorld(rank, size, b, newRoster(size), s); err != nil {
-		return nil, err
-	}
+	w = newWorld(rank, size, b, newRoster(size), s)
 	if err := w.beginTrace(jobOf(texts), 0); err != nil {
 		return nil, err
 	}

@@ -316,10 +316,10 @@ func (l *Link) slotMemory(slot int) []byte {
 }
 
 func (l *Link) receive(slot int) error {
-	o := &l.world.post
-	o.segment[0] = verbs.Segment{Memory: l.slotMemory(slot), LKey: l.inbox.LKey()}
-	o.receive[0] = verbs.ReceiveRequest{ID: receiveID | uint64(slot), Segments: o.segment[:]}
-	_, err := l.pair.PostReceive(o.receive[:])
+	e := l.world.endpoint
+	e.segment[0] = verbs.Segment{Memory: l.slotMemory(slot), LKey: l.inbox.LKey()}
+	e.received[0] = verbs.ReceiveRequest{ID: receiveID | uint64(slot), Segments: e.segment[:]}
+	_, err := l.pair.PostReceive(e.received[:])
 	return err
 }
 

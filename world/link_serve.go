@@ -126,6 +126,9 @@ const (
 	kindSurvivors
 	// kindRing offers a ring of the sender's, which looks there.
 	kindRing
+	// kindMail is a letter of a collective, kindMailTaken tells that X bytes of them were taken.
+	kindMail
+	kindMailTaken
 	// FirstKind is the first of those that Services have for themselves. From
 	// FirstOvertaking on they are served before messages that are put off, unless they
 	// are questions: their Service neither answers them nor puts them off.
@@ -207,6 +210,10 @@ func (l *Link) serve(m *Message, payload []byte) error {
 	case m.Kind == kindNothing:
 	case m.Kind == kindRing:
 		return l.lendRing(payload)
+	case m.Kind == kindMail:
+		return w.post.mailed(l, payload)
+	case m.Kind == kindMailTaken:
+		return w.post.mailTaken(l, m.X)
 	case m.Kind == kindLeft:
 		w.leftAfter(l.rank, payload)
 		w.part(l.rank)

@@ -41,9 +41,6 @@ func (w *World) poll() int {
 	if len(w.dialing) > 0 {
 		n += w.rise()
 	}
-	if w.waiting > 0 {
-		w.dispatchAll()
-	}
 	if ending > 0 {
 		w.endLinks(ending, n == 0)
 	}
@@ -71,24 +68,21 @@ func (w *World) poll() int {
 }
 
 func (w *World) pollCard(c *card) int {
-	o := &w.post
-	n := c.device.PollConnections(o.callers[:])
+	n := c.device.PollConnections(w.callers[:])
 	if n > 0 {
-		for _, caller := range o.callers[:n] {
+		for _, caller := range w.callers[:n] {
 			w.accept(c, caller)
 		}
-		clear(o.callers[:n])
+		clear(w.callers[:n])
 	}
 	if c.rings != nil {
 		n += c.pollRings()
 	}
-	done := c.queue.Poll(o.polled[:])
+	done := c.queue.Poll(w.polled[:])
 	for i := range done {
-		completion := &o.polled[i]
+		completion := &w.polled[i]
 		if l := c.link(completion.QueuePair); l != nil {
 			l.completed(completion)
-		} else if box := c.boxes[completion.QueuePair]; box != nil {
-			box.office.completed(box, completion)
 		}
 	}
 	n += done

@@ -130,9 +130,7 @@ func localWorlds(ctx context.Context, n int, s settings) ([]*World, error) {
 			return fault(err)
 		}
 		texts[rank] = b.contact.text()
-		if worlds[rank], err = newWorld(rank, n, b, roster, s); err != nil {
-			return fault(err)
-		}
+		worlds[rank] = newWorld(rank, n, b, roster, s)
 	}
 	here := introduction{machine: "this", host: "this", cores: runtime.GOMAXPROCS(0)}
 	j, err := newJob(slices.Repeat([]introduction{here}, n), texts)

@@ -40,7 +40,7 @@ var shortages = registerImpatient("short of descriptors", func(s *script) {
 	defer s.w.Serve(7, service)()
 	s.w.KeepProgress()
 	// More than may wait for a connection.
-	data := make([]int, 10_000)
+	data := make([]int, 40_000)
 	s.ok(worldtest.Hold("ready"))
 	if s.me == 0 {
 		told := false

@@ -99,10 +99,7 @@ func (w *World) shrink(ctx context.Context) (*World, error) {
 	if rank < 0 {
 		return nil, ErrExcluded
 	}
-	small, err := newWorld(rank, len(survivors), b, newRoster(len(survivors)), w.settings)
-	if err != nil {
-		return nil, err
-	}
+	small := newWorld(rank, len(survivors), b, newRoster(len(survivors)), w.settings)
 	small.yield, small.yields, small.reopen, small.apart = w.yield, w.yields, w.reopen, w.apart
 	small.vigil, small.vigilRank, small.networkName = w.vigil, w.vigilRank, w.networkName
 	small.traceSimulated(b.home.device)

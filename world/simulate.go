@@ -86,9 +86,7 @@ func simulatedWorlds(s *sim.Simulator, n int, settings settings) ([]*World, []*s
 				return
 			}
 			texts[rank] = b.contact.text()
-			if worlds[rank], errs[rank] = newWorld(rank, n, b, newRoster(n), settings); errs[rank] != nil {
-				return
-			}
+			worlds[rank] = newWorld(rank, n, b, newRoster(n), settings)
 			worlds[rank].yields, worlds[rank].networkName = 0, "sim"
 			worlds[rank].traceSimulated(card)
 			worlds[rank].reopen = func(context.Context) (again [cardKinds]verbs.Device, err error) {

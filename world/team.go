@@ -158,7 +158,7 @@ func (w *World) newTeam(context uint32, members []int) (*World, error) {
 		j.ranks[i], j.contacts[i] = w.job.ranks[member], w.job.contacts[member]
 	}
 	j.hosts = hostsOf(j.contacts, j.ranks)
-	block, err := w.home.device.AllocateMemory(blockBytes + 8*obituaryWords(size))
+	block, err := w.home.device.AllocateMemory(blockLength(size))
 	if err != nil {
 		return nil, err
 	}
@@ -170,9 +170,7 @@ func (w *World) newTeam(context uint32, members []int) (*World, error) {
 	t.root, t.context, t.inJob, t.region = w.root, context, inJob, region
 	t.job, t.hosts, t.toll = j, j.hosts, j.toll()
 	t.barrier.own.context().Store(context)
-	if err := t.post.open(t); err != nil {
-		return nil, errors.Join(err, region.Deregister(), w.home.device.FreeMemory(block))
-	}
+	t.post.open(t)
 	stopSevering, stopListening := t.roster.beforehand(t.lines.sever), t.roster.listen(t.noteFailure)
 	t.roster.join()
 	t.end = func() { t.roster.quit(); stopSevering(); stopListening() }
@@ -261,9 +259,8 @@ func (w *World) departTeam(met bool) error {
 		return slices.DeleteFunc(worlds, func(other *World) bool { return other == w })
 	})
 	w.closeLinks()
-	err = errors.Join(err, w.post.close())
 	if met {
-		err = errors.Join(err, w.region.Deregister(), w.home.device.FreeMemory(w.block))
+		err = errors.Join(err, w.post.close(), w.region.Deregister(), w.home.device.FreeMemory(w.block))
 	}
 	return err
 }
@@ -283,26 +280,4 @@ func (w *World) closeLinks() {
 			w.hangUp(rank, end)
 		}
 	}
-}
-
-// close ends the connections of an office.
-func (o *office) close() error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	var err error
-	for _, box := range inOrder(o.boxes) {
-		boxes := o.world.cardTo(box.rank).boxes
-		for _, pair := range [...]verbs.QueuePair{box.out, box.in} {
-			if pair != nil {
-				delete(boxes, pair.Number())
-				o.world.hangUp(box.rank, pair)
-			}
-		}
-		if box.inbox != nil {
-			err = errors.Join(err, box.inbox.Deregister())
-		}
-		o.world.waiting -= len(box.waiting)
-		box.waiting = nil
-	}
-	return errors.Join(err, o.outbox.Deregister())
 }

@@ -85,16 +85,14 @@ type World struct {
 }
 
 // newWorld makes the World of a rank, whose routes are not known yet.
-func newWorld(rank, size int, b *base, roster *roster, s settings) (*World, error) {
+func newWorld(rank, size int, b *base, roster *roster, s settings) *World {
 	e := newEndpoint(size, b, s)
 	w := newMembership(e, rank, size, b.block, roster)
 	w.root = w
 	w.obituaries = obituariesOver(b.block, size)
 	e.worlds.Store(&[]*World{w})
-	if err := w.post.open(w); err != nil {
-		return nil, fmt.Errorf("world: rank %d: %w", rank, err)
-	}
-	return w, nil
+	w.post.open(w)
+	return w
 }
 
 // newMembership makes a World, without its root and its office, over a block of flags.
@@ -225,7 +223,6 @@ func (w *World) Close() error {
 	w.closing.Do(func() {
 		w.closed.Store(true)
 		err = w.closeTeams()
-		w.post.drain()
 		if w.Failures() != 0 {
 			w.report(w.calls.Load() + 1)
 		}

@@ -1,0 +1,142 @@
+package world
+
+import (
+	"context"
+	"fmt"
+)
+
+// mailbox is what goes between this rank and one that it does not map, as messages of their link.
+type mailbox struct {
+	// sent counts the bytes of letters to the rank, taken those that it has told that it took.
+	sent, taken uint64
+	// came counts those of letters of the rank, took those that were taken here, of which it was
+	// told told.
+	came, took, told uint64
+	// letters have come before anybody wanted them; want is who does.
+	letters [][]byte
+	want    *parcel
+}
+
+// mailWindow bounds the bytes of letters that a rank has sent another, and that one has not taken.
+func (w *World) mailWindow() uint64 { return 4 * uint64(w.linkLetter) }
+
+// postage is what a letter counts in that.
+func postage(bytes int) uint64 { return uint64(max(bytes, messageHeader)) }
+
+func (o *office) box(rank int) *mailbox {
+	box := o.boxes[rank]
+	if box == nil {
+		box = new(mailbox)
+		o.boxes[rank] = box
+	}
+	return box
+}
+
+// mail sends what may be sent of a parcel.
+func (o *office) mail(ctx context.Context, p *parcel) (moved bool, err error) {
+	l, err := o.world.Link(p.rank)
+	if err != nil {
+		return false, &linkageError{p.rank, err}
+	}
+	for !p.finished() {
+		n := p.next(l.MaxPayload())
+		o.mu.Lock()
+		box := o.box(p.rank)
+		granted := box.sent+postage(n)-box.taken <= o.world.mailWindow()
+		if granted {
+			box.sent += postage(n)
+		}
+		o.mu.Unlock()
+		if !granted {
+			break
+		}
+		head := o.heading[:0]
+		if !p.begun {
+			head = o.heading[:]
+			p.header.encode(head)
+		}
+		data := p.data[p.done:][:n-len(head)]
+		if err := l.TellWithin(ctx, &Message{Kind: kindMail, More: data}, head); err != nil {
+			o.mu.Lock()
+			box.sent -= postage(n)
+			o.mu.Unlock()
+			return moved, &linkageError{p.rank, err}
+		}
+		p.begun, p.done, moved = true, p.done+len(data), true
+	}
+	if moved {
+		l.Post()
+	}
+	return moved, nil
+}
+
+// collect takes what has come of a parcel, and has what comes go there. It tells whether all has.
+func (o *office) collect(p *parcel) (moved, all bool, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	box := o.box(p.rank)
+	box.want = p
+	for len(box.letters) > 0 && !p.finished() {
+		letter := box.letters[0]
+		if err := p.unpack(o.world, letter); err != nil {
+			return moved, false, err
+		}
+		box.letters = box.letters[:copy(box.letters, box.letters[1:])]
+		o.spare = append(o.spare, letter)
+		o.takes(p.rank, box, len(letter))
+		moved = true
+	}
+	return moved, p.finished(), nil
+}
+
+// unwant has nothing go to a parcel any more.
+func (o *office) unwant(p *parcel) {
+	if o.world.maps(p.rank) {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.box(p.rank).want = nil
+}
+
+// mailed takes a letter of a rank: it goes where it is wanted, or waits. It is called in progress.
+func (o *office) mailed(from *Link, letter []byte) error {
+	box := o.box(from.rank)
+	box.came += postage(len(letter))
+	if open := box.came - box.told; open > o.world.mailWindow() {
+		return fmt.Errorf("%w: %d bytes for collectives that were not taken, allowed are %d", ErrMessage, open, o.world.mailWindow())
+	}
+	if p := box.want; p != nil && len(box.letters) == 0 && !p.finished() && p.unpack(o.world, letter) == nil {
+		o.takes(from.rank, box, len(letter))
+		return nil
+	}
+	var kept []byte
+	if last := len(o.spare) - 1; last >= 0 {
+		kept, o.spare = o.spare[last][:0], o.spare[:last]
+	}
+	o.world.Copied(len(letter))
+	box.letters = append(box.letters, append(kept, letter...))
+	return nil
+}
+
+// takes counts a letter that was taken, and tells the rank when it is many.
+func (o *office) takes(rank int, box *mailbox, bytes int) {
+	box.took += postage(bytes)
+	if 2*(box.took-box.told) < o.world.mailWindow() {
+		return
+	}
+	if l := o.world.links[rank].Load(); l != nil {
+		box.told = box.took
+		l.Reply(&Message{Kind: kindMailTaken, X: box.took}, nil)
+	}
+}
+
+// mailTaken notes what a rank tells that it has taken. It is called in progress.
+func (o *office) mailTaken(from *Link, taken uint64) error {
+	box := o.box(from.rank)
+	if taken-box.taken > box.sent-box.taken {
+		return fmt.Errorf("%w: %d bytes for collectives were taken, of %d that were sent", ErrMessage, taken, box.sent)
+	}
+	box.taken = taken
+	return nil
+}

@@ -1,0 +1,174 @@
+package world
+
+import (
+	"errors"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/pipe"
+)
+
+// Ranks that map each other's memory have two pipes between them, in the memory of the one that
+// writes. It makes one when it first sends something, and tells where in the block of the one that
+// reads, which looks there until it has found it.
+
+// pipes are those with one rank: nil until there is one.
+type pipes struct {
+	out *pipe.Writer
+	in  *pipe.Reader
+	// region is over the memory of out.
+	region *Region
+}
+
+// A ring of pipes is so many lines: as many bytes as a core's first cache has, in a large world fewer.
+// Letters are short enough that the one side writes while the other reads.
+const (
+	// largeWorld is the size from which on a rank may have so many pipes that they are smaller.
+	largeWorld      = 64
+	pipeLines       = 512
+	smallPipeLines  = 64
+	lettersOfPipe   = 4
+	pipeLineBytes   = 64
+	pipeLetterHeads = 8
+)
+
+// pipeShape is the same on every rank.
+func pipeShape(size int) pipe.Config {
+	lines := pipeLines
+	if size > largeWorld {
+		lines = smallPipeLines
+	}
+	return pipe.Config{Lines: lines, MaxMessage: lines/lettersOfPipe*pipeLineBytes - pipeLetterHeads}
+}
+
+func (o *office) with(rank int) *pipes {
+	p := o.pipes[rank]
+	if p == nil {
+		p = new(pipes)
+		o.pipes[rank] = p
+	}
+	return p
+}
+
+// writer is what this rank sends a rank messages by.
+func (o *office) writer(rank int) (*pipe.Writer, error) {
+	p := o.with(rank)
+	if p.out != nil {
+		return p.out, nil
+	}
+	w := o.world
+	block, err := w.blockOf(rank)
+	if err != nil {
+		return nil, &linkageError{rank, err}
+	}
+	if p.region == nil {
+		memory, err := w.home.device.AllocateMemory(o.shape.Bytes())
+		if err != nil {
+			return nil, &linkageError{rank, err}
+		}
+		if p.region, err = registerMapped(w.cards, memory); err != nil {
+			return nil, &linkageError{rank, errors.Join(err, w.home.device.FreeMemory(memory))}
+		}
+	}
+	if p.out, err = pipe.NewWriter(o.shape, p.region.Memory()); err != nil {
+		return nil, &linkageError{rank, err}
+	}
+	places := p.region.Places()
+	traysOver(block, w.size)[w.rank].tell(w.Place(rank, &places))
+	return p.out, nil
+}
+
+// reader is what this rank takes a rank's messages from, nil if that has sent none yet.
+func (o *office) reader(rank int) (*pipe.Reader, error) {
+	p := o.with(rank)
+	if p.in != nil {
+		return p.in, nil
+	}
+	w := o.world
+	place, told := traysOver(w.block, w.size)[rank].look()
+	if !told {
+		return nil, nil
+	}
+	n, err := w.Neighbor(rank)
+	if err != nil {
+		return nil, &linkageError{rank, err}
+	}
+	memory, err := n.Map(place)
+	if err == nil {
+		p.in, err = pipe.NewReader(o.shape, memory)
+	}
+	if err != nil {
+		return nil, &boxError{rank, err}
+	}
+	return p.in, nil
+}
+
+// put sends what there is room for of a parcel.
+func (o *office) put(p *parcel) (moved bool, err error) {
+	out := o.with(p.rank).out
+	if out == nil {
+		if out, err = o.writer(p.rank); err != nil {
+			return false, err
+		}
+	}
+	for !p.finished() {
+		n := p.next(o.shape.MaxMessage)
+		place, err := out.Place(n)
+		if err != nil {
+			return moved, &boxError{p.rank, err}
+		}
+		if place == nil {
+			break
+		}
+		p.pack(o.world, place)
+		o.world.BeforeTelling()
+		out.Send(n)
+		o.world.Ring(p.rank)
+		moved = true
+	}
+	return moved, nil
+}
+
+// get takes what has come of a parcel.
+func (o *office) get(p *parcel) (moved bool, err error) {
+	in := o.with(p.rank).in
+	if in == nil {
+		if in, err = o.reader(p.rank); in == nil {
+			return false, err
+		}
+	}
+	for !p.finished() {
+		letter, err := in.Next()
+		if err != nil {
+			return moved, &boxError{p.rank, err}
+		}
+		if letter == nil {
+			break
+		}
+		o.world.AfterHearing()
+		if err := p.unpack(o.world, letter); err != nil {
+			return moved, err
+		}
+		o.world.BeforeTelling()
+		if in.Free() {
+			o.world.Ring(p.rank)
+		}
+		moved = true
+	}
+	return moved, nil
+}
+
+// tell tells the owner of a tray where a pipe is.
+func (t *tray) tell(place verbs.RemoteRegion) {
+	t.address.Store(place.Address)
+	t.length.Store(place.Length)
+	t.rkey.Store(uint64(place.RKey))
+	t.told.Store(1)
+}
+
+// look tells where the pipe is, if that was told.
+func (t *tray) look() (place verbs.RemoteRegion, told bool) {
+	if t.told.Load() == 0 {
+		return place, false
+	}
+	return verbs.RemoteRegion{Address: t.address.Load(), Length: t.length.Load(), RKey: uint32(t.rkey.Load())}, true
+}
