@@ -9,7 +9,6 @@ import (
 	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/epoch/latch"
 	"github.com/onesided/rma/scheduler"
-	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/world"
 )
@@ -43,8 +42,6 @@ type deferred struct {
 	mu      latch.Lock
 	queue   scheduler.Queue
 	planner scheduler.Planner
-	// model cuts what is streamed.
-	model *transfer.Model
 	// learner chooses the planner's scheme, nil if that stays; scheme is what it has chosen.
 	learner *scheduler.Learner
 	scheme  scheduler.Scheme
@@ -102,12 +99,6 @@ func newDeferred(c *core, link *world.Link, region verbs.RemoteRegion, direct bo
 		}),
 		scheme: c.hints.scheme,
 	}
-	costs := link.Costs()
-	if !link.Allowed().Has(transfer.Superpipeline) {
-		// It is not told what copies take.
-		costs.CopyBandwidth = 0
-	}
-	d.model = transfer.NewModel(&costs, d.most)
 	if d.scheme&scheduler.Adapt != 0 {
 		d.learner = scheduler.NewLearner(d.scheme)
 	}

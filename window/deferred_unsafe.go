@@ -136,7 +136,7 @@ func (d *deferred) streamFrom(ctx context.Context, done int, o *scheduler.Operat
 		}
 	}()
 	left = done
-	blocks := d.model.Blocks(o.Bytes-done, d.most)
+	blocks := d.link.Blocks(o.Bytes-done, d.most)
 	shape := aggregate.Shape{Kind: o.Kind, Op: o.Op, Element: o.Element}
 	for ; done < o.Bytes; done += shape.Size {
 		shape.Size = blocks.Next()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -68,6 +69,8 @@ type card struct {
 	last       *Link
 	lastNumber uint32
 	attributes verbs.Attributes
+	// model predicts what takes how long on the card, whose pieces are no longer than a stage.
+	model *transfer.Model
 	// rings are nil if letters go better without.
 	rings *rings
 	// origins is made when there is memory that the card does not know.
@@ -87,6 +90,8 @@ func (c *card) twice() bool { return !c.attributes.OrderedWrites && c.server == 
 
 func newCard(kind cardKind, device verbs.Device, size int) (*card, error) {
 	c := &card{kind: kind, device: device, links: make(map[uint32]*Link), attributes: device.Attributes()}
+	costs := device.Costs()
+	c.model = transfer.NewModel(&costs, stageBytes)
 	c.mapper, _ = device.(verbs.Mapper)
 	c.server, _ = device.(verbs.Server)
 	perRank := queuePerRank

@@ -114,8 +114,15 @@ func (l *Link) Unknown(bytes int) float64 {
 	return moving
 }
 
-// Allowed are the ways that memory may get to the rank's card (WithTransfers).
-func (l *Link) Allowed() transfer.Set { return l.world.settings.transfers }
+// Blocks cuts so many bytes into messages of longest bytes at most, which the target combines with what it
+// has while others come: as takes the least time on the link's card, or all long if the World's transfers
+// lack transfer.Superpipeline (WithTransfers).
+func (l *Link) Blocks(bytes, longest int) transfer.Blocks {
+	if !l.world.settings.transfers.Has(transfer.Superpipeline) {
+		return transfer.LongBlocks(bytes, longest)
+	}
+	return l.card.model.Blocks(bytes, longest)
+}
 
 // MaxPayload is the longest payload of a message, in bytes.
 func (l *Link) MaxPayload() int { return l.world.linkLetter - channel.StampBytes - messageHeader }

@@ -38,7 +38,6 @@ type origins struct {
 	card    *card
 	world   *World
 	allowed transfer.Set
-	model   *transfer.Model
 	// puts and gets choose how what is not kept goes.
 	puts, gets *transfer.Chooser
 	stages     slots
@@ -121,9 +120,7 @@ func (l *Link) origins() *origins {
 
 func newOrigins(w *World, c *card) *origins {
 	o := &origins{world: w, card: c, allowed: w.settings.transfers}
-	costs := c.device.Costs()
-	o.model = transfer.NewModel(&costs, stageBytes)
-	o.puts, o.gets = o.model.Chooser(o.allowed, true), o.model.Chooser(o.allowed, false)
+	o.puts, o.gets = c.model.Chooser(o.allowed, true), c.model.Chooser(o.allowed, false)
 	var only [cardKinds]*card
 	only[c.kind] = c
 	o.stages = slots{cards: &only, length: stageBytes, most: mostStages}
@@ -151,9 +148,10 @@ func (o *origins) speculation() regcache.Speculation {
 // extra is what it takes to move memory once that the card knows, by the mean of puts and gets, how much
 // longer that takes if it does not, and what it takes to register and deregister it, in nanoseconds.
 func (o *origins) extra(bytes int) (using, moving, registering float64) {
-	using = (o.model.Direct(bytes) + o.model.DirectRead(bytes)) / 2
-	unknown := (o.model.Time(o.puts.Best(bytes), true, bytes) + o.model.Time(o.gets.Best(bytes), false, bytes)) / 2
-	return using, unknown - using, o.model.Registration(bytes) + o.model.Deregistration(bytes)
+	m := o.card.model
+	using = (m.Direct(bytes) + m.DirectRead(bytes)) / 2
+	unknown := (m.Time(o.puts.Best(bytes), true, bytes) + m.Time(o.gets.Best(bytes), false, bytes)) / 2
+	return using, unknown - using, m.Registration(bytes) + m.Deregistration(bytes)
 }
 
 // use notes a use of memory, and tells whether the card knows it, or is going to be told.
@@ -379,15 +377,15 @@ func (o *origins) move(ctx context.Context, l *Link, opcode verbs.Opcode, memory
 // on the wire while the next is registered. Of the latter a head is copied meanwhile; it is registered
 // when the rest is known, if all may be.
 func (o *origins) moveKept(ctx context.Context, l *Link, opcode verbs.Opcode, memory []byte, remote verbs.RemoteRegion, offset uint64) error {
-	write := opcode == verbs.OpRDMAWrite
+	write, m := opcode == verbs.OpRDMAWrite, o.card.model
 	protocol, all := transfer.Cache, o.allowed.Has(transfer.Cache)
-	if o.allowed.Has(transfer.CachingPipeline) && (!all || len(memory) > o.model.Piece() && o.model.Time(transfer.CachingPipeline, write, len(memory)) < o.model.Time(transfer.Cache, write, len(memory))) {
+	if o.allowed.Has(transfer.CachingPipeline) && (!all || len(memory) > m.Piece() && m.Time(transfer.CachingPipeline, write, len(memory)) < m.Time(transfer.Cache, write, len(memory))) {
 		protocol = transfer.CachingPipeline
 	}
 	whole := memory
 	defer func() { o.count(protocol, len(whole)-len(memory)) }()
 	defer o.world.EndSpan(protocol.String(), o.world.BeginSpan())
-	pieces := o.model.Cut(protocol, write, len(memory))
+	pieces := m.Cut(protocol, write, len(memory))
 	for len(memory) > 0 {
 		next, _ := pieces.Next(o.cut(memory))
 		piece := memory[:next.Bytes:next.Bytes]

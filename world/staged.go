@@ -38,7 +38,7 @@ const (
 
 // through moves memory through slots, in pieces as a protocol has them.
 func (l *Link) through(ctx context.Context, opcode verbs.Opcode, memory []byte, protocol transfer.Protocol, remote verbs.RemoteRegion, offset uint64) error {
-	pieces := l.origins().model.Cut(protocol, opcode == verbs.OpRDMAWrite, len(memory))
+	pieces := l.card.model.Cut(protocol, opcode == verbs.OpRDMAWrite, len(memory))
 	for len(memory) > 0 {
 		piece, _ := pieces.Next(0)
 		if err := l.stage(ctx, opcode, memory[:piece.Bytes], piece.Bytes < len(memory), remote, offset); err != nil {
@@ -171,8 +171,8 @@ func (l *Link) registered(ctx context.Context, opcode verbs.Opcode, memory []byt
 		access = verbs.LocalWrite
 	}
 	o := l.origins()
-	pieces := o.model.Cut(protocol, opcode == verbs.OpRDMAWrite, len(memory))
-	depth := o.model.Depth()
+	pieces := l.card.model.Cut(protocol, opcode == verbs.OpRDMAWrite, len(memory))
+	depth := l.card.model.Depth()
 	var sent [mostDepth]uint64
 	for i := 0; len(memory) > 0; {
 		next, _ := pieces.Next(o.cut(memory))

@@ -18,10 +18,20 @@ type Blocks struct {
 // element.
 const blockAlign = 64
 
-// Blocks cuts so many bytes into blocks that are no longer than a message, at least 64 bytes.
-func (m *Model) Blocks(bytes, longest int) Blocks {
+// LongBlocks cuts so many bytes into blocks that are all as long as a message. That has room for longest
+// bytes, of which a multiple of 64 is used, 64 at least. Only the last may be shorter. Less than no bytes
+// are taken for none.
+func LongBlocks(bytes, longest int) Blocks {
 	b := Blocks{left: max(bytes, 0), longest: max(longest&^(blockAlign-1), blockAlign), growth: 1}
 	b.first = float64(b.longest)
+	b.next = b.first
+	return b
+}
+
+// Blocks is LongBlocks but for blocks that are shorter where that takes less time on the card. Where it
+// is not known what copies and the wire take all are long.
+func (m *Model) Blocks(bytes, longest int) Blocks {
+	b := LongBlocks(bytes, longest)
 	// each is what a block takes a processor beside its bytes.
 	each := max(m.gap, m.post+m.copy+m.serve)
 	switch length := float64(b.left); {

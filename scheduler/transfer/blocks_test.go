@@ -10,9 +10,10 @@ import (
 )
 
 // blocks are those of an operation.
-func blocks(m *transfer.Model, bytes, longest int) []int {
+func blocks(m *transfer.Model, bytes, longest int) []int { return lengthsOf(m.Blocks(bytes, longest)) }
+
+func lengthsOf(b transfer.Blocks) []int {
 	var all []int
-	b := m.Blocks(bytes, longest)
 	for n := b.Next(); n > 0; n = b.Next() {
 		all = append(all, n)
 	}
@@ -54,6 +55,14 @@ func TestBlocksOfBothEnds(t *testing.T) {
 	unknown := transfer.NewModel(&verbs.Costs{}, 32<<10)
 	require.Equal(t, []int{32 << 10, 32 << 10, 1000}, blocks(unknown, 64<<10+1000, 32<<10))
 	require.Empty(t, blocks(m, 0, 64))
+}
+
+// Without a model all but the last are as long as a message has room for.
+func TestLongBlocks(t *testing.T) {
+	require.Equal(t, []int{32 << 10, 32 << 10, 1000}, lengthsOf(transfer.LongBlocks(64<<10+1000, 32<<10)))
+	require.Equal(t, []int{960, 960, 80}, lengthsOf(transfer.LongBlocks(2000, 1000)))
+	require.Equal(t, []int{64, 36}, lengthsOf(transfer.LongBlocks(100, 1)))
+	require.Empty(t, lengthsOf(transfer.LongBlocks(-1, 64)))
 }
 
 // The sender, the wire and the receiver take no longer with them than with blocks of any one length, or hardly.
