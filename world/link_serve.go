@@ -20,7 +20,8 @@ type Message struct {
 	// has come, which it may else overtake: who serves it may change that memory. It is
 	// for Tell, and is not sent.
 	AfterReads bool
-	// More goes behind the payload, as a part of it. It is for Tell, and is not sent by itself.
+	// More goes behind the payload, as a part of it. It is for Tell and Ask, is the caller's again at
+	// their return, and is not sent by itself.
 	More []byte
 
 	// question: an answer is waited for.

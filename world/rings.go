@@ -37,7 +37,7 @@ type rings struct {
 	// copies are of letters that are served.
 	copies [][]byte
 	due    bool
-	// some tells that there are rings that others may write to.
+	// some tells that there are rings that others have been told to write to.
 	some atomic.Bool
 }
 
