@@ -3,6 +3,7 @@ package world
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"time"
 )
 
@@ -43,6 +44,9 @@ type round struct {
 	step, done int
 	out, in    parcel
 	memory     []uint64
+	// lastElement describes elements of lastType.
+	lastType    reflect.Type
+	lastElement *elementType
 	// parts are those of a total that is halved.
 	parts      []part
 	unfinished bool
@@ -54,7 +58,7 @@ type round struct {
 }
 
 // keptMemory bounds, in bytes, what a World keeps between calls.
-const keptMemory = 64 << 10
+const keptMemory = 1 << 20
 
 // begin starts a collective on elements of T, of which each rank gives or gets n.
 // It is followed by end and leave.
@@ -71,7 +75,7 @@ func begin[T any](ctx context.Context, w *World, op string, call uint32, root, n
 
 // start is begin for who has entered.
 func start[T any](w *World, op string, call uint32, root, n int) error {
-	element, err := elementOf[T]()
+	element, err := elementIn[T](&w.round)
 	if err != nil {
 		return fmt.Errorf("world: %s: %w", op, err)
 	}

@@ -17,6 +17,19 @@ type elementType struct {
 
 var elementTypes sync.Map
 
+// elementIn is elementOf by one who is seldom asked for another than the last.
+func elementIn[T any](r *round) (*elementType, error) {
+	t := reflect.TypeFor[T]()
+	if t == r.lastType {
+		return r.lastElement, nil
+	}
+	e, err := elementOf[T]()
+	if err == nil {
+		r.lastType, r.lastElement = t, e
+	}
+	return e, err
+}
+
 // elementOf describes T, or says why T cannot cross between ranks.
 func elementOf[T any]() (*elementType, error) {
 	t := reflect.TypeFor[T]()

@@ -41,10 +41,12 @@ func (w *World) publish(s *signature, e *elementType) {
 
 func (r *record) store(s *signature) {
 	word := uint64(s.number)<<32 | uint64(s.call)
-	if s.call != callBarrier {
+	root := uint64(s.root)<<32 | uint64(s.element)
+	// A program calls much the same again and again, and a store costs more than three looks.
+	if s.call != callBarrier && (r.root.Load() != root || r.part.Load() != s.part || r.kind.Load() != s.kind) {
 		// Who reads the record meanwhile sees that it changes.
 		r.call.Store(0)
-		r.root.Store(uint64(s.root)<<32 | uint64(s.element))
+		r.root.Store(root)
 		r.part.Store(s.part)
 		r.kind.Store(s.kind)
 	}

@@ -1,6 +1,7 @@
 package pipe
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -124,8 +125,10 @@ func (w *Writer) Place(n int) ([]byte, error) {
 func (w *Writer) Send(n int) {
 	head, number := w.head(), w.number()
 	w.pass(linesOf(n))
-	// The reader does not look there before it has taken this message.
-	clear(w.ring[w.at*lineBytes:][:headBytes])
+	// The reader does not look there before it has taken this message. A store would take the line away from it.
+	if next := w.ring[w.at*lineBytes:][:headBytes]; uint32(binary.NativeEndian.Uint64(next)) == w.number() {
+		binary.NativeEndian.PutUint64(next, 0)
+	}
 	head.Store(uint64(n)<<32 | uint64(number))
 }
 
@@ -151,12 +154,12 @@ func NewReader(config Config, memory []byte) (*Reader, error) {
 // change it meanwhile. An error is about the writer, and final.
 func (r *Reader) Next() ([]byte, error) {
 	head := r.head().Load()
-	if head == 0 {
+	if uint32(head) != r.number() {
 		return nil, nil
 	}
 	n := head >> 32
-	if number := uint32(head); number != r.number() || n < 1 || n > uint64(r.most) {
-		return nil, fmt.Errorf("%w: message %d of %d bytes; it must be %d, of 1 to %d", ErrProtocol, number, n, r.number(), r.most)
+	if n < 1 || n > uint64(r.most) {
+		return nil, fmt.Errorf("%w: a message of %d bytes; allowed are 1 to %d", ErrProtocol, n, r.most)
 	}
 	r.taken = linesOf(int(n))
 	from := r.at*lineBytes + headBytes
