@@ -3,7 +3,6 @@ package world
 import (
 	"context"
 	"fmt"
-	"math/bits"
 	"sync/atomic"
 )
 
@@ -21,8 +20,9 @@ import (
 // cancelled Meet may be repeated.
 //
 // With more ranks than cores what counts is that each rank runs only once: all add
-// to one counter of rank 0 and sleep; the last to come releases rank 0, and the
-// ranks release each other along a binomial tree.
+// to one counter of rank 0 and sleep; the last to come releases those that rank 0 does, and
+// then rank 0, and each rank some others: so the one that runs wakes several, and yet they do
+// not all run at once.
 //
 // When Meet has returned, nobody touches this rank's block again in that meeting:
 // the last one may be followed by freeing it.
@@ -201,12 +201,20 @@ func (m *Meeting) block(op string, rank int) (*meetingBlock, error) {
 	return &b, nil
 }
 
-// parent of a rank in the tree, -1 for rank 0.
+// releases is how many ranks each one releases.
+const releases = 8
+
+// parent of a rank is who releases it, -1 for rank 0.
 func parent(rank int) int {
 	if rank == 0 {
 		return -1
 	}
-	return rank &^ (1 << (bits.Len(uint(rank)) - 1))
+	return (rank - 1) / releases
+}
+
+// children are those that a rank releases: from one to before another.
+func (w *World) children(rank int) (from, to int) {
+	return min(releases*rank+1, w.size), min(releases*rank+releases+1, w.size)
 }
 
 // fromMates is who tells what comes from those that this rank shares memory with, of whom
@@ -320,24 +328,50 @@ func (m *Meeting) meetAtRoot(ctx context.Context, op string, number uint32, hist
 			return err
 		}
 	}
-	for distance := 1; distance < m.world.size; distance *= 2 {
-		child := m.world.rank + distance
-		if distance <= m.world.rank || child >= m.world.size {
-			continue
-		}
-		if !m.world.Mapped(child) {
-			if err := m.message(ctx, op, child, &Message{Kind: kindRelease, X: uint64(number)}); err != nil {
+	if m.world.rank == 0 && m.own.passed().Load() == number {
+		return nil
+	}
+	for child, to := m.world.children(m.world.rank); child < to; child++ {
+		if m.world.Mapped(child) {
+			if err := m.release(op, child, number); err != nil {
 				return err
 			}
-			continue
-		}
-		b, err := m.block(op, child)
-		if err != nil {
+		} else if err := m.message(ctx, op, child, &Message{Kind: kindRelease, X: uint64(number)}); err != nil {
 			return err
 		}
-		b.released().Store(number)
-		m.world.Ring(child)
 	}
+	return nil
+}
+
+// release releases a rank that is mapped.
+func (m *Meeting) release(op string, rank int, number uint32) error {
+	b, err := m.block(op, rank)
+	if err != nil {
+		return err
+	}
+	b.released().Store(number)
+	m.world.Ring(rank)
+	return nil
+}
+
+// releaseRoot releases the root behind those that it releases, if they are all mapped: for the last to come.
+// The root may leave as soon as it is released.
+func (m *Meeting) releaseRoot(op string, root *meetingBlock, number uint32) error {
+	w, mapped := m.world, true
+	child, to := w.children(0)
+	for rank := child; rank < to && mapped; rank++ {
+		mapped = w.Mapped(rank)
+	}
+	if mapped {
+		for ; child < to; child++ {
+			if err := m.release(op, child, number); err != nil {
+				return err
+			}
+		}
+		root.passed().Store(number)
+	}
+	root.released().Store(number)
+	w.Ring(0)
 	return nil
 }
 
@@ -350,11 +384,12 @@ func (m *Meeting) arrive(ctx context.Context, op string, number uint32, history,
 	if err != nil {
 		return err
 	}
-	if root.arrive(number, m.world.size, history, histories) {
+	last, unlike := root.arrive(number, m.world.size, history, histories)
+	switch {
+	case unlike:
 		return m.world.unlike(op, -1)
-	}
-	if reached(root.released(), number) {
-		m.world.Ring(0)
+	case last:
+		return m.releaseRoot(op, root, number)
 	}
 	return nil
 }

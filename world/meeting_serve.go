@@ -35,8 +35,11 @@ func (m *Meeting) serve(from *Link, message *Message, payload []byte) error {
 			return m.outOfTurn(from, message, last)
 		}
 		m.arrivals[from.rank] = number
-		if m.own.arrive(number, w.size, message.Y, message.Z) {
+		switch last, unlike := m.own.arrive(number, w.size, message.Y, message.Z); {
+		case unlike:
 			m.unlike.Store(true)
+		case last:
+			m.own.released().Store(number)
 		}
 	case kindRelease:
 		if from.rank != parent(w.rank) {
@@ -87,18 +90,13 @@ func (m *Meeting) outOfTurn(from *Link, message *Message, last uint32) error {
 }
 
 // arrive counts a rank at the root, with its history and the sum of its histories
-// so far, and releases the root with the last. It tells whether the last finds that
-// histories are not the same.
-func (b *meetingBlock) arrive(number uint32, size int, history, histories uint64) (unlike bool) {
+// so far. It tells whether it is the last, and whether that finds that histories are not the same.
+func (b *meetingBlock) arrive(number uint32, size int, history, histories uint64) (last, unlike bool) {
 	if history != 0 {
 		b.histories().Add(history)
 	}
 	if b.arrived().Add(1) != number*uint32(size) {
-		return false
+		return false, false
 	}
-	if history != 0 && b.histories().Load() != histories*uint64(size) {
-		return true
-	}
-	b.released().Store(number)
-	return false
+	return true, history != 0 && b.histories().Load() != histories*uint64(size)
 }

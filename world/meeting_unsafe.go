@@ -13,7 +13,9 @@ import (
 //	arrived    every rank, by atomic add, in the block of rank 0 only, after it
 //	           has added its history to histories, in the same line
 //	released   the number of the last meeting that all have come to: in the block
-//	           of rank 0 by the last to come, in others by the parent in the tree
+//	           of rank 0 by the last to come, in others by that one, or by the parent
+//	passed     in the block of rank 0, in the same line: the last meeting in which the last to
+//	           come has released those whose parent rank 0 is
 //	left       the owner, its rank + 1, when it leaves the job or the team; beside it, from
 //	           the beginning, the context of that
 //	leaver     the first rank that leaves the job, in the block of rank 0 only
@@ -98,7 +100,10 @@ func (b *meetingBlock) histories() *atomic.Uint64 {
 
 func (b *meetingBlock) arrived() *atomic.Uint32  { return b.line(arrivedLine) }
 func (b *meetingBlock) released() *atomic.Uint32 { return b.line(arrivedLine + 1) }
-func (b *meetingBlock) left() *atomic.Uint32     { return b.line(arrivedLine + 2) }
+func (b *meetingBlock) passed() *atomic.Uint32 {
+	return (*atomic.Uint32)(unsafe.Add(b.base, (arrivedLine+1)*lineBytes+4))
+}
+func (b *meetingBlock) left() *atomic.Uint32 { return b.line(arrivedLine + 2) }
 func (b *meetingBlock) context() *atomic.Uint32 {
 	return (*atomic.Uint32)(unsafe.Add(b.base, (arrivedLine+2)*lineBytes+4))
 }
