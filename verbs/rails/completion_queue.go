@@ -10,15 +10,42 @@ import (
 // batch is how many completions of a rail are taken at once.
 const batch = 32
 
-// completionQueue is one of rail 0, and what of it is the user's.
-type completionQueue struct {
+// A railQueue is a queue of a rail. For a rail but the first it is what everything there completes into.
+type railQueue struct {
 	device *device
-	first  verbs.CompletionQueue
-	held   *completion.Queue
+	rail   int
+	queue  verbs.CompletionQueue
 
 	gate gate
 	// taken belongs to who is in the gate.
 	taken [batch]verbs.Completion
+}
+
+// look has what has completed be settled.
+func (q *railQueue) look(settle func(c *verbs.Completion)) {
+	if !q.gate.enter() {
+		return
+	}
+	defer func() {
+		if q.gate.leave() {
+			q.device.channel.Ring()
+		}
+	}()
+	for {
+		n := q.queue.Poll(q.taken[:])
+		for i := range q.taken[:n] {
+			settle(&q.taken[i])
+		}
+		if n < batch {
+			return
+		}
+	}
+}
+
+// completionQueue is one of rail 0, and what of it is the user's.
+type completionQueue struct {
+	railQueue
+	held *completion.Queue
 }
 
 // CreateCompletionQueue makes a queue.
@@ -34,7 +61,7 @@ func (d *device) CreateCompletionQueue(capacity int) (verbs.CompletionQueue, err
 	if err != nil {
 		return nil, of(0, err)
 	}
-	return &completionQueue{device: d, first: first, held: held}, nil
+	return &completionQueue{railQueue{device: d, queue: first}, held}, nil
 }
 
 // Poll looks at the rails, posts what was held back and can be posted now, and takes completions.
@@ -44,33 +71,12 @@ func (q *completionQueue) Poll(into []verbs.Completion) int {
 		return 0
 	}
 	d.lookAbroad()
-	q.look()
+	q.look(q.settleFirst)
 	return q.held.Take(into)
 }
 
-// look takes what has completed on rail 0.
-func (q *completionQueue) look() {
-	if !q.gate.enter() {
-		return
-	}
-	defer func() {
-		if q.gate.leave() {
-			q.device.channel.Ring()
-		}
-	}()
-	for {
-		n := q.first.Poll(q.taken[:])
-		for i := range q.taken[:n] {
-			q.settle(&q.taken[i])
-		}
-		if n < batch {
-			return
-		}
-	}
-}
-
-// settle notes a completion of rail 0.
-func (q *completionQueue) settle(c *verbs.Completion) {
+// settleFirst notes a completion of rail 0.
+func (q *completionQueue) settleFirst(c *verbs.Completion) {
 	d := q.device
 	if c.Opcode != verbs.OpReceive && c.Opcode != verbs.OpReceiveImmediate {
 		if pair := d.pair(c.ID, 0, c.QueuePair); pair != nil {
@@ -95,30 +101,19 @@ func (q *completionQueue) Close() error {
 	if !wasOpen {
 		return nil
 	}
-	if err := q.first.Close(); err != nil {
+	if err := q.queue.Close(); err != nil {
 		return of(0, err)
 	}
 	return nil
 }
 
-// An otherQueue is what everything on a rail but the first completes into.
-type otherQueue struct {
-	device *device
-	rail   int
-	queue  verbs.CompletionQueue
-
-	gate gate
-	// taken belongs to who is in the gate.
-	taken [batch]verbs.Completion
-}
-
-func (d *device) newOtherQueue(rail int) (*otherQueue, error) {
+func (d *device) newOtherQueue(rail int) (*railQueue, error) {
 	// It takes memory for what it has held at once, or for what its queue pairs may.
 	queue, err := d.rails[rail].CreateCompletionQueue(completion.MaxCapacity)
 	if err != nil {
 		return nil, of(rail, err)
 	}
-	return &otherQueue{device: d, rail: rail, queue: queue}, nil
+	return &railQueue{device: d, rail: rail, queue: queue}, nil
 }
 
 // lookEvery is how many polls there are to one that looks at rails where nothing is expected, and
@@ -130,30 +125,14 @@ func (d *device) lookAbroad() {
 	all := d.abroad.Load() > 0 || d.turns.Add(1)%lookEvery == 0 || d.soon.Load() && d.soon.Swap(false)
 	for _, q := range d.others {
 		if all || d.servers[q.rail] != nil {
-			q.look()
+			q.look(q.settleOther)
 		}
 	}
 }
 
-func (q *otherQueue) look() {
-	if !q.gate.enter() {
-		return
-	}
-	defer func() {
-		if q.gate.leave() {
-			q.device.channel.Ring()
-		}
-	}()
-	for {
-		n := q.queue.Poll(q.taken[:])
-		for i := range q.taken[:n] {
-			c := &q.taken[i]
-			if pair := q.device.pair(c.ID, q.rail, c.QueuePair); pair != nil {
-				pair.completedOther(q.rail, c)
-			}
-		}
-		if n < batch {
-			return
-		}
+// settleOther notes a completion of a rail after the first.
+func (q *railQueue) settleOther(c *verbs.Completion) {
+	if pair := q.device.pair(c.ID, q.rail, c.QueuePair); pair != nil {
+		pair.completedOther(q.rail, c)
 	}
 }

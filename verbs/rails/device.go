@@ -39,7 +39,7 @@ type device struct {
 	closed     atomic.Bool
 
 	// others are the queues of the rails after the first.
-	others []*otherQueue
+	others []*railQueue
 	// abroad counts what is to complete there. soon makes the next poll look there, turns counts
 	// those that need not.
 	abroad atomic.Int64

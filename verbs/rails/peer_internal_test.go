@@ -88,7 +88,7 @@ func between(t testing.TB) (*queuePair, *wire) {
 	held, err := completion.New(16)
 	require.NoError(t, err)
 	require.True(t, completion.Attach(held, held))
-	queue := &completionQueue{device: d, held: held}
+	queue := &completionQueue{railQueue{device: d}, held}
 	q := &queuePair{device: d, sends: queue, receives: queue, pairs: []verbs.QueuePair{new(wire), one, new(wire)}, numbers: []uint32{1, 1, 1}, records: make([]record, 16), ready: make([][]verbs.SendRequest, 3)}
 	d.add(q)
 	require.NoError(t, q.keys.open(q))

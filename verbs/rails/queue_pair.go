@@ -113,7 +113,7 @@ func (d *device) config(config verbs.QueuePairConfig) (verbs.QueuePairConfig, er
 // railConfig is the configuration for a rail.
 func (d *device) railConfig(rail int, config verbs.QueuePairConfig) verbs.QueuePairConfig {
 	if rail == 0 {
-		config.SendQueue, config.ReceiveQueue = config.SendQueue.(*completionQueue).first, config.ReceiveQueue.(*completionQueue).first
+		config.SendQueue, config.ReceiveQueue = config.SendQueue.(*completionQueue).queue, config.ReceiveQueue.(*completionQueue).queue
 		return config
 	}
 	q := d.others[rail-1].queue

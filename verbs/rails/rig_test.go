@@ -61,6 +61,27 @@ func simulated(t testing.TB, s *sim.Simulator, without rails.Optimization, ranks
 	return nodes
 }
 
+// oneSided has the near one of two ranks do something, connected with the far one, which only polls.
+func oneSided(t testing.TB, profile string, without rails.Optimization, cards, bytes int, do func(near, far *node)) {
+	t.Helper()
+	s := simulator(t, profile)
+	nodes := simulated(t, s, without, 2, cards, bytes)
+	near, far := nodes[0], nodes[1]
+	over := false
+	s.Go("far", func() {
+		far.accept()
+		far.until(func() bool { far.queue.Poll(nil); return over })
+	})
+	s.Go("near", func() {
+		near.connect(far.Address())
+		near.warm(far)
+		do(near, far)
+		over = true
+		far.Channel().Ring()
+	})
+	require.NoError(t, s.Run())
+}
+
 // until polls, and sleeps on the channel, until done.
 func (n *node) until(done func() bool) {
 	channel := n.Channel()

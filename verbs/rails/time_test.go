@@ -13,17 +13,7 @@ import (
 
 // takes is how long so many requests, of some bytes each, take over so many cards.
 func takes(t testing.TB, profile string, without rails.Optimization, cards, bytes, count int, op verbs.Opcode) (took time.Duration) {
-	s := simulator(t, profile)
-	nodes := simulated(t, s, without, 2, cards, bytes*count)
-	near, far := nodes[0], nodes[1]
-	over := false
-	s.Go("far", func() {
-		far.accept()
-		far.until(func() bool { far.queue.Poll(nil); return over })
-	})
-	s.Go("near", func() {
-		near.connect(far.Address())
-		near.warm(far)
+	oneSided(t, profile, without, cards, bytes*count, func(near, far *node) {
 		var requests []verbs.SendRequest
 		for i := range count {
 			requests = append(requests, near.request(op, 0, i*bytes, bytes, far, i*bytes))
@@ -31,10 +21,7 @@ func takes(t testing.TB, profile string, without rails.Optimization, cards, byte
 		begun := near.Now()
 		require.Equal(t, verbs.StatusSuccess, near.do(requests...).Status)
 		took = near.Now() - begun
-		over = true
-		far.Channel().Ring()
 	})
-	require.NoError(t, s.Run())
 	return took
 }
 
