@@ -34,9 +34,10 @@ type device struct {
 	channel    channel
 	division   division
 	servers    []verbs.Server
-	charger    verbs.Charger
-	rings      verbs.RingPoller
 	closed     atomic.Bool
+	// The caller's processor is charged by rail 0.
+	verbs.Charger
+	verbs.RingPoller
 
 	// others are the queues of the rails after the first.
 	others []*railQueue
@@ -68,14 +69,12 @@ func NewWithout(without Optimization, devices ...verbs.Device) (verbs.Device, er
 	if n := len(devices); n < 2 || n > maxRails {
 		return nil, argumentError("New of %d devices; allowed are 2 to %d", n, maxRails)
 	}
-	d := &device{rails: devices, servers: make([]verbs.Server, len(devices))}
+	d := &device{rails: devices, servers: make([]verbs.Server, len(devices)), Charger: verbs.ChargerOf(devices[0]), RingPoller: verbs.RingPollerOf(devices[0])}
 	d.regions.init()
 	d.pairs.Store(new([]*queuePair))
 	for i, rail := range devices {
 		d.servers[i], _ = rail.(verbs.Server)
 	}
-	d.charger, _ = devices[0].(verbs.Charger)
-	d.rings, _ = devices[0].(verbs.RingPoller)
 	if err := d.describe(without); err != nil {
 		return nil, err
 	}
@@ -215,34 +214,6 @@ func (d *device) Frames() (frames uint64) {
 		}
 	}
 	return frames
-}
-
-// Copied charges nobody where time is real, and work takes what it takes.
-func (d *device) Copied(n int) {
-	if d.charger != nil {
-		d.charger.Copied(n)
-	}
-}
-
-func (d *device) Takes(work time.Duration) time.Duration {
-	if d.charger == nil {
-		return work
-	}
-	return d.charger.Takes(work)
-}
-
-// Work is of virtual time only.
-func (d *device) Work(ticket uint32, limit time.Duration) {
-	if d.charger != nil {
-		d.charger.Work(ticket, limit)
-	}
-}
-
-// PollRings charges nobody where time is real.
-func (d *device) PollRings(n int) {
-	if d.rings != nil {
-		d.rings.PollRings(n)
-	}
 }
 
 // Attributes of the device.

@@ -21,13 +21,13 @@ const DefaultRecords = 1 << 16
 // device is the card around another.
 type device struct {
 	verbs.Device
+	verbs.Charger
+	verbs.RingPoller
 	trace   *Trace
 	channel channel
-	// server, meter, charger and rings are the inner device, nil if it is none.
-	server  verbs.Server
-	meter   verbs.Meter
-	charger verbs.Charger
-	rings   verbs.RingPoller
+	// server and meter are the inner device, nil if it is none.
+	server verbs.Server
+	meter  verbs.Meter
 
 	mu sync.RWMutex
 	// pairs are those that are open, by number.
@@ -40,12 +40,10 @@ func New(inner verbs.Device, options Options) (verbs.Device, *Trace) {
 	if options.Records <= 0 {
 		options.Records = DefaultRecords
 	}
-	d := &device{Device: inner, pairs: make(map[uint32]*queuePair)}
+	d := &device{Device: inner, Charger: verbs.ChargerOf(inner), RingPoller: verbs.RingPollerOf(inner), pairs: make(map[uint32]*queuePair)}
 	d.channel = channel{inner.Channel(), d}
 	d.server, _ = inner.(verbs.Server)
 	d.meter, _ = inner.(verbs.Meter)
-	d.charger, _ = inner.(verbs.Charger)
-	d.rings, _ = inner.(verbs.RingPoller)
 	d.trace = &Trace{device: d}
 	for i := range d.trace.rings {
 		d.trace.rings[i].records = make([]record, options.Records)
@@ -115,34 +113,13 @@ func (d *device) Frames() uint64 {
 	return d.meter.Frames()
 }
 
-// Copied charges nobody where time is real, and work takes what it takes.
-func (d *device) Copied(n int) {
-	if d.charger != nil {
-		d.charger.Copied(n)
-	}
-}
-
-func (d *device) Takes(work time.Duration) time.Duration {
-	if d.charger == nil {
-		return work
-	}
-	return d.charger.Takes(work)
-}
-
-// PollRings charges nobody where time is real.
-func (d *device) PollRings(n int) {
-	if d.rings != nil {
-		d.rings.PollRings(n)
-	}
-}
-
 // Work is of virtual time only.
 func (d *device) Work(ticket uint32, limit time.Duration) {
-	if d.charger == nil {
+	if !d.Attributes().Virtual {
 		return
 	}
 	from := d.Now()
-	d.charger.Work(ticket, limit)
+	d.Charger.Work(ticket, limit)
 	d.trace.add(record{kind: computed, from: from, until: d.Now()})
 }
 
