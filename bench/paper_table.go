@@ -10,7 +10,7 @@ import (
 
 // figures are those of all papers, in their order.
 func figures() []*figure {
-	return slices.Concat(schedulingFigures(), frequentFigures(), superpipelineFigures(), channelFigures(), pipelineFigures(), traceFigures())
+	return slices.Concat(schedulingFigures(), frequentFigures(), superpipelineFigures(), channelFigures(), collectiveFigures(), pipelineFigures(), traceFigures())
 }
 
 // parts are the letters of the papers.

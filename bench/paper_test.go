@@ -217,6 +217,16 @@ func TestChannelFigures(t *testing.T) {
 	}
 }
 
+// Collectives gain by the RDMA channel about what their messages do.
+func TestCollectivesGainByTheChannel(t *testing.T) {
+	for _, p := range []*plot{at(t, "D15", 2, 8), at(t, "D16", 8, 256), at(t, "D17", 8, 256)} {
+		for i, saved := range p.improvements() {
+			assert.Greater(t, saved, 10.0, "%s at %d", p.figure.id(), p.X[i])
+			assert.Less(t, saved, 26.0, "%s at %d", p.figure.id(), p.X[i])
+		}
+	}
+}
+
 // What the papers' mechanisms bring, at sizes that show it. All of it is in bench paper.
 func TestMechanismsBringWhatThePapersSay(t *testing.T) {
 	for _, p := range []*plot{at(t, "A7a", 64, 64<<10), at(t, "A8b", 64, 4<<10), at(t, "A9a", 64, 16<<10), at(t, "A10b", 64, 16<<10)} {

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+
+	"github.com/onesided/rma/world"
+)
+
+// Part D, section 6.3.2: the collectives of this library, whose messages are letters or go by the RDMA
+// channel.
+
+// collectiveRanks are those of the paper's cluster, one on each node.
+const collectiveRanks = 8
+
+func collectiveFigures() []*figure {
+	const profile = "infinihost-2003"
+	curves := []curve{
+		{short: "letters", name: "send and receive", joins: []world.Option{world.WithRings(false)}},
+		{short: "rings", name: "RDMA channel", joins: []world.Option{world.WithRings(true)}},
+	}
+	sizes := []int{8, 16, 64, 256, 1 << 10, 2 << 10}
+	barriers := figure{
+		name: "15", title: "a barrier", xs: []int{2, 3, 4, 5, 6, 7, 8}, curves: curves,
+		unit: microseconds, yLabel: "latency (us)", measure: amongRanks(func(x int) int { return x }, barrier),
+	}
+	all := func(int) int { return collectiveRanks }
+	sums := figure{
+		name: "16", title: "a sum over 8 ranks that all get", xs: sizes, curves: curves,
+		unit: microseconds, yLabel: "latency (us)", measure: amongRanks(all, allReduce),
+	}
+	broadcasts := sums
+	broadcasts.name, broadcasts.title, broadcasts.measure = "17", "a broadcast to 8 ranks", amongRanks(all, broadcast)
+	// Nothing of these is printed but that they gain.
+	ahead := func(source string) []claim {
+		return []claim{
+			{name: "most_saved", unit: percent, kind: noLess, of: mostImproved, source: source},
+			{name: "least_saved", unit: percent, kind: noLess, of: leastImproved, source: source},
+		}
+	}
+	return []*figure{
+		barriers.of("D", profile, "ranks", ahead("6.3.2, figure 15: reduced significantly")...),
+		sums.of("D", profile, "bytes", ahead("6.3.2, figure 16: improves the performance")...),
+		broadcasts.of("D", profile, "bytes", ahead("6.3.2, figure 17: improves the performance")...),
+	}
+}
+
+// amongRanks measures steps among as many ranks as there are to be at each x. Those before are enough for
+// rings to be used wherever they are.
+func amongRanks(ranks func(x int) int, of step) measurement {
+	const warm, steps = 600, 200
+	return func(ctx context.Context, f *figure, c *curve, o *paperOptions) (values []float64, err error) {
+		for _, x := range f.xs {
+			s, err := f.simulator(o)
+			if err != nil {
+				return nil, err
+			}
+			err = inTime(ctx, &options{timeout: o.timeout}, func(ctx context.Context) error {
+				return world.Simulate(ctx, s, ranks(x), func(ctx context.Context, w *world.World) error {
+					b := &board{world: w, buffer: make([]byte, x), addends: make([]float64, x/8), sums: make([]float64, x/8)}
+					if err := loop(ctx, b, of, x, warm); err != nil {
+						return err
+					}
+					begun := w.Now()
+					err := loop(ctx, b, of, x, steps)
+					if w.Rank() == 0 {
+						values = append(values, inMicroseconds(w.Now()-begun)/steps)
+					}
+					return err
+				}, c.joins...)
+			})
+			if err != nil {
+				return nil, err
+			}
+		}
+		return values, nil
+	}
+}
