@@ -11,6 +11,16 @@ func bytesOf[T any](elements []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(elements))), len(elements)*int(unsafe.Sizeof(elements[0])))
 }
 
+// elementsOf is bytesOf the other way round: n elements in memory that is aligned to 8. It is sound as
+// scratch is; slicing looks that they are within.
+func elementsOf[T any](memory []byte, n int) []T {
+	var element T
+	if memory = memory[:n*int(unsafe.Sizeof(element))]; len(memory) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(memory))), n)
+}
+
 // scratch is memory of the round for n elements; a call that goes on with another
 // finds there what that has left. It is asked for once in a call. Sound because
 // elementOf has checked that T has no pointers, and no such type is aligned to more

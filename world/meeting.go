@@ -103,13 +103,20 @@ func (m *Meeting) Meet(ctx context.Context, op string, number uint32) error {
 // that nobody passes who would have heard of it through others; at the root the
 // last to come compares the sum.
 func (m *Meeting) meet(ctx context.Context, op string, number uint32, history uint64) error {
-	m.world.BeforeTelling()
-	var err error
 	if m.world.rooted {
-		err = m.meetAtRoot(ctx, op, number, history)
-	} else {
-		err = m.meetInRounds(ctx, op, number, history)
+		return m.meetAndDo(ctx, op, number, history, func() {})
 	}
+	m.world.BeforeTelling()
+	err := m.meetInRounds(ctx, op, number, history)
+	m.world.AfterHearing()
+	return err
+}
+
+// meetAndDo is meet at the root, where the last to come does something before it releases any, if it maps
+// that.
+func (m *Meeting) meetAndDo(ctx context.Context, op string, number uint32, history uint64, do func()) error {
+	m.world.BeforeTelling()
+	err := m.meetAtRoot(ctx, op, number, history, do)
 	m.world.AfterHearing()
 	return err
 }
@@ -262,6 +269,10 @@ func (m *Meeting) failure(op string) error {
 // when all has been quiet.
 func (m *Meeting) vain(op string, word *atomic.Uint32, number uint32, from int, wait *Waiter) error {
 	w := m.world
+	if from == parent(0) && reached(m.own.passed(), number) {
+		// All have come, and who was released already may have left.
+		return nil
+	}
 	if m.last {
 		if rank, ended := w.endedLeaving(from); ended && !reached(word, number) {
 			return &PeerError{Rank: rank, Op: op, Cause: ErrLeft}
@@ -300,7 +311,7 @@ func (m *Meeting) vain(op string, word *atomic.Uint32, number uint32, from int, 
 		}
 		return nil
 	}
-	mine := signature{call: callBarrier, number: w.calls.Load() + 1}
+	mine := w.round.signature
 	if err := w.verdict(op, mine.number); err != nil {
 		return err
 	}
@@ -315,9 +326,9 @@ func (m *Meeting) vain(op string, word *atomic.Uint32, number uint32, from int, 
 	return nil
 }
 
-func (m *Meeting) meetAtRoot(ctx context.Context, op string, number uint32, history uint64) error {
+func (m *Meeting) meetAtRoot(ctx context.Context, op string, number uint32, history uint64, do func()) error {
 	if m.announced != number {
-		if err := m.arrive(ctx, op, number, history, m.histories+history); err != nil {
+		if err := m.arrive(ctx, op, number, history, m.histories+history, do); err != nil {
 			return err
 		}
 		m.announced = number
@@ -355,7 +366,7 @@ func (m *Meeting) release(op string, rank int, number uint32) error {
 }
 
 // releaseRoot releases the root behind those that it releases, if they are all mapped: for the last to come.
-// The root may leave as soon as it is released.
+// The root may leave as soon as it is released, and knows before that others may.
 func (m *Meeting) releaseRoot(op string, root *meetingBlock, number uint32) error {
 	w, mapped := m.world, true
 	child, to := w.children(0)
@@ -363,12 +374,12 @@ func (m *Meeting) releaseRoot(op string, root *meetingBlock, number uint32) erro
 		mapped = w.Mapped(rank)
 	}
 	if mapped {
+		root.passed().Store(number)
 		for ; child < to; child++ {
 			if err := m.release(op, child, number); err != nil {
 				return err
 			}
 		}
-		root.passed().Store(number)
 	}
 	root.released().Store(number)
 	w.Ring(0)
@@ -376,7 +387,7 @@ func (m *Meeting) releaseRoot(op string, root *meetingBlock, number uint32) erro
 }
 
 // arrive tells the root that this rank has come, with its history and their sum.
-func (m *Meeting) arrive(ctx context.Context, op string, number uint32, history, histories uint64) error {
+func (m *Meeting) arrive(ctx context.Context, op string, number uint32, history, histories uint64, do func()) error {
 	if !m.world.Mapped(0) {
 		return m.message(ctx, op, 0, &Message{Kind: kindArrive, X: uint64(number), Y: history, Z: histories})
 	}
@@ -389,6 +400,9 @@ func (m *Meeting) arrive(ctx context.Context, op string, number uint32, history,
 	case unlike:
 		return m.world.unlike(op, -1)
 	case last:
+		m.world.AfterHearing()
+		do()
+		m.world.BeforeTelling()
 		return m.releaseRoot(op, root, number)
 	}
 	return nil

@@ -15,7 +15,7 @@ import (
 //	released   the number of the last meeting that all have come to: in the block
 //	           of rank 0 by the last to come, in others by that one, or by the parent
 //	passed     in the block of rank 0, in the same line: the last meeting in which the last to
-//	           come has released those whose parent rank 0 is
+//	           come releases those whose parent rank 0 is, before it releases rank 0
 //	left       the owner, its rank + 1, when it leaves the job or the team; beside it, from
 //	           the beginning, the context of that
 //	leaver     the first rank that leaves the job, in the block of rank 0 only

@@ -26,6 +26,10 @@ type office struct {
 	// pipes are those with ranks that are mapped, nil until there is one. They belong to the
 	// goroutine that is in a collective.
 	pipes []*pipes
+	// slabs are the memory of those that this rank writes to; of the last one, slab, so much is used.
+	slabs    []*Region
+	slab     *Region
+	slabUsed int
 	// heading is where a header is that goes by mail.
 	heading [headerBytes]byte
 
@@ -38,6 +42,7 @@ type office struct {
 
 func (o *office) open(w *World) {
 	o.world, o.shape, o.pipes, o.boxes = w, pipeShape(w.size), make([]*pipes, w.size), make(map[int]*mailbox)
+	o.slab = new(Region)
 }
 
 // exchange sends one parcel and receives another, side by side, so that ranks that
@@ -177,10 +182,8 @@ func (o *office) failed(op string, number uint32, err error) error {
 // close gives back what an office has, when nobody uses it any more.
 func (o *office) close() error {
 	var err error
-	for _, p := range o.pipes {
-		if p != nil && p.region != nil {
-			err = errors.Join(err, p.region.Deregister(), o.world.home.device.FreeMemory(p.region.Memory()))
-		}
+	for _, slab := range o.slabs {
+		err = errors.Join(err, slab.Deregister(), o.world.home.device.FreeMemory(slab.Memory()))
 	}
 	return err
 }

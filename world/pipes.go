@@ -2,6 +2,7 @@ package world
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/pipe"
@@ -15,9 +16,11 @@ import (
 type pipes struct {
 	out *pipe.Writer
 	in  *pipe.Reader
-	// region is over the memory of out.
-	region *Region
 }
+
+// slabPipes is how many pipes have memory that is made at once, if there are as many ranks: to make some takes
+// much longer than a message.
+const slabPipes = 8
 
 // A ring of pipes is so many lines: as many bytes as a core's first cache has, in a large world fewer.
 // Letters are short enough that the one side writes while the other reads.
@@ -57,24 +60,34 @@ func (o *office) writer(rank int) (*pipe.Writer, error) {
 	}
 	w := o.world
 	block, err := w.blockOf(rank)
+	if err == nil && o.slabUsed == len(o.slab.Memory()) {
+		err = o.newSlab()
+	}
 	if err != nil {
 		return nil, &linkageError{rank, err}
 	}
-	if p.region == nil {
-		memory, err := w.home.device.AllocateMemory(o.shape.Bytes())
-		if err != nil {
-			return nil, &linkageError{rank, err}
-		}
-		if p.region, err = registerMapped(w.cards, memory); err != nil {
-			return nil, &linkageError{rank, errors.Join(err, w.home.device.FreeMemory(memory))}
-		}
-	}
-	if p.out, err = pipe.NewWriter(o.shape, p.region.Memory()); err != nil {
+	if p.out, err = pipe.NewWriter(o.shape, o.slab.Memory()[o.slabUsed:]); err != nil {
 		return nil, &linkageError{rank, err}
 	}
-	places := p.region.Places()
-	traysOver(block, w.size)[w.rank].tell(w.Place(rank, &places))
+	places := o.slab.Places()
+	traysOver(block, w.size)[w.rank].tell(w.Place(rank, &places), o.slabUsed)
+	o.slabUsed += o.shape.Bytes()
 	return p.out, nil
+}
+
+// newSlab makes memory for some pipes.
+func (o *office) newSlab() error {
+	w := o.world
+	memory, err := w.home.device.AllocateMemory(min(w.size-1, slabPipes) * o.shape.Bytes())
+	if err != nil {
+		return err
+	}
+	region, err := registerMapped(w.cards, memory)
+	if err != nil {
+		return errors.Join(err, w.home.device.FreeMemory(memory))
+	}
+	o.slab, o.slabUsed, o.slabs = region, 0, append(o.slabs, region)
+	return nil
 }
 
 // reader is what this rank takes a rank's messages from, nil if that has sent none yet.
@@ -84,7 +97,7 @@ func (o *office) reader(rank int) (*pipe.Reader, error) {
 		return p.in, nil
 	}
 	w := o.world
-	place, told := traysOver(w.block, w.size)[rank].look()
+	place, at, told := traysOver(w.block, w.size)[rank].look()
 	if !told {
 		return nil, nil
 	}
@@ -93,8 +106,11 @@ func (o *office) reader(rank int) (*pipe.Reader, error) {
 		return nil, &linkageError{rank, err}
 	}
 	memory, err := n.Map(place)
+	if err == nil && at > uint64(len(memory)) {
+		err = fmt.Errorf("%w: a pipe at %d of %d bytes", ErrMessage, at, len(memory))
+	}
 	if err == nil {
-		p.in, err = pipe.NewReader(o.shape, memory)
+		p.in, err = pipe.NewReader(o.shape, memory[at:])
 	}
 	if err != nil {
 		return nil, &boxError{rank, err}
@@ -157,18 +173,19 @@ func (o *office) get(p *parcel) (moved bool, err error) {
 	return moved, nil
 }
 
-// tell tells the owner of a tray where a pipe is.
-func (t *tray) tell(place verbs.RemoteRegion) {
+// tell tells the owner of a tray where a pipe is: in which region, and from where on.
+func (t *tray) tell(place verbs.RemoteRegion, at int) {
 	t.address.Store(place.Address)
 	t.length.Store(place.Length)
 	t.rkey.Store(uint64(place.RKey))
-	t.told.Store(1)
+	t.told.Store(uint64(at) + 1)
 }
 
 // look tells where the pipe is, if that was told.
-func (t *tray) look() (place verbs.RemoteRegion, told bool) {
-	if t.told.Load() == 0 {
-		return place, false
+func (t *tray) look() (place verbs.RemoteRegion, at uint64, some bool) {
+	told := t.told.Load()
+	if told == 0 {
+		return place, 0, false
 	}
-	return verbs.RemoteRegion{Address: t.address.Load(), Length: t.length.Load(), RKey: uint32(t.rkey.Load())}, true
+	return verbs.RemoteRegion{Address: t.address.Load(), Length: t.length.Load(), RKey: uint32(t.rkey.Load())}, told - 1, true
 }

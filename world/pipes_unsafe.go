@@ -6,18 +6,25 @@ import (
 )
 
 // A tray is where a rank that maps a block tells its owner of the pipe by which it is going to send:
-// told is 1 behind the others.
+// told, stored behind the others, is one more than where in the region that begins.
 type tray struct{ told, address, length, rkey atomic.Uint64 }
 
 // blockLength is how long the block of a rank is in a World of so many: flags of meetings, the ledger,
-// obituaries, and a tray for each.
-func blockLength(size int) int {
-	return blockBytes + 8*obituaryWords(size) + int(unsafe.Sizeof(tray{}))*size
+// obituaries, a tray for each, and from a line on the table.
+func blockLength(size int) int { return tableOffset(size) + tableBytes(size) }
+
+func tableOffset(size int) int {
+	return (traysOffset(size) + int(unsafe.Sizeof(tray{}))*size + lineBytes - 1) &^ (lineBytes - 1)
 }
+
+func traysOffset(size int) int { return blockBytes + 8*obituaryWords(size) }
+
+// tableOver is the table in a block of blockLength.
+func tableOver(block []byte, size int) []byte { return block[tableOffset(size):blockLength(size)] }
 
 // traysOver is sound for a block of blockLength that is aligned to 8, as device memory is, and which
 // stays mapped as long as the device is open.
 func traysOver(block []byte, size int) []tray {
-	trays := block[blockBytes+8*obituaryWords(size) : blockLength(size)]
+	trays := block[traysOffset(size):tableOffset(size)]
 	return unsafe.Slice((*tray)(unsafe.Pointer(unsafe.SliceData(trays))), size)
 }

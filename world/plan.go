@@ -21,7 +21,8 @@ const (
 	// takes log2(Size) messages, and AllToAll one for each rank, of up to 16.
 	Plain
 	// Short takes the fewest messages one behind the other: AllReduce doubles what each rank has
-	// the sum of, and AllToAll forwards parts.
+	// the sum of, and AllToAll forwards parts. Of ranks that share cores and memory AllReduce adds up
+	// a line, 64 bytes, in one place, where they meet.
 	Short
 	// Long takes the fewest bytes: Reduce and AllReduce halve what each rank adds up, Broadcast
 	// scatters parts, which go around a ring then, as those of AllGather do.

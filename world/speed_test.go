@@ -3,6 +3,7 @@ package world_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,26 +29,32 @@ var rounds = []struct {
 
 // No small call allocates, on any rank, once its connections are made.
 func TestCallsAllocateNothing(t *testing.T) {
-	for _, c := range rounds {
-		t.Run(c.name, func(t *testing.T) {
-			const runs = 200
-			require.NoError(t, world.Run(context.Background(), 2, scripted(func(s *script) {
-				call := c.make(s, 64)
-				for range 100 {
-					s.ok(call())
-				}
-				if s.me == 1 {
-					// AllocsPerRun makes one call to warm up.
-					for range runs + 1 {
-						s.ok(call())
-					}
-					return
-				}
-				n := testing.AllocsPerRun(runs, func() { s.ok(call()) })
-				s.check(n == 0, "%s: %v allocations", c.name, n)
-			})))
-		})
+	for _, n := range []int{2, 4 * runtime.GOMAXPROCS(0)} {
+		for _, c := range rounds {
+			t.Run(fmt.Sprintf("%s/%d ranks", c.name, n), func(t *testing.T) { allocateNothing(t, n, c.make) })
+		}
 	}
+}
+
+func allocateNothing(t *testing.T, n int, make func(s *script, bytes int) func() error) {
+	const runs = 200
+	require.NoError(t, world.Run(context.Background(), n, scripted(func(s *script) {
+		s.ctx = context.Background()
+		call := make(s, 64)
+		for range 100 {
+			s.ok(call())
+		}
+		s.ok(s.w.Barrier(s.ctx))
+		if s.me != 0 {
+			// AllocsPerRun makes one call to warm up.
+			for range runs + 1 {
+				s.ok(call())
+			}
+			return
+		}
+		allocations := testing.AllocsPerRun(runs, func() { s.ok(call()) })
+		s.check(allocations == 0, "%v allocations", allocations)
+	})))
 }
 
 func benchmark(b *testing.B, n, call, bytes int) {

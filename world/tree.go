@@ -238,6 +238,9 @@ func AllReduce[T any](ctx context.Context, w *World, in, out []T, combine func(a
 		return err
 	}
 	defer r.leave()
+	if w.atTable(len(bytesOf(in))) {
+		return r.end(addAtTable(ctx, r, in, out, combine))
+	}
 	if way := w.allReduceWay(len(bytesOf(in))); way != Plain {
 		return r.end(allReduce(ctx, r, in, out, combine, way))
 	}
