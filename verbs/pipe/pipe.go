@@ -136,10 +136,10 @@ func (w *Writer) Send(n int) {
 type Reader struct {
 	place
 	freed *atomic.Uint64
-	// told is how many lines the writer knows to be free.
-	told uint64
-	// taken is how many lines the message takes that was given last.
-	taken int
+	// returned counts the lines that were given back, of which the writer was told of told.
+	returned, told uint64
+	// given is how many lines the message takes that was given last.
+	given int
 }
 
 // NewReader begins to read from a pipe.
@@ -161,20 +161,39 @@ func (r *Reader) Next() ([]byte, error) {
 	if n < 1 || n > uint64(r.most) {
 		return nil, fmt.Errorf("%w: a message of %d bytes; allowed are 1 to %d", ErrProtocol, n, r.most)
 	}
-	r.taken = linesOf(int(n))
+	r.given = linesOf(int(n))
+	_, taken := r.behind(r.given)
+	if used := r.passed - r.returned + uint64(taken); used > uint64(r.lines) {
+		return nil, fmt.Errorf("%w: %d lines in use; allowed are %d", ErrProtocol, used, r.lines)
+	}
 	from := r.at*lineBytes + headBytes
 	return r.ring[from : from+int(n) : from+int(n)], nil
 }
 
 // Free gives the room of the message that Next has given back, and tells whether the writer was told: it may
 // wait for that.
-func (r *Reader) Free() (told bool) {
-	r.pass(r.taken)
-	r.taken = 0
-	if 4*(r.passed-r.told) < uint64(r.lines) {
+func (r *Reader) Free() (told bool) { return r.Return(r.Take()) }
+
+// Take passes over the message that Next has given, so that Next gives the one behind it, and tells how many
+// lines it takes. It stays where it is until these are returned.
+func (r *Reader) Take() (lines int) {
+	lines = r.pass(r.given)
+	r.given = 0
+	return lines
+}
+
+// Return gives back the room of the messages that were taken first, which take so many lines together. As Free
+// it tells whether the writer was told.
+func (r *Reader) Return(lines int) (told bool) {
+	r.returned += uint64(lines)
+	if 4*(r.returned-r.told) < uint64(r.lines) {
 		return false
 	}
-	r.told = r.passed
-	r.freed.Store(r.passed)
+	r.told = r.returned
+	r.freed.Store(r.returned)
 	return true
 }
+
+// Look is the word that tells whether Next is going to find something: then its low 32 bits are number. Both
+// hold until Take or Free.
+func (r *Reader) Look() (word *atomic.Uint64, number uint32) { return r.head(), r.number() }

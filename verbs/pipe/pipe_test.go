@@ -79,6 +79,60 @@ func TestRandom(t *testing.T) {
 	}
 }
 
+// Messages that were taken stay until their room is returned, which the writer waits for; one that does not
+// is found out.
+func TestTake(t *testing.T) {
+	c := pipe.Config{Lines: 8, MaxMessage: 120}
+	m := memory(c)
+	w, err := pipe.NewWriter(c, m)
+	require.NoError(t, err)
+	r, err := pipe.NewReader(c, m)
+	require.NoError(t, err)
+	number := byte(0)
+	send := func() bool {
+		place, err := w.Place(100)
+		require.NoError(t, err)
+		if place == nil {
+			return false
+		}
+		number++
+		place[0] = number
+		w.Send(100)
+		return true
+	}
+	for range 3 {
+		require.True(t, send())
+	}
+	require.False(t, send())
+	var held [][]byte
+	for want := byte(1); want <= 3; want++ {
+		word, low := r.Look()
+		require.Equal(t, low, uint32(word.Load()))
+		got, err := r.Next()
+		require.NoError(t, err)
+		held = append(held, got)
+		require.Equal(t, 2, r.Take())
+		require.Equal(t, want, held[want-1][0])
+	}
+	require.False(t, send())
+	require.True(t, r.Return(2))
+	require.True(t, send())
+	require.False(t, send())
+	require.Equal(t, byte(2), held[1][0])
+
+	// As if all had been returned.
+	for taken := uint64(8); taken <= 10; taken += 2 {
+		binary.NativeEndian.PutUint64(m, taken)
+		require.True(t, send())
+		_, err = r.Next()
+		require.NoError(t, err)
+		require.Equal(t, 2, r.Take())
+	}
+	_, err = r.Next()
+	require.ErrorIs(t, err, pipe.ErrProtocol)
+	require.ErrorContains(t, err, "10 lines in use; allowed are 8")
+}
+
 // Two goroutines agree, whatever one sees of what the other does.
 func TestConcurrent(t *testing.T) {
 	const messages = 20_000
