@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/channel"
 	"github.com/onesided/rma/world"
 )
 
@@ -74,7 +75,7 @@ func (s *stage) runScenes(ctx context.Context, scenes map[scene][]cell, together
 		for _, one := range cells {
 			longest = max(longest, one.size)
 		}
-		if b.messenger, err = newMessenger(ctx, s.w, s.open, b.buffer, longest); err != nil {
+		if b.messenger, err = newMessenger(ctx, s.w, s.open, b.buffer, channel.Options{MaxMessage: longest, WithoutPipes: s.settings.unpiped}); err != nil {
 			return err
 		}
 	}

@@ -36,13 +36,12 @@ const mostCopied = 8 << 10
 // addressBytes is how long the address of a device may be.
 const addressBytes = 256
 
-// newMessenger connects ranks 0 and 1, which every rank does together. Messages are of most bytes of
-// buffer, or fewer.
-func newMessenger(ctx context.Context, w *world.World, open func() (verbs.Device, error), buffer []byte, most int) (*messenger, error) {
+// newMessenger connects ranks 0 and 1, which every rank does together. Messages are of buffer.
+func newMessenger(ctx context.Context, w *world.World, open func() (verbs.Device, error), buffer []byte, options channel.Options) (*messenger, error) {
 	m := new(messenger)
 	own, all := make([]byte, addressBytes), make([]byte, addressBytes*w.Size())
 	if w.Rank() < 2 {
-		if err := m.open(open, buffer, most); err != nil {
+		if err := m.open(open, buffer, options); err != nil {
 			return nil, err
 		}
 		copy(own, m.device.Address())
@@ -60,7 +59,7 @@ func newMessenger(ctx context.Context, w *world.World, open func() (verbs.Device
 	return m, err
 }
 
-func (m *messenger) open(open func() (verbs.Device, error), buffer []byte, most int) (err error) {
+func (m *messenger) open(open func() (verbs.Device, error), buffer []byte, options channel.Options) (err error) {
 	if m.device, err = open(); err != nil {
 		return err
 	}
@@ -68,7 +67,6 @@ func (m *messenger) open(open func() (verbs.Device, error), buffer []byte, most 
 	if m.region, err = m.device.RegisterMemory(buffer, verbs.LocalWrite); err != nil {
 		return err
 	}
-	options := channel.Options{MaxMessage: most}
 	if server, served := m.device.(verbs.Server); served {
 		// The processor of the peer places what is written, so that a ring would save nothing.
 		options.Budget = -1

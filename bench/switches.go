@@ -22,6 +22,7 @@ type settings struct {
 	single       bool   // accumulates of more than one element are not possible
 	same         bool   // accumulates of several operations are not possible
 	unregistered bool   // buffers are not registered beforehand
+	unpiped      bool   // messages go by no pipes
 	cards        bool   // accumulates of other than sums of integers are not possible
 	network      string // a switch that needs ranks which use TCP
 	link         string // a switch that needs ranks which use a network or simulated cards
@@ -143,12 +144,13 @@ func overLinks() []toggle {
 		}
 		return nil
 	}}
+	pipes := leaving("pipes", "short messages between ranks that map each other's memory go by pipes there, in the cases msg_lat and msg_bw (with -device shm)", func(s *settings) { s.unpiped = true })
 	const untold = "registered"
 	registered := leaving(untold, "the program registers the buffers of operations beforehand; without it the library gets them to the card by transfer"+linked, func(s *settings) {
 		s.unregistered, s.link = true, untold+"=off"
 	})
 	return []toggle{
-		registered, transfers, rings,
+		registered, transfers, rings, pipes,
 		arranging("defer", "operations wait for a synchronization, or until enough of them do; without it the next six are off too", scheduler.Defer),
 		arranging("getsfirst", "what reads is sent before what writes; without it the next is off too", scheduler.GetsFirst),
 		arranging("interleave", "direct reads and writes take turns", scheduler.Interleave),

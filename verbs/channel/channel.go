@@ -12,8 +12,8 @@ import (
 // peer's ring, and to take those that the peer writes into this one's. It touches no device.
 //
 // Its sender half (Lend, Place, Seal, SealGathered, StampLetter, NeedsTelling, Mark,
-// Completed) is for one goroutine at a time, and so is its receiver half (Own, Poll, Free,
-// Letter, SetPolled, Polled, Draining): both may be used at once. A Channel without rings
+// Completed, LendPipe, SendByPipe) is for one goroutine at a time, and so is its receiver half (Own,
+// Poll, Free, Letter, SetPolled, Polled, Draining, OwnPipe, PollPipe, FreeOfPipe): both may be used at once. A Channel without rings
 // numbers letters, and takes no memory beside itself.
 type Channel struct {
 	// ID is the user's name for the channel: nothing here looks at it.

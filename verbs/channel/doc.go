@@ -75,6 +75,17 @@
 // by which it says so, which wakes; and since that has a number, the ring is emptied before it. Nor
 // does a ring tell that its peer has died: who waits for one watches it (verbs.Watcher).
 //
+// # Pipes
+//
+// Where two ranks map each other's memory (verbs.Mapper) a ring would be written by the sender's processor
+// through a queue pair. There a channel has a pipe (package pipe) in its place: the sender stores a message
+// in the receiver's memory. It begins with the stamp, so that it is in order with letters, and the set
+// decides on it as on a ring. It returns room by itself: its stamp tells no credits. What finds no
+// room goes as a letter.
+//
+// A pipe wakes nobody either. But who writes to one maps the peer, and rings it, which is a load if nobody
+// sleeps there. So a rank that goes to sleep keeps its pipes.
+//
 // # Who does it
 //
 // A [Channel] is all of this for one connection, and a [Set] for a rank; both touch no device, so
@@ -91,7 +102,8 @@
 //	}
 //
 // Most requests are unsignalled (4.3). What of a request is the same for all buffers is filled in
-// once. A [Poller] looks at the rings first, and at the completion queue if there is nothing in them.
+// once. A [Poller] looks at the rings first, and at the completion queue if there is nothing in them;
+// while messages come by pipes, at every eighth poll.
 //
 // # Invariants
 //
@@ -102,12 +114,14 @@
 //     writes is a [ProtocolError], which ends this channel and no other. A flag behind which no data
 //     comes waits, until a letter does.
 //   - The memory of a message is the peer's to write, if it does not keep to the protocol, until
-//     it is freed: who cannot have that change under his eyes copies it.
+//     it is freed: who cannot have that change under his eyes copies it. What a sender stores in a pipe
+//     after its memory was given back is nobody's (verbs.Device.FreeMemory).
 //   - Words that a card writes while somebody looks are loaded atomically. Of what they publish the
 //     race detector hears through package outside.
 //   - A peer that sends little, or nothing, costs no ring: that is made when it first joins the set.
 //     It is 10 KiB on either side for a direction with [DefaultConfig], so that a connection polled at
-//     both ends takes 20 KiB of each rank; the paper has about 100 (4.1). The letters of an End take
+//     both ends takes 20 KiB of each rank; the paper has about 100 (4.1). A pipe is 72 KiB of the rank
+//     that receives. The letters of an End take
 //     Options.Letters places for each direction, 33 KiB in all if nothing else is said.
 //   - Nothing is allocated for a message.
 package channel

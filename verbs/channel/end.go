@@ -8,23 +8,26 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// An End is one side of a connection over a queue pair, on which messages go by the peer's ring
-// or as letters, in order.
+// An End is one side of a connection over a queue pair, on which messages go by the peer's ring, by a
+// pipe to it, or as letters, in order.
 type End struct {
 	poller  *Poller
 	channel *Channel
 	pair    verbs.QueuePair
-	// own is the ring in which this side receives, mirror what is written to the peer's.
+	// own is the ring or pipe in which this side receives, mirror what is written to the peer's ring.
+	// neighbor is the peer, if there is a pipe to it.
 	own, mirror verbs.MemoryRegion
 	peer        Offer
+	neighbor    verbs.Neighbor
 	// letters has the places of letters that come, and then of those that go. arrived are
 	// those that have come and were not taken.
 	letters verbs.MemoryRegion
 	arrived []received
 	// next is the place of the next letter that goes.
 	next int
-	// offered: the peer was told of the ring. ringless: there is no memory for one.
-	offered, ringless, owes bool
+	// offered: the peer was told of the ring or pipe. ringless: there is no memory for one. pipeless: the
+	// peer cannot map it. unmapped: the peer is to be told that this side cannot.
+	offered, ringless, pipeless, unmapped, owes bool
 
 	// written and sent count requests and letters, of which done and gone are known to have
 	// completed; signalled is which request was signalled last, marked the mark and signed the
@@ -38,7 +41,8 @@ type End struct {
 	segments [2][3]verbs.Segment
 	receive  [1]verbs.ReceiveRequest
 	place    [1]verbs.Segment
-	err      error
+	// lost is why the connection is about to end, as soon as all that has come is taken.
+	lost, err error
 }
 
 // received is where a letter is that has come, and how long.
@@ -81,10 +85,13 @@ func (p *Poller) open(create func(verbs.QueuePairConfig) (verbs.QueuePair, error
 	return e, e.err
 }
 
-// ring makes the ring in which this side receives, and tells whether there is one.
+// ring makes the ring or pipe in which this side receives, and tells whether there is one.
 func (e *End) ring() bool {
-	if owns := e.channel.Owns(); owns || e.ringless || e.err != nil {
+	if owns := e.channel.Owns() || e.channel.OwnsPipe(); owns || e.ringless || e.err != nil {
 		return owns && e.err == nil
+	}
+	if e.poller.mapper != nil && !e.pipeless {
+		return e.ownPipe()
 	}
 	config := e.poller.options.Ring
 	region, err := RingMemory(e.poller.device, config.Bytes(), verbs.LocalWrite|verbs.RemoteWrite)
@@ -133,7 +140,21 @@ func (e *End) send(head []byte, body verbs.Segment) error {
 		return e.err
 	case n < 1 || n > e.poller.options.MaxMessage:
 		return fmt.Errorf("channel: a message of %d bytes; allowed are 1 to %d", n, e.poller.options.MaxMessage)
-	case int(e.written-e.done)+2 > e.poller.options.MaxSends:
+	case e.lost != nil:
+		return fmt.Errorf("channel: connection %d: %w", e.channel.ID, e.lost)
+	}
+	if e.neighbor != nil {
+		sent, err := e.channel.SendByPipe(head, body.Memory)
+		if err != nil {
+			e.fail(err)
+			return e.err
+		}
+		if sent {
+			e.neighbor.Ring()
+			return nil
+		}
+	}
+	if int(e.written-e.done)+2 > e.poller.options.MaxSends {
 		return verbs.ErrQueueFull
 	}
 	place := e.channel.Place(n)
@@ -241,11 +262,12 @@ func (e *End) completed(c *verbs.Completion) {
 		if err == nil {
 			err = c.Status
 		}
-		e.fail(err)
+		e.lose(err)
 	case c.ID&receiveBit != 0:
 		if len(e.arrived) == 0 {
 			e.poller.lettered = append(e.poller.lettered, e)
 		}
+		e.poller.piped = false
 		e.arrived = append(e.arrived, received{int(c.ID &^ receiveBit), int(c.Bytes)})
 	default:
 		e.done, e.gone = uint16(c.ID), uint16(c.ID>>sentShift)
@@ -254,8 +276,11 @@ func (e *End) completed(c *verbs.Completion) {
 	}
 }
 
-// takeRing takes messages from the ring, or if there is no room for them what tells something.
+// takeRing takes messages from the ring or pipe, or if there is no room for them what tells something.
 func (e *End) takeRing(into []Arrival) (n int) {
+	if e.channel.OwnsPipe() {
+		return e.takePipe(into)
+	}
 	if len(into) == 0 {
 		if err := e.channel.Hear(); err != nil {
 			e.fail(err)
@@ -281,10 +306,12 @@ func (e *End) takeRing(into []Arrival) (n int) {
 // Release gives the room of a message back.
 func (e *End) Release(a *Arrival) {
 	switch {
-	case e.err != nil || a.Err != nil:
+	case e.err != nil || e.lost != nil || a.Err != nil:
 	case a.slot == byRing:
 		e.channel.Free(a.message)
 		e.poller.owe(e)
+	case a.slot == byPipe:
+		e.channel.FreeOfPipe(a.message)
 	default:
 		e.await(a.slot)
 	}
@@ -318,6 +345,7 @@ func (e *End) Close() error {
 	p.ends[e.channel.ID], e.channel.ID = nil, -1
 	is := func(other *End) bool { return other == e }
 	p.lettered, p.owing, p.ended = slices.DeleteFunc(p.lettered, is), slices.DeleteFunc(p.owing, is), slices.DeleteFunc(p.ended, is)
+	p.lost = slices.DeleteFunc(p.lost, is)
 	if e.err == nil {
 		e.err = fmt.Errorf("channel: the connection: %w", verbs.ErrClosed)
 	}

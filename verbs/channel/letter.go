@@ -12,12 +12,15 @@ const (
 	kindNothing byte = iota
 	kindMessage
 	kindOffer
+	// kindPipe offers a pipe. kindUnmapped answers that it cannot be mapped.
+	kindPipe
+	kindUnmapped
 	kinds
 )
 
 // letterBytes is how long letters are at most.
 func (p *Poller) letterBytes() int {
-	return padded(letterHead + max(p.options.MaxMessage, OfferBytes))
+	return padded(letterHead + max(p.options.MaxMessage, OfferBytes, pipeOfferBytes))
 }
 
 // letter is the place of a letter: of those that come first, then of those that go.
@@ -47,7 +50,15 @@ func (e *End) mail(kind byte, head []byte, body verbs.Segment) error {
 // there was no room for that.
 func (e *End) tell() bool {
 	c := e.channel
-	if c.Polled() && !e.offered {
+	if e.unmapped {
+		e.unmapped = e.mail(kindUnmapped, nil, verbs.Segment{}) != nil
+		return !e.unmapped
+	}
+	if c.Polled() && !e.offered && c.OwnsPipe() {
+		e.offered = e.mail(kindPipe, e.pipeOffer(), verbs.Segment{}) == nil
+		return e.offered
+	}
+	if c.Polled() && !e.offered && c.Owns() {
 		var encoded [OfferBytes]byte
 		offer := OfferOf(e.poller.options.Ring, e.own.Remote())
 		offer.Encode(encoded[:])
@@ -112,8 +123,17 @@ func (e *End) take(letter []byte, slot int, arrival *Arrival) int {
 		*arrival = Arrival{End: e, Payload: payload, slot: slot}
 		e.poller.heard(e)
 		return 1
-	case kindOffer:
-		if err := e.lend(payload); err != nil {
+	case kindOffer, kindPipe, kindUnmapped:
+		var err error
+		switch letter[StampBytes] {
+		case kindOffer:
+			err = e.lend(payload)
+		case kindPipe:
+			err = e.lendPipe(payload)
+		case kindUnmapped:
+			err = e.withdrawPipe()
+		}
+		if err != nil {
 			e.fail(err)
 			return 0
 		}

@@ -16,7 +16,9 @@ type Poller struct {
 	options    Options
 	queue      verbs.CompletionQueue
 	rings      verbs.RingPoller
-	set        *Set
+	// mapper is nil if there are no pipes.
+	mapper verbs.Mapper
+	set    *Set
 	// ends are by the ID of their channels, nil where one was closed; pairs by the number of
 	// their queue pairs.
 	ends  []*End
@@ -24,10 +26,14 @@ type Poller struct {
 	// lettered have letters that were not taken, owing may have to tell something.
 	lettered, owing []*End
 	due             bool
-	// first is the place in the set of the ring that is looked at first. found tells how many polls in
-	// turn have found something in the rings.
+	// first is the place in the set of the ring that is looked at first. found tells how many polls there
+	// were since the completion queue was polled.
 	first, found int
-	ended        []*End
+	// piped tells that the message that came last came by a pipe: more are likely to, and the completion
+	// queue may wait. stuck tells that what is in a ring or pipe cannot be taken.
+	piped, stuck bool
+	// lost are to end when what has come is taken, ended have.
+	lost, ended []*End
 	// full tells that the last poll had no room for more.
 	full bool
 	// completions are polled into.
@@ -47,6 +53,8 @@ type Options struct {
 	Letters, MaxMessage int
 	// MaxSends is of the queue pairs: 128, at least 8.
 	MaxSends int
+	// WithoutPipes has short messages go by the queue pair though the peer's memory is mapped.
+	WithoutPipes bool
 	// SignalAll has a completion come for everything that is sent, to see what that takes.
 	SignalAll bool
 	// Completions is what the completion queue has room for, where each connection needs
@@ -57,8 +65,8 @@ type Options struct {
 const (
 	mostLetters = 128
 	fewestSends = 8
-	// After so many polls in turn that found something in rings the completion queue is polled,
-	// too.
+	// After so many polls in turn that found something in rings, or by which something in a pipe was
+	// waited for, the completion queue is polled, too.
 	mostFound = 8
 )
 
@@ -101,6 +109,9 @@ func NewPoller(device verbs.Device, options Options) (*Poller, error) {
 		pairs: make(map[uint32]*End),
 	}
 	p.rings, _ = device.(verbs.RingPoller)
+	if !options.WithoutPipes && !attributes.Virtual {
+		p.mapper, _ = device.(verbs.Mapper)
+	}
 	return p, nil
 }
 
@@ -116,27 +127,38 @@ type Arrival struct {
 	slot    int
 }
 
-// byRing is the slot of what is no letter.
-const byRing = -1
+// These are the slots of what is no letter.
+const (
+	byRing = -1 - iota
+	byPipe
+)
 
 // Poll takes up to len(into) messages that have come, each connection's in order, and
 // returns how many. It looks at the rings, and at the completion queue if it finds nothing
-// there, or has long not looked.
+// there, or has long not looked. While messages come by pipes, and the rank does not Rest, it has long
+// not looked after eight polls that found nothing.
 func (p *Poller) Poll(into []Arrival) (n int) {
 	if p.full {
 		// There may have been no room for letters.
 		n = p.takeLetters(into)
 	}
 	n += p.pollRings(into[n:])
-	if p.found++; n == 0 || p.found >= mostFound {
-		p.found = 0
+	if p.found++; p.found >= mostFound || n == 0 && (!p.piped || p.stuck || len(into) == 0) {
+		p.found, p.stuck = 0, false
 		p.pollQueue()
 	}
-	n += p.takeLetters(into[n:])
+	if len(p.lettered) > 0 {
+		n += p.takeLetters(into[n:])
+	}
+	if len(p.lost) > 0 {
+		n += p.bury(into[n:])
+	}
 	if p.due {
 		p.review()
 	}
-	p.tell()
+	if len(p.owing) > 0 {
+		p.tell()
+	}
 	p.full = n == len(into)
 	for n < len(into) && len(p.ended) > 0 {
 		e := p.ended[0]
@@ -159,11 +181,18 @@ func (p *Poller) pollRings(into []Arrival) (n int) {
 		p.first = 0
 	}
 	for i := p.set.Next(p.first); i >= 0; i = p.set.Next(i + 1) {
-		n += p.ends[p.set.At(i).ID].takeRing(into[n:])
+		n += p.takeAt(i, into[n:])
 	}
 	for i := p.set.Next(0); i >= 0 && i < p.first; i = p.set.Next(i + 1) {
-		n += p.ends[p.set.At(i).ID].takeRing(into[n:])
+		n += p.takeAt(i, into[n:])
 	}
+	return n
+}
+
+// takeAt takes what is there for a member of the set.
+func (p *Poller) takeAt(i int, into []Arrival) int {
+	n := p.ends[p.set.At(i).ID].takeRing(into)
+	p.stuck = p.stuck || n == 0
 	return n
 }
 
@@ -222,6 +251,7 @@ func (p *Poller) dismissed(leave []*Channel) {
 // device's channel, which a write does not ring. It is to be called, and Poll to have found
 // nothing, before each sleep.
 func (p *Poller) Rest() {
+	p.piped = false
 	p.dismissed(p.set.LeaveAll())
 	p.tell()
 }
@@ -238,7 +268,7 @@ func (p *Poller) owe(e *End) {
 func (p *Poller) tell() {
 	left := 0
 	for _, e := range p.owing {
-		if e.err != nil || e.tell() {
+		if e.err != nil || e.lost != nil || e.tell() {
 			e.owes = false
 			continue
 		}

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/channel"
@@ -23,17 +22,19 @@ func content(rank, i, most int) []byte {
 	return payload
 }
 
-// TestConversation: messages of all lengths, by ring and as letters, both ways at once, come in order
+// TestConversation: messages of all lengths, by ring, by pipe and as letters, both ways at once, come in order
 // and whole, while they are released in any order, and now and then the rank rests.
 func TestConversation(t *testing.T) {
-	const count, most = 3000, 900
+	const count, usual = 3000, 900
 	for _, rig := range rigs {
 		for name, options := range map[string]channel.Options{
-			"rings":   {Ring: channel.Config{Buffers: 8, BufferBytes: 128, MaxMessage: 600}, MaxMessage: most, Budget: 1 << 20},
-			"letters": {MaxMessage: most, Budget: -1},
+			"rings":   {Ring: channel.Config{Buffers: 8, BufferBytes: 128, MaxMessage: 600}, MaxMessage: usual, Budget: 1 << 20, WithoutPipes: true},
+			"pipes":   {MaxMessage: 10 * usual, Budget: 1 << 20},
+			"letters": {MaxMessage: usual, Budget: -1},
 		} {
 			t.Run(rig.name+"/"+name, func(t *testing.T) {
 				rig.run(t, options, func(r *rank) error {
+					most := options.MaxMessage
 					random := rand.New(rand.NewPCG(1, uint64(r.number)))
 					sent, got, polled := 0, 0, 0
 					var held []channel.Arrival
@@ -127,10 +128,10 @@ func TestOptions(t *testing.T) {
 // that takes.
 func BenchmarkPingPong(b *testing.B) {
 	for _, rig := range rigs {
-		for name, budget := range map[string]time.Duration{"rings": 0, "letters": -1} {
+		for name, options := range map[string]channel.Options{"rings": {WithoutPipes: true}, "pipes": {}, "letters": {Budget: -1}} {
 			b.Run(rig.name+"/"+name, func(b *testing.B) {
 				b.ReportAllocs()
-				rig.run(b, channel.Options{Budget: budget}, func(r *rank) error {
+				rig.run(b, options, func(r *rank) error {
 					payload := make([]byte, 64)
 					receive := func() error {
 						for r.Poll(r.into[:1]) == 0 {

@@ -26,9 +26,11 @@ type receiver struct {
 	// listens tells that the peer may write to the ring: it has not said that it uses it no
 	// more since it was told to leave it.
 	listens bool
-	// watched is where a polling set has head, nil if it has not.
-	watched **atomic.Uint64
-	err     error
+	// watched is where a polling set has the look at the ring or pipe, nil if it has not.
+	watched *look
+	// pipe is in place of a ring, nil if there is none.
+	pipe *inlet
+	err  error
 }
 
 // A Message lies in the ring until it is freed. Its payload is not to be written: the sender
@@ -136,7 +138,7 @@ func (c *Channel) take() (m Message, some bool) {
 	in.next = next
 	in.head = word(in.memory, in.next*in.config.BufferBytes)
 	if in.watched != nil {
-		*in.watched = in.head
+		in.watched.word = in.head
 	}
 	return m, true
 }
@@ -198,6 +200,11 @@ func (c *Channel) Letter(letter []byte) (turn bool, err error) {
 		return turn, in.err
 	}
 	// What was written before the letter was sent is there.
+	if in.pipe != nil {
+		if early, err := in.pipe.holds(in.expected); early || err != nil {
+			return false, in.broken(err)
+		}
+	}
 	if in.head != nil {
 		if _, ok := in.complete(); ok {
 			first := in.next * in.config.BufferBytes

@@ -28,6 +28,8 @@ type sender struct {
 	// belies is, for each buffer, the part of memory that may differ from the peer's: what a
 	// gather list has written from elsewhere. It is nil before there was one.
 	belies []part
+	// pipe is in place of a ring, nil if the peer has offered none.
+	pipe *outlet
 }
 
 // A part of a buffer, of whole words. It is empty if its ends are the same.
@@ -190,11 +192,11 @@ func (o *sender) differ(from, to int) {
 }
 
 // stamp numbers a message and tells the peer what it is to be told. by tells whether it goes
-// by ring, whatever has been heard since there was room.
+// by ring or pipe, whatever has been heard since there was room.
 func (c *Channel) stamp(by bool) stamp {
 	o := &c.out
 	s, heard := stamp(c.tells.Load()), stamp(c.heard.Load())
-	polled := heard&polledBit != 0 && o.memory != nil
+	polled := heard&polledBit != 0 && (o.memory != nil || o.pipe != nil)
 	if by || polled {
 		s |= usesBit
 	}

@@ -48,6 +48,20 @@ func since(later, earlier uint32) int { return int((later - earlier) & creditMas
 // StampBytes is how long a stamp is. A letter begins with one, little-endian.
 const StampBytes = wordBytes
 
+// A look is at a word of memory that somebody else writes, for whether a message begins there.
+type look struct {
+	word *atomic.Uint64
+	// The word has the due bits where mask does if there is a message in a pipe, and has not if there
+	// is one in a ring.
+	mask, due uint64
+	pipe      bool
+}
+
+// ringLook is at the head word of a ring, which is zero before the message.
+func ringLook(head *atomic.Uint64) look { return look{word: head, mask: 1<<64 - 1} }
+
+func (l *look) finds() bool { return (l.word.Load()&l.mask == l.due) == l.pipe }
+
 // number is the value of the bytes of a word, which are little-endian, and the other way
 // round.
 func number(native uint64) uint64 {

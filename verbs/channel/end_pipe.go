@@ -1,0 +1,153 @@
+package channel
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/pipe"
+)
+
+// Where two devices map each other's memory (verbs.Mapper) an End has a pipe (package pipe) in place of a
+// ring: its owner, who receives, offers it by a letter. One who cannot map it answers so, and gets a ring.
+
+// pipeOfferHead is what an offer of a pipe has before the address of the device: Address, Length and RKey of
+// the region, and Lines and MaxMessage of the pipe, in the order of this machine's bytes, of 64, 64 and
+// three times 32 bits.
+const (
+	pipeOfferHead = 28
+	// mostAddress is as long as addresses of devices are at most.
+	mostAddress    = 256
+	pipeOfferBytes = pipeOfferHead + mostAddress
+)
+
+// ownPipe makes the pipe in which this side receives, and tells whether there is one.
+func (e *End) ownPipe() bool {
+	config := pipeShape(e.poller.options.MaxMessage)
+	region, err := RingMemory(e.poller.device, config.Bytes(), verbs.LocalWrite|verbs.RemoteWrite)
+	if err == nil {
+		if err = e.channel.OwnPipe(config, region.Memory()); err != nil {
+			_ = FreeRing(e.poller.device, region)
+		}
+	}
+	if err != nil {
+		// Letters do as well.
+		e.ringless = true
+		return false
+	}
+	e.own = region
+	return true
+}
+
+// pipeOffer tells the peer of the pipe.
+func (e *End) pipeOffer() []byte {
+	config, region := pipeShape(e.poller.options.MaxMessage), e.own.Remote()
+	order := binary.NativeEndian
+	offer := make([]byte, 0, pipeOfferBytes)
+	offer = order.AppendUint64(offer, region.Address)
+	offer = order.AppendUint64(offer, region.Length)
+	offer = order.AppendUint32(offer, region.RKey)
+	offer = order.AppendUint32(offer, uint32(config.Lines))
+	offer = order.AppendUint32(offer, uint32(config.MaxMessage))
+	return append(offer, e.poller.device.Address()...)
+}
+
+// lendPipe maps the pipe that the peer has offered. If it cannot be mapped the peer is told.
+func (e *End) lendPipe(offer []byte) error {
+	if len(offer) <= pipeOfferHead || len(offer) > pipeOfferBytes {
+		return &ProtocolError{"the length of an offer of a pipe", uint64(len(offer)), pipeOfferHead + 1, pipeOfferBytes}
+	}
+	order := binary.NativeEndian
+	region := verbs.RemoteRegion{Address: order.Uint64(offer), Length: order.Uint64(offer[8:]), RKey: order.Uint32(offer[16:])}
+	config := pipe.Config{Lines: int(order.Uint32(offer[20:])), MaxMessage: int(order.Uint32(offer[24:]))}
+	if allowed := pipeShape(MostPiped); config.Lines != allowed.Lines || config.MaxMessage <= StampBytes || config.MaxMessage > allowed.MaxMessage {
+		return fmt.Errorf("%w: a pipe of %+v; allowed is %+v, and shorter messages", ErrProtocol, config, allowed)
+	}
+	neighbor, memory, err := e.mapPipe(string(bytes.TrimRight(offer[pipeOfferHead:], "\x00")), region)
+	if err != nil {
+		e.unmapped = true
+		e.poller.owe(e)
+		return nil
+	}
+	if err := e.channel.LendPipe(config, memory); err != nil {
+		return err
+	}
+	e.neighbor = neighbor
+	return nil
+}
+
+func (e *End) mapPipe(address string, region verbs.RemoteRegion) (verbs.Neighbor, []byte, error) {
+	if e.poller.mapper == nil {
+		return nil, nil, errors.New("channel: pipes are left off")
+	}
+	neighbor, err := e.poller.mapper.Neighbor(address)
+	if err != nil {
+		return nil, nil, err
+	}
+	memory, err := neighbor.Map(region)
+	return neighbor, memory, err
+}
+
+// withdrawPipe gives a pipe back that the peer cannot map: there is going to be a ring.
+func (e *End) withdrawPipe() error {
+	if !e.channel.OwnsPipe() || e.channel.in.pipe.next > 0 {
+		return &ProtocolError{"the number of pipes that cannot be mapped", 1, 0, 0}
+	}
+	e.poller.set.Remove(e.channel)
+	e.channel.disown()
+	e.pipeless, e.offered = true, false
+	region := e.own
+	e.own = nil
+	return FreeRing(e.poller.device, region)
+}
+
+// takePipe takes messages from the pipe.
+func (e *End) takePipe(into []Arrival) (n int) {
+	heard := e.channel.heard.Load()
+	for n < len(into) {
+		m, some, err := e.channel.PollPipe()
+		if err != nil {
+			e.fail(err)
+		}
+		if !some {
+			break
+		}
+		a := &into[n]
+		a.End, a.Payload, a.Err, a.message, a.slot = e, m.Payload, nil, m, byPipe
+		n++
+		e.poller.piped = true
+		e.poller.heard(e)
+	}
+	if e.channel.heard.Load() != heard {
+		e.poller.owe(e)
+	}
+	return n
+}
+
+// lose has the connection end when what has come is taken.
+func (e *End) lose(err error) {
+	if e.err == nil && e.lost == nil {
+		e.lost = err
+		e.poller.lost = append(e.poller.lost, e)
+	}
+}
+
+// bury takes what has come of connections that are lost, and ends those of which nothing has.
+func (p *Poller) bury(into []Arrival) (n int) {
+	left := 0
+	for _, e := range p.lost {
+		if e.err == nil && e.channel.OwnsPipe() {
+			n += e.takePipe(into[n:])
+		}
+		if e.err == nil && n == len(into) && (len(e.arrived) > 0 || e.channel.OwnsPipe() && e.channel.pending()) {
+			p.lost[left] = e
+			left++
+			continue
+		}
+		e.fail(e.lost)
+	}
+	p.lost = p.lost[:left]
+	return n
+}

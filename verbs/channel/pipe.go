@@ -1,0 +1,205 @@
+package channel
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+
+	"github.com/onesided/rma/verbs/cpucopy"
+	"github.com/onesided/rma/verbs/outside"
+	"github.com/onesided/rma/verbs/pipe"
+)
+
+// outlet is the pipe that this side writes to, in the memory of the peer.
+type outlet struct {
+	*pipe.Writer
+	// most is how long payloads may be.
+	most int
+}
+
+// inlet is the pipe that the peer writes to, whose messages are freed in any order, and whose room is
+// returned in theirs.
+type inlet struct {
+	*pipe.Reader
+	most int
+	// lines are those of the messages from first to next, less than zero of one that is freed,
+	// each at its number modulo their length, which is a power of two.
+	lines       []int32
+	first, next uint32
+}
+
+// PipeLines is the length of the pipes of a Poller, in lines of 64 bytes, and MostPiped how long the
+// messages are, in bytes, that may go by one.
+const (
+	PipeLines = 1024
+	MostPiped = 8 << 10
+)
+
+// pipeShape is that of a pipe for payloads of up to most bytes.
+func pipeShape(most int) pipe.Config {
+	return pipe.Config{Lines: PipeLines, MaxMessage: StampBytes + min(most, MostPiped)}
+}
+
+// OwnPipe gives the receiver half the memory of a pipe, zeroed, which the peer maps. A channel that has
+// a ring has no use for it.
+func (c *Channel) OwnPipe(config pipe.Config, memory []byte) error {
+	reader, err := pipe.NewReader(config, memory)
+	if err != nil {
+		return fmt.Errorf("channel: %w", err)
+	}
+	// A message takes a line at least.
+	c.in.pipe = &inlet{Reader: reader, most: config.MaxMessage - StampBytes, lines: make([]int32, 1<<bits.Len(uint(config.Lines-1)))}
+	return nil
+}
+
+// OwnsPipe tells whether there is a pipe that the peer may write to.
+func (c *Channel) OwnsPipe() bool { return c.in.pipe != nil }
+
+// disown forgets a pipe that the peer cannot write to.
+func (c *Channel) disown() { c.in.pipe = nil }
+
+// LendPipe gives the sender half a pipe that the peer has offered, once.
+func (c *Channel) LendPipe(config pipe.Config, memory []byte) error {
+	if c.out.pipe != nil {
+		return &ProtocolError{"the number of pipes that the peer has offered", 2, 1, 1}
+	}
+	writer, err := pipe.NewWriter(config, memory)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrProtocol, err)
+	}
+	c.out.pipe = &outlet{writer, config.MaxMessage - StampBytes}
+	return nil
+}
+
+// SendByPipe sends a message of head and, behind it, body, and tells whether it could: if not there is no
+// pipe, the peer does not look there, the message is too long, or there is no room. An error is final.
+func (c *Channel) SendByPipe(head, body []byte) (sent bool, err error) {
+	o, n := c.out.pipe, len(head)+len(body)
+	if o == nil || n > o.most || stamp(c.heard.Load())&polledBit == 0 {
+		return false, nil
+	}
+	place, err := o.Place(StampBytes + n)
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", ErrProtocol, err)
+	}
+	if place == nil {
+		return false, nil
+	}
+	cpucopy.Copy(place[StampBytes:], head)
+	if len(body) > 0 {
+		cpucopy.Copy(place[StampBytes+len(head):], body)
+	}
+	binary.NativeEndian.PutUint64(place, uint64(c.stamp(true)))
+	outside.BeforeTelling()
+	o.Send(StampBytes + n)
+	return true, nil
+}
+
+// PollPipe takes the next message from the pipe, if it is there, and next. One is left there while a
+// letter before it is on its way. An error is final.
+func (c *Channel) PollPipe() (m Message, some bool, err error) {
+	in := &c.in
+	if in.err != nil {
+		return m, false, in.err
+	}
+	letter, err := in.pipe.Next()
+	if letter == nil {
+		return m, false, in.broken(err)
+	}
+	outside.AfterHearing()
+	if len(letter) <= StampBytes {
+		return m, false, in.fail("the length of a message in the pipe", uint64(len(letter)), StampBytes+1, uint64(StampBytes+in.pipe.most))
+	}
+	s := stamp(binary.NativeEndian.Uint64(letter))
+	if s.sequence() != in.expected {
+		if ahead := int32(s.sequence() - in.expected); ahead < 0 {
+			return m, false, in.fail("the number of a message in the pipe", uint64(s.sequence()), uint64(in.expected), uint64(in.expected)+1<<31-1)
+		}
+		return m, false, nil
+	}
+	if s&usesBit == 0 {
+		return m, false, in.fail("that the pipe is used, said in the pipe,", 0, 1, 1)
+	}
+	if uint32((s&^usesBit)>>creditShift) == uint32(c.heard.Load()>>creditShift) {
+		// It tells nothing new.
+		in.expected++
+	} else if !c.hear(s) {
+		return m, false, in.err
+	}
+	m.Payload = letter[StampBytes:]
+	m.buffer, m.span = in.pipe.take()
+	if in.watched != nil {
+		in.pipe.watch(in.watched)
+	}
+	return m, true, nil
+}
+
+// pending tells that the next message is in the pipe.
+func (c *Channel) pending() bool {
+	early, _ := c.in.pipe.holds(c.in.expected)
+	return early && c.in.err == nil
+}
+
+// FreeOfPipe gives the room of a message of PollPipe back, once, in any order.
+func (c *Channel) FreeOfPipe(m Message) {
+	outside.BeforeTelling()
+	c.in.pipe.free(uint32(m.buffer), m.span)
+}
+
+// take passes over the message that Next has given, which has a number and takes lines.
+func (p *inlet) take() (number, lines int) {
+	number, lines = int(p.next), p.Take()
+	p.lines[p.at(p.next)] = int32(lines)
+	p.next++
+	return number, lines
+}
+
+func (p *inlet) at(number uint32) uint32 { return number & uint32(len(p.lines)-1) }
+
+func (p *inlet) free(number uint32, lines int) {
+	if number != p.first {
+		p.lines[p.at(number)] = int32(-lines)
+		return
+	}
+	for p.first++; p.first != p.next; p.first++ {
+		freed := int(-p.lines[p.at(p.first)])
+		if freed < 0 {
+			break
+		}
+		lines += freed
+	}
+	p.Return(lines)
+}
+
+// watch has a look be at where the next message begins.
+func (p *inlet) watch(l *look) {
+	head, number := p.Look()
+	l.word, l.due = head, uint64(number)
+}
+
+// holds tells whether the next message is there, and has a number.
+func (p *inlet) holds(number uint32) (bool, error) {
+	letter, err := p.Next()
+	if len(letter) <= StampBytes {
+		return false, err
+	}
+	return stamp(binary.NativeEndian.Uint64(letter)).sequence() == number, nil
+}
+
+// look is at the ring or pipe.
+func (in *receiver) look() look {
+	if in.pipe == nil {
+		return ringLook(in.head)
+	}
+	l := look{mask: 1<<32 - 1, pipe: true}
+	in.pipe.watch(&l)
+	return l
+}
+
+// broken keeps what package pipe says that the peer has done wrong, if anything.
+func (in *receiver) broken(err error) error {
+	if err != nil && in.err == nil {
+		in.err = fmt.Errorf("%w: %w", ErrProtocol, err)
+	}
+	return in.err
+}
