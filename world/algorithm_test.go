@@ -47,6 +47,13 @@ func TestEveryAlgorithm(t *testing.T) {
 	}
 }
 
+// So it does over links where there could be pipes.
+func TestEveryWayWithoutPipes(t *testing.T) {
+	for _, n := range []int{2, 3, 8} {
+		require.NoError(t, world.Run(t.Context(), n, scripted(everyWay), world.WithPipes(false)), "%d ranks", n)
+	}
+}
+
 func TestEveryAlgorithmInVirtualTime(t *testing.T) {
 	for name, algorithm := range algorithms {
 		for _, n := range []int{2, 6, 13, 40} {

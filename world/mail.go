@@ -91,7 +91,7 @@ func (o *office) collect(p *parcel) (moved, all bool, err error) {
 
 // unwant has nothing go to a parcel any more.
 func (o *office) unwant(p *parcel) {
-	if o.world.maps(p.rank) {
+	if o.piped(p.rank) {
 		return
 	}
 	o.mu.Lock()

@@ -103,10 +103,9 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 
 // carry moves what can move of both parcels, and tells whether all of in has been received.
 func (o *office) carry(ctx context.Context, out, in *parcel) (moved, received bool, err error) {
-	w := o.world
 	switch {
 	case out.finished():
-	case w.maps(out.rank):
+	case o.piped(out.rank):
 		moved, err = o.put(out)
 	default:
 		moved, err = o.mail(ctx, out)
@@ -115,12 +114,17 @@ func (o *office) carry(ctx context.Context, out, in *parcel) (moved, received bo
 		return moved, true, err
 	}
 	took := false
-	if w.maps(in.rank) {
+	if o.piped(in.rank) {
 		took, err = o.get(in)
 		return moved || took, in.finished(), err
 	}
 	took, received, err = o.collect(in)
 	return moved || took, received, err
+}
+
+// piped tells whether messages with a rank go through pipes.
+func (o *office) piped(rank int) bool {
+	return o.world.maps(rank) && !o.world.settings.unpiped
 }
 
 // boxError is what is wrong with what a rank has sent, or where it can be sent something.

@@ -54,8 +54,9 @@ type settings struct {
 	burst   int
 	inline  int
 	without tcp.Optimization
-	// algorithm is that of collectives.
+	// algorithm is that of collectives, which go by no pipes if unpiped.
 	algorithm Algorithm
+	unpiped   bool
 	// rails is how many cards a rank has that is simulated; striping is rails.Striping if it is to be
 	// left out.
 	rails    int
@@ -101,6 +102,11 @@ func (s *settings) rdmaOptions() ibv.Options {
 // there (package verbs/channel), where a card suits that. Without it they are, but not in virtual time, where
 // to look takes time.
 func WithRings(on bool) Option { return func(s *settings) { s.rings = &on } }
+
+// WithPipes says whether the messages of collectives between ranks that map each other's memory go by pipes
+// there (package verbs/pipe), as they do without it; else they go over links, as between others. All ranks
+// pass the same. It is for measuring.
+func WithPipes(on bool) Option { return func(s *settings) { s.unpiped = !on } }
 
 // usesRings tells whether letters may go by rings.
 func (s *settings) usesRings(virtual bool) bool {
