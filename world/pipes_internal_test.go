@@ -3,7 +3,6 @@ package world
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,31 +15,32 @@ func TestPipesOfARankThatKeepsNoRules(t *testing.T) {
 	const line = 64
 	h := header{signature{call: callBroadcast, number: 1, element: 8, part: 8}, 8, 0}
 	for _, c := range []struct {
-		name  string
-		spoil func(w *World)
-		says  string
+		name   string
+		finder int
+		spoil  func(w *World)
+		says   string
 	}{
-		{"a message of a length that there is not", func(w *World) {
+		{"a message of a length that there is not", 1, func(w *World) {
 			// Behind what the reader tells, and the first message.
 			binary.NativeEndian.PutUint64(w.post.slab.Memory()[2*line:], 1<<60|2)
 		}, "pipe: protocol broken: a message of 268435456 bytes; allowed are 1 to 8184"},
-		{"a message that is too long for the call", func(w *World) {
+		{"a message that is too long for the call", 1, func(w *World) {
 			place, err := w.post.pipes[1].out.Place(headerBytes + 9)
 			require.NoError(t, err)
 			h.encode(place)
 			w.post.pipes[1].out.Send(headerBytes + 9)
 		}, "1 bytes more than the message has"},
-		{"a message without a header", func(w *World) {
+		{"a message without a header", 1, func(w *World) {
 			_, err := w.post.pipes[1].out.Place(headerBytes - 1)
 			require.NoError(t, err)
 			w.post.pipes[1].out.Send(headerBytes - 1)
 		}, "a message of 47 bytes has no header"},
-		{"a pipe that is nowhere", func(w *World) {
+		{"a pipe that is nowhere", 2, func(w *World) {
 			block, err := w.blockOf(2)
 			require.NoError(t, err)
 			traysOver(block, w.size)[0].tell(verbs.RemoteRegion{Address: 1 << 40, Length: 1 << 20, RKey: 7}, 0)
 		}, "remote access error"},
-		{"a pipe that is too short", func(w *World) {
+		{"a pipe that is too short", 2, func(w *World) {
 			block, err := w.blockOf(2)
 			require.NoError(t, err)
 			places := w.post.slab.Places()
@@ -48,28 +48,32 @@ func TestPipesOfARankThatKeepsNoRules(t *testing.T) {
 		}, "8 bytes of memory; it takes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			spoilt := make(chan struct{})
-			var seen [3]error
+			received, spoilt, found := make(chan struct{}), make(chan struct{}), make(chan struct{})
+			var err error
 			_ = Run(t.Context(), 3, func(ctx context.Context, w *World) error {
 				data, none := []int{7}, new(parcel)
 				with := func(rank int) *parcel {
 					return &parcel{rank: rank, header: h, data: bytesOf(data), active: true}
 				}
-				if w.rank == 0 {
+				switch w.rank {
+				case 0:
 					// Rank 2 is sent nothing.
 					require.NoError(t, w.post.exchange(ctx, "Broadcast", with(1), none))
+					<-received
 					c.spoil(w)
 					close(spoilt)
-					return nil
-				}
-				if w.rank == 1 {
+				case 1:
 					require.NoError(t, w.post.exchange(ctx, "Broadcast", none, with(0)))
+					close(received)
 				}
 				<-spoilt
-				seen[w.rank] = w.post.exchange(ctx, "Broadcast", none, with(0))
+				if w.rank == c.finder {
+					err = w.post.exchange(ctx, "Broadcast", none, with(0))
+					close(found)
+				}
+				<-found
 				return nil
 			})
-			err := errors.Join(seen[:]...)
 			var peer *PeerError
 			require.ErrorAs(t, err, &peer)
 			require.Equal(t, 0, peer.Rank)
