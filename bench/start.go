@@ -43,16 +43,16 @@ func runLocal(ctx context.Context, o *options, j job, report func(result) error)
 	return inTime(ctx, o, func(ctx context.Context) error {
 		return world.Run(ctx, j.ranks, func(ctx context.Context, w *world.World) error {
 			return measureRank(ctx, o, w, j.cells, func() (verbs.Device, error) { return fabric.Open() }, report)
-		}, world.WithDevice(deviceShm))
+		}, world.WithDevice(deviceShm), world.WithPipes(!o.settings.unpiped))
 	})
 }
 
 // runJoined measures what o asks for as a rank that a launcher started.
 func runJoined(ctx context.Context, o *options, report func(result) error) error {
 	return inTime(ctx, o, func(ctx context.Context) error {
-		joins := o.settings.joins
+		joins := append(slices.Clone(o.settings.joins), world.WithPipes(!o.settings.unpiped))
 		if o.trace != "" {
-			joins = append(slices.Clone(joins), world.WithTrace(o.trace))
+			joins = append(joins, world.WithTrace(o.trace))
 		}
 		w, err := world.Init(ctx, joins...)
 		if err != nil {

@@ -144,7 +144,9 @@ func overLinks() []toggle {
 		}
 		return nil
 	}}
-	pipes := leaving("pipes", "short messages between ranks that map each other's memory go by pipes there, in the cases msg_lat and msg_bw (with -device shm)", func(s *settings) { s.unpiped = true })
+	pipes := leaving("pipes", "messages between ranks that map each other's memory go by pipes there: those of collectives, and short ones of msg_lat and msg_bw (with -device shm)", func(s *settings) {
+		s.unpiped = true
+	})
 	const untold = "registered"
 	registered := leaving(untold, "the program registers the buffers of operations beforehand; without it the library gets them to the card by transfer"+linked, func(s *settings) {
 		s.unregistered, s.link = true, untold+"=off"
