@@ -95,17 +95,6 @@ func FuzzDeclined(f *testing.F) {
 	})
 }
 
-// inert is memory and a queue pair that only take receives back.
-type inert struct {
-	verbs.MemoryRegion
-	verbs.QueuePair
-	memory []byte
-}
-
-func (i *inert) Memory() []byte                                  { return i.memory }
-func (i *inert) LKey() uint32                                    { return 1 }
-func (i *inert) PostReceive([]verbs.ReceiveRequest) (int, error) { return 1, nil }
-
 // guarded is memory of n bytes, and a check that nothing beside it was written to.
 func guarded(n int) (memory []byte, check func(t *testing.T)) {
 	const margin, guard = 64, 0xa5
