@@ -193,13 +193,15 @@ func (r *channelRank) turns(n int) (err error) {
 
 func (r *channelRank) send() error {
 	r.device.Compute(mpiShare)
-	for {
+	for waits := false; ; waits = true {
 		err := r.end.Send(r.payload)
 		if !errors.Is(err, verbs.ErrQueueFull) {
 			return err
 		}
 		r.poller.Poll(nil)
-		r.sleep()
+		if waits {
+			r.sleep()
+		}
 	}
 }
 
