@@ -45,6 +45,11 @@ type curve struct {
 	// registered tells that the program registers the buffers beforehand, first that the first use of
 	// a buffer counts and not the best, copiesOut that who is written to copies it to its own memory.
 	registered, first, copiesOut bool
+	// messages are how messages of package verbs/channel go. apart tells that buffers share no pages, waits
+	// that a call ends when its buffers are the program's again. ranks is how many there are.
+	messages     mode
+	apart, waits bool
+	ranks        int
 }
 
 // id is the figure as the command line names it.

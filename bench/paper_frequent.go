@@ -3,18 +3,19 @@ package main
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/onesided/rma/regcache"
 	"github.com/onesided/rma/scheduler/transfer"
 )
 
-// Part B: "Efficient RDMA-based small-message communication for frequently used buffers", of
-// one-sided operations section 5.1.2. Off, each operation copies its buffer to memory that the card
+// Part B: "Efficient RDMA-based small-message communication for frequently used buffers", here of
+// one-sided operations (5.1.2), and of messages in paper_frequent_messages.go and
+// paper_frequent_collectives.go. Off, each operation copies its buffer to memory that the card
 // knows, or out of it; on, the library does as it likes, and so registers what is used frequently.
 //
 // How the table of uses compares to a balanced tree as it grows is no figure of these: simulated
-// ranks take no time to look anything up. The benchmarks of package regcache have it. What the
-// paper has of messages, of broadcasts and of scatters, whose receiver copies, is not here either.
+// ranks take no time to look anything up. The benchmarks of package regcache have it.
 
 // frequentUses are those of the one buffer of figure 6.
 const frequentUses = 10_000
@@ -67,8 +68,7 @@ func frequentFigures() []*figure {
 		}
 	}
 
-	return []*figure{
-		least.of("B", "connectx-ddr-2009", "bytes of an operation", counts...),
+	oneSided := []*figure{
 		put.of("B", "connectx-ddr-2009", "bytes of an operation",
 			claim{name: "saved_at_8K", theirs: 20, unit: percent, of: lastImproved, source: "5.1.2", beyond: beyondFence},
 			from("saved_at_256", 256, 0, noLess, "5.1.2: improved for messages larger than 256 bytes")),
@@ -79,6 +79,8 @@ func frequentFigures() []*figure {
 		beside.of("B", "connectx-ddr-2009", "bytes of an operation", spectrum()...),
 		apart.of("B", "connectx-ddr-2009", "bytes of an operation", append(spectrum(), from("saved_at_256", 256, 0, noMore, "5.1.1: even a loss for smaller messages"))...),
 	}
+	leastUsed := []*figure{least.of("B", "connectx-ddr-2009", "bytes of an operation", counts...)}
+	return slices.Concat(leastUsed, messageFigures(lengths), oneSided, frequentCollectives(lengths))
 }
 
 const uses = "uses"

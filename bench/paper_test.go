@@ -255,6 +255,31 @@ func TestFrequentBuffersAreWorthTheirRegistration(t *testing.T) {
 	}
 }
 
+// The same of messages, whose receivers go on copying, one by one and down a tree.
+func TestMessagesOfFrequentBuffersAreNotCopied(t *testing.T) {
+	fast, sent := at(t, "B4a", 128, 8<<10), at(t, "B4b", 128, 8<<10)
+	for _, p := range []*plot{fast, sent} {
+		assert.InDelta(t, 0, p.improvedAt(128), 2, p.figure.id())
+		assert.Greater(t, p.improvedAt(8<<10), 11.0, p.figure.id())
+		assert.Less(t, p.improvedAt(8<<10), at(t, "B6a", 8<<10).improvedAt(8<<10), "%s: a put has one copy only", p.figure.id())
+	}
+	assert.Less(t, sent.improvedAt(8<<10), fast.improvedAt(8<<10))
+	assert.Less(t, fast.valueAt("off", 128), sent.valueAt("off", 128), "rings are the fast path")
+	least := at(t, "B2fast", 512, 8<<10)
+	assert.Greater(t, least.valueAt("here", 512), 10*least.valueAt("here", 8<<10))
+
+	spectrum := at(t, "B5a", 256, 8<<10)
+	assert.Greater(t, spectrum.valueAt("apart", 256), spectrum.valueAt("off", 256), "a page for each short buffer does not pay")
+	assert.Less(t, spectrum.valueAt("on", 256), spectrum.valueAt("off", 256), "a page for many does")
+	assert.Less(t, spectrum.improvedAt(8<<10), fast.improvedAt(8<<10))
+
+	broadcast, scatter := at(t, "B8a", 4<<10, 5<<10), at(t, "B8b", 4<<10, 5<<10)
+	assert.Greater(t, broadcast.improvedAt(4<<10), fast.improvedAt(8<<10), "more than one copy is saved")
+	for _, v := range append(broadcast.Verdicts, scatter.Verdicts...) {
+		assert.True(t, v.Within, "%s: theirs %s, ours %v", v.Case, v.Theirs, v.Ours)
+	}
+}
+
 // Copies in a superpipeline are nearly as good as no copies, at once; a registration is not, before
 // it is used again.
 func TestSuperpipelineIsAsGoodAsRegisteredBuffers(t *testing.T) {

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+)
+
+// Broadcasts and scatters of part B, section 5.1.3, along a binomial tree of messages as in figure 4a. Ranks of
+// a node pass them by memory that they share. After each all ranks meet, which is not measured: a broadcast or
+// scatter takes the mean of what it takes each of them. Until they meet the card may read what was not copied;
+// the curve of ranks that wait for that is in the figures, too.
+
+const (
+	// manyRanks are the larger job's, the other has a rank for each node.
+	manyRanks = 16
+	// collectiveRounds are simulated of the paper's 10000: all buffers are registered by then, and a round is
+	// as long as the next.
+	collectiveRounds = 1000
+)
+
+func frequentCollectives(lengths []int) []*figure {
+	const profile, label = "connectx-ddr-2009", "bytes for a rank"
+	var curves []curve
+	for _, c := range messageCurves(true) {
+		c.ranks = messageNodes
+		curves = append(curves, c)
+	}
+	waiting := curves[1]
+	waiting.short, waiting.name, waiting.waits = "waits", "the same, and waits until the card reads no buffer any more", true
+	curves = append(curves, waiting)
+	for _, c := range messageCurves(true) {
+		c.short, c.name, c.ranks = c.short+"_16", c.name+", 16 ranks", manyRanks
+		curves = append(curves, c)
+	}
+	broadcasts := figure{
+		name: "8a", title: "a broadcast to 4 ranks and to 16, by rings", xs: lengths, curves: curves,
+		unit: microseconds, yLabel: "latency (us)", measure: downTheTree((*messageRank).broadcast),
+	}
+	scatters := broadcasts
+	scatters.name, scatters.title, scatters.measure = "8b", "a scatter to 4 ranks and to 16, by rings", downTheTree((*messageRank).scatter)
+	lower := claim{name: "saved_16_of_4_at_4K", theirs: 100, unit: percent, kind: less, source: "5.1.3: a lower improvement", of: func(p *plot) float64 {
+		return 100 * (100 - p.share("on_16", "off_16", 4<<10)) / p.improvedAt(4<<10)
+	}}
+	waits := claim{name: "most_saved_waiting", unit: percent, kind: untold, source: "the paper does not tell when the buffer of a send is the program's again", of: func(p *plot) float64 {
+		most := math.Inf(-1)
+		for _, x := range p.X {
+			most = max(most, 100-p.share("waits", "off", x))
+		}
+		return most
+	}}
+	return []*figure{
+		broadcasts.of("B", profile, label,
+			claim{name: "most_saved", theirs: 25, unit: percent, of: mostImproved, source: "5.1.3, figure 8: up to 25 %", beyond: beyondTableCopies},
+			waits, lower),
+		scatters.of("B", profile, label, waits, lower,
+			claim{name: "saved_5K_of_4K", theirs: 100, unit: percent, kind: less, source: "5.1.3: sharply decreases for more than 4 KB", of: func(p *plot) float64 {
+				return 100 * p.improvedAt(5<<10) / p.improvedAt(4<<10)
+			}}),
+	}
+}
+
+// downTheTree is what a collective takes with so many bytes of each rank, whose memory has those of all.
+func downTheTree(collective func(r *messageRank, into []byte) error) measurement {
+	return func(_ context.Context, f *figure, c *curve, o *paperOptions) (values []float64, err error) {
+		for _, n := range f.xs {
+			rounds := make([]time.Duration, collectiveRounds)
+			err := f.withMessages(o, c.messages, c.ranks, n*c.ranks, func(r *messageRank) error {
+				into := make([]byte, n)
+				turn := func() (took time.Duration, err error) {
+					if err := r.meet(); err != nil {
+						return 0, err
+					}
+					begun := r.device.Now()
+					err = collective(r, into)
+					if c.waits {
+						err = errors.Join(err, r.settle())
+					}
+					took = r.device.Now() - begun
+					return took, errors.Join(err, r.settle())
+				}
+				if err := r.warm(func() error { _, err := turn(); return err }); err != nil {
+					return err
+				}
+				for i := range rounds {
+					took, err := turn()
+					if err != nil {
+						return err
+					}
+					rounds[i] += took
+				}
+				return nil
+			})
+			if err != nil {
+				return nil, err
+			}
+			values = append(values, inMicroseconds(meanOf(rounds))/float64(c.ranks))
+		}
+		return values, nil
+	}
+}
+
+// meanOf is that of frequentUses, of which those that are not given take what the last do.
+func meanOf(rounds []time.Duration) time.Duration {
+	var all, last time.Duration
+	for i, took := range rounds {
+		all += took
+		if i >= len(rounds)-steadyUses {
+			last += took
+		}
+	}
+	return (all + time.Duration(frequentUses-len(rounds))*last/steadyUses) / frequentUses
+}
+
+// broadcast has the first bytes of rank 0's memory, as many as into has, in that of all.
+func (r *messageRank) broadcast(into []byte) error {
+	n := len(into)
+	if parent := r.parent(); parent >= 0 {
+		if err := r.receive(parent, r.buffer(0, n)); err != nil {
+			return err
+		}
+	}
+	for child := range r.children {
+		if err := r.send(child, 0, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scatter gives each rank its part of rank 0's memory. What a rank gets for others is in memory of that call
+// alone, so that to count its uses makes no sense.
+func (r *messageRank) scatter(into []byte) error {
+	n := len(into)
+	if r.rank == 0 {
+		for child, ranks := range r.children {
+			if err := r.send(child, child*n, ranks*n); err != nil {
+				return err
+			}
+		}
+		r.device.Copy(into, r.buffer(0, n))
+		return nil
+	}
+	all := 1
+	for _, ranks := range r.children {
+		all += ranks
+	}
+	if all == 1 {
+		return r.receive(r.parent(), into)
+	}
+	parts := r.buffer(0, all*n)
+	if err := r.receive(r.parent(), parts); err != nil {
+		return err
+	}
+	for child, ranks := range r.children {
+		if err := r.sendOnce(child, parts[(child-r.rank)*n:][:ranks*n]); err != nil {
+			return err
+		}
+	}
+	r.device.Copy(into, parts[:n])
+	return nil
+}

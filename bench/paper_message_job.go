@@ -1,0 +1,147 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"time"
+
+	"github.com/onesided/rma/verbs/channel"
+)
+
+// A messageJob is ranks that send each other messages along a binomial tree.
+type messageJob struct {
+	mode  mode
+	ranks []*messageRank
+	// met are ranks that are in meet, which was so often over. latest is when the last of them came, begins
+	// the same of the one before.
+	met, meets     int
+	latest, begins time.Duration
+	// failed tells that a rank has ended with an error.
+	failed error
+}
+
+// withMessages has so many ranks, each with memory for its buffers, do what body says, and ends when all have.
+func (f *figure) withMessages(o *paperOptions, m mode, ranks, memory int, body func(r *messageRank) error) error {
+	s, err := f.simulator(o)
+	if err != nil {
+		return err
+	}
+	j := &messageJob{mode: m}
+	for rank := range ranks {
+		j.ranks = append(j.ranks, &messageRank{
+			job: j, rank: rank, device: s.Open(), memory: make([]byte, memory),
+			ends: make(map[int]*channel.End), came: make(map[*channel.End][]channel.Arrival), beside: make(map[int]*shelf),
+		})
+	}
+	errs := make([]error, ranks)
+	for i, r := range j.ranks {
+		r.device.Go(fmt.Sprint("rank ", i), func() {
+			if errs[i] = r.open(); errs[i] == nil {
+				errs[i] = body(r)
+			}
+			if errs[i] != nil && j.failed == nil {
+				j.failed = fmt.Errorf("bench: rank %d has failed", i)
+			}
+		})
+	}
+	return errors.Join(s.Run(), errors.Join(errs...))
+}
+
+// parent is the rank from which one gets what goes down the tree, -1 for the root, which is rank 0.
+func (r *messageRank) parent() int {
+	if r.rank == 0 {
+		return -1
+	}
+	return r.rank & (r.rank - 1)
+}
+
+// children are the ranks that get it from this one, the farthest first, each for so many ranks: itself
+// and those behind it.
+func (r *messageRank) children(yield func(child, ranks int) bool) {
+	size := len(r.job.ranks)
+	distance := r.rank & -r.rank
+	if r.rank == 0 {
+		distance = 1 << bits.Len(uint(size-1))
+	}
+	for distance /= 2; distance > 0; distance /= 2 {
+		if child := r.rank + distance; child < size && !yield(child, min(distance, size-child)) {
+			return
+		}
+	}
+}
+
+// neighbors tells whether a rank is of the same node. Those of a node have numbers in a row.
+func (r *messageRank) neighbors(other int) bool {
+	perNode := max(len(r.job.ranks)/messageNodes, 1)
+	return r.rank/perNode == other/perNode
+}
+
+// A shelf is memory that ranks of a node share, in which a message lies from a time on.
+type shelf struct {
+	message []byte
+	from    time.Duration
+	full    bool
+}
+
+// leave copies a message to where a rank of the node takes it from.
+func (r *messageRank) leave(to int, payload []byte) {
+	other := r.job.ranks[to]
+	s := other.shelf(r.rank)
+	s.message = append(s.message[:0], payload...)
+	r.device.Copied(len(payload))
+	s.full, s.from = true, r.device.Now()
+	other.device.Channel().Ring()
+}
+
+func (r *messageRank) shelf(of int) *shelf {
+	s := r.beside[of]
+	if s == nil {
+		s = new(shelf)
+		r.beside[of] = s
+	}
+	return s
+}
+
+// pick copies a message that a rank of the node has left.
+func (r *messageRank) pick(from int, into []byte) error {
+	s := r.shelf(from)
+	for !s.full {
+		if err := r.sleep(); err != nil {
+			return err
+		}
+	}
+	r.waitUntil(s.from)
+	r.device.PollRings(1)
+	r.device.Copy(into, s.message)
+	s.full = false
+	return nil
+}
+
+// waitUntil lets time pass up to a time, if it has not come yet.
+func (r *messageRank) waitUntil(t time.Duration) {
+	if now := r.device.Now(); now < t {
+		r.device.Compute(t - now)
+	}
+}
+
+// meet ends when all ranks have called it, at the time of the last: it takes no time itself.
+func (r *messageRank) meet() error {
+	j := r.job
+	turn := j.meets
+	j.latest = max(j.latest, r.device.Now())
+	if j.met++; j.met == len(j.ranks) {
+		j.met, j.begins = 0, j.latest
+		j.meets++
+		for _, other := range j.ranks {
+			other.device.Channel().Ring()
+		}
+	}
+	for j.meets == turn {
+		if err := r.sleep(); err != nil {
+			return err
+		}
+	}
+	r.waitUntil(j.begins)
+	return nil
+}
