@@ -138,11 +138,13 @@ const (
 // there, or has long not looked. While messages come by pipes, and the rank does not Rest, it has long
 // not looked after eight polls that found nothing.
 func (p *Poller) Poll(into []Arrival) (n int) {
-	if p.full {
+	if p.full && len(p.lettered) > 0 {
 		// There may have been no room for letters.
 		n = p.takeLetters(into)
 	}
-	n += p.pollRings(into[n:])
+	if p.set.Len() > 0 {
+		n += p.pollRings(into[n:])
+	}
 	if p.found++; p.found >= mostFound || n == 0 && (!p.piped || p.stuck || len(into) == 0) {
 		p.found, p.stuck = 0, false
 		p.pollQueue()
@@ -170,9 +172,6 @@ func (p *Poller) Poll(into []Arrival) (n int) {
 }
 
 func (p *Poller) pollRings(into []Arrival) (n int) {
-	if p.set.Len() == 0 {
-		return 0
-	}
 	if p.rings != nil {
 		p.rings.PollRings(p.set.Len())
 	}
@@ -182,6 +181,9 @@ func (p *Poller) pollRings(into []Arrival) (n int) {
 	}
 	for i := p.set.Next(p.first); i >= 0; i = p.set.Next(i + 1) {
 		n += p.takeAt(i, into[n:])
+	}
+	if p.first == 0 {
+		return n
 	}
 	for i := p.set.Next(0); i >= 0 && i < p.first; i = p.set.Next(i + 1) {
 		n += p.takeAt(i, into[n:])
