@@ -22,7 +22,8 @@
 // ([ErrBusy]). Elements are numbers, booleans, and arrays and structs of them.
 // Slices belong to the call until it returns. Of the ways in which a call can be done, with few
 // messages or with few bytes, all ranks take the one that the costs of their cards make the
-// cheapest ([WithAlgorithm]). Only Barrier makes ranks wait for
+// cheapest ([WithAlgorithm]). Messages go through pipes in memory between ranks that map each other's
+// ([WithPipes]), between others over links. Only Barrier makes ranks wait for
 // all: a call returns when this rank's part is done.
 //
 // An argument that is wrong by itself is an error wrapping [ErrArgument], at once,

@@ -36,7 +36,7 @@ func addAtTable[T any](ctx context.Context, r *round, in, out []T, combine func(
 	w, m, number := r.w, r.w.barrier, r.w.number+1
 	block, err := w.blockOf(0)
 	if err != nil {
-		return &linkageError{0, err}
+		return w.post.failed(r.op, r.signature.number, &linkageError{0, err})
 	}
 	table := tableOver(block, w.size)
 	if m.announced != number {

@@ -13,7 +13,7 @@ import (
 
 // A team is a World of some of the ranks of another. It has the endpoint of that: devices,
 // progress, the memory that cards know and the notice of failures are the rank's, in whatever
-// teams it is. Of its own a team has a block of flags, an office, and links, each made when it
+// teams it is. Of its own a team has a block of flags, pipes and links, each made when it
 // is first used; so numbers of services and meetings mean nothing outside of it.
 //
 // # Invariants
