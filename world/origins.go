@@ -149,8 +149,8 @@ func (o *origins) speculation() regcache.Speculation {
 // longer that takes if it does not, and what it takes to register and deregister it, in nanoseconds.
 func (o *origins) extra(bytes int) (using, moving, registering float64) {
 	m := o.card.model
-	using = (m.Direct(bytes) + m.DirectRead(bytes)) / 2
-	unknown := (m.Time(o.puts.Best(bytes), true, bytes) + m.Time(o.gets.Best(bytes), false, bytes)) / 2
+	using = float64((m.Direct(bytes) + m.DirectRead(bytes)) / 2)
+	unknown := float64((m.Time(o.puts.Best(bytes), true, bytes) + m.Time(o.gets.Best(bytes), false, bytes)) / 2)
 	return using, unknown - using, m.Registration(bytes) + m.Deregistration(bytes)
 }
 
