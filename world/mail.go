@@ -60,6 +60,9 @@ func (o *office) mail(ctx context.Context, p *parcel) (moved bool, err error) {
 			o.mu.Lock()
 			box.sent -= postage(n)
 			o.mu.Unlock()
+			if moved {
+				l.Post()
+			}
 			return moved, &linkageError{p.rank, err}
 		}
 		p.begun, p.done, moved = true, p.done+len(data), true

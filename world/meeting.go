@@ -20,7 +20,7 @@ import (
 // cancelled Meet may be repeated.
 //
 // With more ranks than cores what counts is that each rank runs only once: all add
-// to one counter of rank 0 and sleep; the last to come releases those that rank 0 does, and
+// to one counter of rank 0 and sleep; the last to come releases those that rank 0 does, if it maps them all, and
 // then rank 0, and each rank some others: so the one that runs wakes several, and yet they do
 // not all run at once.
 //
@@ -367,11 +367,15 @@ func (m *Meeting) release(op string, rank int, number uint32) error {
 
 // releaseRoot releases the root behind those that it releases, if they are all mapped: for the last to come.
 // The root may leave as soon as it is released, and knows before that others may.
+// It cannot fail, since it has been counted: where this rank cannot map some of those now the root releases them.
 func (m *Meeting) releaseRoot(op string, root *meetingBlock, number uint32) error {
 	w, mapped := m.world, true
 	child, to := w.children(0)
 	for rank := child; rank < to && mapped; rank++ {
-		mapped = w.Mapped(rank)
+		if mapped = w.Mapped(rank); mapped {
+			_, err := m.block(op, rank)
+			mapped = err == nil
+		}
 	}
 	if mapped {
 		root.passed().Store(number)

@@ -166,6 +166,8 @@ func (s *Set) Remove(c *Channel) {
 		s.remove(c.traffic.seat - 1)
 	}
 	s.touched = slices.DeleteFunc(s.touched, func(other *Channel) bool { return other == c })
+	// One that goes on is counted anew.
+	c.traffic.recent = 0
 }
 
 func (s *Set) remove(i int) {

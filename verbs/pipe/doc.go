@@ -17,7 +17,7 @@
 // The number of a message is one more than the lines that were taken before it, of which the low 32
 // bits are told. The head is stored last, and publishes the message: the reader looks at one word, for
 // the number that is due. Where the next message is going to begin there may be a part of an earlier
-// one that looks like that: before it publishes a message the writer looks there, and stores zero in that
+// one that looks like that: before it publishes a message the writer looks there, and stores another number in that
 // case only, since a store takes the line away from the reader that is going to look at it.
 //
 // # Room
