@@ -13,6 +13,7 @@ import (
 
 	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/epoch"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/shm"
 	"github.com/onesided/rma/world"
@@ -43,9 +44,13 @@ func asks(m *world.Message, payload []byte) bool {
 	return m.Kind == messagePacket && err == nil && n > 0
 }
 
-// notifications is how many a message brings.
+// notifications is how many a message brings to a window that has ended no Fence: none, if
+// its sender says that it has.
 func notifications(m *world.Message, payload []byte, most int) (n uint64) {
 	if answer, err := aggregate.Check(payload); m.Kind != messagePacket || err != nil || answer > most {
+		return 0
+	}
+	if m.X >= 1<<32 || !epoch.Reached(0, uint32(m.X)) {
 		return 0
 	}
 	reader := aggregate.NewReader(payload)
@@ -82,6 +87,7 @@ func FuzzServer(f *testing.F) {
 		step(packetMessage, slices.Concat(run(aggregate.Fetch, NoOp, b, 72, 8, 0), run(aggregate.Fetch, Max, b, 8, 72, 8))),
 		step(packetMessage, run(aggregate.Swap, 0, b, 8, 72, 16)),
 		step(packetMessage, run(aggregate.Notify, 0, 0, 0, 2, 0)),
+		step(world.Message{Kind: messagePacket, X: 1}, run(aggregate.Notify, 0, 0, 0, 2, 0)),
 		step(world.Message{Kind: messageWord, A: postAt, X: 1}, nil),
 		step(world.Message{Kind: messageLock, A: uint8(Exclusive), X: 1}, nil),
 		step(world.Message{Kind: messageLock, A: uint8(Shared), X: 2}, nil),
@@ -130,7 +136,8 @@ func sendScript(ctx context.Context, w *world.World, script []byte) error {
 		return err
 	}
 	p, err := win.peer(1)
-	if err != nil {
+	// What comes while the other rank is in Create is not compared with its fences.
+	if err = errors.Join(err, w.Barrier(ctx)); err != nil {
 		return err
 	}
 	for len(script) >= stepBytes && err == nil {
@@ -162,7 +169,7 @@ func serveScript(ctx context.Context, w *world.World, script []byte, memory []ui
 		return err
 	}
 	most := link.MaxPayload()
-	err = w.Barrier(ctx)
+	err = errors.Join(w.Barrier(ctx), w.Barrier(ctx))
 	control, arrived := &win.own.control, uint64(0)
 	for len(script) >= stepBytes {
 		m, payload, rest := nextStep(script)
