@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -99,6 +100,24 @@ func TestMismatch(t *testing.T) {
 		}
 	}
 }
+
+// farAhead has ranks go on for more calls than a ledger holds before one that has no message for them waits
+// for one of them, in another call.
+var farAhead = register("far ahead", func(s *script) {
+	data := make([]int, 1)
+	if s.me == 0 {
+		time.Sleep(300 * time.Millisecond)
+		s.fails(world.Reduce(s.ctx, s.w, 0, data, data, add[int]), world.ErrMismatch)
+		return
+	}
+	for range 200 {
+		// From rank 1 over rank 3 to rank 0.
+		s.ok(world.Broadcast(s.ctx, s.w, 1, data))
+	}
+	s.fails(s.w.Barrier(s.ctx), world.ErrMismatch)
+})
+
+func TestMismatchFarBehind(t *testing.T) { worldtest.Run(t, 4, farAhead) }
 
 func TestMismatchInDissemination(t *testing.T) {
 	spread(t)

@@ -43,8 +43,8 @@
 // one: collectives, windows, links, another Split. Its ranks are numbered from 0, in a
 // *[PeerError] of it too, whose cause tells which rank of the job that is ([World.InJob]).
 // Devices, progress and what is known of failures are those of the World that was split:
-// a team takes a block of flags, of some 8 KiB, and pipes and connections, each when it is
-// first used. A rank that fails has failed in every team that has it. One
+// a team takes a block of flags, of some 7 KiB and 32 bytes for each rank, and 64 more up to
+// 256 ranks, and pipes and connections, each when it is first used. A rank that fails has failed in every team that has it. One
 // that closes a team has left that, and nothing else.
 //
 // # Progress

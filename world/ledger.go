@@ -53,25 +53,50 @@ func (r *record) store(s *signature) {
 	r.call.Store(word)
 }
 
-// load reads the record of the call of a number; ok is false if it holds another.
-func (r *record) load(number uint32) (s signature, ok bool) {
+// A recordState is what is known of a call of a rank: nothing, which it is, or that the rank has gone on
+// so far since that this cannot be said any more.
+type recordState uint8
+
+const (
+	recordNone recordState = iota
+	recordHeld
+	recordPassed
+	recordStates
+)
+
+// load reads the record of the call of a number, if it holds that.
+func (r *record) load(number uint32) (s signature, state recordState) {
 	word := r.call.Load()
-	if s.call, s.number = uint32(word), uint32(word>>32); s.call == 0 || s.number != number {
-		return s, false
+	s.call, s.number = uint32(word), uint32(word>>32)
+	switch {
+	case s.call == 0 || int32(s.number-number) < 0:
+		return s, recordNone
+	case s.number != number:
+		return s, recordPassed
 	}
 	if s.call != callBarrier {
 		root := r.root.Load()
 		s.root, s.element, s.part, s.kind = uint32(root>>32), uint32(root), r.part.Load(), r.kind.Load()
 	}
-	return s, r.call.Load() == word
+	if r.call.Load() != word {
+		return s, recordNone
+	}
+	return s, recordHeld
 }
 
-// compare is an error if rank is known to have called something else than mine.
-func (w *World) compare(op string, rank int, mine *signature) error {
-	if s, ok := w.recordOf(rank, mine.number); ok && s != *mine {
-		return w.disagree(op, rank, &s, mine)
+// compare is an error if rank is known to have called something else than mine. It tells whether rank is
+// known to have done its part of that call, whatever it was.
+func (w *World) compare(op string, rank int, mine *signature) (ahead bool, err error) {
+	s, state := w.recordOf(rank, mine.number)
+	if state == recordHeld && s != *mine {
+		return false, w.disagree(op, rank, &s, mine)
 	}
-	return nil
+	return state == recordPassed, nil
+}
+
+// behind is the error of a call in which rank is to have a part that it has not had, though it has gone on.
+func (w *World) behind(op string, rank int, mine *signature) error {
+	return w.condemn(op, mine.number, mine.number, fmt.Sprintf("collective %d: rank %d calls %s, in which rank %d has had no part and has gone on", mine.number, w.rank, callName(mine.call), rank))
 }
 
 // compareAll is compare with every rank, for those who wait long. It takes the
@@ -79,11 +104,13 @@ func (w *World) compare(op string, rank int, mine *signature) error {
 func (w *World) compareAll(op string, mine *signature) error {
 	asked := w.askRecords(mine.number)
 	for rank := range w.size {
-		s, ok := asked[rank]
+		s, known := asked[rank]
 		if w.Mapped(rank) {
-			s, ok = w.recordOf(rank, mine.number)
+			var state recordState
+			s, state = w.recordOf(rank, mine.number)
+			known = state == recordHeld
 		}
-		if ok && s != *mine {
+		if known && s != *mine {
 			return w.disagree(op, rank, &s, mine)
 		}
 	}
@@ -117,7 +144,7 @@ func (w *World) unlike(op string, rank int) error {
 		for number := last - min(last, ledgerDepth) + 1; int32(last-number) >= 0; number++ {
 			a, here := w.ledger.records[number%ledgerDepth].load(number)
 			b, there := w.recordOf(other, number)
-			if here && there && a != b {
+			if here == recordHeld && there == recordHeld && a != b {
 				return w.disagree(op, other, &b, &a)
 			}
 		}
@@ -347,14 +374,14 @@ func (l *ledger) kindName(kind uint64) string {
 	return name
 }
 
-// recordOf is the call of a number of a rank, if its ledger still has it.
-func (w *World) recordOf(rank int, number uint32) (signature, bool) {
+// recordOf is the call of a number of a rank, if its ledger has it.
+func (w *World) recordOf(rank int, number uint32) (signature, recordState) {
 	if !w.Mapped(rank) {
 		return w.askRecord(rank, number)
 	}
 	l, err := w.ledgerOf(rank)
 	if err != nil {
-		return signature{}, false
+		return signature{}, recordNone
 	}
 	return l.records[number%ledgerDepth].load(number)
 }

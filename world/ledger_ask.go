@@ -9,17 +9,17 @@ import (
 
 // A rank that does not map a ledger asks for what it would look at there.
 
-// recordBytes is an encoded record: 1 if there is one, then its signature.
+// recordBytes is an encoded record: its state, then its signature, if it is held.
 const recordBytes = 1 + 32
 
 // nameBytes is a layout's name, ended by zeros.
 const nameBytes = 8 * len(ledger{}.name)
 
 // askRecord asks for the call of a number.
-func (w *World) askRecord(rank int, number uint32) (s signature, ok bool) {
+func (w *World) askRecord(rank int, number uint32) (s signature, state recordState) {
 	var answer [recordBytes]byte
 	if !w.ask(rank, &Message{Kind: kindRecord, X: uint64(number)}, answer[:]) {
-		return s, false
+		return s, recordNone
 	}
 	return decodeRecord(answer[:], number)
 }
@@ -39,7 +39,7 @@ func (w *World) askRecords(number uint32) map[int]signature {
 	records := make(map[int]signature)
 	for rank, q := range asked {
 		if q != nil && q.answered(ctx) {
-			if s, ok := decodeRecord(q.answer, number); ok {
+			if s, state := decodeRecord(q.answer, number); state == recordHeld {
 				records[rank] = s
 			}
 		}
@@ -47,7 +47,10 @@ func (w *World) askRecords(number uint32) map[int]signature {
 	return records
 }
 
-func decodeRecord(answer []byte, number uint32) (s signature, ok bool) {
+func decodeRecord(answer []byte, number uint32) (s signature, state recordState) {
+	if state = recordState(answer[0]); state >= recordStates {
+		state = recordNone
+	}
 	return signature{
 		call:    binary.LittleEndian.Uint32(answer[1:]),
 		number:  number,
@@ -55,7 +58,7 @@ func decodeRecord(answer []byte, number uint32) (s signature, ok bool) {
 		element: binary.LittleEndian.Uint32(answer[9:]),
 		kind:    binary.LittleEndian.Uint64(answer[13:]),
 		part:    binary.LittleEndian.Uint64(answer[21:]),
-	}, answer[0] == 1
+	}, state
 }
 
 // askKindName asks for the name of an element layout.
@@ -104,8 +107,9 @@ func (w *World) ask(rank int, m *Message, answer []byte) bool {
 // answerRecord answers askRecord.
 func (w *World) answerRecord(l *Link, number uint32) {
 	var answer [recordBytes]byte
-	if s, ok := w.ledger.records[number%ledgerDepth].load(number); ok {
-		answer[0] = 1
+	s, state := w.ledger.records[number%ledgerDepth].load(number)
+	answer[0] = byte(state)
+	if state == recordHeld {
 		binary.LittleEndian.PutUint32(answer[1:], s.call)
 		binary.LittleEndian.PutUint32(answer[5:], s.root)
 		binary.LittleEndian.PutUint32(answer[9:], s.element)

@@ -25,8 +25,8 @@ type ledger struct {
 type record struct{ call, root, part, kind atomic.Uint64 }
 
 const (
-	// ledgerDepth is how many calls back a rank that has gone on can be
-	// compared. A connection holds fewer letters than that.
+	// ledgerDepth is how many calls back a rank that has gone on can be compared. Of one that has
+	// gone on further it is known only that its part is done.
 	ledgerDepth  = 64
 	ledgerOffset = 2 * MeetingBytes
 	blockBytes   = ledgerOffset + int(unsafe.Sizeof(ledger{}))

@@ -9,7 +9,7 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// A Link is this rank's way to a rank whose memory it does not map: a queue pair
+// A Link is this rank's way to a rank whose memory it does not map, or is not to use: a queue pair
 // over which writes, reads and messages go, in order. Its methods may be called from
 // any goroutine, but for those that say that they are for a Service.
 //

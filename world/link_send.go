@@ -139,7 +139,25 @@ func (l *Link) TellWithin(ctx context.Context, m *Message, payload []byte) error
 	if err := l.enter(ctx, false); err != nil {
 		return err
 	}
-	l.told = true
+	return l.tell(m, payload)
+}
+
+// tryTell is Tell by one who comes again if there is no room.
+func (l *Link) tryTell(m *Message, payload []byte) (told bool, err error) {
+	l.mu.Lock()
+	if err = l.fault(); err == nil && l.room(false) {
+		return true, l.tell(m, payload)
+	}
+	if err == nil {
+		l.post(true)
+	}
+	l.mu.Unlock()
+	return false, err
+}
+
+// tell is Tell with the mutex, where there is room. It gives the mutex back.
+func (l *Link) tell(m *Message, payload []byte) error {
+	l.told = l.told || m.awaited()
 	at, err := l.say(m, payload)
 	if err == nil && m.Kind >= FirstKind && m.Kind < FirstOvertaking {
 		l.lastTold, l.lastToldAt = l.sequence, at
@@ -252,7 +270,7 @@ func (l *Link) Reply(m *Message, payload []byte) {
 		// What it took nobody would give back.
 		return
 	}
-	l.told = l.told || m.Kind > kindComplaint && m.Kind != kindNothing && m.Kind != kindRing
+	l.told = l.told || m.awaited()
 	if owed := len(l.requests) - l.head; owed > mostOwed+2*l.world.size {
 		l.fail(fmt.Errorf("%w: rank %d takes none of %d replies", ErrMessage, l.rank, owed))
 		return

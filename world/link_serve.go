@@ -42,6 +42,15 @@ const questionAt = 3
 // wholeMessage is how many bytes a message with so long a payload has in a letter.
 func wholeMessage(payload int) int { return messageHeader + (payload+7)&^7 }
 
+// awaited tells whether a flush is to wait until the message has been served.
+func (m *Message) awaited() bool {
+	switch m.Kind {
+	case kindAnswer, kindRefusal, kindComplaint, kindNothing, kindRing, kindMail, kindMailTaken:
+		return false
+	}
+	return true
+}
+
 // encode writes the message, of which into has the length.
 func (m *Message) encode(into, payload []byte) {
 	n := messageHeader + copy(into[messageHeader:], payload)

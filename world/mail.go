@@ -1,11 +1,11 @@
 package world
 
 import (
-	"context"
+	"errors"
 	"fmt"
 )
 
-// mailbox is what goes between this rank and one that it does not map, as messages of their link.
+// mailbox is what goes between this rank and one that it has no pipes with, as messages of their link.
 type mailbox struct {
 	// sent counts the bytes of letters to the rank, taken those that it has told that it took.
 	sent, taken uint64
@@ -32,22 +32,18 @@ func (o *office) box(rank int) *mailbox {
 	return box
 }
 
+// errUnlike is about a rank that uses pipes where this one does not, or the other way round.
+var errUnlike = errors.New("one of the ranks sends messages of collectives through pipes, and one does not: WithPipes has to be the same on all")
+
 // mail sends what may be sent of a parcel.
-func (o *office) mail(ctx context.Context, p *parcel) (moved bool, err error) {
+func (o *office) mail(p *parcel) (moved bool, err error) {
 	l, err := o.world.Link(p.rank)
 	if err != nil {
 		return false, &linkageError{p.rank, err}
 	}
 	for !p.finished() {
 		n := p.next(l.MaxPayload())
-		o.mu.Lock()
-		box := o.box(p.rank)
-		granted := box.sent+postage(n)-box.taken <= o.world.mailWindow()
-		if granted {
-			box.sent += postage(n)
-		}
-		o.mu.Unlock()
-		if !granted {
+		if !o.grant(p.rank, n) {
 			break
 		}
 		head := o.heading[:0]
@@ -56,25 +52,48 @@ func (o *office) mail(ctx context.Context, p *parcel) (moved bool, err error) {
 			p.header.encode(head)
 		}
 		data := p.data[p.done:][:n-len(head)]
-		if err := l.TellWithin(ctx, &Message{Kind: kindMail, More: data}, head); err != nil {
-			o.mu.Lock()
-			box.sent -= postage(n)
-			o.mu.Unlock()
-			if moved {
-				l.Post()
+		told, failed := l.tryTell(&Message{Kind: kindMail, More: data}, head)
+		if !told || failed != nil {
+			o.ungrant(p.rank, n)
+			if failed != nil {
+				err = &linkageError{p.rank, failed}
 			}
-			return moved, &linkageError{p.rank, err}
+			break
 		}
 		p.begun, p.done, moved = true, p.done+len(data), true
 	}
 	if moved {
 		l.Post()
 	}
-	return moved, nil
+	return moved, err
+}
+
+// grant counts a letter to a rank that is about to be sent, if so much may be on its way; ungrant takes
+// that back.
+func (o *office) grant(rank, bytes int) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	box := o.box(rank)
+	if box.sent+postage(bytes)-box.taken > o.world.mailWindow() {
+		return false
+	}
+	box.sent += postage(bytes)
+	return true
+}
+
+func (o *office) ungrant(rank, bytes int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.box(rank).sent -= postage(bytes)
 }
 
 // collect takes what has come of a parcel, and has what comes go there. It tells whether all has.
 func (o *office) collect(p *parcel) (moved, all bool, err error) {
+	if o.world.maps(p.rank) {
+		if _, _, told := traysOver(o.world.block, o.world.size)[p.rank].look(); told {
+			return false, false, &boxError{p.rank, errUnlike}
+		}
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	box := o.box(p.rank)
@@ -104,6 +123,9 @@ func (o *office) unwant(p *parcel) {
 
 // mailed takes a letter of a rank: it goes where it is wanted, or waits. It is called in progress.
 func (o *office) mailed(from *Link, letter []byte) error {
+	if o.piped(from.rank) {
+		return fmt.Errorf("%w: %w", ErrMessage, errUnlike)
+	}
 	box := o.box(from.rank)
 	box.came += postage(len(letter))
 	if open := box.came - box.told; open > o.world.mailWindow() {

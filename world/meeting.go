@@ -319,7 +319,9 @@ func (m *Meeting) vain(op string, word *atomic.Uint32, number uint32, from int, 
 	case left:
 		return w.gone(op, mine.number, leaver)
 	case from >= 0 && (wait.quiet || w.Mapped(from)):
-		return w.compare(op, from, &mine)
+		// Of one that is ahead what it has told is here at the next look.
+		_, err := w.compare(op, from, &mine)
+		return err
 	case from < 0 && wait.long && wait.quiet:
 		return w.compareAll(op, &mine)
 	}

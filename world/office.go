@@ -52,13 +52,17 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 	w := o.world
 	wait := w.NewWaiter()
 	defer wait.Finish()
-	number, lost := out.header.number, -1
+	number := out.header.number
+	// missing is a parcel that its rank will not have a part in, as one more look is to find: because it
+	// has left, or is ahead.
+	var missing *parcel
+	ahead := false
 	if in.active {
 		number = in.header.number
 		defer o.unwant(in)
 	}
 	for {
-		moved, received, err := o.carry(ctx, out, in)
+		moved, received, err := o.carry(out, in)
 		if err != nil {
 			return o.failed(op, number, err)
 		}
@@ -66,32 +70,41 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 			return nil
 		}
 		if moved {
+			missing = nil
 			wait.restart()
 			continue
 		}
+		open := func(p *parcel) bool { return p == in && !received || p == out && !out.finished() }
 		if err := w.lost(op, number); err != nil {
 			return err
 		}
-		if lost >= 0 {
-			return w.gone(op, number, lost)
+		switch {
+		case missing == nil || !open(missing):
+			missing = nil
+		case ahead:
+			return w.behind(op, missing.rank, &missing.header.signature)
+		default:
+			return w.gone(op, number, missing.rank)
 		}
 		if wait.prepared {
 			for _, p := range [...]*parcel{out, in} {
-				if p == in && received || p == out && out.finished() {
+				if !open(p) {
 					continue
 				}
+				on := false
 				if wait.quiet || w.Mapped(p.rank) {
-					if err := w.compare(op, p.rank, &p.header.signature); err != nil {
+					if on, err = w.compare(op, p.rank, &p.header.signature); err != nil {
 						return err
 					}
 				}
 				// What one more look does not find of a rank that has left will not
 				// come, and what it has not taken it will not take.
-				if _, left := w.barrier.left(p.rank); left {
-					lost = p.rank
+				if _, left := w.barrier.left(p.rank); left || on {
+					missing, ahead = p, !left
 				}
 			}
-			if lost >= 0 {
+			if missing != nil {
+				w.catchUp()
 				continue
 			}
 		}
@@ -102,13 +115,13 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 }
 
 // carry moves what can move of both parcels, and tells whether all of in has been received.
-func (o *office) carry(ctx context.Context, out, in *parcel) (moved, received bool, err error) {
+func (o *office) carry(out, in *parcel) (moved, received bool, err error) {
 	switch {
 	case out.finished():
 	case o.piped(out.rank):
 		moved, err = o.put(out)
 	default:
-		moved, err = o.mail(ctx, out)
+		moved, err = o.mail(out)
 	}
 	if err != nil || !in.active {
 		return moved, true, err

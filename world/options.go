@@ -105,7 +105,7 @@ func WithRings(on bool) Option { return func(s *settings) { s.rings = &on } }
 
 // WithPipes says whether the messages of collectives between ranks that map each other's memory go by pipes
 // there (package verbs/pipe), as they do without it; else they go over links, as between others. All ranks
-// pass the same. It is for measuring.
+// pass the same: that they do not is an error of a call that finds it. It is for measuring.
 func WithPipes(on bool) Option { return func(s *settings) { s.unpiped = !on } }
 
 // usesRings tells whether letters may go by rings.

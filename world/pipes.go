@@ -106,13 +106,16 @@ func (o *office) reader(rank int) (*pipe.Reader, error) {
 		return nil, &linkageError{rank, err}
 	}
 	memory, err := n.Map(place)
-	if err == nil && at > uint64(len(memory)) {
-		err = fmt.Errorf("%w: a pipe at %d of %d bytes", ErrMessage, at, len(memory))
+	switch {
+	case errors.Is(err, verbs.StatusRemoteAccess):
+		// The rank has told of what it has not got.
+		return nil, &boxError{rank, err}
+	case err != nil:
+		return nil, &linkageError{rank, err}
+	case at > uint64(len(memory)):
+		return nil, &boxError{rank, fmt.Errorf("%w: a pipe at %d of %d bytes", ErrMessage, at, len(memory))}
 	}
-	if err == nil {
-		p.in, err = pipe.NewReader(o.shape, memory[at:])
-	}
-	if err != nil {
+	if p.in, err = pipe.NewReader(o.shape, memory[at:]); err != nil {
 		return nil, &boxError{rank, err}
 	}
 	return p.in, nil

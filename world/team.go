@@ -170,7 +170,6 @@ func (w *World) newTeam(context uint32, members []int) (*World, error) {
 	t.root, t.context, t.inJob, t.region = w.root, context, inJob, region
 	t.job, t.hosts, t.toll = j, j.hosts, j.toll()
 	t.barrier.own.context().Store(context)
-	t.post.open(t)
 	stopSevering, stopListening := t.roster.beforehand(t.lines.sever), t.roster.listen(t.noteFailure)
 	t.roster.join()
 	t.end = func() { t.roster.quit(); stopSevering(); stopListening() }

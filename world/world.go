@@ -91,11 +91,10 @@ func newWorld(rank, size int, b *base, roster *roster, s settings) *World {
 	w.root = w
 	w.obituaries = obituariesOver(b.block, size)
 	e.worlds.Store(&[]*World{w})
-	w.post.open(w)
 	return w
 }
 
-// newMembership makes a World, without its root and its office, over a block of flags.
+// newMembership makes a World, without its root, over a block of flags.
 func newMembership(e *endpoint, rank, size int, block []byte, roster *roster) *World {
 	w := &World{
 		endpoint: e, rank: rank, size: size, roster: roster, block: block,
@@ -114,6 +113,7 @@ func newMembership(e *endpoint, rank, size int, block []byte, roster *roster) *W
 	w.ledger = ledgerOver(block[ledgerOffset:])
 	w.ledgers[rank].Store(w.ledger)
 	w.round.w = w
+	w.post.open(w)
 	w.barrier = w.NewMeeting(barrierMeeting, block[:MeetingBytes], NoTally, func(rank int) ([]byte, error) {
 		theirs, err := w.blockOf(rank)
 		return theirs[:min(len(theirs), MeetingBytes)], err
