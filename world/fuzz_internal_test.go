@@ -121,7 +121,7 @@ func FuzzLetters(f *testing.F) {
 	f.Add(right, make([]byte, 1<<14), true)
 	f.Fuzz(func(t *testing.T, first, second []byte, before bool) {
 		data, check := guarded(length)
-		w := &World{endpoint: &endpoint{linkLetter: 1024}, size: 2, links: make([]atomic.Pointer[Link], 2)}
+		w := &World{endpoint: &endpoint{linkLetter: 1024}, job: &job{}, size: 2, links: make([]atomic.Pointer[Link], 2)}
 		o := &w.post
 		o.mu = &w.progress
 		o.open(w)
