@@ -183,7 +183,7 @@ func cases() []*benchCase {
 			scene: messages, sizes: byteSizes, limit: longestMessage, each: 1, origin: sendReceive, target: receiveSend, iterations: halfTurns, value: latency(2)},
 		{name: "msg_bw", unit: megabytes, about: "64 messages, one of 8 bytes back",
 			scene: messages, sizes: byteSizes, limit: longestMessage, each: 1, origin: sendMany, target: receiveMany, iterations: streams, value: bandwidth(inFlight)},
-		{name: "allreduce_lat", unit: microseconds, about: "a sum of float64 over all ranks that every rank gets (world.AllReduce)",
+		{name: "allreduce_lat", unit: microseconds, about: "a sum of float64 over all ranks that every rank gets (world.AllReduceOp)",
 			scene: collective, sizes: collectiveSizes, limit: getsAt, each: 8, origin: allReduce, target: allReduce, iterations: turns, value: latency(1)},
 		{name: "bcast_lat", unit: microseconds, about: "a broadcast (world.Broadcast) whose root has just got the one before it",
 			scene: collective, sizes: collectiveSizes, limit: windowBytes, each: 1, origin: broadcast, target: broadcast, iterations: turns, value: latency(1)},

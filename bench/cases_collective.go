@@ -11,10 +11,8 @@ import (
 func barrier(ctx context.Context, b *board, _ int) error { return b.world.Barrier(ctx) }
 
 func allReduce(ctx context.Context, b *board, n int) error {
-	return world.AllReduce(ctx, b.world, b.addends[:n/8], b.sums[:n/8], sum)
+	return world.AllReduceOp(ctx, b.world, b.addends[:n/8], b.sums[:n/8], world.Sum)
 }
-
-func sum(x, y float64) float64 { return x + y }
 
 // broadcast has each rank in turn be the root, from ranks at all distances, so that none can
 // begin before it has got what the one before it has sent.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,6 +28,9 @@ func everyWay(s *script) {
 		}
 	}
 	for _, call := range colors.calls(s, s.n/2, 1001) {
+		call()
+	}
+	for _, call := range planes.calls(s, s.n/2, 601) {
 		call()
 	}
 }
@@ -100,6 +104,9 @@ func TestSumsAreTheSame(t *testing.T) {
 						in[i] = math.Exp(20 * random.NormFloat64())
 					}
 					s.ok(world.AllReduce(s.ctx, s.w, in, out, add[float64]))
+					again := make([]float64, length)
+					s.ok(world.AllReduceOp(s.ctx, s.w, in, again, world.Sum))
+					same(s, "AllReduceOp", again, out)
 					all := make([]float64, s.n*length)
 					s.ok(world.AllGather(s.ctx, s.w, out, all))
 					for i := range all {
@@ -133,6 +140,26 @@ func TestDeathInEveryAlgorithm(t *testing.T) {
 				require.EqualError(t, err, "world: rank 4: body failed")
 			})
 		}
+	}
+}
+
+// So are ranks that pass different operations.
+func TestMismatchOfOperations(t *testing.T) {
+	for name, algorithm := range algorithms {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, world.Run(t.Context(), 3, scripted(func(s *script) {
+				op := world.Sum
+				if s.me == 1 {
+					op = world.Max
+				}
+				err := world.AllReduceOp(s.ctx, s.w, make([]int64, 64), make([]int64, 64), op)
+				for err == nil {
+					err = s.w.Barrier(s.ctx)
+				}
+				s.check(errors.Is(err, world.ErrMismatch), "%v", err)
+				s.check(strings.Contains(err.Error(), " calls AllReduceOp by "), "%v", err)
+			}), world.WithAlgorithm(algorithm)))
+		})
 	}
 }
 

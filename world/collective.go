@@ -23,11 +23,18 @@ const (
 
 var callNames = [...]string{"nothing that is known here", "Broadcast", "Gather", "AllGather", "Scatter", "AllToAll", "Reduce", "AllReduce", "Barrier", "Split", "Split"}
 
+// The bits of a call from opShift on are the number of an Op, if it has one.
+const opShift = 16
+
 func callName(call uint32) string {
-	if call < uint32(len(callNames)) {
-		return callNames[call]
+	number, call := call>>opShift, call&(1<<opShift-1)
+	switch {
+	case call >= uint32(len(callNames)):
+		return callNames[0]
+	case number > 0:
+		return fmt.Sprintf("%sOp by %v", callNames[call], Op(number-1))
 	}
-	return callNames[0]
+	return callNames[call]
 }
 
 // A round is one collective call of this rank. A World has one, which is used again
@@ -140,12 +147,18 @@ const nobody = -1
 // exchange sends out to rank to and receives in from rank from. It tells whether it
 // did so now, and not in an earlier call that this one goes on with.
 func (r *round) exchange(ctx context.Context, to int, out []byte, from int, in []byte) (now bool, err error) {
+	return r.exchangeAdding(ctx, to, out, from, in, addition{})
+}
+
+// exchangeAdding is exchange in which what is received is added.
+func (r *round) exchangeAdding(ctx context.Context, to int, out []byte, from int, in []byte, add addition) (now bool, err error) {
 	r.step++
 	if r.step <= r.done {
 		return false, nil
 	}
 	r.out.aim(r, to, out)
 	r.in.aim(r, from, in)
+	r.in.addition = add
 	if err := r.w.post.exchange(ctx, r.op, &r.out, &r.in); err != nil {
 		return true, err
 	}
@@ -204,15 +217,16 @@ func checkParts(op, name string, all, n, parts int) error {
 	return nil
 }
 
-// checkCombine checks what Reduce and AllReduce share.
-func checkCombine[T any](w *World, op string, combine func(a, b T) T) error {
-	if w == nil {
-		return fmt.Errorf("world: %s: %w: nil World", op, ErrArgument)
+// byFunction is the operation that calls a function, which Reduce and AllReduce take.
+func byFunction[T any](w *World, op string, combine func(a, b T) T) (by operation[T], err error) {
+	switch {
+	case w == nil:
+		return by, fmt.Errorf("world: %s: %w: nil World", op, ErrArgument)
+	case combine == nil:
+		return by, fmt.Errorf("world: %s: %w: nil combine", op, ErrArgument)
 	}
-	if combine == nil {
-		return fmt.Errorf("world: %s: %w: nil combine", op, ErrArgument)
-	}
-	return nil
+	by.combine = combine
+	return by, nil
 }
 
 // relocate copies elements from one place of this rank to another.

@@ -16,6 +16,24 @@ import (
 type sample[T comparable] struct {
 	value   func(rank, i int) T
 	combine func(a, b T) T
+	// byOp are the calls by the Op that combine is, if it is one.
+	byOp *opCalls[T]
+}
+
+type opCalls[T comparable] struct {
+	reduce    func(ctx context.Context, w *world.World, root int, in, out []T) error
+	allReduce func(ctx context.Context, w *world.World, in, out []T) error
+}
+
+func by[T world.Element](op world.Op) *opCalls[T] {
+	return &opCalls[T]{
+		func(ctx context.Context, w *world.World, root int, in, out []T) error {
+			return world.ReduceOp(ctx, w, root, in, out, op)
+		},
+		func(ctx context.Context, w *world.World, in, out []T) error {
+			return world.AllReduceOp(ctx, w, in, out, op)
+		},
+	}
 }
 
 type reading struct {
@@ -25,22 +43,22 @@ type reading struct {
 }
 
 var (
-	bytes8 = sample[uint8]{func(rank, i int) uint8 { return uint8(31*rank + i) }, func(a, b uint8) uint8 { return a ^ b }}
-	shorts = sample[int16]{func(rank, i int) int16 { return int16(1000*rank - i) }, func(a, b int16) int16 { return a + b }}
-	floats = sample[float32]{func(rank, i int) float32 { return float32(rank*100 - i%100) }, func(a, b float32) float32 { return max(a, b) }}
-	longs  = sample[int64]{func(rank, i int) int64 { return int64(rank)<<40 + int64(i) }, func(a, b int64) int64 { return a + b }}
-	planes = sample[complex128]{func(rank, i int) complex128 { return complex(float64(rank), float64(i)) }, func(a, b complex128) complex128 { return a + b }}
+	bytes8 = sample[uint8]{func(rank, i int) uint8 { return uint8(31*rank + i) }, func(a, b uint8) uint8 { return a ^ b }, by[uint8](world.Xor)}
+	shorts = sample[int16]{func(rank, i int) int16 { return int16(1000*rank - i) }, func(a, b int16) int16 { return a + b }, by[int16](world.Sum)}
+	floats = sample[float32]{func(rank, i int) float32 { return float32(rank*100 - i%100) }, func(a, b float32) float32 { return max(a, b) }, by[float32](world.Max)}
+	longs  = sample[int64]{func(rank, i int) int64 { return int64(rank)<<40 + int64(i) }, func(a, b int64) int64 { return a + b }, by[int64](world.Sum)}
+	planes = sample[complex128]{func(rank, i int) complex128 { return complex(float64(rank), float64(i)) }, func(a, b complex128) complex128 { return a + b }, by[complex128](world.Sum)}
 	colors = sample[[3]uint8]{
 		func(rank, i int) [3]uint8 { return [3]uint8{uint8(rank), uint8(i), uint8(i >> 8)} },
-		func(a, b [3]uint8) [3]uint8 { return [3]uint8{a[0] + b[0], a[1] | b[1], max(a[2], b[2])} },
+		func(a, b [3]uint8) [3]uint8 { return [3]uint8{a[0] + b[0], a[1] | b[1], max(a[2], b[2])} }, nil,
 	}
 	readings = sample[reading]{
 		func(rank, i int) reading { return reading{int32(rank), float64(i), [5]uint8{uint8(i), uint8(rank)}} },
 		func(a, b reading) reading {
 			return reading{a.Sensor + b.Sensor, a.Value + b.Value, [5]uint8{a.Flags[0] ^ b.Flags[0], a.Flags[1] ^ b.Flags[1]}}
-		},
+		}, nil,
 	}
-	nothings = sample[struct{}]{func(int, int) struct{} { return struct{}{} }, func(a, _ struct{}) struct{} { return a }}
+	nothings = sample[struct{}]{func(int, int) struct{} { return struct{}{} }, func(a, _ struct{}) struct{} { return a }, nil}
 )
 
 // part is the k elements of rank from the first on.
@@ -90,7 +108,7 @@ func (e sample[T]) calls(s *script, root, k int) []func() {
 		}
 		return p
 	}
-	return []func(){
+	calls := []func(){
 		func() { s.call(s.w.Barrier) },
 		func() {
 			buffer := e.part(s.me, 0, k)
@@ -132,6 +150,25 @@ func (e sample[T]) calls(s *script, root, k int) []func() {
 			same(s, "AllToAll", out, want)
 		},
 	}
+	if e.byOp != nil {
+		calls = append(calls,
+			func() {
+				in, out := e.part(s.me, 0, k), atRoot(make([]T, k))
+				s.call(func(ctx context.Context) error { return e.byOp.reduce(ctx, s.w, root, in, out) })
+				same(s, "ReduceOp", out, atRoot(e.total(s.n, k)))
+			},
+			func() {
+				in, out := e.part(s.me, 0, k), make([]T, k)
+				s.call(func(ctx context.Context) error { return e.byOp.allReduce(ctx, s.w, in, out) })
+				same(s, "AllReduceOp", out, e.total(s.n, k))
+			},
+			func() {
+				both := e.part(s.me, 0, k)
+				s.call(func(ctx context.Context) error { return e.byOp.allReduce(ctx, s.w, both, both) })
+				same(s, "AllReduceOp in place", both, e.total(s.n, k))
+			})
+	}
+	return calls
 }
 
 // everyRoot makes every call with every root, and large ones with two.
@@ -178,7 +215,7 @@ func program(s *script, steps, longest int, seed uint64) {
 	common := rand.New(rand.NewPCG(seed, uint64(s.n)))
 	own := rand.New(rand.NewPCG(seed, uint64(s.n+s.me+1)))
 	for range steps / partOfThem {
-		k, root, call := common.IntN(6), common.IntN(s.n), common.IntN(8)
+		k, root, call := common.IntN(6), common.IntN(s.n), common.IntN(11)
 		if common.IntN(20) == 0 {
 			k = common.IntN(longest + 1)
 		}
@@ -188,7 +225,7 @@ func program(s *script, steps, longest int, seed uint64) {
 		if common.IntN(2) == 0 {
 			longs.calls(s, root, k)[call]()
 		} else {
-			colors.calls(s, root, k)[call]()
+			colors.calls(s, root, k)[call%8]()
 		}
 	}
 }

@@ -49,14 +49,23 @@ type sum[T any] struct {
 	*round
 	fold
 	total, other []T
-	combine      func(a, b T) T
+	by           operation[T]
+	// in are this rank's own elements while total has nothing yet, nil afterwards. What comes is added to
+	// them on its way to total then, without a stay in other, which is nothing.
+	in []T
+	// direct tells that what comes later is added on its way, too.
+	direct bool
 }
 
 // newSum begins with a rank's own elements. The total comes to be in out, if that is as long.
-func newSum[T any](r *round, in, out []T, combine func(a, b T) T, way Algorithm) sum[T] {
-	s := sum[T]{round: r, fold: r.w.fold(), total: out, combine: combine}
+// An Op adds what comes to parts of the total which are not sent meanwhile, as those are that are halved, at once.
+func newSum[T any](r *round, in, out []T, by operation[T], way Algorithm) sum[T] {
+	s := sum[T]{round: r, fold: r.w.fold(), total: out, by: by, direct: by.kernel != nil && way == Long && r.w.size > 1}
 	most := len(in)
-	if way == Long && s.pairs == 0 {
+	switch {
+	case s.direct:
+		most = 0
+	case way == Long && s.pairs == 0:
 		most = (most + 1) / 2
 	}
 	if len(out) == len(in) {
@@ -65,7 +74,11 @@ func newSum[T any](r *round, in, out []T, combine func(a, b T) T, way Algorithm)
 		memory := scratch[T](r, most+len(in))
 		s.other, s.total = memory[:most], memory[most:]
 	}
-	if !r.resumed {
+	switch {
+	case len(in) == 0 || &in[0] == &s.total[0]:
+	case s.direct:
+		s.in = in
+	case !r.resumed:
 		relocate(r, s.total, in)
 	}
 	return s
@@ -74,39 +87,50 @@ func newSum[T any](r *round, in, out []T, combine func(a, b T) T, way Algorithm)
 // swap sends the elements of one part to a rank and adds what it sends to those of another.
 // Both may be nothing.
 func (s *sum[T]) swap(ctx context.Context, rank int, out, in part) error {
-	other := s.other[:in.to-in.from]
-	now, err := s.exchange(ctx, rank, bytesOf(s.total[out.from:out.to]), rank, bytesOf(other))
+	return s.move(ctx, rank, s.mine()[out.from:out.to], rank, in)
+}
+
+// mine is where what has been added up is: in total, once something has.
+func (s *sum[T]) mine() []T {
+	if s.in != nil {
+		return s.in
+	}
+	return s.total
+}
+
+// move sends elements to a rank, and adds what one sends to those of a part, the operand of the lower rank
+// first. Where they are added on their way the order does not count: the sum of each is worked out by one rank.
+func (s *sum[T]) move(ctx context.Context, to int, out []T, from int, in part) error {
+	total := s.total[in.from:in.to]
+	if s.direct {
+		add := addition{kernel: s.by.kernel, size: s.size(), lower: s.rank < from}
+		if s.in != nil {
+			add.mine = bytesOf(s.in[in.from:in.to])
+		}
+		_, err := s.exchangeAdding(ctx, to, bytesOf(out), from, bytesOf(total), add)
+		s.in = nil
+		return err
+	}
+	other := s.other[:len(total)]
+	now, err := s.exchange(ctx, to, bytesOf(out), from, bytesOf(other))
 	if now && err == nil {
-		s.add(in, rank)
+		s.by.add(total, other, s.rank < from)
 	}
 	return err
 }
 
-// add adds what has come from a rank to a part, the operand of the lower rank first.
-func (s *sum[T]) add(in part, from int) {
-	total, other := s.total[in.from:in.to], s.other[:in.to-in.from]
-	for i := range total {
-		if from < s.rank {
-			total[i] = s.combine(other[i], total[i])
-		} else {
-			total[i] = s.combine(total[i], other[i])
-		}
-	}
-}
+// size of an element, in bytes.
+func (s *sum[T]) size() int { return int(s.signature.element) }
 
 // handOver has each pair's sum at its second rank.
 func (s *sum[T]) handOver(ctx context.Context) error {
 	switch {
 	case s.hands(s.rank):
-		return s.send(ctx, s.rank+1, bytesOf(s.total))
+		return s.send(ctx, s.rank+1, bytesOf(s.mine()))
 	case s.rank >= 2*s.pairs:
 		return nil
 	}
-	now, err := s.exchange(ctx, nobody, nil, s.rank-1, bytesOf(s.other))
-	if now && err == nil {
-		s.add(part{0, len(s.total)}, s.rank-1)
-	}
-	return err
+	return s.move(ctx, nobody, nil, s.rank-1, part{0, len(s.total)})
 }
 
 // handBack has the total at the first of each pair too, or only at root.
@@ -188,8 +212,8 @@ func (s *sum[T]) collect(ctx context.Context, parts []part, root int) error {
 }
 
 // allReduce gives the total of all to every rank, the short way or the long one.
-func allReduce[T any](ctx context.Context, r *round, in, out []T, combine func(a, b T) T, way Algorithm) error {
-	s := newSum(r, in, out, combine, way)
+func allReduce[T any](ctx context.Context, r *round, in, out []T, by operation[T], way Algorithm) error {
+	s := newSum(r, in, out, by, way)
 	if err := s.handOver(ctx); err != nil {
 		return err
 	}
@@ -214,8 +238,8 @@ func (s *sum[T]) spread(ctx context.Context, way Algorithm) error {
 }
 
 // reduceLong gives, at root, the total of all.
-func reduceLong[T any](ctx context.Context, r *round, root int, in []T, combine func(a, b T) T) ([]T, error) {
-	s := newSum(r, in, nil, combine, Long)
+func reduceLong[T any](ctx context.Context, r *round, root int, in []T, by operation[T]) ([]T, error) {
+	s := newSum(r, in, nil, by, Long)
 	if err := s.handOver(ctx); err != nil {
 		return nil, err
 	}

@@ -49,11 +49,16 @@ type parcel struct {
 	header header
 	data   []byte
 	active bool
-	begun  bool
-	done   int
+	addition
+	begun bool
+	done  int
 }
 
 func (p *parcel) finished() bool { return !p.active || p.begun && p.done == len(p.data) }
+
+// wholeBytes is of what the data is a multiple that all letters but the last have: no element that has an Op
+// is longer.
+const wholeBytes = 16
 
 // next is how long the next letter is, of which there are at most so many bytes.
 func (p *parcel) next(most int) int {
@@ -61,7 +66,10 @@ func (p *parcel) next(most int) int {
 	if !p.begun {
 		n += headerBytes
 	}
-	return min(n, most)
+	if n > most {
+		return most &^ (wholeBytes - 1)
+	}
+	return n
 }
 
 // pack writes the next letter.
@@ -91,7 +99,15 @@ func (p *parcel) unpack(w *World, letter []byte) error {
 		return &boxError{p.rank, fmt.Errorf("%d bytes more than the message has", len(letter)-left)}
 	}
 	p.begun = true
-	p.done += copy(p.data[p.done:], letter)
+	if p.kernel == nil {
+		copy(p.data[p.done:], letter)
+	} else {
+		if len(letter)%p.size != 0 {
+			return &boxError{p.rank, fmt.Errorf("%d bytes of elements of %d", len(letter), p.size)}
+		}
+		p.add(p.data[p.done:], letter, p.done)
+	}
+	p.done += len(letter)
 	w.Copied(len(letter))
 	return nil
 }

@@ -25,6 +25,10 @@ var rounds = []struct {
 		in, out := make([]int64, bytes/8), make([]int64, bytes/8)
 		return func() error { return world.AllReduce(s.ctx, s.w, in, out, add[int64]) }
 	}},
+	{"AllReduceOp", func(s *script, bytes int) func() error {
+		in, out := make([]int64, bytes/8), make([]int64, bytes/8)
+		return func() error { return world.AllReduceOp(s.ctx, s.w, in, out, world.Sum) }
+	}},
 }
 
 // No small call allocates, on any rank, once its connections are made.

@@ -32,7 +32,7 @@ func (w *World) atTable(bytes int) bool {
 }
 
 // addAtTable gives the total of all to every rank: the elements of ranks in their order.
-func addAtTable[T any](ctx context.Context, r *round, in, out []T, combine func(a, b T) T) error {
+func addAtTable[T any](ctx context.Context, r *round, in, out []T, by operation[T]) error {
 	w, m, number := r.w, r.w.barrier, r.w.number+1
 	block, err := w.blockOf(0)
 	if err != nil {
@@ -46,9 +46,7 @@ func addAtTable[T any](ctx context.Context, r *round, in, out []T, combine func(
 		total := elementsOf[T](placeAt(table, w.size), len(in))
 		copy(total, elementsOf[T](placeAt(table, 0), len(in)))
 		for rank := 1; rank < w.size; rank++ {
-			for i, x := range elementsOf[T](placeAt(table, rank), len(in)) {
-				total[i] = combine(total[i], x)
-			}
+			by.add(total, elementsOf[T](placeAt(table, rank), len(in)), true)
 		}
 	}
 	if err := m.meetAndDo(ctx, r.op, number, r.history, add); err != nil {

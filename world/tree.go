@@ -197,27 +197,32 @@ func scatter[T any](ctx context.Context, r *round, root int, in, out []T) error 
 
 // Reduce combines the ranks' in element by element into root's out, which is as
 // long; other ranks' out is not looked at. combine must be associative and
-// commutative.
+// commutative. It is called for each element: ReduceOp takes less time.
 func Reduce[T any](ctx context.Context, w *World, root int, in, out []T, combine func(a, b T) T) error {
-	if err := checkCombine(w, "Reduce", combine); err != nil {
+	by, err := byFunction(w, "Reduce", combine)
+	if err != nil {
 		return err
 	}
-	if err := checkRoot(w, "Reduce", root); err != nil {
+	return reduceBy(ctx, w, "Reduce", root, in, out, by)
+}
+
+func reduceBy[T any](ctx context.Context, w *World, op string, root int, in, out []T, by operation[T]) error {
+	if err := checkRoot(w, op, root); err != nil {
 		return err
 	}
 	if w.rank == root && len(out) != len(in) {
-		return sameLength("Reduce", len(in), len(out))
+		return sameLength(op, len(in), len(out))
 	}
-	r, err := begin[T](ctx, w, "Reduce", callReduce, root, len(in))
+	r, err := begin[T](ctx, w, op, by.called(callReduce), root, len(in))
 	if err != nil {
 		return err
 	}
 	defer r.leave()
-	way := reduce[T]
+	way := reduceInTree[T]
 	if w.reduceWay(len(bytesOf(in))) == Long {
 		way = reduceLong[T]
 	}
-	total, err := way(ctx, r, root, in, combine)
+	total, err := way(ctx, r, root, in, by)
 	if w.rank == root && err == nil {
 		relocate(r, out, total)
 	}
@@ -225,26 +230,31 @@ func Reduce[T any](ctx context.Context, w *World, root int, in, out []T, combine
 }
 
 // AllReduce is Reduce whose result every rank gets in out: the same, bit by bit, also where
-// combine rounds.
+// combine rounds. AllReduceOp takes less time.
 func AllReduce[T any](ctx context.Context, w *World, in, out []T, combine func(a, b T) T) error {
-	if err := checkCombine(w, "AllReduce", combine); err != nil {
+	by, err := byFunction(w, "AllReduce", combine)
+	if err != nil {
 		return err
 	}
+	return allReduceBy(ctx, w, "AllReduce", in, out, by)
+}
+
+func allReduceBy[T any](ctx context.Context, w *World, op string, in, out []T, by operation[T]) error {
 	if len(out) != len(in) {
-		return sameLength("AllReduce", len(in), len(out))
+		return sameLength(op, len(in), len(out))
 	}
-	r, err := begin[T](ctx, w, "AllReduce", callAllReduce, 0, len(in))
+	r, err := begin[T](ctx, w, op, by.called(callAllReduce), 0, len(in))
 	if err != nil {
 		return err
 	}
 	defer r.leave()
 	if w.atTable(len(bytesOf(in))) {
-		return r.end(addAtTable(ctx, r, in, out, combine))
+		return r.end(addAtTable(ctx, r, in, out, by))
 	}
 	if way := w.allReduceWay(len(bytesOf(in))); way != Plain {
-		return r.end(allReduce(ctx, r, in, out, combine, way))
+		return r.end(allReduce(ctx, r, in, out, by, way))
 	}
-	total, err := reduce(ctx, r, 0, in, combine)
+	total, err := reduceInTree(ctx, r, 0, in, by)
 	if err == nil {
 		if w.rank == 0 {
 			relocate(r, out, total)
@@ -258,8 +268,8 @@ func sameLength(op string, in, out int) error {
 	return fmt.Errorf("world: %s: %w: out has %d elements, must have %d as in has", op, ErrArgument, out, in)
 }
 
-// reduce combines along the tree and returns, at root, the total.
-func reduce[T any](ctx context.Context, r *round, root int, in []T, combine func(a, b T) T) ([]T, error) {
+// reduceInTree combines along the tree and returns, at root, the total.
+func reduceInTree[T any](ctx context.Context, r *round, root int, in []T, by operation[T]) ([]T, error) {
 	size, me, n := r.w.size, r.relative(r.w.rank, root), len(in)
 	memory := scratch[T](r, 2*n)
 	total, other := memory[:n], memory[n:]
@@ -277,8 +287,8 @@ func reduce[T any](ctx context.Context, r *round, root int, in []T, combine func
 		if err != nil {
 			return nil, err
 		}
-		for i := 0; now && i < n; i++ {
-			total[i] = combine(total[i], other[i])
+		if now {
+			by.add(total, other, true)
 		}
 	}
 	return total, nil
