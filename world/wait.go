@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"runtime"
 	"time"
+
+	"github.com/onesided/rma/verbs/spin"
 )
 
 const (
@@ -90,7 +92,7 @@ func (p *Waiter) Pause(ctx context.Context) error {
 func (p *Waiter) pause(ctx context.Context) error {
 	if p.relaxed > 0 {
 		p.relaxed--
-		relax()
+		spin.Relax()
 		return nil
 	}
 	if p.world.Poll() > 0 {

@@ -294,7 +294,7 @@ func (e *End) takeRing(into []Arrival) (n int) {
 		if !some {
 			break
 		}
-		into[n] = Arrival{End: e, Payload: m.Payload, message: m, slot: byRing}
+		into[n].set(e, m, byRing)
 		n++
 		e.poller.heard(e)
 	}
@@ -307,11 +307,11 @@ func (e *End) takeRing(into []Arrival) (n int) {
 func (e *End) Release(a *Arrival) {
 	switch {
 	case e.err != nil || e.lost != nil || a.Err != nil:
-	case a.slot == byRing:
-		e.channel.Free(a.message)
-		e.poller.owe(e)
 	case a.slot == byPipe:
-		e.channel.FreeOfPipe(a.message)
+		e.channel.FreeOfPipe(Message{buffer: a.buffer, span: a.span})
+	case a.slot == byRing:
+		e.channel.Free(Message{buffer: a.buffer, span: a.span})
+		e.poller.owe(e)
 	default:
 		e.await(a.slot)
 	}
@@ -330,7 +330,7 @@ func (e *End) fail(err error) {
 	}
 	e.err = fmt.Errorf("channel: connection %d: %w", e.channel.ID, err)
 	e.poller.set.Remove(e.channel)
-	e.poller.ended = append(e.poller.ended, e)
+	e.poller.ended, e.poller.calm = append(e.poller.ended, e), false
 	_ = e.pair.Close()
 }
 

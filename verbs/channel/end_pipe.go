@@ -105,24 +105,24 @@ func (e *End) withdrawPipe() error {
 
 // takePipe takes messages from the pipe.
 func (e *End) takePipe(into []Arrival) (n int) {
-	heard := e.channel.heard.Load()
+	c, p := e.channel, e.poller
+	heard := c.heard.Load()
 	for n < len(into) {
-		m, some, err := e.channel.PollPipe()
-		if err != nil {
-			e.fail(err)
-		}
+		m, some, err := c.PollPipe()
 		if !some {
+			if err != nil {
+				e.fail(err)
+			}
 			break
 		}
-		a := &into[n]
-		a.End, a.Payload, a.Err, a.message, a.slot = e, m.Payload, nil, m, byPipe
+		into[n].set(e, m, byPipe)
 		n++
-		e.poller.piped = true
-		e.poller.heard(e)
+		p.heard(e)
 	}
-	if e.channel.heard.Load() != heard {
-		e.poller.owe(e)
+	if c.heard.Load() != heard {
+		p.owe(e)
 	}
+	p.piped = p.piped || n > 0
 	return n
 }
 
@@ -130,7 +130,7 @@ func (e *End) takePipe(into []Arrival) (n int) {
 func (e *End) lose(err error) {
 	if e.err == nil && e.lost == nil {
 		e.lost = err
-		e.poller.lost = append(e.poller.lost, e)
+		e.poller.lost, e.poller.calm = append(e.poller.lost, e), false
 	}
 }
 

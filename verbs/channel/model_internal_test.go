@@ -137,7 +137,7 @@ func (m *model) clone() *model {
 	n.sent, n.held = slices.Clone(m.sent), slices.Clone(m.held)
 	for i := range n.held {
 		h := &n.held[i]
-		at := h.buffer*m.config.BufferBytes + headBytes
+		at := int(h.buffer)*m.config.BufferBytes + headBytes
 		h.Payload = n.there.in.memory[at : at+len(h.Payload)]
 	}
 	return &n
@@ -311,7 +311,7 @@ func (m *model) free(i int) error {
 	if want := payload(h.number, m.sent[h.number]); !bytes.Equal(h.Payload, want) {
 		return fmt.Errorf("message %d has become %x before it was freed", h.number, h.Payload)
 	}
-	second := m.there.in.memory[min(h.buffer+h.span, m.config.Buffers)*m.config.BufferBytes-m.config.BufferBytes:][:wordBytes]
+	second := m.there.in.memory[min(int(h.buffer+h.span), m.config.Buffers)*m.config.BufferBytes-m.config.BufferBytes:][:wordBytes]
 	before := bytes.Clone(second)
 	m.there.Free(h.Message)
 	if m.mutant == headsNotCleared && h.span > 1 {

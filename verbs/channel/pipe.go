@@ -85,9 +85,10 @@ func (c *Channel) SendByPipe(head, body []byte) (sent bool, err error) {
 	if place == nil {
 		return false, nil
 	}
-	cpucopy.Copy(place[StampBytes:], head)
-	if len(body) > 0 {
-		cpucopy.Copy(place[StampBytes+len(head):], body)
+	if n < cpucopy.Least {
+		copy(place[StampBytes+copy(place[StampBytes:], head):], body)
+	} else {
+		cpucopy.Copy(place[StampBytes+cpucopy.Copy(place[StampBytes:], head):], body)
 	}
 	binary.NativeEndian.PutUint64(place, uint64(c.stamp(true)))
 	outside.BeforeTelling()
@@ -127,7 +128,8 @@ func (c *Channel) PollPipe() (m Message, some bool, err error) {
 		return m, false, in.err
 	}
 	m.Payload = letter[StampBytes:]
-	m.buffer, m.span = in.pipe.take()
+	number, lines := in.pipe.take()
+	m.buffer, m.span = int32(number), int32(lines)
 	if in.watched != nil {
 		in.pipe.watch(in.watched)
 	}
@@ -143,12 +145,12 @@ func (c *Channel) pending() bool {
 // FreeOfPipe gives the room of a message of PollPipe back, once, in any order.
 func (c *Channel) FreeOfPipe(m Message) {
 	outside.BeforeTelling()
-	c.in.pipe.free(uint32(m.buffer), m.span)
+	c.in.pipe.free(uint32(m.buffer), int(m.span))
 }
 
 // take passes over the message that Next has given, which has a number and takes lines.
-func (p *inlet) take() (number, lines int) {
-	number, lines = int(p.next), p.Take()
+func (p *inlet) take() (number uint32, lines int) {
+	number, lines = p.next, p.Take()
 	p.lines[p.at(p.next)] = int32(lines)
 	p.next++
 	return number, lines

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/spin"
 )
 
 // A Poller is what a rank has to do with channels over one device: a completion queue, a
@@ -32,6 +33,8 @@ type Poller struct {
 	// piped tells that the message that came last came by a pipe: more are likely to, and the completion
 	// queue may wait. stuck tells that what is in a ring or pipe cannot be taken.
 	piped, stuck bool
+	// calm tells that there is nothing to see to but what comes by pipes. idle: the last poll found nothing.
+	calm, idle bool
 	// lost are to end when what has come is taken, ended have.
 	lost, ended []*End
 	// full tells that the last poll had no room for more.
@@ -123,8 +126,14 @@ type Arrival struct {
 	// Err is why the connection has ended: there is no payload, and nothing to release.
 	Err error
 
-	message Message
-	slot    int
+	buffer, span int32
+	slot         int
+}
+
+// set makes an arrival of a message. A literal would be stored in the memory of this goroutine first, and
+// be loaded from there before it is all there.
+func (a *Arrival) set(e *End, m Message, slot int) {
+	a.End, a.Payload, a.Err, a.buffer, a.span, a.slot = e, m.Payload, nil, m.buffer, m.span, slot
 }
 
 // These are the slots of what is no letter.
@@ -138,6 +147,22 @@ const (
 // there, or has long not looked. While messages come by pipes, and the rank does not Rest, it has long
 // not looked after eight polls that found nothing.
 func (p *Poller) Poll(into []Arrival) (n int) {
+	if p.found++; p.calm && p.found < mostFound && len(into) > 0 {
+		if n = p.pollRings(into); p.calm {
+			if n == 0 && p.idle {
+				spin.Relax()
+			}
+			p.idle = n == 0
+			return n
+		}
+	}
+	n += p.pollAll(into[n:])
+	p.calm = p.piped && !p.due && len(p.lettered)+len(p.lost)+len(p.owing)+len(p.ended) == 0
+	return n
+}
+
+// pollAll is Poll that sees to everything.
+func (p *Poller) pollAll(into []Arrival) (n int) {
 	if p.full && len(p.lettered) > 0 {
 		// There may have been no room for letters.
 		n = p.takeLetters(into)
@@ -145,7 +170,7 @@ func (p *Poller) Poll(into []Arrival) (n int) {
 	if p.set.Len() > 0 {
 		n += p.pollRings(into[n:])
 	}
-	if p.found++; p.found >= mostFound || n == 0 && (!p.piped || p.stuck || len(into) == 0) {
+	if p.found >= mostFound || n == 0 && (!p.piped || p.stuck || len(into) == 0) {
 		p.found, p.stuck = 0, false
 		p.pollQueue()
 	}
@@ -194,7 +219,9 @@ func (p *Poller) pollRings(into []Arrival) (n int) {
 // takeAt takes what is there for a member of the set.
 func (p *Poller) takeAt(i int, into []Arrival) int {
 	n := p.ends[p.set.At(i).ID].takeRing(into)
-	p.stuck = p.stuck || n == 0
+	if n == 0 {
+		p.stuck, p.calm = true, false
+	}
 	return n
 }
 
@@ -226,7 +253,7 @@ func (p *Poller) takeLetters(into []Arrival) (n int) {
 // heard counts a message of an end's.
 func (p *Poller) heard(e *End) {
 	if p.set.Heard(e.channel) {
-		p.due = true
+		p.due, p.calm = true, false
 	}
 }
 
@@ -253,7 +280,7 @@ func (p *Poller) dismissed(leave []*Channel) {
 // device's channel, which a write does not ring. It is to be called, and Poll to have found
 // nothing, before each sleep.
 func (p *Poller) Rest() {
-	p.piped = false
+	p.piped, p.calm = false, false
 	p.dismissed(p.set.LeaveAll())
 	p.tell()
 }
@@ -261,7 +288,7 @@ func (p *Poller) Rest() {
 // owe has an end looked at for what it has to tell.
 func (p *Poller) owe(e *End) {
 	if !e.owes {
-		e.owes = true
+		e.owes, p.calm = true, false
 		p.owing = append(p.owing, e)
 	}
 }

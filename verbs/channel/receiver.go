@@ -36,8 +36,9 @@ type receiver struct {
 // A Message lies in the ring until it is freed. Its payload is not to be written: the sender
 // takes it for what it was. One who does not keep to the protocol can write there meanwhile.
 type Message struct {
-	Payload      []byte
-	buffer, span int
+	Payload []byte
+	// buffer and span are small, so that a Message goes in registers.
+	buffer, span int32
 }
 
 // Own gives the receiver half the memory of its ring, zeroed, which the peer can write.
@@ -121,8 +122,9 @@ func (c *Channel) take() (m Message, some bool) {
 		in.fail("that the ring is used, said in the ring,", 0, 1, 1)
 		return m, false
 	}
-	m.buffer, m.span = in.next, in.config.span(length)
-	taken, next := in.config.taken(in.next, m.span)
+	span := in.config.span(length)
+	m.buffer, m.span = int32(in.next), int32(span)
+	taken, next := in.config.taken(in.next, span)
 	if unfreed := since(in.taken+uint32(taken), stamp(c.tells.Load()).credits()); unfreed > in.config.Buffers {
 		in.fail("the number of buffers in use, without credit,", uint64(unfreed), 0, uint64(in.config.Buffers))
 		return m, false
@@ -223,7 +225,7 @@ func (c *Channel) Letter(letter []byte) (turn bool, err error) {
 // before have been freed, too, and something is sent.
 func (c *Channel) Free(m Message) {
 	in := &c.in
-	for buffer := m.buffer + 1; buffer < min(m.buffer+m.span, in.config.Buffers); buffer++ {
+	for buffer := int(m.buffer) + 1; buffer < min(int(m.buffer+m.span), in.config.Buffers); buffer++ {
 		word(in.memory, buffer*in.config.BufferBytes).Store(0)
 	}
 	in.freed[m.buffer] = uint16(m.span)

@@ -83,7 +83,12 @@ func goroutines(t testing.TB, open func() (verbs.Device, error), options channel
 		r.device, err = open()
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, r.device.Close()) })
-		r.pause = runtime.Gosched
+		pauses := 0
+		r.pause = func() {
+			if pauses++; pauses%64 == 0 {
+				runtime.Gosched()
+			}
+		}
 	}
 	errs := make(chan error)
 	for _, r := range ranks {

@@ -4,8 +4,8 @@
 //
 // # The memory
 //
-// A pipe is Config.Bytes of zeroed memory: a line of 64 bytes that has what the reader tells, and a
-// ring of lines for messages. A message begins at a line:
+// A pipe is Config.Bytes of zeroed memory: a line of 64 bytes that has what the reader tells, and whether the
+// writer has left, and a ring of lines for messages. A message begins at a line:
 //
 //	head      8 bytes   length 32 bits, number 32 bits
 //	payload   length bytes
@@ -24,6 +24,11 @@
 //
 // The reader counts the lines that it has freed in the pipe's first line, not at each message but when
 // those of a quarter of the ring are free again. The writer looks there only when it knows of no room.
+//
+// # The end
+//
+// The writer stores in memory that the reader gives back some day. It may be used for something else when the
+// writer has said that it stores there no more ([Writer.Leave]), or is gone.
 //
 // # Invariants
 //

@@ -1,7 +1,6 @@
 package pipe
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -35,7 +34,7 @@ func (c *Config) Bytes() int {
 
 func (c *Config) check(memory []byte) error {
 	switch {
-	case c.MaxMessage < 1 || c.Lines < 4 || 2*linesOf(c.MaxMessage) > c.Lines || c.Lines > 1<<24:
+	case c.MaxMessage < 1 || c.Lines < 4 || c.Lines > 1<<24 || c.MaxMessage > c.Lines*lineBytes || 2*linesOf(c.MaxMessage) > c.Lines:
 		return fmt.Errorf("pipe: %d lines for messages of %d bytes; allowed are 4 to %d lines, and messages of 1 byte to those that take half of them", c.Lines, c.MaxMessage, 1<<24)
 	case len(memory) < c.Bytes():
 		return fmt.Errorf("pipe: %d bytes of memory; it takes %d", len(memory), c.Bytes())
@@ -57,13 +56,14 @@ type place struct {
 	// at is the line, passed counts the lines before it.
 	at     int
 	passed uint64
+	// head is the word of that line.
+	head *atomic.Uint64
 }
 
 func newPlace(c *Config, memory []byte) place {
-	return place{ring: memory[lineBytes:c.Bytes()], lines: c.Lines, most: c.MaxMessage}
+	ring := memory[lineBytes:c.Bytes()]
+	return place{ring: ring, lines: c.Lines, most: c.MaxMessage, head: word(ring, 0)}
 }
-
-func (p *place) head() *atomic.Uint64 { return word(p.ring, p.at*lineBytes) }
 
 // number is that of the message which begins here.
 func (p *place) number() uint32 { return uint32(p.passed + 1) }
@@ -80,13 +80,14 @@ func (p *place) behind(lines int) (at, taken int) {
 func (p *place) pass(lines int) (taken int) {
 	p.at, taken = p.behind(lines)
 	p.passed += uint64(taken)
+	p.head = word(p.ring, p.at*lineBytes)
 	return taken
 }
 
 // A Writer is the side that sends.
 type Writer struct {
 	place
-	freed *atomic.Uint64
+	freed, left *atomic.Uint64
 	// known is what the reader had freed when that was last looked at.
 	known uint64
 }
@@ -96,7 +97,7 @@ func NewWriter(config Config, memory []byte) (*Writer, error) {
 	if err := config.check(memory); err != nil {
 		return nil, err
 	}
-	return &Writer{place: newPlace(&config, memory), freed: word(memory, 0)}, nil
+	return &Writer{place: newPlace(&config, memory), freed: word(memory, 0), left: word(memory, headBytes)}, nil
 }
 
 // Place is where the payload of the next message is to be stored, n bytes of it, nil if there is no room
@@ -123,20 +124,23 @@ func (w *Writer) Place(n int) ([]byte, error) {
 
 // Send publishes a message of the first n bytes of what Place has given last.
 func (w *Writer) Send(n int) {
-	head, number := w.head(), w.number()
+	head, number := w.head, w.number()
 	w.pass(linesOf(n))
 	// The reader does not look there before it has taken this message. A store would take the line away from it.
-	if next := w.ring[w.at*lineBytes:][:headBytes]; uint32(binary.NativeEndian.Uint64(next)) == w.number() {
+	if uint32(w.head.Load()) == w.number() {
 		// Any other number will do; zero may be the one that is due.
-		binary.NativeEndian.PutUint64(next, uint64(^w.number()))
+		w.head.Store(uint64(^w.number()))
 	}
 	head.Store(uint64(n)<<32 | uint64(number))
 }
 
+// Leave says that nothing is going to be stored in the pipe any more, not by this Writer either.
+func (w *Writer) Leave() { w.left.Store(1) }
+
 // A Reader is the side that receives.
 type Reader struct {
 	place
-	freed *atomic.Uint64
+	freed, left *atomic.Uint64
 	// returned counts the lines that were given back, of which the writer was told of told.
 	returned, told uint64
 	// given is how many lines the message takes that was given last.
@@ -148,13 +152,13 @@ func NewReader(config Config, memory []byte) (*Reader, error) {
 	if err := config.check(memory); err != nil {
 		return nil, err
 	}
-	return &Reader{place: newPlace(&config, memory), freed: word(memory, 0)}, nil
+	return &Reader{place: newPlace(&config, memory), freed: word(memory, 0), left: word(memory, headBytes)}, nil
 }
 
 // Next is the next message, nil if there is none. It is the same until Free. A writer that keeps no rules may
 // change it meanwhile. An error is about the writer, and final.
 func (r *Reader) Next() ([]byte, error) {
-	head := r.head().Load()
+	head := r.head.Load()
 	if uint32(head) != r.number() {
 		return nil, nil
 	}
@@ -197,4 +201,7 @@ func (r *Reader) Return(lines int) (told bool) {
 
 // Look is the word that tells whether Next is going to find something: then its low 32 bits are number. Both
 // hold until Take or Free.
-func (r *Reader) Look() (word *atomic.Uint64, number uint32) { return r.head(), r.number() }
+func (r *Reader) Look() (word *atomic.Uint64, number uint32) { return r.head, r.number() }
+
+// Left tells whether the writer has left: the memory is the reader's alone.
+func (r *Reader) Left() bool { return r.left.Load() != 0 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/verbs/pipe"
+	"github.com/onesided/rma/verbs/spin"
 )
 
 func memory(c pipe.Config) []byte { return make([]byte, c.Bytes()) }
@@ -323,6 +324,7 @@ func BenchmarkPingPong(b *testing.B) {
 						r.Free()
 						return
 					}
+					spin.Relax()
 				}
 			}
 			go func() {

@@ -1,5 +1,5 @@
 //go:build !amd64 && !arm64
 
-package world
+package spin
 
-func relax() {}
+func Relax() {}
