@@ -114,14 +114,16 @@
 //     writes is a [ProtocolError], which ends this channel and no other. A flag behind which no data
 //     comes waits, until a letter does.
 //   - The memory of a message is the peer's to write, if it does not keep to the protocol, until
-//     it is freed: who cannot have that change under his eyes copies it. What a sender stores in a pipe
-//     after its memory was given back is nobody's (verbs.Device.FreeMemory).
+//     it is freed: who cannot have that change under his eyes copies it. The memory of a pipe is given back when
+//     the peer has said that it stores there no more, else with the device.
+//   - A peer says itself on which device its pipe is: ranks that map each other's memory can store there
+//     anyway.
 //   - Words that a card writes while somebody looks are loaded atomically. Of what they publish the
 //     race detector hears through package outside.
 //   - A peer that sends little, or nothing, costs no ring: that is made when it first joins the set.
 //     It is 10 KiB on either side for a direction with [DefaultConfig], so that a connection polled at
 //     both ends takes 20 KiB of each rank; the paper has about 100 (4.1). A pipe is 72 KiB of the rank
-//     that receives. The letters of an End take
+//     that receives, and 4 KiB of its heap. The letters of an End take
 //     Options.Letters places for each direction, 33 KiB in all if nothing else is said.
 //   - Nothing is allocated for a message.
 package channel

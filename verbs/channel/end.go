@@ -94,9 +94,14 @@ func (e *End) ring() bool {
 		return e.ownPipe()
 	}
 	config := e.poller.options.Ring
-	region, err := RingMemory(e.poller.device, config.Bytes(), verbs.LocalWrite|verbs.RemoteWrite)
+	return e.receiveIn(config.Bytes(), func(memory []byte) error { return e.channel.Own(config, memory) })
+}
+
+// receiveIn makes memory in which this side receives, and tells whether there is some.
+func (e *End) receiveIn(bytes int, own func(memory []byte) error) bool {
+	region, err := RingMemory(e.poller.device, bytes, verbs.LocalWrite|verbs.RemoteWrite)
 	if err == nil {
-		if err = e.channel.Own(config, region.Memory()); err != nil {
+		if err = own(region.Memory()); err != nil {
 			_ = FreeRing(e.poller.device, region)
 		}
 	}
@@ -317,7 +322,8 @@ func (e *End) Release(a *Arrival) {
 	}
 }
 
-// Lent tells whether memory that SendFrom was given last may still be read. Polling ends it.
+// Lent tells whether memory that SendFrom was given last may still be read. Polling ends it, and so does the
+// end of the connection.
 func (e *End) Lent() bool { return e.lends }
 
 // Err is why the connection has ended.
@@ -329,6 +335,8 @@ func (e *End) fail(err error) {
 		return
 	}
 	e.err = fmt.Errorf("channel: connection %d: %w", e.channel.ID, err)
+	e.channel.leavePipe()
+	e.lends = false
 	e.poller.set.Remove(e.channel)
 	e.poller.ended, e.poller.calm = append(e.poller.ended, e), false
 	_ = e.pair.Close()
@@ -349,5 +357,7 @@ func (e *End) Close() error {
 	if e.err == nil {
 		e.err = fmt.Errorf("channel: the connection: %w", verbs.ErrClosed)
 	}
-	return errors.Join(e.pair.Close(), FreeRing(p.device, e.own), FreeRing(p.device, e.mirror), FreeRing(p.device, e.letters))
+	e.lends = false
+	e.channel.leavePipe()
+	return errors.Join(e.pair.Close(), e.freeOwn(), FreeRing(p.device, e.mirror), FreeRing(p.device, e.letters))
 }

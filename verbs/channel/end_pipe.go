@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/pipe"
@@ -23,22 +24,42 @@ const (
 	pipeOfferBytes = pipeOfferHead + mostAddress
 )
 
+// A desertedPipe is one of a connection that has ended here, of which the peer has not said yet that it stores
+// there no more.
+type desertedPipe struct {
+	reader *pipe.Reader
+	region verbs.MemoryRegion
+}
+
+// freeOwn gives the memory of the ring or pipe in which this side receives back, or keeps it, as long as
+// the peer may store there.
+func (e *End) freeOwn() error {
+	if in := e.channel.in.pipe; in != nil && e.offered && !in.Left() {
+		e.poller.deserted = append(e.poller.deserted, desertedPipe{in.Reader, e.own})
+		return nil
+	}
+	return FreeRing(e.poller.device, e.own)
+}
+
+// freeDeserted gives the memory of pipes back that nobody stores in any more.
+func (p *Poller) freeDeserted() error {
+	var err error
+	p.deserted = slices.DeleteFunc(p.deserted, func(d desertedPipe) bool {
+		left := d.reader.Left()
+		if left {
+			err = errors.Join(err, FreeRing(p.device, d.region))
+		}
+		return left
+	})
+	return err
+}
+
 // ownPipe makes the pipe in which this side receives, and tells whether there is one.
 func (e *End) ownPipe() bool {
 	config := pipeShape(e.poller.options.MaxMessage)
-	region, err := RingMemory(e.poller.device, config.Bytes(), verbs.LocalWrite|verbs.RemoteWrite)
-	if err == nil {
-		if err = e.channel.OwnPipe(config, region.Memory()); err != nil {
-			_ = FreeRing(e.poller.device, region)
-		}
-	}
-	if err != nil {
-		// Letters do as well.
-		e.ringless = true
-		return false
-	}
-	e.own = region
-	return true
+	// What the device does not take back stays, and is no matter of this connection.
+	_ = e.poller.freeDeserted()
+	return e.receiveIn(config.Bytes(), func(memory []byte) error { return e.channel.OwnPipe(config, memory) })
 }
 
 // pipeOffer tells the peer of the pipe.

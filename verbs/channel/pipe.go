@@ -71,6 +71,14 @@ func (c *Channel) LendPipe(config pipe.Config, memory []byte) error {
 	return nil
 }
 
+// leavePipe has nothing stored in the peer's pipe any more.
+func (c *Channel) leavePipe() {
+	if c.out.pipe != nil {
+		c.out.pipe.Leave()
+		c.out.pipe = nil
+	}
+}
+
 // SendByPipe sends a message of head and, behind it, body, and tells whether it could: if not there is no
 // pipe, the peer does not look there, the message is too long, or there is no room. An error is final.
 func (c *Channel) SendByPipe(head, body []byte) (sent bool, err error) {

@@ -287,3 +287,26 @@ func FuzzPipe(f *testing.F) {
 		}
 	})
 }
+
+// The memory of a pipe is not given back before the peer has said that it stores there no more.
+func TestDesertedPipe(t *testing.T) {
+	p, q := two(t, Options{}, 1)
+	near, far := p.ends[0], q.ends[0]
+	require.True(t, near.channel.OwnsPipe())
+	require.NoError(t, near.Close())
+	require.Len(t, p.deserted, 1)
+	require.NoError(t, p.freeDeserted())
+	require.Len(t, p.deserted, 1)
+	// The peer does not know yet.
+	sent, err := far.channel.SendByPipe(aMessage, nil)
+	require.NoError(t, err)
+	require.True(t, sent)
+	for far.Err() == nil {
+		q.Poll(into[:])
+	}
+	require.False(t, far.Lent())
+	require.NoError(t, p.freeDeserted())
+	require.Empty(t, p.deserted)
+	require.NoError(t, far.Close())
+	require.Empty(t, q.deserted, "its peer had left before")
+}

@@ -37,6 +37,8 @@ type Poller struct {
 	calm, idle bool
 	// lost are to end when what has come is taken, ended have.
 	lost, ended []*End
+	// deserted are pipes whose memory is not to be used for anything else yet.
+	deserted []desertedPipe
 	// full tells that the last poll had no room for more.
 	full bool
 	// completions are polled into.
@@ -310,7 +312,7 @@ func (p *Poller) tell() {
 // Polled is how many rings are.
 func (p *Poller) Polled() int { return p.set.Len() }
 
-// Close closes all ends.
+// Close closes all ends. The memory of pipes into which peers may still store is given back with the device.
 func (p *Poller) Close() error {
 	var err error
 	for _, e := range p.ends {
@@ -318,5 +320,10 @@ func (p *Poller) Close() error {
 			err = errors.Join(err, e.Close())
 		}
 	}
+	err = errors.Join(err, p.freeDeserted())
+	for _, d := range p.deserted {
+		err = errors.Join(err, d.region.Deregister())
+	}
+	p.deserted = nil
 	return errors.Join(err, p.queue.Close())
 }
