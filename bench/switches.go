@@ -19,16 +19,22 @@ type settings struct {
 	thrown       []string // as given, for the processes that measure and for the header
 	options      []window.Option
 	joins        []world.Option
-	single       bool   // accumulates of more than one element are not possible
-	same         bool   // accumulates of several operations are not possible
-	unregistered bool   // buffers are not registered beforehand
-	unpiped      bool   // messages go by no pipes
-	cards        bool   // accumulates of other than sums of integers are not possible
-	network      string // a switch that needs ranks which use TCP
-	link         string // a switch that needs ranks which use a network or simulated cards
+	single       bool           // accumulates of more than one element are not possible
+	same         bool           // accumulates of several operations are not possible
+	mapped       []world.Option // of ranks that map each other's memory, which cases of messages need not
+	unregistered bool           // buffers are not registered beforehand
+	unpiped      bool           // messages go by no pipes
+	cards        bool           // accumulates of other than sums of integers are not possible
+	network      string         // a switch that needs ranks which use TCP
+	link         string         // a switch that needs ranks which use a network or simulated cards
 	// arranged is a switch of how windows arrange operations, all of which schemes
 	// throws itself.
 	arranged string
+}
+
+// overMemory are the options of ranks that map each other's memory.
+func (s *settings) overMemory() []world.Option {
+	return append(slices.Clone(s.mapped), world.WithPipes(!s.unpiped))
 }
 
 // A toggle is a switch of one of the library's optimizations.
@@ -147,12 +153,15 @@ func overLinks() []toggle {
 	pipes := leaving("pipes", "messages between ranks that map each other's memory go by pipes there: those of collectives, and short ones of msg_lat and msg_bw (with -device shm)", func(s *settings) {
 		s.unpiped = true
 	})
+	staging := leaving("staging", "long messages of collectives between ranks that map each other's memory go through memory of their senders, in pieces of 32 KiB (with -device shm)", func(s *settings) {
+		s.mapped = append(s.mapped, world.WithStaging(false))
+	})
 	const untold = "registered"
 	registered := leaving(untold, "the program registers the buffers of operations beforehand; without it the library gets them to the card by transfer"+linked, func(s *settings) {
 		s.unregistered, s.link = true, untold+"=off"
 	})
 	return []toggle{
-		registered, transfers, rings, pipes,
+		registered, transfers, rings, pipes, staging,
 		arranging("defer", "operations wait for a synchronization, or until enough of them do; without it the next six are off too", scheduler.Defer),
 		arranging("getsfirst", "what reads is sent before what writes; without it the next is off too", scheduler.GetsFirst),
 		arranging("interleave", "direct reads and writes take turns", scheduler.Interleave),

@@ -187,6 +187,9 @@ func (p *parcel) aim(r *round, rank int, data []byte) {
 	if !p.active {
 		p.active, p.rank = true, rank
 		p.header = header{r.signature, uint64(len(data)), r.history}
+		if r.w.post.stagesParcel(rank, len(data)) {
+			p.header.length |= stagedMark
+		}
 	}
 }
 

@@ -12,7 +12,7 @@ const headerBytes = 48
 // one with different arguments, notice.
 type header struct {
 	signature
-	// length of the message, without this.
+	// length of the message, without this, and whether it is staged (stagedMark).
 	length uint64
 	// history is a hash of all calls so far.
 	history uint64
@@ -60,6 +60,9 @@ func (p *parcel) finished() bool { return !p.active || p.begun && p.done == len(
 // is longer.
 const wholeBytes = 16
 
+// staged tells whether its data goes through the sender's staging.
+func (p *parcel) staged() bool { return p.header.length&stagedMark != 0 }
+
 // next is how long the next letter is, of which there are at most so many bytes.
 func (p *parcel) next(most int) int {
 	n := len(p.data) - p.done
@@ -84,17 +87,32 @@ func (p *parcel) pack(w *World, letter []byte) {
 }
 
 // unpack takes the next letter.
-func (p *parcel) unpack(w *World, letter []byte) error {
+func (p *parcel) unpack(w *World, letter []byte) (err error) {
 	if !p.begun {
-		if len(letter) < headerBytes {
-			return &boxError{p.rank, fmt.Errorf("a message of %d bytes has no header", len(letter))}
+		if letter, err = p.unpackHeader(letter); err != nil {
+			return err
 		}
-		var h header
-		if h.decode(letter); h != p.header {
-			return &strayError{p.rank, h.signature, p.header.signature}
-		}
-		letter = letter[headerBytes:]
 	}
+	return p.store(w, letter)
+}
+
+// unpackHeader takes the header off the first letter.
+func (p *parcel) unpackHeader(letter []byte) ([]byte, error) {
+	if len(letter) < headerBytes {
+		return nil, &boxError{p.rank, fmt.Errorf("a message of %d bytes has no header", len(letter))}
+	}
+	var h header
+	if h.decode(letter); h != p.header {
+		if h.length == p.header.length^stagedMark {
+			return nil, &boxError{p.rank, errUnlikeStaging}
+		}
+		return nil, &strayError{p.rank, h.signature, p.header.signature}
+	}
+	return letter[headerBytes:], nil
+}
+
+// store takes the next piece of the data.
+func (p *parcel) store(w *World, letter []byte) error {
 	if left := len(p.data) - p.done; len(letter) > left {
 		return &boxError{p.rank, fmt.Errorf("%d bytes more than the message has", len(letter)-left)}
 	}

@@ -30,6 +30,7 @@ type office struct {
 	slabs    []*Region
 	slab     *Region
 	slabUsed int
+	staging  staging
 	// heading is where a header is that goes by mail.
 	heading [headerBytes]byte
 
@@ -118,6 +119,8 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 func (o *office) carry(out, in *parcel) (moved, received bool, err error) {
 	switch {
 	case out.finished():
+	case out.staged():
+		moved, err = o.putStaged(out)
 	case o.piped(out.rank):
 		moved, err = o.put(out)
 	default:
@@ -127,12 +130,16 @@ func (o *office) carry(out, in *parcel) (moved, received bool, err error) {
 		return moved, true, err
 	}
 	took := false
-	if o.piped(in.rank) {
+	switch {
+	case in.staged():
+		took, err = o.getStaged(in)
+	case o.piped(in.rank):
 		took, err = o.get(in)
-		return moved || took, in.finished(), err
+	default:
+		took, received, err = o.collect(in)
+		return moved || took, received, err
 	}
-	took, received, err = o.collect(in)
-	return moved || took, received, err
+	return moved || took, in.finished(), err
 }
 
 // piped tells whether messages with a rank go through pipes.

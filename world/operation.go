@@ -103,16 +103,23 @@ type addition struct {
 	lower bool
 }
 
+// addedAtOnce is how many bytes are copied before they are added to, in a core's first cache.
+const addedAtOnce = 8 << 10
+
 // add stores the sums of a piece of the data, of whole elements, that begins at an offset.
 func (a *addition) add(into, piece []byte, at int) {
-	switch {
-	case a.mine == nil:
+	if a.mine == nil {
 		combineBytes(a.kernel, into, piece, a.size)
-	case a.lower:
-		copy(into, a.mine[at:])
-		combineBytes(a.kernel, into, piece, a.size)
-	default:
-		copy(into, piece)
-		combineBytes(a.kernel, into, a.mine[at:][:len(piece)], a.size)
+		return
+	}
+	for len(piece) > 0 {
+		n := min(len(piece), addedAtOnce)
+		first, second := piece[:n], a.mine[at:][:n]
+		if a.lower {
+			first, second = second, first
+		}
+		copy(into, first)
+		combineBytes(a.kernel, into[:n], second, a.size)
+		into, piece, at = into[n:], piece[n:], at+n
 	}
 }

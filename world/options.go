@@ -57,6 +57,7 @@ type settings struct {
 	// algorithm is that of collectives, which go by no pipes if unpiped.
 	algorithm Algorithm
 	unpiped   bool
+	unstaged  bool
 	// rails is how many cards a rank has that is simulated; striping is rails.Striping if it is to be
 	// left out.
 	rails    int
@@ -107,6 +108,11 @@ func WithRings(on bool) Option { return func(s *settings) { s.rings = &on } }
 // there (package verbs/pipe), as they do without it; else they go over links, as between others. All ranks
 // pass the same: that they do not is an error of a call that finds it. It is for measuring.
 func WithPipes(on bool) Option { return func(s *settings) { s.unpiped = !on } }
+
+// WithStaging says whether long messages of collectives between ranks that map each other's memory go
+// through memory that each rank has for all of its own, up to 1 MiB, as they do without it; else they go by pipes,
+// in pieces that are shorter. All ranks pass the same, as with WithPipes. It is for measuring.
+func WithStaging(on bool) Option { return func(s *settings) { s.unstaged = !on } }
 
 // usesRings tells whether letters may go by rings.
 func (s *settings) usesRings(virtual bool) bool {

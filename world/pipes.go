@@ -16,6 +16,9 @@ import (
 type pipes struct {
 	out *pipe.Writer
 	in  *pipe.Reader
+	// staged is the staging of the rank, mapped when it was first heard of.
+	staged   []byte
+	stagedAt verbs.RemoteRegion
 }
 
 // slabPipes is how many pipes have memory that is made at once, if there are as many ranks: to make some takes
@@ -101,7 +104,22 @@ func (o *office) reader(rank int) (*pipe.Reader, error) {
 	if !told {
 		return nil, nil
 	}
-	n, err := w.Neighbor(rank)
+	memory, err := o.mapOf(rank, place)
+	switch {
+	case err != nil:
+		return nil, err
+	case at > uint64(len(memory)):
+		return nil, &boxError{rank, fmt.Errorf("%w: a pipe at %d of %d bytes", ErrMessage, at, len(memory))}
+	}
+	if p.in, err = pipe.NewReader(o.shape, memory[at:]); err != nil {
+		return nil, &boxError{rank, err}
+	}
+	return p.in, nil
+}
+
+// mapOf maps memory of which a rank has told.
+func (o *office) mapOf(rank int, place verbs.RemoteRegion) ([]byte, error) {
+	n, err := o.world.Neighbor(rank)
 	if err != nil {
 		return nil, &linkageError{rank, err}
 	}
@@ -112,13 +130,8 @@ func (o *office) reader(rank int) (*pipe.Reader, error) {
 		return nil, &boxError{rank, err}
 	case err != nil:
 		return nil, &linkageError{rank, err}
-	case at > uint64(len(memory)):
-		return nil, &boxError{rank, fmt.Errorf("%w: a pipe at %d of %d bytes", ErrMessage, at, len(memory))}
 	}
-	if p.in, err = pipe.NewReader(o.shape, memory[at:]); err != nil {
-		return nil, &boxError{rank, err}
-	}
-	return p.in, nil
+	return memory, nil
 }
 
 // put sends what there is room for of a parcel.

@@ -76,19 +76,20 @@ func (j *job) toll() toll {
 	return t
 }
 
-// An effort is what a way of doing a collective takes: messages, bytes and copied bytes that
-// are one behind the other, and messages and bytes of all ranks.
+// An effort is what a way of doing a collective takes: messages, bytes, and bytes that are copied, or combined
+// with others, which are one behind the other; and messages, bytes and combined bytes of all ranks.
 type effort struct {
-	messages, bytes, copied uint64
-	allMessages, allBytes   uint64
+	messages, bytes, copied, added  uint64
+	allMessages, allBytes, allAdded uint64
 }
 
 // cost is about how long it takes. Where ranks share cores what all do counts.
 func (w *World) cost(e effort) uint64 {
 	if w.rooted {
-		e.messages, e.bytes = max(e.messages, e.allMessages), max(e.bytes, e.allBytes)
+		e.messages, e.bytes, e.added = max(e.messages, e.allMessages), max(e.bytes, e.allBytes), max(e.added, e.allAdded)
 	}
-	return e.messages*w.toll.message + e.bytes>>10*w.toll.mebibyte>>10 + e.copied>>10*w.toll.copied>>10
+	// To combine bytes takes longer than to copy them, but not much.
+	return e.messages*w.toll.message + e.bytes>>10*w.toll.mebibyte>>10 + (e.copied+e.added)>>10*w.toll.copied>>10
 }
 
 // choose is the way that is taken of those that there are, none of which is Plain's.
@@ -118,8 +119,8 @@ func (w *World) reduceWay(length int) Algorithm {
 	n, p, f := uint64(length), uint64(w.size), w.fold()
 	levels, pairs := f.levels(), uint64(f.pairs)
 	return w.choose(
-		effort{messages: w.rounds(), bytes: w.rounds() * n, allMessages: p - 1, allBytes: (p - 1) * n}, nil,
-		&effort{messages: 2*levels + 2*min(pairs, 1), bytes: 2*n + 2*min(pairs, 1)*n, allMessages: uint64(f.power)*(levels+1) + pairs, allBytes: 2 * (p - 1) * n})
+		effort{messages: w.rounds(), bytes: w.rounds() * n, added: w.rounds() * n, allMessages: p - 1, allBytes: (p - 1) * n, allAdded: (p - 1) * n}, nil,
+		&effort{messages: 2*levels + 2*min(pairs, 1), bytes: 2*n + 2*min(pairs, 1)*n, added: n + min(pairs, 1)*n, allMessages: uint64(f.power)*(levels+1) + pairs, allBytes: 2 * (p - 1) * n, allAdded: (p - 1) * n})
 }
 
 func (w *World) allReduceWay(length int) Algorithm {
@@ -127,9 +128,9 @@ func (w *World) allReduceWay(length int) Algorithm {
 	levels, power, pairs := f.levels(), uint64(f.power), uint64(f.pairs)
 	ends := 2 * min(pairs, 1)
 	return w.choose(
-		effort{messages: 2 * w.rounds(), bytes: 2 * w.rounds() * n, allMessages: 2 * (p - 1), allBytes: 2 * (p - 1) * n},
-		&effort{messages: levels + ends, bytes: (levels + ends) * n, allMessages: power*levels + 2*pairs, allBytes: (power*levels + 2*pairs) * n},
-		&effort{messages: 2*levels + ends, bytes: 2*n - 2*n/power + ends*n, allMessages: 2*power*levels + 2*pairs, allBytes: 2 * (p - 1) * n})
+		effort{messages: 2 * w.rounds(), bytes: 2 * w.rounds() * n, added: w.rounds() * n, allMessages: 2 * (p - 1), allBytes: 2 * (p - 1) * n, allAdded: (p - 1) * n},
+		&effort{messages: levels + ends, bytes: (levels + ends) * n, added: (levels + ends/2) * n, allMessages: power*levels + 2*pairs, allBytes: (power*levels + 2*pairs) * n, allAdded: (power*levels + pairs) * n},
+		&effort{messages: 2*levels + ends, bytes: 2*n - 2*n/power + ends*n, added: n - n/power + ends/2*n, allMessages: 2*power*levels + 2*pairs, allBytes: 2 * (p - 1) * n, allAdded: (p - 1) * n})
 }
 
 func (w *World) broadcastWay(length int) Algorithm {

@@ -107,7 +107,10 @@ var waits = map[string]func(s *script, ctx context.Context) error{
 		return world.AllToAll(ctx, s.w, make([]int, s.n), make([]int, s.n))
 	},
 	"a send of many letters": func(s *script, ctx context.Context) error {
-		return world.Broadcast(ctx, s.w, 0, make([]int, 100_000))
+		return world.Broadcast(ctx, s.w, 0, make([]int, 200_000))
+	},
+	"a long AllReduceOp": func(s *script, ctx context.Context) error {
+		return world.AllReduceOp(ctx, s.w, make([]int64, 40_000), make([]int64, 40_000), world.Sum)
 	},
 }
 

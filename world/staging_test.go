@@ -1,0 +1,84 @@
+package world_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// longOnes makes calls with messages about as long as those that are staged, of several pieces and odd lengths, and
+// longer than all that a rank stages at once.
+func longOnes(s *script) {
+	for _, k := range []int{4095, 4096, 4097, 8192 * s.n, 40_001} {
+		for _, call := range longs.calls(s, k%s.n, k) {
+			call()
+		}
+	}
+	for _, call := range colors.calls(s, 0, 11_111) {
+		call()
+	}
+	for _, call := range planes.calls(s, s.n-1, 5_003) {
+		call()
+	}
+	if s.n > 3 {
+		return
+	}
+	for _, i := range []int{1, 5, 6, 8, 9} {
+		longs.calls(s, 0, 140_001)[i]()
+	}
+}
+
+func init() {
+	for name, algorithm := range algorithms {
+		with := func() ([]world.Option, error) { return []world.Option{world.WithAlgorithm(algorithm)}, nil }
+		worldtest.RegisterWith("long ones: "+name, with, scripted(longOnes))
+	}
+	register("long ones, hasty", func(s *script) {
+		s.hasty = true
+		longOnes(s)
+	})
+}
+
+func TestLongMessages(t *testing.T) {
+	for name, algorithm := range algorithms {
+		t.Run(name, func(t *testing.T) {
+			for _, n := range []int{2, 3, 5} {
+				if n == 5 && raced {
+					continue
+				}
+				require.NoError(t, world.Run(t.Context(), n, scripted(longOnes), world.WithAlgorithm(algorithm)), "%d ranks", n)
+			}
+			worldtest.Processes(t, 3, "long ones: "+name)
+			worldtest.Hosts(t, 4, "long ones: "+name)
+		})
+	}
+	t.Run("not staged", func(t *testing.T) {
+		require.NoError(t, world.Run(t.Context(), 3, scripted(longOnes), world.WithStaging(false)))
+	})
+	t.Run("hasty", func(t *testing.T) {
+		worldtest.Goroutines(t, 3, "long ones, hasty")
+		worldtest.Processes(t, 2, "long ones, hasty")
+		worldtest.TCP(t, 3, "long ones, hasty")
+	})
+}
+
+// Long calls allocate nothing either, once ranks have what they stage in.
+func TestLongCallsAllocateNothing(t *testing.T) {
+	for _, n := range []int{2, 5} {
+		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) {
+			allocateNothing(t, n, func(s *script, _ int) func() error {
+				in, out, data := make([]float64, 30_001), make([]float64, 30_001), make([]byte, 100_000)
+				return func() error {
+					if err := world.AllReduceOp(s.ctx, s.w, in, out, world.Sum); err != nil {
+						return err
+					}
+					return world.Broadcast(s.ctx, s.w, 1, data)
+				}
+			})
+		})
+	}
+}
