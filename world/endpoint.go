@@ -72,6 +72,9 @@ type endpoint struct {
 	stopped atomic.Bool
 	polls   atomic.Uint64
 	doze    chan struct{}
+	// waiting counts the waits of a crowded rank that look after the network, although
+	// others may have the processor for long between two of their polls.
+	waiting atomic.Int32
 	// retries belong to progress; retrying tells that there are some. noRetries is empty,
 	// with place for them.
 	retries, noRetries []func() bool

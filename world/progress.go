@@ -220,7 +220,7 @@ func (w *World) drive() {
 		timer := time.NewTimer(standBack)
 		defer timer.Stop()
 		for !w.stopped.Load() {
-			if others.enough(w.polls.Load(), time.Now()) && !w.nap(timer, standBack) {
+			if w.needless(&others) && !w.nap(timer, standBack) {
 				standBack = min(2*standBack, longestStandBack)
 				continue
 			}
@@ -239,6 +239,14 @@ func (w *World) drive() {
 			channel.Finish()
 		}
 	})
+}
+
+// needless tells whether others look after the network. In a crowded job polls are rare
+// even of those that do nothing else: there a wait that has not ended is enough. A driver that
+// slept on the network as well would be woken by all that comes, and the runtime's own
+// threads by it, which with many processes on few cores takes the processor from those waited for.
+func (w *World) needless(others *attendance) bool {
+	return others.enough(w.polls.Load(), time.Now()) || w.waiting.Load() > 0
 }
 
 // nap waits that long, or until somebody goes to sleep who relies on the driver, and

@@ -67,6 +67,36 @@ func TestAsleepAttends(t *testing.T) {
 	})
 }
 
+// A wait of a crowded rank is enough for the driver, however rarely it gets to poll, until it
+// ends or sleeps where the network does not wake it.
+func TestCrowdedWaitAttends(t *testing.T) {
+	for _, c := range []struct{ crowded, elsewhere, want bool }{
+		{crowded: true, want: true},
+		{crowded: true, elsewhere: true},
+		{crowded: false},
+	} {
+		runApart(t, 1, func(ctx context.Context, w *World) error {
+			w.stopDriver()
+			w.crowded = c.crowded
+			if c.elsewhere {
+				defer func(home *card) { w.home = home }(w.home)
+				w.home = &card{device: w.home.device}
+			}
+			wait := w.NewWaiter()
+			wait.rounds, wait.yields = 0, 0
+			for !wait.slept {
+				if err := wait.Pause(ctx); err != nil {
+					return err
+				}
+			}
+			require.Equal(t, c.want, w.needless(&attendance{w.polls.Load(), time.Now()}), "%+v", c)
+			wait.Finish()
+			require.False(t, w.needless(&attendance{w.polls.Load(), time.Now()}), "%+v: behind the wait", c)
+			return nil
+		})
+	}
+}
+
 // A rank that computes, and waits for a moment now and then, serves others meanwhile.
 func TestComputingServes(t *testing.T) {
 	const (

@@ -60,8 +60,10 @@ type Waiter struct {
 	quiet bool
 	// vigilant tells that the vigil has noted this wait, told that it has ended it once.
 	vigilant, told bool
-	ticket         uint32
-	stop           func() bool
+	// counted tells that this wait is one of endpoint.waiting.
+	counted bool
+	ticket  uint32
+	stop    func() bool
 	// shortage is the last that this wait has heard of.
 	shortage *linkError
 }
@@ -94,6 +96,10 @@ func (p *Waiter) pause(ctx context.Context) error {
 		p.relaxed--
 		spin.Relax()
 		return nil
+	}
+	if p.world.crowded && !p.counted {
+		p.counted = true
+		p.world.waiting.Add(1)
 	}
 	if p.world.Poll() > 0 {
 		// Where something has come more is likely to.
@@ -143,7 +149,7 @@ func (p *Waiter) pause(ctx context.Context) error {
 			limit = longestSleep
 		}
 		begun := p.world.Now()
-		p.world.handOver()
+		p.handOver()
 		p.world.channel.Sleep(p.ticket, limit)
 		took := p.world.Now() - begun
 		if p.world.network() == p.world.home.device {
@@ -179,10 +185,12 @@ func (p *Waiter) Lost(op string, rank int) error {
 
 // handOver has the driver look after the network, when this rank is about to sleep
 // elsewhere.
-func (w *World) handOver() {
+func (p *Waiter) handOver() {
+	w := p.world
 	if w.cards[networkCard] == nil || w.home == w.cards[networkCard] {
 		return
 	}
+	p.uncount()
 	select {
 	case w.doze <- struct{}{}:
 	default:
@@ -203,6 +211,14 @@ func (p *Waiter) restart() {
 	p.rounds, p.yields, p.looks, p.relaxed, p.asleep, p.long = p.world.spinRounds, p.world.yields, 0, 0, 0, false
 	if p.rounds > 0 {
 		p.looks = p.world.spinLooks
+	}
+}
+
+// uncount has the driver look after the network again.
+func (p *Waiter) uncount() {
+	if p.counted {
+		p.counted = false
+		p.world.waiting.Add(-1)
 	}
 }
 
@@ -228,6 +244,7 @@ func (p *Waiter) watch() error {
 // Finish ends the wait.
 func (p *Waiter) Finish() {
 	p.rest()
+	p.uncount()
 	p.unwatch()
 	if p.stop != nil {
 		p.stop()
