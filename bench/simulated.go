@@ -23,7 +23,7 @@ func runSimulated(ctx context.Context, o *options, j job, report func(result) er
 		return traced(o, s, func() error {
 			return world.Simulate(ctx, s, j.ranks, func(ctx context.Context, w *world.World) error {
 				return measureRank(ctx, o, w, j.cells, func() (verbs.Device, error) { return s.Open(), nil }, report)
-			}, append(slices.Clone(o.settings.joins), world.WithRails(o.rails))...)
+			}, append(append(slices.Clone(o.settings.joins), o.settings.collective...), world.WithRails(o.rails))...)
 		})
 	})
 }

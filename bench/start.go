@@ -43,14 +43,14 @@ func runLocal(ctx context.Context, o *options, j job, report func(result) error)
 	return inTime(ctx, o, func(ctx context.Context) error {
 		return world.Run(ctx, j.ranks, func(ctx context.Context, w *world.World) error {
 			return measureRank(ctx, o, w, j.cells, func() (verbs.Device, error) { return fabric.Open() }, report)
-		}, append(o.settings.overMemory(), world.WithDevice(deviceShm))...)
+		}, append(o.settings.ofCollectives(), world.WithDevice(deviceShm))...)
 	})
 }
 
 // runJoined measures what o asks for as a rank that a launcher started.
 func runJoined(ctx context.Context, o *options, report func(result) error) error {
 	return inTime(ctx, o, func(ctx context.Context) error {
-		joins := append(slices.Clone(o.settings.joins), o.settings.overMemory()...)
+		joins := append(slices.Clone(o.settings.joins), o.settings.ofCollectives()...)
 		if o.trace != "" {
 			joins = append(joins, world.WithTrace(o.trace))
 		}

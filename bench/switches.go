@@ -21,7 +21,7 @@ type settings struct {
 	joins        []world.Option
 	single       bool           // accumulates of more than one element are not possible
 	same         bool           // accumulates of several operations are not possible
-	mapped       []world.Option // of ranks that map each other's memory, which cases of messages need not
+	collective   []world.Option // of collectives, which cases of messages need not
 	unregistered bool           // buffers are not registered beforehand
 	unpiped      bool           // messages go by no pipes
 	cards        bool           // accumulates of other than sums of integers are not possible
@@ -32,9 +32,9 @@ type settings struct {
 	arranged string
 }
 
-// overMemory are the options of ranks that map each other's memory.
-func (s *settings) overMemory() []world.Option {
-	return append(slices.Clone(s.mapped), world.WithPipes(!s.unpiped))
+// ofCollectives are the options of how messages of collectives go.
+func (s *settings) ofCollectives() []world.Option {
+	return append(slices.Clone(s.collective), world.WithPipes(!s.unpiped))
 }
 
 // A toggle is a switch of one of the library's optimizations.
@@ -153,8 +153,8 @@ func overLinks() []toggle {
 	pipes := leaving("pipes", "messages between ranks that map each other's memory go by pipes there: those of collectives, and short ones of msg_lat and msg_bw (with -device shm)", func(s *settings) {
 		s.unpiped = true
 	})
-	staging := leaving("staging", "long messages of collectives between ranks that map each other's memory go through memory of their senders, in pieces of 32 KiB (with -device shm)", func(s *settings) {
-		s.mapped = append(s.mapped, world.WithStaging(false))
+	staging := leaving("staging", "long messages of collectives go through memory that is made for them, of the sender where the receiver maps it, of the receiver where the sender writes to it", func(s *settings) {
+		s.collective = append(s.collective, world.WithStaging(false))
 	})
 	const untold = "registered"
 	registered := leaving(untold, "the program registers the buffers of operations beforehand; without it the library gets them to the card by transfer"+linked, func(s *settings) {

@@ -186,10 +186,7 @@ func (p *parcel) aim(r *round, rank int, data []byte) {
 	p.data = data
 	if !p.active {
 		p.active, p.rank = true, rank
-		p.header = header{r.signature, uint64(len(data)), r.history}
-		if r.w.post.stagesParcel(rank, len(data)) {
-			p.header.length |= stagedMark
-		}
+		p.header = header{r.signature, uint64(len(data)) | r.w.post.markOf(rank, len(data)), r.history}
 	}
 }
 

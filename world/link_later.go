@@ -92,7 +92,7 @@ func (l *Link) overtake(a arrival) (all bool, err error) {
 // before it, and a flush asks of all; and another Service could put off what it is given.
 func (m *Message) overtakes() bool {
 	switch m.Kind {
-	case kindAnswer, kindRefusal, kindComplaint, kindFailed, kindRound, kindCounts, kindAbsent, kindArrive, kindRelease, kindMail, kindMailTaken:
+	case kindAnswer, kindRefusal, kindComplaint, kindFailed, kindRound, kindCounts, kindAbsent, kindArrive, kindRelease, kindMail, kindMailTaken, kindReady, kindFilled, kindLanded:
 		return true
 	}
 	return m.Kind >= FirstOvertaking && !m.question

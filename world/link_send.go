@@ -56,6 +56,26 @@ func (l *Link) moveAs(ctx context.Context, opcode verbs.Opcode, memory []byte, k
 	return nil
 }
 
+// tryWrite is Write, of as much as is one message, by one who comes again if there is no room. Where the card does
+// not know the memory it waits.
+func (l *Link) tryWrite(ctx context.Context, from []byte, to verbs.RemoteRegion, offset uint64) (wrote bool, err error) {
+	key := l.key(from)
+	if key == 0 || len(from) > l.card.attributes.MaxMessage {
+		return true, l.Write(ctx, from, to, offset)
+	}
+	l.mu.Lock()
+	if err = l.fault(); err == nil && l.room(false) {
+		l.request(verbs.OpRDMAWrite, from, key, to, offset)
+		l.leave(len(from))
+		return true, nil
+	}
+	if err == nil {
+		l.post(true)
+	}
+	l.mu.Unlock()
+	return false, err
+}
+
 // letGo gives back what a move needs of which no more is sent: when the part that has begun, if one has,
 // has completed.
 func (l *Link) letGo(held holding, begun bool) {

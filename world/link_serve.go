@@ -45,7 +45,7 @@ func wholeMessage(payload int) int { return messageHeader + (payload+7)&^7 }
 // awaited tells whether a flush is to wait until the message has been served.
 func (m *Message) awaited() bool {
 	switch m.Kind {
-	case kindAnswer, kindRefusal, kindComplaint, kindNothing, kindRing, kindMail, kindMailTaken:
+	case kindAnswer, kindRefusal, kindComplaint, kindNothing, kindRing, kindMail, kindMailTaken, kindReady, kindFilled, kindLanded:
 		return false
 	}
 	return true
@@ -139,6 +139,12 @@ const (
 	// kindMail is a letter of a collective, kindMailTaken tells that X bytes of them were taken.
 	kindMail
 	kindMailTaken
+	// kindReady: the sender waits for a message of a collective in X, Y and Z, the address, length and key of
+	// its memory. kindFilled tells that X bytes of it have been written there, the first time with its header,
+	// kindLanded that X of them were taken.
+	kindReady
+	kindFilled
+	kindLanded
 	// FirstKind is the first of those that Services have for themselves. From
 	// FirstOvertaking on they are served before messages that are put off, unless they
 	// are questions: their Service neither answers them nor puts them off.
@@ -224,6 +230,12 @@ func (l *Link) serve(m *Message, payload []byte) error {
 		return w.post.mailed(l, payload)
 	case m.Kind == kindMailTaken:
 		return w.post.mailTaken(l, m.X)
+	case m.Kind == kindReady:
+		return w.post.ready(l, m)
+	case m.Kind == kindFilled:
+		return w.post.filled(l, m, payload)
+	case m.Kind == kindLanded:
+		return w.post.landed(l, m.X)
 	case m.Kind == kindLeft:
 		w.leftAfter(l.rank, payload)
 		w.part(l.rank)

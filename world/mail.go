@@ -15,6 +15,7 @@ type mailbox struct {
 	// letters have come before anybody wanted them; want is who does.
 	letters [][]byte
 	want    *parcel
+	crossing
 }
 
 // mailWindow bounds the bytes of letters that a rank has sent another, and that one has not taken.

@@ -3,6 +3,8 @@ package world
 import (
 	"encoding/binary"
 	"fmt"
+
+	"github.com/onesided/rma/verbs"
 )
 
 // headerBytes start each message, in its first letter.
@@ -12,7 +14,7 @@ const headerBytes = 48
 // one with different arguments, notice.
 type header struct {
 	signature
-	// length of the message, without this, and whether it is staged (stagedMark).
+	// length of the message, without this, with stagedMark or rendezvousMark if it goes so.
 	length uint64
 	// history is a hash of all calls so far.
 	history uint64
@@ -52,9 +54,20 @@ type parcel struct {
 	addition
 	begun bool
 	done  int
+	// Of one that goes by rendezvous: asked tells that the rank was told of the landing; place is that of the rank,
+	// to which put bytes were written; unsettled tells that the data is the link's until mark is reached.
+	asked, unsettled bool
+	place            verbs.RemoteRegion
+	put              int
+	mark             Mark
 }
 
-func (p *parcel) finished() bool { return !p.active || p.begun && p.done == len(p.data) }
+func (p *parcel) finished() bool {
+	return !p.active || p.begun && p.done == len(p.data) && !p.unsettled
+}
+
+// sent tells whether all of it has been.
+func (p *parcel) sent() bool { return !p.active || p.begun && p.done == len(p.data) }
 
 // wholeBytes is of what the data is a multiple that all letters but the last have: no element that has an Op
 // is longer.
@@ -103,7 +116,7 @@ func (p *parcel) unpackHeader(letter []byte) ([]byte, error) {
 	}
 	var h header
 	if h.decode(letter); h != p.header {
-		if h.length == p.header.length^stagedMark {
+		if mark := h.length ^ p.header.length; mark == stagedMark || mark == rendezvousMark {
 			return nil, &boxError{p.rank, errUnlikeStaging}
 		}
 		return nil, &strayError{p.rank, h.signature, p.header.signature}

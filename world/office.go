@@ -11,12 +11,14 @@ import (
 
 // office carries the messages of collectives, each to a rank and in the order in which they were
 // sent to it. With ranks that this one maps they go through pipes (pipes.go), with others over links
-// (mail.go). A message goes in letters, the first of which has its header.
+// (mail.go). A message goes in letters, the first of which has its header. Of a long one they only tell where it
+// is: in memory of the sender that the receiver maps (staging.go), or of the receiver, where the sender writes
+// (rendezvous.go).
 //
 // # Invariants
 //
-//   - What a rank has sent and another has not taken is bounded: by the room of a pipe, or by
-//     mailWindow.
+//   - What a rank has sent and another has not taken is bounded: by the room of a pipe, by
+//     mailWindow, by stagedPieces or by landingBytes.
 //   - A rank that has left has sent everything that anybody may wait for, and what has come of it
 //     is taken by who looks once more.
 type office struct {
@@ -31,6 +33,8 @@ type office struct {
 	slab     *Region
 	slabUsed int
 	staging  staging
+	// landing is where long messages are written to, nil until there is one.
+	landing *Region
 	// heading is where a header is that goes by mail.
 	heading [headerBytes]byte
 
@@ -63,7 +67,7 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 		defer o.unwant(in)
 	}
 	for {
-		moved, received, err := o.carry(out, in)
+		moved, received, err := o.carry(ctx, out, in)
 		if err != nil {
 			return o.failed(op, number, err)
 		}
@@ -75,7 +79,7 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 			wait.restart()
 			continue
 		}
-		open := func(p *parcel) bool { return p == in && !received || p == out && !out.finished() }
+		open := func(p *parcel) bool { return p == in && !received || p == out && !out.sent() }
 		if err := w.lost(op, number); err != nil {
 			return err
 		}
@@ -116,9 +120,11 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 }
 
 // carry moves what can move of both parcels, and tells whether all of in has been received.
-func (o *office) carry(out, in *parcel) (moved, received bool, err error) {
+func (o *office) carry(ctx context.Context, out, in *parcel) (moved, received bool, err error) {
 	switch {
 	case out.finished():
+	case out.rendezvous():
+		moved, err = o.write(ctx, out)
 	case out.staged():
 		moved, err = o.putStaged(out)
 	case o.piped(out.rank):
@@ -131,6 +137,8 @@ func (o *office) carry(out, in *parcel) (moved, received bool, err error) {
 	}
 	took := false
 	switch {
+	case in.rendezvous():
+		took, err = o.land(in)
 	case in.staged():
 		took, err = o.getStaged(in)
 	case o.piped(in.rank):
@@ -206,6 +214,9 @@ func (o *office) failed(op string, number uint32, err error) error {
 // close gives back what an office has, when nobody uses it any more.
 func (o *office) close() error {
 	var err error
+	if o.landing != nil {
+		err = o.landing.Deregister()
+	}
 	for _, slab := range o.slabs {
 		err = errors.Join(err, slab.Deregister(), o.world.home.device.FreeMemory(slab.Memory()))
 	}

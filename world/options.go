@@ -109,9 +109,11 @@ func WithRings(on bool) Option { return func(s *settings) { s.rings = &on } }
 // pass the same: that they do not is an error of a call that finds it. It is for measuring.
 func WithPipes(on bool) Option { return func(s *settings) { s.unpiped = !on } }
 
-// WithStaging says whether long messages of collectives between ranks that map each other's memory go
-// through memory that each rank has for all of its own, up to 1 MiB, as they do without it; else they go by pipes,
-// in pieces that are shorter. All ranks pass the same, as with WithPipes. It is for measuring.
+// WithStaging says whether long messages of collectives go through memory that is made for them, as they do without
+// it: between ranks that map each other's memory that of the sender (staging), between others that of the receiver,
+// where the sender writes (landing). Each is of 1 MiB a rank at most and made when it is first needed. Else they go
+// as short ones do. All ranks pass the same, as with WithPipes: an error of a call that finds it says so. It is for
+// measuring.
 func WithStaging(on bool) Option { return func(s *settings) { s.unstaged = !on } }
 
 // usesRings tells whether letters may go by rings.

@@ -56,9 +56,18 @@ func pieceOf(memory []byte, pieces, i int) []byte {
 	return memory[pieces*lineBytes+i*pieceBytes:][:pieceBytes:pieceBytes]
 }
 
-// stagesParcel tells whether a message of so many bytes to or from a rank is staged.
-func (o *office) stagesParcel(rank, bytes int) bool {
-	return bytes >= stagedFrom && !o.world.settings.unstaged && o.piped(rank)
+// markOf is what a header of a message of so many bytes to or from a rank tells of the way it goes.
+func (o *office) markOf(rank, bytes int) uint64 {
+	switch {
+	case o.world.settings.unstaged:
+	case o.piped(rank):
+		if bytes >= stagedFrom {
+			return stagedMark
+		}
+	case bytes >= o.world.rendezvousFrom():
+		return rendezvousMark
+	}
+	return 0
 }
 
 // openStaging makes the memory, once.

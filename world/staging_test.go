@@ -13,7 +13,7 @@ import (
 // longOnes makes calls with messages about as long as those that are staged, of several pieces and odd lengths, and
 // longer than all that a rank stages at once.
 func longOnes(s *script) {
-	for _, k := range []int{4095, 4096, 4097, 8192 * s.n, 40_001} {
+	for _, k := range []int{4095, 4096, 4097, 8192, 8193 * s.n, 40_001} {
 		for _, call := range longs.calls(s, k%s.n, k) {
 			call()
 		}
@@ -54,10 +54,17 @@ func TestLongMessages(t *testing.T) {
 			}
 			worldtest.Processes(t, 3, "long ones: "+name)
 			worldtest.Hosts(t, 4, "long ones: "+name)
+			worldtest.TCP(t, 3, "long ones: "+name)
+			worldtest.Apart(t, 3, "long ones: "+name)
 		})
 	}
 	t.Run("not staged", func(t *testing.T) {
 		require.NoError(t, world.Run(t.Context(), 3, scripted(longOnes), world.WithStaging(false)))
+	})
+	t.Run("in virtual time", func(t *testing.T) {
+		for _, staging := range []bool{true, false} {
+			require.NoError(t, world.Simulate(t.Context(), simulator(t, 1), 3, scripted(longOnes), world.WithStaging(staging)))
+		}
 	})
 	t.Run("hasty", func(t *testing.T) {
 		worldtest.Goroutines(t, 3, "long ones, hasty")
