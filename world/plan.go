@@ -62,11 +62,16 @@ func (t toll) dearer(other toll) toll {
 	return toll{max(t.message, other.message), max(t.mebibyte, other.mebibyte), max(t.copied, other.copied)}
 }
 
-// tollOf is what the ranks' cards make messages of collectives take: those of the network if
+// linked tells whether some have to use the network.
+func (j *job) linked() bool {
+	return len(j.hosts.ranks) > 1 || j.contacts[0].addresses[sharedCard] == ""
+}
+
+// toll is what the ranks' cards make messages of collectives take: those of the network if
 // some have to use that.
 func (j *job) toll() toll {
 	kind := networkCard
-	if len(j.hosts.ranks) == 1 && j.contacts[0].addresses[sharedCard] != "" {
+	if !j.linked() {
 		kind = sharedCard
 	}
 	var t toll
@@ -81,6 +86,8 @@ func (j *job) toll() toll {
 type effort struct {
 	messages, bytes, copied, added  uint64
 	allMessages, allBytes, allAdded uint64
+	// piece is how long its messages are.
+	piece uint64
 }
 
 // cost is about how long it takes. Where ranks share cores what all do counts.
@@ -88,8 +95,14 @@ func (w *World) cost(e effort) uint64 {
 	if w.rooted {
 		e.messages, e.bytes, e.added = max(e.messages, e.allMessages), max(e.bytes, e.allBytes), max(e.added, e.allAdded)
 	}
+	mebibyte := w.toll.mebibyte
+	if w.linked && !w.settings.unstaged && e.piece >= uint64(w.rendezvousFrom()) {
+		// The receiver tells where first, and copies while more comes.
+		e.messages *= 2
+		mebibyte = max(mebibyte-min(2*w.toll.copied, mebibyte), w.toll.copied)
+	}
 	// To combine bytes takes longer than to copy them, but not much.
-	return e.messages*w.toll.message + e.bytes>>10*w.toll.mebibyte>>10 + (e.copied+e.added)>>10*w.toll.copied>>10
+	return e.messages*w.toll.message + e.bytes>>10*mebibyte>>10 + (e.copied+e.added)>>10*w.toll.copied>>10
 }
 
 // choose is the way that is taken of those that there are, none of which is Plain's.
@@ -119,8 +132,8 @@ func (w *World) reduceWay(length int) Algorithm {
 	n, p, f := uint64(length), uint64(w.size), w.fold()
 	levels, pairs := f.levels(), uint64(f.pairs)
 	return w.choose(
-		effort{messages: w.rounds(), bytes: w.rounds() * n, added: w.rounds() * n, allMessages: p - 1, allBytes: (p - 1) * n, allAdded: (p - 1) * n}, nil,
-		&effort{messages: 2*levels + 2*min(pairs, 1), bytes: 2*n + 2*min(pairs, 1)*n, added: n + min(pairs, 1)*n, allMessages: uint64(f.power)*(levels+1) + pairs, allBytes: 2 * (p - 1) * n, allAdded: (p - 1) * n})
+		effort{piece: n, messages: w.rounds(), bytes: w.rounds() * n, added: w.rounds() * n, allMessages: p - 1, allBytes: (p - 1) * n, allAdded: (p - 1) * n}, nil,
+		&effort{piece: n / 2, messages: 2*levels + 2*min(pairs, 1), bytes: 2*n + 2*min(pairs, 1)*n, added: n + min(pairs, 1)*n, allMessages: uint64(f.power)*(levels+1) + pairs, allBytes: 2 * (p - 1) * n, allAdded: (p - 1) * n})
 }
 
 func (w *World) allReduceWay(length int) Algorithm {
@@ -128,23 +141,23 @@ func (w *World) allReduceWay(length int) Algorithm {
 	levels, power, pairs := f.levels(), uint64(f.power), uint64(f.pairs)
 	ends := 2 * min(pairs, 1)
 	return w.choose(
-		effort{messages: 2 * w.rounds(), bytes: 2 * w.rounds() * n, added: w.rounds() * n, allMessages: 2 * (p - 1), allBytes: 2 * (p - 1) * n, allAdded: (p - 1) * n},
-		&effort{messages: levels + ends, bytes: (levels + ends) * n, added: (levels + ends/2) * n, allMessages: power*levels + 2*pairs, allBytes: (power*levels + 2*pairs) * n, allAdded: (power*levels + pairs) * n},
-		&effort{messages: 2*levels + ends, bytes: 2*n - 2*n/power + ends*n, added: n - n/power + ends/2*n, allMessages: 2*power*levels + 2*pairs, allBytes: 2 * (p - 1) * n, allAdded: (p - 1) * n})
+		effort{piece: n, messages: 2 * w.rounds(), bytes: 2 * w.rounds() * n, added: w.rounds() * n, allMessages: 2 * (p - 1), allBytes: 2 * (p - 1) * n, allAdded: (p - 1) * n},
+		&effort{piece: n, messages: levels + ends, bytes: (levels + ends) * n, added: (levels + ends/2) * n, allMessages: power*levels + 2*pairs, allBytes: (power*levels + 2*pairs) * n, allAdded: (power*levels + pairs) * n},
+		&effort{piece: n / 2, messages: 2*levels + ends, bytes: 2*n - 2*n/power + ends*n, added: n - n/power + ends/2*n, allMessages: 2*power*levels + 2*pairs, allBytes: 2 * (p - 1) * n, allAdded: (p - 1) * n})
 }
 
 func (w *World) broadcastWay(length int) Algorithm {
 	n, p, rounds := uint64(length), uint64(w.size), w.rounds()
 	return w.choose(
-		effort{messages: rounds, bytes: rounds * n, allMessages: p - 1, allBytes: (p - 1) * n}, nil,
-		&effort{messages: rounds + p - 1, bytes: 2 * n, allMessages: p * p, allBytes: (p - 1 + rounds/2) * n})
+		effort{piece: n, messages: rounds, bytes: rounds * n, allMessages: p - 1, allBytes: (p - 1) * n}, nil,
+		&effort{piece: n / p, messages: rounds + p - 1, bytes: 2 * n, allMessages: p * p, allBytes: (p - 1 + rounds/2) * n})
 }
 
 func (w *World) allGatherWay(length int) Algorithm {
 	n, p, rounds := uint64(length), uint64(w.size), w.rounds()
 	return w.choose(
-		effort{messages: rounds, bytes: (p - 1) * n, copied: p * n, allMessages: p * rounds, allBytes: p * (p - 1) * n}, nil,
-		&effort{messages: p - 1, bytes: (p - 1) * n, allMessages: p * (p - 1), allBytes: p * (p - 1) * n})
+		effort{piece: n * p / 2, messages: rounds, bytes: (p - 1) * n, copied: p * n, allMessages: p * rounds, allBytes: p * (p - 1) * n}, nil,
+		&effort{piece: n, messages: p - 1, bytes: (p - 1) * n, allMessages: p * (p - 1), allBytes: p * (p - 1) * n})
 }
 
 func (w *World) allToAllWay(length int) Algorithm {
@@ -153,6 +166,6 @@ func (w *World) allToAllWay(length int) Algorithm {
 		return Short
 	}
 	return w.choose(
-		effort{messages: p - 1, bytes: (p - 1) * n, allMessages: p * (p - 1), allBytes: p * (p - 1) * n},
-		&effort{messages: rounds, bytes: rounds * p * n / 2, copied: (rounds + 2) * p * n, allMessages: p * rounds, allBytes: p * rounds * p * n / 2}, nil)
+		effort{piece: n, messages: p - 1, bytes: (p - 1) * n, allMessages: p * (p - 1), allBytes: p * (p - 1) * n},
+		&effort{piece: n * p / 2, messages: rounds, bytes: rounds * p * n / 2, copied: (rounds + 2) * p * n, allMessages: p * rounds, allBytes: p * rounds * p * n / 2}, nil)
 }

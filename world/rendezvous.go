@@ -52,9 +52,13 @@ type crossing struct {
 	heading                [headerBytes]byte
 }
 
-// rendezvousFrom is how long a message is at least for it to pay: if its letters are so many that the sender has to
-// wait until it hears that some were taken, it may as well wait before the first.
-func (w *World) rendezvousFrom() int { return max(int(w.mailWindow()/2)+1, leastRendezvous) }
+// rendezvousFrom is how long a message is at least for it to pay: if a copy of it takes longer than a message
+// there and one back; or if its letters are so many that the sender has to wait until it hears that some were taken,
+// which it may as well do before the first.
+func (w *World) rendezvousFrom() int {
+	copied := 2 * w.toll.message << 20 / max(w.toll.copied, 1)
+	return max(int(min(w.mailWindow()/2+1, copied)), leastRendezvous)
+}
 
 // rendezvous tells whether its data is written to a landing.
 func (p *parcel) rendezvous() bool { return p.header.length&rendezvousMark != 0 }

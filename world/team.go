@@ -168,7 +168,7 @@ func (w *World) newTeam(context uint32, members []int) (*World, error) {
 	}
 	t := newMembership(w.endpoint, rank, size, block, newTeamRoster(w.root.roster, inJob))
 	t.root, t.context, t.inJob, t.region = w.root, context, inJob, region
-	t.job, t.hosts, t.toll = j, j.hosts, j.toll()
+	t.job, t.hosts, t.toll, t.linked = j, j.hosts, j.toll(), j.linked()
 	t.barrier.own.context().Store(context)
 	stopSevering, stopListening := t.roster.beforehand(t.lines.sever), t.roster.listen(t.noteFailure)
 	t.roster.join()

@@ -29,8 +29,10 @@ type World struct {
 	rank, size int
 	job        *job
 	toll       toll
-	roster     *roster
-	shrinking  shrinking
+	// linked tells that some ranks reach others over links.
+	linked    bool
+	roster    *roster
+	shrinking shrinking
 	// small is what Shrink has made of this World.
 	small *World
 
