@@ -132,7 +132,18 @@ func (e *End) lend(encoded []byte) error {
 
 // Send sends a message of 1 to Options.MaxMessage bytes, which are the caller's again at
 // return. It is verbs.ErrQueueFull if that is to be tried again after a Poll.
-func (e *End) Send(payload []byte) error { return e.send(payload, verbs.Segment{}) }
+func (e *End) Send(payload []byte) error {
+	if e.neighbor != nil && len(payload) > 0 {
+		// One that has ended has no pipe.
+		if sent, err := e.channel.SendByPipe(payload, nil); sent {
+			e.neighbor.Ring()
+			return nil
+		} else if err != nil {
+			e.fail(err)
+		}
+	}
+	return e.send(payload, verbs.Segment{})
+}
 
 // SendFrom is Send of head and, behind it, of registered memory, which the card may read as
 // long as Lent.
@@ -299,7 +310,7 @@ func (e *End) takeRing(into []Arrival) (n int) {
 		if !some {
 			break
 		}
-		into[n].set(e, m, byRing)
+		into[n] = Arrival{End: e, Message: m, slot: byRing}
 		n++
 		e.poller.heard(e)
 	}
@@ -313,9 +324,9 @@ func (e *End) Release(a *Arrival) {
 	switch {
 	case e.err != nil || e.lost != nil || a.Err != nil:
 	case a.slot == byPipe:
-		e.channel.FreeOfPipe(Message{buffer: a.buffer, span: a.span})
+		e.channel.FreeOfPipe(&a.Message)
 	case a.slot == byRing:
-		e.channel.Free(Message{buffer: a.buffer, span: a.span})
+		e.channel.Free(a.Message)
 		e.poller.owe(e)
 	default:
 		e.await(a.slot)

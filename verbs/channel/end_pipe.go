@@ -129,14 +129,15 @@ func (e *End) takePipe(into []Arrival) (n int) {
 	c, p := e.channel, e.poller
 	heard := c.heard.Load()
 	for n < len(into) {
-		m, some, err := c.PollPipe()
+		a := &into[n]
+		some, err := c.PollPipe(&a.Message)
+		if err != nil {
+			e.fail(err)
+		}
 		if !some {
-			if err != nil {
-				e.fail(err)
-			}
 			break
 		}
-		into[n].set(e, m, byPipe)
+		a.End, a.Err, a.slot = e, nil, byPipe
 		n++
 		p.heard(e)
 	}

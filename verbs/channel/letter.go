@@ -120,7 +120,7 @@ func (e *End) take(letter []byte, slot int, arrival *Arrival) int {
 	payload := letter[letterHead:]
 	switch letter[StampBytes] {
 	case kindMessage:
-		*arrival = Arrival{End: e, Payload: payload, slot: slot}
+		*arrival = Arrival{End: e, Message: Message{Payload: payload}, slot: slot}
 		e.poller.heard(e)
 		return 1
 	case kindOffer, kindPipe, kindUnmapped:

@@ -22,9 +22,9 @@ type outlet struct {
 type inlet struct {
 	*pipe.Reader
 	most int
-	// lines are those of the messages from first to next, less than zero of one that is freed,
-	// each at its number modulo their length, which is a power of two.
-	lines       []int32
+	// freed are the lines of the messages from first to next that are freed, else zero, each at its
+	// number modulo their length, which is a power of two.
+	freed       []int32
 	first, next uint32
 }
 
@@ -48,7 +48,7 @@ func (c *Channel) OwnPipe(config pipe.Config, memory []byte) error {
 		return fmt.Errorf("channel: %w", err)
 	}
 	// A message takes a line at least.
-	c.in.pipe = &inlet{Reader: reader, most: config.MaxMessage - StampBytes, lines: make([]int32, 1<<bits.Len(uint(config.Lines-1)))}
+	c.in.pipe = &inlet{Reader: reader, most: config.MaxMessage - StampBytes, freed: make([]int32, 1<<bits.Len(uint(config.Lines-1)))}
 	return nil
 }
 
@@ -82,66 +82,78 @@ func (c *Channel) leavePipe() {
 // SendByPipe sends a message of head and, behind it, body, and tells whether it could: if not there is no
 // pipe, the peer does not look there, the message is too long, or there is no room. An error is final.
 func (c *Channel) SendByPipe(head, body []byte) (sent bool, err error) {
-	o, n := c.out.pipe, len(head)+len(body)
-	if o == nil || n > o.most || stamp(c.heard.Load())&polledBit == 0 {
+	o, n, heard := c.out.pipe, len(head)+len(body), stamp(c.heard.Load())
+	if o == nil || n > o.most || heard&polledBit == 0 {
 		return false, nil
 	}
 	place, err := o.Place(StampBytes + n)
-	if err != nil {
-		return false, fmt.Errorf("%w: %w", ErrProtocol, err)
-	}
 	if place == nil {
-		return false, nil
+		if err != nil {
+			err = fmt.Errorf("%w: %w", ErrProtocol, err)
+		}
+		return false, err
 	}
-	if n < cpucopy.Least {
-		copy(place[StampBytes+copy(place[StampBytes:], head):], body)
-	} else {
-		cpucopy.Copy(place[StampBytes+cpucopy.Copy(place[StampBytes:], head):], body)
+	payload := place[StampBytes:]
+	switch {
+	case n >= cpucopy.Least:
+		cpucopy.Copy(payload[cpucopy.Copy(payload, head):], body)
+	case len(body) > 0:
+		copy(payload[copy(payload, head):], body)
+	default:
+		copy(payload, head)
 	}
-	binary.NativeEndian.PutUint64(place, uint64(c.stamp(true)))
+	binary.NativeEndian.PutUint64(place, uint64(c.stampByPipe(heard)))
 	outside.BeforeTelling()
 	o.Send(StampBytes + n)
 	return true, nil
 }
 
-// PollPipe takes the next message from the pipe, if it is there, and next. One is left there while a
+// PollPipe takes the next message from the pipe, if it is there, and tells whether it was. One is left there while a
 // letter before it is on its way. An error is final.
-func (c *Channel) PollPipe() (m Message, some bool, err error) {
-	in := &c.in
+func (c *Channel) PollPipe(m *Message) (some bool, err error) {
+	in, p := &c.in, c.in.pipe
 	if in.err != nil {
-		return m, false, in.err
+		return false, in.err
 	}
-	letter, err := in.pipe.Next()
+	letter, err := p.Next()
 	if letter == nil {
-		return m, false, in.broken(err)
+		if err != nil {
+			return false, in.broken(err)
+		}
+		return false, nil
 	}
 	outside.AfterHearing()
 	if len(letter) <= StampBytes {
-		return m, false, in.fail("the length of a message in the pipe", uint64(len(letter)), StampBytes+1, uint64(StampBytes+in.pipe.most))
+		return false, in.fail("the length of a message in the pipe", uint64(len(letter)), StampBytes+1, uint64(StampBytes+p.most))
 	}
 	s := stamp(binary.NativeEndian.Uint64(letter))
-	if s.sequence() != in.expected {
-		if ahead := int32(s.sequence() - in.expected); ahead < 0 {
-			return m, false, in.fail("the number of a message in the pipe", uint64(s.sequence()), uint64(in.expected), uint64(in.expected)+1<<31-1)
-		}
-		return m, false, nil
-	}
-	if s&usesBit == 0 {
-		return m, false, in.fail("that the pipe is used, said in the pipe,", 0, 1, 1)
+	if s.sequence() != in.expected || s&usesBit == 0 {
+		return false, in.unfit(s)
 	}
 	if uint32((s&^usesBit)>>creditShift) == uint32(c.heard.Load()>>creditShift) {
 		// It tells nothing new.
 		in.expected++
 	} else if !c.hear(s) {
-		return m, false, in.err
+		return false, in.err
 	}
 	m.Payload = letter[StampBytes:]
-	number, lines := in.pipe.take()
-	m.buffer, m.span = int32(number), int32(lines)
+	m.buffer, m.span = int32(p.next), int32(p.Take())
+	p.next++
 	if in.watched != nil {
-		in.pipe.watch(in.watched)
+		p.watch(in.watched)
 	}
-	return m, true, nil
+	return true, nil
+}
+
+// unfit is what is wrong with a message in the pipe that is not the next one: nothing, if a letter is before it.
+func (in *receiver) unfit(s stamp) error {
+	switch ahead := int32(s.sequence() - in.expected); {
+	case ahead < 0:
+		return in.fail("the number of a message in the pipe", uint64(s.sequence()), uint64(in.expected), uint64(in.expected)+1<<31-1)
+	case ahead == 0:
+		return in.fail("that the pipe is used, said in the pipe,", 0, 1, 1)
+	}
+	return nil
 }
 
 // pending tells that the next message is in the pipe.
@@ -151,32 +163,24 @@ func (c *Channel) pending() bool {
 }
 
 // FreeOfPipe gives the room of a message of PollPipe back, once, in any order.
-func (c *Channel) FreeOfPipe(m Message) {
+func (c *Channel) FreeOfPipe(m *Message) {
 	outside.BeforeTelling()
 	c.in.pipe.free(uint32(m.buffer), int(m.span))
 }
 
-// take passes over the message that Next has given, which has a number and takes lines.
-func (p *inlet) take() (number uint32, lines int) {
-	number, lines = p.next, p.Take()
-	p.lines[p.at(p.next)] = int32(lines)
-	p.next++
-	return number, lines
-}
-
-func (p *inlet) at(number uint32) uint32 { return number & uint32(len(p.lines)-1) }
+// at is the place of a message in freed.
+func (p *inlet) at(number uint32) *int32 { return &p.freed[number&uint32(len(p.freed)-1)] }
 
 func (p *inlet) free(number uint32, lines int) {
 	if number != p.first {
-		p.lines[p.at(number)] = int32(-lines)
+		*p.at(number) = int32(lines)
 		return
 	}
-	for p.first++; p.first != p.next; p.first++ {
-		freed := int(-p.lines[p.at(p.first)])
-		if freed < 0 {
-			break
-		}
-		lines += freed
+	p.first++
+	for freed := p.at(p.first); *freed != 0; freed = p.at(p.first) {
+		lines += int(*freed)
+		*freed = 0
+		p.first++
 	}
 	p.Return(lines)
 }

@@ -269,7 +269,8 @@ func FuzzPipe(f *testing.F) {
 		c.SetPolled(true)
 		var held []Message
 		for range 4 * shape.Lines {
-			m, some, err := c.PollPipe()
+			var m Message
+			some, err := c.PollPipe(&m)
 			if err != nil {
 				require.ErrorIs(t, err, ErrProtocol)
 				break
@@ -281,7 +282,7 @@ func FuzzPipe(f *testing.F) {
 			}
 			if len(held) > int(order%8) {
 				i := int(order) % len(held)
-				c.FreeOfPipe(held[i])
+				c.FreeOfPipe(&held[i])
 				held = slices.Delete(held, i, i+1)
 			}
 		}

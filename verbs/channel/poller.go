@@ -123,19 +123,12 @@ func NewPoller(device verbs.Device, options Options) (*Poller, error) {
 // An Arrival is a message that has come, or the end of a connection.
 type Arrival struct {
 	End *End
-	// Payload is valid, and not to be written, until Release, or until the End is closed.
-	Payload []byte
+	// The payload is valid, and not to be written, until Release, or until the End is closed.
+	Message
 	// Err is why the connection has ended: there is no payload, and nothing to release.
 	Err error
 
-	buffer, span int32
-	slot         int
-}
-
-// set makes an arrival of a message. A literal would be stored in the memory of this goroutine first, and
-// be loaded from there before it is all there.
-func (a *Arrival) set(e *End, m Message, slot int) {
-	a.End, a.Payload, a.Err, a.buffer, a.span, a.slot = e, m.Payload, nil, m.buffer, m.span, slot
+	slot int
 }
 
 // These are the slots of what is no letter.
@@ -220,7 +213,12 @@ func (p *Poller) pollRings(into []Arrival) (n int) {
 
 // takeAt takes what is there for a member of the set.
 func (p *Poller) takeAt(i int, into []Arrival) int {
-	n := p.ends[p.set.At(i).ID].takeRing(into)
+	e, n := p.ends[p.set.At(i).ID], 0
+	if e.channel.OwnsPipe() {
+		n = e.takePipe(into)
+	} else {
+		n = e.takeRing(into)
+	}
 	if n == 0 {
 		p.stuck, p.calm = true, false
 	}

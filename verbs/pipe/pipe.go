@@ -25,7 +25,7 @@ type Config struct {
 }
 
 // linesOf is how many lines a message of n bytes takes.
-func linesOf(n int) int { return (headBytes + n + lineBytes - 1) / lineBytes }
+func linesOf(n int) int { return int(uint(headBytes+n+lineBytes-1) / lineBytes) }
 
 // Bytes is how much memory a pipe takes.
 func (c *Config) Bytes() int {
@@ -88,8 +88,8 @@ func (p *place) pass(lines int) (taken int) {
 type Writer struct {
 	place
 	freed, left *atomic.Uint64
-	// known is what the reader had freed when that was last looked at.
-	known uint64
+	// room is how many lines are known to be free.
+	room int
 }
 
 // NewWriter begins to write to a pipe, whose memory is zero.
@@ -97,35 +97,39 @@ func NewWriter(config Config, memory []byte) (*Writer, error) {
 	if err := config.check(memory); err != nil {
 		return nil, err
 	}
-	return &Writer{place: newPlace(&config, memory), freed: word(memory, 0), left: word(memory, headBytes)}, nil
+	return &Writer{place: newPlace(&config, memory), freed: word(memory, 0), left: word(memory, headBytes), room: config.Lines}, nil
 }
 
 // Place is where the payload of the next message is to be stored, n bytes of it, nil if there is no room
 // now. An error is about the reader, and final.
 func (w *Writer) Place(n int) ([]byte, error) {
-	if n < 1 || n > w.most {
-		return nil, fmt.Errorf("pipe: a message of %d bytes; allowed are 1 to %d", n, w.most)
-	}
-	lines := linesOf(n)
-	_, taken := w.behind(lines)
 	// The head of the next message is stored, too.
-	if need := uint64(taken + 1); w.passed-w.known+need > uint64(w.lines) {
-		freed := w.freed.Load()
-		if w.passed-freed > w.passed-w.known {
-			return nil, fmt.Errorf("%w: %d lines are said to be free of %d to %d", ErrProtocol, freed, w.known, w.passed)
-		}
-		if w.known = freed; w.passed-freed+need > uint64(w.lines) {
-			return nil, nil
+	if uint(n-1) >= uint(w.most) || linesOf(n) >= w.room {
+		if roomy, err := w.look(n); !roomy {
+			return nil, err
 		}
 	}
-	from := w.at*lineBytes + headBytes
-	return w.ring[from : from+n : from+n], nil
+	return w.ring[w.at*lineBytes+headBytes:][:n:n], nil
+}
+
+// look looks at what the reader has freed, and tells whether there is room for a message.
+func (w *Writer) look(n int) (roomy bool, err error) {
+	if n < 1 || n > w.most {
+		return false, fmt.Errorf("pipe: a message of %d bytes; allowed are 1 to %d", n, w.most)
+	}
+	freed, known := w.freed.Load(), w.passed-uint64(w.lines-w.room)
+	if w.passed-freed > w.passed-known {
+		return false, fmt.Errorf("%w: %d lines are said to be free of %d to %d", ErrProtocol, freed, known, w.passed)
+	}
+	w.room = w.lines - int(w.passed-freed)
+	_, taken := w.behind(linesOf(n))
+	return taken < w.room, nil
 }
 
 // Send publishes a message of the first n bytes of what Place has given last.
 func (w *Writer) Send(n int) {
 	head, number := w.head, w.number()
-	w.pass(linesOf(n))
+	w.room -= w.pass(linesOf(n))
 	// The reader does not look there before it has taken this message. A store would take the line away from it.
 	if uint32(w.head.Load()) == w.number() {
 		// Any other number will do; zero may be the one that is due.
@@ -162,17 +166,20 @@ func (r *Reader) Next() ([]byte, error) {
 	if uint32(head) != r.number() {
 		return nil, nil
 	}
-	n := head >> 32
-	if n < 1 || n > uint64(r.most) {
-		return nil, fmt.Errorf("%w: a message of %d bytes; allowed are 1 to %d", ErrProtocol, n, r.most)
+	n := int(head >> 32)
+	if uint(n-1) >= uint(r.most) {
+		return nil, r.broken("a message of %d bytes; allowed are 1 to %d", n, r.most)
 	}
-	r.given = linesOf(int(n))
+	r.given = linesOf(n)
 	_, taken := r.behind(r.given)
-	if used := r.passed - r.returned + uint64(taken); used > uint64(r.lines) {
-		return nil, fmt.Errorf("%w: %d lines in use; allowed are %d", ErrProtocol, used, r.lines)
+	if used := int(r.passed-r.returned) + taken; used > r.lines {
+		return nil, r.broken("%d lines in use; allowed are %d", used, r.lines)
 	}
-	from := r.at*lineBytes + headBytes
-	return r.ring[from : from+int(n) : from+int(n)], nil
+	return r.ring[r.at*lineBytes+headBytes:][:n:n], nil
+}
+
+func (r *Reader) broken(format string, is, allowed int) error {
+	return fmt.Errorf("%w: "+format, ErrProtocol, is, allowed)
 }
 
 // Free gives the room of the message that Next has given back, and tells whether the writer was told: it may
