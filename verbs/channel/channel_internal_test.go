@@ -45,7 +45,7 @@ func write(from, to *Channel, w Write) {
 func TestConfig(t *testing.T) {
 	config := DefaultConfig()
 	require.NoError(t, config.Check())
-	require.Equal(t, 10<<10, config.Bytes())
+	require.Equal(t, 10<<10+256, config.Bytes())
 	for _, wrong := range []Config{
 		{}, {1, 64, 8}, {4, 0, 8}, {4, 72, 8}, {4, 64, 0}, {4, 64, 4*64 - overhead + 1},
 		{mostBuffers + 1, 32, 8}, {mostBuffers, mostRingBytes, 8}, {-4, 64, 8}, {4, -64, 8}, {4, 64, -8},

@@ -17,9 +17,9 @@ type Config struct {
 	MaxMessage int
 }
 
-// DefaultConfig takes 10 KiB of either side for a direction. Messages of up to 2 KiB are
-// those that the paper sends eagerly (6.2).
-func DefaultConfig() Config { return Config{Buffers: 32, BufferBytes: 256, MaxMessage: 2048} }
+// DefaultConfig takes 10.25 KiB of either side for a direction. Payloads of up to 2 KiB are those that
+// the paper sends eagerly (6.2); there is room for as much with a header of 256 bytes.
+func DefaultConfig() Config { return Config{Buffers: 32, BufferBytes: 256, MaxMessage: 2304} }
 
 const (
 	wordBytes = 8

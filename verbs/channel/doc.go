@@ -103,7 +103,7 @@
 //
 // Most requests are unsignalled (4.3). What of a request is the same for all buffers is filled in
 // once. A [Poller] looks at the rings first, and at the completion queue if there is nothing in them;
-// while messages come by pipes, at every eighth poll.
+// while messages come by pipes, at every thirty-second poll.
 //
 // # Invariants
 //
@@ -121,8 +121,8 @@
 //   - Words that a card writes while somebody looks are loaded atomically. Of what they publish the
 //     race detector hears through package outside.
 //   - A peer that sends little, or nothing, costs no ring: that is made when it first joins the set.
-//     It is 10 KiB on either side for a direction with [DefaultConfig], so that a connection polled at
-//     both ends takes 20 KiB of each rank; the paper has about 100 (4.1). A pipe is 72 KiB of the rank
+//     It is 10.25 KiB on either side for a direction with [DefaultConfig], so that a connection polled at
+//     both ends takes 20.5 KiB of each rank; the paper has about 100 (4.1). A pipe is 72 KiB of the rank
 //     that receives, and 4 KiB of its heap. The letters of an End take
 //     Options.Letters places for each direction, 33 KiB in all if nothing else is said.
 //   - Nothing is allocated for a message.

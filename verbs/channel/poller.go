@@ -72,7 +72,7 @@ const (
 	fewestSends = 8
 	// After so many polls in turn that found something in rings, or by which something in a pipe was
 	// waited for, the completion queue is polled, too.
-	mostFound = 8
+	mostFound = 32
 )
 
 // NewPoller makes one over a device.
@@ -140,7 +140,7 @@ const (
 // Poll takes up to len(into) messages that have come, each connection's in order, and
 // returns how many. It looks at the rings, and at the completion queue if it finds nothing
 // there, or has long not looked. While messages come by pipes, and the rank does not Rest, it has long
-// not looked after eight polls that found nothing.
+// not looked after 32 polls that found nothing.
 func (p *Poller) Poll(into []Arrival) (n int) {
 	if p.found++; p.calm && p.found < mostFound && len(into) > 0 {
 		if n = p.pollRings(into); p.calm {
