@@ -20,7 +20,7 @@ import (
 func needProcesses(t *testing.T) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
-		t.Skipf("ranks as processes need linux, this is %s", runtime.GOOS)
+		t.Skipf("skipped: ranks as processes need linux, this is %s", runtime.GOOS)
 	}
 }
 
@@ -153,7 +153,7 @@ func TestTheTailOfOutputIsKept(t *testing.T) {
 func TestRanksOfALauncher(t *testing.T) {
 	launcher, err := exec.LookPath("mpiexec.hydra")
 	if err != nil {
-		t.Skip("no mpiexec.hydra: on Debian, apt-get install mpich")
+		t.Skip("skipped: no mpiexec.hydra: on Debian, apt-get install mpich")
 	}
 	program, err := os.Executable()
 	require.NoError(t, err)
@@ -176,7 +176,7 @@ func TestRanksOfALauncher(t *testing.T) {
 func TestPeersAreComparedWithGoroutines(t *testing.T) {
 	found, _ := findPeers(t.Context())
 	if len(found) == 0 {
-		t.Skip("no peer is installed: on Debian, apt-get install openmpi-bin libopenmpi-dev mpich libmpich-dev gcc")
+		t.Skip("skipped: no peer is installed: on Debian, apt-get install openmpi-bin libopenmpi-dev mpich libmpich-dev gcc")
 	}
 	var stdout, stderr bytes.Buffer
 	status := run(t.Context(), []string{"-peers", "-device", "local", "-rounds", "1", "-repeat", "1", "-format", "json", "put_flush_lat:8", "passive_put_lat", "fence_scale:2"}, &stdout, &stderr)

@@ -13,7 +13,7 @@ import (
 func needSockets(t *testing.T) {
 	t.Helper()
 	if rawUnable != "" {
-		t.Skip(rawUnable)
+		t.Skip("skipped: " + rawUnable)
 	}
 }
 

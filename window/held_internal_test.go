@@ -17,7 +17,7 @@ import (
 
 func needsHolding(t *testing.T) {
 	if !prefetches {
-		t.Skipf("on %s nothing is held back: there is no prefetch", runtime.GOARCH)
+		t.Skipf("skipped: on %s nothing is held back: there is no prefetch", runtime.GOARCH)
 	}
 }
 

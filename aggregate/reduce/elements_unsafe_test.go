@@ -61,7 +61,7 @@ func vectors(t testing.TB) []reduce.Level {
 	t.Helper()
 	levels := reduce.Levels()[1:]
 	if len(levels) == 0 {
-		t.Skip("this processor has only the plain level")
+		t.Skip("skipped: this processor has only the plain level")
 	}
 	return levels
 }

@@ -32,7 +32,7 @@ func TestLastLines(t *testing.T) {
 	}
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
-		t.Skipf("the rest is skipped: there is no device that is always full: %v", err)
+		t.Skipf("skipped: there is no device that is always full: %v", err)
 	}
 	defer full.Close()
 	c := rmarun(t, "bury 0", "-n", "3", "SELF")

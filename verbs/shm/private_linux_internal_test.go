@@ -88,7 +88,7 @@ func TestLockedMemoryIsCleared(t *testing.T) {
 	require.NoError(t, err)
 	memory[9] = 9
 	if err := unix.Mlock(memory); err != nil {
-		t.Skipf("no memory can be locked: %v", err)
+		t.Skipf("skipped: no memory can be locked: %v", err)
 	}
 	require.NoError(t, device.FreeMemory(memory))
 	require.Zero(t, memory[9])

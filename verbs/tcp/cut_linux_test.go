@@ -22,7 +22,7 @@ const cutEnvironment = "TCP_TEST_CUT"
 func TestLinkIsCut(t *testing.T) {
 	if os.Getenv(cutEnvironment) == "" {
 		if os.Geteuid() != 0 {
-			t.Skip("to make a network namespace needs root")
+			t.Skip("skipped: to make a network namespace needs root")
 		}
 		self, err := os.Executable()
 		require.NoError(t, err)
@@ -31,7 +31,7 @@ func TestLinkIsCut(t *testing.T) {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: unix.SIGKILL}
 		said, err := cmd.CombinedOutput()
 		if errors.Is(err, unix.EPERM) {
-			t.Skip("to make a network namespace is not permitted here")
+			t.Skip("skipped: to make a network namespace is not permitted here")
 		}
 		require.NoError(t, err, "%s", said)
 		require.Contains(t, string(said), "--- PASS: TestLinkIsCut")

@@ -26,7 +26,7 @@ func TestReno(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			door, err := net.ListenTCP("tcp", &net.TCPAddr{IP: c.to})
 			if err != nil && c.to.To4() == nil {
-				t.Skip("no loopback address of IP version 6:", err)
+				t.Skip("skipped: no loopback address of IP version 6:", err)
 			}
 			require.NoError(t, err)
 			defer door.Close()
@@ -39,7 +39,7 @@ func TestReno(t *testing.T) {
 				// A system's own choice may be reno: another tells them apart.
 				const other = "cubic"
 				if err := unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, other); err != nil {
-					t.Skip("no congestion control but reno:", err)
+					t.Skip("skipped: no congestion control but reno:", err)
 				}
 				tune(int(fd), time.Second, c.wanted)
 				used, err := unix.GetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION)
