@@ -70,7 +70,7 @@ const keptMemory = 1 << 20
 // begin starts a collective on elements of T, of which each rank gives or gets n.
 // It is followed by end and leave.
 func begin[T any](ctx context.Context, w *World, op string, call uint32, root, n int) (*round, error) {
-	if err := w.enter(ctx, op); err != nil {
+	if err := w.take(ctx, op); err != nil {
 		return nil, err
 	}
 	if err := start[T](w, op, call, root, n); err != nil {
@@ -101,7 +101,6 @@ func (r *round) begin(op string, element *elementType, s signature) error {
 	if !r.resumed {
 		r.signature, r.done = s, 0
 		r.history = s.after(r.before)
-		r.out, r.in = parcel{}, parcel{}
 		r.w.publish(&s, element)
 	}
 	r.op, r.step, r.unfinished, r.ended, r.begun = op, 0, true, false, r.w.BeginSpan()
@@ -123,7 +122,6 @@ func (r *round) end(err error) error {
 		return err
 	}
 	r.unfinished, r.before = false, r.history
-	r.out, r.in = parcel{}, parcel{}
 	if 8*len(r.memory) > keptMemory {
 		r.memory = nil
 	}

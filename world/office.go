@@ -79,6 +79,9 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 			wait.restart()
 			continue
 		}
+		if out.finished() && o.comes(in, &wait) {
+			continue
+		}
 		open := func(p *parcel) bool { return p == in && !received || p == out && !out.sent() }
 		if err := w.lost(op, number); err != nil {
 			return err
@@ -117,6 +120,21 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 			return fmt.Errorf("world: %s: %w", op, err)
 		}
 	}
+}
+
+// comes looks at the one word that tells whether anything has come for a parcel, as often as a wait looks
+// without a pause, and tells whether it has.
+func (o *office) comes(in *parcel, wait *Waiter) bool {
+	with := o.pipes[in.rank]
+	if with == nil || with.in == nil {
+		return false
+	}
+	for word, number := with.in.Look(); wait.looks > 0; wait.looks-- {
+		if uint32(word.Load()) == number {
+			return true
+		}
+	}
+	return false
 }
 
 // carry moves what can move of both parcels, and tells whether all of in has been received.

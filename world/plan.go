@@ -136,7 +136,27 @@ func (w *World) reduceWay(length int) Algorithm {
 		&effort{piece: n / 2, messages: 2*levels + 2*min(pairs, 1), bytes: 2*n + 2*min(pairs, 1)*n, added: n + min(pairs, 1)*n, allMessages: uint64(f.power)*(levels+1) + pairs, allBytes: 2 * (p - 1) * n, allAdded: (p - 1) * n})
 }
 
+// A way is what was chosen last for a call: programs mostly make the same ones.
+type way struct {
+	length int
+	chosen Algorithm
+}
+
 func (w *World) allReduceWay(length int) Algorithm {
+	if known := &w.allReduced; known.length != length || known.chosen == ByCost {
+		*known = way{length, w.chooseAllReduce(length)}
+	}
+	return w.allReduced.chosen
+}
+
+func (w *World) broadcastWay(length int) Algorithm {
+	if known := &w.broadcasted; known.length != length || known.chosen == ByCost {
+		*known = way{length, w.chooseBroadcast(length)}
+	}
+	return w.broadcasted.chosen
+}
+
+func (w *World) chooseAllReduce(length int) Algorithm {
 	n, p, f := uint64(length), uint64(w.size), w.fold()
 	levels, power, pairs := f.levels(), uint64(f.power), uint64(f.pairs)
 	ends := 2 * min(pairs, 1)
@@ -146,7 +166,7 @@ func (w *World) allReduceWay(length int) Algorithm {
 		&effort{piece: n / 2, messages: 2*levels + ends, bytes: 2*n - 2*n/power + ends*n, added: n - n/power + ends/2*n, allMessages: 2*power*levels + 2*pairs, allBytes: 2 * (p - 1) * n, allAdded: (p - 1) * n})
 }
 
-func (w *World) broadcastWay(length int) Algorithm {
+func (w *World) chooseBroadcast(length int) Algorithm {
 	n, p, rounds := uint64(length), uint64(w.size), w.rounds()
 	return w.choose(
 		effort{piece: n, messages: rounds, bytes: rounds * n, allMessages: p - 1, allBytes: (p - 1) * n}, nil,

@@ -30,9 +30,11 @@ type World struct {
 	job        *job
 	toll       toll
 	// linked tells that some ranks reach others over links.
-	linked    bool
-	roster    *roster
-	shrinking shrinking
+	linked bool
+	// allReduced and broadcasted belong to the goroutine that is in a collective.
+	allReduced, broadcasted way
+	roster                  *roster
+	shrinking               shrinking
 	// small is what Shrink has made of this World.
 	small *World
 
@@ -193,6 +195,17 @@ func (w *World) Barrier(ctx context.Context) error {
 
 // enter begins a collective, for one goroutine at a time.
 func (w *World) enter(ctx context.Context, call string) error {
+	err := w.take(ctx, call)
+	if err == nil {
+		if err = w.verdict(call, w.calls.Load()+1); err != nil {
+			w.collective.Unlock()
+		}
+	}
+	return err
+}
+
+// take is enter by one who looks for a verdict anyway.
+func (w *World) take(ctx context.Context, call string) error {
 	switch {
 	case w == nil:
 		return fmt.Errorf("world: %s: %w: nil World", call, ErrArgument)
@@ -201,19 +214,11 @@ func (w *World) enter(ctx context.Context, call string) error {
 	case !w.collective.TryLock():
 		return fmt.Errorf("world: %s: %w in another goroutine of rank %d", call, ErrBusy, w.rank)
 	}
-	if err := w.ready(call); err != nil {
-		w.collective.Unlock()
-		return err
-	}
-	return nil
-}
-
-// ready tells why there can be no further collective.
-func (w *World) ready(call string) error {
 	if w.closed.Load() {
+		w.collective.Unlock()
 		return fmt.Errorf("world: %s: %w", call, ErrClosed)
 	}
-	return w.verdict(call, w.calls.Load()+1)
+	return nil
 }
 
 // Close leaves the job, or the team. It returns when every other rank of it has called it
