@@ -175,15 +175,17 @@ type attendance struct {
 }
 
 // enough tells whether the polls since it was last asked are those of somebody who waits.
-// A short time tells nothing: a single wait may fill it.
-func (a *attendance) enough(polls uint64, now time.Time) bool {
+// A short time tells nothing: a single wait may fill it. Of one who waits in a crowded job
+// any poll is enough, because others may have the processor for long before the next; who
+// makes none is asleep for long, and so the driver may be.
+func (a *attendance) enough(polls uint64, now time.Time, crowded bool) bool {
 	passed := now.Sub(a.since)
 	if passed < shortestStandBack {
-		return false
+		return crowded
 	}
 	grown := polls - a.polls
 	a.polls, a.since = polls, now
-	return grown >= uint64(passed/pollsApart)
+	return grown >= uint64(passed/pollsApart) || crowded && grown > 0
 }
 
 // attended counts a time between two polls, in which others had the processor, as the
@@ -241,12 +243,11 @@ func (w *World) drive() {
 	})
 }
 
-// needless tells whether others look after the network. In a crowded job polls are rare
-// even of those that do nothing else: there a wait that has not ended is enough. A driver that
-// slept on the network as well would be woken by all that comes, and the runtime's own
-// threads by it, which with many processes on few cores takes the processor from those waited for.
+// needless tells whether others look after the network. A driver that slept there as well
+// would be woken by all that comes, and the runtime's own threads by it, which with many
+// processes on few cores takes the processor from those waited for.
 func (w *World) needless(others *attendance) bool {
-	return others.enough(w.polls.Load(), time.Now()) || w.waiting.Load() > 0
+	return others.enough(w.polls.Load(), time.Now(), w.waiting.Load() > 0)
 }
 
 // nap waits that long, or until somebody goes to sleep who relies on the driver, and

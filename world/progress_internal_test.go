@@ -17,22 +17,26 @@ import (
 // time, and for no others.
 func TestAttendance(t *testing.T) {
 	for _, c := range []struct {
-		name   string
-		polls  uint64
-		passed time.Duration
-		want   bool
+		name    string
+		polls   uint64
+		passed  time.Duration
+		crowded bool
+		want    bool
 	}{
-		{"a wait that goes on", 800, time.Millisecond, true},
-		{"waits of messages that take longer than polls", 120, time.Millisecond, true},
-		{"a short wait in a millisecond", 40, time.Millisecond, false},
-		{"short waits in eight", 320, 8 * time.Millisecond, false},
-		{"a poll by who asks whether all is done", 1, time.Millisecond, false},
-		{"nobody", 0, time.Second, false},
-		{"a wait just now, of which nobody knows how long it takes", 40, 20 * time.Microsecond, false},
+		{"a wait that goes on", 800, time.Millisecond, false, true},
+		{"waits of messages that take longer than polls", 120, time.Millisecond, false, true},
+		{"a short wait in a millisecond", 40, time.Millisecond, false, false},
+		{"short waits in eight", 320, 8 * time.Millisecond, false, false},
+		{"a poll by who asks whether all is done", 1, time.Millisecond, false, false},
+		{"nobody", 0, time.Second, false, false},
+		{"a wait just now, of which nobody knows how long it takes", 40, 20 * time.Microsecond, false, false},
+		{"a wait in a crowd", 1, 8 * time.Millisecond, true, true},
+		{"a wait in a crowd that has just begun", 0, 20 * time.Microsecond, true, true},
+		{"one that is asleep in a crowd", 0, 8 * time.Millisecond, true, false},
 	} {
 		begin := time.Now()
 		others := attendance{polls: 1000, since: begin}
-		require.Equal(t, c.want, others.enough(1000+c.polls, begin.Add(c.passed)), c.name)
+		require.Equal(t, c.want, others.enough(1000+c.polls, begin.Add(c.passed), c.crowded), c.name)
 	}
 }
 
@@ -44,12 +48,12 @@ func TestAttendanceAddsUp(t *testing.T) {
 	for range 100 {
 		at = at.Add(20 * time.Microsecond)
 		polls += 16
-		if others.enough(polls, at) {
+		if others.enough(polls, at, false) {
 			enough++
 		}
 	}
 	require.Equal(t, 2, enough, "in two milliseconds")
-	require.False(t, others.enough(polls, at.Add(time.Millisecond)), "after the last poll")
+	require.False(t, others.enough(polls, at.Add(time.Millisecond), false), "after the last poll")
 }
 
 // A rank that sleeps while it waits attends to the network as well as one that polls.
@@ -62,7 +66,7 @@ func TestAsleepAttends(t *testing.T) {
 		for wait.Pause(ctx) == nil {
 		}
 		wait.Finish()
-		require.True(t, others.enough(w.polls.Load(), time.Now()), "%d polls", w.polls.Load())
+		require.True(t, others.enough(w.polls.Load(), time.Now(), false), "%d polls", w.polls.Load())
 		return nil
 	})
 }
