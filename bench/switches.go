@@ -156,12 +156,17 @@ func overLinks() []toggle {
 	staging := leaving("staging", "long messages of collectives go through memory that is made for them, of the sender where the receiver maps it, of the receiver where the sender writes to it", func(s *settings) {
 		s.collective = append(s.collective, world.WithStaging(false))
 	})
+	algorithms := toggle{"algorithm", []string{"auto", "plain", "short", "long"}, "how collectives are done: by cost, along trees, in few messages, or with few bytes; plain and long leave out what ranks that share cores do at one place", func(s *settings, value string) error {
+		named := map[string]world.Algorithm{"auto": world.ByCost, "plain": world.Plain, "short": world.Short, "long": world.Long}
+		s.collective = append(s.collective, world.WithAlgorithm(named[value]))
+		return nil
+	}}
 	const untold = "registered"
 	registered := leaving(untold, "the program registers the buffers of operations beforehand; without it the library gets them to the card by transfer"+linked, func(s *settings) {
 		s.unregistered, s.link = true, untold+"=off"
 	})
 	return []toggle{
-		registered, transfers, rings, pipes, staging,
+		registered, transfers, rings, pipes, staging, algorithms,
 		arranging("defer", "operations wait for a synchronization, or until enough of them do; without it the next six are off too", scheduler.Defer),
 		arranging("getsfirst", "what reads is sent before what writes; without it the next is off too", scheduler.GetsFirst),
 		arranging("interleave", "direct reads and writes take turns", scheduler.Interleave),

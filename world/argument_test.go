@@ -104,13 +104,14 @@ func TestMismatch(t *testing.T) {
 // farAhead has ranks go on for more calls than a ledger holds before one that has no message for them waits
 // for one of them, in another call.
 var farAhead = register("far ahead", func(s *script) {
-	data := make([]int, 1)
+	// Longer than what ranks read where the root has left it.
+	data := make([]int, 13)
 	if s.me == 0 {
 		time.Sleep(300 * time.Millisecond)
 		s.fails(world.Reduce(s.ctx, s.w, 0, data, data, add[int]), world.ErrMismatch)
 		return
 	}
-	for range 200 {
+	for range 150 {
 		// From rank 1 over rank 3 to rank 0.
 		s.ok(world.Broadcast(s.ctx, s.w, 1, data))
 	}

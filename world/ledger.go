@@ -37,6 +37,9 @@ func (w *World) publish(s *signature, e *elementType) {
 		w.ledger.kind.Store(e.kind)
 	}
 	w.ledger.records[s.number%ledgerDepth].store(s)
+	if s.number%refreshed == 0 {
+		w.refresh(s.number)
+	}
 }
 
 func (r *record) store(s *signature) {

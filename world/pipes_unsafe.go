@@ -10,8 +10,8 @@ import (
 type tray struct{ told, address, length, rkey atomic.Uint64 }
 
 // blockLength is how long the block of a rank is in a World of so many: flags of meetings, the ledger,
-// obituaries, a tray for each, and from a line on the table.
-func blockLength(size int) int { return tableOffset(size) + tableBytes(size) }
+// obituaries, a tray for each, and from a line on the table and the board.
+func blockLength(size int) int { return boardOffset(size) + boardBytes(size) }
 
 func tableOffset(size int) int {
 	return (traysOffset(size) + int(unsafe.Sizeof(tray{}))*size + lineBytes - 1) &^ (lineBytes - 1)
@@ -20,7 +20,7 @@ func tableOffset(size int) int {
 func traysOffset(size int) int { return blockBytes + 8*obituaryWords(size) }
 
 // tableOver is the table in a block of blockLength.
-func tableOver(block []byte, size int) []byte { return block[tableOffset(size):blockLength(size)] }
+func tableOver(block []byte, size int) []byte { return block[tableOffset(size):boardOffset(size)] }
 
 // traysOver is sound for a block of blockLength that is aligned to 8, as device memory is, and which
 // stays mapped as long as the device is open.

@@ -22,7 +22,8 @@ const (
 	Plain
 	// Short takes the fewest messages one behind the other: AllReduce doubles what each rank has
 	// the sum of, and AllToAll forwards parts. Of ranks that share cores and memory AllReduce adds up
-	// a line, 64 bytes, in one place, where they meet.
+	// a line, 64 bytes, in one place, where they meet, and Broadcast has each of up to 32 ranks read up to 96
+	// bytes where the root has left them.
 	Short
 	// Long takes the fewest bytes: Reduce and AllReduce halve what each rank adds up, Broadcast
 	// scatters parts, which go around a ring then, as those of AllGather do.

@@ -21,10 +21,16 @@ func Broadcast[T any](ctx context.Context, w *World, root int, buffer []T) error
 		return err
 	}
 	defer r.leave()
-	if data := bytesOf(buffer); w.broadcastWay(len(data)) == Long {
-		return r.end(r.broadcastLong(ctx, root, data))
+	data := bytesOf(buffer)
+	switch {
+	case w.onBoard(len(data)):
+		err = r.broadcastOnBoard(ctx, root, data)
+	case w.broadcastWay(len(data)) == Long:
+		err = r.broadcastLong(ctx, root, data)
+	default:
+		err = r.broadcast(ctx, root, data)
 	}
-	return r.end(r.broadcast(ctx, root, bytesOf(buffer)))
+	return r.end(err)
 }
 
 // broadcastLong scatters parts of the data, which go around all ranks then.
