@@ -82,13 +82,15 @@ var operate = register("operations that are traced", func(s *script) {
 // One file has the operations of all processes of a job.
 func TestTraceOfProcesses(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "t.json")
-	for range 2 { // the second job begins it anew
+	job := func() {
 		for _, err := range worldtest.StartWith(t, 3, operate, func(int) []string {
 			return []string{"RMA_DEVICE=tcp", "RMA_TRACE=" + file}
 		}).Wait() {
 			require.NoError(t, err)
 		}
 	}
+	job()
+	job() // begins it anew
 	ranks, events := readTrace(t, file)
 	require.Equal(t, map[int]string{0: "rank 0", 1: "rank 1", 2: "rank 2"}, ranks)
 	var epochs, fences [3]tracedEvent
@@ -120,20 +122,30 @@ func TestTraceOfProcesses(t *testing.T) {
 	for _, name := range []string{"0 processor: post write", "0 processor: post read", "0 processor: poll", "1 processor: serve", "1 in: receive from 0"} {
 		require.NotZero(t, seen[name], "%s: %v", name, seen)
 	}
-	overlap := 0.0
 	for _, e := range events {
-		if e.Pid != 0 || e.Name != "write to 1" && e.Name != "read from 1" {
-			continue
+		if e.Pid == 0 && (e.Name == "write to 1" || e.Name == "read from 1") {
+			require.GreaterOrEqual(t, e.Ts, epochs[0].Ts)
+			require.LessOrEqual(t, e.end(), epochs[0].end())
 		}
-		require.GreaterOrEqual(t, e.Ts, epochs[0].Ts)
-		require.LessOrEqual(t, e.end(), epochs[0].end())
+	}
+	// A rank that has to wait for a core may find that all it has written has arrived before it reads.
+	for tries := 1; overlap(events) == 0; tries++ {
+		require.Less(t, tries, 5, "writes and reads are never under way at one time")
+		job()
+		_, events = readTrace(t, file)
+	}
+}
+
+// overlap is for how long writes of rank 0 to rank 1 and reads from there are under way at one time.
+func overlap(events []tracedEvent) (total float64) {
+	for _, e := range events {
 		for _, other := range events {
-			if other.Pid == 0 && e.lane == "out" && other.Name == "read from 1" {
-				overlap += max(0, min(e.end(), other.end())-max(e.Ts, other.Ts))
+			if e.Pid == 0 && other.Pid == 0 && e.Name == "write to 1" && e.lane == "out" && other.Name == "read from 1" {
+				total += max(0, min(e.end(), other.end())-max(e.Ts, other.Ts))
 			}
 		}
 	}
-	require.Positive(t, overlap, "writes and reads are under way at one time")
+	return total
 }
 
 // Those who go on after a failure are in it again, by their new numbers; a rank that was
