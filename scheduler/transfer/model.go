@@ -317,8 +317,8 @@ func (m *Model) registered(p Protocol, bytes int) (registered, piece int) {
 	if p == Pipeline {
 		// As many pieces as are at least so long, or as have to be.
 		const most = longestPiece - page
-		count := max(registered/piece, (registered+most-1)/most, 1)
-		piece = pages((registered + count - 1) / count)
+		count := max(registered/piece, (registered-1)/most+1, 1)
+		piece = pages((registered-1)/count + 1)
 	}
 	return registered, piece
 }

@@ -93,10 +93,10 @@ func (p *Pieces) nextRegistered(address uint64) int {
 		return min(p.registered, p.piece-int(address&uint64(p.piece-1)))
 	}
 	// Of one length, but for the rest of the last page.
-	count := (p.registered + p.piece - 1) / p.piece
+	count := (p.registered-1)/p.piece + 1
 	if count == 1 {
 		return p.registered
 	}
-	bytes := (p.registered + count - 1) / count
+	bytes := (p.registered-1)/count + 1
 	return bytes + int(-(address+uint64(bytes))%page)
 }

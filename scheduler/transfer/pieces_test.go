@@ -126,6 +126,7 @@ func FuzzCut(f *testing.F) {
 	f.Add(int64(100), int64(200), int64(1000), 1e9, 2e9, int64(10000), int64(100), int64(5000), int64(50), 65536, 1<<20, uint64(12345))
 	f.Add(int64(0), int64(0), int64(0), 0.0, 0.0, int64(0), int64(0), int64(0), int64(0), 0, 1<<40, uint64(0))
 	f.Add(int64(-1), int64(1<<62), int64(1<<62), 1e300, 1e-300, int64(1<<62), int64(1<<62), int64(-5), int64(1), 1, 1<<62, uint64(1<<63))
+	f.Add(int64(-1), int64(1<<62), int64(1<<62), 1e300, 1e-300, int64(1<<62), int64(1<<62), int64(-5), int64(1), 1, 1<<62+11, uint64(1<<63))
 	f.Add(int64(1), int64(1), int64(1), 1e-300, 1e300, int64(1), int64(0), int64(0), int64(0), 1<<62, 1<<50, ^uint64(0))
 	f.Fuzz(func(t *testing.T, post, gap, latency int64, wire, copies float64, register, registerPage, deregister, deregisterPage int64, stage, bytes int, address uint64) {
 		c := verbs.Costs{
