@@ -118,6 +118,22 @@ var farAhead = register("far ahead", func(s *script) {
 	s.fails(s.w.Barrier(s.ctx), world.ErrMismatch)
 })
 
+// farAheadOfBoard is farAhead before a rank that looks at the board of one that has gone on.
+var farAheadOfBoard = register("far ahead of a board", func(s *script) {
+	if s.me == 0 {
+		time.Sleep(300 * time.Millisecond)
+		s.fails(world.Broadcast(s.ctx, s.w, 1, make([]int, 1)), world.ErrMismatch)
+		return
+	}
+	data := make([]int, 13)
+	for range 150 {
+		s.ok(world.Broadcast(s.ctx, s.w, 1, data))
+	}
+	s.fails(s.w.Barrier(s.ctx), world.ErrMismatch)
+})
+
+func TestMismatchFarBehindBoard(t *testing.T) { worldtest.Run(t, 6, farAheadOfBoard) }
+
 func TestMismatchFarBehind(t *testing.T) { worldtest.Run(t, 4, farAhead) }
 
 func TestMismatchInDissemination(t *testing.T) {

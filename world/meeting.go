@@ -319,9 +319,15 @@ func (m *Meeting) vain(op string, word *atomic.Uint32, number uint32, from int, 
 	case left:
 		return w.gone(op, mine.number, leaver)
 	case from >= 0 && (wait.quiet || w.Mapped(from)):
-		// Of one that is ahead what it has told is here at the next look.
-		_, err := w.compare(op, from, &mine)
-		return err
+		ahead, err := w.compare(op, from, &mine)
+		if err != nil || !ahead {
+			return err
+		}
+		// What one that is ahead has told is here now.
+		if w.catchUp(); !reached(word, number) {
+			return w.behind(op, from, &mine)
+		}
+		return nil
 	case from < 0 && wait.long && wait.quiet:
 		return w.compareAll(op, &mine)
 	}

@@ -133,7 +133,7 @@ func (e *End) lend(encoded []byte) error {
 // Send sends a message of 1 to Options.MaxMessage bytes, which are the caller's again at
 // return. It is verbs.ErrQueueFull if that is to be tried again after a Poll.
 func (e *End) Send(payload []byte) error {
-	if e.neighbor != nil && len(payload) > 0 {
+	if e.neighbor != nil && e.lost == nil && len(payload) > 0 {
 		// One that has ended has no pipe.
 		if sent, err := e.channel.SendByPipe(payload, nil); sent {
 			e.neighbor.Ring()
