@@ -29,14 +29,17 @@ type introduction struct {
 	cores              int
 	// rdma tells that the rank has an RDMA card.
 	rdma bool
+	// ways are those of its collectives.
+	ways ways
 	// key is the job's, hexadecimal; that of rank 0 counts.
 	key string
 }
 
-const introductionVersion = "rma4"
+const introductionVersion = "rma5"
 
 func (i *introduction) text() string {
-	return strings.Join([]string{introductionVersion, strconv.Itoa(i.rank), strconv.Itoa(i.size), i.device, i.machine, i.net, i.host, strconv.Itoa(i.cores), strconv.FormatBool(i.rdma), i.key}, ";")
+	return strings.Join([]string{introductionVersion, strconv.Itoa(i.rank), strconv.Itoa(i.size), i.device, i.machine, i.net, i.host, strconv.Itoa(i.cores), strconv.FormatBool(i.rdma),
+		strconv.Itoa(int(i.ways.algorithm)), strconv.FormatBool(i.ways.unpiped), strconv.FormatBool(i.ways.unstaged), i.key}, ";")
 }
 
 func parseIntroduction(text string) (introduction, error) {
@@ -44,10 +47,10 @@ func parseIntroduction(text string) (introduction, error) {
 	if fields[0] != introductionVersion {
 		return introduction{}, fmt.Errorf("%w: %.80q is not of version %s: all ranks must run the same version", errContact, text, introductionVersion)
 	}
-	if len(fields) != 10 {
+	if len(fields) != 13 {
 		return introduction{}, fmt.Errorf("%w of %d fields: %.80q", errContact, len(fields), text)
 	}
-	i := introduction{device: fields[3], machine: fields[4], net: fields[5], host: fields[6], key: fields[9]}
+	i := introduction{device: fields[3], machine: fields[4], net: fields[5], host: fields[6], key: fields[12]}
 	var err error
 	if i.rank, err = strconv.Atoi(fields[1]); err != nil {
 		return introduction{}, fmt.Errorf("%w: rank %q", errContact, fields[1])
@@ -61,13 +64,20 @@ func parseIntroduction(text string) (introduction, error) {
 	if i.rdma, err = strconv.ParseBool(fields[8]); err != nil {
 		return introduction{}, fmt.Errorf("%w: %q for an RDMA card", errContact, fields[8])
 	}
+	algorithm, err := strconv.ParseUint(fields[9], 10, 8)
+	unpiped, err2 := strconv.ParseBool(fields[10])
+	unstaged, err3 := strconv.ParseBool(fields[11])
+	if err := errors.Join(err, err2, err3); err != nil || algorithm >= uint64(algorithms) {
+		return introduction{}, fmt.Errorf("%w: %q for the ways of collectives", errContact, fields[9:12])
+	}
+	i.ways = ways{Algorithm(algorithm), unpiped, unstaged}
 	return i, nil
 }
 
 // introduce tells of this rank, and opens its device for shared memory if it can be
 // wanted.
 func introduce(rank, size int, s settings) (introduction, verbs.Device, error) {
-	me := introduction{rank: rank, size: size, device: s.device, cores: runtime.NumCPU()}
+	me := introduction{rank: rank, size: size, device: s.device, cores: runtime.NumCPU(), ways: s.ways}
 	me.machine, me.net, me.host = whereabouts(s.host)
 	if rank == 0 {
 		key := s.key
@@ -159,6 +169,9 @@ func introductions(ctx context.Context, exchange Exchange, size int, mine introd
 		}
 		if ranks[rank].device != mine.device {
 			return nil, fmt.Errorf("%w: rank %d %s, this rank %s", ErrMismatch, rank, told(ranks[rank].device), told(mine.device))
+		}
+		if ranks[rank].ways != mine.ways {
+			return nil, fmt.Errorf("%w: rank %d has %v, this rank %v: they have to be the same on all", ErrMismatch, rank, ranks[rank].ways, mine.ways)
 		}
 	}
 	return ranks, nil

@@ -1,9 +1,6 @@
 package world
 
-import (
-	"errors"
-	"fmt"
-)
+import "fmt"
 
 // mailbox is what goes between this rank and one that it has no pipes with, as messages of their link.
 type mailbox struct {
@@ -32,9 +29,6 @@ func (o *office) box(rank int) *mailbox {
 	}
 	return box
 }
-
-// errUnlike is about a rank that uses pipes where this one does not, or the other way round.
-var errUnlike = errors.New("one of the ranks sends messages of collectives through pipes, and one does not: WithPipes has to be the same on all")
 
 // mail sends what may be sent of a parcel.
 func (o *office) mail(p *parcel) (moved bool, err error) {
@@ -90,11 +84,6 @@ func (o *office) ungrant(rank, bytes int) {
 
 // collect takes what has come of a parcel, and has what comes go there. It tells whether all has.
 func (o *office) collect(p *parcel) (moved, all bool, err error) {
-	if o.world.maps(p.rank) {
-		if _, _, told := traysOver(o.world.block, o.world.size)[p.rank].look(); told {
-			return false, false, &boxError{p.rank, errUnlike}
-		}
-	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	box := o.box(p.rank)
@@ -125,7 +114,7 @@ func (o *office) unwant(p *parcel) {
 // mailed takes a letter of a rank: it goes where it is wanted, or waits. It is called in progress.
 func (o *office) mailed(from *Link, letter []byte) error {
 	if o.piped(from.rank) {
-		return fmt.Errorf("%w: %w", ErrMessage, errUnlike)
+		return fmt.Errorf("%w: a letter of a collective, which goes by a pipe", ErrMessage)
 	}
 	box := o.box(from.rank)
 	box.came += postage(len(letter))

@@ -116,9 +116,6 @@ func (p *parcel) unpackHeader(letter []byte) ([]byte, error) {
 	}
 	var h header
 	if h.decode(letter); h != p.header {
-		if mark := h.length ^ p.header.length; mark == stagedMark || mark == rendezvousMark {
-			return nil, &boxError{p.rank, errUnlikeStaging}
-		}
 		return nil, &strayError{p.rank, h.signature, p.header.signature}
 	}
 	return letter[headerBytes:], nil

@@ -54,14 +54,21 @@ type settings struct {
 	burst   int
 	inline  int
 	without tcp.Optimization
-	// algorithm is that of collectives, which go by no pipes if unpiped.
-	algorithm Algorithm
-	unpiped   bool
-	unstaged  bool
+	ways
 	// rails is how many cards a rank has that is simulated; striping is rails.Striping if it is to be
 	// left out.
 	rails    int
 	striping rails.Optimization
+}
+
+// ways are those of collectives, which all ranks have to go together.
+type ways struct {
+	algorithm         Algorithm
+	unpiped, unstaged bool
+}
+
+func (s ways) String() string {
+	return fmt.Sprintf("WithAlgorithm(%d), WithPipes(%t) and WithStaging(%t)", s.algorithm, !s.unpiped, !s.unstaged)
 }
 
 // WithLogger has the job report what is worth knowing. The default is silence,
@@ -106,14 +113,14 @@ func WithRings(on bool) Option { return func(s *settings) { s.rings = &on } }
 
 // WithPipes says whether the messages of collectives between ranks that map each other's memory go by pipes
 // there (package verbs/pipe), as they do without it; else they go over links, as between others. All ranks
-// pass the same: that they do not is an error of a call that finds it. It is for measuring.
+// pass the same, else it is an ErrMismatch to make the World. It is for measuring.
 func WithPipes(on bool) Option { return func(s *settings) { s.unpiped = !on } }
 
 // WithStaging says whether long messages of collectives go through memory that is made for them, as they do without
 // it: between ranks that map each other's memory that of the sender (staging), between others that of the receiver,
-// where the sender writes (landing). Each is of 1 MiB a rank at most and made when it is first needed. Else they go
-// as short ones do. All ranks pass the same, as with WithPipes: an error of a call that finds it says so. It is for
-// measuring.
+// where the sender writes (landing). Each is of 1 MiB a rank and World or team at most, with 64 bytes for every 32 KiB
+// of staging, and made when it is first needed. Else they go as short ones do. All ranks pass the same, as with
+// WithPipes. It is for measuring.
 func WithStaging(on bool) Option { return func(s *settings) { s.unstaged = !on } }
 
 // usesRings tells whether letters may go by rings.

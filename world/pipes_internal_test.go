@@ -81,25 +81,3 @@ func TestPipesOfARankThatKeepsNoRules(t *testing.T) {
 		})
 	}
 }
-
-// Ranks of which one uses pipes and the other does not say so, whichever waits.
-func TestPipesOfOneOnly(t *testing.T) {
-	for _, unpiped := range []int{0, 1} {
-		for _, root := range []int{0, 1} {
-			var seen [2]error
-			_ = Run(t.Context(), 2, func(ctx context.Context, w *World) error {
-				w.settings.unpiped = w.rank == unpiped
-				err := Broadcast(ctx, w, root, []int{1})
-				if err == nil {
-					// The root has only sent.
-					err = w.Barrier(ctx)
-				}
-				seen[w.rank] = err
-				return err
-			})
-			for _, err := range seen {
-				require.ErrorContains(t, err, "WithPipes has to be the same on all", "rank %d without pipes, root %d", unpiped, root)
-			}
-		}
-	}
-}

@@ -31,7 +31,8 @@ const (
 	algorithms
 )
 
-// WithAlgorithm has collectives done in one way, for measuring. All ranks pass the same.
+// WithAlgorithm has collectives done in one way, for measuring. All ranks pass the same, else it is an ErrMismatch to
+// make the World.
 func WithAlgorithm(a Algorithm) Option {
 	return func(s *settings) { s.algorithm = min(a, algorithms-1) }
 }

@@ -30,9 +30,6 @@ const (
 	stagedMark = 1 << 63
 )
 
-// errUnlikeStaging is about a rank that stages what this one does not, or the other way round.
-var errUnlikeStaging = errors.New("one of the ranks stages long messages of collectives, and one does not: WithStaging has to be the same on all")
-
 // A staging is memory for pieces of this rank's messages: a line for each that counts those who have not taken
 // it yet, 0 where it is free, and the pieces.
 type staging struct {

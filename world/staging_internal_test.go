@@ -39,14 +39,11 @@ func firstTicket(h header, ticket, address, length, rkey uint64) []byte {
 func TestStagingOfARankThatKeepsNoRules(t *testing.T) {
 	const length = stagedFrom
 	h := header{signature{call: callBroadcast, number: 1, element: 8, part: length}, length | stagedMark, 0}
-	unstaged := h
-	unstaged.length = length
 	for _, c := range []struct {
 		name   string
 		letter func(w *World) []byte
 		says   string
 	}{
-		{"a message that is not staged", func(*World) []byte { return firstTicket(unstaged, 8, 0, 0, 0) }, "WithStaging has to be the same on all"},
 		{"a piece that there is not", func(w *World) []byte { return ticketOf(w, h, stagedPieces<<32|8) }, "of piece 32; allowed are 32768 of one below 32"},
 		{"a piece that is too long", func(w *World) []byte { return ticketOf(w, h, pieceBytes+1) }, "32769 bytes of piece 0"},
 		{"a part of an element", func(w *World) []byte { return ticketOf(w, h, 12) }, "12 bytes of elements of 8"},
