@@ -95,7 +95,7 @@ func (r *round) begin(op string, element *elementType, s signature) error {
 		return r.refuse(op)
 	}
 	if err := r.w.lost(op, s.number); err != nil {
-		return err
+		return r.w.post.giveUp(&r.out, err)
 	}
 	r.resumed = r.unfinished
 	if !r.resumed {
@@ -110,7 +110,7 @@ func (r *round) begin(op string, element *elementType, s signature) error {
 // refuse is the error of a call that cannot come before an unfinished one.
 func (r *round) refuse(op string) error {
 	if err := r.w.lost(op, r.w.calls.Load()+1); err != nil {
-		return err
+		return r.w.post.giveUp(&r.out, err)
 	}
 	return fmt.Errorf("world: %s: %w: %s was cut short, call it again with the same arguments first", op, ErrUnfinished, r.op)
 }

@@ -35,7 +35,8 @@
 //
 // A call looks at its context when it is about to sleep. One that returned because
 // its context ended is unfinished: called again, with the same arguments, it goes on
-// where it was; any other collective is refused with [ErrUnfinished] until then.
+// where it was; any other collective is refused with [ErrUnfinished] until then. What it sends may be read until
+// then: the caller leaves that as it is. After every other error all memory is the caller's.
 //
 // # Teams
 //
@@ -44,8 +45,9 @@
 // *[PeerError] of it too, whose cause tells which rank of the job that is ([World.InJob]).
 // Devices, progress and what is known of failures are those of the World that was split:
 // a team takes a block of flags, of some 7 KiB and 32 bytes for each rank, and 64 more up to
-// 256 ranks, and pipes and connections, each when it is first used. A rank that fails has failed in every team that has it. One
-// that closes a team has left that, and nothing else.
+// 256 ranks, and pipes, connections and memory for long messages ([WithStaging]), each when it is
+// first used. A rank that fails has failed in every team that has it. One that closes a team has
+// left that, and nothing else.
 //
 // # Progress
 //

@@ -52,7 +52,7 @@ func (o *office) open(w *World) {
 
 // exchange sends one parcel and receives another, side by side, so that ranks that
 // send to each other do not wait for one another. When ctx has ended it may be
-// called again with the same parcels.
+// called again with the same parcels. After any other error what was to be sent is the caller's.
 func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error {
 	w := o.world
 	wait := w.NewWaiter()
@@ -69,7 +69,7 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 	for {
 		moved, received, err := o.carry(ctx, out, in)
 		if err != nil {
-			return o.failed(op, number, err)
+			return o.giveUp(out, o.failed(op, number, err))
 		}
 		if received && out.finished() {
 			return nil
@@ -84,15 +84,15 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 		}
 		open := func(p *parcel) bool { return p == in && !received || p == out && !out.sent() }
 		if err := w.lost(op, number); err != nil {
-			return err
+			return o.giveUp(out, err)
 		}
 		switch {
 		case missing == nil || !open(missing):
 			missing = nil
 		case ahead:
-			return w.behind(op, missing.rank, &missing.header.signature)
+			return o.giveUp(out, w.behind(op, missing.rank, &missing.header.signature))
 		default:
-			return w.gone(op, number, missing.rank)
+			return o.giveUp(out, w.gone(op, number, missing.rank))
 		}
 		if wait.prepared {
 			for _, p := range [...]*parcel{out, in} {
@@ -102,7 +102,7 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 				on := false
 				if wait.quiet || w.Mapped(p.rank) {
 					if on, err = w.compare(op, p.rank, &p.header.signature); err != nil {
-						return err
+						return o.giveUp(out, err)
 					}
 				}
 				// What one more look does not find of a rank that has left will not
@@ -120,6 +120,17 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 			return fmt.Errorf("world: %s: %w", op, err)
 		}
 	}
+}
+
+// giveUp is an error after which a call does not go on. It returns when no link reads any more what was to be sent.
+func (o *office) giveUp(out *parcel, err error) error {
+	if out.rendezvous() && out.begun && !out.finished() {
+		if l := o.world.links[out.rank].Load(); l != nil {
+			// It ends with the link, too.
+			_ = l.delivered()
+		}
+	}
+	return err
 }
 
 // comes looks at the one word that tells whether anything has come for a parcel, as often as a wait looks

@@ -13,7 +13,7 @@ import (
 //
 // A rank receives one message at a time, so it has one landing. It is not memory of the program: whatever a
 // rank writes there late, nothing changes what a call that has ended by an error has given back. What is sent
-// belongs to the link until the exchange is done, or, if its context ends it, until it was called again.
+// belongs to the link until the exchange is done or given up; if its context ends it, until one that was called again is.
 
 const (
 	// leastRendezvous is how long such a message is at least.

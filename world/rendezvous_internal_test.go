@@ -52,6 +52,48 @@ func TestLateWritesChangeNothing(t *testing.T) {
 	check(t)
 }
 
+// A call that ends by an error has what it sends read no more, whatever its caller stores there then.
+func TestGivenUpIsTheCallers(t *testing.T) {
+	worlds := quiet(t)
+	from, to := worlds[0], worlds[1]
+	sent := bytes.Repeat([]byte{7}, landingBytes)
+	want := bytes.Clone(sent)
+	data, check := guarded(len(sent))
+	out, in := long(from, 1, sent), long(to, 0, data)
+	land := func() {
+		to.Poll()
+		_, err := to.post.land(in)
+		require.NoError(t, err)
+	}
+	for !out.sent() {
+		from.Poll()
+		_, err := from.post.write(t.Context(), out)
+		require.NoError(t, err)
+		if !out.begun {
+			land()
+		}
+	}
+	require.False(t, out.finished())
+	given := make(chan error)
+	go func() { given <- from.post.giveUp(out, ErrMismatch) }()
+	for waiting := true; waiting; {
+		select {
+		case err := <-given:
+			require.ErrorIs(t, err, ErrMismatch)
+			waiting = false
+		default:
+			land()
+		}
+	}
+	clear(sent)
+	for !in.finished() {
+		from.Poll()
+		land()
+	}
+	require.Equal(t, want, data)
+	check(t)
+}
+
 // Ranks may tell anything of landings and of what they have written: it is within what is allowed, or an error.
 func FuzzRendezvous(f *testing.F) {
 	f.Add(uint8(0), uint64(landingBytes), uint64(1), uint64(2), 0)

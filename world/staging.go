@@ -15,7 +15,8 @@ import (
 // are on the other, and a rank that has no core now finds much when it gets one.
 //
 // A rank has one such memory for all that it sends, made when it first needs it. Nobody writes to memory of a program
-// but the rank whose program it is: when a call has returned, by whatever error, its buffers are its caller's.
+// but the rank whose program it is, nor reads it: when a call has returned, by whatever error, its buffers are its
+// caller's.
 
 const (
 	// stagedFrom is how long a message is at least that is staged: for it that pays.
