@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/pipe"
 )
 
@@ -235,6 +236,10 @@ func (o *office) failed(op string, number uint32, err error) error {
 		}
 		if _, left := w.barrier.left(unreached.rank); left {
 			return w.gone(op, number, unreached.rank)
+		}
+		if errors.Is(err, verbs.ErrPeerGone) {
+			w.roster.fail(unreached.rank, unreached.cause)
+			return w.lost(op, number)
 		}
 	}
 	return fmt.Errorf("world: %s: %w", op, err)

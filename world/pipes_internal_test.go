@@ -3,6 +3,7 @@ package world
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -80,4 +81,23 @@ func TestPipesOfARankThatKeepsNoRules(t *testing.T) {
 			require.ErrorContains(t, err, c.says)
 		})
 	}
+}
+
+// A rank whose process is found to be gone has failed, whoever finds it.
+func TestGoneIsAFailure(t *testing.T) {
+	found := make(chan struct{})
+	var failed error
+	_ = Run(t.Context(), 2, func(_ context.Context, w *World) error {
+		if w.rank == 1 {
+			<-found
+			return nil
+		}
+		defer close(found)
+		failed = w.post.failed("Gather", 1, &linkageError{1, fmt.Errorf("process 7: %w", verbs.ErrPeerGone)})
+		return nil
+	})
+	var peer *PeerError
+	require.ErrorAs(t, failed, &peer)
+	require.Equal(t, 1, peer.Rank)
+	require.ErrorIs(t, failed, verbs.ErrPeerGone)
 }
