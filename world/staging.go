@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/bounds"
@@ -31,13 +32,14 @@ const (
 	stagedMark = 1 << 63
 )
 
-// A staging is memory for pieces of this rank's messages: a line for each that counts those who have not taken
-// it yet, 0 where it is free, and the pieces.
+// A staging is memory for pieces of this rank's messages: a line for each, whose first word is 1 until the rank that
+// it went to has taken it, and 0 where it is free; and the pieces.
 type staging struct {
 	region *Region
-	pieces int
-	// readers are how many there were of each.
-	readers []uint64
+	// to is the rank that each piece went to last.
+	to []int
+	// next is the piece behind the one that was used last: ranks take them in that order, mostly.
+	next int
 }
 
 func stagingPieces(size int) int {
@@ -83,23 +85,34 @@ func (o *office) openStaging() error {
 	if err != nil {
 		return errors.Join(err, w.home.device.FreeMemory(memory))
 	}
-	s.region, s.pieces, s.readers = region, pieces, make([]uint64, pieces)
+	s.region, s.to = region, make([]int, pieces)
 	o.slabs = append(o.slabs, region)
 	return nil
 }
 
+// wordOfPiece is that of a piece in the memory of a staging.
+func wordOfPiece(memory []byte, i int) *atomic.Uint64 { return bounds.Word(memory[i*lineBytes:][:8]) }
+
 // free is a free piece, -1 if there is none.
 func (s *staging) free() (int, error) {
 	memory := s.region.Memory()
-	for i := range s.pieces {
-		switch left := bounds.Word(memory[i*lineBytes:][:8]).Load(); {
-		case left == 0:
+	for k := range s.to {
+		i := (s.next + k) % len(s.to)
+		switch left := wordOfPiece(memory, i).Load(); left {
+		case 0:
 			return i, nil
-		case left > s.readers[i]:
-			return -1, fmt.Errorf("%w: %d ranks are said to have to take a piece, of %d", ErrMessage, left, s.readers[i])
+		case 1:
+		default:
+			return -1, &boxError{s.to[i], fmt.Errorf("%w: %#x in the place of what tells whether a piece was taken", ErrMessage, left)}
 		}
 	}
 	return -1, nil
+}
+
+// use has a free piece be on its way to a rank.
+func (s *staging) use(i, rank int) {
+	s.to[i], s.next = rank, (i+1)%len(s.to)
+	wordOfPiece(s.region.Memory(), i).Store(1)
 }
 
 // cutOf is how long the pieces of a message are: it has several, so that both ranks copy at once.
@@ -128,7 +141,7 @@ func (o *office) putStaged(p *parcel) (moved bool, err error) {
 	for !p.finished() {
 		i, err := s.free()
 		if err != nil {
-			return moved, &boxError{p.rank, err}
+			return moved, err
 		}
 		if i < 0 {
 			break
@@ -144,7 +157,7 @@ func (o *office) putStaged(p *parcel) (moved bool, err error) {
 		if place == nil {
 			break
 		}
-		n := copy(pieceOf(memory, s.pieces, i)[:cutOf(len(p.data))], p.data[p.done:])
+		n := copy(pieceOf(memory, len(s.to), i)[:cutOf(len(p.data))], p.data[p.done:])
 		o.world.Copied(n)
 		if !p.begun {
 			p.header.encode(place)
@@ -156,8 +169,7 @@ func (o *office) putStaged(p *parcel) (moved bool, err error) {
 			p.begun, place = true, place[headerBytes:]
 		}
 		binary.LittleEndian.PutUint64(place, uint64(i)<<32|uint64(n))
-		s.readers[i] = 1
-		bounds.Word(memory[i*lineBytes:][:8]).Store(1)
+		s.use(i, p.rank)
 		p.done += n
 		o.world.BeforeTelling()
 		out.Send(letter)
@@ -207,7 +219,7 @@ func (o *office) getStaged(p *parcel) (moved bool, err error) {
 			return moved, err
 		}
 		o.world.BeforeTelling()
-		bounds.Word(with.staged[i*lineBytes:][:8]).Add(^uint64(0))
+		wordOfPiece(with.staged, int(i)).Store(0)
 		in.Free()
 		o.world.Ring(p.rank)
 		moved = true

@@ -146,3 +146,37 @@ func FuzzTickets(f *testing.F) {
 		checkStaged(t)
 	})
 }
+
+// Of a piece that says of itself what no rank says the rank is told to which it went, whoever is sent to now.
+func TestSpoiltPiece(t *testing.T) {
+	err := Run(t.Context(), 3, func(_ context.Context, w *World) error {
+		s := &w.post.staging
+		if err := w.post.openStaging(); err != nil {
+			return err
+		}
+		for want := range 3 {
+			i, err := s.free()
+			require.NoError(t, err)
+			require.Equal(t, want, i)
+			s.use(i, want)
+		}
+		wordOfPiece(s.region.Memory(), 0).Store(0)
+		i, err := s.free()
+		require.NoError(t, err)
+		require.Equal(t, 3, i, "in turn")
+		for i := 3; i < stagedPieces; i++ {
+			s.use(i, 1)
+		}
+		wordOfPiece(s.region.Memory(), 0).Store(1)
+		i, err = s.free()
+		require.NoError(t, err)
+		require.Equal(t, -1, i)
+		wordOfPiece(s.region.Memory(), 2).Store(7)
+		_, err = s.free()
+		var broken *boxError
+		require.ErrorAs(t, err, &broken)
+		require.Equal(t, 2, broken.rank)
+		return nil
+	})
+	require.NoError(t, err)
+}
