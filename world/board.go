@@ -61,7 +61,7 @@ func (r *round) broadcastOnBoard(ctx context.Context, root int, data []byte) err
 		return nil
 	}
 	if last := slot.number.Load(); !reached(&slot.freed, last) {
-		if err := m.hear(ctx, r.op, &slot.freed, last, -1); err != nil {
+		if err := m.hear(ctx, r.op, &slot.freed, last, fromReaders); err != nil {
 			return err
 		}
 	}

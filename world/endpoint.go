@@ -141,7 +141,7 @@ func (w *World) setCrowded(crowded, rooted bool) {
 		switch {
 		case crowded:
 			if w == w.root {
-				// Who waits sleeps at once.
+				// Who waits gives the core away at once.
 				network.rings = nil
 			}
 		case network.attributes.Virtual && network.rings != nil:

@@ -21,7 +21,7 @@ import (
 // ranks and 8 KiB in one of many, so that all of a rank's together take no more than linkInboxes
 // up to 512 ranks; some 400 bytes for each request that has ever waited at once, of which
 // there are seldom more than mostSends; and, once one of the ranks has looked for what the other
-// writes (rings.go), 10 KiB for that on either side.
+// writes (rings.go), 10.25 KiB for that on either side.
 //
 // # Invariants
 //

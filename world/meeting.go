@@ -228,8 +228,11 @@ func (w *World) children(rank int) (from, to int) {
 // each has to do its part.
 const fromMates = -2
 
+// fromReaders is who tells that a slot of a board is free: the last of all that have read it.
+const fromReaders = -3
+
 // hear waits until word has come to number. It comes from rank from, or if that is
-// -1 from the last of all. Who has left has done its part of every meeting that it
+// less than 0 from the last of some, -1 of all. Who has left has done its part of every meeting that it
 // called, so what has not come from it never will; and if anyone has left while not
 // all have come, it will not come.
 func (m *Meeting) hear(ctx context.Context, op string, word *atomic.Uint32, number uint32, from int) error {

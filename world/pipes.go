@@ -57,11 +57,14 @@ func (o *office) with(rank int) *pipes {
 
 // writer is what this rank sends a rank messages by.
 func (o *office) writer(rank int) (*pipe.Writer, error) {
-	p := o.with(rank)
-	if p.out != nil {
+	if p := o.pipes[rank]; p != nil && p.out != nil {
 		return p.out, nil
 	}
-	w := o.world
+	return o.newWriter(rank)
+}
+
+func (o *office) newWriter(rank int) (*pipe.Writer, error) {
+	p, w := o.with(rank), o.world
 	block, err := w.blockOf(rank)
 	if err == nil && o.slabUsed == len(o.slab.Memory()) {
 		err = o.newSlab()
@@ -95,11 +98,14 @@ func (o *office) newSlab() error {
 
 // reader is what this rank takes a rank's messages from, nil if that has sent none yet.
 func (o *office) reader(rank int) (*pipe.Reader, error) {
-	p := o.with(rank)
-	if p.in != nil {
+	if p := o.pipes[rank]; p != nil && p.in != nil {
 		return p.in, nil
 	}
-	w := o.world
+	return o.newReader(rank)
+}
+
+func (o *office) newReader(rank int) (*pipe.Reader, error) {
+	p, w := o.with(rank), o.world
 	place, at, told := traysOver(w.block, w.size)[rank].look()
 	if !told {
 		return nil, nil
@@ -136,11 +142,9 @@ func (o *office) mapOf(rank int, place verbs.RemoteRegion) ([]byte, error) {
 
 // put sends what there is room for of a parcel.
 func (o *office) put(p *parcel) (moved bool, err error) {
-	out := o.with(p.rank).out
-	if out == nil {
-		if out, err = o.writer(p.rank); err != nil {
-			return false, err
-		}
+	out, err := o.writer(p.rank)
+	if err != nil {
+		return false, err
 	}
 	for !p.finished() {
 		n := p.next(o.shape.MaxMessage)
@@ -160,23 +164,29 @@ func (o *office) put(p *parcel) (moved bool, err error) {
 	return moved, nil
 }
 
+// letter is the next letter of a rank, nil if there is none now.
+func (o *office) letter(in *pipe.Reader, rank int) ([]byte, error) {
+	letter, err := in.Next()
+	if err != nil {
+		return nil, &boxError{rank, err}
+	}
+	if letter != nil {
+		o.world.AfterHearing()
+	}
+	return letter, nil
+}
+
 // get takes what has come of a parcel.
 func (o *office) get(p *parcel) (moved bool, err error) {
-	in := o.with(p.rank).in
+	in, err := o.reader(p.rank)
 	if in == nil {
-		if in, err = o.reader(p.rank); in == nil {
-			return false, err
-		}
+		return false, err
 	}
 	for !p.finished() {
-		letter, err := in.Next()
-		if err != nil {
-			return moved, &boxError{p.rank, err}
-		}
+		letter, err := o.letter(in, p.rank)
 		if letter == nil {
-			break
+			return moved, err
 		}
-		o.world.AfterHearing()
 		if err := p.unpack(o.world, letter); err != nil {
 			return moved, err
 		}

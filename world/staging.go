@@ -127,11 +127,9 @@ const (
 
 // putStaged sends what there is room for of a parcel.
 func (o *office) putStaged(p *parcel) (moved bool, err error) {
-	out := o.with(p.rank).out
-	if out == nil {
-		if out, err = o.writer(p.rank); err != nil {
-			return false, err
-		}
+	out, err := o.writer(p.rank)
+	if err != nil {
+		return false, err
 	}
 	if err := o.openStaging(); err != nil {
 		return false, &linkageError{p.rank, err}
@@ -181,22 +179,16 @@ func (o *office) putStaged(p *parcel) (moved bool, err error) {
 
 // getStaged takes what has come of a parcel.
 func (o *office) getStaged(p *parcel) (moved bool, err error) {
-	with := o.with(p.rank)
-	in := with.in
+	in, err := o.reader(p.rank)
 	if in == nil {
-		if in, err = o.reader(p.rank); in == nil {
-			return false, err
-		}
+		return false, err
 	}
+	with := o.with(p.rank)
 	for !p.finished() {
-		letter, err := in.Next()
-		if err != nil {
-			return moved, &boxError{p.rank, err}
-		}
+		letter, err := o.letter(in, p.rank)
 		if letter == nil {
-			break
+			return moved, err
 		}
-		o.world.AfterHearing()
 		if !p.begun {
 			if letter, err = p.unpackHeader(letter); err == nil {
 				letter, err = o.mapStaging(p.rank, with, letter)

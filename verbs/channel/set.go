@@ -215,4 +215,4 @@ var pollTime = sync.OnceValue(func() time.Duration {
 })
 
 // bufferStride is as far apart as the heads of rings may be.
-const bufferStride = 10<<10 + 64
+const bufferStride = 10<<10 + 256 + 64
