@@ -370,5 +370,5 @@ func (e *End) Close() error {
 	}
 	e.lends = false
 	e.channel.leavePipe()
-	return errors.Join(e.pair.Close(), e.freeOwn(), FreeRing(p.device, e.mirror), FreeRing(p.device, e.letters))
+	return errors.Join(e.pair.Close(), e.freeOwn(), p.freeDeserted(), FreeRing(p.device, e.mirror), FreeRing(p.device, e.letters))
 }

@@ -311,3 +311,16 @@ func TestDesertedPipe(t *testing.T) {
 	require.NoError(t, far.Close())
 	require.Empty(t, q.deserted, "its peer had left before")
 }
+
+// TestRestOfOneCalm: who looked at pipes alone sees letters before it sleeps.
+func TestRestOfOneCalm(t *testing.T) {
+	p, q := piped(t, 1)
+	for !q.calm || q.found > mostFound/2 {
+		exchange(t, p, q, 0)
+	}
+	require.NoError(t, p.ends[0].Send(make([]byte, MostPiped+1)))
+	require.Zero(t, q.Poll(into[:]), "the queue is not looked at yet")
+	q.Rest()
+	require.Equal(t, 1, q.Poll(into[:]))
+	q.ends[0].Release(&into[0])
+}
