@@ -82,8 +82,8 @@ func (c *Channel) leavePipe() {
 // SendByPipe sends a message of head and, behind it, body, and tells whether it could: if not there is no
 // pipe, the peer does not look there, the message is too long, or there is no room. An error is final.
 func (c *Channel) SendByPipe(head, body []byte) (sent bool, err error) {
-	o, n, heard := c.out.pipe, len(head)+len(body), stamp(c.heard.Load())
-	if o == nil || n > o.most || heard&polledBit == 0 {
+	o, n := c.out.pipe, len(head)+len(body)
+	if o == nil || n > o.most || stamp(c.heard.Load())&polledBit == 0 {
 		return false, nil
 	}
 	place, err := o.Place(StampBytes + n)
@@ -94,15 +94,11 @@ func (c *Channel) SendByPipe(head, body []byte) (sent bool, err error) {
 		return false, err
 	}
 	payload := place[StampBytes:]
-	switch {
-	case n >= cpucopy.Least:
-		cpucopy.Copy(payload[cpucopy.Copy(payload, head):], body)
-	case len(body) > 0:
-		copy(payload[copy(payload, head):], body)
-	default:
-		copy(payload, head)
+	copied := cpucopy.Copy(payload, head)
+	if len(body) > 0 {
+		cpucopy.Copy(payload[copied:], body)
 	}
-	binary.NativeEndian.PutUint64(place, uint64(c.stampByPipe(heard)))
+	binary.NativeEndian.PutUint64(place, uint64(c.stamp(true)))
 	outside.BeforeTelling()
 	o.Send(StampBytes + n)
 	return true, nil

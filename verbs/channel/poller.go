@@ -213,12 +213,7 @@ func (p *Poller) pollRings(into []Arrival) (n int) {
 
 // takeAt takes what is there for a member of the set.
 func (p *Poller) takeAt(i int, into []Arrival) int {
-	e, n := p.ends[p.set.At(i).ID], 0
-	if e.channel.OwnsPipe() {
-		n = e.takePipe(into)
-	} else {
-		n = e.takeRing(into)
-	}
+	n := p.ends[p.set.At(i).ID].takeRing(into)
 	if n == 0 {
 		p.stuck, p.calm = true, false
 	}

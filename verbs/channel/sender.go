@@ -209,16 +209,6 @@ func (c *Channel) stamp(by bool) stamp {
 	return s
 }
 
-// stampByPipe is stamp for a message that goes by pipe, where heard is what was heard last: that the peer looks there.
-func (c *Channel) stampByPipe(heard stamp) stamp {
-	o := &c.out
-	s := stamp(c.tells.Load()) | usesBit
-	o.left, o.told = heard.sequence(), s
-	s |= stamp(o.sequence)
-	o.sequence++
-	return s
-}
-
 // StampLetter writes the stamp of a letter, the first StampBytes of one, which is then to be
 // sent before anything else is.
 func (c *Channel) StampLetter(into []byte) {

@@ -102,7 +102,7 @@ func TestWritesOnWhileThereIsRoom(t *testing.T) {
 	defer func() { require.NoError(t, unix.Close(fds[0])) }()
 	if err := unix.SetsockoptInt(fds[0], unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, 16*callBytes); err != nil {
 		require.NoError(t, unix.Close(fds[1]))
-		t.Skip("skipped, because only root may ask for a buffer as long: ", err)
+		t.Skip("skipped: only root may ask for a buffer as long: ", err)
 	}
 	n, err := new(vector).write(fds[0], [][]byte{make([]byte, 2*callBytes), make([]byte, 1)})
 	require.NoError(t, err)

@@ -44,7 +44,7 @@ func (r *rank) skipIfIncapable(err *fault) {
 		return
 	}
 	if isCapability(err) {
-		r.Skipf("verbstest: %v", err)
+		r.Skipf("skipped: %v", err)
 	}
 	r.Fatal(err)
 }

@@ -140,7 +140,7 @@ func (b *bench) two() (near, far *rank) {
 func (b *bench) skipUnless(able bool, reason string) {
 	b.Helper()
 	if !able {
-		b.Skip("verbstest: " + reason)
+		b.Skip("skipped: " + reason)
 	}
 }
 

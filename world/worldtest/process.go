@@ -156,7 +156,7 @@ func StartWith(t *testing.T, n int, name string, environment func(rank int) []st
 func StartOn(t *testing.T, n int, name string, environment func(rank int) []string, on func(rank int, program string) *exec.Cmd) *Job {
 	t.Helper()
 	if runtime.GOOS != "linux" {
-		t.Skip("worldtest: ranks that are processes need Linux")
+		t.Skip("skipped: ranks that are processes need Linux")
 	}
 	find(t, name)
 	j := &Job{t: t, server: pmi.NewServer(n, pmi.Events{})}
