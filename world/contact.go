@@ -47,6 +47,9 @@ func parseContact(text string) (contact, error) {
 			if name != fields[0] {
 				continue
 			}
+			if fields[1] == "" {
+				return c, fmt.Errorf("%w of a %s card without an address: %.200q", errContact, name, text)
+			}
 			region, err := parseRegion(fields[2:][:fieldsOfRegion])
 			if err == nil {
 				c.tolls[kind], err = parseToll(fields[2+fieldsOfRegion : fieldsOfCard])
