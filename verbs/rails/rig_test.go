@@ -82,12 +82,12 @@ func oneSided(t testing.TB, profile string, without rails.Optimization, cards, b
 	require.NoError(t, s.Run())
 }
 
-// until polls, and sleeps on the channel, until done.
+// until polls, and sleeps on the channel, until done, which is not asked again then.
 func (n *node) until(done func() bool) {
 	channel := n.Channel()
-	for !done() {
+	for over := done(); !over; {
 		ticket := channel.Prepare()
-		if !done() {
+		if over = done(); !over {
 			channel.Sleep(ticket, -1)
 		}
 		channel.Finish()
