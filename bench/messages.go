@@ -126,6 +126,7 @@ func (m *messenger) receive(ctx context.Context, into []byte) error {
 			return err
 		}
 	}
+	m.looked = 0
 	a := &m.into[0]
 	switch {
 	case a.Err != nil:
