@@ -97,7 +97,7 @@ func (m *messenger) send(ctx context.Context, payload []byte) error {
 		} else {
 			err = m.end.Send(payload)
 		}
-		if !errors.Is(err, verbs.ErrQueueFull) {
+		if err == nil || !errors.Is(err, verbs.ErrQueueFull) {
 			return err
 		}
 		m.poller.Poll(nil)

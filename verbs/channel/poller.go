@@ -195,6 +195,12 @@ func (p *Poller) pollRings(into []Arrival) (n int) {
 	if p.rings != nil {
 		p.rings.PollRings(p.set.Len())
 	}
+	if p.set.Len() == 1 {
+		if p.set.Next(0) < 0 {
+			return 0
+		}
+		return p.takeAt(0, into)
+	}
 	// Each ring is the first in its turn: one that is always full keeps nobody out.
 	if p.first++; p.first >= p.set.Len() {
 		p.first = 0

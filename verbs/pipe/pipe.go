@@ -77,11 +77,11 @@ func (p *place) behind(lines int) (at, taken int) {
 	return p.at + lines, lines
 }
 
-func (p *place) pass(lines int) (taken int) {
-	p.at, taken = p.behind(lines)
+// pass goes on to the message that begins at a line, behind one that takes so many.
+func (p *place) pass(at, taken int) {
+	p.at = at
 	p.passed += uint64(taken)
-	p.head = word(p.ring, p.at*lineBytes)
-	return taken
+	p.head = word(p.ring, at*lineBytes)
 }
 
 // A Writer is the side that sends.
@@ -129,7 +129,9 @@ func (w *Writer) look(n int) (roomy bool, err error) {
 // Send publishes a message of the first n bytes of what Place has given last.
 func (w *Writer) Send(n int) {
 	head, number := w.head, w.number()
-	w.room -= w.pass(linesOf(n))
+	at, taken := w.behind(linesOf(n))
+	w.pass(at, taken)
+	w.room -= taken
 	// The reader does not look there before it has taken this message. A store would take the line away from it.
 	if uint32(w.head.Load()) == w.number() {
 		// Any other number will do; zero may be the one that is due.
@@ -147,8 +149,9 @@ type Reader struct {
 	freed, left *atomic.Uint64
 	// returned counts the lines that were given back, of which the writer was told of told.
 	returned, told uint64
-	// given is how many lines the message takes that was given last.
-	given int
+	// given is how many lines of the ring the message takes that was given last, next the line of the
+	// message after it.
+	given, next int
 }
 
 // NewReader begins to read from a pipe.
@@ -170,9 +173,8 @@ func (r *Reader) Next() ([]byte, error) {
 	if uint(n-1) >= uint(r.most) {
 		return nil, r.broken("a message of %d bytes; allowed are 1 to %d", n, r.most)
 	}
-	r.given = linesOf(n)
-	_, taken := r.behind(r.given)
-	if used := int(r.passed-r.returned) + taken; used > r.lines {
+	r.next, r.given = r.behind(linesOf(n))
+	if used := int(r.passed-r.returned) + r.given; used > r.lines {
 		return nil, r.broken("%d lines in use; allowed are %d", used, r.lines)
 	}
 	return r.ring[r.at*lineBytes+headBytes:][:n:n], nil
@@ -189,8 +191,8 @@ func (r *Reader) Free() (told bool) { return r.Return(r.Take()) }
 // Take passes over the message that Next has given, so that Next gives the one behind it, and tells how many
 // lines it takes. It stays where it is until these are returned.
 func (r *Reader) Take() (lines int) {
-	lines = r.pass(r.given)
-	r.given = 0
+	lines, r.given = r.given, 0
+	r.pass(r.next, lines)
 	return lines
 }
 
