@@ -164,14 +164,14 @@ func (m *messenger) close() error {
 }
 
 // openBeside opens another device like that by which the processes of a job on this machine reach each
-// other.
-func openBeside(w *world.World) (verbs.Device, error) {
+// other, over TCP without some of its optimizations.
+func openBeside(w *world.World, without tcp.Optimization) (verbs.Device, error) {
 	kind, _, _ := strings.Cut(w.Device().Attributes().Name, ":")
 	switch kind {
 	case deviceShm:
 		return shm.Open(shm.Options{})
 	case deviceTCP:
-		return tcp.Open(tcp.Options{})
+		return tcp.Open(tcp.Options{Without: without})
 	case deviceIBV:
 		return ibv.Open(ibv.FromEnvironment())
 	}

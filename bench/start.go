@@ -62,7 +62,7 @@ func runJoined(ctx context.Context, o *options, report func(result) error) error
 		if err == nil {
 			var jobs []job
 			if jobs, err = plan(o, w.Size()); err == nil {
-				err = measureRank(ctx, o, w, jobs[0].cells, func() (verbs.Device, error) { return openBeside(w) }, report)
+				err = measureRank(ctx, o, w, jobs[0].cells, func() (verbs.Device, error) { return openBeside(w, o.settings.sockets) }, report)
 			}
 		}
 		return errors.Join(err, w.Close())

@@ -19,14 +19,15 @@ type settings struct {
 	thrown       []string // as given, for the processes that measure and for the header
 	options      []window.Option
 	joins        []world.Option
-	single       bool           // accumulates of more than one element are not possible
-	same         bool           // accumulates of several operations are not possible
-	collective   []world.Option // of collectives, which cases of messages need not
-	unregistered bool           // buffers are not registered beforehand
-	unpiped      bool           // messages go by no pipes
-	cards        bool           // accumulates of other than sums of integers are not possible
-	network      string         // a switch that needs ranks which use TCP
-	link         string         // a switch that needs ranks which use a network or simulated cards
+	single       bool             // accumulates of more than one element are not possible
+	same         bool             // accumulates of several operations are not possible
+	collective   []world.Option   // of collectives, which cases of messages need not
+	unregistered bool             // buffers are not registered beforehand
+	unpiped      bool             // messages go by no pipes
+	cards        bool             // accumulates of other than sums of integers are not possible
+	sockets      tcp.Optimization // left out of TCP
+	network      string           // a switch that needs ranks which use TCP
+	link         string           // a switch that needs ranks which use a network or simulated cards
 	// arranged is a switch of how windows arrange operations, all of which schemes
 	// throws itself.
 	arranged string
@@ -130,7 +131,8 @@ func overLinks() []toggle {
 	}
 	without := func(name, about string, one tcp.Optimization) toggle {
 		return leaving(name, about+tcpOnly, func(s *settings) {
-			s.joins, s.network = append(s.joins, world.WithoutOptimizations(one)), name+"=off"
+			s.sockets, s.network = s.sockets|one, name+"=off"
+			s.joins = append(s.joins, world.WithoutOptimizations(s.sockets))
 		})
 	}
 	transfers := toggle{"transfer", []string{"auto"}, "how memory that the card does not know gets to it: by what its costs and the reuse of buffers say, or always in one way" + " (with -device ibv or sim:PROFILE)", func(s *settings, value string) error {
@@ -184,6 +186,7 @@ func overLinks() []toggle {
 		without("fewsockets", "few sockets are waited for without epoll", tcp.FewSockets),
 		without("copies", "short payloads are copied behind their headers", tcp.Copies),
 		without("reno", "connections within a machine use the oldest congestion control, which paces nothing", tcp.Reno),
+		without("riding", "the acknowledgement of a message waits for a frame that goes to its sender anyway, until the next poll", tcp.Riding),
 	}
 }
 

@@ -40,8 +40,9 @@ type connection struct {
 	slot int
 	// errand: the device has to visit although the socket may be silent.
 	errand atomic.Bool
-	// blocked: the output waits for room. It changes under mu.
-	blocked atomic.Bool
+	// blocked: the output waits for room. rides: the acknowledgement that is owed waits for a frame, an
+	// errand of the device's. Both change under mu.
+	blocked, rides atomic.Bool
 
 	mu     sync.Mutex
 	phase  phase
@@ -134,6 +135,33 @@ func (c *connection) wantVisit() {
 	}
 }
 
+// ride has the acknowledgement that is owed go with the next frame, or else after the next look.
+func (c *connection) ride() {
+	if !c.rides.Swap(true) {
+		c.device.errands.Add(1)
+		// A sleeper announces itself before it looks for errands, so one sees the other.
+		c.device.channel.Ring()
+	}
+}
+
+// alight has it go now.
+func (c *connection) alight() {
+	if c.rides.Load() {
+		c.rides.Store(false)
+		c.device.errands.Add(-1)
+	}
+}
+
+// deliver sends an acknowledgement that nothing has taken along.
+func (c *connection) deliver() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.rides.Load() {
+		c.alight()
+		c.transmit()
+	}
+}
+
 // parting is how a connection ends.
 type parting uint8
 
@@ -172,6 +200,7 @@ func (c *connection) shut() {
 	if c.blocked.Swap(false) {
 		c.device.blocked.Add(-1)
 	}
+	c.alight()
 	if c.stream != nil {
 		c.device.detach(c)
 		c.stream.close()

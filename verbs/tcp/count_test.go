@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -71,6 +72,50 @@ func TestOneAcknowledgement(t *testing.T) {
 	require.Len(t, said, 1)
 	require.Equal(t, kindAcknowledge, said[0].kind)
 	require.EqualValues(t, 53, said[0].acked)
+}
+
+// The acknowledgement of a message goes with an answer that comes before the next poll, or else in that. That
+// of a write, which nobody answers, goes at once.
+func TestRiding(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		asks          kind
+		answer        bool
+		without       Optimization
+		first, second []kind
+	}{
+		{"a message without an answer", kindSend, false, 0, nil, []kind{kindAcknowledge}},
+		{"a message with an answer", kindSend, true, 0, nil, []kind{kindWrite}},
+		{"a message, riding left out", kindSend, true, Riding, []kind{kindAcknowledge}, []kind{kindWrite}},
+		{"a write", kindWrite, true, 0, []kind{kindAcknowledge}, []kind{kindWrite}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStage(t)
+			s.device.options.Without = c.without
+			kinds := func() (kinds []kind) {
+				for _, f := range s.said(t) {
+					require.EqualValues(t, 1, f.acked)
+					kinds = append(kinds, f.kind)
+				}
+				return kinds
+			}
+			s.device.aloneUntil = s.device.Now() + time.Minute
+			s.device.drive() // does the errands of a new connection
+			require.Zero(t, s.device.errands.Load())
+			s.feed = message(frame{kind: c.asks, request: 1, flags: flagSignalled, rkey: openKey, address: s.base, operand: messageOperand(8, 0)}, text(8))
+			s.device.drive()
+			require.Equal(t, c.first, kinds())
+			if c.answer {
+				_, err := s.pair.PostSend([]verbs.SendRequest{{Opcode: verbs.OpRDMAWrite, Segments: []verbs.Segment{s.landed(512, 8)}}})
+				require.NoError(t, err)
+			}
+			s.device.drive()
+			require.Equal(t, c.second, kinds())
+			require.Zero(t, s.device.errands.Load())
+			s.device.drive()
+			require.Empty(t, s.said(t))
+		})
+	}
 }
 
 // A payload that is longer than what is read ahead goes to its place from its first byte,

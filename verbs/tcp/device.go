@@ -33,7 +33,7 @@ type device struct {
 	table atomic.Pointer[[]*connection]
 	live  atomic.Int32
 	// errands counts the connections that want a visit although their socket may be
-	// silent.
+	// silent, and those that have an acknowledgement ride.
 	errands atomic.Int32
 	// blocked counts the connections whose output waits for room.
 	blocked atomic.Int32
@@ -153,6 +153,8 @@ func (d *device) drive() {
 	}
 	table := *d.table.Load()
 	now := d.Now()
+	// What the looks find to do waits for the next drive.
+	errands := d.errands.Load() != 0
 	if now < d.aloneUntil && d.heard < len(table) && table[d.heard] != nil && !d.lookSoon.Load() {
 		for looks := d.looks.Load(); !table[d.heard].look() && looks > 1; looks-- {
 		}
@@ -160,10 +162,12 @@ func (d *device) drive() {
 		d.lookAtAll(table, now)
 	}
 	press := d.blocked.Load() != 0 && now >= d.pressAt
-	if press || d.errands.Load() != 0 {
+	if press || errands {
 		for _, c := range table {
 			if c != nil && (c.errand.Load() || press && c.blocked.Load()) {
 				d.run(c)
+			} else if c != nil && c.rides.Load() {
+				c.deliver()
 			}
 		}
 	}

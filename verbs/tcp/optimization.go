@@ -2,7 +2,7 @@ package tcp
 
 // An Optimization is one that Options.Without leaves out, so that it can be measured
 // against its absence.
-type Optimization uint8
+type Optimization uint16
 
 const (
 	// Batches send several requests and answers by one system call.
@@ -22,8 +22,11 @@ const (
 	// Reno has connections within a machine keep to the oldest congestion control: nothing is
 	// congested there, and others measure and pace what is sent. For Linux.
 	Reno
+	// Riding has the acknowledgement of a message wait, until the next poll, for a frame that
+	// goes to its sender anyway.
+	Riding
 
-	allOptimizations = Batches | Favour | Dwelling | HeaderReads | FewSockets | Copies | Reno
+	allOptimizations = Batches | Favour | Dwelling | HeaderReads | FewSockets | Copies | Reno | Riding
 )
 
 // has tells whether an optimization is not left out.

@@ -230,7 +230,7 @@ func (c *connection) fill() bool {
 	if c.phase == phaseParting {
 		c.fillLast()
 	}
-	if len(o.vectors) == 0 && c.phase == phaseReady && (o.acknowledge || c.grantDue()) {
+	if len(o.vectors) == 0 && c.phase == phaseReady && (o.acknowledge && !c.rides.Load() || c.grantDue()) {
 		c.put(&frame{kind: kindAcknowledge})
 	}
 	return len(o.vectors) > 0
@@ -296,6 +296,7 @@ func (c *connection) put(f *frame) {
 	f.acked, f.granted = c.in.carried, c.requests.posted
 	c.requests.announced = f.granted
 	c.out.acknowledge = false
+	c.alight()
 	f.encode(c.out.grow(headerSize))
 	c.device.frames.Add(1)
 }

@@ -136,6 +136,12 @@ func (c *connection) messagePlaced() {
 	in.carried = m.request
 	if m.flags&flagSignalled != 0 {
 		c.out.acknowledge = true
+		// To a message there is likely to be an answer; a write is nobody's to answer.
+		if m.kind == kindSend && c.device.options.has(Riding) {
+			c.ride()
+		} else {
+			c.alight()
+		}
 	}
 	opcode := verbs.OpReceive
 	if m.kind == kindWriteImmediate || m.flags&flagImmediate != 0 {

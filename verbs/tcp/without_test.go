@@ -11,7 +11,7 @@ import (
 	"github.com/onesided/rma/verbs/verbstest"
 )
 
-const everything = tcp.Batches | tcp.Favour | tcp.Dwelling | tcp.HeaderReads | tcp.FewSockets | tcp.Copies | tcp.Reno
+const everything = tcp.Batches | tcp.Favour | tcp.Dwelling | tcp.HeaderReads | tcp.FewSockets | tcp.Copies | tcp.Reno | tcp.Riding
 
 // Without its optimizations the device does the same.
 func TestConformanceWithout(t *testing.T) {
