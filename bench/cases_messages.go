@@ -6,7 +6,7 @@ import "context"
 
 // sendAll sends a message whose memory is the program's again at return.
 func sendAll(ctx context.Context, b *board, n int) error {
-	if err := b.messenger.send(ctx, b.buffer[:n]); err != nil {
+	if err := b.messenger.send(ctx, b.buffer[:n]); err != nil || n <= mostCopied {
 		return err
 	}
 	return b.messenger.settle(ctx)

@@ -82,8 +82,8 @@ func (c *Channel) leavePipe() {
 // SendByPipe sends a message of head and, behind it, body, and tells whether it could: if not there is no
 // pipe, the peer does not look there, the message is too long, or there is no room. An error is final.
 func (c *Channel) SendByPipe(head, body []byte) (sent bool, err error) {
-	o, n := c.out.pipe, len(head)+len(body)
-	if o == nil || n > o.most || stamp(c.heard.Load())&polledBit == 0 {
+	o, n, heard := c.out.pipe, len(head)+len(body), stamp(c.heard.Load())
+	if o == nil || n > o.most || heard&polledBit == 0 {
 		return false, nil
 	}
 	place, err := o.Place(StampBytes + n)
@@ -98,7 +98,8 @@ func (c *Channel) SendByPipe(head, body []byte) (sent bool, err error) {
 	if len(body) > 0 {
 		cpucopy.Copy(payload[copied:], body)
 	}
-	binary.NativeEndian.PutUint64(place, uint64(c.stamp(true)))
+	c.out.left = heard.sequence()
+	binary.NativeEndian.PutUint64(place, uint64(c.number(true)))
 	outside.BeforeTelling()
 	o.Send(StampBytes + n)
 	return true, nil
@@ -172,13 +173,20 @@ func (p *inlet) free(number uint32, lines int) {
 		*p.at(number) = int32(lines)
 		return
 	}
-	p.first++
+	if p.first++; *p.at(p.first) != 0 {
+		lines += p.freedBehind()
+	}
+	p.Return(lines)
+}
+
+// freedBehind takes the messages that come next and are freed, and tells how many lines they have.
+func (p *inlet) freedBehind() (lines int) {
 	for freed := p.at(p.first); *freed != 0; freed = p.at(p.first) {
 		lines += int(*freed)
 		*freed = 0
 		p.first++
 	}
-	p.Return(lines)
+	return lines
 }
 
 // watch has a look be at where the next message begins.

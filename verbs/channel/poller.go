@@ -196,10 +196,10 @@ func (p *Poller) pollRings(into []Arrival) (n int) {
 		p.rings.PollRings(p.set.Len())
 	}
 	if p.set.Len() == 1 {
-		if p.set.Next(0) < 0 {
-			return 0
+		if p.set.Next(0) == 0 {
+			n = p.takeAt(0, into)
 		}
-		return p.takeAt(0, into)
+		return n
 	}
 	// Each ring is the first in its turn: one that is always full keeps nobody out.
 	if p.first++; p.first >= p.set.Len() {

@@ -195,13 +195,19 @@ func (o *sender) differ(from, to int) {
 // by ring or pipe, whatever has been heard since there was room.
 func (c *Channel) stamp(by bool) stamp {
 	o := &c.out
-	s, heard := stamp(c.tells.Load()), stamp(c.heard.Load())
+	heard := stamp(c.heard.Load())
 	polled := heard&polledBit != 0 && (o.memory != nil || o.pipe != nil)
-	if by || polled {
-		s |= usesBit
-	}
 	if !by || polled {
 		o.left = heard.sequence()
+	}
+	return c.number(by || polled)
+}
+
+// number is stamp but for what has been heard. uses tells what the stamp is to.
+func (c *Channel) number(uses bool) stamp {
+	o, s := &c.out, stamp(c.tells.Load())
+	if uses {
+		s |= usesBit
 	}
 	o.told = s
 	s |= stamp(o.sequence)

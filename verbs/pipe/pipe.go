@@ -65,6 +65,9 @@ func newPlace(c *Config, memory []byte) place {
 	return place{ring: ring, lines: c.Lines, most: c.MaxMessage, head: word(ring, 0)}
 }
 
+// payload is that of the message which begins here, and has n bytes.
+func (p *place) payload(n int) []byte { return p.ring[p.at*lineBytes+headBytes:][:n:n] }
+
 // number is that of the message which begins here.
 func (p *place) number() uint32 { return uint32(p.passed + 1) }
 
@@ -105,11 +108,17 @@ func NewWriter(config Config, memory []byte) (*Writer, error) {
 func (w *Writer) Place(n int) ([]byte, error) {
 	// The head of the next message is stored, too.
 	if uint(n-1) >= uint(w.most) || linesOf(n) >= w.room {
-		if roomy, err := w.look(n); !roomy {
-			return nil, err
-		}
+		return w.placeFreed(n)
 	}
-	return w.ring[w.at*lineBytes+headBytes:][:n:n], nil
+	return w.payload(n), nil
+}
+
+// placeFreed is Place where there is room only if the reader has freed some.
+func (w *Writer) placeFreed(n int) ([]byte, error) {
+	if roomy, err := w.look(n); !roomy {
+		return nil, err
+	}
+	return w.payload(n), nil
 }
 
 // look looks at what the reader has freed, and tells whether there is room for a message.
@@ -177,7 +186,7 @@ func (r *Reader) Next() ([]byte, error) {
 	if used := int(r.passed-r.returned) + r.given; used > r.lines {
 		return nil, r.broken("%d lines in use; allowed are %d", used, r.lines)
 	}
-	return r.ring[r.at*lineBytes+headBytes:][:n:n], nil
+	return r.payload(n), nil
 }
 
 func (r *Reader) broken(format string, is, allowed int) error {
