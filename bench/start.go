@@ -50,7 +50,8 @@ func runLocal(ctx context.Context, o *options, j job, report func(result) error)
 // runJoined measures what o asks for as a rank that a launcher started.
 func runJoined(ctx context.Context, o *options, report func(result) error) error {
 	return inTime(ctx, o, func(ctx context.Context) error {
-		joins := append(slices.Clone(o.settings.joins), o.settings.ofCollectives()...)
+		joins := append(slices.Clone(o.settings.joins), world.WithoutOptimizations(o.settings.sockets))
+		joins = append(joins, o.settings.ofCollectives()...)
 		if o.trace != "" {
 			joins = append(joins, world.WithTrace(o.trace))
 		}

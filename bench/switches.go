@@ -132,7 +132,6 @@ func overLinks() []toggle {
 	without := func(name, about string, one tcp.Optimization) toggle {
 		return leaving(name, about+tcpOnly, func(s *settings) {
 			s.sockets, s.network = s.sockets|one, name+"=off"
-			s.joins = append(s.joins, world.WithoutOptimizations(s.sockets))
 		})
 	}
 	transfers := toggle{"transfer", []string{"auto"}, "how memory that the card does not know gets to it: by what its costs and the reuse of buffers say, or always in one way" + " (with -device ibv or sim:PROFILE)", func(s *settings, value string) error {
