@@ -1,0 +1,97 @@
+package globalarray
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
+)
+
+// An Array is this rank's end of an array. It is used by one goroutine at a time.
+type Array[T window.Element] struct {
+	Map
+	world *world.World
+	win   *window.Window[T]
+	// touched are the ranks that have something of the operation at hand, each marked.
+	touched []int
+	marked  []bool
+}
+
+// shape is what all ranks have to pass alike.
+type shape struct{ length, block int }
+
+// New makes an array of length elements, which are zero. It is collective; if one rank fails all do. The
+// options are for the array's window, and the same on every rank.
+func New[T window.Element](ctx context.Context, w *world.World, length int, d Distribution, options ...window.Option) (*Array[T], error) {
+	all := make([]shape, w.Size())
+	if err := world.AllGather(ctx, w, []shape{{length, d.block}}, all); err != nil {
+		return nil, fmt.Errorf("globalarray: New: %w", err)
+	}
+	for rank, one := range all {
+		if one != all[0] {
+			return nil, fmt.Errorf("globalarray: New: %w: rank %d passed %d elements and %v, rank 0 %d and %v", ErrMismatch,
+				rank, one.length, Distribution{one.block}, all[0].length, Distribution{all[0].block})
+		}
+	}
+	m, err := NewMap(length, w.Size(), d)
+	if err != nil {
+		return nil, err
+	}
+	win, err := window.Allocate[T](ctx, w, m.Count(w.Rank()), options...)
+	if err != nil {
+		return nil, fmt.Errorf("globalarray: New: %w", err)
+	}
+	if err := win.LockAll(ctx, window.NoCheck); err != nil {
+		return nil, errors.Join(fmt.Errorf("globalarray: New: %w", err), win.Close())
+	}
+	return &Array[T]{Map: m, world: w, win: win, touched: make([]int, 0, w.Size()), marked: make([]bool, w.Size())}, nil
+}
+
+// Close ends the array. It is collective, and ends on every rank when all have called it.
+func (a *Array[T]) Close() error {
+	err := a.win.UnlockAll(context.Background())
+	if err := errors.Join(err, a.win.Close()); err != nil {
+		return fmt.Errorf("globalarray: Close: %w", err)
+	}
+	return nil
+}
+
+// Sync waits for all ranks, which call it together. What any of them did before, by an operation or by a
+// store into its own elements, all see behind it.
+func (a *Array[T]) Sync(ctx context.Context) error {
+	// What this rank has stored comes before the barrier, what others have behind it.
+	err := a.win.Sync()
+	if err == nil {
+		err = a.world.Barrier(ctx)
+	}
+	if err == nil {
+		err = a.win.Sync()
+	}
+	if err != nil {
+		return fmt.Errorf("globalarray: Sync: %w", err)
+	}
+	return nil
+}
+
+// Part is the memory of this rank's elements, in the order of their displacements.
+func (a *Array[T]) Part() []T { return a.win.Local() }
+
+// Local ranges over this rank's elements with their indices.
+func (a *Array[T]) Local() iter.Seq2[int, *T] {
+	return func(yield func(int, *T) bool) {
+		part, rank := a.win.Local(), a.world.Rank()
+		for at := 0; at < len(part); {
+			first := a.Index(rank, at)
+			for run := a.Run(first); run > 0; run-- {
+				if !yield(first, &part[at]) {
+					return
+				}
+				first++
+				at++
+			}
+		}
+	}
+}

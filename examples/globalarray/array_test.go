@@ -1,0 +1,229 @@
+package globalarray_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/examples/globalarray"
+	"github.com/onesided/rma/verbs/sim"
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+func TestMain(m *testing.M) { worldtest.Main(m) }
+
+const length = 101
+
+var distributions = []globalarray.Distribution{globalarray.Blocks(), globalarray.Cyclic(1), globalarray.Cyclic(4), globalarray.Cyclic(200)}
+
+// differ is an error if two slices do.
+func differ[T comparable](what string, got, want []T) error {
+	if !slices.Equal(got, want) {
+		return fmt.Errorf("%s: %v, want %v", what, got, want)
+	}
+	return nil
+}
+
+// mixed has each rank do everything to an array, and to a slice what all ranks do.
+func mixed(ctx context.Context, w *world.World) error {
+	for _, d := range distributions {
+		if err := mixedOn(ctx, w, d); err != nil {
+			return fmt.Errorf("%v: %w", d, err)
+		}
+	}
+	return nil
+}
+
+func mixedOn(ctx context.Context, w *world.World, d globalarray.Distribution) (err error) {
+	a, err := globalarray.New[int64](ctx, w, length, d)
+	if err != nil {
+		return err
+	}
+	want, got := make([]int64, length), make([]int64, length)
+	same := func(what string) error {
+		if err := errors.Join(a.Sync(ctx), a.Get(ctx, got, 0), differ(what, got, want)); err != nil {
+			return err
+		}
+		return a.Sync(ctx)
+	}
+	// Each stores into its own.
+	for i, element := range a.Local() {
+		*element = int64(i * i)
+	}
+	for i := range want {
+		want[i] = int64(i * i)
+	}
+	if err := same("stored"); err != nil {
+		return err
+	}
+	// Every rank adds to some elements, several times to some. All draw the same for all.
+	random := rand.New(rand.NewPCG(1, 2))
+	for rank := range w.Size() {
+		values, indices := make([]int64, 300), make([]int, 300)
+		for i := range values {
+			values[i], indices[i] = random.Int64N(1000), random.IntN(length)
+			want[indices[i]] += values[i]
+		}
+		if rank != w.Rank() {
+			continue
+		}
+		if err := a.Accumulate(ctx, window.Sum, values, indices); err != nil {
+			return err
+		}
+	}
+	if err := same("added up"); err != nil {
+		return err
+	}
+	// The elements are permuted: each rank moves those of every so manieth place.
+	permutation := random.Perm(length)
+	var from, to []int
+	moved := slices.Clone(want)
+	for i, other := range permutation {
+		moved[other] = want[i]
+		if i%w.Size() == w.Rank() {
+			from, to = append(from, i), append(to, other)
+		}
+	}
+	want = moved
+	values := make([]int64, len(from))
+	if err := errors.Join(a.Gather(ctx, values, from), a.Sync(ctx), a.Scatter(ctx, values, to)); err != nil {
+		return err
+	}
+	if err := same("permuted"); err != nil {
+		return err
+	}
+	// One rank puts a row over the borders of all.
+	if w.Rank() == w.Size()-1 {
+		if err := a.Put(ctx, slices.Repeat([]int64{-1}, length-2), 1); err != nil {
+			return err
+		}
+	}
+	for i := 1; i < length-1; i++ {
+		want[i] = -1
+	}
+	if err := same("put"); err != nil {
+		return err
+	}
+	return a.Close()
+}
+
+var mixedBody = worldtest.Register("mixed", mixed)
+
+func TestArray(t *testing.T) {
+	for _, n := range []int{1, 2, 5} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) { worldtest.Run(t, n, mixedBody) })
+	}
+	t.Run("apart", func(t *testing.T) { worldtest.Apart(t, 3, mixedBody) })
+	t.Run("hosts", func(t *testing.T) { worldtest.Hosts(t, 4, mixedBody) })
+	t.Run("virtual time", func(t *testing.T) {
+		profile, err := sim.ByName("ndr-2024")
+		require.NoError(t, err)
+		s, err := sim.New(profile, 1)
+		require.NoError(t, err)
+		require.NoError(t, world.Simulate(t.Context(), s, 4, mixed))
+	})
+}
+
+// What cannot be done is refused before any of it is done.
+func TestRefusals(t *testing.T) {
+	require.NoError(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
+		a, err := globalarray.New[int32](ctx, w, 10, globalarray.Cyclic(2))
+		if err != nil {
+			return err
+		}
+		values := []int32{1, 2, 3}
+		for _, c := range []struct {
+			err  error
+			want string
+		}{
+			{a.Put(ctx, values, 8), "globalarray: Put: 3 elements from index 8 on; the array has 10"},
+			{a.Get(ctx, values, -1), "globalarray: Get: 3 elements from index -1 on; the array has 10"},
+			{a.Get(ctx, make([]int32, 11), 0), "globalarray: Get: 11 elements from index 0 on; the array has 10"},
+			{a.Scatter(ctx, values, []int{0, 1, 10}), "globalarray: Scatter: index 10, number 2 of 3; the array has elements 0 to 9"},
+			{a.Gather(ctx, values, []int{-1, 1, 2}), "globalarray: Gather: index -1, number 0 of 3; the array has elements 0 to 9"},
+			{a.Accumulate(ctx, window.Sum, values, []int{1, 2}), "globalarray: Accumulate: invalid argument: 2 indices for 3 elements; allowed are as many"},
+		} {
+			if c.err == nil || c.err.Error() != c.want || !errors.Is(c.err, globalarray.ErrArgument) {
+				return fmt.Errorf("the error is %q, want %q", c.err, c.want)
+			}
+		}
+		if err := errors.Join(a.Sync(ctx), differ("part", a.Part(), make([]int32, a.Count(w.Rank())))); err != nil {
+			return err
+		}
+		return a.Close()
+	}))
+}
+
+func TestMismatch(t *testing.T) {
+	for _, shapes := range [][2]globalarray.Distribution{{globalarray.Blocks(), globalarray.Cyclic(3)}, {globalarray.Cyclic(2), globalarray.Cyclic(3)}} {
+		require.NoError(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
+			_, err := globalarray.New[int32](ctx, w, 10, shapes[w.Rank()])
+			if !errors.Is(err, globalarray.ErrMismatch) {
+				return fmt.Errorf("the error is %v", err)
+			}
+			return nil
+		}))
+	}
+}
+
+const victim = 1
+
+// survivors go on with what the dead did not have.
+var survivors = worldtest.Register("survivors", func(ctx context.Context, w *world.World) error {
+	a, err := globalarray.New[int64](ctx, w, 10*w.Size(), globalarray.Blocks())
+	if err != nil {
+		return err
+	}
+	if err := a.Sync(ctx); err != nil {
+		return err
+	}
+	worldtest.Signal("ready")
+	if w.Rank() == victim {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	wait := w.NewWaiter()
+	defer wait.Finish()
+	for w.Failures() == 0 {
+		if err := wait.Pause(ctx); err != nil {
+			return err
+		}
+	}
+	lost := func(err error) bool {
+		var dead *world.PeerError
+		return errors.As(err, &dead) && dead.Rank == victim
+	}
+	values := make([]int64, a.Len())
+	if err := a.Get(ctx, values, 0); !lost(err) {
+		return fmt.Errorf("Get of elements of the dead, too: %v", err)
+	}
+	for rank := range w.Size() {
+		if err := a.Accumulate(ctx, window.Sum, []int64{1}, []int{10 * rank}); lost(err) != (rank == victim) || err != nil && !lost(err) {
+			return fmt.Errorf("Accumulate at rank %d: %v", rank, err)
+		}
+	}
+	if err := a.Sync(ctx); !lost(err) {
+		return fmt.Errorf("Sync: %v", err)
+	}
+	_ = a.Close()
+	return nil
+})
+
+func TestDeath(t *testing.T) {
+	job := worldtest.Start(t, 3, survivors)
+	for rank := range 3 {
+		job.Await(rank, "ready")
+	}
+	job.Kill(victim)
+	errs := job.Wait()
+	require.Error(t, errs[victim])
+	require.NoError(t, errs[0])
+	require.NoError(t, errs[2])
+}

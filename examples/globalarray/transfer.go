@@ -1,0 +1,120 @@
+package globalarray
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/onesided/rma/window"
+)
+
+// Get reads elements from index first on into results.
+func (a *Array[T]) Get(ctx context.Context, results []T, first int) error {
+	return a.row(ctx, "Get", results, first, a.win.Get)
+}
+
+// Put sets elements from index first on to values.
+func (a *Array[T]) Put(ctx context.Context, values []T, first int) error {
+	return a.row(ctx, "Put", values, first, a.win.Put)
+}
+
+// row does something to elements in a row, those of each rank together.
+func (a *Array[T]) row(ctx context.Context, op string, memory []T, first int, do func(memory []T, rank, displacement int) error) error {
+	if first < 0 || first > a.length-len(memory) {
+		return &RangeError{Op: op, Index: first, At: -1, Count: len(memory), Len: a.length}
+	}
+	var err error
+	for err == nil && len(memory) > 0 {
+		rank, displacement := a.Where(first)
+		n := min(a.Run(first), len(memory))
+		err = do(memory[:n:n], rank, displacement)
+		a.touch(rank)
+		memory, first = memory[n:], first+n
+	}
+	return a.complete(ctx, op, err)
+}
+
+// Gather reads the elements of indices into results, which has as many.
+func (a *Array[T]) Gather(ctx context.Context, results []T, indices []int) error {
+	if err := a.check("Gather", len(results), indices); err != nil {
+		return err
+	}
+	var err error
+	for i, index := range indices {
+		rank, displacement := a.Where(index)
+		a.touch(rank)
+		if err = a.win.Get(results[i:i+1:i+1], rank, displacement); err != nil {
+			break
+		}
+	}
+	return a.complete(ctx, "Gather", err)
+}
+
+// Scatter sets the elements of indices, which are all different, to values, of which there are as many.
+func (a *Array[T]) Scatter(ctx context.Context, values []T, indices []int) error {
+	if err := a.check("Scatter", len(values), indices); err != nil {
+		return err
+	}
+	var err error
+	for i, index := range indices {
+		rank, displacement := a.Where(index)
+		a.touch(rank)
+		if err = a.win.Put(values[i:i+1:i+1], rank, displacement); err != nil {
+			break
+		}
+	}
+	return a.complete(ctx, "Scatter", err)
+}
+
+// Accumulate combines the elements of indices with values, of which there are as many. Indices may come
+// several times. It is atomic for each element.
+func (a *Array[T]) Accumulate(ctx context.Context, op window.Op, values []T, indices []int) error {
+	if err := a.check("Accumulate", len(values), indices); err != nil {
+		return err
+	}
+	var err error
+	for i, index := range indices {
+		rank, displacement := a.Where(index)
+		a.touch(rank)
+		if err = a.win.Accumulate(op, values[i:i+1:i+1], rank, displacement); err != nil {
+			break
+		}
+	}
+	return a.complete(ctx, "Accumulate", err)
+}
+
+// check refuses what cannot be done before any of it is.
+func (a *Array[T]) check(op string, n int, indices []int) error {
+	if n != len(indices) {
+		return fmt.Errorf("globalarray: %s: %w: %d indices for %d elements; allowed are as many", op, ErrArgument, len(indices), n)
+	}
+	for at, index := range indices {
+		if uint(index) >= uint(a.length) {
+			return &RangeError{Op: op, Index: index, At: at, Count: len(indices), Len: a.length}
+		}
+	}
+	return nil
+}
+
+// touch notes a rank that has something of the operation.
+func (a *Array[T]) touch(rank int) {
+	if !a.marked[rank] {
+		a.marked[rank] = true
+		a.touched = append(a.touched, rank)
+	}
+}
+
+// complete ends the operation at all ranks that have something of it, also where issuing it has failed: what
+// was issued has come to its end when it returns, unless a rank or ctx has ended.
+func (a *Array[T]) complete(ctx context.Context, op string, err error) error {
+	for _, rank := range a.touched {
+		a.marked[rank] = false
+		if e := a.win.Flush(ctx, rank); err == nil {
+			err = e
+		}
+	}
+	a.touched = a.touched[:0]
+	if err != nil {
+		return fmt.Errorf("globalarray: %s: %w", op, err)
+	}
+	return nil
+}
