@@ -65,7 +65,8 @@
 // a copy, and complete when it returns; nothing is allocated. The exception are
 // accumulates of one element to large parts, which are held back a few at a time
 // (option Immediate). Bytes outside the accumulate family may be seen half written
-// by a program that reads them before the synchronization.
+// by a program that reads them before the synchronization. Shared gives the memory itself,
+// for the processor to work on without calls.
 //
 // # Memory that is not mapped
 //

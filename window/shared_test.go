@@ -1,0 +1,119 @@
+package window_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// sharedCounts has all ranks count on all, by processor atomics where the memory is mapped, by
+// operations else, and by both on their own: every number is counted once. What was stored
+// before a word was set is read after the word.
+var sharedCounts = register("shared memory", func(s *script) {
+	const rounds = 200
+	n, me := s.w.Size(), s.w.Rank()
+	win := allocate[uint64](s, 2+n, window.SingleElement())
+	s.ok(win.LockAll(s.ctx, window.NoCheck))
+	for target := range n {
+		memory, ok := win.Shared(target)
+		s.check(ok == s.w.Mapped(target), "rank %d is shared: %v, mapped: %v", target, ok, s.w.Mapped(target))
+		s.check(!ok || len(memory) == win.Len(target), "rank %d shares %d elements of %d", target, len(memory), win.Len(target))
+		for range rounds {
+			if ok {
+				atomic.AddUint64(&memory[0], 1)
+			}
+			if !ok || target == me {
+				var old uint64
+				s.ok(win.FetchAndOp(window.Sum, 1, &old, target, 0))
+				s.ok(win.Flush(s.ctx, target))
+			}
+		}
+		if ok {
+			memory[2+me] = uint64(100 + me)
+			atomic.AddUint64(&memory[1], 1)
+		} else {
+			s.ok(win.Put([]uint64{uint64(100 + me)}, target, 2+me))
+			s.ok(win.Flush(s.ctx, target))
+			var old uint64
+			s.ok(win.FetchAndOp(window.Sum, 1, &old, target, 1))
+			s.ok(win.Flush(s.ctx, target))
+		}
+	}
+	own, ok := win.Shared(me)
+	s.check(ok && &own[0] == &win.Local()[0], "the own part is shared: %v, with %d elements", ok, len(own))
+	wait := s.w.NewWaiter()
+	for atomic.LoadUint64(&own[1]) < uint64(n) {
+		s.ok(wait.Pause(s.ctx))
+	}
+	wait.Finish()
+	s.check(atomic.LoadUint64(&own[0]) == uint64((n+1)*rounds), "%d were counted, want %d", own[0], (n+1)*rounds)
+	for rank, stored := range own[2:] {
+		s.check(stored == uint64(100+rank), "rank %d has stored %d", rank, stored)
+	}
+	for _, none := range []int{-1, n} {
+		_, ok := win.Shared(none)
+		s.check(!ok, "rank %d of %d is shared", none, n)
+	}
+	s.ok(win.UnlockAll(s.ctx))
+	s.ok(win.Close())
+	_, ok = win.Shared(me)
+	s.check(!ok, "a closed window is shared")
+})
+
+func TestShared(t *testing.T) {
+	for _, n := range []int{1, 2, 5} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) { worldtest.Run(t, n, sharedCounts) })
+	}
+}
+
+// Where cards that are not coherent with the processor do the accumulate family nothing is shared.
+func TestSharedBesideCards(t *testing.T) {
+	for _, coherent := range []bool{false, true} {
+		err := world.Run(t.Context(), 2, scripted(func(s *script) {
+			win := allocate[uint64](s, 1, window.CardAtomics())
+			_, ok := win.Shared(s.w.Rank())
+			s.check(ok == coherent, "with cards that are coherent: %v, the own part is shared: %v", coherent, ok)
+			s.ok(win.Close())
+		}), worldtest.OptionsCards(coherent)...)
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The memory of a rank that has died is shared no more.
+var sharedDeath = register("shared memory of the dead", func(s *script) {
+	win := allocate[uint64](s, 1)
+	_, ok := win.Shared(1)
+	s.check(ok, "rank 1 is not shared")
+	s.ok(s.w.Barrier(s.ctx))
+	worldtest.Signal("ready")
+	if s.w.Rank() == 1 {
+		<-s.ctx.Done()
+		return
+	}
+	wait := s.w.NewWaiter()
+	defer wait.Finish()
+	for s.w.Failures() == 0 {
+		s.ok(wait.Pause(s.ctx))
+	}
+	_, ok = win.Shared(1)
+	s.check(!ok, "the dead rank 1 is shared")
+	s.ok(win.Close())
+})
+
+func TestSharedDeath(t *testing.T) {
+	job := worldtest.Start(t, 2, sharedDeath)
+	for rank := range 2 {
+		job.Await(rank, "ready")
+	}
+	job.Kill(1)
+	errs := job.Wait()
+	if errs[0] != nil || errs[1] == nil {
+		t.Errorf("rank 0: %v, rank 1: %v", errs[0], errs[1])
+	}
+}
