@@ -21,6 +21,7 @@ func TestAllocations(t *testing.T) {
 		}
 		value := []byte("value")
 		s.ok(table.Put(s.ctx, "bytes", value))
+		to, wrong := make([]byte, 0, 100), false
 		batch := table.NewBatch()
 		for _, c := range []struct {
 			name string
@@ -30,6 +31,11 @@ func TestAllocations(t *testing.T) {
 			{"Add", 0, func() error { _, err := table.Add(s.ctx, keys[1], 1); return err }},
 			{"Count", 0, func() error { _, _, err := table.Count(s.ctx, keys[2]); return err }},
 			{"Get", 1, func() error { _, _, err := table.Get(s.ctx, "bytes"); return err }},
+			{"AppendGet", 0, func() error {
+				to, _, err := table.AppendGet(s.ctx, to[:0], "bytes")
+				wrong = wrong || string(to) != "value"
+				return err
+			}},
 			{"Put", 0, func() error { return table.Put(s.ctx, "bytes", value) }},
 			{"Batch", 0, func() error {
 				batch.Reset()
@@ -44,6 +50,7 @@ func TestAllocations(t *testing.T) {
 			got := testing.AllocsPerRun(100, func() { s.ok(c.do()) })
 			s.check(got == c.want, "%s makes %v allocations, want %v", c.name, got, c.want)
 		}
+		s.check(!wrong, "AppendGet gives another value")
 		s.ok(table.Close())
 	})
 }

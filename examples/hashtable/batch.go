@@ -24,6 +24,8 @@ type Batch struct {
 	ran    int
 	active []int32
 	memory arena
+	// group is where direct has the operations that it does together.
+	group [directGroup]int32
 
 	// owners[r] is what the current round does at rank r; touched lists the ranks
 	// that it has operations on.
@@ -129,6 +131,7 @@ func (b *Batch) Run(ctx context.Context) error {
 		}
 		b.active = append(b.active, int32(i))
 	}
+	b.direct()
 	for len(b.active) > 0 {
 		b.round(ctx)
 	}
@@ -152,6 +155,12 @@ func (a *arena) take(n int) []byte {
 	start := len(a.chunk)
 	a.chunk = a.chunk[:start+n]
 	return a.chunk[start : start+n : start+n]
+}
+
+func (a *arena) copy(bytes []byte) []byte {
+	to := a.take(len(bytes))
+	copy(to, bytes)
+	return to
 }
 
 func (a *arena) reset() { a.chunk = a.chunk[:0] }

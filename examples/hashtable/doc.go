@@ -81,6 +81,13 @@
 // record after the deletion. It had read the slot before, so it overlaps the deletion and
 // counts as having come first; nobody who comes after the deletion finds that record.
 //
+// # Mapped owners
+//
+// Where the owner's memory is mapped in this process the steps are the same, done by the
+// processor: loads, adds and compare-and-swaps of sync/atomic are in one order with the
+// window's (window.Shared), and records are compared where they are and written in place.
+// Nothing is issued, nothing waits, and a batch does such operations a few at a time.
+//
 // # Space
 //
 // Each Put over an existing key leaves the old record behind, and so does deletion;

@@ -62,6 +62,8 @@ type operation struct {
 	// record is what was read, from the word of lengths on; when a Get is done,
 	// the value.
 	record []byte
+	// mapped: record is in the owner's memory.
+	mapped bool
 	// own is a record of this operation that no slot refers to.
 	own piece
 	// swap is the value that stepSwap sets.
@@ -174,7 +176,7 @@ func (b *Batch) readRecord(op *operation) error {
 	if op.kind != opGet {
 		n = min(n, lengthsBytes+len(op.key))
 	}
-	op.record = b.memory.take(n)
+	op.record, op.mapped = b.memory.take(n), false
 	if err := t.bytes.Get(op.record, op.home.owner, start+s.prefix()); err != nil {
 		return err
 	}
@@ -187,12 +189,17 @@ func (b *Batch) readRecord(op *operation) error {
 // writeRecord puts the operation's record into the space that it has.
 func (b *Batch) writeRecord(op *operation) error {
 	record := b.memory.take(op.own.words * wordBytes)
+	op.encode(record)
+	return b.table.bytes.Put(record, op.home.owner, (b.table.recordStart()+op.own.place)*wordBytes)
+}
+
+// encode writes the operation's record into record, which has its words.
+func (op *operation) encode(record []byte) {
 	if op.kind == opAdd {
 		encodeCounter(record, op.key, op.delta)
 	} else {
 		encodeBytes(record, op.key, op.value)
 	}
-	return b.table.bytes.Put(record, op.home.owner, (b.table.recordStart()+op.own.place)*wordBytes)
 }
 
 // advance looks at the result of the operation's step and decides on the next.
@@ -274,7 +281,11 @@ func (b *Batch) compare(op *operation) {
 		return
 	}
 	if op.kind == opGet {
-		op.record = rest[keyLength : keyLength+valueLength]
+		value := rest[keyLength : keyLength+valueLength]
+		if op.mapped {
+			value = b.memory.copy(value)
+		}
+		op.record = value
 	}
 	b.decide(op)
 }

@@ -128,43 +128,59 @@ func (t *Table) recordStart() int { return t.bucketStart(t.buckets) }
 
 // Get reads the bytes under key. A counter is an ErrKind; see [Table.Count].
 func (t *Table) Get(ctx context.Context, key string) (value []byte, found bool, err error) {
-	r, err := t.one(ctx, func(b *Batch) { b.Get(key) })
-	return r.Value, r.Found, err
+	b, r, err := t.one(ctx, opGet, key, nil, 0)
+	value = bytes.Clone(r.Value)
+	t.release(b)
+	return value, r.Found, err
+}
+
+// AppendGet is Get into the caller's memory: it appends the bytes to to.
+func (t *Table) AppendGet(ctx context.Context, to []byte, key string) (value []byte, found bool, err error) {
+	b, r, err := t.one(ctx, opGet, key, nil, 0)
+	to = append(to, r.Value...)
+	t.release(b)
+	return to, r.Found, err
 }
 
 // Count reads the counter under key. Bytes are an ErrKind; see [Table.Get].
 func (t *Table) Count(ctx context.Context, key string) (count uint64, found bool, err error) {
-	r, err := t.one(ctx, func(b *Batch) { b.Count(key) })
+	b, r, err := t.one(ctx, opCount, key, nil, 0)
+	t.release(b)
 	return r.Count, r.Found, err
 }
 
 // Put sets the bytes under key. A counter there is an ErrKind: delete it first.
 func (t *Table) Put(ctx context.Context, key string, value []byte) error {
-	_, err := t.one(ctx, func(b *Batch) { b.Put(key, value) })
+	b, _, err := t.one(ctx, opPut, key, value, 0)
+	t.release(b)
 	return err
 }
 
 // Add adds delta to the counter under key, modulo 2^64, and returns the sum. A key that is
 // not there begins at 0. Bytes there are an ErrKind.
 func (t *Table) Add(ctx context.Context, key string, delta uint64) (uint64, error) {
-	r, err := t.one(ctx, func(b *Batch) { b.Add(key, delta) })
+	b, r, err := t.one(ctx, opAdd, key, nil, delta)
+	t.release(b)
 	return r.Count, err
 }
 
 // Delete removes key and tells whether it was there.
 func (t *Table) Delete(ctx context.Context, key string) (found bool, err error) {
-	r, err := t.one(ctx, func(b *Batch) { b.Delete(key) })
+	b, r, err := t.one(ctx, opDelete, key, nil, 0)
+	t.release(b)
 	return r.Found, err
 }
 
-// one runs a batch of one operation.
-func (t *Table) one(ctx context.Context, queue func(b *Batch)) (Result, error) {
-	b := t.batches.Get().(*Batch)
-	queue(b)
-	err := b.Run(ctx)
-	r := b.Result(0)
-	r.Value = bytes.Clone(r.Value)
+// one runs a batch of one operation. The value of its result is the batch's until release.
+func (t *Table) one(ctx context.Context, kind opKind, key string, value []byte, delta uint64) (b *Batch, r Result, err error) {
+	b = t.batches.Get().(*Batch)
+	b.queue(kind, key, value, delta)
+	err = b.Run(ctx)
+	return b, b.Result(0), err
+}
+
+// release gives back a batch of one.
+func (t *Table) release(b *Batch) {
 	b.Reset()
 	t.batches.Put(b)
-	return r, err
 }

@@ -1,0 +1,146 @@
+package hashtable
+
+import "sync/atomic"
+
+// Where the owner's memory is mapped in this process an operation needs no window: its steps
+// are done by the processor, by atomics that are in one order with the window's, each as soon
+// as it is known. The records of a few operations are looked for together, so that the
+// processor fetches them at once.
+
+// directGroup is how many operations are carried out together.
+const directGroup = 16
+
+// shared is an owner's memory, as words and as the same bytes.
+type shared struct {
+	words []uint64
+	bytes []byte
+}
+
+// sharedOf is the memory of a rank, if it is mapped and has not failed.
+func (t *Table) sharedOf(rank int) (m shared, ok bool) {
+	if m.words, ok = t.words.Shared(rank); !ok {
+		return m, false
+	}
+	m.bytes, ok = t.bytes.Shared(rank)
+	return m, ok
+}
+
+// direct carries out those of the active operations whose owners' memory is mapped, and
+// leaves the others.
+func (b *Batch) direct() {
+	left := b.active[:0]
+	group := b.group[:0]
+	for _, i := range b.active {
+		if _, ok := b.table.words.Shared(b.ops[i].home.owner); !ok {
+			left = append(left, i)
+			continue
+		}
+		if group = append(group, i); len(group) == directGroup {
+			left = b.directly(group, left)
+			group = group[:0]
+		}
+	}
+	b.active = b.directly(group, left)
+}
+
+// directly carries out a group. Those whose owner fails meanwhile are added to left.
+func (b *Batch) directly(group, left []int32) []int32 {
+	for len(group) > 0 {
+		still := group[:0]
+		for _, i := range group {
+			op := &b.ops[i]
+			m, ok := b.table.sharedOf(op.home.owner)
+			if !ok {
+				left = append(left, i)
+				continue
+			}
+			if b.do(op, m); op.step != stepDone {
+				still = append(still, i)
+			}
+		}
+		group = still
+	}
+	return left
+}
+
+// do carries out the operation's step, and those after it up to one that reads memory
+// elsewhere.
+func (b *Batch) do(op *operation, m shared) {
+	t := b.table
+	switch op.step {
+	case stepBucket:
+		slots := m.words[t.bucketStart(b.bucket(op)):][:bucketSlots]
+		for i := range slots {
+			op.slots[i] = atomic.LoadUint64(&slots[i])
+		}
+	case stepRecord:
+		b.refer(op, m)
+	case stepAdd:
+		op.word = atomic.AddUint64(&m.words[t.recordStart()+op.current.place()], op.delta) - op.delta
+	case stepSpace, stepWrite, stepSwap:
+		b.publishTo(op, m)
+		return
+	}
+	b.advance(op)
+}
+
+// refer makes the record in the owner's memory the operation's; it is compared there. Of
+// what a Get finds the value is copied then.
+func (b *Batch) refer(op *operation, m shared) {
+	t, s := b.table, op.current
+	start := t.recordStart() + s.place()
+	op.record = m.bytes[start*wordBytes+s.prefix() : (start+s.words())*wordBytes]
+	op.mapped = true
+	if op.kind == opCount && s.counter() {
+		op.word = atomic.LoadUint64(&m.words[start])
+	}
+}
+
+// publishTo allocates and writes the operation's record, if it needs one, and sets the slot.
+func (b *Batch) publishTo(op *operation, m shared) {
+	t := b.table
+	if op.step == stepSpace {
+		if !b.allocate(op, m) {
+			return
+		}
+		op.step = stepWrite
+	}
+	if op.step == stepWrite {
+		start := (t.recordStart() + op.own.place) * wordBytes
+		op.encode(m.bytes[start : start+op.own.words*wordBytes])
+		op.step = stepSwap
+	}
+	word := &m.words[b.slotPlace(op)]
+	for op.word = uint64(op.current); !atomic.CompareAndSwapUint64(word, uint64(op.current), uint64(op.swap)); {
+		if op.word = atomic.LoadUint64(word); op.word != uint64(op.current) {
+			break
+		}
+	}
+	b.advance(op)
+}
+
+// allocate gives the operation space for its record, or fails it.
+func (b *Batch) allocate(op *operation, m shared) bool {
+	t := b.table
+	space := &t.spaces[op.home.owner]
+	words := recordWords(op.kind == opAdd, len(op.key), len(op.value))
+	if place, ok := space.take(words); ok {
+		b.own(op, piece{place, words})
+		return true
+	}
+	if left := space.left(t.recordWords); words > left {
+		op.fail(b, b.full(op, words, t.recordWords-left))
+		return false
+	}
+	tail := atomic.AddUint64(&m.words[tailWord], uint64(words)) - uint64(words)
+	got := space.added(int(min(tail, uint64(t.recordWords))), words, t.recordWords)
+	if got.words < words {
+		op.fail(b, b.full(op, words, t.recordWords-got.words))
+		if got.words > 0 {
+			space.keep(got)
+		}
+		return false
+	}
+	b.own(op, got)
+	return true
+}
