@@ -1,0 +1,198 @@
+package hashtable
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"github.com/cespare/xxhash/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/verbs/sim"
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+const (
+	historyKeys  = 8
+	historyRanks = 3
+)
+
+// randomInputs fills inputs. The arguments of one client are like nobody else's.
+func randomInputs(random *rand.Rand, inputs []input, next func() uint64) {
+	for i := range inputs {
+		in := input{kind: opKind(random.IntN(int(opDelete) + 1)), key: random.IntN(historyKeys)}
+		// Half of the keys are mostly of one kind, so that not all is refused.
+		if in.key%2 == 0 && in.kind != opDelete && random.IntN(4) > 0 {
+			in.kind = []opKind{opGet, opPut}[random.IntN(2)]
+		}
+		if in.kind == opPut || in.kind == opAdd {
+			in.arg = next()
+		}
+		inputs[i] = in
+	}
+}
+
+// client works on the table as one of several on its rank until over says so.
+func (s *script) client(t *Table, number int, permitted func(error) bool, over func(turn int) bool) {
+	r := s.recorder(number)
+	defer func() { s.ok(r.file.Close()) }()
+	identity := uint64(s.w.Rank()*goroutines + number + 1)
+	random := rand.New(rand.NewPCG(11, identity))
+	var made uint64
+	batch := t.NewBatch()
+	inputs := make([]input, 3)
+	for turn := 0; !over(turn); turn++ {
+		some := inputs[:1+random.IntN(len(inputs))]
+		randomInputs(random, some, func() uint64 { made++; return made<<8 | identity })
+		if s.w.Failures() > 0 {
+			for i := range some {
+				for t.Owner(historyKey(some[i].key)) == victim {
+					some[i].key = (some[i].key + 1) % historyKeys
+				}
+			}
+		}
+		r.run(batch, some, permitted)
+	}
+}
+
+// work has all ranks work on a few keys. What mask leaves of hashes makes them collide.
+func work(mask uint64) func(s *script) {
+	return func(s *script) {
+		t := s.table(Config{Slots: 256, RecordBytes: 4 << 20})
+		t.hash = func(key string) uint64 { return xxhash.Sum64String(key) & mask }
+		s.concurrently(2, func(s *script, g int) {
+			s.client(t, g, func(error) bool { return false }, func(turn int) bool { return turn == 150/fewer })
+		})
+		s.close(t)
+	}
+}
+
+var (
+	recorded          = register("recorded work", work(^uint64(0)))
+	recordedCollision = register("recorded work on keys that collide", work(1<<63))
+)
+
+// recordedDeath is work in which the victim dies. Who survives works on as long again.
+var recordedDeath = register("recorded work with a death", func(s *script) {
+	const before, most = 30, 600
+	t := s.table(Config{Slots: 256, RecordBytes: 64 << 20})
+	s.concurrently(2, func(s *script, g int) {
+		last := -1
+		s.client(t, g, lost, func(turn int) bool {
+			if turn == before && g == 0 {
+				worldtest.Signal("ready")
+			}
+			if turn == most && s.w.Failures() == 0 {
+				wait := s.w.NewWaiter()
+				for s.w.Failures() == 0 {
+					s.ok(wait.Pause(s.ctx))
+				}
+				wait.Finish()
+			}
+			if last < 0 && s.w.Failures() > 0 {
+				last = turn + before
+			}
+			return turn == last
+		})
+	})
+	s.closeWithoutVictim(t)
+})
+
+// recording is a new directory for histories.
+func recording(t *testing.T) string {
+	directory := t.TempDir()
+	t.Setenv(historiesVariable, directory)
+	return directory
+}
+
+// linearizable checks what was recorded.
+func linearizable(t *testing.T, directory string) {
+	all := histories(t, directory)
+	require.Greater(t, len(all), 20)
+	require.Equal(t, porcupine.Ok, porcupine.CheckOperationsTimeout(tableModel, all, time.Minute))
+}
+
+// Every history of every kind of job has an order in which each operation takes effect at
+// one moment between its call and its return.
+func TestLinearizable(t *testing.T) {
+	for _, body := range []string{recorded, recordedCollision} {
+		for _, form := range []struct {
+			name string
+			run  func(t *testing.T, n int, name string)
+		}{
+			{"goroutines", worldtest.Goroutines}, {"processes", worldtest.Processes},
+			{"apart", worldtest.Apart}, {"tcp", worldtest.TCP}, {"hosts", worldtest.Hosts},
+		} {
+			t.Run(body+"/"+form.name, func(t *testing.T) {
+				directory := recording(t)
+				form.run(t, historyRanks, body)
+				linearizable(t, directory)
+			})
+		}
+	}
+}
+
+func TestLinearizableOnSimulatedCards(t *testing.T) {
+	for seed := range uint64(3) {
+		directory := recording(t)
+		profile, err := sim.ByName("ndr-2024")
+		require.NoError(t, err)
+		cards, err := sim.New(profile, seed)
+		require.NoError(t, err)
+		require.NoError(t, world.Simulate(t.Context(), cards, historyRanks, func(ctx context.Context, w *world.World) error {
+			return (&script{ctx, w}).run(func(s *script) {
+				table := s.table(Config{Slots: 256, RecordBytes: 4 << 20})
+				s.client(table, 0, func(error) bool { return false }, func(turn int) bool { return turn == 60 })
+				s.close(table)
+			})
+		}))
+		linearizable(t, directory)
+	}
+}
+
+// A rank is killed in the midst of its work. What it began has happened, or not, or happens
+// at no later moment than its death, for all survivors alike.
+func TestLinearizableDeath(t *testing.T) {
+	for _, device := range []string{"", "tcp"} {
+		t.Run("device "+device, func(t *testing.T) {
+			directory := recording(t)
+			job := worldtest.StartWith(t, historyRanks, recordedDeath, func(int) []string { return []string{"RMA_DEVICE=" + device} })
+			for rank := range historyRanks {
+				job.Await(rank, "ready")
+			}
+			job.Kill(victim)
+			errs := job.Wait()
+			require.Error(t, errs[victim])
+			require.NoError(t, errs[0])
+			require.NoError(t, errs[2])
+			linearizable(t, directory)
+		})
+	}
+}
+
+// The check finds what is wrong.
+func TestHistoriesThatAreNot(t *testing.T) {
+	found := func(value uint64) output { return output{found: true, value: value} }
+	put := porcupine.Operation{Input: input{kind: opPut, arg: 1}, Call: 1, Output: output{}, Return: 2}
+	again := porcupine.Operation{Input: input{kind: opPut, arg: 2}, Call: 3, Output: found(0), Return: 6}
+	for _, c := range []struct {
+		name  string
+		third porcupine.Operation
+		want  bool
+	}{
+		{"an old value beside the new one", porcupine.Operation{Input: input{kind: opGet}, Call: 4, Output: found(1), Return: 7}, true},
+		{"a new value beside the old one", porcupine.Operation{Input: input{kind: opGet}, Call: 4, Output: found(2), Return: 7}, true},
+		{"an old value after the new one", porcupine.Operation{Input: input{kind: opGet}, Call: 7, Output: found(1), Return: 8}, false},
+		{"a value of nobody", porcupine.Operation{Input: input{kind: opGet}, Call: 4, Output: found(3), Return: 7}, false},
+		{"nothing", porcupine.Operation{Input: input{kind: opGet}, Call: 4, Output: output{}, Return: 7}, false},
+		{"a second insert", porcupine.Operation{Input: input{kind: opPut, arg: 3}, Call: 4, Output: output{}, Return: 7}, false},
+		{"a counter", porcupine.Operation{Input: input{kind: opAdd, arg: 3}, Call: 4, Output: output{found: true, value: 3}, Return: 7}, false},
+		{"a refused counter", porcupine.Operation{Input: input{kind: opAdd, arg: 3}, Call: 4, Output: output{wrongKind: true}, Return: 7}, true},
+		{"a delete in the midst", porcupine.Operation{Input: input{kind: opDelete}, Call: 4, Output: output{found: true}, Return: 7}, true},
+	} {
+		require.Equal(t, c.want, porcupine.CheckOperations(tableModel, []porcupine.Operation{put, again, c.third}), c.name)
+	}
+}
