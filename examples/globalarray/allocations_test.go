@@ -26,6 +26,7 @@ func TestNothingIsAllocated(t *testing.T) {
 			"Put":        func() error { return a.Put(ctx, values, 7) },
 			"Gather":     func() error { return a.Gather(ctx, values, indices) },
 			"Scatter":    func() error { return a.Scatter(ctx, values, indices) },
+			"FetchAndOp": func() error { return a.FetchAndOp(ctx, window.Sum, values, values, indices) },
 			"Accumulate": func() error { return a.Accumulate(ctx, window.Xor, values, indices) },
 		} {
 			var err error

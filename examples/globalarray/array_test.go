@@ -99,6 +99,27 @@ func mixedOn(ctx context.Context, w *world.World, d globalarray.Distribution) (e
 	if err := same("permuted"); err != nil {
 		return err
 	}
+	// Of those who add one to an element each is told another number.
+	one, before := []int64{1, 1}, make([]int64, 2)
+	if err := a.FetchAndOp(ctx, window.Sum, one, before, []int{7, length - 1}); err != nil {
+		return err
+	}
+	all := make([]int64, 2*w.Size())
+	if err := world.AllGather(ctx, w, before, all); err != nil {
+		return err
+	}
+	slices.Sort(all)
+	for rank := range w.Size() {
+		for _, i := range []int{7, length - 1} {
+			if _, told := slices.BinarySearch(all, want[i]+int64(rank)); !told {
+				return fmt.Errorf("nobody was told %d of element %d: %v", want[i]+int64(rank), i, all)
+			}
+		}
+	}
+	want[7], want[length-1] = want[7]+int64(w.Size()), want[length-1]+int64(w.Size())
+	if err := errors.Join(a.FetchAndOp(ctx, window.NoOp, nil, before, []int{length - 1, 7}), differ("read", before, []int64{want[length-1], want[7]}), a.Sync(ctx)); err != nil {
+		return err
+	}
 	// One rank puts a row over the borders of all.
 	if w.Rank() == w.Size()-1 {
 		if err := a.Put(ctx, slices.Repeat([]int64{-1}, length-2), 1); err != nil {
@@ -148,6 +169,7 @@ func TestRefusals(t *testing.T) {
 			{a.Get(ctx, make([]int32, 11), 0), "globalarray: Get: 11 elements from index 0 on; the array has 10"},
 			{a.Scatter(ctx, values, []int{0, 1, 10}), "globalarray: Scatter: index 10, number 2 of 3; the array has elements 0 to 9"},
 			{a.Gather(ctx, values, []int{-1, 1, 2}), "globalarray: Gather: index -1, number 0 of 3; the array has elements 0 to 9"},
+			{a.FetchAndOp(ctx, window.Sum, nil, values, []int{1, 2, 3}), "globalarray: FetchAndOp: invalid argument: 0 values for 3 results; allowed are as many"},
 			{a.Accumulate(ctx, window.Sum, values, []int{1, 2}), "globalarray: Accumulate: invalid argument: 2 indices for 3 elements; allowed are as many"},
 		} {
 			if c.err == nil || c.err.Error() != c.want || !errors.Is(c.err, globalarray.ErrArgument) {

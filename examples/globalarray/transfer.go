@@ -82,6 +82,31 @@ func (a *Array[T]) Accumulate(ctx context.Context, op window.Op, values []T, ind
 	return a.complete(ctx, "Accumulate", err)
 }
 
+// FetchAndOp combines the elements of indices with values, of which there are as many, and gives what the
+// elements were. With window.NoOp, where values are of no account and may be nil, it is a Gather that is atomic for
+// each element.
+func (a *Array[T]) FetchAndOp(ctx context.Context, op window.Op, values, results []T, indices []int) error {
+	if err := a.check("FetchAndOp", len(results), indices); err != nil {
+		return err
+	}
+	if len(values) != len(results) && op != window.NoOp {
+		return fmt.Errorf("globalarray: FetchAndOp: %w: %d values for %d results; allowed are as many", ErrArgument, len(values), len(results))
+	}
+	var err error
+	for i, index := range indices {
+		var value T
+		if op != window.NoOp {
+			value = values[i]
+		}
+		rank, displacement := a.Where(index)
+		a.touch(rank)
+		if err = a.win.FetchAndOp(op, value, &results[i], rank, displacement); err != nil {
+			break
+		}
+	}
+	return a.complete(ctx, "FetchAndOp", err)
+}
+
 // check refuses what cannot be done before any of it is.
 func (a *Array[T]) check(op string, n int, indices []int) error {
 	if n != len(indices) {

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/examples/globalarray"
+	"github.com/onesided/rma/examples/kernel"
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+func TestMain(m *testing.M) { worldtest.Main(m) }
+
+func TestJump(t *testing.T) {
+	value := uint64(1)
+	for n := range uint64(1000) {
+		require.Equal(t, value, jump(n), "number %d", n)
+		value = next(value)
+	}
+	// The sequence has this period.
+	const period = 1317624576693539401
+	require.EqualValues(t, 1, jump(period))
+	require.Equal(t, jump(12345), jump(period+12345))
+}
+
+func TestParts(t *testing.T) {
+	for _, ranks := range []int{1, 2, 3, 7} {
+		end := 0
+		for rank := range ranks {
+			first, last := part(100, rank, ranks)
+			require.Equal(t, end, first)
+			require.InDelta(t, 100/ranks, last-first, 1)
+			end = last
+		}
+		require.Equal(t, 100, end)
+	}
+}
+
+// small is the kernel on a small table.
+func small(ctx context.Context, w *world.World, atomics bool) error {
+	j := job{log: 14, ahead: mostAhead, atomics: atomics}
+	return j.run(ctx, kernel.Of(w, new(bytes.Buffer)))
+}
+
+var (
+	withAtomics = worldtest.Register("with atomics", func(ctx context.Context, w *world.World) error { return small(ctx, w, true) })
+	// Ranks that share so few words lose updates, and more than the rules allow if one stands still in
+	// the midst of some; one rank loses none.
+	without = worldtest.Register("without", func(ctx context.Context, w *world.World) error {
+		err := small(ctx, w, false)
+		if w.Size() > 1 && errors.Is(err, kernel.ErrVerification) {
+			return nil
+		}
+		return err
+	})
+)
+
+func TestGUPS(t *testing.T) {
+	for _, name := range []string{withAtomics, without} {
+		for _, n := range []int{1, 2, 3} {
+			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) { worldtest.Run(t, n, name) })
+		}
+		t.Run(name+"/hosts", func(t *testing.T) { worldtest.Hosts(t, 2, name) })
+	}
+}
+
+// A table that another has changed does not pass.
+func TestVerification(t *testing.T) {
+	require.NoError(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
+		table, err := globalarray.New[uint64](ctx, w, 64, globalarray.Blocks())
+		if err != nil {
+			return err
+		}
+		for i, word := range table.Local() {
+			*word = uint64(i)
+		}
+		if err := table.Sync(ctx); err != nil {
+			return err
+		}
+		u := &updater{table: table, mask: 63, values: make([]uint64, 0, 10), indices: make([]int, 0, 10)}
+		first, last := part(256, w.Rank(), w.Size())
+		if err := u.accumulate(ctx, first, last); err != nil {
+			return err
+		}
+		if w.Rank() == 0 {
+			if err := table.Accumulate(ctx, window.Xor, []uint64{1, 1}, []int{3, 40}); err != nil {
+				return err
+			}
+		}
+		if err := table.Sync(ctx); err != nil {
+			return err
+		}
+		wrong, err := u.verify(ctx, kernel.Of(w, new(bytes.Buffer)), first, last)
+		if err != nil {
+			return err
+		}
+		if wrong != 2 {
+			return fmt.Errorf("%d words are wrong, want 2", wrong)
+		}
+		return table.Close()
+	}))
+}
+
+func TestCommand(t *testing.T) {
+	var out, errout bytes.Buffer
+	require.Zero(t, newKernel().Command(t.Context(), []string{"-ranks", "3", "-log", "10"}, &out, &errout), "%s", errout.String())
+	require.Regexp(t, `^rate +[0-9.e-]+ GUPS\nwrong +0 of 1024 words\n$`, out.String())
+	require.Equal(t, 2, newKernel().Command(t.Context(), []string{"-log", "3"}, &out, &errout))
+	require.Contains(t, errout.String(), "must be a number from 4 to 40")
+}
+
+func Example() {
+	fmt.Println(next(1<<63), jump(64) == next(1<<63))
+	// Output: 7 true
+}

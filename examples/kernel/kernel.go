@@ -1,0 +1,187 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strconv"
+	"sync"
+	"syscall"
+
+	"github.com/onesided/rma/world"
+)
+
+// A Kernel is a command.
+type Kernel struct {
+	// Name is the command's, About a phrase, More paragraphs for -h.
+	Name, About, More string
+	// Flags defines the flags beside -ranks.
+	Flags func(f *Flags)
+	// Check says what is wrong with them in a job of so many ranks; nil: nothing ever is.
+	Check func(ranks int) error
+	// Run is the body of each rank.
+	Run func(ctx context.Context, r *Rank) error
+}
+
+// ErrVerification is wrapped by the error of a Run whose results are wrong.
+var ErrVerification = errors.New("verification failed")
+
+// errUsage is about the command line.
+var errUsage = errors.New("wrong usage")
+
+// mostRanks bounds -ranks.
+const mostRanks = 4096
+
+// Flags are those of a command.
+type Flags struct{ *flag.FlagSet }
+
+// Number defines a flag for a number within bounds, whose value before is what it is without the flag.
+func (f *Flags) Number(into *int, name string, least, most int, usage string) {
+	f.Func(name, fmt.Sprintf("%s, %d to %d (default %d)", usage, least, most, *into), func(s string) error {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < least || n > most {
+			return fmt.Errorf("must be a number from %d to %d", least, most)
+		}
+		*into = n
+		return nil
+	})
+}
+
+// Main carries out the command line of this process, and ends it.
+func Main(k *Kernel) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// A second signal ends the process at once.
+	context.AfterFunc(ctx, stop)
+	os.Exit(k.Command(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// Command carries out a command line as a rank of the job that this process was started for, and returns
+// the exit status: 0; 1 if the kernel has failed, or its verification; 2 for wrong usage.
+func (k *Kernel) Command(ctx context.Context, arguments []string, out, errout io.Writer) int {
+	ranks := 0
+	flags := k.flags(&ranks)
+	wrong := flags.Parse(arguments)
+	if wrong == nil && flags.NArg() > 0 {
+		wrong = fmt.Errorf("%q: there are flags only", flags.Arg(0))
+	}
+	logger := slog.New(slog.NewTextHandler(errout, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	w, err := world.Init(ctx, world.WithLogger(logger))
+	if err != nil && wrong == nil {
+		fmt.Fprintf(errout, "%s: %v\n", k.Name, err)
+		return 1
+	}
+	if wrong == nil && ranks > 0 && w.Size() > 1 {
+		wrong = fmt.Errorf("-ranks %d in a job of %d ranks: leave it out under a launcher", ranks, w.Size())
+	}
+	if wrong == nil && k.Check != nil {
+		wrong = k.Check(max(ranks, w.Size()))
+	}
+	if wrong != nil {
+		return k.explain(wrong, w, out, errout)
+	}
+	shared := &output{out: out}
+	if ranks > 1 {
+		err = errors.Join(w.Close(), world.Run(ctx, ranks, func(ctx context.Context, w *world.World) error {
+			return k.run(ctx, w, shared)
+		}))
+	} else {
+		err = k.run(ctx, w, shared)
+	}
+	if err != nil {
+		fmt.Fprintf(errout, "%s: %v\n", k.Name, err)
+		return 1
+	}
+	return 0
+}
+
+// run is one rank. One that has failed leaves the job without an end in order, which tells the others.
+func (k *Kernel) run(ctx context.Context, w *world.World, out *output) error {
+	err := k.Run(ctx, &Rank{World: w, out: out})
+	if err == nil || errors.Is(err, ErrVerification) {
+		err = errors.Join(err, w.Close())
+	}
+	return err
+}
+
+// explain prints help, or what is wrong with the command line, as one rank.
+func (k *Kernel) explain(wrong error, w *world.World, out, errout io.Writer) int {
+	speaks := w == nil || w.Rank() == 0
+	if w != nil {
+		defer w.Close()
+	}
+	help := errors.Is(wrong, flag.ErrHelp)
+	switch {
+	case help && speaks:
+		k.help(out)
+	case speaks:
+		fmt.Fprintf(errout, "%s: %v: %v\n%[1]s -h explains the usage\n", k.Name, errUsage, wrong)
+	}
+	if help {
+		return 0
+	}
+	return 2
+}
+
+func (k *Kernel) flags(ranks *int) *Flags {
+	flags := &Flags{flag.NewFlagSet(k.Name, flag.ContinueOnError)}
+	flags.SetOutput(io.Discard)
+	flags.Func("ranks", fmt.Sprintf("run `n` ranks as goroutines of this process, 1 to %d; not under a launcher", mostRanks), func(s string) error {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 || n > mostRanks {
+			return fmt.Errorf("must be a number from 1 to %d", mostRanks)
+		}
+		*ranks = n
+		return nil
+	})
+	k.Flags(flags)
+	return flags
+}
+
+func (k *Kernel) help(to io.Writer) {
+	fmt.Fprintf(to, `usage: %[1]s [flags]
+
+%[2]s. Start the ranks by rmarun, or give -ranks:
+
+  go run ./cmd/rmarun -n 4 ./examples/%[1]s
+  go run ./examples/%[1]s -ranks 4
+
+`, k.Name, k.About)
+	if k.More != "" {
+		fmt.Fprintf(to, "%s\n\n", k.More)
+	}
+	fmt.Fprintln(to, "flags:")
+	var ranks int
+	flags := k.flags(&ranks)
+	flags.SetOutput(to)
+	flags.PrintDefaults()
+	fmt.Fprint(to, "\nexit status: 0; 1 if the verification failed, or the job; 2 for wrong usage\n")
+}
+
+// A Rank is one of the job.
+type Rank struct {
+	*world.World
+	out *output
+}
+
+// Of is a rank outside of a command, whose results go to out.
+func Of(w *world.World, out io.Writer) *Rank { return &Rank{World: w, out: &output{out: out}} }
+
+// output is where results go.
+type output struct {
+	mu  sync.Mutex
+	out io.Writer
+}
+
+// Result prints a result if this is rank 0.
+func (r *Rank) Result(name string, value float64, unit string) {
+	if r.Rank() == 0 {
+		r.out.mu.Lock()
+		defer r.out.mu.Unlock()
+		fmt.Fprintf(r.out.out, "%-20s %14.6g %s\n", name, value, unit)
+	}
+}
