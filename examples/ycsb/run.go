@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/onesided/rma/examples/hashtable"
+	"github.com/onesided/rma/world"
+)
+
+// kind is what an operation does.
+type kind uint8
+
+const (
+	read kind = iota
+	update
+	modify
+	kinds
+)
+
+var kindNames = [kinds]string{"read", "update", "read-modify-write"}
+
+// mostDraws is how many draws a rank makes beforehand.
+const mostDraws = 1 << 20
+
+// A result is what all ranks together have done.
+type result struct {
+	latencies [kinds]histogram
+	// rate is in operations a second.
+	rate float64
+}
+
+// A worker is this rank's side of a run.
+type worker struct {
+	options
+	w     *world.World
+	table *hashtable.Table
+	batch *hashtable.Batch
+	keys  []string
+	// drawn are records, doing what is done with them.
+	drawn []uint32
+	doing []kind
+	// values[i] is for operation i of a batch, written the last version made.
+	values    [][]byte
+	written   uint64
+	latencies [kinds]histogram
+}
+
+// run carries out a job of w's ranks.
+func run(ctx context.Context, w *world.World, o options) (r *result, err error) {
+	mine := share(o.operations, w)
+	entry := hashtable.EntryBytes(len(keyOf(0)), o.value)
+	// Keys and updates spread over the ranks, but not evenly: one record may have a tenth of
+	// all updates.
+	updates := int(float64(o.operations)*(1-o.workload.reads)*0.3) + (o.operations+o.records)/w.Size()
+	table, err := hashtable.New(ctx, w, hashtable.Config{Slots: 64 + 3*o.records/w.Size(), RecordBytes: (2*updates + 1000) * entry})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, table.Close()) }()
+	k := &worker{options: o, w: w, table: table, batch: table.NewBatch(), keys: make([]string, o.records), values: make([][]byte, o.batch)}
+	k.prepare(min(mine, mostDraws))
+	if err := k.load(ctx); err != nil {
+		return nil, err
+	}
+	if err := w.Barrier(ctx); err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	if err := k.work(ctx, mine); err != nil {
+		return nil, err
+	}
+	return k.gather(ctx, time.Since(start))
+}
+
+// share is this rank's part of n.
+func share(n int, w *world.World) int {
+	return (w.Rank()+1)*n/w.Size() - w.Rank()*n/w.Size()
+}
+
+// prepare makes keys and draws.
+func (k *worker) prepare(draws int) {
+	for i := range k.keys {
+		k.keys[i] = keyOf(i)
+	}
+	for i := range k.values {
+		k.values[i] = make([]byte, k.value)
+	}
+	random := rand.New(rand.NewPCG(1, uint64(k.w.Rank())))
+	k.drawn = records(random, k.distribution, k.records, draws)
+	k.doing = make([]kind, draws)
+	for i := range k.doing {
+		if random.Float64() >= k.workload.reads {
+			k.doing[i] = k.workload.other
+		}
+	}
+}
+
+// put queues a new version of a record, as the batch's operation i.
+func (k *worker) put(i, record int) {
+	k.written++
+	fill(k.values[i], uint64(record), k.written<<16|uint64(k.w.Rank()))
+	k.batch.Put(k.keys[record], k.values[i])
+}
+
+// load puts every record whose number is this rank's modulo their count.
+func (k *worker) load(ctx context.Context) error {
+	for record := k.w.Rank(); record < k.records; record += k.w.Size() {
+		if k.put(k.batch.Len(), record); k.batch.Len() == k.options.batch {
+			if err := k.batch.Run(ctx); err != nil {
+				return err
+			}
+			k.batch.Reset()
+		}
+	}
+	defer k.batch.Reset()
+	return k.batch.Run(ctx)
+}
+
+// work carries out n operations.
+func (k *worker) work(ctx context.Context, n int) error {
+	for at := 0; n > 0; {
+		size := min(k.options.batch, n, len(k.drawn)-at)
+		if err := k.turn(ctx, k.drawn[at:at+size], k.doing[at:at+size]); err != nil {
+			return err
+		}
+		if at += size; at == len(k.drawn) {
+			at = 0
+		}
+		n -= size
+	}
+	return nil
+}
+
+// turn carries out operations in a batch, and what they write to what they have read in a
+// second one.
+func (k *worker) turn(ctx context.Context, drawn []uint32, doing []kind) error {
+	start := time.Now()
+	var counts [kinds]uint64
+	for i, record := range drawn {
+		counts[doing[i]]++
+		if doing[i] == update {
+			k.put(i, int(record))
+		} else {
+			k.batch.Get(k.keys[record])
+		}
+	}
+	if err := k.batch.Run(ctx); err != nil {
+		return err
+	}
+	first := time.Since(start)
+	k.latencies[read].add(first, counts[read])
+	k.latencies[update].add(first, counts[update])
+	for i, record := range drawn {
+		if doing[i] == update {
+			continue
+		}
+		got := k.batch.Result(i)
+		if !got.Found {
+			return fmt.Errorf("record %d is not there", record)
+		}
+		if err := verify(got.Value, uint64(record), k.value); err != nil {
+			return err
+		}
+	}
+	k.batch.Reset()
+	if counts[modify] == 0 {
+		return nil
+	}
+	for i, record := range drawn {
+		if doing[i] == modify {
+			k.put(i, int(record))
+		}
+	}
+	if err := k.batch.Run(ctx); err != nil {
+		return err
+	}
+	k.batch.Reset()
+	k.latencies[modify].add(time.Since(start), counts[modify])
+	return nil
+}
+
+// gather brings what all ranks have measured together. The slowest one's time counts.
+func (k *worker) gather(ctx context.Context, elapsed time.Duration) (*result, error) {
+	times := make([]int64, k.w.Size())
+	if err := world.AllGather(ctx, k.w, []int64{int64(elapsed)}, times); err != nil {
+		return nil, err
+	}
+	slowest := int64(1)
+	for _, t := range times {
+		slowest = max(slowest, t)
+	}
+	r := &result{rate: float64(k.operations) / time.Duration(slowest).Seconds()}
+	all := make([]uint64, buckets*k.w.Size())
+	for kind := range r.latencies {
+		if err := world.AllGather(ctx, k.w, k.latencies[kind].counts[:], all); err != nil {
+			return nil, err
+		}
+		for rank := range k.w.Size() {
+			r.latencies[kind].merge(all[rank*buckets : (rank+1)*buckets])
+		}
+	}
+	return r, nil
+}

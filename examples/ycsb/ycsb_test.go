@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/world"
+)
+
+// Every duration is in a bucket whose bounds hold it, within a sixteenth.
+func TestBuckets(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	for range 10_000 {
+		n := random.Uint64() >> (1 + random.IntN(63))
+		bucket := bucketOf(n)
+		require.Less(t, bucket, buckets)
+		require.GreaterOrEqual(t, most(bucket), n)
+		require.LessOrEqual(t, float64(most(bucket)-n), float64(n)/fine)
+		if bucket > 0 {
+			require.Less(t, most(bucket-1), n)
+		}
+	}
+}
+
+func TestQuantiles(t *testing.T) {
+	var h, other histogram
+	require.Zero(t, h.quantile(0.5))
+	for i := range 1000 {
+		to := &h
+		if i%2 == 0 {
+			to = &other
+		}
+		to.add(time.Duration(i+1)*time.Microsecond, 3)
+	}
+	h.merge(other.counts[:])
+	require.EqualValues(t, 3000, h.total())
+	for _, part := range []float64{0.001, 0.5, 0.95, 0.99, 1} {
+		exact := part * 1000 * float64(time.Microsecond)
+		require.InEpsilon(t, exact, float64(h.quantile(part)), 1.0/fine, "part %v", part)
+	}
+}
+
+// What is drawn first, second and so on comes as often as Zipf's law says.
+func TestZipfian(t *testing.T) {
+	const n, draws = 1000, 1_000_000
+	z := newZipfian(n)
+	random := rand.New(rand.NewPCG(2, 2))
+	var counts [n]float64
+	for range draws {
+		counts[z.draw(random)]++
+	}
+	for _, rank := range []int{0, 1} {
+		want := draws / math.Pow(float64(rank+1), theta) / z.zeta
+		require.InEpsilon(t, want, counts[rank], 0.03, "rank %d", rank)
+	}
+	// The method is not exact beyond, but close in sum.
+	half, want := 0.0, 0.0
+	for rank := range n / 2 {
+		half += counts[rank]
+		want += draws / math.Pow(float64(rank+1), theta) / z.zeta
+	}
+	require.InEpsilon(t, want, half, 0.02)
+	for _, few := range []int{1, 2, 3} {
+		for _, record := range records(random, zipf, few, 100) {
+			require.Less(t, int(record), few)
+		}
+	}
+}
+
+// A value that was changed in any byte, cut, or is another record's is found out.
+func TestVerify(t *testing.T) {
+	for _, size := range []int{leastValue, 29, 64} {
+		value := make([]byte, size)
+		fill(value, 7, 3<<16|1)
+		require.NoError(t, verify(value, 7, size))
+		require.Error(t, verify(value, 8, size))
+		require.Error(t, verify(value[:size-1], 7, size))
+		for i := range value {
+			value[i] ^= 1
+			require.Error(t, verify(value, 7, size), "byte %d of %d", i, size)
+			value[i] ^= 1
+		}
+		newer := make([]byte, size)
+		fill(newer, 7, 4<<16|1)
+		require.Error(t, verify(append(value[:size-8:size-8], newer[size-8:]...), 7, size))
+	}
+}
+
+func TestUsage(t *testing.T) {
+	for _, c := range []struct{ arguments, says string }{
+		{"-workload D", `-workload "D", allowed are A, B, C and F`},
+		{"-records 0", "-records 0, allowed are 1 to"},
+		{"-value 8", "-value 8, allowed are 24 to"},
+		{"-distribution normal", `"normal", allowed are zipfian and uniform`},
+		{"-batch 0", "-batch 0"},
+		{"-operations -1", "-operations -1"},
+		{"more", `"more" is no flag`},
+	} {
+		var errout strings.Builder
+		require.Equal(t, 2, command(t.Context(), strings.Fields(c.arguments), io.Discard, &errout))
+		require.Contains(t, errout.String(), c.says)
+	}
+}
+
+// All workloads on several ranks: every operation is counted once, under its kind.
+func TestWorkloads(t *testing.T) {
+	for name, w := range workloads {
+		for _, distribution := range []string{uniform, zipf} {
+			o := options{name: name, workload: w, records: 500, value: 64, distribution: distribution, batch: 50, operations: 4001}
+			var printed bytes.Buffer
+			require.NoError(t, world.Run(t.Context(), 3, func(ctx context.Context, w *world.World) error {
+				r, err := run(ctx, w, o)
+				if err != nil || w.Rank() != 0 {
+					return err
+				}
+				assert.Positive(t, r.rate)
+				reads, others := r.latencies[read].total(), r.latencies[o.workload.other].total()
+				assert.EqualValues(t, o.operations, reads+others)
+				assert.InDelta(t, o.workload.reads, float64(reads)/float64(o.operations), 0.05)
+				return r.print(&printed, o, w.Size())
+			}))
+			require.Contains(t, printed.String(), "workload "+name)
+			require.Contains(t, printed.String(), "p99.9")
+		}
+	}
+}
+
+func TestRedisRates(t *testing.T) {
+	r, err := parseRates("\"test\",\"rps\",\"avg_latency_ms\"\n\"SET\",\"500.00\",\"1\"\n\"GET\",\"1000.00\",\"1\"\n")
+	require.NoError(t, err)
+	require.Equal(t, redisRates{get: 1000, set: 500}, r)
+	require.InDelta(t, 1000, r.mixed(workloads["C"]), 1e-6)
+	require.InDelta(t, 1/(0.5/1000+0.5/500), r.mixed(workloads["A"]), 1e-6)
+	require.InDelta(t, 1/(0.5/1000+0.5*(1.0/500+1.0/1000)), r.mixed(workloads["F"]), 1e-6)
+	_, err = parseRates("ERR unknown command")
+	require.Error(t, err)
+}
+
+func TestRedis(t *testing.T) {
+	for _, program := range []string{"redis-server", "redis-benchmark"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("skipped: %v", err)
+		}
+	}
+	o := options{workload: workloads["B"], records: 100, value: 32, operations: 2000}
+	for _, loopback := range []bool{false, true} {
+		rates, err := measureRedis(t.Context(), o, 2, loopback)
+		require.NoError(t, err)
+		require.Positive(t, rates.get)
+		require.Positive(t, rates.set)
+	}
+}
