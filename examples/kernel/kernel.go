@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"os/signal"
 	"strconv"
@@ -182,6 +183,10 @@ func (r *Rank) Result(name string, value float64, unit string) {
 	if r.Rank() == 0 {
 		r.out.mu.Lock()
 		defer r.out.mu.Unlock()
-		fmt.Fprintf(r.out.out, "%-20s %14.6g %s\n", name, value, unit)
+		text := strconv.FormatFloat(value, 'g', 6, 64)
+		if value == math.Trunc(value) && math.Abs(value) < 1<<53 {
+			text = strconv.FormatFloat(value, 'f', 0, 64)
+		}
+		fmt.Fprintf(r.out.out, "%-20s %14s %s\n", name, text, unit)
 	}
 }
