@@ -25,7 +25,7 @@ type Batch struct {
 	active []int32
 	memory arena
 	// group is where direct has the operations that it does together.
-	group [directGroup]int32
+	group [directGroup]mappedOperation
 
 	// owners[r] is what the current round does at rank r; touched lists the ranks
 	// that it has operations on.

@@ -25,43 +25,51 @@ func (t *Table) sharedOf(rank int) (m shared, ok bool) {
 	return m, ok
 }
 
+// A mappedOperation is one that direct carries out, and its owner's memory.
+type mappedOperation struct {
+	index int32
+	shared
+}
+
 // direct carries out those of the active operations whose owners' memory is mapped, and
 // leaves the others.
 func (b *Batch) direct() {
-	left := b.active[:0]
-	group := b.group[:0]
+	t, left, n := b.table, b.active[:0], 0
 	for _, i := range b.active {
-		if _, ok := b.table.words.Shared(b.ops[i].home.owner); !ok {
+		op := &b.ops[i]
+		m, ok := t.sharedOf(op.home.owner)
+		if !ok {
 			left = append(left, i)
 			continue
 		}
-		if group = append(group, i); len(group) == directGroup {
-			left = b.directly(group, left)
-			group = group[:0]
+		m.fetch(t.bucketStart(op.home.bucket))
+		b.group[n] = mappedOperation{i, m}
+		if n++; n == directGroup {
+			b.directly(b.group[:n])
+			n = 0
 		}
 	}
-	b.active = b.directly(group, left)
+	b.directly(b.group[:n])
+	b.active = left
 }
 
-// directly carries out a group. Those whose owner fails meanwhile are added to left.
-func (b *Batch) directly(group, left []int32) []int32 {
+// directly carries out a group, whose owners' memory stays mapped while the table is open.
+func (b *Batch) directly(group []mappedOperation) {
 	for len(group) > 0 {
 		still := group[:0]
-		for _, i := range group {
-			op := &b.ops[i]
-			m, ok := b.table.sharedOf(op.home.owner)
-			if !ok {
-				left = append(left, i)
-				continue
-			}
-			if b.do(op, m); op.step != stepDone {
-				still = append(still, i)
+		for i := range group {
+			member := &group[i]
+			op := &b.ops[member.index]
+			if b.do(op, member.shared); op.step != stepDone {
+				still = append(still, *member)
 			}
 		}
 		group = still
 	}
-	return left
 }
+
+// fetch has the processor load a word, for which it need not wait: nothing depends on it.
+func (m shared) fetch(place int) { atomic.LoadUint64(&m.words[place]) }
 
 // do carries out the operation's step, and those after it up to one that reads memory
 // elsewhere.
@@ -82,6 +90,9 @@ func (b *Batch) do(op *operation, m shared) {
 		return
 	}
 	b.advance(op)
+	if op.step == stepRecord {
+		m.fetch(t.recordStart() + op.current.place())
+	}
 }
 
 // refer makes the record in the owner's memory the operation's; it is compared there. Of
