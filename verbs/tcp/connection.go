@@ -40,8 +40,8 @@ type connection struct {
 	slot int
 	// errand: the device has to visit although the socket may be silent.
 	errand atomic.Bool
-	// blocked: the output waits for room. rides: the acknowledgement that is owed waits for a frame, an
-	// errand of the device's. Both change under mu.
+	// blocked: the output waits for room. rides: the acknowledgement that is owed waits for a frame. Both
+	// change under mu.
 	blocked, rides atomic.Bool
 
 	mu     sync.Mutex
@@ -135,12 +135,15 @@ func (c *connection) wantVisit() {
 	}
 }
 
-// ride has the acknowledgement that is owed go with the next frame, or else after the next look.
+// ride has the acknowledgement that is owed go with the next frame, or else after the next poll's look. Where
+// somebody sleeps, who may be the only one that polls, it goes now. A rider comes before the look for sleepers,
+// and a sleeper announces itself before it looks for riders, so one sees the other.
 func (c *connection) ride() {
 	if !c.rides.Swap(true) {
-		c.device.errands.Add(1)
-		// A sleeper announces itself before it looks for errands, so one sees the other.
-		c.device.channel.Ring()
+		c.device.riders.Add(1)
+	}
+	if c.device.channel.sleepers.Load() > 0 {
+		c.alight()
 	}
 }
 
@@ -148,7 +151,7 @@ func (c *connection) ride() {
 func (c *connection) alight() {
 	if c.rides.Load() {
 		c.rides.Store(false)
-		c.device.errands.Add(-1)
+		c.device.riders.Add(-1)
 	}
 }
 

@@ -101,7 +101,7 @@ func TestRiding(t *testing.T) {
 			}
 			s.device.aloneUntil = s.device.Now() + time.Minute
 			s.device.drive() // does the errands of a new connection
-			require.Zero(t, s.device.errands.Load())
+			require.Zero(t, s.device.errands.Load()+s.device.riders.Load())
 			s.feed = message(frame{kind: c.asks, request: 1, flags: flagSignalled, rkey: openKey, address: s.base, operand: messageOperand(8, 0)}, text(8))
 			s.device.drive()
 			require.Equal(t, c.first, kinds())
@@ -111,7 +111,7 @@ func TestRiding(t *testing.T) {
 			}
 			s.device.drive()
 			require.Equal(t, c.second, kinds())
-			require.Zero(t, s.device.errands.Load())
+			require.Zero(t, s.device.errands.Load()+s.device.riders.Load())
 			s.device.drive()
 			require.Empty(t, s.said(t))
 		})

@@ -33,8 +33,8 @@ type device struct {
 	table atomic.Pointer[[]*connection]
 	live  atomic.Int32
 	// errands counts the connections that want a visit although their socket may be
-	// silent, and those that have an acknowledgement ride.
-	errands atomic.Int32
+	// silent, riders those that have an acknowledgement ride.
+	errands, riders atomic.Int32
 	// blocked counts the connections whose output waits for room.
 	blocked atomic.Int32
 	// nextTick is when, since opened, the peers are looked after. lookSoon makes the
@@ -153,8 +153,8 @@ func (d *device) drive() {
 	}
 	table := *d.table.Load()
 	now := d.Now()
-	// What the looks find to do waits for the next drive.
-	errands := d.errands.Load() != 0
+	// What begins to ride at this drive's looks does to the next drive.
+	ridden := d.riders.Load() != 0
 	if now < d.aloneUntil && d.heard < len(table) && table[d.heard] != nil && !d.lookSoon.Load() {
 		for looks := d.looks.Load(); !table[d.heard].look() && looks > 1; looks-- {
 		}
@@ -162,11 +162,12 @@ func (d *device) drive() {
 		d.lookAtAll(table, now)
 	}
 	press := d.blocked.Load() != 0 && now >= d.pressAt
-	if press || errands {
+	if press || ridden || d.errands.Load() != 0 {
 		for _, c := range table {
 			if c != nil && (c.errand.Load() || press && c.blocked.Load()) {
 				d.run(c)
-			} else if c != nil && c.rides.Load() {
+			}
+			if ridden && c != nil && c.rides.Load() {
 				c.deliver()
 			}
 		}
