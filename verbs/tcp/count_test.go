@@ -82,16 +82,21 @@ func TestRiding(t *testing.T) {
 		asks          kind
 		answer        bool
 		without       Optimization
+		sleeper       bool
 		first, second []kind
 	}{
-		{"a message without an answer", kindSend, false, 0, nil, []kind{kindAcknowledge}},
-		{"a message with an answer", kindSend, true, 0, nil, []kind{kindWrite}},
-		{"a message, riding left out", kindSend, true, Riding, []kind{kindAcknowledge}, []kind{kindWrite}},
-		{"a write", kindWrite, true, 0, []kind{kindAcknowledge}, []kind{kindWrite}},
+		{"a message without an answer", kindSend, false, 0, false, nil, []kind{kindAcknowledge}},
+		{"a message with an answer", kindSend, true, 0, false, nil, []kind{kindWrite}},
+		{"a message, riding left out", kindSend, true, Riding, false, []kind{kindAcknowledge}, []kind{kindWrite}},
+		{"a write", kindWrite, true, 0, false, []kind{kindAcknowledge}, []kind{kindWrite}},
+		{"a message while somebody sleeps", kindSend, true, 0, true, []kind{kindAcknowledge}, []kind{kindWrite}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newStage(t)
 			s.device.options.Without = c.without
+			if c.sleeper {
+				s.device.channel.Prepare()
+			}
 			kinds := func() (kinds []kind) {
 				for _, f := range s.said(t) {
 					require.EqualValues(t, 1, f.acked)
