@@ -19,10 +19,48 @@ func (b *Batch) takeSpace(op *operation) error {
 	}
 	o := &b.owners[owner]
 	if left := space.left(t.recordWords); o.need+words > left {
-		return b.full(op, words, t.recordWords-left+o.need)
+		return b.full(op, words, t.recordWords-left-space.remainder()+o.need)
 	}
 	o.need += words
 	return nil
+}
+
+// A Put needs a record whatever it finds. So that it takes fewer rounds it asks for space
+// along with the bucket, and writes the record along with reading the one that is there. What
+// is refused to it then is refused to it again where it cannot do without.
+
+// askEarly has the round allocate a Put's record.
+func (b *Batch) askEarly(op *operation) {
+	if op.kind != opPut || op.own.words > 0 {
+		return
+	}
+	t, owner := b.table, op.home.owner
+	words := recordWords(false, len(op.key), len(op.value))
+	if place, ok := t.spaces[owner].take(words); ok {
+		b.own(op, piece{place, words})
+		return
+	}
+	if o := &b.owners[owner]; o.need+words <= t.spaces[owner].left(t.recordWords) {
+		o.need += words
+		op.asked = true
+	}
+}
+
+// getEarly takes what askEarly has asked for, if it was given.
+func (b *Batch) getEarly(op *operation) {
+	op.asked = false
+	if words := recordWords(false, len(op.key), len(op.value)); b.dealt(op.home.owner).words >= words {
+		b.deal(op, words)
+	}
+}
+
+// writeEarly puts a Put's record, if it has space and was not put before.
+func (b *Batch) writeEarly(op *operation) error {
+	if op.own.words == 0 || op.written {
+		return nil
+	}
+	op.written = true
+	return b.writeRecord(op)
 }
 
 // own makes space the operation's, and its slot's next value a reference to it.
@@ -50,21 +88,32 @@ func (b *Batch) addSpace() {
 
 // getSpace takes the operation's part of what the round has allocated.
 func (b *Batch) getSpace(op *operation) {
-	t, o := b.table, &b.owners[op.home.owner]
-	if o.need > 0 {
-		tail := int(min(o.tail, uint64(t.recordWords)))
-		o.got = t.spaces[op.home.owner].added(tail, o.need, t.recordWords)
-		o.need = 0
-	}
 	words := recordWords(op.kind == opAdd, len(op.key), len(op.value))
-	if o.got.words < words {
-		op.fail(b, b.full(op, words, t.recordWords-o.got.words))
+	if left := b.dealt(op.home.owner).words; left < words {
+		op.fail(b, b.full(op, words, b.table.recordWords-left))
 		return
 	}
+	b.deal(op, words)
+	op.step = stepWrite
+}
+
+// dealt is what the round has allocated at a rank and not yet dealt out.
+func (b *Batch) dealt(rank int) piece {
+	t, o := b.table, &b.owners[rank]
+	if o.need > 0 {
+		tail := int(min(o.tail, uint64(t.recordWords)))
+		o.got = t.spaces[rank].added(tail, o.need, t.recordWords)
+		o.need = 0
+	}
+	return o.got
+}
+
+// deal gives the operation words of that.
+func (b *Batch) deal(op *operation, words int) {
+	o := &b.owners[op.home.owner]
 	b.own(op, piece{o.got.place, words})
 	o.got.place += words
 	o.got.words -= words
-	op.step = stepWrite
 }
 
 // keepSpace keeps what nobody in the round could use: the end of the record space.

@@ -80,6 +80,31 @@ var crowded = register("a batch on one key", func(s *script) {
 	s.close(t)
 })
 
+// Of many Puts of one batch over one entry all find it, and one of their values stays.
+var overwritten = register("a batch of values for one key", func(s *script) {
+	t := s.table(roomy)
+	if s.w.Rank() == 0 {
+		s.ok(t.Put(s.ctx, "key", []byte("first")))
+	}
+	s.barrier()
+	batch := t.NewBatch()
+	const n = 100
+	for i := range n {
+		batch.Put("key", fmt.Appendf(nil, "%d of rank %d", i, s.w.Rank()))
+	}
+	s.ok(batch.Run(s.ctx))
+	for i := range n {
+		s.check(batch.Result(i).Found, "Put %d does not find the entry", i)
+	}
+	s.barrier()
+	value, _, err := t.Get(s.ctx, "key")
+	s.ok(err)
+	var i, rank int
+	_, err = fmt.Sscanf(string(value), "%d of rank %d", &i, &rank)
+	s.check(err == nil && i < n && rank < s.w.Size(), "the value is %q", value)
+	s.close(t)
+})
+
 // Records that lost the race for their entry are used for the next entries of that length.
 var again = register("lost records are used again", func(s *script) {
 	t := s.table(roomy)
@@ -111,4 +136,4 @@ var again = register("lost records are used again", func(s *script) {
 	s.close(t)
 })
 
-func TestBatches(t *testing.T) { everywhere(t, results, crowded, again) }
+func TestBatches(t *testing.T) { everywhere(t, results, crowded, overwritten, again) }

@@ -119,7 +119,7 @@ func (b *Batch) publishTo(op *operation, m shared) {
 	if op.step == stepWrite {
 		start := (t.recordStart() + op.own.place) * wordBytes
 		op.encode(m.bytes[start : start+op.own.words*wordBytes])
-		op.step = stepSwap
+		op.step, op.written = stepSwap, true
 	}
 	word := &m.words[b.slotPlace(op)]
 	for op.word = uint64(op.current); !atomic.CompareAndSwapUint64(word, uint64(op.current), uint64(op.swap)); {
@@ -140,7 +140,7 @@ func (b *Batch) allocate(op *operation, m shared) bool {
 		return true
 	}
 	if left := space.left(t.recordWords); words > left {
-		op.fail(b, b.full(op, words, t.recordWords-left))
+		op.fail(b, b.full(op, words, t.recordWords-left-space.remainder()))
 		return false
 	}
 	tail := atomic.AddUint64(&m.words[tailWord], uint64(words)) - uint64(words)

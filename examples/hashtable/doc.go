@@ -81,6 +81,12 @@
 // record after the deletion. It had read the slot before, so it overlaps the deletion and
 // counts as having come first; nobody who comes after the deletion finds that record.
 //
+// A Put over an entry of bytes tries its compare-and-swap once. If it fails, another
+// operation has replaced or deleted the value that the Put had read, after it was read. The
+// Put counts as having come just before that one, which it leaves nothing to see of, and whose
+// result it does not change: the key was there. So however many ranks put under one key, each
+// of them is through in three rounds.
+//
 // # Mapped owners
 //
 // Where the owner's memory is mapped in this process the steps are the same, done by the

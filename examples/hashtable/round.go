@@ -64,8 +64,11 @@ type operation struct {
 	record []byte
 	// mapped: record is in the owner's memory.
 	mapped bool
-	// own is a record of this operation that no slot refers to.
-	own piece
+	// own is a record of this operation that no slot refers to. asked: the round allocates
+	// it. written: it was put.
+	own     piece
+	asked   bool
+	written bool
 	// swap is the value that stepSwap sets.
 	swap slot
 
@@ -98,6 +101,9 @@ func (b *Batch) round(ctx context.Context) {
 		if err := b.owners[op.home.owner].err; err != nil {
 			op.lose(b, err)
 			continue
+		}
+		if op.asked {
+			b.getEarly(op)
 		}
 		b.advance(op)
 		if op.step != stepDone {
@@ -140,8 +146,12 @@ func (b *Batch) issue(op *operation) error {
 	b.touch(owner)
 	switch op.step {
 	case stepBucket:
+		b.askEarly(op)
 		return t.words.GetAccumulate(window.NoOp, nil, op.slots[:], owner, t.bucketStart(b.bucket(op)))
 	case stepRecord:
+		if err := b.writeEarly(op); err != nil {
+			return err
+		}
 		return b.readRecord(op)
 	case stepAdd:
 		return t.words.FetchAndOp(window.Sum, op.delta, &op.word, owner, t.recordStart()+op.current.place())
@@ -216,7 +226,7 @@ func (b *Batch) advance(op *operation) {
 	case stepSpace:
 		b.getSpace(op)
 	case stepWrite:
-		op.step = stepSwap
+		op.step, op.written = stepSwap, true
 	case stepSwap:
 		b.swapped(op)
 	}
@@ -325,8 +335,11 @@ func kindName(counter bool) string {
 // publish goes on to set the key's slot to a record of the operation's own.
 func (b *Batch) publish(op *operation) {
 	op.step = stepSwap
-	if op.own.words == 0 {
+	switch {
+	case op.own.words == 0:
 		op.step = stepSpace
+	case !op.written:
+		op.step = stepWrite
 	}
 }
 
@@ -344,6 +357,10 @@ func (b *Batch) swapped(op *operation) {
 		// Somebody has taken the slot, perhaps for this key.
 		op.slots[op.index] = uint64(was)
 		b.scan(op)
+	case op.kind == opPut && op.current.live():
+		// Another operation has replaced or deleted the value that was there. This one came
+		// just before it.
+		b.done(op)
 	default:
 		// It is the key's own slot, with another value.
 		if err := b.table.check(was); err != nil {

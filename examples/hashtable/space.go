@@ -62,6 +62,13 @@ func (s *space) give(p piece) {
 // left is a bound on how many words of capacity are not allocated.
 func (s *space) left(capacity int) int { return capacity - int(min(s.seen.Load(), int64(capacity))) }
 
+// remainder is how many words this rank has of the last piece before the end.
+func (s *space) remainder() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.rest.words
+}
+
 // added takes note that this rank's add of words found the tail at tail, which is
 // capacity if it was beyond, and gives the part of the words that lies within capacity.
 func (s *space) added(tail, words, capacity int) piece {
