@@ -57,5 +57,5 @@ var heldByDeath = register("death of a target of held accumulates", func(s *scri
 // TestKilledTarget kills a target of accumulates that are held back: those to others
 // take effect, and the epoch ends.
 func TestKilledTarget(t *testing.T) {
-	killVictim(t, worldtest.Start(t, deathRanks, heldByDeath))
+	worldtest.Start(t, deathRanks, heldByDeath).Killed(victim)
 }

@@ -7,9 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
 	"github.com/onesided/rma/epoch"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
@@ -261,27 +258,13 @@ var machines = []struct {
 	{"hosts", func(rank int) []string { return []string{"RMA_DEVICE=", fmt.Sprintf("RMA_HOST=host%d", rank%2)} }},
 }
 
-// killVictim kills the victim when all are "ready". The others end without an error.
-func killVictim(t *testing.T, job *worldtest.Job) {
-	t.Helper()
-	for rank := range deathRanks {
-		job.Await(rank, "ready")
-	}
-	job.Kill(victim)
-	errs := job.Wait()
-	require.Error(t, errs[victim])
-	for _, rank := range []int{0, 2} {
-		assert.NoError(t, errs[rank], "rank %d", rank)
-	}
-}
-
 // A process that is killed inside each blocking call, or with a lock in its hands:
 // the others go on with an error that names it.
 func TestKilled(t *testing.T) {
 	for _, m := range machines {
 		for _, d := range deaths {
 			t.Run(m.name+"/"+d.name, func(t *testing.T) {
-				killVictim(t, worldtest.StartWith(t, deathRanks, "death in "+d.name, m.environment))
+				worldtest.StartWith(t, deathRanks, "death in "+d.name, m.environment).Killed(victim)
 			})
 		}
 	}

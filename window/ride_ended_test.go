@@ -94,5 +94,5 @@ var rideDead = register("a lock of the dead that is wanted", func(s *script) {
 })
 
 func TestRideDead(t *testing.T) {
-	killVictim(t, worldtest.StartWith(t, deathRanks, rideDead, func(int) []string { return []string{"RMA_DEVICE=tcp"} }))
+	worldtest.StartWith(t, deathRanks, rideDead, func(int) []string { return []string{"RMA_DEVICE=tcp"} }).Killed(victim)
 }

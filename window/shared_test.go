@@ -107,13 +107,5 @@ var sharedDeath = register("shared memory of the dead", func(s *script) {
 })
 
 func TestSharedDeath(t *testing.T) {
-	job := worldtest.Start(t, 2, sharedDeath)
-	for rank := range 2 {
-		job.Await(rank, "ready")
-	}
-	job.Kill(1)
-	errs := job.Wait()
-	if errs[0] != nil || errs[1] == nil {
-		t.Errorf("rank 0: %v, rank 1: %v", errs[0], errs[1])
-	}
+	worldtest.Start(t, 2, sharedDeath).Killed(1)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -59,20 +58,7 @@ func TestKilled(t *testing.T) {
 	for name := range waits {
 		for _, n := range []int{2, 5} {
 			t.Run(fmt.Sprintf("%s/%d ranks", name, n), func(t *testing.T) {
-				job := worldtest.Start(t, n, "killed: "+name)
-				for rank := range n {
-					job.Await(rank, "ready")
-				}
-				killed := time.Now()
-				job.Kill(1)
-				for rank, err := range job.Wait() {
-					if rank == 1 {
-						require.ErrorContains(t, err, "killed")
-					} else {
-						require.NoError(t, err, "rank %d", rank)
-					}
-				}
-				t.Logf("%v from the kill to the end of all", time.Since(killed))
+				worldtest.Start(t, n, "killed: "+name).Killed(1)
 			})
 		}
 	}

@@ -239,13 +239,5 @@ var survivors = worldtest.Register("survivors", func(ctx context.Context, w *wor
 })
 
 func TestDeath(t *testing.T) {
-	job := worldtest.Start(t, 3, survivors)
-	for rank := range 3 {
-		job.Await(rank, "ready")
-	}
-	job.Kill(victim)
-	errs := job.Wait()
-	require.Error(t, errs[victim])
-	require.NoError(t, errs[0])
-	require.NoError(t, errs[2])
+	worldtest.Start(t, 3, survivors).Killed(victim)
 }

@@ -6,8 +6,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/onesided/rma/world"
 	"github.com/onesided/rma/world/worldtest"
 )
@@ -129,15 +127,7 @@ var interrupted = register("a writer dies", func(s *script) {
 func TestDeath(t *testing.T) {
 	for _, name := range []string{survivors, interrupted} {
 		t.Run(name, func(t *testing.T) {
-			job := worldtest.Start(t, 3, name)
-			for rank := range 3 {
-				job.Await(rank, "ready")
-			}
-			job.Kill(victim)
-			errs := job.Wait()
-			require.Error(t, errs[victim])
-			require.NoError(t, errs[0])
-			require.NoError(t, errs[2])
+			worldtest.Start(t, 3, name).Killed(victim)
 		})
 	}
 }

@@ -159,15 +159,7 @@ func TestLinearizableDeath(t *testing.T) {
 	for _, device := range []string{"", "tcp"} {
 		t.Run("device "+device, func(t *testing.T) {
 			directory := recording(t)
-			job := worldtest.StartWith(t, historyRanks, recordedDeath, func(int) []string { return []string{"RMA_DEVICE=" + device} })
-			for rank := range historyRanks {
-				job.Await(rank, "ready")
-			}
-			job.Kill(victim)
-			errs := job.Wait()
-			require.Error(t, errs[victim])
-			require.NoError(t, errs[0])
-			require.NoError(t, errs[2])
+			worldtest.StartWith(t, historyRanks, recordedDeath, func(int) []string { return []string{"RMA_DEVICE=" + device} }).Killed(victim)
 			linearizable(t, directory)
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -277,6 +278,26 @@ func (j *Job) Kill(rank int) {
 	if err := j.ranks[rank].cmd.Process.Kill(); err != nil {
 		j.t.Fatalf("worldtest: killing rank %d: %v", rank, err)
 	}
+}
+
+// Killed kills a rank when all have signalled "ready". The test fails unless the bodies of all others end
+// without an error.
+func (j *Job) Killed(victim int) {
+	j.t.Helper()
+	for rank := range j.ranks {
+		j.Await(rank, "ready")
+	}
+	killed := time.Now()
+	j.Kill(victim)
+	for rank, err := range j.Wait() {
+		switch {
+		case rank == victim && (err == nil || !strings.Contains(err.Error(), "killed")):
+			j.t.Errorf("worldtest: rank %d was killed, and has ended with: %v", rank, err)
+		case rank != victim && err != nil:
+			j.t.Errorf("worldtest: rank %d: %v", rank, err)
+		}
+	}
+	j.t.Logf("%v from the kill to the end of all", time.Since(killed))
 }
 
 // pid is the number of a rank's process.

@@ -35,7 +35,7 @@ var (
 		return nil
 	})
 	waiting = worldtest.Register("waiting", func(ctx context.Context, w *world.World) error {
-		worldtest.Signal("here")
+		worldtest.Signal("ready")
 		if w.Rank() == 1 {
 			<-ctx.Done()
 			return nil
@@ -69,18 +69,21 @@ var (
 	})
 )
 
+// barrier is a body in which survivors fail.
+var barrier = worldtest.Register("barrier", func(ctx context.Context, w *world.World) error {
+	worldtest.Signal("ready")
+	if w.Rank() == 1 {
+		<-ctx.Done()
+	}
+	return w.Barrier(ctx)
+})
+
+func killed(t *testing.T, n int, name string) { worldtest.Start(t, n, name).Killed(1) }
+
 func TestRun(t *testing.T) { worldtest.Run(t, 3, counting) }
 
 func TestKill(t *testing.T) {
-	job := worldtest.Start(t, 3, waiting)
-	for rank := range 3 {
-		job.Await(rank, "here")
-	}
-	job.Kill(1)
-	errs := job.Wait()
-	require.ErrorContains(t, errs[1], "killed")
-	require.NoError(t, errs[0])
-	require.NoError(t, errs[2])
+	worldtest.Start(t, 3, waiting).Killed(1)
 }
 
 // failsVariable makes a case of TestFailures, in a process of its own, the test that fails.
@@ -99,6 +102,7 @@ func TestFailures(t *testing.T) {
 		{"goroutines", worldtest.Goroutines, failing, "rank one says no"},
 		{"processes", worldtest.Processes, failing, "rank 1: rank one says no"},
 		{"rambling", worldtest.Processes, rambling, "and again, rank 1"},
+		{"killed", killed, barrier, "rank 0: world: Barrier"},
 		{"leaving", worldtest.Processes, leaving, `still holds ["/dev/zero"] [], 2 goroutines in place of 2`},
 		{"forgetting", worldtest.Processes, forgetting, "still holds [] [], 3 goroutines in place of 2"},
 		{"unknown", worldtest.Goroutines, "nobody registered this", `no body is registered as "nobody registered this"`},
