@@ -149,7 +149,7 @@ func TestRedisRates(t *testing.T) {
 func TestRedis(t *testing.T) {
 	for _, program := range []string{"redis-server", "redis-benchmark"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("skipped: %v", err)
+			t.Skipf("skipped: %s is not installed", program)
 		}
 	}
 	o := options{workload: workloads["B"], records: 100, value: 32, operations: 2000}
