@@ -8,21 +8,32 @@ import "github.com/onesided/rma/window"
 // takeSpace gives the operation space that this rank has already, else has the round
 // allocate it.
 func (b *Batch) takeSpace(op *operation) error {
-	t, owner := b.table, op.home.owner
-	counter := op.kind == opAdd
-	words := recordWords(counter, len(op.key), len(op.value))
-	space := &t.spaces[owner]
-	if place, ok := space.take(words); ok {
-		b.own(op, piece{place, words})
+	words, err := b.findSpace(op)
+	if err != nil {
+		return err
+	}
+	if words == 0 {
 		op.step = stepWrite
 		return b.writeRecord(op)
 	}
-	o := &b.owners[owner]
-	if left := space.left(t.recordWords); o.need+words > left {
-		return b.full(op, words, t.recordWords-left-space.remainder()+o.need)
-	}
-	o.need += words
+	b.owners[op.home.owner].need += words
 	return nil
+}
+
+// findSpace gives the operation space that this rank has already, or tells how many words are to be
+// allocated.
+func (b *Batch) findSpace(op *operation) (words int, err error) {
+	t, owner := b.table, op.home.owner
+	words = recordWords(op.kind == opAdd, len(op.key), len(op.value))
+	space, need := &t.spaces[owner], b.owners[owner].need
+	if place, ok := space.take(words); ok {
+		b.own(op, piece{place, words})
+		return 0, nil
+	}
+	if left := space.left(t.recordWords); need+words > left {
+		return 0, b.full(op, words, t.recordWords-left-space.remainder()+need)
+	}
+	return words, nil
 }
 
 // A Put needs a record whatever it finds. So that it takes fewer rounds it asks for space
@@ -34,14 +45,8 @@ func (b *Batch) askEarly(op *operation) {
 	if op.kind != opPut || op.own.words > 0 {
 		return
 	}
-	t, owner := b.table, op.home.owner
-	words := recordWords(false, len(op.key), len(op.value))
-	if place, ok := t.spaces[owner].take(words); ok {
-		b.own(op, piece{place, words})
-		return
-	}
-	if o := &b.owners[owner]; o.need+words <= t.spaces[owner].left(t.recordWords) {
-		o.need += words
+	if words, err := b.findSpace(op); err == nil && words > 0 {
+		b.owners[op.home.owner].need += words
 		op.asked = true
 	}
 }

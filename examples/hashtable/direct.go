@@ -133,16 +133,15 @@ func (b *Batch) publishTo(op *operation, m shared) {
 // allocate gives the operation space for its record, or fails it.
 func (b *Batch) allocate(op *operation, m shared) bool {
 	t := b.table
-	space := &t.spaces[op.home.owner]
-	words := recordWords(op.kind == opAdd, len(op.key), len(op.value))
-	if place, ok := space.take(words); ok {
-		b.own(op, piece{place, words})
-		return true
-	}
-	if left := space.left(t.recordWords); words > left {
-		op.fail(b, b.full(op, words, t.recordWords-left-space.remainder()))
+	words, err := b.findSpace(op)
+	if err != nil {
+		op.fail(b, err)
 		return false
 	}
+	if words == 0 {
+		return true
+	}
+	space := &t.spaces[op.home.owner]
 	tail := atomic.AddUint64(&m.words[tailWord], uint64(words)) - uint64(words)
 	got := space.added(int(min(tail, uint64(t.recordWords))), words, t.recordWords)
 	if got.words < words {
