@@ -99,7 +99,7 @@ func (c *Channel) SendByPipe(head, body []byte) (sent bool, err error) {
 		cpucopy.Copy(payload[copied:], body)
 	}
 	c.out.left = heard.sequence()
-	binary.NativeEndian.PutUint64(place, uint64(c.number(true)))
+	binary.NativeEndian.PutUint64(place, uint64(c.told(true)))
 	outside.BeforeTelling()
 	o.Send(StampBytes + n)
 	return true, nil

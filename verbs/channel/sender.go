@@ -200,11 +200,11 @@ func (c *Channel) stamp(by bool) stamp {
 	if !by || polled {
 		o.left = heard.sequence()
 	}
-	return c.number(by || polled)
+	return c.told(by || polled)
 }
 
-// number is stamp but for what has been heard. uses tells what the stamp is to.
-func (c *Channel) number(uses bool) stamp {
+// told is stamp but for what has been heard: uses says what the stamp tells of that.
+func (c *Channel) told(uses bool) stamp {
 	o, s := &c.out, stamp(c.tells.Load())
 	if uses {
 		s |= usesBit

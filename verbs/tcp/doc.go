@@ -26,6 +26,7 @@
 //
 //   - A success means what package verbs says: a write's bytes are placed, a send is in
 //     its receive. A send or write that is not signalled costs no acknowledgement.
+//     That of a send goes with the next frame to its sender, or in the next poll.
 //   - Sends and writes with immediate data leave only while the peer has told of
 //     receives for them, so no receiver ever has to stop reading, and acknowledgements
 //     and responses never wait for one who does not post.
