@@ -21,19 +21,25 @@ type Array[T window.Element] struct {
 }
 
 // shape is what all ranks have to pass alike.
-type shape struct{ length, block int }
+type shape struct {
+	length, block int
+	turns         bool
+}
+
+func (s *shape) String() string {
+	return fmt.Sprintf("%d elements and %v", s.length, Distribution{s.turns, s.block})
+}
 
 // New makes an array of length elements, which are zero. It is collective; if one rank fails all do. The
 // options are for the array's window, and the same on every rank.
 func New[T window.Element](ctx context.Context, w *world.World, length int, d Distribution, options ...window.Option) (*Array[T], error) {
 	all := make([]shape, w.Size())
-	if err := world.AllGather(ctx, w, []shape{{length, d.block}}, all); err != nil {
+	if err := world.AllGather(ctx, w, []shape{{length, d.block, d.turns}}, all); err != nil {
 		return nil, fmt.Errorf("globalarray: New: %w", err)
 	}
 	for rank, one := range all {
 		if one != all[0] {
-			return nil, fmt.Errorf("globalarray: New: %w: rank %d passed %d elements and %v, rank 0 %d and %v", ErrMismatch,
-				rank, one.length, Distribution{one.block}, all[0].length, Distribution{all[0].block})
+			return nil, fmt.Errorf("globalarray: New: %w: rank %d passed %v, rank 0 %v", ErrMismatch, rank, &one, &all[0])
 		}
 	}
 	m, err := NewMap(length, w.Size(), d)

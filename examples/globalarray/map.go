@@ -7,7 +7,8 @@ import (
 
 // A Distribution says how indices are dealt to ranks.
 type Distribution struct {
-	// block is how many go to a rank before it is the next one's turn, 0 for all that it gets.
+	// turns: block is how many go to a rank before it is the next one's turn. Else it gets all at once.
+	turns bool
 	block int
 }
 
@@ -15,10 +16,10 @@ type Distribution struct {
 func Blocks() Distribution { return Distribution{} }
 
 // Cyclic gives the ranks pieces of so many elements in turns.
-func Cyclic(block int) Distribution { return Distribution{block} }
+func Cyclic(block int) Distribution { return Distribution{true, block} }
 
 func (d Distribution) String() string {
-	if d.block == 0 {
+	if !d.turns {
 		return "Blocks()"
 	}
 	return fmt.Sprintf("Cyclic(%d)", d.block)
@@ -27,7 +28,7 @@ func (d Distribution) String() string {
 // A Map says where the elements of an array are: element i, at a displacement in the part of a rank.
 type Map struct {
 	length, ranks int
-	// block is as of Distribution, more how many ranks have one element more than Blocks gives all, and
+	// block is as of Distribution, 0 without turns, more how many ranks have one element more than Blocks gives all, and
 	// even how many these are.
 	block, more, even int
 }
@@ -39,7 +40,7 @@ func NewMap(length, ranks int, d Distribution) (Map, error) {
 		return Map{}, fmt.Errorf("globalarray: %w: %d elements; allowed are 0 to %d", ErrArgument, length, math.MaxInt/2)
 	case ranks < 1:
 		return Map{}, fmt.Errorf("globalarray: %w: %d ranks; allowed is 1 or more", ErrArgument, ranks)
-	case d.block < 0 || d.block > math.MaxInt/2/ranks:
+	case d.turns && (d.block < 1 || d.block > math.MaxInt/2/ranks):
 		return Map{}, fmt.Errorf("globalarray: %w: blocks of %d elements; allowed are 1 to %d", ErrArgument, d.block, math.MaxInt/2/ranks)
 	}
 	return Map{length: length, ranks: ranks, block: d.block, more: length % ranks, even: length / ranks}, nil

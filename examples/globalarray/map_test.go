@@ -70,6 +70,7 @@ func TestMapArguments(t *testing.T) {
 		{-1, 2, 0, "globalarray: invalid argument: -1 elements; allowed are 0 to "},
 		{math.MaxInt, 2, 0, "elements; allowed are 0 to "},
 		{1, 0, 0, "globalarray: invalid argument: 0 ranks; allowed is 1 or more"},
+		{1, 2, 0, "globalarray: invalid argument: blocks of 0 elements; allowed are 1 to "},
 		{1, 2, -3, "globalarray: invalid argument: blocks of -3 elements; allowed are 1 to "},
 		{1, 2, math.MaxInt, "elements; allowed are 1 to "},
 	} {

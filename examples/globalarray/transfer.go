@@ -35,80 +35,44 @@ func (a *Array[T]) row(ctx context.Context, op string, memory []T, first int, do
 
 // Gather reads the elements of indices into results, which has as many.
 func (a *Array[T]) Gather(ctx context.Context, results []T, indices []int) error {
-	if err := a.check("Gather", len(results), indices); err != nil {
-		return err
-	}
-	var err error
-	for i, index := range indices {
-		rank, displacement := a.Where(index)
-		a.touch(rank)
-		if err = a.win.Get(results[i:i+1:i+1], rank, displacement); err != nil {
-			break
-		}
-	}
-	return a.complete(ctx, "Gather", err)
+	return a.each(ctx, "Gather", len(results), indices, func(i, rank, displacement int) error {
+		return a.win.Get(results[i:i+1:i+1], rank, displacement)
+	})
 }
 
 // Scatter sets the elements of indices, which are all different, to values, of which there are as many.
 func (a *Array[T]) Scatter(ctx context.Context, values []T, indices []int) error {
-	if err := a.check("Scatter", len(values), indices); err != nil {
-		return err
-	}
-	var err error
-	for i, index := range indices {
-		rank, displacement := a.Where(index)
-		a.touch(rank)
-		if err = a.win.Put(values[i:i+1:i+1], rank, displacement); err != nil {
-			break
-		}
-	}
-	return a.complete(ctx, "Scatter", err)
+	return a.each(ctx, "Scatter", len(values), indices, func(i, rank, displacement int) error {
+		return a.win.Put(values[i:i+1:i+1], rank, displacement)
+	})
 }
 
 // Accumulate combines the elements of indices with values, of which there are as many. Indices may come
 // several times. It is atomic for each element.
 func (a *Array[T]) Accumulate(ctx context.Context, op window.Op, values []T, indices []int) error {
-	if err := a.check("Accumulate", len(values), indices); err != nil {
-		return err
-	}
-	var err error
-	for i, index := range indices {
-		rank, displacement := a.Where(index)
-		a.touch(rank)
-		if err = a.win.Accumulate(op, values[i:i+1:i+1], rank, displacement); err != nil {
-			break
-		}
-	}
-	return a.complete(ctx, "Accumulate", err)
+	return a.each(ctx, "Accumulate", len(values), indices, func(i, rank, displacement int) error {
+		return a.win.Accumulate(op, values[i:i+1:i+1], rank, displacement)
+	})
 }
 
 // FetchAndOp combines the elements of indices with values, of which there are as many, and gives what the
 // elements were. With window.NoOp, where values are of no account and may be nil, it is a Gather that is atomic for
 // each element.
 func (a *Array[T]) FetchAndOp(ctx context.Context, op window.Op, values, results []T, indices []int) error {
-	if err := a.check("FetchAndOp", len(results), indices); err != nil {
-		return err
-	}
 	if len(values) != len(results) && op != window.NoOp {
 		return fmt.Errorf("globalarray: FetchAndOp: %w: %d values for %d results; allowed are as many", ErrArgument, len(values), len(results))
 	}
-	var err error
-	for i, index := range indices {
+	return a.each(ctx, "FetchAndOp", len(results), indices, func(i, rank, displacement int) error {
 		var value T
 		if op != window.NoOp {
 			value = values[i]
 		}
-		rank, displacement := a.Where(index)
-		a.touch(rank)
-		if err = a.win.FetchAndOp(op, value, &results[i], rank, displacement); err != nil {
-			break
-		}
-	}
-	return a.complete(ctx, "FetchAndOp", err)
+		return a.win.FetchAndOp(op, value, &results[i], rank, displacement)
+	})
 }
 
-// check refuses what cannot be done before any of it is.
-func (a *Array[T]) check(op string, n int, indices []int) error {
+// each does something to the elements of indices, of which there have to be n, after a look at all of them.
+func (a *Array[T]) each(ctx context.Context, op string, n int, indices []int, do func(i, rank, displacement int) error) error {
 	if n != len(indices) {
 		return fmt.Errorf("globalarray: %s: %w: %d indices for %d elements; allowed are as many", op, ErrArgument, len(indices), n)
 	}
@@ -117,7 +81,15 @@ func (a *Array[T]) check(op string, n int, indices []int) error {
 			return &RangeError{Op: op, Index: index, At: at, Count: len(indices), Len: a.length}
 		}
 	}
-	return nil
+	var err error
+	for i, index := range indices {
+		rank, displacement := a.Where(index)
+		a.touch(rank)
+		if err = do(i, rank, displacement); err != nil {
+			break
+		}
+	}
+	return a.complete(ctx, op, err)
 }
 
 // touch notes a rank that has something of the operation.
