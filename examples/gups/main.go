@@ -60,14 +60,10 @@ func (j *job) promises() []window.Option {
 
 // updater makes updates of a rank.
 type updater struct {
-	table    *globalarray.Array[uint64]
-	mask     uint64
-	values   []uint64
-	indices  []int
-	previous []uint64
-	// stamps are for words of which the batch at hand has an update, by their low bits: the batch's number.
-	stamps []uint32
-	batch  uint32
+	table   *globalarray.Array[uint64]
+	mask    uint64
+	values  []uint64
+	indices []int
 }
 
 // stampBits is how many low bits of indices tell words apart.
@@ -84,7 +80,7 @@ func (j *job) run(ctx context.Context, r *kernel.Rank) error {
 	}
 	u := &updater{
 		table: table, mask: uint64(words - 1),
-		values: make([]uint64, 0, j.ahead), indices: make([]int, 0, j.ahead), previous: make([]uint64, j.ahead), stamps: make([]uint32, 1<<stampBits),
+		values: make([]uint64, 0, j.ahead), indices: make([]int, 0, j.ahead),
 	}
 	updates := updatesPerWord * words
 	first, last := part(updates, r.Rank(), r.Size())
@@ -153,21 +149,24 @@ func (u *updater) accumulate(ctx context.Context, first, last int) error {
 
 // readAndWrite makes updates of words that are read, each at once, and later written so, none twice in a batch.
 func (u *updater) readAndWrite(ctx context.Context, first, last int) error {
+	previous := make([]uint64, cap(u.values))
+	// stamps are for words of which the batch at hand has an update, by their low bits: the batch's number.
+	stamps, batch := make([]uint32, 1<<stampBits), uint32(0)
 	for value := jump(uint64(first)); first < last; {
 		u.values, u.indices = u.values[:0], u.indices[:0]
-		u.batch++
+		batch++
 		for n := min(cap(u.values), last-first); n > 0; n-- {
 			following := next(value)
-			stamp := &u.stamps[following&u.mask&(1<<stampBits-1)]
-			if *stamp == u.batch {
+			stamp := &stamps[following&u.mask&(1<<stampBits-1)]
+			if *stamp == batch {
 				break
 			}
-			value, *stamp = following, u.batch
+			value, *stamp = following, batch
 			u.values = append(u.values, value)
 			u.indices = append(u.indices, int(value&u.mask))
 		}
 		first += len(u.values)
-		words := u.previous[:len(u.values)]
+		words := previous[:len(u.values)]
 		if err := u.table.FetchAndOp(ctx, window.NoOp, nil, words, u.indices); err != nil {
 			return err
 		}
