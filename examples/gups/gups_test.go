@@ -11,6 +11,7 @@ import (
 
 	"github.com/onesided/rma/examples/globalarray"
 	"github.com/onesided/rma/examples/kernel"
+	"github.com/onesided/rma/examples/kernel/kerneltest"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 	"github.com/onesided/rma/world/worldtest"
@@ -44,32 +45,25 @@ func TestParts(t *testing.T) {
 }
 
 // small is the kernel on a small table.
-func small(ctx context.Context, w *world.World, atomics bool) error {
+func small(ctx context.Context, r *kernel.Rank, atomics bool) error {
 	j := job{log: 14, ahead: mostAhead, atomics: atomics}
-	return j.run(ctx, kernel.Of(w, new(bytes.Buffer)))
+	return j.run(ctx, r)
 }
 
 var (
-	withAtomics = worldtest.Register("with atomics", func(ctx context.Context, w *world.World) error { return small(ctx, w, true) })
+	withAtomics = kerneltest.Register("with atomics", func(ctx context.Context, r *kernel.Rank) error { return small(ctx, r, true) })
 	// Ranks that share so few words lose updates, and more than the rules allow if one stands still in
 	// the midst of some; one rank loses none.
-	without = worldtest.Register("without", func(ctx context.Context, w *world.World) error {
-		err := small(ctx, w, false)
-		if w.Size() > 1 && errors.Is(err, kernel.ErrVerification) {
+	without = kerneltest.Register("without", func(ctx context.Context, r *kernel.Rank) error {
+		err := small(ctx, r, false)
+		if r.Size() > 1 && errors.Is(err, kernel.ErrVerification) {
 			return nil
 		}
 		return err
 	})
 )
 
-func TestGUPS(t *testing.T) {
-	for _, name := range []string{withAtomics, without} {
-		for _, n := range []int{1, 2, 3} {
-			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) { worldtest.Run(t, n, name) })
-		}
-		t.Run(name+"/hosts", func(t *testing.T) { worldtest.Hosts(t, 2, name) })
-	}
-}
+func TestGUPS(t *testing.T) { kerneltest.Run(t, withAtomics, without) }
 
 // A table that another has changed does not pass.
 func TestVerification(t *testing.T) {

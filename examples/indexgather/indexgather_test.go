@@ -8,23 +8,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/onesided/rma/examples/kernel"
-	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/examples/kernel/kerneltest"
 	"github.com/onesided/rma/world/worldtest"
 )
 
 func TestMain(m *testing.M) { worldtest.Main(m) }
 
-var small = worldtest.Register("small", func(ctx context.Context, w *world.World) error {
-	j := job{reads: 1000, words: 70, together: 300}
-	return j.run(ctx, kernel.Of(w, new(bytes.Buffer)))
-})
+var small = kerneltest.Register("small", (&job{reads: 1000, words: 70, together: 300}).run)
 
-func TestIndexGather(t *testing.T) {
-	for _, n := range []int{1, 2, 3} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) { worldtest.Run(t, n, small) })
-	}
-}
+func TestIndexGather(t *testing.T) { kerneltest.Run(t, small) }
 
 func TestCommand(t *testing.T) {
 	var out, errout bytes.Buffer

@@ -1,6 +1,5 @@
 // Package kernel is what the commands of the field's kernels have in common: flags, joining the job or
-// starting ranks as goroutines, progress, results, and an exit status that tells whether the verification
-// has passed.
+// starting ranks as goroutines, results, and an exit status that tells whether the verification has passed.
 //
 //	func main() {
 //		updates := 1000

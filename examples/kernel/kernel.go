@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
-	"sync"
 	"syscall"
 
 	"github.com/onesided/rma/world"
@@ -85,13 +84,12 @@ func (k *Kernel) Command(ctx context.Context, arguments []string, out, errout io
 	if wrong != nil {
 		return k.explain(wrong, w, out, errout)
 	}
-	shared := &output{out: out}
 	if ranks > 1 {
 		err = errors.Join(w.Close(), world.Run(ctx, ranks, func(ctx context.Context, w *world.World) error {
-			return k.run(ctx, w, shared)
+			return k.run(ctx, w, out)
 		}))
 	} else {
-		err = k.run(ctx, w, shared)
+		err = k.run(ctx, w, out)
 	}
 	if err != nil {
 		fmt.Fprintf(errout, "%s: %v\n", k.Name, err)
@@ -101,8 +99,8 @@ func (k *Kernel) Command(ctx context.Context, arguments []string, out, errout io
 }
 
 // run is one rank. One that has failed leaves the job without an end in order, which tells the others.
-func (k *Kernel) run(ctx context.Context, w *world.World, out *output) error {
-	err := k.Run(ctx, &Rank{World: w, out: out})
+func (k *Kernel) run(ctx context.Context, w *world.World, out io.Writer) error {
+	err := k.Run(ctx, Of(w, out))
 	if err == nil || errors.Is(err, ErrVerification) {
 		err = errors.Join(err, w.Close())
 	}
@@ -166,27 +164,23 @@ func (k *Kernel) help(to io.Writer) {
 // A Rank is one of the job.
 type Rank struct {
 	*world.World
-	out *output
+	// Out is where results go, those of rank 0 only.
+	Out io.Writer
 }
 
-// Of is a rank outside of a command, whose results go to out.
-func Of(w *world.World, out io.Writer) *Rank { return &Rank{World: w, out: &output{out: out}} }
-
-// output is where results go.
-type output struct {
-	mu  sync.Mutex
-	out io.Writer
+// Of is a rank whose results go to out if it is rank 0.
+func Of(w *world.World, out io.Writer) *Rank {
+	if w.Rank() != 0 {
+		out = io.Discard
+	}
+	return &Rank{w, out}
 }
 
 // Result prints a result if this is rank 0.
 func (r *Rank) Result(name string, value float64, unit string) {
-	if r.Rank() == 0 {
-		r.out.mu.Lock()
-		defer r.out.mu.Unlock()
-		text := strconv.FormatFloat(value, 'g', 6, 64)
-		if value == math.Trunc(value) && math.Abs(value) < 1<<53 {
-			text = strconv.FormatFloat(value, 'f', 0, 64)
-		}
-		fmt.Fprintf(r.out.out, "%-20s %14s %s\n", name, text, unit)
+	text := strconv.FormatFloat(value, 'g', 6, 64)
+	if value == math.Trunc(value) && math.Abs(value) < 1<<53 {
+		text = strconv.FormatFloat(value, 'f', 0, 64)
 	}
+	fmt.Fprintf(r.Out, "%-20s %14s %s\n", name, text, unit)
 }

@@ -21,7 +21,7 @@
 //
 // # Redis
 //
-// With -redis rank 0 starts a redis-server of its own when the ranks have finished, without
+// With -redis rank 0 starts a redis-server of its own when the ranks have finished and sleep, without
 // persistence: at a socket in the file system where the ranks share memory, at loopback where
 // they do not. redis-benchmark puts as many clients on it as there are ranks, with as many
 // records, keys of the same 16 bytes, values as long, evenly drawn, pipelined in 16 and in 64;

@@ -2,67 +2,33 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"syscall"
 	"text/tabwriter"
 
-	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/examples/kernel"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	os.Exit(command(ctx, os.Args[1:], os.Stdout, os.Stderr))
-}
+func main() { kernel.Main(newKernel()) }
 
-// command carries out a command line as a rank of the job that this process was started for,
-// and returns the exit status.
-func command(ctx context.Context, arguments []string, out, errout io.Writer) int {
-	o, err := parse(arguments, out)
-	if errors.Is(err, flag.ErrHelp) {
-		return 0
+// run is a rank. The others sleep until rank 0 has measured Redis.
+func (o *options) run(ctx context.Context, k *kernel.Rank) error {
+	apart := false
+	for other := range k.Size() {
+		apart = apart || !k.Mapped(other)
 	}
-	if err != nil {
-		fmt.Fprintf(errout, "ycsb: %v\nycsb -h explains the usage\n", err)
-		return 2
+	r, err := measure(ctx, k.World, *o)
+	if err != nil || k.Rank() != 0 {
+		return err
 	}
-	if err := asRank(ctx, o, out); err != nil {
-		fmt.Fprintf(errout, "ycsb: %v\n", err)
-		return 1
+	if err := r.print(k.Out, *o, k.Size()); err != nil || !o.redis {
+		return err
 	}
-	return 0
-}
-
-func asRank(ctx context.Context, o options, out io.Writer) error {
-	w, err := world.Init(ctx)
+	redis, err := measureRedis(ctx, *o, k.Size(), apart)
 	if err != nil {
 		return err
 	}
-	rank, size, apart := w.Rank(), w.Size(), false
-	for other := range size {
-		apart = apart || other != rank && !w.Mapped(other)
-	}
-	r, err := run(ctx, w, o)
-	if err != nil && (ctx.Err() != nil || w.Failures() > 0) {
-		// The end of the process tells the others.
-		return err
-	}
-	if err := errors.Join(err, w.Close()); err != nil || rank != 0 {
-		return err
-	}
-	if err := r.print(out, o, size); err != nil || !o.redis {
-		return err
-	}
-	redis, err := measureRedis(ctx, o, size, apart)
-	if err != nil {
-		return err
-	}
-	return redis.print(out, o, size, r.rate)
+	return redis.print(k.Out, *o, k.Size(), r.rate)
 }
 
 // print prints a table of what the operations took.

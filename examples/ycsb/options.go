@@ -1,11 +1,10 @@
 package main
 
 import (
-	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"strings"
+
+	"github.com/onesided/rma/examples/kernel"
 )
 
 const (
@@ -32,40 +31,36 @@ type options struct {
 	redis        bool
 }
 
-var errUsage = errors.New("wrong usage")
+const more = `Prints the operations a second of all ranks together, and for each kind of operation how long it took at most in
+so many of a hundred cases. Every value that is read is verified.`
 
-// parse reads a command line. Usage goes to out.
-func parse(arguments []string, out io.Writer) (o options, err error) {
-	flags := flag.NewFlagSet("ycsb", flag.ContinueOnError)
-	flags.SetOutput(out)
-	flags.StringVar(&o.name, "workload", "A", "A, B, C or F")
-	flags.IntVar(&o.records, "records", 100_000, "how many `records` there are")
-	flags.IntVar(&o.value, "value", 64, fmt.Sprintf("how many `bytes` a value has, %d to 4096", leastValue))
-	flags.StringVar(&o.distribution, "distribution", zipf, zipf+" or "+uniform)
-	flags.IntVar(&o.batch, "batch", 64, "how many operations are in a `batch`")
-	flags.IntVar(&o.operations, "operations", 4_000_000, "how many operations all ranks do together")
-	flags.BoolVar(&o.redis, "redis", false, "put the load on Redis too")
-	if err := flags.Parse(arguments); err != nil {
-		return o, err
+func newKernel() *kernel.Kernel {
+	o := &options{name: "A", records: 100_000, value: 64, distribution: zipf, batch: 64, operations: 4_000_000}
+	return &kernel.Kernel{
+		Name: "ycsb", About: "Puts a load of the Yahoo! Cloud Serving Benchmark on a hash table that the ranks share", More: more,
+		Flags: o.define, Check: func(int) error { return o.check() }, Run: o.run,
 	}
+}
+
+func (o *options) define(f *kernel.Flags) {
+	f.StringVar(&o.name, "workload", o.name, "A, B, C or F")
+	f.Number(&o.records, "records", 1, 100_000_000, "have `n` records")
+	f.Number(&o.value, "value", leastValue, 4096, "values have `n` bytes")
+	f.StringVar(&o.distribution, "distribution", o.distribution, zipf+" or "+uniform)
+	f.Number(&o.batch, "batch", 1, 100_000, "carry out `n` operations together")
+	f.Number(&o.operations, "operations", 1, 1_000_000_000, "carry out `n` operations on all ranks together")
+	f.BoolVar(&o.redis, "redis", false, "put the load on Redis too")
+}
+
+// check says what is wrong with flags that are no numbers, and finds the workload.
+func (o *options) check() error {
 	o.name = strings.ToUpper(o.name)
 	known := false
-	o.workload, known = workloads[o.name]
-	switch {
-	case flags.NArg() > 0:
-		err = fmt.Errorf("%w: %q is no flag", errUsage, flags.Arg(0))
-	case !known:
-		err = fmt.Errorf("%w: -workload %q, allowed are A, B, C and F", errUsage, o.name)
-	case o.records < 1 || o.records > 100_000_000:
-		err = fmt.Errorf("%w: -records %d, allowed are 1 to 100000000", errUsage, o.records)
-	case o.value < leastValue || o.value > 4096:
-		err = fmt.Errorf("%w: -value %d, allowed are %d to 4096", errUsage, o.value, leastValue)
-	case o.distribution != zipf && o.distribution != uniform:
-		err = fmt.Errorf("%w: -distribution %q, allowed are %s and %s", errUsage, o.distribution, zipf, uniform)
-	case o.batch < 1 || o.batch > 100_000:
-		err = fmt.Errorf("%w: -batch %d, allowed are 1 to 100000", errUsage, o.batch)
-	case o.operations < 1 || o.operations > 1_000_000_000:
-		err = fmt.Errorf("%w: -operations %d, allowed are 1 to 1000000000", errUsage, o.operations)
+	if o.workload, known = workloads[o.name]; !known {
+		return fmt.Errorf("-workload %q, allowed are A, B, C and F", o.name)
 	}
-	return o, err
+	if o.distribution != zipf && o.distribution != uniform {
+		return fmt.Errorf("-distribution %q, allowed are %s and %s", o.distribution, zipf, uniform)
+	}
+	return nil
 }

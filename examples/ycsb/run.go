@@ -49,8 +49,8 @@ type worker struct {
 	latencies [kinds]histogram
 }
 
-// run carries out a job of w's ranks.
-func run(ctx context.Context, w *world.World, o options) (r *result, err error) {
+// measure has w's ranks carry out the load.
+func measure(ctx context.Context, w *world.World, o options) (r *result, err error) {
 	mine := share(o.operations, w)
 	entry := hashtable.EntryBytes(len(keyOf(0)), o.value)
 	// Keys and updates spread over the ranks, but not evenly: one record may have a tenth of

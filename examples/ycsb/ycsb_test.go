@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -99,17 +100,25 @@ func TestVerify(t *testing.T) {
 func TestUsage(t *testing.T) {
 	for _, c := range []struct{ arguments, says string }{
 		{"-workload D", `-workload "D", allowed are A, B, C and F`},
-		{"-records 0", "-records 0, allowed are 1 to"},
-		{"-value 8", "-value 8, allowed are 24 to"},
+		{"-records 0", "must be a number from 1 to 100000000"},
+		{"-value 8", "must be a number from 24 to 4096"},
 		{"-distribution normal", `"normal", allowed are zipfian and uniform`},
-		{"-batch 0", "-batch 0"},
-		{"-operations -1", "-operations -1"},
-		{"more", `"more" is no flag`},
+		{"-batch 0", "-batch: must be"},
+		{"-operations -1", "-operations: must be"},
+		{"more", `"more": there are flags only`},
 	} {
 		var errout strings.Builder
-		require.Equal(t, 2, command(t.Context(), strings.Fields(c.arguments), io.Discard, &errout))
+		require.Equal(t, 2, newKernel().Command(t.Context(), strings.Fields(c.arguments), io.Discard, &errout))
 		require.Contains(t, errout.String(), c.says)
 	}
+}
+
+func Example() {
+	var out strings.Builder
+	status := newKernel().Command(context.Background(), strings.Fields("-ranks 2 -workload b -records 100 -operations 1000"), &out, &out)
+	begin, _, _ := strings.Cut(out.String(), ":")
+	fmt.Println(status, begin)
+	// Output: 0 workload B, zipfian, 2 ranks, 100 records of 64 bytes, batches of 64
 }
 
 // All workloads on several ranks: every operation is counted once, under its kind.
@@ -119,7 +128,7 @@ func TestWorkloads(t *testing.T) {
 			o := options{name: name, workload: w, records: 500, value: 64, distribution: distribution, batch: 50, operations: 4001}
 			var printed bytes.Buffer
 			require.NoError(t, world.Run(t.Context(), 3, func(ctx context.Context, w *world.World) error {
-				r, err := run(ctx, w, o)
+				r, err := measure(ctx, w, o)
 				if err != nil || w.Rank() != 0 {
 					return err
 				}

@@ -1,0 +1,36 @@
+// Package kerneltest runs kernels on the ranks of jobs of all kinds.
+//
+//	var small = kerneltest.Register("small", func(ctx context.Context, r *kernel.Rank) error { … })
+//
+//	func TestMain(m *testing.M) { worldtest.Main(m) }
+//
+//	func TestKernel(t *testing.T) { kerneltest.Run(t, small) }
+package kerneltest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/onesided/rma/examples/kernel"
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// Register names the body of a kernel, whose results nobody reads, as worldtest.Register names bodies.
+func Register(name string, run func(ctx context.Context, r *kernel.Rank) error) string {
+	return worldtest.Register(name, func(ctx context.Context, w *world.World) error {
+		return run(ctx, kernel.Of(w, io.Discard))
+	})
+}
+
+// Run runs bodies among 1, 2 and 3 ranks: goroutines, with and without memory of each other, and processes, which
+// share memory, talk over TCP, or both.
+func Run(t *testing.T, names ...string) {
+	for _, name := range names {
+		for n := 1; n <= 3; n++ {
+			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) { worldtest.Run(t, n, name) })
+		}
+	}
+}
