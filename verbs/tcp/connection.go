@@ -135,12 +135,16 @@ func (c *connection) wantVisit() {
 	}
 }
 
-// ride has the acknowledgement that is owed go with the next frame, or else after the next poll's look. Where
+// ride has the acknowledgement that is owed go with the next frame, or else after the next poll's look, and
+// after longestRide if none comes. Where
 // somebody sleeps, who may be the only one that polls, it goes now. A rider comes before the look for sleepers,
 // and a sleeper announces itself before it looks for riders, so one sees the other.
 func (c *connection) ride() {
 	if !c.rides.Swap(true) {
 		c.device.riders.Add(1)
+		if !c.device.awaited.Swap(true) {
+			c.device.overdue.Reset(longestRide)
+		}
 	}
 	if c.device.channel.sleepers.Load() > 0 {
 		c.alight()

@@ -123,6 +123,25 @@ func TestRiding(t *testing.T) {
 	}
 }
 
+// Who has received a message and then polls no more, because it waits for something else, still acknowledges it.
+func TestRideEnds(t *testing.T) {
+	near, far := openWith(t, Options{}), openWith(t, Options{})
+	p, q := join(t, far, near)
+	memory := make([]byte, 8)
+	_, err := q.PostReceive([]verbs.ReceiveRequest{{Segments: []verbs.Segment{{Memory: memory, LKey: reservedLKey}}}})
+	require.NoError(t, err)
+	_, err = p.PostSend([]verbs.SendRequest{{Opcode: verbs.OpSend, Flags: verbs.Signalled, Segments: []verbs.Segment{{Memory: memory, LKey: reservedLKey}}}})
+	require.NoError(t, err)
+	for near.riders.Load() == 0 {
+		far.drive()
+		near.drive()
+	}
+	var completions [1]verbs.Completion
+	await(t, "the completion", func() bool { return p.sendCQ.Poll(completions[:]) == 1 }, far)
+	require.Equal(t, verbs.StatusSuccess, completions[0].Status)
+	require.Zero(t, near.riders.Load())
+}
+
 // A payload that is longer than what is read ahead goes to its place from its first byte,
 // but for what came with its header.
 func TestPlacedDirectly(t *testing.T) {

@@ -35,6 +35,9 @@ type device struct {
 	// errands counts the connections that want a visit although their socket may be
 	// silent, riders those that have an acknowledgement ride.
 	errands, riders atomic.Int32
+	// overdue delivers what rides when nobody polls any more. awaited tells that it will.
+	overdue *time.Timer
+	awaited atomic.Bool
 	// blocked counts the connections whose output waits for room.
 	blocked atomic.Int32
 	// nextTick is when, since opened, the peers are looked after. lookSoon makes the
@@ -176,6 +179,21 @@ func (d *device) drive() {
 		d.pressAt = d.Now() + pressPause
 	}
 	d.driving.Unlock()
+}
+
+// longestRide is how long an acknowledgement rides where nobody polls: the program may be waiting for
+// what its peer does only with it. It is much longer than an answer takes, as one ride after another
+// costs a look at the clock at each.
+const longestRide = 4 * time.Millisecond
+
+// deliverAll sends the acknowledgements that ride.
+func (d *device) deliverAll() {
+	d.awaited.Store(false)
+	for _, c := range *d.table.Load() {
+		if c != nil {
+			c.deliver()
+		}
+	}
 }
 
 // pressPause is between attempts to send where there was no room. What becomes free in
@@ -346,6 +364,7 @@ func (d *device) Close() error {
 	d.asked = nil
 	d.waiting.Store(0)
 	d.mu.Unlock()
+	d.overdue.Stop()
 	err := d.door.shut()
 	for _, q := range pairs {
 		_ = q.Close()

@@ -80,6 +80,8 @@ func Open(options Options) (verbs.Device, error) {
 	d := &device{opened: time.Now(), silence: options.Silence, pairs: make(map[uint32]*queuePair)}
 	d.door = door{device: d, options: options, limit: options.HandshakeLimit, hearing: make(map[net.Conn]struct{}),
 		unproven: proof.NewRoom(maxUnproven), teller: teller{queue: logqueue.New(options.Logger)}}
+	d.overdue = time.AfterFunc(time.Hour, d.deliverAll)
+	d.overdue.Stop()
 	d.channel.device = d
 	d.regions.byKey = make(map[uint32]*region)
 	d.table.Store(new([]*connection))
