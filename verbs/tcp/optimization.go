@@ -22,7 +22,7 @@ const (
 	// Reno has connections within a machine keep to the oldest congestion control: nothing is
 	// congested there, and others measure and pace what is sent. For Linux.
 	Reno
-	// Riding has the acknowledgement of a message wait, until the next poll or 4 ms, for a frame that
+	// Riding has the acknowledgement of a message wait, until the next poll or 50 ms, for a frame that
 	// goes to its sender anyway.
 	Riding
 
