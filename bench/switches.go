@@ -154,6 +154,9 @@ func overLinks() []toggle {
 	pipes := leaving("pipes", "messages between ranks that map each other's memory go by pipes there: those of collectives, and short ones of msg_lat and msg_bw (with -device shm)", func(s *settings) {
 		s.unpiped = true
 	})
+	notes := leaving("notes", "messages of collectives of up to 48 bytes between ranks that map each other's memory go by notes, a line each", func(s *settings) {
+		s.collective = append(s.collective, world.WithNotes(false))
+	})
 	staging := leaving("staging", "long messages of collectives go through memory that is made for them, of the sender where the receiver maps it, of the receiver where the sender writes to it", func(s *settings) {
 		s.collective = append(s.collective, world.WithStaging(false))
 	})
@@ -167,7 +170,7 @@ func overLinks() []toggle {
 		s.unregistered, s.link = true, untold+"=off"
 	})
 	return []toggle{
-		registered, transfers, rings, pipes, staging, algorithms,
+		registered, transfers, rings, pipes, notes, staging, algorithms,
 		arranging("defer", "operations wait for a synchronization, or until enough of them do; without it the next six are off too", scheduler.Defer),
 		arranging("getsfirst", "what reads is sent before what writes; without it the next is off too", scheduler.GetsFirst),
 		arranging("interleave", "direct reads and writes take turns", scheduler.Interleave),

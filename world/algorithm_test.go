@@ -51,10 +51,16 @@ func TestEveryAlgorithm(t *testing.T) {
 	}
 }
 
-// So it does over links where there could be pipes.
-func TestEveryWayWithoutPipes(t *testing.T) {
-	for _, n := range []int{2, 3, 8} {
-		require.NoError(t, world.Run(t.Context(), n, scripted(everyWay), world.WithPipes(false)), "%d ranks", n)
+// So it does without notes, and over links where there could be pipes.
+func TestEveryWayWithout(t *testing.T) {
+	for name, options := range map[string][]world.Option{
+		"notes":          {world.WithNotes(false)},
+		"pipes":          {world.WithPipes(false)},
+		"notes or pipes": {world.WithNotes(false), world.WithPipes(false)},
+	} {
+		for _, n := range []int{2, 3, 8} {
+			require.NoError(t, world.Run(t.Context(), n, scripted(everyWay), options...), "without %s, %d ranks", name, n)
+		}
 	}
 }
 

@@ -56,7 +56,7 @@ func TestIntroducedOtherwise(t *testing.T) {
 	other.size, other.ways.unstaged = 2, true
 	_, err = introductions(t.Context(), exchange, 2, mine)
 	require.ErrorIs(t, err, ErrMismatch)
-	require.ErrorContains(t, err, "rank 1 has WithAlgorithm(0), WithPipes(true) and WithStaging(false), this rank WithAlgorithm(0), WithPipes(true) and WithStaging(true)")
+	require.ErrorContains(t, err, "rank 1 has WithAlgorithm(0), WithPipes(true), WithNotes(true) and WithStaging(false), this rank WithAlgorithm(0), WithPipes(true), WithNotes(true) and WithStaging(true)")
 	mine.ways.unstaged = true
 	ranks, err := introductions(t.Context(), exchange, 2, mine)
 	require.NoError(t, err)

@@ -22,7 +22,7 @@ func boardOffset(size int) int { return tableOffset(size) + tableBytes(size) }
 // boardOver is the slot of a call in the board of a block of blockLength, which has one. It is sound as traysOver is:
 // the board begins at a line.
 func boardOver(block []byte, size int, number uint32) *boardSlot {
-	board := block[boardOffset(size):blockLength(size)]
+	board := block[boardOffset(size):notesOffset(size)]
 	slot := board[int(number%boardSlots)*boardSlotBytes:][:boardSlotBytes]
 	return (*boardSlot)(unsafe.Pointer(unsafe.SliceData(slot)))
 }

@@ -50,7 +50,9 @@ type round struct {
 	// step counts the exchanges of this call, done those that are over.
 	step, done int
 	out, in    parcel
-	memory     []uint64
+	// sent tells that the note of the exchange at hand was sent, carried that its parcels are over.
+	sent, carried bool
+	memory        []uint64
 	// lastElement describes elements of lastType.
 	lastType    reflect.Type
 	lastElement *elementType
@@ -99,7 +101,7 @@ func (r *round) begin(op string, element *elementType, s signature) error {
 	}
 	r.resumed = r.unfinished
 	if !r.resumed {
-		r.signature, r.done = s, 0
+		r.signature, r.done, r.sent, r.carried = s, 0, false, false
 		r.history = s.after(r.before)
 		r.w.publish(&s, element)
 	}
@@ -145,24 +147,58 @@ const nobody = -1
 // exchange sends out to rank to and receives in from rank from. It tells whether it
 // did so now, and not in an earlier call that this one goes on with.
 func (r *round) exchange(ctx context.Context, to int, out []byte, from int, in []byte) (now bool, err error) {
-	return r.exchangeAdding(ctx, to, out, from, in, addition{})
+	return r.exchangeAdding(ctx, to, out, from, in, nil)
 }
 
 // exchangeAdding is exchange in which what is received is added.
-func (r *round) exchangeAdding(ctx context.Context, to int, out []byte, from int, in []byte, add addition) (now bool, err error) {
+func (r *round) exchangeAdding(ctx context.Context, to int, out []byte, from int, in []byte, add *addition) (now bool, err error) {
 	r.step++
 	if r.step <= r.done {
 		return false, nil
 	}
-	r.out.aim(r, to, out)
-	r.in.aim(r, from, in)
-	r.in.addition = add
-	if err := r.w.post.exchange(ctx, r.op, &r.out, &r.in); err != nil {
-		return true, err
+	sends, reads := r.w.noted(to, len(out)), r.w.noted(from, len(in))
+	if sends && !r.sent {
+		if err := r.sendNote(ctx, to, out); err != nil {
+			return true, err
+		}
+		r.sent = true
 	}
-	r.out, r.in = parcel{}, parcel{}
+	if (!sends && to != nobody || !reads && from != nobody) && !r.carried {
+		if err := r.carry(ctx, r.unless(sends, to), out, r.unless(reads, from), in, add); err != nil {
+			return true, err
+		}
+		r.carried = true
+	}
+	if reads {
+		if err := r.readNote(ctx, from, in, add); err != nil {
+			return true, err
+		}
+	}
+	r.sent, r.carried = false, false
 	r.done++
 	return true, nil
+}
+
+// unless is a rank, or nobody.
+func (r *round) unless(not bool, rank int) int {
+	if not {
+		return nobody
+	}
+	return rank
+}
+
+// carry is the part of an exchange that goes in parcels.
+func (r *round) carry(ctx context.Context, to int, out []byte, from int, in []byte, add *addition) error {
+	r.out.aim(r, to, out)
+	r.in.aim(r, from, in)
+	if r.in.addition = (addition{}); add != nil {
+		r.in.addition = *add
+	}
+	if err := r.w.post.exchange(ctx, r.op, &r.out, &r.in); err != nil {
+		return err
+	}
+	r.out, r.in = parcel{}, parcel{}
+	return nil
 }
 
 // send and receive are exchanges in one direction.

@@ -23,7 +23,7 @@
 // Slices belong to the call until it returns. Of the ways in which a call can be done, with few
 // messages or with few bytes, all ranks take the one that the costs of their cards make the
 // cheapest ([WithAlgorithm]). Messages go through pipes in memory between ranks that map each other's
-// ([WithPipes]), between others over links. Only Barrier makes ranks wait for
+// ([WithPipes]), the shortest as notes there ([WithNotes]), between others over links. Only Barrier makes ranks wait for
 // all: a call returns when this rank's part is done.
 //
 // An argument that is wrong by itself is an error wrapping [ErrArgument], at once,
@@ -45,7 +45,7 @@
 // *[PeerError] of it too, whose cause tells which rank of the job that is ([World.InJob]).
 // Devices, progress and what is known of failures are those of the World that was split:
 // a team takes a block of flags, of some 7 KiB and 32 bytes for each rank, and 64 more up to
-// 256 ranks, and pipes, connections and memory for long messages ([WithStaging]), each when it is
+// 256 ranks and 320 up to 64, and pipes, connections and memory for long messages ([WithStaging]), each when it is
 // first used. A rank that fails has failed in every team that has it. One that closes a team has
 // left that, and nothing else.
 //

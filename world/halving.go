@@ -107,7 +107,7 @@ func (s *sum[T]) move(ctx context.Context, to int, out []T, from int, in part) e
 		if s.in != nil {
 			add.mine = bytesOf(s.in[in.from:in.to])
 		}
-		_, err := s.exchangeAdding(ctx, to, bytesOf(out), from, bytesOf(total), add)
+		_, err := s.exchangeAdding(ctx, to, bytesOf(out), from, bytesOf(total), &add)
 		s.in = nil
 		return err
 	}

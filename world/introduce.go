@@ -35,11 +35,11 @@ type introduction struct {
 	key string
 }
 
-const introductionVersion = "rma5"
+const introductionVersion = "rma6"
 
 func (i *introduction) text() string {
 	return strings.Join([]string{introductionVersion, strconv.Itoa(i.rank), strconv.Itoa(i.size), i.device, i.machine, i.net, i.host, strconv.Itoa(i.cores), strconv.FormatBool(i.rdma),
-		strconv.Itoa(int(i.ways.algorithm)), strconv.FormatBool(i.ways.unpiped), strconv.FormatBool(i.ways.unstaged), i.key}, ";")
+		strconv.Itoa(int(i.ways.algorithm)), strconv.FormatBool(i.ways.unpiped), strconv.FormatBool(i.ways.unnoted), strconv.FormatBool(i.ways.unstaged), i.key}, ";")
 }
 
 func parseIntroduction(text string) (introduction, error) {
@@ -47,10 +47,10 @@ func parseIntroduction(text string) (introduction, error) {
 	if fields[0] != introductionVersion {
 		return introduction{}, fmt.Errorf("%w: %.80q is not of version %s: all ranks must run the same version", errContact, text, introductionVersion)
 	}
-	if len(fields) != 13 {
+	if len(fields) != 14 {
 		return introduction{}, fmt.Errorf("%w of %d fields: %.80q", errContact, len(fields), text)
 	}
-	i := introduction{device: fields[3], machine: fields[4], net: fields[5], host: fields[6], key: fields[12]}
+	i := introduction{device: fields[3], machine: fields[4], net: fields[5], host: fields[6], key: fields[13]}
 	var err error
 	if i.rank, err = strconv.Atoi(fields[1]); err != nil {
 		return introduction{}, fmt.Errorf("%w: rank %q", errContact, fields[1])
@@ -66,11 +66,12 @@ func parseIntroduction(text string) (introduction, error) {
 	}
 	algorithm, err := strconv.ParseUint(fields[9], 10, 8)
 	unpiped, err2 := strconv.ParseBool(fields[10])
-	unstaged, err3 := strconv.ParseBool(fields[11])
-	if err := errors.Join(err, err2, err3); err != nil || algorithm >= uint64(algorithms) {
-		return introduction{}, fmt.Errorf("%w: %q for the ways of collectives", errContact, fields[9:12])
+	unnoted, err3 := strconv.ParseBool(fields[11])
+	unstaged, err4 := strconv.ParseBool(fields[12])
+	if err := errors.Join(err, err2, err3, err4); err != nil || algorithm >= uint64(algorithms) {
+		return introduction{}, fmt.Errorf("%w: %q for the ways of collectives", errContact, fields[9:13])
 	}
-	i.ways = ways{Algorithm(algorithm), unpiped, unstaged}
+	i.ways = ways{Algorithm(algorithm), unpiped, unnoted, unstaged}
 	return i, nil
 }
 

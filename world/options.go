@@ -63,12 +63,12 @@ type settings struct {
 
 // ways are those of collectives, which all ranks have to go together.
 type ways struct {
-	algorithm         Algorithm
-	unpiped, unstaged bool
+	algorithm                  Algorithm
+	unpiped, unnoted, unstaged bool
 }
 
 func (s ways) String() string {
-	return fmt.Sprintf("WithAlgorithm(%d), WithPipes(%t) and WithStaging(%t)", s.algorithm, !s.unpiped, !s.unstaged)
+	return fmt.Sprintf("WithAlgorithm(%d), WithPipes(%t), WithNotes(%t) and WithStaging(%t)", s.algorithm, !s.unpiped, !s.unnoted, !s.unstaged)
 }
 
 // WithLogger has the job report what is worth knowing. The default is silence,
@@ -115,6 +115,11 @@ func WithRings(on bool) Option { return func(s *settings) { s.rings = &on } }
 // there (package verbs/pipe), as they do without it; else they go over links, as between others. All ranks
 // pass the same, else it is an ErrMismatch to make the World. It is for measuring.
 func WithPipes(on bool) Option { return func(s *settings) { s.unpiped = !on } }
+
+// WithNotes says whether messages of collectives of up to 48 bytes between ranks that map each other's memory, of up
+// to 64, go by notes: a line each, in which the receiver finds it. They do without it; else they go as longer ones do.
+// All ranks pass the same, as with WithPipes. It is for measuring.
+func WithNotes(on bool) Option { return func(s *settings) { s.unnoted = !on } }
 
 // WithStaging says whether long messages of collectives go through memory that is made for them, as they do without
 // it: between ranks that map each other's memory that of the sender (staging), between others that of the receiver,

@@ -10,8 +10,8 @@ import (
 type tray struct{ told, address, length, rkey atomic.Uint64 }
 
 // blockLength is how long the block of a rank is in a World of so many: flags of meetings, the ledger,
-// obituaries, a tray for each, and from a line on the table and the board.
-func blockLength(size int) int { return boardOffset(size) + boardBytes(size) }
+// obituaries, a tray for each, and from a line on the table, the board and the files of notes.
+func blockLength(size int) int { return notesOffset(size) + notesBytes(size) }
 
 func tableOffset(size int) int {
 	return (traysOffset(size) + int(unsafe.Sizeof(tray{}))*size + lineBytes - 1) &^ (lineBytes - 1)

@@ -60,6 +60,8 @@ type World struct {
 	calls atomic.Uint32
 	round round
 	post  office
+	// notes are the correspondences with other ranks, nil if there are none.
+	notes []correspondence
 
 	// links are those with other ranks, nil until there is one, cardLinks those that are mute,
 	// muteEnds the other ends of ranks' mute links; parted tells of ranks that have left. muteEnds,
@@ -118,6 +120,9 @@ func newMembership(e *endpoint, rank, size int, block []byte, roster *roster) *W
 	w.ledgers[rank].Store(w.ledger)
 	w.round.w = w
 	w.post.open(w)
+	if size <= mostNoted && !w.settings.unnoted {
+		w.notes = make([]correspondence, size)
+	}
 	w.barrier = w.NewMeeting(barrierMeeting, block[:MeetingBytes], NoTally, func(rank int) ([]byte, error) {
 		theirs, err := w.blockOf(rank)
 		return theirs[:min(len(theirs), MeetingBytes)], err
