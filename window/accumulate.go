@@ -42,6 +42,9 @@ func (w *Window[T]) CompareAndSwap(compare, swap T, result *T, target, displacem
 	return w.compareAndSwap(addressOf(&compare), addressOf(&swap), keptElement(result), target, displacement)
 }
 
+// chosen tells whether a window made with SameOp has settled on an operation, and others allow every one.
+func (v *view) chosen(op Op) bool { return !v.hints.sameOp || v.chosenOp.Load() == uint32(op)+1 }
+
 // refuseOp says why an accumulate is refused, nil if it is not. It settles the
 // operation of a window made with SameOp.
 func (v *view) refuseOp(op Op, count int) error {

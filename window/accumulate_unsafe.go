@@ -54,7 +54,7 @@ func (o *operands) advance(n int, shift uint8) {
 }
 
 func (v *view) accumulate(op Op, origin unsafe.Pointer, count, target, displacement int) error {
-	if uint(target) < uint(len(v.targets)) && count == 1 && int(op) < len(v.kernels.apply) && !v.hints.sameOp {
+	if uint(target) < uint(len(v.targets)) && count == 1 && int(op) < len(v.kernels.apply) && v.chosen(op) {
 		t := &v.targets[target]
 		if memory := t.memory.Load(); memory != nil && uint(displacement) < uint(t.count) && v.epochs.Open(target) {
 			if apply := v.kernels.apply[op]; apply != nil {
@@ -202,7 +202,7 @@ func (v *view) exchangeStripe(p *peer, op Op, origin unsafe.Pointer, old, combin
 
 // fetchAndOp is an accumulate of one element whose old value is wanted.
 func (v *view) fetchAndOp(op Op, operand, result unsafe.Pointer, target, displacement int) error {
-	if uint(target) < uint(len(v.targets)) && int(op) < len(v.kernels.apply) && !v.hints.sameOp {
+	if uint(target) < uint(len(v.targets)) && int(op) < len(v.kernels.apply) && v.chosen(op) {
 		t := &v.targets[target]
 		if memory := t.memory.Load(); memory != nil && uint(displacement) < uint(t.count) && v.epochs.Open(target) {
 			offset := displacement << (v.shift & 7)

@@ -2,6 +2,7 @@ package globalarray_test
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -77,5 +78,41 @@ func TestMapArguments(t *testing.T) {
 		_, err := globalarray.NewMap(c.length, c.ranks, globalarray.Cyclic(c.block))
 		require.ErrorIs(t, err, globalarray.ErrArgument)
 		require.ErrorContains(t, err, c.want)
+	}
+}
+
+// Places of large indices are those that division gives, where that is done by a multiplication and where it is not.
+func TestLargeMap(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, length := range []int{1<<31 - 1, 1 << 32, 1<<32 + 12345, 1 << 40, math.MaxInt / 4} {
+		for _, ranks := range []int{1, 2, 3, 1000, 4096} {
+			for _, block := range []int{0, 1, 3, 1 << 20, 1<<33 + 7} {
+				d := globalarray.Blocks()
+				if block > 0 {
+					d = globalarray.Cyclic(block)
+				}
+				m, err := globalarray.NewMap(length, ranks, d)
+				require.NoError(t, err)
+				indices := []int{0, 1, length - 1, length / ranks, length/ranks + 1, length%ranks*(length/ranks+1) - 1}
+				for range 50 {
+					indices = append(indices, random.IntN(length))
+				}
+				for _, i := range indices {
+					if i < 0 || i >= length {
+						continue
+					}
+					wantRank, want := i/max(block, 1)%ranks, i/max(block, 1)/ranks*block+i%max(block, 1)
+					if block == 0 {
+						wantRank, want = i/(length/ranks+1), i%(length/ranks+1)
+						if longer := length % ranks * (length/ranks + 1); i >= longer {
+							wantRank, want = length%ranks+(i-longer)/(length/ranks), (i-longer)%(length/ranks)
+						}
+					}
+					rank, displacement := m.Where(i)
+					require.Equal(t, []int{wantRank, want}, []int{rank, displacement}, "element %d of %d on %d ranks, %v", i, length, ranks, d)
+					require.Equal(t, i, m.Index(rank, displacement))
+				}
+			}
+		}
 	}
 }
