@@ -41,6 +41,7 @@ func TestWhatIsHeld(t *testing.T) {
 	}{
 		{"the first is applied at once, and the seventeenth has a batch applied", far, nil, []uint32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 1, 2}},
 		{"atomic instructions", far, []Option{SingleElement()}, []uint32{0, 1, 2}},
+		{"one operation", far, []Option{SameOp()}, []uint32{0, 1, 2}},
 		{"a smaller window", far - 1, nil, []uint32{0, 0, 0}},
 		{"immediate", far, []Option{Immediate()}, []uint32{0, 0, 0}},
 	} {
@@ -50,8 +51,8 @@ func TestWhatIsHeld(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				// The first operation on a target maps it.
-				err = errors.Join(win.LockAll(ctx), win.Put([]int64{0}, 0, 0))
+				// The first operation on a target maps it, and the first accumulate says which SameOp means.
+				err = errors.Join(win.LockAll(ctx), win.Accumulate(Sum, []int64{0}, 0, 0), win.Flush(ctx, 0))
 				for round := range 2 {
 					for i, want := range c.held {
 						err = errors.Join(err, win.Accumulate(Sum, []int64{1}, 0, 7*i))
