@@ -3,6 +3,7 @@ package window
 import (
 	"unsafe"
 
+	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/aggregate/reduce"
 )
 
@@ -89,6 +90,17 @@ func (v *view) accumulate(op Op, origin unsafe.Pointer, count, target, displacem
 
 // accumulateAny is the way of an accumulate that did not pass the short check.
 func (v *view) accumulateAny(call string, op Op, o operands, target, displacement int) error {
+	if v.watch == nil {
+		return v.doAccumulate(call, op, o, target, displacement)
+	}
+	i := issue{call: call, kind: aggregate.Accumulate, begun: v.now(), op: op, origin: o.origin, result: o.result, count: o.count, target: target, displacement: displacement}
+	if o.result != nil {
+		i.kind = aggregate.Fetch
+	}
+	return v.watched(v.doAccumulate(call, op, o, target, displacement), &i)
+}
+
+func (v *view) doAccumulate(call string, op Op, o operands, target, displacement int) error {
 	p, err := v.reach(call, target, displacement, o.count)
 	if err != nil {
 		return err
@@ -231,23 +243,38 @@ func (v *view) compareAndSwap(compare, swap, result unsafe.Pointer, target, disp
 	if uint(target) < uint(len(v.targets)) {
 		t := &v.targets[target]
 		if memory := t.memory.Load(); memory != nil && uint(displacement) < uint(t.count) && v.epochs.Open(target) && v.kernels.swaps {
-			offset := displacement << (v.shift & 7)
-			to := unsafe.Add(unsafe.Pointer(memory), offset)
-			v.settle()
-			if v.native && v.kernels.swap != nil {
-				v.kernels.swap(to, compare, swap, result)
-				return nil
-			}
-			stripe := t.stripes.at(uint64(offset))
-			if !stripe.CompareAndSwap(0, v.lockWord) {
-				v.waitStripe(stripe)
-			}
-			v.tookStripe()
-			v.swapElement(to, compare, swap, result)
-			v.giveStripe(stripe)
+			v.swapMapped(t, memory, displacement, compare, swap, result)
 			return nil
 		}
 	}
+	if v.watch == nil {
+		return v.doSwap(compare, swap, result, target, displacement)
+	}
+	begun := v.now()
+	err := v.doSwap(compare, swap, result, target, displacement)
+	return v.watched(err, &issue{call: "CompareAndSwap", kind: aggregate.Swap, begun: begun, result: result, count: 1, target: target, displacement: displacement})
+}
+
+// swapMapped is a compare-and-swap in memory that is mapped.
+func (v *view) swapMapped(t *target, memory *byte, displacement int, compare, swap, result unsafe.Pointer) {
+	offset := displacement << (v.shift & 7)
+	to := unsafe.Add(unsafe.Pointer(memory), offset)
+	v.settle()
+	if v.native && v.kernels.swap != nil {
+		v.kernels.swap(to, compare, swap, result)
+		return
+	}
+	stripe := t.stripes.at(uint64(offset))
+	if !stripe.CompareAndSwap(0, v.lockWord) {
+		v.waitStripe(stripe)
+	}
+	v.tookStripe()
+	v.swapElement(to, compare, swap, result)
+	v.giveStripe(stripe)
+}
+
+// doSwap is the way of a compare-and-swap that did not pass the short check.
+func (v *view) doSwap(compare, swap, result unsafe.Pointer, target, displacement int) error {
 	p, err := v.reach("CompareAndSwap", target, displacement, 1)
 	if err != nil {
 		return err
@@ -260,8 +287,11 @@ func (v *view) compareAndSwap(compare, swap, result unsafe.Pointer, target, disp
 	if p, err = v.through(p, target); err != nil {
 		return v.failed("CompareAndSwap", target, displacement, 1, err)
 	}
-	if _, ok := v.mapped(target, displacement); ok && v.cards != cardsAlone {
-		return v.compareAndSwap(compare, swap, result, target, displacement)
+	if t := &v.targets[target]; v.cards != cardsAlone {
+		if memory := t.data.Load(); memory != nil {
+			v.swapMapped(t, memory, displacement, compare, swap, result)
+			return nil
+		}
 	}
 	if p.link != nil {
 		if err := v.swapRemote(p, compare, swap, result, v.offset(displacement)); err != nil {

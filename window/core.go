@@ -24,6 +24,7 @@ func newCore(w *world.World, number uint32, s settings, p *part, allocated bool)
 		release:  p.release,
 	}
 	c.lockWord = uint32(c.rank) + 1
+	c.watch = newWatch(w)
 	c.locking = w.Attached(lockingKey{}, func() any { return new(locking) }).(*locking)
 	// Memory of the programs may have to be reached by system calls, which have no
 	// atomic instructions. It must be known before the first message comes.
@@ -75,7 +76,9 @@ func (c *core) open(all []description, how reach, allocated bool) {
 // control blocks outside of epochs.
 func (c *core) shut() {
 	c.stopListening()
-	c.closed.Store(true)
+	if !c.closed.Swap(true) {
+		c.account()
+	}
 	c.tallies.broken.Store(true)
 	c.viewsMu.Lock()
 	for rank := range c.size {

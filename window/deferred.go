@@ -84,6 +84,8 @@ type deferred struct {
 	starts uint64
 	last   world.Mark
 
+	counts deferredCounts
+
 	// spare are arrivals that are not in use; spareMu is taken by progress too.
 	spareMu sync.Mutex
 	spare   *arrivals

@@ -38,6 +38,7 @@ func (d *deferred) pass(ctx context.Context) error {
 		return nil
 	case g.asked:
 		g.asked = number
+		d.counts.stalls++
 		m := world.Message{Kind: messageGate, Service: d.core.number, X: uint64(number)}
 		if err := d.link.AskFor(ctx, &m, nil, g); err != nil {
 			g.asked = passed

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/world"
 )
 
@@ -26,6 +27,9 @@ func (w *Window[T]) PutNotify(origin []T, target, displacement, slot int) error 
 		return p.deferred.notify(slot)
 	}
 	w.world.BeforeTelling()
+	if w.watch != nil && w.watch.counts {
+		w.watch.operations[aggregate.Notify].Add(1)
+	}
 	p.control.slot(slot).Add(1)
 	p.neighbor.Ring()
 	return nil

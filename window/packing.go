@@ -95,6 +95,7 @@ func (d *deferred) direct(ctx context.Context, o *scheduler.Operation, final boo
 	}
 	d.flown, d.flying = true, true
 	d.directs++
+	d.counts.direct.count(o.Kind, 1, o.Bytes)
 	if final {
 		d.link.ExpectNext()
 	}
@@ -117,6 +118,9 @@ func (d *deferred) direct(ctx context.Context, o *scheduler.Operation, final boo
 // cuts: that is a put or a get. Of one that was cut short what is behind packed is left.
 func (d *deferred) pack(ctx context.Context, operations []scheduler.Operation, bytes int) error {
 	o := &operations[0]
+	if d.packed == 0 {
+		d.counts.packed.count(o.Kind, len(operations), bytes)
+	}
 	if o.Kind != aggregate.Get {
 		d.core.world.Copied(bytes)
 	}
@@ -204,6 +208,7 @@ func (d *deferred) sendPacketWith(ctx context.Context, operand []byte) error {
 		err = d.link.AskFor(ctx, &m, packet, d.arrivals)
 	}
 	if err == nil {
+		d.counts.packets++
 		d.arrivals = nil
 		d.packet.Begin(nil, 0)
 	}

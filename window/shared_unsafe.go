@@ -51,6 +51,6 @@ func (v *view) sharedFirst(rank int) (unsafe.Pointer, bool) {
 	}
 	t := &v.targets[rank]
 	v.reveal(t, p, rank)
-	memory := t.memory.Load()
+	memory := t.data.Load()
 	return unsafe.Pointer(memory), memory != nil
 }

@@ -3,6 +3,7 @@ package window
 import (
 	"unsafe"
 
+	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/verbs/cpucopy"
 )
 
@@ -48,6 +49,15 @@ func (v *view) get(result unsafe.Pointer, count, target, displacement int) error
 
 // putAny is the way of a put that did not pass the short check.
 func (v *view) putAny(op string, origin unsafe.Pointer, count, target, displacement int) error {
+	if v.watch == nil {
+		return v.doPut(op, origin, count, target, displacement)
+	}
+	begun := v.now()
+	err := v.doPut(op, origin, count, target, displacement)
+	return v.watched(err, &issue{call: op, kind: aggregate.Put, begun: begun, origin: origin, count: count, target: target, displacement: displacement})
+}
+
+func (v *view) doPut(op string, origin unsafe.Pointer, count, target, displacement int) error {
 	p, err := v.reach(op, target, displacement, count)
 	if err != nil || count == 0 {
 		return err
@@ -70,6 +80,15 @@ func (v *view) putAny(op string, origin unsafe.Pointer, count, target, displacem
 
 // getAny is the way of a get that did not pass the short check.
 func (v *view) getAny(op string, result unsafe.Pointer, count, target, displacement int) error {
+	if v.watch == nil {
+		return v.doGet(op, result, count, target, displacement)
+	}
+	begun := v.now()
+	err := v.doGet(op, result, count, target, displacement)
+	return v.watched(err, &issue{call: op, kind: aggregate.Get, begun: begun, result: result, count: count, target: target, displacement: displacement})
+}
+
+func (v *view) doGet(op string, result unsafe.Pointer, count, target, displacement int) error {
 	p, err := v.reach(op, target, displacement, count)
 	if err != nil || count == 0 {
 		return err
@@ -93,7 +112,7 @@ func (v *view) getAny(op string, result unsafe.Pointer, count, target, displacem
 // mapped is the address of target's element at displacement, which reach has
 // checked, if its memory is mapped.
 func (v *view) mapped(target, displacement int) (unsafe.Pointer, bool) {
-	memory := v.targets[target].memory.Load()
+	memory := v.targets[target].data.Load()
 	if memory == nil {
 		return nil, false
 	}

@@ -60,9 +60,11 @@ type view struct {
 
 // A target is what an operation needs to know of one rank. memory is nil until
 // the first operation on that rank, when the rank has failed, and where it cannot
-// be mapped. count is in elements. stripes is valid when memory is not nil.
+// be mapped. Where operations are watched it is nil always, so that they all go the long way, which
+// goes by data. count is in elements. stripes is valid when data is not nil.
 type target struct {
 	memory  atomic.Pointer[byte]
+	data    atomic.Pointer[byte]
 	count   int
 	stripes stripes
 }
@@ -121,6 +123,8 @@ type core struct {
 	// enough for that.
 	held heldBack
 	far  bool
+	// watch is nil where nobody is told of operations.
+	watch *watch
 	// chosenOp is 1 + the operation that SameOp has settled on.
 	chosenOp atomic.Uint32
 	// consumed[i] counts the notifications of slot i that were waited for.
@@ -247,6 +251,7 @@ func (c *core) forget(rank int) {
 func (c *core) hide(rank int) {
 	for _, win := range c.views {
 		win.part(rank).memory.Store(nil)
+		win.part(rank).data.Store(nil)
 	}
 }
 
@@ -363,7 +368,7 @@ func (v *view) reach(op string, target, displacement, count int) (*peer, error) 
 	if err != nil {
 		return refuse(err)
 	}
-	if p.data != nil && t.memory.Load() == nil {
+	if p.data != nil && t.data.Load() == nil {
 		v.reveal(t, p, target)
 	}
 	return p, nil
@@ -374,12 +379,15 @@ func (v *view) reach(op string, target, displacement, count int) (*peer, error) 
 func (v *view) reveal(t *target, p *peer, target int) {
 	v.viewsMu.Lock()
 	defer v.viewsMu.Unlock()
-	if t.memory.Load() != nil || v.closed.Load() || v.forgotten[target] || v.world.Failure(target) != nil {
+	if t.data.Load() != nil || v.closed.Load() || v.forgotten[target] || v.world.Failure(target) != nil {
 		return
 	}
 	t.stripes = stripesOf(&p.control)
 	t.stripes.far = v.far && len(p.data) >= farBytes
-	t.memory.Store(first[byte](p.data))
+	t.data.Store(first[byte](p.data))
+	if v.watch == nil {
+		t.memory.Store(first[byte](p.data))
+	}
 }
 
 func (c *core) whyClosed(op string, target int) error {

@@ -95,6 +95,12 @@ type endpoint struct {
 	dialing  []*Link
 	shortage atomic.Pointer[linkError]
 
+	// accounts are of the table at the end.
+	accountsMu sync.Mutex
+	accounts   []Account
+	// sleeps counts the sleeps of waits, slept their nanoseconds.
+	sleeps, slept atomic.Uint64
+
 	// tracing is nil if nothing is to be traced, in virtual time always; span adds to the trace,
 	// and is nil if there is none.
 	tracing *tracing

@@ -97,6 +97,7 @@ type Link struct {
 	// progress.
 	ending error
 
+	counts   linkCounts
 	ring     ring
 	results  atomic.Pointer[results]
 	staged   atomic.Pointer[staged]

@@ -204,6 +204,7 @@ func (l *Link) room(question bool) bool {
 // next is a request behind the others, and what its segment may point to.
 func (l *Link) next(opcode verbs.Opcode) (*verbs.SendRequest, *body) {
 	l.sequence++
+	l.counts.requests[opcode]++
 	if l.head == len(l.requests) || l.head >= mostSends {
 		l.compact()
 	}
@@ -254,6 +255,7 @@ func (l *Link) say(m *Message, payload []byte) (at int, err error) {
 		return 0, fmt.Errorf("world: %w: a message of %d bytes, at most %d are allowed", ErrArgument, bytes, l.MaxPayload())
 	}
 	l.world.BeforeTelling()
+	l.counts.messages++
 	held := m.AfterReads && l.lastRead > l.done.Load()
 	r := l.lastLetter()
 	at = channel.StampBytes
@@ -322,6 +324,7 @@ func (l *Link) lastLetter() *verbs.SendRequest {
 // long as many polls: who does makes progress now and then.
 func (l *Link) leave(bytes int) {
 	l.bytes += bytes
+	l.counts.bytes += uint64(bytes)
 	l.collected++
 	if l.bytes >= burstBytes || l.collected >= l.world.settings.burst {
 		l.post(false)

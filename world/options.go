@@ -43,6 +43,11 @@ type settings struct {
 	rdma func(*ibv.Options)
 	// trace is the file for what the rank does over the network, empty for none.
 	trace string
+	// hook is told of what the rank does, if not nil. stats has windows count, statsTo where a table goes, if not
+	// empty.
+	hook    func(*Event)
+	stats   bool
+	statsTo string
 	// transfers are how what a card does not know may get to it, kept bounds what it is told
 	// of and keeps.
 	transfers transfer.Set
@@ -227,7 +232,7 @@ func newSettings(options []Option) (settings, error) {
 		logger: slog.New(slog.DiscardHandler), patience: DefaultPatience, silence: DefaultSilence, rails: 1, burst: defaultBurst, inline: math.MaxInt,
 		transfers: transfer.All, kept: regcache.Limits{Bytes: DefaultKeptBytes, Regions: DefaultKeptRegions},
 		address: os.Getenv("RMA_ADDRESS"),
-		device:  os.Getenv("RMA_DEVICE"), host: os.Getenv("RMA_HOST"), trace: os.Getenv("RMA_TRACE"),
+		device:  os.Getenv("RMA_DEVICE"), host: os.Getenv("RMA_HOST"), trace: os.Getenv("RMA_TRACE"), statsTo: os.Getenv("RMA_STATS"),
 	}
 	for _, option := range options {
 		if option != nil {

@@ -152,6 +152,8 @@ func (p *Waiter) pause(ctx context.Context) error {
 		p.handOver()
 		p.world.channel.Sleep(p.ticket, limit)
 		took := p.world.Now() - begun
+		p.world.sleeps.Add(1)
+		p.world.slept.Add(uint64(took))
 		if p.world.network() == p.world.home.device {
 			// What comes has woken this rank as soon as it would the driver.
 			p.world.attended(took)

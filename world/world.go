@@ -311,7 +311,7 @@ func (w *World) depart() error {
 	err := errors.Join(w.closeUnshrunk(), w.finalize(), w.departTeams())
 	w.stop()
 	w.attached.close()
-	err = errors.Join(err, w.closeCards(), w.endTrace())
+	err = errors.Join(err, w.writeAccounts(), w.closeCards(), w.endTrace())
 	if w.telling != nil {
 		w.telling.Wait()
 	}

@@ -1,0 +1,62 @@
+package published_test
+
+import (
+	"context"
+	"encoding/json"
+	"expvar"
+	"fmt"
+	"log"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/window/published"
+	"github.com/onesided/rma/world"
+)
+
+func TestPublished(t *testing.T) {
+	require.NoError(t, world.Run(t.Context(), 1, func(ctx context.Context, w *world.World) error {
+		win, err := window.Allocate[int64](ctx, w, 10)
+		require.NoError(t, err)
+		require.NoError(t, published.World("TestPublished.world", w))
+		require.NoError(t, published.Window("TestPublished.window", win))
+		err = published.Window("TestPublished.world", win)
+		require.ErrorIs(t, err, published.ErrTaken)
+		require.ErrorContains(t, err, "TestPublished.world")
+		require.NoError(t, win.LockAll(ctx))
+		require.NoError(t, win.Put([]int64{1, 2, 3}, 0, 4))
+		require.NoError(t, win.UnlockAll(ctx))
+		var ofWindow window.Stats
+		require.NoError(t, json.Unmarshal([]byte(expvar.Get("TestPublished.window").String()), &ofWindow))
+		require.Equal(t, window.Counts{Puts: 1, Bytes: 24}, ofWindow.Mapped)
+		var ofWorld world.Stats
+		require.NoError(t, json.Unmarshal([]byte(expvar.Get("TestPublished.world").String()), &ofWorld))
+		require.Equal(t, w.Stats().Collectives, ofWorld.Collectives)
+		require.NoError(t, win.Close())
+		require.NoError(t, json.Unmarshal([]byte(expvar.Get("TestPublished.window").String()), &ofWindow))
+		require.EqualValues(t, 1, ofWindow.Mapped.Operations())
+		return nil
+	}, world.WithStats()))
+}
+
+func Example() {
+	err := world.Run(context.Background(), 1, func(ctx context.Context, w *world.World) error {
+		if err := published.World("job", w); err != nil {
+			return err
+		}
+		if err := w.Barrier(ctx); err != nil {
+			return err
+		}
+		var s world.Stats
+		if err := json.Unmarshal([]byte(expvar.Get("job").String()), &s); err != nil {
+			return err
+		}
+		fmt.Println(s.Collectives, "collective call")
+		return nil
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	// Output: 1 collective call
+}
