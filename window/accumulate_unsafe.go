@@ -93,11 +93,11 @@ func (v *view) accumulateAny(call string, op Op, o operands, target, displacemen
 	if v.watch == nil {
 		return v.doAccumulate(call, op, o, target, displacement)
 	}
-	i := issue{call: call, kind: aggregate.Accumulate, begun: v.now(), op: op, origin: o.origin, result: o.result, count: o.count, target: target, displacement: displacement}
+	i := issue{call: call, kind: aggregate.Accumulate, op: op, result: o.result, count: o.count, target: target, displacement: displacement}
 	if o.result != nil {
 		i.kind = aggregate.Fetch
 	}
-	return v.watched(v.doAccumulate(call, op, o, target, displacement), &i)
+	return v.watched(&i, func() error { return v.doAccumulate(call, op, o, target, displacement) })
 }
 
 func (v *view) doAccumulate(call string, op Op, o operands, target, displacement int) error {
@@ -250,9 +250,8 @@ func (v *view) compareAndSwap(compare, swap, result unsafe.Pointer, target, disp
 	if v.watch == nil {
 		return v.doSwap(compare, swap, result, target, displacement)
 	}
-	begun := v.now()
-	err := v.doSwap(compare, swap, result, target, displacement)
-	return v.watched(err, &issue{call: "CompareAndSwap", kind: aggregate.Swap, begun: begun, result: result, count: 1, target: target, displacement: displacement})
+	i := issue{call: "CompareAndSwap", kind: aggregate.Swap, result: result, count: 1, target: target, displacement: displacement}
+	return v.watched(&i, func() error { return v.doSwap(compare, swap, result, target, displacement) })
 }
 
 // swapMapped is a compare-and-swap in memory that is mapped.

@@ -78,6 +78,7 @@ func (c *core) shut() {
 	c.stopListening()
 	if !c.closed.Swap(true) {
 		c.account()
+		parts.Delete(c.own.control.base)
 	}
 	c.tallies.broken.Store(true)
 	c.viewsMu.Lock()

@@ -81,6 +81,13 @@
 // which ways of arranging operations pay (scheduler.Learner).
 // The option Without leaves out one way or another to arrange operations.
 //
+// # What happens
+//
+// Stats counts what was done to a window and how it travelled. Misuse that this package
+// cannot refuse at the call, because it shows only beside another, is found with
+// world.WithDebug: a *MisuseError names both. A *world.Event for each operation goes to who
+// asks for it by world.WithHook.
+//
 // # Cards with atomics
 //
 // RDMA cards add to words of 8 bytes and swap them by themselves. Most are atomic only to each

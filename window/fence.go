@@ -43,7 +43,8 @@ func (c *core) Fence(ctx context.Context, asserts ...Assert) error {
 	defer c.mu.Unlock()
 	if err == nil {
 		c.epochs.EndFence(assert)
-		return nil
+		c.opened("Fence")
+		return c.completed("Fence", -1, true)
 	}
 	var failed *world.PeerError
 	if errors.As(err, &failed) {
@@ -87,7 +88,7 @@ func (c *core) Close() error {
 	broken := c.broken
 	c.mu.Unlock()
 	if err != nil {
-		return fmt.Errorf("window: %w", err)
+		return fmt.Errorf("window: %w%s", err, c.whoOpened())
 	}
 	c.shut()
 	if broken != nil {

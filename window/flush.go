@@ -16,9 +16,11 @@ func (c *core) Flush(ctx context.Context, target int) error {
 		c.settle()
 		publish()
 		if c.remote {
-			return c.flushTarget(ctx, "window.Flush", target)
+			if err := c.flushTarget(ctx, "window.Flush", target); err != nil {
+				return err
+			}
 		}
-		return nil
+		return c.completed("Flush", target, true)
 	}
 	return c.flushed(ctx, "window.Flush", target)
 }
@@ -47,9 +49,11 @@ func (c *core) FlushLocal(ctx context.Context, target int) error {
 	if uint(target) < uint(c.size) && c.epochs.Passive(target) && c.world.Failures() == 0 {
 		if c.remote {
 			defer c.world.EndSpan("FlushLocal", c.world.BeginSpan())
-			return c.settleRemote(ctx, "window.FlushLocal", func(rank int) bool { return rank == target })
+			if err := c.settleRemote(ctx, "window.FlushLocal", func(rank int) bool { return rank == target }); err != nil {
+				return err
+			}
 		}
-		return nil
+		return c.completed("FlushLocal", target, false)
 	}
 	return c.flushed(ctx, "window.FlushLocal", target)
 }
@@ -76,7 +80,10 @@ func (c *core) flushed(ctx context.Context, call string, target int) error {
 	if err := c.targetFailure(call, target); err != nil {
 		return err
 	}
-	return c.flushTarget(ctx, call, target)
+	if err := c.flushTarget(ctx, call, target); err != nil {
+		return err
+	}
+	return c.completed(unqualified(call), target, call == "window.Flush")
 }
 
 func (c *core) flushedAll(ctx context.Context, call string) error {
@@ -97,7 +104,7 @@ func (c *core) flushedAll(ctx context.Context, call string) error {
 		}
 	}
 	if c.world.Failures() == 0 {
-		return nil
+		return c.completed(unqualified(call), -1, call == "window.FlushAll")
 	}
 	for target := range c.size {
 		if c.epochs.Passive(target) {
@@ -106,7 +113,7 @@ func (c *core) flushedAll(ctx context.Context, call string) error {
 			}
 		}
 	}
-	return nil
+	return c.completed(unqualified(call), -1, call == "window.FlushAll")
 }
 
 // Sync makes this rank's own loads and stores of its part and the operations of

@@ -68,6 +68,7 @@ func (c *core) Lock(ctx context.Context, kind LockKind, target int) error {
 		return err
 	}
 	c.epochs.EndLock(target)
+	c.opened("Lock")
 	return nil
 }
 
@@ -126,6 +127,7 @@ func (c *core) Unlock(ctx context.Context, target int) error {
 		return fmt.Errorf("window: %w", err)
 	}
 	c.settleClosed()
+	c.leaves(target)
 	p := c.peers[target].Load()
 	switch {
 	case p.control.base == nil:
@@ -146,6 +148,9 @@ func (c *core) Unlock(ctx context.Context, target int) error {
 	c.locking.locks.Add(-1)
 	if failed := c.targetFailure(call, target); failed != nil {
 		return failed
+	}
+	if err == nil {
+		err = c.completed("Unlock", target, false)
 	}
 	return err
 }
@@ -232,6 +237,7 @@ func (c *core) LockAll(ctx context.Context, asserts ...Assert) error {
 	}
 	c.unchecked = unchecked
 	c.epochs.EndLockAll()
+	c.opened("LockAll")
 	return nil
 }
 
@@ -331,6 +337,7 @@ func (c *core) UnlockAll(context.Context) error {
 		return fmt.Errorf("window: %w", err)
 	}
 	c.settleClosed()
+	c.leaves(-1)
 	var failed error
 	switch {
 	case c.remote && unchecked:
@@ -348,5 +355,8 @@ func (c *core) UnlockAll(context.Context) error {
 	c.epochs.EndUnlockAll()
 	c.locking.locks.Add(-1)
 	c.mu.Unlock()
+	if failed == nil {
+		failed = c.completed("UnlockAll", -1, false)
+	}
 	return failed
 }

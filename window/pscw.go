@@ -55,6 +55,7 @@ func (c *core) Start(ctx context.Context, group Group) error {
 		}
 	}
 	c.epochs.EndStart()
+	c.opened("Start")
 	return nil
 }
 
@@ -85,6 +86,7 @@ func (c *core) Complete(ctx context.Context) error {
 		return fmt.Errorf("window: %w", err)
 	}
 	c.settleClosed()
+	c.leaves(-1)
 	for i := told; i < group.Len(); i++ {
 		target := group.After(c.rank, i)
 		if e := c.tell(ctx, "window.Complete", target, completeAt, c.epochs.StartNumber(target)); interrupted(ctx, e) {
@@ -106,6 +108,9 @@ func (c *core) Complete(ctx context.Context) error {
 		c.epochs.SuspendComplete(group.Len())
 	} else {
 		c.epochs.EndComplete()
+	}
+	if err == nil {
+		err = c.completed("Complete", -1, false)
 	}
 	return err
 }

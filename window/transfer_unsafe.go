@@ -52,9 +52,8 @@ func (v *view) putAny(op string, origin unsafe.Pointer, count, target, displacem
 	if v.watch == nil {
 		return v.doPut(op, origin, count, target, displacement)
 	}
-	begun := v.now()
-	err := v.doPut(op, origin, count, target, displacement)
-	return v.watched(err, &issue{call: op, kind: aggregate.Put, begun: begun, origin: origin, count: count, target: target, displacement: displacement})
+	i := issue{call: op, kind: aggregate.Put, origin: origin, count: count, target: target, displacement: displacement}
+	return v.watched(&i, func() error { return v.doPut(op, origin, count, target, displacement) })
 }
 
 func (v *view) doPut(op string, origin unsafe.Pointer, count, target, displacement int) error {
@@ -83,9 +82,8 @@ func (v *view) getAny(op string, result unsafe.Pointer, count, target, displacem
 	if v.watch == nil {
 		return v.doGet(op, result, count, target, displacement)
 	}
-	begun := v.now()
-	err := v.doGet(op, result, count, target, displacement)
-	return v.watched(err, &issue{call: op, kind: aggregate.Get, begun: begun, result: result, count: count, target: target, displacement: displacement})
+	i := issue{call: op, kind: aggregate.Get, result: result, count: count, target: target, displacement: displacement}
+	return v.watched(&i, func() error { return v.doGet(op, result, count, target, displacement) })
 }
 
 func (v *view) doGet(op string, result unsafe.Pointer, count, target, displacement int) error {
@@ -133,3 +131,12 @@ func move(to, from unsafe.Pointer, bytes int) {
 
 // memoryAt is bytes bytes at an address.
 func memoryAt(at unsafe.Pointer, bytes int) []byte { return unsafe.Slice((*byte)(at), bytes) }
+
+// meet tells whether two pieces of memory share bytes.
+func meet(a, b []byte) bool {
+	if len(a) == 0 || len(b) == 0 {
+		return false
+	}
+	atA, atB := uintptr(unsafe.Pointer(unsafe.SliceData(a))), uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+	return atA < atB+uintptr(len(b)) && atB < atA+uintptr(len(a))
+}

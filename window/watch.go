@@ -15,12 +15,17 @@ type watch struct {
 	watchCounts
 	counts bool
 	hook   func(*world.Event)
+	// debug is nil where misuse is not looked for.
+	debug *debugging
 }
 
 // newWatch is what a World has windows tell, nil if that is nothing.
 func newWatch(w *world.World) *watch {
 	one := &watch{counts: w.Counts(), hook: w.Hook()}
-	if !one.counts && one.hook == nil {
+	if w.Debugs() {
+		one.debug = &debugging{beyond: make(map[int]*accesses)}
+	}
+	if !one.counts && one.hook == nil && one.debug == nil {
 		return nil
 	}
 	return one
@@ -36,14 +41,29 @@ type issue struct {
 	count, target, displacement int
 }
 
-// watched tells of an operation that was issued, unless that was an error, which it returns.
-func (v *view) watched(err error, i *issue) error {
-	if err != nil || i.count == 0 {
+// watched issues an operation by do, and tells of it unless that is an error.
+func (v *view) watched(i *issue, do func() error) error {
+	w := v.watch
+	i.begun = v.now()
+	var a *access
+	if w.debug != nil {
+		var err error
+		if a, err = v.begin(i); err != nil {
+			return err
+		}
+	}
+	if err := do(); err != nil || i.count == 0 {
+		if a != nil {
+			v.withdrawAccess(a)
+		}
 		return err
 	}
-	w, bytes := v.watch, i.count<<v.shift
+	bytes := i.count << v.shift
 	_, mapped := v.mapped(i.target, i.displacement)
 	mapped = mapped && (v.cards != cardsAlone || i.kind == aggregate.Put || i.kind == aggregate.Get)
+	if a != nil && mapped {
+		w.debug.hide(a)
+	}
 	if w.counts && mapped {
 		w.operations[i.kind].Add(1)
 		w.bytes.Add(uint64(bytes))

@@ -31,6 +31,15 @@ type Event struct {
 // it runs. Operations on mapped memory take some 50 ns longer then.
 func WithHook(hook func(*Event)) Option { return func(s *settings) { s.hook = hook } }
 
+// WithDebug has windows look for what the rules forbid and goes unnoticed else, or gives wrong contents now and then:
+// operations of one epoch on the same elements that may not meet, memory that is used before an operation with it is
+// complete. The call that shows it is a *window.MisuseError with both places in the program. It takes microseconds
+// and memory for each operation. Without this option the environment variable RMA_DEBUG says so, by any value.
+func WithDebug() Option { return func(s *settings) { s.debug = true } }
+
+// Debugs tells whether windows look for misuse.
+func (w *World) Debugs() bool { return w.settings.debug }
+
 // Hook is that of WithHook, nil if there is none.
 func (w *World) Hook() func(*Event) { return w.settings.hook }
 

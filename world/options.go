@@ -45,8 +45,10 @@ type settings struct {
 	trace string
 	// hook is told of what the rank does, if not nil. stats has windows count, statsTo where a table goes, if not
 	// empty.
-	hook    func(*Event)
-	stats   bool
+	hook  func(*Event)
+	stats bool
+	// debug has windows look for misuse.
+	debug   bool
 	statsTo string
 	// transfers are how what a card does not know may get to it, kept bounds what it is told
 	// of and keeps.
@@ -232,7 +234,7 @@ func newSettings(options []Option) (settings, error) {
 		logger: slog.New(slog.DiscardHandler), patience: DefaultPatience, silence: DefaultSilence, rails: 1, burst: defaultBurst, inline: math.MaxInt,
 		transfers: transfer.All, kept: regcache.Limits{Bytes: DefaultKeptBytes, Regions: DefaultKeptRegions},
 		address: os.Getenv("RMA_ADDRESS"),
-		device:  os.Getenv("RMA_DEVICE"), host: os.Getenv("RMA_HOST"), trace: os.Getenv("RMA_TRACE"), statsTo: os.Getenv("RMA_STATS"),
+		device:  os.Getenv("RMA_DEVICE"), host: os.Getenv("RMA_HOST"), trace: os.Getenv("RMA_TRACE"), statsTo: os.Getenv("RMA_STATS"), debug: os.Getenv("RMA_DEBUG") != "",
 	}
 	for _, option := range options {
 		if option != nil {

@@ -47,6 +47,11 @@ func goroutines(ctx context.Context, n int, body func(ctx context.Context, w *wo
 	return world.Run(ctx, n, body)
 }
 
+// debugged starts ranks whose windows look for misuse: these programs have none.
+func debugged(ctx context.Context, n int, body func(ctx context.Context, w *world.World) error) error {
+	return world.Run(ctx, n, body, world.WithDebug())
+}
+
 // apart starts ranks that map no memory of each other.
 func apart(ctx context.Context, n int, body func(ctx context.Context, w *world.World) error) error {
 	return world.Run(ctx, n, body, worldtest.OptionsApart()...)
@@ -73,7 +78,7 @@ func TestPrograms(t *testing.T) {
 		on     start
 		limits oracle.Limits
 	}{
-		{"goroutines", goroutines, oracle.Limits{}}, {"apart", apart, oracle.Limits{}},
+		{"goroutines", goroutines, oracle.Limits{}}, {"apart", apart, oracle.Limits{}}, {"debugged", debugged, oracle.Limits{}},
 		{"no cards", goroutines, oracle.Limits{CardAtomics: true}},
 		{"cards", cards(false), oracle.Limits{CardAtomics: true}}, {"coherent cards", cards(true), oracle.Limits{CardAtomics: true}},
 	} {

@@ -1,0 +1,158 @@
+package window_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
+)
+
+// Each misuse is found by the call that shows it, which names the places of both.
+func TestMisuse(t *testing.T) {
+	buffer := []int64{1, 2, 3, 4}
+	for _, c := range []struct {
+		name string
+		// do is what rank 0 does, between LockAll and UnlockAll.
+		do   func(ctx context.Context, win *window.Window[int64]) error
+		what string
+	}{
+		{"two puts", func(ctx context.Context, win *window.Window[int64]) error {
+			return errors.Join(win.Put(buffer[:2], 1, 0), win.Put(buffer[2:3], 1, 1))
+		}, "bytes 8 to 15 of rank 1 are in use in one epoch: Put at "},
+		{"a put and a get", func(ctx context.Context, win *window.Window[int64]) error {
+			return errors.Join(win.Put(buffer[:2], 1, 0), win.Get(make([]int64, 2), 1, 0))
+		}, "in use in one epoch: Put at "},
+		{"a get and an accumulate", func(ctx context.Context, win *window.Window[int64]) error {
+			return errors.Join(win.Get(make([]int64, 2), 1, 0), win.Accumulate(window.Sum, []int64{1}, 1, 0))
+		}, "in use in one epoch: Get at "},
+		{"a put and a swap, of bytes", func(ctx context.Context, win *window.Window[int64]) error {
+			bytes, err := window.View[uint8](win)
+			if err != nil {
+				return err
+			}
+			var was int64
+			return errors.Join(bytes.Put([]byte{1}, 1, 15), win.CompareAndSwap(0, 1, &was, 1, 1))
+		}, "bytes 15 to 15 of rank 1"},
+		{"a result that is asked for twice", func(ctx context.Context, win *window.Window[int64]) error {
+			result := make([]int64, 2)
+			return errors.Join(win.Get(result, 1, 0), win.Get(result[1:], 1, 5))
+		}, "two operations read into the same memory"},
+		{"a put of what is not there yet", func(ctx context.Context, win *window.Window[int64]) error {
+			result := make([]int64, 2)
+			return errors.Join(win.Get(result, 1, 0), win.Put(result, 1, 4))
+		}, "a put writes from memory that is read into"},
+		{"an origin that is written to", func(ctx context.Context, win *window.Window[int64]) error {
+			result := make([]int64, 2)
+			return errors.Join(win.Put(result, 1, 0), win.Get(result, 1, 4))
+		}, "memory that a put writes from is read into"},
+		{"an origin that is changed", func(ctx context.Context, win *window.Window[int64]) error {
+			origin := []int64{1}
+			err := win.Put(origin, 1, 0)
+			origin[0] = 2
+			return errors.Join(err, win.Flush(ctx, 1))
+		}, "the memory that a put writes from was changed before that is complete: Put at "},
+		{"another rank's put", func(ctx context.Context, win *window.Window[int64]) error {
+			return win.Put(buffer[:1], 1, 100)
+		}, "bytes 800 to 807 of rank 1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			require.NoError(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
+				win, err := window.Allocate[int64](ctx, w, 200)
+				if err != nil {
+					return err
+				}
+				if err := win.LockAll(ctx); err != nil {
+					return err
+				}
+				if w.Rank() == 1 {
+					err = win.Put([]int64{5}, 1, 100)
+				}
+				if err := errors.Join(err, w.Barrier(ctx)); err != nil {
+					return err
+				}
+				if w.Rank() == 0 {
+					err := c.do(ctx, win)
+					require.ErrorIs(t, err, window.ErrMisuse)
+					require.ErrorContains(t, err, c.what)
+					var misuse *window.MisuseError
+					require.ErrorAs(t, err, &misuse)
+					require.Regexp(t, `debug_test\.go:\d+$`, misuse.First)
+					require.Regexp(t, `debug_test\.go:\d+$`, misuse.Second)
+				}
+				if err := w.Barrier(ctx); err != nil {
+					return err
+				}
+				return errors.Join(win.UnlockAll(ctx), win.Close())
+			}, world.WithDebug()))
+		})
+	}
+}
+
+// What is allowed is not taken for misuse.
+func TestNoMisuse(t *testing.T) {
+	require.NoError(t, world.Run(t.Context(), 2, scripted(func(s *script) {
+		win := allocate[int64](s, 10)
+		other, result, again := 1-s.w.Rank(), make([]int64, 2), make([]int64, 1)
+		for range 3 {
+			// In fences, each rank's put is in another place, and the next epoch's in the same.
+			s.ok(win.Fence(s.ctx))
+			s.ok(win.Put([]int64{1}, other, s.w.Rank()))
+			s.ok(win.Accumulate(window.Sum, []int64{1}, 0, 5))
+			s.ok(win.FetchAndOp(window.Sum, 1, &again[0], 0, 5))
+			s.ok(win.Fence(s.ctx))
+			s.ok(win.Put([]int64{1}, other, 1-s.w.Rank()))
+			s.ok(win.Fence(s.ctx, window.NoSucceed))
+			s.ok(win.LockAll(s.ctx))
+			s.ok(win.Get(result, other, 8))
+			s.ok(win.Get(again, other, 9))
+			s.ok(win.FlushLocal(s.ctx, other))
+			s.check(result[0] == 0 && again[0] == 0, "results are %v, %v", result, again)
+			s.ok(win.Get(result, other, 8))
+			s.ok(win.Flush(s.ctx, other))
+			s.ok(s.w.Barrier(s.ctx))
+			if s.w.Rank() == 0 {
+				s.ok(win.Put(result, other, 8))
+				request, err := win.RGet(again, other, 4)
+				s.ok(err)
+				s.ok(request.Wait(s.ctx))
+				again[0] = 7
+				origin := []int64{1}
+				request, err = win.RPut(origin, other, 3)
+				s.ok(err)
+				s.ok(request.Wait(s.ctx))
+				origin[0] = 2
+			}
+			s.ok(win.UnlockAll(s.ctx))
+			s.check(win.Put([]int64{1}, other, 0) != nil, "a put outside of an epoch")
+			s.ok(s.w.Barrier(s.ctx))
+		}
+		s.ok(win.Close())
+	}), world.WithDebug()))
+}
+
+// A result that is read too early is poison, also where its target is mapped; it is there when the call has ended that
+// completes it.
+func TestPoison(t *testing.T) {
+	require.NoError(t, world.Run(t.Context(), 1, scripted(func(s *script) {
+		win := allocate[uint32](s, 4)
+		win.Local()[2] = 5
+		var was uint32
+		result := []uint32{1, 1}
+		s.ok(win.Lock(s.ctx, window.Exclusive, 0))
+		s.ok(win.Get(result, 0, 1))
+		s.ok(win.FetchAndOp(window.Sum, 1, &was, 0, 3))
+		s.check(result[1] == 0xdbdbdbdb && was == 0xdbdbdbdb, "read early %x, %x", result, was)
+		s.fails(win.Close(), epoch.ErrEpochOpen)
+		err := win.Close()
+		require.ErrorContains(t, err, "the last was opened by Lock at ")
+		require.ErrorContains(t, err, "debug_test.go:")
+		s.ok(win.Unlock(s.ctx, 0))
+		s.check(result[1] == 5 && was == 0, "read %v, %v", result, was)
+		s.ok(win.Close())
+	}), world.WithDebug()))
+}
