@@ -1,0 +1,316 @@
+package grid
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
+)
+
+// ErrArgument: an array that cannot be.
+var ErrArgument = errors.New("grid: invalid argument")
+
+// Sync is how neighbours synchronize.
+type Sync uint8
+
+// The ways.
+const (
+	// Fence: all ranks wait for all, before edges are put and behind.
+	Fence Sync = iota
+	// PSCW: each rank waits for its neighbours.
+	PSCW
+	// Notify: edges go as one piece to a place of their own, and tell that they have come. Nobody waits before.
+	Notify
+	syncs
+)
+
+func (s Sync) String() string { return [...]string{"fence", "pscw", "notify"}[s] }
+
+// Ways are the names of all.
+func Ways() []string { return []string{Fence.String(), PSCW.String(), Notify.String()} }
+
+// Parse gives the way of a name.
+func Parse(name string) (Sync, error) {
+	for s := range syncs {
+		if s.String() == name {
+			return s, nil
+		}
+	}
+	return 0, fmt.Errorf("%w: %q synchronizes nothing; allowed are %v", ErrArgument, name, Ways())
+}
+
+// Arrange makes a rectangle of ranks, as nearly square as can be, and no wider than high.
+func Arrange(ranks int) (high, wide int) {
+	wide = 1
+	for n := 1; n*n <= ranks; n++ {
+		if ranks%n == 0 {
+			wide = n
+		}
+	}
+	return ranks / wide, wide
+}
+
+// Block is the part of n lines that number of parts has: from first to before last.
+func Block(n, number, parts int) (first, last int) {
+	share, more := n/parts, n%parts
+	first = number*share + min(number, more)
+	last = first + share
+	if number < more {
+		last++
+	}
+	return first, last
+}
+
+// The directions of neighbours. The opposite of each differs in the lowest bit.
+const (
+	up = iota
+	down
+	left
+	right
+	directions
+)
+
+// nobody is the neighbour in a direction in which there is none.
+const nobody = -1
+
+// A neighbour has the edge of this block as its border.
+type neighbour struct {
+	rank int
+	// edge is what of this rank's memory goes there, border where.
+	edge, border strip
+	elements     int
+	// zone is where its edges come here with Notify, theirs where this rank's go, in elements.
+	zone, theirs int
+}
+
+// A Field is a rank's block of an array. It is used by one goroutine at a time.
+type Field struct {
+	// Rows and Columns are those of the block, Top and Left those of its first element in the whole array, and Width that
+	// of the border.
+	Rows, Columns, Top, Left, Width int
+
+	win        *window.Window[float64]
+	by         Sync
+	stride     int
+	neighbours [directions]neighbour
+	group      window.Group
+	packed     []float64
+	// turn tells the two zones of a direction apart.
+	turn int
+}
+
+// New makes an array of rows by columns zeros with a border of so many lines around each rank's block. It is collective.
+// Each block has at least as many lines and columns as the border.
+func New(ctx context.Context, w *world.World, rows, columns, width int, by Sync) (*Field, error) {
+	high, wide := Arrange(w.Size())
+	if err := Check(w.Size(), rows, columns, width); err != nil {
+		return nil, err
+	}
+	if by >= syncs {
+		return nil, fmt.Errorf("%w: no Sync is %d", ErrArgument, by)
+	}
+	place := func(rank int) (f Field) {
+		bottom, end := 0, 0
+		f.Top, bottom = Block(rows, rank/wide, high)
+		f.Left, end = Block(columns, rank%wide, wide)
+		f.Rows, f.Columns, f.Width, f.stride = bottom-f.Top, end-f.Left, width, end-f.Left+2*width
+		return f
+	}
+	f := place(w.Rank())
+	f.by = by
+	number := f.elements()
+	if by == Notify {
+		number += f.zones()
+	}
+	win, err := window.Allocate[float64](ctx, w, number)
+	if err != nil {
+		return nil, fmt.Errorf("grid: New: %w", err)
+	}
+	f.win = win
+	row, column := w.Rank()/wide, w.Rank()%wide
+	var ranks []int
+	for direction := range directions {
+		n := &f.neighbours[direction]
+		n.rank = nobody
+		r, c := row+[...]int{-1, 1, 0, 0}[direction], column+[...]int{0, 0, -1, 1}[direction]
+		if r < 0 || r >= high || c < 0 || c >= wide {
+			continue
+		}
+		n.rank = r*wide + c
+		other := place(n.rank)
+		n.edge, n.border = f.strip(direction, 0), other.strip(direction^1, width)
+		n.elements = n.edge.blocks * n.edge.length
+		n.zone, n.theirs = f.zone(direction), other.zone(direction^1)
+		f.packed = append(f.packed, make([]float64, max(0, n.elements-len(f.packed)))...)
+		ranks = append(ranks, n.rank)
+	}
+	if f.group, err = win.Group(ranks...); err == nil && by == Notify {
+		err = win.LockAll(ctx, window.NoCheck)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("grid: New: %w", err), win.Close())
+	}
+	return &f, nil
+}
+
+// Check says why there can be no such array on so many ranks.
+func Check(ranks, rows, columns, width int) error {
+	high, wide := Arrange(ranks)
+	if width < 1 || rows/high < width || columns/wide < width {
+		return fmt.Errorf("%w: %d x %d elements on %d x %d ranks with borders of %d; each rank needs at least as many lines and columns as the border has, and that 1", ErrArgument, rows, columns, high, wide, width)
+	}
+	return nil
+}
+
+// elements are those of the block with its border.
+func (f *Field) elements() int { return (f.Rows + 2*f.Width) * f.stride }
+
+// A strip is blocks of length elements each, stride apart, from from on.
+type strip struct{ from, blocks, length, stride int }
+
+func (s *strip) layout() window.Layout { return window.Strided(s.blocks, s.length, s.stride) }
+
+// strip is the edge of the block in a direction, or, as much as beyond further out, the border.
+func (f *Field) strip(direction, beyond int) strip {
+	w, rows, columns := f.Width, f.Rows, f.Columns
+	switch direction {
+	case up:
+		return strip{(w-beyond)*f.stride + w, w, columns, f.stride}
+	case down:
+		return strip{(rows+beyond)*f.stride + w, w, columns, f.stride}
+	case left:
+		return strip{w*f.stride + w - beyond, rows, w, f.stride}
+	}
+	return strip{w*f.stride + columns + beyond, rows, w, f.stride}
+}
+
+// With Notify the edges of a neighbour come to one of two zones in turn behind the block: the next but one comes only when
+// this rank has sent its own, which it does when it has taken this one.
+func (f *Field) zones() int { return f.zone(directions) - f.elements() }
+
+func (f *Field) zone(direction int) int {
+	lengths := [...]int{f.Columns, f.Columns, f.Rows, f.Rows}
+	at := f.elements()
+	for _, length := range lengths[:direction] {
+		at += 2 * length * f.Width
+	}
+	return at
+}
+
+// Row is line i of the block, from -Width to Rows+Width-1, with the borders on both sides: element j of the block is
+// at Width+j.
+func (f *Field) Row(i int) []float64 {
+	at := (i + f.Width) * f.stride
+	return f.win.Local()[at : at+f.stride : at+f.stride]
+}
+
+// Exchange puts the edges of this block into the borders of its neighbours, and returns when theirs are here and
+// the block may be changed. It is collective.
+func (f *Field) Exchange(ctx context.Context) error {
+	err := [...]func(context.Context) error{f.byFence, f.byGroups, f.byNotification}[f.by](ctx)
+	if err != nil {
+		return fmt.Errorf("grid: Exchange: %w", err)
+	}
+	return nil
+}
+
+// put puts all edges.
+func (f *Field) put() error {
+	memory := f.win.Local()
+	for i := range f.neighbours {
+		n := &f.neighbours[i]
+		if n.rank == nobody {
+			continue
+		}
+		if err := f.win.PutLayout(memory[n.edge.from:], n.edge.layout(), n.rank, n.border.from, n.border.layout()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *Field) byFence(ctx context.Context) error {
+	if err := f.win.Fence(ctx, window.NoPrecede); err != nil {
+		return err
+	}
+	if err := f.put(); err != nil {
+		return err
+	}
+	return f.win.Fence(ctx, window.NoSucceed)
+}
+
+func (f *Field) byGroups(ctx context.Context) error {
+	if f.group.Len() == 0 {
+		return nil
+	}
+	if err := f.win.Post(ctx, f.group); err != nil {
+		return err
+	}
+	if err := f.win.Start(ctx, f.group); err != nil {
+		return err
+	}
+	err := f.put()
+	if e := f.win.Complete(ctx); err == nil {
+		err = e
+	}
+	if err != nil {
+		return err
+	}
+	return f.win.Wait(ctx)
+}
+
+func (f *Field) byNotification(ctx context.Context) error {
+	memory := f.win.Local()
+	turn := f.turn
+	f.turn ^= 1
+	for direction := range f.neighbours {
+		n := &f.neighbours[direction]
+		if n.rank == nobody {
+			continue
+		}
+		packed := f.packed[:0]
+		for i := range n.edge.blocks {
+			packed = append(packed, memory[n.edge.from+i*n.edge.stride:][:n.edge.length]...)
+		}
+		// It comes from there in the other direction.
+		if err := f.win.PutNotify(packed, n.rank, n.theirs+turn*n.elements, direction^1); err != nil {
+			return err
+		}
+		if err := f.win.FlushLocal(ctx, n.rank); err != nil {
+			return err
+		}
+	}
+	for direction := range f.neighbours {
+		n := &f.neighbours[direction]
+		if n.rank == nobody {
+			continue
+		}
+		if err := f.win.WaitNotify(ctx, direction, 1); err != nil {
+			return err
+		}
+		f.unpack(direction, memory[n.zone+turn*n.elements:][:n.elements])
+	}
+	return nil
+}
+
+// unpack has the edge of a neighbour in the border.
+func (f *Field) unpack(direction int, packed []float64) {
+	border, memory := f.strip(direction, f.Width), f.win.Local()
+	for i := range border.blocks {
+		packed = packed[copy(memory[border.from+i*border.stride:][:border.length], packed):]
+	}
+}
+
+// Close ends the array. It is collective.
+func (f *Field) Close() error {
+	var err error
+	if f.by == Notify {
+		err = f.win.UnlockAll(context.Background())
+	}
+	if err := errors.Join(err, f.win.Close()); err != nil {
+		return fmt.Errorf("grid: Close: %w", err)
+	}
+	return nil
+}

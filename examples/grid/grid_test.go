@@ -1,0 +1,132 @@
+package grid_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/examples/grid"
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+func TestMain(m *testing.M) { worldtest.Main(m) }
+
+func TestArrange(t *testing.T) {
+	for ranks, want := range map[int][2]int{1: {1, 1}, 2: {2, 1}, 3: {3, 1}, 4: {2, 2}, 6: {3, 2}, 12: {4, 3}, 13: {13, 1}, 64: {8, 8}} {
+		high, wide := grid.Arrange(ranks)
+		require.Equal(t, want, [2]int{high, wide}, "%d ranks", ranks)
+	}
+}
+
+// at is what element i, j of the whole array is at a step.
+func at(i, j, step int) float64 { return float64(1000*i + j + 1000000*step) }
+
+// exchange looks at all borders, step by step.
+func exchange(by grid.Sync) worldtest.Body {
+	return func(ctx context.Context, w *world.World) error {
+		for _, shape := range [][3]int{{12, 9, 1}, {25, 26, 3}} {
+			rows, columns, width := shape[0], shape[1], shape[2]
+			f, err := grid.New(ctx, w, rows, columns, width, by)
+			if err != nil {
+				return err
+			}
+			for step := range 5 {
+				for i := range f.Rows {
+					for j := range f.Columns {
+						f.Row(i)[width+j] = at(f.Top+i, f.Left+j, step)
+					}
+				}
+				if err := f.Exchange(ctx); err != nil {
+					return err
+				}
+				if err := look(f, rows, columns, step); err != nil {
+					return err
+				}
+			}
+			if err := f.Close(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func look(f *grid.Field, rows, columns, step int) error {
+	for i := -f.Width; i < f.Rows+f.Width; i++ {
+		for j := -f.Width; j < f.Columns+f.Width; j++ {
+			inside := i >= 0 && i < f.Rows
+			if !inside && (j < 0 || j >= f.Columns) {
+				continue // a corner
+			}
+			want, r, c := 0.0, f.Top+i, f.Left+j
+			if r >= 0 && r < rows && c >= 0 && c < columns {
+				want = at(r, c, step)
+			}
+			if got := f.Row(i)[f.Width+j]; got != want {
+				return fmt.Errorf("step %d: element %d, %d is %v, want %v", step, r, c, got, want)
+			}
+		}
+	}
+	return nil
+}
+
+var names = map[grid.Sync]string{
+	grid.Fence:  worldtest.Register("fence", exchange(grid.Fence)),
+	grid.PSCW:   worldtest.Register("pscw", exchange(grid.PSCW)),
+	grid.Notify: worldtest.Register("notify", exchange(grid.Notify)),
+}
+
+func TestExchange(t *testing.T) {
+	for by, name := range names {
+		t.Run(by.String(), func(t *testing.T) {
+			for _, n := range []int{1, 2, 4, 6} {
+				worldtest.Run(t, n, name)
+			}
+		})
+	}
+}
+
+func TestWrong(t *testing.T) {
+	for _, shape := range [][3]int{{0, 5, 1}, {5, 5, 0}, {3, 9, 2}, {9, 0, 1}} {
+		require.NoError(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
+			_, err := grid.New(ctx, w, shape[0], shape[1], shape[2], grid.Fence)
+			if !errors.Is(err, grid.ErrArgument) {
+				return fmt.Errorf("%v: %w", shape, err)
+			}
+			return nil
+		}))
+	}
+	_, err := grid.Parse("never")
+	require.ErrorIs(t, err, grid.ErrArgument)
+	require.ErrorContains(t, err, "allowed are [fence pscw notify]")
+}
+
+func Example() {
+	err := world.Run(context.Background(), 2, func(ctx context.Context, w *world.World) error {
+		f, err := grid.New(ctx, w, 4, 3, 1, grid.PSCW)
+		if err != nil {
+			return err
+		}
+		for i := range f.Rows {
+			for j := range f.Columns {
+				f.Row(i)[f.Width+j] = float64(10*(f.Top+i) + f.Left + j)
+			}
+		}
+		if err := f.Exchange(ctx); err != nil {
+			return err
+		}
+		if w.Rank() == 0 {
+			fmt.Println("below:", f.Row(f.Rows)[f.Width:f.Width+f.Columns])
+		}
+		return f.Close()
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	// Output: below: [20 21 22]
+}
