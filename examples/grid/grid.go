@@ -3,7 +3,9 @@ package grid
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
+	"strings"
 
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
@@ -313,4 +315,12 @@ func (f *Field) Close() error {
 		return fmt.Errorf("grid: Close: %w", err)
 	}
 	return nil
+}
+
+// Flag defines -sync.
+func Flag(flags *flag.FlagSet, by *Sync) {
+	flags.Func("sync", fmt.Sprintf("how neighbours synchronize: `%s` (default %v)", strings.Join(Ways(), ", "), *by), func(name string) (err error) {
+		*by, err = Parse(name)
+		return err
+	})
 }

@@ -52,6 +52,21 @@ func (f *Flags) Number(into *int, name string, least, most int, usage string) {
 	})
 }
 
+// Choice defines a flag for one of two names; second tells that it is the second, and is what it is without the flag.
+func (f *Flags) Choice(name, usage string, names [2]string, second *bool) {
+	chosen := names[0]
+	if *second {
+		chosen = names[1]
+	}
+	f.Func(name, fmt.Sprintf("%s `%s or %s` (default %s)", usage, names[0], names[1], chosen), func(s string) error {
+		if s != names[0] && s != names[1] {
+			return fmt.Errorf("must be %s or %s", names[0], names[1])
+		}
+		*second = s == names[1]
+		return nil
+	})
+}
+
 // Main carries out the command line of this process, and ends it.
 func Main(k *Kernel) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

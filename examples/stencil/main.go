@@ -1,0 +1,186 @@
+// Command stencil applies a star to a grid that is distributed over the ranks, again and again: Stencil of the Parallel
+// Research Kernels.
+//
+//	go run ./cmd/rmarun -n 4 ./examples/stencil
+//	go run ./cmd/rmarun -n 2 ./examples/stencil -n 2000 -radius 4 -sync notify
+//
+// Element i, j of the n x n grid is i + j at first. In an iteration each element that is as far from all sides as the
+// star reaches gets added to it the weighted sum of those in its row and its column that are up to a radius away, and then
+// all elements of the grid become 1 more; in between the ranks give their neighbours their edges. The sums are
+// slopes, so what was added is known: all of it is 2 in each iteration.
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/onesided/rma/examples/grid"
+	"github.com/onesided/rma/examples/kernel"
+	"github.com/onesided/rma/world"
+)
+
+func main() { kernel.Main(newKernel()) }
+
+// job is what the flags say.
+type job struct {
+	order, iterations, radius int
+	by                        grid.Sync
+}
+
+func newKernel() *kernel.Kernel {
+	j := &job{order: 1000, iterations: 10, radius: 2, by: grid.PSCW}
+	return &kernel.Kernel{
+		Name: "stencil", About: "Applies a star to a grid that is distributed over the ranks (Stencil of the Parallel Research Kernels)",
+		More: `The results are the rate in 10^6 floating point operations a second, the mean time of an iteration, and that
+of it in which edges were exchanged, of rank 0.`,
+		Flags: func(f *kernel.Flags) {
+			f.Number(&j.order, "n", 1, 1<<20, "the grid has `n` lines and columns")
+			f.Number(&j.iterations, "iterations", 1, 1<<30, "time `n` iterations, behind one that is not")
+			f.Number(&j.radius, "radius", 1, 64, "the star reaches `n` elements far")
+			grid.Flag(f.FlagSet, &j.by)
+		},
+		Check: j.check,
+		Run:   j.run,
+	}
+}
+
+func (j *job) check(ranks int) error {
+	if j.order <= 2*j.radius {
+		return fmt.Errorf("-n %d with -radius %d: no star fits, -n must be more than %d", j.order, j.radius, 2*j.radius)
+	}
+	return grid.Check(ranks, j.order, j.order, j.radius)
+}
+
+// A sweep is a rank's part of the work.
+type sweep struct {
+	field *grid.Field
+	// out is what was added to each element of the block, a line each.
+	out [][]float64
+	// From first to before last are the lines and columns of the block in which there are stars.
+	firstRow, lastRow, firstColumn, lastColumn int
+	weights                                    []float64
+}
+
+func (j *job) run(ctx context.Context, r *kernel.Rank) error {
+	field, err := grid.New(ctx, r.World, j.order, j.order, j.radius, j.by)
+	if err != nil {
+		return err
+	}
+	s := newSweep(field, j.order, j.radius)
+	var begun, exchanging float64
+	for iteration := range j.iterations + 1 {
+		if iteration == 1 {
+			if err := r.Barrier(ctx); err != nil {
+				return err
+			}
+			begun, exchanging = r.Now().Seconds(), 0
+		}
+		before := r.Now()
+		if err := field.Exchange(ctx); err != nil {
+			return err
+		}
+		exchanging += (r.Now() - before).Seconds()
+		s.apply()
+		s.increase()
+	}
+	took := []float64{r.Now().Seconds() - begun}
+	if err := world.AllReduceOp(ctx, r.World, took, took, world.Max); err != nil {
+		return err
+	}
+	norm := []float64{s.norm()}
+	if err := world.AllReduceOp(ctx, r.World, norm, norm, world.Sum); err != nil {
+		return err
+	}
+	active := float64(j.order-2*j.radius) * float64(j.order-2*j.radius)
+	each := took[0] / float64(j.iterations)
+	r.Result("rate", 1e-6*active*float64(2*(4*j.radius+1)+1)/each, "MFlop/s")
+	r.Result("iteration", 1e6*each, "us")
+	r.Result("exchange", 1e6*exchanging/float64(j.iterations), "us")
+	if err := field.Close(); err != nil {
+		return err
+	}
+	if want := 2 * float64(j.iterations+1); math.Abs(norm[0]/active-want) > 1e-8 {
+		return fmt.Errorf("%w: the norm is %v, must be %v", kernel.ErrVerification, norm[0]/active, want)
+	}
+	return nil
+}
+
+func newSweep(field *grid.Field, order, radius int) *sweep {
+	s := &sweep{
+		field: field, out: make([][]float64, field.Rows), weights: make([]float64, radius+1),
+		firstRow: max(radius-field.Top, 0), lastRow: min(order-radius-field.Top, field.Rows),
+		firstColumn: max(radius-field.Left, 0), lastColumn: min(order-radius-field.Left, field.Columns),
+	}
+	for k := 1; k <= radius; k++ {
+		s.weights[k] = 1 / float64(2*k*radius)
+	}
+	for i := range s.out {
+		s.out[i] = make([]float64, field.Columns)
+		line := field.Row(i)[radius:]
+		for c := range field.Columns {
+			line[c] = float64(field.Top + i + field.Left + c)
+		}
+	}
+	return s
+}
+
+// apply adds the sums of the stars, line by line.
+func (s *sweep) apply() {
+	if s.firstColumn >= s.lastColumn {
+		return
+	}
+	radius := s.field.Width
+	columns := s.lastColumn - s.firstColumn
+	// part is what of line i is so far to the right of the stars' middles.
+	part := func(i, right int) []float64 {
+		return s.field.Row(i)[radius+s.firstColumn+right:][:columns]
+	}
+	for i := s.firstRow; i < s.lastRow; i++ {
+		out := s.out[i][s.firstColumn:s.lastColumn]
+		if radius == 2 {
+			addShortStar(out, part(i-2, 0), part(i-1, 0), part(i+1, 0), part(i+2, 0), s.field.Row(i)[s.firstColumn:], s.weights[1], s.weights[2])
+			continue
+		}
+		for k := 1; k <= radius; k++ {
+			addDifferences(out, part(i+k, 0), part(i-k, 0), part(i, k), part(i, -k), s.weights[k])
+		}
+	}
+}
+
+// addDifferences adds the differences of two pairs of lines, weighted.
+func addDifferences(out, below, above, right, left []float64, weight float64) {
+	below, above, right, left = below[:len(out)], above[:len(out)], right[:len(out)], left[:len(out)]
+	for c := range out {
+		out[c] += weight * (below[c] - above[c] + right[c] - left[c])
+	}
+}
+
+// addShortStar is all of a star of radius 2 in one pass. line begins 2 elements before the first star's middle.
+func addShortStar(out, above2, above1, below1, below2, line []float64, weight1, weight2 float64) {
+	n := len(out)
+	above2, above1, below1, below2, line = above2[:n], above1[:n], below1[:n], below2[:n], line[:n+4]
+	for c := range out {
+		out[c] += weight1*(below1[c]-above1[c]+line[c+3]-line[c+1]) + weight2*(below2[c]-above2[c]+line[c+4]-line[c])
+	}
+}
+
+// increase makes all elements 1 more.
+func (s *sweep) increase() {
+	for i := range s.field.Rows {
+		line := s.field.Row(i)[s.field.Width:][:s.field.Columns]
+		for c := range line {
+			line[c]++
+		}
+	}
+}
+
+// norm is the sum of what was added.
+func (s *sweep) norm() (norm float64) {
+	for i := s.firstRow; i < s.lastRow; i++ {
+		for _, value := range s.out[i][min(s.firstColumn, s.lastColumn):s.lastColumn] {
+			norm += math.Abs(value)
+		}
+	}
+	return norm
+}

@@ -1,0 +1,252 @@
+// Command transpose adds the transpose of a matrix that is distributed over the ranks to another, again and again:
+// Transpose of the Parallel Research Kernels.
+//
+//	go run ./cmd/rmarun -n 4 ./examples/transpose
+//	go run ./cmd/rmarun -n 2 ./examples/transpose -order 2000 -by get -sync flush
+//
+// Each rank has as many columns of both matrices, A and B, of which B is zero at first and element i, j of A is
+// i + order*j. In an iteration the transpose of A is added to B, and each element of A becomes 1 more. At the end all of B is
+// known.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/onesided/rma/examples/kernel"
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
+)
+
+func main() { kernel.Main(newKernel()) }
+
+// job is what the flags say.
+type job struct {
+	order, iterations, tile int
+	// gets has blocks read by those who need them, else they are put; flushes synchronizes by flushes and
+	// barriers, else it is by fences.
+	gets, flushes bool
+}
+
+func newKernel() *kernel.Kernel {
+	j := &job{order: 1000, iterations: 10, tile: 32}
+	return &kernel.Kernel{
+		Name: "transpose", About: "Adds the transpose of a distributed matrix to another (Transpose of the Parallel Research Kernels)",
+		More: `The results are the rate at which both matrices pass, in 10^6 bytes a second, the mean time of an iteration, and
+that of it in which blocks were exchanged, of rank 0.`,
+		Flags: func(f *kernel.Flags) {
+			f.Number(&j.order, "order", 1, 1<<17, "the matrices have `n` lines and columns, which the ranks divide")
+			f.Number(&j.iterations, "iterations", 1, 1<<30, "time `n` iterations, behind one that is not")
+			f.Number(&j.tile, "tile", 1, 1<<17, "transpose squares of `n` by n elements at a time")
+			f.Choice("by", "move blocks by", [2]string{"put", "get"}, &j.gets)
+			f.Choice("sync", "synchronize by", [2]string{"fence", "flush"}, &j.flushes)
+		},
+		Check: j.check,
+		Run:   j.run,
+	}
+}
+
+func (j *job) check(ranks int) error {
+	if j.order%ranks != 0 {
+		return fmt.Errorf("-order %d on %d ranks: they must divide it", j.order, ranks)
+	}
+	return nil
+}
+
+// A matrix is a rank's part of the work: a and b are its columns, one behind the other.
+type matrix struct {
+	*job
+	rank, ranks int
+	// block is how many columns a rank has. What a rank has of the lines of one is a square block of so many.
+	block int
+	a, b  []float64
+	// win has room for the blocks that come from each other rank, or that go there, twice, because one who is ahead
+	// may put the next while this rank takes the last. packed is for a block that goes, or comes.
+	win    *window.Window[float64]
+	packed []float64
+}
+
+func (j *job) run(ctx context.Context, r *kernel.Rank) error {
+	m := &matrix{job: j, rank: r.Rank(), ranks: r.Size(), block: j.order / r.Size()}
+	m.a, m.b = make([]float64, m.block*j.order), make([]float64, m.block*j.order)
+	m.packed = make([]float64, m.block*m.block*(m.ranks-1))
+	for i := range m.a {
+		m.a[i] = float64(m.rank*m.block*j.order + i)
+	}
+	var err error
+	if m.win, err = window.Allocate[float64](ctx, r.World, 2*len(m.packed)); err != nil {
+		return err
+	}
+	if j.flushes {
+		err = m.win.LockAll(ctx, window.NoCheck)
+	} else {
+		err = m.win.Fence(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	var begun, exchanging float64
+	for iteration := range j.iterations + 1 {
+		if iteration == 1 {
+			if err := r.Barrier(ctx); err != nil {
+				return err
+			}
+			begun, exchanging = r.Now().Seconds(), 0
+		}
+		took, err := m.add(ctx, r, iteration%2)
+		if err != nil {
+			return err
+		}
+		exchanging += took
+	}
+	took := []float64{r.Now().Seconds() - begun}
+	if err := world.AllReduceOp(ctx, r.World, took, took, world.Max); err != nil {
+		return err
+	}
+	wrong := []float64{m.wrong()}
+	if err := world.AllReduceOp(ctx, r.World, wrong, wrong, world.Sum); err != nil {
+		return err
+	}
+	each := took[0] / float64(j.iterations)
+	r.Result("rate", 1e-6*2*8*float64(j.order)*float64(j.order)/each, "MB/s")
+	r.Result("iteration", 1e6*each, "us")
+	r.Result("exchange", 1e6*exchanging/float64(j.iterations), "us")
+	if j.flushes {
+		err = m.win.UnlockAll(ctx)
+	} else {
+		err = m.win.Fence(ctx, window.NoSucceed)
+	}
+	if err := errors.Join(err, m.win.Close()); err != nil {
+		return err
+	}
+	if wrong[0] > 1e-8 {
+		return fmt.Errorf("%w: B is off by %v in all", kernel.ErrVerification, wrong[0])
+	}
+	return nil
+}
+
+// add adds the transpose of A to B, and 1 to A. It tells how long blocks were exchanged.
+func (m *matrix) add(ctx context.Context, r *kernel.Rank, turn int) (exchanging float64, err error) {
+	size := m.block * m.block
+	area := turn * len(m.packed)
+	m.transpose(m.lines(m.b, m.rank), m.order, m.lines(m.a, m.rank), true)
+	// In each phase blocks go one rank further, so that not all go to one at a time.
+	for phase := 1; phase < m.ranks; phase++ {
+		to, at := (m.rank-phase+m.ranks)%m.ranks, size*(phase-1)
+		packed := m.packed[at:][:size]
+		if m.gets {
+			packed = m.win.Local()[area+at:][:size]
+		}
+		m.transpose(packed, m.block, m.lines(m.a, to), false)
+		if m.gets {
+			continue
+		}
+		begun := r.Now()
+		if err := m.win.Put(packed, to, area+at); err != nil {
+			return 0, err
+		}
+		exchanging += (r.Now() - begun).Seconds()
+	}
+	begun := r.Now()
+	if err := m.synchronize(ctx, r); err != nil {
+		return 0, err
+	}
+	arrived := m.win.Local()[area:]
+	if m.gets {
+		arrived = m.packed
+		for phase := 1; phase < m.ranks; phase++ {
+			at := size * (phase - 1)
+			if err := m.win.Get(m.packed[at:][:size], (m.rank+phase)%m.ranks, area+at); err != nil {
+				return 0, err
+			}
+		}
+		if err := m.complete(ctx); err != nil {
+			return 0, err
+		}
+	}
+	exchanging += (r.Now() - begun).Seconds()
+	for phase := 1; phase < m.ranks; phase++ {
+		m.scatter((m.rank+phase)%m.ranks, arrived[size*(phase-1):][:size])
+	}
+	return exchanging, nil
+}
+
+// synchronize returns when what all have put, or packed, is there.
+func (m *matrix) synchronize(ctx context.Context, r *kernel.Rank) error {
+	if !m.flushes {
+		return m.win.Fence(ctx)
+	}
+	if err := m.win.FlushAll(ctx); err != nil {
+		return err
+	}
+	// What this rank has stored comes before the barrier, too.
+	if err := m.win.Sync(); err != nil {
+		return err
+	}
+	if err := r.Barrier(ctx); err != nil {
+		return err
+	}
+	return m.win.Sync()
+}
+
+// complete returns when what was got is here.
+func (m *matrix) complete(ctx context.Context) error {
+	if !m.flushes {
+		return m.win.Fence(ctx)
+	}
+	return m.win.FlushAll(ctx)
+}
+
+// lines are the columns from the first line of a rank's block on.
+func (m *matrix) lines(columns []float64, rank int) []float64 { return columns[rank*m.block:] }
+
+// transpose stores the transpose of a block of A, whose columns are order apart, in to, whose columns are stride apart, or
+// adds it there, and adds 1 to the block.
+func (m *matrix) transpose(to []float64, stride int, from []float64, adds bool) {
+	for i := 0; i < m.block; i += m.tile {
+		for j := 0; j < m.block; j += m.tile {
+			rows, columns := min(m.tile, m.block-i), min(m.tile, m.block-j)
+			for c := range columns {
+				column := from[(j+c)*m.order+i:][:rows]
+				at := to[i*stride+j+c:]
+				if adds {
+					for r, value := range column {
+						at[r*stride] += value
+						column[r] = value + 1
+					}
+				} else {
+					for r, value := range column {
+						at[r*stride] = value
+						column[r] = value + 1
+					}
+				}
+			}
+		}
+	}
+}
+
+// scatter adds a block that was transposed to the lines of B of the rank that it comes from.
+func (m *matrix) scatter(rank int, block []float64) {
+	lines := m.lines(m.b, rank)
+	for c := range m.block {
+		column := lines[c*m.order:][:m.block]
+		for r, value := range block[c*m.block:][:m.block] {
+			column[r] += value
+		}
+	}
+}
+
+// wrong is by how much B is off, in all.
+func (m *matrix) wrong() (wrong float64) {
+	times := float64(m.iterations + 1)
+	added := times * float64(m.iterations) / 2
+	for c := range m.block {
+		j := m.rank*m.block + c
+		for i, value := range m.b[c*m.order:][:m.order] {
+			wrong += math.Abs(value - (float64(m.order*i+j)*times + added))
+		}
+	}
+	return wrong
+}

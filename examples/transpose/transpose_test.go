@@ -1,0 +1,55 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/examples/kernel/kerneltest"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+func TestMain(m *testing.M) { worldtest.Main(m) }
+
+// small are jobs that move blocks in each way.
+var small = []string{
+	kerneltest.Register("put, fence", (&job{order: 12, iterations: 3, tile: 5}).run),
+	kerneltest.Register("put, flush", (&job{order: 60, iterations: 3, tile: 7, flushes: true}).run),
+	kerneltest.Register("get, fence", (&job{order: 30, iterations: 3, tile: 100, gets: true}).run),
+	kerneltest.Register("get, flush", (&job{order: 6, iterations: 4, tile: 1, gets: true, flushes: true}).run),
+}
+
+func TestTranspose(t *testing.T) { kerneltest.Run(t, small...) }
+
+// What is off by one element does not pass.
+func TestVerification(t *testing.T) {
+	m := &matrix{job: &job{order: 4, iterations: 1}, ranks: 1, block: 4, b: make([]float64, 16)}
+	for j := range 4 {
+		for i := range 4 {
+			m.b[j*4+i] = float64(2*(4*i+j) + 1)
+		}
+	}
+	require.Zero(t, m.wrong())
+	m.b[7]++
+	require.Equal(t, 1.0, m.wrong())
+}
+
+func TestCommand(t *testing.T) {
+	var out, errout bytes.Buffer
+	require.Zero(t, newKernel().Command(t.Context(), []string{"-ranks", "4", "-order", "40", "-by", "get", "-sync", "flush"}, &out, &errout), "%s", errout.String())
+	require.Regexp(t, `^rate +[0-9.e+-]+ MB/s\niteration +[0-9.e+-]+ us\nexchange +[0-9.e+-]+ us\n$`, out.String())
+	for wrong, says := range map[string]string{"-sync=often": "must be fence or flush", "-order=10": "they must divide it"} {
+		errout.Reset()
+		require.Equal(t, 2, newKernel().Command(t.Context(), []string{"-ranks", "4", wrong}, &out, &errout), wrong)
+		require.Contains(t, errout.String(), says)
+	}
+}
+
+func Example() {
+	var out bytes.Buffer
+	fmt.Println(newKernel().Command(context.Background(), []string{"-order", "100", "-ranks", "2"}, &out, &out))
+	// Output: 0
+}
