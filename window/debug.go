@@ -35,7 +35,8 @@ func (e *MisuseError) Is(target error) bool { return target == ErrMisuse }
 //
 //   - Operations of one epoch that may not meet, because one is a put, or one a get and one changes the element by the
 //     accumulate family: of this rank, and of others that are goroutines of this process. Operations that were
-//     completed by a flush or an unlock meet no others, those of two Fences neither.
+//     completed by a flush or an unlock meet no others, those of two Fences neither. A put that notifies, which may be
+//     known to be complete by what its target does, is compared with what is not complete, but nothing with it.
 //   - Local memory: results that are asked for twice, or put from before they are there, and origins of puts that
 //     have changed when the put completes. Where the result of an operation is there at once, because the
 //     target is mapped, the program finds poison in its place until the call that completes it.

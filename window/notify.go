@@ -8,13 +8,15 @@ import (
 	"github.com/onesided/rma/world"
 )
 
+const putNotify = "PutNotify"
+
 // PutNotify is Put, and when its bytes are in target's window adds 1 to target's
 // notification slot.
 func (w *Window[T]) PutNotify(origin []T, target, displacement, slot int) error {
 	if err := w.checkSlot("PutNotify", slot); err != nil {
 		return err
 	}
-	if err := w.putAny("PutNotify", kept(origin), len(origin), target, displacement); err != nil {
+	if err := w.putAny(putNotify, kept(origin), len(origin), target, displacement); err != nil {
 		return err
 	}
 	p, err := w.peer(target)

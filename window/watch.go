@@ -64,6 +64,9 @@ func (v *view) watched(i *issue, do func() error) error {
 	if a != nil && mapped {
 		w.debug.hide(a)
 	}
+	if a != nil && i.call == putNotify {
+		v.accessesOf(i.target).retire(func(other *access) bool { return other == a })
+	}
 	if w.counts && mapped {
 		w.operations[i.kind].Add(1)
 		w.bytes.Add(uint64(bytes))
