@@ -111,7 +111,10 @@ func (v *view) doAccumulate(call string, op Op, o operands, target, displacement
 	if o.count == 0 {
 		return nil
 	}
-	v.settle()
+	if p.data != nil {
+		// What is held is of mapped memory, and may be of this.
+		v.settle()
+	}
 	if p, err = v.through(p, target); err != nil {
 		return v.failed(call, target, displacement, o.count, err)
 	}

@@ -1,6 +1,7 @@
 package reduce
 
 import (
+	"math"
 	"sync/atomic"
 	"unsafe"
 )
@@ -56,7 +57,8 @@ func LookupAtomicSwap(kind Kind) (AtomicSwapFunc, error) {
 	return nil, nil
 }
 
-// nativeOf are the operations that the processor has as one instruction.
+// nativeOf are the operations that the processor has as one instruction, and those that are so short that a call of
+// a Func in their loop would take longer than the rest.
 func nativeOf(kind Kind, op Op) AtomicFunc {
 	integer := kind <= Uint64
 	switch size := kind.Size(); {
@@ -77,6 +79,44 @@ func nativeOf(kind Kind, op Op) AtomicFunc {
 		return func(dst, src, old unsafe.Pointer) {
 			n := *(*uint32)(src)
 			keep(old, atomic.AddUint32((*uint32)(dst), n)-n)
+		}
+	case size == 8 && op == And:
+		return func(dst, src, old unsafe.Pointer) {
+			if old == nil {
+				atomic.AndUint64((*uint64)(dst), *(*uint64)(src))
+				return
+			}
+			keep(old, atomic.AndUint64((*uint64)(dst), *(*uint64)(src)))
+		}
+	case size == 8 && op == Or:
+		return func(dst, src, old unsafe.Pointer) {
+			if old == nil {
+				atomic.OrUint64((*uint64)(dst), *(*uint64)(src))
+				return
+			}
+			keep(old, atomic.OrUint64((*uint64)(dst), *(*uint64)(src)))
+		}
+	case size == 8 && op == Xor:
+		return func(dst, src, old unsafe.Pointer) {
+			n := *(*uint64)(src)
+			for {
+				was := atomic.LoadUint64((*uint64)(dst))
+				if atomic.CompareAndSwapUint64((*uint64)(dst), was, was^n) {
+					keep(old, was)
+					return
+				}
+			}
+		}
+	case kind == Float64 && op == Sum:
+		return func(dst, src, old unsafe.Pointer) {
+			n := *(*float64)(src)
+			for {
+				was := atomic.LoadUint64((*uint64)(dst))
+				if atomic.CompareAndSwapUint64((*uint64)(dst), was, math.Float64bits(math.Float64frombits(was)+n)) {
+					keep(old, was)
+					return
+				}
+			}
 		}
 	}
 	return nil
