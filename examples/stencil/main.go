@@ -158,10 +158,12 @@ func addDifferences(out, below, above, right, left []float64, weight float64) {
 
 // addShortStar is all of a star of radius 2 in one pass. line begins 2 elements before the first star's middle.
 func addShortStar(out, above2, above1, below1, below2, line []float64, weight1, weight2 float64) {
+	// All slices are as long, which spares the looks at their bounds.
 	n := len(out)
-	above2, above1, below1, below2, line = above2[:n], above1[:n], below1[:n], below2[:n], line[:n+4]
+	above2, above1, below1, below2 = above2[:n], above1[:n], below1[:n], below2[:n]
+	left2, left1, right1, right2 := line[:n], line[1:][:n], line[3:][:n], line[4:][:n]
 	for c := range out {
-		out[c] += weight1*(below1[c]-above1[c]+line[c+3]-line[c+1]) + weight2*(below2[c]-above2[c]+line[c+4]-line[c])
+		out[c] += weight1*(below1[c]-above1[c]+right1[c]-left1[c]) + weight2*(below2[c]-above2[c]+right2[c]-left2[c])
 	}
 }
 

@@ -208,22 +208,61 @@ func (m *matrix) transpose(to []float64, stride int, from []float64, adds bool) 
 	for i := 0; i < m.block; i += m.tile {
 		for j := 0; j < m.block; j += m.tile {
 			rows, columns := min(m.tile, m.block-i), min(m.tile, m.block-j)
-			for c := range columns {
-				column := from[(j+c)*m.order+i:][:rows]
-				at := to[i*stride+j+c:]
+			column := func(c int) []float64 { return from[(j+c)*m.order+i:][:rows] }
+			at := func(c int) []float64 { return to[i*stride+j+c:] }
+			c := 0
+			for ; c+4 <= columns; c += 4 {
+				four := [4][]float64{column(c), column(c + 1), column(c + 2), column(c + 3)}
 				if adds {
-					for r, value := range column {
-						at[r*stride] += value
-						column[r] = value + 1
-					}
+					addFour(at(c), stride, four)
 				} else {
-					for r, value := range column {
-						at[r*stride] = value
-						column[r] = value + 1
+					storeFour(at(c), stride, four)
+				}
+			}
+			for ; c < columns; c++ {
+				one := column(c)
+				for r, value := range one {
+					if place := &at(c)[r*stride]; adds {
+						*place += value
+					} else {
+						*place = value
 					}
+					one[r] = value + 1
 				}
 			}
 		}
+	}
+}
+
+// addFour adds four columns to lines that are stride apart, and 1 to the columns: what is side by side is written
+// together.
+func addFour(to []float64, stride int, columns [4][]float64) {
+	a, b, c, d := columns[0], columns[1], columns[2], columns[3]
+	b, c, d = b[:len(a)], c[:len(a)], d[:len(a)]
+	for r := range a {
+		line := to[r*stride:][:4]
+		line[0] += a[r]
+		line[1] += b[r]
+		line[2] += c[r]
+		line[3] += d[r]
+		a[r]++
+		b[r]++
+		c[r]++
+		d[r]++
+	}
+}
+
+// storeFour is addFour that stores.
+func storeFour(to []float64, stride int, columns [4][]float64) {
+	a, b, c, d := columns[0], columns[1], columns[2], columns[3]
+	b, c, d = b[:len(a)], c[:len(a)], d[:len(a)]
+	for r := range a {
+		line := to[r*stride:][:4]
+		line[0], line[1], line[2], line[3] = a[r], b[r], c[r], d[r]
+		a[r]++
+		b[r]++
+		c[r]++
+		d[r]++
 	}
 }
 
