@@ -44,7 +44,9 @@ type issue struct {
 // watched issues an operation by do, and tells of it unless that is an error.
 func (v *view) watched(i *issue, do func() error) error {
 	w := v.watch
-	i.begun = v.now()
+	if w.hook != nil {
+		i.begun = v.now()
+	}
 	var a *access
 	if w.debug != nil {
 		var err error
