@@ -1,0 +1,59 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"image/png"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/examples/grid"
+	"github.com/onesided/rma/examples/kernel/kerneltest"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+func TestMain(m *testing.M) { worldtest.Main(m) }
+
+var small = []string{
+	kerneltest.Register("a sine, fences", (&job{size: 17, steps: 30, sine: true, by: grid.Fence}).run),
+	kerneltest.Register("a sine, groups", (&job{size: 40, steps: 20, sine: true, by: grid.PSCW}).run),
+	kerneltest.Register("spots, notifications", (&job{size: 30, steps: 20, by: grid.Notify}).run),
+}
+
+func TestHeat(t *testing.T) { kerneltest.Run(t, small...) }
+
+// The picture has each block in its place: the brightest spots are where the heat was.
+func TestPicture(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "heat.png")
+	var out, errout bytes.Buffer
+	require.Zero(t, newKernel().Command(t.Context(), []string{"-ranks", "6", "-n", "90", "-steps", "1", "-o", file}, &out, &errout), "%s", errout.String())
+	require.Regexp(t, `^rate +[0-9.e+-]+ Mel/s\nleft +[0-9.]+ %\n$`, out.String())
+	opened, err := os.Open(file)
+	require.NoError(t, err)
+	defer opened.Close()
+	drawn, err := png.Decode(opened)
+	require.NoError(t, err)
+	j := &job{size: 90}
+	for _, at := range [][2]int{{27, 27}, {54, 63}, {72, 22}, {5, 80}, {85, 85}, {45, 10}} {
+		red, _, _, _ := drawn.At(at[1], at[0]).RGBA()
+		require.Equal(t, j.start(at[0], at[1]) > 0, red > 0, "line %d, column %d", at[0], at[1])
+	}
+}
+
+func TestWrong(t *testing.T) {
+	var out, errout bytes.Buffer
+	require.Equal(t, 1, newKernel().Command(t.Context(), []string{"-n", "9", "-steps", "1", "-o", t.TempDir()}, &out, &errout))
+	require.Contains(t, errout.String(), "is a directory")
+	require.Equal(t, 2, newKernel().Command(t.Context(), []string{"-start", "cosine"}, &out, &errout))
+	require.Contains(t, errout.String(), "must be spots or sine")
+}
+
+func Example() {
+	var out bytes.Buffer
+	fmt.Println(newKernel().Command(context.Background(), []string{"-n", "100", "-steps", "10", "-start", "sine", "-ranks", "2"}, &out, &out))
+	// Output: 0
+}

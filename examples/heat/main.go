@@ -1,0 +1,256 @@
+// Command heat lets heat spread on a plate that is distributed over the ranks, and draws it.
+//
+//	go run ./cmd/rmarun -n 4 ./examples/heat -o heat.png
+//	go run ./cmd/rmarun -n 4 ./examples/heat -start sine
+//
+// The edges of the plate stay cold. In each step an element comes nearer to the mean of its four neighbours, by the
+// explicit scheme of finite differences; in between the ranks give their neighbours their edges. A plate that
+// begins as one wave of a sine in each direction stays one, and fades by a factor that is known for each step: with
+// -start sine that is verified. With -start spots, the default, the heat may only become less, and nowhere more than it
+// was at most.
+package main
+
+import (
+	"context"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"math"
+	"os"
+
+	"github.com/onesided/rma/examples/grid"
+	"github.com/onesided/rma/examples/kernel"
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
+)
+
+func main() { kernel.Main(newKernel()) }
+
+// job is what the flags say.
+type job struct {
+	size, steps int
+	sine        bool
+	file        string
+	by          grid.Sync
+}
+
+func newKernel() *kernel.Kernel {
+	j := &job{size: 500, steps: 1000, by: grid.PSCW}
+	return &kernel.Kernel{
+		Name: "heat", About: "Lets heat spread on a plate that is distributed over the ranks",
+		More: `The results are the rate, in 10^6 elements a second, and the heat that is left of all that there was, in percent.`,
+		Flags: func(f *kernel.Flags) {
+			f.Number(&j.size, "n", 3, 1<<15, "the plate has `n` lines and columns between its edges")
+			f.Number(&j.steps, "steps", 1, 1<<30, "make `n` steps")
+			f.Choice("start", "begin with", [2]string{"spots", "sine"}, &j.sine)
+			f.StringVar(&j.file, "o", "", "draw the plate at the end in a PNG `file`")
+			grid.Flag(f.FlagSet, &j.by)
+		},
+		Check: func(ranks int) error { return grid.Check(ranks, j.size, j.size, 1) },
+		Run:   j.run,
+	}
+}
+
+// spread is what of the difference to its neighbours comes over in a step: the most at which the scheme is stable is a
+// quarter.
+const spread = 0.2
+
+func (j *job) run(ctx context.Context, r *kernel.Rank) error {
+	field, err := grid.New(ctx, r.World, j.size, j.size, 1, j.by)
+	if err != nil {
+		return err
+	}
+	for i := range field.Rows {
+		for c := range field.Columns {
+			field.Row(i)[1+c] = j.start(field.Top+i, field.Left+c)
+		}
+	}
+	before, err := total(ctx, r, field)
+	if err != nil {
+		return err
+	}
+	next := make([]float64, field.Rows*field.Columns)
+	begun := r.Now().Seconds()
+	for range j.steps {
+		if err := field.Exchange(ctx); err != nil {
+			return err
+		}
+		step(field, next)
+	}
+	took := []float64{r.Now().Seconds() - begun}
+	if err := world.AllReduceOp(ctx, r.World, took, took, world.Max); err != nil {
+		return err
+	}
+	after, err := total(ctx, r, field)
+	if err != nil {
+		return err
+	}
+	wrong, err := j.verify(ctx, r, field, before, after)
+	if err != nil {
+		return err
+	}
+	r.Result("rate", 1e-6*float64(j.size)*float64(j.size)*float64(j.steps)/took[0], "Mel/s")
+	r.Result("left", 100*after.heat/before.heat, "%")
+	if j.file != "" {
+		if err := j.draw(ctx, r, field); err != nil {
+			return err
+		}
+	}
+	if err := field.Close(); err != nil {
+		return err
+	}
+	if wrong != "" {
+		return fmt.Errorf("%w: %s", kernel.ErrVerification, wrong)
+	}
+	return nil
+}
+
+// start is the heat of an element at first, 0 to 1.
+func (j *job) start(row, column int) float64 {
+	if j.sine {
+		return j.wave(row) * j.wave(column)
+	}
+	heat := 0.0
+	for _, spot := range [][3]float64{{0.3, 0.3, 0.15}, {0.6, 0.7, 0.2}, {0.8, 0.25, 0.08}} {
+		y, x := (float64(row)+0.5)/float64(j.size)-spot[0], (float64(column)+0.5)/float64(j.size)-spot[1]
+		if math.Hypot(x, y) < spot[2] {
+			heat = 1
+		}
+	}
+	return heat
+}
+
+// wave is half a wave of a sine over the plate, which is nothing at the edges.
+func (j *job) wave(line int) float64 { return math.Sin(math.Pi * float64(line+1) / float64(j.size+1)) }
+
+// step works out the plate after a step. The borders at the edges are zero always.
+func step(field *grid.Field, next []float64) {
+	columns := field.Columns
+	for i := range field.Rows {
+		above, line, below := field.Row(i - 1)[1:][:columns], field.Row(i), field.Row(i + 1)[1:][:columns]
+		left, middle, right, out := line[:columns], line[1:][:columns], line[2:][:columns], next[i*columns:][:columns]
+		for c := range out {
+			out[c] = middle[c] + spread*(above[c]+below[c]+left[c]+right[c]-4*middle[c])
+		}
+	}
+	for i := range field.Rows {
+		copy(field.Row(i)[1:], next[i*columns:][:columns])
+	}
+}
+
+// A sum is the heat of a plate, and the most of an element.
+type sum struct{ heat, most float64 }
+
+func total(ctx context.Context, r *kernel.Rank, field *grid.Field) (sum, error) {
+	heat, most := []float64{0}, []float64{0}
+	for i := range field.Rows {
+		for _, value := range field.Row(i)[1:][:field.Columns] {
+			heat[0] += value
+			most[0] = max(most[0], math.Abs(value))
+		}
+	}
+	err := world.AllReduceOp(ctx, r.World, heat, heat, world.Sum)
+	if err == nil {
+		err = world.AllReduceOp(ctx, r.World, most, most, world.Max)
+	}
+	return sum{heat[0], most[0]}, err
+}
+
+// verify says what is wrong, the same on all ranks.
+func (j *job) verify(ctx context.Context, r *kernel.Rank, field *grid.Field, before, after sum) (string, error) {
+	if !j.sine {
+		if after.heat > before.heat*(1+1e-9) || after.most > before.most {
+			return fmt.Sprintf("the heat was %v, at most %v, and is %v, at most %v", before.heat, before.most, after.heat, after.most), nil
+		}
+		return "", nil
+	}
+	// The differences of a sine are sines.
+	factor := math.Pow(1-4*spread*(1-math.Cos(math.Pi/float64(j.size+1))), float64(j.steps))
+	off := []float64{0}
+	for i := range field.Rows {
+		for c := range field.Columns {
+			off[0] = max(off[0], math.Abs(field.Row(i)[1+c]-factor*j.start(field.Top+i, field.Left+c)))
+		}
+	}
+	if err := world.AllReduceOp(ctx, r.World, off, off, world.Max); err != nil {
+		return "", err
+	}
+	if off[0] > 1e-9 {
+		return fmt.Sprintf("an element is off by %v of what the wave has faded to", off[0]), nil
+	}
+	return "", nil
+}
+
+// draw has rank 0 get the plate from all, line by line, and write the picture.
+func (j *job) draw(ctx context.Context, r *kernel.Rank, field *grid.Field) error {
+	plate, err := window.Create(ctx, r.World, packed(field))
+	if err != nil {
+		return err
+	}
+	if err := plate.Fence(ctx); err != nil {
+		return err
+	}
+	whole := make([]float64, 0, j.size*j.size)
+	if r.Rank() == 0 {
+		whole = whole[:cap(whole)]
+		high, wide := grid.Arrange(r.Size())
+		for rank := range r.Size() {
+			top, bottom := grid.Block(j.size, rank/wide, high)
+			left, right := grid.Block(j.size, rank%wide, wide)
+			from := window.Contiguous((bottom - top) * (right - left))
+			to := window.Strided(bottom-top, right-left, j.size)
+			if err := plate.GetLayout(whole[top*j.size+left:], to, rank, 0, from); err != nil {
+				return err
+			}
+		}
+	}
+	if err := plate.Fence(ctx, window.NoSucceed); err != nil {
+		return err
+	}
+	if err := plate.Close(); err != nil {
+		return err
+	}
+	if r.Rank() != 0 {
+		return nil
+	}
+	return write(j.file, picture(whole, j.size))
+}
+
+// packed is the block without its borders.
+func packed(field *grid.Field) []float64 {
+	block := make([]float64, 0, field.Rows*field.Columns)
+	for i := range field.Rows {
+		block = append(block, field.Row(i)[1:][:field.Columns]...)
+	}
+	return block
+}
+
+// picture goes from black over red and yellow to white, for the most heat that there is.
+func picture(plate []float64, size int) image.Image {
+	most := 0.0
+	for _, heat := range plate {
+		most = max(most, heat)
+	}
+	to := image.NewRGBA(image.Rect(0, 0, size, size))
+	for at, heat := range plate {
+		if most > 0 {
+			heat /= most
+		}
+		part := func(from float64) uint8 { return uint8(255 * min(max(3*heat-from, 0), 1)) }
+		to.SetRGBA(at%size, at/size, color.RGBA{part(0), part(1), part(2), 255})
+	}
+	return to
+}
+
+func write(name string, drawn image.Image) error {
+	file, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	if err := png.Encode(file, drawn); err != nil {
+		_ = file.Close()
+		return err
+	}
+	return file.Close()
+}
