@@ -1,0 +1,257 @@
+package hashtable
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The model is the protocol of one slot and a few records in atomic steps, and every order of
+// the steps of three clients. What a step must not meet, a test of the code meets once in a
+// while; here it is met if it can be met.
+
+const (
+	modelClients = 3
+	modelRecords = 3
+)
+
+// What a client's program is made of.
+type modelStep uint8
+
+const (
+	modelBegin modelStep = iota
+	modelTake
+	modelWriteFirst
+	modelWriteSecond
+	modelRead
+	modelSwap
+	modelKill
+	modelReadFirst
+	modelReadSecond
+	modelEnd
+	modelLook
+	modelPassed
+	modelFree
+)
+
+var (
+	modelReclaim = []modelStep{modelLook, modelPassed, modelFree}
+	modelPut     = append([]modelStep{modelBegin, modelTake, modelWriteFirst, modelWriteSecond, modelRead, modelSwap, modelEnd}, modelReclaim...)
+	modelGet     = []modelStep{modelBegin, modelRead, modelReadFirst, modelReadSecond, modelEnd}
+	modelDelete  = []modelStep{modelBegin, modelRead, modelKill, modelEnd}
+	// What is wrong: to free at once, and to look at the slot before the announcement is there.
+	modelRashPut = []modelStep{modelBegin, modelTake, modelWriteFirst, modelWriteSecond, modelRead, modelSwap, modelEnd, modelFree}
+	modelLateGet = []modelStep{modelRead, modelBegin, modelReadFirst, modelReadSecond, modelEnd}
+	modelLatePut = append([]modelStep{modelTake, modelWriteFirst, modelWriteSecond, modelRead, modelBegin, modelSwap, modelEnd}, modelReclaim...)
+)
+
+func programOf(operations ...[]modelStep) (all []modelStep) {
+	for _, operation := range operations {
+		all = append(all, operation...)
+	}
+	return all
+}
+
+// A modelSlot is a reference to record-1, or 0.
+type modelSlot struct {
+	record uint8
+	live   bool
+}
+
+type modelClient struct {
+	at uint8
+	// announced is odd from the beginning of an operation to its end.
+	announced uint8
+	// own is a record written and not published, old one that was replaced, each plus 1.
+	own, old uint8
+	current  modelSlot
+	// life is the one of current's record when it was read.
+	life uint8
+	// seen are the announcements when old was looked after.
+	seen [modelClients]uint8
+}
+
+// A modelState is all there is.
+type modelState struct {
+	slot modelSlot
+	// free are the records that anybody may take; lives counts how often each was taken.
+	free          [modelRecords]bool
+	lives         [modelRecords]uint8
+	first, second [modelRecords]uint8
+	clients       [modelClients]modelClient
+}
+
+type model struct {
+	programs [modelClients][]modelStep
+	known    map[modelState]bool
+	wrong    string
+}
+
+func (m *model) fail(what string) {
+	if m.wrong == "" {
+		m.wrong = what
+	}
+}
+
+// explore visits every state that comes after s.
+func (m *model) explore(s modelState) {
+	if m.known[s] || m.wrong != "" {
+		return
+	}
+	m.known[s] = true
+	moved, done := false, true
+	for i := range s.clients {
+		if int(s.clients[i].at) == len(m.programs[i]) {
+			continue
+		}
+		done = false
+		if next := s; m.step(&next, i) {
+			moved = true
+			m.explore(next)
+		}
+	}
+	if done {
+		m.quiet(s)
+	} else if !moved {
+		m.fail("nobody can go on")
+	}
+}
+
+// quiet looks for records that nobody has.
+func (m *model) quiet(s modelState) {
+	for r, free := range s.free {
+		if referred := int(s.slot.record) == r+1; referred == free {
+			m.fail("a record is lost, or free and in use")
+		}
+	}
+}
+
+// step carries out the next step of a client, if it can be carried out.
+func (m *model) step(s *modelState, client int) bool {
+	c := &s.clients[client]
+	step := m.programs[client][c.at]
+	c.at++
+	switch step {
+	case modelBegin, modelEnd:
+		c.announced++
+	case modelTake:
+		for r := range s.free {
+			if s.free[r] {
+				s.free[r] = false
+				s.lives[r]++
+				c.own = uint8(r + 1)
+				break
+			}
+		}
+	case modelWriteFirst:
+		if c.own > 0 {
+			s.first[c.own-1] = s.lives[c.own-1]
+		}
+	case modelWriteSecond:
+		if c.own > 0 {
+			s.second[c.own-1] = s.lives[c.own-1]
+		}
+	case modelRead:
+		if c.current = s.slot; c.current.record > 0 {
+			c.life = s.lives[c.current.record-1]
+		}
+	case modelReadFirst:
+		m.compare(s.first, c)
+	case modelReadSecond:
+		m.compare(s.second, c)
+	case modelSwap:
+		m.swap(s, c)
+	case modelKill:
+		if c.current.live && m.met(s, c) {
+			s.slot.live = false
+		}
+	case modelLook:
+		for i := range s.clients {
+			c.seen[i] = s.clients[i].announced
+		}
+	case modelPassed:
+		for i, seen := range c.seen {
+			if c.old > 0 && seen%2 == 1 && s.clients[i].announced == seen {
+				return false
+			}
+		}
+		c.seen = [modelClients]uint8{}
+	case modelFree:
+		m.release(s, &c.old)
+	}
+	return true
+}
+
+// compare is a reader that looks at the record which its slot's value named.
+func (m *model) compare(written [modelRecords]uint8, c *modelClient) {
+	if c.current.record > 0 && written[c.current.record-1] != c.life {
+		m.fail("a record of another life was read")
+	}
+}
+
+// met tells whether the slot is what the client has read, as a compare-and-swap does.
+func (m *model) met(s *modelState, c *modelClient) bool {
+	if s.slot != c.current {
+		return false
+	}
+	if c.current.record > 0 && s.lives[c.current.record-1] != c.life {
+		m.fail("a slot's value has recurred")
+	}
+	return true
+}
+
+func (m *model) swap(s *modelState, c *modelClient) {
+	if c.own == 0 {
+		return
+	}
+	if !m.met(s, c) {
+		m.release(s, &c.own)
+		return
+	}
+	c.old = c.current.record
+	s.slot = modelSlot{c.own, true}
+	c.own = 0
+}
+
+func (m *model) release(s *modelState, record *uint8) {
+	if *record == 0 {
+		return
+	}
+	if s.free[*record-1] {
+		m.fail("a record is freed twice")
+	}
+	s.free[*record-1] = true
+	*record = 0
+}
+
+// Whatever the order of steps, no operation meets a record in another life than the one that it
+// has found, no record is in use twice, and none is lost. The variants that are wrong are found.
+func TestModel(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		programs [modelClients][]modelStep
+		wrong    bool
+	}{
+		{"puts and gets", [modelClients][]modelStep{programOf(modelPut, modelPut), programOf(modelPut, modelPut), programOf(modelGet, modelGet)}, false},
+		{"puts and a delete", [modelClients][]modelStep{programOf(modelPut, modelPut), programOf(modelPut, modelGet), programOf(modelDelete, modelPut)}, false},
+		{"puts", [modelClients][]modelStep{programOf(modelPut, modelPut), programOf(modelPut, modelPut), modelPut}, false},
+		{"records freed at once", [modelClients][]modelStep{programOf(modelRashPut, modelRashPut), modelRashPut, modelGet}, true},
+		{"records freed at once beside a put", [modelClients][]modelStep{programOf(modelRashPut, modelRashPut, modelRashPut), modelPut}, true},
+		{"a look before the announcement", [modelClients][]modelStep{programOf(modelPut, modelPut, modelPut), {}, modelLateGet}, true},
+		{"a put's look before the announcement", [modelClients][]modelStep{programOf(modelPut, modelPut, modelPut), {}, modelLatePut}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := model{programs: c.programs, known: map[modelState]bool{}}
+			// The slot has a record at first, in its first life.
+			start := modelState{slot: modelSlot{1, true}, lives: [modelRecords]uint8{1}, first: [modelRecords]uint8{1}, second: [modelRecords]uint8{1}}
+			start.free = [modelRecords]bool{false, true, true}
+			m.explore(start)
+			if c.wrong {
+				require.NotEmpty(t, m.wrong)
+			} else {
+				require.Empty(t, m.wrong)
+			}
+			t.Logf("%d states: %s", len(m.known), m.wrong)
+		})
+	}
+}
