@@ -78,7 +78,7 @@ func TestVerification(t *testing.T) {
 		if err := table.Sync(ctx); err != nil {
 			return err
 		}
-		u := &updater{table: table, mask: 63, values: make([]uint64, 0, 10), indices: make([]int, 0, 10)}
+		u := &updater{rank: kernel.Of(w, new(bytes.Buffer)), table: table, mask: 63, values: make([]uint64, 0, 10), indices: make([]int, 0, 10)}
 		first, last := part(256, w.Rank(), w.Size())
 		if err := u.accumulate(ctx, first, last); err != nil {
 			return err

@@ -60,6 +60,7 @@ func (j *job) promises() []window.Option {
 
 // updater makes updates of a rank.
 type updater struct {
+	rank    *kernel.Rank
 	table   *globalarray.Array[uint64]
 	mask    uint64
 	values  []uint64
@@ -79,7 +80,7 @@ func (j *job) run(ctx context.Context, r *kernel.Rank) error {
 		*word = uint64(i)
 	}
 	u := &updater{
-		table: table, mask: uint64(words - 1),
+		rank: r, table: table, mask: uint64(words - 1),
 		values: make([]uint64, 0, j.ahead), indices: make([]int, 0, j.ahead),
 	}
 	updates := updatesPerWord * words
@@ -132,7 +133,9 @@ func part(n, rank, ranks int) (first, last int) {
 
 // accumulate makes updates by atomic operations.
 func (u *updater) accumulate(ctx context.Context, first, last int) error {
+	all := last - first
 	for value := jump(uint64(first)); first < last; {
+		u.rank.Progress(all-(last-first), all)
 		u.values, u.indices = u.values[:0], u.indices[:0]
 		for n := min(cap(u.values), last-first); n > 0; n-- {
 			value = next(value)

@@ -72,7 +72,8 @@ func (j *job) run(ctx context.Context, r *kernel.Rank) error {
 	}
 	next := make([]float64, field.Rows*field.Columns)
 	begun := r.Now().Seconds()
-	for range j.steps {
+	for done := range j.steps {
+		r.Progress(done, j.steps)
 		if err := field.Exchange(ctx); err != nil {
 			return err
 		}

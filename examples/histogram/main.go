@@ -92,6 +92,7 @@ func (j *job) add(ctx context.Context, r *kernel.Rank, table *globalarray.Array[
 		values[i] = number
 	}
 	for left := j.updates; left > 0; left -= len(indices) {
+		r.Progress(j.updates-left, j.updates)
 		indices = indices[:min(len(indices), left)]
 		for i := range indices {
 			indices[i] = random.IntN(table.Len())

@@ -56,6 +56,7 @@ func (j *job) run(ctx context.Context, r *kernel.Rank) error {
 	var took time.Duration
 	wrong := []int64{0}
 	for left := j.reads; left > 0; left -= len(indices) {
+		r.Progress(j.reads-left, j.reads)
 		indices = indices[:min(len(indices), left)]
 		for i := range indices {
 			indices[i] = random.IntN(table.Len())

@@ -15,5 +15,5 @@
 //		})
 //	}
 //
-// Rank 0 prints the results, a line each: name, value, unit.
+// Rank 0 prints the results, a line each: name, value, unit; on a terminal it shows how far long work is.
 package kernel

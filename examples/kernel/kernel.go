@@ -101,10 +101,10 @@ func (k *Kernel) Command(ctx context.Context, arguments []string, out, errout io
 	}
 	if ranks > 1 {
 		err = errors.Join(w.Close(), world.Run(ctx, ranks, func(ctx context.Context, w *world.World) error {
-			return k.run(ctx, w, out)
+			return k.run(ctx, w, out, errout)
 		}))
 	} else {
-		err = k.run(ctx, w, out)
+		err = k.run(ctx, w, out, errout)
 	}
 	if err != nil {
 		fmt.Fprintf(errout, "%s: %v\n", k.Name, err)
@@ -114,8 +114,13 @@ func (k *Kernel) Command(ctx context.Context, arguments []string, out, errout io
 }
 
 // run is one rank. One that has failed leaves the job without an end in order, which tells the others.
-func (k *Kernel) run(ctx context.Context, w *world.World, out io.Writer) error {
-	err := k.Run(ctx, Of(w, out))
+func (k *Kernel) run(ctx context.Context, w *world.World, out, errout io.Writer) error {
+	r := Of(w, out)
+	if w.Rank() == 0 {
+		r.bar = newBar(errout)
+	}
+	err := k.Run(ctx, r)
+	r.erase()
 	if err == nil || errors.Is(err, ErrVerification) {
 		err = errors.Join(err, w.Close())
 	}
@@ -181,6 +186,14 @@ type Rank struct {
 	*world.World
 	// Out is where results go, those of rank 0 only.
 	Out io.Writer
+	// bar is nil if nobody looks at the progress.
+	bar *bar
+}
+
+func (r *Rank) erase() {
+	if r.bar != nil {
+		r.bar.erase()
+	}
 }
 
 // Of is a rank whose results go to out if it is rank 0.
@@ -188,11 +201,12 @@ func Of(w *world.World, out io.Writer) *Rank {
 	if w.Rank() != 0 {
 		out = io.Discard
 	}
-	return &Rank{w, out}
+	return &Rank{World: w, Out: out}
 }
 
 // Result prints a result if this is rank 0.
 func (r *Rank) Result(name string, value float64, unit string) {
+	r.erase()
 	text := strconv.FormatFloat(value, 'g', 6, 64)
 	if value == math.Trunc(value) && math.Abs(value) < 1<<53 {
 		text = strconv.FormatFloat(value, 'f', 0, 64)

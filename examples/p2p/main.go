@@ -104,6 +104,7 @@ func (j *job) run(ctx context.Context, r *kernel.Rank) error {
 			}
 			begun = r.Now().Seconds()
 		}
+		r.Progress(iteration, j.iterations+1)
 		if err := p.iterate(ctx); err != nil {
 			return err
 		}

@@ -76,6 +76,7 @@ func (j *job) run(ctx context.Context, r *kernel.Rank) error {
 			}
 			begun, exchanging = r.Now().Seconds(), 0
 		}
+		r.Progress(iteration, j.iterations+1)
 		before := r.Now()
 		if err := field.Exchange(ctx); err != nil {
 			return err

@@ -95,6 +95,7 @@ func (j *job) run(ctx context.Context, r *kernel.Rank) error {
 			}
 			begun, exchanging = r.Now().Seconds(), 0
 		}
+		r.Progress(iteration, j.iterations+1)
 		took, err := m.add(ctx, r, iteration%2)
 		if err != nil {
 			return err

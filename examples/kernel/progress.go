@@ -1,0 +1,66 @@
+package kernel
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+const (
+	// firstShown is after how long progress is shown, and shownEvery how often.
+	firstShown = time.Second
+	shownEvery = 200 * time.Millisecond
+	eraseLine  = "\r\x1b[K"
+)
+
+// A bar is a line on a terminal that tells how far the work is.
+type bar struct {
+	to  io.Writer
+	now func() time.Time
+	// begun is when the work began, last when something was shown.
+	begun, last time.Time
+	shown       bool
+}
+
+// newBar is nil if nobody looks: where to is no terminal.
+func newBar(to io.Writer) *bar {
+	file, ok := to.(*os.File)
+	if !ok {
+		return nil
+	}
+	if info, err := file.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return nil
+	}
+	return &bar{to: to, now: time.Now}
+}
+
+// Progress tells that so many of all pieces of the work are done. Rank 0 shows that, with how long the rest will
+// take, if it speaks to a terminal and it takes long. It may be called often, but not for each of many short operations.
+func (r *Rank) Progress(done, all int) {
+	if r.bar != nil {
+		r.bar.show(done, all)
+	}
+}
+
+func (b *bar) show(done, all int) {
+	now := b.now()
+	if b.begun.IsZero() {
+		b.begun = now
+	}
+	took := now.Sub(b.begun)
+	if took < firstShown || now.Sub(b.last) < shownEvery || done <= 0 {
+		return
+	}
+	b.last, b.shown = now, true
+	left := time.Duration(float64(took) / float64(done) * float64(all-done)).Round(time.Second)
+	fmt.Fprintf(b.to, "%s%3d %%, %v left", eraseLine, 100*done/max(all, 1), left)
+}
+
+// erase takes the line away, and begins anew.
+func (b *bar) erase() {
+	if b.shown {
+		fmt.Fprint(b.to, eraseLine)
+	}
+	b.shown, b.begun = false, time.Time{}
+}
