@@ -132,7 +132,12 @@ func TestRideEnds(t *testing.T) {
 	require.NoError(t, err)
 	_, err = p.PostSend([]verbs.SendRequest{{Opcode: verbs.OpSend, Flags: verbs.Signalled, Segments: []verbs.Segment{{Memory: memory, LKey: reservedLKey}}}})
 	require.NoError(t, err)
-	for near.riders.Load() == 0 {
+	received := func() bool {
+		q.conn.mu.Lock()
+		defer q.conn.mu.Unlock()
+		return q.conn.in.carried == 1
+	}
+	for !received() {
 		far.drive()
 		near.drive()
 	}
