@@ -87,7 +87,7 @@ type options struct {
 // A selection is a case that the command line names.
 type selection struct {
 	c     *benchCase
-	sizes []int // nil: those of -size, or the case's own
+	sizes []int // nil: those of -size, or the case's own; not both are given
 }
 
 // schemesCommand is the word that comes before the flags for the run that compares
@@ -170,6 +170,11 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	}
 	if o.cases, err = parseCases(named); err != nil {
 		return nil, err
+	}
+	for _, c := range o.cases {
+		if o.sizes != nil && c.sizes != nil {
+			return nil, usagef("-size %s beside %s: allowed are -size for cases without sizes of their own, or sizes behind each case, as %s:8,1024", sizes, spellSelection(c), c.c.name)
+		}
 	}
 	if o.deviceGiven = o.device != ""; !o.deviceGiven {
 		o.device = device
@@ -325,6 +330,11 @@ func parseSizes(list string) ([]int, error) {
 		sizes = append(sizes, size)
 	}
 	return sizes, nil
+}
+
+// spellSelection is a case with sizes as the command line names it.
+func spellSelection(s selection) string {
+	return s.c.name + ":" + strings.Trim(strings.ReplaceAll(fmt.Sprint(s.sizes), " ", ","), "[]")
 }
 
 func parseCases(args []string) ([]selection, error) {
