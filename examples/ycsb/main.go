@@ -40,8 +40,8 @@ func (r *result) print(out io.Writer, o options, ranks int) error {
 	fmt.Fprintln(table, "operation\tcount\tp50\tp95\tp99\tp99.9\t")
 	for kind := range r.latencies {
 		h := &r.latencies[kind]
-		if n := h.total(); n > 0 {
-			fmt.Fprintf(table, "%s\t%d\t%v\t%v\t%v\t%v\t\n", kindNames[kind], n, h.quantile(0.5), h.quantile(0.95), h.quantile(0.99), h.quantile(0.999))
+		if n := h.Total(); n > 0 {
+			fmt.Fprintf(table, "%s\t%d\t%v\t%v\t%v\t%v\t\n", kindNames[kind], n, h.Quantile(0.5), h.Quantile(0.95), h.Quantile(0.99), h.Quantile(0.999))
 		}
 	}
 	return table.Flush()

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/onesided/rma/bench/histogram"
 	"github.com/onesided/rma/examples/hashtable"
 	"github.com/onesided/rma/world"
 )
@@ -28,7 +29,7 @@ const mostDraws = 1 << 20
 
 // A result is what all ranks together have done.
 type result struct {
-	latencies [kinds]histogram
+	latencies [kinds]histogram.Histogram
 	// rate is in operations a second.
 	rate float64
 }
@@ -46,7 +47,7 @@ type worker struct {
 	// values[i] is for operation i of a batch, written the last version made.
 	values    [][]byte
 	written   uint64
-	latencies [kinds]histogram
+	latencies [kinds]histogram.Histogram
 }
 
 // measure has w's ranks carry out the load.
@@ -152,8 +153,8 @@ func (k *worker) turn(ctx context.Context, drawn []uint32, doing []kind) error {
 		return err
 	}
 	first := time.Since(start)
-	k.latencies[read].add(first, counts[read])
-	k.latencies[update].add(first, counts[update])
+	k.latencies[read].Add(first, counts[read])
+	k.latencies[update].Add(first, counts[update])
 	for i, record := range drawn {
 		if doing[i] == update {
 			continue
@@ -179,7 +180,7 @@ func (k *worker) turn(ctx context.Context, drawn []uint32, doing []kind) error {
 		return err
 	}
 	k.batch.Reset()
-	k.latencies[modify].add(time.Since(start), counts[modify])
+	k.latencies[modify].Add(time.Since(start), counts[modify])
 	return nil
 }
 
@@ -194,13 +195,13 @@ func (k *worker) gather(ctx context.Context, elapsed time.Duration) (*result, er
 		slowest = max(slowest, t)
 	}
 	r := &result{rate: float64(k.operations) / time.Duration(slowest).Seconds()}
-	all := make([]uint64, buckets*k.w.Size())
+	all := make([]uint64, histogram.Buckets*k.w.Size())
 	for kind := range r.latencies {
-		if err := world.AllGather(ctx, k.w, k.latencies[kind].counts[:], all); err != nil {
+		if err := world.AllGather(ctx, k.w, k.latencies[kind].Counts(), all); err != nil {
 			return nil, err
 		}
 		for rank := range k.w.Size() {
-			r.latencies[kind].merge(all[rank*buckets : (rank+1)*buckets])
+			r.latencies[kind].Merge(all[rank*histogram.Buckets : (rank+1)*histogram.Buckets])
 		}
 	}
 	return r, nil

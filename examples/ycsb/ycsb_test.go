@@ -10,46 +10,12 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/world"
 )
-
-// Every duration is in a bucket whose bounds hold it, within a sixteenth.
-func TestBuckets(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 1))
-	for range 10_000 {
-		n := random.Uint64() >> (1 + random.IntN(63))
-		bucket := bucketOf(n)
-		require.Less(t, bucket, buckets)
-		require.GreaterOrEqual(t, most(bucket), n)
-		require.LessOrEqual(t, float64(most(bucket)-n), float64(n)/fine)
-		if bucket > 0 {
-			require.Less(t, most(bucket-1), n)
-		}
-	}
-}
-
-func TestQuantiles(t *testing.T) {
-	var h, other histogram
-	require.Zero(t, h.quantile(0.5))
-	for i := range 1000 {
-		to := &h
-		if i%2 == 0 {
-			to = &other
-		}
-		to.add(time.Duration(i+1)*time.Microsecond, 3)
-	}
-	h.merge(other.counts[:])
-	require.EqualValues(t, 3000, h.total())
-	for _, part := range []float64{0.001, 0.5, 0.95, 0.99, 1} {
-		exact := part * 1000 * float64(time.Microsecond)
-		require.InEpsilon(t, exact, float64(h.quantile(part)), 1.0/fine, "part %v", part)
-	}
-}
 
 // What is drawn first, second and so on comes as often as Zipf's law says.
 func TestZipfian(t *testing.T) {
@@ -133,7 +99,7 @@ func TestWorkloads(t *testing.T) {
 					return err
 				}
 				assert.Positive(t, r.rate)
-				reads, others := r.latencies[read].total(), r.latencies[o.workload.other].total()
+				reads, others := r.latencies[read].Total(), r.latencies[o.workload.other].Total()
 				assert.EqualValues(t, o.operations, reads+others)
 				assert.InDelta(t, o.workload.reads, float64(reads)/float64(o.operations), 0.05)
 				return r.print(&printed, o, w.Size())

@@ -1,0 +1,12 @@
+// Package histogram counts how long operations took, for percentiles.
+//
+//	var h histogram.Histogram
+//	h.Add(took, 1)
+//	tail := h.Quantile(0.999)
+//
+// # Invariants
+//
+// A Histogram has a fixed size and Add allocates nothing, so that it can count while something is
+// measured. A quantile is at most a sixteenth longer than the duration that it stands for, and
+// never shorter.
+package histogram

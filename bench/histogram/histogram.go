@@ -1,0 +1,71 @@
+package histogram
+
+import (
+	"math"
+	"math/bits"
+	"time"
+)
+
+const (
+	// Each power of two is divided into 1 << fineBits parts.
+	fineBits = 4
+	fine     = 1 << fineBits
+)
+
+// Buckets is how many a Histogram has.
+const Buckets = (64 - fineBits + 1) * fine
+
+// A Histogram counts durations in buckets whose widths are about 6 % of what they hold. Its zero
+// value is empty.
+type Histogram struct{ counts [Buckets]uint64 }
+
+// bucketOf is the bucket of a number of nanoseconds.
+func bucketOf(n uint64) int {
+	if n < fine {
+		return int(n)
+	}
+	e := bits.Len64(n) - fineBits - 1
+	return e<<fineBits + int(n>>e)
+}
+
+// most is the largest number of nanoseconds of a bucket.
+func most(bucket int) uint64 {
+	if bucket < 2*fine {
+		return uint64(bucket)
+	}
+	e := bucket>>fineBits - 1
+	return (uint64(bucket&(fine-1))+fine+1)<<e - 1
+}
+
+// Add counts n durations of d.
+func (h *Histogram) Add(d time.Duration, n uint64) { h.counts[bucketOf(uint64(max(d, 0)))] += n }
+
+// Counts are those of each bucket, for Merge at another rank. They are the histogram's own.
+func (h *Histogram) Counts() []uint64 { return h.counts[:] }
+
+// Merge adds the Counts of another histogram.
+func (h *Histogram) Merge(other []uint64) {
+	for i, n := range other {
+		h.counts[i] += n
+	}
+}
+
+// Total is how many durations were added.
+func (h *Histogram) Total() (n uint64) {
+	for _, c := range h.counts {
+		n += c
+	}
+	return n
+}
+
+// Quantile is a duration that a part of all did not exceed; it is at most 6 % too long.
+func (h *Histogram) Quantile(part float64) time.Duration {
+	rank := uint64(math.Ceil(part * float64(h.Total())))
+	var seen uint64
+	for bucket, n := range h.counts {
+		if seen += n; n > 0 && seen >= rank {
+			return time.Duration(most(bucket))
+		}
+	}
+	return 0
+}
