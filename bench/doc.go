@@ -9,6 +9,7 @@
 //	go run ./bench -device tcp -peers             # the same, all of them over TCP
 //	go run ./bench -device tcp -set tls=on        # what encryption costs
 //	go run ./bench msg_lat barrier_lat            # messages and barriers
+//	go run ./bench -percentiles put_flush_lat:8   # how a latency is distributed
 //	go run -tags ibverbs ./bench -device ibv      # over an RDMA card
 //	go run ./bench -device sim:pcie-2005          # in virtual time, on a simulated card
 //	go run ./bench schemes                        # ways to arrange operations, on and off
@@ -52,6 +53,16 @@
 // with the tag ibverbs, and a card: RMA_IBV_DEVICE and RMA_IBV_GID choose among several (package
 // ibv). What the card's makers' own programs measure of it, ib_write_lat and others, is what to
 // hold the figures against: see verbs/ibv/softroce.
+//
+// # Percentiles
+//
+// With -percentiles a latency's turns are timed once more, in a loop of their own after those that its
+// value is of, which so stay what they are. Rank 0 reads the clock once a batch: a batch is one turn, or
+// as many as take 20 times as long as reading the clock, but at most 64. A batch's mean counts for
+// its turns, so that in batches single slow turns show less than they took. The times go to a histogram
+// (package bench/histogram), whose buckets make percentiles at most 6 % too long; max is exact. Further lines are
+//
+//	case:p99 size value unit
 //
 // # Virtual time
 //

@@ -17,9 +17,11 @@ import (
 type stage struct {
 	w *world.World
 	// open opens another device like that of w.
-	open     func() (verbs.Device, error)
-	repeat   int
-	allocs   bool
+	open   func() (verbs.Device, error)
+	repeat int
+	allocs bool
+	// tails tells that percentiles are asked for.
+	tails    bool
 	settings settings
 	tempo    tempo // of schemes
 	virtual  bool  // time is
@@ -148,12 +150,16 @@ func (s *stage) measure(ctx context.Context, b *board, one cell) (result, error)
 	turns := s.turns(one)
 	values := make([]float64, 0, s.repeat)
 	var allocs uint64
+	var best time.Duration
 	for range s.repeat {
 		took, allocated, err := s.timed(ctx, b, one, turns)
 		if err != nil {
 			return result{}, err
 		}
 		allocs += allocated
+		if best == 0 || took < best {
+			best = took
+		}
 		values = append(values, one.c.value(took.Seconds()/float64(turns), one.size))
 	}
 	r := newResult(one, s.w.Size(), values)
@@ -162,6 +168,12 @@ func (s *stage) measure(ctx context.Context, b *board, one cell) (result, error)
 	}
 	if s.allocs {
 		r.Allocs = &allocs
+	}
+	if s.tails && one.c.distributed() {
+		var err error
+		if r.Percentiles, err = s.distribution(ctx, b, one, best/time.Duration(turns)); err != nil {
+			return result{}, err
+		}
 	}
 	return r, nil
 }

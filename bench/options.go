@@ -69,19 +69,21 @@ type options struct {
 	rails int
 	// trace is the file that takes what simulated cards do, or ranks over a network, "" if none
 	// does.
-	trace    string
-	sizes    []int // nil: each case's own
-	repeat   int
-	format   string
-	list     bool
-	peers    bool
-	schemes  bool
-	rounds   int
-	timeout  time.Duration
-	profile  string
-	allocs   bool
-	settings settings
-	cases    []selection
+	trace   string
+	sizes   []int // nil: each case's own
+	repeat  int
+	format  string
+	list    bool
+	peers   bool
+	schemes bool
+	rounds  int
+	timeout time.Duration
+	profile string
+	allocs  bool
+	// percentiles of latencies are asked for.
+	percentiles bool
+	settings    settings
+	cases       []selection
 }
 
 // A selection is a case that the command line names.
@@ -124,6 +126,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	flags.DurationVar(&o.timeout, "timeout", timeout, "the longest that one job of ranks may take")
 	flags.StringVar(&o.profile, "cpuprofile", "", "write rank 0's CPU profile to this `file`")
 	flags.BoolVar(&o.allocs, "allocs", false, "count the heap objects that rank 0's process allocates in the timed loops of a cell and the barriers around them, except in cases that time otherwise (with -format json: allocs)")
+	flags.BoolVar(&o.percentiles, "percentiles", false, "tell, too, how the times of a latency's turns are distributed, measured in a loop of its own: lines case:p50, p90, p99, p99.9 and max; what is shorter than 20 readings of the clock is timed in batches, of which the means count")
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -240,7 +243,7 @@ func (o *options) linked() bool {
 
 // checkSchemes refuses what a run that compares schemes cannot have.
 func (o *options) checkSchemes(given map[string]bool) error {
-	for _, name := range []string{"peers", "repeat", "allocs", "trace"} {
+	for _, name := range []string{"peers", "repeat", "allocs", "percentiles", "trace"} {
 		if given[name] {
 			return usagef("-%s is for runs without schemes", name)
 		}
@@ -298,6 +301,8 @@ func (o *options) check(given map[string]bool) error {
 		return usagef("-trace is for runs without -peers, which runs many jobs")
 	case o.allocs && (o.peers || o.format != "json"):
 		return usagef("-allocs is told by -format json only, without -peers")
+	case o.peers && o.percentiles:
+		return usagef("-percentiles is for runs without -peers, whose programs tell no distribution")
 	case o.peers && o.profile != "":
 		return usagef("-cpuprofile is for runs without -peers, which runs many jobs")
 	}

@@ -93,6 +93,8 @@ func TestWrongUsageNamesWhatIsAllowed(t *testing.T) {
 		{0, []string{"-size", "0"}, `size "0": sizes are whole numbers from 1`},
 		{0, []string{"-size", "8,16", "put_bw:64,128"}, "-size 8,16 beside put_bw:64,128: allowed are -size for cases without sizes of their own, or sizes behind each case, as put_bw:8,1024"},
 		{0, []string{"-size", "8", "put_bw:64", "get_bw"}, "-size 8 beside put_bw:64: allowed are"},
+		{0, []string{"-peers", "-percentiles"}, "-percentiles is for runs without -peers"},
+		{0, []string{"schemes", "-percentiles"}, "-percentiles is for runs without schemes"},
 		{0, []string{"put_bw:-8"}, `size "-8": sizes are whole numbers from 1`},
 		{0, []string{"-size", "8,16,8"}, "size 8 is given twice in 8,16,8"},
 		{0, []string{"put_bw:8, 8"}, "size 8 is given twice in 8, 8"},

@@ -199,6 +199,9 @@ func childArguments(o *options, j job) []string {
 	if o.allocs {
 		args = append(args, "-allocs")
 	}
+	if o.percentiles {
+		args = append(args, "-percentiles")
+	}
 	if o.profile != "" {
 		args = append(args, "-cpuprofile", o.profile)
 	}

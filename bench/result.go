@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 )
 
 // A result is one cell as it was measured.
@@ -19,6 +20,8 @@ type result struct {
 	Ranks   int     `json:"ranks"`
 	Allocs  *uint64 `json:"allocs,omitempty"` // heap objects of rank 0's process in all timed loops
 	Skipped string  `json:"skipped,omitempty"`
+	// Percentiles are of the turns of a further loop.
+	Percentiles *percentiles `json:"percentiles,omitempty"`
 
 	// Of a scheme: Value, Min and Max are of the rounds, Ratio is the time taken to that
 	// of the best fixed scheme, and Best says that it is that.
@@ -65,7 +68,7 @@ func printer(format string, w io.Writer) func(result) error {
 		return func(r result) error { return encoder.Encode(r) }
 	}
 	return func(r result) error {
-		_, err := fmt.Fprintln(w, r.line())
+		_, err := fmt.Fprintln(w, strings.Join(append([]string{r.line()}, r.percentileLines()...), "\n"))
 		return err
 	}
 }

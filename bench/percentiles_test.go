@@ -1,0 +1,72 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestPercentilesOfEveryLatency(t *testing.T) {
+	for _, device := range []string{deviceLocal, "sim:pcie-2005"} {
+		var args []string
+		for _, c := range cases() {
+			if c.distributed() && c.scene != raw {
+				args = append(args, spell(cell{c, c.sizes[0]}))
+			}
+		}
+		require.Contains(t, args, "pscw_both_lat:8")
+		require.Contains(t, args, "allreduce_lat:8")
+		for name, r := range measured(t, append([]string{"-percentiles", "-repeat", "2", "-device", device, "put_bw:8"}, args...)...) {
+			p := r.Percentiles
+			if name == "put_bw:8" {
+				require.Nil(t, p)
+				continue
+			}
+			require.NotNil(t, p, name)
+			assert.Positive(t, p.P50, name)
+			for _, pair := range [][2]float64{{p.P50, p.P90}, {p.P90, p.P99}, {p.P99, p.P999}, {p.P999, p.Max}} {
+				assert.LessOrEqual(t, pair[0], pair[1], name)
+			}
+			assert.Positive(t, p.Count)
+			if device == deviceLocal {
+				continue
+			}
+			assert.Equal(t, 1, p.Batch)
+			assert.LessOrEqual(t, r.Value, p.Max*1.0001, name)
+			// One turn is as long as another there, but for what the histogram rounds up, and but for
+			// collectives, of which this rank waits in one for what it has sent early in the next.
+			if caseNamed(r.Case).scene != collective {
+				assert.InEpsilon(t, r.Value, p.P50, 0.1, name)
+			}
+		}
+	}
+}
+
+func TestPercentilesAreLinesBelowTheResult(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	require.Zero(t, run(t.Context(), []string{"-device", "sim:pcie-2005", "-percentiles", "put_flush_lat:8"}, &stdout, &stderr), stderr.String())
+	var names []string
+	for line := range strings.Lines(stdout.String()) {
+		fields := strings.Fields(line)
+		require.Len(t, fields, 4, line)
+		assert.Equal(t, []string{"8", "us"}, []string{fields[1], fields[3]})
+		names = append(names, strings.TrimPrefix(fields[0], "put_flush_lat"))
+	}
+	assert.Equal(t, []string{"", ":p50", ":p90", ":p99", ":p99.9", ":max"}, names)
+}
+
+// A reading of the clock is a small part of what is timed, as far as batches can make it so.
+func TestBatches(t *testing.T) {
+	for _, test := range []struct {
+		turn, clock time.Duration
+		want        int
+	}{
+		{time.Microsecond, 40, 1}, {800, 40, 1}, {799, 40, 2}, {100, 20, 4}, {10, 40, longestBatch}, {0, 40, longestBatch}, {10, 0, 1},
+	} {
+		assert.Equal(t, test.want, batchOf(test.turn, test.clock), "%v, %v", test.turn, test.clock)
+	}
+}
