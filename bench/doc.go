@@ -15,6 +15,7 @@
 //	go run ./bench schemes                        # ways to arrange operations, on and off
 //	go run ./bench paper -svg figures             # papers' figures, in virtual time
 //	go run ./bench scale                          # thousands of ranks, in virtual time
+//	go run ./bench report -o DIR                  # plots and tables of all that, as a page
 //	go run ./bench socket_lat socket_bw           # what the system's sockets give
 //	mpiexec -n 2 ./bench                          # ranks of a launcher
 //
@@ -151,6 +152,15 @@
 // Part trace is of no paper: sequences of buffers (package regcache/traces), each used as a put and
 // its flush, by one way to the card each time and as the library likes. time_WAY is what all of it
 // takes, which nothing is held against (-), auto_of_best what the library takes of the best way.
+//
+// # Reports
+//
+// With report before the flags cases are measured in rounds on several devices, and with -peers beside
+// MPI, and what there is to see goes into the directory of -o: report.html, a page that needs no other file
+// and no script, its plots as .svg, and results.txt, where each round of a cell is a line of Go's benchmark
+// format, so that benchstat compares two reports. Everyone measures a case before the next, and every
+// other round goes backwards. Without named cases the schemes over TCP and the workloads of scale are
+// measured, too. A run that is ended early, or fails, writes what it has, and says so in the page.
 //
 // # Invariants
 //

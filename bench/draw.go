@@ -37,6 +37,8 @@ type chartCurve struct {
 	points []chartPoint
 	// bare has no marks at the points, of which there are too many.
 	bare bool
+	// apart are points that no line connects, each with its extent as a line.
+	apart bool
 }
 
 // A chartPoint is a value, the extent of those that it is the middle of, and what is told where
@@ -155,7 +157,11 @@ func (c *chart) svg() string {
 	svgText(&b, drawnLeft, 42, `fill="#555"`, c.note)
 	c.drawAxes(&b)
 	for i, curve := range c.curves {
-		c.drawExtent(&b, i, curve)
+		if curve.apart {
+			c.drawBars(&b, i, curve)
+		} else {
+			c.drawExtent(&b, i, curve)
+		}
 	}
 	for i, curve := range c.curves {
 		c.drawCurve(&b, i, curve)
@@ -208,13 +214,23 @@ func (c *chart) drawExtent(b *strings.Builder, i int, curve chartCurve) {
 	}
 }
 
+// drawBars draws the extent of each point of a curve by itself.
+func (c *chart) drawBars(b *strings.Builder, i int, curve chartCurve) {
+	for _, p := range curve.points {
+		at := c.x.at(p.x)
+		fmt.Fprintf(b, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s" stroke-width="1.5"/>`+"\n", at, c.y.at(p.low), at, c.y.at(p.high), curveLooks[i%len(curveLooks)].colour)
+	}
+}
+
 func (c *chart) drawCurve(b *strings.Builder, i int, curve chartCurve) {
 	look := curveLooks[i%len(curveLooks)]
-	var points []string
-	for _, p := range curve.points {
-		points = append(points, fmt.Sprintf("%.1f,%.1f", c.x.at(p.x), c.y.at(p.y)))
+	if !curve.apart {
+		var points []string
+		for _, p := range curve.points {
+			points = append(points, fmt.Sprintf("%.1f,%.1f", c.x.at(p.x), c.y.at(p.y)))
+		}
+		fmt.Fprintf(b, `<polyline fill="none" stroke="%s" stroke-width="2" stroke-dasharray="%s" points="%s"/>`+"\n", look.colour, look.dash, strings.Join(points, " "))
 	}
-	fmt.Fprintf(b, `<polyline fill="none" stroke="%s" stroke-width="2" stroke-dasharray="%s" points="%s"/>`+"\n", look.colour, look.dash, strings.Join(points, " "))
 	if curve.bare {
 		return
 	}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// reportCommand is the word that comes before the flags for the run that draws what it measures.
+const reportCommand = "report"
+
+// reportOptions are the command line behind that word.
+type reportOptions struct {
+	dir     string
+	devices []*options // each is how it is measured
+	peers   bool
+	rounds  int
+	dense   bool
+	paper   bool
+	// whole tells that no cases are named: then schemes and numbers of ranks are compared, too.
+	whole bool
+}
+
+// reportCases are measured if none are named.
+var reportCases = []string{"put_flush_lat", "get_flush_lat", "fop_lat", "cas_lat", "fence_put_lat", "msg_lat", "put_bw", "get_bw", "msg_bw"}
+
+// reportLoops of a cell are timed in a round, of which the best counts.
+const reportLoops = 2
+
+// parseReport reads the command line. The answer to -h it writes to usage.
+func parseReport(args []string, usage io.Writer) (*reportOptions, error) {
+	o := new(reportOptions)
+	var devices string
+	var thrown settings
+	var switches []string
+	var timeout time.Duration
+	flags := flag.NewFlagSet("bench report", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.StringVar(&o.dir, "o", "", "the `directory` that takes the report; it is made if it is not there")
+	flags.StringVar(&devices, "devices", defaultDevice()+","+deviceTCP, "what ranks use, with commas between: "+strings.Join(reportDevices, ", "))
+	flags.Func("set", "throw a switch, by `switch=value`; may be given again (bench -list tells which there are)", func(text string) error {
+		switches = append(switches, text)
+		return nil
+	})
+	flags.BoolVar(&o.peers, "peers", false, "measure the installed ones of Open MPI and MPICH, too")
+	flags.IntVar(&o.rounds, "rounds", 3, "rounds, in each of which everyone measures a case before the next; their median, lowest and highest are told")
+	flags.BoolVar(&o.dense, "dense", false, "sizes 5 % from each other, not fourfold")
+	flags.BoolVar(&o.paper, "paper", false, "draw the papers' figures, too, which takes more than a minute")
+	flags.DurationVar(&timeout, "timeout", 2*time.Minute, "the longest that one job of ranks may take")
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintln(usage, "usage: go run ./bench report -o DIR [flags] [case[:size,…] …]")
+		fmt.Fprintln(usage, "Measures cases and writes into DIR what there is to see: report.html, which needs nothing else, its")
+		fmt.Fprintln(usage, "plots as .svg, and results.txt in the format of Go's benchmarks, of which benchstat compares two.")
+		fmt.Fprintln(usage, "No case: these, and how the schemes and the number of ranks change them.")
+		fmt.Fprintln(usage, "  "+strings.Join(reportCases, " "))
+		flags.SetOutput(usage)
+		flags.PrintDefaults()
+		return nil, err
+	case err != nil:
+		return nil, usagef("%v; -h tells the flags", err)
+	case o.dir == "":
+		return nil, usagef("report needs a place: -o DIR")
+	case o.rounds < 1:
+		return nil, usagef("-rounds %d: at least 1", o.rounds)
+	}
+	for _, text := range switches {
+		if err := thrown.set(text); err != nil {
+			return nil, err
+		}
+	}
+	selected, err := o.chosen(flags.Args())
+	if err != nil {
+		return nil, err
+	}
+	for name := range strings.SplitSeq(devices, ",") {
+		if !slices.Contains(reportDevices, name) {
+			return nil, usagef("-devices %q: %q is none; allowed are %s", devices, name, strings.Join(reportDevices, ", "))
+		}
+		if slices.ContainsFunc(o.devices, func(d *options) bool { return d.device == name }) {
+			return nil, usagef("-devices %q: %s is given twice", devices, name)
+		}
+		one := &options{
+			device: name, deviceGiven: true, repeat: reportLoops, format: "json", rounds: o.rounds, rails: 1,
+			timeout: timeout, settings: thrown, cases: selected, percentiles: true,
+		}
+		if err := one.check(nil); err != nil {
+			return nil, err
+		}
+		o.devices = append(o.devices, one)
+	}
+	return o, nil
+}
+
+// reportDevices are real ones.
+var reportDevices = devices[:4]
+
+// chosen are the cases that are named, or the usual, with the sizes that they have here.
+func (o *reportOptions) chosen(named []string) ([]selection, error) {
+	if o.whole = len(named) == 0; o.whole {
+		named = reportCases
+	}
+	selected, err := parseCases(named)
+	for i, s := range selected {
+		if s.sizes == nil && s.c.limit != 0 {
+			selected[i].sizes = o.sizes(s.c)
+		}
+	}
+	return selected, err
+}
+
+// sizes of a case, from 8 bytes to 1 MiB.
+func (o *reportOptions) sizes(c *benchCase) []int {
+	const least, most = 8, 1 << 20
+	factor := 4.0
+	if o.dense {
+		factor = 1.05
+	}
+	var sizes []int
+	for x := float64(least); x < most*0.999; x *= factor {
+		sizes = append(sizes, int(x)/c.each*c.each)
+	}
+	sizes = append(slices.Compact(sizes), most)
+	return slices.DeleteFunc(sizes, func(size int) bool { return size > c.limit })
+}
+
+// runReport is the run of report.
+func runReport(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	o, err := parseReport(args, stderr)
+	if err != nil {
+		return err
+	}
+	if launched() {
+		return usagef("report starts ranks itself: run it without a launcher")
+	}
+	for _, d := range o.devices {
+		if err := d.checkCard(); err != nil {
+			return err
+		}
+	}
+	if err := writable(o.dir); err != nil {
+		return err
+	}
+	r := newReport(o, commandLine(append([]string{reportCommand}, args...)))
+	if o.peers {
+		clean, err := r.findPeers(ctx)
+		if err != nil {
+			return err
+		}
+		defer clean()
+	}
+	if err := r.plan(stderr); err != nil {
+		return err
+	}
+	fmt.Fprintf(stderr, "bench: the report takes about %v\n", r.estimate().Round(5*time.Second))
+	say, done := progress(stderr)
+	measuring := r.measure(ctx, say)
+	done()
+	return r.finish(measuring, stdout)
+}
+
+// finish writes what there is. What came before an error is worth a report, too.
+func (r *report) finish(measuring error, stdout io.Writer) error {
+	if measuring != nil {
+		r.Ended = measuring.Error()
+	}
+	if err := r.write(stdout); err != nil {
+		return errors.Join(measuring, err)
+	}
+	if measuring != nil {
+		return measuring
+	}
+	return r.ourFailures()
+}
+
+// writable makes dir and tells if nothing can be written there.
+func writable(dir string) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return usagef("-o %s: %v", dir, err)
+	}
+	probe, err := os.CreateTemp(dir, ".rma-bench-")
+	if err != nil {
+		return usagef("-o %s: nothing can be written there: %v", dir, err)
+	}
+	return errors.Join(probe.Close(), os.Remove(probe.Name()))
+}
+
+// write writes all files, and to stdout which.
+func (r *report) write(stdout io.Writer) error {
+	files := r.plots()
+	pictures := len(files)
+	files = append(files, reportFile{name: "results.txt", text: r.benchmarks()}, reportFile{name: "report.html", text: r.html(files)})
+	for _, f := range files {
+		if err := os.WriteFile(filepath.Join(r.o.dir, f.name), []byte(f.text), 0o666); err != nil {
+			return fmt.Errorf("bench: report: %w", err)
+		}
+	}
+	_, err := fmt.Fprintf(stdout, "%s\n%s\n%s, %s\n", filepath.Join(r.o.dir, "report.html"), filepath.Join(r.o.dir, "results.txt"), filepath.Join(r.o.dir, "*.svg"), plural(pictures, "plot"))
+	return err
+}

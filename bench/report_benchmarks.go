@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+)
+
+// benchmarks are the results in the format of Go's benchmarks, a line for each round of a cell.
+func (r *report) benchmarks() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "goos: %s\ngoarch: %s\npkg: github.com/onesided/rma/bench\ncpu: %s\n", runtime.GOOS, runtime.GOARCH, r.Machine.CPU)
+	for _, l := range r.lines {
+		for _, c := range l.cells {
+			for round, v := range c.Values {
+				if v != nil {
+					fmt.Fprintf(&b, "%s\t%d\t%s%s\n", l.benchmarkName(c, r.Procs), c.turns(), measuredAs(*v, c.c.unit, ""), c.tailsAs(round))
+				}
+			}
+		}
+	}
+	return b.String()
+}
+
+// benchmarkName tells the case, the device, the contestant unless it is this library, and the size.
+func (l *reportLine) benchmarkName(c *reportCell, procs int) string {
+	by := ""
+	if l.by != ours {
+		by = "/by=" + l.by
+	}
+	return fmt.Sprintf("Benchmark%s/device=%s%s/size=%d-%d", camel(c.c.name), l.device, by, c.size, procs)
+}
+
+// camel is a case's name as a benchmark has it.
+func camel(name string) string {
+	var b strings.Builder
+	for word := range strings.SplitSeq(name, "_") {
+		b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+	}
+	return b.String()
+}
+
+// turns are those that a value is the mean of.
+func (c *reportCell) turns() int {
+	if c.c.iterations == nil {
+		return 1
+	}
+	return c.c.iterations(c.size)
+}
+
+// tailsAs are the percentiles of a round, each a unit of its own.
+func (c *reportCell) tailsAs(round int) string {
+	if c.tails[round] == nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, p := range c.tails[round].each() {
+		b.WriteString("\t" + measuredAs(p.value, c.c.unit, p.name+"-"))
+	}
+	return b.String()
+}
+
+// measuredAs is a value in the unit that tools for benchmarks know.
+func measuredAs(v float64, unit, prefix string) string {
+	switch unit {
+	case microseconds:
+		v, unit = v*1e3, "ns/op"
+	case nanoseconds:
+		unit = "ns/op"
+	case operations:
+		v, unit = v*1e6, "op/s"
+	case percent:
+		unit = "percent"
+	}
+	return fmt.Sprintf("%.6g %s%s", v, prefix, unit)
+}

@@ -1,0 +1,254 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// A reportFile is what the report writes under a name. A plot has what it is of and the command that
+// measures that.
+type reportFile struct {
+	name, text     string
+	title, command string
+	of             string // the case
+}
+
+// caseLines are the lines of each case, in the order of the cases.
+func (r *report) caseLines() [][]*reportLine {
+	var all [][]*reportLine
+	for _, l := range r.lines {
+		if last := len(all) - 1; last >= 0 && all[last][0].benchCase().name == l.benchCase().name {
+			all[last] = append(all[last], l)
+		} else {
+			all = append(all, []*reportLine{l})
+		}
+	}
+	return all
+}
+
+// plots draws what there is to draw.
+func (r *report) plots() []reportFile {
+	var files []reportFile
+	for _, lines := range r.caseLines() {
+		c := lines[0].benchCase()
+		if len(lines[0].cells) > 1 {
+			title := c.name + ": " + c.about
+			files = appendChart(files, c.name, title, r.commandOf(lines), c.name, sizeChart(lines))
+		}
+		title := c.name + ": how its times are distributed"
+		files = appendChart(files, c.name+"-percentiles", title, r.commandOf(lines)+" # with -percentiles", c.name, percentileChart(lines))
+	}
+	if r.schemes != nil {
+		files = appendChart(files, "schemes", "Ways to arrange operations, on and off", r.schemes.Command, "", schemesChart(r.schemes.complete()))
+	}
+	ranks := strings.Trim(strings.ReplaceAll(fmt.Sprint(reportRanks), " ", ","), "[]")
+	files = appendChart(files, "scale", "Time of a turn among more and more ranks", commandLine([]string{scaleCommand, "-ranks", ranks}), "", scaleChart(r.scale))
+	for _, p := range r.figures {
+		command := commandLine([]string{paperCommand, "-svg", "DIR", p.figure.id()})
+		files = append(files, reportFile{name: "paper-" + p.figure.id() + ".svg", text: p.svg(), title: p.Title, command: command})
+	}
+	return files
+}
+
+func appendChart(files []reportFile, name, title, command, of string, c *chart) []reportFile {
+	if c == nil {
+		return files
+	}
+	c.title, c.keyBelow = title, true
+	return append(files, reportFile{name: name + ".svg", text: c.svg(), title: title, command: command, of: of})
+}
+
+// commandOf measures the lines of a case without a report.
+func (r *report) commandOf(lines []*reportLine) string {
+	var sizes []string
+	for _, c := range lines[0].cells {
+		sizes = append(sizes, fmt.Sprint(c.size))
+	}
+	var commands []string
+	for _, o := range r.o.devices {
+		args := []string{"-device", o.device, "-repeat", fmt.Sprint(reportLoops)}
+		if len(r.peers) > 0 {
+			args = append(args, "-peers", "-rounds", fmt.Sprint(r.o.rounds))
+		}
+		for _, text := range o.settings.thrown {
+			args = append(args, "-set", text)
+		}
+		commands = append(commands, commandLine(append(args, lines[0].benchCase().name+":"+strings.Join(sizes, ","))))
+	}
+	return strings.Join(commands, "; ")
+}
+
+// drawn sets the axes of a chart over its points. It is nil if there are none.
+func (c *chart) drawn(xSays, ySays func(float64) string) *chart {
+	var xs, ys []float64
+	c.curves = slices.DeleteFunc(c.curves, func(curve chartCurve) bool { return len(curve.points) == 0 })
+	for _, curve := range c.curves {
+		for _, p := range curve.points {
+			xs, ys = append(xs, p.x), append(ys, p.y)
+			if p.low > 0 {
+				ys = append(ys, p.low, p.high)
+			}
+		}
+	}
+	if len(xs) == 0 || slices.Min(xs) == slices.Max(xs) {
+		return nil
+	}
+	c.x = svgAxis{low: slices.Min(xs), high: slices.Max(xs), from: drawnLeft, to: drawnRight, logarithmic: true, says: xSays}
+	c.y = decimalAxis(slices.Min(ys), slices.Max(ys), drawnBottom, drawnTop)
+	c.y.says = ySays
+	return c
+}
+
+// sizeChart is the value of a case over size, with the lowest and the highest of the rounds.
+func sizeChart(lines []*reportLine) *chart {
+	first := lines[0].benchCase()
+	better := "less is better"
+	if first.moreIsBetter() {
+		better = "more is better"
+	}
+	c := &chart{note: "median of the rounds, in a band from their lowest to their highest; " + better, xLabel: "size", yLabel: first.unit}
+	// A mark every 5 % hides the line.
+	const mostMarks = 40
+	for _, l := range lines {
+		curve := chartCurve{name: l.name(), bare: len(l.cells) > mostMarks}
+		for _, cell := range l.cells {
+			if cell.Median == nil || *cell.Median <= 0 {
+				continue
+			}
+			curve.points = append(curve.points, chartPoint{
+				x: float64(cell.size), y: *cell.Median, low: *cell.Min, high: *cell.Max,
+				hover: fmt.Sprintf("%s, %s: %s %s (%s to %s)", l.name(), byteUnits(float64(cell.size)), value(cell.Median), first.unit, value(cell.Min), value(cell.Max)),
+			})
+		}
+		c.curves = append(c.curves, curve)
+	}
+	if c = c.drawn(byteUnits, plainNumber); c != nil {
+		// The largest size has a mark in place of one that is too near to it.
+		marks := c.x.ticks()
+		if len(marks) > 1 && c.x.high < 3*marks[len(marks)-1] {
+			marks[len(marks)-1] = c.x.high
+		}
+		c.x.marks = marks
+	}
+	return c
+}
+
+// percentileChart is the distribution of a case's times at its smallest size. x is one in how many
+// times is beyond.
+func percentileChart(lines []*reportLine) *chart {
+	const most = 10000
+	first := lines[0].benchCase()
+	size := lines[0].cells[0].size
+	c := &chart{note: fmt.Sprintf("%s; medians of the rounds, but for max, which is the highest", byteUnits(float64(size))), xLabel: "percentile", yLabel: first.unit}
+	for _, l := range lines {
+		curve := chartCurve{name: l.name()}
+		p := l.cells[0].percentiles()
+		if p == nil {
+			continue
+		}
+		if p.Batch > 1 {
+			curve.name += fmt.Sprintf(" (means of %d operations, timed together)", p.Batch)
+		}
+		for _, one := range p.each() {
+			x := float64(most)
+			if one.beyond > 0 {
+				x = 1 / one.beyond
+			}
+			curve.points = append(curve.points, chartPoint{x: x, y: one.value, hover: fmt.Sprintf("%s, %s: %s %s", l.name(), one.name, value(&one.value), first.unit)})
+		}
+		c.curves = append(c.curves, curve)
+	}
+	if c = c.drawn(func(x float64) string {
+		if x == most {
+			return "max"
+		}
+		return fmt.Sprintf("%.4g %%", 100-100/x)
+	}, plainNumber); c != nil {
+		c.x.marks = []float64{2, 10, 100, 1000, most}
+	}
+	return c
+}
+
+// percentiles of a cell are the medians of the rounds', but that max is the highest.
+func (c *reportCell) percentiles() *percentiles {
+	all := slices.DeleteFunc(slices.Clone(c.tails), func(p *percentiles) bool { return p == nil })
+	if len(all) == 0 {
+		return nil
+	}
+	of := func(pick func(p *percentiles) float64) float64 {
+		var values []float64
+		for _, p := range all {
+			values = append(values, pick(p))
+		}
+		return median(values)
+	}
+	together := &percentiles{
+		P50: of(func(p *percentiles) float64 { return p.P50 }), P90: of(func(p *percentiles) float64 { return p.P90 }),
+		P99: of(func(p *percentiles) float64 { return p.P99 }), P999: of(func(p *percentiles) float64 { return p.P999 }),
+	}
+	for _, p := range all {
+		together.Max, together.Batch = max(together.Max, p.Max), max(together.Batch, p.Batch)
+		together.Count += p.Count
+	}
+	return together
+}
+
+// schemesChart has a place on the x axis for each scheme.
+func schemesChart(patterns [][]result) *chart {
+	c := &chart{note: "time taken to that of the best fixed scheme of the same round: medians, and their extent; less is better", xLabel: "scheme: adaptive; all ways; all but early, merge …; none", yLabel: "ratio"}
+	for k, p := range patterns {
+		// Patterns stand side by side.
+		curve, aside := chartCurve{name: p[0].cell(), apart: true}, 0.14*(float64(k)-float64(len(patterns)-1)/2)
+		for i, one := range p {
+			if m := one.Ratio; m.Median != nil {
+				curve.points = append(curve.points, chartPoint{
+					x: float64(i+1) + aside, y: *m.Median, low: *m.Min, high: *m.Max,
+					hover: fmt.Sprintf("%s, %s: %s", one.cell(), one.Scheme, ratio(m.Median)),
+				})
+			}
+		}
+		c.curves = append(c.curves, curve)
+	}
+	names := schemes()
+	if c = c.drawn(func(x float64) string { return strings.TrimSuffix(names[int(x)-1].name, "=off") }, plainNumber); c != nil {
+		// Half a place is left at both ends.
+		c.x.logarithmic, c.x.low, c.x.high = false, 0.5, float64(len(names))+0.5
+		for i := range names {
+			c.x.marks = append(c.x.marks, float64(i+1))
+		}
+	}
+	return c
+}
+
+// scaleChart is the time of workloads over the number of ranks.
+func scaleChart(all []*growth) *chart {
+	c := &chart{note: "in virtual time, on cards of profile " + reportCard + "; less is better", xLabel: "ranks", yLabel: microseconds}
+	for _, g := range all {
+		curve := chartCurve{name: g.Workload}
+		for _, p := range g.Points {
+			curve.points = append(curve.points, chartPoint{x: float64(p.Ranks), y: p.Micros, hover: fmt.Sprintf("%s, %s: %.2f us", g.Workload, plural(p.Ranks, "rank"), p.Micros)})
+		}
+		c.curves = append(c.curves, curve)
+	}
+	if c = c.drawn(plainNumber, plainNumber); c != nil {
+		for _, n := range reportRanks {
+			if float64(n) <= c.x.high {
+				c.x.marks = append(c.x.marks, float64(n))
+			}
+		}
+	}
+	return c
+}
+
+// byteUnits is a size with its unit.
+func byteUnits(v float64) string {
+	switch {
+	case v >= 1<<20:
+		return fmt.Sprintf("%.3g MiB", v/(1<<20))
+	case v >= 1<<10:
+		return fmt.Sprintf("%.3g KiB", v/(1<<10))
+	}
+	return fmt.Sprintf("%g B", math.Round(v))
+}

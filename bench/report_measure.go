@@ -1,0 +1,306 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/onesided/rma/verbs/sim"
+)
+
+// A report is what has been measured for one.
+type report struct {
+	o       *reportOptions
+	Command string
+	Machine machine
+	Date    time.Time
+	Procs   int
+	// Peers have their versions; Missing are those that are not there.
+	Peers, Missing []string
+	peers          []*peer
+	// Ended is why it has less than was asked for, "" if it has all.
+	Ended string
+
+	lines   []*reportLine
+	schemes *schemeTable
+	scale   []*growth
+	figures []*plot
+	steps   []reportStep
+}
+
+// A reportLine is one case as one contestant measures it on one device: a line of a plot.
+type reportLine struct {
+	device, by string
+	run        func(ctx context.Context, j job) ([]result, error)
+	job        job
+	cells      []*reportCell
+	late       bool // was too slow, and gets no further turn
+}
+
+// A reportCell is one size of it.
+type reportCell struct {
+	cell
+	column
+	tails []*percentiles // of each round, nil where there are none
+}
+
+// name is that of the line in a legend.
+func (l *reportLine) name() string {
+	if l.by == ours {
+		return l.device
+	}
+	return l.device + ", " + l.by
+}
+
+func (l *reportLine) benchCase() *benchCase { return l.job.cells[0].c }
+
+// A reportStep is a part of the run that takes about so many seconds.
+type reportStep struct {
+	about   string
+	seconds float64
+	run     func(ctx context.Context) error
+}
+
+func newReport(o *reportOptions, command string) *report {
+	return &report{o: o, Command: command, Machine: thisMachine(), Date: time.Now(), Procs: runtime.GOMAXPROCS(0)}
+}
+
+// findPeers compiles what the installed peers run. clean removes it.
+func (r *report) findPeers(ctx context.Context) (clean func(), err error) {
+	r.peers, r.Missing = findPeers(ctx)
+	dir, err := os.MkdirTemp("", "rma-bench-")
+	if err != nil {
+		return nil, fmt.Errorf("bench: no place for the peers' programs: %w", err)
+	}
+	for _, p := range r.peers {
+		if err := p.build(ctx, dir); err != nil {
+			return nil, errors.Join(err, os.RemoveAll(dir))
+		}
+		r.Peers = append(r.Peers, p.title+" "+p.version)
+	}
+	return func() { os.RemoveAll(dir) }, nil
+}
+
+// plan lays out what is measured. What failed ranks write goes to stderr.
+func (r *report) plan(stderr io.Writer) error {
+	for _, o := range r.o.devices {
+		jobs, err := plan(o, 0)
+		if err != nil {
+			return err
+		}
+		for _, j := range byCase(jobs) {
+			r.addLine(o, ours, j, func(ctx context.Context, j job) ([]result, error) { return o.collect(ctx, j, stderr) })
+			for _, p := range r.peers {
+				if !j.cells[0].c.own && o.device != deviceIBV {
+					r.addLine(o, p.name, j, func(ctx context.Context, j job) ([]result, error) { return p.run(ctx, j, o) })
+				}
+			}
+		}
+	}
+	r.sortLines()
+	for round := range r.o.rounds {
+		for _, l := range inRound(round, r.lines) {
+			r.steps = append(r.steps, reportStep{
+				about:   fmt.Sprintf("round %d of %d: %s, %s", round+1, r.o.rounds, l.benchCase().name, l.name()),
+				seconds: l.seconds(), run: func(ctx context.Context) error { return l.take(ctx, round) },
+			})
+		}
+	}
+	if r.o.whole {
+		r.planSchemes(stderr)
+		r.planScale()
+	}
+	if r.o.paper {
+		r.planPaper()
+	}
+	return nil
+}
+
+func (r *report) addLine(o *options, by string, j job, run func(context.Context, job) ([]result, error)) {
+	l := &reportLine{device: o.device, by: by, run: run, job: j}
+	for _, one := range j.cells {
+		l.cells = append(l.cells, &reportCell{cell: one, column: column{series: newSeries(r.o.rounds)}, tails: make([]*percentiles, r.o.rounds)})
+	}
+	r.lines = append(r.lines, l)
+}
+
+// sortLines has the lines of one case follow each other, so that they are measured at one speed of
+// the machine.
+func (r *report) sortLines() {
+	var order []string
+	for _, l := range r.lines {
+		if name := l.benchCase().name; !slices.Contains(order, name) {
+			order = append(order, name)
+		}
+	}
+	slices.SortStableFunc(r.lines, func(a, b *reportLine) int {
+		return slices.Index(order, a.benchCase().name) - slices.Index(order, b.benchCase().name)
+	})
+}
+
+// take measures the line in a round.
+func (l *reportLine) take(ctx context.Context, round int) error {
+	if l.late {
+		return nil
+	}
+	results, err := l.run(ctx, l.job)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	l.late = errors.Is(err, errTimeout)
+	for _, c := range l.cells {
+		c.enter(round, c.cell, results, err)
+		for _, r := range results {
+			if r.Case == c.c.name && r.Size == c.size {
+				c.tails[round] = r.Percentiles
+			}
+		}
+	}
+	return nil
+}
+
+// seconds is about what a round of the line takes: to start the ranks, and a loop for each of
+// reportLoops, the warm-ups and the percentiles.
+func (l *reportLine) seconds() float64 {
+	start, turn, rate := 0.3, 0.5e-6, 8e9
+	if l.device == deviceTCP {
+		turn, rate = 12e-6, 2e9
+	}
+	sum := start
+	for _, c := range l.cells {
+		if c.c.iterations == nil {
+			sum++
+			continue
+		}
+		bytes := float64(c.size)
+		if c.c.unit == megabytes {
+			bytes *= inFlight
+		}
+		sum += float64(c.c.iterations(c.size)) * (turn + bytes/rate) * (reportLoops + 1) * 1.1
+	}
+	return sum
+}
+
+// reportPatterns are the epochs by which the report compares schemes.
+var reportPatterns = []string{"put_flush_lat:8", "scatter_rate", "fence_rate", "pattern16_bw:8192"}
+
+// reportRounds are those of schemes.
+const reportRounds = 5
+
+// planSchemes compares schemes over TCP, if that is among the devices and no switch arranges already.
+func (r *report) planSchemes(stderr io.Writer) {
+	i := slices.IndexFunc(r.o.devices, func(o *options) bool { return o.device == deviceTCP })
+	if i < 0 || r.o.devices[i].settings.arranged != "" {
+		return
+	}
+	o := *r.o.devices[i]
+	o.schemes, o.rounds, o.percentiles = true, reportRounds, false
+	words := []string{schemesCommand, "-rounds", fmt.Sprint(reportRounds)}
+	r.schemes = &schemeTable{Command: commandLine(append(words, reportPatterns...)), Machine: r.Machine, Device: o.device, Rounds: o.rounds}
+	for _, name := range reportPatterns {
+		r.steps = append(r.steps, reportStep{about: "schemes of " + name, seconds: 4, run: func(ctx context.Context) error {
+			selected, err := parseCases([]string{name})
+			if err != nil {
+				return err
+			}
+			one := o
+			one.cases = selected
+			jobs, err := plan(&one, 0)
+			if err != nil {
+				return err
+			}
+			return one.start(ctx, jobs[0], stderr, func(result result) error {
+				r.schemes.add(result)
+				return nil
+			})
+		}})
+	}
+}
+
+// reportRanks are the numbers of ranks that the report compares, on cards of reportCard.
+var reportRanks = []int{4, 16, 64, 256}
+
+const reportCard = "ndr-2024"
+
+func (r *report) planScale() {
+	for _, w := range workloads() {
+		g := &growth{Workload: w.name, Device: deviceSim + reportCard}
+		r.scale = append(r.scale, g)
+		for _, n := range reportRanks {
+			r.steps = append(r.steps, reportStep{about: fmt.Sprintf("%s, %s", w.name, plural(n, "rank")), seconds: float64(n) / 100, run: func(ctx context.Context) error {
+				card, err := sim.ByName(reportCard)
+				if err != nil {
+					return err
+				}
+				p, err := w.at(ctx, &scaleOptions{card: card, seed: 1, timeout: 10 * time.Minute}, n)
+				if err == nil {
+					g.Points = append(g.Points, p)
+				}
+				return err
+			}})
+		}
+	}
+}
+
+func (r *report) planPaper() {
+	for _, f := range figures() {
+		r.steps = append(r.steps, reportStep{about: "figure " + f.id(), seconds: 4, run: func(ctx context.Context) error {
+			p, err := f.reproduce(ctx, &paperOptions{svg: r.o.dir, seed: 1, timeout: 2 * time.Minute})
+			if err == nil {
+				r.figures = append(r.figures, p)
+			}
+			return err
+		}})
+	}
+}
+
+// estimate is about how long all steps take.
+func (r *report) estimate() time.Duration {
+	sum := 0.0
+	for _, s := range r.steps {
+		sum += s.seconds
+	}
+	return time.Duration(sum * float64(time.Second))
+}
+
+// measure takes all steps, and tells how long it will be from how long it was.
+func (r *report) measure(ctx context.Context, say func(string)) error {
+	left, done, began := r.estimate().Seconds(), 0.0, time.Now()
+	for _, s := range r.steps {
+		pace := 1.0
+		if done > 0 {
+			pace = time.Since(began).Seconds() / done
+		}
+		say(fmt.Sprintf("%s; about %v left", s.about, time.Duration(left*pace*float64(time.Second)).Round(time.Second)))
+		if err := s.run(ctx); err != nil {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			return fmt.Errorf("bench: report: %s: %w", s.about, err)
+		}
+		left, done = left-s.seconds, done+s.seconds
+	}
+	return nil
+}
+
+// ourFailures is an error if a cell of ours failed.
+func (r *report) ourFailures() error {
+	var failed []string
+	for _, l := range r.lines {
+		for _, c := range l.cells {
+			if l.by == ours && c.Failed {
+				failed = append(failed, fmt.Sprintf("%s on %s: %s", spell(c.cell), l.device, c.Reason))
+			}
+		}
+	}
+	if failed == nil {
+		return nil
+	}
+	return fmt.Errorf("bench: report: failed here: %s", strings.Join(failed, "; "))
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// scriptedReport has two cases on two devices, of which one is beside a peer, with values that are given.
+func scriptedReport(t *testing.T) *report {
+	t.Helper()
+	o, err := parseReport([]string{"-o", "DIR", "-devices", "local,tcp", "-rounds", "2", "put_flush_lat:8,1024,65536", "put_bw:8,1024"}, io.Discard)
+	require.NoError(t, err)
+	r := newReport(o, "go run ./bench report -o DIR")
+	r.Machine = machine{CPU: "A <fast> & good one", Cores: 2, System: "linux 6.1 amd64", Go: "go1.26"}
+	r.Date, r.Procs = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), 2
+	r.Peers = []string{"Open MPI 4.1"}
+	r.peers = []*peer{{name: "openmpi"}}
+	require.NoError(t, r.plan(io.Discard))
+	for i, l := range r.lines {
+		l.run = func(_ context.Context, j job) ([]result, error) {
+			var results []result
+			for k, one := range j.cells[:len(j.cells)-i%2] {
+				v := float64(i+1) * float64(10*k+1)
+				result := newResult(one, 2, []float64{v})
+				if l.by == ours && one.c.distributed() {
+					result.Percentiles = &percentiles{P50: v, P90: 1.5 * v, P99: 2 * v, P999: 3 * v, Max: 40 * v, Batch: 4, Count: 100}
+				}
+				results = append(results, result)
+			}
+			if i%2 == 1 {
+				return results, errors.New("the last is too much")
+			}
+			return results, nil
+		}
+		require.NoError(t, l.take(t.Context(), 0))
+		require.NoError(t, l.take(t.Context(), 1))
+		l.cells[0].set(1, 2**l.cells[0].Values[1])
+	}
+	return r
+}
+
+func TestReportPlots(t *testing.T) {
+	var names []string
+	var all strings.Builder
+	for _, f := range scriptedReport(t).plots() {
+		names = append(names, f.name)
+		all.WriteString(f.text)
+		wellFormed(t, f.text)
+	}
+	assert.Equal(t, []string{"put_flush_lat.svg", "put_flush_lat-percentiles.svg", "put_bw.svg"}, names)
+	golden(t, "testdata/report.svg.golden", all.String())
+}
+
+func wellFormed(t *testing.T, text string) {
+	t.Helper()
+	decoder := xml.NewDecoder(strings.NewReader(text))
+	for {
+		_, err := decoder.Token()
+		if err == io.EOF {
+			return
+		}
+		require.NoError(t, err)
+	}
+}
+
+var (
+	benchmarkLine = regexp.MustCompile(`^Benchmark[A-Z]\w*(/[a-z]+=[\w.]+)*-[1-9]\d*\t[1-9]\d*(\t[0-9.e+-]+ [^\s]+)+$`)
+	configLine    = regexp.MustCompile(`^[a-z][^\sA-Z]*: .+$`)
+)
+
+func TestReportBenchmarks(t *testing.T) {
+	text := scriptedReport(t).benchmarks()
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if strings.HasPrefix(line, "Benchmark") {
+			assert.Regexp(t, benchmarkLine, line)
+		} else {
+			assert.Regexp(t, configLine, line)
+		}
+	}
+	_, ofAnyMachine, found := strings.Cut(text, "pkg: ")
+	require.True(t, found)
+	golden(t, "testdata/report.results.golden", ofAnyMachine)
+}
+
+// What the units of cases become is more or less of the same.
+func TestReportUnits(t *testing.T) {
+	for _, test := range []struct {
+		value float64
+		unit  string
+		want  string
+	}{
+		{1.5, microseconds, "1500 ns/op"}, {7, nanoseconds, "7 ns/op"}, {2, operations, "2e+06 op/s"}, {3.25, megabytes, "3.25 MB/s"}, {50, percent, "50 percent"},
+	} {
+		assert.Equal(t, test.want, measuredAs(test.value, test.unit, ""))
+	}
+	assert.Equal(t, "1500 p99-ns/op", measuredAs(1.5, microseconds, "p99-"))
+}
+
+func TestReportPage(t *testing.T) {
+	r := scriptedReport(t)
+	r.Ended = "context canceled"
+	text := r.html(r.plots())
+	wellFormed(t, text)
+	for _, part := range []string{
+		"A &lt;fast&gt; &amp; good one", "Open MPI 4.1", "put_flush_lat: one put and its flush", "ended early", "context canceled",
+		"go run ./bench -device tcp -repeat 2 -peers -rounds 2 put_flush_lat:8,1024,65536", "the last is too much", "<th>p99.9</th>",
+	} {
+		assert.Contains(t, text, part)
+	}
+	assert.NotContains(t, text, "<script")
+	assert.NotRegexp(t, `(src|href)=`, text)
+}
+
+func TestReportOfARun(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new", "place")
+	var stdout, stderr bytes.Buffer
+	require.Zero(t, run(t.Context(), []string{reportCommand, "-o", dir, "-devices", "local", "-rounds", "2", "fop_lat", "put_bw:8,1024"}, &stdout, &stderr), stderr.String())
+	assert.Contains(t, stderr.String(), "the report takes about")
+	assert.Equal(t, []string{filepath.Join(dir, "report.html"), filepath.Join(dir, "results.txt"), filepath.Join(dir, "*.svg") + ", 2 plots"}, strings.Split(strings.TrimSpace(stdout.String()), "\n"))
+	text, err := os.ReadFile(filepath.Join(dir, "results.txt"))
+	require.NoError(t, err)
+	assert.Len(t, regexp.MustCompile(`(?m)^BenchmarkFopLat/device=local/size=8-\d+\t20000\t.* ns/op\t.* p99-ns/op\t`).FindAllString(string(text), -1), 2)
+	assert.Len(t, regexp.MustCompile(`(?m)^BenchmarkPutBw/device=local/size=(8|1024)-\d+\t1000\t.* MB/s$`).FindAllString(string(text), -1), 4)
+	page, err := os.ReadFile(filepath.Join(dir, "report.html"))
+	require.NoError(t, err)
+	wellFormed(t, string(page))
+}
+
+// Who ends the run gets what came before, and is told that it is not all.
+func TestReportThatIsInterrupted(t *testing.T) {
+	r := scriptedReport(t)
+	r.o.dir = t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	r.steps = []reportStep{
+		{"first", 1, func(context.Context) error { cancel(); return nil }},
+		{"second", 1, func(ctx context.Context) error { return ctx.Err() }},
+		{"third", 1, func(context.Context) error { t.Error("it goes on"); return nil }},
+	}
+	require.ErrorIs(t, r.finish(r.measure(ctx, func(string) {}), io.Discard), context.Canceled)
+	page, err := os.ReadFile(filepath.Join(r.o.dir, "report.html"))
+	require.NoError(t, err)
+	assert.Contains(t, string(page), "This run ended early, and has only what came before: context canceled")
+}
+
+func TestReportRefuses(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o666))
+	for _, test := range []struct {
+		args []string
+		says string
+	}{
+		{nil, "report needs a place: -o DIR"},
+		{[]string{"-o", "x", "put_latency"}, `there is no case "put_latency"; there are put_flush_lat`},
+		{[]string{"-o", "x", "put_bw:0"}, "sizes are whole numbers from 1"},
+		{[]string{"-o", "x", "-devices", "shm,udp"}, `-devices "shm,udp": "udp" is none; allowed are local, shm, tcp, ibv`},
+		{[]string{"-o", "x", "-devices", "tcp,tcp"}, "tcp is given twice"},
+		{[]string{"-o", "x", "-rounds", "0"}, "-rounds 0: at least 1"},
+		{[]string{"-o", "x", "-set", "warp=on"}, `there is no switch "warp"`},
+		{[]string{"-o", "x", "-devices", "shm", "-set", "batches=off"}, "-set batches=off is of what goes over TCP"},
+		{[]string{"-o", "x", "-timeout", "0s"}, "-timeout 0s: more than 0"},
+		{[]string{"-o", file, "fop_lat"}, "-o " + file + ":"},
+		{[]string{"-o", filepath.Join(file, "below"), "fop_lat"}, "-o " + file},
+	} {
+		var stdout, stderr bytes.Buffer
+		assert.Equal(t, 2, run(t.Context(), append([]string{reportCommand}, test.args...), &stdout, &stderr), "%v", test.args)
+		assert.Contains(t, stderr.String(), test.says)
+		assert.NotContains(t, stderr.String(), "the report takes")
+	}
+}
+
+func TestReportSizes(t *testing.T) {
+	o := &reportOptions{}
+	assert.Equal(t, []int{8, 32, 128, 512, 2048, 8192, 32768, 131072, 524288, 1 << 20}, o.sizes(caseNamed("put_bw")))
+	o.dense = true
+	dense := o.sizes(caseNamed("acc_flush_lat"))
+	assert.Greater(t, len(dense), 150)
+	for i, size := range dense {
+		assert.Zero(t, size%8)
+		if i > 0 {
+			assert.Greater(t, size, dense[i-1])
+		}
+	}
+}
+
+func TestDecimalAxes(t *testing.T) {
+	for _, test := range []struct {
+		low, high float64
+		want      []float64
+	}{
+		{0.011, 160, []float64{0.01, 0.1, 1, 10, 100}},
+		{3, 40, []float64{2, 5, 10, 20, 50}},
+		{5, 5, []float64{5, 10}},
+	} {
+		ticks := decimalAxis(test.low, test.high, 0, 1).ticks()
+		assert.InEpsilonSlice(t, test.want, ticks, 1e-9)
+	}
+}
