@@ -34,8 +34,7 @@ func (r *report) plots() []reportFile {
 	for _, lines := range r.caseLines() {
 		c := lines[0].benchCase()
 		if len(lines[0].cells) > 1 {
-			title := c.name + ": " + c.about
-			files = appendChart(files, c.name, title, r.commandOf(lines), c.name, sizeChart(lines))
+			files = appendChart(files, c.name, c.name+" over size", r.commandOf(lines), c.name, sizeChart(lines))
 		}
 		title := c.name + ": how its times are distributed"
 		files = appendChart(files, c.name+"-percentiles", title, r.commandOf(lines)+" # with -percentiles", c.name, percentileChart(lines))
@@ -108,7 +107,7 @@ func sizeChart(lines []*reportLine) *chart {
 	if first.moreIsBetter() {
 		better = "more is better"
 	}
-	c := &chart{note: "median of the rounds, in a band from their lowest to their highest; " + better, xLabel: "size", yLabel: first.unit}
+	c := &chart{note: "median of the rounds, in a band from their lowest to their highest; " + better, xLabel: "size", yLabel: first.unit, below: []string{first.about}}
 	// A mark every 5 % hides the line.
 	const mostMarks = 40
 	for _, l := range lines {
