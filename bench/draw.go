@@ -146,7 +146,7 @@ func (c *chart) svg() string {
 	var b strings.Builder
 	lines := len(c.below)
 	if c.keyBelow {
-		lines += len(c.curves)
+		lines += len(c.curves) + 1
 	}
 	height := drawnCases + drawnLine*lines
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n",
@@ -169,7 +169,7 @@ func (c *chart) svg() string {
 	at := float64(drawnTop + 20)
 	step, below := 18.0, drawnCases
 	if c.keyBelow {
-		at, step, below = drawnCases, drawnLine, drawnCases+drawnLine*len(c.curves)
+		at, step, below = drawnCases, drawnLine, drawnCases+drawnLine*len(c.curves)+drawnLine/2
 	}
 	for i, curve := range c.curves {
 		drawKey(&b, i, curve.name, at+step*float64(i))
