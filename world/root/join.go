@@ -12,6 +12,7 @@ import (
 
 	"github.com/onesided/rma/verbs/tcp/logqueue"
 	"github.com/onesided/rma/verbs/tcp/proof"
+	"github.com/onesided/rma/world/line"
 	"github.com/onesided/rma/world/pmi"
 )
 
@@ -200,7 +201,7 @@ var (
 )
 
 func (s *Settings) dialer() *net.Dialer {
-	return &net.Dialer{Timeout: proofTime, KeepAliveConfig: s.keepAlive(), Control: s.limitSilence}
+	return s.line().Dialer(proofTime)
 }
 
 func (c *caller) call(ctx context.Context) (client *pmi.Client, err error) {
@@ -210,7 +211,12 @@ func (c *caller) call(ctx context.Context) (client *pmi.Client, err error) {
 		return nil, err
 	}
 	c.connected = true
-	conn := c.secure(raw)
+	host, _, err := net.SplitHostPort(c.Root)
+	if err != nil {
+		_ = raw.Close()
+		return nil, err
+	}
+	conn := c.line().Call(raw, host)
 	// Whatever waits on a closed connection returns, whichever deadline it has.
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	defer func() {
@@ -225,7 +231,7 @@ func (c *caller) call(ctx context.Context) (client *pmi.Client, err error) {
 	if err := conn.SetDeadline(time.Now().Add(proofTime)); err != nil {
 		return nil, err
 	}
-	if err := handshake(conn); err != nil {
+	if err := line.Handshake(conn); err != nil {
 		return nil, err
 	}
 	if err := proof.Dial(conn, c.Key, purpose); err != nil {

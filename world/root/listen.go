@@ -25,7 +25,7 @@ func listen(ctx context.Context, s *Settings) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w=%s: %w", ErrListen, root, err)
 	}
-	config := net.ListenConfig{KeepAliveConfig: s.keepAlive(), Control: s.limitSilence}
+	config := s.line().ListenConfig()
 	var failures []error
 	for _, address := range addresses {
 		l, err := config.Listen(ctx, "tcp", net.JoinHostPort(address.String(), port))

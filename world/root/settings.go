@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/verbs/tcp/proof"
+	"github.com/onesided/rma/world/line"
 )
 
 // MaxSize bounds the number of ranks.
@@ -47,38 +48,8 @@ func (s *Settings) log() *slog.Logger {
 	return s.Logger
 }
 
-// secure is the connection over which a rank talks to the root.
-func (s *Settings) secure(conn net.Conn) net.Conn {
-	if s.TLS == nil {
-		return conn
-	}
-	config := s.TLS.Clone()
-	config.MinVersion = max(config.MinVersion, tls.VersionTLS13)
-	if s.Rank == 0 {
-		return tls.Server(conn, config)
-	}
-	if host, _, err := net.SplitHostPort(s.Root); err == nil && config.ServerName == "" {
-		config.ServerName = host
-	}
-	return tls.Client(conn, config)
-}
-
-// handshake makes TLS ready, if the connection has it. The version is looked at once
-// more, because a configuration of the user's can put another, which allows an older
-// one, in its own place for each connection.
-func handshake(conn net.Conn) error {
-	secure, ok := conn.(*tls.Conn)
-	if !ok {
-		return nil
-	}
-	if err := secure.Handshake(); err != nil {
-		return fmt.Errorf("root: TLS: %w", err)
-	}
-	if version := secure.ConnectionState().Version; version < tls.VersionTLS13 {
-		return fmt.Errorf("root: TLS: the peer speaks %s, the least allowed is %s", tls.VersionName(version), tls.VersionName(tls.VersionTLS13))
-	}
-	return nil
-}
+// line is how a rank and the root are connected.
+func (s *Settings) line() *line.Settings { return &line.Settings{TLS: s.TLS, Silence: s.Silence} }
 
 const (
 	rootVariable = "RMA_ROOT"
@@ -172,22 +143,11 @@ func (s *Settings) check() error {
 	if len(s.Key) < proof.MinKey || len(s.Key) > proof.MaxKey {
 		return fmt.Errorf("%w: key of %d bytes, allowed are %d to %d", ErrSettings, len(s.Key), proof.MinKey, proof.MaxKey)
 	}
-	if s.Silence < 0 {
-		return fmt.Errorf("%w: silence %v, must be more than 0, or 0 for %v", ErrSettings, s.Silence, defaultSilence)
-	}
 	if len(s.Terms) > maxTerms || !printable(s.Terms) {
 		return fmt.Errorf("%w: terms %.300q, allowed are %d printable characters", ErrSettings, s.Terms, maxTerms)
 	}
-	return s.checkTLS()
-}
-
-func (s *Settings) checkTLS() error {
-	switch c := s.TLS; {
-	case c == nil:
-	case c.MaxVersion != 0 && c.MaxVersion < tls.VersionTLS13:
-		return fmt.Errorf("%w: TLS of at most %s, must allow %s", ErrSettings, tls.VersionName(c.MaxVersion), tls.VersionName(tls.VersionTLS13))
-	case s.Rank == 0 && len(c.Certificates) == 0 && c.GetCertificate == nil && c.GetConfigForClient == nil:
-		return fmt.Errorf("%w: TLS without a certificate, which rank 0 needs", ErrSettings)
+	if err := s.line().Check(s.Rank == 0); err != nil {
+		return fmt.Errorf("%w: %w", ErrSettings, err)
 	}
 	return nil
 }

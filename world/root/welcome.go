@@ -9,6 +9,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/onesided/rma/world/line"
 )
 
 func (h *host) accept() {
@@ -26,7 +28,7 @@ func (h *host) accept() {
 		if !h.unproven.Enter(carrier) {
 			return
 		}
-		conn := h.settings.secure(carrier)
+		conn := h.settings.line().Accept(carrier)
 		if !h.keep(conn, carrier) {
 			return
 		}
@@ -91,7 +93,7 @@ func (h *host) hear(conn, carrier net.Conn) (claim, error) {
 		if err := conn.SetDeadline(time.Now().Add(proofTime)); err != nil {
 			return nil, err
 		}
-		return conn, handshake(conn)
+		return conn, line.Handshake(conn)
 	}
 	if _, err := h.unproven.Hear(carrier, secure, h.settings.Key, purpose); err != nil {
 		return claim{}, err

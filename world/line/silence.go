@@ -1,13 +1,13 @@
-package root
+package line
 
 import (
 	"net"
 	"time"
 )
 
-// defaultSilence is how long a connection lives whose other host does not answer,
-// unless [Settings] say so.
-const defaultSilence = 10 * time.Second
+// DefaultSilence is how long a connection lives whose other host does not answer,
+// unless the settings say so.
+const DefaultSilence = 10 * time.Second
 
 // longestKeepAlive is the most that Linux takes.
 const longestKeepAlive = 32767 * time.Second
@@ -15,7 +15,7 @@ const longestKeepAlive = 32767 * time.Second
 // silence is the settings', or the default.
 func (s *Settings) silence() time.Duration {
 	if s.Silence == 0 {
-		return defaultSilence
+		return DefaultSilence
 	}
 	return s.Silence
 }

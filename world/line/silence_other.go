@@ -1,6 +1,6 @@
 //go:build !linux
 
-package root
+package line
 
 import "syscall"
 

@@ -1,4 +1,4 @@
-package root
+package line
 
 import (
 	"errors"
