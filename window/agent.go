@@ -61,7 +61,7 @@ func (s *server) take(w *wish) bool {
 	case 0:
 		return reached(&s.core.posted[rank], w.number)
 	case Shared:
-		taken = s.takeShared(rank)
+		taken = s.takeShared(s.holder(rank))
 	default:
 		taken = s.takeExclusive(w)
 	}
@@ -69,6 +69,14 @@ func (s *server) take(w *wish) bool {
 		s.core.world.AfterHearing()
 	}
 	return taken
+}
+
+// holder is who a rank is in the words of locks: a client is in its seat.
+func (s *server) holder(rank int) int {
+	if s.core.host == s.core {
+		return rank
+	}
+	return s.core.host.size + s.core.seat
 }
 
 func (s *server) takeShared(origin int) bool {
@@ -82,24 +90,24 @@ func (s *server) takeShared(origin int) bool {
 		return true
 	}
 	word.Store(0)
-	s.core.ringHolder(s.liveHolder())
+	s.core.host.ringHolder(s.liveHolder())
 	return false
 }
 
 func (s *server) takeExclusive(w *wish) bool {
-	control := &s.core.own.control
+	host, control := s.core.host, &s.core.own.control
 	if !w.taken {
-		if s.liveHolder() != 0 || !control.exclusive().CompareAndSwap(0, uint32(w.from.Rank())+1) {
+		if s.liveHolder() != 0 || !control.exclusive().CompareAndSwap(0, uint32(s.holder(w.from.Rank()))+1) {
 			return false
 		}
 		w.taken = true
 	}
-	for origin := range s.core.size {
+	for origin := range host.holders() {
 		shared := control.pair(origin, sharedAt)
 		if shared.Load() == 0 {
 			continue
 		}
-		if !s.core.world.Gone(origin) {
+		if !host.gone(origin) {
 			return false
 		}
 		shared.Store(0)
@@ -111,22 +119,26 @@ func (s *server) takeExclusive(w *wish) bool {
 // left is broken.
 func (s *server) liveHolder() uint32 {
 	exclusive := s.core.own.control.exclusive()
-	holder := exclusive.Load()
-	if holder != 0 && (int(holder) > s.core.size || s.core.world.Gone(int(holder-1))) && exclusive.CompareAndSwap(holder, 0) {
+	holder, host := exclusive.Load(), s.core.host
+	if holder != 0 && (int(holder) > host.holders() || host.gone(int(holder-1))) && exclusive.CompareAndSwap(holder, 0) {
 		return exclusive.Load()
 	}
 	return holder
 }
 
+// gone tells whether a holder of a lock of this rank's part has failed or left. A client in its seat
+// gives back what it has before it is.
+func (c *core) gone(holder int) bool { return holder < c.size && c.world.Gone(holder) }
+
 // giveBack gives back the lock of a rank, and tells whether that had it.
 func (s *server) giveBack(kind LockKind, rank int) bool {
-	c := s.core
-	c.world.BeforeTelling()
+	c, holder := s.core.host, s.holder(rank)
+	s.core.world.BeforeTelling()
 	if kind == Shared {
-		c.giveBackShared(c.own, rank)
+		c.giveBackShared(c.own, holder)
 		return true
 	}
-	had := c.own.control.exclusive().CompareAndSwap(uint32(rank)+1, 0)
+	had := c.own.control.exclusive().CompareAndSwap(uint32(holder)+1, 0)
 	if had {
 		c.ringWaiters(c.own)
 	}

@@ -188,6 +188,9 @@ func (c *carrying) one() (done bool, err error) {
 		}
 		s.core.world.BeforeTelling()
 		s.core.own.control.slot(int(offset)).Add(1)
+		if host := s.core.host; host != s.core {
+			host.world.Ring(host.rank)
+		}
 		return true, nil
 	}
 	into := c.answer[c.filled:][:run.Answer()]

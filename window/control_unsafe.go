@@ -13,20 +13,23 @@ import (
 // maps it. Who writes which word:
 //
 //	meeting     the block of the window's world.Meeting, for Fence.
-//	exclusive   the holder of the exclusive lock: its rank + 1, 0 when free.
+//	exclusive   the holder of the exclusive lock: its rank + 1, or that of a seat, which
+//	            is numbered behind the ranks; 0 when free.
 //	            Taken and given back by compare-and-swap; whoever finds the
 //	            holder dead gives it back.
 //	waiters     a count of ranks that wait for the lock, by atomic add.
 //	pair[o]     what rank o tells this rank: all four words are written by o
 //	            alone, except that a shared lock of a dead o is cleared by
 //	            whoever finds it.
+//	pair[size+s] the lock of the client that has seat s of this rank's part: see Serve.
+//	            It is written by this rank for the client.
 //	tally       those of the meeting for tallies, world.TallyBytes of them.
 //	slot[i]     how many notifications have arrived, by atomic add.
 //	stripe[i]   lock of the i-th stripe of the window: its holder's rank + 1,
 //	            by compare-and-swap; see stripes.
 //
 // Words that different ranks write are on different cache lines, but for pairs
-// in jobs of more than 64 ranks, where the block would grow too large.
+// in jobs of more than 64 ranks and seats, where the block would grow too large.
 const (
 	lineBytes = 64
 
@@ -63,18 +66,18 @@ const (
 	minStripeShift = 6
 )
 
-// layoutOf is the layout for a job of ranks, a window of windowBytes and a number
-// of notification slots.
-func layoutOf(ranks int, windowBytes uint64, slots int) layout {
+// layoutOf is the layout for a job of ranks, clients in seats, a window of windowBytes and a
+// number of notification slots.
+func layoutOf(ranks, seats int, windowBytes uint64, slots int) layout {
 	l := layout{pairStride: lineBytes, stripeShift: minStripeShift}
-	if ranks > 64 {
+	if ranks+seats > 64 {
 		l.pairStride = pairBytes
 	}
 	if windowBytes > maxStripes<<minStripeShift {
 		l.stripeShift = uint8(bits.Len64((windowBytes - 1) / maxStripes))
 	}
 	l.stripes = int((windowBytes+1<<l.stripeShift-1)>>l.stripeShift) + 1
-	l.tallyAt = roundUp(pairsAt+uintptr(ranks)*l.pairStride, lineBytes)
+	l.tallyAt = roundUp(pairsAt+uintptr(ranks+seats)*l.pairStride, lineBytes)
 	l.slotsAt = l.tallyAt + uintptr(world.TallyBytes(ranks))
 	l.stripesAt = l.slotsAt + uintptr(slots)*lineBytes
 	l.bytes = roundUp(l.stripesAt+uintptr(l.stripes)*lineBytes, 4096)

@@ -23,7 +23,7 @@ func newCore(w *world.World, number uint32, s settings, p *part, allocated bool)
 		here:     make([]atomic.Bool, w.Size()),
 		release:  p.release,
 	}
-	c.lockWord = uint32(c.rank) + 1
+	c.lockWord, c.host = uint32(c.rank)+1, c
 	c.watch = newWatch(w)
 	c.locking = w.Attached(lockingKey{}, func() any { return new(locking) }).(*locking)
 	// Memory of the programs may have to be reached by system calls, which have no
@@ -33,12 +33,16 @@ func newCore(w *world.World, number uint32, s settings, p *part, allocated bool)
 	if err != nil {
 		return nil, err
 	}
-	c.own = &peer{control: controlOver(p.control, layoutOf(c.size, uint64(len(p.memory)), s.slots)), data: p.memory, neighbor: neighbor, block: p.control}
+	own := controlOver(p.control, layoutOf(c.size, s.seats, uint64(len(p.memory)), s.slots))
+	c.own = &peer{control: own, data: p.memory, neighbor: neighbor, block: p.control}
+	if p.lent != nil {
+		c.lodge(p.lent)
+	}
 	if c.own.data == nil {
 		c.own.data = []byte{}
 	}
 	c.peers[c.rank].Store(c.own)
-	c.meeting = w.NewMeeting(c.number, p.control, int(c.own.control.tallyAt), func(rank int) ([]byte, error) {
+	c.meeting = w.NewMeeting(c.number, p.control, int(own.tallyAt), func(rank int) ([]byte, error) {
 		p, err := c.peer(rank)
 		if err != nil {
 			return nil, err
@@ -78,7 +82,9 @@ func (c *core) shut() {
 	c.stopListening()
 	if !c.closed.Swap(true) {
 		c.account()
-		parts.Delete(c.own.control.base)
+		if c.host == c {
+			parts.Delete(c.own.control.base)
+		}
 	}
 	c.tallies.broken.Store(true)
 	c.viewsMu.Lock()
@@ -95,6 +101,7 @@ func (c *core) abandon() {
 	c.mu.Lock()
 	c.epochs.Abandon()
 	c.mu.Unlock()
+	c.seats.revoke()
 	c.shut()
 	c.applyHeld()
 	c.server.end()

@@ -71,6 +71,9 @@ func create[T Element](ctx context.Context, w *world.World, a arguments, options
 	if w == nil {
 		return nil, fmt.Errorf("window: %s: %w: nil World", a.call, ErrArgument)
 	}
+	if err := w.Collective(); err != nil {
+		return nil, fmt.Errorf("window: %s: %w", a.call, err)
+	}
 	all := w.Attached(creatorKey{}, func() any { return new(creator) }).(*creator)
 	if !all.mu.TryLock() {
 		return nil, fmt.Errorf("window: %s: %w in another goroutine of rank %d", a.call, world.ErrBusy, w.Rank())
@@ -113,7 +116,7 @@ func (all *creator) begin(w *world.World, a arguments, fault error, makePart fun
 		all.number, all.numbered = w.NewNumber(), true
 	}
 	c := &creation{arguments: a, world: w, fault: fault}
-	c.mine = description{call: callNumber(a.call), kind: uint32(a.kind), hints: a.bits(), slots: uint32(a.slots)}
+	c.mine = description{call: callNumber(a.call), kind: uint32(a.kind), hints: a.bits(), slots: uint32(a.slots), seats: uint32(a.seats)}
 	if c.fault == nil {
 		c.part, c.fault = makePart()
 	}
@@ -219,6 +222,8 @@ func (c *creation) differences() error {
 			return differ("options", d.hints, want.hints)
 		case !d.failed && !want.failed && d.slots != want.slots:
 			return differ("Notifications", d.slots, want.slots)
+		case !d.failed && !want.failed && d.seats != want.seats:
+			return differ("Seats", d.seats, want.seats)
 		case !d.failed:
 			if err := d.check(c.kind); err != nil {
 				return &CreateError{Rank: rank, Cause: err}

@@ -20,6 +20,7 @@ type description struct {
 	kind  uint32
 	hints promises
 	slots uint32
+	seats uint32
 	// process tells processes apart.
 	process uint64
 	bytes   uint64

@@ -21,6 +21,12 @@ var (
 	ErrAlignment = errors.New("window does not fit the element type")
 	// ErrDescription: what a rank has told of its part cannot be.
 	ErrDescription = errors.New("impossible part of a window")
+	// ErrAttached: a call that a window has not that was attached to.
+	ErrAttached = errors.New("a window that was attached to has locks only, for operations on rank 0 between them: Lock, LockAll, Flush, Unlock, UnlockAll")
+	// ErrServed: the window is served to clients.
+	ErrServed = errors.New("the window is served: end Serve first")
+	// ErrName: no window is served under the name, or not as what is asked for.
+	ErrName = errors.New("no such window")
 	// ErrMismatch: the ranks disagree on a collective call's arguments.
 	ErrMismatch = errors.New("ranks disagree")
 )

@@ -25,6 +25,9 @@ func (c *core) Fence(ctx context.Context, asserts ...Assert) error {
 	if err := checkContext(ctx, "Fence"); err != nil {
 		return err
 	}
+	if err := c.checkJob("Fence"); err != nil {
+		return err
+	}
 	assert := together(asserts)
 	c.mu.Lock()
 	number, err := c.epochs.BeginFence(assert)
@@ -83,6 +86,9 @@ func (c *core) fence(ctx context.Context, number uint32, assert Assert) error {
 // closed, but its memory stays until the World is closed, because others may still use
 // it.
 func (c *core) Close() error {
+	if c.seats.served() {
+		return fmt.Errorf("window: Close: %w", ErrServed)
+	}
 	c.mu.Lock()
 	err := c.epochs.Close()
 	broken := c.broken
@@ -91,6 +97,9 @@ func (c *core) Close() error {
 		return fmt.Errorf("window: %w%s", err, c.whoOpened())
 	}
 	c.shut()
+	if c.visited != nil {
+		return c.visited.leave(c)
+	}
 	if broken != nil {
 		// This rank has told others of a Fence that it gave up, which for them is
 		// the meeting that it would close by.

@@ -2,6 +2,8 @@ package window
 
 import (
 	"context"
+
+	"github.com/onesided/rma/world"
 )
 
 // The lock of a target is a word for the exclusive holder and one word an origin
@@ -79,7 +81,7 @@ func (c *core) lockExclusive(ctx context.Context, call string, target int, p *pe
 			return err
 		}
 	}
-	for origin := range c.size {
+	for origin := range c.holders() {
 		if err := c.awaitShared(ctx, call, target, origin, p); err != nil {
 			c.unlockExclusive(p)
 			return err
@@ -89,7 +91,7 @@ func (c *core) lockExclusive(ctx context.Context, call string, target int, p *pe
 }
 
 func (c *core) nobodyShares(p *peer) bool {
-	for origin := range c.size {
+	for origin := range c.holders() {
 		if p.control.pair(origin, sharedAt).Load() != 0 {
 			return false
 		}
@@ -135,7 +137,7 @@ func (c *core) awaitUnlocked(ctx context.Context, call string, target int, p *pe
 		if err := wait.Lost(call, target); err != nil {
 			return err
 		}
-		if rank := int(holder - 1); rank >= c.size || wait.Lost(call, rank) != nil && c.mayBreak(rank) {
+		if rank := int(holder - 1); rank >= c.holders() || c.lostHolder(call, rank, &wait) {
 			exclusive.CompareAndSwap(holder, 0)
 			continue
 		}
@@ -157,7 +159,7 @@ func (c *core) awaitShared(ctx context.Context, call string, target, origin int,
 		if err := wait.Lost(call, target); err != nil {
 			return err
 		}
-		if wait.Lost(call, origin) != nil && c.mayBreak(origin) {
+		if c.lostHolder(call, origin, &wait) {
 			shared.Store(0)
 			break
 		}
@@ -166,6 +168,15 @@ func (c *core) awaitShared(ctx context.Context, call string, target, origin int,
 		}
 	}
 	return nil
+}
+
+// holders is how many may have a lock of a target: the ranks, and behind them the clients in its
+// seats. The lock of a client that has failed is given back by the target, which alone knows of it.
+func (c *core) holders() int { return c.size + c.hints.seats }
+
+// lostHolder tells whether the lock of a holder is to be broken.
+func (c *core) lostHolder(call string, holder int, wait *world.Waiter) bool {
+	return holder < c.size && wait.Lost(call, holder) != nil && c.mayBreak(holder)
 }
 
 // mayBreak tells whether this rank may break a lock of one that has failed or left. One

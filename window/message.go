@@ -30,6 +30,13 @@ const (
 	// carried out when this rank has posted, and the word set. If X is not 0 it is a ticket,
 	// which is granted then, with the answer. Y is as of messageLock.
 	messageComplete
+	// messageAttach, of a client to the process that serves it, asks for the window that its
+	// payload names: see request. X is the number of the request. messageAttached answers it:
+	// Y is the number that the window has in messages from now on, with its offer, or 0, with
+	// why there is none. messageDetach says that the client has closed window X.
+	messageAttach
+	messageAttached
+	messageDetach
 )
 
 // messageGranted says that a lock with ticket X is granted, with the answer to the packet that
@@ -93,6 +100,9 @@ func (s *server) Serve(from *world.Link, m *world.Message, payload []byte) error
 
 func (s *server) serve(from *world.Link, m *world.Message, payload []byte) error {
 	c := s.core
+	if c.host != c && m.Kind != messagePacket && m.Kind != messageLock && m.Kind != messageUnlock {
+		return fmt.Errorf("a message of kind %d of a client, which has locks only", m.Kind)
+	}
 	switch m.Kind {
 	case messagePacket, messageGate, messageLock, messageComplete:
 		ended := m.X

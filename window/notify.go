@@ -47,6 +47,9 @@ func (c *core) WaitNotify(ctx context.Context, slot int, count uint64) error {
 	if err := checkContext(ctx, "WaitNotify"); err != nil {
 		return err
 	}
+	if err := c.checkJob("WaitNotify"); err != nil {
+		return err
+	}
 	if err := c.checkSlot("WaitNotify", slot); err != nil {
 		return err
 	}
@@ -92,6 +95,9 @@ func (c *core) nobodyLeft(wait *world.Waiter) error {
 // TestNotify is WaitNotify that does not block: it tells whether it took count
 // notifications.
 func (c *core) TestNotify(slot int, count uint64) (bool, error) {
+	if err := c.checkJob("TestNotify"); err != nil {
+		return false, err
+	}
 	if err := c.checkSlot("TestNotify", slot); err != nil {
 		return false, err
 	}

@@ -17,6 +17,7 @@ type settings struct {
 	immediate     bool
 	cardAtomics   bool
 	slots         int
+	seats         int
 	scheme        scheduler.Scheme
 }
 
@@ -71,6 +72,20 @@ func Notifications(n int) Option {
 			return fmt.Errorf("window: Notifications(%d): %w: allowed are 0 to %d", n, ErrArgument, MaxNotifications)
 		}
 		s.slots = n
+		return nil
+	}
+}
+
+// MaxSeats is the most that [Seats] takes.
+const MaxSeats = 1 << 12
+
+// Seats has the window be served to as many clients of each rank at once: see [Serve].
+func Seats(n int) Option {
+	return func(s *settings) error {
+		if n < 0 || n > MaxSeats {
+			return fmt.Errorf("window: Seats(%d): %w: allowed are 0 to %d", n, ErrArgument, MaxSeats)
+		}
+		s.seats = n
 		return nil
 	}
 }

@@ -20,6 +20,8 @@ type part struct {
 	device    verbs.Device
 	// takesAtomics tells that the network card carries out atomics on it.
 	takesAtomics bool
+	// lent is the window that the memory is of, if that is served to a client.
+	lent *core
 }
 
 const windowAccess = verbs.LocalWrite | verbs.RemoteWrite | verbs.RemoteRead
@@ -47,7 +49,7 @@ func ownPart(w *world.World, memory []byte) (part, error) {
 // that do not map the block send messages, which are checked: they get no key to it.
 func (p *part) addControl(w *world.World, s settings) error {
 	p.device = w.Device()
-	l := layoutOf(w.Size(), uint64(len(p.memory)), s.slots)
+	l := layoutOf(w.Size(), s.seats, uint64(len(p.memory)), s.slots)
 	block, err := p.device.AllocateMemory(int(l.bytes))
 	if err != nil {
 		return fmt.Errorf("allocating %d bytes of control block: %w", l.bytes, err)

@@ -179,6 +179,9 @@ func (c *core) Post(_ context.Context, group Group) error {
 // can be told of what cannot be taken back. It is before a call begins: to meet
 // another process may take long.
 func (c *core) reachEach(call string, group Group) error {
+	if err := c.checkJob(call); err != nil {
+		return err
+	}
 	for i := range group.Len() {
 		rank := group.Rank(i)
 		if rank >= c.size || c.peers[rank].Load() != nil || c.closed.Load() {

@@ -91,6 +91,7 @@ func (c *core) waitStripe(word *atomic.Uint32) {
 // died. A word that names no rank was written by nobody who keeps the rules, and is
 // broken too.
 func (c *core) isDead(holder uint32) bool {
+	c = c.host
 	if uint64(holder) > uint64(c.size) {
 		return true
 	}

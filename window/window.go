@@ -78,6 +78,13 @@ type core struct {
 	rank  int
 	size  int
 	hints settings
+	// host is the window of which this rank's part has the control block: this one, but for
+	// the end of a client's in the process that serves it, which has a seat there.
+	host  *core
+	seat  int
+	seats seats
+	// visited is where the window was attached to, nil for one that this rank's job made.
+	visited *visitor
 
 	// mu serializes the synchronization calls' changes of epochs; operations
 	// read the access words of epochs without it.
@@ -315,7 +322,7 @@ func (c *core) mapPeer(rank int) (*peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := layoutOf(c.size, d.bytes, c.hints.slots)
+	l := layoutOf(c.size, c.hints.seats, d.bytes, c.hints.slots)
 	if uintptr(len(block)) < l.bytes || alignmentOf(block) < lineBytes {
 		return nil, fmt.Errorf("window: control block of rank %d: %w: %d bytes at a multiple of %d, not %d at one of %d", rank, ErrDescription, len(block), alignmentOf(block), l.bytes, lineBytes)
 	}

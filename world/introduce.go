@@ -95,7 +95,7 @@ func introduce(rank, size int, s settings) (introduction, verbs.Device, error) {
 	if err := me.findRDMA(s); err != nil {
 		return me, nil, err
 	}
-	if s.device == tcpDevice || s.device == ibvDevice {
+	if s.unshared || s.device == tcpDevice || s.device == ibvDevice {
 		me.host = ""
 		return me, nil, nil
 	}

@@ -54,6 +54,8 @@ type settings struct {
 	// of and keeps.
 	transfers transfer.Set
 	kept      regcache.Limits
+	// unshared tells that no memory is shared with others, whatever host they are on.
+	unshared bool
 	// rings tells whether letters may go by rings, nil if nothing does.
 	rings *bool
 	// burst is how many requests a link collects; inline how many bytes go along with one;

@@ -8,19 +8,19 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// A line is a queue pair of which only that it is severed counts.
-type line struct {
+// severed is a queue pair of which only that it is severed counts.
+type severed struct {
 	verbs.QueuePair
 	severed bool
 }
 
-func (l *line) Sever() { l.severed = true }
+func (l *severed) Sever() { l.severed = true }
 
 // What is closed is forgotten, what is open is severed with its rank, and what comes later
 // is refused.
 func TestLines(t *testing.T) {
 	var l lines
-	closed, open, other, late := new(line), new(line), new(line), new(line)
+	closed, open, other, late := new(severed), new(severed), new(severed), new(severed)
 	require.NoError(t, l.add(1, closed))
 	require.NoError(t, l.add(1, open))
 	require.NoError(t, l.add(2, other))
@@ -37,7 +37,7 @@ func TestLines(t *testing.T) {
 func TestLinesWithout(t *testing.T) {
 	var l lines
 	l.sever(1)
-	require.ErrorIs(t, l.add(1, new(line)), verbs.ErrPeerGone)
-	l.remove(1, new(line))
+	require.ErrorIs(t, l.add(1, new(severed)), verbs.ErrPeerGone)
+	l.remove(1, new(severed))
 	require.Empty(t, l.open)
 }

@@ -55,8 +55,8 @@ func (w *World) Shrink(ctx context.Context) (*World, error) {
 	switch {
 	case w == nil || ctx == nil:
 		return nil, fmt.Errorf("world: Shrink: %w: nil World or context", ErrArgument)
-	case w.closed.Load():
-		return nil, fmt.Errorf("world: Shrink: %w", ErrClosed)
+	case w.Collective() != nil:
+		return nil, fmt.Errorf("world: Shrink: %w", w.Collective())
 	case !w.collective.TryLock():
 		return nil, fmt.Errorf("world: Shrink: %w in another goroutine of rank %d", ErrBusy, w.rank)
 	}

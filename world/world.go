@@ -82,6 +82,8 @@ type World struct {
 	lines          lines
 
 	attached attachments
+	// session is what the World of one has, nil in others.
+	session *Session
 
 	closing sync.Once
 	closed  atomic.Bool
@@ -209,6 +211,17 @@ func (w *World) enter(ctx context.Context, call string) error {
 	return err
 }
 
+// Collective tells why this World has no collectives: ErrClosed, or ErrSession; nil if it has.
+func (w *World) Collective() error {
+	switch {
+	case w.closed.Load():
+		return ErrClosed
+	case w.session != nil:
+		return ErrSession
+	}
+	return nil
+}
+
 // take is enter by one who looks for a verdict anyway.
 func (w *World) take(ctx context.Context, call string) error {
 	switch {
@@ -219,11 +232,12 @@ func (w *World) take(ctx context.Context, call string) error {
 	case !w.collective.TryLock():
 		return fmt.Errorf("world: %s: %w in another goroutine of rank %d", call, ErrBusy, w.rank)
 	}
-	if w.closed.Load() {
-		w.collective.Unlock()
-		return fmt.Errorf("world: %s: %w", call, ErrClosed)
+	err := w.Collective()
+	if err == nil {
+		return nil
 	}
-	return nil
+	w.collective.Unlock()
+	return fmt.Errorf("world: %s: %w", call, err)
 }
 
 // Close leaves the job, or the team. It returns when every other rank of it has called it
@@ -234,6 +248,9 @@ func (w *World) Close() error {
 	var err error
 	w.closing.Do(func() {
 		w.closed.Store(true)
+		if w.session != nil {
+			w.session.leave()
+		}
 		err = w.closeTeams()
 		if w.Failures() != 0 {
 			w.report(w.calls.Load() + 1)

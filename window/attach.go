@@ -1,0 +1,209 @@
+package window
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/scheduler"
+	"github.com/onesided/rma/world"
+)
+
+// Attach gives the window that another process serves under a name, see Serve, in a World of world.Dial. T is its
+// element type. Its memory is rank 0's; this rank, 1, has none of it. It has the operations of every window, between
+// Lock, or LockAll, and Unlock; calls for which others have to call something too are an ErrAttached. Close is for
+// this rank alone.
+//
+// A name that is not served, another element type, and a window whose seats are all taken are an ErrName. The end of
+// the other process is a *world.PeerError of rank 0. What the window was promised when it was made (SingleElement and
+// the like) is promised here too; the options may only leave out ways to arrange operations (Without).
+func Attach[T Element](ctx context.Context, w *world.World, name string, options ...Option) (*Window[T], error) {
+	if err := checkContext(ctx, "Attach"); err != nil {
+		return nil, err
+	}
+	if w == nil {
+		return nil, fmt.Errorf("window: Attach: %w: nil World", ErrArgument)
+	}
+	if !w.Dialed() {
+		return nil, fmt.Errorf("window: Attach: %w: the World is none of world.Dial", ErrArgument)
+	}
+	if name == "" || len(name) > MostName {
+		return nil, fmt.Errorf("window: Attach: %w: a name of %d bytes, allowed are 1 to %d", ErrArgument, len(name), MostName)
+	}
+	local := settings{scheme: scheduler.All}
+	for _, option := range options {
+		if err := option(&local); err != nil {
+			return nil, err
+		}
+	}
+	if local.bits() != 0 || local.slots != 0 || local.seats != 0 {
+		return nil, fmt.Errorf("window: Attach: %w: what is promised of a window is decided where it is made, the only option here is Without", ErrArgument)
+	}
+	v := w.Attached(visitorKey{}, func() any { return newVisitor(w) }).(*visitor)
+	c, err := v.attach(ctx, name, reduce.KindOf[T](), local.scheme)
+	if err != nil {
+		return nil, fmt.Errorf("window: Attach %q: %w", name, err)
+	}
+	return windowOver[T](c), nil
+}
+
+// checkJob refuses a call for which others have to call something.
+func (c *core) checkJob(call string) error {
+	if c.visited != nil {
+		return fmt.Errorf("window: %s: %w", call, ErrAttached)
+	}
+	return nil
+}
+
+// A visitor is a client's part in its session.
+type visitor struct {
+	world  *world.World
+	number uint32
+
+	mu      sync.Mutex
+	tickets uint64
+	// asked are the requests without an answer.
+	asked map[uint64]*inquiry
+}
+
+// An inquiry is a request. Who has made it waits until it is answered, unless that was given up, which
+// the mutex of the visitor guards.
+type inquiry struct {
+	answered atomic.Bool
+	number   uint64
+	text     []byte
+	givenUp  bool
+}
+
+type visitorKey struct{}
+
+func newVisitor(w *world.World) *visitor {
+	v := &visitor{world: w, number: w.NewNumber(), asked: make(map[uint64]*inquiry)}
+	w.Serve(v.number, v)
+	return v
+}
+
+// Serve takes answers. It is called in progress.
+func (v *visitor) Serve(from *world.Link, m *world.Message, payload []byte) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	a := v.asked[m.X]
+	if m.Kind != messageAttached || a == nil || m.Y > 1<<32-1 {
+		return fmt.Errorf("window: a message of kind %d for request %d, which was not made", m.Kind, m.X)
+	}
+	delete(v.asked, m.X)
+	if a.givenUp {
+		if m.Y != 0 {
+			from.Reply(&world.Message{Kind: messageDetach, Service: v.number, X: m.Y}, nil)
+		}
+		return nil
+	}
+	a.number, a.text = m.Y, append([]byte(nil), payload...)
+	a.answered.Store(true)
+	return nil
+}
+
+// attach asks for a window, and makes this rank's end of it.
+func (v *visitor) attach(ctx context.Context, name string, kind reduce.Kind, scheme scheduler.Scheme) (*core, error) {
+	a, err := v.ask(ctx, encodeRequest(kind, name))
+	switch {
+	case err != nil:
+		return nil, err
+	case a.number == 0:
+		return nil, fmt.Errorf("%w of %v: %.512q", ErrName, kind, a.text)
+	}
+	c, err := v.settle(uint32(a.number), a.text, kind, scheme)
+	if err != nil {
+		v.detach(uint32(a.number))
+	}
+	return c, err
+}
+
+// settle makes this rank's end of a window that it is offered.
+func (v *visitor) settle(number uint32, text []byte, kind reduce.Kind, scheme scheduler.Scheme) (*core, error) {
+	s, theirs, err := parseOffer(text)
+	if err == nil {
+		err = theirs.check(kind)
+	}
+	if err == nil && number <= v.number {
+		err = fmt.Errorf("%w: window %d", ErrDescription, number)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.scheme = scheme
+	var p part
+	if err := p.addControl(v.world, s); err != nil {
+		return nil, err
+	}
+	c, err := newCore(v.world, number, s, &p, false)
+	if err != nil {
+		_ = p.release()
+		return nil, err
+	}
+	c.visited = v
+	c.open([]description{theirs, emptyPart()}, reachMapped, false)
+	return c, nil
+}
+
+// ask asks for a window, and waits for the answer.
+func (v *visitor) ask(ctx context.Context, text []byte) (*inquiry, error) {
+	link, err := v.world.Link(0)
+	if err != nil {
+		return nil, err
+	}
+	a := new(inquiry)
+	v.mu.Lock()
+	v.tickets++
+	ticket := v.tickets
+	v.asked[ticket] = a
+	v.mu.Unlock()
+	if err := link.TellWithin(ctx, &world.Message{Kind: messageAttach, Service: v.number, X: ticket}, text); err != nil {
+		v.mu.Lock()
+		delete(v.asked, ticket)
+		v.mu.Unlock()
+		return nil, err
+	}
+	link.Post()
+	wait := v.world.NewWaiter()
+	defer wait.Finish()
+	for !a.answered.Load() {
+		err := wait.Lost("window.Attach", 0)
+		if err == nil {
+			err = wait.Pause(ctx)
+		}
+		if err != nil && v.giveUp(a) {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// giveUp gives a request up, unless it has been answered.
+func (v *visitor) giveUp(a *inquiry) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	a.givenUp = !a.answered.Load()
+	return a.givenUp
+}
+
+// leave closes a window.
+func (v *visitor) leave(c *core) error {
+	c.withdraw()
+	err := c.release()
+	if v.world.Failure(0) == nil {
+		v.detach(c.number)
+	}
+	return err
+}
+
+// detach tells that a window is closed here. That the other process has ended tells it as well.
+func (v *visitor) detach(number uint32) {
+	link, err := v.world.Link(0)
+	if err == nil {
+		_ = link.Tell(&world.Message{Kind: messageDetach, Service: v.number, X: uint64(number)}, nil)
+		link.Post()
+	}
+}

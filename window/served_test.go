@@ -1,0 +1,140 @@
+package window_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
+)
+
+// serving runs body while rank 0 of a job of one serves a window of words under the name "words".
+func serving(t *testing.T, count, seats int, body func(ctx context.Context, address string, win *window.Window[uint64]), options ...window.Option) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	l, err := world.Listen(ctx, "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	require.NoError(t, world.Run(ctx, 1, func(ctx context.Context, w *world.World) error {
+		win, err := window.Allocate[uint64](ctx, w, count, append(options, window.Seats(seats))...)
+		if err != nil {
+			return err
+		}
+		served, stop := context.WithCancel(ctx)
+		var serving sync.WaitGroup
+		var failed error
+		serving.Go(func() { failed = window.Serve(served, l, win.As("words")) })
+		body(ctx, l.Addr().String(), win)
+		stop()
+		serving.Wait()
+		return errors.Join(failed, win.Close())
+	}))
+}
+
+// visit attaches to the window.
+func visit(t *testing.T, ctx context.Context, address string, body func(win *window.Window[uint64]) error) {
+	t.Helper()
+	w, err := world.Dial(ctx, address)
+	require.NoError(t, err)
+	win, err := window.Attach[uint64](ctx, w, "words")
+	require.NoError(t, err)
+	require.NoError(t, body(win))
+	require.NoError(t, win.Close())
+	require.NoError(t, w.Close())
+}
+
+func TestAttach(t *testing.T) {
+	serving(t, 8, 2, func(ctx context.Context, address string, own *window.Window[uint64]) {
+		visit(t, ctx, address, func(win *window.Window[uint64]) error {
+			require.Equal(t, 8, win.Len(0))
+			require.Zero(t, win.Len(1))
+			require.NoError(t, win.Lock(ctx, window.Exclusive, 0))
+			require.NoError(t, win.Put([]uint64{1, 2, 3}, 0, 2))
+			require.NoError(t, win.Accumulate(window.Sum, []uint64{40}, 0, 7))
+			require.NoError(t, win.Unlock(ctx, 0))
+			require.Equal(t, []uint64{0, 0, 1, 2, 3, 0, 0, 40}, own.Local())
+			var got [8]uint64
+			require.NoError(t, win.LockAll(ctx))
+			require.NoError(t, win.Get(got[:], 0, 0))
+			require.NoError(t, win.Flush(ctx, 0))
+			require.Equal(t, own.Local(), got[:])
+			require.NoError(t, win.PutNotify([]uint64{9}, 0, 0, 3))
+			require.NoError(t, win.UnlockAll(ctx))
+			require.NoError(t, own.WaitNotify(ctx, 3, 1))
+			require.EqualValues(t, 9, own.Local()[0])
+			return nil
+		})
+	})
+}
+
+// Everyone adds, under locks of both kinds and without, in the process that serves and in clients.
+func TestAttachedAdd(t *testing.T) {
+	const clients, rounds = 4, 200
+	serving(t, 3, clients, func(ctx context.Context, address string, own *window.Window[uint64]) {
+		add := func(win *window.Window[uint64]) error {
+			for range rounds {
+				var word [1]uint64
+				err := errors.Join(win.Lock(ctx, window.Exclusive, 0), win.Get(word[:], 0, 0), win.Flush(ctx, 0))
+				word[0]++
+				if err = errors.Join(err, win.Put(word[:], 0, 0), win.Unlock(ctx, 0),
+					win.Lock(ctx, window.Shared, 0), win.Accumulate(window.Sum, []uint64{1, 2}, 0, 1), win.Unlock(ctx, 0)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		var running sync.WaitGroup
+		for range clients {
+			running.Go(func() { visit(t, ctx, address, add) })
+		}
+		require.NoError(t, add(own))
+		running.Wait()
+		const all = (clients + 1) * rounds
+		require.Equal(t, []uint64{all, all, 2 * all}, own.Local())
+	})
+}
+
+func TestAttachRefused(t *testing.T) {
+	serving(t, 1, 1, func(ctx context.Context, address string, own *window.Window[uint64]) {
+		w, err := world.Dial(ctx, address)
+		require.NoError(t, err)
+		_, err = window.Attach[uint64](ctx, w, "nothing")
+		require.ErrorIs(t, err, window.ErrName)
+		require.ErrorIs(t, own.Close(), window.ErrServed)
+		_, err = window.Attach[float32](ctx, w, "words")
+		require.ErrorIs(t, err, window.ErrName)
+		require.ErrorContains(t, err, "uint64")
+		_, err = window.Attach[uint64](ctx, w, "words", window.SingleElement())
+		require.ErrorIs(t, err, window.ErrArgument)
+		_, err = window.Allocate[uint64](ctx, w, 1)
+		require.ErrorIs(t, err, world.ErrSession)
+		require.ErrorIs(t, w.Barrier(ctx), world.ErrSession)
+		// A seat is given free and taken again.
+		for range 3 {
+			win, err := window.Attach[uint64](ctx, w, "words")
+			require.NoError(t, err)
+			_, err = window.Attach[uint64](ctx, w, "words")
+			require.ErrorIs(t, err, window.ErrName)
+			require.ErrorContains(t, err, "seats")
+			require.ErrorIs(t, win.Fence(ctx), window.ErrAttached)
+			require.ErrorIs(t, win.WaitNotify(ctx, 0, 1), window.ErrAttached)
+			group, err := win.Group(0)
+			require.NoError(t, err)
+			require.ErrorIs(t, win.Start(ctx, group), window.ErrAttached)
+			require.ErrorIs(t, win.Post(ctx, group), window.ErrAttached)
+			require.NoError(t, win.Lock(ctx, window.Shared, 0))
+			require.ErrorIs(t, win.Put([]uint64{1}, 0, 1), window.ErrRange)
+			require.ErrorIs(t, win.Put([]uint64{1}, 1, 0), epoch.ErrNoEpoch)
+			require.NoError(t, win.Unlock(ctx, 0))
+			require.NoError(t, win.Close())
+		}
+		require.NoError(t, w.Close())
+	})
+}

@@ -1,0 +1,169 @@
+package world
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/onesided/rma/verbs/tcp/proof"
+	"github.com/onesided/rma/world/line"
+)
+
+// A session is a World of two that were not started together: rank 0 has accepted it, from a
+// [Listener], and rank 1 has dialed. Its ranks find each other over a line, which stays for as
+// long as the session lasts: when a side leaves it says so there first, since the other side,
+// which knows nothing of what this one is about to call, has to leave too, for Close to end; and
+// that a process has died its system tells there, also before there is any link.
+
+// sessionPurpose is that of the proof of the key.
+const sessionPurpose = "rma session 1"
+
+// ErrSession: a collective call in a session.
+var ErrSession = errors.New("the World of a session has no collectives: only windows that are attached to, and what goes over them")
+
+const (
+	// proofTime bounds the proof of the key, on either side, and one attempt to connect.
+	proofTime = 5 * time.Second
+	// longestText bounds what is exchanged over a line.
+	longestText = 4 << 10
+	// bye is what a side that leaves says.
+	bye = 'b'
+)
+
+// keyOfNobody stands for no key, which is allowed on loopback addresses only.
+var keyOfNobody = make([]byte, 32)
+
+// A Session is a client of a [Listener].
+type Session struct {
+	world *World
+	conn  net.Conn
+	// left is closed when the other side leaves, or has failed; saidBye tells that this one does.
+	left    chan struct{}
+	saidBye atomic.Bool
+	reading sync.WaitGroup
+	// giveUp fails the other side, which has said that it leaves and ended its line, but did
+	// not come to the end of the session. It is set before left is closed.
+	giveUp *time.Timer
+}
+
+// newSession makes a World that was joined over a line that of a session.
+func newSession(w *World, conn net.Conn) *Session {
+	s := &Session{world: w, conn: conn, left: make(chan struct{})}
+	w.yield, w.session = yieldToProcesses, s
+	w.finalize = s.hangUp
+	s.reading.Go(s.listen)
+	return s
+}
+
+// World is that of the session. This process is rank 0 of it, the client rank 1.
+func (s *Session) World() *World { return s.world }
+
+// Left is closed when the client leaves, or has failed. The session's World is to be closed then,
+// for which a client that leaves waits.
+func (s *Session) Left() <-chan struct{} { return s.left }
+
+// End ends the session from this side: what the client calls from now on, and what it waits in,
+// fails with the cause's text. The session's World is still to be closed.
+func (s *Session) End(cause error) {
+	s.fail(cause)
+	_ = s.conn.Close()
+}
+
+// fail has the other side failed, for this one.
+func (s *Session) fail(cause error) { s.world.roster.fail(1-s.world.rank, cause) }
+
+// listen waits until the other side leaves, or its line ends.
+func (s *Session) listen() {
+	var said [1]byte
+	_, err := io.ReadFull(s.conn, said[:])
+	if err == nil && said[0] == bye {
+		s.giveUp = time.AfterFunc(s.world.settings.silence, func() { s.fail(ErrLeft) })
+		close(s.left)
+		return
+	}
+	defer close(s.left)
+	switch {
+	case s.saidBye.Load():
+		// The other side was sooner done.
+	case err != nil:
+		s.fail(fmt.Errorf("world: the line of the session has ended: %w", err))
+	default:
+		s.fail(fmt.Errorf("world: the line of the session: %w: it said %#x", errContact, said[0]))
+	}
+}
+
+// leave tells the other side that this one leaves.
+func (s *Session) leave() {
+	s.saidBye.Store(true)
+	_ = s.conn.SetWriteDeadline(time.Now().Add(proofTime))
+	_, _ = s.conn.Write([]byte{bye})
+}
+
+// hangUp ends the line.
+func (s *Session) hangUp() error {
+	s.saidBye.Store(true)
+	_ = s.conn.Close()
+	s.reading.Wait()
+	if s.giveUp != nil {
+		s.giveUp.Stop()
+	}
+	return nil
+}
+
+// overLine is an exchange with the other side of a line.
+func overLine(conn net.Conn, rank int) Exchange {
+	return func(ctx context.Context, mine string) ([]string, error) {
+		stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+		defer stop()
+		var length [2]byte
+		if _, err := conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(mine))), mine...)); err != nil {
+			return nil, err
+		}
+		if _, err := io.ReadFull(conn, length[:]); err != nil {
+			return nil, err
+		}
+		n := binary.BigEndian.Uint16(length[:])
+		if n > longestText {
+			return nil, fmt.Errorf("%w of %d bytes, allowed are %d", errContact, n, longestText)
+		}
+		theirs := make([]byte, n)
+		if _, err := io.ReadFull(conn, theirs); err != nil {
+			return nil, err
+		}
+		all := []string{mine, mine}
+		all[1-rank] = string(theirs)
+		return all, nil
+	}
+}
+
+// sessionSettings are those of either side of sessions, with the key by which they know each other.
+func sessionSettings(options []Option, accepts bool) (s settings, key []byte, err error) {
+	s, err = newSettings(options)
+	if err != nil {
+		return s, nil, err
+	}
+	if path := os.Getenv("RMA_KEY_FILE"); s.key == nil && path != "" {
+		if s.key, err = proof.ReadKeyFile(path); err != nil {
+			return s, nil, fmt.Errorf("%w: RMA_KEY_FILE: %w", ErrEnvironment, err)
+		}
+	}
+	key = s.key
+	if key == nil {
+		key = keyOfNobody
+	}
+	if n := len(key); n < proof.MinKey || n > proof.MaxKey {
+		return s, nil, fmt.Errorf("%w: a key of %d bytes (WithKey), allowed are %d to %d", ErrArgument, n, proof.MinKey, proof.MaxKey)
+	}
+	s.unshared = true
+	return s, key, s.line().Check(accepts)
+}
+
+// line is how the sides of a session are connected first.
+func (s *settings) line() *line.Settings { return &line.Settings{TLS: s.tls, Silence: s.silence} }

@@ -1,0 +1,111 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/onesided/rma/verbs/tcp/proof"
+	"github.com/onesided/rma/world/line"
+)
+
+// Dial begins a session with the process that listens at a host:port, see [Listen]. It gives a World of
+// two, in which this process is rank 1 and the other one rank 0, for windows of that to be attached
+// to: see window.Attach. There are no collectives in it but Close, which ends the session and is to be called.
+// That the other process ends, or ends the session, is a [PeerError] of rank 0.
+//
+// The options are those of [New]. Both sides must have the same key (WithKey, or RMA_KEY_FILE in the environment), and
+// either both or none a TLS configuration (WithTLS), with a certificate for each. Over which device they reach each
+// other is chosen as for ranks on different hosts: TCP, or RDMA cards if both have one.
+//
+// Nothing waits for a server that does not listen yet: that is an error at once.
+func Dial(ctx context.Context, address string, options ...Option) (*World, error) {
+	if ctx == nil {
+		return nil, fmt.Errorf("world: Dial: %w: nil context", ErrArgument)
+	}
+	s, key, err := sessionSettings(options, false)
+	if err != nil {
+		return nil, fmt.Errorf("world: Dial: %w", err)
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("world: Dial: %w: %q is not host:port", ErrArgument, address)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, s.patience, fmt.Errorf("no session with %s within %v", address, s.patience))
+	defer cancel()
+	conn, err := s.call(ctx, address, host, key)
+	if err != nil {
+		return nil, fmt.Errorf("world: Dial: %w", err)
+	}
+	w, err := join(ctx, 1, 2, overLine(conn, 1), s)
+	if err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("world: Dial: session with %s: %w", address, err)
+	}
+	newSession(w, conn)
+	return w, nil
+}
+
+// callAgain is after how long a server is called again that had no time.
+const callAgain = 50 * time.Millisecond
+
+// call gives a line to a server, which has proved the key. A server that many call at once hangs up
+// on some: those call again.
+func (s *settings) call(ctx context.Context, address, host string, key []byte) (net.Conn, error) {
+	for {
+		raw, err := s.line().Dialer(proofTime).DialContext(ctx, "tcp", address)
+		if err != nil {
+			return nil, errors.Join(err, ended(ctx))
+		}
+		if key := s.key; key == nil && !isLoopback(raw.RemoteAddr()) {
+			_ = raw.Close()
+			return nil, fmt.Errorf("%w: %s is another machine, and there is no key; set RMA_KEY_FILE, or WithKey", ErrArgument, address)
+		}
+		conn := s.line().Call(raw, host)
+		stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
+		err = conn.SetDeadline(time.Now().Add(proofTime))
+		if err == nil {
+			err = line.Handshake(conn)
+		}
+		if err == nil {
+			err = proof.Dial(conn, key, sessionPurpose)
+		}
+		if err == nil {
+			err = conn.SetDeadline(time.Time{})
+		}
+		if !stop() {
+			err = errors.Join(err, ended(ctx))
+		}
+		if err == nil {
+			return conn, nil
+		}
+		_ = raw.Close()
+		if !proof.Ended(err) || ctx.Err() != nil {
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(err, ended(ctx))
+		case <-time.After(callAgain):
+		}
+	}
+}
+
+// ended is why a context has ended, nil if it has not.
+func ended(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return context.Cause(ctx)
+}
+
+func isLoopback(address net.Addr) bool {
+	bound, err := netip.ParseAddrPort(address.String())
+	return err == nil && bound.Addr().Unmap().IsLoopback()
+}
+
+// Dialed tells whether this World is one of Dial.
+func (w *World) Dialed() bool { return w.session != nil && w.rank == 1 }

@@ -1,0 +1,159 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/onesided/rma/verbs/tcp/proof"
+	"github.com/onesided/rma/world/line"
+)
+
+const (
+	// mostUnproven bounds the connections that have not proved the key, mostJoining the clients
+	// that have and whose sessions begin.
+	mostUnproven = 128
+	mostJoining  = 64
+)
+
+// A Listener accepts the sessions of processes that were started at other times, by others: see
+// [Dial]. Most programs leave it to window.Serve. Its methods may be called from any goroutine.
+type Listener struct {
+	settings settings
+	key      []byte
+	listener net.Listener
+	// ctx ends when the Listener is closed.
+	ctx      context.Context
+	cancel   context.CancelFunc
+	unproven *proof.Room
+	joining  chan struct{}
+	sessions chan *Session
+	running  sync.WaitGroup
+}
+
+// Listen listens at a host:port, of which the port may be 0, for clients that begin sessions. The options are
+// those of [New], with a key (WithKey, or RMA_KEY_FILE in the environment): without one any process could begin a
+// session, which is allowed on loopback addresses only.
+//
+// What is asked of windows goes over connections of their own, to a port that is chosen for each session, at the
+// address that [WithAddress] or RMA_ADDRESS says: it must be reachable for clients as the Listener is.
+func Listen(ctx context.Context, address string, options ...Option) (*Listener, error) {
+	if ctx == nil {
+		return nil, fmt.Errorf("world: Listen: %w: nil context", ErrArgument)
+	}
+	s, key, err := sessionSettings(options, true)
+	if err != nil {
+		return nil, fmt.Errorf("world: Listen: %w", err)
+	}
+	// A session leaves neither a table nor a trace: they are of who looks at its own.
+	s.statsTo, s.trace = "", ""
+	listener, err := s.line().ListenConfig().Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("world: Listen: %w", err)
+	}
+	if s.key == nil && !isLoopback(listener.Addr()) {
+		return nil, errors.Join(fmt.Errorf("world: Listen: %w: %s is where other machines connect, and there is no key; set RMA_KEY_FILE, or WithKey, or listen on a loopback address", ErrArgument, listener.Addr()), listener.Close())
+	}
+	l := &Listener{settings: s, key: key, listener: listener, unproven: proof.NewRoom(mostUnproven), joining: make(chan struct{}, mostJoining), sessions: make(chan *Session)}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	l.running.Go(l.accept)
+	return l, nil
+}
+
+// Addr is where the Listener listens.
+func (l *Listener) Addr() net.Addr { return l.listener.Addr() }
+
+// Accept gives the next session. It returns ErrClosed when the Listener is closed.
+func (l *Listener) Accept(ctx context.Context) (*Session, error) {
+	if ctx == nil {
+		return nil, fmt.Errorf("world: Accept: %w: nil context", ErrArgument)
+	}
+	select {
+	case s := <-l.sessions:
+		return s, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-l.ctx.Done():
+		return nil, fmt.Errorf("world: Accept: %w", ErrClosed)
+	}
+}
+
+// Close ends listening. Sessions that were accepted go on.
+func (l *Listener) Close() error {
+	l.cancel()
+	err := l.listener.Close()
+	l.unproven.Close()
+	l.running.Wait()
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// pauseAfter is how long accepting pauses when it fails, for what may pass, such as too many open files.
+const pauseAfter = 10 * time.Millisecond
+
+func (l *Listener) accept() {
+	for {
+		carrier, err := l.listener.Accept()
+		if err != nil {
+			select {
+			case <-l.ctx.Done():
+				return
+			case <-time.After(pauseAfter):
+				continue
+			}
+		}
+		if !l.unproven.Enter(carrier) {
+			return
+		}
+		l.running.Go(func() {
+			if err := l.welcome(carrier); err != nil {
+				_ = carrier.Close()
+				l.settings.logger.Warn("a client was turned away", "who", carrier.RemoteAddr(), "at", l.Addr(), "why", err)
+			}
+		})
+	}
+}
+
+// welcome has a client prove the key, and begins its session.
+func (l *Listener) welcome(carrier net.Conn) error {
+	conn := l.settings.line().Accept(carrier)
+	secure := func() (io.ReadWriter, error) {
+		if err := conn.SetDeadline(time.Now().Add(proofTime)); err != nil {
+			return nil, err
+		}
+		return conn, line.Handshake(conn)
+	}
+	if _, err := l.unproven.Hear(carrier, secure, l.key, sessionPurpose); err != nil {
+		return err
+	}
+	if err := conn.SetDeadline(time.Time{}); err != nil {
+		return err
+	}
+	select {
+	case l.joining <- struct{}{}:
+	case <-l.ctx.Done():
+		return ErrClosed
+	}
+	w, err := join(l.ctx, 0, 2, overLine(conn, 0), l.settings)
+	<-l.joining
+	if err != nil {
+		return err
+	}
+	s := newSession(w, conn)
+	select {
+	case l.sessions <- s:
+		return nil
+	case <-s.left:
+		err = errors.New("it left before it was accepted")
+	case <-l.ctx.Done():
+		err = ErrClosed
+	}
+	s.End(err)
+	return errors.Join(err, w.Close())
+}
