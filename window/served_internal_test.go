@@ -1,0 +1,126 @@
+package window
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/world"
+)
+
+func FuzzRequest(f *testing.F) {
+	f.Add(encodeRequest(reduce.KindOf[uint64](), "words"))
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 'a'})
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, text []byte) {
+		kind, name, err := parseRequest(text)
+		if err == nil && (name == "" || kind >= reduce.Kinds || string(encodeRequest(kind, name)) != string(text)) {
+			t.Fatalf("kind %d, name %q of %x", kind, name, text)
+		}
+	})
+}
+
+func FuzzOffer(f *testing.F) {
+	c := &core{hints: settings{singleElement: true, unordered: true, slots: 3}}
+	f.Add(c.offer(&description{bytes: 64, alignment: 4096, data: world.Places{{}, verbs.RemoteRegion{Address: 1, Length: 64, RKey: 2}}}))
+	f.Add(c.offer(&description{bytes: 1 << 63, alignment: 3}))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		s, d, err := parseOffer(text)
+		if err != nil {
+			return
+		}
+		if s.slots > MaxNotifications {
+			t.Fatalf("%d slots", s.slots)
+		}
+		if d.check(reduce.KindOf[int64]()) == nil && d.bytes%8 != 0 {
+			t.Fatalf("%d bytes", d.bytes)
+		}
+		if again := (&core{hints: s}).offer(&d); string(again) != string(text) {
+			t.Fatalf("%x is offered as %x", text, again)
+		}
+	})
+}
+
+// A client that keeps no rule is refused, does nothing to what it has no lock for as ranks see it, and leaves
+// nothing behind.
+func TestHostileClient(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	l, err := world.Listen(ctx, "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, world.Run(ctx, 1, func(ctx context.Context, w *world.World) error {
+		win, err := Allocate[int64](ctx, w, 4, Seats(1))
+		if err != nil {
+			return err
+		}
+		var serving sync.WaitGroup
+		serving.Go(func() { err = Serve(ctx, l, win.As("words")) })
+		visitHostile(ctx, t, l.Addr().String())
+		// Its seat, and the lock that it had taken, are free.
+		c, failed := world.Dial(ctx, l.Addr().String())
+		require.NoError(t, failed)
+		var again *Window[int64]
+		for again == nil {
+			again, failed = Attach[int64](ctx, c, "words")
+		}
+		require.NoError(t, errors.Join(failed, again.Lock(ctx, Exclusive, 0), again.Put([]int64{1, 2, 3, 4}, 0, 0), again.Unlock(ctx, 0)))
+		require.NoError(t, errors.Join(again.Close(), c.Close(), l.Close()))
+		serving.Wait()
+		require.Equal(t, []int64{1, 2, 3, 4}, win.Local())
+		return errors.Join(err, win.Close())
+	}))
+}
+
+func visitHostile(ctx context.Context, t *testing.T, address string) {
+	w, err := world.Dial(ctx, address)
+	require.NoError(t, err)
+	win, err := Attach[int64](ctx, w, "words")
+	require.NoError(t, err)
+	link, err := w.Link(0)
+	require.NoError(t, err)
+	refused := func(service uint32, m world.Message, payload []byte) {
+		t.Helper()
+		m.Service = service
+		require.NoError(t, link.Tell(&m, payload))
+		var refusal *world.RefusalError
+		require.ErrorAs(t, link.Flush(ctx, service), &refusal, "%+v", m)
+	}
+	for _, m := range []world.Message{
+		{Kind: messageWord, A: postAt, X: 1}, {Kind: messageComplete, Z: 1}, {Kind: messageMark}, {Kind: messageGranted},
+		{Kind: messageAttach}, {Kind: messageLock, A: 9}, {Kind: messageUnlock, A: uint8(Exclusive)},
+	} {
+		refused(win.number, m, nil)
+	}
+	v := win.visited
+	for _, m := range []world.Message{{Kind: messageDetach}, {Kind: messageDetach, X: 1 << 40}, {Kind: messageAttached}, {Kind: messageLock}} {
+		refused(v.number, m, nil)
+	}
+	refused(v.number, world.Message{Kind: messageAttach, X: 9}, make([]byte, requestHead+MostName+1))
+	// Windows that are none, and requests that are none, are answered, which the visitor refuses: it has not asked.
+	require.NoError(t, link.Tell(&world.Message{Kind: messageDetach, Service: v.number, X: 77}, nil))
+	for _, text := range [][]byte{nil, {1}, binary.LittleEndian.AppendUint32(nil, 1<<31), []byte("\xff\xff\xff\xffwords")} {
+		a := new(inquiry)
+		v.mu.Lock()
+		v.tickets++
+		v.asked[v.tickets] = a
+		ticket := v.tickets
+		v.mu.Unlock()
+		require.NoError(t, link.Tell(&world.Message{Kind: messageAttach, Service: v.number, X: ticket}, text))
+		link.Post()
+		for !a.answered.Load() {
+			w.Poll()
+		}
+		require.Zero(t, a.number)
+	}
+	// It leaves with the exclusive lock.
+	require.NoError(t, win.Lock(ctx, Exclusive, 0))
+	require.NoError(t, win.Flush(ctx, 0))
+	require.NoError(t, w.Close())
+}

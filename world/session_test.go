@@ -1,0 +1,184 @@
+package world_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"math/big"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/verbs/tcp/proof"
+	"github.com/onesided/rma/world"
+)
+
+// listening is a Listener on the loopback address, and how sessions of it end.
+func listening(t *testing.T, options ...world.Option) (l *world.Listener, ends chan error) {
+	t.Helper()
+	l, err := world.Listen(t.Context(), "127.0.0.1:0", options...)
+	require.NoError(t, err)
+	ends = make(chan error, 8)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			s, err := l.Accept(context.Background())
+			if err != nil {
+				return
+			}
+			<-s.Left()
+			failed := s.World().Failure(1)
+			ends <- errors.Join(failed, s.World().Close())
+		}
+	}()
+	t.Cleanup(func() {
+		require.NoError(t, l.Close())
+		<-done
+	})
+	return l, ends
+}
+
+// certified is a configuration for both sides on the loopback address.
+func certified(t *testing.T) *tls.Config {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	require.NoError(t, err)
+	parsed, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	pool := x509.NewCertPool()
+	pool.AddCert(parsed)
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, RootCAs: pool, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert}
+}
+
+func TestSession(t *testing.T) {
+	key, config := proof.NewKey(), certified(t)
+	for name, options := range map[string][]world.Option{
+		"plain": nil,
+		"key":   {world.WithKey(key)},
+		"TLS":   {world.WithKey(key), world.WithTLS(config)},
+		"tcp":   {world.WithDevice("tcp")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, ends := listening(t, options...)
+			for range 3 {
+				w, err := world.Dial(t.Context(), l.Addr().String(), options...)
+				require.NoError(t, err)
+				require.Equal(t, []int{1, 2}, []int{w.Rank(), w.Size()})
+				require.True(t, w.Dialed())
+				require.False(t, w.Mapped(0))
+				require.ErrorIs(t, w.Barrier(t.Context()), world.ErrSession)
+				_, err = w.Split(t.Context(), 0, 0)
+				require.ErrorIs(t, err, world.ErrSession)
+				_, err = w.Shrink(t.Context())
+				require.ErrorIs(t, err, world.ErrSession)
+				require.NoError(t, w.Close())
+				require.NoError(t, <-ends)
+			}
+		})
+	}
+}
+
+// A session that one side ends is a failure of that on the other.
+func TestSessionEnded(t *testing.T) {
+	l, err := world.Listen(t.Context(), "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	w, err := world.Dial(t.Context(), l.Addr().String())
+	require.NoError(t, err)
+	s, err := l.Accept(t.Context())
+	require.NoError(t, err)
+	told := make(chan int, 1)
+	w.OnFailure(func(rank int) { told <- rank })
+	s.End(errors.New("enough"))
+	require.Zero(t, <-told)
+	require.ErrorContains(t, s.World().Failure(1), "enough")
+	require.NoError(t, s.World().Close())
+	require.NoError(t, w.Close())
+	// One that nobody has accepted ends with the Listener.
+	w, err = world.Dial(t.Context(), l.Addr().String())
+	require.NoError(t, err)
+	w.OnFailure(func(rank int) { told <- rank })
+	require.NoError(t, l.Close())
+	require.Zero(t, <-told)
+	require.NoError(t, w.Close())
+	_, err = l.Accept(t.Context())
+	require.ErrorIs(t, err, world.ErrClosed)
+	_, err = world.Dial(t.Context(), l.Addr().String())
+	require.Error(t, err)
+}
+
+func TestSessionRefused(t *testing.T) {
+	key, config := proof.NewKey(), certified(t)
+	l, _ := listening(t, world.WithKey(key))
+	address := l.Addr().String()
+	secure, _ := listening(t, world.WithKey(key), world.WithTLS(config))
+	stranger := certified(t)
+	for name, c := range map[string]struct {
+		address string
+		options []world.Option
+		is      error
+		says    string
+	}{
+		"another key":         {address, []world.Option{world.WithKey(proof.NewKey())}, proof.ErrKey, ""},
+		"no key":              {address, nil, proof.ErrKey, ""},
+		"no address":          {"nowhere", nil, world.ErrArgument, "host:port"},
+		"a short key":         {address, []world.Option{world.WithKey([]byte("short"))}, world.ErrArgument, "5 bytes"},
+		"another device":      {address, []world.Option{world.WithKey(key), world.WithDevice("tcp")}, world.ErrMismatch, "tcp"},
+		"an unknown device":   {address, []world.Option{world.WithDevice("smoke")}, world.ErrEnvironment, "smoke"},
+		"TLS of one side":     {address, []world.Option{world.WithKey(key), world.WithTLS(config)}, nil, "TLS"},
+		"no TLS":              {secure.Addr().String(), []world.Option{world.WithKey(key)}, nil, ""},
+		"another certificate": {secure.Addr().String(), []world.Option{world.WithKey(key), world.WithTLS(stranger)}, nil, "certificate"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := world.Dial(t.Context(), c.address, append(c.options, world.WithPatience(time.Second))...)
+			require.Error(t, err)
+			if c.is != nil {
+				require.ErrorIs(t, err, c.is)
+			}
+			require.ErrorContains(t, err, c.says)
+		})
+	}
+	_, err := world.Listen(t.Context(), "0.0.0.0:0")
+	require.ErrorIs(t, err, world.ErrArgument)
+	require.ErrorContains(t, err, "RMA_KEY_FILE")
+	_, err = world.Listen(t.Context(), "127.0.0.1:0", world.WithKey(key), world.WithTLS(new(tls.Config)))
+	require.ErrorContains(t, err, "certificate")
+}
+
+// Who says nothing, or anything else, keeps nobody else out.
+func TestSessionOfStrangers(t *testing.T) {
+	l, ends := listening(t)
+	for _, said := range []string{"", "GET / HTTP/1.1\r\n\r\n", "RMAproof"} {
+		conn, err := net.Dial("tcp", l.Addr().String())
+		require.NoError(t, err)
+		defer conn.Close()
+		_, err = conn.Write([]byte(said))
+		require.NoError(t, err)
+	}
+	w, err := world.Dial(t.Context(), l.Addr().String())
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	require.NoError(t, <-ends)
+	// One that has the key, and then says what is no text of a rank.
+	conn, err := net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, proof.Dial(conn, make([]byte, 32), "rma session 1"))
+	_, err = conn.Write([]byte{0xff, 0xff})
+	require.NoError(t, err)
+	_, err = conn.Read(make([]byte, 1<<16))
+	for err == nil {
+		_, err = conn.Read(make([]byte, 1<<16))
+	}
+	require.True(t, proof.Ended(err), "%v", err)
+}
