@@ -70,6 +70,9 @@ func (a *attendant) run(ctx context.Context) {
 	w := a.session.World()
 	number := w.NewNumber()
 	stop := w.Serve(number, a)
+	// Who waits in the World looks for what the client sends, so that no other thread has to be
+	// woken for it.
+	wait := w.NewWaiter()
 	for here := true; here; {
 		select {
 		case r := <-a.requests:
@@ -80,11 +83,15 @@ func (a *attendant) run(ctx context.Context) {
 			}
 		case <-a.session.Left():
 			here = false
-		case <-ctx.Done():
-			a.session.End(errStopped)
-			here = false
+		default:
+			// Another error is what this rank is short of, which it need not be next time.
+			if err := wait.Pause(ctx); err != nil && ctx.Err() != nil {
+				a.session.End(errStopped)
+				here = false
+			}
 		}
 	}
+	wait.Finish()
 	stop()
 	// It closes the windows, when what the client has sent before it left has come.
 	_ = w.Close()

@@ -83,6 +83,8 @@ func (s *Session) fail(cause error) { s.world.roster.fail(1-s.world.rank, cause)
 func (s *Session) listen() {
 	var said [1]byte
 	_, err := io.ReadFull(s.conn, said[:])
+	// Who waits in the World looks at what is closed here.
+	defer s.world.channel.Ring()
 	if err == nil && said[0] == bye {
 		s.giveUp = time.AfterFunc(s.world.settings.silence, func() { s.fail(ErrLeft) })
 		close(s.left)
