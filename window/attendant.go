@@ -70,6 +70,8 @@ func (a *attendant) run(ctx context.Context) {
 	w := a.session.World()
 	number := w.NewNumber()
 	stop := w.Serve(number, a)
+	// That its client has ended already is heard of below.
+	_ = a.session.Begin()
 	// Who waits in the World looks for what the client sends, so that no other thread has to be
 	// woken for it.
 	wait := w.NewWaiter()

@@ -33,8 +33,9 @@ const (
 	proofTime = 5 * time.Second
 	// longestText bounds what is exchanged over a line.
 	longestText = 4 << 10
-	// bye is what a side that leaves says.
-	bye = 'b'
+	// welcome is what the server says when the session begins, bye what a side that leaves says.
+	welcome = 'w'
+	bye     = 'b'
 )
 
 // keyOfNobody stands for no key, which is allowed on loopback addresses only.
@@ -64,6 +65,15 @@ func newSession(w *World, conn net.Conn) *Session {
 
 // World is that of the session. This process is rank 0 of it, the client rank 1.
 func (s *Session) World() *World { return s.world }
+
+// Begin lets the client's Dial return, which waits for it: what the client sends to a Service is lost
+// where that is not there yet.
+func (s *Session) Begin() error {
+	if err := s.say(welcome); err != nil {
+		return fmt.Errorf("world: beginning a session: %w", err)
+	}
+	return nil
+}
 
 // Left is closed when the client leaves, or has failed. The session's World is to be closed then,
 // for which a client that leaves waits.
@@ -104,8 +114,31 @@ func (s *Session) listen() {
 // leave tells the other side that this one leaves.
 func (s *Session) leave() {
 	s.saidBye.Store(true)
-	_ = s.conn.SetWriteDeadline(time.Now().Add(proofTime))
-	_, _ = s.conn.Write([]byte{bye})
+	// That it cannot be told is the other side's end.
+	_ = s.say(bye)
+}
+
+func (s *Session) say(word byte) error {
+	err := s.conn.SetWriteDeadline(time.Now().Add(proofTime))
+	if err == nil {
+		_, err = s.conn.Write([]byte{word})
+	}
+	return err
+}
+
+// awaitWelcome returns when the server has begun the session.
+func awaitWelcome(ctx context.Context, conn net.Conn) error {
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	var said [1]byte
+	_, err := io.ReadFull(conn, said[:])
+	switch {
+	case err != nil:
+		return errors.Join(fmt.Errorf("the server has not begun it: %w", err), ended(ctx))
+	case said[0] != welcome:
+		return fmt.Errorf("%w: the server said %#x", errContact, said[0])
+	}
+	return nil
 }
 
 // hangUp ends the line.

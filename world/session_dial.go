@@ -45,6 +45,10 @@ func Dial(ctx context.Context, address string, options ...Option) (*World, error
 		_ = conn.Close()
 		return nil, fmt.Errorf("world: Dial: session with %s: %w", address, err)
 	}
+	if err := awaitWelcome(ctx, conn); err != nil {
+		_ = conn.Close()
+		return nil, errors.Join(fmt.Errorf("world: Dial: session with %s: %w", address, err), w.depart())
+	}
 	newSession(w, conn)
 	return w, nil
 }

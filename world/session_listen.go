@@ -67,7 +67,7 @@ func Listen(ctx context.Context, address string, options ...Option) (*Listener, 
 // Addr is where the Listener listens.
 func (l *Listener) Addr() net.Addr { return l.listener.Addr() }
 
-// Accept gives the next session. It returns ErrClosed when the Listener is closed.
+// Accept gives the next session, which is to be begun (Begin) or ended. It returns ErrClosed when the Listener is closed.
 func (l *Listener) Accept(ctx context.Context) (*Session, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("world: Accept: %w: nil context", ErrArgument)

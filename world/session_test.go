@@ -33,6 +33,9 @@ func listening(t *testing.T, options ...world.Option) (l *world.Listener, ends c
 			if err != nil {
 				return
 			}
+			if err := s.Begin(); err != nil {
+				ends <- err
+			}
 			<-s.Left()
 			failed := s.World().Failure(1)
 			ends <- errors.Join(failed, s.World().Close())
@@ -93,10 +96,21 @@ func TestSessionEnded(t *testing.T) {
 	l, err := world.Listen(t.Context(), "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
+	accepted := make(chan *world.Session)
+	go func() {
+		s, err := l.Accept(t.Context())
+		if err == nil {
+			err = s.Begin()
+		}
+		if err != nil {
+			s = nil
+		}
+		accepted <- s
+	}()
 	w, err := world.Dial(t.Context(), l.Addr().String())
 	require.NoError(t, err)
-	s, err := l.Accept(t.Context())
-	require.NoError(t, err)
+	s := <-accepted
+	require.NotNil(t, s)
 	told := make(chan int, 1)
 	w.OnFailure(func(rank int) { told <- rank })
 	s.End(errors.New("enough"))
@@ -104,13 +118,18 @@ func TestSessionEnded(t *testing.T) {
 	require.ErrorContains(t, s.World().Failure(1), "enough")
 	require.NoError(t, s.World().Close())
 	require.NoError(t, w.Close())
-	// One that nobody has accepted ends with the Listener.
-	w, err = world.Dial(t.Context(), l.Addr().String())
-	require.NoError(t, err)
-	w.OnFailure(func(rank int) { told <- rank })
+	// One that nobody accepts is given up, or ends with the Listener.
+	_, err = world.Dial(t.Context(), l.Addr().String(), world.WithPatience(50*time.Millisecond))
+	require.ErrorContains(t, err, "has not begun")
+	dialed := make(chan error)
+	go func() {
+		_, err := world.Dial(t.Context(), l.Addr().String())
+		dialed <- err
+	}()
+	_, err = world.Dial(t.Context(), l.Addr().String(), world.WithPatience(50*time.Millisecond))
+	require.Error(t, err)
 	require.NoError(t, l.Close())
-	require.Zero(t, <-told)
-	require.NoError(t, w.Close())
+	require.Error(t, <-dialed)
 	_, err = l.Accept(t.Context())
 	require.ErrorIs(t, err, world.ErrClosed)
 	_, err = world.Dial(t.Context(), l.Addr().String())
