@@ -66,8 +66,8 @@ func process(t *testing.T, test string) *exec.Cmd {
 	return command
 }
 
-// wait is a program of which each rank prints its number and waits for a child.
-var wait = []string{"sh", "-c", "echo pid=$$; sleep 600 & wait"}
+// wait is a program of which each rank prints its number, when it has a child, and waits for that.
+var wait = []string{"sh", "-c", "sleep 600 & echo pid=$$; wait"}
 
 // A test's process that is killed has no time to clean up. All that it has started goes
 // with it: keepers, daemons, launchers, ranks, and what those have started.
