@@ -81,6 +81,13 @@
 // which ways of arranging operations pay (scheduler.Learner).
 // The option Without leaves out one way or another to arrange operations.
 //
+// # Served windows
+//
+// Serve has programs that are not ranks of the job use this rank's part of a window: clients, which
+// attach to it by a name (Attach), in a World of their own with this rank (world.Dial). For that the window is made with
+// Seats. A client has what needs nobody else's calls: locks, and operations between them. In the words of locks
+// its seat stands behind the ranks. What it holds is given back when it leaves or dies.
+//
 // # What happens
 //
 // Stats counts what was done to a window and how it travelled. Misuse that this package

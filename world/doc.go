@@ -62,6 +62,12 @@
 // A card that writes into the memory of others by itself brings short messages so, which whoever
 // waits sees at once ([WithRings]); a rank that sleeps, or computes, is told by others.
 //
+// # Sessions
+//
+// Processes that are not started together have a World of two each: one, which may have many at a
+// time, listens ([Listen]), the others [Dial]. Such a session has no collectives; what its ranks do with each
+// other is for package window, whose Serve and Attach are on top of it.
+//
 // # Failure
 //
 // A rank fails when its process ends, or its body returns an error, panics or ends

@@ -72,6 +72,7 @@
 //	MPI_Win_sync                              win.Sync
 //	accumulate_ops=same_op_no_op              window.SameOp
 //	accumulate_ordering=none                  window.Unordered
+//	MPI_Comm_accept, MPI_Comm_connect         window.Serve, world.Dial with window.Attach
 //	MPI_Abort, error handlers                 errors that calls return
 //	MPIX_Comm_shrink                          w.Shrink
 //

@@ -1,0 +1,153 @@
+// Command counters keeps counters in a window that one process serves, and adds to them from others,
+// which come and go as they like.
+//
+//	go run ./examples/counters -serve 127.0.0.1:7000
+//	go run ./examples/counters -at 127.0.0.1:7000 3=40 5=1
+//	go run ./examples/counters -at 127.0.0.1:7000 3=2
+//
+// The last prints "3 42". Between machines both need the same key: RMA_KEY_FILE.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(command(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+const usage = `usage: counters -serve HOST:PORT [-counters n] [-clients n]
+       counters -at HOST:PORT INDEX=NUMBER...
+
+Serves counters to other processes, until it is interrupted, or adds numbers to
+counters of a process that does, and prints what they are then.
+Where HOST is no loopback address all need the same key, in a file that the
+environment names: RMA_KEY_FILE.
+
+`
+
+var errUsage = errors.New("counters -h says what is allowed")
+
+func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("counters", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	serveAt := flags.String("serve", "", "serve at `host:port`; port 0 is any that is free")
+	at := flags.String("at", "", "add to the counters that are served at `host:port`")
+	counters := flags.Int("counters", 1024, "serve `n` counters")
+	clients := flags.Int("clients", 64, "serve at most `n` clients at once")
+	flags.Usage = func() {
+		fmt.Fprint(stderr, usage)
+		flags.PrintDefaults()
+	}
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		return 2
+	case (*serveAt == "") == (*at == ""):
+		err = fmt.Errorf("%w: either -serve or -at is needed", errUsage)
+	case *serveAt != "" && (flags.NArg() > 0 || *counters < 1 || *clients < 1):
+		err = fmt.Errorf("%w: -serve with %d arguments, %d counters and %d clients", errUsage, flags.NArg(), *counters, *clients)
+	case *serveAt != "":
+		err = serve(ctx, *serveAt, *counters, *clients, stdout)
+	default:
+		err = add(ctx, *at, flags.Args(), stdout)
+	}
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, errUsage):
+		fmt.Fprintln(stderr, "counters:", err)
+		return 2
+	}
+	fmt.Fprintln(stderr, "counters:", err)
+	return 1
+}
+
+// serve serves counters until ctx ends.
+func serve(ctx context.Context, address string, counters, clients int, stdout io.Writer) error {
+	listener, err := world.Listen(ctx, address)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	return world.Run(context.WithoutCancel(ctx), 1, func(_ context.Context, w *world.World) error {
+		win, err := window.Allocate[int64](context.WithoutCancel(ctx), w, counters, window.Seats(clients), window.SingleElement())
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(stdout, "serving %d counters at %s\n", counters, listener.Addr())
+		return errors.Join(window.Serve(ctx, listener, win.As("counters")), win.Close())
+	})
+}
+
+// An addition is a number for a counter.
+type addition struct {
+	index  int
+	number int64
+}
+
+func parse(args []string) (all []addition, err error) {
+	if len(args) == 0 {
+		return nil, fmt.Errorf("%w: no INDEX=NUMBER", errUsage)
+	}
+	for _, arg := range args {
+		index, number, _ := strings.Cut(arg, "=")
+		var a addition
+		if a.index, err = strconv.Atoi(index); err == nil {
+			a.number, err = strconv.ParseInt(number, 10, 64)
+		}
+		if err != nil || a.index < 0 {
+			return nil, fmt.Errorf("%w: %q is no INDEX=NUMBER", errUsage, arg)
+		}
+		all = append(all, a)
+	}
+	return all, nil
+}
+
+// add adds to counters, and prints what they have become.
+func add(ctx context.Context, address string, args []string, stdout io.Writer) (err error) {
+	additions, err := parse(args)
+	if err != nil {
+		return err
+	}
+	session, err := world.Dial(ctx, address)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, session.Close()) }()
+	win, err := window.Attach[int64](ctx, session, "counters")
+	if err != nil {
+		return err
+	}
+	if err := win.Lock(ctx, window.Shared, 0); err != nil {
+		return err
+	}
+	// All of them leave together, with the Unlock.
+	before := make([]int64, len(additions))
+	for i, a := range additions {
+		err = errors.Join(err, win.FetchAndOp(window.Sum, a.number, &before[i], 0, a.index))
+	}
+	if err = errors.Join(err, win.Unlock(ctx, 0), win.Close()); err != nil {
+		return err
+	}
+	for i, a := range additions {
+		fmt.Fprintln(stdout, a.index, before[i]+a.number)
+	}
+	return nil
+}
