@@ -208,6 +208,12 @@ func (f *Field) Row(i int) []float64 {
 	return f.win.Local()[at : at+f.stride : at+f.stride]
 }
 
+// Lines are the lines first to before last, as Row's, one behind the other, and how far apart they begin.
+func (f *Field) Lines(first, last int) (lines []float64, stride int) {
+	from, to := (first+f.Width)*f.stride, (last+f.Width)*f.stride
+	return f.win.Local()[from:to:to], f.stride
+}
+
 // Exchange puts the edges of this block into the borders of its neighbours, and returns when theirs are here and
 // the block may be changed. It is collective.
 func (f *Field) Exchange(ctx context.Context) error {

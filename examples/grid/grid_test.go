@@ -57,7 +57,11 @@ func exchange(by grid.Sync) worldtest.Body {
 }
 
 func look(f *grid.Field, rows, columns, step int) error {
+	lines, stride := f.Lines(-f.Width, f.Rows+f.Width)
 	for i := -f.Width; i < f.Rows+f.Width; i++ {
+		if here := (i + f.Width) * stride; &lines[here] != &f.Row(i)[0] {
+			return fmt.Errorf("line %d is not at %d of Lines", i, here)
+		}
 		for j := -f.Width; j < f.Columns+f.Width; j++ {
 			inside := i >= 0 && i < f.Rows
 			if !inside && (j < 0 || j >= f.Columns) {

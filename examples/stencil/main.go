@@ -26,10 +26,12 @@ func main() { kernel.Main(newKernel()) }
 type job struct {
 	order, iterations, radius int
 	by                        grid.Sync
+	// simd allows several elements at a time.
+	simd bool
 }
 
 func newKernel() *kernel.Kernel {
-	j := &job{order: 1000, iterations: 10, radius: 2, by: grid.PSCW}
+	j := &job{order: 1000, iterations: 10, radius: 2, by: grid.PSCW, simd: true}
 	return &kernel.Kernel{
 		Name: "stencil", About: "Applies a star to a grid that is distributed over the ranks (Stencil of the Parallel Research Kernels)",
 		More: `The results are the rate in 10^6 floating point operations a second, the mean time of an iteration, and that
@@ -39,6 +41,7 @@ of it in which edges were exchanged, of rank 0.`,
 			f.Number(&j.iterations, "iterations", 1, 1<<30, "time `n` iterations, behind one that is not")
 			f.Number(&j.radius, "radius", 1, 64, "the star reaches `n` elements far")
 			grid.Flag(f.FlagSet, &j.by)
+			f.BoolVar(&j.simd, "simd", true, "calculate several elements at a time where the processor can; -simd=false is one at a time")
 		},
 		Check: j.check,
 		Run:   j.run,
@@ -54,6 +57,7 @@ func (j *job) check(ranks int) error {
 
 // A sweep is a rank's part of the work.
 type sweep struct {
+	arithmetic
 	field *grid.Field
 	// out is what was added to each element of the block, a line each.
 	out [][]float64
@@ -67,7 +71,7 @@ func (j *job) run(ctx context.Context, r *kernel.Rank) error {
 	if err != nil {
 		return err
 	}
-	s := newSweep(field, j.order, j.radius)
+	s := newSweep(field, j.order, j.radius, j.arithmetic())
 	var begun, exchanging float64
 	for iteration := range j.iterations + 1 {
 		if iteration == 1 {
@@ -83,7 +87,7 @@ func (j *job) run(ctx context.Context, r *kernel.Rank) error {
 		}
 		exchanging += (r.Now() - before).Seconds()
 		s.apply()
-		s.increase()
+		s.advance()
 	}
 	took := []float64{r.Now().Seconds() - begun}
 	if err := world.AllReduceOp(ctx, r.World, took, took, world.Max); err != nil {
@@ -107,14 +111,24 @@ func (j *job) run(ctx context.Context, r *kernel.Rank) error {
 	return nil
 }
 
-func newSweep(field *grid.Field, order, radius int) *sweep {
+// arithmetic is what this processor has of what is allowed.
+func (j *job) arithmetic() arithmetic {
+	if j.simd {
+		if v := vectors(); v != nil {
+			return *v
+		}
+	}
+	return loops
+}
+
+func newSweep(field *grid.Field, order, radius int, by arithmetic) *sweep {
 	s := &sweep{
-		field: field, out: make([][]float64, field.Rows), weights: make([]float64, radius+1),
+		arithmetic: by, field: field, out: make([][]float64, field.Rows), weights: make([]float64, radius),
 		firstRow: max(radius-field.Top, 0), lastRow: min(order-radius-field.Top, field.Rows),
 		firstColumn: max(radius-field.Left, 0), lastColumn: min(order-radius-field.Left, field.Columns),
 	}
 	for k := 1; k <= radius; k++ {
-		s.weights[k] = 1 / float64(2*k*radius)
+		s.weights[k-1] = 1 / float64(2*k*radius)
 	}
 	for i := range s.out {
 		s.out[i] = make([]float64, field.Columns)
@@ -128,53 +142,20 @@ func newSweep(field *grid.Field, order, radius int) *sweep {
 
 // apply adds the sums of the stars, line by line.
 func (s *sweep) apply() {
-	if s.firstColumn >= s.lastColumn {
+	if s.firstRow >= s.lastRow || s.firstColumn >= s.lastColumn {
 		return
 	}
 	radius := s.field.Width
-	columns := s.lastColumn - s.firstColumn
-	// part is what of line i is so far to the right of the stars' middles.
-	part := func(i, right int) []float64 {
-		return s.field.Row(i)[radius+s.firstColumn+right:][:columns]
-	}
 	for i := s.firstRow; i < s.lastRow; i++ {
-		out := s.out[i][s.firstColumn:s.lastColumn]
-		if radius == 2 {
-			addShortStar(out, part(i-2, 0), part(i-1, 0), part(i+1, 0), part(i+2, 0), s.field.Row(i)[s.firstColumn:], s.weights[1], s.weights[2])
-			continue
-		}
-		for k := 1; k <= radius; k++ {
-			addDifferences(out, part(i+k, 0), part(i-k, 0), part(i, k), part(i, -k), s.weights[k])
-		}
+		lines, stride := s.field.Lines(i-radius, i+radius+1)
+		s.addStars(s.out[i][s.firstColumn:s.lastColumn], lines[s.firstColumn:], stride, s.weights)
 	}
 }
 
-// addDifferences adds the differences of two pairs of lines, weighted.
-func addDifferences(out, below, above, right, left []float64, weight float64) {
-	below, above, right, left = below[:len(out)], above[:len(out)], right[:len(out)], left[:len(out)]
-	for c := range out {
-		out[c] += weight * (below[c] - above[c] + right[c] - left[c])
-	}
-}
-
-// addShortStar is all of a star of radius 2 in one pass. line begins 2 elements before the first star's middle.
-func addShortStar(out, above2, above1, below1, below2, line []float64, weight1, weight2 float64) {
-	// All slices are as long, which spares the looks at their bounds.
-	n := len(out)
-	above2, above1, below1, below2 = above2[:n], above1[:n], below1[:n], below2[:n]
-	left2, left1, right1, right2 := line[:n], line[1:][:n], line[3:][:n], line[4:][:n]
-	for c := range out {
-		out[c] += weight1*(below1[c]-above1[c]+right1[c]-left1[c]) + weight2*(below2[c]-above2[c]+right2[c]-left2[c])
-	}
-}
-
-// increase makes all elements 1 more.
-func (s *sweep) increase() {
+// advance makes all elements 1 more.
+func (s *sweep) advance() {
 	for i := range s.field.Rows {
-		line := s.field.Row(i)[s.field.Width:][:s.field.Columns]
-		for c := range line {
-			line[c]++
-		}
+		s.increase(s.field.Row(i)[s.field.Width:][:s.field.Columns])
 	}
 }
 

@@ -18,9 +18,9 @@ func TestMain(m *testing.M) { worldtest.Main(m) }
 
 // small are jobs in each way, with stars of both kinds.
 var small = []string{
-	kerneltest.Register("fences", (&job{order: 13, iterations: 3, radius: 1, by: grid.Fence}).run),
+	kerneltest.Register("fences", (&job{order: 13, iterations: 3, radius: 1, by: grid.Fence, simd: true}).run),
 	kerneltest.Register("groups", (&job{order: 20, iterations: 3, radius: 2, by: grid.PSCW}).run),
-	kerneltest.Register("notifications", (&job{order: 31, iterations: 3, radius: 3, by: grid.Notify}).run),
+	kerneltest.Register("notifications", (&job{order: 31, iterations: 3, radius: 3, by: grid.Notify, simd: true}).run),
 }
 
 func TestStencil(t *testing.T) { kerneltest.Run(t, small...) }
@@ -32,7 +32,7 @@ func TestVerification(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		s := newSweep(field, 10, 2)
+		s := newSweep(field, 10, 2, loops)
 		norms := make([]float64, 2)
 		for i := range norms {
 			if err := field.Exchange(ctx); err != nil {
