@@ -28,10 +28,12 @@ type job struct {
 	// gets has blocks read by those who need them, else they are put; flushes synchronizes by flushes and
 	// barriers, else it is by fences.
 	gets, flushes bool
+	// simd allows several elements at a time.
+	simd bool
 }
 
 func newKernel() *kernel.Kernel {
-	j := &job{order: 1000, iterations: 10, tile: 32}
+	j := &job{order: 1000, iterations: 10, tile: 32, simd: true}
 	return &kernel.Kernel{
 		Name: "transpose", About: "Adds the transpose of a distributed matrix to another (Transpose of the Parallel Research Kernels)",
 		More: `The results are the rate at which both matrices pass, in 10^6 bytes a second, the mean time of an iteration, and
@@ -42,10 +44,21 @@ that of it in which blocks were exchanged, of rank 0.`,
 			f.Number(&j.tile, "tile", 1, 1<<17, "transpose squares of `n` by n elements at a time")
 			f.Choice("by", "move blocks by", [2]string{"put", "get"}, &j.gets)
 			f.Choice("sync", "synchronize by", [2]string{"fence", "flush"}, &j.flushes)
+			f.BoolVar(&j.simd, "simd", true, "calculate several elements at a time where the processor can; -simd=false is one at a time")
 		},
 		Check: j.check,
 		Run:   j.run,
 	}
+}
+
+// arithmetic is what this processor has of what is allowed.
+func (j *job) arithmetic() arithmetic {
+	if j.simd {
+		if v := vectors(); v != nil {
+			return *v
+		}
+	}
+	return loops
 }
 
 func (j *job) check(ranks int) error {
@@ -58,6 +71,7 @@ func (j *job) check(ranks int) error {
 // A matrix is a rank's part of the work: a and b are its columns, one behind the other.
 type matrix struct {
 	*job
+	arithmetic
 	rank, ranks int
 	// block is how many columns a rank has. What a rank has of the lines of one is a square block of so many.
 	block int
@@ -69,7 +83,7 @@ type matrix struct {
 }
 
 func (j *job) run(ctx context.Context, r *kernel.Rank) error {
-	m := &matrix{job: j, rank: r.Rank(), ranks: r.Size(), block: j.order / r.Size()}
+	m := &matrix{job: j, arithmetic: j.arithmetic(), rank: r.Rank(), ranks: r.Size(), block: j.order / r.Size()}
 	m.a, m.b = make([]float64, m.block*j.order), make([]float64, m.block*j.order)
 	m.packed = make([]float64, m.block*m.block*(m.ranks-1))
 	for i := range m.a {
@@ -96,7 +110,7 @@ func (j *job) run(ctx context.Context, r *kernel.Rank) error {
 			begun, exchanging = r.Now().Seconds(), 0
 		}
 		r.Progress(iteration, j.iterations+1)
-		took, err := m.add(ctx, r, iteration%2)
+		took, err := m.step(ctx, r, iteration%2)
 		if err != nil {
 			return err
 		}
@@ -128,27 +142,30 @@ func (j *job) run(ctx context.Context, r *kernel.Rank) error {
 	return nil
 }
 
-// add adds the transpose of A to B, and 1 to A. It tells how long blocks were exchanged.
-func (m *matrix) add(ctx context.Context, r *kernel.Rank, turn int) (exchanging float64, err error) {
+// step adds the transpose of A to B, and 1 to A. It tells how long blocks were exchanged.
+func (m *matrix) step(ctx context.Context, r *kernel.Rank, turn int) (exchanging float64, err error) {
 	size := m.block * m.block
 	area := turn * len(m.packed)
-	m.transpose(m.lines(m.b, m.rank), m.order, m.lines(m.a, m.rank), true)
+	if err := m.transpose(m.lines(m.b, m.rank), m.order, m.lines(m.a, m.rank), m.addTile, nil); err != nil {
+		return 0, err
+	}
 	// In each phase blocks go one rank further, so that not all go to one at a time.
 	for phase := 1; phase < m.ranks; phase++ {
 		to, at := (m.rank-phase+m.ranks)%m.ranks, size*(phase-1)
 		packed := m.packed[at:][:size]
-		if m.gets {
-			packed = m.win.Local()[area+at:][:size]
+		// Columns go as soon as they are complete, from a cache.
+		put := func(first, last int) error {
+			begun := r.Now()
+			err := m.win.Put(packed[first*m.block:last*m.block], to, area+at+first*m.block)
+			exchanging += (r.Now() - begun).Seconds()
+			return err
 		}
-		m.transpose(packed, m.block, m.lines(m.a, to), false)
 		if m.gets {
-			continue
+			packed, put = m.win.Local()[area+at:][:size], nil
 		}
-		begun := r.Now()
-		if err := m.win.Put(packed, to, area+at); err != nil {
+		if err := m.transpose(packed, m.block, m.lines(m.a, to), m.storeTile, put); err != nil {
 			return 0, err
 		}
-		exchanging += (r.Now() - begun).Seconds()
 	}
 	begun := r.Now()
 	if err := m.synchronize(ctx, r); err != nil {
@@ -204,77 +221,28 @@ func (m *matrix) complete(ctx context.Context) error {
 func (m *matrix) lines(columns []float64, rank int) []float64 { return columns[rank*m.block:] }
 
 // transpose stores the transpose of a block of A, whose columns are order apart, in to, whose columns are stride apart, or
-// adds it there, and adds 1 to the block.
-func (m *matrix) transpose(to []float64, stride int, from []float64, adds bool) {
+// adds it there, and adds 1 to the block. It goes by tiles, and tells after each as many columns of to that they are
+// complete.
+func (m *matrix) transpose(to []float64, stride int, from []float64, tile tile, complete func(first, last int) error) error {
 	for i := 0; i < m.block; i += m.tile {
+		rows := min(m.tile, m.block-i)
 		for j := 0; j < m.block; j += m.tile {
-			rows, columns := min(m.tile, m.block-i), min(m.tile, m.block-j)
-			column := func(c int) []float64 { return from[(j+c)*m.order+i:][:rows] }
-			at := func(c int) []float64 { return to[i*stride+j+c:] }
-			c := 0
-			for ; c+4 <= columns; c += 4 {
-				four := [4][]float64{column(c), column(c + 1), column(c + 2), column(c + 3)}
-				if adds {
-					addFour(at(c), stride, four)
-				} else {
-					storeFour(at(c), stride, four)
-				}
-			}
-			for ; c < columns; c++ {
-				one := column(c)
-				for r, value := range one {
-					if place := &at(c)[r*stride]; adds {
-						*place += value
-					} else {
-						*place = value
-					}
-					one[r] = value + 1
-				}
+			tile(to[i*stride+j:], stride, from[j*m.order+i:], m.order, rows, min(m.tile, m.block-j))
+		}
+		if complete != nil {
+			if err := complete(i, i+rows); err != nil {
+				return err
 			}
 		}
 	}
-}
-
-// addFour adds four columns to lines that are stride apart, and 1 to the columns: what is side by side is written
-// together.
-func addFour(to []float64, stride int, columns [4][]float64) {
-	a, b, c, d := columns[0], columns[1], columns[2], columns[3]
-	b, c, d = b[:len(a)], c[:len(a)], d[:len(a)]
-	for r := range a {
-		line := to[r*stride:][:4]
-		line[0] += a[r]
-		line[1] += b[r]
-		line[2] += c[r]
-		line[3] += d[r]
-		a[r]++
-		b[r]++
-		c[r]++
-		d[r]++
-	}
-}
-
-// storeFour is addFour that stores.
-func storeFour(to []float64, stride int, columns [4][]float64) {
-	a, b, c, d := columns[0], columns[1], columns[2], columns[3]
-	b, c, d = b[:len(a)], c[:len(a)], d[:len(a)]
-	for r := range a {
-		line := to[r*stride:][:4]
-		line[0], line[1], line[2], line[3] = a[r], b[r], c[r], d[r]
-		a[r]++
-		b[r]++
-		c[r]++
-		d[r]++
-	}
+	return nil
 }
 
 // scatter adds a block that was transposed to the lines of B of the rank that it comes from.
 func (m *matrix) scatter(rank int, block []float64) {
 	lines := m.lines(m.b, rank)
 	for c := range m.block {
-		column := lines[c*m.order:][:m.block]
-		for r, value := range block[c*m.block:][:m.block] {
-			column[r] += value
-		}
+		m.add(lines[c*m.order:][:m.block], block[c*m.block:][:m.block])
 	}
 }
 

@@ -16,9 +16,9 @@ func TestMain(m *testing.M) { worldtest.Main(m) }
 
 // small are jobs that move blocks in each way.
 var small = []string{
-	kerneltest.Register("put, fence", (&job{order: 12, iterations: 3, tile: 5}).run),
-	kerneltest.Register("put, flush", (&job{order: 60, iterations: 3, tile: 7, flushes: true}).run),
-	kerneltest.Register("get, fence", (&job{order: 30, iterations: 3, tile: 100, gets: true}).run),
+	kerneltest.Register("put, fence", (&job{order: 12, iterations: 3, tile: 5, simd: true}).run),
+	kerneltest.Register("put, flush", (&job{order: 60, iterations: 3, tile: 7, flushes: true, simd: true}).run),
+	kerneltest.Register("get, fence", (&job{order: 30, iterations: 3, tile: 100, gets: true, simd: true}).run),
 	kerneltest.Register("get, flush", (&job{order: 6, iterations: 4, tile: 1, gets: true, flushes: true}).run),
 }
 
