@@ -24,7 +24,7 @@ func (b *Batch) takeSpace(op *operation) error {
 // allocated.
 func (b *Batch) findSpace(op *operation) (words int, err error) {
 	t, owner := b.table, op.home.owner
-	words = recordWords(op.kind == opAdd, len(op.key), len(op.value))
+	words = op.pieceWords()
 	space, need := &t.spaces[owner], b.owners[owner].need
 	if place, ok := space.take(words); ok {
 		b.own(op, piece{place, words})
@@ -54,7 +54,7 @@ func (b *Batch) askEarly(op *operation) {
 // getEarly takes what askEarly has asked for, if it was given.
 func (b *Batch) getEarly(op *operation) {
 	op.asked = false
-	if words := recordWords(false, len(op.key), len(op.value)); b.dealt(op.home.owner).words >= words {
+	if words := op.pieceWords(); b.dealt(op.home.owner).words >= words {
 		b.deal(op, words)
 	}
 }
@@ -68,13 +68,21 @@ func (b *Batch) writeEarly(op *operation) error {
 	return b.writeRecord(op)
 }
 
+// recordWords is the length of the record that the operation makes, pieceWords that of its space.
+func (op *operation) recordWords() int {
+	return recordWords(op.kind == opAdd, len(op.key), len(op.value))
+}
+
+func (op *operation) pieceWords() int { return pieceWords(op.recordWords()) }
+
 // own makes space the operation's, and its slot's next value a reference to it.
 func (b *Batch) own(op *operation, p piece) {
 	op.own = p
-	op.swap = newSlot(op.home.fingerprint, op.kind == opAdd, p.place, p.words)
+	op.swap = newSlot(op.home.fingerprint, op.kind == opAdd, p.place, op.recordWords())
 }
 
 func (b *Batch) full(op *operation, words, used int) error {
+	b.lacking = true
 	return &FullError{Rank: op.home.owner, Need: words * wordBytes, Used: used * wordBytes, Capacity: b.table.recordWords * wordBytes}
 }
 
@@ -93,7 +101,7 @@ func (b *Batch) addSpace() {
 
 // getSpace takes the operation's part of what the round has allocated.
 func (b *Batch) getSpace(op *operation) {
-	words := recordWords(op.kind == opAdd, len(op.key), len(op.value))
+	words := op.pieceWords()
 	if left := b.dealt(op.home.owner).words; left < words {
 		op.fail(b, b.full(op, words, b.table.recordWords-left))
 		return

@@ -2,7 +2,9 @@ package hashtable
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 )
 
 // A Batch is operations that run together. It is used by one goroutine at a time.
@@ -34,7 +36,18 @@ type Batch struct {
 	// spoiled: the window refused something, so that the library may still own
 	// buffers of operations that were not completed.
 	spoiled bool
+	// announced is the announcement of the last Run, retired what no slot refers to since.
+	announced int
+	retired   []retired
+	// starved is what operations of the last Run lack, if lacking. known is how many pieces had
+	// been freed before.
+	starved []starvation
+	lacking bool
+	known   uint64
 }
+
+// starvation is pieces that some operations could not have.
+type starvation struct{ owner, words, times int }
 
 // ownerRound is one rank in a round.
 type ownerRound struct {
@@ -60,7 +73,7 @@ type Result struct {
 
 // NewBatch makes an empty batch.
 func (t *Table) NewBatch() *Batch {
-	return &Batch{table: t, owners: make([]ownerRound, t.size)}
+	return &Batch{table: t, owners: make([]ownerRound, t.size), announced: int(t.entered.Add(1)) % announcements}
 }
 
 // Get queues a [Table.Get] and returns its number, for Result. So do the other
@@ -131,9 +144,10 @@ func (b *Batch) Run(ctx context.Context) error {
 		}
 		b.active = append(b.active, int32(i))
 	}
-	b.direct()
-	for len(b.active) > 0 {
-		b.round(ctx)
+	b.known = t.reclaimer.freed.Load()
+	b.carryOut(ctx, first)
+	if b.hungry(first) {
+		b.feed(ctx, first)
 	}
 	for i := first; i < len(b.ops); i++ {
 		if err := b.ops[i].err; err != nil {
@@ -141,6 +155,86 @@ func (b *Batch) Run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// carryOut carries out the active operations, announced. All from first on are of this Run.
+func (b *Batch) carryOut(ctx context.Context, first int) {
+	t := b.table
+	word, err := t.enter(ctx, b.announced)
+	if err != nil {
+		for _, i := range b.active {
+			b.ops[i].fail(b, err)
+		}
+		return
+	}
+	b.announced = word
+	b.direct()
+	for len(b.active) > 0 {
+		b.round(ctx)
+	}
+	if b.spoiled {
+		var owners []int
+		for i := first; i < len(b.ops); i++ {
+			if owner := b.ops[i].home.owner; !slices.Contains(owners, owner) {
+				owners = append(owners, owner)
+			}
+		}
+		t.leaveLater(word, owners)
+	} else {
+		t.leave(word)
+	}
+	if len(b.retired) > 0 {
+		t.retire(ctx, b)
+	}
+}
+
+// hungry makes those of the operations from first on active again that had no record space, and
+// notes what they need.
+func (b *Batch) hungry(first int) bool {
+	b.active, b.starved = b.active[:0], b.starved[:0]
+	if !b.lacking {
+		return false
+	}
+	b.lacking = false
+	for i := first; i < len(b.ops); i++ {
+		var full *FullError
+		if op := &b.ops[i]; errors.As(op.err, &full) && !full.Slots {
+			b.active = append(b.active, int32(i))
+			b.starve(op.home.owner, op.pieceWords())
+		}
+	}
+	return len(b.active) > 0
+}
+
+// starve notes that an operation could not have a piece.
+func (b *Batch) starve(owner, words int) {
+	for i := range b.starved {
+		if s := &b.starved[i]; s.owner == owner && s.words == words {
+			s.times++
+			return
+		}
+	}
+	b.starved = append(b.starved, starvation{owner, words, 1})
+}
+
+// feed tries again what had no record space, as long as there is hope for some.
+func (b *Batch) feed(ctx context.Context, first int) {
+	t := b.table
+	since := t.world.Now()
+	for {
+		if t.world.Now()-since > 10*patience || !t.refill(ctx, b.starved, b.known, since) {
+			return
+		}
+		for _, i := range b.active {
+			op := &b.ops[i]
+			*op = operation{kind: op.kind, key: op.key, value: op.value, delta: op.delta, home: op.home}
+		}
+		b.known = t.reclaimer.freed.Load()
+		b.carryOut(ctx, first)
+		if !b.hungry(first) {
+			return
+		}
+	}
 }
 
 // arena is memory for buffers that live until it is reset.

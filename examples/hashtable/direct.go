@@ -118,7 +118,7 @@ func (b *Batch) publishTo(op *operation, m shared) {
 	}
 	if op.step == stepWrite {
 		start := (t.recordStart() + op.own.place) * wordBytes
-		op.encode(m.bytes[start : start+op.own.words*wordBytes])
+		op.encode(m.bytes[start : start+op.recordWords()*wordBytes])
 		op.step, op.written = stepSwap, true
 	}
 	word := &m.words[b.slotPlace(op)]

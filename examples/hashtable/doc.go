@@ -21,6 +21,9 @@
 // fingerprint. Each rank exposes one window of 64-bit words:
 //
 //	line 0      word 0: how many words of the record space are allocated
+//	lines 1-16  announcements: which Runs of this rank are under way
+//	line 17     word 0: how many words wait in this rank's bags
+//	then        the heads of lists of free pieces, one for each size
 //	buckets     8 slots each, one cache line
 //	records     the entries, each some whole words
 //
@@ -49,14 +52,14 @@
 // deletion clears the live bit and nothing else; a new value, also after a deletion,
 // keeps the fingerprint and refers to a record of the same key.
 //
-// 2. A record is immutable from the moment a slot refers to it, but for its counter, and
-// its space is not used again while the table lives. It is allocated by an atomic add to
-// the owner's word 0, put there, and flushed, before the compare-and-swap that publishes
+// 2. A record is immutable from the moment a slot refers to it, but for its counter, until
+// nobody who knows it is under way: see Space. It is put into a piece of the record space that
+// is its writer's alone, and flushed, before the compare-and-swap that publishes
 // it: whoever reads the slot and after that the record finds it complete.
 //
-// 3. The value of a slot never recurs. Each published value names a record that no slot
-// has named before, and deletion only takes the live bit from the latest. So a
-// compare-and-swap that succeeds has met the very value that was read before (no ABA).
+// 3. The value of a slot does not recur while somebody who has read it is under way. Each published
+// value names a record that no slot names, and that none of those knows, and deletion only takes the live bit
+// from the latest. So a compare-and-swap that succeeds has met the very value that was read before (no ABA).
 //
 // 4. A key has at most one slot. Its slots are tried in a fixed order: the home
 // bucket from its first slot to its last, then the next bucket, and so on. An inserter
@@ -96,11 +99,25 @@
 //
 // # Space
 //
-// Each Put over an existing key leaves the old record behind, and so does deletion;
-// [Stats] counts these bytes. A record whose inserter lost to another one was never
-// published, and is used for the next entry of the same length. When space or slots run out
-// the operation fails with a [FullError] that has the sizes, before it has changed
-// anything.
+// Record space is given in pieces of few sizes (a quarter apart), so that they fit again. A new one is allocated
+// by an atomic add to the owner's word 0. Who replaces a record, or sets a slot whose key was deleted, retires the
+// old one, which nobody can come to know any more; but others may, who are under way. Its piece is used again when all of those have
+// ended:
+//
+//   - A Run is announced, in a word of its own rank's window that is odd meanwhile, before it reads anything,
+//     and until all that it has issued is complete.
+//   - Retired pieces go into a bag. When one is full enough it is closed, and all ranks' announcements are
+//     read, after that: who is not announced then, or is so by another number later, does not know what is in the
+//     bag. When none is left who may, the pieces are free. Ranks that have failed are nobody.
+//   - Free pieces are for this rank to use, as many as it needs, and the others go to a list at their
+//     owner, from which any rank takes some that runs short.
+//
+// A Run that is stuck holds up the use of space, and nothing else. The bags of a rank that fails, and what it had
+// for itself, are lost, and so is the piece of an operation of which nobody knows whether it was carried out. A deleted key
+// keeps its slot and its piece until it comes back. An operation that finds no space waits for what is in bags, up to
+// a second if it becomes less; then, as when slots run out, it fails with a [FullError] that has the sizes,
+// before it has changed anything. Pieces are neither split nor joined: a table whose values' lengths vary needs
+// room for each size. Two or three times what the entries take at once is ample for values of one length.
 //
 // # Measuring
 //

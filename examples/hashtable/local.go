@@ -2,6 +2,7 @@ package hashtable
 
 import (
 	"bytes"
+	"context"
 	"iter"
 	"sync/atomic"
 )
@@ -21,11 +22,15 @@ type Value struct {
 func (t *Table) Local() iter.Seq2[string, Value] {
 	return func(yield func(string, Value) bool) {
 		var ahead entries
-		for s := range t.localSlots() {
-			if !s.live() {
+		if t.closed.Load() {
+			return
+		}
+		words := t.local[t.bucketStart(0):t.recordStart()]
+		for i := range words {
+			if !slot(atomic.LoadUint64(&words[i])).live() {
 				continue
 			}
-			if t.readLocal(&ahead, s); ahead.full() && !ahead.yield(yield) {
+			if t.readSlot(&ahead, &words[i]); ahead.full() && !ahead.yield(yield) {
 				return
 			}
 		}
@@ -80,6 +85,19 @@ func (t *Table) localSlots() iter.Seq[slot] {
 	}
 }
 
+// readSlot copies the entry that a slot of this rank has, announced, so that its record is not
+// used again meanwhile.
+func (t *Table) readSlot(to *entries, word *uint64) {
+	announced, err := t.enter(context.Background(), 0)
+	if err != nil {
+		return
+	}
+	defer t.leave(announced)
+	if s := slot(atomic.LoadUint64(word)); s.live() && t.check(s) == nil {
+		t.readLocal(to, s)
+	}
+}
+
 // readLocal copies an entry of this rank. Its record is complete: it was put and flushed
 // before the slot was set.
 func (t *Table) readLocal(to *entries, s slot) {
@@ -106,10 +124,12 @@ type Stats struct {
 	// Entries is how many there are, Deleted how many slots belong to keys that
 	// were deleted and have not come back, and Slots how many there are in all.
 	Entries, Deleted, Slots int
-	// UsedBytes of RecordBytes are allocated. LiveBytes of these belong to entries.
-	// The others were left behind when entries were replaced or deleted, or wait
-	// in some rank to be used.
+	// UsedBytes of RecordBytes were allocated. LiveBytes of these belong to entries.
+	// The others belong to keys that were deleted, or wait in some rank to be used.
 	LiveBytes, UsedBytes, RecordBytes int
+	// WaitingBytes, of all ranks' record space, were retired by this rank and are not free yet. FreeBytes are its
+	// own to use.
+	WaitingBytes, FreeBytes int
 }
 
 // Stats looks through this rank's part of the table. What changes meanwhile is counted or
@@ -122,12 +142,16 @@ func (t *Table) Stats() Stats {
 	for s := range t.localSlots() {
 		if s.live() {
 			stats.Entries++
-			stats.LiveBytes += s.words() * wordBytes
+			stats.LiveBytes += pieceWords(s.words()) * wordBytes
 		} else {
 			stats.Deleted++
 		}
 	}
 	used := atomic.LoadUint64(&t.words.Local()[tailWord])
 	stats.UsedBytes = int(min(used, uint64(t.recordWords))) * wordBytes
+	stats.WaitingBytes = int(atomic.LoadUint64(&t.local[waitingWord])) * wordBytes
+	for owner := range t.spaces {
+		stats.FreeBytes += int(t.spaces[owner].idle.Load()) * wordBytes
+	}
 	return stats
 }

@@ -198,7 +198,7 @@ func (b *Batch) readRecord(op *operation) error {
 
 // writeRecord puts the operation's record into the space that it has.
 func (b *Batch) writeRecord(op *operation) error {
-	record := b.memory.take(op.own.words * wordBytes)
+	record := b.memory.take(op.recordWords() * wordBytes)
 	op.encode(record)
 	return b.table.bytes.Put(record, op.home.owner, (b.table.recordStart()+op.own.place)*wordBytes)
 }
@@ -351,6 +351,9 @@ func (b *Batch) swapped(op *operation) {
 		if op.kind != opDelete {
 			op.own = piece{}
 			op.count = op.delta
+			if old := op.current; old != 0 {
+				b.retired = append(b.retired, retired{op.home.owner, piece{old.place(), pieceWords(old.words())}})
+			}
 		}
 		b.done(op)
 	case op.current == 0:

@@ -27,9 +27,21 @@ const (
 const (
 	wordBytes   = 8
 	bucketSlots = 8
-	// headerWords is line 0; tailWord in it counts the allocated record words.
-	headerWords = 8
-	tailWord    = 0
+	lineWords   = 8
+	// tailWord, in line 0, counts the allocated record words.
+	tailWord = 0
+	// The announcements of a rank's Runs are in some lines, the first ones each in another.
+	announcements = 128
+	announceLines = 16
+	announceStart = lineWords
+	// waitingWord counts the words of all owners' record space in this rank's bags. It is read
+	// along with the announcements.
+	waitingWord    = announceStart + announcements
+	announcedWords = announcements + 1
+	// The heads of the owner's lists of free pieces.
+	listStart   = announceStart + announcements + lineWords
+	classes     = 56
+	headerWords = listStart + classes
 	// mostProbes is how many buckets a key may be in, from its home on.
 	mostProbes = 128
 	// longestRecord is in words, as a slot can say.
@@ -88,11 +100,11 @@ func (t *Table) home(key string) home {
 
 // CounterBytes is the record space that a counter takes whose key has keyLength
 // bytes.
-func CounterBytes(keyLength int) int { return recordWords(true, keyLength, 0) * wordBytes }
+func CounterBytes(keyLength int) int { return pieceWords(recordWords(true, keyLength, 0)) * wordBytes }
 
 // EntryBytes is the record space that a value takes under a key of these lengths.
 func EntryBytes(keyLength, valueLength int) int {
-	return recordWords(false, keyLength, valueLength) * wordBytes
+	return pieceWords(recordWords(false, keyLength, valueLength)) * wordBytes
 }
 
 func recordWords(counter bool, keyLength, valueLength int) int {
@@ -131,7 +143,7 @@ func (s slot) lengths(read []byte) (key, value int, err error) {
 
 // check refuses a slot that no operation has written.
 func (t *Table) check(s slot) error {
-	if !s.taken() || s.words()*wordBytes < s.prefix()+lengthsBytes || s.place()+s.words() > t.recordWords {
+	if !s.taken() || s.words()*wordBytes < s.prefix()+lengthsBytes || s.place()+pieceWords(s.words()) > t.recordWords {
 		return fmt.Errorf("%w: slot %#x, of %d record words", ErrCorrupt, uint64(s), t.recordWords)
 	}
 	return nil

@@ -18,8 +18,9 @@ type space struct {
 	seen, idle atomic.Int64
 
 	mu sync.Mutex
-	// spare are records that were never published, by their length.
+	// spare are free pieces, by their length, taken how many of each were taken.
 	spare map[int][]int
+	taken map[int]int
 	// rest is the piece before the end that this rank's add came to cover.
 	rest piece
 }
@@ -37,6 +38,7 @@ func (s *space) take(words int) (place int, ok bool) {
 	if places := s.spare[words]; len(places) > 0 {
 		s.spare[words] = places[:len(places)-1]
 		place = places[len(places)-1]
+		s.taken[words]++
 	} else if s.rest.words >= words {
 		place = s.rest.place
 		s.rest.place += words
@@ -48,16 +50,43 @@ func (s *space) take(words int) (place int, ok bool) {
 	return place, true
 }
 
-// give returns a record that was not published.
+// give returns a piece that nobody knows.
 func (s *space) give(p piece) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.spare == nil {
-		s.spare = make(map[int][]int)
+		s.spare, s.taken = make(map[int][]int), make(map[int]int)
 	}
 	s.spare[p.words] = append(s.spare[p.words], p.place)
 	s.idle.Add(int64(p.words))
 }
+
+// surplus takes away what this rank is not likely to need of the spare pieces, by their lengths: it keeps twice as
+// many of a length as it has taken since the last time, and a few.
+func (s *space) surplus() map[int][]uint32 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var surplus map[int][]uint32
+	for words, places := range s.spare {
+		keep := 2*s.taken[words] + alwaysKept
+		if len(places) <= keep {
+			continue
+		}
+		if surplus == nil {
+			surplus = make(map[int][]uint32)
+		}
+		for _, place := range places[keep:] {
+			surplus[words] = append(surplus[words], uint32(place))
+		}
+		s.idle.Add(-int64(words * (len(places) - keep)))
+		s.spare[words] = places[:keep]
+	}
+	clear(s.taken)
+	return surplus
+}
+
+// alwaysKept is how many spare pieces of a length a rank keeps in any case.
+const alwaysKept = 4
 
 // left is a bound on how many words of capacity are not allocated.
 func (s *space) left(capacity int) int { return capacity - int(min(s.seen.Load(), int64(capacity))) }

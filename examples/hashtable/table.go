@@ -22,8 +22,8 @@ type Config struct {
 	// half of the slots free hardly any operation looks beyond one bucket.
 	Slots int
 	// RecordBytes is the room of each rank's entries, 8 to MaxRecordBytes; see
-	// [CounterBytes] and [EntryBytes]. Values that were replaced or deleted
-	// keep theirs.
+	// [CounterBytes] and [EntryBytes]. Some more is needed for values that were replaced and
+	// whose space is not used again yet: see Space in the package's description.
 	RecordBytes int
 }
 
@@ -50,7 +50,13 @@ type Table struct {
 	words *window.Window[uint64]
 	bytes *window.Window[byte]
 
-	spaces  []space
+	// local is this rank's window.
+	local     []uint64
+	spaces    []space
+	reclaimer reclaimer
+	// late are Runs that were given up and have not ended; entered spreads announcements.
+	late    sync.WaitGroup
+	entered atomic.Uint32
 	batches sync.Pool
 	closed  atomic.Bool
 }
@@ -81,6 +87,8 @@ func New(ctx context.Context, w *world.World, config Config, options ...window.O
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("hashtable: %w", err), t.words.Close())
 	}
+	t.local = t.words.Local()
+	t.reclaimer.nextLook = t.bagWords()
 	return t, nil
 }
 
@@ -110,6 +118,7 @@ func (t *Table) Close() error {
 	if t.closed.Swap(true) {
 		return fmt.Errorf("hashtable: Close: %w", ErrClosed)
 	}
+	t.late.Wait()
 	err := t.words.UnlockAll(context.Background())
 	if err := errors.Join(err, t.words.Close()); err != nil {
 		return fmt.Errorf("hashtable: Close: %w", err)

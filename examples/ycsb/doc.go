@@ -16,8 +16,8 @@
 // that, so one that was mixed of two is found. The draws are made beforehand, a million for
 // each rank, and used in turn.
 //
-// The table does not use space of values again that were replaced, so there is room for all
-// updates, and the run ends after a number of operations instead of a time.
+// The table uses the space of values again that were replaced: it has room for three times what the records take.
+// The run ends after a number of operations instead of a time.
 //
 // # Redis
 //

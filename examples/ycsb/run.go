@@ -54,10 +54,10 @@ type worker struct {
 func measure(ctx context.Context, w *world.World, o options) (r *result, err error) {
 	mine := share(o.operations, w)
 	entry := hashtable.EntryBytes(len(keyOf(0)), o.value)
-	// Keys and updates spread over the ranks, but not evenly: one record may have a tenth of
-	// all updates.
-	updates := int(float64(o.operations)*(1-o.workload.reads)*0.3) + (o.operations+o.records)/w.Size()
-	table, err := hashtable.New(ctx, w, hashtable.Config{Slots: 64 + 3*o.records/w.Size(), RecordBytes: (2*updates + 1000) * entry})
+	// Keys spread over the ranks, but not evenly. As much room as they need is for what was replaced and is not
+	// used again yet, and for batches, all of which may be on one rank.
+	room := 3*o.records/w.Size() + 16*o.batch*w.Size() + 1000
+	table, err := hashtable.New(ctx, w, hashtable.Config{Slots: 64 + 3*o.records/w.Size(), RecordBytes: room * entry})
 	if err != nil {
 		return nil, err
 	}

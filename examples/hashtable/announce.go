@@ -1,0 +1,65 @@
+package hashtable
+
+import (
+	"context"
+	"runtime"
+	"sync/atomic"
+	"time"
+)
+
+// A Run that is under way has an announcement: a word of its own rank's window that is odd.
+// Words that are taken one after the other are in different lines.
+
+// enter announces a Run, or whatever else reads slots and after that records, in one of this
+// rank's words, from first on. The compare-and-swap has the announcement there for all to see before anything
+// is read: a store would not, which later loads of the same processor may overtake.
+func (t *Table) enter(ctx context.Context, first int) (word int, err error) {
+	for round := 0; ; round++ {
+		for i := range announcements {
+			word = (first + i) % announcements
+			at := t.announcement(word)
+			if was := atomic.LoadUint64(at); was%2 == 0 && atomic.CompareAndSwapUint64(at, was, was+1) {
+				return word, nil
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		if round < enterYields {
+			runtime.Gosched()
+		} else {
+			time.Sleep(enterPause)
+		}
+	}
+}
+
+// Who finds all of this rank's announcements in use lets others run so often, and then sleeps.
+const (
+	enterYields = 100
+	enterPause  = 100 * time.Microsecond
+)
+
+// leave ends what enter began.
+func (t *Table) leave(word int) { atomic.AddUint64(t.announcement(word), 1) }
+
+func (t *Table) announcement(word int) *uint64 {
+	return &t.local[announceStart+word%announceLines*lineWords+word/announceLines]
+}
+
+// leaveLater is leave for a Run that was given up, when what it has issued to some owners is complete: a
+// compare-and-swap that is under way must not meet a slot's value again.
+func (t *Table) leaveLater(word int, owners []int) {
+	leave := func() {
+		for _, rank := range owners {
+			// Who cannot be flushed has failed, and so has what is under way to it.
+			_ = t.words.Flush(context.Background(), rank)
+		}
+		t.leave(word)
+	}
+	if t.world.Device().Attributes().Virtual {
+		// In virtual time only the rank itself may wait.
+		leave()
+	} else {
+		t.late.Go(leave)
+	}
+}

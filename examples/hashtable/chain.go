@@ -1,0 +1,175 @@
+package hashtable
+
+import (
+	"context"
+	"errors"
+	"math/bits"
+
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
+)
+
+// Free pieces that a rank does not need go to the owner, for all to take: a list for each size,
+// whose head is a word of the owner's header. A node is a piece, whose words tell of more:
+//
+//	head        bits 0-32: the first node's place plus 1, or 0; above: how often it was changed
+//	word 0      bits 0-32: the next node's place plus 1, or 0; above: how many pieces it tells of
+//	the others  their places, two a word
+//
+// A node is put before a list, or taken from it, by a compare-and-swap of the head, which no other change comes
+// between: who reads a node that others take meanwhile, and use again, finds that the head was changed, also
+// where the same node heads the list again.
+
+const (
+	nextBits = 33
+	nextMask = 1<<nextBits - 1
+)
+
+// changed is what a head becomes when a node is to be the first.
+func changed(head, first uint64) uint64 { return (head>>nextBits+1)<<nextBits | first }
+
+// pieceWords is how many words a record of so many is given, which are of few sizes so that
+// pieces fit again: up to 8, and then four to every power of two.
+func pieceWords(words int) int {
+	if words <= 8 {
+		return words
+	}
+	unit := 1 << (bits.Len(uint(words-1)) - 3)
+	return min((words+unit-1)/unit*unit, longestRecord)
+}
+
+// class numbers the sizes that pieces have.
+func class(words int) int {
+	if words <= 8 {
+		return words - 1
+	}
+	shift := bits.Len(uint(words-1)) - 3
+	return 8 + (shift-1)*4 + (words-1)>>shift - 4
+}
+
+// share gives the owners what this rank has too much of. What no list is given stays here.
+func (t *Table) share(ctx context.Context) error {
+	for owner := range t.spaces {
+		space := &t.spaces[owner]
+		for words, places := range space.surplus() {
+			left, err := t.push(ctx, owner, words, places)
+			for _, place := range left {
+				space.give(piece{int(place), words})
+			}
+			if err != nil && !isFailureOf(err, owner) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// isFailureOf tells whether err is that a rank has failed, whose memory nobody needs any more.
+func isFailureOf(err error, rank int) bool {
+	var peer *world.PeerError
+	return errors.As(err, &peer) && peer.Rank == rank
+}
+
+// push puts pieces into an owner's list, and gives those that it did not. Those of which it is not known
+// whether they are there are lost: only an owner that fails can have that happen, since nothing here
+// ends with the caller's context.
+func (t *Table) push(ctx context.Context, owner, words int, places []uint32) (left []uint32, err error) {
+	ctx = context.WithoutCancel(ctx)
+	at := listStart + class(words)
+	for len(places) > 0 {
+		node, more := places[0], places[1:]
+		more = more[:min(len(more), 2*(words-1))]
+		record := make([]uint64, words)
+		for i, place := range more {
+			record[1+i/2] |= uint64(place) << (32 * (i % 2))
+		}
+		head, err := t.headOf(ctx, owner, at)
+		if err != nil {
+			return places, err
+		}
+		places = places[1+len(more):]
+		for {
+			record[0] = head&nextMask | uint64(len(more))<<nextBits
+			err := t.words.Put(record, owner, t.recordStart()+int(node))
+			if err == nil {
+				err = t.words.Flush(ctx, owner)
+			}
+			if err != nil {
+				return places, err
+			}
+			was, err := t.swapHead(ctx, owner, at, head, changed(head, uint64(node)+1))
+			if err != nil {
+				return places, err
+			}
+			if was == head {
+				break
+			}
+			head = was
+		}
+	}
+	return nil, nil
+}
+
+// pop takes the first node of an owner's list of pieces that have words, and tells how many pieces that gave.
+// Of a node that no table has left it takes what is in the record space.
+func (t *Table) pop(ctx context.Context, owner, words int) (taken int, err error) {
+	ctx = context.WithoutCancel(ctx)
+	at := listStart + class(words)
+	head, err := t.headOf(ctx, owner, at)
+	if err != nil {
+		return 0, err
+	}
+	record := make([]uint64, words)
+	for {
+		node := head&nextMask - 1
+		if head&nextMask == 0 || !t.holds(node, words) {
+			return 0, nil
+		}
+		err := t.words.Get(record, owner, t.recordStart()+int(node))
+		if err == nil {
+			err = t.words.Flush(ctx, owner)
+		}
+		if err != nil {
+			return 0, err
+		}
+		was, err := t.swapHead(ctx, owner, at, head, changed(head, record[0]&nextMask))
+		if err != nil {
+			return 0, err
+		}
+		if was == head {
+			break
+		}
+		head = was
+	}
+	space := &t.spaces[owner]
+	for i := range min(int(record[0]>>nextBits), 2*(words-1)) {
+		if place := uint64(uint32(record[1+i/2] >> (32 * (i % 2)))); t.holds(place, words) {
+			space.give(piece{int(place), words})
+			taken++
+		}
+	}
+	space.give(piece{int(head&nextMask) - 1, words})
+	taken++
+	t.reclaimer.freed.Add(uint64(taken))
+	return taken, nil
+}
+
+func (t *Table) headOf(ctx context.Context, owner, at int) (head uint64, err error) {
+	if err = t.words.FetchAndOp(window.NoOp, 0, &head, owner, at); err == nil {
+		err = t.words.Flush(ctx, owner)
+	}
+	return head, err
+}
+
+// swapHead sets a head that is as it was known, and gives what it was.
+func (t *Table) swapHead(ctx context.Context, owner, at int, known, to uint64) (was uint64, err error) {
+	if err = t.words.CompareAndSwap(known, to, &was, owner, at); err == nil {
+		err = t.words.Flush(ctx, owner)
+	}
+	return was, err
+}
+
+// holds tells whether a piece is in the record space.
+func (t *Table) holds(place uint64, words int) bool {
+	return place <= uint64(t.recordWords) && int(place)+words <= t.recordWords
+}

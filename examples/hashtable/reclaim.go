@@ -1,0 +1,243 @@
+package hashtable
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/onesided/rma/window"
+)
+
+// patience is how long an operation waits for space that others are about to give.
+const patience = 100 * time.Millisecond
+
+// fedAhead is how many times as many pieces are taken from a list as are lacking.
+const fedAhead = 4
+
+// mostWaiting is how many words a bag has at most before it is closed.
+const mostWaiting = 1 << 15
+
+// A retired piece is one that no slot refers to any more.
+type retired struct {
+	owner int
+	piece
+}
+
+// A blocker is an announcement that may be of somebody who knows a closed bag's pieces.
+type blocker struct {
+	rank, word int
+	value      uint64
+}
+
+// A reclaimer has this rank's bags of retired pieces.
+type reclaimer struct {
+	mu   sync.Mutex
+	open []retired
+	// openWords is what open has, nextLook what it has when the closed bag is looked after.
+	openWords, nextLook int
+	// freed counts the pieces that came out of bags and lists.
+	freed atomic.Uint64
+	// hopeless is what all ranks' bags had when waiting for them was in vain.
+	hopeless atomic.Uint64
+
+	// looking is held by whoever has the closed bag.
+	looking  sync.Mutex
+	closed   []retired
+	blockers []blocker
+	seen     [][]uint64
+}
+
+// retire puts a batch's pieces into the open bag, and looks after the closed one if it is time.
+func (t *Table) retire(ctx context.Context, b *Batch) {
+	r := &t.reclaimer
+	r.mu.Lock()
+	r.open = append(r.open, b.retired...)
+	words := 0
+	for i := range b.retired {
+		words += b.retired[i].words
+	}
+	r.openWords += words
+	due := r.openWords >= r.nextLook
+	r.mu.Unlock()
+	atomic.AddUint64(&t.local[waitingWord], uint64(words))
+	b.retired = b.retired[:0]
+	if due && r.looking.TryLock() {
+		// An error has the bag wait for the next look; operations are not concerned.
+		_, _ = t.pass(ctx)
+		r.looking.Unlock()
+	}
+}
+
+// pass frees the pieces of the closed bag, if everybody who may know them has left, and closes
+// the open one if it is that one's turn. Its caller holds looking.
+func (t *Table) pass(ctx context.Context) (freed bool, err error) {
+	r := &t.reclaimer
+	if len(r.closed) > 0 {
+		if freed, err = t.lookAgain(ctx); err != nil || len(r.closed) > 0 {
+			r.mu.Lock()
+			r.nextLook = r.openWords + t.bagWords()/4
+			r.mu.Unlock()
+			return freed, err
+		}
+	}
+	r.mu.Lock()
+	r.closed, r.open = r.open, r.closed
+	r.openWords, r.nextLook = 0, t.bagWords()
+	r.mu.Unlock()
+	if len(r.closed) == 0 {
+		return freed, nil
+	}
+	// Until a look has succeeded anybody may know the pieces.
+	r.blockers = append(r.blockers[:0], blocker{rank: -1})
+	more, err := t.lookAgain(ctx)
+	return freed || more, err
+}
+
+// bagWords is how many words a bag has when it is closed.
+func (t *Table) bagWords() int { return max(1, min(mostWaiting, t.recordWords/(16*t.size))) }
+
+// lookAgain frees the closed bag's pieces if none of its blockers is there any more.
+func (t *Table) lookAgain(ctx context.Context) (freed bool, err error) {
+	r := &t.reclaimer
+	if err := t.look(ctx); err != nil {
+		return false, err
+	}
+	if len(r.blockers) == 1 && r.blockers[0].rank < 0 {
+		r.blockers = r.blockers[:0]
+		for rank, words := range r.seen {
+			for i, value := range words[:announcements] {
+				if value%2 == 1 {
+					r.blockers = append(r.blockers, blocker{rank, i, value})
+				}
+			}
+		}
+	} else {
+		still := r.blockers[:0]
+		for _, b := range r.blockers {
+			if r.seen[b.rank][b.word] == b.value {
+				still = append(still, b)
+			}
+		}
+		r.blockers = still
+	}
+	if len(r.blockers) > 0 {
+		return false, nil
+	}
+	words := 0
+	for _, p := range r.closed {
+		t.spaces[p.owner].give(p.piece)
+		words += p.words
+	}
+	r.freed.Add(uint64(len(r.closed)))
+	r.closed = r.closed[:0]
+	atomic.AddUint64(&t.local[waitingWord], -uint64(words))
+	if 2*words < t.bagWords() {
+		// How much this rank needs shows in a whole bag's time.
+		return true, nil
+	}
+	return true, t.share(ctx)
+}
+
+// look reads all ranks' announcements, and how much they have in bags. Those of failed ranks are
+// none.
+func (t *Table) look(ctx context.Context) error {
+	r := &t.reclaimer
+	if r.seen == nil {
+		r.seen = make([][]uint64, t.size)
+		for rank := range r.seen {
+			r.seen[rank] = make([]uint64, announcedWords)
+		}
+	}
+	var failed error
+	for rank, to := range r.seen {
+		if memory, ok := t.words.Shared(rank); ok {
+			for i := range to {
+				to[i] = atomic.LoadUint64(&memory[announceStart+i])
+			}
+		} else if err := t.words.GetAccumulate(window.NoOp, nil, to, rank, announceStart); err != nil {
+			failed = errors.Join(failed, t.forgive(err, rank))
+		}
+	}
+	for rank := range r.seen {
+		if _, ok := t.words.Shared(rank); ok {
+			continue
+		}
+		if err := t.words.Flush(ctx, rank); err != nil {
+			failed = errors.Join(failed, t.forgive(err, rank))
+		}
+	}
+	if failed != nil {
+		// What was not completed may yet be written.
+		r.seen = nil
+	}
+	return failed
+}
+
+// forgive is nothing if err is that the rank has failed.
+func (t *Table) forgive(err error, rank int) error {
+	if !isFailureOf(err, rank) {
+		return err
+	}
+	t.reclaimer.seen[rank] = make([]uint64, announcedWords)
+	return nil
+}
+
+// refill looks for space for the operations that had none. known is what freed was before they
+// were tried. It tells whether they are to be tried again.
+func (t *Table) refill(ctx context.Context, starved []starvation, known uint64, since time.Duration) bool {
+	r, wait := &t.reclaimer, t.world.NewWaiter()
+	defer wait.Finish()
+	for empty := false; ; {
+		if r.freed.Load() != known {
+			return true
+		}
+		again, sum := t.refillOnce(ctx, starved)
+		switch {
+		case again || r.freed.Load() != known:
+			return true
+		case sum == 0 && empty || sum > 0 && sum == r.hopeless.Load():
+			return false
+		case t.world.Now()-since > patience:
+			r.hopeless.Store(sum)
+			return false
+		case sum > 0 && wait.Pause(ctx) != nil:
+			return false
+		}
+		// What was in no bag any more may have been on its way to a list that was looked at before.
+		empty = sum == 0
+	}
+}
+
+// refillOnce tells whether there may be space now, else how much is in bags somewhere.
+func (t *Table) refillOnce(ctx context.Context, starved []starvation) (again bool, sum uint64) {
+	r := &t.reclaimer
+	r.looking.Lock()
+	defer r.looking.Unlock()
+	if freed, err := t.pass(ctx); err != nil || freed {
+		return err == nil, 0
+	}
+	for i := range starved {
+		s := &starved[i]
+		// An owner that has failed fails the operation, too.
+		for got := 0; got < fedAhead*s.times; {
+			taken, err := t.pop(ctx, s.owner, s.words)
+			if err != nil && !isFailureOf(err, s.owner) {
+				return false, 0
+			}
+			if taken == 0 {
+				break
+			}
+			got += taken
+			again = true
+		}
+	}
+	if again || t.look(ctx) != nil {
+		return again, 0
+	}
+	for _, words := range r.seen {
+		sum += words[announcements]
+	}
+	return false, sum
+}

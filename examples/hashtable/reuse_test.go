@@ -1,0 +1,153 @@
+package hashtable
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// Keys get new values of all lengths, are deleted and come back, for ever, in space for a few of each: all
+// of it is used again.
+var forever = register("space is used again", func(s *script) {
+	const keys, writers, longest = 8, 3, 100
+	operations := 500_000
+	if s.w.Size() > 2 || !s.w.Mapped(s.w.Size()-1) || !s.w.Mapped(0) {
+		operations = 6_000
+	}
+	operations /= fewer * fewer
+	t := s.table(Config{Slots: 1024, RecordBytes: 256 << 10})
+	failed := make([]error, writers)
+	var writing sync.WaitGroup
+	for writer := range writers {
+		writing.Go(func() {
+			failed[writer] = s.run(func(s *script) { write(s, t, writer, keys, operations/writers, longest) })
+		})
+	}
+	writing.Wait()
+	s.ok(errors.Join(failed...))
+	stats := t.Stats()
+	s.check(stats.UsedBytes <= stats.RecordBytes, "Stats are %+v", stats)
+	s.close(t)
+})
+
+// write puts, deletes and adds to keys of its own, and looks whether they are as they should be.
+func write(s *script, t *Table, writer, keys, operations, longest int) {
+	random := rand.New(rand.NewPCG(uint64(s.w.Rank()), uint64(writer)))
+	key := func(i int) string { return fmt.Sprintf("%d/%d/%d", s.w.Rank(), writer, i) }
+	values, counts := make([][]byte, keys), make([]uint64, keys)
+	batch := t.NewBatch()
+	for done := 0; done < operations; done += batch.Len() {
+		batch.Reset()
+		for i := range keys {
+			switch what := random.IntN(8); {
+			case what == 0:
+				batch.Delete(key(i))
+				values[i] = nil
+			case what == 1:
+				batch.Delete(key(keys + i))
+				counts[i] = 0
+			case what == 2:
+				batch.Add(key(keys+i), 3)
+				counts[i] += 3
+			default:
+				values[i] = sealed(random, 8+random.IntN(longest))
+				batch.Put(key(i), values[i])
+			}
+		}
+		s.ok(batch.Run(s.ctx))
+		i := random.IntN(keys)
+		value, found, err := t.Get(s.ctx, key(i))
+		s.ok(err)
+		s.check(found == (values[i] != nil) && bytes.Equal(value, values[i]), "%q has %d bytes, %v, want %d", key(i), len(value), found, len(values[i]))
+		count, found, err := t.Count(s.ctx, key(keys+i))
+		s.ok(err)
+		s.check(found == (counts[i] > 0) && count == counts[i], "%q is %d, %v, want %d", key(keys+i), count, found, counts[i])
+	}
+}
+
+func TestForever(t *testing.T) {
+	for _, n := range []int{1, 2, 5} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) { worldtest.Run(t, n, forever) })
+	}
+}
+
+// What one rank sets free another may use.
+var given = register("space that others set free", func(s *script) {
+	const keys, length = 32, 100
+	t := s.table(Config{Slots: 1024, RecordBytes: 3 * keys * EntryBytes(8, length)})
+	t.hash = func(key string) uint64 { return uint64(key[0]-'a')<<40 | uint64(key[1])<<20 }
+	key := func(i int) string { return fmt.Sprintf("%c%c", 'a'+i/26, 'a'+i%26) }
+	for turn := range 40 {
+		// Each rank in its turn replaces all, so that the others' pieces are what it sets free.
+		if turn%s.w.Size() == s.w.Rank() {
+			for i := range keys {
+				s.ok(t.Put(s.ctx, key(i), bytes.Repeat([]byte{byte(turn)}, length)))
+			}
+		}
+		s.barrier()
+	}
+	s.close(t)
+})
+
+func TestGiven(t *testing.T) { worldtest.Run(t, 3, given) }
+
+// Whatever others write to the words by which space is used again, operations end, and what is no place of a piece
+// is not taken for one.
+func TestCorruptLists(t *testing.T) {
+	const value = 40
+	words := pieceWords(recordWords(false, 3, value))
+	for name, corrupt := range map[string]func(t *Table, head *uint64){
+		"a head beyond the end":   func(_ *Table, head *uint64) { *head = 1 << 40 },
+		"a head that is no place": func(_ *Table, head *uint64) { *head = 1<<64 - 1 },
+		"a node that is its next": func(t *Table, head *uint64) { *head = 41; t.local[t.recordStart()+40] = 41 },
+		"a circle": func(t *Table, head *uint64) {
+			*head = 1
+			t.local[t.recordStart()] = 21
+			t.local[t.recordStart()+20] = 1
+		},
+		"more places than it has": func(t *Table, head *uint64) { *head = 1; t.local[t.recordStart()] = 1<<64 - 1<<nextBits },
+		"places beyond the end": func(t *Table, head *uint64) {
+			*head = 1
+			t.local[t.recordStart()] = 2 << nextBits
+			t.local[t.recordStart()+1] = 1<<64 - 1
+		},
+		"announcements of nobody":   func(t *Table, _ *uint64) { t.local[announceStart+7] = 1<<64 - 1 },
+		"announcements that change": func(t *Table, _ *uint64) { t.local[announceStart+7] = 77 },
+		"a huge count that waits":   func(t *Table, _ *uint64) { atomic.StoreUint64(&t.local[waitingWord], 1<<64-1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			alone(t, func(s *script) {
+				table := s.table(Config{Slots: 64, RecordBytes: 8 * wordBytes * words})
+				corrupt(table, &table.local[listStart+class(words)])
+				s.ok(table.words.Sync())
+				for i := range 40 {
+					err := table.Put(s.ctx, fmt.Sprintf("k%02d", i), make([]byte, value))
+					s.check(err == nil || errors.Is(err, ErrFull) || errors.Is(err, ErrCorrupt), "Put fails: %v", err)
+				}
+				for place := range table.spaces[0].spare[words] {
+					s.check(table.holds(uint64(table.spaces[0].spare[words][place]), words), "a piece at %d", place)
+				}
+				s.ok(table.Close())
+			})
+		})
+	}
+}
+
+// The sizes of pieces are those that class numbers, each has all that shorter records need, and no more than a quarter more.
+func TestClasses(t *testing.T) {
+	last := -1
+	for words := 1; words <= longestRecord; words++ {
+		piece := pieceWords(words)
+		number := class(piece)
+		if piece < words || piece > words+words/4 || number != class(words) || number < last || number > last+1 || number >= classes || pieceWords(piece) != piece {
+			t.Fatalf("%d words are given %d, of class %d after %d", words, piece, number, last)
+		}
+		last = number
+	}
+}
