@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"sync/atomic"
 	"time"
+
+	"github.com/onesided/rma/window"
 )
 
 // A Run that is under way has an announcement: a word of its own rank's window that is odd.
@@ -14,6 +16,9 @@ import (
 // rank's words, from first on. The compare-and-swap has the announcement there for all to see before anything
 // is read: a store would not, which later loads of the same processor may overtake.
 func (t *Table) enter(ctx context.Context, first int) (word int, err error) {
+	if t.visits {
+		return 0, t.gate.lock(ctx, window.Shared)
+	}
 	for round := 0; ; round++ {
 		for i := range announcements {
 			word = (first + i) % announcements
@@ -40,7 +45,14 @@ const (
 )
 
 // leave ends what enter began.
-func (t *Table) leave(word int) { atomic.AddUint64(t.announcement(word), 1) }
+func (t *Table) leave(word int) {
+	if t.visits {
+		// That the table's process has failed is known to whom it concerns.
+		_ = t.gate.unlock()
+		return
+	}
+	atomic.AddUint64(t.announcement(word), 1)
+}
 
 func (t *Table) announcement(word int) *uint64 {
 	return &t.local[announceStart+word%announceLines*lineWords+word/announceLines]

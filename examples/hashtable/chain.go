@@ -12,27 +12,24 @@ import (
 // Free pieces that a rank does not need go to the owner, for all to take: a list for each size,
 // whose head is a word of the owner's header. A node is a piece, whose words tell of more:
 //
-//	head        bits 0-32: the first node's place plus 1, or 0; above: how often it was changed
 //	word 0      bits 0-32: the next node's place plus 1, or 0; above: how many pieces it tells of
 //	the others  their places, two a word
 //
-// A node is put before a list, or taken from it, by a compare-and-swap of the head, which no other change comes
-// between: who reads a node that others take meanwhile, and use again, finds that the head was changed, also
-// where the same node heads the list again.
+// A node is put before a list, or taken from it, by a compare-and-swap of the head. Who takes one has read it before,
+// and is announced meanwhile as a Run is; the node itself is retired then, and only the pieces that it tells of
+// are free at once. So nobody reads a node that is something else already, and none heads the list again, with another next
+// one, before those have ended who have seen it there.
 
 const (
 	nextBits = 33
 	nextMask = 1<<nextBits - 1
 )
 
-// changed is what a head becomes when a node is to be the first.
-func changed(head, first uint64) uint64 { return (head>>nextBits+1)<<nextBits | first }
-
 // pieceWords is how many words a record of so many is given, which are of few sizes so that
-// pieces fit again: up to 8, and then four to every power of two.
+// pieces fit again: up to 8, and then four to every power of two. The least is one that can be a node.
 func pieceWords(words int) int {
 	if words <= 8 {
-		return words
+		return max(words, 2)
 	}
 	unit := 1 << (bits.Len(uint(words-1)) - 3)
 	return min((words+unit-1)/unit*unit, longestRecord)
@@ -89,7 +86,7 @@ func (t *Table) push(ctx context.Context, owner, words int, places []uint32) (le
 		}
 		places = places[1+len(more):]
 		for {
-			record[0] = head&nextMask | uint64(len(more))<<nextBits
+			record[0] = head | uint64(len(more))<<nextBits
 			err := t.words.Put(record, owner, t.recordStart()+int(node))
 			if err == nil {
 				err = t.words.Flush(ctx, owner)
@@ -97,7 +94,7 @@ func (t *Table) push(ctx context.Context, owner, words int, places []uint32) (le
 			if err != nil {
 				return places, err
 			}
-			was, err := t.swapHead(ctx, owner, at, head, changed(head, uint64(node)+1))
+			was, err := t.swapHead(ctx, owner, at, head, uint64(node)+1)
 			if err != nil {
 				return places, err
 			}
@@ -113,6 +110,11 @@ func (t *Table) push(ctx context.Context, owner, words int, places []uint32) (le
 // pop takes the first node of an owner's list of pieces that have words, and tells how many pieces that gave.
 // Of a node that no table has left it takes what is in the record space.
 func (t *Table) pop(ctx context.Context, owner, words int) (taken int, err error) {
+	word, err := t.enter(ctx, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer t.leave(word)
 	ctx = context.WithoutCancel(ctx)
 	at := listStart + class(words)
 	head, err := t.headOf(ctx, owner, at)
@@ -121,18 +123,17 @@ func (t *Table) pop(ctx context.Context, owner, words int) (taken int, err error
 	}
 	record := make([]uint64, words)
 	for {
-		node := head&nextMask - 1
-		if head&nextMask == 0 || !t.holds(node, words) {
+		if head == 0 || !t.holds(head-1, words) {
 			return 0, nil
 		}
-		err := t.words.Get(record, owner, t.recordStart()+int(node))
+		err := t.words.Get(record, owner, t.recordStart()+int(head-1))
 		if err == nil {
 			err = t.words.Flush(ctx, owner)
 		}
 		if err != nil {
 			return 0, err
 		}
-		was, err := t.swapHead(ctx, owner, at, head, changed(head, record[0]&nextMask))
+		was, err := t.swapHead(ctx, owner, at, head, record[0]&nextMask)
 		if err != nil {
 			return 0, err
 		}
@@ -141,15 +142,13 @@ func (t *Table) pop(ctx context.Context, owner, words int) (taken int, err error
 		}
 		head = was
 	}
-	space := &t.spaces[owner]
+	t.bag([]retired{{owner, piece{int(head - 1), words}}})
 	for i := range min(int(record[0]>>nextBits), 2*(words-1)) {
 		if place := uint64(uint32(record[1+i/2] >> (32 * (i % 2)))); t.holds(place, words) {
-			space.give(piece{int(place), words})
+			t.spaces[owner].give(piece{int(place), words})
 			taken++
 		}
 	}
-	space.give(piece{int(head&nextMask) - 1, words})
-	taken++
 	t.reclaimer.freed.Add(uint64(taken))
 	return taken, nil
 }

@@ -20,7 +20,7 @@
 // The hash of a key gives the rank that owns it, a home bucket there, and a
 // fingerprint. Each rank exposes one window of 64-bit words:
 //
-//	line 0      word 0: how many words of the record space are allocated
+//	line 0      word 0: how many words of the record space are allocated; then sizes, for clients
 //	lines 1-16  announcements: which Runs of this rank are under way
 //	line 17     word 0: how many words wait in this rank's bags
 //	then        the heads of lists of free pieces, one for each size
@@ -118,6 +118,19 @@
 // a second if it becomes less; then, as when slots run out, it fails with a [FullError] that has the sizes,
 // before it has changed anything. Pieces are neither split nor joined: a table whose values' lengths vary needs
 // room for each size. Two or three times what the entries take at once is ample for values of one length.
+//
+// # Serving
+//
+// The table of a job of one rank can be served to processes that come and go ([Table.Serve], [Attach]): clients
+// do all that a rank does, by one-sided operations on the window of the process that serves. In place of an announcement a
+// client shares a lock during its Runs, which adds a message there and back to each; space is free when that
+// lock was had alone, too.
+//
+//	table, err := hashtable.New(ctx, w, hashtable.Config{Slots: 1 << 16, RecordBytes: 4 << 20, Clients: 64})
+//	err = table.Serve(ctx, listener, "words")
+//
+//	session, err := world.Dial(ctx, "host:7000")
+//	table, err := hashtable.Attach(ctx, session, "words")
 //
 // # Measuring
 //

@@ -252,11 +252,13 @@ var configs = register("configurations", func(s *script) {
 		want   error
 		says   string
 	}{
-		{Config{0, 100}, ErrConfig, "Slots 0 of rank 0, allowed are 1 to"},
-		{Config{-5, 100}, ErrConfig, "Slots -5"},
-		{Config{10, 0}, ErrConfig, "RecordBytes 0 of rank 0, allowed are 8 to"},
-		{Config{10, MaxRecordBytes + 1}, ErrConfig, fmt.Sprint("RecordBytes ", MaxRecordBytes+1)},
-		{Config{10 + s.w.Rank(), 100}, ErrMismatch, "rank 1 passed"},
+		{Config{Slots: 0, RecordBytes: 100}, ErrConfig, "Slots 0 of rank 0, allowed are 1 to"},
+		{Config{Slots: -5, RecordBytes: 100}, ErrConfig, "Slots -5"},
+		{Config{Slots: 10, RecordBytes: 0}, ErrConfig, "RecordBytes 0 of rank 0, allowed are 8 to"},
+		{Config{Slots: 10, RecordBytes: MaxRecordBytes + 1}, ErrConfig, fmt.Sprint("RecordBytes ", MaxRecordBytes+1)},
+		{Config{Slots: 10, RecordBytes: 100, Clients: 1}, ErrConfig, "0 in a job of 2 ranks"},
+		{Config{Slots: 10, RecordBytes: 100, Clients: -1}, ErrConfig, "Clients -1"},
+		{Config{Slots: 10 + s.w.Rank(), RecordBytes: 100}, ErrMismatch, "rank 1 passed"},
 	} {
 		_, err := New(s.ctx, s.w, c.config)
 		s.fails(err, c.want)

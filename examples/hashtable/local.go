@@ -22,7 +22,7 @@ type Value struct {
 func (t *Table) Local() iter.Seq2[string, Value] {
 	return func(yield func(string, Value) bool) {
 		var ahead entries
-		if t.closed.Load() {
+		if t.closed.Load() || t.visits {
 			return
 		}
 		words := t.local[t.bucketStart(0):t.recordStart()]
@@ -73,7 +73,7 @@ func (e *entries) yield(yield func(string, Value) bool) bool {
 // the window's.
 func (t *Table) localSlots() iter.Seq[slot] {
 	return func(yield func(slot) bool) {
-		if t.closed.Load() {
+		if t.closed.Load() || t.visits {
 			return
 		}
 		words := t.words.Local()[t.bucketStart(0):t.recordStart()]
@@ -147,7 +147,7 @@ func (t *Table) Stats() Stats {
 			stats.Deleted++
 		}
 	}
-	used := atomic.LoadUint64(&t.words.Local()[tailWord])
+	used := atomic.LoadUint64(&t.local[tailWord])
 	stats.UsedBytes = int(min(used, uint64(t.recordWords))) * wordBytes
 	stats.WaitingBytes = int(atomic.LoadUint64(&t.local[waitingWord])) * wordBytes
 	for owner := range t.spaces {

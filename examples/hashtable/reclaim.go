@@ -49,25 +49,30 @@ type reclaimer struct {
 	seen     [][]uint64
 }
 
-// retire puts a batch's pieces into the open bag, and looks after the closed one if it is time.
+// retire puts a batch's pieces into the bag, and looks after the closed one if it is time.
 func (t *Table) retire(ctx context.Context, b *Batch) {
-	r := &t.reclaimer
-	r.mu.Lock()
-	r.open = append(r.open, b.retired...)
-	words := 0
-	for i := range b.retired {
-		words += b.retired[i].words
-	}
-	r.openWords += words
-	due := r.openWords >= r.nextLook
-	r.mu.Unlock()
-	atomic.AddUint64(&t.local[waitingWord], uint64(words))
+	r, due := &t.reclaimer, t.bag(b.retired)
 	b.retired = b.retired[:0]
 	if due && r.looking.TryLock() {
 		// An error has the bag wait for the next look; operations are not concerned.
 		_, _ = t.pass(ctx)
 		r.looking.Unlock()
 	}
+}
+
+// bag puts pieces into the open bag, and tells whether it is time to look after the closed one.
+func (t *Table) bag(pieces []retired) (due bool) {
+	words := 0
+	for i := range pieces {
+		words += pieces[i].words
+	}
+	atomic.AddUint64(&t.local[waitingWord], uint64(words))
+	r := &t.reclaimer
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.open = append(r.open, pieces...)
+	r.openWords += words
+	return r.openWords >= r.nextLook
 }
 
 // pass frees the pieces of the closed bag, if everybody who may know them has left, and closes
@@ -124,6 +129,11 @@ func (t *Table) lookAgain(ctx context.Context) (freed bool, err error) {
 	}
 	if len(r.blockers) > 0 {
 		return false, nil
+	}
+	if t.gate != nil {
+		if over, err := t.gate.grace(ctx); !over || err != nil {
+			return false, err
+		}
 	}
 	words := 0
 	for _, p := range r.closed {
@@ -238,6 +248,9 @@ func (t *Table) refillOnce(ctx context.Context, starved []starvation) (again boo
 	}
 	for _, words := range r.seen {
 		sum += words[announcements]
+	}
+	if t.visits {
+		sum += atomic.LoadUint64(&t.local[waitingWord])
 	}
 	return false, sum
 }

@@ -25,6 +25,9 @@ type Config struct {
 	// [CounterBytes] and [EntryBytes]. Some more is needed for values that were replaced and
 	// whose space is not used again yet: see Space in the package's description.
 	RecordBytes int
+	// Clients is how many processes may be attached to the table at once: see Serve. It is 0 in
+	// a job of more than one rank.
+	Clients int
 }
 
 // The most that a Config may ask for.
@@ -37,8 +40,8 @@ const (
 // goroutine.
 type Table struct {
 	world *world.World
-	rank  int
-	size  int
+	// size is how many ranks own entries.
+	size int
 
 	buckets     int
 	probes      int
@@ -50,8 +53,11 @@ type Table struct {
 	words *window.Window[uint64]
 	bytes *window.Window[byte]
 
-	// local is this rank's window.
-	local     []uint64
+	// local is this rank's window; of a client, which visits tells that it is, it has a header only.
+	local  []uint64
+	visits bool
+	// gate is nil of a table without clients.
+	gate      *gate
 	spaces    []space
 	reclaimer reclaimer
 	// late are Runs that were given up and have not ended; entered spreads announcements.
@@ -69,14 +75,9 @@ func New(ctx context.Context, w *world.World, config Config, options ...window.O
 	if err := agree(ctx, w, config); err != nil {
 		return nil, err
 	}
-	buckets := (config.Slots + bucketSlots - 1) / bucketSlots
-	t := &Table{
-		world: w, rank: w.Rank(), size: w.Size(),
-		buckets: buckets, probes: min(buckets, mostProbes), recordWords: config.RecordBytes / wordBytes,
-		hash: xxhash.Sum64String, spaces: make([]space, w.Size()),
-	}
-	t.batches.New = func() any { return t.NewBatch() }
-	options = append([]window.Option{window.SingleElement(), window.Notifications(0)}, options...)
+	t := &Table{world: w}
+	t.complete((config.Slots+bucketSlots-1)/bucketSlots, config.RecordBytes/wordBytes, w.Size())
+	options = append([]window.Option{window.SingleElement(), window.Notifications(0), window.Seats(config.Clients)}, options...)
 	var err error
 	if t.words, err = window.Allocate[uint64](ctx, w, t.recordStart()+t.recordWords, options...); err != nil {
 		return nil, fmt.Errorf("hashtable: %d slots and %d record bytes: %w", config.Slots, config.RecordBytes, err)
@@ -88,8 +89,21 @@ func New(ctx context.Context, w *world.World, config Config, options ...window.O
 		return nil, errors.Join(fmt.Errorf("hashtable: %w", err), t.words.Close())
 	}
 	t.local = t.words.Local()
-	t.reclaimer.nextLook = t.bagWords()
+	if config.Clients == 0 {
+		return t, nil
+	}
+	if err := t.openGate(ctx, config.Clients); err != nil {
+		return nil, errors.Join(fmt.Errorf("hashtable: %w", err), t.words.UnlockAll(ctx), t.words.Close())
+	}
 	return t, nil
+}
+
+// complete sets what follows from a table's size: so many buckets and record words at each of its owners.
+func (t *Table) complete(buckets, recordWords, owners int) {
+	t.size, t.buckets, t.probes, t.recordWords = owners, buckets, min(buckets, mostProbes), recordWords
+	t.hash, t.spaces = xxhash.Sum64String, make([]space, owners)
+	t.batches.New = func() any { return t.NewBatch() }
+	t.reclaimer.nextLook = t.bagWords()
 }
 
 // agree checks the ranks' configurations: all see all, so all come to the same end.
@@ -104,6 +118,9 @@ func agree(ctx context.Context, w *world.World, mine Config) error {
 		}
 		if config.RecordBytes < wordBytes || uint64(config.RecordBytes) > MaxRecordBytes {
 			return fmt.Errorf("hashtable: New: %w: RecordBytes %d of rank %d, allowed are %d to %d", ErrConfig, config.RecordBytes, rank, wordBytes, uint64(MaxRecordBytes))
+		}
+		if most := window.MaxSeats; config.Clients < 0 || config.Clients > most || config.Clients > 0 && w.Size() > 1 {
+			return fmt.Errorf("hashtable: New: %w: Clients %d of rank %d, allowed are 0 to %d, and 0 in a job of %d ranks", ErrConfig, config.Clients, rank, most, w.Size())
 		}
 		if config != all[0] {
 			return fmt.Errorf("hashtable: New: %w: rank %d passed %+v, rank 0 %+v", ErrMismatch, rank, config, all[0])
@@ -120,6 +137,9 @@ func (t *Table) Close() error {
 	}
 	t.late.Wait()
 	err := t.words.UnlockAll(context.Background())
+	if t.gate != nil {
+		err = errors.Join(err, t.gate.window.Close())
+	}
 	if err := errors.Join(err, t.words.Close()); err != nil {
 		return fmt.Errorf("hashtable: Close: %w", err)
 	}

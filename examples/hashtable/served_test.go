@@ -1,0 +1,168 @@
+package hashtable
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// serveTable serves a table in a World of this process alone, while body runs.
+func serveTable(ctx context.Context, l *world.Listener, config Config, body func(s *script, t *Table)) error {
+	return world.Run(ctx, 1, func(ctx context.Context, w *world.World) error {
+		return (&script{ctx, w}).run(func(s *script) {
+			t := s.table(config)
+			served := make(chan error)
+			go func() { served <- t.Serve(ctx, l, "table") }()
+			err := s.run(func(s *script) { body(s, t) })
+			s.ok(errors.Join(err, l.Close(), <-served))
+			s.close(t)
+		})
+	})
+}
+
+// visitTable attaches to it.
+func visitTable(ctx context.Context, address string, body func(s *script, t *Table)) error {
+	w, err := world.Dial(ctx, address, world.WithSilence(2*time.Second))
+	if err != nil {
+		return err
+	}
+	t, err := Attach(ctx, w, "table")
+	if err != nil {
+		return errors.Join(err, w.Close())
+	}
+	err = (&script{ctx, w}).run(func(s *script) { body(s, t) })
+	return errors.Join(err, t.Close(), w.Close())
+}
+
+// The process that serves and clients work on keys of their own and on a counter of all, in little space.
+func TestServedTable(t *testing.T) {
+	const clients, operations = 3, 2000
+	l, err := world.Listen(t.Context(), "127.0.0.1:0")
+	require.NoError(t, err)
+	work := func(s *script, table *Table, writer int) {
+		write(s, table, writer, 8, operations/fewer, 100)
+		for range operations / fewer / 8 {
+			_, err := table.Add(s.ctx, "all", 1)
+			s.ok(err)
+		}
+	}
+	require.NoError(t, serveTable(t.Context(), l, Config{Slots: 256, RecordBytes: 128 << 10, Clients: clients}, func(s *script, table *Table) {
+		var working sync.WaitGroup
+		failed := make([]error, clients)
+		for client := range clients {
+			working.Go(func() {
+				failed[client] = visitTable(s.ctx, l.Addr().String(), func(s *script, table *Table) { work(s, table, 10+client) })
+			})
+		}
+		work(s, table, 0)
+		working.Wait()
+		s.ok(errors.Join(failed...))
+		sum, _, err := table.Count(s.ctx, "all")
+		s.ok(err)
+		s.check(sum == (clients+1)*(operations/fewer/8), "%d were added", sum)
+	}))
+}
+
+func TestServedTableRefused(t *testing.T) {
+	l, err := world.Listen(t.Context(), "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, serveTable(t.Context(), l, Config{Slots: 8, RecordBytes: 800, Clients: 1}, func(s *script, table *Table) {
+		s.ok(table.Put(s.ctx, "key", []byte("value")))
+		s.ok(visitTable(s.ctx, l.Addr().String(), func(s *script, table *Table) {
+			value, found, err := table.Get(s.ctx, "key")
+			s.ok(err)
+			s.check(found && bytes.Equal(value, []byte("value")), "value is %q, %v", value, found)
+			for range table.Local() {
+				s.check(false, "a client owns entries")
+			}
+			stats := table.Stats()
+			s.check(stats.Slots == 8 && stats.RecordBytes == 800 && stats.Entries == 0, "Stats are %+v", stats)
+			s.fails(table.Serve(s.ctx, l, "again"), ErrConfig)
+			_, err = Attach(s.ctx, s.w, "table")
+			s.fails(err, window.ErrName)
+			_, err = Attach(s.ctx, s.w, "nothing")
+			s.fails(err, window.ErrName)
+		}))
+		// Contents that are none of a table.
+		for _, wrong := range []uint64{0, 2, 1 << 40, 1<<64 - 1} {
+			was := table.local[bucketsWord]
+			table.local[bucketsWord] = wrong
+			s.fails(visitTable(s.ctx, l.Addr().String(), func(*script, *Table) {}), ErrCorrupt)
+			table.local[bucketsWord] = was
+		}
+	}))
+	alone(t, func(s *script) {
+		table := s.table(Config{Slots: 8, RecordBytes: 800})
+		s.fails(table.Serve(s.ctx, nil, "table"), ErrConfig)
+		s.close(table)
+		s.fails(table.Serve(s.ctx, nil, "table"), ErrClosed)
+	})
+}
+
+// Of a job that tells where rank 0 serves a table rank 1 is a client that dies at work, rank 2 one that goes on,
+// as rank 0 does: for longer than the space would last if that of the dead could not be used around it.
+var servedDeath = worldtest.Register("a client of a table dies", func(ctx context.Context, w *world.World) error {
+	const operations = 20_000 / fewer
+	text := make([]byte, 64)
+	var l *world.Listener
+	if w.Rank() == 0 {
+		var err error
+		if l, err = world.Listen(ctx, "127.0.0.1:0", world.WithSilence(2*time.Second)); err != nil {
+			return err
+		}
+		copy(text, l.Addr().String())
+	}
+	if err := world.Broadcast(ctx, w, 0, text); err != nil {
+		return err
+	}
+	work := func(s *script, table *Table) {
+		s.ok(worldtest.Hold("at work"))
+		write(s, table, w.Rank(), 8, operations, 100)
+		s.ok(worldtest.Hold("done"))
+	}
+	if w.Rank() == 0 {
+		return serveTable(ctx, l, Config{Slots: 256, RecordBytes: 128 << 10, Clients: 2}, func(s *script, table *Table) {
+			work(s, table)
+		})
+	}
+	return visitTable(ctx, string(bytes.TrimRight(text, "\x00")), func(s *script, table *Table) {
+		if w.Rank() == 1 {
+			worldtest.Signal("at work")
+			for i := 0; ; i++ {
+				s.ok(table.Put(s.ctx, fmt.Sprint("dead ", i%8), make([]byte, i%100)))
+			}
+		}
+		work(s, table)
+	})
+})
+
+func TestServedTableDeath(t *testing.T) {
+	job := worldtest.Start(t, 3, servedDeath)
+	for rank := range 3 {
+		job.Await(rank, "at work")
+	}
+	job.Release(2)
+	job.Release(0)
+	job.Kill(1)
+	job.Await(0, "done")
+	job.Await(2, "done")
+	job.Release(2)
+	job.Release(0)
+	for rank, err := range job.Wait() {
+		if rank == 1 {
+			require.ErrorContains(t, err, "killed")
+		} else {
+			require.NoError(t, err, "rank %d", rank)
+		}
+	}
+}
