@@ -43,6 +43,8 @@ type Batch struct {
 	// been freed before.
 	starved []starvation
 	lacking bool
+	// retries are those of the Run.
+	retries uint64
 	known   uint64
 }
 
@@ -149,6 +151,11 @@ func (b *Batch) Run(ctx context.Context) error {
 	if b.hungry(first) {
 		b.feed(ctx, first)
 	}
+	b.table.operations.Add(uint64(len(b.ops) - first))
+	if b.retries > 0 {
+		b.table.retries.Add(b.retries)
+		b.retries = 0
+	}
 	for i := first; i < len(b.ops); i++ {
 		if err := b.ops[i].err; err != nil {
 			return err
@@ -221,6 +228,7 @@ func (b *Batch) starve(owner, words int) {
 func (b *Batch) feed(ctx context.Context, first int) {
 	t := b.table
 	since := t.world.Now()
+	t.refills.Add(1)
 	for {
 		if t.world.Now()-since > 10*patience || !t.refill(ctx, b.starved, b.known, since) {
 			return

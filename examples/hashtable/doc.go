@@ -97,6 +97,12 @@
 // window's (window.Shared), and records are compared where they are and written in place.
 // Nothing is issued, nothing waits, and a batch does such operations a few at a time.
 //
+// # Looking at it
+//
+// [Table.Local] ranges over the entries of this rank, [Table.All] over those of all, some buckets at a time, which
+// it copies within an announcement. Both see each key that is there all the time, once. [Table.Stats] and
+// [Table.StatsOf] count entries and space.
+//
 // # Space
 //
 // Record space is given in pieces of few sizes (a quarter apart), so that they fit again. A new one is allocated

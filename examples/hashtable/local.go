@@ -103,55 +103,25 @@ func (t *Table) readSlot(to *entries, word *uint64) {
 func (t *Table) readLocal(to *entries, s slot) {
 	start := t.recordStart() + s.place()
 	record := t.bytes.Local()[start*wordBytes+s.prefix() : (start+s.words())*wordBytes]
+	count := uint64(0)
+	if s.counter() {
+		count = atomic.LoadUint64(&t.words.Local()[start])
+	}
+	to.add(s, record, count)
+}
+
+// add adds the entry of a slot, whose record was read from the word of lengths on, unless that is none.
+func (e *entries) add(s slot, record []byte, count uint64) {
 	keyLength, valueLength, err := s.lengths(record)
 	if err != nil {
 		return
 	}
 	rest := record[lengthsBytes:]
-	value := Value{Counter: s.counter()}
-	if value.Counter {
-		value.Count = atomic.LoadUint64(&t.words.Local()[start])
-	} else {
+	value := Value{Counter: s.counter(), Count: count}
+	if !value.Counter {
 		value.Bytes = bytes.Clone(rest[keyLength : keyLength+valueLength])
 	}
-	to.keys = append(to.keys, rest[:keyLength]...)
-	to.ends = append(to.ends, len(to.keys))
-	to.values = append(to.values, value)
-}
-
-// Stats describes this rank's part of a table.
-type Stats struct {
-	// Entries is how many there are, Deleted how many slots belong to keys that
-	// were deleted and have not come back, and Slots how many there are in all.
-	Entries, Deleted, Slots int
-	// UsedBytes of RecordBytes were allocated. LiveBytes of these belong to entries.
-	// The others belong to keys that were deleted, or wait in some rank to be used.
-	LiveBytes, UsedBytes, RecordBytes int
-	// WaitingBytes, of all ranks' record space, were retired by this rank and are not free yet. FreeBytes are its
-	// own to use.
-	WaitingBytes, FreeBytes int
-}
-
-// Stats looks through this rank's part of the table. What changes meanwhile is counted or
-// not.
-func (t *Table) Stats() Stats {
-	stats := Stats{Slots: t.buckets * bucketSlots, RecordBytes: t.recordWords * wordBytes}
-	if t.closed.Load() {
-		return stats
-	}
-	for s := range t.localSlots() {
-		if s.live() {
-			stats.Entries++
-			stats.LiveBytes += pieceWords(s.words()) * wordBytes
-		} else {
-			stats.Deleted++
-		}
-	}
-	used := atomic.LoadUint64(&t.local[tailWord])
-	stats.UsedBytes = int(min(used, uint64(t.recordWords))) * wordBytes
-	stats.WaitingBytes = int(atomic.LoadUint64(&t.local[waitingWord])) * wordBytes
-	for owner := range t.spaces {
-		stats.FreeBytes += int(t.spaces[owner].idle.Load()) * wordBytes
-	}
-	return stats
+	e.keys = append(e.keys, rest[:keyLength]...)
+	e.ends = append(e.ends, len(e.keys))
+	e.values = append(e.values, value)
 }

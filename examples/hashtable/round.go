@@ -357,6 +357,7 @@ func (b *Batch) swapped(op *operation) {
 		}
 		b.done(op)
 	case op.current == 0:
+		b.retries++
 		// Somebody has taken the slot, perhaps for this key.
 		op.slots[op.index] = uint64(was)
 		b.scan(op)
@@ -365,6 +366,7 @@ func (b *Batch) swapped(op *operation) {
 		// just before it.
 		b.done(op)
 	default:
+		b.retries++
 		// It is the key's own slot, with another value.
 		if err := b.table.check(was); err != nil {
 			op.fail(b, err)

@@ -85,6 +85,14 @@ func TestServedTableRefused(t *testing.T) {
 			for range table.Local() {
 				s.check(false, "a client owns entries")
 			}
+			entries, failed := table.All(s.ctx)
+			for k, v := range entries {
+				s.check(k == "key" && string(v.Bytes) == "value", "%q is %q", k, v.Bytes)
+			}
+			s.ok(failed())
+			of, err := table.StatsOf(s.ctx, 0)
+			s.ok(err)
+			s.check(of.Entries == 1 && of.UsedBytes == EntryBytes(3, 5), "StatsOf are %+v", of)
 			stats := table.Stats()
 			s.check(stats.Slots == 8 && stats.RecordBytes == 800 && stats.Entries == 0, "Stats are %+v", stats)
 			s.fails(table.Serve(s.ctx, l, "again"), ErrConfig)

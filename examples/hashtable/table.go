@@ -65,6 +65,8 @@ type Table struct {
 	entered atomic.Uint32
 	batches sync.Pool
 	closed  atomic.Bool
+	// operations, retries and refills are those of Stats.
+	operations, retries, refills atomic.Uint64
 }
 
 // New makes an empty table. It is collective; it blocks until every rank has called it,

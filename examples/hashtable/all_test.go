@@ -1,0 +1,93 @@
+package hashtable
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/onesided/rma/window"
+)
+
+// Every rank sees all entries that stay, once each, while others come, change and go.
+var ranged = register("entries of all ranks", func(s *script) {
+	const staying, changing = 300, 40
+	t := s.table(Config{Slots: 2048, RecordBytes: 1 << 18})
+	key := func(kind string, rank, i int) string { return fmt.Sprintf("%s %d %d", kind, rank, i) }
+	value := func(rank, i int) []byte { return bytes.Repeat([]byte{byte(rank), byte(i)}, i%50) }
+	for i := range staying {
+		s.ok(t.Put(s.ctx, key("stays", s.w.Rank(), i), value(s.w.Rank(), i)))
+	}
+	_, err := t.Add(s.ctx, key("counts", s.w.Rank(), 0), uint64(s.w.Rank())+7)
+	s.ok(err)
+	s.barrier()
+	want := map[string]Value{}
+	for rank := range s.w.Size() {
+		for i := range staying {
+			want[key("stays", rank, i)] = Value{Bytes: value(rank, i)}
+		}
+		want[key("counts", rank, 0)] = Value{Counter: true, Count: uint64(rank) + 7}
+	}
+	seen := map[string]bool{}
+	entries, failed := t.All(s.ctx)
+	turn := 0
+	for k, v := range entries {
+		s.check(!seen[k], "%q is seen twice", k)
+		seen[k] = true
+		if w, there := want[k]; there {
+			s.check(v.Counter == w.Counter && v.Count == w.Count && bytes.Equal(v.Bytes, w.Bytes), "%q is %+v, want %+v", k, v, w)
+			delete(want, k)
+		}
+		if turn++; turn%10 == 0 {
+			changed := key("changes", s.w.Rank(), turn%changing)
+			_, err := t.Delete(s.ctx, changed)
+			s.ok(err)
+			s.ok(t.Put(s.ctx, changed, value(3, turn)))
+		}
+	}
+	s.ok(failed())
+	s.check(len(want) == 0, "%d entries were not seen", len(want))
+	s.barrier()
+	total, live := 0, 0
+	for rank := range s.w.Size() {
+		stats, err := t.StatsOf(s.ctx, rank)
+		s.ok(err)
+		total, live = total+stats.Entries, live+stats.LiveBytes
+		if rank == s.w.Rank() {
+			own := t.Stats()
+			own.Operations, own.Retries, own.Refills = stats.Operations, stats.Retries, stats.Refills
+			s.check(own == stats, "Stats are %+v, StatsOf %+v", own, stats)
+		}
+	}
+	sum, liveSum := 0, 0
+	for _, stats := range gather(s, []Stats{t.Stats()}) {
+		sum, liveSum = sum+stats.Entries, liveSum+stats.LiveBytes
+		s.check(stats.Operations > staying, "Stats are %+v", stats)
+	}
+	s.check(total == sum && live == liveSum, "%d entries of %d bytes in all, %d of %d by their owners", total, live, sum, liveSum)
+
+	// It ends early as its loop does, and with the context.
+	for range entries {
+		break
+	}
+	s.ok(failed())
+	ended, end := context.WithCancel(s.ctx)
+	end()
+	entries, failed = t.All(ended)
+	for range entries {
+	}
+	if err := failed(); err != nil {
+		s.fails(err, context.Canceled)
+	}
+	_, err = t.StatsOf(s.ctx, s.w.Size())
+	s.fails(err, window.ErrRank)
+	s.close(t)
+	entries, failed = t.All(s.ctx)
+	for range entries {
+		s.check(false, "a closed table has entries")
+	}
+	s.check(errors.Is(failed(), ErrClosed), "All of a closed table: %v", failed())
+})
+
+func TestAll(t *testing.T) { everywhere(t, ranged) }
