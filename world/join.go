@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/tcp"
 )
 
 // An Exchange hands every rank a text of each, its own in its own place. It is called
@@ -121,6 +122,10 @@ func join(ctx context.Context, rank, size int, exchange Exchange, s settings) (w
 	j, err := newJob(ranks, texts)
 	if err != nil {
 		return nil, err
+	}
+	if s.dialed != "" {
+		server := &j.contacts[0].addresses
+		server[networkCard] = tcp.Through(s.dialed, server[networkCard])
 	}
 	if err := w.begin(j); err != nil {
 		return nil, err

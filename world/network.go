@@ -35,6 +35,9 @@ func openNetwork(ctx context.Context, o opening, s settings) (verbs.Device, erro
 	if err != nil {
 		return nil, err
 	}
+	if o.device == ibvDevice || len(s.listen) > 0 {
+		s.port = nil
+	}
 	var cards []verbs.Device
 	if o.device == ibvDevice {
 		cards, err = s.openRDMA(at(listen[0]), key)
@@ -59,7 +62,7 @@ func at(address netip.Addr) string { return net.JoinHostPort(address.String(), "
 // openTCP opens a device for each address. What it has opened when one fails is given back too.
 func (s *settings) openTCP(listen []netip.Addr, key []byte) (cards []verbs.Device, err error) {
 	for _, address := range listen {
-		card, err := tcp.Open(tcp.Options{Listen: at(address), Key: key, TLS: s.tls, Silence: s.silence, Logger: s.logger, Without: s.without})
+		card, err := tcp.Open(tcp.Options{Listen: at(address), Port: s.port, Key: key, TLS: s.tls, Silence: s.silence, Logger: s.logger, Without: s.without})
 		if err != nil {
 			return cards, err
 		}

@@ -56,6 +56,10 @@ type settings struct {
 	kept      regcache.Limits
 	// unshared tells that no memory is shared with others, whatever host they are on.
 	unshared bool
+	// port is where the devices of sessions are reached, nil for ports of their own; dialed is where this
+	// rank has reached rank 0, empty but in sessions.
+	port   *tcp.Port
+	dialed string
 	// rings tells whether letters may go by rings, nil if nothing does.
 	rings *bool
 	// burst is how many requests a link collects; inline how many bytes go along with one;

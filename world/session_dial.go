@@ -34,6 +34,7 @@ func Dial(ctx context.Context, address string, options ...Option) (*World, error
 	if err != nil {
 		return nil, fmt.Errorf("world: Dial: %w: %q is not host:port", ErrArgument, address)
 	}
+	s.dialed = address
 	ctx, cancel := context.WithTimeoutCause(ctx, s.patience, fmt.Errorf("no session with %s within %v", address, s.patience))
 	defer cancel()
 	conn, err := s.call(ctx, address, host, key)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/onesided/rma/verbs/tcp"
 	"github.com/onesided/rma/verbs/tcp/proof"
 	"github.com/onesided/rma/world/line"
 )
@@ -25,7 +26,7 @@ const (
 type Listener struct {
 	settings settings
 	key      []byte
-	listener net.Listener
+	port     *tcp.Port
 	// ctx ends when the Listener is closed.
 	ctx      context.Context
 	cancel   context.CancelFunc
@@ -39,8 +40,8 @@ type Listener struct {
 // those of [New], with a key (WithKey, or RMA_KEY_FILE in the environment): without one any process could begin a
 // session, which is allowed on loopback addresses only.
 //
-// What is asked of windows goes over connections of their own, to a port that is chosen for each session, at the
-// address that [WithAddress] or RMA_ADDRESS says: it must be reachable for clients as the Listener is.
+// Everything goes over the one port. But with RDMA cards, and where [WithAddress] or RMA_ADDRESS says at which addresses
+// this process listens, a session takes connections at ports of its own there.
 func Listen(ctx context.Context, address string, options ...Option) (*Listener, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("world: Listen: %w: nil context", ErrArgument)
@@ -58,14 +59,15 @@ func Listen(ctx context.Context, address string, options ...Option) (*Listener, 
 	if s.key == nil && !isLoopback(listener.Addr()) {
 		return nil, errors.Join(fmt.Errorf("world: Listen: %w: %s is where other machines connect, and there is no key; set RMA_KEY_FILE, or WithKey, or listen on a loopback address", ErrArgument, listener.Addr()), listener.Close())
 	}
-	l := &Listener{settings: s, key: key, listener: listener, unproven: proof.NewRoom(mostUnproven), joining: make(chan struct{}, mostJoining), sessions: make(chan *Session)}
+	s.port = tcp.NewPort(listener)
+	l := &Listener{settings: s, key: key, port: s.port, unproven: proof.NewRoom(mostUnproven), joining: make(chan struct{}, mostJoining), sessions: make(chan *Session)}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.running.Go(l.accept)
 	return l, nil
 }
 
 // Addr is where the Listener listens.
-func (l *Listener) Addr() net.Addr { return l.listener.Addr() }
+func (l *Listener) Addr() net.Addr { return l.port.Addr() }
 
 // Accept gives the next session, which is to be begun (Begin) or ended. It returns ErrClosed when the Listener is closed.
 func (l *Listener) Accept(ctx context.Context) (*Session, error) {
@@ -82,10 +84,11 @@ func (l *Listener) Accept(ctx context.Context) (*Session, error) {
 	}
 }
 
-// Close ends listening. Sessions that were accepted go on.
+// Close ends listening. Sessions that were accepted go on; those whose ranks are not connected yet, which they are
+// with the first operation, cannot be any more.
 func (l *Listener) Close() error {
 	l.cancel()
-	err := l.listener.Close()
+	err := l.port.Close()
 	l.unproven.Close()
 	l.running.Wait()
 	if errors.Is(err, net.ErrClosed) {
@@ -94,19 +97,11 @@ func (l *Listener) Close() error {
 	return err
 }
 
-// pauseAfter is how long accepting pauses when it fails, for what may pass, such as too many open files.
-const pauseAfter = 10 * time.Millisecond
-
 func (l *Listener) accept() {
 	for {
-		carrier, err := l.listener.Accept()
+		carrier, err := l.port.Accept()
 		if err != nil {
-			select {
-			case <-l.ctx.Done():
-				return
-			case <-time.After(pauseAfter):
-				continue
-			}
+			return
 		}
 		if !l.unproven.Enter(carrier) {
 			return

@@ -70,7 +70,7 @@ func (d *device) Connect(address string, hello []byte, config verbs.QueuePairCon
 
 // dial is the handshake of the side that calls.
 func (o *door) dial(ctx context.Context, address string, hello []byte) (stream, error) {
-	hostPort, id, err := parseAddress(address)
+	hostPort, id, shared, err := parseAddress(address)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (o *door) dial(ctx context.Context, address string, hello []byte) (stream, 
 		return nil, fmt.Errorf("tcp: connecting to %s: %w: %w", hostPort, verbs.ErrPeerGone, err)
 	}
 	for calls, rest := 1, firstRest; ; calls, rest = calls+1, 2*rest {
-		s, again, err := o.try(ctx, hostPort, id, hello)
+		s, again, err := o.try(ctx, hostPort, id, shared, hello)
 		if err == nil {
 			return s, nil
 		}
@@ -104,7 +104,7 @@ func (o *door) dial(ctx context.Context, address string, hello []byte) (stream, 
 
 // try calls once. It may be tried again if the peer has ended the connection and learned
 // nothing of it.
-func (o *door) try(ctx context.Context, hostPort string, id identity, hello []byte) (s stream, again bool, err error) {
+func (o *door) try(ctx context.Context, hostPort string, id identity, shared bool, hello []byte) (s stream, again bool, err error) {
 	conn, err := call(ctx, hostPort)
 	if err != nil {
 		// A reset may come before the call returns.
@@ -112,7 +112,13 @@ func (o *door) try(ctx context.Context, hostPort string, id identity, hello []by
 	}
 	// The end of the context, early or not, ends the calls that follow.
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-	w, err := o.prove(conn, hostPort)
+	if shared {
+		err = callThrough(conn, id)
+	}
+	var w io.ReadWriter
+	if err == nil {
+		w, err = o.prove(conn, hostPort)
+	}
 	if err != nil {
 		again = proof.Ended(err)
 	} else {

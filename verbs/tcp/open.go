@@ -25,6 +25,8 @@ type Options struct {
 	// Advertise is the host, or host and port, that peers use instead of Listen's. It
 	// is needed where Listen names no single host.
 	Advertise string
+	// Port, if it is not nil, is where peers connect in place of Listen, as those of other devices do.
+	Port *Port
 	// Key is the job's secret, 16 to 512 random bytes: see proof.NewKey. Without one
 	// any process that reaches the port may connect; that is allowed only where
 	// Listen is a loopback address.
@@ -110,7 +112,8 @@ const identitySize = 8
 type identity [identitySize]byte
 
 // parseAddress takes an address of a device apart.
-func parseAddress(address string) (hostPort string, id identity, err error) {
+func parseAddress(address string) (hostPort string, id identity, shared bool, err error) {
+	address, shared = strings.CutSuffix(address, sharedMark)
 	hostPort, text, ok := strings.Cut(address, "/")
 	if ok {
 		_, _, err = net.SplitHostPort(hostPort)
@@ -121,9 +124,18 @@ func parseAddress(address string) (hostPort string, id identity, err error) {
 		ok = err == nil
 	}
 	if !ok {
-		return "", id, argumentError("Connect: the address %q, an address of a tcp device is host:port/%d hexadecimal digits", printable([]byte(address)), hex.EncodedLen(len(id)))
+		return "", id, false, argumentError("Connect: the address %q, an address of a tcp device is host:port/%d hexadecimal digits", printable([]byte(address)), hex.EncodedLen(len(id)))
 	}
-	return hostPort, id, nil
+	return hostPort, id, shared, nil
+}
+
+// Through is the address of a device at a [Port] for a peer that reaches the Port at a host:port, whatever it is
+// called where it listens. Other addresses stay as they are.
+func Through(hostPort, address string) string {
+	if _, id, shared, err := parseAddress(address); err == nil && shared {
+		return hostPort + "/" + hex.EncodeToString(id[:]) + sharedMark
+	}
+	return address
 }
 
 // prepare listens, and finds the device's address.
@@ -138,13 +150,18 @@ func (o *door) prepare() error {
 	if n := len(o.key); n != 0 && (n < proof.MinKey || n > proof.MaxKey) {
 		return argumentError("Open: Key has %d bytes, allowed are %d to %d, or none", n, proof.MinKey, proof.MaxKey)
 	}
-	listener, err := net.Listen("tcp", options.Listen)
+	_, _ = rand.Read(o.id[:]) // it never fails
+	var err error
+	if options.Port != nil {
+		o.listener, err = options.Port.enter(o.id)
+	} else {
+		o.listener, err = net.Listen("tcp", options.Listen)
+	}
 	if err != nil {
 		return fmt.Errorf("tcp: Open: %w", err)
 	}
-	o.listener = listener
 	if err := o.name(); err != nil {
-		_ = listener.Close()
+		_ = o.listener.Close()
 		return err
 	}
 	return nil
@@ -164,7 +181,7 @@ func (o *door) name() error {
 	}
 	host, port := bound.Addr().String(), fmt.Sprint(bound.Port())
 	switch advertised := o.options.Advertise; {
-	case advertised == "" && bound.Addr().IsUnspecified():
+	case advertised == "" && bound.Addr().IsUnspecified() && o.options.Port == nil:
 		return argumentError("Open: Listen is %s, which names no host that peers could connect to; set Advertise", bound)
 	case advertised != "":
 		host = advertised
@@ -172,10 +189,12 @@ func (o *door) name() error {
 			host, port = h, p
 		}
 	}
-	_, _ = rand.Read(o.id[:]) // it never fails
 	o.address = net.JoinHostPort(host, port) + "/" + hex.EncodeToString(o.id[:])
+	if o.options.Port != nil {
+		o.address += sharedMark
+	}
 	o.teller.address = o.address
-	if _, _, err := parseAddress(o.address); err != nil || strings.ContainsFunc(o.address, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	if _, _, _, err := parseAddress(o.address); err != nil || strings.ContainsFunc(o.address, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return argumentError("Open: Advertise is %q, must be a host, or a host and a port", printable([]byte(o.options.Advertise)))
 	}
 	return nil

@@ -62,17 +62,17 @@ func (r *Room) Enter(conn io.Closer) bool {
 func (r *Room) Hear(conn io.Closer, over func() (io.ReadWriter, error), key []byte, purpose string) (io.ReadWriter, error) {
 	w, err := over()
 	if err == nil {
-		err = accept(w, key, purpose, func() error { return r.leave(conn) })
+		err = accept(w, key, purpose, func() error { return r.Leave(conn) })
 	}
-	if crowded := r.leave(conn); crowded != nil {
+	if crowded := r.Leave(conn); crowded != nil {
 		err = fmt.Errorf("%w: %w", crowded, err)
 	}
 	return w, err
 }
 
-// leave gives the seat of a connection free if it has one. It is ErrCrowded if the room
+// Leave gives the seat of a connection free if it has one, as Hear does. It is ErrCrowded if the room
 // has ended the connection for the sake of others.
-func (r *Room) leave(conn io.Closer) error {
+func (r *Room) Leave(conn io.Closer) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	stay, in := r.waiting[conn]

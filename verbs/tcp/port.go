@@ -1,0 +1,220 @@
+package tcp
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/onesided/rma/verbs/tcp/proof"
+)
+
+// A Port is one listening socket at which several devices of a process are reached (Options.Port), and whoever
+// else listens there. Who calls a device says first which one, in a preamble. A connection that begins with anything
+// else is one for Accept.
+type Port struct {
+	listener net.Listener
+	// unsorted has the connections that have not said for whom they are.
+	unsorted *proof.Room
+	others   chan net.Conn
+	closing  chan struct{}
+	sorting  sync.WaitGroup
+
+	mu      sync.Mutex
+	devices map[identity]*entrance
+	closed  bool
+}
+
+const (
+	// preamble is what a connection to a device at a Port begins with, before its identity.
+	preamble = "RMA tcp port 1\r\n"
+	// sharedMark ends the address of a device at a Port.
+	sharedMark = "/port"
+	// sortingLimit bounds the time until a connection has said for whom it is.
+	sortingLimit = 5 * time.Second
+	// mostArrived bounds the connections of a device that it has not accepted.
+	mostArrived = 64
+)
+
+// NewPort makes a Port of a listener, which it closes.
+func NewPort(listener net.Listener) *Port {
+	p := &Port{listener: listener, unsorted: proof.NewRoom(maxUnproven), others: make(chan net.Conn), closing: make(chan struct{}), devices: make(map[identity]*entrance)}
+	p.sorting.Go(p.sort)
+	return p
+}
+
+// Addr is the listener's.
+func (p *Port) Addr() net.Addr { return p.listener.Addr() }
+
+// Accept gives the next connection that is for no device. It makes the Port a net.Listener.
+func (p *Port) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.others:
+		return conn, nil
+	case <-p.closing:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close ends listening, also that of the devices: connections that they have stay.
+func (p *Port) Close() error {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return net.ErrClosed
+	}
+	p.closed = true
+	close(p.closing)
+	p.mu.Unlock()
+	err := p.listener.Close()
+	p.unsorted.Close()
+	p.sorting.Wait()
+	return err
+}
+
+func (p *Port) sort() {
+	for {
+		conn, err := p.listener.Accept()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil:
+			// Out of descriptors, most likely: some may come back.
+			select {
+			case <-p.closing:
+			case <-time.After(10 * time.Millisecond):
+			}
+		case p.unsorted.Enter(conn):
+			p.sorting.Go(func() {
+				if !p.direct(conn) {
+					_ = conn.Close()
+				}
+			})
+		}
+	}
+}
+
+// direct gives a connection to whom it is for.
+func (p *Port) direct(conn net.Conn) bool {
+	said, err := p.listen(conn)
+	if left := p.unsorted.Leave(conn); err != nil || left != nil {
+		return false
+	}
+	if bytes.HasPrefix(said, []byte(preamble)) {
+		p.mu.Lock()
+		device := p.devices[identity(said[len(preamble):])]
+		p.mu.Unlock()
+		return device != nil && device.give(conn)
+	}
+	select {
+	case p.others <- &begunConn{Conn: conn, said: bytes.NewReader(said)}:
+		return true
+	case <-p.closing:
+		return false
+	}
+}
+
+// listen reads the preamble and the identity behind it, or what there is in place of them.
+func (p *Port) listen(conn net.Conn) ([]byte, error) {
+	if err := conn.SetDeadline(time.Now().Add(sortingLimit)); err != nil {
+		return nil, err
+	}
+	said := make([]byte, 0, len(preamble)+identitySize)
+	for len(said) < cap(said) {
+		n, err := conn.Read(said[len(said):cap(said)])
+		if said = said[:len(said)+n]; err != nil {
+			return nil, err
+		}
+		if seen := min(len(said), len(preamble)); string(said[:seen]) != preamble[:seen] {
+			break
+		}
+	}
+	return said, conn.SetDeadline(time.Time{})
+}
+
+// A begunConn is a connection of which something was read.
+type begunConn struct {
+	net.Conn
+	said *bytes.Reader
+}
+
+func (c *begunConn) Read(into []byte) (int, error) {
+	if c.said.Len() > 0 {
+		return c.said.Read(into)
+	}
+	return c.Conn.Read(into)
+}
+
+// An entrance is a Port as a device has it.
+type entrance struct {
+	port    *Port
+	id      identity
+	arrived chan net.Conn
+	closing chan struct{}
+	once    sync.Once
+}
+
+// enter makes a device known.
+func (p *Port) enter(id identity) (*entrance, error) {
+	e := &entrance{port: p, id: id, arrived: make(chan net.Conn, mostArrived), closing: make(chan struct{})}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, net.ErrClosed
+	}
+	p.devices[id] = e
+	return e, nil
+}
+
+// give has the device accept a connection, if it does not have too many of them.
+func (e *entrance) give(conn net.Conn) bool {
+	e.port.mu.Lock()
+	defer e.port.mu.Unlock()
+	if e.port.devices[e.id] != e {
+		return false
+	}
+	select {
+	case e.arrived <- conn:
+		return true
+	default:
+		return false
+	}
+}
+
+func (e *entrance) Addr() net.Addr { return e.port.Addr() }
+
+func (e *entrance) Accept() (net.Conn, error) {
+	select {
+	case conn := <-e.arrived:
+		return conn, nil
+	case <-e.closing:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close has the device listen no more.
+func (e *entrance) Close() error {
+	e.once.Do(func() {
+		e.port.mu.Lock()
+		delete(e.port.devices, e.id)
+		e.port.mu.Unlock()
+		close(e.closing)
+		for {
+			select {
+			case conn := <-e.arrived:
+				_ = conn.Close()
+			default:
+				return
+			}
+		}
+	})
+	return nil
+}
+
+// callThrough says for which device a connection is.
+func callThrough(conn io.Writer, id identity) error {
+	_, err := conn.Write(append([]byte(preamble), id[:]...))
+	return err
+}
