@@ -98,8 +98,7 @@ func (a *attendant) run(ctx context.Context) {
 	// It closes the windows, when what the client has sent before it left has come.
 	_ = w.Close()
 	for _, g := range a.guests {
-		_ = g.unregister()
-		g.leave()
+		_ = g.leave()
 	}
 }
 
@@ -132,9 +131,8 @@ func (a *attendant) guest(r *request) (number uint32, offer []byte, err error) {
 	case s.kind != kind:
 		return 0, nil, fmt.Errorf("its elements are of %v", s.kind)
 	}
-	w := a.session.World()
-	number = w.NewNumber()
-	g, d, err := newGuest(w, number, s.core)
+	number = a.session.World().NewNumber()
+	g, d, err := newGuest(a.session, number, s.core)
 	if err != nil {
 		return 0, nil, err
 	}

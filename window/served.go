@@ -23,8 +23,8 @@ import (
 //
 //   - A seat is a guest's until nothing of its client can come any more, and until the locks
 //     that it had are given back.
-//   - A window that is served cannot be closed. When its World is closed all the same, no guest
-//     touches its memory once that is over: seats.revoke.
+//   - A window that is served cannot be closed. When its World is closed all the same, the sessions of its clients end,
+//     and no guest touches its memory once that is over: seats.revoke.
 
 // A Served is a window under a name: see Serve.
 type Served struct {
@@ -162,13 +162,17 @@ func (s *seats) revoke() {
 
 // A guest is a client's end of a window in the process that serves it.
 type guest struct {
-	host *core
-	seat int
-	core *core
+	session *world.Session
+	host    *core
+	seat    int
+	core    *core
 
+	// mu is held while the guest is made, and while words of the host are given back.
 	mu sync.Mutex
-	// data is the memory as the client reaches it, nil once it does not any more.
+	// data is the memory as the client reaches it, nil once it does not any more. over tells that
+	// the host's memory may be gone.
 	data *world.Region
+	over bool
 }
 
 // lodge makes this window a guest of another, whose part it has.
@@ -179,8 +183,11 @@ func (c *core) lodge(host *core) {
 }
 
 // newGuest makes the window that a client attaches to.
-func newGuest(w *world.World, number uint32, host *core) (g *guest, offered description, err error) {
-	g = &guest{host: host}
+func newGuest(session *world.Session, number uint32, host *core) (g *guest, offered description, err error) {
+	w := session.World()
+	g = &guest{session: session, host: host}
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	if err := host.seats.take(g, host.hints.seats); err != nil {
 		return nil, offered, err
 	}
@@ -201,7 +208,7 @@ func newGuest(w *world.World, number uint32, host *core) (g *guest, offered desc
 	}
 	if err != nil {
 		host.seats.leave(g)
-		return nil, offered, errors.Join(err, g.unregister(), p.release())
+		return nil, offered, errors.Join(err, g.withdraw(), p.release())
 	}
 	g.core.seat = g.seat
 	g.core.open([]description{offered, emptyPart()}, reachMapped, false)
@@ -211,10 +218,8 @@ func newGuest(w *world.World, number uint32, host *core) (g *guest, offered desc
 // emptyPart is the description of a part that has no memory.
 func emptyPart() description { return description{alignment: 1} }
 
-// unregister has the client reach the memory no more.
-func (g *guest) unregister() error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+// withdraw has the client reach the memory no more. It is called with the mutex.
+func (g *guest) withdraw() error {
 	data := g.data
 	g.data = nil
 	if data == nil {
@@ -223,27 +228,36 @@ func (g *guest) unregister() error {
 	return data.Deregister()
 }
 
-// revoke ends what the guest does to the memory.
+// revoke ends what the guest does to the host's memory, and the session, in which the client may wait for it.
 func (g *guest) revoke() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.over = true
 	if g.core != nil {
 		g.core.server.end()
 	}
-	_ = g.unregister()
+	_ = g.withdraw()
+	g.session.End(errClosed)
 }
 
 // detach ends the guest of a client that has closed its window.
 func (g *guest) detach() error {
 	g.core.shut()
 	g.core.withdraw()
-	err := errors.Join(g.unregister(), g.core.release())
-	g.leave()
-	return err
+	err := g.core.release()
+	return errors.Join(g.leave(), err)
 }
 
 // leave gives the seat free, when nothing of the client can come any more, and the locks back that
 // it had.
-func (g *guest) leave() {
-	g.core.server.giveBack(Shared, client)
-	g.core.server.giveBack(Exclusive, client)
+func (g *guest) leave() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	err := g.withdraw()
+	if !g.over {
+		g.core.server.giveBack(Shared, client)
+		g.core.server.giveBack(Exclusive, client)
+	}
 	g.host.seats.leave(g)
+	return err
 }

@@ -138,3 +138,56 @@ func TestAttachRefused(t *testing.T) {
 		require.NoError(t, w.Close())
 	})
 }
+
+// The World of a window ends while it is served: its clients are told, and nothing touches its memory any more. A client that
+// comes later is refused.
+func TestServedWindowEnds(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	l, err := world.Listen(ctx, "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	served, attached := make(chan error, 1), make(chan struct{})
+	var visiting sync.WaitGroup
+	for range 3 {
+		visiting.Go(func() {
+			w, err := world.Dial(ctx, l.Addr().String())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			win, err := window.Attach[uint64](ctx, w, "words")
+			attached <- struct{}{}
+			for err == nil {
+				err = errors.Join(win.Lock(ctx, window.Shared, 0), win.Put(make([]uint64, 1000), 0, 0), win.Accumulate(window.Sum, []uint64{1}, 0, 5), win.Unlock(ctx, 0))
+			}
+			var lost *world.PeerError
+			if !errors.As(err, &lost) || lost.Rank != 0 {
+				t.Error(err)
+			}
+			_ = win.Close()
+			if err := w.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	require.NoError(t, world.Run(ctx, 1, func(runs context.Context, w *world.World) error {
+		win, err := window.Allocate[uint64](runs, w, 1000, window.Seats(6))
+		if err != nil {
+			return err
+		}
+		go func() { served <- window.Serve(ctx, l, win.As("words")) }()
+		for range 3 {
+			<-attached
+		}
+		return nil
+	}))
+	visiting.Wait()
+	w, err := world.Dial(ctx, l.Addr().String())
+	require.NoError(t, err)
+	_, err = window.Attach[uint64](ctx, w, "words")
+	require.ErrorIs(t, err, window.ErrName)
+	require.NoError(t, w.Close())
+	require.NoError(t, l.Close())
+	require.NoError(t, <-served)
+}

@@ -37,7 +37,7 @@
 //     [ErrProtocol], and no other. What is allocated because a header says so is a
 //     hello or the text of a rejection, of at most 512 bytes.
 //   - Both ends prove Options.Key before anything else that one sends is read (package
-//     proof), within Options.HandshakeLimit. With Options.TLS all of it is encrypted.
+//     proof), but for which device is meant at a [Port], within Options.HandshakeLimit. With Options.TLS all of it is encrypted.
 //     Any number of strangers keep out nobody who holds the key: when connections wait,
 //     the oldest that has proved nothing has to go. A peer over a slow link that has to
 //     go for that calls again, some times within the limit.
