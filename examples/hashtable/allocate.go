@@ -78,6 +78,7 @@ func (op *operation) pieceWords() int { return pieceWords(op.recordWords()) }
 // own makes space the operation's, and its slot's next value a reference to it.
 func (b *Batch) own(op *operation, p piece) {
 	op.own = p
+	b.table.spaces[op.home.owner].used[class(p.words)].Add(1)
 	op.swap = newSlot(op.home.fingerprint, op.kind == opAdd, p.place, op.recordWords())
 }
 

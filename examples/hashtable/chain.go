@@ -67,44 +67,52 @@ func isFailureOf(err error, rank int) bool {
 	return errors.As(err, &peer) && peer.Rank == rank
 }
 
-// push puts pieces into an owner's list, and gives those that it did not. Those of which it is not known
-// whether they are there are lost: only an owner that fails can have that happen, since nothing here
-// ends with the caller's context.
+// push puts pieces into an owner's list, as nodes that are chained before, or gives them back if it could not begin. If it
+// cannot end they are lost: nothing here ends with the caller's context, but where an owner fails.
 func (t *Table) push(ctx context.Context, owner, words int, places []uint32) (left []uint32, err error) {
 	ctx = context.WithoutCancel(ctx)
-	at := listStart + class(words)
-	for len(places) > 0 {
-		node, more := places[0], places[1:]
-		more = more[:min(len(more), 2*(words-1))]
+	at, each := listStart+class(words), 2*(words-1)+1
+	head, err := t.headOf(ctx, owner, at)
+	if err != nil {
+		return places, err
+	}
+	put := func(place uint32, record []uint64) {
+		if err == nil {
+			err = t.words.Put(record, owner, t.recordStart()+int(place))
+		}
+	}
+	// The first node is that of the last pieces, and the last in the chain that of the first ones.
+	var last []uint64
+	next := head
+	for from := 0; from < len(places); from += each {
+		node, more := places[from], places[from+1:min(from+each, len(places))]
 		record := make([]uint64, words)
+		record[0] = next | uint64(len(more))<<nextBits
 		for i, place := range more {
 			record[1+i/2] |= uint64(place) << (32 * (i % 2))
 		}
-		head, err := t.headOf(ctx, owner, at)
-		if err != nil {
-			return places, err
+		put(node, record)
+		if last == nil {
+			last = record
 		}
-		places = places[1+len(more):]
-		for {
-			record[0] = head | uint64(len(more))<<nextBits
-			err := t.words.Put(record, owner, t.recordStart()+int(node))
-			if err == nil {
-				err = t.words.Flush(ctx, owner)
-			}
-			if err != nil {
-				return places, err
-			}
-			was, err := t.swapHead(ctx, owner, at, head, uint64(node)+1)
-			if err != nil {
-				return places, err
-			}
-			if was == head {
-				break
-			}
-			head = was
-		}
+		next = uint64(node) + 1
 	}
-	return nil, nil
+	for {
+		if err == nil {
+			err = t.words.Flush(ctx, owner)
+		}
+		if err != nil {
+			// Of those that were put something may yet be written.
+			return nil, err
+		}
+		was, err := t.swapHead(ctx, owner, at, head, next)
+		if err != nil || was == head {
+			return nil, err
+		}
+		head = was
+		last[0] = head | last[0]&^nextMask
+		put(places[0], last[:1])
+	}
 }
 
 // pop takes the first node of an owner's list of pieces that have words, and tells how many pieces that gave.

@@ -16,11 +16,12 @@ type space struct {
 	// seen is a tail that the owner has had; its tail is that or more. idle is how
 	// many words spare and rest have: mostly none, which is known without the lock.
 	seen, idle atomic.Int64
+	// used counts the pieces of each size that were used, wherever they came from.
+	used [classes]atomic.Uint32
 
 	mu sync.Mutex
-	// spare are free pieces, by their length, taken how many of each were taken.
+	// spare are free pieces, by their length.
 	spare map[int][]int
-	taken map[int]int
 	// rest is the piece before the end that this rank's add came to cover.
 	rest piece
 }
@@ -38,7 +39,6 @@ func (s *space) take(words int) (place int, ok bool) {
 	if places := s.spare[words]; len(places) > 0 {
 		s.spare[words] = places[:len(places)-1]
 		place = places[len(places)-1]
-		s.taken[words]++
 	} else if s.rest.words >= words {
 		place = s.rest.place
 		s.rest.place += words
@@ -55,20 +55,20 @@ func (s *space) give(p piece) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.spare == nil {
-		s.spare, s.taken = make(map[int][]int), make(map[int]int)
+		s.spare = make(map[int][]int)
 	}
 	s.spare[p.words] = append(s.spare[p.words], p.place)
 	s.idle.Add(int64(p.words))
 }
 
 // surplus takes away what this rank is not likely to need of the spare pieces, by their lengths: it keeps twice as
-// many of a length as it has taken since the last time, and a few.
+// many of a length as it has used since the last time, and a few.
 func (s *space) surplus() map[int][]uint32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var surplus map[int][]uint32
 	for words, places := range s.spare {
-		keep := 2*s.taken[words] + alwaysKept
+		keep := 2*int(s.used[class(words)].Swap(0)) + alwaysKept
 		if len(places) <= keep {
 			continue
 		}
@@ -81,7 +81,6 @@ func (s *space) surplus() map[int][]uint32 {
 		s.idle.Add(-int64(words * (len(places) - keep)))
 		s.spare[words] = places[:keep]
 	}
-	clear(s.taken)
 	return surplus
 }
 
