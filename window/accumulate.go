@@ -48,6 +48,22 @@ func (v *view) chosen(op Op) bool { return !v.hints.sameOp || v.chosenOp.Load() 
 // refuseOp says why an accumulate is refused, nil if it is not. It settles the
 // operation of a window made with SameOp.
 func (v *view) refuseOp(op Op, count int) error {
+	if err := v.refuseAny(op, count); err != nil || !v.hints.sameOp || op == NoOp || v.chosenOp.CompareAndSwap(0, uint32(op)+1) {
+		return err
+	}
+	return v.refuseOther(op)
+}
+
+// refuseOther says why an operation is refused in a window made with SameOp that has settled on another.
+func (v *view) refuseOther(op Op) error {
+	if chosen := v.chosenOp.Load(); chosen != 0 && chosen != uint32(op)+1 {
+		return fmt.Errorf("%w: the window was made with SameOp and its operation is %v, this is %v", ErrHint, Op(chosen-1), op)
+	}
+	return nil
+}
+
+// refuseAny is refuseOp but for SameOp.
+func (v *view) refuseAny(op Op, count int) error {
 	if err := reduce.Supported(v.kind, op); err != nil {
 		return err
 	}
@@ -58,11 +74,6 @@ func (v *view) refuseOp(op Op, count int) error {
 	}
 	if v.hints.singleElement && count > 1 && op != NoOp {
 		return fmt.Errorf("%w: the window was made with SingleElement, this has %d elements", ErrHint, count)
-	}
-	if v.hints.sameOp && op != NoOp && !v.chosenOp.CompareAndSwap(0, uint32(op)+1) {
-		if chosen := Op(v.chosenOp.Load() - 1); chosen != op {
-			return fmt.Errorf("%w: the window was made with SameOp and its operation is %v, this is %v", ErrHint, chosen, op)
-		}
 	}
 	return nil
 }

@@ -42,6 +42,7 @@ func newCore(w *world.World, number uint32, s settings, p *part, allocated bool)
 		c.own.data = []byte{}
 	}
 	c.peers[c.rank].Store(c.own)
+	c.beginAccesses()
 	c.meeting = w.NewMeeting(c.number, p.control, int(own.tallyAt), func(rank int) ([]byte, error) {
 		p, err := c.peer(rank)
 		if err != nil {
@@ -82,9 +83,7 @@ func (c *core) shut() {
 	c.stopListening()
 	if !c.closed.Swap(true) {
 		c.account()
-		if c.host == c {
-			parts.Delete(c.own.control.base)
-		}
+		c.endAccesses()
 	}
 	c.tallies.broken.Store(true)
 	c.viewsMu.Lock()
@@ -112,6 +111,7 @@ func (c *core) abandon() {
 func (c *core) withdraw() {
 	c.stopListening()
 	c.stopWaitingForEnd()
+	c.endAccesses()
 	c.server.end()
 	c.meeting.Close()
 }

@@ -46,7 +46,7 @@ type debugging struct {
 	mu sync.Mutex
 	// issued are this rank's operations whose buffers are in use.
 	issued []*access
-	// beyond are the accesses to ranks of other processes.
+	// beyond are the accesses to ranks of other processes, and to parts that are closed already.
 	beyond map[int]*accesses
 	// opened is the call that has opened the last epoch.
 	opened string
@@ -120,11 +120,26 @@ func (s *site) String() string {
 
 const packagePath = "github.com/onesided/rma/window."
 
+// beginAccesses has other ranks find those to this rank's part, until endAccesses: what is behind that they keep to
+// themselves, since nobody would forget it, and another window may come to be at the same place.
+func (c *core) beginAccesses() {
+	if c.watch != nil && c.watch.debug != nil && c.host == c {
+		parts.Store(c.own.control.base, new(accesses))
+	}
+}
+
+func (c *core) endAccesses() {
+	if c.host == c {
+		parts.Delete(c.own.control.base)
+	}
+}
+
 // accessesOf are those to a rank's part.
 func (c *core) accessesOf(rank int) *accesses {
-	if p := c.peers[rank].Load(); p != nil && p.control.base != nil && c.here[rank].Load() {
-		all, _ := parts.LoadOrStore(p.control.base, new(accesses))
-		return all.(*accesses)
+	if p := c.peers[rank].Load(); p != nil && c.here[rank].Load() {
+		if all, known := parts.Load(p.control.base); known {
+			return all.(*accesses)
+		}
 	}
 	d := c.watch.debug
 	d.mu.Lock()
@@ -186,11 +201,12 @@ func (v *view) begin(i *issue) (*access, error) {
 	return a, nil
 }
 
-// refuses tells whether an operation of the accumulate family is none of this window's.
+// refuses tells whether an operation of the accumulate family is none of this window's. It settles no operation of
+// SameOp, for this one may be misuse.
 func (v *view) refuses(i *issue) bool {
 	switch i.kind {
 	case aggregate.Accumulate, aggregate.Fetch:
-		return v.refuseOp(i.op, i.count) != nil
+		return v.refuseAny(i.op, i.count) != nil || v.hints.sameOp && i.op != NoOp && v.refuseOther(i.op) != nil
 	case aggregate.Swap:
 		return v.hints.cardAtomics && refuseKind(v.kind) != nil
 	}

@@ -135,6 +135,21 @@ func TestNoMisuse(t *testing.T) {
 	}), world.WithDebug()))
 }
 
+// What is refused as misuse does not settle which operation a window made with SameOp has.
+func TestMisuseSettlesNoOp(t *testing.T) {
+	require.NoError(t, world.Run(t.Context(), 1, scripted(func(s *script) {
+		win, err := window.Allocate[int64](s.ctx, s.w, 4, window.SameOp())
+		s.ok(err)
+		s.ok(win.LockAll(s.ctx))
+		s.ok(win.Put([]int64{1}, 0, 0))
+		s.fails(win.Accumulate(window.Sum, []int64{1}, 0, 0), window.ErrMisuse)
+		s.ok(win.Accumulate(window.Max, []int64{1}, 0, 1))
+		s.fails(win.Accumulate(window.Sum, []int64{1}, 0, 2), window.ErrHint)
+		s.ok(win.UnlockAll(s.ctx))
+		s.ok(win.Close())
+	}), world.WithDebug()))
+}
+
 // A result that is read too early is poison, also where its target is mapped; it is there when the call has ended that
 // completes it.
 func TestPoison(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/onesided/rma/epoch"
 	"github.com/onesided/rma/world"
 )
 
@@ -86,11 +87,15 @@ func (c *core) fence(ctx context.Context, number uint32, assert Assert) error {
 // closed, but its memory stays until the World is closed, because others may still use
 // it.
 func (c *core) Close() error {
-	if c.seats.served() {
+	c.mu.Lock()
+	if !c.seats.close() {
+		c.mu.Unlock()
 		return fmt.Errorf("window: Close: %w", ErrServed)
 	}
-	c.mu.Lock()
 	err := c.epochs.Close()
+	if errors.Is(err, epoch.ErrEpochOpen) {
+		c.seats.open()
+	}
 	broken := c.broken
 	c.mu.Unlock()
 	if err != nil {

@@ -63,8 +63,10 @@ func Serve(ctx context.Context, l *world.Listener, windows ...Served) error {
 		named[s.name] = s
 	}
 	for _, s := range windows {
-		s.core.seats.hold(1)
-		defer s.core.seats.hold(-1)
+		if !s.core.seats.hold() {
+			return fmt.Errorf("window: Serve: %q: %w", s.name, errClosed)
+		}
+		defer s.core.seats.letGo()
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var sessions sync.WaitGroup
@@ -108,20 +110,40 @@ type seats struct {
 	// guests are by their seats, nil where one is free. serving counts calls of Serve.
 	guests  []*guest
 	serving int
-	// over tells that the memory goes.
-	over bool
+	// closing tells that the window is closed, or about to be, over that the memory goes.
+	closing, over bool
 }
 
-func (s *seats) hold(n int) {
+// hold keeps the window from being closed until letGo, unless it is about to be.
+func (s *seats) hold() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.serving += n
+	if s.closing {
+		return false
+	}
+	s.serving++
+	return true
 }
 
-func (s *seats) served() bool {
+func (s *seats) letGo() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.serving > 0
+	s.serving--
+}
+
+// close keeps the window from being served, unless it is; open takes that back. Both are called with the mutex of
+// epochs, so that no other Close comes between.
+func (s *seats) close() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closing = s.closing || s.serving == 0
+	return s.closing
+}
+
+func (s *seats) open() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closing = false
 }
 
 // take gives a guest a seat.

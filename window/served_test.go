@@ -3,7 +3,10 @@ package window_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -72,6 +75,72 @@ func TestAttach(t *testing.T) {
 			return nil
 		})
 	})
+}
+
+// A window is served or closed, whichever is sooner, and never both.
+func TestServeAndClose(t *testing.T) {
+	l, err := world.Listen(t.Context(), "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	require.NoError(t, world.Run(t.Context(), 1, func(ctx context.Context, w *world.World) error {
+		for i := range 500 {
+			win, err := window.Allocate[uint64](ctx, w, 1, window.Seats(1))
+			if err != nil {
+				return err
+			}
+			// Under many names, so that Serve takes its time.
+			var names []window.Served
+			for k := range 100 {
+				names = append(names, win.As(fmt.Sprint(k)))
+			}
+			served, stop := context.WithCancel(ctx)
+			var serving sync.WaitGroup
+			var failed error
+			var begun atomic.Bool
+			serving.Go(func() {
+				begun.Store(true)
+				failed = window.Serve(served, l, names...)
+			})
+			for looks := 0; looks < 10*i; {
+				if begun.Load() {
+					looks++
+				} else {
+					runtime.Gosched()
+				}
+			}
+			err = win.Close()
+			stop()
+			serving.Wait()
+			if err == nil {
+				require.ErrorIs(t, failed, epoch.ErrClosed)
+				continue
+			}
+			require.ErrorIs(t, err, window.ErrServed)
+			require.NoError(t, failed)
+			require.NoError(t, win.Close())
+		}
+		return nil
+	}))
+}
+
+// A window with an epoch open, which is not closed for that, can be served still.
+func TestServeAfterCloseRefused(t *testing.T) {
+	l, err := world.Listen(t.Context(), "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	require.NoError(t, world.Run(t.Context(), 1, func(ctx context.Context, w *world.World) error {
+		win, err := window.Allocate[uint64](ctx, w, 1, window.Seats(1))
+		require.NoError(t, err)
+		require.NoError(t, win.LockAll(ctx))
+		require.ErrorIs(t, win.Close(), epoch.ErrEpochOpen)
+		require.NoError(t, win.UnlockAll(ctx))
+		served, stop := context.WithCancel(ctx)
+		stop()
+		require.NoError(t, window.Serve(served, l, win.As("words")))
+		require.NoError(t, win.Close())
+		require.ErrorIs(t, window.Serve(served, l, win.As("words")), epoch.ErrClosed)
+		return nil
+	}))
 }
 
 // Everyone adds, under locks of both kinds and without, in the process that serves and in clients.

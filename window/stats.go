@@ -32,7 +32,7 @@ type Stats struct {
 	Mapped Counts
 	// Direct left as requests of their own to a network card, Packed together with others, in so many Packets, or
 	// as part of the synchronization. What is still queued is not among them; several puts to one place may
-	// be packed as one. Bytes of a Swap are not counted.
+	// be packed as one.
 	Direct, Packed Counts
 	Packets        uint64
 	// Stalls is how often operations were found to have to wait for their target to end a Fence.

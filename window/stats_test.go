@@ -62,6 +62,7 @@ var countedAll = worldtest.RegisterWith("counted by kind", func() ([]world.Optio
 		s.check(stats.Mapped.Bytes == 8*(3+2+1+2+1+1+1), "bytes are %+v", stats)
 	} else {
 		s.check(stats.Mapped == window.Counts{}, "counted as mapped are %+v", stats)
+		s.check(stats.Direct.Bytes+stats.Packed.Bytes == 8*(3+2+1+2+1+1+1), "bytes are %+v", stats)
 		s.check(stats.Packets > 0 && s.w.Stats().Messages > 0, "no messages: %+v, %+v", stats, s.w.Stats())
 	}
 	s.ok(win.Close())

@@ -60,7 +60,10 @@ func (w *World) writeAccounts() error {
 	}
 	s := w.Stats()
 	w.Account(s.accounts()...)
+	// A window that is closed meanwhile may still tell of itself.
+	w.accountsMu.Lock()
 	text := table(w.rank, w.size, s.Routes, w.accounts)
+	w.accountsMu.Unlock()
 	if to == "-" {
 		_, err := os.Stderr.Write(text)
 		return err

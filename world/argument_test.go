@@ -26,10 +26,18 @@ func broadcast[T any](root, k int) func(s *script) error {
 	return func(s *script) error { return world.Broadcast(s.ctx, s.w, root, make([]T, k)) }
 }
 
+func allReduce(k int) func(s *script) error {
+	return func(s *script) error {
+		return world.AllReduceOp(s.ctx, s.w, make([]uint64, k), make([]uint64, k), world.Sum)
+	}
+}
+
 func barrier(s *script) error { return s.w.Barrier(s.ctx) }
 
 var disputes = []dispute{
 	{"length", broadcast[int32](0, 3), broadcast[int32](0, 4), []string{"Broadcast", "3 elements", "has 4"}},
+	{"length, of which one fits a note", broadcast[uint64](0, 6), broadcast[uint64](0, 7), []string{"6 elements", "has 7"}},
+	{"length, of which the last's fits a note", allReduce(7), allReduce(6), []string{"AllReduceOp by Sum", "7 elements", "has 6"}},
 	{"length by many letters", broadcast[int32](0, 3), broadcast[int32](0, 40_000), []string{"3 elements", "has 40000"}},
 	{"type of the same size", broadcast[int64](0, 3), broadcast[float64](0, 3), []string{"elements of type int64", "of float64"}},
 	{"element size", broadcast[int32](0, 4), broadcast[[2]int32](0, 2), []string{"int32", "of [2]int32"}},

@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -19,24 +17,14 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// readmeProgram builds the program of the README that joins by world.New, whose ranks
+// sumProgram builds the program of the README that joins by world.New, whose ranks
 // exchange through a directory.
-func readmeProgram(t *testing.T) string {
+func sumProgram(t *testing.T) string {
 	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("skipped: ranks that are processes need Linux")
 	}
-	readme, err := os.ReadFile(filepath.Join("..", "README.md"))
-	require.NoError(t, err)
-	_, after, found := strings.Cut(string(readme), "```go\n// Sum has")
-	require.True(t, found, "the README has no program that joins by world.New")
-	source, _, found := strings.Cut("// Sum has"+after, "```\n")
-	require.True(t, found)
-	dir := t.TempDir()
-	file, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "sum")
-	require.NoError(t, os.WriteFile(file, []byte(source), 0o600))
-	said, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", program, file).CombinedOutput()
-	require.NoError(t, err, "%s", said)
+	program, _ := readmeProgram(t, "// Sum has")
 	return program
 }
 
@@ -63,7 +51,7 @@ func startNew(t *testing.T, program, directory string, rank, size int, environme
 // Processes that have found each other by means of their own are a job, wherever they are,
 // and in whatever order they start.
 func TestNew(t *testing.T) {
-	program := readmeProgram(t)
+	program := sumProgram(t)
 	const size = 4
 	alternating := func(rank int) []string { return []string{fmt.Sprintf("RMA_HOST=host%d", rank%2)} }
 	for _, c := range []struct {
@@ -96,7 +84,7 @@ func TestNew(t *testing.T) {
 
 // A rank that cannot join has all others hear why, through the exchange that they have.
 func TestNewDeclined(t *testing.T) {
-	program, directory := readmeProgram(t), t.TempDir()
+	program, directory := sumProgram(t), t.TempDir()
 	const size, wrong = 3, 1
 	var ranks []*newRank
 	for rank := range size {

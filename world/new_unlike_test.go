@@ -16,7 +16,7 @@ import (
 // Ranks that were told of jobs of different sizes hear so from each other, wherever the one
 // is that differs: nobody waits for a rank that nobody starts.
 func TestNewSizes(t *testing.T) {
-	program := readmeProgram(t)
+	program := sumProgram(t)
 	for _, sizes := range [][]int{{3, 4, 3}, {4, 3, 3}, {3, 2, 3}} {
 		t.Run(fmt.Sprint(sizes), func(t *testing.T) {
 			directory := t.TempDir()

@@ -10,6 +10,12 @@ import "context"
 // it has read in the notes that it sends back, or where it sends few, in the file. The sender goes on when it knows
 // that the slot is free. Notes of a pair are apart from what else goes between them: both know by its length which way
 // a message goes, and so which is next on each.
+//
+// A sender that finds all slots taken waits for the file alone, and reads none of the other's notes meanwhile, though
+// one of them may tell that a slot is free. So collectives keep to this: where a rank sends another noteSlots notes and
+// more without a message from it between, the other sends it none between those that it receives. Then the other's file
+// is less than noteSlots/2 behind what it has read, and the wait ends. All that there are do: of a pair's messages in
+// one call that go both ways, each rank receives as many as it has sent before it sends the next.
 
 const (
 	// noteSlots is how many notes a rank may send that another has not read.

@@ -129,12 +129,15 @@ func (s *Session) say(word byte) error {
 // awaitWelcome returns when the server has begun the session.
 func awaitWelcome(ctx context.Context, conn net.Conn) error {
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
 	var said [1]byte
 	_, err := io.ReadFull(conn, said[:])
+	if !stop() {
+		// The line may be of no use now, though the word has come.
+		err = errors.Join(err, context.Cause(ctx))
+	}
 	switch {
 	case err != nil:
-		return errors.Join(fmt.Errorf("the server has not begun it: %w", err), ended(ctx))
+		return fmt.Errorf("the server has not begun it: %w", err)
 	case said[0] != welcome:
 		return fmt.Errorf("%w: the server said %#x", errContact, said[0])
 	}

@@ -67,7 +67,7 @@ func (s *settings) call(ctx context.Context, address, host string, key []byte) (
 		}
 		if key := s.key; key == nil && !isLoopback(raw.RemoteAddr()) {
 			_ = raw.Close()
-			return nil, fmt.Errorf("%w: %s is another machine, and there is no key; set RMA_KEY_FILE, or WithKey", ErrArgument, address)
+			return nil, fmt.Errorf("%w: %s is no loopback address, and there is no key; set RMA_KEY_FILE, or WithKey", ErrArgument, address)
 		}
 		conn := s.line().Call(raw, host)
 		stop := context.AfterFunc(ctx, func() { _ = raw.Close() })

@@ -16,7 +16,7 @@ const Version = 1
 
 var (
 	// ErrKey: the peer holds another key, or means another purpose.
-	ErrKey = errors.New("proof: the peer holds another key, or connects for another purpose: all ranks of a job must have the same key (RMA_KEY_FILE, or WithKey)")
+	ErrKey = errors.New("proof: the peer holds another key, or connects for another purpose: all ranks of a job must have the same key, and so must who serves windows and its clients (RMA_KEY_FILE, or WithKey)")
 	// ErrVersion: the peer speaks another version of the dialogue.
 	ErrVersion = errors.New("proof: another version")
 	// ErrProtocol: what the peer sends is not this dialogue at all.
