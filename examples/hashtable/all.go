@@ -4,9 +4,23 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/onesided/rma/window"
 )
+
+// Local ranges over the entries that this rank owns, in no order. No key is seen twice,
+// and every one that is there all the time is seen. Entries that come, go or change
+// meanwhile are seen as they were at some moment of the range, or not: some are read
+// ahead. It must be over before Close.
+func (t *Table) Local() iter.Seq2[string, Value] {
+	return func(yield func(string, Value) bool) {
+		if !t.visits {
+			// Of its own memory a rank reads what it can.
+			_, _ = t.allOf(context.Background(), t.world.Rank(), yield)
+		}
+	}
+}
 
 // All ranges over the entries of all ranks, in no order, and tells with failed why it has ended before
 // it has seen all: the context's end, or that a rank has failed. No key is seen twice, and every one that is there all the
@@ -37,66 +51,196 @@ func (t *Table) All(ctx context.Context) (entries iter.Seq2[string, Value], fail
 	return entries, func() error { return err }
 }
 
-// allOf ranges over the entries of one rank.
+// A position is a number of home buckets that have been ranged over, in an index of some level. The keys with these homes
+// are those that have twice as many first homes in an index of twice the buckets.
+type position struct{ bucket, level int }
+
+// in gives the next home buckets in an owner's current index.
+func (p position) in(current control, x index) (first, end int) {
+	first = min(p.bucket<<max(0, current.level()-p.level), x.buckets)
+	return first, min(first+bucketsAtOnce, x.buckets)
+}
+
+// allOf ranges over the entries of one rank: in turn those whose homes are some buckets, wherever they are.
 func (t *Table) allOf(ctx context.Context, owner int, yield func(string, Value) bool) (more bool, err error) {
 	if err := t.checkOwner(owner); err != nil {
 		return false, err
 	}
-	var ahead entries
-	for first := 0; first < t.buckets; first += bucketsAtOnce {
-		if err := t.readBuckets(ctx, &ahead, owner, first); err != nil {
+	r := reading{table: t, owner: owner}
+	var at position
+	for tries, over := 0, false; !over; {
+		var outdated bool
+		err := t.during(ctx, owner, func(v view) (err error) {
+			outdated, over, err = r.next(ctx, v, &at)
+			return err
+		})
+		if err != nil {
 			return false, err
 		}
-		if !ahead.yield(yield) {
+		if tries++; !outdated {
+			tries = 0
+		} else if tries > mostRestarts {
+			return false, fmt.Errorf("%w: rank %d has slots that were left", ErrCorrupt, owner)
+		}
+		if !r.yield(yield) {
 			return false, nil
 		}
 	}
 	return true, nil
 }
 
-// readBuckets reads the entries of some buckets, announced, so that their records are not used again meanwhile.
-func (t *Table) readBuckets(ctx context.Context, to *entries, owner, first int) error {
-	word, err := t.enter(ctx, 0)
+// A Value is a counter or bytes.
+type Value struct {
+	// Counter tells that Count is the value, else Bytes is.
+	Counter bool
+	Count   uint64
+	Bytes   []byte
+}
+
+// A reading is the entries of an owner that are read together.
+type reading struct {
+	table *Table
+	owner int
+	// first and end are the homes' buckets.
+	first, end int
+	slots      []uint64
+	found      []found
+	keys       map[string]int
+}
+
+// found is an entry.
+type found struct {
+	key   string
+	value Value
+}
+
+// next reads the entries with the next homes, or tells that keys have left where it looked for them. Its caller is announced.
+func (r *reading) next(ctx context.Context, v view, at *position) (outdated, over bool, err error) {
+	r.found = r.found[:0]
+	current, level := r.table.indexOf(v.current), v.current.level()
+	first, end := at.in(v.current, current)
+	left, err := r.read(ctx, current, first, end)
 	if err != nil {
-		return err
+		return false, false, err
 	}
-	left := false
-	defer func() {
-		if left {
-			t.leave(word)
-		} else {
-			// What was asked for may yet be read.
-			t.leaveLater(word, []int{owner})
+	if left && !v.moving() {
+		r.found = r.found[:0]
+		return true, false, nil
+	}
+	if left {
+		before := slices.Clone(r.found)
+		next := r.table.indexOf(v.next)
+		factor := next.buckets / current.buckets
+		r.found = r.found[:0]
+		if left, err = r.read(ctx, next, first*factor, end*factor); err != nil || left {
+			r.found = r.found[:0]
+			return left, false, err
 		}
-	}()
-	slots, err := t.readSlots(ctx, owner, first)
-	if err != nil {
-		return err
+		r.merge(before)
 	}
-	live := make([]slot, 0, len(slots))
-	for _, s := range slots {
-		if s := slot(s); s.live() && t.check(s) == nil {
+	*at = position{end, level}
+	return false, end >= current.buckets, nil
+}
+
+// merge adds what was found in an index before, but for keys that are found in the next one.
+func (r *reading) merge(before []found) {
+	if r.keys == nil {
+		r.keys = make(map[string]int)
+	}
+	clear(r.keys)
+	for i := range r.found {
+		r.keys[r.found[i].key] = i
+	}
+	for _, f := range before {
+		if _, moved := r.keys[f.key]; !moved {
+			r.found = append(r.found, f)
+		}
+	}
+}
+
+// read reads the entries of an index whose homes are some buckets: up to the first empty slot behind these.
+// left tells that it has met slots that keys have left or are about to.
+func (r *reading) read(ctx context.Context, x index, first, end int) (left bool, err error) {
+	r.first, r.end = first, end
+	r.slots = r.slots[:0]
+	for open := true; open && len(r.slots) < x.buckets*bucketSlots; {
+		from := first + len(r.slots)/bucketSlots
+		n := max(end-from, 1)
+		if from >= end {
+			n = min(bucketsAtOnce, first+x.buckets-from)
+		}
+		if from >= x.buckets {
+			from -= x.buckets
+		}
+		n = min(n, x.buckets-from)
+		r.slots = slices.Grow(r.slots, n*bucketSlots)[:len(r.slots)+n*bucketSlots]
+		if err := r.table.readSlots(ctx, r.owner, x.place(from, 0, 0), r.slots[len(r.slots)-n*bucketSlots:]); err != nil {
+			return false, err
+		}
+		for i := max(len(r.slots)-n*bucketSlots, (end-first)*bucketSlots); i < len(r.slots); i++ {
+			if s := slot(r.slots[i]); s == 0 || s == slotClosed {
+				left = s == slotClosed
+				r.slots = r.slots[:i]
+				open = false
+				break
+			}
+		}
+	}
+	live := r.slots[:0]
+	for _, s := range r.slots {
+		left = left || slot(s).frozen()
+		if slot(s).live() && r.table.check(slot(s)) == nil {
 			live = append(live, s)
 		}
 	}
+	return left, r.readRecords(ctx, x, live)
+}
+
+// readRecords adds the entries of slots whose homes are those that are asked for.
+func (r *reading) readRecords(ctx context.Context, x index, live []uint64) error {
+	t := r.table
 	records, counts := make([][]byte, len(live)), make([]uint64, len(live))
 	for i, s := range live {
+		s := slot(s)
 		records[i] = make([]byte, s.words()*wordBytes-s.prefix())
-		if err := t.bytes.Get(records[i], owner, (t.recordStart()+s.place())*wordBytes+s.prefix()); err != nil {
+		start := t.recordStart() + s.place()
+		if err := t.bytes.Get(records[i], r.owner, start*wordBytes+s.prefix()); err != nil {
 			return err
 		}
 		if s.counter() {
-			if err := t.words.FetchAndOp(window.NoOp, 0, &counts[i], owner, t.recordStart()+s.place()); err != nil {
+			if err := t.words.FetchAndOp(window.NoOp, 0, &counts[i], r.owner, start); err != nil {
 				return err
 			}
 		}
 	}
-	if err := t.words.Flush(ctx, owner); err != nil {
+	if err := t.words.Flush(ctx, r.owner); err != nil {
 		return err
 	}
-	left = true
 	for i, s := range live {
-		to.add(s, records[i], counts[i])
+		keyLength, valueLength, err := slot(s).lengths(records[i])
+		if err != nil {
+			continue
+		}
+		rest := records[i][lengthsBytes:]
+		f := found{string(rest[:keyLength]), Value{Counter: slot(s).counter(), Count: counts[i]}}
+		home := t.home(f.key)
+		if bucket := x.bucket(home.low); home.owner != r.owner || bucket < r.first || bucket >= r.end {
+			continue
+		}
+		if !f.value.Counter {
+			f.value.Bytes = rest[keyLength : keyLength+valueLength : keyLength+valueLength]
+		}
+		r.found = append(r.found, f)
 	}
 	return nil
+}
+
+// yield gives what was found to the range.
+func (r *reading) yield(yield func(string, Value) bool) bool {
+	for _, f := range r.found {
+		if !yield(f.key, f.value) {
+			return false
+		}
+	}
+	return true
 }

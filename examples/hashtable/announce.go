@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
 )
 
 // A Run that is under way has an announcement: a word of its own rank's window that is odd.
@@ -30,19 +31,33 @@ func (t *Table) enter(ctx context.Context, first int) (word int, err error) {
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
-		if round < enterYields {
-			runtime.Gosched()
-		} else {
-			time.Sleep(enterPause)
-		}
+		breathe(round)
 	}
 }
 
-// Who finds all of this rank's announcements in use lets others run so often, and then sleeps.
+// Who waits for what nobody tells of lets others run so often, and then sleeps.
 const (
-	enterYields = 100
-	enterPause  = 100 * time.Microsecond
+	breathYields = 100
+	breathPause  = 100 * time.Microsecond
 )
+
+// breathe is called between looks, with the number of the last one.
+func breathe(look int) {
+	if look < breathYields {
+		runtime.Gosched()
+	} else {
+		time.Sleep(breathPause)
+	}
+}
+
+// await is breathe for who waits for other ranks. In virtual time these go on while the rank pauses.
+func (t *Table) await(ctx context.Context, wait *world.Waiter, look int) error {
+	if t.world.Device().Attributes().Virtual {
+		return wait.Pause(ctx)
+	}
+	breathe(look)
+	return ctx.Err()
+}
 
 // leave ends what enter began.
 func (t *Table) leave(word int) {

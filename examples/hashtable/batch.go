@@ -43,13 +43,22 @@ type Batch struct {
 	// been freed before.
 	starved []starvation
 	lacking bool
+	// views[r] is where rank r has its index, if it was read in carryOut number runs. notes are what the Run
+	// has met of owners' indexes.
+	views []runView
+	runs  uint64
+	notes []note
 	// retries are those of the Run.
 	retries uint64
 	known   uint64
 }
 
-// starvation is pieces that some operations could not have.
-type starvation struct{ owner, words, times int }
+// starvation is pieces that some operations could not have. Of no words it is the block of an index, to follow the one that known
+// names.
+type starvation struct {
+	owner, words, times int
+	known               control
+}
 
 // ownerRound is one rank in a round.
 type ownerRound struct {
@@ -75,7 +84,7 @@ type Result struct {
 
 // NewBatch makes an empty batch.
 func (t *Table) NewBatch() *Batch {
-	return &Batch{table: t, owners: make([]ownerRound, t.size), announced: int(t.entered.Add(1)) % announcements}
+	return &Batch{table: t, owners: make([]ownerRound, t.size), views: make([]runView, t.size), announced: int(t.entered.Add(1)) % announcements}
 }
 
 // Get queues a [Table.Get] and returns its number, for Result. So do the other
@@ -120,7 +129,7 @@ func (b *Batch) Reset() {
 	}
 	clear(b.ops)
 	b.ops = b.ops[:0]
-	b.ran = 0
+	b.ran, b.notes = 0, b.notes[:0]
 	b.memory.reset()
 }
 
@@ -151,6 +160,9 @@ func (b *Batch) Run(ctx context.Context) error {
 	if b.hungry(first) {
 		b.feed(ctx, first)
 	}
+	if len(b.notes) > 0 {
+		b.tend(ctx)
+	}
 	b.table.operations.Add(uint64(len(b.ops) - first))
 	if b.retries > 0 {
 		b.table.retries.Add(b.retries)
@@ -175,10 +187,7 @@ func (b *Batch) carryOut(ctx context.Context, first int) {
 		return
 	}
 	b.announced = word
-	b.direct()
-	for len(b.active) > 0 {
-		b.round(ctx)
-	}
+	b.proceed(ctx)
 	if b.spoiled {
 		var owners []int
 		for i := first; i < len(b.ops); i++ {
@@ -195,8 +204,17 @@ func (b *Batch) carryOut(ctx context.Context, first int) {
 	}
 }
 
-// hungry makes those of the operations from first on active again that had no record space, and
-// notes what they need.
+// proceed carries out the active operations.
+func (b *Batch) proceed(ctx context.Context) {
+	b.runs++
+	b.direct()
+	for len(b.active) > 0 {
+		b.round(ctx)
+	}
+}
+
+// hungry makes those of the operations from first on active again that had no record space or no slot, and
+// notes what space they need.
 func (b *Batch) hungry(first int) bool {
 	b.active, b.starved = b.active[:0], b.starved[:0]
 	if !b.lacking {
@@ -205,9 +223,11 @@ func (b *Batch) hungry(first int) bool {
 	b.lacking = false
 	for i := first; i < len(b.ops); i++ {
 		var full *FullError
-		if op := &b.ops[i]; errors.As(op.err, &full) && !full.Slots {
+		if op := &b.ops[i]; errors.As(op.err, &full) {
 			b.active = append(b.active, int32(i))
-			b.starve(op.home.owner, op.pieceWords())
+			if !full.Slots {
+				b.starve(op.home.owner, op.pieceWords())
+			}
 		}
 	}
 	return len(b.active) > 0
@@ -221,16 +241,20 @@ func (b *Batch) starve(owner, words int) {
 			return
 		}
 	}
-	b.starved = append(b.starved, starvation{owner, words, 1})
+	b.starved = append(b.starved, starvation{owner: owner, words: words, times: 1})
 }
 
-// feed tries again what had no record space, as long as there is hope for some.
+// feed tries again what had no record space or no slot, as long as there is hope for some.
 func (b *Batch) feed(ctx context.Context, first int) {
 	t := b.table
 	since := t.world.Now()
-	t.refills.Add(1)
 	for {
-		if t.world.Now()-since > 10*patience || !t.refill(ctx, b.starved, b.known, since) {
+		grown := b.makeSlots(ctx)
+		if len(b.starved) > 0 && t.world.Now()-since <= 10*patience {
+			t.refills.Add(1)
+			grown = t.refill(ctx, b.starved, b.known, since) || grown
+		}
+		if !grown {
 			return
 		}
 		for _, i := range b.active {

@@ -48,7 +48,7 @@ func class(words int) int {
 func (t *Table) share(ctx context.Context) error {
 	for owner := range t.spaces {
 		space := &t.spaces[owner]
-		for words, places := range space.surplus() {
+		for words, places := range space.surplus(t.recordWords / (64 * t.size)) {
 			left, err := t.push(ctx, owner, words, places)
 			for _, place := range left {
 				space.give(piece{int(place), words})
@@ -72,7 +72,7 @@ func isFailureOf(err error, rank int) bool {
 func (t *Table) push(ctx context.Context, owner, words int, places []uint32) (left []uint32, err error) {
 	ctx = context.WithoutCancel(ctx)
 	at, each := listStart+class(words), 2*(words-1)+1
-	head, err := t.headOf(ctx, owner, at)
+	head, err := t.loadWord(ctx, owner, at)
 	if err != nil {
 		return places, err
 	}
@@ -105,7 +105,7 @@ func (t *Table) push(ctx context.Context, owner, words int, places []uint32) (le
 			// Of those that were put something may yet be written.
 			return nil, err
 		}
-		was, err := t.swapHead(ctx, owner, at, head, next)
+		was, err := t.swapWord(ctx, owner, at, head, next)
 		if err != nil || was == head {
 			return nil, err
 		}
@@ -125,7 +125,7 @@ func (t *Table) pop(ctx context.Context, owner, words int) (taken int, err error
 	defer t.leave(word)
 	ctx = context.WithoutCancel(ctx)
 	at := listStart + class(words)
-	head, err := t.headOf(ctx, owner, at)
+	head, err := t.loadWord(ctx, owner, at)
 	if err != nil {
 		return 0, err
 	}
@@ -141,7 +141,7 @@ func (t *Table) pop(ctx context.Context, owner, words int) (taken int, err error
 		if err != nil {
 			return 0, err
 		}
-		was, err := t.swapHead(ctx, owner, at, head, record[0]&nextMask)
+		was, err := t.swapWord(ctx, owner, at, head, record[0]&nextMask)
 		if err != nil {
 			return 0, err
 		}
@@ -150,7 +150,7 @@ func (t *Table) pop(ctx context.Context, owner, words int) (taken int, err error
 		}
 		head = was
 	}
-	t.bag([]retired{{owner, piece{int(head - 1), words}}})
+	t.bag([]retired{{owner: owner, piece: piece{int(head - 1), words}}})
 	for i := range min(int(record[0]>>nextBits), 2*(words-1)) {
 		if place := uint64(uint32(record[1+i/2] >> (32 * (i % 2)))); t.holds(place, words) {
 			t.spaces[owner].give(piece{int(place), words})
@@ -161,15 +161,15 @@ func (t *Table) pop(ctx context.Context, owner, words int) (taken int, err error
 	return taken, nil
 }
 
-func (t *Table) headOf(ctx context.Context, owner, at int) (head uint64, err error) {
-	if err = t.words.FetchAndOp(window.NoOp, 0, &head, owner, at); err == nil {
+func (t *Table) loadWord(ctx context.Context, owner, at int) (word uint64, err error) {
+	if err = t.words.FetchAndOp(window.NoOp, 0, &word, owner, at); err == nil {
 		err = t.words.Flush(ctx, owner)
 	}
-	return head, err
+	return word, err
 }
 
-// swapHead sets a head that is as it was known, and gives what it was.
-func (t *Table) swapHead(ctx context.Context, owner, at int, known, to uint64) (was uint64, err error) {
+// swapWord sets a word that is as it was known, and gives what it was.
+func (t *Table) swapWord(ctx context.Context, owner, at int, known, to uint64) (was uint64, err error) {
 	if err = t.words.CompareAndSwap(known, to, &was, owner, at); err == nil {
 		err = t.words.Flush(ctx, owner)
 	}

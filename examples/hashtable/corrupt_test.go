@@ -38,7 +38,7 @@ func TestCorruptContents(t *testing.T) {
 				home := table.home(key)
 				set := c.slot(home.fingerprint)
 				// The other key has the first slot of the only bucket.
-				table.words.Local()[table.bucketStart(0)+1] = uint64(set)
+				table.words.Local()[table.indexOf(0).start+1] = uint64(set)
 				record := table.bytes.Local()[(table.recordStart()+place)*wordBytes+set.prefix():]
 				binary.NativeEndian.PutUint32(record, c.lengths[0])
 				binary.NativeEndian.PutUint32(record[4:], c.lengths[1])

@@ -42,7 +42,10 @@ func (b *Batch) direct() {
 			left = append(left, i)
 			continue
 		}
-		m.fetch(t.bucketStart(op.home.bucket))
+		if b.locateIn(op, m); op.step == stepDone {
+			continue
+		}
+		m.fetch(b.slotPlace(op))
 		b.group[n] = mappedOperation{i, m}
 		if n++; n == directGroup {
 			b.directly(b.group[:n])
@@ -77,7 +80,10 @@ func (b *Batch) do(op *operation, m shared) {
 	t := b.table
 	switch op.step {
 	case stepBucket:
-		slots := m.words[t.bucketStart(b.bucket(op)):][:bucketSlots]
+		if b.locateIn(op, m); op.step == stepDone {
+			return
+		}
+		slots := m.words[b.slotPlace(op):][:bucketSlots]
 		for i := range slots {
 			op.slots[i] = atomic.LoadUint64(&slots[i])
 		}
@@ -85,7 +91,7 @@ func (b *Batch) do(op *operation, m shared) {
 		b.refer(op, m)
 	case stepAdd:
 		op.word = atomic.AddUint64(&m.words[t.recordStart()+op.current.place()], op.delta) - op.delta
-	case stepSpace, stepWrite, stepSwap:
+	case stepSpace, stepWrite, stepSwap, stepBar, stepCarry, stepLeave:
 		b.publishTo(op, m)
 		return
 	}
@@ -121,9 +127,10 @@ func (b *Batch) publishTo(op *operation, m shared) {
 		op.encode(m.bytes[start : start+op.recordWords()*wordBytes])
 		op.step, op.written = stepSwap, true
 	}
-	word := &m.words[b.slotPlace(op)]
-	for op.word = uint64(op.current); !atomic.CompareAndSwapUint64(word, uint64(op.current), uint64(op.swap)); {
-		if op.word = atomic.LoadUint64(word); op.word != uint64(op.current) {
+	place, known, to := b.swapOf(op)
+	word := &m.words[place]
+	for op.word = uint64(known); !atomic.CompareAndSwapUint64(word, uint64(known), uint64(to)); {
+		if op.word = atomic.LoadUint64(word); op.word != uint64(known) {
 			break
 		}
 	}

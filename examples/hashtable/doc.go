@@ -24,15 +24,20 @@
 //	lines 1-16  announcements: which Runs of this rank are under way
 //	line 17     word 0: how many words wait in this rank's bags
 //	then        the heads of lists of free pieces, one for each size
-//	buckets     8 slots each, one cache line
-//	records     the entries, each some whole words
+//	a line      two words that say where the index is, and the next one
+//	then        free blocks for indexes, one of each size
+//	the first index, and a block for another
+//	records     the entries, each some whole words, and later indexes
+//
+// An index is buckets of 8 slots each, one cache line; see Growth for how one follows another.
 //
 // A slot is empty (0) or one word that says all there is to know of an entry:
 //
 //	bit  63     taken: set as soon as the slot is not empty
 //	bit  62     live: clear when the entry has been deleted
 //	bit  61     counter: the value is a counter, not bytes
-//	bits 46-60  the key's fingerprint
+//	bit  60     frozen: the key is about to have its slot in another index, or has it
+//	bits 46-59  the key's fingerprint
 //	bits 32-45  the record's length in words
 //	bits 0-31   the record's place in the record space, in words
 //
@@ -47,10 +52,11 @@
 //
 // # Invariants
 //
-// 1. A slot that has been given to a key belongs to it for the life of the table. The
+// 1. A slot that has been given to a key belongs to it for the life of the index. The
 // only way from empty to taken is a compare-and-swap by an inserter of that key;
 // deletion clears the live bit and nothing else; a new value, also after a deletion,
-// keeps the fingerprint and refers to a record of the same key.
+// keeps the fingerprint and refers to a record of the same key. A slot that is frozen keeps its value until
+// it says that its key has moved.
 //
 // 2. A record is immutable from the moment a slot refers to it, but for its counter, until
 // nobody who knows it is under way: see Space. It is put into a piece of the record space that
@@ -68,10 +74,6 @@
 // inserters of one key took slots a and b, a before b. The one at b saw a taken by
 // another key. But a was taken by this key, and a slot never changes its key.
 // Whoever loses the compare-and-swap looks at the slot again before it goes on.
-//
-// Slots of deleted keys are therefore reused, but only by their own key. To give them to
-// other keys would gain nothing here: every new key needs a new record, and the record
-// space is what runs out.
 //
 // # Reading
 //
@@ -118,12 +120,45 @@
 //   - Free pieces are for this rank to use, as many as it needs, and the others go to a list at their
 //     owner, from which any rank takes some that runs short.
 //
-// A Run that is stuck holds up the use of space, and nothing else. The bags of a rank that fails, and what it had
+// A Run that is stuck holds up the use of space, and of slots for other keys where record space is short. The bags of a rank that fails, and what it had
 // for itself, are lost, and so is the piece of an operation of which nobody knows whether it was carried out. A deleted key
-// keeps its slot and its piece until it comes back. An operation that finds no space waits for what is in bags, up to
-// a second if it becomes less; then, as when slots run out, it fails with a [FullError] that has the sizes,
+// keeps its slot and its piece until it comes back or the index is replaced. An operation that finds no space waits for what is in bags: a
+// second, or up to ten if some becomes free; then, as when slots run out, it fails with a [FullError] that has the sizes,
 // before it has changed anything. Pieces are neither split nor joined: a table whose values' lengths vary needs
 // room for each size. Two or three times what the entries take at once is ample for values of one length.
+//
+// # Growth
+//
+// When new keys come to lie far from their homes, or find no slot, the index is replaced: by one of twice the slots, or, if
+// fewer than three eighths are of keys that are there, by one of as many, which deleted keys do not come to. So slots
+// are for other keys again, in turn. Its block comes from the record space, and an index's block is free again, or record space, when
+// all have ended who may know it, as pieces are. The word that says where the next index is is set by a compare-and-swap, and then
+// keys move, slot by slot, while all go on:
+//
+//   - an empty slot is closed, and that of a deleted key says that it was left: moved;
+//   - that of a key that is there is frozen; the next index is given its value, at the first empty slot
+//     that the key may have there, unless it has one; then the slot is moved.
+//
+// Moves are compare-and-swaps that anybody may begin, repeat and end. The rank that replaces the index carries out all; others,
+// whose operations insert, some; and if it fails they carry out all. When every slot is closed or moved the next index becomes
+// the current one, by a compare-and-swap. Operations learn all that from the slots:
+//
+//   - A key has its slot in the current index until that is moved. It is looked for there first, and nowhere else if neither
+//     closed nor moved slots are met.
+//   - Its slot frozen, a value that the next index has is newer; if it has none there the frozen one is the value.
+//   - Who changes a key whose slot is frozen gives it to the next index first, and has the slot moved: no record
+//     is set free to which a slot refers.
+//   - Who inserts a key closes, in the current index, the slot that it would have, or has the deleted key's moved, so that it cannot
+//     come there, and goes on in the next one.
+//   - Who meets a frozen, closed or moved slot in what it takes for the last index begins again, with the words
+//     that say where indexes are.
+//
+// These words are read once for each owner in a Run, along with the first bucket: as the Run was announced before, an index that is
+// current then is not used again until it ends. In an index of twice the slots half of each bucket is for keys that
+// move there, and in one of as many all of it, until all have moved: so these always find a slot.
+//
+// A table that has no room for a larger index refuses new keys when it is full, with a [FullError] that
+// says so. An index takes 8 bytes a slot, twice while and after it replaces another.
 //
 // # Serving
 //

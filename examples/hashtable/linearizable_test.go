@@ -2,6 +2,7 @@ package hashtable
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -35,8 +36,8 @@ func randomInputs(random *rand.Rand, inputs []input, next func() uint64) {
 	}
 }
 
-// client works on the table as one of several on its rank until over says so.
-func (s *script) client(t *Table, number int, permitted func(error) bool, over func(turn int) bool) {
+// client works on the table as one of several on its rank until over says so. Between turns it does what nobody records.
+func (s *script) client(t *Table, number int, permitted func(error) bool, between func(turn int, identity uint64), over func(turn int) bool) {
 	r := s.recorder(number)
 	defer func() { s.ok(r.file.Close()) }()
 	identity := uint64(s.w.Rank()*goroutines + number + 1)
@@ -45,6 +46,9 @@ func (s *script) client(t *Table, number int, permitted func(error) bool, over f
 	batch := t.NewBatch()
 	inputs := make([]input, 3)
 	for turn := 0; !over(turn); turn++ {
+		if between != nil {
+			between(turn, identity)
+		}
 		some := inputs[:1+random.IntN(len(inputs))]
 		randomInputs(random, some, func() uint64 { made++; return made<<8 | identity })
 		if s.w.Failures() > 0 {
@@ -64,11 +68,41 @@ func work(mask uint64) func(s *script) {
 		t := s.table(Config{Slots: 256, RecordBytes: 4 << 20})
 		t.hash = func(key string) uint64 { return xxhash.Sum64String(key) & mask }
 		s.concurrently(2, func(s *script, g int) {
-			s.client(t, g, func(error) bool { return false }, func(turn int) bool { return turn == 150/fewer })
+			s.client(t, g, func(error) bool { return false }, nil, func(turn int) bool { return turn == 150/fewer })
 		})
 		s.close(t)
 	}
 }
+
+// passing has keys come and go between turns, so that a table of few slots moves all that it has all the time.
+func (s *script) passing(t *Table, permitted func(error) bool) func(turn int, identity uint64) {
+	const each, alive = 12, 20
+	return func(turn int, identity uint64) {
+		b := t.NewBatch()
+		for i := turn * each; i < (turn+1)*each; i++ {
+			b.Add(fmt.Sprint("passing ", identity, " ", i), 1)
+			if i >= alive {
+				b.Delete(fmt.Sprint("passing ", identity, " ", i-alive))
+			}
+		}
+		err := b.Run(s.ctx)
+		s.check(err == nil || permitted(err), "what passes: %v", err)
+	}
+}
+
+var recordedRebuilt = register("recorded work on a table that is rebuilt", func(s *script) {
+	never := func(error) bool { return false }
+	t := s.table(Config{Slots: 8, RecordBytes: 4 << 20})
+	s.concurrently(2, func(s *script, g int) {
+		s.client(t, g, never, s.passing(t, never), func(turn int) bool { return turn == 150/fewer })
+	})
+	var rebuilt uint64
+	for _, stats := range gather(s, []Stats{t.Stats()}) {
+		rebuilt += stats.Growths
+	}
+	s.check(rebuilt > 10/fewer, "the slots were replaced %d times", rebuilt)
+	s.close(t)
+})
 
 var (
 	recorded          = register("recorded work", work(^uint64(0)))
@@ -78,10 +112,10 @@ var (
 // recordedDeath is work in which the victim dies. Who survives works on as long again.
 var recordedDeath = register("recorded work with a death", func(s *script) {
 	const before, most = 30, 600
-	t := s.table(Config{Slots: 256, RecordBytes: 64 << 20})
+	t := s.table(Config{Slots: 8, RecordBytes: 64 << 20})
 	s.concurrently(2, func(s *script, g int) {
 		last := -1
-		s.client(t, g, lost, func(turn int) bool {
+		s.client(t, g, lost, s.passing(t, lost), func(turn int) bool {
 			if turn == before && g == 0 {
 				worldtest.Signal("ready")
 			}
@@ -118,7 +152,7 @@ func linearizable(t *testing.T, directory string) {
 // Every history of every kind of job has an order in which each operation takes effect at
 // one moment between its call and its return.
 func TestLinearizable(t *testing.T) {
-	for _, body := range []string{recorded, recordedCollision} {
+	for _, body := range []string{recorded, recordedCollision, recordedRebuilt} {
 		for _, form := range []struct {
 			name string
 			run  func(t *testing.T, n int, name string)
@@ -144,8 +178,9 @@ func TestLinearizableOnSimulatedCards(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, world.Simulate(t.Context(), cards, historyRanks, func(ctx context.Context, w *world.World) error {
 			return (&script{ctx, w}).run(func(s *script) {
-				table := s.table(Config{Slots: 256, RecordBytes: 4 << 20})
-				s.client(table, 0, func(error) bool { return false }, func(turn int) bool { return turn == 60 })
+				never := func(error) bool { return false }
+				table := s.table(Config{Slots: 8, RecordBytes: 4 << 20})
+				s.client(table, 0, never, s.passing(table, never), func(turn int) bool { return turn == 60 })
 				s.close(table)
 			})
 		}))

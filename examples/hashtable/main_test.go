@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -69,18 +70,31 @@ func (s *script) table(config Config) *Table {
 }
 
 // close closes a table on which nobody works any more, when it has checked that this
-// rank's records are apart from each other and in space that was allocated.
+// rank's records and indexes are apart from each other and in space that was allocated.
 func (s *script) close(t *Table) {
 	s.barrier()
-	var records []slot
-	for entry := range t.localSlots() {
-		records = append(records, entry)
+	pieces := map[piece]bool{}
+	v := viewIn(t.local)
+	s.check(t.valid(v), "the indexes are at %+v", v)
+	for _, c := range []control{v.current, v.next} {
+		if c == v.next && !v.moving() {
+			continue
+		}
+		x := t.indexOf(c)
+		if x.cursor() > headerWords {
+			pieces[piece{x.cursor() - t.recordStart(), blockWords(x.buckets)}] = true
+		}
+		for i := range x.buckets * bucketSlots {
+			if entry := slot(t.local[x.start+i]); entry.taken() && entry != slotClosed && entry != slotMoved {
+				s.ok(t.check(entry))
+				pieces[piece{entry.place(), entry.words()}] = true
+			}
+		}
 	}
-	slices.SortFunc(records, func(a, b slot) int { return cmp.Compare(a.place(), b.place()) })
 	end := 0
-	for _, r := range records {
-		s.check(r.place() >= end, "a record at word %d, %d words long, overlaps one that ends at %d", r.place(), r.words(), end)
-		end = r.place() + r.words()
+	for _, p := range slices.SortedFunc(maps.Keys(pieces), func(a, b piece) int { return cmp.Compare(a.place, b.place) }) {
+		s.check(p.place >= end, "%d words at %d overlap what ends at %d", p.words, p.place, end)
+		end = p.place + p.words
 	}
 	s.check(end*wordBytes <= t.Stats().UsedBytes, "records end at word %d, %d bytes are allocated", end, t.Stats().UsedBytes)
 	s.ok(t.Close())

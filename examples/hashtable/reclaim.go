@@ -11,7 +11,7 @@ import (
 )
 
 // patience is how long an operation waits for space that others are about to give.
-const patience = 100 * time.Millisecond
+const patience = time.Second
 
 // fedAhead is how many times as many pieces are taken from a list as are lacking.
 const fedAhead = 4
@@ -23,6 +23,8 @@ const mostWaiting = 1 << 15
 type retired struct {
 	owner int
 	piece
+	// block: it is that of an index, and place is a line.
+	block bool
 }
 
 // A blocker is an announcement that may be of somebody who knows a closed bag's pieces.
@@ -39,6 +41,8 @@ type reclaimer struct {
 	openWords, nextLook int
 	// freed counts the pieces that came out of bags and lists.
 	freed atomic.Uint64
+	// blocks are those of indexes that are in bags.
+	blocks atomic.Int32
 	// hopeless is what all ranks' bags had when waiting for them was in vain.
 	hopeless atomic.Uint64
 
@@ -137,8 +141,13 @@ func (t *Table) lookAgain(ctx context.Context) (freed bool, err error) {
 	}
 	words := 0
 	for _, p := range r.closed {
-		t.spaces[p.owner].give(p.piece)
 		words += p.words
+		if !p.block {
+			t.spaces[p.owner].give(p.piece)
+		} else {
+			r.blocks.Add(-1)
+			t.giveBlock(ctx, p.owner, p.piece)
+		}
 	}
 	r.freed.Add(uint64(len(r.closed)))
 	r.closed = r.closed[:0]
@@ -199,7 +208,8 @@ func (t *Table) forgive(err error, rank int) error {
 func (t *Table) refill(ctx context.Context, starved []starvation, known uint64, since time.Duration) bool {
 	r, wait := &t.reclaimer, t.world.NewWaiter()
 	defer wait.Finish()
-	for empty := false; ; {
+	empty := false
+	for look := 0; ; look++ {
 		if r.freed.Load() != known {
 			return true
 		}
@@ -212,7 +222,7 @@ func (t *Table) refill(ctx context.Context, starved []starvation, known uint64, 
 		case t.world.Now()-since > patience:
 			r.hopeless.Store(sum)
 			return false
-		case sum > 0 && wait.Pause(ctx) != nil:
+		case sum > 0 && t.await(ctx, &wait, look) != nil:
 			return false
 		}
 		// What was in no bag any more may have been on its way to a list that was looked at before.
@@ -230,6 +240,13 @@ func (t *Table) refillOnce(ctx context.Context, starved []starvation) (again boo
 	}
 	for i := range starved {
 		s := &starved[i]
+		if s.words == 0 {
+			may, err := t.mayGrow(ctx, s.owner, s.known)
+			again = again || may && err == nil
+			// It is somewhere.
+			sum++
+			continue
+		}
 		// An owner that has failed fails the operation, too.
 		for got := 0; got < fedAhead*s.times; {
 			taken, err := t.pop(ctx, s.owner, s.words)
@@ -237,6 +254,9 @@ func (t *Table) refillOnce(ctx context.Context, starved []starvation) (again boo
 				return false, 0
 			}
 			if taken == 0 {
+				if broken, err := t.breakBlock(ctx, s.owner, s.words); err == nil && broken {
+					again = true
+				}
 				break
 			}
 			got += taken

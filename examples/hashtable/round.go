@@ -3,7 +3,6 @@ package hashtable
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/onesided/rma/window"
 )
@@ -17,9 +16,11 @@ const (
 	opPut
 	opAdd
 	opDelete
+	// opMove has a key whose slot is frozen be in the next index.
+	opMove
 )
 
-var opNames = [...]string{"Get", "Count", "Put", "Add", "Delete"}
+var opNames = [...]string{"Get", "Count", "Put", "Add", "Delete", "move"}
 
 // step is what an operation does next.
 type step uint8
@@ -35,6 +36,11 @@ const (
 	stepSpace
 	stepWrite
 	stepSwap
+	// stepBar ends the slot where the key would be in an index that keys leave; stepCarry has
+	// the next one refer to its record, and stepLeave ends its slot then.
+	stepBar
+	stepCarry
+	stepLeave
 	stepDone
 )
 
@@ -45,11 +51,21 @@ type operation struct {
 	step  step
 	found bool
 	home  home
+	// view is what the operation goes by, at the index that it is looking at. next: it is the next one.
+	view view
+	at   index
+	next bool
+	// left: keys have left the current index where this one may have been.
+	left bool
+	// kept is the key's slot in the current index, frozen, and keptPlace its displacement.
+	kept      slot
+	keptPlace int
 	// probed is how many buckets after the home bucket this one is, index a slot
-	// of it.
-	probed int
-	index  int
-	slots  [bucketSlots]uint64
+	// of it. restarts is how often the operation has begun again.
+	probed   int
+	index    int
+	restarts int
+	slots    [bucketSlots]uint64
 
 	key   string
 	value []byte
@@ -92,6 +108,7 @@ func (b *Batch) round(ctx context.Context) {
 	}
 	b.addSpace()
 	b.flush(ctx)
+	b.settleViews()
 	still := b.active[:0]
 	for _, i := range b.active {
 		op := &b.ops[i]
@@ -105,7 +122,11 @@ func (b *Batch) round(ctx context.Context) {
 		if op.asked {
 			b.getEarly(op)
 		}
-		b.advance(op)
+		if b.outdated(op) {
+			b.begin(op)
+		} else {
+			b.advance(op)
+		}
 		if op.step != stepDone {
 			still = append(still, i)
 		}
@@ -147,7 +168,10 @@ func (b *Batch) issue(op *operation) error {
 	switch op.step {
 	case stepBucket:
 		b.askEarly(op)
-		return t.words.GetAccumulate(window.NoOp, nil, op.slots[:], owner, t.bucketStart(b.bucket(op)))
+		if err := b.locate(op); err != nil {
+			return err
+		}
+		return t.words.GetAccumulate(window.NoOp, nil, op.slots[:], owner, b.slotPlace(op))
 	case stepRecord:
 		if err := b.writeEarly(op); err != nil {
 			return err
@@ -160,21 +184,22 @@ func (b *Batch) issue(op *operation) error {
 	case stepWrite:
 		return b.writeRecord(op)
 	default:
-		return t.words.CompareAndSwap(uint64(op.current), uint64(op.swap), &op.word, owner, b.slotPlace(op))
+		place, known, to := b.swapOf(op)
+		return t.words.CompareAndSwap(uint64(known), uint64(to), &op.word, owner, place)
 	}
 }
 
-// bucket is the one that the operation is looking at.
-func (b *Batch) bucket(op *operation) int {
-	n := op.home.bucket + op.probed
-	if n >= b.table.buckets {
-		n -= b.table.buckets
+// swapOf is the compare-and-swap of the operation's step.
+func (b *Batch) swapOf(op *operation) (place int, known, to slot) {
+	if op.step == stepLeave {
+		return op.keptPlace, op.kept, slotMoved
 	}
-	return n
+	return b.slotPlace(op), op.current, op.replacement()
 }
 
+// slotPlace is the displacement of the slot that the operation is looking at.
 func (b *Batch) slotPlace(op *operation) int {
-	return b.table.bucketStart(b.bucket(op)) + op.index
+	return op.at.place(op.at.bucket(op.home.low), op.probed, op.index)
 }
 
 // readRecord reads as much of the record as the operation needs: all of it for its
@@ -216,7 +241,6 @@ func (op *operation) encode(record []byte) {
 func (b *Batch) advance(op *operation) {
 	switch op.step {
 	case stepBucket:
-		op.index = 0
 		b.scan(op)
 	case stepRecord:
 		b.compare(op)
@@ -229,150 +253,13 @@ func (b *Batch) advance(op *operation) {
 		op.step, op.written = stepSwap, true
 	case stepSwap:
 		b.swapped(op)
-	}
-}
-
-// scan looks for the key in the slots that were read, from index on.
-func (b *Batch) scan(op *operation) {
-	for ; op.index < bucketSlots; op.index++ {
-		s := slot(op.slots[op.index])
-		switch {
-		case s == 0:
-			b.absent(op)
-			return
-		case s.matches(op.home.fingerprint):
-			b.candidate(op, s)
-			return
-		}
-	}
-	if op.probed++; op.probed < b.table.probes {
-		op.step = stepBucket
-		return
-	}
-	if op.kind == opPut || op.kind == opAdd {
-		t := b.table
-		op.fail(b, &FullError{Rank: op.home.owner, Slots: true, Need: 1, Used: t.probes * bucketSlots, Capacity: t.buckets * bucketSlots})
-		return
-	}
-	b.done(op)
-}
-
-// candidate goes on to the record of a slot that has the key's fingerprint.
-func (b *Batch) candidate(op *operation, s slot) {
-	if err := b.table.check(s); err != nil {
-		op.fail(b, err)
-		return
-	}
-	op.current = s
-	op.step = stepRecord
-}
-
-// absent goes on from an empty slot: the key is not there.
-func (b *Batch) absent(op *operation) {
-	if op.kind != opPut && op.kind != opAdd {
-		b.done(op)
-		return
-	}
-	op.current = 0
-	b.publish(op)
-}
-
-// compare finds out whether the record is that of the key.
-func (b *Batch) compare(op *operation) {
-	keyLength, valueLength, err := op.current.lengths(op.record)
-	if err != nil {
-		op.fail(b, err)
-		return
-	}
-	rest := op.record[lengthsBytes:]
-	if keyLength != len(op.key) || string(rest[:keyLength]) != op.key {
-		op.index++
-		b.scan(op)
-		return
-	}
-	if op.kind == opGet {
-		value := rest[keyLength : keyLength+valueLength]
-		if op.mapped {
-			value = b.memory.copy(value)
-		}
-		op.record = value
-	}
-	b.decide(op)
-}
-
-// decide goes on from the key's slot, whose value is current.
-func (b *Batch) decide(op *operation) {
-	s := op.current
-	op.found = s.live()
-	switch onCounter := op.kind == opAdd || op.kind == opCount; {
-	case s.live() && op.kind != opDelete && s.counter() != onCounter:
-		op.found = false
-		op.fail(b, fmt.Errorf("%w: the value is %s", ErrKind, kindName(s.counter())))
-	case op.kind == opPut, op.kind == opAdd && !s.live():
-		b.publish(op)
-	case !s.live():
-		b.done(op)
-	case op.kind == opAdd:
-		op.step = stepAdd
-	case op.kind == opDelete:
-		op.swap = s &^ slotLive
-		op.step = stepSwap
-	default:
-		if op.kind == opCount {
-			op.count = op.word
-		}
-		b.done(op)
-	}
-}
-
-func kindName(counter bool) string {
-	if counter {
-		return "a counter"
-	}
-	return "bytes"
-}
-
-// publish goes on to set the key's slot to a record of the operation's own.
-func (b *Batch) publish(op *operation) {
-	op.step = stepSwap
-	switch {
-	case op.own.words == 0:
-		op.step = stepSpace
-	case !op.written:
-		op.step = stepWrite
-	}
-}
-
-// swapped looks at what the slot was when it was to be set.
-func (b *Batch) swapped(op *operation) {
-	was := slot(op.word)
-	switch {
-	case was == op.current:
-		if op.kind != opDelete {
-			op.own = piece{}
-			op.count = op.delta
-			if old := op.current; old != 0 {
-				b.retired = append(b.retired, retired{op.home.owner, piece{old.place(), pieceWords(old.words())}})
-			}
-		}
-		b.done(op)
-	case op.current == 0:
-		b.retries++
-		// Somebody has taken the slot, perhaps for this key.
-		op.slots[op.index] = uint64(was)
-		b.scan(op)
-	case op.kind == opPut && op.current.live():
-		// Another operation has replaced or deleted the value that was there. This one came
-		// just before it.
-		b.done(op)
-	default:
-		b.retries++
-		// It is the key's own slot, with another value.
-		if err := b.table.check(was); err != nil {
-			op.fail(b, err)
-			return
-		}
-		op.current = was
+	case stepBar:
+		b.barred(op)
+	case stepCarry:
+		b.carried(op)
+	case stepLeave:
+		// It has left, by whomever.
+		op.kept = 0
 		b.decide(op)
 	}
 }

@@ -139,7 +139,7 @@ func (t *Table) visit(ctx context.Context, name string) error {
 	buckets, recordWords := sizes[0], sizes[1]
 	length := uint64(t.words.Len(0))
 	if err == nil && (buckets < 1 || buckets > length || recordWords < 1 || recordWords > length ||
-		headerWords+buckets*bucketSlots+recordWords != length) {
+		headerWords+2*(lineWords+buckets*bucketSlots)+recordWords != length) {
 		err = fmt.Errorf("%w: %d buckets and %d record words in a window of %d words", ErrCorrupt, buckets, recordWords, length)
 	}
 	if err == nil {

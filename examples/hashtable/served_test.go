@@ -56,7 +56,7 @@ func TestServedTable(t *testing.T) {
 			s.ok(err)
 		}
 	}
-	require.NoError(t, serveTable(t.Context(), l, Config{Slots: 256, RecordBytes: 128 << 10, Clients: clients}, func(s *script, table *Table) {
+	require.NoError(t, serveTable(t.Context(), l, Config{Slots: 8, RecordBytes: 128 << 10, Clients: clients}, func(s *script, table *Table) {
 		var working sync.WaitGroup
 		failed := make([]error, clients)
 		for client := range clients {
@@ -94,7 +94,7 @@ func TestServedTableRefused(t *testing.T) {
 			s.ok(err)
 			s.check(of.Entries == 1 && of.UsedBytes == EntryBytes(3, 5), "StatsOf are %+v", of)
 			stats := table.Stats()
-			s.check(stats.Slots == 8 && stats.RecordBytes == 800 && stats.Entries == 0, "Stats are %+v", stats)
+			s.check(stats.Slots == 0 && stats.RecordBytes == 800 && stats.Entries == 0, "Stats are %+v", stats)
 			s.fails(table.Serve(s.ctx, l, "again"), ErrConfig)
 			_, err = Attach(s.ctx, s.w, "table")
 			s.fails(err, window.ErrName)
@@ -143,7 +143,7 @@ var servedDeath = worldtest.Register("a client of a table dies", func(ctx contex
 			work(s, table)
 		})
 	}
-	return visitTable(ctx, string(bytes.TrimRight(text, "\x00")), func(s *script, table *Table) {
+	err := visitTable(ctx, string(bytes.TrimRight(text, "\x00")), func(s *script, table *Table) {
 		if w.Rank() == 1 {
 			worldtest.Signal("at work")
 			for i := 0; ; i++ {
@@ -152,6 +152,10 @@ var servedDeath = worldtest.Register("a client of a table dies", func(ctx contex
 		}
 		work(s, table)
 	})
+	if err == nil {
+		worldtest.Signal("left")
+	}
+	return err
 })
 
 func TestServedTableDeath(t *testing.T) {
@@ -165,6 +169,7 @@ func TestServedTableDeath(t *testing.T) {
 	job.Await(0, "done")
 	job.Await(2, "done")
 	job.Release(2)
+	job.Await(2, "left")
 	job.Release(0)
 	for rank, err := range job.Wait() {
 		if rank == 1 {

@@ -12,9 +12,14 @@ const (
 	slotTaken   slot = 1 << 63
 	slotLive    slot = 1 << 62
 	slotCounter slot = 1 << 61
+	slotFrozen  slot = 1 << 60
+	// What is left in an index where a slot was empty, and where it had a key, when its keys
+	// moved to another.
+	slotClosed = slotTaken | slotFrozen | 1
+	slotMoved  = slotTaken | slotFrozen | 2
 
 	fingerprintShift = 46
-	fingerprintBits  = 15
+	fingerprintBits  = 14
 	fingerprintMask  = slot(1<<fingerprintBits-1) << fingerprintShift
 
 	lengthShift = 32
@@ -39,11 +44,16 @@ const (
 	waitingWord    = announceStart + announcements
 	announcedWords = announcements + 1
 	// The heads of the owner's lists of free pieces.
-	listStart   = announceStart + announcements + lineWords
-	classes     = 56
-	headerWords = listStart + classes
-	// mostProbes is how many buckets a key may be in, from its home on.
-	mostProbes = 128
+	listStart = announceStart + announcements + lineWords
+	classes   = 56
+	// The controls of the rank's indexes, and for each level one block that is free.
+	currentWord = listStart + classes
+	nextWord    = currentWord + 1
+	blockStart  = currentWord + lineWords
+	headerWords = blockStart + mostLevels
+	// mostProbes is how many buckets a new key may be in, from its home on.
+	mostProbes  = 64
+	mostBuckets = MaxSlots / bucketSlots
 	// longestRecord is in words, as a slot can say.
 	longestRecord = lengthMask
 	// lengthsBytes and counterBytes are what a record has beside key and value.
@@ -58,6 +68,7 @@ const MaxEntryBytes = longestRecord*wordBytes - lengthsBytes - counterBytes
 func (s slot) taken() bool                   { return s&slotTaken != 0 }
 func (s slot) live() bool                    { return s&slotLive != 0 }
 func (s slot) counter() bool                 { return s&slotCounter != 0 }
+func (s slot) frozen() bool                  { return s&slotFrozen != 0 }
 func (s slot) matches(fingerprint slot) bool { return s&fingerprintMask == fingerprint }
 func (s slot) words() int                    { return int(s>>lengthShift) & lengthMask }
 func (s slot) place() int                    { return int(uint32(s)) }
@@ -82,18 +93,18 @@ func newSlot(fingerprint slot, counter bool, place, words int) slot {
 // A home is where a key belongs.
 type home struct {
 	owner       int
-	bucket      int
+	low         uint32
 	fingerprint slot
 }
 
-// home takes owner and bucket from the high bits of the hash's halves, and the
-// fingerprint from low bits, which say nothing of either.
+// home takes the owner from the high bits of the hash's upper half, and the
+// fingerprint from the low ones. The lower half has the bucket in its high bits.
 func (t *Table) home(key string) home {
 	hash := t.hash(key)
-	high, low := hash>>32, hash&(1<<32-1)
+	high := hash >> 32
 	return home{
 		owner:       int(high * uint64(t.size) >> 32),
-		bucket:      int(low * uint64(t.buckets) >> 32),
+		low:         uint32(hash),
 		fingerprint: slot(high) << fingerprintShift & fingerprintMask,
 	}
 }

@@ -22,8 +22,9 @@ type space struct {
 	mu sync.Mutex
 	// spare are free pieces, by their length.
 	spare map[int][]int
-	// rest is the piece before the end that this rank's add came to cover.
-	rest piece
+	// rests are larger pieces: the one before the end that this rank's add came to cover, and
+	// blocks of indexes that are too small now.
+	rests []piece
 }
 
 // A piece is some words of record space.
@@ -39,15 +40,24 @@ func (s *space) take(words int) (place int, ok bool) {
 	if places := s.spare[words]; len(places) > 0 {
 		s.spare[words] = places[:len(places)-1]
 		place = places[len(places)-1]
-	} else if s.rest.words >= words {
-		place = s.rest.place
-		s.rest.place += words
-		s.rest.words -= words
-	} else {
+	} else if place, ok = s.cut(words); !ok {
 		return 0, false
 	}
 	s.idle.Add(-int64(words))
 	return place, true
+}
+
+// cut takes words from one of the larger pieces.
+func (s *space) cut(words int) (place int, ok bool) {
+	for i := range s.rests {
+		if rest := &s.rests[i]; rest.words >= words {
+			place = rest.place
+			rest.place += words
+			rest.words -= words
+			return place, true
+		}
+	}
+	return 0, false
 }
 
 // give returns a piece that nobody knows.
@@ -62,13 +72,13 @@ func (s *space) give(p piece) {
 }
 
 // surplus takes away what this rank is not likely to need of the spare pieces, by their lengths: it keeps twice as
-// many of a length as it has used since the last time, and a few.
-func (s *space) surplus() map[int][]uint32 {
+// many of a length as it has used since the last time, and a few, but not more of a length than have most words.
+func (s *space) surplus(most int) map[int][]uint32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var surplus map[int][]uint32
 	for words, places := range s.spare {
-		keep := 2*int(s.used[class(words)].Swap(0)) + alwaysKept
+		keep := min(2*int(s.used[class(words)].Swap(0)), most/words) + alwaysKept
 		if len(places) <= keep {
 			continue
 		}
@@ -90,11 +100,15 @@ const alwaysKept = 4
 // left is a bound on how many words of capacity are not allocated.
 func (s *space) left(capacity int) int { return capacity - int(min(s.seen.Load(), int64(capacity))) }
 
-// remainder is how many words this rank has of the last piece before the end.
+// remainder is how many words this rank has of larger pieces.
 func (s *space) remainder() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.rest.words
+	words := 0
+	for _, rest := range s.rests {
+		words += rest.words
+	}
+	return words
 }
 
 // added takes note that this rank's add of words found the tail at tail, which is
@@ -106,11 +120,17 @@ func (s *space) added(tail, words, capacity int) piece {
 	return piece{tail, min(words, capacity-tail)}
 }
 
-// keep puts by what was left of the last piece before the end. There is one such piece
-// of a record space.
+// keep puts by a larger piece.
 func (s *space) keep(p piece) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.idle.Add(int64(p.words - s.rest.words))
-	s.rest = p
+	s.idle.Add(int64(p.words))
+	s.rests = append(s.rests, p)
+}
+
+// saw takes note that the owner's tail was there.
+func (s *space) saw(tail int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen.Store(max(s.seen.Load(), int64(tail)))
 }

@@ -3,7 +3,6 @@ package hashtable
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/onesided/rma/window"
 )
@@ -11,7 +10,7 @@ import (
 // Stats describes a rank's part of a table, and what this process has done.
 type Stats struct {
 	// Entries is how many there are, Deleted how many slots belong to keys that
-	// were deleted and have not come back, and Slots how many there are in all.
+	// were deleted and have not come back, and Slots how many there are in all now.
 	Entries, Deleted, Slots int
 	// UsedBytes of RecordBytes were allocated. LiveBytes of these belong to entries.
 	// The others belong to keys that were deleted, or wait in some rank to be used.
@@ -22,8 +21,8 @@ type Stats struct {
 	FreeBytes int
 	// Operations is how many this process has carried out on the table, Retries how often one of them
 	// found a slot changed by another, and Refills how often Runs had to look for record space
-	// among pieces that were used before.
-	Operations, Retries, Refills uint64
+	// among pieces that were used before. Growths is how often it has begun to replace an owner's slots.
+	Operations, Retries, Refills, Growths uint64
 }
 
 // own adds what this process has done.
@@ -31,13 +30,13 @@ func (t *Table) own(stats *Stats) {
 	for owner := range t.spaces {
 		stats.FreeBytes += int(t.spaces[owner].idle.Load()) * wordBytes
 	}
-	stats.Operations, stats.Retries, stats.Refills = t.operations.Load(), t.retries.Load(), t.refills.Load()
+	stats.Operations, stats.Retries, stats.Refills, stats.Growths = t.operations.Load(), t.retries.Load(), t.refills.Load(), t.growths.Load()
 }
 
-// count counts a slot.
+// count counts a slot. The entry of one that is frozen is in the next index, or about to be.
 func (t *Table) count(stats *Stats, s slot) {
 	switch {
-	case !s.taken() || t.check(s) != nil:
+	case !s.taken() || s.frozen() || t.check(s) != nil:
 	case s.live():
 		stats.Entries++
 		stats.LiveBytes += pieceWords(s.words()) * wordBytes
@@ -46,51 +45,73 @@ func (t *Table) count(stats *Stats, s slot) {
 	}
 }
 
-func (t *Table) sizes() Stats {
-	return Stats{Slots: t.buckets * bucketSlots, RecordBytes: t.recordWords * wordBytes}
-}
-
 // Stats looks through this rank's part of the table. What changes meanwhile is counted or
 // not.
 func (t *Table) Stats() Stats {
-	stats := t.sizes()
-	if t.closed.Load() {
-		return stats
+	stats := Stats{RecordBytes: t.recordWords * wordBytes}
+	if !t.closed.Load() && !t.visits {
+		// Of its own memory a rank reads what it can.
+		stats, _ = t.statsOf(context.Background(), t.world.Rank())
 	}
-	for s := range t.localSlots() {
-		t.count(&stats, s)
-	}
-	stats.UsedBytes = t.usedBytes(atomic.LoadUint64(&t.local[tailWord]))
-	stats.WaitingBytes = int(atomic.LoadUint64(&t.local[waitingWord])) * wordBytes
 	t.own(&stats)
 	return stats
 }
 
-func (t *Table) usedBytes(tail uint64) int { return int(min(tail, uint64(t.recordWords))) * wordBytes }
-
 // StatsOf looks through the part of any rank, as Stats through this one's. It reads all of its slots.
 func (t *Table) StatsOf(ctx context.Context, rank int) (Stats, error) {
-	stats := t.sizes()
 	err := t.checkOwner(rank)
+	var stats Stats
 	if err == nil {
-		err = t.eachSlot(ctx, rank, func(_ int, s slot) { t.count(&stats, s) })
-	}
-	var tail, waiting uint64
-	if err == nil {
-		err = t.words.FetchAndOp(window.NoOp, 0, &tail, rank, tailWord)
-	}
-	if err == nil {
-		err = t.words.FetchAndOp(window.NoOp, 0, &waiting, rank, waitingWord)
-	}
-	if err == nil {
-		err = t.words.Flush(ctx, rank)
+		stats, err = t.statsOf(ctx, rank)
 	}
 	if err != nil {
 		return Stats{}, fmt.Errorf("hashtable: StatsOf rank %d: %w", rank, err)
 	}
-	stats.UsedBytes, stats.WaitingBytes = t.usedBytes(tail), int(waiting)*wordBytes
 	t.own(&stats)
 	return stats, nil
+}
+
+// statsOf looks through the part of a rank.
+func (t *Table) statsOf(ctx context.Context, rank int) (Stats, error) {
+	stats := Stats{RecordBytes: t.recordWords * wordBytes}
+	slots := make([]uint64, bucketsAtOnce*bucketSlots)
+	count := func(x index, first, end int) error {
+		for ; first < end; first += bucketsAtOnce {
+			some := slots[:min(bucketsAtOnce, end-first)*bucketSlots]
+			if err := t.readSlots(ctx, rank, x.place(first, 0, 0), some); err != nil {
+				return err
+			}
+			for _, s := range some {
+				t.count(&stats, slot(s))
+			}
+		}
+		return nil
+	}
+	var at position
+	for over := false; !over; {
+		err := t.during(ctx, rank, func(v view) error {
+			x := t.indexOf(v.current)
+			first, end := at.in(v.current, x)
+			at, over = position{end, v.current.level()}, end >= x.buckets
+			stats.Slots = x.buckets * bucketSlots
+			err := count(x, first, end)
+			if err == nil && v.moving() {
+				next := t.indexOf(v.next)
+				err = count(next, first*next.buckets/x.buckets, end*next.buckets/x.buckets)
+			}
+			return err
+		})
+		if err != nil {
+			return stats, err
+		}
+	}
+	tail, err := t.loadWord(ctx, rank, tailWord)
+	if err != nil {
+		return stats, err
+	}
+	waiting, err := t.loadWord(ctx, rank, waitingWord)
+	stats.UsedBytes, stats.WaitingBytes = int(min(tail, uint64(t.recordWords)))*wordBytes, int(waiting)*wordBytes
+	return stats, err
 }
 
 func (t *Table) checkOwner(rank int) error {
@@ -106,26 +127,10 @@ func (t *Table) checkOwner(rank int) error {
 // bucketsAtOnce is how many are read together.
 const bucketsAtOnce = 16
 
-// eachSlot calls do for the slots of a rank, with their numbers.
-func (t *Table) eachSlot(ctx context.Context, rank int, do func(number int, s slot)) error {
-	for first := 0; first < t.buckets; first += bucketsAtOnce {
-		slots, err := t.readSlots(ctx, rank, first)
-		if err != nil {
-			return err
-		}
-		for i, s := range slots {
-			do(first*bucketSlots+i, slot(s))
-		}
+// readSlots reads the slots that begin at a displacement.
+func (t *Table) readSlots(ctx context.Context, rank, start int, to []uint64) error {
+	if err := t.words.GetAccumulate(window.NoOp, nil, to, rank, start); err != nil {
+		return err
 	}
-	return nil
-}
-
-// readSlots reads the slots of some buckets of a rank, from first on.
-func (t *Table) readSlots(ctx context.Context, rank, first int) ([]uint64, error) {
-	slots := make([]uint64, min(bucketsAtOnce, t.buckets-first)*bucketSlots)
-	err := t.words.GetAccumulate(window.NoOp, nil, slots, rank, t.bucketStart(first))
-	if err == nil {
-		err = t.words.Flush(ctx, rank)
-	}
-	return slots, err
+	return t.words.Flush(ctx, rank)
 }

@@ -15,15 +15,15 @@ import (
 )
 
 // Config sizes a table. Every rank passes the same. The memory is allocated at once:
-// about 8 bytes a slot, and RecordBytes.
+// about 16 bytes a slot, and RecordBytes.
 type Config struct {
-	// Slots is how many keys each rank can own, 1 to MaxSlots; it is rounded up to
-	// a multiple of 8. Keys spread evenly over the ranks, but not exactly; with
-	// half of the slots free hardly any operation looks beyond one bucket.
+	// Slots is for how many keys each rank has slots at first, 1 to MaxSlots; it is rounded up to
+	// a multiple of 8. More are made when they are needed, in the record space: see Growth in the
+	// package's description.
 	Slots int
 	// RecordBytes is the room of each rank's entries, 8 to MaxRecordBytes; see
 	// [CounterBytes] and [EntryBytes]. Some more is needed for values that were replaced and
-	// whose space is not used again yet: see Space in the package's description.
+	// whose space is not used again yet, and for slots: see Space and Growth in the package's description.
 	RecordBytes int
 	// Clients is how many processes may be attached to the table at once: see Serve. It is 0 in
 	// a job of more than one rank.
@@ -43,8 +43,8 @@ type Table struct {
 	// size is how many ranks own entries.
 	size int
 
+	// buckets are those of each owner's first index.
 	buckets     int
-	probes      int
 	recordWords int
 	// hash spreads the keys; tests choose one that makes them collide.
 	hash func(key string) uint64
@@ -57,8 +57,12 @@ type Table struct {
 	local  []uint64
 	visits bool
 	// gate is nil of a table without clients.
-	gate      *gate
-	spaces    []space
+	gate   *gate
+	spaces []space
+	// known are the latest views of owners that are not mapped; crowded counts, for each, the new keys that
+	// lay far from their homes.
+	known     []knownView
+	crowded   []atomic.Uint32
 	reclaimer reclaimer
 	// late are Runs that were given up and have not ended; entered spreads announcements.
 	late    sync.WaitGroup
@@ -66,8 +70,11 @@ type Table struct {
 	batches sync.Pool
 	closed  atomic.Bool
 	// operations, retries and refills are those of Stats.
-	operations, retries, refills atomic.Uint64
+	operations, retries, refills, growths atomic.Uint64
 }
+
+// A knownView is a view whose words are those of some moment each.
+type knownView struct{ current, next atomic.Uint64 }
 
 // New makes an empty table. It is collective; it blocks until every rank has called it,
 // and if one fails all do. The options are for the table's window, and the same on every
@@ -91,6 +98,7 @@ func New(ctx context.Context, w *world.World, config Config, options ...window.O
 		return nil, errors.Join(fmt.Errorf("hashtable: %w", err), t.words.Close())
 	}
 	t.local = t.words.Local()
+	atomic.CompareAndSwapUint64(&t.local[blockStart], 0, uint64(blockWords(t.buckets)/lineWords)+1)
 	if config.Clients == 0 {
 		return t, nil
 	}
@@ -102,8 +110,9 @@ func New(ctx context.Context, w *world.World, config Config, options ...window.O
 
 // complete sets what follows from a table's size: so many buckets and record words at each of its owners.
 func (t *Table) complete(buckets, recordWords, owners int) {
-	t.size, t.buckets, t.probes, t.recordWords = owners, buckets, min(buckets, mostProbes), recordWords
+	t.size, t.buckets, t.recordWords = owners, buckets, recordWords
 	t.hash, t.spaces = xxhash.Sum64String, make([]space, owners)
+	t.known, t.crowded = make([]knownView, owners), make([]atomic.Uint32, owners)
 	t.batches.New = func() any { return t.NewBatch() }
 	t.reclaimer.nextLook = t.bagWords()
 }
@@ -151,11 +160,9 @@ func (t *Table) Close() error {
 // Owner is the rank that has key's entry.
 func (t *Table) Owner(key string) int { return t.home(key).owner }
 
-// bucketStart is the displacement of a bucket in words.
-func (t *Table) bucketStart(bucket int) int { return headerWords + bucket*bucketSlots }
-
-// recordStart is the displacement of the record space in words.
-func (t *Table) recordStart() int { return t.bucketStart(t.buckets) }
+// recordStart is the displacement of the record space in words: it is behind the first index and
+// a block for another of its size.
+func (t *Table) recordStart() int { return headerWords + 2*blockWords(t.buckets) }
 
 // Get reads the bytes under key. A counter is an ErrKind; see [Table.Count].
 func (t *Table) Get(ctx context.Context, key string) (value []byte, found bool, err error) {

@@ -43,7 +43,7 @@ func newKernel() *kernel.Kernel {
 }
 
 func (o *options) define(f *kernel.Flags) {
-	f.StringVar(&o.name, "workload", o.name, "A, B, C or F")
+	f.StringVar(&o.name, "workload", o.name, "A, half updates; B, one in twenty; C, reads alone; or F, half read-modify-writes")
 	f.Number(&o.records, "records", 1, 100_000_000, "have `n` records")
 	f.Number(&o.value, "value", leastValue, 4096, "values have `n` bytes")
 	f.StringVar(&o.distribution, "distribution", o.distribution, zipf+" or "+uniform)

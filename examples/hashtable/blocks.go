@@ -1,0 +1,108 @@
+package hashtable
+
+import (
+	"context"
+	"math/bits"
+)
+
+// takeBlock gives a block of an owner's for an index of some level, all zero and nobody else's. line is
+// -1 if there is no room for it.
+func (t *Table) takeBlock(ctx context.Context, owner, level int) (line int, err error) {
+	ctx = context.WithoutCancel(ctx)
+	if level >= mostLevels || t.buckets<<level > mostBuckets {
+		return -1, nil
+	}
+	if line, err = t.takeSpare(ctx, owner, level); err != nil || line >= 0 {
+		if err == nil {
+			err = t.clearBlock(ctx, owner, line, level)
+		}
+		return line, err
+	}
+	words := blockWords(t.buckets << level)
+	tail, err := t.loadWord(ctx, owner, tailWord)
+	for err == nil {
+		// What lies behind the tail was never used.
+		place := int(min(tail, uint64(t.recordWords))+lineWords-1) / lineWords * lineWords
+		line := (t.recordStart() + place - headerWords) / lineWords
+		if place+words > t.recordWords || line >= 1<<controlLineBits {
+			return -1, nil
+		}
+		known := tail
+		if tail, err = t.swapWord(ctx, owner, tailWord, known, uint64(place+words)); err == nil && tail == known {
+			t.spaces[owner].saw(place + words)
+			return line, nil
+		}
+	}
+	return -1, err
+}
+
+// takeSpare takes the block of a level that is free, or tells by -1 that there is none.
+func (t *Table) takeSpare(ctx context.Context, owner, level int) (line int, err error) {
+	at := blockStart + level
+	known, err := t.loadWord(ctx, owner, at)
+	for err == nil && known != 0 {
+		if known > 1<<controlLineBits || t.indexOf(newControl(int(known-1), level, 0)).buckets == 0 {
+			// No table has left that.
+			break
+		}
+		was, err := t.swapWord(ctx, owner, at, known, 0)
+		if err != nil {
+			return -1, err
+		}
+		if was == known {
+			return int(known - 1), nil
+		}
+		known = was
+	}
+	return -1, err
+}
+
+// clearBlock makes a block zero.
+func (t *Table) clearBlock(ctx context.Context, owner, line, level int) error {
+	start, words := headerWords+line*lineWords, blockWords(t.buckets<<level)
+	zero := make([]uint64, min(words, mostCleared))
+	for done := 0; done < words; done += len(zero) {
+		if err := t.words.Put(zero[:min(len(zero), words-done)], owner, start+done); err != nil {
+			return err
+		}
+	}
+	return t.words.Flush(ctx, owner)
+}
+
+// mostCleared is how many words are made zero at once.
+const mostCleared = 1 << 13
+
+// giveBlock puts a block by that nobody knows: a piece whose place is a line. There is one free block of each level at an owner; another is
+// this rank's to use for records. If it cannot end the block is lost.
+func (t *Table) giveBlock(ctx context.Context, owner int, p piece) {
+	ctx = context.WithoutCancel(ctx)
+	level := bits.Len(uint((p.words-lineWords)/bucketSlots/t.buckets)) - 1
+	if was, err := t.swapWord(ctx, owner, blockStart+level, 0, uint64(p.place)+1); err == nil && was != 0 {
+		t.keepBlock(owner, p)
+	}
+}
+
+// keepBlock has this rank use a block for records. The first index's is before the record space, and of no use there.
+func (t *Table) keepBlock(owner int, p piece) (kept bool) {
+	place := headerWords + p.place*lineWords - t.recordStart()
+	if place >= 0 {
+		t.spaces[owner].keep(piece{place, p.words})
+	}
+	return place >= 0
+}
+
+// breakBlock takes a free block that is too small for an index now, for records of so many words.
+func (t *Table) breakBlock(ctx context.Context, owner, words int) (taken bool, err error) {
+	v, err := t.readView(ctx, owner)
+	for level := 0; err == nil && level < v.current.level(); level++ {
+		block := blockWords(t.buckets << level)
+		if block < words {
+			continue
+		}
+		var line int
+		if line, err = t.takeSpare(ctx, owner, level); line >= 0 && t.keepBlock(owner, piece{line, block}) {
+			return true, nil
+		}
+	}
+	return false, err
+}

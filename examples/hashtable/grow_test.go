@@ -1,0 +1,326 @@
+package hashtable
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// numbered is a key of a rank's.
+func numbered(rank, i int) string { return fmt.Sprintf("rank %d, key %6d", rank, i) }
+
+// remote tells whether some rank's memory is not mapped.
+func (s *script) remote() bool {
+	for rank := range s.w.Size() {
+		if !s.w.Mapped(rank) {
+			return true
+		}
+	}
+	return false
+}
+
+// A table of a few slots takes many keys, from all ranks at once, which find their own at any time, and all of
+// all in the end. A third of them goes again meanwhile.
+var grows = register("a table that grows", func(s *script) {
+	t := s.table(Config{Slots: 8, RecordBytes: 4 << 20})
+	keys := 4000 / fewer
+	if s.remote() {
+		keys = 1200 / fewer
+	}
+	s.concurrently(2, func(s *script, g int) {
+		rank := s.w.Rank()*2 + g
+		there := func(i int) bool { return i%3 > 0 }
+		look := func(i int, deleted bool) {
+			value, found, err := t.Get(s.ctx, numbered(rank, i))
+			s.ok(err)
+			if want := there(i) || !deleted; found != want || found && string(value) != fmt.Sprint(i) {
+				s.check(false, "%q is %q, %v, want it there: %v", numbered(rank, i), value, found, want)
+			}
+		}
+		batch := t.NewBatch()
+		for i := 0; i < keys; {
+			batch.Reset()
+			first := i
+			for range 1 + i%40 {
+				batch.Put(numbered(rank, i), fmt.Append(nil, i))
+				i++
+			}
+			s.ok(batch.Run(s.ctx))
+			look(i-1, false)
+			batch.Reset()
+			for j := first; j < i; j++ {
+				if !there(j) {
+					batch.Delete(numbered(rank, j))
+				}
+			}
+			s.ok(batch.Run(s.ctx))
+			for n := range batch.Len() {
+				s.check(batch.Result(n).Found, "a key is gone")
+			}
+			look(first, true)
+			look(i*7%i, true)
+		}
+		for i := range keys {
+			look(i, true)
+		}
+	})
+	s.barrier()
+	seen := map[string]bool{}
+	entries, failed := t.All(s.ctx)
+	for key, value := range entries {
+		s.check(!seen[key], "%q is seen twice", key)
+		var rank, i int
+		_, err := fmt.Sscanf(key, "rank %d, key %d", &rank, &i)
+		s.check(err == nil && i%3 > 0 && string(value.Bytes) == fmt.Sprint(i), "%q is %q", key, value.Bytes)
+		seen[key] = true
+	}
+	s.ok(failed())
+	for rank := range 2 * s.w.Size() {
+		for i := range keys {
+			s.check(seen[numbered(rank, i)] == (i%3 > 0), "%q is seen: %v", numbered(rank, i), seen[numbered(rank, i)])
+		}
+	}
+	stats := t.Stats()
+	s.check(stats.Slots > keys && stats.Slots < 64*keys, "Stats are %+v", stats)
+	s.close(t)
+})
+
+// Keys come and go for ever, none of them twice: slots and space are used again.
+var churn = register("keys that come and go", func(s *script) {
+	const alive = 100
+	t := s.table(Config{Slots: 64, RecordBytes: 256 << 10})
+	keys := 40_000 / fewer / fewer
+	if s.remote() {
+		keys = 4_000 / fewer
+	}
+	s.concurrently(2, func(s *script, g int) {
+		rank := s.w.Rank()*2 + g
+		batch := t.NewBatch()
+		for first := 0; first < keys; first += alive / 4 {
+			batch.Reset()
+			for i := first; i < first+alive/4; i++ {
+				batch.Add(numbered(rank, i), uint64(i)+1)
+				if i >= alive {
+					batch.Delete(numbered(rank, i-alive))
+				}
+			}
+			s.ok(batch.Run(s.ctx))
+			for i := max(0, first-alive/2); i < first; i += 9 {
+				count, found, err := t.Count(s.ctx, numbered(rank, i))
+				s.ok(err)
+				s.check(found && count == uint64(i)+1, "%q is %d, %v", numbered(rank, i), count, found)
+			}
+			if first >= 2*alive {
+				_, found, err := t.Count(s.ctx, numbered(rank, first-2*alive))
+				s.ok(err)
+				s.check(!found, "%q is there", numbered(rank, first-2*alive))
+			}
+		}
+	})
+	s.barrier()
+	stats := t.Stats()
+	s.check(stats.Slots < 64*alive, "Stats are %+v", stats)
+	s.close(t)
+})
+
+// Who ranges over a table that grows sees once what is there all the time.
+var rangedOver = register("a range over a table that grows", func(s *script) {
+	const keys = 300
+	more := 6000 / fewer
+	if s.remote() {
+		more = 1000 / fewer
+	}
+	t := s.table(Config{Slots: 8, RecordBytes: 4 << 20})
+	for i := range keys {
+		s.ok(t.Put(s.ctx, numbered(s.w.Rank(), i), fmt.Append(nil, i)))
+	}
+	s.barrier()
+	var over atomic.Bool
+	s.concurrently(2, func(s *script, g int) {
+		if g == 0 {
+			defer over.Store(true)
+			for i := range more {
+				_, err := t.Add(s.ctx, fmt.Sprint("more ", s.w.Rank(), " ", i), 1)
+				s.ok(err)
+				if i%2 == 0 {
+					_, err := t.Delete(s.ctx, fmt.Sprint("more ", s.w.Rank(), " ", i))
+					s.ok(err)
+				}
+			}
+			return
+		}
+		for !over.Load() {
+			seen := map[string]bool{}
+			entries, failed := t.All(s.ctx)
+			for key := range entries {
+				s.check(!seen[key], "%q is seen twice", key)
+				seen[key] = true
+			}
+			s.ok(failed())
+			local := map[string]bool{}
+			for key := range t.Local() {
+				s.check(!local[key] && t.Owner(key) == s.w.Rank(), "%q is seen twice, or another's", key)
+				local[key] = true
+			}
+			for rank := range s.w.Size() {
+				for i := range keys {
+					key := numbered(rank, i)
+					s.check(seen[key], "%q is not seen", key)
+					s.check(local[key] == (t.Owner(key) == s.w.Rank()), "%q is seen by itself: %v", key, local[key])
+				}
+			}
+		}
+	})
+	s.close(t)
+})
+
+func TestGrowth(t *testing.T) { everywhere(t, grows, churn, rangedOver) }
+
+// Who begins to move keys and does not go on, wherever that is, has others move them.
+func TestGrowthThatIsLeft(t *testing.T) {
+	const keys, buckets = 900, 2 * partBuckets
+	for moved := range 3 {
+		t.Run(fmt.Sprint(moved, " parts"), func(t *testing.T) {
+			alone(t, func(s *script) {
+				table := s.table(Config{Slots: buckets * bucketSlots, RecordBytes: 1 << 20})
+				for i := range keys {
+					_, err := table.Add(s.ctx, numbered(0, i), uint64(i))
+					s.ok(err)
+				}
+				before := viewIn(table.local)
+				level := before.current.level() + 1
+				line, err := table.takeBlock(s.ctx, 0, level)
+				s.ok(err)
+				_, err = table.swapWord(s.ctx, 0, nextWord, uint64(before.next), uint64(newControl(line, level, before.current.following())))
+				s.ok(err)
+				v := viewIn(table.local)
+				s.check(v.moving(), "keys do not move: %+v", v)
+				for range moved {
+					_, _, err := table.moveNext(s.ctx, 0, table.indexOf(v.current), table.indexOf(v.next))
+					s.ok(err)
+				}
+				all := func() {
+					for i := range keys {
+						count, found, err := table.Count(s.ctx, numbered(0, i))
+						s.ok(err)
+						s.check(found && count == uint64(i), "%q is %d, %v", numbered(0, i), count, found)
+					}
+					seen := 0
+					for range table.Local() {
+						seen++
+					}
+					s.check(seen >= keys, "%d are seen", seen)
+				}
+				all()
+				s.check(viewIn(table.local) == v, "readers have moved keys")
+				for i := 0; viewIn(table.local) == v; i++ {
+					s.check(i < 20*buckets, "nobody goes on")
+					_, err := table.Add(s.ctx, numbered(1, i), 1)
+					s.ok(err)
+					found, err := table.Delete(s.ctx, numbered(1, i))
+					s.ok(err)
+					s.check(found, "what was added is not there")
+				}
+				all()
+				s.close(table)
+			})
+		})
+	}
+}
+
+// Whatever the words have that say where indexes are, operations end, and change nothing.
+func TestCorruptIndexes(t *testing.T) {
+	for name, corrupt := range map[string]func(t *Table, local []uint64){
+		"an index beyond the end":        func(_ *Table, local []uint64) { local[currentWord] = 1<<controlLineBits - 1 },
+		"an index of too many":           func(_ *Table, local []uint64) { local[currentWord] = 31 << controlLineBits },
+		"any":                            func(_ *Table, local []uint64) { local[currentWord] = 1<<64 - 1 },
+		"a next index beyond the end":    func(_ *Table, local []uint64) { local[nextWord] = uint64(newControl(1<<29, 3, 1)) },
+		"a next index that is the first": func(_ *Table, local []uint64) { local[nextWord] = uint64(newControl(0, 0, 1)) },
+		"slots that were left":           func(t *Table, local []uint64) { local[t.indexOf(0).start] = uint64(slotMoved) },
+		"closed slots":                   func(t *Table, local []uint64) { local[t.indexOf(0).start] = uint64(slotClosed) },
+		"slots that were left in the next": func(t *Table, local []uint64) {
+			local[nextWord] = uint64(newControl(2, 0, 1))
+			local[t.indexOf(0).start] = uint64(slotClosed)
+			local[t.indexOf(2).start] = uint64(slotMoved)
+		},
+		"spare blocks that are none": func(_ *Table, local []uint64) {
+			for level := range mostLevels {
+				local[blockStart+level] = 1<<64 - 1
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			alone(t, func(s *script) {
+				table := s.table(Config{Slots: 8, RecordBytes: 4000})
+				corrupt(table, table.local)
+				s.ok(table.words.Sync())
+				known := func(err error) {
+					s.check(err == nil || errors.Is(err, ErrCorrupt) || errors.Is(err, ErrFull), "the error is %v", err)
+				}
+				for i := range 20 {
+					key := numbered(0, i)
+					_, err := table.Add(s.ctx, key, 1)
+					known(err)
+					_, _, err = table.Count(s.ctx, key)
+					known(err)
+					_, err = table.Delete(s.ctx, key)
+					known(err)
+					known(table.Put(s.ctx, "bytes "+key, nil))
+				}
+				for range table.Local() {
+				}
+				table.Stats()
+				s.ok(table.Close())
+			})
+		})
+	}
+}
+
+// Nobody's keys are lost when a rank dies that moves them, wherever it is.
+var movers = register("movers of which one dies", func(s *script) {
+	t := s.table(Config{Slots: 8, RecordBytes: 8 << 20})
+	own := func(i int) string { return numbered(s.w.Rank(), i) }
+	put := 0
+	next := func() error {
+		for t.Owner(own(put)) == victim {
+			put++
+		}
+		err := t.Put(s.ctx, own(put), fmt.Append(nil, put))
+		put++
+		return err
+	}
+	const before, after, most = 200, 300, 20_000
+	wait := s.w.NewWaiter()
+	defer wait.Finish()
+	for turn, more := 0, after; more > 0; turn++ {
+		if turn == before {
+			worldtest.Signal("ready")
+		}
+		if s.w.Failures() > 0 {
+			more--
+		} else if turn >= most {
+			s.ok(wait.Pause(s.ctx))
+			continue
+		}
+		err := next()
+		s.check(err == nil || lost(err), "Put fails: %v", err)
+	}
+	for i := range put {
+		if t.Owner(own(i)) == victim {
+			continue
+		}
+		value, found, err := t.Get(s.ctx, own(i))
+		s.ok(err)
+		s.check(found && string(value) == fmt.Sprint(i), "%q is %q, %v", own(i), value, found)
+	}
+	s.closeWithoutVictim(t)
+})
+
+func TestMoversDeath(t *testing.T) {
+	for range 8 / fewer {
+		worldtest.Start(t, 3, movers).Killed(victim)
+	}
+}

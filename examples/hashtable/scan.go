@@ -1,0 +1,337 @@
+package hashtable
+
+import "fmt"
+
+// scan looks for the key in the slots that were read, from index on.
+func (b *Batch) scan(op *operation) {
+	for ; op.index < bucketSlots; op.index++ {
+		s := slot(op.slots[op.index])
+		switch {
+		case s == 0:
+			b.vacant(op)
+			return
+		case s.frozen():
+			if b.leaving(op, s) {
+				return
+			}
+		case s.matches(op.home.fingerprint):
+			b.candidate(op, s)
+			return
+		}
+	}
+	op.index = 0
+	if op.probed++; op.probed < op.at.buckets {
+		op.step = stepBucket
+		return
+	}
+	b.exhausted(op)
+}
+
+// leaving looks at a slot that is frozen or was left, and tells whether the bucket need not be looked through further.
+func (b *Batch) leaving(op *operation, s slot) bool {
+	switch {
+	case op.next && op.kind == opMove:
+		// Keys that leave the next index all have come there.
+		b.done(op)
+	case op.next:
+		b.restart(op)
+	case s == slotClosed:
+		op.left = true
+		b.follow(op)
+	case s == slotMoved:
+		op.left = true
+		return false
+	case s.matches(op.home.fingerprint):
+		b.candidate(op, s)
+	default:
+		return false
+	}
+	return true
+}
+
+// vacant goes on from an empty slot: the key is not in this index.
+func (b *Batch) vacant(op *operation) {
+	switch {
+	case op.next && op.kept != 0 && op.reads():
+		// What it has not been given there yet, it still has.
+		b.candidate(op, op.kept&^slotFrozen)
+	case op.next && op.kept != 0:
+		op.current = 0
+		op.step = stepCarry
+	case op.next && op.inserts() && op.index >= b.roomForNew(op):
+		b.failSlots(op)
+	case !op.next && op.inserts() && b.leaves(op):
+		op.current = 0
+		op.step = stepBar
+	case op.left && !op.next:
+		b.follow(op)
+	default:
+		b.absent(op)
+	}
+}
+
+// roomForNew is how many slots of a bucket new keys may have while others move there, so that all have room: half of an
+// index that has twice the slots, and none of another.
+func (b *Batch) roomForNew(op *operation) int {
+	if op.view.next.level() > op.view.current.level() {
+		return bucketSlots / 2
+	}
+	return 0
+}
+
+// exhausted goes on when no slot of the index is empty.
+func (b *Batch) exhausted(op *operation) {
+	switch {
+	case !op.next && (op.left || op.view.moving()):
+		b.follow(op)
+	case op.kept != 0 && op.reads():
+		b.candidate(op, op.kept&^slotFrozen)
+	case op.inserts() || op.kept != 0:
+		b.failSlots(op)
+	default:
+		b.done(op)
+	}
+}
+
+// inserts tells whether the operation gives a slot to a key that has none.
+func (op *operation) inserts() bool { return op.kind == opPut || op.kind == opAdd }
+
+func (op *operation) reads() bool { return op.kind == opGet || op.kind == opCount }
+
+// leaves tells whether keys are leaving the index that the operation is looking at.
+func (b *Batch) leaves(op *operation) bool { return !op.next && op.view.moving() }
+
+// follow goes on in the next index.
+func (b *Batch) follow(op *operation) {
+	if !op.view.moving() {
+		b.restart(op)
+		return
+	}
+	op.next, op.at = true, b.table.indexOf(op.view.next)
+	op.probed, op.index, op.step = 0, 0, stepBucket
+	if op.inserts() {
+		b.note(op).moving = true
+	}
+}
+
+// restart begins again, by a view that is yet to be read.
+func (b *Batch) restart(op *operation) {
+	b.views[op.home.owner].run = 0
+	b.begin(op)
+}
+
+// begin begins again.
+func (b *Batch) begin(op *operation) {
+	if op.restarts++; op.restarts > mostRestarts {
+		op.fail(b, fmt.Errorf("%w: rank %d has slots that were left, at %#x", ErrCorrupt, op.home.owner, uint64(op.view.current)))
+		return
+	}
+	b.retries++
+	op.view, op.at = view{}, index{}
+	op.found, op.next, op.left, op.kept = false, false, false, 0
+	op.probed, op.index, op.step = 0, 0, stepBucket
+}
+
+// mostRestarts is more often than any table's keys move during an operation.
+const mostRestarts = 1000
+
+// failSlots ends an operation for which there is no slot.
+func (b *Batch) failSlots(op *operation) {
+	b.lacking = true
+	n := b.note(op)
+	n.cramped, n.known = true, op.view.current
+	op.fail(b, &FullError{Rank: op.home.owner, Slots: true, Need: 1, Used: min(op.at.buckets, mostProbes) * bucketSlots, Capacity: op.at.buckets * bucketSlots})
+}
+
+// replacement is what the operation's slot is set to.
+func (op *operation) replacement() slot {
+	switch {
+	case op.step == stepCarry:
+		return op.kept &^ slotFrozen
+	case op.step == stepBar && op.current == 0:
+		return slotClosed
+	case op.step == stepBar:
+		return slotMoved
+	case op.kind == opDelete:
+		return op.current &^ slotLive
+	}
+	return op.swap
+}
+
+// barred goes on when the key can't be in the current index any more.
+func (b *Batch) barred(op *operation) {
+	if was := slot(op.word); was != op.current {
+		b.retries++
+		op.slots[op.index] = uint64(was)
+		b.scan(op)
+		return
+	}
+	b.retire(op.home.owner, op.current)
+	op.left = true
+	b.follow(op)
+}
+
+// carried goes on when the next index has the key's record, or another key where it was to be.
+func (b *Batch) carried(op *operation) {
+	if was := slot(op.word); was != 0 {
+		b.retries++
+		op.slots[op.index] = uint64(was)
+		b.scan(op)
+		return
+	}
+	op.current = op.kept &^ slotFrozen
+	b.decide(op)
+}
+
+// retire gives up the record that a slot referred to.
+func (b *Batch) retire(owner int, s slot) {
+	if s != 0 {
+		b.retired = append(b.retired, retired{owner: owner, piece: piece{s.place(), pieceWords(s.words())}})
+	}
+}
+
+// candidate goes on to the record of a slot that has the key's fingerprint.
+func (b *Batch) candidate(op *operation, s slot) {
+	if err := b.table.check(s); err != nil {
+		op.fail(b, err)
+		return
+	}
+	op.current = s
+	op.step = stepRecord
+}
+
+// absent goes on from an empty slot: the key is not there.
+func (b *Batch) absent(op *operation) {
+	if !op.inserts() {
+		b.done(op)
+		return
+	}
+	if op.probed >= mostProbes {
+		b.failSlots(op)
+		return
+	}
+	op.current = 0
+	b.publish(op)
+}
+
+// compare finds out whether the record is that of the key.
+func (b *Batch) compare(op *operation) {
+	keyLength, valueLength, err := op.current.lengths(op.record)
+	if err != nil {
+		op.fail(b, err)
+		return
+	}
+	rest := op.record[lengthsBytes:]
+	if keyLength != len(op.key) || string(rest[:keyLength]) != op.key {
+		if op.kept != 0 && op.current == op.kept&^slotFrozen {
+			// It was the key's.
+			b.restart(op)
+			return
+		}
+		op.index++
+		b.scan(op)
+		return
+	}
+	if op.current.frozen() {
+		op.kept, op.keptPlace = op.current, b.slotPlace(op)
+		b.follow(op)
+		return
+	}
+	if op.kind == opGet {
+		value := rest[keyLength : keyLength+valueLength]
+		if op.mapped {
+			value = b.memory.copy(value)
+		}
+		op.record = value
+	}
+	b.decide(op)
+}
+
+// decide goes on from the key's slot, whose value is current.
+func (b *Batch) decide(op *operation) {
+	s := op.current
+	op.found = s.live()
+	switch onCounter := op.kind == opAdd || op.kind == opCount; {
+	case op.kind == opMove:
+		b.done(op)
+	case op.kept != 0 && !op.reads():
+		// Nobody may set the record free while a slot of the current index refers to it.
+		op.step = stepLeave
+	case s.live() && op.kind != opDelete && s.counter() != onCounter:
+		op.found = false
+		op.fail(b, fmt.Errorf("%w: the value is %s", ErrKind, kindName(s.counter())))
+	case op.inserts() && !s.live() && b.leaves(op):
+		op.step = stepBar
+	case op.kind == opPut, op.kind == opAdd && !s.live():
+		b.publish(op)
+	case !s.live():
+		b.done(op)
+	case op.kind == opAdd:
+		op.step = stepAdd
+	case op.kind == opDelete:
+		op.step = stepSwap
+	default:
+		if op.kind == opCount {
+			op.count = op.word
+		}
+		b.done(op)
+	}
+}
+
+func kindName(counter bool) string {
+	if counter {
+		return "a counter"
+	}
+	return "bytes"
+}
+
+// publish goes on to set the key's slot to a record of the operation's own.
+func (b *Batch) publish(op *operation) {
+	op.step = stepSwap
+	switch {
+	case op.own.words == 0:
+		op.step = stepSpace
+	case !op.written:
+		op.step = stepWrite
+	}
+}
+
+// swapped looks at what the slot was when it was to be set.
+func (b *Batch) swapped(op *operation) {
+	was := slot(op.word)
+	switch {
+	case was == op.current:
+		if op.kind != opDelete {
+			op.own = piece{}
+			op.count = op.delta
+			b.retire(op.home.owner, op.current)
+			if op.current == 0 && op.probed >= crowdedProbes {
+				n := b.note(op)
+				n.crowded, n.known = true, op.view.current
+			}
+		}
+		b.done(op)
+	case op.current == 0:
+		b.retries++
+		// Somebody has taken the slot, perhaps for this key, or closed it.
+		op.slots[op.index] = uint64(was)
+		b.scan(op)
+	case was.frozen():
+		// The key is leaving this index, with the value that was there or another.
+		op.current = 0
+		b.restart(op)
+	case op.kind == opPut && op.current.live():
+		// Another operation has replaced or deleted the value that was there. This one came
+		// just before it.
+		b.done(op)
+	default:
+		b.retries++
+		// It is the key's own slot, with another value.
+		if err := b.table.check(was); err != nil {
+			op.fail(b, err)
+			return
+		}
+		op.current = was
+		b.decide(op)
+	}
+}
