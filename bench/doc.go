@@ -13,6 +13,7 @@
 //	go run -tags ibverbs ./bench -device ibv      # over an RDMA card
 //	go run ./bench -device sim:pcie-2005          # in virtual time, on a simulated card
 //	go run ./bench schemes                        # ways to arrange operations, on and off
+//	go run ./bench switches                       # each optimization, on and off
 //	go run ./bench paper -svg figures             # papers' figures, in virtual time
 //	go run ./bench scale                          # thousands of ranks, in virtual time
 //	go run ./bench report -o DIR                  # plots and tables of all that, as a page

@@ -132,6 +132,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprintln(usage, "usage: go run ./bench [flags] [case[:size,…] …]")
 		fmt.Fprintln(usage, "       go run ./bench schemes [flags] [case[:size,…] …]")
+		fmt.Fprintln(usage, "       go run ./bench switches [flags] [switch …]")
 		fmt.Fprintln(usage, "       go run ./bench paper [flags] [figure …]")
 		fmt.Fprintln(usage, "       go run ./bench scale [flags] [workload …]")
 		fmt.Fprintln(usage, "       go run ./bench report -o DIR [flags] [case[:size,…] …]")
@@ -142,6 +143,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 		for some := range slices.Chunk(patterns(), 5) {
 			fmt.Fprintln(usage, "  "+strings.Join(some, " "))
 		}
+		fmt.Fprintln(usage, "switches compares each switch's default with another value: bench switches -h tells more.")
 		fmt.Fprintln(usage, "paper reproduces figures of papers in virtual time: bench paper -h tells more.")
 		fmt.Fprintln(usage, "scale shows how time and memory grow with the number of ranks: bench scale -h tells more.")
 		fmt.Fprintln(usage, "report draws what it measures, and writes it as a page: bench report -h tells more.")

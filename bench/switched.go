@@ -1,0 +1,247 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// switchesCommand is the word that comes before the flags for the run that shows what switches are worth.
+const switchesCommand = "switches"
+
+// switchesOptions are the command line behind that word.
+type switchesOptions struct {
+	shows   []*show
+	rounds  int
+	repeat  int
+	format  string
+	timeout time.Duration
+}
+
+// A show is an exhibit as it is measured: with the switch as it is by default, and thrown.
+type show struct {
+	exhibit
+	name   string
+	values [2]string
+	sides  [2]*options
+	jobs   []job
+	rows   []*showRow
+}
+
+// A showRow is a cell of it.
+type showRow struct {
+	Switch string `json:"switch"`
+	Device string `json:"device"`
+	Case   string `json:"case"`
+	Size   int    `json:"size"`
+	Unit   string `json:"unit"`
+	// Default and Thrown are the values of the switch, WithDefault and WithThrown what was measured with them.
+	Default     string  `json:"default"`
+	Thrown      string  `json:"thrown"`
+	WithDefault *column `json:"with_default"`
+	WithThrown  *column `json:"with_thrown"`
+	// Ratio is the time with the switch thrown to that without, within each round.
+	Ratio series `json:"ratio"`
+
+	cell cell
+}
+
+// parseSwitches reads the command line. The answer to -h it writes to usage.
+func parseSwitches(args []string, usage io.Writer) (*switchesOptions, error) {
+	o := new(switchesOptions)
+	flags := flag.NewFlagSet("bench switches", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.IntVar(&o.rounds, "rounds", 5, "rounds, in each of which a case is measured with the switch as it is by default and thrown; in virtual time there is one")
+	flags.IntVar(&o.repeat, "repeat", 3, "timed loops of a cell in a round, of which the best counts")
+	flags.StringVar(&o.format, "format", "text", "text, or json: one object a line")
+	flags.DurationVar(&o.timeout, "timeout", 2*time.Minute, "the longest that one job of ranks may take")
+	err := flags.Parse(args)
+	all := exhibits()
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintln(usage, "usage: go run ./bench switches [flags] [switch …]")
+		fmt.Fprintln(usage, "Measures what switches of optimizations are worth: a case of each, with the switch as it is by default and")
+		fmt.Fprintln(usage, "thrown, in turns. No switch: all of them, in some minutes. These are compared with their defaults, so:")
+		for _, e := range all {
+			fmt.Fprintf(usage, "  %-20s %s\n", e.set, strings.Join(append(append([]string{"-device", e.device}, e.by...), e.cases...), " "))
+		}
+		flags.SetOutput(usage)
+		flags.PrintDefaults()
+		return nil, err
+	case err != nil:
+		return nil, usagef("%v; -h tells the flags", err)
+	case o.rounds < 1:
+		return nil, usagef("-rounds %d: at least 1", o.rounds)
+	case o.repeat < 1:
+		return nil, usagef("-repeat %d: at least 1", o.repeat)
+	case o.timeout <= 0:
+		return nil, usagef("-timeout %v: more than 0", o.timeout)
+	case o.format != "text" && o.format != "json":
+		return nil, usagef("-format %q: allowed are text and json", o.format)
+	}
+	var names []string
+	for _, t := range toggles() {
+		names = append(names, t.name)
+	}
+	if err := checkNamed("switch", flags.Args(), names); err != nil {
+		return nil, err
+	}
+	for i, e := range all {
+		if len(flags.Args()) > 0 && !slices.Contains(flags.Args(), names[i]) {
+			continue
+		}
+		s, err := newShow(e, toggles()[i], o)
+		if err != nil {
+			return nil, err
+		}
+		o.shows = append(o.shows, s)
+	}
+	return o, nil
+}
+
+// newShow is the show of a toggle's exhibit.
+func newShow(e exhibit, t toggle, o *switchesOptions) (*show, error) {
+	_, thrown, _ := strings.Cut(e.set, "=")
+	s := &show{exhibit: e, name: t.name, values: [2]string{t.values[0], thrown}}
+	for side, value := range s.values {
+		set, err := e.options(t.name+"="+value, fmt.Sprint(o.repeat))
+		if err != nil {
+			return nil, err
+		}
+		set.timeout = o.timeout
+		s.sides[side] = set
+	}
+	jobs, err := plan(s.sides[0], 0)
+	if err != nil {
+		return nil, err
+	}
+	s.jobs = byCase(jobs)
+	for _, j := range s.jobs {
+		for _, one := range j.cells {
+			s.rows = append(s.rows, &showRow{
+				Switch: s.name, Device: e.device, Case: one.c.name, Size: one.size, Unit: one.c.unit,
+				Default: s.values[0], Thrown: thrown, cell: one,
+				WithDefault: &column{series: newSeries(o.rounds)}, WithThrown: &column{series: newSeries(o.rounds)},
+			})
+		}
+	}
+	return s, nil
+}
+
+// take measures both sides of the show in a round.
+func (s *show) take(ctx context.Context, round int, stderr io.Writer) error {
+	for _, j := range s.jobs {
+		for _, side := range inRound(round, []int{0, 1}) {
+			results, err := s.sides[side].collect(ctx, j, stderr)
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			for _, r := range s.rows {
+				if slices.Contains(j.cells, r.cell) {
+					[]*column{r.WithDefault, r.WithThrown}[side].enter(round, r.cell, results, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// judge compares what was measured within each round.
+func (r *showRow) judge() {
+	c := r.cell.c
+	r.Ratio = perRound(c.cost(r.WithThrown.series), c.cost(r.WithDefault.series))
+}
+
+// runSwitches is the run of switches.
+func runSwitches(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	o, err := parseSwitches(args, stderr)
+	if err != nil {
+		return err
+	}
+	if launched() {
+		return usagef("switches starts ranks itself: run it without a launcher")
+	}
+	say, done := progress(stderr)
+	measuring := o.measure(ctx, say, stderr)
+	done()
+	// What came before an error is worth a table, too.
+	return errors.Join(measuring, o.write(stdout, commandLine(append([]string{switchesCommand}, args...))))
+}
+
+// measure goes switch by switch: what is compared with each other follows each other.
+func (o *switchesOptions) measure(ctx context.Context, say func(string), stderr io.Writer) error {
+	began := time.Now()
+	var failed []string
+	for i, s := range o.shows {
+		rounds := o.rounds
+		if s.sides[0].card != nil {
+			rounds = 1
+		}
+		for round := range rounds {
+			left := ""
+			if i > 0 {
+				left = fmt.Sprintf("; about %v left", (time.Since(began) / time.Duration(i) * time.Duration(len(o.shows)-i)).Round(time.Second))
+			}
+			say(fmt.Sprintf("switch %d of %d: %s, round %d of %d%s", i+1, len(o.shows), s.set, round+1, rounds, left))
+			if err := s.take(ctx, round, stderr); err != nil {
+				return err
+			}
+		}
+		for _, r := range s.rows {
+			r.judge()
+			if r.WithDefault.Failed || r.WithThrown.Failed {
+				failed = append(failed, fmt.Sprintf("%s of %s", spell(r.cell), s.set))
+			}
+		}
+	}
+	if failed != nil {
+		return fmt.Errorf("bench: switches: failed: %s", strings.Join(failed, "; "))
+	}
+	return nil
+}
+
+// write writes the table, or an object a line.
+func (o *switchesOptions) write(w io.Writer, command string) error {
+	if o.format == "json" {
+		encoder := json.NewEncoder(w)
+		for _, s := range o.shows {
+			for _, r := range s.rows {
+				if err := encoder.Encode(r); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n%s\n", command, thisMachine())
+	fmt.Fprintf(&b, "Medians of %s, each the best of %s, with the switch as it is by default and thrown in turns; in virtual time (sim) of one round.\n", plural(o.rounds, "round"), plural(o.repeat, "loop"))
+	b.WriteString("ratio: the time with the switch thrown to that by default within a round, of which the median counts; rounds: the lowest and the highest.\n\n")
+	lines := [][]string{{"thrown", "default", "device", "case", "size", "unit", "by default", "thrown", "ratio", "rounds"}}
+	var notes []string
+	for _, s := range o.shows {
+		for _, r := range s.rows {
+			lines = append(lines, []string{
+				r.Switch + "=" + r.Thrown, r.Default, r.Device, r.Case, fmt.Sprint(r.Size), r.Unit,
+				value(r.WithDefault.Median), value(r.WithThrown.Median), ratio(r.Ratio.Median), extent(r.Ratio),
+			})
+			notes = addNote(notes, spell(r.cell)+" by default of "+r.Switch, r.WithDefault, o.rounds)
+			notes = addNote(notes, spell(r.cell)+" with "+r.Switch+"="+r.Thrown, r.WithThrown, o.rounds)
+		}
+	}
+	align(&b, lines, func(i int) bool { return i == 4 || i >= 6 && i <= 8 })
+	for _, note := range notes {
+		fmt.Fprintf(&b, "\n%s.", note)
+	}
+	if notes != nil {
+		b.WriteString("\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

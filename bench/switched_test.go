@@ -1,0 +1,64 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Every switch has an exhibit, in the order of switches, of a value that it may have and does not have by
+// default, and of cases that can be measured so.
+func TestExhibits(t *testing.T) {
+	all, of := exhibits(), toggles()
+	require.Len(t, all, len(of))
+	for i, e := range all {
+		name, value, _ := strings.Cut(e.set, "=")
+		require.Equal(t, of[i].name, name)
+		require.Contains(t, of[i].values[1:], value, e.set)
+		s, err := newShow(e, of[i], &switchesOptions{rounds: 1, repeat: 1})
+		require.NoError(t, err, e.set)
+		require.NotEmpty(t, s.rows, e.set)
+		for side, o := range s.sides {
+			for _, r := range s.rows {
+				require.Empty(t, o.settings.forbids(r.cell), "%s, value %s", e.set, s.values[side])
+			}
+		}
+	}
+	// What was thrown here holds for the process.
+	for _, t := range of {
+		_ = t.throw(new(settings), t.values[0])
+	}
+}
+
+func TestSwitches(t *testing.T) {
+	var text, errs bytes.Buffer
+	require.Equal(t, 0, run(context.Background(), []string{"switches", "-repeat", "1", "inline", "cardatomics", "striping"}, &text, &errs), "%s", &errs)
+	for _, line := range []string{"inline=off", "cardatomics=on", "striping=off", "sim:ndr-2024", "put_flush_lat"} {
+		require.Contains(t, text.String(), line)
+	}
+	text.Reset()
+	require.Equal(t, 0, run(context.Background(), []string{"switches", "-repeat", "1", "-format", "json", "inline"}, &text, &errs), "%s", &errs)
+	var row showRow
+	require.NoError(t, json.Unmarshal(text.Bytes(), &row))
+	require.Equal(t, "inline", row.Switch)
+	// What is inline spares the card a read of memory.
+	require.Greater(t, *row.Ratio.Median, 1.05)
+	for _, wrong := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"-rounds", "0"}, "at least 1"},
+		{[]string{"-repeat", "0"}, "at least 1"},
+		{[]string{"-format", "xml"}, "text and json"},
+		{[]string{"turbo"}, `no switch "turbo"; there are copy`},
+		{[]string{"inline", "inline"}, "named twice"},
+	} {
+		errs.Reset()
+		require.Equal(t, 2, run(context.Background(), append([]string{"switches"}, wrong.args...), &text, &errs))
+		require.Contains(t, errs.String(), wrong.says)
+	}
+}
