@@ -55,6 +55,30 @@ func (w *Writer) Add(shape *Shape, offset uint64) (operand []byte, ok bool) {
 	return operand, true
 }
 
+// AddWords packs accumulates of one element of at most a word, of which words has an offset and an operand
+// each, by turns: an operand begins with the element and is zero behind it, as memory. It tells how many words
+// there was room for.
+func (w *Writer) AddWords(shape *Shape, words []uint64) int {
+	if (w.count == 0 || w.shape != *shape || w.count == mostOperations) && !w.begin(shape) {
+		return 0
+	}
+	at := len(w.packet)
+	count := min(len(words)/2, (cap(w.packet)-at)/wordBytes, mostOperations-w.count)
+	w.packet = w.packet[:at+count*wordBytes]
+	w.count += count
+	w.operations += count
+	binary.LittleEndian.PutUint16(w.packet[w.header+6:], uint16(w.count))
+	words = words[:2*count]
+	for i, body := 0, w.packet[at:]; i+1 < len(words) && len(body) >= wordBytes; i, body = i+2, body[wordBytes:] {
+		binary.LittleEndian.PutUint64(body, words[i])
+		binary.NativeEndian.PutUint64(body[OffsetBytes:], words[i+1])
+	}
+	return len(words)
+}
+
+// wordBytes is the length of an operation whose operand is at most a word.
+const wordBytes = OffsetBytes + 8
+
 // begin begins a run if there is room for one operation of it.
 func (w *Writer) begin(shape *Shape) bool {
 	at, packed, reads := len(w.packet), shape.Packed(), shape.Answer()

@@ -12,6 +12,12 @@ type Operation struct {
 	Kind    aggregate.Kind
 	Op      reduce.Op
 	Element reduce.Kind
+	// Run, if it is not 0, tells that this is a run: so many accumulates of one element each, of the
+	// same Op and Element, that were called one behind the other. The queue has what they are
+	// (Queue.Run). Bytes is what all of them touch, and Offset and Value are of no account.
+	Run int32
+	// words is where in the queue's words a run begins.
+	words int32
 	// Bytes is how many of the window it touches, from Offset on.
 	Bytes  int
 	Offset uint64
@@ -43,6 +49,12 @@ func (o *Operation) combines() bool {
 // memory is reused; it is not for several goroutines at once.
 type Queue struct {
 	Operations []Operation
+	// count is how many operations there are, those of runs one by one.
+	count int
+	// words are the runs': an offset and an operand for each accumulate. growing tells that the
+	// last of the Operations is a run that more may be added to.
+	words   []uint64
+	growing bool
 	// bytes is how many those touch that may go by RDMA.
 	bytes int
 	// dropped is what was, since an epoch ended.
@@ -59,19 +71,50 @@ func (q *Queue) Add(kind aggregate.Kind, bytes int) *Operation {
 	if kind == aggregate.Put || kind == aggregate.Get {
 		q.bytes += bytes
 	}
+	q.count++
+	q.growing = false
 	o := &q.Operations[len(q.Operations)-1]
 	o.Kind, o.Bytes = kind, bytes
 	return o
 }
 
+// Accumulate adds an accumulate of one element of so many bytes, at most a word, as part of a run: that
+// with which the queue ends, or a new one. The operand begins with the element and is zero behind it, as memory.
+// So many small accumulates take little memory, and are packed as fast as it is copied.
+func (q *Queue) Accumulate(op reduce.Op, element reduce.Kind, bytes int, offset, operand uint64) {
+	if q.growing {
+		if o := &q.Operations[len(q.Operations)-1]; o.Op == op && o.Element == element {
+			o.Run++
+			o.Bytes += bytes
+			q.count++
+			q.words = append(q.words, offset, operand)
+			return
+		}
+	}
+	o := q.Add(aggregate.Accumulate, bytes)
+	o.Op, o.Element, o.Run, o.words = op, element, 1, int32(len(q.words))
+	q.words = append(q.words, offset, operand)
+	q.growing = true
+}
+
+// Run is the accumulates of a run of the queue: the offset and the operand of each, by turns.
+func (q *Queue) Run(o *Operation) []uint64 { return q.words[o.words:][:2*o.Run] }
+
+// EndRun has no more added to the run with which the queue ends.
+func (q *Queue) EndRun() { q.growing = false }
+
+// Len is how many operations there are, those of runs one by one.
+func (q *Queue) Len() int { return q.count }
+
 // mostQueued bounds a queue that nobody starts.
 const mostQueued = 1 << 14
 
 // Full tells whether no more should be added before what is there has been sent.
-func (q *Queue) Full() bool { return len(q.Operations) >= mostQueued }
+func (q *Queue) Full() bool { return q.count >= mostQueued }
 
-// Drop forgets the first n operations, and their buffers.
+// Drop forgets the first n of the Operations, and their buffers.
 func (q *Queue) Drop(n int) {
+	words := int32(0)
 	for i := range q.Operations[:n] {
 		o := &q.Operations[i]
 		q.dropped.kinds |= 1 << o.Kind
@@ -79,9 +122,19 @@ func (q *Queue) Drop(n int) {
 			q.bytes -= o.Bytes
 			q.dropped.add(o.Kind, o.Bytes)
 		}
+		words += 2 * o.Run
+		count := max(int(o.Run), 1)
+		q.count -= count
+		q.dropped.operations += count
 	}
-	q.dropped.operations += n
 	left := copy(q.Operations, q.Operations[n:])
 	clear(q.Operations[left:])
 	q.Operations = q.Operations[:left]
+	q.growing = q.growing && left > 0
+	if words > 0 {
+		q.words = q.words[:copy(q.words, q.words[words:])]
+		for i := range q.Operations {
+			q.Operations[i].words -= min(words, q.Operations[i].words)
+		}
+	}
 }

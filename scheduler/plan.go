@@ -99,7 +99,7 @@ func (p *Planner) Due(q *Queue) bool {
 	if !p.scheme.has(Defer) {
 		return true
 	}
-	return q.Full() || p.scheme.has(Early) && (q.bytes >= p.startBytes || len(q.Operations) >= p.startOperations)
+	return q.Full() || p.scheme.has(Early) && (q.bytes >= p.startBytes || q.count >= p.startOperations)
 }
 
 // Behind is what comes behind the operations of a plan.

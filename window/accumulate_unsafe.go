@@ -57,7 +57,17 @@ func (o *operands) advance(n int, shift uint8) {
 func (v *view) accumulate(op Op, origin unsafe.Pointer, count, target, displacement int) error {
 	if uint(target) < uint(len(v.targets)) && count == 1 && int(op) < len(v.kernels.apply) && v.chosen(op) {
 		t := &v.targets[target]
-		if memory := t.memory.Load(); memory != nil && uint(displacement) < uint(t.count) && v.epochs.Open(target) {
+		memory := t.memory.Load()
+		switch {
+		case memory == nil:
+			if d := t.queue.Load(); d != nil && v.shift <= 3 && op != NoOp && v.kernels.apply[op] != nil && uint(displacement) < uint(t.count) && v.epochs.Open(target) {
+				err := d.accumulate(op, v.kind, 1<<(v.shift&7), uint64(displacement)<<(v.shift&7), wordOf(origin, v.shift))
+				if err != nil {
+					err = v.failed("Accumulate", target, displacement, count, err)
+				}
+				return err
+			}
+		case uint(displacement) < uint(t.count) && v.epochs.Open(target):
 			if apply := v.kernels.apply[op]; apply != nil {
 				offset := displacement << (v.shift & 7)
 				to := unsafe.Add(unsafe.Pointer(memory), offset)

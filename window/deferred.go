@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/onesided/rma/aggregate"
+	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/epoch/latch"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/verbs"
@@ -51,7 +52,8 @@ type deferred struct {
 	// The first planned operations are those of plan, of which the steps before step are
 	// done. At the end of an epoch final is the last that is direct; else it is -1.
 	step, planned, final int
-	// packed is how many bytes of the operation at hand are packed, if it is longer than a packet.
+	// packed is how many bytes of the operation at hand are packed, if it is longer than a packet: of a
+	// run, how many bytes of its words.
 	packed int
 	// packet is the one that is being packed, in memory; arrivals is where its answer goes.
 	// whole tells that nothing is packed behind it.
@@ -168,6 +170,15 @@ func (d *deferred) queued() error {
 		return nil
 	}
 	return d.sendDue()
+}
+
+// accumulate queues an accumulate of one element of at most a word; see scheduler.Queue.Accumulate.
+func (d *deferred) accumulate(op Op, element reduce.Kind, bytes int, offset, operand uint64) error {
+	if err := d.openShort(); err != nil {
+		return err
+	}
+	d.queue.Accumulate(op, element, bytes, offset, operand)
+	return d.queued()
 }
 
 // sendDue sends what is due.

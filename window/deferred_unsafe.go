@@ -21,28 +21,24 @@ func wordsAt(words *[4]uint64) []byte { return bytesOf(words[:]) }
 // or uint64.
 func wordAt(at *byte) *uint64 { return (*uint64)(unsafe.Pointer(at)) }
 
-func (v *view) putRemote(p *peer, origin unsafe.Pointer, bytes int, offset uint64) error {
-	if bytes == 0 {
-		return nil
-	}
-	o, err := p.deferred.join(aggregate.Put, bytes)
+// put queues a put of some bytes.
+func (d *deferred) put(origin unsafe.Pointer, bytes int, offset uint64) error {
+	o, err := d.join(aggregate.Put, bytes)
 	if err != nil {
 		return err
 	}
 	o.Offset, o.Origin = offset, (*byte)(origin)
-	return p.deferred.queued()
+	return d.queued()
 }
 
-func (v *view) getRemote(p *peer, result unsafe.Pointer, bytes int, offset uint64) error {
-	if bytes == 0 {
-		return nil
-	}
-	o, err := p.deferred.join(aggregate.Get, bytes)
+// get queues a get of some bytes.
+func (d *deferred) get(result unsafe.Pointer, bytes int, offset uint64) error {
+	o, err := d.join(aggregate.Get, bytes)
 	if err != nil {
 		return err
 	}
 	o.Offset, o.Result = offset, (*byte)(result)
-	return p.deferred.queued()
+	return d.queued()
 }
 
 // accumulateRemote has an accumulate applied by its target. Operands that are not long are
@@ -58,6 +54,9 @@ func (v *view) accumulateRemote(p *peer, op Op, given operands, offset uint64) e
 	}
 	if v.cards != cardsUnused {
 		return v.accumulateEach(d, kind, op, given, offset)
+	}
+	if kind == aggregate.Accumulate && given.count == 1 && bytes <= wordBytes {
+		return d.accumulate(op, v.kind, bytes, offset, wordOf(given.origin, v.shift))
 	}
 	short := bytes <= len(scheduler.Operation{}.Value)*8 || op == NoOp && bytes <= d.most
 	if !short {
@@ -76,6 +75,12 @@ func (v *view) accumulateRemote(p *peer, op Op, given operands, offset uint64) e
 		copy(wordsAt(&o.Value), memoryAt(given.origin, bytes))
 	}
 	return d.queued()
+}
+
+// wordOf is an element of 1 << shift bytes, at most a word, as memory that is zero behind it.
+func wordOf(element unsafe.Pointer, shift uint8) (word uint64) {
+	copyElement(unsafe.Pointer(&word), element, shift)
+	return word
 }
 
 // accumulateEach has the elements of an accumulate, which are words, each done by a card. That adds 0

@@ -27,7 +27,7 @@ var lateOne = worldtest.Register("operations that come late", func(ctx context.C
 	values := make([]int64, 64)
 	for name, come := range map[string]func() error{
 		"short": func() error {
-			return win.putRemote(p, addressOf(&values[0]), 8, 0)
+			return p.deferred.put(addressOf(&values[0]), 8, 0)
 		},
 		"long": func() error {
 			return win.accumulateRemote(p, Sum, operands{origin: addressOf(&values[0]), count: len(values)}, 0)

@@ -35,6 +35,7 @@ func (d *deferred) carryOut(ctx context.Context, behind scheduler.Behind) error 
 				return err
 			}
 			d.queue.Drop(d.planned)
+			d.queue.EndRun()
 			d.step, d.planned = 0, len(d.queue.Operations)
 			d.lookUp()
 			d.planner.Plan(d.queue.Operations, behind, &d.plan)
@@ -118,11 +119,8 @@ func (d *deferred) direct(ctx context.Context, o *scheduler.Operation, final boo
 // cuts: that is a put or a get. Of one that was cut short what is behind packed is left.
 func (d *deferred) pack(ctx context.Context, operations []scheduler.Operation, bytes int) error {
 	o := &operations[0]
-	if d.packed == 0 {
-		d.counts.packed.count(o.Kind, len(operations), bytes)
-	}
-	if o.Kind != aggregate.Get {
-		d.core.world.Copied(bytes)
+	if o.Run > 0 {
+		return d.packRun(ctx, o)
 	}
 	shape := aggregate.Shape{Kind: o.Kind, Op: o.Op, Element: o.Element, Size: bytes}
 	if bytes <= d.most {
@@ -144,6 +142,7 @@ func (d *deferred) pack(ctx context.Context, operations []scheduler.Operation, b
 		if o.Reads() {
 			d.arrivals.places = append(d.arrivals.places, place{o.Result, bytes})
 		}
+		d.packedAll(o.Kind, len(operations), bytes)
 		return nil
 	}
 	for d.packed < bytes {
@@ -161,6 +160,51 @@ func (d *deferred) pack(ctx context.Context, operations []scheduler.Operation, b
 		d.packed += shape.Size
 	}
 	d.packed = 0
+	d.packedAll(o.Kind, len(operations), bytes)
+	return nil
+}
+
+// packedAll counts operations of so many bytes that are packed.
+func (d *deferred) packedAll(kind aggregate.Kind, operations, bytes int) {
+	d.counts.packed.count(kind, operations, bytes)
+	if kind != aggregate.Get {
+		d.core.world.Copied(bytes)
+	}
+}
+
+// wordBytes is the length of a word.
+const wordBytes = 8
+
+// packRun packs a run. Of one that is cut short what is behind packed is left.
+func (d *deferred) packRun(ctx context.Context, o *scheduler.Operation) error {
+	words, count := d.queue.Run(o), int(o.Run)
+	shape := aggregate.Shape{Kind: o.Kind, Op: o.Op, Element: o.Element, Size: o.Bytes / count}
+	for {
+		d.packed += wordBytes * d.packet.AddWords(&shape, words[d.packed/wordBytes:])
+		if d.packed == wordBytes*len(words) {
+			break
+		}
+		if err := d.turn(ctx); err != nil {
+			return err
+		}
+	}
+	d.packed = 0
+	d.packedAll(o.Kind, count, o.Bytes)
+	return nil
+}
+
+// turn sends what is packed, and begins the next packet.
+func (d *deferred) turn(ctx context.Context) error {
+	if d.whole && d.packet.Operations() > 0 {
+		return errNoRoom
+	}
+	if err := d.sendPacket(ctx); err != nil {
+		return err
+	}
+	if d.memory == nil {
+		d.memory = resized(nil, d.link.MaxPayload())
+	}
+	d.packet.Begin(d.memory, d.link.MaxPayload())
 	return nil
 }
 
@@ -168,16 +212,9 @@ func (d *deferred) pack(ctx context.Context, operations []scheduler.Operation, b
 func (d *deferred) place(ctx context.Context, shape *aggregate.Shape, offset uint64) ([]byte, error) {
 	operand, ok := d.packet.Add(shape, offset)
 	if !ok {
-		if d.whole && d.packet.Operations() > 0 {
-			return nil, errNoRoom
-		}
-		if err := d.sendPacket(ctx); err != nil {
+		if err := d.turn(ctx); err != nil {
 			return nil, err
 		}
-		if d.memory == nil {
-			d.memory = resized(nil, d.link.MaxPayload())
-		}
-		d.packet.Begin(d.memory, d.link.MaxPayload())
 		if operand, ok = d.packet.Add(shape, offset); !ok {
 			return nil, fmt.Errorf("an operation of %d bytes, a message to rank %d has room for %d", shape.Size, d.link.Rank(), d.link.MaxPayload())
 		}

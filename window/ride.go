@@ -163,7 +163,7 @@ func (d *deferred) ride(ctx context.Context, m *world.Message, hold hold, all bo
 // packAll packs all that is queued, if it fits a message. Of what it packs nothing is sent.
 func (d *deferred) packAll(ctx context.Context) (fits bool, err error) {
 	operations := d.queue.Operations
-	if len(operations)*aggregate.OffsetBytes > d.link.MaxPayload() {
+	if d.queue.Len()*aggregate.OffsetBytes > d.link.MaxPayload() {
 		return false, nil
 	}
 	d.lookUp()
@@ -171,7 +171,12 @@ func (d *deferred) packAll(ctx context.Context) (fits bool, err error) {
 	steps := d.plan.Steps
 	d.plan.Steps = steps[:0]
 	d.whole = true
-	defer func() { d.whole = false }()
+	counts := d.counts.packed
+	defer func() {
+		if d.whole = false; !fits {
+			d.counts.packed = counts
+		}
+	}()
 	for i := range steps {
 		err := errNoRoom
 		if steps[i].Packed {

@@ -37,7 +37,7 @@ var rideRefused = worldtest.Register("a refusal under a lock", func(ctx context.
 				return err
 			}
 			err = errors.Join(err,
-				win.putRemote(p, addressOf(new(int64)), 8, 64),
+				p.deferred.put(addressOf(new(int64)), 8, 64),
 				win.FetchAndOp(Sum, 4, &got, 1, i))
 			var refused *world.RefusalError
 			if e := end(); !errors.As(e, &refused) || !strings.Contains(e.Error(), "put of 8 bytes at offset 64") {
@@ -84,7 +84,7 @@ var rideRefusedLater = worldtest.Register("a refusal of what has waited", func(c
 	ended, end := context.WithCancel(ctx)
 	end()
 	err = errors.Join(win.Lock(ctx, Exclusive, 1),
-		win.putRemote(p, addressOf(new(int64)), 8, 64))
+		p.deferred.put(addressOf(new(int64)), 8, 64))
 	if e := win.Unlock(ended, 1); !errors.Is(e, context.Canceled) {
 		err = errors.Join(err, fmt.Errorf("error of an Unlock cut short is %v", e))
 	}

@@ -47,8 +47,27 @@ func (v *view) get(result unsafe.Pointer, count, target, displacement int) error
 	return v.getAny("Get", result, count, target, displacement)
 }
 
+// queueFor is the queue of a target to which a part of its window goes, nil if that has to go the long way.
+func (v *view) queueFor(count, target, displacement int) *deferred {
+	if uint(target) >= uint(len(v.targets)) {
+		return nil
+	}
+	t := &v.targets[target]
+	d := t.queue.Load()
+	if d == nil || uint(displacement) >= uint(t.count) || uint(count-1) >= uint(t.count-displacement) || !v.epochs.Open(target) {
+		return nil
+	}
+	return d
+}
+
 // putAny is the way of a put that did not pass the short check.
 func (v *view) putAny(op string, origin unsafe.Pointer, count, target, displacement int) error {
+	if d := v.queueFor(count, target, displacement); d != nil {
+		if err := d.put(origin, count<<v.shift, v.offset(displacement)); err != nil {
+			return v.failed(op, target, displacement, count, err)
+		}
+		return nil
+	}
 	if v.watch == nil {
 		return v.doPut(op, origin, count, target, displacement)
 	}
@@ -66,7 +85,7 @@ func (v *view) doPut(op string, origin unsafe.Pointer, count, target, displaceme
 		return nil
 	}
 	if p.link != nil {
-		if err := v.putRemote(p, origin, count<<v.shift, v.offset(displacement)); err != nil {
+		if err := p.deferred.put(origin, count<<v.shift, v.offset(displacement)); err != nil {
 			return v.failed(op, target, displacement, count, err)
 		}
 		return nil
@@ -79,6 +98,12 @@ func (v *view) doPut(op string, origin unsafe.Pointer, count, target, displaceme
 
 // getAny is the way of a get that did not pass the short check.
 func (v *view) getAny(op string, result unsafe.Pointer, count, target, displacement int) error {
+	if d := v.queueFor(count, target, displacement); d != nil {
+		if err := d.get(result, count<<v.shift, v.offset(displacement)); err != nil {
+			return v.failed(op, target, displacement, count, err)
+		}
+		return nil
+	}
 	if v.watch == nil {
 		return v.doGet(op, result, count, target, displacement)
 	}
@@ -96,7 +121,7 @@ func (v *view) doGet(op string, result unsafe.Pointer, count, target, displaceme
 		return nil
 	}
 	if p.link != nil {
-		if err := v.getRemote(p, result, count<<v.shift, v.offset(displacement)); err != nil {
+		if err := p.deferred.get(result, count<<v.shift, v.offset(displacement)); err != nil {
 			return v.failed(op, target, displacement, count, err)
 		}
 		return nil

@@ -61,10 +61,12 @@ type view struct {
 // A target is what an operation needs to know of one rank. memory is nil until
 // the first operation on that rank, when the rank has failed, and where it cannot
 // be mapped. Where operations are watched it is nil always, so that they all go the long way, which
-// goes by data. count is in elements. stripes is valid when data is not nil.
+// goes by data. count is in elements. stripes is valid when data is not nil. queue is for operations
+// on a rank that is reached over a link, nil likewise.
 type target struct {
 	memory  atomic.Pointer[byte]
 	data    atomic.Pointer[byte]
+	queue   atomic.Pointer[deferred]
 	count   int
 	stripes stripes
 }
@@ -259,6 +261,7 @@ func (c *core) hide(rank int) {
 	for _, win := range c.views {
 		win.part(rank).memory.Store(nil)
 		win.part(rank).data.Store(nil)
+		win.part(rank).queue.Store(nil)
 	}
 }
 
@@ -375,7 +378,12 @@ func (v *view) reach(op string, target, displacement, count int) (*peer, error) 
 	if err != nil {
 		return refuse(err)
 	}
-	if p.data != nil && t.data.Load() == nil {
+	switch {
+	case p.data != nil:
+		if t.data.Load() == nil {
+			v.reveal(t, p, target)
+		}
+	case p.deferred != nil && v.watch == nil && !v.hints.cardAtomics && t.queue.Load() == nil:
 		v.reveal(t, p, target)
 	}
 	return p, nil
@@ -387,6 +395,10 @@ func (v *view) reveal(t *target, p *peer, target int) {
 	v.viewsMu.Lock()
 	defer v.viewsMu.Unlock()
 	if t.data.Load() != nil || v.closed.Load() || v.forgotten[target] || v.world.Failure(target) != nil {
+		return
+	}
+	if p.data == nil {
+		t.queue.Store(p.deferred)
 		return
 	}
 	t.stripes = stripesOf(&p.control)
