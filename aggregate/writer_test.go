@@ -2,6 +2,8 @@ package aggregate_test
 
 import (
 	"bytes"
+	"encoding/binary"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -231,4 +233,57 @@ func TestNothingIsAllocated(t *testing.T) {
 			}
 		}
 	}))
+}
+
+// TestWords packs accumulates of one element as words into packets of every length, behind what is not like
+// them and behind what is. The packets are those that Add makes.
+func TestWords(t *testing.T) {
+	for shape := range shapes() {
+		if shape.Kind != aggregate.Accumulate || shape.Size != shape.Element.Size() || shape.Size > 8 {
+			continue
+		}
+		all := operations(shape, 5)
+		words := make([]uint64, 0, 2*len(all))
+		for _, o := range all {
+			var operand [8]byte
+			copy(operand[:], o.operand)
+			words = append(words, o.offset, binary.NativeEndian.Uint64(operand[:]))
+		}
+		like := operations(shape, 1)
+		for _, before := range [][]operation{nil, like, operations(aggregate.Shape{Kind: aggregate.Get, Size: 8}, 1)} {
+			for room := packed(before); room <= packed(slices.Concat(before, all))+8; room++ {
+				var want, got aggregate.Writer
+				want.Begin(dirty(room), 64)
+				got.Begin(dirty(room), 64)
+				add(&want, before)
+				add(&got, before)
+				n := add(&want, all)
+				require.Equal(t, 2*n, got.AddWords(&shape, words), "%+v, room of %d", shape, room)
+				require.Equal(t, want.Packet(), got.Packet())
+				require.Equal(t, want.Operations(), got.Operations())
+			}
+		}
+	}
+}
+
+// TestManyWords packs more than a run has room for.
+func TestManyWords(t *testing.T) {
+	shape := aggregate.Shape{Kind: aggregate.Accumulate, Element: reduce.Uint64, Size: 8}
+	words := make([]uint64, 2*70_000)
+	for i := range words {
+		words[i] = uint64(i)
+	}
+	var w aggregate.Writer
+	w.Begin(dirty(2<<20), 0)
+	n := w.AddWords(&shape, words)
+	require.Equal(t, 2*65535, n)
+	require.Equal(t, len(words)-n, w.AddWords(&shape, words[n:]))
+	_, err := aggregate.Check(w.Packet())
+	require.NoError(t, err)
+	all, runs := read(w.Packet())
+	require.Equal(t, 2, runs)
+	for i, o := range all {
+		require.Equal(t, uint64(2*i), o.offset)
+		require.Equal(t, uint64(2*i+1), binary.NativeEndian.Uint64(o.operand))
+	}
 }

@@ -12,6 +12,9 @@ type Operation struct {
 	Kind    aggregate.Kind
 	Op      reduce.Op
 	Element reduce.Kind
+	// Unregistered tells that the card does not know Origin or Result, so that it takes longer to
+	// go by RDMA: it has to be known of a Put or Get when it is planned.
+	Unregistered bool
 	// Run, if it is not 0, tells that this is a run: so many accumulates of one element each, of the
 	// same Op and Element, that were called one behind the other. The queue has what they are
 	// (Queue.Run). Bytes is what all of them touch, and Offset and Value are of no account.
@@ -24,9 +27,6 @@ type Operation struct {
 	// Origin is what is written, of a Put, or a longer operand. Result is where what is read
 	// goes.
 	Origin, Result *byte
-	// Unregistered tells that the card does not know that memory, so that it takes longer to
-	// go by RDMA: it has to be known of a Put or Get when it is planned.
-	Unregistered bool
 	// Value is the operand of an Accumulate or Fetch of at most so many words, or the two of a
 	// Swap.
 	Value [4]uint64

@@ -98,8 +98,16 @@ func TestOtherWaysChangeNothing(t *testing.T) {
 			var q scheduler.Queue
 			other := false
 			for _, o := range like.operations {
-				*q.Add(o.Kind, o.Bytes) = o
-				other = other || p.Due(&q) != less.Due(&q)
+				if o.Run == 0 {
+					*q.Add(o.Kind, o.Bytes) = o
+					other = other || p.Due(&q) != less.Due(&q)
+					continue
+				}
+				for words := like.queue.Run(&o); len(words) > 0; words = words[2:] {
+					q.Accumulate(o.Op, o.Element, o.Bytes/int(o.Run), words[0], words[1])
+					other = other || p.Due(&q) != less.Due(&q)
+				}
+				q.EndRun()
 			}
 			var with, without scheduler.Plan
 			p.Plan(q.Operations, behind(like.closing), &with)

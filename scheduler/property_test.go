@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/aggregate"
+	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/verbs"
 )
@@ -17,6 +18,7 @@ import (
 type planned struct {
 	conditions scheduler.Conditions
 	closing    bool
+	queue      scheduler.Queue
 	operations []scheduler.Operation
 	steps      []scheduler.Step
 }
@@ -225,8 +227,14 @@ func random(r *rand.Rand) *planned {
 		p.conditions.Scheme |= scheduler.Defer | scheduler.GetsFirst
 	}
 	most := aggregate.Kind(2 + r.IntN(5))
-	var q scheduler.Queue
+	q := &p.queue
 	for range r.IntN(40) {
+		if most >= aggregate.Accumulate && r.IntN(6) == 0 {
+			for range 1 + r.IntN(5) {
+				q.Accumulate(reduce.Op(r.IntN(2)), reduce.Int32, 4, r.Uint64N(1<<40), r.Uint64())
+			}
+			continue
+		}
 		o := q.Add(1+aggregate.Kind(r.IntN(int(most))), 1+r.IntN(1<<r.IntN(18)))
 		if last := len(q.Operations) - 2; last >= 0 && r.IntN(2) > 0 {
 			before := &q.Operations[last]

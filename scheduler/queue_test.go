@@ -1,15 +1,17 @@
 package scheduler_test
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/aggregate"
+	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/scheduler"
 )
 
-// TestDue adds operations until the queue is due.
+// TestDue adds operations until the queue is due; those of less than no bytes are of a run.
 func TestDue(t *testing.T) {
 	const words, never = 2 * packet / 16, 1 << 14
 	for _, c := range []struct {
@@ -26,6 +28,9 @@ func TestDue(t *testing.T) {
 		{"a large put", scheduler.All, aggregate.Put, 1 << 20, 1},
 		{"accumulates, by their number", scheduler.All, aggregate.Accumulate, 32, words},
 		{"fetches, by their number", scheduler.All, aggregate.Fetch, 32, words},
+		{"accumulates of a run, by their number", scheduler.All, aggregate.Accumulate, -8, words},
+		{"accumulates of a run, not early", without(scheduler.Early), aggregate.Accumulate, -8, never},
+		{"accumulates of a run, not deferred", without(scheduler.Defer), aggregate.Accumulate, -8, 1},
 		{"swaps, by their number", scheduler.All, aggregate.Swap, 16, words},
 		{"not early", without(scheduler.Early), aggregate.Put, 1, never},
 		{"not early, however large", without(scheduler.Early), aggregate.Put, 1 << 20, never},
@@ -40,7 +45,11 @@ func TestDue(t *testing.T) {
 			q.Add(aggregate.Put, 1<<20)
 			q.Drop(1)
 			for n := 1; n <= c.after; n++ {
-				q.Add(c.kind, c.bytes)
+				if c.bytes > 0 {
+					q.Add(c.kind, c.bytes)
+				} else {
+					q.Accumulate(reduce.Sum, reduce.Int64, -c.bytes, 0, 1)
+				}
 				require.Equal(t, n == c.after, p.Due(&q), "%d queued", n)
 			}
 			q.Drop(1)
@@ -69,6 +78,58 @@ func TestDrop(t *testing.T) {
 	q.Drop(len(q.Operations))
 	require.Empty(t, q.Operations)
 	require.Equal(t, make([]scheduler.Operation, 10), q.Operations[:10])
+}
+
+// TestRuns adds accumulates of a word, some of them with others in between, and drops what a queue has
+// piece by piece. The runs that are left are what was added, and nothing is added to one that has ended.
+func TestRuns(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		var q scheduler.Queue
+		// want are the words of each of the Operations, nil of what is no run.
+		var want [][]uint64
+		ended, is, length := true, reduce.Sum, 0
+		for range 200 {
+			switch r.IntN(10) {
+			case 0:
+				q.Add(aggregate.Fetch, 8)
+				want, ended = append(want, nil), true
+				length++
+			case 1:
+				q.EndRun()
+				ended = true
+			case 2:
+				n := r.IntN(len(q.Operations) + 1)
+				for i := range n {
+					length -= max(1, len(want[i])/2)
+				}
+				q.Drop(n)
+				want = want[n:]
+				ended = ended || len(want) == 0
+			default:
+				op, word := reduce.Op(r.IntN(2)), []uint64{r.Uint64(), r.Uint64()}
+				q.Accumulate(op, reduce.Uint16, 2, word[0], word[1])
+				last := len(want) - 1
+				if ended || op != is {
+					want = append(want, word)
+				} else {
+					want[last] = append(want[last], word...)
+				}
+				ended, is = false, op
+				length++
+			}
+			require.Len(t, q.Operations, len(want))
+			require.Equal(t, length, q.Len())
+			for i := range q.Operations {
+				o := &q.Operations[i]
+				require.Equal(t, int32(len(want[i])/2), o.Run)
+				if o.Run > 0 {
+					require.Equal(t, want[i], q.Run(o), "seed %d, operation %d", seed, i)
+					require.Equal(t, int(2*o.Run), o.Bytes)
+				}
+			}
+		}
+	}
 }
 
 func TestReads(t *testing.T) {
