@@ -166,6 +166,8 @@ func cases() []*benchCase {
 			scene: pscw, sizes: byteSizes, limit: getsAt, each: 1, origin: pingGet, target: pongGet, iterations: halfTurns, value: latency(2)},
 		{name: "pscw_both_lat", unit: microseconds, about: "the same with a put and a get",
 			scene: pscw, sizes: byteSizes, limit: getsAt, each: 1, origin: pingBoth, target: pongBoth, iterations: halfTurns, value: latency(2)},
+		{name: "halo_lat", unit: microseconds, about: "a put of each of two ranks to the other in one epoch of post and start, and a computation of 150000 turns",
+			scene: pscw, sizes: []int{16384}, limit: getsAt, each: 1, origin: halo, target: halo, iterations: halfTurns, value: latency(1), own: true},
 		{name: "pattern16_bw", unit: megabytes, about: "16 puts and 16 gets in one start-complete epoch",
 			scene: pscw, sizes: byteSizes, limit: getsAt / 16, each: 1, origin: pattern16, target: pattern16Target, iterations: patterns, value: bandwidth(32)},
 

@@ -2,7 +2,7 @@ package main
 
 import "context"
 
-// The steps of the active cases, as in peers/mpi_rma.c.
+// The steps of the active cases, those but halo as in peers/mpi_rma.c.
 
 func fencePut(ctx context.Context, b *board, n int) error {
 	if err := b.bytes.Put(b.buffer[:n], 1, 0); err != nil {
@@ -68,6 +68,24 @@ func pingGet(ctx context.Context, b *board, n int) error  { return ping(ctx, b, 
 func pongGet(ctx context.Context, b *board, n int) error  { return pong(ctx, b, n, 1, 0) }
 func pingBoth(ctx context.Context, b *board, n int) error { return ping(ctx, b, n, 1, 1) }
 func pongBoth(ctx context.Context, b *board, n int) error { return pong(ctx, b, n, 1, 1) }
+
+// haloTurns take about 0.3 ms.
+const haloTurns = 150_000
+
+// halo is an iteration of a program whose ranks exchange edges.
+func halo(ctx context.Context, b *board, n int) error {
+	if err := b.bytes.Post(ctx, b.pair); err != nil {
+		return err
+	}
+	if err := asOrigin(ctx, b, n, 0, 1); err != nil {
+		return err
+	}
+	if err := b.bytes.Wait(ctx); err != nil {
+		return err
+	}
+	b.compute(haloTurns)
+	return nil
+}
 
 func pattern16(ctx context.Context, b *board, n int) error       { return asOrigin(ctx, b, n, 16, 16) }
 func pattern16Target(ctx context.Context, b *board, _ int) error { return asTarget(ctx, b) }

@@ -47,7 +47,7 @@
 // that no broadcast is begun before another has arrived.
 //
 // The hashtable cases measure the table of examples/hashtable, with keys of 8 bytes and
-// values of 8 that all belong to rank 1. They, count_rate, row_rate, mixed_rate, overlap_put_lat and
+// values of 8 that all belong to rank 1. They, count_rate, row_rate, mixed_rate, overlap_put_lat, halo_lat and
 // *_target_cpu are not in the peers' programs.
 //
 // With -device tcp the ranks get RMA_DEVICE=tcp, and with -device ibv RMA_DEVICE=ibv; a rank
@@ -73,7 +73,7 @@
 // machine, and are the same again with the same -seed. So two loops are enough, of a tenth
 // of the turns: in the first the library may still register memory of its own. Posting,
 // polling, registering and the library's copies take the processor of a rank what the profile
-// says, and all other instructions nothing; overlap_put_lat computes 2 ns a turn. What is of
+// says, and all other instructions nothing; overlap_put_lat and halo_lat compute 2 ns a turn. What is of
 // sockets or of processor time is left out. The buffers of a case are registered before, but
 // not those of the hash table. With -rails 2 each rank has two cards (verbs/rails); -set
 // striping=off has it use the first alone, which tells what the other brings.

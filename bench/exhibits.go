@@ -49,6 +49,7 @@ func exhibits() []exhibit {
 		of("adapt=off", deviceTCP, "pscw_put_lat:8"),
 		of("collect=off", simulatedCard, "fence_put_lat:8"),
 		of("inline=off", simulatedCard, "put_flush_lat:8"),
+		of("standback=off", deviceTCP, "halo_lat:16384"),
 		striped,
 		of("batches=off", deviceTCP, "pattern16_bw:1024"),
 		of("favour=off", deviceTCP, "put_flush_lat:8"),

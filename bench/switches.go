@@ -180,6 +180,7 @@ func overLinks() []toggle {
 		arranging("adapt", "of these ways windows leave out those that have shown not to pay", scheduler.Adapt),
 		joining("collect", "requests to the card, of which deferred operations and messages become some, are collected and posted together", world.WithBurst(1)),
 		joining("inline", "what is short goes to the card with the request that writes or sends it", world.WithInline(0)),
+		joining("standback", "what makes progress while a rank computes leaves it to the rank's own calls where they are frequent and nobody waits meanwhile", world.WithStandBack(false)),
 		joining("striping", "what is long takes all cards of ranks that have several (-rails, RMA_ADDRESS or RMA_IBV_DEVICE)", world.WithoutStriping()),
 		without("batches", "several requests and answers leave by one system call", tcp.Batches),
 		without("favour", "the connection that was heard last is looked at oftener than others", tcp.Favour),

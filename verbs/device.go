@@ -236,6 +236,11 @@ type Server interface {
 	// Heard counts, as it likes, what has come from peers, and what has been sent to them
 	// by polls. While it grows more is likely to come soon.
 	Heard() uint64
+	// Served counts what peers have asked of this side's memory and wait for: reads, atomics, and writes
+	// that their side hears the completion of. Where it grows Heard does.
+	Served() uint64
+	// Pending tells whether something of this side's waits for room to leave, and goes on only in a poll.
+	Pending() bool
 	// Dwell says whether a poll that finds nothing looks several times for something of
 	// the likeliest peer, which suits a rank that waits for nothing else. It tells how
 	// often one looks from now on: once, where it is off or the device never dwells.

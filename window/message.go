@@ -119,8 +119,12 @@ func (s *server) serve(from *world.Link, m *world.Message, payload []byte) error
 			c.tallies.packets.Store(true)
 			return s.packet(from, payload)
 		case m.Kind == messageLock:
+			from.Urgent()
 			return s.lock(from, m, payload)
 		case m.Kind == messageComplete:
+			if m.X != 0 {
+				from.Urgent()
+			}
 			return s.complete(from, m, payload)
 		}
 	case messageMark:
@@ -132,6 +136,9 @@ func (s *server) serve(from *world.Link, m *world.Message, payload []byte) error
 		c.world.BeforeTelling()
 		c.own.control.pair(from.Rank(), uintptr(m.A)).Store(uint32(m.X))
 	case messageUnlock:
+		if len(s.wishes) > 0 {
+			from.Urgent()
+		}
 		return s.unlock(from, m)
 	case messageGranted:
 		return s.granted(from, m, payload)

@@ -72,9 +72,13 @@ type endpoint struct {
 	stopped atomic.Bool
 	polls   atomic.Uint64
 	doze    chan struct{}
-	// waiting counts the waits of a crowded rank that look after the network, although
-	// others may have the processor for long between two of their polls.
+	// waiting counts the waits that look after the network, although, where ranks are
+	// crowded, others may have the processor for long between two of their polls. waited is
+	// when the last of them ended.
 	waiting atomic.Int32
+	waited  atomic.Int64
+	// demand is for the driver.
+	demand demand
 	// retries belong to progress; retrying tells that there are some. noRetries is empty,
 	// with place for them.
 	retries, noRetries []func() bool

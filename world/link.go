@@ -91,6 +91,9 @@ type Link struct {
 	// serving tells that a letter is served, after which replies are posted.
 	serving  atomic.Bool
 	unserved unserved
+	// letters is how many have come in one poll, that of the number heardIn. They belong to progress.
+	letters int
+	heardIn uint64
 	// tryAgain is goOn.
 	tryAgain func() bool
 	// ending is why the queue pair has ended, of which nobody was told yet. It belongs to

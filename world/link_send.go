@@ -442,6 +442,9 @@ func (l *Link) post(signalled bool) {
 	}
 	l.bytes, l.collected = 0, 0
 	l.stuck.Store(false)
+	if s := l.card.server; s != nil && s.Pending() {
+		l.world.wakeDriver()
+	}
 }
 
 // postStamped stamps letters and posts what is collected, up to one that needs two requests.

@@ -188,6 +188,13 @@ func (l *Link) completed(c *verbs.Completion) {
 		}
 		return
 	}
+	if polls := l.world.demand.polls; l.heardIn != polls {
+		l.heardIn, l.letters = polls, 0
+	}
+	if l.letters++; l.letters == linkReceives/2 {
+		// The rank may wait for room.
+		l.Urgent()
+	}
 	slot := int(c.ID &^ receiveID)
 	l.takeLetter(slot, l.slotMemory(slot)[:min(int(c.Bytes), l.world.linkLetter)])
 }
@@ -201,9 +208,16 @@ func brokenBy(c *verbs.Completion, pair verbs.QueuePair) error {
 	return c.Status
 }
 
+// Urgent tells that somebody waits for what a message has this rank do, though it is no question. It is for a
+// Service, of the message that it serves.
+func (l *Link) Urgent() { l.world.demand.urgent++ }
+
 // serve does what a message asks.
 func (l *Link) serve(m *Message, payload []byte) error {
 	w := l.world
+	if m.question {
+		l.Urgent()
+	}
 	switch {
 	case m.Kind >= FirstKind && w.Failure(l.rank) != nil:
 		// What it held others may have by now. Of meetings what it has said counts.

@@ -66,6 +66,7 @@ type settings struct {
 	// without are optimizations to leave out.
 	burst   int
 	inline  int
+	eager   bool
 	without tcp.Optimization
 	ways
 	// rails is how many cards a rank has that is simulated; striping is rails.Striping if it is to be
@@ -164,6 +165,10 @@ func WithBurst(requests int) Option {
 func WithInline(most int) Option {
 	return func(s *settings) { s.inline = max(most, 0) }
 }
+
+// WithStandBack says whether what makes progress while the program computes stands back where the program calls
+// often, and no other rank waits for it meanwhile: by 1 ms at most. It does without it. It is for measuring.
+func WithStandBack(on bool) Option { return func(s *settings) { s.eager = !on } }
 
 // WithTransfers has memory that a card does not know get to it only in some of the ways that there
 // are: those that keep nothing, transfer.Copy, CopyPipeline, Superpipeline, Register and Pipeline, and

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/onesided/rma/verbs"
@@ -32,6 +33,7 @@ func (w *World) tryPoll() int {
 // poll is Poll with the mutex of progress.
 func (w *World) poll() int {
 	n, ending := 0, len(w.ending)
+	w.demand.polls++
 	w.root.readObituaries()
 	for _, c := range w.cards {
 		if c != nil {
@@ -46,6 +48,12 @@ func (w *World) poll() int {
 	}
 	if w.news.some.Load() {
 		w.passOn()
+	}
+	if w.demand.urgent != w.demand.served {
+		w.demand.served = w.demand.urgent
+		if now := w.Now(); w.waiting.Load() == 0 && now-time.Duration(w.waited.Load()) >= lateAfter {
+			w.demand.last.Store(int64(now))
+		}
 	}
 	if n == 0 && w.unseen.Load() {
 		// Behind what has come of it.
@@ -73,6 +81,7 @@ func (w *World) pollCard(c *card) int {
 		for _, caller := range w.callers[:n] {
 			w.accept(c, caller)
 		}
+		w.demand.urgent++
 		clear(w.callers[:n])
 	}
 	if c.rings != nil {
@@ -96,6 +105,10 @@ func (w *World) pollCard(c *card) int {
 		if heard := c.server.Heard(); heard != c.heard {
 			c.heard = heard
 			n++
+			if served := c.server.Served(); served != c.served {
+				c.served = served
+				w.demand.urgent++
+			}
 		}
 	}
 	return n
@@ -155,6 +168,12 @@ func (w *World) retry() {
 // after a shortestStandBack at first, and less often the longer that goes on. Go's timers
 // are no finer than the first; the second is what an origin may have to wait when a long
 // wait of this rank has ended.
+//
+// A program that computes in between, but calls often, is disturbed by a driver that is woken by
+// all that comes, and more than its call would be by finding it: the driver takes a core from a rank,
+// and what the runtime does about its sleeps another part of it. So while nobody has missed it for
+// calm the driver stands back for a shortestStandBack wherever others have polled at all since it
+// last looked. Who waits for an answer meanwhile waits that long at most, and once in calm.
 const (
 	shortestStandBack = time.Millisecond
 	longestStandBack  = 8 * time.Millisecond
@@ -174,18 +193,42 @@ type attendance struct {
 	since time.Time
 }
 
-// enough tells whether the polls since it was last asked are those of somebody who waits.
-// A short time tells nothing: a single wait may fill it. Of one who waits in a crowded job
+// look tells whether the polls since it was last asked are enough: those of somebody who waits; and whether there
+// were some. A short time tells nothing: a single wait may fill it. Of one who waits in a crowded job
 // any poll is enough, because others may have the processor for long before the next; who
 // makes none is asleep for long, and so the driver may be.
-func (a *attendance) enough(polls uint64, now time.Time, crowded bool) bool {
+func (a *attendance) look(polls uint64, now time.Time, crowded bool) (enough, some bool) {
 	passed := now.Sub(a.since)
 	if passed < shortestStandBack {
-		return crowded
+		return crowded, crowded
 	}
 	grown := polls - a.polls
 	a.polls, a.since = polls, now
-	return grown >= uint64(passed/pollsApart) || crowded && grown > 0
+	return grown >= uint64(passed/pollsApart) || crowded && grown > 0, grown > 0
+}
+
+const (
+	// What comes later than lateAfter behind a wait the driver would have found sooner than the next.
+	lateAfter = 100 * time.Microsecond
+	// calmAfter is how long nobody has missed the driver where it need not hurry.
+	calmAfter = 10 * time.Millisecond
+)
+
+// A demand is what tells whether peers need the driver: somebody of theirs waits for what this rank serves, or
+// sends no more before. It belongs to progress, but for last.
+type demand struct {
+	// urgent counts what they wait for; of that served has been looked at. polls numbers the polls.
+	urgent, served, polls uint64
+	// last is when something was served of that while nobody waited here, and nobody had for lateAfter.
+	last atomic.Int64
+}
+
+// calm tells whether the driver may stand back from a rank that calls often: nobody has missed it lately, and nothing
+// is on its way that only a poll sends on.
+func (w *World) calm() bool {
+	c := w.cards[networkCard]
+	return c != nil && !w.settings.eager && !(c.server != nil && c.server.Pending()) && !w.retrying.Load() &&
+		w.Now()-time.Duration(w.demand.last.Load()) >= calmAfter
 }
 
 // attended counts a time between two polls, in which others had the processor, as the
@@ -222,14 +265,29 @@ func (w *World) drive() {
 		timer := time.NewTimer(standBack)
 		defer timer.Stop()
 		for !w.stopped.Load() {
-			if w.needless(&others) && !w.nap(timer, standBack) {
-				standBack = min(2*standBack, longestStandBack)
-				continue
+			switch enough, some := w.others(&others); {
+			case enough:
+				if !w.nap(timer, standBack) {
+					standBack = min(2*standBack, longestStandBack)
+					continue
+				}
+			case some && w.calm():
+				if !w.nap(timer, shortestStandBack) {
+					continue
+				}
 			}
 			standBack = shortestStandBack
 			ticket := channel.Prepare()
 			w.leaveRings()
-			if !w.stopped.Load() && w.tryPoll() == 0 {
+			if !w.post.mu.TryLock() {
+				// Somebody makes progress, who may have lost the processor to this goroutine.
+				channel.Finish()
+				w.nap(timer, shortestStandBack)
+				continue
+			}
+			found := w.poll()
+			w.post.mu.Unlock()
+			if found == 0 && !w.stopped.Load() {
 				limit = min(2*limit, longestSleep)
 				if w.retrying.Load() {
 					limit = min(limit, longestRetry)
@@ -243,11 +301,19 @@ func (w *World) drive() {
 	})
 }
 
-// needless tells whether others look after the network. A driver that slept there as well
+// others tells whether others look after the network enough, or at all. A driver that slept there as well
 // would be woken by all that comes, and the runtime's own threads by it, which with many
 // processes on few cores takes the processor from those waited for.
-func (w *World) needless(others *attendance) bool {
-	return others.enough(w.polls.Load(), time.Now(), w.waiting.Load() > 0)
+func (w *World) others(a *attendance) (enough, some bool) {
+	return a.look(w.polls.Load(), time.Now(), w.crowded && w.waiting.Load() > 0)
+}
+
+// wakeDriver has the driver attend at once, if it stands back.
+func (w *World) wakeDriver() {
+	select {
+	case w.doze <- struct{}{}:
+	default:
+	}
 }
 
 // nap waits that long, or until somebody goes to sleep who relies on the driver, and

@@ -14,29 +14,31 @@ import (
 )
 
 // The driver stands back for polls as frequent as those of a rank that waits most of the
-// time, and for no others.
+// time, and hears of others.
 func TestAttendance(t *testing.T) {
 	for _, c := range []struct {
-		name    string
-		polls   uint64
-		passed  time.Duration
-		crowded bool
-		want    bool
+		name         string
+		polls        uint64
+		passed       time.Duration
+		crowded      bool
+		enough, some bool
 	}{
-		{"a wait that goes on", 800, time.Millisecond, false, true},
-		{"waits of messages that take longer than polls", 120, time.Millisecond, false, true},
-		{"a short wait in a millisecond", 40, time.Millisecond, false, false},
-		{"short waits in eight", 320, 8 * time.Millisecond, false, false},
-		{"a poll by who asks whether all is done", 1, time.Millisecond, false, false},
-		{"nobody", 0, time.Second, false, false},
-		{"a wait just now, of which nobody knows how long it takes", 40, 20 * time.Microsecond, false, false},
-		{"a wait in a crowd", 1, 8 * time.Millisecond, true, true},
-		{"a wait in a crowd that has just begun", 0, 20 * time.Microsecond, true, true},
-		{"one that is asleep in a crowd", 0, 8 * time.Millisecond, true, false},
+		{"a wait that goes on", 800, time.Millisecond, false, true, true},
+		{"waits of messages that take longer than polls", 120, time.Millisecond, false, true, true},
+		{"a short wait in a millisecond", 40, time.Millisecond, false, false, true},
+		{"short waits in eight", 320, 8 * time.Millisecond, false, false, true},
+		{"a poll by who asks whether all is done", 1, time.Millisecond, false, false, true},
+		{"nobody", 0, time.Second, false, false, false},
+		{"a wait just now, of which nobody knows how long it takes", 40, 20 * time.Microsecond, false, false, false},
+		{"a wait in a crowd", 1, 8 * time.Millisecond, true, true, true},
+		{"a wait in a crowd that has just begun", 0, 20 * time.Microsecond, true, true, true},
+		{"one that is asleep in a crowd", 0, 8 * time.Millisecond, true, false, false},
 	} {
 		begin := time.Now()
 		others := attendance{polls: 1000, since: begin}
-		require.Equal(t, c.want, others.enough(1000+c.polls, begin.Add(c.passed), c.crowded), c.name)
+		enough, some := others.look(1000+c.polls, begin.Add(c.passed), c.crowded)
+		require.Equal(t, c.enough, enough, c.name)
+		require.Equal(t, c.some, some, c.name)
 	}
 }
 
@@ -48,12 +50,137 @@ func TestAttendanceAddsUp(t *testing.T) {
 	for range 100 {
 		at = at.Add(20 * time.Microsecond)
 		polls += 16
-		if others.enough(polls, at, false) {
+		if isEnough(others.look(polls, at, false)) {
 			enough++
 		}
 	}
 	require.Equal(t, 2, enough, "in two milliseconds")
-	require.False(t, others.enough(polls, at.Add(time.Millisecond), false), "after the last poll")
+	require.False(t, isEnough(others.look(polls, at.Add(time.Millisecond), false)), "after the last poll")
+}
+
+func isEnough(enough, _ bool) bool { return enough }
+
+// The driver is missed where somebody waits for what comes while this rank neither waits nor has just waited.
+func TestCalm(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		set   func(w *World)
+		urges bool
+		calm  bool
+	}{
+		{"a rank that nobody needs", func(*World) {}, false, true},
+		{"somebody waits, behind a computation", func(*World) {}, true, false},
+		{"somebody waits, and so does this rank", func(w *World) { w.waiting.Add(1) }, true, true},
+		{"somebody waits, just behind a wait", func(w *World) { w.waited.Store(int64(w.Now())) }, true, true},
+		{"something is to be retried", func(w *World) { w.retrying.Store(true) }, false, false},
+		{"a rank that is to have it eager", func(w *World) { w.settings.eager = true }, false, false},
+	} {
+		runApart(t, 1, func(_ context.Context, w *World) error {
+			w.stopDriver()
+			for w.Now() < 2*calmAfter {
+				time.Sleep(time.Millisecond)
+			}
+			w.waiting.Store(0)
+			w.waited.Store(0)
+			w.demand.last.Store(0)
+			w.Exclude(func() {
+				c.set(w)
+				if c.urges {
+					w.demand.urgent++
+				}
+				w.poll()
+			})
+			c.set(w)
+			assert.Equal(t, c.calm, w.calm(), c.name)
+			w.waiting.Store(0)
+			w.retrying.Store(false)
+			return nil
+		})
+	}
+}
+
+// A question, a lock's message and a link whose receives run out are what somebody waits for; a message is not.
+func TestUrgent(t *testing.T) {
+	var service echo
+	urgent := make(chan uint64, 1)
+	runApart(t, 2, func(ctx context.Context, w *World) error {
+		defer w.Serve(7, &service)()
+		w.stopDriver()
+		l, err := w.Link(1 - w.rank)
+		if err := errors.Join(err, w.Barrier(ctx)); err != nil {
+			return err
+		}
+		count := func() (n uint64) {
+			w.Exclude(func() { n = w.demand.urgent })
+			return n
+		}
+		for _, ask := range []bool{false, true} {
+			told := service.told.Load()
+			if w.rank == 0 {
+				before := count()
+				urgent <- before
+				for service.told.Load() == told {
+					w.Poll()
+				}
+				if grown := count() > before; grown != ask {
+					return fmt.Errorf("a message, asking: %v, and somebody waits: %v", ask, grown)
+				}
+			} else {
+				<-urgent
+				m := Message{Kind: FirstKind + 1, Service: 7, X: 1}
+				if err := l.Tell(&m, nil); err != nil {
+					return err
+				}
+				if ask {
+					if err := l.Flush(ctx); err != nil {
+						return err
+					}
+				}
+				l.Post()
+			}
+			if err := w.Barrier(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// A rank that has called often, and been left alone, serves others when it computes for long.
+func TestCalmServes(t *testing.T) {
+	quiet, asked := make(chan struct{}), make(chan struct{})
+	runApart(t, 2, func(ctx context.Context, w *World) error {
+		l, err := w.Link(1 - w.rank)
+		if err := errors.Join(err, w.Barrier(ctx)); err != nil {
+			return err
+		}
+		if w.rank == 0 {
+			<-quiet
+			if err := errors.Join(l.Ask(ctx, &Message{Kind: kindFlush}, nil, nil), l.Flush(ctx)); err != nil {
+				return err
+			}
+			close(asked)
+			return w.Barrier(ctx)
+		}
+		w.KeepProgress()
+		for begun := time.Now(); time.Since(begun) < 5*calmAfter || !w.calm(); {
+			for end := time.Now().Add(300 * time.Microsecond); time.Now().Before(end); {
+			}
+			w.Poll()
+			if time.Since(begun) > 20*time.Second {
+				return errors.New("somebody has missed the driver of a rank that nobody asks anything")
+			}
+		}
+		close(quiet)
+		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+			select {
+			case <-asked:
+				return w.Barrier(ctx)
+			default:
+			}
+		}
+		return errors.New("a question has no answer while this rank computes")
+	})
 }
 
 // A rank that sleeps while it waits attends to the network as well as one that polls.
@@ -66,7 +193,7 @@ func TestAsleepAttends(t *testing.T) {
 		for wait.Pause(ctx) == nil {
 		}
 		wait.Finish()
-		require.True(t, others.enough(w.polls.Load(), time.Now(), false), "%d polls", w.polls.Load())
+		require.True(t, isEnough(others.look(w.polls.Load(), time.Now(), false)), "%d polls", w.polls.Load())
 		return nil
 	})
 }
@@ -93,9 +220,9 @@ func TestCrowdedWaitAttends(t *testing.T) {
 					return err
 				}
 			}
-			require.Equal(t, c.want, w.needless(&attendance{w.polls.Load(), time.Now()}), "%+v", c)
+			require.Equal(t, c.want, isEnough(w.others(&attendance{w.polls.Load(), time.Now()})), "%+v", c)
 			wait.Finish()
-			require.False(t, w.needless(&attendance{w.polls.Load(), time.Now()}), "%+v: behind the wait", c)
+			require.False(t, isEnough(w.others(&attendance{w.polls.Load(), time.Now()})), "%+v: behind the wait", c)
 			return nil
 		})
 	}

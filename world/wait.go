@@ -60,7 +60,7 @@ type Waiter struct {
 	quiet bool
 	// vigilant tells that the vigil has noted this wait, told that it has ended it once.
 	vigilant, told bool
-	// counted tells that this wait is one of endpoint.waiting.
+	// counted tells that this wait is one of endpoint.waiting, as it is behind its first Poll.
 	counted bool
 	ticket  uint32
 	stop    func() bool
@@ -97,11 +97,12 @@ func (p *Waiter) pause(ctx context.Context) error {
 		spin.Relax()
 		return nil
 	}
-	if p.world.crowded && !p.counted {
+	some := p.world.Poll() > 0
+	if !p.counted && p.world.cards[networkCard] != nil {
 		p.counted = true
 		p.world.waiting.Add(1)
 	}
-	if p.world.Poll() > 0 {
+	if some {
 		// Where something has come more is likely to.
 		p.rest()
 		p.rounds = p.world.spinRounds
@@ -193,10 +194,7 @@ func (p *Waiter) handOver() {
 		return
 	}
 	p.uncount()
-	select {
-	case w.doze <- struct{}{}:
-	default:
-	}
+	w.wakeDriver()
 }
 
 func (p *Waiter) rest() {
@@ -220,6 +218,7 @@ func (p *Waiter) restart() {
 func (p *Waiter) uncount() {
 	if p.counted {
 		p.counted = false
+		p.world.waited.Store(int64(p.world.Now()))
 		p.world.waiting.Add(-1)
 	}
 }

@@ -3,6 +3,7 @@ package rails
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -190,6 +191,21 @@ func (s server) Heard() (heard uint64) {
 		}
 	}
 	return heard
+}
+
+// Served counts what the rails do.
+func (s server) Served() (served uint64) {
+	for _, rail := range s.d.servers {
+		if rail != nil {
+			served += rail.Served()
+		}
+	}
+	return served
+}
+
+// Pending tells whether something of a rail's is.
+func (s server) Pending() bool {
+	return slices.ContainsFunc(s.d.servers, func(rail verbs.Server) bool { return rail != nil && rail.Pending() })
 }
 
 // Dwell has all rails dwell, or not, and tells how often rail 0 looks.

@@ -55,6 +55,8 @@ type device struct {
 	pressAt           time.Duration
 	// heardOf counts reads that got something, and visits that sent something.
 	heardOf atomic.Uint64
+	// served counts the peers' reads and atomics, and their signalled writes.
+	served atomic.Uint64
 	// frames counts those that were made.
 	frames atomic.Uint64
 	// looks is how often a drive looks at that connection.
@@ -133,6 +135,12 @@ func (d *device) Frames() uint64 { return d.frames.Load() }
 // Heard counts how often something has come from peers, or left for them when their turn
 // to be visited came.
 func (d *device) Heard() uint64 { return d.heardOf.Load() }
+
+// Served counts what peers wait for that they ask of this side's memory.
+func (d *device) Served() uint64 { return d.served.Load() }
+
+// Pending tells whether output waits for room.
+func (d *device) Pending() bool { return d.blocked.Load() != 0 }
 
 // dwellLooks at one connection take about as long as three more polls would that look
 // once, and see what comes within half the time.

@@ -136,6 +136,9 @@ func (c *connection) messagePlaced() {
 	in.carried = m.request
 	if m.flags&flagSignalled != 0 {
 		c.out.acknowledge = true
+		if m.kind != kindSend {
+			c.device.served.Add(1)
+		}
 		// To a message there is likely to be an answer; a write is nobody's to answer.
 		if m.kind == kindSend && c.device.options.has(Riding) {
 			c.ride()
@@ -193,6 +196,7 @@ func (c *connection) takeQuestion(f *frame) {
 		a.atomics++
 	}
 	c.in.carried = f.request
+	c.device.served.Add(1)
 	a.push(next)
 }
 

@@ -101,6 +101,9 @@ func (p *cardPair) carryOut(r verbs.SendRequest) (status verbs.Status, wait bool
 	if !there.broken("what comes is not heard") {
 		there.heard++
 	}
+	if (r.Opcode >= verbs.OpRDMAWrite || there.broken("what is sent is counted as served")) && !there.broken("what is served is not counted") {
+		there.served++
+	}
 	if p.peer.state == verbs.StateError {
 		return verbs.StatusRetryExceeded, false
 	}

@@ -69,7 +69,8 @@ type card struct {
 	watches   []*watch
 	neighbors map[string]*cardNeighbor
 	clock     time.Duration
-	heard     uint64
+	// heard counts requests of peers, served those that are of memory.
+	heard, served uint64
 }
 
 func (c *card) Heard() uint64 {
@@ -77,6 +78,15 @@ func (c *card) Heard() uint64 {
 	defer c.mu.Unlock()
 	return c.heard
 }
+
+func (c *card) Served() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.served
+}
+
+// Pending is false: what a card sends is there.
+func (c *card) Pending() bool { return false }
 
 func (c *card) Dwell(on bool) (looks int) {
 	switch {

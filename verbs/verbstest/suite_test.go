@@ -98,6 +98,8 @@ func pipe(n *network) *link {
 // others that are not named here.
 var defects = []struct{ defect, by string }{
 	{"what comes is not heard", "Serving/what is served is heard"},
+	{"what is served is not counted", "Serving/what peers wait for is counted"},
+	{"what is sent is counted as served", "Serving/what peers wait for is counted"},
 	{"a poll is said not to look", "Serving/a poll looks at least once"},
 	{"dwelling does not end", "Serving/a poll looks at least once"},
 	{"the clock goes back", "Device/the clock never goes back"},
