@@ -78,7 +78,7 @@ func parseIntroduction(text string) (introduction, error) {
 // introduce tells of this rank, and opens its device for shared memory if it can be
 // wanted.
 func introduce(rank, size int, s settings) (introduction, verbs.Device, error) {
-	me := introduction{rank: rank, size: size, device: s.device, cores: runtime.NumCPU(), ways: s.ways}
+	me := introduction{rank: rank, size: size, device: s.device, cores: s.cores, ways: s.ways}
 	me.machine, me.net, me.host = whereabouts(s.host)
 	if rank == 0 {
 		key := s.key

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -206,9 +207,13 @@ func TestLaterOfTheDead(t *testing.T) {
 func TestMeetBeforeLater(t *testing.T) {
 	// The ranks of a crowded job meet at the root.
 	for _, n := range []int{2, 5} {
-		for _, crowded := range []bool{false, true} {
-			runApart(t, n, func(ctx context.Context, w *World) error {
-				w.crowded, w.rooted = crowded, crowded
+		for _, cores := range []int{n, 1} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			require.NoError(t, Run(ctx, n, func(ctx context.Context, w *World) error {
+				if crowded := cores < n; w.crowded != crowded || w.rooted != crowded {
+					return fmt.Errorf("%d ranks on %d cores: crowded is %v, and rooted %v", n, cores, w.crowded, w.rooted)
+				}
 				gate := new(gated)
 				defer w.Serve(gateService, gate)()
 				err := w.Barrier(ctx)
@@ -229,7 +234,7 @@ func TestMeetBeforeLater(t *testing.T) {
 				}
 				gate.open.Store(true)
 				return errors.Join(err, until(ctx, w, "nothing waits", func() bool { return gate.waiting.Load() == 0 }), w.Barrier(ctx))
-			})
+			}, append(apart(), func(s *settings) { s.cores = cores })...))
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/netip"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -30,7 +31,9 @@ type settings struct {
 	// device is the only one to use, empty for the best.
 	device string
 	host   string
-	key    []byte
+	// cores is how many this machine has.
+	cores int
+	key   []byte
 	// address is where to listen, as package address understands it, or several with commas
 	// between them; empty for the best. They have been found to be listen.
 	address string
@@ -242,7 +245,7 @@ func WithSilence(d time.Duration) Option { return func(s *settings) { s.silence 
 
 func newSettings(options []Option) (settings, error) {
 	s := settings{
-		logger: slog.New(slog.DiscardHandler), patience: DefaultPatience, silence: DefaultSilence, rails: 1, burst: defaultBurst, inline: math.MaxInt,
+		logger: slog.New(slog.DiscardHandler), cores: runtime.NumCPU(), patience: DefaultPatience, silence: DefaultSilence, rails: 1, burst: defaultBurst, inline: math.MaxInt,
 		transfers: transfer.All, kept: regcache.Limits{Bytes: DefaultKeptBytes, Regions: DefaultKeptRegions},
 		address: os.Getenv("RMA_ADDRESS"),
 		device:  os.Getenv("RMA_DEVICE"), host: os.Getenv("RMA_HOST"), trace: os.Getenv("RMA_TRACE"), statsTo: os.Getenv("RMA_STATS"), debug: os.Getenv("RMA_DEBUG") != "",
