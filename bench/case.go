@@ -140,6 +140,8 @@ func cases() []*benchCase {
 			scene: passive, sizes: []int{1000}, origin: updateMany, iterations: rates, value: rate},
 		{name: "count_rate", unit: operations, about: "1000 accumulates (sum of one int64) at random places of 64 MB, one flush",
 			scene: passive, sizes: []int{1000}, origin: countMany, iterations: rates, value: rate, own: true},
+		{name: "count_each_rate", unit: operations, about: "the same by one AccumulateEach",
+			scene: passive, sizes: []int{1000}, origin: countEach, iterations: rates, value: rate, own: true},
 		{name: "row_rate", unit: operations, about: "1000 puts of 8 bytes, every other 8 of the origin's, side by side at the target, one flush",
 			scene: passive, sizes: []int{1000}, origin: rowMany, iterations: rates, value: rate, own: true},
 		{name: "mixed_rate", unit: operations, about: "500 accumulates (xor of one uint64) and 500 gets of 8 bytes in turn at random places of 64 MB, one flush",

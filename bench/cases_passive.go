@@ -100,6 +100,20 @@ func countMany(ctx context.Context, b *board, n int) error {
 	return b.ints.Flush(ctx, 1)
 }
 
+// countEach makes the accumulates of countMany by one call.
+func countEach(ctx context.Context, b *board, n int) error {
+	if len(b.ones) != n {
+		b.ones, b.places = make([]int64, n), make([]int, n)
+	}
+	for i := range b.places {
+		b.places[i] = b.spot()
+	}
+	if err := b.ints.AccumulateEach(window.Sum, b.ones, 1, b.places); err != nil {
+		return err
+	}
+	return b.ints.Flush(ctx, 1)
+}
+
 func rowMany(ctx context.Context, b *board, n int) error {
 	for j := range n {
 		from := j * 16

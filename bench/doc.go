@@ -47,7 +47,7 @@
 // that no broadcast is begun before another has arrived.
 //
 // The hashtable cases measure the table of examples/hashtable, with keys of 8 bytes and
-// values of 8 that all belong to rank 1. They, count_rate, row_rate, mixed_rate, overlap_put_lat, halo_lat and
+// values of 8 that all belong to rank 1. They, count_rate, count_each_rate, row_rate, mixed_rate, overlap_put_lat, halo_lat and
 // *_target_cpu are not in the peers' programs.
 //
 // With -device tcp the ranks get RMA_DEVICE=tcp, and with -device ibv RMA_DEVICE=ibv; a rank

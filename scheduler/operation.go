@@ -1,6 +1,8 @@
 package scheduler
 
 import (
+	"slices"
+
 	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/aggregate/reduce"
 )
@@ -95,6 +97,26 @@ func (q *Queue) Accumulate(op reduce.Op, element reduce.Kind, bytes int, offset,
 	o.Op, o.Element, o.Run, o.words = op, element, 1, int32(len(q.words))
 	q.words = append(q.words, offset, operand)
 	q.growing = true
+}
+
+// Accumulates adds so many accumulates at once, as part of a run, and gives the places of their offsets and operands, by
+// turns: see Accumulate, and Run.
+func (q *Queue) Accumulates(op reduce.Op, element reduce.Kind, bytes, count int) []uint64 {
+	first := len(q.words)
+	q.words = slices.Grow(q.words, 2*count)[:first+2*count]
+	if q.growing {
+		if o := &q.Operations[len(q.Operations)-1]; o.Op == op && o.Element == element {
+			o.Run += int32(count)
+			o.Bytes += bytes * count
+			q.count += count
+			return q.words[first:]
+		}
+	}
+	o := q.Add(aggregate.Accumulate, bytes*count)
+	o.Op, o.Element, o.Run, o.words = op, element, int32(count), int32(first)
+	q.count += count - 1
+	q.growing = true
+	return q.words[first:]
 }
 
 // Run is the accumulates of a run of the queue: the offset and the operand of each, by turns.

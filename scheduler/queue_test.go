@@ -107,16 +107,23 @@ func TestRuns(t *testing.T) {
 				want = want[n:]
 				ended = ended || len(want) == 0
 			default:
-				op, word := reduce.Op(r.IntN(2)), []uint64{r.Uint64(), r.Uint64()}
-				q.Accumulate(op, reduce.Uint16, 2, word[0], word[1])
+				op, words := reduce.Op(r.IntN(2)), []uint64{r.Uint64(), r.Uint64()}
+				if r.IntN(2) == 0 {
+					q.Accumulate(op, reduce.Uint16, 2, words[0], words[1])
+				} else {
+					for range r.IntN(5) {
+						words = append(words, r.Uint64(), r.Uint64())
+					}
+					require.Equal(t, len(words), copy(q.Accumulates(op, reduce.Uint16, 2, len(words)/2), words))
+				}
 				last := len(want) - 1
 				if ended || op != is {
-					want = append(want, word)
+					want = append(want, words)
 				} else {
-					want[last] = append(want[last], word...)
+					want[last] = append(want[last], words...)
 				}
 				ended, is = false, op
-				length++
+				length += len(words) / 2
 			}
 			require.Len(t, q.Operations, len(want))
 			require.Equal(t, length, q.Len())

@@ -185,6 +185,7 @@ var nothingAllocated = register("nothing allocated", func(s *script) {
 	win := allocate[int64](s, 100)
 	single := allocate[float64](s, 100, window.SingleElement())
 	one, many, result := []int64{1}, make([]int64, 90), make([]int64, 90)
+	places := make([]int, len(many))
 	var old int64
 	var oldFloat float64
 	strided, contiguous := window.Strided(5, 2, 4), window.Contiguous(10)
@@ -202,6 +203,7 @@ var nothingAllocated = register("nothing allocated", func(s *script) {
 			s.ok(win.Get(result, target, 3))
 			s.ok(win.Accumulate(window.Sum, one, target, 5))
 			s.ok(win.Accumulate(window.Max, many, target, 5))
+			s.ok(win.AccumulateEach(window.Sum, many, target, places))
 			s.ok(win.GetAccumulate(window.Sum, many, result, target, 5))
 			s.ok(win.FetchAndOp(window.Xor, 1, &old, target, 5))
 			s.ok(win.CompareAndSwap(1, 2, &old, target, 5))

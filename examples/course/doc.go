@@ -63,6 +63,7 @@
 //	MPI_Get_accumulate, MPI_Fetch_and_op      win.GetAccumulate, win.FetchAndOp
 //	MPI_Compare_and_swap                      win.CompareAndSwap
 //	MPI_Rput, MPI_Wait, MPI_Test              win.RPut, request.Wait, request.Test
+//	MPI_Accumulate of single elements         win.AccumulateEach
 //	MPI_Type_vector, MPI_Type_indexed         window.Strided, window.Indexed with win.PutLayout …
 //	MPI_Win_fence with MPI_MODE_NOSUCCEED …   win.Fence with window.NoSucceed …
 //	MPI_Win_start, _complete, _post, _wait    win.Start, win.Complete, win.Post, win.Wait

@@ -15,9 +15,9 @@ type Array[T window.Element] struct {
 	Map
 	world *world.World
 	win   *window.Window[T]
-	// touched are the ranks that have something of the operation at hand, each marked.
+	// touched are the ranks that have something of the operation at hand, and hands what that is.
 	touched []int
-	marked  []bool
+	hands   []hand[T]
 }
 
 // shape is what all ranks have to pass alike.
@@ -53,7 +53,7 @@ func New[T window.Element](ctx context.Context, w *world.World, length int, d Di
 	if err := win.LockAll(ctx, window.NoCheck); err != nil {
 		return nil, errors.Join(fmt.Errorf("globalarray: New: %w", err), win.Close())
 	}
-	return &Array[T]{Map: m, world: w, win: win, touched: make([]int, 0, w.Size()), marked: make([]bool, w.Size())}, nil
+	return &Array[T]{Map: m, world: w, win: win, touched: make([]int, 0, w.Size()), hands: make([]hand[T], w.Size())}, nil
 }
 
 // Close ends the array. It is collective, and ends on every rank when all have called it.

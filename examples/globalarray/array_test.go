@@ -66,7 +66,7 @@ func mixedOn(ctx context.Context, w *world.World, d globalarray.Distribution) (e
 	// Every rank adds to some elements, several times to some. All draw the same for all.
 	random := rand.New(rand.NewPCG(1, 2))
 	for rank := range w.Size() {
-		values, indices := make([]int64, 300), make([]int, 300)
+		values, indices := make([]int64, 9000), make([]int, 9000)
 		for i := range values {
 			values[i], indices[i] = random.Int64N(1000), random.IntN(length)
 			want[indices[i]] += values[i]

@@ -29,7 +29,8 @@
 // elements by Local others may read behind the next Sync, and the other way round.
 //
 // The elements of one operation go to their ranks together: all are issued, then each rank that has some of
-// them is flushed once. Nothing is allocated.
+// them is flushed once. Accumulate deals what it was given to the ranks first, 4096 elements at a time, and accumulates what a
+// rank has by one call. Nothing is allocated, but for that the first time.
 //
 // An index out of range is a *RangeError before anything has been issued.
 package globalarray

@@ -50,9 +50,48 @@ func (a *Array[T]) Scatter(ctx context.Context, values []T, indices []int) error
 // Accumulate combines the elements of indices with values, of which there are as many. Indices may come
 // several times. It is atomic for each element.
 func (a *Array[T]) Accumulate(ctx context.Context, op window.Op, values []T, indices []int) error {
-	return a.each(ctx, "Accumulate", len(values), indices, func(i, rank, displacement int) error {
-		return a.win.Accumulate(op, values[i:i+1:i+1], rank, displacement)
-	})
+	if err := a.inRange("Accumulate", len(values), indices); err != nil {
+		return err
+	}
+	var err error
+	for err == nil && len(indices) > 0 {
+		n := min(len(indices), mostDealt)
+		err = a.deal(op, values[:n], indices[:n])
+		values, indices = values[n:], indices[n:]
+	}
+	return a.complete(ctx, "Accumulate", err)
+}
+
+// mostDealt bounds the copies of values that are dealt to ranks, and keeps them in the cache.
+const mostDealt = 4096
+
+// A hand is what a rank is dealt of an operation.
+type hand[T window.Element] struct {
+	values        []T
+	displacements []int
+	// touched tells that the rank has something of the operation.
+	touched bool
+}
+
+// deal accumulates values, those of each rank together.
+func (a *Array[T]) deal(op window.Op, values []T, indices []int) error {
+	for i, index := range indices {
+		rank, displacement := a.Where(index)
+		h := &a.hands[rank]
+		if !h.touched {
+			a.touch(rank)
+		}
+		h.values, h.displacements = append(h.values, values[i]), append(h.displacements, displacement)
+	}
+	var err error
+	for _, rank := range a.touched {
+		h := &a.hands[rank]
+		if err == nil {
+			err = a.win.AccumulateEach(op, h.values, rank, h.displacements)
+		}
+		h.values, h.displacements = h.values[:0], h.displacements[:0]
+	}
+	return err
 }
 
 // FetchAndOp combines the elements of indices with values, of which there are as many, and gives what the
@@ -73,13 +112,8 @@ func (a *Array[T]) FetchAndOp(ctx context.Context, op window.Op, values, results
 
 // each does something to the elements of indices, of which there have to be n, after a look at all of them.
 func (a *Array[T]) each(ctx context.Context, op string, n int, indices []int, do func(i, rank, displacement int) error) error {
-	if n != len(indices) {
-		return fmt.Errorf("globalarray: %s: %w: %d indices for %d elements; allowed are as many", op, ErrArgument, len(indices), n)
-	}
-	for at, index := range indices {
-		if uint(index) >= uint(a.length) {
-			return &RangeError{Op: op, Index: index, At: at, Count: len(indices), Len: a.length}
-		}
+	if err := a.inRange(op, n, indices); err != nil {
+		return err
 	}
 	var err error
 	for i, index := range indices {
@@ -92,10 +126,23 @@ func (a *Array[T]) each(ctx context.Context, op string, n int, indices []int, do
 	return a.complete(ctx, op, err)
 }
 
+// inRange tells why an operation on n elements that indices tell of is refused, if so.
+func (a *Array[T]) inRange(op string, n int, indices []int) error {
+	if n != len(indices) {
+		return fmt.Errorf("globalarray: %s: %w: %d indices for %d elements; allowed are as many", op, ErrArgument, len(indices), n)
+	}
+	for at, index := range indices {
+		if uint(index) >= uint(a.length) {
+			return &RangeError{Op: op, Index: index, At: at, Count: len(indices), Len: a.length}
+		}
+	}
+	return nil
+}
+
 // touch notes a rank that has something of the operation.
 func (a *Array[T]) touch(rank int) {
-	if !a.marked[rank] {
-		a.marked[rank] = true
+	if h := &a.hands[rank]; !h.touched {
+		h.touched = true
 		a.touched = append(a.touched, rank)
 	}
 }
@@ -104,7 +151,7 @@ func (a *Array[T]) touch(rank int) {
 // was issued has come to its end when it returns, unless a rank or ctx has ended.
 func (a *Array[T]) complete(ctx context.Context, op string, err error) error {
 	for _, rank := range a.touched {
-		a.marked[rank] = false
+		a.hands[rank].touched = false
 		if e := a.win.Flush(ctx, rank); err == nil {
 			err = e
 		}

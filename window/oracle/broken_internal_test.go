@@ -48,7 +48,7 @@ var defects = []defect{
 	}, 3},
 	{"an operation is another", func(s *Step) (*Step, bool) {
 		if s.Call.combines() && s.Op == window.Max && s.Call != CompareAndSwap && !s.Refused {
-			return with(s, func(s *Step) { s.Op = window.Sum }), false
+			return with(s, func(s *Step) { s.Op = window.Min }), false
 		}
 		return s, false
 	}, 4},

@@ -373,7 +373,7 @@ func (d *drawer) lay(s *Step, call Call) {
 	n := s.Count
 	s.Count = 0
 	s.To = d.shape(n)
-	if elements := s.To.elements(); d.one(2) {
+	if elements := s.To.elements(); call == AccumulateEach || d.one(2) {
 		s.From = Shape{Blocks: 1, Length: elements, Stride: elements}
 	} else {
 		// The buffer has a gap behind each element.

@@ -121,8 +121,10 @@ func (p *Program) refusals(s *Step, e *epochs) (reasons []error) {
 	default:
 		refuse(!rank, window.ErrRank)
 		refuse(rank && !e.open(s.Target), epoch.ErrNoEpoch)
-		refuse(s.At < 0, window.ErrArgument)
-		if rank && s.At >= 0 {
+		// AccumulateEach of nothing has no displacement.
+		somewhere := s.Call != AccumulateEach || s.elements() > 0
+		refuse(somewhere && s.At < 0, window.ErrArgument)
+		if somewhere && rank && s.At >= 0 {
 			room := win.Counts[s.Target] * win.Kind.Size() / s.Kind.Size()
 			refuse(s.span() > room || s.At > room-s.span(), window.ErrRange)
 		}
@@ -161,8 +163,11 @@ func (p *Program) arguments(s *Step, refuse func(bool, error)) {
 	unsupported := reduce.Supported(s.Kind, s.Op) != nil
 	refuse(unsupported, reduce.ErrUnsupported)
 	most := s.elements()
-	if s.Call == AccumulateLayout {
+	switch s.Call {
+	case AccumulateLayout:
 		most = longestRun(&s.From, &s.To)
+	case AccumulateEach:
+		most = min(most, 1)
 	}
 	refuse(!unsupported && !card, window.ErrHint)
 	refuse(!unsupported && win.SingleElement && most > 1 && s.Op != window.NoOp, window.ErrHint)

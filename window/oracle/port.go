@@ -103,7 +103,7 @@ func (p *typed[T]) issue(s *Step) (flight, error) {
 	}
 	switch s.Call {
 	case Get, RGet, GetLayout:
-	case PutLayout, AccumulateLayout:
+	case PutLayout, AccumulateLayout, AccumulateEach:
 		f.origin = make([]T, n)
 		operands := 0
 		s.From.each(func(offset, n int) {
@@ -154,6 +154,14 @@ func (p *typed[T]) call(s *Step, f *flown[T]) (request window.Request, err error
 		request, err = p.RAccumulate(s.Op, f.origin, s.Target, s.At)
 	case AccumulateLayout:
 		err = p.AccumulateLayout(s.Op, f.origin, s.From.layout(), s.Target, s.At, s.To.layout())
+	case AccumulateEach:
+		var displacements []int
+		s.touches(func(at, n, _ int) {
+			for i := range n {
+				displacements = append(displacements, at+i)
+			}
+		})
+		err = p.AccumulateEach(s.Op, f.origin, s.Target, displacements)
 	case GetAccumulate:
 		if s.Op == window.NoOp && s.Fill%2 == 1 {
 			f.origin = nil

@@ -88,6 +88,7 @@ const (
 	Accumulate
 	RAccumulate
 	AccumulateLayout
+	AccumulateEach
 	GetAccumulate
 	RGetAccumulate
 	FetchAndOp
@@ -123,7 +124,7 @@ const (
 
 var callNames = [calls]string{
 	"put", "rput", "putnotify", "putlayout", "get", "rget", "getlayout",
-	"accumulate", "raccumulate", "accumulatelayout", "getaccumulate", "rgetaccumulate", "fetch", "swap",
+	"accumulate", "raccumulate", "accumulatelayout", "accumulateeach", "getaccumulate", "rgetaccumulate", "fetch", "swap",
 	"store", "load", "flush", "flushlocal", "flushall", "flushlocalall", "lock", "unlock", "lockall", "unlockall",
 	"waitnotify", "wait", "test",
 	"fence", "start", "post", "complete", "waitexposure", "testexposure", "close", "group", "view",
@@ -151,8 +152,10 @@ func (c Call) requests() bool {
 	return c == RPut || c == RGet || c == RAccumulate || c == RGetAccumulate
 }
 
-// layouts tells whether the call has layouts.
-func (c Call) layouts() bool { return c == PutLayout || c == GetLayout || c == AccumulateLayout }
+// layouts tells whether the call has layouts, as AccumulateEach has for the displacements in the target's part.
+func (c Call) layouts() bool {
+	return c == PutLayout || c == GetLayout || c == AccumulateLayout || c == AccumulateEach
+}
 
 // A Step is one call of one rank.
 type Step struct {

@@ -39,7 +39,7 @@ func (d *drawer) get(f *field, c *chore) Step {
 // accumulate draws an operation of the accumulate family.
 func (d *drawer) accumulate(f *field, c *chore) Step {
 	w := &d.p.Windows[f.win]
-	s := d.step(f, c, [...]Call{Accumulate, Accumulate, RAccumulate, AccumulateLayout, GetAccumulate, RGetAccumulate, FetchAndOp, FetchAndOp, CompareAndSwap}[d.IntN(9)], true)
+	s := d.step(f, c, [...]Call{Accumulate, Accumulate, RAccumulate, AccumulateLayout, AccumulateEach, GetAccumulate, RGetAccumulate, FetchAndOp, FetchAndOp, CompareAndSwap}[d.IntN(10)], true)
 	if s.Op = d.ops[f.win]; !w.SameOp {
 		s.Op = d.opOf(w, f.kind, d.viewed[f.win])
 	} else if d.one(3) || f.kind != w.Kind {
@@ -58,6 +58,8 @@ func (d *drawer) accumulate(f *field, c *chore) Step {
 		s.Call, s.Count = Accumulate, min(s.Count, 1)
 	case s.Call == AccumulateLayout:
 		d.lay(&s, AccumulateLayout)
+	case s.Call == AccumulateEach:
+		d.lay(&s, AccumulateEach)
 	case w.SingleElement && s.Op != window.NoOp:
 		s.Count = min(s.Count, 1)
 	}

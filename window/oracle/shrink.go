@@ -290,7 +290,7 @@ func (k *shrinker) step(phase, i int) {
 	if call, ok := plain[of(k.best).Call]; ok {
 		k.try(func(p *Program) { s := of(p); s.Call, s.Request, s.Slot = call, 0, 0 })
 	}
-	plain = map[Call]Call{PutLayout: Put, GetLayout: Get, AccumulateLayout: Accumulate}
+	plain = map[Call]Call{PutLayout: Put, GetLayout: Get, AccumulateLayout: Accumulate, AccumulateEach: Accumulate}
 	if call, ok := plain[of(k.best).Call]; ok {
 		k.try(func(p *Program) {
 			s := of(p)

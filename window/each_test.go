@@ -1,0 +1,147 @@
+package window_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// eachSums has all ranks accumulate to places all over the windows of all, in calls of many lengths, with other
+// operations in between, and compares what the windows have with what each rank has worked out for itself.
+var eachSums = register("accumulates in one call", func(s *script) {
+	for _, options := range [][]window.Option{nil, {window.SingleElement(), window.SameOp()}, {window.CardAtomics()}} {
+		eachSumsOf[int64](s, 1000, options...)
+		eachSumsOf[int64](s, farCount, options...)
+	}
+	eachSumsOf[uint8](s, 1000)
+	eachSumsOf[int16](s, 1000)
+	eachSumsOf[float32](s, farCount)
+	eachSumsOf[complex128](s, 1000)
+})
+
+func eachSumsOf[T window.Element](s *script, count int, options ...window.Option) {
+	win := allocate[T](s, count, options...)
+	n, me := s.w.Size(), s.w.Rank()
+	want := make([]T, count)
+	s.ok(win.LockAll(s.ctx))
+	for rank := range n {
+		r := rand.New(rand.NewPCG(uint64(rank), 1))
+		for _, length := range []int{1, 2, 0, 15, 16, 17, 18, 64, 65, 66, 1000, 4096} {
+			target := r.IntN(n)
+			origin, places := make([]T, length), make([]int, length)
+			for i := range length {
+				// Few places, so that some come again soon.
+				origin[i], places[i] = elementOf[T](r.IntN(4)), r.IntN(50)*(count/50)
+				if target == me {
+					want[places[i]] += origin[i]
+				}
+			}
+			if rank != me {
+				continue
+			}
+			// One element alone comes before and behind.
+			s.ok(win.Accumulate(window.Sum, []T{elementOf[T](3)}, target, 7))
+			s.ok(win.AccumulateEach(window.Sum, origin, target, places))
+			s.ok(win.Accumulate(window.Sum, []T{elementOf[T](-3)}, target, 7))
+			clear(origin)
+			clear(places)
+		}
+	}
+	s.ok(win.UnlockAll(s.ctx))
+	s.ok(s.w.Barrier(s.ctx))
+	for i, got := range win.Local() {
+		s.check(got == want[i], "element %d of %d is %v, want %v (%T)", i, count, got, want[i], got)
+	}
+	s.ok(s.w.Barrier(s.ctx))
+	s.ok(win.Close())
+}
+
+// elementOf is a number as an element.
+func elementOf[T window.Element](n int) (element T) {
+	switch e := any(&element).(type) {
+	case *uint8:
+		*e = uint8(n)
+	case *int16:
+		*e = int16(n)
+	case *int64:
+		*e = int64(n)
+	case *float32:
+		*e = float32(n)
+	case *complex128:
+		*e = complex(float64(n), -float64(n))
+	}
+	return element
+}
+
+// eachOrder looks that elements of one call, and of calls one behind the other, are combined in their order.
+var eachOrder = register("order of accumulates in one call", func(s *script) {
+	for _, count := range []int{100, farCount} {
+		win := allocate[int64](s, count)
+		next := (s.w.Rank() + 1) % s.w.Size()
+		s.ok(win.LockAll(s.ctx))
+		origin, places := make([]int64, 300), make([]int, 300)
+		for turn := range 20 {
+			for i := range origin {
+				origin[i], places[i] = int64(turn*1000+i), i%7
+			}
+			s.ok(win.AccumulateEach(window.Replace, origin, next, places))
+			s.ok(win.Accumulate(window.Sum, []int64{1}, next, 3))
+		}
+		result := make([]int64, 7)
+		s.ok(win.GetAccumulate(window.NoOp, nil, result, next, 0))
+		s.ok(win.Flush(s.ctx, next))
+		equal(s, "what came last", result, []int64{19294, 19295, 19296, 19298, 19298, 19299, 19293})
+		s.ok(win.UnlockAll(s.ctx))
+		s.ok(s.w.Barrier(s.ctx))
+		s.ok(win.Close())
+	}
+})
+
+// eachRefused looks at what is refused, of which nothing is done.
+var eachRefused = register("accumulates in one call that are refused", func(s *script) {
+	win := allocate[float64](s, 10, window.SameOp())
+	last := s.w.Size() - 1
+	s.fails(win.AccumulateEach(window.Sum, []float64{1}, last, []int{0}), epoch.ErrNoEpoch)
+	s.fails(win.AccumulateEach(window.Sum, nil, last, nil), epoch.ErrNoEpoch)
+	s.ok(win.LockAll(s.ctx))
+	s.fails(win.AccumulateEach(window.Sum, []float64{1, 2}, last, []int{0}), window.ErrArgument)
+	s.fails(win.AccumulateEach(window.Sum, []float64{1, 2}, last, []int{0, 10}), window.ErrRange)
+	s.fails(win.AccumulateEach(window.Sum, []float64{1, 2}, last, []int{0, -1}), window.ErrArgument)
+	s.fails(win.AccumulateEach(window.Sum, []float64{1}, last+1, []int{0}), window.ErrRank)
+	s.fails(win.AccumulateEach(window.Xor, []float64{1, 2}, last, []int{0, 1}), reduce.ErrUnsupported)
+	s.ok(win.AccumulateEach(window.Max, []float64{-1, -2}, last, []int{0, 1}))
+	s.fails(win.AccumulateEach(window.Sum, []float64{1, 2}, last, []int{0, 1}), window.ErrHint)
+	s.ok(win.UnlockAll(s.ctx))
+	s.ok(s.w.Barrier(s.ctx))
+	equal(s, "the window", win.Local(), make([]float64, 10))
+	s.ok(win.Close())
+})
+
+// eachCollected has the collector look at origins that fill the memory that they have, while they are queued.
+var eachCollected = register("accumulates in one call while memory is collected", func(s *script) {
+	win := allocate[int64](s, 100)
+	next := (s.w.Rank() + 1) % s.w.Size()
+	s.ok(win.LockAll(s.ctx))
+	places := make([]int, 1024)
+	for range 200 {
+		origin := make([]int64, len(places))
+		s.ok(win.AccumulateEach(window.Sum, origin, next, places))
+		runtime.GC()
+	}
+	s.ok(win.UnlockAll(s.ctx))
+	s.ok(win.Close())
+})
+
+func TestAccumulateEach(t *testing.T) {
+	for _, n := range []int{1, 2, 3} {
+		for _, name := range []string{eachSums, eachOrder, eachRefused, eachCollected} {
+			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) { worldtest.Run(t, n, name) })
+		}
+	}
+}
