@@ -65,7 +65,9 @@ type benchCase struct {
 func (c *benchCase) moreIsBetter() bool { return moreIsBetter(c.unit) }
 
 // moreIsBetter tells the unit of a rate or bandwidth from that of a time or share.
-func moreIsBetter(unit string) bool { return unit == megabytes || unit == operations }
+func moreIsBetter(unit string) bool {
+	return unit == megabytes || unit == operations || unit == megaflops
+}
 
 // fewest ranks that the case needs.
 func (c *benchCase) fewest() int {
@@ -80,6 +82,7 @@ const (
 	nanoseconds  = "ns"
 	megabytes    = "MB/s"
 	operations   = "Mop/s"
+	megaflops    = "MFlop/s"
 	percent      = "%"
 )
 

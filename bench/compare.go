@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // A contestant is one column of a comparison.
@@ -27,6 +28,9 @@ type turn struct {
 
 // take takes the turn in a round.
 func (t *turn) take(ctx context.Context, round int) error {
+	if t.late {
+		return nil
+	}
 	results, err := t.run(ctx, t.job)
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -75,6 +79,17 @@ func newBout(device string, j job, all []contestant, rounds int) *bout {
 	return b
 }
 
+// take has everyone take its turn in a round, and is told each before.
+func (b *bout) take(ctx context.Context, round int, next func(*turn)) error {
+	for _, t := range inRound(round, b.turns) {
+		next(t)
+		if err := t.take(ctx, round); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // inRound are the turns of all in the order of a round: every other round goes
 // backwards, so that a drift of the machine is not always to the same side's advantage.
 func inRound[T any](round int, all []T) []T {
@@ -89,29 +104,43 @@ func inRound[T any](round int, all []T) []T {
 // in rounds, and judges what they reached by the goals for device. A round goes bout
 // by bout. It goes on when a contestant fails, and ends early only with ctx.
 func compare(ctx context.Context, device string, jobs []job, all []contestant, rounds int, say func(string)) ([]*row, error) {
-	var bouts []*bout
-	var rows []*row
-	for _, j := range byCase(jobs) {
-		b := newBout(device, j, all, rounds)
-		bouts, rows = append(bouts, b), append(rows, b.rows...)
+	bouts := layOut(device, jobs, all, rounds)
+	turns, done, began := 0, 0, time.Now()
+	for _, b := range bouts {
+		turns += rounds * len(b.turns)
 	}
 	for round := range rounds {
 		for i, b := range bouts {
-			for _, t := range inRound(round, b.turns) {
-				if t.late {
-					continue
-				}
-				say(fmt.Sprintf("round %d of %d, case %d of %d: %s (%d ranks) by %s", round+1, rounds, i+1, len(bouts), t.job.cells[0].c.name, t.job.ranks, t.name))
-				if err := t.take(ctx, round); err != nil {
-					return nil, err
-				}
+			if err := b.take(ctx, round, func(t *turn) {
+				say(fmt.Sprintf("round %d of %d, case %d of %d: %s (%d ranks) by %s%s", round+1, rounds, i+1, len(bouts), t.job.cells[0].c.name, t.job.ranks, t.name, timeLeft(began, done, turns)))
+				done++
+			}); err != nil {
+				return nil, err
 			}
 		}
 	}
-	for _, r := range rows {
-		r.judge()
+	return judged(bouts), nil
+}
+
+// layOut is the bouts of jobs.
+func layOut(device string, jobs []job, all []contestant, rounds int) []*bout {
+	var bouts []*bout
+	for _, j := range byCase(jobs) {
+		bouts = append(bouts, newBout(device, j, all, rounds))
 	}
-	return rows, nil
+	return bouts
+}
+
+// judged are the rows of bouts, with what they reached.
+func judged(bouts []*bout) []*row {
+	var rows []*row
+	for _, b := range bouts {
+		for _, r := range b.rows {
+			r.judge()
+			rows = append(rows, r)
+		}
+	}
+	return rows
 }
 
 // byCase splits jobs so that each is of one case, as the peers run them.

@@ -14,6 +14,7 @@
 //	go run ./bench -device sim:pcie-2005          # in virtual time, on a simulated card
 //	go run ./bench schemes                        # ways to arrange operations, on and off
 //	go run ./bench switches                       # each optimization, on and off
+//	go run ./bench kernels                        # the examples' kernels beside their MPI versions
 //	go run ./bench paper -svg figures             # papers' figures, in virtual time
 //	go run ./bench scale                          # thousands of ranks, in virtual time
 //	go run ./bench report -o DIR                  # plots and tables of all that, as a page
@@ -114,6 +115,19 @@
 // same for all rounds. A table with all of it follows. It takes about two minutes, and
 // a gigabyte of memory for the windows.
 //
+// # Kernels
+//
+// With kernels before the flags it is compared how fast whole jobs are: the commands gups, stencil and transpose
+// of examples, with their MPI versions. The program builds them and cmd/rmarun, so it runs inside the module
+// only. Of gups the MPI version is examples/gups/peer/gups.c, which is built with each peer. Of the other two it
+// is that of the Parallel Research Kernels (MPIRMA), which the user builds with the peers: -prk names a directory
+// with stencil.openmpi, stencil.mpich, transpose.openmpi and transpose.mpich, or some of them, and without it ours
+// are alone. All have the same sizes: 2^22 words, over TCP 2^20, and the order 1000 for 300 iterations.
+//
+// A round goes kernel by kernel, every other round with everyone in the opposite order, and the ratio is taken and held
+// against goals as with -peers; for all units more is better. A kernel may take a minute: who fails or takes
+// longer is told of below the table, and in the latter case has no further turn.
+//
 // # Papers
 //
 // With paper before the flags the figures of the papers that this library follows are
@@ -161,7 +175,8 @@
 // and no script, its plots as .svg, and results.txt, where each round of a cell is a line of Go's benchmark
 // format, so that benchstat compares two reports. Everyone measures a case before the next, and every
 // other round goes backwards. Without named cases the schemes over TCP and the workloads of scale are
-// measured, too. A run that is ended early, or fails, writes what it has, and says so in the page.
+// measured, too, and with -peers but no -set the kernels over shm and tcp, for which there is -prk here as well. A run
+// that is ended early, or fails, writes what it has, and says so in the page.
 //
 // # Invariants
 //

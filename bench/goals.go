@@ -49,6 +49,11 @@ var (
 			"barrier_lat":     {2: 1, 4: 1, 16: 1, 64: 1},
 			"allreduce_lat":   {8: 1},
 			"allreduce_scale": {4: 1, 16: 1, 64: 1},
+
+			"gups":          {22: 2},
+			"stencil_pscw":  {1000: 1},
+			"stencil_fence": {1000: 1},
+			"transpose":     {1000: 1},
 		}},
 		{itself, map[string]map[int]float64{
 			"create_time": {64: 1e6},
@@ -68,6 +73,11 @@ var (
 			"allreduce_scale": {4: 1, 16: 1, 64: 1},
 			"put_bw":          {65536: 1, 1048576: 1},
 			"get_bw":          {65536: 1, 1048576: 1},
+
+			"gups":          {20: 2},
+			"stencil_pscw":  {1000: 1},
+			"stencil_fence": {1000: 1},
+			"transpose":     {1000: 1},
 		}},
 		{"socket_lat", map[string]map[int]float64{
 			"put_flush_lat": {8: 1.2},

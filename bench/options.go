@@ -133,6 +133,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 		fmt.Fprintln(usage, "usage: go run ./bench [flags] [case[:size,…] …]")
 		fmt.Fprintln(usage, "       go run ./bench schemes [flags] [case[:size,…] …]")
 		fmt.Fprintln(usage, "       go run ./bench switches [flags] [switch …]")
+		fmt.Fprintln(usage, "       go run ./bench kernels [flags] [kernel …]")
 		fmt.Fprintln(usage, "       go run ./bench paper [flags] [figure …]")
 		fmt.Fprintln(usage, "       go run ./bench scale [flags] [workload …]")
 		fmt.Fprintln(usage, "       go run ./bench report -o DIR [flags] [case[:size,…] …]")
@@ -144,6 +145,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 			fmt.Fprintln(usage, "  "+strings.Join(some, " "))
 		}
 		fmt.Fprintln(usage, "switches compares each switch's default with another value: bench switches -h tells more.")
+		fmt.Fprintln(usage, "kernels runs kernels of the examples in turns with their MPI versions: bench kernels -h tells more.")
 		fmt.Fprintln(usage, "paper reproduces figures of papers in virtual time: bench paper -h tells more.")
 		fmt.Fprintln(usage, "scale shows how time and memory grow with the number of ranks: bench scale -h tells more.")
 		fmt.Fprintln(usage, "report draws what it measures, and writes it as a page: bench report -h tells more.")
@@ -352,7 +354,7 @@ func parseCases(args []string) ([]selection, error) {
 		if strings.HasPrefix(arg, "-") {
 			return nil, usagef("%s: flags come before the cases", arg)
 		}
-		if arg == schemesCommand || arg == paperCommand || arg == reportCommand {
+		if arg == schemesCommand || arg == paperCommand || arg == reportCommand || arg == kernelsCommand {
 			return nil, usagef("%s comes before the flags: bench %s [flags] …", arg, arg)
 		}
 		name, list, sized := strings.Cut(arg, ":")

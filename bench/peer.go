@@ -27,8 +27,8 @@ type peer struct {
 // knownPeers are the libraries looked for, with nothing found yet.
 func knownPeers() []*peer {
 	return []*peer{
-		{name: "openmpi", title: "Open MPI", packages: "openmpi-bin libopenmpi-dev"},
-		{name: "mpich", title: "MPICH", packages: "mpich libmpich-dev"},
+		{name: "openmpi", title: "Open MPI", packages: "openmpi-bin libopenmpi-dev", programs: make(map[string]string)},
+		{name: "mpich", title: "MPICH", packages: "mpich libmpich-dev", programs: make(map[string]string)},
 	}
 }
 

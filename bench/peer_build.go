@@ -19,7 +19,6 @@ func (p *peer) build(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	p.programs = make(map[string]string)
 	for _, file := range files {
 		text, err := sources.ReadFile("peers/" + file.Name())
 		if err != nil {
@@ -29,13 +28,21 @@ func (p *peer) build(ctx context.Context, dir string) error {
 		if err := os.WriteFile(source, text, 0o600); err != nil {
 			return err
 		}
-		name := strings.TrimSuffix(file.Name(), ".c")
-		program := filepath.Join(dir, name+"."+p.name)
-		output, err := exec.CommandContext(ctx, p.compiler, "-O3", "-march=native", "-o", program, source).CombinedOutput()
-		if err != nil {
-			return fmt.Errorf("bench: %s -o %s %s: %w\n%s", p.compiler, program, source, err, output)
+		if err := p.compile(ctx, dir, source); err != nil {
+			return err
 		}
-		p.programs[name] = program
 	}
+	return nil
+}
+
+// compile makes a program of a source file.
+func (p *peer) compile(ctx context.Context, dir, source string) error {
+	name := strings.TrimSuffix(filepath.Base(source), ".c")
+	program := filepath.Join(dir, name+"."+p.name)
+	output, err := exec.CommandContext(ctx, p.compiler, "-O3", "-march=native", "-o", program, source).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("bench: %s -o %s %s: %w\n%s", p.compiler, program, source, err, output)
+	}
+	p.programs[name] = program
 	return nil
 }

@@ -14,6 +14,9 @@ import (
 // errTimeout: a job took longer than -timeout.
 var errTimeout = errors.New("not done in time")
 
+// errNoResult: a job has ended well, but for telling what it measured.
+var errNoResult = errors.New("ended without a result")
+
 // patience is how long after -timeout a launcher may take to notice that its
 // ranks have ended themselves.
 const patience = 10 * time.Second
@@ -21,28 +24,35 @@ const patience = 10 * time.Second
 // run measures the cells of one case. With an error it gives the results that came
 // before it.
 func (p *peer) run(ctx context.Context, j job, o *options) ([]result, error) {
-	ctx, cancel := context.WithTimeout(ctx, o.timeout+patience)
-	defer cancel()
 	program, args := p.arguments(j, o)
-	argv := p.command(o.device, program, j.ranks, args...)
+	output, err := execute(ctx, p.command(o.device, program, j.ranks, args...), p.environment(o.device), o.timeout, patience)
+	results := parseResults(output, j)
+	if err == nil && len(results) < len(j.cells) {
+		err = errNoResult
+	}
+	return results, err
+}
+
+// execute runs a launcher, and gives its standard output. It has timeout to end itself and the ranks, and is
+// ended when it has had grace, too.
+func execute(ctx context.Context, argv, env []string, timeout, grace time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout+grace)
+	defer cancel()
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Env = p.environment(o.device)
+	cmd.Env = env
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.WaitDelay = patience
 	endGently(cmd)
 	start := time.Now()
 	err := cmd.Run()
-	results := parseResults(stdout.String(), j)
 	switch {
-	case err != nil && time.Since(start) >= o.timeout:
-		return results, fmt.Errorf("%w: %v", errTimeout, o.timeout)
+	case err != nil && time.Since(start) >= timeout:
+		err = fmt.Errorf("%w: %v", errTimeout, timeout)
 	case err != nil:
-		return results, errors.New(reason(err, stdout.String()+"\n"+stderr.String()))
-	case len(results) < len(j.cells):
-		return results, errors.New("ended without a result")
+		err = errors.New(reason(err, stdout.String()+"\n"+stderr.String()))
 	}
-	return results, nil
+	return stdout.String(), err
 }
 
 // parseResults finds the results of a job in what a peer's program printed, in
@@ -80,8 +90,11 @@ func reason(err error, output string) string {
 		if _, rest, ok := strings.Cut(line, "exited on "); ok {
 			return strings.TrimSuffix(rest, ".")
 		}
-		if line != "" {
-			telling = line
+		// What rmarun adds counts where the ranks say nothing, and its beginning the most.
+		rest, added := strings.CutPrefix(line, "rmarun: ")
+		added = added || strings.HasSuffix(line, " -h explains the usage")
+		if line != "" && (!added || telling == "") {
+			telling = rest
 		}
 	}
 	if telling == "" {

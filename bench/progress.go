@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 )
 
 // progress gives a function that shows a line on w in place of the last one, if w
@@ -18,4 +19,13 @@ func progress(w io.Writer) (say func(string), done func()) {
 		return func(string) {}, func() {}
 	}
 	return func(line string) { fmt.Fprintf(w, "\r\x1b[K%s", line) }, func() { fmt.Fprint(w, "\r\x1b[K") }
+}
+
+// timeLeft tells behind a line how long the rest of what began then takes, if it goes on as so far.
+func timeLeft(began time.Time, done, all int) string {
+	if done == 0 {
+		return ""
+	}
+	left := time.Since(began) / time.Duration(done) * time.Duration(all-done)
+	return fmt.Sprintf("; about %v left", left.Round(time.Second))
 }

@@ -21,6 +21,7 @@ type reportOptions struct {
 	dir     string
 	devices []*options // each is how it is measured
 	peers   bool
+	prk     string // "" or a directory
 	rounds  int
 	dense   bool
 	paper   bool
@@ -50,6 +51,7 @@ func parseReport(args []string, usage io.Writer) (*reportOptions, error) {
 		return nil
 	})
 	flags.BoolVar(&o.peers, "peers", false, "measure the installed ones of Open MPI and MPICH, too")
+	flags.StringVar(&o.prk, "prk", "", "with -peers: "+prkUsage)
 	flags.IntVar(&o.rounds, "rounds", 3, "rounds, in each of which everyone measures a case before the next; their median, lowest and highest are told")
 	flags.BoolVar(&o.dense, "dense", false, "sizes 5 % from each other, not fourfold")
 	flags.BoolVar(&o.paper, "paper", false, "draw the papers' figures, too, which takes more than a minute")
@@ -60,7 +62,7 @@ func parseReport(args []string, usage io.Writer) (*reportOptions, error) {
 		fmt.Fprintln(usage, "usage: go run ./bench report -o DIR [flags] [case[:size,…] …]")
 		fmt.Fprintln(usage, "Measures cases and writes into DIR what there is to see: report.html, which needs nothing else, its")
 		fmt.Fprintln(usage, "plots as .svg, and results.txt in the format of Go's benchmarks, of which benchstat compares two.")
-		fmt.Fprintln(usage, "No case: these, and how the schemes and the number of ranks change them.")
+		fmt.Fprintln(usage, "No case: these, and how the schemes and the number of ranks change them; with -peers also what bench kernels measures.")
 		fmt.Fprintln(usage, "  "+strings.Join(reportCases, " "))
 		flags.SetOutput(usage)
 		flags.PrintDefaults()
@@ -71,11 +73,16 @@ func parseReport(args []string, usage io.Writer) (*reportOptions, error) {
 		return nil, usagef("report needs a place: -o DIR")
 	case o.rounds < 1:
 		return nil, usagef("-rounds %d: at least 1", o.rounds)
+	case o.prk != "" && !o.peers:
+		return nil, usagef("-prk is for -peers")
 	}
 	for _, text := range switches {
 		if err := thrown.set(text); err != nil {
 			return nil, err
 		}
+	}
+	if o.prk, err = checkPRK(o.prk); err != nil {
+		return nil, err
 	}
 	selected, err := o.chosen(flags.Args())
 	if err != nil {
@@ -195,6 +202,9 @@ func writable(dir string) error {
 
 // write writes all files, and to stdout which.
 func (r *report) write(stdout io.Writer) error {
+	for _, k := range r.kernels {
+		k.rows = judged(k.bouts)
+	}
 	files := r.plots()
 	pictures := len(files)
 	files = append(files, reportFile{name: "results.txt", text: r.benchmarks()}, reportFile{name: "report.html", text: r.html(files)})

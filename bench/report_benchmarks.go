@@ -14,7 +14,16 @@ func (r *report) benchmarks() string {
 		for _, c := range l.cells {
 			for round, v := range c.Values {
 				if v != nil {
-					fmt.Fprintf(&b, "%s\t%d\t%s%s\n", l.benchmarkName(c, r.Procs), c.turns(), measuredAs(*v, c.c.unit, ""), c.tailsAs(round))
+					fmt.Fprintf(&b, "%s\t%d\t%s%s\n", benchmarkName(c.cell, l.device, l.by, r.Procs), c.turns(), measuredAs(*v, c.c.unit, ""), c.tailsAs(round))
+				}
+			}
+		}
+	}
+	for _, k := range r.kernels {
+		for _, row := range k.rows {
+			for _, by := range k.columns {
+				for _, v := range row.Columns[by].known() {
+					fmt.Fprintf(&b, "%s\t1\t%s\n", benchmarkName(row.cell, k.o.device, by, r.Procs), measuredAs(v, row.Unit, ""))
 				}
 			}
 		}
@@ -23,12 +32,13 @@ func (r *report) benchmarks() string {
 }
 
 // benchmarkName tells the case, the device, the contestant unless it is this library, and the size.
-func (l *reportLine) benchmarkName(c *reportCell, procs int) string {
-	by := ""
-	if l.by != ours {
-		by = "/by=" + l.by
+func benchmarkName(one cell, device, by string, procs int) string {
+	if by == ours {
+		by = ""
+	} else {
+		by = "/by=" + by
 	}
-	return fmt.Sprintf("Benchmark%s/device=%s%s/size=%d-%d", camel(c.c.name), l.device, by, c.size, procs)
+	return fmt.Sprintf("Benchmark%s/device=%s%s/size=%d-%d", camel(one.c.name), device, by, one.size, procs)
 }
 
 // camel is a case's name as a benchmark has it.

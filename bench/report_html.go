@@ -69,6 +69,7 @@ func (r *report) html(plots []reportFile) string {
 			p.element("p", note)
 		}
 	}
+	r.writeKernels(p)
 	headed := false
 	for _, f := range plots {
 		if f.of != "" {

@@ -31,7 +31,10 @@ type report struct {
 	schemes *schemeTable
 	scale   []*growth
 	figures []*plot
-	steps   []reportStep
+	kernels []*kernelReport
+	// noKernels says why there are none, "" if they are not asked for.
+	noKernels string
+	steps     []reportStep
 }
 
 // A reportLine is one case as one contestant measures it on one device: a line of a plot.
@@ -84,6 +87,7 @@ func (r *report) findPeers(ctx context.Context) (clean func(), err error) {
 		}
 		r.Peers = append(r.Peers, p.title+" "+p.version)
 	}
+	r.findKernels(ctx, dir)
 	return func() { os.RemoveAll(dir) }, nil
 }
 
@@ -112,6 +116,7 @@ func (r *report) plan(stderr io.Writer) error {
 			})
 		}
 	}
+	r.planKernels()
 	if r.o.whole {
 		r.planSchemes(stderr)
 		r.planScale()
@@ -296,6 +301,13 @@ func (r *report) ourFailures() error {
 		for _, c := range l.cells {
 			if l.by == ours && c.Failed {
 				failed = append(failed, fmt.Sprintf("%s on %s: %s", spell(c.cell), l.device, c.Reason))
+			}
+		}
+	}
+	for _, k := range r.kernels {
+		for _, row := range k.rows {
+			if c := row.Columns[ours]; c.Failed {
+				failed = append(failed, fmt.Sprintf("%s on %s: %s", spell(row.cell), k.o.device, c.Reason))
 			}
 		}
 	}

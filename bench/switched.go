@@ -184,11 +184,7 @@ func (o *switchesOptions) measure(ctx context.Context, say func(string), stderr 
 			rounds = 1
 		}
 		for round := range rounds {
-			left := ""
-			if i > 0 {
-				left = fmt.Sprintf("; about %v left", (time.Since(began) / time.Duration(i) * time.Duration(len(o.shows)-i)).Round(time.Second))
-			}
-			say(fmt.Sprintf("switch %d of %d: %s, round %d of %d%s", i+1, len(o.shows), s.set, round+1, rounds, left))
+			say(fmt.Sprintf("switch %d of %d: %s, round %d of %d%s", i+1, len(o.shows), s.set, round+1, rounds, timeLeft(began, i, len(o.shows))))
 			if err := s.take(ctx, round, stderr); err != nil {
 				return err
 			}

@@ -20,6 +20,8 @@ type comparison struct {
 
 	columns []string // ours first
 	rows    []*row
+	// spreads has the lowest and the highest of the rounds beside each median.
+	spreads bool
 }
 
 // writeJSON writes the circumstances and then the rows, one object a line.
@@ -50,13 +52,33 @@ func (c *comparison) writeText(w io.Writer) error {
 	}
 	b.WriteString("\n")
 
-	lines := [][]string{slices.Concat([]string{"case", "size", "unit"}, c.columns, []string{"ratio", "rounds", "goal", ""})}
-	var notes []string
-	missed := 0
+	c.writeTable(&b)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// writeTable writes the table and what it does not tell.
+func (c *comparison) writeTable(b *strings.Builder) {
+	lines, notes, missed := c.lines()
+	align(b, lines, func(i int) bool { return i == 1 || i >= 3 && i <= 3+len(c.columns) })
+	if missed > 0 {
+		fmt.Fprintf(b, "\n%s missed.\n", plural(missed, "goal"))
+	}
+	if len(notes) > 0 {
+		b.WriteString("\n")
+	}
+	for _, note := range notes {
+		fmt.Fprintf(b, "%s.\n", note)
+	}
+}
+
+// lines are those of the table, with its head, what they do not tell, and how many goals are missed.
+func (c *comparison) lines() (lines [][]string, notes []string, missed int) {
+	lines = [][]string{slices.Concat([]string{"case", "size", "unit"}, c.columns, []string{"ratio", "rounds", "goal", ""})}
 	for _, r := range c.rows {
 		line := []string{r.Case, fmt.Sprint(r.Size), r.Unit}
 		for _, name := range c.columns {
-			line = append(line, value(r.Columns[name].Median))
+			line = append(line, c.figure(r.Columns[name].series))
 			notes = addNote(notes, fmt.Sprintf("%s %d, %s", r.Case, r.Size, name), r.Columns[name], c.Rounds)
 		}
 		line = append(line, ratio(r.Ratio.Median), extent(r.Ratio), "", "")
@@ -79,18 +101,7 @@ func (c *comparison) writeText(w io.Writer) error {
 			}
 		}
 	}
-	align(&b, lines, func(i int) bool { return i == 1 || i >= 3 && i <= 3+len(c.columns) })
-	if missed > 0 {
-		fmt.Fprintf(&b, "\n%s missed.\n", plural(missed, "goal"))
-	}
-	if len(notes)+len(c.Missing) > 0 {
-		b.WriteString("\n")
-	}
-	for _, note := range append(notes, c.Missing...) {
-		fmt.Fprintf(&b, "%s.\n", note)
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return lines, append(notes, c.Missing...), missed
 }
 
 // hasStandards tells whether a goal is a ratio to another case.
@@ -110,6 +121,18 @@ func addNote(notes []string, of string, c *column, rounds int) []string {
 		note += fmt.Sprintf(" (in %d of %s)", rounds-known, plural(rounds, "round"))
 	}
 	return append(notes, note)
+}
+
+// figure is what a contestant reached.
+func (c *comparison) figure(s series) string {
+	if !c.spreads || len(s.known()) < 2 {
+		return value(s.Median)
+	}
+	write := value
+	if *s.Max < 100 {
+		write = ratio
+	}
+	return fmt.Sprintf("%s (%s-%s)", write(s.Median), write(s.Min), write(s.Max))
 }
 
 // value as wide as it needs to be for four digits that count.

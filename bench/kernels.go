@@ -1,0 +1,214 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// kernelsCommand is the word that comes before the flags for the run of whole jobs.
+const kernelsCommand = "kernels"
+
+// kernelNames are the kernels' commands in examples, and the names of the peers' programs. Those behind the
+// first have their peers in the Parallel Research Kernels.
+var kernelNames = []string{"gups", "stencil", "transpose"}
+
+// A benchKernel is a line of the table: a command of examples that is measured as a whole job.
+type benchKernel struct {
+	name string
+	cell
+	// mine and theirs are the arguments of our command and of the peers'.
+	mine, theirs []string
+	// seconds is about what a turn takes.
+	seconds float64
+}
+
+// kernelSizes are how large the kernels are.
+type kernelSizes struct{ log, order, iterations int }
+
+// kernelDevices are what jobs of kernels may use.
+var kernelDevices = []string{deviceShm, deviceTCP}
+
+func usualSizes(device string) kernelSizes {
+	sizes := kernelSizes{log: 22, order: 1000, iterations: 300}
+	if device == deviceTCP {
+		sizes.log = 20
+	}
+	return sizes
+}
+
+// kernelsOf are the kernels of these names, all without names.
+func kernelsOf(sizes kernelSizes, names []string) []*benchKernel {
+	log, order, iterations := fmt.Sprint(sizes.log), fmt.Sprint(sizes.order), fmt.Sprint(sizes.iterations)
+	stencil := func(sync, about string) *benchKernel {
+		c := &benchCase{name: "stencil_" + sync, unit: megaflops, about: about}
+		return &benchKernel{"stencil", cell{c, sizes.order}, []string{"-n", order, "-iterations", iterations, "-sync", sync}, []string{iterations, order}, 1}
+	}
+	all := []*benchKernel{
+		{
+			"gups", cell{&benchCase{name: "gups", unit: operations, about: "RandomAccess: updates of random words of 2^size"}, sizes.log},
+			[]string{"-log", log}, []string{log}, 7,
+		},
+		stencil("pscw", "Stencil of that order, synchronized by post, start, complete and wait"),
+		stencil("fence", "the same, synchronized by fences"),
+		{
+			"transpose", cell{&benchCase{name: "transpose", unit: megabytes, about: "Transpose of that order, in tiles of 32"}, sizes.order},
+			[]string{"-order", order, "-iterations", iterations}, []string{iterations, order, "32"}, 1,
+		},
+	}
+	return slices.DeleteFunc(all, func(k *benchKernel) bool { return len(names) > 0 && !slices.Contains(names, k.name) })
+}
+
+// kernelOptions are the command line behind the word.
+type kernelOptions struct {
+	device  string
+	rounds  int
+	ranks   int
+	prk     string // "" or a directory
+	timeout time.Duration
+	kernels []*benchKernel
+}
+
+// kernelTimeout is the longest that a run of a kernel may take.
+const kernelTimeout = time.Minute
+
+const prkUsage = "a `directory` with the Parallel Research Kernels as built with the peers, to be run beside ours: stencil.openmpi, stencil.mpich, transpose.openmpi, transpose.mpich, or some of them"
+
+// parseKernels reads the command line. The answer to -h it writes to usage.
+func parseKernels(args []string, usage io.Writer) (*kernelOptions, error) {
+	o := &kernelOptions{timeout: kernelTimeout}
+	flags := flag.NewFlagSet("bench kernels", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.StringVar(&o.device, "device", cmp.Or(os.Getenv(deviceVariable), deviceShm), "shm: ranks are processes that share memory; tcp: processes over TCP on loopback, and the peers over TCP too")
+	flags.IntVar(&o.rounds, "rounds", 5, "rounds, in each of which everyone runs a kernel before the next")
+	flags.IntVar(&o.ranks, "n", 2, "number of ranks")
+	flags.StringVar(&o.prk, "prk", "", prkUsage)
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintln(usage, "usage: go run ./bench kernels [flags] [kernel …]")
+		fmt.Fprintln(usage, "Measures kernels of the examples as whole jobs, in turns with their MPI versions; no kernel: all of them. It builds")
+		fmt.Fprintln(usage, "them, so it runs inside this module only. MPI versions are those of the Parallel Research Kernels (MPIRMA), which")
+		fmt.Fprintln(usage, "-prk names as built with each peer, and of gups examples/gups/peer/gups.c, which it builds. Kernels and sizes:")
+		for _, k := range kernelsOf(usualSizes(o.device), nil) {
+			fmt.Fprintf(usage, "  %-10s %-48s %s\n", k.name, strings.Join(k.mine, " "), k.c.about)
+		}
+		flags.SetOutput(usage)
+		flags.PrintDefaults()
+		return nil, err
+	case err != nil:
+		return nil, usagef("%v; -h tells the flags", err)
+	case !slices.Contains(kernelDevices, o.device):
+		return nil, usagef("-device %q: kernels have %s", o.device, strings.Join(kernelDevices, " and "))
+	case o.rounds < 1:
+		return nil, usagef("-rounds %d: at least 1", o.rounds)
+	case o.ranks < 1 || o.ranks > maxRanks:
+		return nil, usagef("-n %d: allowed are 1 to %d ranks", o.ranks, maxRanks)
+	}
+	if err := checkNamed("kernel", flags.Args(), kernelNames); err != nil {
+		return nil, err
+	}
+	if o.prk, err = checkPRK(o.prk); err != nil {
+		return nil, err
+	}
+	o.choose(usualSizes(o.device), flags.Args())
+	return o, nil
+}
+
+// choose takes the kernels of these names. Those that nobody can be beside are known to be our own.
+func (o *kernelOptions) choose(sizes kernelSizes, names []string) {
+	o.kernels = kernelsOf(sizes, names)
+	for _, k := range o.kernels {
+		k.c.own = o.prk == "" && k.name != kernelNames[0]
+	}
+}
+
+// checkPRK is dir from the root on, if it has something to run.
+func checkPRK(dir string) (string, error) {
+	if dir == "" {
+		return "", nil
+	}
+	var names []string
+	for _, kernel := range kernelNames[1:] {
+		for _, p := range knownPeers() {
+			name := kernel + "." + p.name
+			if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+				return filepath.Abs(dir)
+			}
+			names = append(names, name)
+		}
+	}
+	return "", usagef("-prk %s: there is none of %s", dir, strings.Join(names, ", "))
+}
+
+// runKernels is the run of kernels.
+func runKernels(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	o, err := parseKernels(args, stderr)
+	if err != nil {
+		return err
+	}
+	if launched() {
+		return usagef("kernels starts ranks itself: run it without a launcher")
+	}
+	return o.run(ctx, commandLine(append([]string{kernelsCommand}, args...)), stdout, stderr)
+}
+
+func (o *kernelOptions) run(ctx context.Context, command string, stdout, stderr io.Writer) error {
+	dir, err := os.MkdirTemp("", "rma-bench-")
+	if err != nil {
+		return fmt.Errorf("bench: no place for the kernels: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	say, done := progress(stderr)
+	defer done()
+	say("building the kernels")
+	peers, missing := findPeers(ctx)
+	if err := buildKernels(ctx, dir, peers); err != nil {
+		return err
+	}
+	c := o.comparison(peers, missing)
+	c.Command = command
+	if c.rows, err = compare(ctx, o.device, o.jobs(), o.contestants(dir, peers), o.rounds, say); err != nil {
+		return err
+	}
+	done()
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n%s\n%s\n\n", c.Command, c.Machine, strings.Join(c.howKernels(), "\n"))
+	c.writeTable(&b)
+	if _, err := io.WriteString(stdout, b.String()); err != nil {
+		return err
+	}
+	return c.ourFailures()
+}
+
+// comparison is that of the kernels before the first round.
+func (o *kernelOptions) comparison(peers []*peer, missing []string) *comparison {
+	c := &comparison{
+		Machine: thisMachine(), Ours: fmt.Sprintf("device %s, %s", o.device, plural(o.ranks, "rank")),
+		Rounds: o.rounds, Repeat: 1, Missing: missing, columns: []string{ours}, spreads: true,
+	}
+	for _, p := range peers {
+		c.Peers, c.columns = append(c.Peers, p.title+" "+p.version+p.over(o.device)), append(c.columns, p.name)
+	}
+	if slices.ContainsFunc(o.kernels, func(k *benchKernel) bool { return k.c.own }) {
+		c.Missing = append(slices.Clone(missing), "stencil and transpose are ours alone: -prk DIR has the Parallel Research Kernels beside them, built by you as DIR/stencil.openmpi and so on (-h)")
+	}
+	return c
+}
+
+// howKernels says how the figures of kernels are to be read.
+func (c *comparison) howKernels() []string {
+	return []string{
+		"ours: " + strings.Join(append([]string{c.Ours}, c.Peers...), "; "),
+		fmt.Sprintf("Medians of %s of whole jobs, with the lowest and the highest. A round goes kernel by kernel: everyone runs one before the next.", plural(c.Rounds, "round")),
+		"ratio: ours to the better peer within a round, of which the median counts; rounds: the lowest and the highest. More is better.",
+	}
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const modulePath = "github.com/onesided/rma"
+
+// errNoSource: the kernels' source is not there.
+var errNoSource = errors.New("kernels are built from the source of " + modulePath + ": run this inside that module")
+
+// buildKernels builds the commands into dir, and what the peers have of them in our source.
+func buildKernels(ctx context.Context, dir string, peers []*peer) error {
+	packages := []string{modulePath + "/cmd/rmarun"}
+	for _, name := range kernelNames {
+		packages = append(packages, modulePath+"/examples/"+name)
+	}
+	source, err := exec.CommandContext(ctx, "go", "list", "-find", "-f", "{{.Dir}}", packages[1]).Output()
+	if err != nil {
+		return fmt.Errorf("bench: %w (go list %s: %w)", errNoSource, packages[1], err)
+	}
+	output, err := exec.CommandContext(ctx, "go", append([]string{"build", "-o", dir}, packages...)...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("bench: go build %s: %w\n%s", strings.Join(packages, " "), err, output)
+	}
+	for _, p := range peers {
+		if err := p.compile(ctx, dir, filepath.Join(strings.TrimSpace(string(source)), "peer", "gups.c")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// jobs are one of each kernel.
+func (o *kernelOptions) jobs() []job {
+	var jobs []job
+	for _, k := range o.kernels {
+		jobs = append(jobs, job{ranks: o.ranks, cells: []cell{k.cell}})
+	}
+	return jobs
+}
+
+// contestants are who runs the kernels, ours those built in dir.
+func (o *kernelOptions) contestants(dir string, peers []*peer) []contestant {
+	all := []contestant{{ours, func(ctx context.Context, j job) ([]result, error) {
+		k := o.kernel(j)
+		argv := append([]string{filepath.Join(dir, "rmarun"), "-n", fmt.Sprint(j.ranks), filepath.Join(dir, k.name)}, k.mine...)
+		return o.measure(ctx, j, argv, append(withoutLauncher(os.Environ()), deviceVariable+"="+o.device))
+	}}}
+	for _, p := range peers {
+		o.find(p)
+		all = append(all, contestant{p.name, func(ctx context.Context, j job) ([]result, error) {
+			k := o.kernel(j)
+			if p.programs[k.name] == "" {
+				return []result{left(k.cell, j.ranks, fmt.Sprintf("there is no %s.%s in %s", k.name, p.name, o.prk))}, nil
+			}
+			return o.measure(ctx, j, p.command(o.device, k.name, j.ranks, k.theirs...), p.environment(o.device))
+		}})
+	}
+	return all
+}
+
+// find looks for a peer's programs of the Parallel Research Kernels.
+func (o *kernelOptions) find(p *peer) {
+	for _, name := range kernelNames[1:] {
+		program := filepath.Join(o.prk, name+"."+p.name)
+		if _, err := os.Stat(program); o.prk != "" && err == nil {
+			p.programs[name] = program
+		}
+	}
+}
+
+// kernel is the one of a job.
+func (o *kernelOptions) kernel(j job) *benchKernel {
+	return o.kernels[slices.IndexFunc(o.kernels, func(k *benchKernel) bool { return k.cell == j.cells[0] })]
+}
+
+// measure runs a kernel.
+func (o *kernelOptions) measure(ctx context.Context, j job, argv, env []string) ([]result, error) {
+	output, err := execute(ctx, argv, env, o.timeout, 0)
+	if err != nil {
+		return nil, err
+	}
+	rate, ok := parseRate(output, j.cells[0].c.unit)
+	if !ok {
+		return nil, errNoResult
+	}
+	return []result{newResult(j.cells[0], j.ranks, []float64{rate})}, nil
+}
+
+// rateLine is as the examples' commands print it, or as the Parallel Research Kernels do.
+var rateLine = regexp.MustCompile(`(?m)^(?:rate +(\S+) (\S+)|Rate \((\S+)\): *(\S+))`)
+
+// rateUnits are what rates are told in, and how many of a unit of cases that is.
+var rateUnits = map[string]struct {
+	unit   string
+	factor float64
+}{"GUPS": {operations, 1e3}, "MFlop/s": {megaflops, 1}, "MFlops/s": {megaflops, 1}, "MB/s": {megabytes, 1}}
+
+// parseRate finds the rate in what a kernel printed, in which the launcher may have written as well.
+func parseRate(output, unit string) (rate float64, ok bool) {
+	for _, found := range rateLine.FindAllStringSubmatch(output, -1) {
+		as := rateUnits[found[2]+found[3]]
+		rate, err := strconv.ParseFloat(found[1]+found[4], 64)
+		if err == nil && as.unit == unit && rate > 0 && !math.IsInf(rate, 0) {
+			return rate * as.factor, true
+		}
+	}
+	return 0, false
+}

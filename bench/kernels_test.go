@@ -1,0 +1,217 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestRatesArePickedOutOfWhatKernelsPrint(t *testing.T) {
+	for _, test := range []struct {
+		output, unit string
+		want         float64
+	}{
+		{"rate                      0.0661 GUPS\nwrong                          0 of 1024 words\n", operations, 66.1},
+		{"rate                     56123.4 MFlop/s\niteration                  303 us\n", megaflops, 56123.4},
+		{"Parallel Research Kernels version 2.17\nSolution validates\nRate (MFlops/s): 39012.500000  Avg time (s): 0.000484\n", megaflops, 39012.5},
+		{"a warning\nSolution validates\nRate (MB/s): 20311.2 Avg time (s): 0.000788\n", megabytes, 20311.2},
+		{"Rate (MB/s): 20311.2 Avg time (s): 0.000788\n", megaflops, 0},
+		{"rate                           0 GUPS\n", operations, 0},
+		{"rate                        +Inf MB/s\n", megabytes, 0},
+		{"rate                        much MB/s\n", megabytes, 0},
+		{"ERROR: L1 norm = 1\n", megaflops, 0},
+		{"", operations, 0},
+	} {
+		got, ok := parseRate(test.output, test.unit)
+		assert.InDelta(t, test.want, got, 1e-9, test.output)
+		assert.Equal(t, test.want > 0, ok, test.output)
+	}
+}
+
+// kernelsIn are the options of a command line, with kernels that are over at once.
+func kernelsIn(t *testing.T, args ...string) *kernelOptions {
+	t.Helper()
+	o, err := parseKernels(args, io.Discard)
+	require.NoError(t, err)
+	o.choose(kernelSizes{log: 10, order: 40, iterations: 2}, nil)
+	return o
+}
+
+// scriptedKernels are beside one peer that has gups, fails at one stencil, and has no other.
+func scriptedKernels(t *testing.T) (o *kernelOptions, peers []*peer, all []contestant) {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "stencil.openmpi"), nil, 0o777))
+	o, err := parseKernels([]string{"-device", "shm", "-rounds", "2", "-prk", dir}, io.Discard)
+	require.NoError(t, err)
+	open := scripted("openmpi", map[string][]float64{"gups:22": {7, 9}, "stencil_pscw:1000": {39000, 27000}, "transpose:1000": {20000, 21000}},
+		map[string]error{"stencil_fence": errors.New("signal 11 (Segmentation fault)")})
+	mine := scripted(ours, map[string][]float64{"gups:22": {66, 46}, "stencil_pscw:1000": {38000, 26000}, "stencil_fence:1000": {1, 2}, "transpose:1000": {30000, 33000}}, nil)
+	return o, []*peer{{name: "openmpi", title: "Open MPI", version: "4.1.4"}}, []contestant{mine, open}
+}
+
+func TestTheTableOfKernelsHasTheSpread(t *testing.T) {
+	o, peers, all := scriptedKernels(t)
+	c := o.comparison(peers, []string{"MPICH is not installed"})
+	var err error
+	c.rows, err = compare(t.Context(), o.device, o.jobs(), all, o.rounds, func(string) {})
+	require.NoError(t, err)
+	text := new(strings.Builder)
+	text.WriteString(strings.Join(c.howKernels(), "\n") + "\n\n")
+	c.writeTable(text)
+	golden(t, "testdata/kernels.golden", text.String())
+}
+
+func TestTheReportHasTheKernels(t *testing.T) {
+	r := scriptedReport(t)
+	o, peers, all := scriptedKernels(t)
+	r.steps, r.peers, r.o.dir = nil, peers, t.TempDir()
+	r.addKernels(o, all)
+	r.planKernels()
+	require.Len(t, r.steps, 2*4)
+	require.Positive(t, r.estimate())
+	require.NoError(t, r.measure(t.Context(), func(string) {}))
+	require.NoError(t, r.write(io.Discard))
+	page, err := os.ReadFile(filepath.Join(r.o.dir, "report.html"))
+	require.NoError(t, err)
+	wellFormed(t, string(page))
+	for _, part := range []string{"<h2>Kernels</h2>", "<td>56.00 (46.00-66.00)</td>", "<td>&gt;= 2.00</td><td>met</td>", "<p>stencil_fence 1000, openmpi: signal 11 (Segmentation fault).</p>"} {
+		assert.Contains(t, string(page), part)
+	}
+	results, err := os.ReadFile(filepath.Join(r.o.dir, "results.txt"))
+	require.NoError(t, err)
+	for _, line := range []string{
+		"BenchmarkGups/device=shm/size=22-2\t1\t6.6e+07 op/s\n", "BenchmarkGups/device=shm/by=openmpi/size=22-2\t1\t9e+06 op/s\n",
+		"BenchmarkStencilPscw/device=shm/size=1000-2\t1\t38000 MFlop/s\n", "BenchmarkTranspose/device=shm/size=1000-2\t1\t33000 MB/s\n",
+	} {
+		assert.Contains(t, string(results), line)
+		assert.Regexp(t, benchmarkLine, strings.TrimSuffix(line, "\n"))
+	}
+}
+
+// script is a program of these lines of sh.
+func script(t *testing.T, file, lines string) {
+	t.Helper()
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skip("skipped: there is no sh")
+	}
+	require.NoError(t, os.WriteFile(file, []byte("#!/bin/sh\n"+lines+"\n"), 0o777))
+}
+
+func TestKernelsRunBesideTheirPeers(t *testing.T) {
+	dir := t.TempDir()
+	found, missing := findPeers(t.Context())
+	for _, p := range knownPeers() {
+		script(t, filepath.Join(dir, "stencil."+p.name), `echo "Rate (MFlops/s): $1$2  Avg time (s): 1"`)
+	}
+	o := kernelsIn(t, "-device", "tcp", "-rounds", "1", "-prk", dir)
+	var stdout, stderr strings.Builder
+	require.NoError(t, o.run(t.Context(), "go run ./bench kernels", &stdout, &stderr), "%s", &stderr)
+	assert.Regexp(t, `(?m)^gups +10  Mop/s +[\d.]+ `, stdout.String())
+	assert.Regexp(t, `(?m)^transpose +40  MB/s +[\d.]+ `, stdout.String())
+	for _, p := range found {
+		assert.Regexp(t, `(?m)^stencil_(pscw|fence) +40  MFlop/s +[\d.]+ .*\b240\.0 +.*\d\.\d\d$`, stdout.String())
+		assert.Contains(t, stdout.String(), "transpose 40, "+p.name+": there is no transpose."+p.name+" in "+dir)
+		assert.Contains(t, stdout.String(), p.title+" "+p.version+" over TCP")
+		assert.NotContains(t, stdout.String(), "gups 10, "+p.name)
+	}
+	for _, one := range missing {
+		assert.Contains(t, stdout.String(), one+".\n")
+	}
+	assert.Empty(t, stderr.String())
+}
+
+func TestAKernelThatFailsOrHangsIsALine(t *testing.T) {
+	dir := t.TempDir()
+	script(t, filepath.Join(dir, "mpirun"), `shift 2; exec "$@"`)
+	for _, test := range []struct {
+		name, lines, says string
+		is                error
+	}{
+		{"crash", "echo no luck >&2; exit 3", "exit status 3: no luck", nil},
+		{"silence", "echo Rate unknown", "ended without a result", errNoResult},
+		{"hang", "echo $$ >" + filepath.Join(dir, "pid") + "; exec sleep 600", "not done in time: 1s", errTimeout},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			script(t, filepath.Join(dir, "stencil.mpich"), test.lines)
+			o := kernelsIn(t, "-prk", dir)
+			o.timeout = time.Second
+			p := &peer{name: "mpich", runner: filepath.Join(dir, "mpirun"), programs: make(map[string]string)}
+			results, err := o.contestants("", []*peer{p})[1].run(t.Context(), o.jobs()[1])
+			assert.Empty(t, results)
+			require.ErrorContains(t, err, test.says)
+			if test.is != nil {
+				require.ErrorIs(t, err, test.is)
+			}
+		})
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "pid"))
+	require.NoError(t, err)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	require.NoError(t, err)
+	process, err := os.FindProcess(pid)
+	require.NoError(t, err)
+	assert.ErrorIs(t, process.Signal(syscall.Signal(0)), os.ErrProcessDone)
+}
+
+func TestKernelsAreAloneWithoutTheirPeers(t *testing.T) {
+	o := kernelsIn(t)
+	text := new(strings.Builder)
+	o.comparison(nil, nil).writeTable(text)
+	assert.Contains(t, text.String(), "-prk DIR")
+	refusing := scripted("mpich", map[string][]float64{"gups:10": {1}}, map[string]error{"transpose": errors.New("a turn")})
+	mine := scripted(ours, map[string][]float64{"gups:10": {2}, "stencil_pscw:40": {1}, "stencil_fence:40": {1}, "transpose:40": {1}}, nil)
+	rows, err := compare(t.Context(), o.device, o.jobs(), []contestant{mine, refusing}, 1, func(string) {})
+	require.NoError(t, err)
+	assert.Equal(t, 2.0, *rows[0].Ratio.Median)
+	assert.Nil(t, rows[3].Ratio.Median)
+	assert.Empty(t, rows[3].Columns["mpich"].Reason)
+}
+
+func TestKernelsNeedTheSource(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("GOFLAGS", "-mod=mod")
+	t.Setenv("GOWORK", "off")
+	require.ErrorIs(t, buildKernels(t.Context(), ".", nil), errNoSource)
+}
+
+func TestKernelsRefuse(t *testing.T) {
+	empty := t.TempDir()
+	for _, test := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"-device", "local"}, `-device "local": kernels have shm and tcp`},
+		{[]string{"-rounds", "0"}, "-rounds 0: at least 1"},
+		{[]string{"-n", "0"}, "-n 0: allowed are 1 to 4096 ranks"},
+		{[]string{"-size", "8"}, "flag provided but not defined: -size; -h tells the flags"},
+		{[]string{"-prk", empty}, "-prk " + empty + ": there is none of stencil.openmpi, stencil.mpich, transpose.openmpi, transpose.mpich"},
+		{[]string{"cg"}, `there is no kernel "cg"; there are gups, stencil, transpose`},
+		{[]string{"gups", "gups"}, "kernel gups is named twice"},
+		{[]string{"gups", "-rounds", "2"}, "-rounds: flags come before the kernels"},
+	} {
+		var stdout, stderr bytes.Buffer
+		assert.Equal(t, 2, run(t.Context(), append([]string{kernelsCommand}, test.args...), &stdout, &stderr), "%v", test.args)
+		assert.Contains(t, stderr.String(), test.says)
+		assert.Empty(t, stdout.String())
+	}
+	var stdout, stderr bytes.Buffer
+	assert.Equal(t, 0, run(t.Context(), []string{kernelsCommand, "-h"}, &stdout, &stderr))
+	for _, text := range []string{"usage: go run ./bench kernels", "-log 22", "-iterations 300", "transpose.mpich"} {
+		assert.Contains(t, stderr.String(), text)
+	}
+	stderr.Reset()
+	assert.Equal(t, 2, run(t.Context(), []string{reportCommand, "-o", empty, "-prk", empty}, &stdout, &stderr))
+	assert.Contains(t, stderr.String(), "-prk is for -peers")
+}
