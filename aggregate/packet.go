@@ -34,6 +34,9 @@ const (
 	OffsetBytes = 8
 )
 
+// MostWords is how many accumulates of one element of at most a word a packet of so much room has place for, or 1.
+func MostWords(room int) int { return max((room-HeaderBytes)/wordOperation, 1) }
+
 // MaxSize is the most bytes that one operation of a packet touches.
 const MaxSize = 1<<16 - 8
 

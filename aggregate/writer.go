@@ -63,21 +63,21 @@ func (w *Writer) AddWords(shape *Shape, words []uint64) int {
 		return 0
 	}
 	at := len(w.packet)
-	count := min(len(words)/2, (cap(w.packet)-at)/wordBytes, mostOperations-w.count)
-	w.packet = w.packet[:at+count*wordBytes]
+	count := min(len(words)/2, (cap(w.packet)-at)/wordOperation, mostOperations-w.count)
+	w.packet = w.packet[:at+count*wordOperation]
 	w.count += count
 	w.operations += count
 	binary.LittleEndian.PutUint16(w.packet[w.header+6:], uint16(w.count))
 	words = words[:2*count]
-	for i, body := 0, w.packet[at:]; i+1 < len(words) && len(body) >= wordBytes; i, body = i+2, body[wordBytes:] {
+	for i, body := 0, w.packet[at:]; i+1 < len(words) && len(body) >= wordOperation; i, body = i+2, body[wordOperation:] {
 		binary.LittleEndian.PutUint64(body, words[i])
 		binary.NativeEndian.PutUint64(body[OffsetBytes:], words[i+1])
 	}
 	return len(words)
 }
 
-// wordBytes is the length of an operation whose operand is at most a word.
-const wordBytes = OffsetBytes + 8
+// wordOperation is the length of an operation whose operand is at most a word.
+const wordOperation = OffsetBytes + 8
 
 // begin begins a run if there is room for one operation of it.
 func (w *Writer) begin(shape *Shape) bool {

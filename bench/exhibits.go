@@ -44,7 +44,7 @@ func exhibits() []exhibit {
 		of("getsfirst=off", deviceTCP, "mixed_rate"),
 		of("interleave=off", deviceTCP, "pattern16_bw:65536"),
 		of("pack=off", deviceTCP, "scatter_rate"),
-		of("merge=off", deviceTCP, "row_rate"),
+		of("merge=off", deviceTCP, "row_rate", "count_rate"),
 		of("early=off", deviceTCP, "overlap_put_lat:1048576"),
 		of("adapt=off", deviceTCP, "pscw_put_lat:8"),
 		of("collect=off", simulatedCard, "fence_put_lat:8"),

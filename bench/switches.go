@@ -175,7 +175,7 @@ func overLinks() []toggle {
 		arranging("getsfirst", "what reads is sent before what writes; without it the next is off too", scheduler.GetsFirst),
 		arranging("interleave", "direct reads and writes take turns", scheduler.Interleave),
 		arranging("pack", "small operations go together in messages, with the synchronization", scheduler.Pack),
-		arranging("merge", "small puts to neighbouring places go as one", scheduler.Merge),
+		arranging("merge", "small puts to neighbouring places go as one, and accumulates of a word are queued in runs", scheduler.Merge),
 		arranging("early", "operations are started before the synchronization when enough of them wait", scheduler.Early),
 		arranging("adapt", "of these ways windows leave out those that have shown not to pay", scheduler.Adapt),
 		joining("collect", "requests to the card, of which deferred operations and messages become some, are collected and posted together", world.WithBurst(1)),

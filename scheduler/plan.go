@@ -73,7 +73,7 @@ func NewPlanner(c Conditions) *Planner {
 	p.worth.atomics = c.Atomics
 	// To start is to post. What is on its way for as long as it takes to post some times
 	// hides that; and two messages that are full gain nothing by waiting.
-	p.startBytes, p.startOperations = defaultStart, 2*c.Packet/(aggregate.OffsetBytes+8)
+	p.startBytes, p.startOperations = defaultStart, 2*aggregate.MostWords(c.Packet)
 	if bytes := int(c.Costs.Bandwidth * startPosts * c.Costs.Post.Seconds()); bytes > 0 {
 		p.startBytes = bytes
 	}
@@ -101,6 +101,9 @@ func (p *Planner) Due(q *Queue) bool {
 	}
 	return q.Full() || p.scheme.has(Early) && (q.bytes >= p.startBytes || q.count >= p.startOperations)
 }
+
+// Runs tells whether accumulates are to be queued in runs (Queue.Accumulate).
+func (p *Planner) Runs() bool { return p.scheme.has(Merge) }
 
 // Behind is what comes behind the operations of a plan.
 type Behind uint8

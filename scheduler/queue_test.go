@@ -13,7 +13,8 @@ import (
 
 // TestDue adds operations until the queue is due; those of less than no bytes are of a run.
 func TestDue(t *testing.T) {
-	const words, never = 2 * packet / 16, 1 << 14
+	const never = 1 << 14
+	words := 2 * aggregate.MostWords(packet)
 	for _, c := range []struct {
 		name   string
 		scheme scheduler.Scheme

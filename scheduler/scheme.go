@@ -17,7 +17,8 @@ const (
 	// that completes them, where that costs less than each by itself.
 	Pack
 	// Merge makes one operation of small puts that follow each other, where each touches or
-	// overlaps what those before it do.
+	// overlaps what those before it do, and has accumulates of a word each that follow each other
+	// queued as one: a run.
 	Merge
 	// Early starts operations before the synchronization when enough of them wait.
 	Early

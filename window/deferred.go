@@ -177,7 +177,12 @@ func (d *deferred) accumulate(op Op, element reduce.Kind, bytes int, offset, ope
 	if err := d.openShort(); err != nil {
 		return err
 	}
-	d.queue.Accumulate(op, element, bytes, offset, operand)
+	if d.planner.Runs() {
+		d.queue.Accumulate(op, element, bytes, offset, operand)
+	} else {
+		o := d.queue.Add(aggregate.Accumulate, bytes)
+		o.Op, o.Element, o.Offset, o.Value[0] = op, element, offset, operand
+	}
 	return d.queued()
 }
 

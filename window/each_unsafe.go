@@ -116,12 +116,30 @@ func (d *deferred) scatter(op Op, element reduce.Kind, shift uint8, origin unsaf
 		if err := d.openShort(); err != nil {
 			return err
 		}
+		if !d.planner.Runs() {
+			d.mu.UnlockShort()
+			if err := d.scatterEach(op, element, shift, unsafe.Add(origin, done<<(shift&7)), piece); err != nil {
+				return err
+			}
+			continue
+		}
 		words := d.queue.Accumulates(op, element, 1<<(shift&7), len(piece))
 		for i, displacement := range piece {
 			words[2*i] = uint64(displacement) << (shift & 7)
 			words[2*i+1] = wordOf(unsafe.Add(origin, (done+i)<<(shift&7)), shift)
 		}
 		if err := d.queued(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scatterEach is scatter where runs are left out.
+func (d *deferred) scatterEach(op Op, element reduce.Kind, shift uint8, origin unsafe.Pointer, displacements []int) error {
+	for i, displacement := range displacements {
+		operand := wordOf(unsafe.Add(origin, i<<(shift&7)), shift)
+		if err := d.accumulate(op, element, 1<<(shift&7), uint64(displacement)<<(shift&7), operand); err != nil {
 			return err
 		}
 	}

@@ -57,7 +57,8 @@
 // a goroutine, the driver, makes progress while nobody waits, so that a program that
 // computes holds up nobody. While a call waits and polls it stands back: two sleepers on one network
 // would wake each other's threads, and 32 processes on two cores take tens of milliseconds
-// for a barrier that takes one.
+// for a barrier that takes one. It also stands back, by 2 ms at most, from a program that computes and calls
+// by turns, as long as no other rank waits for it in between ([WithStandBack]).
 //
 // A card that writes into the memory of others by itself brings short messages so, which whoever
 // waits sees at once ([WithRings]); a rank that sleeps, or computes, is told by others.

@@ -70,8 +70,9 @@ type endpoint struct {
 	driver  sync.WaitGroup
 	driving bool
 	stopped atomic.Bool
-	polls   atomic.Uint64
-	doze    chan struct{}
+	// polls counts those made, credit what counts as so many.
+	polls, credit atomic.Uint64
+	doze          chan struct{}
 	// waiting counts the waits that look after the network, although, where ranks are
 	// crowded, others may have the processor for long between two of their polls. waited is
 	// when the last of them ended.

@@ -238,6 +238,8 @@ func (l *Link) serve(m *Message, payload []byte) error {
 	case m.Kind >= kindPropose && m.Kind <= kindSurvivors:
 		return w.serveShrink(l, m, payload)
 	case m.Kind == kindNothing:
+		// Who sends it waits for its completion.
+		l.Urgent()
 	case m.Kind == kindRing:
 		return l.lendRing(payload)
 	case m.Kind == kindMail:

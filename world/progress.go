@@ -172,8 +172,9 @@ func (w *World) retry() {
 // A program that computes in between, but calls often, is disturbed by a driver that is woken by
 // all that comes, and more than its call would be by finding it: the driver takes a core from a rank,
 // and what the runtime does about its sleeps another part of it. So while nobody has missed it for
-// calm the driver stands back for a shortestStandBack wherever others have polled at all since it
-// last looked. Who waits for an answer meanwhile waits that long at most, and once in calm.
+// calmAfter the driver stands back for a shortestStandBack wherever others have polled at all since it
+// last looked. Who waits for an answer meanwhile waits twice that long at most: until the driver has
+// seen that nobody polls any more. By then somebody has missed it, and it stands back no more.
 const (
 	shortestStandBack = time.Millisecond
 	longestStandBack  = 8 * time.Millisecond
@@ -187,24 +188,25 @@ const pollsApart = 10 * time.Microsecond
 // as those that would be in it.
 const busyPoll = 8 * pollsApart
 
-// attendance is what the driver has seen of the polls of others.
+// attendance is what the driver has seen of the polls of others, and of what counts as some.
 type attendance struct {
-	polls uint64
-	since time.Time
+	polls, credit uint64
+	since         time.Time
 }
 
 // look tells whether the polls since it was last asked are enough: those of somebody who waits; and whether there
 // were some. A short time tells nothing: a single wait may fill it. Of one who waits in a crowded job
 // any poll is enough, because others may have the processor for long before the next; who
 // makes none is asleep for long, and so the driver may be.
-func (a *attendance) look(polls uint64, now time.Time, crowded bool) (enough, some bool) {
+func (a *attendance) look(polls, credit uint64, now time.Time, crowded bool) (enough, some bool) {
 	passed := now.Sub(a.since)
 	if passed < shortestStandBack {
 		return crowded, crowded
 	}
-	grown := polls - a.polls
-	a.polls, a.since = polls, now
-	return grown >= uint64(passed/pollsApart) || crowded && grown > 0, grown > 0
+	made := polls - a.polls
+	grown := made + credit - a.credit
+	*a = attendance{polls, credit, now}
+	return grown >= uint64(passed/pollsApart) || crowded && grown > 0, made > 0
 }
 
 const (
@@ -223,8 +225,8 @@ type demand struct {
 	last atomic.Int64
 }
 
-// calm tells whether the driver may stand back from a rank that calls often: nobody has missed it lately, and nothing
-// is on its way that only a poll sends on.
+// calm tells whether the driver may stand back from a rank that calls often: nobody has missed it lately, and neither
+// does output wait for room, nor anything to be tried again.
 func (w *World) calm() bool {
 	c := w.cards[networkCard]
 	return c != nil && !w.settings.eager && !(c.server != nil && c.server.Pending()) && !w.retrying.Load() &&
@@ -233,7 +235,7 @@ func (w *World) calm() bool {
 
 // attended counts a time between two polls, in which others had the processor, as the
 // polls that would be in it.
-func (w *World) attended(took time.Duration) { w.polls.Add(uint64(took / pollsApart)) }
+func (w *World) attended(took time.Duration) { w.credit.Add(uint64(took / pollsApart)) }
 
 // The driver's sleeps while there is something to retry grow from one to the other.
 const (
@@ -261,18 +263,18 @@ func (w *World) drive() {
 	w.driver.Go(func() {
 		channel := w.network().Channel()
 		limit, standBack := shortestRetry, shortestStandBack
-		others := attendance{w.polls.Load(), time.Now()}
+		others := w.attendance()
 		timer := time.NewTimer(standBack)
 		defer timer.Stop()
 		for !w.stopped.Load() {
 			switch enough, some := w.others(&others); {
 			case enough:
-				if !w.nap(timer, standBack) {
+				if !w.nap(timer, standBack, &others) {
 					standBack = min(2*standBack, longestStandBack)
 					continue
 				}
 			case some && w.calm():
-				if !w.nap(timer, shortestStandBack) {
+				if !w.nap(timer, shortestStandBack, &others) {
 					continue
 				}
 			}
@@ -282,7 +284,7 @@ func (w *World) drive() {
 			if !w.post.mu.TryLock() {
 				// Somebody makes progress, who may have lost the processor to this goroutine.
 				channel.Finish()
-				w.nap(timer, shortestStandBack)
+				w.nap(timer, shortestStandBack, &others)
 				continue
 			}
 			found := w.poll()
@@ -305,7 +307,12 @@ func (w *World) drive() {
 // would be woken by all that comes, and the runtime's own threads by it, which with many
 // processes on few cores takes the processor from those waited for.
 func (w *World) others(a *attendance) (enough, some bool) {
-	return a.look(w.polls.Load(), time.Now(), w.crowded && w.waiting.Load() > 0)
+	return a.look(w.polls.Load(), w.credit.Load(), time.Now(), w.crowded && w.waiting.Load() > 0)
+}
+
+// attendance is what others have done so far.
+func (w *World) attendance() attendance {
+	return attendance{w.polls.Load(), w.credit.Load(), time.Now()}
 }
 
 // wakeDriver has the driver attend at once, if it stands back.
@@ -317,11 +324,12 @@ func (w *World) wakeDriver() {
 }
 
 // nap waits that long, or until somebody goes to sleep who relies on the driver, and
-// tells whether that is so.
-func (w *World) nap(timer *time.Timer, standBack time.Duration) (needed bool) {
+// tells whether that is so. Of such a one polls that were made before tell nothing.
+func (w *World) nap(timer *time.Timer, standBack time.Duration, others *attendance) (needed bool) {
 	timer.Reset(standBack)
 	select {
 	case <-w.doze:
+		*others = w.attendance()
 		return true
 	case <-timer.C:
 		return false

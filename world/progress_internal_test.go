@@ -19,24 +19,27 @@ func TestAttendance(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		polls        uint64
+		credit       uint64
 		passed       time.Duration
 		crowded      bool
 		enough, some bool
 	}{
-		{"a wait that goes on", 800, time.Millisecond, false, true, true},
-		{"waits of messages that take longer than polls", 120, time.Millisecond, false, true, true},
-		{"a short wait in a millisecond", 40, time.Millisecond, false, false, true},
-		{"short waits in eight", 320, 8 * time.Millisecond, false, false, true},
-		{"a poll by who asks whether all is done", 1, time.Millisecond, false, false, true},
-		{"nobody", 0, time.Second, false, false, false},
-		{"a wait just now, of which nobody knows how long it takes", 40, 20 * time.Microsecond, false, false, false},
-		{"a wait in a crowd", 1, 8 * time.Millisecond, true, true, true},
-		{"a wait in a crowd that has just begun", 0, 20 * time.Microsecond, true, true, true},
-		{"one that is asleep in a crowd", 0, 8 * time.Millisecond, true, false, false},
+		{"a wait that goes on", 800, 0, time.Millisecond, false, true, true},
+		{"waits of messages that take longer than polls", 120, 0, time.Millisecond, false, true, true},
+		{"a short wait in a millisecond", 40, 0, time.Millisecond, false, false, true},
+		{"short waits in eight", 320, 0, 8 * time.Millisecond, false, false, true},
+		{"a poll by who asks whether all is done", 1, 0, time.Millisecond, false, false, true},
+		{"nobody", 0, 0, time.Second, false, false, false},
+		{"a wait just now, of which nobody knows how long it takes", 40, 0, 20 * time.Microsecond, false, false, false},
+		{"a wait in a crowd", 1, 0, 8 * time.Millisecond, true, true, true},
+		{"a wait in a crowd that has just begun", 0, 0, 20 * time.Microsecond, true, true, true},
+		{"a wait that has slept for most of the time", 5, 95, time.Millisecond, false, true, true},
+		{"one who sends much, and looks at nothing", 0, 40, time.Millisecond, false, false, false},
+		{"one that is asleep in a crowd", 0, 0, 8 * time.Millisecond, true, false, false},
 	} {
 		begin := time.Now()
-		others := attendance{polls: 1000, since: begin}
-		enough, some := others.look(1000+c.polls, begin.Add(c.passed), c.crowded)
+		others := attendance{polls: 1000, credit: 50, since: begin}
+		enough, some := others.look(1000+c.polls, 50+c.credit, begin.Add(c.passed), c.crowded)
 		require.Equal(t, c.enough, enough, c.name)
 		require.Equal(t, c.some, some, c.name)
 	}
@@ -50,12 +53,12 @@ func TestAttendanceAddsUp(t *testing.T) {
 	for range 100 {
 		at = at.Add(20 * time.Microsecond)
 		polls += 16
-		if isEnough(others.look(polls, at, false)) {
+		if isEnough(others.look(polls, 0, at, false)) {
 			enough++
 		}
 	}
 	require.Equal(t, 2, enough, "in two milliseconds")
-	require.False(t, isEnough(others.look(polls, at.Add(time.Millisecond), false)), "after the last poll")
+	require.False(t, isEnough(others.look(polls, 0, at.Add(time.Millisecond), false)), "after the last poll")
 }
 
 func isEnough(enough, _ bool) bool { return enough }
@@ -71,7 +74,7 @@ func TestCalm(t *testing.T) {
 		{"a rank that nobody needs", func(*World) {}, false, true},
 		{"somebody waits, behind a computation", func(*World) {}, true, false},
 		{"somebody waits, and so does this rank", func(w *World) { w.waiting.Add(1) }, true, true},
-		{"somebody waits, just behind a wait", func(w *World) { w.waited.Store(int64(w.Now())) }, true, true},
+		{"somebody waits, just behind a wait", func(w *World) { w.waited.Store(int64(w.Now() + time.Minute)) }, true, true},
 		{"something is to be retried", func(w *World) { w.retrying.Store(true) }, false, false},
 		{"a rank that is to have it eager", func(w *World) { w.settings.eager = true }, false, false},
 	} {
@@ -99,7 +102,7 @@ func TestCalm(t *testing.T) {
 	}
 }
 
-// A question, a lock's message and a link whose receives run out are what somebody waits for; a message is not.
+// A question is what somebody waits for, and what asks for nothing, of which the completion tells; another message is not.
 func TestUrgent(t *testing.T) {
 	var service echo
 	urgent := make(chan uint64, 1)
@@ -114,7 +117,7 @@ func TestUrgent(t *testing.T) {
 			w.Exclude(func() { n = w.demand.urgent })
 			return n
 		}
-		for _, ask := range []bool{false, true} {
+		for _, how := range []string{"told", "asked", "settled"} {
 			told := service.told.Load()
 			if w.rank == 0 {
 				before := count()
@@ -122,8 +125,11 @@ func TestUrgent(t *testing.T) {
 				for service.told.Load() == told {
 					w.Poll()
 				}
-				if grown := count() > before; grown != ask {
-					return fmt.Errorf("a message, asking: %v, and somebody waits: %v", ask, grown)
+				for end := time.Now().Add(10 * time.Second); how != "told" && count() == before && time.Now().Before(end); {
+					w.Poll()
+				}
+				if grown := count() > before; grown != (how != "told") {
+					return fmt.Errorf("a message was %s, and somebody waits: %v", how, grown)
 				}
 			} else {
 				<-urgent
@@ -131,12 +137,17 @@ func TestUrgent(t *testing.T) {
 				if err := l.Tell(&m, nil); err != nil {
 					return err
 				}
-				if ask {
-					if err := l.Flush(ctx); err != nil {
-						return err
-					}
-				}
 				l.Post()
+				var err error
+				switch how {
+				case "asked":
+					err = l.Flush(ctx)
+				case "settled":
+					err = l.Reach(ctx, l.Mark())
+				}
+				if err != nil {
+					return err
+				}
 			}
 			if err := w.Barrier(ctx); err != nil {
 				return err
@@ -183,17 +194,38 @@ func TestCalmServes(t *testing.T) {
 	})
 }
 
+// Who is asleep, and relies on the driver, has polled before: that does not have it stand back.
+func TestDozeForgetsPolls(t *testing.T) {
+	runApart(t, 1, func(_ context.Context, w *World) error {
+		w.stopDriver()
+		others := w.attendance()
+		timer := time.NewTimer(time.Hour)
+		defer timer.Stop()
+		w.polls.Add(1000)
+		require.False(t, w.nap(timer, shortestStandBack, &others))
+		enough, some := w.others(&others)
+		require.True(t, enough && some, "a nap that nobody has ended")
+		w.polls.Add(1000)
+		w.wakeDriver()
+		require.True(t, w.nap(timer, time.Hour, &others))
+		others.since = others.since.Add(-shortestStandBack)
+		enough, some = w.others(&others)
+		require.False(t, enough || some, "a nap that somebody has ended")
+		return nil
+	})
+}
+
 // A rank that sleeps while it waits attends to the network as well as one that polls.
 func TestAsleepAttends(t *testing.T) {
 	runApart(t, 1, func(ctx context.Context, w *World) error {
-		others := attendance{w.polls.Load(), time.Now()}
+		others := w.attendance()
 		ctx, cancel := context.WithTimeout(ctx, 40*time.Millisecond)
 		defer cancel()
 		wait := w.NewWaiter()
 		for wait.Pause(ctx) == nil {
 		}
 		wait.Finish()
-		require.True(t, isEnough(others.look(w.polls.Load(), time.Now(), false)), "%d polls", w.polls.Load())
+		require.True(t, isEnough(w.others(&others)), "%d polls", w.polls.Load())
 		return nil
 	})
 }
@@ -220,9 +252,11 @@ func TestCrowdedWaitAttends(t *testing.T) {
 					return err
 				}
 			}
-			require.Equal(t, c.want, isEnough(w.others(&attendance{w.polls.Load(), time.Now()})), "%+v", c)
+			now := w.attendance()
+			require.Equal(t, c.want, isEnough(w.others(&now)), "%+v", c)
 			wait.Finish()
-			require.False(t, isEnough(w.others(&attendance{w.polls.Load(), time.Now()})), "%+v: behind the wait", c)
+			now = w.attendance()
+			require.False(t, isEnough(w.others(&now)), "%+v: behind the wait", c)
 			return nil
 		})
 	}
