@@ -132,8 +132,8 @@
 // When new keys come to lie far from their homes, or find no slot, the index is replaced: by one of twice the slots, or, if
 // fewer than three eighths are of keys that are there, by one of as many, which deleted keys do not come to. So slots
 // are for other keys again, in turn. Its block comes from the record space, and an index's block is free again, or record space, when
-// all have ended who may know it, as pieces are. The word that says where the next index is is set by a compare-and-swap, and then
-// keys move, slot by slot, while all go on:
+// all have ended who may know it, as pieces are. The word that says where the next index is says, as long as there is none, where the
+// current one is; it is set by a compare-and-swap, and then keys move, slot by slot, while all go on:
 //
 //   - an empty slot is closed, and that of a deleted key says that it was left: moved;
 //   - that of a key that is there is frozen; the next index is given its value, at the first empty slot

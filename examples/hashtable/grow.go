@@ -119,20 +119,33 @@ func (t *Table) grow(ctx context.Context, owner int, known control) (grown bool,
 	if err != nil || line < 0 {
 		return false, err
 	}
-	next := newControl(line, level, v.current.following())
-	was, err := t.swapWord(ctx, owner, nextWord, uint64(v.next), uint64(next))
-	if err != nil {
+	if v.next, err = t.publish(ctx, owner, v.current, level, line); err != nil {
 		return false, err
 	}
-	if was != uint64(v.next) {
-		// Another rank has been faster.
-		t.giveBlock(ctx, owner, piece{line, blockWords(t.buckets << level)})
-		next = control(was)
-	} else {
-		t.growths.Add(1)
+	if !v.moving() {
+		// The view was of two moments, and of no index that is current.
+		v, err = t.readView(ctx, owner)
+		return err == nil && v.current != known, err
 	}
-	v.next = next
 	return true, t.moveAll(ctx, owner, v)
+}
+
+// publish has the next index be in a block if none follows the current one, and gives the control of what is the next one
+// then. It expects there what is there before an index follows: the control of the current one. What was read
+// along with that may be a moment younger: the control of a later index, to which keys move already.
+func (t *Table) publish(ctx context.Context, owner int, current control, level, line int) (next control, err error) {
+	next = newControl(line, level, current.following())
+	was, err := t.swapWord(ctx, owner, nextWord, uint64(current), uint64(next))
+	if err != nil {
+		return 0, err
+	}
+	if was == uint64(current) {
+		t.growths.Add(1)
+		return next, nil
+	}
+	// Another rank has been faster.
+	t.giveBlock(ctx, owner, piece{line, blockWords(t.buckets << level)})
+	return control(was), nil
 }
 
 // takeNext takes a block for the next index of an owner: one of twice the slots, or of as many if that is enough when

@@ -194,7 +194,7 @@ func TestGrowthThatIsLeft(t *testing.T) {
 				level := before.current.level() + 1
 				line, err := table.takeBlock(s.ctx, 0, level)
 				s.ok(err)
-				_, err = table.swapWord(s.ctx, 0, nextWord, uint64(before.next), uint64(newControl(line, level, before.current.following())))
+				_, err = table.publish(s.ctx, 0, before.current, level, line)
 				s.ok(err)
 				v := viewIn(table.local)
 				s.check(v.moving(), "keys do not move: %+v", v)
@@ -229,6 +229,41 @@ func TestGrowthThatIsLeft(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Who replaces an index by what it has read of two moments, between which it was replaced and its successor, too, replaces
+// none: keys move already.
+func TestGrowthOfTwoMoments(t *testing.T) {
+	const keys = 100
+	alone(t, func(s *script) {
+		table := s.table(Config{Slots: 256, RecordBytes: 1 << 20})
+		for i := range keys {
+			_, err := table.Add(s.ctx, numbered(0, i), uint64(i))
+			s.ok(err)
+		}
+		follow := func(current control) view {
+			line, err := table.takeBlock(s.ctx, 0, current.level()+1)
+			s.ok(err)
+			s.check(line >= 0, "there is no room")
+			_, err = table.publish(s.ctx, 0, current, current.level()+1, line)
+			s.ok(err)
+			return viewIn(table.local)
+		}
+		first := viewIn(table.local)
+		s.ok(table.moveAll(s.ctx, 0, follow(first.current)))
+		v := follow(viewIn(table.local).current)
+		s.check(v.moving(), "keys do not move: %+v", v)
+		_, _, err := table.moveNext(s.ctx, 0, table.indexOf(v.current), table.indexOf(v.next))
+		s.ok(err)
+		s.check(follow(first.current) == v, "the index is replaced that keys move to: %+v", viewIn(table.local))
+		s.ok(table.moveAll(s.ctx, 0, v))
+		for i := range keys {
+			count, found, err := table.Count(s.ctx, numbered(0, i))
+			s.ok(err)
+			s.check(found && count == uint64(i), "%q is %d, %v", numbered(0, i), count, found)
+		}
+		s.close(table)
+	})
 }
 
 // Whatever the words have that say where indexes are, operations end, and change nothing.
