@@ -145,9 +145,9 @@
 //
 //   - A key has its slot in the current index until that is moved. It is looked for there first, and nowhere else if neither
 //     closed nor moved slots are met.
-//   - Its slot frozen, a value that the next index has is newer; if it has none there the frozen one is the value.
-//   - Who changes a key whose slot is frozen gives it to the next index first, and has the slot moved: no record
-//     is set free to which a slot refers.
+//   - Its slot frozen, the value there is the key's.
+//   - Who changes a key whose slot is frozen gives it to the next index first, and has the slot moved: so the next index has
+//     no other value before, and no record is set free to which a slot refers.
 //   - Who inserts a key closes, in the current index, the slot that it would have, or has the deleted key's moved, so that it cannot
 //     come there, and goes on in the next one.
 //   - Who meets a frozen, closed or moved slot in what it takes for the last index begins again, with the words

@@ -52,9 +52,6 @@ func (b *Batch) leaving(op *operation, s slot) bool {
 // vacant goes on from an empty slot: the key is not in this index.
 func (b *Batch) vacant(op *operation) {
 	switch {
-	case op.next && op.kept != 0 && op.reads():
-		// What it has not been given there yet, it still has.
-		b.candidate(op, op.kept&^slotFrozen)
 	case op.next && op.kept != 0:
 		op.current = 0
 		op.step = stepCarry
@@ -84,8 +81,6 @@ func (b *Batch) exhausted(op *operation) {
 	switch {
 	case !op.next && (op.left || op.view.moving()):
 		b.follow(op)
-	case op.kept != 0 && op.reads():
-		b.candidate(op, op.kept&^slotFrozen)
 	case op.inserts() || op.kept != 0:
 		b.failSlots(op)
 	default:
@@ -223,16 +218,11 @@ func (b *Batch) compare(op *operation) {
 	}
 	rest := op.record[lengthsBytes:]
 	if keyLength != len(op.key) || string(rest[:keyLength]) != op.key {
-		if op.kept != 0 && op.current == op.kept&^slotFrozen {
-			// It was the key's.
-			b.restart(op)
-			return
-		}
 		op.index++
 		b.scan(op)
 		return
 	}
-	if op.current.frozen() {
+	if op.current.frozen() && !op.reads() {
 		op.kept, op.keptPlace = op.current, b.slotPlace(op)
 		b.follow(op)
 		return
@@ -254,8 +244,9 @@ func (b *Batch) decide(op *operation) {
 	switch onCounter := op.kind == opAdd || op.kind == opCount; {
 	case op.kind == opMove:
 		b.done(op)
-	case op.kept != 0 && !op.reads():
-		// Nobody may set the record free while a slot of the current index refers to it.
+	case op.kept != 0:
+		// Nobody may set the record free while a slot of the current index refers to it, and who reads takes that for the
+		// key's value as long as it does.
 		op.step = stepLeave
 	case s.live() && op.kind != opDelete && s.counter() != onCounter:
 		op.found = false
