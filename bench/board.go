@@ -23,7 +23,7 @@ type board struct {
 	sums     []float64 // of collectives
 	operands []int64
 	masks    []uint64
-	ones     []int64 // of countEach, with as many places
+	counts   []int64 // of countEach, with as many places
 	places   []int
 	result   int64
 	seed     uint64 // of spot

@@ -102,13 +102,13 @@ func countMany(ctx context.Context, b *board, n int) error {
 
 // countEach makes the accumulates of countMany by one call.
 func countEach(ctx context.Context, b *board, n int) error {
-	if len(b.ones) != n {
-		b.ones, b.places = make([]int64, n), make([]int, n)
+	if len(b.counts) != n {
+		b.counts, b.places = make([]int64, n), make([]int, n)
 	}
 	for i := range b.places {
 		b.places[i] = b.spot()
 	}
-	if err := b.ints.AccumulateEach(window.Sum, b.ones, 1, b.places); err != nil {
+	if err := b.ints.AccumulateEach(window.Sum, b.counts, 1, b.places); err != nil {
 		return err
 	}
 	return b.ints.Flush(ctx, 1)

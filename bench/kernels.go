@@ -89,7 +89,7 @@ func parseKernels(args []string, usage io.Writer) (*kernelOptions, error) {
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&o.device, "device", cmp.Or(os.Getenv(deviceVariable), deviceShm), "shm: ranks are processes that share memory; tcp: processes over TCP on loopback, and the peers over TCP too")
 	flags.IntVar(&o.rounds, "rounds", 5, "rounds, in each of which everyone runs a kernel before the next")
-	flags.IntVar(&o.ranks, "n", 2, "number of ranks")
+	flags.IntVar(&o.ranks, "n", 2, "number of ranks, of which the goals want 2; gups of the peers takes a power of two")
 	flags.StringVar(&o.prk, "prk", "", prkUsage)
 	err := flags.Parse(args)
 	switch {

@@ -56,7 +56,8 @@ func (p *Planner) Ended(q *Queue) Pattern {
 	}
 }
 
-// matter tells the ways without which the plan of such operations may be another.
+// matter tells the ways without which the plan of such operations may be another. Runs of accumulates, which go with
+// Merge, make another queue of the same plan.
 func (p *Planner) matter(c *counts) (ways Scheme) {
 	if c.operations == 0 {
 		return 0

@@ -103,7 +103,18 @@ func (p *Planner) Due(q *Queue) bool {
 }
 
 // Runs tells whether accumulates are to be queued in runs (Queue.Accumulate).
-func (p *Planner) Runs() bool { return p.scheme.has(Merge) }
+func (p *Planner) Runs() bool { return p.scheme.has(Merge | Defer) }
+
+// Room is how many accumulates of a run can be added, or 1, until a queue is due.
+func (p *Planner) Room(q *Queue) int {
+	most := mostQueued
+	if !p.scheme.has(Defer) {
+		most = 0
+	} else if p.scheme.has(Early) {
+		most = min(most, p.startOperations)
+	}
+	return max(most-q.count, 1)
+}
 
 // Behind is what comes behind the operations of a plan.
 type Behind uint8

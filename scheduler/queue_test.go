@@ -52,6 +52,9 @@ func TestDue(t *testing.T) {
 					q.Accumulate(reduce.Sum, reduce.Int64, -c.bytes, 0, 1)
 				}
 				require.Equal(t, n == c.after, p.Due(&q), "%d queued", n)
+				if c.bytes < 0 {
+					require.Equal(t, max(c.after-n, 1), p.Room(&q), "%d queued", n)
+				}
 			}
 			q.Drop(1)
 			require.Equal(t, c.scheme&scheduler.Defer == 0, p.Due(&q))

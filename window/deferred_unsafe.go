@@ -53,7 +53,7 @@ func (v *view) accumulateRemote(p *peer, op Op, given operands, offset uint64) e
 		kind = aggregate.Fetch
 	}
 	if v.cards != cardsUnused {
-		return v.accumulateEach(d, kind, op, given, offset)
+		return v.accumulateByCard(d, kind, op, given, offset)
 	}
 	if kind == aggregate.Accumulate && given.count == 1 && bytes <= wordBytes {
 		return d.accumulate(op, v.kind, bytes, offset, wordOf(given.origin, v.shift))
@@ -83,9 +83,9 @@ func wordOf(element unsafe.Pointer, shift uint8) (word uint64) {
 	return word
 }
 
-// accumulateEach has the elements of an accumulate, which are words, each done by a card. That adds 0
+// accumulateByCard has the elements of an accumulate, which are words, each done by a card. That adds 0
 // where nothing is to be done.
-func (v *view) accumulateEach(d *deferred, kind aggregate.Kind, op Op, given operands, offset uint64) error {
+func (v *view) accumulateByCard(d *deferred, kind aggregate.Kind, op Op, given operands, offset uint64) error {
 	for {
 		o, err := d.join(kind, 1<<v.shift)
 		if err != nil {

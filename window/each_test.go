@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"sync/atomic"
 	"testing"
 
 	"github.com/onesided/rma/aggregate/reduce"
@@ -138,9 +139,33 @@ var eachCollected = register("accumulates in one call while memory is collected"
 	s.ok(win.Close())
 })
 
+// eachClosed has a goroutine close the epoch while another accumulates for long: a few elements may come behind that.
+var eachClosed = register("accumulates in one call whose epoch is closed", func(s *script) {
+	win := allocate[int64](s, 10)
+	s.ok(win.LockAll(s.ctx))
+	places, ones := make([]int, 1<<22), make([]int64, 1<<22)
+	for i := range ones {
+		ones[i] = 1
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- win.AccumulateEach(window.Sum, ones, s.w.Rank(), places) }()
+	sum := func() int64 { return atomic.LoadInt64(&win.Local()[0]) }
+	for sum() == 0 {
+		runtime.Gosched()
+	}
+	s.ok(win.UnlockAll(s.ctx))
+	before := sum()
+	err := <-ended
+	s.check(sum()-before <= 64, "%d elements were accumulated when the epoch was closed", sum()-before)
+	if sum() < int64(len(ones)) {
+		s.fails(err, epoch.ErrNoEpoch)
+	}
+	s.ok(win.Close())
+})
+
 func TestAccumulateEach(t *testing.T) {
 	for _, n := range []int{1, 2, 3} {
-		for _, name := range []string{eachSums, eachOrder, eachRefused, eachCollected} {
+		for _, name := range []string{eachSums, eachOrder, eachRefused, eachCollected, eachClosed} {
 			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) { worldtest.Run(t, n, name) })
 		}
 	}

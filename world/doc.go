@@ -57,7 +57,7 @@
 // a goroutine, the driver, makes progress while nobody waits, so that a program that
 // computes holds up nobody. While a call waits and polls it stands back: two sleepers on one network
 // would wake each other's threads, and 32 processes on two cores take tens of milliseconds
-// for a barrier that takes one. It also stands back, by 2 ms at most, from a program that computes and calls
+// for a barrier that takes one. It also stands back, by a few milliseconds at most, from a program that computes and calls
 // by turns, as long as no other rank waits for it in between ([WithStandBack]).
 //
 // A card that writes into the memory of others by itself brings short messages so, which whoever

@@ -173,7 +173,7 @@ func (w *World) retry() {
 // all that comes, and more than its call would be by finding it: the driver takes a core from a rank,
 // and what the runtime does about its sleeps another part of it. So while nobody has missed it for
 // calmAfter the driver stands back for a shortestStandBack wherever others have polled at all since it
-// last looked. Who waits for an answer meanwhile waits twice that long at most: until the driver has
+// last looked. Who waits for an answer meanwhile waits a few times that long at most: until the driver has
 // seen that nobody polls any more. By then somebody has missed it, and it stands back no more.
 const (
 	shortestStandBack = time.Millisecond
@@ -206,7 +206,7 @@ func (a *attendance) look(polls, credit uint64, now time.Time, crowded bool) (en
 	made := polls - a.polls
 	grown := made + credit - a.credit
 	*a = attendance{polls, credit, now}
-	return grown >= uint64(passed/pollsApart) || crowded && grown > 0, made > 0
+	return made > 0 && (grown >= uint64(passed/pollsApart) || crowded), made > 0
 }
 
 const (

@@ -34,7 +34,8 @@ func TestAttendance(t *testing.T) {
 		{"a wait in a crowd", 1, 0, 8 * time.Millisecond, true, true, true},
 		{"a wait in a crowd that has just begun", 0, 0, 20 * time.Microsecond, true, true, true},
 		{"a wait that has slept for most of the time", 5, 95, time.Millisecond, false, true, true},
-		{"one who sends much, and looks at nothing", 0, 40, time.Millisecond, false, false, false},
+		{"one who sends much, and looks at nothing", 0, 200, time.Millisecond, false, false, false},
+		{"one who sends much in a crowd, and looks at nothing", 0, 200, time.Millisecond, true, false, false},
 		{"one that is asleep in a crowd", 0, 0, 8 * time.Millisecond, true, false, false},
 	} {
 		begin := time.Now()

@@ -30,7 +30,8 @@
 //
 // The elements of one operation go to their ranks together: all are issued, then each rank that has some of
 // them is flushed once. Accumulate deals what it was given to the ranks first, 4096 elements at a time, and accumulates what a
-// rank has by one call. Nothing is allocated, but for that the first time.
+// rank has by one call. Nothing is allocated, but for that, where a rank has more than ever before: in the worst case
+// 4096 elements and places for each rank.
 //
 // An index out of range is a *RangeError before anything has been issued.
 package globalarray

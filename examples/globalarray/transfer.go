@@ -77,16 +77,14 @@ type hand[T window.Element] struct {
 func (a *Array[T]) deal(op window.Op, values []T, indices []int) error {
 	for i, index := range indices {
 		rank, displacement := a.Where(index)
+		a.touch(rank)
 		h := &a.hands[rank]
-		if !h.touched {
-			a.touch(rank)
-		}
 		h.values, h.displacements = append(h.values, values[i]), append(h.displacements, displacement)
 	}
 	var err error
 	for _, rank := range a.touched {
 		h := &a.hands[rank]
-		if err == nil {
+		if err == nil && len(h.values) > 0 {
 			err = a.win.AccumulateEach(op, h.values, rank, h.displacements)
 		}
 		h.values, h.displacements = h.values[:0], h.displacements[:0]
