@@ -49,21 +49,39 @@ func TestCounters(t *testing.T) {
 		var out, errout bytes.Buffer
 		require.Zero(t, command(t.Context(), []string{"-at", address, "3=0", "5=0", "7=0"}, &out, &errout))
 		require.Equal(t, "3 336\n5 -8\n7 0\n", out.String())
-		require.Equal(t, 1, command(t.Context(), []string{"-at", address, "8=1"}, &out, &errout))
-		require.Contains(t, errout.String(), "it has 8 elements")
+		out.Reset()
+		require.Equal(t, 1, command(t.Context(), []string{"-at", address, "7=1", "8=1"}, &out, &errout))
+		require.Equal(t, "counters: there is no counter 8: allowed are 0 to 7\n", errout.String())
+		require.Zero(t, command(t.Context(), []string{"-at", address, "7=0"}, &out, &errout))
+		require.Equal(t, "7 0\n", out.String())
 	})
 }
 
 func TestRefused(t *testing.T) {
-	for _, args := range [][]string{{}, {"-serve", "a:1", "-at", "b:1"}, {"-serve", "a:1", "1=1"}, {"-serve", "a:1", "-clients", "0"},
-		{"-at", "b:1"}, {"-at", "b:1", "x"}, {"-at", "b:1", "1=x"}, {"-at", "b:1", "-1=1"}, {"-x"}} {
+	for _, c := range []struct {
+		args  []string
+		wrong string
+	}{
+		{nil, "either -serve or -at is needed"},
+		{[]string{"-serve", "a:1", "-at", "b:1"}, "either -serve or -at is needed"},
+		{[]string{"-serve", "a:1", "1=1"}, "-serve takes no arguments"},
+		{[]string{"-serve", "a:1", "-clients", "0"}, "-counters 1024, -clients 0: there must be 1 of each at least"},
+		{[]string{"-at", "b:1"}, "no INDEX=NUMBER"},
+		{[]string{"-at", "b:1", "x"}, `"x" is no INDEX=NUMBER`},
+		{[]string{"-at", "b:1", "1=x"}, `"1=x" is no INDEX=NUMBER`},
+		{[]string{"-at", "b:1", "-1=1"}, "flag provided but not defined: -1"},
+		{[]string{"-at", "b:1", "1=1", "-1=1"}, `"-1=1" is no INDEX=NUMBER`},
+		{[]string{"-x"}, "flag provided but not defined: -x"},
+	} {
 		var out, errout bytes.Buffer
-		require.Equal(t, 2, command(t.Context(), args, &out, &errout), "%q", args)
-		require.NotEmpty(t, errout.String())
+		require.Equal(t, 2, command(t.Context(), c.args, &out, &errout), "%q", c.args)
+		require.Equal(t, "counters: wrong usage: "+c.wrong+"\ncounters -h explains the usage\n", errout.String())
 	}
 	var out, errout bytes.Buffer
 	require.Zero(t, command(t.Context(), []string{"-h"}, &out, &errout))
-	require.Contains(t, errout.String(), "RMA_KEY_FILE")
+	for _, says := range []string{"RMA_KEY_FILE", "negative", "INDEX=0", "-clients n"} {
+		require.Contains(t, errout.String(), says)
+	}
 	require.Equal(t, 1, command(t.Context(), []string{"-at", "127.0.0.1:1", "1=1"}, &out, &errout))
 }
 

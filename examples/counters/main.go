@@ -34,35 +34,37 @@ const usage = `usage: counters -serve HOST:PORT [-counters n] [-clients n]
        counters -at HOST:PORT INDEX=NUMBER...
 
 Serves counters to other processes, until it is interrupted, or adds numbers to
-counters of a process that does, and prints what they are then.
+counters of a process that does, and prints what they are then. A NUMBER may be
+negative; INDEX=0 adds nothing and only reads the counter.
 Where HOST is no loopback address all need the same key, in a file that the
 environment names: RMA_KEY_FILE.
 
 `
 
-var errUsage = errors.New("counters -h says what is allowed")
+var errUsage = errors.New("wrong usage")
 
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("counters", flag.ContinueOnError)
-	flags.SetOutput(stderr)
+	flags.SetOutput(io.Discard)
 	serveAt := flags.String("serve", "", "serve at `host:port`; port 0 is any that is free")
 	at := flags.String("at", "", "add to the counters that are served at `host:port`")
 	counters := flags.Int("counters", 1024, "serve `n` counters")
 	clients := flags.Int("clients", 64, "serve at most `n` clients at once")
-	flags.Usage = func() {
-		fmt.Fprint(stderr, usage)
-		flags.PrintDefaults()
-	}
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(stderr, usage)
+		flags.SetOutput(stderr)
+		flags.PrintDefaults()
 		return 0
 	case err != nil:
-		return 2
+		err = fmt.Errorf("%w: %w", errUsage, err)
 	case (*serveAt == "") == (*at == ""):
 		err = fmt.Errorf("%w: either -serve or -at is needed", errUsage)
-	case *serveAt != "" && (flags.NArg() > 0 || *counters < 1 || *clients < 1):
-		err = fmt.Errorf("%w: -serve with %d arguments, %d counters and %d clients", errUsage, flags.NArg(), *counters, *clients)
+	case *serveAt != "" && flags.NArg() > 0:
+		err = fmt.Errorf("%w: -serve takes no arguments", errUsage)
+	case *serveAt != "" && (*counters < 1 || *clients < 1):
+		err = fmt.Errorf("%w: -counters %d, -clients %d: there must be 1 of each at least", errUsage, *counters, *clients)
 	case *serveAt != "":
 		err = serve(ctx, *serveAt, *counters, *clients, stdout)
 	default:
@@ -72,7 +74,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case err == nil:
 		return 0
 	case errors.Is(err, errUsage):
-		fmt.Fprintln(stderr, "counters:", err)
+		fmt.Fprintf(stderr, "counters: %v\ncounters -h explains the usage\n", err)
 		return 2
 	}
 	fmt.Fprintln(stderr, "counters:", err)
@@ -134,6 +136,12 @@ func add(ctx context.Context, address string, args []string, stdout io.Writer) (
 	win, err := window.Attach[int64](ctx, session, "counters")
 	if err != nil {
 		return err
+	}
+	// Nothing is added if something cannot be.
+	for _, a := range additions {
+		if a.index >= win.Len(0) {
+			return fmt.Errorf("there is no counter %d: allowed are 0 to %d", a.index, win.Len(0)-1)
+		}
 	}
 	if err := win.Lock(ctx, window.Shared, 0); err != nil {
 		return err
