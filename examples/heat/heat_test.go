@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"image/png"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,7 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/examples/grid"
+	"github.com/onesided/rma/examples/kernel"
 	"github.com/onesided/rma/examples/kernel/kerneltest"
+	"github.com/onesided/rma/world"
 	"github.com/onesided/rma/world/worldtest"
 )
 
@@ -44,10 +48,40 @@ func TestPicture(t *testing.T) {
 	}
 }
 
+// A file that cannot be made is told before the work, which would take days here, and to all ranks.
+func TestNoFile(t *testing.T) {
+	j := &job{size: 9, steps: 1 << 30, by: grid.Fence, file: t.TempDir()}
+	failed := make([]error, 3)
+	require.ErrorContains(t, world.Run(t.Context(), len(failed), func(ctx context.Context, w *world.World) error {
+		failed[w.Rank()] = j.run(ctx, kernel.Of(w, io.Discard))
+		return failed[w.Rank()]
+	}), "is a directory")
+	for rank, err := range failed[1:] {
+		require.EqualError(t, err, "world: rank 0 has failed: it cannot make the file for the picture", "rank %d", rank+1)
+	}
+}
+
+// Of a job that fails nothing is left: neither a file, nor a hole where there was one.
+func TestFailed(t *testing.T) {
+	was, none := filepath.Join(t.TempDir(), "was.png"), filepath.Join(t.TempDir(), "none.png")
+	require.NoError(t, os.WriteFile(was, []byte("an older picture"), 0o600))
+	for _, name := range []string{was, none} {
+		j := &job{size: 9, steps: 1 << 30, by: grid.Fence, file: name}
+		require.ErrorContains(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
+			if w.Rank() == 1 {
+				return errors.New("no luck")
+			}
+			return j.run(ctx, kernel.Of(w, io.Discard))
+		}), "no luck")
+	}
+	kept, err := os.ReadFile(was)
+	require.NoError(t, err)
+	require.Equal(t, "an older picture", string(kept))
+	require.NoFileExists(t, none)
+}
+
 func TestWrong(t *testing.T) {
 	var out, errout bytes.Buffer
-	require.Equal(t, 1, newKernel().Command(t.Context(), []string{"-n", "9", "-steps", "1", "-o", t.TempDir()}, &out, &errout))
-	require.Contains(t, errout.String(), "is a directory")
 	require.Equal(t, 2, newKernel().Command(t.Context(), []string{"-start", "cosine"}, &out, &errout))
 	require.Contains(t, errout.String(), "must be spots or sine")
 }

@@ -12,10 +12,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"image"
 	"image/color"
 	"image/png"
+	"io/fs"
 	"math"
 	"os"
 
@@ -56,7 +58,14 @@ func newKernel() *kernel.Kernel {
 // quarter.
 const spread = 0.2
 
-func (j *job) run(ctx context.Context, r *kernel.Rank) error {
+func (j *job) run(ctx context.Context, r *kernel.Rank) (err error) {
+	to, err := j.create(ctx, r)
+	if to != nil {
+		defer func() { err = errors.Join(err, to.close()) }()
+	}
+	if err != nil {
+		return err
+	}
 	field, err := grid.New(ctx, r.World, j.size, j.size, 1, j.by)
 	if err != nil {
 		return err
@@ -94,7 +103,7 @@ func (j *job) run(ctx context.Context, r *kernel.Rank) error {
 	r.Result("rate", 1e-6*float64(j.size)*float64(j.size)*float64(j.steps)/took[0], "Mel/s")
 	r.Result("left", 100*after.heat/before.heat, "%")
 	if j.file != "" {
-		if err := j.draw(ctx, r, field); err != nil {
+		if err := j.draw(ctx, r, field, to); err != nil {
 			return err
 		}
 	}
@@ -184,7 +193,7 @@ func (j *job) verify(ctx context.Context, r *kernel.Rank, field *grid.Field, bef
 }
 
 // draw has rank 0 get the plate from all, line by line, and write the picture.
-func (j *job) draw(ctx context.Context, r *kernel.Rank, field *grid.Field) error {
+func (j *job) draw(ctx context.Context, r *kernel.Rank, field *grid.Field, to *drawing) error {
 	plate, err := window.Create(ctx, r.World, packed(field))
 	if err != nil {
 		return err
@@ -215,7 +224,7 @@ func (j *job) draw(ctx context.Context, r *kernel.Rank, field *grid.Field) error
 	if r.Rank() != 0 {
 		return nil
 	}
-	return write(j.file, picture(whole, j.size))
+	return to.write(picture(whole, j.size))
 }
 
 // packed is the block without its borders.
@@ -244,14 +253,65 @@ func picture(plate []float64, size int) image.Image {
 	return to
 }
 
-func write(name string, drawn image.Image) error {
-	file, err := os.Create(name)
-	if err != nil {
-		return err
+// A drawing is the file for the picture, before there is one.
+type drawing struct {
+	file *os.File
+	// made tells that there was no such file before, written that the picture is in it.
+	made, written bool
+}
+
+// create has rank 0 open the file, if there is to be one, before there is work that would be in vain. All ranks get an
+// error if it cannot.
+func (j *job) create(ctx context.Context, r *kernel.Rank) (d *drawing, err error) {
+	if j.file == "" {
+		return nil, nil
 	}
-	if err := png.Encode(file, drawn); err != nil {
-		_ = file.Close()
-		return err
+	if r.Rank() == 0 {
+		d, err = open(j.file)
 	}
-	return file.Close()
+	failed := []bool{err != nil}
+	told := world.Broadcast(ctx, r.World, 0, failed)
+	if told == nil && failed[0] {
+		// Rank 0 does not leave before all know why.
+		_ = r.Barrier(ctx)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case told == nil && failed[0]:
+		return nil, &world.PeerError{Rank: 0, Cause: errors.New("it cannot make the file for the picture")}
+	}
+	return d, told
+}
+
+// open opens a file. What is in it stays until there is a picture.
+func open(name string) (d *drawing, err error) {
+	d = &drawing{made: true}
+	d.file, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if errors.Is(err, fs.ErrExist) {
+		d.made = false
+		d.file, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o666)
+	}
+	return d, err
+}
+
+func (d *drawing) write(drawn image.Image) error {
+	// What is no ordinary file, as a pipe, has no length.
+	if info, err := d.file.Stat(); err == nil && info.Mode().IsRegular() {
+		if err := d.file.Truncate(0); err != nil {
+			return err
+		}
+	}
+	err := png.Encode(d.file, drawn)
+	d.written = err == nil
+	return err
+}
+
+// close closes the file, and removes it if it was made for a picture that is not there.
+func (d *drawing) close() error {
+	err := d.file.Close()
+	if d.made && (!d.written || err != nil) {
+		err = errors.Join(err, os.Remove(d.file.Name()))
+	}
+	return err
 }
