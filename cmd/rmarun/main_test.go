@@ -203,15 +203,22 @@ type liveJob struct {
 	pids []int
 }
 
-// started is a job whose ranks have said that they are ready.
-func started(t *testing.T, ranks int) *liveJob {
+// live is a job that was started.
+func live(t *testing.T, role string, ranks int) *liveJob {
 	t.Helper()
-	j := &liveJob{Cmd: rmarun(t, "await", "-n", strconv.Itoa(ranks), "SELF")}
+	j := &liveJob{Cmd: rmarun(t, role, "-n", strconv.Itoa(ranks), "SELF")}
 	from, to, err := os.Pipe()
 	require.NoError(t, err)
 	j.from, j.Stdout, j.Stderr = from, to, to
 	require.NoError(t, j.Start())
 	require.NoError(t, to.Close())
+	return j
+}
+
+// started is a job whose ranks have said that they are ready.
+func started(t *testing.T, ranks int) *liveJob {
+	t.Helper()
+	j := live(t, "await", ranks)
 	j.until(t, "ready", ranks)
 	for line := range strings.Lines(j.output.String()) {
 		pid, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(line, "ready")))
@@ -263,6 +270,26 @@ func TestSignals(t *testing.T) {
 		require.Equal(t, 5, j.end(t))
 		require.Contains(t, j.output.String(), "rmarun: rank 0 failed: exit status 5\n")
 	})
+}
+
+// A rank that leaves others without a word is told of where nothing else tells: not if it has failed.
+func TestUnclosed(t *testing.T) {
+	for how, says := range map[string]string{
+		"0":       "rmarun: rank 1 has ended without closing its World\n",
+		"goes on": "rmarun: rank 1 has left the job without closing its World, and goes on\n",
+	} {
+		j := live(t, "unclosed "+how, 2)
+		j.until(t, says, 1)
+		require.NoError(t, j.Process.Signal(syscall.SIGTERM))
+		j.end(t)
+		require.Equal(t, 1, strings.Count(j.output.String(), "closing its World"), "%s", j.output.String())
+	}
+	for range 5 {
+		_, stderr, exit := runJob(t, "unclosed 3", "-n", "2", "SELF")
+		require.Equal(t, 3, exit)
+		require.Contains(t, stderr, "rmarun: rank 1 failed: exit status 3\n")
+		require.NotContains(t, stderr, "closing its World")
+	}
 }
 
 // A signal while the package is built ends that, and what was made for it goes.

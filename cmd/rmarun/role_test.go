@@ -45,6 +45,21 @@ var roles = map[string]func(rank, argument string){
 		}
 		time.Sleep(time.Hour)
 	},
+	// unclosed has rank 1 join and end with a status, or go on without its connection; then rank 0 waits.
+	"unclosed": func(rank, how string) {
+		client := manager()
+		if rank != "1" {
+			_ = client.Finalize()
+			wait()
+			return
+		}
+		status, err := strconv.Atoi(how)
+		if err == nil {
+			os.Exit(status)
+		}
+		_ = client.Close()
+		wait()
+	},
 	// bury has rank 1 fail, and rank 0 print so many lines when it is ended for that.
 	"bury": func(rank, argument string) {
 		ended := termination()

@@ -25,6 +25,7 @@ type job struct {
 	ranks       []*rank
 	ends        chan end
 	lost        chan int
+	late        chan *rank
 	aborts      chan abort
 
 	// What follows belongs to the goroutine of watch. failed are in the order in which
@@ -52,10 +53,14 @@ type rank struct {
 	copied sync.WaitGroup
 	// err is there when the rank's end is known.
 	err error
-	// done and asked belong to the goroutine of watch. asked tells that the rank has
-	// failed because all were to end.
-	done, asked bool
+	// done, asked and lost belong to the goroutine of watch. asked tells that the rank has
+	// failed because all were to end, lost that its connection has ended before its World
+	// was closed, of which nothing has been said.
+	done, asked, lost bool
 }
+
+// leaveTime is how long the end of a rank is waited for whose connection has ended.
+const leaveTime = time.Second
 
 // run runs a job and gives its exit status.
 func run(o *options) (status int, err error) {
@@ -71,7 +76,7 @@ func run(o *options) (status int, err error) {
 	defer remove()
 	j := &job{
 		options: o,
-		ends:    make(chan end, 2*o.ranks), lost: make(chan int, o.ranks), aborts: make(chan abort, o.ranks),
+		ends:    make(chan end, 2*o.ranks), lost: make(chan int, o.ranks), late: make(chan *rank, o.ranks), aborts: make(chan abort, o.ranks),
 	}
 	j.out, j.errout = &output{to: os.Stdout, lines: &j.lines}, &output{to: os.Stderr, lines: &j.lines}
 	j.server = pmi.NewServer(o.ranks, pmi.Events{
@@ -100,10 +105,17 @@ func (j *job) watch(signals <-chan os.Signal) int {
 				j.end(e.rank)
 			}
 		case number := <-j.lost:
-			// The rank has ended, which comes of itself, or closed its
+			// The rank has ended, of which the end comes of itself, or closed its
 			// connection and goes on, which others wait for in vain.
-			if r := j.ranks[number]; !r.done && !j.stopping {
-				fmt.Fprintf(os.Stderr, "rmarun: rank %d has left the job without finalizing\n", number)
+			r := j.ranks[number]
+			r.lost = true
+			if j.unclosed(r); !r.done {
+				time.AfterFunc(leaveTime, func() { j.late <- r })
+			}
+		case r := <-j.late:
+			if !r.done && !j.stopping {
+				r.lost = false
+				fmt.Fprintf(os.Stderr, "rmarun: rank %d has left the job without closing its World, and goes on\n", r.number)
 			}
 		case a := <-j.aborts:
 			if j.aborted == nil {
@@ -124,10 +136,18 @@ func (j *job) watch(signals <-chan os.Signal) int {
 // end takes note of a rank whose process has ended.
 func (j *job) end(r *rank) {
 	r.done = true
+	j.unclosed(r)
 	if r.err != nil {
 		r.asked = j.stopping || j.ending
 		j.failed = append(j.failed, r)
 		j.stop()
+	}
+}
+
+// unclosed says of a rank which has ended as if all were well that others may wait for it. A failure is told anyway.
+func (j *job) unclosed(r *rank) {
+	if r.lost && r.done && r.err == nil && !j.stopping {
+		fmt.Fprintf(os.Stderr, "rmarun: rank %d has ended without closing its World\n", r.number)
 	}
 }
 
