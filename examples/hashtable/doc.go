@@ -167,11 +167,22 @@
 // client shares a lock during its Runs, which adds a message there and back to each; space is free when that
 // lock was had alone, too.
 //
+// The process that serves does so until ctx ends; Serve then returns nil:
+//
+//	w, err := world.Init(ctx) // a job of one rank, without a launcher
+//	listener, err := world.Listen(ctx, "host:7000") // needs a key but on loopback: RMA_KEY_FILE
 //	table, err := hashtable.New(ctx, w, hashtable.Config{Slots: 1 << 16, RecordBytes: 4 << 20, Clients: 64})
 //	err = table.Serve(ctx, listener, "words")
+//	...
+//	err = errors.Join(listener.Close(), table.Close(), w.Close())
+//
+// A client attaches, and ends by closing its table and its session:
 //
 //	session, err := world.Dial(ctx, "host:7000")
 //	table, err := hashtable.Attach(ctx, session, "words")
+//	...
+//	err = table.Close()
+//	err = session.Close()
 //
 // # Measuring
 //

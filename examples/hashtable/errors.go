@@ -41,7 +41,16 @@ func (e *OpError) Error() string {
 	if len(key) > longestQuote {
 		key, more = key[:longestQuote], "…"
 	}
-	return fmt.Sprintf("hashtable: %s of %q%s at rank %d: %v", e.Op, key, more, e.Rank, e.Cause)
+	instead := ""
+	if errors.Is(e.Cause, ErrKind) {
+		switch e.Op {
+		case opNames[opGet], opNames[opPut]:
+			instead = "; read it by Count"
+		case opNames[opCount], opNames[opAdd]:
+			instead = "; read it by Get"
+		}
+	}
+	return fmt.Sprintf("hashtable: %s of %q%s at rank %d: %v%s", e.Op, key, more, e.Rank, e.Cause, instead)
 }
 
 // Unwrap gives the cause.
@@ -67,3 +76,16 @@ func (e *FullError) Error() string {
 
 // Is makes it an ErrFull.
 func (e *FullError) Is(target error) bool { return target == ErrFull }
+
+// An unservedError says that there is no table under a name. Cause is the error of package window.
+type unservedError struct {
+	name  string
+	cause error
+}
+
+func (e *unservedError) Error() string {
+	return fmt.Sprintf("no table is served under the name %q", e.name)
+}
+
+// Unwrap gives the cause.
+func (e *unservedError) Unwrap() error { return e.cause }

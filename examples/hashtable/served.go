@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/onesided/rma/scheduler"
@@ -85,6 +86,9 @@ const (
 	gateName  = "/gate"
 )
 
+// unserved is the end of what package window says of a name that is not served.
+const unserved = `"no window of that name is served"`
+
 // Serve serves the table, which was made with Config.Clients, to the clients of a Listener under a name, as
 // window.Serve does windows: until ctx ends or the Listener is closed.
 func (t *Table) Serve(ctx context.Context, l *world.Listener, name string) error {
@@ -106,6 +110,10 @@ func (t *Table) Serve(ctx context.Context, l *world.Listener, name string) error
 // operations, as those of window.Attach.
 func Attach(ctx context.Context, w *world.World, name string, options ...window.Option) (*Table, error) {
 	words, err := window.Attach[uint64](ctx, w, name+wordsName, options...)
+	// A window that is there and has no seat left is an ErrName, too.
+	if errors.Is(err, window.ErrName) && strings.HasSuffix(err.Error(), unserved) {
+		err = &unservedError{name, err}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("hashtable: Attach: %w", err)
 	}
