@@ -1,5 +1,5 @@
-// Package course teaches one-sided communication with this library, by programs: each chapter has an example below, which
-// the tests run. It has nothing else.
+// Package course teaches one-sided communication with this library, by programs: each chapter has an example in
+// example_test.go, which the tests run. It has nothing else.
 //
 // # 1. A first window (example FirstWindow)
 //
