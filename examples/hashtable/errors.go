@@ -76,16 +76,3 @@ func (e *FullError) Error() string {
 
 // Is makes it an ErrFull.
 func (e *FullError) Is(target error) bool { return target == ErrFull }
-
-// An unservedError says that there is no table under a name. Cause is the error of package window.
-type unservedError struct {
-	name  string
-	cause error
-}
-
-func (e *unservedError) Error() string {
-	return fmt.Sprintf("no table is served under the name %q", e.name)
-}
-
-// Unwrap gives the cause.
-func (e *unservedError) Unwrap() error { return e.cause }

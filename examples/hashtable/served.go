@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/onesided/rma/scheduler"
@@ -86,9 +85,6 @@ const (
 	gateName  = "/gate"
 )
 
-// unserved is the end of what package window says of a name that is not served.
-const unserved = `"no window of that name is served"`
-
 // Serve serves the table, which was made with Config.Clients, to the clients of a Listener under a name, as
 // window.Serve does windows: until ctx ends or the Listener is closed.
 func (t *Table) Serve(ctx context.Context, l *world.Listener, name string) error {
@@ -110,12 +106,8 @@ func (t *Table) Serve(ctx context.Context, l *world.Listener, name string) error
 // operations, as those of window.Attach.
 func Attach(ctx context.Context, w *world.World, name string, options ...window.Option) (*Table, error) {
 	words, err := window.Attach[uint64](ctx, w, name+wordsName, options...)
-	// A window that is there and has no seat left is an ErrName, too.
-	if errors.Is(err, window.ErrName) && strings.HasSuffix(err.Error(), unserved) {
-		err = &unservedError{name, err}
-	}
 	if err != nil {
-		return nil, fmt.Errorf("hashtable: Attach: %w", err)
+		return nil, fmt.Errorf("hashtable: Attach to table %q: %w", name, err)
 	}
 	t := &Table{world: w, words: words, visits: true}
 	if err := t.visit(ctx, name); err != nil {
