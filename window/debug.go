@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"maps"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -42,49 +44,85 @@ func (e *MisuseError) Is(target error) bool { return target == ErrMisuse }
 //     target is mapped, the program finds poison in its place until the call that completes it.
 //
 // Operations with a Request, whose buffers are complete by themselves, are left out of the second.
+//
+// Operations of one kind on the same bytes are kept once, and so are puts from the same memory: what is kept is bounded by
+// what they touch, and what a new one meets is found by address. So an epoch takes time in proportion to its operations.
 type debugging struct {
 	mu sync.Mutex
-	// issued are this rank's operations whose buffers are in use.
-	issued []*access
+	// origins and results are the buffers of this rank's operations that are in use, by target and address. No two results
+	// meet.
+	origins, results map[int]*index[*buffer]
+	uses             uint64
+	// callers are what has been used of them, each once.
+	callers map[caller]*caller
 	// beyond are the accesses to ranks of other processes, and to parts that are closed already.
 	beyond map[int]*accesses
 	// opened is the call that has opened the last epoch.
 	opened string
 }
 
-// An access is an operation on bytes from first to before last of a part.
-type access struct {
-	rank        int
-	target      int
-	kind        aggregate.Kind
-	reads       bool
-	first, last uint64
-	fence       uint32
-	call        string
-	site        site
-	// origin is what a put writes, and sum its checksum; result is where what is read goes, and there what it is to be
-	// if it is poisoned now.
-	origin, result, there []byte
-	sum                   uint64
-	// over tells that the buffers are the program's again. The mutex of debugging guards it, and there.
-	over bool
-}
-
-// giveBack makes the buffers the program's. It is called with the mutex.
-func (a *access) giveBack() {
-	a.over = true
-	if a.there != nil {
-		copy(a.result, a.there)
-	}
+// A caller is a call of a rank, with its place.
+type caller struct {
+	rank int
+	call string
+	site site
 }
 
 // String is the call with its place.
-func (a *access) String() string { return a.call + " at " + a.site.String() }
+func (c *caller) String() string { return c.call + " at " + c.site.String() }
+
+// An access is an operation on bytes of a part.
+type access struct {
+	*caller
+	group
+	extent
+	target int
+	// buffer is nil for those that need none to themselves.
+	buffer *buffer
+}
+
+// A group are accesses of a rank, in one epoch of fences, that go together with the same others.
+type group struct {
+	rank          int
+	fence         uint32
+	reads, family bool
+}
+
+// excludes tells whether accesses of two groups may not meet.
+func (g group) excludes(other group) bool {
+	return g.fence == other.fence && !(g.reads && other.reads) && !(g.family && other.family)
+}
+
+// A buffer is memory of the program that operations on a target use.
+type buffer struct {
+	*caller
+	memory []byte
+	// puts write it, and sum is its checksum; changed tells that a later put has found another one. Else it is read into,
+	// and there is what it is to be if it is poisoned now.
+	puts    bool
+	sum     uint64
+	changed bool
+	there   []byte
+	// used is the last use of it.
+	used uint64
+	// over tells that it is the program's again.
+	over bool
+}
+
+// giveBack makes it the program's.
+func (b *buffer) giveBack() {
+	b.over = true
+	if b.there != nil {
+		copy(b.memory, b.there)
+	}
+}
 
 // accesses are those to one part that are not complete.
 type accesses struct {
 	mu   sync.Mutex
-	open []*access
+	open map[group]*index[*caller]
+	// passing are those that others meet only during their call.
+	passing []*access
 }
 
 var (
@@ -150,13 +188,21 @@ func (c *core) accessesOf(rank int) *accesses {
 	return d.beyond[rank]
 }
 
-// excludes tells whether two accesses may not meet.
-func (a *access) excludes(b *access) bool {
-	if a.last <= b.first || b.last <= a.first || a.fence != b.fence || a.reads && b.reads {
-		return false
+// meets is an access, and a caller of it, that may not meet this one.
+func (all *accesses) meets(a *access) (*caller, extent, bool) {
+	for group, open := range all.open {
+		if a.group.excludes(group) {
+			if by, at, met := open.meets(a.extent); met {
+				return by, at, true
+			}
+		}
 	}
-	family := func(one *access) bool { return one.kind != aggregate.Put && one.kind != aggregate.Get }
-	return !family(a) || !family(b)
+	for _, other := range all.passing {
+		if a.group.excludes(other.group) && a.extent.meets(other.extent) {
+			return other.caller, other.extent, true
+		}
+	}
+	return nil, extent{}, false
 }
 
 // begin notes an operation that is about to be issued, or says what it does not go with.
@@ -168,36 +214,42 @@ func (v *view) begin(i *issue) (*access, error) {
 		// It says why.
 		return nil, nil
 	}
-	bytes := i.count << v.shift
+	bytes, first, family := i.count<<v.shift, v.offset(i.displacement), i.kind != aggregate.Put && i.kind != aggregate.Get
 	a := &access{
-		rank: v.rank, target: i.target, kind: i.kind, reads: i.kind == aggregate.Get || i.kind == aggregate.Fetch && i.op == NoOp,
-		first: v.offset(i.displacement), last: v.offset(i.displacement) + uint64(bytes), call: i.call, site: here(),
+		group:  group{rank: v.rank, reads: i.kind == aggregate.Get || i.kind == aggregate.Fetch && i.op == NoOp, family: family},
+		extent: extent{first, first + uint64(bytes)},
+		target: i.target,
 	}
 	v.mu.Lock()
 	a.fence = v.epochs.LastFence()
 	v.mu.Unlock()
-	if i.kind == aggregate.Put {
-		a.origin = memoryAt(i.origin, bytes)
+	switch {
+	case i.kind == aggregate.Put:
+		a.buffer = &buffer{memory: memoryAt(i.origin, bytes), puts: true}
+	case i.result != nil:
+		a.buffer = &buffer{memory: memoryAt(i.result, bytes)}
 	}
-	if i.result != nil {
-		a.result = memoryAt(i.result, bytes)
-	}
-	if err := v.watch.debug.use(a); err != nil {
+	if err := v.watch.debug.use(a, caller{v.rank, i.call, here()}); err != nil {
 		return nil, err
 	}
 	all := v.accessesOf(i.target)
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	for _, other := range all.open {
-		if a.excludes(other) {
-			v.watch.debug.release(a)
-			return nil, &MisuseError{
-				What:  fmt.Sprintf("bytes %d to %d of rank %d are in use in one epoch", max(a.first, other.first), min(a.last, other.last)-1, a.target),
-				First: other.String(), FirstRank: other.rank, Second: a.String(),
-			}
+	if by, at, met := all.meets(a); met {
+		v.watch.debug.release(a)
+		return nil, &MisuseError{
+			What:  fmt.Sprintf("bytes %d to %d of rank %d are in use in one epoch", max(a.first, at.first), min(a.last, at.last)-1, a.target),
+			First: by.String(), FirstRank: by.rank, Second: a.String(),
 		}
 	}
-	all.open = append(all.open, a)
+	if i.call == putNotify {
+		all.passing = append(all.passing, a)
+		return a, nil
+	}
+	if all.open == nil {
+		all.open = make(map[group]*index[*caller])
+	}
+	indexOf(all.open, a.group).add(a.extent, a.caller)
 	return a, nil
 }
 
@@ -213,37 +265,78 @@ func (v *view) refuses(i *issue) bool {
 	return false
 }
 
-// use notes the buffers of an access.
-func (d *debugging) use(a *access) error {
+// use notes the caller of an access, and its buffer.
+func (d *debugging) use(a *access, by caller) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, other := range d.issued {
-		switch {
-		case meet(a.result, other.result):
-			return a.clash("two operations read into the same memory", other)
-		case meet(a.result, other.origin):
-			return a.clash("memory that a put writes from is read into", other)
-		case meet(a.origin, other.result):
-			return a.clash("a put writes from memory that is read into", other)
-		}
+	if d.callers == nil {
+		d.callers = make(map[caller]*caller)
+		d.origins, d.results = make(map[int]*index[*buffer]), make(map[int]*index[*buffer])
 	}
-	a.sum = maphash.Bytes(seed, a.origin)
-	d.issued = append(d.issued, a)
+	if a.caller = d.callers[by]; a.caller == nil {
+		a.caller = &caller{by.rank, by.call, by.site}
+		d.callers[by] = a.caller
+	}
+	b := a.buffer
+	if b == nil {
+		return nil
+	}
+	b.caller = a.caller
+	at := extentOf(b.memory)
+	if first, met := meetsAny(d.results, at); met && b.puts {
+		return a.clash("a put writes from memory that is read into", first.caller)
+	} else if met {
+		return a.clash("two operations read into the same memory", first.caller)
+	}
+	if b.puts {
+		b.sum = maphash.Bytes(seed, b.memory)
+		sum := b.sum
+		b = indexOf(d.origins, a.target).add(at, b)
+		b.changed = b.changed || b.sum != sum
+		a.buffer = b
+	} else {
+		if first, met := meetsAny(d.origins, at); met {
+			return a.clash("memory that a put writes from is read into", first.caller)
+		}
+		indexOf(d.results, a.target).add(at, b)
+	}
+	d.uses++
+	b.used = d.uses
 	return nil
 }
 
-func (a *access) clash(what string, first *access) error {
-	return &MisuseError{What: what + " before that is complete", First: first.String(), FirstRank: first.rank, Second: a.String()}
+// meetsAny is a buffer that memory meets.
+func meetsAny(buffers map[int]*index[*buffer], memory extent) (*buffer, bool) {
+	for _, all := range buffers {
+		if b, _, met := all.meets(memory); met {
+			return b, true
+		}
+	}
+	return nil, false
 }
 
-// release forgets the buffers of an access.
+func (c *caller) clash(what string, first *caller) error {
+	return &MisuseError{What: what + " before that is complete", First: first.String(), FirstRank: first.rank, Second: c.String()}
+}
+
+// release forgets the buffer of an access.
 func (d *debugging) release(a *access) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for i, other := range d.issued {
-		if other == a {
-			d.issued = append(d.issued[:i], d.issued[i+1:]...)
-			return
+	if a.buffer != nil {
+		d.forget(a.buffer, a.target)
+	}
+}
+
+// forget forgets one use of a buffer, if it is in use still.
+func (d *debugging) forget(b *buffer, target int) {
+	buffers := d.results
+	if b.puts {
+		buffers = d.origins
+	}
+	if all, at := buffers[target], extentOf(b.memory); all != nil {
+		if now, _ := all.at(at); now == b {
+			all.remove(at)
 		}
 	}
 }
@@ -251,21 +344,28 @@ func (d *debugging) release(a *access) {
 // withdraw forgets an access that was refused.
 func (v *view) withdrawAccess(a *access) {
 	v.watch.debug.release(a)
-	v.accessesOf(a.target).retire(func(other *access) bool { return other == a })
+	all := v.accessesOf(a.target)
+	all.retire(func(other *access) bool { return other == a })
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if open := all.open[a.group]; open != nil && a.call != putNotify {
+		open.remove(a.extent)
+	}
 }
 
-// retire forgets accesses.
+// retire forgets accesses that were met only during their call.
 func (all *accesses) retire(over func(*access) bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	kept := all.open[:0]
-	for _, a := range all.open {
-		if !over(a) {
-			kept = append(kept, a)
-		}
-	}
-	clear(all.open[len(kept):])
-	all.open = kept
+	all.passing = slices.DeleteFunc(all.passing, over)
+}
+
+// retireAll forgets the accesses of a rank.
+func (all *accesses) retireAll(rank int) {
+	all.retire(func(a *access) bool { return a.group.rank == rank })
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	maps.DeleteFunc(all.open, func(g group, _ *index[*caller]) bool { return g.rank == rank })
 }
 
 // hide poisons what an operation on mapped memory has read, until a call completes it, unless one of another goroutine
@@ -273,12 +373,13 @@ func (all *accesses) retire(over func(*access) bool) {
 func (d *debugging) hide(a *access) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if a.result == nil || a.over {
+	b := a.buffer
+	if b == nil || b.puts || b.over {
 		return
 	}
-	a.there = append([]byte(nil), a.result...)
-	for i := range a.result {
-		a.result[i] = poison
+	b.there = slices.Clone(b.memory)
+	for i := range b.memory {
+		b.memory[i] = poison
 	}
 }
 
@@ -292,28 +393,39 @@ func (c *core) completed(call string, target int, all bool) error {
 }
 
 func (c *core) complete(call string, target int, all bool) error {
-	d, concerns := c.watch.debug, func(a *access) bool { return a.rank == c.rank && (target < 0 || a.target == target) }
-	second := access{call: call, site: here()}
-	var wrong error
+	d, second := c.watch.debug, caller{rank: c.rank, call: call, site: here()}
+	var changed *buffer
 	d.mu.Lock()
-	kept := d.issued[:0]
-	for _, a := range d.issued {
-		if !concerns(a) {
-			kept = append(kept, a)
-			continue
+	for _, b := range take(d.origins, target) {
+		if (b.changed || maphash.Bytes(seed, b.memory) != b.sum) && (changed == nil || b.used < changed.used) {
+			changed = b
 		}
-		if a.origin != nil && maphash.Bytes(seed, a.origin) != a.sum && wrong == nil {
-			wrong = second.clash("the memory that a put writes from was changed", a)
-		}
-		a.giveBack()
 	}
-	clear(d.issued[len(kept):])
-	d.issued = kept
+	for _, b := range take(d.results, target) {
+		b.giveBack()
+	}
 	d.mu.Unlock()
 	if all {
 		c.retire(target)
 	}
-	return wrong
+	if changed != nil {
+		return second.clash("the memory that a put writes from was changed", changed.caller)
+	}
+	return nil
+}
+
+// take is the buffers of a target, or of all if that is -1, which are forgotten.
+func take(buffers map[int]*index[*buffer], target int) (taken []*buffer) {
+	for of, all := range buffers {
+		if target < 0 || of == target {
+			all.tree.Ascend(func(one entry[*buffer]) bool {
+				taken = append(taken, one.of)
+				return true
+			})
+			delete(buffers, of)
+		}
+	}
+	return taken
 }
 
 // leaves is called at the beginning of calls that end an epoch of a target, or all if that is -1: others may go on
@@ -328,7 +440,7 @@ func (c *core) leaves(target int) {
 func (c *core) retire(target int) {
 	for rank := range c.size {
 		if target < 0 || rank == target {
-			c.accessesOf(rank).retire(func(a *access) bool { return a.rank == c.rank })
+			c.accessesOf(rank).retireAll(c.rank)
 		}
 	}
 }
@@ -341,12 +453,20 @@ func (c *core) ownBuffers(memory []byte) {
 	d := c.watch.debug
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for i, a := range d.issued {
-		if meet(a.origin, memory) || meet(a.result, memory) {
-			a.giveBack()
-			d.issued = append(d.issued[:i], d.issued[i+1:]...)
-			return
+	var last *buffer
+	var of int
+	for _, buffers := range []map[int]*index[*buffer]{d.origins, d.results} {
+		for target, all := range buffers {
+			if b, known := all.at(extentOf(memory)); known && (last == nil || b.used > last.used) {
+				last, of = b, target
+			}
 		}
+	}
+	if last != nil {
+		if !last.puts {
+			last.giveBack()
+		}
+		d.forget(last, of)
 	}
 }
 
@@ -355,10 +475,10 @@ func (c *core) opened(call string) {
 	if c.watch == nil || c.watch.debug == nil {
 		return
 	}
-	a := access{call: call, site: here()}
+	by := caller{rank: c.rank, call: call, site: here()}
 	c.watch.debug.mu.Lock()
 	defer c.watch.debug.mu.Unlock()
-	c.watch.debug.opened = a.String()
+	c.watch.debug.opened = by.String()
 }
 
 // whoOpened says which call has opened the epoch that is open.

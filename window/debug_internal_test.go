@@ -2,6 +2,7 @@ package window
 
 import (
 	"context"
+	"math/rand/v2"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -40,4 +41,128 @@ func TestNoAccessOutlivesItsWindow(t *testing.T) {
 		return win.Put([]int64{1}, 0, 0)
 	}, world.WithDebug()))
 	require.Zero(t, kept())
+}
+
+// An index finds what a look at all of its extents finds.
+func TestDebugIndexIsAsALookAtAll(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 50 {
+		x, model := newIndex[extent](), make(map[extent]int)
+		extents, longest := 1+random.Uint64N(100), 1+random.Uint64N(200)
+		some := func() extent {
+			first := random.Uint64N(extents)
+			return extent{first, first + 1 + random.Uint64N(longest)}
+		}
+		for range 500 {
+			e := some()
+			switch {
+			case model[e] > 0 && random.IntN(2) == 0:
+				x.remove(e)
+				if model[e]--; model[e] == 0 {
+					delete(model, e)
+				}
+			case random.IntN(8) == 0:
+				require.Equal(t, e, x.add(e, e))
+				model[e]++
+			}
+			_, known := x.at(e)
+			require.Equal(t, model[e] > 0, known)
+			sought, meet := some(), false
+			for one := range model {
+				meet = meet || sought.first < one.last && one.first < sought.last
+			}
+			of, at, found := x.meets(sought)
+			require.Equal(t, meet, found, "%v among %v", sought, model)
+			if found {
+				require.Equal(t, of, at)
+				require.NotZero(t, model[at])
+				require.True(t, at.meets(sought))
+			}
+		}
+		require.Equal(t, len(model), x.tree.Len())
+	}
+}
+
+// What an operation is compared with does not grow with those before it, and what is alike is kept once.
+func TestDebugLooksAtFewOperations(t *testing.T) {
+	const n = 4000
+	require.NoError(t, world.Run(t.Context(), 1, func(ctx context.Context, w *world.World) error {
+		win, err := Allocate[int64](ctx, w, 6*n)
+		if err != nil {
+			return err
+		}
+		require.NoError(t, win.LockAll(ctx))
+		one, origins, results := []int64{1}, make([]int64, n), make([]int64, n)
+		for _, i := range rand.New(rand.NewPCG(3, 4)).Perm(n) {
+			require.NoError(t, win.Accumulate(Sum, one, 0, i))
+			require.NoError(t, win.Accumulate(Sum, one, 0, i%7))
+			require.NoError(t, win.Put(one, 0, n+i))
+			require.NoError(t, win.Put(origins[i:i+1], 0, 2*n+i))
+			require.NoError(t, win.Get(results[i:i+1], 0, 3*n+i))
+			require.NoError(t, win.PutNotify(one, 0, 4*n+i, 0))
+			request, err := win.RPut(one, 0, 5*n+i)
+			require.NoError(t, err)
+			require.NoError(t, request.Wait(ctx))
+		}
+		looked, d, all := 0, win.watch.debug, win.accessesOf(0)
+		for _, buffers := range []*index[*buffer]{d.origins[0], d.results[0]} {
+			looked += buffers.looked
+		}
+		kept := 0
+		for _, open := range all.open {
+			looked += open.looked
+			kept += open.tree.Len()
+		}
+		require.Less(t, looked, 7*n*4)
+		// The puts that notify are not kept, and half of the accumulates are to places that have had one.
+		require.Equal(t, 5*n, kept)
+		require.Empty(t, all.passing)
+		require.Equal(t, n+1, d.origins[0].tree.Len())
+		require.Equal(t, n, d.results[0].tree.Len())
+		require.NoError(t, win.FlushAll(ctx))
+		require.Empty(t, all.open)
+		require.Empty(t, d.origins)
+		require.Empty(t, d.results)
+		require.NoError(t, win.UnlockAll(ctx))
+		return win.Close()
+	}, world.WithDebug()))
+}
+
+// A benchmark's operation is one of an epoch with as many as there are.
+func BenchmarkDebug(b *testing.B) {
+	const elements = 1 << 22
+	for _, c := range []struct {
+		name string
+		do   func(win *Window[int64], origin []int64, to int) error
+	}{
+		{"accumulate", func(win *Window[int64], origin []int64, to int) error { return win.Accumulate(Sum, origin, 0, to) }},
+		{"put", func(win *Window[int64], origin []int64, to int) error { return win.Put(origin, 0, to) }},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			require.NoError(b, world.Run(b.Context(), 1, func(ctx context.Context, w *world.World) error {
+				win, err := Allocate[int64](ctx, w, elements)
+				if err != nil {
+					return err
+				}
+				require.NoError(b, win.LockAll(ctx))
+				origins := make([]int64, elements)
+				b.ReportAllocs()
+				b.ResetTimer()
+				for i := range b.N {
+					if i > 0 && i%elements == 0 {
+						require.NoError(b, win.FlushAll(ctx))
+					}
+					// An odd factor has them all over the window, each in another place.
+					to := i * 0x9e3779b1 % elements
+					if err := c.do(win, origins[to:to+1], to); err != nil {
+						return err
+					}
+				}
+				require.NoError(b, win.FlushAll(ctx))
+				b.StopTimer()
+				require.NoError(b, win.UnlockAll(ctx))
+				return win.Close()
+			}, world.WithDebug()))
+		})
+	}
 }

@@ -56,6 +56,29 @@ func TestMisuse(t *testing.T) {
 			origin[0] = 2
 			return errors.Join(err, win.Flush(ctx, 1))
 		}, "the memory that a put writes from was changed before that is complete: Put at "},
+		{"an origin that is changed for another put, and back", func(ctx context.Context, win *window.Window[int64]) error {
+			origin := []int64{1}
+			err := win.Put(origin, 1, 0)
+			origin[0] = 2
+			err = errors.Join(err, win.Put(origin, 1, 1))
+			origin[0] = 1
+			return errors.Join(err, win.Flush(ctx, 1))
+		}, "the memory that a put writes from was changed before that is complete: Put at "},
+		{"an origin that is changed when one of two puts has given it back", func(ctx context.Context, win *window.Window[int64]) error {
+			origin := []int64{1}
+			err := win.Put(origin, 1, 0)
+			request, failed := win.RPut(origin, 1, 1)
+			err = errors.Join(err, failed, request.Wait(ctx))
+			origin[0] = 2
+			return errors.Join(err, win.Flush(ctx, 1))
+		}, "the memory that a put writes from was changed before that is complete: Put at "},
+		{"a put within one of many gets", func(ctx context.Context, win *window.Window[int64]) error {
+			var errs []error
+			for i := range 50 {
+				errs = append(errs, win.Get(make([]int64, 1+i), 1, i))
+			}
+			return errors.Join(append(errs, win.Put(buffer[:1], 1, 97))...)
+		}, "bytes 776 to 783 of rank 1 are in use in one epoch: Get at "},
 		{"another rank's put", func(ctx context.Context, win *window.Window[int64]) error {
 			return win.Put(buffer[:1], 1, 100)
 		}, "bytes 800 to 807 of rank 1"},
@@ -126,11 +149,39 @@ func TestNoMisuse(t *testing.T) {
 				s.ok(err)
 				s.ok(request.Wait(s.ctx))
 				origin[0] = 2
+				origin = []int64{1}
+				s.ok(win.Put(origin, 0, 2))
+				request, err = win.RPut(origin, other, 2)
+				s.ok(err)
+				s.ok(request.Wait(s.ctx))
+				s.ok(win.Flush(s.ctx, 0))
+				origin[0] = 2
 			}
 			s.ok(win.UnlockAll(s.ctx))
 			s.check(win.Put([]int64{1}, other, 0) != nil, "a put outside of an epoch")
 			s.ok(s.w.Barrier(s.ctx))
 		}
+		s.ok(win.Close())
+	}), world.WithDebug()))
+}
+
+// What is refused is not met by what comes later, nor is its buffer.
+func TestNoMisuseWithWhatIsRefused(t *testing.T) {
+	require.NoError(t, world.Run(t.Context(), 1, scripted(func(s *script) {
+		win := allocate[int64](s, 4)
+		origin, result := []int64{1}, []int64{1}
+		s.fails(win.Put(origin, 0, 0), epoch.ErrNoEpoch)
+		s.fails(win.PutNotify(origin, 0, 1, 0), epoch.ErrNoEpoch)
+		s.fails(win.Get(result, 0, 2), epoch.ErrNoEpoch)
+		origin[0] = 2
+		s.ok(win.LockAll(s.ctx))
+		s.ok(win.Accumulate(window.Sum, []int64{1}, 0, 0))
+		s.fails(win.Get(result, 0, 0), window.ErrMisuse)
+		s.ok(win.Put([]int64{3}, 0, 1))
+		s.ok(win.Put(result, 0, 2))
+		s.fails(win.Get(origin, 0, 1), window.ErrMisuse)
+		s.ok(win.Get(origin, 0, 3))
+		s.ok(win.UnlockAll(s.ctx))
 		s.ok(win.Close())
 	}), world.WithDebug()))
 }
