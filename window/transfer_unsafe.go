@@ -156,12 +156,3 @@ func move(to, from unsafe.Pointer, bytes int) {
 
 // memoryAt is bytes bytes at an address.
 func memoryAt(at unsafe.Pointer, bytes int) []byte { return unsafe.Slice((*byte)(at), bytes) }
-
-// meet tells whether two pieces of memory share bytes.
-func meet(a, b []byte) bool {
-	if len(a) == 0 || len(b) == 0 {
-		return false
-	}
-	atA, atB := uintptr(unsafe.Pointer(unsafe.SliceData(a))), uintptr(unsafe.Pointer(unsafe.SliceData(b)))
-	return atA < atB+uintptr(len(b)) && atB < atA+uintptr(len(a))
-}
