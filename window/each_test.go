@@ -141,7 +141,8 @@ var eachCollected = register("accumulates in one call while memory is collected"
 
 // eachClosed has a goroutine close the epoch while another accumulates for long: a few elements may come behind that.
 var eachClosed = register("accumulates in one call whose epoch is closed", func(s *script) {
-	win := allocate[int64](s, 10)
+	// By atomic instructions, which others may watch.
+	win := allocate[int64](s, 10, window.SingleElement())
 	s.ok(win.LockAll(s.ctx))
 	places, ones := make([]int, 1<<22), make([]int64, 1<<22)
 	for i := range ones {
