@@ -239,7 +239,7 @@ func (l *Link) serve(m *Message, payload []byte) error {
 		return w.serveShrink(l, m, payload)
 	case m.Kind == kindNothing:
 		// Who sends it waits for its completion.
-		l.Urgent()
+		w.demand.completing++
 	case m.Kind == kindRing:
 		return l.lendRing(payload)
 	case m.Kind == kindMail:

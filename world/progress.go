@@ -49,12 +49,7 @@ func (w *World) poll() int {
 	if w.news.some.Load() {
 		w.passOn()
 	}
-	if w.demand.urgent != w.demand.served {
-		w.demand.served = w.demand.urgent
-		if now := w.Now(); w.waiting.Load() == 0 && now-time.Duration(w.waited.Load()) >= lateAfter {
-			w.demand.last.Store(int64(now))
-		}
-	}
+	w.demand.look(w)
 	if n == 0 && w.unseen.Load() {
 		// Behind what has come of it.
 		w.seeLost()
@@ -210,7 +205,8 @@ func (a *attendance) look(polls, credit uint64, now time.Time, crowded bool) (en
 }
 
 const (
-	// What comes later than lateAfter behind a wait the driver would have found sooner than the next.
+	// What comes later than lateAfter behind a wait the driver would have found sooner than the next. Of what is only to
+	// complete, as a fence of ranks that compute as long as each other has it, that is so after shortestStandBack.
 	lateAfter = 100 * time.Microsecond
 	// calmAfter is how long nobody has missed the driver where it need not hurry.
 	calmAfter = 10 * time.Millisecond
@@ -219,10 +215,26 @@ const (
 // A demand is what tells whether peers need the driver: somebody of theirs waits for what this rank serves, or
 // sends no more before. It belongs to progress, but for last.
 type demand struct {
-	// urgent counts what they wait for; of that served has been looked at. polls numbers the polls.
-	urgent, served, polls uint64
+	// urgent counts what they wait for, completing of what they wait for only the completion; of these served and
+	// completed have been looked at. polls numbers the polls.
+	urgent, served, completing, completed, polls uint64
 	// last is when something was served of that while nobody waited here, and nobody had for lateAfter.
 	last atomic.Int64
+}
+
+// look looks at what was served, behind a poll.
+func (d *demand) look(w *World) {
+	if d.urgent == d.served && d.completing == d.completed {
+		return
+	}
+	late := lateAfter
+	if d.urgent == d.served {
+		late = shortestStandBack
+	}
+	d.served, d.completed = d.urgent, d.completing
+	if now := w.Now(); w.waiting.Load() == 0 && now-time.Duration(w.waited.Load()) >= late {
+		d.last.Store(int64(now))
+	}
 }
 
 // calm tells whether the driver may stand back from a rank that calls often: nobody has missed it lately, and neither

@@ -71,13 +71,17 @@ func TestCalm(t *testing.T) {
 		set   func(w *World)
 		urges bool
 		calm  bool
+		// completes: it is a completion that somebody waits for.
+		completes bool
 	}{
-		{"a rank that nobody needs", func(*World) {}, false, true},
-		{"somebody waits, behind a computation", func(*World) {}, true, false},
-		{"somebody waits, and so does this rank", func(w *World) { w.waiting.Add(1) }, true, true},
-		{"somebody waits, just behind a wait", func(w *World) { w.waited.Store(int64(w.Now() + time.Minute)) }, true, true},
-		{"something is to be retried", func(w *World) { w.retrying.Store(true) }, false, false},
-		{"a rank that is to have it eager", func(w *World) { w.settings.eager = true }, false, false},
+		{"a rank that nobody needs", func(*World) {}, false, true, false},
+		{"somebody waits, behind a computation", func(*World) {}, true, false, false},
+		{"somebody waits, and so does this rank", func(w *World) { w.waiting.Add(1) }, true, true, false},
+		{"somebody waits, just behind a wait", func(w *World) { w.waited.Store(int64(w.Now() + time.Minute)) }, true, true, false},
+		{"somebody waits for a completion, behind a short computation", func(w *World) { w.waited.Store(int64(w.Now() + time.Minute)) }, false, true, true},
+		{"somebody waits for a completion, behind a long computation", func(*World) {}, false, false, true},
+		{"something is to be retried", func(w *World) { w.retrying.Store(true) }, false, false, false},
+		{"a rank that is to have it eager", func(w *World) { w.settings.eager = true }, false, false, false},
 	} {
 		runApart(t, 1, func(_ context.Context, w *World) error {
 			w.stopDriver()
@@ -91,6 +95,9 @@ func TestCalm(t *testing.T) {
 				c.set(w)
 				if c.urges {
 					w.demand.urgent++
+				}
+				if c.completes {
+					w.demand.completing++
 				}
 				w.poll()
 			})
@@ -115,7 +122,7 @@ func TestUrgent(t *testing.T) {
 			return err
 		}
 		count := func() (n uint64) {
-			w.Exclude(func() { n = w.demand.urgent })
+			w.Exclude(func() { n = w.demand.urgent + w.demand.completing })
 			return n
 		}
 		for _, how := range []string{"told", "asked", "settled"} {
