@@ -21,7 +21,7 @@ func TestBoard(t *testing.T) {
 		require.False(t, w.onBoard(mostOnBoard+1))
 		for turn, calls := range []uint32{0, refreshed - 1, 2*refreshed - 1, 2*refreshed + 5, 3*refreshed - 1, 1<<32 - 9} {
 			if calls != 0 {
-				w.calls.Store(calls)
+				jump(w, calls)
 				require.NoError(t, w.Barrier(ctx))
 			}
 			if turn == 1 || turn == 2 {
@@ -45,4 +45,14 @@ func TestBoard(t *testing.T) {
 		}
 		return nil
 	}))
+}
+
+// jump has a rank go on as if it had made so many calls, the last of which were barriers: its ledger has none that
+// is older than that, which would look new half of all numbers later.
+func jump(w *World, calls uint32) {
+	for back := range uint32(ledgerDepth) {
+		number := calls - back
+		w.ledger.records[number%ledgerDepth].store(&signature{call: callBarrier, number: number})
+	}
+	w.calls.Store(calls)
 }
