@@ -102,7 +102,7 @@ var colliding = register("as a map of colliding keys", func(s *script) {
 	for _, mask := range []uint64{0, 1 << 40, 0x7fff << 32, 0xff} {
 		t := s.table(roomy)
 		t.hash = func(key string) uint64 { return xxhash.Sum64String(key) & mask }
-		compare(s, t, mask, 500/fewer)
+		compare(s, t, mask, 200/fewer)
 		s.close(t)
 	}
 })

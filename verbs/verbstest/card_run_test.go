@@ -3,6 +3,7 @@ package verbstest
 import (
 	"runtime"
 	"sync/atomic"
+	"time"
 
 	"github.com/onesided/rma/verbs"
 )
@@ -163,11 +164,10 @@ func (p *cardPair) place(target []byte) {
 	}
 	atomic.StoreUint64(word(target, 0), get64(p.data))
 	if broken {
-		for range 100 {
-			p.card.mu.Unlock()
-			runtime.Gosched()
-			p.card.mu.Lock()
-		}
+		// Asleep, so that who looks gets a core also where other programs have them all.
+		p.card.mu.Unlock()
+		time.Sleep(time.Millisecond)
+		p.card.mu.Lock()
 		copy(p.late, p.lateData)
 	}
 }
