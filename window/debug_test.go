@@ -72,6 +72,15 @@ func TestMisuse(t *testing.T) {
 			origin[0] = 2
 			return errors.Join(err, win.Flush(ctx, 1))
 		}, "the memory that a put writes from was changed before that is complete: Put at "},
+		{"an origin that is changed behind another put of it that was refused", func(ctx context.Context, win *window.Window[int64]) error {
+			origin := []int64{1}
+			err := win.Put(origin, 1, 0)
+			if _, refused := win.RPut(origin, 1, 200); refused == nil {
+				return errors.New("a put beyond the window")
+			}
+			origin[0] = 2
+			return errors.Join(err, win.Flush(ctx, 1))
+		}, "the memory that a put writes from was changed before that is complete: Put at "},
 		{"a put within one of many gets", func(ctx context.Context, win *window.Window[int64]) error {
 			var errs []error
 			for i := range 50 {

@@ -101,14 +101,18 @@ func (v *view) request(count, target int, err error) (Request, error) {
 // RPut is Put with a request.
 func (w *Window[T]) RPut(origin []T, target, displacement int) (Request, error) {
 	err := w.Put(origin, target, displacement)
-	w.ownBuffers(bytesOf(origin))
+	if err == nil {
+		w.ownBuffers(bytesOf(origin))
+	}
 	return w.request(len(origin), target, err)
 }
 
 // RGet is Get with a request.
 func (w *Window[T]) RGet(result []T, target, displacement int) (Request, error) {
 	err := w.Get(result, target, displacement)
-	w.ownBuffers(bytesOf(result))
+	if err == nil {
+		w.ownBuffers(bytesOf(result))
+	}
 	return w.request(len(result), target, err)
 }
 
@@ -120,6 +124,8 @@ func (w *Window[T]) RAccumulate(op Op, origin []T, target, displacement int) (Re
 // RGetAccumulate is GetAccumulate with a request.
 func (w *Window[T]) RGetAccumulate(op Op, origin, result []T, target, displacement int) (Request, error) {
 	err := w.GetAccumulate(op, origin, result, target, displacement)
-	w.ownBuffers(bytesOf(result))
+	if err == nil {
+		w.ownBuffers(bytesOf(result))
+	}
 	return w.request(len(result), target, err)
 }
