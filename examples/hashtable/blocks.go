@@ -2,7 +2,9 @@ package hashtable
 
 import (
 	"context"
+	"encoding/binary"
 	"math/bits"
+	"sync/atomic"
 )
 
 // takeBlock gives a block of an owner's for an index of some level, all zero and nobody else's. line is
@@ -62,11 +64,29 @@ func (t *Table) clearBlock(ctx context.Context, owner, line, level int) error {
 	start, words := headerWords+line*lineWords, blockWords(t.buckets<<level)
 	zero := make([]uint64, min(words, mostCleared))
 	for done := 0; done < words; done += len(zero) {
-		if err := t.words.Put(zero[:min(len(zero), words-done)], owner, start+done); err != nil {
+		if err := t.putWords(zero[:min(len(zero), words-done)], owner, start+done); err != nil {
 			return err
 		}
 	}
 	return t.words.Flush(ctx, owner)
+}
+
+// putWords puts words where an index may have been.
+func (t *Table) putWords(words []uint64, owner, at int) error {
+	if memory, ok := t.words.Shared(owner); ok && raced {
+		for i, word := range words {
+			atomic.StoreUint64(&memory[at+i], word)
+		}
+		return nil
+	}
+	return t.words.Put(words, owner, at)
+}
+
+// storeWords stores a record, of whole words, atomically.
+func storeWords(to []uint64, record []byte) {
+	for i := 0; i*wordBytes < len(record); i++ {
+		atomic.StoreUint64(&to[i], binary.NativeEndian.Uint64(record[i*wordBytes:]))
+	}
 }
 
 // mostCleared is how many words are made zero at once.

@@ -123,8 +123,14 @@ func (b *Batch) publishTo(op *operation, m shared) {
 		op.step = stepWrite
 	}
 	if op.step == stepWrite {
-		start := (t.recordStart() + op.own.place) * wordBytes
-		op.encode(m.bytes[start : start+op.recordWords()*wordBytes])
+		start, words := t.recordStart()+op.own.place, op.recordWords()
+		if raced {
+			record := b.memory.take(words * wordBytes)
+			op.encode(record)
+			storeWords(m.words[start:], record)
+		} else {
+			op.encode(m.bytes[start*wordBytes:][:words*wordBytes])
+		}
 		op.step, op.written = stepSwap, true
 	}
 	place, known, to := b.swapOf(op)

@@ -1,0 +1,61 @@
+package hashtable
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/onesided/rma/world"
+)
+
+// Who knows an index only that is no more, and whose memory has records by now, finds keys all the same: it reads
+// what is there, and does not use it.
+var outdated = register("views of an index that is records now", func(s *script) {
+	t := s.table(Config{Slots: 8, RecordBytes: 1 << 15})
+	var keys []string
+	made, kept := 0, []byte("kept")
+	grow := func(generation uint64) {
+		for ; viewIn(t.local).current.generation() < generation; made++ {
+			if key := numbered(s.w.Rank(), made); t.Owner(key) == s.w.Rank() {
+				s.ok(t.Put(s.ctx, key, kept))
+				keys = append(keys, key)
+			}
+		}
+	}
+	grow(3)
+	was := t.indexOf(viewIn(t.local).current)
+	old := make([]uint64, s.w.Size())
+	s.ok(world.AllGather(s.ctx, s.w, []uint64{uint64(viewIn(t.local).current)}, old))
+	// Of two free blocks of a size one is for records.
+	grow(4)
+	t.freeBlocks(s.ctx)
+	s.barrier()
+	if s.w.Rank() == 0 {
+		// Others have read there by now, of whom this rank knows nothing.
+		time.Sleep(20 * time.Millisecond)
+		within := false
+		for i := range 400 {
+			s.ok(t.Put(s.ctx, keys[i%len(keys)], kept))
+			x := t.indexOf(viewIn(t.local).current)
+			for _, word := range t.local[x.start:][:x.buckets*bucketSlots] {
+				place := t.recordStart() + slot(word).place()
+				within = within || slot(word).live() && place >= was.cursor() && place < was.cursor()+blockWords(was.buckets)
+			}
+		}
+		s.check(within, "no record is where the index was")
+	} else {
+		asked := 0
+		for t.Owner(numbered(0, asked)) != 0 {
+			asked++
+		}
+		for range 1000 / fewer {
+			t.known[0].store(view{control(old[0]), control(old[0])})
+			value, found, err := t.Get(s.ctx, numbered(0, asked))
+			s.ok(err)
+			s.check(found && bytes.Equal(value, kept), "%q is %q, %v", numbered(0, asked), value, found)
+		}
+	}
+	s.close(t)
+})
+
+func TestOutdatedViews(t *testing.T) { everywhere(t, outdated) }
