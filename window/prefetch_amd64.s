@@ -8,3 +8,9 @@ TEXT ·prefetch(SB), NOSPLIT, $0-8
 	MOVQ at+0(FP), AX
 	BYTE $0x0f; BYTE $0x0d; BYTE $0x08
 	RET
+
+// func prefetchRead(at unsafe.Pointer)
+TEXT ·prefetchRead(SB), NOSPLIT, $0-8
+	MOVQ at+0(FP), AX
+	PREFETCHT0 (AX)
+	RET

@@ -12,3 +12,8 @@ const prefetches = true
 //
 //go:noescape
 func prefetch(at unsafe.Pointer)
+
+// prefetchRead begins to fetch the cache line at an address, to read it. It is as sound.
+//
+//go:noescape
+func prefetchRead(at unsafe.Pointer)

@@ -7,3 +7,5 @@ import "unsafe"
 const prefetches = false
 
 func prefetch(unsafe.Pointer) {}
+
+func prefetchRead(unsafe.Pointer) {}

@@ -158,3 +158,35 @@ func BenchmarkNew(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkAhead has batches on entries all over memory, with and without fetching them ahead of their use.
+func BenchmarkAhead(b *testing.B) {
+	const words = 1 << 18
+	keys, value := names("word", words), make([]byte, 64)
+	rand.New(rand.NewPCG(1, 2)).Shuffle(words, func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+	put := func(batch *Batch, key string) { batch.Put(key, value) }
+	get := func(batch *Batch, key string) { batch.Get(key) }
+	for _, c := range []struct {
+		name  string
+		queue func(batch *Batch, key string)
+	}{{"Get", get}, {"Put", put}} {
+		for _, ahead := range []bool{false, true} {
+			b.Run(fmt.Sprintf("%s/ahead=%v", c.name, ahead), func(b *testing.B) {
+				pair(b, Config{Slots: words, RecordBytes: 4 * words * EntryBytes(10, 64)}, func(ctx context.Context, t *Table) error {
+					t.ahead = ahead
+					batch := t.NewBatch()
+					if err := inBatches(ctx, batch, keys, put); err != nil {
+						return err
+					}
+					for b.Loop() {
+						if err := inBatches(ctx, batch, keys, c.queue); err != nil {
+							return err
+						}
+					}
+					b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*words), "ns/key")
+					return nil
+				})
+			})
+		}
+	}
+}

@@ -78,7 +78,7 @@ func (t *Table) push(ctx context.Context, owner, words int, places []uint32) (le
 	}
 	put := func(place uint32, record []uint64) {
 		if err == nil {
-			err = t.words.Put(record, owner, t.recordStart()+int(place))
+			err = t.putWords(record, owner, t.recordStart()+int(place))
 		}
 	}
 	// The first node is that of the last pieces, and the last in the chain that of the first ones.

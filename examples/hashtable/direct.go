@@ -1,6 +1,10 @@
 package hashtable
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/onesided/rma/window"
+)
 
 // Where the owner's memory is mapped in this process an operation needs no window: its steps
 // are done by the processor, by atomics that are in one order with the window's, each as soon
@@ -45,7 +49,8 @@ func (b *Batch) direct() {
 		if b.locateIn(op, m); op.step == stepDone {
 			continue
 		}
-		m.fetch(b.slotPlace(op))
+		t.fetch(m, b.slotPlace(op), bucketSlots)
+		b.takeEarly(op, m)
 		b.group[n] = mappedOperation{i, m}
 		if n++; n == directGroup {
 			b.directly(b.group[:n])
@@ -71,8 +76,25 @@ func (b *Batch) directly(group []mappedOperation) {
 	}
 }
 
-// fetch has the processor load a word, for which it need not wait: nothing depends on it.
-func (m shared) fetch(place int) { atomic.LoadUint64(&m.words[place]) }
+// fetch has the processor begin to fetch some words.
+func (t *Table) fetch(m shared, place, words int) {
+	if !t.ahead {
+		return
+	}
+	for at := place; at < place+words; at = at&^(lineWords-1) + lineWords {
+		window.Prefetch(&m.words[at])
+	}
+}
+
+// fetchToWrite is fetch for words that are to be written.
+func (t *Table) fetchToWrite(m shared, place, words int) {
+	if !t.ahead {
+		return
+	}
+	for at := place; at < place+words; at = at&^(lineWords-1) + lineWords {
+		window.PrefetchWrite(&m.words[at])
+	}
+}
 
 // do carries out the operation's step, and those after it up to one that reads memory
 // elsewhere.
@@ -97,7 +119,20 @@ func (b *Batch) do(op *operation, m shared) {
 	}
 	b.advance(op)
 	if op.step == stepRecord {
-		m.fetch(t.recordStart() + op.current.place())
+		t.fetch(m, t.recordStart()+op.current.place(), op.current.words())
+	}
+}
+
+// takeEarly gives a Put the space for its record, which it needs whatever it finds, if this rank has some: so that is
+// fetched until the record is written.
+func (b *Batch) takeEarly(op *operation, m shared) {
+	if op.kind != opPut || op.own.words > 0 {
+		return
+	}
+	t, words := b.table, op.pieceWords()
+	if place, ok := t.spaces[op.home.owner].take(words); ok {
+		b.own(op, piece{place, words})
+		t.fetchToWrite(m, t.recordStart()+place, words)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/onesided/rma/bench/histogram"
@@ -40,7 +41,8 @@ type worker struct {
 	w     *world.World
 	table *hashtable.Table
 	batch *hashtable.Batch
-	keys  []string
+	// keys are those of all records, one after the other.
+	keys string
 	// drawn are records, doing what is done with them.
 	drawn []uint32
 	doing []kind
@@ -53,7 +55,7 @@ type worker struct {
 // measure has w's ranks carry out the load.
 func measure(ctx context.Context, w *world.World, o options) (r *result, err error) {
 	mine := share(o.operations, w)
-	entry := hashtable.EntryBytes(len(keyOf(0)), o.value)
+	entry := hashtable.EntryBytes(keyBytes, o.value)
 	// Keys spread over the ranks, but not evenly. As much room as they need is for what was replaced and is not
 	// used again yet, and for batches, all of which may be on one rank.
 	room := 3*o.records/w.Size() + 16*o.batch*w.Size() + 1000
@@ -62,7 +64,7 @@ func measure(ctx context.Context, w *world.World, o options) (r *result, err err
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, table.Close()) }()
-	k := &worker{options: o, w: w, table: table, batch: table.NewBatch(), keys: make([]string, o.records), values: make([][]byte, o.batch)}
+	k := &worker{options: o, w: w, table: table, batch: table.NewBatch(), values: make([][]byte, o.batch)}
 	k.prepare(min(mine, mostDraws))
 	if err := k.load(ctx); err != nil {
 		return nil, err
@@ -84,9 +86,11 @@ func share(n int, w *world.World) int {
 
 // prepare makes keys and draws.
 func (k *worker) prepare(draws int) {
-	for i := range k.keys {
-		k.keys[i] = keyOf(i)
+	var keys strings.Builder
+	for i := range k.records {
+		keys.WriteString(keyOf(i))
 	}
+	k.keys = keys.String()
 	for i := range k.values {
 		k.values[i] = make([]byte, k.value)
 	}
@@ -100,11 +104,14 @@ func (k *worker) prepare(draws int) {
 	}
 }
 
+// key is a record's.
+func (k *worker) key(record int) string { return k.keys[record*keyBytes:][:keyBytes] }
+
 // put queues a new version of a record, as the batch's operation i.
 func (k *worker) put(i, record int) {
 	k.written++
 	fill(k.values[i], uint64(record), k.written<<16|uint64(k.w.Rank()))
-	k.batch.Put(k.keys[record], k.values[i])
+	k.batch.Put(k.key(record), k.values[i])
 }
 
 // load puts every record whose number is this rank's modulo their count.
@@ -146,7 +153,7 @@ func (k *worker) turn(ctx context.Context, drawn []uint32, doing []kind) error {
 		if doing[i] == update {
 			k.put(i, int(record))
 		} else {
-			k.batch.Get(k.keys[record])
+			k.batch.Get(k.key(int(record)))
 		}
 	}
 	if err := k.batch.Run(ctx); err != nil {

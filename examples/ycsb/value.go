@@ -9,6 +9,10 @@ import (
 // from both.
 const leastValue = 24
 
+// keyBytes is how long a key is.
+const keyBytes = 16
+
+// keyOf is a record's key, of keyBytes.
 func keyOf(record int) string { return fmt.Sprintf("key:%012d", record) }
 
 // fill makes value what a version of a record has.
