@@ -86,6 +86,8 @@ var roles = map[string]func(rank, argument string){
 		for alive(pid) {
 			time.Sleep(time.Millisecond)
 		}
+		// That rank 1 is gone rmarun knows, but may not have taken note of yet.
+		time.Sleep(outputTime / 2)
 		os.Exit(4)
 	},
 	// abort has all ranks abort the job, again and again.
