@@ -289,6 +289,8 @@ func (o *options) check(given map[string]bool) error {
 		return usagef("-rounds is for -peers and schemes; -repeat is the number of loops")
 	case o.settings.network != "" && o.device != deviceTCP:
 		return usagef("-set %s is of what goes over TCP: say -device %s too", o.settings.network, deviceTCP)
+	case o.settings.shared != "" && o.device != deviceShm:
+		return usagef("-set %s is of memory that processes share: say -device %s", o.settings.shared, deviceShm)
 	case o.settings.link != "" && !o.linked():
 		return usagef("-set %s is of what goes over links: say -device %s, %s or %sPROFILE too", o.settings.link, deviceTCP, deviceIBV, deviceSim)
 	case o.peers && o.card != nil:

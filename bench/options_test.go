@@ -124,6 +124,7 @@ func TestWrongUsageNamesWhatIsAllowed(t *testing.T) {
 		{0, []string{"-trace", "t", "-device", "shm"}, "-trace is for -device tcp, ibv and sim:PROFILE: loads and stores of mapped memory are not traced"},
 		{0, []string{"-trace", "t", "-device", "tcp", "-peers"}, "-trace is for runs without -peers"},
 		{0, []string{"schemes", "-device", "sim:ideal", "-trace", "t"}, "-trace is for runs without schemes"},
+		{0, []string{"-device", "local", "-set", "hugepages=off"}, "-set hugepages=off is of memory that processes share: say -device shm"},
 		{0, []string{"-device", "sim:ideal", "-set", "tls=on"}, "-set tls=on is of what goes over TCP: say -device tcp too"},
 		{0, []string{"-device", "sim:ideal", "-set", "batches=off"}, "-set batches=off is of what goes over TCP"},
 		{0, []string{"-device", "shm", "-set", "pack=off"}, "-set pack=off is of what goes over links: say -device tcp, ibv or sim:PROFILE too"},

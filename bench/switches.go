@@ -27,6 +27,7 @@ type settings struct {
 	cards        bool             // accumulates of other than sums of integers are not possible
 	sockets      tcp.Optimization // left out of TCP
 	network      string           // a switch that needs ranks which use TCP
+	shared       string           // a switch that needs processes which share memory
 	link         string           // a switch that needs ranks which use a network or simulated cards
 	// arranged is a switch of how windows arrange operations, all of which schemes
 	// throws itself.
@@ -157,6 +158,9 @@ func overLinks() []toggle {
 	notes := leaving("notes", "messages of collectives of up to 48 bytes between ranks that map each other's memory go by notes, a line each", func(s *settings) {
 		s.collective = append(s.collective, world.WithNotes(false))
 	})
+	huge := leaving("hugepages", "memory of 2 MiB and more that processes share is in pages of 2 MiB, where the system has some left (with -device shm)", func(s *settings) {
+		s.joins, s.shared = append(s.joins, world.WithHugePages(false)), "hugepages=off"
+	})
 	staging := leaving("staging", "long messages of collectives go through memory that is made for them, of the sender where the receiver maps it, of the receiver where the sender writes to it", func(s *settings) {
 		s.collective = append(s.collective, world.WithStaging(false))
 	})
@@ -170,7 +174,7 @@ func overLinks() []toggle {
 		s.unregistered, s.link = true, untold+"=off"
 	})
 	return []toggle{
-		registered, transfers, rings, pipes, notes, staging, algorithms,
+		registered, transfers, rings, huge, pipes, notes, staging, algorithms,
 		arranging("defer", "operations wait for a synchronization, or until enough of them do; without it the next six are off too", scheduler.Defer),
 		arranging("getsfirst", "what reads is sent before what writes; without it the next is off too", scheduler.GetsFirst),
 		arranging("interleave", "direct reads and writes take turns", scheduler.Interleave),

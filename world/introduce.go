@@ -99,7 +99,7 @@ func introduce(rank, size int, s settings) (introduction, verbs.Device, error) {
 		me.host = ""
 		return me, nil, nil
 	}
-	device, err := openShared(size)
+	device, err := s.openShared(size)
 	if err != nil && s.device == "" && errors.Is(err, errors.ErrUnsupported) {
 		s.logger.Info("no shared memory", "rank", rank, "why", err)
 		me.host = ""
@@ -149,7 +149,9 @@ func usable(options ibv.Options) error {
 }
 
 // openShared opens the device for ranks that share memory.
-func openShared(size int) (verbs.Device, error) { return shm.Open(shm.Options{Ranks: size}) }
+func (s *settings) openShared(size int) (verbs.Device, error) {
+	return shm.Open(shm.Options{Ranks: size, SmallPages: s.smallPages})
+}
 
 // introductions exchanges them.
 func introductions(ctx context.Context, exchange Exchange, size int, mine introduction) ([]introduction, error) {

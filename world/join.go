@@ -110,7 +110,7 @@ func join(ctx context.Context, rank, size int, exchange Exchange, s settings) (w
 	w.apart, w.networkName = true, network.device
 	w.reopen = func(ctx context.Context) (again [cardKinds]verbs.Device, err error) {
 		if wanted[sharedCard] {
-			if again[sharedCard], err = openShared(size); err != nil {
+			if again[sharedCard], err = s.openShared(size); err != nil {
 				return again, err
 			}
 		}

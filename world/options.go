@@ -59,6 +59,8 @@ type settings struct {
 	kept      regcache.Limits
 	// unshared tells that no memory is shared with others, whatever host they are on.
 	unshared bool
+	// smallPages tells that memory is shared in pages of 4 KiB.
+	smallPages bool
 	// port is where the devices of sessions are reached, nil for ports of their own; dialed is where this
 	// rank has reached rank 0, empty but in sessions.
 	port   *tcp.Port
@@ -144,6 +146,11 @@ func WithNotes(on bool) Option { return func(s *settings) { s.unnoted = !on } }
 // of staging, and made when it is first needed. Else they go as short ones do. All ranks pass the same, as with
 // WithPipes. It is for measuring.
 func WithStaging(on bool) Option { return func(s *settings) { s.unstaged = !on } }
+
+// WithHugePages says whether memory that processes of a machine share, of 2 MiB and more, is in pages of 2 MiB, where
+// Linux (6.1 and later) has some left: what is read and written here and there needs a processor's table of pages less.
+// It is without this option. It is for measuring.
+func WithHugePages(on bool) Option { return func(s *settings) { s.smallPages = !on } }
 
 // usesRings tells whether letters may go by rings.
 func (s *settings) usesRings(virtual bool) bool {

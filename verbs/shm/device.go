@@ -11,6 +11,16 @@ import (
 	"github.com/onesided/rma/verbs/cpucopy"
 )
 
+// Options for Open.
+type Options struct {
+	// Ranks is how many processes of this machine will map each other's
+	// segments; it bounds the address space that each takes. Zero is 64.
+	Ranks int
+	// SmallPages has memory be in pages of 4 KiB. Without it that of 2 MiB and more is in
+	// pages of 2 MiB where the system has some left. It is for measuring.
+	SmallPages bool
+}
+
 // Device is a device of either form.
 type Device struct{ *device }
 

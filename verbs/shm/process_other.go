@@ -8,13 +8,6 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// Options for Open.
-type Options struct {
-	// Ranks is how many processes of this machine will map each other's
-	// segments.
-	Ranks int
-}
-
 // Open is for Linux only.
 func Open(Options) (*Device, error) {
 	return nil, &verbs.CapabilityError{Device: deviceName, Capability: "share memory between processes", Reason: "that needs Linux, this is " + runtime.GOOS + "; ranks of one process work (NewFabric)"}

@@ -16,13 +16,6 @@ import (
 	"github.com/onesided/rma/verbs/bounds"
 )
 
-// Options for Open.
-type Options struct {
-	// Ranks is how many processes of this machine will map each other's
-	// segments; it bounds the address space that each takes. Zero is 64.
-	Ranks int
-}
-
 const (
 	// addressSpace is shared out among the segments that one process maps.
 	addressSpace  = 64 << 40
@@ -42,6 +35,8 @@ type process struct {
 	memory []byte
 	head   *segmentHead
 	fd     int
+	// smallPages is Options.SmallPages.
+	smallPages bool
 
 	mu sync.Mutex
 	// places of the segment's allocations.
@@ -69,7 +64,7 @@ func Open(options Options) (*Device, error) {
 	if _, err := rand.Read(name[:]); err != nil {
 		return nil, fmt.Errorf("shm: %w", err)
 	}
-	p := &process{peers: make(map[string]*neighbor), awaiting: make(map[*net.UnixConn]struct{}), ending: make(chan struct{}), fd: -1}
+	p := &process{peers: make(map[string]*neighbor), awaiting: make(map[*net.UnixConn]struct{}), ending: make(chan struct{}), fd: -1, smallPages: options.SmallPages}
 	p.device = &device{form: p, name: deviceName, address: addressPrefix + hex.EncodeToString(name[:]), opened: time.Now(), pairs: make(map[uint32]*queuePair)}
 	if err := p.open(ranks); err != nil {
 		return nil, errors.Join(err, p.close())
@@ -98,7 +93,7 @@ func (p *process) open(ranks int) error {
 	}
 	p.places = newPlaces(segmentStart, size)
 	_ = unix.Madvise(p.memory, unix.MADV_HUGEPAGE)
-	if err := commit(p.fd, 0, segmentStart); err != nil {
+	if err := p.commit(0, segmentStart); err != nil {
 		return err
 	}
 	p.head = headOf(p.memory)
@@ -111,13 +106,16 @@ func (p *process) open(ranks int) error {
 	return err
 }
 
-// commit backs a range of a segment with memory, so that touching it cannot fail.
-func commit(fd, offset, length int) error {
+// commit backs a range of the segment with memory, so that touching it cannot fail.
+func (p *process) commit(offset, length int) error {
 	if err := checkMemory(length); err != nil {
 		return fmt.Errorf("shm: %w", err)
 	}
+	if !p.smallPages {
+		p.enlarge(offset, length)
+	}
 	for {
-		err := unix.Fallocate(fd, 0, int64(offset), int64(length))
+		err := unix.Fallocate(p.fd, 0, int64(offset), int64(length))
 		switch {
 		case err == nil:
 			return nil
@@ -153,7 +151,7 @@ func (p *process) allocate(n int) ([]byte, error) {
 	if !ok {
 		return nil, p.tooMuch(n)
 	}
-	if err := commit(p.fd, offset, length); err != nil {
+	if err := p.commit(offset, length); err != nil {
 		p.places.keep(extent{offset, length})
 		return nil, err
 	}
