@@ -41,10 +41,9 @@ type worker struct {
 	w     *world.World
 	table *hashtable.Table
 	batch *hashtable.Batch
-	// keys are those of all records, one after the other.
-	keys string
-	// drawn are records, doing what is done with them.
+	// drawn are records, keys theirs, one after the other, and doing what is done with them.
 	drawn []uint32
+	keys  string
 	doing []kind
 	// values[i] is for operation i of a batch, written the last version made.
 	values    [][]byte
@@ -84,18 +83,18 @@ func share(n int, w *world.World) int {
 	return (w.Rank()+1)*n/w.Size() - w.Rank()*n/w.Size()
 }
 
-// prepare makes keys and draws.
+// prepare makes draws.
 func (k *worker) prepare(draws int) {
-	var keys strings.Builder
-	for i := range k.records {
-		keys.WriteString(keyOf(i))
-	}
-	k.keys = keys.String()
 	for i := range k.values {
 		k.values[i] = make([]byte, k.value)
 	}
 	random := rand.New(rand.NewPCG(1, uint64(k.w.Rank())))
 	k.drawn = records(random, k.distribution, k.records, draws)
+	var keys strings.Builder
+	for _, record := range k.drawn {
+		keys.WriteString(keyOf(int(record)))
+	}
+	k.keys = keys.String()
 	k.doing = make([]kind, draws)
 	for i := range k.doing {
 		if random.Float64() >= k.workload.reads {
@@ -104,20 +103,17 @@ func (k *worker) prepare(draws int) {
 	}
 }
 
-// key is a record's.
-func (k *worker) key(record int) string { return k.keys[record*keyBytes:][:keyBytes] }
-
 // put queues a new version of a record, as the batch's operation i.
-func (k *worker) put(i, record int) {
+func (k *worker) put(i int, key string, record uint32) {
 	k.written++
 	fill(k.values[i], uint64(record), k.written<<16|uint64(k.w.Rank()))
-	k.batch.Put(k.key(record), k.values[i])
+	k.batch.Put(key, k.values[i])
 }
 
 // load puts every record whose number is this rank's modulo their count.
 func (k *worker) load(ctx context.Context) error {
 	for record := k.w.Rank(); record < k.records; record += k.w.Size() {
-		if k.put(k.batch.Len(), record); k.batch.Len() == k.options.batch {
+		if k.put(k.batch.Len(), keyOf(record), uint32(record)); k.batch.Len() == k.options.batch {
 			if err := k.batch.Run(ctx); err != nil {
 				return err
 			}
@@ -132,7 +128,7 @@ func (k *worker) load(ctx context.Context) error {
 func (k *worker) work(ctx context.Context, n int) error {
 	for at := 0; n > 0; {
 		size := min(k.options.batch, n, len(k.drawn)-at)
-		if err := k.turn(ctx, k.drawn[at:at+size], k.doing[at:at+size]); err != nil {
+		if err := k.turn(ctx, at, size); err != nil {
 			return err
 		}
 		if at += size; at == len(k.drawn) {
@@ -143,17 +139,19 @@ func (k *worker) work(ctx context.Context, n int) error {
 	return nil
 }
 
-// turn carries out operations in a batch, and what they write to what they have read in a
-// second one.
-func (k *worker) turn(ctx context.Context, drawn []uint32, doing []kind) error {
+// turn carries out what was drawn from at on, size operations, in a batch, and what they write to what they have read in
+// a second one.
+func (k *worker) turn(ctx context.Context, at, size int) error {
+	drawn, doing, keys := k.drawn[at:at+size], k.doing[at:at+size], k.keys[at*keyBytes:]
+	key := func(i int) string { return keys[i*keyBytes:][:keyBytes] }
 	start := time.Now()
 	var counts [kinds]uint64
 	for i, record := range drawn {
 		counts[doing[i]]++
 		if doing[i] == update {
-			k.put(i, int(record))
+			k.put(i, key(i), record)
 		} else {
-			k.batch.Get(k.key(int(record)))
+			k.batch.Get(key(i))
 		}
 	}
 	if err := k.batch.Run(ctx); err != nil {
@@ -180,7 +178,7 @@ func (k *worker) turn(ctx context.Context, drawn []uint32, doing []kind) error {
 	}
 	for i, record := range drawn {
 		if doing[i] == modify {
-			k.put(i, int(record))
+			k.put(i, key(i), record)
 		}
 	}
 	if err := k.batch.Run(ctx); err != nil {
