@@ -78,7 +78,6 @@ func (op *operation) pieceWords() int { return pieceWords(op.recordWords()) }
 // own makes space the operation's, and its slot's next value a reference to it.
 func (b *Batch) own(op *operation, p piece) {
 	op.own = p
-	b.table.spaces[op.home.owner].used[class(p.words)].Add(1)
 	op.swap = newSlot(op.home.fingerprint, op.kind == opAdd, p.place, op.recordWords())
 }
 
@@ -126,6 +125,7 @@ func (b *Batch) dealt(rank int) piece {
 func (b *Batch) deal(op *operation, words int) {
 	o := &b.owners[op.home.owner]
 	b.own(op, piece{o.got.place, words})
+	b.table.spaces[op.home.owner].use(words)
 	o.got.place += words
 	o.got.words -= words
 }

@@ -26,8 +26,9 @@ type Batch struct {
 	ran    int
 	active []int32
 	memory arena
-	// group is where direct has the operations that it does together.
-	group [directGroup]mappedOperation
+	// memories[r] is the memory of rank r; group is where direct has the operations that it does together.
+	memories []runMemory
+	group    [directGroup]mappedOperation
 
 	// owners[r] is what the current round does at rank r; touched lists the ranks
 	// that it has operations on.
@@ -84,7 +85,7 @@ type Result struct {
 
 // NewBatch makes an empty batch.
 func (t *Table) NewBatch() *Batch {
-	return &Batch{table: t, owners: make([]ownerRound, t.size), views: make([]runView, t.size), announced: int(t.entered.Add(1)) % announcements}
+	return &Batch{table: t, owners: make([]ownerRound, t.size), views: make([]runView, t.size), memories: make([]runMemory, t.size), announced: int(t.entered.Add(1)) % announcements}
 }
 
 // Get queues a [Table.Get] and returns its number, for Result. So do the other
@@ -104,8 +105,16 @@ func (b *Batch) Add(key string, delta uint64) int { return b.queue(opAdd, key, n
 func (b *Batch) Delete(key string) int { return b.queue(opDelete, key, nil, 0) }
 
 func (b *Batch) queue(kind opKind, key string, value []byte, delta uint64) int {
-	b.ops = append(b.ops, operation{kind: kind, key: key, value: value, delta: delta})
-	return len(b.ops) - 1
+	n := len(b.ops)
+	// What is behind the queued operations is zero, and too long to be copied there.
+	if n == cap(b.ops) {
+		b.ops = append(b.ops, operation{})
+	} else {
+		b.ops = b.ops[:n+1]
+	}
+	op := &b.ops[n]
+	op.kind, op.key, op.value, op.delta = kind, key, value, delta
+	return n
 }
 
 // Len is how many operations the batch has.

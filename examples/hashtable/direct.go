@@ -29,10 +29,31 @@ func (t *Table) sharedOf(rank int) (m shared, ok bool) {
 	return m, ok
 }
 
+// A runMemory is the memory of a rank as a batch has found it in carryOut number run, if mapped.
+type runMemory struct {
+	run    uint64
+	mapped bool
+	shared
+}
+
+// memoryOf is the memory of a rank, nil if it was not mapped, or the rank had failed, when this carryOut first had
+// to do with it. What is mapped stays so while the table is open.
+func (b *Batch) memoryOf(rank int) *shared {
+	m := &b.memories[rank]
+	if m.run != b.runs {
+		m.run = b.runs
+		m.shared, m.mapped = b.table.sharedOf(rank)
+	}
+	if !m.mapped {
+		return nil
+	}
+	return &m.shared
+}
+
 // A mappedOperation is one that direct carries out, and its owner's memory.
 type mappedOperation struct {
 	index int32
-	shared
+	*shared
 }
 
 // direct carries out those of the active operations whose owners' memory is mapped, and
@@ -41,15 +62,19 @@ func (b *Batch) direct() {
 	t, left, n := b.table, b.active[:0], 0
 	for _, i := range b.active {
 		op := &b.ops[i]
-		m, ok := t.sharedOf(op.home.owner)
-		if !ok {
+		m := b.memoryOf(op.home.owner)
+		if m == nil {
 			left = append(left, i)
 			continue
 		}
 		if b.locateIn(op, m); op.step == stepDone {
 			continue
 		}
-		t.fetch(m, b.slotPlace(op), bucketSlots)
+		if place := b.slotPlace(op); op.kind == opPut {
+			t.fetchToWrite(m, place, bucketSlots)
+		} else {
+			t.fetch(m, place, bucketSlots)
+		}
 		b.takeEarly(op, m)
 		b.group[n] = mappedOperation{i, m}
 		if n++; n == directGroup {
@@ -61,7 +86,7 @@ func (b *Batch) direct() {
 	b.active = left
 }
 
-// directly carries out a group, whose owners' memory stays mapped while the table is open.
+// directly carries out a group.
 func (b *Batch) directly(group []mappedOperation) {
 	for len(group) > 0 {
 		still := group[:0]
@@ -77,7 +102,7 @@ func (b *Batch) directly(group []mappedOperation) {
 }
 
 // fetch has the processor begin to fetch some words.
-func (t *Table) fetch(m shared, place, words int) {
+func (t *Table) fetch(m *shared, place, words int) {
 	if !t.ahead {
 		return
 	}
@@ -87,7 +112,7 @@ func (t *Table) fetch(m shared, place, words int) {
 }
 
 // fetchToWrite is fetch for words that are to be written.
-func (t *Table) fetchToWrite(m shared, place, words int) {
+func (t *Table) fetchToWrite(m *shared, place, words int) {
 	if !t.ahead {
 		return
 	}
@@ -98,7 +123,7 @@ func (t *Table) fetchToWrite(m shared, place, words int) {
 
 // do carries out the operation's step, and those after it up to one that reads memory
 // elsewhere.
-func (b *Batch) do(op *operation, m shared) {
+func (b *Batch) do(op *operation, m *shared) {
 	t := b.table
 	switch op.step {
 	case stepBucket:
@@ -125,7 +150,7 @@ func (b *Batch) do(op *operation, m shared) {
 
 // takeEarly gives a Put the space for its record, which it needs whatever it finds, if this rank has some: so that is
 // fetched until the record is written.
-func (b *Batch) takeEarly(op *operation, m shared) {
+func (b *Batch) takeEarly(op *operation, m *shared) {
 	if op.kind != opPut || op.own.words > 0 {
 		return
 	}
@@ -138,7 +163,7 @@ func (b *Batch) takeEarly(op *operation, m shared) {
 
 // refer makes the record in the owner's memory the operation's; it is compared there. Of
 // what a Get finds the value is copied then.
-func (b *Batch) refer(op *operation, m shared) {
+func (b *Batch) refer(op *operation, m *shared) {
 	t, s := b.table, op.current
 	start := t.recordStart() + s.place()
 	op.record = m.bytes[start*wordBytes+s.prefix() : (start+s.words())*wordBytes]
@@ -149,7 +174,7 @@ func (b *Batch) refer(op *operation, m shared) {
 }
 
 // publishTo allocates and writes the operation's record, if it needs one, and sets the slot.
-func (b *Batch) publishTo(op *operation, m shared) {
+func (b *Batch) publishTo(op *operation, m *shared) {
 	t := b.table
 	if op.step == stepSpace {
 		if !b.allocate(op, m) {
@@ -179,7 +204,7 @@ func (b *Batch) publishTo(op *operation, m shared) {
 }
 
 // allocate gives the operation space for its record, or fails it.
-func (b *Batch) allocate(op *operation, m shared) bool {
+func (b *Batch) allocate(op *operation, m *shared) bool {
 	t := b.table
 	words, err := b.findSpace(op)
 	if err != nil {
@@ -200,5 +225,6 @@ func (b *Batch) allocate(op *operation, m shared) bool {
 		return false
 	}
 	b.own(op, got)
+	space.use(words)
 	return true
 }

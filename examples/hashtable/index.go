@@ -182,7 +182,7 @@ func (b *Batch) outdated(op *operation) bool {
 }
 
 // locateIn is locate where the owner's memory is mapped.
-func (b *Batch) locateIn(op *operation, m shared) {
+func (b *Batch) locateIn(op *operation, m *shared) {
 	if op.at.buckets > 0 {
 		return
 	}

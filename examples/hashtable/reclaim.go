@@ -16,8 +16,12 @@ const patience = time.Second
 // fedAhead is how many times as many pieces are taken from a list as are lacking.
 const fedAhead = 4
 
-// mostWaiting is how many words a bag has at most before it is closed.
-const mostWaiting = 1 << 15
+// mostWaiting is how many words a bag has at most before it is closed. mostWaitingNear is that where the memory of all
+// ranks is mapped: it costs little there to look who may know them, and what is used again soon is still in the caches.
+const (
+	mostWaiting     = 1 << 15
+	mostWaitingNear = 1 << 12
+)
 
 // A retired piece is one that no slot refers to any more.
 type retired struct {
@@ -37,8 +41,9 @@ type blocker struct {
 type reclaimer struct {
 	mu   sync.Mutex
 	open []retired
-	// openWords is what open has, nextLook what it has when the closed bag is looked after.
-	openWords, nextLook int
+	// openWords is what open has, nextLook what it has when the closed bag is looked after. bagWords is what it has
+	// at least when it is closed.
+	openWords, nextLook, bagWords int
 	// freed counts the pieces that came out of bags and lists.
 	freed atomic.Uint64
 	// blocks are those of indexes that are in bags.
@@ -86,14 +91,14 @@ func (t *Table) pass(ctx context.Context) (freed bool, err error) {
 	if len(r.closed) > 0 {
 		if freed, err = t.lookAgain(ctx); err != nil || len(r.closed) > 0 {
 			r.mu.Lock()
-			r.nextLook = r.openWords + t.bagWords()/4
+			r.nextLook = r.openWords + r.bagWords/4
 			r.mu.Unlock()
 			return freed, err
 		}
 	}
 	r.mu.Lock()
 	r.closed, r.open = r.open, r.closed
-	r.openWords, r.nextLook = 0, t.bagWords()
+	r.openWords, r.nextLook = 0, r.bagWords
 	r.mu.Unlock()
 	if len(r.closed) == 0 {
 		return freed, nil
@@ -104,8 +109,21 @@ func (t *Table) pass(ctx context.Context) (freed bool, err error) {
 	return freed || more, err
 }
 
-// bagWords is how many words a bag has when it is closed.
-func (t *Table) bagWords() int { return max(1, min(mostWaiting, t.recordWords/(16*t.size))) }
+// setBags has bags be closed when they have most words, or a share of what there is.
+func (t *Table) setBags(most int) {
+	t.reclaimer.bagWords = max(1, min(most, t.recordWords/(16*t.size)))
+	t.reclaimer.nextLook = t.reclaimer.bagWords
+}
+
+// near tells whether the memory of all ranks is mapped.
+func (t *Table) near() bool {
+	for rank := range t.size {
+		if _, ok := t.words.Shared(rank); !ok {
+			return false
+		}
+	}
+	return true
+}
 
 // lookAgain frees the closed bag's pieces if none of its blockers is there any more.
 func (t *Table) lookAgain(ctx context.Context) (freed bool, err error) {
@@ -152,7 +170,7 @@ func (t *Table) lookAgain(ctx context.Context) (freed bool, err error) {
 	r.freed.Add(uint64(len(r.closed)))
 	r.closed = r.closed[:0]
 	atomic.AddUint64(&t.local[waitingWord], -uint64(words))
-	if 2*words < t.bagWords() {
+	if 2*words < r.bagWords {
 		// How much this rank needs shows in a whole bag's time.
 		return true, nil
 	}

@@ -130,8 +130,8 @@ func TestCorruptLists(t *testing.T) {
 					err := table.Put(s.ctx, fmt.Sprintf("k%02d", i), make([]byte, value))
 					s.check(err == nil || errors.Is(err, ErrFull) || errors.Is(err, ErrCorrupt), "Put fails: %v", err)
 				}
-				for place := range table.spaces[0].spare[words] {
-					s.check(table.holds(uint64(table.spaces[0].spare[words][place]), words), "a piece at %d", place)
+				for _, place := range table.spaces[0].pile(words).places {
+					s.check(table.holds(uint64(place), words), "a piece at %d", place)
 				}
 				s.ok(table.Close())
 			})

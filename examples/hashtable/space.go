@@ -16,12 +16,10 @@ type space struct {
 	// seen is a tail that the owner has had; its tail is that or more. idle is how
 	// many words spare and rest have: mostly none, which is known without the lock.
 	seen, idle atomic.Int64
-	// used counts the pieces of each size that were used, wherever they came from.
-	used [classes]atomic.Uint32
 
 	mu sync.Mutex
-	// spare are free pieces, by their length.
-	spare map[int][]int
+	// spare are free pieces, those of a length on a pile.
+	spare []pile
 	// rests are larger pieces: the one before the end that this rank's add came to cover, and
 	// blocks of indexes that are too small now.
 	rests []piece
@@ -30,21 +28,51 @@ type space struct {
 // A piece is some words of record space.
 type piece struct{ place, words int }
 
+// A pile has pieces of one length. used counts those of this length that were used since it was looked at, wherever they
+// came from.
+type pile struct {
+	words  int
+	used   int
+	places []int
+}
+
+// pile is that of a length.
+func (s *space) pile(words int) *pile {
+	for i := range s.spare {
+		if p := &s.spare[i]; p.words == words {
+			return p
+		}
+	}
+	s.spare = append(s.spare, pile{words: words})
+	return &s.spare[len(s.spare)-1]
+}
+
 // take gives words out of this rank's own pieces.
 func (s *space) take(words int) (place int, ok bool) {
 	if s.idle.Load() < int64(words) {
 		return 0, false
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if places := s.spare[words]; len(places) > 0 {
-		s.spare[words] = places[:len(places)-1]
-		place = places[len(places)-1]
-	} else if place, ok = s.cut(words); !ok {
-		return 0, false
+	p := s.pile(words)
+	if last := len(p.places) - 1; last >= 0 {
+		place, ok = p.places[last], true
+		p.places = p.places[:last]
+	} else {
+		place, ok = s.cut(words)
 	}
-	s.idle.Add(-int64(words))
-	return place, true
+	if ok {
+		p.used++
+		s.idle.Add(-int64(words))
+	}
+	s.mu.Unlock()
+	return place, ok
+}
+
+// use takes note that a piece is used which this rank did not have.
+func (s *space) use(words int) {
+	s.mu.Lock()
+	s.pile(words).used++
+	s.mu.Unlock()
 }
 
 // cut takes words from one of the larger pieces.
@@ -63,12 +91,10 @@ func (s *space) cut(words int) (place int, ok bool) {
 // give returns a piece that nobody knows.
 func (s *space) give(p piece) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.spare == nil {
-		s.spare = make(map[int][]int)
-	}
-	s.spare[p.words] = append(s.spare[p.words], p.place)
+	to := s.pile(p.words)
+	to.places = append(to.places, p.place)
 	s.idle.Add(int64(p.words))
+	s.mu.Unlock()
 }
 
 // surplus takes away what this rank is not likely to need of the spare pieces, by their lengths: it keeps twice as
@@ -77,19 +103,21 @@ func (s *space) surplus(most int) map[int][]uint32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var surplus map[int][]uint32
-	for words, places := range s.spare {
-		keep := min(2*int(s.used[class(words)].Swap(0)), most/words) + alwaysKept
-		if len(places) <= keep {
+	for i := range s.spare {
+		p := &s.spare[i]
+		keep := min(2*p.used, most/p.words) + alwaysKept
+		p.used = 0
+		if len(p.places) <= keep {
 			continue
 		}
 		if surplus == nil {
 			surplus = make(map[int][]uint32)
 		}
-		for _, place := range places[keep:] {
-			surplus[words] = append(surplus[words], uint32(place))
+		for _, place := range p.places[keep:] {
+			surplus[p.words] = append(surplus[p.words], uint32(place))
 		}
-		s.idle.Add(-int64(words * (len(places) - keep)))
-		s.spare[words] = places[:keep]
+		s.idle.Add(-int64(p.words * (len(p.places) - keep)))
+		p.places = p.places[:keep]
 	}
 	return surplus
 }

@@ -103,6 +103,9 @@ func New(ctx context.Context, w *world.World, config Config, options ...window.O
 	t.local = t.words.Local()
 	atomic.CompareAndSwapUint64(&t.local[blockStart], 0, uint64(blockWords(t.buckets)/lineWords)+1)
 	if config.Clients == 0 {
+		if t.near() {
+			t.setBags(mostWaitingNear)
+		}
 		return t, nil
 	}
 	if err := t.openGate(ctx, config.Clients); err != nil {
@@ -118,7 +121,7 @@ func (t *Table) complete(buckets, recordWords, owners int) {
 	t.hash, t.spaces = xxhash.Sum64String, make([]space, owners)
 	t.known, t.crowded = make([]knownView, owners), make([]atomic.Uint32, owners)
 	t.batches.New = func() any { return t.NewBatch() }
-	t.reclaimer.nextLook = t.bagWords()
+	t.setBags(mostWaiting)
 }
 
 // agree checks the ranks' configurations: all see all, so all come to the same end.
