@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/world"
 )
 
@@ -188,5 +189,56 @@ func BenchmarkAhead(b *testing.B) {
 				})
 			})
 		}
+	}
+}
+
+// BenchmarkAbreast has batches of 64 Gets from eight ranks over simulated cards, with and without flushing these side by
+// side: in virtual time.
+func BenchmarkAbreast(b *testing.B) {
+	const ranks, batches, size = 8, 16, 64
+	keys, value := names("word", batches*size), make([]byte, 64)
+	for _, abreast := range []bool{false, true} {
+		b.Run(fmt.Sprintf("abreast=%v", abreast), func(b *testing.B) {
+			var spent time.Duration
+			for b.Loop() {
+				profile, err := sim.ByName("ndr-2024")
+				if err != nil {
+					b.Fatal(err)
+				}
+				cards, err := sim.New(profile, 1)
+				if err != nil {
+					b.Fatal(err)
+				}
+				err = world.Simulate(b.Context(), cards, ranks, func(ctx context.Context, w *world.World) error {
+					t, err := New(ctx, w, Config{Slots: 1 << 10, RecordBytes: batches * size * EntryBytes(8, 64)})
+					if err != nil {
+						return err
+					}
+					t.abreast = abreast
+					if w.Rank() == 0 {
+						batch := t.NewBatch()
+						if err := inBatches(ctx, batch, keys, func(batch *Batch, key string) { batch.Put(key, value) }); err != nil {
+							return err
+						}
+						begun := w.Now()
+						for i := range batches {
+							batch.Reset()
+							for _, key := range keys[i*size:][:size] {
+								batch.Get(key)
+							}
+							if err := batch.Run(ctx); err != nil {
+								return err
+							}
+						}
+						spent += w.Now() - begun
+					}
+					return t.Close()
+				})
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(spent.Seconds()*1e6/float64(b.N*batches), "virtual-us/batch")
+		})
 	}
 }

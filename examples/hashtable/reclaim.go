@@ -197,8 +197,9 @@ func (t *Table) look(ctx context.Context) error {
 			failed = errors.Join(failed, t.forgive(err, rank))
 		}
 	}
+	flushed := t.abreast && t.words.FlushAll(ctx) == nil
 	for rank := range r.seen {
-		if _, ok := t.words.Shared(rank); ok {
+		if _, ok := t.words.Shared(rank); ok || flushed {
 			continue
 		}
 		if err := t.words.Flush(ctx, rank); err != nil {

@@ -148,9 +148,12 @@ func (b *Batch) touch(rank int) *ownerRound {
 	return o
 }
 
-// flush completes the round's operations. A rank that fails fails its operations, not
-// those on other ranks.
+// flush completes the round's operations: of all ranks side by side, and where that fails one after the other. A rank
+// that fails fails its operations, not those on other ranks.
 func (b *Batch) flush(ctx context.Context) {
+	if b.table.abreast && len(b.touched) > 1 && b.table.words.FlushAll(ctx) == nil {
+		return
+	}
 	for _, rank := range b.touched {
 		if err := b.table.words.Flush(ctx, int(rank)); err != nil {
 			b.spoiled = true

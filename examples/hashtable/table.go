@@ -49,8 +49,9 @@ type Table struct {
 	// hash spreads the keys; tests choose one that makes them collide.
 	hash func(key string) uint64
 
-	// ahead: memory that is mapped is fetched ahead of its use. A benchmark shows what that brings.
-	ahead bool
+	// ahead: memory that is mapped is fetched ahead of its use. abreast: several ranks are flushed side by side.
+	// Benchmarks show what that brings.
+	ahead, abreast bool
 
 	// words is the window of each rank, bytes the same as bytes.
 	words *window.Window[uint64]
@@ -116,7 +117,7 @@ func New(ctx context.Context, w *world.World, config Config, options ...window.O
 
 // complete sets what follows from a table's size: so many buckets and record words at each of its owners.
 func (t *Table) complete(buckets, recordWords, owners int) {
-	t.ahead = true
+	t.ahead, t.abreast = true, true
 	t.size, t.buckets, t.recordWords = owners, buckets, recordWords
 	t.hash, t.spaces = xxhash.Sum64String, make([]space, owners)
 	t.known, t.crowded = make([]knownView, owners), make([]atomic.Uint32, owners)
