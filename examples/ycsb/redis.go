@@ -15,8 +15,13 @@ import (
 	"time"
 )
 
-// pipelines are the depths that Redis is measured with.
-var pipelines = []int{16, 64}
+// pipelines are the depths that Redis is measured with beside a batch of the table: what is usual, and as deep as that.
+func pipelines(batch int) []int {
+	if batch <= 64 {
+		return []int{16, 64}
+	}
+	return []int{16, 64, batch}
+}
 
 // redisRates are requests a second.
 type redisRates struct {
@@ -66,7 +71,7 @@ func measureRedis(ctx context.Context, o options, clients int, loopback bool) (b
 	if err := dialable(ctx, network, address); err != nil {
 		return best, fmt.Errorf("redis-server does not answer: %w", err)
 	}
-	for _, pipeline := range pipelines {
+	for _, pipeline := range pipelines(o.batch) {
 		rates, err := benchmarkRedis(ctx, o, where, clients, pipeline)
 		if err != nil {
 			return best, err
