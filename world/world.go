@@ -14,6 +14,11 @@ import (
 // A World is one rank's membership in a job, or in a team of ranks of it. Its methods may
 // be called from any goroutine; collectives are called by all ranks in the same order, by
 // one goroutine at a time.
+//
+// What programs use of it is Rank and Size; Barrier, Split, Shrink and Close, which are collective, beside the functions
+// of this package; Failure, FirstFailure and OnFailure, to go on without ranks that have failed; Route and Stats, to see
+// what becomes of their operations; and Now and Compute, which work in virtual time, too. The other methods are what
+// package window and others like it are built on.
 type World struct {
 	// endpoint is what this rank has but once, whatever teams it is in.
 	*endpoint
