@@ -36,6 +36,7 @@ var late = []struct {
 	{"Flush", func(ctx context.Context, win *window.Window[int64]) error { return win.Flush(ctx, 0) }},
 	{"FlushAll", func(ctx context.Context, win *window.Window[int64]) error { return win.FlushAll(ctx) }},
 	{"FlushLocal", func(ctx context.Context, win *window.Window[int64]) error { return win.FlushLocal(ctx, 0) }},
+	{"RFlush", func(_ context.Context, win *window.Window[int64]) error { _, err := win.RFlush(0); return err }},
 	{"Sync", func(_ context.Context, win *window.Window[int64]) error { return win.Sync() }},
 	{"Fence", func(ctx context.Context, win *window.Window[int64]) error { return win.Fence(ctx) }},
 	{"Start", func(ctx context.Context, win *window.Window[int64]) error { return win.Start(ctx, window.Group{}) }},

@@ -74,6 +74,24 @@ var deaths = []death{
 		},
 	},
 	{
+		name: "RFlush", killed: true,
+		prepare: lockVictim,
+		wait: func(ctx context.Context, s *script, win *window.Window[int64]) error {
+			for testing := false; ; testing = !testing {
+				err := win.Put([]int64{1}, victim, 0)
+				r, failed := win.RFlush(victim)
+				err = errors.Join(err, failed)
+				for done := !testing; !done && err == nil; {
+					done, err = r.Test()
+				}
+				if err = errors.Join(err, r.Wait(ctx)); err != nil {
+					expectLost(s, win.Unlock(ctx, victim), victim)
+					return err
+				}
+			}
+		},
+	},
+	{
 		name: "Unlock", killed: true,
 		prepare: lockVictim,
 		wait: func(ctx context.Context, s *script, win *window.Window[int64]) error {

@@ -294,6 +294,15 @@ func (d *deferred) flush(ctx context.Context) error {
 	return err
 }
 
+// beginFlush has what flush waits for on its way. begun tells that all that is left to do is to reach a mark.
+func (d *deferred) beginFlush(ctx context.Context) (m world.Mark, begun bool, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	left, err := d.proceed(ctx, scheduler.Nothing)
+	m, begun = d.link.Push()
+	return m, begun && err == nil && !left && d.hold != wanted && d.answered(), err
+}
+
 // send sends what is queued, and tells whether something is left because it has to wait for a
 // Fence. If its context ends it, what is left is sent by the next; if the rank has failed it is
 // lost. It is called with the mutex.

@@ -20,7 +20,8 @@
 //   - Start…Complete at the origins and Post…Wait (or Test) at the targets, for
 //     named groups of ranks.
 //   - Lock…Unlock of one target, shared or exclusive, and LockAll…UnlockAll: the
-//     target's program takes no part. Flush completes operations meanwhile.
+//     target's program takes no part. Flush completes operations meanwhile, and RFlush
+//     without waiting for it: of several targets side by side.
 //
 // Within an epoch puts and gets are unordered. Accumulates from one origin to one
 // location keep their program order. An element that is put to must not be
@@ -31,6 +32,7 @@
 //
 //	after                     holds
 //	Fence, Unlock, Flush      operations are complete at the target, for everyone to see
+//	Wait of RFlush's request  those before the RFlush are
 //	Complete, FlushLocal      origin buffers are the program's again, results are valid
 //	Wait                      all operations of that exposure are in window memory
 //

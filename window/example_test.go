@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
@@ -74,6 +75,48 @@ func ExampleWindow_FetchAndOp() {
 		log.Fatal(err)
 	}
 	// Output: 30 numbers were drawn
+}
+
+// A rank puts into all others side by side, and computes until all has come there.
+func ExampleWindow_RFlush() {
+	err := world.Run(context.Background(), 3, func(ctx context.Context, w *world.World) error {
+		win, err := window.Allocate[int64](ctx, w, w.Size())
+		if err != nil {
+			return err
+		}
+		if err := win.LockAll(ctx); err != nil {
+			return err
+		}
+		flushes := make([]window.Request, w.Size())
+		for target := range flushes {
+			if err := win.Put([]int64{int64(w.Rank() + 1)}, target, w.Rank()); err != nil {
+				return err
+			}
+			if flushes[target], err = win.RFlush(target); err != nil {
+				return err
+			}
+		}
+		w.Compute(time.Millisecond)
+		for _, flush := range flushes {
+			if err := flush.Wait(ctx); err != nil {
+				return err
+			}
+		}
+		if err := w.Barrier(ctx); err != nil {
+			return err
+		}
+		if w.Rank() == 0 {
+			fmt.Println(win.Local())
+		}
+		if err := win.UnlockAll(ctx); err != nil {
+			return err
+		}
+		return win.Close()
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	// Output: [1 2 3]
 }
 
 // A column of a matrix that lies in rows is a strided layout.

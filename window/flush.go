@@ -25,6 +25,81 @@ func (c *core) Flush(ctx context.Context, target int) error {
 	return c.flushed(ctx, "window.Flush", target)
 }
 
+// RFlush is Flush with a request: it has every operation of this rank on target so far on its way, and the request is
+// complete when they are. So several ranks are flushed side by side, and a program computes, or issues the operations
+// that come next, while it waits for those before. It needs a lock on target, and does not wait for it.
+//
+// MPI has no such call. Zounmevo, Zhao, Balaji, Gropp and Afsahi, "Nonblocking Epochs in MPI One-Sided Communication"
+// (SC 2014), show what programs have of it.
+func (c *core) RFlush(target int) (Request, error) {
+	const call = "window.RFlush"
+	if uint(target) >= uint(c.size) || !c.epochs.Passive(target) {
+		if err := c.checkFlush(call, target); err != nil {
+			return Request{}, err
+		}
+	}
+	c.settle()
+	publish()
+	if c.world.Failures() != 0 {
+		if err := c.targetFailure(call, target); err != nil {
+			return Request{}, err
+		}
+	}
+	p := c.peers[target].Load()
+	if p == nil || p.link == nil {
+		return Request{}, c.completed("RFlush", target, true)
+	}
+	defer c.world.EndSpan("RFlush", c.world.BeginSpan())
+	mark, begun, err := p.deferred.beginFlush(context.Background())
+	if err != nil {
+		return Request{}, c.blame(call, target, err)
+	}
+	return Request{deferred: p.deferred, flush: true, begun: begun, mark: mark}, nil
+}
+
+// awaitFlush is Wait of RFlush's request.
+func (r Request) awaitFlush(ctx context.Context) error {
+	d := r.deferred
+	if !r.begun {
+		return r.flushed(d.flush(ctx))
+	}
+	err := d.link.Reach(ctx, r.mark, d.core.number)
+	d.learn()
+	return r.flushed(err)
+}
+
+// testFlush is Test of RFlush's request.
+func (r Request) testFlush() (done bool, err error) {
+	d := r.deferred
+	if !r.begun {
+		r.mark, r.begun, err = d.beginFlush(noWait)
+	}
+	if err == nil && r.begun {
+		done, err = d.link.Reached(r.mark, d.core.number)
+	} else {
+		d.core.world.Poll()
+	}
+	switch {
+	case done:
+		d.learn()
+		return true, r.flushed(err)
+	case d.core.closed.Load():
+		return false, fmt.Errorf("window: Request.Test: %w", errClosed)
+	case err != nil && !ours(err, context.Canceled):
+		return false, r.flushed(err)
+	}
+	return false, nil
+}
+
+// flushed ends the Wait or the Test of RFlush's request.
+func (r Request) flushed(err error) error {
+	c, target := r.deferred.core, r.deferred.link.Rank()
+	if err != nil {
+		return c.blame("window.RFlush", target, err)
+	}
+	return c.completed("RFlush", target, true)
+}
+
 // flushTarget completes the operations on a target that may be reached over a link.
 func (c *core) flushTarget(ctx context.Context, call string, target int) error {
 	if p := c.peers[target].Load(); p != nil && p.link != nil {
@@ -64,8 +139,8 @@ func (c *core) FlushLocalAll(ctx context.Context) error {
 	return c.flushedAll(ctx, "window.FlushLocalAll")
 }
 
-// flushed is the way of a flush that did not pass the short check.
-func (c *core) flushed(ctx context.Context, call string, target int) error {
+// checkFlush says why target cannot be flushed now.
+func (c *core) checkFlush(call string, target int) error {
 	if err := c.checkRank(unqualified(call), target); err != nil {
 		return err
 	}
@@ -74,6 +149,14 @@ func (c *core) flushed(ctx context.Context, call string, target int) error {
 	c.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("window: %w", err)
+	}
+	return nil
+}
+
+// flushed is the way of a flush that did not pass the short check.
+func (c *core) flushed(ctx context.Context, call string, target int) error {
+	if err := c.checkFlush(call, target); err != nil {
+		return err
 	}
 	c.settle()
 	publish()

@@ -134,6 +134,8 @@ var outside = []refusal{
 	}, epoch.ErrNoEpoch, []string{"PutLayout"}},
 	{"notification", func(s *script, win *window.Window[float64]) error { return win.PutNotify(some, 1, 0, 0) }, epoch.ErrNoEpoch, []string{"PutNotify"}},
 	{"flush", func(s *script, win *window.Window[float64]) error { return win.Flush(s.ctx, 1) }, epoch.ErrNotLocked, []string{"Flush"}},
+	{"flush with a request", func(s *script, win *window.Window[float64]) error { _, err := win.RFlush(1); return err }, epoch.ErrNotLocked, []string{"RFlush of rank 1"}},
+	{"flush of no rank", func(s *script, win *window.Window[float64]) error { _, err := win.RFlush(2); return err }, window.ErrRank, []string{"RFlush", "allowed are 0 to 1"}},
 	{"unlock", func(s *script, win *window.Window[float64]) error { return win.Unlock(s.ctx, 1) }, epoch.ErrNotLocked, []string{"Unlock"}},
 	{"unlock all", func(s *script, win *window.Window[float64]) error { return win.UnlockAll(s.ctx) }, epoch.ErrNotLocked, []string{"UnlockAll"}},
 	{"lock of no rank", func(s *script, win *window.Window[float64]) error { return win.Lock(s.ctx, window.Shared, 2) }, window.ErrRank, []string{"2, allowed are 0 to 1"}},

@@ -3,6 +3,8 @@ package window
 import (
 	"context"
 	"fmt"
+
+	"github.com/onesided/rma/world"
 )
 
 // Put writes origin to target's window from displacement on. origin belongs to
@@ -29,23 +31,29 @@ func (v *view) failed(op string, target, displacement, count int, cause error) e
 	return &OpError{Op: op, Target: target, Displacement: displacement, Count: count, Cause: cause}
 }
 
-// A Request is an operation whose completion can be waited for by itself. Its
+// A Request is an operation, or a flush, whose completion can be waited for by itself. Its
 // zero value is complete. On mapped memory an operation is complete when its
 // call returns.
 type Request struct {
 	deferred *deferred
 	// before is how often the queue had been sent before the operation joined it.
 	before uint64
+	// flush: it is that of RFlush. begun: it is complete when mark is reached.
+	flush, begun bool
+	mark         world.Mark
 }
 
 // Wait returns when the operation's buffers are the program's again and its
-// results are valid.
+// results are valid; of [Window.RFlush] when a Flush would have.
 func (r Request) Wait(ctx context.Context) error {
 	if err := checkContext(ctx, "Request.Wait"); err != nil || r.deferred == nil {
 		return err
 	}
 	d := r.deferred
 	defer d.core.world.EndSpan("Request.Wait", d.core.world.BeginSpan())
+	if r.flush {
+		return r.awaitFlush(ctx)
+	}
 	for {
 		mark, how, err := d.sent(ctx, r.before)
 		switch {
@@ -71,6 +79,9 @@ func (r Request) Test() (bool, error) {
 	if d == nil {
 		return true, nil
 	}
+	if r.flush {
+		return r.testFlush()
+	}
 	mark, how, err := d.sent(noWait, r.before)
 	switch {
 	case err != nil && !ours(err, context.Canceled):
@@ -95,7 +106,7 @@ func (v *view) request(count, target int, err error) (Request, error) {
 	if err != nil || p.link == nil {
 		return Request{}, err
 	}
-	return Request{p.deferred, p.deferred.joined()}, nil
+	return Request{deferred: p.deferred, before: p.deferred.joined()}, nil
 }
 
 // RPut is Put with a request.

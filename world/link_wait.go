@@ -118,14 +118,16 @@ func (l *Link) Flush(ctx context.Context, services ...uint32) error {
 }
 
 // Push has everything that a Flush will wait for on its way, so that several links
-// can be flushed side by side. It does not wait.
-func (l *Link) Push() {
+// can be flushed side by side. It does not wait. ok tells that nothing but the mark that it gives has to
+// be reached then: there was room to ask.
+func (l *Link) Push() (m Mark, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.asked-l.answered.Load() < mostAsked {
-		_ = l.askFlush()
+	ok = l.room(l.told)
+	if ok {
+		ok = l.askFlush() == nil
 	}
-	_ = l.push()
+	return Mark{l.sequence, l.asked}, l.push() == nil && ok
 }
 
 // await waits for a request and an answer, and tells whether they have come.

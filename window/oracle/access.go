@@ -154,6 +154,7 @@ func done(steps []Step, i int) int {
 	if s.Call == Store || s.Call == Load {
 		return i
 	}
+	var flushes []int
 	for j := i + 1; j < len(steps); j++ {
 		t := &steps[j]
 		if t.Refused || t.Rank != s.Rank || t.Member != s.Member || t.Window != s.Window {
@@ -174,7 +175,14 @@ func done(steps []Step, i int) int {
 			if s.Call.reads() {
 				return j
 			}
+		case RFlush:
+			if t.Target == s.Target {
+				flushes = append(flushes, t.Request)
+			}
 		case Wait:
+			if slices.Contains(flushes, t.Request) {
+				return j
+			}
 			if s.Call.reads() && s.Call.requests() && t.Request == s.Request {
 				return j
 			}

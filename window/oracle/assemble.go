@@ -165,11 +165,16 @@ func (d *drawer) join(streams [][]Step, rank, member int) (steps []Step) {
 func (d *drawer) extras(steps []Step, c *checker, requests *[]Step, rank, member int) []Step {
 	win := d.IntN(len(d.p.Windows))
 	if mode := c.syncs[win].Mode; (mode == Locked && member == 0 || mode == AllLocked) && d.one(6) {
-		s := Step{Rank: rank, Member: member, Window: win, Call: Flush + Call(d.IntN(4))}
-		if s.Call == Flush || s.Call == FlushLocal {
+		s := Step{Rank: rank, Member: member, Window: win, Call: Flush + Call(d.IntN(5))}
+		if s.Call == Flush || s.Call == FlushLocal || s.Call == RFlush {
 			s.Target = d.IntN(d.p.Ranks)
 		}
 		if len(d.p.refusals(&s, c.of(win, rank))) == 0 {
+			if s.Call == RFlush {
+				d.requests++
+				s.Request = d.requests
+				*requests = append(*requests, s)
+			}
 			steps = append(steps, s)
 		}
 	}
@@ -249,7 +254,7 @@ func (d *drawer) wrong(rank int) Step {
 // wrongCall makes s a call other than an operation.
 func (d *drawer) wrongCall(s Step) Step {
 	some := [...]Call{
-		Flush, FlushLocal, FlushAll, FlushLocalAll, Lock, Unlock, LockAll, UnlockAll, WaitNotify,
+		Flush, FlushLocal, FlushAll, FlushLocalAll, RFlush, Lock, Unlock, LockAll, UnlockAll, WaitNotify,
 		Fence, Start, Post, Complete, WaitExposure, TestExposure, Close, Group, View,
 	}
 	s.Call = some[d.IntN(len(some))]
@@ -279,7 +284,7 @@ func (d *drawer) wrongCall(s Step) Step {
 	case View:
 		s.Kind = reduce.Kind(d.IntN(int(reduce.Kinds)))
 		s.Target = 0
-	case Flush, FlushLocal, Unlock:
+	case Flush, FlushLocal, RFlush, Unlock:
 	default:
 		s.Target = 0
 	}

@@ -231,7 +231,7 @@ func (c *checker) step(f *Phase, i int) error {
 		return errors.New("no such window, call or element type")
 	case s.Count < 0 || s.Count > mostBytes || s.Call >= Fence && !s.Refused:
 		return errors.New("a count that is not allowed, or a call that phases make")
-	case s.Member != 0 && (s.Refused || !s.Call.Operates() && (s.Call < Flush || s.Call > FlushLocalAll) && s.Call != Wait && s.Call != Test):
+	case s.Member != 0 && (s.Refused || !s.Call.Operates() && (s.Call < Flush || s.Call > RFlush) && s.Call != Wait && s.Call != Test):
 		return errors.New("only member 0 does more than operate and flush")
 	}
 	win := &c.Windows[s.Window]
@@ -253,7 +253,7 @@ func (c *checker) step(f *Phase, i int) error {
 	if s.Refused && len(reasons) != 1 || !s.Refused && len(reasons) != 0 {
 		return fmt.Errorf("reasons to refuse it are %v", reasons)
 	}
-	if s.Refused || !accesses && s.Call != Wait && s.Call != Test {
+	if s.Refused || !accesses && s.Call != Wait && s.Call != Test && s.Call != RFlush {
 		return nil
 	}
 	if win.SameOp && s.Call.combines() && s.Call != CompareAndSwap && s.Op != window.NoOp {

@@ -81,7 +81,7 @@ func (p *Program) refusals(s *Step, e *epochs) (reasons []error) {
 	switch s.Call {
 	case Store, Load, Wait, Test:
 		return nil
-	case Flush, FlushLocal:
+	case Flush, FlushLocal, RFlush:
 		refuse(!rank, window.ErrRank)
 		refuse(rank && !e.passive(s.Target), epoch.ErrNotLocked)
 	case FlushAll, FlushLocalAll:

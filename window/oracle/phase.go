@@ -116,6 +116,14 @@ type crew struct {
 	*runner
 	member  int
 	flights []airborne
+	flushes []flushing
+}
+
+// A flushing is a flush with a request.
+type flushing struct {
+	request window.Request
+	step    *Step
+	index   int
 }
 
 // An airborne is a flight and the step that it is of.
@@ -248,6 +256,10 @@ func (c *crew) step(s *Step, i int) error {
 		}
 		c.results[i] = o.ports[s.Kind].load(s)
 		return nil
+	case s.Call == RFlush:
+		request, err := o.bytes.RFlush(s.Target)
+		c.flushes = append(c.flushes, flushing{request, s, i})
+		return err
 	case s.Call == Wait || s.Call == Test:
 		return c.request(s)
 	case s.Call == WaitNotify:
@@ -276,6 +288,9 @@ func (c *crew) synchronize(o *opened, s *Step) error {
 		return c.block(o.bytes.FlushAll)
 	case FlushLocalAll:
 		return c.block(o.bytes.FlushLocalAll)
+	case RFlush:
+		_, err := o.bytes.RFlush(s.Target)
+		return err
 	case Lock:
 		return c.block(func(ctx context.Context) error { return o.bytes.Lock(ctx, s.LockKind, s.Target) })
 	case Unlock:
@@ -297,19 +312,32 @@ func (c *crew) request(s *Step) error {
 		if f.step.Request != s.Request || !f.step.Call.requests() {
 			continue
 		}
-		done := true
-		var err error
-		if s.Call == Test {
-			done, err = f.request().Test()
-		} else {
-			err = c.block(f.request().Wait)
-		}
-		if err != nil || !done {
+		if done, err := c.over(f.request(), s); err != nil || !done {
 			return err
 		}
 		return c.down(f)
 	}
+	for i := range c.flushes {
+		f := &c.flushes[i]
+		if f.step.Request != s.Request {
+			continue
+		}
+		if done, err := c.over(f.request, s); err != nil || !done {
+			return err
+		}
+		return c.settle(func(a *airborne) bool {
+			return a.index < f.index && a.step.Window == f.step.Window && a.step.Target == f.step.Target
+		})
+	}
 	return errors.New("the request was not made")
+}
+
+// over waits for a request, or tests it.
+func (c *crew) over(r window.Request, s *Step) (done bool, err error) {
+	if s.Call == Test {
+		return r.Test()
+	}
+	return true, c.block(r.Wait)
 }
 
 // settle takes down what the flights have read that are complete.

@@ -27,6 +27,7 @@ type synchronizer interface {
 	FlushLocal(ctx context.Context, target int) error
 	FlushAll(ctx context.Context) error
 	FlushLocalAll(ctx context.Context) error
+	RFlush(target int) (window.Request, error)
 	WaitNotify(ctx context.Context, slot int, count uint64) error
 	TestNotify(slot int, count uint64) (bool, error)
 	Sync() error

@@ -100,6 +100,8 @@ const (
 	FlushLocal
 	FlushAll
 	FlushLocalAll
+	// RFlush is complete when its request is.
+	RFlush
 	Lock
 	Unlock
 	LockAll
@@ -125,7 +127,7 @@ const (
 var callNames = [calls]string{
 	"put", "rput", "putnotify", "putlayout", "get", "rget", "getlayout",
 	"accumulate", "raccumulate", "accumulatelayout", "accumulateeach", "getaccumulate", "rgetaccumulate", "fetch", "swap",
-	"store", "load", "flush", "flushlocal", "flushall", "flushlocalall", "lock", "unlock", "lockall", "unlockall",
+	"store", "load", "flush", "flushlocal", "flushall", "flushlocalall", "rflush", "lock", "unlock", "lockall", "unlockall",
 	"waitnotify", "wait", "test",
 	"fence", "start", "post", "complete", "waitexposure", "testexposure", "close", "group", "view",
 }
@@ -149,7 +151,7 @@ func (c Call) combines() bool { return c >= Accumulate && c <= CompareAndSwap }
 
 // requests tells whether the call gives a request.
 func (c Call) requests() bool {
-	return c == RPut || c == RGet || c == RAccumulate || c == RGetAccumulate
+	return c == RPut || c == RGet || c == RAccumulate || c == RGetAccumulate || c == RFlush
 }
 
 // layouts tells whether the call has layouts, as AccumulateEach has for the displacements in the target's part.

@@ -104,7 +104,7 @@ func (s *Step) String() string {
 	if s.Call.combines() && s.Call != CompareAndSwap {
 		fmt.Fprintf(&b, " op=%s", opName(s.Op))
 	}
-	if s.Call.Operates() || s.Call == Flush || s.Call == FlushLocal || s.Call == Lock || s.Call == Unlock {
+	if s.Call.Operates() || s.Call == Flush || s.Call == FlushLocal || s.Call == RFlush || s.Call == Lock || s.Call == Unlock {
 		fmt.Fprintf(&b, " on=%d", s.Target)
 	}
 	number("at", int64(s.At))

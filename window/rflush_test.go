@@ -1,0 +1,148 @@
+package window_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// Flushes with requests go side by side, and operations that come later while they are awaited. What one tells to be
+// complete is there for everyone: the rank of a counter adds what it finds.
+var flushes = register("flushes with requests", func(s *script) {
+	const rounds, long = 50, 1 << 15
+	n, me := s.w.Size(), s.w.Rank()
+	win := allocate[int64](s, n*(1+long))
+	s.ok(win.LockAll(s.ctx))
+	var first, second []window.Request
+	flush := func(to []window.Request) []window.Request {
+		to = to[:0]
+		for target := range n {
+			r, err := win.RFlush(target)
+			s.ok(err)
+			to = append(to, r)
+		}
+		return to
+	}
+	block, old, told := make([]int64, long), make([]int64, n), make([]int64, n)
+	for round := range int64(rounds) {
+		fill(block, int(round+1))
+		for target := range n {
+			s.ok(win.Put(block, target, n+me*long))
+			s.ok(win.Accumulate(window.Sum, []int64{1}, target, me))
+		}
+		first = flush(first)
+		for target := range n {
+			// Each rank's numbers are behind the block that it put before.
+			s.ok(win.FetchAndOp(window.NoOp, 0, &old[target], target, me))
+			s.ok(win.Get(told[target:target+1], target, n+me*long+long-1))
+		}
+		for target, r := range first {
+			finish(s, r, (target+int(round))%2 == 0)
+		}
+		// What has been put is the program's again.
+		fill(block, -1)
+		second = flush(second)
+		for target, r := range second {
+			finish(s, r, (target+int(round))%2 == 1)
+			s.check(old[target] == round+1, "round %d: rank %d has counted %d", round, target, old[target])
+		}
+		for target := range n {
+			s.ok(win.Get(told[target:target+1], target, n+me*long))
+		}
+		s.ok(win.FlushAll(s.ctx))
+		s.check(allAre(told, round+1), "round %d: what was put is %v", round, told)
+	}
+	s.ok(win.UnlockAll(s.ctx))
+	for _, r := range second {
+		s.ok(r.Wait(s.ctx))
+	}
+	s.ok(win.Close())
+})
+
+// A flush with a request waits for no lock. It is complete when the lock is held and all is there.
+var flushWaits = register("a flush with a request under a lock that another has", func(s *script) {
+	const count = 1 << 14
+	win := allocate[int64](s, count)
+	if s.w.Rank() == 1 {
+		s.ok(win.Lock(s.ctx, window.Exclusive, 1))
+		s.ok(s.w.Barrier(s.ctx))
+		s.ok(s.w.Barrier(s.ctx))
+		s.check(allAre(win.Local(), 0), "there is something before the lock was given back")
+		s.ok(win.Unlock(s.ctx, 1))
+	} else {
+		s.ok(s.w.Barrier(s.ctx))
+		s.ok(win.Lock(s.ctx, window.Exclusive, 1))
+		var requests []window.Request
+		begin := func() {
+			r, err := win.RFlush(1)
+			s.ok(err)
+			requests = append(requests, r)
+		}
+		begin()
+		s.ok(win.Put([]int64{7}, 1, 0))
+		begin()
+		block := make([]int64, count-1)
+		fill(block, 7)
+		s.ok(win.Put(block, 1, 1))
+		begin()
+		for _, r := range requests {
+			done, err := r.Test()
+			s.ok(err)
+			s.check(!done, "complete under the exclusive lock of another")
+		}
+		s.ok(s.w.Barrier(s.ctx))
+		finish(s, requests[1], true)
+		finish(s, requests[2], false)
+		finish(s, requests[0], true)
+		got := make([]int64, count)
+		s.ok(win.Get(got, 1, 0))
+		s.ok(win.Flush(s.ctx, 1))
+		s.check(allAre(got, 7), "got %d to %d", got[0], got[count-1])
+		s.ok(win.Unlock(s.ctx, 1))
+	}
+	s.ok(win.Close())
+})
+
+func TestRFlush(t *testing.T) {
+	t.Run("side by side", func(t *testing.T) { worldtest.Run(t, 3, flushes) })
+	t.Run("served", func(t *testing.T) {
+		silent, serve := make(chan struct{}), make(chan struct{})
+		require.NoError(t, world.Run(t.Context(), 2, scripted(func(s *script) { flushUnserved(s, silent, serve) }), worldtest.OptionsApart()...))
+	})
+	t.Run("locks", func(t *testing.T) { worldtest.Apart(t, 2, flushWaits); worldtest.TCP(t, 2, flushWaits) })
+}
+
+// flushUnserved has an accumulate sent to a rank that serves nothing from silent until serve: its flush is not complete.
+func flushUnserved(s *script, silent, serve chan struct{}) {
+	win := allocate[int64](s, 1)
+	s.ok(win.LockAll(s.ctx))
+	s.ok(s.w.Barrier(s.ctx))
+	if s.w.Rank() == 1 {
+		s.w.Exclude(func() {
+			close(silent)
+			<-serve
+		})
+	} else {
+		<-silent
+		s.ok(win.Accumulate(window.Sum, []int64{7}, 1, 0))
+		r, err := win.RFlush(1)
+		s.ok(err)
+		for range 100 {
+			done, err := r.Test()
+			s.ok(err)
+			s.check(!done, "complete at a rank that has not served it")
+			time.Sleep(100 * time.Microsecond)
+		}
+		close(serve)
+		finish(s, r, true)
+	}
+	s.ok(s.w.Barrier(s.ctx))
+	s.check(s.w.Rank() == 0 || win.Local()[0] == 7, "there is %d", win.Local()[0])
+	s.ok(win.UnlockAll(s.ctx))
+	s.ok(win.Close())
+}
