@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/onesided/rma/window"
 )
 
 // A Batch is operations that run together. It is used by one goroutine at a time.
@@ -26,7 +28,9 @@ type Batch struct {
 	ran    int
 	active []int32
 	memory arena
-	// memories[r] is the memory of rank r; group is where direct has the operations that it does together.
+	// mapped are the operations whose owners' memory is mapped. memories[r] is that of rank r; group is where direct
+	// has the operations that it does together.
+	mapped   []int32
 	memories []runMemory
 	group    [directGroup]mappedOperation
 
@@ -64,6 +68,7 @@ type starvation struct {
 // ownerRound is one rank in a round.
 type ownerRound struct {
 	touched bool
+	flush   window.Request
 	err     error
 	// need is how many record words the round allocates, tail the result.
 	need int
@@ -216,9 +221,17 @@ func (b *Batch) carryOut(ctx context.Context, first int) {
 // proceed carries out the active operations.
 func (b *Batch) proceed(ctx context.Context) {
 	b.runs++
+	b.split()
+	if len(b.active) == 0 {
+		b.direct()
+		return
+	}
+	b.beginRound()
 	b.direct()
+	b.endRound(ctx)
 	for len(b.active) > 0 {
-		b.round(ctx)
+		b.beginRound()
+		b.endRound(ctx)
 	}
 }
 

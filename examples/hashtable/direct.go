@@ -56,17 +56,26 @@ type mappedOperation struct {
 	*shared
 }
 
-// direct carries out those of the active operations whose owners' memory is mapped, and
-// leaves the others.
-func (b *Batch) direct() {
-	t, left, n := b.table, b.active[:0], 0
+// split takes those of the active operations out whose owners' memory is mapped.
+func (b *Batch) split() {
+	left := b.active[:0]
+	b.mapped = b.mapped[:0]
 	for _, i := range b.active {
+		if b.memoryOf(b.ops[i].home.owner) == nil {
+			left = append(left, i)
+		} else {
+			b.mapped = append(b.mapped, i)
+		}
+	}
+	b.active = left
+}
+
+// direct carries out the operations whose owners' memory is mapped.
+func (b *Batch) direct() {
+	t, n := b.table, 0
+	for _, i := range b.mapped {
 		op := &b.ops[i]
 		m := b.memoryOf(op.home.owner)
-		if m == nil {
-			left = append(left, i)
-			continue
-		}
 		if b.locateIn(op, m); op.step == stepDone {
 			continue
 		}
@@ -83,7 +92,6 @@ func (b *Batch) direct() {
 		}
 	}
 	b.directly(b.group[:n])
-	b.active = left
 }
 
 // directly carries out a group.

@@ -56,6 +56,8 @@ type reclaimer struct {
 	closed   []retired
 	blockers []blocker
 	seen     [][]uint64
+	// flushes are those of what is read of each rank.
+	flushes []window.Request
 }
 
 // retire puts a batch's pieces into the bag, and looks after the closed one if it is time.
@@ -182,7 +184,7 @@ func (t *Table) lookAgain(ctx context.Context) (freed bool, err error) {
 func (t *Table) look(ctx context.Context) error {
 	r := &t.reclaimer
 	if r.seen == nil {
-		r.seen = make([][]uint64, t.size)
+		r.seen, r.flushes = make([][]uint64, t.size), make([]window.Request, t.size)
 		for rank := range r.seen {
 			r.seen[rank] = make([]uint64, announcedWords)
 		}
@@ -193,19 +195,22 @@ func (t *Table) look(ctx context.Context) error {
 			for i := range to {
 				to[i] = atomic.LoadUint64(&memory[announceStart+i])
 			}
-		} else if err := t.words.GetAccumulate(window.NoOp, nil, to, rank, announceStart); err != nil {
-			failed = errors.Join(failed, t.forgive(err, rank))
-		}
-	}
-	flushed := t.abreast && t.words.FlushAll(ctx) == nil
-	for rank := range r.seen {
-		if _, ok := t.words.Shared(rank); ok || flushed {
 			continue
 		}
-		if err := t.words.Flush(ctx, rank); err != nil {
+		err := t.words.GetAccumulate(window.NoOp, nil, to, rank, announceStart)
+		if err == nil {
+			r.flushes[rank], err = t.words.RFlush(rank)
+		}
+		if err != nil {
 			failed = errors.Join(failed, t.forgive(err, rank))
 		}
 	}
+	for rank, flush := range r.flushes {
+		if err := flush.Wait(ctx); err != nil {
+			failed = errors.Join(failed, t.forgive(err, rank))
+		}
+	}
+	clear(r.flushes)
 	if failed != nil {
 		// What was not completed may yet be written.
 		r.seen = nil

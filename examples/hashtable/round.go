@@ -92,9 +92,10 @@ type operation struct {
 	err   error
 }
 
-// A round carries out the next step of every active operation. The steps of all are
-// issued, then the ranks they go to are flushed, then the results are looked at.
-func (b *Batch) round(ctx context.Context) {
+// A round carries out the next step of every active operation. It begins with the steps of all being issued, and sent to
+// the ranks they go to; when these are flushed it ends, and the results are looked at. What is done between takes no
+// time where the network is as slow.
+func (b *Batch) beginRound() {
 	for _, i := range b.active {
 		op := &b.ops[i]
 		switch err := b.issue(op); {
@@ -107,7 +108,20 @@ func (b *Batch) round(ctx context.Context) {
 		}
 	}
 	b.addSpace()
-	b.flush(ctx)
+	if b.table.abreast {
+		for _, rank := range b.touched {
+			b.flush(int(rank))
+		}
+	}
+}
+
+func (b *Batch) endRound(ctx context.Context) {
+	for _, rank := range b.touched {
+		if !b.table.abreast {
+			b.flush(int(rank))
+		}
+		b.flushed(int(rank), b.owners[rank].flush.Wait(ctx))
+	}
 	b.settleViews()
 	still := b.active[:0]
 	for _, i := range b.active {
@@ -148,19 +162,21 @@ func (b *Batch) touch(rank int) *ownerRound {
 	return o
 }
 
-// flush completes the round's operations: of all ranks side by side, and where that fails one after the other. A rank
-// that fails fails its operations, not those on other ranks.
-func (b *Batch) flush(ctx context.Context) {
-	if b.table.abreast && len(b.touched) > 1 && b.table.words.FlushAll(ctx) == nil {
+// flush begins to complete the round's operations on a rank.
+func (b *Batch) flush(rank int) {
+	request, err := b.table.words.RFlush(rank)
+	b.owners[rank].flush = request
+	b.flushed(rank, err)
+}
+
+// flushed notes how that has gone. A rank that fails fails its operations, not those on other ranks.
+func (b *Batch) flushed(rank int, err error) {
+	if err == nil {
 		return
 	}
-	for _, rank := range b.touched {
-		if err := b.table.words.Flush(ctx, int(rank)); err != nil {
-			b.spoiled = true
-			if o := &b.owners[rank]; o.err == nil {
-				o.err = err
-			}
-		}
+	b.spoiled = true
+	if o := &b.owners[rank]; o.err == nil {
+		o.err = err
 	}
 }
 
