@@ -152,6 +152,8 @@ func (p *process) allocate(n int) ([]byte, error) {
 		return nil, p.tooMuch(n)
 	}
 	if err := p.commit(offset, length); err != nil {
+		// Some of it may be there, and nobody has written to it.
+		_ = punch(p.fd, offset, length)
 		p.places.keep(extent{offset, length})
 		return nil, err
 	}
