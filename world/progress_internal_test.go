@@ -113,7 +113,8 @@ func TestCalm(t *testing.T) {
 // A question is what somebody waits for, and what asks for nothing, of which the completion tells; another message is not.
 func TestUrgent(t *testing.T) {
 	var service echo
-	urgent := make(chan uint64, 1)
+	// A barrier, too, is what somebody waits for: rank 1 enters none before rank 0 has counted.
+	begun, counted := make(chan struct{}), make(chan struct{})
 	runApart(t, 2, func(ctx context.Context, w *World) error {
 		defer w.Serve(7, &service)()
 		w.stopDriver()
@@ -138,18 +139,20 @@ func TestUrgent(t *testing.T) {
 			told := service.told.Load()
 			if w.rank == 0 {
 				before := count()
-				urgent <- before
+				begun <- struct{}{}
 				for service.told.Load() == told {
 					w.Poll()
 				}
 				for end := time.Now().Add(10 * time.Second); how != "told" && count() == before && time.Now().Before(end); {
 					w.Poll()
 				}
-				if grown := count() > before; grown != (how != "told") {
+				grown := count() > before
+				counted <- struct{}{}
+				if grown != (how != "told") {
 					return fmt.Errorf("a message was %s, and somebody waits: %v", how, grown)
 				}
 			} else {
-				<-urgent
+				<-begun
 				m := Message{Kind: FirstKind + 1, Service: 7, X: 1}
 				if err := l.Tell(&m, nil); err != nil {
 					return err
@@ -162,6 +165,7 @@ func TestUrgent(t *testing.T) {
 				case "settled":
 					err = l.Reach(ctx, l.Mark())
 				}
+				<-counted
 				if err != nil {
 					return err
 				}
