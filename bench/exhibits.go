@@ -36,7 +36,7 @@ func exhibits() []exhibit {
 		of("unordered=on", deviceTCP, "update_rate"),
 		untold, transfers,
 		of("rings=on", simulatedCard, "fop_lat"),
-		of("hugepages=off", deviceShm, "scatter_rate", "update_rate"),
+		of("hugepages=off", deviceShm, "hashtable_insert_rate", "update_rate"),
 		of("pipes=off", deviceShm, "msg_lat:8,1024"),
 		of("notes=off", deviceShm, "allreduce_lat:8", "bcast_lat:8"),
 		of("staging=off", deviceShm, "allreduce_lat:1048576"),

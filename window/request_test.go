@@ -74,36 +74,51 @@ var requests = register("accumulates with requests", func(s *script) {
 	s.ok(win.Close())
 })
 
-// A request is not complete while its operation waits for a lock that another has.
-var requestWaits = register("requests that wait for a lock", func(s *script) {
-	const count = 1 << 14
+// underLock has rank 0 begin requests at rank 1, which has the exclusive lock of itself and last does held under it.
+// The requests are not complete before that. Rank 0 ends them when they can be, and its lock is given back.
+func underLock(s *script, count int, held func(*window.Window[int64]), begin func(*window.Window[int64]) []window.Request, end func(*window.Window[int64], []window.Request)) {
 	win := allocate[int64](s, count)
 	if s.w.Rank() == 1 {
 		s.ok(win.Lock(s.ctx, window.Exclusive, 1))
 		s.ok(s.w.Barrier(s.ctx))
 		s.ok(s.w.Barrier(s.ctx))
-		fill(win.Local(), 7)
+		held(win)
 		s.ok(win.Unlock(s.ctx, 1))
 	} else {
 		s.ok(s.w.Barrier(s.ctx))
+		requests := begin(win)
+		for range 2 {
+			for _, r := range requests {
+				done, err := r.Test()
+				s.ok(err)
+				s.check(!done, "complete under the exclusive lock of another")
+			}
+		}
+		s.ok(s.w.Barrier(s.ctx))
+		end(win, requests)
+		s.ok(win.Unlock(s.ctx, 1))
+	}
+	s.ok(win.Close())
+}
+
+// A request is not complete while its operation waits for a lock that another has.
+var requestWaits = register("requests that wait for a lock", func(s *script) {
+	const count = 1 << 14
+	got := make([]int64, count)
+	underLock(s, count, func(win *window.Window[int64]) {
+		fill(win.Local(), 7)
+	}, func(win *window.Window[int64]) []window.Request {
 		s.ok(win.Lock(s.ctx, window.Shared, 1))
-		got := make([]int64, count)
 		short, err := win.RGet(got[:1], 1, 0)
 		s.ok(err)
 		long, err := win.RGet(got[1:], 1, 1)
 		s.ok(err)
-		for _, r := range []window.Request{short, long, short} {
-			done, err := r.Test()
-			s.ok(err)
-			s.check(!done, "complete under the exclusive lock of another")
-		}
-		s.ok(s.w.Barrier(s.ctx))
-		finish(s, long, true)
-		finish(s, short, false)
+		return []window.Request{short, long}
+	}, func(_ *window.Window[int64], requests []window.Request) {
+		finish(s, requests[1], true)
+		finish(s, requests[0], false)
 		s.check(allAre(got, 7), "got %d to %d", got[0], got[count-1])
-		s.ok(win.Unlock(s.ctx, 1))
-	}
-	s.ok(win.Close())
+	})
 })
 
 func TestRequests(t *testing.T) {

@@ -1,9 +1,6 @@
 package window
 
 import (
-	"time"
-	"unsafe"
-
 	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/world"
 )
@@ -29,16 +26,6 @@ func newWatch(w *world.World) *watch {
 		return nil
 	}
 	return one
-}
-
-// An issue is an operation on count elements of a target, from origin, or into result, or both.
-type issue struct {
-	call                        string
-	kind                        aggregate.Kind
-	op                          Op
-	begun                       time.Duration
-	origin, result              unsafe.Pointer
-	count, target, displacement int
 }
 
 // watched issues an operation by do, and tells of it unless that is an error.

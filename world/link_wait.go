@@ -117,9 +117,9 @@ func (l *Link) Flush(ctx context.Context, services ...uint32) error {
 	return l.complete(ctx, m, services)
 }
 
-// Push has everything that a Flush will wait for on its way, so that several links
-// can be flushed side by side. It does not wait. ok tells that nothing but the mark that it gives has to
-// be reached then: there was room to ask.
+// Push has everything that a Flush will wait for on its way, so that several links can be
+// flushed side by side. It does not wait. ok tells that nothing but the mark that it gives
+// has to be reached then: there was room to ask.
 func (l *Link) Push() (m Mark, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,7 +127,10 @@ func (l *Link) Push() (m Mark, ok bool) {
 	if ok {
 		ok = l.askFlush() == nil
 	}
-	return Mark{l.sequence, l.asked}, l.push() == nil && ok
+	if l.push() != nil {
+		ok = false
+	}
+	return Mark{l.sequence, l.asked}, ok
 }
 
 // await waits for a request and an answer, and tells whether they have come.

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/world"
 )
 
@@ -201,15 +200,7 @@ func BenchmarkAbreast(b *testing.B) {
 		b.Run(fmt.Sprintf("abreast=%v", abreast), func(b *testing.B) {
 			var spent time.Duration
 			for b.Loop() {
-				profile, err := sim.ByName("ndr-2024")
-				if err != nil {
-					b.Fatal(err)
-				}
-				cards, err := sim.New(profile, 1)
-				if err != nil {
-					b.Fatal(err)
-				}
-				err = world.Simulate(b.Context(), cards, ranks, func(ctx context.Context, w *world.World) error {
+				err := world.Simulate(b.Context(), cardsOf(b, 1), ranks, func(ctx context.Context, w *world.World) error {
 					t, err := New(ctx, w, Config{Slots: 1 << 10, RecordBytes: batches * size * EntryBytes(8, 64)})
 					if err != nil {
 						return err
@@ -222,11 +213,7 @@ func BenchmarkAbreast(b *testing.B) {
 						}
 						begun := w.Now()
 						for i := range batches {
-							batch.Reset()
-							for _, key := range keys[i*size:][:size] {
-								batch.Get(key)
-							}
-							if err := batch.Run(ctx); err != nil {
+							if err := inBatches(ctx, batch, keys[i*size:][:size], func(batch *Batch, key string) { batch.Get(key) }); err != nil {
 								return err
 							}
 						}

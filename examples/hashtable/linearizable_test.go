@@ -169,14 +169,20 @@ func TestLinearizable(t *testing.T) {
 	}
 }
 
+// cardsOf are simulated cards.
+func cardsOf(tb testing.TB, seed uint64) *sim.Simulator {
+	tb.Helper()
+	profile, err := sim.ByName("ndr-2024")
+	require.NoError(tb, err)
+	cards, err := sim.New(profile, seed)
+	require.NoError(tb, err)
+	return cards
+}
+
 func TestLinearizableOnSimulatedCards(t *testing.T) {
 	for seed := range uint64(3) {
 		directory := recording(t)
-		profile, err := sim.ByName("ndr-2024")
-		require.NoError(t, err)
-		cards, err := sim.New(profile, seed)
-		require.NoError(t, err)
-		require.NoError(t, world.Simulate(t.Context(), cards, historyRanks, func(ctx context.Context, w *world.World) error {
+		require.NoError(t, world.Simulate(t.Context(), cardsOf(t, seed), historyRanks, func(ctx context.Context, w *world.World) error {
 			return (&script{ctx, w}).run(func(s *script) {
 				never := func(error) bool { return false }
 				table := s.table(Config{Slots: 8, RecordBytes: 4 << 20})

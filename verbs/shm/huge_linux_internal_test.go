@@ -67,7 +67,9 @@ func collapses(t *testing.T, size int) bool {
 // inHugePages is how many bytes of a mapping of shared memory are in huge pages.
 func inHugePages(t *testing.T, memory []byte) int {
 	text, err := os.ReadFile("/proc/self/smaps")
-	require.NoError(t, err)
+	if err != nil {
+		t.Skip("skipped: in what pages memory is cannot be read:", err)
+	}
 	begin, found := fmt.Sprintf("%x-", bounds.Address(memory)), false
 	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
 		var kilobytes int

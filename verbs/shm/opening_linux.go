@@ -49,7 +49,7 @@ func (n *neighbor) open() error {
 	if head := headOf(memory); head.magic.Load() != segmentMagic || head.size.Load() != uint64(size) {
 		return errors.Join(fmt.Errorf("shm: process %d: segment of another version: %w", n.pid, verbs.StatusRemoteInvalid), unmap(memory))
 	}
-	_ = unix.Madvise(memory, unix.MADV_HUGEPAGE)
+	n.process.advise(memory)
 	n.memory, n.head = memory, headOf(memory)
 	n.mapped.Store(true)
 	return nil

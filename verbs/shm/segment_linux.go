@@ -92,7 +92,7 @@ func (p *process) open(ranks int) error {
 		return fmt.Errorf("shm: segment: %w", err)
 	}
 	p.places = newPlaces(segmentStart, size)
-	_ = unix.Madvise(p.memory, unix.MADV_HUGEPAGE)
+	p.advise(p.memory)
 	if err := p.commit(0, segmentStart); err != nil {
 		return err
 	}
@@ -114,26 +114,25 @@ func (p *process) commit(offset, length int) error {
 	if !p.smallPages {
 		p.enlarge(offset, length)
 	}
-	for {
-		err := unix.Fallocate(p.fd, 0, int64(offset), int64(length))
-		switch {
-		case err == nil:
-			return nil
-		case err == unix.EINTR:
-			continue
-		case errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.ENOMEM):
-			return fmt.Errorf("shm: %w: %d bytes of segment: %w", verbs.ErrMemory, length, err)
-		default:
-			return fmt.Errorf("shm: %d bytes of segment: %w", length, err)
-		}
+	switch err := fallocate(p.fd, 0, offset, length); {
+	case err == nil:
+		return nil
+	case errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.ENOMEM):
+		return fmt.Errorf("shm: %w: %d bytes of segment: %w", verbs.ErrMemory, length, err)
+	default:
+		return fmt.Errorf("shm: %d bytes of segment: %w", length, err)
 	}
 }
 
 // punch gives the memory behind a range of a segment back.
 func punch(fd, offset, length int) error {
+	return fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, offset, length)
+}
+
+// fallocate is the system call, whatever signals come.
+func fallocate(fd int, mode uint32, offset, length int) error {
 	for {
-		err := unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, int64(offset), int64(length))
-		if err != unix.EINTR {
+		if err := unix.Fallocate(fd, mode, int64(offset), int64(length)); err != unix.EINTR {
 			return err
 		}
 	}
