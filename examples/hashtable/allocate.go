@@ -16,7 +16,7 @@ func (b *Batch) takeSpace(op *operation) error {
 		op.step = stepWrite
 		return b.writeRecord(op)
 	}
-	b.owners[op.home.owner].need += words
+	b.ownerOf(op).need += words
 	return nil
 }
 
@@ -25,7 +25,7 @@ func (b *Batch) takeSpace(op *operation) error {
 func (b *Batch) findSpace(op *operation) (words int, err error) {
 	t, owner := b.table, op.home.owner
 	words = op.pieceWords()
-	space, need := &t.spaces[owner], b.owners[owner].need
+	space, need := &t.spaces[owner], b.ownerOf(op).need
 	if place, ok := space.take(words); ok {
 		b.own(op, piece{place, words})
 		return 0, nil
@@ -46,7 +46,7 @@ func (b *Batch) askEarly(op *operation) {
 		return
 	}
 	if words, err := b.findSpace(op); err == nil && words > 0 {
-		b.owners[op.home.owner].need += words
+		b.ownerOf(op).need += words
 		op.asked = true
 	}
 }
@@ -54,7 +54,7 @@ func (b *Batch) askEarly(op *operation) {
 // getEarly takes what askEarly has asked for, if it was given.
 func (b *Batch) getEarly(op *operation) {
 	op.asked = false
-	if words := op.pieceWords(); b.dealt(op.home.owner).words >= words {
+	if words := op.pieceWords(); b.dealt(op).words >= words {
 		b.deal(op, words)
 	}
 }
@@ -87,9 +87,9 @@ func (b *Batch) full(op *operation, words, used int) error {
 }
 
 // addSpace issues the round's allocations.
-func (b *Batch) addSpace() {
-	for _, rank := range b.touched {
-		o := &b.owners[rank]
+func (b *Batch) addSpace(l *lane) {
+	for _, rank := range l.touched {
+		o := &l.owners[rank]
 		if o.need == 0 {
 			continue
 		}
@@ -102,7 +102,7 @@ func (b *Batch) addSpace() {
 // getSpace takes the operation's part of what the round has allocated.
 func (b *Batch) getSpace(op *operation) {
 	words := op.pieceWords()
-	if left := b.dealt(op.home.owner).words; left < words {
+	if left := b.dealt(op).words; left < words {
 		op.fail(b, b.full(op, words, b.table.recordWords-left))
 		return
 	}
@@ -110,12 +110,12 @@ func (b *Batch) getSpace(op *operation) {
 	op.step = stepWrite
 }
 
-// dealt is what the round has allocated at a rank and not yet dealt out.
-func (b *Batch) dealt(rank int) piece {
-	t, o := b.table, &b.owners[rank]
+// dealt is what the round has allocated at the operation's owner and not yet dealt out.
+func (b *Batch) dealt(op *operation) piece {
+	t, o := b.table, b.ownerOf(op)
 	if o.need > 0 {
 		tail := int(min(o.tail, uint64(t.recordWords)))
-		o.got = t.spaces[rank].added(tail, o.need, t.recordWords)
+		o.got = t.spaces[op.home.owner].added(tail, o.need, t.recordWords)
 		o.need = 0
 	}
 	return o.got
@@ -123,7 +123,7 @@ func (b *Batch) dealt(rank int) piece {
 
 // deal gives the operation words of that.
 func (b *Batch) deal(op *operation, words int) {
-	o := &b.owners[op.home.owner]
+	o := b.ownerOf(op)
 	b.own(op, piece{o.got.place, words})
 	b.table.spaces[op.home.owner].use(words)
 	o.got.place += words
@@ -131,9 +131,9 @@ func (b *Batch) deal(op *operation, words int) {
 }
 
 // keepSpace keeps what nobody in the round could use: the end of the record space.
-func (b *Batch) keepSpace() {
-	for _, rank := range b.touched {
-		if o := &b.owners[rank]; o.got.words > 0 {
+func (b *Batch) keepSpace(l *lane) {
+	for _, rank := range l.touched {
+		if o := &l.owners[rank]; o.got.words > 0 {
 			b.table.spaces[rank].keep(o.got)
 		}
 	}

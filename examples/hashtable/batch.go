@@ -27,17 +27,16 @@ type Batch struct {
 	// ran is how many of ops have been run.
 	ran    int
 	active []int32
-	memory arena
+	// given is how many of active lanes have been given, each part as many as part says.
+	given, part int
+	memory      arena
 	// mapped are the operations whose owners' memory is mapped. memories[r] is that of rank r; group is where direct
 	// has the operations that it does together.
 	mapped   []int32
 	memories []runMemory
 	group    [directGroup]mappedOperation
 
-	// owners[r] is what the current round does at rank r; touched lists the ranks
-	// that it has operations on.
-	owners  []ownerRound
-	touched []int32
+	lanes [2]lane
 	// spoiled: the window refused something, so that the library may still own
 	// buffers of operations that were not completed.
 	spoiled bool
@@ -48,9 +47,7 @@ type Batch struct {
 	// been freed before.
 	starved []starvation
 	lacking bool
-	// views[r] is where rank r has its index, if it was read in carryOut number runs. notes are what the Run
-	// has met of owners' indexes.
-	views []runView
+	// runs numbers what carries operations out. notes are what the Run has met of owners' indexes.
 	runs  uint64
 	notes []note
 	// retries are those of the Run.
@@ -63,6 +60,18 @@ type Batch struct {
 type starvation struct {
 	owner, words, times int
 	known               control
+}
+
+// A lane is some of a Run's operations that go from round to round together, by the window. Where there are many a lane
+// has a part of them and, when these are done, the next one: there are two lanes, and the round of one is on its way while
+// the results of the other are looked at.
+type lane struct {
+	active []int32
+	// owners[r] is what the current round does at rank r; touched lists the ranks that it has operations on.
+	owners  []ownerRound
+	touched []int32
+	// views[r] is where rank r has its index, as far as the lane has read it.
+	views []runView
 }
 
 // ownerRound is one rank in a round.
@@ -90,7 +99,11 @@ type Result struct {
 
 // NewBatch makes an empty batch.
 func (t *Table) NewBatch() *Batch {
-	return &Batch{table: t, owners: make([]ownerRound, t.size), views: make([]runView, t.size), memories: make([]runMemory, t.size), announced: int(t.entered.Add(1)) % announcements}
+	b := &Batch{table: t, memories: make([]runMemory, t.size), announced: int(t.entered.Add(1)) % announcements}
+	for i := range b.lanes {
+		b.lanes[i] = lane{owners: make([]ownerRound, t.size), views: make([]runView, t.size)}
+	}
+	return b
 }
 
 // Get queues a [Table.Get] and returns its number, for Result. So do the other
@@ -222,17 +235,26 @@ func (b *Batch) carryOut(ctx context.Context, first int) {
 func (b *Batch) proceed(ctx context.Context) {
 	b.runs++
 	b.split()
-	if len(b.active) == 0 {
-		b.direct()
-		return
+	for i := range b.lanes {
+		b.beginRound(i)
 	}
-	b.beginRound()
 	b.direct()
-	b.endRound(ctx)
-	for len(b.active) > 0 {
-		b.beginRound()
-		b.endRound(ctx)
+	for len(b.lanes[0].active)+len(b.lanes[1].active) > 0 {
+		for i := range b.lanes {
+			b.endRound(ctx, &b.lanes[i])
+			b.beginRound(i)
+		}
 	}
+}
+
+// load gives a lane the next part of the active operations.
+func (b *Batch) load(lane int) {
+	part := b.active[b.given:min(b.given+b.part, len(b.active))]
+	b.given += len(part)
+	for _, i := range part {
+		b.ops[i].lane = uint8(lane)
+	}
+	b.lanes[lane].active = append(b.lanes[lane].active, part...)
 }
 
 // hungry makes those of the operations from first on active again that had no record space or no slot, and

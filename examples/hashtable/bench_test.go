@@ -194,14 +194,14 @@ func BenchmarkAhead(b *testing.B) {
 // BenchmarkAbreast has batches of 64 Gets from eight ranks over simulated cards, with and without flushing these side by
 // side: in virtual time.
 func BenchmarkAbreast(b *testing.B) {
-	const ranks, batches, size = 8, 16, 64
+	const ranks, batches, size = 8, 200, 64
 	keys, value := names("word", batches*size), make([]byte, 64)
 	for _, abreast := range []bool{false, true} {
 		b.Run(fmt.Sprintf("abreast=%v", abreast), func(b *testing.B) {
 			var spent time.Duration
 			for b.Loop() {
 				err := world.Simulate(b.Context(), cardsOf(b, 1), ranks, func(ctx context.Context, w *world.World) error {
-					t, err := New(ctx, w, Config{Slots: 1 << 10, RecordBytes: batches * size * EntryBytes(8, 64)})
+					t, err := New(ctx, w, Config{Slots: 1 << 13, RecordBytes: batches * size * EntryBytes(8, 64)})
 					if err != nil {
 						return err
 					}
@@ -226,6 +226,50 @@ func BenchmarkAbreast(b *testing.B) {
 				}
 			}
 			b.ReportMetric(spent.Seconds()*1e6/float64(b.N*batches), "virtual-us/batch")
+		})
+	}
+}
+
+// BenchmarkParts has batches of 4096 Gets, half of them from the other of two ranks, which does the same, over TCP: whole,
+// and divided into parts.
+func BenchmarkParts(b *testing.B) {
+	const size = 4096
+	keys, value := names("word", size), make([]byte, 64)
+	for _, parts := range []bool{false, true} {
+		b.Run(fmt.Sprintf("parts=%v", parts), func(b *testing.B) {
+			err := world.Run(b.Context(), 2, func(ctx context.Context, w *world.World) error {
+				t, err := New(ctx, w, Config{Slots: 4 * size, RecordBytes: 1 << 20})
+				if err != nil {
+					return err
+				}
+				if !parts {
+					t.part = size
+				}
+				batch := t.NewBatch()
+				if err := inBatches(ctx, batch, keys, func(batch *Batch, key string) { batch.Put(key, value) }); err != nil {
+					return err
+				}
+				if err := w.Barrier(ctx); err != nil {
+					return err
+				}
+				if w.Rank() == 0 {
+					b.ResetTimer()
+				}
+				for range b.N {
+					batch.Reset()
+					for _, key := range keys {
+						batch.Get(key)
+					}
+					if err := batch.Run(ctx); err != nil {
+						return err
+					}
+				}
+				return t.Close()
+			}, world.WithDevice("tcp"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*size), "ns/get")
 		})
 	}
 }

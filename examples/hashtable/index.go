@@ -116,7 +116,7 @@ func (t *Table) strangeView(owner int, v view) error {
 	return fmt.Errorf("%w: rank %d has its index at %#x, the next at %#x", ErrCorrupt, owner, uint64(v.current), uint64(v.next))
 }
 
-// A runView is what a batch knows of a rank.
+// A runView is what a lane knows of a rank.
 type runView struct {
 	view
 	// run is the carryOut in which it was read; asked: it is being read.
@@ -132,7 +132,7 @@ func (b *Batch) locate(op *operation) error {
 		return nil
 	}
 	t, owner := b.table, op.home.owner
-	v := &b.views[owner]
+	v := b.viewOf(op)
 	if v.run != b.runs {
 		v.run, v.view = b.runs, t.known[owner].load()
 		v.asked = true
@@ -146,10 +146,10 @@ func (b *Batch) locate(op *operation) error {
 }
 
 // settleViews takes the views that the round has read.
-func (b *Batch) settleViews() {
+func (b *Batch) settleViews(l *lane) {
 	t := b.table
-	for _, rank := range b.touched {
-		v, o := &b.views[rank], &b.owners[rank]
+	for _, rank := range l.touched {
+		v, o := &l.views[rank], &l.owners[rank]
 		if !v.asked {
 			continue
 		}
@@ -173,7 +173,7 @@ func (b *Batch) outdated(op *operation) bool {
 	if op.step != stepBucket || op.next {
 		return false
 	}
-	v := &b.views[op.home.owner]
+	v := b.viewOf(op)
 	if op.view.current != v.current {
 		return true
 	}

@@ -50,6 +50,7 @@ type operation struct {
 	kind  opKind
 	step  step
 	found bool
+	lane  uint8
 	home  home
 	// view is what the operation goes by, at the index that it is looking at. next: it is the next one.
 	view view
@@ -92,13 +93,20 @@ type operation struct {
 	err   error
 }
 
-// A round carries out the next step of every active operation. It begins with the steps of all being issued, and sent to
-// the ranks they go to; when these are flushed it ends, and the results are looked at. What is done between takes no
-// time where the network is as slow.
-func (b *Batch) beginRound() {
-	for _, i := range b.active {
+// leastPart is Table.part where no test has it otherwise. With fewer the messages of more rounds cost more than is waited
+// less; and of many more not all are on their way at once.
+const leastPart = 256
+
+// beginRound issues the next step of every operation of a lane, and sends the steps to the ranks that they go to. What is
+// done before the round's end takes no time where the network is as slow.
+func (b *Batch) beginRound(lane int) {
+	l := &b.lanes[lane]
+	if len(l.active) == 0 {
+		b.load(lane)
+	}
+	for _, i := range l.active {
 		op := &b.ops[i]
-		switch err := b.issue(op); {
+		switch err := b.issue(l, op); {
 		case err == nil:
 		case errors.Is(err, ErrFull):
 			op.fail(b, err)
@@ -107,29 +115,30 @@ func (b *Batch) beginRound() {
 			op.lose(b, err)
 		}
 	}
-	b.addSpace()
+	b.addSpace(l)
 	if b.table.abreast {
-		for _, rank := range b.touched {
-			b.flush(int(rank))
+		for _, rank := range l.touched {
+			b.flush(l, int(rank))
 		}
 	}
 }
 
-func (b *Batch) endRound(ctx context.Context) {
-	for _, rank := range b.touched {
+// endRound waits for the steps, and looks at their results.
+func (b *Batch) endRound(ctx context.Context, l *lane) {
+	for _, rank := range l.touched {
 		if !b.table.abreast {
-			b.flush(int(rank))
+			b.flush(l, int(rank))
 		}
-		b.flushed(int(rank), b.owners[rank].flush.Wait(ctx))
+		b.flushed(l, int(rank), l.owners[rank].flush.Wait(ctx))
 	}
-	b.settleViews()
-	still := b.active[:0]
-	for _, i := range b.active {
+	b.settleViews(l)
+	still := l.active[:0]
+	for _, i := range l.active {
 		op := &b.ops[i]
 		if op.step == stepDone {
 			continue
 		}
-		if err := b.owners[op.home.owner].err; err != nil {
+		if err := l.owners[op.home.owner].err; err != nil {
 			op.lose(b, err)
 			continue
 		}
@@ -145,45 +154,50 @@ func (b *Batch) endRound(ctx context.Context) {
 			still = append(still, i)
 		}
 	}
-	b.active = still
-	b.keepSpace()
-	for _, rank := range b.touched {
-		b.owners[rank] = ownerRound{}
+	l.active = still
+	b.keepSpace(l)
+	for _, rank := range l.touched {
+		l.owners[rank] = ownerRound{}
 	}
-	b.touched = b.touched[:0]
+	l.touched = l.touched[:0]
 }
 
-func (b *Batch) touch(rank int) *ownerRound {
-	o := &b.owners[rank]
-	if !o.touched {
+func (l *lane) touch(rank int) {
+	if o := &l.owners[rank]; !o.touched {
 		o.touched = true
-		b.touched = append(b.touched, int32(rank))
+		l.touched = append(l.touched, int32(rank))
 	}
-	return o
 }
+
+// ownerOf is the operation's owner in the round of its lane, viewOf what the lane knows of it.
+func (b *Batch) ownerOf(op *operation) *ownerRound {
+	return &b.lanes[op.lane].owners[op.home.owner]
+}
+
+func (b *Batch) viewOf(op *operation) *runView { return &b.lanes[op.lane].views[op.home.owner] }
 
 // flush begins to complete the round's operations on a rank.
-func (b *Batch) flush(rank int) {
+func (b *Batch) flush(l *lane, rank int) {
 	request, err := b.table.words.RFlush(rank)
-	b.owners[rank].flush = request
-	b.flushed(rank, err)
+	l.owners[rank].flush = request
+	b.flushed(l, rank, err)
 }
 
 // flushed notes how that has gone. A rank that fails fails its operations, not those on other ranks.
-func (b *Batch) flushed(rank int, err error) {
+func (b *Batch) flushed(l *lane, rank int, err error) {
 	if err == nil {
 		return
 	}
 	b.spoiled = true
-	if o := &b.owners[rank]; o.err == nil {
+	if o := &l.owners[rank]; o.err == nil {
 		o.err = err
 	}
 }
 
 // issue starts the operation's step.
-func (b *Batch) issue(op *operation) error {
+func (b *Batch) issue(l *lane, op *operation) error {
 	t, owner := b.table, op.home.owner
-	b.touch(owner)
+	l.touch(owner)
 	switch op.step {
 	case stepBucket:
 		b.askEarly(op)

@@ -111,7 +111,7 @@ func (b *Batch) follow(op *operation) {
 
 // restart begins again, by a view that is yet to be read.
 func (b *Batch) restart(op *operation) {
-	b.views[op.home.owner].run = 0
+	b.viewOf(op).run = 0
 	b.begin(op)
 }
 

@@ -52,6 +52,8 @@ type Table struct {
 	// ahead: memory that is mapped is fetched ahead of its use. abreast: several ranks are flushed side by side.
 	// Benchmarks show what that brings.
 	ahead, abreast bool
+	// part is how many operations a part has at least into which a batch is divided.
+	part int
 
 	// words is the window of each rank, bytes the same as bytes.
 	words *window.Window[uint64]
@@ -117,7 +119,7 @@ func New(ctx context.Context, w *world.World, config Config, options ...window.O
 
 // complete sets what follows from a table's size: so many buckets and record words at each of its owners.
 func (t *Table) complete(buckets, recordWords, owners int) {
-	t.ahead, t.abreast = true, true
+	t.ahead, t.abreast, t.part = true, true, leastPart
 	t.size, t.buckets, t.recordWords = owners, buckets, recordWords
 	t.hash, t.spaces = xxhash.Sum64String, make([]space, owners)
 	t.known, t.crowded = make([]knownView, owners), make([]atomic.Uint32, owners)

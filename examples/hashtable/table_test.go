@@ -19,13 +19,13 @@ type entry struct {
 	bytes   []byte
 }
 
-// compare runs random operations on keys that only this rank uses, and does the same to
-// a map of Go's.
-func compare(s *script, t *Table, seed uint64, operations int) {
+// compare runs random operations on so many keys that only this rank uses, and does the
+// same to a map of Go's.
+func compare(s *script, t *Table, seed uint64, keys, operations int) {
 	random := rand.New(rand.NewPCG(seed, uint64(s.w.Rank())))
 	model := map[string]entry{}
 	for i := range operations {
-		key := fmt.Sprintf("%d/%d", s.w.Rank(), random.IntN(60))
+		key := fmt.Sprintf("%d/%d", s.w.Rank(), random.IntN(keys))
 		was, there := model[key]
 		switch random.IntN(5) {
 		case 0:
@@ -93,16 +93,17 @@ func compare(s *script, t *Table, seed uint64, operations int) {
 
 var asMap = register("as a map", func(s *script) {
 	t := s.table(roomy)
-	compare(s, t, 1, 2000/fewer)
+	compare(s, t, 1, 60, 1000/fewer)
 	s.close(t)
 })
 
-// Keys that collide: in bucket and fingerprint, in fingerprint alone, and in part.
+// Keys that collide: in bucket and fingerprint, in fingerprint alone, and in part. They are few: each
+// operation looks at many of them.
 var colliding = register("as a map of colliding keys", func(s *script) {
 	for _, mask := range []uint64{0, 1 << 40, 0x7fff << 32, 0xff} {
 		t := s.table(roomy)
 		t.hash = func(key string) uint64 { return xxhash.Sum64String(key) & mask }
-		compare(s, t, mask, 200/fewer)
+		compare(s, t, mask, 15, 120/fewer)
 		s.close(t)
 	}
 })
