@@ -35,7 +35,11 @@ func sizeOf[T Element]() int { return int(unsafe.Sizeof(*new(T))) }
 // as a pointer, so that a stack that grows or shrinks meanwhile takes it along. It must
 // not come, not even during the call, into an object on the heap, to another goroutine,
 // or to a method of an interface, which may do either: what goes there is kept, or a
-// copy.
+// copy. While x alone holds it there must be no call, in which the collector does not see it and a
+// stack that grows leaves it behind: what the race detector brings would be some.
+//
+//go:norace
+//go:nocheckptr
 func unescaped(p unsafe.Pointer) unsafe.Pointer {
 	x := uintptr(p)
 	return *(*unsafe.Pointer)(unsafe.Pointer(&x))
