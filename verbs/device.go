@@ -249,8 +249,8 @@ type Server interface {
 
 // A Meter is a device that counts what it sends.
 type Meter interface {
-	// Frames is how many messages, requests, answers and acknowledgements have left for
-	// other devices.
+	// Frames is how many messages, requests and answers have left for other devices. Acknowledgements by
+	// themselves are none: how many there are depends on who sleeps when.
 	Frames() uint64
 }
 

@@ -261,9 +261,9 @@ func (w *World) Place(rank int, places *Places) verbs.RemoteRegion {
 	return places[w.kindTo(rank)]
 }
 
-// Frames is how many messages, requests, answers and acknowledgements this rank has sent
-// over the network, 0 where it has none or the device does not count them. What is sent
-// through memory is not counted.
+// Frames is how many messages, requests and answers this rank has sent over the network, 0 where it
+// has none or the device does not count them. Acknowledgements by themselves, and what is sent through
+// memory, are not counted.
 func (w *World) Frames() uint64 {
 	if c := w.cards[networkCard]; c != nil {
 		if meter, ok := c.device.(verbs.Meter); ok {

@@ -129,7 +129,7 @@ func (d *device) RegisterMemory(memory []byte, access verbs.Access) (verbs.Memor
 	return r, nil
 }
 
-// Frames counts what has left for peers.
+// Frames counts what has left for peers, but for acknowledgements that nothing took along.
 func (d *device) Frames() uint64 { return d.frames.Load() }
 
 // Heard counts how often something has come from peers, or left for them when their turn

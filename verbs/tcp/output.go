@@ -298,7 +298,9 @@ func (c *connection) put(f *frame) {
 	c.out.acknowledge = false
 	c.alight()
 	f.encode(c.out.grow(headerSize))
-	c.device.frames.Add(1)
+	if f.kind != kindAcknowledge {
+		c.device.frames.Add(1)
+	}
 }
 
 // putSegments adds a header and its payload, the bytes of segments from skip on.
