@@ -23,8 +23,8 @@ import (
 func TestMain(m *testing.M) { worldtest.Main(m) }
 
 var small = []string{
-	kerneltest.Register("a sine, fences", (&job{size: 17, steps: 30, sine: true, by: grid.Fence}).run),
-	kerneltest.Register("a sine, groups", (&job{size: 40, steps: 20, sine: true, by: grid.PSCW}).run),
+	kerneltest.Register("a sine, fences", (&job{size: 17, steps: 30, pattern: sine, by: grid.Fence}).run),
+	kerneltest.Register("a sine, groups", (&job{size: 40, steps: 20, pattern: sine, by: grid.PSCW}).run),
 	kerneltest.Register("spots, notifications", (&job{size: 30, steps: 20, by: grid.Notify}).run),
 }
 

@@ -32,10 +32,16 @@ func main() { kernel.Main(newKernel()) }
 // job is what the flags say.
 type job struct {
 	size, steps int
-	sine        bool
+	pattern     int
 	file        string
 	by          grid.Sync
 }
+
+// What the plate begins with.
+const (
+	spots = iota
+	sine
+)
 
 func newKernel() *kernel.Kernel {
 	j := &job{size: 500, steps: 1000, by: grid.PSCW}
@@ -45,7 +51,7 @@ func newKernel() *kernel.Kernel {
 		Flags: func(f *kernel.Flags) {
 			f.Number(&j.size, "n", 3, 1<<15, "the plate has `n` lines and columns between its edges")
 			f.Number(&j.steps, "steps", 1, 1<<30, "make `n` steps")
-			f.Choice("start", "begin with", [2]string{"spots", "sine"}, &j.sine)
+			f.Choice("start", "begin with", []string{"spots", "sine"}, &j.pattern)
 			f.StringVar(&j.file, "o", "", "draw the plate at the end in a PNG `file`")
 			grid.Flag(f.FlagSet, &j.by)
 		},
@@ -118,7 +124,7 @@ func (j *job) run(ctx context.Context, r *kernel.Rank) (err error) {
 
 // start is the heat of an element at first, 0 to 1.
 func (j *job) start(row, column int) float64 {
-	if j.sine {
+	if j.pattern == sine {
 		return j.wave(row) * j.wave(column)
 	}
 	heat := 0.0
@@ -169,7 +175,7 @@ func total(ctx context.Context, r *kernel.Rank, field *grid.Field) (sum, error) 
 
 // verify says what is wrong, the same on all ranks.
 func (j *job) verify(ctx context.Context, r *kernel.Rank, field *grid.Field, before, after sum) (string, error) {
-	if !j.sine {
+	if j.pattern == spots {
 		if after.heat > before.heat*(1+1e-9) || after.most > before.most {
 			return fmt.Sprintf("the heat was %v, at most %v, and is %v, at most %v", before.heat, before.most, after.heat, after.most), nil
 		}

@@ -10,7 +10,9 @@ import (
 	"math"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/onesided/rma/world"
@@ -52,17 +54,16 @@ func (f *Flags) Number(into *int, name string, least, most int, usage string) {
 	})
 }
 
-// Choice defines a flag for one of two names; second tells that it is the second, and is what it is without the flag.
-func (f *Flags) Choice(name, usage string, names [2]string, second *bool) {
-	chosen := names[0]
-	if *second {
-		chosen = names[1]
-	}
-	f.Func(name, fmt.Sprintf("%s `%s or %s` (default %s)", usage, names[0], names[1], chosen), func(s string) error {
-		if s != names[0] && s != names[1] {
-			return fmt.Errorf("must be %s or %s", names[0], names[1])
+// Choice defines a flag for one of several names; chosen is the index of that which it is, and which it is without the flag.
+func (f *Flags) Choice(name, usage string, names []string, chosen *int) {
+	last := len(names) - 1
+	all := strings.Join(names[:last], ", ") + " or " + names[last]
+	f.Func(name, fmt.Sprintf("%s `%s` (default %s)", usage, all, names[*chosen]), func(s string) error {
+		i := slices.Index(names, s)
+		if i < 0 {
+			return fmt.Errorf("must be %s", all)
 		}
-		*second = s == names[1]
+		*chosen = i
 		return nil
 	})
 }

@@ -25,25 +25,39 @@ func main() { kernel.Main(newKernel()) }
 // job is what the flags say.
 type job struct {
 	order, iterations, tile int
-	// gets has blocks read by those who need them, else they are put; flushes synchronizes by flushes and
-	// barriers, else it is by fences.
-	gets, flushes bool
+	// by is how blocks move, sync what synchronizes.
+	by, sync int
 	// simd allows several elements at a time.
 	simd bool
 }
+
+// A rank puts blocks to those that need them, or these get them. The best is that ranks put where all map each other's
+// memory, and get where some do not.
+const (
+	byBest = iota
+	byPut
+	byGet
+)
+
+// Ranks synchronize by fences, or by flushes and barriers.
+const (
+	syncFence = iota
+	syncFlush
+)
 
 func newKernel() *kernel.Kernel {
 	j := &job{order: 1000, iterations: 10, tile: 32, simd: true}
 	return &kernel.Kernel{
 		Name: "transpose", About: "Adds the transpose of a distributed matrix to another (Transpose of the Parallel Research Kernels)",
 		More: `The results are the rate at which both matrices pass, in 10^6 bytes a second, the mean time of an iteration, and
-that of it in which blocks were exchanged, of rank 0.`,
+that of it in which blocks were exchanged, of rank 0. Blocks are best put where all ranks map each other's memory, and
+got by those who need them elsewhere.`,
 		Flags: func(f *kernel.Flags) {
 			f.Number(&j.order, "order", 1, 1<<17, "the matrices have `n` lines and columns, which the ranks divide")
 			f.Number(&j.iterations, "iterations", 1, 1<<30, "time `n` iterations, behind one that is not")
 			f.Number(&j.tile, "tile", 1, 1<<17, "transpose squares of `n` by n elements at a time")
-			f.Choice("by", "move blocks by", [2]string{"put", "get"}, &j.gets)
-			f.Choice("sync", "synchronize by", [2]string{"fence", "flush"}, &j.flushes)
+			f.Choice("by", "move blocks by", []string{"best", "put", "get"}, &j.by)
+			f.Choice("sync", "synchronize by", []string{"fence", "flush"}, &j.sync)
 			f.BoolVar(&j.simd, "simd", true, "calculate several elements at a time where the processor can; -simd=false is one at a time")
 		},
 		Check: j.check,
@@ -73,6 +87,8 @@ type matrix struct {
 	*job
 	arithmetic
 	rank, ranks int
+	// gets tells that who needs a block gets it, else it is put there.
+	gets bool
 	// block is how many columns a rank has. What a rank has of the lines of one is a square block of so many.
 	block int
 	a, b  []float64
@@ -90,10 +106,13 @@ func (j *job) run(ctx context.Context, r *kernel.Rank) error {
 		m.a[i] = float64(m.rank*m.block*j.order + i)
 	}
 	var err error
+	if m.gets, err = j.gets(ctx, r.World); err != nil {
+		return err
+	}
 	if m.win, err = window.Allocate[float64](ctx, r.World, 2*len(m.packed)); err != nil {
 		return err
 	}
-	if j.flushes {
+	if j.sync == syncFlush {
 		err = m.win.LockAll(ctx, window.NoCheck)
 	} else {
 		err = m.win.Fence(ctx)
@@ -128,7 +147,7 @@ func (j *job) run(ctx context.Context, r *kernel.Rank) error {
 	r.Result("rate", 1e-6*2*8*float64(j.order)*float64(j.order)/each, "MB/s")
 	r.Result("iteration", 1e6*each, "us")
 	r.Result("exchange", 1e6*exchanging/float64(j.iterations), "us")
-	if j.flushes {
+	if j.sync == syncFlush {
 		err = m.win.UnlockAll(ctx)
 	} else {
 		err = m.win.Fence(ctx, window.NoSucceed)
@@ -140,6 +159,20 @@ func (j *job) run(ctx context.Context, r *kernel.Rank) error {
 		return fmt.Errorf("%w: B is off by %v in all", kernel.ErrVerification, wrong[0])
 	}
 	return nil
+}
+
+// gets tells whether those who need blocks get them. All ranks have the same.
+func (j *job) gets(ctx context.Context, w *world.World) (bool, error) {
+	apart := []int32{0}
+	for rank := range w.Size() {
+		if !w.Mapped(rank) {
+			apart[0] = 1
+		}
+	}
+	if err := world.AllReduceOp(ctx, w, apart, apart, world.Max); err != nil {
+		return false, err
+	}
+	return j.by == byGet || j.by == byBest && apart[0] > 0, nil
 }
 
 // step adds the transpose of A to B, and 1 to A. It tells how long blocks were exchanged.
@@ -193,7 +226,7 @@ func (m *matrix) step(ctx context.Context, r *kernel.Rank, turn int) (exchanging
 
 // synchronize returns when what all have put, or packed, is there.
 func (m *matrix) synchronize(ctx context.Context, r *kernel.Rank) error {
-	if !m.flushes {
+	if m.sync == syncFence {
 		return m.win.Fence(ctx)
 	}
 	if err := m.win.FlushAll(ctx); err != nil {
@@ -211,7 +244,7 @@ func (m *matrix) synchronize(ctx context.Context, r *kernel.Rank) error {
 
 // complete returns when what was got is here.
 func (m *matrix) complete(ctx context.Context) error {
-	if !m.flushes {
+	if m.sync == syncFence {
 		return m.win.Fence(ctx)
 	}
 	return m.win.FlushAll(ctx)

@@ -39,12 +39,16 @@ func RegisterWith(name string, options func() ([]world.Option, error), body Body
 
 // Run runs the body in every form, as subtests: over n goroutines, over n processes
 // that share memory, over n goroutines that are apart, over n processes that reach
-// each other over TCP, and over n processes on two hosts.
+// each other over TCP, and over n processes on two hosts. With the race detector more than
+// three ranks are goroutines.
 func Run(t *testing.T, n int, name string) {
 	t.Helper()
 	t.Run("goroutines", func(t *testing.T) { Goroutines(t, n, name) })
-	t.Run("processes", func(t *testing.T) { Processes(t, n, name) })
 	t.Run("apart", func(t *testing.T) { Apart(t, n, name) })
+	if n > mostStarted {
+		return
+	}
+	t.Run("processes", func(t *testing.T) { Processes(t, n, name) })
 	t.Run("tcp", func(t *testing.T) { TCP(t, n, name) })
 	if n > 2 {
 		t.Run("hosts", func(t *testing.T) { Hosts(t, n, name) })
