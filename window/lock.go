@@ -2,6 +2,7 @@ package window
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/onesided/rma/world"
 )
@@ -142,9 +143,17 @@ func (c *core) awaitUnlocked(ctx context.Context, call string, target int, p *pe
 			continue
 		}
 		if err := c.pause(ctx, call, &wait); err != nil {
-			return err
+			return awaited(ctx, err, "%s has the lock of rank %d", c.holderName(int(holder-1)), target)
 		}
 	}
+}
+
+// holderName is who has a lock.
+func (c *core) holderName(holder int) string {
+	if holder >= c.size {
+		return "a client"
+	}
+	return fmt.Sprintf("rank %d", holder)
 }
 
 // awaitShared waits until origin has no shared lock, breaking that of a dead one.
@@ -164,7 +173,7 @@ func (c *core) awaitShared(ctx context.Context, call string, target, origin int,
 			break
 		}
 		if err := c.pause(ctx, call, &wait); err != nil {
-			return err
+			return awaited(ctx, err, "%s shares the lock of rank %d", c.holderName(origin), target)
 		}
 	}
 	return nil

@@ -70,7 +70,7 @@ func (c *core) WaitNotify(ctx context.Context, slot int, count uint64) error {
 			return err
 		}
 		if err := c.pause(ctx, "window.WaitNotify", &wait); err != nil {
-			return err
+			return awaited(ctx, err, "slot %d has not got %d notifications", slot, count)
 		}
 	}
 }

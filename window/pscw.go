@@ -366,7 +366,7 @@ func (c *core) awaitWord(ctx context.Context, call string, rank int, word *atomi
 			err = c.pause(ctx, call, &wait)
 		}
 		if err != nil && !reached(word, number) {
-			return err
+			return awaited(ctx, err, "it waits for rank %d", rank)
 		}
 	}
 	c.world.AfterHearing()

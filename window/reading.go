@@ -59,6 +59,14 @@ func (c *core) pause(ctx context.Context, call string, wait *world.Waiter) error
 	return nil
 }
 
+// awaited says in the error of a call that its context has cut short what it waited for.
+func awaited(ctx context.Context, err error, format string, arguments ...any) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, fmt.Sprintf(format, arguments...))
+}
+
 // awaitReaders returns when those that read have noticed that the window is closed.
 func (c *core) awaitReaders() {
 	c.world.Ring(c.rank)

@@ -3,6 +3,7 @@ package world
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 )
 
@@ -107,6 +108,7 @@ func (m *Meeting) meet(ctx context.Context, op string, number uint32, history ui
 		return m.meetAndDo(ctx, op, number, history, func() {})
 	}
 	m.world.BeforeTelling()
+	m.own.come().Store(number)
 	err := m.meetInRounds(ctx, op, number, history)
 	m.world.AfterHearing()
 	return err
@@ -116,6 +118,7 @@ func (m *Meeting) meet(ctx context.Context, op string, number uint32, history ui
 // that.
 func (m *Meeting) meetAndDo(ctx context.Context, op string, number uint32, history uint64, do func()) error {
 	m.world.BeforeTelling()
+	m.own.come().Store(number)
 	err := m.meetAtRoot(ctx, op, number, history, do)
 	m.world.AfterHearing()
 	return err
@@ -254,10 +257,38 @@ func (m *Meeting) hear(ctx context.Context, op string, word *atomic.Uint32, numb
 			}
 		}
 		if err := wait.Pause(ctx); err != nil {
-			return fmt.Errorf("world: %s: %w", op, err)
+			return fmt.Errorf("world: %s: %w%s", op, err, m.missing(word, number, from))
 		}
 	}
 	return nil
+}
+
+// missing is whom a call waits for that its context has cut short, as far as this rank can see: those which have not
+// come to the meeting, or the one that it should hear of.
+func (m *Meeting) missing(word *atomic.Uint32, number uint32, from int) string {
+	var late []int
+	for rank := range m.world.size {
+		if m.own.come().Load() != number || !m.world.Mapped(rank) {
+			continue
+		}
+		if b, err := m.block("", rank); err == nil && !reached(b.come(), number) {
+			late = append(late, rank)
+		}
+	}
+	switch {
+	case len(late) == 0 && from >= 0:
+		return fmt.Sprintf(": it waits for rank %d", from)
+	case len(late) == 0:
+		return ""
+	case len(late) == 1:
+		return fmt.Sprintf(": rank %d has not come", late[0])
+	}
+	const most = 8
+	text := strings.Trim(fmt.Sprint(late[:min(len(late), most)]), "[]")
+	if len(late) > most {
+		text += fmt.Sprintf(" and %d more", len(late)-most)
+	}
+	return fmt.Sprintf(": ranks %s have not come", text)
 }
 
 // failure is the error of a meeting when a rank has failed.

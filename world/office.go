@@ -118,6 +118,11 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 			}
 		}
 		if err := wait.Pause(ctx); err != nil {
+			for _, p := range [...]*parcel{in, out} {
+				if open(p) {
+					return fmt.Errorf("world: %s: %w: it waits for rank %d", op, err, p.rank)
+				}
+			}
 			return fmt.Errorf("world: %s: %w", op, err)
 		}
 	}
