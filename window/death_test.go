@@ -92,6 +92,27 @@ var deaths = []death{
 		},
 	},
 	{
+		name: "RFlush under a lock that was not granted", killed: true,
+		prepare: func(s *script, win *window.Window[int64]) {
+			if s.w.Rank() == victim {
+				s.ok(take(s.ctx, win, window.Exclusive, victim))
+			}
+		},
+		wait: func(ctx context.Context, s *script, win *window.Window[int64]) error {
+			if err := errors.Join(win.Lock(ctx, window.Shared, victim), win.Put([]int64{1}, victim, 0)); err != nil {
+				return err
+			}
+			r, err := win.RFlush(victim)
+			for done := false; !done && err == nil; {
+				done, err = r.Test()
+			}
+			if err != nil {
+				expectLost(s, win.Unlock(ctx, victim), victim)
+			}
+			return err
+		},
+	},
+	{
 		name: "Unlock", killed: true,
 		prepare: lockVictim,
 		wait: func(ctx context.Context, s *script, win *window.Window[int64]) error {

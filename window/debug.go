@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"maps"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -53,6 +54,8 @@ type debugging struct {
 	// meet.
 	origins, results map[int]*index[*buffer]
 	uses             uint64
+	// generation counts the calls of RFlush so far. What is used behind one is not complete with it.
+	generation uint64
 	// callers are what has been used of them, each once.
 	callers map[caller]*caller
 	// beyond are the accesses to ranks of other processes, and to parts that are closed already.
@@ -86,6 +89,7 @@ type group struct {
 	rank          int
 	fence         uint32
 	reads, family bool
+	generation    uint64
 }
 
 // excludes tells whether accesses of two groups may not meet.
@@ -103,8 +107,8 @@ type buffer struct {
 	sum     uint64
 	changed bool
 	there   []byte
-	// used is the last use of it.
-	used uint64
+	// used is the last use of it, of a generation.
+	used, generation uint64
 	// over tells that it is the program's again.
 	over bool
 }
@@ -277,6 +281,7 @@ func (d *debugging) use(a *access, by caller) error {
 		a.caller = &caller{by.rank, by.call, by.site}
 		d.callers[by] = a.caller
 	}
+	a.generation = d.generation
 	b := a.buffer
 	if b == nil {
 		return nil
@@ -301,7 +306,7 @@ func (d *debugging) use(a *access, by caller) error {
 		indexOf(d.results, a.target).add(at, b)
 	}
 	d.uses++
-	b.used = d.uses
+	b.used, b.generation = d.uses, d.generation
 	return nil
 }
 
@@ -360,12 +365,13 @@ func (all *accesses) retire(over func(*access) bool) {
 	all.passing = slices.DeleteFunc(all.passing, over)
 }
 
-// retireAll forgets the accesses of a rank.
-func (all *accesses) retireAll(rank int) {
-	all.retire(func(a *access) bool { return a.group.rank == rank })
+// retireAll forgets the accesses of a rank up to a generation.
+func (all *accesses) retireAll(rank int, generation uint64) {
+	over := func(g group) bool { return g.rank == rank && g.generation <= generation }
+	all.retire(func(a *access) bool { return over(a.group) })
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	maps.DeleteFunc(all.open, func(g group, _ *index[*caller]) bool { return g.rank == rank })
+	maps.DeleteFunc(all.open, func(g group, _ *index[*caller]) bool { return over(g) })
 }
 
 // hide poisons what an operation on mapped memory has read, until a call completes it, unless one of another goroutine
@@ -386,27 +392,47 @@ func (d *debugging) hide(a *access) {
 // completed is called at the end of calls that complete operations on a target, or on all if that is -1: their buffers
 // are the program's, and if all of it is set they are complete at the target. It says what has become of the buffers.
 func (c *core) completed(call string, target int, all bool) error {
+	return c.completedOf(call, target, all, lastGeneration)
+}
+
+// lastGeneration is of no use yet.
+const lastGeneration = math.MaxUint64
+
+// completedOf is completed that completes what was used up to a generation.
+func (c *core) completedOf(call string, target int, all bool, generation uint64) error {
 	if c.watch == nil || c.watch.debug == nil {
 		return nil
 	}
-	return c.complete(call, target, all)
+	return c.complete(call, target, all, generation)
 }
 
-func (c *core) complete(call string, target int, all bool) error {
+// nextGeneration begins another one, and gives the one that ends.
+func (c *core) nextGeneration() uint64 {
+	if c.watch == nil || c.watch.debug == nil {
+		return 0
+	}
+	d := c.watch.debug
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.generation++
+	return d.generation - 1
+}
+
+func (c *core) complete(call string, target int, all bool, generation uint64) error {
 	d, second := c.watch.debug, caller{rank: c.rank, call: call, site: here()}
 	var changed *buffer
 	d.mu.Lock()
-	for _, b := range take(d.origins, target) {
+	for _, b := range take(d.origins, target, generation) {
 		if (b.changed || maphash.Bytes(seed, b.memory) != b.sum) && (changed == nil || b.used < changed.used) {
 			changed = b
 		}
 	}
-	for _, b := range take(d.results, target) {
+	for _, b := range take(d.results, target, generation) {
 		b.giveBack()
 	}
 	d.mu.Unlock()
 	if all {
-		c.retire(target)
+		c.retire(target, generation)
 	}
 	if changed != nil {
 		return second.clash("the memory that a put writes from was changed", changed.caller)
@@ -414,15 +440,25 @@ func (c *core) complete(call string, target int, all bool) error {
 	return nil
 }
 
-// take is the buffers of a target, or of all if that is -1, which are forgotten.
-func take(buffers map[int]*index[*buffer], target int) (taken []*buffer) {
+// take is the buffers of a target, or of all if that is -1, up to a generation, which are forgotten.
+func take(buffers map[int]*index[*buffer], target int, generation uint64) (taken []*buffer) {
 	for of, all := range buffers {
-		if target < 0 || of == target {
-			all.tree.Ascend(func(one entry[*buffer]) bool {
+		if target >= 0 && of != target {
+			continue
+		}
+		first := len(taken)
+		all.tree.Ascend(func(one entry[*buffer]) bool {
+			if one.of.generation <= generation {
 				taken = append(taken, one.of)
-				return true
-			})
+			}
+			return true
+		})
+		if generation == lastGeneration {
 			delete(buffers, of)
+			continue
+		}
+		for _, b := range taken[first:] {
+			all.tree.Delete(entry[*buffer]{extent: extentOf(b.memory)})
 		}
 	}
 	return taken
@@ -432,15 +468,15 @@ func take(buffers map[int]*index[*buffer], target int) (taken []*buffer) {
 // before they return.
 func (c *core) leaves(target int) {
 	if c.watch != nil && c.watch.debug != nil {
-		c.retire(target)
+		c.retire(target, lastGeneration)
 	}
 }
 
-// retire forgets this rank's accesses to a target, or to all if that is -1.
-func (c *core) retire(target int) {
+// retire forgets this rank's accesses to a target, or to all if that is -1, up to a generation.
+func (c *core) retire(target int, generation uint64) {
 	for rank := range c.size {
 		if target < 0 || rank == target {
-			c.accessesOf(rank).retireAll(c.rank)
+			c.accessesOf(rank).retireAll(c.rank, generation)
 		}
 	}
 }

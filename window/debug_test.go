@@ -10,6 +10,7 @@ import (
 	"github.com/onesided/rma/epoch"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
 )
 
 // Each misuse is found by the call that shows it, which names the places of both.
@@ -92,37 +93,73 @@ func TestMisuse(t *testing.T) {
 			return win.Put(buffer[:1], 1, 100)
 		}, "bytes 800 to 807 of rank 1"},
 	} {
+		t.Run(c.name, func(t *testing.T) { misused(t, c.do, c.what, world.WithDebug()) })
+	}
+}
+
+// What is issued behind a flush with a request is not complete with it.
+func TestMisuseBehindRFlush(t *testing.T) {
+	buffer := []int64{1, 2}
+	for _, c := range []struct {
+		name string
+		do   func(ctx context.Context, win *window.Window[int64]) error
+		what string
+	}{
+		{"two puts", func(ctx context.Context, win *window.Window[int64]) error {
+			err := win.Put(buffer[:1], 1, 0)
+			r, failed := win.RFlush(1)
+			return errors.Join(err, failed, win.Put(buffer[:1], 1, 1), r.Wait(ctx), win.Put(buffer[1:], 1, 0), win.Put(buffer[1:], 1, 1))
+		}, "bytes 8 to 15 of rank 1 are in use in one epoch: Put at "},
+		{"an origin that is changed", func(ctx context.Context, win *window.Window[int64]) error {
+			first, second := []int64{1}, []int64{1}
+			err := win.Put(first, 1, 0)
+			r, failed := win.RFlush(1)
+			err = errors.Join(err, failed, win.Put(second, 1, 1), r.Wait(ctx))
+			first[0], second[0] = 2, 2
+			return errors.Join(err, win.Flush(ctx, 1))
+		}, "the memory that a put writes from was changed before that is complete: Put at "},
+		{"a put of what is not there yet", func(ctx context.Context, win *window.Window[int64]) error {
+			result := make([]int64, 2)
+			r, err := win.RFlush(1)
+			return errors.Join(err, win.Get(result, 1, 0), r.Wait(ctx), win.Put(result, 1, 4))
+		}, "a put writes from memory that is read into"},
+	} {
 		t.Run(c.name, func(t *testing.T) {
-			require.NoError(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
-				win, err := window.Allocate[int64](ctx, w, 200)
-				if err != nil {
-					return err
-				}
-				if err := win.LockAll(ctx); err != nil {
-					return err
-				}
-				if w.Rank() == 1 {
-					err = win.Put([]int64{5}, 1, 100)
-				}
-				if err := errors.Join(err, w.Barrier(ctx)); err != nil {
-					return err
-				}
-				if w.Rank() == 0 {
-					err := c.do(ctx, win)
-					require.ErrorIs(t, err, window.ErrMisuse)
-					require.ErrorContains(t, err, c.what)
-					var misuse *window.MisuseError
-					require.ErrorAs(t, err, &misuse)
-					require.Regexp(t, `debug_test\.go:\d+$`, misuse.First)
-					require.Regexp(t, `debug_test\.go:\d+$`, misuse.Second)
-				}
-				if err := w.Barrier(ctx); err != nil {
-					return err
-				}
-				return errors.Join(win.UnlockAll(ctx), win.Close())
-			}, world.WithDebug()))
+			misused(t, c.do, c.what, append(worldtest.OptionsApart(), world.WithDebug())...)
 		})
 	}
+}
+
+// misused has rank 0 do what is misuse, between LockAll and UnlockAll.
+func misused(t *testing.T, do func(ctx context.Context, win *window.Window[int64]) error, what string, options ...world.Option) {
+	require.NoError(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
+		win, err := window.Allocate[int64](ctx, w, 200)
+		if err != nil {
+			return err
+		}
+		if err := win.LockAll(ctx); err != nil {
+			return err
+		}
+		if w.Rank() == 1 {
+			err = win.Put([]int64{5}, 1, 100)
+		}
+		if err := errors.Join(err, w.Barrier(ctx)); err != nil {
+			return err
+		}
+		if w.Rank() == 0 {
+			err := do(ctx, win)
+			require.ErrorIs(t, err, window.ErrMisuse)
+			require.ErrorContains(t, err, what)
+			var misuse *window.MisuseError
+			require.ErrorAs(t, err, &misuse)
+			require.Regexp(t, `debug_test\.go:\d+$`, misuse.First)
+			require.Regexp(t, `debug_test\.go:\d+$`, misuse.Second)
+		}
+		if err := w.Barrier(ctx); err != nil {
+			return err
+		}
+		return errors.Join(win.UnlockAll(ctx), win.Close())
+	}, options...))
 }
 
 // What is allowed is not taken for misuse.

@@ -294,13 +294,34 @@ func (d *deferred) flush(ctx context.Context) error {
 	return err
 }
 
-// beginFlush has what flush waits for on its way. begun tells that all that is left to do is to reach a mark.
-func (d *deferred) beginFlush(ctx context.Context) (m world.Mark, begun bool, err error) {
+// A lateFlush is one that could not begin at once. It belongs to the mutex of the queue.
+type lateFlush struct {
+	begun bool
+	mark  world.Mark
+}
+
+// beginFlush has on its way what joined the queue until it had been sent so often, and a question for the end of
+// that, once: it gives the point at which all is complete. late is nil if it is to begin at once.
+func (d *deferred) beginFlush(ctx context.Context, before uint64, late *lateFlush) (m world.Mark, how departure, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	left, err := d.proceed(ctx, scheduler.Nothing)
-	m, begun = d.link.Push()
-	return m, begun && err == nil && !left && d.hold != wanted && d.answered(), err
+	if late != nil && late.begun {
+		return late.mark, departed, nil
+	}
+	how, err = d.depart(ctx, before)
+	if how != departed || err != nil {
+		return world.Mark{}, how, err
+	}
+	if d.starts != before+1 || !d.loaded {
+		var ok bool
+		if m, ok = d.link.Push(); !ok {
+			return world.Mark{}, crowded, nil
+		}
+	}
+	if late != nil {
+		late.begun, late.mark = true, m
+	}
+	return m, departed, nil
 }
 
 // send sends what is queued, and tells whether something is left because it has to wait for a
@@ -384,6 +405,8 @@ const (
 	staying
 	// riding: it is complete when what it rides with has been granted.
 	riding
+	// crowded: there was no room to ask for the end of a flush.
+	crowded
 )
 
 // sent has an operation on its way that joined the queue when that had been sent so often,
@@ -391,16 +414,22 @@ const (
 func (d *deferred) sent(ctx context.Context, before uint64) (last world.Mark, how departure, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	how, err = d.depart(ctx, before)
+	return d.last, how, err
+}
+
+// depart is sent with the mutex, without the point.
+func (d *deferred) depart(ctx context.Context, before uint64) (how departure, err error) {
 	if d.starts == before {
 		left, err := d.proceed(ctx, scheduler.Nothing)
 		if left || err != nil {
-			return world.Mark{}, staying, err
+			return staying, err
 		}
 	}
 	if d.starts == before+1 && d.loaded && !d.answered() {
-		return world.Mark{}, riding, nil
+		return riding, nil
 	}
-	return d.last, departed, nil
+	return departed, nil
 }
 
 // notify queues a notification behind the put that it is of, and sends both.

@@ -27,7 +27,8 @@ func (c *core) Flush(ctx context.Context, target int) error {
 
 // RFlush is Flush with a request: it has every operation of this rank on target so far on its way, and the request is
 // complete when they are. So several ranks are flushed side by side, and a program computes, or issues the operations
-// that come next, while it waits for those before. It needs a lock on target, and does not wait for it.
+// that come next, while it waits for those before. It needs a lock on target, and does not wait for it; like the
+// operations it may wait for room on the way there, as long as target may be silent.
 //
 // MPI has no such call. Zounmevo, Zhao, Balaji, Gropp and Afsahi, "Nonblocking Epochs in MPI One-Sided Communication"
 // (SC 2014), show what programs have of it.
@@ -50,54 +51,78 @@ func (c *core) RFlush(target int) (Request, error) {
 		return Request{}, c.completed("RFlush", target, true)
 	}
 	defer c.world.EndSpan("RFlush", c.world.BeginSpan())
-	mark, begun, err := p.deferred.beginFlush(context.Background())
-	if err != nil {
+	r := Request{deferred: p.deferred, before: p.deferred.joined(), flush: true, generation: c.nextGeneration()}
+	var how departure
+	var err error
+	if r.mark, how, err = p.deferred.beginFlush(context.Background(), r.before, nil); err != nil {
 		return Request{}, c.blame(call, target, err)
 	}
-	return Request{deferred: p.deferred, flush: true, begun: begun, mark: mark}, nil
+	if how != departed {
+		r.late = new(lateFlush)
+	}
+	return r, nil
 }
 
 // awaitFlush is Wait of RFlush's request.
 func (r Request) awaitFlush(ctx context.Context) error {
 	d := r.deferred
-	if !r.begun {
-		return r.flushed(d.flush(ctx))
+	for how := departed; r.late != nil; {
+		var err error
+		switch r.mark, how, err = d.beginFlush(ctx, r.before, r.late); {
+		case err != nil:
+		case how == departed:
+			r.late = nil
+		case how == staying:
+			err = d.awaitLeave(ctx)
+		case how == riding:
+			err = d.awaitGrant(ctx)
+		default:
+			return r.flushed("Wait", d.link.Flush(ctx, d.core.number))
+		}
+		if err != nil {
+			return r.flushed("Wait", err)
+		}
 	}
-	err := d.link.Reach(ctx, r.mark, d.core.number)
-	d.learn()
-	return r.flushed(err)
+	return r.flushed("Wait", d.link.Reach(ctx, r.mark, d.core.number))
 }
 
 // testFlush is Test of RFlush's request.
 func (r Request) testFlush() (done bool, err error) {
-	d := r.deferred
-	if !r.begun {
-		r.mark, r.begun, err = d.beginFlush(noWait)
+	d, how := r.deferred, departed
+	if r.late != nil {
+		r.mark, how, err = d.beginFlush(noWait, r.before, r.late)
 	}
-	if err == nil && r.begun {
+	if err == nil && how == departed {
 		done, err = d.link.Reached(r.mark, d.core.number)
 	} else {
 		d.core.world.Poll()
 	}
 	switch {
 	case done:
-		d.learn()
-		return true, r.flushed(err)
-	case d.core.closed.Load():
-		return false, fmt.Errorf("window: Request.Test: %w", errClosed)
+		return true, r.flushed("Test", err)
 	case err != nil && !ours(err, context.Canceled):
-		return false, r.flushed(err)
+		return false, r.flushed("Test", err)
 	}
-	return false, nil
+	return false, r.vain()
+}
+
+// vain is an error if the request will never be complete.
+func (r Request) vain() error {
+	c := r.deferred.core
+	if c.closed.Load() {
+		return fmt.Errorf("window: Request.Test: %w", errClosed)
+	}
+	return c.targetFailure("window: Request.Test", r.deferred.link.Rank())
 }
 
 // flushed ends the Wait or the Test of RFlush's request.
-func (r Request) flushed(err error) error {
+func (r Request) flushed(call string, err error) error {
 	c, target := r.deferred.core, r.deferred.link.Rank()
 	if err != nil {
-		return c.blame("window.RFlush", target, err)
+		return c.blame("window: Request."+call, target, err)
 	}
-	return c.completed("RFlush", target, true)
+	r.deferred.learn()
+	return c.completedOf("Request."+call, target, true, r.generation)
 }
 
 // flushTarget completes the operations on a target that may be reached over a link.

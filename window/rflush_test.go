@@ -93,7 +93,76 @@ var flushWaits = register("a flush with a request under a lock that another has"
 	})
 })
 
+// A flush of nothing is complete by Test alone, under a lock that was not asked for.
+var flushOfNothing = register("a flush of nothing", func(s *script) {
+	win := allocate[int64](s, 1)
+	next := (s.w.Rank() + 1) % s.w.Size()
+	s.ok(win.Lock(s.ctx, window.Shared, next))
+	r, err := win.RFlush(next)
+	s.ok(err)
+	finish(s, r, true)
+	s.ok(win.Unlock(s.ctx, next))
+	s.ok(win.Close())
+})
+
+// A request waits for nothing that was begun behind its flush: not for the post of an epoch, nor for a lock.
+var flushOfBefore = register("a flush of an epoch before", func(s *script) {
+	win := allocate[int64](s, 8)
+	for round := range int64(4) {
+		if s.w.Rank() == 1 {
+			s.ok(s.w.Barrier(s.ctx))
+			s.ok(win.Post(s.ctx, groupOf(s, win, 0)))
+			s.ok(win.Wait(s.ctx))
+			s.ok(s.w.Barrier(s.ctx))
+			s.check(win.Local()[0] == round+1 && win.Local()[1] == round+1, "round %d: there are %v", round, win.Local())
+			s.ok(s.w.Barrier(s.ctx))
+			continue
+		}
+		s.ok(win.Lock(s.ctx, window.Exclusive, 1))
+		s.ok(win.Put([]int64{round + 1}, 1, 0))
+		r, err := win.RFlush(1)
+		s.ok(err)
+		s.ok(win.Unlock(s.ctx, 1))
+		s.ok(win.Start(s.ctx, groupOf(s, win, 1)))
+		s.ok(win.Put([]int64{round + 1}, 1, 1))
+		finish(s, r, round%2 == 0)
+		s.ok(s.w.Barrier(s.ctx))
+		s.ok(win.Complete(s.ctx))
+		s.ok(s.w.Barrier(s.ctx))
+		s.ok(s.w.Barrier(s.ctx))
+	}
+	s.ok(win.Close())
+})
+
+// flushOnce has operations come behind a flush that could not begin at once, as often as it is looked at: it does not wait
+// for those.
+func flushOnce(s *script) {
+	win := allocate[int64](s, 8)
+	if s.w.Rank() == 0 {
+		s.ok(win.Lock(s.ctx, window.Shared, 1))
+		s.ok(win.Accumulate(window.Sum, []int64{1}, 1, 0))
+		r, err := win.RFlush(1)
+		s.ok(err)
+		looks := 0
+		for done := false; !done; looks++ {
+			s.ok(win.Accumulate(window.Sum, []int64{1}, 1, 1))
+			s.w.Compute(500 * time.Nanosecond)
+			done, err = r.Test()
+			s.ok(err)
+		}
+		s.check(looks < 50, "%d looks until a flush was complete", looks)
+		s.ok(win.Unlock(s.ctx, 1))
+	}
+	s.ok(s.w.Barrier(s.ctx))
+	s.ok(win.Close())
+}
+
 func TestRFlush(t *testing.T) {
+	t.Run("of nothing", func(t *testing.T) { worldtest.Run(t, 2, flushOfNothing) })
+	t.Run("of an epoch before", func(t *testing.T) { worldtest.Apart(t, 2, flushOfBefore); worldtest.TCP(t, 2, flushOfBefore) })
+	t.Run("overtaken by nothing", func(t *testing.T) {
+		require.NoError(t, world.Simulate(t.Context(), simulator(t, "ndr-2024", 1), 2, scripted(flushOnce)))
+	})
 	t.Run("side by side", func(t *testing.T) { worldtest.Run(t, 3, flushes) })
 	t.Run("served", func(t *testing.T) {
 		silent, serve := make(chan struct{}), make(chan struct{})

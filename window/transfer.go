@@ -2,7 +2,6 @@ package window
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/onesided/rma/world"
 )
@@ -38,13 +37,16 @@ type Request struct {
 	deferred *deferred
 	// before is how often the queue had been sent before the operation joined it.
 	before uint64
-	// flush: it is that of RFlush. begun: it is complete when mark is reached.
-	flush, begun bool
-	mark         world.Mark
+	// flush: it is that of RFlush, complete at mark, or if late is not nil where that tells, once it has begun.
+	// generation is what the debug mode has it complete.
+	flush      bool
+	mark       world.Mark
+	late       *lateFlush
+	generation uint64
 }
 
 // Wait returns when the operation's buffers are the program's again and its
-// results are valid; of [Window.RFlush] when a Flush would have.
+// results are valid; of [Window.RFlush] when the operations before it are complete at the target.
 func (r Request) Wait(ctx context.Context) error {
 	if err := checkContext(ctx, "Request.Wait"); err != nil || r.deferred == nil {
 		return err
@@ -90,10 +92,7 @@ func (r Request) Test() (bool, error) {
 		return d.link.Reached(mark, d.core.number)
 	}
 	d.core.world.Poll()
-	if d.core.closed.Load() {
-		return false, fmt.Errorf("window: Request.Test: %w", errClosed)
-	}
-	return false, nil
+	return false, r.vain()
 }
 
 // request is the Request of the operation on count elements of target that has just been

@@ -107,7 +107,7 @@ func (l *Link) serveAhead(m *Message, payload []byte) error {
 	err := l.world.askService(l, m, payload)
 	l.unserved.try = try
 	if err != nil && !errors.Is(err, ErrMessage) {
-		l.complaints.note(m.Service, err)
+		l.complaints.note(m.Service, 0, err)
 		err = nil
 	}
 	return err

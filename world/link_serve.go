@@ -306,7 +306,7 @@ func (l *Link) served(err error) error {
 		l.tellComplaints()
 		l.Refuse(err)
 	case err != nil:
-		l.complaints.note(l.message.Service, err)
+		l.complaints.note(l.message.Service, 0, err)
 	}
 	return nil
 }
@@ -329,7 +329,7 @@ func (l *Link) tellComplaints() {
 
 // refused keeps what the rank tells that it has refused. It is called with the mutex.
 func (l *Link) refused(m *Message, text []byte) {
-	l.refusals.note(m.Service, &RefusalError{Rank: l.rank, Text: string(text)})
+	l.refusals.note(m.Service, l.answered.Load(), &RefusalError{Rank: l.rank, Text: string(text)})
 }
 
 // answer puts an answer where the oldest question wants it.

@@ -3,6 +3,7 @@ package world
 import (
 	"context"
 	"fmt"
+	"math"
 )
 
 // Post has what is collected on its way.
@@ -19,10 +20,16 @@ func (l *Link) Settle(ctx context.Context, services ...uint32) error {
 }
 
 // A Mark is a point in what has been sent over a link.
-type Mark struct{ sequence, asked uint64 }
+type Mark struct {
+	sequence, asked uint64
+	// strict: what is refused behind the last answer was told later, and is for another Mark.
+	strict bool
+}
 
 // And is the point after both.
-func (m Mark) And(n Mark) Mark { return Mark{max(m.sequence, n.sequence), max(m.asked, n.asked)} }
+func (m Mark) And(n Mark) Mark {
+	return Mark{sequence: max(m.sequence, n.sequence), asked: max(m.asked, n.asked)}
+}
 
 // Sent is a Mark of what has been sent so far, whatever was asked.
 func (l *Link) Sent() Mark {
@@ -35,7 +42,7 @@ func (l *Link) Sent() Mark {
 func (l *Link) Mark() Mark {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return Mark{l.sequence, l.asked}
+	return Mark{sequence: l.sequence, asked: l.asked}
 }
 
 // Questions is a Mark of what has been asked so far, and of nothing else: to reach it
@@ -43,7 +50,7 @@ func (l *Link) Mark() Mark {
 func (l *Link) Questions() Mark {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return Mark{0, l.asked}
+	return Mark{asked: l.asked}
 }
 
 // Reach is Settle for what came before a mark.
@@ -62,7 +69,11 @@ func (l *Link) complete(ctx context.Context, m Mark, services []uint32) error {
 	}
 	l.mu.Lock()
 	l.giveBack(l.done.Load())
-	err = l.refusals.take(services)
+	before := uint64(math.MaxUint64)
+	if m.strict {
+		before = m.asked
+	}
+	err = l.refusals.take(services, before)
 	l.mu.Unlock()
 	return err
 }
@@ -109,7 +120,7 @@ func (l *Link) Flush(ctx context.Context, services ...uint32) error {
 	if err == nil {
 		err = l.push()
 	}
-	m := Mark{l.sequence, l.asked}
+	m := Mark{sequence: l.sequence, asked: l.asked}
 	l.mu.Unlock()
 	if err != nil {
 		return err
@@ -130,7 +141,7 @@ func (l *Link) Push() (m Mark, ok bool) {
 	if l.push() != nil {
 		ok = false
 	}
-	return Mark{l.sequence, l.asked}, ok
+	return Mark{sequence: l.sequence, asked: l.asked, strict: true}, ok
 }
 
 // await waits for a request and an answer, and tells whether they have come.

@@ -8,33 +8,37 @@ import "slices"
 // refusal is an error of a message to a Service, whose number is 0 if it was to none.
 type refusal struct {
 	service uint32
-	err     error
+	// behind is how many questions had been answered when it came: it is of what was told before the next.
+	behind uint64
+	err    error
 }
 
-// refusals are the first of each Service.
+// refusals are the first of each Service between two answers.
 type refusals []refusal
 
 // mostRefusals bounds them: of a Service that was stopped meanwhile nobody takes any. The
 // oldest go first.
 const mostRefusals = 64
 
-func (r *refusals) note(service uint32, err error) {
-	if slices.ContainsFunc(*r, func(old refusal) bool { return old.service == service }) {
+func (r *refusals) note(service uint32, behind uint64, err error) {
+	if slices.ContainsFunc(*r, func(old refusal) bool { return old.service == service && old.behind == behind }) {
 		return
 	}
 	if len(*r) == mostRefusals {
 		*r = slices.Delete(*r, 0, 1)
 	}
-	*r = append(*r, refusal{service, err})
+	*r = append(*r, refusal{service, behind, err})
 }
 
-// take is the first of those to some services, or to any if none is named.
-func (r *refusals) take(of []uint32) error {
-	for i, one := range *r {
-		if len(of) == 0 || slices.Contains(of, one.service) {
-			*r = slices.Delete(*r, i, i+1)
-			return one.err
+// take takes those to some services, or to any if none is named, that came before so many answers, and gives the
+// first.
+func (r *refusals) take(of []uint32, before uint64) (first error) {
+	*r = slices.DeleteFunc(*r, func(one refusal) bool {
+		taken := one.behind < before && (len(of) == 0 || slices.Contains(of, one.service))
+		if taken && first == nil {
+			first = one.err
 		}
-	}
-	return nil
+		return taken
+	})
+	return first
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -75,11 +76,50 @@ func TestRefusedByService(t *testing.T) {
 func TestUntakenRefusals(t *testing.T) {
 	var r refusals
 	for service := range uint32(3 * mostRefusals) {
-		r.note(service, fmt.Errorf("refusal of %d", service))
-		r.note(service, errors.New("the second of its service"))
+		r.note(service, 0, fmt.Errorf("refusal of %d", service))
+		r.note(service, 0, errors.New("the second of its service"))
 	}
 	require.Len(t, r, mostRefusals)
-	require.NoError(t, r.take([]uint32{2*mostRefusals - 1}))
-	require.EqualError(t, r.take([]uint32{3*mostRefusals - 1}), fmt.Sprintf("refusal of %d", 3*mostRefusals-1))
-	require.EqualError(t, r.take(nil), fmt.Sprintf("refusal of %d", 2*mostRefusals))
+	require.NoError(t, r.take([]uint32{2*mostRefusals - 1}, 1))
+	require.NoError(t, r.take([]uint32{3*mostRefusals - 1}, 0))
+	require.EqualError(t, r.take([]uint32{3*mostRefusals - 1}, 1), fmt.Sprintf("refusal of %d", 3*mostRefusals-1))
+	require.EqualError(t, r.take(nil, 1), fmt.Sprintf("refusal of %d", 2*mostRefusals))
+	require.Empty(t, r)
+}
+
+// Of flushes that are begun one behind another each tells what was refused before it, whichever is waited for first.
+func TestRefusalsOfMarks(t *testing.T) {
+	worlds := quiet(t)
+	defer worlds[1].Serve(7, fussy{"no"})()
+	defer worlds[1].Serve(8, new(echo))()
+	l, err := worlds[0].Link(1)
+	require.NoError(t, err)
+	push := func(service uint32) Mark {
+		require.NoError(t, l.Tell(&Message{Kind: FirstKind + 1, Service: service, X: 1}, nil))
+		m, ok := l.Push()
+		require.True(t, ok)
+		return m
+	}
+	reached := func(m Mark) (err error) {
+		for done := false; !done; runtime.Gosched() {
+			for _, w := range worlds {
+				w.Poll()
+			}
+			done, err = l.Reached(m, 7)
+		}
+		return err
+	}
+	for _, lastFirst := range []bool{false, true} {
+		fine, refused, again, behind := push(8), push(7), push(7), push(8)
+		if lastFirst {
+			require.Error(t, reached(behind), "what was not told yet")
+			require.NoError(t, reached(again))
+			require.NoError(t, reached(refused))
+		} else {
+			require.NoError(t, reached(fine))
+			require.Error(t, reached(refused))
+			require.Error(t, reached(again))
+			require.NoError(t, reached(behind))
+		}
+	}
 }
