@@ -268,7 +268,7 @@ func (m *Meeting) hear(ctx context.Context, op string, word *atomic.Uint32, numb
 func (m *Meeting) missing(word *atomic.Uint32, number uint32, from int) string {
 	var late []int
 	for rank := range m.world.size {
-		if m.own.come().Load() != number || !m.world.Mapped(rank) {
+		if m.own.come().Load() != number || rank == m.world.rank || !m.world.Mapped(rank) {
 			continue
 		}
 		if b, err := m.block("", rank); err == nil && !reached(b.come(), number) {

@@ -236,19 +236,25 @@ func (b *Batch) proceed(ctx context.Context) {
 	b.runs++
 	b.split()
 	for i := range b.lanes {
-		b.beginRound(i)
+		b.beginRound(ctx, i)
 	}
 	b.direct()
 	for len(b.lanes[0].active)+len(b.lanes[1].active) > 0 {
 		for i := range b.lanes {
 			b.endRound(ctx, &b.lanes[i])
-			b.beginRound(i)
+			b.beginRound(ctx, i)
 		}
 	}
 }
 
-// load gives a lane the next part of the active operations.
-func (b *Batch) load(lane int) {
+// load gives a lane the next part of the active operations. Once the context has ended no other part is begun.
+func (b *Batch) load(ctx context.Context, lane int) {
+	if b.given > 0 && ctx.Err() != nil {
+		for _, i := range b.active[b.given:] {
+			b.ops[i].fail(b, context.Cause(ctx))
+		}
+		b.given = len(b.active)
+	}
 	part := b.active[b.given:min(b.given+b.part, len(b.active))]
 	b.given += len(part)
 	for _, i := range part {

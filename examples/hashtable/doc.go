@@ -13,7 +13,8 @@
 // at any time, without the others. Every operation on a key is linearizable: it takes
 // effect at one moment between its call and its return. A [Batch] runs many at once: in
 // rounds, each of which issues the next step of all its operations and then completes
-// them together, so that their latencies overlap and their messages are shared.
+// them together, so that their latencies overlap and their messages are shared. Of a large batch
+// two parts at a time go so, the round of one while the results of the other are looked at.
 //
 // # Memory
 //
@@ -153,7 +154,7 @@
 //   - Who meets a frozen, closed or moved slot in what it takes for the last index begins again, with the words
 //     that say where indexes are.
 //
-// These words are read once for each owner in a Run, along with the first bucket: as the Run was announced before, an index that is
+// These words are read once or twice for each owner in a Run, along with the first bucket: as the Run was announced before, an index that is
 // current then is not used again until it ends. In an index of twice the slots half of each bucket is for keys that
 // move there, and in one of as many all of it, until all have moved: so these always find a slot.
 //

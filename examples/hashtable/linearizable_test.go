@@ -44,7 +44,7 @@ func (s *script) client(t *Table, number int, permitted func(error) bool, betwee
 	random := rand.New(rand.NewPCG(11, identity))
 	var made uint64
 	batch := t.NewBatch()
-	inputs := make([]input, 3)
+	inputs := make([]input, 6)
 	for turn := 0; !over(turn); turn++ {
 		if between != nil {
 			between(turn, identity)

@@ -66,10 +66,8 @@ func register(name string, body func(s *script)) string {
 func (s *script) table(config Config) *Table {
 	t, err := New(s.ctx, s.w, config)
 	s.ok(err)
-	// One of two ranks divides small batches, too.
-	if s.w.Rank()%2 == 1 {
-		t.part = 3
-	}
+	// Some ranks divide small batches, too.
+	t.part = [...]int{1, 3, leastPart}[s.w.Rank()%3]
 	return t
 }
 

@@ -99,10 +99,10 @@ const leastPart = 256
 
 // beginRound issues the next step of every operation of a lane, and sends the steps to the ranks that they go to. What is
 // done before the round's end takes no time where the network is as slow.
-func (b *Batch) beginRound(lane int) {
+func (b *Batch) beginRound(ctx context.Context, lane int) {
 	l := &b.lanes[lane]
 	if len(l.active) == 0 {
-		b.load(lane)
+		b.load(ctx, lane)
 	}
 	for _, i := range l.active {
 		op := &b.ops[i]
