@@ -290,7 +290,7 @@ func (c *core) Notifications() int { return c.hints.slots }
 // does not exist or is named twice is an error.
 func (c *core) Group(ranks ...int) (Group, error) { return epoch.NewGroup(c.size, ranks...) }
 
-// Group is a set of ranks.
+// Group is a set of ranks for Start and Post, which the method Group of a Window makes.
 type Group = epoch.Group
 
 // peer gives rank's part of the window, mapping it at first use.
@@ -366,10 +366,13 @@ func (v *view) reach(op string, target, displacement, count int) (*peer, error) 
 	}
 	t := &v.targets[target]
 	if displacement < 0 {
-		return refuse(fmt.Errorf("%w: negative displacement", ErrArgument))
+		return refuse(fmt.Errorf("%w: negative displacement, allowed are 0 to %d", ErrArgument, max(t.count-count, 0)))
 	}
 	if count > t.count || displacement > t.count-count {
-		return refuse(fmt.Errorf("%w: it has %d elements", ErrRange, t.count))
+		if count > t.count {
+			return refuse(fmt.Errorf("%w: it has %d elements", ErrRange, t.count))
+		}
+		return refuse(fmt.Errorf("%w: it has %d elements, so allowed are 0 to %d", ErrRange, t.count, t.count-count))
 	}
 	if err := v.world.Failure(target); err != nil {
 		return refuse(err)

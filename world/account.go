@@ -52,6 +52,34 @@ func (s *Stats) accounts() []Account {
 	return rows
 }
 
+// checkFiles tells whether what is wanted of a rank that uses the network, or not, can be written.
+func (s *settings) checkFiles(network bool) error {
+	if err := s.checkTrace(network); err != nil {
+		return err
+	}
+	return s.checkStats()
+}
+
+// checkStats tells whether there can be a table, if one is wanted.
+func (s *settings) checkStats() error {
+	if s.statsTo == "" || s.statsTo == "-" {
+		return nil
+	}
+	file, err := openStats(s.statsTo)
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+func openStats(to string) (*os.File, error) {
+	file, err := os.OpenFile(to, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
+	if err != nil {
+		return nil, fmt.Errorf("%w: RMA_STATS: %w", ErrEnvironment, err)
+	}
+	return file, nil
+}
+
 // writeAccounts writes the table, if one is wanted, at once.
 func (w *World) writeAccounts() error {
 	to := w.settings.statsTo
@@ -68,9 +96,9 @@ func (w *World) writeAccounts() error {
 		_, err := os.Stderr.Write(text)
 		return err
 	}
-	file, err := os.OpenFile(to, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
+	file, err := openStats(to)
 	if err != nil {
-		return fmt.Errorf("%w: RMA_STATS: %w", ErrEnvironment, err)
+		return err
 	}
 	if _, err = file.Write(text); err == nil {
 		err = file.Close()

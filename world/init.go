@@ -20,7 +20,7 @@ func WithPatience(d time.Duration) Option { return func(s *settings) { s.patienc
 
 // Init joins the job that a process manager has started this process for: rmarun,
 // or another that serves PMI-1, such as MPICH's mpiexec and Slurm's srun --mpi=pmi2.
-// Where there is none, RMA_ROOT, RMA_RANK, RMA_SIZE and RMA_KEY_FILE in the environment
+// Where there is none, RMA_ROOT, RMA_RANK and RMA_SIZE in the environment, with RMA_KEY_FILE,
 // say which rank this is and where rank 0 brings all together: see package root. A
 // process that nobody has started so is a world of one.
 //

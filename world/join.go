@@ -87,7 +87,7 @@ func join(ctx context.Context, rank, size int, exchange Exchange, s settings) (w
 		}
 	}
 	network := opening{rank: rank, device: networkOf(ranks), near: near(ranks), key: ranks[0].key}
-	if err := s.checkTrace(wanted[networkCard]); err != nil {
+	if err := s.checkFiles(wanted[networkCard]); err != nil {
 		return nil, decline(ctx, exchange, rank, s, err)
 	}
 	if wanted[networkCard] {

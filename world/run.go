@@ -110,7 +110,7 @@ func localWorlds(ctx context.Context, n int, s settings) ([]*World, error) {
 	if s.device == tcpDevice || s.device == ibvDevice {
 		return networkWorlds(ctx, n, s)
 	}
-	if err := s.checkTrace(false); err != nil {
+	if err := s.checkFiles(false); err != nil {
 		return nil, err
 	}
 	fabric := shm.NewFabric()

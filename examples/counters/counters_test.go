@@ -67,10 +67,10 @@ func TestRefused(t *testing.T) {
 		{[]string{"-serve", "a:1", "1=1"}, "-serve takes no arguments"},
 		{[]string{"-serve", "a:1", "-clients", "0"}, "-counters 1024, -clients 0: there must be 1 of each at least"},
 		{[]string{"-at", "b:1"}, "no INDEX=NUMBER"},
-		{[]string{"-at", "b:1", "x"}, `"x" is no INDEX=NUMBER`},
-		{[]string{"-at", "b:1", "1=x"}, `"1=x" is no INDEX=NUMBER`},
+		{[]string{"-at", "b:1", "x"}, `"x" is no INDEX=NUMBER, of an index from 0 and a number from -9223372036854775808 to 9223372036854775807`},
+		{[]string{"-at", "b:1", "1=x"}, `"1=x" is no INDEX=NUMBER, of an index from 0 and a number from -9223372036854775808 to 9223372036854775807`},
 		{[]string{"-at", "b:1", "-1=1"}, "flag provided but not defined: -1"},
-		{[]string{"-at", "b:1", "1=1", "-1=1"}, `"-1=1" is no INDEX=NUMBER`},
+		{[]string{"-at", "b:1", "1=1", "-1=1"}, `"-1=1" is no INDEX=NUMBER, of an index from 0 and a number from -9223372036854775808 to 9223372036854775807`},
 		{[]string{"-x"}, "flag provided but not defined: -x"},
 	} {
 		var out, errout bytes.Buffer

@@ -14,6 +14,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/signal"
 	"strconv"
@@ -115,7 +116,7 @@ func parse(args []string) (all []addition, err error) {
 			a.number, err = strconv.ParseInt(number, 10, 64)
 		}
 		if err != nil || a.index < 0 {
-			return nil, fmt.Errorf("%w: %q is no INDEX=NUMBER", errUsage, arg)
+			return nil, fmt.Errorf("%w: %q is no INDEX=NUMBER, of an index from 0 and a number from %d to %d", errUsage, arg, math.MinInt64, math.MaxInt64)
 		}
 		all = append(all, a)
 	}

@@ -40,9 +40,9 @@
 // # 4. On a cluster (example Cluster)
 //
 // Programs call [world.Init], and are started by cmd/rmarun, MPICH's mpiexec or srun; without a launcher by a shell on each
-// host, with RMA_ROOT, RMA_RANK and RMA_SIZE. Ranks on one host share memory, others use TCP, or RDMA cards where the program
-// was built for them. Nothing in the program changes. On networks that are not only the job's, RMA_KEY_FILE or
-// world.WithTLS says who may join.
+// host, with RMA_ROOT, RMA_RANK, RMA_SIZE and RMA_KEY_FILE, a key that says who may join. Ranks on one host share memory,
+// others use TCP, or RDMA cards where the program was built for them. Nothing in the program changes. On networks that are
+// not only the job's, world.WithTLS encrypts.
 //
 // # 5. Failure (example Failure)
 //

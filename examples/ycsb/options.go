@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os/exec"
 	"strings"
 
 	"github.com/onesided/rma/examples/kernel"
@@ -49,7 +50,7 @@ func (o *options) define(f *kernel.Flags) {
 	f.StringVar(&o.distribution, "distribution", o.distribution, zipf+" or "+uniform)
 	f.Number(&o.batch, "batch", 1, 100_000, "carry out `n` operations together")
 	f.Number(&o.operations, "operations", 1, 1_000_000_000, "carry out `n` operations on all ranks together")
-	f.BoolVar(&o.redis, "redis", false, "put the load on Redis too")
+	f.BoolVar(&o.redis, "redis", false, "put the load on Redis too, by redis-server and redis-benchmark")
 }
 
 // check says what is wrong with flags that are no numbers, and finds the workload.
@@ -61,6 +62,13 @@ func (o *options) check() error {
 	}
 	if o.distribution != zipf && o.distribution != uniform {
 		return fmt.Errorf("-distribution %q, allowed are %s and %s", o.distribution, zipf, uniform)
+	}
+	if o.redis {
+		for _, program := range []string{"redis-server", "redis-benchmark"} {
+			if _, err := exec.LookPath(program); err != nil {
+				return fmt.Errorf("-redis: %w (Debian: redis-server and redis-tools)", err)
+			}
+		}
 	}
 	return nil
 }

@@ -4,7 +4,7 @@ import "errors"
 
 var (
 	// ErrNoRoot: the environment names no root.
-	ErrNoRoot = errors.New("root: none of RMA_ROOT, RMA_RANK, RMA_SIZE and RMA_KEY_FILE is set")
+	ErrNoRoot = errors.New("root: none of RMA_ROOT, RMA_RANK and RMA_SIZE is set")
 	// ErrSettings: the settings make no sense.
 	ErrSettings = errors.New("root: invalid settings")
 	// ErrListen: rank 0 cannot listen where the root has to be.

@@ -58,11 +58,12 @@ const (
 	keyVariable  = "RMA_KEY_FILE"
 )
 
-// FromEnvironment reads the settings from the environment. It is ErrNoRoot if none of
-// the variables is set; an empty one counts as not set.
+// FromEnvironment reads the settings from the environment. It is ErrNoRoot if no root,
+// rank or size is set, though there may be a key, which is for served windows, too; an empty variable
+// counts as not set.
 func FromEnvironment() (*Settings, error) {
 	set := 0
-	for _, name := range []string{rootVariable, rankVariable, sizeVariable, keyVariable} {
+	for _, name := range []string{rootVariable, rankVariable, sizeVariable} {
 		if os.Getenv(name) != "" {
 			set++
 		}

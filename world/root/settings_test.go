@@ -72,6 +72,10 @@ func TestFromEnvironment(t *testing.T) {
 		}
 		_, err := FromEnvironment()
 		require.ErrorIs(t, err, ErrNoRoot)
+		// Who serves a window has one.
+		t.Setenv("RMA_KEY_FILE", key)
+		_, err = FromEnvironment()
+		require.ErrorIs(t, err, ErrNoRoot)
 	})
 }
 
