@@ -26,7 +26,8 @@ environment of each rank: PMI_FD, PMI_RANK (0 to N-1), PMI_SIZE (N),
 
 exit status: the first failed rank's, 128 + number if a signal ended it; the first
   abort's, which is not 0; 1 if the job could not be started or its output not be
-  written; 2 for wrong usage.
+  written; 2 for wrong usage. A rank that ends with 0 without closing its World is named,
+  but has not failed.
 
 examples:
   rmarun -n 4 ./examples/wordcount -verify /usr/share/doc

@@ -284,6 +284,13 @@ func TestUnclosed(t *testing.T) {
 		j.end(t)
 		require.Equal(t, 1, strings.Count(j.output.String(), "closing its World"), "%s", j.output.String())
 	}
+	for range 20 {
+		_, stderr, exit := runJob(t, "unclosed all", "-n", "2", "SELF")
+		require.Zero(t, exit)
+		for rank := range 2 {
+			require.Contains(t, stderr, fmt.Sprintf("rmarun: rank %d has ended without closing its World\n", rank))
+		}
+	}
 	for range 5 {
 		_, stderr, exit := runJob(t, "unclosed 3", "-n", "2", "SELF")
 		require.Equal(t, 3, exit)

@@ -45,9 +45,12 @@ var roles = map[string]func(rank, argument string){
 		}
 		time.Sleep(time.Hour)
 	},
-	// unclosed has rank 1 join and end with a status, or go on without its connection; then rank 0 waits.
+	// unclosed has rank 1 join and end with a status, or go on without its connection; then rank 0 waits. Or all end.
 	"unclosed": func(rank, how string) {
 		client := manager()
+		if how == "all" {
+			os.Exit(0)
+		}
 		if rank != "1" {
 			_ = client.Finalize()
 			wait()

@@ -107,9 +107,7 @@ func (j *job) watch(signals <-chan os.Signal) int {
 		case number := <-j.lost:
 			// The rank has ended, of which the end comes of itself, or closed its
 			// connection and goes on, which others wait for in vain.
-			r := j.ranks[number]
-			r.lost = true
-			if j.unclosed(r); !r.done {
+			if r := j.ranks[number]; !j.lose(r) {
 				time.AfterFunc(leaveTime, func() { j.late <- r })
 			}
 		case r := <-j.late:
@@ -129,8 +127,38 @@ func (j *job) watch(signals <-chan os.Signal) int {
 			j.signal(syscall.SIGKILL)
 		}
 	}
+	j.settle()
 	j.summarize()
 	return j.status()
+}
+
+// settle hears how the connections of ranks that have ended did, which takes no time but where somebody has inherited one.
+func (j *job) settle() {
+	served := make(chan struct{})
+	go func() {
+		j.server.Wait()
+		close(served)
+	}()
+	for limit := time.After(leaveTime); ; {
+		select {
+		case number := <-j.lost:
+			j.lose(j.ranks[number])
+		case <-limit:
+			return
+		case <-served:
+			for len(j.lost) > 0 {
+				j.lose(j.ranks[<-j.lost])
+			}
+			return
+		}
+	}
+}
+
+// lose takes note of a rank whose connection has ended without a word, and tells whether the rank has ended, too.
+func (j *job) lose(r *rank) (ended bool) {
+	r.lost = true
+	j.unclosed(r)
+	return r.done
 }
 
 // end takes note of a rank whose process has ended.

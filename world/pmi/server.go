@@ -103,6 +103,9 @@ func (s *Server) Serve(conn net.Conn, rank int) {
 	s.serving.Go(c.run)
 }
 
+// Wait returns when the connections of all ranks have ended.
+func (s *Server) Wait() { s.serving.Wait() }
+
 // Close ends every connection and returns when nothing of the server runs.
 func (s *Server) Close() error {
 	s.mu.Lock()
