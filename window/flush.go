@@ -112,14 +112,14 @@ func (r Request) vain() error {
 	if c.closed.Load() {
 		return fmt.Errorf("window: Request.Test: %w", errClosed)
 	}
-	return c.targetFailure("window: Request.Test", r.deferred.link.Rank())
+	return c.targetFailure("window.Request.Test", r.deferred.link.Rank())
 }
 
 // flushed ends the Wait or the Test of RFlush's request.
 func (r Request) flushed(call string, err error) error {
 	c, target := r.deferred.core, r.deferred.link.Rank()
 	if err != nil {
-		return c.blame("window: Request."+call, target, err)
+		return c.blame("window.Request."+call, target, err)
 	}
 	r.deferred.learn()
 	return c.completedOf("Request."+call, target, true, r.generation)
