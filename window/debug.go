@@ -395,7 +395,7 @@ func (c *core) completed(call string, target int, all bool) error {
 	return c.completedOf(call, target, all, lastGeneration)
 }
 
-// lastGeneration is of no use yet.
+// lastGeneration is behind all.
 const lastGeneration = math.MaxUint64
 
 // completedOf is completed that completes what was used up to a generation.

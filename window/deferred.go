@@ -315,7 +315,7 @@ func (d *deferred) beginFlush(ctx context.Context, before uint64, late *lateFlus
 	if d.starts != before+1 || !d.loaded {
 		var ok bool
 		if m, ok = d.link.Push(); !ok {
-			return world.Mark{}, crowded, nil
+			return world.Mark{}, unasked, nil
 		}
 	}
 	if late != nil {
@@ -405,8 +405,8 @@ const (
 	staying
 	// riding: it is complete when what it rides with has been granted.
 	riding
-	// crowded: there was no room to ask for the end of a flush.
-	crowded
+	// unasked: there was no room to ask for the end of a flush.
+	unasked
 )
 
 // sent has an operation on its way that joined the queue when that had been sent so often,

@@ -11,11 +11,7 @@ import (
 // What a root has on its board is read once by all, also by those that are slow, whatever calls lie between two
 // broadcasts: so many that numbers wrap.
 func TestBoard(t *testing.T) {
-	n := 2*runtime.GOMAXPROCS(0) + 1
-	if n > mostAtBoard {
-		t.Skip("skipped: there are too many cores for ranks to share them")
-	}
-	const far = 3 * boardSlots
+	const n, far = 5, 3 * boardSlots
 	require.NoError(t, Run(t.Context(), n, func(ctx context.Context, w *World) error {
 		require.True(t, w.onBoard(8))
 		require.False(t, w.onBoard(mostOnBoard+1))
@@ -44,7 +40,7 @@ func TestBoard(t *testing.T) {
 			}
 		}
 		return nil
-	}))
+	}, func(s *settings) { s.cores = 2 }))
 }
 
 // jump has a rank go on as if it had made so many calls, the last of which were barriers: its ledger has none that

@@ -59,11 +59,18 @@ func TestSharedMemoryAcrossHosts(t *testing.T) {
 	require.ErrorContains(t, errs[1], `its RMA_HOST is unset (automatic choice), this rank's "b", and RMA_DEVICE allows shared memory only`)
 }
 
-// rootJob is the environment of a job without a manager.
-func rootJob(t *testing.T, address string, size int) func(rank int) []string {
+// keyFile has a job's key.
+func keyFile(t *testing.T) string {
 	t.Helper()
 	key := filepath.Join(t.TempDir(), "key")
 	require.NoError(t, os.WriteFile(key, []byte(strings.Repeat("0123456789abcdef", 4)+"\n"), 0o600))
+	return key
+}
+
+// rootJob is the environment of a job without a manager.
+func rootJob(t *testing.T, address string, size int) func(rank int) []string {
+	t.Helper()
+	key := keyFile(t)
 	return func(rank int) []string {
 		return []string{"PMI_FD=", "PMI_RANK=", "PMI_SIZE=", "RMA_ROOT=" + address, fmt.Sprint("RMA_RANK=", rank), fmt.Sprint("RMA_SIZE=", size), "RMA_KEY_FILE=" + key}
 	}
@@ -139,6 +146,20 @@ func TestInitTellsWhatItWaitsFor(t *testing.T) {
 		require.Contains(t, log.String(), "level=WARN")
 		require.Contains(t, log.String(), "no such host")
 	}
+}
+
+// A key without a root is for who serves windows, and is alone.
+func TestKeyAlone(t *testing.T) {
+	environment(t, nil)
+	t.Setenv("RMA_KEY_FILE", keyFile(t))
+	w, err := world.Init(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 1, w.Size())
+	// Without a key it would be refused.
+	l, err := world.Listen(t.Context(), "0.0.0.0:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	require.NoError(t, w.Close())
 }
 
 // A wrong address is an error also where nothing would listen.

@@ -257,7 +257,7 @@ func (m *Meeting) hear(ctx context.Context, op string, word *atomic.Uint32, numb
 			}
 		}
 		if err := wait.Pause(ctx); err != nil {
-			return fmt.Errorf("world: %s: %w%s", op, err, m.missing(word, number, from))
+			return fmt.Errorf("world: %s: %w%s", op, err, m.missing(number, from))
 		}
 	}
 	return nil
@@ -265,15 +265,10 @@ func (m *Meeting) hear(ctx context.Context, op string, word *atomic.Uint32, numb
 
 // missing is whom a call waits for that its context has cut short, as far as this rank can see: those which have not
 // come to the meeting, or the one that it should hear of.
-func (m *Meeting) missing(word *atomic.Uint32, number uint32, from int) string {
+func (m *Meeting) missing(number uint32, from int) string {
 	var late []int
-	for rank := range m.world.size {
-		if m.own.come().Load() != number || rank == m.world.rank || !m.world.Mapped(rank) {
-			continue
-		}
-		if b, err := m.block("", rank); err == nil && !reached(b.come(), number) {
-			late = append(late, rank)
-		}
+	if m.own.come().Load() == number {
+		late = m.late(number)
 	}
 	switch {
 	case len(late) == 0 && from >= 0:
@@ -289,6 +284,19 @@ func (m *Meeting) missing(word *atomic.Uint32, number uint32, from int) string {
 		text += fmt.Sprintf(" and %d more", len(late)-most)
 	}
 	return fmt.Sprintf(": ranks %s have not come", text)
+}
+
+// late are the ranks that this one maps and that have not come to a number.
+func (m *Meeting) late(number uint32) (late []int) {
+	for rank := range m.world.size {
+		if rank == m.world.rank || !m.world.Mapped(rank) {
+			continue
+		}
+		if b, err := m.block("", rank); err == nil && !reached(b.come(), number) {
+			late = append(late, rank)
+		}
+	}
+	return late
 }
 
 // failure is the error of a meeting when a rank has failed.
