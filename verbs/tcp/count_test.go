@@ -75,21 +75,22 @@ func TestOneAcknowledgement(t *testing.T) {
 }
 
 // The acknowledgement of a message goes with an answer that comes before the next poll, or else in that. That
-// of a write, which nobody answers, goes at once.
+// of a write, which nobody answers, goes at once, also where only the message behind it asks for one.
 func TestRiding(t *testing.T) {
 	for _, c := range []struct {
 		name          string
-		asks          kind
+		asks          []kind
 		answer        bool
 		without       Optimization
 		sleeper       bool
 		first, second []kind
 	}{
-		{"a message without an answer", kindSend, false, 0, false, nil, []kind{kindAcknowledge}},
-		{"a message with an answer", kindSend, true, 0, false, nil, []kind{kindWrite}},
-		{"a message, riding left out", kindSend, true, Riding, false, []kind{kindAcknowledge}, []kind{kindWrite}},
-		{"a write", kindWrite, true, 0, false, []kind{kindAcknowledge}, []kind{kindWrite}},
-		{"a message while somebody sleeps", kindSend, true, 0, true, []kind{kindAcknowledge}, []kind{kindWrite}},
+		{"a message without an answer", []kind{kindSend}, false, 0, false, nil, []kind{kindAcknowledge}},
+		{"a message with an answer", []kind{kindSend}, true, 0, false, nil, []kind{kindWrite}},
+		{"a message, riding left out", []kind{kindSend}, true, Riding, false, []kind{kindAcknowledge}, []kind{kindWrite}},
+		{"a write", []kind{kindWrite}, true, 0, false, []kind{kindAcknowledge}, []kind{kindWrite}},
+		{"a message behind a write", []kind{kindWrite, kindSend}, true, 0, false, []kind{kindAcknowledge}, []kind{kindWrite}},
+		{"a message while somebody sleeps", []kind{kindSend}, true, 0, true, []kind{kindAcknowledge}, []kind{kindWrite}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newStage(t)
@@ -99,7 +100,7 @@ func TestRiding(t *testing.T) {
 			}
 			kinds := func() (kinds []kind) {
 				for _, f := range s.said(t) {
-					require.EqualValues(t, 1, f.acked)
+					require.EqualValues(t, len(c.asks), f.acked)
 					kinds = append(kinds, f.kind)
 				}
 				return kinds
@@ -107,7 +108,13 @@ func TestRiding(t *testing.T) {
 			s.device.aloneUntil = s.device.Now() + time.Minute
 			s.device.drive() // does the errands of a new connection
 			require.Zero(t, s.device.errands.Load()+s.device.riders.Load())
-			s.feed = message(frame{kind: c.asks, request: 1, flags: flagSignalled, rkey: openKey, address: s.base, operand: messageOperand(8, 0)}, text(8))
+			for i, asks := range c.asks {
+				f := frame{kind: asks, request: uint32(i + 1), rkey: openKey, address: s.base, operand: messageOperand(8, 0)}
+				if i == len(c.asks)-1 {
+					f.flags = flagSignalled
+				}
+				s.feed = append(s.feed, message(f, text(8))...)
+			}
 			s.device.drive()
 			require.Equal(t, c.first, kinds())
 			if c.answer {

@@ -47,6 +47,8 @@ type output struct {
 	refused                         bool
 	refusal                         frame
 	bye                             uint64
+	// written: what is not acknowledged has a write among it.
+	written bool
 	// said: the last word is in a batch, ended: it has left, broken: nothing leaves
 	// any more.
 	said, ended, broken bool
@@ -295,7 +297,7 @@ func (o *output) grow(n int) []byte {
 func (c *connection) put(f *frame) {
 	f.acked, f.granted = c.in.carried, c.requests.posted
 	c.requests.announced = f.granted
-	c.out.acknowledge = false
+	c.out.acknowledge, c.out.written = false, false
 	c.alight()
 	f.encode(c.out.grow(headerSize))
 	if f.kind != kindAcknowledge {

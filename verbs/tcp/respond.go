@@ -134,13 +134,15 @@ func (c *connection) messagePlaced() {
 	}
 	in.open, in.region = false, nil
 	in.carried = m.request
+	c.out.written = c.out.written || m.kind != kindSend
 	if m.flags&flagSignalled != 0 {
 		c.out.acknowledge = true
 		if m.kind != kindSend {
 			c.device.served.Add(1)
 		}
-		// To a message there is likely to be an answer; a write is nobody's to answer.
-		if m.kind == kindSend && c.device.options.has(Riding) {
+		// To a message there is likely to be an answer; a write is nobody's to answer, and whoever waits for one
+		// may have only the message behind it signalled.
+		if !c.out.written && c.device.options.has(Riding) {
 			c.ride()
 		} else {
 			c.alight()
