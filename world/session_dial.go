@@ -60,10 +60,12 @@ const callAgain = 50 * time.Millisecond
 // call gives a line to a server, which has proved the key. A server that many call at once hangs up
 // on some: those call again.
 func (s *settings) call(ctx context.Context, address, host string, key []byte) (net.Conn, error) {
+	// hungUp is how the call before ended: what comes of this one, in the time that is left, says less.
+	var hungUp error
 	for {
 		raw, err := s.line().Dialer(proofTime).DialContext(ctx, "tcp", address)
 		if err != nil {
-			return nil, errors.Join(err, ended(ctx))
+			return nil, errors.Join(hungUp, err, ended(ctx))
 		}
 		if key := s.key; key == nil && !isLoopback(raw.RemoteAddr()) {
 			_ = raw.Close()
@@ -89,8 +91,9 @@ func (s *settings) call(ctx context.Context, address, host string, key []byte) (
 		}
 		_ = raw.Close()
 		if !proof.Ended(err) || ctx.Err() != nil {
-			return nil, err
+			return nil, errors.Join(hungUp, err)
 		}
+		hungUp = err
 		select {
 		case <-ctx.Done():
 			return nil, errors.Join(err, ended(ctx))

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"math/big"
 	"net"
+	"syscall"
 	"testing"
 	"time"
 
@@ -172,6 +173,22 @@ func TestSessionRefused(t *testing.T) {
 	require.ErrorContains(t, err, "RMA_KEY_FILE")
 	_, err = world.Listen(t.Context(), "127.0.0.1:0", world.WithKey(key), world.WithTLS(new(tls.Config)))
 	require.ErrorContains(t, err, "certificate")
+}
+
+// Who is hung up on is told of that, although what then comes of calling again is another error.
+func TestSessionHungUp(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	go func() {
+		conn, err := l.Accept()
+		_ = l.Close()
+		if err == nil {
+			_ = conn.Close()
+		}
+	}()
+	_, err = world.Dial(t.Context(), l.Addr().String(), world.WithKey(proof.NewKey()), world.WithTLS(certified(t)))
+	require.ErrorContains(t, err, "TLS")
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 }
 
 // Who says nothing, or anything else, keeps nobody else out.
