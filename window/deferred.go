@@ -65,7 +65,7 @@ type deferred struct {
 	// and expectedSome. It is 0 if there is none.
 	expected atomic.Uint64
 	// hold is how far the lock of the rank is, and kind of which kind; loaded tells that the
-	// operations sent last ride with it, riding where their answer goes.
+	// operations sent last ride with it, and are complete when it is granted, riding where their answer goes.
 	hold   hold
 	kind   LockKind
 	loaded bool
@@ -343,6 +343,7 @@ func (d *deferred) ended(ctx context.Context, err error) error {
 	if err != nil {
 		d.drop()
 	}
+	d.loaded = false
 	d.sentNow()
 	return err
 }

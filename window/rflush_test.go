@@ -166,17 +166,26 @@ func TestRFlush(t *testing.T) {
 		require.NoError(t, world.Simulate(t.Context(), simulator(t, "ndr-2024", 1), 2, scripted(flushOnce)))
 	})
 	t.Run("side by side", func(t *testing.T) { worldtest.Run(t, 3, flushes) })
-	t.Run("served", func(t *testing.T) {
-		silent, serve := make(chan struct{}), make(chan struct{})
-		require.NoError(t, world.Run(t.Context(), 2, scripted(func(s *script) { flushUnserved(s, silent, serve) }), worldtest.OptionsApart()...))
-	})
+	for name, rode := range map[string]bool{"served": false, "served, behind what rode with a lock": true} {
+		t.Run(name, func(t *testing.T) {
+			silent, serve := make(chan struct{}), make(chan struct{})
+			require.NoError(t, world.Run(t.Context(), 2, scripted(func(s *script) { flushUnserved(s, rode, silent, serve) }), worldtest.OptionsApart()...))
+		})
+	}
 	t.Run("locks", func(t *testing.T) { worldtest.Apart(t, 2, flushWaits); worldtest.TCP(t, 2, flushWaits) })
 }
 
 // flushUnserved has an accumulate sent to a rank that serves nothing from silent until serve: its flush is not complete.
-func flushUnserved(s *script, silent, serve chan struct{}) {
-	win := allocate[int64](s, 1)
-	s.ok(win.LockAll(s.ctx))
+// One before rode with the lock, or there was none.
+func flushUnserved(s *script, rode bool, silent, serve chan struct{}) {
+	win := allocate[int64](s, 2)
+	if rode {
+		s.ok(win.Lock(s.ctx, window.Shared, 1))
+		s.ok(win.Accumulate(window.Sum, []int64{7}, 1, 1))
+		s.ok(win.Flush(s.ctx, 1))
+	} else {
+		s.ok(win.LockAll(s.ctx))
+	}
 	s.ok(s.w.Barrier(s.ctx))
 	if s.w.Rank() == 1 {
 		s.w.Exclude(func() {
@@ -188,17 +197,23 @@ func flushUnserved(s *script, silent, serve chan struct{}) {
 		s.ok(win.Accumulate(window.Sum, []int64{7}, 1, 0))
 		r, err := win.RFlush(1)
 		s.ok(err)
-		for range 100 {
-			done, err := r.Test()
-			s.ok(err)
-			s.check(!done, "complete at a rank that has not served it")
-			time.Sleep(100 * time.Microsecond)
-		}
-		close(serve)
+		func() {
+			defer close(serve)
+			for range 100 {
+				done, err := r.Test()
+				s.ok(err)
+				s.check(!done, "complete at a rank that has not served it")
+				time.Sleep(100 * time.Microsecond)
+			}
+		}()
 		finish(s, r, true)
 	}
 	s.ok(s.w.Barrier(s.ctx))
 	s.check(s.w.Rank() == 0 || win.Local()[0] == 7, "there is %d", win.Local()[0])
-	s.ok(win.UnlockAll(s.ctx))
+	if rode {
+		s.ok(win.Unlock(s.ctx, 1))
+	} else {
+		s.ok(win.UnlockAll(s.ctx))
+	}
 	s.ok(win.Close())
 }

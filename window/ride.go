@@ -150,7 +150,7 @@ func (d *deferred) ride(ctx context.Context, m *world.Message, hold hold, all bo
 		d.unpack()
 		return err
 	}
-	d.arrivals, d.hold, d.loaded = nil, hold, d.packet.Operations() > 0
+	d.arrivals, d.hold, d.loaded = nil, hold, hold != settled && d.packet.Operations() > 0
 	d.unpack()
 	if all {
 		d.queue.Drop(len(d.queue.Operations))
