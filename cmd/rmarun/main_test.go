@@ -299,6 +299,14 @@ func TestUnclosed(t *testing.T) {
 	}
 }
 
+// An abort is heard although all ranks have ended.
+func TestAbortAtTheEnd(t *testing.T) {
+	for range 60 {
+		_, stderr, exit := runJob(t, "abandon 7", "-n", "1", "SELF")
+		require.Equal(t, 7, exit, "%s", stderr)
+	}
+}
+
 // A signal while the package is built ends that, and what was made for it goes.
 func TestSignalWhileBuilding(t *testing.T) {
 	self, err := os.Executable()

@@ -63,6 +63,12 @@ var roles = map[string]func(rank, argument string){
 		_ = client.Close()
 		wait()
 	},
+	// abandon has each rank abort the job with a status, and end with 0.
+	"abandon": func(_, argument string) {
+		status, _ := strconv.Atoi(argument)
+		_ = manager().Abort(status)
+		os.Exit(0)
+	},
 	// bury has rank 1 fail, and rank 0 print so many lines when it is ended for that.
 	"bury": func(rank, argument string) {
 		ended := termination()

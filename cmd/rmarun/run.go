@@ -116,11 +116,7 @@ func (j *job) watch(signals <-chan os.Signal) int {
 				fmt.Fprintf(os.Stderr, "rmarun: rank %d has left the job without closing its World, and goes on\n", r.number)
 			}
 		case a := <-j.aborts:
-			if j.aborted == nil {
-				j.aborted = &a
-				fmt.Fprintf(os.Stderr, "rmarun: rank %d aborted the job with status %d\n", a.rank, a.status)
-			}
-			j.stop()
+			j.abort(a)
 		case s := <-signals:
 			j.forward(s.(syscall.Signal))
 		case <-j.grace:
@@ -144,8 +140,10 @@ func (j *job) settle() {
 		case number := <-j.lost:
 			j.lose(j.ranks[number])
 		case <-limit:
+			j.hearAborts()
 			return
 		case <-served:
+			j.hearAborts()
 			for len(j.lost) > 0 {
 				j.lose(j.ranks[<-j.lost])
 			}
@@ -154,8 +152,25 @@ func (j *job) settle() {
 	}
 }
 
+// hearAborts takes note of what ranks have said before their connections ended.
+func (j *job) hearAborts() {
+	for len(j.aborts) > 0 {
+		j.abort(<-j.aborts)
+	}
+}
+
+// abort takes note of a rank that has aborted the job.
+func (j *job) abort(a abort) {
+	if j.aborted == nil {
+		j.aborted = &a
+		fmt.Fprintf(os.Stderr, "rmarun: rank %d aborted the job with status %d\n", a.rank, a.status)
+	}
+	j.stop()
+}
+
 // lose takes note of a rank whose connection has ended without a word, and tells whether the rank has ended, too.
 func (j *job) lose(r *rank) (ended bool) {
+	j.hearAborts()
 	r.lost = true
 	j.unclosed(r)
 	return r.done
