@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"github.com/onesided/rma/world"
 )
 
 // Flush returns when every operation of this rank on target is complete there, for
@@ -112,7 +114,12 @@ func (r Request) vain() error {
 	if c.closed.Load() {
 		return fmt.Errorf("window: Request.Test: %w", errClosed)
 	}
-	return c.targetFailure("window.Request.Test", r.deferred.link.Rank())
+	const call = "window.Request.Test"
+	target := r.deferred.link.Rank()
+	if err := c.targetFailure(call, target); err != nil || !c.world.Gone(target) {
+		return err
+	}
+	return &world.PeerError{Rank: target, Op: call, Cause: world.ErrLeft}
 }
 
 // flushed ends the Wait or the Test of RFlush's request.

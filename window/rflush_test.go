@@ -172,7 +172,28 @@ func TestRFlush(t *testing.T) {
 			require.NoError(t, world.Run(t.Context(), 2, scripted(func(s *script) { flushUnserved(s, rode, silent, serve) }), worldtest.OptionsApart()...))
 		})
 	}
+	t.Run("of one who leaves", func(t *testing.T) {
+		require.NoError(t, world.Run(t.Context(), 2, scripted(flushOfLeaver), worldtest.OptionsApart()...))
+	})
 	t.Run("locks", func(t *testing.T) { worldtest.Apart(t, 2, flushWaits); worldtest.TCP(t, 2, flushWaits) })
+}
+
+// flushOfLeaver has a flush wait for the lock of a rank that leaves with it: Test tells.
+func flushOfLeaver(s *script) {
+	win := allocate[int64](s, 1)
+	if s.w.Rank() == 1 {
+		s.ok(win.Lock(s.ctx, window.Exclusive, 1))
+		s.ok(s.w.Barrier(s.ctx))
+		return
+	}
+	s.ok(s.w.Barrier(s.ctx))
+	s.ok(win.Lock(s.ctx, window.Shared, 1))
+	s.ok(win.Put([]int64{1}, 1, 0))
+	r, err := win.RFlush(1)
+	for done := false; !done && err == nil; {
+		done, err = r.Test()
+	}
+	s.fails(err, world.ErrLeft)
 }
 
 // flushUnserved has an accumulate sent to a rank that serves nothing from silent until serve: its flush is not complete.

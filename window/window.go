@@ -366,7 +366,10 @@ func (v *view) reach(op string, target, displacement, count int) (*peer, error) 
 	}
 	t := &v.targets[target]
 	if displacement < 0 {
-		return refuse(fmt.Errorf("%w: negative displacement, allowed are 0 to %d", ErrArgument, max(t.count-count, 0)))
+		if count > t.count {
+			return refuse(fmt.Errorf("%w: negative displacement, and it has %d elements", ErrArgument, t.count))
+		}
+		return refuse(fmt.Errorf("%w: negative displacement, allowed are 0 to %d", ErrArgument, t.count-count))
 	}
 	if count > t.count || displacement > t.count-count {
 		if count > t.count {

@@ -60,9 +60,13 @@ func (s *settings) checkFiles(network bool) error {
 	return s.checkStats()
 }
 
-// checkStats tells whether there can be a table, if one is wanted.
+// checkStats tells whether there can be a table, if one is wanted. What is no file, such as a pipe, is left alone: who
+// reads it would see an end.
 func (s *settings) checkStats() error {
 	if s.statsTo == "" || s.statsTo == "-" {
+		return nil
+	}
+	if info, err := os.Stat(s.statsTo); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 		return nil
 	}
 	file, err := openStats(s.statsTo)

@@ -286,13 +286,11 @@ func (m *Meeting) missing(number uint32, from int) string {
 	return fmt.Sprintf(": ranks %s have not come", text)
 }
 
-// late are the ranks that this one maps and that have not come to a number.
+// late are the ranks whose blocks this one has mapped and that have not come to a number. To map others takes long where
+// one does not answer.
 func (m *Meeting) late(number uint32) (late []int) {
 	for rank := range m.world.size {
-		if rank == m.world.rank || !m.world.Mapped(rank) {
-			continue
-		}
-		if b, err := m.block("", rank); err == nil && !reached(b.come(), number) {
+		if b := m.blocks[rank].Load(); rank != m.world.rank && b != nil && !reached(b.come(), number) {
 			late = append(late, rank)
 		}
 	}

@@ -16,8 +16,8 @@ type refusal struct {
 // refusals are the first of each Service between two answers.
 type refusals []refusal
 
-// mostRefusals bounds them: of a Service that was stopped meanwhile nobody takes any. The
-// oldest go first.
+// mostRefusals bounds them: of a Service that was stopped meanwhile nobody takes any. The newest of a Service that has
+// several goes first, and where none has the oldest of all.
 const mostRefusals = 64
 
 func (r *refusals) note(service uint32, behind uint64, err error) {
@@ -25,9 +25,20 @@ func (r *refusals) note(service uint32, behind uint64, err error) {
 		return
 	}
 	if len(*r) == mostRefusals {
-		*r = slices.Delete(*r, 0, 1)
+		last := r.spare()
+		*r = slices.Delete(*r, last, last+1)
 	}
 	*r = append(*r, refusal{service, behind, err})
+}
+
+// spare is the one that makes place for another.
+func (r refusals) spare() int {
+	for i := len(r) - 1; i > 0; i-- {
+		if slices.ContainsFunc(r[:i], func(one refusal) bool { return one.service == r[i].service }) {
+			return i
+		}
+	}
+	return 0
 }
 
 // take takes those to some services, or to any if none is named, that came before so many answers, and gives the

@@ -87,6 +87,18 @@ func TestUntakenRefusals(t *testing.T) {
 	require.Empty(t, r)
 }
 
+// A Service that refuses much takes no place of its own first refusal, nor of another's.
+func TestSparedRefusals(t *testing.T) {
+	var r refusals
+	r.note(8, 0, errors.New("the only of 8"))
+	for behind := range uint64(3 * mostRefusals) {
+		r.note(7, behind, fmt.Errorf("of 7, behind %d", behind))
+	}
+	require.Len(t, r, mostRefusals)
+	require.EqualError(t, r.take([]uint32{7}, 3*mostRefusals), "of 7, behind 0")
+	require.EqualError(t, r.take([]uint32{8}, 1), "the only of 8")
+}
+
 // Of flushes that are begun one behind another each tells what was refused before it, whichever is waited for first.
 func TestRefusalsOfMarks(t *testing.T) {
 	worlds := quiet(t)

@@ -130,6 +130,20 @@ func TestRiding(t *testing.T) {
 	}
 }
 
+// A write that has been acknowledged keeps no message behind it from riding.
+func TestRidingBehindAcknowledged(t *testing.T) {
+	s := newStage(t)
+	s.device.aloneUntil = s.device.Now() + time.Minute
+	s.device.drive()
+	s.said(t)
+	for i, asks := range []kind{kindWrite, kindSend} {
+		f := frame{kind: asks, request: uint32(i + 1), flags: flagSignalled, rkey: openKey, address: s.base, operand: messageOperand(8, 0)}
+		s.feed = message(f, text(8))
+		s.device.drive()
+		require.Len(t, s.said(t), 1-i)
+	}
+}
+
 // Who has received a message and then polls no more, because it waits for something else, still acknowledges it.
 func TestRideEnds(t *testing.T) {
 	near, far := openWith(t, Options{}), openWith(t, Options{})
