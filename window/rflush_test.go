@@ -139,20 +139,24 @@ var flushOfBefore = register("a flush of an epoch before", func(s *script) {
 // flushOnce has operations come behind a flush that could not begin at once, as often as it is looked at: it does not wait
 // for those.
 func flushOnce(s *script) {
-	win := allocate[int64](s, 8)
+	const long = 1 << 13
+	win := allocate[int64](s, 8+long)
 	if s.w.Rank() == 0 {
 		s.ok(win.Lock(s.ctx, window.Shared, 1))
-		s.ok(win.Accumulate(window.Sum, []int64{1}, 1, 0))
+		// It is too long to go with the lock.
+		s.ok(win.Put(make([]int64, long), 1, 8))
 		r, err := win.RFlush(1)
 		s.ok(err)
 		looks := 0
-		for done := false; !done; looks++ {
+		for done := false; !done && looks < 1000; looks++ {
 			s.ok(win.Accumulate(window.Sum, []int64{1}, 1, 1))
-			s.w.Compute(500 * time.Nanosecond)
+			_, err := win.RFlush(1)
+			s.ok(err)
+			s.w.Compute(50 * time.Nanosecond)
 			done, err = r.Test()
 			s.ok(err)
 		}
-		s.check(looks < 50, "%d looks until a flush was complete", looks)
+		s.check(looks < 1000, "%d looks, and a flush is not complete", looks)
 		s.ok(win.Unlock(s.ctx, 1))
 	}
 	s.ok(s.w.Barrier(s.ctx))
