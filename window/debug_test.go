@@ -247,6 +247,23 @@ func TestMisuseSettlesNoOp(t *testing.T) {
 	}), world.WithDebug()))
 }
 
+// Who closes a window too early is told which call has opened an epoch last.
+func TestLastOpener(t *testing.T) {
+	require.NoError(t, world.Run(t.Context(), 1, scripted(func(s *script) {
+		win := allocate[int64](s, 1)
+		group := groupOf(s, win, 0)
+		s.ok(win.Lock(s.ctx, window.Shared, 0))
+		s.ok(win.Unlock(s.ctx, 0))
+		s.ok(win.Post(s.ctx, group))
+		require.ErrorContains(t, win.Close(), "the last was opened by Post at ")
+		s.ok(win.Start(s.ctx, group))
+		require.ErrorContains(t, win.Close(), "the last was opened by Start at ")
+		s.ok(win.Complete(s.ctx))
+		s.ok(win.Wait(s.ctx))
+		s.ok(win.Close())
+	}), world.WithDebug()))
+}
+
 // A result that is read too early is poison, also where its target is mapped; it is there when the call has ended that
 // completes it.
 func TestPoison(t *testing.T) {

@@ -156,6 +156,7 @@ func (c *core) Post(_ context.Context, group Group) error {
 	if err != nil {
 		return fmt.Errorf("window: %w", err)
 	}
+	c.opened("Post")
 	for i := range group.Len() {
 		c.posted[group.Rank(i)].Store(c.epochs.PostNumber(group.Rank(i)))
 	}
