@@ -107,13 +107,15 @@ func (l *Link) askFlush() error {
 	if !l.told {
 		return nil
 	}
-	l.told = false
 	if l.lastTold != l.sequence || l.ring.stamped == len(l.requests) {
-		return l.ask(&Message{Kind: kindFlush}, nil, nil)
+		err := l.ask(&Message{Kind: kindFlush}, nil, nil)
+		l.told = err != nil
+		return err
 	}
 	// What was told last has not left: it asks itself.
 	makeQuestion(l.requests[len(l.requests)-1].Segments[0].Memory[l.lastToldAt:])
 	l.expect(nil)
+	l.told = false
 	return nil
 }
 

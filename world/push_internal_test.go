@@ -1,61 +1,51 @@
 package world
 
 import (
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/verbs"
 )
 
-// Push asks whether what was told has been served, once, and as long as there is room for a question.
-func TestPushAsks(t *testing.T) {
-	worlds := quiet(t)
-	var services [2]echo
-	for rank, w := range worlds {
-		defer w.Serve(7, &services[rank])()
-	}
-	l, err := worlds[0].Link(1)
+// A scarceDevice registers nothing.
+type scarceDevice struct{ verbs.Device }
+
+func (scarceDevice) RegisterMemory([]byte, verbs.Access) (verbs.MemoryRegion, error) {
+	return nil, verbs.ErrShortage
+}
+
+// A Push that had no memory to ask must not have the next one take for asked what was told.
+func TestPushAgain(t *testing.T) {
+	worlds := quiet(t, func(s *settings) { s.inline = 0 })
+	w := worlds[0]
+	defer worlds[1].Serve(7, new(echo))()
+	l, err := w.Link(1)
 	require.NoError(t, err)
-	tell := func() { require.NoError(t, l.Tell(&Message{Kind: FirstKind + 1, Service: 7, X: 1}, nil)) }
-	reached := func(m Mark) {
-		for done := false; !done; runtime.Gosched() {
-			for _, w := range worlds {
-				w.Poll()
-			}
-			done, err = l.Reached(m)
-			require.NoError(t, err)
+	require.NoError(t, l.Flush(t.Context()))
+	require.NoError(t, l.Tell(&Message{Kind: FirstKind + 1, Service: 7, X: 1}, nil))
+	for range 1000 {
+		for _, w := range worlds {
+			w.Poll()
+		}
+		l.Post() // it has left
+	}
+	// No memory for letters.
+	free, cards := w.letters.free, w.letters.cards
+	var scarce [cardKinds]*card
+	for i, c := range cards {
+		if c != nil {
+			scarce[i] = &card{kind: c.kind, attributes: c.attributes, device: scarceDevice{c.device}}
 		}
 	}
-	none, ok := l.Push()
-	require.True(t, ok)
-	require.Zero(t, none.asked)
-	tell()
-	first, ok := l.Push()
-	require.True(t, ok)
-	require.EqualValues(t, 1, first.asked)
-	again, ok := l.Push()
-	require.True(t, ok)
-	require.Equal(t, first.asked, again.asked)
-	reached(first)
-	require.EqualValues(t, 1, services[1].told.Load())
-
-	var marks []Mark
-	for range mostAsked {
-		tell()
-		m, ok := l.Push()
-		require.True(t, ok)
-		marks = append(marks, m)
-	}
-	tell()
-	full, ok := l.Push()
+	w.letters.free, w.letters.cards = nil, &scarce
+	_, ok := l.Push()
 	require.False(t, ok)
-	require.Equal(t, marks[mostAsked-1].asked, full.asked)
-	for i, m := range marks {
-		reached(m)
-		require.GreaterOrEqual(t, services[1].told.Load(), int64(i+2))
-	}
-	last, ok := l.Push()
+	// There is some again.
+	w.letters.free, w.letters.cards = free, cards
+	require.NoError(t, l.fault())
+	asked := l.asked
+	m, ok := l.Push()
 	require.True(t, ok)
-	reached(last)
-	require.EqualValues(t, mostAsked+2, services[1].told.Load())
+	require.Greater(t, m.asked, asked, "nothing was asked for what was told")
 }
