@@ -2,9 +2,15 @@ package hashtable
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
 )
 
 // Of a batch, those operations that can be carried out are, each has its own result under
@@ -137,3 +143,33 @@ var again = register("lost records are used again", func(s *script) {
 })
 
 func TestBatches(t *testing.T) { everywhere(t, results, crowded, overwritten, again) }
+
+// A batch whose context has ended begins no part but the first. The operations of the others, which nothing was asked
+// for, have the end's cause as their error.
+func TestBatchOfContextThatHasEnded(t *testing.T) {
+	cause := errors.New("enough")
+	require.NoError(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
+		return (&script{ctx, w}).run(func(s *script) {
+			t := s.table(roomy)
+			t.part = 1
+			batch := t.NewBatch()
+			const n = 100
+			for i := 0; batch.Len() < n; i++ {
+				if key := fmt.Sprint(i); t.Owner(key) != s.w.Rank() {
+					batch.Get(key)
+				}
+			}
+			ended, end := context.WithCancelCause(s.ctx)
+			end(cause)
+			before := t.words.Stats()
+			s.fails(batch.Run(ended), cause)
+			for i := 1; i < n; i++ {
+				s.fails(batch.Result(i).Err, cause)
+			}
+			s.close(t)
+			after := t.words.Stats()
+			asked := after.Direct.Fetches + after.Packed.Fetches - before.Direct.Fetches - before.Packed.Fetches
+			s.check(asked < n/2, "%d times something was asked for, for 1 of %d Gets", asked, n)
+		})
+	}, worldtest.OptionsApart()...))
+}
