@@ -26,6 +26,9 @@ type Kernel struct {
 	Flags func(f *Flags)
 	// Check says what is wrong with them in a job of so many ranks; nil: nothing ever is.
 	Check func(ranks int) error
+	// Lacks says what the run needs of rank 0's machine, and has not; nil: nothing ever. Rank 0 alone is asked, and if
+	// something is lacking all ranks end.
+	Lacks func() error
 	// Run is the body of each rank.
 	Run func(ctx context.Context, r *Rank) error
 }
@@ -35,6 +38,9 @@ var ErrVerification = errors.New("verification failed")
 
 // errUsage is about the command line.
 var errUsage = errors.New("wrong usage")
+
+// errLacks is what the other ranks know of what rank 0 lacks.
+var errLacks = errors.New("rank 0 lacks what the run needs")
 
 // mostRanks bounds -ranks.
 const mostRanks = 4096
@@ -97,14 +103,19 @@ func (k *Kernel) Command(ctx context.Context, arguments []string, out, errout io
 	if wrong == nil && k.Check != nil {
 		wrong = k.Check(max(ranks, w.Size()))
 	}
+	if wrong == nil && k.Lacks != nil {
+		wrong, err = k.lacking(ctx, w)
+	}
 	if wrong != nil {
 		return k.explain(wrong, w, out, errout)
 	}
-	if ranks > 1 {
+	switch {
+	case err != nil:
+	case ranks > 1:
 		err = errors.Join(w.Close(), world.Run(ctx, ranks, func(ctx context.Context, w *world.World) error {
 			return k.run(ctx, w, out, errout)
 		}))
-	} else {
+	default:
 		err = k.run(ctx, w, out, errout)
 	}
 	if err != nil {
@@ -112,6 +123,21 @@ func (k *Kernel) Command(ctx context.Context, arguments []string, out, errout io
 		return 1
 	}
 	return 0
+}
+
+// lacking has all ranks know whether rank 0 lacks something: then that is wrong.
+func (k *Kernel) lacking(ctx context.Context, w *world.World) (wrong, err error) {
+	if w.Rank() == 0 {
+		wrong = k.Lacks()
+	}
+	lacks := []bool{wrong != nil}
+	if err := world.Broadcast(ctx, w, 0, lacks); err != nil {
+		return wrong, err
+	}
+	if lacks[0] && wrong == nil {
+		wrong = errLacks
+	}
+	return wrong, nil
 }
 
 // run is one rank. One that has failed leaves the job without an end in order, which tells the others.

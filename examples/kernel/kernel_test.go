@@ -53,6 +53,19 @@ func TestCommand(t *testing.T) {
 	}
 }
 
+func TestWhatLacks(t *testing.T) {
+	asked := 0
+	k := sum(nil)
+	k.Lacks = func() error { asked++; return errors.New("no abacus") }
+	var out, errout bytes.Buffer
+	require.Equal(t, 2, k.Command(t.Context(), []string{"-ranks", "3"}, &out, &errout))
+	require.Empty(t, out.String())
+	require.Equal(t, "sum: wrong usage: no abacus\nsum -h explains the usage\n", errout.String())
+	require.Equal(t, 1, asked)
+	k.Lacks = func() error { return nil }
+	require.Zero(t, k.Command(t.Context(), []string{"-ranks", "3"}, &out, &errout))
+}
+
 func TestHelp(t *testing.T) {
 	var out, errout bytes.Buffer
 	require.Zero(t, sum(nil).Command(t.Context(), []string{"-h"}, &out, &errout))

@@ -21,8 +21,8 @@
 //
 // # Redis
 //
-// With -redis rank 0 starts a redis-server of its own when the ranks have finished and sleep, without
-// persistence: at a socket in the file system where the ranks share memory, at loopback where
+// With -redis rank 0, where Redis has to be installed, starts a redis-server of its own when the ranks have finished and
+// sleep, without persistence: at a socket in the file system where the ranks share memory, at loopback where
 // they do not. redis-benchmark puts as many clients on it as there are ranks, with as many
 // records, keys of the same 16 bytes, values as long, evenly drawn, pipelined in 16, in 64,
 // and in as many as a batch of the table has if those are more; the best is taken. It measures GET and SET by themselves, and the rate of a mix is what

@@ -39,7 +39,7 @@ func newKernel() *kernel.Kernel {
 	o := &options{name: "A", records: 100_000, value: 64, distribution: zipf, batch: 64, operations: 4_000_000}
 	return &kernel.Kernel{
 		Name: "ycsb", About: "Puts a load of the Yahoo! Cloud Serving Benchmark on a hash table that the ranks share", More: more,
-		Flags: o.define, Check: func(int) error { return o.check() }, Run: o.run,
+		Flags: o.define, Check: func(int) error { return o.check() }, Lacks: o.lacks, Run: o.run,
 	}
 }
 
@@ -63,11 +63,17 @@ func (o *options) check() error {
 	if o.distribution != zipf && o.distribution != uniform {
 		return fmt.Errorf("-distribution %q, allowed are %s and %s", o.distribution, zipf, uniform)
 	}
-	if o.redis {
-		for _, program := range []string{"redis-server", "redis-benchmark"} {
-			if _, err := exec.LookPath(program); err != nil {
-				return fmt.Errorf("-redis: %w (Debian: redis-server and redis-tools)", err)
-			}
+	return nil
+}
+
+// lacks says which programs are not there that rank 0 runs for Redis.
+func (o *options) lacks() error {
+	if !o.redis {
+		return nil
+	}
+	for _, program := range redisPrograms {
+		if _, err := exec.LookPath(program); err != nil {
+			return fmt.Errorf("-redis needs %s, of the packages redis-server and redis-tools in Debian: %w", strings.Join(redisPrograms, " and "), err)
 		}
 	}
 	return nil

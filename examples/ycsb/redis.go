@@ -15,6 +15,9 @@ import (
 	"time"
 )
 
+// redisPrograms have to be installed where rank 0 is.
+var redisPrograms = []string{"redis-server", "redis-benchmark"}
+
 // pipelines are the depths that Redis is measured with beside a batch of the table: what is usual, and as deep as that.
 func pipelines(batch int) []int {
 	if batch <= 64 {

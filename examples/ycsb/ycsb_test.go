@@ -7,7 +7,9 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/launchtest"
 )
 
 // What is drawn first, second and so on comes as often as Zipf's law says.
@@ -122,7 +125,7 @@ func TestRedisRates(t *testing.T) {
 }
 
 func TestRedis(t *testing.T) {
-	for _, program := range []string{"redis-server", "redis-benchmark"} {
+	for _, program := range redisPrograms {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skipf("skipped: %s is not installed", program)
 		}
@@ -134,4 +137,36 @@ func TestRedis(t *testing.T) {
 		require.Positive(t, rates.get)
 		require.Positive(t, rates.set)
 	}
+}
+
+// Where rank 0 has no Redis a run that needs it ends before it begins: rank 0 says what to install, the others nothing.
+// What the others have does not matter.
+func TestWithoutRedis(t *testing.T) {
+	rmarun, ycsb := launchtest.Build(t, "./cmd/rmarun"), launchtest.Build(t, "./examples/ycsb")
+	sh, err := exec.LookPath("sh")
+	require.NoError(t, err)
+	fakes := t.TempDir()
+	for _, program := range redisPrograms {
+		require.NoError(t, os.WriteFile(filepath.Join(fakes, program), []byte("#!"+sh+"\nexit 1\n"), 0o755))
+	}
+	launch := func(script string) (status int, out, errout string) {
+		ctx, cancel := context.WithTimeout(t.Context(), launchtest.Limit)
+		defer cancel()
+		command := exec.CommandContext(ctx, rmarun, "-n", "3", sh, "-c", script+` exec "$0" "$@"`, ycsb, "-redis", "-records", "100", "-operations", "1000")
+		command.Env = append(os.Environ(), "FAKES="+fakes)
+		var stdout, stderr strings.Builder
+		command.Stdout, command.Stderr = &stdout, &stderr
+		var exit *exec.ExitError
+		require.ErrorAs(t, command.Run(), &exit, "%s", &stderr)
+		return exit.ExitCode(), stdout.String(), stderr.String()
+	}
+	status, out, errout := launch(`PATH=; [ $PMI_RANK = 0 ] || PATH=$FAKES;`)
+	require.Equal(t, 2, status, errout)
+	require.Empty(t, out)
+	require.Equal(t, 1, strings.Count(errout, "ycsb: "), errout)
+	require.Contains(t, errout, "-redis needs redis-server and redis-benchmark, of the packages redis-server and redis-tools in Debian")
+
+	_, out, errout = launch(`PATH=; [ $PMI_RANK != 0 ] || PATH=$FAKES;`)
+	require.Contains(t, out, "workload A")
+	require.Contains(t, errout, "redis-server does not answer")
 }
