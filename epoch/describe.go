@@ -2,6 +2,7 @@ package epoch
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 )
@@ -69,6 +70,30 @@ func (s *State) describeAccess() string {
 		}[s.step]
 	}
 	return ""
+}
+
+// An Opening is a call that opens an epoch, and its target, -1 if it has none by itself.
+type Opening struct {
+	Call   string
+	Target int
+}
+
+// Opened is over the calls that have opened what is open.
+func (s *State) Opened() iter.Seq[Opening] {
+	return func(yield func(Opening) bool) {
+		access := map[mode]string{modeFence: "Fence", modeStart: "Start", modeLockAll: "LockAll"}[s.mode]
+		if access != "" && s.step != opening && !yield(Opening{access, -1}) {
+			return
+		}
+		for t, l := range s.locks {
+			if l.kind != 0 && l.step != opening && !yield(Opening{"Lock", t}) {
+				return
+			}
+		}
+		if s.exposed {
+			yield(Opening{"Post", -1})
+		}
+	}
 }
 
 // wayOut says how to close one of the epochs that are open.

@@ -95,9 +95,10 @@ func (c *core) shut() {
 }
 
 // abandon closes a window whose World is closed, when its memory is about to go. What
-// is held in an epoch that nobody will close is lost.
-func (c *core) abandon() {
+// is held in an epoch that nobody will close is lost, which is an error where the debug mode looks for it.
+func (c *core) abandon() error {
 	c.mu.Lock()
+	err := c.leftOpen()
 	c.epochs.Abandon()
 	c.mu.Unlock()
 	c.seats.revoke()
@@ -105,6 +106,7 @@ func (c *core) abandon() {
 	c.applyHeld()
 	c.server.end()
 	c.meeting.Close()
+	return err
 }
 
 // withdraw ends what newCore has begun.

@@ -2,6 +2,7 @@ package window
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"runtime"
 	"sync/atomic"
@@ -21,7 +22,7 @@ func TestNoAccessOutlivesItsWindow(t *testing.T) {
 	}
 	require.Zero(t, kept())
 	var first atomic.Pointer[Window[int64]]
-	require.NoError(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
+	require.ErrorIs(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
 		win, err := Allocate[int64](ctx, w, 10)
 		if err != nil {
 			return err
@@ -39,15 +40,19 @@ func TestNoAccessOutlivesItsWindow(t *testing.T) {
 			runtime.Gosched()
 		}
 		return win.Put([]int64{1}, 0, 0)
-	}, world.WithDebug()))
+	}, world.WithDebug()), ErrMisuse, "rank 1 leaves its epoch open")
 	require.Zero(t, kept())
 }
 
-// An index finds what a look at all of its extents finds.
+// An index finds what a look at all of its extents finds, and gives up those of old generations.
 func TestDebugIndexIsAsALookAtAll(t *testing.T) {
+	type kept struct {
+		times      int
+		generation uint64
+	}
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 50 {
-		x, model := newIndex[extent](), make(map[extent]int)
+		x, model, generation := newIndex[extent](), make(map[extent]kept), uint64(0)
 		extents, longest := 1+random.Uint64N(100), 1+random.Uint64N(200)
 		some := func() extent {
 			first := random.Uint64N(extents)
@@ -55,18 +60,43 @@ func TestDebugIndexIsAsALookAtAll(t *testing.T) {
 		}
 		for range 500 {
 			e := some()
+			one := model[e]
 			switch {
-			case model[e] > 0 && random.IntN(2) == 0:
+			case one.times > 0 && random.IntN(4) == 0:
+				x.raise(e, generation)
+				one.generation = generation
+			case one.times > 0 && random.IntN(2) == 0:
 				x.remove(e)
-				if model[e]--; model[e] == 0 {
-					delete(model, e)
-				}
+				one.times--
 			case random.IntN(8) == 0:
-				require.Equal(t, e, x.add(e, e))
-				model[e]++
+				require.Equal(t, e, x.add(e, e, generation))
+				if one.times == 0 {
+					one.generation = generation
+				}
+				one.times++
+			}
+			if model[e] = one; one.times == 0 {
+				delete(model, e)
+			}
+			if random.IntN(8) == 0 {
+				generation++
+			}
+			if random.IntN(20) == 0 {
+				upTo := generation - min(generation, random.Uint64N(10))
+				if random.IntN(20) == 0 {
+					upTo = lastGeneration
+				}
+				var old []extent
+				maps.DeleteFunc(model, func(e extent, one kept) bool {
+					if one.generation <= upTo {
+						old = append(old, e)
+					}
+					return one.generation <= upTo
+				})
+				require.ElementsMatch(t, old, x.take(upTo))
 			}
 			_, known := x.at(e)
-			require.Equal(t, model[e] > 0, known)
+			require.Equal(t, model[e].times > 0, known)
 			sought, meet := some(), false
 			for one := range model {
 				meet = meet || sought.first < one.last && one.first < sought.last
@@ -126,6 +156,41 @@ func TestDebugLooksAtFewOperations(t *testing.T) {
 		require.NoError(t, win.UnlockAll(ctx))
 		return win.Close()
 	}, world.WithDebug()))
+}
+
+// Flushes that nobody waits for have nothing more kept, nor looked at; each that ends gives up what it has completed.
+func TestDebugKeepsFewBehindRFlush(t *testing.T) {
+	const n = 500
+	require.NoError(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
+		win, err := Allocate[int64](ctx, w, n)
+		if err != nil {
+			return err
+		}
+		require.NoError(t, win.LockAll(ctx))
+		if w.Rank() == 0 {
+			one, all := []int64{1}, win.accessesOf(1)
+			requests := make([]Request, n)
+			for i := range requests {
+				require.NoError(t, win.Accumulate(Sum, one, 1, i))
+				requests[i], err = win.RFlush(1)
+				require.NoError(t, err)
+			}
+			require.Len(t, all.open, 1)
+			for _, open := range all.open {
+				require.Less(t, open.looked, 4*n)
+			}
+			for i, request := range requests {
+				require.NoError(t, request.Wait(ctx))
+				for _, open := range all.open {
+					require.Equal(t, n-1-i, open.tree.Len())
+					require.Equal(t, n-1-i, open.ages.Len())
+				}
+			}
+			require.Empty(t, all.open)
+		}
+		require.NoError(t, win.UnlockAll(ctx))
+		return win.Close()
+	}, world.WithDebug(), world.WithDevice("tcp")))
 }
 
 // A benchmark's operation is one of an epoch with as many as there are.

@@ -130,6 +130,32 @@ func TestMisuseBehindRFlush(t *testing.T) {
 	}
 }
 
+// What was refused behind a flush with a request has nothing wait for another one.
+func TestNoMisuseWithWhatIsRefusedBehindRFlush(t *testing.T) {
+	require.NoError(t, world.Run(t.Context(), 2, scripted(func(s *script) {
+		win := allocate[int64](s, 20)
+		s.ok(win.Lock(s.ctx, window.Shared, 1))
+		if s.w.Rank() == 0 {
+			origin := []int64{1}
+			s.ok(win.Put(origin, 1, 0))
+			s.ok(win.Accumulate(window.Sum, []int64{1}, 1, 1))
+			s.ok(win.Put([]int64{2}, 1, 2))
+			r, err := win.RFlush(1)
+			s.ok(err)
+			s.fails(win.Put(origin, 1, 2), window.ErrMisuse)
+			s.fails(win.Put(origin, 1, 20), window.ErrRange)
+			s.fails(win.Put(origin, 0, 0), epoch.ErrNoEpoch)
+			s.fails(win.Accumulate(window.Sum, origin, 0, 1), epoch.ErrNoEpoch)
+			s.ok(r.Wait(s.ctx))
+			origin[0] = 2
+			s.ok(win.Put([]int64{3}, 1, 1))
+			s.ok(win.Flush(s.ctx, 1))
+		}
+		s.ok(win.Unlock(s.ctx, 1))
+		s.ok(win.Close())
+	}), append(worldtest.OptionsApart(), world.WithDebug())...))
+}
+
 // misused has rank 0 do what is misuse, between LockAll and UnlockAll.
 func misused(t *testing.T, do func(ctx context.Context, win *window.Window[int64]) error, what string, options ...world.Option) {
 	require.NoError(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
@@ -247,21 +273,69 @@ func TestMisuseSettlesNoOp(t *testing.T) {
 	}), world.WithDebug()))
 }
 
-// Who closes a window too early is told which call has opened an epoch last.
-func TestLastOpener(t *testing.T) {
-	require.NoError(t, world.Run(t.Context(), 1, scripted(func(s *script) {
+// Who closes a window too early is told which calls have opened what is open.
+func TestOpeners(t *testing.T) {
+	require.NoError(t, world.Run(t.Context(), 2, scripted(func(s *script) {
 		win := allocate[int64](s, 1)
 		group := groupOf(s, win, 0)
-		s.ok(win.Lock(s.ctx, window.Shared, 0))
+		opened := func(calls string) {
+			err := win.Close()
+			s.check(errors.Is(err, epoch.ErrEpochOpen), "Close: %v", err)
+			require.Regexp(t, `; opened by `+calls+`$`, err)
+		}
+		lock := func(target int) { s.ok(win.Lock(s.ctx, window.Shared, target)) }
+		const at = ` at \S+debug_test\.go:\d+`
+		s.ok(win.Fence(s.ctx))
+		opened("Fence" + at)
+		s.ok(win.Fence(s.ctx, window.NoSucceed))
+		lock(0)
+		lock(1)
+		opened("Lock" + at)
+		s.ok(win.Unlock(s.ctx, 1))
+		s.ok(win.Lock(s.ctx, window.Shared, 1))
 		s.ok(win.Unlock(s.ctx, 0))
-		s.ok(win.Post(s.ctx, group))
-		require.ErrorContains(t, win.Close(), "the last was opened by Post at ")
-		s.ok(win.Start(s.ctx, group))
-		require.ErrorContains(t, win.Close(), "the last was opened by Start at ")
-		s.ok(win.Complete(s.ctx))
-		s.ok(win.Wait(s.ctx))
+		opened("Lock" + at)
+		s.ok(win.Unlock(s.ctx, 1))
+		s.ok(win.LockAll(s.ctx))
+		opened("LockAll" + at)
+		s.ok(win.UnlockAll(s.ctx))
+		if s.w.Rank() == 0 {
+			s.ok(win.Post(s.ctx, group))
+			opened("Post" + at)
+			s.ok(win.Start(s.ctx, group))
+			opened("Start" + at + ", Post" + at)
+			s.ok(win.Complete(s.ctx))
+			opened("Post" + at)
+			s.ok(win.Wait(s.ctx))
+		}
 		s.ok(win.Close())
 	}), world.WithDebug()))
+}
+
+// A World that is closed with an epoch of a window open says so, unless a rank has failed.
+func TestEpochLeftOpen(t *testing.T) {
+	left := func(ctx context.Context, w *world.World) error {
+		win, err := window.Allocate[int64](ctx, w, 1)
+		if err != nil {
+			return err
+		}
+		if w.Rank() == 1 {
+			err = win.Lock(ctx, window.Shared, 1)
+		}
+		return errors.Join(err, w.Barrier(ctx))
+	}
+	err := world.Run(t.Context(), 2, left, world.WithDebug())
+	var misuse *window.MisuseError
+	require.ErrorAs(t, err, &misuse)
+	require.Equal(t, 1, misuse.FirstRank)
+	require.Regexp(t, `an epoch is left open: Lock at \S+debug_test\.go:\d+ of rank 1, and Close of the World$`, err)
+	require.NoError(t, world.Run(t.Context(), 2, left))
+	own := errors.New("own")
+	err = world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
+		return errors.Join(left(ctx, w), own)
+	}, world.WithDebug())
+	require.ErrorIs(t, err, own)
+	require.NotErrorIs(t, err, window.ErrMisuse)
 }
 
 // A result that is read too early is poison, also where its target is mapped; it is there when the call has ended that
@@ -278,7 +352,7 @@ func TestPoison(t *testing.T) {
 		s.check(result[1] == 0xdbdbdbdb && was == 0xdbdbdbdb, "read early %x, %x", result, was)
 		s.fails(win.Close(), epoch.ErrEpochOpen)
 		err := win.Close()
-		require.ErrorContains(t, err, "the last was opened by Lock at ")
+		require.ErrorContains(t, err, "; opened by Lock at ")
 		require.ErrorContains(t, err, "debug_test.go:")
 		s.ok(win.Unlock(s.ctx, 0))
 		s.check(result[1] == 5 && was == 0, "read %v, %v", result, was)

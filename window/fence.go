@@ -47,7 +47,7 @@ func (c *core) Fence(ctx context.Context, asserts ...Assert) error {
 	defer c.mu.Unlock()
 	if err == nil {
 		c.epochs.EndFence(assert)
-		c.opened("Fence")
+		c.opened("Fence", -1)
 		return c.completed("Fence", -1, true)
 	}
 	var failed *world.PeerError
@@ -93,13 +93,18 @@ func (c *core) Close() error {
 		return fmt.Errorf("window: Close: %w", ErrServed)
 	}
 	err := c.epochs.Close()
+	var calls string
 	if errors.Is(err, epoch.ErrEpochOpen) {
 		c.seats.open()
+		calls = c.whoOpened()
 	}
 	broken := c.broken
 	c.mu.Unlock()
-	if err != nil {
-		return fmt.Errorf("window: %w%s", err, c.whoOpened())
+	switch {
+	case calls != "":
+		return fmt.Errorf("window: %w; opened by %s", err, calls)
+	case err != nil:
+		return fmt.Errorf("window: %w", err)
 	}
 	c.shut()
 	if c.visited != nil {

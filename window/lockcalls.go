@@ -68,7 +68,7 @@ func (c *core) Lock(ctx context.Context, kind LockKind, target int) error {
 		return err
 	}
 	c.epochs.EndLock(target)
-	c.opened("Lock")
+	c.opened("Lock", target)
 	return nil
 }
 
@@ -237,7 +237,7 @@ func (c *core) LockAll(ctx context.Context, asserts ...Assert) error {
 	}
 	c.unchecked = unchecked
 	c.epochs.EndLockAll()
-	c.opened("LockAll")
+	c.opened("LockAll", -1)
 	return nil
 }
 

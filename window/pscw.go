@@ -55,7 +55,7 @@ func (c *core) Start(ctx context.Context, group Group) error {
 		}
 	}
 	c.epochs.EndStart()
-	c.opened("Start")
+	c.opened("Start", -1)
 	return nil
 }
 
@@ -152,11 +152,13 @@ func (c *core) Post(_ context.Context, group Group) error {
 	}
 	c.mu.Lock()
 	err := c.epochs.BeginPost(group)
+	if err == nil {
+		c.opened("Post", -1)
+	}
 	c.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("window: %w", err)
 	}
-	c.opened("Post")
 	for i := range group.Len() {
 		c.posted[group.Rank(i)].Store(c.epochs.PostNumber(group.Rank(i)))
 	}

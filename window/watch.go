@@ -2,6 +2,7 @@ package window
 
 import (
 	"github.com/onesided/rma/aggregate"
+	"github.com/onesided/rma/epoch"
 	"github.com/onesided/rma/world"
 )
 
@@ -20,7 +21,7 @@ type watch struct {
 func newWatch(w *world.World) *watch {
 	one := &watch{counts: w.Counts(), hook: w.Hook()}
 	if w.Debugs() {
-		one.debug = &debugging{beyond: make(map[int]*accesses)}
+		one.debug = &debugging{beyond: make(map[int]*accesses), openers: make(map[epoch.Opening]caller)}
 	}
 	if !one.counts && one.hook == nil && one.debug == nil {
 		return nil
@@ -50,11 +51,11 @@ func (v *view) watched(i *issue, do func() error) error {
 	bytes := i.count << v.shift
 	_, mapped := v.mapped(i.target, i.displacement)
 	mapped = mapped && (v.cards != cardsAlone || i.kind == aggregate.Put || i.kind == aggregate.Get)
+	if a != nil {
+		v.accepted(a)
+	}
 	if a != nil && mapped {
 		w.debug.hide(a)
-	}
-	if a != nil && i.call == putNotify {
-		v.accessesOf(i.target).retire(func(other *access) bool { return other == a })
 	}
 	if w.counts && mapped {
 		w.operations[i.kind].Add(1)

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"errors"
 	"slices"
 	"sync"
 )
@@ -10,7 +11,7 @@ type attachments struct {
 	values sync.Map
 
 	mu      sync.Mutex
-	closing []*func()
+	closing []*func() error
 	over    bool
 }
 
@@ -25,9 +26,9 @@ func (w *World) Attached(key any, first func() any) any {
 }
 
 // OnClose has f called when this rank has left the job, or failed, and its devices are
-// about to be closed, which ends its memory; at once if that has been. It is not called
-// after stop has returned, unless it was being called already. f must not block.
-func (w *World) OnClose(f func()) (stop func()) {
+// about to be closed, which ends its memory; at once if that has been. Its error is one of Close then. It is not
+// called after stop has returned, unless it was being called already. f must not block.
+func (w *World) OnClose(f func() error) (stop func()) {
 	a := &w.attached
 	a.mu.Lock()
 	over := a.over
@@ -36,23 +37,25 @@ func (w *World) OnClose(f func()) (stop func()) {
 	}
 	a.mu.Unlock()
 	if over {
-		f()
+		_ = f()
 	}
 	return func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		a.closing = slices.DeleteFunc(a.closing, func(other *func()) bool { return other == &f })
+		a.closing = slices.DeleteFunc(a.closing, func(other *func() error) bool { return other == &f })
 	}
 }
 
 // close calls what is to be called.
-func (a *attachments) close() {
+func (a *attachments) close() error {
 	a.mu.Lock()
 	a.over = true
 	closing := a.closing
 	a.closing = nil
 	a.mu.Unlock()
+	var err error
 	for _, f := range closing {
-		(*f)()
+		err = errors.Join(err, (*f)())
 	}
+	return err
 }

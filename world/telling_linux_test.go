@@ -38,11 +38,12 @@ func TestLeavesWhileTelling(t *testing.T) {
 	raw, err := asks.SyscallConn()
 	require.NoError(t, err)
 	// The device is closed behind this, which ends the question.
-	w.OnClose(func() {
+	w.OnClose(func() error {
 		require.NoError(t, raw.Control(func(fd uintptr) {
 			_, _, err = unix.Recvfrom(int(fd), question, unix.MSG_PEEK|unix.MSG_DONTWAIT)
 		}))
 		require.ErrorIs(t, err, unix.EAGAIN, "who leaves has waited for the answer")
+		return nil
 	})
 	require.NoError(t, w.depart())
 	for _, w := range worlds[1:] {

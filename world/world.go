@@ -332,8 +332,7 @@ func (w *World) depart() error {
 	// Others may need this rank's progress until they have finalized too.
 	err := errors.Join(w.closeUnshrunk(), w.finalize(), w.departTeams())
 	w.stop()
-	w.attached.close()
-	err = errors.Join(err, w.writeAccounts(), w.closeCards(), w.endTrace())
+	err = errors.Join(err, w.attached.close(), w.writeAccounts(), w.closeCards(), w.endTrace())
 	if w.telling != nil {
 		w.telling.Wait()
 	}
