@@ -159,7 +159,7 @@
 //
 // Part C measures bandwidth there and back, by puts that notify: how much of that of buffers which
 // the program registers is lost by, or left to, each way that a buffer gets to the card of which it
-// does not know. In its drawings sizes are 5 % from each other, as in the paper. Part E does the
+// does not know. Sizes are 5 % from each other, as in the paper. Part E does the
 // same for buffers that are used once, or so many times (uses_to_reach_pipeline is from how many on
 // the registration cache is as good as the pipeline, one more than were measured if it never is),
 // and for the patterns of the effective bandwidth benchmark at its largest size.

@@ -19,9 +19,7 @@ type figure struct {
 	// profile is that of the paper's machine.
 	profile string
 	// xs are where the curves are measured: sizes in bytes, or what xLabel says.
-	xs []int
-	// fine are more of them, for a drawing.
-	fine           []int
+	xs             []int
 	xLabel, yLabel string
 	// logarithmic tells that the y axis is; the x axis always is.
 	logarithmic bool
@@ -101,9 +99,6 @@ func (v *paperVerdict) word() string {
 
 // reproduce measures a figure and judges it.
 func (f *figure) reproduce(ctx context.Context, o *paperOptions) (*plot, error) {
-	if o.svg != "" && f.fine != nil {
-		f.xs = f.fine
-	}
 	p := &plot{Part: f.part, Figure: f.name, Title: f.title, Profile: f.profile, Unit: f.unit, X: f.xs, figure: f}
 	for i := range f.curves {
 		c := &f.curves[i]

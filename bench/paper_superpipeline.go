@@ -38,7 +38,7 @@ func superpipelineFigures() []*figure {
 		sizes = append(sizes, n)
 	}
 	bandwidth := figure{
-		xs: sizes, fine: inSteps(sizes, 1.05), unit: megabytes, yLabel: "bandwidth (MB/s, 10^6 bytes)", measure: bandwidthAt(3),
+		xs: inSteps(sizes, 1.05), unit: megabytes, yLabel: "bandwidth (MB/s, 10^6 bytes)", measure: bandwidthAt(3),
 	}
 	const largest = 32 << 20
 

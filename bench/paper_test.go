@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/xml"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -321,8 +322,52 @@ func TestTheLibraryChoosesWellInTraces(t *testing.T) {
 	assert.Greater(t, sorted.last("cache"), 2*sorted.last("copy"))
 }
 
-func TestDrawingsHaveMoreSizes(t *testing.T) {
+func TestSizesInSteps(t *testing.T) {
 	assert.Equal(t, []int{1000, 1050, 1102, 1103, 1157}, inSteps([]int{1000, 1103, 1160}, 1.05)[:5])
+}
+
+// A figure is measured at the same places whether it is drawn or not, so that the same is told of it.
+func TestDrawingChangesNoFigure(t *testing.T) {
+	for _, f := range figures() {
+		f.measure = func(_ context.Context, f *figure, _ *curve, _ *paperOptions) ([]float64, error) {
+			return slices.Repeat([]float64{1}, len(f.xs)), nil
+		}
+		told, err := f.reproduce(t.Context(), &paperOptions{})
+		require.NoError(t, err)
+		drawn, err := f.reproduce(t.Context(), &paperOptions{svg: t.TempDir()})
+		require.NoError(t, err)
+		assert.Equal(t, told.X, drawn.X, f.id())
+	}
+}
+
+// The README counts what figures/figures.txt has, which is what bench paper prints, and FIGURES.md has the papers' part of it.
+func TestRecordsOfTheFiguresAgree(t *testing.T) {
+	read := func(name string) string {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		return string(text)
+	}
+	printed, readme, record := read("figures/figures.txt"), read("../README.md"), read("../FIGURES.md")
+	within, off, traced := 0, 0, 0
+	for line := range strings.Lines(printed) {
+		fields := strings.Fields(line)
+		switch {
+		case len(fields) < 7 || !slices.Contains(parts(), fields[0]):
+			continue
+		case slices.Contains(fields, "off"):
+			off++
+		case slices.Contains(fields, "within"):
+			within++
+		}
+		if fields[0] == "trace" {
+			traced++
+		} else {
+			assert.Contains(t, record, "\n"+line)
+		}
+	}
+	counted := fmt.Sprintf("Of %d cases, with the %d of traces, which are no paper's, %d are within", within+off, traced, within)
+	assert.Contains(t, strings.Join(strings.Fields(readme), " "), counted)
+	assert.Contains(t, readme, fmt.Sprintf(" %d are off:", off))
 }
 
 func TestTheSameSeedGivesTheSameFigure(t *testing.T) {

@@ -54,7 +54,7 @@ func parseReport(args []string, usage io.Writer) (*reportOptions, error) {
 	flags.StringVar(&o.prk, "prk", "", "with -peers: "+prkUsage)
 	flags.IntVar(&o.rounds, "rounds", 3, "rounds, in each of which everyone measures a case before the next; their median, lowest and highest are told")
 	flags.BoolVar(&o.dense, "dense", false, "sizes 5 % from each other, not fourfold")
-	flags.BoolVar(&o.paper, "paper", false, "draw the papers' figures, too, which takes more than a minute")
+	flags.BoolVar(&o.paper, "paper", false, "draw the papers' figures, too, which takes some three minutes")
 	flags.DurationVar(&timeout, "timeout", 2*time.Minute, "the longest that one job of ranks may take")
 	err := flags.Parse(args)
 	switch {

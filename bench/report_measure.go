@@ -256,7 +256,7 @@ func (r *report) planScale() {
 func (r *report) planPaper() {
 	for _, f := range figures() {
 		r.steps = append(r.steps, reportStep{about: "figure " + f.id(), seconds: 4, run: func(ctx context.Context) error {
-			p, err := f.reproduce(ctx, &paperOptions{svg: r.o.dir, seed: 1, timeout: 2 * time.Minute})
+			p, err := f.reproduce(ctx, &paperOptions{seed: 1, timeout: 2 * time.Minute})
 			if err == nil {
 				r.figures = append(r.figures, p)
 			}
