@@ -132,7 +132,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprintln(usage, "usage: go run ./bench [flags] [case[:size,…] …]")
 		fmt.Fprintln(usage, "       go run ./bench schemes [flags] [case[:size,…] …]")
-		fmt.Fprintln(usage, "       go run ./bench switches [flags] [switch …]")
+		fmt.Fprintln(usage, "       go run ./bench switches [flags] [switch[=value] …]")
 		fmt.Fprintln(usage, "       go run ./bench kernels [flags] [kernel …]")
 		fmt.Fprintln(usage, "       go run ./bench paper [flags] [figure …]")
 		fmt.Fprintln(usage, "       go run ./bench scale [flags] [workload …]")

@@ -65,9 +65,9 @@ func parseSwitches(args []string, usage io.Writer) (*switchesOptions, error) {
 	all := exhibits()
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintln(usage, "usage: go run ./bench switches [flags] [switch …]")
+		fmt.Fprintln(usage, "usage: go run ./bench switches [flags] [switch[=value] …]")
 		fmt.Fprintln(usage, "Measures what switches of optimizations are worth: a case of each, with the switch as it is by default and")
-		fmt.Fprintln(usage, "thrown, in turns. No switch: all of them, in some minutes. These are compared with their defaults, so:")
+		fmt.Fprintln(usage, "thrown, in turns. No switch: all of them, in some minutes. Without a value these are compared with their defaults, so:")
 		for _, e := range all {
 			fmt.Fprintf(usage, "  %-20s %s\n", e.set, strings.Join(append(append([]string{"-device", e.device}, e.by...), e.cases...), " "))
 		}
@@ -89,12 +89,21 @@ func parseSwitches(args []string, usage io.Writer) (*switchesOptions, error) {
 	for _, t := range toggles() {
 		names = append(names, t.name)
 	}
-	if err := checkNamed("switch", flags.Args(), names); err != nil {
+	var named []string
+	for _, arg := range flags.Args() {
+		name, _, _ := strings.Cut(arg, "=")
+		named = append(named, name)
+	}
+	if err := checkNamed("switch", named, names); err != nil {
 		return nil, err
 	}
 	for i, e := range all {
-		if len(flags.Args()) > 0 && !slices.Contains(flags.Args(), names[i]) {
+		at := slices.Index(named, names[i])
+		if named != nil && at < 0 {
 			continue
+		}
+		if at >= 0 && flags.Arg(at) != names[i] {
+			e.set = flags.Arg(at)
 		}
 		s, err := newShow(e, toggles()[i], o)
 		if err != nil {
@@ -108,6 +117,9 @@ func parseSwitches(args []string, usage io.Writer) (*switchesOptions, error) {
 // newShow is the show of a toggle's exhibit.
 func newShow(e exhibit, t toggle, o *switchesOptions) (*show, error) {
 	_, thrown, _ := strings.Cut(e.set, "=")
+	if allowed := t.values[1:]; !slices.Contains(allowed, thrown) {
+		return nil, usagef("%s: allowed are %s=%s", e.set, t.name, strings.Join(allowed, ", "+t.name+"="))
+	}
 	s := &show{exhibit: e, name: t.name, values: [2]string{t.values[0], thrown}}
 	for side, value := range s.values {
 		set, err := e.options(t.name+"="+value, fmt.Sprint(o.repeat))

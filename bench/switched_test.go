@@ -47,6 +47,11 @@ func TestSwitches(t *testing.T) {
 	require.Equal(t, "inline", row.Switch)
 	// What is inline spares the card a read of memory.
 	require.Greater(t, *row.Ratio.Median, 1.05)
+	o, err := parseSwitches([]string{"transfer=register", "inline"}, &errs)
+	require.NoError(t, err)
+	require.Len(t, o.shows, 2)
+	require.Equal(t, "transfer=register", o.shows[0].set)
+	require.Equal(t, "inline=off", o.shows[1].set)
 	for _, wrong := range []struct {
 		args []string
 		says string
@@ -55,7 +60,9 @@ func TestSwitches(t *testing.T) {
 		{[]string{"-repeat", "0"}, "at least 1"},
 		{[]string{"-format", "xml"}, "text and json"},
 		{[]string{"turbo"}, `no switch "turbo"; there are copy`},
-		{[]string{"inline", "inline"}, "named twice"},
+		{[]string{"inline", "inline=off"}, "named twice"},
+		{[]string{"copy=auto"}, "copy=auto: allowed are copy=plain, copy=vector, copy=string"},
+		{[]string{"copy="}, "copy=: allowed are copy=plain"},
 	} {
 		errs.Reset()
 		require.Equal(t, 2, run(context.Background(), append([]string{"switches"}, wrong.args...), &text, &errs))
