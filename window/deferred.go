@@ -298,6 +298,8 @@ func (d *deferred) flush(ctx context.Context) error {
 type lateFlush struct {
 	begun bool
 	mark  world.Mark
+	// ticket is that of what it rides with, 0 if with nothing.
+	ticket uint32
 }
 
 // beginFlush has on its way what joined the queue until it had been sent so often, and a question for the end of
@@ -305,23 +307,44 @@ type lateFlush struct {
 func (d *deferred) beginFlush(ctx context.Context, before uint64, late *lateFlush) (m world.Mark, how departure, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if late != nil && late.begun {
+	switch {
+	case late != nil && late.begun:
 		return late.mark, departed, nil
-	}
-	how, err = d.depart(ctx, before)
-	if how != departed || err != nil {
-		return world.Mark{}, how, err
-	}
-	if d.starts != before+1 || !d.loaded {
-		var ok bool
-		if m, ok = d.link.Push(); !ok {
-			return world.Mark{}, unasked, nil
+	case late != nil && late.ticket != 0:
+		if !reached(&d.core.granted[d.link.Rank()], late.ticket) {
+			return world.Mark{}, riding, nil
+		}
+		m = d.link.LastGrant()
+	default:
+		if how, err = d.depart(ctx, before); how != departed || err != nil {
+			if how == riding && late != nil {
+				late.ticket = d.core.tickets[d.link.Rank()].Load()
+			}
+			return world.Mark{}, how, err
+		}
+		if m = d.link.LastGrant(); d.starts != before+1 || !d.loaded {
+			var ok bool
+			if m, ok = d.link.Push(); !ok {
+				return world.Mark{}, unasked, nil
+			}
 		}
 	}
 	if late != nil {
 		late.begun, late.mark = true, m
 	}
 	return m, departed, nil
+}
+
+// askFlush waits for room to ask for the end of a flush, which all is on its way for.
+func (d *deferred) askFlush(ctx context.Context, late *lateFlush) error {
+	m, err := d.link.PushWithin(ctx)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	late.begun, late.mark = true, m
+	return nil
 }
 
 // send sends what is queued, and tells whether something is left because it has to wait for a

@@ -59,7 +59,11 @@ func (c *core) RFlush(target int) (Request, error) {
 	if r.mark, how, err = p.deferred.beginFlush(context.Background(), r.before, nil); err != nil {
 		return Request{}, c.blame(call, target, err)
 	}
-	if how != departed {
+	switch how {
+	case departed:
+	case riding:
+		r.late = &lateFlush{ticket: c.tickets[target].Load()}
+	default:
 		r.late = new(lateFlush)
 	}
 	return r, nil
@@ -79,7 +83,7 @@ func (r Request) awaitFlush(ctx context.Context) error {
 		case how == riding:
 			err = d.awaitGrant(ctx)
 		default:
-			return r.flushed("Wait", d.link.Flush(ctx, d.core.number))
+			err = d.askFlush(ctx, r.late)
 		}
 		if err != nil {
 			return r.flushed("Wait", err)

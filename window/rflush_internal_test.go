@@ -3,6 +3,7 @@ package window
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/onesided/rma/world"
@@ -20,7 +21,7 @@ var flushBehindComplete = worldtest.Register("a flush behind a Complete that rod
 	if w.Rank() == 0 {
 		err = errors.Join(err, win.Start(ctx, group), win.Put([]int64{1}, 1, 0), win.Complete(ctx), w.Barrier(ctx), w.Barrier(ctx), win.Lock(ctx, Shared, 1))
 		r, failed := win.RFlush(1)
-		if r.late == nil && r.mark == (world.Mark{}) {
+		if r.late == nil && r.mark == win.peers[1].Load().link.LastGrant() {
 			failed = errors.Join(failed, errors.New("the flush waits for nothing"))
 		}
 		err = errors.Join(err, failed, r.Wait(ctx), win.Unlock(ctx, 1))
@@ -29,5 +30,39 @@ var flushBehindComplete = worldtest.Register("a flush behind a Complete that rod
 	}
 	return errors.Join(err, w.Barrier(ctx), win.Close())
 })
+
+// What is refused behind a flush that has ridden with its lock is not of that flush, though it has come before that is
+// waited for.
+var refusedBehindRide = worldtest.Register("a flush that rode, and a refusal behind it", func(ctx context.Context, w *world.World) error {
+	win, err := Allocate[int64](ctx, w, 1)
+	if err = errors.Join(err, w.Barrier(ctx)); err != nil {
+		return err
+	}
+	if w.Rank() == 1 {
+		err := w.Barrier(ctx)
+		win.server.end()
+		return errors.Join(err, w.Barrier(ctx), w.Barrier(ctx))
+	}
+	err = errors.Join(win.Lock(ctx, Shared, 1), win.Accumulate(Sum, []int64{1}, 1, 0))
+	r, failed := win.RFlush(1)
+	d := win.peers[1].Load().deferred
+	if failed == nil && (r.late == nil || !d.loaded) {
+		failed = errors.New("the flush has not ridden")
+	}
+	err = errors.Join(err, failed, d.awaitGrant(ctx), w.Barrier(ctx), w.Barrier(ctx), win.Accumulate(Sum, []int64{1}, 1, 0))
+	// It is served, and what was refused has come.
+	behind, failed := win.RFlush(1)
+	err = errors.Join(err, failed, d.link.Reach(ctx, behind.mark, 1<<30), r.Wait(ctx))
+	var refused *world.RefusalError
+	if e := behind.Wait(ctx); !errors.As(e, &refused) {
+		err = errors.Join(err, fmt.Errorf("error is %v, want a refusal", e))
+	}
+	return errors.Join(err, w.Barrier(ctx))
+})
+
+func TestRefusedBehindRide(t *testing.T) {
+	t.Run("apart", func(t *testing.T) { worldtest.Apart(t, 2, refusedBehindRide) })
+	t.Run("tcp", func(t *testing.T) { worldtest.TCP(t, 2, refusedBehindRide) })
+}
 
 func TestRFlushBehindComplete(t *testing.T) { worldtest.Apart(t, 2, flushBehindComplete) }

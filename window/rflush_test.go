@@ -1,6 +1,7 @@
 package window_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -176,6 +177,10 @@ func TestRFlush(t *testing.T) {
 			require.NoError(t, world.Run(t.Context(), 2, scripted(func(s *script) { flushUnserved(s, rode, silent, serve) }), worldtest.OptionsApart()...))
 		})
 	}
+	t.Run("without room to ask", func(t *testing.T) {
+		silent, serve := make(chan struct{}), make(chan struct{})
+		require.NoError(t, world.Run(t.Context(), 2, scripted(func(s *script) { flushUnasked(s, silent, serve) }), worldtest.OptionsApart()...))
+	})
 	t.Run("of one who leaves", func(t *testing.T) {
 		require.NoError(t, world.Run(t.Context(), 2, scripted(flushOfLeaver), worldtest.OptionsApart()...))
 	})
@@ -198,6 +203,51 @@ func flushOfLeaver(s *script) {
 		done, err = r.Test()
 	}
 	s.fails(err, world.ErrLeft)
+}
+
+// flushUnasked has a flush begin when its target, which serves nothing, was asked as much as it can be: who waits for it
+// asks when it has answered.
+func flushUnasked(s *script, silent, serve chan struct{}) {
+	const most = 64
+	win := allocate[int64](s, 2)
+	s.ok(win.LockAll(s.ctx))
+	s.ok(s.w.Barrier(s.ctx))
+	if s.w.Rank() == 1 {
+		s.w.Exclude(func() {
+			close(silent)
+			<-serve
+		})
+	} else {
+		<-silent
+		var requests [most]window.Request
+		results := make([]int64, most)
+		for i := range requests {
+			var err error
+			requests[i], err = win.RGetAccumulate(window.Sum, []int64{1}, results[i:i+1], 1, 1)
+			s.ok(err)
+			// It leaves by itself.
+			done, err := requests[i].Test()
+			s.ok(err)
+			s.check(!done, "complete at a rank that has not served it")
+		}
+		s.ok(win.Accumulate(window.Sum, []int64{7}, 1, 0))
+		r, err := win.RFlush(1)
+		s.ok(err)
+		soon, end := context.WithTimeout(s.ctx, 10*time.Millisecond)
+		err = r.Wait(soon)
+		end()
+		close(serve)
+		s.fails(err, context.DeadlineExceeded)
+		finish(s, r, false)
+		for i, request := range requests {
+			finish(s, request, true)
+			s.check(results[i] == int64(i), "result %d is %d", i, results[i])
+		}
+	}
+	s.ok(s.w.Barrier(s.ctx))
+	s.check(s.w.Rank() == 0 || win.Local()[0] == 7, "there is %d", win.Local()[0])
+	s.ok(win.UnlockAll(s.ctx))
+	s.ok(win.Close())
 }
 
 // flushUnserved has an accumulate sent to a rank that serves nothing from silent until serve: its flush is not complete.

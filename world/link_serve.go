@@ -329,7 +329,7 @@ func (l *Link) tellComplaints() {
 
 // refused keeps what the rank tells that it has refused. It is called with the mutex.
 func (l *Link) refused(m *Message, text []byte) {
-	l.refusals.note(m.Service, l.answered.Load(), &RefusalError{Rank: l.rank, Text: string(text)})
+	l.refusals.note(m.Service, l.answered.Load()+1, &RefusalError{Rank: l.rank, Text: string(text)})
 }
 
 // answer puts an answer where the oldest question wants it.

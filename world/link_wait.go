@@ -69,11 +69,11 @@ func (l *Link) complete(ctx context.Context, m Mark, services []uint32) error {
 	}
 	l.mu.Lock()
 	l.giveBack(l.done.Load())
-	before := uint64(math.MaxUint64)
+	upTo := uint64(math.MaxUint64)
 	if m.strict {
-		before = m.asked
+		upTo = m.asked
 	}
-	err = l.refusals.take(services, before)
+	err = l.refusals.take(services, upTo)
 	l.mu.Unlock()
 	return err
 }
@@ -113,19 +113,42 @@ func (l *Link) Reached(m Mark, services ...uint32) (bool, error) {
 // served. What the rank has refused of the messages to services, or of any if none is
 // named, is its error: of each the first since that was last told.
 func (l *Link) Flush(ctx context.Context, services ...uint32) error {
-	if err := l.enter(ctx, true); err != nil {
-		return err
-	}
-	err := l.askFlush()
-	if err == nil {
-		err = l.push()
-	}
-	m := Mark{sequence: l.sequence, asked: l.asked}
-	l.mu.Unlock()
+	m, err := l.PushWithin(ctx)
 	if err != nil {
 		return err
 	}
+	m.strict = false
 	return l.complete(ctx, m, services)
+}
+
+// PushWithin is Push that waits for room.
+func (l *Link) PushWithin(ctx context.Context) (Mark, error) {
+	if err := l.enter(ctx, true); err != nil {
+		return Mark{}, err
+	}
+	defer l.mu.Unlock()
+	if err := l.askFlush(); err != nil {
+		return Mark{}, err
+	}
+	if err := l.push(); err != nil {
+		return Mark{}, err
+	}
+	return l.asking(), nil
+}
+
+// asking is the strict Mark of everything so far, which was asked.
+func (l *Link) asking() Mark { return Mark{sequence: l.sequence, asked: l.asked, strict: true} }
+
+// LastGrant is the Mark of what a Service of the rank has told by itself to be done, the last time before it is
+// reached: see Granted.
+func (l *Link) LastGrant() Mark { return Mark{strict: true} }
+
+// Granted notes that a Service of the rank has told by itself that what was before is done. What it has refused by then
+// is of that.
+func (l *Link) Granted(service uint32) {
+	l.mu.Lock()
+	l.refusals.settle(service)
+	l.mu.Unlock()
 }
 
 // Push has everything that a Flush will wait for on its way, so that several links can be
@@ -141,7 +164,7 @@ func (l *Link) Push() (m Mark, ok bool) {
 	if l.push() != nil {
 		ok = false
 	}
-	return Mark{sequence: l.sequence, asked: l.asked, strict: true}, ok
+	return l.asking(), ok
 }
 
 // await waits for a request and an answer, and tells whether they have come.

@@ -76,8 +76,8 @@ func TestRefusedByService(t *testing.T) {
 func TestUntakenRefusals(t *testing.T) {
 	var r refusals
 	for service := range uint32(3 * mostRefusals) {
-		r.note(service, 0, fmt.Errorf("refusal of %d", service))
-		r.note(service, 0, errors.New("the second of its service"))
+		r.note(service, 1, fmt.Errorf("refusal of %d", service))
+		r.note(service, 1, errors.New("the second of its service"))
 	}
 	require.Len(t, r, mostRefusals)
 	require.NoError(t, r.take([]uint32{2*mostRefusals - 1}, 1))
@@ -90,13 +90,25 @@ func TestUntakenRefusals(t *testing.T) {
 // A Service that refuses much takes no place of its own first refusal, nor of another's.
 func TestSparedRefusals(t *testing.T) {
 	var r refusals
-	r.note(8, 0, errors.New("the only of 8"))
-	for behind := range uint64(3 * mostRefusals) {
-		r.note(7, behind, fmt.Errorf("of 7, behind %d", behind))
+	r.note(8, 1, errors.New("the only of 8"))
+	for before := range uint64(3 * mostRefusals) {
+		r.note(7, before, fmt.Errorf("of 7, before %d", before))
 	}
 	require.Len(t, r, mostRefusals)
-	require.EqualError(t, r.take([]uint32{7}, 3*mostRefusals), "of 7, behind 0")
+	require.EqualError(t, r.take([]uint32{7}, 3*mostRefusals), "of 7, before 0")
 	require.EqualError(t, r.take([]uint32{8}, 1), "the only of 8")
+}
+
+// What a Service has refused by its grant is of what came before that.
+func TestRefusalsBeforeGrant(t *testing.T) {
+	var r refusals
+	r.note(7, 5, errors.New("of 7"))
+	r.note(8, 5, errors.New("of 8"))
+	r.settle(7)
+	r.note(7, 5, errors.New("of 7, later"))
+	require.EqualError(t, r.take([]uint32{7, 8}, 0), "of 7")
+	require.EqualError(t, r.take([]uint32{7}, 5), "of 7, later")
+	require.EqualError(t, r.take([]uint32{8}, 5), "of 8")
 }
 
 // Of flushes that are begun one behind another each tells what was refused before it, whichever is waited for first.
