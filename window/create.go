@@ -206,7 +206,7 @@ func gather[T any](ctx context.Context, c *creation, mine T, all []T) error {
 	return nil
 }
 
-// differences is the error of the first rank that differs.
+// differences is the error of the first rank that differs, or, where none does, has described a part that cannot be.
 func (c *creation) differences() error {
 	for rank := range c.all {
 		d := &c.all[rank]
@@ -224,7 +224,11 @@ func (c *creation) differences() error {
 			return differ("Notifications", d.slots, want.slots)
 		case !d.failed && !want.failed && d.seats != want.seats:
 			return differ("Seats", d.seats, want.seats)
-		case !d.failed:
+		}
+	}
+	// They all have elements of one type, this rank's.
+	for rank := range c.all {
+		if d := &c.all[rank]; !d.failed {
 			if err := d.check(c.kind); err != nil {
 				return &CreateError{Rank: rank, Cause: err}
 			}

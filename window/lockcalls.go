@@ -39,6 +39,9 @@ func (c *core) Lock(ctx context.Context, kind LockKind, target int) error {
 	if err := c.checkRank("Lock", target); err != nil {
 		return err
 	}
+	if c.visited != nil && target == c.rank {
+		return fmt.Errorf("window: Lock of rank %d: %w", target, ErrAttached)
+	}
 	c.mu.Lock()
 	err := c.epochs.BeginLock(kind, target)
 	c.mu.Unlock()

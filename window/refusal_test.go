@@ -219,6 +219,12 @@ var disagreements = []disagreement{
 		}
 		return made(window.Allocate[int32](s.ctx, s.w, 10))
 	}, window.ErrMismatch, []string{"rank 2 passed element type float32, rank 0 int32"}},
+	{"element types that another's part does not fit", func(s *script) error {
+		if s.w.Rank() == 0 {
+			return made(window.Allocate[int32](s.ctx, s.w, 1))
+		}
+		return made(window.Allocate[int64](s.ctx, s.w, 1))
+	}, window.ErrMismatch, []string{"rank 1 passed element type int64, rank 0 int32"}},
 	{"options", func(s *script) error {
 		if s.w.Rank() == 1 {
 			return made(window.Allocate[int32](s.ctx, s.w, 10, window.SameOp()))

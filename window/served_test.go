@@ -198,6 +198,7 @@ func TestAttachRefused(t *testing.T) {
 			require.NoError(t, err)
 			require.ErrorIs(t, win.Start(ctx, group), window.ErrAttached)
 			require.ErrorIs(t, win.Post(ctx, group), window.ErrAttached)
+			require.ErrorIs(t, win.Lock(ctx, window.Shared, 1), window.ErrAttached)
 			require.NoError(t, win.Lock(ctx, window.Shared, 0))
 			require.ErrorIs(t, win.Put([]uint64{1}, 0, 1), window.ErrRange)
 			require.ErrorIs(t, win.Put([]uint64{1}, 1, 0), epoch.ErrNoEpoch)
