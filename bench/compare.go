@@ -29,6 +29,9 @@ type turn struct {
 // take takes the turn in a round.
 func (t *turn) take(ctx context.Context, round int) error {
 	if t.late {
+		for _, c := range t.columns {
+			c.pass()
+		}
 		return nil
 	}
 	results, err := t.run(ctx, t.job)
@@ -37,7 +40,7 @@ func (t *turn) take(ctx context.Context, round int) error {
 	}
 	t.late = errors.Is(err, errTimeout)
 	for i, one := range t.job.cells {
-		t.columns[i].enter(round, one, results, err)
+		t.columns[i].enter(round, t.job, one, results, err)
 	}
 	return nil
 }

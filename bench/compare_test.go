@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -122,6 +123,29 @@ func TestWhoIsTooSlowGetsNoFurtherTurn(t *testing.T) {
 	assert.Equal(t, 1, turns)
 	assert.Equal(t, []float64{1, 1, 1}, rows[0].Columns[ours].known())
 	assert.Nil(t, rows[0].Ratio.Median)
+}
+
+// What a turn gave before its time was over counts, and is told to be of fewer rounds than the rest.
+func TestWhatATurnThatIsCutDidNotBeginIsNotItsFailure(t *testing.T) {
+	for _, test := range []struct {
+		err    error
+		begun  string
+		reason string
+	}{
+		{fmt.Errorf("%w: 2m0s (-timeout): put_bw of size 64", errTimeout), "not done in time: 2m0s (-timeout): put_bw of size 64", "not begun: the time of its job was over"},
+		{errors.New("signal 11"), "signal 11", "not begun: its job failed at put_bw:64"},
+	} {
+		cut := contestant{ours, func(_ context.Context, j job) ([]result, error) {
+			return []result{newResult(j.cells[0], 2, []float64{1})}, test.err
+		}}
+		rows, err := compare(t.Context(), deviceShm, []job{jobOf(t, "put_bw:8,64,512")}, []contestant{cut}, 3, func(string) {})
+		require.NoError(t, err)
+		assert.Equal(t, test.begun, rows[1].Columns[ours].Reason)
+		assert.Equal(t, test.reason, rows[2].Columns[ours].Reason)
+		if errors.Is(test.err, errTimeout) {
+			assert.Equal(t, []string{"put_bw:8: no further turn: its job was not done in time (in 2 of 3 rounds)"}, addNote(nil, "put_bw:8", rows[0].Columns[ours], 3))
+		}
+	}
 }
 
 func TestTheBetterPeerIsThatOfTheRound(t *testing.T) {

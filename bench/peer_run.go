@@ -14,6 +14,9 @@ import (
 // errTimeout: a job took longer than -timeout.
 var errTimeout = errors.New("not done in time")
 
+// ofTimeout is behind the time in a message of errTimeout, if it is that of the flag.
+const ofTimeout = " (-timeout)"
+
 // errNoResult: a job has ended well, but for telling what it measured.
 var errNoResult = errors.New("ended without a result")
 

@@ -72,11 +72,21 @@ func runProcesses(ctx context.Context, o *options, j job, stderr io.Writer, repo
 	case err != nil:
 		return err
 	case failure != nil && time.Since(began) >= o.timeout:
-		return fmt.Errorf("%w: %v (-timeout): %w", errTimeout, o.timeout, failure)
+		return o.notInTime(failure)
 	case errors.As(failure, &rank):
 		_, _ = io.WriteString(stderr, rank.output)
 	}
 	return errors.Join(failure, closed)
+}
+
+// notInTime is the error of a job that ended after its time. A rank which ended itself then has said so already, and
+// at what.
+func (o *options) notInTime(failure error) error {
+	told := failure.Error()
+	if _, at, found := strings.Cut(told, ofTimeout+": "); found {
+		told = at
+	}
+	return fmt.Errorf("%w: %v%s: %s", errTimeout, o.timeout, ofTimeout, strings.TrimPrefix(told, "bench: "))
 }
 
 // links are what connects the processes of a job: of gives what a rank finds open

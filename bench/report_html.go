@@ -103,14 +103,14 @@ func (r *report) writeCircumstances(p *page) {
 	}
 	p.table(rows)
 	fmt.Fprintf(p, "<p><code>%s</code></p>\n", xmlText(r.Command))
-	p.element("p", fmt.Sprintf("Each value is the median of %s, each the best of %s. Percentiles are of the turns of a loop of its own, timed one by one or, if they are short, in batches, of which the means count; "+
-		"they are at most 6 %% too long. results.txt has all rounds, for benchstat.", plural(r.o.rounds, "round"), plural(reportLoops, "loop")))
+	p.element("p", fmt.Sprintf("Each value is the median of its rounds, %d if none failed, each the best of %s. Percentiles are of the turns of a loop of its own, timed one by one or, if they are short, in batches, of which the means count; "+
+		"they are at most 6 %% too long. results.txt has all rounds, for benchstat.", r.o.rounds, plural(reportLoops, "loop")))
 }
 
 // caseTable has a row for each size of each line.
 func caseTable(lines []*reportLine) [][]string {
 	unit := lines[0].benchCase().unit
-	head := []string{"", "size", unit, "lowest", "highest"}
+	head := []string{"", "size", unit, "lowest", "highest", "rounds"}
 	tails := false
 	for _, l := range lines {
 		for _, c := range l.cells {
@@ -123,7 +123,7 @@ func caseTable(lines []*reportLine) [][]string {
 	rows := [][]string{head}
 	for _, l := range lines {
 		for _, c := range l.cells {
-			row := []string{l.name(), fmt.Sprint(c.size), value(c.Median), value(c.Min), value(c.Max)}
+			row := []string{l.name(), fmt.Sprint(c.size), value(c.Median), value(c.Min), value(c.Max), fmt.Sprint(len(c.known()))}
 			if t := c.percentiles(); t != nil {
 				for _, one := range t.each() {
 					row = append(row, value(&one.value))

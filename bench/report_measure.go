@@ -152,6 +152,9 @@ func (r *report) sortLines() {
 // take measures the line in a round.
 func (l *reportLine) take(ctx context.Context, round int) error {
 	if l.late {
+		for _, c := range l.cells {
+			c.pass()
+		}
 		return nil
 	}
 	results, err := l.run(ctx, l.job)
@@ -160,9 +163,9 @@ func (l *reportLine) take(ctx context.Context, round int) error {
 	}
 	l.late = errors.Is(err, errTimeout)
 	for _, c := range l.cells {
-		c.enter(round, c.cell, results, err)
+		c.enter(round, l.job, c.cell, results, err)
 		for _, r := range results {
-			if r.Case == c.c.name && r.Size == c.size {
+			if r.of(c.cell) {
 				c.tails[round] = r.Percentiles
 			}
 		}
@@ -294,25 +297,42 @@ func (r *report) measure(ctx context.Context, say func(string)) error {
 	return nil
 }
 
-// ourFailures is an error if a cell of ours failed.
+// ourFailures is an error if a cell of ours failed. The page tells of each; this is how many there are, and each
+// cause once.
 func (r *report) ourFailures() error {
-	var failed []string
+	failed, all, slow := 0, 0, false
+	var causes []string
+	count := func(c *column) {
+		all++
+		if !c.Failed {
+			return
+		}
+		failed++
+		cause, _, late := strings.Cut(c.Reason, ofTimeout)
+		if late {
+			cause, slow = cause+ofTimeout, true
+		}
+		if !strings.HasPrefix(cause, errNotBegun.Error()) && !slices.Contains(causes, cause) {
+			causes = append(causes, cause)
+		}
+	}
 	for _, l := range r.lines {
 		for _, c := range l.cells {
-			if l.by == ours && c.Failed {
-				failed = append(failed, fmt.Sprintf("%s on %s: %s", spell(c.cell), l.device, c.Reason))
+			if l.by == ours {
+				count(&c.column)
 			}
 		}
 	}
 	for _, k := range r.kernels {
 		for _, row := range k.rows {
-			if c := row.Columns[ours]; c.Failed {
-				failed = append(failed, fmt.Sprintf("%s on %s: %s", spell(row.cell), k.o.device, c.Reason))
-			}
+			count(row.Columns[ours])
 		}
 	}
-	if failed == nil {
+	if failed == 0 {
 		return nil
 	}
-	return fmt.Errorf("bench: report: failed here: %s", strings.Join(failed, "; "))
+	if slow {
+		causes = append(causes, fmt.Sprintf("-timeout %v allows for a busy machine", 5*r.o.devices[0].timeout))
+	}
+	return fmt.Errorf("bench: report: %d of %s failed here: %s", failed, plural(all, "cell"), strings.Join(causes, "; "))
 }

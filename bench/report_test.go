@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -153,6 +154,27 @@ func TestReportThatIsInterrupted(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(r.o.dir, "report.html"))
 	require.NoError(t, err)
 	assert.Contains(t, string(page), "This run ended early, and has only what came before: context canceled")
+}
+
+// The last line is short however much failed: the page tells of each cell.
+func TestReportTellsEachCauseOnce(t *testing.T) {
+	r := scriptedReport(t)
+	require.NoError(t, r.ourFailures())
+	for _, l := range r.lines {
+		l.run = func(_ context.Context, j job) ([]result, error) {
+			if l.device == deviceTCP {
+				return nil, errors.New("no memory")
+			}
+			return nil, (&options{timeout: 2 * time.Minute}).notInTime(fmt.Errorf("bench: rank 0 of 2: not done in time: 2m0s (-timeout): bench: %s", spell(j.cells[0])))
+		}
+		for _, c := range l.cells {
+			c.column = column{series: newSeries(2)}
+		}
+		require.NoError(t, l.take(t.Context(), 0))
+	}
+	assert.EqualError(t, r.ourFailures(), "bench: report: 10 of 10 cells failed here: not done in time: 2m0s (-timeout); no memory; -timeout 10m0s allows for a busy machine")
+	assert.Contains(t, leftOut(r.lines), "put_bw:8, local: not done in time: 2m0s (-timeout): put_bw:8")
+	assert.Contains(t, leftOut(r.lines), "put_bw:1024, local: not begun: the time of its job was over")
 }
 
 func TestReportRefuses(t *testing.T) {

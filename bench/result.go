@@ -58,6 +58,9 @@ func (r result) line() string {
 	return line
 }
 
+// of tells whether the result is of a cell.
+func (r result) of(one cell) bool { return r.Case == one.c.name && r.Size == one.size }
+
 // cell is what was measured, as the command line names it.
 func (r result) cell() string { return fmt.Sprintf("%s:%d", r.Case, r.Size) }
 

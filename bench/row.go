@@ -1,9 +1,15 @@
 package main
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 )
+
+// errNotBegun is the class of reasons of cells that the end of their job left out.
+var errNotBegun = errors.New("not begun")
 
 // A column is what one contestant reached in a cell.
 type column struct {
@@ -12,17 +18,36 @@ type column struct {
 	Failed bool   `json:"failed,omitempty"` // not only left out
 }
 
-// enter enters what a turn at a cell gave in a round, or why it gave nothing.
-func (c *column) enter(round int, one cell, results []result, err error) {
-	i := slices.IndexFunc(results, func(r result) bool { return r.Case == one.c.name && r.Size == one.size })
+// enter enters what a turn at a cell of a job gave in a round, or why it gave nothing.
+func (c *column) enter(round int, j job, one cell, results []result, err error) {
+	i := slices.IndexFunc(results, func(r result) bool { return r.of(one) })
 	switch {
 	case i >= 0 && results[i].Skipped == "":
 		c.set(round, results[i].Value)
 	case i >= 0:
 		c.Reason = results[i].Skipped
 	case err != nil:
-		c.Reason, c.Failed = err.Error(), true
+		c.Reason, c.Failed = j.missing(one, results, err).Error(), true
 	}
+}
+
+// pass is a round without a turn, because an earlier one was too slow.
+func (c *column) pass() {
+	c.Reason = cmp.Or(c.Reason, "no further turn: its job was not done in time")
+}
+
+// missing is why a job that ended with err has no result of a cell: of the first without one err tells.
+func (j job) missing(one cell, results []result, err error) error {
+	first := j.cells[slices.IndexFunc(j.cells, func(other cell) bool {
+		return !slices.ContainsFunc(results, func(r result) bool { return r.of(other) })
+	})]
+	switch {
+	case first == one:
+		return err
+	case errors.Is(err, errTimeout):
+		return fmt.Errorf("%w: the time of its job was over", errNotBegun)
+	}
+	return fmt.Errorf("%w: its job failed at %s", errNotBegun, spell(first))
 }
 
 // A row is one cell of a comparison.

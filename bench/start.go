@@ -127,7 +127,7 @@ func inTime(ctx context.Context, o *options, f func(ctx context.Context) error) 
 	defer cancel()
 	err := f(limited)
 	if err != nil && ctx.Err() == nil && limited.Err() != nil {
-		return fmt.Errorf("%w: %v (-timeout): %w", errTimeout, o.timeout, err)
+		return fmt.Errorf("%w: %v%s: %w", errTimeout, o.timeout, ofTimeout, err)
 	}
 	return err
 }

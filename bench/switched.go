@@ -156,7 +156,7 @@ func (s *show) take(ctx context.Context, round int, stderr io.Writer) error {
 			}
 			for _, r := range s.rows {
 				if slices.Contains(j.cells, r.cell) {
-					[]*column{r.WithDefault, r.WithThrown}[side].enter(round, r.cell, results, err)
+					[]*column{r.WithDefault, r.WithThrown}[side].enter(round, j, r.cell, results, err)
 				}
 			}
 		}
