@@ -7,18 +7,31 @@ import (
 	"time"
 )
 
-// progress gives a function that shows a line on w in place of the last one, if w
-// is a terminal, and one that removes it.
+// pause is between the lines of progress where w is no terminal.
+const pause = 30 * time.Second
+
+// progress gives a function that shows a line on w, and one that ends it: on a terminal each is in place of the last
+// one, elsewhere most are left out.
 func progress(w io.Writer) (say func(string), done func()) {
+	if terminal(w) {
+		return func(line string) { fmt.Fprintf(w, "\r\x1b[K%s", line) }, func() { fmt.Fprint(w, "\r\x1b[K") }
+	}
+	last := time.Now()
+	return func(line string) {
+		if time.Since(last) >= pause {
+			last = time.Now()
+			fmt.Fprintf(w, "bench: %s\n", line)
+		}
+	}, func() {}
+}
+
+func terminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	if !ok {
-		return func(string) {}, func() {}
+		return false
 	}
 	info, err := file.Stat()
-	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
-		return func(string) {}, func() {}
-	}
-	return func(line string) { fmt.Fprintf(w, "\r\x1b[K%s", line) }, func() { fmt.Fprint(w, "\r\x1b[K") }
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // timeLeft tells behind a line how long the rest of what began then takes, if it goes on as so far.

@@ -1,0 +1,24 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestProgressWithoutATerminalIsALineNowAndThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var text strings.Builder
+		say, done := progress(&text)
+		for i := range 70 {
+			say(fmt.Sprintf("step %d", i))
+			time.Sleep(time.Second)
+		}
+		done()
+		assert.Equal(t, "bench: step 30\nbench: step 60\n", text.String())
+	})
+}
