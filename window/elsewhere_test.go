@@ -2,6 +2,7 @@ package window_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -10,40 +11,39 @@ import (
 	"github.com/onesided/rma/world/worldtest"
 )
 
-// elsewhere has rank 1 be in one call that needs all ranks and the others in another, which their contexts cut short and
-// they make again until its errors have told each of them where rank 1 is. Then they follow it.
+// elsewhere has the last rank be in one call that needs all ranks and the others in another, which their contexts cut short and
+// they make again until its errors have told each of them where that is. Then they follow it.
 var elsewhere = register("elsewhere", func(s *script) {
 	win, board := allocate[int64](s, 1), allocate[int64](s, 1, window.Notifications(1))
 	s.ok(board.LockAll(s.ctx))
 	fence := func(ctx context.Context) error { return win.Fence(ctx, window.NoSucceed) }
-	others := s.w.Size() - 2
+	last := s.w.Size() - 1
 	told := func(call func(ctx context.Context) error, text string) {
 		for seen, together := false, false; !together; {
 			// Longer than a rank sleeps before it looks where others are.
 			short, stop := context.WithTimeout(s.ctx, 300*time.Millisecond)
 			err := call(short)
 			stop()
-			println(s.w.Rank(), err.Error())
 			s.ok(s.ctx.Err())
 			s.fails(err, context.DeadlineExceeded)
-			if !seen && strings.Contains(err.Error(), "rank 1") && strings.HasSuffix(err.Error(), text) {
+			if !seen && strings.Contains(err.Error(), fmt.Sprintf("rank %d", last)) && strings.HasSuffix(err.Error(), text) {
 				seen = true
-				for rank := range s.w.Size() {
-					if rank != 1 && rank != s.w.Rank() {
+				for rank := range last {
+					if rank != s.w.Rank() {
 						s.ok(board.PutNotify(nil, rank, 0, 0))
 						s.ok(board.Flush(s.ctx, rank))
 					}
 				}
 			}
 			if together = seen; seen {
-				together, err = board.TestNotify(0, uint64(others))
+				together, err = board.TestNotify(0, uint64(last-1))
 				s.ok(err)
 			}
 		}
 	}
 	s.ok(fence(s.ctx))
 	s.ok(s.w.Barrier(s.ctx))
-	if s.w.Rank() == 1 {
+	if s.w.Rank() == last {
 		s.ok(fence(s.ctx))
 		s.ok(s.w.Barrier(s.ctx))
 		s.ok(s.w.Barrier(s.ctx))
@@ -66,7 +66,6 @@ var elsewhere = register("elsewhere", func(s *script) {
 })
 
 func TestElsewhere(t *testing.T) {
-	for _, n := range []int{2, 3} {
-		worldtest.Run(t, n, elsewhere)
-	}
+	worldtest.Run(t, 3, elsewhere)
+	t.Run("a core each", func(t *testing.T) { worldtest.Goroutines(t, 2, elsewhere) })
 }

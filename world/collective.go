@@ -21,7 +21,9 @@ const (
 	callJoin
 )
 
-var callNames = [...]string{"nothing that is known here", "Broadcast", "Gather", "AllGather", "Scatter", "AllToAll", "Reduce", "AllReduce", "Barrier", "Split", "Split"}
+// callNames has behind the collectives those calls that meet apart from them.
+var callNames = [...]string{"nothing that is known here", "Broadcast", "Gather", "AllGather", "Scatter", "AllToAll", "Reduce", "AllReduce", "Barrier", "Split", "Split",
+	"window.Fence", "window.Close"}
 
 // The bits of a call from opShift on are the number of an Op, if it has one.
 const opShift = 16

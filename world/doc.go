@@ -38,6 +38,11 @@
 // where it was; any other collective is refused with [ErrUnfinished] until then. What it sends may be read until
 // then: the caller leaves that as it is. After every other error all memory is the caller's.
 //
+// Such an error says which rank the call waits for, as far as this rank can tell, and if both have slept for some tenths of a
+// second also what call that rank is in. A Fence of a window is no collective in this sense, nor is its Close: one goroutine of a
+// rank may be there and another in a Barrier. So ranks of which one is in a Barrier and another in a Fence have not
+// disagreed, and wait for each other as long as their contexts last.
+//
 // # Teams
 //
 // [World.Split] makes teams of the ranks of a World. A team is a World, for whatever takes

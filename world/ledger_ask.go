@@ -9,8 +9,11 @@ import (
 
 // A rank that does not map a ledger asks for what it would look at there.
 
-// recordBytes is an encoded record: its state, then its signature, if it is held.
-const recordBytes = 1 + 32
+// recordBytes is an encoded record: its state, its signature, if it is held, and the plight of its rank.
+const (
+	recordBytes = plightAt + 8
+	plightAt    = 1 + 32
+)
 
 // nameBytes is a layout's name, ended by zeros.
 const nameBytes = 8 * len(ledger{}.name)
@@ -22,6 +25,15 @@ func (w *World) askRecord(rank int, number uint32) (s signature, state recordSta
 		return s, recordNone
 	}
 	return decodeRecord(answer[:], number)
+}
+
+// askPlight asks for what a rank has slept long in.
+func (w *World) askPlight(rank int) plight {
+	var answer [recordBytes]byte
+	if !w.ask(rank, &Message{Kind: kindRecord}, answer[:]) {
+		return plightOver(0)
+	}
+	return plightOver(binary.LittleEndian.Uint64(answer[plightAt:]))
 }
 
 // askRecords asks all that this rank does not map, and gives those that have answered.
@@ -116,6 +128,7 @@ func (w *World) answerRecord(l *Link, number uint32) {
 		binary.LittleEndian.PutUint64(answer[13:], s.kind)
 		binary.LittleEndian.PutUint64(answer[21:], s.part)
 	}
+	binary.LittleEndian.PutUint64(answer[plightAt:], w.ledger.plight.Load())
 	l.Answer(answer[:])
 }
 

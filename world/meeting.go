@@ -3,6 +3,7 @@ package world
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 )
@@ -41,8 +42,8 @@ type Meeting struct {
 	// there not to wait for it.
 	last bool
 	// arrivals are the last numbers at which ranks arrived by messages, at rank 0. They
-	// belong to progress.
-	arrivals []uint32
+	// belong to progress, but others may read them.
+	arrivals []atomic.Uint32
 	// announced is the last number that this rank added to the counter of rank 0.
 	announced uint32
 	// histories is the sum of those of all meetings.
@@ -68,7 +69,7 @@ const (
 func (w *World) NewMeeting(number uint32, own []byte, tallyAt int, other func(rank int) ([]byte, error)) *Meeting {
 	m := &Meeting{world: w, number: number, own: meetingBlockOver(own), other: other, blocks: make([]atomic.Pointer[meetingBlock], w.size), bytes: MeetingBytes}
 	if w.rank == 0 {
-		m.arrivals = make([]uint32, w.size)
+		m.arrivals = make([]atomic.Uint32, w.size)
 	}
 	if tallyAt != NoTally {
 		m.bytes = max(m.bytes, tallyAt+TallyBytes(w.size))
@@ -241,6 +242,7 @@ const fromReaders = -3
 func (m *Meeting) hear(ctx context.Context, op string, word *atomic.Uint32, number uint32, from int) error {
 	wait := m.world.NewWaiter()
 	defer wait.Finish()
+	found, at := straggler{rank: from}, m.at(number)
 	for !reached(word, number) {
 		if m.world.Failures() != 0 && !reached(word, number) {
 			if m.world.catchUp(); !reached(word, number) {
@@ -255,46 +257,92 @@ func (m *Meeting) hear(ctx context.Context, op string, word *atomic.Uint32, numb
 			if err := m.vain(op, word, number, from, &wait); err != nil {
 				return err
 			}
+			if wait.long && wait.quiet && !m.last {
+				found = m.seek(op, at, from, &wait)
+			}
 		}
 		if err := wait.Pause(ctx); err != nil {
-			return fmt.Errorf("world: %s: %w%s", op, err, m.missing(number, from))
+			return fmt.Errorf("world: %s: %w%s", op, err, m.missing(at, found))
 		}
 	}
 	return nil
 }
 
-// missing is whom a call waits for that its context has cut short, as far as this rank can see: those which have not
-// come to the meeting, or the one that it should hear of.
-func (m *Meeting) missing(number uint32, from int) string {
-	var late []int
-	if m.own.come().Load() == number {
-		late = m.late(number)
+// at is the number of the call that waits for a number: in a tally that may be how many have come.
+func (m *Meeting) at(number uint32) uint32 {
+	if m.tally.used.Load() {
+		return m.tally.number.Load()
 	}
-	switch {
-	case len(late) == 0 && from >= 0:
-		return fmt.Sprintf(": it waits for rank %d", from)
-	case len(late) == 0:
-		return ""
-	case len(late) == 1:
-		return fmt.Sprintf(": rank %d has not come", late[0])
-	}
-	const most = 8
-	text := strings.Trim(fmt.Sprint(late[:min(len(late), most)]), "[]")
-	if len(late) > most {
-		text += fmt.Sprintf(" and %d more", len(late)-most)
-	}
-	return fmt.Sprintf(": ranks %s have not come", text)
+	return number
 }
 
-// late are the ranks whose blocks this one has mapped and that have not come to a number. To map others takes long where
-// one does not answer.
+// seek finds out whom a wait for rank from, or if that is less than 0 for some, is for in the end.
+func (m *Meeting) seek(op string, number uint32, from int, wait *Waiter) straggler {
+	if late := m.late(number); len(late) > 0 {
+		from = late[0]
+	}
+	return wait.seek(m.plight(op, number), from)
+}
+
+// missing is whom a call waits for that its context has cut short, as far as this rank can see: those which have not
+// come to the meeting, or the one that it has found.
+func (m *Meeting) missing(number uint32, found straggler) string {
+	late := m.late(number)
+	switch {
+	case len(late) == 0 && found.rank >= 0:
+		return found.waitsFor()
+	case len(late) == 0:
+		return ""
+	}
+	const most = 8
+	names := strings.Trim(fmt.Sprint(late[:min(len(late), most)]), "[]")
+	if len(late) > most {
+		names += fmt.Sprintf(" and %d more", len(late)-most)
+	}
+	text, who := fmt.Sprintf(": ranks %s have not come", names), fmt.Sprintf("rank %d", found.rank)
+	if len(late) == 1 {
+		text, who = fmt.Sprintf(": rank %s has not come", names), "it"
+	}
+	if found.in != 0 && slices.Contains(late, found.rank) {
+		text += fmt.Sprintf(", %s is in %s", who, callName(found.in))
+	}
+	return text
+}
+
+// late are the ranks that have not come to a number to which this one has, as far as they tell it so, or it has looked at
+// memory of theirs before. To do that for the first time takes long where one does not answer.
 func (m *Meeting) late(number uint32) (late []int) {
+	if m.own.come().Load() != number {
+		// This rank waits for something else.
+		return nil
+	}
 	for rank := range m.world.size {
-		if b := m.blocks[rank].Load(); rank != m.world.rank && b != nil && !reached(b.come(), number) {
+		if come := m.comeOf(rank); come != nil && !reached(come, number) {
 			late = append(late, rank)
 		}
 	}
 	return late
+}
+
+// comeOf is the last number that another rank has come to, nil if this one does not see it.
+func (m *Meeting) comeOf(rank int) *atomic.Uint32 {
+	w := m.world
+	switch {
+	case rank == w.rank:
+		return nil
+	case !w.Mapped(rank):
+		if w.rank != 0 || !w.rooted || m.tally.used.Load() {
+			return nil
+		}
+		return &m.arrivals[rank]
+	case w.neighbors[rank].Load() == nil:
+		return nil
+	}
+	b, err := m.block("", rank)
+	if err != nil {
+		return nil
+	}
+	return b.come()
 }
 
 // failure is the error of a meeting when a rank has failed.

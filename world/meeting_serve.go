@@ -31,10 +31,10 @@ func (m *Meeting) serve(from *Link, message *Message, payload []byte) error {
 			return fmt.Errorf("%w: rank %d takes rank %d for the root", ErrMessage, from.rank, w.rank)
 		}
 		// Nobody comes to the next before all have come to the last.
-		if last := m.own.released().Load(); number != last+1 || m.arrivals[from.rank] == number {
+		if last := m.own.released().Load(); number != last+1 || m.arrivals[from.rank].Load() == number {
 			return m.outOfTurn(from, message, last)
 		}
-		m.arrivals[from.rank] = number
+		m.arrivals[from.rank].Store(number)
 		switch last, unlike := m.own.arrive(number, w.size, message.Y, message.Z); {
 		case unlike:
 			m.unlike.Store(true)

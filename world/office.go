@@ -63,6 +63,7 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 	// has left, or is ahead.
 	var missing *parcel
 	ahead := false
+	found := straggler{rank: nobody}
 	if in.active {
 		number = in.header.number
 		defer o.unwant(in)
@@ -76,7 +77,7 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 			return nil
 		}
 		if moved {
-			missing = nil
+			missing, found.rank = nil, nobody
 			wait.restart()
 			continue
 		}
@@ -106,6 +107,9 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 						return o.giveUp(out, err)
 					}
 				}
+				if wait.long && wait.quiet {
+					found = wait.seek(p.header.plight(), p.rank)
+				}
 				// What one more look does not find of a rank that has left will not
 				// come, and what it has not taken it will not take.
 				if _, left := w.barrier.left(p.rank); left || on {
@@ -119,9 +123,13 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 		}
 		if err := wait.Pause(ctx); err != nil {
 			for _, p := range [...]*parcel{in, out} {
-				if open(p) {
-					return fmt.Errorf("world: %s: %w: it waits for rank %d", op, err, p.rank)
+				if !open(p) {
+					continue
 				}
+				if found.rank == nobody {
+					found = straggler{rank: p.rank}
+				}
+				return fmt.Errorf("world: %s: %w%s", op, err, found.waitsFor())
 			}
 			return fmt.Errorf("world: %s: %w", op, err)
 		}

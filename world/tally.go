@@ -87,6 +87,7 @@ func (m *Meeting) Tally(ctx context.Context, op string, number uint32, sent func
 	if t.finished {
 		return t.result, t.any, nil
 	}
+	m.own.come().Store(number)
 	ours := func(rank int) uint32 {
 		if sent(rank) {
 			return 1

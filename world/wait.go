@@ -66,6 +66,8 @@ type Waiter struct {
 	stop    func() bool
 	// shortage is the last that this wait has heard of.
 	shortage *linkError
+	// noted is what seek has told others, 0 if nothing.
+	noted uint64
 }
 
 // NewWaiter starts a wait.
@@ -208,6 +210,7 @@ func (p *Waiter) rest() {
 func (p *Waiter) restart() {
 	p.rest()
 	p.unwatch()
+	p.forget()
 	p.rounds, p.yields, p.looks, p.relaxed, p.asleep, p.long = p.world.spinRounds, p.world.yields, 0, 0, 0, false
 	if p.rounds > 0 {
 		p.looks = p.world.spinLooks
@@ -247,6 +250,7 @@ func (p *Waiter) Finish() {
 	p.rest()
 	p.uncount()
 	p.unwatch()
+	p.forget()
 	if p.stop != nil {
 		p.stop()
 	}
