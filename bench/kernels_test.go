@@ -129,7 +129,6 @@ func TestKernelsRunBesideTheirPeers(t *testing.T) {
 	for _, one := range missing {
 		assert.Contains(t, stdout.String(), one+".\n")
 	}
-	assert.Empty(t, stderr.String())
 }
 
 func TestAKernelThatFailsOrHangsIsALine(t *testing.T) {

@@ -40,7 +40,7 @@ func (e *rankError) Unwrap() error { return e.cause }
 
 // runProcesses measures a job whose ranks are processes: this program again, which
 // finds the job in its environment and reports the results of rank 0 as JSON. What
-// a failed rank wrote goes to stderr.
+// a failed rank wrote goes to stderr or, if none failed, what all of them did, as RMA_STATS=- has it.
 func runProcesses(ctx context.Context, o *options, j job, stderr io.Writer, report func(result) error) error {
 	program, err := os.Executable()
 	if err != nil {
@@ -75,6 +75,10 @@ func runProcesses(ctx context.Context, o *options, j job, stderr io.Writer, repo
 		return o.notInTime(failure)
 	case errors.As(failure, &rank):
 		_, _ = io.WriteString(stderr, rank.output)
+	case failure == nil:
+		for _, output := range c.outputs {
+			_, _ = stderr.Write(output.text)
+		}
 	}
 	return errors.Join(failure, closed)
 }
@@ -116,6 +120,7 @@ type crew struct {
 	links   *links
 	cancel  func()
 	started int
+	outputs []*tail    // of what each that was started wrote to its standard error
 	ended   chan error // one of each process that was started
 }
 
@@ -142,6 +147,7 @@ func (c *crew) start(cmd *exec.Cmd, rank int, report func(result) error) error {
 		return fmt.Errorf("bench: rank %d of %d: %w", rank, c.ranks, err)
 	}
 	c.started++
+	c.outputs = append(c.outputs, output)
 	go func() {
 		err := relay(results, report)
 		if err != nil {

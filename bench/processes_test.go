@@ -140,6 +140,18 @@ func TestRanksAreToldTheirDevice(t *testing.T) {
 	}
 }
 
+func TestRanksShowWhatTheyHaveDone(t *testing.T) {
+	needProcesses(t)
+	t.Setenv("RMA_STATS", "-")
+	for _, device := range []string{deviceShm, deviceTCP} {
+		var stdout, stderr bytes.Buffer
+		require.Zero(t, run(t.Context(), []string{"-device", device, "-repeat", "1", "put_flush_lat:8"}, &stdout, &stderr))
+		for _, rank := range []string{"rank 0 of 2", "rank 1 of 2"} {
+			assert.Contains(t, stderr.String(), rank, device)
+		}
+	}
+}
+
 func TestTheTailOfOutputIsKept(t *testing.T) {
 	var output tail
 	for range 3 {
