@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -87,7 +86,7 @@ func parseKernels(args []string, usage io.Writer) (*kernelOptions, error) {
 	o := &kernelOptions{timeout: kernelTimeout}
 	flags := flag.NewFlagSet("bench kernels", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.StringVar(&o.device, "device", cmp.Or(os.Getenv(deviceVariable), deviceShm), "shm: ranks are processes that share memory; tcp: processes over TCP on loopback, and the peers over TCP too")
+	flags.StringVar(&o.device, "device", deviceShm, "shm: ranks are processes that share memory; tcp: processes over TCP on loopback, and the peers over TCP too")
 	flags.IntVar(&o.rounds, "rounds", 5, "rounds, in each of which everyone runs a kernel before the next")
 	flags.IntVar(&o.ranks, "n", 2, "number of ranks, of which the goals want 2; gups of the peers takes a power of two")
 	flags.StringVar(&o.prk, "prk", "", prkUsage)

@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"slices"
 	"strconv"
@@ -109,7 +108,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // what is wrong is told once, by the caller
 	flags.IntVar(&o.ranks, "n", 0, "number of ranks (default 2; of cases whose size it is: 4, 16 and 64)")
-	flags.StringVar(&o.device, "device", "", "local: ranks are goroutines; shm: processes that share memory; tcp: processes over TCP on loopback, and -peers over TCP too; ibv: processes over an RDMA card, in a program that was built with -tags ibverbs; sim:PROFILE: in virtual time, on the simulated cards of "+strings.Join(sim.Profiles(), ", ")+" (default "+device+")")
+	flags.StringVar(&o.device, "device", "", "local: ranks are goroutines; shm: processes that share memory; tcp: processes over TCP on loopback, and -peers over TCP too; ibv: processes over an RDMA card, in a program that was built with -tags ibverbs; sim:PROFILE: in virtual time, on the simulated cards of "+strings.Join(sim.Profiles(), ", ")+" (default "+device+"; "+deviceVariable+" counts only where a launcher starts the ranks)")
 	flags.Uint64Var(&o.seed, "seed", 1, "with -device sim:PROFILE: what decides the order of events at the same time")
 	flags.IntVar(&o.rails, "rails", 1, "with -device sim:PROFILE: cards of each rank, which what is long takes at once")
 	flags.StringVar(&o.trace, "trace", "", "with -device tcp, ibv or sim:PROFILE: write what the cards and the loops do when to this `file`, which ui.perfetto.dev and chrome://tracing open")
@@ -187,10 +186,6 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	}
 	if o.deviceGiven = o.device != ""; !o.deviceGiven {
 		o.device = device
-		if asked := os.Getenv(deviceVariable); asked != "" && !launched() {
-			// As any other job is told.
-			o.device = asked
-		}
 	}
 	given := make(map[string]bool)
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })

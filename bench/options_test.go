@@ -233,16 +233,13 @@ func TestSwitchesThatForbidACellSayWhy(t *testing.T) {
 	assert.Empty(t, off.options)
 }
 
-// Without a launcher the environment says which device, unless the command line does.
-func TestTheEnvironmentNamesTheDevice(t *testing.T) {
+// What the help says is the default is that, whatever the environment says.
+func TestTheCommandLineNamesTheDevice(t *testing.T) {
 	t.Setenv(deviceVariable, deviceTCP)
 	o, err := parse(nil, io.Discard)
 	require.NoError(t, err)
-	assert.Equal(t, deviceTCP, o.device)
-	o, err = parse([]string{"-device", "local"}, io.Discard)
+	assert.Equal(t, defaultDevice(), o.device)
+	k, err := parseKernels(nil, io.Discard)
 	require.NoError(t, err)
-	assert.Equal(t, deviceLocal, o.device)
-	t.Setenv(deviceVariable, "nonsense")
-	_, err = parse(nil, io.Discard)
-	assert.EqualError(t, err, `bench: -device "nonsense": allowed are local, shm, tcp, ibv, sim:PROFILE`)
+	assert.Equal(t, deviceShm, k.device)
 }
