@@ -102,6 +102,7 @@ func parseKernels(args []string, usage io.Writer) (*kernelOptions, error) {
 		}
 		flags.SetOutput(usage)
 		flags.PrintDefaults()
+		fmt.Fprint(usage, statuses)
 		return nil, err
 	case err != nil:
 		return nil, usagef("%v; -h tells the flags", err)

@@ -91,6 +91,9 @@ type selection struct {
 	sizes []int // nil: those of -size, or the case's own; not both are given
 }
 
+// statuses ends the answer to -h of each word.
+const statuses = "\nexit status: 0; 1 if something failed or ended it early; 2 for wrong usage\n"
+
 // schemesCommand is the word that comes before the flags for the run that compares
 // schemes.
 const schemesCommand = "schemes"
@@ -155,6 +158,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 		fmt.Fprintln(usage, defaults)
 		flags.SetOutput(usage)
 		flags.PrintDefaults()
+		fmt.Fprint(usage, statuses+"  As a rank of a launcher it ends with 3 if it failed because another rank did.\n")
 		return nil, err
 	case err != nil:
 		return nil, usagef("%v; -h tells the flags", err)
@@ -351,7 +355,7 @@ func parseCases(args []string) ([]selection, error) {
 		if strings.HasPrefix(arg, "-") {
 			return nil, usagef("%s: flags come before the cases", arg)
 		}
-		if arg == schemesCommand || arg == paperCommand || arg == reportCommand || arg == kernelsCommand {
+		if slices.Contains([]string{schemesCommand, switchesCommand, kernelsCommand, paperCommand, scaleCommand, reportCommand}, arg) {
 			return nil, usagef("%s comes before the flags: bench %s [flags] …", arg, arg)
 		}
 		name, list, sized := strings.Cut(arg, ":")

@@ -143,6 +143,8 @@ func TestWrongUsageNamesWhatIsAllowed(t *testing.T) {
 		{0, []string{"-set", "sameop=on", "-set", "sameop=off"}, "switch sameop is given twice"},
 		{0, []string{"-peers", "-cpuprofile", "p"}, "-cpuprofile is for runs without -peers"},
 		{0, []string{"-device", "tcp", "schemes"}, "schemes comes before the flags"},
+		{0, []string{"-repeat", "3", "switches"}, "switches comes before the flags: bench switches [flags]"},
+		{0, []string{"-n", "4", "scale"}, "scale comes before the flags"},
 		{0, []string{"schemes", "-device", "shm"}, "-device shm: schemes are of what goes over a network or is simulated"},
 		{0, []string{"schemes", "-peers"}, "-peers is for runs without schemes"},
 		{0, []string{"schemes", "-repeat", "3"}, "-repeat is for runs without schemes"},

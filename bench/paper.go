@@ -45,7 +45,7 @@ func parsePaper(args []string, usage io.Writer) (*paperOptions, error) {
 		fmt.Fprintln(usage, "usage: go run ./bench paper [flags] [figure …]")
 		fmt.Fprintln(usage, "Reproduces the figures of the papers that this library follows: the library's own code,")
 		fmt.Fprintln(usage, "with a mechanism on and off, in virtual time on the paper's hardware, and traces of buffers")
-		fmt.Fprintln(usage, "on that of one. Ends with status 1 if one is off. The figures; no figure: all of them.")
+		fmt.Fprintln(usage, "on that of one. The figures; no figure: all of them.")
 		var lines [][]string
 		for _, f := range figures() {
 			lines = append(lines, []string{"  " + f.id(), f.profile, f.title})
@@ -55,6 +55,7 @@ func parsePaper(args []string, usage io.Writer) (*paperOptions, error) {
 		fmt.Fprint(usage, list.String())
 		flags.SetOutput(usage)
 		flags.PrintDefaults()
+		fmt.Fprint(usage, "\nexit status: 0; 1 if a figure is off, or something failed or ended it early; 2 for wrong usage\n")
 		return nil, err
 	case err != nil:
 		return nil, usagef("%v; -h tells the flags", err)

@@ -66,6 +66,7 @@ func parseReport(args []string, usage io.Writer) (*reportOptions, error) {
 		fmt.Fprintln(usage, "  "+strings.Join(reportCases, " "))
 		flags.SetOutput(usage)
 		flags.PrintDefaults()
+		fmt.Fprint(usage, statuses)
 		return nil, err
 	case err != nil:
 		return nil, usagef("%v; -h tells the flags", err)

@@ -55,6 +55,7 @@ func parseScale(args []string, usage io.Writer) (*scaleOptions, error) {
 		}
 		flags.SetOutput(usage)
 		flags.PrintDefaults()
+		fmt.Fprint(usage, statuses)
 		return nil, err
 	case err != nil:
 		return nil, usagef("%v; -h tells the flags", err)

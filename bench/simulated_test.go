@@ -81,7 +81,7 @@ func TestSchemesAreComparedInVirtualTime(t *testing.T) {
 	require.Equal(t, 0, run(t.Context(), []string{"schemes", "-device", "sim:pcie-2005", "-rounds", "1", "pscw_put_lat:64", "put_target_cpu"}, &stdout, &stderr), stderr.String())
 	assert.Contains(t, stdout.String(), "pcie-2005: InfiniHost III Ex MT25208")
 	assert.Contains(t, stdout.String(), "at-once")
-	assert.Equal(t, "bench: put_target_cpu 1000 is left out: "+noProcessor+"\n", stderr.String())
+	assert.Contains(t, stderr.String(), "bench: put_target_cpu 1000 is left out: "+noProcessor+"\n")
 }
 
 func TestATraceHasTheLoopsAndWhatTheCardsDo(t *testing.T) {

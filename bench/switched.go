@@ -73,6 +73,7 @@ func parseSwitches(args []string, usage io.Writer) (*switchesOptions, error) {
 		}
 		flags.SetOutput(usage)
 		flags.PrintDefaults()
+		fmt.Fprint(usage, statuses)
 		return nil, err
 	case err != nil:
 		return nil, usagef("%v; -h tells the flags", err)
@@ -118,7 +119,7 @@ func parseSwitches(args []string, usage io.Writer) (*switchesOptions, error) {
 func newShow(e exhibit, t toggle, o *switchesOptions) (*show, error) {
 	_, thrown, _ := strings.Cut(e.set, "=")
 	if allowed := t.values[1:]; !slices.Contains(allowed, thrown) {
-		return nil, usagef("%s: allowed are %s=%s", e.set, t.name, strings.Join(allowed, ", "+t.name+"="))
+		return nil, usagef("%s: %s is the default; allowed are %s=%s", e.set, t.values[0], t.name, strings.Join(allowed, ", "+t.name+"="))
 	}
 	s := &show{exhibit: e, name: t.name, values: [2]string{t.values[0], thrown}}
 	for side, value := range s.values {

@@ -61,8 +61,8 @@ func TestSwitches(t *testing.T) {
 		{[]string{"-format", "xml"}, "text and json"},
 		{[]string{"turbo"}, `no switch "turbo"; there are copy`},
 		{[]string{"inline", "inline=off"}, "named twice"},
-		{[]string{"copy=auto"}, "copy=auto: allowed are copy=plain, copy=vector, copy=string"},
-		{[]string{"copy="}, "copy=: allowed are copy=plain"},
+		{[]string{"copy=auto"}, "copy=auto: auto is the default; allowed are copy=plain, copy=vector, copy=string"},
+		{[]string{"copy="}, "copy=: auto is the default; allowed are copy=plain"},
 	} {
 		errs.Reset()
 		require.Equal(t, 2, run(context.Background(), append([]string{"switches"}, wrong.args...), &text, &errs))
