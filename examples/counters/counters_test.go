@@ -63,9 +63,11 @@ func TestRefused(t *testing.T) {
 		wrong string
 	}{
 		{nil, "either -serve or -at is needed"},
-		{[]string{"-serve", "a:1", "-at", "b:1"}, "either -serve or -at is needed"},
+		{[]string{"-serve", "a:1", "-at", "b:1"}, "-serve or -at, not both"},
 		{[]string{"-serve", "a:1", "1=1"}, "-serve takes no arguments"},
-		{[]string{"-serve", "a:1", "-clients", "0"}, "-counters 1024, -clients 0: there must be 1 of each at least"},
+		{[]string{"-serve", "a:1", "-clients", "0"}, "-clients 0: must be a number from 1 to 4096"},
+		{[]string{"-serve", "a:1", "-clients", "4097"}, "-clients 4097: must be a number from 1 to 4096"},
+		{[]string{"-serve", "a:1", "-counters", "0"}, "-counters 0: must be 1 or more"},
 		{[]string{"-at", "b:1"}, "no INDEX=NUMBER"},
 		{[]string{"-at", "b:1", "x"}, `"x" is no INDEX=NUMBER, of an index from 0 and a number from -9223372036854775808 to 9223372036854775807`},
 		{[]string{"-at", "b:1", "1=x"}, `"1=x" is no INDEX=NUMBER, of an index from 0 and a number from -9223372036854775808 to 9223372036854775807`},
@@ -79,7 +81,7 @@ func TestRefused(t *testing.T) {
 	}
 	var out, errout bytes.Buffer
 	require.Zero(t, command(t.Context(), []string{"-h"}, &out, &errout))
-	for _, says := range []string{"RMA_KEY_FILE", "negative", "INDEX=0", "-clients n"} {
+	for _, says := range []string{"RMA_KEY_FILE", "negative", "INDEX=0", "-clients n", "1 to 4096", "exit status: 0"} {
 		require.Contains(t, errout.String(), says)
 	}
 	require.Equal(t, 1, command(t.Context(), []string{"-at", "127.0.0.1:1", "1=1"}, &out, &errout))

@@ -40,6 +40,10 @@ negative; INDEX=0 adds nothing and only reads the counter.
 Where HOST is no loopback address all need the same key, in a file that the
 environment names: RMA_KEY_FILE.
 
+  go run ./examples/counters -serve 127.0.0.1:7000
+  go run ./examples/counters -at 127.0.0.1:7000 3=40 5=1
+
+flags:
 `
 
 var errUsage = errors.New("wrong usage")
@@ -49,23 +53,28 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.SetOutput(io.Discard)
 	serveAt := flags.String("serve", "", "serve at `host:port`; port 0 is any that is free")
 	at := flags.String("at", "", "add to the counters that are served at `host:port`")
-	counters := flags.Int("counters", 1024, "serve `n` counters")
-	clients := flags.Int("clients", 64, "serve at most `n` clients at once")
+	counters := flags.Int("counters", 1024, "serve `n` counters, 1 or more")
+	clients := flags.Int("clients", 64, fmt.Sprintf("serve at most `n` clients at once, 1 to %d", window.MaxSeats))
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprint(stderr, usage)
 		flags.SetOutput(stderr)
 		flags.PrintDefaults()
+		fmt.Fprint(stderr, "\nexit status: 0; 1 if something failed; 2 for wrong usage\n")
 		return 0
 	case err != nil:
 		err = fmt.Errorf("%w: %w", errUsage, err)
-	case (*serveAt == "") == (*at == ""):
+	case *serveAt != "" && *at != "":
+		err = fmt.Errorf("%w: -serve or -at, not both", errUsage)
+	case *serveAt == "" && *at == "":
 		err = fmt.Errorf("%w: either -serve or -at is needed", errUsage)
 	case *serveAt != "" && flags.NArg() > 0:
 		err = fmt.Errorf("%w: -serve takes no arguments", errUsage)
-	case *serveAt != "" && (*counters < 1 || *clients < 1):
-		err = fmt.Errorf("%w: -counters %d, -clients %d: there must be 1 of each at least", errUsage, *counters, *clients)
+	case *counters < 1:
+		err = fmt.Errorf("%w: -counters %d: must be 1 or more", errUsage, *counters)
+	case *clients < 1 || *clients > window.MaxSeats:
+		err = fmt.Errorf("%w: -clients %d: must be a number from 1 to %d", errUsage, *clients, window.MaxSeats)
 	case *serveAt != "":
 		err = serve(ctx, *serveAt, *counters, *clients, stdout)
 	default:
