@@ -83,7 +83,7 @@ func (o *options) flags() *flag.FlagSet {
 	flags.SetOutput(io.Discard)
 	o.top = 20
 	number(flags, &o.top, "top", 0, math.MaxInt32, "print the `n` most frequent words (default 20)")
-	number(flags, &o.ranks, "ranks", 1, mostRanks, "run `n` ranks as goroutines of this process; not under a launcher")
+	number(flags, &o.ranks, "ranks", 1, mostRanks, fmt.Sprintf("run `n` ranks as goroutines of this process, 1 to %d; not under a launcher", mostRanks))
 	number(flags, &o.distinct, "distinct", 1, 1<<40, "make room for `n` different words (default: estimated from the size of the files)")
 	flags.BoolVar(&o.verify, "verify", false, "count again in one process, without the library, and compare every word")
 	flags.BoolVar(&o.progress, "progress", false, "show the progress also where standard error is no terminal, a line each second")

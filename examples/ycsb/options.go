@@ -50,7 +50,7 @@ func (o *options) define(f *kernel.Flags) {
 	f.StringVar(&o.distribution, "distribution", o.distribution, zipf+" or "+uniform)
 	f.Number(&o.batch, "batch", 1, 100_000, "carry out `n` operations together")
 	f.Number(&o.operations, "operations", 1, 1_000_000_000, "carry out `n` operations on all ranks together")
-	f.BoolVar(&o.redis, "redis", false, "put the load on Redis too, by redis-server and redis-benchmark")
+	f.BoolVar(&o.redis, "redis", false, "put the load on Redis too, by redis-server and redis-benchmark: with pipelines of several depths, of which the best counts")
 }
 
 // check says what is wrong with flags that are no numbers, and finds the workload.
