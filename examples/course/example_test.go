@@ -84,14 +84,18 @@ func Example_groups() {
 		if err != nil {
 			return err
 		}
-		err = errors.Join(
-			win.Post(ctx, origins),  // the one before may put here
-			win.Start(ctx, targets), // the next one has allowed it
-			win.Put([]int64{int64(w.Rank())}, next, 0),
-			win.Complete(ctx),
-			win.Wait(ctx), // it is here
-		)
+		if err := win.Post(ctx, origins); err != nil { // the one before may put here
+			return err
+		}
+		if err := win.Start(ctx, targets); err != nil { // the next one has allowed it
+			return err
+		}
+		// The epoch is ended even if the put was refused.
+		err = errors.Join(win.Put([]int64{int64(w.Rank())}, next, 0), win.Complete(ctx))
 		if err != nil {
+			return err
+		}
+		if err := win.Wait(ctx); err != nil { // what the one before put is here
 			return err
 		}
 		if w.Rank() == 2 {
