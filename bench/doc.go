@@ -51,9 +51,9 @@
 // values of 8 that all belong to rank 1. They, count_rate, count_each_rate, row_rate, mixed_rate, overlap_put_lat, halo_lat and
 // *_target_cpu are not in the peers' programs.
 //
-// With -device tcp the ranks get RMA_DEVICE=tcp, and with -device ibv RMA_DEVICE=ibv; a rank
-// that then uses another device refuses to measure. The second takes a program that was built
-// with the tag ibverbs, and a card: RMA_IBV_DEVICE and RMA_IBV_GID choose among several (package
+// Ranks that bench starts as processes get -device, or its default, as RMA_DEVICE, whatever that was; a rank
+// that then uses another device refuses to measure. Under a launcher it is the launcher's to set. -device ibv takes a
+// program that was built with the tag ibverbs, and a card: RMA_IBV_DEVICE and RMA_IBV_GID choose among several (package
 // ibv). What the card's makers' own programs measure of it, ib_write_lat and others, is what to
 // hold the figures against: see verbs/ibv/softroce.
 //
