@@ -25,7 +25,7 @@ var (
 	ErrBusy = errors.New("in progress in another goroutine")
 	// ErrNotStarted: Complete without Start.
 	ErrNotStarted = errors.New("no Start epoch is open")
-	// ErrNotPosted: Wait or Test without Post.
+	// ErrNotPosted: Wait or Test without Post, or a Start that no Post has matched.
 	ErrNotPosted = errors.New("no exposure is posted")
 	// ErrNotLocked: Unlock or flush without Lock, UnlockAll without LockAll.
 	ErrNotLocked = errors.New("not locked")

@@ -124,10 +124,18 @@ func (s *State) openOne(target int, access uint32) {
 // Close ends the state: every later call is an ErrClosed. An open epoch, or a call
 // in progress, is an ErrEpochOpen and changes nothing.
 func (s *State) Close() error {
-	if s.closed || s.fence != settled || s.mode != modeNone || s.exposed {
-		return s.refuse("Close", ErrEpochOpen, s.wayOut())
+	if err := s.LeftOpen("Close"); err != nil {
+		return err
 	}
 	s.closed = true
+	return nil
+}
+
+// LeftOpen is the error of a call behind which nobody can close what is open, an ErrEpochOpen, nil if nothing is.
+func (s *State) LeftOpen(call string) error {
+	if s.closed || s.fence != settled || s.mode != modeNone || s.exposed {
+		return s.refuse(call, ErrEpochOpen, s.wayOut())
+	}
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package window
 
 import (
+	"fmt"
 	"slices"
 	"sync/atomic"
 
@@ -95,10 +96,11 @@ func (c *core) shut() {
 }
 
 // abandon closes a window whose World is closed, when its memory is about to go. What
-// is held in an epoch that nobody will close is lost, which is an error where the debug mode looks for it.
+// is held in an epoch that nobody will close is lost, which is an error.
 func (c *core) abandon() error {
+	unsent := c.unsent()
 	c.mu.Lock()
-	err := c.leftOpen()
+	err := c.leftOpen(unsent)
 	c.epochs.Abandon()
 	c.mu.Unlock()
 	c.seats.revoke()
@@ -107,6 +109,51 @@ func (c *core) abandon() error {
 	c.server.end()
 	c.meeting.Close()
 	return err
+}
+
+// leftOpen is the error of a World that is closed with an epoch open in which operations on a rank, -1 if on none, were
+// not sent; for the debug mode it is one also without. Where a rank has failed nobody is to blame. It is called with the
+// mutex of epochs.
+func (c *core) leftOpen(unsent int) error {
+	if !c.world.Orderly() || c.closed.Load() {
+		return nil
+	}
+	const call = "Close of the World"
+	if calls := c.whoOpened(); calls != "" {
+		return &MisuseError{What: "an epoch is left open", First: calls, FirstRank: c.rank, Second: call, SecondRank: c.rank}
+	}
+	if err := c.epochs.LeftOpen(call); err != nil && unsent >= 0 {
+		return fmt.Errorf("window: operations on rank %d are lost: %w", unsent, err)
+	}
+	return nil
+}
+
+// unsent is the first rank with operations on it that were not sent, -1 if there is none.
+func (c *core) unsent() int {
+	return c.firstQueue(func(d *deferred) bool {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return len(d.queue.Operations) > 0
+	})
+}
+
+// unposted is the error of a window that is closed when a rank has not posted what a Start has named it for.
+func (c *core) unposted() error {
+	rank := c.firstQueue(func(d *deferred) bool { return !d.posted() })
+	if rank < 0 {
+		return nil
+	}
+	return fmt.Errorf("window: Close: operations on rank %d are lost: %w: it has closed the window without the Post that the last Start of rank %d was for", rank, epoch.ErrNotPosted, c.rank)
+}
+
+// firstQueue is the first rank whose queue is as is asked, -1 if there is none.
+func (c *core) firstQueue(is func(d *deferred) bool) int {
+	for rank := range c.peers {
+		if p := c.peers[rank].Load(); p != nil && p.deferred != nil && is(p.deferred) {
+			return rank
+		}
+	}
+	return -1
 }
 
 // withdraw ends what newCore has begun.

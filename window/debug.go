@@ -22,12 +22,12 @@ type MisuseError struct {
 	What string
 	// First and Second are the calls, in this order, with where they were made: "Put at a.go:10".
 	First, Second string
-	// FirstRank made the first one.
-	FirstRank int
+	// FirstRank and SecondRank made them.
+	FirstRank, SecondRank int
 }
 
 func (e *MisuseError) Error() string {
-	return fmt.Sprintf("window: %v: %s: %s of rank %d, and %s", ErrMisuse, e.What, e.First, e.FirstRank, e.Second)
+	return fmt.Sprintf("window: %v: %s: %s of rank %d, and %s of rank %d", ErrMisuse, e.What, e.First, e.FirstRank, e.Second, e.SecondRank)
 }
 
 // Is makes it an ErrMisuse.
@@ -47,6 +47,7 @@ func (e *MisuseError) Is(target error) bool { return target == ErrMisuse }
 //
 // Operations of one kind on the same bytes are kept once, and so are puts from the same memory: what is kept is bounded by
 // what they touch, and what a new one meets is found by address. So an epoch takes time in proportion to its operations.
+// Of an operation that one goroutine issues while another completes those before on the same bytes it may lose sight.
 type debugging struct {
 	mu sync.Mutex
 	// origins and results are the buffers of this rank's operations that are in use, by target and address. No two results
@@ -59,7 +60,7 @@ type debugging struct {
 	callers map[caller]*caller
 	// beyond are the accesses to ranks of other processes, and to parts that are closed already.
 	beyond map[int]*accesses
-	// openers are the last calls that have opened epochs.
+	// openers are the last calls that have opened epochs, of each kind and target.
 	openers map[epoch.Opening]caller
 }
 
@@ -98,7 +99,7 @@ func (s *site) String() string {
 const packagePath = "github.com/onesided/rma/window."
 
 func (c *caller) clash(what string, first *caller) error {
-	return &MisuseError{What: what + " before that is complete", First: first.String(), FirstRank: first.rank, Second: c.String()}
+	return &MisuseError{What: what + " before that is complete", First: first.String(), FirstRank: first.rank, Second: c.String(), SecondRank: c.rank}
 }
 
 // completed is called at the end of calls that complete operations on a target, or on all if that is -1: their buffers
@@ -139,8 +140,11 @@ func (c *core) complete(call string, target int, all bool, generation uint64) er
 			changed = b
 		}
 	}
+	var written *buffer
 	for _, b := range take(d.results, target, generation) {
-		b.giveBack()
+		if !b.giveBack() && (written == nil || b.used < written.used) {
+			written = b
+		}
 	}
 	d.mu.Unlock()
 	if all {
@@ -148,6 +152,9 @@ func (c *core) complete(call string, target int, all bool, generation uint64) er
 	}
 	if changed != nil {
 		return second.clash("the memory that a put writes from was changed", changed.caller)
+	}
+	if written != nil {
+		return second.clash("memory that is read into was changed", written.caller)
 	}
 	return nil
 }
@@ -178,14 +185,4 @@ func (c *core) whoOpened() string {
 		}
 	}
 	return strings.Join(calls, ", ")
-}
-
-// leftOpen is the misuse of a World that is closed with an epoch of this window open, if no rank has failed and the
-// debug mode looks for it. It is called with the mutex of epochs.
-func (c *core) leftOpen() error {
-	calls := c.whoOpened()
-	if calls == "" || c.world.Failures() != 0 {
-		return nil
-	}
-	return &MisuseError{What: "an epoch is left open", First: calls, FirstRank: c.rank, Second: "Close of the World"}
 }

@@ -128,7 +128,7 @@ func (v *view) begin(i *issue) (*access, error) {
 		v.watch.debug.release(a)
 		return nil, &MisuseError{
 			What:  fmt.Sprintf("bytes %d to %d of rank %d are in use in one epoch", max(a.first, at.first), min(a.last, at.last)-1, a.target),
-			First: by.String(), FirstRank: by.rank, Second: a.String(),
+			First: by.String(), FirstRank: by.rank, Second: a.String(), SecondRank: a.caller.rank,
 		}
 	}
 	if i.call == putNotify {

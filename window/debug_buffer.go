@@ -21,12 +21,15 @@ type buffer struct {
 	over bool
 }
 
-// giveBack makes it the program's.
-func (b *buffer) giveBack() {
+// giveBack makes it the program's, and tells whether the program has left it alone, as far as poison shows it.
+func (b *buffer) giveBack() (alone bool) {
 	b.over = true
-	if b.there != nil {
-		copy(b.memory, b.there)
+	if b.there == nil {
+		return true
 	}
+	alone = !slices.ContainsFunc(b.memory, func(one byte) bool { return one != poison })
+	copy(b.memory, b.there)
+	return alone
 }
 
 // poison is in the place of results that are not valid yet.

@@ -82,6 +82,12 @@ func TestMisuse(t *testing.T) {
 			origin[0] = 2
 			return errors.Join(err, win.Flush(ctx, 1))
 		}, "the memory that a put writes from was changed before that is complete: Put at "},
+		{"a result that is stored into", func(ctx context.Context, win *window.Window[int64]) error {
+			result := make([]int64, 2)
+			err := win.Get(result, 1, 0)
+			result[1] = 3
+			return errors.Join(err, win.FlushLocal(ctx, 1))
+		}, "memory that is read into was changed before that is complete: Get at "},
 		{"a put within one of many gets", func(ctx context.Context, win *window.Window[int64]) error {
 			var errs []error
 			for i := range 50 {
@@ -116,6 +122,19 @@ func TestMisuseBehindRFlush(t *testing.T) {
 			r, failed := win.RFlush(1)
 			err = errors.Join(err, failed, win.Put(second, 1, 1), r.Wait(ctx))
 			first[0], second[0] = 2, 2
+			return errors.Join(err, win.Flush(ctx, 1))
+		}, "the memory that a put writes from was changed before that is complete: Put at "},
+		{"an accumulate again", func(ctx context.Context, win *window.Window[int64]) error {
+			err := win.Accumulate(window.Sum, buffer[:1], 1, 0)
+			r, failed := win.RFlush(1)
+			return errors.Join(err, failed, win.Accumulate(window.Sum, buffer[:1], 1, 0), r.Wait(ctx), win.Put(buffer[:1], 1, 0))
+		}, "bytes 0 to 7 of rank 1 are in use in one epoch: Accumulate at "},
+		{"an origin that is changed when it was put again", func(ctx context.Context, win *window.Window[int64]) error {
+			origin := []int64{1}
+			err := win.Put(origin, 1, 0)
+			r, failed := win.RFlush(1)
+			err = errors.Join(err, failed, win.Put(origin, 1, 1), r.Wait(ctx))
+			origin[0] = 2
 			return errors.Join(err, win.Flush(ctx, 1))
 		}, "the memory that a put writes from was changed before that is complete: Put at "},
 		{"a put of what is not there yet", func(ctx context.Context, win *window.Window[int64]) error {
@@ -293,6 +312,7 @@ func TestOpeners(t *testing.T) {
 		opened("Lock" + at)
 		s.ok(win.Unlock(s.ctx, 1))
 		s.ok(win.Lock(s.ctx, window.Shared, 1))
+		opened("Lock" + at + ", Lock" + at)
 		s.ok(win.Unlock(s.ctx, 0))
 		opened("Lock" + at)
 		s.ok(win.Unlock(s.ctx, 1))
@@ -328,7 +348,7 @@ func TestEpochLeftOpen(t *testing.T) {
 	var misuse *window.MisuseError
 	require.ErrorAs(t, err, &misuse)
 	require.Equal(t, 1, misuse.FirstRank)
-	require.Regexp(t, `an epoch is left open: Lock at \S+debug_test\.go:\d+ of rank 1, and Close of the World$`, err)
+	require.Regexp(t, `an epoch is left open: Lock at \S+debug_test\.go:\d+ of rank 1, and Close of the World of rank 1$`, err)
 	require.NoError(t, world.Run(t.Context(), 2, left))
 	own := errors.New("own")
 	err = world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {

@@ -298,40 +298,42 @@ func (d *deferred) flush(ctx context.Context) error {
 type lateFlush struct {
 	begun bool
 	mark  world.Mark
-	// ticket is that of what it rides with, 0 if with nothing.
+	// ticket is that of the grant that it is complete with, 0 if with none.
 	ticket uint32
 }
 
 // beginFlush has on its way what joined the queue until it had been sent so often, and a question for the end of
-// that, once: it gives the point at which all is complete. late is nil if it is to begin at once.
+// that, once: late keeps it, with the point at which all is complete.
 func (d *deferred) beginFlush(ctx context.Context, before uint64, late *lateFlush) (m world.Mark, how departure, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	rank := d.link.Rank()
 	switch {
-	case late != nil && late.begun:
+	case late.begun:
 		return late.mark, departed, nil
-	case late != nil && late.ticket != 0:
-		if !reached(&d.core.granted[d.link.Rank()], late.ticket) {
+	case late.ticket != 0:
+		if !reached(&d.core.granted[rank], late.ticket) {
 			return world.Mark{}, riding, nil
 		}
-		m = d.link.LastGrant()
+		m = world.GrantMark(late.ticket)
 	default:
-		if how, err = d.depart(ctx, before); how != departed || err != nil {
-			if how == riding && late != nil {
-				late.ticket = d.core.tickets[d.link.Rank()].Load()
-			}
+		if how, err = d.depart(ctx, before); how == staying || err != nil {
 			return world.Mark{}, how, err
 		}
-		if m = d.link.LastGrant(); d.starts != before+1 || !d.loaded {
+		if d.starts == before+1 && d.loaded {
+			late.ticket = d.core.tickets[rank].Load()
+		}
+		if how == riding {
+			return world.Mark{}, how, nil
+		}
+		if m = world.GrantMark(late.ticket); late.ticket == 0 {
 			var ok bool
 			if m, ok = d.link.Push(); !ok {
 				return world.Mark{}, unasked, nil
 			}
 		}
 	}
-	if late != nil {
-		late.begun, late.mark = true, m
-	}
+	late.begun, late.mark = true, m
 	return m, departed, nil
 }
 

@@ -122,8 +122,9 @@ func (c *core) Close() error {
 		}
 		return err
 	}
+	err = c.unposted()
 	c.withdraw()
-	return c.release()
+	return errors.Join(err, c.release())
 }
 
 // meetLast meets the others for the last time.

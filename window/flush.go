@@ -54,17 +54,14 @@ func (c *core) RFlush(target int) (Request, error) {
 	}
 	defer c.world.EndSpan("RFlush", c.world.BeginSpan())
 	r := Request{deferred: p.deferred, before: p.deferred.joined(), flush: true, generation: c.nextGeneration()}
+	var late lateFlush
 	var how departure
 	var err error
-	if r.mark, how, err = p.deferred.beginFlush(context.Background(), r.before, nil); err != nil {
+	if r.mark, how, err = p.deferred.beginFlush(context.Background(), r.before, &late); err != nil {
 		return Request{}, c.blame(call, target, err)
 	}
-	switch how {
-	case departed:
-	case riding:
-		r.late = &lateFlush{ticket: c.tickets[target].Load()}
-	default:
-		r.late = new(lateFlush)
+	if how != departed {
+		r.late = &lateFlush{ticket: late.ticket}
 	}
 	return r, nil
 }
@@ -81,7 +78,8 @@ func (r Request) awaitFlush(ctx context.Context) error {
 		case how == staying:
 			err = d.awaitLeave(ctx)
 		case how == riding:
-			err = d.awaitGrant(ctx)
+			rank := d.link.Rank()
+			err = d.core.awaitWord(ctx, "waiting for an answer", rank, &d.core.granted[rank], r.late.ticket)
 		default:
 			err = d.askFlush(ctx, r.late)
 		}

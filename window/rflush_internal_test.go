@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/world"
 	"github.com/onesided/rma/world/worldtest"
 )
@@ -21,7 +22,7 @@ var flushBehindComplete = worldtest.Register("a flush behind a Complete that rod
 	if w.Rank() == 0 {
 		err = errors.Join(err, win.Start(ctx, group), win.Put([]int64{1}, 1, 0), win.Complete(ctx), w.Barrier(ctx), w.Barrier(ctx), win.Lock(ctx, Shared, 1))
 		r, failed := win.RFlush(1)
-		if r.late == nil && r.mark == win.peers[1].Load().link.LastGrant() {
+		if r.late == nil && (r.mark == world.Mark{} || r.mark == world.GrantMark(win.tickets[1].Load())) {
 			failed = errors.Join(failed, errors.New("the flush waits for nothing"))
 		}
 		err = errors.Join(err, failed, r.Wait(ctx), win.Unlock(ctx, 1))
@@ -59,6 +60,54 @@ var refusedBehindRide = worldtest.Register("a flush that rode, and a refusal beh
 	}
 	return errors.Join(err, w.Barrier(ctx))
 })
+
+// A flush of one epoch, which has ridden with its lock or not, has nothing of what is refused in the next, whose flush rides
+// and is told.
+func refusedInNext(rides bool) func(ctx context.Context, w *world.World) error {
+	return func(ctx context.Context, w *world.World) error {
+		win, err := Allocate[int64](ctx, w, 1)
+		if err = errors.Join(err, w.Barrier(ctx)); err != nil || w.Rank() == 1 {
+			return errors.Join(err, w.Barrier(ctx))
+		}
+		err = errors.Join(win.Lock(ctx, Shared, 1), win.Accumulate(Sum, []int64{1}, 1, 0))
+		d := win.peers[1].Load().deferred
+		if !rides {
+			err = errors.Join(err, win.Flush(ctx, 1), win.Accumulate(Sum, []int64{1}, 1, 0))
+		}
+		first, failed := win.RFlush(1)
+		if failed == nil && (first.late != nil) != rides {
+			failed = errors.New("the first flush is not as it is to be")
+		}
+		err = errors.Join(err, failed, win.Unlock(ctx, 1), win.Lock(ctx, Shared, 1))
+		o, failed := d.join(aggregate.Accumulate, 8)
+		if err = errors.Join(err, failed); err != nil {
+			return err
+		}
+		// It is outside of the window, which only the target looks at here.
+		o.Offset, o.Op, o.Element, o.Value[0] = 1<<20, Sum, win.kind, 1
+		err = d.queued()
+		second, failed := win.RFlush(1)
+		if failed == nil && second.late == nil {
+			failed = errors.New("the second flush has not ridden")
+		}
+		err = errors.Join(err, failed, d.awaitGrant(ctx), first.Wait(ctx))
+		var refused *world.RefusalError
+		if e := second.Wait(ctx); !errors.As(e, &refused) {
+			err = errors.Join(err, fmt.Errorf("error is %v, want a refusal", e))
+		}
+		return errors.Join(err, win.Unlock(ctx, 1), w.Barrier(ctx))
+	}
+}
+
+var (
+	refusedBehindMark  = worldtest.Register("a flush, and a refusal in the next epoch", refusedInNext(false))
+	refusedBehindGrant = worldtest.Register("a flush that rode, and a refusal in the next epoch", refusedInNext(true))
+)
+
+func TestRefusedInNextEpoch(t *testing.T) {
+	worldtest.Apart(t, 2, refusedBehindMark)
+	worldtest.Apart(t, 2, refusedBehindGrant)
+}
 
 func TestRefusedBehindRide(t *testing.T) {
 	t.Run("apart", func(t *testing.T) { worldtest.Apart(t, 2, refusedBehindRide) })

@@ -2,6 +2,7 @@ package window_test
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"time"
 
@@ -291,4 +292,43 @@ func flushUnserved(s *script, rode bool, silent, serve chan struct{}) {
 		s.ok(win.UnlockAll(s.ctx))
 	}
 	s.ok(win.Close())
+}
+
+// flushOfDead has a flush ride with the lock of a rank that dies with it: who waits for it is told, also when the Unlock has
+// been told already.
+var flushOfDead = register("a flush of one who dies", func(s *script) {
+	win := allocate[int64](s, 1)
+	if s.w.Rank() == victim {
+		s.ok(win.Lock(s.ctx, window.Exclusive, victim))
+	}
+	s.ok(s.w.Barrier(s.ctx))
+	var r window.Request
+	if s.w.Rank() == 0 {
+		s.ok(win.Lock(s.ctx, window.Shared, victim))
+		s.ok(win.Accumulate(window.Sum, []int64{1}, victim, 0))
+		var err error
+		r, err = win.RFlush(victim)
+		s.ok(err)
+	}
+	s.ok(s.w.Barrier(s.ctx))
+	worldtest.Signal("ready")
+	if s.w.Rank() == victim {
+		<-s.ctx.Done()
+	}
+	for s.w.Failure(victim) == nil {
+		s.ok(s.ctx.Err())
+		s.w.Poll()
+		runtime.Gosched()
+	}
+	if s.w.Rank() == 0 {
+		expectLost(s, win.Unlock(s.ctx, victim), victim)
+		_, err := r.Test()
+		expectLost(s, err, victim)
+		expectLost(s, r.Wait(s.ctx), victim)
+	}
+	s.ok(win.Close())
+})
+
+func TestRFlushOfDead(t *testing.T) {
+	worldtest.StartWith(t, deathRanks, flushOfDead, func(int) []string { return []string{"RMA_DEVICE=tcp"} }).Killed(victim)
 }

@@ -273,7 +273,7 @@ func (d *deferred) awaitLeave(ctx context.Context) error {
 
 // refusal is what the target has refused of what rode.
 func (d *deferred) refusal(ctx context.Context) error {
-	return d.link.Reach(ctx, d.link.LastGrant(), d.core.number)
+	return d.link.Reach(ctx, world.Mark{}, d.core.number)
 }
 
 // openHeld is open that returns when neither the lock of the target nor its post has to be
@@ -373,7 +373,7 @@ func (s *server) granted(from *world.Link, m *world.Message, payload []byte) err
 	case riding != nil && !riding.Answered(payload):
 		return fmt.Errorf("%w: an answer of %d bytes with a lock", world.ErrMessage, len(payload))
 	}
-	from.Granted(c.number)
+	from.Granted(c.number, uint32(m.X))
 	c.granted[rank].Store(uint32(m.X))
 	return nil
 }

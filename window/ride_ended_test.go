@@ -47,7 +47,7 @@ var rideClosed = register("a request after the end", func(s *script) {
 	request, err := win.RPut([]int64{7}, 1, 0)
 	s.ok(err)
 	s.ok(s.w.Barrier(s.ctx))
-	s.ok(s.w.Close())
+	s.fails(s.w.Close(), epoch.ErrEpochOpen)
 	_, err = request.Test()
 	s.fails(err, epoch.ErrClosed)
 	s.fails(request.Wait(s.ctx), epoch.ErrClosed)

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/onesided/rma/epoch"
 	"github.com/onesided/rma/world"
 	"github.com/onesided/rma/world/worldtest"
 )
@@ -77,8 +78,11 @@ var rideFailed = worldtest.Register("a Complete of one that fails", func(ctx con
 		return err
 	}
 	if w.Rank() == 0 {
-		err = errors.Join(win.Start(ctx, other), win.Put([]int64{1}, 1, 0), win.Complete(ctx))
-		return errors.Join(err, w.Barrier(ctx), win.Close())
+		err = errors.Join(win.Start(ctx, other), win.Put([]int64{1}, 1, 0), win.Complete(ctx), w.Barrier(ctx))
+		if e := win.Close(); !errors.Is(e, epoch.ErrNotPosted) {
+			err = errors.Join(err, fmt.Errorf("error of Close is %v, want that nothing was posted", e))
+		}
+		return err
 	}
 	err = untilServed(ctx, w, win.server.waiting.Load)
 	win.server.failed(0)

@@ -26,7 +26,7 @@ func (w *World) Attached(key any, first func() any) any {
 }
 
 // OnClose has f called when this rank has left the job, or failed, and its devices are
-// about to be closed, which ends its memory; at once if that has been. Its error is one of Close then. It is not
+// about to be closed, which ends its memory; at once if that has been, and else its error is one of Close. It is not
 // called after stop has returned, unless it was being called already. f must not block.
 func (w *World) OnClose(f func() error) (stop func()) {
 	a := &w.attached
@@ -45,6 +45,9 @@ func (w *World) OnClose(f func() error) (stop func()) {
 		a.closing = slices.DeleteFunc(a.closing, func(other *func() error) bool { return other == &f })
 	}
 }
+
+// Orderly tells whether this rank closes its World, or has, and had not heard of a failure when it began to.
+func (w *World) Orderly() bool { return w.orderly.Load() }
 
 // close calls what is to be called.
 func (a *attachments) close() error {

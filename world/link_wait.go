@@ -3,7 +3,6 @@ package world
 import (
 	"context"
 	"fmt"
-	"math"
 )
 
 // Post has what is collected on its way.
@@ -24,6 +23,8 @@ type Mark struct {
 	sequence, asked uint64
 	// strict: what is refused behind the last answer was told later, and is for another Mark.
 	strict bool
+	// ticket: what is refused behind the grant with this ticket is for another Mark, if it is not 0.
+	ticket uint32
 }
 
 // And is the point after both.
@@ -69,11 +70,7 @@ func (l *Link) complete(ctx context.Context, m Mark, services []uint32) error {
 	}
 	l.mu.Lock()
 	l.giveBack(l.done.Load())
-	upTo := uint64(math.MaxUint64)
-	if m.strict {
-		upTo = m.asked
-	}
-	err = l.refusals.take(services, upTo)
+	err = l.refusals.take(services, m)
 	l.mu.Unlock()
 	return err
 }
@@ -117,7 +114,6 @@ func (l *Link) Flush(ctx context.Context, services ...uint32) error {
 	if err != nil {
 		return err
 	}
-	m.strict = false
 	return l.complete(ctx, m, services)
 }
 
@@ -139,15 +135,15 @@ func (l *Link) PushWithin(ctx context.Context) (Mark, error) {
 // asking is the strict Mark of everything so far, which was asked.
 func (l *Link) asking() Mark { return Mark{sequence: l.sequence, asked: l.asked, strict: true} }
 
-// LastGrant is the Mark of what a Service of the rank has told by itself to be done, the last time before it is
-// reached: see Granted.
-func (l *Link) LastGrant() Mark { return Mark{strict: true} }
+// GrantMark is the point at which a Service of the rank has told by itself that what came before is done, by a ticket:
+// see Granted. Who reaches it has heard of that already.
+func GrantMark(ticket uint32) Mark { return Mark{ticket: ticket} }
 
-// Granted notes that a Service of the rank has told by itself that what was before is done. What it has refused by then
-// is of that.
-func (l *Link) Granted(service uint32) {
+// Granted notes that a Service of the rank has told by itself that what came before is done. Its tickets, which are not
+// 0, grow from one to the next, and may wrap.
+func (l *Link) Granted(service, ticket uint32) {
 	l.mu.Lock()
-	l.refusals.settle(service)
+	l.refusals.granted(service, ticket)
 	l.mu.Unlock()
 }
 

@@ -8,10 +8,22 @@ import "slices"
 // refusal is an error of a message to a Service, whose number is 0 if it was to none.
 type refusal struct {
 	service uint32
-	// before is the question that was the next to be answered when it came: it is of what was told before that. It is 0
-	// once the Service has told by itself that this is done.
+	// before is the question that was the next to be answered when it came: it is of what was told before that.
 	before uint64
+	// ticket is that of the grant of the Service that was the next to come, 0 before that has.
+	ticket uint32
 	err    error
+}
+
+// isOf tells whether it is of what came before a mark.
+func (r *refusal) isOf(m Mark) bool {
+	switch {
+	case m.ticket != 0:
+		return r.ticket != 0 && int32(m.ticket-r.ticket) >= 0
+	case m.strict:
+		return r.before <= m.asked
+	}
+	return true
 }
 
 // refusals are the first of each Service between two answers.
@@ -22,14 +34,14 @@ type refusals []refusal
 const mostRefusals = 64
 
 func (r *refusals) note(service uint32, before uint64, err error) {
-	if slices.ContainsFunc(*r, func(old refusal) bool { return old.service == service && old.before == before }) {
+	if slices.ContainsFunc(*r, func(old refusal) bool { return old.service == service && old.before == before && old.ticket == 0 }) {
 		return
 	}
 	if len(*r) == mostRefusals {
 		last := r.spare()
 		*r = slices.Delete(*r, last, last+1)
 	}
-	*r = append(*r, refusal{service, before, err})
+	*r = append(*r, refusal{service: service, before: before, err: err})
 }
 
 // spare is the one that makes place for another.
@@ -42,19 +54,20 @@ func (r refusals) spare() int {
 	return 0
 }
 
-// settle has those to a Service be of what is done.
-func (r refusals) settle(service uint32) {
+// granted notes that a grant of a Service has come, by its ticket.
+func (r refusals) granted(service, ticket uint32) {
 	for i := range r {
-		if r[i].service == service {
-			r[i].before = 0
+		if r[i].service == service && r[i].ticket == 0 {
+			r[i].ticket = ticket
 		}
 	}
 }
 
-// take takes those to some services, or to any if none is named, of what was told before a question, and gives the first.
-func (r *refusals) take(of []uint32, question uint64) (first error) {
+// take takes those to some services, or to any if none is named, that are of what came before a mark, and gives the
+// first.
+func (r *refusals) take(of []uint32, m Mark) (first error) {
 	*r = slices.DeleteFunc(*r, func(one refusal) bool {
-		taken := one.before <= question && (len(of) == 0 || slices.Contains(of, one.service))
+		taken := one.isOf(m) && (len(of) == 0 || slices.Contains(of, one.service))
 		if taken && first == nil {
 			first = one.err
 		}

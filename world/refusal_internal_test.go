@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"testing"
 
@@ -80,10 +81,10 @@ func TestUntakenRefusals(t *testing.T) {
 		r.note(service, 1, errors.New("the second of its service"))
 	}
 	require.Len(t, r, mostRefusals)
-	require.NoError(t, r.take([]uint32{2*mostRefusals - 1}, 1))
-	require.NoError(t, r.take([]uint32{3*mostRefusals - 1}, 0))
-	require.EqualError(t, r.take([]uint32{3*mostRefusals - 1}, 1), fmt.Sprintf("refusal of %d", 3*mostRefusals-1))
-	require.EqualError(t, r.take(nil, 1), fmt.Sprintf("refusal of %d", 2*mostRefusals))
+	require.NoError(t, r.take([]uint32{2*mostRefusals - 1}, asked(1)))
+	require.NoError(t, r.take([]uint32{3*mostRefusals - 1}, asked(0)))
+	require.EqualError(t, r.take([]uint32{3*mostRefusals - 1}, asked(1)), fmt.Sprintf("refusal of %d", 3*mostRefusals-1))
+	require.EqualError(t, r.take(nil, asked(1)), fmt.Sprintf("refusal of %d", 2*mostRefusals))
 	require.Empty(t, r)
 }
 
@@ -95,21 +96,30 @@ func TestSparedRefusals(t *testing.T) {
 		r.note(7, before, fmt.Errorf("of 7, before %d", before))
 	}
 	require.Len(t, r, mostRefusals)
-	require.EqualError(t, r.take([]uint32{7}, 3*mostRefusals), "of 7, before 0")
-	require.EqualError(t, r.take([]uint32{8}, 1), "the only of 8")
+	require.EqualError(t, r.take([]uint32{7}, asked(3*mostRefusals)), "of 7, before 0")
+	require.EqualError(t, r.take([]uint32{8}, asked(1)), "the only of 8")
 }
 
-// What a Service has refused by its grant is of what came before that.
+// What a Service has refused by a grant is of what came before that, and of no grant or question before.
 func TestRefusalsBeforeGrant(t *testing.T) {
 	var r refusals
+	of7 := []uint32{7}
 	r.note(7, 5, errors.New("of 7"))
 	r.note(8, 5, errors.New("of 8"))
-	r.settle(7)
+	r.granted(7, math.MaxUint32)
 	r.note(7, 5, errors.New("of 7, later"))
-	require.EqualError(t, r.take([]uint32{7, 8}, 0), "of 7")
-	require.EqualError(t, r.take([]uint32{7}, 5), "of 7, later")
-	require.EqualError(t, r.take([]uint32{8}, 5), "of 8")
+	require.NoError(t, r.take(of7, GrantMark(math.MaxUint32-1)))
+	require.EqualError(t, r.take(of7, GrantMark(math.MaxUint32)), "of 7")
+	require.NoError(t, r.take(of7, GrantMark(1)))
+	r.granted(7, 1)
+	require.NoError(t, r.take(of7, GrantMark(math.MaxUint32)))
+	require.NoError(t, r.take(of7, asked(4)))
+	require.EqualError(t, r.take(of7, GrantMark(1)), "of 7, later")
+	require.EqualError(t, r.take([]uint32{8}, Mark{}), "of 8")
 }
+
+// asked is the mark of a question.
+func asked(number uint64) Mark { return Mark{asked: number, strict: true} }
 
 // Of flushes that are begun one behind another each tells what was refused before it, whichever is waited for first.
 func TestRefusalsOfMarks(t *testing.T) {

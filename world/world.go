@@ -92,6 +92,8 @@ type World struct {
 
 	closing sync.Once
 	closed  atomic.Bool
+	// orderly: Close has begun, and no rank had failed.
+	orderly atomic.Bool
 	// finalize and end are what the way the job was made needs when it is over.
 	finalize func() error
 	end      func()
@@ -253,6 +255,7 @@ func (w *World) Close() error {
 	var err error
 	w.closing.Do(func() {
 		w.closed.Store(true)
+		w.orderly.Store(w.Failures() == 0)
 		if w.session != nil {
 			w.session.leave()
 		}

@@ -1,0 +1,57 @@
+package window_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// Operations that were not sent when the World is closed are lost, and said to be; not where a rank has failed, nor those
+// that a flush has completed.
+func TestLostOperations(t *testing.T) {
+	run := func(flush bool, own error) error {
+		return world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
+			win, err := window.Allocate[int64](ctx, w, 1)
+			if err = errors.Join(err, w.Barrier(ctx)); err != nil || w.Rank() == 1 {
+				return err
+			}
+			err = errors.Join(win.Lock(ctx, window.Shared, 1), win.Put([]int64{1}, 1, 0))
+			if flush {
+				err = errors.Join(err, win.Flush(ctx, 1))
+			}
+			return errors.Join(err, own)
+		}, worldtest.OptionsApart()...)
+	}
+	err := run(false, nil)
+	require.ErrorIs(t, err, epoch.ErrEpochOpen)
+	require.ErrorContains(t, err, "rank 0: window: operations on rank 1 are lost: epoch: rank 0: Close of the World: another epoch is open: rank 1 is locked (shared); close it by Unlock")
+	require.NoError(t, run(true, nil))
+	own := errors.New("own")
+	err = run(false, own)
+	require.ErrorIs(t, err, own)
+	require.NotErrorIs(t, err, epoch.ErrEpochOpen)
+}
+
+// Who closes a window hears that a rank which it has named in a Start, and has closed it too, has never posted.
+func TestCompleteWithoutPost(t *testing.T) {
+	require.NoError(t, world.Run(t.Context(), 2, scripted(func(s *script) {
+		win := allocate[int64](s, 1)
+		if s.w.Rank() == 1 {
+			s.ok(win.Close())
+			return
+		}
+		s.ok(win.Start(s.ctx, groupOf(s, win, 1)))
+		s.ok(win.Put([]int64{1}, 1, 0))
+		s.ok(win.Complete(s.ctx))
+		err := win.Close()
+		s.fails(err, epoch.ErrNotPosted)
+		require.ErrorContains(t, err, "operations on rank 1 are lost")
+	}), worldtest.OptionsApart()...))
+}
