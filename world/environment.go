@@ -1,7 +1,7 @@
 package world
 
 import (
-	"slices"
+	"fmt"
 	"strings"
 )
 
@@ -12,19 +12,34 @@ var variables = []string{
 	"RMA_IBV_DEVICE", "RMA_IBV_GID",
 }
 
-// unread are the names of variables that look as if they were for the library, which reads none of them: misspelt ones.
-func unread(environment []string) (names []string) {
+// checkSpelling refuses an environment with a variable that is one of the library's but for a letter: nothing reads it,
+// and a program that goes on is not what its user thinks it is.
+func checkSpelling(environment []string) error {
 	for _, one := range environment {
-		if name, _, _ := strings.Cut(one, "="); strings.HasPrefix(name, "RMA_") && !slices.Contains(variables, name) {
-			names = append(names, name)
+		name, _, _ := strings.Cut(one, "=")
+		if !strings.HasPrefix(name, "RMA_") {
+			continue
+		}
+		for _, known := range variables {
+			if misspelt(name, known) {
+				return fmt.Errorf("%w: nothing reads %s: is %s meant?", ErrEnvironment, name, known)
+			}
 		}
 	}
-	return names
+	return nil
 }
 
-// warnOfUnread tells the logger of variables that are misspelt, once in a job.
-func (s *settings) warnOfUnread(rank int, environment []string) {
-	if names := unread(environment); rank == 0 && len(names) > 0 {
-		s.logger.Warn("variables of the environment that nothing reads", "names", strings.Join(names, " "), "known", strings.Join(variables, " "))
+// misspelt tells whether two names differ, in a letter that is missing, too many or another, or in two that have changed
+// places.
+func misspelt(name, known string) bool {
+	for name != "" && known != "" && name[0] == known[0] {
+		name, known = name[1:], known[1:]
 	}
+	for name != "" && known != "" && name[len(name)-1] == known[len(known)-1] {
+		name, known = name[:len(name)-1], known[:len(known)-1]
+	}
+	if len(name) == 2 && len(known) == 2 {
+		return name[0] == known[1] && name[1] == known[0]
+	}
+	return name != known && len(name) <= 1 && len(known) <= 1
 }

@@ -27,9 +27,9 @@ func WithPatience(d time.Duration) Option { return func(s *settings) { s.patienc
 // A rank that cannot join, or that was told something else of the job than the others,
 // is an error on all ranks that run, at once. A rank that does not come is one when the
 // time of [WithPatience] is over; who is waited for until then, and who was turned away,
-// is told to the logger of [WithLogger], as are variables whose names begin with RMA_ and that nothing reads. Without a
-// manager a rank that cannot reach rank 0, lacks the key or has a wrong setting of its own has not
-// come yet: it may be started again.
+// is told to the logger of [WithLogger]. Without a manager a rank that cannot reach rank
+// 0, lacks the key or has a wrong setting of its own has not come yet: it may be started
+// again.
 func Init(ctx context.Context, options ...Option) (*World, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("world: Init: %w: nil context", ErrArgument)
@@ -56,7 +56,6 @@ func unmanaged(ctx context.Context, s settings) (*World, error) {
 		if err := alone(); err != nil {
 			return nil, err
 		}
-		s.warnOfUnread(0, os.Environ())
 		worlds, err := localWorlds(ctx, 1, s)
 		if err != nil {
 			return nil, fmt.Errorf("world: Init: %w", err)
@@ -103,7 +102,6 @@ type manager interface {
 // initialize joins the job of a manager, with which the connection stays open where
 // that fails: Hydra kills everyone as soon as one hangs up, and nobody could say why.
 func initialize(ctx context.Context, m manager, s settings) (*World, error) {
-	s.warnOfUnread(m.Rank(), os.Environ())
 	w, err := join(ctx, m.Rank(), m.Size(), managed(m), s)
 	if err != nil {
 		return nil, fmt.Errorf("world: Init: %w", err)

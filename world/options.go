@@ -262,6 +262,9 @@ func newSettings(options []Option) (settings, error) {
 			option(&s)
 		}
 	}
+	if err := checkSpelling(os.Environ()); err != nil {
+		return s, err
+	}
 	if s.device != "" && !slices.Contains(deviceNames, s.device) {
 		return s, fmt.Errorf("%w: device %q (RMA_DEVICE, or WithDevice), allowed are %s, or none for the best", ErrEnvironment, s.device, strings.Join(deviceNames, ", "))
 	}
