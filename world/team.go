@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/onesided/rma/verbs"
 )
@@ -24,6 +25,8 @@ import (
 //     ranks have made theirs.
 //   - Who has left a team has a block that others may only read, and when all have, none: that
 //     its context is another tells them so.
+//   - Who is in a team that Split has not given it leaves that without coming to its last meeting,
+//     to which it does not know the way, and says so: others that have it do not wait for that.
 //   - What fails fails in the job, and so in all teams, before anybody can know of it; who has
 //     left, or connects in vain because the team is closed, is gone for that team only.
 
@@ -62,52 +65,77 @@ type stand struct {
 // makes connections of its own, as they are needed. It is closed as the World of a job is, with
 // its windows closed before; the ranks close teams that have ranks in common in the same order.
 func (w *World) Split(ctx context.Context, color, key int) (*World, error) {
-	if err := w.enter(ctx, "Split"); err != nil {
+	if err := w.take(ctx, "Split"); err != nil {
 		return nil, err
 	}
+	defer w.collective.Unlock()
+	team, err := w.split(ctx, color, key)
+	if err != nil && w.lost("Split", w.calls.Load()+1) != nil {
+		// Called again it ends no better.
+		err = errors.Join(err, w.abandonSplit())
+	}
+	return team, err
+}
+
+func (w *World) split(ctx context.Context, color, key int) (*World, error) {
 	r, s := &w.round, &w.splitting
+	if err := w.verdict("Split", w.calls.Load()+1); err != nil {
+		return nil, err
+	}
 	if s.begun && (s.color != color || s.key != key) {
-		defer w.collective.Unlock()
 		return nil, r.refuse("Split")
 	}
 	if !s.made {
 		if err := start[bid](w, "Split", callSplit, 0, 1); err != nil {
-			w.collective.Unlock()
 			return nil, err
 		}
 		*s = splitting{begun: true, color: color, key: key}
 		bids := make([]bid, w.size)
 		if err := r.end(allGather(ctx, r, []bid{{int64(color), int64(key), w.highestContext()}}, bids)); err != nil {
-			r.leave()
+			w.EndSpan(r.op, r.begun)
 			return nil, err
 		}
 		s.team, s.members, s.flaw = w.joinTeam(bids)
 		s.made = true
 	}
 	if err := start[stand](w, "Split", callJoin, 0, 1); err != nil {
-		w.collective.Unlock()
 		return nil, err
 	}
-	defer r.leave()
+	defer func() { w.EndSpan(r.op, r.begun) }()
 	stands := make([]stand, w.size)
 	if err := r.end(allGather(ctx, r, []stand{s.stand()}, stands)); err != nil {
 		return nil, err
 	}
-	team, members, flaw := s.team, s.members, s.flaw
-	*s = splitting{}
-	if flaw != nil {
-		return nil, fmt.Errorf("world: Split: %w", flaw)
+	if s.flaw != nil {
+		err := fmt.Errorf("world: Split: %w", s.flaw)
+		*s = splitting{}
+		return nil, err
 	}
-	if team == nil {
-		return nil, nil
-	}
-	for rank, member := range members {
+	for _, member := range s.members {
 		if stands[member].flawed != 0 {
-			return nil, fmt.Errorf("world: Split: %w: rank %d could not make its part of the team", ErrMismatch, member)
+			err := fmt.Errorf("world: Split: %w: rank %d could not make its part of the team", ErrMismatch, member)
+			return nil, errors.Join(err, w.abandonSplit())
 		}
-		team.job.contacts[rank].block = stands[member].block
 	}
+	team := s.team
+	if team != nil {
+		for rank, member := range s.members {
+			team.job.contacts[rank].block = stands[member].block
+		}
+		team.partial = false
+	}
+	*s = splitting{}
 	return team, nil
+}
+
+// abandonSplit closes the team of a Split that does not end well on this rank. On others it may have.
+func (w *World) abandonSplit() error {
+	team := w.splitting.team
+	w.splitting = splitting{}
+	if team == nil {
+		return nil
+	}
+	return team.Close()
 }
 
 // highestContext is that of all that this rank has had.
@@ -156,6 +184,7 @@ func (w *World) newTeam(context uint32, members []int) (*World, error) {
 	for i, member := range members {
 		inJob[i] = w.InJob(member)
 		j.ranks[i], j.contacts[i] = w.job.ranks[member], w.job.contacts[member]
+		j.contacts[i].block = Places{}
 	}
 	j.hosts = hostsOf(j.contacts, j.ranks)
 	block, err := w.home.device.AllocateMemory(blockLength(size))
@@ -167,7 +196,7 @@ func (w *World) newTeam(context uint32, members []int) (*World, error) {
 		return nil, errors.Join(err, w.home.device.FreeMemory(block))
 	}
 	t := newMembership(w.endpoint, rank, size, block, newTeamRoster(w.root.roster, inJob))
-	t.root, t.context, t.inJob, t.region = w.root, context, inJob, region
+	t.root, t.context, t.inJob, t.region, t.partial = w.root, context, inJob, region, true
 	t.job, t.hosts, t.toll, t.linked = j, j.hosts, j.toll(), j.linked()
 	t.barrier.own.context().Store(context)
 	stopSevering, stopListening := t.roster.beforehand(t.lines.sever), t.roster.listen(t.noteFailure)
@@ -236,6 +265,72 @@ func (w *World) closeTeams() error {
 	}
 	closing.Wait()
 	return errors.Join(errs...)
+}
+
+// firstLook is how long the last meeting of a team lasts before this rank looks for who deserts it. It
+// looks again after twice as long each time.
+const firstLook = 200 * time.Millisecond
+
+// meetLast is the meeting of ranks that leave. Who does not come to its end deserts it.
+func (w *World) meetLast() error {
+	if w == w.root {
+		return w.last.Meet(context.Background(), "Close", 1)
+	}
+	for limit := firstLook; ; limit *= 2 {
+		err := w.last.Meet(w.within(limit), "Close", 1)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, context.DeadlineExceeded) || w.deserted() {
+			w.desert()
+			return err
+		}
+	}
+}
+
+// desert tells others that this rank has no part in the last meeting, or gives it up.
+func (w *World) desert() { w.last.own.left().Store(uint32(w.rank) + 1) }
+
+// deserted tells whether a rank that this one hears from in the last meeting has deserted that.
+func (w *World) deserted() bool {
+	for _, rank := range w.heard() {
+		if w.Mapped(rank) {
+			if b, err := w.last.block("Close", rank); err != nil || b.left().Load() != 0 {
+				return true
+			}
+			continue
+		}
+		w.attend(rank)
+		if _, ended := w.endedLeaving(rank); ended {
+			return true
+		}
+	}
+	return false
+}
+
+// heard are the ranks that this one hears from in a meeting.
+func (w *World) heard() (ranks []int) {
+	switch {
+	case w.rooted && w.rank != 0:
+		return []int{parent(w.rank)}
+	case w.rooted:
+		for rank := 1; rank < w.size; rank++ {
+			ranks = append(ranks, rank)
+		}
+	default:
+		for distance := 1; distance < w.size; distance *= 2 {
+			ranks = append(ranks, (w.rank-distance+w.size)%w.size)
+		}
+	}
+	return ranks
+}
+
+// abandon leaves a team of which this rank has only its own part.
+func (w *World) abandon() error {
+	w.desert()
+	w.barrier.leave()
+	w.settleLinks()
+	return w.departTeam(false)
 }
 
 // departTeams ends this rank's membership in all teams without waiting for anyone.

@@ -211,6 +211,98 @@ func TestTeamShrinks(t *testing.T) {
 	require.EqualError(t, err, "world: rank 1: body failed")
 }
 
+// A rank dies in Split, which ends well on some of the others and not on the rest. Those that have the team can close
+// it, whether the dead rank is in that or not, and all can Shrink.
+func TestSplitDiesOnSome(t *testing.T) {
+	for _, device := range []string{"shm", "tcp"} {
+		for victim := range 4 {
+			for times := 1; times <= 3; times++ {
+				for _, apart := range []bool{false, true} {
+					name := fmt.Sprintf("%s/rank %d in call %d, apart %v", device, victim, times, apart)
+					t.Run(name, func(t *testing.T) { splitDiesOnSome(t, device, victim, times, apart) })
+				}
+			}
+		}
+	}
+}
+
+func splitDiesOnSome(t *testing.T, device string, victim, times int, apart bool) {
+	err := runSoon(t, 4, device, func(s *script) {
+		color := 0
+		if apart && s.me == victim {
+			color = 1
+		}
+		if s.me == victim {
+			for range times {
+				if _, err := s.w.Split(ended, color, 0); err == nil {
+					break
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			panic(failure{errBody})
+		}
+		if team, err := s.w.Split(s.ctx, color, 0); err == nil {
+			s.ok(team.Close())
+		}
+		small, err := s.w.Shrink(s.ctx)
+		s.ok(err)
+		s.check(small.Size() == 3, "%d ranks are left", small.Size())
+		s.ok(small.Close())
+	})
+	require.ErrorIs(t, err, errBody)
+}
+
+// A rank whose Split was cut short, and which closes what it has split, is not waited for by one that has the team.
+func TestSplitIsGivenUp(t *testing.T) {
+	for _, device := range []string{"shm", "tcp"} {
+		for _, teams := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/of a team %v", device, teams), func(t *testing.T) {
+				begun, made, closed := make(chan struct{}), make(chan struct{}), make(chan struct{})
+				require.NoError(t, runSoon(t, 2, device, func(s *script) {
+					w := s.w
+					if teams {
+						w = s.split(0, 0).w
+					}
+					if s.me == 0 {
+						<-begun
+						ctx, cancel := context.WithTimeout(s.ctx, 300*time.Millisecond)
+						defer cancel()
+						_, err := w.Split(ctx, 0, 0)
+						s.fails(err, context.DeadlineExceeded)
+						close(made)
+						s.ok(w.Close())
+						<-closed
+						return
+					}
+					_, err := w.Split(ended, 0, 0)
+					s.fails(err, context.Canceled)
+					close(begun)
+					<-made
+					team, err := w.Split(s.ctx, 0, 0)
+					s.ok(err)
+					s.ok(team.Close())
+					s.ok(w.Close())
+					close(closed)
+				}))
+			})
+		}
+	}
+}
+
+// runSoon is run over a device, which is not to hang.
+func runSoon(t *testing.T, n int, device string, body func(s *script)) error {
+	t.Helper()
+	ran := make(chan error, 1)
+	go func() { ran <- world.Run(t.Context(), n, scripted(body), world.WithDevice(device)) }()
+	select {
+	case err := <-ran:
+		return err
+	case <-time.After(30 * time.Second):
+		t.Fatal("it hangs")
+		return nil
+	}
+}
+
 // What it takes to make a team of half of the ranks, to sum over it, which connects its ranks, and
 // to close it; beside that the Barrier of all.
 func BenchmarkSplit(b *testing.B) {

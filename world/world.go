@@ -25,11 +25,12 @@ type World struct {
 	// root is the World of the job; that is its own. context tells teams apart: no two that
 	// have two ranks in common have the same. It is 0 in the World of a job. inJob are the
 	// ranks of the job that a team's are, and region is over its block; nil in the World of a
-	// job.
+	// job. partial tells that Split has not given the team yet: where others' blocks are is not known.
 	root    *World
 	context uint32
 	inJob   []int
 	region  *Region
+	partial bool
 
 	rank, size int
 	job        *job
@@ -259,7 +260,11 @@ func (w *World) Close() error {
 		if w.session != nil {
 			w.session.leave()
 		}
-		err = w.closeTeams()
+		if w.partial {
+			err = w.abandon()
+			return
+		}
+		err = errors.Join(w.abandonSplit(), w.closeTeams())
 		if w.Failures() != 0 {
 			w.report(w.calls.Load() + 1)
 		}
@@ -267,7 +272,7 @@ func (w *World) Close() error {
 		// everything that it waits for over its link.
 		w.settleLinks()
 		w.barrier.leave()
-		met := w.last.Meet(context.Background(), "Close", 1)
+		met := w.meetLast()
 		if met != nil {
 			w.outlast()
 		}
