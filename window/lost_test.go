@@ -3,6 +3,9 @@ package window_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -54,4 +57,66 @@ func TestCompleteWithoutPost(t *testing.T) {
 		s.fails(err, epoch.ErrNotPosted)
 		require.ErrorContains(t, err, "operations on rank 1 are lost")
 	}), worldtest.OptionsApart()...))
+}
+
+// A rank of a group that has failed ends the calls that need it, also where another one, before it in the group, lives and
+// does not come.
+func TestGroupWithLost(t *testing.T) {
+	for name, call := range map[string]func(s *script, win *window.Window[int64], group window.Group) error{
+		"Wait": func(s *script, win *window.Window[int64], group window.Group) error {
+			err := win.Post(s.ctx, group)
+			var lost *world.PeerError
+			if errors.As(err, &lost) {
+				err = nil
+			}
+			return errors.Join(err, win.Wait(s.ctx))
+		},
+		"Test": func(s *script, win *window.Window[int64], group window.Group) error {
+			_ = win.Post(s.ctx, group)
+			for {
+				if ended, err := win.Test(); ended || err != nil {
+					return err
+				}
+				s.ok(s.ctx.Err())
+				runtime.Gosched()
+			}
+		},
+		"Start": func(s *script, win *window.Window[int64], group window.Group) error {
+			// It may not wait for ranks that are not mapped, and not hear of one that fails later.
+			for s.w.Failures() == 0 {
+				s.w.Poll()
+				runtime.Gosched()
+			}
+			return win.Start(s.ctx, group)
+		},
+	} {
+		for way, options := range map[string][]world.Option{"mapped": nil, "apart": worldtest.OptionsApart()} {
+			for _, dead := range []int{1, 2} {
+				t.Run(fmt.Sprint(name, " ", way, " ", dead), func(t *testing.T) {
+					done := make(chan struct{})
+					var ready sync.WaitGroup
+					ready.Add(2)
+					died := errors.New("died")
+					err := world.Run(t.Context(), 3, func(ctx context.Context, w *world.World) error {
+						return scripted(func(s *script) {
+							win := allocate[int64](s, 1)
+							switch s.w.Rank() {
+							case 0:
+								defer close(done)
+								ready.Done()
+								expectLost(s, call(s, win, groupOf(s, win, 1, 2)), dead)
+							case dead:
+								ready.Wait()
+								panic(failure{died})
+							default:
+								ready.Done()
+								<-done
+							}
+						})(ctx, w)
+					}, options...)
+					require.ErrorIs(t, err, died)
+				})
+			}
+		}
+	}
 }

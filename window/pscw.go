@@ -37,17 +37,9 @@ func (c *core) Start(ctx context.Context, group Group) error {
 	if err := c.epochs.BeginStart(group); err != nil {
 		return fmt.Errorf("window: %w", err)
 	}
-	for i := range group.Len() {
-		target := group.Rank(i)
-		number := c.epochs.StartNumber(target)
-		if c.postRides(target) && !c.world.Gone(target) {
-			// It is heard of later, but the one before it now.
-			number--
-		}
-		if err := c.hear(ctx, "window.Start", target, postAt, number); err != nil {
-			c.epochs.AbortStart()
-			return err
-		}
+	if err := c.hear(ctx, "window.Start", roll{c, group, postAt}); err != nil {
+		c.epochs.AbortStart()
+		return err
 	}
 	for i := range group.Len() {
 		if target := group.Rank(i); c.postRides(target) {
@@ -212,20 +204,14 @@ func (c *core) Wait(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("window: %w", err)
 	}
-	for i := range group.Len() {
-		origin := group.Rank(i)
-		if err := c.hear(ctx, "window.Wait", origin, completeAt, c.epochs.PostNumber(origin)); err != nil {
-			var lost *world.PeerError
-			if errors.As(err, &lost) {
-				c.epochs.EndWait()
-			} else {
-				c.epochs.SuspendWait()
-			}
-			return err
-		}
+	err = c.hear(ctx, "window.Wait", roll{c, group, completeAt})
+	var lost *world.PeerError
+	if err == nil || errors.As(err, &lost) {
+		c.epochs.EndWait()
+	} else {
+		c.epochs.SuspendWait()
 	}
-	c.epochs.EndWait()
-	return nil
+	return err
 }
 
 // Test is Wait that does not block: it tells whether the exposure has ended.
@@ -255,16 +241,17 @@ func (c *core) Test() (bool, error) {
 // exposureEnded tells whether all have completed, or why one never will: what it did
 // before it failed or left is done, so it is looked at once more.
 func (c *core) exposureEnded(group Group) (bool, error) {
+	r, ended := roll{c, group, completeAt}, true
 	for i := range group.Len() {
 		origin := group.Rank(i)
-		word, number := c.own.control.pair(origin, completeAt), c.epochs.PostNumber(origin)
-		if reached(word, number) {
+		if r.told(i) {
 			continue
 		}
 		if !c.world.Gone(origin) {
-			return false, nil
+			ended = false
+			continue
 		}
-		if reached(word, number) {
+		if r.told(i) {
 			continue
 		}
 		if err := c.targetFailure("window.Test", origin); err != nil {
@@ -272,8 +259,10 @@ func (c *core) exposureEnded(group Group) (bool, error) {
 		}
 		return false, &world.PeerError{Rank: origin, Op: "window.Test", Cause: world.ErrLeft}
 	}
-	c.world.AfterHearing()
-	return true, nil
+	if ended {
+		c.world.AfterHearing()
+	}
+	return ended, nil
 }
 
 // reached tells whether word has come to number, which may have wrapped.
@@ -337,21 +326,94 @@ func (d *deferred) say(ctx context.Context, at uintptr, number uint32) error {
 	return err
 }
 
-// hear waits until rank's word in this rank's block has come to number. It is
-// called with the latch. Other goroutines of the rank may have to synchronize
-// before the word can come, so the latch is not kept while it sleeps or yields:
-// what is in progress is written in epochs.
-func (c *core) hear(ctx context.Context, call string, rank int, at uintptr, number uint32) error {
-	word := c.own.control.pair(rank, at)
-	for range heldLooks {
-		if reached(word, number) {
-			c.world.AfterHearing()
-			return nil
+// A roll is what each rank of a group has to tell, in its word of this rank's block: its post or its complete.
+type roll struct {
+	*core
+	group Group
+	at    uintptr
+}
+
+// word is that of a rank of the group, and the number that it has to come to.
+func (r *roll) word(i int) (*atomic.Uint32, uint32) {
+	rank := r.group.Rank(i)
+	word := r.own.control.pair(rank, r.at)
+	switch {
+	case r.at == completeAt:
+		return word, r.epochs.PostNumber(rank)
+	case r.postRides(rank) && !r.world.Gone(rank):
+		// It is heard of later, but the one before it now.
+		return word, r.epochs.StartNumber(rank) - 1
+	}
+	return word, r.epochs.StartNumber(rank)
+}
+
+// told tells whether a rank of the group has told what it has to.
+func (r *roll) told(i int) bool {
+	word, number := r.word(i)
+	return reached(word, number)
+}
+
+// lost is the error of a rank of the group, from the i-th on, that has failed or left before it has told. It looks at those
+// behind that one only when it may take long.
+func (r *roll) lost(call string, i int, wait *world.Waiter) error {
+	last := i + 1
+	if r.world.Failures() != 0 || wait.AboutToSleep() {
+		last = r.group.Len()
+	}
+	for ; i < last; i++ {
+		if r.told(i) {
+			continue
+		}
+		if err := wait.Lost(call, r.group.Rank(i)); err != nil && !r.told(i) {
+			return err
 		}
 	}
-	c.mu.Unlock()
-	defer c.mu.Lock()
-	return c.awaitWord(ctx, call, rank, word, number)
+	return nil
+}
+
+// hear waits until all ranks of a group have told. It is
+// called with the latch. Other goroutines of the rank may have to synchronize
+// before a word can come, so the latch is not kept while it sleeps or yields:
+// what is in progress is written in epochs.
+func (c *core) hear(ctx context.Context, call string, r roll) error {
+	for i := range r.group.Len() {
+		word, number := r.word(i)
+		told := false
+		for look := 0; !told && look < heldLooks; look++ {
+			told = reached(word, number)
+		}
+		if told {
+			continue
+		}
+		c.mu.Unlock()
+		err := c.awaitRoll(ctx, call, r, i)
+		c.mu.Lock()
+		if err != nil {
+			return err
+		}
+	}
+	c.world.AfterHearing()
+	return nil
+}
+
+// awaitRoll waits until the i-th rank of a group has told, as long as none behind it is lost.
+func (c *core) awaitRoll(ctx context.Context, call string, r roll, i int) error {
+	if err := c.beginReading(ctx, call); err != nil {
+		return err
+	}
+	defer c.endReading()
+	wait := c.world.NewWaiter()
+	defer wait.Finish()
+	for word, number := r.word(i); !reached(word, number); {
+		err := r.lost(call, i, &wait)
+		if err == nil {
+			err = c.pause(ctx, call, &wait)
+		}
+		if err != nil && !reached(word, number) {
+			return awaited(ctx, err, "it waits for rank %d", r.group.Rank(i))
+		}
+	}
+	return nil
 }
 
 // awaitWord waits until a word that rank writes, in this rank's block or by messages, has come to

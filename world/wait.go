@@ -188,6 +188,9 @@ func (p *Waiter) Lost(op string, rank int) error {
 	return nil
 }
 
+// AboutToSleep tells whether Pause will sleep, if nothing comes.
+func (p *Waiter) AboutToSleep() bool { return p.prepared }
+
 // handOver has the driver look after the network, when this rank is about to sleep
 // elsewhere.
 func (p *Waiter) handOver() {
