@@ -237,8 +237,8 @@ const fromReaders = -3
 
 // hear waits until word has come to number. It comes from rank from, or if that is
 // less than 0 from the last of some, -1 of all. Who has left has done its part of every meeting that it
-// called, so what has not come from it never will; and if anyone has left while not
-// all have come, it will not come.
+// called, so what has not come from it never will; and at the root nothing will come from anyone
+// if one has left that has not come.
 func (m *Meeting) hear(ctx context.Context, op string, word *atomic.Uint32, number uint32, from int) error {
 	wait := m.world.NewWaiter()
 	defer wait.Finish()
@@ -369,9 +369,14 @@ func (m *Meeting) vain(op string, word *atomic.Uint32, number uint32, from int, 
 	}
 	var leaver int
 	var left bool
-	if from == fromMates {
+	switch {
+	case from == fromMates:
 		leaver, left = m.mateLeft()
-	} else {
+	case word == m.own.released():
+		if leaver, left = m.absentee(number); !left && from >= 0 {
+			leaver, left = w.barrier.left(from)
+		}
+	default:
 		leaver, left = w.barrier.left(from)
 	}
 	left = left && !reached(word, number)

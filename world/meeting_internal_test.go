@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/verbs"
 )
@@ -71,4 +75,95 @@ func TestBlockIsNotRemote(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// meetMapped runs ranks that share a core, and have a meeting whose blocks they map.
+func meetMapped(t *testing.T, n int, body func(ctx context.Context, w *World, m *Meeting) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	blocks := make([][]byte, n)
+	for rank := range blocks {
+		blocks[rank] = make([]byte, MeetingBytes)
+	}
+	require.NoError(t, Run(ctx, n, func(ctx context.Context, w *World) error {
+		m := w.NewMeeting(w.NewNumber(), blocks[w.rank], NoTally, func(rank int) ([]byte, error) { return blocks[rank], nil })
+		defer m.Close()
+		for _, meet := range []func() error{func() error { return w.Barrier(ctx) }, func() error { return m.Meet(ctx, "Meet", 1) }} {
+			if err := meet(); err != nil {
+				return err
+			}
+		}
+		return body(ctx, w, m)
+	}, onCores(1)...))
+}
+
+// That a rank has left all hear who wait for it at the root, though nobody else leaves before they have, and whether
+// the root waits with them or comes only then.
+func TestMeetWithoutLeaver(t *testing.T) {
+	for _, c := range []struct{ n, leaver int }{{3, 2}, {4, 1}, {12, 1}, {12, 5}, {12, 11}, {80, 79}} {
+		for _, late := range []bool{false, true} {
+			t.Run(fmt.Sprintf("rank %d of %d, late root: %v", c.leaver, c.n, late), func(t *testing.T) {
+				var others, all sync.WaitGroup
+				others.Add(c.n - 2)
+				all.Add(c.n - 1)
+				meetMapped(t, c.n, func(ctx context.Context, w *World, m *Meeting) error {
+					if w.rank == c.leaver {
+						return nil
+					}
+					if w.rank == 0 && late {
+						others.Wait()
+					}
+					err := m.Meet(ctx, "Meet", 2)
+					if w.rank != 0 {
+						others.Done()
+					}
+					all.Done()
+					all.Wait()
+					var lost *PeerError
+					if !errors.As(err, &lost) || !errors.Is(err, ErrLeft) || lost.Rank != c.leaver {
+						return fmt.Errorf("error is %w, want that rank %d has left", err, c.leaver)
+					}
+					return nil
+				})
+			})
+		}
+	}
+}
+
+// A rank that has come to the root, and leaves without having waited there, is not missed, but one that leaves after it is.
+func TestMeetBesideLeaver(t *testing.T) {
+	const n, beside, last, absent = 12, 4, 11, 5
+	for _, missed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("another is missed: %v", missed), func(t *testing.T) {
+			ended, end := context.WithCancel(t.Context())
+			end()
+			meetMapped(t, n, func(ctx context.Context, w *World, m *Meeting) error {
+				switch {
+				case w.rank == beside:
+					if err := m.Meet(ended, "Meet", 2); !errors.Is(err, context.Canceled) {
+						return fmt.Errorf("error is %v, want %w", err, context.Canceled)
+					}
+					return nil
+				case w.rank == absent && missed, w.rank == last:
+					if err := until(ctx, w, "one has left", func() bool { return w.Gone(beside) }); err != nil {
+						return err
+					}
+					if w.rank == absent {
+						return nil
+					}
+					time.Sleep(50 * time.Millisecond)
+				}
+				err := m.Meet(ctx, "Meet", 2)
+				var lost *PeerError
+				if missed && errors.As(err, &lost) && errors.Is(err, ErrLeft) && lost.Rank == absent {
+					return nil
+				}
+				if missed {
+					return fmt.Errorf("error is %w, want that rank %d has left", err, absent)
+				}
+				return err
+			})
+		})
+	}
 }

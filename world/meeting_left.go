@@ -67,6 +67,37 @@ func (m *Meeting) left(rank int) (int, bool) {
 	return int(n) - 1, n != 0
 }
 
+// absentee is a rank that has left and has not come to a number that this one waits for at the root, if it maps that.
+// It looks for one only once the root knows that any has left.
+func (m *Meeting) absentee(number uint32) (rank int, ok bool) {
+	w := m.world
+	first, some := w.barrier.left(-1)
+	if !some {
+		return 0, false
+	}
+	for rank := range w.size {
+		if !w.Gone(rank) && rank != first || w.Failure(rank) != nil {
+			continue
+		}
+		if come := m.comeOf(rank); come == nil || !reached(come, number) {
+			// Where all have come it may have freed its block before.
+			return rank, !m.over(max(parent(w.rank), 0), number)
+		}
+	}
+	return 0, false
+}
+
+// over tells whether rank, or one of those that release it, knows that all have come to a number, or cannot be
+// looked at. Each of their blocks is in use until the next one is released: it looks from the root on, and what it finds
+// in them counts only if this rank is still not released then.
+func (m *Meeting) over(rank int, number uint32) bool {
+	if rank > 0 && m.over(parent(rank), number) || !m.world.Mapped(rank) {
+		return true
+	}
+	b, err := m.block("Close", rank)
+	return err != nil || reached(b.released(), number) || rank == 0 && reached(b.passed(), number)
+}
+
 // attend sees to it that this rank hears of the end of one that it waits for and
 // does not map: there is a link to it.
 func (w *World) attend(rank int) {
