@@ -37,7 +37,7 @@ func (e *MisuseError) Is(target error) bool { return target == ErrMisuse }
 //
 //   - Operations of one epoch that may not meet, because one is a put, or one a get and one changes the element by the
 //     accumulate family: of this rank, and of others that are goroutines of this process. Operations that were
-//     completed by a flush or an unlock meet no others, those of two Fences neither. A put that notifies, which may be
+//     completed by a flush or an unlock meet no others, nor gets that have their results, nor those of two Fences. A put that notifies, which may be
 //     known to be complete by what its target does, is compared with what is not complete, but nothing with it.
 //   - Local memory: results that are asked for twice, or put from before they are there, and origins of puts that
 //     have changed when the put completes. Where the result of an operation is there at once, because the
@@ -103,7 +103,8 @@ func (c *caller) clash(what string, first *caller) error {
 }
 
 // completed is called at the end of calls that complete operations on a target, or on all if that is -1: their buffers
-// are the program's, and if all of it is set they are complete at the target. It says what has become of the buffers.
+// are the program's, and if all of it is set they are complete at the target, as those are that have read. It says what
+// has become of the buffers.
 func (c *core) completed(call string, target int, all bool) error {
 	return c.completedOf(call, target, all, lastGeneration)
 }
@@ -147,9 +148,7 @@ func (c *core) complete(call string, target int, all bool, generation uint64) er
 		}
 	}
 	d.mu.Unlock()
-	if all {
-		c.retire(target, generation)
-	}
+	c.retire(target, generation, all)
 	if changed != nil {
 		return second.clash("the memory that a put writes from was changed", changed.caller)
 	}

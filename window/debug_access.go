@@ -19,6 +19,8 @@ type access struct {
 	generation uint64
 	// buffer is nil for those that need none to themselves.
 	buffer *buffer
+	// over tells that a Request of it is complete.
+	over bool
 }
 
 // A group are accesses of a rank, in one epoch of fences, that go together with the same others.
@@ -198,32 +200,48 @@ func (all *accesses) retire(over func(*access) bool) {
 	all.passing = slices.DeleteFunc(all.passing, over)
 }
 
-// retireAll forgets the accesses of a rank up to a generation.
-func (all *accesses) retireAll(rank int, generation uint64) {
-	all.retire(func(a *access) bool { return a.group.rank == rank && a.generation <= generation })
+// retireAll forgets the accesses of a rank up to a generation, or if writes is not set those that read.
+func (all *accesses) retireAll(rank int, generation uint64, writes bool) {
+	over := func(g group) bool { return g.rank == rank && (writes || g.reads) }
+	all.retire(func(a *access) bool { return over(a.group) && a.generation <= generation })
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	maps.DeleteFunc(all.open, func(g group, open *index[*caller]) bool {
-		if g.rank == rank && generation != lastGeneration {
+		if over(g) && generation != lastGeneration {
 			open.take(generation)
 		}
-		return g.rank == rank && (generation == lastGeneration || open.tree.Len() == 0)
+		return over(g) && (generation == lastGeneration || open.tree.Len() == 0)
 	})
+}
+
+// hasRead forgets an access that reads, nil for none, whose Request is complete.
+func (c *core) hasRead(a *access) {
+	if a == nil {
+		return
+	}
+	all := c.accessesOf(a.target)
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if open := all.open[a.group]; open != nil && !a.over {
+		open.remove(a.extent)
+	}
+	a.over = true
 }
 
 // leaves is called at the beginning of calls that end an epoch of a target, or all if that is -1: others may go on
 // before they return.
 func (c *core) leaves(target int) {
 	if c.watch != nil && c.watch.debug != nil {
-		c.retire(target, lastGeneration)
+		c.retire(target, lastGeneration, true)
 	}
 }
 
-// retire forgets this rank's accesses to a target, or to all if that is -1, up to a generation.
-func (c *core) retire(target int, generation uint64) {
+// retire forgets this rank's accesses to a target, or to all if that is -1, up to a generation, or if writes is not set
+// those that read.
+func (c *core) retire(target int, generation uint64, writes bool) {
 	for rank := range c.size {
 		if target < 0 || rank == target {
-			c.accessesOf(rank).retireAll(c.rank, generation)
+			c.accessesOf(rank).retireAll(c.rank, generation, writes)
 		}
 	}
 }

@@ -19,6 +19,8 @@ type buffer struct {
 	used uint64
 	// over tells that it is the program's again.
 	over bool
+	// of is the access that reads into it.
+	of *access
 }
 
 // giveBack makes it the program's, and tells whether the program has left it alone, as far as poison shows it.
@@ -69,6 +71,7 @@ func (d *debugging) use(a *access, by caller) error {
 		if first, met := meetsAny(d.origins, at); met {
 			return a.clash("memory that a put writes from is read into", first.caller)
 		}
+		b.of = a
 		indexOf(d.results, a.target).add(at, b, a.generation)
 	}
 	return nil
@@ -143,10 +146,11 @@ func take(buffers map[int]*index[*buffer], target int, generation uint64) (taken
 	return taken
 }
 
-// ownBuffers leaves the buffers of the operation that was issued with this memory to a Request.
-func (c *core) ownBuffers(memory []byte) {
+// ownBuffers leaves the buffers of the operation that was issued with this memory to a Request, and gives it if it is one
+// that reads alone.
+func (c *core) ownBuffers(memory []byte) (read *access) {
 	if c.watch == nil || c.watch.debug == nil || len(memory) == 0 {
-		return
+		return nil
 	}
 	d := c.watch.debug
 	d.mu.Lock()
@@ -160,10 +164,15 @@ func (c *core) ownBuffers(memory []byte) {
 			}
 		}
 	}
-	if last != nil {
-		if !last.puts {
-			last.giveBack()
-		}
-		d.forget(last, of)
+	if last == nil {
+		return nil
 	}
+	if !last.puts {
+		last.giveBack()
+	}
+	d.forget(last, of)
+	if last.of != nil && last.of.reads {
+		return last.of
+	}
+	return nil
 }

@@ -256,6 +256,41 @@ func TestNoMisuse(t *testing.T) {
 	}), world.WithDebug()))
 }
 
+// A get that has its result, by a FlushLocal or by its Request, meets nothing that comes later; one that
+// has it not does.
+func TestNoMisuseBehindResult(t *testing.T) {
+	for way, options := range map[string][]world.Option{"mapped": nil, "apart": worldtest.OptionsApart()} {
+		t.Run(way, func(t *testing.T) {
+			require.NoError(t, world.Run(t.Context(), 2, scripted(func(s *script) {
+				win := allocate[int64](s, 8)
+				if s.w.Rank() == 0 {
+					v := make([]int64, 1)
+					s.ok(win.Lock(s.ctx, window.Exclusive, 1))
+					for _, wait := range []bool{true, false} {
+						r, err := win.RGet(v, 1, 0)
+						s.ok(err)
+						finish(s, r, wait)
+						s.ok(r.Wait(s.ctx))
+						v[0]++
+						s.ok(win.Put(v, 1, 0))
+						s.ok(win.Flush(s.ctx, 1))
+					}
+					s.ok(win.Get(v, 1, 0))
+					s.ok(win.FlushLocal(s.ctx, 1))
+					s.check(v[0] == 2, "read %d", v[0])
+					s.ok(win.Put([]int64{3}, 1, 0))
+					s.ok(win.FlushLocal(s.ctx, 1))
+					s.fails(win.Get(v, 1, 0), window.ErrMisuse)
+					s.ok(win.Get(v, 1, 1))
+					s.fails(win.Put([]int64{3}, 1, 1), window.ErrMisuse)
+					s.ok(win.Unlock(s.ctx, 1))
+				}
+				s.ok(win.Close())
+			}), append(options, world.WithDebug())...))
+		})
+	}
+}
+
 // What is refused is not met by what comes later, nor is its buffer.
 func TestNoMisuseWithWhatIsRefused(t *testing.T) {
 	require.NoError(t, world.Run(t.Context(), 1, scripted(func(s *script) {

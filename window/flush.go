@@ -84,10 +84,10 @@ func (r Request) awaitFlush(ctx context.Context) error {
 			err = d.askFlush(ctx, r.late)
 		}
 		if err != nil {
-			return r.flushed("Wait", err)
+			return r.flushed("Request.Wait", err)
 		}
 	}
-	return r.flushed("Wait", d.link.Reach(ctx, r.mark, d.core.number))
+	return r.flushed("Request.Wait", d.link.Reach(ctx, r.mark, d.core.number))
 }
 
 // testFlush is Test of RFlush's request.
@@ -103,9 +103,9 @@ func (r Request) testFlush() (done bool, err error) {
 	}
 	switch {
 	case done:
-		return true, r.flushed("Test", err)
+		return true, r.flushed("Request.Test", err)
 	case err != nil && !ours(err, context.Canceled):
-		return false, r.flushed("Test", err)
+		return false, r.flushed("Request.Test", err)
 	}
 	return false, r.vain()
 }
@@ -128,10 +128,10 @@ func (r Request) vain() error {
 func (r Request) flushed(call string, err error) error {
 	c, target := r.deferred.core, r.deferred.link.Rank()
 	if err != nil {
-		return c.blame("window.Request."+call, target, err)
+		return c.blame("window."+call, target, err)
 	}
 	r.deferred.learn()
-	return c.completedOf("Request."+call, target, true, r.generation)
+	return c.completedOf(call, target, true, r.generation)
 }
 
 // flushTarget completes the operations on a target that may be reached over a link.

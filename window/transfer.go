@@ -43,6 +43,8 @@ type Request struct {
 	mark       world.Mark
 	late       *lateFlush
 	generation uint64
+	// read is what the debug mode has of a get.
+	read *access
 }
 
 // Wait returns when the operation's buffers are the program's again and its
@@ -66,7 +68,11 @@ func (r Request) Wait(ctx context.Context) error {
 		case how == riding:
 			err = d.awaitGrant(ctx)
 		default:
-			return d.link.Reach(ctx, mark, d.core.number)
+			if err := d.link.Reach(ctx, mark, d.core.number); err != nil {
+				return err
+			}
+			d.core.hasRead(r.read)
+			return nil
 		}
 		if err != nil {
 			return err
@@ -89,7 +95,11 @@ func (r Request) Test() (bool, error) {
 	case err != nil && !ours(err, context.Canceled):
 		return false, err
 	case err == nil && how == departed:
-		return d.link.Reached(mark, d.core.number)
+		done, err := d.link.Reached(mark, d.core.number)
+		if done && err == nil {
+			d.core.hasRead(r.read)
+		}
+		return done, err
 	}
 	d.core.world.Poll()
 	return false, r.vain()
@@ -120,10 +130,15 @@ func (w *Window[T]) RPut(origin []T, target, displacement int) (Request, error) 
 // RGet is Get with a request.
 func (w *Window[T]) RGet(result []T, target, displacement int) (Request, error) {
 	err := w.Get(result, target, displacement)
+	var read *access
 	if err == nil {
-		w.ownBuffers(bytesOf(result))
+		read = w.ownBuffers(bytesOf(result))
 	}
-	return w.request(len(result), target, err)
+	r, err := w.request(len(result), target, err)
+	if r.read = read; r.deferred == nil {
+		w.hasRead(read)
+	}
+	return r, err
 }
 
 // RAccumulate is Accumulate with a request.
