@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -80,6 +81,7 @@ func TestBlockIsNotRemote(t *testing.T) {
 // meetMapped runs ranks that share a core, and have a meeting whose blocks they map.
 func meetMapped(t *testing.T, n int, body func(ctx context.Context, w *World, m *Meeting) error) {
 	t.Helper()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	blocks := make([][]byte, n)
@@ -95,7 +97,7 @@ func meetMapped(t *testing.T, n int, body func(ctx context.Context, w *World, m 
 			}
 		}
 		return body(ctx, w, m)
-	}, onCores(1)...))
+	}))
 }
 
 // That a rank has left all hear who wait for it at the root, though nobody else leaves before they have, and whether
