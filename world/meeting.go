@@ -242,7 +242,6 @@ const fromReaders = -3
 func (m *Meeting) hear(ctx context.Context, op string, word *atomic.Uint32, number uint32, from int) error {
 	wait := m.world.NewWaiter()
 	defer wait.Finish()
-	found, at := straggler{rank: from}, m.at(number)
 	for !reached(word, number) {
 		if m.world.Failures() != 0 && !reached(word, number) {
 			if m.world.catchUp(); !reached(word, number) {
@@ -258,11 +257,11 @@ func (m *Meeting) hear(ctx context.Context, op string, word *atomic.Uint32, numb
 				return err
 			}
 			if wait.long && wait.quiet && !m.last {
-				found = m.seek(op, at, from, &wait)
+				m.seek(op, m.at(number), from, &wait)
 			}
 		}
 		if err := wait.Pause(ctx); err != nil {
-			return fmt.Errorf("world: %s: %w%s", op, err, m.missing(at, found))
+			return fmt.Errorf("world: %s: %w%s", op, err, m.missing(m.at(number), wait.found(from)))
 		}
 	}
 	return nil
@@ -277,11 +276,11 @@ func (m *Meeting) at(number uint32) uint32 {
 }
 
 // seek finds out whom a wait for rank from, or if that is less than 0 for some, is for in the end.
-func (m *Meeting) seek(op string, number uint32, from int, wait *Waiter) straggler {
+func (m *Meeting) seek(op string, number uint32, from int, wait *Waiter) {
 	if late := m.late(number); len(late) > 0 {
 		from = late[0]
 	}
-	return wait.seek(m.plight(op, number), from)
+	wait.seek(m.plight(op, number), from)
 }
 
 // missing is whom a call waits for that its context has cut short, as far as this rank can see: those which have not

@@ -63,7 +63,6 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 	// has left, or is ahead.
 	var missing *parcel
 	ahead := false
-	found := straggler{rank: nobody}
 	if in.active {
 		number = in.header.number
 		defer o.unwant(in)
@@ -77,7 +76,7 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 			return nil
 		}
 		if moved {
-			missing, found.rank = nil, nobody
+			missing = nil
 			wait.restart()
 			continue
 		}
@@ -108,7 +107,7 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 					}
 				}
 				if wait.long && wait.quiet {
-					found = wait.seek(p.header.plight(), p.rank)
+					wait.seek(p.header.plight(), p.rank)
 				}
 				// What one more look does not find of a rank that has left will not
 				// come, and what it has not taken it will not take.
@@ -123,13 +122,9 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 		}
 		if err := wait.Pause(ctx); err != nil {
 			for _, p := range [...]*parcel{in, out} {
-				if !open(p) {
-					continue
+				if open(p) {
+					return fmt.Errorf("world: %s: %w%s", op, err, wait.found(p.rank).waitsFor())
 				}
-				if found.rank == nobody {
-					found = straggler{rank: p.rank}
-				}
-				return fmt.Errorf("world: %s: %w%s", op, err, found.waitsFor())
 			}
 			return fmt.Errorf("world: %s: %w", op, err)
 		}

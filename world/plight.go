@@ -72,7 +72,7 @@ func (w *World) plightOf(rank int) plight {
 
 // seek finds out whom a wait for a rank is for in the end, which is that rank, or if it is in the same call the
 // one that it waits for itself. Others find it here.
-func (p *Waiter) seek(here plight, rank int) straggler {
+func (p *Waiter) seek(here plight, rank int) {
 	w := p.world
 	here.straggler = straggler{rank: max(rank, -1)}
 	if rank >= 0 {
@@ -86,15 +86,20 @@ func (p *Waiter) seek(here plight, rank int) straggler {
 	}
 	p.noted = here.word()
 	w.ledger.plight.Store(p.noted)
-	return here.straggler
+}
+
+// found is what seek has found of a wait that is for a rank first, or for some if that is less than 0.
+func (p *Waiter) found(rank int) straggler {
+	if p.noted == 0 {
+		return straggler{rank: rank}
+	}
+	return plightOver(p.noted).straggler
 }
 
 // forget has others not find any more what seek has told them.
 func (p *Waiter) forget() {
-	if p.noted != 0 {
-		p.world.ledger.plight.CompareAndSwap(p.noted, 0)
-		p.noted = 0
-	}
+	p.world.ledger.plight.CompareAndSwap(p.noted, 0)
+	p.noted = 0
 }
 
 // waitsFor is what a call says of a straggler.

@@ -89,7 +89,8 @@ func TestSeek(t *testing.T) {
 				}
 				l.plight.Store(c.word)
 				wait := w.NewWaiter()
-				found := wait.seek(*here, 1)
+				wait.seek(*here, 1)
+				found := wait.found(1)
 				noted := plightOver(w.ledger.plight.Load())
 				wait.Finish()
 				if found != c.want || noted != (plight{here.call, here.mark, c.want}) || w.ledger.plight.Load() != 0 {

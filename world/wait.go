@@ -213,7 +213,9 @@ func (p *Waiter) rest() {
 func (p *Waiter) restart() {
 	p.rest()
 	p.unwatch()
-	p.forget()
+	if p.noted != 0 {
+		p.forget()
+	}
 	p.rounds, p.yields, p.looks, p.relaxed, p.asleep, p.long = p.world.spinRounds, p.world.yields, 0, 0, 0, false
 	if p.rounds > 0 {
 		p.looks = p.world.spinLooks
@@ -253,7 +255,9 @@ func (p *Waiter) Finish() {
 	p.rest()
 	p.uncount()
 	p.unwatch()
-	p.forget()
+	if p.noted != 0 {
+		p.forget()
+	}
 	if p.stop != nil {
 		p.stop()
 	}
