@@ -97,7 +97,7 @@ func create[T Element](ctx context.Context, w *world.World, a arguments, options
 // begin gives the creation that the call goes on with, or begins one.
 func (all *creator) begin(w *world.World, a arguments, fault error, makePart func() (part, error)) (*creation, error) {
 	if all.over != nil {
-		return nil, fmt.Errorf("window: %s: %w", a.call, all.over)
+		return nil, fmt.Errorf("window: %s: none can be made any more: %w", a.call, all.over)
 	}
 	switch c := all.unfinished; {
 	case c == nil:
