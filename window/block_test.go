@@ -216,6 +216,13 @@ var nothingAllocated = register("nothing allocated", func(s *script) {
 			s.ok(request.Wait(ctx))
 			s.ok(win.PutNotify(one, target, 0, 0))
 			s.ok(win.Flush(ctx, target))
+			// The first put alone behind a Fence asks whether the target has ended that.
+			s.ok(win.Put(one, target, 0))
+			s.ok(win.Flush(ctx, target))
+			s.ok(win.Put(one, target, 0))
+			request, err = win.RFlush(target)
+			s.ok(err)
+			s.ok(request.Wait(ctx))
 			s.ok(win.FlushLocal(ctx, target))
 		}
 		s.ok(win.FlushAll(ctx))

@@ -204,14 +204,17 @@ func (c *core) Wait(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("window: %w", err)
 	}
-	err = c.hear(ctx, "window.Wait", roll{c, group, completeAt})
-	var lost *world.PeerError
-	if err == nil || errors.As(err, &lost) {
-		c.epochs.EndWait()
-	} else {
-		c.epochs.SuspendWait()
+	if err := c.hear(ctx, "window.Wait", roll{c, group, completeAt}); err != nil {
+		var lost *world.PeerError
+		if errors.As(err, &lost) {
+			c.epochs.EndWait()
+		} else {
+			c.epochs.SuspendWait()
+		}
+		return err
 	}
-	return err
+	c.epochs.EndWait()
+	return nil
 }
 
 // Test is Wait that does not block: it tells whether the exposure has ended.
