@@ -98,9 +98,17 @@ func (c *core) shut() {
 // abandon closes a window whose World is closed, when its memory is about to go. What
 // is held in an epoch that nobody will close is lost, which is an error.
 func (c *core) abandon() error {
-	unsent := c.unsent()
+	unsent := -1
+	orderly := c.world.Orderly() && !c.closed.Load()
+	if orderly {
+		// Else somebody may be stuck with the mutex of a queue.
+		unsent = c.unsent()
+	}
 	c.mu.Lock()
-	err := c.leftOpen(unsent)
+	var err error
+	if orderly {
+		err = c.leftOpen(unsent)
+	}
 	c.epochs.Abandon()
 	c.mu.Unlock()
 	c.seats.revoke()
@@ -112,12 +120,9 @@ func (c *core) abandon() error {
 }
 
 // leftOpen is the error of a World that is closed with an epoch open in which operations on a rank, -1 if on none, were
-// not sent; for the debug mode it is one also without. Where a rank has failed nobody is to blame. It is called with the
-// mutex of epochs.
+// not sent; for the debug mode it is one also without. It is called with the mutex of epochs, where no rank has failed: else
+// nobody is to blame.
 func (c *core) leftOpen(unsent int) error {
-	if !c.world.Orderly() || c.closed.Load() {
-		return nil
-	}
 	const call = "Close of the World"
 	if calls := c.whoOpened(); calls != "" {
 		return &MisuseError{What: "an epoch is left open", First: calls, FirstRank: c.rank, Second: call, SecondRank: c.rank}

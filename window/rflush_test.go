@@ -206,6 +206,14 @@ func flushOfLeaver(s *script) {
 	s.fails(err, world.ErrLeft)
 }
 
+// serveNothing has a rank serve nothing, which it says, until it is told to.
+func serveNothing(s *script, silent, serve chan struct{}) {
+	s.w.Exclude(func() {
+		close(silent)
+		<-serve
+	})
+}
+
 // flushUnasked has a flush begin when its target, which serves nothing, was asked as much as it can be: who waits for it
 // asks when it has answered.
 func flushUnasked(s *script, silent, serve chan struct{}) {
@@ -214,10 +222,7 @@ func flushUnasked(s *script, silent, serve chan struct{}) {
 	s.ok(win.LockAll(s.ctx))
 	s.ok(s.w.Barrier(s.ctx))
 	if s.w.Rank() == 1 {
-		s.w.Exclude(func() {
-			close(silent)
-			<-serve
-		})
+		serveNothing(s, silent, serve)
 	} else {
 		<-silent
 		var requests [most]window.Request
@@ -264,10 +269,7 @@ func flushUnserved(s *script, rode bool, silent, serve chan struct{}) {
 	}
 	s.ok(s.w.Barrier(s.ctx))
 	if s.w.Rank() == 1 {
-		s.w.Exclude(func() {
-			close(silent)
-			<-serve
-		})
+		serveNothing(s, silent, serve)
 	} else {
 		<-silent
 		s.ok(win.Accumulate(window.Sum, []int64{7}, 1, 0))

@@ -34,7 +34,8 @@ func WithHook(hook func(*Event)) Option { return func(s *settings) { s.hook = ho
 // WithDebug has windows look for what the rules forbid and goes unnoticed else, or gives wrong contents now and then:
 // operations of one epoch on the same elements that may not meet, memory that is used before an operation with it is
 // complete, epochs that are open when the World is closed. The call that shows it is a *window.MisuseError with both
-// places in the program, or is Close of the World. It takes microseconds and memory for each operation. Without this option the environment variable RMA_DEBUG says so, by any value but 0.
+// places in the program, or is Close of the World. It takes microseconds and memory for each operation. Without this
+// option the environment variable RMA_DEBUG says so, by any value but 0.
 func WithDebug() Option { return func(s *settings) { s.debug = true } }
 
 // Debugs tells whether windows look for misuse.
