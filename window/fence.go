@@ -55,6 +55,10 @@ func (c *core) Fence(ctx context.Context, asserts ...Assert) error {
 		c.broken = failed
 		c.tallies.broken.Store(true)
 		c.epochs.FailFence()
+		if errors.Is(failed, world.ErrLeft) {
+			// Of one that has failed others hear.
+			c.meeting.GiveUp(number, failed.Rank, c.tallies.on.Load())
+		}
 	} else {
 		c.epochs.SuspendFence()
 	}

@@ -302,7 +302,7 @@ func (l *Link) greet() {
 		l.tellVerdict(v.number, v.leaver, v.text)
 	}
 	if w.left.Load() {
-		l.Reply(&Message{Kind: kindLeft}, w.begun())
+		l.Reply(&Message{Kind: kindLeft}, w.comeTo())
 	}
 }
 

@@ -103,7 +103,7 @@ const (
 	// done.
 	kindNothing
 	// kindLeft: the sender has left the job. All that it has sent before, to other
-	// ranks too, has come already. The payload is the tallies that it had begun.
+	// ranks too, has come already. The payload is what it had come to in its meetings.
 	kindLeft
 	// kindVerdict: X is a call's number, Y a leaver + 1; the payload is the text.
 	kindVerdict
@@ -118,8 +118,8 @@ const (
 	kindArrive
 	// kindRelease: all have come to number X of meeting Service.
 	kindRelease
-	// kindAbsent: rank Y has left the job, and can have begun no tally of meeting Service
-	// after number X. The sender is one that tells of round A.
+	// kindAbsent: rank Y has left the job, because of which the sender comes to the end of nothing of meeting Service
+	// after number X. Where there are rounds it is one that tells of round A, of a tally if B is roundOfTally.
 	kindAbsent
 	// kindFailed: rank X has failed; the payload says why.
 	kindFailed

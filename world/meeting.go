@@ -52,6 +52,9 @@ type Meeting struct {
 	// histories that shows that they are not the same.
 	unlike atomic.Bool
 	tally  tally
+	// leaver is a rank that has left the job, of those of which this rank was told; gaveUp the one because of which
+	// it gave up itself: see missing.
+	leaver, gaveUp atomic.Uint64
 }
 
 // The numbers of the World's own meetings, and the first of others.
@@ -380,28 +383,23 @@ func (m *Meeting) vain(op string, word *atomic.Uint32, number uint32, from int, 
 	}
 	left = left && !reached(word, number)
 	if m != w.barrier {
-		if m.tally.used.Load() {
-			if wait.quiet {
-				w.watchOthers()
-			}
-			// In this order: what was found in a block that is in use no more does not
-			// count.
-			if rank, absent := m.absent(); !left && absent && !reached(word, number) {
-				leaver, left = rank, true
-			}
-			// Who is absent from EndTally has done its part of the Tally.
-			if left && !m.tally.finished {
-				m.tellAbsent(leaver)
-			}
+		if m.tally.used.Load() && wait.quiet {
+			w.watchOthers()
 		}
-		if left {
-			// It may have left because another has failed.
-			if w.hearOfFailure(); w.Failures() != 0 {
-				return w.anyFailure(op)
-			}
-			return &PeerError{Rank: leaver, Op: op, Cause: ErrLeft}
+		if !left {
+			// In this order: what was found in a block that is in use no more does not count.
+			leaver, left = m.absent(m.at(number), from, wait.quiet)
+			left = left && !reached(word, number)
 		}
-		return nil
+		if !left {
+			return nil
+		}
+		// It may have left because another has failed.
+		if w.hearOfFailure(); w.Failures() != 0 {
+			return w.anyFailure(op)
+		}
+		m.GiveUp(m.at(number), leaver, m.tally.used.Load())
+		return &PeerError{Rank: leaver, Op: op, Cause: ErrLeft}
 	}
 	mine := w.round.signature
 	if err := w.verdict(op, mine.number); err != nil {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -67,6 +67,38 @@ func TestMeetingOutOfTurn(t *testing.T) {
 	}
 }
 
+// Who tells that a rank is absent whose part it is not, or that one is which cannot be, breaks the rules.
+func TestAbsenceOutOfPlace(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		cores    int
+		from     int
+		message  Message
+		accepted bool
+	}{
+		{"of round 1", 4, 1, Message{A: 1, Y: 2}, true},
+		{"of another round", 4, 1, Message{A: 0, Y: 2}, false},
+		{"of no round", 4, 1, Message{A: 2, Y: 2}, false},
+		{"of itself", 4, 1, Message{A: 1, Y: 3}, false},
+		{"of no rank", 4, 1, Message{A: 1, Y: 4}, false},
+		{"by the parent", 1, 0, Message{Y: 2}, true},
+		{"by another", 1, 1, Message{Y: 2}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			setting{c.cores, true}.run(t, 4, func(_ context.Context, w *World, m *Meeting) error {
+				if w.rank != 3 {
+					return nil
+				}
+				c.message.Kind = kindAbsent
+				if err := m.serve(&Link{world: w, rank: c.from}, &c.message, nil); errors.Is(err, ErrMessage) == c.accepted || err == nil != c.accepted {
+					return fmt.Errorf("accepted should be %v, error is %w", c.accepted, err)
+				}
+				return nil
+			})
+		})
+	}
+}
+
 // A rank's flags belong to progress and to those who map them: nobody has a key to them who
 // is told of them by messages.
 func TestBlockIsNotRemote(t *testing.T) {
@@ -78,17 +110,32 @@ func TestBlockIsNotRemote(t *testing.T) {
 	})
 }
 
-// meetMapped runs ranks that share a core, and have a meeting whose blocks they map.
-func meetMapped(t *testing.T, n int, body func(ctx context.Context, w *World, m *Meeting) error) {
+// A setting is where ranks meet: which share so many cores, and map each other, or not.
+type setting struct {
+	cores int
+	apart bool
+}
+
+func (s setting) String() string { return fmt.Sprintf("%d cores, apart: %v", s.cores, s.apart) }
+
+// run runs ranks that have a meeting.
+func (s setting) run(t *testing.T, n int, body func(ctx context.Context, w *World, m *Meeting) error) {
 	t.Helper()
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(s.cores))
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	blocks := make([][]byte, n)
 	for rank := range blocks {
 		blocks[rank] = make([]byte, MeetingBytes)
 	}
+	options := []Option{func(o *settings) { o.cores = s.cores }}
+	if s.apart {
+		options = append(options, apart()...)
+	}
 	require.NoError(t, Run(ctx, n, func(ctx context.Context, w *World) error {
+		if w.rooted != (n > s.cores) || n > 1 && w.Mapped((w.rank+1)%n) == s.apart {
+			return errors.New("the ranks meet elsewhere")
+		}
 		m := w.NewMeeting(w.NewNumber(), blocks[w.rank], NoTally, func(rank int) ([]byte, error) { return blocks[rank], nil })
 		defer m.Close()
 		for _, meet := range []func() error{func() error { return w.Barrier(ctx) }, func() error { return m.Meet(ctx, "Meet", 1) }} {
@@ -97,36 +144,108 @@ func meetMapped(t *testing.T, n int, body func(ctx context.Context, w *World, m 
 			}
 		}
 		return body(ctx, w, m)
-	}))
+	}, options...))
 }
 
-// That a rank has left all hear who wait for it at the root, though nobody else leaves before they have, and whether
-// the root waits with them or comes only then.
+// everySetting is one that so many ranks may meet in, each in its turn.
+func everySetting(n int) []setting { return []setting{{1, false}, {n, false}, {1, true}, {n, true}} }
+
+// A company is complete when all have joined it.
+type company struct {
+	missing  atomic.Int32
+	complete chan struct{}
+}
+
+func companyOf(n int) *company {
+	c := &company{complete: make(chan struct{})}
+	c.missing.Store(int32(n))
+	return c
+}
+
+func (c *company) join() {
+	if c.missing.Add(-1) == 0 {
+		close(c.complete)
+	}
+}
+
+// await returns when it is complete, or its time is over.
+func (c *company) await(ctx context.Context) {
+	select {
+	case <-c.complete:
+	case <-ctx.Done():
+	}
+}
+
+// misses is an error unless one says that a rank has left.
+func misses(err error, leaver int) error {
+	var lost *PeerError
+	if !errors.As(err, &lost) || !errors.Is(err, ErrLeft) || lost.Rank != leaver {
+		return fmt.Errorf("error is %w, want that rank %d has left", err, leaver)
+	}
+	return nil
+}
+
+// That a rank has left all hear who wait for it, though nobody else leaves before they have. One may come
+// only when all the others have heard, if they see by themselves that it is not that one that they miss.
 func TestMeetWithoutLeaver(t *testing.T) {
-	for _, c := range []struct{ n, leaver int }{{3, 2}, {4, 1}, {12, 1}, {12, 5}, {12, 11}, {80, 79}} {
-		for _, late := range []bool{false, true} {
-			t.Run(fmt.Sprintf("rank %d of %d, late root: %v", c.leaver, c.n, late), func(t *testing.T) {
-				var others, all sync.WaitGroup
-				others.Add(c.n - 2)
-				all.Add(c.n - 1)
-				meetMapped(t, c.n, func(ctx context.Context, w *World, m *Meeting) error {
-					if w.rank == c.leaver {
+	type script struct {
+		n, leaver, late int
+		in              setting
+	}
+	var scripts []script
+	for _, c := range []struct{ n, leaver int }{{3, 2}, {4, 1}, {5, 0}, {12, 1}, {12, 5}, {12, 11}, {12, 0}, {80, 79}} {
+		for _, in := range everySetting(c.n) {
+			scripts = append(scripts, script{c.n, c.leaver, -1, in})
+		}
+		if c.leaver != 0 {
+			scripts = append(scripts, script{c.n, c.leaver, 0, setting{cores: 1}})
+		}
+	}
+	for _, c := range scripts {
+		t.Run(fmt.Sprintf("rank %d of %d, late rank %d, %v", c.leaver, c.n, c.late, c.in), func(t *testing.T) {
+			others, all := companyOf(c.n-2), companyOf(c.n-1)
+			c.in.run(t, c.n, func(ctx context.Context, w *World, m *Meeting) error {
+				if w.rank == c.leaver {
+					return nil
+				}
+				if w.rank == c.late {
+					others.await(ctx)
+				}
+				err := m.Meet(ctx, "Meet", 2)
+				if w.rank != c.late && c.late >= 0 {
+					others.join()
+				}
+				all.join()
+				all.await(ctx)
+				return misses(err, c.leaver)
+			})
+		})
+	}
+}
+
+// Nobody waits for a rank that has given up, though it never comes: because of an operation on another that has left.
+func TestMeetWithoutThoseThatGiveUp(t *testing.T) {
+	const n, leaver = 12, 5
+	for _, in := range everySetting(n) {
+		for _, gives := range []int{0, 4, 6, 11} {
+			t.Run(fmt.Sprintf("rank %d, %v", gives, in), func(t *testing.T) {
+				all := companyOf(n - 1)
+				in.run(t, n, func(ctx context.Context, w *World, m *Meeting) error {
+					if w.rank == leaver {
 						return nil
 					}
-					if w.rank == 0 && late {
-						others.Wait()
+					var err error
+					if w.rank != gives {
+						err = m.Meet(ctx, "Meet", 2)
+					} else {
+						m.GiveUp(2, leaver, false)
 					}
-					err := m.Meet(ctx, "Meet", 2)
-					if w.rank != 0 {
-						others.Done()
+					all.join()
+					all.await(ctx)
+					if w.rank == gives {
+						return nil
 					}
-					all.Done()
-					all.Wait()
-					var lost *PeerError
-					if !errors.As(err, &lost) || !errors.Is(err, ErrLeft) || lost.Rank != c.leaver {
-						return fmt.Errorf("error is %w, want that rank %d has left", err, c.leaver)
-					}
-					return nil
+					return misses(err, leaver)
 				})
 			})
 		}
@@ -140,7 +259,7 @@ func TestMeetBesideLeaver(t *testing.T) {
 		t.Run(fmt.Sprintf("another is missed: %v", missed), func(t *testing.T) {
 			ended, end := context.WithCancel(t.Context())
 			end()
-			meetMapped(t, n, func(ctx context.Context, w *World, m *Meeting) error {
+			setting{cores: 1}.run(t, n, func(ctx context.Context, w *World, m *Meeting) error {
 				switch {
 				case w.rank == beside:
 					if err := m.Meet(ended, "Meet", 2); !errors.Is(err, context.Canceled) {

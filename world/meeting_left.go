@@ -16,14 +16,14 @@ func (m *Meeting) leave() {
 	w.post.mu.Lock()
 	defer w.post.mu.Unlock()
 	w.left.Store(true)
-	begun := w.begun()
+	come := w.comeTo()
 	for _, c := range w.cards {
 		if c == nil {
 			continue
 		}
 		for _, l := range inOrder(c.links) {
 			if l.world == w && !l.mute {
-				l.Reply(&Message{Kind: kindLeft}, begun)
+				l.Reply(&Message{Kind: kindLeft}, come)
 			}
 		}
 	}
@@ -67,21 +67,27 @@ func (m *Meeting) left(rank int) (int, bool) {
 	return int(n) - 1, n != 0
 }
 
-// absentee is a rank that has left and has not come to a number that this one waits for at the root, if it maps that.
-// It looks for one only once the root knows that any has left.
-func (m *Meeting) absentee(number uint32) (rank int, ok bool) {
+// absentee is a rank that has left, or given up because of one that has, and has not come to a number that this one waits
+// for at the root, if it maps that. It looks for one only once the root knows that any has left.
+func (m *Meeting) absentee(number uint32) (leaver int, ok bool) {
 	w := m.world
 	first, some := w.barrier.left(-1)
 	if !some {
 		return 0, false
 	}
 	for rank := range w.size {
-		if !w.Gone(rank) && rank != first || w.Failure(rank) != nil {
+		// In this order: it looks at memory of those only that it has looked at before.
+		leaver, ok = rank, w.Gone(rank) || rank == first
+		come := m.comeOf(rank)
+		if come == nil || reached(come, number) || w.Failure(rank) != nil {
 			continue
 		}
-		if come := m.comeOf(rank); come == nil || !reached(come, number) {
+		if b := m.blocks[rank].Load(); !ok && b != nil {
+			leaver, ok = m.missed(b.absent(), number)
+		}
+		if ok {
 			// Where all have come it may have freed its block before.
-			return rank, !m.over(max(parent(w.rank), 0), number)
+			return leaver, !m.over(max(parent(w.rank), 0), number)
 		}
 	}
 	return 0, false

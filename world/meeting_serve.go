@@ -22,10 +22,10 @@ func (m *Meeting) serve(from *Link, message *Message, payload []byte) error {
 		}
 		m.own.reach(k, number, message.Y)
 	case kindAbsent:
-		if !m.tally.hears(w, k, from.rank) || message.Y >= uint64(w.size) || int(message.Y) == w.rank {
+		if !m.hearsOfAbsent(message, from.rank) || message.Y >= uint64(w.size) || int(message.Y) == w.rank {
 			return fmt.Errorf("%w: rank %d tells that rank %d is absent", ErrMessage, from.rank, message.Y)
 		}
-		missing(&m.tally.leaver, number, int(message.Y))
+		missing(&m.leaver, number, int(message.Y))
 	case kindArrive:
 		if w.rank != 0 {
 			return fmt.Errorf("%w: rank %d takes rank %d for the root", ErrMessage, from.rank, w.rank)
@@ -53,6 +53,18 @@ func (m *Meeting) serve(from *Link, message *Message, payload []byte) error {
 		return fmt.Errorf("%w of kind %d", ErrMessage, message.Kind)
 	}
 	return nil
+}
+
+// hearsOfAbsent tells whether it is the part of a rank to tell this one that another is absent.
+func (m *Meeting) hearsOfAbsent(message *Message, from int) bool {
+	w, k := m.world, int(message.A)
+	switch {
+	case message.B == roundOfTally:
+		return m.tally.hears(w, k, from)
+	case w.rooted:
+		return w.rank == 0 || from == parent(w.rank)
+	}
+	return w.hears(k, from)
 }
 
 // serveTally is serve for rounds of tallies, which count for no others.

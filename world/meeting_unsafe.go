@@ -17,7 +17,8 @@ import (
 //	passed     in the block of rank 0, in the same line: the last meeting in which the last to
 //	           come releases those whose parent rank 0 is, before it releases rank 0
 //	left       the owner, its rank + 1, when it leaves the job or the team; beside it, from
-//	           the beginning, the context of that, and the last meeting that it has come to
+//	           the beginning, the context of that, the last meeting that it has come to, and
+//	           a rank because of which it has given one up; see missing
 //	leaver     the first rank that leaves the job, in the block of rank 0 only
 type meetingBlock struct{ base unsafe.Pointer }
 
@@ -109,5 +110,8 @@ func (b *meetingBlock) context() *atomic.Uint32 {
 }
 func (b *meetingBlock) come() *atomic.Uint32 {
 	return (*atomic.Uint32)(unsafe.Add(b.base, (arrivedLine+2)*lineBytes+8))
+}
+func (b *meetingBlock) absent() *atomic.Uint64 {
+	return (*atomic.Uint64)(unsafe.Add(b.base, (arrivedLine+2)*lineBytes+16))
 }
 func (b *meetingBlock) leaver() *atomic.Uint32 { return b.line(arrivedLine + 3) }

@@ -51,9 +51,6 @@ type tally struct {
 	text        []byte
 	// blocks are those of the mates that this rank tells.
 	blocks []tallyBlock
-	// leaver is a rank that has left the job, of those of which this rank was told: see
-	// missing.
-	leaver atomic.Uint64
 }
 
 const (

@@ -277,7 +277,7 @@ func TestTallyBeforeAbsence(t *testing.T) {
 			heard <- err
 			return err
 		}
-		m.tally.number.Store(1)
+		m.own.come().Store(1)
 		return nil
 	})
 }

@@ -88,9 +88,9 @@ func TestTallyOutOfRange(t *testing.T) {
 			"of no round":        {Kind: kindRound, A: 3, B: roundOfTally, X: 1},
 			"counts of no tally": {Kind: kindCounts, X: 1},
 
-			"an absence, of another round": {Kind: kindAbsent, A: 1},
-			"an absence of no rank":        {Kind: kindAbsent, Y: size},
-			"its own absence":              {Kind: kindAbsent, Y: 1},
+			"an absence, of another round": {Kind: kindAbsent, A: 1, B: roundOfTally},
+			"an absence of no rank":        {Kind: kindAbsent, B: roundOfTally, Y: size},
+			"its own absence":              {Kind: kindAbsent, B: roundOfTally, Y: 1},
 		} {
 			require.ErrorIs(t, m.serve(from, &message, nil), ErrMessage, name)
 		}

@@ -1,0 +1,122 @@
+package window_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// A rank leaves while the others call, as one of so many. writers are those that write to it before: they may hear of it in their
+// operations, and then call the Fence no further than that.
+const (
+	leftRanks = 12
+	leaver    = 1
+)
+
+var writers = map[int]bool{0: true, 2: true, 3: true, 9: true}
+
+// leftCalls are those of a window that wait for a rank which has left.
+var leftCalls = map[string]func(s *script, win *window.Window[int64]){
+	"Fence": func(s *script, win *window.Window[int64]) {
+		if s.w.Rank() != leaver {
+			s.left(win.Fence(s.ctx))
+		}
+	},
+	"Close": func(s *script, win *window.Window[int64]) {
+		if s.w.Rank() != leaver {
+			s.ok(win.Close())
+		}
+	},
+	"Put": func(s *script, win *window.Window[int64]) {
+		s.ok(win.Fence(s.ctx))
+		if s.w.Rank() == leaver {
+			return
+		}
+		for writers[s.w.Rank()] && !s.w.Gone(leaver) {
+			s.w.Poll()
+		}
+		if writers[s.w.Rank()] {
+			err := win.Put([]int64{1}, leaver, 0)
+			if err != nil {
+				s.left(err)
+			}
+		}
+		s.left(win.Fence(s.ctx))
+	},
+}
+
+// left checks that an error says that the rank has left.
+func (s *script) left(err error) {
+	var lost *world.PeerError
+	s.check(errors.As(err, &lost) && errors.Is(err, world.ErrLeft) && lost.Rank == leaver, "error is %v, want that rank %d has left", err, leaver)
+}
+
+// leaving has one rank leave while the others call. They stay until stay returns.
+func leaving(call func(s *script, win *window.Window[int64]), stay func() error) func(s *script) {
+	return func(s *script) {
+		win := allocate[int64](s, 1)
+		call(s, win)
+		if s.w.Rank() != leaver {
+			s.ok(stay())
+		}
+	}
+}
+
+func init() {
+	for name, call := range leftCalls {
+		register("left: "+name, leaving(call, func() error { return worldtest.Hold("told") }))
+	}
+}
+
+// All that wait for a rank which has left hear of it, while each of them stays in the job: over shared memory and messages, and
+// by rounds, tallies and at the root.
+func TestLeaver(t *testing.T) {
+	hosts := func(n int) func(rank int) string {
+		return func(rank int) string { return fmt.Sprint("RMA_DEVICE= RMA_HOST=", rank*n/leftRanks) }
+	}
+	places := map[string]func(rank int) string{
+		"one host":     func(int) string { return "RMA_DEVICE=shm" },
+		"TCP":          func(int) string { return "RMA_DEVICE=tcp" },
+		"three hosts":  hosts(3),
+		"eleven hosts": hosts(11),
+	}
+	for name, call := range leftCalls {
+		t.Run(name+"/goroutines", func(t *testing.T) {
+			var told sync.WaitGroup
+			told.Add(leftRanks - 1)
+			require.NoError(t, world.Run(t.Context(), leftRanks, scripted(leaving(call, func() error {
+				told.Done()
+				told.Wait()
+				return nil
+			}))))
+		})
+		for where, place := range places {
+			for _, cores := range []int{1, leftRanks} {
+				t.Run(fmt.Sprintf("%s/%s, %d cores", name, where, cores), func(t *testing.T) {
+					job := worldtest.StartWith(t, leftRanks, "left: "+name, func(rank int) []string {
+						return append(strings.Fields(place(rank)), fmt.Sprint("GOMAXPROCS=", cores))
+					})
+					for rank := range leftRanks {
+						if rank != leaver {
+							job.Await(rank, "told")
+						}
+					}
+					for rank := range leftRanks {
+						if rank != leaver {
+							job.Release(rank)
+						}
+					}
+					require.NoError(t, errors.Join(job.Wait()...))
+				})
+			}
+		}
+	}
+}
