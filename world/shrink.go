@@ -155,6 +155,9 @@ func (w *World) agreeOnSurvivors(ctx context.Context, mine string) ([]survivor, 
 	defer wait.Finish()
 	leader := -1
 	for {
+		if err := w.giveUpSplit(); err != nil {
+			return nil, err
+		}
 		if decided := w.lookForSurvivors(mine); decided != nil {
 			return decided, nil
 		}
@@ -174,6 +177,20 @@ func (w *World) agreeOnSurvivors(ctx context.Context, mine string) ([]survivor, 
 			return nil, err
 		}
 	}
+}
+
+// giveUpSplit abandons a Split that was cut short, and cannot come to its end any more because a rank is gone: those who
+// have the team close it before they shrink.
+func (w *World) giveUpSplit() error {
+	if !w.splitting.begun {
+		return nil
+	}
+	for rank := range w.size {
+		if rank != w.rank && w.Gone(rank) {
+			return w.abandonSplit()
+		}
+	}
+	return nil
 }
 
 // propose tells the leader of this rank; a rank that has become the leader asks

@@ -122,7 +122,7 @@ func (w *World) split(ctx context.Context, color, key int) (*World, error) {
 		for rank, member := range s.members {
 			team.job.contacts[rank].block = stands[member].block
 		}
-		team.partial = false
+		team.partial.Store(false)
 	}
 	*s = splitting{}
 	return team, nil
@@ -196,7 +196,8 @@ func (w *World) newTeam(context uint32, members []int) (*World, error) {
 		return nil, errors.Join(err, w.home.device.FreeMemory(block))
 	}
 	t := newMembership(w.endpoint, rank, size, block, newTeamRoster(w.root.roster, inJob))
-	t.root, t.context, t.inJob, t.region, t.partial = w.root, context, inJob, region, true
+	t.root, t.context, t.inJob, t.region = w.root, context, inJob, region
+	t.partial.Store(true)
 	t.job, t.hosts, t.toll, t.linked = j, j.hosts, j.toll(), j.linked()
 	t.barrier.own.context().Store(context)
 	stopSevering, stopListening := t.roster.beforehand(t.lines.sever), t.roster.listen(t.noteFailure)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -286,6 +287,55 @@ func TestSplitIsGivenUp(t *testing.T) {
 				}))
 			})
 		}
+	}
+}
+
+// A rank whose Split was cut short, and which shrinks what it has split, is not waited for by one that has the team.
+func TestSplitIsGivenUpByShrink(t *testing.T) {
+	// The first rank tells the others what all have told it.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	for _, device := range []string{"shm", "tcp"} {
+		t.Run(device, func(t *testing.T) {
+			var bid, stood, split sync.WaitGroup
+			bid.Add(2)
+			stood.Add(2)
+			split.Add(2)
+			told := make(chan struct{})
+			require.ErrorIs(t, runSoon(t, 3, device, func(s *script) {
+				cut := func(patience time.Duration) {
+					ctx, cancel := context.WithTimeout(s.ctx, patience)
+					defer cancel()
+					_, err := s.w.Split(ctx, s.me/2, 0)
+					s.fails(err, context.DeadlineExceeded)
+				}
+				if s.me == 0 {
+					bid.Wait()
+					cut(300 * time.Millisecond)
+					close(told)
+					stood.Wait()
+				} else {
+					cut(0)
+					bid.Done()
+					<-told
+					cut(300 * time.Millisecond)
+					stood.Done()
+				}
+				if s.me != 1 {
+					team, err := s.w.Split(s.ctx, s.me/2, 0)
+					s.ok(err)
+					split.Done()
+					if s.me == 2 {
+						split.Wait()
+						panic(failure{errBody})
+					}
+					s.ok(team.Close())
+				}
+				small, err := s.w.Shrink(s.ctx)
+				s.ok(err)
+				s.check(small.Size() == 2, "%d ranks are left", small.Size())
+				s.ok(small.Close())
+			}), errBody)
+		})
 	}
 }
 

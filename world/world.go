@@ -30,7 +30,7 @@ type World struct {
 	context uint32
 	inJob   []int
 	region  *Region
-	partial bool
+	partial atomic.Bool
 
 	rank, size int
 	job        *job
@@ -260,11 +260,15 @@ func (w *World) Close() error {
 		if w.session != nil {
 			w.session.leave()
 		}
-		if w.partial {
+		if w.partial.Load() {
 			err = w.abandon()
 			return
 		}
-		err = errors.Join(w.abandonSplit(), w.closeTeams())
+		if w.collective.TryLock() {
+			err = w.abandonSplit()
+			w.collective.Unlock()
+		}
+		err = errors.Join(err, w.closeTeams())
 		if w.Failures() != 0 {
 			w.report(w.calls.Load() + 1)
 		}
