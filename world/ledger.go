@@ -102,13 +102,14 @@ func (w *World) behind(op string, rank int, mine *signature) error {
 	return w.condemn(op, mine.number, mine.number, fmt.Sprintf("collective %d: rank %d calls %s, in which rank %d has had no part and has gone on", mine.number, w.rank, callName(mine.call), rank))
 }
 
-// compareAll is compare with every rank, for those who wait long. It takes the
+// compareAll is compare with every rank, for those who wait long, as far as it does not wait for the rank to answer. It takes the
 // lowest that disagrees.
 func (w *World) compareAll(op string, mine *signature) error {
+	w.acquaint()
 	asked := w.askRecords(mine.number)
 	for rank := range w.size {
 		s, known := asked[rank]
-		if w.Mapped(rank) {
+		if w.ledgers[rank].Load() != nil {
 			var state recordState
 			s, state = w.recordOf(rank, mine.number)
 			known = state == recordHeld
@@ -118,6 +119,30 @@ func (w *World) compareAll(op string, mine *signature) error {
 		}
 	}
 	return nil
+}
+
+// acquaint maps the ledgers of all ranks that share memory with this one: aside where they are processes, of which one
+// that is stopped does not answer.
+func (w *World) acquaint() {
+	var strangers []int
+	for rank := range w.size {
+		if w.Mapped(rank) && w.ledgers[rank].Load() == nil {
+			strangers = append(strangers, rank)
+		}
+	}
+	meet := func() {
+		for _, rank := range strangers {
+			_, _ = w.ledgerOf(rank)
+		}
+		w.acquainting.Store(false)
+	}
+	switch {
+	case len(strangers) == 0 || !w.acquainting.CompareAndSwap(false, true):
+	case w.apart:
+		w.aside.Go(meet)
+	default:
+		meet()
+	}
 }
 
 // disagree tells all that rank has called theirs where this rank has called mine.

@@ -150,6 +150,38 @@ var held = worldtest.RegisterWith("stopped in shared memory",
 		s.check(s.w.Failures() == 0, "%d ranks have failed", s.w.Failures())
 	}))
 
+// strange is a job in which nobody has met the rank that stops but the one above it in the tree of those that share cores.
+var strange = worldtest.Register("stopped, a stranger", scripted(func(s *script) {
+	s.ok(worldtest.Hold("ready"))
+	if s.me == s.n-1 {
+		s.ok(worldtest.Stop())
+	} else {
+		ctx, cancel := context.WithTimeout(s.ctx, time.Second)
+		defer cancel()
+		s.fails(s.w.Barrier(ctx), context.DeadlineExceeded)
+		s.ok(worldtest.Hold("held up"))
+	}
+	s.ok(s.w.Barrier(s.ctx))
+	works(s, s.w, s.n)
+}))
+
+// A call beside a rank that is stopped ends with its context, though the rank that calls has never met that one, which has
+// 10 s to answer then.
+func TestStoppedStranger(t *testing.T) {
+	const n = 11
+	job := worldtest.Start(t, n, strange)
+	each(n, func(rank int) { job.Await(rank, "ready") })
+	each(n, job.Release)
+	begun := time.Now()
+	each(n-1, func(rank int) { job.Await(rank, "held up") })
+	require.Less(t, time.Since(begun), 8*time.Second)
+	job.Continue(n - 1)
+	each(n-1, job.Release)
+	for rank, err := range job.Wait() {
+		require.NoError(t, err, "rank %d", rank)
+	}
+}
+
 const silenceOfHeld = 100 * time.Millisecond
 
 func TestStoppedInSharedMemory(t *testing.T) {

@@ -55,6 +55,9 @@ type World struct {
 	number  uint32
 	ledger  *ledger
 	ledgers []atomic.Pointer[ledger]
+	// acquainting tells that ledgers are being mapped aside, which is over before the World is.
+	acquainting atomic.Bool
+	aside       sync.WaitGroup
 	// judged is the verdict that has ended this rank's collectives.
 	judged atomic.Pointer[verdict]
 	// reported tells that all know of the first failure.
@@ -344,6 +347,7 @@ func (w *World) depart() error {
 	// Others may need this rank's progress until they have finalized too.
 	err := errors.Join(w.closeUnshrunk(), w.finalize(), w.departTeams())
 	w.stop()
+	w.aside.Wait()
 	err = errors.Join(err, w.attached.close(), w.writeAccounts(), w.closeCards(), w.endTrace())
 	if w.telling != nil {
 		w.telling.Wait()
