@@ -56,8 +56,11 @@ type CallError struct {
 }
 
 func (e *CallError) Error() string {
-	return fmt.Sprintf("epoch: rank %d: %s: %v: %s; %s", e.Rank, e.Call, e.Class, e.Open, e.Remedy)
+	return fmt.Sprintf("epoch: rank %d: %s: %s", e.Rank, e.Call, e.Reason())
 }
+
+// Reason is why the call is illegal, and what is allowed instead, without the call.
+func (e *CallError) Reason() string { return fmt.Sprintf("%v: %s; %s", e.Class, e.Open, e.Remedy) }
 
 // Unwrap gives the class.
 func (e *CallError) Unwrap() error { return e.Class }

@@ -3,6 +3,8 @@ package window
 import (
 	"errors"
 	"fmt"
+
+	"github.com/onesided/rma/epoch"
 )
 
 var (
@@ -43,7 +45,16 @@ type OpError struct {
 }
 
 func (e *OpError) Error() string {
-	return fmt.Sprintf("window: %s of %d elements at displacement %d of rank %d: %v", e.Op, e.Count, e.Displacement, e.Target, e.Cause)
+	why, elements := fmt.Sprint(e.Cause), "elements"
+	var illegal *epoch.CallError
+	if errors.As(e.Cause, &illegal) {
+		// Which operation it is stands here.
+		why = illegal.Reason()
+	}
+	if e.Count == 1 {
+		elements = "element"
+	}
+	return fmt.Sprintf("window: %s of %d %s at displacement %d of rank %d: %s", e.Op, e.Count, elements, e.Displacement, e.Target, why)
 }
 
 // Unwrap gives the cause.

@@ -202,6 +202,20 @@ var refusals = register("refusals", func(s *script) {
 // TestRefusals makes every illegal call on two ranks.
 func TestRefusals(t *testing.T) { worldtest.Run(t, 2, refusals) }
 
+// An operation without an epoch is told what it is once, and what it lacks.
+func TestOperationWithoutEpoch(t *testing.T) {
+	err := world.Run(t.Context(), 1, scripted(func(s *script) {
+		win := allocate[float64](s, 2)
+		err := win.Put(some[:1], 0, 1)
+		s.fails(err, epoch.ErrNoEpoch)
+		s.check(err.Error() == "window: Put of 1 element at displacement 1 of rank 0: no access epoch to the target: no epoch is open; open one by Fence, by Start with a group that has the target, or by Lock or LockAll", "error is %v", err)
+		s.ok(win.Close())
+	}))
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // A disagreement is a collective call that cannot succeed on every rank.
 type disagreement struct {
 	name string
