@@ -23,21 +23,25 @@ var (
 	ErrEnvironment = errors.New("invalid environment")
 )
 
-// A PeerError says that a call needed a rank that has failed.
+// A PeerError says that a call needed a rank that has failed, or left.
 type PeerError struct {
-	// Rank is the one that failed.
+	// Rank is that one.
 	Rank int
 	// Op is the call, empty if none is meant.
 	Op string
-	// Cause is why it failed.
+	// Cause is why it failed, or ErrLeft.
 	Cause error
 }
 
 func (e *PeerError) Error() string {
-	if e.Op == "" {
-		return fmt.Sprintf("world: rank %d has failed: %v", e.Rank, e.Cause)
+	text := "world: "
+	if e.Op != "" {
+		text += e.Op + ": "
 	}
-	return fmt.Sprintf("world: %s: rank %d has failed: %v", e.Op, e.Rank, e.Cause)
+	if e.Cause == ErrLeft {
+		return fmt.Sprintf("%srank %d has left the job, or the team", text, e.Rank)
+	}
+	return fmt.Sprintf("%srank %d has failed: %v", text, e.Rank, e.Cause)
 }
 
 // Unwrap gives the cause.

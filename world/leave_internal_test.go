@@ -2,6 +2,7 @@ package world
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"testing"
 
@@ -55,4 +56,10 @@ func TestCollectiveWithoutProgress(t *testing.T) {
 		})
 		require.NoError(t, err)
 	}
+}
+
+// The error says of a rank that has left that it has, not that it has failed.
+func TestErrorOfLeaver(t *testing.T) {
+	require.EqualError(t, &PeerError{Rank: 2, Op: "Barrier", Cause: ErrLeft}, "world: Barrier: rank 2 has left the job, or the team")
+	require.EqualError(t, &PeerError{Rank: 2, Cause: errors.New("killed")}, "world: rank 2 has failed: killed")
 }
