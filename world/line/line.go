@@ -17,7 +17,7 @@ type Settings struct {
 	// certificate, which who calls checks for the host that it has called, unless the
 	// configuration says otherwise.
 	TLS *tls.Config
-	// Silence is after how long without an answer the other host is given up, about two
+	// Silence is after how long without an answer the other host is given up, three
 	// seconds at the least. It is DefaultSilence if it is 0.
 	Silence time.Duration
 }

@@ -12,8 +12,7 @@ import (
 // limitSilence has the system give up a connection on which bytes were not acknowledged
 // for that long. Connections that are accepted have it from their listener.
 func (s *Settings) limitSilence(_, _ string, socket syscall.RawConn) error {
-	// Of 0 milliseconds the system makes its own, of many minutes.
-	milliseconds := min(max(s.silence().Milliseconds(), 1), math.MaxInt32)
+	milliseconds := min(s.silence().Milliseconds(), math.MaxInt32)
 	var failed error
 	err := socket.Control(func(fd uintptr) {
 		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(milliseconds))

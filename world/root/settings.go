@@ -32,7 +32,7 @@ type Settings struct {
 	// Terms are what all ranks must have in common beside the size, said of one: "has
 	// RMA_DEVICE=tcp". They are printable, and of at most 256 bytes.
 	Terms string
-	// Silence is after how long without an answer the other host is given up, about two
+	// Silence is after how long without an answer the other host is given up, three
 	// seconds at the least. It is 10 s if it is 0.
 	Silence time.Duration
 	// Logger is told at once what is waited for, and who is turned away and why. One

@@ -16,12 +16,12 @@ func TestSilenceOfTheSettings(t *testing.T) {
 		milliseconds int
 		idle         int
 	}{
-		{0, 10_000, 5},
+		{0, 10_000, 4},
 		{4 * time.Second, 4000, 2},
-		{2 * time.Second, 2000, 1},
-		{time.Minute, 60_000, 30},
-		{time.Nanosecond, 1, 1},
-		{1 << 62, 1<<31 - 1, 32767},
+		{2 * time.Second, 3000, 1},
+		{time.Minute, 60_000, 20},
+		{time.Nanosecond, 3000, 1},
+		{1 << 62, 1<<31 - 1, 10923},
 	} {
 		s := rankOf(vacant(t), 0, 2)
 		s.Silence = c.silence
