@@ -1,6 +1,7 @@
 package window
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -142,13 +143,21 @@ func (c *core) unsent() int {
 	})
 }
 
-// unposted is the error of a window that is closed when a rank has not posted what a Start has named it for.
+// unposted is the error of a window that all have closed when a rank has not posted what a Start has named it for. The post
+// of a rank that lives comes before its answer does: all may have met through others before.
 func (c *core) unposted() error {
-	rank := c.firstQueue(func(d *deferred) bool { return !d.posted() })
+	rank := c.firstQueue(func(d *deferred) bool {
+		if d.posted() {
+			return false
+		}
+		// What the rank has refused it was told of before.
+		_ = d.link.Flush(context.Background(), c.number)
+		return !d.posted() && !c.world.Gone(d.link.Rank())
+	})
 	if rank < 0 {
 		return nil
 	}
-	return fmt.Errorf("window: Close: operations on rank %d are lost: %w: it has closed the window without the Post that the last Start of rank %d was for", rank, epoch.ErrNotPosted, c.rank)
+	return fmt.Errorf("window: Close: %w: rank %d has closed the window without the Post that the last Start of rank %d was for; operations of that epoch, if there were any, are lost", epoch.ErrNotPosted, rank, c.rank)
 }
 
 // firstQueue is the first rank whose queue is as is asked, -1 if there is none.
