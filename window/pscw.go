@@ -250,11 +250,8 @@ func (c *core) exposureEnded(group Group) (bool, error) {
 		if r.told(i) {
 			continue
 		}
-		if !c.world.Gone(origin) {
-			ended = false
-			continue
-		}
-		if r.told(i) {
+		if !c.world.Gone(origin) || r.willTell(i) {
+			ended = ended && r.told(i)
 			continue
 		}
 		if err := c.targetFailure("window.Test", origin); err != nil {
@@ -356,6 +353,11 @@ func (r *roll) told(i int) bool {
 	return reached(word, number)
 }
 
+// willTell tells whether a rank of the group that is gone has told what it has to, or what it has sent will.
+func (r *roll) willTell(i int) bool {
+	return r.at == completeAt && r.server.completing(r.group.Rank(i)) || r.told(i)
+}
+
 // lost is the error of a rank of the group, from the i-th on, that has failed or left before it has told. It looks at those
 // behind that one only when it may take long.
 func (r *roll) lost(call string, i int, wait *world.Waiter) error {
@@ -367,7 +369,7 @@ func (r *roll) lost(call string, i int, wait *world.Waiter) error {
 		if r.told(i) {
 			continue
 		}
-		if err := wait.Lost(call, r.group.Rank(i)); err != nil && !r.told(i) {
+		if err := wait.Lost(call, r.group.Rank(i)); err != nil && !r.willTell(i) {
 			return err
 		}
 	}

@@ -60,6 +60,14 @@ func (s *server) busy(from *world.Link) bool {
 	return slices.ContainsFunc(s.wishes, func(w *wish) bool { return w.kind == 0 && w.from == from })
 }
 
+// completing tells whether the end of an epoch of a rank is being carried out: it may wait for a stripe when the rank has left.
+func (s *server) completing(rank int) (is bool) {
+	s.core.world.Exclude(func() {
+		is = slices.ContainsFunc(s.wishes, func(w *wish) bool { return w.kind == 0 && w.from.Rank() == rank })
+	})
+	return is
+}
+
 // retry has wishes tried again, until none is left.
 func (s *server) retry() {
 	if !s.retrying && len(s.wishes) > 0 {
