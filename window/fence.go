@@ -43,6 +43,11 @@ func (c *core) Fence(ctx context.Context, asserts ...Assert) error {
 	} else {
 		err = c.fence(ctx, number, assert)
 	}
+	failed := lostIn(err)
+	if failed != nil && c.world.Failures() == 0 {
+		// Of one that has failed others hear, but not of one that has left.
+		c.meeting.GiveUp(number, failed.Rank, c.tallies.on.Load())
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil {
@@ -50,19 +55,24 @@ func (c *core) Fence(ctx context.Context, asserts ...Assert) error {
 		c.opened("Fence", -1)
 		return c.completed("Fence", -1, true)
 	}
-	var failed *world.PeerError
-	if errors.As(err, &failed) {
+	if failed != nil {
 		c.broken = failed
 		c.tallies.broken.Store(true)
 		c.epochs.FailFence()
-		if errors.Is(failed, world.ErrLeft) {
-			// Of one that has failed others hear.
-			c.meeting.GiveUp(number, failed.Rank, c.tallies.on.Load())
-		}
 	} else {
 		c.epochs.SuspendFence()
 	}
 	return err
+}
+
+// lostIn is what an error says of a rank that has failed or left, nil if nothing.
+func lostIn(err error) *world.PeerError {
+	if err == nil {
+		return nil
+	}
+	var failed *world.PeerError
+	errors.As(err, &failed)
+	return failed
 }
 
 // fence completes this rank's operations and meets the others.

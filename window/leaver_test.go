@@ -3,7 +3,7 @@ package window_test
 import (
 	"errors"
 	"fmt"
-	"strings"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -77,46 +77,45 @@ func init() {
 }
 
 // All that wait for a rank which has left hear of it, while each of them stays in the job: over shared memory and messages, and
-// by rounds, tallies and at the root.
+// by rounds, which processes go through only where there is a core for each, by tallies and at the root.
 func TestLeaver(t *testing.T) {
-	hosts := func(n int) func(rank int) string {
-		return func(rank int) string { return fmt.Sprint("RMA_DEVICE= RMA_HOST=", rank*n/leftRanks) }
+	hosts := func(n int) func(rank int) []string {
+		return func(rank int) []string { return []string{"RMA_DEVICE=", fmt.Sprint("RMA_HOST=", rank*n/leftRanks)} }
 	}
-	places := map[string]func(rank int) string{
-		"one host":     func(int) string { return "RMA_DEVICE=shm" },
-		"TCP":          func(int) string { return "RMA_DEVICE=tcp" },
+	places := map[string]func(rank int) []string{
+		"one host":     func(int) []string { return []string{"RMA_DEVICE=shm"} },
+		"TCP":          func(int) []string { return []string{"RMA_DEVICE=tcp"} },
 		"three hosts":  hosts(3),
 		"eleven hosts": hosts(11),
 	}
 	for name, call := range leftCalls {
-		t.Run(name+"/goroutines", func(t *testing.T) {
-			var told sync.WaitGroup
-			told.Add(leftRanks - 1)
-			require.NoError(t, world.Run(t.Context(), leftRanks, scripted(leaving(call, func() error {
-				told.Done()
-				told.Wait()
-				return nil
-			}))))
-		})
+		for _, cores := range []int{1, leftRanks} {
+			t.Run(fmt.Sprintf("%s/goroutines, %d cores", name, cores), func(t *testing.T) {
+				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
+				var told sync.WaitGroup
+				told.Add(leftRanks - 1)
+				require.NoError(t, world.Run(t.Context(), leftRanks, scripted(leaving(call, func() error {
+					told.Done()
+					told.Wait()
+					return nil
+				}))))
+			})
+		}
 		for where, place := range places {
-			for _, cores := range []int{1, leftRanks} {
-				t.Run(fmt.Sprintf("%s/%s, %d cores", name, where, cores), func(t *testing.T) {
-					job := worldtest.StartWith(t, leftRanks, "left: "+name, func(rank int) []string {
-						return append(strings.Fields(place(rank)), fmt.Sprint("GOMAXPROCS=", cores))
-					})
-					for rank := range leftRanks {
-						if rank != leaver {
-							job.Await(rank, "told")
-						}
+			t.Run(name+"/"+where, func(t *testing.T) {
+				job := worldtest.StartWith(t, leftRanks, "left: "+name, place)
+				for rank := range leftRanks {
+					if rank != leaver {
+						job.Await(rank, "told")
 					}
-					for rank := range leftRanks {
-						if rank != leaver {
-							job.Release(rank)
-						}
+				}
+				for rank := range leftRanks {
+					if rank != leaver {
+						job.Release(rank)
 					}
-					require.NoError(t, errors.Join(job.Wait()...))
-				})
-			}
+				}
+				require.NoError(t, errors.Join(job.Wait()...))
+			})
 		}
 	}
 }

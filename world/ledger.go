@@ -137,7 +137,7 @@ func (w *World) acquaint() {
 		w.acquainting.Store(false)
 	}
 	switch {
-	case len(strangers) == 0 || !w.acquainting.CompareAndSwap(false, true):
+	case len(strangers) == 0 || w.closed.Load() || !w.acquainting.CompareAndSwap(false, true):
 	case w.apart:
 		w.aside.Go(meet)
 	default:

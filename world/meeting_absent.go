@@ -3,6 +3,8 @@ package world
 import (
 	"encoding/binary"
 	"sync/atomic"
+
+	"github.com/onesided/rma/verbs/channel"
 )
 
 // Who has left the job before it came to a number of a meeting is missed in that one and in those behind it,
@@ -32,13 +34,13 @@ func missing(word *atomic.Uint64, number uint32, rank int) bool {
 func (m *Meeting) missed(word *atomic.Uint64, number uint32) (rank int, ok bool) {
 	leaver := word.Load()
 	rank = int(uint32(leaver)) - 1
-	return rank, leaver != 0 && rank < m.world.size && int32(uint32(leaver>>32)-number) < 0
+	return rank, rank >= 0 && rank < m.world.size && int32(uint32(leaver>>32)-number) < 0
 }
 
 // comeTo is what a rank that leaves tells of its meetings.
 func (w *World) comeTo() (text []byte) {
 	for number, m := range inOrder(w.meetings) {
-		if len(text)+countBytes <= w.linkLetter-messageHeader {
+		if len(text)+countBytes <= w.linkLetter-channel.StampBytes-messageHeader {
 			text = binary.LittleEndian.AppendUint32(text, number)
 			text = binary.LittleEndian.AppendUint32(text, m.own.come().Load())
 		}

@@ -99,6 +99,19 @@ func TestAbsenceOutOfPlace(t *testing.T) {
 	}
 }
 
+// What a rank that leaves tells of its meetings fits a message, however many they are.
+func TestLeavingManyMeetings(t *testing.T) {
+	w := quiet(t)[0]
+	l, err := w.Link(1)
+	require.NoError(t, err)
+	most := l.MaxPayload() / countBytes
+	for range most + 2 {
+		m := w.NewMeeting(w.NewNumber(), make([]byte, MeetingBytes), NoTally, nil)
+		defer m.Close()
+	}
+	require.Len(t, w.comeTo(), most*countBytes)
+}
+
 // A rank's flags belong to progress and to those who map them: nobody has a key to them who
 // is told of them by messages.
 func TestBlockIsNotRemote(t *testing.T) {

@@ -95,6 +95,12 @@ func (w *World) shrink(ctx context.Context) (*World, error) {
 	}
 	// The others count on this rank from here on, whatever becomes of it.
 	w.shrinking.over = true
+	if len(survivors) < w.size {
+		// This rank may not have heard yet of the one that is gone.
+		if err := w.abandonSplit(); err != nil {
+			return nil, err
+		}
+	}
 	rank := slices.IndexFunc(survivors, func(s survivor) bool { return s.rank == w.rank })
 	if rank < 0 {
 		return nil, ErrExcluded

@@ -51,3 +51,25 @@ func decidedBy(w *World) []survivor {
 	defer w.post.mu.Unlock()
 	return w.shrinking.decided
 }
+
+// A rank whose Split was cut short hears who survives before it knows by itself that another is gone: it abandons the Split.
+func TestShrinkAbandonsSplit(t *testing.T) {
+	done := make(chan struct{})
+	runApart(t, 3, func(ctx context.Context, w *World) error {
+		if w.rank != 1 {
+			<-done
+			return nil
+		}
+		defer close(done)
+		ended, end := context.WithCancel(ctx)
+		end()
+		if _, err := w.Split(ended, 0, 0); !errors.Is(err, context.Canceled) || !w.splitting.begun {
+			return fmt.Errorf("error is %w, and Split has begun: %v", err, w.splitting.begun)
+		}
+		w.Exclude(func() { w.shrinking.decided = []survivor{{0, ""}, {2, ""}} })
+		if _, err := w.Shrink(ctx); !errors.Is(err, ErrExcluded) || w.splitting.begun {
+			return fmt.Errorf("error is %w, and Split is begun still: %v", err, w.splitting.begun)
+		}
+		return nil
+	})
+}

@@ -171,6 +171,22 @@ func TestLeftTeam(t *testing.T) {
 	}))
 }
 
+// A rank that leaves the job with a team open is missed in the job, by those who have not closed the team.
+func TestLeftWithTeam(t *testing.T) {
+	for _, device := range []string{"shm", "tcp"} {
+		t.Run(device, func(t *testing.T) {
+			require.NoError(t, runSoon(t, 3, device, func(s *script) {
+				s.split(0, 0)
+				if s.me == 1 {
+					s.ok(s.w.Close())
+					return
+				}
+				s.fails(s.w.Barrier(s.ctx), world.ErrLeft)
+			}))
+		})
+	}
+}
+
 // What is called in the place of a Split that was cut short is refused.
 func TestSplitIsFinishedFirst(t *testing.T) {
 	refused := make(chan struct{})

@@ -271,7 +271,6 @@ func (w *World) Close() error {
 			err = w.abandonSplit()
 			w.collective.Unlock()
 		}
-		err = errors.Join(err, w.closeTeams())
 		if w.Failures() != 0 {
 			w.report(w.calls.Load() + 1)
 		}
@@ -279,6 +278,8 @@ func (w *World) Close() error {
 		// everything that it waits for over its link.
 		w.settleLinks()
 		w.barrier.leave()
+		// Others of a team may wait for this rank in the job, and not come to close the team before they hear.
+		err = errors.Join(err, w.closeTeams())
 		met := w.meetLast()
 		if met != nil {
 			w.outlast()
