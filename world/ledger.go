@@ -102,14 +102,13 @@ func (w *World) behind(op string, rank int, mine *signature) error {
 	return w.condemn(op, mine.number, mine.number, fmt.Sprintf("collective %d: rank %d calls %s, in which rank %d has had no part and has gone on", mine.number, w.rank, callName(mine.call), rank))
 }
 
-// compareAll is compare with every rank, for those who wait long, as far as it does not wait for the rank to answer. It takes the
+// compareAll is compare with every rank, for those who wait long. It takes the
 // lowest that disagrees.
 func (w *World) compareAll(op string, mine *signature) error {
-	w.acquaint()
 	asked := w.askRecords(mine.number)
 	for rank := range w.size {
 		s, known := asked[rank]
-		if w.ledgers[rank].Load() != nil {
+		if w.Mapped(rank) && w.acquainted(rank) {
 			var state recordState
 			s, state = w.recordOf(rank, mine.number)
 			known = state == recordHeld
@@ -121,28 +120,25 @@ func (w *World) compareAll(op string, mine *signature) error {
 	return nil
 }
 
-// acquaint maps the ledgers of all ranks that share memory with this one: aside where they are processes, of which one
-// that is stopped does not answer.
-func (w *World) acquaint() {
-	var strangers []int
-	for rank := range w.size {
-		if w.Mapped(rank) && w.ledgers[rank].Load() == nil {
-			strangers = append(strangers, rank)
-		}
-	}
-	meet := func() {
-		for _, rank := range strangers {
-			_, _ = w.ledgerOf(rank)
-		}
-		w.acquainting.Store(false)
-	}
+// acquainted tells whether this rank can look at the memory of another that it maps, or that does not come into question. With a
+// process that it has never met it gets acquainted aside, since one that is stopped does not answer: the next look finds it.
+func (w *World) acquainted(rank int) bool {
 	switch {
-	case len(strangers) == 0 || w.closed.Load() || !w.acquainting.CompareAndSwap(false, true):
-	case w.apart:
-		w.aside.Go(meet)
-	default:
-		meet()
+	case !w.stranger(rank):
+		return true
+	case !w.closed.Load() && w.acquainting[rank].CompareAndSwap(false, true):
+		w.aside.Go(func() {
+			defer w.channel.Ring()
+			_, _ = w.Neighbor(rank)
+			w.acquainting[rank].Store(false)
+		})
 	}
+	return false
+}
+
+// stranger tells whether a rank is a process that shares memory with this one, and was never met.
+func (w *World) stranger(rank int) bool {
+	return w.apart && w.maps(rank) && w.neighbors[rank].Load() == nil
 }
 
 // disagree tells all that rank has called theirs where this rank has called mine.
@@ -271,18 +267,33 @@ func (w *World) gone(op string, number uint32, rank int) error {
 // disagree on.
 func (w *World) tell(number uint32, leaver int, text string) {
 	w.ledger.judge(number, leaver, text)
-	for rank := range w.size {
-		if rank == w.rank {
-			continue
+	var strangers []int
+	judge := func(rank int) {
+		if l, err := w.ledgerOf(rank); err == nil && l.judge(number, leaver, text) {
+			w.Ring(rank)
 		}
-		if !w.Mapped(rank) {
+	}
+	for rank := range w.size {
+		switch {
+		case rank == w.rank:
+		case w.stranger(rank):
+			strangers = append(strangers, rank)
+		case w.Mapped(rank):
+			judge(rank)
+		default:
 			// Those that wait for this rank have a link with it, and tell others.
 			if l := w.links[rank].Load(); l != nil && rank != leaver {
 				l.tellVerdict(number, leaver, text)
 			}
-		} else if l, err := w.ledgerOf(rank); err == nil && l.judge(number, leaver, text) {
-			w.Ring(rank)
 		}
+	}
+	if len(strangers) > 0 {
+		// One that is stopped does not answer. This rank does not leave before it has told them.
+		w.aside.Go(func() {
+			for _, rank := range strangers {
+				judge(rank)
+			}
+		})
 	}
 }
 

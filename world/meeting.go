@@ -26,7 +26,7 @@ import (
 // then rank 0, and each rank some others: so the one that runs wakes several, and yet they do
 // not all run at once.
 //
-// When Meet has returned, nobody touches this rank's block again in that meeting:
+// When Meet has returned without an error, nobody writes to this rank's block again in that meeting:
 // the last one may be followed by freeing it.
 type Meeting struct {
 	world *World
@@ -359,6 +359,9 @@ func (m *Meeting) failure(op string) error {
 // when all has been quiet.
 func (m *Meeting) vain(op string, word *atomic.Uint32, number uint32, from int, wait *Waiter) error {
 	w := m.world
+	if from >= 0 && !w.acquainted(from) {
+		return nil
+	}
 	if from == parent(0) && reached(m.own.passed(), number) {
 		// All have come, and who was released already may have left.
 		return nil

@@ -155,7 +155,7 @@ func (m *Meeting) giveUpTally(last uint32, leaver int) {
 func (m *Meeting) tellAbsent(to int, message Message) {
 	w := m.world
 	switch {
-	case to == int(message.Y) || w.Gone(to):
+	case to == int(message.Y) || w.stranger(to) || w.Gone(to):
 	case w.Mapped(to):
 		w.Ring(to)
 	default:

@@ -76,6 +76,9 @@ func (m *Meeting) absentee(number uint32) (leaver int, ok bool) {
 		return 0, false
 	}
 	for rank := range w.size {
+		if !w.acquainted(rank) {
+			continue
+		}
 		// In this order: it looks at memory of those only that it has looked at before.
 		leaver, ok = rank, w.Gone(rank) || rank == first
 		come := m.comeOf(rank)

@@ -63,6 +63,9 @@ func (w *World) plightOf(rank int) plight {
 	if !w.Mapped(rank) {
 		return w.askPlight(rank)
 	}
+	if !w.acquainted(rank) {
+		return plightOver(0)
+	}
 	l, err := w.ledgerOf(rank)
 	if err != nil {
 		return plightOver(0)

@@ -3,6 +3,7 @@ package world_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -150,35 +151,64 @@ var held = worldtest.RegisterWith("stopped in shared memory",
 		s.check(s.w.Failures() == 0, "%d ranks have failed", s.w.Failures())
 	}))
 
-// strange is a job in which nobody has met the rank that stops but the one above it in the tree of those that share cores.
-var strange = worldtest.Register("stopped, a stranger", scripted(func(s *script) {
-	s.ok(worldtest.Hold("ready"))
-	if s.me == s.n-1 {
-		s.ok(worldtest.Stop())
-	} else {
-		ctx, cancel := context.WithTimeout(s.ctx, time.Second)
-		defer cancel()
-		s.fails(s.w.Barrier(ctx), context.DeadlineExceeded)
-		s.ok(worldtest.Hold("held up"))
+// strange is a job of ranks that have never met, in which one stops, and another may leave.
+func strange(stops, leaves int) string {
+	return worldtest.Register(fmt.Sprintf("rank %d stops, a stranger, and rank %d leaves", stops, leaves), scripted(func(s *script) {
+		s.ok(worldtest.Hold("ready"))
+		switch s.me {
+		case leaves:
+			return
+		case stops:
+			s.ok(worldtest.Stop())
+		default:
+			ctx, cancel := context.WithTimeout(s.ctx, time.Second)
+			defer cancel()
+			err := s.w.Barrier(ctx)
+			s.check(errors.Is(err, context.DeadlineExceeded) || leaves >= 0 && errors.Is(err, world.ErrLeft), "error is %v", err)
+			s.ok(worldtest.Hold("held up"))
+		}
+		if leaves < 0 {
+			s.ok(s.w.Barrier(s.ctx))
+			works(s, s.w, s.n)
+		}
+	}))
+}
+
+const strangers = 11
+
+// strangeJobs are by the rank that stops, a parent and one that is none, and the rank that leaves.
+var strangeJobs = map[[2]int]string{}
+
+func init() {
+	for _, who := range [][2]int{{1, -1}, {strangers - 1, -1}, {strangers - 1, 3}} {
+		strangeJobs[who] = strange(who[0], who[1])
 	}
-	s.ok(s.w.Barrier(s.ctx))
-	works(s, s.w, s.n)
-}))
+}
 
 // A call beside a rank that is stopped ends with its context, though the rank that calls has never met that one, which has
 // 10 s to answer then.
 func TestStoppedStranger(t *testing.T) {
-	const n = 11
-	job := worldtest.Start(t, n, strange)
-	each(n, func(rank int) { job.Await(rank, "ready") })
-	each(n, job.Release)
-	begun := time.Now()
-	each(n-1, func(rank int) { job.Await(rank, "held up") })
-	require.Less(t, time.Since(begun), 8*time.Second)
-	job.Continue(n - 1)
-	each(n-1, job.Release)
-	for rank, err := range job.Wait() {
-		require.NoError(t, err, "rank %d", rank)
+	for who, name := range strangeJobs {
+		t.Run(name, func(t *testing.T) {
+			job := worldtest.Start(t, strangers, name)
+			each(strangers, func(rank int) { job.Await(rank, "ready") })
+			each(strangers, job.Release)
+			begun := time.Now()
+			others := func(f func(rank int)) {
+				each(strangers, func(rank int) {
+					if rank != who[0] && rank != who[1] {
+						f(rank)
+					}
+				})
+			}
+			others(func(rank int) { job.Await(rank, "held up") })
+			require.Less(t, time.Since(begun), 8*time.Second)
+			job.Continue(who[0])
+			others(job.Release)
+			for rank, err := range job.Wait() {
+				require.NoError(t, err, "rank %d", rank)
+			}
+		})
 	}
 }
 

@@ -55,8 +55,8 @@ type World struct {
 	number  uint32
 	ledger  *ledger
 	ledgers []atomic.Pointer[ledger]
-	// acquainting tells that ledgers are being mapped aside, which is over before the World is.
-	acquainting atomic.Bool
+	// acquainting tells that this rank is about to map another's memory, aside, which is over before the World is.
+	acquainting []atomic.Bool
 	aside       sync.WaitGroup
 	// judged is the verdict that has ended this rank's collectives.
 	judged atomic.Pointer[verdict]
@@ -117,9 +117,9 @@ func newWorld(rank, size int, b *base, roster *roster, s settings) *World {
 func newMembership(e *endpoint, rank, size int, block []byte, roster *roster) *World {
 	w := &World{
 		endpoint: e, rank: rank, size: size, roster: roster, block: block,
-		neighbors: make([]atomic.Pointer[verbs.Neighbor], size),
-		ledgers:   make([]atomic.Pointer[ledger], size),
-		links:     make([]atomic.Pointer[Link], size), cardLinks: make([]atomic.Pointer[Link], size), muteEnds: make(map[int]verbs.QueuePair),
+		neighbors: make([]atomic.Pointer[verbs.Neighbor], size), acquainting: make([]atomic.Bool, size),
+		ledgers: make([]atomic.Pointer[ledger], size),
+		links:   make([]atomic.Pointer[Link], size), cardLinks: make([]atomic.Pointer[Link], size), muteEnds: make(map[int]verbs.QueuePair),
 		parted:   make([]atomic.Bool, size),
 		services: make(map[uint32]Service),
 		meetings: make(map[uint32]*Meeting),
@@ -277,6 +277,7 @@ func (w *World) Close() error {
 		// A rank may read in memory that this one has left: that must come after
 		// everything that it waits for over its link.
 		w.settleLinks()
+		w.aside.Wait()
 		w.barrier.leave()
 		// Others of a team may wait for this rank in the job, and not come to close the team before they hear.
 		err = errors.Join(err, w.closeTeams())
