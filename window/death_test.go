@@ -337,3 +337,35 @@ func init() {
 func TestNobodyLeftToNotify(t *testing.T) {
 	worldtest.Run(t, deathRanks, "waiting for a notification of nobody")
 }
+
+// besideCreated has all use a window of their own memory until rank 1, which is killed, is lost: whatever finds that first says so.
+var besideCreated = register("a death beside a window that was created", func(s *script) {
+	win, err := window.Create(s.ctx, s.w, make([]int64, 1000))
+	s.ok(err)
+	s.ok(win.LockAll(s.ctx))
+	worldtest.Signal("ready")
+	if s.w.Rank() == 1 {
+		<-s.ctx.Done()
+	}
+	some := make([]int64, 10)
+	calls := []func() error{
+		func() error { return win.Get(some, 1, 0) },
+		func() error { return win.Put(some, 1, 0) },
+		func() error { return win.Accumulate(window.Sum, some, 1, 0) },
+	}
+	for i := 0; err == nil; i++ {
+		if err = calls[i%len(calls)](); err == nil {
+			err = win.Flush(s.ctx, 1)
+		}
+	}
+	var lost *world.PeerError
+	s.check(errors.As(err, &lost) && lost.Rank == 1, "error is %v, want a PeerError of rank 1", err)
+	_ = win.UnlockAll(s.ctx)
+	s.ok(win.Close())
+})
+
+func TestKilledBesideCreated(t *testing.T) {
+	for range 10 {
+		worldtest.Start(t, 2, besideCreated).Killed(1)
+	}
+}

@@ -2,7 +2,9 @@ package window
 
 import (
 	"context"
+	"errors"
 
+	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/world"
 )
 
@@ -26,6 +28,9 @@ func (v *view) offset(displacement int) uint64 { return uint64(displacement) << 
 func (v *view) failed(op string, target, displacement, count int, cause error) error {
 	if err := v.world.Failure(target); err != nil {
 		cause = err
+	} else if errors.Is(cause, verbs.ErrPeerGone) {
+		// The World has not heard of it yet.
+		cause = &world.PeerError{Rank: target, Cause: cause}
 	}
 	return &OpError{Op: op, Target: target, Displacement: displacement, Count: count, Cause: cause}
 }

@@ -78,7 +78,8 @@ var idling = register("idle over tcp", func(s *script) {
 		s.ok(worldtest.Hold("idle"))
 	}
 	used := s.used() - before
-	s.check(used < span/50, "rank %d has used %v of a core while it was idle for %v", s.me, used, span)
+	// One that does not sleep uses all of it.
+	s.check(used < span/10, "rank %d has used %v of a core while it was idle for %v", s.me, used, span)
 	s.ok(s.w.Barrier(s.ctx))
 })
 

@@ -3,6 +3,7 @@ package world
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -123,7 +124,9 @@ type memberError struct {
 }
 
 func (e *memberError) Error() string {
-	return fmt.Sprintf("%v (it is rank %d of the job)", e.cause, e.inJob)
+	text, which := fmt.Sprint(e.cause), fmt.Sprintf(" (it is rank %d of the job)", e.inJob)
+	// Another rank of the team, that has told of it, may have said so.
+	return strings.TrimSuffix(text, which) + which
 }
 func (e *memberError) Unwrap() error { return e.cause }
 

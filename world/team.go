@@ -282,7 +282,9 @@ func (w *World) meetLast() error {
 		if err == nil {
 			return nil
 		}
-		if !errors.Is(err, context.DeadlineExceeded) || w.deserted() {
+		// What has ended the body of a rank that has failed may be a deadline, too.
+		var failed *PeerError
+		if errors.As(err, &failed) || !errors.Is(err, context.DeadlineExceeded) || w.deserted() {
 			w.desert()
 			return err
 		}

@@ -187,6 +187,20 @@ func TestLeftWithTeam(t *testing.T) {
 	}
 }
 
+// That a rank of a team has failed ends Close of it, whatever it was that has ended the rank.
+func TestFailedTeam(t *testing.T) {
+	split := make(chan struct{})
+	require.ErrorIs(t, runSoon(t, 2, "shm", func(s *script) {
+		team := s.split(0, 0)
+		if s.me == 0 {
+			<-split
+			panic(failure{context.DeadlineExceeded})
+		}
+		close(split)
+		s.ok(team.w.Close())
+	}), context.DeadlineExceeded)
+}
+
 // What is called in the place of a Split that was cut short is refused.
 func TestSplitIsFinishedFirst(t *testing.T) {
 	refused := make(chan struct{})

@@ -264,6 +264,12 @@ func TestSignals(t *testing.T) {
 		require.NoError(t, j.Process.Signal(os.Interrupt))
 		require.Equal(t, 128+9, j.end(t))
 	})
+	t.Run("to one that is stopped", func(t *testing.T) {
+		j := started(t, 2)
+		require.NoError(t, syscall.Kill(j.pids[1], syscall.SIGSTOP))
+		require.NoError(t, j.Process.Signal(syscall.SIGTERM))
+		require.Equal(t, 128+9, j.end(t))
+	})
 	t.Run("that is not for an end", func(t *testing.T) {
 		j := started(t, 1)
 		require.NoError(t, j.Process.Signal(syscall.SIGUSR2))

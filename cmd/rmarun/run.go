@@ -204,13 +204,19 @@ func (j *job) stop() {
 	j.grace = time.After(j.options.grace)
 }
 
-// forward passes a signal on to the ranks, or ends them if it is a second SIGINT.
+// forward passes a signal on to the ranks, or ends them if it is a second SIGINT. Those that have not ended some time after
+// another signal that is to end them are ended, too.
 func (j *job) forward(s syscall.Signal) {
 	if s == syscall.SIGINT && j.interrupted {
 		j.signal(syscall.SIGKILL)
 		return
 	}
-	j.ending = j.ending || slices.Contains(ending, os.Signal(s))
+	if slices.Contains(ending, os.Signal(s)) {
+		j.ending = true
+		if s != syscall.SIGINT && j.grace == nil {
+			j.grace = time.After(j.options.grace)
+		}
+	}
 	j.interrupted = j.interrupted || s == syscall.SIGINT
 	j.signal(s)
 }
