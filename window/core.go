@@ -144,7 +144,7 @@ func (c *core) unsent() int {
 }
 
 // unposted is the error of a window that all have closed when a rank has not posted what a Start has named it for. The post
-// of a rank that lives comes before its answer does: all may have met through others before.
+// of a rank comes before its answer does, and before it leaves: all may have met through others before.
 func (c *core) unposted() error {
 	rank := c.firstQueue(func(d *deferred) bool {
 		if d.posted() {
@@ -152,7 +152,7 @@ func (c *core) unposted() error {
 		}
 		// What the rank has refused it was told of before.
 		_ = d.link.Flush(context.Background(), c.number)
-		return !d.posted() && !c.world.Gone(d.link.Rank())
+		return !d.posted() && c.world.Failure(d.link.Rank()) == nil
 	})
 	if rank < 0 {
 		return nil

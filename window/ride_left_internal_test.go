@@ -14,11 +14,7 @@ import (
 // rideLeftHeld has rank 0 complete and leave; what rides with its Complete waits for a stripe when rank 1 waits for it, or tests.
 func rideLeftHeld(wait func(ctx context.Context, win *Window[int64]) error) worldtest.Body {
 	return func(ctx context.Context, w *world.World) error {
-		win, err := Allocate[int64](ctx, w, 2*perStripe)
-		if err != nil {
-			return err
-		}
-		other, err := win.Group(1 - w.Rank())
+		win, other, err := withOther(ctx, w, 2*perStripe)
 		if err != nil {
 			return err
 		}

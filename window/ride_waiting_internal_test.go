@@ -25,15 +25,21 @@ func untilServed(ctx context.Context, w *world.World, reached func() bool) error
 	}
 }
 
+// withOther is a window of two ranks, and the group of the other one.
+func withOther(ctx context.Context, w *world.World, count int) (*Window[int64], Group, error) {
+	win, err := Allocate[int64](ctx, w, count)
+	if err != nil {
+		return nil, Group{}, err
+	}
+	other, err := win.Group(1 - w.Rank())
+	return win, other, err
+}
+
 // rideStripe has a Complete ride that waits for a stripe when its target has posted, and rank 0
 // lock the target then: what is accumulated under the lock is not overtaken by what came
 // before.
 var rideStripe = worldtest.Register("a lock behind a Complete that waits for a stripe", func(ctx context.Context, w *world.World) error {
-	win, err := Allocate[int64](ctx, w, 2*perStripe)
-	if err != nil {
-		return err
-	}
-	other, err := win.Group(1 - w.Rank())
+	win, other, err := withOther(ctx, w, 2*perStripe)
 	if err != nil {
 		return err
 	}

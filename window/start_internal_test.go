@@ -13,11 +13,7 @@ import (
 // has, while another begins an epoch to that: Start does not wait for it with the latch of the
 // window, for which the others of the rank would spin.
 var startBeside = worldtest.Register("a Start beside one who waits for room", func(ctx context.Context, w *world.World) error {
-	win, err := Allocate[int64](ctx, w, 8)
-	if err != nil {
-		return err
-	}
-	group, err := win.Group(1 - w.Rank())
+	win, group, err := withOther(ctx, w, 8)
 	if err != nil {
 		return err
 	}

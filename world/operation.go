@@ -28,7 +28,8 @@ const (
 )
 
 // AllReduceOp is AllReduce by an operation that is known here. Where ranks pass different ones that is an
-// ErrMismatch, one that elements of T do not have an ErrArgument. An [Element] has the same size everywhere, which an int has not. in and out are the same or do not overlap.
+// ErrMismatch, one that elements of T do not have an ErrArgument. An [Element] has
+// the same size everywhere, which an int has not. in and out are the same or do not overlap.
 func AllReduceOp[T Element](ctx context.Context, w *World, in, out []T, op Op) error {
 	by, err := operationOf[T](w, "AllReduceOp", op)
 	if err != nil {

@@ -11,8 +11,8 @@
 // -label each behind its rank's number.
 //
 // SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are forwarded to all ranks; a
-// second SIGINT ends them, and so does SIGTERM, SIGHUP or SIGQUIT after a moment (-grace). When a rank fails the others get SIGTERM, have a moment
-// (-grace), and are ended. The summary names the ranks that failed and how, and shows the
+// second SIGINT ends them, and so does SIGTERM, SIGHUP or SIGQUIT after a moment (-grace).
+// When a rank fails the others get SIGTERM, have that moment, and are ended. The summary names the ranks that failed and how, and shows the
 // last lines that each wrote if others have written much after them, or if they could not
 // be written. No rank outlives rmarun, on Linux also when it is killed; what is in the
 // process group of a rank ends with it. A signal that comes while the package is built ends that.
