@@ -44,7 +44,7 @@ var leftCalls = map[string]func(s *script, win *window.Window[int64]){
 			s.w.Poll()
 		}
 		if writers[s.w.Rank()] {
-			err := win.Put([]int64{1}, leaver, 0)
+			err := win.Put([]int64{1}, leaver, s.w.Rank())
 			if err != nil {
 				s.left(err)
 			}
@@ -62,7 +62,7 @@ func (s *script) left(err error) {
 // leaving has one rank leave while the others call. They stay until stay returns.
 func leaving(call func(s *script, win *window.Window[int64]), stay func() error) func(s *script) {
 	return func(s *script) {
-		win := allocate[int64](s, 1)
+		win := allocate[int64](s, leftRanks)
 		call(s, win)
 		if s.w.Rank() != leaver {
 			s.ok(stay())
