@@ -3,6 +3,8 @@ package window
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
+	"time"
 
 	"github.com/onesided/rma/world"
 )
@@ -10,6 +12,50 @@ import (
 // An agent takes locks of this rank's part for ranks that do not map its control
 // block, in the words in which those that do take them: see lock.go. It must not
 // wait, so a lock that is not free becomes a wish.
+
+// A turn at the exclusive lock is that of the ranks which take it themselves. Wishes are granted
+// in progress as soon as it is free, so that those would hardly ever find it free: who has been
+// rung when an agent gave it back has longestTurn to come. A rank that is stopped misses its turn.
+type turn struct {
+	// ends is when it does, on the clock of the window's World; 0 where there is none.
+	ends atomic.Int64
+}
+
+// longestTurn is about what it takes until a rank runs that was woken, where others use the cores.
+const longestTurn = 4 * time.Millisecond
+
+// waited tells whether a live rank waits until nobody has the exclusive word.
+func (c *core) waited() bool {
+	if c.own.control.waiters().Load() == 0 {
+		return false
+	}
+	for origin := range c.size {
+		if c.own.control.pair(origin, waitingAt).Load() != 0 && !c.gone(origin) {
+			return true
+		}
+	}
+	return false
+}
+
+// beginTurn begins the turn of those that wait, if any do.
+func (c *core) beginTurn() {
+	if c.waited() {
+		c.turn.ends.Store(int64(c.now() + longestTurn))
+	}
+}
+
+// theirs tells whether it is the turn of those that wait.
+func (c *core) theirs() bool {
+	ends := c.turn.ends.Load()
+	if ends == 0 {
+		return false
+	}
+	if int64(c.now()) < ends && c.waited() {
+		return true
+	}
+	c.turn.ends.CompareAndSwap(ends, 0)
+	return false
+}
 
 // lock grants a lock, or keeps it as a wish with a copy of what rides with it.
 func (s *server) lock(from *world.Link, m *world.Message, packet []byte) error {
@@ -50,6 +96,8 @@ func (s *server) unlock(from *world.Link, m *world.Message) error {
 	if !s.giveBack(kind, from.Rank()) {
 		return fmt.Errorf("unlock by rank %d, which has no exclusive lock", from.Rank())
 	}
+	// A lock that the rank asks for again may have come with this.
+	s.grantWishes()
 	return nil
 }
 
@@ -97,7 +145,11 @@ func (s *server) takeShared(origin int) bool {
 func (s *server) takeExclusive(w *wish) bool {
 	host, control := s.core.host, &s.core.own.control
 	if !w.taken {
-		if s.liveHolder() != 0 || !control.exclusive().CompareAndSwap(0, uint32(s.holder(w.from.Rank()))+1) {
+		if s.liveHolder() != 0 {
+			host.turn.ends.Store(0)
+			return false
+		}
+		if host.theirs() || !control.exclusive().CompareAndSwap(0, uint32(s.holder(w.from.Rank()))+1) {
 			return false
 		}
 		w.taken = true
@@ -138,7 +190,12 @@ func (s *server) giveBack(kind LockKind, rank int) bool {
 		c.giveBackShared(c.own, holder)
 		return true
 	}
-	had := c.own.control.exclusive().CompareAndSwap(uint32(holder)+1, 0)
+	exclusive, word := c.own.control.exclusive(), uint32(holder)+1
+	if exclusive.Load() != word {
+		return false
+	}
+	c.beginTurn()
+	had := exclusive.CompareAndSwap(word, 0)
 	if had {
 		c.ringWaiters(c.own)
 	}

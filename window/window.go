@@ -85,6 +85,7 @@ type core struct {
 	host  *core
 	seat  int
 	seats seats
+	turn  turn
 	// visited is where the window was attached to, nil for one that this rank's job made.
 	visited *visitor
 
