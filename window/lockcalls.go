@@ -49,7 +49,7 @@ func (c *core) Lock(ctx context.Context, kind LockKind, target int) error {
 		return fmt.Errorf("window: %w", err)
 	}
 	alone := c.locking.locks.Add(1) == 1
-	p, err := c.lockable(call, target)
+	p, err := c.lockable(ctx, call, target)
 	if err == nil {
 		err = c.takeWanted(ctx, call)
 	}
@@ -97,8 +97,14 @@ func (c *core) lock(ctx context.Context, call string, kind LockKind, target int,
 }
 
 // lockable is the way to a target that is to be locked.
-func (c *core) lockable(call string, target int) (*peer, error) {
+func (c *core) lockable(ctx context.Context, call string, target int) (*peer, error) {
 	if err := c.targetFailure(call, target); err != nil {
+		return nil, err
+	}
+	if p := c.peers[target].Load(); p != nil {
+		return p, nil
+	}
+	if err := c.world.Approach(ctx, call, target); err != nil {
 		return nil, err
 	}
 	p, err := c.peer(target)
@@ -269,7 +275,7 @@ func (c *core) lockEach(ctx context.Context) error {
 		return err
 	}
 	for first := 0; ; {
-		p, err := c.lockable(call, first)
+		p, err := c.lockable(ctx, call, first)
 		if err == nil {
 			err = c.lock(ctx, call, Shared, first, p)
 		}
@@ -299,7 +305,7 @@ func (c *core) lockOthers(ctx context.Context, call string, first int) (busy int
 		if target == first {
 			continue
 		}
-		p, err := c.lockable(call, target)
+		p, err := c.lockable(ctx, call, target)
 		if err == nil && p.control.base == nil {
 			err = c.blame(call, target, p.deferred.askLock(ctx, Shared))
 		} else if err == nil && !c.tryShared(p) {

@@ -29,7 +29,7 @@ func (c *core) Start(ctx context.Context, group Group) error {
 	if err := checkContext(ctx, "Start"); err != nil {
 		return err
 	}
-	if err := c.reachEach("Start", group); err != nil {
+	if err := c.reachEach(ctx, "Start", group); err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -135,11 +135,14 @@ func throughShortage(call func() error) error {
 }
 
 // Post exposes this rank's part of the window to the ranks of group. It does not
-// wait for them. It returns a *world.PeerError if one of them has failed; the others
-// have the exposure all the same.
-func (c *core) Post(_ context.Context, group Group) error {
+// wait for them, but until a process answers that this one has never met: the context ends that. It
+// returns a *world.PeerError if one of them has failed; the others have the exposure all the same.
+func (c *core) Post(ctx context.Context, group Group) error {
 	defer c.world.EndSpan("Post", c.world.BeginSpan())
-	if err := c.reachEach("Post", group); err != nil {
+	if err := checkContext(ctx, "Post"); err != nil {
+		return err
+	}
+	if err := c.reachEach(ctx, "Post", group); err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -173,7 +176,7 @@ func (c *core) Post(_ context.Context, group Group) error {
 // reachEach maps the parts of a group, but of ranks that have failed, so that they
 // can be told of what cannot be taken back. It is before a call begins: to meet
 // another process may take long.
-func (c *core) reachEach(call string, group Group) error {
+func (c *core) reachEach(ctx context.Context, call string, group Group) error {
 	if err := c.checkJob(call); err != nil {
 		return err
 	}
@@ -181,6 +184,9 @@ func (c *core) reachEach(call string, group Group) error {
 		rank := group.Rank(i)
 		if rank >= c.size || c.peers[rank].Load() != nil || c.closed.Load() {
 			continue
+		}
+		if err := c.world.Approach(ctx, "window."+call, rank); err != nil {
+			return err
 		}
 		var failed *world.PeerError
 		if _, err := c.peer(rank); err != nil && !errors.As(err, &failed) {

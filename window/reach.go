@@ -34,8 +34,14 @@ type finding struct {
 // user.
 func (c *creation) agreeOnReach(ctx context.Context) (reach, error) {
 	if c.found == nil {
+		next := nextMapped(c.world, c.all)
+		if next >= 0 {
+			if err := c.world.Approach(ctx, "window."+c.call, next); err != nil {
+				return 0, err
+			}
+		}
 		c.found = new(finding)
-		c.found.reach, c.fault = tryReach(c.world, c.all)
+		c.found.reach, c.fault = tryReach(c.world, c.all, next)
 		c.found.failed = c.fault != nil
 	}
 	if c.findings == nil {
@@ -56,27 +62,34 @@ func (c *creation) agreeOnReach(ctx context.Context) (reach, error) {
 	return worst, nil
 }
 
-func tryReach(w *world.World, all []description) (reach, error) {
+// nextMapped is the next rank whose part could be mapped, -1 if there is none.
+func nextMapped(w *world.World, all []description) int {
 	for step := 1; step < w.Size(); step++ {
-		next := (w.Rank() + step) % w.Size()
-		if !w.Mapped(next) || all[next].bytes == 0 {
-			continue
+		if next := (w.Rank() + step) % w.Size(); w.Mapped(next) && all[next].bytes > 0 {
+			return next
 		}
-		neighbor, err := w.Neighbor(next)
-		if err != nil {
-			return 0, err
-		}
-		region := w.Place(next, &all[next].data)
-		_, err = neighbor.Map(region)
-		if err == nil || !errors.Is(err, errors.ErrUnsupported) {
-			return reachMapped, err
-		}
-		var probe [1]byte
-		err = neighbor.ReadAt(probe[:], region, 0)
-		if err != nil && errors.Is(err, errors.ErrUnsupported) {
-			return reachMessages, nil
-		}
-		return reachSystem, err
 	}
-	return reachMapped, nil
+	return -1
+}
+
+// tryReach is how this rank reaches the part of the next.
+func tryReach(w *world.World, all []description, next int) (reach, error) {
+	if next < 0 {
+		return reachMapped, nil
+	}
+	neighbor, err := w.Neighbor(next)
+	if err != nil {
+		return 0, err
+	}
+	region := w.Place(next, &all[next].data)
+	_, err = neighbor.Map(region)
+	if err == nil || !errors.Is(err, errors.ErrUnsupported) {
+		return reachMapped, err
+	}
+	var probe [1]byte
+	err = neighbor.ReadAt(probe[:], region, 0)
+	if err != nil && errors.Is(err, errors.ErrUnsupported) {
+		return reachMessages, nil
+	}
+	return reachSystem, err
 }

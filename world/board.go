@@ -36,6 +36,9 @@ func (w *World) onBoard(bytes int) bool {
 // broadcastOnBoard is Broadcast by the board.
 func (r *round) broadcastOnBoard(ctx context.Context, root int, data []byte) error {
 	w, m, number := r.w, r.w.barrier, r.signature.number
+	if err := r.approach(ctx, root); err != nil {
+		return err
+	}
 	block, err := w.blockOf(root)
 	if err != nil {
 		return w.post.failed(r.op, number, &linkageError{root, err})

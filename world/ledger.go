@@ -90,6 +90,9 @@ func (r *record) load(number uint32) (s signature, state recordState) {
 // compare is an error if rank is known to have called something else than mine. It tells whether rank is
 // known to have done its part of that call, whatever it was.
 func (w *World) compare(op string, rank int, mine *signature) (ahead bool, err error) {
+	if !w.acquainted(rank) {
+		return false, nil
+	}
 	s, state := w.recordOf(rank, mine.number)
 	if state == recordHeld && s != *mine {
 		return false, w.disagree(op, rank, &s, mine)
@@ -118,27 +121,6 @@ func (w *World) compareAll(op string, mine *signature) error {
 		}
 	}
 	return nil
-}
-
-// acquainted tells whether this rank can look at the memory of another that it maps, or that does not come into question. With a
-// process that it has never met it gets acquainted aside, since one that is stopped does not answer: the next look finds it.
-func (w *World) acquainted(rank int) bool {
-	switch {
-	case !w.stranger(rank):
-		return true
-	case !w.closed.Load() && w.acquainting[rank].CompareAndSwap(false, true):
-		w.aside.Go(func() {
-			defer w.channel.Ring()
-			_, _ = w.Neighbor(rank)
-			w.acquainting[rank].Store(false)
-		})
-	}
-	return false
-}
-
-// stranger tells whether a rank is a process that shares memory with this one, and was never met.
-func (w *World) stranger(rank int) bool {
-	return w.apart && w.maps(rank) && w.neighbors[rank].Load() == nil
 }
 
 // disagree tells all that rank has called theirs where this rank has called mine.

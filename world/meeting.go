@@ -147,7 +147,7 @@ func (m *Meeting) meetInRounds(ctx context.Context, op string, number uint32, hi
 				return err
 			}
 		default:
-			next, err := m.block(op, to)
+			next, err := m.blockIn(ctx, op, to)
 			if err != nil {
 				return err
 			}
@@ -213,6 +213,14 @@ func (m *Meeting) block(op string, rank int) (*meetingBlock, error) {
 	b := meetingBlockOver(memory)
 	m.blocks[rank].Store(&b)
 	return &b, nil
+}
+
+// blockIn is block for a call that waits.
+func (m *Meeting) blockIn(ctx context.Context, op string, rank int) (*meetingBlock, error) {
+	if err := m.world.approach(ctx, op, rank, func() error { return m.failure(op) }); err != nil {
+		return nil, err
+	}
+	return m.block(op, rank)
 }
 
 // releases is how many ranks each one releases.
@@ -445,7 +453,7 @@ func (m *Meeting) meetAtRoot(ctx context.Context, op string, number uint32, hist
 	}
 	for child, to := m.world.children(m.world.rank); child < to; child++ {
 		if m.world.Mapped(child) {
-			if err := m.release(op, child, number); err != nil {
+			if err := m.release(ctx, op, child, number); err != nil {
 				return err
 			}
 		} else if err := m.message(ctx, op, child, &Message{Kind: kindRelease, X: uint64(number)}); err != nil {
@@ -456,8 +464,8 @@ func (m *Meeting) meetAtRoot(ctx context.Context, op string, number uint32, hist
 }
 
 // release releases a rank that is mapped.
-func (m *Meeting) release(op string, rank int, number uint32) error {
-	b, err := m.block(op, rank)
+func (m *Meeting) release(ctx context.Context, op string, rank int, number uint32) error {
+	b, err := m.blockIn(ctx, op, rank)
 	if err != nil {
 		return err
 	}
@@ -469,11 +477,11 @@ func (m *Meeting) release(op string, rank int, number uint32) error {
 // releaseRoot releases the root behind those that it releases, if they are all mapped: for the last to come.
 // The root may leave as soon as it is released, and knows before that others may.
 // It cannot fail, since it has been counted: where this rank cannot map some of those now the root releases them.
-func (m *Meeting) releaseRoot(op string, root *meetingBlock, number uint32) error {
+func (m *Meeting) releaseRoot(ctx context.Context, op string, root *meetingBlock, number uint32) error {
 	w, mapped := m.world, true
 	child, to := w.children(0)
 	for rank := child; rank < to && mapped; rank++ {
-		if mapped = w.Mapped(rank); mapped {
+		if mapped = w.Mapped(rank) && w.acquainted(rank); mapped {
 			_, err := m.block(op, rank)
 			mapped = err == nil
 		}
@@ -481,7 +489,7 @@ func (m *Meeting) releaseRoot(op string, root *meetingBlock, number uint32) erro
 	if mapped {
 		root.passed().Store(number)
 		for ; child < to; child++ {
-			if err := m.release(op, child, number); err != nil {
+			if err := m.release(ctx, op, child, number); err != nil {
 				return err
 			}
 		}
@@ -496,7 +504,7 @@ func (m *Meeting) arrive(ctx context.Context, op string, number uint32, history,
 	if !m.world.Mapped(0) {
 		return m.message(ctx, op, 0, &Message{Kind: kindArrive, X: uint64(number), Y: history, Z: histories})
 	}
-	root, err := m.block(op, 0)
+	root, err := m.blockIn(ctx, op, 0)
 	if err != nil {
 		return err
 	}
@@ -508,7 +516,7 @@ func (m *Meeting) arrive(ctx context.Context, op string, number uint32, history,
 		m.world.AfterHearing()
 		do()
 		m.world.BeforeTelling()
-		return m.releaseRoot(op, root, number)
+		return m.releaseRoot(ctx, op, root, number)
 	}
 	return nil
 }

@@ -37,14 +37,14 @@ func (w *World) part(rank int) {
 	}
 }
 
-// left tells whether rank has left, or any rank if rank is -1, and which.
+// left tells whether rank has left, or any rank if rank is -1, and which, as far as this rank is acquainted with who knows.
 func (m *Meeting) left(rank int) (int, bool) {
 	word := (*atomic.Uint32)(nil)
 	switch {
 	case rank >= 0 && !m.world.Mapped(rank):
 		m.world.attend(rank)
 		return rank, m.world.parted[rank].Load()
-	case rank < 0 && !m.world.Mapped(0):
+	case rank < 0 && !m.world.Mapped(0), !m.world.acquainted(max(rank, 0)):
 		return 0, false
 	case rank < 0:
 		root, err := m.block("Close", 0)

@@ -47,11 +47,14 @@ func (w *World) noted(rank, bytes int) bool {
 }
 
 // correspond gives the correspondence with a rank.
-func (r *round) correspond(rank int) (*correspondence, error) {
+func (r *round) correspond(ctx context.Context, rank int) (*correspondence, error) {
 	w := r.w
 	c := &w.notes[rank]
 	if c.theirs != nil {
 		return c, nil
+	}
+	if err := r.approach(ctx, rank); err != nil {
+		return nil, err
 	}
 	block, err := w.blockOf(rank)
 	if err != nil {
@@ -63,7 +66,7 @@ func (r *round) correspond(rank int) (*correspondence, error) {
 
 // sendNote sends a rank what fits a note.
 func (r *round) sendNote(ctx context.Context, to int, data []byte) error {
-	c, err := r.correspond(to)
+	c, err := r.correspond(ctx, to)
 	if err != nil {
 		return err
 	}
@@ -90,7 +93,7 @@ func (r *round) sendNote(ctx context.Context, to int, data []byte) error {
 
 // readNote reads the next note of a rank, which is added where add tells.
 func (r *round) readNote(ctx context.Context, from int, data []byte, add *addition) error {
-	c, err := r.correspond(from)
+	c, err := r.correspond(ctx, from)
 	if err != nil {
 		return err
 	}

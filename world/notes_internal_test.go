@@ -19,7 +19,7 @@ func TestNotes(t *testing.T) {
 				continue
 			}
 			r := &w.round
-			c, err := r.correspond(other)
+			c, err := r.correspond(ctx, other)
 			require.NoError(t, err)
 			c.sent, c.known, c.read, c.told = before, before, before, before
 			for number := uint32(before - noteSlots + 1); number != before+1; number++ {

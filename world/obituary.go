@@ -24,10 +24,19 @@ func (w *World) tellHere(b *bulletin, failed int) {
 	if w.Mapped(failed) {
 		return
 	}
+	ranks := make([]int, 0, w.size)
+	var strangers []int
 	for rank := range w.size {
-		if rank == w.rank || !w.Mapped(rank) || w.Failure(rank) != nil {
-			continue
+		switch {
+		case rank == w.rank || !w.Mapped(rank) || w.Failure(rank) != nil:
+		case w.stranger(rank):
+			strangers = append(strangers, rank)
+		default:
+			ranks = append(ranks, rank)
 		}
+	}
+	// One of those that is stopped does not answer.
+	for _, rank := range append(ranks, strangers...) {
 		block, err := w.blockOf(rank)
 		if err != nil {
 			continue

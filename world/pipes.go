@@ -55,7 +55,7 @@ func (o *office) with(rank int) *pipes {
 	return p
 }
 
-// writer is what this rank sends a rank messages by.
+// writer is what this rank sends a rank messages by, nil if it cannot map that yet.
 func (o *office) writer(rank int) (*pipe.Writer, error) {
 	if p := o.pipes[rank]; p != nil && p.out != nil {
 		return p.out, nil
@@ -65,6 +65,9 @@ func (o *office) writer(rank int) (*pipe.Writer, error) {
 
 func (o *office) newWriter(rank int) (*pipe.Writer, error) {
 	p, w := o.with(rank), o.world
+	if !w.approachable(rank) {
+		return nil, nil
+	}
 	block, err := w.blockOf(rank)
 	if err == nil && o.slabUsed == len(o.slab.Memory()) {
 		err = o.newSlab()
@@ -107,7 +110,7 @@ func (o *office) reader(rank int) (*pipe.Reader, error) {
 func (o *office) newReader(rank int) (*pipe.Reader, error) {
 	p, w := o.with(rank), o.world
 	place, at, told := traysOver(w.block, w.size)[rank].look()
-	if !told {
+	if !told || !w.approachable(rank) {
 		return nil, nil
 	}
 	memory, err := o.mapOf(rank, place)
@@ -143,7 +146,7 @@ func (o *office) mapOf(rank int, place verbs.RemoteRegion) ([]byte, error) {
 // put sends what there is room for of a parcel.
 func (o *office) put(p *parcel) (moved bool, err error) {
 	out, err := o.writer(p.rank)
-	if err != nil {
+	if out == nil {
 		return false, err
 	}
 	for !p.finished() {

@@ -128,7 +128,7 @@ const (
 // putStaged sends what there is room for of a parcel.
 func (o *office) putStaged(p *parcel) (moved bool, err error) {
 	out, err := o.writer(p.rank)
-	if err != nil {
+	if out == nil {
 		return false, err
 	}
 	if err := o.openStaging(); err != nil {

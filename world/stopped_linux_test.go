@@ -151,59 +151,86 @@ var held = worldtest.RegisterWith("stopped in shared memory",
 		s.check(s.w.Failures() == 0, "%d ranks have failed", s.w.Failures())
 	}))
 
-// strange is a job of ranks that have never met, in which one stops, and another may leave.
-func strange(stops, leaves int) string {
-	return worldtest.Register(fmt.Sprintf("rank %d stops, a stranger, and rank %d leaves", stops, leaves), scripted(func(s *script) {
-		s.ok(worldtest.Hold("ready"))
-		switch s.me {
-		case leaves:
-			return
-		case stops:
-			s.ok(worldtest.Stop())
-		default:
-			ctx, cancel := context.WithTimeout(s.ctx, time.Second)
-			defer cancel()
-			err := s.w.Barrier(ctx)
-			s.check(errors.Is(err, context.DeadlineExceeded) || leaves >= 0 && errors.Is(err, world.ErrLeft), "error is %v", err)
-			s.ok(worldtest.Hold("held up"))
-		}
-		if leaves < 0 {
-			s.ok(s.w.Barrier(s.ctx))
-			works(s, s.w, s.n)
-		}
-	}))
+// A strange job is of ranks that have never met, in which one stops while the others call, and another may leave.
+type strange struct {
+	call                 string
+	ranks, stops, leaves int
 }
 
-const strangers = 11
+func (j *strange) name() string {
+	return fmt.Sprintf("%s, of %d rank %d stops, a stranger, and rank %d leaves", j.call, j.ranks, j.stops, j.leaves)
+}
 
-// strangeJobs are by the rank that stops, a parent and one that is none, and the rank that leaves.
-var strangeJobs = map[[2]int]string{}
-
-func init() {
-	for _, who := range [][2]int{{1, -1}, {strangers - 1, -1}, {strangers - 1, 3}} {
-		strangeJobs[who] = strange(who[0], who[1])
+func (j *strange) body(s *script) {
+	s.ok(worldtest.Hold("ready"))
+	call := waits[j.call]
+	var err error
+	switch s.me {
+	case j.leaves:
+		return
+	case j.stops:
+		s.ok(worldtest.Stop())
+		err = call(s, s.ctx)
+	default:
+		ctx, cancel := context.WithTimeout(s.ctx, 500*time.Millisecond)
+		defer cancel()
+		err = call(s, ctx)
+		// It may wait for others than the one that is stopped, or for none.
+		s.check(err == nil || errors.Is(err, context.DeadlineExceeded) || j.leaves >= 0 && errors.Is(err, world.ErrLeft), "error is %v", err)
+		s.ok(worldtest.Hold("held up"))
+		if err != nil && j.leaves < 0 {
+			err = call(s, s.ctx)
+		}
+	}
+	if j.leaves < 0 {
+		s.ok(err)
+		works(s, s.w, s.n)
 	}
 }
 
-// A call beside a rank that is stopped ends with its context, though the rank that calls has never met that one, which has
-// 10 s to answer then.
+const nobody = -1
+
+var strangeJobs = []strange{{"Barrier", 11, 10, 3}}
+
+func init() {
+	for _, call := range []string{"Barrier", "AllReduce", "AllGather", "a send of many letters"} {
+		for _, stops := range []int{0, 1, 10} {
+			strangeJobs = append(strangeJobs, strange{call, 11, stops, nobody})
+		}
+	}
+	for call := range waits {
+		strangeJobs = append(strangeJobs, strange{call, 2, 0, nobody}, strange{call, 2, 1, nobody})
+	}
+	for i := range strangeJobs {
+		register(strangeJobs[i].name(), strangeJobs[i].body)
+	}
+}
+
+// A call beside a rank that is stopped ends with its context, though the rank that calls has never met that one, which
+// never answers then.
 func TestStoppedStranger(t *testing.T) {
-	for who, name := range strangeJobs {
-		t.Run(name, func(t *testing.T) {
-			job := worldtest.Start(t, strangers, name)
-			each(strangers, func(rank int) { job.Await(rank, "ready") })
-			each(strangers, job.Release)
+	for _, j := range strangeJobs {
+		t.Run(j.name(), func(t *testing.T) {
+			job := worldtest.Start(t, j.ranks, j.name())
+			each(j.ranks, func(rank int) { job.Await(rank, "ready") })
+			job.Release(j.stops)
+			job.AwaitStop(j.stops)
 			begun := time.Now()
+			each(j.ranks, func(rank int) {
+				if rank != j.stops {
+					job.Release(rank)
+				}
+			})
 			others := func(f func(rank int)) {
-				each(strangers, func(rank int) {
-					if rank != who[0] && rank != who[1] {
+				each(j.ranks, func(rank int) {
+					if rank != j.stops && rank != j.leaves {
 						f(rank)
 					}
 				})
 			}
 			others(func(rank int) { job.Await(rank, "held up") })
 			require.Less(t, time.Since(begun), 8*time.Second)
-			job.Continue(who[0])
+			job.Continue(j.stops)
 			others(job.Release)
 			for rank, err := range job.Wait() {
 				require.NoError(t, err, "rank %d", rank)

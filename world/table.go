@@ -34,6 +34,9 @@ func (w *World) atTable(bytes int) bool {
 // addAtTable gives the total of all to every rank: the elements of ranks in their order.
 func addAtTable[T any](ctx context.Context, r *round, in, out []T, by operation[T]) error {
 	w, m, number := r.w, r.w.barrier, r.w.number+1
+	if err := r.approach(ctx, 0); err != nil {
+		return err
+	}
 	block, err := w.blockOf(0)
 	if err != nil {
 		return w.post.failed(r.op, r.signature.number, &linkageError{0, err})

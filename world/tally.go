@@ -94,7 +94,7 @@ func (m *Meeting) Tally(ctx context.Context, op string, number uint32, sent func
 	if len(w.mates()) > 1 {
 		w.BeforeTelling()
 		defer w.AfterHearing()
-		lead, err := m.announce(op, sent)
+		lead, err := m.announce(ctx, op, sent)
 		if err != nil {
 			return 0, false, err
 		}
@@ -142,7 +142,7 @@ func (m *Meeting) exchange(ctx context.Context, op string, number uint32, ours f
 		anything = anything || t.some[parity].Load()
 	}
 	t.result, t.any = int(coming(w.rank)+ours(w.rank)), anything
-	if err := m.tellMates(op, number, func(rank int) uint32 { return coming(rank) + ours(rank) }); err != nil {
+	if err := m.tellMates(ctx, op, number, func(rank int) uint32 { return coming(rank) + ours(rank) }); err != nil {
 		return err
 	}
 	if hosts > 1 {

@@ -40,9 +40,9 @@ func (w *World) watchOthers() {
 }
 
 // announce tells the one that leads what this rank has sent, once, and gives its block.
-func (m *Meeting) announce(op string, sent func(rank int) bool) (tallyBlock, error) {
+func (m *Meeting) announce(ctx context.Context, op string, sent func(rank int) bool) (tallyBlock, error) {
 	t, w := &m.tally, m.world
-	lead, err := m.leader(op)
+	lead, err := m.leader(ctx, op)
 	if err != nil || t.announced {
 		return lead, err
 	}
@@ -61,14 +61,16 @@ func (m *Meeting) announce(op string, sent func(rank int) bool) (tallyBlock, err
 }
 
 // leader is the block of the one that leads.
-func (m *Meeting) leader(op string) (tallyBlock, error) { return m.mate(op, m.world.mates()[0]) }
+func (m *Meeting) leader(ctx context.Context, op string) (tallyBlock, error) {
+	return m.mate(ctx, op, m.world.mates()[0])
+}
 
 // mate is the block of a mate.
-func (m *Meeting) mate(op string, rank int) (tallyBlock, error) {
+func (m *Meeting) mate(ctx context.Context, op string, rank int) (tallyBlock, error) {
 	if rank == m.world.rank {
 		return m.own.tally(m.tally.at), nil
 	}
-	b, err := m.block(op, rank)
+	b, err := m.blockIn(ctx, op, rank)
 	if err != nil {
 		return tallyBlock{}, err
 	}
@@ -85,7 +87,7 @@ func (m *Meeting) hearMates(ctx context.Context, op string, own tallyBlock) erro
 }
 
 // tellMates tells all mates the result for each.
-func (m *Meeting) tellMates(op string, number uint32, result func(rank int) uint32) error {
+func (m *Meeting) tellMates(ctx context.Context, op string, number uint32, result func(rank int) uint32) error {
 	w := m.world
 	mates := w.mates()
 	if len(mates) == 1 {
@@ -94,7 +96,7 @@ func (m *Meeting) tellMates(op string, number uint32, result func(rank int) uint
 	t := &m.tally
 	t.blocks = t.blocks[:0]
 	for _, rank := range mates[1:] {
-		b, err := m.mate(op, rank)
+		b, err := m.mate(ctx, op, rank)
 		if err != nil {
 			// None was told.
 			return err
@@ -145,7 +147,7 @@ func (m *Meeting) EndTally(ctx context.Context, op string) error {
 	if len(mates) == 1 || !t.any {
 		return nil
 	}
-	lead, err := m.leader(op)
+	lead, err := m.leader(ctx, op)
 	if err != nil {
 		return err
 	}

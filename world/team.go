@@ -298,6 +298,9 @@ func (w *World) desert() { w.last.own.left().Store(uint32(w.rank) + 1) }
 func (w *World) deserted() bool {
 	for _, rank := range w.heard() {
 		if w.Mapped(rank) {
+			if !w.approachable(rank) {
+				continue
+			}
 			if b, err := w.last.block("Close", rank); err != nil || b.left().Load() != 0 {
 				return true
 			}

@@ -55,9 +55,9 @@ type World struct {
 	number  uint32
 	ledger  *ledger
 	ledgers []atomic.Pointer[ledger]
-	// acquainting tells that this rank is about to map another's memory, aside, which is over before the World is.
-	acquainting []atomic.Bool
-	aside       sync.WaitGroup
+	// acquaintances are those with each rank, and aside the goroutines that ask for one, or tell a stranger something.
+	acquaintances []acquaintance
+	aside         sync.WaitGroup
 	// judged is the verdict that has ended this rank's collectives.
 	judged atomic.Pointer[verdict]
 	// reported tells that all know of the first failure.
@@ -117,7 +117,7 @@ func newWorld(rank, size int, b *base, roster *roster, s settings) *World {
 func newMembership(e *endpoint, rank, size int, block []byte, roster *roster) *World {
 	w := &World{
 		endpoint: e, rank: rank, size: size, roster: roster, block: block,
-		neighbors: make([]atomic.Pointer[verbs.Neighbor], size), acquainting: make([]atomic.Bool, size),
+		neighbors: make([]atomic.Pointer[verbs.Neighbor], size), acquaintances: make([]acquaintance, size),
 		ledgers: make([]atomic.Pointer[ledger], size),
 		links:   make([]atomic.Pointer[Link], size), cardLinks: make([]atomic.Pointer[Link], size), muteEnds: make(map[int]verbs.QueuePair),
 		parted:   make([]atomic.Bool, size),
@@ -304,7 +304,7 @@ func (w *World) outlast() {
 	for rank := 0; rank < w.size; {
 		// A rank that cannot be reached any more has gone.
 		var err error
-		if w.Mapped(rank) {
+		if w.Mapped(rank) && w.approachable(rank) {
 			_, err = w.barrier.block("Close", rank)
 		}
 		_, left := w.barrier.left(rank)

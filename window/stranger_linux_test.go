@@ -1,0 +1,71 @@
+package window_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+const (
+	strangers = 11
+	// strange is a rank that stops, and which caller has never met: both are far from rank 0.
+	strange, caller = 10, 5
+)
+
+// besideStranger has a rank call what needs one of its host that is stopped, and which it has never met.
+var besideStranger = register("calls beside a stranger that is stopped", func(s *script) {
+	win := allocate[int64](s, 1)
+	group, err := win.Group(strange)
+	s.ok(err)
+	s.ok(worldtest.Hold("ready"))
+	switch s.w.Rank() {
+	case strange:
+		s.ok(worldtest.Stop())
+	case caller:
+		s.ok(worldtest.Hold("stopped"))
+		for _, call := range []func(ctx context.Context) error{
+			func(ctx context.Context) error { return win.Lock(ctx, window.Exclusive, strange) },
+			func(ctx context.Context) error { return win.LockAll(ctx) },
+			func(ctx context.Context) error { return win.Start(ctx, group) },
+			func(ctx context.Context) error { return win.Post(ctx, group) },
+		} {
+			ctx, cancel := context.WithTimeout(s.ctx, 100*time.Millisecond)
+			s.fails(call(ctx), context.DeadlineExceeded)
+			cancel()
+		}
+		s.ok(worldtest.Hold("called"))
+		s.ok(win.Lock(s.ctx, window.Exclusive, strange))
+		s.ok(win.Put([]int64{1}, strange, 0))
+		s.ok(win.Unlock(s.ctx, strange))
+	}
+	s.ok(win.Close())
+})
+
+func TestStoppedStranger(t *testing.T) {
+	job := worldtest.Start(t, strangers, besideStranger)
+	for rank := range strangers {
+		job.Await(rank, "ready")
+	}
+	job.Release(strange)
+	job.AwaitStop(strange)
+	for rank := range strangers {
+		if rank != strange {
+			job.Release(rank)
+		}
+	}
+	job.Await(caller, "stopped")
+	begun := time.Now()
+	job.Release(caller)
+	job.Await(caller, "called")
+	require.Less(t, time.Since(begun), 8*time.Second)
+	job.Continue(strange)
+	job.Release(caller)
+	for rank, err := range job.Wait() {
+		require.NoError(t, err, "rank %d", rank)
+	}
+}

@@ -1,0 +1,90 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+)
+
+// To map memory of a process for the first time takes an answer of it, which one that is stopped does not
+// give. So nobody waits for that answer but an operation, which has no context: a goroutine aside gets
+// acquainted, over before the World is, and tries again as long as somebody wants it and none comes.
+
+// An acquaintance is that of this rank with a process.
+type acquaintance struct {
+	// begun tells that a goroutine asks for it, refused that the last one found that it cannot be.
+	begun, refused atomic.Bool
+}
+
+// stranger tells whether a rank is a process that shares memory with this one, and was never met.
+func (w *World) stranger(rank int) bool {
+	if w != w.root {
+		rank, w = w.inJob[rank], w.root
+	}
+	return rank != w.rank && w.apart && w.maps(rank) && w.neighbors[rank].Load() == nil
+}
+
+// acquainted tells whether this rank can look at the memory of another that it maps, or that does not come into question. If not
+// it will, once that has answered: the next look finds it.
+func (w *World) acquainted(rank int) bool {
+	if !w.stranger(rank) {
+		return true
+	}
+	if w != w.root {
+		rank, w = w.inJob[rank], w.root
+	}
+	if a := &w.acquaintances[rank]; !w.closed.Load() && a.begun.CompareAndSwap(false, true) {
+		w.aside.Go(func() {
+			defer w.channel.Ring()
+			_, err := w.Neighbor(rank)
+			a.refused.Store(err != nil && !errors.Is(err, os.ErrDeadlineExceeded))
+			a.begun.Store(false)
+		})
+	}
+	return false
+}
+
+// approachable tells whether to map memory of a rank waits for nobody: they are acquainted, or cannot be, and why
+// is found at once.
+func (w *World) approachable(rank int) bool {
+	if w.acquainted(rank) {
+		return true
+	}
+	if w != w.root {
+		rank, w = w.inJob[rank], w.root
+	}
+	return w.closed.Load() || w.acquaintances[rank].refused.Swap(false)
+}
+
+// Approach returns when to map memory of a rank waits for nobody: this rank has mapped some before, or has
+// an answer now of a process that it had not met, or finds at once why it never will. It ends with the context's
+// error where the process does not answer. op names the call in errors.
+func (w *World) Approach(ctx context.Context, op string, rank int) error {
+	return w.approach(ctx, op, rank, func() error { return nil })
+}
+
+// approach is Approach that ends with an error that lost gives, too.
+func (w *World) approach(ctx context.Context, op string, rank int, lost func() error) error {
+	if !w.stranger(rank) {
+		return nil
+	}
+	wait := w.NewWaiter()
+	defer wait.Finish()
+	for !w.approachable(rank) {
+		if err := lost(); err != nil {
+			return err
+		}
+		if err := wait.Pause(ctx); err != nil {
+			return fmt.Errorf("world: %s: %w: rank %d, which this one has not met yet, does not answer", op, err, rank)
+		}
+	}
+	return nil
+}
+
+// approach returns when a rank that this call has to map is approachable.
+func (r *round) approach(ctx context.Context, rank int) error {
+	w := r.w
+	return w.approach(ctx, r.op, rank, func() error { return w.lost(r.op, r.signature.number) })
+}
