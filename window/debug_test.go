@@ -393,6 +393,21 @@ func TestEpochLeftOpen(t *testing.T) {
 	require.NotErrorIs(t, err, window.ErrMisuse)
 }
 
+// Of an epoch that is left open because another rank has left nobody says so.
+func TestEpochOfALeaver(t *testing.T) {
+	require.NoError(t, world.Run(t.Context(), 2, scripted(func(s *script) {
+		win := allocate[int64](s, 1)
+		s.ok(s.w.Barrier(s.ctx))
+		if s.w.Rank() == 1 {
+			return
+		}
+		other, err := win.Group(1)
+		s.ok(err)
+		s.ok(win.Post(s.ctx, other))
+		s.fails(win.Start(s.ctx, other), world.ErrLeft)
+	}), world.WithDebug()))
+}
+
 // A result that is read too early is poison, also where its target is mapped; it is there when the call has ended that
 // completes it.
 func TestPoison(t *testing.T) {

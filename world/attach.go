@@ -46,8 +46,15 @@ func (w *World) OnClose(f func() error) (stop func()) {
 	}
 }
 
-// Orderly tells whether this rank closes its World, or has, and had not heard of a failure when it began to.
+// Orderly tells whether this rank closes its World, or has, and when it began to had not heard of a failure, nor had
+// a call end because a rank that it needs has left.
 func (w *World) Orderly() bool { return w.orderly.Load() }
+
+// leftBy is the error of a call that needs a rank which has left.
+func (w *World) leftBy(op string, rank int) error {
+	w.missed.Store(true)
+	return &PeerError{Rank: rank, Op: op, Cause: ErrLeft}
+}
 
 // close calls what is to be called.
 func (a *attachments) close() error {

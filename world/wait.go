@@ -182,7 +182,7 @@ func (p *Waiter) Lost(op string, rank int) error {
 	}
 	if p.prepared && rank != p.world.rank {
 		if _, left := p.world.barrier.left(rank); left {
-			return &PeerError{Rank: rank, Op: op, Cause: ErrLeft}
+			return p.world.leftBy(op, rank)
 		}
 	}
 	return nil

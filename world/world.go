@@ -96,8 +96,9 @@ type World struct {
 
 	closing sync.Once
 	closed  atomic.Bool
-	// orderly: Close has begun, and no rank had failed.
-	orderly atomic.Bool
+	// missed: a call has ended because a rank has left. orderly: Close has begun, and there was no such call, nor had a
+	// rank failed.
+	missed, orderly atomic.Bool
 	// finalize and end are what the way the job was made needs when it is over.
 	finalize func() error
 	end      func()
@@ -259,7 +260,7 @@ func (w *World) Close() error {
 	var err error
 	w.closing.Do(func() {
 		w.closed.Store(true)
-		w.orderly.Store(w.Failures() == 0)
+		w.orderly.Store(w.Failures() == 0 && !w.missed.Load())
 		if w.session != nil {
 			w.session.leave()
 		}
