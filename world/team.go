@@ -297,17 +297,22 @@ func (w *World) desert() { w.last.own.left().Store(uint32(w.rank) + 1) }
 // deserted tells whether a rank that this one hears from in the last meeting has deserted that.
 func (w *World) deserted() bool {
 	for _, rank := range w.heard() {
-		if w.Mapped(rank) {
-			if !w.approachable(rank) {
-				continue
-			}
-			if b, err := w.last.block("Close", rank); err != nil || b.left().Load() != 0 {
+		if !w.Mapped(rank) {
+			w.attend(rank)
+			if _, ended := w.endedLeaving(rank); ended {
 				return true
 			}
 			continue
 		}
-		w.attend(rank)
-		if _, ended := w.endedLeaving(rank); ended {
+		if !w.approachable(rank) {
+			continue
+		}
+		last, err := w.last.block("Close", rank)
+		if err != nil {
+			return true
+		}
+		// In this order: who has come to the end gives its block back, for whatever comes next.
+		if barrier, err := w.barrier.block("Close", rank); last.left().Load() != 0 && err == nil && barrier.context().Load() == w.context {
 			return true
 		}
 	}
