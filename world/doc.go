@@ -96,7 +96,8 @@
 // them. Hosts that are cut off from each other take each other for dead.
 //
 // Between ranks that share memory nobody is silent: one that is stopped holds up those
-// who wait for it until it is continued or killed. If ranks of other hosts have given it
+// who wait for it until it is continued or killed, or their contexts end. An operation has no
+// context: one on a rank that this one has never met is an error after 10 s. If ranks of other hosts have given it
 // up meanwhile, those of its own host have heard of that and go on without it, but
 // memory that it maps it can still write to. To be sure of it, kill what is stopped.
 //
