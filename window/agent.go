@@ -3,8 +3,6 @@ package window
 import (
 	"fmt"
 	"slices"
-	"sync/atomic"
-	"time"
 
 	"github.com/onesided/rma/world"
 )
@@ -12,50 +10,6 @@ import (
 // An agent takes locks of this rank's part for ranks that do not map its control
 // block, in the words in which those that do take them: see lock.go. It must not
 // wait, so a lock that is not free becomes a wish.
-
-// A turn at the exclusive lock is that of the ranks which take it themselves. Wishes are granted
-// in progress as soon as it is free, so that those would hardly ever find it free: who has been
-// rung when an agent gave it back has longestTurn to come. A rank that is stopped misses its turn.
-type turn struct {
-	// ends is when it does, on the clock of the window's World; 0 where there is none.
-	ends atomic.Int64
-}
-
-// longestTurn is about what it takes until a rank runs that was woken, where others use the cores.
-const longestTurn = 4 * time.Millisecond
-
-// waited tells whether a live rank waits until nobody has the exclusive word.
-func (c *core) waited() bool {
-	if c.own.control.waiters().Load() == 0 {
-		return false
-	}
-	for origin := range c.size {
-		if c.own.control.pair(origin, waitingAt).Load() != 0 && !c.gone(origin) {
-			return true
-		}
-	}
-	return false
-}
-
-// beginTurn begins the turn of those that wait, if any do.
-func (c *core) beginTurn() {
-	if c.waited() {
-		c.turn.ends.Store(int64(c.now() + longestTurn))
-	}
-}
-
-// theirs tells whether it is the turn of those that wait.
-func (c *core) theirs() bool {
-	ends := c.turn.ends.Load()
-	if ends == 0 {
-		return false
-	}
-	if int64(c.now()) < ends && c.waited() {
-		return true
-	}
-	c.turn.ends.CompareAndSwap(ends, 0)
-	return false
-}
 
 // lock grants a lock, or keeps it as a wish with a copy of what rides with it.
 func (s *server) lock(from *world.Link, m *world.Message, packet []byte) error {
@@ -71,10 +25,11 @@ func (s *server) lock(from *world.Link, m *world.Message, packet []byte) error {
 	switch {
 	case err != nil:
 		return err
-	case !s.busy(from) && s.take(&w):
+	case s.claimed.Load() == 0 && !s.busy(from) && s.take(&w):
 		return s.begin(from, &riding, w.lease)
 	}
 	s.wishes = append(s.wishes, s.keep(w, packet))
+	s.claim()
 	s.retry()
 	return nil
 }
@@ -90,6 +45,7 @@ func (s *server) unlock(from *world.Link, m *world.Message) error {
 			s.drop(w)
 			s.wishes = slices.Delete(s.wishes, i, i+1)
 			s.forget(w)
+			s.claim()
 			return nil
 		}
 	}
@@ -146,10 +102,10 @@ func (s *server) takeExclusive(w *wish) bool {
 	host, control := s.core.host, &s.core.own.control
 	if !w.taken {
 		if s.liveHolder() != 0 {
-			host.turn.ends.Store(0)
+			host.turns.end()
 			return false
 		}
-		if host.theirs() || !control.exclusive().CompareAndSwap(0, uint32(s.holder(w.from.Rank()))+1) {
+		if host.mappersFirst() || !control.exclusive().CompareAndSwap(0, uint32(s.holder(w.from.Rank()))+1) {
 			return false
 		}
 		w.taken = true
@@ -194,7 +150,7 @@ func (s *server) giveBack(kind LockKind, rank int) bool {
 	if exclusive.Load() != word {
 		return false
 	}
-	c.beginTurn()
+	c.leaveToMappers()
 	had := exclusive.CompareAndSwap(word, 0)
 	if had {
 		c.ringWaiters(c.own)

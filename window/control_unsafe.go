@@ -17,6 +17,10 @@ import (
 //	            is numbered behind the ranks; 0 when free.
 //	            Taken and given back by compare-and-swap; whoever finds the
 //	            holder dead gives it back.
+//	wishes      a count of locks that others have asked this rank's agent for and not been
+//	            granted, written by this rank alone.
+//	turn        whose turn it is when the lock is free and both want it: see turn.go. Whoever
+//	            gives the exclusive lock back writes it.
 //	waiters     a count of ranks that wait for the lock, by atomic add.
 //	pair[o]     what rank o tells this rank: all four words are written by o
 //	            alone, except that a shared lock of a dead o is cleared by
@@ -35,6 +39,8 @@ const (
 
 	meetingAt   = 0
 	exclusiveAt = world.MeetingBytes
+	wishesAt    = exclusiveAt + 4
+	turnAt      = exclusiveAt + 8
 	waitersAt   = exclusiveAt + lineBytes
 	pairsAt     = waitersAt + lineBytes
 )
@@ -99,6 +105,8 @@ func (c *control) word(at uintptr) *atomic.Uint32 {
 }
 
 func (c *control) exclusive() *atomic.Uint32 { return c.word(exclusiveAt) }
+func (c *control) wishes() *atomic.Uint32    { return c.word(wishesAt) }
+func (c *control) turn() *atomic.Uint32      { return c.word(turnAt) }
 func (c *control) waiters() *atomic.Uint32   { return c.word(waitersAt) }
 func (c *control) pair(rank int, at uintptr) *atomic.Uint32 {
 	return c.word(pairsAt + uintptr(rank)*c.pairStride + at)

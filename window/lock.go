@@ -21,6 +21,8 @@ import (
 // touches no word that another holder writes. And every word names its holder:
 // whoever waits for a rank that has failed or left gives that rank's words back.
 //
+// Who comes next, one that maps the lock or one that asks for it, turn.go decides.
+//
 // Sleepers announce themselves in the waiters count and their own waiting word
 // before they look for the last time; an exclusive unlock looks at the count after
 // it has given the word back. A shared unlock looks at the exclusive word after it
@@ -35,7 +37,7 @@ func (c *core) lockShared(ctx context.Context, call string, target int, p *peer)
 	}
 	defer c.endReading()
 	for {
-		if err := c.awaitUnlocked(ctx, call, target, p); err != nil {
+		if err := c.awaitUnlocked(ctx, call, Shared, target, p); err != nil {
 			return err
 		}
 		if c.tryShared(p) {
@@ -70,21 +72,22 @@ func (c *core) giveBackShared(p *peer, origin int) {
 
 func (c *core) lockExclusive(ctx context.Context, call string, target int, p *peer) error {
 	exclusive := p.control.exclusive()
-	if exclusive.CompareAndSwap(0, c.lockWord) && c.nobodyShares(p) {
+	if !p.control.agentsFirst() && exclusive.CompareAndSwap(0, c.lockWord) && c.nobodyShares(p) {
 		return nil
 	}
 	if err := c.beginReading(ctx, call); err != nil {
 		return err
 	}
 	defer c.endReading()
-	for exclusive.Load() != c.lockWord && !exclusive.CompareAndSwap(0, c.lockWord) {
-		if err := c.awaitUnlocked(ctx, call, target, p); err != nil {
+	for exclusive.Load() != c.lockWord {
+		if err := c.awaitUnlocked(ctx, call, Exclusive, target, p); err != nil {
 			return err
 		}
+		exclusive.CompareAndSwap(0, c.lockWord)
 	}
 	for origin := range c.holders() {
 		if err := c.awaitShared(ctx, call, target, origin, p); err != nil {
-			c.unlockExclusive(p)
+			c.unlockExclusive(target, p)
 			return err
 		}
 	}
@@ -102,9 +105,13 @@ func (c *core) nobodyShares(p *peer) bool {
 
 // unlockExclusive gives back the exclusive word, but not if others took this rank for
 // dead and one of them has it now.
-func (c *core) unlockExclusive(p *peer) {
+func (c *core) unlockExclusive(target int, p *peer) {
+	left := p.control.leaveToAgents()
 	p.control.exclusive().CompareAndSwap(c.lockWord, 0)
 	c.ringWaiters(p)
+	if left {
+		c.world.Ring(target)
+	}
 }
 
 // ringWaiters wakes those that wait for the exclusive word.
@@ -120,8 +127,8 @@ func (c *core) ringWaiters(p *peer) {
 }
 
 // awaitUnlocked waits until nobody has the exclusive word, breaking the lock of a
-// holder that has died where it may.
-func (c *core) awaitUnlocked(ctx context.Context, call string, target int, p *peer) error {
+// holder that has died where it may. To have it itself it waits until it is its turn.
+func (c *core) awaitUnlocked(ctx context.Context, call string, kind LockKind, target int, p *peer) error {
 	exclusive := p.control.exclusive()
 	wait := c.world.NewWaiter()
 	defer wait.Finish()
@@ -130,19 +137,25 @@ func (c *core) awaitUnlocked(ctx context.Context, call string, target int, p *pe
 	waiting := p.control.pair(c.rank, waitingAt)
 	waiting.Add(1)
 	defer waiting.Add(^uint32(0))
+	var way giveWay
 	for {
 		holder := exclusive.Load()
-		if holder == 0 {
+		if holder != 0 {
+			way.taken(p)
+		} else if kind == Shared || !way.first(c, target, p) {
 			return nil
 		}
 		if err := wait.Lost(call, target); err != nil {
 			return err
 		}
-		if rank := int(holder - 1); rank >= c.holders() || c.lostHolder(call, rank, &wait) {
+		if rank := int(holder) - 1; holder != 0 && (rank >= c.holders() || c.lostHolder(call, rank, &wait)) {
 			exclusive.CompareAndSwap(holder, 0)
 			continue
 		}
 		if err := c.pause(ctx, call, &wait); err != nil {
+			if holder == 0 {
+				return awaited(ctx, err, "the lock of rank %d is about to be granted to another", target)
+			}
 			return awaited(ctx, err, "%s has the lock of rank %d", c.holderName(int(holder-1)), target)
 		}
 	}

@@ -206,7 +206,7 @@ func (c *core) unlock(kind LockKind, target int) {
 		c.unlockShared(p)
 	default:
 		c.world.BeforeTelling()
-		c.unlockExclusive(p)
+		c.unlockExclusive(target, p)
 	}
 }
 

@@ -68,6 +68,8 @@ type server struct {
 	delays []*delay
 	// spare are wishes that are not in use.
 	spare []*wish
+	// claimed is how many of them the control block tells of.
+	claimed atomic.Int32
 	// ended tells that the memory may be gone.
 	ended atomic.Bool
 	stop  func()
@@ -77,6 +79,7 @@ type server struct {
 func (s *server) end() {
 	s.ended.Store(true)
 	s.stop()
+	s.show(0)
 }
 
 func newServer(c *core) *server {

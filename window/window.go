@@ -85,7 +85,7 @@ type core struct {
 	host  *core
 	seat  int
 	seats seats
-	turn  turn
+	turns mappersTurns
 	// visited is where the window was attached to, nil for one that this rank's job made.
 	visited *visitor
 
@@ -173,6 +173,8 @@ type peer struct {
 	region   verbs.RemoteRegion
 	// block is the memory of control.
 	block []byte
+	// late is how its agents have left turns at the lock unused. The one call of this rank that locks it exclusively has it.
+	late lateness
 }
 
 // Allocate makes a window of count zeroed elements on this rank, outside the Go

@@ -135,6 +135,7 @@ func (s *server) grantWishes() {
 		s.wishes = nil
 		return
 	}
+	defer s.claim()
 	before := len(s.wishes)
 	s.wishes = slices.DeleteFunc(s.wishes, func(w *wish) bool {
 		if s.lost(w) {
