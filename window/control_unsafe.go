@@ -22,7 +22,8 @@ import (
 //	turn        whose turn it is when the lock is free and both want it: see turn.go. Whoever
 //	            gives the exclusive lock back writes it.
 //	waiters     a count of ranks that wait for the lock, by atomic add.
-//	pair[o]     what rank o tells this rank: all four words are written by o
+//	pair[o]     what rank o tells this rank: its posts and completes, whether it shares the lock, and how many of
+//	            its goroutines wait for that, or that it has parted. All four words are written by o
 //	            alone, except that a shared lock of a dead o is cleared by
 //	            whoever finds it.
 //	pair[size+s] the lock of the client that has seat s of this rank's part: see Serve.

@@ -57,7 +57,9 @@
 // The death of a rank ends every call that needs it with a *world.PeerError, in
 // bounded time, and the epoch with it: the survivors can close the window. A Fence
 // in which a rank dies may have ended on some ranks and fail on others.
-// Locks that the dead held are broken. Misuse is an error at the call, with
+// Locks that the dead held are broken. A rank that waits for a survivor, which has given up because
+// of the dead, is told when that closes the window (ErrParted), so close it before you wait for
+// others, in Shrink or elsewhere. Misuse of what a rank can see for itself is an error at the call, with
 // nothing changed. A window is closed with its World at the latest; calls are an
 // epoch.ErrClosed then.
 //

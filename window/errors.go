@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/world"
 )
 
 var (
@@ -29,9 +30,16 @@ var (
 	ErrServed = errors.New("the window is served: end Serve first")
 	// ErrName: no window is served under the name, or not as what is asked for.
 	ErrName = errors.New("no such window")
+	// ErrParted: the rank has closed the window, as it heard that another has failed. It is a world.ErrLeft.
+	ErrParted error = parted{}
 	// ErrMismatch: the ranks disagree on a collective call's arguments.
 	ErrMismatch = errors.New("ranks disagree")
 )
+
+type parted struct{}
+
+func (parted) Error() string        { return "has closed the window after a failure" }
+func (parted) Is(target error) bool { return target == world.ErrLeft }
 
 // An OpError is an operation that was refused, with nothing moved.
 type OpError struct {

@@ -11,7 +11,7 @@ import (
 
 // Fence returns when every rank has called it. It closes an epoch: the operations
 // of every rank are complete at their targets; and opens the next, unless NoSucceed
-// is asserted. All ranks assert NoPrecede and NoSucceed, or none does.
+// is asserted. All ranks assert NoPrecede and NoSucceed, or none does: that is not checked.
 //
 // Where not all ranks share memory they end a Fence one after the other. An operation of the
 // next epoch on a rank that has not ended it, and whose memory is not shared, is kept until it
@@ -99,7 +99,8 @@ func (c *core) fence(ctx context.Context, number uint32, assert Assert) error {
 // or one has failed or left before it did. With an epoch open it is an error and
 // changes nothing. After any other error, and where a rank has failed, the window is
 // closed, but its memory stays until the World is closed, because others may still use
-// it.
+// it, and those that wait for this rank are told that it has parted: ErrParted. An exposure to a rank
+// that has failed is none that is open.
 func (c *core) Close() error {
 	c.mu.Lock()
 	if !c.seats.close() {
@@ -107,6 +108,13 @@ func (c *core) Close() error {
 		return fmt.Errorf("window: Close: %w", ErrServed)
 	}
 	err := c.epochs.Close()
+	if errors.Is(err, epoch.ErrEpochOpen) && c.world.Failures() != 0 {
+		c.mu.Unlock()
+		// An exposure to one that has failed has ended, as soon as anybody looks.
+		_, _ = c.Test()
+		c.mu.Lock()
+		err = c.epochs.Close()
+	}
 	var calls string
 	if errors.Is(err, epoch.ErrEpochOpen) {
 		c.seats.open()
@@ -127,11 +135,13 @@ func (c *core) Close() error {
 	if broken != nil {
 		// This rank has told others of a Fence that it gave up, which for them is
 		// the meeting that it would close by.
+		c.tellParting()
 		return nil
 	}
 	if err := c.meetLast(c.epochs.LastFence() + 1); err != nil {
 		var failed *world.PeerError
 		if errors.As(err, &failed) {
+			c.tellParting()
 			return nil
 		}
 		return err

@@ -19,7 +19,8 @@ const (
 	// that the sender has sent before Fence X has come.
 	messageGate
 	messageMark
-	// messageWord sets the sender's word A of the target's control block to X.
+	// messageWord sets the sender's word A of the target's control block to X, or marks there that the sender has closed
+	// the window.
 	messageWord
 	// messageLock asks for a lock of kind A, with ticket X, and to carry out a packet, if it
 	// has one, under it; Y is the last Fence that the sender has ended. If B is lockOnce it is
@@ -133,6 +134,10 @@ func (s *server) serve(from *world.Link, m *world.Message, payload []byte) error
 	case messageMark:
 		return s.mark(from, m)
 	case messageWord:
+		if m.A == waitingAt && m.X == closedMark {
+			c.own.control.pair(from.Rank(), waitingAt).Or(closedMark)
+			return nil
+		}
 		if m.A != postAt && m.A != completeAt || m.X > 1<<32-1 {
 			return fmt.Errorf("word %d := %d", m.A, m.X)
 		}

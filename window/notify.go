@@ -12,6 +12,10 @@ const putNotify = "PutNotify"
 
 // PutNotify is Put, and when its bytes are in target's window adds 1 to target's
 // notification slot.
+//
+// On a rank that shares no memory with this one it leaves at once: so it waits, without a context, for the post that
+// Start has not waited for, and as long as the target is there. Two ranks that notify each other before either
+// has posted wait for each other.
 func (w *Window[T]) PutNotify(origin []T, target, displacement, slot int) error {
 	if err := w.checkSlot("PutNotify", slot); err != nil {
 		return err

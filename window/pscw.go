@@ -256,14 +256,18 @@ func (c *core) exposureEnded(group Group) (bool, error) {
 		if r.told(i) {
 			continue
 		}
-		if !c.world.Gone(origin) || r.willTell(i) {
+		if !c.world.Gone(origin) && !c.parted(origin) || r.willTell(i) {
 			ended = ended && r.told(i)
 			continue
 		}
 		if err := c.targetFailure("window.Test", origin); err != nil {
 			return false, err
 		}
-		return false, &world.PeerError{Rank: origin, Op: "window.Test", Cause: world.ErrLeft}
+		failed := &world.PeerError{Rank: origin, Op: "window.Test", Cause: world.ErrLeft}
+		if !c.world.Gone(origin) {
+			failed.Cause = ErrParted
+		}
+		return false, failed
 	}
 	if ended {
 		c.world.AfterHearing()
@@ -346,7 +350,7 @@ func (r *roll) word(i int) (*atomic.Uint32, uint32) {
 	switch {
 	case r.at == completeAt:
 		return word, r.epochs.PostNumber(rank)
-	case r.postRides(rank) && !r.world.Gone(rank):
+	case r.postRides(rank) && !r.world.Gone(rank) && !r.parted(rank):
 		// It is heard of later, but the one before it now.
 		return word, r.epochs.StartNumber(rank) - 1
 	}
@@ -364,18 +368,18 @@ func (r *roll) willTell(i int) bool {
 	return r.at == completeAt && r.server.completing(r.group.Rank(i)) || r.told(i)
 }
 
-// lost is the error of a rank of the group, from the i-th on, that has failed or left before it has told. It looks at those
-// behind that one only when it may take long.
+// lost is the error of a rank of the group that has failed or left before it has told. It looks at others than the i-th, for
+// which it waits, only when it may take long: at those before it, too, of which the post was to be heard of later.
 func (r *roll) lost(call string, i int, wait *world.Waiter) error {
 	last := i + 1
 	if r.world.Failures() != 0 || wait.AboutToSleep() {
-		last = r.group.Len()
+		i, last = 0, r.group.Len()
 	}
 	for ; i < last; i++ {
 		if r.told(i) {
 			continue
 		}
-		if err := wait.Lost(call, r.group.Rank(i)); err != nil && !r.willTell(i) {
+		if err := r.core.lost(call, r.group.Rank(i), wait); err != nil && !r.willTell(i) {
 			return err
 		}
 	}
@@ -407,7 +411,7 @@ func (c *core) hear(ctx context.Context, call string, r roll) error {
 	return nil
 }
 
-// awaitRoll waits until the i-th rank of a group has told, as long as none behind it is lost.
+// awaitRoll waits until the i-th rank of a group has told, as long as none is lost.
 func (c *core) awaitRoll(ctx context.Context, call string, r roll, i int) error {
 	if err := c.beginReading(ctx, call); err != nil {
 		return err
@@ -437,7 +441,7 @@ func (c *core) awaitWord(ctx context.Context, call string, rank int, word *atomi
 	wait := c.world.NewWaiter()
 	defer wait.Finish()
 	for !reached(word, number) {
-		err := wait.Lost(call, rank)
+		err := c.lost(call, rank, &wait)
 		if err == nil {
 			err = c.pause(ctx, call, &wait)
 		}

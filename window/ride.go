@@ -115,8 +115,11 @@ func (d *deferred) complete(ctx context.Context, number uint32) (rides bool, err
 	if d.posted() {
 		return false, nil
 	}
-	if rank := d.link.Rank(); d.core.world.Gone(rank) {
+	switch rank := d.link.Rank(); {
+	case d.core.world.Gone(rank):
 		return false, &world.PeerError{Rank: rank, Cause: world.ErrLeft}
+	case d.core.parted(rank):
+		return false, &world.PeerError{Rank: rank, Cause: ErrParted}
 	}
 	if rides, err = d.packAll(ctx); err != nil || !rides {
 		return false, err

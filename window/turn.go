@@ -59,7 +59,7 @@ type mappersTurns struct {
 // waiting calls for each live rank that waits until nobody has the exclusive word, and forgets who was late and waits no more.
 func (c *core) waiting(each func(origin int)) {
 	for origin := range c.size {
-		if c.own.control.pair(origin, waitingAt).Load() != 0 && !c.gone(origin) {
+		if c.waits(origin) && !c.gone(origin) {
 			each(origin)
 		} else {
 			delete(c.turns.late, origin)

@@ -29,7 +29,7 @@ type PeerError struct {
 	Rank int
 	// Op is the call, empty if none is meant.
 	Op string
-	// Cause is why it failed, or ErrLeft.
+	// Cause is why it failed, or ErrLeft, or an error that is one and says what the rank has done.
 	Cause error
 }
 
@@ -38,8 +38,11 @@ func (e *PeerError) Error() string {
 	if e.Op != "" {
 		text += e.Op + ": "
 	}
-	if e.Cause == ErrLeft {
+	switch {
+	case e.Cause == ErrLeft:
 		return fmt.Sprintf("%srank %d has left the job, or the team", text, e.Rank)
+	case errors.Is(e.Cause, ErrLeft):
+		return fmt.Sprintf("%srank %d %v", text, e.Rank, e.Cause)
 	}
 	return fmt.Sprintf("%srank %d has failed: %v", text, e.Rank, e.Cause)
 }

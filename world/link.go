@@ -177,6 +177,9 @@ type holding struct {
 
 type linkError struct{ err error }
 
+// Linked is the link with a rank, nil if there is none.
+func (w *World) Linked(rank int) *Link { return w.links[rank].Load() }
+
 // Link is the way to rank, which is another. It is made at first use.
 func (w *World) Link(rank int) (*Link, error) {
 	if l := w.links[rank].Load(); l != nil {

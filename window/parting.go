@@ -1,0 +1,64 @@
+package window
+
+import (
+	"context"
+	"time"
+
+	"github.com/onesided/rma/world"
+)
+
+// A rank that closes a window because another has failed takes part in no more epochs of it, while
+// others may wait for it that have heard of nothing: it tells all that it maps, or has a link with, by a mark
+// in its word of theirs. Those that ask it for something later find no mark but the rank gone, when it has left the World.
+
+// closedMark is set in the word of ranks that wait for a lock, where the rank has closed the window.
+const closedMark = 1 << 31
+
+// partingPatience is how long a process is waited for that this rank has never met, before others are told: one that is stopped
+// does not answer.
+const partingPatience = 100 * time.Millisecond
+
+// tellParting tells the others that this rank has closed the window. Who cannot be told hears of nothing.
+func (c *core) tellParting() {
+	ctx, cancel := context.WithTimeout(context.Background(), partingPatience)
+	defer cancel()
+	for rank := range c.size {
+		if rank == c.rank || c.world.Gone(rank) {
+			continue
+		}
+		if !c.world.Mapped(rank) {
+			if l := c.world.Linked(rank); l != nil {
+				_ = l.TellWithin(ctx, &world.Message{Kind: messageWord, Service: c.number, A: waitingAt, X: closedMark}, nil)
+				l.Post()
+			}
+			continue
+		}
+		if c.world.Approach(ctx, "window.Close", rank) != nil {
+			continue
+		}
+		if p, err := c.peer(rank); err == nil {
+			c.world.BeforeTelling()
+			p.control.pair(c.rank, waitingAt).Or(closedMark)
+			p.neighbor.Ring()
+		}
+	}
+}
+
+// parted tells whether a rank has told that it has closed the window.
+func (c *core) parted(rank int) bool {
+	return c.own.control.pair(rank, waitingAt).Load()&closedMark != 0
+}
+
+// waits tells whether a rank waits until nobody has the exclusive word of this one.
+func (c *core) waits(rank int) bool {
+	return c.own.control.pair(rank, waitingAt).Load()&^closedMark != 0
+}
+
+// lost says that what is waited for cannot come from a rank any more: see world.Waiter.Lost.
+func (c *core) lost(call string, rank int, wait *world.Waiter) error {
+	err := wait.Lost(call, rank)
+	if err == nil && wait.AboutToSleep() && c.parted(rank) {
+		err = &world.PeerError{Rank: rank, Op: call, Cause: ErrParted}
+	}
+	return err
+}

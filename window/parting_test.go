@@ -1,0 +1,146 @@
+package window_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// parted checks that an error says that a rank has closed the window.
+func (s *script) parted(err error, rank int) {
+	var lost *world.PeerError
+	s.check(errors.As(err, &lost) && lost.Rank == rank && errors.Is(err, window.ErrParted) && errors.Is(err, world.ErrLeft),
+		"error is %v, want that rank %d has closed the window", err, rank)
+}
+
+// partings have the last rank wait for rank 1, which closes the window because rank 0 has died, and stays.
+var partings = map[string]func(s *script, win *window.Window[int64], group window.Group) error{
+	"Start": func(s *script, win *window.Window[int64], group window.Group) error {
+		if err := win.Start(s.ctx, group); err != nil {
+			return err
+		}
+		// It waits for the post no longer than here.
+		s.ok(win.Get(make([]int64, 1), 1, 0))
+		return win.Complete(s.ctx)
+	},
+	"Wait": func(s *script, win *window.Window[int64], group window.Group) error {
+		s.ok(win.Post(s.ctx, group))
+		return win.Wait(s.ctx)
+	},
+	"Test": func(s *script, win *window.Window[int64], group window.Group) error {
+		s.ok(win.Post(s.ctx, group))
+		for {
+			if ended, err := win.Test(); ended || err != nil {
+				return err
+			}
+			s.ok(s.ctx.Err())
+		}
+	},
+}
+
+func init() {
+	for name, wait := range partings {
+		register("parting: "+name, func(s *script) {
+			win := allocate[int64](s, 1)
+			other, err := win.Group(1)
+			s.ok(err)
+			s.ok(s.w.Barrier(s.ctx))
+			worldtest.Signal("ready")
+			if s.w.Rank() == 2 {
+				s.parted(wait(s, win, other), 1)
+			}
+			survive(s, win)
+		})
+	}
+	register("the first of a group dies", func(s *script) {
+		win := allocate[int64](s, 1)
+		others, err := win.Group(0, 1)
+		s.ok(err)
+		s.ok(s.w.Barrier(s.ctx))
+		worldtest.Signal("ready")
+		if s.w.Rank() == 2 {
+			var lost *world.PeerError
+			err := win.Start(s.ctx, others)
+			if err == nil {
+				// It may wait for the posts no longer than here.
+				s.ok(win.Get(make([]int64, 1), 0, 0))
+				err = win.Complete(s.ctx)
+			}
+			s.check(errors.As(err, &lost) && lost.Rank == 0, "error is %v, want that rank 0 has failed", err)
+		}
+		survive(s, win)
+	})
+}
+
+// survive has ranks go on together when rank 0 has died.
+func survive(s *script, win *window.Window[int64]) {
+	for s.w.Rank() == 0 || s.w.Failure(0) == nil {
+		s.w.Poll()
+		s.ok(s.ctx.Err())
+	}
+	if s.w.Rank() == 1 {
+		s.ok(win.Close())
+	}
+	small, err := s.w.Shrink(s.ctx)
+	s.ok(err)
+	s.ok(small.Barrier(s.ctx))
+	s.ok(s.w.Close())
+	s.ok(small.Close())
+}
+
+var partingPlaces = map[string]func(rank int) []string{
+	"shared memory": func(int) []string { return []string{"RMA_DEVICE=shm"} },
+	"TCP":           func(int) []string { return []string{"RMA_DEVICE=tcp"} },
+	"two hosts":     func(rank int) []string { return []string{"RMA_DEVICE=", fmt.Sprint("RMA_HOST=", min(rank, 1))} },
+}
+
+// Who waits for a rank hears of it when that closes the window because another has died, though it needs nothing of
+// that one.
+func TestParting(t *testing.T) {
+	for name := range partings {
+		for where, place := range partingPlaces {
+			t.Run(name+"/"+where, func(t *testing.T) {
+				worldtest.StartWith(t, 3, "parting: "+name, place).Killed(0)
+			})
+		}
+	}
+}
+
+// Who starts an epoch hears of the death of each of its group, whichever it waits for.
+func TestStartOfTheDead(t *testing.T) {
+	for where, place := range partingPlaces {
+		t.Run(where, func(t *testing.T) {
+			worldtest.StartWith(t, 3, "the first of a group dies", place).Killed(0)
+		})
+	}
+}
+
+// An exposure to one that has died is none that is open: the window can be closed.
+func TestCloseExposed(t *testing.T) {
+	died := errors.New("died")
+	require.ErrorIs(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
+		return scripted(func(s *script) {
+			win := allocate[int64](s, 1)
+			other, err := win.Group(1 - s.w.Rank())
+			s.ok(err)
+			s.ok(win.Post(s.ctx, other))
+			s.ok(s.w.Barrier(s.ctx))
+			if s.w.Rank() == 0 {
+				s.ok(died)
+			}
+			s.fails(win.Close(), epoch.ErrEpochOpen)
+			for s.w.Failure(0) == nil {
+				s.w.Poll()
+			}
+			s.ok(win.Close())
+		})(ctx, w)
+	}), died)
+}
