@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // To map memory of a process for the first time takes an answer of it, which one that is stopped does not
@@ -16,6 +18,36 @@ import (
 type acquaintance struct {
 	// begun tells that a goroutine asks for it, refused that the last one found that it cannot be.
 	begun, refused atomic.Bool
+	// again is from when on another may ask, on the clock of the World.
+	again atomic.Int64
+}
+
+// askApart is how far apart they begin, as long as none is successful.
+const askApart = 100 * time.Millisecond
+
+// An aside is the goroutines of a World that wait for answers of processes, which it outlasts.
+type aside struct {
+	mu      sync.Mutex
+	over    bool
+	running sync.WaitGroup
+}
+
+// start has f called by one of them, unless the World is at its end.
+func (a *aside) start(f func()) (started bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.over {
+		a.running.Go(f)
+	}
+	return !a.over
+}
+
+// end returns when there are none any more.
+func (a *aside) end() {
+	a.mu.Lock()
+	a.over = true
+	a.mu.Unlock()
+	a.running.Wait()
 }
 
 // stranger tells whether a rank is a process that shares memory with this one, and was never met.
@@ -35,13 +67,19 @@ func (w *World) acquainted(rank int) bool {
 	if w != w.root {
 		rank, w = w.inJob[rank], w.root
 	}
-	if a := &w.acquaintances[rank]; !w.closed.Load() && a.begun.CompareAndSwap(false, true) {
-		w.aside.Go(func() {
-			defer w.channel.Ring()
-			_, err := w.Neighbor(rank)
-			a.refused.Store(err != nil && !errors.Is(err, os.ErrDeadlineExceeded))
-			a.begun.Store(false)
-		})
+	a, now := &w.acquaintances[rank], int64(w.Now())
+	if w.closed.Load() || a.again.Load() > now || !a.begun.CompareAndSwap(false, true) {
+		return false
+	}
+	a.again.Store(now + int64(askApart))
+	started := w.aside.start(func() {
+		defer w.channel.Ring()
+		_, err := w.Neighbor(rank)
+		a.refused.Store(err != nil && !errors.Is(err, os.ErrDeadlineExceeded))
+		a.begun.Store(false)
+	})
+	if !started {
+		a.begun.Store(false)
 	}
 	return false
 }

@@ -269,13 +269,9 @@ func (w *World) tell(number uint32, leaver int, text string) {
 			}
 		}
 	}
-	if len(strangers) > 0 {
+	for _, rank := range strangers {
 		// One that is stopped does not answer. This rank does not leave before it has told them.
-		w.aside.Go(func() {
-			for _, rank := range strangers {
-				judge(rank)
-			}
-		})
+		w.aside.start(func() { judge(rank) })
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -163,7 +164,7 @@ func (j *strange) name() string {
 
 func (j *strange) body(s *script) {
 	s.ok(worldtest.Hold("ready"))
-	call := waits[j.call]
+	call := strangeWaits[j.call]
 	var err error
 	switch s.me {
 	case j.leaves:
@@ -182,8 +183,11 @@ func (j *strange) body(s *script) {
 			err = call(s, s.ctx)
 		}
 	}
-	if j.leaves < 0 {
-		s.ok(err)
+	if j.leaves >= 0 {
+		return
+	}
+	s.ok(err)
+	if j.call != "Shrink" {
 		works(s, s.w, s.n)
 	}
 }
@@ -191,6 +195,9 @@ func (j *strange) body(s *script) {
 const nobody = -1
 
 var strangeJobs = []strange{{"Barrier", 11, 10, 3}}
+
+// strangeWaits are those that end with their context beside a stranger.
+var strangeWaits = maps.Clone(waits)
 
 func init() {
 	for _, call := range []string{"Barrier", "AllReduce", "AllGather", "a send of many letters"} {
@@ -200,6 +207,24 @@ func init() {
 	}
 	for call := range waits {
 		strangeJobs = append(strangeJobs, strange{call, 2, 0, nobody}, strange{call, 2, 1, nobody})
+	}
+	strangeWaits["Split"] = func(s *script, ctx context.Context) error {
+		team, err := s.w.Split(ctx, 0, s.me)
+		if err == nil {
+			err = team.Close()
+		}
+		return err
+	}
+	strangeWaits["Shrink"] = func(s *script, ctx context.Context) error {
+		small, err := s.w.Shrink(ctx)
+		if err == nil {
+			works(s, small, s.n)
+			err = errors.Join(s.w.Close(), small.Close())
+		}
+		return err
+	}
+	for _, stops := range []int{0, 1} {
+		strangeJobs = append(strangeJobs, strange{"Split", 2, stops, nobody}, strange{"Shrink", 2, stops, nobody})
 	}
 	for i := range strangeJobs {
 		register(strangeJobs[i].name(), strangeJobs[i].body)

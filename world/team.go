@@ -359,7 +359,7 @@ func (w *World) departTeams() error {
 func (w *World) departTeam(met bool) error {
 	err := w.closeUnshrunk()
 	w.end()
-	w.aside.Wait()
+	w.aside.end()
 	err = errors.Join(err, w.attached.close())
 	w.changeWorlds(func(worlds []*World) []*World {
 		return slices.DeleteFunc(worlds, func(other *World) bool { return other == w })

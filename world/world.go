@@ -57,7 +57,7 @@ type World struct {
 	ledgers []atomic.Pointer[ledger]
 	// acquaintances are those with each rank, and aside the goroutines that ask for one, or tell a stranger something.
 	acquaintances []acquaintance
-	aside         sync.WaitGroup
+	aside         aside
 	// judged is the verdict that has ended this rank's collectives.
 	judged atomic.Pointer[verdict]
 	// reported tells that all know of the first failure.
@@ -278,7 +278,7 @@ func (w *World) Close() error {
 		// A rank may read in memory that this one has left: that must come after
 		// everything that it waits for over its link.
 		w.settleLinks()
-		w.aside.Wait()
+		w.aside.running.Wait()
 		w.barrier.leave()
 		// Others of a team may wait for this rank in the job, and not come to close the team before they hear.
 		err = errors.Join(err, w.closeTeams())
@@ -350,7 +350,7 @@ func (w *World) depart() error {
 	// Others may need this rank's progress until they have finalized too.
 	err := errors.Join(w.closeUnshrunk(), w.finalize(), w.departTeams())
 	w.stop()
-	w.aside.Wait()
+	w.aside.end()
 	err = errors.Join(err, w.attached.close(), w.writeAccounts(), w.closeCards(), w.endTrace())
 	if w.telling != nil {
 		w.telling.Wait()
