@@ -30,7 +30,10 @@ func (w *Window[T]) PutNotify(origin []T, target, displacement, slot int) error 
 	// The atomic add comes after the stores of the put: who sees the count
 	// sees the bytes.
 	if p.link != nil && p.data == nil {
-		return p.deferred.notify(slot)
+		if err := p.deferred.notify(slot); err != nil {
+			return w.failed(putNotify, target, displacement, len(origin), err)
+		}
+		return nil
 	}
 	w.world.BeforeTelling()
 	if w.watch != nil && w.watch.counts {

@@ -91,7 +91,10 @@ func (c *core) Complete(ctx context.Context) error {
 		}
 	}
 	if c.remote {
-		err = errors.Join(err, c.settleRemote(ctx, "window.Complete", group.Contains))
+		settled := c.settleRemote(ctx, "window.Complete", group.Contains)
+		if err == nil || settled != nil && settled.Error() != err.Error() {
+			err = errors.Join(err, settled)
+		}
 		_ = c.eachLink(group.Contains, func(_ int, p *peer) error { p.deferred.learn(); return nil })
 	}
 	c.mu.Lock()
