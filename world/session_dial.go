@@ -39,16 +39,16 @@ func Dial(ctx context.Context, address string, options ...Option) (*World, error
 	defer cancel()
 	conn, err := s.call(ctx, address, host, key)
 	if err != nil {
-		return nil, fmt.Errorf("world: Dial: %w", err)
+		return nil, fmt.Errorf("world: Dial: %w", cutShort(ctx, err))
 	}
 	w, err := join(ctx, 1, 2, overLine(conn, 1), s)
 	if err != nil {
 		_ = conn.Close()
-		return nil, fmt.Errorf("world: Dial: session with %s: %w", address, err)
+		return nil, fmt.Errorf("world: Dial: session with %s: %w", address, cutShort(ctx, err))
 	}
 	if err := awaitWelcome(ctx, conn); err != nil {
 		_ = conn.Close()
-		return nil, errors.Join(fmt.Errorf("world: Dial: session with %s: %w", address, err), w.depart())
+		return nil, errors.Join(fmt.Errorf("world: Dial: session with %s: %w", address, cutShort(ctx, err)), w.depart())
 	}
 	newSession(w, conn)
 	return w, nil
@@ -65,7 +65,7 @@ func (s *settings) call(ctx context.Context, address, host string, key []byte) (
 	for {
 		raw, err := s.line().Dialer(proofTime).DialContext(ctx, "tcp", address)
 		if err != nil {
-			return nil, errors.Join(hungUp, err, ended(ctx))
+			return nil, errors.Join(hungUp, err)
 		}
 		if key := s.key; key == nil && !isLoopback(raw.RemoteAddr()) {
 			_ = raw.Close()
@@ -83,8 +83,8 @@ func (s *settings) call(ctx context.Context, address, host string, key []byte) (
 		if err == nil {
 			err = conn.SetDeadline(time.Time{})
 		}
-		if !stop() {
-			err = errors.Join(err, ended(ctx))
+		if !stop() && err == nil {
+			err = context.Cause(ctx)
 		}
 		if err == nil {
 			return conn, nil
@@ -96,18 +96,27 @@ func (s *settings) call(ctx context.Context, address, host string, key []byte) (
 		hungUp = err
 		select {
 		case <-ctx.Done():
-			return nil, errors.Join(err, ended(ctx))
+			return nil, err
 		case <-time.After(callAgain):
 		}
 	}
 }
 
-// ended is why a context has ended, nil if it has not.
-func ended(ctx context.Context) error {
-	if ctx.Err() == nil {
-		return nil
+// cutShort adds to an error that came of it why a context has ended. The network looks at deadlines by a clock of its
+// own, which may be ahead of the context's.
+func cutShort(ctx context.Context, err error) error {
+	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
+		<-ctx.Done()
 	}
-	return context.Cause(ctx)
+	if ctx.Err() == nil {
+		return err
+	}
+	for _, end := range [...]error{context.Cause(ctx), ctx.Err()} {
+		if !errors.Is(err, end) {
+			err = fmt.Errorf("%w: %w", end, err)
+		}
+	}
+	return err
 }
 
 func isLoopback(address net.Addr) bool {

@@ -2,7 +2,9 @@ package world
 
 import (
 	"context"
+	"errors"
 	"net"
+	"os"
 	"testing"
 	"time"
 
@@ -31,4 +33,26 @@ func (l *lateWelcome) SetDeadline(time.Time) error {
 func TestWelcomeTooLate(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	require.ErrorIs(t, awaitWelcome(ctx, &lateWelcome{end: cancel, ended: make(chan struct{})}), context.Canceled)
+}
+
+// A lateContext is one whose end comes later than its deadline, as where timers are late.
+type lateContext struct{ context.Context }
+
+func (lateContext) Deadline() (time.Time, bool) { return time.Unix(1, 0), true }
+
+// A Dial that its context cuts short says so, also where the network has heard of the deadline first.
+func TestDialCutShort(t *testing.T) {
+	cause := errors.New("enough")
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, cause)
+	defer cancel()
+	err := cutShort(lateContext{ctx}, os.ErrDeadlineExceeded)
+	for _, is := range []error{cause, context.DeadlineExceeded, os.ErrDeadlineExceeded} {
+		require.ErrorIs(t, err, is)
+	}
+	ctx, cancel = context.WithCancel(t.Context())
+	defer cancel()
+	require.Equal(t, os.ErrDeadlineExceeded, cutShort(ctx, os.ErrDeadlineExceeded))
+	cancel()
+	_, err = Dial(ctx, "127.0.0.1:1")
+	require.ErrorIs(t, err, context.Canceled)
 }
