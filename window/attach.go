@@ -1,6 +1,7 @@
 package window
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"sync"
@@ -16,9 +17,13 @@ import (
 // Lock, or LockAll, and Unlock; calls for which others have to call something too are an ErrAttached. Close is for
 // this rank alone.
 //
-// A name that is not served, another element type, and a window whose seats are all taken are an ErrName. The end of
-// the other process is a *world.PeerError of rank 0. What the window was promised when it was made (SingleElement and
-// the like) is promised here too; the options may only leave out ways to arrange operations (Without).
+// A name that is not served, and another element type, are an ErrName, a window whose seats are all taken is an
+// ErrSeats. The end of the other process is a *world.PeerError of rank 0. What the window was promised when it was made
+// (SingleElement and the like) is promised here too; the options may only leave out ways to arrange operations (Without).
+//
+// An Attach that its context cut short goes on when it is called again with the same name and element type. If it is
+// not, the seat that it was given is given back as soon as this process hears of it, which is in other calls, or by Close
+// of the World.
 func Attach[T Element](ctx context.Context, w *world.World, name string, options ...Option) (*Window[T], error) {
 	if err := checkContext(ctx, "Attach"); err != nil {
 		return nil, err
@@ -69,12 +74,16 @@ type visitor struct {
 }
 
 // An inquiry is a request. Who has made it waits until it is answered, unless that was given up, which
-// the mutex of the visitor guards.
+// the mutex of the visitor guards. Who makes the same request then goes on with it.
 type inquiry struct {
+	request  []byte
 	answered atomic.Bool
 	number   uint64
-	text     []byte
-	givenUp  bool
+	// Of one without a window refusal and detail are why, in terms of the protocol, and else text the offer.
+	refusal uint8
+	detail  uint64
+	text    []byte
+	givenUp bool
 }
 
 type visitorKey struct{}
@@ -100,25 +109,44 @@ func (v *visitor) Serve(from *world.Link, m *world.Message, payload []byte) erro
 		}
 		return nil
 	}
-	a.number, a.text = m.Y, append([]byte(nil), payload...)
+	a.number, a.refusal, a.detail, a.text = m.Y, m.A, m.Z, append([]byte(nil), payload...)
 	a.answered.Store(true)
 	return nil
 }
 
 // attach asks for a window, and makes this rank's end of it.
 func (v *visitor) attach(ctx context.Context, name string, kind reduce.Kind, scheme scheduler.Scheme) (*core, error) {
-	a, err := v.ask(ctx, encodeRequest(kind, name))
+	a, err := v.inquire(ctx, encodeRequest(kind, name))
 	switch {
 	case err != nil:
 		return nil, err
 	case a.number == 0:
-		return nil, fmt.Errorf("%w of %v: %.512q", ErrName, kind, a.text)
+		return nil, a.refused(kind)
 	}
 	c, err := v.settle(uint32(a.number), a.text, kind, scheme)
 	if err != nil {
 		v.detach(uint32(a.number))
 	}
 	return c, err
+}
+
+// refused is why there is no window of the kind. What the server has told may be anything.
+func (a *inquiry) refused(kind reduce.Kind) error {
+	switch {
+	case a.refusal == refusedName:
+		return fmt.Errorf("%w is served under that name", ErrName)
+	case a.refusal == refusedKind && a.detail < uint64(reduce.Kinds):
+		return fmt.Errorf("%w of %v: its elements are of %v", ErrName, kind, reduce.Kind(a.detail))
+	case a.refusal == refusedSeats && a.detail <= MaxSeats:
+		is := "are"
+		if a.detail == 1 {
+			is = "is"
+		}
+		return fmt.Errorf("%w: there %s %d (option Seats)", ErrSeats, is, a.detail)
+	case a.refusal == refusedClosed:
+		return fmt.Errorf("%w: it is closed", ErrName)
+	}
+	return &world.RefusalError{Rank: 0, Text: fmt.Sprintf("%.512q", a.text)}
 }
 
 // settle makes this rank's end of a window that it is offered.
@@ -148,25 +176,58 @@ func (v *visitor) settle(number uint32, text []byte, kind reduce.Kind, scheme sc
 	return c, nil
 }
 
-// ask asks for a window, and waits for the answer.
-func (v *visitor) ask(ctx context.Context, text []byte) (*inquiry, error) {
+// inquire asks for a window, and waits for the answer.
+func (v *visitor) inquire(ctx context.Context, request []byte) (*inquiry, error) {
+	if a := v.goOn(request); a != nil {
+		// What was refused long ago may be there now.
+		if err := v.await(ctx, a); err != nil || a.number != 0 {
+			return a, err
+		}
+	}
+	a, err := v.ask(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	return a, v.await(ctx, a)
+}
+
+// goOn takes a request up again that was given up, and has no answer yet; nil if there is none.
+func (v *visitor) goOn(request []byte) *inquiry {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, a := range v.asked {
+		if a.givenUp && bytes.Equal(a.request, request) {
+			a.givenUp = false
+			return a
+		}
+	}
+	return nil
+}
+
+// ask asks for a window.
+func (v *visitor) ask(ctx context.Context, request []byte) (*inquiry, error) {
 	link, err := v.world.Link(0)
 	if err != nil {
 		return nil, err
 	}
-	a := new(inquiry)
+	a := &inquiry{request: request}
 	v.mu.Lock()
 	v.tickets++
 	ticket := v.tickets
 	v.asked[ticket] = a
 	v.mu.Unlock()
-	if err := link.TellWithin(ctx, &world.Message{Kind: messageAttach, Service: v.number, X: ticket}, text); err != nil {
+	if err := link.TellWithin(ctx, &world.Message{Kind: messageAttach, Service: v.number, X: ticket}, request); err != nil {
 		v.mu.Lock()
 		delete(v.asked, ticket)
 		v.mu.Unlock()
 		return nil, err
 	}
 	link.Post()
+	return a, nil
+}
+
+// await waits for the answer to a request.
+func (v *visitor) await(ctx context.Context, a *inquiry) error {
 	wait := v.world.NewWaiter()
 	defer wait.Finish()
 	for !a.answered.Load() {
@@ -175,10 +236,10 @@ func (v *visitor) ask(ctx context.Context, text []byte) (*inquiry, error) {
 			err = wait.Pause(ctx)
 		}
 		if err != nil && v.giveUp(a) {
-			return nil, err
+			return err
 		}
 	}
-	return a, nil
+	return nil
 }
 
 // giveUp gives a request up, unless it has been answered.

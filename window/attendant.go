@@ -105,11 +105,10 @@ func (a *attendant) run(ctx context.Context) {
 // attach answers a request.
 func (a *attendant) attach(ctx context.Context, service uint32, r request) {
 	answer := world.Message{Kind: messageAttached, Service: service, X: r.ticket}
-	number, offer, err := a.guest(&r)
+	offer, err := a.guest(&r, &answer)
 	if err != nil {
 		offer = []byte(err.Error())
 	}
-	answer.Y = uint64(number)
 	link, err := a.session.World().Link(client)
 	if err == nil {
 		// An error is the client's end, which is known as such.
@@ -118,26 +117,36 @@ func (a *attendant) attach(ctx context.Context, service uint32, r request) {
 	}
 }
 
-// guest makes the guest that a request is for, and its offer.
-func (a *attendant) guest(r *request) (number uint32, offer []byte, err error) {
+// guest makes the guest that a request is for, and its offer, and completes the answer.
+func (a *attendant) guest(r *request, answer *world.Message) (offer []byte, err error) {
 	kind, name, err := parseRequest(r.text)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	s, there := a.windows[name]
 	switch {
 	case !there:
-		return 0, nil, errors.New("no window of that name is served")
+		answer.A = refusedName
+		return nil, ErrName
 	case s.kind != kind:
-		return 0, nil, fmt.Errorf("its elements are of %v", s.kind)
+		answer.A, answer.Z = refusedKind, uint64(s.kind)
+		return nil, fmt.Errorf("%w of %v", ErrName, kind)
 	}
-	number = a.session.World().NewNumber()
+	number := a.session.World().NewNumber()
 	g, d, err := newGuest(a.session, number, s.core)
-	if err != nil {
-		return 0, nil, err
+	switch {
+	case errors.Is(err, ErrSeats):
+		answer.A, answer.Z = refusedSeats, uint64(s.core.hints.seats)
+		return nil, err
+	case errors.Is(err, errClosed):
+		answer.A = refusedClosed
+		return nil, err
+	case err != nil:
+		return nil, err
 	}
+	answer.Y = uint64(number)
 	a.guests[number] = g
-	return number, s.core.offer(&d), nil
+	return s.core.offer(&d), nil
 }
 
 // detach ends the guest of a window that the client has closed.

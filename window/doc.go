@@ -43,7 +43,7 @@
 //
 // Calls that may block take a context, which is looked at only once they have to
 // block. One that returns the context's error has not completed and may be called
-// again: Fence, Complete, Wait, Unlock, Allocate and Create continue; Start, Lock and
+// again: Fence, Complete, Wait, Unlock, Allocate, Create and Attach continue; Start, Lock and
 // LockAll have opened nothing. UnlockAll ends the epoch whatever becomes of the context.
 // Operations, Post and the call that takes a lock back whose context has ended have none:
 // where a rank over a network takes no more messages they wait for room, at most as long as

@@ -32,6 +32,8 @@ var (
 	ErrName = errors.New("no such window")
 	// ErrParted: the rank has closed the window, as it heard that another has failed. It is a world.ErrLeft.
 	ErrParted error = parted{}
+	// ErrSeats: as many clients as it has seats for (option Seats) are attached to the window.
+	ErrSeats = errors.New("all seats are taken")
 	// ErrMismatch: the ranks disagree on a collective call's arguments.
 	ErrMismatch = errors.New("ranks disagree")
 )

@@ -33,11 +33,22 @@ const (
 	messageComplete
 	// messageAttach, of a client to the process that serves it, asks for the window that its
 	// payload names: see request. X is the number of the request. messageAttached answers it:
-	// Y is the number that the window has in messages from now on, with its offer, or 0, with
-	// why there is none. messageDetach says that the client has closed window X.
+	// Y is the number that the window has in messages from now on, with its offer, or 0, where A
+	// is why there is none, with what Z tells of that, and a text. messageDetach says that the
+	// client has closed window X.
 	messageAttach
 	messageAttached
 	messageDetach
+)
+
+// Why there is no window: only the text tells, there is none of that name, Z is the kind of its elements,
+// its Z seats are all taken, it is closed.
+const (
+	refusedText uint8 = iota
+	refusedName
+	refusedKind
+	refusedSeats
+	refusedClosed
 )
 
 // messageGranted says that a lock with ticket X is granted, with the answer to the packet that

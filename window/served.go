@@ -45,7 +45,7 @@ func (w *Window[T]) As(name string) Served { return Served{name, w.core, w.kind}
 // atomic to each other. This process's calls on the windows go on meanwhile as ever. A client that leaves or
 // dies gives back what it holds, and disturbs nobody.
 //
-// The windows are made with Seats, which bound how many clients each has at once: the next one is refused. A window
+// The windows are made with Seats, which bound how many clients each has at once: the next one is refused (ErrSeats). A window
 // is not closed while it is served.
 func Serve(ctx context.Context, l *world.Listener, windows ...Served) error {
 	if ctx == nil || l == nil || len(windows) == 0 {
@@ -157,7 +157,7 @@ func (s *seats) take(g *guest, most int) error {
 		s.guests = make([]*guest, most)
 	}
 	if g.seat = slices.Index(s.guests, nil); g.seat < 0 {
-		return fmt.Errorf("all %d seats are taken (option Seats)", most)
+		return ErrSeats
 	}
 	s.guests[g.seat] = g
 	return nil

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -123,4 +125,63 @@ func visitHostile(ctx context.Context, t *testing.T, address string) {
 	require.NoError(t, win.Lock(ctx, Exclusive, 0))
 	require.NoError(t, win.Flush(ctx, 0))
 	require.NoError(t, w.Close())
+}
+
+// What the server says of a window that it does not give may be anything.
+func TestRefused(t *testing.T) {
+	for _, c := range []struct {
+		refusal uint8
+		detail  uint64
+		text    string
+		is      error
+		says    string
+	}{
+		{refusedName, 0, "", ErrName, "no such window is served under that name"},
+		{refusedKind, uint64(reduce.KindOf[int64]()), "", ErrName, "no such window of float32: its elements are of int64"},
+		{refusedKind, 1 << 40, "a\x1b[2J", nil, `world: refused by rank 0: "a\x1b[2J"`},
+		{refusedSeats, 3, "", ErrSeats, "all seats are taken: there are 3 (option Seats)"},
+		{refusedSeats, 1 << 60, "", nil, `world: refused by rank 0: ""`},
+		{refusedClosed, 0, "", ErrName, "no such window: it is closed"},
+		{99, 0, strings.Repeat("\x00", 9999), nil, `world: refused by rank 0: "` + strings.Repeat(`\x00`, 512) + `"`},
+	} {
+		a := inquiry{refusal: c.refusal, detail: c.detail, text: []byte(c.text)}
+		err := a.refused(reduce.KindOf[float32]())
+		require.EqualError(t, err, c.says)
+		if c.is != nil {
+			require.ErrorIs(t, err, c.is)
+		}
+	}
+}
+
+// An Attach that goes on with a request which was refused in the meantime asks again.
+func TestAttachRefusedMeanwhile(t *testing.T) {
+	l, err := world.Listen(t.Context(), "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, world.Run(t.Context(), 1, func(ctx context.Context, w *world.World) error {
+		win, err := Allocate[int64](ctx, w, 4, Seats(1))
+		if err != nil {
+			return err
+		}
+		served := make(chan error)
+		go func() { served <- Serve(ctx, l, win.As("words")) }()
+		c, err := world.Dial(ctx, l.Addr().String())
+		require.NoError(t, err)
+		v := c.Attached(visitorKey{}, func() any { return newVisitor(c) }).(*visitor)
+		a := &inquiry{request: encodeRequest(reduce.KindOf[int64](), "words"), givenUp: true}
+		v.asked[77] = a
+		attached := make(chan error)
+		go func() {
+			_, err := Attach[int64](ctx, c, "words")
+			attached <- err
+		}()
+		for goesOn := false; !goesOn; {
+			runtime.Gosched()
+			v.mu.Lock()
+			goesOn = !a.givenUp
+			v.mu.Unlock()
+		}
+		require.NoError(t, v.Serve(nil, &world.Message{Kind: messageAttached, A: refusedSeats, X: 77, Z: 1}, nil))
+		require.NoError(t, <-attached)
+		return errors.Join(c.Close(), l.Close(), <-served, win.Close())
+	}))
 }

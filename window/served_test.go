@@ -176,10 +176,11 @@ func TestAttachRefused(t *testing.T) {
 		require.NoError(t, err)
 		_, err = window.Attach[uint64](ctx, w, "nothing")
 		require.ErrorIs(t, err, window.ErrName)
+		require.EqualError(t, err, `window: Attach "nothing": no such window is served under that name`)
 		require.ErrorIs(t, own.Close(), window.ErrServed)
 		_, err = window.Attach[float32](ctx, w, "words")
 		require.ErrorIs(t, err, window.ErrName)
-		require.ErrorContains(t, err, "uint64")
+		require.EqualError(t, err, `window: Attach "words": no such window of float32: its elements are of uint64`)
 		_, err = window.Attach[uint64](ctx, w, "words", window.SingleElement())
 		require.ErrorIs(t, err, window.ErrArgument)
 		_, err = window.Allocate[uint64](ctx, w, 1)
@@ -190,8 +191,9 @@ func TestAttachRefused(t *testing.T) {
 			win, err := window.Attach[uint64](ctx, w, "words")
 			require.NoError(t, err)
 			_, err = window.Attach[uint64](ctx, w, "words")
-			require.ErrorIs(t, err, window.ErrName)
-			require.ErrorContains(t, err, "seats")
+			require.ErrorIs(t, err, window.ErrSeats)
+			require.NotErrorIs(t, err, window.ErrName)
+			require.EqualError(t, err, `window: Attach "words": all seats are taken: there is 1 (option Seats)`)
 			require.ErrorIs(t, win.Fence(ctx), window.ErrAttached)
 			require.ErrorIs(t, win.WaitNotify(ctx, 0, 1), window.ErrAttached)
 			group, err := win.Group(0)
@@ -206,6 +208,27 @@ func TestAttachRefused(t *testing.T) {
 			require.NoError(t, win.Close())
 		}
 		require.NoError(t, w.Close())
+	})
+}
+
+// An Attach that was cut short takes no seat from the one that is called after it, which goes on with it.
+func TestAttachCutShort(t *testing.T) {
+	serving(t, 1, 1, func(ctx context.Context, address string, _ *window.Window[uint64]) {
+		ended, end := context.WithCancel(ctx)
+		end()
+		for cut := 0; cut < 3; {
+			w, err := world.Dial(ctx, address)
+			require.NoError(t, err)
+			win, err := window.Attach[uint64](ended, w, "words")
+			if err != nil {
+				require.ErrorIs(t, err, context.Canceled)
+				cut++
+				win, err = window.Attach[uint64](ctx, w, "words")
+				require.NoError(t, err)
+			}
+			require.NoError(t, win.Close())
+			require.NoError(t, w.Close())
+		}
 	})
 }
 

@@ -98,7 +98,7 @@ func TestServedTableRefused(t *testing.T) {
 			s.check(stats.Slots == 0 && stats.RecordBytes == 800 && stats.Entries == 0, "Stats are %+v", stats)
 			s.fails(table.Serve(s.ctx, l, "again"), ErrConfig)
 			_, err = Attach(s.ctx, s.w, "table")
-			s.fails(err, window.ErrName)
+			s.fails(err, window.ErrSeats)
 			s.check(strings.Contains(err.Error(), "seats are taken"), "a table without a seat: %v", err)
 			_, err = Attach(s.ctx, s.w, "nothing")
 			s.fails(err, window.ErrName)
