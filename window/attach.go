@@ -24,6 +24,9 @@ import (
 // An Attach that its context cut short goes on when it is called again with the same name and element type. If it is
 // not, the seat that it was given is given back as soon as this process hears of it, which is in other calls, or by Close
 // of the World.
+//
+// A seat is free when Close of the World has returned. Where its window alone is closed the server is told so: the seat is
+// free to what this World attaches to next, and soon to others.
 func Attach[T Element](ctx context.Context, w *world.World, name string, options ...Option) (*Window[T], error) {
 	if err := checkContext(ctx, "Attach"); err != nil {
 		return nil, err

@@ -95,11 +95,8 @@ func (a *attendant) run(ctx context.Context) {
 	}
 	wait.Finish()
 	stop()
-	// It closes the windows, when what the client has sent before it left has come.
+	// It closes the windows, and gives the seats free.
 	_ = w.Close()
-	for _, g := range a.guests {
-		_ = g.leave()
-	}
 }
 
 // attach answers a request.

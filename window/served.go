@@ -188,6 +188,8 @@ type guest struct {
 	host    *core
 	seat    int
 	core    *core
+	// stopLeaving keeps the guest from leaving when the World of its session is closed.
+	stopLeaving func()
 
 	// mu is held while the guest is made, and while words of the host are given back.
 	mu sync.Mutex
@@ -233,6 +235,8 @@ func newGuest(session *world.Session, number uint32, host *core) (g *guest, offe
 		return nil, offered, errors.Join(err, g.withdraw(), p.release())
 	}
 	g.core.seat = g.seat
+	// The window is closed before, when what the client has sent before it left has come; and its Close waits for this.
+	g.stopLeaving = w.OnClose(g.leave)
 	g.core.open([]description{offered, emptyPart()}, reachMapped, false)
 	return g, offered, nil
 }
@@ -264,6 +268,7 @@ func (g *guest) revoke() {
 
 // detach ends the guest of a client that has closed its window.
 func (g *guest) detach() error {
+	g.stopLeaving()
 	g.core.shut()
 	g.core.withdraw()
 	err := g.core.release()

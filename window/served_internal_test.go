@@ -185,3 +185,38 @@ func TestAttachRefusedMeanwhile(t *testing.T) {
 		return errors.Join(c.Close(), l.Close(), <-served, win.Close())
 	}))
 }
+
+// A client's seat is free when Close of its World has returned, also where the server takes its time.
+func TestSeatFreeAfterClose(t *testing.T) {
+	l, err := world.Listen(t.Context(), "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, world.Run(t.Context(), 1, func(ctx context.Context, w *world.World) error {
+		win, err := Allocate[int64](ctx, w, 4, Seats(1))
+		if err != nil {
+			return err
+		}
+		served := make(chan error)
+		go func() { served <- Serve(ctx, l, win.As("words")) }()
+		taken := func() *guest {
+			win.core.seats.mu.Lock()
+			defer win.core.seats.mu.Unlock()
+			return win.core.seats.guests[0]
+		}
+		for _, closes := range []bool{false, true} {
+			c, err := world.Dial(ctx, l.Addr().String())
+			require.NoError(t, err)
+			there, err := Attach[int64](ctx, c, "words")
+			require.NoError(t, err)
+			g := taken()
+			require.NotNil(t, g)
+			g.mu.Lock()
+			time.AfterFunc(50*time.Millisecond, g.mu.Unlock)
+			if closes {
+				require.NoError(t, there.Close())
+			}
+			require.NoError(t, c.Close())
+			require.Nil(t, taken())
+		}
+		return errors.Join(l.Close(), <-served, win.Close())
+	}))
+}

@@ -50,15 +50,16 @@ type Session struct {
 	saidBye atomic.Bool
 	reading sync.WaitGroup
 	// giveUp fails the other side, which has said that it leaves and ended its line, but did
-	// not come to the end of the session. It is set before left is closed.
+	// not come to the end of the session, unless this side has met it there: met. It is set before left is closed.
 	giveUp *time.Timer
+	met    atomic.Bool
 }
 
 // newSession makes a World that was joined over a line that of a session.
 func newSession(w *World, conn net.Conn) *Session {
 	s := &Session{world: w, conn: conn, left: make(chan struct{})}
 	w.yield, w.session = yieldToProcesses, s
-	w.finalize = s.hangUp
+	w.finalize = s.meet
 	s.reading.Go(s.listen)
 	return s
 }
@@ -96,7 +97,11 @@ func (s *Session) listen() {
 	// Who waits in the World looks at what is closed here.
 	defer s.world.channel.Ring()
 	if err == nil && said[0] == bye {
-		s.giveUp = time.AfterFunc(s.world.settings.silence, func() { s.fail(ErrLeft) })
+		s.giveUp = time.AfterFunc(s.world.settings.silence, func() {
+			if !s.met.Load() {
+				s.fail(ErrLeft)
+			}
+		})
 		close(s.left)
 		return
 	}
@@ -144,15 +149,30 @@ func awaitWelcome(ctx context.Context, conn net.Conn) error {
 	return nil
 }
 
-// hangUp ends the line.
-func (s *Session) hangUp() error {
+// meet notes that the sides have met at the end of the session, or that one has failed.
+func (s *Session) meet() error {
+	s.met.Store(true)
 	s.saidBye.Store(true)
-	_ = s.conn.Close()
+	return nil
+}
+
+// stop ends listening, which looks at the World's devices.
+func (s *Session) stop() {
+	_ = s.conn.SetReadDeadline(time.Unix(1, 0))
 	s.reading.Wait()
 	if s.giveUp != nil {
 		s.giveUp.Stop()
 	}
-	return nil
+}
+
+// hangUp ends the line. That the server's has ended tells the client that the server keeps nothing for it any more,
+// for which the client waits, no longer than the server may be silent. Its devices are closed by then, since the
+// server may wait for them to answer or to end.
+func (s *Session) hangUp() {
+	if s.world.Dialed() && s.world.Failure(0) == nil && s.conn.SetReadDeadline(time.Now().Add(s.world.settings.silence)) == nil {
+		_, _ = io.Copy(io.Discard, s.conn)
+	}
+	_ = s.conn.Close()
 }
 
 // overLine is an exchange with the other side of a line.

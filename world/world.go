@@ -351,7 +351,12 @@ func (w *World) depart() error {
 	err := errors.Join(w.closeUnshrunk(), w.finalize(), w.departTeams())
 	w.stop()
 	w.aside.end()
-	err = errors.Join(err, w.attached.close(), w.writeAccounts(), w.closeCards(), w.endTrace())
+	err = errors.Join(err, w.attached.close())
+	if w.session != nil {
+		w.session.stop()
+		defer w.session.hangUp()
+	}
+	err = errors.Join(err, w.writeAccounts(), w.closeCards(), w.endTrace())
 	if w.telling != nil {
 		w.telling.Wait()
 	}
