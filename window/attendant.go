@@ -62,7 +62,7 @@ func (a *attendant) Serve(_ *world.Link, m *world.Message, payload []byte) error
 	}
 }
 
-// errStopped is what clients are told when Serve ends.
+// errStopped is why clients are gone when Serve ends.
 var errStopped = errors.New("window: the windows are not served any more")
 
 // run attends to the client until it has left.
@@ -88,7 +88,7 @@ func (a *attendant) run(ctx context.Context) {
 		default:
 			// Another error is what this rank is short of, which it need not be next time.
 			if err := wait.Pause(ctx); err != nil && ctx.Err() != nil {
-				a.session.End(errStopped)
+				a.session.EndInOrder(errStopped)
 				here = false
 			}
 		}

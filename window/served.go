@@ -40,7 +40,7 @@ const MostName = 128
 func (w *Window[T]) As(name string) Served { return Served{name, w.core, w.kind} }
 
 // Serve serves this rank's parts of windows to the clients of a Listener, until ctx ends or the Listener is
-// closed: it then returns nil, when all sessions are ended. Clients attach to windows by their names: see
+// closed: it then returns nil, when all sessions are ended, in which calls of the clients fail by world.ErrLeft. Clients attach to windows by their names: see
 // Attach. What they do counts as what ranks do: a lock excludes ranks and clients alike, and accumulates of both are
 // atomic to each other. This process's calls on the windows go on meanwhile as ever. A client that leaves or
 // dies gives back what it holds, and disturbs nobody.

@@ -232,6 +232,68 @@ func TestAttachCutShort(t *testing.T) {
 	})
 }
 
+// Clients of a Serve that ends in order are told that the server has left, whatever they are in.
+func TestServeEndsInOrder(t *testing.T) {
+	l, err := world.Listen(t.Context(), "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	require.NoError(t, world.Run(t.Context(), 1, func(ctx context.Context, w *world.World) error {
+		for range 10 {
+			win, err := window.Allocate[uint64](ctx, w, 1000, window.Seats(3))
+			require.NoError(t, err)
+			serves, stop := context.WithCancel(ctx)
+			served := make(chan error)
+			go func() { served <- window.Serve(serves, l, win.As("words")) }()
+			attached, ends := make(chan struct{}), make(chan error)
+			for _, call := range []func(there *window.Window[uint64]) error{
+				func(there *window.Window[uint64]) error {
+					return errors.Join(there.UnlockAll(ctx), there.LockAll(ctx))
+				},
+				func(there *window.Window[uint64]) error { return there.Put(make([]uint64, 999), 0, 0) },
+				func(there *window.Window[uint64]) error {
+					return errors.Join(there.Get(make([]uint64, 1), 0, 999), there.Flush(ctx, 0))
+				},
+			} {
+				go func() {
+					c, err := world.Dial(ctx, l.Addr().String())
+					if err != nil {
+						attached <- struct{}{}
+						ends <- err
+						return
+					}
+					there, err := window.Attach[uint64](ctx, c, "words")
+					if err == nil {
+						err = there.LockAll(ctx)
+					}
+					attached <- struct{}{}
+					for err == nil {
+						err = call(there)
+					}
+					_ = there.Close()
+					if failed := c.Close(); failed != nil {
+						err = failed
+					}
+					ends <- err
+				}()
+			}
+			for range 3 {
+				<-attached
+			}
+			stop()
+			for range 3 {
+				err := <-ends
+				var lost *world.PeerError
+				require.ErrorAs(t, err, &lost)
+				require.Zero(t, lost.Rank)
+				require.ErrorIs(t, err, world.ErrLeft)
+			}
+			require.NoError(t, <-served)
+			require.NoError(t, win.Close())
+		}
+		return nil
+	}))
+}
+
 // The World of a window ends while it is served: its clients are told, and nothing touches its memory any more. A client that
 // comes later is refused.
 func TestServedWindowEnds(t *testing.T) {

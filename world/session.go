@@ -33,9 +33,12 @@ const (
 	proofTime = 5 * time.Second
 	// longestText bounds what is exchanged over a line.
 	longestText = 4 << 10
-	// welcome is what the server says when the session begins, bye what a side that leaves says.
+	// welcome is what the server says when the session begins, bye what a side that leaves says, parting
+	// what one that ends the session says, for which it waits endTime for the other to hang up.
 	welcome = 'w'
 	bye     = 'b'
+	parting = 'p'
+	endTime = time.Second
 )
 
 // keyOfNobody stands for no key, which is allowed on loopback addresses only.
@@ -87,6 +90,21 @@ func (s *Session) End(cause error) {
 	_ = s.conn.Close()
 }
 
+// EndInOrder is End that tells the client first, where that hears of it soon: its calls fail by [ErrLeft] then. Begin has
+// been called before.
+func (s *Session) EndInOrder(cause error) {
+	s.saidBye.Store(true)
+	if s.say(parting) == nil {
+		late := time.NewTimer(endTime)
+		defer late.Stop()
+		select {
+		case <-s.left:
+		case <-late.C:
+		}
+	}
+	s.End(cause)
+}
+
 // fail has the other side failed, for this one.
 func (s *Session) fail(cause error) { s.world.roster.fail(1-s.world.rank, cause) }
 
@@ -107,6 +125,9 @@ func (s *Session) listen() {
 	}
 	defer close(s.left)
 	switch {
+	case err == nil && said[0] == parting:
+		s.fail(ErrLeft)
+		_ = s.conn.Close()
 	case s.saidBye.Load():
 		// The other side was sooner done.
 	case err != nil:
