@@ -42,21 +42,25 @@ var flushBehindComplete = worldtest.Register("a flush behind a Complete that rod
 // waited for.
 var refusedBehindRide = worldtest.Register("a flush that rode, and a refusal behind it", func(ctx context.Context, w *world.World) error {
 	win, err := Allocate[int64](ctx, w, 1)
+	if err == nil && w.Rank() == 1 {
+		// Nothing is granted before it has ridden.
+		err = win.Lock(ctx, Exclusive, 1)
+	}
 	if err = errors.Join(err, w.Barrier(ctx)); err != nil {
 		return err
 	}
 	if w.Rank() == 1 {
-		err := w.Barrier(ctx)
+		err := errors.Join(w.Barrier(ctx), win.Unlock(ctx, 1), w.Barrier(ctx))
 		win.server.end()
 		return errors.Join(err, w.Barrier(ctx), w.Barrier(ctx))
 	}
 	err = errors.Join(win.Lock(ctx, Shared, 1), win.Accumulate(Sum, []int64{1}, 1, 0))
 	r, failed := win.RFlush(1)
 	d := win.peers[1].Load().deferred
-	if failed == nil && (r.late == nil || !d.loaded) {
+	if failed == nil && r.late == nil {
 		failed = errors.New("the flush has not ridden")
 	}
-	err = errors.Join(err, failed, d.awaitGrant(ctx), w.Barrier(ctx), w.Barrier(ctx), win.Accumulate(Sum, []int64{1}, 1, 0))
+	err = errors.Join(err, failed, w.Barrier(ctx), d.awaitGrant(ctx), w.Barrier(ctx), w.Barrier(ctx), win.Accumulate(Sum, []int64{1}, 1, 0))
 	// It is served, and what was refused has come.
 	behind, failed := win.RFlush(1)
 	err = errors.Join(err, failed, d.link.Reach(ctx, behind.mark, 1<<30), r.Wait(ctx))
