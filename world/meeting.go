@@ -217,6 +217,9 @@ func (m *Meeting) block(op string, rank int) (*meetingBlock, error) {
 
 // blockIn is block for a call that waits.
 func (m *Meeting) blockIn(ctx context.Context, op string, rank int) (*meetingBlock, error) {
+	if b := m.blocks[rank].Load(); b != nil {
+		return b, nil
+	}
 	if err := m.world.approach(ctx, op, rank, func() error { return m.failure(op) }); err != nil {
 		return nil, err
 	}
