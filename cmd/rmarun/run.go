@@ -200,6 +200,10 @@ func (j *job) stop() {
 		return
 	}
 	j.stopping = true
+	if j.grace != nil {
+		// A signal that is to end them has been forwarded.
+		return
+	}
 	j.signal(syscall.SIGTERM)
 	j.grace = time.After(j.options.grace)
 }
