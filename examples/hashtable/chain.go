@@ -44,11 +44,15 @@ func class(words int) int {
 	return 8 + (shift-1)*4 + (words-1)>>shift - 4
 }
 
+// keptPart is that of an owner's record space all ranks together keep one word in so many of a length, at most: about what waits in
+// their bags at a time (setBags), for which it makes up.
+const keptPart = 16
+
 // share gives the owners what this rank has too much of. What no list is given stays here.
 func (t *Table) share(ctx context.Context) error {
 	for owner := range t.spaces {
 		space := &t.spaces[owner]
-		for words, places := range space.surplus(t.recordWords / (64 * t.size)) {
+		for words, places := range space.surplus(t.recordWords / (keptPart * t.size)) {
 			left, err := t.push(ctx, owner, words, places)
 			for _, place := range left {
 				space.give(piece{int(place), words})

@@ -29,11 +29,11 @@ type space struct {
 type piece struct{ place, words int }
 
 // A pile has pieces of one length. used counts those of this length that were used since it was looked at, wherever they
-// came from.
+// came from, and before has that of the time before.
 type pile struct {
-	words  int
-	used   int
-	places []int
+	words        int
+	used, before int
+	places       []int
 }
 
 // pile is that of a length.
@@ -98,15 +98,16 @@ func (s *space) give(p piece) {
 }
 
 // surplus takes away what this rank is not likely to need of the spare pieces, by their lengths: it keeps twice as
-// many of a length as it has used since the last time, and a few, but not more of a length than have most words.
+// many of a length as it has used since the last time or between the two before, and a few, but not more of a length than have most
+// words. Two bags may come free one right after the other: that nothing was used in between tells nothing.
 func (s *space) surplus(most int) map[int][]uint32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var surplus map[int][]uint32
 	for i := range s.spare {
 		p := &s.spare[i]
-		keep := min(2*p.used, most/p.words) + alwaysKept
-		p.used = 0
+		keep := min(2*max(p.used, p.before), most/p.words) + alwaysKept
+		p.used, p.before = 0, p.used
 		if len(p.places) <= keep {
 			continue
 		}
