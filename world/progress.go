@@ -1,6 +1,7 @@
 package world
 
 import (
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -170,6 +171,9 @@ func (w *World) retry() {
 // calmAfter the driver stands back for a shortestStandBack wherever others have polled at all since it
 // last looked. Who waits for an answer meanwhile waits a few times that long at most: until the driver has
 // seen that nobody polls any more. By then somebody has missed it, and it stands back no more.
+//
+// Where the program has one processor (GOMAXPROCS) it does stand back, missed or not: a goroutine that sleeps in a system call
+// keeps that processor until the runtime looks for it, after 20 us to 10 ms, and the rank, which calls often, is what waits.
 const (
 	shortestStandBack = time.Millisecond
 	longestStandBack  = 8 * time.Millisecond
@@ -237,12 +241,12 @@ func (d *demand) look(w *World) {
 	}
 }
 
-// calm tells whether the driver may stand back from a rank that calls often: nobody has missed it lately, and neither
-// does output wait for room, nor anything to be tried again.
+// calm tells whether the driver may stand back from a rank that calls often: nobody has missed it lately, or it would take the only
+// processor from that rank; and neither does output wait for room, nor anything to be tried again.
 func (w *World) calm() bool {
 	c := w.cards[networkCard]
 	return c != nil && !w.settings.eager && !(c.server != nil && c.server.Pending()) && !w.retrying.Load() &&
-		w.Now()-time.Duration(w.demand.last.Load()) >= calmAfter
+		(runtime.GOMAXPROCS(0) == 1 || w.Now()-time.Duration(w.demand.last.Load()) >= calmAfter)
 }
 
 // attended counts a time between two polls, in which others had the processor, as the
