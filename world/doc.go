@@ -58,7 +58,7 @@
 //
 // All protocol work is in [World.Poll]. A caller that waits drives it: it looks a
 // bounded number of times, yields, then sleeps on the device's channel. With more
-// ranks on the machine than cores it yields at once. Where ranks are reached over links
+// ranks than cores, of those that they are bound to, it yields at once. Where ranks are reached over links
 // a goroutine, the driver, makes progress while nobody waits, so that a program that
 // computes holds up nobody. While a call waits and polls it stands back: two sleepers on one network
 // would wake each other's threads, and 32 processes on two cores take tens of milliseconds

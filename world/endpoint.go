@@ -52,7 +52,7 @@ type endpoint struct {
 	vigil   *vigil
 	// vigilRank is this rank in the job that began, before any Shrink.
 	vigilRank int
-	// crowded: more ranks on this machine than cores. rooted: on any of the
+	// crowded: more ranks share this one's cores than these are. rooted: on any of the
 	// job's machines, so that all meet at the root.
 	crowded, rooted bool
 	spinRounds      int

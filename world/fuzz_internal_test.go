@@ -16,9 +16,9 @@ import (
 
 // What an exchange gives in the place of an introduction is one, or an error.
 func FuzzIntroduction(f *testing.F) {
-	f.Add((&introduction{rank: 1, size: 2, device: "tcp", machine: "linux/1", net: "net:[1]", host: "linux/1/net:[1]/pid:[1]/a", cores: 4, ways: ways{Long, true, true, false}}).text())
+	f.Add((&introduction{rank: 1, size: 2, device: "tcp", machine: "linux/1", net: "net:[1]", host: "linux/1/net:[1]/pid:[1]/a", cores: 4, bound: "0-3", ways: ways{Long, true, true, false}}).text())
 	f.Add((&introduction{rank: 0, size: 2, machine: "m", cores: 1, key: "00ff"}).text())
-	for _, text := range []string{"", "rma6", "rma1;0;;;;;1;", "rma6;0;2;;;;;0;false;0;false;false;false;", "rma6;-1;2;;;;;1;false;0;false;false;false;", "rma6;x;2;;;;;1;false;0;false;false;false;", "rma6;1;x;;;;;1;false;0;false;false;false;", "rma6;1;3;;;;;1;false;0;false;false;false;", "rma6;0;2;;;;;1;false;4;x;true;true;", "declined;x"} {
+	for _, text := range []string{"", "rma7", "rma1;0;;;;;1;", "rma7;0;2;;;;;0;false;0;false;false;false;;", "rma7;-1;2;;;;;1;false;0;false;false;false;;", "rma7;x;2;;;;;1;false;0;false;false;false;;", "rma7;1;x;;;;;1;false;0;false;false;false;;", "rma7;1;3;;;;;1;false;0;false;false;false;;", "rma7;0;2;;;;;1;false;4;x;true;true;;", "declined;x"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/ibv"
 	"github.com/onesided/rma/verbs/shm"
@@ -26,7 +28,10 @@ type introduction struct {
 	// host what ranks must have in common to share memory: empty for a rank that
 	// shares none.
 	machine, net, host string
-	cores              int
+	// cores is how many this rank may use; bound is the same for ranks that may use the same ones, as launchers bind
+	// ranks to some of a machine's.
+	cores int
+	bound string
 	// rdma tells that the rank has an RDMA card.
 	rdma bool
 	// ways are those of its collectives.
@@ -35,11 +40,11 @@ type introduction struct {
 	key string
 }
 
-const introductionVersion = "rma6"
+const introductionVersion = "rma7"
 
 func (i *introduction) text() string {
 	return strings.Join([]string{introductionVersion, strconv.Itoa(i.rank), strconv.Itoa(i.size), i.device, i.machine, i.net, i.host, strconv.Itoa(i.cores), strconv.FormatBool(i.rdma),
-		strconv.Itoa(int(i.ways.algorithm)), strconv.FormatBool(i.ways.unpiped), strconv.FormatBool(i.ways.unnoted), strconv.FormatBool(i.ways.unstaged), i.key}, ";")
+		strconv.Itoa(int(i.ways.algorithm)), strconv.FormatBool(i.ways.unpiped), strconv.FormatBool(i.ways.unnoted), strconv.FormatBool(i.ways.unstaged), i.key, i.bound}, ";")
 }
 
 func parseIntroduction(text string) (introduction, error) {
@@ -47,10 +52,10 @@ func parseIntroduction(text string) (introduction, error) {
 	if fields[0] != introductionVersion {
 		return introduction{}, fmt.Errorf("%w: %.80q is not of version %s: all ranks must run the same version", errContact, text, introductionVersion)
 	}
-	if len(fields) != 14 {
+	if len(fields) != 15 {
 		return introduction{}, fmt.Errorf("%w of %d fields: %.80q", errContact, len(fields), text)
 	}
-	i := introduction{device: fields[3], machine: fields[4], net: fields[5], host: fields[6], key: fields[13]}
+	i := introduction{device: fields[3], machine: fields[4], net: fields[5], host: fields[6], key: fields[13], bound: fields[14]}
 	var err error
 	if i.rank, err = strconv.Atoi(fields[1]); err != nil {
 		return introduction{}, fmt.Errorf("%w: rank %q", errContact, fields[1])
@@ -78,7 +83,7 @@ func parseIntroduction(text string) (introduction, error) {
 // introduce tells of this rank, and opens its device for shared memory if it can be
 // wanted.
 func introduce(rank, size int, s settings) (introduction, verbs.Device, error) {
-	me := introduction{rank: rank, size: size, device: s.device, cores: s.cores, ways: s.ways}
+	me := introduction{rank: rank, size: size, device: s.device, cores: s.cores, bound: allowed(), ways: s.ways}
 	me.machine, me.net, me.host = whereabouts(s.host)
 	if rank == 0 {
 		key := s.key
@@ -262,6 +267,14 @@ func whereabouts(override string) (machine, net, host string) {
 	}
 	net = space("net")
 	return machine, net, strings.Join([]string{machine, net, space("pid"), clean(override)}, "/")
+}
+
+// allowed stands for the cores that this process may use, if the system tells.
+func allowed() string {
+	status, _ := os.ReadFile("/proc/self/status")
+	_, rest, _ := strings.Cut(string(status), "\nCpus_allowed_list:")
+	list, _, _ := strings.Cut(rest, "\n")
+	return strconv.FormatUint(xxhash.Sum64String(strings.TrimSpace(list)), 36)
 }
 
 // clean makes text printable and free of what separates fields.

@@ -2,6 +2,7 @@ package world
 
 import (
 	"crypto/tls"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,6 +34,35 @@ func TestRDMAOptions(t *testing.T) {
 	s, err = newSettings([]Option{WithRDMA(func(o *ibv.Options) { o.OnDemand, o.MTU = true, 1024 })})
 	require.NoError(t, err)
 	require.Equal(t, ibv.Options{Device: "mlx5_7:2", GID: "3", OnDemand: true, MTU: 1024}, s.rdmaOptions())
+}
+
+// Ranks are more than cores only where they share them.
+func TestBound(t *testing.T) {
+	rank := func(machine, bound string, cores int) introduction {
+		return introduction{machine: machine, bound: bound, cores: cores}
+	}
+	for _, c := range []struct {
+		name  string
+		ranks []introduction
+		want  []bool
+	}{
+		{"two ranks on all of two cores", []introduction{rank("a", "x", 2), rank("a", "x", 2)}, []bool{false, false}},
+		{"a core each", []introduction{rank("a", "x", 1), rank("a", "y", 1)}, []bool{false, false}},
+		{"both on one core", []introduction{rank("a", "x", 1), rank("a", "x", 1)}, []bool{true, true}},
+		{"two of three on one core", []introduction{rank("a", "x", 1), rank("a", "y", 1), rank("a", "x", 1)}, []bool{true, false, true}},
+		{"one core of each machine", []introduction{rank("a", "x", 1), rank("b", "x", 1)}, []bool{false, false}},
+		{"a machine that does not tell", []introduction{rank("a", "", 1), rank("a", "", 1)}, []bool{true, true}},
+	} {
+		found := contact{addresses: [cardKinds]string{sharedCard: "shm"}}
+		j, err := newJob(c.ranks, slices.Repeat([]string{found.text()}, len(c.ranks)))
+		require.NoError(t, err, c.name)
+		crowded := make([]bool, len(c.ranks))
+		for i := range crowded {
+			crowded[i] = j.crowds(i)
+		}
+		require.Equal(t, c.want, crowded, c.name)
+		require.Equal(t, slices.Contains(c.want, true), j.rooted, c.name)
+	}
 }
 
 func TestNetworkOfRanks(t *testing.T) {

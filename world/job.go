@@ -11,15 +11,19 @@ type job struct {
 	ranks    []introduction
 	contacts []contact
 	hosts    hosts
-	// count is how many ranks each machine runs; rooted tells that it is more than a machine
-	// has cores.
-	count  map[string]int
+	// count is how many ranks share some cores of a machine; rooted tells that these are less anywhere.
+	count  map[cores]int
 	rooted bool
 }
 
+// cores are those of a machine that ranks are bound to, or all.
+type cores struct{ machine, bound string }
+
+func (i *introduction) place() cores { return cores{i.machine, i.bound} }
+
 // newJob is the job of ranks that have introduced themselves and told where they are found.
 func newJob(ranks []introduction, texts []string) (*job, error) {
-	j := &job{ranks: ranks, contacts: make([]contact, len(texts)), count: make(map[string]int)}
+	j := &job{ranks: ranks, contacts: make([]contact, len(texts)), count: make(map[cores]int)}
 	for rank, text := range texts {
 		var err error
 		if j.contacts[rank], err = parseContact(text); err != nil {
@@ -28,7 +32,7 @@ func newJob(ranks []introduction, texts []string) (*job, error) {
 	}
 	j.hosts = hostsOf(j.contacts, ranks)
 	for i := range ranks {
-		j.count[ranks[i].machine]++
+		j.count[ranks[i].place()]++
 	}
 	for i := range ranks {
 		j.rooted = j.rooted || j.crowds(i)
@@ -36,8 +40,8 @@ func newJob(ranks []introduction, texts []string) (*job, error) {
 	return j, nil
 }
 
-// crowds tells whether more ranks run on the machine of one than it has cores.
-func (j *job) crowds(rank int) bool { return j.count[j.ranks[rank].machine] > j.ranks[rank].cores }
+// crowds tells whether more ranks share the cores of one than these are.
+func (j *job) crowds(rank int) bool { return j.count[j.ranks[rank].place()] > j.ranks[rank].cores }
 
 // kindTo is the kind of card over which this rank reaches another: memory that is shared
 // with those on its host, the network to others.

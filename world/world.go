@@ -158,7 +158,7 @@ func (w *World) Size() int { return w.size }
 // Device is the card that window memory comes from.
 func (w *World) Device() verbs.Device { return w.home.device }
 
-// Crowded tells that the machine runs more ranks of this job than it has cores, so
+// Crowded tells that this rank shares its cores with more ranks of this job than these are, so
 // that nobody should wait by spinning.
 func (w *World) Crowded() bool { return w.crowded }
 
