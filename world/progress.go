@@ -174,6 +174,8 @@ func (w *World) retry() {
 //
 // Where the program has one processor (GOMAXPROCS) it does stand back, missed or not: a goroutine that sleeps in a system call
 // keeps that processor until the runtime looks for it, after 20 us to 10 ms, and the rank, which calls often, is what waits.
+// Behind what is found, and then every 10 ms, when the runtime interrupts a rank that computes, it sleeps only for so long
+// as there is little to lose, unless nobody else has something to do.
 const (
 	shortestStandBack = time.Millisecond
 	longestStandBack  = 8 * time.Millisecond
@@ -310,7 +312,11 @@ func (w *World) drive() {
 				if w.retrying.Load() {
 					limit = min(limit, longestRetry)
 				}
-				channel.Sleep(ticket, limit)
+				if limit > 2*shortestRetry && runtime.GOMAXPROCS(0) == 1 && w.othersRun() {
+					limit = shortestRetry
+				} else {
+					channel.Sleep(ticket, limit)
+				}
 			} else {
 				limit = shortestRetry
 			}
@@ -350,6 +356,13 @@ func (w *World) nap(timer *time.Timer, standBack time.Duration, others *attendan
 	case <-timer.C:
 		return false
 	}
+}
+
+// othersRun lets other goroutines of this process have the processor, and tells whether one has taken it.
+func (w *World) othersRun() bool {
+	begun := w.Now()
+	runtime.Gosched()
+	return w.Now()-begun > shortestRetry
 }
 
 // network is the device that the driver sleeps on.
