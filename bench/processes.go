@@ -140,6 +140,7 @@ func (c *crew) start(cmd *exec.Cmd, rank int, report func(result) error) error {
 	output := new(tail)
 	cmd.ExtraFiles = []*os.File{link}
 	cmd.Env = append(withoutLauncher(os.Environ()), environment...)
+	cmd.Env = append(cmd.Env, pmi.Share(c.ranks)...)
 	cmd.Stderr = output
 	cmd.WaitDelay = patience
 	dieWithParent(cmd)

@@ -22,7 +22,8 @@ flags:
 
 const usageEnd = `
 environment of each rank: PMI_FD, PMI_RANK (0 to N-1), PMI_SIZE (N),
-  MPI_LOCALRANKID, MPI_LOCALNRANKS, and what -env adds.
+  MPI_LOCALRANKID, MPI_LOCALNRANKS, GOMAXPROCS if it is not set (the cores by N, at
+  least 1), and what -env adds.
 
 exit status: the first failed rank's, 128 + number if a signal ended it; the first
   abort's, which is not 0; 1 if the job could not be started or its output not be
@@ -31,7 +32,7 @@ exit status: the first failed rank's, 128 + number if a signal ended it; the fir
 
 examples:
   rmarun -n 4 ./examples/wordcount -verify /usr/share/doc
-  rmarun -n 2 -label -env GOMAXPROCS=1 ./myprogram
+  rmarun -n 2 -label -env GOMAXPROCS=4 ./myprogram
 `
 
 // maxRanks bounds -n: more processes than this are a mistake.

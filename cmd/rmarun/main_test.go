@@ -169,6 +169,27 @@ func TestEnvironmentAndArguments(t *testing.T) {
 	require.Equal(t, "-n|7|--|x y\n", stdout)
 }
 
+// Ranks have the processors once, unless somebody says how many each has.
+func TestProcessors(t *testing.T) {
+	processors := func(variable string, arguments ...string) string {
+		c := rmarun(t, "processors", append(arguments, "SELF")...)
+		c.Env = append(c.Env, variable)
+		output, err := c.Output()
+		require.NoError(t, err)
+		return string(output)
+	}
+	mine, err := strconv.Atoi(strings.TrimSpace(processors("GOMAXPROCS=", "-n", "1")))
+	require.NoError(t, err)
+	require.True(t, mine >= 1 && mine <= runtime.NumCPU(), "%d of %d", mine, runtime.NumCPU())
+	part := strconv.Itoa(max(1, mine/2)) + "\n"
+	require.Equal(t, part+part, processors("GOMAXPROCS=", "-n", "2"))
+	require.Equal(t, "1\n1\n1\n", processors("GOMAXPROCS=", "-n", "3", "-env", "GOMAXPROCS=1"))
+	require.Equal(t, "3\n3\n", processors("GOMAXPROCS=3", "-n", "2"))
+	require.Equal(t, "5\n", processors("GOMAXPROCS=3", "-n", "1", "-env", "GOMAXPROCS=5"))
+	ranks := 2 * runtime.NumCPU()
+	require.Equal(t, strings.Repeat("1\n", ranks), processors("GOMAXPROCS=", "-n", strconv.Itoa(ranks)))
+}
+
 // A rank has its input, output and error, and its manager, beside what this process
 // was given by the one that started it.
 func TestFiles(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -122,6 +123,7 @@ var roles = map[string]func(rank, argument string){
 	"environment": func(rank, _ string) {
 		fmt.Printf("%s %s %s %s\n", rank, os.Getenv("PMI_SIZE"), os.Getenv("FIRST"), os.Getenv("SECOND"))
 	},
+	"processors": func(string, string) { fmt.Println(runtime.GOMAXPROCS(0)) },
 	// files prints which pipes and sockets the rank has.
 	"files": func(string, string) {
 		entries, _ := os.ReadDir("/proc/self/fd")

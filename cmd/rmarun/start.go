@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"runtime"
 	"time"
+
+	"github.com/onesided/rma/world/pmi"
 )
 
 // managerFile is the descriptor at which a rank finds its manager.
@@ -43,6 +45,7 @@ func (j *job) startRank(program string, number int) (*rank, error) {
 	defer manager.Close()
 	r := &rank{number: number, cmd: exec.Command(program, j.options.arguments...)}
 	r.cmd.Env = append(os.Environ(), environment...)
+	r.cmd.Env = append(r.cmd.Env, pmi.Share(j.options.ranks)...)
 	r.cmd.Env = append(r.cmd.Env, fmt.Sprintf("MPI_LOCALRANKID=%d", number), fmt.Sprintf("MPI_LOCALNRANKS=%d", j.options.ranks))
 	r.cmd.Env = append(r.cmd.Env, j.options.environment...)
 	r.cmd.ExtraFiles = []*os.File{manager}
