@@ -32,6 +32,8 @@
 // *_rate and *_target_cpu, and ranks in barrier_lat, *_scale, create_time and idle_cpu; and with
 // value in us, ns, MB/s (10^6), Mop/s (10^6) or percent of a core.
 //
+// The processes of a job have the cores once, as rmarun's do: each has its part as GOMAXPROCS, 1 at least, unless that is set.
+//
 // Some cases time differently. In passive_put_lat rank 1 computes for a second and
 // calls nothing, rank 0 meanwhile times each put with its flush, and the median of a
 // loop counts: who needs the target's calls shows the rest of that second. socket_lat

@@ -101,8 +101,12 @@ func (s *server) takeShared(origin int) bool {
 func (s *server) takeExclusive(w *wish) bool {
 	host, control := s.core.host, &s.core.own.control
 	if !w.taken {
+		turn := host.turns.ends.Load()
 		if s.liveHolder() != 0 {
-			host.turns.end()
+			if turn != 0 {
+				// One of those whose turn it was has taken the lock.
+				host.turns.ends.CompareAndSwap(turn, 0)
+			}
 			return false
 		}
 		if host.mappersFirst() || !control.exclusive().CompareAndSwap(0, uint32(s.holder(w.from.Rank()))+1) {

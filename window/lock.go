@@ -120,7 +120,7 @@ func (c *core) ringWaiters(p *peer) {
 		return
 	}
 	for origin := range c.size {
-		if p.control.pair(origin, waitingAt).Load() != 0 {
+		if p.control.pair(origin, waitingAt).Load()&^closedMark != 0 {
 			c.world.Ring(origin)
 		}
 	}
@@ -144,6 +144,10 @@ func (c *core) awaitUnlocked(ctx context.Context, call string, kind LockKind, ta
 			way.taken(p)
 		} else if kind == Shared || !way.first(c, target, p) {
 			return nil
+		}
+		if way.since != 0 {
+			// Nobody tells when it has waited long enough.
+			wait.Brief()
 		}
 		if err := wait.Lost(call, target); err != nil {
 			return err

@@ -14,7 +14,7 @@ import (
 // closedMark is set in the word of ranks that wait for a lock, where the rank has closed the window.
 const closedMark = 1 << 31
 
-// partingPatience is how long a process is waited for that this rank has never met, before others are told: one that is stopped
+// partingPatience is how long processes are waited for that this rank has never met, before it goes on: one that is stopped
 // does not answer.
 const partingPatience = 100 * time.Millisecond
 
@@ -22,6 +22,7 @@ const partingPatience = 100 * time.Millisecond
 func (c *core) tellParting() {
 	ctx, cancel := context.WithTimeout(context.Background(), partingPatience)
 	defer cancel()
+	var strangers []int
 	for rank := range c.size {
 		if rank == c.rank || c.world.Gone(rank) {
 			continue
@@ -33,14 +34,26 @@ func (c *core) tellParting() {
 			}
 			continue
 		}
-		if c.world.Approach(ctx, "window.Close", rank) != nil {
+		if !c.world.Acquainted(rank) {
+			// All are asked before the first is waited for.
+			strangers = append(strangers, rank)
 			continue
 		}
-		if p, err := c.peer(rank); err == nil {
-			c.world.BeforeTelling()
-			p.control.pair(c.rank, waitingAt).Or(closedMark)
-			p.neighbor.Ring()
+		c.markParting(rank)
+	}
+	for _, rank := range strangers {
+		if c.world.Approach(ctx, "window.Close", rank) == nil {
+			c.markParting(rank)
 		}
+	}
+}
+
+// markParting tells a rank that this one maps.
+func (c *core) markParting(rank int) {
+	if p, err := c.peer(rank); err == nil {
+		c.world.BeforeTelling()
+		p.control.pair(c.rank, waitingAt).Or(closedMark)
+		p.neighbor.Ring()
 	}
 }
 

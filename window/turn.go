@@ -96,7 +96,7 @@ func (c *core) mappersFirst() bool {
 	}
 	if c.own.control.turn().Load() != mappersTurn {
 		// One of them has taken the lock and given it back.
-		t.end()
+		t.ends.CompareAndSwap(ends, 0)
 		return false
 	}
 	t.mu.Lock()
@@ -120,13 +120,6 @@ func (c *core) mappersFirst() bool {
 	}
 	t.ends.CompareAndSwap(ends, 0)
 	return false
-}
-
-// end ends the turn, when one of them has taken the lock.
-func (t *mappersTurns) end() {
-	if t.ends.Load() != 0 {
-		t.ends.Store(0)
-	}
 }
 
 // claim shows to those that map the lock how many wait for it whom this server has to grant it.

@@ -16,8 +16,9 @@ import (
 
 // An acquaintance is that of this rank with a process.
 type acquaintance struct {
-	// begun tells that a goroutine asks for it, refused that the last one found that it cannot be.
-	begun, refused atomic.Bool
+	// begun tells that a goroutine asks for it, refused that the last one found that it cannot be. ring has it wake
+	// the process once they are.
+	begun, refused, ring atomic.Bool
 	// again is from when on another may ask, on the clock of the World.
 	again atomic.Int64
 }
@@ -29,17 +30,45 @@ const askApart = 100 * time.Millisecond
 type aside struct {
 	mu      sync.Mutex
 	over    bool
-	running sync.WaitGroup
+	running int
+	// idle is made when one begins, and closed when the last has ended.
+	idle chan struct{}
 }
 
 // start has f called by one of them, unless the World is at its end.
 func (a *aside) start(f func()) (started bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.over {
-		a.running.Go(f)
+	if a.over {
+		return false
 	}
-	return !a.over
+	if a.running == 0 {
+		a.idle = make(chan struct{})
+	}
+	a.running++
+	go func() {
+		defer a.ended()
+		f()
+	}()
+	return true
+}
+
+func (a *aside) ended() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.running--; a.running == 0 {
+		close(a.idle)
+	}
+}
+
+// wait returns when there were none.
+func (a *aside) wait() {
+	a.mu.Lock()
+	running, idle := a.running, a.idle
+	a.mu.Unlock()
+	if running > 0 {
+		<-idle
+	}
 }
 
 // end returns when there are none any more.
@@ -47,7 +76,7 @@ func (a *aside) end() {
 	a.mu.Lock()
 	a.over = true
 	a.mu.Unlock()
-	a.running.Wait()
+	a.wait()
 }
 
 // stranger tells whether a rank is a process that shares memory with this one, and was never met.
@@ -58,9 +87,9 @@ func (w *World) stranger(rank int) bool {
 	return rank != w.rank && w.apart && w.maps(rank) && w.neighbors[rank].Load() == nil
 }
 
-// acquainted tells whether this rank can look at the memory of another that it maps, or that does not come into question. If not
+// Acquainted tells whether this rank can look at the memory of another that it maps, or that does not come into question. If not
 // it will, once that has answered: the next look finds it.
-func (w *World) acquainted(rank int) bool {
+func (w *World) Acquainted(rank int) bool {
 	if !w.stranger(rank) {
 		return true
 	}
@@ -74,7 +103,10 @@ func (w *World) acquainted(rank int) bool {
 	a.again.Store(now + int64(askApart))
 	started := w.aside.start(func() {
 		defer w.channel.Ring()
-		_, err := w.Neighbor(rank)
+		n, err := w.Neighbor(rank)
+		if err == nil && a.ring.Swap(false) {
+			n.Ring()
+		}
 		a.refused.Store(err != nil && !errors.Is(err, os.ErrDeadlineExceeded))
 		a.begun.Store(false)
 	})
@@ -84,10 +116,33 @@ func (w *World) acquainted(rank int) bool {
 	return false
 }
 
+// Ring wakes a rank that may sleep; see verbs.Neighbor.Ring. A process that was never met it wakes when that has answered, for which
+// it does not wait.
+func (w *World) Ring(rank int) {
+	if n := w.neighbors[rank].Load(); n != nil {
+		(*n).Ring()
+		return
+	}
+	if w.stranger(rank) && !w.closed.Load() {
+		job, number := w.root, rank
+		if w != job {
+			number = w.inJob[rank]
+		}
+		job.acquaintances[number].ring.Store(true)
+		if !w.Acquainted(rank) {
+			// Who asks sees the mark when they have met, which was after this look.
+			return
+		}
+	}
+	if n, err := w.Neighbor(rank); err == nil {
+		n.Ring()
+	}
+}
+
 // approachable tells whether to map memory of a rank waits for nobody: they are acquainted, or cannot be, and why
 // is found at once.
 func (w *World) approachable(rank int) bool {
-	if w.acquainted(rank) {
+	if w.Acquainted(rank) {
 		return true
 	}
 	if w != w.root {

@@ -42,14 +42,14 @@ func TestRefusedAcquaintance(t *testing.T) {
 		m := &refusingMapper{Mapper: w.home.mapper, refused: w.addressOf(1)}
 		w.Exclude(func() { w.home.mapper, w.apart = m, true })
 		defer w.Exclude(func() {
-			w.aside.running.Wait()
+			w.aside.wait()
 			w.home.mapper, w.apart = m.Mapper, false
 		})
 		wait := w.NewWaiter()
 		defer wait.Finish()
 		const looked = 3 * askApart
 		for begun := time.Now(); time.Since(begun) < looked; {
-			if w.acquainted(1) {
+			if w.Acquainted(1) {
 				return errors.New("acquainted")
 			}
 			_ = wait.Pause(ctx)
@@ -62,5 +62,58 @@ func TestRefusedAcquaintance(t *testing.T) {
 			t.Errorf("error of Barrier is %v, want %v", err, errNoMapping)
 		}
 		return nil
+	}))
+}
+
+// slowMapper has a process answer late.
+type slowMapper struct {
+	verbs.Mapper
+	answer chan struct{}
+	rings  atomic.Int64
+}
+
+func (m *slowMapper) Neighbor(address string) (verbs.Neighbor, error) {
+	<-m.answer
+	n, err := m.Mapper.Neighbor(address)
+	return countedRings{n, &m.rings}, err
+}
+
+type countedRings struct {
+	verbs.Neighbor
+	rings *atomic.Int64
+}
+
+func (n countedRings) Ring() {
+	n.rings.Add(1)
+	n.Neighbor.Ring()
+}
+
+// Who rings a process that was never met does not wait for its answer. It is rung when that comes, and at once from then on.
+func TestRingOfAStranger(t *testing.T) {
+	done := make(chan struct{})
+	require.NoError(t, Run(t.Context(), 2, func(ctx context.Context, w *World) error {
+		if w.rank == 1 {
+			<-done
+			return nil
+		}
+		defer close(done)
+		m := &slowMapper{Mapper: w.home.mapper, answer: make(chan struct{})}
+		w.Exclude(func() { w.home.mapper, w.apart = m, true })
+		defer w.Exclude(func() {
+			w.aside.wait()
+			w.home.mapper, w.apart = m.Mapper, false
+		})
+		w.Ring(1)
+		w.Ring(1)
+		if w.Acquainted(1) || m.rings.Load() != 0 {
+			t.Errorf("acquainted without an answer, %d rings", m.rings.Load())
+		}
+		close(m.answer)
+		err := until(ctx, w, "they are acquainted", func() bool { return w.Acquainted(1) && m.rings.Load() == 1 })
+		w.Ring(1)
+		if m.rings.Load() != 2 {
+			t.Errorf("%d rings, want 2", m.rings.Load())
+		}
+		return err
 	}))
 }

@@ -63,8 +63,8 @@
 // computes holds up nobody. While a call waits and polls it stands back: two sleepers on one network
 // would wake each other's threads, and 32 processes on two cores take tens of milliseconds
 // for a barrier that takes one. It also stands back, by a few milliseconds at most, from a program that computes and calls
-// by turns, as long as no other rank waits for it in between, or where GOMAXPROCS is 1 ([WithStandBack]). With one
-// processor a rank that computes without a call is interrupted for others every 10 ms, and with two at once; where ranks
+// by turns, as long as no other rank waits for it in between ([WithStandBack]). Where GOMAXPROCS is 1 it always does, and a rank
+// that computes without a call is interrupted for others every 10 to 20 ms, not at once as with two; where ranks
 // take all cores of the machine and call often, one each is less trouble for each other.
 //
 // A card that writes into the memory of others by itself brings short messages so, which whoever

@@ -90,7 +90,7 @@ func (r *record) load(number uint32) (s signature, state recordState) {
 // compare is an error if rank is known to have called something else than mine. It tells whether rank is
 // known to have done its part of that call, whatever it was.
 func (w *World) compare(op string, rank int, mine *signature) (ahead bool, err error) {
-	if !w.acquainted(rank) {
+	if !w.Acquainted(rank) {
 		return false, nil
 	}
 	s, state := w.recordOf(rank, mine.number)
@@ -111,7 +111,7 @@ func (w *World) compareAll(op string, mine *signature) error {
 	asked := w.askRecords(mine.number)
 	for rank := range w.size {
 		s, known := asked[rank]
-		if w.Mapped(rank) && w.acquainted(rank) {
+		if w.Mapped(rank) && w.Acquainted(rank) {
 			var state recordState
 			s, state = w.recordOf(rank, mine.number)
 			known = state == recordHeld

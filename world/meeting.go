@@ -370,7 +370,7 @@ func (m *Meeting) failure(op string) error {
 // when all has been quiet.
 func (m *Meeting) vain(op string, word *atomic.Uint32, number uint32, from int, wait *Waiter) error {
 	w := m.world
-	if from >= 0 && !w.acquainted(from) {
+	if from >= 0 && !w.Acquainted(from) {
 		return nil
 	}
 	if from == parent(0) && reached(m.own.passed(), number) {
@@ -484,7 +484,7 @@ func (m *Meeting) releaseRoot(ctx context.Context, op string, root *meetingBlock
 	w, mapped := m.world, true
 	child, to := w.children(0)
 	for rank := child; rank < to && mapped; rank++ {
-		if mapped = w.Mapped(rank) && w.acquainted(rank); mapped {
+		if mapped = w.Mapped(rank) && w.Acquainted(rank); mapped {
 			_, err := m.block(op, rank)
 			mapped = err == nil
 		}

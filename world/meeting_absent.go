@@ -79,13 +79,13 @@ func (m *Meeting) absent(number uint32, from int, quiet bool) (rank int, ok bool
 	}
 	switch {
 	case m.tally.used.Load():
-		if mates := m.world.mates(); len(mates) == 1 || !m.world.acquainted(mates[0]) {
+		if mates := m.world.mates(); len(mates) == 1 || !m.world.Acquainted(mates[0]) {
 			return 0, false
 		}
 		if lead, err := m.leader(context.Background(), "Tally"); err == nil {
 			return m.missed(lead.absent(), number)
 		}
-	case quiet && from >= 0 && m.world.Mapped(from) && m.world.acquainted(from):
+	case quiet && from >= 0 && m.world.Mapped(from) && m.world.Acquainted(from):
 		if _, some := m.world.barrier.left(-1); !some && m.world.Mapped(0) {
 			return 0, false
 		}
@@ -133,7 +133,7 @@ func (m *Meeting) GiveUp(number uint32, leaver int, tallied bool) {
 // would have told in a round.
 func (m *Meeting) giveUpTally(last uint32, leaver int) {
 	w := m.world
-	if mates := w.mates(); len(mates) > 1 && w.acquainted(mates[0]) {
+	if mates := w.mates(); len(mates) > 1 && w.Acquainted(mates[0]) {
 		if lead, err := m.leader(context.Background(), "Tally"); err == nil && missing(lead.absent(), last, leaver) {
 			for _, mate := range mates {
 				if mate != w.rank {

@@ -44,7 +44,7 @@ func (m *Meeting) left(rank int) (int, bool) {
 	case rank >= 0 && !m.world.Mapped(rank):
 		m.world.attend(rank)
 		return rank, m.world.parted[rank].Load()
-	case rank < 0 && !m.world.Mapped(0), !m.world.acquainted(max(rank, 0)):
+	case rank < 0 && !m.world.Mapped(0), !m.world.Acquainted(max(rank, 0)):
 		return 0, false
 	case rank < 0:
 		root, err := m.block("Close", 0)
@@ -76,7 +76,7 @@ func (m *Meeting) absentee(number uint32) (leaver int, ok bool) {
 		return 0, false
 	}
 	for rank := range w.size {
-		if !w.acquainted(rank) {
+		if !w.Acquainted(rank) {
 			continue
 		}
 		// In this order: it looks at memory of those only that it has looked at before.

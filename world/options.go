@@ -31,7 +31,7 @@ type settings struct {
 	// device is the only one to use, empty for the best.
 	device string
 	host   string
-	// cores is how many this machine has.
+	// cores is how many this rank may use.
 	cores int
 	key   []byte
 	// address is where to listen, as package address understands it, or several with commas
@@ -177,8 +177,8 @@ func WithInline(most int) Option {
 }
 
 // WithStandBack says whether what makes progress while the program computes stands back where the program calls
-// often, and no other rank waits for it meanwhile or GOMAXPROCS is 1: by a few milliseconds at most. It does without it. It is
-// for measuring.
+// often, and no other rank waits for it meanwhile: by a few milliseconds at most. Where GOMAXPROCS is 1 it does so also if
+// others wait. It does without it. It is for measuring.
 func WithStandBack(on bool) Option { return func(s *settings) { s.eager = !on } }
 
 // WithTransfers has memory that a card does not know get to it only in some of the ways that there

@@ -63,7 +63,7 @@ func (w *World) plightOf(rank int) plight {
 	if !w.Mapped(rank) {
 		return w.askPlight(rank)
 	}
-	if !w.acquainted(rank) {
+	if !w.Acquainted(rank) {
 		return plightOver(0)
 	}
 	l, err := w.ledgerOf(rank)

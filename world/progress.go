@@ -174,8 +174,9 @@ func (w *World) retry() {
 //
 // Where the program has one processor (GOMAXPROCS) it does stand back, missed or not: a goroutine that sleeps in a system call
 // keeps that processor until the runtime looks for it, after 20 us to 10 ms, and the rank, which calls often, is what waits.
-// Behind what is found, and then every 10 ms, when the runtime interrupts a rank that computes, it sleeps only for so long
-// as there is little to lose, unless nobody else has something to do.
+// Behind what is found, and whenever the runtime interrupts a rank that computes, every 10 to 20 ms, it sleeps only for so long
+// as there is little to lose, unless nobody else has something to do; and a nap that was so long did not end before the rank was
+// interrupted.
 const (
 	shortestStandBack = time.Millisecond
 	longestStandBack  = 8 * time.Millisecond
@@ -292,7 +293,8 @@ func (w *World) drive() {
 					continue
 				}
 			case some && w.calm():
-				if !w.nap(timer, shortestStandBack, &others) {
+				begun := w.Now()
+				if !w.nap(timer, shortestStandBack, &others) && (w.Now()-begun < longestStandBack || runtime.GOMAXPROCS(0) > 1) {
 					continue
 				}
 			}
@@ -358,11 +360,12 @@ func (w *World) nap(timer *time.Timer, standBack time.Duration, others *attendan
 	}
 }
 
-// othersRun lets other goroutines of this process have the processor, and tells whether one has taken it.
+// othersRun lets other goroutines of this process have the processor, and tells whether one has taken it for long: drivers of other
+// Worlds do not.
 func (w *World) othersRun() bool {
 	begun := w.Now()
 	runtime.Gosched()
-	return w.Now()-begun > shortestRetry
+	return w.Now()-begun > shortestStandBack
 }
 
 // network is the device that the driver sleeps on.

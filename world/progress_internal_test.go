@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -114,6 +116,36 @@ func TestCalm(t *testing.T) {
 			return nil
 		})
 	}
+}
+
+// Who sleeps with the only processor has it taken from those that others run for long only.
+func TestOthersRun(t *testing.T) {
+	runApart(t, 1, func(_ context.Context, w *World) error {
+		w.stopDriver()
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+		var stop atomic.Bool
+		var others sync.WaitGroup
+		run := func(long time.Duration) {
+			others.Go(func() {
+				for !stop.Load() {
+					for begun := w.Now(); w.Now()-begun < long; {
+					}
+					runtime.Gosched()
+				}
+			})
+		}
+		run(4 * shortestStandBack)
+		assert.Eventually(t, w.othersRun, time.Minute, time.Microsecond, "beside a computation")
+		stop.Store(true)
+		others.Wait()
+		assert.Eventually(t, func() bool { return !w.othersRun() }, time.Minute, time.Microsecond, "alone")
+		stop.Store(false)
+		run(shortestStandBack / 100)
+		assert.Eventually(t, func() bool { return !w.othersRun() }, time.Minute, time.Microsecond, "beside what is short")
+		stop.Store(true)
+		others.Wait()
+		return nil
+	})
 }
 
 // A question is what somebody waits for, and what asks for nothing, of which the completion tells; another message is not.

@@ -188,6 +188,9 @@ func (p *Waiter) Lost(op string, rank int) error {
 	return nil
 }
 
+// Brief has the next sleep be one of a millisecond at most, for who looks at the time, too.
+func (p *Waiter) Brief() { p.slept = false }
+
 // AboutToSleep tells whether Pause will sleep, if nothing comes.
 func (p *Waiter) AboutToSleep() bool { return p.prepared }
 

@@ -178,15 +178,6 @@ func (w *World) AfterHearing() {
 	}
 }
 
-// Ring wakes a rank that may sleep; see verbs.Neighbor.Ring.
-func (w *World) Ring(rank int) {
-	if n := w.neighbors[rank].Load(); n != nil {
-		(*n).Ring()
-	} else if n, err := w.Neighbor(rank); err == nil {
-		n.Ring()
-	}
-}
-
 // Barrier returns when every rank has called it. Everything that any rank did
 // before is seen by all after.
 func (w *World) Barrier(ctx context.Context) error {
@@ -278,7 +269,7 @@ func (w *World) Close() error {
 		// A rank may read in memory that this one has left: that must come after
 		// everything that it waits for over its link.
 		w.settleLinks()
-		w.aside.running.Wait()
+		w.aside.wait()
 		w.barrier.leave()
 		// Others of a team may wait for this rank in the job, and not come to close the team before they hear.
 		err = errors.Join(err, w.closeTeams())

@@ -6,7 +6,7 @@
 // is a program, by path or in PATH. Flags after it are its own. It serves PMI-1 to
 // the ranks: each finds PMI_FD, PMI_RANK and PMI_SIZE in its environment, which
 // world.Init reads. Ranks that are Go programs have the cores once: each has its part of them,
-// 1 at least, as GOMAXPROCS, unless rmarun's environment or -env says how many.
+// 1 at least, as GOMAXPROCS, unless rmarun's environment or -env says how many. What ranks start inherits that.
 //
 // Rank 0 has rmarun's standard input. Lines that ranks write come out whole, with
 // -label each behind its rank's number.

@@ -186,8 +186,6 @@ func TestProcessors(t *testing.T) {
 	require.Equal(t, "1\n1\n1\n", processors("GOMAXPROCS=", "-n", "3", "-env", "GOMAXPROCS=1"))
 	require.Equal(t, "3\n3\n", processors("GOMAXPROCS=3", "-n", "2"))
 	require.Equal(t, "5\n", processors("GOMAXPROCS=3", "-n", "1", "-env", "GOMAXPROCS=5"))
-	ranks := 2 * runtime.NumCPU()
-	require.Equal(t, strings.Repeat("1\n", ranks), processors("GOMAXPROCS=", "-n", strconv.Itoa(ranks)))
 }
 
 // A rank has its input, output and error, and its manager, beside what this process
