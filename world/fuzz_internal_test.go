@@ -16,9 +16,9 @@ import (
 
 // What an exchange gives in the place of an introduction is one, or an error.
 func FuzzIntroduction(f *testing.F) {
-	f.Add((&introduction{rank: 1, size: 2, device: "tcp", machine: "linux/1", net: "net:[1]", host: "linux/1/net:[1]/pid:[1]/a", cores: 4, bound: "0-3", ways: ways{Long, true, true, false}}).text())
+	f.Add((&introduction{rank: 1, size: 2, device: "tcp", machine: "linux/1", net: "net:[1]", host: "linux/1/net:[1]/pid:[1]/a", cores: 4, bound: "0-3", all: 8, ways: ways{Long, true, true, false}}).text())
 	f.Add((&introduction{rank: 0, size: 2, machine: "m", cores: 1, key: "00ff"}).text())
-	for _, text := range []string{"", "rma7", "rma1;0;;;;;1;", "rma7;0;2;;;;;0;false;0;false;false;false;;", "rma7;-1;2;;;;;1;false;0;false;false;false;;", "rma7;x;2;;;;;1;false;0;false;false;false;;", "rma7;1;x;;;;;1;false;0;false;false;false;;", "rma7;1;3;;;;;1;false;0;false;false;false;;", "rma7;0;2;;;;;1;false;4;x;true;true;;", "declined;x"} {
+	for _, text := range []string{"", "rma8", "rma1;0;;;;;1;", "rma8;0;2;;;;;0;false;0;false;false;false;;0", "rma8;-1;2;;;;;1;false;0;false;false;false;;0", "rma8;x;2;;;;;1;false;0;false;false;false;;0", "rma8;1;x;;;;;1;false;0;false;false;false;;0", "rma8;1;3;;;;;1;false;0;false;false;false;;0", "rma8;0;2;;;;;1;false;4;x;true;true;;0", "declined;x"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

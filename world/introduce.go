@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -29,9 +30,9 @@ type introduction struct {
 	// shares none.
 	machine, net, host string
 	// cores is how many this rank may use; bound is the same for ranks that may use the same ones, as launchers bind
-	// ranks to some of a machine's.
-	cores int
-	bound string
+	// ranks to some of a machine's. all is how many the machine has, 0 if it does not tell.
+	cores, all int
+	bound      string
 	// rdma tells that the rank has an RDMA card.
 	rdma bool
 	// ways are those of its collectives.
@@ -40,11 +41,11 @@ type introduction struct {
 	key string
 }
 
-const introductionVersion = "rma7"
+const introductionVersion = "rma8"
 
 func (i *introduction) text() string {
 	return strings.Join([]string{introductionVersion, strconv.Itoa(i.rank), strconv.Itoa(i.size), i.device, i.machine, i.net, i.host, strconv.Itoa(i.cores), strconv.FormatBool(i.rdma),
-		strconv.Itoa(int(i.ways.algorithm)), strconv.FormatBool(i.ways.unpiped), strconv.FormatBool(i.ways.unnoted), strconv.FormatBool(i.ways.unstaged), i.key, i.bound}, ";")
+		strconv.Itoa(int(i.ways.algorithm)), strconv.FormatBool(i.ways.unpiped), strconv.FormatBool(i.ways.unnoted), strconv.FormatBool(i.ways.unstaged), i.key, i.bound, strconv.Itoa(i.all)}, ";")
 }
 
 func parseIntroduction(text string) (introduction, error) {
@@ -52,7 +53,7 @@ func parseIntroduction(text string) (introduction, error) {
 	if fields[0] != introductionVersion {
 		return introduction{}, fmt.Errorf("%w: %.80q is not of version %s: all ranks must run the same version", errContact, text, introductionVersion)
 	}
-	if len(fields) != 15 {
+	if len(fields) != 16 {
 		return introduction{}, fmt.Errorf("%w of %d fields: %.80q", errContact, len(fields), text)
 	}
 	i := introduction{device: fields[3], machine: fields[4], net: fields[5], host: fields[6], key: fields[13], bound: fields[14]}
@@ -65,6 +66,9 @@ func parseIntroduction(text string) (introduction, error) {
 	}
 	if i.cores, err = strconv.Atoi(fields[7]); err != nil || i.cores < 1 {
 		return introduction{}, fmt.Errorf("%w: %q cores", errContact, fields[7])
+	}
+	if i.all, err = strconv.Atoi(fields[15]); err != nil || i.all < 0 {
+		return introduction{}, fmt.Errorf("%w: %q cores of a machine", errContact, fields[15])
 	}
 	if i.rdma, err = strconv.ParseBool(fields[8]); err != nil {
 		return introduction{}, fmt.Errorf("%w: %q for an RDMA card", errContact, fields[8])
@@ -83,8 +87,12 @@ func parseIntroduction(text string) (introduction, error) {
 // introduce tells of this rank, and opens its device for shared memory if it can be
 // wanted.
 func introduce(rank, size int, s settings) (introduction, verbs.Device, error) {
-	me := introduction{rank: rank, size: size, device: s.device, cores: s.cores, bound: allowed(), ways: s.ways}
+	me := introduction{rank: rank, size: size, device: s.device, cores: s.cores, ways: s.ways}
 	me.machine, me.net, me.host = whereabouts(s.host)
+	me.bound, me.all = allowed()
+	if me.all > 0 {
+		me.all = max(me.all, me.cores)
+	}
 	if rank == 0 {
 		key := s.key
 		if key == nil {
@@ -269,12 +277,13 @@ func whereabouts(override string) (machine, net, host string) {
 	return machine, net, strings.Join([]string{machine, net, space("pid"), clean(override)}, "/")
 }
 
-// allowed stands for the cores that this process may use, if the system tells.
-func allowed() string {
+// allowed stands for the cores that this process may use, of all that there are, if the system tells.
+func allowed() (bound string, all int) {
 	status, _ := os.ReadFile("/proc/self/status")
 	_, rest, _ := strings.Cut(string(status), "\nCpus_allowed_list:")
 	list, _, _ := strings.Cut(rest, "\n")
-	return strconv.FormatUint(xxhash.Sum64String(strings.TrimSpace(list)), 36)
+	cores, _ := filepath.Glob("/sys/devices/system/cpu/cpu[0-9]*")
+	return strconv.FormatUint(xxhash.Sum64String(strings.TrimSpace(list)), 36), len(cores)
 }
 
 // clean makes text printable and free of what separates fields.

@@ -39,7 +39,7 @@ func TestRDMAOptions(t *testing.T) {
 // Ranks are more than cores only where they share them.
 func TestBound(t *testing.T) {
 	rank := func(machine, bound string, cores int) introduction {
-		return introduction{machine: machine, bound: bound, cores: cores}
+		return introduction{machine: machine, bound: bound, cores: cores, all: 4}
 	}
 	for _, c := range []struct {
 		name  string
@@ -51,6 +51,9 @@ func TestBound(t *testing.T) {
 		{"both on one core", []introduction{rank("a", "x", 1), rank("a", "x", 1)}, []bool{true, true}},
 		{"two of three on one core", []introduction{rank("a", "x", 1), rank("a", "y", 1), rank("a", "x", 1)}, []bool{true, false, true}},
 		{"one core of each machine", []introduction{rank("a", "x", 1), rank("b", "x", 1)}, []bool{false, false}},
+		{"cores that overlap, but enough", []introduction{rank("a", "w", 2), rank("a", "x", 2), rank("a", "y", 2)}, []bool{false, false, false}},
+		{"each on one of four, and one on all", []introduction{rank("a", "v", 1), rank("a", "w", 1), rank("a", "x", 1), rank("a", "y", 1), rank("a", "z", 4)}, []bool{true, true, true, true, true}},
+		{"another machine beside such a one", []introduction{rank("a", "w", 3), rank("b", "x", 2), rank("a", "y", 2)}, []bool{false, false, false}},
 		{"a machine that does not tell", []introduction{rank("a", "", 1), rank("a", "", 1)}, []bool{true, true}},
 	} {
 		found := contact{addresses: [cardKinds]string{sharedCard: "shm"}}

@@ -11,7 +11,7 @@ type job struct {
 	ranks    []introduction
 	contacts []contact
 	hosts    hosts
-	// count is how many ranks share some cores of a machine; rooted tells that these are less anywhere.
+	// count is how many ranks share some cores of a machine, or all of it are on; rooted tells that these are less anywhere.
 	count  map[cores]int
 	rooted bool
 }
@@ -32,7 +32,11 @@ func newJob(ranks []introduction, texts []string) (*job, error) {
 	}
 	j.hosts = hostsOf(j.contacts, ranks)
 	for i := range ranks {
-		j.count[ranks[i].place()]++
+		place := ranks[i].place()
+		j.count[place]++
+		if place.bound != "" {
+			j.count[cores{machine: place.machine}]++
+		}
 	}
 	for i := range ranks {
 		j.rooted = j.rooted || j.crowds(i)
@@ -40,8 +44,12 @@ func newJob(ranks []introduction, texts []string) (*job, error) {
 	return j, nil
 }
 
-// crowds tells whether more ranks share the cores of one than these are.
-func (j *job) crowds(rank int) bool { return j.count[j.ranks[rank].place()] > j.ranks[rank].cores }
+// crowds tells whether more ranks share the cores of one than these are. Where some are bound to cores that others are bound to
+// among others, more ranks than the machine has cores tell.
+func (j *job) crowds(rank int) bool {
+	i := &j.ranks[rank]
+	return j.count[i.place()] > i.cores || i.all > 0 && j.count[cores{machine: i.machine}] > i.all
+}
 
 // kindTo is the kind of card over which this rank reaches another: memory that is shared
 // with those on its host, the network to others.
