@@ -31,11 +31,9 @@ type job struct {
 	simd bool
 }
 
-// A rank puts blocks to those that need them, or these get them. The best is that ranks put where all map each other's
-// memory, and get where some do not.
+// A rank puts blocks to those that need them, or these get them.
 const (
-	byBest = iota
-	byPut
+	byPut = iota
 	byGet
 )
 
@@ -50,13 +48,12 @@ func newKernel() *kernel.Kernel {
 	return &kernel.Kernel{
 		Name: "transpose", About: "Adds the transpose of a distributed matrix to another (Transpose of the Parallel Research Kernels)",
 		More: `The results are the rate at which both matrices pass, in 10^6 bytes a second, the mean time of an iteration, and
-that of it in which blocks were exchanged, of rank 0. Blocks are best put where all ranks map each other's memory, and
-got by those who need them elsewhere.`,
+that of it in which blocks were exchanged, of rank 0.`,
 		Flags: func(f *kernel.Flags) {
 			f.Number(&j.order, "order", 1, 1<<17, "the matrices have `n` lines and columns, which the ranks divide")
 			f.Number(&j.iterations, "iterations", 1, 1<<30, "time `n` iterations, behind one that is not")
 			f.Number(&j.tile, "tile", 1, 1<<17, "transpose squares of `n` by n elements at a time")
-			f.Choice("by", "move blocks by", []string{"best", "put", "get"}, &j.by)
+			f.Choice("by", "move blocks by", []string{"put", "get"}, &j.by)
 			f.Choice("sync", "synchronize by", []string{"fence", "flush"}, &j.sync)
 			f.BoolVar(&j.simd, "simd", true, "calculate several elements at a time where the processor can; -simd=false is one at a time")
 		},
@@ -87,8 +84,6 @@ type matrix struct {
 	*job
 	arithmetic
 	rank, ranks int
-	// gets tells that who needs a block gets it, else it is put there.
-	gets bool
 	// block is how many columns a rank has. What a rank has of the lines of one is a square block of so many.
 	block int
 	a, b  []float64
@@ -106,9 +101,6 @@ func (j *job) run(ctx context.Context, r *kernel.Rank) error {
 		m.a[i] = float64(m.rank*m.block*j.order + i)
 	}
 	var err error
-	if m.gets, err = j.gets(ctx, r.World); err != nil {
-		return err
-	}
 	if m.win, err = window.Allocate[float64](ctx, r.World, 2*len(m.packed)); err != nil {
 		return err
 	}
@@ -161,20 +153,6 @@ func (j *job) run(ctx context.Context, r *kernel.Rank) error {
 	return nil
 }
 
-// gets tells whether those who need blocks get them. All ranks have the same.
-func (j *job) gets(ctx context.Context, w *world.World) (bool, error) {
-	apart := []int32{0}
-	for rank := range w.Size() {
-		if !w.Mapped(rank) {
-			apart[0] = 1
-		}
-	}
-	if err := world.AllReduceOp(ctx, w, apart, apart, world.Max); err != nil {
-		return false, err
-	}
-	return j.by == byGet || j.by == byBest && apart[0] > 0, nil
-}
-
 // step adds the transpose of A to B, and 1 to A. It tells how long blocks were exchanged.
 func (m *matrix) step(ctx context.Context, r *kernel.Rank, turn int) (exchanging float64, err error) {
 	size := m.block * m.block
@@ -193,7 +171,7 @@ func (m *matrix) step(ctx context.Context, r *kernel.Rank, turn int) (exchanging
 			exchanging += (r.Now() - begun).Seconds()
 			return err
 		}
-		if m.gets {
+		if m.by == byGet {
 			packed, put = m.win.Local()[area+at:][:size], nil
 		}
 		if err := m.transpose(packed, m.block, m.lines(m.a, to), m.storeTile, put); err != nil {
@@ -205,7 +183,7 @@ func (m *matrix) step(ctx context.Context, r *kernel.Rank, turn int) (exchanging
 		return 0, err
 	}
 	arrived := m.win.Local()[area:]
-	if m.gets {
+	if m.by == byGet {
 		arrived = m.packed
 		for phase := 1; phase < m.ranks; phase++ {
 			at := size * (phase - 1)

@@ -20,7 +20,6 @@ var small = []string{
 	kerneltest.Register("put, flush", (&job{order: 60, iterations: 3, tile: 7, by: byPut, sync: syncFlush, simd: true}).run),
 	kerneltest.Register("get, fence", (&job{order: 30, iterations: 3, tile: 100, by: byGet, simd: true}).run),
 	kerneltest.Register("get, flush", (&job{order: 6, iterations: 4, tile: 1, by: byGet, sync: syncFlush}).run),
-	kerneltest.Register("best", (&job{order: 30, iterations: 3, tile: 4}).run),
 }
 
 func TestTranspose(t *testing.T) { kerneltest.Run(t, small...) }
@@ -42,7 +41,7 @@ func TestCommand(t *testing.T) {
 	var out, errout bytes.Buffer
 	require.Zero(t, newKernel().Command(t.Context(), []string{"-ranks", "4", "-order", "40", "-by", "get", "-sync", "flush"}, &out, &errout), "%s", errout.String())
 	require.Regexp(t, `^rate +[0-9.e+-]+ MB/s\niteration +[0-9.e+-]+ us\nexchange +[0-9.e+-]+ us\n$`, out.String())
-	for wrong, says := range map[string]string{"-sync=often": "must be fence or flush", "-by=send": "must be best, put or get", "-order=10": "they must divide it"} {
+	for wrong, says := range map[string]string{"-sync=often": "must be fence or flush", "-by=send": "must be put or get", "-order=10": "they must divide it"} {
 		errout.Reset()
 		require.Equal(t, 2, newKernel().Command(t.Context(), []string{"-ranks", "4", wrong}, &out, &errout), wrong)
 		require.Contains(t, errout.String(), says)
