@@ -29,9 +29,8 @@ func (m *refusingMapper) Neighbor(address string) (verbs.Neighbor, error) {
 	return m.Mapper.Neighbor(address)
 }
 
-// A rank that cannot get acquainted with another, for which it waits, asks again now and then only. A call that
-// has to map memory of that ends at once, with the reason.
-func TestRefusedAcquaintance(t *testing.T) {
+// besideStranger has rank 0 of two do something, as long as rank 1 is there.
+func besideStranger(t *testing.T, f func(ctx context.Context, w *World) error) {
 	done := make(chan struct{})
 	require.NoError(t, Run(t.Context(), 2, func(ctx context.Context, w *World) error {
 		if w.rank == 1 {
@@ -39,12 +38,28 @@ func TestRefusedAcquaintance(t *testing.T) {
 			return nil
 		}
 		defer close(done)
-		m := &refusingMapper{Mapper: w.home.mapper, refused: w.addressOf(1)}
-		w.Exclude(func() { w.home.mapper, w.apart = m, true })
-		defer w.Exclude(func() {
+		return f(ctx, w)
+	}))
+}
+
+// mapBy has a rank map memory of others by m, as if they were processes, until the function that it returns is called.
+func mapBy(w *World, m verbs.Mapper) (end func()) {
+	before := w.home.mapper
+	w.Exclude(func() { w.home.mapper, w.apart = m, true })
+	return func() {
+		w.Exclude(func() {
 			w.aside.wait()
-			w.home.mapper, w.apart = m.Mapper, false
+			w.home.mapper, w.apart = before, false
 		})
+	}
+}
+
+// A rank that cannot get acquainted with another, for which it waits, asks again now and then only. A call that
+// has to map memory of that ends at once, with the reason.
+func TestRefusedAcquaintance(t *testing.T) {
+	besideStranger(t, func(ctx context.Context, w *World) error {
+		m := &refusingMapper{Mapper: w.home.mapper, refused: w.addressOf(1)}
+		defer mapBy(w, m)()
 		wait := w.NewWaiter()
 		defer wait.Finish()
 		const looked = 3 * askApart
@@ -62,7 +77,7 @@ func TestRefusedAcquaintance(t *testing.T) {
 			t.Errorf("error of Barrier is %v, want %v", err, errNoMapping)
 		}
 		return nil
-	}))
+	})
 }
 
 // slowMapper has a process answer late.
@@ -90,19 +105,9 @@ func (n countedRings) Ring() {
 
 // Who rings a process that was never met does not wait for its answer. It is rung when that comes, and at once from then on.
 func TestRingOfAStranger(t *testing.T) {
-	done := make(chan struct{})
-	require.NoError(t, Run(t.Context(), 2, func(ctx context.Context, w *World) error {
-		if w.rank == 1 {
-			<-done
-			return nil
-		}
-		defer close(done)
+	besideStranger(t, func(ctx context.Context, w *World) error {
 		m := &slowMapper{Mapper: w.home.mapper, answer: make(chan struct{})}
-		w.Exclude(func() { w.home.mapper, w.apart = m, true })
-		defer w.Exclude(func() {
-			w.aside.wait()
-			w.home.mapper, w.apart = m.Mapper, false
-		})
+		defer mapBy(w, m)()
 		w.Ring(1)
 		w.Ring(1)
 		if w.Acquainted(1) || m.rings.Load() != 0 {
@@ -115,5 +120,5 @@ func TestRingOfAStranger(t *testing.T) {
 			t.Errorf("%d rings, want 2", m.rings.Load())
 		}
 		return err
-	}))
+	})
 }
