@@ -22,8 +22,9 @@ type death struct {
 	// prepare is done by all; rank 0 then calls wait, which needs the victim.
 	prepare func(s *script, win *window.Window[int64])
 	wait    func(ctx context.Context, s *script, win *window.Window[int64]) error
-	// breaks tells that wait succeeds, because the lock of the dead was broken.
-	breaks bool
+	// breaks tells that wait succeeds, because the lock of the dead was broken; leaver, that it does so of one who leaves: that
+	// serves the others yet.
+	breaks, leaver bool
 	// killed: a rank that leaves would be no hindrance.
 	killed bool
 }
@@ -167,7 +168,13 @@ var deaths = []death{
 				s.ok(take(s.ctx, win, window.Exclusive, victim))
 			}
 		},
-		wait: func(ctx context.Context, s *script, win *window.Window[int64]) error { return win.LockAll(ctx) },
+		wait: func(ctx context.Context, s *script, win *window.Window[int64]) error {
+			if err := win.LockAll(ctx); err != nil {
+				return err
+			}
+			return win.UnlockAll(ctx)
+		},
+		leaver: true,
 	},
 	{
 		name: "Lock of a window that the dead has locked",
@@ -203,6 +210,7 @@ var deaths = []death{
 		wait: func(ctx context.Context, s *script, win *window.Window[int64]) error {
 			return take(ctx, win, window.Shared, victim)
 		},
+		leaver: true,
 	},
 }
 
@@ -247,11 +255,14 @@ func dying(s *script, d death, leaves bool) {
 		return
 	case 0:
 		err := d.wait(s.ctx, s, win)
-		if d.breaks {
+		switch {
+		case leaves && d.leaver:
+			s.ok(err)
+		case d.breaks:
 			s.ok(err)
 			s.ok(win.Put([]int64{7}, 2, 0))
 			s.ok(win.Unlock(s.ctx, 2))
-		} else {
+		default:
 			expectLost(s, err, victim)
 		}
 		// Those that are left can go on with one another, and close.

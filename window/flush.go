@@ -79,7 +79,7 @@ func (r Request) awaitFlush(ctx context.Context) error {
 			err = d.awaitLeave(ctx)
 		case how == riding:
 			rank := d.link.Rank()
-			err = d.core.awaitWord(ctx, "waiting for an answer", rank, &d.core.granted[rank], r.late.ticket)
+			err = d.core.awaitWord(ctx, "waiting for an answer", rank, &d.core.granted[rank], r.late.ticket, true)
 		default:
 			err = d.askFlush(ctx, r.late)
 		}
@@ -92,12 +92,13 @@ func (r Request) awaitFlush(ctx context.Context) error {
 
 // testFlush is Test of RFlush's request.
 func (r Request) testFlush() (done bool, err error) {
-	d, how := r.deferred, departed
+	d, how, stuck := r.deferred, departed, r.stuck()
 	if r.late != nil {
 		r.mark, how, err = d.beginFlush(noWait, r.before, r.late)
 	}
 	if err == nil && how == departed {
 		done, err = d.link.Reached(r.mark, d.core.number)
+		stuck = nil
 	} else {
 		d.core.world.Poll()
 	}
@@ -107,21 +108,38 @@ func (r Request) testFlush() (done bool, err error) {
 	case err != nil && !ours(err, context.Canceled):
 		return false, r.flushed("Request.Test", err)
 	}
-	return false, r.vain()
+	return false, r.vain(stuck)
 }
 
-// vain is an error if the request will never be complete.
-func (r Request) vain() error {
+const requestTest = "window.Request.Test"
+
+// stuck is an error if what waits to leave, or for what it rides with, does so in vain. What the target did before counts, so it
+// is asked for first.
+func (r Request) stuck() error {
+	d, c, target := r.deferred, r.deferred.core, r.deferred.link.Rank()
+	c.readers.Add(1)
+	defer c.endReading()
+	switch {
+	case c.closed.Load():
+		return nil
+	case c.parted(target):
+		return &world.PeerError{Rank: target, Op: requestTest, Cause: ErrParted}
+	case !d.posted() && c.world.Gone(target) && !d.posted():
+		return &world.PeerError{Rank: target, Op: requestTest, Cause: world.ErrLeft}
+	}
+	return nil
+}
+
+// vain is an error if the request will never be complete: that which it is stuck by, if nothing else.
+func (r Request) vain(stuck error) error {
 	c := r.deferred.core
 	if c.closed.Load() {
 		return fmt.Errorf("window: Request.Test: %w", errClosed)
 	}
-	const call = "window.Request.Test"
-	target := r.deferred.link.Rank()
-	if err := c.targetFailure(call, target); err != nil || !c.world.Gone(target) {
+	if err := c.targetFailure(requestTest, r.deferred.link.Rank()); err != nil {
 		return err
 	}
-	return &world.PeerError{Rank: target, Op: call, Cause: world.ErrLeft}
+	return stuck
 }
 
 // flushed ends the Wait or the Test of RFlush's request.

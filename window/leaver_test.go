@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -74,6 +75,71 @@ func init() {
 	for name, call := range leftCalls {
 		register("left: "+name, leaving(call, func() error { return worldtest.Hold("told") }))
 	}
+}
+
+// The memory of a rank that has left is there for passive targets until all have left, and its locks are broken: for who has met it,
+// and who has not.
+func passiveLeaver(s *script) {
+	win := allocate[int64](s, 4)
+	rank := s.w.Rank()
+	switch rank {
+	case 0:
+		s.ok(win.Lock(s.ctx, window.Shared, leaver))
+		s.ok(win.Put([]int64{5}, leaver, 0))
+		s.ok(win.Unlock(s.ctx, leaver))
+	case leaver:
+		s.ok(take(s.ctx, win, window.Shared, 2))
+	}
+	s.ok(s.w.Barrier(s.ctx))
+	switch rank {
+	case 0:
+		for !s.w.Gone(leaver) {
+			s.w.Poll()
+			s.w.Compute(time.Microsecond)
+		}
+	case leaver:
+		s.ok(take(s.ctx, win, window.Exclusive, leaver))
+		return
+	case 2:
+		s.w.Compute(5 * time.Millisecond)
+	}
+	var mine, old [1]int64
+	for range 3 {
+		s.ok(win.Lock(s.ctx, window.Exclusive, leaver))
+		s.ok(win.Put([]int64{int64(rank)}, leaver, 2))
+		s.ok(win.Flush(s.ctx, leaver))
+		s.ok(win.Get(mine[:], leaver, 2))
+		s.ok(win.FetchAndOp(window.Sum, 1, &old[0], leaver, 3))
+		put, err := win.RPut([]int64{7}, leaver, 1)
+		s.ok(err)
+		flush, err := win.RFlush(leaver)
+		s.ok(err)
+		for _, r := range []window.Request{put, flush} {
+			for done := false; !done; {
+				done, err = r.Test()
+				s.ok(err)
+			}
+		}
+		s.ok(win.Unlock(s.ctx, leaver))
+		s.check(mine[0] == int64(rank), "the element is %d", mine[0])
+	}
+	s.ok(take(s.ctx, win, window.Exclusive, 2))
+	s.ok(win.Unlock(s.ctx, 2))
+	for old[0] != 6 {
+		s.ok(win.Lock(s.ctx, window.Shared, leaver))
+		s.ok(win.Get(old[:], leaver, 3))
+		s.ok(win.Unlock(s.ctx, leaver))
+		s.w.Compute(time.Microsecond)
+	}
+}
+
+var passiveLeaverName = register("a passive target that has left", passiveLeaver)
+
+func TestPassiveLeaver(t *testing.T) {
+	worldtest.Run(t, 3, passiveLeaverName)
+	t.Run("simulated", func(t *testing.T) {
+		require.NoError(t, world.Simulate(t.Context(), simulator(t, "ndr-2024", 1), 3, scripted(passiveLeaver)))
+	})
 }
 
 // All that wait for a rank which has left hear of it, while each of them stays in the job: over shared memory and messages, and

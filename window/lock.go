@@ -149,10 +149,10 @@ func (c *core) awaitUnlocked(ctx context.Context, call string, kind LockKind, ta
 			// Nobody tells when it has waited long enough.
 			wait.Brief()
 		}
-		if err := wait.Lost(call, target); err != nil {
+		if err := c.targetFailure(call, target); err != nil {
 			return err
 		}
-		if rank := int(holder) - 1; holder != 0 && (rank >= c.holders() || c.lostHolder(call, rank, &wait)) {
+		if rank := int(holder) - 1; holder != 0 && (rank >= c.holders() || c.lostHolder(rank, &wait)) {
 			exclusive.CompareAndSwap(holder, 0)
 			continue
 		}
@@ -182,10 +182,10 @@ func (c *core) awaitShared(ctx context.Context, call string, target, origin int,
 	wait := c.world.NewWaiter()
 	defer wait.Finish()
 	for shared.Load() != 0 {
-		if err := wait.Lost(call, target); err != nil {
+		if err := c.targetFailure(call, target); err != nil {
 			return err
 		}
-		if c.lostHolder(call, origin, &wait) {
+		if c.lostHolder(origin, &wait) {
 			shared.Store(0)
 			break
 		}
@@ -200,9 +200,10 @@ func (c *core) awaitShared(ctx context.Context, call string, target, origin int,
 // seats. The lock of a client that has failed is given back by the target, which alone knows of it.
 func (c *core) holders() int { return c.size + c.hints.seats }
 
-// lostHolder tells whether the lock of a holder is to be broken.
-func (c *core) lostHolder(call string, holder int, wait *world.Waiter) bool {
-	return holder < c.size && wait.Lost(call, holder) != nil && c.mayBreak(holder)
+// lostHolder tells whether the lock of a holder is to be broken: it has failed, or, which a wait looks at only when it is about
+// to sleep, has left.
+func (c *core) lostHolder(holder int, wait *world.Waiter) bool {
+	return holder < c.size && (c.world.Failure(holder) != nil || wait.AboutToSleep() && c.world.Gone(holder)) && c.mayBreak(holder)
 }
 
 // mayBreak tells whether this rank may break a lock of one that has failed or left. One

@@ -69,9 +69,18 @@ func (c *core) waits(rank int) bool {
 
 // lost says that what is waited for cannot come from a rank any more: see world.Waiter.Lost.
 func (c *core) lost(call string, rank int, wait *world.Waiter) error {
-	err := wait.Lost(call, rank)
-	if err == nil && wait.AboutToSleep() && c.parted(rank) {
-		err = &world.PeerError{Rank: rank, Op: call, Cause: ErrParted}
+	if err := wait.Lost(call, rank); err != nil {
+		return err
+	}
+	return c.lostTarget(call, rank, wait)
+}
+
+// lostTarget says that a target will not answer any more: it has failed, or closed the window. One that has left the job answers,
+// until this rank has left, too.
+func (c *core) lostTarget(call string, target int, wait *world.Waiter) error {
+	err := c.targetFailure(call, target)
+	if err == nil && wait.AboutToSleep() && c.parted(target) {
+		err = &world.PeerError{Rank: target, Op: call, Cause: ErrParted}
 	}
 	return err
 }

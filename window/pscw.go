@@ -435,8 +435,8 @@ func (c *core) awaitRoll(ctx context.Context, call string, r roll, i int) error 
 }
 
 // awaitWord waits until a word that rank writes, in this rank's block or by messages, has come to
-// number. What has come counts, whatever else is found then.
-func (c *core) awaitWord(ctx context.Context, call string, rank int, word *atomic.Uint32, number uint32) error {
+// number: by a call of that rank, or, where it is a passive target, by itself. What has come counts, whatever else is found then.
+func (c *core) awaitWord(ctx context.Context, call string, rank int, word *atomic.Uint32, number uint32, passive bool) error {
 	if err := c.beginReading(ctx, call); err != nil {
 		return err
 	}
@@ -444,7 +444,12 @@ func (c *core) awaitWord(ctx context.Context, call string, rank int, word *atomi
 	wait := c.world.NewWaiter()
 	defer wait.Finish()
 	for !reached(word, number) {
-		err := c.lost(call, rank, &wait)
+		var err error
+		if passive {
+			err = c.lostTarget(call, rank, &wait)
+		} else {
+			err = c.lost(call, rank, &wait)
+		}
 		if err == nil {
 			err = c.pause(ctx, call, &wait)
 		}

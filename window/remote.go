@@ -62,7 +62,7 @@ func (c *core) blame(call string, rank int, err error) error {
 
 // awaitTicket waits until the lock that was asked for last has been granted.
 func (c *core) awaitTicket(ctx context.Context, call string, target int) error {
-	return c.awaitWord(ctx, call, target, &c.granted[target], c.tickets[target].Load())
+	return c.awaitWord(ctx, call, target, &c.granted[target], c.tickets[target].Load(), true)
 }
 
 // askLock asks the rank for its lock, which nothing rides with.

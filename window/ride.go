@@ -260,7 +260,7 @@ func (d *deferred) awaitPost(ctx context.Context) error {
 		return nil
 	}
 	rank := d.link.Rank()
-	return d.core.awaitWord(ctx, "waiting for the post", rank, d.core.own.control.pair(rank, postAt), uint32(expected))
+	return d.core.awaitWord(ctx, "waiting for the post", rank, d.core.own.control.pair(rank, postAt), uint32(expected), false)
 }
 
 // awaitLeave returns when what is queued may leave.

@@ -95,6 +95,7 @@ func (r Request) Test() (bool, error) {
 	if r.flush {
 		return r.testFlush()
 	}
+	stuck := r.stuck()
 	mark, how, err := d.sent(noWait, r.before)
 	switch {
 	case err != nil && !ours(err, context.Canceled):
@@ -107,7 +108,7 @@ func (r Request) Test() (bool, error) {
 		return done, err
 	}
 	d.core.world.Poll()
-	return false, r.vain()
+	return false, r.vain(stuck)
 }
 
 // request is the Request of the operation on count elements of target that has just been

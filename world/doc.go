@@ -106,5 +106,6 @@
 //
 // A rank that closes its World while others wait for it in a collective fails that
 // and every later one with a *PeerError whose cause is [ErrLeft]. [World.Close]
-// waits until all others have closed or failed.
+// waits until all others have closed or failed: what needs the memory of a rank alone, as do the passive-target calls
+// of package window, goes on until then.
 package world

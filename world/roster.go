@@ -226,12 +226,15 @@ func (w *World) anyFailure(op string) error {
 	return &PeerError{Rank: first.Rank, Op: op, Cause: first.Cause}
 }
 
-// Gone tells whether a rank has failed, or is known to have left the job.
+// Gone tells whether a rank has failed, or is known to have left the job. Who has left serves the others until they have, too.
 func (w *World) Gone(rank int) bool {
 	if w.roster.failure(rank) != nil || w.parted[rank].Load() {
 		return true
 	}
-	if rank == w.rank || !w.Mapped(rank) {
+	if rank == w.rank {
+		return w.left.Load()
+	}
+	if !w.Mapped(rank) {
 		return false
 	}
 	_, left := w.barrier.left(rank)
