@@ -431,7 +431,7 @@ const (
 	staying
 	// riding: it is complete when what it rides with has been granted.
 	riding
-	// unasked: there was no room to ask for the end of a flush.
+	// unasked: there was no room to send it, or to ask for the end of a flush.
 	unasked
 )
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-
-	"github.com/onesided/rma/world"
 )
 
 // Flush returns when every operation of this rank on target is complete there, for
@@ -79,7 +77,7 @@ func (r Request) awaitFlush(ctx context.Context) error {
 			err = d.awaitLeave(ctx)
 		case how == riding:
 			rank := d.link.Rank()
-			err = d.core.awaitWord(ctx, "waiting for an answer", rank, &d.core.granted[rank], r.late.ticket, true)
+			err = d.core.awaitWord(ctx, "waiting for an answer", rank, &d.core.granted[rank], r.late.ticket, d)
 		default:
 			err = d.askFlush(ctx, r.late)
 		}
@@ -90,56 +88,24 @@ func (r Request) awaitFlush(ctx context.Context) error {
 	return r.flushed("Request.Wait", d.link.Reach(ctx, r.mark, d.core.number))
 }
 
-// testFlush is Test of RFlush's request.
-func (r Request) testFlush() (done bool, err error) {
-	d, how, stuck := r.deferred, departed, r.stuck()
-	if r.late != nil {
+// lookFlush is look for RFlush's request.
+func (r Request) lookFlush() (done bool, how departure, err error) {
+	d := r.deferred
+	if how = departed; r.late != nil {
 		r.mark, how, err = d.beginFlush(noWait, r.before, r.late)
 	}
 	if err == nil && how == departed {
 		done, err = d.link.Reached(r.mark, d.core.number)
-		stuck = nil
 	} else {
 		d.core.world.Poll()
 	}
 	switch {
-	case done:
-		return true, r.flushed("Request.Test", err)
-	case err != nil && !ours(err, context.Canceled):
-		return false, r.flushed("Request.Test", err)
+	case done || err != nil && !ours(err, context.Canceled):
+		return done, how, r.flushed("Request.Test", err)
+	case err != nil:
+		how = unasked
 	}
-	return false, r.vain(stuck)
-}
-
-const requestTest = "window.Request.Test"
-
-// stuck is an error if what waits to leave, or for what it rides with, does so in vain. What the target did before counts, so it
-// is asked for first.
-func (r Request) stuck() error {
-	d, c, target := r.deferred, r.deferred.core, r.deferred.link.Rank()
-	c.readers.Add(1)
-	defer c.endReading()
-	switch {
-	case c.closed.Load():
-		return nil
-	case c.parted(target):
-		return &world.PeerError{Rank: target, Op: requestTest, Cause: ErrParted}
-	case !d.posted() && c.world.Gone(target) && !d.posted():
-		return &world.PeerError{Rank: target, Op: requestTest, Cause: world.ErrLeft}
-	}
-	return nil
-}
-
-// vain is an error if the request will never be complete: that which it is stuck by, if nothing else.
-func (r Request) vain(stuck error) error {
-	c := r.deferred.core
-	if c.closed.Load() {
-		return fmt.Errorf("window: Request.Test: %w", errClosed)
-	}
-	if err := c.targetFailure(requestTest, r.deferred.link.Rank()); err != nil {
-		return err
-	}
-	return stuck
+	return false, how, nil
 }
 
 // flushed ends the Wait or the Test of RFlush's request.

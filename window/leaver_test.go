@@ -88,7 +88,7 @@ func passiveLeaver(s *script) {
 		s.ok(win.Put([]int64{5}, leaver, 0))
 		s.ok(win.Unlock(s.ctx, leaver))
 	case leaver:
-		s.ok(take(s.ctx, win, window.Shared, 2))
+		s.ok(take(s.ctx, win, window.Shared, 0))
 	}
 	s.ok(s.w.Barrier(s.ctx))
 	switch rank {
@@ -123,8 +123,8 @@ func passiveLeaver(s *script) {
 		s.ok(win.Unlock(s.ctx, leaver))
 		s.check(mine[0] == int64(rank), "the element is %d", mine[0])
 	}
-	s.ok(take(s.ctx, win, window.Exclusive, 2))
-	s.ok(win.Unlock(s.ctx, 2))
+	s.ok(take(s.ctx, win, window.Exclusive, 0))
+	s.ok(win.Unlock(s.ctx, 0))
 	for old[0] != 6 {
 		s.ok(win.Lock(s.ctx, window.Shared, leaver))
 		s.ok(win.Get(old[:], leaver, 3))
@@ -140,6 +140,98 @@ func TestPassiveLeaver(t *testing.T) {
 	t.Run("simulated", func(t *testing.T) {
 		require.NoError(t, world.Simulate(t.Context(), simulator(t, "ndr-2024", 1), 3, scripted(passiveLeaver)))
 	})
+}
+
+// held is how a lock is held by one that leaves with it, and then asked for.
+var held = map[string][2]window.LockKind{"exclusive": {window.Exclusive, window.Shared}, "shared": {window.Shared, window.Exclusive}}
+
+func init() {
+	for name, kinds := range held {
+		register("leaving with a lock, "+name, func(s *script) {
+			win := allocate[int64](s, 1)
+			const holder, target, waiter = 2, 4, 5
+			if s.w.Rank() == holder {
+				s.ok(take(s.ctx, win, kinds[0], target))
+			}
+			s.ok(s.w.Barrier(s.ctx))
+			if s.w.Rank() == waiter {
+				s.ok(take(s.ctx, win, kinds[1], target))
+				s.ok(win.Unlock(s.ctx, target))
+			}
+		})
+	}
+	for name, lost := range lostAsks {
+		register("a death in Close, "+name, func(s *script) { dieInClose(s, lost) })
+	}
+}
+
+// A lock that a rank has left with is broken also by one that maps the memory, has no link with who held it, and waits itself.
+func TestLeaverWithLock(t *testing.T) {
+	for name := range held {
+		t.Run(name, func(t *testing.T) {
+			job := worldtest.StartWith(t, 8, "leaving with a lock, "+name, func(rank int) []string {
+				return []string{"RMA_DEVICE=", fmt.Sprint("RMA_HOST=", rank/4)}
+			})
+			require.NoError(t, errors.Join(job.Wait()...))
+		})
+	}
+}
+
+// lostAsks are calls that wait for the lock of the leaver.
+var lostAsks = map[string]func(s *script, win *window.Window[int64]) error{
+	"Flush": func(s *script, win *window.Window[int64]) error { return win.Flush(s.ctx, leaver) },
+	"Test": func(s *script, win *window.Window[int64]) error {
+		r, err := win.RFlush(leaver)
+		for done := false; !done && err == nil; {
+			done, err = r.Test()
+		}
+		return err
+	},
+}
+
+// dieInClose has rank 2 have the lock of one that leaves, and is killed then, while rank 0 waits for that.
+func dieInClose(s *script, lost func(s *script, win *window.Window[int64]) error) {
+	win := allocate[int64](s, 1)
+	if s.w.Rank() != leaver {
+		s.ok(take(s.ctx, win, window.Shared, leaver))
+		s.ok(win.Unlock(s.ctx, leaver))
+	}
+	s.ok(s.w.Barrier(s.ctx))
+	if s.w.Rank() == 2 {
+		s.ok(take(s.ctx, win, window.Exclusive, leaver))
+	}
+	s.ok(s.w.Barrier(s.ctx))
+	switch s.w.Rank() {
+	case 0:
+		for !s.w.Gone(leaver) {
+			s.w.Poll()
+			runtime.Gosched()
+		}
+		s.ok(win.Lock(s.ctx, window.Shared, leaver))
+		s.ok(win.Put([]int64{1}, leaver, 0))
+		worldtest.Signal("ready")
+		s.left(lost(s, win))
+		worldtest.Signal("lost")
+	case 2:
+		s.ok(worldtest.Hold("held"))
+	}
+}
+
+// A rank that has left and is killed before the others have left, too, ends the calls that wait for it.
+func TestDeathInClose(t *testing.T) {
+	for name := range lostAsks {
+		t.Run(name, func(t *testing.T) {
+			job := worldtest.StartWith(t, 3, "a death in Close, "+name, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
+			job.Await(0, "ready")
+			job.Await(2, "held")
+			job.Kill(leaver)
+			job.Await(0, "lost")
+			job.Release(2)
+			errs := job.Wait()
+			require.ErrorContains(t, errs[leaver], "killed")
+			require.NoError(t, errors.Join(errs[0], errs[2]))
+		})
+	}
 }
 
 // All that wait for a rank which has left hear of it, while each of them stays in the job: over shared memory and messages, and

@@ -149,7 +149,7 @@ func (c *core) awaitUnlocked(ctx context.Context, call string, kind LockKind, ta
 			// Nobody tells when it has waited long enough.
 			wait.Brief()
 		}
-		if err := c.targetFailure(call, target); err != nil {
+		if err := wait.Unserved(call, target); err != nil {
 			return err
 		}
 		if rank := int(holder) - 1; holder != 0 && (rank >= c.holders() || c.lostHolder(rank, &wait)) {
@@ -182,7 +182,7 @@ func (c *core) awaitShared(ctx context.Context, call string, target, origin int,
 	wait := c.world.NewWaiter()
 	defer wait.Finish()
 	for shared.Load() != 0 {
-		if err := c.targetFailure(call, target); err != nil {
+		if err := wait.Unserved(call, target); err != nil {
 			return err
 		}
 		if c.lostHolder(origin, &wait) {
@@ -203,7 +203,7 @@ func (c *core) holders() int { return c.size + c.hints.seats }
 // lostHolder tells whether the lock of a holder is to be broken: it has failed, or, which a wait looks at only when it is about
 // to sleep, has left.
 func (c *core) lostHolder(holder int, wait *world.Waiter) bool {
-	return holder < c.size && (c.world.Failure(holder) != nil || wait.AboutToSleep() && c.world.Gone(holder)) && c.mayBreak(holder)
+	return holder < c.size && (c.world.Failure(holder) != nil || wait.Left(holder)) && c.mayBreak(holder)
 }
 
 // mayBreak tells whether this rank may break a lock of one that has failed or left. One

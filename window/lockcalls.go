@@ -20,7 +20,7 @@ const (
 )
 
 // Lock opens an access epoch to target, whose program takes no part. It blocks
-// while conflicting locks are held; those of ranks that have failed are broken. If
+// while conflicting locks are held; those of ranks that have failed or left are broken. If
 // it fails no epoch is open.
 //
 // The lock of a rank that shares no memory with this one may be taken later: by the Unlock

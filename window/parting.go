@@ -69,18 +69,17 @@ func (c *core) waits(rank int) bool {
 
 // lost says that what is waited for cannot come from a rank any more: see world.Waiter.Lost.
 func (c *core) lost(call string, rank int, wait *world.Waiter) error {
-	if err := wait.Lost(call, rank); err != nil {
-		return err
-	}
-	return c.lostTarget(call, rank, wait)
+	return c.orParted(wait.Lost(call, rank), call, rank, wait)
 }
 
-// lostTarget says that a target will not answer any more: it has failed, or closed the window. One that has left the job answers,
-// until this rank has left, too.
-func (c *core) lostTarget(call string, target int, wait *world.Waiter) error {
-	err := c.targetFailure(call, target)
-	if err == nil && wait.AboutToSleep() && c.parted(target) {
-		err = &world.PeerError{Rank: target, Op: call, Cause: ErrParted}
+// unserved says that a rank will not answer any more: see world.Waiter.Unserved.
+func (c *core) unserved(call string, rank int, wait *world.Waiter) error {
+	return c.orParted(wait.Unserved(call, rank), call, rank, wait)
+}
+
+func (c *core) orParted(err error, call string, rank int, wait *world.Waiter) error {
+	if err == nil && wait.AboutToSleep() && c.parted(rank) {
+		err = &world.PeerError{Rank: rank, Op: call, Cause: ErrParted}
 	}
 	return err
 }

@@ -259,7 +259,7 @@ func (c *core) exposureEnded(group Group) (bool, error) {
 		if r.told(i) {
 			continue
 		}
-		if !c.world.Gone(origin) && !c.parted(origin) || r.willTell(i) {
+		if origin == c.rank || !c.world.Gone(origin) && !c.parted(origin) || r.willTell(i) {
 			ended = ended && r.told(i)
 			continue
 		}
@@ -435,8 +435,9 @@ func (c *core) awaitRoll(ctx context.Context, call string, r roll, i int) error 
 }
 
 // awaitWord waits until a word that rank writes, in this rank's block or by messages, has come to
-// number: by a call of that rank, or, where it is a passive target, by itself. What has come counts, whatever else is found then.
-func (c *core) awaitWord(ctx context.Context, call string, rank int, word *atomic.Uint32, number uint32, passive bool) error {
+// number. What has come counts, whatever else is found then. Where answers is not nil it is the answer of its target, which that
+// gives by itself unless it has to post first.
+func (c *core) awaitWord(ctx context.Context, call string, rank int, word *atomic.Uint32, number uint32, answers *deferred) error {
 	if err := c.beginReading(ctx, call); err != nil {
 		return err
 	}
@@ -445,8 +446,8 @@ func (c *core) awaitWord(ctx context.Context, call string, rank int, word *atomi
 	defer wait.Finish()
 	for !reached(word, number) {
 		var err error
-		if passive {
-			err = c.lostTarget(call, rank, &wait)
+		if answers != nil && answers.posted() {
+			err = c.unserved(call, rank, &wait)
 		} else {
 			err = c.lost(call, rank, &wait)
 		}

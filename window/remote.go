@@ -60,9 +60,10 @@ func (c *core) blame(call string, rank int, err error) error {
 	return fmt.Errorf("%s: %w", call, err)
 }
 
-// awaitTicket waits until the lock that was asked for last has been granted.
-func (c *core) awaitTicket(ctx context.Context, call string, target int) error {
-	return c.awaitWord(ctx, call, target, &c.granted[target], c.tickets[target].Load(), true)
+// awaitTicket waits until what was asked for last, a lock or the end of an epoch, has been granted.
+func (d *deferred) awaitTicket(ctx context.Context, call string) error {
+	c, rank := d.core, d.link.Rank()
+	return c.awaitWord(ctx, call, rank, &c.granted[rank], c.tickets[rank].Load(), d)
 }
 
 // askLock asks the rank for its lock, which nothing rides with.
@@ -79,7 +80,7 @@ func (d *deferred) askLock(ctx context.Context, kind LockKind) error {
 // awaitLock waits until the lock that was asked for has been granted. If it fails the
 // wish is taken back.
 func (d *deferred) awaitLock(ctx context.Context, call string) error {
-	err := d.core.awaitTicket(ctx, call, d.link.Rank())
+	err := d.awaitTicket(ctx, call)
 	if err != nil {
 		d.tellUnlock()
 	}

@@ -250,7 +250,7 @@ func (d *deferred) awaitGrant(ctx context.Context) error {
 	if answered {
 		return nil
 	}
-	return d.core.awaitTicket(ctx, "waiting for an answer", d.link.Rank())
+	return d.awaitTicket(ctx, "waiting for an answer")
 }
 
 // awaitPost returns when the target is known to have posted.
@@ -260,7 +260,7 @@ func (d *deferred) awaitPost(ctx context.Context) error {
 		return nil
 	}
 	rank := d.link.Rank()
-	return d.core.awaitWord(ctx, "waiting for the post", rank, d.core.own.control.pair(rank, postAt), uint32(expected), false)
+	return d.core.awaitWord(ctx, "waiting for the post", rank, d.core.own.control.pair(rank, postAt), uint32(expected), nil)
 }
 
 // awaitLeave returns when what is queued may leave.

@@ -62,9 +62,13 @@ var rideOvertaken = worldtest.Register("a grant that a later one overtakes", fun
 	if w.Rank() == 0 {
 		ended, end := context.WithCancel(ctx)
 		defer end()
+		p, failed := win.peer(1)
+		if failed != nil {
+			return failed
+		}
 		win.tickets[1].Store(5)
 		waited := make(chan error)
-		go func() { waited <- win.awaitTicket(ended, "waiting", 1) }()
+		go func() { waited <- p.deferred.awaitTicket(ended, "waiting") }()
 		for win.readers.Load() == 0 {
 			runtime.Gosched()
 		}

@@ -3,6 +3,7 @@ package window
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/world"
@@ -88,27 +89,64 @@ func (r Request) Wait(ctx context.Context) error {
 // Test tells whether Wait would return at once. It makes progress, but yields to no other
 // goroutine.
 func (r Request) Test() (bool, error) {
-	d := r.deferred
-	if d == nil {
+	if r.deferred == nil {
 		return true, nil
 	}
-	if r.flush {
-		return r.testFlush()
-	}
-	stuck := r.stuck()
-	mark, how, err := d.sent(noWait, r.before)
-	switch {
-	case err != nil && !ours(err, context.Canceled):
-		return false, err
-	case err == nil && how == departed:
-		done, err := d.link.Reached(mark, d.core.number)
-		if done && err == nil {
-			d.core.hasRead(r.read)
-		}
+	done, how, err := r.look()
+	if done || err != nil {
 		return done, err
 	}
+	lost := r.lost(how)
+	if lost == nil {
+		return false, nil
+	}
+	// What the target did before counts.
+	if done, _, err = r.look(); done || err != nil {
+		return done, err
+	}
+	return false, lost
+}
+
+// look tells whether the request is complete, and if not how far it has come: unasked where that takes room which there is not.
+func (r Request) look() (done bool, how departure, err error) {
+	if r.flush {
+		return r.lookFlush()
+	}
+	d := r.deferred
+	mark, how, err := d.sent(noWait, r.before)
+	switch {
+	case err == nil && how == departed:
+		if done, err = d.link.Reached(mark, d.core.number); done && err == nil {
+			d.core.hasRead(r.read)
+		}
+		return done, how, err
+	case ours(err, context.Canceled):
+		how, err = unasked, nil
+	}
 	d.core.world.Poll()
-	return false, r.vain(stuck)
+	return false, how, err
+}
+
+// lost says why a request that has come so far will never be complete, nil while it may be: the window is closed, its target serves
+// no more, or what has not departed waits for a target that has closed the window, or has left without its post.
+func (r Request) lost(how departure) error {
+	const call = "window.Request.Test"
+	d, c, target := r.deferred, r.deferred.core, r.deferred.link.Rank()
+	c.readers.Add(1)
+	defer c.endReading()
+	if c.closed.Load() {
+		return fmt.Errorf("%s: %w", call, errClosed)
+	}
+	if err := c.world.Unserved(call, target); err != nil || how == departed || how == unasked {
+		return err
+	}
+	switch gone := c.world.Gone(target); {
+	case c.parted(target):
+		return &world.PeerError{Rank: target, Op: call, Cause: ErrParted}
+	case gone && !d.posted():
+		return &world.PeerError{Rank: target, Op: call, Cause: world.ErrLeft}
+	}
+	return nil
 }
 
 // request is the Request of the operation on count elements of target that has just been

@@ -56,6 +56,23 @@ func (w *World) leftBy(op string, rank int) error {
 	return &PeerError{Rank: rank, Op: op, Cause: ErrLeft}
 }
 
+// Unserved is the error of a call that waits for something which rank does by itself, and will not do any more: rank has failed, or
+// has left and ended since. It is nil while it may.
+func (w *World) Unserved(op string, rank int) error {
+	if err := w.peerError(op, rank); err != nil {
+		return err
+	}
+	return w.endedBy(op, rank)
+}
+
+// endedBy is the error of a call that needs a rank which has left and ended since.
+func (w *World) endedBy(op string, rank int) error {
+	if _, ended := w.endedLeaving(rank); ended {
+		return w.leftBy(op, rank)
+	}
+	return nil
+}
+
 // close calls what is to be called.
 func (a *attachments) close() error {
 	a.mu.Lock()

@@ -177,13 +177,28 @@ func (p *Waiter) pause(ctx context.Context) error {
 // wait is about to sleep. What rank did before is done: the caller looks once more
 // before it believes it.
 func (p *Waiter) Lost(op string, rank int) error {
+	err := p.Unserved(op, rank)
+	if err == nil && p.Left(rank) {
+		err = p.world.leftBy(op, rank)
+	}
+	return err
+}
+
+// Left tells whether another rank has closed its World. It looks only when the wait is about to sleep.
+func (p *Waiter) Left(rank int) (left bool) {
+	if p.prepared && rank != p.world.rank {
+		_, left = p.world.barrier.left(rank)
+	}
+	return left
+}
+
+// Unserved is Lost for what rank does by itself, without a call: it does so after it has closed its World, too, until all have.
+func (p *Waiter) Unserved(op string, rank int) error {
 	if err := p.world.peerError(op, rank); err != nil {
 		return err
 	}
-	if p.prepared && rank != p.world.rank {
-		if _, left := p.world.barrier.left(rank); left {
-			return p.world.leftBy(op, rank)
-		}
+	if p.prepared {
+		return p.world.endedBy(op, rank)
 	}
 	return nil
 }
