@@ -38,23 +38,6 @@ var deaths = []death{
 		}
 		return errors.Join(win.Put(make([]int64, deathElements), victim, 0), win.Complete(ctx))
 	}},
-	{name: "Complete that a Get rides with", wait: func(ctx context.Context, s *script, win *window.Window[int64]) error {
-		if err := win.Start(ctx, groupOf(s, win, victim)); err != nil {
-			return err
-		}
-		return errors.Join(win.Get(make([]int64, 1), victim, 0), win.Complete(ctx))
-	}},
-	{name: "Request of a Get that rides with a Complete", wait: func(ctx context.Context, s *script, win *window.Window[int64]) error {
-		if err := win.Start(ctx, groupOf(s, win, victim)); err != nil {
-			return err
-		}
-		r, err := win.RGet(make([]int64, 1), victim, 0)
-		for done := false; !done && err == nil; {
-			done, err = r.Test()
-		}
-		expectLost(s, err, victim)
-		return win.Complete(ctx)
-	}},
 	{
 		name: "Wait",
 		prepare: func(s *script, win *window.Window[int64]) {

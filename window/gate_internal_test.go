@@ -100,4 +100,37 @@ func putGated(ctx context.Context, win *Window[int64]) error {
 	return err
 }
 
+// leftInFence has rank 1 leave in a Fence that rank 0 has ended: rank 0 reaches its memory yet.
+var leftInFence = worldtest.Register("a target that left in a Fence", func(ctx context.Context, w *world.World) error {
+	const count = 1 << 14
+	win, err := Allocate[int64](ctx, w, count)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(win.Fence(ctx, NoSucceed), w.Barrier(ctx)); err != nil {
+		return err
+	}
+	t := &win.tallies
+	last := t.passed.Load()
+	switch w.Rank() {
+	case 0:
+		t.passed.Store(last + 1)
+		t.gate.Store(last + 1)
+	case 1:
+		t.begun.Store(last + 1)
+	}
+	if err := w.Barrier(ctx); err != nil || w.Rank() != 0 {
+		return err
+	}
+	values, result := make([]int64, count), make([]int64, 1)
+	values[0] = 7
+	err = errors.Join(win.Lock(ctx, Exclusive, 1), win.Put(values, 1, 0), win.Flush(ctx, 1), win.Get(result, 1, 0), win.Unlock(ctx, 1))
+	if result[0] != 7 {
+		err = errors.Join(err, fmt.Errorf("element is %d, want 7", result[0]))
+	}
+	return err
+})
+
+func TestLeftInFence(t *testing.T) { worldtest.TCP(t, 3, leftInFence) }
+
 func TestGate(t *testing.T) { worldtest.TCP(t, 3, gated) }

@@ -201,12 +201,12 @@ func dieInClose(s *script, lost func(s *script, win *window.Window[int64]) error
 		s.ok(take(s.ctx, win, window.Exclusive, leaver))
 	}
 	s.ok(s.w.Barrier(s.ctx))
+	for s.w.Rank() != leaver && !s.w.Gone(leaver) {
+		s.w.Poll()
+		runtime.Gosched()
+	}
 	switch s.w.Rank() {
 	case 0:
-		for !s.w.Gone(leaver) {
-			s.w.Poll()
-			runtime.Gosched()
-		}
 		s.ok(win.Lock(s.ctx, window.Shared, leaver))
 		s.ok(win.Put([]int64{1}, leaver, 0))
 		worldtest.Signal("ready")

@@ -124,7 +124,7 @@ func (s *server) serve(from *world.Link, m *world.Message, payload []byte) error
 		if m.Kind >= messageLock {
 			ended = m.Y
 		}
-		early, err := c.tallies.early(ended)
+		early, err := c.early(ended)
 		switch {
 		case err != nil:
 			return err

@@ -266,11 +266,10 @@ func (c *core) exposureEnded(group Group) (bool, error) {
 		if err := c.targetFailure("window.Test", origin); err != nil {
 			return false, err
 		}
-		failed := &world.PeerError{Rank: origin, Op: "window.Test", Cause: world.ErrLeft}
-		if !c.world.Gone(origin) {
-			failed.Cause = ErrParted
+		if c.world.Gone(origin) {
+			return false, c.world.LeftBy("window.Test", origin)
 		}
-		return false, failed
+		return false, &world.PeerError{Rank: origin, Op: "window.Test", Cause: ErrParted}
 	}
 	if ended {
 		c.world.AfterHearing()
@@ -435,9 +434,9 @@ func (c *core) awaitRoll(ctx context.Context, call string, r roll, i int) error 
 }
 
 // awaitWord waits until a word that rank writes, in this rank's block or by messages, has come to
-// number. What has come counts, whatever else is found then. Where answers is not nil it is the answer of its target, which that
-// gives by itself unless it has to post first.
-func (c *core) awaitWord(ctx context.Context, call string, rank int, word *atomic.Uint32, number uint32, answers *deferred) error {
+// number. What has come counts, whatever else is found then. passive, where not nil, is what asks: rank answers by itself, unless it
+// has to post first.
+func (c *core) awaitWord(ctx context.Context, call string, rank int, word *atomic.Uint32, number uint32, passive *deferred) error {
 	if err := c.beginReading(ctx, call); err != nil {
 		return err
 	}
@@ -446,7 +445,7 @@ func (c *core) awaitWord(ctx context.Context, call string, rank int, word *atomi
 	defer wait.Finish()
 	for !reached(word, number) {
 		var err error
-		if answers != nil && answers.posted() {
+		if passive != nil && passive.posted() {
 			err = c.unserved(call, rank, &wait)
 		} else {
 			err = c.lost(call, rank, &wait)

@@ -74,7 +74,7 @@ func (c *core) takeWanted(ctx context.Context, call string) error {
 	if err == nil {
 		err = d.awaitGrant(ctx)
 	}
-	if c.world.Failure(d.link.Rank()) != nil {
+	if err != nil && c.world.Unserved(call, d.link.Rank()) != nil {
 		// It is told by the calls that need that rank.
 		return nil
 	}
@@ -117,7 +117,7 @@ func (d *deferred) complete(ctx context.Context, number uint32) (rides bool, err
 	}
 	switch rank := d.link.Rank(); {
 	case d.core.world.Gone(rank):
-		return false, &world.PeerError{Rank: rank, Cause: world.ErrLeft}
+		return false, d.core.world.LeftBy("", rank)
 	case d.core.parted(rank):
 		return false, &world.PeerError{Rank: rank, Cause: ErrParted}
 	}

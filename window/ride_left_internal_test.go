@@ -56,3 +56,52 @@ func TestRideLeftHeld(t *testing.T) {
 		t.Run(name, func(t *testing.T) { worldtest.Apart(t, 2, body) })
 	}
 }
+
+// rideUnposted has rank 0 complete an epoch that a Get rides with, and rank 1 leave without its Post when that has come: what looks
+// for the Get tells, and the Complete.
+func rideUnposted(look func(ctx context.Context, r Request) error) worldtest.Body {
+	return func(ctx context.Context, w *world.World) error {
+		win, other, err := withOther(ctx, w, 1)
+		if err != nil {
+			return err
+		}
+		if w.Rank() == 1 {
+			return untilServed(ctx, w, win.server.waiting.Load)
+		}
+		err = win.Start(ctx, other)
+		r, failed := win.RGet(make([]int64, 1), 1, 0)
+		if err = errors.Join(err, failed); err != nil {
+			return err
+		}
+		if err := win.Complete(noWait); !errors.Is(err, context.Canceled) {
+			return fmt.Errorf("Complete ends with %w, before the Post", err)
+		}
+		for _, e := range []error{look(ctx, r), win.Complete(ctx)} {
+			var left *world.PeerError
+			if !errors.As(e, &left) || !errors.Is(e, world.ErrLeft) || left.Rank != 1 {
+				err = errors.Join(err, fmt.Errorf("error is %w, want that rank 1 has left", e))
+			}
+		}
+		return err
+	}
+}
+
+var rideUnpostedBodies = map[string]string{
+	"Wait": worldtest.Register("a Get of an epoch that nobody posts for, which Wait waits for", rideUnposted(func(ctx context.Context, r Request) error {
+		return r.Wait(ctx)
+	})),
+	"Test": worldtest.Register("a Get of an epoch that nobody posts for, which Test looks for", rideUnposted(func(_ context.Context, r Request) error {
+		for {
+			if done, err := r.Test(); done || err != nil {
+				return err
+			}
+		}
+	})),
+}
+
+// What rides with a Complete waits for a Post, which one that has left makes no more.
+func TestRideUnposted(t *testing.T) {
+	for name, body := range rideUnpostedBodies {
+		t.Run(name, func(t *testing.T) { worldtest.Apart(t, 2, body) })
+	}
+}

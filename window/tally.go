@@ -229,6 +229,12 @@ func (t *tallies) early(number uint64) (bool, error) {
 	return false, fmt.Errorf("message behind fence %d, this rank is behind %d", number, passed)
 }
 
+// early is tallies.early. A rank that has left ends no further Fence, but serves.
+func (c *core) early(number uint64) (bool, error) {
+	early, err := c.tallies.early(number)
+	return early && !c.world.Gone(c.rank), err
+}
+
 // A delay is a message of a rank that waits for a Fence: one of each, since what the rank has
 // sent behind it waits too.
 type delay struct {
@@ -258,7 +264,7 @@ func (d *delay) goOn() (bool, error) {
 	if s.ended.Load() {
 		return true, fmt.Errorf("window: a message that waited for a fence: %w", errClosed)
 	}
-	if early, _ := s.core.tallies.early(d.ended); early {
+	if early, _ := s.core.early(d.ended); early {
 		return false, nil
 	}
 	m := d.message

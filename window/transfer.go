@@ -100,8 +100,10 @@ func (r Request) Test() (bool, error) {
 	if lost == nil {
 		return false, nil
 	}
-	// What the target did before counts.
-	if done, _, err = r.look(); done || err != nil {
+	// What the target did before counts, and is at hand by now.
+	r.deferred.core.world.Poll()
+	done, further, err := r.look()
+	if done || err != nil || further != how {
 		return done, err
 	}
 	return false, lost
@@ -144,7 +146,7 @@ func (r Request) lost(how departure) error {
 	case c.parted(target):
 		return &world.PeerError{Rank: target, Op: call, Cause: ErrParted}
 	case gone && !d.posted():
-		return &world.PeerError{Rank: target, Op: call, Cause: world.ErrLeft}
+		return c.world.LeftBy(call, target)
 	}
 	return nil
 }

@@ -50,8 +50,8 @@ func (w *World) OnClose(f func() error) (stop func()) {
 // a call end because a rank that it needs has left.
 func (w *World) Orderly() bool { return w.orderly.Load() }
 
-// leftBy is the error of a call that needs a rank which has left.
-func (w *World) leftBy(op string, rank int) error {
+// LeftBy is the error of a call that needs a rank which has left.
+func (w *World) LeftBy(op string, rank int) error {
 	w.missed.Store(true)
 	return &PeerError{Rank: rank, Op: op, Cause: ErrLeft}
 }
@@ -68,7 +68,7 @@ func (w *World) Unserved(op string, rank int) error {
 // endedBy is the error of a call that needs a rank which has left and ended since.
 func (w *World) endedBy(op string, rank int) error {
 	if _, ended := w.endedLeaving(rank); ended {
-		return w.leftBy(op, rank)
+		return w.LeftBy(op, rank)
 	}
 	return nil
 }

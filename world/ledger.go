@@ -241,7 +241,7 @@ func (v *verdict) acknowledge(w *World) {
 // gone tells all that rank has left, for which the call of a number waits.
 func (w *World) gone(op string, number uint32, rank int) error {
 	w.tell(number, rank, "")
-	return w.leftBy(op, rank)
+	return w.LeftBy(op, rank)
 }
 
 // tell makes a verdict, from the call of a number on, known to all. leaver is the
@@ -332,7 +332,7 @@ func (w *World) verdict(op string, number uint32) error {
 	case v.text != "":
 		return w.peerError(op, v.leaver)
 	}
-	return w.leftBy(op, v.leaver)
+	return w.LeftBy(op, v.leaver)
 }
 
 // number is that of the call from which on there is a verdict.

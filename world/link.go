@@ -339,6 +339,9 @@ func (l *Link) fault() error {
 		if err := l.world.Failure(l.rank); err != nil {
 			return err
 		}
+		if l.world.parted[l.rank].Load() {
+			return l.world.LeftBy("", l.rank)
+		}
 		return &PeerError{Rank: l.rank, Cause: b.err}
 	}
 	return l.world.Failure(l.rank)

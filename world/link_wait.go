@@ -168,7 +168,11 @@ func (l *Link) await(ctx context.Context, sequence, asked uint64) (bool, error) 
 	wait := l.world.NewWaiter()
 	defer wait.Finish()
 	for l.done.Load() < sequence || l.answered.Load() < asked {
-		if err := l.fault(); err != nil {
+		err := l.fault()
+		if err == nil && wait.prepared {
+			err = l.world.endedBy("", l.rank)
+		}
+		if err != nil {
 			return false, err
 		}
 		if l.stuck.Load() {

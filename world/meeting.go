@@ -413,7 +413,7 @@ func (m *Meeting) vain(op string, word *atomic.Uint32, number uint32, from int, 
 			return w.anyFailure(op)
 		}
 		m.GiveUp(m.at(number), leaver, m.tally.used.Load())
-		return w.leftBy(op, leaver)
+		return w.LeftBy(op, leaver)
 	}
 	mine := w.round.signature
 	if err := w.verdict(op, mine.number); err != nil {

@@ -179,7 +179,7 @@ func (p *Waiter) pause(ctx context.Context) error {
 func (p *Waiter) Lost(op string, rank int) error {
 	err := p.Unserved(op, rank)
 	if err == nil && p.Left(rank) {
-		err = p.world.leftBy(op, rank)
+		err = p.world.LeftBy(op, rank)
 	}
 	return err
 }

@@ -47,7 +47,7 @@
 // # 5. Failure (example Failure)
 //
 // A rank that dies ends every call that needs it with a *world.PeerError that names it, in bounded
-// time; one that leaves, every call that needs one of its own. Survivors close what they had and go on in the World that
+// time; one that leaves, every call that needs a call of that rank. Survivors close what they had and go on in the World that
 // Shrink makes of them. Every other mistake is an error too: none is fatal, and each says what was wrong and what is allowed.
 //
 // # 6. Coming from MPI or OpenSHMEM (example FromMPI)
