@@ -11,6 +11,24 @@ import (
 	"github.com/onesided/rma/world/worldtest"
 )
 
+// aheadOf has rank 1 be in a Fence that rank 0 has ended, behind number last, when all have come.
+func aheadOf(ctx context.Context, win *Window[int64], asserts ...Assert) (last uint32, err error) {
+	w := win.world
+	if err := errors.Join(win.Fence(ctx, asserts...), w.Barrier(ctx)); err != nil {
+		return 0, err
+	}
+	t := &win.tallies
+	last = t.passed.Load()
+	switch w.Rank() {
+	case 0:
+		t.passed.Store(last + 1)
+		t.gate.Store(last + 1)
+	case 1:
+		t.begun.Store(last + 1)
+	}
+	return last, w.Barrier(ctx)
+}
+
 // gated has rank 1 be in a Fence that rank 0 has ended, as if marks of rank 2 were late. What rank 0
 // puts direct waits for it, but no other call does: each looks at its context. Then it is there.
 var gated = worldtest.Register("operations that wait for a Fence", func(ctx context.Context, w *world.World) error {
@@ -20,19 +38,8 @@ var gated = worldtest.Register("operations that wait for a Fence", func(ctx cont
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(win.Fence(ctx), w.Barrier(ctx)); err != nil {
-		return err
-	}
 	t := &win.tallies
-	last := t.passed.Load()
-	switch w.Rank() {
-	case 0:
-		t.passed.Store(last + 1)
-		t.gate.Store(last + 1)
-	case 1:
-		t.begun.Store(last + 1)
-	}
-	err = w.Barrier(ctx)
+	last, err := aheadOf(ctx, win)
 	if w.Rank() == 0 {
 		err = errors.Join(err, putGated(ctx, win))
 	}
@@ -107,19 +114,7 @@ var leftInFence = worldtest.Register("a target that left in a Fence", func(ctx c
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(win.Fence(ctx, NoSucceed), w.Barrier(ctx)); err != nil {
-		return err
-	}
-	t := &win.tallies
-	last := t.passed.Load()
-	switch w.Rank() {
-	case 0:
-		t.passed.Store(last + 1)
-		t.gate.Store(last + 1)
-	case 1:
-		t.begun.Store(last + 1)
-	}
-	if err := w.Barrier(ctx); err != nil || w.Rank() != 0 {
+	if _, err := aheadOf(ctx, win, NoSucceed); err != nil || w.Rank() != 0 {
 		return err
 	}
 	values, result := make([]int64, count), make([]int64, 1)
