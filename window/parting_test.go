@@ -66,7 +66,11 @@ func init() {
 		s.ok(err)
 		s.ok(s.w.Barrier(s.ctx))
 		worldtest.Signal("ready")
-		if s.w.Rank() == 2 {
+		switch s.w.Rank() {
+		case 1:
+			// It does not close the window before, which is told, too.
+			s.ok(worldtest.Hold("held"))
+		case 2:
 			var lost *world.PeerError
 			err := win.Start(s.ctx, others)
 			if err == nil {
@@ -75,6 +79,7 @@ func init() {
 				err = win.Complete(s.ctx)
 			}
 			s.check(errors.As(err, &lost) && lost.Rank == 0, "error is %v, want that rank 0 has failed", err)
+			worldtest.Signal("heard")
 		}
 		survive(s, win)
 	})
@@ -118,7 +123,16 @@ func TestParting(t *testing.T) {
 func TestStartOfTheDead(t *testing.T) {
 	for where, place := range partingPlaces {
 		t.Run(where, func(t *testing.T) {
-			worldtest.StartWith(t, 3, "the first of a group dies", place).Killed(0)
+			job := worldtest.StartWith(t, 3, "the first of a group dies", place)
+			for rank := range 3 {
+				job.Await(rank, "ready")
+			}
+			job.Kill(0)
+			job.Await(2, "heard")
+			job.Release(1)
+			errs := job.Wait()
+			require.ErrorContains(t, errs[0], "killed")
+			require.NoError(t, errors.Join(errs[1:]...))
 		})
 	}
 }
