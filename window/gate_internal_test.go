@@ -40,8 +40,11 @@ var gated = worldtest.Register("operations that wait for a Fence", func(ctx cont
 	}
 	t := &win.tallies
 	last, err := aheadOf(ctx, win)
+	if err != nil {
+		return err
+	}
 	if w.Rank() == 0 {
-		err = errors.Join(err, putGated(ctx, win))
+		err = putGated(ctx, win)
 	}
 	err = errors.Join(err, w.Barrier(ctx))
 	if w.Rank() == 1 {

@@ -6,7 +6,7 @@ import (
 )
 
 var (
-	// ErrLeft: the rank closed its World while others needed it.
+	// ErrLeft: the rank closed its World while others needed a call of it, or ended before they had closed theirs.
 	ErrLeft = errors.New("world: the rank has left the job, or the team")
 	// ErrClosed: this World is closed.
 	ErrClosed = errors.New("world: closed")
