@@ -304,7 +304,7 @@ func TestServedWindowEnds(t *testing.T) {
 	defer l.Close()
 	served, attached := make(chan error, 1), make(chan struct{})
 	var visiting sync.WaitGroup
-	for range 3 {
+	for client := range 3 {
 		visiting.Go(func() {
 			w, err := world.Dial(ctx, l.Addr().String())
 			if err != nil {
@@ -314,7 +314,9 @@ func TestServedWindowEnds(t *testing.T) {
 			win, err := window.Attach[uint64](ctx, w, "words")
 			attached <- struct{}{}
 			for err == nil {
-				err = errors.Join(win.Lock(ctx, window.Shared, 0), win.Put(make([]uint64, 1000), 0, 0), win.Accumulate(window.Sum, []uint64{1}, 0, 5), win.Unlock(ctx, 0))
+				// Each puts words of its own, and all add to the last: locks that are shared order no puts.
+				err = errors.Join(win.Lock(ctx, window.Shared, 0), win.Put(make([]uint64, 1000), 0, 1000*client),
+					win.Accumulate(window.Sum, []uint64{1}, 0, 3000), win.Unlock(ctx, 0))
 			}
 			var lost *world.PeerError
 			if !errors.As(err, &lost) || lost.Rank != 0 {
@@ -327,7 +329,7 @@ func TestServedWindowEnds(t *testing.T) {
 		})
 	}
 	require.NoError(t, world.Run(ctx, 1, func(runs context.Context, w *world.World) error {
-		win, err := window.Allocate[uint64](runs, w, 1000, window.Seats(6))
+		win, err := window.Allocate[uint64](runs, w, 3001, window.Seats(6))
 		if err != nil {
 			return err
 		}
