@@ -192,7 +192,7 @@ func (o *kernelOptions) run(ctx context.Context, command string, stdout, stderr 
 // comparison is that of the kernels before the first round.
 func (o *kernelOptions) comparison(peers []*peer, missing []string) *comparison {
 	c := &comparison{
-		Machine: thisMachine(), Ours: fmt.Sprintf("device %s, %s", o.device, plural(o.ranks, "rank")),
+		Machine: thisMachine(), Ours: deviceAs(o.device, o.ranks),
 		Rounds: o.rounds, Repeat: 1, Missing: missing, columns: []string{ours}, spreads: true,
 	}
 	for _, p := range peers {

@@ -2,10 +2,12 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 
 	"github.com/onesided/rma/verbs/sim"
+	"github.com/onesided/rma/world/pmi"
 )
 
 // A machine is what measurements depend on besides the programs.
@@ -35,6 +37,15 @@ func (m machine) String() string {
 		cores = "core"
 	}
 	return fmt.Sprintf("%s, %d %s, %s, %s", m.CPU, m.Cores, cores, m.System, m.Go)
+}
+
+// deviceAs says of device what its ranks have: how many of the processors each has, of so many, if they are processes.
+func deviceAs(device string, ranks int) string {
+	if device == deviceLocal {
+		return fmt.Sprintf("device %s, GOMAXPROCS=%d for all ranks together", device, runtime.GOMAXPROCS(0))
+	}
+	share := append(pmi.Share(ranks), "GOMAXPROCS="+os.Getenv("GOMAXPROCS"))
+	return fmt.Sprintf("device %s, each of %s with %s", device, plural(ranks, "rank"), share[0])
 }
 
 // A simulation is what measurements in virtual time depend on, in place of a machine.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -155,7 +156,7 @@ func (o *options) comparePeers(ctx context.Context, args []string, jobs []job, s
 	say, done := progress(stderr)
 	defer done()
 	c := &comparison{
-		Command: commandLine(args), Machine: thisMachine(), Ours: "device " + o.device,
+		Command: commandLine(args), Machine: thisMachine(), Ours: deviceAs(o.device, cmp.Or(o.ranks, 2)),
 		Rounds: o.rounds, Repeat: o.repeat, Missing: missing,
 	}
 	contestants := []contestant{{ours, func(ctx context.Context, j job) ([]result, error) { return o.collect(ctx, j, stderr) }}}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -97,6 +98,11 @@ func (r *report) writeCircumstances(p *page) {
 		{"of", "what"},
 		{"processor", r.Machine.CPU}, {"cores", fmt.Sprint(r.Machine.Cores)}, {"system", r.Machine.System}, {"Go", r.Machine.Go},
 		{"date", r.Date.Format(time.RFC1123Z)},
+	}
+	for _, o := range r.o.devices {
+		if o.card == nil {
+			rows = append(rows, []string{"ours", deviceAs(o.device, cmp.Or(o.ranks, 2))})
+		}
 	}
 	for _, peer := range append(r.Peers, r.Missing...) {
 		rows = append(rows, []string{"peer", peer})

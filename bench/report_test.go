@@ -118,6 +118,7 @@ func TestReportPage(t *testing.T) {
 	for _, part := range []string{
 		"A &lt;fast&gt; &amp; good one", "Open MPI 4.1", "put_flush_lat: one put and its flush", "ended early", "context canceled",
 		"go run ./bench -device tcp -repeat 2 -peers -rounds 2 put_flush_lat:8,1024,65536", "the last is too much", "<th>p99.9</th>",
+		"device tcp, each of 2 ranks with GOMAXPROCS=",
 	} {
 		assert.Contains(t, text, part)
 	}
