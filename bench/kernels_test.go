@@ -62,6 +62,7 @@ func scriptedKernels(t *testing.T) (o *kernelOptions, peers []*peer, all []conte
 }
 
 func TestTheTableOfKernelsHasTheSpread(t *testing.T) {
+	t.Setenv("GOMAXPROCS", "1")
 	o, peers, all := scriptedKernels(t)
 	c := o.comparison(peers, []string{"MPICH is not installed"})
 	var err error
