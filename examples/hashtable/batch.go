@@ -37,6 +37,9 @@ type Batch struct {
 	group    [directGroup]mappedOperation
 
 	lanes [2]lane
+	// leaders is where combine looks for operations that others follow; combined counts these others, of the Run.
+	leaders  []int32
+	combined uint64
 	// spoiled: the window refused something, so that the library may still own
 	// buffers of operations that were not completed.
 	spoiled bool
@@ -190,10 +193,15 @@ func (b *Batch) Run(ctx context.Context) error {
 	if len(b.notes) > 0 {
 		b.tend(ctx)
 	}
-	b.table.operations.Add(uint64(len(b.ops) - first))
+	t.operations.Add(uint64(len(b.ops) - first))
 	if b.retries > 0 {
-		b.table.retries.Add(b.retries)
+		t.retries.Add(b.retries)
 		b.retries = 0
+	}
+	if b.combined > 0 {
+		b.shareResults(first)
+		t.combined.Add(b.combined)
+		b.combined = 0
 	}
 	for i := first; i < len(b.ops); i++ {
 		if err := b.ops[i].err; err != nil {

@@ -114,6 +114,7 @@ var overwritten = register("a batch of values for one key", func(s *script) {
 // Records that lost the race for their entry are used for the next entries of that length.
 var again = register("lost records are used again", func(s *script) {
 	t := s.table(roomy)
+	t.combines = false
 	const n = 50
 	batch := t.NewBatch()
 	for range n {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -230,46 +231,86 @@ func BenchmarkAbreast(b *testing.B) {
 	}
 }
 
-// BenchmarkParts has batches of 4096 Gets, half of them from the other of two ranks, which does the same, over TCP: whole,
-// and divided into parts.
-func BenchmarkParts(b *testing.B) {
-	const size = 4096
-	keys, value := names("word", size), make([]byte, 64)
-	for _, parts := range []bool{false, true} {
-		b.Run(fmt.Sprintf("parts=%v", parts), func(b *testing.B) {
-			err := world.Run(b.Context(), 2, func(ctx context.Context, w *world.World) error {
-				t, err := New(ctx, w, Config{Slots: 4 * size, RecordBytes: 1 << 20})
-				if err != nil {
+// acrossTCP has two ranks queue operations on the keys, in batches of size, half of them on those of the other, over TCP. All
+// keys are there. prepare is given each rank's table.
+func acrossTCP(b *testing.B, keys []string, size int, prepare func(t *Table), queue func(batch *Batch, key string)) {
+	value := make([]byte, 64)
+	err := world.Run(b.Context(), 2, func(ctx context.Context, w *world.World) error {
+		t, err := New(ctx, w, Config{Slots: 2 * len(keys), RecordBytes: 4 * len(keys) * EntryBytes(16, len(value))})
+		if err != nil {
+			return err
+		}
+		prepare(t)
+		batch := t.NewBatch()
+		if err := inBatches(ctx, batch, keys, func(batch *Batch, key string) { batch.Put(key, value) }); err != nil {
+			return err
+		}
+		if err := w.Barrier(ctx); err != nil {
+			return err
+		}
+		if w.Rank() == 0 {
+			b.ResetTimer()
+		}
+		for range b.N {
+			for some := range slices.Chunk(keys, size) {
+				batch.Reset()
+				for _, key := range some {
+					queue(batch, key)
+				}
+				if err := batch.Run(ctx); err != nil {
 					return err
 				}
+			}
+		}
+		return t.Close()
+	}, world.WithDevice("tcp"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(keys)), "ns/key")
+}
+
+// BenchmarkParts has batches of 4096 Gets, whole and divided into parts.
+func BenchmarkParts(b *testing.B) {
+	const size = 4096
+	keys := names("word", size)
+	for _, parts := range []bool{false, true} {
+		b.Run(fmt.Sprintf("parts=%v", parts), func(b *testing.B) {
+			acrossTCP(b, keys, size, func(t *Table) {
 				if !parts {
 					t.part = size
 				}
-				batch := t.NewBatch()
-				if err := inBatches(ctx, batch, keys, func(batch *Batch, key string) { batch.Put(key, value) }); err != nil {
-					return err
-				}
-				if err := w.Barrier(ctx); err != nil {
-					return err
-				}
-				if w.Rank() == 0 {
-					b.ResetTimer()
-				}
-				for range b.N {
-					batch.Reset()
-					for _, key := range keys {
-						batch.Get(key)
-					}
-					if err := batch.Run(ctx); err != nil {
-						return err
-					}
-				}
-				return t.Close()
-			}, world.WithDevice("tcp"))
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*size), "ns/get")
+			}, func(batch *Batch, key string) { batch.Get(key) })
 		})
+	}
+}
+
+// BenchmarkCombine has batches whose keys are drawn by Zipf's law, and such as have none twice, with those of one key
+// combined and not.
+func BenchmarkCombine(b *testing.B) {
+	const words = 50_000
+	random := rand.New(rand.NewPCG(1, 2))
+	zipf := rand.NewZipf(random, 1.01, 1, words-1)
+	once, value := names("word", words), make([]byte, 64)
+	drawn := make([]string, words)
+	for i := range drawn {
+		drawn[i] = once[zipf.Uint64()]
+	}
+	random.Shuffle(words, func(i, j int) { once[i], once[j] = once[j], once[i] })
+	for _, c := range []struct {
+		name  string
+		keys  []string
+		queue func(batch *Batch, key string)
+	}{
+		{"Get/zipf", drawn, func(batch *Batch, key string) { batch.Get(key) }},
+		{"Get/once", once, func(batch *Batch, key string) { batch.Get(key) }},
+		{"Put/zipf", drawn, func(batch *Batch, key string) { batch.Put(key, value) }},
+		{"Put/once", once, func(batch *Batch, key string) { batch.Put(key, value) }},
+	} {
+		for _, combines := range []bool{false, true} {
+			b.Run(fmt.Sprintf("%s/combine=%v", c.name, combines), func(b *testing.B) {
+				acrossTCP(b, c.keys, benchBatch, func(t *Table) { t.combines = combines }, c.queue)
+			})
+		}
 	}
 }

@@ -56,7 +56,7 @@ type mappedOperation struct {
 	*shared
 }
 
-// split takes those of the active operations out whose owners' memory is mapped, and divides the others into parts.
+// split takes those of the active operations out whose owners' memory is mapped, and divides the others, combined, into parts.
 func (b *Batch) split() {
 	left := b.active[:0]
 	b.mapped = b.mapped[:0]
@@ -68,8 +68,10 @@ func (b *Batch) split() {
 		}
 	}
 	b.active = left
-	parts := max(len(left)/b.table.part, 1)
-	b.given, b.part = 0, (len(left)+parts-1)/parts
+	b.combine()
+	n := len(b.active)
+	parts := max(n/b.table.part, 1)
+	b.given, b.part = 0, (n+parts-1)/parts
 }
 
 // direct carries out the operations whose owners' memory is mapped.

@@ -66,8 +66,9 @@ func register(name string, body func(s *script)) string {
 func (s *script) table(config Config) *Table {
 	t, err := New(s.ctx, s.w, config)
 	s.ok(err)
-	// Some ranks divide small batches, too.
+	// Some ranks divide small batches, too, and some combine nothing.
 	t.part = [...]int{1, 3, leastPart}[s.w.Rank()%3]
+	t.combines = s.w.Rank()%2 == 0
 	return t
 }
 

@@ -51,7 +51,9 @@ type operation struct {
 	step  step
 	found bool
 	lane  uint8
-	home  home
+	// leader is the number, plus 1, of the operation that is carried out for this one, too.
+	leader int32
+	home   home
 	// view is what the operation goes by, at the index that it is looking at. next: it is the next one.
 	view view
 	at   index

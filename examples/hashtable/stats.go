@@ -19,10 +19,10 @@ type Stats struct {
 	WaitingBytes int
 	// FreeBytes, of all ranks' record space, are this process's own to use.
 	FreeBytes int
-	// Operations is how many this process has carried out on the table, Retries how often one of them
-	// found a slot changed by another, and Refills how often Runs had to look for record space
-	// among pieces that were used before. Growths is how often it has begun to replace an owner's slots.
-	Operations, Retries, Refills, Growths uint64
+	// Operations is how many this process has carried out on the table, Combined how many of them along with another
+	// of their Run, Retries how often one found a slot changed by another, and Refills how often Runs had to look
+	// for record space among pieces that were used before. Growths is how often it has begun to replace an owner's slots.
+	Operations, Combined, Retries, Refills, Growths uint64
 }
 
 // own adds what this process has done.
@@ -30,7 +30,8 @@ func (t *Table) own(stats *Stats) {
 	for owner := range t.spaces {
 		stats.FreeBytes += int(t.spaces[owner].idle.Load()) * wordBytes
 	}
-	stats.Operations, stats.Retries, stats.Refills, stats.Growths = t.operations.Load(), t.retries.Load(), t.refills.Load(), t.growths.Load()
+	stats.Operations, stats.Combined, stats.Retries = t.operations.Load(), t.combined.Load(), t.retries.Load()
+	stats.Refills, stats.Growths = t.refills.Load(), t.growths.Load()
 }
 
 // count counts a slot. The entry of one that is frozen is in the next index, or about to be.

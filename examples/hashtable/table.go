@@ -52,8 +52,10 @@ type Table struct {
 	// ahead: memory that is mapped is fetched ahead of its use. abreast: several ranks are flushed side by side.
 	// Benchmarks show what that brings.
 	ahead, abreast bool
-	// part is how many operations a part has at least into which a batch is divided.
-	part int
+	// part is how many operations a part has at least into which a batch is divided. combines: of those of one kind on one
+	// key one is carried out.
+	part     int
+	combines bool
 
 	// words is the window of each rank, bytes the same as bytes.
 	words *window.Window[uint64]
@@ -75,8 +77,8 @@ type Table struct {
 	entered atomic.Uint32
 	batches sync.Pool
 	closed  atomic.Bool
-	// operations, retries and refills are those of Stats.
-	operations, retries, refills, growths atomic.Uint64
+	// These are those of Stats.
+	operations, combined, retries, refills, growths atomic.Uint64
 }
 
 // A knownView is a view whose words are those of some moment each.
@@ -119,7 +121,7 @@ func New(ctx context.Context, w *world.World, config Config, options ...window.O
 
 // complete sets what follows from a table's size: so many buckets and record words at each of its owners.
 func (t *Table) complete(buckets, recordWords, owners int) {
-	t.ahead, t.abreast, t.part = true, true, leastPart
+	t.ahead, t.abreast, t.part, t.combines = true, true, leastPart, true
 	t.size, t.buckets, t.recordWords = owners, buckets, recordWords
 	t.hash, t.spaces = xxhash.Sum64String, make([]space, owners)
 	t.known, t.crowded = make([]knownView, owners), make([]atomic.Uint32, owners)

@@ -1,0 +1,76 @@
+package hashtable
+
+import "math/bits"
+
+// Operations of one kind on one key are one on the way to an owner whose memory is not mapped: the first of them in a Run,
+// their leader, is carried out for all. They are concurrent with each other, so they may take effect one right after the
+// other, in the order in which they were queued, at the moment at which the leader does: of Puts the last one's value
+// is set, of Adds the sum is added, what one Get or Count reads all have read, and what the first Delete finds the others do not.
+
+// mostTries is how many of Batch.leaders are compared with an operation. One that meets so many others leads nobody.
+const mostTries = 8
+
+// combine leaves those of the active operations active that are no leader's.
+func (b *Batch) combine() {
+	n := len(b.active)
+	if n < 2 || !b.table.combines {
+		return
+	}
+	size := 1 << bits.Len(uint(2*n-1))
+	if len(b.leaders) < size {
+		b.leaders = make([]int32, size)
+	}
+	leaders := b.leaders[:size]
+	clear(leaders)
+	leading := b.active[:0]
+	for _, i := range b.active {
+		if !b.follows(i, leaders) {
+			leading = append(leading, i)
+		}
+	}
+	b.combined += uint64(n - len(leading))
+	b.active = leading
+}
+
+// follows tells whether operation i has a leader, which it gives what it would write. leaders have their numbers plus 1.
+func (b *Batch) follows(i int32, leaders []int32) bool {
+	op, mask := &b.ops[i], uint32(len(leaders)-1)
+	for try := range uint32(mostTries) {
+		at := &leaders[(op.home.low+try)&mask]
+		if *at == 0 {
+			*at = i + 1
+			return false
+		}
+		if leader := &b.ops[*at-1]; leader.home == op.home && leader.kind == op.kind && leader.key == op.key {
+			op.leader = *at
+			leader.value = op.value
+			leader.delta += op.delta
+			return true
+		}
+	}
+	return false
+}
+
+// shareResults gives those that were combined their results. Adds have theirs from the last one on: a leader has the sum after all
+// of them at first.
+func (b *Batch) shareResults(first int) {
+	for i := len(b.ops) - 1; i >= first; i-- {
+		op := &b.ops[i]
+		if op.leader == 0 {
+			continue
+		}
+		leader := &b.ops[op.leader-1]
+		if op.err = leader.err; op.err != nil {
+			continue
+		}
+		switch op.kind {
+		case opPut:
+			op.found = true
+		case opAdd:
+			op.found, op.count = true, leader.count
+			leader.count -= op.delta
+		case opGet, opCount:
+			op.found, op.count, op.record = leader.found, leader.count, leader.record
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package hashtable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/world/worldtest"
+)
+
+// apart runs body on the first of two ranks whose memory is not mapped in each other's. elsewhere are keys of the other rank's.
+func apart(t *testing.T, config Config, body func(s *script, t *Table, elsewhere []string)) {
+	t.Helper()
+	require.NoError(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
+		return (&script{ctx, w}).run(func(s *script) {
+			t := s.table(config)
+			t.combines = true
+			var elsewhere []string
+			for i := 0; len(elsewhere) < 20; i++ {
+				if key := fmt.Sprint("key ", i); t.Owner(key) == 1 {
+					elsewhere = append(elsewhere, key)
+				}
+			}
+			if w.Rank() == 0 {
+				body(s, t, elsewhere)
+			}
+			s.close(t)
+		})
+	}, worldtest.OptionsApart()...))
+}
+
+// Operations that are combined have results as if they had come one after the other.
+func TestCombine(t *testing.T) {
+	apart(t, roomy, func(s *script, t *Table, keys []string) {
+		batch := t.NewBatch()
+		want := func(of string, i int, found bool, value string, count uint64) {
+			r := batch.Result(i)
+			s.check(r.Err == nil && r.Found == found && string(r.Value) == value && r.Count == count, "%s %d is %+v", of, i, r)
+		}
+		texts, sums := keys[0], keys[1]
+		for i := range 5 {
+			batch.Put(texts, []byte(fmt.Sprint("value ", i)))
+			batch.Add(sums, uint64(i))
+		}
+		s.ok(batch.Run(s.ctx))
+		for i, sum := range []uint64{0, 1, 3, 6, 10} {
+			want("Put", 2*i, i > 0, "", 0)
+			want("Add", 2*i+1, i > 0, "", sum)
+		}
+		// Those of a later Run are no followers of these.
+		first := batch.Len()
+		for range 3 {
+			batch.Get(texts)
+			batch.Count(sums)
+			batch.Get(keys[2])
+		}
+		s.ok(batch.Run(s.ctx))
+		for i := first; i < batch.Len(); i += 3 {
+			want("Get", i, true, "value 4", 0)
+			want("Count", i+1, true, "", 10)
+			want("Get of nothing", i+2, false, "", 0)
+		}
+		batch.Reset()
+		for range 3 {
+			batch.Add(sums, 100)
+			batch.Delete(texts)
+		}
+		s.ok(batch.Run(s.ctx))
+		for i, sum := range []uint64{110, 210, 310} {
+			want("Add", 2*i, true, "", sum)
+			want("Delete", 2*i+1, i == 0, "", 0)
+		}
+		batch.Reset()
+		for range 3 {
+			batch.Put(sums, nil)
+		}
+		s.fails(batch.Run(s.ctx), ErrKind)
+		for i := range 3 {
+			s.fails(batch.Result(i).Err, ErrKind)
+		}
+		combined := t.Stats().Combined
+		s.check(combined == 4+4+2+2+2+2+2+2, "%d operations were combined", combined)
+	})
+}
+
+// Keys whose hashes are the same stay apart, also beyond the leaders that are compared.
+func TestCombineCollisions(t *testing.T) {
+	apart(t, roomy, func(s *script, t *Table, keys []string) {
+		hash := t.hash
+		t.hash = func(key string) uint64 { return hash(key) &^ (1<<32 - 1) }
+		batch := t.NewBatch()
+		for range 2 {
+			for _, key := range keys {
+				batch.Put(key, []byte(key))
+			}
+		}
+		s.ok(batch.Run(s.ctx))
+		combined := t.Stats().Combined
+		s.check(combined == mostTries, "%d operations of %d keys were combined", combined, len(keys))
+		batch.Reset()
+		for range 2 {
+			for _, key := range keys {
+				batch.Get(key)
+			}
+		}
+		s.ok(batch.Run(s.ctx))
+		for i := range batch.Len() {
+			value := string(batch.Result(i).Value)
+			s.check(value == keys[i%len(keys)], "%q has the value %q", keys[i%len(keys)], value)
+		}
+	})
+}
+
+// Where there is no room for a leader its followers have none, and where room is found for it, they have it too.
+func TestCombineWithoutRoom(t *testing.T) {
+	value := make([]byte, 1000)
+	entry := EntryBytes(len("key 10"), len(value))
+	apart(t, Config{Slots: 64, RecordBytes: 2 * entry}, func(s *script, t *Table, keys []string) {
+		batch := t.NewBatch()
+		keys = keys[:10]
+		for range 3 {
+			for _, key := range keys {
+				batch.Put(key, value)
+			}
+		}
+		var full *FullError
+		s.check(errors.As(batch.Run(s.ctx), &full), "there is room for all")
+		there := 0
+		for i := range keys {
+			failed := batch.Result(i).Err != nil
+			if !failed {
+				there++
+			}
+			for again := i + len(keys); again < batch.Len(); again += len(keys) {
+				r := batch.Result(again)
+				s.check((r.Err != nil) == failed && r.Found != failed, "Put %d is %+v, its leader %+v", again, r, batch.Result(i))
+			}
+		}
+		s.check(there == 2, "there are %d entries", there)
+	})
+	apart(t, Config{Slots: 64, RecordBytes: 2 * entry}, func(s *script, t *Table, keys []string) {
+		// The space of the value that is replaced stays in a bag until somebody looks again.
+		word, err := t.enter(s.ctx, 0)
+		s.ok(err)
+		for range 2 {
+			s.ok(t.Put(s.ctx, keys[0], value))
+		}
+		t.leave(word)
+		batch := t.NewBatch()
+		for range 2 {
+			batch.Put(keys[1], value)
+		}
+		s.ok(batch.Run(s.ctx))
+		s.check(!batch.Result(0).Found && batch.Result(1).Found, "results are %+v, %+v", batch.Result(0), batch.Result(1))
+		s.check(t.Stats().Refills > 0, "there was room before")
+	})
+}
