@@ -30,9 +30,10 @@ type Batch struct {
 	// given is how many of active lanes have been given, each part as many as part says.
 	given, part int
 	memory      arena
-	// mapped are the operations whose owners' memory is mapped. memories[r] is that of rank r; group is where direct
-	// has the operations that it does together.
+	// mapped are the operations whose owners' memory is mapped, of which directed have been carried out. memories[r] is that
+	// of rank r; group is where direct has the operations that it does together.
 	mapped   []int32
+	directed int
 	memories []runMemory
 	group    [directGroup]mappedOperation
 
@@ -246,12 +247,13 @@ func (b *Batch) proceed(ctx context.Context) {
 	for i := range b.lanes {
 		b.beginRound(ctx, i)
 	}
-	b.direct()
 	for len(b.lanes[0].active)+len(b.lanes[1].active) > 0 {
 		for i := range b.lanes {
 			b.endRound(ctx, &b.lanes[i])
 			b.beginRound(ctx, i)
 		}
+	}
+	for b.direct() {
 	}
 }
 

@@ -59,7 +59,7 @@ type mappedOperation struct {
 // split takes those of the active operations out whose owners' memory is mapped, and divides the others, combined, into parts.
 func (b *Batch) split() {
 	left := b.active[:0]
-	b.mapped = b.mapped[:0]
+	b.mapped, b.directed = b.mapped[:0], 0
 	for _, i := range b.active {
 		if b.memoryOf(b.ops[i].home.owner) == nil {
 			left = append(left, i)
@@ -70,14 +70,16 @@ func (b *Batch) split() {
 	b.active = left
 	b.combine()
 	n := len(b.active)
-	parts := max(n/b.table.part, 1)
+	parts := max(min(2*n/b.table.part, len(b.lanes)), n/b.table.part, 1)
 	b.given, b.part = 0, (n+parts-1)/parts
 }
 
-// direct carries out the operations whose owners' memory is mapped.
-func (b *Batch) direct() {
+// direct carries out some of the operations whose owners' memory is mapped, and tells whether there were any left.
+func (b *Batch) direct() bool {
 	t, n := b.table, 0
-	for _, i := range b.mapped {
+	some := b.mapped[b.directed:min(b.directed+directGroup, len(b.mapped))]
+	b.directed += len(some)
+	for _, i := range some {
 		op := &b.ops[i]
 		m := b.memoryOf(op.home.owner)
 		if b.locateIn(op, m); op.step == stepDone {
@@ -90,12 +92,10 @@ func (b *Batch) direct() {
 		}
 		b.takeEarly(op, m)
 		b.group[n] = mappedOperation{i, m}
-		if n++; n == directGroup {
-			b.directly(b.group[:n])
-			n = 0
-		}
+		n++
 	}
 	b.directly(b.group[:n])
+	return len(some) > 0
 }
 
 // directly carries out a group.

@@ -14,7 +14,8 @@
 // effect at one moment between its call and its return. A [Batch] runs many at once: in
 // rounds, each of which issues the next step of all its operations and then completes
 // them together, so that their latencies overlap and their messages are shared. Of a large batch
-// two parts at a time go so, the round of one while the results of the other are looked at.
+// two parts at a time go so, the round of one while the results of the other are looked at. Those of one kind on
+// one key that a batch has several of cross the network once.
 //
 // # Memory
 //
@@ -98,7 +99,8 @@
 // Where the owner's memory is mapped in this process the steps are the same, done by the
 // processor: loads, adds and compare-and-swaps of sync/atomic are in one order with the
 // window's (window.Shared), and records are compared where they are and written in place.
-// Nothing is issued, nothing waits, and a batch does such operations a few at a time.
+// Nothing is issued, nothing waits, and a batch does such operations a few at a time, while it waits for other owners' if it
+// has such.
 //
 // # Looking at it
 //

@@ -95,8 +95,9 @@ type operation struct {
 	err   error
 }
 
-// leastPart is Table.part where no test has it otherwise. With fewer the messages of more rounds cost more than is waited
-// less; and of many more not all are on their way at once.
+// leastPart is Table.part where no test has it otherwise: so many operations a part has at least, or half as many if there
+// are two parts only. With fewer the messages of more rounds cost more than is waited less; and of many more not all
+// are on their way at once.
 const leastPart = 256
 
 // beginRound issues the next step of every operation of a lane, and sends the steps to the ranks that they go to. What is
@@ -131,7 +132,7 @@ func (b *Batch) endRound(ctx context.Context, l *lane) {
 		if !b.table.abreast {
 			b.flush(l, int(rank))
 		}
-		b.flushed(l, int(rank), l.owners[rank].flush.Wait(ctx))
+		b.flushed(l, int(rank), b.await(ctx, l.owners[rank].flush))
 	}
 	b.settleViews(l)
 	still := l.active[:0]
@@ -162,6 +163,16 @@ func (b *Batch) endRound(ctx context.Context, l *lane) {
 		l.owners[rank] = ownerRound{}
 	}
 	l.touched = l.touched[:0]
+}
+
+// await waits for a request. Meanwhile operations are carried out whose owners' memory is mapped.
+func (b *Batch) await(ctx context.Context, request window.Request) error {
+	for b.direct() && b.direct() {
+		if done, err := request.Test(); done || err != nil {
+			return err
+		}
+	}
+	return request.Wait(ctx)
 }
 
 func (l *lane) touch(rank int) {
