@@ -253,8 +253,7 @@ func (b *Batch) proceed(ctx context.Context) {
 			b.beginRound(ctx, i)
 		}
 	}
-	for b.direct() {
-	}
+	b.direct(len(b.mapped))
 }
 
 // load gives a lane the next part of the active operations. Once the context has ended no other part is begun.

@@ -11,8 +11,12 @@ import (
 // as it is known. The records of a few operations are looked for together, so that the
 // processor fetches them at once.
 
-// directGroup is how many operations are carried out together.
-const directGroup = 16
+// directGroup is how many operations are carried out together, and directGroups how many groups between two looks at what
+// a batch waits for: over a network a look is a system call, which takes as long as some operations.
+const (
+	directGroup  = 16
+	directGroups = 2
+)
 
 // shared is an owner's memory, as words and as the same bytes.
 type shared struct {
@@ -74,28 +78,31 @@ func (b *Batch) split() {
 	b.given, b.part = 0, (n+parts-1)/parts
 }
 
-// direct carries out some of the operations whose owners' memory is mapped, and tells whether there were any left.
-func (b *Batch) direct() bool {
-	t, n := b.table, 0
-	some := b.mapped[b.directed:min(b.directed+directGroup, len(b.mapped))]
-	b.directed += len(some)
-	for _, i := range some {
-		op := &b.ops[i]
-		m := b.memoryOf(op.home.owner)
-		if b.locateIn(op, m); op.step == stepDone {
-			continue
+// direct carries out some groups of the operations whose owners' memory is mapped, and tells whether there are more.
+func (b *Batch) direct(groups int) (more bool) {
+	t := b.table
+	for ; groups > 0 && b.directed < len(b.mapped); groups-- {
+		some := b.mapped[b.directed:min(b.directed+directGroup, len(b.mapped))]
+		b.directed += len(some)
+		n := 0
+		for _, i := range some {
+			op := &b.ops[i]
+			m := b.memoryOf(op.home.owner)
+			if b.locateIn(op, m); op.step == stepDone {
+				continue
+			}
+			if place := b.slotPlace(op); op.kind == opPut {
+				t.fetchToWrite(m, place, bucketSlots)
+			} else {
+				t.fetch(m, place, bucketSlots)
+			}
+			b.takeEarly(op, m)
+			b.group[n] = mappedOperation{i, m}
+			n++
 		}
-		if place := b.slotPlace(op); op.kind == opPut {
-			t.fetchToWrite(m, place, bucketSlots)
-		} else {
-			t.fetch(m, place, bucketSlots)
-		}
-		b.takeEarly(op, m)
-		b.group[n] = mappedOperation{i, m}
-		n++
+		b.directly(b.group[:n])
 	}
-	b.directly(b.group[:n])
-	return len(some) > 0
+	return b.directed < len(b.mapped)
 }
 
 // directly carries out a group.

@@ -167,7 +167,7 @@ func (b *Batch) endRound(ctx context.Context, l *lane) {
 
 // await waits for a request. Meanwhile operations are carried out whose owners' memory is mapped.
 func (b *Batch) await(ctx context.Context, request window.Request) error {
-	for b.direct() && b.direct() {
+	for b.direct(directGroups) {
 		if done, err := request.Test(); done || err != nil {
 			return err
 		}
