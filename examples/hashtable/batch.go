@@ -93,7 +93,7 @@ type ownerRound struct {
 type Result struct {
 	// Found tells whether the key was there before.
 	Found bool
-	// Value is what Get found, valid until Reset.
+	// Value is what Get found, valid until Reset. It is not to be changed: several Gets of one key may have it.
 	Value []byte
 	// Count is what Count found, and the sum after Add.
 	Count uint64
@@ -147,7 +147,7 @@ func (b *Batch) Result(i int) Result {
 	op := &b.ops[i]
 	r := Result{Found: op.found, Count: op.count, Err: op.err}
 	if op.kind == opGet && op.found {
-		r.Value = op.record
+		r.Value = slices.Clip(op.record)
 	}
 	return r
 }

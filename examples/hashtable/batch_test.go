@@ -174,3 +174,43 @@ func TestBatchOfContextThatHasEnded(t *testing.T) {
 		})
 	}, worldtest.OptionsApart()...))
 }
+
+// A batch carries out what it has for owners whose memory is mapped while it waits for others: all of it, and once, also where the
+// others are not waited for because the context has ended.
+func TestMappedWhileWaiting(t *testing.T) {
+	apart(t, Config{Slots: 4096, RecordBytes: 1 << 20}, func(s *script, t *Table, _ []string) {
+		const n = 2000
+		mine := 0
+		run := func(ctx context.Context, batch *Batch) error {
+			mine = 0
+			for i := range n {
+				key := fmt.Sprint(i)
+				if batch.Add(key, 1); t.Owner(key) == s.w.Rank() {
+					mine++
+				}
+			}
+			return batch.Run(ctx)
+		}
+		batch := t.NewBatch()
+		for want := range uint64(3) {
+			batch.Reset()
+			s.ok(run(s.ctx, batch))
+			for i := range n {
+				r := batch.Result(i)
+				s.check(r.Count == want+1 && r.Found == (want > 0), "Add %d of key %d is %+v", want, i, r)
+			}
+		}
+		s.check(mine > 4*directGroup*directGroups && n-mine > 4*directGroup, "%d of %d keys are this rank's", mine, n)
+		batch.Reset()
+		ended, end := context.WithCancel(s.ctx)
+		end()
+		s.fails(run(ended, batch), context.Canceled)
+		for i := range n {
+			if r, key := batch.Result(i), fmt.Sprint(i); t.Owner(key) == s.w.Rank() {
+				s.check(r.Err == nil && r.Count == 4, "Add of key %d is %+v", i, r)
+				count, _, err := t.Count(s.ctx, key)
+				s.check(count == 4 && err == nil, "key %d has the count %d, %v", i, count, err)
+			}
+		}
+	})
+}

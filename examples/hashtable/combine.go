@@ -6,14 +6,15 @@ import "math/bits"
 // their leader, is carried out for all. They are concurrent with each other, so they may take effect one right after the
 // other, in the order in which they were queued, at the moment at which the leader does: of Puts the last one's value
 // is set, of Adds the sum is added, what one Get or Count reads all have read, and what the first Delete finds the others do not.
+// Puts whose records need other room have another leader: there may be room for one and not for the other.
 
 // mostTries is how many of Batch.leaders are compared with an operation. One that meets so many others leads nobody.
 const mostTries = 8
 
-// combine leaves those of the active operations active that are no leader's.
+// combine takes those of the active operations out that have a leader. Moves have none: each is of another key.
 func (b *Batch) combine() {
 	n := len(b.active)
-	if n < 2 || !b.table.combines {
+	if n < 2 || !b.table.combines || b.ops[b.active[0]].kind == opMove {
 		return
 	}
 	size := 1 << bits.Len(uint(2*n-1))
@@ -41,7 +42,8 @@ func (b *Batch) follows(i int32, leaders []int32) bool {
 			*at = i + 1
 			return false
 		}
-		if leader := &b.ops[*at-1]; leader.home == op.home && leader.kind == op.kind && leader.key == op.key {
+		leader := &b.ops[*at-1]
+		if leader.home == op.home && leader.kind == op.kind && leader.key == op.key && leader.pieceWords() == op.pieceWords() {
 			op.leader = *at
 			leader.value = op.value
 			leader.delta += op.delta

@@ -142,6 +142,20 @@ func TestCombineWithoutRoom(t *testing.T) {
 		}
 		s.check(there == 2, "there are %d entries", there)
 	})
+	for _, order := range [][2]int{{5, 2000}, {2000, 5}} {
+		apart(t, Config{Slots: 64, RecordBytes: 256}, func(s *script, t *Table, keys []string) {
+			// There is room for a short value, whatever comes before it or after it.
+			batch := t.NewBatch()
+			for _, length := range order {
+				batch.Put(keys[0], make([]byte, length))
+			}
+			s.check(errors.As(batch.Run(s.ctx), new(*FullError)), "there is room for both")
+			for i, length := range order {
+				r := batch.Result(i)
+				s.check((r.Err == nil) == (length == 5), "a Put of %d bytes is %+v", length, r)
+			}
+		})
+	}
 	apart(t, Config{Slots: 64, RecordBytes: 2 * entry}, func(s *script, t *Table, keys []string) {
 		// The space of the value that is replaced stays in a bag until somebody looks again.
 		word, err := t.enter(s.ctx, 0)

@@ -95,8 +95,8 @@ type operation struct {
 	err   error
 }
 
-// leastPart is Table.part where no test has it otherwise: so many operations a part has at least, or half as many if there
-// are two parts only. With fewer the messages of more rounds cost more than is waited less; and of many more not all
+// leastPart is Table.part where no test has it otherwise. As many operations go in two parts, and from three times as many on
+// each part has so many at least. With fewer the messages of more rounds cost more than is waited less; and of many more not all
 // are on their way at once.
 const leastPart = 256
 
@@ -165,7 +165,8 @@ func (b *Batch) endRound(ctx context.Context, l *lane) {
 	l.touched = l.touched[:0]
 }
 
-// await waits for a request. Meanwhile operations are carried out whose owners' memory is mapped.
+// await waits for a request. Meanwhile, and before it looks at the request first, it carries out operations whose owners'
+// memory is mapped.
 func (b *Batch) await(ctx context.Context, request window.Request) error {
 	for b.direct(directGroups) {
 		if done, err := request.Test(); done || err != nil {

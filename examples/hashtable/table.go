@@ -52,7 +52,7 @@ type Table struct {
 	// ahead: memory that is mapped is fetched ahead of its use. abreast: several ranks are flushed side by side.
 	// Benchmarks show what that brings.
 	ahead, abreast bool
-	// part is how many operations a part has at least into which a batch is divided. combines: of those of one kind on one
+	// part is how many operations have a batch be divided into parts. combines: of those of one kind on one
 	// key one is carried out.
 	part     int
 	combines bool
