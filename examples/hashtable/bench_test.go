@@ -44,16 +44,20 @@ func names(prefix string, n int) []string {
 
 // inBatches queues an operation on each key, and runs them.
 func inBatches(ctx context.Context, batch *Batch, keys []string, queue func(batch *Batch, key string)) error {
-	for _, key := range keys {
-		if queue(batch, key); batch.Len() == benchBatch {
-			if err := batch.Run(ctx); err != nil {
-				return err
-			}
-			batch.Reset()
+	return inBatchesOf(ctx, benchBatch, batch, keys, queue)
+}
+
+func inBatchesOf(ctx context.Context, size int, batch *Batch, keys []string, queue func(batch *Batch, key string)) error {
+	for some := range slices.Chunk(keys, size) {
+		for _, key := range some {
+			queue(batch, key)
 		}
+		if err := batch.Run(ctx); err != nil {
+			return err
+		}
+		batch.Reset()
 	}
-	defer batch.Reset()
-	return batch.Run(ctx)
+	return nil
 }
 
 // BenchmarkThere has operations on entries that are there, drawn from 50000 words by
@@ -252,14 +256,8 @@ func acrossTCP(b *testing.B, keys []string, size int, prepare func(t *Table), qu
 			b.ResetTimer()
 		}
 		for range b.N {
-			for some := range slices.Chunk(keys, size) {
-				batch.Reset()
-				for _, key := range some {
-					queue(batch, key)
-				}
-				if err := batch.Run(ctx); err != nil {
-					return err
-				}
+			if err := inBatchesOf(ctx, size, batch, keys, queue); err != nil {
+				return err
 			}
 		}
 		return t.Close()

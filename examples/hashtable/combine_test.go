@@ -1,37 +1,10 @@
 package hashtable
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
-
-	"github.com/stretchr/testify/require"
-
-	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
-
-// apart runs body on the first of two ranks whose memory is not mapped in each other's. elsewhere are keys of the other rank's.
-func apart(t *testing.T, config Config, body func(s *script, t *Table, elsewhere []string)) {
-	t.Helper()
-	require.NoError(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
-		return (&script{ctx, w}).run(func(s *script) {
-			t := s.table(config)
-			t.combines = true
-			var elsewhere []string
-			for i := 0; len(elsewhere) < 20; i++ {
-				if key := fmt.Sprint("key ", i); t.Owner(key) == 1 {
-					elsewhere = append(elsewhere, key)
-				}
-			}
-			if w.Rank() == 0 {
-				body(s, t, elsewhere)
-			}
-			s.close(t)
-		})
-	}, worldtest.OptionsApart()...))
-}
 
 // Operations that are combined have results as if they had come one after the other.
 func TestCombine(t *testing.T) {

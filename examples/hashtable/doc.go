@@ -15,7 +15,7 @@
 // rounds, each of which issues the next step of all its operations and then completes
 // them together, so that their latencies overlap and their messages are shared. Of a large batch
 // two parts at a time go so, the round of one while the results of the other are looked at. Those of one kind on
-// one key that a batch has several of cross the network once.
+// one key that a batch has several of cross the network once, of Puts those that need the same room.
 //
 // # Memory
 //
