@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // NoPut and NoStore are promises of a rank by itself: a Fence with them closes and opens epochs
@@ -74,6 +74,6 @@ var promisesKept = register("a fence continued with other promises", func(s *scr
 })
 
 func TestAssertions(t *testing.T) {
-	t.Run("kept", func(t *testing.T) { worldtest.Run(t, 3, promises) })
-	t.Run("continued", func(t *testing.T) { worldtest.Run(t, 3, promisesKept) })
+	t.Run("kept", func(t *testing.T) { jobtest.Run(t, 3, promises) })
+	t.Run("continued", func(t *testing.T) { jobtest.Run(t, 3, promisesKept) })
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // A block is a call that waits for another rank.
@@ -175,7 +175,7 @@ func processorTime() time.Duration {
 // TestBlocked waits in every blocking call.
 func TestBlocked(t *testing.T) {
 	for _, b := range blocks {
-		t.Run(b.name, func(t *testing.T) { worldtest.Run(t, 2, "blocked in "+b.name) })
+		t.Run(b.name, func(t *testing.T) { jobtest.Run(t, 2, "blocked in "+b.name) })
 	}
 }
 
@@ -269,9 +269,9 @@ func heapObjects() uint64 {
 // package tcp makes system calls that allocate.
 func TestNothingAllocated(t *testing.T) {
 	for _, n := range []int{1, 2} {
-		worldtest.Processes(t, n, nothingAllocated)
+		jobtest.Processes(t, n, nothingAllocated)
 		if !raced {
-			worldtest.TCP(t, n, nothingAllocated)
+			jobtest.TCP(t, n, nothingAllocated)
 		}
 	}
 }

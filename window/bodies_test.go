@@ -11,12 +11,12 @@ import (
 	"testing"
 
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
-func TestMain(m *testing.M) { worldtest.Main(m) }
+func TestMain(m *testing.M) { jobtest.Main(m) }
 
 // a script is the body of a test on one rank. Its checks end the rank with an
 // error, so that the same body serves ranks in other processes.
@@ -51,7 +51,7 @@ func equal[T comparable](s *script, what string, got, want []T) {
 
 // register makes a body known to every process of the tests, under a name.
 func register(name string, body func(s *script)) string {
-	return worldtest.Register(name, scripted(body))
+	return jobtest.Register(name, scripted(body))
 }
 
 // scripted is body as world.Run wants it.
@@ -564,8 +564,8 @@ func TestSemantics(t *testing.T) {
 	for _, name := range []string{fencePuts, postedPuts, exclusiveCounter, sharedReaders, accumulateSums, singleElement, tickets,
 		getAccumulate, layouts, notifications, views, created, empty, goroutines} {
 		for _, n := range []int{1, 2, 5} {
-			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) { worldtest.Run(t, n, name) })
+			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) { jobtest.Run(t, n, name) })
 		}
 	}
-	t.Run(postedGroups, func(t *testing.T) { worldtest.Run(t, 4, postedGroups) })
+	t.Run(postedGroups, func(t *testing.T) { jobtest.Run(t, 4, postedGroups) })
 }

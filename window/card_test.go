@@ -9,19 +9,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 var (
 	cardCounts   = register("card counts", countByCards)
 	cardRefusals = register("card refusals", refuseByCards)
 	// Processes have cards beside memory that they share.
-	cardsOfHosts         = worldtest.RegisterWith("card counts on cards", worldtest.OptionsCardsOfProcesses(false), scripted(countByCards))
-	coherentCardsOfHosts = worldtest.RegisterWith("card counts on coherent cards", worldtest.OptionsCardsOfProcesses(true), scripted(countByCards))
+	cardsOfHosts         = jobtest.RegisterWith("card counts on cards", jobtest.OptionsCardsOfProcesses(false), scripted(countByCards))
+	coherentCardsOfHosts = jobtest.RegisterWith("card counts on coherent cards", jobtest.OptionsCardsOfProcesses(true), scripted(countByCards))
 )
 
 // countByCards has all ranks count on all ranks, themselves included, in all modes: every number is
@@ -164,12 +164,12 @@ func TestCardAtomics(t *testing.T) {
 		body := scripted(does)
 		for _, n := range []int{1, 2, 3, 5} {
 			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) {
-				worldtest.Run(t, n, name)
+				jobtest.Run(t, n, name)
 				for _, coherent := range []bool{false, true} {
 					t.Run(fmt.Sprintf("cards, coherent %v", coherent), func(t *testing.T) {
 						ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 						defer cancel()
-						require.NoError(t, world.Run(ctx, n, body, worldtest.OptionsCards(coherent)...))
+						require.NoError(t, world.Run(ctx, n, body, jobtest.OptionsCards(coherent)...))
 					})
 					t.Run(fmt.Sprintf("simulated, coherent %v", coherent), func(t *testing.T) {
 						require.NoError(t, world.Simulate(t.Context(), simulatorOf(t, coherent), n, body))
@@ -184,8 +184,8 @@ func TestCardAtomics(t *testing.T) {
 // are not coherent with goes by them all the same.
 func TestCardAtomicsOfHosts(t *testing.T) {
 	for _, n := range []int{3, 4} {
-		worldtest.Hosts(t, n, cardsOfHosts)
-		worldtest.Hosts(t, n, coherentCardsOfHosts)
+		jobtest.Hosts(t, n, cardsOfHosts)
+		jobtest.Hosts(t, n, coherentCardsOfHosts)
 	}
 }
 

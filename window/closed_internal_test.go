@@ -8,14 +8,14 @@ import (
 	"testing"
 
 	"github.com/onesided/rma/aggregate"
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // closedPart has rank 0 send to a part of rank 1 that was closed: over memory of the
 // program, which stays.
-var closedPart = worldtest.Register("sending to what is closed", func(ctx context.Context, w *world.World) error {
+var closedPart = jobtest.Register("sending to what is closed", func(ctx context.Context, w *world.World) error {
 	memory := make([]int64, 10)
 	win, err := Create(ctx, w, memory)
 	if err != nil {
@@ -85,12 +85,12 @@ func sendToClosed(ctx context.Context, p *peer, number uint32) error {
 // TestClosedPart looks that a window which its owner has closed can be reached neither by
 // messages nor by its keys.
 func TestClosedPart(t *testing.T) {
-	t.Run("apart", func(t *testing.T) { worldtest.Apart(t, 2, closedPart) })
-	t.Run("tcp", func(t *testing.T) { worldtest.TCP(t, 2, closedPart) })
+	t.Run("apart", func(t *testing.T) { jobtest.Apart(t, 2, closedPart) })
+	t.Run("tcp", func(t *testing.T) { jobtest.TCP(t, 2, closedPart) })
 }
 
 // keyless looks at what a rank that maps nothing is told of another's part.
-var keyless = worldtest.Register("keys of a part", func(ctx context.Context, w *world.World) error {
+var keyless = jobtest.Register("keys of a part", func(ctx context.Context, w *world.World) error {
 	win, err := Allocate[int64](ctx, w, 10)
 	if err != nil {
 		return err
@@ -108,8 +108,8 @@ var keyless = worldtest.Register("keys of a part", func(ctx context.Context, w *
 // TestControlHasNoKey looks that locks and counters cannot be written past the checks of
 // messages.
 func TestControlHasNoKey(t *testing.T) {
-	t.Run("apart", func(t *testing.T) { worldtest.Apart(t, 2, keyless) })
-	t.Run("tcp", func(t *testing.T) { worldtest.TCP(t, 2, keyless) })
+	t.Run("apart", func(t *testing.T) { jobtest.Apart(t, 2, keyless) })
+	t.Run("tcp", func(t *testing.T) { jobtest.TCP(t, 2, keyless) })
 }
 
 // TestNothingListens looks that a window, however it ends, is told of no failure any more.

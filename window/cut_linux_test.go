@@ -20,10 +20,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/nettest"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/nettest"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // certificateVariable has the certificate of a rank and its key, which signs itself and
@@ -68,7 +68,7 @@ func encrypting() ([]world.Option, error) {
 }
 
 // encrypted has every rank write to, add to and read from all others.
-var encrypted = worldtest.RegisterWith("encrypted", encrypting, scripted(func(s *script) {
+var encrypted = jobtest.RegisterWith("encrypted", encrypting, scripted(func(s *script) {
 	const each = 10_000
 	n, me := s.w.Size(), s.w.Rank()
 	win := allocate[int64](s, n*each+1)
@@ -97,9 +97,9 @@ var encrypted = worldtest.RegisterWith("encrypted", encrypting, scripted(func(s 
 }))
 
 // startEncrypted starts a rank on each host, with the certificates that it is given.
-func startEncrypted(t *testing.T, network *nettest.Network, n int, body string, certificates func(rank int) string) *worldtest.Job {
+func startEncrypted(t *testing.T, network *nettest.Network, n int, body string, certificates func(rank int) string) *jobtest.Job {
 	t.Helper()
-	return worldtest.StartOn(t, n, body,
+	return jobtest.StartOn(t, n, body,
 		func(rank int) []string {
 			return []string{"RMA_DEVICE=", "RMA_HOST=", "RMA_ADDRESS=", certificateVariable + "=" + certificates(rank)}
 		},
@@ -117,13 +117,13 @@ func TestEncryptedAcrossHosts(t *testing.T) {
 }
 
 // shunned makes ranks that encrypt otherwise than the others meet them.
-var shunned = worldtest.RegisterWith("shunned", encrypting, scripted(func(s *script) {
+var shunned = jobtest.RegisterWith("shunned", encrypting, scripted(func(s *script) {
 	err := s.w.Barrier(s.ctx)
 	var lost *world.PeerError
 	s.check(errors.As(err, &lost), "error is %v, want a *world.PeerError", err)
 	s.check((lost.Rank == victim) != (s.w.Rank() == victim), "rank %d is said to have failed: %v", lost.Rank, err)
 	// Who ends would be a failure for the others to name.
-	s.ok(worldtest.Hold("shunned"))
+	s.ok(jobtest.Hold("shunned"))
 	s.ok(err)
 }))
 
@@ -173,10 +173,10 @@ var reset = registerImpatient("reset", func(s *script) {
 	s.ok(win.LockAll(s.ctx))
 	s.ok(strike())
 	s.ok(s.w.Barrier(s.ctx))
-	s.ok(worldtest.Hold("ready"))
+	s.ok(jobtest.Hold("ready"))
 	done := make(chan error, 1)
 	if me == victim {
-		go func() { done <- worldtest.ResetConnections() }()
+		go func() { done <- jobtest.ResetConnections() }()
 	} else {
 		done <- nil
 	}
@@ -191,7 +191,7 @@ var reset = registerImpatient("reset", func(s *script) {
 	given := strings.Contains(err.Error(), "the peer has taken this side for dead")
 	s.check(given || errors.Is(err, syscall.ECONNRESET) || me == victim && errors.Is(err, syscall.ENOTCONN), "rank %d is told %v", me, err)
 	expectLost(s, win.UnlockAll(s.ctx), other)
-	s.ok(worldtest.Hold("reset"))
+	s.ok(jobtest.Hold("reset"))
 	s.ok(win.Close())
 })
 
@@ -199,7 +199,7 @@ var reset = registerImpatient("reset", func(s *script) {
 // other: the system says so, no silence is waited for.
 func TestReset(t *testing.T) {
 	const n = 2
-	job := worldtest.StartWith(t, n, reset, func(rank int) []string {
+	job := jobtest.StartWith(t, n, reset, func(rank int) []string {
 		return append(overTCP(rank), silenceVariable+"="+never.String())
 	})
 	for _, point := range []string{"ready", "reset"} {

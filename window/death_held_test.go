@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // heldByDeath has rank 0 hold accumulates back to the victim and to rank 2 when the
@@ -15,7 +15,7 @@ var heldByDeath = register("death of a target of held accumulates", func(s *scri
 	s.ok(s.w.Barrier(s.ctx))
 	switch s.w.Rank() {
 	case victim:
-		worldtest.Signal("ready")
+		jobtest.Signal("ready")
 		<-s.ctx.Done()
 	case 0:
 		s.ok(win.LockAll(s.ctx))
@@ -23,7 +23,7 @@ var heldByDeath = register("death of a target of held accumulates", func(s *scri
 			s.ok(win.Accumulate(window.Sum, []int64{1}, victim, i*5000))
 			s.ok(win.Accumulate(window.Sum, []int64{1}, 2, i*5000))
 		}
-		worldtest.Signal("ready")
+		jobtest.Signal("ready")
 		for s.w.Failures() == 0 {
 			time.Sleep(time.Millisecond)
 		}
@@ -37,7 +37,7 @@ var heldByDeath = register("death of a target of held accumulates", func(s *scri
 		s.ok(win.Unlock(s.ctx, 2))
 		s.ok(win.Close())
 	default:
-		worldtest.Signal("ready")
+		jobtest.Signal("ready")
 		for served := false; !served; time.Sleep(time.Millisecond) {
 			s.ok(win.Lock(s.ctx, window.Shared, 2))
 			served = win.Local()[1] == 42
@@ -57,5 +57,5 @@ var heldByDeath = register("death of a target of held accumulates", func(s *scri
 // TestKilledTarget kills a target of accumulates that are held back: those to others
 // take effect, and the epoch ends.
 func TestKilledTarget(t *testing.T) {
-	worldtest.Start(t, deathRanks, heldByDeath).Killed(victim)
+	jobtest.Start(t, deathRanks, heldByDeath).Killed(victim)
 }

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 const victim = 1
@@ -246,7 +246,7 @@ func dying(s *script, d death, leaves bool) {
 		d.prepare(s, win)
 	}
 	s.ok(s.w.Barrier(s.ctx))
-	worldtest.Signal("ready")
+	jobtest.Signal("ready")
 	switch s.w.Rank() {
 	case victim:
 		if !leaves {
@@ -314,7 +314,7 @@ func TestKilled(t *testing.T) {
 	for _, m := range machines {
 		for _, d := range deaths {
 			t.Run(m.name+"/"+d.name, func(t *testing.T) {
-				worldtest.StartWith(t, deathRanks, "death in "+d.name, m.environment).Killed(victim)
+				jobtest.StartWith(t, deathRanks, "death in "+d.name, m.environment).Killed(victim)
 			})
 		}
 	}
@@ -327,7 +327,7 @@ func TestLeft(t *testing.T) {
 			// The third rank might notify yet: see the next test.
 			continue
 		}
-		t.Run(d.name, func(t *testing.T) { worldtest.Run(t, deathRanks, "leaving "+d.name) })
+		t.Run(d.name, func(t *testing.T) { jobtest.Run(t, deathRanks, "leaving "+d.name) })
 	}
 }
 
@@ -346,7 +346,7 @@ func init() {
 
 // A notification can come from any rank, until the last of them has left.
 func TestNobodyLeftToNotify(t *testing.T) {
-	worldtest.Run(t, deathRanks, "waiting for a notification of nobody")
+	jobtest.Run(t, deathRanks, "waiting for a notification of nobody")
 }
 
 // besideCreated has all use a window of their own memory until rank 1, which is killed, is lost: whatever finds that first says so.
@@ -354,7 +354,7 @@ var besideCreated = register("a death beside a window that was created", func(s 
 	win, err := window.Create(s.ctx, s.w, make([]int64, 1000))
 	s.ok(err)
 	s.ok(win.LockAll(s.ctx))
-	worldtest.Signal("ready")
+	jobtest.Signal("ready")
 	if s.w.Rank() == 1 {
 		<-s.ctx.Done()
 	}
@@ -377,6 +377,6 @@ var besideCreated = register("a death beside a window that was created", func(s 
 
 func TestKilledBesideCreated(t *testing.T) {
 	for range 10 {
-		worldtest.Start(t, 2, besideCreated).Killed(1)
+		jobtest.Start(t, 2, besideCreated).Killed(1)
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // Each misuse is found by the call that shows it, which names the places of both.
@@ -144,7 +144,7 @@ func TestMisuseBehindRFlush(t *testing.T) {
 		}, "a put writes from memory that is read into"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			misused(t, c.do, c.what, append(worldtest.OptionsApart(), world.WithDebug())...)
+			misused(t, c.do, c.what, append(jobtest.OptionsApart(), world.WithDebug())...)
 		})
 	}
 }
@@ -172,7 +172,7 @@ func TestNoMisuseWithWhatIsRefusedBehindRFlush(t *testing.T) {
 		}
 		s.ok(win.Unlock(s.ctx, 1))
 		s.ok(win.Close())
-	}), append(worldtest.OptionsApart(), world.WithDebug())...))
+	}), append(jobtest.OptionsApart(), world.WithDebug())...))
 }
 
 // misused has rank 0 do what is misuse, between LockAll and UnlockAll.
@@ -259,7 +259,7 @@ func TestNoMisuse(t *testing.T) {
 // A get that has its result, by a FlushLocal or by its Request, meets nothing that comes later; one that
 // has it not does.
 func TestNoMisuseBehindResult(t *testing.T) {
-	for way, options := range map[string][]world.Option{"mapped": nil, "apart": worldtest.OptionsApart()} {
+	for way, options := range map[string][]world.Option{"mapped": nil, "apart": jobtest.OptionsApart()} {
 		t.Run(way, func(t *testing.T) {
 			require.NoError(t, world.Run(t.Context(), 2, scripted(func(s *script) {
 				win := allocate[int64](s, 8)

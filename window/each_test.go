@@ -9,8 +9,8 @@ import (
 
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // eachSums has all ranks accumulate to places all over the windows of all, in calls of many lengths, with other
@@ -167,7 +167,7 @@ var eachClosed = register("accumulates in one call whose epoch is closed", func(
 func TestAccumulateEach(t *testing.T) {
 	for _, n := range []int{1, 3} {
 		for _, name := range []string{eachSums, eachOrder, eachRefused, eachCollected, eachClosed} {
-			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) { worldtest.Run(t, n, name) })
+			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) { jobtest.Run(t, n, name) })
 		}
 	}
 }

@@ -3,9 +3,9 @@ package window_test
 import (
 	"testing"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/window"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // earlyEpochs has each rank complete an epoch to the next rank before it posts for the one
@@ -49,6 +49,6 @@ var earlyEpochs = register("epochs before their posts", func(s *script) {
 })
 
 func TestEarlyEpochs(t *testing.T) {
-	t.Run("apart", func(t *testing.T) { worldtest.Apart(t, 3, earlyEpochs) })
-	t.Run("tcp", func(t *testing.T) { worldtest.TCP(t, 2, earlyEpochs) })
+	t.Run("apart", func(t *testing.T) { jobtest.Apart(t, 3, earlyEpochs) })
+	t.Run("tcp", func(t *testing.T) { jobtest.TCP(t, 2, earlyEpochs) })
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // elsewhere has the last rank be in one call that needs all ranks and the others in another, which their contexts cut short and
@@ -66,6 +66,6 @@ var elsewhere = register("elsewhere", func(s *script) {
 })
 
 func TestElsewhere(t *testing.T) {
-	worldtest.Run(t, 3, elsewhere)
-	t.Run("a core each", func(t *testing.T) { worldtest.Goroutines(t, 2, elsewhere) })
+	jobtest.Run(t, 3, elsewhere)
+	t.Run("a core each", func(t *testing.T) { jobtest.Goroutines(t, 2, elsewhere) })
 }

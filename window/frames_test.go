@@ -6,9 +6,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/window"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // An epochKind is an epoch with small operations, and how many frames each rank sends in
@@ -152,7 +152,7 @@ func counted(kind epochKind) string {
 // Epochs with small operations take the messages that they must, and no more.
 func TestFrames(t *testing.T) {
 	for i, body := range frameBodies {
-		t.Run(epochKinds[i].name, func(t *testing.T) { worldtest.TCP(t, 2, body) })
+		t.Run(epochKinds[i].name, func(t *testing.T) { jobtest.TCP(t, 2, body) })
 	}
 }
 
@@ -194,7 +194,7 @@ var manyFences = register("frames: Fence of many", func(s *script) {
 
 func TestFramesOfMany(t *testing.T) {
 	for _, size := range []int{3, 5, 8} {
-		t.Run(fmt.Sprint(size), func(t *testing.T) { worldtest.TCP(t, size, manyFences) })
+		t.Run(fmt.Sprint(size), func(t *testing.T) { jobtest.TCP(t, size, manyFences) })
 	}
 }
 
@@ -255,6 +255,6 @@ func init() {
 
 func TestFramesOfHosts(t *testing.T) {
 	for _, f := range fencesOfHosts {
-		t.Run(f.name, func(t *testing.T) { worldtest.Hosts(t, 4, "frames: Fence of hosts, "+f.name) })
+		t.Run(f.name, func(t *testing.T) { jobtest.Hosts(t, 4, "frames: Fence of hosts, "+f.name) })
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // aheadOf has rank 1 be in a Fence that rank 0 has ended, behind number last, when all have come.
@@ -31,7 +31,7 @@ func aheadOf(ctx context.Context, win *Window[int64], asserts ...Assert) (last u
 
 // gated has rank 1 be in a Fence that rank 0 has ended, as if marks of rank 2 were late. What rank 0
 // puts direct waits for it, but no other call does: each looks at its context. Then it is there.
-var gated = worldtest.Register("operations that wait for a Fence", func(ctx context.Context, w *world.World) error {
+var gated = jobtest.Register("operations that wait for a Fence", func(ctx context.Context, w *world.World) error {
 	// Direct, and sent at once.
 	const count = 1 << 14
 	win, err := Allocate[int64](ctx, w, 3*count, Without(scheduler.Adapt|scheduler.Defer))
@@ -111,7 +111,7 @@ func putGated(ctx context.Context, win *Window[int64]) error {
 }
 
 // leftInFence has rank 1 leave in a Fence that rank 0 has ended: rank 0 reaches its memory yet.
-var leftInFence = worldtest.Register("a target that left in a Fence", func(ctx context.Context, w *world.World) error {
+var leftInFence = jobtest.Register("a target that left in a Fence", func(ctx context.Context, w *world.World) error {
 	const count = 1 << 14
 	win, err := Allocate[int64](ctx, w, count)
 	if err != nil {
@@ -129,6 +129,6 @@ var leftInFence = worldtest.Register("a target that left in a Fence", func(ctx c
 	return err
 })
 
-func TestLeftInFence(t *testing.T) { worldtest.TCP(t, 3, leftInFence) }
+func TestLeftInFence(t *testing.T) { jobtest.TCP(t, 3, leftInFence) }
 
-func TestGate(t *testing.T) { worldtest.TCP(t, 3, gated) }
+func TestGate(t *testing.T) { jobtest.TCP(t, 3, gated) }

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // farCount is an int64 window of which single elements are accumulated to in
@@ -130,7 +130,7 @@ var heldSums = register("sums of what is held", func(s *script) {
 func TestHeldBack(t *testing.T) {
 	for _, n := range []int{1, 2, 3} {
 		for _, name := range []string{heldOrder, heldSums} {
-			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) { worldtest.Run(t, n, name) })
+			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) { jobtest.Run(t, n, name) })
 		}
 	}
 }

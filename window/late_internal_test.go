@@ -7,13 +7,13 @@ import (
 	"testing"
 
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // lateOne has operations that have found the epoch open come to their queue when the epoch
 // has been closed: they are refused, and nothing is queued.
-var lateOne = worldtest.Register("operations that come late", func(ctx context.Context, w *world.World) error {
+var lateOne = jobtest.Register("operations that come late", func(ctx context.Context, w *world.World) error {
 	win, err := Allocate[int64](ctx, w, 64)
 	if err != nil {
 		return err
@@ -41,4 +41,4 @@ var lateOne = worldtest.Register("operations that come late", func(ctx context.C
 	return errors.Join(err, win.Close())
 })
 
-func TestLateOne(t *testing.T) { worldtest.Apart(t, 2, lateOne) }
+func TestLateOne(t *testing.T) { jobtest.Apart(t, 2, lateOne) }

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // lateOperations has goroutines of rank 0 accumulate on rank 1 while the epoch is opened and closed: an
@@ -64,6 +64,6 @@ var lateFence = lateOperations("fence", 1000, func(s *script, win *window.Window
 
 func TestLateOperations(t *testing.T) {
 	for _, name := range []string{lateLock, lateFence} {
-		t.Run(name, func(t *testing.T) { worldtest.Apart(t, 2, name) })
+		t.Run(name, func(t *testing.T) { jobtest.Apart(t, 2, name) })
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // perStripe is how many elements a stripe of a small window has.
@@ -28,7 +28,7 @@ const (
 // passes is how often the other adds to an element of the stripes that are free.
 const passes = 20
 
-var stripeHeld = worldtest.RegisterWith("a stripe held for long", func() ([]world.Option, error) {
+var stripeHeld = jobtest.RegisterWith("a stripe held for long", func() ([]world.Option, error) {
 	return []world.Option{world.WithSilence(3 * time.Second)}, nil
 }, func(ctx context.Context, w *world.World) error {
 	win, err := Allocate[int64](ctx, w, 3*perStripe)
@@ -115,10 +115,10 @@ func passHeld(ctx context.Context, win *Window[int64]) error {
 // TestStripeHeldForLong looks that who serves messages does not wait for a stripe: it
 // serves others meanwhile, and goes on with the message, and what came behind it, when it
 // can.
-func TestStripeHeldForLong(t *testing.T) { worldtest.Hosts(t, 4, stripeHeld) }
+func TestStripeHeldForLong(t *testing.T) { jobtest.Hosts(t, 4, stripeHeld) }
 
 // stripeEnded has rank 0 end its part of the window while a message waits for a stripe.
-var stripeEnded = worldtest.Register("a stripe held over the end", func(ctx context.Context, w *world.World) error {
+var stripeEnded = jobtest.Register("a stripe held over the end", func(ctx context.Context, w *world.World) error {
 	win, err := Allocate[int64](ctx, w, 2*perStripe)
 	if err != nil {
 		return err
@@ -155,6 +155,6 @@ var stripeEnded = worldtest.Register("a stripe held over the end", func(ctx cont
 
 // TestStripeHeldOverTheEnd looks that what was put off is refused when the window is closed.
 func TestStripeHeldOverTheEnd(t *testing.T) {
-	t.Run("apart", func(t *testing.T) { worldtest.Apart(t, 2, stripeEnded) })
-	t.Run("tcp", func(t *testing.T) { worldtest.TCP(t, 2, stripeEnded) })
+	t.Run("apart", func(t *testing.T) { jobtest.Apart(t, 2, stripeEnded) })
+	t.Run("tcp", func(t *testing.T) { jobtest.TCP(t, 2, stripeEnded) })
 }

@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // A rank leaves while the others call, as one of so many. writers are those that write to it before: they may hear of it in their
@@ -73,7 +73,7 @@ func leaving(call func(s *script, win *window.Window[int64]), stay func() error)
 
 func init() {
 	for name, call := range leftCalls {
-		register("left: "+name, leaving(call, func() error { return worldtest.Hold("told") }))
+		register("left: "+name, leaving(call, func() error { return jobtest.Hold("told") }))
 	}
 }
 
@@ -136,7 +136,7 @@ func passiveLeaver(s *script) {
 var passiveLeaverName = register("a passive target that has left", passiveLeaver)
 
 func TestPassiveLeaver(t *testing.T) {
-	worldtest.Run(t, 3, passiveLeaverName)
+	jobtest.Run(t, 3, passiveLeaverName)
 	t.Run("simulated", func(t *testing.T) {
 		require.NoError(t, world.Simulate(t.Context(), simulator(t, "ndr-2024", 1), 3, scripted(passiveLeaver)))
 	})
@@ -169,7 +169,7 @@ func init() {
 func TestLeaverWithLock(t *testing.T) {
 	for name := range held {
 		t.Run(name, func(t *testing.T) {
-			job := worldtest.StartWith(t, 8, "leaving with a lock, "+name, func(rank int) []string {
+			job := jobtest.StartWith(t, 8, "leaving with a lock, "+name, func(rank int) []string {
 				return []string{"RMA_DEVICE=", fmt.Sprint("RMA_HOST=", rank/4)}
 			})
 			require.NoError(t, errors.Join(job.Wait()...))
@@ -209,11 +209,11 @@ func dieInClose(s *script, lost func(s *script, win *window.Window[int64]) error
 	case 0:
 		s.ok(win.Lock(s.ctx, window.Shared, leaver))
 		s.ok(win.Put([]int64{1}, leaver, 0))
-		worldtest.Signal("ready")
+		jobtest.Signal("ready")
 		s.left(lost(s, win))
-		worldtest.Signal("lost")
+		jobtest.Signal("lost")
 	case 2:
-		s.ok(worldtest.Hold("held"))
+		s.ok(jobtest.Hold("held"))
 	}
 }
 
@@ -221,7 +221,7 @@ func dieInClose(s *script, lost func(s *script, win *window.Window[int64]) error
 func TestDeathInClose(t *testing.T) {
 	for name := range lostAsks {
 		t.Run(name, func(t *testing.T) {
-			job := worldtest.StartWith(t, 3, "a death in Close, "+name, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
+			job := jobtest.StartWith(t, 3, "a death in Close, "+name, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
 			job.Await(0, "ready")
 			job.Await(2, "held")
 			job.Kill(leaver)
@@ -261,7 +261,7 @@ func TestLeaver(t *testing.T) {
 		}
 		for where, place := range places {
 			t.Run(name+"/"+where, func(t *testing.T) {
-				job := worldtest.StartWith(t, leftRanks, "left: "+name, place)
+				job := jobtest.StartWith(t, leftRanks, "left: "+name, place)
 				for rank := range leftRanks {
 					if rank != leaver {
 						job.Await(rank, "told")

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // Rank 0 takes exclusive locks of all ranks, from the last to the first, while the
@@ -40,6 +40,6 @@ var lockOrder = register("locking all against locking backwards", func(s *script
 // TestLockOrder looks that LockAll waits for nobody while others wait for it.
 func TestLockOrder(t *testing.T) {
 	for _, n := range []int{2, 3} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) { worldtest.Run(t, n, lockOrder) })
+		t.Run(fmt.Sprint(n), func(t *testing.T) { jobtest.Run(t, n, lockOrder) })
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // Operations that were not sent when the World is closed are lost, and said to be; not where a rank has failed, nor those
@@ -31,7 +31,7 @@ func TestLostOperations(t *testing.T) {
 				err = errors.Join(err, win.Flush(ctx, 1))
 			}
 			return errors.Join(err, own)
-		}, worldtest.OptionsApart()...)
+		}, jobtest.OptionsApart()...)
 	}
 	err := run(false, nil)
 	require.ErrorIs(t, err, epoch.ErrEpochOpen)
@@ -57,7 +57,7 @@ func TestCompleteWithoutPost(t *testing.T) {
 		err := win.Close()
 		s.fails(err, epoch.ErrNotPosted)
 		require.ErrorContains(t, err, "rank 1 has closed the window without the Post that the last Start of rank 0 was for")
-	}), worldtest.OptionsApart()...))
+	}), jobtest.OptionsApart()...))
 }
 
 // A post that is on its way behind much else when all have met to close the window is none that is missing.
@@ -123,7 +123,7 @@ func TestGroupWithLost(t *testing.T) {
 			return win.Start(s.ctx, group)
 		},
 	} {
-		for way, options := range map[string][]world.Option{"mapped": nil, "apart": worldtest.OptionsApart()} {
+		for way, options := range map[string][]world.Option{"mapped": nil, "apart": jobtest.OptionsApart()} {
 			for _, dead := range []int{1, 2} {
 				t.Run(fmt.Sprint(name, " ", way, " ", dead), func(t *testing.T) {
 					done := make(chan struct{})

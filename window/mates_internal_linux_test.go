@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 const (
@@ -20,7 +20,7 @@ const (
 
 // stoppedLast has a rank stop when all have told each other of what they have sent, before its
 // mates are at the end of the Fence, which those elsewhere have come to.
-var stoppedLast = worldtest.RegisterWith("stopped at the end of a fence", func() ([]world.Option, error) {
+var stoppedLast = jobtest.RegisterWith("stopped at the end of a fence", func() ([]world.Option, error) {
 	return []world.Option{world.WithSilence(3 * time.Second)}, nil
 }, func(ctx context.Context, w *world.World) error {
 	win, err := Allocate[int64](ctx, w, 1)
@@ -30,11 +30,11 @@ var stoppedLast = worldtest.RegisterWith("stopped at the end of a fence", func()
 	if _, _, err := win.meeting.Tally(ctx, "Tally", 1, func(rank int) bool { return w.Rank() == 0 && rank == stops }); err != nil {
 		return err
 	}
-	if err := worldtest.Hold("ready"); err != nil {
+	if err := jobtest.Hold("ready"); err != nil {
 		return err
 	}
 	if w.Rank() == stops {
-		return worldtest.Stop()
+		return jobtest.Stop()
 	}
 	err = win.meeting.EndTally(ctx, "EndTally")
 	if failed := (*world.PeerError)(nil); w.Mapped(stops) && (!errors.As(err, &failed) || failed.Rank != stops) {
@@ -42,11 +42,11 @@ var stoppedLast = worldtest.RegisterWith("stopped at the end of a fence", func()
 	} else if !w.Mapped(stops) && err != nil {
 		return err
 	}
-	return worldtest.Hold("survived")
+	return jobtest.Hold("survived")
 })
 
 func TestStoppedAtTheEndOfAFence(t *testing.T) {
-	job := worldtest.StartWith(t, blockRanks, stoppedLast, func(rank int) []string {
+	job := jobtest.StartWith(t, blockRanks, stoppedLast, func(rank int) []string {
 		return []string{"RMA_DEVICE=", fmt.Sprintf("RMA_HOST=host%d", rank/(blockRanks/2))}
 	})
 	for rank := range blockRanks {

@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // holdBack has rank 1 be late with what it puts to rank 0, and with the mark behind it, when all
@@ -56,7 +56,7 @@ func holdBack(ctx context.Context, w *world.World, win *Window[int64]) (late *de
 	return late, w.Barrier(ctx)
 }
 
-var endsWithMates = worldtest.Register("a fence ends with mates", func(ctx context.Context, w *world.World) error {
+var endsWithMates = jobtest.Register("a fence ends with mates", func(ctx context.Context, w *world.World) error {
 	win, err := Allocate[int64](ctx, w, 1, Without(scheduler.Adapt))
 	if err != nil {
 		return err
@@ -85,10 +85,10 @@ var endsWithMates = worldtest.Register("a fence ends with mates", func(ctx conte
 	return errors.Join(err, win.Close())
 })
 
-func TestFenceEndsWithMates(t *testing.T) { worldtest.Hosts(t, 4, endsWithMates) }
+func TestFenceEndsWithMates(t *testing.T) { jobtest.Hosts(t, 4, endsWithMates) }
 
 // endsWithout has rank 1 die in place of going on: all others wait at the end of the Fence.
-var endsWithout = worldtest.Register("a death at the end of a fence", func(ctx context.Context, w *world.World) error {
+var endsWithout = jobtest.Register("a death at the end of a fence", func(ctx context.Context, w *world.World) error {
 	win, err := Allocate[int64](ctx, w, 1, Without(scheduler.Adapt))
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ var endsWithout = worldtest.Register("a death at the end of a fence", func(ctx c
 	if _, err := holdBack(ctx, w, win); err != nil {
 		return err
 	}
-	worldtest.Signal("ready")
+	jobtest.Signal("ready")
 	if w.Rank() == 1 {
 		<-ctx.Done()
 	}
@@ -108,7 +108,7 @@ var endsWithout = worldtest.Register("a death at the end of a fence", func(ctx c
 })
 
 func TestKilledAtTheEndOfAFence(t *testing.T) {
-	job := worldtest.StartWith(t, 4, endsWithout, func(rank int) []string {
+	job := jobtest.StartWith(t, 4, endsWithout, func(rank int) []string {
 		return []string{"RMA_DEVICE=", fmt.Sprintf("RMA_HOST=host%d", rank%2)}
 	})
 	for rank := range 4 {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // blockRanks are so many on two hosts that most have no links with the other for what they do.
@@ -22,13 +22,13 @@ func missedStopped(first bool) func(s *script) {
 		if !first {
 			s.ok(win.Fence(s.ctx, window.NoPrecede))
 		}
-		s.ok(worldtest.Hold("ready"))
+		s.ok(jobtest.Hold("ready"))
 		if fmt.Sprint(s.w.Rank()) == os.Getenv(victimVariable) {
-			s.ok(worldtest.Stop())
+			s.ok(jobtest.Stop())
 			return
 		}
 		expectDeath(s, win, win.Fence(s.ctx, window.NoPrecede))
-		s.ok(worldtest.Hold("survived"))
+		s.ok(jobtest.Hold("survived"))
 	}
 }
 
@@ -45,7 +45,7 @@ func TestStoppedAmongMates(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/rank %d", body, stops), func(t *testing.T) {
 				// Most of the time is silence.
 				t.Parallel()
-				job := worldtest.StartWith(t, blockRanks, body, func(rank int) []string {
+				job := jobtest.StartWith(t, blockRanks, body, func(rank int) []string {
 					return []string{"RMA_DEVICE=", fmt.Sprintf("RMA_HOST=host%d", rank/(blockRanks/2)), fmt.Sprintf("%s=%d", victimVariable, stops)}
 				})
 				others := func(do func(rank int)) {

@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // hastyFences are Fences that are cut short again and again. Each rank adds to an element of
@@ -68,10 +68,10 @@ var hastyFences = register("fences cut short", func(s *script) {
 })
 
 func TestFencesCutShort(t *testing.T) {
-	t.Run("hosts", func(t *testing.T) { worldtest.Hosts(t, 5, hastyFences) })
-	t.Run("tcp", func(t *testing.T) { worldtest.TCP(t, 3, hastyFences) })
+	t.Run("hosts", func(t *testing.T) { jobtest.Hosts(t, 5, hastyFences) })
+	t.Run("tcp", func(t *testing.T) { jobtest.TCP(t, 3, hastyFences) })
 	t.Run("three hosts", func(t *testing.T) {
-		job := worldtest.StartWith(t, 6, hastyFences, func(rank int) []string {
+		job := jobtest.StartWith(t, 6, hastyFences, func(rank int) []string {
 			return []string{"RMA_DEVICE=", fmt.Sprintf("RMA_HOST=host%d", max(rank-1, 0)/2)}
 		})
 		for rank, err := range job.Wait() {
@@ -87,7 +87,7 @@ const mixedRanks = 4
 var fencing = register("a death among fences of hosts", func(s *script) {
 	win := allocate[int64](s, mixedRanks)
 	s.ok(win.Fence(s.ctx))
-	worldtest.Signal("ready")
+	jobtest.Signal("ready")
 	var err error
 	for n := int64(0); err == nil; n++ {
 		for target := range mixedRanks {
@@ -105,7 +105,7 @@ var missed = register("a death before a fence of hosts", func(s *script) {
 	for target := range mixedRanks {
 		s.ok(win.Put([]int64{1}, target, s.w.Rank()))
 	}
-	worldtest.Signal("ready")
+	jobtest.Signal("ready")
 	if fmt.Sprint(s.w.Rank()) == os.Getenv(victimVariable) {
 		<-s.ctx.Done()
 	}
@@ -129,7 +129,7 @@ func TestKilledAmongMates(t *testing.T) {
 	for _, body := range []string{fencing, missed} {
 		for dies := range mixedRanks {
 			t.Run(fmt.Sprintf("%s/rank %d", body, dies), func(t *testing.T) {
-				job := worldtest.StartWith(t, mixedRanks, body, func(rank int) []string {
+				job := jobtest.StartWith(t, mixedRanks, body, func(rank int) []string {
 					return append(machines[2].environment(rank), fmt.Sprintf("%s=%d", victimVariable, dies))
 				})
 				for rank := range mixedRanks {

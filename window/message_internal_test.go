@@ -10,8 +10,8 @@ import (
 
 	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 var kindOfInt64 = uint8(reduce.KindOf[int64]())
@@ -75,7 +75,7 @@ type anything struct{}
 func (anything) Answered([]byte) bool { return true }
 func (anything) Refused()             {}
 
-var sendNonsense = worldtest.Register("nonsense", func(ctx context.Context, w *world.World) error {
+var sendNonsense = jobtest.Register("nonsense", func(ctx context.Context, w *world.World) error {
 	win, err := Allocate[int64](ctx, w, 10)
 	if err != nil {
 		return err
@@ -114,11 +114,11 @@ var sendNonsense = worldtest.Register("nonsense", func(ctx context.Context, w *w
 
 // TestNonsense sends messages that no rank which keeps the rules would: each is refused,
 // changes nothing, and what follows is served.
-func TestNonsense(t *testing.T) { worldtest.Apart(t, 2, sendNonsense) }
+func TestNonsense(t *testing.T) { jobtest.Apart(t, 2, sendNonsense) }
 
 // wishTwice has rank 0 ask for a lock while it waits for one: a rank has one wish, or it
 // could fill the other's memory with them.
-var wishTwice = worldtest.Register("wishing twice", func(ctx context.Context, w *world.World) error {
+var wishTwice = jobtest.Register("wishing twice", func(ctx context.Context, w *world.World) error {
 	win, err := Allocate[int64](ctx, w, 10)
 	if err != nil {
 		return err
@@ -144,4 +144,4 @@ var wishTwice = worldtest.Register("wishing twice", func(ctx context.Context, w 
 	return errors.Join(err, w.Barrier(ctx), win.Close())
 })
 
-func TestWishTwice(t *testing.T) { worldtest.Apart(t, 2, wishTwice) }
+func TestWishTwice(t *testing.T) { jobtest.Apart(t, 2, wishTwice) }

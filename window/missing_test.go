@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // Calls that their context has cut short say what they waited for.
@@ -46,4 +46,4 @@ var missing = register("what is missing", func(s *script) {
 	s.ok(win.Close())
 })
 
-func TestMissing(t *testing.T) { worldtest.Run(t, 2, missing) }
+func TestMissing(t *testing.T) { jobtest.Run(t, 2, missing) }

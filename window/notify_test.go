@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/onesided/rma/epoch"
-	"github.com/onesided/rma/world/worldtest"
+	"github.com/onesided/rma/internal/jobtest"
 )
 
 // A window that is closed notifies nobody: neither those who wait meanwhile, for
@@ -47,8 +47,8 @@ var notifyOverClose = register("notification over close", func(s *script) {
 
 // TestNotifyOverClose closes windows while goroutines look for notifications.
 func TestNotifyOverClose(t *testing.T) {
-	worldtest.Run(t, 1, notifyOverClose)
-	worldtest.Run(t, 2, notifyOverClose)
+	jobtest.Run(t, 1, notifyOverClose)
+	jobtest.Run(t, 2, notifyOverClose)
 }
 
 // Counts that nobody can have sent are there for nobody.
@@ -65,4 +65,4 @@ var hugeCounts = register("huge counts of notifications", func(s *script) {
 	s.ok(win.Close())
 })
 
-func TestHugeCounts(t *testing.T) { worldtest.Run(t, 1, hugeCounts) }
+func TestHugeCounts(t *testing.T) { jobtest.Run(t, 1, hugeCounts) }

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/window/oracle"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // combine is what op makes of an element.
@@ -63,8 +63,8 @@ var (
 func TestOracle(t *testing.T) {
 	for _, n := range []int{1, 2, 4} {
 		for _, name := range []string{programs, large} {
-			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) { worldtest.Run(t, n, name) })
+			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) { jobtest.Run(t, n, name) })
 		}
 	}
-	t.Run("arranged otherwise", func(t *testing.T) { worldtest.Apart(t, 3, arranged); worldtest.TCP(t, 3, arranged) })
+	t.Run("arranged otherwise", func(t *testing.T) { jobtest.Apart(t, 3, arranged); jobtest.TCP(t, 3, arranged) })
 }

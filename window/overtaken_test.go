@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 const (
@@ -105,9 +105,9 @@ func TestOvertaken(t *testing.T) {
 		ranks int
 	}{{gotBeforeWait, 2}, {gotUnderLock, 3}, {gotUnderLockAll, 3}} {
 		t.Run(fmt.Sprintf("%s/%d", c.name, c.ranks), func(t *testing.T) {
-			t.Run("tcp", func(t *testing.T) { worldtest.TCP(t, c.ranks, c.name) })
-			t.Run("hosts", func(t *testing.T) { worldtest.Hosts(t, c.ranks, c.name) })
-			t.Run("apart", func(t *testing.T) { worldtest.Apart(t, c.ranks, c.name) })
+			t.Run("tcp", func(t *testing.T) { jobtest.TCP(t, c.ranks, c.name) })
+			t.Run("hosts", func(t *testing.T) { jobtest.Hosts(t, c.ranks, c.name) })
+			t.Run("apart", func(t *testing.T) { jobtest.Apart(t, c.ranks, c.name) })
 		})
 	}
 }

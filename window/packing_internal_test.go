@@ -7,14 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // putInParts puts more than the packets hold that may be on their way, by calls that are cut
 // short where there is no room: each goes on where the one before it ended.
-var putInParts = worldtest.Register("a put in parts", func(ctx context.Context, w *world.World) error {
+var putInParts = jobtest.Register("a put in parts", func(ctx context.Context, w *world.World) error {
 	const count = 1 << 20
 	win, err := Allocate[int64](ctx, w, count, Without(scheduler.Adapt|scheduler.Early))
 	if err != nil {
@@ -71,11 +71,11 @@ func startInParts(w *world.World, d *deferred) (err error) {
 	return fmt.Errorf("what is queued has not left in %v: %w", patience, err)
 }
 
-func TestPutInParts(t *testing.T) { worldtest.Apart(t, 2, putInParts) }
+func TestPutInParts(t *testing.T) { jobtest.Apart(t, 2, putInParts) }
 
 // runsInParts puts and accumulates more than the packets hold that may be on their way, by calls that are cut short,
 // some within a run of accumulates. After each of them another is called.
-var runsInParts = worldtest.Register("runs in parts", func(ctx context.Context, w *world.World) error {
+var runsInParts = jobtest.Register("runs in parts", func(ctx context.Context, w *world.World) error {
 	const count, rounds = 16_000, 100
 	win, err := Allocate[int32](ctx, w, 2*count, Without(scheduler.Adapt|scheduler.Early))
 	if err != nil {
@@ -154,4 +154,4 @@ func accumulateInParts(w *world.World, win *Window[int32], count, rounds int) (m
 	return more, nil
 }
 
-func TestRunsInParts(t *testing.T) { worldtest.Apart(t, 2, runsInParts) }
+func TestRunsInParts(t *testing.T) { jobtest.Apart(t, 2, runsInParts) }

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // parted checks that an error says that a rank has closed the window.
@@ -53,7 +53,7 @@ func init() {
 			other, err := win.Group(1)
 			s.ok(err)
 			s.ok(s.w.Barrier(s.ctx))
-			worldtest.Signal("ready")
+			jobtest.Signal("ready")
 			if s.w.Rank() == 2 {
 				s.parted(wait(s, win, other), 1)
 			}
@@ -65,11 +65,11 @@ func init() {
 		others, err := win.Group(0, 1)
 		s.ok(err)
 		s.ok(s.w.Barrier(s.ctx))
-		worldtest.Signal("ready")
+		jobtest.Signal("ready")
 		switch s.w.Rank() {
 		case 1:
 			// It does not close the window before, which is told, too.
-			s.ok(worldtest.Hold("held"))
+			s.ok(jobtest.Hold("held"))
 		case 2:
 			var lost *world.PeerError
 			err := win.Start(s.ctx, others)
@@ -79,7 +79,7 @@ func init() {
 				err = win.Complete(s.ctx)
 			}
 			s.check(errors.As(err, &lost) && lost.Rank == 0, "error is %v, want that rank 0 has failed", err)
-			worldtest.Signal("heard")
+			jobtest.Signal("heard")
 		}
 		survive(s, win)
 	})
@@ -113,7 +113,7 @@ func TestParting(t *testing.T) {
 	for name := range partings {
 		for where, place := range partingPlaces {
 			t.Run(name+"/"+where, func(t *testing.T) {
-				worldtest.StartWith(t, 3, "parting: "+name, place).Killed(0)
+				jobtest.StartWith(t, 3, "parting: "+name, place).Killed(0)
 			})
 		}
 	}
@@ -123,7 +123,7 @@ func TestParting(t *testing.T) {
 func TestStartOfTheDead(t *testing.T) {
 	for where, place := range partingPlaces {
 		t.Run(where, func(t *testing.T) {
-			job := worldtest.StartWith(t, 3, "the first of a group dies", place)
+			job := jobtest.StartWith(t, 3, "the first of a group dies", place)
 			for rank := range 3 {
 				job.Await(rank, "ready")
 			}

@@ -10,9 +10,9 @@ import (
 
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 const refusalCount = 20
@@ -200,7 +200,7 @@ var refusals = register("refusals", func(s *script) {
 })
 
 // TestRefusals makes every illegal call on two ranks.
-func TestRefusals(t *testing.T) { worldtest.Run(t, 2, refusals) }
+func TestRefusals(t *testing.T) { jobtest.Run(t, 2, refusals) }
 
 // An operation without an epoch is told what it is once, and what it lacks.
 func TestOperationWithoutEpoch(t *testing.T) {
@@ -298,7 +298,7 @@ func init() {
 // the same error on all.
 func TestDisagreements(t *testing.T) {
 	for _, d := range disagreements {
-		t.Run(d.name, func(t *testing.T) { worldtest.Run(t, 3, "disagreement on "+d.name) })
+		t.Run(d.name, func(t *testing.T) { jobtest.Run(t, 3, "disagreement on "+d.name) })
 	}
 }
 
@@ -310,4 +310,4 @@ var closedWorld = register("closed world", func(s *script) {
 	s.fails(err, world.ErrClosed)
 })
 
-func TestClosedWorld(t *testing.T) { worldtest.Run(t, 2, closedWorld) }
+func TestClosedWorld(t *testing.T) { jobtest.Run(t, 2, closedWorld) }

@@ -5,15 +5,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // unreachable makes windows over the program's own memory, which rank 1 is not
 // allowed to reach in others that share memory with it, so that all goes by messages.
 var unreachable = register("create without process_vm", func(s *script) {
 	if s.w.Rank() == 1 {
-		s.ok(worldtest.Refuse(unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV))
+		s.ok(jobtest.Refuse(unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV))
 	}
 	// More than a message holds.
 	memory := make([]int64, 3000)
@@ -50,6 +50,6 @@ var unreachable = register("create without process_vm", func(s *script) {
 // TestCreateWithoutSystemCalls looks that messages do where the system calls are not
 // permitted. It is of processes: goroutines need none.
 func TestCreateWithoutSystemCalls(t *testing.T) {
-	t.Run("processes", func(t *testing.T) { worldtest.Processes(t, 3, unreachable) })
-	t.Run("hosts", func(t *testing.T) { worldtest.Hosts(t, 5, unreachable) })
+	t.Run("processes", func(t *testing.T) { jobtest.Processes(t, 3, unreachable) })
+	t.Run("hosts", func(t *testing.T) { jobtest.Hosts(t, 5, unreachable) })
 }

@@ -6,14 +6,14 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // requestGranted has a lock granted at the moment at which it is asked for, by a Test whose
 // operation does not ride with it: the operation has not been sent then, and is not complete.
-var requestGranted = worldtest.Register("a request whose lock is granted at once", func(ctx context.Context, w *world.World) error {
+var requestGranted = jobtest.Register("a request whose lock is granted at once", func(ctx context.Context, w *world.World) error {
 	win, err := Allocate[int64](ctx, w, 8, Without(scheduler.Pack))
 	if err != nil {
 		return err
@@ -40,4 +40,4 @@ var requestGranted = worldtest.Register("a request whose lock is granted at once
 	return errors.Join(err, w.Barrier(ctx), win.Close())
 })
 
-func TestRequestGranted(t *testing.T) { worldtest.Apart(t, 2, requestGranted) }
+func TestRequestGranted(t *testing.T) { jobtest.Apart(t, 2, requestGranted) }

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // finish returns when r is complete, by one way or the other.
@@ -122,8 +122,8 @@ var requestWaits = register("requests that wait for a lock", func(s *script) {
 })
 
 func TestRequests(t *testing.T) {
-	t.Run("accumulates", func(t *testing.T) { worldtest.Run(t, 3, requests) })
-	t.Run("locks", func(t *testing.T) { worldtest.Apart(t, 2, requestWaits); worldtest.TCP(t, 2, requestWaits) })
+	t.Run("accumulates", func(t *testing.T) { jobtest.Run(t, 3, requests) })
+	t.Run("locks", func(t *testing.T) { jobtest.Apart(t, 2, requestWaits); jobtest.TCP(t, 2, requestWaits) })
 }
 
 // The zero Request is complete.

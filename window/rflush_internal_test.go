@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/onesided/rma/aggregate"
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // A Complete that rides, because its target has not posted, is granted nothing: a flush of nothing behind it asks.
-var flushBehindComplete = worldtest.Register("a flush behind a Complete that rode", func(ctx context.Context, w *world.World) error {
+var flushBehindComplete = jobtest.Register("a flush behind a Complete that rode", func(ctx context.Context, w *world.World) error {
 	win, err := Allocate[int64](ctx, w, 1)
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ var flushBehindComplete = worldtest.Register("a flush behind a Complete that rod
 
 // What is refused behind a flush that has ridden with its lock is not of that flush, though it has come before that is
 // waited for.
-var refusedBehindRide = worldtest.Register("a flush that rode, and a refusal behind it", func(ctx context.Context, w *world.World) error {
+var refusedBehindRide = jobtest.Register("a flush that rode, and a refusal behind it", func(ctx context.Context, w *world.World) error {
 	win, err := Allocate[int64](ctx, w, 1)
 	if err == nil && w.Rank() == 1 {
 		// Nothing is granted before it has ridden.
@@ -110,18 +110,18 @@ func refusedInNext(rides bool) func(ctx context.Context, w *world.World) error {
 }
 
 var (
-	refusedBehindMark  = worldtest.Register("a flush, and a refusal in the next epoch", refusedInNext(false))
-	refusedBehindGrant = worldtest.Register("a flush that rode, and a refusal in the next epoch", refusedInNext(true))
+	refusedBehindMark  = jobtest.Register("a flush, and a refusal in the next epoch", refusedInNext(false))
+	refusedBehindGrant = jobtest.Register("a flush that rode, and a refusal in the next epoch", refusedInNext(true))
 )
 
 func TestRefusedInNextEpoch(t *testing.T) {
-	worldtest.Apart(t, 2, refusedBehindMark)
-	worldtest.Apart(t, 2, refusedBehindGrant)
+	jobtest.Apart(t, 2, refusedBehindMark)
+	jobtest.Apart(t, 2, refusedBehindGrant)
 }
 
 func TestRefusedBehindRide(t *testing.T) {
-	t.Run("apart", func(t *testing.T) { worldtest.Apart(t, 2, refusedBehindRide) })
-	t.Run("tcp", func(t *testing.T) { worldtest.TCP(t, 2, refusedBehindRide) })
+	t.Run("apart", func(t *testing.T) { jobtest.Apart(t, 2, refusedBehindRide) })
+	t.Run("tcp", func(t *testing.T) { jobtest.TCP(t, 2, refusedBehindRide) })
 }
 
-func TestRFlushBehindComplete(t *testing.T) { worldtest.Apart(t, 2, flushBehindComplete) }
+func TestRFlushBehindComplete(t *testing.T) { jobtest.Apart(t, 2, flushBehindComplete) }

@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // Flushes with requests go side by side, and operations that come later while they are awaited.
@@ -166,26 +166,26 @@ func flushOnce(s *script) {
 }
 
 func TestRFlush(t *testing.T) {
-	t.Run("of nothing", func(t *testing.T) { worldtest.Run(t, 2, flushOfNothing) })
-	t.Run("of an epoch before", func(t *testing.T) { worldtest.Apart(t, 2, flushOfBefore); worldtest.TCP(t, 2, flushOfBefore) })
+	t.Run("of nothing", func(t *testing.T) { jobtest.Run(t, 2, flushOfNothing) })
+	t.Run("of an epoch before", func(t *testing.T) { jobtest.Apart(t, 2, flushOfBefore); jobtest.TCP(t, 2, flushOfBefore) })
 	t.Run("overtaken by nothing", func(t *testing.T) {
 		require.NoError(t, world.Simulate(t.Context(), simulator(t, "ndr-2024", 1), 2, scripted(flushOnce)))
 	})
-	t.Run("side by side", func(t *testing.T) { worldtest.Run(t, 3, flushes) })
+	t.Run("side by side", func(t *testing.T) { jobtest.Run(t, 3, flushes) })
 	for name, rode := range map[string]bool{"served": false, "served, behind what rode with a lock": true} {
 		t.Run(name, func(t *testing.T) {
 			silent, serve := make(chan struct{}), make(chan struct{})
-			require.NoError(t, world.Run(t.Context(), 2, scripted(func(s *script) { flushUnserved(s, rode, silent, serve) }), worldtest.OptionsApart()...))
+			require.NoError(t, world.Run(t.Context(), 2, scripted(func(s *script) { flushUnserved(s, rode, silent, serve) }), jobtest.OptionsApart()...))
 		})
 	}
 	t.Run("without room to ask", func(t *testing.T) {
 		silent, serve := make(chan struct{}), make(chan struct{})
-		require.NoError(t, world.Run(t.Context(), 2, scripted(func(s *script) { flushUnasked(s, silent, serve) }), worldtest.OptionsApart()...))
+		require.NoError(t, world.Run(t.Context(), 2, scripted(func(s *script) { flushUnasked(s, silent, serve) }), jobtest.OptionsApart()...))
 	})
 	t.Run("of one who leaves", func(t *testing.T) {
-		require.NoError(t, world.Run(t.Context(), 2, scripted(flushOfLeaver), worldtest.OptionsApart()...))
+		require.NoError(t, world.Run(t.Context(), 2, scripted(flushOfLeaver), jobtest.OptionsApart()...))
 	})
-	t.Run("locks", func(t *testing.T) { worldtest.Apart(t, 2, flushWaits); worldtest.TCP(t, 2, flushWaits) })
+	t.Run("locks", func(t *testing.T) { jobtest.Apart(t, 2, flushWaits); jobtest.TCP(t, 2, flushWaits) })
 }
 
 // flushOfLeaver has a flush wait for the lock of a rank that leaves with it, which breaks that.
@@ -314,7 +314,7 @@ var flushOfDead = register("a flush of one who dies", func(s *script) {
 		s.ok(err)
 	}
 	s.ok(s.w.Barrier(s.ctx))
-	worldtest.Signal("ready")
+	jobtest.Signal("ready")
 	if s.w.Rank() == victim {
 		<-s.ctx.Done()
 	}
@@ -333,5 +333,5 @@ var flushOfDead = register("a flush of one who dies", func(s *script) {
 })
 
 func TestRFlushOfDead(t *testing.T) {
-	worldtest.StartWith(t, deathRanks, flushOfDead, func(int) []string { return []string{"RMA_DEVICE=tcp"} }).Killed(victim)
+	jobtest.StartWith(t, deathRanks, flushOfDead, func(int) []string { return []string{"RMA_DEVICE=tcp"} }).Killed(victim)
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // rideLeft has rank 0 complete an epoch and leave before rank 1 posts: what it has completed
@@ -31,8 +31,8 @@ var rideLeft = register("leaving behind what rides with Complete", func(s *scrip
 })
 
 func TestRideLeft(t *testing.T) {
-	t.Run("apart", func(t *testing.T) { worldtest.Apart(t, 2, rideLeft) })
-	t.Run("tcp", func(t *testing.T) { worldtest.TCP(t, 2, rideLeft) })
+	t.Run("apart", func(t *testing.T) { jobtest.Apart(t, 2, rideLeft) })
+	t.Run("tcp", func(t *testing.T) { jobtest.TCP(t, 2, rideLeft) })
 }
 
 // rideClosed has rank 0 close its World with an operation that waits for a post: its Request
@@ -56,9 +56,9 @@ var rideClosed = register("a request after the end", func(s *script) {
 })
 
 func TestRideClosed(t *testing.T) {
-	t.Run("apart", func(t *testing.T) { worldtest.Apart(t, 2, rideClosed) })
-	t.Run("tcp", func(t *testing.T) { worldtest.TCP(t, 2, rideClosed) })
-	t.Run("hosts", func(t *testing.T) { worldtest.Hosts(t, 3, rideClosed) })
+	t.Run("apart", func(t *testing.T) { jobtest.Apart(t, 2, rideClosed) })
+	t.Run("tcp", func(t *testing.T) { jobtest.TCP(t, 2, rideClosed) })
+	t.Run("hosts", func(t *testing.T) { jobtest.Hosts(t, 3, rideClosed) })
 }
 
 // rideDead has the victim die when rank 0 wishes for its lock and it does not know: rank 0 has
@@ -69,7 +69,7 @@ var rideDead = register("a lock of the dead that is wanted", func(s *script) {
 		s.ok(win.Lock(s.ctx, window.Shared, victim))
 	}
 	s.ok(s.w.Barrier(s.ctx))
-	worldtest.Signal("ready")
+	jobtest.Signal("ready")
 	switch s.w.Rank() {
 	case victim:
 		<-s.ctx.Done()
@@ -94,5 +94,5 @@ var rideDead = register("a lock of the dead that is wanted", func(s *script) {
 })
 
 func TestRideDead(t *testing.T) {
-	worldtest.StartWith(t, deathRanks, rideDead, func(int) []string { return []string{"RMA_DEVICE=tcp"} }).Killed(victim)
+	jobtest.StartWith(t, deathRanks, rideDead, func(int) []string { return []string{"RMA_DEVICE=tcp"} }).Killed(victim)
 }

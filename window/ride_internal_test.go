@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // rideRefused has an operation that the target refuses ride with a lock among others: Unlock,
 // or the Flush that has the lock taken, tells of it, the others are carried out, and the lock
 // is given back.
-var rideRefused = worldtest.Register("a refusal under a lock", func(ctx context.Context, w *world.World) error {
+var rideRefused = jobtest.Register("a refusal under a lock", func(ctx context.Context, w *world.World) error {
 	win, err := Allocate[int64](ctx, w, 8)
 	if err != nil {
 		return err
@@ -59,12 +59,12 @@ var rideRefused = worldtest.Register("a refusal under a lock", func(ctx context.
 	return errors.Join(err, w.Barrier(ctx), win.Close())
 })
 
-func TestRideRefused(t *testing.T) { worldtest.Apart(t, 2, rideRefused) }
+func TestRideRefused(t *testing.T) { jobtest.Apart(t, 2, rideRefused) }
 
 // rideRefusedLater has an operation that the target refuses ride with an Unlock that waits,
 // and is cut short: the Unlock that ends the epoch tells of it, and nothing done meanwhile on
 // another window does.
-var rideRefusedLater = worldtest.Register("a refusal of what has waited", func(ctx context.Context, w *world.World) error {
+var rideRefusedLater = jobtest.Register("a refusal of what has waited", func(ctx context.Context, w *world.World) error {
 	win, err := Allocate[int64](ctx, w, 8)
 	if err != nil {
 		return err
@@ -99,4 +99,4 @@ var rideRefusedLater = worldtest.Register("a refusal of what has waited", func(c
 	return errors.Join(err, w.Barrier(ctx), another.Close(), win.Close())
 })
 
-func TestRideRefusedLater(t *testing.T) { worldtest.Apart(t, 2, rideRefusedLater) }
+func TestRideRefusedLater(t *testing.T) { jobtest.Apart(t, 2, rideRefusedLater) }

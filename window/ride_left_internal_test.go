@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // rideLeftHeld has rank 0 complete and leave; what rides with its Complete waits for a stripe when rank 1 waits for it, or tests.
-func rideLeftHeld(wait func(ctx context.Context, win *Window[int64]) error) worldtest.Body {
+func rideLeftHeld(wait func(ctx context.Context, win *Window[int64]) error) jobtest.Body {
 	return func(ctx context.Context, w *world.World) error {
 		win, other, err := withOther(ctx, w, 2*perStripe)
 		if err != nil {
@@ -40,8 +40,8 @@ func rideLeftHeld(wait func(ctx context.Context, win *Window[int64]) error) worl
 }
 
 var rideLeftHeldBodies = map[string]string{
-	"Wait": worldtest.Register("a Complete of one that has left, which Wait waits for", rideLeftHeld(func(ctx context.Context, win *Window[int64]) error { return win.Wait(ctx) })),
-	"Test": worldtest.Register("a Complete of one that has left, which Test looks for", rideLeftHeld(func(ctx context.Context, win *Window[int64]) error {
+	"Wait": jobtest.Register("a Complete of one that has left, which Wait waits for", rideLeftHeld(func(ctx context.Context, win *Window[int64]) error { return win.Wait(ctx) })),
+	"Test": jobtest.Register("a Complete of one that has left, which Test looks for", rideLeftHeld(func(ctx context.Context, win *Window[int64]) error {
 		for {
 			if ended, err := win.Test(); ended || err != nil {
 				return err
@@ -53,13 +53,13 @@ var rideLeftHeldBodies = map[string]string{
 // A rank that has completed and left has told so, though what it did waits for a stripe.
 func TestRideLeftHeld(t *testing.T) {
 	for name, body := range rideLeftHeldBodies {
-		t.Run(name, func(t *testing.T) { worldtest.Apart(t, 2, body) })
+		t.Run(name, func(t *testing.T) { jobtest.Apart(t, 2, body) })
 	}
 }
 
 // rideUnposted has rank 0 complete an epoch that a Get rides with, and rank 1 leave without its Post when that has come: what looks
 // for the Get tells, and the Complete.
-func rideUnposted(look func(ctx context.Context, r Request) error) worldtest.Body {
+func rideUnposted(look func(ctx context.Context, r Request) error) jobtest.Body {
 	return func(ctx context.Context, w *world.World) error {
 		win, other, err := withOther(ctx, w, 1)
 		if err != nil {
@@ -87,10 +87,10 @@ func rideUnposted(look func(ctx context.Context, r Request) error) worldtest.Bod
 }
 
 var rideUnpostedBodies = map[string]string{
-	"Wait": worldtest.Register("a Get of an epoch that nobody posts for, which Wait waits for", rideUnposted(func(ctx context.Context, r Request) error {
+	"Wait": jobtest.Register("a Get of an epoch that nobody posts for, which Wait waits for", rideUnposted(func(ctx context.Context, r Request) error {
 		return r.Wait(ctx)
 	})),
-	"Test": worldtest.Register("a Get of an epoch that nobody posts for, which Test looks for", rideUnposted(func(_ context.Context, r Request) error {
+	"Test": jobtest.Register("a Get of an epoch that nobody posts for, which Test looks for", rideUnposted(func(_ context.Context, r Request) error {
 		for {
 			if done, err := r.Test(); done || err != nil {
 				return err
@@ -102,6 +102,6 @@ var rideUnpostedBodies = map[string]string{
 // What rides with a Complete waits for a Post, which one that has left makes no more.
 func TestRideUnposted(t *testing.T) {
 	for name, body := range rideUnpostedBodies {
-		t.Run(name, func(t *testing.T) { worldtest.Apart(t, 2, body) })
+		t.Run(name, func(t *testing.T) { jobtest.Apart(t, 2, body) })
 	}
 }

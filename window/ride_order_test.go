@@ -5,8 +5,8 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // rideOrder has each goroutine take its locks in one order, 1 before 2 before 0: a goroutine that
@@ -50,6 +50,6 @@ var rideOrder = register("goroutines that lock in order", func(s *script) {
 })
 
 func TestRideOrder(t *testing.T) {
-	t.Run("goroutines", func(t *testing.T) { worldtest.Goroutines(t, 3, rideOrder) })
-	t.Run("apart", func(t *testing.T) { worldtest.Apart(t, 3, rideOrder) })
+	t.Run("goroutines", func(t *testing.T) { jobtest.Goroutines(t, 3, rideOrder) })
+	t.Run("apart", func(t *testing.T) { jobtest.Apart(t, 3, rideOrder) })
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"testing"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // rideWindows has two ranks lock rank 1's parts of two windows in one order: who has the
@@ -40,8 +40,8 @@ var rideWindows = register("two windows locked in one order", func(s *script) {
 })
 
 func TestRideWindows(t *testing.T) {
-	t.Run("apart", func(t *testing.T) { worldtest.Apart(t, 2, rideWindows) })
-	t.Run("tcp", func(t *testing.T) { worldtest.TCP(t, 2, rideWindows) })
+	t.Run("apart", func(t *testing.T) { jobtest.Apart(t, 2, rideWindows) })
+	t.Run("tcp", func(t *testing.T) { jobtest.TCP(t, 2, rideWindows) })
 }
 
 // rideRequest has a Request of an operation that an Unlock has completed asked for in an epoch
@@ -71,8 +71,8 @@ var rideRequest = register("a request complete before a post", func(s *script) {
 })
 
 func TestRideRequest(t *testing.T) {
-	t.Run("apart", func(t *testing.T) { worldtest.Apart(t, 2, rideRequest) })
-	t.Run("tcp", func(t *testing.T) { worldtest.TCP(t, 2, rideRequest) })
+	t.Run("apart", func(t *testing.T) { jobtest.Apart(t, 2, rideRequest) })
+	t.Run("tcp", func(t *testing.T) { jobtest.TCP(t, 2, rideRequest) })
 }
 
 // rideRequestLock has Requests asked for while a lock of their target has to be waited for: what
@@ -124,6 +124,6 @@ var rideRequestLock = register("requests complete before a lock", func(s *script
 })
 
 func TestRideRequestLock(t *testing.T) {
-	t.Run("apart", func(t *testing.T) { worldtest.Apart(t, 2, rideRequestLock) })
-	t.Run("tcp", func(t *testing.T) { worldtest.TCP(t, 2, rideRequestLock) })
+	t.Run("apart", func(t *testing.T) { jobtest.Apart(t, 2, rideRequestLock) })
+	t.Run("tcp", func(t *testing.T) { jobtest.TCP(t, 2, rideRequestLock) })
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // rideAll has every rank add to elements of rank 0 by a Get and a Put under an exclusive
@@ -46,7 +46,7 @@ var rideAll = register("operations that ride with locks", func(s *script) {
 	s.ok(win.Close())
 })
 
-func TestRide(t *testing.T) { worldtest.Run(t, 3, rideAll) }
+func TestRide(t *testing.T) { jobtest.Run(t, 3, rideAll) }
 
 // rideCutShort has rank 0 put under a lock that rank 1 has itself: Unlock waits for it, is
 // cut short, and goes on. The operations on which it waits are done once.
@@ -55,7 +55,7 @@ var rideCutShort = register("an Unlock cut short", func(s *script) {
 	if s.w.Rank() == 1 {
 		s.ok(win.Lock(s.ctx, window.Exclusive, 1))
 		s.ok(s.w.Barrier(s.ctx))
-		s.ok(worldtest.Hold("locked"))
+		s.ok(jobtest.Hold("locked"))
 		s.check(win.Local()[0] == 0, "%d under the lock of another", win.Local()[0])
 		s.ok(win.Unlock(s.ctx, 1))
 		s.ok(s.w.Barrier(s.ctx))
@@ -72,7 +72,7 @@ var rideCutShort = register("an Unlock cut short", func(s *script) {
 	s.fails(win.Flush(s.ctx, 1), epoch.ErrBusy)
 	s.fails(win.Lock(s.ctx, window.Shared, 1), epoch.ErrEpochOpen)
 	s.fails(win.Unlock(ended, 1), context.Canceled)
-	worldtest.Signal("waiting")
+	jobtest.Signal("waiting")
 	s.ok(win.Unlock(s.ctx, 1))
 	var old int64
 	s.ok(win.Lock(s.ctx, window.Shared, 1))
@@ -84,7 +84,7 @@ var rideCutShort = register("an Unlock cut short", func(s *script) {
 })
 
 func TestUnlockCutShort(t *testing.T) {
-	job := worldtest.StartWith(t, 2, rideCutShort, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
+	job := jobtest.StartWith(t, 2, rideCutShort, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
 	job.Await(1, "locked")
 	job.Await(0, "waiting")
 	job.Release(1)
@@ -120,4 +120,4 @@ var rideWish = register("a wish taken back", func(s *script) {
 	s.ok(win.Close())
 })
 
-func TestWishTakenBack(t *testing.T) { worldtest.Apart(t, 2, rideWish) }
+func TestWishTakenBack(t *testing.T) { jobtest.Apart(t, 2, rideWish) }

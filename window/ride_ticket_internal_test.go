@@ -9,13 +9,13 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // rideWrap has the tickets for locks come to their largest and begin anew: none is 0, which
 // means that no answer is wanted, and each is answered.
-var rideWrap = worldtest.Register("tickets that wrap", func(ctx context.Context, w *world.World) error {
+var rideWrap = jobtest.Register("tickets that wrap", func(ctx context.Context, w *world.World) error {
 	win, err := Allocate[int64](ctx, w, 8)
 	if err != nil {
 		return err
@@ -50,11 +50,11 @@ var rideWrap = worldtest.Register("tickets that wrap", func(ctx context.Context,
 	return errors.Join(err, win.Close())
 })
 
-func TestRideWrap(t *testing.T) { worldtest.Apart(t, 2, rideWrap) }
+func TestRideWrap(t *testing.T) { jobtest.Apart(t, 2, rideWrap) }
 
 // rideOvertaken has a goroutine wait for a grant while that comes, and the one for the next
 // ticket: it finds that its own has come.
-var rideOvertaken = worldtest.Register("a grant that a later one overtakes", func(ctx context.Context, w *world.World) error {
+var rideOvertaken = jobtest.Register("a grant that a later one overtakes", func(ctx context.Context, w *world.World) error {
 	win, err := Allocate[int64](ctx, w, 8)
 	if err != nil {
 		return err
@@ -83,11 +83,11 @@ var rideOvertaken = worldtest.Register("a grant that a later one overtakes", fun
 	return errors.Join(err, w.Barrier(ctx), win.Close())
 })
 
-func TestRideOvertaken(t *testing.T) { worldtest.Apart(t, 2, rideOvertaken) }
+func TestRideOvertaken(t *testing.T) { jobtest.Apart(t, 2, rideOvertaken) }
 
 // rideGoroutines has a goroutine that locks rank 2 wait for the lock of rank 1, for which
 // another has wished, and which it has asked for: when that is taken back it has its own.
-var rideGoroutines = worldtest.Register("a wish that another goroutine has asked for", func(ctx context.Context, w *world.World) error {
+var rideGoroutines = jobtest.Register("a wish that another goroutine has asked for", func(ctx context.Context, w *world.World) error {
 	win, err := Allocate[int64](ctx, w, 8)
 	if err != nil {
 		return err
@@ -112,11 +112,11 @@ var rideGoroutines = worldtest.Register("a wish that another goroutine has asked
 	return errors.Join(err, win.Close())
 })
 
-func TestRideGoroutines(t *testing.T) { worldtest.Apart(t, 3, rideGoroutines) }
+func TestRideGoroutines(t *testing.T) { jobtest.Apart(t, 3, rideGoroutines) }
 
 // rideAtOnce has goroutines lock ranks of two windows at the same time: of their locks at
 // most one is put off.
-var rideAtOnce = worldtest.Register("locks of goroutines at once", func(ctx context.Context, w *world.World) error {
+var rideAtOnce = jobtest.Register("locks of goroutines at once", func(ctx context.Context, w *world.World) error {
 	first, err := Allocate[int64](ctx, w, 8)
 	if err != nil {
 		return err
@@ -159,4 +159,4 @@ var rideAtOnce = worldtest.Register("locks of goroutines at once", func(ctx cont
 	return errors.Join(err, w.Barrier(ctx), second.Close(), first.Close())
 })
 
-func TestRideAtOnce(t *testing.T) { worldtest.Apart(t, 3, rideAtOnce) }
+func TestRideAtOnce(t *testing.T) { jobtest.Apart(t, 3, rideAtOnce) }

@@ -5,8 +5,8 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // rideTakenBack has a goroutine of rank 0 wait, in a Lock of another rank, for a lock that
@@ -41,6 +41,6 @@ var rideTakenBack = register("a wish taken back from who waits for it", func(s *
 })
 
 func TestWishTakenBackFromWaiter(t *testing.T) {
-	t.Run("apart", func(t *testing.T) { worldtest.Apart(t, 2, rideTakenBack) })
-	t.Run("tcp", func(t *testing.T) { worldtest.TCP(t, 2, rideTakenBack) })
+	t.Run("apart", func(t *testing.T) { jobtest.Apart(t, 2, rideTakenBack) })
+	t.Run("tcp", func(t *testing.T) { jobtest.TCP(t, 2, rideTakenBack) })
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // untilServed makes progress until reached tells that what others have sent has come so far.
@@ -38,7 +38,7 @@ func withOther(ctx context.Context, w *world.World, count int) (*Window[int64], 
 // rideStripe has a Complete ride that waits for a stripe when its target has posted, and rank 0
 // lock the target then: what is accumulated under the lock is not overtaken by what came
 // before.
-var rideStripe = worldtest.Register("a lock behind a Complete that waits for a stripe", func(ctx context.Context, w *world.World) error {
+var rideStripe = jobtest.Register("a lock behind a Complete that waits for a stripe", func(ctx context.Context, w *world.World) error {
 	win, other, err := withOther(ctx, w, 2*perStripe)
 	if err != nil {
 		return err
@@ -70,11 +70,11 @@ var rideStripe = worldtest.Register("a lock behind a Complete that waits for a s
 	return errors.Join(err, win.Close())
 })
 
-func TestRideStripe(t *testing.T) { worldtest.Apart(t, 2, rideStripe) }
+func TestRideStripe(t *testing.T) { jobtest.Apart(t, 2, rideStripe) }
 
 // rideFailed has rank 1 hear that rank 0 has failed, whose Complete waits for a post there: what rides
 // with it is forgotten, and its memory used again.
-var rideFailed = worldtest.Register("a Complete of one that fails", func(ctx context.Context, w *world.World) error {
+var rideFailed = jobtest.Register("a Complete of one that fails", func(ctx context.Context, w *world.World) error {
 	win, err := Allocate[int64](ctx, w, 8)
 	if err != nil {
 		return err
@@ -100,12 +100,12 @@ var rideFailed = worldtest.Register("a Complete of one that fails", func(ctx con
 	return errors.Join(err, w.Barrier(ctx), win.Close())
 })
 
-func TestRideFailed(t *testing.T) { worldtest.Apart(t, 2, rideFailed) }
+func TestRideFailed(t *testing.T) { jobtest.Apart(t, 2, rideFailed) }
 
 // rideNotified has a goroutine of rank 1 wait for a notification that rides with a lock which
 // another of its goroutines has: it is granted when that is given back, by whoever makes
 // progress, and the goroutine is told.
-var rideNotified = worldtest.Register("a notification that waits for a lock", func(ctx context.Context, w *world.World) error {
+var rideNotified = jobtest.Register("a notification that waits for a lock", func(ctx context.Context, w *world.World) error {
 	win, err := Allocate[int64](ctx, w, 8)
 	if err != nil {
 		return err
@@ -133,13 +133,13 @@ var rideNotified = worldtest.Register("a notification that waits for a lock", fu
 })
 
 func TestRideNotified(t *testing.T) {
-	t.Run("apart", func(t *testing.T) { worldtest.Apart(t, 2, rideNotified) })
-	t.Run("hosts", func(t *testing.T) { worldtest.Hosts(t, 3, rideNotified) })
+	t.Run("apart", func(t *testing.T) { jobtest.Apart(t, 2, rideNotified) })
+	t.Run("hosts", func(t *testing.T) { jobtest.Hosts(t, 3, rideNotified) })
 }
 
 // rideGranted has rank 1 grant what rank 0, which waits for its lock, has not asked for, and
 // once more what it has been granted: the program keeps what the true answer brought.
-var rideGranted = worldtest.Register("a grant of what was not asked for", func(ctx context.Context, w *world.World) error {
+var rideGranted = jobtest.Register("a grant of what was not asked for", func(ctx context.Context, w *world.World) error {
 	win, err := Allocate[int64](ctx, w, 8)
 	if err != nil {
 		return err
@@ -183,4 +183,4 @@ var rideGranted = worldtest.Register("a grant of what was not asked for", func(c
 	return errors.Join(err, win.Unlock(ctx, 1), win.Close())
 })
 
-func TestRideGranted(t *testing.T) { worldtest.Apart(t, 2, rideGranted) }
+func TestRideGranted(t *testing.T) { jobtest.Apart(t, 2, rideGranted) }

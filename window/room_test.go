@@ -4,9 +4,9 @@ import (
 	"context"
 	"testing"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // stubborn holds up progress until it is closed, as if the rank were stopped.
@@ -22,7 +22,7 @@ func (s *script) resist() (stop func()) {
 	service := make(stubborn)
 	if s.w.Rank() == 1 {
 		go func() {
-			_ = worldtest.Hold("full")
+			_ = jobtest.Hold("full")
 			close(service)
 		}()
 	}
@@ -41,7 +41,7 @@ func (s *script) fill(ended context.Context) {
 
 func runFull(t *testing.T, name string) {
 	t.Helper()
-	job := worldtest.StartWith(t, 2, name, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
+	job := jobtest.StartWith(t, 2, name, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
 	job.Await(1, "full")
 	job.Await(0, "cut short")
 	job.Release(1)
@@ -90,7 +90,7 @@ var fullComplete = registerFull("full link, complete", func(s *script, win *wind
 	s.ok(win.Put([]int64{4}, 1, 0))
 	s.fill(ended)
 	s.fails(win.Complete(ended), context.Canceled)
-	worldtest.Signal("cut short")
+	jobtest.Signal("cut short")
 	s.ok(win.Complete(s.ctx))
 })
 
@@ -100,7 +100,7 @@ var fullLock = registerFull("full link, lock", idle, func(s *script, ended conte
 	s.fill(ended)
 	s.fails(take(ended, win, window.Exclusive, 1), context.Canceled)
 	s.fails(win.LockAll(ended), context.Canceled)
-	worldtest.Signal("cut short")
+	jobtest.Signal("cut short")
 	s.ok(win.LockAll(s.ctx))
 	s.ok(win.UnlockAll(s.ctx))
 })
@@ -111,7 +111,7 @@ var fullFlush = registerFull("full link, flush", idle, func(s *script, ended con
 	s.ok(win.LockAll(s.ctx))
 	s.fill(ended)
 	s.fails(win.Flush(ended, 1), context.Canceled)
-	worldtest.Signal("cut short")
+	jobtest.Signal("cut short")
 	s.ok(win.Flush(s.ctx, 1))
 	s.ok(win.UnlockAll(s.ctx))
 })
@@ -130,7 +130,7 @@ var fullNotify = registerFull("full link, notify", func(s *script, win *window.W
 	there, err := win.TestNotify(0, 1)
 	s.ok(err)
 	s.check(!there, "a notification that nobody has sent")
-	worldtest.Signal("cut short")
+	jobtest.Signal("cut short")
 	s.ok(win.Flush(s.ctx, 1))
 	s.ok(s.w.Barrier(s.ctx))
 	s.ok(win.UnlockAll(s.ctx))
@@ -151,7 +151,7 @@ var fullRequest = registerFull("full link, request", func(s *script, win *window
 	done, err := request.Test()
 	s.ok(err)
 	s.check(!done, "complete, though it has not left")
-	worldtest.Signal("cut short")
+	jobtest.Signal("cut short")
 	s.ok(request.Wait(s.ctx))
 	s.ok(s.w.Barrier(s.ctx))
 	s.ok(win.UnlockAll(s.ctx))

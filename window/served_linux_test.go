@@ -10,18 +10,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // Of a job that tells where its rank 0 serves a window, rank 1 is the client that ends, rank 2
 // another. They serve and attach beside the job, of which they use nothing else.
 
 var (
-	servedKilled  = worldtest.Register("client killed", func(ctx context.Context, w *world.World) error { return servedEnds(ctx, w, false) })
-	servedStopped = worldtest.Register("client stopped", func(ctx context.Context, w *world.World) error { return servedEnds(ctx, w, true) })
-	serverKilled  = worldtest.Register("server killed", serverEnds)
+	servedKilled  = jobtest.Register("client killed", func(ctx context.Context, w *world.World) error { return servedEnds(ctx, w, false) })
+	servedStopped = jobtest.Register("client stopped", func(ctx context.Context, w *world.World) error { return servedEnds(ctx, w, true) })
+	serverKilled  = jobtest.Register("server killed", serverEnds)
 )
 
 // soonDead are the options of both sides.
@@ -75,10 +75,10 @@ func servedEnds(ctx context.Context, w *world.World, stops bool) error {
 	}
 	if w.Rank() == 0 {
 		return serveAlone(ctx, l, func(win *window.Window[uint64]) error {
-			if err := worldtest.Hold("served"); err != nil {
+			if err := jobtest.Hold("served"); err != nil {
 				return err
 			}
-			if err := errors.Join(add(win), worldtest.Hold("had the lock")); err != nil {
+			if err := errors.Join(add(win), jobtest.Hold("had the lock")); err != nil {
 				return err
 			}
 			var got [3]uint64
@@ -94,29 +94,29 @@ func servedEnds(ctx context.Context, w *world.World, stops bool) error {
 		return err
 	}
 	if w.Rank() == victim {
-		if err := errors.Join(win.Lock(ctx, window.Exclusive, 0), win.Put([]uint64{7}, 0, 0), win.Flush(ctx, 0), worldtest.Hold("locked")); err != nil {
+		if err := errors.Join(win.Lock(ctx, window.Exclusive, 0), win.Put([]uint64{7}, 0, 0), win.Flush(ctx, 0), jobtest.Hold("locked")); err != nil {
 			return err
 		}
 		if !stops {
 			select {}
 		}
-		if err := worldtest.Stop(); err != nil {
+		if err := jobtest.Stop(); err != nil {
 			return err
 		}
 		var lost *world.PeerError
 		if err := errors.Join(win.Put([]uint64{1}, 0, 2), win.Unlock(ctx, 0)); !errors.As(err, &lost) || lost.Rank != 0 {
 			return errors.New("the client that came back was not told")
 		}
-		return errors.Join(worldtest.Hold("told"), win.Close(), c.Close())
+		return errors.Join(jobtest.Hold("told"), win.Close(), c.Close())
 	}
-	if err := worldtest.Hold("attached"); err != nil {
+	if err := jobtest.Hold("attached"); err != nil {
 		return err
 	}
-	return errors.Join(add(win), worldtest.Hold("had it, too"), win.Close(), c.Close())
+	return errors.Join(add(win), jobtest.Hold("had it, too"), win.Close(), c.Close())
 }
 
 // othersEnd fails the test unless the bodies of all ranks but one that was killed end without an error.
-func othersEnd(t *testing.T, job *worldtest.Job, killed int) {
+func othersEnd(t *testing.T, job *jobtest.Job, killed int) {
 	t.Helper()
 	for rank, err := range job.Wait() {
 		if rank == killed {
@@ -128,7 +128,7 @@ func othersEnd(t *testing.T, job *worldtest.Job, killed int) {
 }
 
 func TestClientEnds(t *testing.T) {
-	job := worldtest.Start(t, 3, servedKilled)
+	job := jobtest.Start(t, 3, servedKilled)
 	job.Await(0, "served")
 	job.Await(victim, "locked")
 	job.Await(2, "attached")
@@ -143,7 +143,7 @@ func TestClientEnds(t *testing.T) {
 }
 
 func TestClientStops(t *testing.T) {
-	job := worldtest.Start(t, 3, servedStopped)
+	job := jobtest.Start(t, 3, servedStopped)
 	job.Await(0, "served")
 	job.Await(victim, "locked")
 	job.Await(2, "attached")
@@ -178,16 +178,16 @@ func serverEnds(ctx context.Context, w *world.World) error {
 	}
 	kind := window.Exclusive
 	if w.Rank() == 2 {
-		if err := worldtest.Hold("attached"); err != nil {
+		if err := jobtest.Hold("attached"); err != nil {
 			return err
 		}
 		kind = window.Shared
-		worldtest.Signal("waits")
+		jobtest.Signal("waits")
 	}
 	var lost *world.PeerError
 	err = errors.Join(win.Lock(ctx, kind, 0), win.Flush(ctx, 0))
 	if w.Rank() == victim {
-		if err := errors.Join(err, worldtest.Hold("locked")); err != nil {
+		if err := errors.Join(err, jobtest.Hold("locked")); err != nil {
 			return err
 		}
 		for err == nil {
@@ -203,7 +203,7 @@ func serverEnds(ctx context.Context, w *world.World) error {
 }
 
 func TestServerEnds(t *testing.T) {
-	job := worldtest.Start(t, 3, serverKilled)
+	job := jobtest.Start(t, 3, serverKilled)
 	job.Await(victim, "locked")
 	job.Await(2, "attached")
 	job.Release(2)

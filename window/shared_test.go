@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // sharedCounts has all ranks count on all, by processor atomics where the memory is mapped, by
@@ -66,7 +66,7 @@ var sharedCounts = register("shared memory", func(s *script) {
 
 func TestShared(t *testing.T) {
 	for _, n := range []int{1, 2, 5} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) { worldtest.Run(t, n, sharedCounts) })
+		t.Run(fmt.Sprint(n), func(t *testing.T) { jobtest.Run(t, n, sharedCounts) })
 	}
 }
 
@@ -78,7 +78,7 @@ func TestSharedBesideCards(t *testing.T) {
 			_, ok := win.Shared(s.w.Rank())
 			s.check(ok == coherent, "with cards that are coherent: %v, the own part is shared: %v", coherent, ok)
 			s.ok(win.Close())
-		}), worldtest.OptionsCards(coherent)...)
+		}), jobtest.OptionsCards(coherent)...)
 		if err != nil {
 			t.Error(err)
 		}
@@ -91,7 +91,7 @@ var sharedDeath = register("shared memory of the dead", func(s *script) {
 	_, ok := win.Shared(1)
 	s.check(ok, "rank 1 is not shared")
 	s.ok(s.w.Barrier(s.ctx))
-	worldtest.Signal("ready")
+	jobtest.Signal("ready")
 	if s.w.Rank() == 1 {
 		<-s.ctx.Done()
 		return
@@ -107,5 +107,5 @@ var sharedDeath = register("shared memory of the dead", func(s *script) {
 })
 
 func TestSharedDeath(t *testing.T) {
-	worldtest.Start(t, 2, sharedDeath).Killed(1)
+	jobtest.Start(t, 2, sharedDeath).Killed(1)
 }

@@ -9,10 +9,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // persist calls f until it hears of no shortage.
@@ -75,7 +75,7 @@ func (s *script) lack(f func(another *world.Link)) {
 // rank 1, and unlocks it.
 func registerShort(name string, serve func(s *script, win *window.Window[int64]), call func(s *script, win *window.Window[int64], ones []int64)) string {
 	options := func() ([]world.Option, error) { return []world.Option{world.WithSilence(2 * time.Second)}, nil }
-	return worldtest.RegisterWith(name, options, scripted(func(s *script) {
+	return jobtest.RegisterWith(name, options, scripted(func(s *script) {
 		// In as many messages as may not be on the way at once.
 		const count = 1 << 20
 		later, now := new(delaying), new(delaying)
@@ -84,7 +84,7 @@ func registerShort(name string, serve func(s *script, win *window.Window[int64])
 		defer s.w.Serve(idleService, now)()
 		if s.w.Rank() == 1 {
 			go func() {
-				_ = worldtest.Hold("full")
+				_ = jobtest.Hold("full")
 				later.Store(true)
 			}()
 		}
@@ -99,7 +99,7 @@ func registerShort(name string, serve func(s *script, win *window.Window[int64])
 			serve(s, win)
 		default:
 			// Rank 0 could not accept a connection of this one.
-			s.ok(worldtest.Hold("idle"))
+			s.ok(jobtest.Hold("idle"))
 		}
 		s.persist(func() error { return s.w.Barrier(s.ctx) })
 		if s.w.Rank() == 1 {
@@ -118,7 +118,7 @@ func registerShort(name string, serve func(s *script, win *window.Window[int64])
 var shortBefore = registerShort("short before a long accumulate", idle, func(s *script, win *window.Window[int64], ones []int64) {
 	s.crowd()
 	s.lack(func(*world.Link) { s.fails(win.Accumulate(window.Sum, ones, 1, 0), verbs.ErrShortage) })
-	worldtest.Signal("cut short")
+	jobtest.Signal("cut short")
 	s.persist(func() error { return win.Accumulate(window.Sum, ones, 1, 0) })
 	s.persist(func() error { return win.Unlock(s.ctx, 1) })
 })
@@ -136,7 +136,7 @@ var shortAmid = registerShort("short amid a long accumulate", idle, func(s *scri
 		// The accumulate hears of it too, as a rule.
 		s.fails(another.Flush(s.ctx), verbs.ErrShortage)
 	})
-	worldtest.Signal("cut short")
+	jobtest.Signal("cut short")
 	s.ok(<-done)
 	s.persist(func() error { return win.Unlock(s.ctx, 1) })
 })
@@ -156,7 +156,7 @@ var shortPost = registerShort("short in a post", func(s *script, win *window.Win
 		go func() { done <- win.Post(s.ctx, groupOf(s, win, 1)) }()
 		s.fails(another.Flush(s.ctx), verbs.ErrShortage)
 	})
-	worldtest.Signal("cut short")
+	jobtest.Signal("cut short")
 	s.ok(<-done)
 	s.ok(win.Wait(s.ctx))
 	s.ok(win.Post(s.ctx, groupOf(s, win, 1)))
@@ -178,13 +178,13 @@ var shortUnlock = registerShort("short in an unlock", idle, func(s *script, win 
 			s.fails(another.Flush(s.ctx), verbs.ErrShortage)
 		}
 	})
-	worldtest.Signal("cut short")
+	jobtest.Signal("cut short")
 	s.ok(<-done)
 })
 
 func runShort(t *testing.T, name string) {
 	t.Parallel()
-	job := worldtest.StartWith(t, shortRanks, name, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
+	job := jobtest.StartWith(t, shortRanks, name, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
 	for rank := 2; rank < shortRanks; rank++ {
 		job.Await(rank, "idle")
 	}

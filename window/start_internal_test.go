@@ -5,14 +5,14 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // startBeside has a goroutine have the mutex of the queue for a target, as one that waits for room
 // has, while another begins an epoch to that: Start does not wait for it with the latch of the
 // window, for which the others of the rank would spin.
-var startBeside = worldtest.Register("a Start beside one who waits for room", func(ctx context.Context, w *world.World) error {
+var startBeside = jobtest.Register("a Start beside one who waits for room", func(ctx context.Context, w *world.World) error {
 	win, group, err := withOther(ctx, w, 8)
 	if err != nil {
 		return err
@@ -33,4 +33,4 @@ var startBeside = worldtest.Register("a Start beside one who waits for room", fu
 	return errors.Join(err, w.Barrier(ctx), win.Complete(ctx), win.Close())
 })
 
-func TestStartBeside(t *testing.T) { worldtest.Apart(t, 2, startBeside) }
+func TestStartBeside(t *testing.T) { jobtest.Apart(t, 2, startBeside) }

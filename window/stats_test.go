@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // oneOfEach does every operation to the next rank.
@@ -47,7 +47,7 @@ func total(s window.Stats) window.Counts {
 }
 
 // What a window counts is what was done to it, whatever way it went.
-var countedAll = worldtest.RegisterWith("counted by kind", func() ([]world.Option, error) { return []world.Option{world.WithStats()}, nil }, scripted(func(s *script) {
+var countedAll = jobtest.RegisterWith("counted by kind", func() ([]world.Option, error) { return []world.Option{world.WithStats()}, nil }, scripted(func(s *script) {
 	win := allocate[int64](s, 10)
 	oneOfEach(s, win)
 	stats := win.Stats()
@@ -70,8 +70,8 @@ var countedAll = worldtest.RegisterWith("counted by kind", func() ([]world.Optio
 }))
 
 func TestStats(t *testing.T) {
-	worldtest.Run(t, 1, countedAll)
-	worldtest.Run(t, 3, countedAll)
+	jobtest.Run(t, 1, countedAll)
+	jobtest.Run(t, 3, countedAll)
 }
 
 // A hook hears of what was issued, in order, and of calls.

@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // silence is after how long a rank that is stopped is taken for dead. silenceVariable
@@ -37,14 +37,14 @@ func impatient() ([]world.Option, error) {
 
 // registerImpatient is register for ranks that take others soon for dead.
 func registerImpatient(name string, body func(s *script)) string {
-	return worldtest.RegisterWith(name, impatient, scripted(body))
+	return jobtest.RegisterWith(name, impatient, scripted(body))
 }
 
 // runStopped runs a body whose victim stops itself and is continued when the others have
 // gone on without it. All are held before, at "ready".
 func runStopped(t *testing.T, name string, environment func(rank int) []string) {
 	t.Helper()
-	job := worldtest.StartWith(t, deathRanks, name, environment)
+	job := jobtest.StartWith(t, deathRanks, name, environment)
 	for rank := range deathRanks {
 		job.Await(rank, "ready")
 	}
@@ -54,7 +54,7 @@ func runStopped(t *testing.T, name string, environment func(rank int) []string) 
 // goOnWithout releases all, of which the victim then stops itself. The survivors are held
 // when they have gone on, at "survived", and the victim, which is continued then, when it
 // knows, at "excluded".
-func goOnWithout(t *testing.T, job *worldtest.Job) {
+func goOnWithout(t *testing.T, job *jobtest.Job) {
 	t.Helper()
 	for rank := range deathRanks {
 		job.Release(rank)
@@ -86,10 +86,10 @@ func stopping(s *script, d death) {
 		d.prepare(s, win)
 	}
 	s.ok(s.w.Barrier(s.ctx))
-	s.ok(worldtest.Hold("ready"))
+	s.ok(jobtest.Hold("ready"))
 	switch s.w.Rank() {
 	case victim:
-		s.ok(worldtest.Stop())
+		s.ok(jobtest.Stop())
 		for _, target := range []int{0, 2} {
 			expectExcluded(s, intrude(s, kept, target))
 		}
@@ -98,7 +98,7 @@ func stopping(s *script, d death) {
 				expectLost(s, s.w.Failure(rank), rank)
 			}
 		}
-		s.ok(worldtest.Hold("excluded"))
+		s.ok(jobtest.Hold("excluded"))
 		return
 	case 0:
 		err := d.wait(s.ctx, s, win)
@@ -122,7 +122,7 @@ func stopping(s *script, d death) {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	s.ok(worldtest.Hold("survived"))
+	s.ok(jobtest.Hold("survived"))
 	equal(s, "what nobody has written to", kept.Local(), make([]int64, 4))
 	s.ok(win.Close())
 	s.ok(kept.Close())
@@ -173,7 +173,7 @@ var lateWriter = registerImpatient("stopped while it writes", func(s *script) {
 		s.ok(win.Flush(s.ctx, 2))
 	}
 	s.ok(s.w.Barrier(s.ctx))
-	s.ok(worldtest.Hold("ready"))
+	s.ok(jobtest.Hold("ready"))
 	switch s.w.Rank() {
 	case victim:
 		ones := make([]int64, much)
@@ -189,17 +189,17 @@ var lateWriter = registerImpatient("stopped while it writes", func(s *script) {
 				}
 			}
 		}()
-		s.ok(worldtest.Hold("stopping"))
-		s.ok(worldtest.Stop())
+		s.ok(jobtest.Hold("stopping"))
+		s.ok(jobtest.Stop())
 		expectExcluded(s, <-under)
-		s.ok(worldtest.Hold("excluded"))
+		s.ok(jobtest.Hold("excluded"))
 		return
 	case 0:
 		// The lock of the victim is broken when rank 2 knows that it has failed.
 		s.ok(win.Lock(s.ctx, window.Exclusive, 2))
 		s.ok(win.Put(make([]int64, much), 2, 0))
 		s.ok(win.Unlock(s.ctx, 2))
-		s.ok(worldtest.Hold("survived"))
+		s.ok(jobtest.Hold("survived"))
 		s.ok(win.Lock(s.ctx, window.Exclusive, 2))
 		got := make([]int64, much)
 		s.ok(win.Get(got, 2, 0))
@@ -212,7 +212,7 @@ var lateWriter = registerImpatient("stopped while it writes", func(s *script) {
 		for s.w.Failures() == 0 {
 			time.Sleep(time.Millisecond)
 		}
-		s.ok(worldtest.Hold("survived"))
+		s.ok(jobtest.Hold("survived"))
 		// Nobody waits for rank 0 in Close, since one has failed: it is to be done before.
 		for served := false; !served; time.Sleep(time.Millisecond) {
 			s.ok(win.Lock(s.ctx, window.Shared, 2))
@@ -239,7 +239,7 @@ func TestStoppedWhileWriting(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			job := worldtest.StartWith(t, deathRanks, lateWriter, func(rank int) []string {
+			job := jobtest.StartWith(t, deathRanks, lateWriter, func(rank int) []string {
 				more := c.over(rank)
 				if rank == c.rank {
 					more = append(more, silenceVariable+"="+never.String())
@@ -263,12 +263,12 @@ var unread = registerImpatient("stopped while it is written to", func(s *script)
 		s.ok(win.LockAll(s.ctx))
 	}
 	s.ok(s.w.Barrier(s.ctx))
-	s.ok(worldtest.Hold("ready"))
+	s.ok(jobtest.Hold("ready"))
 	switch s.w.Rank() {
 	case victim:
-		s.ok(worldtest.Stop())
+		s.ok(jobtest.Stop())
 		expectExcluded(s, intrude(s, win, 0))
-		s.ok(worldtest.Hold("excluded"))
+		s.ok(jobtest.Hold("excluded"))
 		return
 	case 0:
 		values := make([]int64, much)
@@ -279,7 +279,7 @@ var unread = registerImpatient("stopped while it is written to", func(s *script)
 		s.ok(win.Flush(s.ctx, 2))
 		expectLost(s, win.UnlockAll(s.ctx), victim)
 	}
-	s.ok(worldtest.Hold("survived"))
+	s.ok(jobtest.Hold("survived"))
 	s.ok(win.Close())
 })
 

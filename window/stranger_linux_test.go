@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 const (
@@ -22,12 +22,12 @@ var besideStranger = register("calls beside a stranger that is stopped", func(s 
 	win := allocate[int64](s, 1)
 	group, err := win.Group(strange)
 	s.ok(err)
-	s.ok(worldtest.Hold("ready"))
+	s.ok(jobtest.Hold("ready"))
 	switch s.w.Rank() {
 	case strange:
-		s.ok(worldtest.Stop())
+		s.ok(jobtest.Stop())
 	case caller:
-		s.ok(worldtest.Hold("stopped"))
+		s.ok(jobtest.Hold("stopped"))
 		for _, call := range []func(ctx context.Context) error{
 			func(ctx context.Context) error { return win.Lock(ctx, window.Exclusive, strange) },
 			func(ctx context.Context) error { return win.LockAll(ctx) },
@@ -38,7 +38,7 @@ var besideStranger = register("calls beside a stranger that is stopped", func(s 
 			s.fails(call(ctx), context.DeadlineExceeded)
 			cancel()
 		}
-		s.ok(worldtest.Hold("called"))
+		s.ok(jobtest.Hold("called"))
 		s.ok(win.Lock(s.ctx, window.Exclusive, strange))
 		s.ok(win.Put([]int64{1}, strange, 0))
 		s.ok(win.Unlock(s.ctx, strange))
@@ -47,7 +47,7 @@ var besideStranger = register("calls beside a stranger that is stopped", func(s 
 })
 
 func TestStoppedStranger(t *testing.T) {
-	job := worldtest.Start(t, strangers, besideStranger)
+	job := jobtest.Start(t, strangers, besideStranger)
 	for rank := range strangers {
 		job.Await(rank, "ready")
 	}

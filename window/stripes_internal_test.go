@@ -8,13 +8,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // heldStripe has rank 1 killed with the lock of a stripe of rank 0's window in its
 // hands, where accumulates of rank 0 and 2 then wait for it.
-var heldStripe = worldtest.Register("dying with a stripe", func(ctx context.Context, w *world.World) error {
+var heldStripe = jobtest.Register("dying with a stripe", func(ctx context.Context, w *world.World) error {
 	win, err := Allocate[int64](ctx, w, 100)
 	if err != nil {
 		return err
@@ -29,7 +29,7 @@ var heldStripe = worldtest.Register("dying with a stripe", func(ctx context.Cont
 	if err := w.Barrier(ctx); err != nil {
 		return err
 	}
-	worldtest.Signal("ready")
+	jobtest.Signal("ready")
 	if w.Rank() == 1 {
 		<-ctx.Done()
 		return nil
@@ -76,7 +76,7 @@ var heldStripe = worldtest.Register("dying with a stripe", func(ctx context.Cont
 // holder dies.
 func TestStripeOfTheDead(t *testing.T) {
 	// Over TCP nobody takes a stripe of another rank.
-	worldtest.StartWith(t, 3, heldStripe, func(int) []string { return []string{"RMA_DEVICE=shm", "RMA_HOST="} }).Killed(1)
+	jobtest.StartWith(t, 3, heldStripe, func(int) []string { return []string{"RMA_DEVICE=shm", "RMA_HOST="} }).Killed(1)
 }
 
 // TestLayoutHasRoomForEverything looks at the words that a control block has for

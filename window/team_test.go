@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // overTeams has windows over the job and over teams of its odd and even ranks, in reverse
@@ -57,7 +57,7 @@ var windowsOverTeams = register("windows over teams", overTeams)
 
 func TestWindowsOverTeams(t *testing.T) {
 	for _, n := range []int{2, 5} {
-		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { worldtest.Run(t, n, windowsOverTeams) })
+		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { jobtest.Run(t, n, windowsOverTeams) })
 	}
 	t.Run("in virtual time", func(t *testing.T) {
 		require.NoError(t, world.Simulate(t.Context(), simulatorOf(t, true), 9, scripted(overTeams)))

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/onesided/rma/world/worldtest"
+	"github.com/onesided/rma/internal/jobtest"
 )
 
 // TestThousand runs bodies of the other tests among a thousand goroutines; those in which
@@ -17,6 +17,6 @@ func TestThousand(t *testing.T) {
 		{fencePuts, many}, {exclusiveCounter, many}, {tickets, many}, {getAccumulate, many}, {layouts, many},
 		{notifications, many / 4}, {views, many / 2}, {empty, many},
 	} {
-		t.Run(fmt.Sprintf("%s/%d", body.name, body.ranks), func(t *testing.T) { worldtest.Goroutines(t, body.ranks, body.name) })
+		t.Run(fmt.Sprintf("%s/%d", body.name, body.ranks), func(t *testing.T) { jobtest.Goroutines(t, body.ranks, body.name) })
 	}
 }

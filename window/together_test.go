@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/window"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // A keeper has the lock of a target for goroutines of its rank: for several at a time, of
@@ -348,11 +348,11 @@ const togetherSeeds = 3
 // TestTogether runs random programs of several goroutines of each rank, whose calls are cut
 // short at times. Where the ranks are processes the race detector sees nothing more.
 func TestTogether(t *testing.T) {
-	t.Run("apart", func(t *testing.T) { worldtest.Apart(t, 3, together) })
+	t.Run("apart", func(t *testing.T) { jobtest.Apart(t, 3, together) })
 	if raced {
 		return
 	}
-	t.Run("goroutines", func(t *testing.T) { worldtest.Goroutines(t, 3, together) })
-	t.Run("tcp", func(t *testing.T) { worldtest.TCP(t, 3, together) })
-	t.Run("hosts", func(t *testing.T) { worldtest.Hosts(t, 4, together) })
+	t.Run("goroutines", func(t *testing.T) { jobtest.Goroutines(t, 3, together) })
+	t.Run("tcp", func(t *testing.T) { jobtest.TCP(t, 3, together) })
+	t.Run("hosts", func(t *testing.T) { jobtest.Hosts(t, 4, together) })
 }

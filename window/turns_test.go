@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // lockTurns has ranks take turns at the lock of rank 0 until each has had it some times. Those that map it come when the
@@ -37,7 +37,7 @@ var lockTurns = register("turns at a lock", func(s *script) {
 
 // Nobody starves where ranks take turns at a lock, whether it maps the lock or asks for it.
 func TestLockTurns(t *testing.T) {
-	t.Run("apart", func(t *testing.T) { worldtest.Apart(t, 6, lockTurns) })
-	t.Run("TCP", func(t *testing.T) { worldtest.TCP(t, 6, lockTurns) })
-	t.Run("hosts", func(t *testing.T) { worldtest.Hosts(t, 4, lockTurns) })
+	t.Run("apart", func(t *testing.T) { jobtest.Apart(t, 6, lockTurns) })
+	t.Run("TCP", func(t *testing.T) { jobtest.TCP(t, 6, lockTurns) })
+	t.Run("hosts", func(t *testing.T) { jobtest.Hosts(t, 4, lockTurns) })
 }

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // A maker makes a window of 8 elements, the same one when it is called again.
@@ -103,7 +103,7 @@ func TestUnfinished(t *testing.T) {
 	for _, m := range makers {
 		for _, n := range []int{2, 3} {
 			for _, how := range []string{"giving up ", "impatient "} {
-				t.Run(fmt.Sprintf("%s%s/%d", how, m.name, n), func(t *testing.T) { worldtest.Run(t, n, how+m.name) })
+				t.Run(fmt.Sprintf("%s%s/%d", how, m.name, n), func(t *testing.T) { jobtest.Run(t, n, how+m.name) })
 			}
 		}
 	}
@@ -131,4 +131,4 @@ var kept = register("creation kept out", func(s *script) {
 	s.ok(gate.Close())
 })
 
-func TestKeptOut(t *testing.T) { worldtest.Run(t, 2, kept) }
+func TestKeptOut(t *testing.T) { jobtest.Run(t, 2, kept) }

@@ -3,8 +3,8 @@ package window_test
 import (
 	"testing"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // progress has rank 0 accumulate to rank 1, some of which may be held back, and then
@@ -72,6 +72,6 @@ var (
 // them.
 func TestProgress(t *testing.T) {
 	for _, name := range []string{progressNotify, progressTest, progressLock} {
-		t.Run(name, func(t *testing.T) { worldtest.Run(t, 2, name) })
+		t.Run(name, func(t *testing.T) { jobtest.Run(t, 2, name) })
 	}
 }

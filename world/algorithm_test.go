@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 var algorithms = map[string]world.Algorithm{"by cost": world.ByCost, "plain": world.Plain, "short": world.Short, "long": world.Long}
@@ -78,8 +78,8 @@ func TestEveryAlgorithmInVirtualTime(t *testing.T) {
 func init() {
 	for name, algorithm := range algorithms {
 		with := func() ([]world.Option, error) { return []world.Option{world.WithAlgorithm(algorithm)}, nil }
-		worldtest.RegisterWith("every way: "+name, with, scripted(everyWay))
-		worldtest.RegisterWith("every way, hasty: "+name, with, scripted(func(s *script) {
+		jobtest.RegisterWith("every way: "+name, with, scripted(everyWay))
+		jobtest.RegisterWith("every way, hasty: "+name, with, scripted(func(s *script) {
 			s.hasty = true
 			everyWay(s)
 		}))
@@ -89,10 +89,10 @@ func init() {
 func TestEveryAlgorithmOfProcesses(t *testing.T) {
 	for name := range algorithms {
 		t.Run(name, func(t *testing.T) {
-			worldtest.TCP(t, 5, "every way: "+name)
-			worldtest.Hosts(t, 6, "every way: "+name)
-			worldtest.TCP(t, 3, "every way, hasty: "+name)
-			worldtest.Processes(t, 7, "every way, hasty: "+name)
+			jobtest.TCP(t, 5, "every way: "+name)
+			jobtest.Hosts(t, 6, "every way: "+name)
+			jobtest.TCP(t, 3, "every way, hasty: "+name)
+			jobtest.Processes(t, 7, "every way, hasty: "+name)
 		})
 	}
 }

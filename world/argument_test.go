@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // A dispute is a call that all ranks but the last make, and what the last makes of
@@ -104,7 +104,7 @@ func init() {
 func TestMismatch(t *testing.T) {
 	for _, d := range disputes {
 		for _, n := range []int{2, 3, 6} {
-			t.Run(fmt.Sprintf("%s/%d ranks", d.name, n), func(t *testing.T) { worldtest.Run(t, n, "dispute: "+d.name) })
+			t.Run(fmt.Sprintf("%s/%d ranks", d.name, n), func(t *testing.T) { jobtest.Run(t, n, "dispute: "+d.name) })
 		}
 	}
 }
@@ -140,15 +140,15 @@ var farAheadOfBoard = register("far ahead of a board", func(s *script) {
 	s.fails(s.w.Barrier(s.ctx), world.ErrMismatch)
 })
 
-func TestMismatchFarBehindBoard(t *testing.T) { worldtest.Run(t, 6, farAheadOfBoard) }
+func TestMismatchFarBehindBoard(t *testing.T) { jobtest.Run(t, 6, farAheadOfBoard) }
 
-func TestMismatchFarBehind(t *testing.T) { worldtest.Run(t, 4, farAhead) }
+func TestMismatchFarBehind(t *testing.T) { jobtest.Run(t, 4, farAhead) }
 
 func TestMismatchInDissemination(t *testing.T) {
 	spread(t)
 	for _, d := range disputes {
 		for _, n := range []int{3, 6} {
-			t.Run(fmt.Sprintf("%s/%d ranks", d.name, n), func(t *testing.T) { worldtest.Goroutines(t, n, "dispute: "+d.name) })
+			t.Run(fmt.Sprintf("%s/%d ranks", d.name, n), func(t *testing.T) { jobtest.Goroutines(t, n, "dispute: "+d.name) })
 		}
 	}
 }
@@ -217,7 +217,7 @@ var wrongArguments = register("wrong arguments", func(s *script) {
 
 func TestArguments(t *testing.T) {
 	for _, n := range []int{1, 2, 3} {
-		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { worldtest.Run(t, n, wrongArguments) })
+		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { jobtest.Run(t, n, wrongArguments) })
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // A sample is a type of elements: the value of an element i of rank, different for
@@ -205,7 +205,7 @@ func TestEveryCall(t *testing.T) {
 		if n == 8 && raced {
 			continue
 		}
-		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { worldtest.Run(t, n, everyCall) })
+		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { jobtest.Run(t, n, everyCall) })
 	}
 }
 
@@ -242,17 +242,17 @@ var (
 // Thousands of calls in random order, where fast ranks are rounds ahead of slow ones.
 func TestProgram(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 5, 8} {
-		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { worldtest.Run(t, n, longProgram) })
+		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { jobtest.Run(t, n, longProgram) })
 	}
 	// So many that AllToAll forwards.
-	t.Run("19 ranks", func(t *testing.T) { worldtest.Run(t, 19, shortProgram) })
+	t.Run("19 ranks", func(t *testing.T) { jobtest.Run(t, 19, shortProgram) })
 }
 
 func TestProgramInDissemination(t *testing.T) {
 	spread(t)
 	// More would spin against each other for minutes on few cores.
 	for _, n := range []int{3, 5} {
-		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { worldtest.Goroutines(t, n, shortProgram) })
+		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { jobtest.Goroutines(t, n, shortProgram) })
 	}
 }
 
@@ -260,6 +260,6 @@ func TestProgramInDissemination(t *testing.T) {
 // programs, by ranks that have no patience.
 func TestHastyProgram(t *testing.T) {
 	for _, n := range []int{2, 3, 8, 17} {
-		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { worldtest.Run(t, n, hastyProgram) })
+		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { jobtest.Run(t, n, hastyProgram) })
 	}
 }

@@ -8,20 +8,20 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/nettest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/nettest"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // startAcross starts a job on a network of its own, rank by rank on the hosts that host
 // says. The manager is not cut off from anyone.
-func startAcross(t *testing.T, hosts, n int, name string, host func(rank int) int, more func(rank int) []string) (*worldtest.Job, *nettest.Network) {
+func startAcross(t *testing.T, hosts, n int, name string, host func(rank int) int, more func(rank int) []string) (*jobtest.Job, *nettest.Network) {
 	t.Helper()
 	network := nettest.New(t, hosts)
 	environment := func(rank int) []string {
 		return append([]string{"RMA_DEVICE=", "RMA_HOST=", "RMA_ADDRESS="}, more(rank)...)
 	}
-	job := worldtest.StartOn(t, n, name, environment, func(rank int, program string) *exec.Cmd {
+	job := jobtest.StartOn(t, n, name, environment, func(rank int, program string) *exec.Cmd {
 		return network.Command(host(rank), program)
 	})
 	return job, network
@@ -39,7 +39,7 @@ var sides = registerImpatient("cut off and shrinking", func(s *script) {
 		}
 	}
 	works(s, s.w, s.n)
-	s.ok(worldtest.Hold("ready"))
+	s.ok(jobtest.Hold("ready"))
 	var lost *world.PeerError
 	err := repeat(s, waits["Barrier"])
 	s.check(errors.As(err, &lost), "error is %v, want a *world.PeerError", err)
@@ -50,7 +50,7 @@ var sides = registerImpatient("cut off and shrinking", func(s *script) {
 	for rank := range s.n {
 		s.check((s.w.Failure(rank) == nil) == s.w.Mapped(rank), "rank %d, mapped: %v, has failed: %v", rank, s.w.Mapped(rank), s.w.Failure(rank))
 	}
-	s.ok(worldtest.Hold("shrunk"))
+	s.ok(jobtest.Hold("shrunk"))
 	works(s, small, len(mine))
 	s.ok(s.w.Close())
 	works(s, small, len(mine))

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // repeat makes a call until it fails: one that only has to send may do well for a
@@ -27,7 +27,7 @@ func init() {
 	for name, call := range waits {
 		register("killed: "+name, func(s *script) {
 			s.ok(s.w.Barrier(s.ctx))
-			worldtest.Signal("ready")
+			jobtest.Signal("ready")
 			if s.me == 1 {
 				<-s.ctx.Done()
 			}
@@ -58,7 +58,7 @@ func TestKilled(t *testing.T) {
 	for name := range waits {
 		for _, n := range []int{2, 5} {
 			t.Run(fmt.Sprintf("%s/%d ranks", name, n), func(t *testing.T) {
-				worldtest.Start(t, n, "killed: "+name).Killed(1)
+				jobtest.Start(t, n, "killed: "+name).Killed(1)
 			})
 		}
 	}
@@ -67,7 +67,7 @@ func TestKilled(t *testing.T) {
 func TestLeft(t *testing.T) {
 	for name := range waits {
 		for _, n := range []int{2, 3, 6} {
-			t.Run(fmt.Sprintf("%s/%d ranks", name, n), func(t *testing.T) { worldtest.Run(t, n, "left: "+name) })
+			t.Run(fmt.Sprintf("%s/%d ranks", name, n), func(t *testing.T) { jobtest.Run(t, n, "left: "+name) })
 		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // A rank that cannot join has all hear why, at once: they would wait for it for a minute.
@@ -32,11 +32,11 @@ func TestRankThatCannotJoin(t *testing.T) {
 		{"address of another", "RMA_ADDRESS=240.0.0.1", `"240.0.0.1" is not here; it has `, told + "invalid environment: RMA_ADDRESS"},
 		{"trace of nothing", "RMA_TRACE=t.json", `RMA_TRACE (or WithTrace): "t.json": all ranks map each other's memory`, told + "invalid environment: RMA_TRACE"},
 		{"another device", "RMA_DEVICE=tcp", `rank 0 has RMA_DEVICE unset (automatic choice), this rank was told to use device "tcp" (RMA_DEVICE)`, `rank 1 was told to use device "tcp" (RMA_DEVICE), this rank has RMA_DEVICE unset (automatic choice)`},
-		{"an end before Init", "RMA_WORLDTEST_BODY=none", `no body is registered as "none"`, "barrier: rank 1 has ended before it joined"},
+		{"an end before Init", "RMA_JOBTEST_BODY=none", `no body is registered as "none"`, "barrier: rank 1 has ended before it joined"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv("RMA_DEVICE", "")
-			errs := worldtest.StartWith(t, 3, meet, func(rank int) []string {
+			errs := jobtest.StartWith(t, 3, meet, func(rank int) []string {
 				if rank == 1 {
 					return []string{c.variable}
 				}
@@ -51,7 +51,7 @@ func TestRankThatCannotJoin(t *testing.T) {
 }
 
 func TestSharedMemoryAcrossHosts(t *testing.T) {
-	errs := worldtest.StartWith(t, 2, meet, func(rank int) []string {
+	errs := jobtest.StartWith(t, 2, meet, func(rank int) []string {
 		return []string{"RMA_DEVICE=shm", "RMA_HOST=" + []string{"", "b"}[rank]}
 	}).Wait()
 	require.ErrorContains(t, errs[0], `reach rank 1`)
@@ -89,7 +89,7 @@ func TestDisagreementUnderARoot(t *testing.T) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			require.NoError(t, err)
 			environment := rootJob(t, l.Addr().String(), 3)
-			errs := worldtest.StartWith(t, 3, meet, func(process int) []string {
+			errs := jobtest.StartWith(t, 3, meet, func(process int) []string {
 				switch process {
 				case 0:
 					return append(environment(1), c.variable)

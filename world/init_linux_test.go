@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
 	"github.com/onesided/rma/world/pmi"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // inherited is a descriptor that is Init's own, as that of a child would be.
@@ -89,7 +89,7 @@ var leavesNothing = register("leaves nothing", func(s *script) {
 	}
 })
 
-func TestProcessesLeaveNothing(t *testing.T) { worldtest.Processes(t, 3, leavesNothing) }
+func TestProcessesLeaveNothing(t *testing.T) { jobtest.Processes(t, 3, leavesNothing) }
 
 // Run and Init leave no goroutine and no file behind.
 func TestRunLeavesNothing(t *testing.T) {
@@ -163,8 +163,8 @@ func TestBlockedSleeps(t *testing.T) {
 	path := t.TempDir() + "/usage"
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
 	t.Setenv(usageVariable, path)
-	worldtest.Processes(t, 2, blocked)
-	worldtest.Processes(t, 5, blocked)
+	jobtest.Processes(t, 2, blocked)
+	jobtest.Processes(t, 5, blocked)
 	report, err := os.ReadFile(path)
 	require.NoError(t, err)
 	t.Logf("%s", report)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 var managerVariables = []string{"PMI_FD", "PMI_RANK", "PMI_SIZE", "PMI_PORT", "PMI_ID"}
@@ -76,6 +76,6 @@ var meet = register("meet", func(s *script) {
 
 func TestSixtyFourProcesses(t *testing.T) {
 	start := time.Now()
-	worldtest.Processes(t, 64, meet)
+	jobtest.Processes(t, 64, meet)
 	t.Logf("64 processes started, met and closed in %v", time.Since(start))
 }

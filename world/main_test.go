@@ -9,15 +9,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 func TestMain(m *testing.M) {
 	// A process under the race detector waits a second before it ends, and there
 	// are hundreds.
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
-	worldtest.Main(m)
+	jobtest.Main(m)
 }
 
 // A script is the body of a test on one rank. Its checks end the rank with an error,
@@ -84,7 +84,7 @@ func (s *script) check(ok bool, format string, args ...any) {
 	}
 }
 
-func scripted(body func(s *script)) worldtest.Body {
+func scripted(body func(s *script)) jobtest.Body {
 	return func(ctx context.Context, w *world.World) (err error) {
 		defer func() {
 			switch p := recover().(type) {
@@ -102,7 +102,7 @@ func scripted(body func(s *script)) worldtest.Body {
 
 // register makes a body known to every process of the tests, under a name.
 func register(name string, body func(s *script)) string {
-	return worldtest.Register(name, scripted(body))
+	return jobtest.Register(name, scripted(body))
 }
 
 // run runs a body over goroutines.

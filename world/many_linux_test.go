@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // sockets is how many this process has open.
@@ -51,7 +51,7 @@ var many = register("many ranks over tcp", func(s *script) {
 })
 
 // Many processes over TCP connect to those that they need, on first use, and fence.
-func TestManyOverTCP(t *testing.T) { worldtest.TCP(t, 64, many) }
+func TestManyOverTCP(t *testing.T) { jobtest.TCP(t, 64, many) }
 
 // used is the time that this process has spent on processors.
 func (s *script) used() time.Duration {
@@ -72,10 +72,10 @@ var idling = register("idle over tcp", func(s *script) {
 		ctx, cancel := context.WithTimeout(s.ctx, span)
 		defer cancel()
 		s.fails(s.w.Barrier(ctx), context.DeadlineExceeded)
-		worldtest.Signal("waited")
+		jobtest.Signal("waited")
 	}
 	if s.me == 1 {
-		s.ok(worldtest.Hold("idle"))
+		s.ok(jobtest.Hold("idle"))
 	}
 	used := s.used() - before
 	// One that does not sleep uses all of it.
@@ -87,7 +87,7 @@ func TestIdleOverTCP(t *testing.T) {
 	if raced {
 		t.Skip("skipped: with the race detector a rank uses more of its core than its own; the run without it measures")
 	}
-	job := worldtest.StartWith(t, 2, idling, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
+	job := jobtest.StartWith(t, 2, idling, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
 	job.Await(1, "idle")
 	job.Await(0, "waited")
 	job.Release(1)

@@ -7,9 +7,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // lacks calls f, which must find that this process can open no more descriptors.
@@ -41,7 +41,7 @@ var shortages = registerImpatient("short of descriptors", func(s *script) {
 	s.w.KeepProgress()
 	// More than may wait for a connection.
 	data := make([]int, 40_000)
-	s.ok(worldtest.Hold("ready"))
+	s.ok(jobtest.Hold("ready"))
 	if s.me == 0 {
 		told := false
 		tell := func() error {
@@ -62,11 +62,11 @@ var shortages = registerImpatient("short of descriptors", func(s *script) {
 		}
 		s.lacks(func() error { return world.Broadcast(s.ctx, s.w, 0, data) })
 	}
-	worldtest.Signal("enough")
+	jobtest.Signal("enough")
 	if s.me == 0 {
 		s.recovers(func() error { return world.Broadcast(s.ctx, s.w, 0, data) })
 	} else {
-		s.ok(worldtest.Hold("needed"))
+		s.ok(jobtest.Hold("needed"))
 		s.ok(world.Broadcast(s.ctx, s.w, 0, data))
 		for i, x := range data {
 			s.check(x == i, "%d was broadcast in the place of %d", x, i)
@@ -82,7 +82,7 @@ var shortages = registerImpatient("short of descriptors", func(s *script) {
 // send it sends when it has some again.
 func TestShortOfDescriptors(t *testing.T) {
 	const n = 3
-	job := worldtest.StartWith(t, n, shortages, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
+	job := jobtest.StartWith(t, n, shortages, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
 	each(n, func(rank int) { job.Await(rank, "ready") })
 	each(n, job.Release)
 	job.Await(0, "enough")

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // shrinking has a World of survivors made twice: after rank 2 has failed, and after
@@ -75,13 +75,13 @@ var killedShrinking = register("killed, and shrinking", func(s *script) {
 })
 
 func TestShrink(t *testing.T) {
-	forms := map[string]func() *worldtest.Job{
-		"processes": func() *worldtest.Job { return worldtest.Start(t, 5, killedShrinking) },
-		"tcp": func() *worldtest.Job {
-			return worldtest.StartWith(t, 5, killedShrinking, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
+	forms := map[string]func() *jobtest.Job{
+		"processes": func() *jobtest.Job { return jobtest.Start(t, 5, killedShrinking) },
+		"tcp": func() *jobtest.Job {
+			return jobtest.StartWith(t, 5, killedShrinking, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
 		},
-		"hosts": func() *worldtest.Job {
-			return worldtest.StartWith(t, 5, killedShrinking, func(rank int) []string {
+		"hosts": func() *jobtest.Job {
+			return jobtest.StartWith(t, 5, killedShrinking, func(rank int) []string {
 				return []string{"RMA_DEVICE=", "RMA_HOST=" + string(rune('a'+rank%2))}
 			})
 		},

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // longOnes makes calls with messages about as long as those that are staged, of several pieces and odd lengths, and
@@ -35,7 +35,7 @@ func longOnes(s *script) {
 func init() {
 	for name, algorithm := range algorithms {
 		with := func() ([]world.Option, error) { return []world.Option{world.WithAlgorithm(algorithm)}, nil }
-		worldtest.RegisterWith("long ones: "+name, with, scripted(longOnes))
+		jobtest.RegisterWith("long ones: "+name, with, scripted(longOnes))
 	}
 	register("long ones, hasty", func(s *script) {
 		s.hasty = true
@@ -52,12 +52,12 @@ func TestLongMessages(t *testing.T) {
 				}
 				require.NoError(t, world.Run(t.Context(), n, scripted(longOnes), world.WithAlgorithm(algorithm)), "%d ranks", n)
 			}
-			worldtest.Processes(t, 3, "long ones: "+name)
+			jobtest.Processes(t, 3, "long ones: "+name)
 			if !raced {
-				worldtest.Hosts(t, 4, "long ones: "+name)
+				jobtest.Hosts(t, 4, "long ones: "+name)
 			}
-			worldtest.TCP(t, 3, "long ones: "+name)
-			worldtest.Apart(t, 3, "long ones: "+name)
+			jobtest.TCP(t, 3, "long ones: "+name)
+			jobtest.Apart(t, 3, "long ones: "+name)
 		})
 	}
 	t.Run("not staged", func(t *testing.T) {
@@ -69,9 +69,9 @@ func TestLongMessages(t *testing.T) {
 		}
 	})
 	t.Run("hasty", func(t *testing.T) {
-		worldtest.Goroutines(t, 3, "long ones, hasty")
-		worldtest.Processes(t, 2, "long ones, hasty")
-		worldtest.TCP(t, 3, "long ones, hasty")
+		jobtest.Goroutines(t, 3, "long ones, hasty")
+		jobtest.Processes(t, 2, "long ones, hasty")
+		jobtest.TCP(t, 3, "long ones, hasty")
 	})
 }
 

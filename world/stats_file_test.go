@@ -7,14 +7,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // A table that cannot be written is an error before anything runs.
 func TestStatsNowhere(t *testing.T) {
 	t.Setenv("RMA_STATS", filepath.Join(t.TempDir(), "none", "stats"))
-	for _, options := range [][]world.Option{nil, worldtest.OptionsApart(), {world.WithDevice("tcp")}} {
+	for _, options := range [][]world.Option{nil, jobtest.OptionsApart(), {world.WithDevice("tcp")}} {
 		ran := false
 		err := world.Run(t.Context(), 2, func(context.Context, *world.World) error {
 			ran = true

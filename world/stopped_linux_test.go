@@ -10,14 +10,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // registerImpatient is register for ranks that take others soon for dead.
 func registerImpatient(name string, body func(s *script)) string {
 	options := func() ([]world.Option, error) { return []world.Option{world.WithSilence(3 * time.Second)}, nil }
-	return worldtest.RegisterWith(name, options, scripted(body))
+	return jobtest.RegisterWith(name, options, scripted(body))
 }
 
 func init() {
@@ -32,11 +32,11 @@ func init() {
 
 // stopping has rank 1 stop while the others call it.
 func stopping(s *script, call func(s *script, ctx context.Context) error) {
-	s.ok(worldtest.Hold("ready"))
+	s.ok(jobtest.Hold("ready"))
 	if s.me == 1 {
-		s.ok(worldtest.Stop())
+		s.ok(jobtest.Stop())
 		excluded(s, call)
-		s.ok(worldtest.Hold("excluded"))
+		s.ok(jobtest.Hold("excluded"))
 		return
 	}
 	s.lost(repeat(s, call), 1)
@@ -46,7 +46,7 @@ func stopping(s *script, call func(s *script, ctx context.Context) error) {
 	small, err := s.w.Shrink(s.ctx)
 	s.ok(err)
 	works(s, small, s.n-1)
-	s.ok(worldtest.Hold("survived"))
+	s.ok(jobtest.Hold("survived"))
 	works(s, small, s.n-1)
 	s.check(s.w.Failures() == 1, "%d ranks have failed", s.w.Failures())
 	s.ok(s.w.Close())
@@ -95,7 +95,7 @@ func excluded(s *script, call func(s *script, ctx context.Context) error) {
 func runStopped(t *testing.T, name string) {
 	t.Helper()
 	const n = 4
-	job := worldtest.StartWith(t, n, name, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
+	job := jobtest.StartWith(t, n, name, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
 	each(n, func(rank int) { job.Await(rank, "ready") })
 	each(n, job.Release)
 	each(n, func(rank int) {
@@ -134,18 +134,18 @@ func TestStopped(t *testing.T) {
 
 // held is a job whose ranks share memory. One that is stopped holds up who waits for it,
 // beyond any silence, and nobody is lost.
-var held = worldtest.RegisterWith("stopped in shared memory",
+var held = jobtest.RegisterWith("stopped in shared memory",
 	func() ([]world.Option, error) { return []world.Option{world.WithSilence(silenceOfHeld)}, nil },
 	scripted(func(s *script) {
 		s.ok(s.w.Barrier(s.ctx))
-		s.ok(worldtest.Hold("ready"))
+		s.ok(jobtest.Hold("ready"))
 		if s.me == 1 {
-			s.ok(worldtest.Stop())
+			s.ok(jobtest.Stop())
 		} else {
 			ctx, cancel := context.WithTimeout(s.ctx, 5*silenceOfHeld)
 			defer cancel()
 			s.fails(s.w.Barrier(ctx), context.DeadlineExceeded)
-			worldtest.Signal("held up")
+			jobtest.Signal("held up")
 		}
 		s.ok(s.w.Barrier(s.ctx))
 		works(s, s.w, s.n)
@@ -163,14 +163,14 @@ func (j *strange) name() string {
 }
 
 func (j *strange) body(s *script) {
-	s.ok(worldtest.Hold("ready"))
+	s.ok(jobtest.Hold("ready"))
 	call := strangeWaits[j.call]
 	var err error
 	switch s.me {
 	case j.leaves:
 		return
 	case j.stops:
-		s.ok(worldtest.Stop())
+		s.ok(jobtest.Stop())
 		err = call(s, s.ctx)
 	default:
 		ctx, cancel := context.WithTimeout(s.ctx, 500*time.Millisecond)
@@ -178,7 +178,7 @@ func (j *strange) body(s *script) {
 		err = call(s, ctx)
 		// It may wait for others than the one that is stopped, or for none.
 		s.check(err == nil || errors.Is(err, context.DeadlineExceeded) || j.leaves >= 0 && errors.Is(err, world.ErrLeft), "error is %v", err)
-		s.ok(worldtest.Hold("held up"))
+		s.ok(jobtest.Hold("held up"))
 		if err != nil && j.leaves < 0 {
 			err = call(s, s.ctx)
 		}
@@ -236,7 +236,7 @@ func init() {
 func TestStoppedStranger(t *testing.T) {
 	for _, j := range strangeJobs {
 		t.Run(j.name(), func(t *testing.T) {
-			job := worldtest.Start(t, j.ranks, j.name())
+			job := jobtest.Start(t, j.ranks, j.name())
 			each(j.ranks, func(rank int) { job.Await(rank, "ready") })
 			job.Release(j.stops)
 			job.AwaitStop(j.stops)
@@ -268,7 +268,7 @@ const silenceOfHeld = 100 * time.Millisecond
 
 func TestStoppedInSharedMemory(t *testing.T) {
 	const n = 3
-	job := worldtest.Start(t, n, held)
+	job := jobtest.Start(t, n, held)
 	each(n, func(rank int) { job.Await(rank, "ready") })
 	each(n, job.Release)
 	job.Await(0, "held up")

@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // split splits the World of a script, which must do well.
@@ -74,13 +74,13 @@ var (
 
 func TestTeams(t *testing.T) {
 	for _, n := range []int{1, 2, 5, 8} {
-		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { worldtest.Run(t, n, severalTeams) })
+		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { jobtest.Run(t, n, severalTeams) })
 	}
 }
 
 func TestTeamsOfTheHasty(t *testing.T) {
 	for _, n := range []int{2, 5} {
-		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { worldtest.Run(t, n, hastyTeams) })
+		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { jobtest.Run(t, n, hastyTeams) })
 	}
 }
 
@@ -98,8 +98,8 @@ var deathInTeams = register("death in teams", func(s *script) {
 	row, column := s.split(s.me/3, s.me), s.split(s.me%3, s.me)
 	row.all(0)
 	column.all(0)
-	worldtest.Signal("ready")
-	s.ok(worldtest.Hold("killed"))
+	jobtest.Signal("ready")
+	s.ok(jobtest.Hold("killed"))
 	if s.me == 4 {
 		<-s.ctx.Done()
 	}
@@ -119,7 +119,7 @@ var deathInTeams = register("death in teams", func(s *script) {
 })
 
 func TestDeathInTeams(t *testing.T) {
-	job := worldtest.Start(t, 9, deathInTeams)
+	job := jobtest.Start(t, 9, deathInTeams)
 	for rank := range 9 {
 		job.Await(rank, "ready")
 	}

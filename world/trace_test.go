@@ -11,10 +11,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // A tracedEvent is what a viewer reads of one.
@@ -83,7 +83,7 @@ var operate = register("operations that are traced", func(s *script) {
 func TestTraceOfProcesses(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "t.json")
 	job := func() {
-		for _, err := range worldtest.StartWith(t, 3, operate, func(int) []string {
+		for _, err := range jobtest.StartWith(t, 3, operate, func(int) []string {
 			return []string{"RMA_DEVICE=tcp", "RMA_TRACE=" + file}
 		}).Wait() {
 			require.NoError(t, err)
@@ -152,7 +152,7 @@ func overlap(events []tracedEvent) (total float64) {
 // killed has left nothing, whatever it was doing.
 func TestTraceOfSurvivors(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "t.json")
-	worldtest.StartWith(t, 5, killedShrinking, func(int) []string {
+	jobtest.StartWith(t, 5, killedShrinking, func(int) []string {
 		return []string{"RMA_DEVICE=tcp", "RMA_TRACE=" + file}
 	}).Wait() // ranks 2 and 0 are killed
 	ranks, events := readTrace(t, file)

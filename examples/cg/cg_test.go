@@ -11,11 +11,11 @@ import (
 	"github.com/onesided/rma/examples/globalarray"
 	"github.com/onesided/rma/examples/kernel"
 	"github.com/onesided/rma/examples/kernel/kerneltest"
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
-func TestMain(m *testing.M) { worldtest.Main(m) }
+func TestMain(m *testing.M) { jobtest.Main(m) }
 
 var small = []string{
 	kerneltest.Register("some bands", (&job{size: 500, bands: 3, most: 200, digits: 9}).run),

@@ -11,13 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/examples/globalarray"
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
-func TestMain(m *testing.M) { worldtest.Main(m) }
+func TestMain(m *testing.M) { jobtest.Main(m) }
 
 const length = 101
 
@@ -135,14 +135,14 @@ func mixedOn(ctx context.Context, w *world.World, d globalarray.Distribution) (e
 	return a.Close()
 }
 
-var mixedBody = worldtest.Register("mixed", mixed)
+var mixedBody = jobtest.Register("mixed", mixed)
 
 func TestArray(t *testing.T) {
 	for _, n := range []int{1, 2, 5} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) { worldtest.Run(t, n, mixedBody) })
+		t.Run(fmt.Sprint(n), func(t *testing.T) { jobtest.Run(t, n, mixedBody) })
 	}
-	t.Run("apart", func(t *testing.T) { worldtest.Apart(t, 3, mixedBody) })
-	t.Run("hosts", func(t *testing.T) { worldtest.Hosts(t, 4, mixedBody) })
+	t.Run("apart", func(t *testing.T) { jobtest.Apart(t, 3, mixedBody) })
+	t.Run("hosts", func(t *testing.T) { jobtest.Hosts(t, 4, mixedBody) })
 	t.Run("virtual time", func(t *testing.T) {
 		profile, err := sim.ByName("ndr-2024")
 		require.NoError(t, err)
@@ -198,7 +198,7 @@ func TestMismatch(t *testing.T) {
 const victim = 1
 
 // survivors go on with what the dead did not have.
-var survivors = worldtest.Register("survivors", func(ctx context.Context, w *world.World) error {
+var survivors = jobtest.Register("survivors", func(ctx context.Context, w *world.World) error {
 	a, err := globalarray.New[int64](ctx, w, 10*w.Size(), globalarray.Blocks())
 	if err != nil {
 		return err
@@ -206,7 +206,7 @@ var survivors = worldtest.Register("survivors", func(ctx context.Context, w *wor
 	if err := a.Sync(ctx); err != nil {
 		return err
 	}
-	worldtest.Signal("ready")
+	jobtest.Signal("ready")
 	if w.Rank() == victim {
 		<-ctx.Done()
 		return ctx.Err()
@@ -239,5 +239,5 @@ var survivors = worldtest.Register("survivors", func(ctx context.Context, w *wor
 })
 
 func TestDeath(t *testing.T) {
-	worldtest.Start(t, 3, survivors).Killed(victim)
+	jobtest.Start(t, 3, survivors).Killed(victim)
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/examples/grid"
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
-func TestMain(m *testing.M) { worldtest.Main(m) }
+func TestMain(m *testing.M) { jobtest.Main(m) }
 
 func TestArrange(t *testing.T) {
 	for ranks, want := range map[int][2]int{1: {1, 1}, 2: {2, 1}, 3: {3, 1}, 4: {2, 2}, 6: {3, 2}, 12: {4, 3}, 13: {13, 1}, 64: {8, 8}} {
@@ -27,7 +27,7 @@ func TestArrange(t *testing.T) {
 func at(i, j, step int) float64 { return float64(1000*i + j + 1000000*step) }
 
 // exchange looks at all borders, step by step.
-func exchange(by grid.Sync) worldtest.Body {
+func exchange(by grid.Sync) jobtest.Body {
 	return func(ctx context.Context, w *world.World) error {
 		for _, shape := range [][3]int{{12, 9, 1}, {25, 26, 3}} {
 			rows, columns, width := shape[0], shape[1], shape[2]
@@ -80,16 +80,16 @@ func look(f *grid.Field, rows, columns, step int) error {
 }
 
 var names = map[grid.Sync]string{
-	grid.Fence:  worldtest.Register("fence", exchange(grid.Fence)),
-	grid.PSCW:   worldtest.Register("pscw", exchange(grid.PSCW)),
-	grid.Notify: worldtest.Register("notify", exchange(grid.Notify)),
+	grid.Fence:  jobtest.Register("fence", exchange(grid.Fence)),
+	grid.PSCW:   jobtest.Register("pscw", exchange(grid.PSCW)),
+	grid.Notify: jobtest.Register("notify", exchange(grid.Notify)),
 }
 
 func TestExchange(t *testing.T) {
 	for by, name := range names {
 		t.Run(by.String(), func(t *testing.T) {
 			for _, n := range []int{1, 2, 4, 6} {
-				worldtest.Run(t, n, name)
+				jobtest.Run(t, n, name)
 			}
 		})
 	}

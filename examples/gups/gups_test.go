@@ -12,12 +12,12 @@ import (
 	"github.com/onesided/rma/examples/globalarray"
 	"github.com/onesided/rma/examples/kernel"
 	"github.com/onesided/rma/examples/kernel/kerneltest"
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
-func TestMain(m *testing.M) { worldtest.Main(m) }
+func TestMain(m *testing.M) { jobtest.Main(m) }
 
 func TestJump(t *testing.T) {
 	value := uint64(1)

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // Of a batch, those operations that can be carried out are, each has its own result under
@@ -172,7 +172,7 @@ func TestBatchOfContextThatHasEnded(t *testing.T) {
 			asked := after.Direct.Fetches + after.Packed.Fetches - before.Direct.Fetches - before.Packed.Fetches
 			s.check(asked < n/2, "%d times something was asked for, for 1 of %d Gets", asked, n)
 		})
-	}, worldtest.OptionsApart()...))
+	}, jobtest.OptionsApart()...))
 }
 
 // A batch carries out what it has for owners whose memory is mapped while it waits for others: all of it, and once, also where the

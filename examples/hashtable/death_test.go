@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 const victim = 1
@@ -34,7 +34,7 @@ var survivors = register("survivors", func(s *script) {
 		}
 	}
 	s.barrier()
-	worldtest.Signal("ready")
+	jobtest.Signal("ready")
 	if s.w.Rank() == victim {
 		<-s.ctx.Done()
 		return
@@ -103,7 +103,7 @@ var interrupted = register("a writer dies", func(s *script) {
 	for range 50 {
 		turn()
 	}
-	worldtest.Signal("ready")
+	jobtest.Signal("ready")
 	for s.w.Rank() == victim || s.w.Failures() == 0 {
 		turn()
 		s.ok(s.ctx.Err())
@@ -127,7 +127,7 @@ var interrupted = register("a writer dies", func(s *script) {
 func TestDeath(t *testing.T) {
 	for _, name := range []string{survivors, interrupted} {
 		t.Run(name, func(t *testing.T) {
-			worldtest.Start(t, 3, name).Killed(victim)
+			jobtest.Start(t, 3, name).Killed(victim)
 		})
 	}
 }

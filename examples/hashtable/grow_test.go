@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/onesided/rma/world/worldtest"
+	"github.com/onesided/rma/internal/jobtest"
 )
 
 // numbered is a key of a rank's.
@@ -332,7 +332,7 @@ var movers = register("movers of which one dies", func(s *script) {
 	defer wait.Finish()
 	for turn, more := 0, after; more > 0; turn++ {
 		if turn == before {
-			worldtest.Signal("ready")
+			jobtest.Signal("ready")
 		}
 		if s.w.Failures() > 0 {
 			more--
@@ -356,6 +356,6 @@ var movers = register("movers of which one dies", func(s *script) {
 
 func TestMoversDeath(t *testing.T) {
 	for range 8 / fewer {
-		worldtest.Start(t, 3, movers).Killed(victim)
+		jobtest.Start(t, 3, movers).Killed(victim)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/onesided/rma/world/worldtest"
+	"github.com/onesided/rma/internal/jobtest"
 )
 
 // Full tables: the error says what is full, and nothing is lost.
@@ -212,7 +212,7 @@ var end = register("the end of the record space", func(s *script) {
 	s.close(t)
 })
 
-func TestEndOfTheRecordSpace(t *testing.T) { worldtest.Run(t, 2, end) }
+func TestEndOfTheRecordSpace(t *testing.T) { jobtest.Run(t, 2, end) }
 
 // The longest keys, of bytes and of counters.
 var longest = register("longest keys", func(s *script) {
@@ -269,5 +269,5 @@ var configs = register("configurations", func(s *script) {
 })
 
 func TestConfigurations(t *testing.T) {
-	t.Run(configs, func(t *testing.T) { worldtest.Run(t, 2, configs) })
+	t.Run(configs, func(t *testing.T) { jobtest.Run(t, 2, configs) })
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 const (
@@ -117,7 +117,7 @@ var recordedDeath = register("recorded work with a death", func(s *script) {
 		last := -1
 		s.client(t, g, lost, s.passing(t, lost), func(turn int) bool {
 			if turn == before && g == 0 {
-				worldtest.Signal("ready")
+				jobtest.Signal("ready")
 			}
 			if turn == most && s.w.Failures() == 0 {
 				wait := s.w.NewWaiter()
@@ -157,8 +157,8 @@ func TestLinearizable(t *testing.T) {
 			name string
 			run  func(t *testing.T, n int, name string)
 		}{
-			{"goroutines", worldtest.Goroutines}, {"processes", worldtest.Processes},
-			{"apart", worldtest.Apart}, {"tcp", worldtest.TCP}, {"hosts", worldtest.Hosts},
+			{"goroutines", jobtest.Goroutines}, {"processes", jobtest.Processes},
+			{"apart", jobtest.Apart}, {"tcp", jobtest.TCP}, {"hosts", jobtest.Hosts},
 		} {
 			t.Run(body+"/"+form.name, func(t *testing.T) {
 				directory := recording(t)
@@ -200,7 +200,7 @@ func TestLinearizableDeath(t *testing.T) {
 	for _, device := range []string{"", "tcp"} {
 		t.Run("device "+device, func(t *testing.T) {
 			directory := recording(t)
-			worldtest.StartWith(t, historyRanks, recordedDeath, func(int) []string { return []string{"RMA_DEVICE=" + device} }).Killed(victim)
+			jobtest.StartWith(t, historyRanks, recordedDeath, func(int) []string { return []string{"RMA_DEVICE=" + device} }).Killed(victim)
 			linearizable(t, directory)
 		})
 	}

@@ -11,11 +11,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
-func TestMain(m *testing.M) { worldtest.Main(m) }
+func TestMain(m *testing.M) { jobtest.Main(m) }
 
 // a script is the body of a test on one rank: its checks end the rank with an error,
 // in whatever process it is.
@@ -60,7 +60,7 @@ func (s *script) run(body func(s *script)) (err error) {
 }
 
 func register(name string, body func(s *script)) string {
-	return worldtest.Register(name, func(ctx context.Context, w *world.World) error {
+	return jobtest.Register(name, func(ctx context.Context, w *world.World) error {
 		return (&script{ctx, w}).run(body)
 	})
 }
@@ -123,7 +123,7 @@ func apart(t *testing.T, config Config, body func(s *script, t *Table, elsewhere
 			}
 			s.close(t)
 		})
-	}, worldtest.OptionsApart()...))
+	}, jobtest.OptionsApart()...))
 }
 
 // alone runs body on the only rank of a job.
@@ -141,7 +141,7 @@ func alone(t *testing.T, body func(s *script)) {
 func everywhere(t *testing.T, names ...string) {
 	for _, name := range names {
 		for _, n := range []int{1, 2, 5} {
-			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) { worldtest.Run(t, n, name) })
+			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) { jobtest.Run(t, n, name) })
 		}
 	}
 }

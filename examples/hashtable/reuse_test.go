@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/onesided/rma/world/worldtest"
+	"github.com/onesided/rma/internal/jobtest"
 )
 
 // Keys get new values of all lengths, are deleted and come back, for ever, in space for a few of each: all
@@ -73,7 +73,7 @@ func write(s *script, t *Table, writer, keys, operations, longest int) {
 
 func TestForever(t *testing.T) {
 	for _, n := range []int{1, 2, 5} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) { worldtest.Run(t, n, forever) })
+		t.Run(fmt.Sprint(n), func(t *testing.T) { jobtest.Run(t, n, forever) })
 	}
 }
 
@@ -95,7 +95,7 @@ var given = register("space that others set free", func(s *script) {
 	s.close(t)
 })
 
-func TestGiven(t *testing.T) { worldtest.Run(t, 3, given) }
+func TestGiven(t *testing.T) { jobtest.Run(t, 3, given) }
 
 // Whatever others write to the words by which space is used again, operations end, and what is no place of a piece
 // is not taken for one.

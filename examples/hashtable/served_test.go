@@ -12,9 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // serveTable serves a table in a World of this process alone, while body runs.
@@ -122,7 +122,7 @@ func TestServedTableRefused(t *testing.T) {
 
 // Of a job that tells where rank 0 serves a table rank 1 is a client that dies at work, rank 2 one that goes on,
 // as rank 0 does: for longer than the space would last if that of the dead could not be used around it.
-var servedDeath = worldtest.Register("a client of a table dies", func(ctx context.Context, w *world.World) error {
+var servedDeath = jobtest.Register("a client of a table dies", func(ctx context.Context, w *world.World) error {
 	const operations = 20_000 / fewer
 	text := make([]byte, 64)
 	var l *world.Listener
@@ -137,9 +137,9 @@ var servedDeath = worldtest.Register("a client of a table dies", func(ctx contex
 		return err
 	}
 	work := func(s *script, table *Table) {
-		s.ok(worldtest.Hold("at work"))
+		s.ok(jobtest.Hold("at work"))
 		write(s, table, w.Rank(), 8, operations, 100)
-		s.ok(worldtest.Hold("done"))
+		s.ok(jobtest.Hold("done"))
 	}
 	if w.Rank() == 0 {
 		return serveTable(ctx, l, Config{Slots: 256, RecordBytes: 128 << 10, Clients: 2}, func(s *script, table *Table) {
@@ -148,7 +148,7 @@ var servedDeath = worldtest.Register("a client of a table dies", func(ctx contex
 	}
 	err := visitTable(ctx, string(bytes.TrimRight(text, "\x00")), func(s *script, table *Table) {
 		if w.Rank() == 1 {
-			worldtest.Signal("at work")
+			jobtest.Signal("at work")
 			for i := 0; ; i++ {
 				s.ok(table.Put(s.ctx, fmt.Sprint("dead ", i%8), make([]byte, i%100)))
 			}
@@ -156,13 +156,13 @@ var servedDeath = worldtest.Register("a client of a table dies", func(ctx contex
 		work(s, table)
 	})
 	if err == nil {
-		worldtest.Signal("left")
+		jobtest.Signal("left")
 	}
 	return err
 })
 
 func TestServedTableDeath(t *testing.T) {
-	job := worldtest.Start(t, 3, servedDeath)
+	job := jobtest.Start(t, 3, servedDeath)
 	for rank := range 3 {
 		job.Await(rank, "at work")
 	}

@@ -16,11 +16,11 @@ import (
 	"github.com/onesided/rma/examples/grid"
 	"github.com/onesided/rma/examples/kernel"
 	"github.com/onesided/rma/examples/kernel/kerneltest"
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
-func TestMain(m *testing.M) { worldtest.Main(m) }
+func TestMain(m *testing.M) { jobtest.Main(m) }
 
 var small = []string{
 	kerneltest.Register("a sine, fences", (&job{size: 17, steps: 30, pattern: sine, by: grid.Fence}).run),

@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/examples/kernel/kerneltest"
-	"github.com/onesided/rma/world/worldtest"
+	"github.com/onesided/rma/internal/jobtest"
 )
 
-func TestMain(m *testing.M) { worldtest.Main(m) }
+func TestMain(m *testing.M) { jobtest.Main(m) }
 
 var small = []string{
 	kerneltest.Register("line by line", (&job{columns: 13, lines: 20, iterations: 3, group: 1}).run),

@@ -10,11 +10,11 @@ import (
 
 	"github.com/onesided/rma/examples/grid"
 	"github.com/onesided/rma/examples/kernel/kerneltest"
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
-func TestMain(m *testing.M) { worldtest.Main(m) }
+func TestMain(m *testing.M) { jobtest.Main(m) }
 
 // small are jobs in each way, with stars of both kinds.
 var small = []string{

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // opened is a rank that is about to count.
@@ -51,14 +51,14 @@ func TestInterrupt(t *testing.T) {
 }
 
 // A rank dies: the others name it.
-var dying = worldtest.Register("dying", func(ctx context.Context, w *world.World) error {
+var dying = jobtest.Register("dying", func(ctx context.Context, w *world.World) error {
 	errout := &recorder{}
 	j := &job{options: &options{paths: []string{ownSource}}, out: io.Discard, errout: errout}
 	if w.Rank() == 1 {
 		if _, _, err := opened(ctx, j, w); err != nil {
 			return err
 		}
-		worldtest.Signal("open")
+		jobtest.Signal("open")
 		<-ctx.Done()
 		return ctx.Err()
 	}
@@ -73,7 +73,7 @@ var dying = worldtest.Register("dying", func(ctx context.Context, w *world.World
 })
 
 func TestRankDies(t *testing.T) {
-	j := worldtest.Start(t, 3, dying)
+	j := jobtest.Start(t, 3, dying)
 	j.Await(1, "open")
 	j.Kill(1)
 	for rank, err := range j.Wait() {

@@ -13,11 +13,11 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
-func TestMain(m *testing.M) { worldtest.Main(m) }
+func TestMain(m *testing.M) { jobtest.Main(m) }
 
 // A recorder takes what ranks print, and calls onWrite, if set, at each write.
 type recorder struct {
@@ -335,7 +335,7 @@ func TestLargeFileGoes(t *testing.T) {
 const ownSource = "../../verbs"
 
 // The whole job over goroutines and processes: what rank 0 prints is what one rank does.
-var whole = worldtest.Register("whole", func(ctx context.Context, w *world.World) error {
+var whole = jobtest.Register("whole", func(ctx context.Context, w *world.World) error {
 	arguments := &options{paths: []string{ownSource}, top: 10, verify: true}
 	var out, errout recorder
 	if err := (&job{options: arguments, out: &out, errout: &errout}).run(ctx, w); err != nil {
@@ -357,6 +357,6 @@ var whole = worldtest.Register("whole", func(ctx context.Context, w *world.World
 
 func TestJob(t *testing.T) {
 	for _, n := range []int{1, 2, 4} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) { worldtest.Run(t, n, whole) })
+		t.Run(fmt.Sprint(n), func(t *testing.T) { jobtest.Run(t, n, whole) })
 	}
 }

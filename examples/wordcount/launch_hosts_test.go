@@ -16,8 +16,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/onesided/rma/world/launchtest"
-	"github.com/onesided/rma/world/nettest"
+	"github.com/onesided/rma/internal/launchtest"
+	"github.com/onesided/rma/internal/nettest"
 )
 
 // hosts is the number of network namespaces; a job has one rank or more on each.

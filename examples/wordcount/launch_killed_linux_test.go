@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/onesided/rma/world/launchtest"
+	"github.com/onesided/rma/internal/launchtest"
 )
 
 // A launcher is killed while its ranks write to all, and while they wait in the exchange

@@ -17,7 +17,7 @@ import (
 )
 
 // roleVariable makes a process of this test binary a rank under a real launcher, and says
-// what it does. It differs from a body of worldtest in that nothing but the launcher
+// what it does. It differs from a body of jobtest in that nothing but the launcher
 // stands between it and world.Init.
 const roleVariable = "WORDCOUNT_TEST_ROLE"
 

@@ -19,7 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/onesided/rma/world/launchtest"
+	"github.com/onesided/rma/internal/launchtest"
 )
 
 // launchedRanks is the number of ranks that launchers are asked for.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/onesided/rma/world/launchtest"
+	"github.com/onesided/rma/internal/launchtest"
 )
 
 // Who starts ranks by hand, and one of them too late, is told meanwhile who waits for what.

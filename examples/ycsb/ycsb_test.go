@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/launchtest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/launchtest"
 )
 
 // What is drawn first, second and so on comes as often as Zipf's law says.

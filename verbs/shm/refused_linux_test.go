@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/shm"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // refuseEnvironment makes a process of this binary one to which memfd_create is refused.
@@ -21,7 +21,7 @@ const refuseEnvironment = "SHM_TEST_REFUSE"
 func refused(t *testing.T, call uint32) bool {
 	t.Helper()
 	if os.Getenv(refuseEnvironment) != "" {
-		require.NoError(t, worldtest.Refuse(call))
+		require.NoError(t, jobtest.Refuse(call))
 		return true
 	}
 	self, err := os.Executable()

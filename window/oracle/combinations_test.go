@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/window/oracle"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 // The programs of testdata. Those of kept have failed once; those of combinations have together
@@ -69,7 +69,7 @@ func combinations(few bool) (all []scheduler.Scheme) {
 // runScripts runs the scripts of as many ranks as there are, under combinations of the
 // scheduler's switches, one after the other. Each combination is run with members that are
 // goroutines, or with such as take turns, and by the next script with the other.
-func runScripts(pattern string) worldtest.Body {
+func runScripts(pattern string) jobtest.Body {
 	return func(ctx context.Context, w *world.World) error {
 		all, err := scripts(pattern)
 		if err != nil {
@@ -93,8 +93,8 @@ func runScripts(pattern string) worldtest.Body {
 }
 
 var (
-	kept       = worldtest.Register("scripts", runScripts(keptScripts))
-	everywhere = worldtest.Register("combinations", runScripts(combined))
+	kept       = jobtest.Register("scripts", runScripts(keptScripts))
+	everywhere = jobtest.Register("combinations", runScripts(combined))
 )
 
 // few tells whether a test runs few combinations, and has ranks that are processes do so.
@@ -123,10 +123,10 @@ func TestCombinations(t *testing.T) {
 
 	t.Run("sim", func(t *testing.T) { simulateScripts(t, all, every) })
 	for n := range forRanks {
-		t.Run(fmt.Sprintf("goroutines/%d", n), func(t *testing.T) { worldtest.Goroutines(t, n, everywhere) })
-		t.Run(fmt.Sprintf("apart/%d", n), func(t *testing.T) { worldtest.Apart(t, n, everywhere) })
-		t.Run(fmt.Sprintf("processes/%d", n), func(t *testing.T) { worldtest.Processes(t, n, everywhere) })
-		t.Run(fmt.Sprintf("tcp/%d", n), func(t *testing.T) { worldtest.TCP(t, n, everywhere) })
+		t.Run(fmt.Sprintf("goroutines/%d", n), func(t *testing.T) { jobtest.Goroutines(t, n, everywhere) })
+		t.Run(fmt.Sprintf("apart/%d", n), func(t *testing.T) { jobtest.Apart(t, n, everywhere) })
+		t.Run(fmt.Sprintf("processes/%d", n), func(t *testing.T) { jobtest.Processes(t, n, everywhere) })
+		t.Run(fmt.Sprintf("tcp/%d", n), func(t *testing.T) { jobtest.TCP(t, n, everywhere) })
 	}
 }
 
@@ -191,7 +191,7 @@ func TestScripts(t *testing.T) {
 		ranks[s.program.Ranks] = true
 	}
 	for n := range ranks {
-		t.Run(fmt.Sprint(n), func(t *testing.T) { worldtest.Run(t, n, kept) })
+		t.Run(fmt.Sprint(n), func(t *testing.T) { jobtest.Run(t, n, kept) })
 	}
 	t.Run("sim", func(t *testing.T) { simulateScripts(t, all, every) })
 }

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/window/oracle"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
 var (
@@ -31,7 +31,7 @@ const (
 	patience = 30 * time.Second
 )
 
-func TestMain(m *testing.M) { worldtest.Main(m) }
+func TestMain(m *testing.M) { jobtest.Main(m) }
 
 // optionsOf are the options of the program of a seed: each combination of the scheduler's
 // switches has its turn, half of them with members that are goroutines, and the next time the
@@ -54,13 +54,13 @@ func debugged(ctx context.Context, n int, body func(ctx context.Context, w *worl
 
 // apart starts ranks that map no memory of each other.
 func apart(ctx context.Context, n int, body func(ctx context.Context, w *world.World) error) error {
-	return world.Run(ctx, n, body, worldtest.OptionsApart()...)
+	return world.Run(ctx, n, body, jobtest.OptionsApart()...)
 }
 
 // cards starts ranks over cards with atomics, which are coherent with processors or not.
 func cards(coherent bool) start {
 	return func(ctx context.Context, n int, body func(ctx context.Context, w *world.World) error) error {
-		return world.Run(ctx, n, body, worldtest.OptionsCards(coherent)...)
+		return world.Run(ctx, n, body, jobtest.OptionsCards(coherent)...)
 	}
 }
 
@@ -124,8 +124,8 @@ func fromEnvironment(name string) uint64 {
 // drawn runs the programs of some seeds, for as many ranks as there are. A third of them has windows
 // with CardAtomics, and on processes that have network cards with atomics all have.
 var (
-	drawn        = worldtest.Register("random programs", runDrawn)
-	drawnOnCards = worldtest.RegisterWith("random programs on cards", worldtest.OptionsCardsOfProcesses(false), runDrawn)
+	drawn        = jobtest.Register("random programs", runDrawn)
+	drawnOnCards = jobtest.RegisterWith("random programs on cards", jobtest.OptionsCardsOfProcesses(false), runDrawn)
 )
 
 func runDrawn(ctx context.Context, w *world.World) error {
@@ -151,7 +151,7 @@ func TestProcesses(t *testing.T) {
 		ranks int
 		run   func(t *testing.T, n int, name string)
 		body  string
-	}{{"shared memory", 3, worldtest.Processes, drawn}, {"tcp", 3, worldtest.TCP, drawn}, {"hosts", 4, worldtest.Hosts, drawn}, {"hosts with cards", 4, worldtest.Hosts, drawnOnCards}} {
+	}{{"shared memory", 3, jobtest.Processes, drawn}, {"tcp", 3, jobtest.TCP, drawn}, {"hosts", 4, jobtest.Hosts, drawn}, {"hosts with cards", 4, jobtest.Hosts, drawnOnCards}} {
 		t.Run(form.name, func(t *testing.T) {
 			for left, s := count(128), *seed; left > 0; left, s = left-atOnce, s+atOnce {
 				t.Setenv(programsVariable, fmt.Sprint(min(left, atOnce)))

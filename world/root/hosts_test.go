@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/nettest"
 	"github.com/onesided/rma/world/address"
-	"github.com/onesided/rma/world/nettest"
 )
 
 // whereVariable has the address that a rank should choose.

@@ -2,7 +2,7 @@
 //
 //	var small = kerneltest.Register("small", func(ctx context.Context, r *kernel.Rank) error { … })
 //
-//	func TestMain(m *testing.M) { worldtest.Main(m) }
+//	func TestMain(m *testing.M) { jobtest.Main(m) }
 //
 //	func TestKernel(t *testing.T) { kerneltest.Run(t, small) }
 package kerneltest
@@ -14,13 +14,13 @@ import (
 	"testing"
 
 	"github.com/onesided/rma/examples/kernel"
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
-// Register names the body of a kernel, whose results nobody reads, as worldtest.Register names bodies.
+// Register names the body of a kernel, whose results nobody reads, as jobtest.Register names bodies.
 func Register(name string, run func(ctx context.Context, r *kernel.Rank) error) string {
-	return worldtest.Register(name, func(ctx context.Context, w *world.World) error {
+	return jobtest.Register(name, func(ctx context.Context, w *world.World) error {
 		return run(ctx, kernel.Of(w, io.Discard))
 	})
 }
@@ -30,7 +30,7 @@ func Register(name string, run func(ctx context.Context, r *kernel.Rank) error) 
 func Run(t *testing.T, names ...string) {
 	for _, name := range names {
 		for n := 1; n <= 3; n++ {
-			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) { worldtest.Run(t, n, name) })
+			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) { jobtest.Run(t, n, name) })
 		}
 	}
 }

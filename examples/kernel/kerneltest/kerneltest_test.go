@@ -7,11 +7,11 @@ import (
 
 	"github.com/onesided/rma/examples/kernel"
 	"github.com/onesided/rma/examples/kernel/kerneltest"
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
-func TestMain(m *testing.M) { worldtest.Main(m) }
+func TestMain(m *testing.M) { jobtest.Main(m) }
 
 var counting = kerneltest.Register("counting", func(ctx context.Context, r *kernel.Rank) error {
 	ranks := []int64{1}

@@ -1,4 +1,4 @@
-package worldtest_test
+package jobtest_test
 
 import (
 	"context"
@@ -10,18 +10,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
-var resting = worldtest.RegisterWith("resting",
+var resting = jobtest.RegisterWith("resting",
 	func() ([]world.Option, error) { return []world.Option{world.WithHost(os.Getenv(hostVariable))}, nil },
 	func(ctx context.Context, w *world.World) error {
 		if route := w.Route(1 - w.Rank()); route != "tcp" {
 			return fmt.Errorf("ranks on hosts of different names reach each other by %q", route)
 		}
 		if w.Rank() == 1 {
-			if err := errors.Join(worldtest.Hold("before"), worldtest.Stop(), worldtest.Hold("after")); err != nil {
+			if err := errors.Join(jobtest.Hold("before"), jobtest.Stop(), jobtest.Hold("after")); err != nil {
 				return err
 			}
 		}
@@ -34,7 +34,7 @@ const hostVariable = "WORLDTEST_HOST"
 // stopped.
 func TestHoldStopContinue(t *testing.T) {
 	var placed []int
-	job := worldtest.StartOn(t, 2, resting, func(rank int) []string { return []string{fmt.Sprintf("%s=host%d", hostVariable, rank)} },
+	job := jobtest.StartOn(t, 2, resting, func(rank int) []string { return []string{fmt.Sprintf("%s=host%d", hostVariable, rank)} },
 		func(rank int, program string) *exec.Cmd {
 			placed = append(placed, rank)
 			return exec.Command(program)

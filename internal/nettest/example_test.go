@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/onesided/rma/world/nettest"
+	"github.com/onesided/rma/internal/nettest"
 )
 
 // A test of a server whose host is cut off.

@@ -1,4 +1,4 @@
-package worldtest
+package jobtest
 
 import (
 	"context"
@@ -30,7 +30,7 @@ func Register(name string, body Body) string { return RegisterWith(name, nil, bo
 // processes. What differs from rank to rank options takes from the environment.
 func RegisterWith(name string, options func() ([]world.Option, error), body Body) string {
 	if _, taken := parts[name]; taken {
-		fmt.Fprintf(os.Stderr, "worldtest: two bodies are registered as %q\n", name)
+		fmt.Fprintf(os.Stderr, "jobtest: two bodies are registered as %q\n", name)
 		os.Exit(2)
 	}
 	parts[name] = part{body, options}
@@ -106,7 +106,7 @@ func find(t *testing.T, name string) Body {
 	t.Helper()
 	p, ok := parts[name]
 	if !ok {
-		t.Fatalf("worldtest: no body is registered as %q", name)
+		t.Fatalf("jobtest: no body is registered as %q", name)
 	}
 	return p.body
 }

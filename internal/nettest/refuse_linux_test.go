@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/onesided/rma/world/nettest"
+	"github.com/onesided/rma/internal/nettest"
 )
 
 // A witness is a test that only notes why it ends.

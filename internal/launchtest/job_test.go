@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/onesided/rma/world/launchtest"
+	"github.com/onesided/rma/internal/launchtest"
 )
 
 // tree is a small source tree that every user may read.

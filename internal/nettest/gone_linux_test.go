@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/onesided/rma/world/nettest"
+	"github.com/onesided/rma/internal/nettest"
 )
 
 // litter is processes on a host that nobody waits for, and that ignore what can be

@@ -1,6 +1,6 @@
 //go:build linux
 
-package worldtest
+package jobtest
 
 import (
 	"fmt"
@@ -23,13 +23,13 @@ func Refuse(numbers ...uint32) error {
 		unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
 		unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(syscall.EPERM)})
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("worldtest: refusing system calls: %w", err)
+		return fmt.Errorf("jobtest: refusing system calls: %w", err)
 	}
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	// Sound: the kernel copies the program before the call returns.
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program)))
 	if errno != 0 {
-		return fmt.Errorf("worldtest: refusing system calls: %w", errno)
+		return fmt.Errorf("jobtest: refusing system calls: %w", errno)
 	}
 	return nil
 }

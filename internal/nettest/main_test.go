@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/onesided/rma/world/nettest"
+	"github.com/onesided/rma/internal/nettest"
 )
 
 // roleVariable makes a process of this test binary one of a host, and says what it does.

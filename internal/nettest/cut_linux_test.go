@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/onesided/rma/world/nettest"
+	"github.com/onesided/rma/internal/nettest"
 )
 
 // dial connects from a host to an address.

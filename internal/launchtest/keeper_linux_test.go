@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/onesided/rma/world/launchtest"
+	"github.com/onesided/rma/internal/launchtest"
 )
 
 // until reads a command's output up to a line that begins with a word, and returns it.

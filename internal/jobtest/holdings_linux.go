@@ -1,4 +1,4 @@
-package worldtest
+package jobtest
 
 import (
 	"context"
@@ -24,15 +24,15 @@ type holding struct {
 func holdings() (*holding, error) {
 	in, out, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("worldtest: %w", err)
+		return nil, fmt.Errorf("jobtest: %w", err)
 	}
 	if err := errors.Join(in.Close(), out.Close()); err != nil {
-		return nil, fmt.Errorf("worldtest: %w", err)
+		return nil, fmt.Errorf("jobtest: %w", err)
 	}
 	h := &holding{goroutines: runtime.NumGoroutine()}
 	links, err := filepath.Glob("/proc/self/fd/*")
 	if err != nil {
-		return nil, fmt.Errorf("worldtest: %w", err)
+		return nil, fmt.Errorf("jobtest: %w", err)
 	}
 	for _, link := range links {
 		// The descriptor that lists the others is gone. Under the race detector package tcp
@@ -43,7 +43,7 @@ func holdings() (*holding, error) {
 	}
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
-		return nil, fmt.Errorf("worldtest: %w", err)
+		return nil, fmt.Errorf("jobtest: %w", err)
 	}
 	for line := range strings.Lines(string(maps)) {
 		if strings.Contains(line, "memfd:") || strings.Contains(line, "/dev/shm/") {
@@ -78,7 +78,7 @@ func (h *holding) remain(ctx context.Context) error {
 	}
 }
 
-var errRemains = errors.New("worldtest: after its World was closed the process still holds")
+var errRemains = errors.New("jobtest: after its World was closed the process still holds")
 
 // without is a list without what is in another, as often as it is there.
 func without(list, other []string) []string {

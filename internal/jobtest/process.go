@@ -1,4 +1,4 @@
-package worldtest
+package jobtest
 
 import (
 	"bufio"
@@ -15,12 +15,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/world"
 	"github.com/onesided/rma/world/pmi"
 )
 
 const (
-	bodyVariable = "RMA_WORLDTEST_BODY"
+	bodyVariable = "RMA_JOBTEST_BODY"
 	// The files that a rank inherits: its manager, and the pipe for its reports.
 	managerFile = 3
 	reportFile  = 4
@@ -46,7 +47,7 @@ func Main(m *testing.M) {
 func child(name string) error {
 	p, ok := parts[name]
 	if !ok {
-		return fmt.Errorf("worldtest: no body is registered as %q", name)
+		return fmt.Errorf("jobtest: no body is registered as %q", name)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -110,7 +111,7 @@ func Hold(point string) error {
 	}
 	report("at", point)
 	if _, err := words().ReadString('\n'); err != nil {
-		return fmt.Errorf("worldtest: held at %q: %w", point, err)
+		return fmt.Errorf("jobtest: held at %q: %w", point, err)
 	}
 	return nil
 }
@@ -165,7 +166,7 @@ func StartOn(t *testing.T, n int, name string, environment func(rank int) []stri
 	for i := range n {
 		r, err := j.start(i, name, environment(i), on)
 		if err != nil {
-			t.Fatalf("worldtest: starting rank %d: %v", i, err)
+			t.Fatalf("jobtest: starting rank %d: %v", i, err)
 		}
 		j.ranks = append(j.ranks, r)
 	}
@@ -193,7 +194,7 @@ func (j *Job) start(i int, name string, more []string, on func(rank int, program
 	// With the race detector a process sleeps a second before it ends, unless it
 	// is told not to.
 	r.cmd.Env = append(append(os.Environ(), environment...), bodyVariable+"="+name, "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
-	r.cmd.Env = append(r.cmd.Env, more...)
+	r.cmd.Env = append(append(r.cmd.Env, testsize.Environment()...), more...)
 	r.cmd.ExtraFiles = []*os.File{manager, out}
 	r.cmd.Stdout, r.cmd.Stderr = &r.output, &r.output
 	r.words, err = r.cmd.StdinPipe()
@@ -251,7 +252,7 @@ func (j *Job) await(what string, r *rank, ready func() bool) {
 	defer r.mu.Unlock()
 	for !ready() {
 		if r.ended {
-			j.t.Fatalf("worldtest: waiting for %s: the rank's process has ended: %v", what, r.err)
+			j.t.Fatalf("jobtest: waiting for %s: the rank's process has ended: %v", what, r.err)
 		}
 		r.changed.Wait()
 	}
@@ -268,7 +269,7 @@ func (j *Job) Await(rank int, point string) {
 func (j *Job) Release(rank int) {
 	j.t.Helper()
 	if _, err := fmt.Fprintln(j.ranks[rank].words); err != nil {
-		j.t.Fatalf("worldtest: releasing rank %d: %v", rank, err)
+		j.t.Fatalf("jobtest: releasing rank %d: %v", rank, err)
 	}
 }
 
@@ -276,7 +277,7 @@ func (j *Job) Release(rank int) {
 func (j *Job) Kill(rank int) {
 	j.t.Helper()
 	if err := j.ranks[rank].cmd.Process.Kill(); err != nil {
-		j.t.Fatalf("worldtest: killing rank %d: %v", rank, err)
+		j.t.Fatalf("jobtest: killing rank %d: %v", rank, err)
 	}
 }
 
@@ -292,9 +293,9 @@ func (j *Job) Killed(victim int) {
 	for rank, err := range j.Wait() {
 		switch {
 		case rank == victim && (err == nil || !strings.Contains(err.Error(), "killed")):
-			j.t.Errorf("worldtest: rank %d was killed, and has ended with: %v", rank, err)
+			j.t.Errorf("jobtest: rank %d was killed, and has ended with: %v", rank, err)
 		case rank != victim && err != nil:
-			j.t.Errorf("worldtest: rank %d: %v", rank, err)
+			j.t.Errorf("jobtest: rank %d: %v", rank, err)
 		}
 	}
 	j.t.Logf("%v from the kill to the end of all", time.Since(killed))

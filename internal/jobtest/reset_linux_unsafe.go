@@ -1,6 +1,6 @@
 //go:build linux
 
-package worldtest
+package jobtest
 
 import (
 	"fmt"
@@ -16,12 +16,12 @@ import (
 func ResetConnections() error {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
-		return fmt.Errorf("worldtest: %w", err)
+		return fmt.Errorf("jobtest: %w", err)
 	}
 	for _, entry := range entries {
 		fd, err := strconv.Atoi(entry.Name())
 		if err != nil {
-			return fmt.Errorf("worldtest: %w", err)
+			return fmt.Errorf("jobtest: %w", err)
 		}
 		if protocol, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PROTOCOL); err != nil || protocol != unix.IPPROTO_TCP {
 			continue
@@ -34,7 +34,7 @@ func ResetConnections() error {
 		// Sound: the kernel reads the address before the call returns.
 		_, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&nowhere)), unsafe.Sizeof(nowhere))
 		if errno != 0 {
-			return fmt.Errorf("worldtest: resetting a connection: %w", errno)
+			return fmt.Errorf("jobtest: resetting a connection: %w", errno)
 		}
 	}
 	return nil

@@ -1,4 +1,4 @@
-package worldtest
+package jobtest
 
 import (
 	"time"

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package worldtest
+package jobtest
 
 import "context"
 

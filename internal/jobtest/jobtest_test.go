@@ -1,4 +1,4 @@
-package worldtest_test
+package jobtest_test
 
 import (
 	"context"
@@ -11,14 +11,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/worldtest"
 )
 
-func TestMain(m *testing.M) { worldtest.Main(m) }
+func TestMain(m *testing.M) { jobtest.Main(m) }
 
 var (
-	counting = worldtest.Register("counting", func(ctx context.Context, w *world.World) error {
+	counting = jobtest.Register("counting", func(ctx context.Context, w *world.World) error {
 		sum := make([]int, 1)
 		if err := world.AllReduce(ctx, w, []int{w.Rank() + 1}, sum, func(a, b int) int { return a + b }); err != nil {
 			return err
@@ -28,14 +28,14 @@ var (
 		}
 		return nil
 	})
-	failing = worldtest.Register("failing", func(_ context.Context, w *world.World) error {
+	failing = jobtest.Register("failing", func(_ context.Context, w *world.World) error {
 		if w.Rank() == 1 {
 			return errors.New("rank one says no")
 		}
 		return nil
 	})
-	waiting = worldtest.Register("waiting", func(ctx context.Context, w *world.World) error {
-		worldtest.Signal("ready")
+	waiting = jobtest.Register("waiting", func(ctx context.Context, w *world.World) error {
+		jobtest.Signal("ready")
 		if w.Rank() == 1 {
 			<-ctx.Done()
 			return nil
@@ -51,7 +51,7 @@ var (
 // verbose is what a rank says that fails at length.
 var verbose = strings.Repeat("again and ", 100_000)
 
-var rambling = worldtest.Register("rambling", func(_ context.Context, w *world.World) error {
+var rambling = jobtest.Register("rambling", func(_ context.Context, w *world.World) error {
 	return fmt.Errorf("%sagain, rank %d", verbose, w.Rank())
 })
 
@@ -59,31 +59,31 @@ var rambling = worldtest.Register("rambling", func(_ context.Context, w *world.W
 var left *os.File
 
 var (
-	leaving = worldtest.Register("leaving things", func(context.Context, *world.World) (err error) {
+	leaving = jobtest.Register("leaving things", func(context.Context, *world.World) (err error) {
 		left, err = os.Open("/dev/zero")
 		return err
 	})
-	forgetting = worldtest.Register("forgetting a goroutine", func(context.Context, *world.World) error {
+	forgetting = jobtest.Register("forgetting a goroutine", func(context.Context, *world.World) error {
 		go func() { select {} }()
 		return nil
 	})
 )
 
 // barrier is a body in which survivors fail.
-var barrier = worldtest.Register("barrier", func(ctx context.Context, w *world.World) error {
-	worldtest.Signal("ready")
+var barrier = jobtest.Register("barrier", func(ctx context.Context, w *world.World) error {
+	jobtest.Signal("ready")
 	if w.Rank() == 1 {
 		<-ctx.Done()
 	}
 	return w.Barrier(ctx)
 })
 
-func killed(t *testing.T, n int, name string) { worldtest.Start(t, n, name).Killed(1) }
+func killed(t *testing.T, n int, name string) { jobtest.Start(t, n, name).Killed(1) }
 
-func TestRun(t *testing.T) { worldtest.Run(t, 3, counting) }
+func TestRun(t *testing.T) { jobtest.Run(t, 3, counting) }
 
 func TestKill(t *testing.T) {
-	worldtest.Start(t, 3, waiting).Killed(1)
+	jobtest.Start(t, 3, waiting).Killed(1)
 }
 
 // failsVariable makes a case of TestFailures, in a process of its own, the test that fails.
@@ -99,13 +99,13 @@ func TestFailures(t *testing.T) {
 		body string
 		says string
 	}{
-		{"goroutines", worldtest.Goroutines, failing, "rank one says no"},
-		{"processes", worldtest.Processes, failing, "rank 1: rank one says no"},
-		{"rambling", worldtest.Processes, rambling, "and again, rank 1"},
+		{"goroutines", jobtest.Goroutines, failing, "rank one says no"},
+		{"processes", jobtest.Processes, failing, "rank 1: rank one says no"},
+		{"rambling", jobtest.Processes, rambling, "and again, rank 1"},
 		{"killed", killed, barrier, "rank 0: world: Barrier"},
-		{"leaving", worldtest.Processes, leaving, `still holds ["/dev/zero"] [], 2 goroutines in place of 2`},
-		{"forgetting", worldtest.Processes, forgetting, "still holds [] [], 3 goroutines in place of 2"},
-		{"unknown", worldtest.Goroutines, "nobody registered this", `no body is registered as "nobody registered this"`},
+		{"leaving", jobtest.Processes, leaving, `still holds ["/dev/zero"] [], 2 goroutines in place of 2`},
+		{"forgetting", jobtest.Processes, forgetting, "still holds [] [], 3 goroutines in place of 2"},
+		{"unknown", jobtest.Goroutines, "nobody registered this", `no body is registered as "nobody registered this"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if os.Getenv(failsVariable) != "" {
@@ -124,7 +124,7 @@ func TestFailures(t *testing.T) {
 
 // A body has a name, by which processes of the test binary find it.
 func ExampleRegister() {
-	name := worldtest.Register("do nothing", func(context.Context, *world.World) error { return nil })
+	name := jobtest.Register("do nothing", func(context.Context, *world.World) error { return nil })
 	fmt.Println(name)
 	// Output: do nothing
 }

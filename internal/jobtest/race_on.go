@@ -1,6 +1,6 @@
-//go:build !race
+//go:build race
 
-package worldtest
+package jobtest
 
 // raced tells that the race detector is in this build.
-const raced = false
+const raced = true

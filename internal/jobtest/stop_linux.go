@@ -1,4 +1,4 @@
-package worldtest
+package jobtest
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ func Stop() error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := unix.Tgkill(unix.Getpid(), unix.Gettid(), unix.SIGSTOP); err != nil {
-		return fmt.Errorf("worldtest: stopping: %w", err)
+		return fmt.Errorf("jobtest: stopping: %w", err)
 	}
 	return nil
 }
@@ -33,7 +33,7 @@ func (j *Job) AwaitStop(rank int) {
 		if r.mu.Lock(); err != nil || r.ended {
 			err = errors.Join(err, r.err)
 			r.mu.Unlock()
-			j.t.Fatalf("worldtest: waiting for rank %d to stop: the rank's process has ended: %v", rank, err)
+			j.t.Fatalf("jobtest: waiting for rank %d to stop: the rank's process has ended: %v", rank, err)
 		}
 		r.mu.Unlock()
 		stopped = bytes.Contains(status, []byte("State:\tT"))
@@ -44,6 +44,6 @@ func (j *Job) AwaitStop(rank int) {
 func (j *Job) Continue(rank int) {
 	j.t.Helper()
 	if err := unix.Kill(j.pid(rank), unix.SIGCONT); err != nil {
-		j.t.Fatalf("worldtest: continuing rank %d: %v", rank, err)
+		j.t.Fatalf("jobtest: continuing rank %d: %v", rank, err)
 	}
 }

@@ -1,0 +1,149 @@
+// Package await lets tests wait for a state instead of a time.
+//
+//	await.True(t, "the queue to be empty", func() bool { return queue.Len() == 0 })
+//
+// Every wait ends after Limit with an error that names what it waited for. The limit is there to end a hang: no test
+// may depend on it.
+package await
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	// Limit ends a wait for a state that does not come.
+	Limit = 2 * time.Minute
+	// pause is the time between two looks at a state.
+	pause = 200 * time.Microsecond
+)
+
+// errLimit is the cause of the end of a wait that lasted for Limit.
+var errLimit = errors.New("did not come about")
+
+// True returns when state does. It fails the test after Limit. It is for the goroutine of the test.
+func True(t testing.TB, what string, state func() bool) {
+	t.Helper()
+	if err := Until(t.Context(), what, state); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Until returns when state does, with an error when ctx ends, or after Limit. It is for what runs outside of the
+// test's goroutine, such as the body of a rank.
+func Until(ctx context.Context, what string, state func() bool) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, Limit, fmt.Errorf("%w in %v", errLimit, Limit))
+	defer cancel()
+	ticker := time.NewTicker(pause)
+	defer ticker.Stop()
+	for !state() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("await: waiting for %s: %w", what, context.Cause(ctx))
+		case <-ticker.C:
+		}
+	}
+	return nil
+}
+
+// Receive returns the next value of a channel. It fails the test if the channel is closed, and after Limit.
+func Receive[T any](t testing.TB, what string, from <-chan T) T {
+	t.Helper()
+	value, ok := next(t, what, from)
+	if !ok {
+		t.Fatalf("await: waiting for %s: the channel was closed", what)
+	}
+	return value
+}
+
+// Closed returns when a channel is closed. It fails the test if a value comes, and after Limit.
+func Closed[T any](t testing.TB, what string, channel <-chan T) {
+	t.Helper()
+	if value, ok := next(t, what, channel); ok {
+		t.Fatalf("await: waiting for %s: the channel had a value: %v", what, value)
+	}
+}
+
+func next[T any](t testing.TB, what string, from <-chan T) (value T, ok bool) {
+	t.Helper()
+	limit := time.NewTimer(Limit)
+	defer limit.Stop()
+	select {
+	case value, ok = <-from:
+	case <-t.Context().Done():
+		t.Fatalf("await: waiting for %s: %v", what, context.Cause(t.Context()))
+	case <-limit.C:
+		t.Fatalf("await: waiting for %s: %v in %v", what, errLimit, Limit)
+	}
+	return value, ok
+}
+
+// Parked returns when n goroutines or more are parked in the function, or in what it calls. The function is named as
+// in a stack trace, in full or by its end: "window.(*Window[...]).Lock", "Lock". A goroutine that spins or runs is not
+// parked; one in a system call is. It fails the test after Limit.
+func Parked(t testing.TB, function string, n int) {
+	t.Helper()
+	True(t, fmt.Sprintf("%d goroutines to be parked in %s", n, function), func() bool { return parked(stacks(), function) >= n })
+}
+
+// UntilParked is Parked for what runs outside of the test's goroutine.
+func UntilParked(ctx context.Context, function string, n int) error {
+	return Until(ctx, fmt.Sprintf("%d goroutines to be parked in %s", n, function), func() bool { return parked(stacks(), function) >= n })
+}
+
+// stacks returns the stacks of all goroutines.
+func stacks() string {
+	buffer := make([]byte, 1<<20)
+	for {
+		if n := runtime.Stack(buffer, true); n < len(buffer) {
+			return string(buffer[:n])
+		}
+		buffer = make([]byte, 2*len(buffer))
+	}
+}
+
+// parked counts goroutines of a stack trace.
+func parked(trace, function string) (n int) {
+	for stack := range strings.SplitSeq(trace, "\n\n") {
+		head, frames, _ := strings.Cut(stack, "\n")
+		if strings.Contains(head, "[running") || strings.Contains(head, "[runnable") {
+			continue
+		}
+		for frame := range strings.Lines(frames) {
+			if calls(frame, function) {
+				n++
+				break
+			}
+		}
+	}
+	return n
+}
+
+// calls reports whether a line of a stack is a call of the function. The line ends with the call's arguments in
+// parentheses; one that says where the function is begins with a tab, and one that says who started the goroutine is not
+// a call.
+func calls(frame, function string) bool {
+	if strings.HasPrefix(frame, "\t") || strings.HasPrefix(frame, "created by ") {
+		return false
+	}
+	end := strings.LastIndexByte(frame, '(')
+	if end < 0 {
+		return false
+	}
+	rest, ok := strings.CutSuffix(frame[:end], function)
+	return ok && (rest == "" || strings.ContainsAny(rest[len(rest)-1:], "./"))
+}
+
+// Killed does not return. It is for a process that a test kills, and ends the process after twice Limit if nothing
+// does.
+func Killed() {
+	time.Sleep(2 * Limit)
+	fmt.Fprintf(os.Stderr, "await: this process was not killed in %v\n", 2*Limit)
+	os.Exit(3)
+}

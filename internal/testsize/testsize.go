@@ -1,0 +1,98 @@
+// Package testsize is the one knob for how much the tests try.
+//
+// A test that draws random programs, plans or values, or that repeats itself, asks N how often to do so:
+//
+//	for seed := testsize.Seed(); seed < testsize.Seed()+uint64(testsize.N(300)); seed++ {
+//		run(t, seed)
+//	}
+//
+// The number in the source is what a plain go test runs. Two variables change it for all packages:
+//
+//	RMA_TEST_SIZE=20     20 times as much; 0.2 for a fifth
+//	RMA_TEST_SEED=7      the first seed, 0 by default
+//
+// The flag -short stands for RMA_TEST_SIZE=0.2 where the variable is not set.
+//
+// Processes that a test starts inherit both, if their environment has what Environment returns.
+package testsize
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+)
+
+const (
+	sizeVariable = "RMA_TEST_SIZE"
+	seedVariable = "RMA_TEST_SEED"
+	// short is the size under -short.
+	short = 0.2
+	// most bounds what N returns, so that no product overflows.
+	most = math.MaxInt32
+)
+
+// N returns how often to do what a plain run does n times: n times the size, and 1 at least. It ends the
+// program if the variable does not hold a positive number.
+func N(n int) int {
+	return scale(n, size())
+}
+
+func scale(n int, size float64) int {
+	return int(max(1, min(math.Round(float64(n)*size), most)))
+}
+
+// Seed returns the first seed of random samples. It ends the program if the variable holds no number.
+func Seed() uint64 {
+	return must(seed())
+}
+
+// Environment returns the variables that give a started process the size and seed of this one, as KEY=VALUE.
+func Environment() []string {
+	return []string{fmt.Sprintf("%s=%v", sizeVariable, size()), fmt.Sprintf("%s=%d", seedVariable, Seed())}
+}
+
+func size() float64 { return must(parseSize(os.Getenv(sizeVariable), isShort())) }
+
+// isShort reports whether -short is set. A process that a test has started has not parsed its flags, and needs
+// none: its environment names the size.
+func isShort() bool { return testing.Testing() && flag.Parsed() && testing.Short() }
+
+func parseSize(text string, isShort bool) (float64, error) {
+	switch {
+	case text != "":
+		value, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(value > 0) || math.IsInf(value, 0) {
+			return 0, fmt.Errorf("testsize: %s=%q: must be a positive number", sizeVariable, text)
+		}
+		return value, nil
+	case isShort:
+		return short, nil
+	}
+	return 1, nil
+}
+
+var seed = sync.OnceValues(func() (uint64, error) { return parseSeed(os.Getenv(seedVariable)) })
+
+func parseSeed(text string) (uint64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	value, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("testsize: %s=%q: must be a whole number from 0", seedVariable, text)
+	}
+	return value, nil
+}
+
+// must ends the program on an error: a run of another size than was asked for would pass for one of that size.
+func must[T any](value T, err error) T {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	return value
+}
