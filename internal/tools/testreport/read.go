@@ -1,0 +1,220 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// An event is a line of go test -json, as go doc test2json describes it.
+type event struct {
+	Time       time.Time
+	Action     string
+	Package    string
+	ImportPath string
+	Test       string
+	Elapsed    float64
+	Output     string
+}
+
+// An outcome is how a test without subtests, or a test with all of them, went.
+type outcome struct {
+	Package string
+	Test    string `json:",omitempty"`
+	// Action is pass, fail or skip.
+	Action string
+	// Seconds is the time that the test ran, without the time in which it waited for its turn to run in parallel.
+	Seconds float64
+	// Processor is the processor time of the package's test binary while the test ran, and Others that of the
+	// processes that the binary has started. Tests that run in parallel share both. They are negative where
+	// nobody measured.
+	Processor, Others float64
+	// Reason is why the test was skipped.
+	Reason string `json:",omitempty"`
+}
+
+// A span is a time in which a test ran.
+type span struct{ from, to time.Time }
+
+// A test is one that has begun.
+type test struct {
+	spans   []span
+	running bool
+	// output is what the test printed last, until it ends.
+	output []string
+}
+
+// A reader reads go test's events.
+type reader struct {
+	out io.Writer
+	// failed reports whether a test or a build has failed.
+	failed bool
+	tests  map[[2]string]*test
+	// printed is what a package has printed, until the package ends.
+	printed map[string]*strings.Builder
+	ended   []outcome
+	spans   map[[2]string][]span
+}
+
+func newReader(out io.Writer) *reader {
+	return &reader{out: out, tests: make(map[[2]string]*test), printed: make(map[string]*strings.Builder), spans: make(map[[2]string][]span)}
+}
+
+// longestLine bounds a line of JSON, which can have the stacks of many goroutines.
+const longestLine = 64 << 20
+
+// read reads events to the end. Lines that are no events are shown as they are.
+func (r *reader) read(in io.Reader) error {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, longestLine)
+	for lines.Scan() {
+		var e event
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			fmt.Fprintln(r.out, lines.Text())
+			continue
+		}
+		r.take(e)
+	}
+	return lines.Err()
+}
+
+func (r *reader) take(e event) {
+	switch e.Action {
+	case "build-output":
+		fmt.Fprint(r.out, e.Output)
+		return
+	case "build-fail":
+		r.failed = true
+		return
+	}
+	if e.Test == "" {
+		r.takePackage(e)
+		return
+	}
+	key := [2]string{e.Package, e.Test}
+	t := r.tests[key]
+	if t == nil {
+		t = new(test)
+		r.tests[key] = t
+	}
+	switch e.Action {
+	case "run", "cont":
+		t.begin(e.Time)
+	case "pause":
+		t.end(e.Time)
+	case "output":
+		r.print(e)
+		t.output = append(t.output, e.Output)
+		t.output = t.output[max(0, len(t.output)-keptOutput):]
+	case "pass", "fail", "skip":
+		r.failed = r.failed || e.Action == "fail"
+		t.end(e.Time)
+		delete(r.tests, key)
+		o := outcome{Package: e.Package, Test: e.Test, Action: e.Action, Seconds: total(t.spans).Seconds(), Processor: -1, Others: -1}
+		if e.Action == "skip" {
+			o.Reason = reason(t.output)
+		}
+		r.ended, r.spans[key] = append(r.ended, o), t.spans
+	}
+}
+
+// keptOutput is how many lines of a test are kept to find out why it was skipped.
+const keptOutput = 20
+
+// takePackage takes an event of a package as a whole: its line, or its end.
+func (r *reader) takePackage(e event) {
+	switch e.Action {
+	case "output":
+		line := strings.TrimSpace(e.Output)
+		if isSummary(line) {
+			r.show(e.Package, strings.HasPrefix(line, "FAIL"))
+			fmt.Fprint(r.out, e.Output)
+			return
+		}
+		r.print(e)
+	case "pass", "skip":
+		delete(r.printed, e.Package)
+		r.ended = append(r.ended, outcome{Package: e.Package, Action: e.Action, Seconds: e.Elapsed})
+	case "fail":
+		r.failed = true
+		r.show(e.Package, true)
+		r.ended = append(r.ended, outcome{Package: e.Package, Action: e.Action, Seconds: e.Elapsed})
+	}
+}
+
+// isSummary reports whether a line is go test's own about a package.
+func isSummary(line string) bool {
+	for _, word := range []string{"ok", "FAIL", "?"} {
+		if strings.HasPrefix(line, word+" ") || strings.HasPrefix(line, word+"\t") {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *reader) print(e event) {
+	printed := r.printed[e.Package]
+	if printed == nil {
+		printed = new(strings.Builder)
+		r.printed[e.Package] = printed
+	}
+	printed.WriteString(e.Output)
+}
+
+// show prints what a package has printed, if it failed, and forgets it.
+func (r *reader) show(name string, failed bool) {
+	if printed := r.printed[name]; printed != nil && failed {
+		fmt.Fprint(r.out, printed)
+	}
+	delete(r.printed, name)
+}
+
+func (t *test) begin(at time.Time) {
+	if !t.running {
+		t.running, t.spans = true, append(t.spans, span{from: at})
+	}
+}
+
+func (t *test) end(at time.Time) {
+	if t.running {
+		t.running, t.spans[len(t.spans)-1].to = false, at
+	}
+}
+
+func total(spans []span) (sum time.Duration) {
+	for _, s := range spans {
+		sum += s.to.Sub(s.from)
+	}
+	return sum
+}
+
+// reason finds in a test's last lines why it was skipped: the text behind "file.go:12: ".
+func reason(lines []string) string {
+	for _, line := range slices.Backward(lines) {
+		line = strings.TrimSpace(line)
+		if file, text, ok := strings.Cut(line, ": "); ok && strings.Contains(file, ".go:") {
+			return strings.TrimPrefix(text, "skipped: ")
+		}
+	}
+	return ""
+}
+
+// outcomes returns how all went, with processor times where there are samples.
+func (r *reader) outcomes(samples map[string][]sample) []outcome {
+	for i := range r.ended {
+		o := &r.ended[i]
+		if of := samples[o.Package]; o.Test != "" && len(of) > 0 {
+			o.Processor, o.Others = 0, 0
+			for _, s := range r.spans[[2]string{o.Package, o.Test}] {
+				from, to := at(of, s.from), at(of, s.to)
+				o.Processor += (to.own - from.own).Seconds()
+				o.Others += max(0, (to.others - from.others).Seconds())
+			}
+		}
+	}
+	return r.ended
+}
