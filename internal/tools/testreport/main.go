@@ -4,11 +4,12 @@
 //
 //	testreport run [-n 50] [-record FILE] -- go test ./...
 //	go test -json ./... | testreport
+//	testreport skip FILE STEP REASON
 //	testreport tables FILE
 //
 // With run, the processor time of each test is known, its own and that of the processes that it starts. With -record,
-// the report is appended to a file, of which tables prints the tables for all runs together. The exit status is
-// that of go test; of JSON on standard input it is 1 if a test failed.
+// the report is appended to a file, of which tables prints the tables for all runs together; skip adds a step of a
+// script to it that was skipped. The exit status is that of go test; of JSON on standard input it is 1 if a test failed.
 package main
 
 import (
@@ -18,11 +19,13 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 )
 
 func usage() {
 	fmt.Fprint(flag.CommandLine.Output(), `usage: testreport run [-n 50] [-record FILE] -- go test ARGUMENTS
        go test -json ARGUMENTS | testreport [-n 50] [-record FILE]
+       testreport skip FILE STEP REASON
        testreport tables [-n 50] FILE
 
 testreport shows go test's line for each package, what failing packages print, which tests were skipped
@@ -35,7 +38,7 @@ and why, and which were slowest and whether they compute or wait.
 func main() {
 	arguments := os.Args[1:]
 	mode := ""
-	if len(arguments) > 0 && (arguments[0] == "run" || arguments[0] == "tables" || arguments[0] == execMode) {
+	if len(arguments) > 0 && slices.Contains([]string{"run", "skip", "tables", execMode}, arguments[0]) {
 		mode, arguments = arguments[0], arguments[1:]
 	}
 	if mode == execMode {
@@ -54,6 +57,9 @@ func main() {
 	os.Exit(status)
 }
 
+// script stands for the package where a step of a script was skipped.
+const script = "script:"
+
 var errUsage = errors.New("wrong arguments; -h tells the right ones")
 
 func report(mode string, arguments []string, record string, n int) (status int, err error) {
@@ -64,6 +70,8 @@ func report(mode string, arguments []string, record string, n int) (status int, 
 			return 0, err
 		}
 		return 0, tables(os.Stdout, outcomes, n)
+	case mode == "skip" && len(arguments) == 3:
+		return 0, save(arguments[0], []outcome{{Package: script, Test: arguments[1], Action: "skip", Reason: arguments[2]}})
 	case mode == "run" && len(arguments) >= 2 && arguments[1] == "test":
 		outcomes, status, err = run(os.Stdout, arguments)
 	case mode == "" && len(arguments) == 0:

@@ -71,6 +71,9 @@ func skipped(out io.Writer, outcomes []outcome) {
 			by[reason] = make(map[string]int)
 		}
 		top, _, isSubtest := strings.Cut(o.Test, "/")
+		if o.Package == script {
+			top, isSubtest = o.Test, false
+		}
 		name := shortName(o.Package) + " " + top
 		by[reason][name] += 0
 		if isSubtest {
@@ -98,7 +101,7 @@ func slowest(out io.Writer, outcomes []outcome, n int) {
 	var whole []outcome
 	sum := 0.0
 	for _, o := range outcomes {
-		if o.Test != "" && !strings.Contains(o.Test, "/") {
+		if o.Test != "" && o.Package != script && !strings.Contains(o.Test, "/") {
 			whole = append(whole, o)
 			sum += o.Seconds
 		}

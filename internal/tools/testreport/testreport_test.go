@@ -86,6 +86,7 @@ func TestTables(t *testing.T) {
 		{Package: "github.com/onesided/rma/a", Test: "TestZ/one", Action: "skip", Reason: "no root"},
 		{Package: "github.com/onesided/rma/a", Test: "TestZ/two", Action: "skip", Reason: "no root"},
 		{Package: "github.com/onesided/rma", Test: "TestU", Action: "skip", Processor: -1, Others: -1},
+		{Package: script, Test: "builds for m/n", Action: "skip", Reason: "no root"},
 		{Package: "github.com/onesided/rma/a", Action: "pass", Seconds: 7},
 	}
 	path := filepath.Join(t.TempDir(), "record")
@@ -102,6 +103,7 @@ skipped tests, by reason: 2 reasons
        TestU
   no root
       a TestZ, 2 subtests
+      script: builds for m/n
 
 the 3 slowest of 4 tests: 6 of 6 s
   seconds  processor s  in processes it started                       

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var small = project{packages: []string{"m/a", "m/b", "m/c"}, targets: []target{{"m/a", "FuzzX"}, {"m/b", "FuzzY"}}}
+
+// commands are the command lines of a round of all parts, in their order.
+func commands(p project, seed uint64, round int) (lines []string) {
+	for _, part := range plan(p, seed, "REV") {
+		for _, u := range part.round(round) {
+			lines = append(lines, part.name+": "+u.replay())
+		}
+	}
+	return lines
+}
+
+// The same seed gives the same commands in the same order, and another seed and another round give others.
+func TestPlanIsOfItsSeed(t *testing.T) {
+	require.Equal(t, commands(small, 7, 0), commands(small, 7, 0))
+	require.NotEqual(t, commands(small, 7, 0), commands(small, 8, 0))
+	require.NotEqual(t, commands(small, 7, 0), commands(small, 7, 1))
+	lines := strings.Join(commands(small, 7, 1), "\n")
+	require.Contains(t, lines, "random programs: RMA_TEST_SIZE=20 RMA_TEST_SEED=1000007 go test -count=1 -timeout 60m ./window/oracle")
+	require.Contains(t, lines, "fuzzing: go test -vet=off -run '^$' -fuzz '^FuzzY$' -fuzztime 10s -fuzzminimizetime 1s m/b")
+	for _, name := range small.packages {
+		require.Contains(t, lines, "race detector: RMA_TEST_SEED=1000007 go test -count=1 -timeout 60m -race "+name)
+	}
+}
+
+// The module's own fuzz tests and packages are found.
+func TestInspect(t *testing.T) {
+	p, err := inspect(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"github.com/onesided/rma/internal/tools/longrun"}, p.packages)
+	require.Empty(t, p.targets)
+	found := fuzzTest.FindAllStringSubmatch("func FuzzX(f *testing.F) {\n// func FuzzY(\nfunc FuzzZ(f *testing.F) {\n", -1)
+	require.Len(t, found, 2)
+	require.Equal(t, "FuzzZ", found[1][1])
+}
+
+// A clock is moved by what units take.
+type clock struct{ now time.Time }
+
+// A round of the fake project: a unit a name, which takes a second of the clock and goes as its name says.
+func fake(name string, weight float64, repeats bool, units ...string) part {
+	return part{name: name, weight: weight, repeats: repeats, round: func(int) (all []unit) {
+		for _, u := range units {
+			all = append(all, unit{name: u, command: []string{"do", u}})
+		}
+		return all
+	}}
+}
+
+func (c *clock) runner(out *strings.Builder) runner {
+	return runner{out: out, now: func() time.Time { return c.now }, execute: func(ctx context.Context, u unit) (verdict, string) {
+		c.now = c.now.Add(time.Second)
+		return map[string]verdict{"good": passed, "bad": failed, "absent": skipped}[u.name], "what " + u.name + " printed\n"
+	}}
+}
+
+func TestEachPartOnce(t *testing.T) {
+	var out strings.Builder
+	r := (&clock{}).runner(&out)
+	require.True(t, r.run(t.Context(), []part{
+		fake("one", 1, true, "good", "bad", "good"), fake("two", 1, false, "absent"), fake("three", 1, true, "good"),
+	}, 0))
+	require.Equal(t, `
+== one
+ok	good	1.0s
+FAIL	bad	1.0s
+what bad printed
+repeat it by: do bad
+ok	good	1.0s
+
+== two
+skipped	absent	1.0s
+what absent printed
+
+== three
+ok	good	1.0s
+
+FAIL    one                                 2 passed, 1 failed, 0 cut, 0 skipped, 3s
+skipped two                                 0 passed, 0 failed, 0 cut, 1 skipped, 1s: what absent printed
+ok      three                               1 passed, 0 failed, 0 cut, 0 skipped, 1s
+`, out.String())
+}
+
+// A part that repeats does so until its time is over; a unit that is not through by then is cut, and that is no failure.
+func TestSharedTime(t *testing.T) {
+	var out strings.Builder
+	r := runner{out: &out, now: time.Now, execute: func(ctx context.Context, u unit) (verdict, string) {
+		if u.name == "slow" {
+			<-ctx.Done()
+			return cut, ""
+		}
+		return passed, ""
+	}}
+	begin := time.Now()
+	require.False(t, r.run(t.Context(), []part{fake("slow", 1, true, "slow"), fake("quick", 3, true, "good"), fake("once", 1, false, "good")}, 100*time.Millisecond))
+	require.Less(t, time.Since(begin), time.Minute)
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	summary := lines[len(lines)-3:]
+	require.Regexp(t, `^cut +slow +0 passed, 0 failed, 1 cut`, summary[0])
+	require.Regexp(t, `^ok +quick +[1-9]\d* passed, 0 failed`, summary[1])
+	require.Regexp(t, `^ok +once +1 passed, 0 failed`, summary[2])
+}
+
+func TestJudge(t *testing.T) {
+	status := func(n string) error { return exec.Command("sh", "-c", "exit "+n).Run() }
+	ended, end := context.WithCancel(t.Context())
+	end()
+	fuzz := unit{passes: cutShort}
+	for _, c := range []struct {
+		name   string
+		ctx    context.Context
+		u      unit
+		err    error
+		output string
+		want   verdict
+	}{
+		{"passed", t.Context(), unit{}, nil, "", passed},
+		{"failed", t.Context(), unit{}, status("1"), "", failed},
+		{"skipped", t.Context(), unit{}, status("77"), "", skipped},
+		{"not started", t.Context(), unit{}, errors.New("no such program"), "", failed},
+		{"cut", ended, unit{}, status("1"), "", cut},
+		{"failed before it was cut", ended, unit{}, status("1"), "--- FAIL: TestX\n", failed},
+		{"fuzzing that its end cuts short", t.Context(), fuzz, status("1"), "context deadline exceeded", passed},
+		{"fuzzing that finds something", t.Context(), fuzz, status("1"), "Failing input, context deadline exceeded", failed},
+	} {
+		v, _ := judge(c.ctx, c.u, c.err, c.output)
+		require.Equal(t, c.want, v, c.name)
+	}
+}
+
+// Nothing that a cut unit has started goes on.
+func TestExecuteIsCut(t *testing.T) {
+	ctx, end := context.WithCancel(t.Context())
+	began := make(chan struct{})
+	go func() {
+		<-began
+		end()
+	}()
+	close(began)
+	v, _ := execute(ctx, unit{command: []string{"sh", "-c", "sleep 1000 & sleep 1000"}})
+	require.Equal(t, cut, v)
+}
+
+func TestBadArguments(t *testing.T) {
+	for want, o := range map[string]options{
+		"no arguments are possible":           {arguments: []string{"x"}},
+		"-minutes must not be negative":       {minutes: -1},
+		`-part "nothing": no part has a name`: {only: "nothing"},
+		"-part: error parsing regexp":         {only: "("},
+	} {
+		_, err := long(t.Context(), o)
+		require.ErrorContains(t, err, want)
+	}
+}

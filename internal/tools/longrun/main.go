@@ -1,0 +1,91 @@
+// Command longrun runs what is too long for every change: random programs and faults of new seeds, large samples,
+// fuzzing, the race detector over everything, every benchmark case, the papers' figures on an emulated processor, the
+// virtual machine's whole suite, and the gate for speed. See docs/testing.md.
+//
+//	longrun [-minutes N] [-seed S] [-against REV] [-part REGEXP]
+//
+// Without -minutes each part runs once to its end. With it, the parts share the time, and one that is not through by
+// then is cut. The seed decides the order of what a part runs, and the samples that the tests draw; a failure prints
+// the command that repeats it. The last lines are a summary, a line a part.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"syscall"
+	"time"
+)
+
+func main() {
+	minutes := flag.Float64("minutes", 0, "how long all parts may take together; 0 for as long as each takes once")
+	seed := flag.Uint64("seed", 0, "the seed of orders and samples; 0 takes one from the clock")
+	against := flag.String("against", "HEAD~1", "the `revision` whose speed is the measure")
+	only := flag.String("part", "", "run the parts whose names match this `regexp`")
+	flag.Usage = func() {
+		fmt.Fprint(flag.CommandLine.Output(), "usage: longrun [-minutes N] [-seed S] [-against REV] [-part REGEXP]\n\n"+
+			"longrun runs the tests that are too long for every change, and prints a summary, a line a part.\n\n")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	failed, err := long(ctx, options{minutes: *minutes, seed: *seed, against: *against, only: *only, arguments: flag.Args()})
+	switch {
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "longrun:", err)
+		os.Exit(2)
+	case failed:
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	minutes       float64
+	seed          uint64
+	against, only string
+	arguments     []string
+}
+
+var (
+	errArguments = errors.New("no arguments are possible beside flags; -h lists them")
+	errMinutes   = errors.New("-minutes must not be negative")
+	errPart      = errors.New("no part has a name that matches")
+)
+
+func long(ctx context.Context, o options) (failed bool, err error) {
+	if len(o.arguments) > 0 {
+		return false, errArguments
+	}
+	if !(o.minutes >= 0) {
+		return false, errMinutes
+	}
+	pattern, err := regexp.Compile(o.only)
+	if err != nil {
+		return false, fmt.Errorf("-part: %w", err)
+	}
+	if o.seed == 0 {
+		o.seed = uint64(time.Now().Unix())
+	}
+	project, err := inspect(ctx)
+	if err != nil {
+		return false, err
+	}
+	var parts []part
+	for _, p := range plan(project, o.seed, o.against) {
+		if pattern.MatchString(p.name) {
+			parts = append(parts, p)
+		}
+	}
+	if len(parts) == 0 {
+		return false, fmt.Errorf("-part %q: %w", o.only, errPart)
+	}
+	fmt.Printf("seed %d: longrun -seed %d repeats this\n", o.seed, o.seed)
+	r := runner{out: os.Stdout, execute: execute, now: time.Now}
+	failed = r.run(ctx, parts, time.Duration(o.minutes*float64(time.Minute)))
+	return failed, context.Cause(ctx)
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// A unit is one command of a part.
+type unit struct {
+	name        string
+	environment []string
+	command     []string
+	// passes reports whether a run that ended with an error has passed all the same. Nil is for none.
+	passes func(output string) bool
+}
+
+// replay is the command line that repeats a unit.
+func (u unit) replay() string {
+	words := append([]string(nil), u.environment...)
+	for _, word := range u.command {
+		if strings.ContainsAny(word, " $^|*'\"") {
+			word = "'" + word + "'"
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, " ")
+}
+
+// A part is what one line of the summary is about.
+type part struct {
+	name string
+	// weight is its share of the time, against those of the others.
+	weight float64
+	// round returns what to run; of a part that repeats, the next round has other seeds.
+	round   func(n int) []unit
+	repeats bool
+}
+
+// A target is a fuzz test.
+type target struct{ pkg, name string }
+
+// A project is what the plan has to know of the module.
+type project struct {
+	packages []string
+	targets  []target
+}
+
+var fuzzTest = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(`)
+
+// inspect finds the packages and fuzz tests of the module of the current directory.
+func inspect(ctx context.Context) (p project, err error) {
+	output, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.ImportPath}}\t{{.Dir}}", "./...").Output()
+	if err != nil {
+		return p, fmt.Errorf("go list: %w", err)
+	}
+	for line := range strings.Lines(string(output)) {
+		name, dir, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		p.packages = append(p.packages, name)
+		files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+		if err != nil {
+			return p, err
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return p, err
+			}
+			for _, match := range fuzzTest.FindAllStringSubmatch(string(text), -1) {
+				p.targets = append(p.targets, target{name, match[1]})
+			}
+		}
+	}
+	return p, nil
+}
+
+const (
+	// largeSize is how much more the tests try than in a plain run.
+	largeSize = 20
+	// apart keeps the samples of one round from those of the next.
+	apart = 1_000_000
+	// fuzzTime is what each fuzz test has in a round.
+	fuzzTime = "10s"
+	// testTimeout ends a package that hangs. It is no limit for one that is slow.
+	testTimeout = "60m"
+)
+
+// large gives a command's tests the large size, and a seed.
+func large(seed uint64) []string {
+	return []string{fmt.Sprintf("RMA_TEST_SIZE=%d", largeSize), fmt.Sprintf("RMA_TEST_SEED=%d", seed)}
+}
+
+func goTest(arguments ...string) []string {
+	return append([]string{"go", "test", "-count=1", "-timeout", testTimeout}, arguments...)
+}
+
+// plan returns the parts, which depend on nothing but the arguments.
+func plan(p project, seed uint64, against string) []part {
+	// shuffled returns units in an order that the seed and the round decide.
+	shuffled := func(n int, units []unit) []unit {
+		random := rand.New(rand.NewPCG(seed, uint64(n)))
+		random.Shuffle(len(units), func(i, j int) { units[i], units[j] = units[j], units[i] })
+		return units
+	}
+	seeds := func(n int) uint64 { return seed + uint64(n)*apart }
+	return []part{
+		{name: "random programs", weight: 3, repeats: true, round: func(n int) []unit {
+			return []unit{{name: "window/oracle", environment: large(seeds(n)), command: goTest("./window/oracle")}}
+		}},
+		{name: "faults", weight: 2, repeats: true, round: func(n int) []unit {
+			return []unit{
+				{name: "window", environment: large(seeds(n)), command: goTest("-run", "Fault", "./window")},
+				{name: "verbs/sim", environment: large(seeds(n)), command: goTest("./verbs/sim")},
+			}
+		}},
+		{name: "large samples", weight: 4, repeats: true, round: func(n int) []unit {
+			var units []unit
+			for _, name := range p.packages {
+				units = append(units, unit{name: name, environment: large(seeds(n)), command: goTest("-shuffle", strconv.FormatUint(seeds(n)>>1, 10), name)})
+			}
+			return shuffled(n, units)
+		}},
+		{name: "fuzzing", weight: 3, repeats: true, round: func(n int) []unit {
+			var units []unit
+			for _, t := range p.targets {
+				units = append(units, unit{
+					name:    t.pkg + " " + t.name,
+					command: []string{"go", "test", "-vet=off", "-run", "^$", "-fuzz", "^" + t.name + "$", "-fuzztime", fuzzTime, "-fuzzminimizetime", "1s", t.pkg},
+					passes:  cutShort,
+				})
+			}
+			return shuffled(n, units)
+		}},
+		{name: "race detector", weight: 4, round: func(n int) []unit {
+			var units []unit
+			for _, name := range p.packages {
+				units = append(units, unit{name: name, environment: []string{fmt.Sprintf("RMA_TEST_SEED=%d", seeds(n))}, command: goTest("-race", name)})
+			}
+			return shuffled(n, units)
+		}},
+		{name: "benchmark cases", weight: 2, round: func(n int) []unit {
+			return []unit{
+				{name: "goroutines", command: []string{"go", "run", "./bench", "-device", "local", "-repeat", "1"}},
+				{name: "processes", command: []string{"go", "run", "./bench", "-device", "shm", "-repeat", "1"}},
+				{name: "processes over TCP", command: []string{"go", "run", "./bench", "-device", "tcp", "-repeat", "1"}},
+				{name: "Go's benchmarks", command: []string{"go", "test", "-run", "^$", "-bench", ".", "-benchtime", "1x", "-timeout", testTimeout, "./..."}},
+			}
+		}},
+		{name: "papers on an emulated processor", weight: 2, round: func(n int) []unit {
+			return []unit{{name: "arm64", command: []string{"bash", ".ci/emulated"}}}
+		}},
+		{name: "virtual machine", weight: 4, round: func(n int) []unit {
+			return []unit{{name: "the kernel's RDMA driver", environment: large(seeds(n))[1:], command: []string{"verbs/ibv/softroce/softroce", "all"}}}
+		}},
+		{name: "speed against " + against, weight: 3, round: func(n int) []unit {
+			return []unit{{name: "bench gate", command: []string{"go", "run", "./bench", "gate", "-against", against}}}
+		}},
+	}
+}
+
+// cutShort reports whether a fuzz test failed for the end of its time alone, as happens when the end comes while it
+// minimizes an input that does not fail.
+func cutShort(output string) bool {
+	return strings.Contains(output, "context deadline exceeded") && !regexp.MustCompile(`Failing input|panic|DATA RACE`).MatchString(output)
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// skipStatus is the exit status of a command that cannot run on this machine.
+const skipStatus = 77
+
+// A verdict is how a unit went.
+type verdict int
+
+const (
+	passed verdict = iota
+	failed
+	// cut: the part's time was over before the unit was.
+	cut
+	skipped
+)
+
+func (v verdict) String() string { return [...]string{"ok", "FAIL", "cut", "skipped"}[v] }
+
+// A runner runs parts and reports on them.
+type runner struct {
+	out io.Writer
+	// execute runs a unit until it ends or the context does, and returns what it printed.
+	execute func(ctx context.Context, u unit) (verdict, string)
+	now     func() time.Time
+}
+
+// A result is the summary of a part.
+type result struct {
+	part
+	counts [4]int
+	rounds int
+	took   time.Duration
+	// reason is why units were skipped.
+	reason string
+}
+
+// run runs the parts one after the other. Where all is not 0, they share it: what one leaves is for the others.
+func (r *runner) run(ctx context.Context, parts []part, all time.Duration) (hasFailed bool) {
+	begin := r.now()
+	weights := 0.0
+	for _, p := range parts {
+		weights += p.weight
+	}
+	var results []result
+	for _, p := range parts {
+		var slice time.Duration
+		if all > 0 {
+			slice = time.Duration(float64(all-r.now().Sub(begin)) * p.weight / weights)
+			slice = max(slice, 1)
+		}
+		weights -= p.weight
+		fmt.Fprintf(r.out, "\n== %s\n", p.name)
+		results = append(results, r.part(ctx, p, slice))
+	}
+	fmt.Fprintln(r.out)
+	for _, s := range results {
+		fmt.Fprintln(r.out, s)
+		hasFailed = hasFailed || s.counts[failed] > 0
+	}
+	return hasFailed
+}
+
+// part runs a part: once to its end if slice is 0, else for as long as that.
+func (r *runner) part(ctx context.Context, p part, slice time.Duration) result {
+	s := result{part: p}
+	begin := r.now()
+	if slice > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, slice)
+		defer cancel()
+	}
+	for ; ctx.Err() == nil && (s.rounds == 0 || slice > 0 && p.repeats); s.rounds++ {
+		for _, u := range p.round(s.rounds) {
+			if ctx.Err() != nil {
+				break
+			}
+			start := r.now()
+			v, output := r.execute(ctx, u)
+			s.counts[v]++
+			fmt.Fprintf(r.out, "%s\t%s\t%.1fs\n", v, u.name, r.now().Sub(start).Seconds())
+			switch v {
+			case failed:
+				fmt.Fprintf(r.out, "%s\nrepeat it by: %s\n", strings.TrimRight(output, "\n"), u.replay())
+			case skipped:
+				s.reason = lastLine(output)
+				fmt.Fprintln(r.out, s.reason)
+			}
+		}
+		if s.counts[skipped] > 0 {
+			break
+		}
+	}
+	s.took = r.now().Sub(begin)
+	return s
+}
+
+func (s result) String() string {
+	word := "ok"
+	switch {
+	case s.counts[failed] > 0:
+		word = "FAIL"
+	case s.counts[passed] == 0 && s.counts[skipped] > 0:
+		word = "skipped"
+	case s.counts[passed] == 0:
+		word = "cut"
+	}
+	line := fmt.Sprintf("%-7s %-32s %4d passed, %d failed, %d cut, %d skipped, %v", word, s.name,
+		s.counts[passed], s.counts[failed], s.counts[cut], s.counts[skipped], s.took.Round(time.Second))
+	if s.reason != "" {
+		line += ": " + s.reason
+	}
+	return line
+}
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
+}
+
+// grace is what a command has to end what it has started, once it is to end.
+const grace = 10 * time.Second
+
+// execute runs a unit as a process group of its own, which ends with ctx.
+func execute(ctx context.Context, u unit) (verdict, string) {
+	var output bytes.Buffer
+	c := exec.CommandContext(ctx, u.command[0], u.command[1:]...)
+	c.Env = append(os.Environ(), u.environment...)
+	c.Stdout, c.Stderr = &output, &output
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) }
+	c.WaitDelay = grace
+	err := c.Run()
+	if c.Process != nil && ctx.Err() != nil {
+		// What has outlived the signal is of no use any more.
+		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
+	}
+	return judge(ctx, u, err, output.String())
+}
+
+func judge(ctx context.Context, u unit, err error, output string) (verdict, string) {
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return passed, output
+	case ctx.Err() != nil && !strings.Contains(output, "--- FAIL: "):
+		return cut, output
+	case errors.As(err, &exit) && exit.ExitCode() == skipStatus:
+		return skipped, output
+	case errors.As(err, &exit) && u.passes != nil && u.passes(output):
+		return passed, output
+	}
+	return failed, output + err.Error() + "\n"
+}
