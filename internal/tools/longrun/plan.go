@@ -144,6 +144,13 @@ func plan(p project, seed uint64, against string) []part {
 			}
 			return shuffled(n, units)
 		}},
+		{name: "machines that lack something", weight: 4, round: func(n int) []unit {
+			var units []unit
+			for _, kind := range []string{"noroot", "nocgo", "noshm", "onecore", "oneproc", "race", "spaces", "bare"} {
+				units = append(units, unit{name: kind, command: []string{".ci/machine", kind}})
+			}
+			return shuffled(n, units)
+		}},
 		{name: "benchmark cases", weight: 2, round: func(n int) []unit {
 			return []unit{
 				{name: "goroutines", command: []string{"go", "run", "./bench", "-device", "local", "-repeat", "1"}},
