@@ -3,10 +3,10 @@ package oracle
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
@@ -71,7 +71,7 @@ func TestDefects(t *testing.T) {
 	for _, d := range defects {
 		t.Run(d.name, func(t *testing.T) {
 			wrong := func(p *Program) error {
-				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
 				defer cancel()
 				return world.Run(ctx, p.Ranks, func(ctx context.Context, w *world.World) error {
 					return Run(ctx, w, p, Options{mangle: d.mangle})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/window/oracle"
 	"github.com/onesided/rma/world"
@@ -49,94 +50,99 @@ func scripts(pattern string) (all []script, err error) {
 	return all, nil
 }
 
-// fewVariable tells ranks that are processes that few combinations are enough.
-const fewVariable = "RMA_ORACLETEST_FEW"
-
-// combinations are those of the scheduler's switches: all, or, where few are enough, none left
-// out, all, each alone, and all but each.
-func combinations(few bool) (all []scheduler.Scheme) {
-	ways := bits.OnesCount(uint(scheduler.All))
-	for without := scheduler.Scheme(0); ; without++ {
-		if n := bits.OnesCount(uint(without)); !few || n <= 1 || n >= ways-1 {
-			all = append(all, without)
-		}
-		if without == scheduler.All {
-			return all
-		}
-	}
+// A scripted is a form on which scripts run, with ranks that are goroutines or processes. In virtual time runSimulated
+// runs them.
+type scripted struct {
+	name string
+	run  func(t *testing.T, n int, name string)
+	// least is how many ranks a script has at least that runs on this form.
+	least int
+	// kept and combined are the bodies that run the scripts of testdata.
+	kept, combined string
 }
 
-// runScripts runs the scripts of as many ranks as there are, under combinations of the
-// scheduler's switches, one after the other. Each combination is run with members that are
-// goroutines, or with such as take turns, and by the next script with the other.
-func runScripts(pattern string) jobtest.Body {
+var scriptedForms = func() []scripted {
+	all := []scripted{
+		{name: "goroutines", run: jobtest.Goroutines}, {name: "apart", run: jobtest.Apart},
+		{name: "processes", run: jobtest.Processes}, {name: "tcp", run: jobtest.TCP},
+		// Two ranks on two hosts are two that use TCP.
+		{name: "hosts", run: jobtest.Hosts, least: 3},
+	}
+	for i := range all {
+		f := &all[i]
+		f.kept = jobtest.Register("scripts on "+f.name, runScripts(keptScripts, i+1))
+		f.combined = jobtest.Register("combinations on "+f.name, runScripts(combined, i+1))
+	}
+	return all
+}()
+
+// scriptTurns is how many combinations of the scheduler's switches a plain run has for each script on each form: a
+// fifth, because there are five forms for all scripts. From a size of 5 on all combinations run.
+const scriptTurns = 25
+
+// combinations returns the combinations of the scheduler's switches that a script runs under on a form. Forms take
+// turns: in a plain run each script runs under each combination on one of them.
+func combinations(script, form int) (all []scheduler.Scheme) {
+	every := max(1, switches/uint64(testsize.N(scriptTurns)))
+	for without := range switches {
+		if (without+testsize.Seed()+uint64(script+form))%every == 0 {
+			all = append(all, scheduler.Scheme(without))
+		}
+	}
+	return all
+}
+
+// runScripts runs the scripts of as many ranks as there are on a form, one after the other. Each combination is run with
+// members that are goroutines, or with such as take turns, and by the next script with the other.
+func runScripts(pattern string, form int) jobtest.Body {
 	return func(ctx context.Context, w *world.World) error {
 		all, err := scripts(pattern)
 		if err != nil {
 			return err
 		}
-		turn := 0
-		for _, s := range all {
+		for i, s := range all {
 			if s.program.Ranks != w.Size() {
 				continue
 			}
-			for _, without := range combinations(os.Getenv(fewVariable) != "") {
-				o := oracle.Options{Without: without, Concurrent: (bits.OnesCount(uint(without))+turn)&1 == 0}
+			for _, without := range combinations(i, form) {
+				o := oracle.Options{Without: without, Concurrent: (bits.OnesCount(uint(without))+i)&1 == 0}
 				if err := oracle.Run(ctx, w, s.program, o); err != nil {
 					return fmt.Errorf("%s, without %#x, concurrent %v: %w", s.name, o.Without, o.Concurrent, err)
 				}
 			}
-			turn++
 		}
 		return nil
 	}
 }
 
-var (
-	kept       = jobtest.Register("scripts", runScripts(keptScripts))
-	everywhere = jobtest.Register("combinations", runScripts(combined))
-)
-
-// few tells whether a test runs few combinations, and has ranks that are processes do so.
-func few(t *testing.T) bool {
-	if raced || testing.Short() {
-		t.Setenv(fewVariable, "1")
-		return true
+// runSimulated runs scripts in virtual time. Machines take turns.
+func runSimulated(t *testing.T, all []script) {
+	for i, s := range all {
+		for _, without := range combinations(i, 0) {
+			seed := uint64(i) + uint64(without)
+			err := runOn(t.Context(), simulated(seed, nil), s.program, oracle.Options{Without: without})
+			require.NoError(t, err, "%s, without %#x, seed %d", s.name, without, seed)
+		}
 	}
-	return false
 }
 
-// TestCombinations runs the same programs on all devices, under all combinations of the
-// scheduler's switches: the outcome of each has to be one that the model allows.
+// TestCombinations runs the same programs on all forms, under all combinations of the scheduler's switches: the outcome
+// of each has to be one that the model allows. Each form takes its share of the combinations of each program.
 func TestCombinations(t *testing.T) {
 	all, err := scripts(combined)
 	require.NoError(t, err)
-	few := few(t)
-	every := combinations(few)
-	require.True(t, few || len(every) == 128)
 	forRanks := map[int]int{}
 	for _, s := range all {
 		require.False(t, s.program.ShortAtomics(), "the race detector is to see all of them")
 		forRanks[s.program.Ranks]++
 	}
 	require.Equal(t, map[int]int{2: 2, 3: 2, 4: 2}, forRanks)
-
-	t.Run("sim", func(t *testing.T) { simulateScripts(t, all, every) })
+	t.Run("sim", func(t *testing.T) { runSimulated(t, all) })
 	for n := range forRanks {
-		t.Run(fmt.Sprintf("goroutines/%d", n), func(t *testing.T) { jobtest.Goroutines(t, n, everywhere) })
-		t.Run(fmt.Sprintf("apart/%d", n), func(t *testing.T) { jobtest.Apart(t, n, everywhere) })
-		t.Run(fmt.Sprintf("processes/%d", n), func(t *testing.T) { jobtest.Processes(t, n, everywhere) })
-		t.Run(fmt.Sprintf("tcp/%d", n), func(t *testing.T) { jobtest.TCP(t, n, everywhere) })
-	}
-}
-
-// simulateScripts runs scripts in virtual time under combinations. Machines take turns.
-func simulateScripts(t *testing.T, all []script, every []scheduler.Scheme) {
-	for i, s := range all {
-		for _, without := range every {
-			seed := uint64(i) + uint64(without)
-			err := runOn(t.Context(), simulated(seed, nil), s.program, oracle.Options{Without: without})
-			require.NoError(t, err, "%s, without %#x, seed %d", s.name, without, seed)
+		for _, f := range scriptedForms {
+			if n >= f.least {
+				t.Run(fmt.Sprintf("%s/%d", f.name, n), func(t *testing.T) { f.run(t, n, f.combined) })
+			}
 		}
 	}
 }
@@ -185,13 +191,16 @@ func TestCombinationsHaveAll(t *testing.T) {
 func TestScripts(t *testing.T) {
 	all, err := scripts(keptScripts)
 	require.NoError(t, err)
-	every := combinations(few(t))
 	ranks := map[int]bool{}
 	for _, s := range all {
 		ranks[s.program.Ranks] = true
 	}
+	t.Run("sim", func(t *testing.T) { runSimulated(t, all) })
 	for n := range ranks {
-		t.Run(fmt.Sprint(n), func(t *testing.T) { jobtest.Run(t, n, kept) })
+		for _, f := range scriptedForms {
+			if n >= f.least {
+				t.Run(fmt.Sprintf("%s/%d", f.name, n), func(t *testing.T) { f.run(t, n, f.kept) })
+			}
+		}
 	}
-	t.Run("sim", func(t *testing.T) { simulateScripts(t, all, every) })
 }

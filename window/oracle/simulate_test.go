@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/sim"
@@ -52,86 +53,62 @@ func transfersOf(seed uint64) transfer.Set {
 	return transfer.All
 }
 
-// serial are the options of a program in virtual time, where a rank is one task.
-func serial(seed uint64) oracle.Options {
-	o := optionsOf(seed)
-	o.Concurrent = false
-	return o
-}
-
 // TestSimulated runs random programs in virtual time.
 func TestSimulated(t *testing.T) {
-	for s := *seed; s < *seed+uint64(count(256)); s++ {
-		p, o := oracle.Draw(s, oracle.Limits{}), serial(s)
-		err := runOn(t.Context(), simulated(s, nil), p, o)
-		if err == nil {
-			continue
-		}
-		small := oracle.Shrink(p, func(p *oracle.Program) bool { return runOn(t.Context(), simulated(s, nil), p, o) != nil })
-		t.Fatalf("-seed %d, without %#x: %v\nthe same, in\n%s", s, o.Without, err, small)
-	}
+	runPrograms(t, onSim, oracle.Limits{}, 1, func(_ *oracle.Program, seed uint64) start { return simulated(seed, nil) })
 }
 
 // TestSimulatedCards runs random programs in virtual time whose windows leave the accumulate family
 // to the cards: a third of the cards is coherent with the processor.
 func TestSimulatedCards(t *testing.T) {
-	for s := *seed; s < *seed+uint64(count(256)); s++ {
-		p, o := oracle.Draw(s, oracle.Limits{CardAtomics: true}), serial(s)
-		on := simulatedOn(s, nil, func(p *sim.Profile) { p.CoherentAtomics = s%3 == 0 })
-		err := runOn(t.Context(), on, p, o)
-		if err == nil {
-			continue
-		}
-		small := oracle.Shrink(p, func(p *oracle.Program) bool { return runOn(t.Context(), on, p, o) != nil })
-		t.Fatalf("-seed %d, without %#x: %v\nthe same, in\n%s", s, o.Without, err, small)
-	}
+	runPrograms(t, onSimCards, oracle.Limits{CardAtomics: true}, 1, func(_ *oracle.Program, seed uint64) start {
+		return simulatedOn(seed, nil, func(p *sim.Profile) { p.CoherentAtomics = seed%3 == 0 })
+	})
 }
 
 // TestSimulatedRails runs random programs in virtual time on ranks with several cards, on which
-// everything takes so little time but for the bytes that few of them are worth all cards.
+// everything takes so little time but for the bytes that few of them are worth all cards. The scripts
+// of testdata have longer operations, of which some must be divided among the cards.
 func TestSimulatedRails(t *testing.T) {
 	striped := 0
-	for s := *seed; s < *seed+uint64(count(256)); s++ {
-		p, o := oracle.Draw(s, oracle.Limits{}), serial(s)
-		// Cards after the first have the numbers behind those of the ranks.
+	on := func(p *oracle.Program, seed uint64) start {
+		// Cards after the first have the numbers after those of the ranks.
 		watch := func(e sim.Event) {
 			if e.Kind == sim.Sent && e.Rank >= p.Ranks && e.Opcode == verbs.OpRDMAWrite {
 				striped++
 			}
 		}
-		on := simulatedOn(s, watch, func(p *sim.Profile) {
+		return simulatedOn(seed, watch, func(p *sim.Profile) {
 			p.Post, p.Fetch, p.FetchInline, p.Wire, p.Place, p.TurnRead, p.Return, p.Link = 0, 0, 0, 0, 0, 0, 0, 1e9
-		}, world.WithRails(2+int(s%2)))
-		err := runOn(t.Context(), on, p, o)
-		if err == nil {
-			continue
-		}
-		small := oracle.Shrink(p, func(p *oracle.Program) bool { return runOn(t.Context(), on, p, o) != nil })
-		t.Fatalf("-seed %d, without %#x: %v\nthe same, in\n%s", s, o.Without, err, small)
+		}, world.WithRails(2+int(seed%2)))
 	}
-	// Few programs may have none that is worth it.
-	if count(256) >= 32 {
-		require.Positive(t, striped)
+	runPrograms(t, onSimRails, oracle.Limits{}, 1, on)
+	t.Logf("%d parts of random programs' writes went over other cards than the first", striped)
+	all, err := scripts(combined)
+	require.NoError(t, err)
+	striped = 0
+	for i, s := range all {
+		require.NoError(t, runOn(t.Context(), on(s.program, uint64(i)), s.program, oracle.Options{}), s.name)
 	}
-	t.Logf("%d parts of writes went over other cards than the first", striped)
+	require.Positive(t, striped)
 }
 
 // TestSameTrace runs programs twice in virtual time: all events must be the same.
 func TestSameTrace(t *testing.T) {
-	for s := range uint64(12) {
-		p := oracle.Draw(s, oracle.Limits{})
+	for seed := testsize.Seed(); seed < testsize.Seed()+uint64(testsize.N(8)); seed++ {
+		p := onSim.draw(seed, oracle.Limits{})
 		trace := func() (sum uint64, events int) {
 			h := fnv.New64a()
-			require.NoError(t, runOn(t.Context(), simulated(s, func(e sim.Event) {
+			require.NoError(t, runOn(t.Context(), simulated(seed, func(e sim.Event) {
 				events++
 				_, _ = fmt.Fprintln(h, e)
-			}), p, serial(s)))
+			}), p, onSim.options(seed)))
 			return h.Sum64(), events
 		}
 		first, events := trace()
 		again, same := trace()
-		require.Equal(t, events, same, "seed %d", s)
-		require.Equal(t, first, again, "seed %d", s)
-		require.Greater(t, events, 10, "seed %d", s)
+		require.Equal(t, events, same, replay(seed))
+		require.Equal(t, first, again, replay(seed))
+		require.Positive(t, events, replay(seed))
 	}
 }
