@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/ibv"
 )
@@ -59,25 +60,18 @@ func (e *end) config() verbs.QueuePairConfig {
 	return verbs.QueuePairConfig{SendQueue: e.queue, ReceiveQueue: e.queue}
 }
 
-// await looks until done says so.
-func await(t *testing.T, what string, done func() bool) {
-	for end := time.Now().Add(limit); !done(); time.Sleep(time.Millisecond) {
-		require.True(t, time.Now().Before(end), "%s", what)
-	}
-}
-
 // connect connects two ends, and is an error if the far one does not accept.
 func connect(t *testing.T, near, far *end) (verbs.QueuePair, error) {
 	p, err := near.Connect(far.Address(), nil, near.config())
 	require.NoError(t, err)
 	var into [1]verbs.ConnectionRequest
-	await(t, "a request to connect", func() bool { return far.PollConnections(into[:]) == 1 })
+	await.True(t, "a request to connect", func() bool { return far.PollConnections(into[:]) == 1 })
 	if _, err := into[0].Accept(far.config()); err != nil {
-		await(t, "the refusal", func() bool { return p.State() == verbs.StateError })
+		await.True(t, "the refusal", func() bool { return p.State() == verbs.StateError })
 		require.ErrorIs(t, p.Err(), verbs.ErrRejected)
 		return p, err
 	}
-	await(t, "the connection", func() bool { return p.State() != verbs.StateConnecting })
+	await.True(t, "the connection", func() bool { return p.State() != verbs.StateConnecting })
 	return p, p.Err()
 }
 
@@ -88,7 +82,7 @@ func write(t *testing.T, p verbs.QueuePair, near, far *end) verbs.Completion {
 	_, err := p.PostSend([]verbs.SendRequest{r})
 	require.NoError(t, err)
 	var into [1]verbs.Completion
-	await(t, "a completion", func() bool { return near.queue.Poll(into[:]) == 1 })
+	await.True(t, "a completion", func() bool { return near.queue.Poll(into[:]) == 1 })
 	return into[0]
 }
 
@@ -114,7 +108,7 @@ func TestCable(t *testing.T) {
 	require.ErrorContains(t, err, "port 1 of "+nearCard+" is down")
 
 	command(t, "net", "plug", "1")
-	await(t, "the port", func() bool {
+	await.True(t, "the port", func() bool {
 		d, err := ibv.Open(ibv.Options{Device: nearCard})
 		return err == nil && d.Close() == nil
 	})
@@ -178,7 +172,7 @@ func TestBadKey(t *testing.T) {
 	near, far := open(t, ibv.Options{Device: nearCard, Key: []byte(strings.Repeat("a", 16))}), open(t, ibv.Options{Device: farCard, Key: []byte(strings.Repeat("b", 16))})
 	p, err := near.Connect(far.Address(), nil, near.config())
 	require.NoError(t, err)
-	await(t, "the refusal", func() bool { return p.State() == verbs.StateError })
+	await.True(t, "the refusal", func() bool { return p.State() == verbs.StateError })
 	require.ErrorIs(t, p.Err(), verbs.ErrRejected)
 	require.Zero(t, far.PollConnections(make([]verbs.ConnectionRequest, 1)))
 }

@@ -7,22 +7,31 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/internal/await"
 )
 
 // What a card costs is measured when it is opened, and nothing is left of that.
 func TestCalibrate(t *testing.T) {
-	d := OpenCard(t).(*device)
+	var d *device
+	// A measurement of a busy machine may be given up.
+	await.True(t, "a card that has been measured", func() bool {
+		d = OpenCard(t).(*device)
+		if costs, usual := d.Costs(), d.usualCosts(); costs.Gap != usual.Gap && costs.Serve != usual.Serve {
+			return true
+		}
+		require.NoError(t, d.Close())
+		return false
+	})
 	defer func() { require.NoError(t, d.Close()) }()
-	costs, usual := d.Costs(), d.usualCosts()
+	costs := d.Costs()
 	t.Logf("%+v, spin %v", costs, d.attributes.Spin)
-	require.NotEqual(t, usual.Gap, costs.Gap)
-	require.NotEqual(t, usual.Serve, costs.Serve)
 	for name, c := range map[string]time.Duration{
 		"Post": costs.Post, "Gap": costs.Gap, "Serve": costs.Serve, "Latency": costs.Latency, "ReadLatency": costs.ReadLatency,
 		"Register": costs.Register, "Deregister": costs.Deregister,
 	} {
 		require.Positive(t, c, name)
-		require.Less(t, c, longestTrial, name)
+		require.Less(t, c, await.Limit, name)
 	}
 	require.Positive(t, costs.Bandwidth)
 	require.GreaterOrEqual(t, costs.DuplexBandwidth, costs.Bandwidth)

@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs/ibv"
 	"github.com/onesided/rma/window"
@@ -26,10 +28,12 @@ import (
 // with the library's choice.
 func TestCollected(t *testing.T) {
 	require.NoError(t, ibv.OpenCard(t).Close())
-	const size, rounds = 1 << 20, 150
+	const size = 1 << 20
+	// Of 50 rounds one length each has ten, and each length is dropped and collected.
+	rounds := max(50, testsize.N(150))
 	for _, set := range []transfer.Set{transfer.Of(transfer.Cache), transfer.Of(transfer.CachingPipeline), transfer.All} {
 		t.Run(set.String(), func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
 			defer cancel()
 			var registered uint64
 			parts := make([][]byte, 2)

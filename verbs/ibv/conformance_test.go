@@ -4,10 +4,10 @@ package ibv_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/ibv"
 	"github.com/onesided/rma/verbs/verbstest"
@@ -18,17 +18,14 @@ func TestMain(m *testing.M) {
 	verbstest.Main(m, func() (verbs.Device, error) { return ibv.Open(ibv.FromEnvironment()) })
 }
 
-// limit is long: the card may be one in software, in a machine that is one as well.
-const limit = time.Minute
-
 // Ranks that are in one process.
 func TestConformance(t *testing.T) {
 	require.NoError(t, ibv.OpenCard(t).Close())
-	verbstest.Run(t, verbstest.Config{Limit: limit, Open: ibv.OpenCard})
+	verbstest.Run(t, verbstest.Config{Limit: await.Limit, Open: ibv.OpenCard})
 }
 
 // Ranks that are processes.
 func TestProcessConformance(t *testing.T) {
 	require.NoError(t, ibv.OpenCard(t).Close())
-	verbstest.Run(t, verbstest.Config{Limit: limit, Open: ibv.OpenCard, Peer: verbstest.Self})
+	verbstest.Run(t, verbstest.Config{Limit: await.Limit, Open: ibv.OpenCard, Peer: verbstest.Self})
 }

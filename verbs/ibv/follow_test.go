@@ -4,10 +4,10 @@ package ibv
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/tcp/logqueue"
 )
@@ -38,7 +38,7 @@ func TestLineOfEndedPair(t *testing.T) {
 		return len(d.door.lines.all)
 	}
 	require.Zero(t, left(near))
-	require.Eventually(t, func() bool { return left(far) == 0 && far.waiting.Load() == 1 }, defaultHandshake, time.Millisecond)
+	await.True(t, "the far side to have a request, and no line", func() bool { return left(far) == 0 && far.waiting.Load() == 1 })
 	var into [1]verbs.ConnectionRequest
 	require.Equal(t, 1, far.PollConnections(into[:]))
 	require.Equal(t, "hello", string(into[0].Hello()))

@@ -3,15 +3,18 @@
 package ibv
 
 import (
+	"context"
 	"io"
 	"net"
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -25,8 +28,8 @@ func lineTo(t testing.TB, silence time.Duration) (*line, net.Conn) {
 }
 
 func TestLine(t *testing.T) {
-	l, far := lineTo(t, 10*time.Second)
-	other := newLine(far, "peer", 10*time.Second)
+	l, far := lineTo(t, await.Limit)
+	other := newLine(far, "peer", await.Limit)
 	go func() {
 		other.send(kindAlive, nil)
 		other.send(kindReject, []byte("the house is full"))
@@ -55,12 +58,12 @@ func TestLineHostile(t *testing.T) {
 		"a payload too long":  {byte(kindHello), 2, 1},
 		"a sign of life with": {byte(kindAlive), 0, 1},
 	} {
-		l, far := lineTo(t, 10*time.Second)
+		l, far := lineTo(t, await.Limit)
 		go func() { _, _ = far.Write(bytes) }()
 		_, _, err := l.receive()
 		require.ErrorIs(t, err, ErrProtocol, name)
 	}
-	l, far := lineTo(t, 10*time.Second)
+	l, far := lineTo(t, await.Limit)
 	go func() {
 		_, _ = far.Write([]byte{byte(kindReject), 0, 5, 'h', 'a'})
 		_ = far.Close()
@@ -108,22 +111,30 @@ func FuzzLine(f *testing.F) {
 
 // A peer that is silent is given up, one that shows signs of life is not.
 func TestLineSilence(t *testing.T) {
-	l, far := lineTo(t, 200*time.Millisecond)
-	kept := lines{silence: 200 * time.Millisecond, stop: make(chan struct{}), all: make(map[*line]struct{})}
-	other := newLine(far, "peer", time.Second)
-	require.True(t, kept.add(other))
-	go kept.keep()
-	time.AfterFunc(time.Second, func() {
-		kept.remove(other)
-		other.send(kindReady, nil)
+	synctest.Test(t, func(t *testing.T) {
+		const silence = time.Second
+		l, far := lineTo(t, silence)
+		kept := lines{silence: silence, stop: make(chan struct{}), all: make(map[*line]struct{})}
+		other := newLine(far, "peer", silence)
+		require.True(t, kept.add(other))
+		go kept.keep()
+		begin := time.Now()
+		ends, cancel := context.WithTimeout(t.Context(), 10*silence) // expires
+		defer cancel()
+		context.AfterFunc(ends, func() {
+			kept.remove(other)
+			other.send(kindReady, nil)
+		})
+		k, _, err := l.receive()
+		require.NoError(t, err)
+		require.Equal(t, kindReady, k)
+		require.Equal(t, 10*silence, time.Since(begin))
+		_, _, err = l.receive()
+		require.True(t, os.IsTimeout(err), "%v", err)
+		require.Equal(t, 11*silence, time.Since(begin))
+		kept.close()
+		require.False(t, kept.add(other))
 	})
-	k, _, err := l.receive()
-	require.NoError(t, err)
-	require.Equal(t, kindReady, k)
-	_, _, err = l.receive()
-	require.True(t, os.IsTimeout(err), "%v", err)
-	kept.close()
-	require.False(t, kept.add(other))
 }
 
 func TestParseAddress(t *testing.T) {
