@@ -80,6 +80,9 @@ var scriptedForms = func() []scripted {
 // fifth, because there are five forms for all scripts. From a size of 5 on all combinations run.
 const scriptTurns = 25
 
+// replayScripts says how to run a script again under the combination with which it has failed.
+const replayScripts = "replay with RMA_TEST_SIZE=5, which has all combinations, and -run of this test"
+
 // combinations returns the combinations of the scheduler's switches that a script runs under on a form. Forms take
 // turns: in a plain run each script runs under each combination on one of them.
 func combinations(script, form int) (all []scheduler.Scheme) {
@@ -107,7 +110,7 @@ func runScripts(pattern string, form int) jobtest.Body {
 			for _, without := range combinations(i, form) {
 				o := oracle.Options{Without: without, Concurrent: (bits.OnesCount(uint(without))+i)&1 == 0}
 				if err := oracle.Run(ctx, w, s.program, o); err != nil {
-					return fmt.Errorf("%s, without %#x, concurrent %v: %w", s.name, o.Without, o.Concurrent, err)
+					return fmt.Errorf("%s, without %#x, concurrent %v: %w\n%s", s.name, o.Without, o.Concurrent, err, replayScripts)
 				}
 			}
 		}
@@ -121,7 +124,7 @@ func runSimulated(t *testing.T, all []script) {
 		for _, without := range combinations(i, 0) {
 			seed := uint64(i) + uint64(without)
 			err := runOn(t.Context(), simulated(seed, nil), s.program, oracle.Options{Without: without})
-			require.NoError(t, err, "%s, without %#x, seed %d", s.name, without, seed)
+			require.NoError(t, err, "%s, without %#x, seed %d\n%s", s.name, without, seed, replayScripts)
 		}
 	}
 }
