@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/examples/globalarray"
+	"github.com/onesided/rma/examples/internal/formtest"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/window"
@@ -64,7 +65,7 @@ func mixedOn(ctx context.Context, w *world.World, d globalarray.Distribution) (e
 		return err
 	}
 	// Every rank adds to some elements, several times to some. All draw the same for all.
-	random := rand.New(rand.NewPCG(1, 2))
+	random := rand.New(rand.NewPCG(formtest.Seed(), 2))
 	for rank := range w.Size() {
 		values, indices := make([]int64, 9000), make([]int, 9000)
 		for i := range values {
@@ -138,9 +139,7 @@ func mixedOn(ctx context.Context, w *world.World, d globalarray.Distribution) (e
 var mixedBody = jobtest.Register("mixed", mixed)
 
 func TestArray(t *testing.T) {
-	for _, n := range []int{1, 2, 5} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) { jobtest.Run(t, n, mixedBody) })
-	}
+	formtest.Run(t, [3]int{1, 2, 5}, mixedBody)
 	t.Run("apart", func(t *testing.T) { jobtest.Apart(t, 3, mixedBody) })
 	t.Run("hosts", func(t *testing.T) { jobtest.Hosts(t, 4, mixedBody) })
 	t.Run("virtual time", func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/examples/globalarray"
+	"github.com/onesided/rma/internal/testsize"
 )
 
 // deal deals the indices as a person would, one by one.
@@ -83,7 +84,7 @@ func TestMapArguments(t *testing.T) {
 
 // Places of large indices are those that division gives, where that is done by a multiplication and where it is not.
 func TestLargeMap(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
+	random := rand.New(rand.NewPCG(testsize.Seed(), 2))
 	for _, length := range []int{1<<31 - 1, 1 << 32, 1<<32 + 12345, 1 << 40, math.MaxInt / 4} {
 		for _, ranks := range []int{1, 2, 3, 1000, 4096} {
 			for _, block := range []int{0, 1, 3, 1 << 20, 1<<33 + 7} {
@@ -94,7 +95,7 @@ func TestLargeMap(t *testing.T) {
 				m, err := globalarray.NewMap(length, ranks, d)
 				require.NoError(t, err)
 				indices := []int{0, 1, length - 1, length / ranks, length/ranks + 1, length%ranks*(length/ranks+1) - 1}
-				for range 50 {
+				for range testsize.N(50) {
 					indices = append(indices, random.IntN(length))
 				}
 				for _, i := range indices {

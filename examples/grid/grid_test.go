@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/examples/grid"
+	"github.com/onesided/rma/examples/internal/formtest"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
 )
@@ -88,9 +89,8 @@ var names = map[grid.Sync]string{
 func TestExchange(t *testing.T) {
 	for by, name := range names {
 		t.Run(by.String(), func(t *testing.T) {
-			for _, n := range []int{1, 2, 4, 6} {
-				jobtest.Run(t, n, name)
-			}
+			jobtest.Run(t, 1, name)
+			formtest.Run(t, [3]int{2, 4, 6}, name)
 		})
 	}
 }

@@ -9,10 +9,10 @@ package kerneltest
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"testing"
 
+	"github.com/onesided/rma/examples/internal/formtest"
 	"github.com/onesided/rma/examples/kernel"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
@@ -26,11 +26,8 @@ func Register(name string, run func(ctx context.Context, r *kernel.Rank) error) 
 }
 
 // Run runs bodies among 1, 2 and 3 ranks: goroutines, with and without memory of each other, and processes, which
-// share memory, talk over TCP, or both.
+// share memory, talk over TCP, or both. A plain run has some of these combinations for each body (see formtest).
 func Run(t *testing.T, names ...string) {
-	for _, name := range names {
-		for n := 1; n <= 3; n++ {
-			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) { jobtest.Run(t, n, name) })
-		}
-	}
+	t.Helper()
+	formtest.Run(t, [3]int{1, 2, 3}, names...)
 }

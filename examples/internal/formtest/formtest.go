@@ -1,0 +1,100 @@
+// Package formtest runs the body of a test in jobs of every form of package jobtest and of several sizes, in turns:
+//
+//	var sums = jobtest.Register("sums", func(ctx context.Context, w *world.World) error {
+//		random := rand.New(rand.NewPCG(formtest.Seed(), uint64(w.Rank())))
+//		...
+//	})
+//
+//	func TestSums(t *testing.T) { formtest.Run(t, [3]int{1, 2, 5}, sums) }
+//
+// A plain run has a job of each form for each body, and ranks of each number. Which form has which number depends on
+// the body and on the seed, so that the bodies of a package have all combinations. With an RMA_TEST_SIZE of 3 or more
+// each body has all of them.
+//
+// # Invariants
+//
+// The number of a job is its seed. Job s has form s modulo 5 and number of ranks s modulo 3, counted from an offset
+// that the name of the body decides. So 5 jobs one after the other have all forms, 3 have all numbers, and 15 have all
+// combinations. A job that fails prints the seed with which it is the first one.
+package formtest
+
+import (
+	"fmt"
+	"hash/fnv"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/onesided/rma/internal/testsize"
+)
+
+// seedVariable hands the seed of a job down to its processes.
+const seedVariable = "RMA_FORMTEST_SEED"
+
+// leastHosts is the smallest number of ranks on two hosts of which some share memory.
+const leastHosts = 3
+
+// A form is one of the forms of package jobtest.
+type form struct {
+	name string
+	run  func(t *testing.T, ranks int, body string)
+}
+
+// Run runs each body in testsize.N(5) jobs, as subtests. Jobs on two hosts have 3 ranks at least. The race detector
+// sees nothing of what goes on between processes: with it the only processes are three on two hosts.
+func Run(t *testing.T, ranks [3]int, bodies ...string) {
+	t.Helper()
+	for _, body := range bodies {
+		t.Run(body, func(t *testing.T) {
+			Each(t, ranks, body, func(_ *testing.T, run func()) { run() })
+		})
+	}
+}
+
+// Each is Run of one body for a test that does something before and after each job, which run runs.
+func Each(t *testing.T, ranks [3]int, body string, test func(t *testing.T, run func())) {
+	t.Helper()
+	for i := range testsize.N(len(forms)) {
+		seed := testsize.Seed() + uint64(i)
+		f, n := chosen(body, seed, ranks)
+		t.Run(fmt.Sprintf("%s of %d, seed %d", f.name, n, seed), func(t *testing.T) {
+			t.Setenv(seedVariable, fmt.Sprint(seed))
+			defer func() {
+				if t.Failed() {
+					t.Logf("to replay: RMA_TEST_SEED=%d go test -run '%s'", seed, t.Name())
+				}
+			}()
+			test(t, func() { f.run(t, n, body) })
+		})
+	}
+}
+
+// chosen returns the form and the number of ranks of a job.
+func chosen(body string, seed uint64, ranks [3]int) (form, int) {
+	offset := fnv.New32a()
+	// Write of a hash returns no error.
+	_, _ = offset.Write([]byte(body))
+	turn := seed%uint64(len(forms)*len(ranks)) + uint64(offset.Sum32())
+	f, n := forms[turn%uint64(len(forms))], ranks[turn%uint64(len(ranks))]
+	switch {
+	case f.name == hosts && raced:
+		n = leastHosts
+	case f.name == hosts:
+		n = max(n, leastHosts)
+	}
+	return f, n
+}
+
+// Seed returns the seed of the job that this rank is in. Outside of Run it is that of package testsize.
+func Seed() uint64 {
+	text := os.Getenv(seedVariable)
+	if text == "" {
+		return testsize.Seed()
+	}
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "formtest: %s=%q: must be a whole number from 0\n", seedVariable, text)
+		os.Exit(2)
+	}
+	return seed
+}

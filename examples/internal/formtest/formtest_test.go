@@ -1,0 +1,71 @@
+package formtest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/testsize"
+	"github.com/onesided/rma/world"
+)
+
+func TestMain(m *testing.M) { jobtest.Main(m) }
+
+// Any 5 jobs have all forms, any 3 all numbers of ranks, and any 15 all combinations.
+func TestChosen(t *testing.T) {
+	ranks := [3]int{4, 6, 7}
+	for _, body := range []string{"one", "another", ""} {
+		for first := range uint64(20) {
+			names, numbers, both := map[string]bool{}, map[int]bool{}, map[string]bool{}
+			for seed := first; seed < first+15; seed++ {
+				f, n := chosen(body, seed, ranks)
+				if seed < first+5 {
+					names[f.name] = true
+				}
+				if seed < first+3 {
+					numbers[n] = true
+				}
+				both[fmt.Sprint(f.name, n)] = true
+			}
+			if raced {
+				require.Equal(t, map[string]bool{"goroutines": true, "apart": true, hosts: true}, names)
+				require.Len(t, both, 2*len(ranks)+1)
+				continue
+			}
+			require.Len(t, names, 5)
+			require.Len(t, numbers, 3)
+			require.Len(t, both, 15)
+		}
+	}
+}
+
+// Two hosts of which one has two ranks need three.
+func TestChosenHosts(t *testing.T) {
+	for seed := range uint64(15) {
+		if f, n := chosen("", seed, [3]int{1, 2, 3}); f.name == hosts {
+			require.Equal(t, leastHosts, n)
+		}
+	}
+}
+
+// seeded is nil unless the ranks of a job have different seeds, or one that is not of a job.
+var seeded = jobtest.Register("seeded", func(ctx context.Context, w *world.World) error {
+	all := make([]uint64, w.Size())
+	if err := world.AllGather(ctx, w, []uint64{Seed()}, all); err != nil {
+		return err
+	}
+	for rank, seed := range all {
+		if seed != all[0] || seed < testsize.Seed() || seed >= testsize.Seed()+uint64(testsize.N(5)) {
+			return fmt.Errorf("rank %d has seed %d, rank 0 has %d", rank, seed, all[0])
+		}
+	}
+	return nil
+})
+
+func TestRun(t *testing.T) {
+	Run(t, [3]int{1, 2, 3}, seeded)
+	require.Equal(t, testsize.Seed(), Seed(), "outside of a job")
+}
