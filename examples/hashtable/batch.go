@@ -309,7 +309,7 @@ func (b *Batch) feed(ctx context.Context, first int) {
 	since := t.world.Now()
 	for {
 		grown := b.makeSlots(ctx)
-		if len(b.starved) > 0 && t.world.Now()-since <= 10*patience {
+		if len(b.starved) > 0 && t.world.Now()-since <= 10*t.patience {
 			t.refills.Add(1)
 			grown = t.refill(ctx, b.starved, b.known, since) || grown
 		}

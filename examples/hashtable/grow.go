@@ -255,7 +255,7 @@ func (t *Table) moveAll(ctx context.Context, owner int, v view) error {
 func (t *Table) freeBlocks(ctx context.Context) {
 	r, wait, since := &t.reclaimer, t.world.NewWaiter(), t.world.Now()
 	defer wait.Finish()
-	for look := 0; r.blocks.Load() > 0 && t.world.Now()-since < patience; look++ {
+	for look := 0; r.blocks.Load() > 0 && t.world.Now()-since < t.patience; look++ {
 		r.looking.Lock()
 		_, err := t.pass(ctx)
 		r.looking.Unlock()

@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/examples/internal/formtest"
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/world"
 )
 
@@ -137,11 +140,17 @@ func alone(t *testing.T, body func(s *script)) {
 	}
 }
 
-// everywhere runs bodies among 1, 2 and 5 ranks, goroutines and processes.
+// everywhere runs bodies among 1, 2 and 5 ranks, goroutines and processes, in turns (see formtest).
 func everywhere(t *testing.T, names ...string) {
-	for _, name := range names {
-		for _, n := range []int{1, 2, 5} {
-			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) { jobtest.Run(t, n, name) })
-		}
-	}
+	t.Helper()
+	formtest.Run(t, [3]int{1, 2, 5}, names...)
+}
+
+// upTo returns how many operations a test does that knows no end: plain in a plain run, and most, of which no test needs
+// more, with a large RMA_TEST_SIZE.
+func upTo(plain, most int) int { return max(plain, min(testsize.N(plain), most)) / fewer }
+
+// random returns a generator that draws the same for a rank and a part of a test whenever the job has the same seed.
+func (s *script) random(part int) *rand.Rand {
+	return rand.New(rand.NewPCG(formtest.Seed(), uint64(s.w.Rank())<<32|uint64(part)))
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/onesided/rma/window"
 )
 
-// patience is how long an operation waits for space that others are about to give.
-const patience = time.Second
+// usualPatience is how long an operation waits for space that others are about to give.
+const usualPatience = time.Second
 
 // fedAhead is how many times as many pieces are taken from a list as are lacking.
 const fedAhead = 4
@@ -243,7 +243,7 @@ func (t *Table) refill(ctx context.Context, starved []starvation, known uint64, 
 			return true
 		case sum == 0 && empty || sum > 0 && sum == r.hopeless.Load():
 			return false
-		case t.world.Now()-since > patience:
+		case t.world.Now()-since > t.patience:
 			r.hopeless.Store(sum)
 			return false
 		case sum > 0 && t.await(ctx, &wait, look) != nil:

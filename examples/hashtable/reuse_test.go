@@ -4,23 +4,22 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
-	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/examples/internal/formtest"
 )
 
 // Keys get new values of all lengths, are deleted and come back, for ever, in space for a few of each: all
 // of it is used again.
 var forever = register("space is used again", func(s *script) {
 	const keys, writers, longest = 8, 3, 100
-	operations := 500_000
-	if s.w.Size() > 2 || !s.w.Mapped(s.w.Size()-1) || !s.w.Mapped(0) {
-		operations = 6_000
+	operations := upTo(100_000, 500_000) / fewer
+	if s.w.Size() > 2 || s.remote() {
+		operations = upTo(3_000, 6_000) / fewer
 	}
-	operations /= fewer * fewer
 	t := s.table(Config{Slots: 1024, RecordBytes: 256 << 10})
 	failed := make([]error, writers)
 	var writing sync.WaitGroup
@@ -38,7 +37,7 @@ var forever = register("space is used again", func(s *script) {
 
 // write puts, deletes and adds to keys of its own, and looks whether they are as they should be.
 func write(s *script, t *Table, writer, keys, operations, longest int) {
-	random := rand.New(rand.NewPCG(uint64(s.w.Rank()), uint64(writer)))
+	random := s.random(writer)
 	key := func(i int) string { return fmt.Sprintf("%d/%d/%d", s.w.Rank(), writer, i) }
 	values, counts := make([][]byte, keys), make([]uint64, keys)
 	batch := t.NewBatch()
@@ -71,11 +70,7 @@ func write(s *script, t *Table, writer, keys, operations, longest int) {
 	}
 }
 
-func TestForever(t *testing.T) {
-	for _, n := range []int{1, 2, 5} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) { jobtest.Run(t, n, forever) })
-	}
-}
+func TestForever(t *testing.T) { everywhere(t, forever) }
 
 // What one rank sets free another may use.
 var given = register("space that others set free", func(s *script) {
@@ -83,7 +78,7 @@ var given = register("space that others set free", func(s *script) {
 	t := s.table(Config{Slots: 1024, RecordBytes: 3 * keys * EntryBytes(8, length)})
 	t.hash = func(key string) uint64 { return uint64(key[0]-'a')<<40 | uint64(key[1])<<20 }
 	key := func(i int) string { return fmt.Sprintf("%c%c", 'a'+i/26, 'a'+i%26) }
-	for turn := range 40 {
+	for turn := range upTo(24, 40) {
 		// Each rank in its turn replaces all, so that the others' pieces are what it sets free.
 		if turn%s.w.Size() == s.w.Rank() {
 			for i := range keys {
@@ -95,7 +90,7 @@ var given = register("space that others set free", func(s *script) {
 	s.close(t)
 })
 
-func TestGiven(t *testing.T) { jobtest.Run(t, 3, given) }
+func TestGiven(t *testing.T) { formtest.Run(t, [3]int{2, 3, 4}, given) }
 
 // Whatever others write to the words by which space is used again, operations end, and what is no place of a piece
 // is not taken for one.
@@ -124,6 +119,7 @@ func TestCorruptLists(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			alone(t, func(s *script) {
 				table := s.table(Config{Slots: 64, RecordBytes: 8 * wordBytes * words})
+				table.patience = time.Millisecond
 				corrupt(table, &table.local[listStart+class(words)])
 				s.ok(table.words.Sync())
 				for i := range 40 {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -56,6 +57,9 @@ type Table struct {
 	// key one is carried out.
 	part     int
 	combines bool
+	// patience is how long an operation waits for space that others are about to give. It is usualPatience; tests
+	// choose another.
+	patience time.Duration
 
 	// words is the window of each rank, bytes the same as bytes.
 	words *window.Window[uint64]
@@ -121,7 +125,7 @@ func New(ctx context.Context, w *world.World, config Config, options ...window.O
 
 // complete sets what follows from a table's size: so many buckets and record words at each of its owners.
 func (t *Table) complete(buckets, recordWords, owners int) {
-	t.ahead, t.abreast, t.part, t.combines = true, true, leastPart, true
+	t.ahead, t.abreast, t.part, t.combines, t.patience = true, true, leastPart, true, usualPatience
 	t.size, t.buckets, t.recordWords = owners, buckets, recordWords
 	t.hash, t.spaces = xxhash.Sum64String, make([]space, owners)
 	t.known, t.crowded = make([]knownView, owners), make([]atomic.Uint32, owners)
