@@ -13,13 +13,17 @@ type protocol[S comparable] interface {
 	ended(s *S, client int) bool
 	// step carries out the next step of a client, if it can be carried out.
 	step(s *S, client int) bool
-	// inspect looks at a state, and tells what is wrong by failing. done: all have ended.
-	inspect(s *S, done bool)
+	// inspect looks at a state, and tells what is wrong by failing. done: all have ended. by is the client whose step
+	// has led to it from one that was inspected, or none.
+	inspect(s *S, done bool, by int)
 }
+
+// none is no client.
+const none = -1
 
 // An exploration visits every state that a protocol may come to, until one is wrong.
 type exploration[S comparable] struct {
-	known map[S]bool
+	known map[S]struct{}
 	wrong string
 }
 
@@ -29,32 +33,43 @@ func (e *exploration[S]) fail(what string) {
 	}
 }
 
-// racedStates are visited at most under the race detector, with which a state takes many times as long: it finds nothing here.
-const racedStates = 1 << 16
+// racedStates are visited at most of a protocol that is right under the race detector, with which a state takes many times
+// as long: it finds nothing here.
+const racedStates = 1 << 12
 
-// explore visits every state that comes after s.
-func (e *exploration[S]) explore(p protocol[S], s S) {
-	if e.known == nil {
-		e.known = make(map[S]bool)
+// explore visits every state that comes after first. wrong: the protocol is.
+func (e *exploration[S]) explore(p protocol[S], first S, wrong bool) {
+	type visit struct {
+		state S
+		by    int
 	}
-	if e.known[s] || e.wrong != "" || fewer > 1 && len(e.known) >= racedStates {
-		return
-	}
-	e.known[s] = true
-	moved, done := false, true
-	for i := range p.clients() {
-		if p.ended(&s, i) {
-			continue
-		}
-		done = false
-		if next := s; p.step(&next, i) {
+	e.known = map[S]struct{}{first: {}}
+	visits := []visit{{first, none}}
+	// These are allocated once.
+	now, next := new(visit), new(S)
+	for len(visits) > 0 && e.wrong == "" && (fewer == 1 || wrong || len(e.known) < racedStates) {
+		*now = visits[len(visits)-1]
+		visits = visits[:len(visits)-1]
+		moved, done := false, true
+		for client := range p.clients() {
+			if p.ended(&now.state, client) {
+				continue
+			}
+			done = false
+			*next = now.state
+			if !p.step(next, client) {
+				continue
+			}
 			moved = true
-			e.explore(p, next)
+			known := len(e.known)
+			if e.known[*next] = struct{}{}; len(e.known) > known {
+				visits = append(visits, visit{*next, client})
+			}
 		}
-	}
-	p.inspect(&s, done)
-	if !done && !moved {
-		e.fail("nobody can go on")
+		p.inspect(&now.state, done, now.by)
+		if !done && !moved {
+			e.fail("nobody can go on")
+		}
 	}
 }
 

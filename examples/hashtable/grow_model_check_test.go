@@ -142,13 +142,15 @@ func (s *growState) indexes() []uint8 {
 }
 
 // inspect looks at what must hold whenever it is looked at.
-func (m *growModel) inspect(s *growState, done bool) {
+func (m *growModel) inspect(s *growState, done bool, by int) {
 	if done {
 		m.quiet(s)
 	}
 	for client := range s.clients {
-		if !s.clients[client].dead {
-			m.endAlone(*s, client)
+		// Whoever has come here by a step of its own could end alone before it, and has done so over this state.
+		if client != by && !s.clients[client].dead {
+			m.alone = *s
+			m.endAlone(&m.alone, client)
 		}
 	}
 	blocks := s.indexes()
@@ -203,14 +205,14 @@ func (m *growModel) quiet(s *growState) {
 const mostAlone = 300
 
 // endAlone has a client go on alone, and tend to the index as those do whose operations insert, until no keys move.
-func (m *growModel) endAlone(s growState, client int) {
+func (m *growModel) endAlone(s *growState, client int) {
 	c := &s.clients[client]
 	for steps := 0; m.wrong == ""; steps++ {
 		switch {
 		case steps > mostAlone:
 			m.fail("a client comes to no end alone")
-		case c.at != atIdle || !m.ended(&s, client):
-			m.step(&s, client)
+		case c.at != atIdle || !m.ended(s, client):
+			m.step(s, client)
 		case s.view.moving():
 			c.moves, c.at = movesHelping, atMoverCurrent
 		default:

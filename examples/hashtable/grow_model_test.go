@@ -149,6 +149,8 @@ type growModel struct {
 	witness
 	programs [growClients][]growOp
 	keyOf    [growRecords]uint8
+	// alone is the state of endAlone, allocated once.
+	alone growState
 }
 
 // clients are those that go on, and their deaths.

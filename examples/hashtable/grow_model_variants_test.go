@@ -59,7 +59,7 @@ func TestModelGrowth(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := newGrowModel(c.growVariant, c.programs)
-			m.explore(m, m.initial(c.before))
+			m.explore(m, m.initial(c.before), c.fault != noFault)
 			m.judge(t, c.fault != noFault)
 		})
 	}

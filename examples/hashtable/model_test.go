@@ -91,7 +91,7 @@ func (m *model) ended(s *modelState, client int) bool {
 }
 
 // inspect looks for records that nobody has in the end.
-func (m *model) inspect(s *modelState, done bool) {
+func (m *model) inspect(s *modelState, done bool, _ int) {
 	if !done {
 		return
 	}
@@ -221,7 +221,7 @@ func TestModel(t *testing.T) {
 			// The slot has a record at first, in its first life.
 			start := modelState{slot: modelSlot{1, true}, lives: [modelRecords]uint8{1}, first: [modelRecords]uint8{1}, second: [modelRecords]uint8{1}}
 			start.free = [modelRecords]bool{false, true, true}
-			m.explore(&m, start)
+			m.explore(&m, start, c.wrong)
 			m.judge(t, c.wrong)
 		})
 	}
