@@ -3,7 +3,6 @@ package hashtable
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/onesided/rma/internal/jobtest"
@@ -74,7 +73,7 @@ var survivors = register("survivors", func(s *script) {
 // change, and their counts are exact.
 var interrupted = register("a writer dies", func(s *script) {
 	t := s.table(Config{Slots: 64, RecordBytes: 4 << 20})
-	random := rand.New(rand.NewPCG(9, uint64(s.w.Rank())))
+	random := s.random(9)
 	const keys = 5
 	added := map[string]uint64{}
 	turn := func() {

@@ -26,9 +26,9 @@ func (s *script) remote() bool {
 // all in the end. A third of them goes again meanwhile.
 var grows = register("a table that grows", func(s *script) {
 	t := s.table(Config{Slots: 8, RecordBytes: 4 << 20})
-	keys := 4000 / fewer
+	keys := upTo(2000, 4000)
 	if s.remote() {
-		keys = 1200 / fewer
+		keys = upTo(400, 1200)
 	}
 	s.concurrently(2, func(s *script, g int) {
 		rank := s.w.Rank()*2 + g
@@ -63,8 +63,16 @@ var grows = register("a table that grows", func(s *script) {
 			look(first, true)
 			look(i*7%i, true)
 		}
-		for i := range keys {
-			look(i, true)
+		for first := 0; first < keys; first += 100 {
+			batch.Reset()
+			for i := first; i < min(first+100, keys); i++ {
+				batch.Get(numbered(rank, i))
+			}
+			s.ok(batch.Run(s.ctx))
+			for i := range batch.Len() {
+				r, key := batch.Result(i), first+i
+				s.check(r.Found == there(key) && (!r.Found || string(r.Value) == fmt.Sprint(key)), "%q is %q, %v", numbered(rank, key), r.Value, r.Found)
+			}
 		}
 	})
 	s.barrier()
@@ -92,13 +100,13 @@ var grows = register("a table that grows", func(s *script) {
 var churn = register("keys that come and go", func(s *script) {
 	const alive = 100
 	t := s.table(Config{Slots: 64, RecordBytes: 256 << 10})
-	keys := 40_000 / fewer / fewer
+	keys := upTo(20_000, 40_000) / fewer
 	if s.remote() {
-		keys = 4_000 / fewer
+		keys = upTo(1_000, 4_000)
 	}
 	s.concurrently(2, func(s *script, g int) {
 		rank := s.w.Rank()*2 + g
-		batch := t.NewBatch()
+		batch, looks := t.NewBatch(), t.NewBatch()
 		for first := 0; first < keys; first += alive / 4 {
 			batch.Reset()
 			for i := first; i < first+alive/4; i++ {
@@ -108,10 +116,15 @@ var churn = register("keys that come and go", func(s *script) {
 				}
 			}
 			s.ok(batch.Run(s.ctx))
-			for i := max(0, first-alive/2); i < first; i += 9 {
-				count, found, err := t.Count(s.ctx, numbered(rank, i))
-				s.ok(err)
-				s.check(found && count == uint64(i)+1, "%q is %d, %v", numbered(rank, i), count, found)
+			looks.Reset()
+			oldest := max(0, first-alive/2)
+			for i := oldest; i < first; i += 9 {
+				looks.Count(numbered(rank, i))
+			}
+			s.ok(looks.Run(s.ctx))
+			for n := range looks.Len() {
+				r, i := looks.Result(n), oldest+9*n
+				s.check(r.Found && r.Count == uint64(i)+1, "%q is %d, %v", numbered(rank, i), r.Count, r.Found)
 			}
 			if first >= 2*alive {
 				_, found, err := t.Count(s.ctx, numbered(rank, first-2*alive))
@@ -129,9 +142,9 @@ var churn = register("keys that come and go", func(s *script) {
 // Who ranges over a table that grows sees once what is there all the time.
 var rangedOver = register("a range over a table that grows", func(s *script) {
 	const keys = 300
-	more := 6000 / fewer
+	more := upTo(3000, 6000)
 	if s.remote() {
-		more = 1000 / fewer
+		more = upTo(400, 1000)
 	}
 	t := s.table(Config{Slots: 8, RecordBytes: 4 << 20})
 	for i := range keys {
@@ -355,7 +368,7 @@ var movers = register("movers of which one dies", func(s *script) {
 })
 
 func TestMoversDeath(t *testing.T) {
-	for range 8 / fewer {
+	for range upTo(4, 8) {
 		jobtest.Start(t, 3, movers).Killed(victim)
 	}
 }

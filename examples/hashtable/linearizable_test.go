@@ -5,13 +5,15 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
-	"time"
 
 	"github.com/anishathalye/porcupine"
 	"github.com/cespare/xxhash/v2"
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/examples/internal/formtest"
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/world"
 )
@@ -41,7 +43,7 @@ func (s *script) client(t *Table, number int, permitted func(error) bool, betwee
 	r := s.recorder(number)
 	defer func() { s.ok(r.file.Close()) }()
 	identity := uint64(s.w.Rank()*goroutines + number + 1)
-	random := rand.New(rand.NewPCG(11, identity))
+	random := s.random(number)
 	var made uint64
 	batch := t.NewBatch()
 	inputs := make([]input, 6)
@@ -67,8 +69,9 @@ func work(mask uint64) func(s *script) {
 	return func(s *script) {
 		t := s.table(Config{Slots: 256, RecordBytes: 4 << 20})
 		t.hash = func(key string) uint64 { return xxhash.Sum64String(key) & mask }
+		turns := upTo(75, 150)
 		s.concurrently(2, func(s *script, g int) {
-			s.client(t, g, func(error) bool { return false }, nil, func(turn int) bool { return turn == 150/fewer })
+			s.client(t, g, func(error) bool { return false }, nil, func(turn int) bool { return turn == turns })
 		})
 		s.close(t)
 	}
@@ -93,8 +96,9 @@ func (s *script) passing(t *Table, permitted func(error) bool) func(turn int, id
 var recordedRebuilt = register("recorded work on a table that is rebuilt", func(s *script) {
 	never := func(error) bool { return false }
 	t := s.table(Config{Slots: 8, RecordBytes: 4 << 20})
+	turns := upTo(50, 150)
 	s.concurrently(2, func(s *script, g int) {
-		s.client(t, g, never, s.passing(t, never), func(turn int) bool { return turn == 150/fewer })
+		s.client(t, g, never, s.passing(t, never), func(turn int) bool { return turn == turns })
 	})
 	var rebuilt uint64
 	for _, stats := range gather(s, []Stats{t.Stats()}) {
@@ -146,26 +150,20 @@ func recording(t *testing.T) string {
 func linearizable(t *testing.T, directory string) {
 	all := histories(t, directory)
 	require.Greater(t, len(all), 20)
-	require.Equal(t, porcupine.Ok, porcupine.CheckOperationsTimeout(tableModel, all, time.Minute))
+	require.Equal(t, porcupine.Ok, porcupine.CheckOperationsTimeout(tableModel, all, await.Limit))
 }
 
 // Every history of every kind of job has an order in which each operation takes effect at
 // one moment between its call and its return.
 func TestLinearizable(t *testing.T) {
 	for _, body := range []string{recorded, recordedCollision, recordedRebuilt} {
-		for _, form := range []struct {
-			name string
-			run  func(t *testing.T, n int, name string)
-		}{
-			{"goroutines", jobtest.Goroutines}, {"processes", jobtest.Processes},
-			{"apart", jobtest.Apart}, {"tcp", jobtest.TCP}, {"hosts", jobtest.Hosts},
-		} {
-			t.Run(body+"/"+form.name, func(t *testing.T) {
+		t.Run(body, func(t *testing.T) {
+			formtest.Each(t, [3]int{2, 3, 4}, body, func(t *testing.T, run func()) {
 				directory := recording(t)
-				form.run(t, historyRanks, body)
+				run()
 				linearizable(t, directory)
 			})
-		}
+		})
 	}
 }
 
@@ -180,7 +178,8 @@ func cardsOf(tb testing.TB, seed uint64) *sim.Simulator {
 }
 
 func TestLinearizableOnSimulatedCards(t *testing.T) {
-	for seed := range uint64(3) {
+	for i := range testsize.N(3) {
+		seed := testsize.Seed() + uint64(i)
 		directory := recording(t)
 		require.NoError(t, world.Simulate(t.Context(), cardsOf(t, seed), historyRanks, func(ctx context.Context, w *world.World) error {
 			return (&script{ctx, w}).run(func(s *script) {
@@ -189,7 +188,7 @@ func TestLinearizableOnSimulatedCards(t *testing.T) {
 				s.client(table, 0, never, s.passing(table, never), func(turn int) bool { return turn == 60 })
 				s.close(table)
 			})
-		}))
+		}), "RMA_TEST_SEED=%d", seed)
 		linearizable(t, directory)
 	}
 }

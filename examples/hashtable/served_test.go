@@ -8,10 +8,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
@@ -33,7 +33,7 @@ func serveTable(ctx context.Context, l *world.Listener, config Config, body func
 
 // visitTable attaches to it.
 func visitTable(ctx context.Context, address string, body func(s *script, t *Table)) error {
-	w, err := world.Dial(ctx, address, world.WithSilence(2*time.Second))
+	w, err := world.Dial(ctx, address, world.WithSilence(await.Limit))
 	if err != nil {
 		return err
 	}
@@ -47,12 +47,13 @@ func visitTable(ctx context.Context, address string, body func(s *script, t *Tab
 
 // The process that serves and clients work on keys of their own and on a counter of all, in little space.
 func TestServedTable(t *testing.T) {
-	const clients, operations = 3, 2000
+	const clients = 3
+	operations := upTo(1200, 2000)
 	l, err := world.Listen(t.Context(), "127.0.0.1:0")
 	require.NoError(t, err)
 	work := func(s *script, table *Table, writer int) {
-		write(s, table, writer, 8, operations/fewer, 100)
-		for range operations / fewer / 8 {
+		write(s, table, writer, 8, operations, 100)
+		for range operations / 8 {
 			_, err := table.Add(s.ctx, "all", 1)
 			s.ok(err)
 		}
@@ -70,7 +71,7 @@ func TestServedTable(t *testing.T) {
 		s.ok(errors.Join(failed...))
 		sum, _, err := table.Count(s.ctx, "all")
 		s.ok(err)
-		s.check(sum == (clients+1)*(operations/fewer/8), "%d were added", sum)
+		s.check(sum == uint64((clients+1)*(operations/8)), "%d were added", sum)
 	}))
 }
 
@@ -123,12 +124,12 @@ func TestServedTableRefused(t *testing.T) {
 // Of a job that tells where rank 0 serves a table rank 1 is a client that dies at work, rank 2 one that goes on,
 // as rank 0 does: for longer than the space would last if that of the dead could not be used around it.
 var servedDeath = jobtest.Register("a client of a table dies", func(ctx context.Context, w *world.World) error {
-	const operations = 20_000 / fewer
+	operations := upTo(5_000, 20_000)
 	text := make([]byte, 64)
 	var l *world.Listener
 	if w.Rank() == 0 {
 		var err error
-		if l, err = world.Listen(ctx, "127.0.0.1:0", world.WithSilence(2*time.Second)); err != nil {
+		if l, err = world.Listen(ctx, "127.0.0.1:0", world.WithSilence(await.Limit)); err != nil {
 			return err
 		}
 		copy(text, l.Addr().String())

@@ -21,8 +21,8 @@ type entry struct {
 
 // compare runs random operations on so many keys that only this rank uses, and does the
 // same to a map of Go's.
-func compare(s *script, t *Table, seed uint64, keys, operations int) {
-	random := rand.New(rand.NewPCG(seed, uint64(s.w.Rank())))
+func compare(s *script, t *Table, part, keys, operations int) {
+	random := s.random(part)
 	model := map[string]entry{}
 	for i := range operations {
 		key := fmt.Sprintf("%d/%d", s.w.Rank(), random.IntN(keys))
@@ -93,17 +93,17 @@ func compare(s *script, t *Table, seed uint64, keys, operations int) {
 
 var asMap = register("as a map", func(s *script) {
 	t := s.table(roomy)
-	compare(s, t, 1, 60, 1000/fewer)
+	compare(s, t, 1, 60, upTo(500, 1000))
 	s.close(t)
 })
 
 // Keys that collide: in bucket and fingerprint, in fingerprint alone, and in part. They are few: each
 // operation looks at many of them.
 var colliding = register("as a map of colliding keys", func(s *script) {
-	for _, mask := range []uint64{0, 1 << 40, 0x7fff << 32, 0xff} {
+	for part, mask := range []uint64{0, 1 << 40, 0x7fff << 32, 0xff} {
 		t := s.table(roomy)
 		t.hash = func(key string) uint64 { return xxhash.Sum64String(key) & mask }
-		compare(s, t, mask, 15, 120/fewer)
+		compare(s, t, part, 15, upTo(60, 120))
 		s.close(t)
 	}
 })
@@ -160,7 +160,7 @@ func isSealed(value []byte) bool {
 // was put, whole.
 var whole = register("values are whole", func(s *script) {
 	t := s.table(Config{Slots: 64, RecordBytes: 4 << 20})
-	random := rand.New(rand.NewPCG(3, uint64(s.w.Rank())))
+	random := s.random(3)
 	for i := range 600 {
 		key := fmt.Sprint("key", random.IntN(3))
 		switch {
@@ -186,13 +186,13 @@ var whole = register("values are whole", func(s *script) {
 
 // Of all ranks that insert one key at once, one makes the entry: none is there twice.
 var races = register("racing inserts", func(s *script) {
-	for round := range 20 {
+	for round := range upTo(10, 20) {
 		t := s.table(Config{Slots: 16, RecordBytes: 4096})
 		if round%2 == 0 {
 			t.hash = func(string) uint64 { return 7 }
 		}
 		keys := []string{"a", "b", "c", "d", "e"}
-		rand.New(rand.NewPCG(uint64(round), uint64(s.w.Rank()))).Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+		s.random(round).Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
 		s.barrier()
 		for _, key := range keys {
 			_, err := t.Add(s.ctx, key, 1)

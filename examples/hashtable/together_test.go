@@ -90,7 +90,7 @@ var turns = register("making and removing", func(s *script) {
 		const keys, runs = 4, 60
 		var perGoroutine [goroutines][keys]int64
 		s.concurrently(goroutines, func(s *script, g int) {
-			random := rand.New(rand.NewPCG(uint64(round*goroutines+g), uint64(s.w.Rank())))
+			random := s.random(round*goroutines + g)
 			batch := t.NewBatch()
 			var key [5]int
 			for range runs {
