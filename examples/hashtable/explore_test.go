@@ -1,9 +1,12 @@
 package hashtable
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/internal/testsize"
 )
 
 // A protocol is what some clients do, step by step, to a state S that has all there is.
@@ -70,6 +73,19 @@ func (e *exploration[S]) explore(p protocol[S], first S, wrong bool) {
 		if !done && !moved {
 			e.fail("nobody can go on")
 		}
+	}
+}
+
+// large are the protocols with the most states, by the names of their tests. A plain run explores one of them, whose turn
+// it is by the seed, and a run with RMA_TEST_SIZE=3 all.
+var large = []string{"puts and a delete", "puts", "one index after another"}
+
+// skipUnlessTurn skips the exploration of a large protocol unless it is its turn.
+func skipUnlessTurn(t *testing.T, name string) {
+	t.Helper()
+	number, n := slices.Index(large, name), uint64(len(large))
+	if number >= 0 && (uint64(number)+testsize.Seed()%n)%n >= uint64(testsize.N(1)) {
+		t.Skip("skipped: it is explored where another RMA_TEST_SEED or an RMA_TEST_SIZE of 3 says so")
 	}
 }
 

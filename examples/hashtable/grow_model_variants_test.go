@@ -58,6 +58,7 @@ func TestModelGrowth(t *testing.T) {
 		{"a deleted key is dropped twice", growVariant{fault: droppedTwice}, keys{gone, none}, clients{{replace}, {replace}, {}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			skipUnlessTurn(t, c.name)
 			m := newGrowModel(c.growVariant, c.programs)
 			m.explore(m, m.initial(c.before), c.fault != noFault)
 			m.judge(t, c.fault != noFault)

@@ -217,6 +217,7 @@ func TestModel(t *testing.T) {
 		{"a put's look before the announcement", [modelClients][]modelStep{programOf(modelPut, modelPut, modelPut), {}, modelLatePut}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			skipUnlessTurn(t, c.name)
 			m := model{programs: c.programs}
 			// The slot has a record at first, in its first life.
 			start := modelState{slot: modelSlot{1, true}, lives: [modelRecords]uint8{1}, first: [modelRecords]uint8{1}, second: [modelRecords]uint8{1}}
