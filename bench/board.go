@@ -69,10 +69,6 @@ func newBoard(ctx context.Context, w *world.World, cells []cell, options []windo
 	b.addends, b.sums = make([]float64, addends), make([]float64, addends)
 	b.operands = make([]int64, 2)
 	b.masks = make([]uint64, 1)
-	// Written to, so that no page is met for the first time in a timed loop.
-	clear(b.buffer)
-	clear(b.addends)
-	clear(b.sums)
 	if scene := cells[0].c.scene; scene == collective || scene == messages {
 		return b, nil
 	}
@@ -83,6 +79,13 @@ func newBoard(ctx context.Context, w *world.World, cells []cell, options []windo
 		}
 	}
 	return b, b.allocate(ctx, w, options)
+}
+
+// touch writes to the buffers, so that no page is met for the first time in a timed loop.
+func (b *board) touch() {
+	clear(b.buffer)
+	clear(b.addends)
+	clear(b.sums)
 }
 
 // beside makes a board with a window or hash table of its own, which every rank does

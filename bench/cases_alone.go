@@ -60,7 +60,8 @@ func (s *stage) scale(ctx context.Context, b *board, f step) ([]float64, error) 
 	if s.virtual {
 		most = 50
 	}
-	turns := []int64{min(most, max(5, int64(100*time.Millisecond)/(int64(took)/5+1)))}
+	aim := shortened(100*time.Millisecond, s.shorten)
+	turns := []int64{min(most, max(5, int64(aim)/(int64(took)/5+1)))}
 	if err := world.Broadcast(ctx, s.w, 0, turns); err != nil {
 		return nil, err
 	}
@@ -117,7 +118,7 @@ func idleCPU(ctx context.Context, s *stage) ([]float64, error) {
 	}
 	start, before := s.w.Now(), processorTime()
 	if s.w.Rank() == 0 {
-		time.Sleep(time.Second)
+		time.Sleep(shortened(time.Second, s.shorten))
 	}
 	if err := win.Fence(ctx, window.NoSucceed); err != nil {
 		return nil, err

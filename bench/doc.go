@@ -59,6 +59,11 @@
 // ibv). What the card's makers' own programs measure of it, ib_write_lat and others, is what to
 // hold the figures against: see verbs/ibv/softroce.
 //
+// # Trials
+//
+// With -shorten N loops have an Nth of their turns, and what runs for a time does so for an Nth of it: all of a
+// run is done once, in little time. The values mean little. The tests run cases so.
+//
 // # Percentiles
 //
 // With -percentiles a latency's turns are timed once more, in a loop of their own after those that its

@@ -123,6 +123,14 @@ func parseKernels(args []string, usage io.Writer) (*kernelOptions, error) {
 	return o, nil
 }
 
+// names are those of the kernels' commands.
+func (o *kernelOptions) names() (names []string) {
+	for _, k := range o.kernels {
+		names = append(names, k.name)
+	}
+	return slices.Compact(names)
+}
+
 // choose takes the kernels of these names. Those that nobody can be beside are known to be our own.
 func (o *kernelOptions) choose(sizes kernelSizes, names []string) {
 	o.kernels = kernelsOf(sizes, names)
@@ -171,7 +179,7 @@ func (o *kernelOptions) run(ctx context.Context, command string, stdout, stderr 
 	defer done()
 	say("building the kernels")
 	peers, missing := findPeers(ctx)
-	if err := buildKernels(ctx, dir, peers); err != nil {
+	if err := buildKernels(ctx, dir, o.names(), peers); err != nil {
 		return err
 	}
 	c := o.comparison(peers, missing)

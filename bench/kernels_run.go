@@ -19,19 +19,23 @@ const modulePath = "github.com/onesided/rma"
 // errNoSource: the kernels' source is not there.
 var errNoSource = errors.New("kernels are built from the source of " + modulePath + ": run this inside that module")
 
-// buildKernels builds the commands into dir, and what the peers have of them in our source.
-func buildKernels(ctx context.Context, dir string, peers []*peer) error {
+// buildKernels builds the commands of kernels into dir, and what the peers have of them in our source.
+func buildKernels(ctx context.Context, dir string, names []string, peers []*peer) error {
 	packages := []string{modulePath + "/cmd/rmarun"}
-	for _, name := range kernelNames {
+	for _, name := range names {
 		packages = append(packages, modulePath+"/examples/"+name)
 	}
-	source, err := exec.CommandContext(ctx, "go", "list", "-find", "-f", "{{.Dir}}", packages[1]).Output()
+	gups := modulePath + "/examples/" + kernelNames[0]
+	source, err := exec.CommandContext(ctx, "go", "list", "-find", "-f", "{{.Dir}}", gups).Output()
 	if err != nil {
-		return fmt.Errorf("bench: %w (go list %s: %w)", errNoSource, packages[1], err)
+		return fmt.Errorf("bench: %w (go list %s: %w)", errNoSource, gups, err)
 	}
 	output, err := exec.CommandContext(ctx, "go", append([]string{"build", "-o", dir}, packages...)...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("bench: go build %s: %w\n%s", strings.Join(packages, " "), err, output)
+	}
+	if !slices.Contains(names, kernelNames[0]) {
+		return nil
 	}
 	for _, p := range peers {
 		if err := p.compile(ctx, dir, filepath.Join(strings.TrimSpace(string(source)), "peer", "gups.c")); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/channel"
+	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
 
@@ -19,7 +20,9 @@ type stage struct {
 	// open opens another device like that of w.
 	open   func() (verbs.Device, error)
 	repeat int
-	allocs bool
+	// shorten divides turns and times, 0 as 1.
+	shorten int
+	allocs  bool
 	// tails tells that percentiles are asked for.
 	tails    bool
 	settings settings
@@ -59,6 +62,15 @@ func (s *stage) run(ctx context.Context, cells []cell) error {
 	return nil
 }
 
+// newBoard makes what cells are measured with.
+func (s *stage) newBoard(ctx context.Context, cells []cell, options []window.Option) (*board, error) {
+	b, err := newBoard(ctx, s.w, cells, options, s.settings.unregistered)
+	if err == nil && !s.virtual && s.shorten <= 1 {
+		b.touch()
+	}
+	return b, err
+}
+
 // runScenes measures the cells of scenes that share a board.
 func (s *stage) runScenes(ctx context.Context, scenes map[scene][]cell, together []scene) error {
 	var cells []cell
@@ -68,7 +80,7 @@ func (s *stage) runScenes(ctx context.Context, scenes map[scene][]cell, together
 	if len(cells) == 0 {
 		return nil
 	}
-	b, err := newBoard(ctx, s.w, cells, s.settings.options, s.settings.unregistered)
+	b, err := s.newBoard(ctx, cells, s.settings.options)
 	if err != nil {
 		return err
 	}
@@ -133,9 +145,14 @@ const virtualTurns = 10
 func (s *stage) turns(one cell) int {
 	turns := one.c.iterations(one.size)
 	if s.virtual {
-		turns = max(turns/virtualTurns, 1)
+		turns /= virtualTurns
 	}
-	return turns
+	return shortened(turns, s.shorten)
+}
+
+// shortened divides a number of turns, or a time, of a run that is shortened. The result is 1 at least.
+func shortened[T int | time.Duration](usual T, shorten int) T {
+	return max(usual/T(max(shorten, 1)), 1)
 }
 
 // measure times the loops of one cell.

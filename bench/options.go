@@ -68,9 +68,11 @@ type options struct {
 	rails int
 	// trace is the file that takes what simulated cards do, or ranks over a network, "" if none
 	// does.
-	trace   string
-	sizes   []int // nil: each case's own
-	repeat  int
+	trace  string
+	sizes  []int // nil: each case's own
+	repeat int
+	// shorten divides the turns of loops and the times of cases, 0 and 1 leave them as they are.
+	shorten int
 	format  string
 	list    bool
 	peers   bool
@@ -117,6 +119,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	flags.StringVar(&o.trace, "trace", "", "with -device tcp, ibv or sim:PROFILE: write what the cards and the loops do when to this `file`, which ui.perfetto.dev and chrome://tracing open")
 	flags.StringVar(&sizes, "size", "", "sizes of the cases that have several, as in 8,1024")
 	flags.IntVar(&o.repeat, "repeat", 5, "timed loops of a cell, of which the best counts; of -device sim:PROFILE 2 unless given")
+	flags.IntVar(&o.shorten, "shorten", 1, "divide the turns of each loop, and the times for which cases and schemes run, by this number: for a trial of a run, whose values mean little")
 	flags.StringVar(&o.format, "format", "text", "text, or json: one object a line")
 	flags.BoolVar(&o.list, "list", false, "list the cases and the switches, and end")
 	flags.Func("set", "throw a switch, by `switch=value`; may be given again (-list tells which there are)", func(text string) error {
@@ -278,6 +281,10 @@ func (o *options) check(given map[string]bool) error {
 		return usagef("-device %q: allowed are %s", o.device, strings.Join(devices, ", "))
 	case o.repeat < 1:
 		return usagef("-repeat %d: at least 1", o.repeat)
+	case given["shorten"] && o.shorten < 1:
+		return usagef("-shorten %d: at least 1", o.shorten)
+	case o.peers && o.shorten > 1:
+		return usagef("-shorten is for runs without -peers, whose programs have loops of a fixed length")
 	case o.rounds < 1:
 		return usagef("-rounds %d: at least 1", o.rounds)
 	case o.timeout <= 0:

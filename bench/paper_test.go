@@ -220,7 +220,9 @@ func TestChannelFigures(t *testing.T) {
 
 // Collectives gain by the RDMA channel about what their messages do.
 func TestCollectivesGainByTheChannel(t *testing.T) {
-	for _, p := range []*plot{at(t, "D15", 2, 8), at(t, "D16", 8, 256), at(t, "D17", 8, 256)} {
+	for _, id := range someOf("D16", "D15", "D17") {
+		xs := map[string][]int{"D15": {2, 8}, "D16": {8, 256}, "D17": {8, 256}}
+		p := at(t, id, xs[id]...)
 		for i, saved := range p.improvements() {
 			assert.Greater(t, saved, 10.0, "%s at %d", p.figure.id(), p.X[i])
 			assert.Less(t, saved, 26.0, "%s at %d", p.figure.id(), p.X[i])
@@ -242,14 +244,14 @@ func TestMechanismsBringWhatThePapersSay(t *testing.T) {
 // What is registered because it is used frequently saves a copy of what is long, and nothing where
 // the card takes it with the request.
 func TestFrequentBuffersAreWorthTheirRegistration(t *testing.T) {
-	for _, id := range []string{"B6a", "B6b"} {
+	for _, id := range someOf("B6a", "B6b") {
 		p := at(t, id, 128, 8<<10)
 		assert.InDelta(t, 0, p.improvedAt(128), 2, id)
 		assert.Greater(t, p.improvedAt(8<<10), 16.0, id)
 	}
 	least := at(t, "B2", 5<<10, 8<<10)
 	assert.Greater(t, least.valueAt("here", 5<<10), least.valueAt("here", 8<<10))
-	for _, id := range []string{"B7a", "B7b"} {
+	for _, id := range someOf("B7b", "B7a") {
 		p := at(t, id, 256, 8<<10)
 		assert.Less(t, p.improvedAt(256), p.improvedAt(8<<10), id)
 		assert.Less(t, p.improvedAt(8<<10), 33.0, "not all uses are of a buffer that is registered")
@@ -314,12 +316,17 @@ func TestPipelinesAreForBuffersThatAreSeldomUsed(t *testing.T) {
 // What the library chooses is about as good as the best of the ways, whichever that is, once it has
 // learned.
 func TestTheLibraryChoosesWellInTraces(t *testing.T) {
-	one, many, sorted := at(t, "traceone", 5000), at(t, "tracemany", 34_000), at(t, "tracesort", 40_000)
-	for _, p := range []*plot{one, many, sorted} {
-		assert.LessOrEqual(t, autoOfBest(p), 105.0, p.Figure)
+	for _, trace := range someOf("many", "sort", "one") {
+		uses := map[string]int{"one": 5000, "many": 34_000, "sort": 40_000}
+		p := at(t, "trace"+trace, uses[trace])
+		assert.LessOrEqual(t, autoOfBest(p), 105.0, trace)
+		switch trace {
+		case "many":
+			assert.Less(t, p.last("cache"), p.last("copy"))
+		case "sort":
+			assert.Greater(t, p.last("cache"), 2*p.last("copy"))
+		}
 	}
-	assert.Less(t, many.last("cache"), many.last("copy"))
-	assert.Greater(t, sorted.last("cache"), 2*sorted.last("copy"))
 }
 
 func TestSizesInSteps(t *testing.T) {
@@ -348,11 +355,12 @@ func TestRecordsOfTheFiguresAgree(t *testing.T) {
 		return string(text)
 	}
 	printed, readme, record := read("figures/figures.txt"), read("../README.md"), read("../FIGURES.md")
+	all := parts()
 	within, off, traced := 0, 0, 0
 	for line := range strings.Lines(printed) {
 		fields := strings.Fields(line)
 		switch {
-		case len(fields) < 7 || !slices.Contains(parts(), fields[0]):
+		case len(fields) < 7 || !slices.Contains(all, fields[0]):
 			continue
 		case slices.Contains(fields, "off"):
 			off++

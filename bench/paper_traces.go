@@ -23,6 +23,14 @@ const mostPlayed = 170_000
 // allTraces are of one seed, for all runs.
 var allTraces = sync.OnceValue(func() []traces.Trace { return traces.All(1) })
 
+// allUses are those of allTraces that are played.
+var allUses = sync.OnceValue(func() (all [][]int32) {
+	for i := range allTraces() {
+		all = append(all, thinned(&allTraces()[i]))
+	}
+	return all
+})
+
 func traceFigures() []*figure {
 	curves := []curve{
 		moved("copy", "copied each time", transfer.Copy),
@@ -33,9 +41,8 @@ func traceFigures() []*figure {
 		moved("caching-pipeline", "registered in pieces, and kept", transfer.CachingPipeline),
 	}
 	var figures []*figure
-	for i := range allTraces() {
+	for i, uses := range allUses() {
 		t := &allTraces()[i]
-		uses := thinned(t)
 		f := figure{
 			name: t.Name, title: "uses of buffers, trace " + t.Name, unit: milliseconds, yLabel: "time of all uses so far (ms)", logarithmic: true,
 			curves: curves, measure: played(t, uses),

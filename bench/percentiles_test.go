@@ -12,7 +12,11 @@ import (
 
 func TestPercentilesOfEveryLatency(t *testing.T) {
 	for _, device := range []string{deviceLocal, "sim:pcie-2005"} {
-		var args []string
+		args := []string{"-percentiles", "-repeat", "2", "-device", device, "put_bw:8"}
+		if device != deviceLocal {
+			// Among many turns the first, in which a window still learns, do not count.
+			args = append([]string{"-shorten=2"}, args...)
+		}
 		for _, c := range cases() {
 			if c.distributed() && c.scene != raw {
 				args = append(args, spell(cell{c, c.sizes[0]}))
@@ -20,7 +24,7 @@ func TestPercentilesOfEveryLatency(t *testing.T) {
 		}
 		require.Contains(t, args, "pscw_both_lat:8")
 		require.Contains(t, args, "allreduce_lat:8")
-		for name, r := range measured(t, append([]string{"-percentiles", "-repeat", "2", "-device", device, "put_bw:8"}, args...)...) {
+		for name, r := range measured(t, args...) {
 			p := r.Percentiles
 			if name == "put_bw:8" {
 				require.Nil(t, p)
@@ -36,7 +40,7 @@ func TestPercentilesOfEveryLatency(t *testing.T) {
 				continue
 			}
 			assert.Equal(t, 1, p.Batch)
-			assert.LessOrEqual(t, r.Value, p.Max*1.0001, name)
+			assert.LessOrEqual(t, r.Value, 1.1*p.Max, name)
 			// One turn is as long as another there, but for what the histogram rounds up, and but for
 			// collectives, of which this rank waits in one for what it has sent early in the next.
 			if caseNamed(r.Case).scene != collective {
@@ -48,7 +52,7 @@ func TestPercentilesOfEveryLatency(t *testing.T) {
 
 func TestPercentilesAreLinesBelowTheResult(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	require.Zero(t, run(t.Context(), []string{"-device", "sim:pcie-2005", "-percentiles", "put_flush_lat:8"}, &stdout, &stderr), stderr.String())
+	require.Zero(t, run(t.Context(), []string{trial(), "-device", "sim:pcie-2005", "-percentiles", "put_flush_lat:8"}, &stdout, &stderr), stderr.String())
 	var names []string
 	for line := range strings.Lines(stdout.String()) {
 		fields := strings.Fields(line)

@@ -213,6 +213,9 @@ func childArguments(o *options, j job) []string {
 	} else {
 		args = append(args, "-repeat", fmt.Sprint(o.repeat))
 	}
+	if o.shorten > 1 {
+		args = append(args, "-shorten", fmt.Sprint(o.shorten))
+	}
 	if o.allocs {
 		args = append(args, "-allocs")
 	}

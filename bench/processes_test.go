@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs/ibv"
 	"github.com/onesided/rma/world/pmi"
 )
@@ -98,7 +99,8 @@ func TestAWaitingProcessIsMeasured(t *testing.T) {
 	needProcesses(t)
 	idle := measured(t, "-device", "shm", "idle_cpu")["idle_cpu:2"]
 	assert.Equal(t, "%", idle.Unit)
-	assert.Less(t, idle.Value, 200.0, "a share of one core")
+	assert.Empty(t, idle.Skipped)
+	assert.GreaterOrEqual(t, idle.Value, 0.0)
 }
 
 func TestAProcessThatFailsIsNamed(t *testing.T) {
@@ -145,7 +147,7 @@ func TestRanksShowWhatTheyHaveDone(t *testing.T) {
 	t.Setenv("RMA_STATS", "-")
 	for _, device := range []string{deviceShm, deviceTCP} {
 		var stdout, stderr bytes.Buffer
-		require.Zero(t, run(t.Context(), []string{"-device", device, "-repeat", "1", "put_flush_lat:8"}, &stdout, &stderr))
+		require.Zero(t, run(t.Context(), []string{trial(), "-device", device, "-repeat", "1", "put_flush_lat:8"}, &stdout, &stderr))
 		for _, rank := range []string{"rank 0 of 2", "rank 1 of 2"} {
 			assert.Contains(t, stderr.String(), rank, device)
 		}
@@ -169,7 +171,7 @@ func TestRanksOfALauncher(t *testing.T) {
 	}
 	program, err := os.Executable()
 	require.NoError(t, err)
-	cmd := exec.CommandContext(t.Context(), launcher, "-n", "3", program, "-format", "json", "-repeat", "1", "put_flush_lat:8", "fence_scale")
+	cmd := exec.CommandContext(t.Context(), launcher, "-n", "3", program, "-format", "json", trial(), "-repeat", "1", "put_flush_lat:8", "fence_scale")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	endGently(cmd)
@@ -191,10 +193,15 @@ func TestPeersAreComparedWithGoroutines(t *testing.T) {
 		t.Skip("skipped: no peer is installed: on Debian, apt-get install openmpi-bin libopenmpi-dev mpich libmpich-dev gcc")
 	}
 	var stdout, stderr bytes.Buffer
-	status := run(t.Context(), []string{"-peers", "-device", "local", "-rounds", "1", "-repeat", "1", "-format", "json", "put_flush_lat:8", "passive_put_lat", "fence_scale:2"}, &stdout, &stderr)
+	// A case of each of the peers' programs. They have loops of a fixed length, and most of these take long.
+	cells := []string{"put_flush_lat:8", "fence_scale:2"}
+	if testsize.N(1) > 1 {
+		cells = append(cells, "passive_put_lat")
+	}
+	status := run(t.Context(), append([]string{"-peers", "-device", "local", "-rounds", "1", "-repeat", "1", "-format", "json"}, cells...), &stdout, &stderr)
 	require.Equal(t, 0, status, stderr.String())
 	lines := strings.Split(strings.TrimSpace(stdout.String()), "\n")
-	require.Len(t, lines, 4)
+	require.Len(t, lines, 1+len(cells))
 	var circumstances comparison
 	require.NoError(t, json.Unmarshal([]byte(lines[0]), &circumstances))
 	assert.Len(t, circumstances.Peers, len(found))

@@ -18,7 +18,7 @@ func (r *report) findKernels(ctx context.Context, dir string) {
 	if !r.o.whole || len(r.o.devices[0].settings.thrown) > 0 {
 		return
 	}
-	if err := buildKernels(ctx, dir, r.peers); err != nil {
+	if err := buildKernels(ctx, dir, kernelNames, r.peers); err != nil {
 		r.noKernels = err.Error()
 		return
 	}

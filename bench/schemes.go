@@ -54,6 +54,10 @@ type tempo struct {
 
 var usualTempo = tempo{visit: 20 * time.Millisecond, learning: 200 * time.Millisecond}
 
+func (t tempo) shortened(shorten int) tempo {
+	return tempo{visit: shortened(t.visit, shorten), learning: shortened(t.learning, shorten)}
+}
+
 // fewestTurns are those of a loop, however long they take. A loop has steadyTurns, of which the
 // first in a cold cache counts little, where they take no longer than longestVisit.
 const (
@@ -132,7 +136,7 @@ func (s *stage) entrants(ctx context.Context, one cell, rounds int) ([]*entrant,
 		options := append(slices.Clone(s.settings.options), window.Without(each.without))
 		var err error
 		if i == 0 {
-			e.board, err = newBoard(ctx, s.w, []cell{one}, options, s.settings.unregistered)
+			e.board, err = s.newBoard(ctx, []cell{one}, options)
 		} else {
 			e.board, err = entrants[0].board.beside(ctx, s.w, options)
 		}

@@ -51,7 +51,7 @@ func TestTheSameSeedGivesTheSameTimes(t *testing.T) {
 
 func TestAWriteTakesWhatTheProfileSays(t *testing.T) {
 	// 1 MiB at 964 MB/s, and some microseconds for the first byte.
-	r := measured(t, "-device", "sim:pcie-2005", "put_flush_lat:1048576")["put_flush_lat:1048576"]
+	r := measured(t, "-device", "sim:pcie-2005", "-shorten=1", "put_flush_lat:1048576")["put_flush_lat:1048576"]
 	assert.InDelta(t, 1048576/964.0, r.Value, 10)
 	assert.Greater(t, r.Value, 1048576/964.0)
 }
@@ -65,12 +65,12 @@ func TestWhatTakesNoTimeHasNoRate(t *testing.T) {
 
 func TestAComputationOverlapsTheTransfer(t *testing.T) {
 	// The processor is busy for about half of the transfer, which goes on meanwhile.
-	r := measured(t, "-device", "sim:pcie-2005", "put_flush_lat:1048576", "overlap_put_lat:1048576")
+	r := measured(t, "-device", "sim:pcie-2005", "-shorten=1", "put_flush_lat:1048576", "overlap_put_lat:1048576")
 	assert.Less(t, r["overlap_put_lat:1048576"].Value, 1.1*r["put_flush_lat:1048576"].Value)
 }
 
 func TestSwitchesOfLinksReachSimulatedRanks(t *testing.T) {
-	args := []string{"-device", "sim:pcie-2005", "pattern16_bw:65536"}
+	args := []string{"-device", "sim:pcie-2005", "-shorten=1", "pattern16_bw:65536"}
 	inTurns := measured(t, args...)["pattern16_bw:65536"].Value
 	inOrder := measured(t, append([]string{"-set", "getsfirst=off"}, args...)...)["pattern16_bw:65536"].Value
 	assert.Greater(t, inTurns, 1.5*inOrder, "reads and writes take both directions")
@@ -78,7 +78,7 @@ func TestSwitchesOfLinksReachSimulatedRanks(t *testing.T) {
 
 func TestSchemesAreComparedInVirtualTime(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	require.Equal(t, 0, run(t.Context(), []string{"schemes", "-device", "sim:pcie-2005", "-rounds", "1", "pscw_put_lat:64", "put_target_cpu"}, &stdout, &stderr), stderr.String())
+	require.Equal(t, 0, run(t.Context(), []string{"schemes", trial(), "-device", "sim:pcie-2005", "-rounds", "1", "pscw_put_lat:64", "put_target_cpu"}, &stdout, &stderr), stderr.String())
 	assert.Contains(t, stdout.String(), "pcie-2005: InfiniHost III Ex MT25208")
 	assert.Contains(t, stdout.String(), "at-once")
 	assert.Contains(t, stderr.String(), "bench: put_target_cpu 1000 is left out: "+noProcessor+"\n")

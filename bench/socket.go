@@ -105,12 +105,12 @@ func (w *wire) all(p []byte, name string, call func(socket int, p []byte) (int, 
 }
 
 // measure times the loops of one cell as rank 0, or answers them as rank 1.
-func (w *wire) measure(rank int, one cell, repeat int) (result, error) {
+func (w *wire) measure(rank int, one cell, repeat, shorten int) (result, error) {
 	f := one.c.talk
 	if rank == 1 {
 		f = one.c.answer
 	}
-	turns := one.c.iterations(one.size)
+	turns := shortened(one.c.iterations(one.size), shorten)
 	values := make([]float64, 0, repeat)
 	for range repeat {
 		if err := w.loop(f, one.size, turns/10+1); err != nil {
@@ -157,10 +157,12 @@ func runSocket(ctx context.Context, o *options, report func(result) error) error
 	return inTime(ctx, o, func(ctx context.Context) error {
 		return profiled(o, rank, func() error {
 			w := &wire{ctx: ctx, socket: firstFile, memory: make([]byte, windowBytes)}
-			// Written to, so that no page is met for the first time in a timed loop.
-			clear(w.memory)
+			if o.shorten <= 1 {
+				// Written to, so that no page is met for the first time in a timed loop.
+				clear(w.memory)
+			}
 			for _, one := range jobs[0].cells {
-				r, err := w.measure(rank, one, o.repeat)
+				r, err := w.measure(rank, one, o.repeat, o.shorten)
 				if err != nil {
 					return fmt.Errorf("bench: %s of size %d: %w", one.c.name, one.size, err)
 				}

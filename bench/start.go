@@ -95,7 +95,7 @@ func checkLaunched(o *options, size int, card string) error {
 
 // measureRank measures cells as one rank of w. open gives a device beside that of w.
 func measureRank(ctx context.Context, o *options, w *world.World, cells []cell, open func() (verbs.Device, error), report func(result) error) error {
-	s := &stage{w: w, open: open, virtual: isVirtual(w), repeat: o.repeat, allocs: o.allocs, tails: o.percentiles, settings: o.settings, tempo: usualTempo, report: report}
+	s := &stage{w: w, open: open, virtual: isVirtual(w), repeat: o.repeat, shorten: o.shorten, allocs: o.allocs, tails: o.percentiles, settings: o.settings, tempo: usualTempo.shortened(o.shorten), report: report}
 	return profiled(o, w.Rank(), func() error {
 		if o.schemes {
 			return s.compareSchemes(ctx, cells, o.rounds)
