@@ -16,7 +16,7 @@ func TestProgressWithoutATerminalIsALineNowAndThen(t *testing.T) {
 		say, done := progress(&text)
 		for i := range 70 {
 			say(fmt.Sprintf("step %d", i))
-			time.Sleep(time.Second)
+			time.Sleep(time.Second) // computes
 		}
 		done()
 		assert.Equal(t, "bench: step 30\nbench: step 60\n", text.String())

@@ -1,10 +1,13 @@
 package regcache
 
 import (
+	"iter"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/internal/testsize"
 )
 
 // teach has a learner see lives of so many uses, one after the other.
@@ -100,9 +103,27 @@ func TestLearnerInDebt(t *testing.T) {
 	require.Equal(t, 20, l.threshold())
 }
 
+// Seeds yields the seeds of n random samples, of more or fewer in a run of another size. Where a sample fails it
+// tells how to repeat that one.
+func Seeds(t *testing.T, n int) iter.Seq[uint64] {
+	return func(yield func(uint64) bool) {
+		try := func(seed uint64) bool {
+			defer func() {
+				if t.Failed() {
+					t.Logf("to repeat: RMA_TEST_SEED=%d RMA_TEST_SIZE=1e-9 go test -run '^%s$' ./regcache", seed, t.Name())
+				}
+			}()
+			return yield(seed)
+		}
+		first := testsize.Seed()
+		for seed := first; seed < first+uint64(testsize.N(n)) && try(seed); seed++ {
+		}
+	}
+}
+
 // Its sums are those of the lives that it knows, whatever happens, and the threshold is the best of them.
 func TestLearnerAgainstModel(t *testing.T) {
-	for seed := range uint64(50) {
+	for seed := range Seeds(t, 50) {
 		playLearner(t, rand.New(rand.NewPCG(seed, 3)), 2000)
 	}
 }
@@ -144,26 +165,29 @@ func playLearner(t *testing.T, r *rand.Rand, steps int) {
 		for k, threshold := range l.thresholds {
 			sum := int64(0)
 			for _, uses := range l.known {
-				for n := 1; n <= int(uses); n++ {
-					switch {
-					case threshold == 0 || n < threshold:
-						sum += l.copying
-					case n == threshold:
-						sum += l.registering
-					}
+				copied := int(uses)
+				if threshold > 0 && copied >= threshold {
+					copied = threshold - 1
+					sum += l.registering
 				}
+				sum += int64(copied) * l.copying
 			}
-			require.Equal(t, sum, l.costs[k], "threshold %d", threshold)
+			if l.costs[k] != sum {
+				t.Fatalf("threshold %d: the sum is %d, must be %d", threshold, l.costs[k], sum)
+			}
 			if l.costs[k] < l.costs[best] {
 				best = k
 			}
 		}
-		if l.solvent() {
-			require.Equal(t, l.thresholds[best], l.threshold())
-		} else {
-			require.Contains(t, []int{l.thresholds[certain], 0}, l.threshold())
+		switch threshold := l.threshold(); {
+		case l.solvent() && threshold != l.thresholds[best]:
+			t.Fatalf("the threshold is %d, the best is %d", threshold, l.thresholds[best])
+		case !l.solvent() && threshold != l.thresholds[certain] && threshold != 0:
+			t.Fatalf("the threshold is %d, in debt", threshold)
+		case l.debt < -hoard*l.registering:
+			t.Fatalf("the debt is %v, the least is %v", l.debt, -hoard*l.registering)
+		case l.idle < leastIdle || l.idle > mostIdle:
+			t.Fatalf("idle is %v, must be %v to %v", l.idle, leastIdle, mostIdle)
 		}
-		require.GreaterOrEqual(t, l.debt, -hoard*l.registering)
-		require.True(t, l.idle >= leastIdle && l.idle <= mostIdle)
 	}
 }

@@ -40,7 +40,9 @@ func TestUseCounts(t *testing.T) {
 	for range 1 << 18 {
 		address := r.Uint64N(1<<15) * 64
 		uses[address]++
-		require.Equal(t, uses[address] >= 6, u.use(address, 128, 6))
+		if frequent := u.use(address, 128, 6); frequent != (uses[address] >= 6) {
+			t.Fatalf("frequent is %v after %d uses", frequent, uses[address])
+		}
 	}
 	require.Equal(t, len(uses), u.Len())
 }
@@ -52,7 +54,9 @@ func TestUseStopsGrowing(t *testing.T) {
 	next := uint64(0)
 	once := func(n int) {
 		for range n {
-			require.False(t, u.use(next, 128, 100))
+			if u.use(next, 128, 100) {
+				t.Fatalf("frequent at the first use, of %d", next/128)
+			}
 			next += 128
 		}
 	}
@@ -78,11 +82,15 @@ func TestUseGrowsForFrequent(t *testing.T) {
 	var u usage
 	const most = 1 << 20
 	for i := range uint64(most) {
-		require.True(t, u.use(i*128, 128, 1))
+		if !u.use(i*128, 128, 1) {
+			t.Fatalf("not frequent at once, after %d", i)
+		}
 	}
 	require.Equal(t, most, u.Len())
 	for i := range uint64(4 * most) {
-		require.False(t, u.use((i+most)*128, 128, 1))
+		if u.use((i+most)*128, 128, 1) {
+			t.Fatalf("the table has grown, after %d more", i)
+		}
 	}
 	require.True(t, u.use(1<<50, 128, 1))
 	require.Equal(t, 1, u.Len())

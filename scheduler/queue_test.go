@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -87,7 +88,7 @@ func TestDrop(t *testing.T) {
 // TestRuns adds accumulates of a word, some of them with others in between, and drops what a queue has
 // piece by piece. The runs that are left are what was added, and nothing is added to one that has ended.
 func TestRuns(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range seeds(t, 300) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		var q scheduler.Queue
 		// want are the words of each of the Operations, nil of what is no run.
@@ -129,14 +130,13 @@ func TestRuns(t *testing.T) {
 				ended, is = false, op
 				length += len(words) / 2
 			}
-			require.Len(t, q.Operations, len(want))
-			require.Equal(t, length, q.Len())
+			if len(q.Operations) != len(want) || q.Len() != length {
+				t.Fatalf("seed %d: %d operations, of length %d; must be %d, of %d", seed, len(q.Operations), q.Len(), len(want), length)
+			}
 			for i := range q.Operations {
 				o := &q.Operations[i]
-				require.Equal(t, int32(len(want[i])/2), o.Run)
-				if o.Run > 0 {
-					require.Equal(t, want[i], q.Run(o), "seed %d, operation %d", seed, i)
-					require.Equal(t, int(2*o.Run), o.Bytes)
+				if int(o.Run) != len(want[i])/2 || o.Run > 0 && (!slices.Equal(want[i], q.Run(o)) || o.Bytes != int(2*o.Run)) {
+					t.Fatalf("seed %d, operation %d: %+v, must be a run of %v", seed, i, o, want[i])
 				}
 			}
 		}

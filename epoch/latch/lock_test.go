@@ -2,9 +2,9 @@ package latch_test
 
 import (
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -12,7 +12,7 @@ import (
 )
 
 // TestLockExcludes has goroutines count together, for short and for long, and those for long
-// sleep with it.
+// have others run while they hold it.
 func TestLockExcludes(t *testing.T) {
 	const goroutines, turns = 12, 3000
 	var (
@@ -28,7 +28,9 @@ func TestLockExcludes(t *testing.T) {
 					l.Lock()
 					before := count
 					if turn%500 == 0 {
-						time.Sleep(time.Microsecond)
+						for range goroutines {
+							runtime.Gosched()
+						}
 					}
 					count = before + 1
 					l.Unlock()

@@ -26,12 +26,10 @@ func TestBest(t *testing.T) {
 					chooser := m.Chooser(set, write)
 					for bytes := range lengths(1 << 30) {
 						best := chooser.Best(bytes)
-						require.True(t, set.Has(best))
 						took := m.Time(best, write, bytes)
 						for _, p := range once {
-							if set.Has(p) {
-								require.LessOrEqual(t, took, 1.003*m.Time(p, write, bytes),
-									"%v and %v, %d bytes, write %v, stage %d, of %v", best, p, bytes, write, stage, set)
+							if !set.Has(best) || set.Has(p) && took > 1.003*m.Time(p, write, bytes) {
+								t.Fatalf("%v and %v, %d bytes, write %v, stage %d, of %v", best, p, bytes, write, stage, set)
 							}
 						}
 					}

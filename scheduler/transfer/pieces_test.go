@@ -19,29 +19,35 @@ func check(t *testing.T, m *transfer.Model, stage int, p transfer.Protocol, writ
 	t.Helper()
 	pieces := cut(m, p, write, bytes, address)
 	sum, at, registered := 0, address, false
+	// The checks are plain: there are millions of pieces.
+	must := func(holds bool, what string) {
+		if !holds {
+			t.Fatalf("%s: %v of %d bytes at %#x, write %v, stage %d: %v", what, p, bytes, address, write, stage, pieces)
+		}
+	}
 	for i, piece := range pieces {
-		require.Positive(t, piece.Bytes)
+		must(piece.Bytes > 0, "a piece is empty")
 		sum += piece.Bytes
 		at += uint64(piece.Bytes)
 		switch last := i == len(pieces)-1; {
 		case piece.Copied:
-			require.False(t, registered, "copies come first")
-			require.LessOrEqual(t, piece.Bytes, stage)
+			must(!registered, "copies come first")
+			must(piece.Bytes <= stage, "a copy fits the stage")
 		case p == transfer.Pipeline:
-			require.LessOrEqual(t, piece.Bytes, longestRegistered)
-			require.True(t, last || at%4096 == 0, "ends with a page")
+			must(piece.Bytes <= longestRegistered, "a piece is no longer than that")
+			must(last || at%4096 == 0, "a piece ends with a page")
 		case p == transfer.CachingPipeline:
-			require.LessOrEqual(t, piece.Bytes, m.Piece())
-			require.True(t, last || at%uint64(m.Piece()) == 0, "ends with a piece")
-			require.Equal(t, (at-uint64(piece.Bytes))/uint64(m.Piece()), (at-1)/uint64(m.Piece()), "lies in one")
+			must(piece.Bytes <= m.Piece(), "a piece is no longer than those of the model")
+			must(last || at%uint64(m.Piece()) == 0, "a piece ends with one of the model's")
+			must((at-uint64(piece.Bytes))/uint64(m.Piece()) == (at-1)/uint64(m.Piece()), "a piece lies in one of the model's")
 		case p == transfer.Register || p == transfer.Cache:
-			require.Len(t, pieces, 1)
+			must(len(pieces) == 1, "all is one piece")
 		default:
-			t.Fatalf("%v registers a piece", p)
+			must(false, "nothing is registered")
 		}
 		registered = registered || !piece.Copied
 	}
-	require.Equal(t, max(bytes, 0), sum)
+	must(sum == max(bytes, 0), "the pieces add up")
 }
 
 func TestPieces(t *testing.T) {
@@ -78,11 +84,14 @@ func TestPiecesGrow(t *testing.T) {
 				puts, gets := cut(m, transfer.Superpipeline, true, bytes, 0), cut(m, transfer.Superpipeline, false, bytes, 0)
 				for i := range len(puts) - 1 {
 					one, next := puts[i].Bytes, puts[i+1].Bytes
-					require.GreaterOrEqual(t, next, one-128)
-					require.LessOrEqual(t, float64(next), m.Growth()*float64(one+64)+128)
+					if next < one-128 || float64(next) > m.Growth()*float64(one+64)+128 {
+						t.Fatalf("%d bytes, stage %d: a put's piece of %d after one of %d", bytes, stage, next, one)
+					}
 				}
 				for i := range len(gets) - 1 {
-					require.LessOrEqual(t, gets[i+1].Bytes, gets[i].Bytes+128)
+					if gets[i+1].Bytes > gets[i].Bytes+128 {
+						t.Fatalf("%d bytes, stage %d: a get's piece of %d after one of %d", bytes, stage, gets[i+1].Bytes, gets[i].Bytes)
+					}
 				}
 				require.InDelta(t, len(puts), len(gets), 1)
 			}
