@@ -106,16 +106,25 @@ func TestTimedLoopsDoNotAllocate(t *testing.T) {
 	}
 }
 
+// checkAllocs checks that the loops of cells allocate less than an object in four turns. What the runtime, the
+// barriers around a loop and a rank that falls asleep allocate is counted too. It does not grow with the turns, but
+// with how busy the machine is, and only adds: so a cell is measured again, and the least counts.
 func checkAllocs(t *testing.T, shorten int, cells []string) {
 	t.Helper()
-	results := measured(t, append([]string{"-device", "local", "-repeat", "1", "-allocs", fmt.Sprint("-shorten=", shorten)}, cells...)...)
-	for name, r := range results {
-		turns := (&stage{shorten: shorten}).turns(cell{caseNamed(r.Case), r.Size})
-		require.NotNil(t, r.Allocs)
-		// What the runtime, the barriers around the loop and a rank that falls
-		// asleep allocate does not grow with the turns.
-		assert.Less(t, *r.Allocs, uint64(turns/4), "%s allocates in its loop of %d turns", name, turns)
+	for range 10 {
+		var many []string
+		for name, r := range measured(t, append([]string{"-device", "local", "-repeat", "1", "-allocs", fmt.Sprint("-shorten=", shorten)}, cells...)...) {
+			require.NotNil(t, r.Allocs)
+			if turns := (&stage{shorten: shorten}).turns(cell{caseNamed(r.Case), r.Size}); *r.Allocs >= uint64(turns/4) {
+				many = append(many, name)
+				t.Logf("%s: %d objects in a loop of %d turns", name, *r.Allocs, turns)
+			}
+		}
+		if cells = many; len(cells) == 0 {
+			return
+		}
 	}
+	t.Errorf("these cells allocate in their loops: %v", cells)
 }
 
 func TestSwitchesReachTheWindows(t *testing.T) {

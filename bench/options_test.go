@@ -129,6 +129,8 @@ func TestWrongUsageNamesWhatIsAllowed(t *testing.T) {
 		{0, []string{"-device", "sim:ideal", "-set", "batches=off"}, "-set batches=off is of what goes over TCP"},
 		{0, []string{"-device", "shm", "-set", "pack=off"}, "-set pack=off is of what goes over links: say -device tcp, ibv or sim:PROFILE too"},
 		{0, []string{"-repeat", "0"}, "-repeat 0: at least 1"},
+		{0, []string{"-shorten", "0"}, "-shorten 0: at least 1"},
+		{0, []string{"-peers", "-shorten", "9"}, "-shorten is for runs without -peers"},
 		{0, []string{"-peers", "-rounds", "0"}, "-rounds 0: at least 1"},
 		{0, []string{"-rounds", "2"}, "-rounds is for -peers and schemes"},
 		{0, []string{"-timeout", "-1s"}, "-timeout -1s: more than 0"},

@@ -121,9 +121,9 @@ func TestProcessesThatTakeTooLongEnd(t *testing.T) {
 }
 
 func TestARankIsToldItsCells(t *testing.T) {
-	o := &options{device: deviceTCP, repeat: 3, timeout: 1e9, allocs: true, profile: "p", settings: settings{thrown: []string{"sameop=on"}}}
+	o := &options{device: deviceTCP, repeat: 3, shorten: 20, timeout: 1e9, allocs: true, profile: "p", settings: settings{thrown: []string{"sameop=on"}}}
 	got := childArguments(o, jobOf(t, "put_bw:8", "fop_lat", "get_bw:8,64"))
-	assert.Equal(t, "-device tcp -format json -timeout 1s -repeat 3 -allocs -cpuprofile p -set sameop=on put_bw:8 fop_lat:8 get_bw:8,64", strings.Join(got, " "))
+	assert.Equal(t, "-device tcp -format json -timeout 1s -repeat 3 -shorten 20 -allocs -cpuprofile p -set sameop=on put_bw:8 fop_lat:8 get_bw:8,64", strings.Join(got, " "))
 	assert.Equal(t, []string{"A=1"}, withoutLauncher([]string{"PMI_FD=3", "A=1", "PMI_RANK=0", "RMA_DEVICE=shm"}))
 }
 
