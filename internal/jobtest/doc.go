@@ -1,5 +1,5 @@
-// Package jobtest runs the body of a test on every rank of a job, over goroutines
-// and over processes that it starts from the same test binary:
+// Package jobtest is the harness for tests of jobs: it runs the body of a test on every rank, over each device that the
+// module has.
 //
 //	var sums = jobtest.Register("sums", func(ctx context.Context, w *world.World) error {
 //		...
@@ -7,12 +7,62 @@
 //
 //	func TestMain(m *testing.M) { jobtest.Main(m) }
 //
-//	func TestSums(t *testing.T) { jobtest.Run(t, 4, sums) }
+//	func TestSums(t *testing.T) { jobtest.Everywhere(t, 4, sums) }
 //
-// A body reports by its error, because in another process there is no test to fail.
-// A Body that calls Signal lets the test go on at that point; Job.Kill ends a
-// rank's process there. One that calls Hold waits there for the test.
+// A body reports by its error, because in another process there is no test to fail. The example of the package is a whole
+// test.
 //
-// A rank that is a process and whose body has returned nil holds, when its World is
-// closed, no more goroutines, descriptors and shared memory than before, or it fails.
+// # Forms
+//
+// A form is what the ranks are and how they reach each other. Each has a function that runs a registered body, and some a
+// function that starts it as a Job, for a test that intervenes:
+//
+//	Goroutines   goroutines of the test, which map each other's memory
+//	Apart        goroutines which do not: all goes by messages, writes and reads
+//	Cards        as Apart, with cards that have atomics
+//	Simulated    tasks with simulated cards, in virtual time
+//	Processes    processes that share memory                           Start
+//	TCP          processes that reach each other over TCP              StartWith, with RMA_DEVICE=tcp
+//	Hosts        processes that take themselves for two hosts'         StartWith, with RMA_HOST
+//	Namespaces   processes on hosts of a network of their own          StartAcross
+//
+// Run runs a body in five of them, and Everywhere in all. Processes need Linux, and Namespaces root: elsewhere the tests
+// are skipped, with the reason.
+//
+// A rank that is a process and whose body has returned nil holds, when its World is closed, no more goroutines,
+// descriptors and shared memory than before, or it fails.
+//
+// # Points
+//
+// A body whose ranks are processes can say where it is, and wait there for the test. In other forms these do nothing:
+//
+//	Signal          the rank has come to a point, for which Job.Await waits
+//	SignalParked    the rank sleeps in a call
+//	Hold            as Signal, and the rank goes on after Job.Release
+//
+// # Interventions
+//
+// A test does these to a rank of a Job, or to a host of one that StartAcross has started. Each returns when it has
+// happened:
+//
+//	Job.Kill        SIGKILL. Job.Killed kills one and has all others end well
+//	Job.Stop        SIGSTOP. A body stops its own rank by Stop, for which Job.AwaitStop waits
+//	Job.Continue    SIGCONT
+//	Job.Cut         the link of a host goes down
+//	Job.Join        it is up again, and carries
+//
+// In its own process a body can have the kernel refuse system calls (Refuse), and reset connections (ResetConnections).
+//
+// # Waiting
+//
+// The test waits for a state, never for a time:
+//
+//	Job.Await       a rank at a point
+//	Job.AwaitStop   a rank that is stopped
+//	Job.AwaitState  anything else, while a rank's process is there
+//	Job.AwaitEnd    the end of a rank, with its error
+//	Job.Wait        the end of all ranks, with their errors
+//
+// Bodies wait by package await. A wait that lasts for minutes is a hang: the ranks then print the stacks of their
+// goroutines, and the test fails with those.
 package jobtest

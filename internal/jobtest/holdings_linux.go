@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/onesided/rma/internal/await"
 )
 
 // holding is what a process has that a World could leave behind.
@@ -53,29 +55,36 @@ func holdings() (*holding, error) {
 	return h, nil
 }
 
-// settleLimit is for what a goroutine that ends holds yet.
-const settleLimit = 3 * time.Second
+// settleLimit is for what a goroutine that ends still holds.
+var settleLimit = time.Minute
 
-// remain returns when this process holds nothing that it did not, or with what it does.
+// remain returns when this process holds nothing that it did not hold before, or an error with what it does.
 func (h *holding) remain(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, settleLimit)
 	defer cancel()
-	for {
-		runtime.GC()
-		now, err := holdings()
-		if err != nil {
-			return err
-		}
-		files, mapped := without(now.files, h.files), without(now.mapped, h.mapped)
-		if now.goroutines <= h.goroutines && len(files) == 0 && len(mapped) == 0 {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w %q %q, %d goroutines in place of %d:\n%s", errRemains, files, mapped, now.goroutines, h.goroutines, stacks())
-		case <-time.After(time.Millisecond):
-		}
+	var failed, remains error
+	err := await.Until(ctx, "the process to hold nothing more", func() bool {
+		remains, failed = h.more()
+		return failed != nil || remains == nil
+	})
+	if err != nil {
+		return remains
 	}
+	return failed
+}
+
+// more returns an error with what this process holds that it did not hold before, if there is anything.
+func (h *holding) more() (remains, failed error) {
+	runtime.GC()
+	now, err := holdings()
+	if err != nil {
+		return nil, err
+	}
+	files, mapped := without(now.files, h.files), without(now.mapped, h.mapped)
+	if now.goroutines <= h.goroutines && len(files) == 0 && len(mapped) == 0 {
+		return nil, nil
+	}
+	return fmt.Errorf("%w %q %q, %d goroutines in place of %d:\n%s", errRemains, files, mapped, now.goroutines, h.goroutines, stacks()), nil
 }
 
 var errRemains = errors.New("jobtest: after its World was closed the process still holds")

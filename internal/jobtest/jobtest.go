@@ -37,10 +37,9 @@ func RegisterWith(name string, options func() ([]world.Option, error), body Body
 	return name
 }
 
-// Run runs the body in every form, as subtests: over n goroutines, over n processes
-// that share memory, over n goroutines that are apart, over n processes that reach
-// each other over TCP, and over n processes on two hosts. The race detector sees nothing of what goes on
-// between processes: with it the only processes are three on two hosts, which share memory and use TCP.
+// Run runs the body as subtests in these forms: Goroutines, Apart, Processes, TCP, and, with three ranks or more, Hosts.
+// The race detector sees nothing of what goes on between processes: with it the only processes are three on two hosts,
+// which share memory and use TCP.
 func Run(t *testing.T, n int, name string) {
 	t.Helper()
 	t.Run("goroutines", func(t *testing.T) { Goroutines(t, n, name) })
@@ -54,10 +53,23 @@ func Run(t *testing.T, n int, name string) {
 	}
 }
 
+// Everywhere runs the body as subtests in every form: those of Run, Cards, whose atomics are coherent and are not,
+// Simulated, and, without the race detector, Namespaces. The body must be fit for Simulated.
+func Everywhere(t *testing.T, n int, name string) {
+	t.Helper()
+	Run(t, n, name)
+	t.Run("cards", func(t *testing.T) { Cards(t, n, name, false) })
+	t.Run("coherent cards", func(t *testing.T) { Cards(t, n, name, true) })
+	t.Run("simulated", func(t *testing.T) { Simulated(t, n, name) })
+	if !raced {
+		t.Run("namespaces", func(t *testing.T) { Namespaces(t, n, name) })
+	}
+}
+
 // TCP runs the body over n processes that share no memory.
 func TCP(t *testing.T, n int, name string) {
 	t.Helper()
-	StartWith(t, n, name, func(int) []string { return []string{"RMA_DEVICE=tcp"} }).check()
+	StartWith(t, n, name, func(int) []string { return []string{"RMA_DEVICE=tcp"} }).Succeeds()
 }
 
 // Hosts runs the body over n processes that take themselves for the ranks, in turn, of
@@ -66,22 +78,32 @@ func Hosts(t *testing.T, n int, name string) {
 	t.Helper()
 	StartWith(t, n, name, func(rank int) []string {
 		return []string{"RMA_DEVICE=", fmt.Sprintf("RMA_HOST=host%d", rank%2)}
-	}).check()
+	}).Succeeds()
 }
 
 // Apart runs the body over n ranks that are goroutines but map no memory of each
 // other: everything goes by messages, writes and reads.
 func Apart(t *testing.T, n int, name string) {
 	t.Helper()
-	if err := world.Run(t.Context(), n, find(t, name), OptionsApart()...); err != nil {
-		t.Error(err)
-	}
+	goroutines(t, n, name, OptionsApart()...)
 }
 
 // Goroutines runs the body over n ranks that are goroutines.
 func Goroutines(t *testing.T, n int, name string) {
 	t.Helper()
-	if err := world.Run(t.Context(), n, find(t, name)); err != nil {
+	goroutines(t, n, name)
+}
+
+// Cards runs the body over n ranks that are goroutines and have cards with atomics, which are coherent with processors or
+// not.
+func Cards(t *testing.T, n int, name string, coherent bool) {
+	t.Helper()
+	goroutines(t, n, name, OptionsCards(coherent)...)
+}
+
+func goroutines(t *testing.T, n int, name string, options ...world.Option) {
+	t.Helper()
+	if err := world.Run(t.Context(), n, find(t, name), options...); err != nil {
 		t.Error(err)
 	}
 }
@@ -89,17 +111,7 @@ func Goroutines(t *testing.T, n int, name string) {
 // Processes runs the body over n ranks that are processes.
 func Processes(t *testing.T, n int, name string) {
 	t.Helper()
-	Start(t, n, name).check()
-}
-
-// check fails the test for each rank that has failed.
-func (j *Job) check() {
-	j.t.Helper()
-	for rank, err := range j.Wait() {
-		if err != nil {
-			j.t.Errorf("rank %d: %v", rank, err)
-		}
-	}
+	Start(t, n, name).Succeeds()
 }
 
 func find(t *testing.T, name string) Body {

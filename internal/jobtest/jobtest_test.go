@@ -82,12 +82,14 @@ func killed(t *testing.T, n int, name string) { jobtest.Start(t, n, name).Killed
 
 func TestRun(t *testing.T) { jobtest.Run(t, 3, counting) }
 
+func TestEverywhere(t *testing.T) { jobtest.Everywhere(t, 3, added) }
+
 func TestKill(t *testing.T) {
 	jobtest.Start(t, 3, waiting).Killed(1)
 }
 
 // failsVariable makes a case of TestFailures, in a process of its own, the test that fails.
-const failsVariable = "WORLDTEST_FAILS"
+const failsVariable = "RMA_JOBTEST_FAILS"
 
 // TestFailures looks that a rank which fails makes its test fail, and says why.
 func TestFailures(t *testing.T) {
@@ -103,8 +105,9 @@ func TestFailures(t *testing.T) {
 		{"processes", jobtest.Processes, failing, "rank 1: rank one says no"},
 		{"rambling", jobtest.Processes, rambling, "and again, rank 1"},
 		{"killed", killed, barrier, "rank 0: world: Barrier"},
-		{"leaving", jobtest.Processes, leaving, `still holds ["/dev/zero"] [], 2 goroutines in place of 2`},
-		{"forgetting", jobtest.Processes, forgetting, "still holds [] [], 3 goroutines in place of 2"},
+		{"simulated", jobtest.Simulated, failing, ": world: rank 1: rank one says no"},
+		{"leaving", jobtest.Processes, leaving, `still holds ["/dev/zero"] []`},
+		{"forgetting", jobtest.Processes, forgetting, "still holds [] [], "},
 		{"unknown", jobtest.Goroutines, "nobody registered this", `no body is registered as "nobody registered this"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -112,6 +115,7 @@ func TestFailures(t *testing.T) {
 				c.over(t, 2, c.body)
 				return
 			}
+			t.Parallel()
 			command := exec.CommandContext(t.Context(), self, "-test.run", "^TestFailures$/^"+c.name+"$")
 			command.Env = append(os.Environ(), failsVariable+"=1")
 			output, err := command.CombinedOutput()

@@ -10,11 +10,11 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/onesided/rma/internal/nettest"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/world"
 	"github.com/onesided/rma/world/pmi"
@@ -25,8 +25,10 @@ const (
 	// The files that a rank inherits: its manager, and the pipe for its reports.
 	managerFile = 3
 	reportFile  = 4
-	// limit bounds a job; its ranks are killed after it.
+	// limit bounds a rank's body, whose context ends after it.
 	limit = 2 * time.Minute
+	// hangLimit bounds a wait of the test for a rank, whose body has ended by then unless it hangs.
+	hangLimit = limit + time.Minute
 	// longestReport is what an error may be that has the stacks of many goroutines.
 	longestReport = 16 << 20
 )
@@ -51,7 +53,7 @@ func child(name string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	go endWithParent(os.Getppid())
+	go followTest()
 	var options []world.Option
 	if p.options != nil {
 		var err error
@@ -76,50 +78,12 @@ func child(name string) error {
 	return before.remain(ctx)
 }
 
-// endWithParent ends this process soon after the one of the test, which may end
-// without having ended this.
-func endWithParent(parent int) {
-	for range time.Tick(time.Second) {
-		if os.Getppid() != parent {
-			os.Exit(3)
-		}
-	}
-}
-
-var reports = sync.OnceValue(func() *os.File { return os.NewFile(reportFile, "reports") })
-
-// report tells the test how a rank does: a word and a text, on a line.
-func report(word, text string) {
-	_, _ = fmt.Fprintf(reports(), "%s %q\n", word, text)
-}
-
-// Signal tells the test, in Job.Await, that the rank has come to a point. In ranks
-// that are goroutines it does nothing.
-func Signal(point string) {
-	if os.Getenv(bodyVariable) != "" {
-		report("at", point)
-	}
-}
-
-var words = sync.OnceValue(func() *bufio.Reader { return bufio.NewReader(os.Stdin) })
-
-// Hold is a Signal that returns when the test has called Job.Release for the rank, once
-// for each Hold. In ranks that are goroutines it does nothing.
-func Hold(point string) error {
-	if os.Getenv(bodyVariable) == "" {
-		return nil
-	}
-	report("at", point)
-	if _, err := words().ReadString('\n'); err != nil {
-		return fmt.Errorf("jobtest: held at %q: %w", point, err)
-	}
-	return nil
-}
-
 // A Job is a body that runs over processes.
 type Job struct {
 	t     *testing.T
 	ranks []*rank
+	// network is nil if the ranks are not on hosts of one.
+	network *nettest.Network
 	// server is the ranks' manager.
 	server *pmi.Server
 }
@@ -238,81 +202,6 @@ func (r *rank) follow(in *os.File) {
 	r.ended, r.err = true, err
 	r.mu.Unlock()
 	r.changed.Broadcast()
-}
-
-// await returns when ready says so, or fails the test.
-func (j *Job) await(what string, r *rank, ready func() bool) {
-	j.t.Helper()
-	timer := time.AfterFunc(limit, func() {
-		_ = r.cmd.Process.Kill()
-		r.changed.Broadcast()
-	})
-	defer timer.Stop()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for !ready() {
-		if r.ended {
-			j.t.Fatalf("jobtest: waiting for %s: the rank's process has ended: %v", what, r.err)
-		}
-		r.changed.Wait()
-	}
-}
-
-// Await returns when a rank has come to a point that its body signals.
-func (j *Job) Await(rank int, point string) {
-	j.t.Helper()
-	r := j.ranks[rank]
-	j.await(fmt.Sprintf("rank %d at %q", rank, point), r, func() bool { return r.points[point] })
-}
-
-// Release lets a rank go on that is in Hold, or will be.
-func (j *Job) Release(rank int) {
-	j.t.Helper()
-	if _, err := fmt.Fprintln(j.ranks[rank].words); err != nil {
-		j.t.Fatalf("jobtest: releasing rank %d: %v", rank, err)
-	}
-}
-
-// Kill ends a rank's process by SIGKILL.
-func (j *Job) Kill(rank int) {
-	j.t.Helper()
-	if err := j.ranks[rank].cmd.Process.Kill(); err != nil {
-		j.t.Fatalf("jobtest: killing rank %d: %v", rank, err)
-	}
-}
-
-// Killed kills a rank when all have signalled "ready". The test fails unless the bodies of all others end
-// without an error.
-func (j *Job) Killed(victim int) {
-	j.t.Helper()
-	for rank := range j.ranks {
-		j.Await(rank, "ready")
-	}
-	killed := time.Now()
-	j.Kill(victim)
-	for rank, err := range j.Wait() {
-		switch {
-		case rank == victim && (err == nil || !strings.Contains(err.Error(), "killed")):
-			j.t.Errorf("jobtest: rank %d was killed, and has ended with: %v", rank, err)
-		case rank != victim && err != nil:
-			j.t.Errorf("jobtest: rank %d: %v", rank, err)
-		}
-	}
-	j.t.Logf("%v from the kill to the end of all", time.Since(killed))
-}
-
-// pid is the number of a rank's process.
-func (j *Job) pid(rank int) int { return j.ranks[rank].cmd.Process.Pid }
-
-// Wait returns when all processes have ended, with the ranks' errors.
-func (j *Job) Wait() []error {
-	j.t.Helper()
-	errs := make([]error, len(j.ranks))
-	for i, r := range j.ranks {
-		j.await(fmt.Sprintf("the end of rank %d", i), r, func() bool { return r.ended })
-		errs[i] = r.err
-	}
-	return errs
 }
 
 func (j *Job) end() {

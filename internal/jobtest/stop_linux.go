@@ -2,11 +2,10 @@ package jobtest
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,26 +23,34 @@ func Stop() error {
 	return nil
 }
 
-// AwaitStop returns when a rank's process has stopped.
+// Stop stops a rank's process by SIGSTOP, with all its threads, and returns when it is stopped.
+func (j *Job) Stop(rank int) {
+	j.t.Helper()
+	if err := unix.Kill(j.Pid(rank), unix.SIGSTOP); err != nil {
+		j.t.Fatalf("jobtest: stopping rank %d: %v", rank, err)
+	}
+	j.AwaitStop(rank)
+}
+
+// AwaitStop returns when a rank's process has stopped, with all its threads.
 func (j *Job) AwaitStop(rank int) {
 	j.t.Helper()
-	r := j.ranks[rank]
-	for stopped := false; !stopped; time.Sleep(time.Millisecond) {
-		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", j.pid(rank)))
-		if r.mu.Lock(); err != nil || r.ended {
-			err = errors.Join(err, r.err)
-			r.mu.Unlock()
-			j.t.Fatalf("jobtest: waiting for rank %d to stop: the rank's process has ended: %v", rank, err)
+	j.AwaitState(rank, "its process to be stopped", func() bool {
+		statuses, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", j.Pid(rank)))
+		for _, path := range statuses {
+			// Where there is no status the thread has ended; AwaitState notices the end of the process.
+			if status, err := os.ReadFile(path); err == nil && !bytes.Contains(status, []byte("State:\tT")) {
+				return false
+			}
 		}
-		r.mu.Unlock()
-		stopped = bytes.Contains(status, []byte("State:\tT"))
-	}
+		return len(statuses) > 0
+	})
 }
 
 // Continue has a rank's process go on that is stopped.
 func (j *Job) Continue(rank int) {
 	j.t.Helper()
-	if err := unix.Kill(j.pid(rank), unix.SIGCONT); err != nil {
+	if err := unix.Kill(j.Pid(rank), unix.SIGCONT); err != nil {
 		j.t.Fatalf("jobtest: continuing rank %d: %v", rank, err)
 	}
 }

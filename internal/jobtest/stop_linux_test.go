@@ -28,7 +28,7 @@ var resting = jobtest.RegisterWith("resting",
 		return w.Barrier(ctx)
 	})
 
-const hostVariable = "WORLDTEST_HOST"
+const hostVariable = "RMA_JOBTEST_HOST"
 
 // The test places ranks, lets them go on from where they hold, and continues one that has
 // stopped.
