@@ -17,6 +17,7 @@ import (
 
 // A keeper passes its command's status on, and says why it could not.
 func TestStatus(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		orders  orders
@@ -32,6 +33,7 @@ func TestStatus(t *testing.T) {
 		{"orders are not for the command", orders{}, []string{"sh", "-c", "echo $" + keeperVariable}, 0, "\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			k := newCommand(t.Context(), t, c.orders, c.command...)
 			output, err := k.CombinedOutput()
 			require.Equal(t, c.status == 0, err == nil, "%v", err)
@@ -87,6 +89,7 @@ func litterWith(t *testing.T, before, after string) *littering {
 
 // Whatever ends a command ends all that it has started.
 func TestNothingIsLeft(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, before, after string
 		end                 func(*littering)
@@ -100,6 +103,7 @@ func TestNothingIsLeft(t *testing.T) {
 		{"signal", "trap 'exit 6' TERM", "wait", func(l *littering) { _ = l.Process.Signal(syscall.SIGTERM) }, 6},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			l := litterWith(t, c.before, c.after)
 			defer l.cancel()
 			c.end(l)
@@ -127,6 +131,7 @@ func TestForeignVariables(t *testing.T) {
 
 // A command ends with the first of those beside it, and its directory goes after all.
 func TestBeside(t *testing.T) {
+	t.Parallel()
 	dir, err := directory()
 	require.NoError(t, err)
 	for _, failing := range []int{-1, 0, 1} {
@@ -146,9 +151,10 @@ func TestBeside(t *testing.T) {
 
 // A Slurm that does not come up says what its daemons said.
 func TestSlurmDoesNotStart(t *testing.T) {
+	t.Parallel()
 	script := filepath.Join(Directory(t), "daemon")
 	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho refused; exit 4\n"), 0o755))
-	c := &Cluster{t: t, sinfo: "false", nodes: 2}
+	c := &Cluster{t: t, sinfo: "false", nodes: 2, log: &log{}}
 	err := c.start(script, "sleep")
 	require.ErrorContains(t, err, "launchtest: a daemon has ended: exit status ")
 	require.NoDirExists(t, c.dir)

@@ -39,7 +39,8 @@ func countedAlone(t *testing.T, program, root string) string {
 
 // The main job counts the same under every launcher, and verifies it.
 func TestJobUnderSlurm(t *testing.T) {
-	cluster := launchtest.Slurm(t, 2)
+	t.Parallel()
+	cluster := launchtest.SharedSlurm(t, 2)
 	program, root := launchtest.Build(t, "./examples/wordcount"), tree(t)
 	alone := countedAlone(t, program, root)
 	for name, where := range map[string][]string{
@@ -47,6 +48,7 @@ func TestJobUnderSlurm(t *testing.T) {
 		"one node":  {"-N", "1"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			arguments := append([]string{"--mpi=pmi2", "-n", "4"}, where...)
 			require.Equal(t, alone, cluster.Run(t, append(arguments, program, "-verify", root)...))
 		})
@@ -54,6 +56,7 @@ func TestJobUnderSlurm(t *testing.T) {
 }
 
 func TestJobUnderHydra(t *testing.T) {
+	t.Parallel()
 	program, root := launchtest.Build(t, "./examples/wordcount"), tree(t)
 	command := launchtest.Hydra(t, 4, nil, program, "-verify", root)
 	var errout bytes.Buffer
@@ -70,7 +73,7 @@ func TestEnvironment(t *testing.T) {
 	t.Setenv("SLURM_JOB_ID", "7")
 	program := launchtest.Self(t)
 	t.Run("slurm", func(t *testing.T) {
-		cluster := launchtest.Slurm(t, 2)
+		cluster := launchtest.SharedSlurm(t, 2)
 		command := cluster.Command(t.Context(), "--mpi=pmi2", "-N", "2", "-n", "4", "--ntasks-per-node", "2",
 			"sh", "-c", `PLACE=h$SLURM_NODEID exec "$0"`, program)
 		command.Env = append(command.Env, roleVariable+"=hello", "COMMON=everywhere")
@@ -93,6 +96,7 @@ func TestEnvironment(t *testing.T) {
 // A rank that ends without a word to the others fails the job, which does not hang and of
 // which nothing is left.
 func TestRankFails(t *testing.T) {
+	t.Parallel()
 	program := launchtest.Self(t)
 	t.Run("hydra", func(t *testing.T) {
 		output, err := launchtest.Hydra(t, 4, []string{roleVariable + "=fails"}, program).CombinedOutput()
@@ -100,17 +104,17 @@ func TestRankFails(t *testing.T) {
 		requireGone(t, pids(t, 4, string(output)))
 		require.NotContains(t, string(output), "rank 0 of 4")
 	})
-	for _, flags := range [][]string{nil, {"-K1"}} {
-		var ranks []int
-		t.Run(strings.Join(append([]string{"slurm"}, flags...), " "), func(t *testing.T) {
-			cluster := launchtest.Slurm(t, 2)
+	var ranks []int
+	t.Run("slurm", func(t *testing.T) {
+		cluster := launchtest.Slurm(t, 2)
+		for _, flags := range [][]string{nil, {"-K1"}} {
 			command := cluster.Command(t.Context(), append(flags, "--mpi=pmi2", "-N", "2", "-n", "4", "--ntasks-per-node", "2", program)...)
 			command.Env = append(command.Env, roleVariable+"=fails")
 			output, err := command.CombinedOutput()
 			require.NotZero(t, exitStatus(t, err))
-			ranks = pids(t, 4, string(output))
+			ranks = append(ranks, pids(t, 4, string(output))...)
 			require.NotContains(t, string(output), "rank 0 of 4")
-		})
-		requireGone(t, ranks)
-	}
+		}
+	})
+	requireGone(t, ranks)
 }

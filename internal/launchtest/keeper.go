@@ -17,7 +17,7 @@ import (
 const keeperVariable = "RMA_LAUNCHTEST_KEEPER"
 
 // Limit bounds a command: all of its processes are killed after it.
-const Limit = time.Minute
+const Limit = 2 * time.Minute
 
 // orders of a keeper. Its command is in its arguments.
 type orders struct {
@@ -27,6 +27,9 @@ type orders struct {
 	User int
 	// Beside are commands that run at the same time. All end with the first that does.
 	Beside [][]string
+	// Later are commands as those Beside that are started when a process listens at the address Listens.
+	Later   [][]string
+	Listens string
 	// Remove is a directory, or empty, that is removed in the end.
 	Remove string
 }
@@ -63,7 +66,7 @@ func keep(ctx context.Context, o orders, arguments ...string) (*kept, error) {
 	k.ExtraFiles = []*os.File{k.itsLife, k.itsDone}
 	k.Cancel = k.life.Close
 	// A keeper ends on its own; this is for one that is broken.
-	k.WaitDelay = 10 * time.Second
+	k.WaitDelay = time.Minute
 	k.Env = append(environment(), keeperVariable+"="+string(text))
 	return k, nil
 }

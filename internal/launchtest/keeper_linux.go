@@ -1,6 +1,7 @@
 package launchtest
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,16 +13,18 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/onesided/rma/internal/await"
 )
 
-// The files that a keeper inherits: one that ends when the test's process does, and
-// one that nobody else has, so that it ends with the keeper.
+// The files that a keeper inherits: one that ends when the test's process does, one that nobody else has, so that it
+// ends with the keeper, and perhaps one that the keeper only has open.
 const (
 	lifeFile = 3
 	doneFile = 4
+	heldFile = 5
 )
 
 // What keepers exit with of their own, as timeout(1) and shells do.
@@ -43,6 +46,7 @@ func keeper(text string, arguments []string) int {
 	_ = os.Unsetenv(keeperVariable)
 	syscall.CloseOnExec(lifeFile)
 	syscall.CloseOnExec(doneFile)
+	syscall.CloseOnExec(heldFile)
 	var o orders
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
 		fmt.Fprintf(os.Stderr, "launchtest: orders %q: %v\n", text, err)
@@ -78,7 +82,7 @@ func (o orders) run(arguments []string, gone <-chan struct{}) int {
 	defer sweep()
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM)
-	ended := make(chan *os.ProcessState, 1+len(o.Beside))
+	ended := make(chan *os.ProcessState, 1+len(o.Beside)+len(o.Later))
 	main, err := o.start(arguments, ended)
 	for i := 0; i < len(o.Beside) && err == nil; i++ {
 		_, err = o.start(o.Beside[i], ended)
@@ -87,9 +91,21 @@ func (o orders) run(arguments []string, gone <-chan struct{}) int {
 		fmt.Fprintf(os.Stderr, "launchtest: %v\n", err)
 		return statusMissing
 	}
-	var late <-chan time.Time
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	listening := make(chan struct{})
+	if len(o.Later) > 0 {
+		go func() {
+			if await.Until(ctx, "a process to listen", func() bool { return listens(o.Listens) }) == nil {
+				close(listening)
+			}
+		}()
+	}
+	limited := ctx
 	if o.Limit > 0 {
-		late = time.After(o.Limit)
+		var end context.CancelFunc
+		limited, end = context.WithTimeout(ctx, o.Limit)
+		defer end()
 	}
 	for {
 		select {
@@ -97,9 +113,17 @@ func (o orders) run(arguments []string, gone <-chan struct{}) int {
 			_ = main.Signal(s)
 		case state := <-ended:
 			return status(state)
+		case <-listening:
+			listening = nil
+			for _, command := range o.Later {
+				if _, err := o.start(command, ended); err != nil {
+					fmt.Fprintf(os.Stderr, "launchtest: %v\n", err)
+					return statusMissing
+				}
+			}
 		case <-gone:
 			return statusStopped
-		case <-late:
+		case <-limited.Done():
 			fmt.Fprintf(os.Stderr, "launchtest: %s has not ended within %v: killed, with all that it started\n", filepath.Base(arguments[0]), o.Limit)
 			return statusStopped
 		}

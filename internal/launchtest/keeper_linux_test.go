@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/launchtest"
 )
 
@@ -34,6 +35,7 @@ func until(t *testing.T, lines *bufio.Reader, word string) (read string) {
 // Under Hydra a rank that ends before it has spoken leaves a job that hangs. Cancel ends
 // all of it, the proxy as well.
 func TestHungHydra(t *testing.T) {
+	t.Parallel()
 	command := launchtest.Hydra(t, 2, []string{roleVariable + "=mute"}, launchtest.Self(t))
 	pipe, err := command.StdoutPipe()
 	require.NoError(t, err)
@@ -72,6 +74,7 @@ var wait = []string{"sh", "-c", "sleep 600 & echo pid=$$; wait"}
 // A test's process that is killed has no time to clean up. All that it has started goes
 // with it: keepers, daemons, launchers, ranks, and what those have started.
 func TestProcessIsGone(t *testing.T) {
+	t.Parallel()
 	for name, job := range map[string]func(t *testing.T) *exec.Cmd{
 		"slurm": func(t *testing.T) *exec.Cmd {
 			return launchtest.Slurm(t, 2).Command(t.Context(), append([]string{"-N", "2", "-n", "2"}, wait...)...)
@@ -85,6 +88,7 @@ func TestProcessIsGone(t *testing.T) {
 				require.NoError(t, command.Run())
 				return
 			}
+			t.Parallel()
 			command := process(t, "^TestProcessIsGone$/^"+name+"$")
 			pipe, err := command.StdoutPipe()
 			require.NoError(t, err)
@@ -132,7 +136,7 @@ func watch(t *testing.T, pids []int) (files []int) {
 func awaitEnd(t *testing.T, file int) {
 	t.Helper()
 	for {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(file), Events: unix.POLLIN}}, 20_000)
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(file), Events: unix.POLLIN}}, int(await.Limit.Milliseconds()))
 		if err == syscall.EINTR {
 			continue
 		}
@@ -144,6 +148,7 @@ func awaitEnd(t *testing.T, file int) {
 
 // The programs that a process has built are removed when it has ended.
 func TestProgramsAreRemoved(t *testing.T) {
+	t.Parallel()
 	if inner() {
 		path := launchtest.Self(t)
 		require.FileExists(t, path)
@@ -159,6 +164,7 @@ func TestProgramsAreRemoved(t *testing.T) {
 }
 
 func TestBuildOnce(t *testing.T) {
+	t.Parallel()
 	path := launchtest.Build(t, "./cmd/rmarun")
 	require.Equal(t, path, launchtest.Build(t, "./cmd/rmarun"))
 	require.NotEqual(t, path, launchtest.Self(t))

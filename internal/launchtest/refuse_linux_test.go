@@ -54,11 +54,22 @@ func TestRefusals(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	require.Equal(t, "skipped: mpiexec.hydra is not installed", see(t, func(t testing.TB) { launchtest.Hydra(t, 2, nil, "true") }).skipped)
 	require.Equal(t, "skipped: srun is not installed", see(t, func(t testing.TB) { launchtest.Slurm(t, 2) }).skipped)
+	require.Equal(t, "skipped: srun is not installed", see(t, func(t testing.TB) { launchtest.SharedSlurm(t, 1) }).skipped)
+}
+
+// A cluster is shared by those who ask for as many nodes, and no others.
+func TestShared(t *testing.T) {
+	t.Parallel()
+	first, again := launchtest.SharedSlurm(t, 2), launchtest.SharedSlurm(t, 2)
+	job := []string{"-N", "1", "-n", "1", "sh", "-c", "echo $SLURM_CONF"}
+	require.Equal(t, first.Run(t, job...), again.Run(t, job...))
+	require.NotEqual(t, first.Run(t, job...), launchtest.SharedSlurm(t, 1).Run(t, job...))
 }
 
 // A job under srun that fails fails its test, with what it printed.
 func TestRunFails(t *testing.T) {
-	cluster := launchtest.Slurm(t, 1)
+	t.Parallel()
+	cluster := launchtest.SharedSlurm(t, 2)
 	w := see(t, func(t testing.TB) { cluster.Run(t, "-n", "2", "sh", "-c", "echo to say; echo to err >&2; exit 3") })
 	require.Contains(t, w.fatal, "launchtest: srun -n 2 sh -c ")
 	require.Contains(t, w.fatal, "exit status 3\nto say\nto say\n")
