@@ -54,17 +54,19 @@ func hear(t *testing.T, c net.Conn, words string) {
 // A cut link stalls what goes over it, until a connection gives up. One that does not
 // goes on where it was when the link is joined again. Others are not concerned.
 func TestCut(t *testing.T) {
-	n := nettest.New(t, 3)
-	start(t, n, 0, "echo", at(n, 0))
-	start(t, n, 1, "echo", at(n, 1))
+	t.Parallel()
 	for _, end := range []struct {
 		name string
 		cut  int
 	}{{"theirs", 0}, {"ours", 2}} {
 		t.Run(end.name, func(t *testing.T) {
+			t.Parallel()
+			n := nettest.New(t, 3)
+			start(t, n, 0, "echo", at(n, 0))
+			start(t, n, 1, "echo", at(n, 1))
 			impatient, patient := dial(t, n, 2, at(n, 0)), dial(t, n, 2, at(n, 0))
 			other := dial(t, n, 1, at(n, 1))
-			giveUp(t, impatient, 300*time.Millisecond)
+			giveUp(t, impatient, 50*time.Millisecond)
 			for _, c := range []net.Conn{impatient, patient, other} {
 				say(t, c, "before")
 				hear(t, c, "before")
@@ -87,6 +89,7 @@ func TestCut(t *testing.T) {
 
 // Cutting what is cut and joining what is joined changes nothing.
 func TestCutTwice(t *testing.T) {
+	t.Parallel()
 	n := nettest.New(t, 1)
 	n.Cut(0)
 	n.Cut(0)

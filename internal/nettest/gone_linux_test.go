@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/nettest"
 )
 
@@ -70,7 +71,7 @@ func requireEnd(t *testing.T, all []watched) {
 	t.Helper()
 	for _, w := range all {
 		for {
-			n, err := unix.Poll([]unix.PollFd{{Fd: int32(w.file), Events: unix.POLLIN}}, 20_000)
+			n, err := unix.Poll([]unix.PollFd{{Fd: int32(w.file), Events: unix.POLLIN}}, int(await.Limit.Milliseconds()))
 			if errors.Is(err, unix.EINTR) {
 				continue
 			}
@@ -185,6 +186,7 @@ func TestProcessIsGone(t *testing.T) {
 	require.NoError(t, err)
 	for _, how := range []string{"panic", "fatal", "goroutine panic", "exit", "kill"} {
 		t.Run(how, func(t *testing.T) {
+			t.Parallel()
 			command := exec.CommandContext(t.Context(), self, "-test.run", "^TestProcessIsGone$")
 			// Its directories are this test's, because it cannot remove them itself.
 			command.Env = append(os.Environ(), endVariable+"="+how, "TMPDIR="+t.TempDir(), "GORACE=atexit_sleep_ms=0")

@@ -131,6 +131,7 @@ func at(n *nettest.Network, host int) string { return n.Address(host).String() +
 
 // Processes on three hosts talk to one another, each from its own address.
 func TestTalk(t *testing.T) {
+	t.Parallel()
 	const hosts = 3
 	n := nettest.New(t, hosts)
 	var actors []*actor
@@ -165,6 +166,7 @@ func TestTalk(t *testing.T) {
 
 // A host has its own network and no other: neither this machine's nor another test's.
 func TestApart(t *testing.T) {
+	t.Parallel()
 	n, other := nettest.New(t, 2), nettest.New(t, 2)
 	require.Equal(t, n.Address(1), other.Address(1))
 	start(t, n, 1, "echo", at(n, 1))

@@ -12,10 +12,17 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Most is how many hosts a network can have.
 const Most = 250
+
+const (
+	// askAgain is after what time a host asks again for the link address of another, giveUp after what time it gives up.
+	askAgain = 20 * time.Millisecond
+	giveUp   = 3 * time.Second
+)
 
 // watchVariable makes a process of a test binary a watcher, of so many namespaces.
 const watchVariable = "RMA_NETTEST_WATCH"
@@ -88,7 +95,10 @@ func (n *Network) connect() error {
 		return err
 	}
 	for host, space := range n.hosts {
-		script := fmt.Sprintf("link set lo up\naddress add %v/%d dev eth0\nlink set eth0 up\n", n.Address(host), addresses.Bits())
+		// A host that asks for the link address of another while a link is down learns it soon after the link is up, not
+		// a second later. It gives up as late as usual, and does not find the other unreachable before.
+		script := fmt.Sprintf("link set lo up\naddress add %v/%d dev eth0\nlink set eth0 up\nntable change name arp_cache dev eth0 retrans %[3]d ucast_probes %[4]d mcast_probes %[4]d\n",
+			n.Address(host), addresses.Bits(), askAgain.Milliseconds(), giveUp/askAgain)
 		if err := n.configure(space, script); err != nil {
 			return err
 		}

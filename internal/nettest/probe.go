@@ -9,7 +9,7 @@ import (
 
 const (
 	// carryLimit bounds the time until a link that is up carries something.
-	carryLimit = 10 * time.Second
+	carryLimit = time.Minute
 	probeEvery = 20 * time.Millisecond
 	probePort  = 7
 )

@@ -58,6 +58,7 @@ func TestRefusals(t *testing.T) {
 
 // A network may be as large as it is said to be.
 func TestMost(t *testing.T) {
+	t.Parallel()
 	n := nettest.New(t, nettest.Most)
 	const last = nettest.Most - 1
 	start(t, n, last, "echo", at(n, last))
