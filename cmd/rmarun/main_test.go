@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -16,12 +18,24 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/launchtest"
+	"github.com/onesided/rma/internal/testsize"
 )
 
 // The test binary is rmarun if it is asked to be, and the program that its ranks run.
 const (
 	rmarunVariable = "RMARUN_TEST_MAIN"
 	roleVariable   = "RMARUN_TEST_ROLE"
+	// patienceVariable has how long rmarun waits for what ranks leave behind.
+	patienceVariable = "RMARUN_TEST_PATIENCE"
+)
+
+// forever is what no test waits for, short what a test has to wait for.
+const (
+	forever = "1h"
+	short   = "10ms"
 )
 
 func TestMain(m *testing.M) {
@@ -31,13 +45,19 @@ func TestMain(m *testing.M) {
 	case filepath.Base(os.Args[0]) == "go":
 		play(os.Getenv(roleVariable), "")
 	case os.Getenv(rmarunVariable) != "":
+		patience, err := time.ParseDuration(os.Getenv(patienceVariable))
+		if err != nil {
+			panic(err)
+		}
+		leaveTime, outputTime = patience, patience
 		main()
 	default:
 		os.Exit(m.Run())
 	}
 }
 
-// rmarun is the command, with a role for its ranks.
+// rmarun is the command, with a role for its ranks. Unless arguments and environment say otherwise it waits for ranks
+// for as long as they take.
 func rmarun(t *testing.T, role string, arguments ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -47,9 +67,11 @@ func rmarun(t *testing.T, role string, arguments ...string) *exec.Cmd {
 			arguments[i] = self
 		}
 	}
-	c := exec.CommandContext(t.Context(), self, arguments...)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
+	t.Cleanup(cancel)
+	c := exec.CommandContext(ctx, self, append([]string{"-grace", forever}, arguments...)...)
 	// The race detector has processes sleep a second before they end.
-	c.Env = append(os.Environ(), rmarunVariable+"=1", roleVariable+"="+role, "GORACE=atexit_sleep_ms=0")
+	c.Env = append(os.Environ(), rmarunVariable+"=1", roleVariable+"="+role, patienceVariable+"="+forever, "GORACE=atexit_sleep_ms=0")
 	return c
 }
 
@@ -68,7 +90,11 @@ func status(t *testing.T, err error) int {
 // runJob gives what a job writes, and how it ends.
 func runJob(t *testing.T, role string, arguments ...string) (stdout, stderr string, exit int) {
 	t.Helper()
-	c := rmarun(t, role, arguments...)
+	return runCommand(t, rmarun(t, role, arguments...))
+}
+
+func runCommand(t *testing.T, c *exec.Cmd) (stdout, stderr string, exit int) {
+	t.Helper()
 	var out, errors bytes.Buffer
 	c.Stdout, c.Stderr = &out, &errors
 	exit = status(t, c.Run())
@@ -222,10 +248,15 @@ type liveJob struct {
 	pids []int
 }
 
-// live is a job that was started.
-func live(t *testing.T, role string, ranks int) *liveJob {
+// live starts a job.
+func live(t *testing.T, role string, ranks int, flags ...string) *liveJob {
 	t.Helper()
-	j := &liveJob{Cmd: rmarun(t, role, "-n", strconv.Itoa(ranks), "SELF")}
+	return liveCommand(t, rmarun(t, role, append(flags, "-n", strconv.Itoa(ranks), "SELF")...))
+}
+
+func liveCommand(t *testing.T, c *exec.Cmd) *liveJob {
+	t.Helper()
+	j := &liveJob{Cmd: c}
 	from, to, err := os.Pipe()
 	require.NoError(t, err)
 	j.from, j.Stdout, j.Stderr = from, to, to
@@ -235,9 +266,9 @@ func live(t *testing.T, role string, ranks int) *liveJob {
 }
 
 // started is a job whose ranks have said that they are ready.
-func started(t *testing.T, ranks int) *liveJob {
+func started(t *testing.T, ranks int, flags ...string) *liveJob {
 	t.Helper()
-	j := live(t, "await", ranks)
+	j := live(t, "await", ranks, flags...)
 	j.until(t, "ready", ranks)
 	for line := range strings.Lines(j.output.String()) {
 		pid, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(line, "ready")))
@@ -284,7 +315,7 @@ func TestSignals(t *testing.T) {
 		require.Equal(t, 128+9, j.end(t))
 	})
 	t.Run("to one that is stopped", func(t *testing.T) {
-		j := started(t, 2)
+		j := started(t, 2, "-grace", short)
 		require.NoError(t, syscall.Kill(j.pids[1], syscall.SIGSTOP))
 		require.NoError(t, j.Process.Signal(syscall.SIGTERM))
 		require.Equal(t, 128+9, j.end(t))
@@ -299,24 +330,26 @@ func TestSignals(t *testing.T) {
 
 // A rank that leaves others without a word is told of where nothing else tells: not if it has failed.
 func TestUnclosed(t *testing.T) {
-	for how, says := range map[string]string{
-		"0":       "rmarun: rank 1 has ended without closing its World\n",
-		"goes on": "rmarun: rank 1 has left the job without closing its World, and goes on\n",
+	for _, c := range []struct{ how, patience, says string }{
+		{"0", forever, "rmarun: rank 1 has ended without closing its World\n"},
+		{"goes on", short, "rmarun: rank 1 has left the job without closing its World, and goes on\n"},
 	} {
-		j := live(t, "unclosed "+how, 2)
-		j.until(t, says, 1)
+		command := rmarun(t, "unclosed "+c.how, "-n", "2", "SELF")
+		command.Env = append(command.Env, patienceVariable+"="+c.patience)
+		j := liveCommand(t, command)
+		j.until(t, c.says, 1)
 		require.NoError(t, j.Process.Signal(syscall.SIGTERM))
 		j.end(t)
 		require.Equal(t, 1, strings.Count(j.output.String(), "closing its World"), "%s", j.output.String())
 	}
-	for range 20 {
+	for range testsize.N(5) {
 		_, stderr, exit := runJob(t, "unclosed all", "-n", "2", "SELF")
 		require.Zero(t, exit)
 		for rank := range 2 {
 			require.Contains(t, stderr, fmt.Sprintf("rmarun: rank %d has ended without closing its World\n", rank))
 		}
 	}
-	for range 5 {
+	for range testsize.N(2) {
 		_, stderr, exit := runJob(t, "unclosed 3", "-n", "2", "SELF")
 		require.Equal(t, 3, exit)
 		require.Contains(t, stderr, "rmarun: rank 1 failed: exit status 3\n")
@@ -326,7 +359,7 @@ func TestUnclosed(t *testing.T) {
 
 // An abort is heard although all ranks have ended.
 func TestAbortAtTheEnd(t *testing.T) {
-	for range 60 {
+	for range testsize.N(10) {
 		_, stderr, exit := runJob(t, "abandon 7", "-n", "1", "SELF")
 		require.Equal(t, 7, exit, "%s", stderr)
 	}
@@ -357,34 +390,36 @@ func TestSignalWhileBuilding(t *testing.T) {
 	}
 }
 
-// alive tells whether a process is there.
-func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
-
 // TestKilled kills rmarun itself: its ranks end with it.
 func TestKilled(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("skipped: only Linux has a signal for the death of a parent")
 	}
 	j := started(t, 3)
+	var ranks []*launchtest.Process
+	for _, pid := range j.pids {
+		ranks = append(ranks, launchtest.ProcessOf(t, pid))
+	}
 	require.NoError(t, j.Process.Kill())
 	require.Equal(t, -1, j.end(t))
-	for _, pid := range j.pids {
-		for end := time.Now().Add(time.Minute); alive(pid); time.Sleep(time.Millisecond) {
-			require.True(t, time.Now().Before(end), "process %d outlives rmarun", pid)
-		}
+	for _, rank := range ranks {
+		rank.AwaitEnd(t)
 	}
 }
 
 // TestLeftBehind has each rank leave a process that holds its output.
 func TestLeftBehind(t *testing.T) {
-	stdout, _, exit := runJob(t, "leave", "-n", "2", "SELF")
+	dir := t.TempDir()
+	c := rmarun(t, "leave "+dir, "-n", "2", "SELF")
+	c.Env = append(c.Env, patienceVariable+"="+short)
+	_, _, exit := runCommand(t, c)
 	require.Zero(t, exit)
-	for line := range strings.Lines(stdout) {
-		pid, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(line, "child")))
+	for rank := range 2 {
+		text, err := os.ReadFile(filepath.Join(dir, strconv.Itoa(rank)))
 		require.NoError(t, err)
-		for end := time.Now().Add(time.Minute); alive(pid); time.Sleep(time.Millisecond) {
-			require.True(t, time.Now().Before(end), "process %d outlives the job", pid)
-		}
+		pid, err := strconv.Atoi(string(text))
+		require.NoError(t, err)
+		launchtest.ProcessOf(t, pid).AwaitEnd(t)
 	}
 }
 
@@ -438,12 +473,15 @@ func TestHelp(t *testing.T) {
 
 // TestPackage builds and runs a package of this module, by two of its names.
 func TestPackage(t *testing.T) {
-	const wordcount = "../../examples/wordcount"
-	for name, from := range map[string]string{wordcount: ".", ".": wordcount} {
-		c := rmarun(t, "", "-n", "2", name, "-top", "1", "main.go")
+	t.Parallel()
+	const print = "./testdata/print"
+	for name, from := range map[string]string{print: ".", ".": print} {
+		c := rmarun(t, "", "-n", "2", "-label", name, "-top", "1")
 		c.Dir = from
 		output, err := c.Output()
 		require.NoError(t, err, "%s in %s", name, from)
-		require.Contains(t, string(output), "words")
+		lines := strings.Split(strings.TrimSpace(string(output)), "\n")
+		slices.Sort(lines)
+		require.Equal(t, []string{"[0] rank 0 -top 1", "[1] rank 1 -top 1"}, lines)
 	}
 }

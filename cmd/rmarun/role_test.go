@@ -8,12 +8,13 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/world/pmi"
 )
 
@@ -44,7 +45,7 @@ var roles = map[string]func(rank, argument string){
 		if rank == "1" {
 			os.Exit(4)
 		}
-		time.Sleep(time.Hour)
+		await.Killed()
 	},
 	// unclosed has rank 1 join and end with a status, or go on without its connection; then rank 0 waits. Or all end.
 	"unclosed": func(rank, how string) {
@@ -83,21 +84,18 @@ var roles = map[string]func(rank, argument string){
 			fmt.Print(strings.Repeat("ended by another\n", lines))
 		}
 	},
-	// linger has rank 1 fail and leave a child that has its output. Rank 0 hears by a FIFO
-	// which process that is, and fails when rmarun knows of its end.
+	// linger has rank 1 fail and leave a child that has its output. Rank 0 hears by a FIFO which process that is. When
+	// rmarun has ended rank 0 for the failure, that kills the child, and fails, too.
 	"linger": func(rank, fifo string) {
+		ended := termination()
 		if rank == "1" {
-			_ = leave()
-			_ = os.WriteFile(fifo, []byte(strconv.Itoa(os.Getpid())), 0)
+			_ = os.WriteFile(fifo, []byte(strconv.Itoa(leave())), 0)
 			os.Exit(3)
 		}
 		text, _ := os.ReadFile(fifo)
 		pid, _ := strconv.Atoi(string(text))
-		for alive(pid) {
-			time.Sleep(time.Millisecond)
-		}
-		// That rank 1 is gone rmarun knows, but may not have taken note of yet.
-		time.Sleep(outputTime / 2)
+		<-ended
+		_ = syscall.Kill(pid, syscall.SIGKILL)
 		os.Exit(4)
 	},
 	// abort has all ranks abort the job, again and again.
@@ -161,7 +159,12 @@ var roles = map[string]func(rank, argument string){
 		<-heard
 		os.Exit(1)
 	},
-	"leave": func(string, string) { fmt.Println("child", leave()) },
+	// leave writes into a file of a directory, which has the rank's name, what process it leaves behind.
+	"leave": func(rank, dir string) {
+		if err := os.WriteFile(filepath.Join(dir, rank), []byte(strconv.Itoa(leave())), 0o600); err != nil {
+			os.Exit(125)
+		}
+	},
 }
 
 // leave starts a child that keeps the output open after the rank has ended.

@@ -60,7 +60,7 @@ type rank struct {
 }
 
 // leaveTime is how long the end of a rank is waited for whose connection has ended.
-const leaveTime = time.Second
+var leaveTime = time.Second
 
 // run runs a job and gives its exit status.
 func run(o *options) (status int, err error) {

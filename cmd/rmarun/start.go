@@ -118,7 +118,7 @@ func standardInput() (*os.File, error) {
 
 // outputTime is how long the output of a rank that has ended is waited for: a
 // process that it left behind may hold its streams.
-const outputTime = time.Second
+var outputTime = time.Second
 
 func (r *rank) waitOutput() {
 	copied := make(chan struct{})

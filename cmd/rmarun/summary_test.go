@@ -45,7 +45,7 @@ func TestLastLines(t *testing.T) {
 }
 
 // The rank that failed first is the one that rmarun has heard of first, also if something
-// that it left behind might still write.
+// that it left behind might still write: rmarun does not wait for that before it ends the others.
 func TestFirstFailure(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	require.NoError(t, syscall.Mkfifo(fifo, 0o600))

@@ -9,13 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
-	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/launchtest"
 )
 
@@ -108,41 +105,16 @@ func TestProcessIsGone(t *testing.T) {
 			pids(t, 2, read)
 			tree := launchtest.Descendants(command.Process.Pid)
 			require.GreaterOrEqual(t, len(tree), 6, "a keeper, a launcher, two shells and what they started")
-			files := watch(t, tree)
+			var processes []*launchtest.Process
+			for _, pid := range tree {
+				processes = append(processes, launchtest.ProcessOf(t, pid))
+			}
 			require.NoError(t, command.Process.Kill())
 			_ = command.Wait()
-			for _, file := range files {
-				awaitEnd(t, file)
+			for _, p := range processes {
+				p.AwaitEnd(t)
 			}
 		})
-	}
-}
-
-// watch gets files that tell when processes end.
-func watch(t *testing.T, pids []int) (files []int) {
-	t.Helper()
-	for _, pid := range pids {
-		file, err := unix.PidfdOpen(pid, 0)
-		if err == syscall.ESRCH {
-			continue
-		}
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = unix.Close(file) })
-		files = append(files, file)
-	}
-	return files
-}
-
-func awaitEnd(t *testing.T, file int) {
-	t.Helper()
-	for {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(file), Events: unix.POLLIN}}, int(await.Limit.Milliseconds()))
-		if err == syscall.EINTR {
-			continue
-		}
-		require.NoError(t, err)
-		require.Equal(t, 1, n, "a process is still there")
-		return
 	}
 }
 
