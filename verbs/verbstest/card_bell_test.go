@@ -1,6 +1,7 @@
 package verbstest
 
 import (
+	"context"
 	"sync"
 	"time"
 )
@@ -37,13 +38,13 @@ func (b *bell) Sleep(ticket uint32, limit time.Duration) {
 		return
 	}
 	if b.network.broken("the limit of a sleep is ignored") {
-		limit += 500 * time.Millisecond
+		limit += time.Hour
 	}
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
+	end, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
 	select {
 	case <-woken:
-	case <-timer.C:
+	case <-end.Done():
 	}
 }
 

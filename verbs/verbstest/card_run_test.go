@@ -164,9 +164,9 @@ func (p *cardPair) place(target []byte) {
 	}
 	atomic.StoreUint64(word(target, 0), get64(p.data))
 	if broken {
-		// Asleep, so that who looks gets a core also where other programs have them all.
+		// The clock is that of TestDefects: it moves when whoever looks at the word has looked.
 		p.card.mu.Unlock()
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) // computes
 		p.card.mu.Lock()
 		copy(p.late, p.lateData)
 	}

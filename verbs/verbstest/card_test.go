@@ -163,10 +163,8 @@ func (c *card) AllocateMemory(n int) ([]byte, error) {
 		}
 	}
 	room := make([]byte, n+alignment)
-	for !aligned(room, alignment) {
-		room = room[1:]
-	}
-	memory := room[:n:n]
+	from := -int(addressOf(room)) & (alignment - 1)
+	memory := room[from : from+n : from+n]
 	c.memory = append(c.memory, memory)
 	return memory, nil
 }

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -66,7 +68,7 @@ var channelCases = []testCase{
 	{"a sleeper who looks again misses nothing", func(b *bench) {
 		near := b.near()
 		channel := near.device.Channel()
-		const rounds = 2000
+		rounds := testsize.N(500)
 		var turn atomic.Uint64
 		b.together(2, func(me int) error {
 			for round := range uint64(rounds) {
@@ -107,13 +109,7 @@ var channelCases = []testCase{
 				near.station.config.sleep(near.device, ticket, limit)
 				channel.Finish()
 			}()
-			hung := time.NewTimer(near.config.Limit)
-			select {
-			case <-ended:
-			case <-hung.C:
-				b.Fatalf("Sleep with a limit of %v did not end", limit)
-			}
-			hung.Stop()
+			await.Closed(b, fmt.Sprintf("the end of a Sleep with a limit of %v", limit), ended)
 		}
 	}},
 	{"a sleeper sleeps", func(b *bench) {
@@ -137,7 +133,7 @@ var channelCases = []testCase{
 	}},
 	{"messages wake sleepers on both sides", func(b *bench) {
 		near, far := b.pair(sizes{})
-		const rounds = 500
+		rounds := testsize.N(200)
 		wait := far.begin(pongStep{far.handle, rounds})
 		for round := range uint64(rounds) {
 			near.receive(round)
@@ -149,7 +145,7 @@ var channelCases = []testCase{
 	}},
 	{"connections wake sleepers on both sides", func(b *bench) {
 		near, far := b.two()
-		for range 100 {
+		for range testsize.N(25) {
 			connected(near, far, sizes{Capacity: 1})
 			connected(far, near, sizes{Capacity: 1})
 		}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -100,7 +101,7 @@ var closeCases = []testCase{
 	{"many queue pairs one after the other", func(b *bench) {
 		near, far := b.two()
 		mine, theirs := near.allocate(64, all), far.allocate(64, all)
-		for i := range uint64(100) {
+		for i := range uint64(testsize.N(25)) {
 			p, q := connected(near, far, sizes{})
 			want := mine.fill(i)
 			w := theirs.write(i, 0, mine.every())

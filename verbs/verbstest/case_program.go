@@ -8,15 +8,17 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// A random program runs on the device and on a model that is nothing but the
+// plainPrograms is how many random programs a run of plain size has.
+const plainPrograms = 16
+
+// programs returns cases of random programs. Such a program runs on the device and on a model that is nothing but the
 // contract: four byte slices and two lists of completions a stream. What the
 // device holds and reports must be what the model does.
-var programCases = programs(16)
-
-func programs(n int) []testCase {
+func programs(first uint64, n int) []testCase {
 	cases := make([]testCase, n)
 	for i := range cases {
-		cases[i] = testCase{fmt.Sprintf("seed %d", i), func(b *bench) { runProgram(b, uint64(i)) }}
+		seed := first + uint64(i)
+		cases[i] = testCase{fmt.Sprintf("seed %d", seed), func(b *bench) { runProgram(b, seed) }}
 	}
 	return cases
 }
@@ -34,6 +36,7 @@ func runProgram(b *bench, seed uint64) {
 	}
 	b.Cleanup(func() {
 		if b.Failed() {
+			b.Logf("to replay: RMA_TEST_SEED=%d go test -run '%s'", seed, b.Name())
 			for i, s := range streams {
 				b.Logf("seed %d, stream %d:\n%s", seed, i, strings.Join(s.log[max(0, len(s.log)-40):], "\n"))
 			}

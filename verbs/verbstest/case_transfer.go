@@ -14,7 +14,7 @@ var transferCases = []testCase{
 			w := to.write(uint64(size), offset, from.at(offset, offset+size))
 			near.post(w)
 			near.expectSent(done(w))
-			copy(want[offset:], from.load()[offset:offset+size])
+			copy(want[offset:], from.memory()[offset:offset+size])
 		})
 	}},
 	{"write with immediate", func(b *bench) {
@@ -24,7 +24,7 @@ var transferCases = []testCase{
 			near.post(w)
 			far.expectReceived(gotImmediate(7, size, uint32(size)^0xa5000000))
 			near.expectSent(done(w))
-			copy(want[offset:], from.load()[offset:offset+size])
+			copy(want[offset:], from.memory()[offset:offset+size])
 		})
 	}},
 	{"send", func(b *bench) {
@@ -34,7 +34,7 @@ var transferCases = []testCase{
 			near.post(w)
 			far.expectReceived(got(8, size))
 			near.expectSent(done(w))
-			copy(want[offset:], from.load()[offset:offset+size])
+			copy(want[offset:], from.memory()[offset:offset+size])
 		})
 	}},
 	{"send with immediate", func(b *bench) {
@@ -44,7 +44,7 @@ var transferCases = []testCase{
 			near.post(w)
 			far.expectReceived(gotImmediate(9, size, ^uint32(size)))
 			near.expectSent(done(w))
-			copy(want[offset:], from.load()[offset:offset+size])
+			copy(want[offset:], from.memory()[offset:offset+size])
 		})
 	}},
 	{"send before its receive", func(b *bench) {
@@ -54,7 +54,7 @@ var transferCases = []testCase{
 			far.receive(10, to.at(offset, offset+size))
 			far.expectReceived(got(10, size))
 			near.expectSent(done(w))
-			copy(want[offset:], from.load()[offset:offset+size])
+			copy(want[offset:], from.memory()[offset:offset+size])
 		})
 	}},
 	{"read", func(b *bench) {

@@ -1,10 +1,15 @@
 package verbstest
 
 import (
+	"fmt"
+	"hash/fnv"
 	"os/exec"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -38,26 +43,32 @@ type Config struct {
 	Sleep func(device verbs.Device, ticket uint32, limit time.Duration)
 
 	// Limit bounds how long a case waits for one thing before it says that
-	// it does not come. Zero is 30 seconds.
+	// it does not come. Zero is two minutes: Limit is there to end a hang, and a
+	// slow machine must not exceed it.
 	Limit time.Duration
+
+	// Variant, if it is not nil, says that another Run tests the same device, and
+	// that the devices here differ from it in a part. It names the groups of cases
+	// that the difference can change, such as "Connections", "Transfer". They run whole.
+	// Of the cases of the other groups, Run takes a fifth where RMA_TEST_SIZE is 1,
+	// by turns of RMA_TEST_SEED and of the test's name, and all from a size of 5.
+	Variant []string
 
 	// link is how to reach a new peer; nil if peers are in this process.
 	link func(t testing.TB) (*link, error)
 }
 
-const defaultLimit = 30 * time.Second
-
 // Run runs the suite as subtests of t.
 func Run(t *testing.T, config Config) {
 	if config.Limit == 0 {
-		config.Limit = defaultLimit
+		config.Limit = await.Limit
 	}
 	if config.Peer != nil {
 		config.link = func(t testing.TB) (*link, error) { return process(config.Peer(t)) }
 	}
 	children := &children{config: config}
 	t.Cleanup(func() { children.end(t) })
-	for _, g := range suite() {
+	for _, g := range config.chosen(suite(testsize.Seed(), testsize.N(plainPrograms)), t.Name(), testsize.Seed()) {
 		t.Run(g.name, func(t *testing.T) {
 			for _, c := range g.cases {
 				t.Run(c.name, func(t *testing.T) {
@@ -79,7 +90,42 @@ type testCase struct {
 	run  func(b *bench)
 }
 
-func suite() []group {
+// variantShare is of how many cases a variant runs one at a size of 1.
+const variantShare = 5
+
+// chosen returns what Run takes of the suite for the test of a name.
+func (c *Config) chosen(all []group, name string, seed uint64) []group {
+	if c.Variant == nil {
+		return all
+	}
+	for _, whole := range c.Variant {
+		if !slices.ContainsFunc(all, func(g group) bool { return g.name == whole }) {
+			panic(fmt.Sprintf("verbstest: Config.Variant names %q, and there is no such group of cases", whole))
+		}
+	}
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(name))
+	size := testsize.N(1)
+	share := uint64((variantShare + size - 1) / size)
+	turn := hash.Sum64() + seed
+	var some []group
+	for _, g := range all {
+		cases := g.cases
+		if !slices.Contains(c.Variant, g.name) {
+			cases = nil
+			for _, one := range g.cases {
+				if turn++; turn%share == 0 {
+					cases = append(cases, one)
+				}
+			}
+		}
+		some = append(some, group{g.name, cases})
+	}
+	return some
+}
+
+// suite returns all cases, with n random programs from a first seed on.
+func suite(first uint64, n int) []group {
 	return []group{
 		{"Device", deviceCases},
 		{"Transfer", transferCases},
@@ -95,7 +141,7 @@ func suite() []group {
 		{"Mapping", mapperCases},
 		{"Atomics", atomicCases},
 		{"Goroutines", goroutineCases},
-		{"Programs", programCases},
+		{"Programs", programs(first, n)},
 	}
 }
 

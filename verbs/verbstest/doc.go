@@ -28,6 +28,9 @@
 // the case even if it came. Nothing is timed; [Config.Limit] only bounds how
 // long a broken device can keep a case waiting.
 //
+// RMA_TEST_SIZE and RMA_TEST_SEED (package internal/testsize) say how many random programs run and from
+// which seed, how often a case repeats itself, and what a [Config.Variant] leaves out.
+//
 // Optional abilities ([verbs.Mapper], [verbs.Watcher], [verbs.Server], coherent
 // atomics, inline data, memory of the program's own) are tested where the device has them, and
 // a case that needs a missing one says so when it skips.

@@ -2,6 +2,7 @@ package verbstest
 
 import (
 	"bytes"
+	"context"
 	"encoding/gob"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/outside"
 )
@@ -269,8 +271,8 @@ func (k *child) ask(c command) answer {
 	if err != nil {
 		return answer{Failure: fmt.Sprintf("sending %T to the peer: %v", c.Step, err)}
 	}
-	hung := time.NewTimer(2*k.limit + 10*time.Second)
-	defer hung.Stop()
+	hung, cancel := context.WithTimeout(context.Background(), 2*k.limit+await.Limit)
+	defer cancel()
 	select {
 	case a := <-waiting:
 		return a
@@ -281,7 +283,7 @@ func (k *child) ask(c command) answer {
 		default:
 			return answer{Failure: fmt.Sprintf("the peer process ended during %T", c.Step)}
 		}
-	case <-hung.C:
+	case <-hung.Done():
 		return answer{Failure: fmt.Sprintf("the peer process hangs in %T", c.Step)}
 	}
 }
@@ -303,8 +305,9 @@ func (k *child) end() error {
 	}
 	k.over = true
 	_ = k.in.Close()
-	force := time.AfterFunc(k.limit+10*time.Second, k.link.kill)
-	defer force.Stop()
+	hung, cancel := context.WithTimeout(context.Background(), k.limit+await.Limit)
+	defer cancel()
+	defer context.AfterFunc(hung, k.link.kill)()
 	<-k.ended
 	return k.wait()
 }

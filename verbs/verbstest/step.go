@@ -58,6 +58,13 @@ type (
 	// freeStep frees the memory of an area.
 	freeStep struct{ Area int }
 	loadStep struct{ Of segment }
+	// sumStep asks for a checksum of memory.
+	sumStep struct{ Of segment }
+	// fillStep fills memory with noise of a seed.
+	fillStep struct {
+		To   segment
+		Seed uint64
+	}
 	// storeStep copies Data to the beginning of To.
 	storeStep struct {
 		To   segment
@@ -122,7 +129,7 @@ type (
 func init() {
 	for _, s := range []step{
 		addressStep{}, allocateStep{}, registerStep{}, deregisterStep{}, freeStep{}, loadStep{},
-		storeStep{}, addStep{}, connectStep{}, acceptStep{}, rejectStep{}, postStep{}, receiveStep{},
+		sumStep{}, fillStep{}, storeStep{}, addStep{}, connectStep{}, acceptStep{}, rejectStep{}, postStep{}, receiveStep{},
 		collectStep{}, pollStep{}, stateStep{}, closePairStep{}, closeDeviceStep{}, echoStep{},
 	} {
 		gob.Register(s)
@@ -161,6 +168,15 @@ func (p freeStep) do(s *station) answer {
 
 func (p loadStep) do(s *station) answer {
 	return answer{Bytes: append([]byte(nil), s.area(p.Of.Area).memory[p.Of.From:p.Of.To]...)}
+}
+
+func (p sumStep) do(s *station) answer {
+	return answer{Number: sum(s.area(p.Of.Area).memory[p.Of.From:p.Of.To])}
+}
+
+func (p fillStep) do(s *station) answer {
+	makeNoise(s.area(p.To.Area).memory[p.To.From:p.To.To], p.Seed)
+	return answer{}
 }
 
 func (p storeStep) do(s *station) answer {
