@@ -19,9 +19,11 @@ type channel struct {
 	closed   bool
 }
 
-// An ear listens to the channel of another rail for those who sleep on the first. It does while
-// somebody sleeps, and then until that rings once more, so that to sleep again and again wakes no
-// goroutine.
+// An ear listens to the channel of another rail for those who sleep on the first. Each Sleep has it
+// listen until that channel rings, which wakes all who sleep then. It listens on while they poll and
+// sleep again and it has not rung, so that to sleep again and again wakes no goroutine. Once it has
+// rung it waits for the next Sleep: a rail with something to poll for, such as a socket with bytes,
+// keeps nobody asleep, and the ear would ring all the time until it is polled.
 type ear struct {
 	channel verbs.CompletionChannel
 	ticket  uint32
@@ -107,11 +109,11 @@ func (c *channel) Finish() {
 // Ring wakes all sleepers.
 func (c *channel) Ring() { c.first.Ring() }
 
-// listen wakes sleepers when another rail's channel is rung. It announces itself there anew before
-// it does: what comes later rings again.
+// listen wakes sleepers when another rail's channel is rung. Before it does the ear is announced
+// there anew, and free to be begun: what comes later is heard by the next Sleep of those who wake.
 func (c *channel) listen(e *ear) {
 	for range e.begin {
-		for c.hears(e) {
+		if c.hears(e) {
 			c.first.Ring()
 		}
 	}
@@ -123,10 +125,12 @@ func (c *channel) hears(e *ear) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e.channel.Finish()
-	if e.listening = c.sleepers > 0 && !c.closed; e.listening {
-		e.ticket = e.channel.Prepare()
+	e.listening = false
+	if c.sleepers == 0 || c.closed {
+		return false
 	}
-	return e.listening
+	e.ticket = e.channel.Prepare()
+	return true
 }
 
 // close ends the goroutines.
