@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -60,13 +59,15 @@ func openTCP() (verbs.Device, error) {
 }
 
 func TestConformance(t *testing.T) {
+	short := []string{}
 	for _, c := range []struct {
 		profile string
 		cards   int
-	}{{"ideal", 2}, {"pcix-2005", 2}, {"ndr-2024", 3}} {
+		variant []string
+	}{{"ideal", 2, short}, {"pcix-2005", 2, short}, {"ndr-2024", 3, nil}} {
 		t.Run(fmt.Sprintf("%s/%d", c.profile, c.cards), func(t *testing.T) {
 			s := simulator(t, c.profile)
-			verbstest.Run(t, verbstest.Config{Open: func(t testing.TB) verbs.Device { return open(t, s, c.cards) }})
+			verbstest.Run(t, verbstest.Config{Variant: c.variant, Open: func(t testing.TB) verbs.Device { return open(t, s, c.cards) }})
 		})
 	}
 }
@@ -74,10 +75,10 @@ func TestConformance(t *testing.T) {
 // Requests of a few lines of the cache are striped, so that most of what the suite does is. What is
 // held back leaves when somebody polls.
 func TestConformanceOfShortStripes(t *testing.T) {
-	for n := 2; n <= 3; n++ {
+	for n, variant := range map[int][]string{2: nil, 3: {"Transfer"}} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			s := simulator(t, "ndr-2024")
-			verbstest.Run(t, verbstest.Config{Driven: true, Open: func(t testing.TB) verbs.Device {
+			verbstest.Run(t, verbstest.Config{Driven: true, Variant: variant, Open: func(t testing.TB) verbs.Device {
 				device := open(t, s, n)
 				rails.StripeFrom(device, 70)
 				return device
@@ -88,7 +89,7 @@ func TestConformanceOfShortStripes(t *testing.T) {
 
 // Ranks that are in one process, on two addresses of the loopback interface.
 func TestConformanceTCP(t *testing.T) {
-	verbstest.Run(t, verbstest.Config{Driven: true, Limit: 5 * time.Second, Open: func(t testing.TB) verbs.Device {
+	verbstest.Run(t, verbstest.Config{Driven: true, Variant: []string{"Connections", "Closing", "Channel"}, Open: func(t testing.TB) verbs.Device {
 		device, err := openTCP()
 		require.NoError(t, err)
 		rails.StripeFrom(device, 70)
@@ -98,7 +99,7 @@ func TestConformanceTCP(t *testing.T) {
 
 // Ranks that are processes.
 func TestProcessConformanceTCP(t *testing.T) {
-	verbstest.Run(t, verbstest.Config{Driven: true, Limit: 5 * time.Second, Peer: verbstest.Self, Open: func(t testing.TB) verbs.Device {
+	verbstest.Run(t, verbstest.Config{Driven: true, Variant: []string{"Closing"}, Peer: verbstest.Self, Open: func(t testing.TB) verbs.Device {
 		device, err := openTCP()
 		require.NoError(t, err)
 		return device

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/rails"
 	"github.com/onesided/rma/verbs/tcp"
@@ -33,7 +34,7 @@ func apart(t *testing.T, side string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
-	cmd := exec.Command(self, "-test.run=^TestBothLinks$", "-test.v", "-test.timeout=60s")
+	cmd := exec.Command(self, "-test.run=^TestBothLinks$", "-test.v", "-test.timeout=10m")
 	cmd.Env = append(os.Environ(), sideEnvironment+"="+side)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: unix.SIGKILL}
 	return cmd
@@ -56,6 +57,7 @@ func TestBothLinks(t *testing.T) {
 	if _, err := exec.LookPath("ip"); err != nil {
 		t.Skip("skipped: to join network namespaces needs the program ip: ", err)
 	}
+	t.Parallel() // It waits for a silence, in a process of its own.
 	said, err := apart(t, "near").CombinedOutput()
 	if errors.Is(err, unix.EPERM) {
 		t.Skip("skipped: to make a network namespace is not permitted here")
@@ -76,14 +78,23 @@ func ip(t *testing.T, arguments string) {
 	require.NoError(t, err, "ip %s: %s", arguments, said)
 }
 
-// openSide opens the device of a side, whose number its addresses end with.
-func openSide(t *testing.T, side int) *node {
+// joinSide gives the links of a side its addresses, which end with its number.
+func joinSide(t *testing.T, side int) {
 	t.Helper()
-	var cards []verbs.Device
 	for link := range 2 {
 		ip(t, fmt.Sprintf("address add 10.9.%d.%d/24 dev link%d", link, side, link))
 		ip(t, fmt.Sprintf("link set link%d up", link))
-		card, err := tcp.Open(tcp.Options{Listen: fmt.Sprintf("10.9.%d.%d:0", link, side), Key: make([]byte, 32), Silence: 2 * time.Second})
+	}
+}
+
+// openSide opens a device of a side, which gives up a link of which nothing is heard for a silence.
+func openSide(t *testing.T, side int, silence time.Duration) *node {
+	t.Helper()
+	var cards []verbs.Device
+	for link := range 2 {
+		card, err := tcp.Open(tcp.Options{
+			Listen: fmt.Sprintf("10.9.%d.%d:0", link, side), Key: make([]byte, 32), Silence: silence, HandshakeLimit: await.Limit,
+		})
 		require.NoError(t, err)
 		cards = append(cards, card)
 	}
@@ -108,7 +119,8 @@ func nearSide(t *testing.T) {
 			t.Skipf("%s: ip %s: %v: %s", unjoined, add, err, strings.TrimSpace(string(said)))
 		}
 	}
-	n := openSide(t, 1)
+	joinSide(t, 1)
+	n := openSide(t, 1, time.Hour)
 	defer func() { require.NoError(t, n.Close()) }()
 	_, err = io.WriteString(in, "the links are there\n")
 	require.NoError(t, err)
@@ -135,12 +147,17 @@ func nearSide(t *testing.T) {
 		t.Logf("link %d: %d MiB of %d", link, bytes>>20, rounds*size>>20)
 		require.InDelta(t, 0.5, float64(bytes)/(rounds*size), 0.05)
 	}
+	// A device that is not as patient notices the cut.
+	hasty := openSide(t, 1, 2*time.Second)
+	defer func() { require.NoError(t, hasty.Close()) }()
+	hasty.connect(address)
+	hasty.warm(peer)
 	ip(t, "link set link1 down")
-	require.NotEqual(t, verbs.StatusSuccess, n.do(n.request(verbs.OpRDMAWrite, 0, 0, size, peer, 0)).Status)
-	require.Equal(t, verbs.StateError, n.pair.State())
-	require.ErrorIs(t, n.pair.Err(), verbs.ErrPeerGone)
-	require.ErrorContains(t, n.pair.Err(), "rail 1")
-	t.Log(n.pair.Err())
+	require.NotEqual(t, verbs.StatusSuccess, hasty.do(hasty.request(verbs.OpRDMAWrite, 0, 0, size, peer, 0)).Status)
+	require.Equal(t, verbs.StateError, hasty.pair.State())
+	require.ErrorIs(t, hasty.pair.Err(), verbs.ErrPeerGone)
+	require.ErrorContains(t, hasty.pair.Err(), "rail ")
+	t.Log(hasty.pair.Err())
 	require.NoError(t, in.Close())
 	_, err = io.Copy(io.Discard, out)
 	require.NoError(t, err)
@@ -176,9 +193,11 @@ func farSide(t *testing.T) {
 	in := bufio.NewReader(os.Stdin)
 	_, err := in.ReadString('\n')
 	require.NoError(t, err)
-	n := openSide(t, 2)
+	joinSide(t, 2)
+	n := openSide(t, 2, time.Hour)
 	remote := n.region.Remote()
 	fmt.Println("far", n.Address(), remote.Address, remote.Length, remote.RKey)
+	n.accept()
 	n.accept()
 	over := make(chan struct{})
 	go func() {

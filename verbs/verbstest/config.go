@@ -52,6 +52,7 @@ type Config struct {
 	// that the difference can change, such as "Connections", "Transfer". They run whole.
 	// Of the cases of the other groups, Run takes a fifth where RMA_TEST_SIZE is 1,
 	// by turns of RMA_TEST_SEED and of the test's name, and all from a size of 5.
+	// Below that size Run also calls t.Parallel, and skips what counts allocations.
 	Variant []string
 
 	// link is how to reach a new peer; nil if peers are in this process.
@@ -65,6 +66,12 @@ func Run(t *testing.T, config Config) {
 	}
 	if config.Peer != nil {
 		config.link = func(t testing.TB) (*link, error) { return process(config.Peer(t)) }
+	}
+	if config.Variant != nil && testsize.N(1) < variantShare {
+		t.Parallel()
+		if config.Allocates == "" {
+			config.Allocates = "other tests run beside this variant; from RMA_TEST_SIZE=5 it runs alone"
+		}
 	}
 	children := &children{config: config}
 	t.Cleanup(func() { children.end(t) })
