@@ -86,7 +86,7 @@ func (o *door) dial(ctx context.Context, address string, hello []byte) (stream, 
 		}
 		return nil, fmt.Errorf("tcp: connecting to %s: %w: %w", hostPort, verbs.ErrPeerGone, err)
 	}
-	for calls, rest := 1, firstRest; ; calls, rest = calls+1, 2*rest {
+	for calls, rest := 1, o.rest; ; calls, rest = calls+1, 2*rest {
 		s, again, err := o.try(ctx, hostPort, id, shared, hello)
 		if err == nil {
 			return s, nil
@@ -112,12 +112,14 @@ func (o *door) try(ctx context.Context, hostPort string, id identity, shared boo
 	}
 	// The end of the context, early or not, ends the calls that follow.
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	called := conn
 	if shared {
+		called = &throughConn{Conn: conn}
 		err = callThrough(conn, id)
 	}
 	var w io.ReadWriter
 	if err == nil {
-		w, err = o.prove(conn, hostPort)
+		w, err = o.prove(called, hostPort)
 	}
 	if err != nil {
 		again = proof.Ended(err)

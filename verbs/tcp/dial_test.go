@@ -56,6 +56,7 @@ func TestCalledAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			near, far := openWith(t, Options{}), openWith(t, Options{})
+			CallsAgainSoon(near)
 			hostPort, id, _ := strings.Cut(far.Address(), "/")
 			var calls atomic.Int32
 			address := listening(t, id, func(conn *net.TCPConn, call int) {
@@ -94,11 +95,13 @@ func TestCalledNoMore(t *testing.T) {
 		serve func(conn *net.TCPConn)
 		calls int32
 		is    error
+		mark  string
 	}{
-		{"ends all", func(*net.TCPConn) {}, maxCalls, verbs.ErrPeerGone},
-		{"speaks another protocol", func(conn *net.TCPConn) { _, _ = io.WriteString(conn, "220 mail.example ESMTP\r\n") }, 1, proof.ErrProtocol},
-		{"holds another key", func(conn *net.TCPConn) { _ = proof.Accept(conn, proof.NewKey(), purpose) }, 1, proof.ErrKey},
-		{"ends when it has heard the proof", func(conn *net.TCPConn) { _ = proof.Accept(conn, make([]byte, keyOfNobody), purpose) }, 1, verbs.ErrPeerGone},
+		{"ends all", func(*net.TCPConn) {}, maxCalls, verbs.ErrPeerGone, ""},
+		{"speaks another protocol", func(conn *net.TCPConn) { _, _ = io.WriteString(conn, "220 mail.example ESMTP\r\n") }, 1, proof.ErrProtocol, ""},
+		{"holds another key", func(conn *net.TCPConn) { _ = proof.Accept(conn, proof.NewKey(), purpose) }, 1, proof.ErrKey, ""},
+		{"ends when it has heard the proof", func(conn *net.TCPConn) { _ = proof.Accept(conn, make([]byte, keyOfNobody), purpose) }, 1, verbs.ErrPeerGone, ""},
+		{"is a port without the device", func(conn *net.TCPConn) { _, _ = conn.Write([]byte{absent}) }, 1, errAbsent, sharedMark},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var calls atomic.Int32
@@ -109,7 +112,8 @@ func TestCalledNoMore(t *testing.T) {
 				_, _ = io.Copy(io.Discard, conn)
 			})
 			near := openWith(t, Options{})
-			require.ErrorIs(t, failure(t, connect(t, near, address)), c.is)
+			CallsAgainSoon(near)
+			require.ErrorIs(t, failure(t, connect(t, near, address+c.mark)), c.is)
 			require.Equal(t, c.calls, calls.Load())
 		})
 	}

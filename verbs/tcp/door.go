@@ -27,9 +27,11 @@ const (
 // door is where connections are made: by a goroutine for each, in blocking calls with
 // a deadline. What is made is handed to the device.
 type door struct {
-	device   *device
-	options  Options
-	limit    time.Duration
+	device  *device
+	options Options
+	limit   time.Duration
+	// rest is the first pause between calls.
+	rest     time.Duration
 	key      []byte
 	id       identity
 	address  string

@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"cmp"
 	"io"
 	"log/slog"
 	"net"
@@ -13,15 +14,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	testlimit "github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/tcp/proof"
 )
 
 // patience is how long a test waits before it says that a thing does not come.
-const patience = 20 * time.Second
+const patience = testlimit.Limit
 
+// openWith opens a device. Where the options do not say so, it gives nobody up.
 func openWith(t testing.TB, options Options) *device {
 	t.Helper()
+	options.Silence = cmp.Or(options.Silence, time.Hour)
+	options.HandshakeLimit = cmp.Or(options.HandshakeLimit, patience)
 	opened, err := Open(options)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, opened.Close()) })
@@ -70,6 +75,13 @@ func failure(t testing.TB, q *queuePair, beside ...*device) error {
 	t.Helper()
 	await(t, "the failure", func() bool { return q.State() == verbs.StateError }, append([]*device{q.device}, beside...)...)
 	return q.Err()
+}
+
+// expectAnswersWithin changes how long a device lets a connection be made.
+func (d *device) expectAnswersWithin(limit time.Duration) {
+	d.door.mu.Lock()
+	defer d.door.mu.Unlock()
+	d.door.limit = limit
 }
 
 // join connects two devices.
@@ -193,7 +205,6 @@ func TestPeerThatNeverAnswers(t *testing.T) {
 
 // What a stranger says is read no further than the proof, and ends his connection only.
 func TestStrangers(t *testing.T) {
-	t.Parallel() // It waits for the limits of handshakes.
 	for name, says := range map[string]string{
 		"nothing":        "",
 		"HTTP":           "GET / HTTP/1.1\r\nHost: " + strings.Repeat("x", 100) + "\r\n\r\n",
@@ -203,8 +214,7 @@ func TestStrangers(t *testing.T) {
 		"a flood":        strings.Repeat("\xff", 1<<20),
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			far := openWith(t, Options{HandshakeLimit: time.Second})
+			far := openWith(t, Options{HandshakeLimit: minLimit})
 			hostPort, _, _ := strings.Cut(far.Address(), "/")
 			conn, err := net.Dial("tcp", hostPort)
 			require.NoError(t, err)
@@ -213,6 +223,7 @@ func TestStrangers(t *testing.T) {
 			require.NoError(t, conn.SetReadDeadline(time.Now().Add(patience)))
 			_, err = io.Copy(io.Discard, conn)
 			require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "the connection is still open")
+			far.expectAnswersWithin(patience)
 			join(t, openWith(t, Options{}), far)
 		})
 	}
@@ -373,19 +384,6 @@ func TestPeerThatBreaks(t *testing.T) {
 			require.Equal(t, verbs.StateReady, untouched.State())
 		})
 	}
-}
-
-// A peer whose rank does not poll, as if its process was stopped, is given up. One that
-// sleeps on its channel is not.
-func TestPeerThatIsSilent(t *testing.T) {
-	near, far := openWith(t, Options{Silence: 300 * time.Millisecond}), openWith(t, Options{Silence: time.Hour})
-	p, _ := join(t, near, far)
-	began := time.Now()
-	await(t, "thrice the silence", func() bool { return time.Since(began) > 900*time.Millisecond }, near, far)
-	require.Equal(t, verbs.StateReady, p.State(), "an idle peer that is served was given up: %v", p.Err())
-	err := failure(t, p)
-	require.ErrorIs(t, err, verbs.ErrPeerGone)
-	require.ErrorContains(t, err, "nothing heard for")
 }
 
 // TestNothingIsLeft makes and loses connections in all ways, many times.

@@ -5,37 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/onesided/rma/verbs"
 )
-
-// A rank that polls five times in Silence, which is more often than it has to, has two
-// peers. It looks at one more often than at the other, but hears both in time.
-func TestRarePolls(t *testing.T) {
-	t.Parallel() // It waits for a silence.
-	const silence = 2 * time.Second
-	near := openWith(t, Options{Silence: silence})
-	var pairs []*queuePair
-	for range 2 {
-		far := openWith(t, Options{Silence: silence})
-		p, q := join(t, far, near)
-		pairs = append(pairs, p, q)
-	}
-	begin := time.Now()
-	for next := begin; time.Since(begin) < 3*silence/2; {
-		for _, p := range []*queuePair{pairs[0], pairs[2]} {
-			p.device.drive()
-		}
-		if time.Now().After(next) {
-			near.drive()
-			next = next.Add(silence / 5)
-		}
-		for i, p := range pairs {
-			require.NotEqual(t, verbs.StateError, p.State(), "pair %d after %v: %v", i, time.Since(begin), p.Err())
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
 
 // Who is woken by a peer that was not the last to be heard reads what it sent at once,
 // though it is not yet time to look at others than that.
@@ -61,7 +31,7 @@ func TestWokenOnce(t *testing.T) {
 		wakes := 0
 		for ; near.Heard() == before && wakes < 5; wakes++ {
 			ticket := near.channel.Prepare()
-			near.channel.Sleep(ticket, time.Second)
+			near.channel.Sleep(ticket, patience)
 			near.drive()
 			near.channel.Finish()
 		}

@@ -80,7 +80,7 @@ func Open(options Options) (verbs.Device, error) {
 		return nil, argumentError("Open: Without is %#x, known are %#x", options.Without, allOptimizations)
 	}
 	d := &device{opened: time.Now(), silence: options.Silence, pairs: make(map[uint32]*queuePair)}
-	d.door = door{device: d, options: options, limit: options.HandshakeLimit, hearing: make(map[net.Conn]struct{}),
+	d.door = door{device: d, options: options, limit: options.HandshakeLimit, rest: firstRest, hearing: make(map[net.Conn]struct{}),
 		unproven: proof.NewRoom(maxUnproven), teller: teller{queue: logqueue.New(options.Logger)}}
 	d.overdue = time.AfterFunc(time.Hour, d.deliverAll)
 	d.overdue.Stop()

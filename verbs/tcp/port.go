@@ -30,6 +30,9 @@ type Port struct {
 const (
 	// preamble is what a connection to a device at a Port begins with, before its identity.
 	preamble = "RMA tcp port 1\r\n"
+	// absent answers a preamble whose device is not at the Port. Neither a proof nor TLS begins
+	// with it.
+	absent = 0
 	// sharedMark ends the address of a device at a Port.
 	sharedMark = "/port"
 	// sortingLimit bounds the time until a connection has said for whom it is.
@@ -99,13 +102,14 @@ func (p *Port) sort() {
 // direct gives a connection to whom it is for.
 func (p *Port) direct(conn net.Conn) bool {
 	said, err := p.listen(conn)
+	if err == nil && bytes.HasPrefix(said, []byte(preamble)) && p.deviceOf(said) == nil {
+		p.decline(conn)
+	}
 	if left := p.unsorted.Leave(conn); err != nil || left != nil {
 		return false
 	}
 	if bytes.HasPrefix(said, []byte(preamble)) {
-		p.mu.Lock()
-		device := p.devices[identity(said[len(preamble):])]
-		p.mu.Unlock()
+		device := p.deviceOf(said)
 		return device != nil && device.give(conn)
 	}
 	select {
@@ -113,6 +117,28 @@ func (p *Port) direct(conn net.Conn) bool {
 		return true
 	case <-p.closing:
 		return false
+	}
+}
+
+// deviceOf returns the device that a preamble asks for, or nil.
+func (p *Port) deviceOf(said []byte) *entrance {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.devices[identity(said[len(preamble):])]
+}
+
+// decline tells a peer that its device is not here. Hung up on without a word, it would call again,
+// as a peer does that had to make room.
+func (p *Port) decline(conn net.Conn) {
+	if conn.SetDeadline(time.Now().Add(sortingLimit)) != nil {
+		return
+	}
+	if _, err := conn.Write([]byte{absent}); err != nil {
+		return
+	}
+	// A socket that is closed with bytes unread takes back what it sent.
+	if half, ok := conn.(*net.TCPConn); ok && half.CloseWrite() == nil {
+		_, _ = io.CopyN(io.Discard, conn, maxPayload)
 	}
 }
 
@@ -211,6 +237,25 @@ func (e *entrance) Close() error {
 		}
 	})
 	return nil
+}
+
+// errAbsent ends the calls to a device that is not at its Port.
+var errAbsent = errors.New("no such device is at the port")
+
+// A throughConn is a connection through a Port to a device, before the device has said anything.
+type throughConn struct {
+	net.Conn
+	heard bool
+}
+
+func (c *throughConn) Read(into []byte) (int, error) {
+	n, err := c.Conn.Read(into)
+	if n > 0 && !c.heard {
+		if c.heard = true; into[0] == absent {
+			return 0, errAbsent
+		}
+	}
+	return n, err
 }
 
 // callThrough says for which device a connection is.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	testlimit "github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/tcp/proof"
 )
@@ -29,13 +30,14 @@ func shorten(t *testing.T) (end func()) {
 // the peer hears nothing of it.
 func TestShortOfDescriptors(t *testing.T) {
 	key := proof.NewKey()
-	near, far := openWith(t, Options{Key: key, HandshakeLimit: 100 * time.Millisecond}), openWith(t, Options{Key: key})
+	near, far := openWith(t, Options{Key: key, HandshakeLimit: minLimit}), openWith(t, Options{Key: key})
 	end := shorten(t)
 	err := failure(t, connect(t, near, far.Address()))
 	require.ErrorIs(t, err, verbs.ErrShortage)
 	require.ErrorIs(t, err, syscall.EMFILE)
 	require.NotErrorIs(t, err, verbs.ErrPeerGone)
 	end()
+	near.expectAnswersWithin(patience)
 	require.Zero(t, far.PollConnections(make([]verbs.ConnectionRequest, 1)))
 	join(t, near, far)
 }
@@ -46,7 +48,8 @@ func TestShortForAWhile(t *testing.T) {
 	near, far := openWith(t, Options{Key: key}), openWith(t, Options{Key: key})
 	end := shorten(t)
 	p := connect(t, near, far.Address())
-	time.AfterFunc(20*time.Millisecond, end)
+	testlimit.Parked(t, "tcp.call", 1) // It has been refused a descriptor.
+	end()
 	accept(t, p, far)
 }
 
@@ -57,7 +60,7 @@ func TestShortUntilTheEnd(t *testing.T) {
 	defer listener.Close()
 	shorten(t)
 	for limit := range 40 {
-		ctx, cancel := context.WithTimeout(t.Context(), shortestPause+time.Duration(limit)*50*time.Microsecond)
+		ctx, cancel := context.WithTimeout(t.Context(), shortestPause+time.Duration(limit)*50*time.Microsecond) // expires
 		_, err := call(ctx, listener.Addr().String())
 		cancel()
 		require.ErrorIs(t, err, syscall.EMFILE)

@@ -3,10 +3,10 @@ package tcp_test
 import (
 	"crypto/tls"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/tcp"
 	"github.com/onesided/rma/verbs/tcp/proof"
@@ -18,8 +18,8 @@ var selfSigned = tcp.SelfSigned
 // All of the contract holds with TLS.
 func TestTLSConformance(t *testing.T) {
 	config := selfSigned(t)
-	verbstest.Run(t, verbstest.Config{Driven: true, Limit: 5 * time.Second, Allocates: "crypto/tls allocates for each record", Open: func(t testing.TB) verbs.Device {
-		device, err := tcp.Open(tcp.Options{TLS: config})
+	verbstest.Run(t, verbstest.Config{Driven: true, Variant: []string{"Transfer"}, Allocates: "crypto/tls allocates for each record", Open: func(t testing.TB) verbs.Device {
+		device, err := tcp.Open(tcp.Options{TLS: config, Silence: await.Limit})
 		require.NoError(t, err)
 		return device
 	}})
@@ -28,7 +28,6 @@ func TestTLSConformance(t *testing.T) {
 // A peer with another certificate, or without TLS, is refused; so is a key that is wrong
 // inside of TLS.
 func TestTLSRefuses(t *testing.T) {
-	t.Parallel() // It waits for the limits of handshakes.
 	ours, theirs := selfSigned(t), selfSigned(t)
 	key := proof.NewKey()
 	for _, c := range []struct {
@@ -42,9 +41,9 @@ func TestTLSRefuses(t *testing.T) {
 		{"another key", tcp.Options{TLS: ours, Key: key}, tcp.Options{TLS: ours}, "another key"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			c.dials.HandshakeLimit, c.accepts.HandshakeLimit = 2*time.Second, 2*time.Second
+			c.dials.HandshakeLimit, c.accepts.HandshakeLimit = await.Limit, await.Limit
 			near, far := openOptions(t, c.dials), openOptions(t, c.accepts)
+			tcp.CallsAgainSoon(near)
 			queue, err := near.CreateCompletionQueue(4)
 			require.NoError(t, err)
 			pair, err := near.Connect(far.Address(), nil, verbs.QueuePairConfig{SendQueue: queue, ReceiveQueue: queue})
@@ -71,7 +70,7 @@ func TestTLSOptions(t *testing.T) {
 		{}:  "TLS has no certificate",
 		old: "MaxVersion is TLS 1.2, the least allowed is TLS 1.3",
 	} {
-		_, err := tcp.Open(tcp.Options{TLS: config})
+		_, err := tcp.Open(tcp.Options{TLS: config, Silence: await.Limit})
 		require.ErrorContains(t, err, text)
 	}
 }

@@ -51,7 +51,7 @@ func TestOrder(t *testing.T) {
 			log.Debug("not told")
 			log.Info("told", "number", i)
 		}
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) // computes
 		close(g.opened)
 		q.Close()
 		require.Len(t, g.lines(), 20)

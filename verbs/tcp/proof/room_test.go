@@ -52,7 +52,7 @@ func TestRoomIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRoom(2)
 		one, two := enter(t, r), enter(t, r)
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) // computes
 		require.True(t, one.isIn())
 		require.True(t, two.isIn())
 	})
@@ -63,7 +63,7 @@ func TestRoomEndsTheOldest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRoom(2)
 		one := enter(t, r)
-		time.Sleep(share / 2)
+		time.Sleep(share / 2) // computes
 		two := enter(t, r)
 		began := time.Now()
 		three := enter(t, r)
@@ -86,7 +86,7 @@ func TestRoomWaitsForSeats(t *testing.T) {
 		r := NewRoom(2)
 		one, two := enter(t, r), enter(t, r)
 		go func() {
-			time.Sleep(share / 2)
+			time.Sleep(share / 2) // computes
 			_ = Dial(two.far, roomKey, "test")
 		}()
 		began := time.Now()
@@ -153,7 +153,7 @@ func TestRoomCloses(t *testing.T) {
 		r := NewRoom(1)
 		in := enter(t, r)
 		go func() {
-			time.Sleep(share / 2)
+			time.Sleep(share / 2) // computes
 			r.Close()
 			r.Close()
 		}()
