@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/channel"
 )
@@ -25,7 +26,8 @@ func content(rank, i, most int) []byte {
 // TestConversation: messages of all lengths, by ring, by pipe and as letters, both ways at once, come in order
 // and whole, while they are released in any order, and now and then the rank rests.
 func TestConversation(t *testing.T) {
-	const count, usual = 3000, 900
+	const usual = 900
+	count := testsize.N(1000)
 	for _, rig := range rigs {
 		for name, options := range map[string]channel.Options{
 			"rings":   {Ring: channel.Config{Buffers: 8, BufferBytes: 128, MaxMessage: 600}, MaxMessage: usual, Budget: 1 << 20, WithoutPipes: true},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/channel"
 	"github.com/onesided/rma/verbs/shm"
@@ -49,7 +50,7 @@ var rigs = []struct {
 }
 
 // limit is how long a test waits.
-const limit = 20 * time.Second
+const limit = await.Limit
 
 // simulated runs the ranks as tasks in virtual time.
 func simulated(t testing.TB, profile string, options channel.Options, body func(r *rank) error) {

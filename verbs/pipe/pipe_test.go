@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs/pipe"
 	"github.com/onesided/rma/verbs/spin"
 )
@@ -39,7 +40,7 @@ func fill(into []byte, number uint64) {
 
 // Messages of all lengths come once, complete and in order, while a writer and a reader go on as they like.
 func TestRandom(t *testing.T) {
-	for seed := range uint64(200) {
+	for seed := testsize.Seed(); seed < testsize.Seed()+uint64(testsize.N(200)); seed++ {
 		random := rand.New(rand.NewPCG(seed, 0))
 		c := pipe.Config{Lines: 4 + random.IntN(20)}
 		c.MaxMessage = 1 + random.IntN(c.Lines/2*64-8)

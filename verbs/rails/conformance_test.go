@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/rails"
 	"github.com/onesided/rma/verbs/sim"
@@ -49,7 +50,7 @@ func openTCP() (verbs.Device, error) {
 	}
 	var cards []verbs.Device
 	for _, address := range []string{"127.0.0.1:0", second} {
-		card, err := tcp.Open(tcp.Options{Listen: address})
+		card, err := tcp.Open(tcp.Options{Listen: address, Silence: await.Limit})
 		if err != nil {
 			return nil, err
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/rails"
 	"github.com/onesided/rma/verbs/sim"
@@ -17,7 +18,7 @@ import (
 // carried out completes, then comes what failed, and the rest is flushed; the error says which rail
 // it was.
 func TestRailFails(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := testsize.Seed(); seed < testsize.Seed()+uint64(testsize.N(30)); seed++ {
 		const cards, size = 3, 256 << 10
 		rail := int(seed % cards)
 		profile, err := sim.ByName("ndr-2024")

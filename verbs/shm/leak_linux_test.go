@@ -6,10 +6,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/shm"
 )
@@ -62,14 +62,13 @@ func TestNothingIsLeft(t *testing.T) {
 	const slack = 1 << 30 / 4096
 	// What a closed connection's goroutines hold is gone a moment later, and the
 	// addresses of a closed device when it is collected.
-	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+	var after held
+	t.Cleanup(func() { t.Logf("before %+v, after %+v", before, after) })
+	await.True(t, "all to be given back", func() bool {
 		runtime.GC()
-		after := holds(t)
-		if after.files <= before.files && after.goroutines <= before.goroutines && after.pages <= before.pages+slack {
-			break
-		}
-		require.True(t, time.Now().Before(end), "before %+v, after %+v", before, after)
-	}
+		after = holds(t)
+		return after.files <= before.files && after.goroutines <= before.goroutines && after.pages <= before.pages+slack
+	})
 	shared, err := os.ReadDir("/dev/shm")
 	if err == nil {
 		for _, entry := range shared {

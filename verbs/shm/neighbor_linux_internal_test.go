@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -29,9 +30,7 @@ func descriptors(t *testing.T) int {
 // goroutines of the other ends of sockets have seen their ends.
 func settled(t *testing.T, count func(*testing.T) int, limit int) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); count(t) > limit; time.Sleep(time.Millisecond) {
-		require.True(t, time.Now().Before(end), "%d are left, at most %d are allowed", count(t), limit)
-	}
+	await.True(t, fmt.Sprintf("no more than %d to be left", limit), func() bool { return count(t) <= limit })
 }
 
 // TestCloseWhileConnecting closes devices that have just begun to connect.

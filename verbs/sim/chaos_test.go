@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -15,13 +14,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/sim"
-)
-
-var (
-	firstSeed = flag.Uint64("seed", 0, "the first seed of plans of faults")
-	planCount = flag.Uint64("plans", 1500, "how many plans, a fifth of them under the race detector; of one alone the trace is printed")
 )
 
 // The program that faults come to: a ring, in which each rank, round by round, writes a
@@ -43,6 +38,7 @@ type survivor struct {
 }
 
 const (
+	survivorPlans  = 600 // in a run of plain size
 	survivorRounds = 8
 	blockBytes     = 1 << 12
 	// What a survivor's memory holds: a counter, a word to read into, an inbox, what it
@@ -275,13 +271,14 @@ func planOf(seed uint64) (ranks int, plan sim.Faults) {
 }
 
 // Whatever breaks, and however it comes together: who survives ends, with the right data
-// or a right error, and nothing is left behind. A seed that fails runs alone by -seed and
-// -plans 1, and its plan can be kept as text.
+// or a right error, and nothing is left behind. A seed that fails runs alone with RMA_TEST_SEED
+// and RMA_TEST_SIZE=0.001, which leaves one plan, and its plan can be kept as text.
 func TestSurvivorsEnd(t *testing.T) {
-	if *planCount == 1 {
-		ranks, plan := planOf(*firstSeed)
+	plans := uint64(testsize.N(survivorPlans))
+	if plans == 1 {
+		ranks, plan := planOf(testsize.Seed())
 		t.Logf("%d ranks, faults:\n%s", ranks, plan)
-		trace, well := surviveTraced(t, *firstSeed, ranks, plan)
+		trace, well := surviveTraced(t, testsize.Seed(), ranks, plan)
 		t.Logf("%d ended well\n%s", well, trace)
 		return
 	}
@@ -293,19 +290,15 @@ func TestSurvivorsEnd(t *testing.T) {
 		}
 	}
 	all, well := 0, 0
-	plans := *planCount
-	if raceEnabled {
-		plans /= 5
-	}
 	for i := range plans {
-		seed := *firstSeed + i
+		seed := testsize.Seed() + i
 		ranks, plan := planOf(seed)
 		n := survive(t, seed, ranks, plan, count)
 		all += ranks
 		well += n
 	}
 	t.Logf("%d of %d ranks ended well, faults that came: %v", well, all, struck)
-	const enough = 100 // plans in which some of each kind come
+	const enough = 300 // plans in which some of each kind come
 	if plans < enough {
 		return
 	}
@@ -324,7 +317,8 @@ func TestSurvivorsEnd(t *testing.T) {
 // A plan that was written and read again is the same run, to the byte.
 func TestPlansAreReplayed(t *testing.T) {
 	struck := 0
-	for seed := range uint64(100) {
+	plans := testsize.N(50)
+	for seed := testsize.Seed(); seed < testsize.Seed()+uint64(plans); seed++ {
 		ranks, plan := planOf(seed)
 		again, err := sim.ParseFaults(plan.String())
 		require.NoError(t, err)
@@ -338,13 +332,13 @@ func TestPlansAreReplayed(t *testing.T) {
 			struck++
 		}
 	}
-	require.Greater(t, struck, 80)
+	require.Greater(t, struck, plans/2)
 }
 
 // Delays, stalls that end in time, senders that wait for receives and slow processors
 // hurt nobody.
 func TestWhatHealsHurtsNobody(t *testing.T) {
-	for seed := range uint64(200) {
+	for seed := testsize.Seed(); seed < testsize.Seed()+uint64(testsize.N(100)); seed++ {
 		ranks, plan := planOf(seed)
 		plan = slices.DeleteFunc(plan, func(f sim.Fault) bool {
 			return f.Kind != sim.Delay && f.Kind != sim.Starve && f.Kind != sim.Slow && (f.Kind != sim.Stall || f.For == 0)

@@ -9,10 +9,10 @@ import (
 
 // The suite's goroutines are no tasks: they let time pass by sleeping on the channels.
 func TestConformance(t *testing.T) {
-	for _, name := range []string{"ideal", "pcix-2005", "ndr-2024"} {
+	for name, variant := range map[string][]string{"ideal": {}, "pcix-2005": {"Transfer"}, "ndr-2024": nil} {
 		t.Run(name, func(t *testing.T) {
 			s := simulator(t, profile(t, name), 1)
-			verbstest.Run(t, verbstest.Config{Open: func(testing.TB) verbs.Device { return s.Open() }})
+			verbstest.Run(t, verbstest.Config{Variant: variant, Open: func(testing.TB) verbs.Device { return s.Open() }})
 		})
 	}
 }

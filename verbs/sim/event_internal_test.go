@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/onesided/rma/internal/testsize"
 )
 
 // planned is what orders an event.
@@ -18,7 +20,7 @@ type planned struct {
 // The schedule gives events in the order of time, tie and scheduling, whatever is added
 // while others are taken.
 func TestScheduleIsAnOrder(t *testing.T) {
-	for seed := range uint64(200) {
+	for seed := testsize.Seed(); seed < testsize.Seed()+uint64(testsize.N(200)); seed++ {
 		random := rand.New(rand.NewPCG(seed, 1))
 		s := schedule{seed: seed}
 		var model []planned

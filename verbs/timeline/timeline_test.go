@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs/timeline"
 )
 
@@ -134,7 +135,7 @@ func TestRows(t *testing.T) {
 	fits := func(a, b span) bool {
 		return a.until <= b.from || b.until <= a.from || a.from <= b.from && b.until <= a.until || b.from <= a.from && a.until <= b.until
 	}
-	for seed := range uint64(200) {
+	for seed := testsize.Seed(); seed < testsize.Seed()+uint64(testsize.N(200)); seed++ {
 		random := rand.New(rand.NewPCG(seed, 0))
 		spans := make([]span, 40)
 		for i := range spans {

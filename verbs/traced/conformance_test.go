@@ -2,10 +2,10 @@ package traced_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/shm"
 	"github.com/onesided/rma/verbs/sim"
@@ -20,7 +20,7 @@ const few = 64
 func TestMain(m *testing.M) { verbstest.Main(m, openTCP) }
 
 func openTCP() (verbs.Device, error) {
-	inner, err := tcp.Open(tcp.Options{})
+	inner, err := tcp.Open(tcp.Options{Silence: await.Limit})
 	if err != nil {
 		return nil, err
 	}
@@ -35,16 +35,16 @@ func mustOpenTCP(t testing.TB) verbs.Device {
 }
 
 func TestConformanceOverTCP(t *testing.T) {
-	verbstest.Run(t, verbstest.Config{Driven: true, Limit: 5 * time.Second, Open: mustOpenTCP})
+	verbstest.Run(t, verbstest.Config{Driven: true, Variant: []string{"Channel"}, Open: mustOpenTCP})
 }
 
 func TestConformanceOverTCPOfProcesses(t *testing.T) {
-	verbstest.Run(t, verbstest.Config{Driven: true, Limit: 5 * time.Second, Open: mustOpenTCP, Peer: verbstest.Self})
+	verbstest.Run(t, verbstest.Config{Driven: true, Variant: []string{"Closing"}, Open: mustOpenTCP, Peer: verbstest.Self})
 }
 
 func TestConformanceInSharedMemory(t *testing.T) {
 	fabric := shm.NewFabric()
-	verbstest.Run(t, verbstest.Config{Driven: true, Limit: 2 * time.Second, Open: func(t testing.TB) verbs.Device {
+	verbstest.Run(t, verbstest.Config{Driven: true, Open: func(t testing.TB) verbs.Device {
 		inner, err := fabric.Open()
 		require.NoError(t, err)
 		device, _ := traced.New(inner, traced.Options{Records: few})
@@ -57,7 +57,7 @@ func TestConformanceInVirtualTime(t *testing.T) {
 	require.NoError(t, err)
 	s, err := sim.New(profile, 1)
 	require.NoError(t, err)
-	verbstest.Run(t, verbstest.Config{Open: func(testing.TB) verbs.Device {
+	verbstest.Run(t, verbstest.Config{Variant: []string{"Transfer"}, Open: func(testing.TB) verbs.Device {
 		device, _ := traced.New(s.Open(), traced.Options{Records: few})
 		return device
 	}})
