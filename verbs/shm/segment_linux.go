@@ -30,6 +30,8 @@ type process struct {
 	*device
 	listener *listener
 	watcher  *watcher
+	// shortPatience is how long a connection waits for what this process is short of.
+	shortPatience time.Duration
 
 	// memory is the whole segment as it is mapped here, fd its memfd.
 	memory []byte
@@ -64,7 +66,7 @@ func Open(options Options) (*Device, error) {
 	if _, err := rand.Read(name[:]); err != nil {
 		return nil, fmt.Errorf("shm: %w", err)
 	}
-	p := &process{peers: make(map[string]*neighbor), awaiting: make(map[*net.UnixConn]struct{}), ending: make(chan struct{}), fd: -1, smallPages: options.SmallPages}
+	p := &process{peers: make(map[string]*neighbor), awaiting: make(map[*net.UnixConn]struct{}), ending: make(chan struct{}), fd: -1, smallPages: options.SmallPages, shortPatience: defaultShortPatience}
 	p.device = &device{form: p, name: deviceName, address: addressPrefix + hex.EncodeToString(name[:]), opened: time.Now(), pairs: make(map[uint32]*queuePair)}
 	if err := p.open(ranks); err != nil {
 		return nil, errors.Join(err, p.close())

@@ -18,8 +18,8 @@ import (
 const (
 	// shortPause is between attempts to have what there was no room for.
 	shortPause = 10 * time.Millisecond
-	// shortPatience is how long a connection waits for that.
-	shortPatience = time.Second
+	// defaultShortPatience is how long a connection waits for that.
+	defaultShortPatience = time.Second
 )
 
 // isShortage tells whether the system refused for want of something.
@@ -54,7 +54,7 @@ func (p *process) unreached(address string, err error) error {
 func (p *process) neighborAtLast(address string) (peer, error) {
 	for begun := time.Now(); ; {
 		to, err := p.neighbor(address)
-		if !errors.Is(err, verbs.ErrShortage) || time.Since(begun) > shortPatience {
+		if !errors.Is(err, verbs.ErrShortage) || time.Since(begun) > p.shortPatience {
 			return to, err
 		}
 		select {

@@ -7,10 +7,12 @@ import (
 	"net"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -92,9 +94,11 @@ func TestConnectShortOfDescriptors(t *testing.T) {
 	open := openProcesses(t)
 	near, far := newSide(t, open()), newSide(t, open())
 	end := shorten(t, 0)
+	near.device.form.(*process).shortPatience = time.Millisecond
 	near.connect(far.device.Address(), verbs.QueuePairConfig{})
 	near.await(func() bool { return near.pair.State() == verbs.StateError }, "end of patience")
 	require.ErrorIs(t, near.pair.Err(), verbs.ErrShortage)
+	near.device.form.(*process).shortPatience = await.Limit
 	near.connect(far.device.Address(), verbs.QueuePairConfig{})
 	end()
 	_, err := far.request().Accept(verbs.QueuePairConfig{SendQueue: far.queue, ReceiveQueue: far.queue})
