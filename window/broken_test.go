@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
@@ -50,9 +50,15 @@ func TestFailedFence(t *testing.T) {
 					gaveUp <- win.Fence(s.ctx)
 					<-closed
 				case 3:
-					soon, stop := context.WithTimeout(s.ctx, 100*time.Millisecond)
-					defer stop()
-					s.ok(errors.Join(died, win.Fence(soon)))
+					ctx, stop := context.WithCancel(s.ctx)
+					go func() {
+						// It waits, as ranks 1 and 2 do: it has told the others.
+						if err := await.UntilParked(ctx, "window.(*core).Fence", 3); err != nil {
+							t.Error(err)
+						}
+						stop()
+					}()
+					s.ok(errors.Join(died, win.Fence(ctx)))
 				}
 			}))
 			require.ErrorIs(t, err, died)

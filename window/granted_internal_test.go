@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/world"
 )
 
@@ -18,7 +19,7 @@ import (
 func TestGrantBeforeFence(t *testing.T) {
 	cut := make(chan struct{})
 	require.NoError(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
-		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+		ctx, cancel := context.WithTimeout(ctx, await.Limit)
 		defer cancel()
 		fenced, err := Allocate[int64](ctx, w, 1)
 		if err != nil {
@@ -33,7 +34,7 @@ func TestGrantBeforeFence(t *testing.T) {
 			<-cut
 			err = errors.Join(err, fenced.Fence(ctx), fenced.Put([]int64{7}, 0, 0), fenced.Fence(ctx))
 		} else {
-			soon, end := context.WithTimeout(ctx, 10*time.Millisecond)
+			soon, end := context.WithTimeout(ctx, 10*time.Millisecond) // expires
 			if e := fenced.Fence(soon); !errors.Is(e, context.DeadlineExceeded) {
 				err = errors.Join(err, fmt.Errorf("error of a Fence cut short is %v", e))
 			}

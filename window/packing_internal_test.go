@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/world"
@@ -58,8 +59,7 @@ func packAlways(d *deferred) {
 
 // startInParts has what is queued leave, by calls in which nothing makes room.
 func startInParts(w *world.World, d *deferred) (err error) {
-	const patience = 30 * time.Second
-	for until := time.Now().Add(patience); time.Now().Before(until); {
+	for until := time.Now().Add(await.Limit); time.Now().Before(until); {
 		w.Exclude(func() { err = d.start(noWait, scheduler.Nothing) })
 		if !errors.Is(err, context.Canceled) {
 			return err
@@ -68,7 +68,7 @@ func startInParts(w *world.World, d *deferred) (err error) {
 			w.Poll()
 		}
 	}
-	return fmt.Errorf("what is queued has not left in %v: %w", patience, err)
+	return fmt.Errorf("what is queued has not left in %v: %w", await.Limit, err)
 }
 
 func TestPutInParts(t *testing.T) { jobtest.Apart(t, 2, putInParts) }

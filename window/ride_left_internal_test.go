@@ -5,14 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
 )
 
 // rideLeftHeld has rank 0 complete and leave; what rides with its Complete waits for a stripe when rank 1 waits for it, or tests.
-func rideLeftHeld(wait func(ctx context.Context, win *Window[int64]) error) jobtest.Body {
+// Meanwhile it gives the stripe back.
+func rideLeftHeld(wait func(ctx context.Context, win *Window[int64], give func()) error) jobtest.Body {
 	return func(ctx context.Context, w *world.World) error {
 		win, other, err := withOther(ctx, w, 2*perStripe)
 		if err != nil {
@@ -23,26 +24,29 @@ func rideLeftHeld(wait func(ctx context.Context, win *Window[int64]) error) jobt
 		}
 		stripe := win.own.control.stripe(win.offset(perStripe))
 		win.lockStripe(stripe)
-		given := make(chan struct{})
 		err = untilServed(ctx, w, func() bool { return win.server.waiting.Load() && w.Gone(0) })
-		go func() {
-			time.Sleep(10 * time.Millisecond)
-			win.giveStripe(stripe)
-			close(given)
-		}()
-		err = errors.Join(err, win.Post(ctx, other), wait(ctx, win))
+		err = errors.Join(err, win.Post(ctx, other), wait(ctx, win, func() { win.giveStripe(stripe) }))
 		if sum := win.Local()[perStripe]; sum != 1 {
 			err = errors.Join(err, fmt.Errorf("the element is %d behind the exposure, want 1", sum))
 		}
-		<-given
 		return err
 	}
 }
 
 var rideLeftHeldBodies = map[string]string{
-	"Wait": jobtest.Register("a Complete of one that has left, which Wait waits for", rideLeftHeld(func(ctx context.Context, win *Window[int64]) error { return win.Wait(ctx) })),
-	"Test": jobtest.Register("a Complete of one that has left, which Test looks for", rideLeftHeld(func(ctx context.Context, win *Window[int64]) error {
-		for {
+	"Wait": jobtest.Register("a Complete of one that has left, which Wait waits for", rideLeftHeld(func(ctx context.Context, win *Window[int64], give func()) error {
+		parked := make(chan error, 1)
+		go func() {
+			parked <- await.UntilParked(ctx, "window.(*core).Wait", 1)
+			give()
+		}()
+		return errors.Join(win.Wait(ctx), <-parked)
+	})),
+	"Test": jobtest.Register("a Complete of one that has left, which Test looks for", rideLeftHeld(func(ctx context.Context, win *Window[int64], give func()) error {
+		for looks := 0; ; looks++ {
+			if looks == 100 {
+				give()
+			}
 			if ended, err := win.Test(); ended || err != nil {
 				return err
 			}

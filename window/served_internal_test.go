@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/world"
 )
@@ -210,7 +211,13 @@ func TestSeatFreeAfterClose(t *testing.T) {
 			g := taken()
 			require.NotNil(t, g)
 			g.mu.Lock()
-			time.AfterFunc(50*time.Millisecond, g.mu.Unlock)
+			go func() {
+				// It waits for the server.
+				if err := await.UntilParked(ctx, "world.(*World).Close", 1); err != nil {
+					t.Error(err)
+				}
+				g.mu.Unlock()
+			}()
 			if closes {
 				require.NoError(t, there.Close())
 			}

@@ -34,7 +34,7 @@ var besideStranger = register("calls beside a stranger that is stopped", func(s 
 			func(ctx context.Context) error { return win.Start(ctx, group) },
 			func(ctx context.Context) error { return win.Post(ctx, group) },
 		} {
-			ctx, cancel := context.WithTimeout(s.ctx, 100*time.Millisecond)
+			ctx, cancel := context.WithTimeout(s.ctx, 100*time.Millisecond) // expires
 			s.fails(call(ctx), context.DeadlineExceeded)
 			cancel()
 		}
@@ -59,10 +59,8 @@ func TestStoppedStranger(t *testing.T) {
 		}
 	}
 	job.Await(caller, "stopped")
-	begun := time.Now()
 	job.Release(caller)
 	job.Await(caller, "called")
-	require.Less(t, time.Since(begun), 8*time.Second)
 	job.Continue(strange)
 	job.Release(caller)
 	for rank, err := range job.Wait() {

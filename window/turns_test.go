@@ -7,19 +7,25 @@ import (
 
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
 )
 
-// lockTurns has ranks take turns at the lock of rank 0 until each has had it some times. Those that map it come when the
-// others are at it.
+// lockTurns has ranks take turns at the lock of rank 0 until each has had it some times. Those that map it come when each of
+// the others has had it once.
 var lockTurns = register("turns at a lock", func(s *script) {
 	const turns = 20
-	win := allocate[int64](s, 1)
-	s.ok(s.w.Barrier(s.ctx))
+	win, gate := allocate[int64](s, 1), allocate[int64](s, 1, window.Notifications(1))
+	maps, far := s.w.Mapped(0), []int{0}
+	if !maps {
+		far[0] = 1
+	}
+	s.ok(world.AllReduce(s.ctx, s.w, far, far, func(a, b int) int { return a + b }))
+	s.ok(gate.LockAll(s.ctx))
+	if maps {
+		s.ok(gate.WaitNotify(s.ctx, 0, uint64(far[0])))
+	}
 	ctx, cancel := context.WithTimeout(s.ctx, time.Minute)
 	defer cancel()
-	if s.w.Mapped(0) {
-		time.Sleep(100 * time.Millisecond)
-	}
 	ended := int64(0)
 	for taken := 1; ended < int64(s.w.Size()); taken++ {
 		s.ok(win.Lock(ctx, window.Exclusive, 0))
@@ -31,7 +37,15 @@ var lockTurns = register("turns at a lock", func(s *script) {
 			s.ok(win.Accumulate(window.Sum, []int64{1}, 0, 0))
 		}
 		s.ok(win.Unlock(ctx, 0))
+		for rank := range s.w.Size() {
+			if taken == 1 && !maps {
+				s.ok(gate.PutNotify(nil, rank, 0, 0))
+				s.ok(gate.Flush(ctx, rank))
+			}
+		}
 	}
+	s.ok(gate.UnlockAll(s.ctx))
+	s.ok(gate.Close())
 	s.ok(win.Close())
 })
 
