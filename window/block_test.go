@@ -10,6 +10,7 @@ import (
 
 	"github.com/onesided/rma/epoch"
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/window"
 )
 
@@ -123,14 +124,16 @@ func init() {
 
 const (
 	blockedElements = 1 << 14
-	asleep          = 300 * time.Millisecond
 	// awake is the share of a core that a rank may use while it waits, in
-	// percent: the goal is 2, and who spins uses 100.
+	// percent: the goal is 2, and a rank that spins uses 100.
 	awake = 20
 )
 
+// blockedFor returns how long rank 1 computes while rank 0 waits for it. The longer the more exact is the share of a core.
+func blockedFor() time.Duration { return time.Duration(testsize.N(80)) * time.Millisecond }
+
 // blocked has rank 0 wait three times: its context has ended before, its context
-// ends meanwhile, and until it gets what it waits for. Rank 1 knows by the barriers
+// ends during the wait, and until it gets what it waits for. Rank 1 knows by the barriers
 // when rank 0 begins, and when it waits for good.
 func blocked(s *script, b block) {
 	win := allocate[int64](s, blockedElements)
@@ -140,7 +143,7 @@ func blocked(s *script, b block) {
 	s.ok(s.w.Barrier(s.ctx))
 	if s.w.Rank() == 1 {
 		s.ok(s.w.Barrier(s.ctx))
-		time.Sleep(2 * asleep)
+		time.Sleep(blockedFor()) // computes
 		b.after(s, win)
 		s.ok(s.w.Barrier(s.ctx))
 		s.ok(win.Close())
@@ -150,7 +153,7 @@ func blocked(s *script, b block) {
 	cause := errors.New("the program has had enough")
 	cancel(cause)
 	s.fails(b.call(ended, s, win), cause)
-	soon, cancelSoon := context.WithTimeout(s.ctx, asleep/2)
+	soon, cancelSoon := context.WithTimeout(s.ctx, 20*time.Millisecond) // expires
 	defer cancelSoon()
 	s.fails(b.call(soon, s, win), context.DeadlineExceeded)
 	s.ok(s.w.Barrier(s.ctx))
@@ -174,8 +177,8 @@ func processorTime() time.Duration {
 
 // TestBlocked waits in every blocking call.
 func TestBlocked(t *testing.T) {
-	for _, b := range blocks {
-		t.Run(b.name, func(t *testing.T) { jobtest.Run(t, 2, "blocked in "+b.name) })
+	for turn, b := range blocks {
+		t.Run(b.name, func(t *testing.T) { runInSome(t, turn, "blocked in "+b.name, 2) })
 	}
 }
 

@@ -3,6 +3,7 @@ package window_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"math"
 	"slices"
@@ -11,12 +12,88 @@ import (
 	"testing"
 
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
 
-func TestMain(m *testing.M) { jobtest.Main(m) }
+// sideBySide is how many parallel tests run at a time unless -parallel says otherwise. They are those that wait most of
+// the time, so the number of cores is no limit.
+const sideBySide = "24"
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	isSet := false
+	flag.Visit(func(f *flag.Flag) { isSet = isSet || f.Name == "test.parallel" })
+	if !isSet {
+		_ = flag.Set("test.parallel", sideBySide)
+	}
+	jobtest.Main(m)
+}
+
+// A form is a way to run a body over ranks.
+type form struct {
+	name string
+	// least is how many ranks it needs, apart whether they are processes.
+	least int
+	apart bool
+	run   func(t *testing.T, n int, name string)
+}
+
+// forms are those of jobtest.Run.
+var forms = []form{
+	{"goroutines", 1, false, jobtest.Goroutines}, {"apart", 1, false, jobtest.Apart},
+	{"processes", 1, true, jobtest.Processes}, {"tcp", 1, true, jobtest.TCP}, {"hosts", 3, true, jobtest.Hosts},
+}
+
+// serves reports whether a form is for so many ranks. The race detector sees nothing of what goes on between processes:
+// with it the only ones are three on two hosts.
+func (f *form) serves(n int) bool {
+	return n >= f.least && (!raced || !f.apart || f.name == "hosts" && n == 3)
+}
+
+// runInForms runs a body in each form. Of the numbers of ranks it takes one for each form in a plain run, and more where
+// the tests are to try more. Which one is the turn of the body, the form and the seed.
+func runInForms(t *testing.T, turn int, name string, sizes ...int) {
+	for i, f := range forms {
+		var served []int
+		for _, n := range sizes {
+			if f.serves(n) {
+				served = append(served, n)
+			}
+		}
+		for more := range min(len(served), testsize.N(1)) {
+			n := served[(turn+i+int(testsize.Seed())+more)%len(served)]
+			t.Run(fmt.Sprintf("%s/%d/%s", name, n, f.name), func(t *testing.T) { f.run(t, n, name) })
+		}
+	}
+}
+
+// runInSome runs a body in two of the forms in a plain run, and in more where the tests are to try more. Which ones is the
+// turn of the body and the seed.
+func runInSome(t *testing.T, turn int, name string, n int) {
+	var served []form
+	for _, f := range forms {
+		if f.serves(n) {
+			served = append(served, f)
+		}
+	}
+	for more := range min(len(served), testsize.N(2)) {
+		f := served[(turn+int(testsize.Seed())+more)%len(served)]
+		t.Run(f.name, func(t *testing.T) { f.run(t, n, name) })
+	}
+}
+
+// turns returns which of n cases are tried: plain many of them in a plain run, and more where the tests are to try more.
+func turns(turn, n, plain int) []int {
+	var chosen []int
+	for more := range min(n, testsize.N(plain)) {
+		chosen = append(chosen, (turn+int(testsize.Seed()%uint64(n))+more)%n)
+	}
+	return chosen
+}
 
 // a script is the body of a test on one rank. Its checks end the rank with an
 // error, so that the same body serves ranks in other processes.
@@ -39,6 +116,9 @@ func (s *script) fails(err, want error) {
 	}
 }
 
+// await returns when a state has come about.
+func (s *script) await(what string, state func() bool) { s.ok(await.Until(s.ctx, what, state)) }
+
 func (s *script) check(ok bool, format string, args ...any) {
 	if !ok {
 		panic(failure{fmt.Errorf(format, args...)})
@@ -47,6 +127,16 @@ func (s *script) check(ok bool, format string, args ...any) {
 
 func equal[T comparable](s *script, what string, got, want []T) {
 	s.check(slices.Equal(got, want), "%s is %v, want %v", what, got, want)
+}
+
+// equalElements is equal for many elements. Its error names the first that differs.
+func equalElements[T comparable](s *script, what string, got, want []T) {
+	s.check(len(got) == len(want), "%s has %d elements, want %d", what, len(got), len(want))
+	for i := range got {
+		if got[i] != want[i] {
+			s.check(false, "element %d of %d of %s is %v, want %v", i, len(got), what, got[i], want[i])
+		}
+	}
 }
 
 // register makes a body known to every process of the tests, under a name.
@@ -561,11 +651,9 @@ var goroutines = register("goroutines", func(s *script) {
 })
 
 func TestSemantics(t *testing.T) {
-	for _, name := range []string{fencePuts, postedPuts, exclusiveCounter, sharedReaders, accumulateSums, singleElement, tickets,
+	for turn, name := range []string{fencePuts, postedPuts, exclusiveCounter, sharedReaders, accumulateSums, singleElement, tickets,
 		getAccumulate, layouts, notifications, views, created, empty, goroutines} {
-		for _, n := range []int{1, 2, 5} {
-			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) { jobtest.Run(t, n, name) })
-		}
+		runInForms(t, turn, name, 1, 2, 5)
 	}
 	t.Run(postedGroups, func(t *testing.T) { jobtest.Run(t, 4, postedGroups) })
 }

@@ -130,6 +130,7 @@ var shunned = jobtest.RegisterWith("shunned", encrypting, scripted(func(s *scrip
 // A rank that has another certificate, or no TLS, comes together with nobody, and both
 // sides say why.
 func TestEncryptedOtherwise(t *testing.T) {
+	t.Parallel()
 	const hosts = 3
 	network := nettest.New(t, hosts)
 	common, other := certificate(t, network, hosts), certificate(t, network, hosts)
@@ -138,6 +139,7 @@ func TestEncryptedOtherwise(t *testing.T) {
 		{"no TLS", "", "TLS, which the peer may not have", "it may demand TLS, which this side does not have"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			job := startEncrypted(t, network, hosts, shunned, func(rank int) string {
 				if rank == victim {
 					return c.odd

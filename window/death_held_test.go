@@ -2,7 +2,6 @@ package window_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
@@ -24,9 +23,7 @@ var heldByDeath = register("death of a target of held accumulates", func(s *scri
 			s.ok(win.Accumulate(window.Sum, []int64{1}, 2, i*5000))
 		}
 		jobtest.Signal("ready")
-		for s.w.Failures() == 0 {
-			time.Sleep(time.Millisecond)
-		}
+		awaitFailure(s)
 		expectLost(s, win.Accumulate(window.Sum, []int64{1}, victim, 0), victim)
 		s.ok(win.Accumulate(window.Sum, []int64{1}, 2, 0))
 		expectLost(s, win.Flush(s.ctx, victim), victim)
@@ -38,11 +35,7 @@ var heldByDeath = register("death of a target of held accumulates", func(s *scri
 		s.ok(win.Close())
 	default:
 		jobtest.Signal("ready")
-		for served := false; !served; time.Sleep(time.Millisecond) {
-			s.ok(win.Lock(s.ctx, window.Shared, 2))
-			served = win.Local()[1] == 42
-			s.ok(win.Unlock(s.ctx, 2))
-		}
+		awaitWritten(s, win, 1)
 		for i := range 9 {
 			want := int64(1)
 			if i == 0 {

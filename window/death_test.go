@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/onesided/rma/epoch"
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
@@ -55,11 +55,12 @@ var deaths = []death{
 			}
 		},
 		wait: func(_ context.Context, s *script, win *window.Window[int64]) error {
-			for {
-				if ended, err := win.Test(); ended || err != nil {
-					return err
-				}
-			}
+			var err error
+			s.await("the end of the exposure", func() (ended bool) {
+				ended, err = win.Test()
+				return ended || err != nil
+			})
+			return err
 		},
 	},
 	{
@@ -140,9 +141,7 @@ var deaths = []death{
 			}
 		},
 		wait: func(ctx context.Context, s *script, win *window.Window[int64]) error {
-			for s.w.Failures() == 0 {
-				time.Sleep(time.Millisecond)
-			}
+			awaitFailure(s)
 			return win.Complete(ctx)
 		},
 	},
@@ -273,22 +272,31 @@ func dying(s *script, d death, leaves bool) {
 			return
 		}
 		// The lock of the dead may have been broken by rank 2, which heard of it first.
-		for s.w.Failures() == 0 {
-			time.Sleep(time.Millisecond)
-		}
+		awaitFailure(s)
 		expectLost(s, win.Lock(s.ctx, window.Shared, victim), victim)
 		s.ok(win.Close())
 	default:
 		// This rank serves, and needs nobody: it may hear of the death last, from rank 0.
-		for served := false; !served; time.Sleep(time.Millisecond) {
-			s.ok(win.Lock(s.ctx, window.Shared, 2))
-			served = win.Local()[1] == 42
-			s.ok(win.Unlock(s.ctx, 2))
-		}
+		awaitWritten(s, win, 1)
 		if !leaves {
 			s.ok(win.Close())
 		}
 	}
+}
+
+// awaitFailure returns when this rank knows that a rank has failed.
+func awaitFailure(s *script) {
+	s.await("a failure to be known", func() bool { return s.w.Failures() != 0 })
+}
+
+// awaitWritten returns when rank 0 has put 42 to an element of rank 2, which is the caller, under a lock.
+func awaitWritten(s *script, win *window.Window[int64], element int) {
+	s.await("what rank 0 puts", func() bool {
+		s.ok(win.Lock(s.ctx, window.Shared, 2))
+		written := win.Local()[element] == 42
+		s.ok(win.Unlock(s.ctx, 2))
+		return written
+	})
 }
 
 func expectLost(s *script, err error, rank int) {
@@ -311,8 +319,9 @@ var machines = []struct {
 // A process that is killed inside each blocking call, or with a lock in its hands:
 // the others go on with an error that names it.
 func TestKilled(t *testing.T) {
-	for _, m := range machines {
-		for _, d := range deaths {
+	for turn, d := range deaths {
+		for _, i := range turns(turn, len(machines), 1) {
+			m := machines[i]
 			t.Run(m.name+"/"+d.name, func(t *testing.T) {
 				jobtest.StartWith(t, deathRanks, "death in "+d.name, m.environment).Killed(victim)
 			})
@@ -322,12 +331,12 @@ func TestKilled(t *testing.T) {
 
 // A rank that leaves inside an epoch, as goroutine and as process.
 func TestLeft(t *testing.T) {
-	for _, d := range deaths {
+	for turn, d := range deaths {
 		if d.killed || d.name == "WaitNotify" {
 			// The third rank might notify yet: see the next test.
 			continue
 		}
-		t.Run(d.name, func(t *testing.T) { jobtest.Run(t, deathRanks, "leaving "+d.name) })
+		t.Run(d.name, func(t *testing.T) { runInSome(t, turn, "leaving "+d.name, deathRanks) })
 	}
 }
 
@@ -376,7 +385,7 @@ var besideCreated = register("a death beside a window that was created", func(s 
 })
 
 func TestKilledBesideCreated(t *testing.T) {
-	for range 10 {
+	for range testsize.N(3) {
 		jobtest.Start(t, 2, besideCreated).Killed(1)
 	}
 }

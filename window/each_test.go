@@ -9,7 +9,7 @@ import (
 
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/epoch"
-	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/window"
 )
 
@@ -56,9 +56,7 @@ func eachSumsOf[T window.Element](s *script, count int, options ...window.Option
 	}
 	s.ok(win.UnlockAll(s.ctx))
 	s.ok(s.w.Barrier(s.ctx))
-	for i, got := range win.Local() {
-		s.check(got == want[i], "element %d of %d is %v, want %v (%T)", i, count, got, want[i], got)
-	}
+	equalElements(s, fmt.Sprintf("a window of %T", want), win.Local(), want)
 	s.ok(s.w.Barrier(s.ctx))
 	s.ok(win.Close())
 }
@@ -130,7 +128,7 @@ var eachCollected = register("accumulates in one call while memory is collected"
 	next := (s.w.Rank() + 1) % s.w.Size()
 	s.ok(win.LockAll(s.ctx))
 	places := make([]int, 1024)
-	for range 200 {
+	for range testsize.N(20) {
 		origin := make([]int64, len(places))
 		s.ok(win.AccumulateEach(window.Sum, origin, next, places))
 		runtime.GC()
@@ -165,9 +163,7 @@ var eachClosed = register("accumulates in one call whose epoch is closed", func(
 })
 
 func TestAccumulateEach(t *testing.T) {
-	for _, n := range []int{1, 3} {
-		for _, name := range []string{eachSums, eachOrder, eachRefused, eachCollected, eachClosed} {
-			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) { jobtest.Run(t, n, name) })
-		}
+	for turn, name := range []string{eachSums, eachOrder, eachRefused, eachCollected, eachClosed} {
+		runInForms(t, turn, name, 1, 3)
 	}
 }

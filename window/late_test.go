@@ -8,12 +8,13 @@ import (
 
 	"github.com/onesided/rma/epoch"
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/window"
 )
 
 // lateOperations has goroutines of rank 0 accumulate on rank 1 while the epoch is opened and closed: an
 // accumulate that was not refused is done when the epoch is closed.
-func lateOperations(name string, epochs int, cycle func(s *script, win *window.Window[int64])) string {
+func lateOperations(name string, plain int, cycle func(s *script, win *window.Window[int64])) string {
 	return register("late operations, "+name, func(s *script) {
 		win := allocate[int64](s, 4)
 		var stop atomic.Bool
@@ -34,7 +35,7 @@ func lateOperations(name string, epochs int, cycle func(s *script, win *window.W
 				})
 			}
 		}
-		for range epochs {
+		for range testsize.N(plain) {
 			cycle(s, win)
 		}
 		stop.Store(true)
@@ -50,14 +51,14 @@ func lateOperations(name string, epochs int, cycle func(s *script, win *window.W
 	})
 }
 
-var lateLock = lateOperations("lock", 3000, func(s *script, win *window.Window[int64]) {
+var lateLock = lateOperations("lock", 600, func(s *script, win *window.Window[int64]) {
 	if s.w.Rank() == 0 {
 		s.ok(win.Lock(s.ctx, window.Exclusive, 1))
 		s.ok(win.Unlock(s.ctx, 1))
 	}
 })
 
-var lateFence = lateOperations("fence", 1000, func(s *script, win *window.Window[int64]) {
+var lateFence = lateOperations("fence", 200, func(s *script, win *window.Window[int64]) {
 	s.ok(win.Fence(s.ctx))
 	s.ok(win.Fence(s.ctx, window.NoSucceed))
 })

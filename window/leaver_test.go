@@ -3,7 +3,9 @@ package window_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -240,28 +242,33 @@ func TestLeaver(t *testing.T) {
 	hosts := func(n int) func(rank int) []string {
 		return func(rank int) []string { return []string{"RMA_DEVICE=", fmt.Sprint("RMA_HOST=", rank*n/leftRanks)} }
 	}
-	places := map[string]func(rank int) []string{
-		"one host":     func(int) []string { return []string{"RMA_DEVICE=shm"} },
-		"TCP":          func(int) []string { return []string{"RMA_DEVICE=tcp"} },
-		"three hosts":  hosts(3),
-		"eleven hosts": hosts(11),
+	places := []struct {
+		name        string
+		environment func(rank int) []string
+	}{
+		{"one host", func(int) []string { return []string{"RMA_DEVICE=shm"} }},
+		{"TCP", func(int) []string { return []string{"RMA_DEVICE=tcp"} }},
+		{"three hosts", hosts(3)},
+		{"eleven hosts", hosts(11)},
 	}
-	for name, call := range leftCalls {
-		for _, cores := range []int{1, leftRanks} {
+	for turn, name := range slices.Sorted(maps.Keys(leftCalls)) {
+		for _, i := range turns(turn, 2, 1) {
+			cores := []int{1, leftRanks}[i]
 			t.Run(fmt.Sprintf("%s/goroutines, %d cores", name, cores), func(t *testing.T) {
 				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
 				var told sync.WaitGroup
 				told.Add(leftRanks - 1)
-				require.NoError(t, world.Run(t.Context(), leftRanks, scripted(leaving(call, func() error {
+				require.NoError(t, world.Run(t.Context(), leftRanks, scripted(leaving(leftCalls[name], func() error {
 					told.Done()
 					told.Wait()
 					return nil
 				}))))
 			})
 		}
-		for where, place := range places {
-			t.Run(name+"/"+where, func(t *testing.T) {
-				job := jobtest.StartWith(t, leftRanks, "left: "+name, place)
+		for _, i := range turns(turn, len(places), 2) {
+			place := places[i]
+			t.Run(name+"/"+place.name, func(t *testing.T) {
+				job := jobtest.StartWith(t, leftRanks, "left: "+name, place.environment)
 				for rank := range leftRanks {
 					if rank != leaver {
 						job.Await(rank, "told")

@@ -37,11 +37,16 @@ var missedStoppedBodies = []string{
 	registerImpatient("stopped before another fence of hosts", missedStopped(false)),
 }
 
+// missedRanks are ranks that stop: those that speak for a host, and others.
+var missedRanks = []int{0, 1, 6}
+
 // A rank that stops is missed by its mates too, who do not look after each other: those
 // elsewhere tell them.
 func TestStoppedAmongMates(t *testing.T) {
-	for _, body := range missedStoppedBodies {
-		for _, stops := range []int{0, 1, 6} {
+	t.Parallel()
+	for turn, body := range missedStoppedBodies {
+		for _, i := range turns(turn, len(missedRanks), 2) {
+			stops := missedRanks[i]
 			t.Run(fmt.Sprintf("%s/rank %d", body, stops), func(t *testing.T) {
 				// Most of the time is silence.
 				t.Parallel()

@@ -29,7 +29,7 @@ var hastyFences = register("fences cut short", func(s *script) {
 		for turn := 0; ; turn++ {
 			ctx, stop := ended, context.CancelFunc(func() {})
 			if turn%2 != 0 {
-				ctx, stop = context.WithTimeout(s.ctx, 100*time.Microsecond)
+				ctx, stop = context.WithTimeout(s.ctx, 100*time.Microsecond) // expires
 			}
 			err := win.Fence(ctx, asserts...)
 			stop()

@@ -5,13 +5,14 @@ import (
 
 	"github.com/onesided/rma/epoch"
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/testsize"
 )
 
 // A window that is closed notifies nobody: neither those who wait meanwhile, for
 // notifications like others that have come before, nor those who ask later.
 var notifyOverClose = register("notification over close", func(s *script) {
 	const waiters = 3
-	for range 20 {
+	for range testsize.N(5) {
 		win := allocate[int64](s, 4)
 		s.ok(win.LockAll(s.ctx))
 		s.ok(win.PutNotify([]int64{1}, s.w.Rank(), 0, 3))

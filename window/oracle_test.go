@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/window/oracle"
@@ -26,34 +27,34 @@ func combine(op window.Op, was, with int64) int64 {
 	}
 }
 
-// randomPrograms runs programs of package oracle, which tells what they may see.
-func randomPrograms(s *script, count uint64, limits oracle.Limits, options func(seed uint64) oracle.Options) {
+// randomPrograms runs programs of package oracle, which tells what they may see, so many in a plain run.
+func randomPrograms(s *script, count int, limits oracle.Limits, options func(seed uint64) oracle.Options) {
 	limits.Ranks = s.w.Size()
-	for seed := range count {
+	for seed := testsize.Seed(); seed < testsize.Seed()+uint64(testsize.N(count)); seed++ {
 		p, o := oracle.Draw(seed, limits), options(seed)
 		if raced && p.ShortAtomics() {
 			continue
 		}
 		if err := oracle.Run(s.ctx, s.w, p, o); err != nil {
-			s.ok(fmt.Errorf("seed %d, without %#x: %w\n%s", seed, o.Without, err, p))
+			s.ok(fmt.Errorf("RMA_TEST_SEED=%d RMA_TEST_SIZE=0.01 replays it, without %#x: %w\n%s", seed, o.Without, err, p))
 		}
 	}
 }
 
 var (
 	programs = register("random programs", func(s *script) {
-		randomPrograms(s, 48, oracle.Limits{}, func(uint64) oracle.Options { return oracle.Options{Concurrent: true} })
+		randomPrograms(s, 10, oracle.Limits{}, func(uint64) oracle.Options { return oracle.Options{Concurrent: true} })
 	})
 	// Accumulates of one element to windows this large are held back.
 	large = register("random programs in large windows", func(s *script) {
-		randomPrograms(s, 10, oracle.Limits{Windows: 1, Elements: 1 << 17}, func(uint64) oracle.Options { return oracle.Options{} })
+		randomPrograms(s, 2, oracle.Limits{Windows: 1, Elements: 1 << 17}, func(uint64) oracle.Options { return oracle.Options{} })
 	})
 	// Each way to arrange operations is left out, and all of them.
 	arranged = register("random programs, arranged otherwise", func(s *script) {
 		ways := []scheduler.Scheme{
 			scheduler.All, scheduler.Defer, scheduler.GetsFirst, scheduler.Interleave, scheduler.Pack, scheduler.Merge, scheduler.Early, scheduler.Adapt,
 		}
-		randomPrograms(s, 96, oracle.Limits{}, func(seed uint64) oracle.Options {
+		randomPrograms(s, 16, oracle.Limits{}, func(seed uint64) oracle.Options {
 			return oracle.Options{Without: ways[seed%uint64(len(ways))], Concurrent: true}
 		})
 	})
@@ -61,10 +62,8 @@ var (
 
 // TestOracle runs random programs, as goroutines and as processes. Package oracle runs more.
 func TestOracle(t *testing.T) {
-	for _, n := range []int{1, 2, 4} {
-		for _, name := range []string{programs, large} {
-			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) { jobtest.Run(t, n, name) })
-		}
+	for turn, name := range []string{programs, large} {
+		runInForms(t, turn, name, 1, 2, 4)
 	}
 	t.Run("arranged otherwise", func(t *testing.T) { jobtest.Apart(t, 3, arranged); jobtest.TCP(t, 3, arranged) })
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/window"
 )
 
@@ -13,9 +14,10 @@ const (
 	// long is how many elements an answer has which waits for room on its way, so that
 	// what follows the question comes first if nothing holds it back.
 	long = 1 << 20
-	// overtakings is how often that is tried.
-	overtakings = 6
 )
+
+// overtakings returns how often that is tried.
+func overtakings() int { return testsize.N(3) }
 
 // fill sets all elements to x.
 func fill(elements []int64, x int) {
@@ -35,7 +37,7 @@ var gotBeforeWait = register("got before Wait", func(s *script) {
 	win := allocate[int64](s, long)
 	if s.w.Rank() == 1 {
 		origin := groupOf(s, win, 0)
-		for round := range overtakings {
+		for round := range overtakings() {
 			s.ok(win.Post(s.ctx, origin))
 			s.ok(win.Wait(s.ctx))
 			fill(win.Local(), round+1)
@@ -43,7 +45,7 @@ var gotBeforeWait = register("got before Wait", func(s *script) {
 	} else {
 		target := groupOf(s, win, 1)
 		got := make([]int64, long)
-		for round := range overtakings {
+		for round := range overtakings() {
 			s.ok(win.Start(s.ctx, target))
 			s.ok(win.Get(got, 1, 0))
 			s.ok(win.Complete(s.ctx))
@@ -58,7 +60,7 @@ var gotBeforeWait = register("got before Wait", func(s *script) {
 var gotUnderLock = register("got under a lock", func(s *script) {
 	win := allocate[int64](s, long)
 	buffer := make([]int64, long)
-	for round := range overtakings {
+	for round := range overtakings() {
 		s.ok(win.Lock(s.ctx, window.Exclusive, 1))
 		switch s.w.Rank() {
 		case 0:
@@ -81,7 +83,7 @@ var gotUnderLock = register("got under a lock", func(s *script) {
 var gotUnderLockAll = register("got under locks of all", func(s *script) {
 	win := allocate[int64](s, long)
 	buffer := make([]int64, long)
-	for round := range overtakings {
+	for round := range overtakings() {
 		if s.w.Rank() == 0 {
 			s.ok(win.LockAll(s.ctx))
 			s.ok(win.Get(buffer, 1, 0))

@@ -9,13 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
 
 // Flushes with requests go side by side, and operations that come later while they are awaited.
 var flushes = register("flushes with requests", func(s *script) {
-	const rounds, long = 50, 1 << 15
+	const long = 1 << 15
 	n, me := s.w.Size(), s.w.Rank()
 	win := allocate[int64](s, n*(1+long))
 	s.ok(win.LockAll(s.ctx))
@@ -30,7 +31,7 @@ var flushes = register("flushes with requests", func(s *script) {
 		return to
 	}
 	block, old, told := make([]int64, long), make([]int64, n), make([]int64, n)
-	for round := range int64(rounds) {
+	for round := range int64(testsize.N(15)) {
 		fill(block, int(round+1))
 		for target := range n {
 			s.ok(win.Put(block, target, n+me*long))
@@ -240,7 +241,7 @@ func flushUnasked(s *script, silent, serve chan struct{}) {
 		s.ok(win.Accumulate(window.Sum, []int64{7}, 1, 0))
 		r, err := win.RFlush(1)
 		s.ok(err)
-		soon, end := context.WithTimeout(s.ctx, 10*time.Millisecond)
+		soon, end := context.WithTimeout(s.ctx, 10*time.Millisecond) // expires
 		err = r.Wait(soon)
 		end()
 		close(serve)
@@ -278,11 +279,12 @@ func flushUnserved(s *script, rode bool, silent, serve chan struct{}) {
 		s.ok(err)
 		func() {
 			defer close(serve)
-			for range 100 {
+			// The message comes to the card of rank 1, which says so, in far fewer looks.
+			for range 10_000 {
 				done, err := r.Test()
 				s.ok(err)
 				s.check(!done, "complete at a rank that has not served it")
-				time.Sleep(100 * time.Microsecond)
+				runtime.Gosched()
 			}
 		}()
 		finish(s, r, true)

@@ -143,6 +143,7 @@ func TestClientEnds(t *testing.T) {
 }
 
 func TestClientStops(t *testing.T) {
+	t.Parallel()
 	job := jobtest.Start(t, 3, servedStopped)
 	job.Await(0, "served")
 	job.Await(victim, "locked")

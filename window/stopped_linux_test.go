@@ -17,7 +17,7 @@ import (
 // silence is after how long a rank that is stopped is taken for dead. silenceVariable
 // sets it for one rank.
 const (
-	silence         = 3 * time.Second
+	silence         = 2 * time.Second
 	silenceVariable = "RMA_WINDOWTEST_SILENCE"
 )
 
@@ -112,15 +112,9 @@ func stopping(s *script, d death) {
 		s.ok(win.Put([]int64{42}, 2, 1))
 		s.ok(win.Unlock(s.ctx, 2))
 	default:
-		for served := false; !served; time.Sleep(time.Millisecond) {
-			s.ok(win.Lock(s.ctx, window.Shared, 2))
-			served = win.Local()[1] == 42
-			s.ok(win.Unlock(s.ctx, 2))
-		}
+		awaitWritten(s, win, 1)
 		// Rank 0 may know before this rank does.
-		for s.w.Failures() == 0 {
-			time.Sleep(time.Millisecond)
-		}
+		awaitFailure(s)
 	}
 	s.ok(jobtest.Hold("survived"))
 	equal(s, "what nobody has written to", kept.Local(), make([]int64, 4))
@@ -152,6 +146,7 @@ func expectExcluded(s *script, err error) {
 // after the silence that it has failed, and goes on with the others. When it is
 // continued it hears that it is on its own, and changes nothing of theirs.
 func TestStopped(t *testing.T) {
+	t.Parallel()
 	for _, d := range deaths {
 		t.Run(d.name, func(t *testing.T) {
 			// Most of the time is silence.
@@ -209,16 +204,10 @@ var lateWriter = registerImpatient("stopped while it writes", func(s *script) {
 		s.ok(win.Put([]int64{42}, 2, 0))
 		s.ok(win.Unlock(s.ctx, 2))
 	default:
-		for s.w.Failures() == 0 {
-			time.Sleep(time.Millisecond)
-		}
+		awaitFailure(s)
 		s.ok(jobtest.Hold("survived"))
 		// Nobody waits for rank 0 in Close, since one has failed: it is to be done before.
-		for served := false; !served; time.Sleep(time.Millisecond) {
-			s.ok(win.Lock(s.ctx, window.Shared, 2))
-			served = win.Local()[0] == 42
-			s.ok(win.Unlock(s.ctx, 2))
-		}
+		awaitWritten(s, win, 0)
 	}
 	s.ok(win.Close())
 })
@@ -227,7 +216,8 @@ var lateWriter = registerImpatient("stopped while it writes", func(s *script) {
 // another has the lock since. Rank 2 is written to, and knows of the failure by its own
 // clock, or only because rank 0 has told it, by a message or where they share memory.
 func TestStoppedWhileWriting(t *testing.T) {
-	for _, c := range []struct {
+	t.Parallel()
+	cases := []struct {
 		name string
 		rank int
 		over func(rank int) []string
@@ -236,7 +226,9 @@ func TestStoppedWhileWriting(t *testing.T) {
 		{"rank 2 is told", 2, overTCP},
 		{"all notice, and one maps rank 2", -1, machines[2].environment},
 		{"rank 2 is told by one that maps it", 2, machines[2].environment},
-	} {
+	}
+	for _, i := range turns(0, len(cases), 2) {
+		c := cases[i]
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			job := jobtest.StartWith(t, deathRanks, lateWriter, func(rank int) []string {
@@ -293,4 +285,7 @@ func flood(ctx context.Context, win *window.Window[int64], values []int64) error
 }
 
 // A rank that does not read any more is given up like one that says nothing.
-func TestStoppedWhileWrittenTo(t *testing.T) { runStopped(t, unread, overTCP) }
+func TestStoppedWhileWrittenTo(t *testing.T) {
+	t.Parallel()
+	runStopped(t, unread, overTCP)
+}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/window"
 )
@@ -57,7 +58,7 @@ func (r *runner) attempt(call func(ctx context.Context) error) bool {
 		ctx, cancel = context.WithCancel(r.ctx)
 		cancel()
 	case 1:
-		ctx, cancel = context.WithTimeout(r.ctx, time.Duration(r.random.IntN(300))*time.Microsecond)
+		ctx, cancel = context.WithTimeout(r.ctx, time.Duration(r.random.IntN(300))*time.Microsecond) // expires
 	}
 	defer cancel()
 	err := call(ctx)
@@ -266,7 +267,7 @@ func runTogether(s *script, seed uint64, without scheduler.Scheme) {
 	m := newModel(n)
 	win := allocate[int64](s, len(m.parts[me]), window.Without(without), window.Notifications(noticeSlots))
 	for round := range 2 * lockings {
-		locking := (round + int(seed)) % lockings
+		locking := (round + int(seed%lockings)) % lockings
 		clear(m.notices)
 		mine := make([][]section, crew)
 		for number := range n * crew {
@@ -276,7 +277,7 @@ func runTogether(s *script, seed uint64, without scheduler.Scheme) {
 				mine[number%crew] = sections
 			}
 		}
-		where := fmt.Sprintf("seed %d without %#x, round %d (locking %d), rank %d", seed, without, round, locking, me)
+		where := fmt.Sprintf("RMA_TEST_SEED=%d RMA_TEST_SIZE=0.01 replays it first, without %#x, round %d (locking %d), rank %d", seed, without, round, locking, me)
 		if locking == lockedAll {
 			s.ok(win.LockAll(s.ctx))
 		}
@@ -289,10 +290,7 @@ func runTogether(s *script, seed uint64, without scheduler.Scheme) {
 		}
 		s.ok(s.w.Barrier(s.ctx))
 		s.ok(win.Sync())
-		for i, got := range win.Local() {
-			s.check(got == m.parts[me][i], "%s: element %d is %d, want %d (places of programs begin at %d, each has %d)",
-				where, i, got, m.parts[me][i], ownAt, ownCount)
-		}
+		equalElements(s, fmt.Sprintf("%s: the window, in which places of programs begin at %d, each has %d,", where, ownAt, ownCount), win.Local(), m.parts[me])
 		for slot, count := range m.notices[me] {
 			told, err := win.TestNotify(slot, count)
 			s.ok(err)
@@ -330,29 +328,37 @@ func runCrew(s *script, win *window.Window[int64], locking int, programs [][]sec
 	return runners
 }
 
-// together has programs of a few seeds run, in windows that leave out one way or another to
-// arrange operations.
-var together = register("programs of goroutines that share a window", func(s *script) {
-	for _, without := range []scheduler.Scheme{
-		0, scheduler.Defer, scheduler.GetsFirst, scheduler.Interleave, scheduler.Pack, scheduler.Merge, scheduler.Early, scheduler.Adapt, scheduler.All,
-	} {
-		for seed := range uint64(togetherSeeds) {
-			runTogether(s, seed, without)
-		}
-	}
-})
+// togetherSeeds is of how many seeds each form runs the programs in a plain run, in windows that leave out one way or
+// another to arrange operations. The forms together leave out each.
+const togetherSeeds = 5
 
-// togetherSeeds is how many seeds there are for each way to arrange operations.
-const togetherSeeds = 3
+// together returns bodies for forms of jobs.
+func together(forms ...string) (names map[string]string) {
+	names = make(map[string]string)
+	schemes := []scheduler.Scheme{
+		0, scheduler.Defer, scheduler.GetsFirst, scheduler.Interleave, scheduler.Pack, scheduler.Merge, scheduler.Early, scheduler.Adapt, scheduler.All,
+	}
+	for i, form := range forms {
+		names[form] = register("programs of goroutines that share a window, "+form, func(s *script) {
+			for n := range testsize.N(togetherSeeds) {
+				seed := testsize.Seed() + uint64(n)
+				runTogether(s, seed, schemes[(seed+uint64(i*togetherSeeds))%uint64(len(schemes))])
+			}
+		})
+	}
+	return names
+}
+
+var togetherBodies = together("apart", "goroutines", "tcp", "hosts")
 
 // TestTogether runs random programs of several goroutines of each rank, whose calls are cut
 // short at times. Where the ranks are processes the race detector sees nothing more.
 func TestTogether(t *testing.T) {
-	t.Run("apart", func(t *testing.T) { jobtest.Apart(t, 3, together) })
+	t.Run("apart", func(t *testing.T) { jobtest.Apart(t, 3, togetherBodies["apart"]) })
 	if raced {
 		return
 	}
-	t.Run("goroutines", func(t *testing.T) { jobtest.Goroutines(t, 3, together) })
-	t.Run("tcp", func(t *testing.T) { jobtest.TCP(t, 3, together) })
-	t.Run("hosts", func(t *testing.T) { jobtest.Hosts(t, 4, together) })
+	t.Run("goroutines", func(t *testing.T) { jobtest.Goroutines(t, 3, togetherBodies["goroutines"]) })
+	t.Run("tcp", func(t *testing.T) { jobtest.TCP(t, 3, togetherBodies["tcp"]) })
+	t.Run("hosts", func(t *testing.T) { jobtest.Hosts(t, 4, togetherBodies["hosts"]) })
 }

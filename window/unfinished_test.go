@@ -3,7 +3,6 @@ package window_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -63,7 +62,7 @@ func init() {
 			gate := allocate[int64](s, 1)
 			call := m.of()
 			if s.w.Rank() == 0 {
-				soon, stop := context.WithTimeout(s.ctx, 20*time.Millisecond)
+				soon, stop := context.WithTimeout(s.ctx, 20*time.Millisecond) // expires
 				defer stop()
 				_, err := call(soon, s.w)
 				s.fails(err, context.DeadlineExceeded)
@@ -100,11 +99,9 @@ func init() {
 // TestUnfinished looks that a creation that its context cut short goes on when it is
 // called again, with the part that others may know by then.
 func TestUnfinished(t *testing.T) {
-	for _, m := range makers {
-		for _, n := range []int{2, 3} {
-			for _, how := range []string{"giving up ", "impatient "} {
-				t.Run(fmt.Sprintf("%s%s/%d", how, m.name, n), func(t *testing.T) { jobtest.Run(t, n, how+m.name) })
-			}
+	for turn, m := range makers {
+		for _, how := range []string{"giving up ", "impatient "} {
+			runInForms(t, turn, how+m.name, 2, 3)
 		}
 	}
 }
