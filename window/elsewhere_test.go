@@ -19,9 +19,12 @@ var elsewhere = register("elsewhere", func(s *script) {
 	fence := func(ctx context.Context) error { return win.Fence(ctx, window.NoSucceed) }
 	last := s.w.Size() - 1
 	told := func(call func(ctx context.Context) error, text string) {
-		for seen, together := false, false; !together; {
-			// Longer than a rank sleeps before it looks where others are.
-			short, stop := context.WithTimeout(s.ctx, 300*time.Millisecond)
+		// Each wait is longer than the one before. A rank looks where others are when it has slept for a while, and what it
+		// waits for may be another rank that has to sleep for a while first. If all waits were short, and of one length,
+		// the ranks might miss one another for long.
+		patience := 300 * time.Millisecond
+		for seen, together := false, false; !together; patience = patience * 3 / 2 {
+			short, stop := context.WithTimeout(s.ctx, patience) // expires
 			err := call(short)
 			stop()
 			s.ok(s.ctx.Err())
@@ -66,6 +69,17 @@ var elsewhere = register("elsewhere", func(s *script) {
 })
 
 func TestElsewhere(t *testing.T) {
-	jobtest.Run(t, 3, elsewhere)
-	t.Run("a core each", func(t *testing.T) { jobtest.Goroutines(t, 2, elsewhere) })
+	t.Parallel()
+	for _, f := range forms {
+		if f.serves(3) {
+			t.Run(f.name, func(t *testing.T) {
+				t.Parallel()
+				f.run(t, 3, elsewhere)
+			})
+		}
+	}
+	t.Run("a core each", func(t *testing.T) {
+		t.Parallel()
+		jobtest.Goroutines(t, 2, elsewhere)
+	})
 }
