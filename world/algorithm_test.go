@@ -16,6 +16,9 @@ import (
 	"github.com/onesided/rma/world"
 )
 
+// algorithmNames are those of algorithms, in an order.
+var algorithmNames = []string{"by cost", "plain", "short", "long"}
+
 var algorithms = map[string]world.Algorithm{"by cost": world.ByCost, "plain": world.Plain, "short": world.Short, "long": world.Long}
 
 // everyWay makes every call with several roots and lengths: none, fewer than ranks, odd, long.
@@ -36,16 +39,18 @@ func everyWay(s *script) {
 }
 
 // Every collective gives what it promises whatever the way in which it is done and the number of
-// ranks.
+// ranks. From 6 ranks on the ways take turns.
 func TestEveryAlgorithm(t *testing.T) {
 	most := 33
 	if raced {
 		most = 9
 	}
-	for name, algorithm := range algorithms {
+	for i, name := range algorithmNames {
 		t.Run(name, func(t *testing.T) {
 			for n := 1; n <= most; n++ {
-				require.NoError(t, world.Run(t.Context(), n, scripted(everyWay), world.WithAlgorithm(algorithm)), "%d ranks", n)
+				if n < 6 || turn(i+n, len(algorithmNames)) {
+					require.NoError(t, world.Run(t.Context(), n, scripted(everyWay), world.WithAlgorithm(algorithms[name])), "%d ranks", n)
+				}
 			}
 		})
 	}
@@ -65,10 +70,14 @@ func TestEveryWayWithout(t *testing.T) {
 }
 
 func TestEveryAlgorithmInVirtualTime(t *testing.T) {
-	for name, algorithm := range algorithms {
-		for _, n := range []int{2, 6, 13, 40} {
+	t.Parallel()
+	for i, name := range algorithmNames {
+		for k, n := range []int{2, 6, 13, 40} {
+			if n > 6 && !turn(i+k, len(algorithmNames)) {
+				continue
+			}
 			t.Run(fmt.Sprintf("%s/%d ranks", name, n), func(t *testing.T) {
-				require.NoError(t, world.Simulate(t.Context(), simulator(t, 1), n, scripted(everyWay), world.WithAlgorithm(algorithm)))
+				require.NoError(t, world.Simulate(t.Context(), simulator(t, 1), n, scripted(everyWay), world.WithAlgorithm(algorithms[name])))
 			})
 		}
 	}
@@ -87,12 +96,17 @@ func init() {
 }
 
 func TestEveryAlgorithmOfProcesses(t *testing.T) {
-	for name := range algorithms {
+	t.Parallel()
+	for i, name := range algorithmNames {
 		t.Run(name, func(t *testing.T) {
-			jobtest.TCP(t, 5, "every way: "+name)
-			jobtest.Hosts(t, 6, "every way: "+name)
-			jobtest.TCP(t, 3, "every way, hasty: "+name)
-			jobtest.Processes(t, 7, "every way, hasty: "+name)
+			if turn(i, 2) {
+				jobtest.TCP(t, 5, "every way: "+name)
+				jobtest.Processes(t, 7, "every way, hasty: "+name)
+			}
+			if turn(i+1, 2) {
+				jobtest.Hosts(t, 6, "every way: "+name)
+				jobtest.TCP(t, 3, "every way, hasty: "+name)
+			}
 		})
 	}
 }
@@ -207,18 +221,29 @@ func BenchmarkAlgorithms(b *testing.B) {
 
 // callOf is a call on k numbers of each rank.
 func callOf(ctx context.Context, w *world.World, call string, k int) func() error {
-	few, other, many, more := make([]float64, k), make([]float64, k), make([]float64, w.Size()*k), make([]float64, w.Size()*k)
-	return map[string]func() error{
-		"AllReduce": func() error { return world.AllReduce(ctx, w, few, other, add[float64]) },
-		"Reduce":    func() error { return world.Reduce(ctx, w, 0, few, other, add[float64]) },
-		"Broadcast": func() error { return world.Broadcast(ctx, w, 0, few) },
-		"AllGather": func() error { return world.AllGather(ctx, w, few, many) },
-		"AllToAll":  func() error { return world.AllToAll(ctx, w, many, more) },
-	}[call]
+	few := make([]float64, k)
+	switch call {
+	case "AllReduce":
+		sum := make([]float64, k)
+		return func() error { return world.AllReduce(ctx, w, few, sum, add[float64]) }
+	case "Reduce":
+		sum := make([]float64, k)
+		return func() error { return world.Reduce(ctx, w, 0, few, sum, add[float64]) }
+	case "Broadcast":
+		return func() error { return world.Broadcast(ctx, w, 0, few) }
+	case "AllGather":
+		many := make([]float64, w.Size()*k)
+		return func() error { return world.AllGather(ctx, w, few, many) }
+	case "AllToAll":
+		in, out := make([]float64, w.Size()*k), make([]float64, w.Size()*k)
+		return func() error { return world.AllToAll(ctx, w, in, out) }
+	}
+	panic("there is no call " + call)
 }
 
 // The costs of a card tell which way is faster, in the virtual time that has those costs.
 func TestByCostIsFaster(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		call     string
 		n, bytes int

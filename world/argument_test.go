@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
 )
@@ -102,11 +105,39 @@ func init() {
 }
 
 func TestMismatch(t *testing.T) {
-	for _, d := range disputes {
-		for _, n := range []int{2, 3, 6} {
-			t.Run(fmt.Sprintf("%s/%d ranks", d.name, n), func(t *testing.T) { jobtest.Run(t, n, "dispute: "+d.name) })
+	t.Parallel()
+	for i, d := range disputes {
+		for k, n := range []int{2, 3, 6} {
+			t.Run(fmt.Sprintf("%s/%d ranks", d.name, n), func(t *testing.T) {
+				in := forms(i/3, n)
+				if !turn(i+k, 3) {
+					in = in[:2]
+				}
+				inForms(t, in, n, "dispute: "+d.name)
+			})
 		}
 	}
+}
+
+// farVariable is the directory in which ranks leave a file that are far ahead.
+const farVariable = "RMA_WORLD_TEST_FAR"
+
+// goFarAhead has this rank make more calls than a ledger holds.
+func goFarAhead(s *script, data []int) {
+	for range 150 {
+		// With 4 ranks from rank 1 over rank 3 to rank 0.
+		s.ok(world.Broadcast(s.ctx, s.w, 1, data))
+	}
+	s.ok(os.WriteFile(filepath.Join(os.Getenv(farVariable), strconv.Itoa(s.me)), nil, 0o600))
+	s.fails(s.w.Barrier(s.ctx), world.ErrMismatch)
+}
+
+// stayBehind returns when all other ranks are far ahead.
+func stayBehind(s *script) {
+	s.ok(await.Until(s.ctx, "the others to be far ahead", func() bool {
+		files, err := os.ReadDir(os.Getenv(farVariable))
+		return err == nil && len(files) == s.n-1
+	}))
 }
 
 // farAhead has ranks go on for more calls than a ledger holds before one that has no message for them waits
@@ -114,35 +145,37 @@ func TestMismatch(t *testing.T) {
 var farAhead = register("far ahead", func(s *script) {
 	// Longer than what ranks read where the root has left it.
 	data := make([]int, 13)
-	if s.me == 0 {
-		time.Sleep(300 * time.Millisecond)
-		s.fails(world.Reduce(s.ctx, s.w, 0, data, data, add[int]), world.ErrMismatch)
+	if s.me > 0 {
+		goFarAhead(s, data)
 		return
 	}
-	for range 150 {
-		// From rank 1 over rank 3 to rank 0.
-		s.ok(world.Broadcast(s.ctx, s.w, 1, data))
-	}
-	s.fails(s.w.Barrier(s.ctx), world.ErrMismatch)
+	stayBehind(s)
+	s.fails(world.Reduce(s.ctx, s.w, 0, data, data, add[int]), world.ErrMismatch)
 })
 
 // farAheadOfBoard is farAhead before a rank that looks at the board of one that has gone on.
 var farAheadOfBoard = register("far ahead of a board", func(s *script) {
-	if s.me == 0 {
-		time.Sleep(300 * time.Millisecond)
-		s.fails(world.Broadcast(s.ctx, s.w, 1, make([]int, 1)), world.ErrMismatch)
+	if s.me > 0 {
+		goFarAhead(s, make([]int, 13))
 		return
 	}
-	data := make([]int, 13)
-	for range 150 {
-		s.ok(world.Broadcast(s.ctx, s.w, 1, data))
-	}
-	s.fails(s.w.Barrier(s.ctx), world.ErrMismatch)
+	stayBehind(s)
+	s.fails(world.Broadcast(s.ctx, s.w, 1, make([]int, 1)), world.ErrMismatch)
 })
 
-func TestMismatchFarBehindBoard(t *testing.T) { jobtest.Run(t, 6, farAheadOfBoard) }
+func TestMismatchFarBehindBoard(t *testing.T) { mismatchFarBehind(t, 6, farAheadOfBoard) }
 
-func TestMismatchFarBehind(t *testing.T) { jobtest.Run(t, 4, farAhead) }
+func TestMismatchFarBehind(t *testing.T) { mismatchFarBehind(t, 4, farAhead) }
+
+func mismatchFarBehind(t *testing.T, n int, name string) {
+	t.Helper()
+	for _, form := range forms(0, n) {
+		t.Run(form.name, func(t *testing.T) {
+			t.Setenv(farVariable, t.TempDir())
+			form.run(t, n, name)
+		})
+	}
+}
 
 func TestMismatchInDissemination(t *testing.T) {
 	spread(t)

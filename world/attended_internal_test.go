@@ -32,11 +32,11 @@ func TestExchangeIsAttended(t *testing.T) {
 		} {
 			log.Reset()
 			_, err := s.attended(func(context.Context, string) ([]string, error) {
-				time.Sleep(c.takes)
+				time.Sleep(c.takes) // computes, in virtual time
 				return nil, broken
 			}, 1, 3)(t.Context(), "text")
 			require.ErrorIs(t, err, broken)
-			time.Sleep(time.Hour)
+			time.Sleep(time.Hour) // computes, in virtual time
 			lines := strings.Split(strings.TrimSuffix(log.String(), "\n"), "\n")
 			require.Equal(t, len(c.told), strings.Count(log.String(), "\n"), "%s", &log)
 			for i, told := range c.told {

@@ -15,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/regcache/object"
 	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs"
@@ -396,11 +398,9 @@ func TestCollectorUnderTraffic(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var c checks
 			// On a busy machine it takes longer until there was what is looked for.
-			begun := time.Now()
-			s := stress{over: func() bool {
-				took := time.Since(begun)
-				return took > time.Second && c.met() || took > 30*time.Second
-			}}
+			end := time.Now().Add(await.Limit)
+			uses := int64(testsize.N(2000))
+			s := stress{over: func() bool { return c.used.Load() >= uses && c.met() || time.Now().After(end) }}
 			s.run(t, &c, WithTransfers(set), WithKept(32<<20, 200))
 			require.Empty(t, c.stale)
 			require.Empty(t, c.moved)
@@ -415,7 +415,7 @@ func TestCollectorUnderTraffic(t *testing.T) {
 func TestCollectorNoticed(t *testing.T) {
 	var c checks
 	// On a busy machine it takes longer until memory is given back while it is used.
-	end := time.Now().Add(time.Minute)
+	end := time.Now().Add(await.Limit)
 	s := stress{trusting: true, over: func() bool { return c.wrong() || time.Now().After(end) }}
 	s.run(t, &c, WithTransfers(transfer.Of(transfer.Cache)), WithKept(32<<20, 200))
 	require.NotEmpty(t, c.stale)

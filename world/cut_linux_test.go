@@ -2,11 +2,8 @@ package world_test
 
 import (
 	"errors"
-	"fmt"
 	"os/exec"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/internal/nettest"
@@ -60,20 +57,27 @@ var sides = registerImpatient("cut off and shrinking", func(s *script) {
 // Hosts that are cut off from each other take each other for dead. Shrink gives each side
 // a World of its own, and they stay apart when the link is there again.
 func TestShrinkAfterCut(t *testing.T) {
-	for _, first := range []int{0, 1} {
-		t.Run(fmt.Sprintf("rank 0 on host %d", first), func(t *testing.T) {
-			const n = 5
-			job, network := startAcross(t, 2, n, sides, func(rank int) int { return (rank + first) % 2 }, nothingMore)
-			t.Parallel()
-			each(n, func(rank int) { job.Await(rank, "ready") })
-			network.Cut(1)
-			each(n, job.Release)
-			each(n, func(rank int) { job.Await(rank, "shrunk") })
-			network.Join(1)
-			each(n, job.Release)
-			for rank, err := range job.Wait() {
-				require.NoError(t, err, "rank %d", rank)
-			}
-		})
+	t.Parallel()
+	const n = 5
+	networks := make(map[*jobtest.Job]*nettest.Network)
+	start := func(name string) *jobtest.Job {
+		first := 0
+		if name == "rank 0 on host 1" {
+			first = 1
+		}
+		job, network := startAcross(t, 2, n, sides, func(rank int) int { return (rank + first) % 2 }, nothingMore)
+		networks[job] = network
+		return job
 	}
+	together(t, []string{"rank 0 on host 0", "rank 0 on host 1"}, start,
+		func(job *jobtest.Job) {
+			each(n, func(rank int) { job.Await(rank, "ready") })
+			networks[job].Cut(1)
+			each(n, job.Release)
+		},
+		func(job *jobtest.Job) {
+			each(n, func(rank int) { job.Await(rank, "shrunk") })
+			networks[job].Join(1)
+			each(n, job.Release)
+		})
 }

@@ -3,6 +3,8 @@ package world_test
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -55,6 +57,7 @@ func init() {
 }
 
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	for name := range waits {
 		for _, n := range []int{2, 5} {
 			t.Run(fmt.Sprintf("%s/%d ranks", name, n), func(t *testing.T) {
@@ -65,15 +68,23 @@ func TestKilled(t *testing.T) {
 }
 
 func TestLeft(t *testing.T) {
-	for name := range waits {
-		for _, n := range []int{2, 3, 6} {
-			t.Run(fmt.Sprintf("%s/%d ranks", name, n), func(t *testing.T) { jobtest.Run(t, n, "left: "+name) })
+	t.Parallel()
+	for i, name := range slices.Sorted(maps.Keys(waits)) {
+		for k, n := range []int{2, 3, 6} {
+			t.Run(fmt.Sprintf("%s/%d ranks", name, n), func(t *testing.T) {
+				in := forms(i/3, n)
+				if !turn(i+k, 3) {
+					in = in[:2]
+				}
+				inForms(t, in, n, "left: "+name)
+			})
 		}
 	}
 }
 
 // A rank of Run that fails ends the others' calls.
 func TestRankFails(t *testing.T) {
+	t.Parallel()
 	for name, call := range waits {
 		for _, n := range []int{2, 5} {
 			t.Run(fmt.Sprintf("%s/%d ranks", name, n), func(t *testing.T) {

@@ -15,7 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/world"
 	"github.com/onesided/rma/world/pmi"
 )
@@ -111,15 +113,12 @@ func TestRunLeavesNothing(t *testing.T) {
 	}
 	once()
 	files, goroutines := len(resources()), runtime.NumGoroutine()
-	for range 50 {
+	for range testsize.N(20) {
 		once()
 	}
-	// What ends by itself is given the time.
-	for begun := time.Now(); (runtime.NumGoroutine() > goroutines || len(resources()) > files) && time.Since(begun) < 10*time.Second; {
-		runtime.Gosched()
-	}
-	require.LessOrEqual(t, len(resources()), files)
-	require.LessOrEqual(t, runtime.NumGoroutine(), goroutines)
+	await.True(t, fmt.Sprintf("no more than %d files and %d goroutines", files, goroutines), func() bool {
+		return runtime.NumGoroutine() <= goroutines && len(resources()) <= files
+	})
 }
 
 func cpuTime() time.Duration {
@@ -135,11 +134,11 @@ const usageVariable = "RMA_WORLD_TEST_USAGE"
 // Rank 0 is blocked for as long as rank 1 waits. What it uses of a core is measured
 // and reported in a file.
 var blocked = register("blocked", func(s *script) {
-	const long = 500 * time.Millisecond
+	const long = 150 * time.Millisecond
 	for _, name := range []string{"Barrier", "Gather"} {
 		s.ok(s.w.Barrier(s.ctx))
 		if s.me == 1 {
-			time.Sleep(long)
+			time.Sleep(long) // computes
 		}
 		cpu, begun := cpuTime(), time.Now()
 		s.ok(waits[name](s, s.ctx))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/onesided/rma/verbs"
 )
@@ -57,9 +56,7 @@ func TestAnsweredBeforeRead(t *testing.T) {
 			return fmt.Errorf("request %d is done, though nothing tells of the read, which is %d", done, read.sequence)
 		}
 		w.Exclude(func() { l.completed(&verbs.Completion{ID: read.sequence, Status: verbs.StatusSuccess}) })
-		bounded, cancel := context.WithTimeout(ctx, 10*time.Second)
-		defer cancel()
-		err = l.Settle(bounded)
+		err = l.Settle(ctx)
 		close(over)
 		return errors.Join(err, w.Barrier(ctx))
 	})

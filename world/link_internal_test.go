@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/shm"
 )
@@ -56,7 +56,7 @@ func towards(t *testing.T, bytes int, body func(ctx context.Context, l *Link, to
 // runApart runs a body over ranks that are apart.
 func runApart(t *testing.T, n int, body func(ctx context.Context, w *World) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
 	defer cancel()
 	require.NoError(t, Run(ctx, n, body, apart()...))
 }
@@ -97,7 +97,7 @@ func TestCollectivesApart(t *testing.T) {
 // Ranks that call different collectives all hear so, without mapped ledgers.
 func TestMismatchApart(t *testing.T) {
 	err := Run(t.Context(), 3, func(ctx context.Context, w *World) error {
-		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+		ctx, cancel := context.WithTimeout(ctx, await.Limit)
 		defer cancel()
 		if w.rank == 1 {
 			return Broadcast(ctx, w, 0, make([]int, 4))

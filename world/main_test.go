@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/world"
 )
 
@@ -42,7 +43,7 @@ func (s *script) call(f func(ctx context.Context) error) {
 	for turn := 0; s.hasty; turn++ {
 		ctx, cancel := ended, context.CancelFunc(func() {})
 		if turn%2 == 1 {
-			ctx, cancel = context.WithTimeout(s.ctx, 50*time.Microsecond)
+			ctx, cancel = context.WithTimeout(s.ctx, 50*time.Microsecond) // expires
 		}
 		err := f(ctx)
 		cancel()
@@ -109,6 +110,51 @@ func register(name string, body func(s *script)) string {
 func run(t *testing.T, n int, body func(s *script)) error {
 	t.Helper()
 	return world.Run(t.Context(), n, scripted(body))
+}
+
+// turn reports whether a plain run tries the i-th of some combinations, of which it tries one in n. Another seed tries
+// others, and RMA_TEST_SIZE=n and more all.
+func turn(i, n int) bool {
+	return (uint64(i)+testsize.Seed())%uint64(n) < uint64(testsize.N(1))
+}
+
+// A form is where a body may run, as those of jobtest.Run.
+type form struct {
+	name string
+	run  func(t *testing.T, n int, name string)
+}
+
+// forms are goroutines that share memory, those that do not, and oneForm.
+func forms(i, n int) []form {
+	return append([]form{{"goroutines", jobtest.Goroutines}, {"apart", jobtest.Apart}}, oneForm(i, n)...)
+}
+
+// oneForm is a form of n processes: those of one host, of several that share no memory, or of two hosts, which take turns
+// by i. With the race detector it is three processes on two hosts, or none. In a larger size it is all of them.
+func oneForm(i, n int) (chosen []form) {
+	all := []form{{"hosts", jobtest.Hosts}, {"tcp", jobtest.TCP}, {"processes", jobtest.Processes}}
+	switch {
+	case raced && n != 3:
+		return nil
+	case raced:
+		return all[:1]
+	case n < 3:
+		all = all[1:]
+	}
+	for k, f := range all {
+		if turn(i+k, len(all)) {
+			chosen = append(chosen, f)
+		}
+	}
+	return chosen
+}
+
+// inForms runs the body over n ranks in each form, as subtests.
+func inForms(t *testing.T, forms []form, n int, name string) {
+	t.Helper()
+	for _, f := range forms {
+		t.Run(f.name, func(t *testing.T) { f.run(t, n, name) })
+	}
 }
 
 func add[T int | int32 | int64 | uint8 | float64](a, b T) T { return a + b }

@@ -7,10 +7,10 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -135,7 +135,7 @@ func (s setting) String() string { return fmt.Sprintf("%d cores, apart: %v", s.c
 func (s setting) run(t *testing.T, n int, body func(ctx context.Context, w *World, m *Meeting) error) {
 	t.Helper()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(s.cores))
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
 	defer cancel()
 	blocks := make([][]byte, n)
 	for rank := range blocks {
@@ -272,7 +272,9 @@ func TestMeetBesideLeaver(t *testing.T) {
 		t.Run(fmt.Sprintf("another is missed: %v", missed), func(t *testing.T) {
 			ended, end := context.WithCancel(t.Context())
 			end()
+			worlds := make([]atomic.Pointer[World], n)
 			setting{cores: 1}.run(t, n, func(ctx context.Context, w *World, m *Meeting) error {
+				worlds[w.rank].Store(w)
 				switch {
 				case w.rank == beside:
 					if err := m.Meet(ended, "Meet", 2); !errors.Is(err, context.Canceled) {
@@ -286,7 +288,20 @@ func TestMeetBesideLeaver(t *testing.T) {
 					if w.rank == absent {
 						return nil
 					}
-					time.Sleep(50 * time.Millisecond)
+					// Those that wait look for a rank that is missed whenever they wake.
+					for rank := range n {
+						if rank == beside || rank == absent || rank == last {
+							continue
+						}
+						other := worlds[rank].Load()
+						for before := other.sleeps.Load(); other.sleeps.Load() < before+3; {
+							if err := ctx.Err(); err != nil {
+								return err
+							}
+							w.Ring(rank)
+							runtime.Gosched()
+						}
+					}
 				}
 				err := m.Meet(ctx, "Meet", 2)
 				var lost *PeerError

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/world"
 )
 
@@ -37,7 +38,7 @@ type newRank struct {
 // startNew starts a rank of the README's program.
 func startNew(t *testing.T, program, directory string, rank, size int, environment ...string) *newRank {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
 	t.Cleanup(cancel)
 	r := &newRank{Cmd: exec.CommandContext(ctx, program, directory, strconv.Itoa(rank), strconv.Itoa(size))}
 	r.Env = append(os.Environ(), "RMA_DEVICE=", "RMA_HOST=", "RMA_ADDRESS=")
@@ -48,10 +49,17 @@ func startNew(t *testing.T, program, directory string, rank, size int, environme
 	return r
 }
 
-// Processes that have found each other by means of their own are a job, wherever they are,
-// and in whatever order they start.
 func TestNew(t *testing.T) {
+	t.Parallel()
 	program := sumProgram(t)
+	t.Run("joined", func(t *testing.T) { newJoined(t, program) })
+	t.Run("declined", func(t *testing.T) { newDeclined(t, program) })
+	t.Run("sizes", func(t *testing.T) { newSizes(t, program) })
+}
+
+// newJoined checks that processes that have found each other by means of their own are a job, wherever they are,
+// and in whatever order they start.
+func newJoined(t *testing.T, program string) {
 	const size = 4
 	alternating := func(rank int) []string { return []string{fmt.Sprintf("RMA_HOST=host%d", rank%2)} }
 	for _, c := range []struct {
@@ -82,9 +90,9 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// A rank that cannot join has all others hear why, through the exchange that they have.
-func TestNewDeclined(t *testing.T) {
-	program, directory := sumProgram(t), t.TempDir()
+// newDeclined checks that a rank that cannot join has all others hear why, through the exchange that they have.
+func newDeclined(t *testing.T, program string) {
+	directory := t.TempDir()
 	const size, wrong = 3, 1
 	var ranks []*newRank
 	for rank := range size {

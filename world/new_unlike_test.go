@@ -13,10 +13,9 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// Ranks that were told of jobs of different sizes hear so from each other, wherever the one
+// newSizes checks that ranks that were told of jobs of different sizes hear so from each other, wherever the one
 // is that differs: nobody waits for a rank that nobody starts.
-func TestNewSizes(t *testing.T) {
-	program := sumProgram(t)
+func newSizes(t *testing.T, program string) {
 	for _, sizes := range [][]int{{3, 4, 3}, {4, 3, 3}, {3, 2, 3}} {
 		t.Run(fmt.Sprint(sizes), func(t *testing.T) {
 			directory := t.TempDir()

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/internal/await"
 )
 
 // onCores are options of a machine of so many cores.
@@ -27,8 +29,9 @@ func TestStraggler(t *testing.T) {
 	for name, call := range calls {
 		for _, cores := range []int{n, 1} {
 			t.Run(fmt.Sprintf("%s on %d cores", name, cores), func(t *testing.T) {
+				t.Parallel()
 				var told atomic.Int32
-				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
 				defer cancel()
 				require.NoError(t, Run(ctx, n, func(ctx context.Context, w *World) error {
 					block := make([]byte, MeetingBytes)
@@ -38,7 +41,7 @@ func TestStraggler(t *testing.T) {
 						return err
 					}
 					for seen := false; w.rank != absent && told.Load() < n-1; {
-						short, stop := context.WithTimeout(ctx, 300*time.Millisecond)
+						short, stop := context.WithTimeout(ctx, 300*time.Millisecond) // expires
 						err := call(short, w)
 						stop()
 						if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -87,10 +88,10 @@ func TestCalm(t *testing.T) {
 		{"something is to be retried", func(w *World) { w.retrying.Store(true) }, false, false, false},
 		{"a rank that is to have it eager", func(w *World) { w.settings.eager = true }, false, false, false},
 	} {
-		runApart(t, 1, func(_ context.Context, w *World) error {
+		runApart(t, 1, func(ctx context.Context, w *World) error {
 			w.stopDriver()
-			for w.Now() < 2*calmAfter {
-				time.Sleep(time.Millisecond)
+			if err := await.Until(ctx, "its clock to go on", func() bool { return w.Now() >= 2*calmAfter }); err != nil {
+				return err
 			}
 			w.waiting.Store(0)
 			w.waited.Store(0)
@@ -135,13 +136,13 @@ func TestOthersRun(t *testing.T) {
 			})
 		}
 		run(4 * shortestStandBack)
-		assert.Eventually(t, w.othersRun, time.Minute, time.Microsecond, "beside a computation")
+		assert.Eventually(t, w.othersRun, await.Limit, time.Microsecond, "beside a computation")
 		stop.Store(true)
 		others.Wait()
-		assert.Eventually(t, func() bool { return !w.othersRun() }, time.Minute, time.Microsecond, "alone")
+		assert.Eventually(t, func() bool { return !w.othersRun() }, await.Limit, time.Microsecond, "alone")
 		stop.Store(false)
 		run(shortestStandBack / 100)
-		assert.Eventually(t, func() bool { return !w.othersRun() }, time.Minute, time.Microsecond, "beside what is short")
+		assert.Eventually(t, func() bool { return !w.othersRun() }, await.Limit, time.Microsecond, "beside what is short")
 		stop.Store(true)
 		others.Wait()
 		return nil
@@ -181,7 +182,7 @@ func TestUrgent(t *testing.T) {
 				for service.told.Load() == told {
 					w.Poll()
 				}
-				for end := time.Now().Add(10 * time.Second); how != "told" && count() == before && time.Now().Before(end); {
+				for how != "told" && count() == before && ctx.Err() == nil {
 					w.Poll()
 				}
 				grown := count() > before
@@ -237,12 +238,12 @@ func TestCalmServes(t *testing.T) {
 			for end := time.Now().Add(300 * time.Microsecond); time.Now().Before(end); {
 			}
 			w.Poll()
-			if time.Since(begun) > 20*time.Second {
+			if time.Since(begun) > await.Limit {
 				return errors.New("somebody has missed the driver of a rank that nobody asks anything")
 			}
 		}
 		close(quiet)
-		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+		for end := time.Now().Add(await.Limit); time.Now().Before(end); {
 			select {
 			case <-asked:
 				return w.Barrier(ctx)
@@ -258,7 +259,7 @@ func TestDozeForgetsPolls(t *testing.T) {
 	runApart(t, 1, func(_ context.Context, w *World) error {
 		w.stopDriver()
 		others := w.attendance()
-		timer := time.NewTimer(time.Hour)
+		timer := time.NewTimer(time.Hour) // computes: it is the one that nap sets
 		defer timer.Stop()
 		w.polls.Add(1000)
 		require.False(t, w.nap(timer, shortestStandBack, &others))
@@ -278,11 +279,11 @@ func TestDozeForgetsPolls(t *testing.T) {
 func TestAsleepAttends(t *testing.T) {
 	runApart(t, 1, func(ctx context.Context, w *World) error {
 		// Others may have the processor for a part of the time.
-		for range 20 {
+		for ctx.Err() == nil {
 			others := w.attendance()
-			ctx, cancel := context.WithTimeout(ctx, 40*time.Millisecond)
+			short, cancel := context.WithTimeout(ctx, 40*time.Millisecond) // expires
 			wait := w.NewWaiter()
-			for wait.Pause(ctx) == nil {
+			for wait.Pause(short) == nil {
 			}
 			wait.Finish()
 			cancel()
@@ -330,7 +331,6 @@ func TestCrowdedWaitAttends(t *testing.T) {
 func TestComputingServes(t *testing.T) {
 	const (
 		wanted  = 25
-		atMost  = 800
 		compute = 2 * time.Millisecond
 	)
 	var service echo
@@ -355,8 +355,8 @@ func TestComputingServes(t *testing.T) {
 			}
 		}
 		w.KeepProgress()
-		good := 0
-		for times := 0; times < atMost && good < wanted; times++ {
+		good, times := 0, 0
+		for end := time.Now().Add(await.Limit); good < wanted && time.Now().Before(end); times++ {
 			if err := l.Ask(ctx, &Message{Kind: kindFlush}, nil, nil); err != nil {
 				return err
 			}
@@ -372,7 +372,7 @@ func TestComputingServes(t *testing.T) {
 			}
 		}
 		close(over)
-		assert.Equal(t, wanted, good, "of %d times of computing, in so many others were served", atMost)
+		assert.Equal(t, wanted, good, "of %d times of computing, in so many others were served", times)
 		return w.Barrier(ctx)
 	}, apart()...)
 	require.NoError(t, err)

@@ -117,7 +117,7 @@ var waits = map[string]func(s *script, ctx context.Context) error{
 // A call that waits ends with its context, must be called again before another,
 // and then goes on.
 func TestCutShort(t *testing.T) {
-	expired, cancel := context.WithTimeout(t.Context(), 0)
+	expired, cancel := context.WithTimeout(t.Context(), 0) // expires
 	defer cancel()
 	for name, call := range waits {
 		t.Run(name, func(t *testing.T) {

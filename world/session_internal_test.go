@@ -43,7 +43,7 @@ func (lateContext) Deadline() (time.Time, bool) { return time.Unix(1, 0), true }
 // A Dial that its context cuts short says so, also where the network has heard of the deadline first.
 func TestDialCutShort(t *testing.T) {
 	cause := errors.New("enough")
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, cause)
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, cause) // expires
 	defer cancel()
 	err := cutShort(lateContext{ctx}, os.ErrDeadlineExceeded)
 	for _, is := range []error{cause, context.DeadlineExceeded, os.ErrDeadlineExceeded} {

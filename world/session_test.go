@@ -138,6 +138,7 @@ func TestSessionEnded(t *testing.T) {
 }
 
 func TestSessionRefused(t *testing.T) {
+	t.Parallel()
 	key, config := proof.NewKey(), certified(t)
 	l, _ := listening(t, world.WithKey(key))
 	address := l.Addr().String()
@@ -155,12 +156,12 @@ func TestSessionRefused(t *testing.T) {
 		"a short key":         {address, []world.Option{world.WithKey([]byte("short"))}, world.ErrArgument, "5 bytes"},
 		"another device":      {address, []world.Option{world.WithKey(key), world.WithDevice("tcp")}, world.ErrMismatch, "tcp"},
 		"an unknown device":   {address, []world.Option{world.WithDevice("smoke")}, world.ErrEnvironment, "smoke"},
-		"TLS of one side":     {address, []world.Option{world.WithKey(key), world.WithTLS(config)}, nil, "TLS"},
-		"no TLS":              {secure.Addr().String(), []world.Option{world.WithKey(key)}, nil, ""},
+		"TLS of one side":     {address, []world.Option{world.WithKey(key), world.WithTLS(config), world.WithPatience(time.Second)}, nil, "TLS"},
+		"no TLS":              {secure.Addr().String(), []world.Option{world.WithKey(key), world.WithPatience(200 * time.Millisecond)}, nil, ""},
 		"another certificate": {secure.Addr().String(), []world.Option{world.WithKey(key), world.WithTLS(stranger)}, nil, "certificate"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := world.Dial(t.Context(), c.address, append(c.options, world.WithPatience(time.Second))...)
+			_, err := world.Dial(t.Context(), c.address, c.options...)
 			require.Error(t, err)
 			if c.is != nil {
 				require.ErrorIs(t, err, c.is)

@@ -223,7 +223,7 @@ func TestTallyBesideLeaver(t *testing.T) {
 			}
 			w.Poll()
 		}
-		soon, stop := context.WithTimeout(ctx, 50*time.Millisecond)
+		soon, stop := context.WithTimeout(ctx, 50*time.Millisecond) // expires
 		defer stop()
 		err = tally(soon)
 		if errors.Is(err, context.DeadlineExceeded) {
@@ -269,7 +269,7 @@ func TestTallyBeforeAbsence(t *testing.T) {
 			return nil
 		case 2:
 			<-missed
-			soon, stop := context.WithTimeout(ctx, 50*time.Millisecond)
+			soon, stop := context.WithTimeout(ctx, 50*time.Millisecond) // expires
 			defer stop()
 			if err = tally(soon, 1); errors.Is(err, context.DeadlineExceeded) {
 				err = nil
@@ -301,7 +301,7 @@ func TestMeetOfMates(t *testing.T) {
 			t.Errorf("rank 1 looks in the block of rank %d", rank)
 			return h.blocks[rank], nil
 		}
-		soon, stop := context.WithTimeout(ctx, 20*time.Millisecond)
+		soon, stop := context.WithTimeout(ctx, 20*time.Millisecond) // expires
 		defer stop()
 		if err := m.Meet(soon, "Meet", 1); !errors.Is(err, context.DeadlineExceeded) {
 			return fmt.Errorf("error is %v, want %w", err, context.DeadlineExceeded)

@@ -109,7 +109,7 @@ func TestRoundOfNoTally(t *testing.T) {
 		defer m.Close()
 		from, round := &Link{world: w, rank: 0}, &Message{Kind: kindRound, X: 1}
 		require.NoError(t, m.serve(from, round, nil))
-		soon, stop := context.WithTimeout(ctx, 20*time.Millisecond)
+		soon, stop := context.WithTimeout(ctx, 20*time.Millisecond) // expires
 		defer stop()
 		tally := func(ctx context.Context) error {
 			_, _, err := m.Tally(ctx, "Tally", 1, func(int) bool { return false })

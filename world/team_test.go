@@ -2,6 +2,7 @@ package world_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"runtime"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
 )
@@ -245,6 +247,7 @@ func TestTeamShrinks(t *testing.T) {
 // A rank dies in Split, which ends well on some of the others and not on the rest. Those that have the team can close
 // it, whether the dead rank is in that or not, and all can Shrink.
 func TestSplitDiesOnSome(t *testing.T) {
+	t.Parallel()
 	for _, device := range []string{"shm", "tcp"} {
 		for victim := range 4 {
 			for times := 1; times <= 3; times++ {
@@ -268,7 +271,7 @@ func splitDiesOnSome(t *testing.T, device string, victim, times int, apart bool)
 				if _, err := s.w.Split(ended, color, 0); err == nil {
 					break
 				}
-				time.Sleep(10 * time.Millisecond)
+				time.Sleep(2 * time.Millisecond) // computes
 			}
 			panic(failure{errBody})
 		}
@@ -283,41 +286,60 @@ func splitDiesOnSome(t *testing.T, device string, victim, times int, apart bool)
 	require.ErrorIs(t, err, errBody)
 }
 
+// longerAndLonger calls a test with times, each longer than the one before, until it ends without an error: it
+// fails where ranks do not get as far within the time as it wants to have them.
+func longerAndLonger(t *testing.T, test func(within time.Duration) error) {
+	t.Helper()
+	var err error
+	for within := 20 * time.Millisecond; within < await.Limit/4; within *= 4 {
+		if err = test(within); err == nil {
+			return
+		}
+		t.Logf("within %v: %v", within, err)
+	}
+	t.Error(err)
+}
+
 // A rank whose Split was cut short, and which closes what it has split, is not waited for by one that has the team.
 func TestSplitIsGivenUp(t *testing.T) {
+	t.Parallel()
 	for _, device := range []string{"shm", "tcp"} {
 		for _, teams := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/of a team %v", device, teams), func(t *testing.T) {
-				begun, made, closed := make(chan struct{}), make(chan struct{}), make(chan struct{})
-				require.NoError(t, runSoon(t, 2, device, func(s *script) {
-					w := s.w
-					if teams {
-						w = s.split(0, 0).w
-					}
-					if s.me == 0 {
-						<-begun
-						ctx, cancel := context.WithTimeout(s.ctx, 300*time.Millisecond)
-						defer cancel()
-						_, err := w.Split(ctx, 0, 0)
-						s.fails(err, context.DeadlineExceeded)
-						close(made)
-						s.ok(w.Close())
-						<-closed
-						return
-					}
-					_, err := w.Split(ended, 0, 0)
-					s.fails(err, context.Canceled)
-					close(begun)
-					<-made
-					team, err := w.Split(s.ctx, 0, 0)
-					s.ok(err)
-					s.ok(team.Close())
-					s.ok(w.Close())
-					close(closed)
-				}))
+				longerAndLonger(t, func(within time.Duration) error { return splitIsGivenUp(t, device, teams, within) })
 			})
 		}
 	}
+}
+
+func splitIsGivenUp(t *testing.T, device string, teams bool, within time.Duration) error {
+	begun, made, closed := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	return runSoon(t, 2, device, func(s *script) {
+		w := s.w
+		if teams {
+			w = s.split(0, 0).w
+		}
+		if s.me == 0 {
+			<-begun
+			ctx, cancel := context.WithTimeout(s.ctx, within)
+			defer cancel()
+			_, err := w.Split(ctx, 0, 0)
+			s.fails(err, context.DeadlineExceeded)
+			close(made)
+			s.ok(w.Close())
+			<-closed
+			return
+		}
+		defer close(closed)
+		_, err := w.Split(ended, 0, 0)
+		s.fails(err, context.Canceled)
+		close(begun)
+		<-made
+		team, err := w.Split(s.ctx, 0, 0)
+		s.ok(err)
+		s.ok(team.Close())
+		s.ok(w.Close())
+	})
 }
 
 // A rank whose Split was cut short, and which shrinks what it has split, is not waited for by one that has the team.
@@ -326,47 +348,56 @@ func TestSplitIsGivenUpByShrink(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for _, device := range []string{"shm", "tcp"} {
 		t.Run(device, func(t *testing.T) {
-			var bid, stood, split sync.WaitGroup
-			bid.Add(2)
-			stood.Add(2)
-			split.Add(2)
-			told := make(chan struct{})
-			require.ErrorIs(t, runSoon(t, 3, device, func(s *script) {
-				cut := func(patience time.Duration) {
-					ctx, cancel := context.WithTimeout(s.ctx, patience)
-					defer cancel()
-					_, err := s.w.Split(ctx, s.me/2, 0)
-					s.fails(err, context.DeadlineExceeded)
-				}
-				if s.me == 0 {
-					bid.Wait()
-					cut(300 * time.Millisecond)
-					close(told)
-					stood.Wait()
-				} else {
-					cut(0)
-					bid.Done()
-					<-told
-					cut(300 * time.Millisecond)
-					stood.Done()
-				}
-				if s.me != 1 {
-					team, err := s.w.Split(s.ctx, s.me/2, 0)
-					s.ok(err)
-					split.Done()
-					if s.me == 2 {
-						split.Wait()
-						panic(failure{errBody})
-					}
-					s.ok(team.Close())
-				}
-				small, err := s.w.Shrink(s.ctx)
-				s.ok(err)
-				s.check(small.Size() == 2, "%d ranks are left", small.Size())
-				s.ok(small.Close())
-			}), errBody)
+			longerAndLonger(t, func(within time.Duration) error { return splitIsGivenUpByShrink(t, device, within) })
 		})
 	}
+}
+
+func splitIsGivenUpByShrink(t *testing.T, device string, within time.Duration) error {
+	var bid, stood, split sync.WaitGroup
+	bid.Add(2)
+	stood.Add(2)
+	split.Add(2)
+	told := make(chan struct{})
+	err := runSoon(t, 3, device, func(s *script) {
+		cut := func(patience time.Duration) {
+			ctx, cancel := context.WithTimeout(s.ctx, patience)
+			defer cancel()
+			_, err := s.w.Split(ctx, s.me/2, 0)
+			s.fails(err, context.DeadlineExceeded)
+		}
+		if s.me == 0 {
+			bid.Wait()
+			cut(within)
+			close(told)
+			stood.Wait()
+		} else {
+			cut(0)
+			bid.Done()
+			<-told
+			cut(within)
+			stood.Done()
+		}
+		if s.me != 1 {
+			team, err := s.w.Split(s.ctx, s.me/2, 0)
+			split.Done()
+			s.ok(err)
+			if s.me == 2 {
+				split.Wait()
+				panic(failure{errBody})
+			}
+			s.ok(team.Close())
+		}
+		small, err := s.w.Shrink(s.ctx)
+		s.ok(err)
+		s.check(small.Size() == 2, "%d ranks are left", small.Size())
+		s.ok(small.Close())
+	})
+	var failed *world.RankError
+	if !errors.As(err, &failed) || failed.Rank != 2 || !errors.Is(err, errBody) {
+		return fmt.Errorf("error is %w, want that the body of rank 2 has failed", err)
+	}
+	return nil
 }
 
 // runSoon is run over a device, which is not to hang.
@@ -374,13 +405,7 @@ func runSoon(t *testing.T, n int, device string, body func(s *script)) error {
 	t.Helper()
 	ran := make(chan error, 1)
 	go func() { ran <- world.Run(t.Context(), n, scripted(body), world.WithDevice(device)) }()
-	select {
-	case err := <-ran:
-		return err
-	case <-time.After(30 * time.Second):
-		t.Fatal("it hangs")
-		return nil
-	}
+	return await.Receive(t, "the ranks to end", ran)
 }
 
 // What it takes to make a team of half of the ranks, to sum over it, which connects its ranks, and

@@ -170,7 +170,7 @@ func TestPartsKeepTheirRegion(t *testing.T) {
 				}
 				memory := make([]byte, most)
 				patterned(memory, 1)
-				short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+				short, cancel := context.WithTimeout(ctx, 10*time.Millisecond) // expires
 				defer cancel()
 				l.Use(memory, true)
 				if err := l.Write(short, memory, w.Place(1, &places[0]), 0); !errors.Is(err, context.DeadlineExceeded) {
