@@ -1,0 +1,42 @@
+// Package gate decides whether a program has become slower than an earlier version of it.
+//
+// It measures cells (a case at a size on a device) of three programs in turns: Old, Copy and New. Copy is the same program as
+// Old, so their difference is noise. A round measures an undecided cell once on each side, in an order drawn anew. The next
+// round is that of the cell on which least time was spent.
+//
+//	rows, err := gate.Run(ctx, plan, cells, runner, time.Now, nil)
+//	for _, row := range rows {
+//		fmt.Println(row.Cell, row.Judgement.Verdict, row.Judgement.Change)
+//	}
+//
+// # Method
+//
+// The speed of a machine may change within minutes by more than there is to tell apart. So a change is only taken within a
+// round, as the logarithm of New's cost to Old's. A cost is a time, or the inverse of a rate: more is worse.
+//
+// If New is as fast as Old, the order makes both values of a round exchangeable, and the logarithm is as likely to be x as -x,
+// whatever the distribution of the noise. Then the signed-rank statistic of Wilcoxon has a distribution that is known exactly.
+// Inverted, it gives the bounds of a confidence interval around the estimate of Hodges and Lehmann (SignedRank). A change
+// that multiplies the cost shifts the logarithms, and the bounds with them.
+//
+// A cell is judged at the looks of a plan: after 8 rounds, then after half as many rounds again. It is
+//
+//   - Slower if the lower bound of the change is above the limit,
+//   - OK if the upper bound is at most the limit,
+//   - undecided else, and measured in further rounds.
+//
+// When the rounds or the time are used up, an undecided cell is Noisy if Old and Copy cannot be told apart within the limit
+// either, else Near. If Old and Copy are told apart, which is an error of the measurement, the cell is Unsound. None of these
+// is a failure.
+//
+// # Errors
+//
+// Each bound has an error rate, and the rates of all looks, and for lower bounds of all cells, add up to a figure for the
+// whole: Alarm is the chance that a gate without a cell slower than the limit calls any cell slower, Miss the chance that
+// a given cell is OK that is slower than the limit. The sum holds however cells and looks depend on each other.
+//
+// Exact cells are measured in virtual time. They have one value on each side, and no error rate.
+//
+// The interval tells what the measurement cannot: whether the cause of a difference is the code or its place in memory. Two
+// builds of different sources differ in the latter, too, and Old and Copy do not.
+package gate

@@ -1,0 +1,212 @@
+package gate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// A Cell is a case at a size on a device.
+type Cell struct {
+	Device, Case string
+	Size         int
+	Unit         string
+	MoreIsBetter bool // of the unit
+	// Exact says that the value has no noise, so that one measurement is enough.
+	Exact bool
+}
+
+// String is the cell as a command line names it: device, case and size.
+func (c Cell) String() string { return fmt.Sprintf("%s %s:%d", c.Device, c.Case, c.Size) }
+
+// cost is the logarithm of a value of the cell as a cost, of which more is worse.
+func (c Cell) cost(value float64) float64 {
+	if c.MoreIsBetter {
+		return -math.Log(value)
+	}
+	return math.Log(value)
+}
+
+// ErrLacks is the error of a program that does not know a cell, or measures it in another unit.
+var ErrLacks = errors.New("the program does not have the cell")
+
+// A Runner measures.
+type Runner interface {
+	// Measure measures a cell once with the program of a side. Its error is ErrLacks, or why the measurement failed.
+	Measure(ctx context.Context, side Side, c Cell) (float64, error)
+}
+
+// A Row is what became of a cell.
+type Row struct {
+	Cell
+	Judgement Judgement
+	// Values has one value of each round of each side. Copy has none of an exact cell.
+	Values [sides][]float64
+	// Err is why a side could not be measured.
+	Err error
+
+	looked int           // looks so far
+	spent  time.Duration // in rounds
+	orders [][sides]Side // of the next rounds
+}
+
+// Rounds is the number of rounds of the cell.
+func (r *Row) Rounds() int { return len(r.Values[New]) }
+
+// Median is the median of the values of a side, NaN without values.
+func (r *Row) Median(side Side) float64 { return median(r.Values[side]) }
+
+// logs are the logarithms of the change from Old to a side in each round.
+func (r *Row) logs(side Side) []float64 {
+	logs := make([]float64, len(r.Values[side]))
+	for i, v := range r.Values[side] {
+		logs[i] = r.cost(v) - r.cost(r.Values[Old][i])
+	}
+	return logs
+}
+
+// A run is a gate at work.
+type run struct {
+	Plan
+	level
+	runner Runner
+	say    func(string)
+	random *rand.Rand
+	now    func() time.Time
+	end    time.Time
+}
+
+// late reports whether the time is used up.
+func (g *run) late() bool { return !g.now().Before(g.end) }
+
+// Run measures cells until each is decided, or the plan has no more rounds or time. It returns an error only if ctx ends. The
+// clock now is asked before each round of a cell. If say is not nil, it gets a line about each one.
+func Run(ctx context.Context, p Plan, cells []Cell, runner Runner, now func() time.Time, say func(string)) ([]*Row, error) {
+	if say == nil {
+		say = func(string) {}
+	}
+	noisy := 0
+	for _, c := range cells {
+		if !c.Exact {
+			noisy++
+		}
+	}
+	alarm, miss := p.errorsAt(noisy)
+	g := &run{p, level{p.Limit, alarm, miss}, runner, say, rand.New(rand.NewPCG(p.Seed, 0)), now, now().Add(p.Time)}
+	rows := make([]*Row, len(cells))
+	for i, c := range cells {
+		rows[i] = &Row{Cell: c}
+	}
+	if err := g.exact(ctx, rows); err != nil {
+		return nil, err
+	}
+	if err := g.rounds(ctx, rows); err != nil {
+		return nil, err
+	}
+	for _, r := range rows {
+		if r.Judgement.Verdict == Undecided {
+			r.Judgement = g.judge(r.logs(New), r.logs(Copy), true)
+		}
+	}
+	return rows, nil
+}
+
+// exact decides on the cells without noise.
+func (g *run) exact(ctx context.Context, rows []*Row) error {
+	for _, r := range rows {
+		if !r.Exact {
+			continue
+		}
+		g.say(r.String())
+		if err := g.measure(ctx, r, []Side{Old, New}); err != nil {
+			return err
+		}
+		if r.Err == nil {
+			r.Judgement = g.judgeExact(math.Exp(r.logs(New)[0]))
+		}
+	}
+	return nil
+}
+
+// rounds measures undecided cells, each in a round of its own, until there is none or no time. The next one is that with the
+// least time spent, so that cells which take long do not keep the others from being decided.
+func (g *run) rounds(ctx context.Context, rows []*Row) error {
+	looks := g.looks()
+	for !g.late() {
+		open := slices.DeleteFunc(slices.Clone(rows), func(r *Row) bool { return r.Judgement.Verdict != Undecided || r.looked == len(looks) })
+		if len(open) == 0 {
+			return nil
+		}
+		r := slices.MinFunc(open, func(a, b *Row) int { return cmp.Compare(a.spent, b.spent) })
+		g.say(fmt.Sprintf("%d of %d cells to decide: %v, round %d", len(open), len(rows), r, r.Rounds()+1))
+		if len(r.orders) == 0 {
+			r.orders = shuffled(g.random)
+		}
+		order := r.orders[0]
+		r.orders = r.orders[1:]
+		began := g.now()
+		if err := g.measure(ctx, r, order[:]); err != nil {
+			return err
+		}
+		r.spent += g.now().Sub(began)
+		if r.Err == nil && r.Rounds() == looks[r.looked] {
+			r.looked++
+			r.Judgement = g.judge(r.logs(New), r.logs(Copy), r.looked == len(looks))
+		}
+	}
+	return nil
+}
+
+// measure measures a cell on sides in their order. A side that fails decides on the cell. Old counts first then: what the
+// earlier version cannot do either is no failure of the later one.
+func (g *run) measure(ctx context.Context, r *Row, order []Side) error {
+	var values [sides]float64
+	var failures [sides]error
+	for _, side := range order {
+		values[side], failures[side] = g.runner.Measure(ctx, side, r.Cell)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if failures[side] == nil && !(values[side] > 0 && !math.IsInf(values[side], 1)) {
+			failures[side] = fmt.Errorf("%v is no value", values[side])
+		}
+	}
+	for side, err := range failures {
+		if err == nil {
+			continue
+		}
+		r.Err = err
+		switch {
+		case Side(side) == New:
+			r.Judgement.Verdict = NewFailed
+		case errors.Is(err, ErrLacks):
+			r.Judgement.Verdict = Missing
+		default:
+			r.Judgement.Verdict = OldFailed
+		}
+		return nil
+	}
+	for _, side := range order {
+		r.Values[side] = append(r.Values[side], values[side])
+	}
+	return nil
+}
+
+// Failed are the rows that make the gate fail.
+func Failed(rows []*Row) []*Row {
+	return slices.DeleteFunc(slices.Clone(rows), func(r *Row) bool { return !r.Judgement.Verdict.fails() })
+}
+
+// median is the median of values, the mean of the two in the middle if their number is even. It is NaN without values.
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
+}
