@@ -18,6 +18,7 @@
 //	go run ./bench paper -svg figures             # papers' figures, in virtual time
 //	go run ./bench scale                          # thousands of ranks, in virtual time
 //	go run ./bench report -o DIR                  # plots and tables of all that, as a page
+//	go run ./bench gate -against HEAD~1           # fails if a change made cells slower
 //	go run ./bench socket_lat socket_bw           # what the system's sockets give
 //	mpiexec -n 2 ./bench                          # ranks of a launcher
 //
@@ -184,6 +185,24 @@
 // other round goes backwards. Without named cases the schemes over TCP and the workloads of scale are
 // measured, too, and with -peers but no -set the kernels over shm and tcp, for which there is -prk here as well. A run
 // that is ended early, or fails, writes what it has, and says so in the page.
+//
+// # Gate
+//
+// With gate before the flags the program of an earlier commit and the one of this work tree measure 30 cells in turns, and
+// the run fails if a cell is slower than it was by more than 5 % (-limit). The earlier program is built in a git worktree,
+// which is removed before the first measurement. A line of the table is
+//
+//	device case size unit old new ratio interval noise rounds verdict
+//
+// The ratio is that of the costs within a round, and 1.10 is 10 % slower whatever the unit. Its interval has the lower bound
+// that a cell fails by and the upper bound that it passes by. The noise is what measuring the earlier program twice in
+// each round differs by. Package bench/internal/gate has the method and its error rates: if no cell is slower by more than
+// the limit, a run fails with a probability of 1 % at most, and a cell that is slower passes with one of 5 % at most.
+//
+// A cell is measured until it is decided, or until the rounds (-rounds) or the time (-minutes) are used up. Then it is no
+// failure, and its verdict says what slowdown would have been found. So does a busy machine: it takes more rounds,
+// or leaves more cells undecided. Cells in virtual time are exact, and are measured once. A cell that the earlier program does
+// not have is new. What that program cannot measure is no failure either, unlike what the later one alone cannot.
 //
 // # Invariants
 //

@@ -64,6 +64,9 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	if len(args) > 0 && args[0] == kernelsCommand {
 		return runKernels(ctx, args[1:], stdout, stderr)
 	}
+	if len(args) > 0 && args[0] == gateCommand {
+		return runGate(ctx, ".", args[1:], stdout, stderr)
+	}
 	o, err := parse(args, stderr)
 	if err != nil {
 		return err

@@ -142,6 +142,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 		fmt.Fprintln(usage, "       go run ./bench paper [flags] [figure …]")
 		fmt.Fprintln(usage, "       go run ./bench scale [flags] [workload …]")
 		fmt.Fprintln(usage, "       go run ./bench report -o DIR [flags] [case[:size,…] …]")
+		fmt.Fprintln(usage, "       go run ./bench gate -against COMMIT [flags]")
 		fmt.Fprintln(usage, "Measures one-sided operations; no case: all of them. -list tells the cases, and the")
 		fmt.Fprintln(usage, "sizes that each has unless others are given.")
 		fmt.Fprintln(usage, "schemes compares the ways to arrange the operations of an epoch, over TCP unless -device says otherwise, and the")
@@ -154,6 +155,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 		fmt.Fprintln(usage, "paper reproduces figures of papers in virtual time: bench paper -h tells more.")
 		fmt.Fprintln(usage, "scale shows how time and memory grow with the number of ranks: bench scale -h tells more.")
 		fmt.Fprintln(usage, "report draws what it measures, and writes it as a page: bench report -h tells more.")
+		fmt.Fprintln(usage, "gate fails if cells are slower than they were at an earlier commit: bench gate -h tells more.")
 		defaults := "The defaults without schemes (bench schemes -h tells those with it):"
 		if o.schemes {
 			defaults = "The defaults with schemes:"
@@ -362,7 +364,7 @@ func parseCases(args []string) ([]selection, error) {
 		if strings.HasPrefix(arg, "-") {
 			return nil, usagef("%s: flags come before the cases", arg)
 		}
-		if slices.Contains([]string{schemesCommand, switchesCommand, kernelsCommand, paperCommand, scaleCommand, reportCommand}, arg) {
+		if slices.Contains([]string{schemesCommand, switchesCommand, kernelsCommand, paperCommand, scaleCommand, reportCommand, gateCommand}, arg) {
 			return nil, usagef("%s comes before the flags: bench %s [flags] …", arg, arg)
 		}
 		name, list, sized := strings.Cut(arg, ":")

@@ -1,0 +1,309 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/onesided/rma/bench/internal/gate"
+)
+
+// gateCommand is the word that comes before the flags for the run that tells whether a change made cells slower.
+const gateCommand = "gate"
+
+// A gateCell is a cell of the gate. Loops is its -repeat, by which a measurement takes some tenths of a second.
+type gateCell struct {
+	device, name string
+	size, loops  int
+}
+
+// gateCells are those that the gate measures.
+func gateCells() []gateCell {
+	const ndr, pcie = deviceSim + "ndr-2024", deviceSim + "pcie-2005"
+	return []gateCell{
+		{deviceShm, "put_flush_lat", 8, 100},
+		{deviceShm, "get_flush_lat", 1024, 20},
+		{deviceShm, "pscw_put_lat", 8, 2},
+		{deviceShm, "msg_lat", 8, 3},
+		{deviceShm, "scatter_rate", 1000, 20},
+		{deviceShm, "update_rate", 1000, 10},
+		{deviceShm, "put_bw", 65536, 3},
+		{deviceShm, "msg_bw", 65536, 1},
+		{deviceShm, "barrier_lat", 2, 2},
+		{deviceShm, "allreduce_scale", 2, 2},
+		{deviceShm, "hashtable_insert_rate", 1000, 10},
+		{deviceShm, "hashtable_lookup_rate", 1000, 10},
+
+		{deviceTCP, "put_flush_lat", 8, 1},
+		{deviceTCP, "fop_lat", 8, 1},
+		{deviceTCP, "fence_put_lat", 8, 1},
+		{deviceTCP, "msg_lat", 8, 1},
+		{deviceTCP, "scatter_rate", 1000, 5},
+		{deviceTCP, "update_rate", 1000, 5},
+		{deviceTCP, "put_bw", 65536, 1},
+		{deviceTCP, "get_bw", 65536, 1},
+		{deviceTCP, "allreduce_scale", 2, 2},
+		{deviceTCP, "hashtable_insert_rate", 1000, 3},
+		{deviceTCP, "hashtable_lookup_rate", 1000, 3},
+
+		{ndr, "put_flush_lat", 8, simulatedLoops},
+		{ndr, "scatter_rate", 1000, simulatedLoops},
+		{ndr, "put_bw", 65536, simulatedLoops},
+		{ndr, "fence_scale", 16, simulatedLoops},
+		{ndr, "hashtable_insert_rate", 1000, simulatedLoops},
+		{pcie, "pscw_put_lat", 8, simulatedLoops},
+		{pcie, "pattern16_bw", 65536, simulatedLoops},
+	}
+}
+
+// cell is the cell as package gate has it.
+func (c gateCell) cell() gate.Cell {
+	unit := caseNamed(c.name).unit
+	return gate.Cell{
+		Device: c.device, Case: c.name, Size: c.size,
+		Unit: unit, MoreIsBetter: moreIsBetter(unit), Exact: strings.HasPrefix(c.device, deviceSim),
+	}
+}
+
+const (
+	// gateAlarm and gateMiss are the error rates of the gate: that it fails without a reason, and that it lets a slower
+	// cell pass.
+	gateAlarm = 0.01
+	gateMiss  = 0.05
+	// mostGateRounds bounds what a look computes.
+	mostGateRounds = 200
+)
+
+// gateOptions are the command line behind the word.
+type gateOptions struct {
+	against string
+	plan    gate.Plan
+	cells   []gateCell
+	verbose bool
+}
+
+// parseGate reads the command line. The answer to -h it writes to usage.
+func parseGate(args []string, usage io.Writer) (*gateOptions, error) {
+	o := &gateOptions{plan: gate.Plan{Limit: 0.05, Alarm: gateAlarm, Miss: gateMiss, Seed: 1}, cells: gateCells()}
+	minutes := 10.0
+	flags := flag.NewFlagSet("bench gate", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.StringVar(&o.against, "against", "", "the earlier `commit`, by any name that git knows")
+	flags.IntVar(&o.plan.Rounds, "rounds", 60, "the most rounds of a cell")
+	flags.Float64Var(&minutes, "minutes", minutes, "the longest that the measurements may take together; building comes before")
+	flags.Func("limit", "how many `percent` slower a cell may be (default 5)", func(text string) error {
+		limit, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(text, "%")), 64)
+		o.plan.Limit = limit / 100
+		return err
+	})
+	flags.Func("cells", "measure the cells that this `regexp` matches alone; -h lists them", func(text string) error {
+		pattern, err := regexp.Compile(text)
+		if err != nil {
+			return err
+		}
+		o.cells = slices.DeleteFunc(gateCells(), func(c gateCell) bool { return !pattern.MatchString(c.cell().String()) })
+		return nil
+	})
+	flags.BoolVar(&o.verbose, "v", false, "print each measurement to the standard error")
+	err := flags.Parse(args)
+	o.plan.Time = time.Duration(minutes * float64(time.Minute))
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintln(usage, "usage: go run ./bench gate -against COMMIT [flags]")
+		fmt.Fprintln(usage, "Fails if a cell is slower than it was at an earlier commit. It builds bench of that commit, in a git worktree of its")
+		fmt.Fprintln(usage, "own that it removes, and of this work tree as it is. It measures both in turns, and the earlier one twice for the noise,")
+		fmt.Fprintln(usage, "in rounds until each cell is decided. A cell that -rounds or -minutes leave undecided is no failure: the table says")
+		fmt.Fprintln(usage, "what slowdown would have been found. Cells in virtual time (sim) are exact, and are measured once.")
+		fmt.Fprintf(usage, "If no cell is slower by more than the limit, a run fails with a probability of %g %% at most. A cell that is\n", 100*gateAlarm)
+		fmt.Fprintf(usage, "slower than that is ok with a probability of %g %% at most. Cells:\n", 100*gateMiss)
+		for _, c := range gateCells() {
+			fmt.Fprintln(usage, "  "+c.cell().String())
+		}
+		flags.SetOutput(usage)
+		flags.PrintDefaults()
+		fmt.Fprint(usage, "\nexit status: 0; 1 if a cell is slower, something failed or ended it early; 2 for wrong usage\n")
+		return nil, err
+	case err != nil:
+		return nil, usagef("%v; -h tells the flags", err)
+	case flags.NArg() > 0:
+		return nil, usagef("%s: gate takes flags only; -cells chooses cells", flags.Arg(0))
+	case o.against == "":
+		return nil, usagef("gate needs -against COMMIT")
+	case len(o.cells) == 0:
+		return nil, usagef("-cells matches no cell; -h lists them")
+	case o.plan.Rounds < 1 || o.plan.Rounds > mostGateRounds:
+		return nil, usagef("-rounds %d: allowed are 1 to %d", o.plan.Rounds, mostGateRounds)
+	case !(minutes > 0 && minutes <= 1e5):
+		return nil, usagef("-minutes %g: more than 0", minutes)
+	case !(o.plan.Limit > 0 && o.plan.Limit <= 10):
+		return nil, usagef("-limit %g: allowed are percents above 0, up to 1000", 100*o.plan.Limit)
+	}
+	noisy := len(slices.DeleteFunc(slices.Clone(o.cells), func(c gateCell) bool { return c.cell().Exact }))
+	if err := o.plan.Check(noisy); err != nil {
+		return nil, usagef("-rounds %d: %v", o.plan.Rounds, err)
+	}
+	return o, nil
+}
+
+// runGate is the run of gate in the work tree around dir.
+func runGate(ctx context.Context, dir string, args []string, stdout, stderr io.Writer) (err error) {
+	o, err := parseGate(args, stderr)
+	if err != nil {
+		return err
+	}
+	if launched() {
+		return usagef("gate starts ranks itself: run it without a launcher")
+	}
+	here, err := findTree(ctx, dir, o.against)
+	if err != nil {
+		return err
+	}
+	scratch, err := os.MkdirTemp("", "rma-gate-")
+	if err != nil {
+		return fmt.Errorf("bench: gate: no place for the programs: %w", err)
+	}
+	defer os.RemoveAll(scratch)
+	say, done := progress(stderr)
+	defer done()
+	say("building both programs")
+	runner, err := here.build(ctx, scratch)
+	if err != nil {
+		return err
+	}
+	runner.loops = make(map[gate.Cell]int)
+	var cells []gate.Cell
+	for _, c := range o.cells {
+		cells = append(cells, c.cell())
+		runner.loops[c.cell()] = c.loops
+	}
+	if o.verbose {
+		runner.log = stderr
+	}
+	began := time.Now()
+	rows, err := gate.Run(ctx, o.plan, cells, runner, time.Now, func(line string) {
+		say(fmt.Sprintf("%s; %v of %v", line, time.Since(began).Round(time.Second), o.plan.Time))
+	})
+	done()
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n%s\nold: %s\nnew: %s\n", commandLine(append([]string{gateCommand}, args...)), thisMachine(), here.old(), here.new())
+	if runner.same {
+		b.WriteString("The programs are the same, byte for byte.\n")
+	}
+	o.write(&b, rows)
+	fmt.Fprintf(&b, "%s, in %v.\n", counts(rows), time.Since(began).Round(time.Second))
+	if _, err := io.WriteString(stdout, b.String()); err != nil {
+		return err
+	}
+	return o.verdict(rows)
+}
+
+// write writes the table.
+func (o *gateOptions) write(b *strings.Builder, rows []*gate.Row) {
+	b.WriteString("old, new: medians of the rounds. ratio: new to old in cost, of which more is worse whatever the unit, with its interval.\n")
+	fmt.Fprintf(b, "noise: how much the old program differs from itself in the median of the rounds.\n")
+	fmt.Fprintf(b, "slower: by more than %s. If no cell is, a run fails with a probability of %g %% at most; a cell that is slower is ok with %g %% at most.\n\n",
+		inPercent(o.plan.Limit), 100*gateAlarm, 100*gateMiss)
+	lines := [][]string{{"device", "case", "size", "unit", "old", "new", "ratio", "interval", "noise", "rounds", "verdict"}}
+	var notes []string
+	for _, r := range rows {
+		j := r.Judgement
+		line := []string{
+			r.Device, r.Case, fmt.Sprint(r.Size), r.Unit, gateValue(r.Median(gate.Old)), gateValue(r.Median(gate.New)),
+			"-", "-", "-", fmt.Sprint(r.Rounds()), j.Says(o.plan.Limit),
+		}
+		switch {
+		case r.Rounds() > 0 && r.Exact:
+			line[6], line[7] = fmt.Sprintf("%.3f", j.Change), "exact"
+		case r.Rounds() > 0:
+			line[6], line[7] = fmt.Sprintf("%.3f", j.Change), gateBound(j.Lower)+"-"+gateBound(j.Upper)
+			line[8] = fmt.Sprintf("%.1f %%", 100*(j.Noise-1))
+		}
+		lines = append(lines, line)
+		if r.Err != nil && j.Verdict != gate.Missing {
+			notes = append(notes, fmt.Sprintf("%v: %v", r.Cell, r.Err))
+		}
+	}
+	align(b, lines, func(i int) bool { return i == 2 || i >= 4 && i <= 9 })
+	b.WriteString("\n")
+	for _, note := range notes {
+		b.WriteString(note + "\n")
+	}
+}
+
+func gateValue(v float64) string {
+	if math.IsNaN(v) {
+		return "-"
+	}
+	return value(&v)
+}
+
+// gateBound is a bound of a ratio, ? if there are too few rounds for any.
+func gateBound(bound float64) string {
+	if bound == 0 || math.IsInf(bound, 1) {
+		return "?"
+	}
+	return fmt.Sprintf("%.3f", bound)
+}
+
+func inPercent(part float64) string { return fmt.Sprintf("%.3g %%", 100*part) }
+
+// counts tells how many cells have which verdict.
+func counts(rows []*gate.Row) string {
+	of := make(map[gate.Verdict]int)
+	for _, r := range rows {
+		of[r.Judgement.Verdict]++
+	}
+	text := plural(len(rows), "cell")
+	for i, v := range []struct {
+		gate.Verdict
+		name string
+	}{{gate.OK, "ok"}, {gate.Slower, "slower"}, {gate.Noisy, "too noisy to tell"}, {gate.Near, "too near to the limit to tell"}, {gate.Unsound, "unlike itself"},
+		{gate.Missing, "new"}, {gate.OldFailed, "failed before"}, {gate.NewFailed, "failed now"}} {
+		if n := of[v.Verdict]; n > 0 || v.Verdict == gate.OK || v.Verdict == gate.Slower {
+			between := ","
+			if i == 0 {
+				between = ":"
+			}
+			text += fmt.Sprintf("%s %d %s", between, n, v.name)
+		}
+	}
+	return text
+}
+
+// verdict is the error of a gate that fails.
+func (o *gateOptions) verdict(rows []*gate.Row) error {
+	var slower, failed []string
+	for _, r := range gate.Failed(rows) {
+		if r.Judgement.Verdict == gate.Slower {
+			slower = append(slower, fmt.Sprintf("%v (ratio %.2f)", r.Cell, r.Judgement.Change))
+		} else {
+			failed = append(failed, r.Cell.String())
+		}
+	}
+	if !slices.ContainsFunc(rows, func(r *gate.Row) bool { return r.Judgement.Verdict != gate.Missing }) {
+		return fmt.Errorf("bench: gate: %s is too old: it has none of these cells, as in %v: %w", o.against, rows[0].Cell, rows[0].Err)
+	}
+	var texts []string
+	if slower != nil {
+		texts = append(texts, fmt.Sprintf("slower than %s by more than %s: %s", o.against, inPercent(o.plan.Limit), strings.Join(slower, ", ")))
+	}
+	if failed != nil {
+		texts = append(texts, "failed: "+strings.Join(failed, ", "))
+	}
+	if texts == nil {
+		return nil
+	}
+	return errors.New("bench: gate: " + strings.Join(texts, "; "))
+}
