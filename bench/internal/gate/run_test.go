@@ -119,7 +119,7 @@ func TestSlowerCellsAreFound(t *testing.T) {
 
 func TestNoisyCellsAreNeitherOKNorSlower(t *testing.T) {
 	cells := someCells(3)
-	m := newModel(testsize.Seed(), 0.5)
+	m := newModel(1, 0.5)
 	m.change = map[string]float64{cells[1].String(): 1.2}
 	for _, r := range gated(t, usualPlan(), cells, m) {
 		assert.Equal(t, Noisy, r.Judgement.Verdict)
