@@ -160,11 +160,13 @@ func says(err error, text string) bool {
 // TestCardAtomics runs the bodies on cards that are coherent with processors and on others, in
 // virtual time and as goroutines, and where there are no cards.
 func TestCardAtomics(t *testing.T) {
-	for name, does := range map[string]func(s *script){cardCounts: countByCards, cardRefusals: refuseByCards} {
-		body := scripted(does)
-		for _, n := range []int{1, 2, 3, 5} {
+	for turn, name := range []string{cardCounts, cardRefusals} {
+		body := scripted([]func(s *script){countByCards, refuseByCards}[turn])
+		sizes := []int{1, 2, 3, 5}
+		runInForms(t, turn, name, sizes...)
+		for _, i := range turns(2*turn, len(sizes), 2) {
+			n := sizes[i]
 			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) {
-				jobtest.Run(t, n, name)
 				for _, coherent := range []bool{false, true} {
 					t.Run(fmt.Sprintf("cards, coherent %v", coherent), func(t *testing.T) {
 						ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

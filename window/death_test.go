@@ -83,8 +83,8 @@ var deaths = []death{
 				err := win.Put([]int64{1}, victim, 0)
 				r, failed := win.RFlush(victim)
 				err = errors.Join(err, failed)
-				for done := !testing; !done && err == nil; {
-					done, err = r.Test()
+				if testing && err == nil {
+					err = awaitRequest(s, r)
 				}
 				if err = errors.Join(err, r.Wait(ctx)); err != nil {
 					expectLost(s, win.Unlock(ctx, victim), victim)
@@ -105,8 +105,8 @@ var deaths = []death{
 				return err
 			}
 			r, err := win.RFlush(victim)
-			for done := false; !done && err == nil; {
-				done, err = r.Test()
+			if err == nil {
+				err = awaitRequest(s, r)
 			}
 			if err != nil {
 				expectLost(s, win.Unlock(ctx, victim), victim)
@@ -282,6 +282,15 @@ func dying(s *script, d death, leaves bool) {
 			s.ok(win.Close())
 		}
 	}
+}
+
+// awaitRequest tests a request until it has ended, and returns with which error.
+func awaitRequest(s *script, r window.Request) (err error) {
+	s.await("the end of a request", func() (done bool) {
+		done, err = r.Test()
+		return done || err != nil
+	})
+	return err
 }
 
 // awaitFailure returns when this rank knows that a rank has failed.

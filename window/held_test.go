@@ -2,11 +2,9 @@ package window_test
 
 import (
 	"errors"
-	"fmt"
 	"sync"
 	"testing"
 
-	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
 )
 
@@ -128,9 +126,7 @@ var heldSums = register("sums of what is held", func(s *script) {
 })
 
 func TestHeldBack(t *testing.T) {
-	for _, n := range []int{1, 2, 3} {
-		for _, name := range []string{heldOrder, heldSums} {
-			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) { jobtest.Run(t, n, name) })
-		}
+	for turn, name := range []string{heldOrder, heldSums} {
+		runInForms(t, turn, name, 1, 2, 3)
 	}
 }

@@ -1,10 +1,8 @@
 package window_test
 
 import (
-	"fmt"
 	"testing"
 
-	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
 )
 
@@ -39,7 +37,5 @@ var lockOrder = register("locking all against locking backwards", func(s *script
 
 // TestLockOrder looks that LockAll waits for nobody while others wait for it.
 func TestLockOrder(t *testing.T) {
-	for _, n := range []int{2, 3} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) { jobtest.Run(t, n, lockOrder) })
-	}
+	runInForms(t, 0, lockOrder, 2, 3)
 }

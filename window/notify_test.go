@@ -48,8 +48,7 @@ var notifyOverClose = register("notification over close", func(s *script) {
 
 // TestNotifyOverClose closes windows while goroutines look for notifications.
 func TestNotifyOverClose(t *testing.T) {
-	jobtest.Run(t, 1, notifyOverClose)
-	jobtest.Run(t, 2, notifyOverClose)
+	runInForms(t, 0, notifyOverClose, 1, 2)
 }
 
 // Counts that nobody can have sent are there for nobody.

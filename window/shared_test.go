@@ -1,7 +1,6 @@
 package window_test
 
 import (
-	"fmt"
 	"sync/atomic"
 	"testing"
 
@@ -65,9 +64,7 @@ var sharedCounts = register("shared memory", func(s *script) {
 })
 
 func TestShared(t *testing.T) {
-	for _, n := range []int{1, 2, 5} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) { jobtest.Run(t, n, sharedCounts) })
-	}
+	runInForms(t, 0, sharedCounts, 1, 2, 5)
 }
 
 // Where cards that are not coherent with the processor do the accumulate family nothing is shared.

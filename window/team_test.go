@@ -1,12 +1,10 @@
 package window_test
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
@@ -56,9 +54,7 @@ func fillOver(s *script, win *window.Window[int64], round int64) {
 var windowsOverTeams = register("windows over teams", overTeams)
 
 func TestWindowsOverTeams(t *testing.T) {
-	for _, n := range []int{2, 5} {
-		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { jobtest.Run(t, n, windowsOverTeams) })
-	}
+	runInForms(t, 0, windowsOverTeams, 2, 5)
 	t.Run("in virtual time", func(t *testing.T) {
 		require.NoError(t, world.Simulate(t.Context(), simulatorOf(t, true), 9, scripted(overTeams)))
 	})

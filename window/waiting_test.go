@@ -3,7 +3,6 @@ package window_test
 import (
 	"testing"
 
-	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
 )
 
@@ -71,7 +70,7 @@ var (
 // TestProgress looks that no rank waits with accumulates held back for one that waits for
 // them.
 func TestProgress(t *testing.T) {
-	for _, name := range []string{progressNotify, progressTest, progressLock} {
-		t.Run(name, func(t *testing.T) { jobtest.Run(t, 2, name) })
+	for turn, name := range []string{progressNotify, progressTest, progressLock} {
+		t.Run(name, func(t *testing.T) { runInSome(t, turn, name, 2) })
 	}
 }
