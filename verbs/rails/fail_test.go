@@ -18,7 +18,12 @@ import (
 // carried out completes, then comes what failed, and the rest is flushed; the error says which rail
 // it was.
 func TestRailFails(t *testing.T) {
-	for seed := testsize.Seed(); seed < testsize.Seed()+uint64(testsize.N(30)); seed++ {
+	// With these the peer notices first, and ends the other rails.
+	seeds := []uint64{84, 1001, 2100, 3222}
+	for i := range uint64(testsize.N(30)) {
+		seeds = append(seeds, testsize.Seed()+i)
+	}
+	for _, seed := range seeds {
 		const cards, size = 3, 256 << 10
 		rail := int(seed % cards)
 		profile, err := sim.ByName("ndr-2024")
@@ -65,7 +70,7 @@ func TestRailFails(t *testing.T) {
 				}
 			}
 			require.Equal(t, verbs.StateError, near.pair.State())
-			require.ErrorContains(t, near.pair.Err(), fmt.Sprintf("rail %d", rail))
+			require.ErrorContains(t, near.pair.Err(), fmt.Sprintf("rail %d", rail), "seed %d", seed)
 			_, err := near.pair.PostSend([]verbs.SendRequest{near.request(verbs.OpRDMAWrite, 0, 0, size, far, 0)})
 			require.NoError(t, err)
 			require.Equal(t, verbs.StatusFlushed, near.completions(1)[0].Status)

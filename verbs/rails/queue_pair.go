@@ -242,11 +242,12 @@ func (q *queuePair) Err() error {
 	return q.cause()
 }
 
-// cause is the first rail's error, nil if none has failed.
+// cause is the error of the rail that is to blame, nil if none has failed.
 func (q *queuePair) cause() error {
 	for i, pair := range q.pairs {
-		if err := pair.Err(); err != nil {
-			return of(i, err)
+		if pair.Err() != nil {
+			rail := q.culprit(i)
+			return of(rail, q.pairs[rail].Err())
 		}
 	}
 	return nil
@@ -257,10 +258,25 @@ func (q *queuePair) causeOf(rail int, s verbs.Status) error {
 	if q == nil {
 		return nil
 	}
+	rail = q.culprit(rail)
 	if err := q.pairs[rail].Err(); err != nil {
 		return of(rail, err)
 	}
 	return of(rail, s)
+}
+
+// culprit returns the rail to blame when one has failed. A peer that notices a failure first ends all
+// rails: one that the peer has ended is not to blame if another has failed by itself.
+func (q *queuePair) culprit(rail int) int {
+	if !errors.Is(q.pairs[rail].Err(), verbs.ErrPeerGone) {
+		return rail
+	}
+	for i, pair := range q.pairs {
+		if err := pair.Err(); err != nil && !errors.Is(err, verbs.ErrPeerGone) {
+			return i
+		}
+	}
+	return rail
 }
 
 // fail puts the queue pair in StateError, if it is not, and severs it on all rails, which flushes
