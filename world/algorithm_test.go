@@ -39,7 +39,7 @@ func everyWay(s *script) {
 }
 
 // Every collective gives what it promises whatever the way in which it is done and the number of
-// ranks. From 6 ranks on the ways take turns.
+// ranks. From 6 ranks on the ways take turns, and from 17 the numbers of ranks.
 func TestEveryAlgorithm(t *testing.T) {
 	most := 33
 	if raced {
@@ -48,7 +48,7 @@ func TestEveryAlgorithm(t *testing.T) {
 	for i, name := range algorithmNames {
 		t.Run(name, func(t *testing.T) {
 			for n := 1; n <= most; n++ {
-				if n < 6 || turn(i+n, len(algorithmNames)) {
+				if n < 6 || n < 17 && turn(i+n, 4) || turn(i+n, 8) {
 					require.NoError(t, world.Run(t.Context(), n, scripted(everyWay), world.WithAlgorithm(algorithms[name])), "%d ranks", n)
 				}
 			}
@@ -140,6 +140,7 @@ func TestSumsAreTheSame(t *testing.T) {
 
 // A rank that dies in the midst of a collective is missed in it whatever the way.
 func TestDeathInEveryAlgorithm(t *testing.T) {
+	t.Parallel()
 	for name, algorithm := range algorithms {
 		for call, make := range waits {
 			t.Run(name+"/"+call, func(t *testing.T) {
@@ -264,8 +265,9 @@ func timeInVirtualTime(t *testing.T, n, k int, call string, algorithm world.Algo
 	err := world.Simulate(t.Context(), simulator(t, 1), n, func(ctx context.Context, w *world.World) error {
 		f := callOf(ctx, w, call, k)
 		var begun time.Duration
-		for turn := range 8 {
-			if turn == 3 {
+		const before, times = 3, 2
+		for turn := range before + times {
+			if turn == before {
 				begun = w.Now()
 			}
 			if err := errors.Join(f(), w.Barrier(ctx)); err != nil {
@@ -273,7 +275,7 @@ func timeInVirtualTime(t *testing.T, n, k int, call string, algorithm world.Algo
 			}
 		}
 		if w.Rank() == 0 {
-			took = (w.Now() - begun) / 5
+			took = (w.Now() - begun) / times
 		}
 		return nil
 	}, world.WithAlgorithm(algorithm))

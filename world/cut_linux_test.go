@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os/exec"
 	"testing"
+	"time"
 
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/internal/nettest"
@@ -28,7 +29,7 @@ func nothingMore(int) []string { return nil }
 
 // sides has the ranks of each of two hosts shrink their World after they have been cut
 // off from the other. This rank's side is who it shares memory with.
-var sides = registerImpatient("cut off and shrinking", func(s *script) {
+var sides = registerImpatient("cut off and shrinking", 2*time.Second, func(s *script) {
 	var mine []int
 	for rank := range s.n {
 		if s.w.Mapped(rank) {

@@ -3,9 +3,11 @@ package world_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"runtime"
+	"strconv"
 	"testing"
 	"time"
 
@@ -18,6 +20,11 @@ func TestMain(m *testing.M) {
 	// A process under the race detector waits a second before it ends, and there
 	// are hundreds.
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
+	// Most tests that run beside others wait, so there may be more of them than cores.
+	flag.Parse()
+	if flag.Lookup("test.parallel").Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
+		_ = flag.Set("test.parallel", strconv.Itoa(max(4, runtime.GOMAXPROCS(0))))
+	}
 	jobtest.Main(m)
 }
 

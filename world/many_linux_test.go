@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/window"
 )
 
@@ -53,7 +54,7 @@ var many = register("many ranks over tcp", func(s *script) {
 // Many processes over TCP connect to those that they need, on first use, and fence.
 func TestManyOverTCP(t *testing.T) {
 	t.Parallel()
-	jobtest.TCP(t, 64, many)
+	jobtest.TCP(t, min(testsize.N(32), 64), many)
 }
 
 // used is the time that this process has spent on processors.

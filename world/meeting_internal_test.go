@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -141,7 +142,7 @@ func (s setting) run(t *testing.T, n int, body func(ctx context.Context, w *Worl
 	for rank := range blocks {
 		blocks[rank] = make([]byte, MeetingBytes)
 	}
-	options := []Option{func(o *settings) { o.cores = s.cores }}
+	options := []Option{func(o *settings) { o.cores, o.longestSleep = s.cores, 10*time.Millisecond }}
 	if s.apart {
 		options = append(options, apart()...)
 	}

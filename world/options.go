@@ -69,10 +69,12 @@ type settings struct {
 	rings *bool
 	// burst is how many requests a link collects; inline how many bytes go along with one;
 	// without are optimizations to leave out.
-	burst   int
-	inline  int
-	eager   bool
-	without tcp.Optimization
+	burst  int
+	inline int
+	eager  bool
+	// longestSleep is longestSleep, but in tests.
+	longestSleep time.Duration
+	without      tcp.Optimization
 	ways
 	// rails is how many cards a rank has that is simulated; striping is rails.Striping if it is to be
 	// left out.
@@ -253,7 +255,7 @@ func WithSilence(d time.Duration) Option { return func(s *settings) { s.silence 
 
 func newSettings(options []Option) (settings, error) {
 	s := settings{
-		logger: slog.New(slog.DiscardHandler), cores: runtime.NumCPU(), patience: DefaultPatience, silence: DefaultSilence, rails: 1, burst: defaultBurst, inline: math.MaxInt,
+		logger: slog.New(slog.DiscardHandler), cores: runtime.NumCPU(), patience: DefaultPatience, silence: DefaultSilence, rails: 1, burst: defaultBurst, inline: math.MaxInt, longestSleep: longestSleep,
 		transfers: transfer.All, kept: regcache.Limits{Bytes: DefaultKeptBytes, Regions: DefaultKeptRegions},
 		address: os.Getenv("RMA_ADDRESS"),
 		device:  os.Getenv("RMA_DEVICE"), host: os.Getenv("RMA_HOST"), trace: os.Getenv("RMA_TRACE"), statsTo: os.Getenv("RMA_STATS"), debug: !slices.Contains([]string{"", "0"}, os.Getenv("RMA_DEBUG")),

@@ -74,7 +74,7 @@ func TestSimulatedTransfers(t *testing.T) {
 								return err
 							}
 							require.Equal(t, from, theirs[5:][:bytes])
-							patterned(theirs, 100+round+again)
+							patterned(theirs[5:][:bytes], 100+round+again)
 							if err := errors.Join(l.Read(ctx, back, to, 5), l.Settle(ctx)); err != nil {
 								return err
 							}

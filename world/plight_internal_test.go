@@ -14,9 +14,9 @@ import (
 	"github.com/onesided/rma/internal/await"
 )
 
-// onCores are options of a machine of so many cores.
+// onCores are options of a machine of so many cores, where ranks sleep for a short time.
 func onCores(cores int, options ...Option) []Option {
-	return append(options, func(s *settings) { s.cores = cores })
+	return append(options, func(s *settings) { s.cores, s.longestSleep = cores, 10*time.Millisecond })
 }
 
 // A rank that waits for one that waits itself says whom that waits for, and what the last of them is in.
@@ -41,7 +41,7 @@ func TestStraggler(t *testing.T) {
 						return err
 					}
 					for seen := false; w.rank != absent && told.Load() < n-1; {
-						short, stop := context.WithTimeout(ctx, 300*time.Millisecond) // expires
+						short, stop := context.WithTimeout(ctx, 50*time.Millisecond) // expires
 						err := call(short, w)
 						stop()
 						if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {

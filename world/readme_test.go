@@ -1,6 +1,9 @@
 package world_test
 
 import (
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,10 +25,15 @@ func readmeProgram(t *testing.T, begins string) (program, behind string) {
 	source, behind, found := strings.Cut(begins+after, "```\n")
 	require.True(t, found)
 	dir := t.TempDir()
-	file, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "program")
+	file, overlay, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "overlay"), filepath.Join(dir, "program")
 	require.NoError(t, os.WriteFile(file, []byte(source), 0o600))
-	// Without what a debugger reads it is linked in half the time.
-	said, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-ldflags=-w", "-o", program, file).CombinedOutput()
+	// Other than go build, go run keeps what it has linked for the next time, if the program is in the same place then.
+	place, err := filepath.Abs(filepath.Join("testdata", fmt.Sprintf("readme%x.go", crc32.ChecksumIEEE([]byte(begins)))))
+	require.NoError(t, err)
+	replaced, err := json.Marshal(map[string]any{"Replace": map[string]string{place: file}})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(overlay, replaced, 0o600))
+	said, err := exec.CommandContext(t.Context(), "go", "run", "-buildvcs=false", "-overlay", overlay, "-exec", "cp", place, program).CombinedOutput()
 	require.NoError(t, err, "%s", said)
 	return program, behind
 }

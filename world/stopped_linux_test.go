@@ -15,19 +15,19 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// registerImpatient is register for ranks that take others soon for dead.
-func registerImpatient(name string, body func(s *script)) string {
-	options := func() ([]world.Option, error) { return []world.Option{world.WithSilence(3 * time.Second)}, nil }
+// registerImpatient is register for ranks that take others for dead after a silence.
+func registerImpatient(name string, silence time.Duration, body func(s *script)) string {
+	options := func() ([]world.Option, error) { return []world.Option{world.WithSilence(silence)}, nil }
 	return jobtest.RegisterWith(name, options, scripted(body))
 }
 
 func init() {
 	for name, call := range waits {
-		registerImpatient("stopped: "+name, func(s *script) {
+		registerImpatient("stopped: "+name, 3*time.Second, func(s *script) {
 			s.ok(s.w.Barrier(s.ctx))
 			stopping(s, call)
 		})
-		registerImpatient("stopped at first: "+name, func(s *script) { stopping(s, call) })
+		registerImpatient("stopped at first: "+name, 3*time.Second, func(s *script) { stopping(s, call) })
 	}
 }
 

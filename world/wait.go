@@ -149,7 +149,7 @@ func (p *Waiter) pause(ctx context.Context) error {
 	default:
 		limit := firstSleep
 		if p.slept {
-			limit = longestSleep
+			limit = p.world.settings.longestSleep
 		}
 		begun := p.world.Now()
 		p.handOver()
@@ -164,7 +164,7 @@ func (p *Waiter) pause(ctx context.Context) error {
 		p.quiet = took > firstSleep/2
 		p.slept = p.slept || p.quiet
 		p.asleep += took
-		if p.long = p.asleep > longestSleep/2; p.long {
+		if p.long = p.asleep > p.world.settings.longestSleep/2; p.long {
 			p.asleep = 0
 		}
 		p.rest()

@@ -9,9 +9,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/internal/await"
 )
 
 // A job is a server and its clients, each over a socket pair as a process has it.
@@ -134,7 +135,7 @@ func TestEnds(t *testing.T) {
 						defer s.mu.Unlock()
 						return len(s.inside)
 					}
-					require.Eventually(t, func() bool { return inside() == 2 }, time.Minute, time.Millisecond)
+					await.True(t, "two ranks to be inside", func() bool { return inside() == 2 })
 					require.NoError(t, end.do(clients[1]))
 				}
 				for range 2 {
@@ -188,11 +189,11 @@ func TestServerEnds(t *testing.T) {
 	s, clients := newJob(t, 2, Events{})
 	errs := make(chan error, 1)
 	go func() { errs <- clients[0].Barrier(t.Context()) }()
-	require.Eventually(t, func() bool {
+	await.True(t, "a rank to be inside", func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return len(s.inside) == 1
-	}, time.Minute, time.Millisecond)
+	})
 	require.NoError(t, s.Close())
 	require.Error(t, <-errs)
 	require.Error(t, clients[1].Put("a", "b"))
@@ -289,9 +290,9 @@ func TestNothingIsLeft(t *testing.T) {
 		once()
 	}
 	// A goroutine that has returned is counted for a moment.
-	for end := time.Now().Add(time.Minute); openFiles() > files || runtime.NumGoroutine() > goroutines; time.Sleep(time.Millisecond) {
-		require.True(t, time.Now().Before(end), "%d files and %d goroutines, before %d and %d", openFiles(), runtime.NumGoroutine(), files, goroutines)
-	}
+	await.True(t, fmt.Sprintf("no more than %d files and %d goroutines", files, goroutines), func() bool {
+		return openFiles() <= files && runtime.NumGoroutine() <= goroutines
+	})
 }
 
 // openFiles is how many descriptors this process has, 0 where the system does not say.

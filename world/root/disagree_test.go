@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/verbs/tcp/proof"
 )
 
@@ -24,7 +25,6 @@ func TestDisagreementEndsTheJob(t *testing.T) {
 		{"no terms", func(s *Settings) { s.Terms = "" }, "rank 2 has no terms, rank 0 has RMA_DEVICE=shm (called from 127."},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			noLeaks(t)
 			root := vacant(t)
 			ended := make(chan error, 5)
 			join := func(rank int, change func(s *Settings)) {
@@ -56,10 +56,10 @@ func TestDisagreementEndsTheJob(t *testing.T) {
 
 // A root whose ranks disagree has the others know, though not for ever.
 func TestDisagreementWithOneWhoIsLate(t *testing.T) {
-	noLeaks(t)
+	t.Parallel()
 	h := formingHost(t, 4)
 	seated := claimed(t, h, claim{rank: 1, size: 4})
-	within(t, "rank 1 is there", func() bool { return h.seated() == 1 })
+	await.True(t, "rank 1 is there", func() bool { return h.seated() == 1 })
 	for _, conn := range []net.Conn{claimed(t, h, claim{rank: 2, size: 5}), seated} {
 		v, err := readVerdict(conn)
 		require.NoError(t, err)
@@ -83,7 +83,7 @@ func TestDisagreementWithOneWhoIsLate(t *testing.T) {
 
 // Who does not hold the key cannot end a job, whatever it says.
 func TestStrangersCannotDisagree(t *testing.T) {
-	noLeaks(t)
+	t.Parallel()
 	h := formingHost(t, 3)
 	stranger := &Settings{Root: h.listener.Addr().String(), Rank: 1, Size: 9, Key: []byte("another key of sixteen bytes"), Terms: "has something else"}
 	_, err := Join(t.Context(), stranger, ample)
@@ -94,7 +94,7 @@ func TestStrangersCannotDisagree(t *testing.T) {
 	// The root may close before all of it is sent.
 	_, _ = conn.Write(claim{rank: 1, size: 9, terms: "has something else"}.encode())
 	_ = conn.(*net.TCPConn).CloseWrite()
-	within(t, "both are turned away", func() bool { n, _ := h.turnedAway(); return n == 2 })
+	await.True(t, "both are turned away", func() bool { n, _ := h.turnedAway(); return n == 2 })
 	var parts []part
 	for rank := 1; rank < 3; rank++ {
 		parts = append(parts, part{rankOf(stranger.Root, rank, 3), ample, func(m *Member) error { return m.Finalize() }})

@@ -71,11 +71,13 @@ func hosts(t *testing.T, size int) (job, *nettest.Network) {
 
 func (j job) startOn(network *nettest.Network, role string, rank int) *process {
 	j.t.Helper()
-	j.t.Setenv(whereVariable, network.Address(rank).String())
-	return j.startAs(network.Command(rank, program(j.t)), role, rank)
+	command := network.Command(rank, program(j.t))
+	command.Env = append(command.Env, whereVariable+"="+network.Address(rank).String())
+	return j.startAs(command, role, rank)
 }
 
 func TestAcrossHosts(t *testing.T) {
+	t.Parallel()
 	j, network := hosts(t, 3)
 	ranks := make([]*process, j.size)
 	for _, rank := range []int{1, 0, 2} {
@@ -93,6 +95,7 @@ func TestAcrossHosts(t *testing.T) {
 }
 
 func TestHostThatIsCutOffDoesNotEndTheJob(t *testing.T) {
+	t.Parallel()
 	j, network := hosts(t, 3)
 	var ranks []*process
 	for rank := range j.size {
@@ -111,6 +114,7 @@ func TestHostThatIsCutOffDoesNotEndTheJob(t *testing.T) {
 }
 
 func TestRootIsCutOffFromARankThatNeedsIt(t *testing.T) {
+	t.Parallel()
 	j, network := hosts(t, 2)
 	ranks := []*process{j.startOn(network, "far", 0), j.startOn(network, "far", 1)}
 	for _, p := range ranks {
@@ -123,6 +127,7 @@ func TestRootIsCutOffFromARankThatNeedsIt(t *testing.T) {
 }
 
 func TestRootOnAHostThatIsCutOff(t *testing.T) {
+	t.Parallel()
 	j, network := hosts(t, 2)
 	network.Cut(0)
 	said := j.startOn(network, "hasty", 1).next()

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/verbs/tcp/proof"
 )
 
@@ -43,7 +44,7 @@ func (l *log) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil
 func (l *log) says(t *testing.T, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
-		within(t, text, func() bool { return strings.Contains(l.String(), text) })
+		await.True(t, text, func() bool { return strings.Contains(l.String(), text) })
 	}
 }
 
@@ -124,7 +125,7 @@ func TestRefusalsOfStrangers(t *testing.T) {
 
 // Rank 0 tells whom it turns away, and in the end whom it waited for in vain.
 func TestRootTellsWhomItTurnsAway(t *testing.T) {
-	noLeaks(t)
+	t.Parallel()
 	var l log
 	s := rankOf(vacant(t), 0, 4)
 	s.Logger = l.logger()
@@ -136,7 +137,7 @@ func TestRootTellsWhomItTurnsAway(t *testing.T) {
 	require.ErrorIs(t, err, proof.ErrKey)
 	l.says(t, "level=WARN", "who=127.", "another key")
 	claimed(t, h, claim{rank: 2, size: 4})
-	within(t, "rank 2 is there", func() bool { return h.seated() == 1 })
+	await.True(t, "rank 2 is there", func() bool { return h.seated() == 1 })
 	_, err = Join(t.Context(), rankOf(s.Root, 2, 4), ample)
 	require.ErrorIs(t, err, ErrClaim)
 	l.says(t, "rank 2 is taken by 127.")
@@ -153,7 +154,6 @@ func TestRootTellsWhomItTurnsAway(t *testing.T) {
 func TestLoggerOnAFullDisk(t *testing.T) {
 	for _, name := range []string{"fails", "blocks"} {
 		t.Run(name, func(t *testing.T) {
-			noLeaks(t)
 			var calls atomic.Int32
 			release := make(chan struct{})
 			defer close(release)
@@ -175,7 +175,7 @@ func TestLoggerOnAFullDisk(t *testing.T) {
 			go func() { joined <- errors.Join(play(t, parts[:2]...)...) }()
 			_, err := Join(t.Context(), stranger, ample)
 			require.ErrorIs(t, err, proof.ErrKey)
-			within(t, "the logger is called", func() bool { return calls.Load() > 0 })
+			await.True(t, "the logger is called", func() bool { return calls.Load() > 0 })
 			require.NoError(t, errors.Join(play(t, parts[2])...))
 			require.NoError(t, <-joined)
 
@@ -194,7 +194,7 @@ func (d disk) Write([]byte) (int, error) { return 0, d() }
 // What is most likely a wrong name is told at once, while it is asked for again, and the
 // error begins with it.
 func TestUnknownNameIsToldAtOnce(t *testing.T) {
-	noLeaks(t)
+	t.Parallel()
 	for rank, c := range []struct{ tells, says string }{
 		{"rank 0 waits for the host name of the root to be known", "root: rank 0 cannot listen on RMA_ROOT=no-such-host.invalid:7000: "},
 		{"the root does not answer, and is called again", "root: no root: rank 1 got no answer at no-such-host.invalid:7000: "},
@@ -219,7 +219,7 @@ func TestUnknownNameIsToldAtOnce(t *testing.T) {
 
 // That nobody answers is told after some time, on either side.
 func TestLongWaitsAreTold(t *testing.T) {
-	noLeaks(t)
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var l log

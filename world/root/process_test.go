@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/pprof"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/verbs/tcp/proof"
 )
 
@@ -27,12 +29,15 @@ const roleVariable = "RMA_ROOT_TEST_ROLE"
 func TestMain(m *testing.M) {
 	role := os.Getenv(roleVariable)
 	if role == "" {
-		os.Exit(m.Run())
+		if err := runTests(m); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			// The stacks say which.
+			_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
+			os.Exit(1)
+		}
+		return
 	}
-	go func() {
-		time.Sleep(2 * ample)
-		os.Exit(3)
-	}()
+	go await.Killed()
 	if err := roles[role](); err != nil {
 		fmt.Println("failed", err)
 		os.Exit(1)
@@ -125,8 +130,8 @@ var roles = map[string]func() error{
 		}
 		h := newHost(s, l)
 		defer h.close()
-		for h.seated() == 0 {
-			time.Sleep(time.Millisecond)
+		if err := await.Until(context.Background(), "a rank to be seated", func() bool { return h.seated() > 0 }); err != nil {
+			return err
 		}
 		return order("seated")
 	},
@@ -168,7 +173,7 @@ func program(t *testing.T) string {
 
 func (j job) startAs(cmd *exec.Cmd, role string, rank int) *process {
 	j.t.Helper()
-	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", roleVariable+"="+role, "RMA_ROOT="+j.root, fmt.Sprint("RMA_RANK=", rank), fmt.Sprint("RMA_SIZE=", j.size), "RMA_KEY_FILE="+j.key)
+	cmd.Env = append(append(os.Environ(), cmd.Env...), "GORACE=atexit_sleep_ms=0", roleVariable+"="+role, "RMA_ROOT="+j.root, fmt.Sprint("RMA_RANK=", rank), fmt.Sprint("RMA_SIZE=", j.size), "RMA_KEY_FILE="+j.key)
 	cmd.Stderr = os.Stderr
 	input, err := cmd.StdinPipe()
 	require.NoError(j.t, err)
@@ -212,6 +217,7 @@ func (p *process) goOn(t *testing.T) {
 }
 
 func TestProcesses(t *testing.T) {
+	t.Parallel()
 	j := newJob(t, 4)
 	var ranks []*process
 	for _, rank := range []int{2, 3, 0, 1} {
@@ -223,6 +229,7 @@ func TestProcesses(t *testing.T) {
 }
 
 func TestKilledRankDoesNotEndTheJob(t *testing.T) {
+	t.Parallel()
 	j := newJob(t, 4)
 	ranks := j.startAll("work", "working")
 	ranks[2].kill()
@@ -235,6 +242,7 @@ func TestKilledRankDoesNotEndTheJob(t *testing.T) {
 }
 
 func TestKilledRootIsAnErrorWhereItIsNeeded(t *testing.T) {
+	t.Parallel()
 	j := newJob(t, 3)
 	ranks := j.startAll("work", "working")
 	ranks[0].kill()
@@ -246,6 +254,7 @@ func TestKilledRootIsAnErrorWhereItIsNeeded(t *testing.T) {
 }
 
 func TestRootIsKilledWhileOthersAreInABarrier(t *testing.T) {
+	t.Parallel()
 	j := newJob(t, 3)
 	ranks := j.startAll("barrier", "joined")
 	ranks[0].kill()
@@ -256,6 +265,7 @@ func TestRootIsKilledWhileOthersAreInABarrier(t *testing.T) {
 }
 
 func TestRootIsKilledBeforeAllAreThere(t *testing.T) {
+	t.Parallel()
 	j := newJob(t, 3)
 	half := j.start("half", 0)
 	ended := make(chan error)
@@ -272,6 +282,7 @@ func TestRootIsKilledBeforeAllAreThere(t *testing.T) {
 
 // What was killed before all were there is started again, the root and a rank.
 func TestKilledBeforeAllAreThereAndStartedAgain(t *testing.T) {
+	t.Parallel()
 	j := newJob(t, 3)
 	half := j.start("half", 0)
 	early := j.start("exchange", 1)
@@ -288,6 +299,7 @@ func TestKilledBeforeAllAreThereAndStartedAgain(t *testing.T) {
 // Of two processes that were given one number one is told, and the job goes on with the
 // other.
 func TestTwoProcessesWithOneNumber(t *testing.T) {
+	t.Parallel()
 	j := newJob(t, 3)
 	root := j.start("exchange", 0)
 	said := make(chan string, 2)
@@ -336,6 +348,7 @@ func callers(t *testing.T, l net.Listener, count int) {
 
 // A process that does not run is one that never answers.
 func TestRootProcessThatIsStopped(t *testing.T) {
+	t.Parallel()
 	j := newJob(t, 3)
 	half := j.start("half", 0)
 	j.start("exchange", 1)
@@ -346,6 +359,7 @@ func TestRootProcessThatIsStopped(t *testing.T) {
 }
 
 func TestRootProcessOnAnotherHost(t *testing.T) {
+	t.Parallel()
 	j := newJob(t, 2)
 	j.root = "203.0.113.1:7000"
 	said := j.start("exchange", 0).next()

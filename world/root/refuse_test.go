@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/verbs/tcp/proof"
 )
 
@@ -38,18 +39,13 @@ func (h *host) seated() int {
 	return len(h.seats)
 }
 
-func within(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	require.Eventually(t, is, 30*time.Second, time.Millisecond, what)
-}
-
 // claimed is a connection that has proved the key and claimed a rank.
 func claimed(t *testing.T, h *host, c claim) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", h.listener.Addr().String())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	require.NoError(t, conn.SetDeadline(time.Now().Add(30*time.Second)))
+	require.NoError(t, conn.SetDeadline(time.Now().Add(await.Limit)))
 	require.NoError(t, proof.Dial(conn, testKey, purpose))
 	_, err = conn.Write(c.encode())
 	require.NoError(t, err)
@@ -57,10 +53,10 @@ func claimed(t *testing.T, h *host, c claim) net.Conn {
 }
 
 func TestClaimsThatAreRefused(t *testing.T) {
-	noLeaks(t)
+	t.Parallel()
 	h := formingHost(t, 4)
 	claimed(t, h, claim{rank: 2, size: 4})
-	within(t, "rank 2 is there", func() bool { return h.seated() == 1 })
+	await.True(t, "rank 2 is there", func() bool { return h.seated() == 1 })
 	for _, c := range []struct {
 		name  string
 		claim claim
@@ -94,7 +90,7 @@ func TestLateRankIsTurnedAway(t *testing.T) {
 
 // Whoever ends or talks out of turn before the job has begun gives the number back.
 func TestNumberIsGivenBack(t *testing.T) {
-	noLeaks(t)
+	t.Parallel()
 	h := formingHost(t, 3)
 	turnedAway := 0
 	for _, leave := range []func(conn net.Conn) error{
@@ -106,17 +102,17 @@ func TestNumberIsGivenBack(t *testing.T) {
 		},
 	} {
 		conn := claimed(t, h, claim{rank: 1, size: 3})
-		within(t, "rank 1 is there", func() bool { return h.seated() == 1 })
+		await.True(t, "rank 1 is there", func() bool { return h.seated() == 1 })
 		require.NoError(t, leave(conn))
 		turnedAway++
-		within(t, "rank 1 is gone", func() bool { n, _ := h.turnedAway(); return n == turnedAway && h.seated() == 0 })
+		await.True(t, "rank 1 is gone", func() bool { n, _ := h.turnedAway(); return n == turnedAway && h.seated() == 0 })
 		_, last := h.turnedAway()
 		require.Contains(t, last, "rank 1 was there and has ended")
 	}
 }
 
 func TestStrangersAreClosedAndChangeNothing(t *testing.T) {
-	noLeaks(t)
+	t.Parallel()
 	h := formingHost(t, 2)
 	for name, c := range map[string]struct {
 		bytes []byte
@@ -137,7 +133,7 @@ func TestStrangersAreClosedAndChangeNothing(t *testing.T) {
 			_, _ = conn.Write(c.bytes)
 			_ = conn.(*net.TCPConn).CloseWrite()
 			_, _ = io.Copy(io.Discard, conn)
-			within(t, "turned away", func() bool { n, _ := h.turnedAway(); return n == before+1 })
+			await.True(t, "turned away", func() bool { n, _ := h.turnedAway(); return n == before+1 })
 			_, last := h.turnedAway()
 			require.Contains(t, last, c.why.Error())
 		})
@@ -147,7 +143,7 @@ func TestStrangersAreClosedAndChangeNothing(t *testing.T) {
 
 // Connections that say nothing do not keep the ranks out.
 func TestSilentConnections(t *testing.T) {
-	noLeaks(t)
+	t.Parallel()
 	const size = 3
 	h := formingHost(t, size)
 	for range 4 * maxUnproven {
@@ -165,7 +161,7 @@ func TestSilentConnections(t *testing.T) {
 }
 
 func TestJoinIsRefused(t *testing.T) {
-	noLeaks(t)
+	t.Parallel()
 	root := vacant(t)
 	join := func(rank, size int, key []byte) <-chan error {
 		ended := make(chan error, 1)
@@ -196,7 +192,7 @@ func TestJoinIsRefused(t *testing.T) {
 }
 
 func TestMissingRanksAreNamedToAll(t *testing.T) {
-	noLeaks(t)
+	t.Parallel()
 	root := vacant(t)
 	none := func(m *Member) error { return errors.New("joined") }
 	errs := play(t, part{rankOf(root, 0, 5), brief, none}, part{rankOf(root, 2, 5), ample, none}, part{rankOf(root, 3, 5), ample, none})
@@ -210,13 +206,13 @@ func TestMissingRanksAreNamedToAll(t *testing.T) {
 
 // A rank's own patience may be over first; the root then waits for it again.
 func TestRankIsNotPatient(t *testing.T) {
-	noLeaks(t)
+	t.Parallel()
 	h := formingHost(t, 3)
 	_, err := Join(t.Context(), rankOf(h.listener.Addr().String(), 1, 3), brief)
 	require.ErrorIs(t, err, ErrIncomplete)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorContains(t, err, "rank 1 has reached the root")
-	within(t, "rank 1 is gone", func() bool { return h.seated() == 0 })
+	await.True(t, "rank 1 is gone", func() bool { return h.seated() == 0 })
 }
 
 // accepting is a listener whose connections are handed to do, which closes them.
@@ -239,7 +235,7 @@ func accepting(t *testing.T, do func(conn net.Conn)) string {
 }
 
 func TestRootThatIsNone(t *testing.T) {
-	noLeaks(t)
+	t.Parallel()
 	seat := func(conn net.Conn) bool {
 		if proof.Accept(conn, testKey, purpose) != nil {
 			return false
@@ -271,6 +267,7 @@ func TestRootThatIsNone(t *testing.T) {
 		{"unknown name", "no-such-host.invalid:7000", ErrUnreachable, "no-such-host.invalid"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			m, err := Join(t.Context(), rankOf(c.root, 1, 2), brief)
 			require.Nil(t, m)
 			require.ErrorIs(t, err, c.want)
@@ -281,7 +278,7 @@ func TestRootThatIsNone(t *testing.T) {
 }
 
 func TestAddressThatCannotBeBound(t *testing.T) {
-	noLeaks(t)
+	t.Parallel()
 	l, err := net.Listen("tcp", vacant(t))
 	require.NoError(t, err)
 	defer l.Close()
@@ -300,7 +297,7 @@ func TestAddressThatCannotBeBound(t *testing.T) {
 }
 
 func TestJoinEndsWithItsContext(t *testing.T) {
-	noLeaks(t)
+	t.Parallel()
 	why := errors.New("the user has gone home")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	h := formingHost(t, 3)
@@ -311,7 +308,7 @@ func TestJoinEndsWithItsContext(t *testing.T) {
 			ended <- err
 		}()
 	}
-	within(t, "rank 1 is there", func() bool { return h.seated() == 1 })
+	await.True(t, "rank 1 is there", func() bool { return h.seated() == 1 })
 	cancel(why)
 	for range 3 {
 		require.ErrorIs(t, <-ended, why)

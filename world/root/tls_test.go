@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/verbs/tcp/proof"
 )
 
@@ -47,7 +48,7 @@ func encrypted(root string, configs ...*tls.Config) []part {
 }
 
 func TestEncrypted(t *testing.T) {
-	noLeaks(t)
+	t.Parallel()
 	root := vacant(t)
 	config := certificate(t, root)
 	both := config.Clone()
@@ -58,7 +59,7 @@ func TestEncrypted(t *testing.T) {
 }
 
 func TestEncryptionThatDoesNotFit(t *testing.T) {
-	noLeaks(t)
+	t.Parallel()
 	root := vacant(t)
 	good, other := certificate(t, root), certificate(t, root)
 	strict := good.Clone()
@@ -86,7 +87,7 @@ func TestEncryptionThatDoesNotFit(t *testing.T) {
 			s.TLS = c.rank
 			_, err = Join(t.Context(), s, c.patience)
 			require.ErrorContains(t, err, c.want)
-			within(t, "turned away", func() bool { n, _ := h.turnedAway(); return n > 0 })
+			await.True(t, "turned away", func() bool { n, _ := h.turnedAway(); return n > 0 })
 			_, last := h.turnedAway()
 			require.Contains(t, last, c.onRoot)
 		})
@@ -95,7 +96,7 @@ func TestEncryptionThatDoesNotFit(t *testing.T) {
 
 // A configuration that the user's puts in its place cannot allow an older version.
 func TestNoOlderTLS(t *testing.T) {
-	noLeaks(t)
+	t.Parallel()
 	root := vacant(t)
 	config := certificate(t, root)
 	older := config.Clone()
@@ -112,7 +113,7 @@ func TestNoOlderTLS(t *testing.T) {
 	defer conn.Close()
 	require.NoError(t, conn.SetDeadline(time.Now().Add(ample)))
 	require.Error(t, proof.Dial(conn, testKey, purpose), "the root has answered over %s", tls.VersionName(conn.ConnectionState().Version))
-	within(t, "turned away", func() bool { n, _ := h.turnedAway(); return n > 0 })
+	await.True(t, "turned away", func() bool { n, _ := h.turnedAway(); return n > 0 })
 	_, who := h.turnedAway()
 	require.Contains(t, who, "the peer speaks TLS 1.2, the least allowed is TLS 1.3")
 }
@@ -120,7 +121,7 @@ func TestNoOlderTLS(t *testing.T) {
 // A root that ends takes leave of nobody who has no seat: TLS would wait for one who
 // does not read.
 func TestEndDoesNotWaitForGoodbyes(t *testing.T) {
-	noLeaks(t)
+	t.Parallel()
 	h := formingHost(t, 2)
 	config := certificate(t, "127.0.0.1:7000")
 	config.ServerName, config.SessionTicketsDisabled = "127.0.0.1", true
