@@ -53,7 +53,7 @@ func TestInterrupt(t *testing.T) {
 // A rank dies: the others name it.
 var dying = jobtest.Register("dying", func(ctx context.Context, w *world.World) error {
 	errout := &recorder{}
-	j := &job{options: &options{paths: []string{ownSource}}, out: io.Discard, errout: errout}
+	j := &job{options: &options{paths: []string{ownSource()}}, out: io.Discard, errout: errout}
 	if w.Rank() == 1 {
 		if _, _, err := opened(ctx, j, w); err != nil {
 			return err

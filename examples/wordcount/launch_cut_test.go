@@ -25,6 +25,7 @@ func TestAcrossHosts(t *testing.T) {
 		slices.Reverse(backwards)
 		for name, order := range map[string][]int{"in order": c.inOrder(), "backwards": backwards, "shuffled": shuffled} {
 			t.Run(fmt.Sprintf("%d ranks/%s", n, name), func(t *testing.T) {
+				t.Parallel()
 				c := newCrew(t, n, nil, program, "-verify", top)
 				c.startAll(order...)
 				c.succeed(c.inOrder()...)
@@ -45,6 +46,7 @@ func TestAcrossHosts(t *testing.T) {
 func TestRoutesAcrossHosts(t *testing.T) {
 	for _, address := range []string{"", "eth0", "198.18.0.0/24"} {
 		t.Run("address "+strings.ReplaceAll(address, "/", "-"), func(t *testing.T) {
+			t.Parallel()
 			c := role(t, 2*hosts, routesRole)
 			c.environment = append(c.environment, "RMA_ADDRESS="+address)
 			c.startAll(c.inOrder()...)
@@ -90,36 +92,50 @@ const (
 // The link of a host is cut while all write to all, in one epoch. The others lose its ranks
 // and go on with each other; the host loses the others.
 func TestCutInEpoch(t *testing.T) {
+	var cuts []*cut
 	for _, c := range []struct{ ranks, host int }{{hosts, 0}, {hosts, 1}, {2 * hosts, 2}} {
-		t.Run(fmt.Sprintf("%d ranks, host %d", c.ranks, c.host), func(t *testing.T) {
-			// Most of the time is spent waiting for the silence to be long enough.
-			t.Parallel()
-			cutInEpoch(t, c.ranks, c.host)
+		cuts = append(cuts, cutInEpoch(t, c.ranks, c.host))
+	}
+	// The silence has begun for all. It lasts while other tests run.
+	t.Parallel()
+	for _, c := range cuts {
+		t.Run(fmt.Sprintf("%d ranks, host %d", len(c.ranks), c.host), func(t *testing.T) {
+			c.t = t
+			c.succeed(c.inOrder()...)
+			t.Logf("%v from the cut to the end of all, %v of silence included", time.Since(c.at), short)
+			away, rest := c.on(c.host), c.elsewhere(c.host)
+			for _, rank := range rest {
+				c.lost(rank, away...)
+			}
+			for _, rank := range away {
+				c.lost(rank, rest...)
+			}
 		})
 	}
 }
 
-func cutInEpoch(t *testing.T, n, host int) {
+// A cut is a crew of which a host has been cut off.
+type cut struct {
+	*crew
+	host int
+	at   time.Time
+}
+
+// cutInEpoch starts ranks that write to each other, and cuts a host off.
+func cutInEpoch(t *testing.T, n, host int) *cut {
+	t.Helper()
 	c := role(t, n, hammerRole, short.String())
-	away, rest := c.on(host), c.elsewhere(host)
+	away, rest := len(c.on(host)), len(c.elsewhere(host))
 	c.arguments = func(rank int) []string {
 		if hostOf(rank) == host {
-			return []string{strconv.Itoa(len(rest))}
+			return []string{strconv.Itoa(rest)}
 		}
-		return []string{strconv.Itoa(len(away))}
+		return []string{strconv.Itoa(away)}
 	}
 	c.startAll(c.inOrder()...)
 	c.all("inside", inside)
-	cut := time.Now()
 	c.network.Cut(host)
-	c.succeed(c.inOrder()...)
-	t.Logf("%v from the cut to the end of all, %v of silence included", time.Since(cut), short)
-	for _, rank := range rest {
-		c.lost(rank, away...)
-	}
-	for _, rank := range away {
-		c.lost(rank, rest...)
-	}
+	return &cut{c, host, time.Now()}
 }
 
 // A rank is killed while all write to all. The others hear of it from the system, not by
@@ -128,6 +144,7 @@ func TestKilledInEpoch(t *testing.T) {
 	for _, n := range []int{hosts, 2 * hosts} {
 		for killed := range hosts {
 			t.Run(fmt.Sprintf("%d ranks/rank %d", n, killed), func(t *testing.T) {
+				t.Parallel()
 				c := role(t, n, hammerRole, never.String(), "1")
 				c.startAll(c.inOrder()...)
 				c.all("inside", inside)
@@ -148,19 +165,25 @@ func TestKilledInEpoch(t *testing.T) {
 // that names a rank beyond the cut.
 func TestCutInJob(t *testing.T) {
 	top := publicTree(t, 200)
+	var cuts []*cut
 	for _, host := range []int{0, 1} {
-		t.Run(fmt.Sprintf("host %d", host), func(t *testing.T) {
-			c := role(t, hosts, countRole, short.String(), "-verify", top)
-			c.startAll(c.inOrder()...)
-			c.all("inside", inside)
-			c.network.Cut(host)
-			c.goOn()
+		c := role(t, hosts, countRole, short.String(), "-verify", top)
+		c.startAll(c.inOrder()...)
+		c.all("inside", inside)
+		c.network.Cut(host)
+		cuts = append(cuts, &cut{c, host, time.Now()})
+		c.goOn()
+	}
+	t.Parallel()
+	for _, c := range cuts {
+		t.Run(fmt.Sprintf("host %d", c.host), func(t *testing.T) {
+			c.t = t
 			c.all("failed", failed)
-			for _, rank := range c.elsewhere(host) {
-				c.fails(rank, c.on(host)...)
+			for _, rank := range c.elsewhere(c.host) {
+				c.fails(rank, c.on(c.host)...)
 			}
-			for _, rank := range c.on(host) {
-				c.fails(rank, c.elsewhere(host)...)
+			for _, rank := range c.on(c.host) {
+				c.fails(rank, c.elsewhere(c.host)...)
 			}
 		})
 	}
@@ -168,6 +191,7 @@ func TestCutInJob(t *testing.T) {
 
 // A link that is cut and joined again before anyone is taken for dead costs time only.
 func TestCutAndJoined(t *testing.T) {
+	t.Parallel()
 	top := publicTree(t, 60)
 	c := role(t, hosts, countRole, never.String(), "-verify", top)
 	c.startAll(c.inOrder()...)

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"os/exec"
@@ -12,10 +13,10 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/launchtest"
 	"github.com/onesided/rma/internal/nettest"
 )
@@ -60,7 +61,7 @@ func newCrew(t *testing.T, n int, environment []string, program ...string) *crew
 	t.Helper()
 	return &crew{
 		t: t, network: nettest.New(t, hosts), ranks: make([]*process, n),
-		environment: environment, key: keyFile(t), program: program, arguments: func(int) []string { return nil },
+		environment: environment, key: launchtest.KeyFile(t), program: program, arguments: func(int) []string { return nil },
 	}
 }
 
@@ -137,11 +138,13 @@ func (p *process) said() string {
 func (c *crew) await(rank int, what string, happened <-chan struct{}) {
 	c.t.Helper()
 	p := c.ranks[rank]
+	ctx, cancel := context.WithTimeout(c.t.Context(), await.Limit)
+	defer cancel()
 	select {
 	case <-happened:
 		return
 	case <-p.ended:
-	case <-time.After(roleLimit / 2):
+	case <-ctx.Done():
 		for _, p := range c.ranks {
 			_ = p.Process.Signal(syscall.SIGQUIT)
 		}

@@ -3,12 +3,10 @@ package main
 import (
 	"bufio"
 	"fmt"
-	"os/exec"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/onesided/rma/internal/launchtest"
 )
@@ -22,12 +20,11 @@ func TestLauncherKilled(t *testing.T) {
 	}{
 		{"rmarun", byRmarun},
 		{"hydra", byHydra},
-		{"slurm", func(t *testing.T, environment []string, program ...string) *exec.Cmd {
-			return bySlurm(launchtest.Slurm(t, 2))(t, environment, program...)
-		}},
+		{"slurm", bySlurm},
 	} {
 		for _, role := range []string{orphanRole, absentRole} {
 			t.Run(c.name+", "+role, func(t *testing.T) {
+				t.Parallel()
 				command := c.start(t, append(overTCP.environment(), as(role)...), launchtest.Self(t))
 				out, err := command.StdoutPipe()
 				require.NoError(t, err)
@@ -38,7 +35,7 @@ func TestLauncherKilled(t *testing.T) {
 				require.NoError(t, command.Process.Kill())
 				begun := time.Now()
 				for _, rank := range ranks {
-					rank.awaitEnd(t)
+					rank.AwaitEnd(t)
 				}
 				t.Logf("%v from the kill to the end of all", time.Since(begun))
 				require.Error(t, command.Wait())
@@ -47,41 +44,15 @@ func TestLauncherKilled(t *testing.T) {
 	}
 }
 
-// An orphan is the process of a rank, as a file that tells its end. The process is not a
-// child of the test's.
-type orphan struct{ pid, file int }
-
 // awaitRanks reads what ranks print until all have said that they are where they are to be.
-func awaitRanks(t *testing.T, lines *bufio.Scanner) (ranks []orphan) {
+func awaitRanks(t *testing.T, lines *bufio.Scanner) (ranks []*launchtest.Process) {
 	t.Helper()
 	for len(ranks) < launchedRanks {
 		require.True(t, lines.Scan(), "%d of %d ranks have come", len(ranks), launchedRanks)
 		var pid int
-		if n, _ := fmt.Sscanf(lines.Text(), readyFormat, &pid); n != 1 {
-			continue
+		if n, _ := fmt.Sscanf(lines.Text(), readyFormat, &pid); n == 1 {
+			ranks = append(ranks, launchtest.ProcessOf(t, pid))
 		}
-		file, err := unix.PidfdOpen(pid, 0)
-		require.NoError(t, err)
-		t.Cleanup(func() {
-			_ = unix.PidfdSendSignal(file, unix.SIGKILL, nil, 0)
-			_ = unix.Close(file)
-		})
-		ranks = append(ranks, orphan{pid, file})
 	}
 	return ranks
-}
-
-// awaitEnd returns when the process has ended. It fails the test well before the rank would
-// give up on its own.
-func (o orphan) awaitEnd(t *testing.T) {
-	t.Helper()
-	for {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(o.file), Events: unix.POLLIN}}, int((roleLimit / 3).Milliseconds()))
-		if err == unix.EINTR {
-			continue
-		}
-		require.NoError(t, err)
-		require.Equal(t, 1, n, "the rank of process %d outlives its launcher", o.pid)
-		return
-	}
 }

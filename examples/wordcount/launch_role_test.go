@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
@@ -42,8 +43,8 @@ const (
 // readyFormat is what orphans print of their process when they are ready.
 const readyFormat = "process %d is ready"
 
-// roleLimit is when a rank that hangs gives up, with an error of its own.
-const roleLimit = time.Minute
+// roleLimit is when a rank that hangs gives up, with an error of its own. The test gives up before.
+const roleLimit = 2 * await.Limit
 
 // A process that has a role is a rank, and nothing else: no test runs.
 func init() {

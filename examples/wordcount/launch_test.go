@@ -3,11 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
-	cryptorand "crypto/rand"
-	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,13 +40,11 @@ func byHydra(t *testing.T, environment []string, program ...string) *exec.Cmd {
 }
 
 // bySlurm starts ranks on the two nodes of a cluster.
-func bySlurm(cluster *launchtest.Cluster) starter {
-	return func(t *testing.T, environment []string, program ...string) *exec.Cmd {
-		arguments := []string{"--mpi=pmi2", "-K", "-N", "2", "-n", strconv.Itoa(launchedRanks), "--ntasks-per-node", strconv.Itoa(launchedRanks / 2)}
-		command := cluster.Command(t.Context(), append(arguments, program...)...)
-		command.Env = append(command.Env, environment...)
-		return command
-	}
+func bySlurm(t *testing.T, environment []string, program ...string) *exec.Cmd {
+	arguments := []string{"--mpi=pmi2", "-K", "-N", "2", "-n", strconv.Itoa(launchedRanks), "--ntasks-per-node", strconv.Itoa(launchedRanks / 2)}
+	command := launchtest.SharedSlurm(t, 2).Command(t.Context(), append(arguments, program...)...)
+	command.Env = append(command.Env, environment...)
+	return command
 }
 
 // byHand starts processes as a shell would on each host, without any manager.
@@ -58,13 +53,10 @@ func byHand(t *testing.T, environment []string, program ...string) *exec.Cmd {
 for rank in $(seq $RMA_SIZE); do RMA_RANK=$((RMA_SIZE - rank)) "$0" "$@" & ranks="$ranks $!"; done
 for rank in $ranks; do wait $rank || failed=1; done
 exit $failed`
-	vacant, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, vacant.Close())
 	ctx, cancel := context.WithTimeout(t.Context(), launchtest.Limit)
 	t.Cleanup(cancel)
 	command := exec.CommandContext(ctx, "sh", append([]string{"-c", script}, program...)...)
-	command.Env = append(withoutManager(), "RMA_ROOT="+vacant.Addr().String(), "RMA_SIZE="+strconv.Itoa(launchedRanks), "RMA_KEY_FILE="+keyFile(t))
+	command.Env = append(withoutManager(), "RMA_ROOT="+launchtest.RootAddress(), "RMA_SIZE="+strconv.Itoa(launchedRanks), "RMA_KEY_FILE="+launchtest.KeyFile(t))
 	command.Env = append(command.Env, environment...)
 	// The shell and its ranks are one group, which is killed as a whole.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -75,16 +67,6 @@ exit $failed`
 // withoutManager is the test's environment, without what a manager has told it.
 func withoutManager() []string {
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "PMI_") })
-}
-
-// keyFile is the key of a job.
-func keyFile(t *testing.T) string {
-	t.Helper()
-	key := make([]byte, 32)
-	_, _ = cryptorand.Read(key)
-	path := filepath.Join(t.TempDir(), "job.key")
-	require.NoError(t, os.WriteFile(path, []byte(hex.EncodeToString(key)+"\n"), 0o600))
-	return path
 }
 
 // A placement says which device ranks are told to use, and which host they are told to be
@@ -192,14 +174,24 @@ func counts(t *testing.T, start starter, placements ...placement) {
 	}
 }
 
-func TestUnderRmarun(t *testing.T) { counts(t, byRmarun, overTCP, oneHost, twoHosts) }
+func TestUnderRmarun(t *testing.T) {
+	t.Parallel()
+	counts(t, byRmarun, overTCP, oneHost, twoHosts)
+}
 
-func TestUnderHydra(t *testing.T) { counts(t, byHydra, overTCP, oneHost, twoHosts) }
+func TestUnderHydra(t *testing.T) {
+	t.Parallel()
+	counts(t, byHydra, overTCP, oneHost, twoHosts)
+}
 
-func TestByHand(t *testing.T) { counts(t, byHand, overTCP, oneHost, twoHosts) }
+func TestByHand(t *testing.T) {
+	t.Parallel()
+	counts(t, byHand, overTCP, oneHost, twoHosts)
+}
 
 func TestUnderSlurm(t *testing.T) {
-	counts(t, bySlurm(launchtest.Slurm(t, 2)), overTCP, oneHost, slurmNodes)
+	t.Parallel()
+	counts(t, bySlurm, overTCP, oneHost, slurmNodes)
 }
 
 // A rank is killed while all write to all. Where the launcher lets the others live, they
@@ -214,12 +206,11 @@ func TestKilledUnderLaunchers(t *testing.T) {
 	}{
 		{"rmarun", byRmarun, []string{"-keep-going"}, []placement{overTCP, twoHosts}},
 		{"hydra", byHydra, nil, []placement{overTCP, twoHosts}},
-		{"slurm", func(t *testing.T, environment []string, program ...string) *exec.Cmd {
-			return bySlurm(launchtest.Slurm(t, 2))(t, environment, program...)
-		}, []string{"--kill-on-bad-exit=0"}, []placement{overTCP, slurmNodes}},
+		{"slurm", bySlurm, []string{"--kill-on-bad-exit=0"}, []placement{overTCP, slurmNodes}},
 	} {
 		for _, p := range c.placements {
 			t.Run(c.name+", "+p.name, func(t *testing.T) {
+				t.Parallel()
 				const killed = 1
 				program := slices.Concat(c.spare, p.program(launchtest.Self(t), never.String(), "1", strconv.Itoa(killed)))
 				command := c.start(t, append(p.environment(), as(hammerRole)...), program...)
@@ -268,8 +259,14 @@ func TestUnusable(t *testing.T) {
 		{"no such address", []string{"RMA_DEVICE=tcp", "RMA_ADDRESS=192.0.2.1"}, "", []string{"192.0.2.1"}},
 		{"no interface in a range", []string{"RMA_DEVICE=tcp", "RMA_ADDRESS=198.51.100.0/24"}, "", []string{"198.51.100.0/24"}},
 	} {
-		t.Run(c.name+", rmarun", func(t *testing.T) { contains(t, refuses(t, byRmarun, c.environment, c.each), c.want...) })
-		t.Run(c.name+", hydra", func(t *testing.T) { refuses(t, byHydra, c.environment, c.each) })
+		t.Run(c.name+", rmarun", func(t *testing.T) {
+			t.Parallel()
+			contains(t, refuses(t, byRmarun, c.environment, c.each), c.want...)
+		})
+		t.Run(c.name+", hydra", func(t *testing.T) {
+			t.Parallel()
+			refuses(t, byHydra, c.environment, c.each)
+		})
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"os/exec"
 	"strings"
 	"testing"
@@ -18,27 +17,26 @@ import (
 
 // Who starts ranks by hand, and one of them too late, is told meanwhile who waits for what.
 func TestSaysWhatIsWaitedFor(t *testing.T) {
-	program, top, key := launchtest.Build(t, "./examples/wordcount"), publicTree(t, 1), keyFile(t)
-	vacant, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, vacant.Close())
+	program, top, key, root := launchtest.Build(t, "./examples/wordcount"), publicTree(t, 1), launchtest.KeyFile(t), launchtest.RootAddress()
 	ctx, cancel := context.WithTimeout(t.Context(), launchtest.Limit)
 	defer cancel()
 	rank := func(number int) *exec.Cmd {
 		command := exec.CommandContext(ctx, program, "-verify", top)
 		command.Env = append(withoutManager(), "RMA_DEVICE=", "RMA_HOST=", "RMA_ADDRESS=",
-			"RMA_ROOT="+vacant.Addr().String(), fmt.Sprintf("RMA_RANK=%d", number), "RMA_SIZE=2", "RMA_KEY_FILE="+key)
+			"RMA_ROOT="+root, fmt.Sprintf("RMA_RANK=%d", number), "RMA_SIZE=2", "RMA_KEY_FILE="+key)
 		return command
 	}
 	one, zero := rank(1), rank(0)
 	says, err := one.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, one.Start())
+	// Rank 1 waits while other tests run.
+	t.Parallel()
 	lines := bufio.NewScanner(says)
 	for told := false; !told; told = strings.Contains(lines.Text(), "level=WARN") {
 		require.True(t, lines.Scan(), "rank 1 has ended")
 	}
-	contains(t, lines.Text(), "the root does not answer, and is called again", "rank=1", "root="+vacant.Addr().String())
+	contains(t, lines.Text(), "the root does not answer, and is called again", "rank=1", "root="+root)
 	var out, errout bytes.Buffer
 	zero.Stdout, zero.Stderr = &out, &errout
 	require.NoError(t, zero.Run(), "%s", &errout)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/onesided/rma/examples/hashtable"
 	"github.com/onesided/rma/world"
@@ -310,22 +311,24 @@ func TestDisplay(t *testing.T) {
 
 // Follow shows states until stop or an error, and nothing where nobody looks.
 func TestFollow(t *testing.T) {
-	var to strings.Builder
-	called := make(chan struct{})
-	n := 0
-	stop := newDisplay(&to, true, false).follow(func() (string, error) {
-		if n++; n == 1 {
-			return "state", nil
+	synctest.Test(t, func(t *testing.T) {
+		var to strings.Builder
+		called := make(chan struct{})
+		n := 0
+		stop := newDisplay(&to, true, false).follow(func() (string, error) {
+			if n++; n == 1 {
+				return "state", nil
+			}
+			close(called)
+			return "", errors.New("lost")
+		})
+		<-called
+		stop()
+		if want := eraseLine + "state" + eraseLine; to.String() != want {
+			t.Errorf("written is %q, want %q", to.String(), want)
 		}
-		close(called)
-		return "", errors.New("lost")
+		newDisplay(&to, false, false).follow(func() (string, error) { panic("nobody looks") })()
 	})
-	<-called
-	stop()
-	if want := eraseLine + "state" + eraseLine; to.String() != want {
-		t.Errorf("written is %q, want %q", to.String(), want)
-	}
-	newDisplay(&to, false, false).follow(func() (string, error) { panic("nobody looks") })()
 }
 
 func TestIsTerminal(t *testing.T) {

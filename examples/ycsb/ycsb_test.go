@@ -20,6 +20,17 @@ import (
 	"github.com/onesided/rma/world"
 )
 
+// mainVariable makes a process of this test binary the program.
+const mainVariable = "YCSB_TEST_MAIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(mainVariable) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
 // What is drawn first, second and so on comes as often as Zipf's law says.
 func TestZipfian(t *testing.T) {
 	const n, draws = 1000, 1_000_000
@@ -142,7 +153,10 @@ func TestRedis(t *testing.T) {
 // Where rank 0 has no Redis a run that needs it ends before it begins: rank 0 says what to install, the others nothing.
 // What the others have does not matter.
 func TestWithoutRedis(t *testing.T) {
-	rmarun, ycsb := launchtest.Build(t, "./cmd/rmarun"), launchtest.Build(t, "./examples/ycsb")
+	t.Parallel()
+	rmarun := launchtest.Build(t, "./cmd/rmarun")
+	ycsb, err := os.Executable()
+	require.NoError(t, err)
 	sh, err := exec.LookPath("sh")
 	require.NoError(t, err)
 	fakes := t.TempDir()
@@ -153,7 +167,7 @@ func TestWithoutRedis(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), launchtest.Limit)
 		defer cancel()
 		command := exec.CommandContext(ctx, rmarun, "-n", "3", sh, "-c", script+` exec "$0" "$@"`, ycsb, "-redis", "-records", "100", "-operations", "1000")
-		command.Env = append(os.Environ(), "FAKES="+fakes)
+		command.Env = append(os.Environ(), "FAKES="+fakes, mainVariable+"=1", "GORACE=atexit_sleep_ms=0")
 		var stdout, stderr strings.Builder
 		command.Stdout, command.Stderr = &stdout, &stderr
 		var exit *exec.ExitError

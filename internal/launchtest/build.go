@@ -31,7 +31,7 @@ func Build(t testing.TB, program string) string {
 		if err != nil {
 			return fmt.Errorf("launchtest: finding the module: %w", err)
 		}
-		command := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", path, program)
+		command := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-ldflags=-w", "-o", path, program)
 		command.Dir = filepath.Dir(strings.TrimSpace(string(module)))
 		if output, err := command.CombinedOutput(); err != nil {
 			return fmt.Errorf("launchtest: building %s: %w\n%s", program, err, output)

@@ -9,6 +9,11 @@
 //
 // A test is skipped, with the reason, where a launcher is not installed or does not run.
 //
+// To start a Slurm takes a third of a second. Tests whose jobs leave nothing behind share one, by SharedSlurm.
+//
+// For jobs that no launcher starts there are RootAddress and KeyFile. ProcessOf sees the end of a process that is not the
+// test's child.
+//
 // # Nothing is left behind
 //
 // Launchers start processes that are not the test's children, and leave some of them
@@ -17,7 +22,7 @@
 // all of them, by process number, when the command has ended, when its context
 // ends, when its time limit is over, and when the test's process is gone,
 // by whatever cause: a keeper reads from a pipe that only the test's process can
-// write to. A test does not end before its keepers have.
+// write to. A test does not end before its keepers have; that of SharedSlurm ends with the process.
 //
 // A keeper is started by the initialization of this package, before tests and
 // main run. It is told by an environment variable, which it takes away from what it

@@ -1,70 +1,13 @@
 package launchtest_test
 
 import (
-	"bytes"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/launchtest"
 )
-
-// tree is a small source tree that every user may read.
-func tree(t *testing.T) string {
-	t.Helper()
-	root := launchtest.Directory(t)
-	for i := range 40 {
-		dir := filepath.Join(root, fmt.Sprintf("package%d", i%5))
-		require.NoError(t, os.MkdirAll(dir, 0o755))
-		text := fmt.Sprintf("package p%d\n\nfunc f%d() { return naïve%d + f%d() }\n", i%5, i, i%7, i/2)
-		path := filepath.Join(dir, fmt.Sprintf("file%d.go", i))
-		require.NoError(t, os.WriteFile(path, []byte(strings.Repeat(text, 1+i*i)), 0o644))
-	}
-	return root
-}
-
-// countedAlone is what the main job prints as one process.
-func countedAlone(t *testing.T, program, root string) string {
-	t.Helper()
-	output, err := exec.CommandContext(t.Context(), program, "-verify", root).Output()
-	require.NoError(t, err)
-	require.Contains(t, string(output), "naïve3")
-	return string(output)
-}
-
-// The main job counts the same under every launcher, and verifies it.
-func TestJobUnderSlurm(t *testing.T) {
-	t.Parallel()
-	cluster := launchtest.SharedSlurm(t, 2)
-	program, root := launchtest.Build(t, "./examples/wordcount"), tree(t)
-	alone := countedAlone(t, program, root)
-	for name, where := range map[string][]string{
-		"two nodes": {"-N", "2", "--ntasks-per-node", "2"},
-		"one node":  {"-N", "1"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			arguments := append([]string{"--mpi=pmi2", "-n", "4"}, where...)
-			require.Equal(t, alone, cluster.Run(t, append(arguments, program, "-verify", root)...))
-		})
-	}
-}
-
-func TestJobUnderHydra(t *testing.T) {
-	t.Parallel()
-	program, root := launchtest.Build(t, "./examples/wordcount"), tree(t)
-	command := launchtest.Hydra(t, 4, nil, program, "-verify", root)
-	var errout bytes.Buffer
-	command.Stderr = &errout
-	output, err := command.Output()
-	require.NoError(t, err, "%s", errout.Bytes())
-	require.Equal(t, countedAlone(t, program, root), string(output))
-}
 
 // What a test adds to a command's environment comes to all ranks; a shell in front of
 // them tells them apart.
