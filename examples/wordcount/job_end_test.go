@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -26,7 +25,7 @@ func opened(ctx context.Context, j *job, w *world.World) (*rank, start, error) {
 // The context's end during the count ends all ranks, and rank 0 says so.
 func TestInterrupt(t *testing.T) {
 	why := errors.New("interrupt signal received")
-	top := tree(t, randomFiles(200, rand.New(rand.NewPCG(15, 16))))
+	top := tree(t, randomFiles(200, draws(t, 16)))
 	for _, ranks := range []int{1, 3} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		defer cancel(nil)

@@ -30,6 +30,8 @@ func as(role string) []string {
 const (
 	// routesRole prints how the rank reaches the others.
 	routesRole = "routes"
+	// wholeRole is the program, which also says on standard error how the rank reaches the others.
+	wholeRole = "whole"
 	// hammerRole writes to all until as many ranks as it is told are lost.
 	hammerRole = "hammer"
 	// countRole is the job, which waits in the middle for a line on its input.
@@ -65,6 +67,8 @@ func play(ctx context.Context, role string, arguments []string) error {
 	switch role {
 	case routesRole:
 		return playRoutes(ctx)
+	case wholeRole:
+		return playWhole(ctx, arguments)
 	case hammerRole:
 		return playHammer(ctx, arguments)
 	case countRole:
@@ -82,13 +86,30 @@ func playRoutes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	printRoutes(os.Stdout, w)
+	return errors.Join(w.Barrier(ctx), w.Close())
+}
+
+func printRoutes(out io.Writer, w *world.World) {
 	var to []string
 	for rank := range w.Size() {
 		to = append(to, w.Route(rank))
 	}
 	// One write for a line, because ranks share the output.
-	fmt.Println(sayRoutes(w.Rank(), to))
-	return errors.Join(w.Barrier(ctx), w.Close())
+	fmt.Fprintln(out, sayRoutes(w.Rank(), to))
+}
+
+func playWhole(ctx context.Context, arguments []string) error {
+	w, err := world.Init(ctx)
+	if err != nil {
+		return err
+	}
+	printRoutes(os.Stderr, w)
+	options, err := parse(arguments)
+	if err != nil {
+		return err
+	}
+	return (&job{options: options, out: os.Stdout, errout: os.Stderr}).runAs(ctx, w)
 }
 
 // initialize joins with the silence that the first argument says, after which a rank is

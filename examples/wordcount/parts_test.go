@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -30,7 +29,7 @@ func TestSplit(t *testing.T) {
 		}
 		files = append(files, file{filepath.Join(top, name), size})
 	}
-	random := rand.New(rand.NewPCG(17, 18))
+	random := draws(t, 18)
 	for i := range 1000 {
 		files = append(files, file{fmt.Sprint(i), random.Int64N(1 << random.IntN(25))})
 	}
@@ -201,7 +200,7 @@ func TestAgree(t *testing.T) {
 
 // The first words are those of the whole list, sorted.
 func TestFirst(t *testing.T) {
-	random := rand.New(rand.NewPCG(19, 20))
+	random := draws(t, 20)
 	for n := range 30 {
 		f := &first{n: n}
 		var all []wordCount

@@ -22,7 +22,7 @@ func counted(t *testing.T, tally *tally) map[string]uint64 {
 
 // A tally counts as a map does, before and after it was full.
 func TestTally(t *testing.T) {
-	random := rand.New(rand.NewPCG(7, 8))
+	random := draws(t, 8)
 	const most = 300
 	tally, want := newTally(most), map[string]uint64{}
 	for range 20_000 {

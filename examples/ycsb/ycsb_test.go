@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/launchtest"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/world"
 )
 
@@ -35,7 +36,8 @@ func TestMain(m *testing.M) {
 func TestZipfian(t *testing.T) {
 	const n, draws = 1000, 1_000_000
 	z := newZipfian(n)
-	random := rand.New(rand.NewPCG(2, 2))
+	t.Logf("replay by RMA_TEST_SEED=%d", testsize.Seed())
+	random := rand.New(rand.NewPCG(testsize.Seed(), 2))
 	var counts [n]float64
 	for range draws {
 		counts[z.draw(random)]++
