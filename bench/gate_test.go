@@ -44,8 +44,8 @@ func TestGateCells(t *testing.T) {
 func TestGateOptions(t *testing.T) {
 	o, err := parseGate([]string{"-against", "HEAD", "-limit", "2.5%", "-minutes", "0.5", "-rounds", "30", "-cells", "^shm put_"}, nil)
 	require.NoError(t, err)
-	assert.Equal(t, gate.Plan{Limit: 0.025, Rounds: 30, Time: 30 * time.Second, Alarm: 0.01, Miss: 0.05, Seed: 1}, o.plan)
-	assert.Equal(t, []gateCell{{deviceShm, "put_flush_lat", 8, 100}, {deviceShm, "put_bw", 65536, 3}}, o.cells)
+	assert.Equal(t, gate.Plan{Limit: 0.025, Rounds: 30, Time: 30 * time.Second, Slice: gateSlice, Alarm: 0.01, Miss: 0.05, Seed: 1}, o.plan)
+	assert.Equal(t, []gateCell{{deviceShm, "put_flush_lat", 8, 300}, {deviceShm, "put_bw", 65536, 5}}, o.cells)
 
 	for _, c := range []struct {
 		args []string

@@ -146,29 +146,28 @@ func output(ctx context.Context, dir, program string, args ...string) (string, e
 
 // gatePrograms are the programs of the sides.
 type gatePrograms struct {
-	path  [3]string
-	same  bool // the old and the new one
-	loops map[gate.Cell]int
-	log   io.Writer // of each measurement, nil if none is wanted
+	path [3]string
+	same bool      // the old and the new one
+	log  io.Writer // of each measurement, nil if none is wanted
 }
 
 // gateTimeout is the longest that a measurement may take. It is there to end a hang.
 const gateTimeout = 2 * time.Minute
 
 // Measure measures a cell with a job of its own.
-func (p *gatePrograms) Measure(ctx context.Context, side gate.Side, c gate.Cell) (float64, error) {
+func (p *gatePrograms) Measure(ctx context.Context, side gate.Side, c gate.Cell, loops int) (float64, error) {
 	began := time.Now()
-	value, err := p.measure(ctx, side, c)
+	value, err := p.measure(ctx, side, c, loops)
 	if p.log != nil && err == nil {
-		fmt.Fprintf(p.log, "bench: %v %v: %.6g %s, in %.2f s\n", c, side, value, c.Unit, time.Since(began).Seconds())
+		fmt.Fprintf(p.log, "bench: %v %v: %.6g %s, best of %d, in %.2f s\n", c, side, value, c.Unit, loops, time.Since(began).Seconds())
 	}
 	return value, err
 }
 
-func (p *gatePrograms) measure(ctx context.Context, side gate.Side, c gate.Cell) (float64, error) {
+func (p *gatePrograms) measure(ctx context.Context, side gate.Side, c gate.Cell, loops int) (float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, gateTimeout+patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, p.path[side], "-device", c.Device, "-repeat", fmt.Sprint(p.loops[c]), "-format", "json",
+	cmd := exec.CommandContext(ctx, p.path[side], "-device", c.Device, "-repeat", fmt.Sprint(loops), "-format", "json",
 		"-timeout", gateTimeout.String(), fmt.Sprintf("%s:%d", c.Case, c.Size))
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &stdout, &stderr, patience

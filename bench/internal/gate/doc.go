@@ -2,7 +2,8 @@
 //
 // It measures cells (a case at a size on a device) of three programs in turns: Old, Copy and New. Copy is the same program as
 // Old, so their difference is noise. A round measures an undecided cell once on each side, in an order drawn anew. The next
-// round is that of the cell on which least time was spent.
+// round is that of the cell on which least time was spent. A measurement is the best of several loops, because what disturbs a
+// loop slows it; their number is that by which it takes about as long as the plan says.
 //
 //	rows, err := gate.Run(ctx, plan, cells, runner, time.Now, nil)
 //	for _, row := range rows {

@@ -16,6 +16,8 @@ type Plan struct {
 	// Rounds bounds the rounds of a cell, and Time the time of all measurements.
 	Rounds int
 	Time   time.Duration
+	// Slice is how long a measurement shall take. All sides of a round have the same loops.
+	Slice time.Duration
 	// Alarm is the chance that a gate without a slower cell fails, Miss the chance that a slower cell is OK.
 	Alarm, Miss float64
 	// Seed decides the orders.

@@ -19,6 +19,8 @@ type Cell struct {
 	MoreIsBetter bool // of the unit
 	// Exact says that the value has no noise, so that one measurement is enough.
 	Exact bool
+	// Loops is how many loops the first measurement has, of which the best counts.
+	Loops int
 }
 
 // String is the cell as a command line names it: device, case and size.
@@ -37,8 +39,9 @@ var ErrLacks = errors.New("the program does not have the cell")
 
 // A Runner measures.
 type Runner interface {
-	// Measure measures a cell once with the program of a side. Its error is ErrLacks, or why the measurement failed.
-	Measure(ctx context.Context, side Side, c Cell) (float64, error)
+	// Measure measures a cell with the program of a side, and returns the best of loops. Its error is ErrLacks, or why the
+	// measurement failed.
+	Measure(ctx context.Context, side Side, c Cell, loops int) (float64, error)
 }
 
 // A Row is what became of a cell.
@@ -52,6 +55,7 @@ type Row struct {
 
 	looked int           // looks so far
 	spent  time.Duration // in rounds
+	loops  int           // of the next measurements
 	orders [][sides]Side // of the next rounds
 }
 
@@ -100,7 +104,7 @@ func Run(ctx context.Context, p Plan, cells []Cell, runner Runner, now func() ti
 	g := &run{p, level{p.Limit, alarm, miss}, runner, say, rand.New(rand.NewPCG(p.Seed, 0)), now, now().Add(p.Time)}
 	rows := make([]*Row, len(cells))
 	for i, c := range cells {
-		rows[i] = &Row{Cell: c}
+		rows[i] = &Row{Cell: c, loops: c.Loops}
 	}
 	if err := g.exact(ctx, rows); err != nil {
 		return nil, err
@@ -153,7 +157,9 @@ func (g *run) rounds(ctx context.Context, rows []*Row) error {
 		if err := g.measure(ctx, r, order[:]); err != nil {
 			return err
 		}
-		r.spent += g.now().Sub(began)
+		took := g.now().Sub(began)
+		r.spent += took
+		r.loops = g.fit(r.loops, took/time.Duration(sides))
 		if r.Err == nil && r.Rounds() == looks[r.looked] {
 			r.looked++
 			r.Judgement = g.judge(r.logs(New), r.logs(Copy), r.looked == len(looks))
@@ -162,13 +168,27 @@ func (g *run) rounds(ctx context.Context, rows []*Row) error {
 	return nil
 }
 
+// mostLoops bounds the loops of a measurement, most of whose time may be that of starting ranks.
+const mostLoops = 500
+
+// fit is the number of loops after a measurement of so many took that long.
+func (g *run) fit(loops int, took time.Duration) int {
+	switch {
+	case took > g.Slice*2:
+		return max(loops/2, 1)
+	case took < g.Slice/2:
+		return min(loops*2, mostLoops)
+	}
+	return loops
+}
+
 // measure measures a cell on sides in their order. A side that fails decides on the cell. Old counts first then: what the
 // earlier version cannot do either is no failure of the later one.
 func (g *run) measure(ctx context.Context, r *Row, order []Side) error {
 	var values [sides]float64
 	var failures [sides]error
 	for _, side := range order {
-		values[side], failures[side] = g.runner.Measure(ctx, side, r.Cell)
+		values[side], failures[side] = g.runner.Measure(ctx, side, r.Cell, r.loops)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

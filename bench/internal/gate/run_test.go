@@ -26,6 +26,9 @@ type model struct {
 	fails  map[string]error
 	// takes is how long a measurement of a cell takes, a second without an entry.
 	takes map[string]time.Duration
+	// loop is how long a loop takes besides, and loops are those of each measurement.
+	loop  time.Duration
+	loops []int
 	// measured are the measurements by side and cell, before the one that is at work.
 	measured map[string]int
 	onTurn   func()
@@ -37,7 +40,7 @@ func newModel(seed uint64, noise float64) *model {
 
 func (m *model) now() time.Time { return m.clock }
 
-func (m *model) Measure(_ context.Context, side Side, c Cell) (float64, error) {
+func (m *model) Measure(_ context.Context, side Side, c Cell, loops int) (float64, error) {
 	if m.onTurn != nil {
 		m.onTurn()
 	}
@@ -47,7 +50,8 @@ func (m *model) Measure(_ context.Context, side Side, c Cell) (float64, error) {
 	if t, ok := m.takes[c.String()]; ok {
 		took = t
 	}
-	m.clock = m.clock.Add(took)
+	m.clock = m.clock.Add(took + time.Duration(loops)*m.loop)
+	m.loops = append(m.loops, loops)
 	if err := m.fails[key]; err != nil {
 		return 0, err
 	}
@@ -82,7 +86,7 @@ func (c Cell) value(cost float64) float64 {
 func someCells(n int) []Cell {
 	cells := make([]Cell, n)
 	for i := range cells {
-		cells[i] = Cell{Device: "shm", Case: fmt.Sprint("case", i), Size: 8, MoreIsBetter: i%2 == 1}
+		cells[i] = Cell{Device: "shm", Case: fmt.Sprint("case", i), Size: 8, Loops: 8, MoreIsBetter: i%2 == 1}
 	}
 	return cells
 }
@@ -184,6 +188,32 @@ func TestTheEndOfTheTimeIsALook(t *testing.T) {
 	assert.Equal(t, Slower, r.Judgement.Verdict)
 }
 
+func TestLoopsFitTheSlice(t *testing.T) {
+	p := usualPlan()
+	p.Slice, p.Time = 4*time.Second, 20*time.Minute
+	for _, c := range []struct {
+		loop time.Duration
+		want []int // of each round
+	}{
+		{time.Second, []int{8, 4, 4, 4}},
+		{time.Minute, []int{8}}, // which is all the time
+		{8 * time.Second, []int{8, 4, 2, 1, 1, 1}},
+		{250 * time.Millisecond, []int{8, 8, 8, 8}},
+		{100 * time.Millisecond, []int{8, 16, 16, 16}},
+		{0, []int{8, 16, 32, 64, 128, 256, 500, 500, 500}},
+	} {
+		m := newModel(1, 0.5)
+		m.loop = c.loop
+		gated(t, p, someCells(1), m)
+		require.GreaterOrEqual(t, len(m.loops), 3*len(c.want))
+		for round, want := range c.want {
+			for _, loops := range m.loops[3*round : 3*round+3] {
+				assert.Equal(t, want, loops, "%v a loop, round %d", c.loop, round)
+			}
+		}
+	}
+}
+
 func TestExactCellsAreMeasuredOnce(t *testing.T) {
 	cells := someCells(3)
 	for i := range cells {
@@ -250,7 +280,7 @@ func TestWhatIsNoValueFails(t *testing.T) {
 
 type constant float64
 
-func (c constant) Measure(context.Context, Side, Cell) (float64, error) { return float64(c), nil }
+func (c constant) Measure(context.Context, Side, Cell, int) (float64, error) { return float64(c), nil }
 
 func TestAGateEndsWithItsContext(t *testing.T) {
 	why := errors.New("interrupt")
