@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs/sim"
 )
 
@@ -189,9 +190,18 @@ func TestEachFigureIsWholeAndOfAProfile(t *testing.T) {
 	}
 }
 
+// onlyVirtual skips a test of virtual time in a plain run with the race detector, under which such tests take minutes.
+func onlyVirtual(t *testing.T) {
+	t.Helper()
+	if raceEnabled && testsize.N(1) == 1 {
+		t.Skip("skipped: the simulator has one rank run at a time, so that the race detector has nothing to find; RMA_TEST_SIZE=2 runs it")
+	}
+}
+
 // at is a figure at a few sizes only.
 func at(t *testing.T, id string, xs ...int) *plot {
 	t.Helper()
+	onlyVirtual(t)
 	for _, f := range figures() {
 		if f.id() == id {
 			f.xs = xs
@@ -260,6 +270,13 @@ func TestFrequentBuffersAreWorthTheirRegistration(t *testing.T) {
 
 // The same of messages, whose receivers go on copying, one by one and down a tree.
 func TestMessagesOfFrequentBuffersAreNotCopied(t *testing.T) {
+	all := map[string]func(*testing.T){"one by one": checkFrequentMessages, "of many buffers": checkSpectrumOfMessages, "down a tree": checkFrequentCollectives}
+	for _, name := range someOf("one by one", "of many buffers", "down a tree") {
+		t.Run(name, all[name])
+	}
+}
+
+func checkFrequentMessages(t *testing.T) {
 	fast, sent := at(t, "B4a", 128, 8<<10), at(t, "B4b", 128, 8<<10)
 	for _, p := range []*plot{fast, sent} {
 		assert.InDelta(t, 0, p.improvedAt(128), 2, p.figure.id())
@@ -271,12 +288,18 @@ func TestMessagesOfFrequentBuffersAreNotCopied(t *testing.T) {
 	least := at(t, "B2fast", 512, 8<<10)
 	assert.Greater(t, least.valueAt("here", 512), 10*least.valueAt("here", 8<<10))
 
-	spectrum := at(t, "B5a", 256, 8<<10)
+}
+
+func checkSpectrumOfMessages(t *testing.T) {
+	spectrum, fast := at(t, "B5a", 256, 8<<10), at(t, "B4a", 8<<10)
 	assert.Greater(t, spectrum.valueAt("apart", 256), spectrum.valueAt("off", 256), "a page for each short buffer does not pay")
 	assert.Less(t, spectrum.valueAt("on", 256), spectrum.valueAt("off", 256), "a page for many does")
 	assert.Less(t, spectrum.improvedAt(8<<10), fast.improvedAt(8<<10))
 
-	broadcast, scatter := at(t, "B8a", 4<<10, 5<<10), at(t, "B8b", 4<<10, 5<<10)
+}
+
+func checkFrequentCollectives(t *testing.T) {
+	broadcast, scatter, fast := at(t, "B8a", 4<<10, 5<<10), at(t, "B8b", 4<<10, 5<<10), at(t, "B4a", 8<<10)
 	assert.Greater(t, broadcast.improvedAt(4<<10), fast.improvedAt(8<<10), "more than one copy is saved")
 	for _, v := range append(broadcast.Verdicts, scatter.Verdicts...) {
 		assert.True(t, v.Within, "%s: theirs %s, ours %v", v.Case, v.Theirs, v.Ours)
@@ -396,6 +419,7 @@ func TestWhatIsOffIsAnError(t *testing.T) {
 }
 
 func TestPaperDrawsTheFiguresThatAreNamed(t *testing.T) {
+	onlyVirtual(t)
 	dir := filepath.Join(t.TempDir(), "figures")
 	var stdout, stderr bytes.Buffer
 	status := run(t.Context(), []string{"paper", "-part", "A", "-svg", dir, "A9a"}, &stdout, &stderr)

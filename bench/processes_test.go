@@ -188,6 +188,9 @@ func TestRanksOfALauncher(t *testing.T) {
 }
 
 func TestPeersAreComparedWithGoroutines(t *testing.T) {
+	if runtime.NumCPU() < 2 {
+		t.Skip("skipped: the ranks of peers spin while they wait, for minutes where they share a core")
+	}
 	found, _ := findPeers(t.Context())
 	if len(found) == 0 {
 		t.Skip("skipped: no peer is installed: on Debian, apt-get install openmpi-bin libopenmpi-dev mpich libmpich-dev gcc")

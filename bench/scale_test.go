@@ -12,6 +12,7 @@ import (
 )
 
 func TestScale(t *testing.T) {
+	onlyVirtual(t)
 	var stdout, stderr bytes.Buffer
 	require.Zero(t, run(t.Context(), []string{"scale", "-format", "json", "-ranks", "16,4,8,16,2,32,64"}, &stdout, &stderr), stderr.String())
 	var names []string

@@ -165,6 +165,8 @@ func TestSchemesTakeTurnsInEveryScene(t *testing.T) {
 	names, real := []string{"put_flush_lat:8", "fence_put_lat:8", "pscw_put_lat:8", "hashtable_insert_rate"}, testsize.N(1) > 1
 	if real {
 		names = append(names, "put_target_cpu") // there is none in virtual time
+	} else {
+		onlyVirtual(t)
 	}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
@@ -212,7 +214,7 @@ func TestSchemesOverTCP(t *testing.T) {
 	assert.Contains(t, stdout.String(), "adaptive takes at worst ")
 
 	stdout.Reset()
-	require.Equal(t, 0, run(t.Context(), []string{"schemes", trial(), "-rounds", "1", "-format", "json", "put_flush_lat:8"}, &stdout, &stderr), stderr.String())
+	require.Equal(t, 0, run(t.Context(), []string{"schemes", trial(), "-device", "sim:pcie-2005", "-rounds", "1", "-format", "json", "put_flush_lat:8"}, &stdout, &stderr), stderr.String())
 	decoder := json.NewDecoder(&stdout)
 	for _, s := range schemes() {
 		var r result
