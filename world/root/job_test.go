@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -33,13 +32,21 @@ var testKey = []byte("a key of at least sixteen bytes")
 // vacant is an address where nobody listens.
 func vacant(t *testing.T) string {
 	t.Helper()
-	// A process that another test starts has the listener, too, until it runs its program.
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
 	host := "127.0.0.1"
 	if runtime.GOOS == "linux" {
-		// One of its own, so that nobody takes the port meanwhile.
+		// One of its own, so that no other test takes the port.
 		host = fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(250), rand.IntN(250), 2+rand.IntN(250))
+	}
+	return vacantAt(t, host)
+}
+
+// vacantAt is another at the same host. What listens does so once at each: a process that another test is starting can
+// hold a listener for a moment after it was closed here, until that process runs its program.
+func vacantAt(t *testing.T, host string) string {
+	t.Helper()
+	if runtime.GOOS == "linux" {
+		// The system gives no such port to anyone by itself, so nobody has to try it.
+		return fmt.Sprintf("%s:%d", host, 10_000+rand.IntN(20_000))
 	}
 	l, err := net.Listen("tcp", host+":0")
 	require.NoError(t, err)

@@ -50,17 +50,21 @@ func encrypted(root string, configs ...*tls.Config) []part {
 func TestEncrypted(t *testing.T) {
 	t.Parallel()
 	root := vacant(t)
+	host, _, err := net.SplitHostPort(root)
+	require.NoError(t, err)
 	config := certificate(t, root)
 	both := config.Clone()
 	both.ClientAuth = tls.RequireAndVerifyClientCert
-	require.NoError(t, errors.Join(play(t, encrypted(root, config, config, config, config)...)...))
-	require.NoError(t, errors.Join(play(t, encrypted(root, both, both, both)...)...))
+	require.NoError(t, errors.Join(play(t, encrypted(vacantAt(t, host), config, config, config, config)...)...))
+	require.NoError(t, errors.Join(play(t, encrypted(vacantAt(t, host), both, both, both)...)...))
 	require.Zero(t, config.MinVersion, "the user's own configuration is left alone")
 }
 
 func TestEncryptionThatDoesNotFit(t *testing.T) {
 	t.Parallel()
 	root := vacant(t)
+	host, _, err := net.SplitHostPort(root)
+	require.NoError(t, err)
 	good, other := certificate(t, root), certificate(t, root)
 	strict := good.Clone()
 	strict.ClientAuth = tls.RequireAndVerifyClientCert
@@ -77,6 +81,7 @@ func TestEncryptionThatDoesNotFit(t *testing.T) {
 		{"only the rank", nil, good, brief, "no root", proof.ErrProtocol.Error()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			root = vacantAt(t, host)
 			s := rankOf(root, 0, 2)
 			s.TLS = c.root
 			l, err := listen(t.Context(), s)

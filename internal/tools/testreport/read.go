@@ -44,7 +44,7 @@ type span struct{ from, to time.Time }
 type test struct {
 	spans   []span
 	running bool
-	// output is what the test printed last, until it ends.
+	// output is what the test has printed.
 	output []string
 }
 
@@ -54,7 +54,7 @@ type reader struct {
 	// failed reports whether a test or a build has failed.
 	failed bool
 	tests  map[[2]string]*test
-	// printed is what a package has printed, until the package ends.
+	// printed is what a package and its failing tests have printed, until the package ends.
 	printed map[string]*strings.Builder
 	ended   []outcome
 	spans   map[[2]string][]span
@@ -107,11 +107,12 @@ func (r *reader) take(e event) {
 	case "pause":
 		t.end(e.Time)
 	case "output":
-		r.print(e)
 		t.output = append(t.output, e.Output)
-		t.output = t.output[max(0, len(t.output)-keptOutput):]
 	case "pass", "fail", "skip":
-		r.failed = r.failed || e.Action == "fail"
+		if e.Action == "fail" {
+			r.failed = true
+			r.print(e.Package, t.output)
+		}
 		t.end(e.Time)
 		delete(r.tests, key)
 		o := outcome{Package: e.Package, Test: e.Test, Action: e.Action, Seconds: total(t.spans).Seconds(), Processor: -1, Others: -1}
@@ -121,9 +122,6 @@ func (r *reader) take(e event) {
 		r.ended, r.spans[key] = append(r.ended, o), t.spans
 	}
 }
-
-// keptOutput is how many lines of a test are kept to find out why it was skipped.
-const keptOutput = 20
 
 // takePackage takes an event of a package as a whole: its line, or its end.
 func (r *reader) takePackage(e event) {
@@ -135,7 +133,7 @@ func (r *reader) takePackage(e event) {
 			fmt.Fprint(r.out, e.Output)
 			return
 		}
-		r.print(e)
+		r.print(e.Package, []string{e.Output})
 	case "pass", "skip":
 		delete(r.printed, e.Package)
 		r.ended = append(r.ended, outcome{Package: e.Package, Action: e.Action, Seconds: e.Elapsed})
@@ -156,19 +154,31 @@ func isSummary(line string) bool {
 	return false
 }
 
-func (r *reader) print(e event) {
-	printed := r.printed[e.Package]
+// print keeps lines that are shown if the package fails.
+func (r *reader) print(name string, lines []string) {
+	printed := r.printed[name]
 	if printed == nil {
 		printed = new(strings.Builder)
-		r.printed[e.Package] = printed
+		r.printed[name] = printed
 	}
-	printed.WriteString(e.Output)
+	for _, line := range lines {
+		printed.WriteString(line)
+	}
 }
 
-// show prints what a package has printed, if it failed, and forgets it.
+// show prints what failing tests of a package, and those that have not ended, have printed, if the package failed. It
+// forgets all of it.
 func (r *reader) show(name string, failed bool) {
-	if printed := r.printed[name]; printed != nil && failed {
-		fmt.Fprint(r.out, printed)
+	if failed {
+		for key, t := range r.tests {
+			if key[0] == name {
+				r.print(name, t.output)
+				delete(r.tests, key)
+			}
+		}
+		if printed := r.printed[name]; printed != nil {
+			fmt.Fprint(r.out, printed)
+		}
 	}
 	delete(r.printed, name)
 }
