@@ -17,7 +17,7 @@ import (
 	"github.com/onesided/rma/bench/internal/gate"
 )
 
-// gateCommand is the word that comes before the flags for the run that tells whether a change made cells slower.
+// gateCommand is the subcommand that reports whether a change made cells slower.
 const gateCommand = "gate"
 
 // A gateCell is a cell of the gate. Loops is its first -repeat, by which a measurement takes about gateSlice, or less if a busy
@@ -262,7 +262,7 @@ func gateBound(bound float64) string {
 
 func inPercent(part float64) string { return fmt.Sprintf("%.3g %%", 100*part) }
 
-// counts tells how many cells have which verdict.
+// counts returns the number of cells of each verdict.
 func counts(rows []*gate.Row) string {
 	of := make(map[gate.Verdict]int)
 	for _, r := range rows {

@@ -26,9 +26,9 @@
 //   - OK if the upper bound is at most the limit,
 //   - undecided else, and measured in further rounds.
 //
-// When the rounds or the time are used up, an undecided cell is Noisy if Old and Copy cannot be told apart within the limit
-// either, else Near. If Old and Copy are told apart, which is an error of the measurement, the cell is Unsound. None of these
-// is a failure.
+// When the rounds or the time are used up, an undecided cell is Noisy if the difference of Old and Copy is undecided at
+// the limit, too, and Near if it is not. A cell is Unsound if Old and Copy differ, which is an error of the measurement.
+// None of these is a failure.
 //
 // # Errors
 //
@@ -38,6 +38,6 @@
 //
 // Exact cells are measured in virtual time. They have one value on each side, and no error rate.
 //
-// The interval tells what the measurement cannot: whether the cause of a difference is the code or its place in memory. Two
-// builds of different sources differ in the latter, too, and Old and Copy do not.
+// No interval shows whether a difference comes from the code or from its place in memory. Builds of different sources
+// differ in both; Old and Copy differ in neither.
 package gate

@@ -48,19 +48,19 @@ func (p Plan) looks() []int {
 	return append(looks, p.Rounds)
 }
 
-// errorsAt are the error rates of a bound at one look, with so many cells in the gate.
+// errorsAt are the error rates of a bound at one look, for the number of cells in the gate.
 func (p Plan) errorsAt(cells int) (alarm, miss float64) {
 	looks := float64(len(p.looks()))
 	return p.Alarm / looks / float64(max(cells, 1)), p.Miss / looks
 }
 
-// Fewest is the least number of rounds after which one of so many cells can be slower.
+// Fewest is the least number of rounds after which one of the given number of cells can be slower.
 func (p Plan) Fewest(cells int) int {
 	alarm, _ := p.errorsAt(cells)
 	return enough(alarm)
 }
 
-// Check returns an error if the plan cannot decide on so many cells with noise.
+// Check returns an error if the plan cannot decide on the given number of noisy cells.
 func (p Plan) Check(cells int) error {
 	switch {
 	case !(p.Limit > 0) || math.IsInf(p.Limit, 1):

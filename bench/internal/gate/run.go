@@ -171,7 +171,7 @@ func (g *run) rounds(ctx context.Context, rows []*Row) error {
 // mostLoops bounds the loops of a measurement, most of whose time may be that of starting ranks.
 const mostLoops = 500
 
-// fit is the number of loops after a measurement of so many took that long.
+// fit returns the next number of loops, from the number and duration of the last measurement.
 func (g *run) fit(loops int, took time.Duration) int {
 	switch {
 	case took > g.Slice*2:
