@@ -68,12 +68,13 @@ func kernelsOf(sizes kernelSizes, names []string) []*benchKernel {
 
 // kernelOptions are the command line behind the word.
 type kernelOptions struct {
-	device  string
-	rounds  int
-	ranks   int
-	prk     string // "" or a directory
-	timeout time.Duration
-	kernels []*benchKernel
+	device      string
+	rounds      int
+	ranks       int
+	prk         string // "" or a directory
+	timeout     time.Duration
+	peerTimeout time.Duration // the timeout of a peer's
+	kernels     []*benchKernel
 }
 
 // kernelTimeout is the longest that a run of a kernel may take.
@@ -83,13 +84,15 @@ const prkUsage = "a `directory` with the Parallel Research Kernels as built with
 
 // parseKernels reads the command line. The answer to -h it writes to usage.
 func parseKernels(args []string, usage io.Writer) (*kernelOptions, error) {
-	o := &kernelOptions{timeout: kernelTimeout}
+	o := new(kernelOptions)
 	flags := flag.NewFlagSet("bench kernels", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&o.device, "device", deviceShm, "shm: ranks are processes that share memory; tcp: processes over TCP on loopback, and the peers over TCP too")
 	flags.IntVar(&o.rounds, "rounds", 5, "rounds, in each of which everyone runs a kernel before the next")
 	flags.IntVar(&o.ranks, "n", 2, "number of ranks, of which the goals want 2; gups of the peers takes a power of two")
 	flags.StringVar(&o.prk, "prk", "", prkUsage)
+	flags.DurationVar(&o.timeout, "timeout", kernelTimeout, "the longest that one kernel may take")
+	flags.DurationVar(&o.peerTimeout, "peer-timeout", kernelTimeout, "the longest that one kernel of a peer may take, which stand still now and then")
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -112,6 +115,10 @@ func parseKernels(args []string, usage io.Writer) (*kernelOptions, error) {
 		return nil, usagef("-rounds %d: at least 1", o.rounds)
 	case o.ranks < 1 || o.ranks > maxRanks:
 		return nil, usagef("-n %d: allowed are 1 to %d ranks", o.ranks, maxRanks)
+	case o.timeout <= 0:
+		return nil, usagef("-timeout %v: more than 0", o.timeout)
+	case o.peerTimeout <= 0:
+		return nil, usagef("-peer-timeout %v: more than 0", o.peerTimeout)
 	}
 	if err := checkNamed("kernel", flags.Args(), kernelNames); err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 const modulePath = "github.com/onesided/rma"
@@ -59,7 +60,7 @@ func (o *kernelOptions) contestants(dir string, peers []*peer) []contestant {
 	all := []contestant{{ours, func(ctx context.Context, j job) ([]result, error) {
 		k := o.kernel(j)
 		argv := append([]string{filepath.Join(dir, "rmarun"), "-n", fmt.Sprint(j.ranks), filepath.Join(dir, k.name)}, k.mine...)
-		return o.measure(ctx, j, argv, append(withoutLauncher(os.Environ()), deviceVariable+"="+o.device))
+		return o.measure(ctx, j, o.timeout, argv, append(withoutLauncher(os.Environ()), deviceVariable+"="+o.device))
 	}}}
 	for _, p := range peers {
 		o.find(p)
@@ -68,7 +69,7 @@ func (o *kernelOptions) contestants(dir string, peers []*peer) []contestant {
 			if p.programs[k.name] == "" {
 				return []result{left(k.cell, j.ranks, fmt.Sprintf("there is no %s.%s in %s", k.name, p.name, o.prk))}, nil
 			}
-			return o.measure(ctx, j, p.command(o.device, k.name, j.ranks, k.theirs...), p.environment(o.device))
+			return o.measure(ctx, j, o.peerTimeout, p.command(o.device, k.name, j.ranks, k.theirs...), p.environment(o.device))
 		}})
 	}
 	return all
@@ -90,8 +91,8 @@ func (o *kernelOptions) kernel(j job) *benchKernel {
 }
 
 // measure runs a kernel.
-func (o *kernelOptions) measure(ctx context.Context, j job, argv, env []string) ([]result, error) {
-	output, err := execute(ctx, argv, env, o.timeout, 0)
+func (o *kernelOptions) measure(ctx context.Context, j job, timeout time.Duration, argv, env []string) ([]result, error) {
+	output, err := execute(ctx, argv, env, timeout, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -136,7 +136,8 @@ func TestKernelsRunBesideTheirPeers(t *testing.T) {
 		script(t, filepath.Join(dir, "stencil."+p.name), `echo "Rate (MFlops/s): $1$2  Avg time (s): 1"`)
 	}
 	names := someOf("gups", "stencil", "transpose")
-	o := kernelsIn(t, append([]string{"-device", "tcp", "-rounds", "1", "-prk", dir}, names...)...)
+	// A peer that stands still has the timeout of peers for it. Nothing of ours is held to that.
+	o := kernelsIn(t, append([]string{"-device", "tcp", "-rounds", "1", "-peer-timeout", "5s", "-prk", dir}, names...)...)
 	var stdout, stderr strings.Builder
 	require.NoError(t, o.run(t.Context(), "go run ./bench kernels", &stdout, &stderr), "%s", &stderr)
 	for _, name := range names {
@@ -167,7 +168,7 @@ func TestAKernelThatFailsOrHangsIsALine(t *testing.T) {
 	stencil := func(lines string, timeout time.Duration) ([]result, error) {
 		script(t, filepath.Join(dir, "stencil.mpich"), lines)
 		o := kernelsIn(t, "-prk", dir)
-		o.timeout = timeout
+		o.peerTimeout = timeout
 		p := &peer{name: "mpich", runner: filepath.Join(dir, "mpirun"), programs: make(map[string]string)}
 		return o.contestants("", []*peer{p})[1].run(t.Context(), o.jobs()[1])
 	}
@@ -222,6 +223,8 @@ func TestKernelsRefuse(t *testing.T) {
 		{[]string{"-device", "local"}, `-device "local": kernels have shm and tcp`},
 		{[]string{"-rounds", "0"}, "-rounds 0: at least 1"},
 		{[]string{"-n", "0"}, "-n 0: allowed are 1 to 4096 ranks"},
+		{[]string{"-timeout", "0s"}, "-timeout 0s: more than 0"},
+		{[]string{"-peer-timeout", "0s"}, "-peer-timeout 0s: more than 0"},
 		{[]string{"-size", "8"}, "flag provided but not defined: -size; -h tells the flags"},
 		{[]string{"-prk", empty}, "-prk " + empty + ": there is none of stencil.openmpi, stencil.mpich, transpose.openmpi, transpose.mpich"},
 		{[]string{"cg"}, `there is no kernel "cg"; there are gups, stencil, transpose`},

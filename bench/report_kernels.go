@@ -24,7 +24,7 @@ func (r *report) findKernels(ctx context.Context, dir string) {
 	}
 	for _, d := range r.o.devices {
 		if slices.Contains(kernelDevices, d.device) {
-			o := &kernelOptions{device: d.device, rounds: r.o.rounds, ranks: 2, prk: r.o.prk, timeout: kernelTimeout}
+			o := &kernelOptions{device: d.device, rounds: r.o.rounds, ranks: 2, prk: r.o.prk, timeout: kernelTimeout, peerTimeout: kernelTimeout}
 			o.choose(usualSizes(o.device), nil)
 			r.addKernels(o, o.contestants(dir, r.peers))
 		}
