@@ -71,13 +71,13 @@ func TestAbandoned(t *testing.T) {
 				wins := make([]*window.Window[int64], ranks)
 				err := world.Run(t.Context(), ranks, scripted(func(s *script) {
 					win := allocate[int64](s, farCount)
-					wins[s.w.Rank()] = win
-					s.ok(s.w.Barrier(s.ctx))
-					s.ok(open.call(s.ctx, win))
+					wins[s.World.Rank()] = win
+					s.OK(s.World.Barrier(s.Ctx))
+					s.OK(open.call(s.Ctx, win))
 					for range 5 {
-						s.ok(win.Accumulate(window.Sum, []int64{1}, 0, 0))
+						s.OK(win.Accumulate(window.Sum, []int64{1}, 0, 0))
 					}
-					s.ok(ending)
+					s.OK(ending)
 				}))
 				require.ErrorIs(t, err, ending)
 				for _, win := range wins {
@@ -106,13 +106,13 @@ func TestAbandonedMeanwhile(t *testing.T) {
 				}()
 				<-begun
 			}
-			wait(func(*window.Window[int64]) {}, func(win *window.Window[int64]) error { return win.WaitNotify(s.ctx, 0, 1) })
+			wait(func(*window.Window[int64]) {}, func(win *window.Window[int64]) error { return win.WaitNotify(s.Ctx, 0, 1) })
 			self, err := epoch.NewGroup(1, 0)
-			s.ok(err)
-			wait(func(*window.Window[int64]) {}, func(win *window.Window[int64]) error { return win.Start(s.ctx, self) })
-			wait(func(win *window.Window[int64]) { s.ok(win.Post(s.ctx, self)) },
-				func(win *window.Window[int64]) error { return win.Wait(s.ctx) })
-			s.ok(ending)
+			s.OK(err)
+			wait(func(*window.Window[int64]) {}, func(win *window.Window[int64]) error { return win.Start(s.Ctx, self) })
+			wait(func(win *window.Window[int64]) { s.OK(win.Post(s.Ctx, self)) },
+				func(win *window.Window[int64]) error { return win.Wait(s.Ctx) })
+			s.OK(ending)
 		}))
 		require.ErrorIs(t, err, ending)
 		for _, result := range ended {

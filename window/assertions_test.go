@@ -13,9 +13,9 @@ import (
 // as one without. In even rounds nobody puts to rank 0, and each rank stores to its part only
 // where it does not promise that it has not.
 var promises = register("fences with promises", func(s *script) {
-	n, me := s.w.Size(), s.w.Rank()
+	n, me := s.World.Size(), s.World.Rank()
 	win := allocate[int64](s, n+1)
-	s.ok(win.Fence(s.ctx, window.NoPrecede, window.NoStore))
+	s.OK(win.Fence(s.Ctx, window.NoPrecede, window.NoStore))
 	want := make([]int64, n+1)
 	for round := range int64(12) {
 		var asserts []window.Assert
@@ -29,16 +29,16 @@ var promises = register("fences with promises", func(s *script) {
 		} else {
 			asserts = append(asserts, window.NoStore)
 		}
-		s.ok(win.Fence(s.ctx, asserts...))
+		s.OK(win.Fence(s.Ctx, asserts...))
 		got := make([]int64, 1)
 		next := (me + 1) % n
-		s.ok(win.Get(got, next, n))
+		s.OK(win.Get(got, next, n))
 		for to := range n {
 			if to != 0 || !quiet {
-				s.ok(win.Put([]int64{round*100 + int64(me)}, to, me))
+				s.OK(win.Put([]int64{round*100 + int64(me)}, to, me))
 			}
 		}
-		s.ok(win.Fence(s.ctx))
+		s.OK(win.Fence(s.Ctx))
 		for from := range n {
 			if me != 0 || !quiet {
 				want[from] = round*100 + int64(from)
@@ -46,31 +46,31 @@ var promises = register("fences with promises", func(s *script) {
 		}
 		equal(s, "the part", win.Local(), want)
 		stored := round - (round+3-int64(next)%3)%3
-		s.check(got[0] == max(stored, 0), "round %d: rank %d's own element is %d, want %d", round, next, got[0], max(stored, 0))
+		s.Check(got[0] == max(stored, 0), "round %d: rank %d's own element is %d, want %d", round, next, got[0], max(stored, 0))
 	}
-	s.ok(win.Fence(s.ctx, window.NoSucceed, window.NoPut, window.NoStore))
-	s.fails(win.Put([]int64{1}, me, 0), epoch.ErrNoEpoch)
-	s.ok(win.Close())
+	s.OK(win.Fence(s.Ctx, window.NoSucceed, window.NoPut, window.NoStore))
+	s.Fails(win.Put([]int64{1}, me, 0), epoch.ErrNoEpoch)
+	s.OK(win.Close())
 })
 
 // A Fence that is continued has the promises that it was begun with.
 var promisesKept = register("a fence continued with other promises", func(s *script) {
 	win := allocate[int64](s, 1)
-	if s.w.Rank() != 0 {
-		s.ok(s.w.Barrier(s.ctx))
-		s.ok(win.Fence(s.ctx))
+	if s.World.Rank() != 0 {
+		s.OK(s.World.Barrier(s.Ctx))
+		s.OK(win.Fence(s.Ctx))
 	} else {
-		ended, end := context.WithCancel(s.ctx)
+		ended, end := context.WithCancel(s.Ctx)
 		end()
-		s.fails(win.Fence(ended, window.NoPut, window.NoStore), context.Canceled)
+		s.Fails(win.Fence(ended, window.NoPut, window.NoStore), context.Canceled)
 		for _, other := range [][]window.Assert{nil, {window.NoPut}, {window.NoStore}, {window.NoPut, window.NoStore, window.NoPrecede}} {
-			s.fails(win.Fence(s.ctx, other...), epoch.ErrAssert)
+			s.Fails(win.Fence(s.Ctx, other...), epoch.ErrAssert)
 		}
-		s.ok(s.w.Barrier(s.ctx))
-		s.ok(win.Fence(s.ctx, window.NoStore|window.NoPut))
+		s.OK(s.World.Barrier(s.Ctx))
+		s.OK(win.Fence(s.Ctx, window.NoStore|window.NoPut))
 	}
-	s.ok(win.Fence(s.ctx, window.NoSucceed))
-	s.ok(win.Close())
+	s.OK(win.Fence(s.Ctx, window.NoSucceed))
+	s.OK(win.Close())
 })
 
 func TestAssertions(t *testing.T) {

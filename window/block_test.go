@@ -3,6 +3,7 @@ package window_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"syscall"
 	"testing"
@@ -31,7 +32,7 @@ var blocks = []block{
 		name:   "Fence",
 		before: nothing,
 		after: func(s *script, win *window.Window[int64]) {
-			s.ok(win.Fence(s.ctx, window.NoSucceed))
+			s.OK(win.Fence(s.Ctx, window.NoSucceed))
 		},
 		call: func(ctx context.Context, s *script, win *window.Window[int64]) error {
 			return win.Fence(ctx, window.NoSucceed)
@@ -42,14 +43,14 @@ var blocks = []block{
 		name:   "Start",
 		before: nothing,
 		after: func(s *script, win *window.Window[int64]) {
-			s.ok(win.Post(s.ctx, groupOf(s, win, 0)))
-			s.ok(win.Wait(s.ctx))
+			s.OK(win.Post(s.Ctx, groupOf(s, win, 0)))
+			s.OK(win.Wait(s.Ctx))
 		},
 		// Over a link the Complete waits, with more than fits a message.
 		call: func(ctx context.Context, s *script, win *window.Window[int64]) error {
 			err := win.Start(ctx, groupOf(s, win, 1))
 			if err == nil {
-				s.ok(win.Put(make([]int64, blockedElements), 1, 0))
+				s.OK(win.Put(make([]int64, blockedElements), 1, 0))
 			} else if !errors.Is(err, epoch.ErrEpochOpen) {
 				return err
 			}
@@ -61,14 +62,14 @@ var blocks = []block{
 		name:   "Wait",
 		before: nothing,
 		after: func(s *script, win *window.Window[int64]) {
-			s.ok(win.Start(s.ctx, groupOf(s, win, 0)))
-			s.ok(win.Complete(s.ctx))
+			s.OK(win.Start(s.Ctx, groupOf(s, win, 0)))
+			s.OK(win.Complete(s.Ctx))
 		},
 		call: func(ctx context.Context, s *script, win *window.Window[int64]) error {
 			if open, err := win.Test(); err == nil {
-				s.check(!open, "the exposure has ended")
+				s.Check(!open, "the exposure has ended")
 			} else {
-				s.ok(win.Post(s.ctx, groupOf(s, win, 1)))
+				s.OK(win.Post(s.Ctx, groupOf(s, win, 1)))
 			}
 			return win.Wait(ctx)
 		},
@@ -76,38 +77,38 @@ var blocks = []block{
 	},
 	{
 		name:   "Lock",
-		before: func(s *script, win *window.Window[int64]) { s.ok(take(s.ctx, win, window.Exclusive, 0)) },
-		after:  func(s *script, win *window.Window[int64]) { s.ok(win.Unlock(s.ctx, 0)) },
+		before: func(s *script, win *window.Window[int64]) { s.OK(take(s.Ctx, win, window.Exclusive, 0)) },
+		after:  func(s *script, win *window.Window[int64]) { s.OK(win.Unlock(s.Ctx, 0)) },
 		call: func(ctx context.Context, s *script, win *window.Window[int64]) error {
 			return take(ctx, win, window.Exclusive, 0)
 		},
-		done: func(s *script, win *window.Window[int64]) { s.ok(win.Unlock(s.ctx, 0)) },
+		done: func(s *script, win *window.Window[int64]) { s.OK(win.Unlock(s.Ctx, 0)) },
 	},
 	{
 		name:   "exclusive Lock of readers",
-		before: func(s *script, win *window.Window[int64]) { s.ok(take(s.ctx, win, window.Shared, 0)) },
-		after:  func(s *script, win *window.Window[int64]) { s.ok(win.Unlock(s.ctx, 0)) },
+		before: func(s *script, win *window.Window[int64]) { s.OK(take(s.Ctx, win, window.Shared, 0)) },
+		after:  func(s *script, win *window.Window[int64]) { s.OK(win.Unlock(s.Ctx, 0)) },
 		call: func(ctx context.Context, s *script, win *window.Window[int64]) error {
 			return take(ctx, win, window.Exclusive, 0)
 		},
-		done: func(s *script, win *window.Window[int64]) { s.ok(win.Unlock(s.ctx, 0)) },
+		done: func(s *script, win *window.Window[int64]) { s.OK(win.Unlock(s.Ctx, 0)) },
 	},
 	{
 		name:   "LockAll",
-		before: func(s *script, win *window.Window[int64]) { s.ok(take(s.ctx, win, window.Exclusive, 1)) },
-		after:  func(s *script, win *window.Window[int64]) { s.ok(win.Unlock(s.ctx, 1)) },
+		before: func(s *script, win *window.Window[int64]) { s.OK(take(s.Ctx, win, window.Exclusive, 1)) },
+		after:  func(s *script, win *window.Window[int64]) { s.OK(win.Unlock(s.Ctx, 1)) },
 		call: func(ctx context.Context, s *script, win *window.Window[int64]) error {
 			return win.LockAll(ctx)
 		},
-		done: func(s *script, win *window.Window[int64]) { s.ok(win.UnlockAll(s.ctx)) },
+		done: func(s *script, win *window.Window[int64]) { s.OK(win.UnlockAll(s.Ctx)) },
 	},
 	{
 		name:   "WaitNotify",
 		before: nothing,
 		after: func(s *script, win *window.Window[int64]) {
-			s.ok(win.LockAll(s.ctx))
-			s.ok(win.PutNotify([]int64{1}, 0, 0, 3))
-			s.ok(win.UnlockAll(s.ctx))
+			s.OK(win.LockAll(s.Ctx))
+			s.OK(win.PutNotify([]int64{1}, 0, 0, 3))
+			s.OK(win.UnlockAll(s.Ctx))
 		},
 		call: func(ctx context.Context, s *script, win *window.Window[int64]) error {
 			return win.WaitNotify(ctx, 3, 1)
@@ -137,40 +138,40 @@ func blockedFor() time.Duration { return time.Duration(testsize.N(80)) * time.Mi
 // when rank 0 begins, and when it waits for good.
 func blocked(s *script, b block) {
 	win := allocate[int64](s, blockedElements)
-	if s.w.Rank() == 1 {
+	if s.World.Rank() == 1 {
 		b.before(s, win)
 	}
-	s.ok(s.w.Barrier(s.ctx))
-	if s.w.Rank() == 1 {
-		s.ok(s.w.Barrier(s.ctx))
+	s.OK(s.World.Barrier(s.Ctx))
+	if s.World.Rank() == 1 {
+		s.OK(s.World.Barrier(s.Ctx))
 		time.Sleep(blockedFor()) // computes
 		b.after(s, win)
-		s.ok(s.w.Barrier(s.ctx))
-		s.ok(win.Close())
+		s.OK(s.World.Barrier(s.Ctx))
+		s.OK(win.Close())
 		return
 	}
-	ended, cancel := context.WithCancelCause(s.ctx)
+	ended, cancel := context.WithCancelCause(s.Ctx)
 	cause := errors.New("the program has had enough")
 	cancel(cause)
-	s.fails(b.call(ended, s, win), cause)
-	soon, cancelSoon := context.WithTimeout(s.ctx, 20*time.Millisecond) // expires
+	s.Fails(b.call(ended, s, win), cause)
+	soon, cancelSoon := context.WithTimeout(s.Ctx, 20*time.Millisecond) // expires
 	defer cancelSoon()
-	s.fails(b.call(soon, s, win), context.DeadlineExceeded)
-	s.ok(s.w.Barrier(s.ctx))
+	s.Fails(b.call(soon, s, win), context.DeadlineExceeded)
+	s.OK(s.World.Barrier(s.Ctx))
 	start, before := time.Now(), processorTime()
-	s.ok(b.call(s.ctx, s, win))
+	s.OK(b.call(s.Ctx, s, win))
 	used := float64(processorTime()-before) / float64(time.Since(start)) * 100
-	s.check(used < awake, "%s used %.1f %% of a core while it waited", b.name, used)
+	s.Check(used < awake, "%s used %.1f %% of a core while it waited", b.name, used)
 	b.done(s, win)
-	s.ok(s.w.Barrier(s.ctx))
-	s.ok(win.Close())
+	s.OK(s.World.Barrier(s.Ctx))
+	s.OK(win.Close())
 }
 
 // processorTime is what this process has used.
 func processorTime() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		panic(failure{err})
+		panic(fmt.Errorf("getrusage: %w", err))
 	}
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
@@ -192,74 +193,74 @@ var nothingAllocated = register("nothing allocated", func(s *script) {
 	var old int64
 	var oldFloat float64
 	strided, contiguous := window.Strided(5, 2, 4), window.Contiguous(10)
-	next := (s.w.Rank() + 1) % s.w.Size()
+	next := (s.World.Rank() + 1) % s.World.Size()
 	group := groupOf(s, win, next)
-	before := groupOf(s, win, (s.w.Rank()+s.w.Size()-1)%s.w.Size())
+	before := groupOf(s, win, (s.World.Rank()+s.World.Size()-1)%s.World.Size())
 	// A wait that comes to sleep under a context which can end allocates for that.
 	ctx := context.Background()
 	turn := func() {
-		s.ok(win.LockAll(ctx))
-		s.ok(single.LockAll(ctx))
-		for target := range s.w.Size() {
-			s.ok(win.Put(one, target, 3))
-			s.ok(win.Put(many, target, 3))
-			s.ok(win.Get(result, target, 3))
-			s.ok(win.Accumulate(window.Sum, one, target, 5))
-			s.ok(win.Accumulate(window.Max, many, target, 5))
-			s.ok(win.AccumulateEach(window.Sum, many, target, places))
-			s.ok(win.GetAccumulate(window.Sum, many, result, target, 5))
-			s.ok(win.FetchAndOp(window.Xor, 1, &old, target, 5))
-			s.ok(win.CompareAndSwap(1, 2, &old, target, 5))
-			s.ok(single.Accumulate(window.Sum, []float64{1}, target, 5))
-			s.ok(single.FetchAndOp(window.Sum, 1, &oldFloat, target, 5))
-			s.ok(single.CompareAndSwap(1, 2, &oldFloat, target, 5))
-			s.ok(win.PutLayout(many, strided, target, 0, contiguous))
+		s.OK(win.LockAll(ctx))
+		s.OK(single.LockAll(ctx))
+		for target := range s.World.Size() {
+			s.OK(win.Put(one, target, 3))
+			s.OK(win.Put(many, target, 3))
+			s.OK(win.Get(result, target, 3))
+			s.OK(win.Accumulate(window.Sum, one, target, 5))
+			s.OK(win.Accumulate(window.Max, many, target, 5))
+			s.OK(win.AccumulateEach(window.Sum, many, target, places))
+			s.OK(win.GetAccumulate(window.Sum, many, result, target, 5))
+			s.OK(win.FetchAndOp(window.Xor, 1, &old, target, 5))
+			s.OK(win.CompareAndSwap(1, 2, &old, target, 5))
+			s.OK(single.Accumulate(window.Sum, []float64{1}, target, 5))
+			s.OK(single.FetchAndOp(window.Sum, 1, &oldFloat, target, 5))
+			s.OK(single.CompareAndSwap(1, 2, &oldFloat, target, 5))
+			s.OK(win.PutLayout(many, strided, target, 0, contiguous))
 			request, err := win.RPut(one, target, 0)
-			s.ok(err)
-			s.ok(request.Wait(ctx))
-			s.ok(win.PutNotify(one, target, 0, 0))
-			s.ok(win.Flush(ctx, target))
+			s.OK(err)
+			s.OK(request.Wait(ctx))
+			s.OK(win.PutNotify(one, target, 0, 0))
+			s.OK(win.Flush(ctx, target))
 			// The first put alone behind a Fence asks whether the target has ended that.
-			s.ok(win.Put(one, target, 0))
-			s.ok(win.Flush(ctx, target))
-			s.ok(win.Put(one, target, 0))
+			s.OK(win.Put(one, target, 0))
+			s.OK(win.Flush(ctx, target))
+			s.OK(win.Put(one, target, 0))
 			request, err = win.RFlush(target)
-			s.ok(err)
-			s.ok(request.Wait(ctx))
-			s.ok(win.FlushLocal(ctx, target))
+			s.OK(err)
+			s.OK(request.Wait(ctx))
+			s.OK(win.FlushLocal(ctx, target))
 		}
-		s.ok(win.FlushAll(ctx))
-		s.ok(win.FlushLocalAll(ctx))
-		s.ok(single.UnlockAll(ctx))
-		s.ok(win.UnlockAll(ctx))
-		s.ok(win.WaitNotify(ctx, 0, uint64(s.w.Size())))
-		s.ok(win.Fence(ctx))
-		s.ok(win.Fence(ctx, window.NoSucceed))
-		s.ok(win.Post(ctx, before))
-		s.ok(win.Start(ctx, group))
-		s.ok(win.Put(one, next, 3))
-		s.ok(win.Complete(ctx))
-		s.ok(win.Wait(ctx))
-		s.ok(win.Lock(ctx, window.Exclusive, next))
-		s.ok(win.Unlock(ctx, next))
-		s.ok(win.Sync())
+		s.OK(win.FlushAll(ctx))
+		s.OK(win.FlushLocalAll(ctx))
+		s.OK(single.UnlockAll(ctx))
+		s.OK(win.UnlockAll(ctx))
+		s.OK(win.WaitNotify(ctx, 0, uint64(s.World.Size())))
+		s.OK(win.Fence(ctx))
+		s.OK(win.Fence(ctx, window.NoSucceed))
+		s.OK(win.Post(ctx, before))
+		s.OK(win.Start(ctx, group))
+		s.OK(win.Put(one, next, 3))
+		s.OK(win.Complete(ctx))
+		s.OK(win.Wait(ctx))
+		s.OK(win.Lock(ctx, window.Exclusive, next))
+		s.OK(win.Unlock(ctx, next))
+		s.OK(win.Sync())
 	}
 	const turns = 500
 	// What queues keep for each of their slots is made when it is first used.
 	for range 100 {
 		turn()
 	}
-	s.ok(s.w.Barrier(s.ctx))
+	s.OK(s.World.Barrier(s.Ctx))
 	// The runtime allocates now and then, and a wait that has been quiet for long asks why.
 	start := heapObjects()
 	for range turns {
 		turn()
 	}
 	allocated := heapObjects() - start
-	s.ok(s.w.Barrier(s.ctx))
-	s.check(allocated < turns, "%d objects were allocated in %d turns", allocated, turns)
-	s.ok(single.Close())
-	s.ok(win.Close())
+	s.OK(s.World.Barrier(s.Ctx))
+	s.Check(allocated < turns, "%d objects were allocated in %d turns", allocated, turns)
+	s.OK(single.Close())
+	s.OK(win.Close())
 })
 
 func heapObjects() uint64 {

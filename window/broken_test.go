@@ -26,31 +26,31 @@ func TestFailedFence(t *testing.T) {
 			died := errors.New("dies")
 			err := world.Run(t.Context(), 4, scripted(func(s *script) {
 				win := allocate[int64](s, 4)
-				s.ok(win.Fence(s.ctx))
-				s.ok(win.Put([]int64{42}, s.w.Rank(), 0))
-				switch s.w.Rank() {
+				s.OK(win.Fence(s.Ctx))
+				s.OK(win.Put([]int64{42}, s.World.Rank(), 0))
+				switch s.World.Rank() {
 				case 0:
 					for range 2 {
-						expectLost(s, <-gaveUp, 3)
+						s.Lost(<-gaveUp, 3)
 					}
-					err := win.Fence(s.ctx)
+					err := win.Fence(s.Ctx)
 					late <- err
-					expectLost(s, err, 3)
+					s.Lost(err, 3)
 					<-closed
-					s.check(win.Put([]int64{7}, 1, 1) != nil, "an epoch is open to a rank that has closed the window")
-					expectLost(s, win.Fence(s.ctx, window.NoSucceed), 3)
-					s.ok(win.Close())
+					s.Check(win.Put([]int64{7}, 1, 1) != nil, "an epoch is open to a rank that has closed the window")
+					s.Lost(win.Fence(s.Ctx, window.NoSucceed), 3)
+					s.OK(win.Close())
 				case 1:
-					gaveUp <- win.Fence(s.ctx)
+					gaveUp <- win.Fence(s.Ctx)
 					<-late
-					s.ok(win.Close())
+					s.OK(win.Close())
 					close(closed)
-					s.check(win.Local()[0] == 42, "memory that others may use has been given back")
+					s.Check(win.Local()[0] == 42, "memory that others may use has been given back")
 				case 2:
-					gaveUp <- win.Fence(s.ctx)
+					gaveUp <- win.Fence(s.Ctx)
 					<-closed
 				case 3:
-					ctx, stop := context.WithCancel(s.ctx)
+					ctx, stop := context.WithCancel(s.Ctx)
 					go func() {
 						// It waits, as ranks 1 and 2 do: it has told the others.
 						if err := await.UntilParked(ctx, "window.(*core).Fence", 3); err != nil {
@@ -58,7 +58,7 @@ func TestFailedFence(t *testing.T) {
 						}
 						stop()
 					}()
-					s.ok(errors.Join(died, win.Fence(ctx)))
+					s.OK(errors.Join(died, win.Fence(ctx)))
 				}
 			}))
 			require.ErrorIs(t, err, died)

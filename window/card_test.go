@@ -28,7 +28,7 @@ var (
 // counted once.
 func countByCards(s *script) {
 	const rounds = 20
-	ctx, n, me := s.ctx, s.w.Size(), s.w.Rank()
+	ctx, n, me := s.Ctx, s.World.Size(), s.World.Rank()
 	win := allocate[int64](s, 8, window.CardAtomics())
 	everyone := func(do func(target int)) {
 		for step := range n {
@@ -36,119 +36,119 @@ func countByCards(s *script) {
 		}
 	}
 
-	s.ok(win.LockAll(ctx))
-	s.ok(win.FlushAll(ctx))
+	s.OK(win.LockAll(ctx))
+	s.OK(win.FlushAll(ctx))
 	sevens := make([]int64, n)
 	everyone(func(target int) {
 		last := int64(-1)
 		for range rounds {
 			var old, three int64
-			s.ok(win.FetchAndOp(window.Sum, 1, &old, target, 0))
-			s.ok(win.Accumulate(window.Sum, []int64{1, -1, 5, 5, 5, 5, 5}, target, 1))
-			s.ok(win.CompareAndSwap(int64(3*n*rounds), 7, &three, target, 0))
-			s.ok(win.FlushLocal(ctx, target))
-			s.check(old > last && three > old, "rank %d counted %d on rank %d, and then %d, behind %d", me, old, target, three, last)
+			s.OK(win.FetchAndOp(window.Sum, 1, &old, target, 0))
+			s.OK(win.Accumulate(window.Sum, []int64{1, -1, 5, 5, 5, 5, 5}, target, 1))
+			s.OK(win.CompareAndSwap(int64(3*n*rounds), 7, &three, target, 0))
+			s.OK(win.FlushLocal(ctx, target))
+			s.Check(old > last && three > old, "rank %d counted %d on rank %d, and then %d, behind %d", me, old, target, three, last)
 			last = old
 		}
 		got := make([]int64, 7)
 		r, err := win.RGetAccumulate(window.NoOp, nil, got, target, 1)
-		s.ok(err)
-		s.ok(r.Wait(ctx))
-		s.check(got[0] >= rounds && got[1] <= -rounds && got[6] >= 5*rounds, "rank %d sees %v of rank %d", me, got, target)
+		s.OK(err)
+		s.OK(r.Wait(ctx))
+		s.Check(got[0] >= rounds && got[1] <= -rounds && got[6] >= 5*rounds, "rank %d sees %v of rank %d", me, got, target)
 		r, err = win.RAccumulate(window.Sum, []int64{int64(2 * rounds)}, target, 0)
-		s.ok(err)
-		s.ok(r.Wait(ctx))
+		s.OK(err)
+		s.OK(r.Wait(ctx))
 	})
-	s.ok(win.UnlockAll(ctx))
-	s.ok(s.w.Barrier(ctx))
-	s.ok(win.Fence(ctx))
+	s.OK(win.UnlockAll(ctx))
+	s.OK(s.World.Barrier(ctx))
+	s.OK(win.Fence(ctx))
 	total := int64(n * rounds)
 	equal(s, "the sum", win.Local(), []int64{3 * total, total, -total, 5 * total, 5 * total, 5 * total, 5 * total, 5 * total})
-	s.ok(s.w.Barrier(ctx))
-	everyone(func(target int) { s.ok(win.CompareAndSwap(3*total, 7, &sevens[target], target, 0)) })
-	s.ok(win.Fence(ctx, window.NoSucceed))
-	s.check(win.Local()[0] == 7, "swapped to %d", win.Local()[0])
+	s.OK(s.World.Barrier(ctx))
+	everyone(func(target int) { s.OK(win.CompareAndSwap(3*total, 7, &sevens[target], target, 0)) })
+	s.OK(win.Fence(ctx, window.NoSucceed))
+	s.Check(win.Local()[0] == 7, "swapped to %d", win.Local()[0])
 	for _, seven := range sevens {
-		s.check(seven == 7 || seven == 3*total, "swapped %d", seven)
+		s.Check(seven == 7 || seven == 3*total, "swapped %d", seven)
 	}
-	s.ok(s.w.Barrier(ctx))
+	s.OK(s.World.Barrier(ctx))
 
 	ranks := make([]int, n)
 	for rank := range ranks {
 		ranks[rank] = rank
 	}
 	group, err := win.Group(ranks...)
-	s.ok(err)
+	s.OK(err)
 	for range 3 {
-		s.ok(win.Post(ctx, group))
-		s.ok(win.Start(ctx, group))
-		everyone(func(target int) { s.ok(win.Accumulate(window.Sum, []int64{1}, target, 0)) })
-		s.ok(win.Complete(ctx))
-		s.ok(win.Wait(ctx))
+		s.OK(win.Post(ctx, group))
+		s.OK(win.Start(ctx, group))
+		everyone(func(target int) { s.OK(win.Accumulate(window.Sum, []int64{1}, target, 0)) })
+		s.OK(win.Complete(ctx))
+		s.OK(win.Wait(ctx))
 	}
-	s.check(win.Local()[0] == int64(7+3*n), "posted to %d", win.Local()[0])
-	s.ok(s.w.Barrier(ctx))
+	s.Check(win.Local()[0] == int64(7+3*n), "posted to %d", win.Local()[0])
+	s.OK(s.World.Barrier(ctx))
 
 	// What is put is there before what is counted behind a flush.
 	everyone(func(target int) {
-		s.ok(win.Lock(ctx, window.Exclusive, target))
+		s.OK(win.Lock(ctx, window.Exclusive, target))
 		var count int64
-		s.ok(win.FetchAndOp(window.Sum, 1, &count, target, 0))
-		s.ok(win.Flush(ctx, target))
-		s.ok(win.Put([]int64{count}, target, 1))
-		s.ok(win.Flush(ctx, target))
-		s.ok(win.FetchAndOp(window.Sum, 1, &count, target, 1))
-		s.ok(win.Unlock(ctx, target))
-		s.check(count >= int64(7+3*n), "rank %d locked and counted %d", me, count)
+		s.OK(win.FetchAndOp(window.Sum, 1, &count, target, 0))
+		s.OK(win.Flush(ctx, target))
+		s.OK(win.Put([]int64{count}, target, 1))
+		s.OK(win.Flush(ctx, target))
+		s.OK(win.FetchAndOp(window.Sum, 1, &count, target, 1))
+		s.OK(win.Unlock(ctx, target))
+		s.Check(count >= int64(7+3*n), "rank %d locked and counted %d", me, count)
 	})
-	s.ok(s.w.Barrier(ctx))
-	s.check(win.Local()[0] == int64(7+4*n) && win.Local()[1] == win.Local()[0], "locked and counted to %v", win.Local()[:2])
+	s.OK(s.World.Barrier(ctx))
+	s.Check(win.Local()[0] == int64(7+4*n) && win.Local()[1] == win.Local()[0], "locked and counted to %v", win.Local()[:2])
 
 	// A rank notifies itself through memory.
-	s.ok(win.Lock(ctx, window.Shared, me))
-	s.ok(win.Accumulate(window.Sum, []int64{1}, me, 3))
-	s.ok(win.PutNotify([]int64{1}, me, 2, 0))
-	s.ok(win.WaitNotify(ctx, 0, 1))
-	s.check(win.Local()[2] == 1, "notified of %d", win.Local()[2])
-	s.ok(win.Unlock(ctx, me))
-	s.check(win.Local()[3] == 5*total+1, "unlocked with %d", win.Local()[3])
-	s.ok(win.Close())
+	s.OK(win.Lock(ctx, window.Shared, me))
+	s.OK(win.Accumulate(window.Sum, []int64{1}, me, 3))
+	s.OK(win.PutNotify([]int64{1}, me, 2, 0))
+	s.OK(win.WaitNotify(ctx, 0, 1))
+	s.Check(win.Local()[2] == 1, "notified of %d", win.Local()[2])
+	s.OK(win.Unlock(ctx, me))
+	s.Check(win.Local()[3] == 5*total+1, "unlocked with %d", win.Local()[3])
+	s.OK(win.Close())
 }
 
 // refuseByCards has what cards cannot do refused, whether it is cards that do it.
 func refuseByCards(s *script) {
 	win := allocate[uint64](s, 4, window.CardAtomics())
 	halves, err := window.View[uint32](win)
-	s.ok(err)
+	s.OK(err)
 	reals, err := window.View[float64](win)
-	s.ok(err)
-	s.ok(win.Fence(s.ctx))
-	for target := range s.w.Size() {
+	s.OK(err)
+	s.OK(win.Fence(s.Ctx))
+	for target := range s.World.Size() {
 		var was uint64
 		var half uint32
-		s.fails(win.Accumulate(window.Max, []uint64{1}, target, 0), window.ErrHint)
-		s.fails(win.FetchAndOp(window.Replace, 1, &was, target, 0), window.ErrHint)
+		s.Fails(win.Accumulate(window.Max, []uint64{1}, target, 0), window.ErrHint)
+		s.Fails(win.FetchAndOp(window.Replace, 1, &was, target, 0), window.ErrHint)
 		err := halves.Accumulate(window.Sum, []uint32{1}, target, 0)
-		s.fails(err, window.ErrHint)
+		s.Fails(err, window.ErrHint)
 		const want = "the window was made with CardAtomics, which are of int64 and uint64, this is of uint32"
-		s.check(says(err, want), "%v does not say that %s", err, want)
-		s.fails(halves.CompareAndSwap(0, 1, &half, target, 0), window.ErrHint)
-		s.fails(reals.GetAccumulate(window.NoOp, nil, make([]float64, 1), target, 0), window.ErrHint)
-		s.fails(win.FetchAndOp(window.Sum, 1, &was, target, 4), window.ErrRange)
-		s.fails(win.CompareAndSwap(0, 1, &was, target, -1), window.ErrArgument)
+		s.Check(says(err, want), "%v does not say that %s", err, want)
+		s.Fails(halves.CompareAndSwap(0, 1, &half, target, 0), window.ErrHint)
+		s.Fails(reals.GetAccumulate(window.NoOp, nil, make([]float64, 1), target, 0), window.ErrHint)
+		s.Fails(win.FetchAndOp(window.Sum, 1, &was, target, 4), window.ErrRange)
+		s.Fails(win.CompareAndSwap(0, 1, &was, target, -1), window.ErrArgument)
 	}
-	s.ok(reals.Put([]float64{1}, s.w.Rank(), 0))
-	s.ok(win.Fence(s.ctx, window.NoSucceed))
-	s.check(win.Local()[0] != 0 && win.Local()[1] == 0, "contents %v", win.Local())
+	s.OK(reals.Put([]float64{1}, s.World.Rank(), 0))
+	s.OK(win.Fence(s.Ctx, window.NoSucceed))
+	s.Check(win.Local()[0] != 0 && win.Local()[1] == 0, "contents %v", win.Local())
 
 	options := []window.Option{window.CardAtomics()}
-	if s.w.Rank() == 0 {
+	if s.World.Rank() == 0 {
 		options = nil
 	}
-	_, err = window.Allocate[uint64](s.ctx, s.w, 4, options...)
+	_, err = window.Allocate[uint64](s.Ctx, s.World, 4, options...)
 	var mismatch *window.MismatchError
-	s.check(s.w.Size() == 1 && err == nil || errors.As(err, &mismatch), "options that differ: %v", err)
-	s.ok(win.Close())
+	s.Check(s.World.Size() == 1 && err == nil || errors.As(err, &mismatch), "options that differ: %v", err)
+	s.OK(win.Close())
 }
 
 // says tells whether an operation was refused for a hint, with such a text.
@@ -214,14 +214,14 @@ func TestCardsCount(t *testing.T) {
 		})
 		require.NoError(t, world.Simulate(t.Context(), s, 2, scripted(func(s *script) {
 			win := allocate[int64](s, 2, window.CardAtomics())
-			s.ok(win.LockAll(s.ctx))
+			s.OK(win.LockAll(s.Ctx))
 			for target := range 2 {
 				var was int64
-				s.ok(win.Accumulate(window.Sum, []int64{1, 2}, target, 0))
-				s.ok(win.CompareAndSwap(5, 6, &was, target, 1))
+				s.OK(win.Accumulate(window.Sum, []int64{1, 2}, target, 0))
+				s.OK(win.CompareAndSwap(5, 6, &was, target, 1))
 			}
-			s.ok(win.UnlockAll(s.ctx))
-			s.ok(win.Close())
+			s.OK(win.UnlockAll(s.Ctx))
+			s.OK(win.Close())
 		})))
 		require.Equal(t, want, atomics, "coherent %v", coherent)
 	}
@@ -236,26 +236,25 @@ func TestCardOfDead(t *testing.T) {
 	survived := 0
 	err = world.Simulate(t.Context(), s, 3, scripted(func(s *script) {
 		win := allocate[int64](s, 2, window.CardAtomics())
-		s.ok(win.LockAll(s.ctx))
+		s.OK(win.LockAll(s.Ctx))
 		var err error
 		for count := 0; err == nil; count++ {
 			var was, own int64
-			err = errors.Join(win.FetchAndOp(window.Sum, 1, &was, 1, 0), win.FetchAndOp(window.Sum, 1, &own, s.w.Rank(), 1))
+			err = errors.Join(win.FetchAndOp(window.Sum, 1, &was, 1, 0), win.FetchAndOp(window.Sum, 1, &own, s.World.Rank(), 1))
 			if err == nil {
-				err = win.FlushAll(s.ctx)
+				err = win.FlushAll(s.Ctx)
 			}
-			if err == nil && s.w.Rank() != 1 {
-				s.check(own == int64(count), "counted %d on itself, not %d", own, count)
+			if err == nil && s.World.Rank() != 1 {
+				s.Check(own == int64(count), "counted %d on itself, not %d", own, count)
 			}
 		}
-		var lost *world.PeerError
-		s.check(errors.As(err, &lost) && lost.Rank == 1, "got %v", err)
+		s.Lost(err, 1)
 		var own int64
-		s.ok(win.FetchAndOp(window.Sum, 1, &own, s.w.Rank(), 1))
-		s.ok(win.Flush(s.ctx, s.w.Rank()))
-		s.check(own > 0, "counted %d on itself", own)
-		_ = win.UnlockAll(s.ctx)
-		s.ok(win.Close())
+		s.OK(win.FetchAndOp(window.Sum, 1, &own, s.World.Rank(), 1))
+		s.OK(win.Flush(s.Ctx, s.World.Rank()))
+		s.Check(own > 0, "counted %d on itself", own)
+		_ = win.UnlockAll(s.Ctx)
+		s.OK(win.Close())
 		survived++
 	}))
 	require.ErrorIs(t, err, sim.ErrFault)

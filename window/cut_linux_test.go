@@ -70,30 +70,30 @@ func encrypting() ([]world.Option, error) {
 // encrypted has every rank write to, add to and read from all others.
 var encrypted = jobtest.RegisterWith("encrypted", encrypting, scripted(func(s *script) {
 	const each = 10_000
-	n, me := s.w.Size(), s.w.Rank()
+	n, me := s.World.Size(), s.World.Rank()
 	win := allocate[int64](s, n*each+1)
 	for target := range n {
-		s.check(target == me || s.w.Route(target) == "tcp", "rank %d is reached by %q", target, s.w.Route(target))
+		s.Check(target == me || s.World.Route(target) == "tcp", "rank %d is reached by %q", target, s.World.Route(target))
 	}
-	s.ok(win.Fence(s.ctx, window.NoPrecede))
+	s.OK(win.Fence(s.Ctx, window.NoPrecede))
 	for target := range n {
-		s.ok(win.Put(pattern(me, target, each), target, me*each))
-		s.ok(win.Accumulate(window.Sum, []int64{1}, target, n*each))
+		s.OK(win.Put(pattern(me, target, each), target, me*each))
+		s.OK(win.Accumulate(window.Sum, []int64{1}, target, n*each))
 	}
-	s.ok(win.Fence(s.ctx, window.NoSucceed))
-	s.check(win.Local()[n*each] == int64(n), "sum is %d", win.Local()[n*each])
+	s.OK(win.Fence(s.Ctx, window.NoSucceed))
+	s.Check(win.Local()[n*each] == int64(n), "sum is %d", win.Local()[n*each])
 	for from := range n {
 		equal(s, "block", win.Local()[from*each:(from+1)*each], pattern(from, me, each))
 	}
 	got := make([]int64, each)
 	for target := range n {
-		s.ok(win.Lock(s.ctx, window.Shared, target))
-		s.ok(win.Get(got, target, me*each))
-		s.ok(win.Unlock(s.ctx, target))
+		s.OK(win.Lock(s.Ctx, window.Shared, target))
+		s.OK(win.Get(got, target, me*each))
+		s.OK(win.Unlock(s.Ctx, target))
 		equal(s, "block that was read", got, pattern(me, target, each))
 	}
-	s.ok(s.w.Barrier(s.ctx))
-	s.ok(win.Close())
+	s.OK(s.World.Barrier(s.Ctx))
+	s.OK(win.Close())
 }))
 
 // startEncrypted starts a rank on each host, with the certificates that it is given.
@@ -118,13 +118,13 @@ func TestEncryptedAcrossHosts(t *testing.T) {
 
 // shunned makes ranks that encrypt otherwise than the others meet them.
 var shunned = jobtest.RegisterWith("shunned", encrypting, scripted(func(s *script) {
-	err := s.w.Barrier(s.ctx)
+	err := s.World.Barrier(s.Ctx)
 	var lost *world.PeerError
-	s.check(errors.As(err, &lost), "error is %v, want a *world.PeerError", err)
-	s.check((lost.Rank == victim) != (s.w.Rank() == victim), "rank %d is said to have failed: %v", lost.Rank, err)
+	s.Check(errors.As(err, &lost), "error is %v, want a *world.PeerError", err)
+	s.Check((lost.Rank == victim) != (s.World.Rank() == victim), "rank %d is said to have failed: %v", lost.Rank, err)
 	// Who ends would be a failure for the others to name.
-	s.ok(jobtest.Hold("shunned"))
-	s.ok(err)
+	s.OK(jobtest.Hold("shunned"))
+	s.OK(err)
 }))
 
 // A rank that has another certificate, or no TLS, comes together with nobody, and both
@@ -166,16 +166,16 @@ func TestEncryptedOtherwise(t *testing.T) {
 // reset has all connections of the victim reset while both ranks write to each other.
 var reset = registerImpatient("reset", func(s *script) {
 	const count = 1 << 16
-	me := s.w.Rank()
+	me := s.World.Rank()
 	other := 1 - me
 	win := allocate[int64](s, count)
 	strike := func() error {
-		return errors.Join(win.Put(pattern(me, other, count), other, 0), win.Flush(s.ctx, other))
+		return errors.Join(win.Put(pattern(me, other, count), other, 0), win.Flush(s.Ctx, other))
 	}
-	s.ok(win.LockAll(s.ctx))
-	s.ok(strike())
-	s.ok(s.w.Barrier(s.ctx))
-	s.ok(jobtest.Hold("ready"))
+	s.OK(win.LockAll(s.Ctx))
+	s.OK(strike())
+	s.OK(s.World.Barrier(s.Ctx))
+	s.OK(jobtest.Hold("ready"))
 	done := make(chan error, 1)
 	if me == victim {
 		go func() { done <- jobtest.ResetConnections() }()
@@ -186,15 +186,15 @@ var reset = registerImpatient("reset", func(s *script) {
 	for err == nil {
 		err = strike()
 	}
-	s.ok(<-done)
-	expectLost(s, err, other)
+	s.OK(<-done)
+	s.Lost(err, other)
 	// There are two connections, and who finds one reset gives up the other. The victim's
 	// own system may have forgotten whom it was connected with.
 	given := strings.Contains(err.Error(), "the peer has taken this side for dead")
-	s.check(given || errors.Is(err, syscall.ECONNRESET) || me == victim && errors.Is(err, syscall.ENOTCONN), "rank %d is told %v", me, err)
-	expectLost(s, win.UnlockAll(s.ctx), other)
-	s.ok(jobtest.Hold("reset"))
-	s.ok(win.Close())
+	s.Check(given || errors.Is(err, syscall.ECONNRESET) || me == victim && errors.Is(err, syscall.ENOTCONN), "rank %d is told %v", me, err)
+	s.Lost(win.UnlockAll(s.Ctx), other)
+	s.OK(jobtest.Hold("reset"))
+	s.OK(win.Close())
 })
 
 // A connection that is reset in the middle of traffic is the end of each rank for the

@@ -11,28 +11,28 @@ import (
 // victim dies.
 var heldByDeath = register("death of a target of held accumulates", func(s *script) {
 	win := allocate[int64](s, farCount)
-	s.ok(s.w.Barrier(s.ctx))
-	switch s.w.Rank() {
+	s.OK(s.World.Barrier(s.Ctx))
+	switch s.World.Rank() {
 	case victim:
 		jobtest.Signal("ready")
-		<-s.ctx.Done()
+		<-s.Ctx.Done()
 	case 0:
-		s.ok(win.LockAll(s.ctx))
+		s.OK(win.LockAll(s.Ctx))
 		for i := range 9 {
-			s.ok(win.Accumulate(window.Sum, []int64{1}, victim, i*5000))
-			s.ok(win.Accumulate(window.Sum, []int64{1}, 2, i*5000))
+			s.OK(win.Accumulate(window.Sum, []int64{1}, victim, i*5000))
+			s.OK(win.Accumulate(window.Sum, []int64{1}, 2, i*5000))
 		}
 		jobtest.Signal("ready")
 		awaitFailure(s)
-		expectLost(s, win.Accumulate(window.Sum, []int64{1}, victim, 0), victim)
-		s.ok(win.Accumulate(window.Sum, []int64{1}, 2, 0))
-		expectLost(s, win.Flush(s.ctx, victim), victim)
-		s.ok(win.Flush(s.ctx, 2))
-		expectLost(s, win.UnlockAll(s.ctx), victim)
-		s.ok(win.Lock(s.ctx, window.Exclusive, 2))
-		s.ok(win.Put([]int64{42}, 2, 1))
-		s.ok(win.Unlock(s.ctx, 2))
-		s.ok(win.Close())
+		s.Lost(win.Accumulate(window.Sum, []int64{1}, victim, 0), victim)
+		s.OK(win.Accumulate(window.Sum, []int64{1}, 2, 0))
+		s.Lost(win.Flush(s.Ctx, victim), victim)
+		s.OK(win.Flush(s.Ctx, 2))
+		s.Lost(win.UnlockAll(s.Ctx), victim)
+		s.OK(win.Lock(s.Ctx, window.Exclusive, 2))
+		s.OK(win.Put([]int64{42}, 2, 1))
+		s.OK(win.Unlock(s.Ctx, 2))
+		s.OK(win.Close())
 	default:
 		jobtest.Signal("ready")
 		awaitWritten(s, win, 1)
@@ -41,9 +41,9 @@ var heldByDeath = register("death of a target of held accumulates", func(s *scri
 			if i == 0 {
 				want = 2
 			}
-			s.check(win.Local()[i*5000] == want, "element %d is %d, want %d", i*5000, win.Local()[i*5000], want)
+			s.Check(win.Local()[i*5000] == want, "element %d is %d, want %d", i*5000, win.Local()[i*5000], want)
 		}
-		s.ok(win.Close())
+		s.OK(win.Close())
 	}
 })
 

@@ -41,8 +41,8 @@ var deaths = []death{
 	{
 		name: "Wait",
 		prepare: func(s *script, win *window.Window[int64]) {
-			if s.w.Rank() == 0 {
-				s.ok(win.Post(s.ctx, groupOf(s, win, victim)))
+			if s.World.Rank() == 0 {
+				s.OK(win.Post(s.Ctx, groupOf(s, win, victim)))
 			}
 		},
 		wait: func(ctx context.Context, s *script, win *window.Window[int64]) error { return win.Wait(ctx) },
@@ -50,13 +50,13 @@ var deaths = []death{
 	{
 		name: "Test",
 		prepare: func(s *script, win *window.Window[int64]) {
-			if s.w.Rank() == 0 {
-				s.ok(win.Post(s.ctx, groupOf(s, win, victim)))
+			if s.World.Rank() == 0 {
+				s.OK(win.Post(s.Ctx, groupOf(s, win, victim)))
 			}
 		},
 		wait: func(_ context.Context, s *script, win *window.Window[int64]) error {
 			var err error
-			s.await("the end of the exposure", func() (ended bool) {
+			s.Await("the end of the exposure", func() (ended bool) {
 				ended, err = win.Test()
 				return ended || err != nil
 			})
@@ -69,7 +69,7 @@ var deaths = []death{
 		wait: func(ctx context.Context, s *script, win *window.Window[int64]) error {
 			for {
 				if err := errors.Join(win.Put([]int64{1}, victim, 0), win.Flush(ctx, victim)); err != nil {
-					expectLost(s, win.Unlock(ctx, victim), victim)
+					s.Lost(win.Unlock(ctx, victim), victim)
 					return err
 				}
 			}
@@ -87,7 +87,7 @@ var deaths = []death{
 					err = awaitRequest(s, r)
 				}
 				if err = errors.Join(err, r.Wait(ctx)); err != nil {
-					expectLost(s, win.Unlock(ctx, victim), victim)
+					s.Lost(win.Unlock(ctx, victim), victim)
 					return err
 				}
 			}
@@ -96,8 +96,8 @@ var deaths = []death{
 	{
 		name: "RFlush under a lock that was not granted", killed: true,
 		prepare: func(s *script, win *window.Window[int64]) {
-			if s.w.Rank() == victim {
-				s.ok(take(s.ctx, win, window.Exclusive, victim))
+			if s.World.Rank() == victim {
+				s.OK(take(s.Ctx, win, window.Exclusive, victim))
 			}
 		},
 		wait: func(ctx context.Context, s *script, win *window.Window[int64]) error {
@@ -109,7 +109,7 @@ var deaths = []death{
 				err = awaitRequest(s, r)
 			}
 			if err != nil {
-				expectLost(s, win.Unlock(ctx, victim), victim)
+				s.Lost(win.Unlock(ctx, victim), victim)
 			}
 			return err
 		},
@@ -122,7 +122,7 @@ var deaths = []death{
 				if err := errors.Join(win.Unlock(ctx, victim), win.Lock(ctx, window.Shared, victim), win.Put([]int64{1}, victim, 0)); err != nil {
 					// What is locked is that or nothing.
 					if win.Flush(ctx, victim) == nil || !errors.Is(win.Flush(ctx, victim), epoch.ErrNotLocked) {
-						expectLost(s, win.Unlock(ctx, victim), victim)
+						s.Lost(win.Unlock(ctx, victim), victim)
 					}
 					return err
 				}
@@ -132,12 +132,12 @@ var deaths = []death{
 	{
 		name: "Complete", killed: true,
 		prepare: func(s *script, win *window.Window[int64]) {
-			switch s.w.Rank() {
+			switch s.World.Rank() {
 			case 0:
-				s.ok(win.Start(s.ctx, groupOf(s, win, victim)))
-				s.ok(win.Put([]int64{1}, victim, 0))
+				s.OK(win.Start(s.Ctx, groupOf(s, win, victim)))
+				s.OK(win.Put([]int64{1}, victim, 0))
 			case victim:
-				s.ok(win.Post(s.ctx, groupOf(s, win, 0)))
+				s.OK(win.Post(s.Ctx, groupOf(s, win, 0)))
 			}
 		},
 		wait: func(ctx context.Context, s *script, win *window.Window[int64]) error {
@@ -148,23 +148,23 @@ var deaths = []death{
 	{name: "WaitNotify", wait: func(ctx context.Context, s *script, win *window.Window[int64]) error {
 		return win.WaitNotify(ctx, 0, 1)
 	}},
-	{name: "Barrier", wait: func(ctx context.Context, s *script, win *window.Window[int64]) error { return s.w.Barrier(ctx) }},
+	{name: "Barrier", wait: func(ctx context.Context, s *script, win *window.Window[int64]) error { return s.World.Barrier(ctx) }},
 	{name: "AllGather", wait: func(ctx context.Context, s *script, win *window.Window[int64]) error {
-		return world.AllGather(ctx, s.w, make([]int, 1), make([]int, s.w.Size()))
+		return world.AllGather(ctx, s.World, make([]int, 1), make([]int, s.World.Size()))
 	}},
 	{name: "Allocate", wait: func(ctx context.Context, s *script, win *window.Window[int64]) error {
-		_, err := window.Allocate[int32](ctx, s.w, 10)
+		_, err := window.Allocate[int32](ctx, s.World, 10)
 		return err
 	}},
 	{name: "Create", wait: func(ctx context.Context, s *script, win *window.Window[int64]) error {
-		_, err := window.Create(ctx, s.w, make([]int32, 10))
+		_, err := window.Create(ctx, s.World, make([]int32, 10))
 		return err
 	}},
 	{
 		name: "LockAll",
 		prepare: func(s *script, win *window.Window[int64]) {
-			if s.w.Rank() == victim {
-				s.ok(take(s.ctx, win, window.Exclusive, victim))
+			if s.World.Rank() == victim {
+				s.OK(take(s.Ctx, win, window.Exclusive, victim))
 			}
 		},
 		wait: func(ctx context.Context, s *script, win *window.Window[int64]) error {
@@ -178,8 +178,8 @@ var deaths = []death{
 	{
 		name: "Lock of a window that the dead has locked",
 		prepare: func(s *script, win *window.Window[int64]) {
-			if s.w.Rank() == victim {
-				s.ok(take(s.ctx, win, window.Exclusive, 2))
+			if s.World.Rank() == victim {
+				s.OK(take(s.Ctx, win, window.Exclusive, 2))
 			}
 		},
 		wait: func(ctx context.Context, s *script, win *window.Window[int64]) error {
@@ -190,8 +190,8 @@ var deaths = []death{
 	{
 		name: "exclusive Lock of a window on which the dead has a shared lock",
 		prepare: func(s *script, win *window.Window[int64]) {
-			if s.w.Rank() == victim {
-				s.ok(take(s.ctx, win, window.Shared, 2))
+			if s.World.Rank() == victim {
+				s.OK(take(s.Ctx, win, window.Shared, 2))
 			}
 		},
 		wait: func(ctx context.Context, s *script, win *window.Window[int64]) error {
@@ -202,8 +202,8 @@ var deaths = []death{
 	{
 		name: "Lock of the dead's own window",
 		prepare: func(s *script, win *window.Window[int64]) {
-			if s.w.Rank() == victim {
-				s.ok(take(s.ctx, win, window.Exclusive, victim))
+			if s.World.Rank() == victim {
+				s.OK(take(s.Ctx, win, window.Exclusive, victim))
 			}
 		},
 		wait: func(ctx context.Context, s *script, win *window.Window[int64]) error {
@@ -215,14 +215,14 @@ var deaths = []death{
 
 // lockVictim has rank 0 lock the victim.
 func lockVictim(s *script, win *window.Window[int64]) {
-	if s.w.Rank() == 0 {
-		s.ok(take(s.ctx, win, window.Shared, victim))
+	if s.World.Rank() == 0 {
+		s.OK(take(s.Ctx, win, window.Shared, victim))
 	}
 }
 
 func groupOf[T window.Element](s *script, win *window.Window[T], ranks ...int) window.Group {
 	g, err := win.Group(ranks...)
-	s.ok(err)
+	s.OK(err)
 	return g
 }
 
@@ -244,49 +244,49 @@ func dying(s *script, d death, leaves bool) {
 	if d.prepare != nil {
 		d.prepare(s, win)
 	}
-	s.ok(s.w.Barrier(s.ctx))
+	s.OK(s.World.Barrier(s.Ctx))
 	jobtest.Signal("ready")
-	switch s.w.Rank() {
+	switch s.World.Rank() {
 	case victim:
 		if !leaves {
-			<-s.ctx.Done()
+			<-s.Ctx.Done()
 		}
 		return
 	case 0:
-		err := d.wait(s.ctx, s, win)
+		err := d.wait(s.Ctx, s, win)
 		switch {
 		case leaves && d.leaver:
-			s.ok(err)
+			s.OK(err)
 		case d.breaks:
-			s.ok(err)
-			s.ok(win.Put([]int64{7}, 2, 0))
-			s.ok(win.Unlock(s.ctx, 2))
+			s.OK(err)
+			s.OK(win.Put([]int64{7}, 2, 0))
+			s.OK(win.Unlock(s.Ctx, 2))
 		default:
-			expectLost(s, err, victim)
+			s.Lost(err, victim)
 		}
 		// Those that are left can go on with one another, and close.
-		s.ok(win.Lock(s.ctx, window.Exclusive, 2))
-		s.ok(win.Put([]int64{42}, 2, 1))
-		s.ok(win.Unlock(s.ctx, 2))
+		s.OK(win.Lock(s.Ctx, window.Exclusive, 2))
+		s.OK(win.Put([]int64{42}, 2, 1))
+		s.OK(win.Unlock(s.Ctx, 2))
 		if leaves {
 			return
 		}
 		// The lock of the dead may have been broken by rank 2, which heard of it first.
 		awaitFailure(s)
-		expectLost(s, win.Lock(s.ctx, window.Shared, victim), victim)
-		s.ok(win.Close())
+		s.Lost(win.Lock(s.Ctx, window.Shared, victim), victim)
+		s.OK(win.Close())
 	default:
 		// This rank serves, and needs nobody: it may hear of the death last, from rank 0.
 		awaitWritten(s, win, 1)
 		if !leaves {
-			s.ok(win.Close())
+			s.OK(win.Close())
 		}
 	}
 }
 
 // awaitRequest tests a request until it has ended, and returns with which error.
 func awaitRequest(s *script, r window.Request) (err error) {
-	s.await("the end of a request", func() (done bool) {
+	s.Await("the end of a request", func() (done bool) {
 		done, err = r.Test()
 		return done || err != nil
 	})
@@ -295,23 +295,17 @@ func awaitRequest(s *script, r window.Request) (err error) {
 
 // awaitFailure returns when this rank knows that a rank has failed.
 func awaitFailure(s *script) {
-	s.await("a failure to be known", func() bool { return s.w.Failures() != 0 })
+	s.Await("a failure to be known", func() bool { return s.World.Failures() != 0 })
 }
 
 // awaitWritten returns when rank 0 has put 42 to an element of rank 2, which is the caller, under a lock.
 func awaitWritten(s *script, win *window.Window[int64], element int) {
-	s.await("what rank 0 puts", func() bool {
-		s.ok(win.Lock(s.ctx, window.Shared, 2))
+	s.Await("what rank 0 puts", func() bool {
+		s.OK(win.Lock(s.Ctx, window.Shared, 2))
 		written := win.Local()[element] == 42
-		s.ok(win.Unlock(s.ctx, 2))
+		s.OK(win.Unlock(s.Ctx, 2))
 		return written
 	})
-}
-
-func expectLost(s *script, err error, rank int) {
-	var lost *world.PeerError
-	s.check(errors.As(err, &lost), "error is %v, want a *world.PeerError", err)
-	s.check(lost.Rank == rank, "error names rank %d, want %d: %v", lost.Rank, rank, err)
 }
 
 // machines are how the ranks of TestKilled reach each other: by memory, by links, or
@@ -352,13 +346,13 @@ func TestLeft(t *testing.T) {
 func init() {
 	register("waiting for a notification of nobody", func(s *script) {
 		win := allocate[int64](s, 4)
-		if s.w.Rank() != 0 {
+		if s.World.Rank() != 0 {
 			return
 		}
-		err := win.WaitNotify(s.ctx, 0, 1)
+		err := win.WaitNotify(s.Ctx, 0, 1)
 		var lost *world.PeerError
-		s.check(errors.As(err, &lost), "error is %v, want a *world.PeerError", err)
-		s.check(errors.Is(err, world.ErrLeft), "error is %v, want that a rank has left", err)
+		s.Check(errors.As(err, &lost), "error is %v, want a *world.PeerError", err)
+		s.Check(errors.Is(err, world.ErrLeft), "error is %v, want that a rank has left", err)
 	})
 }
 
@@ -369,12 +363,12 @@ func TestNobodyLeftToNotify(t *testing.T) {
 
 // besideCreated has all use a window of their own memory until rank 1, which is killed, is lost: whatever finds that first says so.
 var besideCreated = register("a death beside a window that was created", func(s *script) {
-	win, err := window.Create(s.ctx, s.w, make([]int64, 1000))
-	s.ok(err)
-	s.ok(win.LockAll(s.ctx))
+	win, err := window.Create(s.Ctx, s.World, make([]int64, 1000))
+	s.OK(err)
+	s.OK(win.LockAll(s.Ctx))
 	jobtest.Signal("ready")
-	if s.w.Rank() == 1 {
-		<-s.ctx.Done()
+	if s.World.Rank() == 1 {
+		<-s.Ctx.Done()
 	}
 	some := make([]int64, 10)
 	calls := []func() error{
@@ -384,13 +378,12 @@ var besideCreated = register("a death beside a window that was created", func(s 
 	}
 	for i := 0; err == nil; i++ {
 		if err = calls[i%len(calls)](); err == nil {
-			err = win.Flush(s.ctx, 1)
+			err = win.Flush(s.Ctx, 1)
 		}
 	}
-	var lost *world.PeerError
-	s.check(errors.As(err, &lost) && lost.Rank == 1, "error is %v, want a PeerError of rank 1", err)
-	_ = win.UnlockAll(s.ctx)
-	s.ok(win.Close())
+	s.Lost(err, 1)
+	_ = win.UnlockAll(s.Ctx)
+	s.OK(win.Close())
 })
 
 func TestKilledBesideCreated(t *testing.T) {

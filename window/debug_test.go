@@ -153,25 +153,25 @@ func TestMisuseBehindRFlush(t *testing.T) {
 func TestNoMisuseWithWhatIsRefusedBehindRFlush(t *testing.T) {
 	require.NoError(t, world.Run(t.Context(), 2, scripted(func(s *script) {
 		win := allocate[int64](s, 20)
-		s.ok(win.Lock(s.ctx, window.Shared, 1))
-		if s.w.Rank() == 0 {
+		s.OK(win.Lock(s.Ctx, window.Shared, 1))
+		if s.World.Rank() == 0 {
 			origin := []int64{1}
-			s.ok(win.Put(origin, 1, 0))
-			s.ok(win.Accumulate(window.Sum, []int64{1}, 1, 1))
-			s.ok(win.Put([]int64{2}, 1, 2))
+			s.OK(win.Put(origin, 1, 0))
+			s.OK(win.Accumulate(window.Sum, []int64{1}, 1, 1))
+			s.OK(win.Put([]int64{2}, 1, 2))
 			r, err := win.RFlush(1)
-			s.ok(err)
-			s.fails(win.Put(origin, 1, 2), window.ErrMisuse)
-			s.fails(win.Put(origin, 1, 20), window.ErrRange)
-			s.fails(win.Put(origin, 0, 0), epoch.ErrNoEpoch)
-			s.fails(win.Accumulate(window.Sum, origin, 0, 1), epoch.ErrNoEpoch)
-			s.ok(r.Wait(s.ctx))
+			s.OK(err)
+			s.Fails(win.Put(origin, 1, 2), window.ErrMisuse)
+			s.Fails(win.Put(origin, 1, 20), window.ErrRange)
+			s.Fails(win.Put(origin, 0, 0), epoch.ErrNoEpoch)
+			s.Fails(win.Accumulate(window.Sum, origin, 0, 1), epoch.ErrNoEpoch)
+			s.OK(r.Wait(s.Ctx))
 			origin[0] = 2
-			s.ok(win.Put([]int64{3}, 1, 1))
-			s.ok(win.Flush(s.ctx, 1))
+			s.OK(win.Put([]int64{3}, 1, 1))
+			s.OK(win.Flush(s.Ctx, 1))
 		}
-		s.ok(win.Unlock(s.ctx, 1))
-		s.ok(win.Close())
+		s.OK(win.Unlock(s.Ctx, 1))
+		s.OK(win.Close())
 	}), append(jobtest.OptionsApart(), world.WithDebug())...))
 }
 
@@ -211,48 +211,48 @@ func misused(t *testing.T, do func(ctx context.Context, win *window.Window[int64
 func TestNoMisuse(t *testing.T) {
 	require.NoError(t, world.Run(t.Context(), 2, scripted(func(s *script) {
 		win := allocate[int64](s, 10)
-		other, result, again := 1-s.w.Rank(), make([]int64, 2), make([]int64, 1)
+		other, result, again := 1-s.World.Rank(), make([]int64, 2), make([]int64, 1)
 		for range 3 {
 			// In fences, each rank's put is in another place, and the next epoch's in the same.
-			s.ok(win.Fence(s.ctx))
-			s.ok(win.Put([]int64{1}, other, s.w.Rank()))
-			s.ok(win.Accumulate(window.Sum, []int64{1}, 0, 5))
-			s.ok(win.FetchAndOp(window.Sum, 1, &again[0], 0, 5))
-			s.ok(win.Fence(s.ctx))
-			s.ok(win.Put([]int64{1}, other, 1-s.w.Rank()))
-			s.ok(win.Fence(s.ctx, window.NoSucceed))
-			s.ok(win.LockAll(s.ctx))
-			s.ok(win.Get(result, other, 8))
-			s.ok(win.Get(again, other, 9))
-			s.ok(win.FlushLocal(s.ctx, other))
-			s.check(result[0] == 0 && again[0] == 0, "results are %v, %v", result, again)
-			s.ok(win.Get(result, other, 8))
-			s.ok(win.Flush(s.ctx, other))
-			s.ok(s.w.Barrier(s.ctx))
-			if s.w.Rank() == 0 {
-				s.ok(win.Put(result, other, 8))
+			s.OK(win.Fence(s.Ctx))
+			s.OK(win.Put([]int64{1}, other, s.World.Rank()))
+			s.OK(win.Accumulate(window.Sum, []int64{1}, 0, 5))
+			s.OK(win.FetchAndOp(window.Sum, 1, &again[0], 0, 5))
+			s.OK(win.Fence(s.Ctx))
+			s.OK(win.Put([]int64{1}, other, 1-s.World.Rank()))
+			s.OK(win.Fence(s.Ctx, window.NoSucceed))
+			s.OK(win.LockAll(s.Ctx))
+			s.OK(win.Get(result, other, 8))
+			s.OK(win.Get(again, other, 9))
+			s.OK(win.FlushLocal(s.Ctx, other))
+			s.Check(result[0] == 0 && again[0] == 0, "results are %v, %v", result, again)
+			s.OK(win.Get(result, other, 8))
+			s.OK(win.Flush(s.Ctx, other))
+			s.OK(s.World.Barrier(s.Ctx))
+			if s.World.Rank() == 0 {
+				s.OK(win.Put(result, other, 8))
 				request, err := win.RGet(again, other, 4)
-				s.ok(err)
-				s.ok(request.Wait(s.ctx))
+				s.OK(err)
+				s.OK(request.Wait(s.Ctx))
 				again[0] = 7
 				origin := []int64{1}
 				request, err = win.RPut(origin, other, 3)
-				s.ok(err)
-				s.ok(request.Wait(s.ctx))
+				s.OK(err)
+				s.OK(request.Wait(s.Ctx))
 				origin[0] = 2
 				origin = []int64{1}
-				s.ok(win.Put(origin, 0, 2))
+				s.OK(win.Put(origin, 0, 2))
 				request, err = win.RPut(origin, other, 2)
-				s.ok(err)
-				s.ok(request.Wait(s.ctx))
-				s.ok(win.Flush(s.ctx, 0))
+				s.OK(err)
+				s.OK(request.Wait(s.Ctx))
+				s.OK(win.Flush(s.Ctx, 0))
 				origin[0] = 2
 			}
-			s.ok(win.UnlockAll(s.ctx))
-			s.check(win.Put([]int64{1}, other, 0) != nil, "a put outside of an epoch")
-			s.ok(s.w.Barrier(s.ctx))
+			s.OK(win.UnlockAll(s.Ctx))
+			s.Check(win.Put([]int64{1}, other, 0) != nil, "a put outside of an epoch")
+			s.OK(s.World.Barrier(s.Ctx))
 		}
-		s.ok(win.Close())
+		s.OK(win.Close())
 	}), world.WithDebug()))
 }
 
@@ -263,29 +263,29 @@ func TestNoMisuseBehindResult(t *testing.T) {
 		t.Run(way, func(t *testing.T) {
 			require.NoError(t, world.Run(t.Context(), 2, scripted(func(s *script) {
 				win := allocate[int64](s, 8)
-				if s.w.Rank() == 0 {
+				if s.World.Rank() == 0 {
 					v := make([]int64, 1)
-					s.ok(win.Lock(s.ctx, window.Exclusive, 1))
+					s.OK(win.Lock(s.Ctx, window.Exclusive, 1))
 					for _, wait := range []bool{true, false} {
 						r, err := win.RGet(v, 1, 0)
-						s.ok(err)
+						s.OK(err)
 						finish(s, r, wait)
-						s.ok(r.Wait(s.ctx))
+						s.OK(r.Wait(s.Ctx))
 						v[0]++
-						s.ok(win.Put(v, 1, 0))
-						s.ok(win.Flush(s.ctx, 1))
+						s.OK(win.Put(v, 1, 0))
+						s.OK(win.Flush(s.Ctx, 1))
 					}
-					s.ok(win.Get(v, 1, 0))
-					s.ok(win.FlushLocal(s.ctx, 1))
-					s.check(v[0] == 2, "read %d", v[0])
-					s.ok(win.Put([]int64{3}, 1, 0))
-					s.ok(win.FlushLocal(s.ctx, 1))
-					s.fails(win.Get(v, 1, 0), window.ErrMisuse)
-					s.ok(win.Get(v, 1, 1))
-					s.fails(win.Put([]int64{3}, 1, 1), window.ErrMisuse)
-					s.ok(win.Unlock(s.ctx, 1))
+					s.OK(win.Get(v, 1, 0))
+					s.OK(win.FlushLocal(s.Ctx, 1))
+					s.Check(v[0] == 2, "read %d", v[0])
+					s.OK(win.Put([]int64{3}, 1, 0))
+					s.OK(win.FlushLocal(s.Ctx, 1))
+					s.Fails(win.Get(v, 1, 0), window.ErrMisuse)
+					s.OK(win.Get(v, 1, 1))
+					s.Fails(win.Put([]int64{3}, 1, 1), window.ErrMisuse)
+					s.OK(win.Unlock(s.Ctx, 1))
 				}
-				s.ok(win.Close())
+				s.OK(win.Close())
 			}), append(options, world.WithDebug())...))
 		})
 	}
@@ -296,34 +296,34 @@ func TestNoMisuseWithWhatIsRefused(t *testing.T) {
 	require.NoError(t, world.Run(t.Context(), 1, scripted(func(s *script) {
 		win := allocate[int64](s, 4)
 		origin, result := []int64{1}, []int64{1}
-		s.fails(win.Put(origin, 0, 0), epoch.ErrNoEpoch)
-		s.fails(win.PutNotify(origin, 0, 1, 0), epoch.ErrNoEpoch)
-		s.fails(win.Get(result, 0, 2), epoch.ErrNoEpoch)
+		s.Fails(win.Put(origin, 0, 0), epoch.ErrNoEpoch)
+		s.Fails(win.PutNotify(origin, 0, 1, 0), epoch.ErrNoEpoch)
+		s.Fails(win.Get(result, 0, 2), epoch.ErrNoEpoch)
 		origin[0] = 2
-		s.ok(win.LockAll(s.ctx))
-		s.ok(win.Accumulate(window.Sum, []int64{1}, 0, 0))
-		s.fails(win.Get(result, 0, 0), window.ErrMisuse)
-		s.ok(win.Put([]int64{3}, 0, 1))
-		s.ok(win.Put(result, 0, 2))
-		s.fails(win.Get(origin, 0, 1), window.ErrMisuse)
-		s.ok(win.Get(origin, 0, 3))
-		s.ok(win.UnlockAll(s.ctx))
-		s.ok(win.Close())
+		s.OK(win.LockAll(s.Ctx))
+		s.OK(win.Accumulate(window.Sum, []int64{1}, 0, 0))
+		s.Fails(win.Get(result, 0, 0), window.ErrMisuse)
+		s.OK(win.Put([]int64{3}, 0, 1))
+		s.OK(win.Put(result, 0, 2))
+		s.Fails(win.Get(origin, 0, 1), window.ErrMisuse)
+		s.OK(win.Get(origin, 0, 3))
+		s.OK(win.UnlockAll(s.Ctx))
+		s.OK(win.Close())
 	}), world.WithDebug()))
 }
 
 // What is refused as misuse does not settle which operation a window made with SameOp has.
 func TestMisuseSettlesNoOp(t *testing.T) {
 	require.NoError(t, world.Run(t.Context(), 1, scripted(func(s *script) {
-		win, err := window.Allocate[int64](s.ctx, s.w, 4, window.SameOp())
-		s.ok(err)
-		s.ok(win.LockAll(s.ctx))
-		s.ok(win.Put([]int64{1}, 0, 0))
-		s.fails(win.Accumulate(window.Sum, []int64{1}, 0, 0), window.ErrMisuse)
-		s.ok(win.Accumulate(window.Max, []int64{1}, 0, 1))
-		s.fails(win.Accumulate(window.Sum, []int64{1}, 0, 2), window.ErrHint)
-		s.ok(win.UnlockAll(s.ctx))
-		s.ok(win.Close())
+		win, err := window.Allocate[int64](s.Ctx, s.World, 4, window.SameOp())
+		s.OK(err)
+		s.OK(win.LockAll(s.Ctx))
+		s.OK(win.Put([]int64{1}, 0, 0))
+		s.Fails(win.Accumulate(window.Sum, []int64{1}, 0, 0), window.ErrMisuse)
+		s.OK(win.Accumulate(window.Max, []int64{1}, 0, 1))
+		s.Fails(win.Accumulate(window.Sum, []int64{1}, 0, 2), window.ErrHint)
+		s.OK(win.UnlockAll(s.Ctx))
+		s.OK(win.Close())
 	}), world.WithDebug()))
 }
 
@@ -334,36 +334,36 @@ func TestOpeners(t *testing.T) {
 		group := groupOf(s, win, 0)
 		opened := func(calls string) {
 			err := win.Close()
-			s.check(errors.Is(err, epoch.ErrEpochOpen), "Close: %v", err)
+			s.Check(errors.Is(err, epoch.ErrEpochOpen), "Close: %v", err)
 			require.Regexp(t, `; opened by `+calls+`$`, err)
 		}
-		lock := func(target int) { s.ok(win.Lock(s.ctx, window.Shared, target)) }
+		lock := func(target int) { s.OK(win.Lock(s.Ctx, window.Shared, target)) }
 		const at = ` at \S+debug_test\.go:\d+`
-		s.ok(win.Fence(s.ctx))
+		s.OK(win.Fence(s.Ctx))
 		opened("Fence" + at)
-		s.ok(win.Fence(s.ctx, window.NoSucceed))
+		s.OK(win.Fence(s.Ctx, window.NoSucceed))
 		lock(0)
 		lock(1)
 		opened("Lock" + at)
-		s.ok(win.Unlock(s.ctx, 1))
-		s.ok(win.Lock(s.ctx, window.Shared, 1))
+		s.OK(win.Unlock(s.Ctx, 1))
+		s.OK(win.Lock(s.Ctx, window.Shared, 1))
 		opened("Lock" + at + ", Lock" + at)
-		s.ok(win.Unlock(s.ctx, 0))
+		s.OK(win.Unlock(s.Ctx, 0))
 		opened("Lock" + at)
-		s.ok(win.Unlock(s.ctx, 1))
-		s.ok(win.LockAll(s.ctx))
+		s.OK(win.Unlock(s.Ctx, 1))
+		s.OK(win.LockAll(s.Ctx))
 		opened("LockAll" + at)
-		s.ok(win.UnlockAll(s.ctx))
-		if s.w.Rank() == 0 {
-			s.ok(win.Post(s.ctx, group))
+		s.OK(win.UnlockAll(s.Ctx))
+		if s.World.Rank() == 0 {
+			s.OK(win.Post(s.Ctx, group))
 			opened("Post" + at)
-			s.ok(win.Start(s.ctx, group))
+			s.OK(win.Start(s.Ctx, group))
 			opened("Start" + at + ", Post" + at)
-			s.ok(win.Complete(s.ctx))
+			s.OK(win.Complete(s.Ctx))
 			opened("Post" + at)
-			s.ok(win.Wait(s.ctx))
+			s.OK(win.Wait(s.Ctx))
 		}
-		s.ok(win.Close())
+		s.OK(win.Close())
 	}), world.WithDebug()))
 }
 
@@ -397,14 +397,14 @@ func TestEpochLeftOpen(t *testing.T) {
 func TestEpochOfALeaver(t *testing.T) {
 	require.NoError(t, world.Run(t.Context(), 2, scripted(func(s *script) {
 		win := allocate[int64](s, 1)
-		s.ok(s.w.Barrier(s.ctx))
-		if s.w.Rank() == 1 {
+		s.OK(s.World.Barrier(s.Ctx))
+		if s.World.Rank() == 1 {
 			return
 		}
 		other, err := win.Group(1)
-		s.ok(err)
-		s.ok(win.Post(s.ctx, other))
-		s.fails(win.Start(s.ctx, other), world.ErrLeft)
+		s.OK(err)
+		s.OK(win.Post(s.Ctx, other))
+		s.Fails(win.Start(s.Ctx, other), world.ErrLeft)
 	}), world.WithDebug()))
 }
 
@@ -416,16 +416,16 @@ func TestPoison(t *testing.T) {
 		win.Local()[2] = 5
 		var was uint32
 		result := []uint32{1, 1}
-		s.ok(win.Lock(s.ctx, window.Exclusive, 0))
-		s.ok(win.Get(result, 0, 1))
-		s.ok(win.FetchAndOp(window.Sum, 1, &was, 0, 3))
-		s.check(result[1] == 0xdbdbdbdb && was == 0xdbdbdbdb, "read early %x, %x", result, was)
-		s.fails(win.Close(), epoch.ErrEpochOpen)
+		s.OK(win.Lock(s.Ctx, window.Exclusive, 0))
+		s.OK(win.Get(result, 0, 1))
+		s.OK(win.FetchAndOp(window.Sum, 1, &was, 0, 3))
+		s.Check(result[1] == 0xdbdbdbdb && was == 0xdbdbdbdb, "read early %x, %x", result, was)
+		s.Fails(win.Close(), epoch.ErrEpochOpen)
 		err := win.Close()
 		require.ErrorContains(t, err, "; opened by Lock at ")
 		require.ErrorContains(t, err, "debug_test.go:")
-		s.ok(win.Unlock(s.ctx, 0))
-		s.check(result[1] == 5 && was == 0, "read %v, %v", result, was)
-		s.ok(win.Close())
+		s.OK(win.Unlock(s.Ctx, 0))
+		s.Check(result[1] == 5 && was == 0, "read %v, %v", result, was)
+		s.OK(win.Close())
 	}), world.WithDebug()))
 }

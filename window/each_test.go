@@ -28,9 +28,9 @@ var eachSums = register("accumulates in one call", func(s *script) {
 
 func eachSumsOf[T window.Element](s *script, count int, options ...window.Option) {
 	win := allocate[T](s, count, options...)
-	n, me := s.w.Size(), s.w.Rank()
+	n, me := s.World.Size(), s.World.Rank()
 	want := make([]T, count)
-	s.ok(win.LockAll(s.ctx))
+	s.OK(win.LockAll(s.Ctx))
 	for rank := range n {
 		r := rand.New(rand.NewPCG(uint64(rank), 1))
 		for _, length := range []int{1, 2, 0, 15, 16, 17, 18, 64, 65, 66, 1000, 4096} {
@@ -47,18 +47,18 @@ func eachSumsOf[T window.Element](s *script, count int, options ...window.Option
 				continue
 			}
 			// One element alone comes before and behind.
-			s.ok(win.Accumulate(window.Sum, []T{elementOf[T](3)}, target, 7))
-			s.ok(win.AccumulateEach(window.Sum, origin, target, places))
-			s.ok(win.Accumulate(window.Sum, []T{elementOf[T](-3)}, target, 7))
+			s.OK(win.Accumulate(window.Sum, []T{elementOf[T](3)}, target, 7))
+			s.OK(win.AccumulateEach(window.Sum, origin, target, places))
+			s.OK(win.Accumulate(window.Sum, []T{elementOf[T](-3)}, target, 7))
 			clear(origin)
 			clear(places)
 		}
 	}
-	s.ok(win.UnlockAll(s.ctx))
-	s.ok(s.w.Barrier(s.ctx))
+	s.OK(win.UnlockAll(s.Ctx))
+	s.OK(s.World.Barrier(s.Ctx))
 	equalElements(s, fmt.Sprintf("a window of %T", want), win.Local(), want)
-	s.ok(s.w.Barrier(s.ctx))
-	s.ok(win.Close())
+	s.OK(s.World.Barrier(s.Ctx))
+	s.OK(win.Close())
 }
 
 // elementOf is a number as an element.
@@ -82,84 +82,84 @@ func elementOf[T window.Element](n int) (element T) {
 var eachOrder = register("order of accumulates in one call", func(s *script) {
 	for _, count := range []int{100, farCount} {
 		win := allocate[int64](s, count)
-		next := (s.w.Rank() + 1) % s.w.Size()
-		s.ok(win.LockAll(s.ctx))
+		next := (s.World.Rank() + 1) % s.World.Size()
+		s.OK(win.LockAll(s.Ctx))
 		origin, places := make([]int64, 300), make([]int, 300)
 		for turn := range 20 {
 			for i := range origin {
 				origin[i], places[i] = int64(turn*1000+i), i%7
 			}
-			s.ok(win.AccumulateEach(window.Replace, origin, next, places))
-			s.ok(win.Accumulate(window.Sum, []int64{1}, next, 3))
+			s.OK(win.AccumulateEach(window.Replace, origin, next, places))
+			s.OK(win.Accumulate(window.Sum, []int64{1}, next, 3))
 		}
 		result := make([]int64, 7)
-		s.ok(win.GetAccumulate(window.NoOp, nil, result, next, 0))
-		s.ok(win.Flush(s.ctx, next))
+		s.OK(win.GetAccumulate(window.NoOp, nil, result, next, 0))
+		s.OK(win.Flush(s.Ctx, next))
 		equal(s, "what came last", result, []int64{19294, 19295, 19296, 19298, 19298, 19299, 19293})
-		s.ok(win.UnlockAll(s.ctx))
-		s.ok(s.w.Barrier(s.ctx))
-		s.ok(win.Close())
+		s.OK(win.UnlockAll(s.Ctx))
+		s.OK(s.World.Barrier(s.Ctx))
+		s.OK(win.Close())
 	}
 })
 
 // eachRefused looks at what is refused, of which nothing is done.
 var eachRefused = register("accumulates in one call that are refused", func(s *script) {
 	win := allocate[float64](s, 10, window.SameOp())
-	last := s.w.Size() - 1
-	s.fails(win.AccumulateEach(window.Sum, []float64{1}, last, []int{0}), epoch.ErrNoEpoch)
-	s.fails(win.AccumulateEach(window.Sum, nil, last, nil), epoch.ErrNoEpoch)
-	s.ok(win.LockAll(s.ctx))
-	s.fails(win.AccumulateEach(window.Sum, []float64{1, 2}, last, []int{0}), window.ErrArgument)
-	s.fails(win.AccumulateEach(window.Sum, []float64{1, 2}, last, []int{0, 10}), window.ErrRange)
-	s.fails(win.AccumulateEach(window.Sum, []float64{1, 2}, last, []int{0, -1}), window.ErrArgument)
-	s.fails(win.AccumulateEach(window.Sum, []float64{1}, last+1, []int{0}), window.ErrRank)
-	s.fails(win.AccumulateEach(window.Xor, []float64{1, 2}, last, []int{0, 1}), reduce.ErrUnsupported)
-	s.ok(win.AccumulateEach(window.Max, []float64{-1, -2}, last, []int{0, 1}))
-	s.fails(win.AccumulateEach(window.Sum, []float64{1, 2}, last, []int{0, 1}), window.ErrHint)
-	s.ok(win.UnlockAll(s.ctx))
-	s.ok(s.w.Barrier(s.ctx))
+	last := s.World.Size() - 1
+	s.Fails(win.AccumulateEach(window.Sum, []float64{1}, last, []int{0}), epoch.ErrNoEpoch)
+	s.Fails(win.AccumulateEach(window.Sum, nil, last, nil), epoch.ErrNoEpoch)
+	s.OK(win.LockAll(s.Ctx))
+	s.Fails(win.AccumulateEach(window.Sum, []float64{1, 2}, last, []int{0}), window.ErrArgument)
+	s.Fails(win.AccumulateEach(window.Sum, []float64{1, 2}, last, []int{0, 10}), window.ErrRange)
+	s.Fails(win.AccumulateEach(window.Sum, []float64{1, 2}, last, []int{0, -1}), window.ErrArgument)
+	s.Fails(win.AccumulateEach(window.Sum, []float64{1}, last+1, []int{0}), window.ErrRank)
+	s.Fails(win.AccumulateEach(window.Xor, []float64{1, 2}, last, []int{0, 1}), reduce.ErrUnsupported)
+	s.OK(win.AccumulateEach(window.Max, []float64{-1, -2}, last, []int{0, 1}))
+	s.Fails(win.AccumulateEach(window.Sum, []float64{1, 2}, last, []int{0, 1}), window.ErrHint)
+	s.OK(win.UnlockAll(s.Ctx))
+	s.OK(s.World.Barrier(s.Ctx))
 	equal(s, "the window", win.Local(), make([]float64, 10))
-	s.ok(win.Close())
+	s.OK(win.Close())
 })
 
 // eachCollected has the collector look at origins that fill the memory that they have, while they are queued.
 var eachCollected = register("accumulates in one call while memory is collected", func(s *script) {
 	win := allocate[int64](s, 100)
-	next := (s.w.Rank() + 1) % s.w.Size()
-	s.ok(win.LockAll(s.ctx))
+	next := (s.World.Rank() + 1) % s.World.Size()
+	s.OK(win.LockAll(s.Ctx))
 	places := make([]int, 1024)
 	for range testsize.N(20) {
 		origin := make([]int64, len(places))
-		s.ok(win.AccumulateEach(window.Sum, origin, next, places))
+		s.OK(win.AccumulateEach(window.Sum, origin, next, places))
 		runtime.GC()
 	}
-	s.ok(win.UnlockAll(s.ctx))
-	s.ok(win.Close())
+	s.OK(win.UnlockAll(s.Ctx))
+	s.OK(win.Close())
 })
 
 // eachClosed has a goroutine close the epoch while another accumulates for long: a few elements may come behind that.
 var eachClosed = register("accumulates in one call whose epoch is closed", func(s *script) {
 	// By atomic instructions, which others may watch.
 	win := allocate[int64](s, 10, window.SingleElement())
-	s.ok(win.LockAll(s.ctx))
+	s.OK(win.LockAll(s.Ctx))
 	places, ones := make([]int, 1<<20), make([]int64, 1<<20)
 	for i := range ones {
 		ones[i] = 1
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- win.AccumulateEach(window.Sum, ones, s.w.Rank(), places) }()
+	go func() { ended <- win.AccumulateEach(window.Sum, ones, s.World.Rank(), places) }()
 	sum := func() int64 { return atomic.LoadInt64(&win.Local()[0]) }
 	for sum() == 0 {
 		runtime.Gosched()
 	}
-	s.ok(win.UnlockAll(s.ctx))
+	s.OK(win.UnlockAll(s.Ctx))
 	before := sum()
 	err := <-ended
-	s.check(sum()-before <= 64, "%d elements were accumulated when the epoch was closed", sum()-before)
+	s.Check(sum()-before <= 64, "%d elements were accumulated when the epoch was closed", sum()-before)
 	if sum() < int64(len(ones)) {
-		s.fails(err, epoch.ErrNoEpoch)
+		s.Fails(err, epoch.ErrNoEpoch)
 	}
-	s.ok(win.Close())
+	s.OK(win.Close())
 })
 
 func TestAccumulateEach(t *testing.T) {

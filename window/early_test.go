@@ -13,39 +13,39 @@ import (
 // before the post, all of it before Wait returns, and the next epoch after that.
 var earlyEpochs = register("epochs before their posts", func(s *script) {
 	const epochs = 100
-	size := s.w.Size()
-	next, before := (s.w.Rank()+1)%size, (s.w.Rank()+size-1)%size
+	size := s.World.Size()
+	next, before := (s.World.Rank()+1)%size, (s.World.Rank()+size-1)%size
 	// Ways that leave something out of the message with the Complete would have that wait for the post.
 	win := allocate[int64](s, 1<<14, window.Without(scheduler.Adapt))
 	to, from := groupOf(s, win, next), groupOf(s, win, before)
 	for n := range int64(epochs) {
 		results := n%3 == 0
 		access := func() {
-			s.ok(win.Start(s.ctx, to))
-			s.ok(win.Accumulate(window.Sum, []int64{1}, next, 0))
-			s.ok(win.Put([]int64{n}, next, 1))
+			s.OK(win.Start(s.Ctx, to))
+			s.OK(win.Accumulate(window.Sum, []int64{1}, next, 0))
+			s.OK(win.Put([]int64{n}, next, 1))
 			var got [1]int64
 			if results {
-				s.ok(win.Get(got[:], next, 2))
+				s.OK(win.Get(got[:], next, 2))
 				// More than fits a message.
-				s.ok(win.Put(make([]int64, 10_000), next, 10))
+				s.OK(win.Put(make([]int64, 10_000), next, 10))
 			}
-			s.ok(win.Complete(s.ctx))
-			s.check(!results || got[0] == n, "epoch %d: got %d", n, got[0])
+			s.OK(win.Complete(s.Ctx))
+			s.Check(!results || got[0] == n, "epoch %d: got %d", n, got[0])
 		}
 		if !results {
 			access()
 		}
 		win.Local()[2] = n
 		equal(s, "elements before the post", win.Local()[:2], []int64{n, max(n-1, 0)})
-		s.ok(win.Post(s.ctx, from))
+		s.OK(win.Post(s.Ctx, from))
 		if results {
 			access()
 		}
-		s.ok(win.Wait(s.ctx))
+		s.OK(win.Wait(s.Ctx))
 		equal(s, "elements after the epoch", win.Local()[:2], []int64{n + 1, n})
 	}
-	s.ok(win.Close())
+	s.OK(win.Close())
 })
 
 func TestEarlyEpochs(t *testing.T) {

@@ -15,57 +15,57 @@ import (
 // they make again until its errors have told each of them where that is. Then they follow it.
 var elsewhere = register("elsewhere", func(s *script) {
 	win, board := allocate[int64](s, 1), allocate[int64](s, 1, window.Notifications(1))
-	s.ok(board.LockAll(s.ctx))
+	s.OK(board.LockAll(s.Ctx))
 	fence := func(ctx context.Context) error { return win.Fence(ctx, window.NoSucceed) }
-	last := s.w.Size() - 1
+	last := s.World.Size() - 1
 	told := func(call func(ctx context.Context) error, text string) {
 		// Each wait is longer than the one before. A rank looks where others are when it has slept for a while, and what it
 		// waits for may be another rank that has to sleep for a while first. If all waits were short, and of one length,
 		// the ranks might miss one another for long.
 		patience := 300 * time.Millisecond
 		for seen, together := false, false; !together; patience = patience * 3 / 2 {
-			short, stop := context.WithTimeout(s.ctx, patience) // expires
+			short, stop := context.WithTimeout(s.Ctx, patience) // expires
 			err := call(short)
 			stop()
-			s.ok(s.ctx.Err())
-			s.fails(err, context.DeadlineExceeded)
+			s.OK(s.Ctx.Err())
+			s.Fails(err, context.DeadlineExceeded)
 			if !seen && strings.Contains(err.Error(), fmt.Sprintf("rank %d", last)) && strings.HasSuffix(err.Error(), text) {
 				seen = true
 				for rank := range last {
-					if rank != s.w.Rank() {
-						s.ok(board.PutNotify(nil, rank, 0, 0))
-						s.ok(board.Flush(s.ctx, rank))
+					if rank != s.World.Rank() {
+						s.OK(board.PutNotify(nil, rank, 0, 0))
+						s.OK(board.Flush(s.Ctx, rank))
 					}
 				}
 			}
 			if together = seen; seen {
 				together, err = board.TestNotify(0, uint64(last-1))
-				s.ok(err)
+				s.OK(err)
 			}
 		}
 	}
-	s.ok(fence(s.ctx))
-	s.ok(s.w.Barrier(s.ctx))
-	if s.w.Rank() == last {
-		s.ok(fence(s.ctx))
-		s.ok(s.w.Barrier(s.ctx))
-		s.ok(s.w.Barrier(s.ctx))
-		s.ok(fence(s.ctx))
-		s.ok(win.Close())
-		s.ok(s.w.Barrier(s.ctx))
+	s.OK(fence(s.Ctx))
+	s.OK(s.World.Barrier(s.Ctx))
+	if s.World.Rank() == last {
+		s.OK(fence(s.Ctx))
+		s.OK(s.World.Barrier(s.Ctx))
+		s.OK(s.World.Barrier(s.Ctx))
+		s.OK(fence(s.Ctx))
+		s.OK(win.Close())
+		s.OK(s.World.Barrier(s.Ctx))
 	} else {
-		told(s.w.Barrier, "is in window.Fence")
-		s.ok(fence(s.ctx))
-		s.ok(s.w.Barrier(s.ctx))
+		told(s.World.Barrier, "is in window.Fence")
+		s.OK(fence(s.Ctx))
+		s.OK(s.World.Barrier(s.Ctx))
 		told(fence, "is in Barrier")
-		s.ok(s.w.Barrier(s.ctx))
-		s.ok(fence(s.ctx))
-		told(s.w.Barrier, "is in window.Close")
-		s.ok(win.Close())
-		s.ok(s.w.Barrier(s.ctx))
+		s.OK(s.World.Barrier(s.Ctx))
+		s.OK(fence(s.Ctx))
+		told(s.World.Barrier, "is in window.Close")
+		s.OK(win.Close())
+		s.OK(s.World.Barrier(s.Ctx))
 	}
-	s.ok(board.UnlockAll(s.ctx))
-	s.ok(board.Close())
+	s.OK(board.UnlockAll(s.Ctx))
+	s.OK(board.Close())
 })
 
 func TestElsewhere(t *testing.T) {

@@ -25,9 +25,9 @@ type epochKind struct {
 func small(s *script, win *window.Window[int64], gets bool) {
 	values, got := []int64{1, 2, 3, 4, 5, 6, 7, 8}, [8]int64{}
 	for i := range values {
-		s.ok(win.Put(values[i:i+1], 1, 2*i))
+		s.OK(win.Put(values[i:i+1], 1, 2*i))
 		if gets {
-			s.ok(win.Get(got[i:i+1], 1, 2*i+1))
+			s.OK(win.Get(got[i:i+1], 1, 2*i+1))
 		}
 	}
 }
@@ -35,21 +35,21 @@ func small(s *script, win *window.Window[int64], gets bool) {
 // active is Start and Complete of rank 0 with Post and Wait of rank 1.
 func active(gets bool) func(s *script, win *window.Window[int64]) {
 	return func(s *script, win *window.Window[int64]) {
-		if s.w.Rank() == 1 {
-			s.ok(win.Post(s.ctx, groupOf(s, win, 0)))
-			s.ok(win.Wait(s.ctx))
+		if s.World.Rank() == 1 {
+			s.OK(win.Post(s.Ctx, groupOf(s, win, 0)))
+			s.OK(win.Wait(s.Ctx))
 			return
 		}
-		s.ok(win.Start(s.ctx, groupOf(s, win, 1)))
+		s.OK(win.Start(s.Ctx, groupOf(s, win, 1)))
 		small(s, win, gets)
-		s.ok(win.Complete(s.ctx))
+		s.OK(win.Complete(s.Ctx))
 	}
 }
 
 // byOrigin has rank 0 do f, while rank 1 only serves.
 func byOrigin(f func(s *script, win *window.Window[int64])) func(s *script, win *window.Window[int64]) {
 	return func(s *script, win *window.Window[int64]) {
-		if s.w.Rank() == 0 {
+		if s.World.Rank() == 0 {
 			f(s, win)
 		}
 	}
@@ -63,41 +63,41 @@ var epochKinds = []epochKind{
 	{"puts of Start and Complete", active(false), each(1, 1), false},
 	{"gets of Start and Complete", active(true), each(1, 2), false},
 	{"Fence", func(s *script, win *window.Window[int64]) {
-		if s.w.Rank() == 0 {
+		if s.World.Rank() == 0 {
 			small(s, win, false)
 		}
-		s.ok(win.Fence(s.ctx))
+		s.OK(win.Fence(s.Ctx))
 	}, each(1, 1), false},
 	{"puts and Flush", byOrigin(func(s *script, win *window.Window[int64]) {
 		small(s, win, false)
-		s.ok(win.Flush(s.ctx, 1))
+		s.OK(win.Flush(s.Ctx, 1))
 	}), each(1, 1), true},
 	{"accumulates, fetches and Flush", byOrigin(func(s *script, win *window.Window[int64]) {
 		var old [20]int64
 		for i := range old {
-			s.ok(win.Accumulate(window.Sum, []int64{1}, 1, i))
-			s.ok(win.FetchAndOp(window.Sum, 1, &old[i], 1, i))
+			s.OK(win.Accumulate(window.Sum, []int64{1}, 1, i))
+			s.OK(win.FetchAndOp(window.Sum, 1, &old[i], 1, i))
 		}
-		s.ok(win.Flush(s.ctx, 1))
+		s.OK(win.Flush(s.Ctx, 1))
 	}), each(1, 1), true},
 	{"puts under a lock", byOrigin(func(s *script, win *window.Window[int64]) {
-		s.ok(win.Lock(s.ctx, window.Exclusive, 1))
+		s.OK(win.Lock(s.Ctx, window.Exclusive, 1))
 		small(s, win, false)
-		s.ok(win.Unlock(s.ctx, 1))
+		s.OK(win.Unlock(s.Ctx, 1))
 	}), each(1, 1), false},
 	{"gets and puts under a lock", byOrigin(func(s *script, win *window.Window[int64]) {
-		s.ok(win.Lock(s.ctx, window.Shared, 1))
+		s.OK(win.Lock(s.Ctx, window.Shared, 1))
 		small(s, win, true)
-		s.ok(win.Unlock(s.ctx, 1))
+		s.OK(win.Unlock(s.Ctx, 1))
 	}), each(1, 1), false},
 	{"a lock without operations", byOrigin(func(s *script, win *window.Window[int64]) {
-		s.ok(win.Lock(s.ctx, window.Exclusive, 1))
-		s.ok(win.Unlock(s.ctx, 1))
+		s.OK(win.Lock(s.Ctx, window.Exclusive, 1))
+		s.OK(win.Unlock(s.Ctx, 1))
 	}), each(0, 0), false},
 	{"a strided put and Flush", byOrigin(func(s *script, win *window.Window[int64]) {
 		blocks := window.Strided(8, 2, 4)
-		s.ok(win.PutLayout(make([]int64, 30), blocks, 1, 0, blocks))
-		s.ok(win.Flush(s.ctx, 1))
+		s.OK(win.PutLayout(make([]int64, 30), blocks, 1, 0, blocks))
+		s.OK(win.Flush(s.Ctx, 1))
 	}), each(1, 1), true},
 }
 
@@ -110,42 +110,42 @@ func counted(kind epochKind) string {
 		win := allocate[int64](s, 64, window.Without(scheduler.Adapt))
 		ended := allocate[int64](s, 1, window.Notifications(1))
 		if kind.locked {
-			s.ok(win.LockAll(s.ctx))
+			s.OK(win.LockAll(s.Ctx))
 		}
 		if kind.name == "Fence" {
-			s.ok(win.Fence(s.ctx))
+			s.OK(win.Fence(s.Ctx))
 		}
 		for range 8 {
 			kind.run(s, win)
 		}
-		s.ok(s.w.Barrier(s.ctx))
+		s.OK(s.World.Barrier(s.Ctx))
 		// No rank begins before the others have counted, who may only serve.
-		before := s.w.Frames()
-		s.ok(s.w.Barrier(s.ctx))
+		before := s.World.Frames()
+		s.OK(s.World.Barrier(s.Ctx))
 		for range epochs {
 			kind.run(s, win)
 		}
 		// That one which only serves has served all. It waits for that here, as in a barrier it
 		// would ask now and then what the other does.
-		if s.w.Rank() == 0 {
-			s.ok(ended.Lock(s.ctx, window.Shared, 1))
-			s.ok(ended.PutNotify([]int64{1}, 1, 0, 0))
-			s.ok(ended.Unlock(s.ctx, 1))
+		if s.World.Rank() == 0 {
+			s.OK(ended.Lock(s.Ctx, window.Shared, 1))
+			s.OK(ended.PutNotify([]int64{1}, 1, 0, 0))
+			s.OK(ended.Unlock(s.Ctx, 1))
 		} else {
-			s.ok(ended.WaitNotify(s.ctx, 0, 1))
+			s.OK(ended.WaitNotify(s.Ctx, 0, 1))
 		}
-		sent := s.w.Frames() - before
-		want := uint64(kind.frames(s.w.Rank(), s.w.Size())) * epochs
-		s.check(sent >= want && sent < want+epochs/2, "%s: rank %d sent %d frames in %d epochs, want %d", kind.name, s.w.Rank(), sent, epochs, want)
-		s.ok(s.w.Barrier(s.ctx))
+		sent := s.World.Frames() - before
+		want := uint64(kind.frames(s.World.Rank(), s.World.Size())) * epochs
+		s.Check(sent >= want && sent < want+epochs/2, "%s: rank %d sent %d frames in %d epochs, want %d", kind.name, s.World.Rank(), sent, epochs, want)
+		s.OK(s.World.Barrier(s.Ctx))
 		if kind.name == "Fence" {
-			s.ok(win.Fence(s.ctx, window.NoSucceed))
+			s.OK(win.Fence(s.Ctx, window.NoSucceed))
 		}
 		if kind.locked {
-			s.ok(win.UnlockAll(s.ctx))
+			s.OK(win.UnlockAll(s.Ctx))
 		}
-		s.ok(ended.Close())
-		s.ok(win.Close())
+		s.OK(ended.Close())
+		s.OK(win.Close())
 	})
 }
 
@@ -168,28 +168,28 @@ var frameBodies = func() (bodies []string) {
 // then of room for more.
 var manyFences = register("frames: Fence of many", func(s *script) {
 	const epochs = 32
-	rank, size := s.w.Rank(), s.w.Size()
+	rank, size := s.World.Rank(), s.World.Size()
 	win := allocate[int64](s, 64, window.Without(scheduler.Adapt))
-	s.ok(win.Fence(s.ctx))
+	s.OK(win.Fence(s.Ctx))
 	epoch := func() {
 		for k := 1; k <= 2; k++ {
-			s.ok(win.Put([]int64{1}, (rank+k)%size, rank))
+			s.OK(win.Put([]int64{1}, (rank+k)%size, rank))
 		}
-		s.ok(win.Fence(s.ctx))
+		s.OK(win.Fence(s.Ctx))
 	}
 	epoch()
-	s.ok(s.w.Barrier(s.ctx))
-	before := s.w.Frames()
+	s.OK(s.World.Barrier(s.Ctx))
+	before := s.World.Frames()
 	for range epochs {
 		epoch()
 	}
-	sent, rounds := s.w.Frames()-before, bits.Len(uint(size-1))
+	sent, rounds := s.World.Frames()-before, bits.Len(uint(size-1))
 	// The first round goes with what is sent to the same rank.
 	want := uint64(2+rounds-1) * epochs
-	s.check(sent >= want && sent < want+want/3, "rank %d of %d sent %d frames in %d fences, want %d", rank, size, sent, epochs, want)
-	s.ok(s.w.Barrier(s.ctx))
-	s.ok(win.Fence(s.ctx, window.NoSucceed))
-	s.ok(win.Close())
+	s.Check(sent >= want && sent < want+want/3, "rank %d of %d sent %d frames in %d fences, want %d", rank, size, sent, epochs, want)
+	s.OK(s.World.Barrier(s.Ctx))
+	s.OK(win.Fence(s.Ctx, window.NoSucceed))
+	s.OK(win.Close())
 })
 
 func TestFramesOfMany(t *testing.T) {
@@ -217,21 +217,21 @@ func init() {
 	for _, f := range fencesOfHosts {
 		register("frames: Fence of hosts, "+f.name, func(s *script) {
 			const epochs = 64
-			rank := s.w.Rank()
+			rank := s.World.Rank()
 			win := allocate[int64](s, 4, window.Without(scheduler.Adapt))
-			s.ok(win.Fence(s.ctx))
+			s.OK(win.Fence(s.Ctx))
 			epoch := func(n int64) {
 				for _, target := range f.writes[rank] {
-					s.ok(win.Put([]int64{n}, target, rank))
+					s.OK(win.Put([]int64{n}, target, rank))
 				}
-				s.ok(win.Fence(s.ctx))
+				s.OK(win.Fence(s.Ctx))
 				for origin, targets := range f.writes {
 					if slices.Contains(targets, rank) {
-						s.check(win.Local()[origin] == n, "rank %d: element of rank %d is %d in epoch %d", rank, origin, win.Local()[origin], n)
+						s.Check(win.Local()[origin] == n, "rank %d: element of rank %d is %d in epoch %d", rank, origin, win.Local()[origin], n)
 					}
 				}
 				// Nobody writes to what another still looks at.
-				s.ok(win.Fence(s.ctx, window.NoPrecede))
+				s.OK(win.Fence(s.Ctx, window.NoPrecede))
 			}
 			least, most := f.elsewhere[rank], f.elsewhere[rank]
 			if rank < 2 {
@@ -239,16 +239,16 @@ func init() {
 				least, most = max(least, 1)+1, most+2
 			}
 			epoch(1)
-			s.ok(s.w.Barrier(s.ctx))
-			before := s.w.Frames()
+			s.OK(s.World.Barrier(s.Ctx))
+			before := s.World.Frames()
 			for n := range int64(epochs) {
 				epoch(n + 2)
 			}
-			sent := s.w.Frames() - before
-			s.check(sent >= least*epochs && sent < most*epochs+epochs/2, "%s: rank %d sent %d frames in %d epochs, want %d to %d in each", f.name, rank, sent, epochs, least, most)
-			s.ok(s.w.Barrier(s.ctx))
-			s.ok(win.Fence(s.ctx, window.NoSucceed))
-			s.ok(win.Close())
+			sent := s.World.Frames() - before
+			s.Check(sent >= least*epochs && sent < most*epochs+epochs/2, "%s: rank %d sent %d frames in %d epochs, want %d to %d in each", f.name, rank, sent, epochs, least, most)
+			s.OK(s.World.Barrier(s.Ctx))
+			s.OK(win.Fence(s.Ctx, window.NoSucceed))
+			s.OK(win.Close())
 		})
 	}
 }

@@ -20,7 +20,7 @@ func lateOperations(name string, plain int, cycle func(s *script, win *window.Wi
 		var stop atomic.Bool
 		var accepted atomic.Int64
 		var together sync.WaitGroup
-		if s.w.Rank() == 0 {
+		if s.World.Rank() == 0 {
 			for range 2 {
 				together.Go(func() {
 					for !stop.Load() {
@@ -28,7 +28,7 @@ func lateOperations(name string, plain int, cycle func(s *script, win *window.Wi
 						case err == nil:
 							accepted.Add(1)
 						case !errors.Is(err, epoch.ErrNoEpoch):
-							s.ok(err)
+							s.OK(err)
 							return
 						}
 					}
@@ -41,26 +41,26 @@ func lateOperations(name string, plain int, cycle func(s *script, win *window.Wi
 		stop.Store(true)
 		together.Wait()
 		got := make([]int64, 1)
-		s.ok(win.Lock(s.ctx, window.Exclusive, 1))
-		s.ok(win.Get(got, 1, 2))
-		s.ok(win.Unlock(s.ctx, 1))
-		if s.w.Rank() == 0 {
-			s.check(got[0] == accepted.Load(), "element is %d after %d accumulates", got[0], accepted.Load())
+		s.OK(win.Lock(s.Ctx, window.Exclusive, 1))
+		s.OK(win.Get(got, 1, 2))
+		s.OK(win.Unlock(s.Ctx, 1))
+		if s.World.Rank() == 0 {
+			s.Check(got[0] == accepted.Load(), "element is %d after %d accumulates", got[0], accepted.Load())
 		}
-		s.ok(win.Close())
+		s.OK(win.Close())
 	})
 }
 
 var lateLock = lateOperations("lock", 600, func(s *script, win *window.Window[int64]) {
-	if s.w.Rank() == 0 {
-		s.ok(win.Lock(s.ctx, window.Exclusive, 1))
-		s.ok(win.Unlock(s.ctx, 1))
+	if s.World.Rank() == 0 {
+		s.OK(win.Lock(s.Ctx, window.Exclusive, 1))
+		s.OK(win.Unlock(s.Ctx, 1))
 	}
 })
 
 var lateFence = lateOperations("fence", 200, func(s *script, win *window.Window[int64]) {
-	s.ok(win.Fence(s.ctx))
-	s.ok(win.Fence(s.ctx, window.NoSucceed))
+	s.OK(win.Fence(s.Ctx))
+	s.OK(win.Fence(s.Ctx, window.NoSucceed))
 })
 
 func TestLateOperations(t *testing.T) {

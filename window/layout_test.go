@@ -55,21 +55,21 @@ func TestLayoutFits(t *testing.T) {
 			fill(ones, 1)
 			for _, extent := range []int{c.layout.Extent() - 1, c.layout.Extent()} {
 				win := allocate[int64](s, extent)
-				s.ok(win.LockAll(s.ctx))
+				s.OK(win.LockAll(s.Ctx))
 				err := win.PutLayout(ones, window.Contiguous(c.layout.Elements()), 0, 0, c.layout)
 				if extent < c.layout.Extent() {
-					s.fails(err, window.ErrRange)
+					s.Fails(err, window.ErrRange)
 				} else {
-					s.ok(err)
+					s.OK(err)
 					sum := int64(0)
 					for _, element := range win.Local() {
 						sum += element
 					}
-					s.check(sum == int64(c.layout.Elements()) && win.Local()[extent-1] == 1, "%s: the part is %v", c.name, win.Local())
+					s.Check(sum == int64(c.layout.Elements()) && win.Local()[extent-1] == 1, "%s: the part is %v", c.name, win.Local())
 				}
-				s.fails(win.PutLayout(ones, window.Contiguous(c.layout.Elements()+1), 0, 0, c.layout), window.ErrArgument)
-				s.ok(win.UnlockAll(s.ctx))
-				s.ok(win.Close())
+				s.Fails(win.PutLayout(ones, window.Contiguous(c.layout.Elements()+1), 0, 0, c.layout), window.ErrArgument)
+				s.OK(win.UnlockAll(s.Ctx))
+				s.OK(win.Close())
 			}
 		}
 	}))
@@ -82,14 +82,14 @@ func TestLayoutFits(t *testing.T) {
 func TestLayoutRefused(t *testing.T) {
 	err := world.Run(t.Context(), 1, scripted(func(s *script) {
 		win := allocate[byte](s, 16)
-		s.ok(win.LockAll(s.ctx))
+		s.OK(win.LockAll(s.Ctx))
 		for _, c := range layoutTable {
 			if c.cause != nil {
-				s.fails(win.PutLayout(make([]byte, 12), window.Contiguous(c.elements), 0, 0, c.layout), c.cause)
+				s.Fails(win.PutLayout(make([]byte, 12), window.Contiguous(c.elements), 0, 0, c.layout), c.cause)
 			}
 		}
-		s.ok(win.UnlockAll(s.ctx))
-		s.ok(win.Close())
+		s.OK(win.UnlockAll(s.Ctx))
+		s.OK(win.Close())
 	}))
 	if err != nil {
 		t.Error(err)
@@ -100,13 +100,13 @@ func TestLayoutRefused(t *testing.T) {
 func TestLayoutRefusedWhole(t *testing.T) {
 	err := world.Run(t.Context(), 1, scripted(func(s *script) {
 		win := allocate[int64](s, 8, window.SingleElement())
-		s.ok(win.LockAll(s.ctx))
+		s.OK(win.LockAll(s.Ctx))
 		to := window.Indexed(window.Block{Offset: 0, Length: 1}, window.Block{Offset: 1, Length: 2})
-		s.fails(win.AccumulateLayout(window.Sum, []int64{3, 3, 3}, window.Contiguous(3), 0, 0, to), window.ErrHint)
-		s.ok(win.AccumulateLayout(window.Sum, []int64{3, 3, 3}, window.Contiguous(3), 0, 4, window.Strided(3, 1, 1)))
-		s.ok(win.UnlockAll(s.ctx))
+		s.Fails(win.AccumulateLayout(window.Sum, []int64{3, 3, 3}, window.Contiguous(3), 0, 0, to), window.ErrHint)
+		s.OK(win.AccumulateLayout(window.Sum, []int64{3, 3, 3}, window.Contiguous(3), 0, 4, window.Strided(3, 1, 1)))
+		s.OK(win.UnlockAll(s.Ctx))
 		equal(s, "contents", win.Local(), []int64{0, 0, 0, 0, 3, 3, 3, 0})
-		s.ok(win.Close())
+		s.OK(win.Close())
 	}))
 	if err != nil {
 		t.Error(err)
@@ -116,18 +116,18 @@ func TestLayoutRefusedWhole(t *testing.T) {
 // Operations on no elements may be behind the last one, where the program's memory ends.
 func TestNothingAtTheEnd(t *testing.T) {
 	err := world.Run(t.Context(), 1, scripted(func(s *script) {
-		win, err := window.Create(s.ctx, s.w, make([]int64, 2))
-		s.ok(err)
-		s.ok(win.LockAll(s.ctx))
+		win, err := window.Create(s.Ctx, s.World, make([]int64, 2))
+		s.OK(err)
+		s.OK(win.LockAll(s.Ctx))
 		var none []int64
-		s.ok(win.Put(none, 0, 2))
-		s.ok(win.Get(none, 0, 2))
-		s.ok(win.Accumulate(window.Sum, none, 0, 2))
-		s.ok(win.GetAccumulate(window.Sum, none, none, 0, 2))
-		s.ok(win.PutLayout(none, window.Contiguous(0), 0, 2, window.Contiguous(0)))
-		s.fails(win.Put(none, 0, 3), window.ErrRange)
-		s.ok(win.UnlockAll(s.ctx))
-		s.ok(win.Close())
+		s.OK(win.Put(none, 0, 2))
+		s.OK(win.Get(none, 0, 2))
+		s.OK(win.Accumulate(window.Sum, none, 0, 2))
+		s.OK(win.GetAccumulate(window.Sum, none, none, 0, 2))
+		s.OK(win.PutLayout(none, window.Contiguous(0), 0, 2, window.Contiguous(0)))
+		s.Fails(win.Put(none, 0, 3), window.ErrRange)
+		s.OK(win.UnlockAll(s.Ctx))
+		s.OK(win.Close())
 	}))
 	if err != nil {
 		t.Error(err)

@@ -29,37 +29,37 @@ var writers = map[int]bool{0: true, 2: true, 3: true, 9: true}
 // leftCalls are those of a window that wait for a rank which has left.
 var leftCalls = map[string]func(s *script, win *window.Window[int64]){
 	"Fence": func(s *script, win *window.Window[int64]) {
-		if s.w.Rank() != leaver {
-			s.left(win.Fence(s.ctx))
+		if s.World.Rank() != leaver {
+			s.left(win.Fence(s.Ctx))
 		}
 	},
 	"Close": func(s *script, win *window.Window[int64]) {
-		if s.w.Rank() != leaver {
-			s.ok(win.Close())
+		if s.World.Rank() != leaver {
+			s.OK(win.Close())
 		}
 	},
 	"Put": func(s *script, win *window.Window[int64]) {
-		s.ok(win.Fence(s.ctx))
-		if s.w.Rank() == leaver {
+		s.OK(win.Fence(s.Ctx))
+		if s.World.Rank() == leaver {
 			return
 		}
-		for writers[s.w.Rank()] && !s.w.Gone(leaver) {
-			s.w.Poll()
+		for writers[s.World.Rank()] && !s.World.Gone(leaver) {
+			s.World.Poll()
 		}
-		if writers[s.w.Rank()] {
-			err := win.Put([]int64{1}, leaver, s.w.Rank())
+		if writers[s.World.Rank()] {
+			err := win.Put([]int64{1}, leaver, s.World.Rank())
 			if err != nil {
 				s.left(err)
 			}
 		}
-		s.left(win.Fence(s.ctx))
+		s.left(win.Fence(s.Ctx))
 	},
 }
 
 // left checks that an error says that the rank has left.
 func (s *script) left(err error) {
 	var lost *world.PeerError
-	s.check(errors.As(err, &lost) && errors.Is(err, world.ErrLeft) && lost.Rank == leaver, "error is %v, want that rank %d has left", err, leaver)
+	s.Check(errors.As(err, &lost) && errors.Is(err, world.ErrLeft) && lost.Rank == leaver, "error is %v, want that rank %d has left", err, leaver)
 }
 
 // leaving has one rank leave while the others call. They stay until stay returns.
@@ -67,8 +67,8 @@ func leaving(call func(s *script, win *window.Window[int64]), stay func() error)
 	return func(s *script) {
 		win := allocate[int64](s, leftRanks)
 		call(s, win)
-		if s.w.Rank() != leaver {
-			s.ok(stay())
+		if s.World.Rank() != leaver {
+			s.OK(stay())
 		}
 	}
 }
@@ -83,55 +83,55 @@ func init() {
 // and who has not.
 func passiveLeaver(s *script) {
 	win := allocate[int64](s, 4)
-	rank := s.w.Rank()
+	rank := s.World.Rank()
 	switch rank {
 	case 0:
-		s.ok(win.Lock(s.ctx, window.Shared, leaver))
-		s.ok(win.Put([]int64{5}, leaver, 0))
-		s.ok(win.Unlock(s.ctx, leaver))
+		s.OK(win.Lock(s.Ctx, window.Shared, leaver))
+		s.OK(win.Put([]int64{5}, leaver, 0))
+		s.OK(win.Unlock(s.Ctx, leaver))
 	case leaver:
-		s.ok(take(s.ctx, win, window.Shared, 0))
+		s.OK(take(s.Ctx, win, window.Shared, 0))
 	}
-	s.ok(s.w.Barrier(s.ctx))
+	s.OK(s.World.Barrier(s.Ctx))
 	switch rank {
 	case 0:
-		for !s.w.Gone(leaver) {
-			s.w.Poll()
-			s.w.Compute(time.Microsecond)
+		for !s.World.Gone(leaver) {
+			s.World.Poll()
+			s.World.Compute(time.Microsecond)
 		}
 	case leaver:
-		s.ok(take(s.ctx, win, window.Exclusive, leaver))
+		s.OK(take(s.Ctx, win, window.Exclusive, leaver))
 		return
 	case 2:
-		s.w.Compute(5 * time.Millisecond)
+		s.World.Compute(5 * time.Millisecond)
 	}
 	var mine, old [1]int64
 	for range 3 {
-		s.ok(win.Lock(s.ctx, window.Exclusive, leaver))
-		s.ok(win.Put([]int64{int64(rank)}, leaver, 2))
-		s.ok(win.Flush(s.ctx, leaver))
-		s.ok(win.Get(mine[:], leaver, 2))
-		s.ok(win.FetchAndOp(window.Sum, 1, &old[0], leaver, 3))
+		s.OK(win.Lock(s.Ctx, window.Exclusive, leaver))
+		s.OK(win.Put([]int64{int64(rank)}, leaver, 2))
+		s.OK(win.Flush(s.Ctx, leaver))
+		s.OK(win.Get(mine[:], leaver, 2))
+		s.OK(win.FetchAndOp(window.Sum, 1, &old[0], leaver, 3))
 		put, err := win.RPut([]int64{7}, leaver, 1)
-		s.ok(err)
+		s.OK(err)
 		flush, err := win.RFlush(leaver)
-		s.ok(err)
+		s.OK(err)
 		for _, r := range []window.Request{put, flush} {
 			for done := false; !done; {
 				done, err = r.Test()
-				s.ok(err)
+				s.OK(err)
 			}
 		}
-		s.ok(win.Unlock(s.ctx, leaver))
-		s.check(mine[0] == int64(rank), "the element is %d", mine[0])
+		s.OK(win.Unlock(s.Ctx, leaver))
+		s.Check(mine[0] == int64(rank), "the element is %d", mine[0])
 	}
-	s.ok(take(s.ctx, win, window.Exclusive, 0))
-	s.ok(win.Unlock(s.ctx, 0))
+	s.OK(take(s.Ctx, win, window.Exclusive, 0))
+	s.OK(win.Unlock(s.Ctx, 0))
 	for old[0] != 6 {
-		s.ok(win.Lock(s.ctx, window.Shared, leaver))
-		s.ok(win.Get(old[:], leaver, 3))
-		s.ok(win.Unlock(s.ctx, leaver))
-		s.w.Compute(time.Microsecond)
+		s.OK(win.Lock(s.Ctx, window.Shared, leaver))
+		s.OK(win.Get(old[:], leaver, 3))
+		s.OK(win.Unlock(s.Ctx, leaver))
+		s.World.Compute(time.Microsecond)
 	}
 }
 
@@ -152,13 +152,13 @@ func init() {
 		register("leaving with a lock, "+name, func(s *script) {
 			win := allocate[int64](s, 1)
 			const holder, target, waiter = 2, 4, 5
-			if s.w.Rank() == holder {
-				s.ok(take(s.ctx, win, kinds[0], target))
+			if s.World.Rank() == holder {
+				s.OK(take(s.Ctx, win, kinds[0], target))
 			}
-			s.ok(s.w.Barrier(s.ctx))
-			if s.w.Rank() == waiter {
-				s.ok(take(s.ctx, win, kinds[1], target))
-				s.ok(win.Unlock(s.ctx, target))
+			s.OK(s.World.Barrier(s.Ctx))
+			if s.World.Rank() == waiter {
+				s.OK(take(s.Ctx, win, kinds[1], target))
+				s.OK(win.Unlock(s.Ctx, target))
 			}
 		})
 	}
@@ -181,7 +181,7 @@ func TestLeaverWithLock(t *testing.T) {
 
 // lostAsks are calls that wait for the lock of the leaver.
 var lostAsks = map[string]func(s *script, win *window.Window[int64]) error{
-	"Flush": func(s *script, win *window.Window[int64]) error { return win.Flush(s.ctx, leaver) },
+	"Flush": func(s *script, win *window.Window[int64]) error { return win.Flush(s.Ctx, leaver) },
 	"Test": func(s *script, win *window.Window[int64]) error {
 		r, err := win.RFlush(leaver)
 		for done := false; !done && err == nil; {
@@ -194,28 +194,28 @@ var lostAsks = map[string]func(s *script, win *window.Window[int64]) error{
 // dieInClose has rank 2 have the lock of one that leaves, and is killed then, while rank 0 waits for that.
 func dieInClose(s *script, lost func(s *script, win *window.Window[int64]) error) {
 	win := allocate[int64](s, 1)
-	if s.w.Rank() != leaver {
-		s.ok(take(s.ctx, win, window.Shared, leaver))
-		s.ok(win.Unlock(s.ctx, leaver))
+	if s.World.Rank() != leaver {
+		s.OK(take(s.Ctx, win, window.Shared, leaver))
+		s.OK(win.Unlock(s.Ctx, leaver))
 	}
-	s.ok(s.w.Barrier(s.ctx))
-	if s.w.Rank() == 2 {
-		s.ok(take(s.ctx, win, window.Exclusive, leaver))
+	s.OK(s.World.Barrier(s.Ctx))
+	if s.World.Rank() == 2 {
+		s.OK(take(s.Ctx, win, window.Exclusive, leaver))
 	}
-	s.ok(s.w.Barrier(s.ctx))
-	for s.w.Rank() != leaver && !s.w.Gone(leaver) {
-		s.w.Poll()
+	s.OK(s.World.Barrier(s.Ctx))
+	for s.World.Rank() != leaver && !s.World.Gone(leaver) {
+		s.World.Poll()
 		runtime.Gosched()
 	}
-	switch s.w.Rank() {
+	switch s.World.Rank() {
 	case 0:
-		s.ok(win.Lock(s.ctx, window.Shared, leaver))
-		s.ok(win.Put([]int64{1}, leaver, 0))
+		s.OK(win.Lock(s.Ctx, window.Shared, leaver))
+		s.OK(win.Put([]int64{1}, leaver, 0))
 		jobtest.Signal("ready")
 		s.left(lost(s, win))
 		jobtest.Signal("lost")
 	case 2:
-		s.ok(jobtest.Hold("held"))
+		s.OK(jobtest.Hold("held"))
 	}
 }
 

@@ -11,28 +11,28 @@ import (
 var lockOrder = register("locking all against locking backwards", func(s *script) {
 	win := allocate[int64](s, 1)
 	for round := range int64(200) {
-		if s.w.Rank() == 0 {
-			for target := s.w.Size() - 1; target >= 0; target-- {
-				s.ok(win.Lock(s.ctx, window.Exclusive, target))
-				s.ok(win.Put([]int64{round}, target, 0))
+		if s.World.Rank() == 0 {
+			for target := s.World.Size() - 1; target >= 0; target-- {
+				s.OK(win.Lock(s.Ctx, window.Exclusive, target))
+				s.OK(win.Put([]int64{round}, target, 0))
 			}
-			for target := range s.w.Size() {
-				s.ok(win.Unlock(s.ctx, target))
+			for target := range s.World.Size() {
+				s.OK(win.Unlock(s.Ctx, target))
 			}
 			continue
 		}
-		s.ok(win.LockAll(s.ctx))
-		seen := make([]int64, s.w.Size())
+		s.OK(win.LockAll(s.Ctx))
+		seen := make([]int64, s.World.Size())
 		for target := range seen {
-			s.ok(win.Get(seen[target:][:1], target, 0))
+			s.OK(win.Get(seen[target:][:1], target, 0))
 		}
-		s.ok(win.FlushAll(s.ctx))
-		s.ok(win.UnlockAll(s.ctx))
+		s.OK(win.FlushAll(s.Ctx))
+		s.OK(win.UnlockAll(s.Ctx))
 		for target := range seen {
-			s.check(seen[target] == seen[0], "under locks of all, the elements are %v", seen)
+			s.Check(seen[target] == seen[0], "under locks of all, the elements are %v", seen)
 		}
 	}
-	s.ok(win.Close())
+	s.OK(win.Close())
 })
 
 // TestLockOrder looks that LockAll waits for nobody while others wait for it.

@@ -47,15 +47,15 @@ func TestLostOperations(t *testing.T) {
 func TestCompleteWithoutPost(t *testing.T) {
 	require.NoError(t, world.Run(t.Context(), 2, scripted(func(s *script) {
 		win := allocate[int64](s, 1)
-		if s.w.Rank() == 1 {
-			s.ok(win.Close())
+		if s.World.Rank() == 1 {
+			s.OK(win.Close())
 			return
 		}
-		s.ok(win.Start(s.ctx, groupOf(s, win, 1)))
-		s.ok(win.Put([]int64{1}, 1, 0))
-		s.ok(win.Complete(s.ctx))
+		s.OK(win.Start(s.Ctx, groupOf(s, win, 1)))
+		s.OK(win.Put([]int64{1}, 1, 0))
+		s.OK(win.Complete(s.Ctx))
 		err := win.Close()
-		s.fails(err, epoch.ErrNotPosted)
+		s.Fails(err, epoch.ErrNotPosted)
 		require.ErrorContains(t, err, "rank 1 has closed the window without the Post that the last Start of rank 0 was for")
 	}), jobtest.OptionsApart()...))
 }
@@ -65,26 +65,26 @@ func TestPostOnItsWay(t *testing.T) {
 	many := 8 << 20
 	body := scripted(func(s *script) {
 		win, other := allocate[int64](s, 1), allocate[int64](s, many)
-		s.ok(other.LockAll(s.ctx))
-		switch s.w.Rank() {
+		s.OK(other.LockAll(s.Ctx))
+		switch s.World.Rank() {
 		case 0:
-			s.ok(win.Start(s.ctx, groupOf(s, win, 1)))
-			s.ok(win.Put([]int64{7}, 1, 0))
-			s.ok(win.Complete(s.ctx))
+			s.OK(win.Start(s.Ctx, groupOf(s, win, 1)))
+			s.OK(win.Put([]int64{7}, 1, 0))
+			s.OK(win.Complete(s.Ctx))
 		case 1:
 			// The Complete of rank 0 comes before.
-			s.w.Compute(20 * time.Millisecond)
+			s.World.Compute(20 * time.Millisecond)
 			_, err := other.RPut(make([]int64, many), 0, 0)
-			s.ok(err)
+			s.OK(err)
 			_, err = other.RFlush(0)
-			s.ok(err)
-			s.ok(win.Post(s.ctx, groupOf(s, win, 0)))
-			s.ok(win.Wait(s.ctx))
-			s.check(win.Local()[0] == 7, "the element is %d", win.Local()[0])
+			s.OK(err)
+			s.OK(win.Post(s.Ctx, groupOf(s, win, 0)))
+			s.OK(win.Wait(s.Ctx))
+			s.Check(win.Local()[0] == 7, "the element is %d", win.Local()[0])
 		}
-		s.ok(win.Close())
-		s.ok(other.UnlockAll(s.ctx))
-		s.ok(other.Close())
+		s.OK(win.Close())
+		s.OK(other.UnlockAll(s.Ctx))
+		s.OK(other.Close())
 	})
 	t.Run("tcp", func(t *testing.T) { require.NoError(t, world.Run(t.Context(), 4, body, world.WithDevice("tcp"))) })
 	t.Run("simulated", func(t *testing.T) {
@@ -97,30 +97,30 @@ func TestPostOnItsWay(t *testing.T) {
 func TestGroupWithLost(t *testing.T) {
 	for name, call := range map[string]func(s *script, win *window.Window[int64], group window.Group) error{
 		"Wait": func(s *script, win *window.Window[int64], group window.Group) error {
-			err := win.Post(s.ctx, group)
+			err := win.Post(s.Ctx, group)
 			var lost *world.PeerError
 			if errors.As(err, &lost) {
 				err = nil
 			}
-			return errors.Join(err, win.Wait(s.ctx))
+			return errors.Join(err, win.Wait(s.Ctx))
 		},
 		"Test": func(s *script, win *window.Window[int64], group window.Group) error {
-			_ = win.Post(s.ctx, group)
+			_ = win.Post(s.Ctx, group)
 			for {
 				if ended, err := win.Test(); ended || err != nil {
 					return err
 				}
-				s.ok(s.ctx.Err())
+				s.OK(s.Ctx.Err())
 				runtime.Gosched()
 			}
 		},
 		"Start": func(s *script, win *window.Window[int64], group window.Group) error {
 			// It may not wait for ranks that are not mapped, and not hear of one that fails later.
-			for s.w.Failures() == 0 {
-				s.w.Poll()
+			for s.World.Failures() == 0 {
+				s.World.Poll()
 				runtime.Gosched()
 			}
-			return win.Start(s.ctx, group)
+			return win.Start(s.Ctx, group)
 		},
 	} {
 		for way, options := range map[string][]world.Option{"mapped": nil, "apart": jobtest.OptionsApart()} {
@@ -133,14 +133,14 @@ func TestGroupWithLost(t *testing.T) {
 					err := world.Run(t.Context(), 3, func(ctx context.Context, w *world.World) error {
 						return scripted(func(s *script) {
 							win := allocate[int64](s, 1)
-							switch s.w.Rank() {
+							switch s.World.Rank() {
 							case 0:
 								defer close(done)
 								ready.Done()
-								expectLost(s, call(s, win, groupOf(s, win, 1, 2)), dead)
+								s.Lost(call(s, win, groupOf(s, win, 1, 2)), dead)
 							case dead:
 								ready.Wait()
-								panic(failure{died})
+								s.OK(died)
 							default:
 								ready.Done()
 								<-done

@@ -20,15 +20,15 @@ func missedStopped(first bool) func(s *script) {
 	return func(s *script) {
 		win := allocate[int64](s, 1)
 		if !first {
-			s.ok(win.Fence(s.ctx, window.NoPrecede))
+			s.OK(win.Fence(s.Ctx, window.NoPrecede))
 		}
-		s.ok(jobtest.Hold("ready"))
-		if fmt.Sprint(s.w.Rank()) == os.Getenv(victimVariable) {
-			s.ok(jobtest.Stop())
+		s.OK(jobtest.Hold("ready"))
+		if fmt.Sprint(s.World.Rank()) == os.Getenv(victimVariable) {
+			s.OK(jobtest.Stop())
 			return
 		}
-		expectDeath(s, win, win.Fence(s.ctx, window.NoPrecede))
-		s.ok(jobtest.Hold("survived"))
+		expectDeath(s, win, win.Fence(s.Ctx, window.NoPrecede))
+		s.OK(jobtest.Hold("survived"))
 	}
 }
 

@@ -21,23 +21,23 @@ import (
 // long.
 var hastyFences = register("fences cut short", func(s *script) {
 	const rounds, long = 30, 1 << 13
-	ended, end := context.WithCancel(s.ctx)
+	ended, end := context.WithCancel(s.Ctx)
 	end()
-	size, me := s.w.Size(), s.w.Rank()
+	size, me := s.World.Size(), s.World.Rank()
 	win := allocate[int64](s, 1+size+long*size)
 	fence := func(asserts ...window.Assert) {
 		for turn := 0; ; turn++ {
 			ctx, stop := ended, context.CancelFunc(func() {})
 			if turn%2 != 0 {
-				ctx, stop = context.WithTimeout(s.ctx, 100*time.Microsecond) // expires
+				ctx, stop = context.WithTimeout(s.Ctx, 100*time.Microsecond) // expires
 			}
 			err := win.Fence(ctx, asserts...)
 			stop()
 			if err == nil {
 				return
 			}
-			s.check(errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded), "error is %v", err)
-			s.ok(s.ctx.Err())
+			s.Check(errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded), "error is %v", err)
+			s.OK(s.Ctx.Err())
 		}
 	}
 	fence(window.NoPrecede)
@@ -46,25 +46,25 @@ var hastyFences = register("fences cut short", func(s *script) {
 		bulk[long-1] = n
 		for late := range 2 {
 			target := (me + size - 1 - late) % size
-			s.ok(win.Put([]int64{2*n + int64(late)}, target, 0))
+			s.OK(win.Put([]int64{2*n + int64(late)}, target, 0))
 			for rank := range size {
-				s.ok(win.Accumulate(window.Sum, []int64{1}, rank, 1+me))
+				s.OK(win.Accumulate(window.Sum, []int64{1}, rank, 1+me))
 				if n%4 == 1 {
-					s.ok(win.Put(bulk, rank, 1+size+long*me))
+					s.OK(win.Put(bulk, rank, 1+size+long*me))
 				}
 			}
 			fence()
 		}
-		s.check(win.Local()[0] == 2*n+1, "in round %d the element that was put to last is %d", n, win.Local()[0])
+		s.Check(win.Local()[0] == 2*n+1, "in round %d the element that was put to last is %d", n, win.Local()[0])
 		for rank := range size {
 			added, last := win.Local()[1+rank], win.Local()[size+long*(rank+1)]
-			s.check(added == 2*n+2, "in round %d rank %d has added %d times", n, rank, added)
-			s.check(n%4 != 1 || last == n, "in round %d rank %d has put %d", n, rank, last)
+			s.Check(added == 2*n+2, "in round %d rank %d has added %d times", n, rank, added)
+			s.Check(n%4 != 1 || last == n, "in round %d rank %d has put %d", n, rank, last)
 		}
 		fence(window.NoPrecede)
 	}
 	fence(window.NoPrecede, window.NoSucceed)
-	s.ok(win.Close())
+	s.OK(win.Close())
 })
 
 func TestFencesCutShort(t *testing.T) {
@@ -86,14 +86,14 @@ const mixedRanks = 4
 // where it was in that is left to chance.
 var fencing = register("a death among fences of hosts", func(s *script) {
 	win := allocate[int64](s, mixedRanks)
-	s.ok(win.Fence(s.ctx))
+	s.OK(win.Fence(s.Ctx))
 	jobtest.Signal("ready")
 	var err error
 	for n := int64(0); err == nil; n++ {
 		for target := range mixedRanks {
-			err = errors.Join(err, win.Put([]int64{n}, target, s.w.Rank()))
+			err = errors.Join(err, win.Put([]int64{n}, target, s.World.Rank()))
 		}
-		err = errors.Join(err, win.Fence(s.ctx))
+		err = errors.Join(err, win.Fence(s.Ctx))
 	}
 	expectDeath(s, win, err)
 })
@@ -101,15 +101,15 @@ var fencing = register("a death among fences of hosts", func(s *script) {
 // missed has all ranks but one, which is killed, wait in a Fence.
 var missed = register("a death before a fence of hosts", func(s *script) {
 	win := allocate[int64](s, mixedRanks)
-	s.ok(win.Fence(s.ctx))
+	s.OK(win.Fence(s.Ctx))
 	for target := range mixedRanks {
-		s.ok(win.Put([]int64{1}, target, s.w.Rank()))
+		s.OK(win.Put([]int64{1}, target, s.World.Rank()))
 	}
 	jobtest.Signal("ready")
-	if fmt.Sprint(s.w.Rank()) == os.Getenv(victimVariable) {
-		<-s.ctx.Done()
+	if fmt.Sprint(s.World.Rank()) == os.Getenv(victimVariable) {
+		<-s.Ctx.Done()
 	}
-	expectDeath(s, win, win.Fence(s.ctx))
+	expectDeath(s, win, win.Fence(s.Ctx))
 })
 
 const victimVariable = "RMA_WINDOWTEST_VICTIM"
@@ -117,11 +117,11 @@ const victimVariable = "RMA_WINDOWTEST_VICTIM"
 // expectDeath checks the error of a Fence, and that there is none further.
 func expectDeath(s *script, win *window.Window[int64], err error) {
 	var lost *world.PeerError
-	s.check(errors.As(err, &lost), "error is %v, want a *world.PeerError", err)
-	s.check(fmt.Sprint(lost.Rank) == os.Getenv(victimVariable), "error names rank %d: %v", lost.Rank, err)
-	err = win.Fence(s.ctx)
-	s.check(errors.As(err, &lost), "error of the next Fence is %v, want a *world.PeerError", err)
-	s.ok(win.Close())
+	s.Check(errors.As(err, &lost), "error is %v, want a *world.PeerError", err)
+	s.Check(fmt.Sprint(lost.Rank) == os.Getenv(victimVariable), "error names rank %d: %v", lost.Rank, err)
+	err = win.Fence(s.Ctx)
+	s.Check(errors.As(err, &lost), "error of the next Fence is %v, want a *world.PeerError", err)
+	s.OK(win.Close())
 }
 
 // Whoever dies, the one that speaks for its host or its mate: all others hear of it.

@@ -14,15 +14,15 @@ var notifyOverClose = register("notification over close", func(s *script) {
 	const waiters = 3
 	for range testsize.N(5) {
 		win := allocate[int64](s, 4)
-		s.ok(win.LockAll(s.ctx))
-		s.ok(win.PutNotify([]int64{1}, s.w.Rank(), 0, 3))
-		s.ok(win.UnlockAll(s.ctx))
-		s.ok(win.WaitNotify(s.ctx, 3, 1))
+		s.OK(win.LockAll(s.Ctx))
+		s.OK(win.PutNotify([]int64{1}, s.World.Rank(), 0, 3))
+		s.OK(win.UnlockAll(s.Ctx))
+		s.OK(win.WaitNotify(s.Ctx, 3, 1))
 		waiting, ended := make(chan bool, waiters), make(chan error, waiters)
 		for range waiters {
 			go func() {
 				waiting <- true
-				ended <- win.WaitNotify(s.ctx, 3, 1)
+				ended <- win.WaitNotify(s.Ctx, 3, 1)
 			}()
 		}
 		polled := make(chan error)
@@ -37,12 +37,12 @@ var notifyOverClose = register("notification over close", func(s *script) {
 		for range waiters {
 			<-waiting
 		}
-		s.ok(win.Close())
+		s.OK(win.Close())
 		for range waiters {
-			s.fails(<-ended, epoch.ErrClosed)
+			s.Fails(<-ended, epoch.ErrClosed)
 		}
-		s.fails(<-polled, epoch.ErrClosed)
-		s.fails(win.WaitNotify(s.ctx, 3, 1), epoch.ErrClosed)
+		s.Fails(<-polled, epoch.ErrClosed)
+		s.Fails(win.WaitNotify(s.Ctx, 3, 1), epoch.ErrClosed)
 	}
 })
 
@@ -56,13 +56,13 @@ var hugeCounts = register("huge counts of notifications", func(s *script) {
 	win := allocate[int64](s, 4)
 	for _, count := range []uint64{1, 1 << 63, 1<<64 - 1} {
 		told, err := win.TestNotify(0, count)
-		s.ok(err)
-		s.check(!told, "told of %d notifications", count)
+		s.OK(err)
+		s.Check(!told, "told of %d notifications", count)
 	}
 	told, err := win.TestNotify(0, 0)
-	s.ok(err)
-	s.check(told, "not told of none")
-	s.ok(win.Close())
+	s.OK(err)
+	s.Check(told, "not told of none")
+	s.OK(win.Close())
 })
 
 func TestHugeCounts(t *testing.T) { jobtest.Run(t, 1, hugeCounts) }

@@ -29,14 +29,14 @@ func combine(op window.Op, was, with int64) int64 {
 
 // randomPrograms runs programs of package oracle, which tells what they may see, so many in a plain run.
 func randomPrograms(s *script, count int, limits oracle.Limits, options func(seed uint64) oracle.Options) {
-	limits.Ranks = s.w.Size()
+	limits.Ranks = s.World.Size()
 	for seed := testsize.Seed(); seed < testsize.Seed()+uint64(testsize.N(count)); seed++ {
 		p, o := oracle.Draw(seed, limits), options(seed)
 		if raced && p.ShortAtomics() {
 			continue
 		}
-		if err := oracle.Run(s.ctx, s.w, p, o); err != nil {
-			s.ok(fmt.Errorf("RMA_TEST_SEED=%d RMA_TEST_SIZE=0.01 replays it, without %#x: %w\n%s", seed, o.Without, err, p))
+		if err := oracle.Run(s.Ctx, s.World, p, o); err != nil {
+			s.OK(fmt.Errorf("RMA_TEST_SEED=%d RMA_TEST_SIZE=0.01 replays it, without %#x: %w\n%s", seed, o.Without, err, p))
 		}
 	}
 }

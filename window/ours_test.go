@@ -37,29 +37,28 @@ func TestFailedForAReasonOfItsOwn(t *testing.T) {
 // callFailed has rank 0 call what needs rank 1, which has failed.
 func callFailed(s *script) {
 	lost := func(err error) {
-		var lost *world.PeerError
-		s.check(errors.As(err, &lost) && lost.Rank == 1, "error is %v, want the failure of rank 1", err)
+		s.Lost(err, 1)
 	}
 	win := allocate[int64](s, 8)
-	s.ok(win.LockAll(s.ctx))
+	s.OK(win.LockAll(s.Ctx))
 	request, err := win.RPut([]int64{1}, 1, 0)
-	s.ok(err)
-	s.ok(s.w.Barrier(s.ctx))
-	for s.w.Failure(1) == nil {
+	s.OK(err)
+	s.OK(s.World.Barrier(s.Ctx))
+	for s.World.Failure(1) == nil {
 		runtime.Gosched()
 	}
 	if request != (window.Request{}) {
-		link, err := s.w.Link(1)
-		s.ok(err)
+		link, err := s.World.Link(1)
+		s.OK(err)
 		// That the link has ended is heard of later.
 		for link.Tell(&world.Message{Kind: world.FirstKind, Service: 1 << 20}, nil) == nil {
-			s.w.Poll()
+			s.World.Poll()
 		}
 		_, err = request.Test()
 		lost(err)
 	}
-	lost(win.UnlockAll(s.ctx))
-	lost(win.Post(s.ctx, groupOf(s, win, 1)))
-	lost(win.Wait(s.ctx))
-	s.ok(win.Close())
+	lost(win.UnlockAll(s.Ctx))
+	lost(win.Post(s.Ctx, groupOf(s, win, 1)))
+	lost(win.Wait(s.Ctx))
+	s.OK(win.Close())
 }

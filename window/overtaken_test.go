@@ -35,24 +35,24 @@ func allAre(elements []int64, x int64) bool {
 // may change it then.
 var gotBeforeWait = register("got before Wait", func(s *script) {
 	win := allocate[int64](s, long)
-	if s.w.Rank() == 1 {
+	if s.World.Rank() == 1 {
 		origin := groupOf(s, win, 0)
 		for round := range overtakings() {
-			s.ok(win.Post(s.ctx, origin))
-			s.ok(win.Wait(s.ctx))
+			s.OK(win.Post(s.Ctx, origin))
+			s.OK(win.Wait(s.Ctx))
 			fill(win.Local(), round+1)
 		}
 	} else {
 		target := groupOf(s, win, 1)
 		got := make([]int64, long)
 		for round := range overtakings() {
-			s.ok(win.Start(s.ctx, target))
-			s.ok(win.Get(got, 1, 0))
-			s.ok(win.Complete(s.ctx))
-			s.check(allAre(got, int64(round)), "epoch %d: got %d to %d", round, got[0], got[long-1])
+			s.OK(win.Start(s.Ctx, target))
+			s.OK(win.Get(got, 1, 0))
+			s.OK(win.Complete(s.Ctx))
+			s.Check(allAre(got, int64(round)), "epoch %d: got %d to %d", round, got[0], got[long-1])
 		}
 	}
-	s.ok(win.Close())
+	s.OK(win.Close())
 })
 
 // What is got under an exclusive lock is what nobody else has changed: rank 0 gets from
@@ -61,22 +61,22 @@ var gotUnderLock = register("got under a lock", func(s *script) {
 	win := allocate[int64](s, long)
 	buffer := make([]int64, long)
 	for round := range overtakings() {
-		s.ok(win.Lock(s.ctx, window.Exclusive, 1))
-		switch s.w.Rank() {
+		s.OK(win.Lock(s.Ctx, window.Exclusive, 1))
+		switch s.World.Rank() {
 		case 0:
-			s.ok(win.Get(buffer, 1, 0))
+			s.OK(win.Get(buffer, 1, 0))
 		case 1:
 			fill(win.Local(), -round)
 		case 2:
 			fill(buffer, round+1)
-			s.ok(win.Put(buffer, 1, 0))
+			s.OK(win.Put(buffer, 1, 0))
 		}
-		s.ok(win.Unlock(s.ctx, 1))
-		if s.w.Rank() == 0 {
-			s.check(allAre(buffer, buffer[0]), "round %d: got %d to %d", round, buffer[0], buffer[long-1])
+		s.OK(win.Unlock(s.Ctx, 1))
+		if s.World.Rank() == 0 {
+			s.Check(allAre(buffer, buffer[0]), "round %d: got %d to %d", round, buffer[0], buffer[long-1])
 		}
 	}
-	s.ok(win.Close())
+	s.OK(win.Close())
 })
 
 // The same under shared locks, which an exclusive one waits for.
@@ -84,19 +84,19 @@ var gotUnderLockAll = register("got under locks of all", func(s *script) {
 	win := allocate[int64](s, long)
 	buffer := make([]int64, long)
 	for round := range overtakings() {
-		if s.w.Rank() == 0 {
-			s.ok(win.LockAll(s.ctx))
-			s.ok(win.Get(buffer, 1, 0))
-			s.ok(win.UnlockAll(s.ctx))
-			s.check(allAre(buffer, buffer[0]), "round %d: got %d to %d", round, buffer[0], buffer[long-1])
+		if s.World.Rank() == 0 {
+			s.OK(win.LockAll(s.Ctx))
+			s.OK(win.Get(buffer, 1, 0))
+			s.OK(win.UnlockAll(s.Ctx))
+			s.Check(allAre(buffer, buffer[0]), "round %d: got %d to %d", round, buffer[0], buffer[long-1])
 		} else {
-			s.ok(win.Lock(s.ctx, window.Exclusive, 1))
-			fill(buffer, round*s.w.Rank())
-			s.ok(win.Put(buffer, 1, 0))
-			s.ok(win.Unlock(s.ctx, 1))
+			s.OK(win.Lock(s.Ctx, window.Exclusive, 1))
+			fill(buffer, round*s.World.Rank())
+			s.OK(win.Put(buffer, 1, 0))
+			s.OK(win.Unlock(s.Ctx, 1))
 		}
 	}
-	s.ok(win.Close())
+	s.OK(win.Close())
 })
 
 // TestOvertaken looks that a call which ends an epoch, and tells the target so, has what

@@ -17,31 +17,31 @@ import (
 // parted checks that an error says that a rank has closed the window.
 func (s *script) parted(err error, rank int) {
 	var lost *world.PeerError
-	s.check(errors.As(err, &lost) && lost.Rank == rank && errors.Is(err, window.ErrParted) && errors.Is(err, world.ErrLeft),
+	s.Check(errors.As(err, &lost) && lost.Rank == rank && errors.Is(err, window.ErrParted) && errors.Is(err, world.ErrLeft),
 		"error is %v, want that rank %d has closed the window", err, rank)
 }
 
 // partings have the last rank wait for rank 1, which closes the window because rank 0 has died, and stays.
 var partings = map[string]func(s *script, win *window.Window[int64], group window.Group) error{
 	"Start": func(s *script, win *window.Window[int64], group window.Group) error {
-		if err := win.Start(s.ctx, group); err != nil {
+		if err := win.Start(s.Ctx, group); err != nil {
 			return err
 		}
 		// It waits for the post no longer than here.
-		s.ok(win.Get(make([]int64, 1), 1, 0))
-		return win.Complete(s.ctx)
+		s.OK(win.Get(make([]int64, 1), 1, 0))
+		return win.Complete(s.Ctx)
 	},
 	"Wait": func(s *script, win *window.Window[int64], group window.Group) error {
-		s.ok(win.Post(s.ctx, group))
-		return win.Wait(s.ctx)
+		s.OK(win.Post(s.Ctx, group))
+		return win.Wait(s.Ctx)
 	},
 	"Test": func(s *script, win *window.Window[int64], group window.Group) error {
-		s.ok(win.Post(s.ctx, group))
+		s.OK(win.Post(s.Ctx, group))
 		for {
 			if ended, err := win.Test(); ended || err != nil {
 				return err
 			}
-			s.ok(s.ctx.Err())
+			s.OK(s.Ctx.Err())
 		}
 	},
 }
@@ -51,10 +51,10 @@ func init() {
 		register("parting: "+name, func(s *script) {
 			win := allocate[int64](s, 1)
 			other, err := win.Group(1)
-			s.ok(err)
-			s.ok(s.w.Barrier(s.ctx))
+			s.OK(err)
+			s.OK(s.World.Barrier(s.Ctx))
 			jobtest.Signal("ready")
-			if s.w.Rank() == 2 {
+			if s.World.Rank() == 2 {
 				s.parted(wait(s, win, other), 1)
 			}
 			survive(s, win)
@@ -63,22 +63,22 @@ func init() {
 	register("the first of a group dies", func(s *script) {
 		win := allocate[int64](s, 1)
 		others, err := win.Group(0, 1)
-		s.ok(err)
-		s.ok(s.w.Barrier(s.ctx))
+		s.OK(err)
+		s.OK(s.World.Barrier(s.Ctx))
 		jobtest.Signal("ready")
-		switch s.w.Rank() {
+		switch s.World.Rank() {
 		case 1:
 			// It does not close the window before, which is told, too.
-			s.ok(jobtest.Hold("held"))
+			s.OK(jobtest.Hold("held"))
 		case 2:
 			var lost *world.PeerError
-			err := win.Start(s.ctx, others)
+			err := win.Start(s.Ctx, others)
 			if err == nil {
 				// It may wait for the posts no longer than here.
-				s.ok(win.Get(make([]int64, 1), 0, 0))
-				err = win.Complete(s.ctx)
+				s.OK(win.Get(make([]int64, 1), 0, 0))
+				err = win.Complete(s.Ctx)
 			}
-			s.check(errors.As(err, &lost) && lost.Rank == 0, "error is %v, want that rank 0 has failed", err)
+			s.Check(errors.As(err, &lost) && lost.Rank == 0, "error is %v, want that rank 0 has failed", err)
 			jobtest.Signal("heard")
 		}
 		survive(s, win)
@@ -87,18 +87,18 @@ func init() {
 
 // survive has ranks go on together when rank 0 has died.
 func survive(s *script, win *window.Window[int64]) {
-	for s.w.Rank() == 0 || s.w.Failure(0) == nil {
-		s.w.Poll()
-		s.ok(s.ctx.Err())
+	for s.World.Rank() == 0 || s.World.Failure(0) == nil {
+		s.World.Poll()
+		s.OK(s.Ctx.Err())
 	}
-	if s.w.Rank() == 1 {
-		s.ok(win.Close())
+	if s.World.Rank() == 1 {
+		s.OK(win.Close())
 	}
-	small, err := s.w.Shrink(s.ctx)
-	s.ok(err)
-	s.ok(small.Barrier(s.ctx))
-	s.ok(s.w.Close())
-	s.ok(small.Close())
+	small, err := s.World.Shrink(s.Ctx)
+	s.OK(err)
+	s.OK(small.Barrier(s.Ctx))
+	s.OK(s.World.Close())
+	s.OK(small.Close())
 }
 
 var partingPlaces = map[string]func(rank int) []string{
@@ -143,18 +143,18 @@ func TestCloseExposed(t *testing.T) {
 	require.ErrorIs(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
 		return scripted(func(s *script) {
 			win := allocate[int64](s, 1)
-			other, err := win.Group(1 - s.w.Rank())
-			s.ok(err)
-			s.ok(win.Post(s.ctx, other))
-			s.ok(s.w.Barrier(s.ctx))
-			if s.w.Rank() == 0 {
-				s.ok(died)
+			other, err := win.Group(1 - s.World.Rank())
+			s.OK(err)
+			s.OK(win.Post(s.Ctx, other))
+			s.OK(s.World.Barrier(s.Ctx))
+			if s.World.Rank() == 0 {
+				s.OK(died)
 			}
-			s.fails(win.Close(), epoch.ErrEpochOpen)
-			for s.w.Failure(0) == nil {
-				s.w.Poll()
+			s.Fails(win.Close(), epoch.ErrEpochOpen)
+			for s.World.Failure(0) == nil {
+				s.World.Poll()
 			}
-			s.ok(win.Close())
+			s.OK(win.Close())
 		})(ctx, w)
 	}), died)
 }

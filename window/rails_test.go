@@ -21,22 +21,22 @@ func passLong(ctx context.Context, w *world.World) error {
 			for i := range mine {
 				mine[i] = round<<40 | int64(w.Rank())<<32 | int64(i)
 			}
-			s.ok(win.Fence(s.ctx))
-			s.ok(win.Put(mine, next, 0))
-			s.ok(win.Fence(s.ctx))
+			s.OK(win.Fence(s.Ctx))
+			s.OK(win.Put(mine, next, 0))
+			s.OK(win.Fence(s.Ctx))
 			for i, v := range win.Local() {
 				if want := round<<40 | int64(before)<<32 | int64(i); v != want {
-					s.check(false, "round %d: element %d is %#x, want %#x", round, i, v, want)
+					s.Check(false, "round %d: element %d is %#x, want %#x", round, i, v, want)
 					break
 				}
 			}
-			s.ok(win.Get(back, next, 0))
-			s.ok(win.Fence(s.ctx, window.NoSucceed))
+			s.OK(win.Get(back, next, 0))
+			s.OK(win.Fence(s.Ctx, window.NoSucceed))
 			for i := range back {
-				s.check(back[i] == mine[i], "round %d: element %d came back as %#x", round, i, back[i])
+				s.Check(back[i] == mine[i], "round %d: element %d came back as %#x", round, i, back[i])
 			}
 		}
-		s.ok(win.Close())
+		s.OK(win.Close())
 	})(ctx, w)
 }
 

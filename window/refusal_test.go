@@ -53,7 +53,7 @@ var withoutContext = []struct {
 
 // inEpoch are refused though a LockAll epoch is open.
 var inEpoch = []refusal{
-	{"no such rank", func(s *script, win *window.Window[float64]) error { return win.Put(some, s.w.Size(), 0) }, window.ErrRank, []string{"Put of 3 elements", "of rank 2", "allowed are 0 to 1"}},
+	{"no such rank", func(s *script, win *window.Window[float64]) error { return win.Put(some, s.World.Size(), 0) }, window.ErrRank, []string{"Put of 3 elements", "of rank 2", "allowed are 0 to 1"}},
 	{"negative rank", func(s *script, win *window.Window[float64]) error { return win.Get(make([]float64, 3), -1, 0) }, window.ErrRank, []string{"Get", "rank -1", "allowed are 0 to 1"}},
 	{"one past the end", func(s *script, win *window.Window[float64]) error { return win.Put(some, 1, refusalCount-2) }, window.ErrRange, []string{"displacement 18", "it has 20 elements"}},
 	{"far past the end", func(s *script, win *window.Window[float64]) error { return win.Get(make([]float64, 3), 1, math.MaxInt) }, window.ErrRange, []string{fmt.Sprint(math.MaxInt), "it has 20 elements"}},
@@ -108,15 +108,15 @@ var inEpoch = []refusal{
 		return win.PutLayout(make([]float64, 4), window.Strided(-1, 2, 3), 1, 0, window.Contiguous(4))
 	}, window.ErrArgument, []string{"Strided(-1, 2, 3)", "negative"}},
 	{"no such notification slot", func(s *script, win *window.Window[float64]) error { return win.PutNotify(some, 1, 0, 16) }, window.ErrArgument, []string{"notification slot 16, the window has 16"}},
-	{"waiting for no such slot", func(s *script, win *window.Window[float64]) error { return win.WaitNotify(s.ctx, -1, 1) }, window.ErrArgument, []string{"slot -1"}},
-	{"nested locks", func(s *script, win *window.Window[float64]) error { return win.Lock(s.ctx, window.Shared, 1) }, epoch.ErrEpochOpen, []string{"Lock", "LockAll"}},
-	{"fence in a lock", func(s *script, win *window.Window[float64]) error { return win.Fence(s.ctx) }, epoch.ErrEpochOpen, []string{"Fence", "UnlockAll"}},
+	{"waiting for no such slot", func(s *script, win *window.Window[float64]) error { return win.WaitNotify(s.Ctx, -1, 1) }, window.ErrArgument, []string{"slot -1"}},
+	{"nested locks", func(s *script, win *window.Window[float64]) error { return win.Lock(s.Ctx, window.Shared, 1) }, epoch.ErrEpochOpen, []string{"Lock", "LockAll"}},
+	{"fence in a lock", func(s *script, win *window.Window[float64]) error { return win.Fence(s.Ctx) }, epoch.ErrEpochOpen, []string{"Fence", "UnlockAll"}},
 	{"start in a lock", func(s *script, win *window.Window[float64]) error {
-		return win.Start(s.ctx, groupOf(s, win, 1))
+		return win.Start(s.Ctx, groupOf(s, win, 1))
 	}, epoch.ErrEpochOpen, []string{"Start"}},
-	{"complete without start", func(s *script, win *window.Window[float64]) error { return win.Complete(s.ctx) }, epoch.ErrNotStarted, []string{"Complete"}},
-	{"wait without post", func(s *script, win *window.Window[float64]) error { return win.Wait(s.ctx) }, epoch.ErrNotPosted, []string{"Wait"}},
-	{"flush of no rank", func(s *script, win *window.Window[float64]) error { return win.Flush(s.ctx, 5) }, window.ErrRank, []string{"Flush", "5", "allowed are 0 to 1"}},
+	{"complete without start", func(s *script, win *window.Window[float64]) error { return win.Complete(s.Ctx) }, epoch.ErrNotStarted, []string{"Complete"}},
+	{"wait without post", func(s *script, win *window.Window[float64]) error { return win.Wait(s.Ctx) }, epoch.ErrNotPosted, []string{"Wait"}},
+	{"flush of no rank", func(s *script, win *window.Window[float64]) error { return win.Flush(s.Ctx, 5) }, window.ErrRank, []string{"Flush", "5", "allowed are 0 to 1"}},
 	{"closing in an epoch", func(s *script, win *window.Window[float64]) error { return win.Close() }, epoch.ErrEpochOpen, []string{"Close", "UnlockAll"}},
 }
 
@@ -133,26 +133,26 @@ var outside = []refusal{
 		return win.PutLayout(some, window.Contiguous(3), 1, 0, window.Contiguous(3))
 	}, epoch.ErrNoEpoch, []string{"PutLayout"}},
 	{"notification", func(s *script, win *window.Window[float64]) error { return win.PutNotify(some, 1, 0, 0) }, epoch.ErrNoEpoch, []string{"PutNotify"}},
-	{"flush", func(s *script, win *window.Window[float64]) error { return win.Flush(s.ctx, 1) }, epoch.ErrNotLocked, []string{"Flush"}},
+	{"flush", func(s *script, win *window.Window[float64]) error { return win.Flush(s.Ctx, 1) }, epoch.ErrNotLocked, []string{"Flush"}},
 	{"flush with a request", func(s *script, win *window.Window[float64]) error { _, err := win.RFlush(1); return err }, epoch.ErrNotLocked, []string{"RFlush of rank 1"}},
 	{"flush of no rank", func(s *script, win *window.Window[float64]) error { _, err := win.RFlush(2); return err }, window.ErrRank, []string{"RFlush", "allowed are 0 to 1"}},
-	{"unlock", func(s *script, win *window.Window[float64]) error { return win.Unlock(s.ctx, 1) }, epoch.ErrNotLocked, []string{"Unlock"}},
-	{"unlock all", func(s *script, win *window.Window[float64]) error { return win.UnlockAll(s.ctx) }, epoch.ErrNotLocked, []string{"UnlockAll"}},
-	{"lock of no rank", func(s *script, win *window.Window[float64]) error { return win.Lock(s.ctx, window.Shared, 2) }, window.ErrRank, []string{"2, allowed are 0 to 1"}},
-	{"no such kind of lock", func(s *script, win *window.Window[float64]) error { return win.Lock(s.ctx, window.LockKind(9), 1) }, epoch.ErrLockKind, []string{"LockKind(9)"}},
-	{"no such assertion", func(s *script, win *window.Window[float64]) error { return win.Fence(s.ctx, window.Assert(64)) }, epoch.ErrAssert, []string{"0x40", "NoPrecede"}},
+	{"unlock", func(s *script, win *window.Window[float64]) error { return win.Unlock(s.Ctx, 1) }, epoch.ErrNotLocked, []string{"Unlock"}},
+	{"unlock all", func(s *script, win *window.Window[float64]) error { return win.UnlockAll(s.Ctx) }, epoch.ErrNotLocked, []string{"UnlockAll"}},
+	{"lock of no rank", func(s *script, win *window.Window[float64]) error { return win.Lock(s.Ctx, window.Shared, 2) }, window.ErrRank, []string{"2, allowed are 0 to 1"}},
+	{"no such kind of lock", func(s *script, win *window.Window[float64]) error { return win.Lock(s.Ctx, window.LockKind(9), 1) }, epoch.ErrLockKind, []string{"LockKind(9)"}},
+	{"no such assertion", func(s *script, win *window.Window[float64]) error { return win.Fence(s.Ctx, window.Assert(64)) }, epoch.ErrAssert, []string{"0x40", "NoPrecede"}},
 	{"a group twice", func(s *script, win *window.Window[float64]) error { _, err := win.Group(1, 1); return err }, epoch.ErrGroup, []string{"1"}},
 	{"a group of no rank", func(s *script, win *window.Window[float64]) error { _, err := win.Group(0, 7); return err }, epoch.ErrGroup, []string{"7"}},
 }
 
 func (r *refusal) check(s *script, when string, win *window.Window[float64], want error) {
 	err := r.call(s, win)
-	s.check(errors.Is(err, want), "%s, %s: error is %v, want %v", when, r.name, err, want)
+	s.Check(errors.Is(err, want), "%s, %s: error is %v, want %v", when, r.name, err, want)
 	if want != r.want {
 		return
 	}
 	for _, says := range r.says {
-		s.check(strings.Contains(err.Error(), says), "%s, %s: %q does not say %q", when, r.name, err, says)
+		s.Check(strings.Contains(err.Error(), says), "%s, %s: %q does not say %q", when, r.name, err, says)
 	}
 }
 
@@ -161,34 +161,34 @@ var refusals = register("refusals", func(s *script) {
 	for i := range win.Local() {
 		win.Local()[i] = float64(i)
 	}
-	s.ok(s.w.Barrier(s.ctx))
+	s.OK(s.World.Barrier(s.Ctx))
 	untouched := func() {
-		s.ok(s.w.Barrier(s.ctx))
+		s.OK(s.World.Barrier(s.Ctx))
 		for i, v := range win.Local() {
-			s.check(v == float64(i), "element %d became %v", i, v)
+			s.Check(v == float64(i), "element %d became %v", i, v)
 		}
-		s.ok(s.w.Barrier(s.ctx))
+		s.OK(s.World.Barrier(s.Ctx))
 	}
 	for i := range outside {
 		outside[i].check(s, "outside an epoch", win, outside[i].want)
 	}
 	untouched()
-	s.fails(win.LockAll(s.ctx, window.NoPut), epoch.ErrAssert)
-	s.ok(win.LockAll(s.ctx))
+	s.Fails(win.LockAll(s.Ctx, window.NoPut), epoch.ErrAssert)
+	s.OK(win.LockAll(s.Ctx))
 	for i := range inEpoch {
 		inEpoch[i].check(s, "in LockAll", win, inEpoch[i].want)
 	}
 	for _, w := range withoutContext {
 		err := w.call(win)
-		s.check(errors.Is(err, window.ErrArgument) && strings.Contains(err.Error(), w.name), "%s without a context: error is %v", w.name, err)
+		s.Check(errors.Is(err, window.ErrArgument) && strings.Contains(err.Error(), w.name), "%s without a context: error is %v", w.name, err)
 	}
-	_, err := window.Allocate[int8](s.ctx, nil, 1)
-	s.fails(err, window.ErrArgument)
+	_, err := window.Allocate[int8](s.Ctx, nil, 1)
+	s.Fails(err, window.ErrArgument)
 	// The epoch has survived all of it.
-	s.ok(win.Put([]float64{float64(s.w.Rank())}, s.w.Rank(), s.w.Rank()))
-	s.ok(win.UnlockAll(s.ctx))
+	s.OK(win.Put([]float64{float64(s.World.Rank())}, s.World.Rank(), s.World.Rank()))
+	s.OK(win.UnlockAll(s.Ctx))
 	untouched()
-	s.ok(win.Close())
+	s.OK(win.Close())
 	for i := range outside {
 		switch outside[i].want {
 		case window.ErrRank, epoch.ErrGroup:
@@ -196,7 +196,7 @@ var refusals = register("refusals", func(s *script) {
 			outside[i].check(s, "after Close", win, epoch.ErrClosed)
 		}
 	}
-	s.fails(win.Close(), epoch.ErrClosed)
+	s.Fails(win.Close(), epoch.ErrClosed)
 })
 
 // TestRefusals makes every illegal call on two ranks.
@@ -207,9 +207,9 @@ func TestOperationWithoutEpoch(t *testing.T) {
 	err := world.Run(t.Context(), 1, scripted(func(s *script) {
 		win := allocate[float64](s, 2)
 		err := win.Put(some[:1], 0, 1)
-		s.fails(err, epoch.ErrNoEpoch)
-		s.check(err.Error() == "window: Put of 1 element at displacement 1 of rank 0: no access epoch to the target: no epoch is open; open one by Fence, by Start with a group that has the target, or by Lock or LockAll", "error is %v", err)
-		s.ok(win.Close())
+		s.Fails(err, epoch.ErrNoEpoch)
+		s.Check(err.Error() == "window: Put of 1 element at displacement 1 of rank 0: no access epoch to the target: no epoch is open; open one by Fence, by Start with a group that has the target, or by Lock or LockAll", "error is %v", err)
+		s.OK(win.Close())
 	}))
 	if err != nil {
 		t.Error(err)
@@ -228,47 +228,47 @@ func made[T window.Element](_ *window.Window[T], err error) error { return err }
 
 var disagreements = []disagreement{
 	{"element types", func(s *script) error {
-		if s.w.Rank() == 2 {
-			return made(window.Allocate[float32](s.ctx, s.w, 10))
+		if s.World.Rank() == 2 {
+			return made(window.Allocate[float32](s.Ctx, s.World, 10))
 		}
-		return made(window.Allocate[int32](s.ctx, s.w, 10))
+		return made(window.Allocate[int32](s.Ctx, s.World, 10))
 	}, window.ErrMismatch, []string{"rank 2 passed element type float32, rank 0 int32"}},
 	{"element types that another's part does not fit", func(s *script) error {
-		if s.w.Rank() == 0 {
-			return made(window.Allocate[int32](s.ctx, s.w, 1))
+		if s.World.Rank() == 0 {
+			return made(window.Allocate[int32](s.Ctx, s.World, 1))
 		}
-		return made(window.Allocate[int64](s.ctx, s.w, 1))
+		return made(window.Allocate[int64](s.Ctx, s.World, 1))
 	}, window.ErrMismatch, []string{"rank 1 passed element type int64, rank 0 int32"}},
 	{"options", func(s *script) error {
-		if s.w.Rank() == 1 {
-			return made(window.Allocate[int32](s.ctx, s.w, 10, window.SameOp()))
+		if s.World.Rank() == 1 {
+			return made(window.Allocate[int32](s.Ctx, s.World, 10, window.SameOp()))
 		}
-		return made(window.Allocate[int32](s.ctx, s.w, 10))
+		return made(window.Allocate[int32](s.Ctx, s.World, 10))
 	}, window.ErrMismatch, []string{"rank 1 passed options SameOp, rank 0 none"}},
 	{"notification slots", func(s *script) error {
-		return made(window.Allocate[int32](s.ctx, s.w, 10, window.Notifications(3+s.w.Rank()/2)))
+		return made(window.Allocate[int32](s.Ctx, s.World, 10, window.Notifications(3+s.World.Rank()/2)))
 	}, window.ErrMismatch, []string{"rank 2 passed Notifications 4, rank 0 3"}},
 	{"calls", func(s *script) error {
-		if s.w.Rank() == 1 {
-			return made(window.Create(s.ctx, s.w, make([]int32, 10)))
+		if s.World.Rank() == 1 {
+			return made(window.Create(s.Ctx, s.World, make([]int32, 10)))
 		}
-		return made(window.Allocate[int32](s.ctx, s.w, 10))
+		return made(window.Allocate[int32](s.Ctx, s.World, 10))
 	}, window.ErrMismatch, []string{"rank 1 passed the call", "Create", "Allocate"}},
 	{"a negative count on one rank", func(s *script) error {
-		return made(window.Allocate[int32](s.ctx, s.w, 1-s.w.Rank()))
+		return made(window.Allocate[int32](s.Ctx, s.World, 1-s.World.Rank()))
 	}, nil, []string{"rank 2", "count -1", "must not be negative"}},
 	{"more than an address holds", func(s *script) error {
-		return made(window.Allocate[int64](s.ctx, s.w, math.MaxInt/4))
+		return made(window.Allocate[int64](s.Ctx, s.World, math.MaxInt/4))
 	}, nil, []string{fmt.Sprint(math.MaxInt / 4), "more than an address holds"}},
 	{"more than the machine has", func(s *script) error {
 		count := 10
-		if s.w.Rank() == 1 {
+		if s.World.Rank() == 1 {
 			count = 1 << 45
 		}
-		return made(window.Allocate[int64](s.ctx, s.w, count))
+		return made(window.Allocate[int64](s.Ctx, s.World, count))
 	}, nil, []string{"rank 1", "35184372088832 elements of int64"}},
 	{"too many notification slots", func(s *script) error {
-		return made(window.Allocate[int64](s.ctx, s.w, 1, window.Notifications(window.MaxNotifications+s.w.Rank()%2)))
+		return made(window.Allocate[int64](s.Ctx, s.World, 1, window.Notifications(window.MaxNotifications+s.World.Rank()%2)))
 	}, nil, []string{"rank 1", "Notifications(65537)", "allowed are 0 to 65536"}},
 }
 
@@ -277,19 +277,19 @@ func init() {
 		register("disagreement on "+d.name, func(s *script) {
 			before := allocate[int32](s, 4)
 			err := d.call(s)
-			s.check(err != nil, "all is well")
+			s.Check(err != nil, "all is well")
 			if d.want != nil {
-				s.fails(err, d.want)
+				s.Fails(err, d.want)
 			} else {
 				var create *window.CreateError
-				s.check(errors.As(err, &create), "error is %T %v, want a *window.CreateError", err, err)
+				s.Check(errors.As(err, &create), "error is %T %v, want a *window.CreateError", err, err)
 			}
 			for _, says := range d.says {
-				s.check(strings.Contains(err.Error(), says), "%q does not say %q", err, says)
+				s.Check(strings.Contains(err.Error(), says), "%q does not say %q", err, says)
 			}
 			// The ranks are in step: the next window can be made.
-			s.ok(allocate[int32](s, 4).Close())
-			s.ok(before.Close())
+			s.OK(allocate[int32](s, 4).Close())
+			s.OK(before.Close())
 		})
 	}
 }
@@ -304,10 +304,10 @@ func TestDisagreements(t *testing.T) {
 
 var closedWorld = register("closed world", func(s *script) {
 	win := allocate[int64](s, 4)
-	s.ok(win.Close())
-	s.ok(s.w.Close())
-	_, err := window.Allocate[int64](s.ctx, s.w, 4)
-	s.fails(err, world.ErrClosed)
+	s.OK(win.Close())
+	s.OK(s.World.Close())
+	_, err := window.Allocate[int64](s.Ctx, s.World, 4)
+	s.Fails(err, world.ErrClosed)
 })
 
 func TestClosedWorld(t *testing.T) { jobtest.Run(t, 2, closedWorld) }

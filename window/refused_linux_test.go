@@ -12,39 +12,39 @@ import (
 // unreachable makes windows over the program's own memory, which rank 1 is not
 // allowed to reach in others that share memory with it, so that all goes by messages.
 var unreachable = register("create without process_vm", func(s *script) {
-	if s.w.Rank() == 1 {
-		s.ok(jobtest.Refuse(unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV))
+	if s.World.Rank() == 1 {
+		s.OK(jobtest.Refuse(unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV))
 	}
 	// More than a message holds.
 	memory := make([]int64, 3000)
-	win, err := window.Create(s.ctx, s.w, memory)
-	s.ok(err)
-	next, last := (s.w.Rank()+1)%s.w.Size(), (s.w.Rank()+s.w.Size()-1)%s.w.Size()
-	s.ok(win.Fence(s.ctx))
-	s.ok(win.Put(pattern(s.w.Rank(), next, len(memory)), next, 0))
-	s.ok(win.Fence(s.ctx))
-	equal(s, "put", memory, pattern(last, s.w.Rank(), len(memory)))
+	win, err := window.Create(s.Ctx, s.World, memory)
+	s.OK(err)
+	next, last := (s.World.Rank()+1)%s.World.Size(), (s.World.Rank()+s.World.Size()-1)%s.World.Size()
+	s.OK(win.Fence(s.Ctx))
+	s.OK(win.Put(pattern(s.World.Rank(), next, len(memory)), next, 0))
+	s.OK(win.Fence(s.Ctx))
+	equal(s, "put", memory, pattern(last, s.World.Rank(), len(memory)))
 	got := make([]int64, len(memory))
-	s.ok(win.Get(got, next, 0))
-	s.ok(win.Fence(s.ctx, window.NoSucceed))
-	equal(s, "get", got, pattern(s.w.Rank(), next, len(memory)))
-	s.ok(win.LockAll(s.ctx))
-	for target := range s.w.Size() {
-		s.ok(win.Accumulate(window.Sum, got, target, 0))
+	s.OK(win.Get(got, next, 0))
+	s.OK(win.Fence(s.Ctx, window.NoSucceed))
+	equal(s, "get", got, pattern(s.World.Rank(), next, len(memory)))
+	s.OK(win.LockAll(s.Ctx))
+	for target := range s.World.Size() {
+		s.OK(win.Accumulate(window.Sum, got, target, 0))
 		var old int64
-		s.ok(win.FetchAndOp(window.Sum, 1, &old, target, 5))
+		s.OK(win.FetchAndOp(window.Sum, 1, &old, target, 5))
 	}
-	s.ok(win.UnlockAll(s.ctx))
-	s.ok(s.w.Barrier(s.ctx))
-	sum := pattern(last, s.w.Rank(), len(memory))
-	for from := range s.w.Size() {
-		for i, x := range pattern(from, (from+1)%s.w.Size(), len(memory)) {
+	s.OK(win.UnlockAll(s.Ctx))
+	s.OK(s.World.Barrier(s.Ctx))
+	sum := pattern(last, s.World.Rank(), len(memory))
+	for from := range s.World.Size() {
+		for i, x := range pattern(from, (from+1)%s.World.Size(), len(memory)) {
 			sum[i] += x
 		}
 	}
-	sum[5] += int64(s.w.Size())
+	sum[5] += int64(s.World.Size())
 	equal(s, "sums", memory, sum)
-	s.ok(win.Close())
+	s.OK(win.Close())
 })
 
 // TestCreateWithoutSystemCalls looks that messages do where the system calls are not

@@ -17,15 +17,15 @@ import (
 // Flushes with requests go side by side, and operations that come later while they are awaited.
 var flushes = register("flushes with requests", func(s *script) {
 	const long = 1 << 15
-	n, me := s.w.Size(), s.w.Rank()
+	n, me := s.World.Size(), s.World.Rank()
 	win := allocate[int64](s, n*(1+long))
-	s.ok(win.LockAll(s.ctx))
+	s.OK(win.LockAll(s.Ctx))
 	var first, second []window.Request
 	flush := func(to []window.Request) []window.Request {
 		to = to[:0]
 		for target := range n {
 			r, err := win.RFlush(target)
-			s.ok(err)
+			s.OK(err)
 			to = append(to, r)
 		}
 		return to
@@ -34,12 +34,12 @@ var flushes = register("flushes with requests", func(s *script) {
 	for round := range int64(testsize.N(15)) {
 		fill(block, int(round+1))
 		for target := range n {
-			s.ok(win.Put(block, target, n+me*long))
-			s.ok(win.Accumulate(window.Sum, []int64{1}, target, me))
+			s.OK(win.Put(block, target, n+me*long))
+			s.OK(win.Accumulate(window.Sum, []int64{1}, target, me))
 		}
 		first = flush(first)
 		for target := range n {
-			s.ok(win.FetchAndOp(window.NoOp, 0, &old[target], target, me))
+			s.OK(win.FetchAndOp(window.NoOp, 0, &old[target], target, me))
 		}
 		for target, r := range first {
 			finish(s, r, (target+int(round))%2 == 0)
@@ -49,94 +49,94 @@ var flushes = register("flushes with requests", func(s *script) {
 		second = flush(second)
 		for target, r := range second {
 			finish(s, r, (target+int(round))%2 == 1)
-			s.check(old[target] == round+1, "round %d: rank %d has counted %d", round, target, old[target])
+			s.Check(old[target] == round+1, "round %d: rank %d has counted %d", round, target, old[target])
 		}
 		for target := range n {
-			s.ok(win.Get(told[target:target+1], target, n+me*long))
+			s.OK(win.Get(told[target:target+1], target, n+me*long))
 		}
-		s.ok(win.FlushAll(s.ctx))
-		s.check(allAre(told, round+1), "round %d: what was put is %v", round, told)
+		s.OK(win.FlushAll(s.Ctx))
+		s.Check(allAre(told, round+1), "round %d: what was put is %v", round, told)
 	}
-	s.ok(win.UnlockAll(s.ctx))
+	s.OK(win.UnlockAll(s.Ctx))
 	for _, r := range second {
-		s.ok(r.Wait(s.ctx))
+		s.OK(r.Wait(s.Ctx))
 	}
-	s.ok(win.Close())
+	s.OK(win.Close())
 })
 
 // A flush with a request waits for no lock. It is complete when all is there, for which the lock is held.
 var flushWaits = register("a flush with a request under a lock that another has", func(s *script) {
 	const count = 1 << 14
 	underLock(s, count, func(win *window.Window[int64]) {
-		s.check(allAre(win.Local(), 0), "there is something before the lock was given back")
+		s.Check(allAre(win.Local(), 0), "there is something before the lock was given back")
 	}, func(win *window.Window[int64]) []window.Request {
-		s.ok(win.Lock(s.ctx, window.Exclusive, 1))
+		s.OK(win.Lock(s.Ctx, window.Exclusive, 1))
 		var requests []window.Request
 		begin := func() {
 			r, err := win.RFlush(1)
-			s.ok(err)
+			s.OK(err)
 			requests = append(requests, r)
 		}
 		begin()
 		// It is of nothing.
 		finish(s, requests[0], true)
 		requests = requests[:0]
-		s.ok(win.Put([]int64{7}, 1, 0))
+		s.OK(win.Put([]int64{7}, 1, 0))
 		begin()
 		block := make([]int64, count-1)
 		fill(block, 7)
-		s.ok(win.Put(block, 1, 1))
+		s.OK(win.Put(block, 1, 1))
 		begin()
 		return requests
 	}, func(win *window.Window[int64], requests []window.Request) {
 		finish(s, requests[0], true)
 		finish(s, requests[1], false)
 		got := make([]int64, count)
-		s.ok(win.Get(got, 1, 0))
-		s.ok(win.Flush(s.ctx, 1))
-		s.check(allAre(got, 7), "got %d to %d", got[0], got[count-1])
+		s.OK(win.Get(got, 1, 0))
+		s.OK(win.Flush(s.Ctx, 1))
+		s.Check(allAre(got, 7), "got %d to %d", got[0], got[count-1])
 	})
 })
 
 // A flush of nothing is complete by Test alone, under a lock that was not asked for.
 var flushOfNothing = register("a flush of nothing", func(s *script) {
 	win := allocate[int64](s, 1)
-	next := (s.w.Rank() + 1) % s.w.Size()
-	s.ok(win.Lock(s.ctx, window.Shared, next))
+	next := (s.World.Rank() + 1) % s.World.Size()
+	s.OK(win.Lock(s.Ctx, window.Shared, next))
 	r, err := win.RFlush(next)
-	s.ok(err)
+	s.OK(err)
 	finish(s, r, true)
-	s.ok(win.Unlock(s.ctx, next))
-	s.ok(win.Close())
+	s.OK(win.Unlock(s.Ctx, next))
+	s.OK(win.Close())
 })
 
 // A request waits for nothing that was begun behind its flush: not for the post of an epoch, nor for a lock.
 var flushOfBefore = register("a flush of an epoch before", func(s *script) {
 	win := allocate[int64](s, 8)
 	for round := range int64(4) {
-		if s.w.Rank() == 1 {
-			s.ok(s.w.Barrier(s.ctx))
-			s.ok(win.Post(s.ctx, groupOf(s, win, 0)))
-			s.ok(win.Wait(s.ctx))
-			s.ok(s.w.Barrier(s.ctx))
-			s.check(win.Local()[0] == round+1 && win.Local()[1] == round+1, "round %d: there are %v", round, win.Local())
-			s.ok(s.w.Barrier(s.ctx))
+		if s.World.Rank() == 1 {
+			s.OK(s.World.Barrier(s.Ctx))
+			s.OK(win.Post(s.Ctx, groupOf(s, win, 0)))
+			s.OK(win.Wait(s.Ctx))
+			s.OK(s.World.Barrier(s.Ctx))
+			s.Check(win.Local()[0] == round+1 && win.Local()[1] == round+1, "round %d: there are %v", round, win.Local())
+			s.OK(s.World.Barrier(s.Ctx))
 			continue
 		}
-		s.ok(win.Lock(s.ctx, window.Exclusive, 1))
-		s.ok(win.Put([]int64{round + 1}, 1, 0))
+		s.OK(win.Lock(s.Ctx, window.Exclusive, 1))
+		s.OK(win.Put([]int64{round + 1}, 1, 0))
 		r, err := win.RFlush(1)
-		s.ok(err)
-		s.ok(win.Unlock(s.ctx, 1))
-		s.ok(win.Start(s.ctx, groupOf(s, win, 1)))
-		s.ok(win.Put([]int64{round + 1}, 1, 1))
+		s.OK(err)
+		s.OK(win.Unlock(s.Ctx, 1))
+		s.OK(win.Start(s.Ctx, groupOf(s, win, 1)))
+		s.OK(win.Put([]int64{round + 1}, 1, 1))
 		finish(s, r, round%2 == 0)
-		s.ok(s.w.Barrier(s.ctx))
-		s.ok(win.Complete(s.ctx))
-		s.ok(s.w.Barrier(s.ctx))
-		s.ok(s.w.Barrier(s.ctx))
+		s.OK(s.World.Barrier(s.Ctx))
+		s.OK(win.Complete(s.Ctx))
+		s.OK(s.World.Barrier(s.Ctx))
+		s.OK(s.World.Barrier(s.Ctx))
 	}
-	s.ok(win.Close())
+	s.OK(win.Close())
 })
 
 // flushOnce has operations come behind a flush that could not begin at once, as often as it is looked at: it does not wait
@@ -144,26 +144,26 @@ var flushOfBefore = register("a flush of an epoch before", func(s *script) {
 func flushOnce(s *script) {
 	const long = 1 << 13
 	win := allocate[int64](s, 8+long)
-	if s.w.Rank() == 0 {
-		s.ok(win.Lock(s.ctx, window.Shared, 1))
+	if s.World.Rank() == 0 {
+		s.OK(win.Lock(s.Ctx, window.Shared, 1))
 		// It is too long to go with the lock.
-		s.ok(win.Put(make([]int64, long), 1, 8))
+		s.OK(win.Put(make([]int64, long), 1, 8))
 		r, err := win.RFlush(1)
-		s.ok(err)
+		s.OK(err)
 		looks := 0
 		for done := false; !done && looks < 1000; looks++ {
-			s.ok(win.Accumulate(window.Sum, []int64{1}, 1, 1))
+			s.OK(win.Accumulate(window.Sum, []int64{1}, 1, 1))
 			_, err := win.RFlush(1)
-			s.ok(err)
-			s.w.Compute(50 * time.Nanosecond)
+			s.OK(err)
+			s.World.Compute(50 * time.Nanosecond)
 			done, err = r.Test()
-			s.ok(err)
+			s.OK(err)
 		}
-		s.check(looks < 1000, "%d looks, and a flush is not complete", looks)
-		s.ok(win.Unlock(s.ctx, 1))
+		s.Check(looks < 1000, "%d looks, and a flush is not complete", looks)
+		s.OK(win.Unlock(s.Ctx, 1))
 	}
-	s.ok(s.w.Barrier(s.ctx))
-	s.ok(win.Close())
+	s.OK(s.World.Barrier(s.Ctx))
+	s.OK(win.Close())
 }
 
 func TestRFlush(t *testing.T) {
@@ -192,25 +192,25 @@ func TestRFlush(t *testing.T) {
 // flushOfLeaver has a flush wait for the lock of a rank that leaves with it, which breaks that.
 func flushOfLeaver(s *script) {
 	win := allocate[int64](s, 1)
-	if s.w.Rank() == 1 {
-		s.ok(win.Lock(s.ctx, window.Exclusive, 1))
-		s.ok(s.w.Barrier(s.ctx))
+	if s.World.Rank() == 1 {
+		s.OK(win.Lock(s.Ctx, window.Exclusive, 1))
+		s.OK(s.World.Barrier(s.Ctx))
 		return
 	}
-	s.ok(s.w.Barrier(s.ctx))
-	s.ok(win.Lock(s.ctx, window.Shared, 1))
-	s.ok(win.Put([]int64{1}, 1, 0))
+	s.OK(s.World.Barrier(s.Ctx))
+	s.OK(win.Lock(s.Ctx, window.Shared, 1))
+	s.OK(win.Put([]int64{1}, 1, 0))
 	r, err := win.RFlush(1)
 	for done := false; !done && err == nil; {
 		done, err = r.Test()
 	}
-	s.ok(err)
-	s.ok(win.Unlock(s.ctx, 1))
+	s.OK(err)
+	s.OK(win.Unlock(s.Ctx, 1))
 }
 
 // serveNothing has a rank serve nothing, which it says, until it is told to.
 func serveNothing(s *script, silent, serve chan struct{}) {
-	s.w.Exclude(func() {
+	s.World.Exclude(func() {
 		close(silent)
 		<-serve
 	})
@@ -221,9 +221,9 @@ func serveNothing(s *script, silent, serve chan struct{}) {
 func flushUnasked(s *script, silent, serve chan struct{}) {
 	const most = 64
 	win := allocate[int64](s, 2)
-	s.ok(win.LockAll(s.ctx))
-	s.ok(s.w.Barrier(s.ctx))
-	if s.w.Rank() == 1 {
+	s.OK(win.LockAll(s.Ctx))
+	s.OK(s.World.Barrier(s.Ctx))
+	if s.World.Rank() == 1 {
 		serveNothing(s, silent, serve)
 	} else {
 		<-silent
@@ -232,30 +232,30 @@ func flushUnasked(s *script, silent, serve chan struct{}) {
 		for i := range requests {
 			var err error
 			requests[i], err = win.RGetAccumulate(window.Sum, []int64{1}, results[i:i+1], 1, 1)
-			s.ok(err)
+			s.OK(err)
 			// It leaves by itself.
 			done, err := requests[i].Test()
-			s.ok(err)
-			s.check(!done, "complete at a rank that has not served it")
+			s.OK(err)
+			s.Check(!done, "complete at a rank that has not served it")
 		}
-		s.ok(win.Accumulate(window.Sum, []int64{7}, 1, 0))
+		s.OK(win.Accumulate(window.Sum, []int64{7}, 1, 0))
 		r, err := win.RFlush(1)
-		s.ok(err)
-		soon, end := context.WithTimeout(s.ctx, 10*time.Millisecond) // expires
+		s.OK(err)
+		soon, end := context.WithTimeout(s.Ctx, 10*time.Millisecond) // expires
 		err = r.Wait(soon)
 		end()
 		close(serve)
-		s.fails(err, context.DeadlineExceeded)
+		s.Fails(err, context.DeadlineExceeded)
 		finish(s, r, false)
 		for i, request := range requests {
 			finish(s, request, true)
-			s.check(results[i] == int64(i), "result %d is %d", i, results[i])
+			s.Check(results[i] == int64(i), "result %d is %d", i, results[i])
 		}
 	}
-	s.ok(s.w.Barrier(s.ctx))
-	s.check(s.w.Rank() == 0 || win.Local()[0] == 7, "there is %d", win.Local()[0])
-	s.ok(win.UnlockAll(s.ctx))
-	s.ok(win.Close())
+	s.OK(s.World.Barrier(s.Ctx))
+	s.Check(s.World.Rank() == 0 || win.Local()[0] == 7, "there is %d", win.Local()[0])
+	s.OK(win.UnlockAll(s.Ctx))
+	s.OK(win.Close())
 }
 
 // flushUnserved has an accumulate sent to a rank that serves nothing from silent until serve: its flush is not complete.
@@ -263,75 +263,75 @@ func flushUnasked(s *script, silent, serve chan struct{}) {
 func flushUnserved(s *script, rode bool, silent, serve chan struct{}) {
 	win := allocate[int64](s, 2)
 	if rode {
-		s.ok(win.Lock(s.ctx, window.Shared, 1))
-		s.ok(win.Accumulate(window.Sum, []int64{7}, 1, 1))
-		s.ok(win.Flush(s.ctx, 1))
+		s.OK(win.Lock(s.Ctx, window.Shared, 1))
+		s.OK(win.Accumulate(window.Sum, []int64{7}, 1, 1))
+		s.OK(win.Flush(s.Ctx, 1))
 	} else {
-		s.ok(win.LockAll(s.ctx))
+		s.OK(win.LockAll(s.Ctx))
 	}
-	s.ok(s.w.Barrier(s.ctx))
-	if s.w.Rank() == 1 {
+	s.OK(s.World.Barrier(s.Ctx))
+	if s.World.Rank() == 1 {
 		serveNothing(s, silent, serve)
 	} else {
 		<-silent
-		s.ok(win.Accumulate(window.Sum, []int64{7}, 1, 0))
+		s.OK(win.Accumulate(window.Sum, []int64{7}, 1, 0))
 		r, err := win.RFlush(1)
-		s.ok(err)
+		s.OK(err)
 		func() {
 			defer close(serve)
 			// The message comes to the card of rank 1, which says so, in far fewer looks.
 			for range 10_000 {
 				done, err := r.Test()
-				s.ok(err)
-				s.check(!done, "complete at a rank that has not served it")
+				s.OK(err)
+				s.Check(!done, "complete at a rank that has not served it")
 				runtime.Gosched()
 			}
 		}()
 		finish(s, r, true)
 	}
-	s.ok(s.w.Barrier(s.ctx))
-	s.check(s.w.Rank() == 0 || win.Local()[0] == 7, "there is %d", win.Local()[0])
+	s.OK(s.World.Barrier(s.Ctx))
+	s.Check(s.World.Rank() == 0 || win.Local()[0] == 7, "there is %d", win.Local()[0])
 	if rode {
-		s.ok(win.Unlock(s.ctx, 1))
+		s.OK(win.Unlock(s.Ctx, 1))
 	} else {
-		s.ok(win.UnlockAll(s.ctx))
+		s.OK(win.UnlockAll(s.Ctx))
 	}
-	s.ok(win.Close())
+	s.OK(win.Close())
 }
 
 // flushOfDead has a flush ride with the lock of a rank that dies with it: who waits for it is told, also when the Unlock has
 // been told already.
 var flushOfDead = register("a flush of one who dies", func(s *script) {
 	win := allocate[int64](s, 1)
-	if s.w.Rank() == victim {
-		s.ok(win.Lock(s.ctx, window.Exclusive, victim))
+	if s.World.Rank() == victim {
+		s.OK(win.Lock(s.Ctx, window.Exclusive, victim))
 	}
-	s.ok(s.w.Barrier(s.ctx))
+	s.OK(s.World.Barrier(s.Ctx))
 	var r window.Request
-	if s.w.Rank() == 0 {
-		s.ok(win.Lock(s.ctx, window.Shared, victim))
-		s.ok(win.Accumulate(window.Sum, []int64{1}, victim, 0))
+	if s.World.Rank() == 0 {
+		s.OK(win.Lock(s.Ctx, window.Shared, victim))
+		s.OK(win.Accumulate(window.Sum, []int64{1}, victim, 0))
 		var err error
 		r, err = win.RFlush(victim)
-		s.ok(err)
+		s.OK(err)
 	}
-	s.ok(s.w.Barrier(s.ctx))
+	s.OK(s.World.Barrier(s.Ctx))
 	jobtest.Signal("ready")
-	if s.w.Rank() == victim {
-		<-s.ctx.Done()
+	if s.World.Rank() == victim {
+		<-s.Ctx.Done()
 	}
-	for s.w.Failure(victim) == nil {
-		s.ok(s.ctx.Err())
-		s.w.Poll()
+	for s.World.Failure(victim) == nil {
+		s.OK(s.Ctx.Err())
+		s.World.Poll()
 		runtime.Gosched()
 	}
-	if s.w.Rank() == 0 {
-		expectLost(s, win.Unlock(s.ctx, victim), victim)
+	if s.World.Rank() == 0 {
+		s.Lost(win.Unlock(s.Ctx, victim), victim)
 		_, err := r.Test()
-		expectLost(s, err, victim)
-		expectLost(s, r.Wait(s.ctx), victim)
+		s.Lost(err, victim)
+		s.Lost(r.Wait(s.Ctx), victim)
 	}
-	s.ok(win.Close())
+	s.OK(win.Close())
 })
 
 func TestRFlushOfDead(t *testing.T) {

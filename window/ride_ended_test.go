@@ -13,20 +13,20 @@ import (
 // is done all the same, and Wait returns.
 var rideLeft = register("leaving behind what rides with Complete", func(s *script) {
 	win := allocate[int64](s, 8)
-	other := groupOf(s, win, 1-s.w.Rank())
-	if s.w.Rank() == 0 {
-		s.ok(win.Start(s.ctx, other))
-		s.ok(win.Put([]int64{7}, 1, 0))
-		s.ok(win.Accumulate(window.Sum, []int64{8}, 1, 1))
-		s.ok(win.Complete(s.ctx))
+	other := groupOf(s, win, 1-s.World.Rank())
+	if s.World.Rank() == 0 {
+		s.OK(win.Start(s.Ctx, other))
+		s.OK(win.Put([]int64{7}, 1, 0))
+		s.OK(win.Accumulate(window.Sum, []int64{8}, 1, 1))
+		s.OK(win.Complete(s.Ctx))
 		return
 	}
-	for !s.w.Gone(0) {
-		s.w.Poll()
+	for !s.World.Gone(0) {
+		s.World.Poll()
 		runtime.Gosched()
 	}
-	s.ok(win.Post(s.ctx, other))
-	s.ok(win.Wait(s.ctx))
+	s.OK(win.Post(s.Ctx, other))
+	s.OK(win.Wait(s.Ctx))
 	equal(s, "what a rank that has left did", win.Local()[:2], []int64{7, 8})
 })
 
@@ -39,20 +39,20 @@ func TestRideLeft(t *testing.T) {
 // tells that the window is closed, and looks at no memory that is gone.
 var rideClosed = register("a request after the end", func(s *script) {
 	win := allocate[int64](s, 1<<16)
-	if s.w.Rank() != 0 {
-		s.ok(s.w.Barrier(s.ctx))
+	if s.World.Rank() != 0 {
+		s.OK(s.World.Barrier(s.Ctx))
 		return
 	}
-	s.ok(win.Start(s.ctx, groupOf(s, win, 1)))
+	s.OK(win.Start(s.Ctx, groupOf(s, win, 1)))
 	request, err := win.RPut([]int64{7}, 1, 0)
-	s.ok(err)
-	s.ok(s.w.Barrier(s.ctx))
-	s.fails(s.w.Close(), epoch.ErrEpochOpen)
+	s.OK(err)
+	s.OK(s.World.Barrier(s.Ctx))
+	s.Fails(s.World.Close(), epoch.ErrEpochOpen)
 	_, err = request.Test()
-	s.fails(err, epoch.ErrClosed)
-	s.fails(request.Wait(s.ctx), epoch.ErrClosed)
+	s.Fails(err, epoch.ErrClosed)
+	s.Fails(request.Wait(s.Ctx), epoch.ErrClosed)
 	_, err = win.TestNotify(0, 1)
-	s.fails(err, epoch.ErrClosed)
+	s.Fails(err, epoch.ErrClosed)
 })
 
 func TestRideClosed(t *testing.T) {
@@ -65,32 +65,32 @@ func TestRideClosed(t *testing.T) {
 // the lock of another rank all the same, and the epoch of the victim ends with its failure.
 var rideDead = register("a lock of the dead that is wanted", func(s *script) {
 	win := allocate[int64](s, 8)
-	if s.w.Rank() == 0 {
-		s.ok(win.Lock(s.ctx, window.Shared, victim))
+	if s.World.Rank() == 0 {
+		s.OK(win.Lock(s.Ctx, window.Shared, victim))
 	}
-	s.ok(s.w.Barrier(s.ctx))
+	s.OK(s.World.Barrier(s.Ctx))
 	jobtest.Signal("ready")
-	switch s.w.Rank() {
+	switch s.World.Rank() {
 	case victim:
-		<-s.ctx.Done()
+		<-s.Ctx.Done()
 	case 0:
-		for s.w.Failure(victim) == nil {
-			s.w.Poll()
+		for s.World.Failure(victim) == nil {
+			s.World.Poll()
 			runtime.Gosched()
 		}
-		s.ok(win.Lock(s.ctx, window.Exclusive, 2))
-		s.ok(win.PutNotify([]int64{5}, 2, 0, 0))
-		s.ok(win.Unlock(s.ctx, 2))
-		expectLost(s, win.Unlock(s.ctx, victim), victim)
+		s.OK(win.Lock(s.Ctx, window.Exclusive, 2))
+		s.OK(win.PutNotify([]int64{5}, 2, 0, 0))
+		s.OK(win.Unlock(s.Ctx, 2))
+		s.Lost(win.Unlock(s.Ctx, victim), victim)
 	default:
 		for told := false; !told; runtime.Gosched() {
 			// That the victim has failed it tells too.
 			told, _ = win.TestNotify(0, 1)
-			s.ok(s.w.Failure(0))
+			s.OK(s.World.Failure(0))
 		}
 		equal(s, "what was put", win.Local()[:1], []int64{5})
 	}
-	s.ok(win.Close())
+	s.OK(win.Close())
 })
 
 func TestRideDead(t *testing.T) {

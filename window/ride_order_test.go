@@ -14,39 +14,39 @@ import (
 // may have to wait for 2.
 var rideOrder = register("goroutines that lock in order", func(s *script) {
 	win := allocate[int64](s, 8)
-	switch s.w.Rank() {
+	switch s.World.Rank() {
 	case 0:
-		s.ok(s.w.Barrier(s.ctx))
-		s.ok(take(s.ctx, win, window.Exclusive, 2))
+		s.OK(s.World.Barrier(s.Ctx))
+		s.OK(take(s.Ctx, win, window.Exclusive, 2))
 		unlocked := make(chan error)
 		go func() {
-			if err := win.Lock(s.ctx, window.Exclusive, 1); err != nil {
+			if err := win.Lock(s.Ctx, window.Exclusive, 1); err != nil {
 				unlocked <- err
 				return
 			}
-			unlocked <- errors.Join(win.Put([]int64{1}, 1, 0), win.Unlock(s.ctx, 1))
+			unlocked <- errors.Join(win.Put([]int64{1}, 1, 0), win.Unlock(s.Ctx, 1))
 		}()
 		// It wishes by now, as a rule.
 		for range 1000 {
 			runtime.Gosched()
 		}
-		s.ok(s.w.Barrier(s.ctx))
-		s.ok(win.Lock(s.ctx, window.Exclusive, 0))
-		s.ok(win.Unlock(s.ctx, 0))
-		s.ok(win.Unlock(s.ctx, 2))
-		s.ok(<-unlocked)
+		s.OK(s.World.Barrier(s.Ctx))
+		s.OK(win.Lock(s.Ctx, window.Exclusive, 0))
+		s.OK(win.Unlock(s.Ctx, 0))
+		s.OK(win.Unlock(s.Ctx, 2))
+		s.OK(<-unlocked)
 	case 1:
-		s.ok(take(s.ctx, win, window.Exclusive, 1))
-		s.ok(s.w.Barrier(s.ctx))
-		s.ok(s.w.Barrier(s.ctx))
-		s.ok(take(s.ctx, win, window.Exclusive, 2))
-		s.ok(win.Unlock(s.ctx, 2))
-		s.ok(win.Unlock(s.ctx, 1))
+		s.OK(take(s.Ctx, win, window.Exclusive, 1))
+		s.OK(s.World.Barrier(s.Ctx))
+		s.OK(s.World.Barrier(s.Ctx))
+		s.OK(take(s.Ctx, win, window.Exclusive, 2))
+		s.OK(win.Unlock(s.Ctx, 2))
+		s.OK(win.Unlock(s.Ctx, 1))
 	default:
-		s.ok(s.w.Barrier(s.ctx))
-		s.ok(s.w.Barrier(s.ctx))
+		s.OK(s.World.Barrier(s.Ctx))
+		s.OK(s.World.Barrier(s.Ctx))
 	}
-	s.ok(win.Close())
+	s.OK(win.Close())
 })
 
 func TestRideOrder(t *testing.T) {

@@ -13,30 +13,30 @@ import (
 // first waits for the second for ever.
 var rideWindows = register("two windows locked in one order", func(s *script) {
 	first, second := allocate[int64](s, 8), allocate[int64](s, 8)
-	if s.w.Rank() == 0 {
-		s.ok(first.Lock(s.ctx, window.Exclusive, 1))
-		s.ok(take(s.ctx, second, window.Exclusive, 1))
-		s.ok(s.w.Barrier(s.ctx))
-		s.ok(s.w.Barrier(s.ctx))
-		s.ok(first.Put([]int64{1}, 1, 0))
-		s.ok(second.Put([]int64{2}, 1, 0))
-		s.ok(first.Unlock(s.ctx, 1))
-		s.ok(second.Unlock(s.ctx, 1))
+	if s.World.Rank() == 0 {
+		s.OK(first.Lock(s.Ctx, window.Exclusive, 1))
+		s.OK(take(s.Ctx, second, window.Exclusive, 1))
+		s.OK(s.World.Barrier(s.Ctx))
+		s.OK(s.World.Barrier(s.Ctx))
+		s.OK(first.Put([]int64{1}, 1, 0))
+		s.OK(second.Put([]int64{2}, 1, 0))
+		s.OK(first.Unlock(s.Ctx, 1))
+		s.OK(second.Unlock(s.Ctx, 1))
 	} else {
-		ended, end := context.WithCancel(s.ctx)
+		ended, end := context.WithCancel(s.Ctx)
 		end()
-		s.ok(s.w.Barrier(s.ctx))
-		s.fails(first.Lock(ended, window.Exclusive, 1), context.Canceled)
-		s.fails(second.Lock(ended, window.Exclusive, 1), context.Canceled)
-		s.ok(s.w.Barrier(s.ctx))
-		s.ok(first.Lock(s.ctx, window.Exclusive, 1))
-		s.ok(second.Lock(s.ctx, window.Exclusive, 1))
+		s.OK(s.World.Barrier(s.Ctx))
+		s.Fails(first.Lock(ended, window.Exclusive, 1), context.Canceled)
+		s.Fails(second.Lock(ended, window.Exclusive, 1), context.Canceled)
+		s.OK(s.World.Barrier(s.Ctx))
+		s.OK(first.Lock(s.Ctx, window.Exclusive, 1))
+		s.OK(second.Lock(s.Ctx, window.Exclusive, 1))
 		equal(s, "what was put under the locks", []int64{first.Local()[0], second.Local()[0]}, []int64{1, 2})
-		s.ok(second.Unlock(s.ctx, 1))
-		s.ok(first.Unlock(s.ctx, 1))
+		s.OK(second.Unlock(s.Ctx, 1))
+		s.OK(first.Unlock(s.Ctx, 1))
 	}
-	s.ok(second.Close())
-	s.ok(first.Close())
+	s.OK(second.Close())
+	s.OK(first.Close())
 })
 
 func TestRideWindows(t *testing.T) {
@@ -48,26 +48,26 @@ func TestRideWindows(t *testing.T) {
 // whose target has not posted: it does not wait for the post.
 var rideRequest = register("a request complete before a post", func(s *script) {
 	win := allocate[int64](s, 8)
-	other := groupOf(s, win, 1-s.w.Rank())
-	if s.w.Rank() == 0 {
-		s.ok(win.Lock(s.ctx, window.Shared, 1))
+	other := groupOf(s, win, 1-s.World.Rank())
+	if s.World.Rank() == 0 {
+		s.OK(win.Lock(s.Ctx, window.Shared, 1))
 		request, err := win.RPut([]int64{7}, 1, 0)
-		s.ok(err)
-		s.ok(win.Unlock(s.ctx, 1))
-		s.ok(win.Start(s.ctx, other))
+		s.OK(err)
+		s.OK(win.Unlock(s.Ctx, 1))
+		s.OK(win.Start(s.Ctx, other))
 		done, err := request.Test()
-		s.ok(err)
-		s.check(done, "what an Unlock has completed is not complete")
-		s.ok(request.Wait(s.ctx))
-		s.ok(s.w.Barrier(s.ctx))
-		s.ok(win.Complete(s.ctx))
+		s.OK(err)
+		s.Check(done, "what an Unlock has completed is not complete")
+		s.OK(request.Wait(s.Ctx))
+		s.OK(s.World.Barrier(s.Ctx))
+		s.OK(win.Complete(s.Ctx))
 	} else {
-		s.ok(s.w.Barrier(s.ctx))
-		s.ok(win.Post(s.ctx, other))
-		s.ok(win.Wait(s.ctx))
+		s.OK(s.World.Barrier(s.Ctx))
+		s.OK(win.Post(s.Ctx, other))
+		s.OK(win.Wait(s.Ctx))
 		equal(s, "what was put", win.Local()[:1], []int64{7})
 	}
-	s.ok(win.Close())
+	s.OK(win.Close())
 })
 
 func TestRideRequest(t *testing.T) {
@@ -80,47 +80,47 @@ func TestRideRequest(t *testing.T) {
 // what is done under the lock rides with it or is too long.
 var rideRequestLock = register("requests complete before a lock", func(s *script) {
 	win := allocate[int64](s, blockedElements)
-	if s.w.Rank() == 1 {
+	if s.World.Rank() == 1 {
 		for range 2 {
-			s.ok(s.w.Barrier(s.ctx))
-			s.ok(win.Lock(s.ctx, window.Exclusive, 1))
-			s.ok(s.w.Barrier(s.ctx))
-			s.ok(s.w.Barrier(s.ctx))
-			s.ok(win.Unlock(s.ctx, 1))
+			s.OK(s.World.Barrier(s.Ctx))
+			s.OK(win.Lock(s.Ctx, window.Exclusive, 1))
+			s.OK(s.World.Barrier(s.Ctx))
+			s.OK(s.World.Barrier(s.Ctx))
+			s.OK(win.Unlock(s.Ctx, 1))
 		}
-		s.ok(win.Close())
+		s.OK(win.Close())
 		return
 	}
-	ended, end := context.WithCancel(s.ctx)
+	ended, end := context.WithCancel(s.Ctx)
 	end()
 	for _, count := range []int{1, blockedElements} {
-		s.ok(win.Lock(s.ctx, window.Shared, 1))
+		s.OK(win.Lock(s.Ctx, window.Shared, 1))
 		before, err := win.RPut([]int64{7}, 1, 0)
-		s.ok(err)
-		s.ok(win.Unlock(s.ctx, 1))
-		s.ok(s.w.Barrier(s.ctx))
-		s.ok(s.w.Barrier(s.ctx))
-		s.ok(win.Lock(s.ctx, window.Shared, 1))
+		s.OK(err)
+		s.OK(win.Unlock(s.Ctx, 1))
+		s.OK(s.World.Barrier(s.Ctx))
+		s.OK(s.World.Barrier(s.Ctx))
+		s.OK(win.Lock(s.Ctx, window.Shared, 1))
 		under, err := win.RPut(make([]int64, count), 1, 0)
-		s.ok(err)
-		s.fails(win.Flush(ended, 1), context.Canceled)
+		s.OK(err)
+		s.Fails(win.Flush(ended, 1), context.Canceled)
 		nothing, err := win.RPut(nil, 1, 0)
-		s.ok(err)
+		s.OK(err)
 		for name, r := range map[string]struct {
 			window.Request
 			complete bool
 		}{"before the lock": {before, true}, "under the lock": {under, false}, "of nothing": {nothing, true}} {
 			done, err := r.Test()
-			s.ok(err)
-			s.check(done == r.complete, "%d elements under a lock of another: what is %s is complete: %v", count, name, done)
+			s.OK(err)
+			s.Check(done == r.complete, "%d elements under a lock of another: what is %s is complete: %v", count, name, done)
 		}
-		s.ok(before.Wait(ended))
-		s.ok(nothing.Wait(ended))
-		s.fails(under.Wait(ended), context.Canceled)
-		s.ok(s.w.Barrier(s.ctx))
-		s.ok(win.Unlock(s.ctx, 1))
+		s.OK(before.Wait(ended))
+		s.OK(nothing.Wait(ended))
+		s.Fails(under.Wait(ended), context.Canceled)
+		s.OK(s.World.Barrier(s.Ctx))
+		s.OK(win.Unlock(s.Ctx, 1))
 	}
-	s.ok(win.Close())
+	s.OK(win.Close())
 })
 
 func TestRideRequestLock(t *testing.T) {

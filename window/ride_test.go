@@ -16,34 +16,34 @@ var rideAll = register("operations that ride with locks", func(s *script) {
 	win := allocate[int64](s, 8)
 	for round := range rounds {
 		var read, old [1]int64
-		s.ok(win.Lock(s.ctx, window.Exclusive, 0))
-		s.ok(win.Get(read[:], 0, 0))
-		s.ok(win.Flush(s.ctx, 0))
-		s.ok(win.Put([]int64{read[0] + 1}, 0, 0))
-		s.ok(win.Unlock(s.ctx, 0))
+		s.OK(win.Lock(s.Ctx, window.Exclusive, 0))
+		s.OK(win.Get(read[:], 0, 0))
+		s.OK(win.Flush(s.Ctx, 0))
+		s.OK(win.Put([]int64{read[0] + 1}, 0, 0))
+		s.OK(win.Unlock(s.Ctx, 0))
 
-		s.ok(win.Lock(s.ctx, window.Shared, 0))
-		s.ok(win.Accumulate(window.Sum, []int64{1}, 0, 1))
-		s.ok(win.FetchAndOp(window.Sum, 1, &old[0], 0, 2))
-		s.ok(win.Unlock(s.ctx, 0))
-		s.check(old[0] >= int64(round), "fetched %d in round %d", old[0], round)
+		s.OK(win.Lock(s.Ctx, window.Shared, 0))
+		s.OK(win.Accumulate(window.Sum, []int64{1}, 0, 1))
+		s.OK(win.FetchAndOp(window.Sum, 1, &old[0], 0, 2))
+		s.OK(win.Unlock(s.Ctx, 0))
+		s.Check(old[0] >= int64(round), "fetched %d in round %d", old[0], round)
 
-		s.ok(win.Lock(s.ctx, window.Exclusive, 0))
+		s.OK(win.Lock(s.Ctx, window.Exclusive, 0))
 		request, err := win.RGet(read[:], 0, 3)
-		s.ok(err)
-		s.ok(request.Wait(s.ctx))
-		s.ok(win.PutNotify([]int64{read[0] + 1}, 0, 3, 0))
-		s.ok(win.Unlock(s.ctx, 0))
+		s.OK(err)
+		s.OK(request.Wait(s.Ctx))
+		s.OK(win.PutNotify([]int64{read[0] + 1}, 0, 3, 0))
+		s.OK(win.Unlock(s.Ctx, 0))
 	}
-	total := int64(rounds * s.w.Size())
-	if s.w.Rank() == 0 {
-		s.ok(win.WaitNotify(s.ctx, 0, uint64(total)))
+	total := int64(rounds * s.World.Size())
+	if s.World.Rank() == 0 {
+		s.OK(win.WaitNotify(s.Ctx, 0, uint64(total)))
 	}
-	s.ok(s.w.Barrier(s.ctx))
-	if s.w.Rank() == 0 {
+	s.OK(s.World.Barrier(s.Ctx))
+	if s.World.Rank() == 0 {
 		equal(s, "rank 0's part", win.Local()[:4], []int64{total, total, total, total})
 	}
-	s.ok(win.Close())
+	s.OK(win.Close())
 })
 
 func TestRide(t *testing.T) { jobtest.Run(t, 3, rideAll) }
@@ -52,35 +52,35 @@ func TestRide(t *testing.T) { jobtest.Run(t, 3, rideAll) }
 // cut short, and goes on. The operations on which it waits are done once.
 var rideCutShort = register("an Unlock cut short", func(s *script) {
 	win := allocate[int64](s, 8)
-	if s.w.Rank() == 1 {
-		s.ok(win.Lock(s.ctx, window.Exclusive, 1))
-		s.ok(s.w.Barrier(s.ctx))
-		s.ok(jobtest.Hold("locked"))
-		s.check(win.Local()[0] == 0, "%d under the lock of another", win.Local()[0])
-		s.ok(win.Unlock(s.ctx, 1))
-		s.ok(s.w.Barrier(s.ctx))
-		s.ok(win.Close())
+	if s.World.Rank() == 1 {
+		s.OK(win.Lock(s.Ctx, window.Exclusive, 1))
+		s.OK(s.World.Barrier(s.Ctx))
+		s.OK(jobtest.Hold("locked"))
+		s.Check(win.Local()[0] == 0, "%d under the lock of another", win.Local()[0])
+		s.OK(win.Unlock(s.Ctx, 1))
+		s.OK(s.World.Barrier(s.Ctx))
+		s.OK(win.Close())
 		return
 	}
-	s.ok(s.w.Barrier(s.ctx))
-	ended, end := context.WithCancel(s.ctx)
+	s.OK(s.World.Barrier(s.Ctx))
+	ended, end := context.WithCancel(s.Ctx)
 	end()
-	s.ok(win.Lock(s.ctx, window.Exclusive, 1))
-	s.ok(win.Accumulate(window.Sum, []int64{5}, 1, 0))
-	s.fails(win.Unlock(ended, 1), context.Canceled)
-	s.fails(win.Put([]int64{6}, 1, 0), epoch.ErrChanging)
-	s.fails(win.Flush(s.ctx, 1), epoch.ErrBusy)
-	s.fails(win.Lock(s.ctx, window.Shared, 1), epoch.ErrEpochOpen)
-	s.fails(win.Unlock(ended, 1), context.Canceled)
+	s.OK(win.Lock(s.Ctx, window.Exclusive, 1))
+	s.OK(win.Accumulate(window.Sum, []int64{5}, 1, 0))
+	s.Fails(win.Unlock(ended, 1), context.Canceled)
+	s.Fails(win.Put([]int64{6}, 1, 0), epoch.ErrChanging)
+	s.Fails(win.Flush(s.Ctx, 1), epoch.ErrBusy)
+	s.Fails(win.Lock(s.Ctx, window.Shared, 1), epoch.ErrEpochOpen)
+	s.Fails(win.Unlock(ended, 1), context.Canceled)
 	jobtest.Signal("waiting")
-	s.ok(win.Unlock(s.ctx, 1))
+	s.OK(win.Unlock(s.Ctx, 1))
 	var old int64
-	s.ok(win.Lock(s.ctx, window.Shared, 1))
-	s.ok(win.FetchAndOp(window.NoOp, 0, &old, 1, 0))
-	s.ok(win.Unlock(s.ctx, 1))
-	s.check(old == 5, "element is %d, want 5", old)
-	s.ok(s.w.Barrier(s.ctx))
-	s.ok(win.Close())
+	s.OK(win.Lock(s.Ctx, window.Shared, 1))
+	s.OK(win.FetchAndOp(window.NoOp, 0, &old, 1, 0))
+	s.OK(win.Unlock(s.Ctx, 1))
+	s.Check(old == 5, "element is %d, want 5", old)
+	s.OK(s.World.Barrier(s.Ctx))
+	s.OK(win.Close())
 })
 
 func TestUnlockCutShort(t *testing.T) {
@@ -99,25 +99,25 @@ func TestUnlockCutShort(t *testing.T) {
 // it, an Unlock takes the wish back, and others can have the lock.
 var rideWish = register("a wish taken back", func(s *script) {
 	win := allocate[int64](s, 8)
-	if s.w.Rank() == 1 {
-		s.ok(win.Lock(s.ctx, window.Exclusive, 1))
-		s.ok(s.w.Barrier(s.ctx))
-		s.ok(s.w.Barrier(s.ctx))
-		s.ok(win.Unlock(s.ctx, 1))
-		s.ok(win.Lock(s.ctx, window.Exclusive, 1))
-		s.ok(win.Unlock(s.ctx, 1))
+	if s.World.Rank() == 1 {
+		s.OK(win.Lock(s.Ctx, window.Exclusive, 1))
+		s.OK(s.World.Barrier(s.Ctx))
+		s.OK(s.World.Barrier(s.Ctx))
+		s.OK(win.Unlock(s.Ctx, 1))
+		s.OK(win.Lock(s.Ctx, window.Exclusive, 1))
+		s.OK(win.Unlock(s.Ctx, 1))
 	} else {
-		s.ok(s.w.Barrier(s.ctx))
-		ended, end := context.WithCancel(s.ctx)
+		s.OK(s.World.Barrier(s.Ctx))
+		ended, end := context.WithCancel(s.Ctx)
 		end()
 		for range 3 {
-			s.ok(win.Lock(s.ctx, window.Shared, 1))
-			s.fails(win.Flush(ended, 1), context.Canceled)
-			s.ok(win.Unlock(s.ctx, 1))
+			s.OK(win.Lock(s.Ctx, window.Shared, 1))
+			s.Fails(win.Flush(ended, 1), context.Canceled)
+			s.OK(win.Unlock(s.Ctx, 1))
 		}
-		s.ok(s.w.Barrier(s.ctx))
+		s.OK(s.World.Barrier(s.Ctx))
 	}
-	s.ok(win.Close())
+	s.OK(win.Close())
 })
 
 func TestWishTakenBack(t *testing.T) { jobtest.Apart(t, 2, rideWish) }

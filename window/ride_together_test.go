@@ -13,31 +13,31 @@ import (
 // another goroutine wishes for and takes back: nobody has to wait for it then.
 var rideTakenBack = register("a wish taken back from who waits for it", func(s *script) {
 	win := allocate[int64](s, 8)
-	if s.w.Rank() == 1 {
-		s.ok(take(s.ctx, win, window.Exclusive, 1))
-		s.ok(s.w.Barrier(s.ctx))
-		s.ok(s.w.Barrier(s.ctx))
-		s.ok(win.Unlock(s.ctx, 1))
+	if s.World.Rank() == 1 {
+		s.OK(take(s.Ctx, win, window.Exclusive, 1))
+		s.OK(s.World.Barrier(s.Ctx))
+		s.OK(s.World.Barrier(s.Ctx))
+		s.OK(win.Unlock(s.Ctx, 1))
 	} else {
-		s.ok(s.w.Barrier(s.ctx))
-		ended, end := context.WithCancel(s.ctx)
+		s.OK(s.World.Barrier(s.Ctx))
+		ended, end := context.WithCancel(s.Ctx)
 		end()
 		for range 10 {
-			s.ok(win.Lock(s.ctx, window.Shared, 1))
-			s.fails(win.Lock(ended, window.Shared, 0), context.Canceled)
+			s.OK(win.Lock(s.Ctx, window.Shared, 1))
+			s.Fails(win.Lock(ended, window.Shared, 0), context.Canceled)
 			locked := make(chan error)
-			go func() { locked <- win.Lock(s.ctx, window.Shared, 0) }()
+			go func() { locked <- win.Lock(s.Ctx, window.Shared, 0) }()
 			// It waits by now, as a rule.
 			for range 1000 {
 				runtime.Gosched()
 			}
-			s.ok(win.Unlock(s.ctx, 1))
-			s.ok(<-locked)
-			s.ok(win.Unlock(s.ctx, 0))
+			s.OK(win.Unlock(s.Ctx, 1))
+			s.OK(<-locked)
+			s.OK(win.Unlock(s.Ctx, 0))
 		}
-		s.ok(s.w.Barrier(s.ctx))
+		s.OK(s.World.Barrier(s.Ctx))
 	}
-	s.ok(win.Close())
+	s.OK(win.Close())
 })
 
 func TestWishTakenBackFromWaiter(t *testing.T) {

@@ -20,23 +20,23 @@ const stubbornService = 1000
 // test releases it.
 func (s *script) resist() (stop func()) {
 	service := make(stubborn)
-	if s.w.Rank() == 1 {
+	if s.World.Rank() == 1 {
 		go func() {
 			_ = jobtest.Hold("full")
 			close(service)
 		}()
 	}
-	return s.w.Serve(stubbornService, service)
+	return s.World.Serve(stubbornService, service)
 }
 
 // fill sends to rank 1 until nothing more fits on the way.
 func (s *script) fill(ended context.Context) {
-	link, err := s.w.Link(1)
-	s.ok(err)
+	link, err := s.World.Link(1)
+	s.OK(err)
 	for err == nil {
 		err = link.TellWithin(ended, &world.Message{Kind: world.FirstKind, Service: stubbornService}, nil)
 	}
-	s.fails(err, context.Canceled)
+	s.Fails(err, context.Canceled)
 }
 
 func runFull(t *testing.T, name string) {
@@ -58,17 +58,17 @@ func runFull(t *testing.T, name string) {
 func registerFull(name string, serve func(s *script, win *window.Window[int64]), call func(s *script, ended context.Context, win *window.Window[int64])) string {
 	return register(name, func(s *script) {
 		stop := s.resist()
-		ended, end := context.WithCancel(s.ctx)
+		ended, end := context.WithCancel(s.Ctx)
 		end()
 		win := allocate[int64](s, 1)
-		if s.w.Rank() == 0 {
+		if s.World.Rank() == 0 {
 			call(s, ended, win)
 		} else {
 			serve(s, win)
 		}
-		s.ok(s.w.Barrier(s.ctx))
+		s.OK(s.World.Barrier(s.Ctx))
 		stop()
-		s.ok(win.Close())
+		s.OK(win.Close())
 	})
 }
 
@@ -79,82 +79,82 @@ func idle(*script, *window.Window[int64]) {}
 // messages, and may be made again.
 var fullComplete = registerFull("full link, complete", func(s *script, win *window.Window[int64]) {
 	group, err := win.Group(0)
-	s.ok(err)
-	s.ok(win.Post(s.ctx, group))
-	s.ok(win.Wait(s.ctx))
-	s.check(win.Local()[0] == 4, "%d in the window, want 4", win.Local()[0])
+	s.OK(err)
+	s.OK(win.Post(s.Ctx, group))
+	s.OK(win.Wait(s.Ctx))
+	s.Check(win.Local()[0] == 4, "%d in the window, want 4", win.Local()[0])
 }, func(s *script, ended context.Context, win *window.Window[int64]) {
 	group, err := win.Group(1)
-	s.ok(err)
-	s.ok(win.Start(s.ctx, group))
-	s.ok(win.Put([]int64{4}, 1, 0))
+	s.OK(err)
+	s.OK(win.Start(s.Ctx, group))
+	s.OK(win.Put([]int64{4}, 1, 0))
 	s.fill(ended)
-	s.fails(win.Complete(ended), context.Canceled)
+	s.Fails(win.Complete(ended), context.Canceled)
 	jobtest.Signal("cut short")
-	s.ok(win.Complete(s.ctx))
+	s.OK(win.Complete(s.Ctx))
 })
 
 func TestCompleteWithoutRoom(t *testing.T) { runFull(t, fullComplete) }
 
 var fullLock = registerFull("full link, lock", idle, func(s *script, ended context.Context, win *window.Window[int64]) {
 	s.fill(ended)
-	s.fails(take(ended, win, window.Exclusive, 1), context.Canceled)
-	s.fails(win.LockAll(ended), context.Canceled)
+	s.Fails(take(ended, win, window.Exclusive, 1), context.Canceled)
+	s.Fails(win.LockAll(ended), context.Canceled)
 	jobtest.Signal("cut short")
-	s.ok(win.LockAll(s.ctx))
-	s.ok(win.UnlockAll(s.ctx))
+	s.OK(win.LockAll(s.Ctx))
+	s.OK(win.UnlockAll(s.Ctx))
 })
 
 func TestLockWithoutRoom(t *testing.T) { runFull(t, fullLock) }
 
 var fullFlush = registerFull("full link, flush", idle, func(s *script, ended context.Context, win *window.Window[int64]) {
-	s.ok(win.LockAll(s.ctx))
+	s.OK(win.LockAll(s.Ctx))
 	s.fill(ended)
-	s.fails(win.Flush(ended, 1), context.Canceled)
+	s.Fails(win.Flush(ended, 1), context.Canceled)
 	jobtest.Signal("cut short")
-	s.ok(win.Flush(s.ctx, 1))
-	s.ok(win.UnlockAll(s.ctx))
+	s.OK(win.Flush(s.Ctx, 1))
+	s.OK(win.UnlockAll(s.Ctx))
 })
 
 func TestFlushWithoutRoom(t *testing.T) { runFull(t, fullFlush) }
 
 // A wait for a notification, which has what is queued sent first, and a call that does not block.
 var fullNotify = registerFull("full link, notify", func(s *script, win *window.Window[int64]) {
-	s.ok(s.w.Barrier(s.ctx))
-	s.check(win.Local()[0] == 6, "%d in the window, want 6", win.Local()[0])
+	s.OK(s.World.Barrier(s.Ctx))
+	s.Check(win.Local()[0] == 6, "%d in the window, want 6", win.Local()[0])
 }, func(s *script, ended context.Context, win *window.Window[int64]) {
-	s.ok(win.LockAll(s.ctx))
+	s.OK(win.LockAll(s.Ctx))
 	s.fill(ended)
-	s.ok(win.Put([]int64{6}, 1, 0))
-	s.fails(win.WaitNotify(ended, 0, 1), context.Canceled)
+	s.OK(win.Put([]int64{6}, 1, 0))
+	s.Fails(win.WaitNotify(ended, 0, 1), context.Canceled)
 	there, err := win.TestNotify(0, 1)
-	s.ok(err)
-	s.check(!there, "a notification that nobody has sent")
+	s.OK(err)
+	s.Check(!there, "a notification that nobody has sent")
 	jobtest.Signal("cut short")
-	s.ok(win.Flush(s.ctx, 1))
-	s.ok(s.w.Barrier(s.ctx))
-	s.ok(win.UnlockAll(s.ctx))
+	s.OK(win.Flush(s.Ctx, 1))
+	s.OK(s.World.Barrier(s.Ctx))
+	s.OK(win.UnlockAll(s.Ctx))
 })
 
 func TestNotifyWithoutRoom(t *testing.T) { runFull(t, fullNotify) }
 
 // A Request whose operation has not left has it sent by the next Wait when one was in vain.
 var fullRequest = registerFull("full link, request", func(s *script, win *window.Window[int64]) {
-	s.ok(s.w.Barrier(s.ctx))
-	s.check(win.Local()[0] == 5, "%d in the window, want 5", win.Local()[0])
+	s.OK(s.World.Barrier(s.Ctx))
+	s.Check(win.Local()[0] == 5, "%d in the window, want 5", win.Local()[0])
 }, func(s *script, ended context.Context, win *window.Window[int64]) {
-	s.ok(win.LockAll(s.ctx))
+	s.OK(win.LockAll(s.Ctx))
 	s.fill(ended)
 	request, err := win.RPut([]int64{5}, 1, 0)
-	s.ok(err)
-	s.fails(request.Wait(ended), context.Canceled)
+	s.OK(err)
+	s.Fails(request.Wait(ended), context.Canceled)
 	done, err := request.Test()
-	s.ok(err)
-	s.check(!done, "complete, though it has not left")
+	s.OK(err)
+	s.Check(!done, "complete, though it has not left")
 	jobtest.Signal("cut short")
-	s.ok(request.Wait(s.ctx))
-	s.ok(s.w.Barrier(s.ctx))
-	s.ok(win.UnlockAll(s.ctx))
+	s.OK(request.Wait(s.Ctx))
+	s.OK(s.World.Barrier(s.Ctx))
+	s.OK(win.UnlockAll(s.Ctx))
 })
 
 func TestRequestWithoutRoom(t *testing.T) { runFull(t, fullRequest) }

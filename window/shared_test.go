@@ -14,53 +14,53 @@ import (
 // before a word was set is read after the word.
 var sharedCounts = register("shared memory", func(s *script) {
 	const rounds = 200
-	n, me := s.w.Size(), s.w.Rank()
+	n, me := s.World.Size(), s.World.Rank()
 	win := allocate[uint64](s, 2+n, window.SingleElement())
-	s.ok(win.LockAll(s.ctx, window.NoCheck))
+	s.OK(win.LockAll(s.Ctx, window.NoCheck))
 	for target := range n {
 		memory, ok := win.Shared(target)
-		s.check(ok == s.w.Mapped(target), "rank %d is shared: %v, mapped: %v", target, ok, s.w.Mapped(target))
-		s.check(!ok || len(memory) == win.Len(target), "rank %d shares %d elements of %d", target, len(memory), win.Len(target))
+		s.Check(ok == s.World.Mapped(target), "rank %d is shared: %v, mapped: %v", target, ok, s.World.Mapped(target))
+		s.Check(!ok || len(memory) == win.Len(target), "rank %d shares %d elements of %d", target, len(memory), win.Len(target))
 		for range rounds {
 			if ok {
 				atomic.AddUint64(&memory[0], 1)
 			}
 			if !ok || target == me {
 				var old uint64
-				s.ok(win.FetchAndOp(window.Sum, 1, &old, target, 0))
-				s.ok(win.Flush(s.ctx, target))
+				s.OK(win.FetchAndOp(window.Sum, 1, &old, target, 0))
+				s.OK(win.Flush(s.Ctx, target))
 			}
 		}
 		if ok {
 			memory[2+me] = uint64(100 + me)
 			atomic.AddUint64(&memory[1], 1)
 		} else {
-			s.ok(win.Put([]uint64{uint64(100 + me)}, target, 2+me))
-			s.ok(win.Flush(s.ctx, target))
+			s.OK(win.Put([]uint64{uint64(100 + me)}, target, 2+me))
+			s.OK(win.Flush(s.Ctx, target))
 			var old uint64
-			s.ok(win.FetchAndOp(window.Sum, 1, &old, target, 1))
-			s.ok(win.Flush(s.ctx, target))
+			s.OK(win.FetchAndOp(window.Sum, 1, &old, target, 1))
+			s.OK(win.Flush(s.Ctx, target))
 		}
 	}
 	own, ok := win.Shared(me)
-	s.check(ok && &own[0] == &win.Local()[0], "the own part is shared: %v, with %d elements", ok, len(own))
-	wait := s.w.NewWaiter()
+	s.Check(ok && &own[0] == &win.Local()[0], "the own part is shared: %v, with %d elements", ok, len(own))
+	wait := s.World.NewWaiter()
 	for atomic.LoadUint64(&own[1]) < uint64(n) {
-		s.ok(wait.Pause(s.ctx))
+		s.OK(wait.Pause(s.Ctx))
 	}
 	wait.Finish()
-	s.check(atomic.LoadUint64(&own[0]) == uint64((n+1)*rounds), "%d were counted, want %d", own[0], (n+1)*rounds)
+	s.Check(atomic.LoadUint64(&own[0]) == uint64((n+1)*rounds), "%d were counted, want %d", own[0], (n+1)*rounds)
 	for rank, stored := range own[2:] {
-		s.check(stored == uint64(100+rank), "rank %d has stored %d", rank, stored)
+		s.Check(stored == uint64(100+rank), "rank %d has stored %d", rank, stored)
 	}
 	for _, none := range []int{-1, n} {
 		_, ok := win.Shared(none)
-		s.check(!ok, "rank %d of %d is shared", none, n)
+		s.Check(!ok, "rank %d of %d is shared", none, n)
 	}
-	s.ok(win.UnlockAll(s.ctx))
-	s.ok(win.Close())
+	s.OK(win.UnlockAll(s.Ctx))
+	s.OK(win.Close())
 	_, ok = win.Shared(me)
-	s.check(!ok, "a closed window is shared")
+	s.Check(!ok, "a closed window is shared")
 })
 
 func TestShared(t *testing.T) {
@@ -72,9 +72,9 @@ func TestSharedBesideCards(t *testing.T) {
 	for _, coherent := range []bool{false, true} {
 		err := world.Run(t.Context(), 2, scripted(func(s *script) {
 			win := allocate[uint64](s, 1, window.CardAtomics())
-			_, ok := win.Shared(s.w.Rank())
-			s.check(ok == coherent, "with cards that are coherent: %v, the own part is shared: %v", coherent, ok)
-			s.ok(win.Close())
+			_, ok := win.Shared(s.World.Rank())
+			s.Check(ok == coherent, "with cards that are coherent: %v, the own part is shared: %v", coherent, ok)
+			s.OK(win.Close())
 		}), jobtest.OptionsCards(coherent)...)
 		if err != nil {
 			t.Error(err)
@@ -86,21 +86,21 @@ func TestSharedBesideCards(t *testing.T) {
 var sharedDeath = register("shared memory of the dead", func(s *script) {
 	win := allocate[uint64](s, 1)
 	_, ok := win.Shared(1)
-	s.check(ok, "rank 1 is not shared")
-	s.ok(s.w.Barrier(s.ctx))
+	s.Check(ok, "rank 1 is not shared")
+	s.OK(s.World.Barrier(s.Ctx))
 	jobtest.Signal("ready")
-	if s.w.Rank() == 1 {
-		<-s.ctx.Done()
+	if s.World.Rank() == 1 {
+		<-s.Ctx.Done()
 		return
 	}
-	wait := s.w.NewWaiter()
+	wait := s.World.NewWaiter()
 	defer wait.Finish()
-	for s.w.Failures() == 0 {
-		s.ok(wait.Pause(s.ctx))
+	for s.World.Failures() == 0 {
+		s.OK(wait.Pause(s.Ctx))
 	}
 	_, ok = win.Shared(1)
-	s.check(!ok, "the dead rank 1 is shared")
-	s.ok(win.Close())
+	s.Check(!ok, "the dead rank 1 is shared")
+	s.OK(win.Close())
 })
 
 func TestSharedDeath(t *testing.T) {

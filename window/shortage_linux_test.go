@@ -21,7 +21,7 @@ func (s *script) persist(f func() error) {
 	for errors.Is(err, verbs.ErrShortage) {
 		err = f()
 	}
-	s.ok(err)
+	s.OK(err)
 }
 
 // busyService and idleService are what rank 0 tells the others.
@@ -38,22 +38,22 @@ func (d *delaying) Serve(from *world.Link, _ *world.Message, _ []byte) error {
 
 // tell sends a rank a message for a service.
 func (s *script) tell(rank int, service uint32) *world.Link {
-	link, err := s.w.Link(rank)
-	s.ok(err)
-	s.ok(link.Tell(&world.Message{Kind: world.FirstKind, Service: service}, nil))
+	link, err := s.World.Link(rank)
+	s.OK(err)
+	s.OK(link.Tell(&world.Message{Kind: world.FirstKind, Service: service}, nil))
 	return link
 }
 
 // crowd has rank 1 busy, and no more room on the way to it.
 func (s *script) crowd() {
 	link := s.tell(1, busyService)
-	ended, end := context.WithCancel(s.ctx)
+	ended, end := context.WithCancel(s.Ctx)
 	end()
 	err := error(nil)
 	for err == nil {
 		err = link.TellWithin(ended, &world.Message{Kind: world.FirstKind, Service: idleService}, nil)
 	}
-	s.fails(err, context.Canceled)
+	s.Fails(err, context.Canceled)
 }
 
 // Of so many ranks rank 0 is not connected to the stranger before it has to be: no collective call
@@ -64,15 +64,15 @@ const shortRanks, stranger = 6, 3
 // hears of now and then.
 func (s *script) lack(f func(another *world.Link)) {
 	var before unix.Rlimit
-	s.ok(unix.Getrlimit(unix.RLIMIT_NOFILE, &before))
+	s.OK(unix.Getrlimit(unix.RLIMIT_NOFILE, &before))
 	// The limit is the lowest number that is free. With a lower one poll, which takes no more descriptors than that, would
 	// return at once, and the process would spin.
 	free, err := unix.Dup(0)
-	s.ok(err)
-	s.ok(unix.Close(free))
-	s.ok(unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(free), Max: before.Max}))
+	s.OK(err)
+	s.OK(unix.Close(free))
+	s.OK(unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(free), Max: before.Max}))
 	f(s.tell(stranger, idleService))
-	s.ok(unix.Setrlimit(unix.RLIMIT_NOFILE, &before))
+	s.OK(unix.Setrlimit(unix.RLIMIT_NOFILE, &before))
 }
 
 // registerShort registers what rank 0 calls, under a lock of rank 1, which serves no messages behind
@@ -85,36 +85,36 @@ func registerShort(name string, serve func(s *script, win *window.Window[int64])
 		const count = 1 << 20
 		later, now := new(delaying), new(delaying)
 		now.Store(true)
-		defer s.w.Serve(busyService, later)()
-		defer s.w.Serve(idleService, now)()
-		if s.w.Rank() == 1 {
+		defer s.World.Serve(busyService, later)()
+		defer s.World.Serve(idleService, now)()
+		if s.World.Rank() == 1 {
 			go func() {
 				_ = jobtest.Hold("full")
 				later.Store(true)
 			}()
 		}
 		win := allocate[int64](s, count)
-		switch s.w.Rank() {
+		switch s.World.Rank() {
 		case 0:
 			ones := make([]int64, count)
 			fill(ones, 1)
-			s.ok(take(s.ctx, win, window.Exclusive, 1))
+			s.OK(take(s.Ctx, win, window.Exclusive, 1))
 			call(s, win, ones)
 		case 1:
 			serve(s, win)
 		default:
 			// Rank 0 could not accept a connection of this one.
-			s.ok(jobtest.Hold("idle"))
+			s.OK(jobtest.Hold("idle"))
 		}
-		s.persist(func() error { return s.w.Barrier(s.ctx) })
-		if s.w.Rank() == 1 {
-			ended, end := context.WithCancel(s.ctx)
+		s.persist(func() error { return s.World.Barrier(s.Ctx) })
+		if s.World.Rank() == 1 {
+			ended, end := context.WithCancel(s.Ctx)
 			end()
-			s.ok(win.Lock(ended, window.Exclusive, 1))
-			s.check(allAre(win.Local(), 1), "elements are %d to %d, want 1", win.Local()[0], win.Local()[count-1])
-			s.ok(win.Unlock(s.ctx, 1))
+			s.OK(win.Lock(ended, window.Exclusive, 1))
+			s.Check(allAre(win.Local(), 1), "elements are %d to %d, want 1", win.Local()[0], win.Local()[count-1])
+			s.OK(win.Unlock(s.Ctx, 1))
 		}
-		s.ok(win.Close())
+		s.OK(win.Close())
 	}))
 }
 
@@ -122,10 +122,10 @@ func registerShort(name string, serve func(s *script, win *window.Window[int64])
 // all of it.
 var shortBefore = registerShort("short before a long accumulate", idle, func(s *script, win *window.Window[int64], ones []int64) {
 	s.crowd()
-	s.lack(func(*world.Link) { s.fails(win.Accumulate(window.Sum, ones, 1, 0), verbs.ErrShortage) })
+	s.lack(func(*world.Link) { s.Fails(win.Accumulate(window.Sum, ones, 1, 0), verbs.ErrShortage) })
 	jobtest.Signal("cut short")
 	s.persist(func() error { return win.Accumulate(window.Sum, ones, 1, 0) })
-	s.persist(func() error { return win.Unlock(s.ctx, 1) })
+	s.persist(func() error { return win.Unlock(s.Ctx, 1) })
 })
 
 // A part of the accumulate has left when this process is short: the call goes on.
@@ -135,56 +135,56 @@ var shortAmid = registerShort("short amid a long accumulate", idle, func(s *scri
 	done := make(chan error, 1)
 	go func() { done <- win.Accumulate(window.Sum, ones, 1, 0) }()
 	for link.Mark() == before {
-		s.w.Poll()
+		s.World.Poll()
 	}
 	s.lack(func(another *world.Link) {
 		// The accumulate hears of it too, as a rule.
-		s.fails(another.Flush(s.ctx), verbs.ErrShortage)
+		s.Fails(another.Flush(s.Ctx), verbs.ErrShortage)
 	})
 	jobtest.Signal("cut short")
-	s.ok(<-done)
-	s.persist(func() error { return win.Unlock(s.ctx, 1) })
+	s.OK(<-done)
+	s.persist(func() error { return win.Unlock(s.Ctx, 1) })
 })
 
 // There is no room to tell of a post when this process is short: it is told of all the same.
 var shortPost = registerShort("short in a post", func(s *script, win *window.Window[int64]) {
 	for range 2 {
-		s.ok(win.Start(s.ctx, groupOf(s, win, 0)))
-		s.ok(win.Complete(s.ctx))
+		s.OK(win.Start(s.Ctx, groupOf(s, win, 0)))
+		s.OK(win.Complete(s.Ctx))
 	}
 }, func(s *script, win *window.Window[int64], ones []int64) {
-	s.ok(win.Accumulate(window.Sum, ones, 1, 0))
-	s.ok(win.Unlock(s.ctx, 1))
+	s.OK(win.Accumulate(window.Sum, ones, 1, 0))
+	s.OK(win.Unlock(s.Ctx, 1))
 	s.crowd()
 	done := make(chan error, 1)
 	s.lack(func(another *world.Link) {
-		go func() { done <- win.Post(s.ctx, groupOf(s, win, 1)) }()
-		s.fails(another.Flush(s.ctx), verbs.ErrShortage)
+		go func() { done <- win.Post(s.Ctx, groupOf(s, win, 1)) }()
+		s.Fails(another.Flush(s.Ctx), verbs.ErrShortage)
 	})
 	jobtest.Signal("cut short")
-	s.ok(<-done)
-	s.ok(win.Wait(s.ctx))
-	s.ok(win.Post(s.ctx, groupOf(s, win, 1)))
-	s.ok(win.Wait(s.ctx))
+	s.OK(<-done)
+	s.OK(win.Wait(s.Ctx))
+	s.OK(win.Post(s.Ctx, groupOf(s, win, 1)))
+	s.OK(win.Wait(s.Ctx))
 })
 
 // There is no room for what an Unlock has sent when this process is short: the lock is given back
 // all the same, behind what was done under it.
 var shortUnlock = registerShort("short in an unlock", idle, func(s *script, win *window.Window[int64], ones []int64) {
-	s.ok(win.Accumulate(window.Sum, ones[1:], 1, 1))
-	s.ok(win.Flush(s.ctx, 1))
+	s.OK(win.Accumulate(window.Sum, ones[1:], 1, 1))
+	s.OK(win.Flush(s.Ctx, 1))
 	s.crowd()
-	s.ok(win.Accumulate(window.Sum, ones[:1], 1, 0))
+	s.OK(win.Accumulate(window.Sum, ones[:1], 1, 0))
 	done := make(chan error, 1)
 	s.lack(func(another *world.Link) {
-		go func() { done <- win.Unlock(s.ctx, 1) }()
+		go func() { done <- win.Unlock(s.Ctx, 1) }()
 		// As a rule it hears of it once for what is queued, and once for the lock.
 		for range 2 {
-			s.fails(another.Flush(s.ctx), verbs.ErrShortage)
+			s.Fails(another.Flush(s.Ctx), verbs.ErrShortage)
 		}
 	})
 	jobtest.Signal("cut short")
-	s.ok(<-done)
+	s.OK(<-done)
 })
 
 func runShort(t *testing.T, name string) {

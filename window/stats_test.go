@@ -14,20 +14,20 @@ import (
 
 // oneOfEach does every operation to the next rank.
 func oneOfEach(s *script, win *window.Window[int64]) {
-	next, was := (s.w.Rank()+1)%s.w.Size(), make([]int64, 2)
-	s.ok(win.LockAll(s.ctx))
-	s.ok(win.Put([]int64{1, 2, 3}, next, 0))
-	s.ok(win.Get(was, next, 4))
-	s.ok(win.Accumulate(window.Sum, []int64{1}, next, 6))
-	s.ok(win.GetAccumulate(window.Sum, []int64{1, 1}, was, next, 6))
-	s.ok(win.FetchAndOp(window.Sum, 1, &was[0], next, 6))
-	s.ok(win.CompareAndSwap(0, 1, &was[1], next, 7))
-	s.ok(win.PutNotify([]int64{9}, next, 9, 2))
-	s.ok(win.Put(nil, next, 0))
-	s.check(win.Put([]int64{1}, next, 1000) != nil, "a put behind the end")
-	s.ok(win.FlushAll(s.ctx))
-	s.ok(win.UnlockAll(s.ctx))
-	s.ok(win.WaitNotify(s.ctx, 2, 1))
+	next, was := (s.World.Rank()+1)%s.World.Size(), make([]int64, 2)
+	s.OK(win.LockAll(s.Ctx))
+	s.OK(win.Put([]int64{1, 2, 3}, next, 0))
+	s.OK(win.Get(was, next, 4))
+	s.OK(win.Accumulate(window.Sum, []int64{1}, next, 6))
+	s.OK(win.GetAccumulate(window.Sum, []int64{1, 1}, was, next, 6))
+	s.OK(win.FetchAndOp(window.Sum, 1, &was[0], next, 6))
+	s.OK(win.CompareAndSwap(0, 1, &was[1], next, 7))
+	s.OK(win.PutNotify([]int64{9}, next, 9, 2))
+	s.OK(win.Put(nil, next, 0))
+	s.Check(win.Put([]int64{1}, next, 1000) != nil, "a put behind the end")
+	s.OK(win.FlushAll(s.Ctx))
+	s.OK(win.UnlockAll(s.Ctx))
+	s.OK(win.WaitNotify(s.Ctx, 2, 1))
 }
 
 // eachOnce are counts of oneOfEach.
@@ -51,22 +51,22 @@ var countedAll = jobtest.RegisterWith("counted by kind", func() ([]world.Option,
 	win := allocate[int64](s, 10)
 	oneOfEach(s, win)
 	stats := win.Stats()
-	next := (s.w.Rank() + 1) % s.w.Size()
-	if s.w.Mapped(next) && !s.w.Counts() {
-		s.check(total(stats) == window.Counts{}, "counted without being asked are %+v", stats)
-		s.ok(win.Close())
+	next := (s.World.Rank() + 1) % s.World.Size()
+	if s.World.Mapped(next) && !s.World.Counts() {
+		s.Check(total(stats) == window.Counts{}, "counted without being asked are %+v", stats)
+		s.OK(win.Close())
 		return
 	}
-	s.check(total(stats) == eachOnce, "counted are %+v", stats)
-	if s.w.Mapped(next) {
-		s.check(stats.Mapped.Bytes == 8*(3+2+1+2+1+1+1), "bytes are %+v", stats)
+	s.Check(total(stats) == eachOnce, "counted are %+v", stats)
+	if s.World.Mapped(next) {
+		s.Check(stats.Mapped.Bytes == 8*(3+2+1+2+1+1+1), "bytes are %+v", stats)
 	} else {
-		s.check(stats.Mapped == window.Counts{}, "counted as mapped are %+v", stats)
-		s.check(stats.Direct.Bytes+stats.Packed.Bytes == 8*(3+2+1+2+1+1+1), "bytes are %+v", stats)
-		s.check(stats.Packets > 0 && s.w.Stats().Messages > 0, "no messages: %+v, %+v", stats, s.w.Stats())
+		s.Check(stats.Mapped == window.Counts{}, "counted as mapped are %+v", stats)
+		s.Check(stats.Direct.Bytes+stats.Packed.Bytes == 8*(3+2+1+2+1+1+1), "bytes are %+v", stats)
+		s.Check(stats.Packets > 0 && s.World.Stats().Messages > 0, "no messages: %+v, %+v", stats, s.World.Stats())
 	}
-	s.ok(win.Close())
-	s.check(total(win.Stats()) == eachOnce, "counted after Close are %+v", win.Stats())
+	s.OK(win.Close())
+	s.Check(total(win.Stats()) == eachOnce, "counted after Close are %+v", win.Stats())
 }))
 
 func TestStats(t *testing.T) {
@@ -83,9 +83,9 @@ func TestHook(t *testing.T) {
 		oneOfEach(s, win)
 		var calls, operations []string
 		for _, e := range heard {
-			s.check(e.Begun <= e.Ended, "%+v", e)
+			s.Check(e.Begun <= e.Ended, "%+v", e)
 			if e.Operation {
-				s.check(e.Mapped && e.Target == 0 && e.Bytes == 8*e.Count, "%+v", e)
+				s.Check(e.Mapped && e.Target == 0 && e.Bytes == 8*e.Count, "%+v", e)
 				operations = append(operations, e.Call)
 			} else {
 				calls = append(calls, e.Call)
@@ -93,7 +93,7 @@ func TestHook(t *testing.T) {
 		}
 		require.Equal(t, []string{"Put", "Get", "Accumulate", "GetAccumulate", "FetchAndOp", "CompareAndSwap", "PutNotify"}, operations)
 		require.Contains(t, calls, "FlushAll")
-		s.ok(win.Close())
+		s.OK(win.Close())
 	}), hook))
 }
 
@@ -104,7 +104,7 @@ func TestTable(t *testing.T) {
 	require.NoError(t, world.Run(t.Context(), 2, scripted(func(s *script) {
 		win := allocate[int64](s, 10)
 		oneOfEach(s, win)
-		s.ok(win.Close())
+		s.OK(win.Close())
 	})))
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)

@@ -85,51 +85,51 @@ func stopping(s *script, d death) {
 	if d.prepare != nil {
 		d.prepare(s, win)
 	}
-	s.ok(s.w.Barrier(s.ctx))
-	s.ok(jobtest.Hold("ready"))
-	switch s.w.Rank() {
+	s.OK(s.World.Barrier(s.Ctx))
+	s.OK(jobtest.Hold("ready"))
+	switch s.World.Rank() {
 	case victim:
-		s.ok(jobtest.Stop())
+		s.OK(jobtest.Stop())
 		for _, target := range []int{0, 2} {
 			expectExcluded(s, intrude(s, kept, target))
 		}
-		for rank := range s.w.Size() {
+		for rank := range s.World.Size() {
 			if rank != victim {
-				expectLost(s, s.w.Failure(rank), rank)
+				s.Lost(s.World.Failure(rank), rank)
 			}
 		}
-		s.ok(jobtest.Hold("excluded"))
+		s.OK(jobtest.Hold("excluded"))
 		return
 	case 0:
-		err := d.wait(s.ctx, s, win)
+		err := d.wait(s.Ctx, s, win)
 		if d.breaks {
-			s.ok(err)
-			s.ok(win.Unlock(s.ctx, 2))
+			s.OK(err)
+			s.OK(win.Unlock(s.Ctx, 2))
 		} else {
-			expectLost(s, err, victim)
+			s.Lost(err, victim)
 		}
-		s.ok(win.Lock(s.ctx, window.Exclusive, 2))
-		s.ok(win.Put([]int64{42}, 2, 1))
-		s.ok(win.Unlock(s.ctx, 2))
+		s.OK(win.Lock(s.Ctx, window.Exclusive, 2))
+		s.OK(win.Put([]int64{42}, 2, 1))
+		s.OK(win.Unlock(s.Ctx, 2))
 	default:
 		awaitWritten(s, win, 1)
 		// Rank 0 may know before this rank does.
 		awaitFailure(s)
 	}
-	s.ok(jobtest.Hold("survived"))
+	s.OK(jobtest.Hold("survived"))
 	equal(s, "what nobody has written to", kept.Local(), make([]int64, 4))
-	s.ok(win.Close())
-	s.ok(kept.Close())
+	s.OK(win.Close())
+	s.OK(kept.Close())
 }
 
 // intrude writes to a rank until that fails.
 func intrude(s *script, win *window.Window[int64], target int) error {
 	for {
-		err := win.Lock(s.ctx, window.Shared, target)
+		err := win.Lock(s.Ctx, window.Shared, target)
 		if err != nil {
 			return err
 		}
-		err = errors.Join(win.Put([]int64{-1}, target, 0), win.Unlock(s.ctx, target))
+		err = errors.Join(win.Put([]int64{-1}, target, 0), win.Unlock(s.Ctx, target))
 		if err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ func intrude(s *script, win *window.Window[int64], target int) error {
 // expectExcluded checks what a rank finds that was given up: the others are gone.
 func expectExcluded(s *script, err error) {
 	var lost *world.PeerError
-	s.check(errors.As(err, &lost), "error is %v, want a *world.PeerError", err)
+	s.Check(errors.As(err, &lost), "error is %v, want a *world.PeerError", err)
 }
 
 // A process that is stopped says nothing. Who waits for it, in whatever call, hears
@@ -162,14 +162,14 @@ const much = 32 << 20 / 8
 // lateWriter stops in the middle of writing to rank 2, under a shared lock.
 var lateWriter = registerImpatient("stopped while it writes", func(s *script) {
 	win := allocate[int64](s, much)
-	if s.w.Rank() == victim {
-		s.ok(win.Lock(s.ctx, window.Shared, 2))
-		s.ok(win.Put([]int64{1}, 2, 0))
-		s.ok(win.Flush(s.ctx, 2))
+	if s.World.Rank() == victim {
+		s.OK(win.Lock(s.Ctx, window.Shared, 2))
+		s.OK(win.Put([]int64{1}, 2, 0))
+		s.OK(win.Flush(s.Ctx, 2))
 	}
-	s.ok(s.w.Barrier(s.ctx))
-	s.ok(jobtest.Hold("ready"))
-	switch s.w.Rank() {
+	s.OK(s.World.Barrier(s.Ctx))
+	s.OK(jobtest.Hold("ready"))
+	switch s.World.Rank() {
 	case victim:
 		ones := make([]int64, much)
 		for i := range ones {
@@ -178,38 +178,38 @@ var lateWriter = registerImpatient("stopped while it writes", func(s *script) {
 		under := make(chan error, 1)
 		go func() {
 			for {
-				if err := errors.Join(win.Put(ones, 2, 0), win.Flush(s.ctx, 2)); err != nil {
+				if err := errors.Join(win.Put(ones, 2, 0), win.Flush(s.Ctx, 2)); err != nil {
 					under <- err
 					return
 				}
 			}
 		}()
-		s.ok(jobtest.Hold("stopping"))
-		s.ok(jobtest.Stop())
+		s.OK(jobtest.Hold("stopping"))
+		s.OK(jobtest.Stop())
 		expectExcluded(s, <-under)
-		s.ok(jobtest.Hold("excluded"))
+		s.OK(jobtest.Hold("excluded"))
 		return
 	case 0:
 		// The lock of the victim is broken when rank 2 knows that it has failed.
-		s.ok(win.Lock(s.ctx, window.Exclusive, 2))
-		s.ok(win.Put(make([]int64, much), 2, 0))
-		s.ok(win.Unlock(s.ctx, 2))
-		s.ok(jobtest.Hold("survived"))
-		s.ok(win.Lock(s.ctx, window.Exclusive, 2))
+		s.OK(win.Lock(s.Ctx, window.Exclusive, 2))
+		s.OK(win.Put(make([]int64, much), 2, 0))
+		s.OK(win.Unlock(s.Ctx, 2))
+		s.OK(jobtest.Hold("survived"))
+		s.OK(win.Lock(s.Ctx, window.Exclusive, 2))
 		got := make([]int64, much)
-		s.ok(win.Get(got, 2, 0))
-		s.ok(win.Unlock(s.ctx, 2))
+		s.OK(win.Get(got, 2, 0))
+		s.OK(win.Unlock(s.Ctx, 2))
 		equal(s, "what was written under the lock of the survivor", got, make([]int64, much))
-		s.ok(win.Lock(s.ctx, window.Exclusive, 2))
-		s.ok(win.Put([]int64{42}, 2, 0))
-		s.ok(win.Unlock(s.ctx, 2))
+		s.OK(win.Lock(s.Ctx, window.Exclusive, 2))
+		s.OK(win.Put([]int64{42}, 2, 0))
+		s.OK(win.Unlock(s.Ctx, 2))
 	default:
 		awaitFailure(s)
-		s.ok(jobtest.Hold("survived"))
+		s.OK(jobtest.Hold("survived"))
 		// Nobody waits for rank 0 in Close, since one has failed: it is to be done before.
 		awaitWritten(s, win, 0)
 	}
-	s.ok(win.Close())
+	s.OK(win.Close())
 })
 
 // What a rank writes late, because it was stopped under its lock, does not come where
@@ -251,28 +251,28 @@ func TestStoppedWhileWriting(t *testing.T) {
 // unread has a survivor write to one that has stopped, more than the system keeps.
 var unread = registerImpatient("stopped while it is written to", func(s *script) {
 	win := allocate[int64](s, much)
-	if s.w.Rank() == 0 {
-		s.ok(win.LockAll(s.ctx))
+	if s.World.Rank() == 0 {
+		s.OK(win.LockAll(s.Ctx))
 	}
-	s.ok(s.w.Barrier(s.ctx))
-	s.ok(jobtest.Hold("ready"))
-	switch s.w.Rank() {
+	s.OK(s.World.Barrier(s.Ctx))
+	s.OK(jobtest.Hold("ready"))
+	switch s.World.Rank() {
 	case victim:
-		s.ok(jobtest.Stop())
+		s.OK(jobtest.Stop())
 		expectExcluded(s, intrude(s, win, 0))
-		s.ok(jobtest.Hold("excluded"))
+		s.OK(jobtest.Hold("excluded"))
 		return
 	case 0:
 		values := make([]int64, much)
-		expectLost(s, flood(s.ctx, win, values), victim)
+		s.Lost(flood(s.Ctx, win, values), victim)
 		// The buffer is the program's again, and the other still listens.
 		clear(values)
-		s.ok(win.Put(values, 2, 0))
-		s.ok(win.Flush(s.ctx, 2))
-		expectLost(s, win.UnlockAll(s.ctx), victim)
+		s.OK(win.Put(values, 2, 0))
+		s.OK(win.Flush(s.Ctx, 2))
+		s.Lost(win.UnlockAll(s.Ctx), victim)
 	}
-	s.ok(jobtest.Hold("survived"))
-	s.ok(win.Close())
+	s.OK(jobtest.Hold("survived"))
+	s.OK(win.Close())
 })
 
 // flood writes to the victim until that fails.

@@ -21,29 +21,29 @@ const (
 var besideStranger = register("calls beside a stranger that is stopped", func(s *script) {
 	win := allocate[int64](s, 1)
 	group, err := win.Group(strange)
-	s.ok(err)
-	s.ok(jobtest.Hold("ready"))
-	switch s.w.Rank() {
+	s.OK(err)
+	s.OK(jobtest.Hold("ready"))
+	switch s.World.Rank() {
 	case strange:
-		s.ok(jobtest.Stop())
+		s.OK(jobtest.Stop())
 	case caller:
-		s.ok(jobtest.Hold("stopped"))
+		s.OK(jobtest.Hold("stopped"))
 		for _, call := range []func(ctx context.Context) error{
 			func(ctx context.Context) error { return win.Lock(ctx, window.Exclusive, strange) },
 			func(ctx context.Context) error { return win.LockAll(ctx) },
 			func(ctx context.Context) error { return win.Start(ctx, group) },
 			func(ctx context.Context) error { return win.Post(ctx, group) },
 		} {
-			ctx, cancel := context.WithTimeout(s.ctx, 100*time.Millisecond) // expires
-			s.fails(call(ctx), context.DeadlineExceeded)
+			ctx, cancel := context.WithTimeout(s.Ctx, 100*time.Millisecond) // expires
+			s.Fails(call(ctx), context.DeadlineExceeded)
 			cancel()
 		}
-		s.ok(jobtest.Hold("called"))
-		s.ok(win.Lock(s.ctx, window.Exclusive, strange))
-		s.ok(win.Put([]int64{1}, strange, 0))
-		s.ok(win.Unlock(s.ctx, strange))
+		s.OK(jobtest.Hold("called"))
+		s.OK(win.Lock(s.Ctx, window.Exclusive, strange))
+		s.OK(win.Put([]int64{1}, strange, 0))
+		s.OK(win.Unlock(s.Ctx, strange))
 	}
-	s.ok(win.Close())
+	s.OK(win.Close())
 })
 
 func TestStoppedStranger(t *testing.T) {

@@ -52,20 +52,20 @@ type runner struct {
 
 // attempt makes a call with a context that may end before it, and tells whether the call has.
 func (r *runner) attempt(call func(ctx context.Context) error) bool {
-	ctx, cancel := r.ctx, context.CancelFunc(func() {})
+	ctx, cancel := r.Ctx, context.CancelFunc(func() {})
 	switch r.random.IntN(4) {
 	case 0:
-		ctx, cancel = context.WithCancel(r.ctx)
+		ctx, cancel = context.WithCancel(r.Ctx)
 		cancel()
 	case 1:
-		ctx, cancel = context.WithTimeout(r.ctx, time.Duration(r.random.IntN(300))*time.Microsecond) // expires
+		ctx, cancel = context.WithTimeout(r.Ctx, time.Duration(r.random.IntN(300))*time.Microsecond) // expires
 	}
 	defer cancel()
 	err := call(ctx)
-	if err != nil && r.ctx.Err() == nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+	if err != nil && r.Ctx.Err() == nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return false
 	}
-	r.ok(err)
+	r.OK(err)
 	return true
 }
 
@@ -79,8 +79,8 @@ func (r *runner) insist(call func(ctx context.Context) error) {
 func (r *runner) borrow(k *keeper) {
 	select {
 	case <-k.free:
-	case <-r.ctx.Done():
-		r.ok(r.ctx.Err())
+	case <-r.Ctx.Done():
+		r.OK(r.Ctx.Err())
 	}
 }
 
@@ -137,7 +137,7 @@ func (r *runner) do(a *act) {
 		r.issue(&act{call: "FetchAndOp", op: window.Sum, target: a.target, at: ticketsAt, values: []int64{1}}, ticket)
 		r.insist(func(ctx context.Context) error { return r.win.FlushLocal(ctx, a.target) })
 		r.complete(a.target, false)
-		r.check(ticket[0] >= 0 && ticket[0] < ticketsMost, "ticket %d of rank %d", ticket[0], a.target)
+		r.Check(ticket[0] >= 0 && ticket[0] < ticketsMost, "ticket %d of rank %d", ticket[0], a.target)
 		r.issue(&act{call: "Accumulate", op: window.Sum, target: a.target, at: ticketsAt + 1 + int(ticket[0]), values: []int64{1}}, nil)
 	case "pair":
 		pair := make([]int64, 2)
@@ -145,7 +145,7 @@ func (r *runner) do(a *act) {
 		r.issue(&act{call: "Get", target: a.target, at: pairAt, values: pair}, pair)
 		r.insist(func(ctx context.Context) error { return r.win.Flush(ctx, a.target) })
 		r.complete(a.target, true)
-		r.check(pair[0] == pair[1], "under an exclusive lock the pair of rank %d is %v", a.target, pair)
+		r.Check(pair[0] == pair[1], "under an exclusive lock the pair of rank %d is %v", a.target, pair)
 		r.issue(&act{call: "Put", target: a.target, at: pairAt, values: []int64{pair[0] + 1, pair[1] + 1}}, nil)
 	default:
 		r.flushFor(a.target, a.at, len(a.values))
@@ -191,7 +191,7 @@ func (r *runner) issue(a *act, result []int64) {
 	case "CompareAndSwap":
 		err = r.win.CompareAndSwap(a.compare, f.origin[0], &result[0], a.target, a.at)
 	}
-	r.ok(err)
+	r.OK(err)
 	f.requested = a.call[0] == 'R'
 	r.flights = append(r.flights, f)
 }
@@ -230,7 +230,7 @@ func (r *runner) finished(f *flight) bool {
 		return r.attempt(f.request.Wait)
 	}
 	done, err := f.request.Test()
-	r.ok(err)
+	r.OK(err)
 	return done
 }
 
@@ -253,7 +253,7 @@ func (r *runner) complete(target int, there bool) {
 // settle looks at what was read, and spoils the buffers, which nobody may use any more.
 func (r *runner) settle(f *flight) {
 	f.settled = true
-	r.check(f.want == nil || slices.Equal(f.result, f.want), "%s (%v) of %d elements of rank %d from %d on has read\n%v, want\n%v",
+	r.Check(f.want == nil || slices.Equal(f.result, f.want), "%s (%v) of %d elements of rank %d from %d on has read\n%v, want\n%v",
 		f.call, f.op, len(f.values), f.target, f.at, f.result, f.want)
 	fill(f.origin, -1)
 	if f.want != nil {
@@ -263,7 +263,7 @@ func (r *runner) settle(f *flight) {
 
 // runTogether runs the programs of a seed.
 func runTogether(s *script, seed uint64, without scheduler.Scheme) {
-	me, n := s.w.Rank(), s.w.Size()
+	me, n := s.World.Rank(), s.World.Size()
 	m := newModel(n)
 	win := allocate[int64](s, len(m.parts[me]), window.Without(without), window.Notifications(noticeSlots))
 	for round := range 2 * lockings {
@@ -279,35 +279,35 @@ func runTogether(s *script, seed uint64, without scheduler.Scheme) {
 		}
 		where := fmt.Sprintf("RMA_TEST_SEED=%d RMA_TEST_SIZE=0.01 replays it first, without %#x, round %d (locking %d), rank %d", seed, without, round, locking, me)
 		if locking == lockedAll {
-			s.ok(win.LockAll(s.ctx))
+			s.OK(win.LockAll(s.Ctx))
 		}
 		runners := runCrew(s, win, locking, mine, seed, where)
 		if locking == lockedAll {
-			s.ok(win.UnlockAll(s.ctx))
+			s.OK(win.UnlockAll(s.Ctx))
 		}
 		for _, r := range runners {
 			r.complete(everywhere, true)
 		}
-		s.ok(s.w.Barrier(s.ctx))
-		s.ok(win.Sync())
+		s.OK(s.World.Barrier(s.Ctx))
+		s.OK(win.Sync())
 		equalElements(s, fmt.Sprintf("%s: the window, in which places of programs begin at %d, each has %d,", where, ownAt, ownCount), win.Local(), m.parts[me])
 		for slot, count := range m.notices[me] {
 			told, err := win.TestNotify(slot, count)
-			s.ok(err)
+			s.OK(err)
 			more, err := win.TestNotify(slot, 1)
-			s.ok(err)
-			s.check(told && !more, "%s: slot %d has not %d notifications: %v, more: %v", where, slot, count, told, more)
+			s.OK(err)
+			s.Check(told && !more, "%s: slot %d has not %d notifications: %v, more: %v", where, slot, count, told, more)
 		}
-		s.ok(s.w.Barrier(s.ctx))
+		s.OK(s.World.Barrier(s.Ctx))
 	}
-	s.ok(win.Close())
+	s.OK(win.Close())
 }
 
 // runCrew runs a program in each of several goroutines of a rank.
 func runCrew(s *script, win *window.Window[int64], locking int, programs [][]section, seed uint64, where string) []*runner {
-	ctx, fail := context.WithCancelCause(s.ctx)
+	ctx, fail := context.WithCancelCause(s.Ctx)
 	defer fail(nil)
-	keepers := make([]keeper, s.w.Size())
+	keepers := make([]keeper, s.World.Size())
 	for i := range keepers {
 		keepers[i].free = make(chan struct{}, 1)
 		keepers[i].free <- struct{}{}
@@ -315,16 +315,16 @@ func runCrew(s *script, win *window.Window[int64], locking int, programs [][]sec
 	runners := make([]*runner, len(programs))
 	var together sync.WaitGroup
 	for i, sections := range programs {
-		r := &runner{&script{ctx, s.w}, win, locking, keepers, rand.New(rand.NewPCG(seed, uint64(i))), nil}
+		r := &runner{&script{jobtest.Script{Ctx: ctx, World: s.World}}, win, locking, keepers, rand.New(rand.NewPCG(seed, uint64(i))), nil}
 		runners[i] = r
 		together.Go(func() {
-			if err := scripted(func(*script) { r.run(sections) })(ctx, s.w); err != nil {
+			if err := scripted(func(*script) { r.run(sections) })(ctx, s.World); err != nil {
 				fail(fmt.Errorf("%s, goroutine %d: %w", where, i, err))
 			}
 		})
 	}
 	together.Wait()
-	s.ok(context.Cause(ctx))
+	s.OK(context.Cause(ctx))
 	return runners
 }
 

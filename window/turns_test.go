@@ -15,38 +15,38 @@ import (
 var lockTurns = register("turns at a lock", func(s *script) {
 	const turns = 20
 	win, gate := allocate[int64](s, 1), allocate[int64](s, 1, window.Notifications(1))
-	maps, far := s.w.Mapped(0), []int{0}
+	maps, far := s.World.Mapped(0), []int{0}
 	if !maps {
 		far[0] = 1
 	}
-	s.ok(world.AllReduce(s.ctx, s.w, far, far, func(a, b int) int { return a + b }))
-	s.ok(gate.LockAll(s.ctx))
+	s.OK(world.AllReduce(s.Ctx, s.World, far, far, func(a, b int) int { return a + b }))
+	s.OK(gate.LockAll(s.Ctx))
 	if maps {
-		s.ok(gate.WaitNotify(s.ctx, 0, uint64(far[0])))
+		s.OK(gate.WaitNotify(s.Ctx, 0, uint64(far[0])))
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(s.Ctx, time.Minute)
 	defer cancel()
 	ended := int64(0)
-	for taken := 1; ended < int64(s.w.Size()); taken++ {
-		s.ok(win.Lock(ctx, window.Exclusive, 0))
+	for taken := 1; ended < int64(s.World.Size()); taken++ {
+		s.OK(win.Lock(ctx, window.Exclusive, 0))
 		for range 20 {
-			s.ok(win.FetchAndOp(window.NoOp, 0, &ended, 0, 0))
-			s.ok(win.Flush(ctx, 0))
+			s.OK(win.FetchAndOp(window.NoOp, 0, &ended, 0, 0))
+			s.OK(win.Flush(ctx, 0))
 		}
 		if taken == turns {
-			s.ok(win.Accumulate(window.Sum, []int64{1}, 0, 0))
+			s.OK(win.Accumulate(window.Sum, []int64{1}, 0, 0))
 		}
-		s.ok(win.Unlock(ctx, 0))
-		for rank := range s.w.Size() {
+		s.OK(win.Unlock(ctx, 0))
+		for rank := range s.World.Size() {
 			if taken == 1 && !maps {
-				s.ok(gate.PutNotify(nil, rank, 0, 0))
-				s.ok(gate.Flush(ctx, rank))
+				s.OK(gate.PutNotify(nil, rank, 0, 0))
+				s.OK(gate.Flush(ctx, rank))
 			}
 		}
 	}
-	s.ok(gate.UnlockAll(s.ctx))
-	s.ok(gate.Close())
-	s.ok(win.Close())
+	s.OK(gate.UnlockAll(s.Ctx))
+	s.OK(gate.Close())
+	s.OK(win.Close())
 })
 
 // Nobody starves where ranks take turns at a lock, whether it maps the lock or asks for it.

@@ -33,25 +33,25 @@ var makers = []maker{
 
 // useWindow has every rank write to every other's part, and looks that it came there.
 func useWindow(s *script, win *window.Window[int64]) {
-	s.ok(win.LockAll(s.ctx))
-	for target := range s.w.Size() {
-		s.ok(win.Put([]int64{int64(s.w.Rank()) + 1}, target, s.w.Rank()))
+	s.OK(win.LockAll(s.Ctx))
+	for target := range s.World.Size() {
+		s.OK(win.Put([]int64{int64(s.World.Rank()) + 1}, target, s.World.Rank()))
 	}
-	s.ok(win.UnlockAll(s.ctx))
-	s.ok(win.Fence(s.ctx))
-	s.ok(win.Fence(s.ctx, window.NoSucceed))
-	for from := range s.w.Size() {
-		s.check(win.Local()[from] == int64(from)+1, "element %d is %d", from, win.Local()[from])
+	s.OK(win.UnlockAll(s.Ctx))
+	s.OK(win.Fence(s.Ctx))
+	s.OK(win.Fence(s.Ctx, window.NoSucceed))
+	for from := range s.World.Size() {
+		s.Check(win.Local()[from] == int64(from)+1, "element %d is %d", from, win.Local()[from])
 	}
 }
 
 // notifyAll lets every rank go on that waits at slot 0 of the gate.
 func notifyAll(s *script, gate *window.Window[int64]) {
-	s.ok(gate.LockAll(s.ctx))
-	for rank := range s.w.Size() {
-		s.ok(gate.PutNotify([]int64{1}, rank, 0, 0))
+	s.OK(gate.LockAll(s.Ctx))
+	for rank := range s.World.Size() {
+		s.OK(gate.PutNotify([]int64{1}, rank, 0, 0))
 	}
-	s.ok(gate.UnlockAll(s.ctx))
+	s.OK(gate.UnlockAll(s.Ctx))
 }
 
 func init() {
@@ -61,36 +61,36 @@ func init() {
 		register("giving up "+m.name, func(s *script) {
 			gate := allocate[int64](s, 1)
 			call := m.of()
-			if s.w.Rank() == 0 {
-				soon, stop := context.WithTimeout(s.ctx, 20*time.Millisecond) // expires
+			if s.World.Rank() == 0 {
+				soon, stop := context.WithTimeout(s.Ctx, 20*time.Millisecond) // expires
 				defer stop()
-				_, err := call(soon, s.w)
-				s.fails(err, context.DeadlineExceeded)
-				_, err = window.Allocate[int64](s.ctx, s.w, 9)
-				s.fails(err, world.ErrUnfinished)
-				s.fails(s.w.Barrier(s.ctx), world.ErrUnfinished)
+				_, err := call(soon, s.World)
+				s.Fails(err, context.DeadlineExceeded)
+				_, err = window.Allocate[int64](s.Ctx, s.World, 9)
+				s.Fails(err, world.ErrUnfinished)
+				s.Fails(s.World.Barrier(s.Ctx), world.ErrUnfinished)
 				notifyAll(s, gate)
 			}
-			s.ok(gate.WaitNotify(s.ctx, 0, 1))
-			win, err := call(s.ctx, s.w)
-			s.ok(err)
+			s.OK(gate.WaitNotify(s.Ctx, 0, 1))
+			win, err := call(s.Ctx, s.World)
+			s.OK(err)
 			useWindow(s, win)
-			s.ok(win.Close())
-			s.ok(gate.Close())
+			s.OK(win.Close())
+			s.OK(gate.Close())
 		})
 		// Every rank gives up whenever it has to block.
 		register("impatient "+m.name, func(s *script) {
-			ended, end := context.WithCancel(s.ctx)
+			ended, end := context.WithCancel(s.Ctx)
 			end()
 			for range 3 {
 				call := m.of()
-				win, err := call(ended, s.w)
+				win, err := call(ended, s.World)
 				for errors.Is(err, context.Canceled) {
-					win, err = call(ended, s.w)
+					win, err = call(ended, s.World)
 				}
-				s.ok(err)
+				s.OK(err)
 				useWindow(s, win)
-				s.ok(win.Close())
+				s.OK(win.Close())
 			}
 		})
 	}
@@ -110,22 +110,22 @@ func TestUnfinished(t *testing.T) {
 // any other call may follow it, and the ranks stay in step.
 var kept = register("creation kept out", func(s *script) {
 	gate := allocate[int64](s, 1)
-	ended, end := context.WithCancel(s.ctx)
+	ended, end := context.WithCancel(s.Ctx)
 	end()
-	if s.w.Rank() == 0 {
-		s.fails(s.w.Barrier(ended), context.Canceled)
-		_, err := window.Allocate[int64](s.ctx, s.w, 3)
-		s.fails(err, world.ErrUnfinished)
-		_, err = window.Allocate[int8](s.ctx, s.w, 7)
-		s.fails(err, world.ErrUnfinished)
+	if s.World.Rank() == 0 {
+		s.Fails(s.World.Barrier(ended), context.Canceled)
+		_, err := window.Allocate[int64](s.Ctx, s.World, 3)
+		s.Fails(err, world.ErrUnfinished)
+		_, err = window.Allocate[int8](s.Ctx, s.World, 7)
+		s.Fails(err, world.ErrUnfinished)
 		notifyAll(s, gate)
 	}
-	s.ok(gate.WaitNotify(s.ctx, 0, 1))
-	s.ok(s.w.Barrier(s.ctx))
+	s.OK(gate.WaitNotify(s.Ctx, 0, 1))
+	s.OK(s.World.Barrier(s.Ctx))
 	win := allocate[int64](s, 8)
 	useWindow(s, win)
-	s.ok(win.Close())
-	s.ok(gate.Close())
+	s.OK(win.Close())
+	s.OK(gate.Close())
 })
 
 func TestKeptOut(t *testing.T) { jobtest.Run(t, 2, kept) }

@@ -123,14 +123,14 @@ func TestSumsAreTheSame(t *testing.T) {
 					for i := range in {
 						in[i] = math.Exp(20 * random.NormFloat64())
 					}
-					s.ok(world.AllReduce(s.ctx, s.w, in, out, add[float64]))
+					s.OK(world.AllReduce(s.Ctx, s.World, in, out, add[float64]))
 					again := make([]float64, length)
-					s.ok(world.AllReduceOp(s.ctx, s.w, in, again, world.Sum))
+					s.OK(world.AllReduceOp(s.Ctx, s.World, in, again, world.Sum))
 					same(s, "AllReduceOp", again, out)
 					all := make([]float64, s.n*length)
-					s.ok(world.AllGather(s.ctx, s.w, out, all))
+					s.OK(world.AllGather(s.Ctx, s.World, out, all))
 					for i := range all {
-						s.check(math.Float64bits(all[i]) == math.Float64bits(out[i%length]), "element %d of rank %d is %v, here it is %v", i%length, i/length, all[i], out[i%length])
+						s.Check(math.Float64bits(all[i]) == math.Float64bits(out[i%length]), "element %d of rank %d is %v, here it is %v", i%length, i/length, all[i], out[i%length])
 					}
 				}), world.WithAlgorithm(algorithm)))
 			}
@@ -146,17 +146,17 @@ func TestDeathInEveryAlgorithm(t *testing.T) {
 			t.Run(name+"/"+call, func(t *testing.T) {
 				err := world.Run(t.Context(), 6, scripted(func(s *script) {
 					for range 20 {
-						if err := make(s, s.ctx); err != nil {
-							s.lost(err, 4)
-							s.fails(err, errBody)
-							s.lost(repeat(s, make), 4)
+						if err := make(s, s.Ctx); err != nil {
+							s.Lost(err, 4)
+							s.Fails(err, errBody)
+							s.Lost(repeat(s, make), 4)
 							return
 						}
 						if s.me == 4 {
-							panic(failure{errBody})
+							s.OK(errBody)
 						}
 					}
-					s.lost(repeat(s, make), 4)
+					s.Lost(repeat(s, make), 4)
 				}), world.WithAlgorithm(algorithm))
 				require.EqualError(t, err, "world: rank 4: body failed")
 			})
@@ -173,12 +173,12 @@ func TestMismatchOfOperations(t *testing.T) {
 				if s.me == 1 {
 					op = world.Max
 				}
-				err := world.AllReduceOp(s.ctx, s.w, make([]int64, 64), make([]int64, 64), op)
+				err := world.AllReduceOp(s.Ctx, s.World, make([]int64, 64), make([]int64, 64), op)
 				for err == nil {
-					err = s.w.Barrier(s.ctx)
+					err = s.World.Barrier(s.Ctx)
 				}
-				s.check(errors.Is(err, world.ErrMismatch), "%v", err)
-				s.check(strings.Contains(err.Error(), " calls AllReduceOp by "), "%v", err)
+				s.Check(errors.Is(err, world.ErrMismatch), "%v", err)
+				s.Check(strings.Contains(err.Error(), " calls AllReduceOp by "), "%v", err)
 			}), world.WithAlgorithm(algorithm)))
 		})
 	}
@@ -193,11 +193,11 @@ func TestMismatchInEveryAlgorithm(t *testing.T) {
 				if s.me == 3 {
 					length++
 				}
-				err := world.AllReduce(s.ctx, s.w, make([]int, length), make([]int, length), add[int])
+				err := world.AllReduce(s.Ctx, s.World, make([]int, length), make([]int, length), add[int])
 				for err == nil {
-					err = s.w.Barrier(s.ctx)
+					err = s.World.Barrier(s.Ctx)
 				}
-				s.check(errors.Is(err, world.ErrMismatch), "%v", err)
+				s.Check(errors.Is(err, world.ErrMismatch), "%v", err)
 			}), world.WithAlgorithm(algorithm)))
 		})
 	}

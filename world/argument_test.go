@@ -26,16 +26,16 @@ type dispute struct {
 }
 
 func broadcast[T any](root, k int) func(s *script) error {
-	return func(s *script) error { return world.Broadcast(s.ctx, s.w, root, make([]T, k)) }
+	return func(s *script) error { return world.Broadcast(s.Ctx, s.World, root, make([]T, k)) }
 }
 
 func allReduce(k int) func(s *script) error {
 	return func(s *script) error {
-		return world.AllReduceOp(s.ctx, s.w, make([]uint64, k), make([]uint64, k), world.Sum)
+		return world.AllReduceOp(s.Ctx, s.World, make([]uint64, k), make([]uint64, k), world.Sum)
 	}
 }
 
-func barrier(s *script) error { return s.w.Barrier(s.ctx) }
+func barrier(s *script) error { return s.World.Barrier(s.Ctx) }
 
 var disputes = []dispute{
 	{"length", broadcast[int32](0, 3), broadcast[int32](0, 4), []string{"Broadcast", "3 elements", "has 4"}},
@@ -48,26 +48,26 @@ var disputes = []dispute{
 	{"root", broadcast[int32](0, 3), func(s *script) error { return broadcast[int32](s.n-1, 3)(s) }, []string{"Broadcast", "root 0"}},
 	{
 		"root of a reduction",
-		func(s *script) error { return world.Reduce(s.ctx, s.w, 0, []int{1}, []int{0}, add[int]) },
-		func(s *script) error { return world.Reduce(s.ctx, s.w, 1, []int{1}, []int{0}, add[int]) },
+		func(s *script) error { return world.Reduce(s.Ctx, s.World, 0, []int{1}, []int{0}, add[int]) },
+		func(s *script) error { return world.Reduce(s.Ctx, s.World, 1, []int{1}, []int{0}, add[int]) },
 		[]string{"Reduce", "has root 0", "has 1"},
 	},
 	{
 		"call",
-		func(s *script) error { return world.AllGather(s.ctx, s.w, make([]int32, 1), make([]int32, s.n)) },
-		func(s *script) error { return world.AllToAll(s.ctx, s.w, make([]int32, s.n), make([]int32, s.n)) },
+		func(s *script) error { return world.AllGather(s.Ctx, s.World, make([]int32, 1), make([]int32, s.n)) },
+		func(s *script) error { return world.AllToAll(s.Ctx, s.World, make([]int32, s.n), make([]int32, s.n)) },
 		[]string{"calls AllGather", "AllToAll"},
 	},
 	{
 		"opposite calls",
-		func(s *script) error { return world.Gather(s.ctx, s.w, 0, make([]int, 1), make([]int, s.n)) },
-		func(s *script) error { return world.Scatter(s.ctx, s.w, 0, make([]int, s.n), make([]int, 1)) },
+		func(s *script) error { return world.Gather(s.Ctx, s.World, 0, make([]int, 1), make([]int, s.n)) },
+		func(s *script) error { return world.Scatter(s.Ctx, s.World, 0, make([]int, s.n), make([]int, 1)) },
 		[]string{"calls Gather", "Scatter"},
 	},
 	{
 		"reductions",
-		func(s *script) error { return world.Reduce(s.ctx, s.w, 0, []int{1}, []int{0}, add[int]) },
-		func(s *script) error { return world.AllReduce(s.ctx, s.w, []int{1}, []int{0}, add[int]) },
+		func(s *script) error { return world.Reduce(s.Ctx, s.World, 0, []int{1}, []int{0}, add[int]) },
+		func(s *script) error { return world.AllReduce(s.Ctx, s.World, []int{1}, []int{0}, add[int]) },
 		[]string{"calls Reduce", "AllReduce"},
 	},
 	{"barrier of the last", broadcast[int](0, 1), barrier, []string{"calls Broadcast", "Barrier"}},
@@ -83,7 +83,7 @@ var disputes = []dispute{
 func init() {
 	for _, d := range disputes {
 		register("dispute: "+d.name, func(s *script) {
-			s.ok(s.w.Barrier(s.ctx))
+			s.OK(s.World.Barrier(s.Ctx))
 			call := d.most
 			if s.me == s.n-1 {
 				call = d.other
@@ -91,15 +91,15 @@ func init() {
 			err := call(s)
 			if err == nil {
 				// A rank that only had to send hears of it in its next call.
-				err = s.w.Barrier(s.ctx)
+				err = s.World.Barrier(s.Ctx)
 			}
-			s.fails(err, world.ErrMismatch)
+			s.Fails(err, world.ErrMismatch)
 			for _, text := range append(d.named, "world: ", fmt.Sprintf("rank %d", s.n-1)) {
-				s.check(strings.Contains(err.Error(), text), "%q does not say %q", err, text)
+				s.Check(strings.Contains(err.Error(), text), "%q does not say %q", err, text)
 			}
-			s.fails(world.AllReduce(s.ctx, s.w, []int{1}, []int{1}, add[int]), world.ErrMismatch)
-			s.fails(s.w.Barrier(s.ctx), world.ErrMismatch)
-			s.ok(s.w.Close())
+			s.Fails(world.AllReduce(s.Ctx, s.World, []int{1}, []int{1}, add[int]), world.ErrMismatch)
+			s.Fails(s.World.Barrier(s.Ctx), world.ErrMismatch)
+			s.OK(s.World.Close())
 		})
 	}
 }
@@ -126,15 +126,15 @@ const farVariable = "RMA_WORLD_TEST_FAR"
 func goFarAhead(s *script, data []int) {
 	for range 150 {
 		// With 4 ranks from rank 1 over rank 3 to rank 0.
-		s.ok(world.Broadcast(s.ctx, s.w, 1, data))
+		s.OK(world.Broadcast(s.Ctx, s.World, 1, data))
 	}
-	s.ok(os.WriteFile(filepath.Join(os.Getenv(farVariable), strconv.Itoa(s.me)), nil, 0o600))
-	s.fails(s.w.Barrier(s.ctx), world.ErrMismatch)
+	s.OK(os.WriteFile(filepath.Join(os.Getenv(farVariable), strconv.Itoa(s.me)), nil, 0o600))
+	s.Fails(s.World.Barrier(s.Ctx), world.ErrMismatch)
 }
 
 // stayBehind returns when all other ranks are far ahead.
 func stayBehind(s *script) {
-	s.ok(await.Until(s.ctx, "the others to be far ahead", func() bool {
+	s.OK(await.Until(s.Ctx, "the others to be far ahead", func() bool {
 		files, err := os.ReadDir(os.Getenv(farVariable))
 		return err == nil && len(files) == s.n-1
 	}))
@@ -150,7 +150,7 @@ var farAhead = register("far ahead", func(s *script) {
 		return
 	}
 	stayBehind(s)
-	s.fails(world.Reduce(s.ctx, s.w, 0, data, data, add[int]), world.ErrMismatch)
+	s.Fails(world.Reduce(s.Ctx, s.World, 0, data, data, add[int]), world.ErrMismatch)
 })
 
 // farAheadOfBoard is farAhead before a rank that looks at the board of one that has gone on.
@@ -160,7 +160,7 @@ var farAheadOfBoard = register("far ahead of a board", func(s *script) {
 		return
 	}
 	stayBehind(s)
-	s.fails(world.Broadcast(s.ctx, s.w, 1, make([]int, 1)), world.ErrMismatch)
+	s.Fails(world.Broadcast(s.Ctx, s.World, 1, make([]int, 1)), world.ErrMismatch)
 })
 
 func TestMismatchFarBehindBoard(t *testing.T) { mismatchFarBehind(t, 6, farAheadOfBoard) }
@@ -189,13 +189,13 @@ func TestMismatchInDissemination(t *testing.T) {
 // What is wrong with an argument is said at the call, and nothing else happens: the
 // ranks go on.
 var wrongArguments = register("wrong arguments", func(s *script) {
-	ctx, w, n := s.ctx, s.w, s.n
+	ctx, w, n := s.Ctx, s.World, s.n
 	one, all := make([]int, 2), make([]int, 2*n)
 	// refused checks an error that must say what is wrong and what is allowed.
 	refused := func(err error, texts ...string) {
-		s.fails(err, world.ErrArgument)
+		s.Fails(err, world.ErrArgument)
 		for _, text := range append(texts, "world: ") {
-			s.check(strings.Contains(err.Error(), text), "%q does not say %q", err, text)
+			s.Check(strings.Contains(err.Error(), text), "%q does not say %q", err, text)
 		}
 	}
 	roots := fmt.Sprintf("allowed are 0 to %d", n-1)
@@ -262,14 +262,14 @@ func TestOnlyRootArguments(t *testing.T) {
 			all = []int{5, 6, 7}
 		}
 		one := make([]int, 1)
-		s.ok(world.Scatter(s.ctx, s.w, 1, all, one))
-		s.check(one[0] == 5+s.me, "part is %d", one[0])
-		s.ok(world.Gather(s.ctx, s.w, 1, one, all))
+		s.OK(world.Scatter(s.Ctx, s.World, 1, all, one))
+		s.Check(one[0] == 5+s.me, "part is %d", one[0])
+		s.OK(world.Gather(s.Ctx, s.World, 1, one, all))
 		if s.me != 1 {
-			s.ok(world.Reduce(s.ctx, s.w, 1, one, nil, add[int]))
+			s.OK(world.Reduce(s.Ctx, s.World, 1, one, nil, add[int]))
 			return
 		}
-		s.ok(world.Reduce(s.ctx, s.w, 1, one, all[:1], add[int]))
-		s.check(all[0] == 18, "sum is %d", all[0])
+		s.OK(world.Reduce(s.Ctx, s.World, 1, one, all[:1], add[int]))
+		s.Check(all[0] == 18, "sum is %d", all[0])
 	}))
 }

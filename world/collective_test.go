@@ -121,10 +121,10 @@ func (e *sample[T]) total(n, k int) []T {
 
 // same checks without formatting, which is most of the time of a test otherwise.
 func same[T comparable](s *script, call string, got, want []T) {
-	s.check(len(got) == len(want), "%s: %d elements, want %d", call, len(got), len(want))
+	s.Check(len(got) == len(want), "%s: %d elements, want %d", call, len(got), len(want))
 	for i := range got {
 		if got[i] != want[i] {
-			s.check(false, "%s on rank %d of %d: element %d of %d is %v, want %v", call, s.me, s.n, i, len(got), got[i], want[i])
+			s.Check(false, "%s on rank %d of %d: element %d of %d is %v, want %v", call, s.me, s.n, i, len(got), got[i], want[i])
 		}
 	}
 }
@@ -138,40 +138,40 @@ func (e *sample[T]) calls(s *script, root, k int) []func() {
 		return p
 	}
 	calls := []func(){
-		func() { s.call(s.w.Barrier) },
+		func() { s.call(s.World.Barrier) },
 		func() {
 			buffer := e.part(s.me, 0, k)
-			s.call(func(ctx context.Context) error { return world.Broadcast(ctx, s.w, root, buffer) })
+			s.call(func(ctx context.Context) error { return world.Broadcast(ctx, s.World, root, buffer) })
 			same(s, "Broadcast", buffer, e.part(root, 0, k))
 		},
 		func() {
 			in, out := e.part(s.me, 0, k), atRoot(make([]T, s.n*k))
-			s.call(func(ctx context.Context) error { return world.Gather(ctx, s.w, root, in, out) })
+			s.call(func(ctx context.Context) error { return world.Gather(ctx, s.World, root, in, out) })
 			same(s, "Gather", out, atRoot(e.parts(s.n, k)))
 		},
 		func() {
 			in, out := e.part(s.me, 0, k), make([]T, s.n*k)
-			s.call(func(ctx context.Context) error { return world.AllGather(ctx, s.w, in, out) })
+			s.call(func(ctx context.Context) error { return world.AllGather(ctx, s.World, in, out) })
 			same(s, "AllGather", out, e.parts(s.n, k))
 		},
 		func() {
 			in, out := e.part(s.me, 0, k), atRoot(make([]T, k))
-			s.call(func(ctx context.Context) error { return world.Reduce(ctx, s.w, root, in, out, e.combine) })
+			s.call(func(ctx context.Context) error { return world.Reduce(ctx, s.World, root, in, out, e.combine) })
 			same(s, "Reduce", out, atRoot(e.total(s.n, k)))
 		},
 		func() {
 			in, out := e.part(s.me, 0, k), make([]T, k)
-			s.call(func(ctx context.Context) error { return world.AllReduce(ctx, s.w, in, out, e.combine) })
+			s.call(func(ctx context.Context) error { return world.AllReduce(ctx, s.World, in, out, e.combine) })
 			same(s, "AllReduce", out, e.total(s.n, k))
 		},
 		func() {
 			in, out := atRoot(slices.Clone(e.parts(s.n, k))), make([]T, k)
-			s.call(func(ctx context.Context) error { return world.Scatter(ctx, s.w, root, in, out) })
+			s.call(func(ctx context.Context) error { return world.Scatter(ctx, s.World, root, in, out) })
 			same(s, "Scatter", out, e.part(s.me, 0, k))
 		},
 		func() {
 			in, out := e.part(s.me, 0, s.n*k), make([]T, s.n*k)
-			s.call(func(ctx context.Context) error { return world.AllToAll(ctx, s.w, in, out) })
+			s.call(func(ctx context.Context) error { return world.AllToAll(ctx, s.World, in, out) })
 			want := make([]T, 0, s.n*k)
 			for rank := range s.n {
 				for i := range k {
@@ -185,17 +185,17 @@ func (e *sample[T]) calls(s *script, root, k int) []func() {
 		calls = append(calls,
 			func() {
 				in, out := e.part(s.me, 0, k), atRoot(make([]T, k))
-				s.call(func(ctx context.Context) error { return e.byOp.reduce(ctx, s.w, root, in, out) })
+				s.call(func(ctx context.Context) error { return e.byOp.reduce(ctx, s.World, root, in, out) })
 				same(s, "ReduceOp", out, atRoot(e.total(s.n, k)))
 			},
 			func() {
 				in, out := e.part(s.me, 0, k), make([]T, k)
-				s.call(func(ctx context.Context) error { return e.byOp.allReduce(ctx, s.w, in, out) })
+				s.call(func(ctx context.Context) error { return e.byOp.allReduce(ctx, s.World, in, out) })
 				same(s, "AllReduceOp", out, e.total(s.n, k))
 			},
 			func() {
 				both := e.part(s.me, 0, k)
-				s.call(func(ctx context.Context) error { return e.byOp.allReduce(ctx, s.w, both, both) })
+				s.call(func(ctx context.Context) error { return e.byOp.allReduce(ctx, s.World, both, both) })
 				same(s, "AllReduceOp in place", both, e.total(s.n, k))
 			})
 	}
@@ -252,18 +252,9 @@ func TestEveryCall(t *testing.T) {
 // each draws for itself.
 func program(s *script, steps, longest int, seed uint64) {
 	seed += testsize.Seed()
-	at := 0
-	defer func() {
-		if p := recover(); p != nil {
-			if f, ok := p.(failure); ok {
-				p = failure{fmt.Errorf("step %d of %d: %w (to replay: %s)", at, steps, f.error, strings.Join(testsize.Environment(), " "))}
-			}
-			panic(p)
-		}
-	}()
 	common := rand.New(rand.NewPCG(seed, uint64(s.n)))
 	own := rand.New(rand.NewPCG(seed, uint64(s.n+s.me+1)))
-	for ; at < steps; at++ {
+	for at := range steps {
 		k, root, call := common.IntN(6), common.IntN(s.n), common.IntN(11)
 		if common.IntN(20) == 0 {
 			k = common.IntN(longest + 1)
@@ -271,10 +262,12 @@ func program(s *script, steps, longest int, seed uint64) {
 		for range own.IntN(3) * own.IntN(10) {
 			runtime.Gosched()
 		}
-		if common.IntN(2) == 0 {
-			longs.calls(s, root, k)[call]()
-		} else {
-			colors.calls(s, root, k)[call%8]()
+		calls := longs.calls(s, root, k)
+		if common.IntN(2) != 0 {
+			calls, call = colors.calls(s, root, k), call%8
+		}
+		if err := jobtest.Checked(calls[call]); err != nil {
+			s.OK(fmt.Errorf("step %d of %d: %w (to replay: %s)", at, steps, err, strings.Join(testsize.Environment(), " ")))
 		}
 	}
 }

@@ -32,27 +32,27 @@ func nothingMore(int) []string { return nil }
 var sides = registerImpatient("cut off and shrinking", 2*time.Second, func(s *script) {
 	var mine []int
 	for rank := range s.n {
-		if s.w.Mapped(rank) {
+		if s.World.Mapped(rank) {
 			mine = append(mine, rank)
 		}
 	}
-	works(s, s.w, s.n)
-	s.ok(jobtest.Hold("ready"))
+	works(s, s.World, s.n)
+	s.OK(jobtest.Hold("ready"))
 	var lost *world.PeerError
 	err := repeat(s, waits["Barrier"])
-	s.check(errors.As(err, &lost), "error is %v, want a *world.PeerError", err)
-	s.check(!s.w.Mapped(lost.Rank), "rank %d of this side is said to have failed: %v", lost.Rank, err)
-	small, err := s.w.Shrink(s.ctx)
-	s.ok(err)
+	s.Check(errors.As(err, &lost), "error is %v, want a *world.PeerError", err)
+	s.Check(!s.World.Mapped(lost.Rank), "rank %d of this side is said to have failed: %v", lost.Rank, err)
+	small, err := s.World.Shrink(s.Ctx)
+	s.OK(err)
 	works(s, small, len(mine))
 	for rank := range s.n {
-		s.check((s.w.Failure(rank) == nil) == s.w.Mapped(rank), "rank %d, mapped: %v, has failed: %v", rank, s.w.Mapped(rank), s.w.Failure(rank))
+		s.Check((s.World.Failure(rank) == nil) == s.World.Mapped(rank), "rank %d, mapped: %v, has failed: %v", rank, s.World.Mapped(rank), s.World.Failure(rank))
 	}
-	s.ok(jobtest.Hold("shrunk"))
+	s.OK(jobtest.Hold("shrunk"))
 	works(s, small, len(mine))
-	s.ok(s.w.Close())
+	s.OK(s.World.Close())
 	works(s, small, len(mine))
-	s.ok(small.Close())
+	s.OK(small.Close())
 })
 
 // Hosts that are cut off from each other take each other for dead. Shrink gives each side

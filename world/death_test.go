@@ -17,7 +17,7 @@ import (
 // while.
 func repeat(s *script, call func(s *script, ctx context.Context) error) error {
 	for {
-		if err := call(s, s.ctx); err != nil {
+		if err := call(s, s.Ctx); err != nil {
 			return err
 		}
 	}
@@ -28,30 +28,30 @@ func repeat(s *script, call func(s *script, ctx context.Context) error) error {
 func init() {
 	for name, call := range waits {
 		register("killed: "+name, func(s *script) {
-			s.ok(s.w.Barrier(s.ctx))
+			s.OK(s.World.Barrier(s.Ctx))
 			jobtest.Signal("ready")
 			if s.me == 1 {
-				<-s.ctx.Done()
+				<-s.Ctx.Done()
 			}
-			s.lost(repeat(s, call), 1)
-			s.lost(s.w.Failure(1), 1)
+			s.Lost(repeat(s, call), 1)
+			s.Lost(s.World.Failure(1), 1)
 			for _, later := range waits {
-				s.lost(later(s, s.ctx), 1)
+				s.Lost(later(s, s.Ctx), 1)
 			}
-			s.ok(s.w.Close())
+			s.OK(s.World.Close())
 		})
 		register("left: "+name, func(s *script) {
-			s.ok(s.w.Barrier(s.ctx))
+			s.OK(s.World.Barrier(s.Ctx))
 			if s.me == 1 {
 				return
 			}
 			err := repeat(s, call)
-			s.lost(err, 1)
-			s.fails(err, world.ErrLeft)
+			s.Lost(err, 1)
+			s.Fails(err, world.ErrLeft)
 			for _, later := range waits {
-				s.fails(later(s, s.ctx), world.ErrLeft)
+				s.Fails(later(s, s.Ctx), world.ErrLeft)
 			}
-			s.ok(s.w.Close())
+			s.OK(s.World.Close())
 		})
 	}
 }
@@ -89,17 +89,17 @@ func TestRankFails(t *testing.T) {
 		for _, n := range []int{2, 5} {
 			t.Run(fmt.Sprintf("%s/%d ranks", name, n), func(t *testing.T) {
 				err := run(t, n, func(s *script) {
-					s.ok(s.w.Barrier(s.ctx))
+					s.OK(s.World.Barrier(s.Ctx))
 					if s.me == 1 {
-						panic(failure{errBody})
+						s.OK(errBody)
 					}
 					err := repeat(s, call)
-					s.lost(err, 1)
-					s.fails(err, errBody)
+					s.Lost(err, 1)
+					s.Fails(err, errBody)
 					for _, later := range waits {
-						s.lost(later(s, s.ctx), 1)
+						s.Lost(later(s, s.Ctx), 1)
 					}
-					s.ok(s.w.Close())
+					s.OK(s.World.Close())
 				})
 				require.EqualError(t, err, "world: rank 1: body failed")
 			})

@@ -83,10 +83,10 @@ var leavesNothing = register("leaves nothing", func(s *script) {
 	for _, call := range longs.calls(s, 0, 1000) {
 		call()
 	}
-	s.ok(s.w.Close())
+	s.OK(s.World.Close())
 	for _, r := range resources() {
 		for _, kind := range []string{"socket:", "memfd:", "pidfd"} {
-			s.check(!strings.Contains(r, kind), "after Close there is %s", r)
+			s.Check(!strings.Contains(r, kind), "after Close there is %s", r)
 		}
 	}
 })
@@ -102,7 +102,7 @@ func TestRunLeavesNothing(t *testing.T) {
 			if s.me == 1 {
 				runtime.Goexit()
 			}
-			s.ok(s.w.Barrier(s.ctx))
+			s.OK(s.World.Barrier(s.Ctx))
 		}))
 		require.NoError(t, world.Run(t.Context(), 3, func(ctx context.Context, w *world.World) error {
 			return errors.Join(w.Barrier(ctx), world.Broadcast(ctx, w, 1, make([]int, 1000)))
@@ -136,23 +136,23 @@ const usageVariable = "RMA_WORLD_TEST_USAGE"
 var blocked = register("blocked", func(s *script) {
 	const long = 150 * time.Millisecond
 	for _, name := range []string{"Barrier", "Gather"} {
-		s.ok(s.w.Barrier(s.ctx))
+		s.OK(s.World.Barrier(s.Ctx))
 		if s.me == 1 {
 			time.Sleep(long) // computes
 		}
 		cpu, begun := cpuTime(), time.Now()
-		s.ok(waits[name](s, s.ctx))
+		s.OK(waits[name](s, s.Ctx))
 		used, took := cpuTime()-cpu, time.Since(begun)
 		if s.me != 0 {
 			continue
 		}
 		share := 100 * used.Seconds() / took.Seconds()
 		f, err := os.OpenFile(os.Getenv(usageVariable), os.O_APPEND|os.O_WRONLY, 0)
-		s.ok(err)
+		s.OK(err)
 		_, err = fmt.Fprintf(f, "%s of %d ranks, blocked for %v: %.2f %% of a core\n", name, s.n, took.Round(time.Millisecond), share)
-		s.ok(err)
-		s.ok(f.Close())
-		s.check(share < 20, "a rank blocked in %s for %v used %v", name, took, used)
+		s.OK(err)
+		s.OK(f.Close())
+		s.Check(share < 20, "a rank blocked in %s for %v used %v", name, took, used)
 	}
 })
 

@@ -65,13 +65,13 @@ func TestInitEnvironment(t *testing.T) {
 }
 
 var meet = register("meet", func(s *script) {
-	s.ok(s.w.Barrier(s.ctx))
+	s.OK(s.World.Barrier(s.Ctx))
 	all := make([]int, s.n)
-	s.ok(world.AllGather(s.ctx, s.w, []int{s.me}, all))
+	s.OK(world.AllGather(s.Ctx, s.World, []int{s.me}, all))
 	for rank, got := range all {
-		s.check(got == rank, "rank %d's element is %d", rank, got)
+		s.Check(got == rank, "rank %d's element is %d", rank, got)
 	}
-	s.ok(s.w.Close())
+	s.OK(s.World.Close())
 })
 
 func TestSixtyFourProcesses(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"os"
 	"runtime"
 	"strconv"
@@ -28,14 +27,16 @@ func TestMain(m *testing.M) {
 	jobtest.Main(m)
 }
 
-// A script is the body of a test on one rank. Its checks end the rank with an error,
-// so that the same body serves ranks in other processes.
+// A script is a body's checks, with what only tests of a World check.
 type script struct {
-	ctx   context.Context
-	w     *world.World
+	jobtest.Script
 	n, me int
 	// hasty has every call made with contexts that end soon, until one lasts.
 	hasty bool
+}
+
+func scriptOf(ctx context.Context, w *world.World) *script {
+	return &script{Script: jobtest.Script{Ctx: ctx, World: w}, n: w.Size(), me: w.Rank()}
 }
 
 // ended is a context that has ended.
@@ -50,62 +51,22 @@ func (s *script) call(f func(ctx context.Context) error) {
 	for turn := 0; s.hasty; turn++ {
 		ctx, cancel := ended, context.CancelFunc(func() {})
 		if turn%2 == 1 {
-			ctx, cancel = context.WithTimeout(s.ctx, 50*time.Microsecond) // expires
+			ctx, cancel = context.WithTimeout(s.Ctx, 50*time.Microsecond) // expires
 		}
 		err := f(ctx)
 		cancel()
 		if err == nil {
 			return
 		}
-		if s.ok(s.ctx.Err()); !errors.Is(err, ctx.Err()) {
-			s.ok(err)
+		if s.OK(s.Ctx.Err()); !errors.Is(err, ctx.Err()) {
+			s.OK(err)
 		}
 	}
-	s.ok(f(s.ctx))
-}
-
-type failure struct{ error }
-
-func (s *script) ok(err error) {
-	if err != nil {
-		panic(failure{err})
-	}
-}
-
-func (s *script) fails(err, want error) {
-	if !errors.Is(err, want) {
-		panic(failure{fmt.Errorf("error is %v, want %v", err, want)})
-	}
-}
-
-// lost checks that err names rank as the one that is missed.
-func (s *script) lost(err error, rank int) {
-	var peer *world.PeerError
-	if !errors.As(err, &peer) || peer.Rank != rank {
-		panic(failure{fmt.Errorf("error is %v, want a *world.PeerError of rank %d", err, rank)})
-	}
-}
-
-func (s *script) check(ok bool, format string, args ...any) {
-	if !ok {
-		panic(failure{fmt.Errorf(format, args...)})
-	}
+	s.OK(f(s.Ctx))
 }
 
 func scripted(body func(s *script)) jobtest.Body {
-	return func(ctx context.Context, w *world.World) (err error) {
-		defer func() {
-			switch p := recover().(type) {
-			case nil:
-			case failure:
-				err = p.error
-			default:
-				panic(p)
-			}
-		}()
-		body(&script{ctx: ctx, w: w, n: w.Size(), me: w.Rank()})
-		return nil
-	}
+	return jobtest.Scripted(func(s *jobtest.Script) { body(scriptOf(s.Ctx, s.World)) })
 }
 
 // register makes a body known to every process of the tests, under a name.

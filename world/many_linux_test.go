@@ -19,7 +19,7 @@ import (
 // sockets is how many this process has open.
 func (s *script) sockets() (n int) {
 	names, err := filepath.Glob("/proc/self/fd/*")
-	s.ok(err)
+	s.OK(err)
 	for _, name := range names {
 		// One that was closed meanwhile is none.
 		if to, err := os.Readlink(name); err == nil && strings.HasPrefix(to, "socket:") {
@@ -34,21 +34,21 @@ func (s *script) sockets() (n int) {
 // and with its neighbors: with each over two connections for letters and two for the rest.
 var many = register("many ranks over tcp", func(s *script) {
 	before := s.sockets()
-	win, err := window.Allocate[int64](s.ctx, s.w, 1)
-	s.ok(err)
+	win, err := window.Allocate[int64](s.Ctx, s.World, 1)
+	s.OK(err)
 	next := (s.me + 1) % s.n
 	for round := range 3 {
-		s.ok(win.Fence(s.ctx))
-		s.ok(win.Put([]int64{int64(s.me + round)}, next, 0))
-		s.ok(win.Fence(s.ctx, window.NoSucceed))
-		s.check(win.Local()[0] == int64((s.me+s.n-1)%s.n+round), "%d was put in round %d", win.Local()[0], round)
+		s.OK(win.Fence(s.Ctx))
+		s.OK(win.Put([]int64{int64(s.me + round)}, next, 0))
+		s.OK(win.Fence(s.Ctx, window.NoSucceed))
+		s.Check(win.Local()[0] == int64((s.me+s.n-1)%s.n+round), "%d was put in round %d", win.Local()[0], round)
 	}
 	most := 4 * (bits.Len(uint(s.n-1)) + 3)
 	if opened := s.sockets() - before; s.me != 0 && opened > most {
-		s.check(false, "rank %d of %d has opened %d sockets, more than %d", s.me, s.n, opened, most)
+		s.Check(false, "rank %d of %d has opened %d sockets, more than %d", s.me, s.n, opened, most)
 	}
-	s.ok(s.w.Barrier(s.ctx))
-	s.ok(win.Close())
+	s.OK(s.World.Barrier(s.Ctx))
+	s.OK(win.Close())
 })
 
 // Many processes over TCP connect to those that they need, on first use, and fence.
@@ -60,31 +60,31 @@ func TestManyOverTCP(t *testing.T) {
 // used is the time that this process has spent on processors.
 func (s *script) used() time.Duration {
 	var usage unix.Rusage
-	s.ok(unix.Getrusage(unix.RUSAGE_SELF, &usage))
+	s.OK(unix.Getrusage(unix.RUSAGE_SELF, &usage))
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 // idling has one rank wait for the other, which is idle outside of any call.
 var idling = register("idle over tcp", func(s *script) {
 	const span = 400 * time.Millisecond
-	s.ok(s.w.Barrier(s.ctx))
-	l, err := s.w.Link(1 - s.me)
-	s.ok(err)
-	s.ok(l.Flush(s.ctx))
+	s.OK(s.World.Barrier(s.Ctx))
+	l, err := s.World.Link(1 - s.me)
+	s.OK(err)
+	s.OK(l.Flush(s.Ctx))
 	before := s.used()
 	if s.me == 0 {
-		ctx, cancel := context.WithTimeout(s.ctx, span) // expires
+		ctx, cancel := context.WithTimeout(s.Ctx, span) // expires
 		defer cancel()
-		s.fails(s.w.Barrier(ctx), context.DeadlineExceeded)
+		s.Fails(s.World.Barrier(ctx), context.DeadlineExceeded)
 		jobtest.Signal("waited")
 	}
 	if s.me == 1 {
-		s.ok(jobtest.Hold("idle"))
+		s.OK(jobtest.Hold("idle"))
 	}
 	used := s.used() - before
 	// One that does not sleep uses all of it.
-	s.check(used < span/4, "rank %d has used %v of a core while it was idle for %v", s.me, used, span)
-	s.ok(s.w.Barrier(s.ctx))
+	s.Check(used < span/4, "rank %d has used %v of a core while it was idle for %v", s.me, used, span)
+	s.OK(s.World.Barrier(s.Ctx))
 })
 
 func TestIdleOverTCP(t *testing.T) {

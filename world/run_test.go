@@ -86,31 +86,31 @@ func TestRunContext(t *testing.T) {
 
 // waits are calls in which rank 0 waits for rank 1.
 var waits = map[string]func(s *script, ctx context.Context) error{
-	"Barrier":   func(s *script, ctx context.Context) error { return s.w.Barrier(ctx) },
-	"Broadcast": func(s *script, ctx context.Context) error { return world.Broadcast(ctx, s.w, 1, make([]int, 3)) },
+	"Barrier":   func(s *script, ctx context.Context) error { return s.World.Barrier(ctx) },
+	"Broadcast": func(s *script, ctx context.Context) error { return world.Broadcast(ctx, s.World, 1, make([]int, 3)) },
 	"Gather": func(s *script, ctx context.Context) error {
-		return world.Gather(ctx, s.w, 0, make([]int, 1), make([]int, s.n))
+		return world.Gather(ctx, s.World, 0, make([]int, 1), make([]int, s.n))
 	},
 	"AllGather": func(s *script, ctx context.Context) error {
-		return world.AllGather(ctx, s.w, make([]int, 1), make([]int, s.n))
+		return world.AllGather(ctx, s.World, make([]int, 1), make([]int, s.n))
 	},
 	"Reduce": func(s *script, ctx context.Context) error {
-		return world.Reduce(ctx, s.w, 0, make([]int, 1), make([]int, 1), add[int])
+		return world.Reduce(ctx, s.World, 0, make([]int, 1), make([]int, 1), add[int])
 	},
 	"AllReduce": func(s *script, ctx context.Context) error {
-		return world.AllReduce(ctx, s.w, make([]int, 1), make([]int, 1), add[int])
+		return world.AllReduce(ctx, s.World, make([]int, 1), make([]int, 1), add[int])
 	},
 	"Scatter": func(s *script, ctx context.Context) error {
-		return world.Scatter(ctx, s.w, 1, make([]int, s.n), make([]int, 1))
+		return world.Scatter(ctx, s.World, 1, make([]int, s.n), make([]int, 1))
 	},
 	"AllToAll": func(s *script, ctx context.Context) error {
-		return world.AllToAll(ctx, s.w, make([]int, s.n), make([]int, s.n))
+		return world.AllToAll(ctx, s.World, make([]int, s.n), make([]int, s.n))
 	},
 	"a send of many letters": func(s *script, ctx context.Context) error {
-		return world.Broadcast(ctx, s.w, 0, make([]int, 200_000))
+		return world.Broadcast(ctx, s.World, 0, make([]int, 200_000))
 	},
 	"a long AllReduceOp": func(s *script, ctx context.Context) error {
-		return world.AllReduceOp(ctx, s.w, make([]int64, 40_000), make([]int64, 40_000), world.Sum)
+		return world.AllReduceOp(ctx, s.World, make([]int64, 40_000), make([]int64, 40_000), world.Sum)
 	},
 }
 
@@ -124,18 +124,18 @@ func TestCutShort(t *testing.T) {
 			cut := make(chan struct{})
 			require.NoError(t, run(t, 2, func(s *script) {
 				if s.me == 0 {
-					s.fails(call(s, ended), context.Canceled)
-					s.fails(call(s, expired), context.DeadlineExceeded)
+					s.Fails(call(s, ended), context.Canceled)
+					s.Fails(call(s, expired), context.DeadlineExceeded)
 					for other, refused := range waits {
 						if other != name {
-							s.fails(refused(s, s.ctx), world.ErrUnfinished)
+							s.Fails(refused(s, s.Ctx), world.ErrUnfinished)
 						}
 					}
 					close(cut)
 				}
 				<-cut
-				s.ok(call(s, s.ctx))
-				s.ok(s.w.Barrier(s.ctx))
+				s.OK(call(s, s.Ctx))
+				s.OK(s.World.Barrier(s.Ctx))
 			}))
 		})
 	}
@@ -146,22 +146,22 @@ func TestCombinePanics(t *testing.T) {
 	err := run(t, 2, func(s *script) {
 		defer func() {
 			if s.me == 0 && recover() != nil {
-				s.fails(s.w.Barrier(s.ctx), world.ErrUnfinished)
-				panic(failure{errBody})
+				s.Fails(s.World.Barrier(s.Ctx), world.ErrUnfinished)
+				s.OK(errBody)
 			}
 		}()
-		s.ok(world.Reduce(s.ctx, s.w, 0, []int{1}, []int{0}, func(int, int) int { panic("overflow") }))
+		s.OK(world.Reduce(s.Ctx, s.World, 0, []int{1}, []int{0}, func(int, int) int { panic("overflow") }))
 	})
 	require.EqualError(t, err, "world: rank 0: body failed")
 }
 
 func TestClosed(t *testing.T) {
 	require.NoError(t, run(t, 2, func(s *script) {
-		s.ok(s.w.Barrier(s.ctx))
-		s.ok(s.w.Close())
-		s.ok(s.w.Close())
+		s.OK(s.World.Barrier(s.Ctx))
+		s.OK(s.World.Close())
+		s.OK(s.World.Close())
 		for _, call := range waits {
-			s.fails(call(s, s.ctx), world.ErrClosed)
+			s.Fails(call(s, s.Ctx), world.ErrClosed)
 		}
 	}))
 }
@@ -174,22 +174,22 @@ func TestBusy(t *testing.T) {
 			barrier := make(chan error)
 			go func() {
 				for {
-					if err := s.w.Barrier(s.ctx); !errors.Is(err, world.ErrBusy) {
+					if err := s.World.Barrier(s.Ctx); !errors.Is(err, world.ErrBusy) {
 						barrier <- err
 						return
 					}
 				}
 			}()
-			for !errors.Is(s.w.Barrier(ended), world.ErrBusy) {
+			for !errors.Is(s.World.Barrier(ended), world.ErrBusy) {
 				runtime.Gosched()
 			}
-			s.fails(s.w.Barrier(s.ctx), world.ErrBusy)
-			s.fails(world.Broadcast(s.ctx, s.w, 0, make([]int, 0)), world.ErrBusy)
+			s.Fails(s.World.Barrier(s.Ctx), world.ErrBusy)
+			s.Fails(world.Broadcast(s.Ctx, s.World, 0, make([]int, 0)), world.ErrBusy)
 			close(seen)
-			s.ok(<-barrier)
+			s.OK(<-barrier)
 			return
 		}
 		<-seen
-		s.ok(s.w.Barrier(s.ctx))
+		s.OK(s.World.Barrier(s.Ctx))
 	}))
 }

@@ -18,17 +18,17 @@ import (
 // lacks calls f, which must find that this process can open no more descriptors.
 func (s *script) lacks(f func() error) {
 	var before unix.Rlimit
-	s.ok(unix.Getrlimit(unix.RLIMIT_NOFILE, &before))
+	s.OK(unix.Getrlimit(unix.RLIMIT_NOFILE, &before))
 	// All below the first that is free are taken. With a lower limit ppoll fails, too, and nobody sleeps.
 	free, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	s.ok(err)
-	s.ok(unix.Close(free))
-	s.ok(unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(free), Max: before.Max}))
+	s.OK(err)
+	s.OK(unix.Close(free))
+	s.OK(unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(free), Max: before.Max}))
 	err = f()
-	s.ok(unix.Setrlimit(unix.RLIMIT_NOFILE, &before))
-	s.fails(err, syscall.EMFILE)
-	s.fails(err, verbs.ErrShortage)
-	s.check(s.w.Failures() == 0, "%d ranks have failed", s.w.Failures())
+	s.OK(unix.Setrlimit(unix.RLIMIT_NOFILE, &before))
+	s.Fails(err, syscall.EMFILE)
+	s.Fails(err, verbs.ErrShortage)
+	s.Check(s.World.Failures() == 0, "%d ranks have failed", s.World.Failures())
 }
 
 // recovers calls f until it hears no more of attempts that began in the shortage.
@@ -37,7 +37,7 @@ func (s *script) recovers(f func() error) {
 	for errors.Is(err, verbs.ErrShortage) {
 		err = f()
 	}
-	s.ok(err)
+	s.OK(err)
 }
 
 // soonShort has rank 0 give up a connection soon that it cannot make.
@@ -55,44 +55,44 @@ func soonShort() ([]world.Option, error) {
 // others do not need it meanwhile.
 var shortages = jobtest.RegisterWith("short of descriptors", soonShort, scripted(func(s *script) {
 	service := new(counting)
-	defer s.w.Serve(7, service)()
-	s.w.KeepProgress()
+	defer s.World.Serve(7, service)()
+	s.World.KeepProgress()
 	// More than may wait for a connection.
 	data := make([]int, 40_000)
-	s.ok(jobtest.Hold("ready"))
+	s.OK(jobtest.Hold("ready"))
 	if s.me == 0 {
 		told := false
 		tell := func() error {
-			l, err := s.w.Link(1)
+			l, err := s.World.Link(1)
 			if err != nil {
 				return err
 			}
 			if !told {
-				s.ok(l.Tell(&world.Message{Kind: world.FirstKind, Service: 7}, nil))
+				s.OK(l.Tell(&world.Message{Kind: world.FirstKind, Service: 7}, nil))
 				told = true
 			}
-			return l.Flush(s.ctx)
+			return l.Flush(s.Ctx)
 		}
 		s.lacks(tell)
 		s.recovers(tell)
 		for i := range data {
 			data[i] = i
 		}
-		s.lacks(func() error { return world.Broadcast(s.ctx, s.w, 0, data) })
+		s.lacks(func() error { return world.Broadcast(s.Ctx, s.World, 0, data) })
 	}
 	jobtest.Signal("enough")
 	if s.me == 0 {
-		s.recovers(func() error { return world.Broadcast(s.ctx, s.w, 0, data) })
+		s.recovers(func() error { return world.Broadcast(s.Ctx, s.World, 0, data) })
 	} else {
-		s.ok(jobtest.Hold("needed"))
-		s.ok(world.Broadcast(s.ctx, s.w, 0, data))
+		s.OK(jobtest.Hold("needed"))
+		s.OK(world.Broadcast(s.Ctx, s.World, 0, data))
 		for i, x := range data {
-			s.check(x == i, "%d was broadcast in the place of %d", x, i)
+			s.Check(x == i, "%d was broadcast in the place of %d", x, i)
 		}
 	}
-	s.ok(s.w.Barrier(s.ctx))
+	s.OK(s.World.Barrier(s.Ctx))
 	if s.me == 1 {
-		s.check(service.served.Load() == 1, "%d messages were served", service.served.Load())
+		s.Check(service.served.Load() == 1, "%d messages were served", service.served.Load())
 	}
 }))
 

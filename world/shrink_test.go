@@ -1,7 +1,6 @@
 package world_test
 
 import (
-	"context"
 	"errors"
 	"os"
 	"syscall"
@@ -17,58 +16,58 @@ import (
 // the first of those that are left has failed in the World that they made.
 func shrinking(s *script, fail func() error) error {
 	works := func(w *world.World, size int) {
-		s.check(w.Size() == size, "the World has %d ranks, want %d", w.Size(), size)
+		s.Check(w.Size() == size, "the World has %d ranks, want %d", w.Size(), size)
 		sum := make([]int, 1)
-		s.ok(world.AllReduce(s.ctx, w, []int{1 << w.Rank()}, sum, func(a, b int) int { return a + b }))
-		s.check(sum[0] == 1<<size-1, "sum is %d", sum[0])
+		s.OK(world.AllReduce(s.Ctx, w, []int{1 << w.Rank()}, sum, func(a, b int) int { return a + b }))
+		s.Check(sum[0] == 1<<size-1, "sum is %d", sum[0])
 	}
 	broken := func(w *world.World) {
 		var lost *world.PeerError
 		err := error(nil)
 		for err == nil {
-			err = w.Barrier(s.ctx)
+			err = w.Barrier(s.Ctx)
 		}
-		s.check(errors.As(err, &lost), "error is %v", err)
+		s.Check(errors.As(err, &lost), "error is %v", err)
 	}
-	works(s.w, s.w.Size())
+	works(s.World, s.World.Size())
 	// Whoever passes this knows that all have come to it, not that all have passed.
-	err := s.w.Barrier(s.ctx)
+	err := s.World.Barrier(s.Ctx)
 	if s.me == 2 {
-		s.ok(err)
+		s.OK(err)
 		return fail()
 	}
-	broken(s.w)
-	small, err := s.w.Shrink(s.ctx)
-	s.ok(err)
-	works(small, s.w.Size()-1)
-	_, err = s.w.Shrink(s.ctx)
-	s.fails(err, world.ErrArgument)
-	err = small.Barrier(s.ctx)
+	broken(s.World)
+	small, err := s.World.Shrink(s.Ctx)
+	s.OK(err)
+	works(small, s.World.Size()-1)
+	_, err = s.World.Shrink(s.Ctx)
+	s.Fails(err, world.ErrArgument)
+	err = small.Barrier(s.Ctx)
 	if small.Rank() == 0 {
-		s.ok(err)
+		s.OK(err)
 		return fail()
 	}
 	broken(small)
-	smaller, err := small.Shrink(s.ctx)
-	s.ok(err)
+	smaller, err := small.Shrink(s.Ctx)
+	s.OK(err)
 	for rank := range small.Size() {
-		s.check(rank == 0 || small.Failure(rank) == nil, "rank %d: %v", rank, small.Failure(rank))
+		s.Check(rank == 0 || small.Failure(rank) == nil, "rank %d: %v", rank, small.Failure(rank))
 	}
-	works(smaller, s.w.Size()-2)
-	s.ok(smaller.Barrier(s.ctx))
-	s.check(smaller.Rank() == small.Rank()-1, "rank %d of the first World is %d of the second", small.Rank(), smaller.Rank())
+	works(smaller, s.World.Size()-2)
+	s.OK(smaller.Barrier(s.Ctx))
+	s.Check(smaller.Rank() == small.Rank()-1, "rank %d of the first World is %d of the second", small.Rank(), smaller.Rank())
 	// In any order.
-	s.ok(small.Close())
-	works(smaller, s.w.Size()-2)
-	s.ok(s.w.Close())
-	works(smaller, s.w.Size()-2)
+	s.OK(small.Close())
+	works(smaller, s.World.Size()-2)
+	s.OK(s.World.Close())
+	works(smaller, s.World.Size()-2)
 	return smaller.Close()
 }
 
 var errFall = errors.New("falling")
 
 var killedShrinking = register("killed, and shrinking", func(s *script) {
-	s.ok(shrinking(s, func() error {
+	s.OK(shrinking(s, func() error {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {}
 	}))
@@ -103,14 +102,9 @@ func TestShrink(t *testing.T) {
 func TestShrinkGoroutines(t *testing.T) {
 	for _, device := range []string{"shm", "tcp"} {
 		t.Run(device, func(t *testing.T) {
-			err := world.Run(t.Context(), 5, func(ctx context.Context, w *world.World) (err error) {
-				defer func() {
-					if f, ok := recover().(failure); ok {
-						err = f.error
-					}
-				}()
-				return shrinking(&script{ctx: ctx, w: w, me: w.Rank()}, func() error { return errFall })
-			}, world.WithDevice(device))
+			err := world.Run(t.Context(), 5, scripted(func(s *script) {
+				s.OK(shrinking(s, func() error { return errFall }))
+			}), world.WithDevice(device))
 			require.ErrorIs(t, err, errFall)
 			for _, e := range err.(interface{ Unwrap() []error }).Unwrap() {
 				require.ErrorIs(t, e, errFall)

@@ -16,18 +16,18 @@ var rounds = []struct {
 	name string
 	make func(s *script, bytes int) func() error
 }{
-	{"Barrier", func(s *script, _ int) func() error { return func() error { return s.w.Barrier(s.ctx) } }},
+	{"Barrier", func(s *script, _ int) func() error { return func() error { return s.World.Barrier(s.Ctx) } }},
 	{"Broadcast", func(s *script, bytes int) func() error {
 		buffer := make([]byte, bytes)
-		return func() error { return world.Broadcast(s.ctx, s.w, 0, buffer) }
+		return func() error { return world.Broadcast(s.Ctx, s.World, 0, buffer) }
 	}},
 	{"AllReduce", func(s *script, bytes int) func() error {
 		in, out := make([]int64, bytes/8), make([]int64, bytes/8)
-		return func() error { return world.AllReduce(s.ctx, s.w, in, out, add[int64]) }
+		return func() error { return world.AllReduce(s.Ctx, s.World, in, out, add[int64]) }
 	}},
 	{"AllReduceOp", func(s *script, bytes int) func() error {
 		in, out := make([]int64, bytes/8), make([]int64, bytes/8)
-		return func() error { return world.AllReduceOp(s.ctx, s.w, in, out, world.Sum) }
+		return func() error { return world.AllReduceOp(s.Ctx, s.World, in, out, world.Sum) }
 	}},
 }
 
@@ -43,21 +43,21 @@ func TestCallsAllocateNothing(t *testing.T) {
 func allocateNothing(t *testing.T, n int, make func(s *script, bytes int) func() error) {
 	const runs = 200
 	require.NoError(t, world.Run(context.Background(), n, scripted(func(s *script) {
-		s.ctx = context.Background()
+		s.Ctx = context.Background()
 		call := make(s, 64)
 		for range 100 {
-			s.ok(call())
+			s.OK(call())
 		}
-		s.ok(s.w.Barrier(s.ctx))
+		s.OK(s.World.Barrier(s.Ctx))
 		if s.me != 0 {
 			// AllocsPerRun makes one call to warm up.
 			for range runs + 1 {
-				s.ok(call())
+				s.OK(call())
 			}
 			return
 		}
-		allocations := testing.AllocsPerRun(runs, func() { s.ok(call()) })
-		s.check(allocations == 0, "%v allocations", allocations)
+		allocations := testing.AllocsPerRun(runs, func() { s.OK(call()) })
+		s.Check(allocations == 0, "%v allocations", allocations)
 	})))
 }
 
@@ -67,13 +67,13 @@ func benchmark(b *testing.B, n, call, bytes int) {
 		b.SetBytes(int64(bytes))
 		if err := world.Run(context.Background(), n, scripted(func(s *script) {
 			f := rounds[call].make(s, bytes)
-			s.ok(f())
-			s.ok(s.w.Barrier(s.ctx))
+			s.OK(f())
+			s.OK(s.World.Barrier(s.Ctx))
 			if s.me == 0 {
 				b.ResetTimer()
 			}
 			for range b.N {
-				s.ok(f())
+				s.OK(f())
 			}
 		})); err != nil {
 			b.Fatal(err)

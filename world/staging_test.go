@@ -90,10 +90,10 @@ func TestLongCallsAllocateNothing(t *testing.T) {
 			allocateNothing(t, n, func(s *script, _ int) func() error {
 				in, out, data := make([]float64, 30_001), make([]float64, 30_001), make([]byte, 100_000)
 				return func() error {
-					if err := world.AllReduceOp(s.ctx, s.w, in, out, world.Sum); err != nil {
+					if err := world.AllReduceOp(s.Ctx, s.World, in, out, world.Sum); err != nil {
 						return err
 					}
-					return world.Broadcast(s.ctx, s.w, 1, data)
+					return world.Broadcast(s.Ctx, s.World, 1, data)
 				}
 			})
 		})

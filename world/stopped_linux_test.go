@@ -24,7 +24,7 @@ func registerImpatient(name string, silence time.Duration, body func(s *script))
 func init() {
 	for name, call := range waits {
 		registerImpatient("stopped: "+name, 3*time.Second, func(s *script) {
-			s.ok(s.w.Barrier(s.ctx))
+			s.OK(s.World.Barrier(s.Ctx))
 			stopping(s, call)
 		})
 		registerImpatient("stopped at first: "+name, 3*time.Second, func(s *script) { stopping(s, call) })
@@ -33,33 +33,33 @@ func init() {
 
 // stopping has rank 1 stop while the others call it.
 func stopping(s *script, call func(s *script, ctx context.Context) error) {
-	s.ok(jobtest.Hold("ready"))
+	s.OK(jobtest.Hold("ready"))
 	if s.me == 1 {
-		s.ok(jobtest.Stop())
+		s.OK(jobtest.Stop())
 		excluded(s, call)
-		s.ok(jobtest.Hold("excluded"))
+		s.OK(jobtest.Hold("excluded"))
 		return
 	}
-	s.lost(repeat(s, call), 1)
+	s.Lost(repeat(s, call), 1)
 	for _, later := range waits {
-		s.lost(later(s, s.ctx), 1)
+		s.Lost(later(s, s.Ctx), 1)
 	}
-	small, err := s.w.Shrink(s.ctx)
-	s.ok(err)
+	small, err := s.World.Shrink(s.Ctx)
+	s.OK(err)
 	works(s, small, s.n-1)
-	s.ok(jobtest.Hold("survived"))
+	s.OK(jobtest.Hold("survived"))
 	works(s, small, s.n-1)
-	s.check(s.w.Failures() == 1, "%d ranks have failed", s.w.Failures())
-	s.ok(s.w.Close())
-	s.ok(small.Close())
+	s.Check(s.World.Failures() == 1, "%d ranks have failed", s.World.Failures())
+	s.OK(s.World.Close())
+	s.OK(small.Close())
 }
 
 // works checks that a World has so many ranks, who reach each other.
 func works(s *script, w *world.World, size int) {
-	s.check(w.Size() == size, "the World has %d ranks, want %d", w.Size(), size)
+	s.Check(w.Size() == size, "the World has %d ranks, want %d", w.Size(), size)
 	sum := make([]int, 1)
-	s.ok(world.AllReduce(s.ctx, w, []int{1 << w.Rank()}, sum, add))
-	s.check(sum[0] == 1<<size-1, "sum is %d", sum[0])
+	s.OK(world.AllReduce(s.Ctx, w, []int{1 << w.Rank()}, sum, add))
+	s.Check(sum[0] == 1<<size-1, "sum is %d", sum[0])
 }
 
 // excluded is what a rank finds that the others have taken for dead: whomever it needs
@@ -67,13 +67,13 @@ func works(s *script, w *world.World, size int) {
 func excluded(s *script, call func(s *script, ctx context.Context) error) {
 	var lost *world.PeerError
 	err := repeat(s, call)
-	s.check(errors.As(err, &lost), "error is %v, want a *world.PeerError", err)
+	s.Check(errors.As(err, &lost), "error is %v, want a *world.PeerError", err)
 	for rank := range s.n {
 		if rank == s.me {
 			continue
 		}
-		s.lost(repeat(s, func(s *script, ctx context.Context) error {
-			l, err := s.w.Link(rank)
+		s.Lost(repeat(s, func(s *script, ctx context.Context) error {
+			l, err := s.World.Link(rank)
 			if err != nil {
 				return err
 			}
@@ -82,13 +82,13 @@ func excluded(s *script, call func(s *script, ctx context.Context) error) {
 			}
 			return l.Flush(ctx)
 		}), rank)
-		s.lost(s.w.Failure(rank), rank)
+		s.Lost(s.World.Failure(rank), rank)
 	}
-	alone, err := s.w.Shrink(s.ctx)
-	s.ok(err)
+	alone, err := s.World.Shrink(s.Ctx)
+	s.OK(err)
 	works(s, alone, 1)
-	s.ok(alone.Close())
-	s.ok(s.w.Close())
+	s.OK(alone.Close())
+	s.OK(s.World.Close())
 }
 
 func each(n int, f func(rank int)) {
@@ -166,19 +166,19 @@ func TestStopped(t *testing.T) {
 var held = jobtest.RegisterWith("stopped in shared memory",
 	func() ([]world.Option, error) { return []world.Option{world.WithSilence(silenceOfHeld)}, nil },
 	scripted(func(s *script) {
-		s.ok(s.w.Barrier(s.ctx))
-		s.ok(jobtest.Hold("ready"))
+		s.OK(s.World.Barrier(s.Ctx))
+		s.OK(jobtest.Hold("ready"))
 		if s.me == 1 {
-			s.ok(jobtest.Stop())
+			s.OK(jobtest.Stop())
 		} else {
-			ctx, cancel := context.WithTimeout(s.ctx, 5*silenceOfHeld) // expires
+			ctx, cancel := context.WithTimeout(s.Ctx, 5*silenceOfHeld) // expires
 			defer cancel()
-			s.fails(s.w.Barrier(ctx), context.DeadlineExceeded)
+			s.Fails(s.World.Barrier(ctx), context.DeadlineExceeded)
 			jobtest.Signal("held up")
 		}
-		s.ok(s.w.Barrier(s.ctx))
-		works(s, s.w, s.n)
-		s.check(s.w.Failures() == 0, "%d ranks have failed", s.w.Failures())
+		s.OK(s.World.Barrier(s.Ctx))
+		works(s, s.World, s.n)
+		s.Check(s.World.Failures() == 0, "%d ranks have failed", s.World.Failures())
 	}))
 
 // A strange job is of ranks that have never met, in which one stops while the others call, and another may leave.
@@ -192,32 +192,32 @@ func (j *strange) name() string {
 }
 
 func (j *strange) body(s *script) {
-	s.ok(jobtest.Hold("ready"))
+	s.OK(jobtest.Hold("ready"))
 	call := strangeWaits[j.call]
 	var err error
 	switch s.me {
 	case j.leaves:
 		return
 	case j.stops:
-		s.ok(jobtest.Stop())
-		err = call(s, s.ctx)
+		s.OK(jobtest.Stop())
+		err = call(s, s.Ctx)
 	default:
-		ctx, cancel := context.WithTimeout(s.ctx, 150*time.Millisecond) // expires
+		ctx, cancel := context.WithTimeout(s.Ctx, 150*time.Millisecond) // expires
 		defer cancel()
 		err = call(s, ctx)
 		// It may wait for others than the one that is stopped, or for none.
-		s.check(err == nil || errors.Is(err, context.DeadlineExceeded) || j.leaves >= 0 && errors.Is(err, world.ErrLeft), "error is %v", err)
-		s.ok(jobtest.Hold("held up"))
+		s.Check(err == nil || errors.Is(err, context.DeadlineExceeded) || j.leaves >= 0 && errors.Is(err, world.ErrLeft), "error is %v", err)
+		s.OK(jobtest.Hold("held up"))
 		if err != nil && j.leaves < 0 {
-			err = call(s, s.ctx)
+			err = call(s, s.Ctx)
 		}
 	}
 	if j.leaves >= 0 {
 		return
 	}
-	s.ok(err)
+	s.OK(err)
 	if j.call != "Shrink" {
-		works(s, s.w, s.n)
+		works(s, s.World, s.n)
 	}
 }
 
@@ -238,17 +238,17 @@ func init() {
 		strangeJobs = append(strangeJobs, strange{call, 2, 0, nobody}, strange{call, 2, 1, nobody})
 	}
 	strangeWaits["Split"] = func(s *script, ctx context.Context) error {
-		team, err := s.w.Split(ctx, 0, s.me)
+		team, err := s.World.Split(ctx, 0, s.me)
 		if err == nil {
 			err = team.Close()
 		}
 		return err
 	}
 	strangeWaits["Shrink"] = func(s *script, ctx context.Context) error {
-		small, err := s.w.Shrink(ctx)
+		small, err := s.World.Shrink(ctx)
 		if err == nil {
 			works(s, small, s.n)
-			err = errors.Join(s.w.Close(), small.Close())
+			err = errors.Join(s.World.Close(), small.Close())
 		}
 		return err
 	}

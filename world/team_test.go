@@ -22,9 +22,10 @@ import (
 // split splits the World of a script, which must do well.
 func (s *script) split(color, key int) (team *script) {
 	s.call(func(ctx context.Context) error {
-		w, err := s.w.Split(ctx, color, key)
+		w, err := s.World.Split(ctx, color, key)
 		if err == nil && w != nil {
-			team = &script{ctx: s.ctx, w: w, n: w.Size(), me: w.Rank(), hasty: s.hasty}
+			team = scriptOf(s.Ctx, w)
+			team.hasty = s.hasty
 		}
 		return err
 	})
@@ -42,15 +43,15 @@ func (s *script) all(root int) {
 // make every call side by side, and closes some of them.
 func teams(s *script) {
 	none := s.split(-1, s.me)
-	s.check(none == nil, "a rank that wants no team is in one")
+	s.Check(none == nil, "a rank that wants no team is in one")
 	half := s.split(s.me%2, -s.me)
-	s.check(half.n == (s.n+1-s.me%2)/2, "team of %d ranks of %d", half.n, s.n)
-	s.check(half.me == half.n-1-s.me/2, "rank %d of %d is %d of %d", s.me, s.n, half.me, half.n)
+	s.Check(half.n == (s.n+1-s.me%2)/2, "team of %d ranks of %d", half.n, s.n)
+	s.Check(half.me == half.n-1-s.me/2, "rank %d of %d is %d of %d", s.me, s.n, half.me, half.n)
 	for rank := range half.n {
-		s.check(half.w.InJob(rank) == 2*(half.n-1-rank)+s.me%2, "rank %d is %d in the job", rank, half.w.InJob(rank))
+		s.Check(half.World.InJob(rank) == 2*(half.n-1-rank)+s.me%2, "rank %d is %d in the job", rank, half.World.InJob(rank))
 	}
 	alone := half.split(half.me, 0)
-	s.check(alone.n == 1 && alone.w.InJob(0) == s.me, "a team of one has %d", alone.n)
+	s.Check(alone.n == 1 && alone.World.InJob(0) == s.me, "a team of one has %d", alone.n)
 	again := half.split(half.me/2, 0)
 	for range 3 {
 		s.all(s.n - 1)
@@ -58,8 +59,8 @@ func teams(s *script) {
 		again.all(again.n - 1)
 		alone.all(0)
 	}
-	s.ok(half.w.Close())
-	s.fails(half.w.Barrier(s.ctx), world.ErrClosed)
+	s.OK(half.World.Close())
+	s.Fails(half.World.Barrier(s.Ctx), world.ErrClosed)
 	again.all(0)
 	s.all(0)
 	more := s.split(0, 0)
@@ -101,23 +102,23 @@ var deathInTeams = register("death in teams", func(s *script) {
 	row.all(0)
 	column.all(0)
 	jobtest.Signal("ready")
-	s.ok(jobtest.Hold("killed"))
+	s.OK(jobtest.Hold("killed"))
 	if s.me == 4 {
-		<-s.ctx.Done()
+		<-s.Ctx.Done()
 	}
 	for _, name := range slices.Sorted(maps.Keys(waits)) {
 		for _, team := range []*script{row, column} {
 			if team == row && s.me/3 != 1 || team == column && s.me%3 != 1 {
-				s.ok(waits[name](team, s.ctx))
-				s.check(team.w.Failures() == 0, "%s: %d ranks have failed", name, team.w.Failures())
+				s.OK(waits[name](team, s.Ctx))
+				s.Check(team.World.Failures() == 0, "%s: %d ranks have failed", name, team.World.Failures())
 				continue
 			}
 			err := repeat(team, waits[name])
-			team.lost(err, 1)
-			s.check(strings.Contains(err.Error(), "(it is rank 4 of the job)"), "%s: %v", name, err)
+			team.Lost(err, 1)
+			s.Check(strings.Contains(err.Error(), "(it is rank 4 of the job)"), "%s: %v", name, err)
 		}
 	}
-	s.lost(repeat(s, waits["Barrier"]), 4)
+	s.Lost(repeat(s, waits["Barrier"]), 4)
 })
 
 func TestDeathInTeams(t *testing.T) {
@@ -147,12 +148,12 @@ func TestDeathInTeams(t *testing.T) {
 func TestSplitUnlikeOthers(t *testing.T) {
 	err := run(t, 3, func(s *script) {
 		if s.me == 1 {
-			s.fails(s.w.Barrier(s.ctx), world.ErrMismatch)
+			s.Fails(s.World.Barrier(s.Ctx), world.ErrMismatch)
 			return
 		}
-		_, err := s.w.Split(s.ctx, 0, 0)
-		s.fails(err, world.ErrMismatch)
-		s.check(err != nil && len(err.Error()) > 0, "%v", err)
+		_, err := s.World.Split(s.Ctx, 0, 0)
+		s.Fails(err, world.ErrMismatch)
+		s.Check(err != nil && len(err.Error()) > 0, "%v", err)
 	})
 	require.NoError(t, err)
 }
@@ -162,12 +163,12 @@ func TestLeftTeam(t *testing.T) {
 	require.NoError(t, run(t, 3, func(s *script) {
 		team := s.split(0, 0)
 		if s.me == 1 {
-			s.ok(team.w.Close())
+			s.OK(team.World.Close())
 		} else {
-			err := team.w.Barrier(s.ctx)
-			team.lost(err, 1)
-			s.fails(err, world.ErrLeft)
-			s.ok(team.w.Close())
+			err := team.World.Barrier(s.Ctx)
+			team.Lost(err, 1)
+			s.Fails(err, world.ErrLeft)
+			s.OK(team.World.Close())
 		}
 		s.all(0)
 	}))
@@ -180,10 +181,10 @@ func TestLeftWithTeam(t *testing.T) {
 			require.NoError(t, runSoon(t, 3, device, func(s *script) {
 				s.split(0, 0)
 				if s.me == 1 {
-					s.ok(s.w.Close())
+					s.OK(s.World.Close())
 					return
 				}
-				s.fails(s.w.Barrier(s.ctx), world.ErrLeft)
+				s.Fails(s.World.Barrier(s.Ctx), world.ErrLeft)
 			}))
 		})
 	}
@@ -196,10 +197,10 @@ func TestFailedTeam(t *testing.T) {
 		team := s.split(0, 0)
 		if s.me == 0 {
 			<-split
-			panic(failure{context.DeadlineExceeded})
+			s.OK(context.DeadlineExceeded)
 		}
 		close(split)
-		s.ok(team.w.Close())
+		s.OK(team.World.Close())
 	}), context.DeadlineExceeded)
 }
 
@@ -210,11 +211,11 @@ func TestSplitIsFinishedFirst(t *testing.T) {
 		if s.me == 1 {
 			<-refused
 		} else {
-			_, err := s.w.Split(ended, 1, 0)
-			s.fails(err, context.Canceled)
-			_, err = s.w.Split(s.ctx, 2, 0)
-			s.fails(err, world.ErrUnfinished)
-			s.fails(s.w.Barrier(s.ctx), world.ErrUnfinished)
+			_, err := s.World.Split(ended, 1, 0)
+			s.Fails(err, context.Canceled)
+			_, err = s.World.Split(s.Ctx, 2, 0)
+			s.Fails(err, world.ErrUnfinished)
+			s.Fails(s.World.Barrier(s.Ctx), world.ErrUnfinished)
 			refused <- struct{}{}
 		}
 		team := s.split(1, 0)
@@ -231,15 +232,15 @@ func TestTeamShrinks(t *testing.T) {
 		split.Done()
 		if s.me == 1 {
 			split.Wait()
-			panic(failure{errBody})
+			s.OK(errBody)
 		}
-		team.lost(repeat(team, waits["Barrier"]), 2)
-		w, err := team.w.Shrink(s.ctx)
-		s.ok(err)
-		small := &script{ctx: s.ctx, w: w, n: w.Size(), me: w.Rank()}
-		s.check(small.n == 3, "%d ranks are left", small.n)
+		team.Lost(repeat(team, waits["Barrier"]), 2)
+		w, err := team.World.Shrink(s.Ctx)
+		s.OK(err)
+		small := scriptOf(s.Ctx, w)
+		s.Check(small.n == 3, "%d ranks are left", small.n)
 		small.all(0)
-		s.ok(w.Close())
+		s.OK(w.Close())
 	})
 	require.EqualError(t, err, "world: rank 1: body failed")
 }
@@ -268,20 +269,20 @@ func splitDiesOnSome(t *testing.T, device string, victim, times int, apart bool)
 		}
 		if s.me == victim {
 			for range times {
-				if _, err := s.w.Split(ended, color, 0); err == nil {
+				if _, err := s.World.Split(ended, color, 0); err == nil {
 					break
 				}
 				time.Sleep(2 * time.Millisecond) // computes
 			}
-			panic(failure{errBody})
+			s.OK(errBody)
 		}
-		if team, err := s.w.Split(s.ctx, color, 0); err == nil {
-			s.ok(team.Close())
+		if team, err := s.World.Split(s.Ctx, color, 0); err == nil {
+			s.OK(team.Close())
 		}
-		small, err := s.w.Shrink(s.ctx)
-		s.ok(err)
-		s.check(small.Size() == 3, "%d ranks are left", small.Size())
-		s.ok(small.Close())
+		small, err := s.World.Shrink(s.Ctx)
+		s.OK(err)
+		s.Check(small.Size() == 3, "%d ranks are left", small.Size())
+		s.OK(small.Close())
 	})
 	require.ErrorIs(t, err, errBody)
 }
@@ -315,30 +316,30 @@ func TestSplitIsGivenUp(t *testing.T) {
 func splitIsGivenUp(t *testing.T, device string, teams bool, within time.Duration) error {
 	begun, made, closed := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	return runSoon(t, 2, device, func(s *script) {
-		w := s.w
+		w := s.World
 		if teams {
-			w = s.split(0, 0).w
+			w = s.split(0, 0).World
 		}
 		if s.me == 0 {
 			<-begun
-			ctx, cancel := context.WithTimeout(s.ctx, within)
+			ctx, cancel := context.WithTimeout(s.Ctx, within)
 			defer cancel()
 			_, err := w.Split(ctx, 0, 0)
-			s.fails(err, context.DeadlineExceeded)
+			s.Fails(err, context.DeadlineExceeded)
 			close(made)
-			s.ok(w.Close())
+			s.OK(w.Close())
 			<-closed
 			return
 		}
 		defer close(closed)
 		_, err := w.Split(ended, 0, 0)
-		s.fails(err, context.Canceled)
+		s.Fails(err, context.Canceled)
 		close(begun)
 		<-made
-		team, err := w.Split(s.ctx, 0, 0)
-		s.ok(err)
-		s.ok(team.Close())
-		s.ok(w.Close())
+		team, err := w.Split(s.Ctx, 0, 0)
+		s.OK(err)
+		s.OK(team.Close())
+		s.OK(w.Close())
 	})
 }
 
@@ -361,10 +362,10 @@ func splitIsGivenUpByShrink(t *testing.T, device string, within time.Duration) e
 	told := make(chan struct{})
 	err := runSoon(t, 3, device, func(s *script) {
 		cut := func(patience time.Duration) {
-			ctx, cancel := context.WithTimeout(s.ctx, patience)
+			ctx, cancel := context.WithTimeout(s.Ctx, patience)
 			defer cancel()
-			_, err := s.w.Split(ctx, s.me/2, 0)
-			s.fails(err, context.DeadlineExceeded)
+			_, err := s.World.Split(ctx, s.me/2, 0)
+			s.Fails(err, context.DeadlineExceeded)
 		}
 		if s.me == 0 {
 			bid.Wait()
@@ -379,19 +380,19 @@ func splitIsGivenUpByShrink(t *testing.T, device string, within time.Duration) e
 			stood.Done()
 		}
 		if s.me != 1 {
-			team, err := s.w.Split(s.ctx, s.me/2, 0)
+			team, err := s.World.Split(s.Ctx, s.me/2, 0)
 			split.Done()
-			s.ok(err)
+			s.OK(err)
 			if s.me == 2 {
 				split.Wait()
-				panic(failure{errBody})
+				s.OK(errBody)
 			}
-			s.ok(team.Close())
+			s.OK(team.Close())
 		}
-		small, err := s.w.Shrink(s.ctx)
-		s.ok(err)
-		s.check(small.Size() == 2, "%d ranks are left", small.Size())
-		s.ok(small.Close())
+		small, err := s.World.Shrink(s.Ctx)
+		s.OK(err)
+		s.Check(small.Size() == 2, "%d ranks are left", small.Size())
+		s.OK(small.Close())
 	})
 	var failed *world.RankError
 	if !errors.As(err, &failed) || failed.Rank != 2 || !errors.Is(err, errBody) {

@@ -62,21 +62,21 @@ const (
 
 // operate has rank 0 write to rank 1 and read from it, and tells when.
 var operate = register("operations that are traced", func(s *script) {
-	win, err := window.Allocate[byte](s.ctx, s.w, 2*tracedOperations*tracedBytes)
-	s.ok(err)
-	s.ok(win.Fence(s.ctx))
-	begun := s.w.Now()
+	win, err := window.Allocate[byte](s.Ctx, s.World, 2*tracedOperations*tracedBytes)
+	s.OK(err)
+	s.OK(win.Fence(s.Ctx))
+	begun := s.World.Now()
 	if s.me == 0 {
 		buffers := make([]byte, 2*tracedOperations*tracedBytes)
 		for i := range tracedOperations {
 			at := 2 * i * tracedBytes
-			s.ok(win.Put(buffers[at:][:tracedBytes], 1, at))
-			s.ok(win.Get(buffers[at+tracedBytes:][:tracedBytes], 1, at+tracedBytes))
+			s.OK(win.Put(buffers[at:][:tracedBytes], 1, at))
+			s.OK(win.Get(buffers[at+tracedBytes:][:tracedBytes], 1, at+tracedBytes))
 		}
 	}
-	s.ok(win.Fence(s.ctx, window.NoSucceed))
-	s.w.Span("epoch", begun, s.w.Now())
-	s.ok(win.Close())
+	s.OK(win.Fence(s.Ctx, window.NoSucceed))
+	s.World.Span("epoch", begun, s.World.Now())
+	s.OK(win.Close())
 })
 
 // One file has the operations of all processes of a job.
@@ -190,7 +190,7 @@ func TestTracesThatCannotBe(t *testing.T) {
 
 // Without a trace the program may tell of spans nonetheless.
 func TestSpansWithoutATrace(t *testing.T) {
-	require.NoError(t, run(t, 2, func(s *script) { s.w.Span("step", 0, time.Second) }))
+	require.NoError(t, run(t, 2, func(s *script) { s.World.Span("step", 0, time.Second) }))
 }
 
 // In virtual time the processor is said to compute where the program does, and not to sleep.
@@ -206,9 +206,9 @@ func TestComputingIsTold(t *testing.T) {
 		}
 	})
 	require.NoError(t, world.Simulate(t.Context(), simulator, 2, scripted(func(s *script) {
-		s.ok(s.w.Barrier(s.ctx))
-		s.w.Compute(time.Duration(s.me) * time.Millisecond)
-		s.ok(s.w.Barrier(s.ctx))
+		s.OK(s.World.Barrier(s.Ctx))
+		s.World.Compute(time.Duration(s.me) * time.Millisecond)
+		s.OK(s.World.Barrier(s.Ctx))
 	})))
 	require.Zero(t, computed[0])
 	require.InDelta(t, time.Millisecond, computed[1], float64(time.Microsecond))

@@ -17,77 +17,77 @@ var ranged = register("entries of all ranks", func(s *script) {
 	key := func(kind string, rank, i int) string { return fmt.Sprintf("%s %d %d", kind, rank, i) }
 	value := func(rank, i int) []byte { return bytes.Repeat([]byte{byte(rank), byte(i)}, i%50) }
 	for i := range staying {
-		s.ok(t.Put(s.ctx, key("stays", s.w.Rank(), i), value(s.w.Rank(), i)))
+		s.OK(t.Put(s.Ctx, key("stays", s.World.Rank(), i), value(s.World.Rank(), i)))
 	}
-	_, err := t.Add(s.ctx, key("counts", s.w.Rank(), 0), uint64(s.w.Rank())+7)
-	s.ok(err)
-	s.barrier()
+	_, err := t.Add(s.Ctx, key("counts", s.World.Rank(), 0), uint64(s.World.Rank())+7)
+	s.OK(err)
+	s.Barrier()
 	want := map[string]Value{}
-	for rank := range s.w.Size() {
+	for rank := range s.World.Size() {
 		for i := range staying {
 			want[key("stays", rank, i)] = Value{Bytes: value(rank, i)}
 		}
 		want[key("counts", rank, 0)] = Value{Counter: true, Count: uint64(rank) + 7}
 	}
 	seen := map[string]bool{}
-	entries, failed := t.All(s.ctx)
+	entries, failed := t.All(s.Ctx)
 	turn := 0
 	for k, v := range entries {
-		s.check(!seen[k], "%q is seen twice", k)
+		s.Check(!seen[k], "%q is seen twice", k)
 		seen[k] = true
 		if w, there := want[k]; there {
-			s.check(v.Counter == w.Counter && v.Count == w.Count && bytes.Equal(v.Bytes, w.Bytes), "%q is %+v, want %+v", k, v, w)
+			s.Check(v.Counter == w.Counter && v.Count == w.Count && bytes.Equal(v.Bytes, w.Bytes), "%q is %+v, want %+v", k, v, w)
 			delete(want, k)
 		}
 		if turn++; turn%10 == 0 {
-			changed := key("changes", s.w.Rank(), turn%changing)
-			_, err := t.Delete(s.ctx, changed)
-			s.ok(err)
-			s.ok(t.Put(s.ctx, changed, value(3, turn)))
+			changed := key("changes", s.World.Rank(), turn%changing)
+			_, err := t.Delete(s.Ctx, changed)
+			s.OK(err)
+			s.OK(t.Put(s.Ctx, changed, value(3, turn)))
 		}
 	}
-	s.ok(failed())
-	s.check(len(want) == 0, "%d entries were not seen", len(want))
-	s.barrier()
+	s.OK(failed())
+	s.Check(len(want) == 0, "%d entries were not seen", len(want))
+	s.Barrier()
 	total, live := 0, 0
-	for rank := range s.w.Size() {
-		stats, err := t.StatsOf(s.ctx, rank)
-		s.ok(err)
+	for rank := range s.World.Size() {
+		stats, err := t.StatsOf(s.Ctx, rank)
+		s.OK(err)
 		total, live = total+stats.Entries, live+stats.LiveBytes
-		if rank == s.w.Rank() {
+		if rank == s.World.Rank() {
 			own := t.Stats()
 			own.Operations, own.Retries, own.Refills = stats.Operations, stats.Retries, stats.Refills
-			s.check(own == stats, "Stats are %+v, StatsOf %+v", own, stats)
+			s.Check(own == stats, "Stats are %+v, StatsOf %+v", own, stats)
 		}
 	}
 	sum, liveSum := 0, 0
 	for _, stats := range gather(s, []Stats{t.Stats()}) {
 		sum, liveSum = sum+stats.Entries, liveSum+stats.LiveBytes
-		s.check(stats.Operations > staying, "Stats are %+v", stats)
+		s.Check(stats.Operations > staying, "Stats are %+v", stats)
 	}
-	s.check(total == sum && live == liveSum, "%d entries of %d bytes in all, %d of %d by their owners", total, live, sum, liveSum)
+	s.Check(total == sum && live == liveSum, "%d entries of %d bytes in all, %d of %d by their owners", total, live, sum, liveSum)
 
 	// It ends early as its loop does, and with the context.
 	for range entries {
 		break
 	}
-	s.ok(failed())
-	ended, end := context.WithCancel(s.ctx)
+	s.OK(failed())
+	ended, end := context.WithCancel(s.Ctx)
 	end()
 	entries, failed = t.All(ended)
 	for range entries {
 	}
 	if err := failed(); err != nil {
-		s.fails(err, context.Canceled)
+		s.Fails(err, context.Canceled)
 	}
-	_, err = t.StatsOf(s.ctx, s.w.Size())
-	s.fails(err, window.ErrRank)
+	_, err = t.StatsOf(s.Ctx, s.World.Size())
+	s.Fails(err, window.ErrRank)
 	s.close(t)
-	entries, failed = t.All(s.ctx)
+	entries, failed = t.All(s.Ctx)
 	for range entries {
-		s.check(false, "a closed table has entries")
+		s.Check(false, "a closed table has entries")
 	}
-	s.check(errors.Is(failed(), ErrClosed), "All of a closed table: %v", failed())
+	s.Check(errors.Is(failed(), ErrClosed), "All of a closed table: %v", failed())
 })
 
 func TestAll(t *testing.T) { everywhere(t, ranged) }

@@ -16,11 +16,11 @@ func TestAllocations(t *testing.T) {
 		keys := make([]string, 64)
 		for i := range keys {
 			keys[i] = fmt.Sprint("key ", i)
-			_, err := table.Add(s.ctx, keys[i], 1)
-			s.ok(err)
+			_, err := table.Add(s.Ctx, keys[i], 1)
+			s.OK(err)
 		}
 		value := []byte("value")
-		s.ok(table.Put(s.ctx, "bytes", value))
+		s.OK(table.Put(s.Ctx, "bytes", value))
 		to, wrong := make([]byte, 0, 100), false
 		batch := table.NewBatch()
 		for _, c := range []struct {
@@ -28,15 +28,15 @@ func TestAllocations(t *testing.T) {
 			want float64
 			do   func() error
 		}{
-			{"Add", 0, func() error { _, err := table.Add(s.ctx, keys[1], 1); return err }},
-			{"Count", 0, func() error { _, _, err := table.Count(s.ctx, keys[2]); return err }},
-			{"Get", 1, func() error { _, _, err := table.Get(s.ctx, "bytes"); return err }},
+			{"Add", 0, func() error { _, err := table.Add(s.Ctx, keys[1], 1); return err }},
+			{"Count", 0, func() error { _, _, err := table.Count(s.Ctx, keys[2]); return err }},
+			{"Get", 1, func() error { _, _, err := table.Get(s.Ctx, "bytes"); return err }},
 			{"AppendGet", 0, func() error {
-				to, _, err := table.AppendGet(s.ctx, to[:0], "bytes")
+				to, _, err := table.AppendGet(s.Ctx, to[:0], "bytes")
 				wrong = wrong || string(to) != "value"
 				return err
 			}},
-			{"Put", 0, func() error { return table.Put(s.ctx, "bytes", value) }},
+			{"Put", 0, func() error { return table.Put(s.Ctx, "bytes", value) }},
 			{"Batch", 0, func() error {
 				batch.Reset()
 				for _, key := range keys {
@@ -44,13 +44,13 @@ func TestAllocations(t *testing.T) {
 					batch.Count(key)
 					batch.Get("bytes")
 				}
-				return batch.Run(s.ctx)
+				return batch.Run(s.Ctx)
 			}},
 		} {
-			got := testing.AllocsPerRun(100, func() { s.ok(c.do()) })
-			s.check(got == c.want, "%s makes %v allocations, want %v", c.name, got, c.want)
+			got := testing.AllocsPerRun(100, func() { s.OK(c.do()) })
+			s.Check(got == c.want, "%s makes %v allocations, want %v", c.name, got, c.want)
 		}
-		s.check(!wrong, "AppendGet gives another value")
-		s.ok(table.Close())
+		s.Check(!wrong, "AppendGet gives another value")
+		s.OK(table.Close())
 	})
 }

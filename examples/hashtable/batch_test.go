@@ -17,12 +17,12 @@ import (
 // its number, and the error is that of the first that failed.
 var results = register("results of a batch", func(s *script) {
 	t := s.table(roomy)
-	key := func(name string) string { return fmt.Sprint(s.w.Rank(), name) }
+	key := func(name string) string { return fmt.Sprint(s.World.Rank(), name) }
 	batch := t.NewBatch()
-	s.check(batch.Put(key("bytes"), []byte("b")) == 0 && batch.Add(key("count"), 5) == 1, "operations are numbered from 0")
-	s.check(batch.Len() == 2, "a batch of 2 has %d", batch.Len())
-	s.ok(batch.Run(s.ctx))
-	s.check(!batch.Result(0).Found && batch.Result(1).Count == 5, "results are %+v, %+v", batch.Result(0), batch.Result(1))
+	s.Check(batch.Put(key("bytes"), []byte("b")) == 0 && batch.Add(key("count"), 5) == 1, "operations are numbered from 0")
+	s.Check(batch.Len() == 2, "a batch of 2 has %d", batch.Len())
+	s.OK(batch.Run(s.Ctx))
+	s.Check(!batch.Result(0).Found && batch.Result(1).Count == 5, "results are %+v, %+v", batch.Result(0), batch.Result(1))
 
 	cases := []struct {
 		number int
@@ -41,26 +41,26 @@ var results = register("results of a batch", func(s *script) {
 		{batch.Delete(key("none")), Result{}, nil},
 		{batch.Get(key("bytes")), Result{Found: true, Value: []byte("b")}, nil},
 	}
-	err := batch.Run(s.ctx)
+	err := batch.Run(s.Ctx)
 	var first *OpError
-	s.check(errors.As(err, &first), "the error is %v", err)
-	s.check(first.Op == "Get" && first.Key == key("count") && first.Rank == t.Owner(first.Key), "the error is %v", err)
+	s.Check(errors.As(err, &first), "the error is %v", err)
+	s.Check(first.Op == "Get" && first.Key == key("count") && first.Rank == t.Owner(first.Key), "the error is %v", err)
 	for i, c := range cases {
 		got := batch.Result(c.number)
-		s.check(c.number == i+2, "operation %d has number %d", i+2, c.number)
-		s.check(errors.Is(got.Err, c.fails), "operation %d: error %v, want %v", c.number, got.Err, c.fails)
-		s.check(got.Found == c.want.Found && got.Count == c.want.Count && bytes.Equal(got.Value, c.want.Value), "operation %d is %+v, want %+v", c.number, got, c.want)
+		s.Check(c.number == i+2, "operation %d has number %d", i+2, c.number)
+		s.Check(errors.Is(got.Err, c.fails), "operation %d: error %v, want %v", c.number, got.Err, c.fails)
+		s.Check(got.Found == c.want.Found && got.Count == c.want.Count && bytes.Equal(got.Value, c.want.Value), "operation %d is %+v, want %+v", c.number, got, c.want)
 	}
-	s.ok(batch.Run(s.ctx))
+	s.OK(batch.Run(s.Ctx))
 	batch.Reset()
-	s.check(batch.Len() == 0, "a batch that was reset has %d operations", batch.Len())
+	s.Check(batch.Len() == 0, "a batch that was reset has %d operations", batch.Len())
 	batch.Delete(key("bytes"))
 	batch.Delete(key("count"))
-	s.ok(batch.Run(s.ctx))
-	s.check(batch.Result(0).Found && batch.Result(1).Found, "Delete does not find what was there")
+	s.OK(batch.Run(s.Ctx))
+	s.Check(batch.Result(0).Found && batch.Result(1).Found, "Delete does not find what was there")
 	s.close(t)
 	batch.Get("key")
-	s.fails(batch.Run(s.ctx), ErrClosed)
+	s.Fails(batch.Run(s.Ctx), ErrClosed)
 })
 
 // A batch holds more operations on one key than a round completes, and they are one by
@@ -72,42 +72,42 @@ var crowded = register("a batch on one key", func(s *script) {
 	for range n {
 		batch.Add("key", 1)
 	}
-	s.ok(batch.Run(s.ctx))
+	s.OK(batch.Run(s.Ctx))
 	seen := map[uint64]bool{}
 	for i := range n {
 		r := batch.Result(i)
-		s.check(!seen[r.Count] && r.Count >= 1, "sum %d comes twice", r.Count)
+		s.Check(!seen[r.Count] && r.Count >= 1, "sum %d comes twice", r.Count)
 		seen[r.Count] = true
 	}
-	s.barrier()
-	count, _, err := t.Count(s.ctx, "key")
-	s.ok(err)
-	s.check(count == uint64(n*s.w.Size()), "the sum is %d, want %d", count, n*s.w.Size())
+	s.Barrier()
+	count, _, err := t.Count(s.Ctx, "key")
+	s.OK(err)
+	s.Check(count == uint64(n*s.World.Size()), "the sum is %d, want %d", count, n*s.World.Size())
 	s.close(t)
 })
 
 // Of many Puts of one batch over one entry all find it, and one of their values stays.
 var overwritten = register("a batch of values for one key", func(s *script) {
 	t := s.table(roomy)
-	if s.w.Rank() == 0 {
-		s.ok(t.Put(s.ctx, "key", []byte("first")))
+	if s.World.Rank() == 0 {
+		s.OK(t.Put(s.Ctx, "key", []byte("first")))
 	}
-	s.barrier()
+	s.Barrier()
 	batch := t.NewBatch()
 	const n = 100
 	for i := range n {
-		batch.Put("key", fmt.Appendf(nil, "%d of rank %d", i, s.w.Rank()))
+		batch.Put("key", fmt.Appendf(nil, "%d of rank %d", i, s.World.Rank()))
 	}
-	s.ok(batch.Run(s.ctx))
+	s.OK(batch.Run(s.Ctx))
 	for i := range n {
-		s.check(batch.Result(i).Found, "Put %d does not find the entry", i)
+		s.Check(batch.Result(i).Found, "Put %d does not find the entry", i)
 	}
-	s.barrier()
-	value, _, err := t.Get(s.ctx, "key")
-	s.ok(err)
+	s.Barrier()
+	value, _, err := t.Get(s.Ctx, "key")
+	s.OK(err)
 	var i, rank int
 	_, err = fmt.Sscanf(string(value), "%d of rank %d", &i, &rank)
-	s.check(err == nil && i < n && rank < s.w.Size(), "the value is %q", value)
+	s.Check(err == nil && i < n && rank < s.World.Size(), "the value is %q", value)
 	s.close(t)
 })
 
@@ -118,28 +118,28 @@ var again = register("lost records are used again", func(s *script) {
 	const n = 50
 	batch := t.NewBatch()
 	for range n {
-		batch.Add(fmt.Sprintf("%d key %4d", s.w.Rank(), 0), 1)
+		batch.Add(fmt.Sprintf("%d key %4d", s.World.Rank(), 0), 1)
 	}
-	s.ok(batch.Run(s.ctx))
-	owner := t.Owner(fmt.Sprintf("%d key %4d", s.w.Rank(), 0))
-	s.barrier()
+	s.OK(batch.Run(s.Ctx))
+	owner := t.Owner(fmt.Sprintf("%d key %4d", s.World.Rank(), 0))
+	s.Barrier()
 	before := gather(s, []Stats{t.Stats()})
-	s.barrier()
+	s.Barrier()
 	lost := int(t.spaces[owner].idle.Load()) * wordBytes / CounterBytes(len(batch.ops[0].key))
-	s.check(lost > 0, "none of %d Adds of a new key has lost its record", n)
+	s.Check(lost > 0, "none of %d Adds of a new key has lost its record", n)
 	for i, left := 1, lost; left > 0; i++ {
-		if key := fmt.Sprintf("%d key %4d", s.w.Rank(), i); t.Owner(key) == owner {
-			_, err := t.Add(s.ctx, key, 1)
-			s.ok(err)
+		if key := fmt.Sprintf("%d key %4d", s.World.Rank(), i); t.Owner(key) == owner {
+			_, err := t.Add(s.Ctx, key, 1)
+			s.OK(err)
 			left--
 		}
 	}
-	s.barrier()
+	s.Barrier()
 	after := gather(s, []Stats{t.Stats()})
 	for rank := range after {
-		s.check(after[rank].UsedBytes == before[rank].UsedBytes, "rank %d uses %d bytes, before it was %d", rank, after[rank].UsedBytes, before[rank].UsedBytes)
+		s.Check(after[rank].UsedBytes == before[rank].UsedBytes, "rank %d uses %d bytes, before it was %d", rank, after[rank].UsedBytes, before[rank].UsedBytes)
 	}
-	s.check(before[owner].LiveBytes < before[owner].UsedBytes && after[owner].LiveBytes == after[owner].UsedBytes, "before %+v, after %+v", before[owner], after[owner])
+	s.Check(before[owner].LiveBytes < before[owner].UsedBytes && after[owner].LiveBytes == after[owner].UsedBytes, "before %+v, after %+v", before[owner], after[owner])
 	s.close(t)
 })
 
@@ -149,30 +149,28 @@ func TestBatches(t *testing.T) { everywhere(t, results, crowded, overwritten, ag
 // for, have the end's cause as their error.
 func TestBatchOfContextThatHasEnded(t *testing.T) {
 	cause := errors.New("enough")
-	require.NoError(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
-		return (&script{ctx, w}).run(func(s *script) {
-			t := s.table(roomy)
-			t.part = 1
-			batch := t.NewBatch()
-			const n = 100
-			for i := 0; batch.Len() < n; i++ {
-				if key := fmt.Sprint(i); t.Owner(key) != s.w.Rank() {
-					batch.Get(key)
-				}
+	require.NoError(t, world.Run(t.Context(), 2, scripted(func(s *script) {
+		t := s.table(roomy)
+		t.part = 1
+		batch := t.NewBatch()
+		const n = 100
+		for i := 0; batch.Len() < n; i++ {
+			if key := fmt.Sprint(i); t.Owner(key) != s.World.Rank() {
+				batch.Get(key)
 			}
-			ended, end := context.WithCancelCause(s.ctx)
-			end(cause)
-			before := t.words.Stats()
-			s.fails(batch.Run(ended), cause)
-			for i := 1; i < n; i++ {
-				s.fails(batch.Result(i).Err, cause)
-			}
-			s.close(t)
-			after := t.words.Stats()
-			asked := after.Direct.Fetches + after.Packed.Fetches - before.Direct.Fetches - before.Packed.Fetches
-			s.check(asked < n/2, "%d times something was asked for, for 1 of %d Gets", asked, n)
-		})
-	}, jobtest.OptionsApart()...))
+		}
+		ended, end := context.WithCancelCause(s.Ctx)
+		end(cause)
+		before := t.words.Stats()
+		s.Fails(batch.Run(ended), cause)
+		for i := 1; i < n; i++ {
+			s.Fails(batch.Result(i).Err, cause)
+		}
+		s.close(t)
+		after := t.words.Stats()
+		asked := after.Direct.Fetches + after.Packed.Fetches - before.Direct.Fetches - before.Packed.Fetches
+		s.Check(asked < n/2, "%d times something was asked for, for 1 of %d Gets", asked, n)
+	}), jobtest.OptionsApart()...))
 }
 
 // A batch carries out what it has for owners whose memory is mapped while it waits for others: all of it, and once, also where the
@@ -185,7 +183,7 @@ func TestMappedWhileWaiting(t *testing.T) {
 			mine = 0
 			for i := range n {
 				key := fmt.Sprint(i)
-				if batch.Add(key, 1); t.Owner(key) == s.w.Rank() {
+				if batch.Add(key, 1); t.Owner(key) == s.World.Rank() {
 					mine++
 				}
 			}
@@ -194,22 +192,22 @@ func TestMappedWhileWaiting(t *testing.T) {
 		batch := t.NewBatch()
 		for want := range uint64(3) {
 			batch.Reset()
-			s.ok(run(s.ctx, batch))
+			s.OK(run(s.Ctx, batch))
 			for i := range n {
 				r := batch.Result(i)
-				s.check(r.Count == want+1 && r.Found == (want > 0), "Add %d of key %d is %+v", want, i, r)
+				s.Check(r.Count == want+1 && r.Found == (want > 0), "Add %d of key %d is %+v", want, i, r)
 			}
 		}
-		s.check(mine > 4*directGroup*directGroups && n-mine > 4*directGroup, "%d of %d keys are this rank's", mine, n)
+		s.Check(mine > 4*directGroup*directGroups && n-mine > 4*directGroup, "%d of %d keys are this rank's", mine, n)
 		batch.Reset()
-		ended, end := context.WithCancel(s.ctx)
+		ended, end := context.WithCancel(s.Ctx)
 		end()
-		s.fails(run(ended, batch), context.Canceled)
+		s.Fails(run(ended, batch), context.Canceled)
 		for i := range n {
-			if r, key := batch.Result(i), fmt.Sprint(i); t.Owner(key) == s.w.Rank() {
-				s.check(r.Err == nil && r.Count == 4, "Add of key %d is %+v", i, r)
-				count, _, err := t.Count(s.ctx, key)
-				s.check(count == 4 && err == nil, "key %d has the count %d, %v", i, count, err)
+			if r, key := batch.Result(i), fmt.Sprint(i); t.Owner(key) == s.World.Rank() {
+				s.Check(r.Err == nil && r.Count == 4, "Add of key %d is %+v", i, r)
+				count, _, err := t.Count(s.Ctx, key)
+				s.Check(count == 4 && err == nil, "key %d has the count %d, %v", i, count, err)
 			}
 		}
 	})

@@ -12,14 +12,14 @@ func TestCombine(t *testing.T) {
 		batch := t.NewBatch()
 		want := func(of string, i int, found bool, value string, count uint64) {
 			r := batch.Result(i)
-			s.check(r.Err == nil && r.Found == found && string(r.Value) == value && r.Count == count, "%s %d is %+v", of, i, r)
+			s.Check(r.Err == nil && r.Found == found && string(r.Value) == value && r.Count == count, "%s %d is %+v", of, i, r)
 		}
 		texts, sums := keys[0], keys[1]
 		for i := range 5 {
 			batch.Put(texts, []byte(fmt.Sprint("value ", i)))
 			batch.Add(sums, uint64(i))
 		}
-		s.ok(batch.Run(s.ctx))
+		s.OK(batch.Run(s.Ctx))
 		for i, sum := range []uint64{0, 1, 3, 6, 10} {
 			want("Put", 2*i, i > 0, "", 0)
 			want("Add", 2*i+1, i > 0, "", sum)
@@ -31,7 +31,7 @@ func TestCombine(t *testing.T) {
 			batch.Count(sums)
 			batch.Get(keys[2])
 		}
-		s.ok(batch.Run(s.ctx))
+		s.OK(batch.Run(s.Ctx))
 		for i := first; i < batch.Len(); i += 3 {
 			want("Get", i, true, "value 4", 0)
 			want("Count", i+1, true, "", 10)
@@ -42,7 +42,7 @@ func TestCombine(t *testing.T) {
 			batch.Add(sums, 100)
 			batch.Delete(texts)
 		}
-		s.ok(batch.Run(s.ctx))
+		s.OK(batch.Run(s.Ctx))
 		for i, sum := range []uint64{110, 210, 310} {
 			want("Add", 2*i, true, "", sum)
 			want("Delete", 2*i+1, i == 0, "", 0)
@@ -51,12 +51,12 @@ func TestCombine(t *testing.T) {
 		for range 3 {
 			batch.Put(sums, nil)
 		}
-		s.fails(batch.Run(s.ctx), ErrKind)
+		s.Fails(batch.Run(s.Ctx), ErrKind)
 		for i := range 3 {
-			s.fails(batch.Result(i).Err, ErrKind)
+			s.Fails(batch.Result(i).Err, ErrKind)
 		}
 		combined := t.Stats().Combined
-		s.check(combined == 4+4+2+2+2+2+2+2, "%d operations were combined", combined)
+		s.Check(combined == 4+4+2+2+2+2+2+2, "%d operations were combined", combined)
 	})
 }
 
@@ -71,19 +71,19 @@ func TestCombineCollisions(t *testing.T) {
 				batch.Put(key, []byte(key))
 			}
 		}
-		s.ok(batch.Run(s.ctx))
+		s.OK(batch.Run(s.Ctx))
 		combined := t.Stats().Combined
-		s.check(combined == mostTries, "%d operations of %d keys were combined", combined, len(keys))
+		s.Check(combined == mostTries, "%d operations of %d keys were combined", combined, len(keys))
 		batch.Reset()
 		for range 2 {
 			for _, key := range keys {
 				batch.Get(key)
 			}
 		}
-		s.ok(batch.Run(s.ctx))
+		s.OK(batch.Run(s.Ctx))
 		for i := range batch.Len() {
 			value := string(batch.Result(i).Value)
-			s.check(value == keys[i%len(keys)], "%q has the value %q", keys[i%len(keys)], value)
+			s.Check(value == keys[i%len(keys)], "%q has the value %q", keys[i%len(keys)], value)
 		}
 	})
 }
@@ -101,7 +101,7 @@ func TestCombineWithoutRoom(t *testing.T) {
 			}
 		}
 		var full *FullError
-		s.check(errors.As(batch.Run(s.ctx), &full), "there is room for all")
+		s.Check(errors.As(batch.Run(s.Ctx), &full), "there is room for all")
 		there := 0
 		for i := range keys {
 			failed := batch.Result(i).Err != nil
@@ -110,10 +110,10 @@ func TestCombineWithoutRoom(t *testing.T) {
 			}
 			for again := i + len(keys); again < batch.Len(); again += len(keys) {
 				r := batch.Result(again)
-				s.check((r.Err != nil) == failed && r.Found != failed, "Put %d is %+v, its leader %+v", again, r, batch.Result(i))
+				s.Check((r.Err != nil) == failed && r.Found != failed, "Put %d is %+v, its leader %+v", again, r, batch.Result(i))
 			}
 		}
-		s.check(there == 2, "there are %d entries", there)
+		s.Check(there == 2, "there are %d entries", there)
 	})
 	for _, order := range [][2]int{{5, 2000}, {2000, 5}} {
 		apart(t, Config{Slots: 64, RecordBytes: 256}, func(s *script, t *Table, keys []string) {
@@ -122,27 +122,27 @@ func TestCombineWithoutRoom(t *testing.T) {
 			for _, length := range order {
 				batch.Put(keys[0], make([]byte, length))
 			}
-			s.check(errors.As(batch.Run(s.ctx), new(*FullError)), "there is room for both")
+			s.Check(errors.As(batch.Run(s.Ctx), new(*FullError)), "there is room for both")
 			for i, length := range order {
 				r := batch.Result(i)
-				s.check((r.Err == nil) == (length == 5), "a Put of %d bytes is %+v", length, r)
+				s.Check((r.Err == nil) == (length == 5), "a Put of %d bytes is %+v", length, r)
 			}
 		})
 	}
 	apart(t, Config{Slots: 64, RecordBytes: 2 * entry}, func(s *script, t *Table, keys []string) {
 		// The space of the value that is replaced stays in a bag until somebody looks again.
-		word, err := t.enter(s.ctx, 0)
-		s.ok(err)
+		word, err := t.enter(s.Ctx, 0)
+		s.OK(err)
 		for range 2 {
-			s.ok(t.Put(s.ctx, keys[0], value))
+			s.OK(t.Put(s.Ctx, keys[0], value))
 		}
 		t.leave(word)
 		batch := t.NewBatch()
 		for range 2 {
 			batch.Put(keys[1], value)
 		}
-		s.ok(batch.Run(s.ctx))
-		s.check(!batch.Result(0).Found && batch.Result(1).Found, "results are %+v, %+v", batch.Result(0), batch.Result(1))
-		s.check(t.Stats().Refills > 0, "there was room before")
+		s.OK(batch.Run(s.Ctx))
+		s.Check(!batch.Result(0).Found && batch.Result(1).Found, "results are %+v, %+v", batch.Result(0), batch.Result(1))
+		s.Check(t.Stats().Refills > 0, "there was room before")
 	})
 }

@@ -34,7 +34,7 @@ func TestCorruptContents(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			alone(t, func(s *script) {
 				table := s.table(config)
-				s.ok(table.Put(s.ctx, other, []byte("value")))
+				s.OK(table.Put(s.Ctx, other, []byte("value")))
 				home := table.home(key)
 				set := c.slot(home.fingerprint)
 				// The other key has the first slot of the only bucket.
@@ -42,26 +42,26 @@ func TestCorruptContents(t *testing.T) {
 				record := table.bytes.Local()[(table.recordStart()+place)*wordBytes+set.prefix():]
 				binary.NativeEndian.PutUint32(record, c.lengths[0])
 				binary.NativeEndian.PutUint32(record[4:], c.lengths[1])
-				s.ok(table.words.Sync())
+				s.OK(table.words.Sync())
 
-				_, _, err := table.Get(s.ctx, key)
-				s.fails(err, ErrCorrupt)
-				_, _, err = table.Count(s.ctx, key)
-				s.fails(err, ErrCorrupt)
-				s.fails(table.Put(s.ctx, key, nil), ErrCorrupt)
-				_, err = table.Add(s.ctx, key, 1)
-				s.fails(err, ErrCorrupt)
-				_, err = table.Delete(s.ctx, key)
-				s.fails(err, ErrCorrupt)
+				_, _, err := table.Get(s.Ctx, key)
+				s.Fails(err, ErrCorrupt)
+				_, _, err = table.Count(s.Ctx, key)
+				s.Fails(err, ErrCorrupt)
+				s.Fails(table.Put(s.Ctx, key, nil), ErrCorrupt)
+				_, err = table.Add(s.Ctx, key, 1)
+				s.Fails(err, ErrCorrupt)
+				_, err = table.Delete(s.Ctx, key)
+				s.Fails(err, ErrCorrupt)
 
 				for k, value := range table.Local() {
-					s.check(k == other && string(value.Bytes) == "value", "entry %q, %v", k, value)
+					s.Check(k == other && string(value.Bytes) == "value", "entry %q, %v", k, value)
 				}
-				s.check(table.Stats().Entries >= 1, "Stats are %+v", table.Stats())
-				value, _, err := table.Get(s.ctx, other)
-				s.ok(err)
-				s.check(string(value) == "value", "the other key has %q", value)
-				s.ok(table.Close())
+				s.Check(table.Stats().Entries >= 1, "Stats are %+v", table.Stats())
+				value, _, err := table.Get(s.Ctx, other)
+				s.OK(err)
+				s.Check(string(value) == "value", "the other key has %q", value)
+				s.OK(table.Close())
 			})
 		})
 	}
@@ -74,14 +74,14 @@ func TestCorruptTail(t *testing.T) {
 			alone(t, func(s *script) {
 				table := s.table(Config{Slots: 8, RecordBytes: 800})
 				var was uint64
-				s.ok(table.words.FetchAndOp(window.Replace, tail, &was, 0, tailWord))
-				s.ok(table.words.Flush(s.ctx, 0))
+				s.OK(table.words.FetchAndOp(window.Replace, tail, &was, 0, tailWord))
+				s.OK(table.words.Flush(s.Ctx, 0))
 				for range 2 {
-					err := table.Put(s.ctx, "key", nil)
+					err := table.Put(s.Ctx, "key", nil)
 					var full *FullError
-					s.check(errors.As(err, &full) && full.Used == 800 && full.Capacity == 800, "error is %v", err)
+					s.Check(errors.As(err, &full) && full.Used == 800 && full.Capacity == 800, "error is %v", err)
 				}
-				s.ok(table.Close())
+				s.OK(table.Close())
 			})
 		})
 	}

@@ -19,8 +19,8 @@ func lost(err error) bool {
 
 func (s *script) closeWithoutVictim(t *Table) {
 	err := t.Close()
-	s.check(lost(err), "Close after a death gives %v, want a *world.PeerError of the victim", err)
-	s.fails(t.Close(), ErrClosed)
+	s.Check(lost(err), "Close after a death gives %v, want a *world.PeerError of the victim", err)
+	s.Fails(t.Close(), ErrClosed)
 }
 
 // survivors go on with what the dead did not own.
@@ -28,42 +28,42 @@ var survivors = register("survivors", func(s *script) {
 	t := s.table(roomy)
 	const keys = 100
 	for i := range keys {
-		if i%s.w.Size() == s.w.Rank() {
-			s.ok(t.Put(s.ctx, fmt.Sprint(i), []byte{byte(i)}))
+		if i%s.World.Size() == s.World.Rank() {
+			s.OK(t.Put(s.Ctx, fmt.Sprint(i), []byte{byte(i)}))
 		}
 	}
-	s.barrier()
+	s.Barrier()
 	jobtest.Signal("ready")
-	if s.w.Rank() == victim {
-		<-s.ctx.Done()
+	if s.World.Rank() == victim {
+		<-s.Ctx.Done()
 		return
 	}
-	wait := s.w.NewWaiter()
+	wait := s.World.NewWaiter()
 	defer wait.Finish()
-	for s.w.Failures() == 0 {
-		s.ok(wait.Pause(s.ctx))
+	for s.World.Failures() == 0 {
+		s.OK(wait.Pause(s.Ctx))
 	}
 	served := 0
 	for i := range keys {
 		key := fmt.Sprint(i)
-		value, found, err := t.Get(s.ctx, key)
+		value, found, err := t.Get(s.Ctx, key)
 		if t.Owner(key) == victim {
-			s.check(lost(err), "error is %v, want a *world.PeerError of the victim", err)
+			s.Check(lost(err), "error is %v, want a *world.PeerError of the victim", err)
 			continue
 		}
-		s.ok(err)
-		s.check(found && len(value) == 1 && value[0] == byte(i), "%q is %v, %v", key, value, found)
+		s.OK(err)
+		s.Check(found && len(value) == 1 && value[0] == byte(i), "%q is %v, %v", key, value, found)
 		served++
 	}
-	s.check(served > keys/4, "only %d keys were served", served)
+	s.Check(served > keys/4, "only %d keys were served", served)
 	batch := t.NewBatch()
 	for i := range keys {
 		batch.Add(fmt.Sprint("count ", i), 1)
 	}
-	s.check(batch.Run(s.ctx) != nil, "a batch with keys of the dead succeeds")
+	s.Check(batch.Run(s.Ctx) != nil, "a batch with keys of the dead succeeds")
 	for i := range keys {
 		failed := batch.Result(i).Err != nil
-		s.check(failed == (t.Owner(fmt.Sprint("count ", i)) == victim), "operation %d: %v", i, batch.Result(i).Err)
+		s.Check(failed == (t.Owner(fmt.Sprint("count ", i)) == victim), "operation %d: %v", i, batch.Result(i).Err)
 	}
 	batch.Reset()
 	s.closeWithoutVictim(t)
@@ -82,43 +82,43 @@ var interrupted = register("a writer dies", func(s *script) {
 			var err error
 			switch random.IntN(3) {
 			case 0:
-				err = t.Put(s.ctx, key, sealed(random, random.IntN(200)))
+				err = t.Put(s.Ctx, key, sealed(random, random.IntN(200)))
 			case 1:
-				_, err = t.Delete(s.ctx, key)
+				_, err = t.Delete(s.Ctx, key)
 			default:
 				var value []byte
 				var found bool
-				value, found, err = t.Get(s.ctx, key)
-				s.check(!found || isSealed(value), "read a value of %d bytes that nobody put", len(value))
+				value, found, err = t.Get(s.Ctx, key)
+				s.Check(!found || isSealed(value), "read a value of %d bytes that nobody put", len(value))
 			}
-			s.check(err == nil || lost(err) || errors.Is(err, ErrFull), "%v", err)
-			mine := fmt.Sprintf("count %d of %d", i, s.w.Rank())
-			if _, err = t.Add(s.ctx, mine, 1); err == nil {
+			s.Check(err == nil || lost(err) || errors.Is(err, ErrFull), "%v", err)
+			mine := fmt.Sprintf("count %d of %d", i, s.World.Rank())
+			if _, err = t.Add(s.Ctx, mine, 1); err == nil {
 				added[mine]++
 			}
-			s.check(err == nil || lost(err), "%v", err)
+			s.Check(err == nil || lost(err), "%v", err)
 		}
 	}
 	for range 50 {
 		turn()
 	}
 	jobtest.Signal("ready")
-	for s.w.Rank() == victim || s.w.Failures() == 0 {
+	for s.World.Rank() == victim || s.World.Failures() == 0 {
 		turn()
-		s.ok(s.ctx.Err())
+		s.OK(s.Ctx.Err())
 	}
 	turn()
 	for key, want := range added {
-		count, found, err := t.Count(s.ctx, key)
+		count, found, err := t.Count(s.Ctx, key)
 		if t.Owner(key) == victim {
-			s.check(lost(err), "the victim's counter gives %v", err)
+			s.Check(lost(err), "the victim's counter gives %v", err)
 			continue
 		}
-		s.ok(err)
-		s.check(found && count == want, "%q is %d, want %d", key, count, want)
+		s.OK(err)
+		s.Check(found && count == want, "%q is %d, want %d", key, count, want)
 	}
 	for key, value := range t.Local() {
-		s.check(value.Counter || isSealed(value.Bytes), "entry %q has %d bytes that nobody put", key, len(value.Bytes))
+		s.Check(value.Counter || isSealed(value.Bytes), "entry %q has %d bytes that nobody put", key, len(value.Bytes))
 	}
 	s.closeWithoutVictim(t)
 })

@@ -14,8 +14,8 @@ func numbered(rank, i int) string { return fmt.Sprintf("rank %d, key %6d", rank,
 
 // remote tells whether some rank's memory is not mapped.
 func (s *script) remote() bool {
-	for rank := range s.w.Size() {
-		if !s.w.Mapped(rank) {
+	for rank := range s.World.Size() {
+		if !s.World.Mapped(rank) {
 			return true
 		}
 	}
@@ -31,13 +31,13 @@ var grows = register("a table that grows", func(s *script) {
 		keys = upTo(400, 1200)
 	}
 	s.concurrently(2, func(s *script, g int) {
-		rank := s.w.Rank()*2 + g
+		rank := s.World.Rank()*2 + g
 		there := func(i int) bool { return i%3 > 0 }
 		look := func(i int, deleted bool) {
-			value, found, err := t.Get(s.ctx, numbered(rank, i))
-			s.ok(err)
+			value, found, err := t.Get(s.Ctx, numbered(rank, i))
+			s.OK(err)
 			if want := there(i) || !deleted; found != want || found && string(value) != fmt.Sprint(i) {
-				s.check(false, "%q is %q, %v, want it there: %v", numbered(rank, i), value, found, want)
+				s.Check(false, "%q is %q, %v, want it there: %v", numbered(rank, i), value, found, want)
 			}
 		}
 		batch := t.NewBatch()
@@ -48,7 +48,7 @@ var grows = register("a table that grows", func(s *script) {
 				batch.Put(numbered(rank, i), fmt.Append(nil, i))
 				i++
 			}
-			s.ok(batch.Run(s.ctx))
+			s.OK(batch.Run(s.Ctx))
 			look(i-1, false)
 			batch.Reset()
 			for j := first; j < i; j++ {
@@ -56,9 +56,9 @@ var grows = register("a table that grows", func(s *script) {
 					batch.Delete(numbered(rank, j))
 				}
 			}
-			s.ok(batch.Run(s.ctx))
+			s.OK(batch.Run(s.Ctx))
 			for n := range batch.Len() {
-				s.check(batch.Result(n).Found, "a key is gone")
+				s.Check(batch.Result(n).Found, "a key is gone")
 			}
 			look(first, true)
 			look(i*7%i, true)
@@ -68,31 +68,31 @@ var grows = register("a table that grows", func(s *script) {
 			for i := first; i < min(first+100, keys); i++ {
 				batch.Get(numbered(rank, i))
 			}
-			s.ok(batch.Run(s.ctx))
+			s.OK(batch.Run(s.Ctx))
 			for i := range batch.Len() {
 				r, key := batch.Result(i), first+i
-				s.check(r.Found == there(key) && (!r.Found || string(r.Value) == fmt.Sprint(key)), "%q is %q, %v", numbered(rank, key), r.Value, r.Found)
+				s.Check(r.Found == there(key) && (!r.Found || string(r.Value) == fmt.Sprint(key)), "%q is %q, %v", numbered(rank, key), r.Value, r.Found)
 			}
 		}
 	})
-	s.barrier()
+	s.Barrier()
 	seen := map[string]bool{}
-	entries, failed := t.All(s.ctx)
+	entries, failed := t.All(s.Ctx)
 	for key, value := range entries {
-		s.check(!seen[key], "%q is seen twice", key)
+		s.Check(!seen[key], "%q is seen twice", key)
 		var rank, i int
 		_, err := fmt.Sscanf(key, "rank %d, key %d", &rank, &i)
-		s.check(err == nil && i%3 > 0 && string(value.Bytes) == fmt.Sprint(i), "%q is %q", key, value.Bytes)
+		s.Check(err == nil && i%3 > 0 && string(value.Bytes) == fmt.Sprint(i), "%q is %q", key, value.Bytes)
 		seen[key] = true
 	}
-	s.ok(failed())
-	for rank := range 2 * s.w.Size() {
+	s.OK(failed())
+	for rank := range 2 * s.World.Size() {
 		for i := range keys {
-			s.check(seen[numbered(rank, i)] == (i%3 > 0), "%q is seen: %v", numbered(rank, i), seen[numbered(rank, i)])
+			s.Check(seen[numbered(rank, i)] == (i%3 > 0), "%q is seen: %v", numbered(rank, i), seen[numbered(rank, i)])
 		}
 	}
 	stats := t.Stats()
-	s.check(stats.Slots > keys && stats.Slots < 64*keys, "Stats are %+v", stats)
+	s.Check(stats.Slots > keys && stats.Slots < 64*keys, "Stats are %+v", stats)
 	s.close(t)
 })
 
@@ -105,7 +105,7 @@ var churn = register("keys that come and go", func(s *script) {
 		keys = upTo(1_000, 4_000)
 	}
 	s.concurrently(2, func(s *script, g int) {
-		rank := s.w.Rank()*2 + g
+		rank := s.World.Rank()*2 + g
 		batch, looks := t.NewBatch(), t.NewBatch()
 		for first := 0; first < keys; first += alive / 4 {
 			batch.Reset()
@@ -115,27 +115,27 @@ var churn = register("keys that come and go", func(s *script) {
 					batch.Delete(numbered(rank, i-alive))
 				}
 			}
-			s.ok(batch.Run(s.ctx))
+			s.OK(batch.Run(s.Ctx))
 			looks.Reset()
 			oldest := max(0, first-alive/2)
 			for i := oldest; i < first; i += 9 {
 				looks.Count(numbered(rank, i))
 			}
-			s.ok(looks.Run(s.ctx))
+			s.OK(looks.Run(s.Ctx))
 			for n := range looks.Len() {
 				r, i := looks.Result(n), oldest+9*n
-				s.check(r.Found && r.Count == uint64(i)+1, "%q is %d, %v", numbered(rank, i), r.Count, r.Found)
+				s.Check(r.Found && r.Count == uint64(i)+1, "%q is %d, %v", numbered(rank, i), r.Count, r.Found)
 			}
 			if first >= 2*alive {
-				_, found, err := t.Count(s.ctx, numbered(rank, first-2*alive))
-				s.ok(err)
-				s.check(!found, "%q is there", numbered(rank, first-2*alive))
+				_, found, err := t.Count(s.Ctx, numbered(rank, first-2*alive))
+				s.OK(err)
+				s.Check(!found, "%q is there", numbered(rank, first-2*alive))
 			}
 		}
 	})
-	s.barrier()
+	s.Barrier()
 	stats := t.Stats()
-	s.check(stats.Slots < 64*alive, "Stats are %+v", stats)
+	s.Check(stats.Slots < 64*alive, "Stats are %+v", stats)
 	s.close(t)
 })
 
@@ -148,41 +148,41 @@ var rangedOver = register("a range over a table that grows", func(s *script) {
 	}
 	t := s.table(Config{Slots: 8, RecordBytes: 4 << 20})
 	for i := range keys {
-		s.ok(t.Put(s.ctx, numbered(s.w.Rank(), i), fmt.Append(nil, i)))
+		s.OK(t.Put(s.Ctx, numbered(s.World.Rank(), i), fmt.Append(nil, i)))
 	}
-	s.barrier()
+	s.Barrier()
 	var over atomic.Bool
 	s.concurrently(2, func(s *script, g int) {
 		if g == 0 {
 			defer over.Store(true)
 			for i := range more {
-				_, err := t.Add(s.ctx, fmt.Sprint("more ", s.w.Rank(), " ", i), 1)
-				s.ok(err)
+				_, err := t.Add(s.Ctx, fmt.Sprint("more ", s.World.Rank(), " ", i), 1)
+				s.OK(err)
 				if i%2 == 0 {
-					_, err := t.Delete(s.ctx, fmt.Sprint("more ", s.w.Rank(), " ", i))
-					s.ok(err)
+					_, err := t.Delete(s.Ctx, fmt.Sprint("more ", s.World.Rank(), " ", i))
+					s.OK(err)
 				}
 			}
 			return
 		}
 		for !over.Load() {
 			seen := map[string]bool{}
-			entries, failed := t.All(s.ctx)
+			entries, failed := t.All(s.Ctx)
 			for key := range entries {
-				s.check(!seen[key], "%q is seen twice", key)
+				s.Check(!seen[key], "%q is seen twice", key)
 				seen[key] = true
 			}
-			s.ok(failed())
+			s.OK(failed())
 			local := map[string]bool{}
 			for key := range t.Local() {
-				s.check(!local[key] && t.Owner(key) == s.w.Rank(), "%q is seen twice, or another's", key)
+				s.Check(!local[key] && t.Owner(key) == s.World.Rank(), "%q is seen twice, or another's", key)
 				local[key] = true
 			}
-			for rank := range s.w.Size() {
+			for rank := range s.World.Size() {
 				for i := range keys {
 					key := numbered(rank, i)
-					s.check(seen[key], "%q is not seen", key)
-					s.check(local[key] == (t.Owner(key) == s.w.Rank()), "%q is seen by itself: %v", key, local[key])
+					s.Check(seen[key], "%q is not seen", key)
+					s.Check(local[key] == (t.Owner(key) == s.World.Rank()), "%q is seen by itself: %v", key, local[key])
 				}
 			}
 		}
@@ -200,42 +200,42 @@ func TestGrowthThatIsLeft(t *testing.T) {
 			alone(t, func(s *script) {
 				table := s.table(Config{Slots: buckets * bucketSlots, RecordBytes: 1 << 20})
 				for i := range keys {
-					_, err := table.Add(s.ctx, numbered(0, i), uint64(i))
-					s.ok(err)
+					_, err := table.Add(s.Ctx, numbered(0, i), uint64(i))
+					s.OK(err)
 				}
 				before := viewIn(table.local)
 				level := before.current.level() + 1
-				line, err := table.takeBlock(s.ctx, 0, level)
-				s.ok(err)
-				_, err = table.publish(s.ctx, 0, before.current, level, line)
-				s.ok(err)
+				line, err := table.takeBlock(s.Ctx, 0, level)
+				s.OK(err)
+				_, err = table.publish(s.Ctx, 0, before.current, level, line)
+				s.OK(err)
 				v := viewIn(table.local)
-				s.check(v.moving(), "keys do not move: %+v", v)
+				s.Check(v.moving(), "keys do not move: %+v", v)
 				for range moved {
-					_, _, err := table.moveNext(s.ctx, 0, table.indexOf(v.current), table.indexOf(v.next))
-					s.ok(err)
+					_, _, err := table.moveNext(s.Ctx, 0, table.indexOf(v.current), table.indexOf(v.next))
+					s.OK(err)
 				}
 				all := func() {
 					for i := range keys {
-						count, found, err := table.Count(s.ctx, numbered(0, i))
-						s.ok(err)
-						s.check(found && count == uint64(i), "%q is %d, %v", numbered(0, i), count, found)
+						count, found, err := table.Count(s.Ctx, numbered(0, i))
+						s.OK(err)
+						s.Check(found && count == uint64(i), "%q is %d, %v", numbered(0, i), count, found)
 					}
 					seen := 0
 					for range table.Local() {
 						seen++
 					}
-					s.check(seen >= keys, "%d are seen", seen)
+					s.Check(seen >= keys, "%d are seen", seen)
 				}
 				all()
-				s.check(viewIn(table.local) == v, "readers have moved keys")
+				s.Check(viewIn(table.local) == v, "readers have moved keys")
 				for i := 0; viewIn(table.local) == v; i++ {
-					s.check(i < 20*buckets, "nobody goes on")
-					_, err := table.Add(s.ctx, numbered(1, i), 1)
-					s.ok(err)
-					found, err := table.Delete(s.ctx, numbered(1, i))
-					s.ok(err)
-					s.check(found, "what was added is not there")
+					s.Check(i < 20*buckets, "nobody goes on")
+					_, err := table.Add(s.Ctx, numbered(1, i), 1)
+					s.OK(err)
+					found, err := table.Delete(s.Ctx, numbered(1, i))
+					s.OK(err)
+					s.Check(found, "what was added is not there")
 				}
 				all()
 				s.close(table)
@@ -251,29 +251,29 @@ func TestGrowthOfTwoMoments(t *testing.T) {
 	alone(t, func(s *script) {
 		table := s.table(Config{Slots: 256, RecordBytes: 1 << 20})
 		for i := range keys {
-			_, err := table.Add(s.ctx, numbered(0, i), uint64(i))
-			s.ok(err)
+			_, err := table.Add(s.Ctx, numbered(0, i), uint64(i))
+			s.OK(err)
 		}
 		follow := func(current control) view {
-			line, err := table.takeBlock(s.ctx, 0, current.level()+1)
-			s.ok(err)
-			s.check(line >= 0, "there is no room")
-			_, err = table.publish(s.ctx, 0, current, current.level()+1, line)
-			s.ok(err)
+			line, err := table.takeBlock(s.Ctx, 0, current.level()+1)
+			s.OK(err)
+			s.Check(line >= 0, "there is no room")
+			_, err = table.publish(s.Ctx, 0, current, current.level()+1, line)
+			s.OK(err)
 			return viewIn(table.local)
 		}
 		first := viewIn(table.local)
-		s.ok(table.moveAll(s.ctx, 0, follow(first.current)))
+		s.OK(table.moveAll(s.Ctx, 0, follow(first.current)))
 		v := follow(viewIn(table.local).current)
-		s.check(v.moving(), "keys do not move: %+v", v)
-		_, _, err := table.moveNext(s.ctx, 0, table.indexOf(v.current), table.indexOf(v.next))
-		s.ok(err)
-		s.check(follow(first.current) == v, "the index is replaced that keys move to: %+v", viewIn(table.local))
-		s.ok(table.moveAll(s.ctx, 0, v))
+		s.Check(v.moving(), "keys do not move: %+v", v)
+		_, _, err := table.moveNext(s.Ctx, 0, table.indexOf(v.current), table.indexOf(v.next))
+		s.OK(err)
+		s.Check(follow(first.current) == v, "the index is replaced that keys move to: %+v", viewIn(table.local))
+		s.OK(table.moveAll(s.Ctx, 0, v))
 		for i := range keys {
-			count, found, err := table.Count(s.ctx, numbered(0, i))
-			s.ok(err)
-			s.check(found && count == uint64(i), "%q is %d, %v", numbered(0, i), count, found)
+			count, found, err := table.Count(s.Ctx, numbered(0, i))
+			s.OK(err)
+			s.Check(found && count == uint64(i), "%q is %d, %v", numbered(0, i), count, found)
 		}
 		s.close(table)
 	})
@@ -304,24 +304,24 @@ func TestCorruptIndexes(t *testing.T) {
 			alone(t, func(s *script) {
 				table := s.table(Config{Slots: 8, RecordBytes: 4000})
 				corrupt(table, table.local)
-				s.ok(table.words.Sync())
+				s.OK(table.words.Sync())
 				known := func(err error) {
-					s.check(err == nil || errors.Is(err, ErrCorrupt) || errors.Is(err, ErrFull), "the error is %v", err)
+					s.Check(err == nil || errors.Is(err, ErrCorrupt) || errors.Is(err, ErrFull), "the error is %v", err)
 				}
 				for i := range 20 {
 					key := numbered(0, i)
-					_, err := table.Add(s.ctx, key, 1)
+					_, err := table.Add(s.Ctx, key, 1)
 					known(err)
-					_, _, err = table.Count(s.ctx, key)
+					_, _, err = table.Count(s.Ctx, key)
 					known(err)
-					_, err = table.Delete(s.ctx, key)
+					_, err = table.Delete(s.Ctx, key)
 					known(err)
-					known(table.Put(s.ctx, "bytes "+key, nil))
+					known(table.Put(s.Ctx, "bytes "+key, nil))
 				}
 				for range table.Local() {
 				}
 				table.Stats()
-				s.ok(table.Close())
+				s.OK(table.Close())
 			})
 		})
 	}
@@ -330,39 +330,39 @@ func TestCorruptIndexes(t *testing.T) {
 // Nobody's keys are lost when a rank dies that moves them, wherever it is.
 var movers = register("movers of which one dies", func(s *script) {
 	t := s.table(Config{Slots: 8, RecordBytes: 8 << 20})
-	own := func(i int) string { return numbered(s.w.Rank(), i) }
+	own := func(i int) string { return numbered(s.World.Rank(), i) }
 	put := 0
 	next := func() error {
 		for t.Owner(own(put)) == victim {
 			put++
 		}
-		err := t.Put(s.ctx, own(put), fmt.Append(nil, put))
+		err := t.Put(s.Ctx, own(put), fmt.Append(nil, put))
 		put++
 		return err
 	}
 	const before, after, most = 200, 300, 20_000
-	wait := s.w.NewWaiter()
+	wait := s.World.NewWaiter()
 	defer wait.Finish()
 	for turn, more := 0, after; more > 0; turn++ {
 		if turn == before {
 			jobtest.Signal("ready")
 		}
-		if s.w.Failures() > 0 {
+		if s.World.Failures() > 0 {
 			more--
 		} else if turn >= most {
-			s.ok(wait.Pause(s.ctx))
+			s.OK(wait.Pause(s.Ctx))
 			continue
 		}
 		err := next()
-		s.check(err == nil || lost(err), "Put fails: %v", err)
+		s.Check(err == nil || lost(err), "Put fails: %v", err)
 	}
 	for i := range put {
 		if t.Owner(own(i)) == victim {
 			continue
 		}
-		value, found, err := t.Get(s.ctx, own(i))
-		s.ok(err)
-		s.check(found && string(value) == fmt.Sprint(i), "%q is %q, %v", own(i), value, found)
+		value, found, err := t.Get(s.Ctx, own(i))
+		s.OK(err)
+		s.Check(found && string(value) == fmt.Sprint(i), "%q is %q, %v", own(i), value, found)
 	}
 	s.closeWithoutVictim(t)
 })

@@ -80,22 +80,22 @@ type recorder struct {
 }
 
 func (s *script) recorder(client int) *recorder {
-	file, err := os.Create(filepath.Join(os.Getenv(historiesVariable), fmt.Sprintf("%d-%d", s.w.Rank(), client)))
-	s.ok(err)
+	file, err := os.Create(filepath.Join(os.Getenv(historiesVariable), fmt.Sprintf("%d-%d", s.World.Rank(), client)))
+	s.OK(err)
 	return &recorder{s: s, file: file}
 }
 
 // now is a clock that all processes share.
 func (r *recorder) now() int64 {
 	var at unix.Timespec
-	r.s.ok(unix.ClockGettime(unix.CLOCK_MONOTONIC, &at))
+	r.s.OK(unix.ClockGettime(unix.CLOCK_MONOTONIC, &at))
 	return at.Nano()
 }
 
 // write has the lines in the file, where they outlive the process.
 func (r *recorder) write() {
 	_, err := r.file.Write(r.lines.Bytes())
-	r.s.ok(err)
+	r.s.OK(err)
 	r.lines.Reset()
 }
 
@@ -107,7 +107,7 @@ func (r *recorder) run(batch *Batch, inputs []input, permitted func(error) bool)
 		fmt.Fprintln(&r.lines, "call", called, in.kind, in.key, in.arg)
 	}
 	r.write()
-	_ = batch.Run(r.s.ctx)
+	_ = batch.Run(r.s.Ctx)
 	returned := r.now()
 	for i, in := range inputs {
 		result := batch.Result(i)
@@ -116,11 +116,11 @@ func (r *recorder) run(batch *Batch, inputs []input, permitted func(error) bool)
 		case errors.Is(err, ErrKind):
 			out = output{wrongKind: true}
 		case err != nil:
-			r.s.check(permitted(err), "%v", err)
+			r.s.Check(permitted(err), "%v", err)
 			out = output{unknown: true}
 		case in.kind == opGet && result.Found:
 			_, err := fmt.Sscan(string(result.Value), &out.value)
-			r.s.check(err == nil && bytes.Equal(result.Value, valueOf(out.value)), "read %q, which nobody put", result.Value)
+			r.s.Check(err == nil && bytes.Equal(result.Value, valueOf(out.value)), "read %q, which nobody put", result.Value)
 		case in.kind == opPut:
 			out.value = 0
 		}

@@ -21,28 +21,28 @@ var full = register("full", func(s *script) {
 		mine := map[string]uint64{}
 		var refused int
 		for i := range 200 {
-			key := fmt.Sprintf("rank %d, key %d", s.w.Rank(), i)
-			_, err := t.Add(s.ctx, key, uint64(i)+1)
+			key := fmt.Sprintf("rank %d, key %d", s.World.Rank(), i)
+			_, err := t.Add(s.Ctx, key, uint64(i)+1)
 			if err != nil {
-				s.fails(err, ErrFull)
-				s.check(strings.Contains(err.Error(), key), "%q does not name %q", err, key)
+				s.Fails(err, ErrFull)
+				s.Check(strings.Contains(err.Error(), key), "%q does not name %q", err, key)
 				refused++
-				_, found, err := t.Count(s.ctx, key)
-				s.ok(err)
-				s.check(!found, "%q is there though it was refused", key)
+				_, found, err := t.Count(s.Ctx, key)
+				s.OK(err)
+				s.Check(!found, "%q is there though it was refused", key)
 				continue
 			}
 			mine[key] = uint64(i) + 1
 		}
-		s.check(refused > 0 && (len(mine) > 0 || s.w.Size() > 1), "%d were refused, %d taken", refused, len(mine))
-		s.barrier()
+		s.Check(refused > 0 && (len(mine) > 0 || s.World.Size() > 1), "%d were refused, %d taken", refused, len(mine))
+		s.Barrier()
 		for _, key := range slices.Sorted(maps.Keys(mine)) {
-			count, found, err := t.Count(s.ctx, key)
-			s.ok(err)
-			s.check(found && count == mine[key], "%q is %d, %v, want %d", key, count, found, mine[key])
+			count, found, err := t.Count(s.Ctx, key)
+			s.OK(err)
+			s.Check(found && count == mine[key], "%q is %d, %v, want %d", key, count, found, mine[key])
 			// An entry that is there needs no room.
-			_, err = t.Add(s.ctx, key, 1)
-			s.ok(err)
+			_, err = t.Add(s.Ctx, key, 1)
+			s.OK(err)
 		}
 		s.close(t)
 	}
@@ -50,35 +50,35 @@ var full = register("full", func(s *script) {
 
 var limits = register("limits", func(s *script) {
 	t := s.table(Config{Slots: 64, RecordBytes: 1 << 20})
-	key := fmt.Sprint(s.w.Rank())
-	s.ok(t.Put(s.ctx, key, nil))
-	value, found, err := t.Get(s.ctx, key)
-	s.ok(err)
-	s.check(found && len(value) == 0, "an empty value is %v, %v", value, found)
+	key := fmt.Sprint(s.World.Rank())
+	s.OK(t.Put(s.Ctx, key, nil))
+	value, found, err := t.Get(s.Ctx, key)
+	s.OK(err)
+	s.Check(found && len(value) == 0, "an empty value is %v, %v", value, found)
 	long := bytes.Repeat([]byte{7}, MaxEntryBytes-len(key))
-	s.ok(t.Put(s.ctx, key, long))
-	value, _, err = t.Get(s.ctx, key)
-	s.ok(err)
-	s.check(bytes.Equal(value, long), "a long value has %d bytes, want %d", len(value), len(long))
-	err = t.Put(s.ctx, key, append(long, 8))
-	s.fails(err, ErrTooLong)
-	s.check(strings.Contains(err.Error(), fmt.Sprint(MaxEntryBytes)), "%q does not say what is allowed", err)
-	value, _, err = t.Get(s.ctx, key)
-	s.ok(err)
-	s.check(bytes.Equal(value, long), "the long value has changed")
-	s.barrier()
-	if s.w.Rank() == 0 {
-		s.ok(t.Put(s.ctx, "", []byte("empty key")))
+	s.OK(t.Put(s.Ctx, key, long))
+	value, _, err = t.Get(s.Ctx, key)
+	s.OK(err)
+	s.Check(bytes.Equal(value, long), "a long value has %d bytes, want %d", len(value), len(long))
+	err = t.Put(s.Ctx, key, append(long, 8))
+	s.Fails(err, ErrTooLong)
+	s.Check(strings.Contains(err.Error(), fmt.Sprint(MaxEntryBytes)), "%q does not say what is allowed", err)
+	value, _, err = t.Get(s.Ctx, key)
+	s.OK(err)
+	s.Check(bytes.Equal(value, long), "the long value has changed")
+	s.Barrier()
+	if s.World.Rank() == 0 {
+		s.OK(t.Put(s.Ctx, "", []byte("empty key")))
 	}
-	s.barrier()
-	value, found, err = t.Get(s.ctx, "")
-	s.ok(err)
-	s.check(found && string(value) == "empty key", "under the empty key is %q, %v", value, found)
+	s.Barrier()
+	value, found, err = t.Get(s.Ctx, "")
+	s.OK(err)
+	s.Check(found && string(value) == "empty key", "under the empty key is %q, %v", value, found)
 	s.close(t)
-	s.fails(t.Close(), ErrClosed)
-	s.fails(t.Put(s.ctx, key, nil), ErrClosed)
+	s.Fails(t.Close(), ErrClosed)
+	s.Fails(t.Put(s.Ctx, key, nil), ErrClosed)
 	for range t.Local() {
-		s.check(false, "a closed table has entries")
+		s.Check(false, "a closed table has entries")
 	}
 })
 
@@ -90,9 +90,9 @@ const room = 20
 var refused = register("refused values", func(s *script) {
 	t := s.table(Config{Slots: 1024, RecordBytes: room * EntryBytes(8, 100)})
 	random := s.random(5)
-	key := func(i int) string { return fmt.Sprintf("%d/%6d", s.w.Rank(), i) }
-	_, err := t.Add(s.ctx, key(0), 1)
-	s.check(err == nil || errors.Is(err, ErrFull), "Add fails: %v", err)
+	key := func(i int) string { return fmt.Sprintf("%d/%6d", s.World.Rank(), i) }
+	_, err := t.Add(s.Ctx, key(0), 1)
+	s.Check(err == nil || errors.Is(err, ErrFull), "Add fails: %v", err)
 	counted := err == nil
 	const together, rounds = 4, 20
 	there := map[string][]byte{}
@@ -104,8 +104,8 @@ var refused = register("refused values", func(s *script) {
 			values[i] = sealed(random, 92)
 			batch.Put(key(first+i), values[i])
 		}
-		err := batch.Run(s.ctx)
-		s.check(err == nil || errors.Is(err, ErrFull), "a batch of Puts fails: %v", err)
+		err := batch.Run(s.Ctx)
+		s.Check(err == nil || errors.Is(err, ErrFull), "a batch of Puts fails: %v", err)
 		for i, value := range values {
 			err := batch.Result(i).Err
 			if err == nil {
@@ -113,34 +113,34 @@ var refused = register("refused values", func(s *script) {
 				continue
 			}
 			var full *FullError
-			s.check(errors.As(err, &full), "Put fails: %v", err)
-			s.check(full.Rank == t.Owner(key(first+i)) && !full.Slots && full.Need == EntryBytes(8, 100) && full.Capacity == t.Stats().RecordBytes, "the error says %+v", full)
-			s.check(full.Used <= full.Capacity && full.Used+full.Need > full.Capacity, "the error says %+v, which is room enough", full)
+			s.Check(errors.As(err, &full), "Put fails: %v", err)
+			s.Check(full.Rank == t.Owner(key(first+i)) && !full.Slots && full.Need == EntryBytes(8, 100) && full.Capacity == t.Stats().RecordBytes, "the error says %+v", full)
+			s.Check(full.Used <= full.Capacity && full.Used+full.Need > full.Capacity, "the error says %+v, which is room enough", full)
 		}
 		batch.Reset()
 	}
-	s.check(len(there) <= room*s.w.Size(), "%d values were put where %d have room", len(there), room*s.w.Size())
-	s.barrier()
+	s.Check(len(there) <= room*s.World.Size(), "%d values were put where %d have room", len(there), room*s.World.Size())
+	s.Barrier()
 	for i := range together * rounds {
-		value, found, err := t.Get(s.ctx, key(1+i))
-		s.ok(err)
+		value, found, err := t.Get(s.Ctx, key(1+i))
+		s.OK(err)
 		want, put := there[key(1+i)]
-		s.check(found == put && bytes.Equal(value, want), "%q has not the value that was put", key(1+i))
+		s.Check(found == put && bytes.Equal(value, want), "%q has not the value that was put", key(1+i))
 	}
 	if counted {
-		sum, err := t.Add(s.ctx, key(0), 1)
-		s.ok(err)
-		s.check(sum == 2, "the counter is %d, want 2", sum)
+		sum, err := t.Add(s.Ctx, key(0), 1)
+		s.OK(err)
+		s.Check(sum == 2, "the counter is %d, want 2", sum)
 	}
 	for i := range together * rounds {
-		found, err := t.Delete(s.ctx, key(1+i))
-		s.ok(err)
+		found, err := t.Delete(s.Ctx, key(1+i))
+		s.OK(err)
 		_, put := there[key(1+i)]
-		s.check(found == put, "Delete finds %q: %v", key(1+i), found)
+		s.Check(found == put, "Delete finds %q: %v", key(1+i), found)
 	}
-	s.barrier()
+	s.Barrier()
 	for k, value := range t.Local() {
-		s.check(value.Counter, "%q is there after it was deleted", k)
+		s.Check(value.Counter, "%q is there after it was deleted", k)
 	}
 	s.close(t)
 })
@@ -150,8 +150,8 @@ var refused = register("refused values", func(s *script) {
 var slots = register("slots that a key may have", func(s *script) {
 	const most = mostProbes * bucketSlots
 	// Of the second table every rank asks for its share of more slots than there may be.
-	for _, c := range []struct{ slots, used, keys int }{{24, 24 * s.w.Size(), 24}, {most + 8, most, (most+most/4)/s.w.Size() + 8}} {
-		if c.used == most && s.w.Size() > 2 && fewer > 1 {
+	for _, c := range []struct{ slots, used, keys int }{{24, 24 * s.World.Size(), 24}, {most + 8, most, (most+most/4)/s.World.Size() + 8}} {
+		if c.used == most && s.World.Size() > 2 && fewer > 1 {
 			// Under the race detector it takes many times as long, and fewer ranks do the same.
 			continue
 		}
@@ -159,17 +159,17 @@ var slots = register("slots that a key may have", func(s *script) {
 		t.hash = func(key string) uint64 { return xxhash.Sum64String(key)&(1<<fingerprintBits-1)<<32 | (1<<32 - 1) }
 		batch := t.NewBatch()
 		for i := range c.keys {
-			batch.Put(fmt.Sprint(s.w.Rank(), " ", i), []byte{1})
+			batch.Put(fmt.Sprint(s.World.Rank(), " ", i), []byte{1})
 		}
-		err := batch.Run(s.ctx)
-		s.check(err == nil || errors.Is(err, ErrFull), "the batch fails: %v", err)
+		err := batch.Run(s.Ctx)
+		s.Check(err == nil || errors.Is(err, ErrFull), "the batch fails: %v", err)
 		taken := 0
 		for i := range batch.Len() {
 			if err := batch.Result(i).Err; err == nil {
 				taken++
 			} else {
 				var full *FullError
-				s.check(errors.As(err, &full) && full.Rank == 0 && full.Slots && full.Used == most && full.Capacity >= c.slots, "the error is %v", err)
+				s.Check(errors.As(err, &full) && full.Rank == 0 && full.Slots && full.Used == most && full.Capacity >= c.slots, "the error is %v", err)
 			}
 		}
 		sum := 0
@@ -177,9 +177,9 @@ var slots = register("slots that a key may have", func(s *script) {
 			sum += n
 		}
 		// Those that were moved may lie further on.
-		s.check(sum >= c.used && sum <= 2*c.used, "%d keys have slots, of %d that there are for them", sum, c.used)
+		s.Check(sum >= c.used && sum <= 2*c.used, "%d keys have slots, of %d that there are for them", sum, c.used)
 		stats := gather(s, []Stats{t.Stats()})
-		s.check(stats[0].Entries == sum && stats[0].Slots >= sum, "rank 0 has %+v", stats[0])
+		s.Check(stats[0].Entries == sum && stats[0].Slots >= sum, "rank 0 has %+v", stats[0])
 		s.close(t)
 	}
 })
@@ -191,28 +191,28 @@ var end = register("the end of the record space", func(s *script) {
 	capacity := 3*EntryBytes(1, large) + 2*EntryBytes(1, small)
 	t := s.table(Config{Slots: 64, RecordBytes: capacity})
 	t.hash = func(key string) uint64 { return uint64(key[0]) << 32 }
-	if s.w.Rank() == 0 {
+	if s.World.Rank() == 0 {
 		for _, key := range []string{"a", "b", "c"} {
-			s.ok(t.Put(s.ctx, key, make([]byte, large)))
+			s.OK(t.Put(s.Ctx, key, make([]byte, large)))
 		}
 	}
-	s.barrier()
-	if s.w.Rank() == 1 {
+	s.Barrier()
+	if s.World.Rank() == 1 {
 		var full *FullError
-		err := t.Put(s.ctx, "d", make([]byte, large))
-		s.check(errors.As(err, &full) && *full == FullError{Rank: 0, Need: EntryBytes(1, large), Used: 3 * EntryBytes(1, large), Capacity: capacity}, "the error is %v", err)
-		s.ok(t.Put(s.ctx, "e", make([]byte, small)))
-		s.ok(t.Put(s.ctx, "f", make([]byte, small)))
-		s.fails(t.Put(s.ctx, "g", nil), ErrFull)
+		err := t.Put(s.Ctx, "d", make([]byte, large))
+		s.Check(errors.As(err, &full) && *full == FullError{Rank: 0, Need: EntryBytes(1, large), Used: 3 * EntryBytes(1, large), Capacity: capacity}, "the error is %v", err)
+		s.OK(t.Put(s.Ctx, "e", make([]byte, small)))
+		s.OK(t.Put(s.Ctx, "f", make([]byte, small)))
+		s.Fails(t.Put(s.Ctx, "g", nil), ErrFull)
 	}
-	s.barrier()
-	if s.w.Rank() == 0 {
+	s.Barrier()
+	if s.World.Rank() == 0 {
 		for range 2 {
-			s.fails(t.Put(s.ctx, "g", nil), ErrFull)
+			s.Fails(t.Put(s.Ctx, "g", nil), ErrFull)
 		}
 	}
 	stats := gather(s, []Stats{t.Stats()})
-	s.check(stats[0].Entries == 5 && stats[0].UsedBytes == capacity && stats[0].LiveBytes == capacity, "rank 0 has %+v", stats[0])
+	s.Check(stats[0].Entries == 5 && stats[0].UsedBytes == capacity && stats[0].LiveBytes == capacity, "rank 0 has %+v", stats[0])
 	s.close(t)
 })
 
@@ -220,32 +220,32 @@ func TestEndOfTheRecordSpace(t *testing.T) { jobtest.Run(t, 2, end) }
 
 // The longest keys, of bytes and of counters.
 var longest = register("longest keys", func(s *script) {
-	t := s.table(Config{Slots: 64, RecordBytes: 4 * s.w.Size() * (MaxEntryBytes + 16)})
-	key := strings.Repeat(fmt.Sprint(s.w.Rank()), MaxEntryBytes)
-	s.ok(t.Put(s.ctx, key, nil))
-	value, found, err := t.Get(s.ctx, key)
-	s.ok(err)
-	s.check(found && len(value) == 0, "Get of a long key is %d bytes, %v", len(value), found)
-	found, err = t.Delete(s.ctx, key)
-	s.ok(err)
-	s.check(found, "Delete does not find a long key")
+	t := s.table(Config{Slots: 64, RecordBytes: 4 * s.World.Size() * (MaxEntryBytes + 16)})
+	key := strings.Repeat(fmt.Sprint(s.World.Rank()), MaxEntryBytes)
+	s.OK(t.Put(s.Ctx, key, nil))
+	value, found, err := t.Get(s.Ctx, key)
+	s.OK(err)
+	s.Check(found && len(value) == 0, "Get of a long key is %d bytes, %v", len(value), found)
+	found, err = t.Delete(s.Ctx, key)
+	s.OK(err)
+	s.Check(found, "Delete does not find a long key")
 	for range 2 {
-		_, err = t.Add(s.ctx, key, 4)
-		s.ok(err)
+		_, err = t.Add(s.Ctx, key, 4)
+		s.OK(err)
 	}
-	count, found, err := t.Count(s.ctx, key)
-	s.ok(err)
-	s.check(found && count == 8, "Count of a long key is %d, %v", count, found)
+	count, found, err := t.Count(s.Ctx, key)
+	s.OK(err)
+	s.Check(found && count == 8, "Count of a long key is %d, %v", count, found)
 
-	_, err = t.Add(s.ctx, key+"k", 1)
-	s.fails(err, ErrTooLong)
-	s.check(strings.Contains(err.Error(), fmt.Sprintf("key of %d bytes and value of 0, together at most %d", MaxEntryBytes+1, MaxEntryBytes)), "the error is %q", err)
-	s.check(len(err.Error()) < 300, "the error quotes %d bytes", len(err.Error()))
-	_, _, err = t.Get(s.ctx, key+"k")
-	s.fails(err, ErrTooLong)
-	s.barrier()
+	_, err = t.Add(s.Ctx, key+"k", 1)
+	s.Fails(err, ErrTooLong)
+	s.Check(strings.Contains(err.Error(), fmt.Sprintf("key of %d bytes and value of 0, together at most %d", MaxEntryBytes+1, MaxEntryBytes)), "the error is %q", err)
+	s.Check(len(err.Error()) < 300, "the error quotes %d bytes", len(err.Error()))
+	_, _, err = t.Get(s.Ctx, key+"k")
+	s.Fails(err, ErrTooLong)
+	s.Barrier()
 	for k, value := range t.Local() {
-		s.check(value.Counter && value.Count == 8 && strings.Count(k, k[:1]) == MaxEntryBytes, "a long key is %d bytes, %d", len(k), value.Count)
+		s.Check(value.Counter && value.Count == 8 && strings.Count(k, k[:1]) == MaxEntryBytes, "a long key is %d bytes, %d", len(k), value.Count)
 	}
 	s.close(t)
 })
@@ -264,11 +264,11 @@ var configs = register("configurations", func(s *script) {
 		{Config{Slots: 10, RecordBytes: MaxRecordBytes + 1}, ErrConfig, fmt.Sprint("RecordBytes ", MaxRecordBytes+1)},
 		{Config{Slots: 10, RecordBytes: 100, Clients: 1}, ErrConfig, "0 in a job of 2 ranks"},
 		{Config{Slots: 10, RecordBytes: 100, Clients: -1}, ErrConfig, "Clients -1"},
-		{Config{Slots: 10 + s.w.Rank(), RecordBytes: 100}, ErrMismatch, "rank 1 passed"},
+		{Config{Slots: 10 + s.World.Rank(), RecordBytes: 100}, ErrMismatch, "rank 1 passed"},
 	} {
-		_, err := New(s.ctx, s.w, c.config)
-		s.fails(err, c.want)
-		s.check(strings.Contains(err.Error(), c.says), "%q does not say %q", err, c.says)
+		_, err := New(s.Ctx, s.World, c.config)
+		s.Fails(err, c.want)
+		s.Check(strings.Contains(err.Error(), c.says), "%q does not say %q", err, c.says)
 	}
 })
 

@@ -1,7 +1,6 @@
 package hashtable
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -41,8 +40,8 @@ func randomInputs(random *rand.Rand, inputs []input, next func() uint64) {
 // client works on the table as one of several on its rank until over says so. Between turns it does what nobody records.
 func (s *script) client(t *Table, number int, permitted func(error) bool, between func(turn int, identity uint64), over func(turn int) bool) {
 	r := s.recorder(number)
-	defer func() { s.ok(r.file.Close()) }()
-	identity := uint64(s.w.Rank()*goroutines + number + 1)
+	defer func() { s.OK(r.file.Close()) }()
+	identity := uint64(s.World.Rank()*goroutines + number + 1)
 	random := s.random(number)
 	var made uint64
 	batch := t.NewBatch()
@@ -53,7 +52,7 @@ func (s *script) client(t *Table, number int, permitted func(error) bool, betwee
 		}
 		some := inputs[:1+random.IntN(len(inputs))]
 		randomInputs(random, some, func() uint64 { made++; return made<<8 | identity })
-		if s.w.Failures() > 0 {
+		if s.World.Failures() > 0 {
 			for i := range some {
 				for t.Owner(historyKey(some[i].key)) == victim {
 					some[i].key = (some[i].key + 1) % historyKeys
@@ -88,8 +87,8 @@ func (s *script) passing(t *Table, permitted func(error) bool) func(turn int, id
 				b.Delete(fmt.Sprint("passing ", identity, " ", i-alive))
 			}
 		}
-		err := b.Run(s.ctx)
-		s.check(err == nil || permitted(err), "what passes: %v", err)
+		err := b.Run(s.Ctx)
+		s.Check(err == nil || permitted(err), "what passes: %v", err)
 	}
 }
 
@@ -104,7 +103,7 @@ var recordedRebuilt = register("recorded work on a table that is rebuilt", func(
 	for _, stats := range gather(s, []Stats{t.Stats()}) {
 		rebuilt += stats.Growths
 	}
-	s.check(rebuilt > 10/fewer, "the slots were replaced %d times", rebuilt)
+	s.Check(rebuilt > 10/fewer, "the slots were replaced %d times", rebuilt)
 	s.close(t)
 })
 
@@ -123,14 +122,14 @@ var recordedDeath = register("recorded work with a death", func(s *script) {
 			if turn == before && g == 0 {
 				jobtest.Signal("ready")
 			}
-			if turn == most && s.w.Failures() == 0 {
-				wait := s.w.NewWaiter()
-				for s.w.Failures() == 0 {
-					s.ok(wait.Pause(s.ctx))
+			if turn == most && s.World.Failures() == 0 {
+				wait := s.World.NewWaiter()
+				for s.World.Failures() == 0 {
+					s.OK(wait.Pause(s.Ctx))
 				}
 				wait.Finish()
 			}
-			if last < 0 && s.w.Failures() > 0 {
+			if last < 0 && s.World.Failures() > 0 {
 				last = turn + before
 			}
 			return turn == last
@@ -181,14 +180,12 @@ func TestLinearizableOnSimulatedCards(t *testing.T) {
 	for i := range testsize.N(3) {
 		seed := testsize.Seed() + uint64(i)
 		directory := recording(t)
-		require.NoError(t, world.Simulate(t.Context(), cardsOf(t, seed), historyRanks, func(ctx context.Context, w *world.World) error {
-			return (&script{ctx, w}).run(func(s *script) {
-				never := func(error) bool { return false }
-				table := s.table(Config{Slots: 8, RecordBytes: 4 << 20})
-				s.client(table, 0, never, s.passing(table, never), func(turn int) bool { return turn == 60 })
-				s.close(table)
-			})
-		}), "RMA_TEST_SEED=%d", seed)
+		require.NoError(t, world.Simulate(t.Context(), cardsOf(t, seed), historyRanks, scripted(func(s *script) {
+			never := func(error) bool { return false }
+			table := s.table(Config{Slots: 8, RecordBytes: 4 << 20})
+			s.client(table, 0, never, s.passing(table, never), func(turn int) bool { return turn == 60 })
+			s.close(table)
+		})), "RMA_TEST_SEED=%d", seed)
 		linearizable(t, directory)
 	}
 }

@@ -13,27 +13,27 @@ import (
 // how operations are arranged is the same to the table.
 var options = register("options", func(s *script) {
 	config := Config{Slots: 1024, RecordBytes: 64 << 10}
-	_, err := New(s.ctx, s.w, config, window.Notifications(-1))
-	s.fails(err, window.ErrArgument)
-	s.check(strings.HasPrefix(err.Error(), "hashtable: "), "%q does not begin with the package", err)
+	_, err := New(s.Ctx, s.World, config, window.Notifications(-1))
+	s.Fails(err, window.ErrArgument)
+	s.Check(strings.HasPrefix(err.Error(), "hashtable: "), "%q does not begin with the package", err)
 
 	for _, without := range []scheduler.Scheme{0, scheduler.Pack, scheduler.Defer | scheduler.Adapt} {
-		t, err := New(s.ctx, s.w, config, window.Without(without))
-		s.ok(err)
+		t, err := New(s.Ctx, s.World, config, window.Without(without))
+		s.OK(err)
 		batch := t.NewBatch()
 		for i := range 100 {
-			batch.Put(fmt.Sprintf("%d of rank %d", i, s.w.Rank()), []byte{byte(i)})
+			batch.Put(fmt.Sprintf("%d of rank %d", i, s.World.Rank()), []byte{byte(i)})
 		}
-		s.ok(batch.Run(s.ctx))
-		s.barrier()
+		s.OK(batch.Run(s.Ctx))
+		s.Barrier()
 		batch.Reset()
 		for i := range 100 {
-			batch.Get(fmt.Sprintf("%d of rank %d", i, (s.w.Rank()+1)%s.w.Size()))
+			batch.Get(fmt.Sprintf("%d of rank %d", i, (s.World.Rank()+1)%s.World.Size()))
 		}
-		s.ok(batch.Run(s.ctx))
+		s.OK(batch.Run(s.Ctx))
 		for i := range 100 {
 			r := batch.Result(i)
-			s.check(r.Found && len(r.Value) == 1 && r.Value[0] == byte(i), "without %#x entry %d is %v, %v", without, i, r.Value, r.Found)
+			s.Check(r.Found && len(r.Value) == 1 && r.Value[0] == byte(i), "without %#x entry %d is %v, %v", without, i, r.Value, r.Found)
 		}
 		s.close(t)
 	}

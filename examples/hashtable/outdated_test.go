@@ -17,46 +17,46 @@ var outdated = register("views of an index that is records now", func(s *script)
 	made, kept := 0, []byte("kept")
 	grow := func(generation uint64) {
 		for ; viewIn(t.local).current.generation() < generation; made++ {
-			if key := numbered(s.w.Rank(), made); t.Owner(key) == s.w.Rank() {
-				s.ok(t.Put(s.ctx, key, kept))
+			if key := numbered(s.World.Rank(), made); t.Owner(key) == s.World.Rank() {
+				s.OK(t.Put(s.Ctx, key, kept))
 				keys = append(keys, key)
 			}
 		}
 	}
 	grow(3)
 	was := t.indexOf(viewIn(t.local).current)
-	old := make([]uint64, s.w.Size())
-	s.ok(world.AllGather(s.ctx, s.w, []uint64{uint64(viewIn(t.local).current)}, old))
+	old := make([]uint64, s.World.Size())
+	s.OK(world.AllGather(s.Ctx, s.World, []uint64{uint64(viewIn(t.local).current)}, old))
 	// Of two free blocks of a size one is for records.
 	grow(4)
-	t.freeBlocks(s.ctx)
-	s.barrier()
+	t.freeBlocks(s.Ctx)
+	s.Barrier()
 	asked := 0
 	for t.Owner(numbered(0, asked)) != 0 {
 		asked++
 	}
 	look := func() {
 		t.known[0].store(view{control(old[0]), control(old[0])})
-		value, found, err := t.Get(s.ctx, numbered(0, asked))
-		s.ok(err)
-		s.check(found && bytes.Equal(value, kept), "%q is %q, %v", numbered(0, asked), value, found)
+		value, found, err := t.Get(s.Ctx, numbered(0, asked))
+		s.OK(err)
+		s.Check(found && bytes.Equal(value, kept), "%q is %q, %v", numbered(0, asked), value, found)
 	}
-	if s.w.Rank() != 0 {
+	if s.World.Rank() != 0 {
 		look()
 	}
 	// Others have read there by now, of whom rank 0 knows nothing.
-	s.barrier()
-	if s.w.Rank() == 0 {
+	s.Barrier()
+	if s.World.Rank() == 0 {
 		within := false
 		for i := range 400 {
-			s.ok(t.Put(s.ctx, keys[i%len(keys)], kept))
+			s.OK(t.Put(s.Ctx, keys[i%len(keys)], kept))
 			x := t.indexOf(viewIn(t.local).current)
 			for _, word := range t.local[x.start:][:x.buckets*bucketSlots] {
 				place := t.recordStart() + slot(word).place()
 				within = within || slot(word).live() && place >= was.cursor() && place < was.cursor()+blockWords(was.buckets)
 			}
 		}
-		s.check(within, "no record is where the index was")
+		s.Check(within, "no record is where the index was")
 	} else {
 		for range upTo(500, 1000) {
 			look()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/examples/internal/formtest"
+	"github.com/onesided/rma/internal/jobtest"
 )
 
 // Keys get new values of all lengths, are deleted and come back, for ever, in space for a few of each: all
@@ -17,7 +18,7 @@ import (
 var forever = register("space is used again", func(s *script) {
 	const keys, writers, longest = 8, 3, 100
 	operations := upTo(100_000, 500_000) / fewer
-	if s.w.Size() > 2 || s.remote() {
+	if s.World.Size() > 2 || s.remote() {
 		operations = upTo(3_000, 6_000) / fewer
 	}
 	t := s.table(Config{Slots: 1024, RecordBytes: 256 << 10})
@@ -25,20 +26,20 @@ var forever = register("space is used again", func(s *script) {
 	var writing sync.WaitGroup
 	for writer := range writers {
 		writing.Go(func() {
-			failed[writer] = s.run(func(s *script) { write(s, t, writer, keys, operations/writers, longest) })
+			failed[writer] = jobtest.Checked(func() { write(s, t, writer, keys, operations/writers, longest) })
 		})
 	}
 	writing.Wait()
-	s.ok(errors.Join(failed...))
+	s.OK(errors.Join(failed...))
 	stats := t.Stats()
-	s.check(stats.UsedBytes <= stats.RecordBytes, "Stats are %+v", stats)
+	s.Check(stats.UsedBytes <= stats.RecordBytes, "Stats are %+v", stats)
 	s.close(t)
 })
 
 // write puts, deletes and adds to keys of its own, and looks whether they are as they should be.
 func write(s *script, t *Table, writer, keys, operations, longest int) {
 	random := s.random(writer)
-	key := func(i int) string { return fmt.Sprintf("%d/%d/%d", s.w.Rank(), writer, i) }
+	key := func(i int) string { return fmt.Sprintf("%d/%d/%d", s.World.Rank(), writer, i) }
 	values, counts := make([][]byte, keys), make([]uint64, keys)
 	batch := t.NewBatch()
 	for done := 0; done < operations; done += batch.Len() {
@@ -59,14 +60,14 @@ func write(s *script, t *Table, writer, keys, operations, longest int) {
 				batch.Put(key(i), values[i])
 			}
 		}
-		s.ok(batch.Run(s.ctx))
+		s.OK(batch.Run(s.Ctx))
 		i := random.IntN(keys)
-		value, found, err := t.Get(s.ctx, key(i))
-		s.ok(err)
-		s.check(found == (values[i] != nil) && bytes.Equal(value, values[i]), "%q has %d bytes, %v, want %d", key(i), len(value), found, len(values[i]))
-		count, found, err := t.Count(s.ctx, key(keys+i))
-		s.ok(err)
-		s.check(found == (counts[i] > 0) && count == counts[i], "%q is %d, %v, want %d", key(keys+i), count, found, counts[i])
+		value, found, err := t.Get(s.Ctx, key(i))
+		s.OK(err)
+		s.Check(found == (values[i] != nil) && bytes.Equal(value, values[i]), "%q has %d bytes, %v, want %d", key(i), len(value), found, len(values[i]))
+		count, found, err := t.Count(s.Ctx, key(keys+i))
+		s.OK(err)
+		s.Check(found == (counts[i] > 0) && count == counts[i], "%q is %d, %v, want %d", key(keys+i), count, found, counts[i])
 	}
 }
 
@@ -80,12 +81,12 @@ var given = register("space that others set free", func(s *script) {
 	key := func(i int) string { return fmt.Sprintf("%c%c", 'a'+i/26, 'a'+i%26) }
 	for turn := range upTo(24, 40) {
 		// Each rank in its turn replaces all, so that the others' pieces are what it sets free.
-		if turn%s.w.Size() == s.w.Rank() {
+		if turn%s.World.Size() == s.World.Rank() {
 			for i := range keys {
-				s.ok(t.Put(s.ctx, key(i), bytes.Repeat([]byte{byte(turn)}, length)))
+				s.OK(t.Put(s.Ctx, key(i), bytes.Repeat([]byte{byte(turn)}, length)))
 			}
 		}
-		s.barrier()
+		s.Barrier()
 	}
 	s.close(t)
 })
@@ -121,15 +122,15 @@ func TestCorruptLists(t *testing.T) {
 				table := s.table(Config{Slots: 64, RecordBytes: 8 * wordBytes * words})
 				table.patience = time.Millisecond
 				corrupt(table, &table.local[listStart+class(words)])
-				s.ok(table.words.Sync())
+				s.OK(table.words.Sync())
 				for i := range 40 {
-					err := table.Put(s.ctx, fmt.Sprintf("k%02d", i), make([]byte, value))
-					s.check(err == nil || errors.Is(err, ErrFull) || errors.Is(err, ErrCorrupt), "Put fails: %v", err)
+					err := table.Put(s.Ctx, fmt.Sprintf("k%02d", i), make([]byte, value))
+					s.Check(err == nil || errors.Is(err, ErrFull) || errors.Is(err, ErrCorrupt), "Put fails: %v", err)
 				}
 				for _, place := range table.spaces[0].pile(words).places {
-					s.check(table.holds(uint64(place), words), "a piece at %d", place)
+					s.Check(table.holds(uint64(place), words), "a piece at %d", place)
 				}
-				s.ok(table.Close())
+				s.OK(table.Close())
 			})
 		})
 	}

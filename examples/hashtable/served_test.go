@@ -19,16 +19,14 @@ import (
 
 // serveTable serves a table in a World of this process alone, while body runs.
 func serveTable(ctx context.Context, l *world.Listener, config Config, body func(s *script, t *Table)) error {
-	return world.Run(ctx, 1, func(ctx context.Context, w *world.World) error {
-		return (&script{ctx, w}).run(func(s *script) {
-			t := s.table(config)
-			served := make(chan error)
-			go func() { served <- t.Serve(ctx, l, "table") }()
-			err := s.run(func(s *script) { body(s, t) })
-			s.ok(errors.Join(err, l.Close(), <-served))
-			s.close(t)
-		})
-	})
+	return world.Run(ctx, 1, scripted(func(s *script) {
+		t := s.table(config)
+		served := make(chan error)
+		go func() { served <- t.Serve(s.Ctx, l, "table") }()
+		err := jobtest.Checked(func() { body(s, t) })
+		s.OK(errors.Join(err, l.Close(), <-served))
+		s.close(t)
+	}))
 }
 
 // visitTable attaches to it.
@@ -41,7 +39,7 @@ func visitTable(ctx context.Context, address string, body func(s *script, t *Tab
 	if err != nil {
 		return errors.Join(err, w.Close())
 	}
-	err = (&script{ctx, w}).run(func(s *script) { body(s, t) })
+	err = scripted(func(s *script) { body(s, t) })(ctx, w)
 	return errors.Join(err, t.Close(), w.Close())
 }
 
@@ -54,8 +52,8 @@ func TestServedTable(t *testing.T) {
 	work := func(s *script, table *Table, writer int) {
 		write(s, table, writer, 8, operations, 100)
 		for range operations / 8 {
-			_, err := table.Add(s.ctx, "all", 1)
-			s.ok(err)
+			_, err := table.Add(s.Ctx, "all", 1)
+			s.OK(err)
 		}
 	}
 	require.NoError(t, serveTable(t.Context(), l, Config{Slots: 8, RecordBytes: 128 << 10, Clients: clients}, func(s *script, table *Table) {
@@ -63,15 +61,15 @@ func TestServedTable(t *testing.T) {
 		failed := make([]error, clients)
 		for client := range clients {
 			working.Go(func() {
-				failed[client] = visitTable(s.ctx, l.Addr().String(), func(s *script, table *Table) { work(s, table, 10+client) })
+				failed[client] = visitTable(s.Ctx, l.Addr().String(), func(s *script, table *Table) { work(s, table, 10+client) })
 			})
 		}
 		work(s, table, 0)
 		working.Wait()
-		s.ok(errors.Join(failed...))
-		sum, _, err := table.Count(s.ctx, "all")
-		s.ok(err)
-		s.check(sum == uint64((clients+1)*(operations/8)), "%d were added", sum)
+		s.OK(errors.Join(failed...))
+		sum, _, err := table.Count(s.Ctx, "all")
+		s.OK(err)
+		s.Check(sum == uint64((clients+1)*(operations/8)), "%d were added", sum)
 	}))
 }
 
@@ -79,45 +77,45 @@ func TestServedTableRefused(t *testing.T) {
 	l, err := world.Listen(t.Context(), "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, serveTable(t.Context(), l, Config{Slots: 8, RecordBytes: 800, Clients: 1}, func(s *script, table *Table) {
-		s.ok(table.Put(s.ctx, "key", []byte("value")))
-		s.ok(visitTable(s.ctx, l.Addr().String(), func(s *script, table *Table) {
-			value, found, err := table.Get(s.ctx, "key")
-			s.ok(err)
-			s.check(found && bytes.Equal(value, []byte("value")), "value is %q, %v", value, found)
+		s.OK(table.Put(s.Ctx, "key", []byte("value")))
+		s.OK(visitTable(s.Ctx, l.Addr().String(), func(s *script, table *Table) {
+			value, found, err := table.Get(s.Ctx, "key")
+			s.OK(err)
+			s.Check(found && bytes.Equal(value, []byte("value")), "value is %q, %v", value, found)
 			for range table.Local() {
-				s.check(false, "a client owns entries")
+				s.Check(false, "a client owns entries")
 			}
-			entries, failed := table.All(s.ctx)
+			entries, failed := table.All(s.Ctx)
 			for k, v := range entries {
-				s.check(k == "key" && string(v.Bytes) == "value", "%q is %q", k, v.Bytes)
+				s.Check(k == "key" && string(v.Bytes) == "value", "%q is %q", k, v.Bytes)
 			}
-			s.ok(failed())
-			of, err := table.StatsOf(s.ctx, 0)
-			s.ok(err)
-			s.check(of.Entries == 1 && of.UsedBytes == EntryBytes(3, 5), "StatsOf are %+v", of)
+			s.OK(failed())
+			of, err := table.StatsOf(s.Ctx, 0)
+			s.OK(err)
+			s.Check(of.Entries == 1 && of.UsedBytes == EntryBytes(3, 5), "StatsOf are %+v", of)
 			stats := table.Stats()
-			s.check(stats.Slots == 0 && stats.RecordBytes == 800 && stats.Entries == 0, "Stats are %+v", stats)
-			s.fails(table.Serve(s.ctx, l, "again"), ErrConfig)
-			_, err = Attach(s.ctx, s.w, "table")
-			s.fails(err, window.ErrSeats)
-			s.check(strings.Contains(err.Error(), "seats are taken"), "a table without a seat: %v", err)
-			_, err = Attach(s.ctx, s.w, "nothing")
-			s.fails(err, window.ErrName)
-			s.check(strings.HasPrefix(err.Error(), `hashtable: Attach to table "nothing": `), "another name: %v", err)
+			s.Check(stats.Slots == 0 && stats.RecordBytes == 800 && stats.Entries == 0, "Stats are %+v", stats)
+			s.Fails(table.Serve(s.Ctx, l, "again"), ErrConfig)
+			_, err = Attach(s.Ctx, s.World, "table")
+			s.Fails(err, window.ErrSeats)
+			s.Check(strings.Contains(err.Error(), "seats are taken"), "a table without a seat: %v", err)
+			_, err = Attach(s.Ctx, s.World, "nothing")
+			s.Fails(err, window.ErrName)
+			s.Check(strings.HasPrefix(err.Error(), `hashtable: Attach to table "nothing": `), "another name: %v", err)
 		}))
 		// Contents that are none of a table.
 		for _, wrong := range []uint64{0, 2, 1 << 40, 1<<64 - 1} {
 			was := table.local[bucketsWord]
 			table.local[bucketsWord] = wrong
-			s.fails(visitTable(s.ctx, l.Addr().String(), func(*script, *Table) {}), ErrCorrupt)
+			s.Fails(visitTable(s.Ctx, l.Addr().String(), func(*script, *Table) {}), ErrCorrupt)
 			table.local[bucketsWord] = was
 		}
 	}))
 	alone(t, func(s *script) {
 		table := s.table(Config{Slots: 8, RecordBytes: 800})
-		s.fails(table.Serve(s.ctx, nil, "table"), ErrConfig)
+		s.Fails(table.Serve(s.Ctx, nil, "table"), ErrConfig)
 		s.close(table)
-		s.fails(table.Serve(s.ctx, nil, "table"), ErrClosed)
+		s.Fails(table.Serve(s.Ctx, nil, "table"), ErrClosed)
 	})
 }
 
@@ -138,9 +136,9 @@ var servedDeath = jobtest.Register("a client of a table dies", func(ctx context.
 		return err
 	}
 	work := func(s *script, table *Table) {
-		s.ok(jobtest.Hold("at work"))
+		s.OK(jobtest.Hold("at work"))
 		write(s, table, w.Rank(), 8, operations, 100)
-		s.ok(jobtest.Hold("done"))
+		s.OK(jobtest.Hold("done"))
 	}
 	if w.Rank() == 0 {
 		return serveTable(ctx, l, Config{Slots: 256, RecordBytes: 128 << 10, Clients: 2}, func(s *script, table *Table) {
@@ -151,7 +149,7 @@ var servedDeath = jobtest.Register("a client of a table dies", func(ctx context.
 		if w.Rank() == 1 {
 			jobtest.Signal("at work")
 			for i := 0; ; i++ {
-				s.ok(table.Put(s.ctx, fmt.Sprint("dead ", i%8), make([]byte, i%100)))
+				s.OK(table.Put(s.Ctx, fmt.Sprint("dead ", i%8), make([]byte, i%100)))
 			}
 		}
 		work(s, table)

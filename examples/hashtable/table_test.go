@@ -25,70 +25,70 @@ func compare(s *script, t *Table, part, keys, operations int) {
 	random := s.random(part)
 	model := map[string]entry{}
 	for i := range operations {
-		key := fmt.Sprintf("%d/%d", s.w.Rank(), random.IntN(keys))
+		key := fmt.Sprintf("%d/%d", s.World.Rank(), random.IntN(keys))
 		was, there := model[key]
 		switch random.IntN(5) {
 		case 0:
 			value := bytes.Repeat([]byte{byte(i)}, random.IntN(40))
-			err := t.Put(s.ctx, key, value)
+			err := t.Put(s.Ctx, key, value)
 			if there && was.counter {
-				s.fails(err, ErrKind)
+				s.Fails(err, ErrKind)
 				continue
 			}
-			s.ok(err)
+			s.OK(err)
 			model[key] = entry{bytes: value}
 		case 1:
-			sum, err := t.Add(s.ctx, key, uint64(i))
+			sum, err := t.Add(s.Ctx, key, uint64(i))
 			if there && !was.counter {
-				s.fails(err, ErrKind)
+				s.Fails(err, ErrKind)
 				continue
 			}
-			s.ok(err)
-			s.check(sum == was.count+uint64(i), "Add to %q gives %d, want %d", key, sum, was.count+uint64(i))
+			s.OK(err)
+			s.Check(sum == was.count+uint64(i), "Add to %q gives %d, want %d", key, sum, was.count+uint64(i))
 			model[key] = entry{counter: true, count: sum}
 		case 2:
-			found, err := t.Delete(s.ctx, key)
-			s.ok(err)
-			s.check(found == there, "Delete of %q finds it: %v, want %v", key, found, there)
+			found, err := t.Delete(s.Ctx, key)
+			s.OK(err)
+			s.Check(found == there, "Delete of %q finds it: %v, want %v", key, found, there)
 			delete(model, key)
 		case 3:
-			value, found, err := t.Get(s.ctx, key)
+			value, found, err := t.Get(s.Ctx, key)
 			if there && was.counter {
-				s.fails(err, ErrKind)
+				s.Fails(err, ErrKind)
 				continue
 			}
-			s.ok(err)
-			s.check(found == there && bytes.Equal(value, was.bytes), "Get of %q is %v, %v, want %v, %v", key, value, found, was.bytes, there)
+			s.OK(err)
+			s.Check(found == there && bytes.Equal(value, was.bytes), "Get of %q is %v, %v, want %v, %v", key, value, found, was.bytes, there)
 		default:
-			count, found, err := t.Count(s.ctx, key)
+			count, found, err := t.Count(s.Ctx, key)
 			if there && !was.counter {
-				s.fails(err, ErrKind)
+				s.Fails(err, ErrKind)
 				continue
 			}
-			s.ok(err)
-			s.check(found == there && count == was.count, "Count of %q is %d, %v, want %d, %v", key, count, found, was.count, there)
+			s.OK(err)
+			s.Check(found == there && count == was.count, "Count of %q is %d, %v, want %d, %v", key, count, found, was.count, there)
 		}
 	}
 	// What other ranks own of this one's keys they see too, in local ranges.
-	s.barrier()
+	s.Barrier()
 	mine := map[string]entry{}
 	for key, value := range t.Local() {
 		_, twice := mine[key]
-		s.check(!twice, "key %q is there twice", key)
-		s.check(t.Owner(key) == s.w.Rank(), "key %q is rank %d's", key, t.Owner(key))
+		s.Check(!twice, "key %q is there twice", key)
+		s.Check(t.Owner(key) == s.World.Rank(), "key %q is rank %d's", key, t.Owner(key))
 		mine[key] = entry{value.Counter, value.Count, value.Bytes}
 	}
 	for key, want := range model {
-		if t.Owner(key) != s.w.Rank() {
+		if t.Owner(key) != s.World.Rank() {
 			continue
 		}
 		got, found := mine[key]
-		s.check(found && got.counter == want.counter && got.count == want.count && bytes.Equal(got.bytes, want.bytes), "entry %q is %+v, want %+v", key, got, want)
+		s.Check(found && got.counter == want.counter && got.count == want.count && bytes.Equal(got.bytes, want.bytes), "entry %q is %+v, want %+v", key, got, want)
 	}
 	stats := t.Stats()
-	s.check(stats.Entries == len(mine), "%d entries, %d in range", stats.Entries, len(mine))
-	s.check(stats.LiveBytes <= stats.UsedBytes && stats.UsedBytes <= stats.RecordBytes, "bytes %+v", stats)
-	s.barrier()
+	s.Check(stats.Entries == len(mine), "%d entries, %d in range", stats.Entries, len(mine))
+	s.Check(stats.LiveBytes <= stats.UsedBytes && stats.UsedBytes <= stats.RecordBytes, "bytes %+v", stats)
+	s.Barrier()
 }
 
 var asMap = register("as a map", func(s *script) {
@@ -118,26 +118,26 @@ var counters = register("counters of all", func(s *script) {
 	for i := range turns {
 		key := fmt.Sprint("word", i%keys)
 		if i%3 == 0 {
-			_, err := t.Add(s.ctx, key, 1)
-			s.ok(err)
+			_, err := t.Add(s.Ctx, key, 1)
+			s.OK(err)
 			continue
 		}
 		batch.Add(key, 1)
 		if batch.Len() == 50 {
-			s.ok(batch.Run(s.ctx))
+			s.OK(batch.Run(s.Ctx))
 			batch.Reset()
 		}
 	}
-	s.ok(batch.Run(s.ctx))
-	s.barrier()
+	s.OK(batch.Run(s.Ctx))
+	s.Barrier()
 	for i := range keys {
 		want := uint64(0)
 		for turn := i; turn < turns; turn += keys {
-			want += uint64(s.w.Size())
+			want += uint64(s.World.Size())
 		}
-		count, found, err := t.Count(s.ctx, fmt.Sprint("word", i))
-		s.ok(err)
-		s.check(found && count == want, "word%d is %d, want %d", i, count, want)
+		count, found, err := t.Count(s.Ctx, fmt.Sprint("word", i))
+		s.OK(err)
+		s.Check(found && count == want, "word%d is %d, want %d", i, count, want)
 	}
 	s.close(t)
 })
@@ -164,21 +164,21 @@ var whole = register("values are whole", func(s *script) {
 	for i := range 600 {
 		key := fmt.Sprint("key", random.IntN(3))
 		switch {
-		case i%4 == s.w.Rank()%4:
-			s.ok(t.Put(s.ctx, key, sealed(random, random.IntN(300))))
+		case i%4 == s.World.Rank()%4:
+			s.OK(t.Put(s.Ctx, key, sealed(random, random.IntN(300))))
 		case i%50 == 49:
-			_, err := t.Delete(s.ctx, key)
-			s.ok(err)
+			_, err := t.Delete(s.Ctx, key)
+			s.OK(err)
 		default:
-			value, found, err := t.Get(s.ctx, key)
-			s.ok(err)
-			s.check(!found || isSealed(value), "read a value of %d bytes that nobody put", len(value))
+			value, found, err := t.Get(s.Ctx, key)
+			s.OK(err)
+			s.Check(!found || isSealed(value), "read a value of %d bytes that nobody put", len(value))
 		}
 	}
-	s.barrier()
+	s.Barrier()
 	seen := map[string]bool{}
 	for key, value := range t.Local() {
-		s.check(!seen[key] && isSealed(value.Bytes), "entry %q of %d bytes", key, len(value.Bytes))
+		s.Check(!seen[key] && isSealed(value.Bytes), "entry %q of %d bytes", key, len(value.Bytes))
 		seen[key] = true
 	}
 	s.close(t)
@@ -193,20 +193,20 @@ var races = register("racing inserts", func(s *script) {
 		}
 		keys := []string{"a", "b", "c", "d", "e"}
 		s.random(round).Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
-		s.barrier()
+		s.Barrier()
 		for _, key := range keys {
-			_, err := t.Add(s.ctx, key, 1)
-			s.ok(err)
+			_, err := t.Add(s.Ctx, key, 1)
+			s.OK(err)
 		}
-		s.barrier()
+		s.Barrier()
 		seen := map[string]uint64{}
 		for key, value := range t.Local() {
 			_, twice := seen[key]
-			s.check(!twice, "key %q is there twice", key)
+			s.Check(!twice, "key %q is there twice", key)
 			seen[key] = value.Count
 		}
 		for key, count := range seen {
-			s.check(count == uint64(s.w.Size()), "key %q has %d, want %d", key, count, s.w.Size())
+			s.Check(count == uint64(s.World.Size()), "key %q has %d, want %d", key, count, s.World.Size())
 		}
 		s.close(t)
 	}

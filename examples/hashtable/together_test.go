@@ -8,13 +8,14 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
 )
 
 // gather collects what all ranks have, as many of each, at all.
 func gather[T any](s *script, mine []T) []T {
-	all := make([]T, len(mine)*s.w.Size())
-	s.ok(world.AllGather(s.ctx, s.w, mine, all))
+	all := make([]T, len(mine)*s.World.Size())
+	s.OK(world.AllGather(s.Ctx, s.World, mine, all))
 	return all
 }
 
@@ -25,11 +26,11 @@ func (s *script) concurrently(n int, body func(s *script, g int)) {
 	var all sync.WaitGroup
 	for g := range n {
 		all.Go(func() {
-			errs[g] = s.run(func(s *script) { body(s, g) })
+			errs[g] = jobtest.Checked(func() { body(s, g) })
 		})
 	}
 	all.Wait()
-	s.ok(errors.Join(errs...))
+	s.OK(errors.Join(errs...))
 }
 
 const goroutines = 3
@@ -49,10 +50,10 @@ var tickets = register("tickets", func(s *script) {
 				continue
 			}
 			var err error
-			got[i], err = t.Add(s.ctx, "ticket", 1)
-			s.ok(err)
+			got[i], err = t.Add(s.Ctx, "ticket", 1)
+			s.OK(err)
 		}
-		s.ok(batch.Run(s.ctx))
+		s.OK(batch.Run(s.Ctx))
 		for i := range batch.Len() {
 			got[i] = batch.Result(i).Count
 		}
@@ -60,7 +61,7 @@ var tickets = register("tickets", func(s *script) {
 	all := gather(s, mine)
 	slices.Sort(all)
 	for i, ticket := range all {
-		s.check(ticket == uint64(i)+1, "ticket %d of the sorted ones is %d", i+1, ticket)
+		s.Check(ticket == uint64(i)+1, "ticket %d of the sorted ones is %d", i+1, ticket)
 	}
 	s.close(t)
 })
@@ -100,7 +101,7 @@ var turns = register("making and removing", func(s *script) {
 					some[i] = random.IntN(keys)
 					change(batch, random, some[i])
 				}
-				s.ok(batch.Run(s.ctx))
+				s.OK(batch.Run(s.Ctx))
 				for i, k := range some {
 					deleted, found := batch.ops[i].kind == opDelete, batch.Result(i).Found
 					if deleted && found {
@@ -129,9 +130,9 @@ var turns = register("making and removing", func(s *script) {
 			} else {
 				probe.Count(fmt.Sprint(k))
 			}
-			s.ok(probe.Run(s.ctx))
+			s.OK(probe.Run(s.Ctx))
 			found := probe.Result(0).Found
-			s.check(n == 0 && !found || n == 1 && found, "key %d was made %d times more than removed, and is there: %v", k, n, found)
+			s.Check(n == 0 && !found || n == 1 && found, "key %d was made %d times more than removed, and is there: %v", k, n, found)
 		}
 		s.close(t)
 	}
@@ -143,27 +144,27 @@ var ranging = register("ranges beside writers", func(s *script) {
 	t := s.table(roomy)
 	const staying, rounds = 300, 40
 	name := func(i int) string { return fmt.Sprint("staying ", i) }
-	for i := s.w.Rank(); i < staying; i += s.w.Size() {
-		s.ok(t.Put(s.ctx, name(i), []byte{0}))
+	for i := s.World.Rank(); i < staying; i += s.World.Size() {
+		s.OK(t.Put(s.Ctx, name(i), []byte{0}))
 	}
-	s.barrier()
+	s.Barrier()
 	s.concurrently(2, func(s *script, g int) {
 		if g == 1 {
 			batch := t.NewBatch()
 			for round := range rounds {
 				for i := range 10 {
 					batch.Put(name((round*10+i)%staying), []byte{byte(round)})
-					batch.Add(fmt.Sprint("new ", s.w.Rank(), round, i), 1)
-					batch.Delete(fmt.Sprint("new ", s.w.Rank(), round-1, i))
+					batch.Add(fmt.Sprint("new ", s.World.Rank(), round, i), 1)
+					batch.Delete(fmt.Sprint("new ", s.World.Rank(), round-1, i))
 				}
-				s.ok(batch.Run(s.ctx))
+				s.OK(batch.Run(s.Ctx))
 				batch.Reset()
 			}
 			return
 		}
 		owned := 0
 		for i := range staying {
-			if t.Owner(name(i)) == s.w.Rank() {
+			if t.Owner(name(i)) == s.World.Rank() {
 				owned++
 			}
 		}
@@ -171,16 +172,16 @@ var ranging = register("ranges beside writers", func(s *script) {
 			seen := map[string]bool{}
 			stayed := 0
 			for key, value := range t.Local() {
-				s.check(!seen[key], "key %q is seen twice", key)
+				s.Check(!seen[key], "key %q is seen twice", key)
 				seen[key] = true
 				if !value.Counter {
 					stayed++
 				}
 			}
-			s.check(stayed == owned, "%d entries that stay are seen, of %d", stayed, owned)
+			s.Check(stayed == owned, "%d entries that stay are seen, of %d", stayed, owned)
 		}
 	})
-	s.barrier()
+	s.Barrier()
 	for range t.Local() {
 		break
 	}
