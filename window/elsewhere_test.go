@@ -27,7 +27,9 @@ var elsewhere = register("elsewhere", func(s *script) {
 			short, stop := context.WithTimeout(s.Ctx, patience) // expires
 			err := call(short)
 			stop()
-			s.OK(s.Ctx.Err())
+			if s.Ctx.Err() != nil {
+				s.OK(fmt.Errorf("wants to be told %q of rank %d, is told %w (seen before: %v)", text, last, err, seen))
+			}
 			s.Fails(err, context.DeadlineExceeded)
 			if !seen && strings.Contains(err.Error(), fmt.Sprintf("rank %d", last)) && strings.HasSuffix(err.Error(), text) {
 				seen = true

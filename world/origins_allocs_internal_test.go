@@ -28,6 +28,7 @@ func TestUnknownAllocatesNothing(t *testing.T) {
 				if err != nil {
 					return err
 				}
+				tries := 20
 				for _, bytes := range []int{200, 8 << 10, 1 << 20} {
 					moves := func(memory []byte) float64 {
 						return testing.AllocsPerRun(100, func() {
@@ -35,10 +36,14 @@ func TestUnknownAllocatesNothing(t *testing.T) {
 							err = errors.Join(err, l.Write(ctx, memory, to, 0), l.Read(ctx, memory, to, 0), l.Flush(ctx))
 						})
 					}
-					moves(unknown[:bytes])
-					moves(known[:bytes])
-					// The device under this one may allocate.
-					require.LessOrEqual(t, moves(unknown[:bytes]), moves(known[:bytes]), "%d bytes", bytes)
+					// The device under this one may allocate. A place of its queue does when it is first used, and how many
+					// places are used differs from run to run, so what counts is what each run allocates again.
+					var more float64
+					for again := true; again; again = more > 0 && tries > 0 {
+						tries--
+						more = moves(unknown[:bytes]) - moves(known[:bytes])
+					}
+					require.LessOrEqual(t, more, 0.0, "%d bytes", bytes)
 				}
 				return err
 			}, append(knowingNone(), WithTransfers(transfer.Of(protocol)))...)

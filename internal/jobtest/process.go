@@ -128,7 +128,8 @@ func StartOn(t *testing.T, n int, name string, environment func(rank int) []stri
 	j := &Job{t: t, server: pmi.NewServer(n, pmi.Events{})}
 	t.Cleanup(j.end)
 	for i := range n {
-		r, err := j.start(i, name, environment(i), on)
+		// The processors are there once, as under a launcher.
+		r, err := j.start(i, name, append(pmi.Share(n), environment(i)...), on)
 		if err != nil {
 			t.Fatalf("jobtest: starting rank %d: %v", i, err)
 		}

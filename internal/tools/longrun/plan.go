@@ -146,7 +146,7 @@ func plan(p project, seed uint64, against string) []part {
 		}},
 		{name: "machines that lack something", weight: 4, round: func(n int) []unit {
 			var units []unit
-			for _, kind := range []string{"noroot", "nocgo", "noshm", "onecore", "oneproc", "race", "spaces", "bare"} {
+			for _, kind := range []string{"noroot", "nocgo", "noshm", "onecore", "oneproc", "fourprocs", "race", "spaces", "bare"} {
 				units = append(units, unit{name: kind, command: []string{".ci/machine", kind}})
 			}
 			return shuffled(n, units)
