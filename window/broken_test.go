@@ -51,14 +51,15 @@ func TestFailedFence(t *testing.T) {
 					<-closed
 				case 3:
 					ctx, stop := context.WithCancel(s.Ctx)
+					parked := make(chan error, 1)
 					go func() {
 						// It waits, as ranks 1 and 2 do: it has told the others.
-						if err := await.UntilParked(ctx, "window.(*core).Fence", 3); err != nil {
-							t.Error(err)
-						}
+						parked <- await.UntilParked(ctx, "window.(*core).Fence", 3)
 						stop()
 					}()
-					s.OK(errors.Join(died, win.Fence(ctx)))
+					err := win.Fence(ctx)
+					stop()
+					s.OK(errors.Join(died, err, <-parked))
 				}
 			}))
 			require.ErrorIs(t, err, died)
