@@ -193,7 +193,7 @@ func TestEachFigureIsWholeAndOfAProfile(t *testing.T) {
 // onlyVirtual skips a test of virtual time in a plain run with the race detector, under which such tests take minutes.
 func onlyVirtual(t *testing.T) {
 	t.Helper()
-	if raceEnabled && testsize.N(1) == 1 {
+	if testsize.Race && testsize.N(1) == 1 {
 		t.Skip("skipped: the simulator has one rank run at a time, so that the race detector has nothing to find; RMA_TEST_SIZE=2 runs it")
 	}
 }

@@ -274,7 +274,7 @@ func heapObjects() uint64 {
 func TestNothingAllocated(t *testing.T) {
 	for _, n := range []int{1, 2} {
 		jobtest.Processes(t, n, nothingAllocated)
-		if !raced {
+		if !testsize.Race {
 			jobtest.TCP(t, n, nothingAllocated)
 		}
 	}

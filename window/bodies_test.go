@@ -32,66 +32,13 @@ func TestMain(m *testing.M) {
 	jobtest.Main(m)
 }
 
-// A form is a way to run a body over ranks.
-type form struct {
-	name string
-	// least is how many ranks it needs, apart whether they are processes.
-	least int
-	apart bool
-	run   func(t *testing.T, n int, name string)
-}
-
-// forms are those of jobtest.Run.
-var forms = []form{
-	{"goroutines", 1, false, jobtest.Goroutines}, {"apart", 1, false, jobtest.Apart},
-	{"processes", 1, true, jobtest.Processes}, {"tcp", 1, true, jobtest.TCP}, {"hosts", 3, true, jobtest.Hosts},
-}
-
-// serves reports whether a form is for so many ranks. The race detector sees nothing of what goes on between processes:
-// with it the only ones are three on two hosts.
-func (f *form) serves(n int) bool {
-	return n >= f.least && (!raced || !f.apart || f.name == "hosts" && n == 3)
-}
-
-// runInForms runs a body in each form. Of the numbers of ranks it takes one for each form in a plain run, and more where
-// the tests are to try more. Which one is the turn of the body, the form and the seed.
-func runInForms(t *testing.T, turn int, name string, sizes ...int) {
-	for i, f := range forms {
-		var served []int
-		for _, n := range sizes {
-			if f.serves(n) {
-				served = append(served, n)
-			}
-		}
-		for more := range min(len(served), testsize.N(1)) {
-			n := served[(turn+i+int(testsize.Seed())+more)%len(served)]
-			t.Run(fmt.Sprintf("%s/%d/%s", name, n, f.name), func(t *testing.T) { f.run(t, n, name) })
-		}
-	}
-}
-
 // runInSome runs a body in two of the forms in a plain run, and in more where the tests are to try more. Which ones is the
 // turn of the body and the seed.
 func runInSome(t *testing.T, turn int, name string, n int) {
-	var served []form
-	for _, f := range forms {
-		if f.serves(n) {
-			served = append(served, f)
-		}
+	forms := jobtest.Forms(n)
+	for _, i := range testsize.Turns(turn, len(forms), 2) {
+		t.Run(forms[i].Name, func(t *testing.T) { forms[i].Run(t, n, name) })
 	}
-	for more := range min(len(served), testsize.N(2)) {
-		f := served[(turn+int(testsize.Seed())+more)%len(served)]
-		t.Run(f.name, func(t *testing.T) { f.run(t, n, name) })
-	}
-}
-
-// turns returns which of n cases are tried: plain many of them in a plain run, and more where the tests are to try more.
-func turns(turn, n, plain int) []int {
-	var chosen []int
-	for more := range min(n, testsize.N(plain)) {
-		chosen = append(chosen, (turn+int(testsize.Seed()%uint64(n))+more)%n)
-	}
-	return chosen
 }
 
 // A script is a body's checks, with what only tests of windows check.
@@ -613,7 +560,7 @@ var goroutines = register("goroutines", func(s *script) {
 func TestSemantics(t *testing.T) {
 	for turn, name := range []string{fencePuts, postedPuts, exclusiveCounter, sharedReaders, accumulateSums, singleElement, tickets,
 		getAccumulate, layouts, notifications, views, created, empty, goroutines} {
-		runInForms(t, turn, name, 1, 2, 5)
+		jobtest.InTurns(t, turn, name, 1, 2, 5)
 	}
 	t.Run(postedGroups, func(t *testing.T) { jobtest.Run(t, 4, postedGroups) })
 }

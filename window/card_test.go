@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/window"
@@ -163,8 +164,8 @@ func TestCardAtomics(t *testing.T) {
 	for turn, name := range []string{cardCounts, cardRefusals} {
 		body := scripted([]func(s *script){countByCards, refuseByCards}[turn])
 		sizes := []int{1, 2, 3, 5}
-		runInForms(t, turn, name, sizes...)
-		for _, i := range turns(2*turn, len(sizes), 2) {
+		jobtest.InTurns(t, turn, name, sizes...)
+		for _, i := range testsize.Turns(2*turn, len(sizes), 2) {
 			n := sizes[i]
 			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) {
 				for _, coherent := range []bool{false, true} {

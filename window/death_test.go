@@ -323,7 +323,7 @@ var machines = []struct {
 // the others go on with an error that names it.
 func TestKilled(t *testing.T) {
 	for turn, d := range deaths {
-		for _, i := range turns(turn, len(machines), 1) {
+		for _, i := range testsize.Turns(turn, len(machines), 1) {
 			m := machines[i]
 			t.Run(m.name+"/"+d.name, func(t *testing.T) {
 				jobtest.StartWith(t, deathRanks, "death in "+d.name, m.environment).Killed(victim)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/window"
 )
@@ -164,6 +165,6 @@ var eachClosed = register("accumulates in one call whose epoch is closed", func(
 
 func TestAccumulateEach(t *testing.T) {
 	for turn, name := range []string{eachSums, eachOrder, eachRefused, eachCollected, eachClosed} {
-		runInForms(t, turn, name, 1, 3)
+		jobtest.InTurns(t, turn, name, 1, 3)
 	}
 }

@@ -72,13 +72,11 @@ var elsewhere = register("elsewhere", func(s *script) {
 
 func TestElsewhere(t *testing.T) {
 	t.Parallel()
-	for _, f := range forms {
-		if f.serves(3) {
-			t.Run(f.name, func(t *testing.T) {
-				t.Parallel()
-				f.run(t, 3, elsewhere)
-			})
-		}
+	for _, f := range jobtest.Forms(3) {
+		t.Run(f.Name, func(t *testing.T) {
+			t.Parallel()
+			f.Run(t, 3, elsewhere)
+		})
 	}
 	t.Run("a core each", func(t *testing.T) {
 		t.Parallel()

@@ -224,7 +224,7 @@ func TestFaultsAgain(t *testing.T) {
 func TestFaultsAtEvents(t *testing.T) {
 	const ranks = 4
 	every := max(150_000/uint64(testsize.N(1000)), 1)
-	if raced {
+	if testsize.Race {
 		every *= 4
 	}
 	for seed := range uint64(3) {

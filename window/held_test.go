@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
 )
 
@@ -127,6 +128,6 @@ var heldSums = register("sums of what is held", func(s *script) {
 
 func TestHeldBack(t *testing.T) {
 	for turn, name := range []string{heldOrder, heldSums} {
-		runInForms(t, turn, name, 1, 2, 3)
+		jobtest.InTurns(t, turn, name, 1, 2, 3)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
@@ -252,7 +253,7 @@ func TestLeaver(t *testing.T) {
 		{"eleven hosts", hosts(11)},
 	}
 	for turn, name := range slices.Sorted(maps.Keys(leftCalls)) {
-		for _, i := range turns(turn, 2, 1) {
+		for _, i := range testsize.Turns(turn, 2, 1) {
 			cores := []int{1, leftRanks}[i]
 			t.Run(fmt.Sprintf("%s/goroutines, %d cores", name, cores), func(t *testing.T) {
 				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
@@ -265,7 +266,7 @@ func TestLeaver(t *testing.T) {
 				}))))
 			})
 		}
-		for _, i := range turns(turn, len(places), 2) {
+		for _, i := range testsize.Turns(turn, len(places), 2) {
 			place := places[i]
 			t.Run(name+"/"+place.name, func(t *testing.T) {
 				job := jobtest.StartWith(t, leftRanks, "left: "+name, place.environment)

@@ -3,6 +3,7 @@ package window_test
 import (
 	"testing"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
 )
 
@@ -37,5 +38,5 @@ var lockOrder = register("locking all against locking backwards", func(s *script
 
 // TestLockOrder looks that LockAll waits for nobody while others wait for it.
 func TestLockOrder(t *testing.T) {
-	runInForms(t, 0, lockOrder, 2, 3)
+	jobtest.InTurns(t, 0, lockOrder, 2, 3)
 }

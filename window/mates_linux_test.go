@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/window"
 )
 
@@ -45,7 +46,7 @@ var missedRanks = []int{0, 1, 6}
 func TestStoppedAmongMates(t *testing.T) {
 	t.Parallel()
 	for turn, body := range missedStoppedBodies {
-		for _, i := range turns(turn, len(missedRanks), 2) {
+		for _, i := range testsize.Turns(turn, len(missedRanks), 2) {
 			stops := missedRanks[i]
 			t.Run(fmt.Sprintf("%s/rank %d", body, stops), func(t *testing.T) {
 				// Most of the time is silence.

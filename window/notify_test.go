@@ -48,7 +48,7 @@ var notifyOverClose = register("notification over close", func(s *script) {
 
 // TestNotifyOverClose closes windows while goroutines look for notifications.
 func TestNotifyOverClose(t *testing.T) {
-	runInForms(t, 0, notifyOverClose, 1, 2)
+	jobtest.InTurns(t, 0, notifyOverClose, 1, 2)
 }
 
 // Counts that nobody can have sent are there for nobody.

@@ -32,7 +32,7 @@ func randomPrograms(s *script, count int, limits oracle.Limits, options func(see
 	limits.Ranks = s.World.Size()
 	for seed := testsize.Seed(); seed < testsize.Seed()+uint64(testsize.N(count)); seed++ {
 		p, o := oracle.Draw(seed, limits), options(seed)
-		if raced && p.ShortAtomics() {
+		if testsize.Race && p.ShortAtomics() {
 			continue
 		}
 		if err := oracle.Run(s.Ctx, s.World, p, o); err != nil {
@@ -63,7 +63,7 @@ var (
 // TestOracle runs random programs, as goroutines and as processes. Package oracle runs more.
 func TestOracle(t *testing.T) {
 	for turn, name := range []string{programs, large} {
-		runInForms(t, turn, name, 1, 2, 4)
+		jobtest.InTurns(t, turn, name, 1, 2, 4)
 	}
 	t.Run("arranged otherwise", func(t *testing.T) { jobtest.Apart(t, 3, arranged); jobtest.TCP(t, 3, arranged) })
 }

@@ -64,7 +64,7 @@ var sharedCounts = register("shared memory", func(s *script) {
 })
 
 func TestShared(t *testing.T) {
-	runInForms(t, 0, sharedCounts, 1, 2, 5)
+	jobtest.InTurns(t, 0, sharedCounts, 1, 2, 5)
 }
 
 // Where cards that are not coherent with the processor do the accumulate family nothing is shared.

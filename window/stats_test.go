@@ -70,7 +70,7 @@ var countedAll = jobtest.RegisterWith("counted by kind", func() ([]world.Option,
 }))
 
 func TestStats(t *testing.T) {
-	runInForms(t, 0, countedAll, 1, 3)
+	jobtest.InTurns(t, 0, countedAll, 1, 3)
 }
 
 // A hook hears of what was issued, in order, and of calls.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
@@ -227,7 +228,7 @@ func TestStoppedWhileWriting(t *testing.T) {
 		{"all notice, and one maps rank 2", -1, machines[2].environment},
 		{"rank 2 is told by one that maps it", 2, machines[2].environment},
 	}
-	for _, i := range turns(0, len(cases), 2) {
+	for _, i := range testsize.Turns(0, len(cases), 2) {
 		c := cases[i]
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

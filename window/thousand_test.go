@@ -8,6 +8,9 @@ import (
 	"github.com/onesided/rma/internal/testsize"
 )
 
+// many is a number of ranks far above that of cores.
+var many = testsize.Either(1000, 100)
+
 // TestThousand runs bodies of the other tests among very many goroutines: up to a thousand, where the tests are to try
 // more than in a plain run.
 func TestThousand(t *testing.T) {

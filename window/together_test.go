@@ -355,7 +355,7 @@ var togetherBodies = together("apart", "goroutines", "tcp", "hosts")
 // short at times. Where the ranks are processes the race detector sees nothing more.
 func TestTogether(t *testing.T) {
 	t.Run("apart", func(t *testing.T) { jobtest.Apart(t, 3, togetherBodies["apart"]) })
-	if raced {
+	if testsize.Race {
 		return
 	}
 	t.Run("goroutines", func(t *testing.T) { jobtest.Goroutines(t, 3, togetherBodies["goroutines"]) })

@@ -101,7 +101,7 @@ func init() {
 func TestUnfinished(t *testing.T) {
 	for turn, m := range makers {
 		for _, how := range []string{"giving up ", "impatient "} {
-			runInForms(t, turn, how+m.name, 2, 3)
+			jobtest.InTurns(t, turn, how+m.name, 2, 3)
 		}
 	}
 }

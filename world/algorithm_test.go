@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/world"
 )
 
@@ -42,7 +43,7 @@ func everyWay(s *script) {
 // ranks. From 6 ranks on the ways take turns, and from 17 the numbers of ranks.
 func TestEveryAlgorithm(t *testing.T) {
 	most := 33
-	if raced {
+	if testsize.Race {
 		most = 9
 	}
 	for i, name := range algorithmNames {

@@ -170,9 +170,9 @@ func TestMismatchFarBehind(t *testing.T) { mismatchFarBehind(t, 4, farAhead) }
 func mismatchFarBehind(t *testing.T, n int, name string) {
 	t.Helper()
 	for _, form := range forms(0, n) {
-		t.Run(form.name, func(t *testing.T) {
+		t.Run(form.Name, func(t *testing.T) {
 			t.Setenv(farVariable, t.TempDir())
-			form.run(t, n, name)
+			form.Run(t, n, name)
 		})
 	}
 }

@@ -241,7 +241,7 @@ var everyCall = register("every call", func(s *script) {
 func TestEveryCall(t *testing.T) {
 	t.Parallel()
 	for i, n := range []int{1, 2, 3, 5, 8} {
-		if n == 8 && raced {
+		if n == 8 && testsize.Race {
 			continue
 		}
 		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { inForms(t, forms(i, n), n, everyCall) })

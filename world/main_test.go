@@ -15,6 +15,13 @@ import (
 	"github.com/onesided/rma/world"
 )
 
+var (
+	// manyRanks is a number of ranks far above that of cores.
+	manyRanks = testsize.Either(1000, 100)
+	// partOfThem is the part of a program's steps that is tried.
+	partOfThem = testsize.Either(1, 4)
+)
+
 func TestMain(m *testing.M) {
 	// A process under the race detector waits a second before it ends, and there
 	// are hundreds.
@@ -86,42 +93,23 @@ func turn(i, n int) bool {
 	return (uint64(i)+testsize.Seed())%uint64(n) < uint64(testsize.N(1))
 }
 
-// A form is where a body may run, as those of jobtest.Run.
-type form struct {
-	name string
-	run  func(t *testing.T, n int, name string)
-}
-
 // forms are goroutines that share memory, those that do not, and oneForm.
-func forms(i, n int) []form {
-	return append([]form{{"goroutines", jobtest.Goroutines}, {"apart", jobtest.Apart}}, oneForm(i, n)...)
-}
+func forms(i, n int) []jobtest.Form { return append(jobtest.Forms(n)[:2:2], oneForm(i, n)...) }
 
-// oneForm is a form of n processes: those of one host, of several that share no memory, or of two hosts, which take turns
-// by i. With the race detector it is three processes on two hosts, or none. In a larger size it is all of them.
-func oneForm(i, n int) (chosen []form) {
-	all := []form{{"hosts", jobtest.Hosts}, {"tcp", jobtest.TCP}, {"processes", jobtest.Processes}}
-	switch {
-	case raced && n != 3:
-		return nil
-	case raced:
-		return all[:1]
-	case n < 3:
-		all = all[1:]
-	}
-	for k, f := range all {
-		if turn(i+k, len(all)) {
-			chosen = append(chosen, f)
-		}
+// oneForm is a form of n processes, which take turns by i. In a larger size it is all of them.
+func oneForm(i, n int) (chosen []jobtest.Form) {
+	all := jobtest.ProcessForms(n)
+	for _, k := range testsize.Turns(i, len(all), 1) {
+		chosen = append(chosen, all[k])
 	}
 	return chosen
 }
 
 // inForms runs the body over n ranks in each form, as subtests.
-func inForms(t *testing.T, forms []form, n int, name string) {
+func inForms(t *testing.T, forms []jobtest.Form, n int, name string) {
 	t.Helper()
 	for _, f := range forms {
-		t.Run(f.name, func(t *testing.T) { f.run(t, n, name) })
+		t.Run(f.Name, func(t *testing.T) { f.Run(t, n, name) })
 	}
 }
 

@@ -88,7 +88,7 @@ var idling = register("idle over tcp", func(s *script) {
 })
 
 func TestIdleOverTCP(t *testing.T) {
-	if raced {
+	if testsize.Race {
 		t.Skip("skipped: with the race detector a rank uses more of its core than its own; the run without it measures")
 	}
 	t.Parallel()

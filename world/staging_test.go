@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/world"
 )
 
@@ -48,7 +49,7 @@ func TestLongMessages(t *testing.T) {
 	for i, name := range algorithmNames {
 		t.Run(name, func(t *testing.T) {
 			for k, n := range []int{2, 3, 5} {
-				if n == 5 && raced || !turn(i+k, 3) {
+				if n == 5 && testsize.Race || !turn(i+k, 3) {
 					continue
 				}
 				require.NoError(t, world.Run(t.Context(), n, scripted(longOnes), world.WithAlgorithm(algorithms[name])), "%d ranks", n)
@@ -59,7 +60,7 @@ func TestLongMessages(t *testing.T) {
 			if turn(i, 3) {
 				jobtest.Processes(t, 3, "long ones: "+name)
 			}
-			if turn(i+1, 3) && !raced {
+			if turn(i+1, 3) && !testsize.Race {
 				jobtest.Hosts(t, 4, "long ones: "+name)
 			}
 			if turn(i+2, 3) {

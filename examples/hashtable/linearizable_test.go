@@ -103,7 +103,7 @@ var recordedRebuilt = register("recorded work on a table that is rebuilt", func(
 	for _, stats := range gather(s, []Stats{t.Stats()}) {
 		rebuilt += stats.Growths
 	}
-	s.Check(rebuilt > 10/fewer, "the slots were replaced %d times", rebuilt)
+	s.Check(rebuilt > uint64(10/fewer), "the slots were replaced %d times", rebuilt)
 	s.close(t)
 })
 

@@ -18,6 +18,9 @@ import (
 
 func TestMain(m *testing.M) { jobtest.Main(m) }
 
+// fewer is how many times fewer operations tests do under the race detector.
+var fewer = testsize.Either(1, 8)
+
 // A script is a body's checks, with what only tests of tables check.
 type script struct{ jobtest.Script }
 

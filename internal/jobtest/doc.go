@@ -26,8 +26,8 @@
 //	Hosts        processes that take themselves for two hosts'         StartWith, with RMA_HOST
 //	Namespaces   processes on hosts of a network of their own          StartAcross
 //
-// Run runs a body in five of them, and Everywhere in all. Processes need Linux, and Namespaces root: elsewhere the tests
-// are skipped, with the reason.
+// Run runs a body in five of them, InTurns too with several numbers of ranks, and Everywhere in all. Processes need Linux,
+// and Namespaces root: elsewhere the tests are skipped, with the reason.
 //
 // A rank that is a process and whose body has returned nil holds, when its World is closed, no more goroutines,
 // descriptors and shared memory than before, or it fails.

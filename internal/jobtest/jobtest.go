@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/world"
 )
 
@@ -37,22 +38,6 @@ func RegisterWith(name string, options func() ([]world.Option, error), body Body
 	return name
 }
 
-// Run runs the body as subtests in these forms: Goroutines, Apart, Processes, TCP, and, with three ranks or more, Hosts.
-// The race detector sees nothing of what goes on between processes: with it the only processes are three on two hosts,
-// which share memory and use TCP.
-func Run(t *testing.T, n int, name string) {
-	t.Helper()
-	t.Run("goroutines", func(t *testing.T) { Goroutines(t, n, name) })
-	t.Run("apart", func(t *testing.T) { Apart(t, n, name) })
-	if !raced {
-		t.Run("processes", func(t *testing.T) { Processes(t, n, name) })
-		t.Run("tcp", func(t *testing.T) { TCP(t, n, name) })
-	}
-	if n == 3 || n > 3 && !raced {
-		t.Run("hosts", func(t *testing.T) { Hosts(t, n, name) })
-	}
-}
-
 // Everywhere runs the body as subtests in every form: those of Run, Cards, whose atomics are coherent and are not,
 // Simulated, and, without the race detector, Namespaces. The body must be fit for Simulated.
 func Everywhere(t *testing.T, n int, name string) {
@@ -61,7 +46,7 @@ func Everywhere(t *testing.T, n int, name string) {
 	t.Run("cards", func(t *testing.T) { Cards(t, n, name, false) })
 	t.Run("coherent cards", func(t *testing.T) { Cards(t, n, name, true) })
 	t.Run("simulated", func(t *testing.T) { Simulated(t, n, name) })
-	if !raced {
+	if !testsize.Race {
 		t.Run("namespaces", func(t *testing.T) { Namespaces(t, n, name) })
 	}
 }

@@ -96,3 +96,22 @@ func must[T any](value T, err error) T {
 	}
 	return value
 }
+
+// Turns returns which of n cases are tried: plain many of them in a plain run, and more where the tests are to try more.
+// They are one after the other, from one that the caller's turn and the seed decide.
+func Turns(turn, n, plain int) []int {
+	var chosen []int
+	for more := range min(n, N(plain)) {
+		chosen = append(chosen, (turn+int(Seed()%uint64(n))+more)%n)
+	}
+	return chosen
+}
+
+// Either returns plain, or raced where the race detector is in this build: each access takes several times as long then, and
+// more memory.
+func Either[T any](plain, raced T) T {
+	if Race {
+		return raced
+	}
+	return plain
+}

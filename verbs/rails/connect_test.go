@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/rails"
 	"github.com/onesided/rma/verbs/shm"
@@ -131,7 +132,7 @@ func halfConnections(t *testing.T, s *sim.Simulator) {
 
 // What goes on allocates nothing, whether it is striped or held back.
 func TestAllocatesNothing(t *testing.T) {
-	if raceEnabled {
+	if testsize.Race {
 		t.Skip("skipped: the race detector allocates itself; the run without it looks")
 	}
 	const size = 1 << 20

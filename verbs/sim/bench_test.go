@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/sim"
 )
@@ -113,7 +114,7 @@ func BenchmarkTurn(b *testing.B) {
 
 // Once warm, nothing that happens allocates.
 func TestEventsAllocateNothing(t *testing.T) {
-	if raceEnabled {
+	if testsize.Race {
 		t.Skip("skipped: the race detector allocates itself; the run without it looks")
 	}
 	s := simulator(t, profile(t, "pcie-2005"), 1)

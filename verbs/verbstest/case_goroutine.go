@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -229,7 +230,7 @@ func useUntilClosed(b *bench, p *pair, theirs, mine *area, end func() error) {
 
 func skipAllocations(b *bench) {
 	b.Helper()
-	b.skipUnless(!raceEnabled, "the race detector allocates itself; the run without it looks")
+	b.skipUnless(!testsize.Race, "the race detector allocates itself; the run without it looks")
 	b.skipUnless(b.config.Allocates == "", b.config.Allocates)
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -206,9 +207,9 @@ func TestDefects(t *testing.T) {
 	for _, d := range defects {
 		t.Run(d.defect+"/"+d.by, func(t *testing.T) {
 			switch {
-			case raceEnabled && d.defect == "polling allocates":
+			case testsize.Race && d.defect == "polling allocates":
 				t.Skip("skipped: the race detector allocates itself; the run without it looks")
-			case raceEnabled && d.defect == "words overtake":
+			case testsize.Race && d.defect == "words overtake":
 				t.Skip("skipped: what a card with the defect writes is a race; the run without the detector looks")
 			}
 			// The limit of a case that waits in vain is virtual.

@@ -124,7 +124,7 @@ func runOn(ctx context.Context, on start, p *oracle.Program, o oracle.Options) e
 func runPrograms(t *testing.T, f form, l oracle.Limits, tries int, on func(p *oracle.Program, seed uint64) start) {
 	for seed := testsize.Seed(); seed < testsize.Seed()+uint64(testsize.N(plainPrograms)); seed++ {
 		p, o := f.draw(seed, l), f.options(seed)
-		if raced && p.ShortAtomics() {
+		if testsize.Race && p.ShortAtomics() {
 			continue
 		}
 		err := runOn(t.Context(), on(p, seed), p, o)
@@ -201,7 +201,7 @@ func runDrawn(f form) jobtest.Body {
 		for i := first; i < min(first+atOnce, testsize.N(plainPrograms)); i++ {
 			seed := testsize.Seed() + uint64(i)
 			p, o := f.draw(seed, oracle.Limits{Ranks: w.Size(), CardAtomics: own || seed%3 == 1}), f.options(seed)
-			if raced && p.ShortAtomics() {
+			if testsize.Race && p.ShortAtomics() {
 				continue
 			}
 			if err := oracle.Run(ctx, w, p, o); err != nil {

@@ -1,15 +1,17 @@
-//go:build !race
-
 package formtest
 
-import "github.com/onesided/rma/internal/jobtest"
-
-const (
-	raced = false
-	hosts = "hosts"
+import (
+	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/testsize"
 )
 
-var forms = [...]form{
-	{"goroutines", jobtest.Goroutines}, {"tcp", jobtest.TCP}, {"apart", jobtest.Apart}, {"processes", jobtest.Processes},
-	{hosts, jobtest.Hosts},
-}
+const hosts = "hosts"
+
+// forms are those of Run. There are as many under the race detector, so that a seed stands for as many ranks.
+var forms = testsize.Either([]jobtest.Form{
+	{Name: "goroutines", Run: jobtest.Goroutines}, {Name: "tcp", Run: jobtest.TCP}, {Name: "apart", Run: jobtest.Apart},
+	{Name: "processes", Run: jobtest.Processes}, {Name: hosts, Run: jobtest.Hosts},
+}, []jobtest.Form{
+	{Name: "goroutines", Run: jobtest.Goroutines}, {Name: "apart", Run: jobtest.Apart}, {Name: "apart", Run: jobtest.Apart},
+	{Name: "goroutines", Run: jobtest.Goroutines}, {Name: hosts, Run: jobtest.Hosts},
+})

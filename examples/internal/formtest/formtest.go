@@ -25,6 +25,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/internal/testsize"
 )
 
@@ -33,12 +34,6 @@ const seedVariable = "RMA_FORMTEST_SEED"
 
 // leastHosts is the smallest number of ranks on two hosts of which some share memory.
 const leastHosts = 3
-
-// A form is one of the forms of package jobtest.
-type form struct {
-	name string
-	run  func(t *testing.T, ranks int, body string)
-}
 
 // Run runs each body in testsize.N(5) jobs, as subtests. Jobs on two hosts have 3 ranks at least. The race detector
 // sees nothing of what goes on between processes: with it the only processes are three on two hosts.
@@ -57,29 +52,29 @@ func Each(t *testing.T, ranks [3]int, body string, test func(t *testing.T, run f
 	for i := range testsize.N(len(forms)) {
 		seed := testsize.Seed() + uint64(i)
 		f, n := chosen(body, seed, ranks)
-		t.Run(fmt.Sprintf("%s of %d, seed %d", f.name, n, seed), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s of %d, seed %d", f.Name, n, seed), func(t *testing.T) {
 			t.Setenv(seedVariable, fmt.Sprint(seed))
 			defer func() {
 				if t.Failed() {
 					t.Logf("to replay: RMA_TEST_SEED=%d go test -run '%s'", seed, t.Name())
 				}
 			}()
-			test(t, func() { f.run(t, n, body) })
+			test(t, func() { f.Run(t, n, body) })
 		})
 	}
 }
 
 // chosen returns the form and the number of ranks of a job.
-func chosen(body string, seed uint64, ranks [3]int) (form, int) {
+func chosen(body string, seed uint64, ranks [3]int) (jobtest.Form, int) {
 	offset := fnv.New32a()
 	// Write of a hash returns no error.
 	_, _ = offset.Write([]byte(body))
 	turn := seed%uint64(len(forms)*len(ranks)) + uint64(offset.Sum32())
 	f, n := forms[turn%uint64(len(forms))], ranks[turn%uint64(len(ranks))]
 	switch {
-	case f.name == hosts && raced:
+	case f.Name == hosts && testsize.Race:
 		n = leastHosts
-	case f.name == hosts:
+	case f.Name == hosts:
 		n = max(n, leastHosts)
 	}
 	return f, n

@@ -23,14 +23,14 @@ func TestChosen(t *testing.T) {
 			for seed := first; seed < first+15; seed++ {
 				f, n := chosen(body, seed, ranks)
 				if seed < first+5 {
-					names[f.name] = true
+					names[f.Name] = true
 				}
 				if seed < first+3 {
 					numbers[n] = true
 				}
-				both[fmt.Sprint(f.name, n)] = true
+				both[fmt.Sprint(f.Name, n)] = true
 			}
-			if raced {
+			if testsize.Race {
 				require.Equal(t, map[string]bool{"goroutines": true, "apart": true, hosts: true}, names)
 				require.Len(t, both, 2*len(ranks)+1)
 				continue
@@ -45,7 +45,7 @@ func TestChosen(t *testing.T) {
 // Two hosts of which one has two ranks need three.
 func TestChosenHosts(t *testing.T) {
 	for seed := range uint64(15) {
-		if f, n := chosen("", seed, [3]int{1, 2, 3}); f.name == hosts {
+		if f, n := chosen("", seed, [3]int{1, 2, 3}); f.Name == hosts {
 			require.Equal(t, leastHosts, n)
 		}
 	}

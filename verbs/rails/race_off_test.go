@@ -1,5 +1,0 @@
-//go:build !race
-
-package rails_test
-
-const raceEnabled = false

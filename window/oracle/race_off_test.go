@@ -1,6 +1,0 @@
-//go:build !race
-
-package oracle_test
-
-// raced tells whether the race detector runs.
-const raced = false
