@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -31,8 +30,11 @@ func trial() string { return fmt.Sprintf("-shorten=%d", max(1000/testsize.N(1), 
 
 // someOf returns one of all in a plain run, and another with another seed. A run that is larger has more.
 func someOf[T any](all ...T) []T {
-	first := int(testsize.Seed() % uint64(len(all)))
-	return append(slices.Clone(all[first:]), all[:first]...)[:min(testsize.N(1), len(all))]
+	var some []T
+	for _, i := range testsize.Turns(0, len(all), 1) {
+		some = append(some, all[i])
+	}
+	return some
 }
 
 // measured returns the results that the program prints, by cell. Its loops are short unless args says otherwise.

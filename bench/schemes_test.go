@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/scheduler"
-	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/world"
 )
 
@@ -178,10 +178,7 @@ func TestSchemesTakeTurnsInEveryScene(t *testing.T) {
 			if real {
 				require.NoError(t, world.Run(t.Context(), 2, compare, world.WithDevice(deviceTCP)))
 			} else {
-				profile, err := sim.ByName("pcie-2005")
-				require.NoError(t, err)
-				simulator, err := sim.New(profile, 1)
-				require.NoError(t, err)
+				simulator := simtest.New(t, "pcie-2005", 1)
 				require.NoError(t, world.Simulate(t.Context(), simulator, 2, compare))
 			}
 			require.Len(t, results, len(schemes()))

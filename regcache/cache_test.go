@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/regcache"
 )
 
@@ -144,7 +145,7 @@ func TestAgain(t *testing.T) {
 // Whatever is done, the cache finds what one finds that knows of each address whose it is, each
 // region ends once, and only when it is neither known nor in use.
 func TestCacheAgainstModel(t *testing.T) {
-	for seed := range regcache.Seeds(t, 200) {
+	for seed := range testsize.Samples(t, 200) {
 		playCache(t, rand.New(rand.NewPCG(seed, 7)), 400)
 	}
 }

@@ -1,7 +1,6 @@
 package regcache
 
 import (
-	"iter"
 	"math/rand/v2"
 	"testing"
 
@@ -103,27 +102,9 @@ func TestLearnerInDebt(t *testing.T) {
 	require.Equal(t, 20, l.threshold())
 }
 
-// Seeds yields the seeds of n random samples, of more or fewer in a run of another size. Where a sample fails it
-// tells how to repeat that one.
-func Seeds(t *testing.T, n int) iter.Seq[uint64] {
-	return func(yield func(uint64) bool) {
-		try := func(seed uint64) bool {
-			defer func() {
-				if t.Failed() {
-					t.Logf("to repeat: RMA_TEST_SEED=%d RMA_TEST_SIZE=1e-9 go test -run '^%s$' ./regcache", seed, t.Name())
-				}
-			}()
-			return yield(seed)
-		}
-		first := testsize.Seed()
-		for seed := first; seed < first+uint64(testsize.N(n)) && try(seed); seed++ {
-		}
-	}
-}
-
 // Its sums are those of the lives that it knows, whatever happens, and the threshold is the best of them.
 func TestLearnerAgainstModel(t *testing.T) {
-	for seed := range Seeds(t, 50) {
+	for seed := range testsize.Samples(t, 50) {
 		playLearner(t, rand.New(rand.NewPCG(seed, 3)), 2000)
 	}
 }

@@ -87,10 +87,9 @@ func TestAdaptive(t *testing.T) {
 	for _, part := range []int{1, 2, 10, 50} {
 		settings = append(settings, setting{"measured", &measured, 1.05, part}, setting{"dear", &dear, 1.08, part})
 	}
-	all := uint64(len(settings))
 	for i, trace := range traces.All(1) {
-		for k := range uint64(min(testsize.N(1), len(settings))) {
-			s := settings[(3*uint64(i)+1+testsize.Seed()%all+k)%all]
+		for _, turn := range testsize.Turns(3*i+1, len(settings), 1) {
+			s := settings[turn]
 			limits := regcache.Limits{Bytes: uint64(trace.Bytes() / s.part), Regions: plenty.Regions}
 			learned := play(&trace, s.costs, regcache.Adaptive, limits)
 			best, which := 0.0, regcache.Never

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/scheduler"
 )
 
@@ -209,7 +210,7 @@ func TestTrialsLoseLittle(t *testing.T) {
 // TestLearnerKeepsToItsScheme: whatever the epochs, it takes no way that it was not made
 // with, and leaves out none that cannot matter, unless Defer is left out.
 func TestLearnerKeepsToItsScheme(t *testing.T) {
-	for seed := range seeds(t, 200) {
+	for seed := range testsize.Samples(t, 200) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		base := scheduler.Scheme(r.IntN(int(scheduler.All)+1)) | scheduler.Defer
 		p := planner(base, r.IntN(2) > 0)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/aggregate"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/scheduler"
 )
 
@@ -42,7 +43,7 @@ func carriedOut(operations []scheduler.Operation, plan *scheduler.Plan, memory [
 // other operations: the last put to each place counts, as in program order.
 func TestMergedPutsKeepTheirOrder(t *testing.T) {
 	merged := 0
-	for seed := range seeds(t, 3000) {
+	for seed := range testsize.Samples(t, 3000) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		var q scheduler.Queue
 		want, got := make([]byte, 256), make([]byte, 256)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/scheduler"
 )
 
@@ -89,7 +90,7 @@ func TestEndedCountsOneEpoch(t *testing.T) {
 // that makes a difference, the way may matter to the pattern.
 func TestOtherWaysChangeNothing(t *testing.T) {
 	differences := map[scheduler.Scheme]int{}
-	for seed := range seeds(t, 3000) {
+	for seed := range testsize.Samples(t, 3000) {
 		like := random(rand.New(rand.NewPCG(seed, 6)))
 		like.conditions.Scheme = scheduler.All
 		p := scheduler.NewPlanner(like.conditions)

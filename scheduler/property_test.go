@@ -1,7 +1,6 @@
 package scheduler_test
 
 import (
-	"iter"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -259,27 +258,9 @@ func random(r *rand.Rand) *planned {
 	return p
 }
 
-// seeds yields the seeds of n random samples, of more or fewer in a run of another size. Where a sample fails it
-// tells how to repeat that one.
-func seeds(t *testing.T, n int) iter.Seq[uint64] {
-	return func(yield func(uint64) bool) {
-		try := func(seed uint64) bool {
-			defer func() {
-				if t.Failed() {
-					t.Logf("to repeat: RMA_TEST_SEED=%d RMA_TEST_SIZE=1e-9 go test -run '^%s$' ./scheduler", seed, t.Name())
-				}
-			}()
-			return yield(seed)
-		}
-		first := testsize.Seed()
-		for seed := first; seed < first+uint64(testsize.N(n)) && try(seed); seed++ {
-		}
-	}
-}
-
 // TestLaws plans random queues under random conditions.
 func TestLaws(t *testing.T) {
-	for seed := range seeds(t, 5000) {
+	for seed := range testsize.Samples(t, 5000) {
 		p := random(rand.New(rand.NewPCG(seed, 0)))
 		before := slices.Clone(p.operations)
 		var plan scheduler.Plan

@@ -9,6 +9,7 @@ import (
 
 	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/scheduler"
 )
 
@@ -88,7 +89,7 @@ func TestDrop(t *testing.T) {
 // TestRuns adds accumulates of a word, some of them with others in between, and drops what a queue has
 // piece by piece. The runs that are left are what was added, and nothing is added to one that has ended.
 func TestRuns(t *testing.T) {
-	for seed := range seeds(t, 300) {
+	for seed := range testsize.Samples(t, 300) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		var q scheduler.Queue
 		// want are the words of each of the Operations, nil of what is no run.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/sim"
@@ -194,12 +195,9 @@ func TestCardAtomicsOfHosts(t *testing.T) {
 
 // simulatorOf is one of ndr-2024 whose cards are coherent or not.
 func simulatorOf(t *testing.T, coherent bool) *sim.Simulator {
-	p, err := sim.ByName("ndr-2024")
-	require.NoError(t, err)
+	p := simtest.Profile(t, "ndr-2024")
 	p.CoherentAtomics = coherent
-	s, err := sim.New(p, 1)
-	require.NoError(t, err)
-	return s
+	return simtest.With(t, p, 1)
 }
 
 // TestCardsCount counts what cards do of the operations of a rank on itself and on another: with

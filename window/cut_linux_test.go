@@ -1,27 +1,18 @@
 package window_test
 
 import (
-	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
-	"math/big"
-	"net"
 	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/internal/nettest"
+	"github.com/onesided/rma/internal/tlstest"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
@@ -33,38 +24,25 @@ const certificateVariable = "RMA_WINDOWTEST_CERTIFICATE"
 // certificate is one for all hosts of a network, in PEM.
 func certificate(t *testing.T, network *nettest.Network, hosts int) string {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	var addresses []string
 	for host := range hosts {
-		template.IPAddresses = append(template.IPAddresses, net.IP(network.Address(host).AsSlice()))
+		addresses = append(addresses, network.Address(host).String())
 	}
-	signed, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	require.NoError(t, err)
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	require.NoError(t, err)
-	var both bytes.Buffer
-	require.NoError(t, pem.Encode(&both, &pem.Block{Type: "CERTIFICATE", Bytes: signed}))
-	require.NoError(t, pem.Encode(&both, &pem.Block{Type: "PRIVATE KEY", Bytes: private}))
-	return both.String()
+	return tlstest.PEM(t, addresses...)
 }
 
 // encrypting are the options of a rank by its environment. Its silence is the default: a short one would shorten what a
 // handshake may take, and a peer that ends handshakes is called several times, with rests of up to 2.3 seconds together.
 func encrypting() ([]world.Option, error) {
-	text := []byte(os.Getenv(certificateVariable))
-	if len(text) == 0 {
+	text := os.Getenv(certificateVariable)
+	if text == "" {
 		return nil, nil
 	}
-	own, err := tls.X509KeyPair(text, text)
+	config, err := tlstest.FromPEM(text)
 	if err != nil {
 		return nil, err
 	}
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(text)
-	return []world.Option{world.WithTLS(&tls.Config{
-		Certificates: []tls.Certificate{own}, RootCAs: pool, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
-	})}, nil
+	return []world.Option{world.WithTLS(config)}, nil
 }
 
 // encrypted has every rank write to, add to and read from all others.

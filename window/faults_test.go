@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/verbs/sim"
@@ -112,7 +113,7 @@ func drawnJob(ranks int, seed uint64) faultJob {
 }
 
 func (j faultJob) String() string {
-	return fmt.Sprintf("%d ranks, %s, without %#x, rings %v: RMA_TEST_SEED=%d RMA_TEST_SIZE=0.01 replays it first", j.ranks, j.profile, j.without, j.rings, j.seed)
+	return fmt.Sprintf("%d ranks, %s, without %#x, rings %v, seed %d", j.ranks, j.profile, j.without, j.rings, j.seed)
 }
 
 // tooLate is when a job under faults has to have ended.
@@ -121,7 +122,7 @@ const tooLate = time.Minute
 // run runs the job under faults, and tells how it ended. report is told of each event, if it is
 // not nil.
 func (j faultJob) run(t *testing.T, plan sim.Faults, report func(sim.Event)) *aftermath {
-	s := simulator(t, j.profile, j.seed)
+	s := simtest.New(t, j.profile, j.seed)
 	require.NoError(t, s.Inject(plan...))
 	s.Patience(tooLate)
 	a := &aftermath{plan: plan, retry: s.Profile().RetryTime, endings: make([]ending, j.ranks), came: make([]bool, len(plan)), struck: make([]bool, len(plan))}
@@ -188,7 +189,7 @@ func TestFaults(t *testing.T) {
 			plan := j.plan(t)
 			a := j.run(t, plan, nil)
 			if err := a.wrong(); err != nil {
-				t.Errorf("%v:\n%s%v", j, plan, err)
+				t.Errorf("%v, the first in %s:\n%s%v", j, testsize.Replay(t.Name(), seed, testsize.Least), plan, err)
 			}
 			for i, f := range plan {
 				drawn[f.Kind]++
@@ -207,7 +208,7 @@ func TestFaults(t *testing.T) {
 
 // The same seed and the same faults are the same run, to the last event.
 func TestFaultsAgain(t *testing.T) {
-	for seed := testsize.Seed(); seed < testsize.Seed()+uint64(testsize.N(12)); seed++ {
+	for seed := range testsize.Samples(t, 12) {
 		var sums [2]uint64
 		for i := range sums {
 			sum := fnv.New64a()
@@ -238,7 +239,7 @@ func TestFaultsAtEvents(t *testing.T) {
 				plan := sim.Faults{{Kind: kind, Event: event, Rank: rank, Peer: (rank + 1) % ranks, Ranks: []int{rank}, Times: 3}}
 				a := j.run(t, plan, nil)
 				if err := a.wrong(); err != nil {
-					t.Errorf("%v:\n%s%v", j, plan, err)
+					t.Errorf("%v, one in %s:\n%s%v", j, testsize.Again(t.Name()), plan, err)
 				}
 				jobs++
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
@@ -141,7 +142,7 @@ var passiveLeaverName = register("a passive target that has left", passiveLeaver
 func TestPassiveLeaver(t *testing.T) {
 	jobtest.Run(t, 3, passiveLeaverName)
 	t.Run("simulated", func(t *testing.T) {
-		require.NoError(t, world.Simulate(t.Context(), simulator(t, "ndr-2024", 1), 3, scripted(passiveLeaver)))
+		require.NoError(t, world.Simulate(t.Context(), simtest.New(t, "ndr-2024", 1), 3, scripted(passiveLeaver)))
 	})
 }
 

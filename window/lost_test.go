@@ -13,6 +13,7 @@ import (
 
 	"github.com/onesided/rma/epoch"
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
@@ -88,7 +89,7 @@ func TestPostOnItsWay(t *testing.T) {
 	})
 	t.Run("tcp", func(t *testing.T) { require.NoError(t, world.Run(t.Context(), 4, body, world.WithDevice("tcp"))) })
 	t.Run("simulated", func(t *testing.T) {
-		require.NoError(t, world.Simulate(t.Context(), simulator(t, "ndr-2024", 1), 4, body))
+		require.NoError(t, world.Simulate(t.Context(), simtest.New(t, "ndr-2024", 1), 4, body))
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/window"
@@ -34,7 +35,7 @@ func TestNextFirst(t *testing.T) {
 		}},
 	} {
 		t.Run(way.name, func(t *testing.T) {
-			s := simulator(t, "lioncub-2006", 1)
+			s := simtest.New(t, "lioncub-2006", 1)
 			var took time.Duration
 			require.NoError(t, world.Simulate(t.Context(), s, ranks, func(ctx context.Context, w *world.World) error {
 				win, err := window.Allocate[byte](ctx, w, bytes, window.Without(scheduler.Adapt|scheduler.Early))

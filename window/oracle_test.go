@@ -30,13 +30,13 @@ func combine(op window.Op, was, with int64) int64 {
 // randomPrograms runs programs of package oracle, which tells what they may see, so many in a plain run.
 func randomPrograms(s *script, count int, limits oracle.Limits, options func(seed uint64) oracle.Options) {
 	limits.Ranks = s.World.Size()
-	for seed := testsize.Seed(); seed < testsize.Seed()+uint64(testsize.N(count)); seed++ {
+	for seed := range testsize.Seeds(count) {
 		p, o := oracle.Draw(seed, limits), options(seed)
 		if testsize.Race && p.ShortAtomics() {
 			continue
 		}
 		if err := oracle.Run(s.Ctx, s.World, p, o); err != nil {
-			s.OK(fmt.Errorf("RMA_TEST_SEED=%d RMA_TEST_SIZE=0.01 replays it, without %#x: %w\n%s", seed, o.Without, err, p))
+			s.OK(fmt.Errorf("%d ranks, without %#x, the first of its job in %s: %w\n%s", s.World.Size(), o.Without, testsize.Replay("TestOracle", seed, oracleSizes), err, p))
 		}
 	}
 }
@@ -59,6 +59,10 @@ var (
 		})
 	})
 )
+
+// oracleSizes is the size from which on all numbers of ranks of TestOracle run. Which ones a smaller run has depends on its
+// first seed.
+const oracleSizes = 3
 
 // TestOracle runs random programs, as goroutines and as processes. Package oracle runs more.
 func TestOracle(t *testing.T) {

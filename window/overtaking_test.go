@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/window"
@@ -20,7 +21,7 @@ func TestDirectOvertakesNoPacket(t *testing.T) {
 	for _, profile := range sim.Profiles() {
 		t.Run(profile, func(t *testing.T) {
 			for seed := range uint64(8) {
-				require.NoError(t, world.Simulate(t.Context(), simulator(t, profile, seed), 2, getBehindAccumulate))
+				require.NoError(t, world.Simulate(t.Context(), simtest.New(t, profile, seed), 2, getBehindAccumulate))
 			}
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
@@ -170,7 +171,7 @@ func TestRFlush(t *testing.T) {
 	t.Run("of nothing", func(t *testing.T) { jobtest.Run(t, 2, flushOfNothing) })
 	t.Run("of an epoch before", func(t *testing.T) { jobtest.Apart(t, 2, flushOfBefore); jobtest.TCP(t, 2, flushOfBefore) })
 	t.Run("overtaken by nothing", func(t *testing.T) {
-		require.NoError(t, world.Simulate(t.Context(), simulator(t, "ndr-2024", 1), 2, scripted(flushOnce)))
+		require.NoError(t, world.Simulate(t.Context(), simtest.New(t, "ndr-2024", 1), 2, scripted(flushOnce)))
 	})
 	t.Run("side by side", func(t *testing.T) { jobtest.Run(t, 3, flushes) })
 	for name, rode := range map[string]bool{"served": false, "served, behind what rode with a lock": true} {

@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/shortage"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
@@ -63,16 +62,10 @@ const shortRanks, stranger = 6, 3
 // lack calls f while this process has no descriptor for its connection to the stranger, which it
 // hears of now and then.
 func (s *script) lack(f func(another *world.Link)) {
-	var before unix.Rlimit
-	s.OK(unix.Getrlimit(unix.RLIMIT_NOFILE, &before))
-	// The limit is the lowest number that is free. With a lower one poll, which takes no more descriptors than that, would
-	// return at once, and the process would spin.
-	free, err := unix.Dup(0)
+	end, err := shortage.Descriptors()
 	s.OK(err)
-	s.OK(unix.Close(free))
-	s.OK(unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(free), Max: before.Max}))
 	f(s.tell(stranger, idleService))
-	s.OK(unix.Setrlimit(unix.RLIMIT_NOFILE, &before))
+	s.OK(end())
 }
 
 // registerShort registers what rank 0 calls, under a lock of rank 1, which serves no messages behind

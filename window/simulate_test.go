@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/sim"
@@ -19,18 +20,9 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// simulator is one of cards of a profile.
-func simulator(t *testing.T, profile string, seed uint64) *sim.Simulator {
-	p, err := sim.ByName(profile)
-	require.NoError(t, err)
-	s, err := sim.New(p, seed)
-	require.NoError(t, err)
-	return s
-}
-
 // simulated runs body on the cards of a profile, and gives a sum over all that they did.
 func simulated(t *testing.T, profile string, seed uint64, n int, body func(ctx context.Context, w *world.World) error) (trace uint64, events uint64) {
-	s := simulator(t, profile, seed)
+	s := simtest.New(t, profile, seed)
 	sum := fnv.New64a()
 	s.Trace(func(e sim.Event) { _, _ = io.WriteString(sum, e.String()) })
 	require.NoError(t, world.Simulate(t.Context(), s, n, body))
@@ -117,7 +109,7 @@ func TestCompleteSendsNoMore(t *testing.T) {
 }
 
 func completeSendsNoMore(t *testing.T, epochs, bytes int) {
-	s := simulator(t, "pcix-2005", 1)
+	s := simtest.New(t, "pcix-2005", 1)
 	posted := 0
 	s.Trace(func(e sim.Event) {
 		if e.Kind == sim.Posted && e.Rank == 0 {
@@ -173,7 +165,7 @@ func TestSmallNeedNoRegistration(t *testing.T) {
 		{"inline", scheduler.Pack, 64, false},
 	} {
 		t.Run(way.name, func(t *testing.T) {
-			s := simulator(t, "ndr-2024", 1)
+			s := simtest.New(t, "ndr-2024", 1)
 			registered, counting := 0, false
 			s.Trace(func(e sim.Event) {
 				if counting && e.Kind == sim.Registered {
@@ -211,7 +203,7 @@ func TestSmallNeedNoRegistration(t *testing.T) {
 
 // LockAll with NoCheck sends nothing, and an operation under it reaches its target only.
 func TestLockAllUnchecked(t *testing.T) {
-	require.NoError(t, world.Simulate(t.Context(), simulator(t, "ndr-2024", 1), 16, func(ctx context.Context, w *world.World) error {
+	require.NoError(t, world.Simulate(t.Context(), simtest.New(t, "ndr-2024", 1), 16, func(ctx context.Context, w *world.World) error {
 		win, err := window.Allocate[int64](ctx, w, 1)
 		if err != nil {
 			return err

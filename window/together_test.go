@@ -277,7 +277,7 @@ func runTogether(s *script, seed uint64, without scheduler.Scheme) {
 				mine[number%crew] = sections
 			}
 		}
-		where := fmt.Sprintf("RMA_TEST_SEED=%d RMA_TEST_SIZE=0.01 replays it first, without %#x, round %d (locking %d), rank %d", seed, without, round, locking, me)
+		where := fmt.Sprintf("%s: without %#x, round %d (locking %d), rank %d", testsize.Replay("TestTogether", seed, testsize.Least), without, round, locking, me)
 		if locking == lockedAll {
 			s.OK(win.LockAll(s.Ctx))
 		}
@@ -340,8 +340,7 @@ func together(forms ...string) (names map[string]string) {
 	}
 	for i, form := range forms {
 		names[form] = register("programs of goroutines that share a window, "+form, func(s *script) {
-			for n := range testsize.N(togetherSeeds) {
-				seed := testsize.Seed() + uint64(n)
+			for seed := range testsize.Seeds(togetherSeeds) {
 				runTogether(s, seed, schemes[(seed+uint64(i*togetherSeeds))%uint64(len(schemes))])
 			}
 		})

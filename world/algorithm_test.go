@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/world"
 )
@@ -49,7 +50,7 @@ func TestEveryAlgorithm(t *testing.T) {
 	for i, name := range algorithmNames {
 		t.Run(name, func(t *testing.T) {
 			for n := 1; n <= most; n++ {
-				if n < 6 || n < 17 && turn(i+n, 4) || turn(i+n, 8) {
+				if n < 6 || n < 17 && testsize.Turn(i+n, 4) || testsize.Turn(i+n, 8) {
 					require.NoError(t, world.Run(t.Context(), n, scripted(everyWay), world.WithAlgorithm(algorithms[name])), "%d ranks", n)
 				}
 			}
@@ -74,11 +75,11 @@ func TestEveryAlgorithmInVirtualTime(t *testing.T) {
 	t.Parallel()
 	for i, name := range algorithmNames {
 		for k, n := range []int{2, 6, 13, 40} {
-			if n > 6 && !turn(i+k, len(algorithmNames)) {
+			if n > 6 && !testsize.Turn(i+k, len(algorithmNames)) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s/%d ranks", name, n), func(t *testing.T) {
-				require.NoError(t, world.Simulate(t.Context(), simulator(t, 1), n, scripted(everyWay), world.WithAlgorithm(algorithms[name])))
+				require.NoError(t, world.Simulate(t.Context(), simtest.New(t, "ndr-2024", 1), n, scripted(everyWay), world.WithAlgorithm(algorithms[name])))
 			})
 		}
 	}
@@ -100,11 +101,11 @@ func TestEveryAlgorithmOfProcesses(t *testing.T) {
 	t.Parallel()
 	for i, name := range algorithmNames {
 		t.Run(name, func(t *testing.T) {
-			if turn(i, 2) {
+			if testsize.Turn(i, 2) {
 				jobtest.TCP(t, 5, "every way: "+name)
 				jobtest.Processes(t, 7, "every way, hasty: "+name)
 			}
-			if turn(i+1, 2) {
+			if testsize.Turn(i+1, 2) {
 				jobtest.Hosts(t, 6, "every way: "+name)
 				jobtest.TCP(t, 3, "every way, hasty: "+name)
 			}
@@ -263,7 +264,7 @@ func TestByCostIsFaster(t *testing.T) {
 
 // timeInVirtualTime is what a call and a barrier take, when connections have been made.
 func timeInVirtualTime(t *testing.T, n, k int, call string, algorithm world.Algorithm) (took time.Duration) {
-	err := world.Simulate(t.Context(), simulator(t, 1), n, func(ctx context.Context, w *world.World) error {
+	err := world.Simulate(t.Context(), simtest.New(t, "ndr-2024", 1), n, func(ctx context.Context, w *world.World) error {
 		f := callOf(ctx, w, call, k)
 		var begun time.Duration
 		const before, times = 3, 2

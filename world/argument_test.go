@@ -14,6 +14,7 @@ import (
 
 	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/world"
 )
 
@@ -110,7 +111,7 @@ func TestMismatch(t *testing.T) {
 		for k, n := range []int{2, 3, 6} {
 			t.Run(fmt.Sprintf("%s/%d ranks", d.name, n), func(t *testing.T) {
 				in := forms(i/3, n)
-				if !turn(i+k, 3) {
+				if !testsize.Turn(i+k, 3) {
 					in = in[:2]
 				}
 				inForms(t, in, n, "dispute: "+d.name)

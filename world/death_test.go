@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/world"
 )
 
@@ -73,7 +74,7 @@ func TestLeft(t *testing.T) {
 		for k, n := range []int{2, 3, 6} {
 			t.Run(fmt.Sprintf("%s/%d ranks", name, n), func(t *testing.T) {
 				in := forms(i/3, n)
-				if !turn(i+k, 3) {
+				if !testsize.Turn(i+k, 3) {
 					in = in[:2]
 				}
 				inForms(t, in, n, "left: "+name)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/sim"
 )
@@ -17,11 +18,7 @@ import (
 func onCards(t *testing.T, n int, body func(ctx context.Context, w *World) error) {
 	t.Run("goroutines", func(t *testing.T) { runApart(t, n, body) })
 	t.Run("simulated", func(t *testing.T) {
-		profile, err := sim.ByName("ndr-2024")
-		require.NoError(t, err)
-		s, err := sim.New(profile, 1)
-		require.NoError(t, err)
-		require.NoError(t, Simulate(t.Context(), s, n, body))
+		require.NoError(t, Simulate(t.Context(), simtest.New(t, "ndr-2024", 1), n, body))
 	})
 }
 
@@ -141,10 +138,7 @@ func TestCardLinkNeedsCard(t *testing.T) {
 
 // TestAtomicOfDead: who waits for a card whose rank is killed hears of that.
 func TestAtomicOfDead(t *testing.T) {
-	profile, err := sim.ByName("ndr-2024")
-	require.NoError(t, err)
-	s, err := sim.New(profile, 1)
-	require.NoError(t, err)
+	s := simtest.New(t, "ndr-2024", 1)
 	faults, err := sim.ParseFaults("at 2ms kill rank 1")
 	require.NoError(t, err)
 	require.NoError(t, s.Inject(faults...))

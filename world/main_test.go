@@ -87,12 +87,6 @@ func run(t *testing.T, n int, body func(s *script)) error {
 	return world.Run(t.Context(), n, scripted(body))
 }
 
-// turn reports whether a plain run tries the i-th of some combinations, of which it tries one in n. Another seed tries
-// others, and RMA_TEST_SIZE=n and more all.
-func turn(i, n int) bool {
-	return (uint64(i)+testsize.Seed())%uint64(n) < uint64(testsize.N(1))
-}
-
 // forms are goroutines that share memory, those that do not, and oneForm.
 func forms(i, n int) []jobtest.Form { return append(jobtest.Forms(n)[:2:2], oneForm(i, n)...) }
 

@@ -12,20 +12,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/regcache"
 	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/sim"
 )
 
 // withUnknown runs two ranks on simulated cards that need registered memory. Rank 0 moves memory
 // between its own and rank 1's, which has some bytes exposed.
 func withUnknown(t *testing.T, profile string, bytes int, body func(ctx context.Context, l *Link, to verbs.RemoteRegion, theirs []byte) error, options ...Option) {
 	t.Helper()
-	p, err := sim.ByName(profile)
-	require.NoError(t, err)
-	s, err := sim.New(p, 1)
-	require.NoError(t, err)
+	s := simtest.New(t, profile, 1)
 	var places [2]Places
 	var theirs []byte
 	require.NoError(t, Simulate(t.Context(), s, 2, func(ctx context.Context, w *World) error {
@@ -90,10 +87,7 @@ func TestSimulatedTransfers(t *testing.T) {
 
 // Many operations at once go through few stages, and to several ranks.
 func TestSimulatedStages(t *testing.T) {
-	p, err := sim.ByName("graphene-ddr")
-	require.NoError(t, err)
-	s, err := sim.New(p, 1)
-	require.NoError(t, err)
+	s := simtest.New(t, "graphene-ddr", 1)
 	const ranks, bytes, puts = 4, 100 << 10, 20
 	var places [ranks]Places
 	var memory [ranks][]byte

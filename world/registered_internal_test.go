@@ -8,16 +8,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/sim"
 )
 
 func TestRegistered(t *testing.T) {
-	profile, err := sim.ByName("ndr-2024")
-	require.NoError(t, err)
-	s, err := sim.New(profile, 1)
-	require.NoError(t, err)
+	s := simtest.New(t, "ndr-2024", 1)
 	require.NoError(t, Simulate(t.Context(), s, 1, func(_ context.Context, w *World) error {
 		memory := make([]byte, 100)
 		some := func(from, to int) *Region {
@@ -45,11 +42,9 @@ func TestRegistered(t *testing.T) {
 
 // What is registered is not registered again for each operation.
 func TestRegistersOnce(t *testing.T) {
-	profile, err := sim.ByName("pcie-2005")
-	require.NoError(t, err)
+	profile := simtest.Profile(t, "pcie-2005")
 	for _, ahead := range []bool{false, true} {
-		s, err := sim.New(profile, 1)
-		require.NoError(t, err)
+		s := simtest.With(t, profile, 1)
 		var places [2]Places
 		require.NoError(t, Simulate(t.Context(), s, 2, func(ctx context.Context, w *World) error {
 			memory := make([]byte, 1<<16)
@@ -83,8 +78,7 @@ func TestRegistersOnce(t *testing.T) {
 // What is short goes along with the request, whether it is registered or not, and its memory is
 // registered for neither unless there is no going along.
 func TestInline(t *testing.T) {
-	profile, err := sim.ByName("ndr-2024")
-	require.NoError(t, err)
+	profile := simtest.Profile(t, "ndr-2024")
 	times := make(map[bool]time.Duration)
 	for _, inline := range []bool{true, false} {
 		options := []Option{WithTransfers(transfer.Of(transfer.Register))}
@@ -92,8 +86,7 @@ func TestInline(t *testing.T) {
 			options = append(options, WithInline(0))
 		}
 		for _, ahead := range []bool{true, false} {
-			s, err := sim.New(profile, 1)
-			require.NoError(t, err)
+			s := simtest.With(t, profile, 1)
 			var places [2]Places
 			var took time.Duration
 			require.NoError(t, Simulate(t.Context(), s, 2, func(ctx context.Context, w *World) error {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/onesided/rma/verbs/sim"
+	"github.com/onesided/rma/internal/simtest"
 )
 
 // counting is a Service that checks the order of what comes, and answers questions.
@@ -39,10 +39,7 @@ func (c *counting) Serve(from *Link, m *Message, payload []byte) error {
 // talk has all ranks tell all others messages of many lengths, and ask now and then. It gives what a
 // question there and back has taken rank 0 at last.
 func talk(t *testing.T, profile string, ranks, messages int, rings bool) (took time.Duration, looked int) {
-	p, err := sim.ByName(profile)
-	require.NoError(t, err)
-	s, err := sim.New(p, 1)
-	require.NoError(t, err)
+	s := simtest.New(t, profile, 1)
 	require.NoError(t, Simulate(t.Context(), s, ranks, func(ctx context.Context, w *World) error {
 		c := &counting{next: make(map[int]uint64)}
 		number := w.NewNumber()

@@ -2,13 +2,8 @@ package world_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"math/big"
 	"net"
 	"syscall"
 	"testing"
@@ -16,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/tlstest"
 	"github.com/onesided/rma/verbs/tcp/proof"
 	"github.com/onesided/rma/world"
 )
@@ -49,23 +45,8 @@ func listening(t *testing.T, options ...world.Option) (l *world.Listener, ends c
 	return l, ends
 }
 
-// certified is a configuration for both sides on the loopback address.
-func certified(t *testing.T) *tls.Config {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	require.NoError(t, err)
-	parsed, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	pool := x509.NewCertPool()
-	pool.AddCert(parsed)
-	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, RootCAs: pool, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert}
-}
-
 func TestSession(t *testing.T) {
-	key, config := proof.NewKey(), certified(t)
+	key, config := proof.NewKey(), tlstest.Config(t, "127.0.0.1")
 	for name, options := range map[string][]world.Option{
 		"plain": nil,
 		"key":   {world.WithKey(key)},
@@ -139,11 +120,11 @@ func TestSessionEnded(t *testing.T) {
 
 func TestSessionRefused(t *testing.T) {
 	t.Parallel()
-	key, config := proof.NewKey(), certified(t)
+	key, config := proof.NewKey(), tlstest.Config(t, "127.0.0.1")
 	l, _ := listening(t, world.WithKey(key))
 	address := l.Addr().String()
 	secure, _ := listening(t, world.WithKey(key), world.WithTLS(config))
-	stranger := certified(t)
+	stranger := tlstest.Config(t, "127.0.0.1")
 	for name, c := range map[string]struct {
 		address string
 		options []world.Option
@@ -187,7 +168,7 @@ func TestSessionHungUp(t *testing.T) {
 			_ = conn.Close()
 		}
 	}()
-	_, err = world.Dial(t.Context(), l.Addr().String(), world.WithKey(proof.NewKey()), world.WithTLS(certified(t)))
+	_, err = world.Dial(t.Context(), l.Addr().String(), world.WithKey(proof.NewKey()), world.WithTLS(tlstest.Config(t, "127.0.0.1")))
 	require.ErrorContains(t, err, "TLS")
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 }

@@ -2,14 +2,12 @@ package world_test
 
 import (
 	"errors"
-	"os"
 	"syscall"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/shortage"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/tcp"
 	"github.com/onesided/rma/world"
@@ -17,15 +15,10 @@ import (
 
 // lacks calls f, which must find that this process can open no more descriptors.
 func (s *script) lacks(f func() error) {
-	var before unix.Rlimit
-	s.OK(unix.Getrlimit(unix.RLIMIT_NOFILE, &before))
-	// All below the first that is free are taken. With a lower limit ppoll fails, too, and nobody sleeps.
-	free, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	end, err := shortage.Descriptors()
 	s.OK(err)
-	s.OK(unix.Close(free))
-	s.OK(unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(free), Max: before.Max}))
 	err = f()
-	s.OK(unix.Setrlimit(unix.RLIMIT_NOFILE, &before))
+	s.OK(end())
 	s.Fails(err, syscall.EMFILE)
 	s.Fails(err, verbs.ErrShortage)
 	s.Check(s.World.Failures() == 0, "%d ranks have failed", s.World.Failures())

@@ -10,17 +10,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/world"
 )
-
-func simulator(t *testing.T, seed uint64) *sim.Simulator {
-	profile, err := sim.ByName("ndr-2024")
-	require.NoError(t, err)
-	s, err := sim.New(profile, seed)
-	require.NoError(t, err)
-	return s
-}
 
 // Ranks that meet often are at one time when they have, whatever their number, and the same
 // seed has them there at the same time again.
@@ -30,7 +23,7 @@ func TestSimulate(t *testing.T) {
 			var ended [2][]time.Duration
 			for again := range ended {
 				times := make([]time.Duration, n)
-				require.NoError(t, world.Simulate(t.Context(), simulator(t, 1), n, func(ctx context.Context, w *world.World) error {
+				require.NoError(t, world.Simulate(t.Context(), simtest.New(t, "ndr-2024", 1), n, func(ctx context.Context, w *world.World) error {
 					for range 10 {
 						if err := w.Barrier(ctx); err != nil {
 							return err
@@ -51,13 +44,13 @@ func TestSimulate(t *testing.T) {
 // A job takes a simulator of its own, and a plan of faults that is about its ranks.
 func TestSimulateRefuses(t *testing.T) {
 	nothing := func(context.Context, *world.World) error { return nil }
-	used := simulator(t, 1)
+	used := simtest.New(t, "ndr-2024", 1)
 	require.NoError(t, world.Simulate(t.Context(), used, 2, nothing))
 	err := world.Simulate(t.Context(), used, 2, nothing)
 	require.ErrorIs(t, err, world.ErrArgument)
 	require.ErrorContains(t, err, "the simulator has 2 ranks already; each job takes a new one")
 	for _, plan := range []string{"at 2ms kill rank 4", "at 2ms fail-pair rank 0 peer 4", "at event 7 power-loss rank 4,1"} {
-		s := simulator(t, 1)
+		s := simtest.New(t, "ndr-2024", 1)
 		faults, err := sim.ParseFaults("at 1ms starve rank 1 times 2\n" + plan)
 		require.NoError(t, err)
 		require.NoError(t, s.Inject(faults...))
@@ -70,7 +63,7 @@ func TestSimulateRefuses(t *testing.T) {
 // A rank that ends early is missed by those who wait for it, as a process would be.
 func TestSimulateFailure(t *testing.T) {
 	wrong := errors.New("wrong")
-	err := world.Simulate(t.Context(), simulator(t, 1), 5, func(ctx context.Context, w *world.World) error {
+	err := world.Simulate(t.Context(), simtest.New(t, "ndr-2024", 1), 5, func(ctx context.Context, w *world.World) error {
 		if w.Rank() == 3 {
 			return wrong
 		}
@@ -89,7 +82,7 @@ func TestSimulateFailure(t *testing.T) {
 
 // Ranks that wait for what never comes end when their patience does.
 func TestSimulateDeadlock(t *testing.T) {
-	err := world.Simulate(t.Context(), simulator(t, 1), 2, func(ctx context.Context, w *world.World) error {
+	err := world.Simulate(t.Context(), simtest.New(t, "ndr-2024", 1), 2, func(ctx context.Context, w *world.World) error {
 		if w.Rank() == 0 {
 			return w.Barrier(ctx)
 		}
@@ -106,7 +99,7 @@ func TestSimulateDeadlock(t *testing.T) {
 
 // What a rank computes takes virtual time, and what others ask of it meanwhile is done.
 func TestSimulateCompute(t *testing.T) {
-	require.NoError(t, world.Simulate(t.Context(), simulator(t, 1), 2, func(ctx context.Context, w *world.World) error {
+	require.NoError(t, world.Simulate(t.Context(), simtest.New(t, "ndr-2024", 1), 2, func(ctx context.Context, w *world.World) error {
 		begun := w.Now()
 		w.Compute(time.Second)
 		if took := w.Now() - begun; took != time.Second {
@@ -118,7 +111,7 @@ func TestSimulateCompute(t *testing.T) {
 
 // Survivors of a rank that is killed shrink, and go on; if they all wait then, they hear of it.
 func TestSimulateShrink(t *testing.T) {
-	s := simulator(t, 1)
+	s := simtest.New(t, "ndr-2024", 1)
 	require.NoError(t, s.Inject(sim.Fault{Kind: sim.Kill, Rank: 2, At: 5 * time.Millisecond}))
 	sizes := make([]int, 5)
 	err := world.Simulate(t.Context(), s, 5, func(ctx context.Context, w *world.World) error {

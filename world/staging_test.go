@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/world"
 )
@@ -49,21 +50,21 @@ func TestLongMessages(t *testing.T) {
 	for i, name := range algorithmNames {
 		t.Run(name, func(t *testing.T) {
 			for k, n := range []int{2, 3, 5} {
-				if n == 5 && testsize.Race || !turn(i+k, 3) {
+				if n == 5 && testsize.Race || !testsize.Turn(i+k, 3) {
 					continue
 				}
 				require.NoError(t, world.Run(t.Context(), n, scripted(longOnes), world.WithAlgorithm(algorithms[name])), "%d ranks", n)
 			}
-			if turn(i, 2) {
+			if testsize.Turn(i, 2) {
 				jobtest.Apart(t, 3, "long ones: "+name)
 			}
-			if turn(i, 3) {
+			if testsize.Turn(i, 3) {
 				jobtest.Processes(t, 3, "long ones: "+name)
 			}
-			if turn(i+1, 3) && !testsize.Race {
+			if testsize.Turn(i+1, 3) && !testsize.Race {
 				jobtest.Hosts(t, 4, "long ones: "+name)
 			}
-			if turn(i+2, 3) {
+			if testsize.Turn(i+2, 3) {
 				jobtest.TCP(t, 3, "long ones: "+name)
 			}
 		})
@@ -73,8 +74,8 @@ func TestLongMessages(t *testing.T) {
 	})
 	t.Run("in virtual time", func(t *testing.T) {
 		for i, staging := range []bool{true, false} {
-			if turn(i, 2) {
-				require.NoError(t, world.Simulate(t.Context(), simulator(t, 1), 3, scripted(longOnes), world.WithStaging(staging)))
+			if testsize.Turn(i, 2) {
+				require.NoError(t, world.Simulate(t.Context(), simtest.New(t, "ndr-2024", 1), 3, scripted(longOnes), world.WithStaging(staging)))
 			}
 		}
 	})

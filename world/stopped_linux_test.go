@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/world"
 )
 
@@ -136,7 +137,7 @@ func TestStopped(t *testing.T) {
 	var names []string
 	for i, name := range slices.Sorted(maps.Keys(waits)) {
 		for k, when := range []string{"stopped: ", "stopped at first: "} {
-			if turn(i+k, 2) {
+			if testsize.Turn(i+k, 2) {
 				names = append(names, when+name)
 			}
 		}
@@ -268,7 +269,7 @@ func TestStoppedStranger(t *testing.T) {
 		// The ranks that stop take turns in each call.
 		switch {
 		case j.leaves >= 0:
-		case j.ranks > 2 && !turn(i+i/3, 3), j.ranks == 2 && !turn(i+i/2, 2):
+		case j.ranks > 2 && !testsize.Turn(i+i/3, 3), j.ranks == 2 && !testsize.Turn(i+i/2, 2):
 			continue
 		}
 		t.Run(j.name(), func(t *testing.T) {

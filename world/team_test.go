@@ -16,6 +16,7 @@ import (
 
 	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/world"
 )
 
@@ -90,7 +91,7 @@ func TestTeamsOfTheHasty(t *testing.T) {
 func TestTeamsInVirtualTime(t *testing.T) {
 	for _, n := range []int{2, 7, 33} {
 		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) {
-			require.NoError(t, world.Simulate(t.Context(), simulator(t, 1), n, scripted(teams)))
+			require.NoError(t, world.Simulate(t.Context(), simtest.New(t, "ndr-2024", 1), n, scripted(teams)))
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
@@ -195,10 +196,7 @@ func TestSpansWithoutATrace(t *testing.T) {
 
 // In virtual time the processor is said to compute where the program does, and not to sleep.
 func TestComputingIsTold(t *testing.T) {
-	profile, err := sim.ByName("ndr-2024")
-	require.NoError(t, err)
-	simulator, err := sim.New(profile, 1)
-	require.NoError(t, err)
+	simulator := simtest.New(t, "ndr-2024", 1)
 	var computed [2]time.Duration
 	simulator.Trace(func(e sim.Event) {
 		if e.Kind == sim.Computed {

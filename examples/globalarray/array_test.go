@@ -13,7 +13,7 @@ import (
 	"github.com/onesided/rma/examples/globalarray"
 	"github.com/onesided/rma/examples/internal/formtest"
 	"github.com/onesided/rma/internal/jobtest"
-	"github.com/onesided/rma/verbs/sim"
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
@@ -143,11 +143,7 @@ func TestArray(t *testing.T) {
 	t.Run("apart", func(t *testing.T) { jobtest.Apart(t, 3, mixedBody) })
 	t.Run("hosts", func(t *testing.T) { jobtest.Hosts(t, 4, mixedBody) })
 	t.Run("virtual time", func(t *testing.T) {
-		profile, err := sim.ByName("ndr-2024")
-		require.NoError(t, err)
-		s, err := sim.New(profile, 1)
-		require.NoError(t, err)
-		require.NoError(t, world.Simulate(t.Context(), s, 4, mixed))
+		require.NoError(t, world.Simulate(t.Context(), simtest.New(t, "ndr-2024", 1), 4, mixed))
 	})
 }
 

@@ -2,7 +2,6 @@ package globalarray_test
 
 import (
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -84,7 +83,7 @@ func TestMapArguments(t *testing.T) {
 
 // Places of large indices are those that division gives, where that is done by a multiplication and where it is not.
 func TestLargeMap(t *testing.T) {
-	random := rand.New(rand.NewPCG(testsize.Seed(), 2))
+	random := testsize.Random(t, 2)
 	for _, length := range []int{1<<31 - 1, 1 << 32, 1<<32 + 12345, 1 << 40, math.MaxInt / 4} {
 		for _, ranks := range []int{1, 2, 3, 1000, 4096} {
 			for _, block := range []int{0, 1, 3, 1 << 20, 1<<33 + 7} {

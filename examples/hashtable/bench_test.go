@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/world"
 )
 
@@ -205,7 +206,7 @@ func BenchmarkAbreast(b *testing.B) {
 		b.Run(fmt.Sprintf("abreast=%v", abreast), func(b *testing.B) {
 			var spent time.Duration
 			for b.Loop() {
-				err := world.Simulate(b.Context(), cardsOf(b, 1), ranks, func(ctx context.Context, w *world.World) error {
+				err := world.Simulate(b.Context(), simtest.New(b, "ndr-2024", 1), ranks, func(ctx context.Context, w *world.World) error {
 					t, err := New(ctx, w, Config{Slots: 1 << 13, RecordBytes: batches * size * EntryBytes(8, 64)})
 					if err != nil {
 						return err

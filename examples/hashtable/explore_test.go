@@ -83,8 +83,8 @@ var large = []string{"puts and a delete", "puts", "one index after another"}
 // skipUnlessTurn skips the exploration of a large protocol unless it is its turn.
 func skipUnlessTurn(t *testing.T, name string) {
 	t.Helper()
-	number, n := slices.Index(large, name), uint64(len(large))
-	if number >= 0 && (uint64(number)+testsize.Seed()%n)%n >= uint64(testsize.N(1)) {
+	number := slices.Index(large, name)
+	if number >= 0 && !testsize.Turn(number, len(large)) {
 		t.Skip("skipped: it is explored where another RMA_TEST_SEED or an RMA_TEST_SIZE of 3 says so")
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/onesided/rma/examples/internal/formtest"
 	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/internal/testsize"
-	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/world"
 )
 
@@ -166,26 +166,15 @@ func TestLinearizable(t *testing.T) {
 	}
 }
 
-// cardsOf are simulated cards.
-func cardsOf(tb testing.TB, seed uint64) *sim.Simulator {
-	tb.Helper()
-	profile, err := sim.ByName("ndr-2024")
-	require.NoError(tb, err)
-	cards, err := sim.New(profile, seed)
-	require.NoError(tb, err)
-	return cards
-}
-
 func TestLinearizableOnSimulatedCards(t *testing.T) {
-	for i := range testsize.N(3) {
-		seed := testsize.Seed() + uint64(i)
+	for seed := range testsize.Samples(t, 3) {
 		directory := recording(t)
-		require.NoError(t, world.Simulate(t.Context(), cardsOf(t, seed), historyRanks, scripted(func(s *script) {
+		require.NoError(t, world.Simulate(t.Context(), simtest.New(t, "ndr-2024", seed), historyRanks, scripted(func(s *script) {
 			never := func(error) bool { return false }
 			table := s.table(Config{Slots: 8, RecordBytes: 4 << 20})
 			s.client(table, 0, never, s.passing(table, never), func(turn int) bool { return turn == 60 })
 			s.close(table)
-		})), "RMA_TEST_SEED=%d", seed)
+		})))
 		linearizable(t, directory)
 	}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,7 +17,7 @@ func TestVectors(t *testing.T) {
 		t.Skip("skipped: this processor has no vectors for the stars")
 	}
 	const guard = 9
-	random := rand.New(rand.NewPCG(testsize.Seed(), 2))
+	random := testsize.Random(t, 2)
 	for _, radius := range []int{1, 2, 3, 4, 5, 9, 64} {
 		weights := make([]float64, radius)
 		for i := range weights {

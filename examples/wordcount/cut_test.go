@@ -21,7 +21,7 @@ func TestAcrossHosts(t *testing.T) {
 	alone := countedAlone(t, program, top)
 	for _, n := range []int{hosts, 2 * hosts} {
 		c := &crew{ranks: make([]*process, n)}
-		backwards, shuffled := c.inOrder(), draws(t, uint64(n)).Perm(n)
+		backwards, shuffled := c.inOrder(), testsize.Random(t, uint64(n)).Perm(n)
 		slices.Reverse(backwards)
 		orders := map[string][]int{"in order": c.inOrder(), "backwards": backwards, "shuffled": shuffled}
 		if testsize.N(1) == 1 {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/world"
 )
 
@@ -25,7 +26,7 @@ func opened(ctx context.Context, j *job, w *world.World) (*rank, start, error) {
 // The context's end during the count ends all ranks, and rank 0 says so.
 func TestInterrupt(t *testing.T) {
 	why := errors.New("interrupt signal received")
-	top := tree(t, randomFiles(200, draws(t, 16)))
+	top := tree(t, randomFiles(200, testsize.Random(t, 16)))
 	for _, ranks := range []int{1, 3} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		defer cancel(nil)

@@ -97,18 +97,6 @@ func succeeds(t *testing.T, arguments ...string) (out, errout string) {
 	return out, errout
 }
 
-// draws is a source of random numbers of the tests' seed. If the test fails it says how to replay it.
-func draws(t testing.TB, stream uint64) *rand.Rand {
-	t.Helper()
-	seed := testsize.Seed()
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("replay by RMA_TEST_SEED=%d go test -run '^%s$'", seed, t.Name())
-		}
-	})
-	return rand.New(rand.NewPCG(seed, stream))
-}
-
 func contains(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
@@ -119,7 +107,7 @@ func contains(t *testing.T, text string, parts ...string) {
 }
 
 func TestRanksAgree(t *testing.T) {
-	random := draws(t, 12)
+	random := testsize.Random(t, 12)
 	files := randomFiles(150, random)
 	files["binary"] = "\x7fELF\x00 word word"
 	files["late NUL"] = strings.Repeat("word ", sniffBytes) + "\x00 word"
@@ -230,7 +218,7 @@ func TestWrongUsage(t *testing.T) {
 }
 
 func TestFailures(t *testing.T) {
-	random := draws(t, 14)
+	random := testsize.Random(t, 14)
 	top := tree(t, randomFiles(40, random))
 	var words strings.Builder
 	for i := range 20_000 {

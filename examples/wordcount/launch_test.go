@@ -139,7 +139,7 @@ func outputs(t *testing.T, command *exec.Cmd) (out, errout string) {
 func publicTree(t *testing.T, files int) string {
 	t.Helper()
 	top := launchtest.Directory(t)
-	for name, text := range randomFiles(files, draws(t, 17)) {
+	for name, text := range randomFiles(files, testsize.Random(t, 17)) {
 		path := filepath.Join(top, name)
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
@@ -158,7 +158,7 @@ func countedAlone(t *testing.T, program, top string) string {
 
 // counts has a launcher start the job in each of the placements: it counts and verifies
 // what one process does, and ranks reach each other as they are to. The ranks are this binary, which says how they do; in
-// one placement, or in all where tests are to try more, they are the program as well.
+// one placement, or in more where tests are to try more, they are the program as well.
 func counts(t *testing.T, start starter, placements ...placement) {
 	t.Helper()
 	program, self, top := launchtest.Build(t, "./examples/wordcount"), launchtest.Self(t), publicTree(t, 60)
@@ -174,7 +174,7 @@ func counts(t *testing.T, start starter, placements ...placement) {
 			got := slices.DeleteFunc(strings.Split(said, "\n"), func(line string) bool { return !strings.Contains(line, routesWords) })
 			slices.Sort(got)
 			require.Equal(t, want, got)
-			if testsize.N(1) == 1 && i != int(testsize.Seed()%uint64(len(placements))) {
+			if !testsize.Turn(i, len(placements)) {
 				return
 			}
 			counted, _ = outputs(t, start(t, p.environment(), p.program(program, "-verify", top)...))

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 
 	"github.com/onesided/rma/examples/hashtable"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/world"
 )
 
@@ -29,7 +30,7 @@ func TestSplit(t *testing.T) {
 		}
 		files = append(files, file{filepath.Join(top, name), size})
 	}
-	random := draws(t, 18)
+	random := testsize.Random(t, 18)
 	for i := range 1000 {
 		files = append(files, file{fmt.Sprint(i), random.Int64N(1 << random.IntN(25))})
 	}
@@ -200,7 +201,7 @@ func TestAgree(t *testing.T) {
 
 // The first words are those of the whole list, sorted.
 func TestFirst(t *testing.T) {
-	random := draws(t, 20)
+	random := testsize.Random(t, 20)
 	for n := range 30 {
 		f := &first{n: n}
 		var all []wordCount

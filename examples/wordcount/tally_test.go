@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/onesided/rma/internal/testsize"
 )
 
 func counted(t *testing.T, tally *tally) map[string]uint64 {
@@ -22,7 +24,7 @@ func counted(t *testing.T, tally *tally) map[string]uint64 {
 
 // A tally counts as a map does, before and after it was full.
 func TestTally(t *testing.T) {
-	random := draws(t, 8)
+	random := testsize.Random(t, 8)
 	const most = 300
 	tally, want := newTally(most), map[string]uint64{}
 	for range 20_000 {

@@ -121,7 +121,7 @@ func feedAll(s *splitter, text []byte, offset int, random *rand.Rand) {
 
 // Every character of one to four bytes, and the wreck of each, is cut at every place.
 func TestPiecesAtEveryPlace(t *testing.T) {
-	random := draws(t, 2)
+	random := testsize.Random(t, 2)
 	for _, text := range []string{
 		"one two", "é ß数𝒳 😀x", "a\xc3 b\xe6\x95 c\xf0\x9d\x92 d", "\x80\x80\x80\x80a\x80b", "数数数数", "𝒳𝒴𝒳", "_",
 	} {
@@ -136,7 +136,7 @@ func TestPiecesAtEveryPlace(t *testing.T) {
 
 // A word is counted up to longestWord bytes, whatever the chunks and pieces.
 func TestLongWords(t *testing.T) {
-	random := draws(t, 4)
+	random := testsize.Random(t, 4)
 	for _, length := range []int{longestWord - 1, longestWord, longestWord + 1, 3 * longestWord} {
 		for _, letter := range []string{"x", "é", "数"} {
 			word := strings.Repeat(letter, length/len(letter)) + strings.Repeat("x", length%len(letter))
@@ -151,7 +151,7 @@ func TestLongWords(t *testing.T) {
 }
 
 func TestRandomText(t *testing.T) {
-	random := draws(t, 6)
+	random := testsize.Random(t, 6)
 	parts := []string{"a", "b", "_", "7", " ", "\n", "é", "数", "𝒳", "😀", "\x80", "\xe6", "\xf0\x9d", "\x00"}
 	for range testsize.N(300) {
 		var text []byte

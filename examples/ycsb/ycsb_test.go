@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,8 +35,7 @@ func TestMain(m *testing.M) {
 func TestZipfian(t *testing.T) {
 	const n, draws = 1000, 1_000_000
 	z := newZipfian(n)
-	t.Logf("replay by RMA_TEST_SEED=%d", testsize.Seed())
-	random := rand.New(rand.NewPCG(testsize.Seed(), 2))
+	random := testsize.Random(t, 2)
 	var counts [n]float64
 	for range draws {
 		counts[z.draw(random)]++

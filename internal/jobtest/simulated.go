@@ -3,8 +3,8 @@ package jobtest
 import (
 	"testing"
 
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/internal/testsize"
-	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/world"
 )
 
@@ -18,21 +18,7 @@ func Simulated(t *testing.T, n int, name string) {
 	t.Helper()
 	body := find(t, name)
 	seed := testsize.Seed()
-	if err := world.Simulate(t.Context(), Simulator(t, simulatedProfile, seed), n, body); err != nil {
+	if err := world.Simulate(t.Context(), simtest.New(t, simulatedProfile, seed), n, body); err != nil {
 		t.Errorf("seed %d: %v", seed, err)
 	}
-}
-
-// Simulator makes a simulator without ranks, with cards of the profile that is named. It fails the test if there is none.
-func Simulator(t testing.TB, profile string, seed uint64) *sim.Simulator {
-	t.Helper()
-	p, err := sim.ByName(profile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := sim.New(p, seed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
 }

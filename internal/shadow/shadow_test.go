@@ -54,7 +54,7 @@ var drawn = jobtest.Register("drawn", func(ctx context.Context, w *world.World) 
 })
 
 func TestDrawn(t *testing.T) {
-	t.Logf("replay by RMA_TEST_SEED=%d", testsize.Seed())
+	t.Logf("to repeat: %s", testsize.Again(t.Name()))
 	for name, over := range map[string]func(t *testing.T, n int, name string){
 		"goroutines": jobtest.Goroutines, "apart": jobtest.Apart, "simulated": jobtest.Simulated,
 	} {

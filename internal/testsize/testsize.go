@@ -1,8 +1,9 @@
-// Package testsize is the one knob for how much the tests try.
+// Package testsize is the one knob for how much the tests try, and says how to repeat what failed.
 //
-// A test that draws random programs, plans or values, or that repeats itself, asks N how often to do so:
+// A test that draws random programs, plans or values, or that repeats itself, asks N how often to do so. Samples
+// and Random also log the command that repeats a failure:
 //
-//	for seed := testsize.Seed(); seed < testsize.Seed()+uint64(testsize.N(300)); seed++ {
+//	for seed := range testsize.Samples(t, 300) {
 //		run(t, seed)
 //	}
 //
@@ -38,7 +39,7 @@ const (
 // N returns how often to do what a plain run does n times: n times the size, and 1 at least. It ends the
 // program if the variable does not hold a positive number.
 func N(n int) int {
-	return scale(n, size())
+	return scale(n, Size())
 }
 
 func scale(n int, size float64) int {
@@ -52,10 +53,11 @@ func Seed() uint64 {
 
 // Environment returns the variables that give a started process the size and seed of this one, as KEY=VALUE.
 func Environment() []string {
-	return []string{fmt.Sprintf("%s=%v", sizeVariable, size()), fmt.Sprintf("%s=%d", seedVariable, Seed())}
+	return []string{fmt.Sprintf("%s=%v", sizeVariable, Size()), fmt.Sprintf("%s=%d", seedVariable, Seed())}
 }
 
-func size() float64 { return must(parseSize(os.Getenv(sizeVariable), isShort())) }
+// Size returns the size: 1 in a plain run. It ends the program if the variable does not hold a positive number.
+func Size() float64 { return must(parseSize(os.Getenv(sizeVariable), isShort())) }
 
 // isShort reports whether -short is set. A process that a test has started has not parsed its flags, and needs
 // none: its environment names the size.
@@ -95,16 +97,6 @@ func must[T any](value T, err error) T {
 		os.Exit(2)
 	}
 	return value
-}
-
-// Turns returns which of n cases are tried: plain many of them in a plain run, and more where the tests are to try more.
-// They are one after the other, from one that the caller's turn and the seed decide.
-func Turns(turn, n, plain int) []int {
-	var chosen []int
-	for more := range min(n, N(plain)) {
-		chosen = append(chosen, (turn+int(Seed()%uint64(n))+more)%n)
-	}
-	return chosen
 }
 
 // Either returns plain, or raced where the race detector is in this build: each access takes several times as long then, and

@@ -3,8 +3,7 @@ package transfer_test
 import (
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/sim"
@@ -13,11 +12,7 @@ import (
 // costsOf is what the card of a profile costs.
 func costsOf(t testing.TB, name string) verbs.Costs {
 	t.Helper()
-	profile, err := sim.ByName(name)
-	require.NoError(t, err)
-	s, err := sim.New(profile, 1)
-	require.NoError(t, err)
-	return s.Open().Costs()
+	return simtest.New(t, name, 1).Open().Costs()
 }
 
 func modelOf(t testing.TB, name string, stage int) *transfer.Model {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/sim"
@@ -30,8 +31,7 @@ func registered(under []posted) (count int) {
 // simulated is how long an operation takes on the card of a profile that is cut into pieces, in
 // nanoseconds, without the news that a put has arrived. Everything fits the stage at once.
 func simulated(t *testing.T, profile sim.Profile, stage int, p transfer.Protocol, write bool, length int) float64 {
-	s, err := sim.New(profile, 1)
-	require.NoError(t, err)
+	s := simtest.With(t, profile, 1)
 	origin, target := s.Open(), s.Open()
 	window, err := target.AllocateMemory(length)
 	require.NoError(t, err)
@@ -136,8 +136,7 @@ func simulated(t *testing.T, profile sim.Profile, stage int, p transfer.Protocol
 // 64 KB take 30 % less than predicted.)
 func TestSimulated(t *testing.T) {
 	for _, name := range []string{"graphene-ddr", "infini-qdr", "connectx-ddr-2009", "lioncub-2006", "ndr-2024"} {
-		profile, err := sim.ByName(name)
-		require.NoError(t, err)
+		profile := simtest.Profile(t, name)
 		costs := costsOf(t, name)
 		profile.CopyRates = []sim.CopyRate{{Rate: costs.CopyBandwidth}}
 		const stage = 256 << 10

@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/channel"
 	"github.com/onesided/rma/verbs/shm"
-	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/verbs/tcp"
 )
 
@@ -55,10 +55,7 @@ const limit = await.Limit
 // simulated runs the ranks as tasks in virtual time.
 func simulated(t testing.TB, profile string, options channel.Options, body func(r *rank) error) {
 	t.Helper()
-	p, err := sim.ByName(profile)
-	require.NoError(t, err)
-	s, err := sim.New(p, 1)
-	require.NoError(t, err)
+	s := simtest.New(t, profile, 1)
 	var bodies atomic.Int32
 	ranks := []*rank{{device: s.Open(), number: 0, bodies: &bodies}, {device: s.Open(), number: 1, bodies: &bodies}}
 	errs := make([]error, len(ranks))

@@ -120,7 +120,7 @@ func (m *model) detach(number uint32) {
 // begins, while it grows, and after it had no room.
 func TestLikeModel(t *testing.T) {
 	overflows, programs := 0, testsize.N(300)
-	for seed := testsize.Seed(); seed < testsize.Seed()+uint64(programs); seed++ {
+	for seed := range testsize.Samples(t, 300) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		capacity := 1 + random.IntN(400)
 		q, m := newQueue(t, capacity), &model{capacity: capacity}

@@ -21,14 +21,14 @@ import (
 // them leave the accumulate family to it; half of them have one way for memory that it does not know.
 func TestPrograms(t *testing.T) {
 	require.NoError(t, ibv.OpenCard(t).Close())
-	for seed := testsize.Seed(); seed < testsize.Seed()+uint64(testsize.N(40)); seed++ {
+	for seed := range testsize.Samples(t, 40) {
 		p := oracle.Draw(seed, oracle.Limits{CardAtomics: seed%3 == 1})
 		o := oracle.Options{Without: scheduler.Scheme(seed) & scheduler.All, Concurrent: seed%2 == 0}
 		ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
 		err := world.Run(ctx, p.Ranks, func(ctx context.Context, w *world.World) error { return oracle.Run(ctx, w, p, o) }, world.WithDevice("ibv"),
 			world.WithRDMA(func(o *ibv.Options) { o.MTU = []int{0, 1024, 4096}[seed/4%3] }), transfers(seed))
 		cancel()
-		require.NoError(t, err, "replay with RMA_TEST_SEED=%d RMA_TEST_SIZE=0.01: without %#x:\n%s", seed, o.Without, p)
+		require.NoError(t, err, "seed %d: without %#x:\n%s", seed, o.Without, p)
 	}
 }
 

@@ -40,7 +40,7 @@ func fill(into []byte, number uint64) {
 
 // Messages of all lengths come once, complete and in order, while a writer and a reader go on as they like.
 func TestRandom(t *testing.T) {
-	for seed := testsize.Seed(); seed < testsize.Seed()+uint64(testsize.N(200)); seed++ {
+	for seed := range testsize.Samples(t, 200) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		c := pipe.Config{Lines: 4 + random.IntN(20)}
 		c.MaxMessage = 1 + random.IntN(c.Lines/2*64-8)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/rails"
 	"github.com/onesided/rma/verbs/sim"
@@ -17,16 +18,6 @@ import (
 
 func TestMain(m *testing.M) {
 	verbstest.Main(m, func() (verbs.Device, error) { return openTCP() })
-}
-
-// simulator makes a job on machines of a profile.
-func simulator(t testing.TB, name string) *sim.Simulator {
-	t.Helper()
-	profile, err := sim.ByName(name)
-	require.NoError(t, err)
-	s, err := sim.New(profile, 1)
-	require.NoError(t, err)
-	return s
 }
 
 // open opens a rank's cards, as one.
@@ -67,7 +58,7 @@ func TestConformance(t *testing.T) {
 		variant []string
 	}{{"ideal", 2, short}, {"pcix-2005", 2, short}, {"ndr-2024", 3, nil}} {
 		t.Run(fmt.Sprintf("%s/%d", c.profile, c.cards), func(t *testing.T) {
-			s := simulator(t, c.profile)
+			s := simtest.New(t, c.profile, 1)
 			verbstest.Run(t, verbstest.Config{Variant: c.variant, Open: func(t testing.TB) verbs.Device { return open(t, s, c.cards) }})
 		})
 	}
@@ -78,7 +69,7 @@ func TestConformance(t *testing.T) {
 func TestConformanceOfShortStripes(t *testing.T) {
 	for n, variant := range map[int][]string{2: nil, 3: {"Transfer"}} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			s := simulator(t, "ndr-2024")
+			s := simtest.New(t, "ndr-2024", 1)
 			verbstest.Run(t, verbstest.Config{Driven: true, Variant: variant, Open: func(t testing.TB) verbs.Device {
 				device := open(t, s, n)
 				rails.StripeFrom(device, 70)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/rails"
@@ -24,7 +25,7 @@ type addressed struct {
 func (a addressed) Address() string { return a.address }
 
 func TestNewRefuses(t *testing.T) {
-	s := simulator(t, "ndr-2024")
+	s := simtest.New(t, "ndr-2024", 1)
 	card := s.Open()
 	memory, err := shm.NewFabric().Open()
 	require.NoError(t, err)
@@ -51,7 +52,7 @@ func TestNewRefuses(t *testing.T) {
 
 // Devices of different numbers of rails do not connect, and say why.
 func TestOtherNumberOfRails(t *testing.T) {
-	s := simulator(t, "ndr-2024")
+	s := simtest.New(t, "ndr-2024", 1)
 	two, three := open(t, s, 2), open(t, s, 3)
 	n := newNode(t, two, 8)
 	_, err := two.Connect(three.Address(), nil, n.config())
@@ -63,7 +64,7 @@ func TestOtherNumberOfRails(t *testing.T) {
 
 // A connection that comes over one rail only is rejected in time, and few are kept so long.
 func TestHalfConnections(t *testing.T) {
-	s := simulator(t, "ndr-2024")
+	s := simtest.New(t, "ndr-2024", 1)
 	s.Go("both", func() { halfConnections(t, s) })
 	require.NoError(t, s.Run())
 }

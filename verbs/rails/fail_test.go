@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/rails"
@@ -19,68 +20,69 @@ import (
 // it was.
 func TestRailFails(t *testing.T) {
 	// With these the peer notices first, and ends the other rails.
-	seeds := []uint64{84, 1001, 2100, 3222}
-	for i := range uint64(testsize.N(30)) {
-		seeds = append(seeds, testsize.Seed()+i)
+	for _, seed := range []uint64{84, 1001, 2100, 3222} {
+		failRail(t, seed)
 	}
-	for _, seed := range seeds {
-		const cards, size = 3, 256 << 10
-		rail := int(seed % cards)
-		profile, err := sim.ByName("ndr-2024")
+	for seed := range testsize.Samples(t, 30) {
+		failRail(t, seed)
+	}
+}
+
+// failRail has a rail of a seed fail.
+func failRail(t *testing.T, seed uint64) {
+	const cards, size = 3, 256 << 10
+	rail := int(seed % cards)
+	s := simtest.New(t, "ndr-2024", seed)
+	nodes := simulated(t, s, 0, 2, cards, 2*size)
+	near, far := nodes[0], nodes[1]
+	for _, n := range nodes {
+		rails.StripeFrom(n.Device, 4096)
+	}
+	s.Go("far", func() {
+		far.accept()
+		_, err := far.pair.PostReceive([]verbs.ReceiveRequest{{}, {}})
 		require.NoError(t, err)
-		s, err := sim.New(profile, seed)
+		for _, c := range far.take(far.receives, 2) {
+			require.Equal(t, verbs.StatusFlushed, c.Status)
+		}
+		require.Equal(t, verbs.StateError, far.pair.State())
+		require.ErrorIs(t, far.pair.Err(), verbs.ErrPeerGone)
+	})
+	s.Go("near", func() {
+		near.connect(far.Address())
+		near.warm(far)
+		random := rand.New(rand.NewPCG(seed, 4))
+		require.NoError(t, s.Inject(sim.Fault{Kind: sim.FailPair, Rank: near.cards[rail].Rank(), Peer: far.cards[rail].Rank(), At: near.Now() + time.Duration(random.IntN(40000))}))
+		failed := false
+		for round := uint64(0); !failed; round++ {
+			var requests []verbs.SendRequest
+			for range 8 {
+				r := near.request(verbs.OpRDMAWrite, verbs.Signalled, size, 1+random.IntN(size/8), far, random.IntN(size))
+				if random.IntN(3) == 0 {
+					r = near.request(verbs.OpRDMARead, verbs.Signalled, random.IntN(size), 1+random.IntN(size/8), far, 0)
+				}
+				r.ID = round*8 + uint64(len(requests))
+				requests = append(requests, r)
+			}
+			_, err := near.pair.PostSend(requests)
+			require.NoError(t, err)
+			for i, c := range near.completions(8) {
+				require.Equal(t, round*8+uint64(i), c.ID)
+				require.True(t, !failed || c.Status == verbs.StatusFlushed, "seed %d: %+v", seed, c)
+				failed = failed || c.Status != verbs.StatusSuccess
+			}
+		}
+		require.Equal(t, verbs.StateError, near.pair.State())
+		require.ErrorContains(t, near.pair.Err(), fmt.Sprintf("rail %d", rail), "seed %d", seed)
+		_, err := near.pair.PostSend([]verbs.SendRequest{near.request(verbs.OpRDMAWrite, 0, 0, size, far, 0)})
 		require.NoError(t, err)
-		nodes := simulated(t, s, 0, 2, cards, 2*size)
-		near, far := nodes[0], nodes[1]
-		for _, n := range nodes {
-			rails.StripeFrom(n.Device, 4096)
-		}
-		s.Go("far", func() {
-			far.accept()
-			_, err := far.pair.PostReceive([]verbs.ReceiveRequest{{}, {}})
-			require.NoError(t, err)
-			for _, c := range far.take(far.receives, 2) {
-				require.Equal(t, verbs.StatusFlushed, c.Status)
-			}
-			require.Equal(t, verbs.StateError, far.pair.State())
-			require.ErrorIs(t, far.pair.Err(), verbs.ErrPeerGone)
-		})
-		s.Go("near", func() {
-			near.connect(far.Address())
-			near.warm(far)
-			random := rand.New(rand.NewPCG(seed, 4))
-			require.NoError(t, s.Inject(sim.Fault{Kind: sim.FailPair, Rank: near.cards[rail].Rank(), Peer: far.cards[rail].Rank(), At: near.Now() + time.Duration(random.IntN(40000))}))
-			failed := false
-			for round := uint64(0); !failed; round++ {
-				var requests []verbs.SendRequest
-				for range 8 {
-					r := near.request(verbs.OpRDMAWrite, verbs.Signalled, size, 1+random.IntN(size/8), far, random.IntN(size))
-					if random.IntN(3) == 0 {
-						r = near.request(verbs.OpRDMARead, verbs.Signalled, random.IntN(size), 1+random.IntN(size/8), far, 0)
-					}
-					r.ID = round*8 + uint64(len(requests))
-					requests = append(requests, r)
-				}
-				_, err := near.pair.PostSend(requests)
-				require.NoError(t, err)
-				for i, c := range near.completions(8) {
-					require.Equal(t, round*8+uint64(i), c.ID)
-					require.True(t, !failed || c.Status == verbs.StatusFlushed, "seed %d: %+v", seed, c)
-					failed = failed || c.Status != verbs.StatusSuccess
-				}
-			}
-			require.Equal(t, verbs.StateError, near.pair.State())
-			require.ErrorContains(t, near.pair.Err(), fmt.Sprintf("rail %d", rail), "seed %d", seed)
-			_, err := near.pair.PostSend([]verbs.SendRequest{near.request(verbs.OpRDMAWrite, 0, 0, size, far, 0)})
-			require.NoError(t, err)
-			require.Equal(t, verbs.StatusFlushed, near.completions(1)[0].Status)
-			require.NoError(t, near.pair.Close())
-			require.NoError(t, near.queue.Close())
-		})
-		require.NoError(t, s.Run())
-		for _, n := range nodes {
-			require.Zero(t, rails.Abroad(n.Device), "seed %d", seed)
-			require.NoError(t, n.Close())
-		}
+		require.Equal(t, verbs.StatusFlushed, near.completions(1)[0].Status)
+		require.NoError(t, near.pair.Close())
+		require.NoError(t, near.queue.Close())
+	})
+	require.NoError(t, s.Run())
+	for _, n := range nodes {
+		require.Zero(t, rails.Abroad(n.Device), "seed %d", seed)
+		require.NoError(t, n.Close())
 	}
 }

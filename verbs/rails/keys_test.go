@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/rails"
 	"github.com/onesided/rma/verbs/sim"
@@ -14,7 +15,7 @@ import (
 // no other; a queue pair that ends leaves nothing.
 func TestForget(t *testing.T) {
 	const size = 1 << 20
-	s := simulator(t, "ndr-2024")
+	s := simtest.New(t, "ndr-2024", 1)
 	nodes := simulated(t, s, 0, 2, 2, size)
 	near, far := nodes[0], nodes[1]
 	turn := 0
@@ -77,7 +78,7 @@ func (r alikeRegion) Deregister() error {
 
 // A key that a peer may remember as an old region's is not given to a new one.
 func TestKeyOfOldRegion(t *testing.T) {
-	s := simulator(t, "ndr-2024")
+	s := simtest.New(t, "ndr-2024", 1)
 	first := s.Open()
 	var keys []uint32
 	gone := 0

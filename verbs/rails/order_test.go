@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/rails"
@@ -172,12 +173,9 @@ func (p *program) round(number uint64) {
 // posted before has been carried out.
 func TestOrder(t *testing.T) {
 	striped, programs := uint64(0), testsize.N(20)
-	for seed := testsize.Seed(); seed < testsize.Seed()+uint64(programs); seed++ {
+	for seed := range testsize.Samples(t, 20) {
 		cards := 2 + int(seed%3)
-		profile, err := sim.ByName([]string{"ideal", "ndr-2024", "connectx-ddr-2009"}[seed%3])
-		require.NoError(t, err)
-		s, err := sim.New(profile, seed)
-		require.NoError(t, err)
+		s := simtest.New(t, []string{"ideal", "ndr-2024", "connectx-ddr-2009"}[seed%3], seed)
 		nodes := simulated(t, s, 0, 2, cards, memoryBytes)
 		near, far := nodes[0], nodes[1]
 		for _, n := range nodes {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/rails"
 	"github.com/onesided/rma/verbs/sim"
@@ -64,7 +65,7 @@ func simulated(t testing.TB, s *sim.Simulator, without rails.Optimization, ranks
 // oneSided has the near one of two ranks do something, connected with the far one, which only polls.
 func oneSided(t testing.TB, profile string, without rails.Optimization, cards, bytes int, do func(near, far *node)) {
 	t.Helper()
-	s := simulator(t, profile)
+	s := simtest.New(t, profile, 1)
 	nodes := simulated(t, s, without, 2, cards, bytes)
 	near, far := nodes[0], nodes[1]
 	over := false

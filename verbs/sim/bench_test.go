@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/sim"
@@ -73,7 +74,7 @@ func (n *node) nap() {
 func BenchmarkEvents(b *testing.B) {
 	for _, ranks := range []int{2, 64, 1024, 4096} {
 		b.Run(fmt.Sprint("ranks=", ranks), func(b *testing.B) {
-			s := simulator(b, profile(b, "pcie-2005"), 1)
+			s := simtest.New(b, "pcie-2005", 1)
 			made := ringOf(b, s, ranks)
 			steps(b, s, made, 10)
 			before := s.Events()
@@ -94,7 +95,7 @@ func BenchmarkEvents(b *testing.B) {
 func BenchmarkTurn(b *testing.B) {
 	for _, tasks := range []int{2, 1024} {
 		b.Run(fmt.Sprint("tasks=", tasks), func(b *testing.B) {
-			s := simulator(b, sim.Ideal(), 1)
+			s := simtest.With(b, sim.Ideal(), 1)
 			turns := b.N/tasks + 1
 			for range tasks {
 				d := s.Open()
@@ -117,7 +118,7 @@ func TestEventsAllocateNothing(t *testing.T) {
 	if testsize.Race {
 		t.Skip("skipped: the race detector allocates itself; the run without it looks")
 	}
-	s := simulator(t, profile(t, "pcie-2005"), 1)
+	s := simtest.New(t, "pcie-2005", 1)
 	const ranks = 16
 	made := ringOf(t, s, ranks)
 	steps(t, s, made, 200)

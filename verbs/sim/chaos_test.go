@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/sim"
@@ -199,8 +200,8 @@ func (p *survivor) round() error {
 // ended well.
 func survive(t testing.TB, seed uint64, ranks int, plan sim.Faults, trace func(sim.Event)) (well int) {
 	t.Helper()
-	p := profile(t, sim.Profiles()[1+int(seed)%(len(sim.Profiles())-1)])
-	s := simulator(t, p, seed)
+	p := simtest.Profile(t, sim.Profiles()[1+int(seed)%(len(sim.Profiles())-1)])
+	s := simtest.With(t, p, seed)
 	s.Patience(time.Minute)
 	s.Trace(trace)
 	var ring []*survivor
@@ -271,8 +272,8 @@ func planOf(seed uint64) (ranks int, plan sim.Faults) {
 }
 
 // Whatever breaks, and however it comes together: who survives ends, with the right data
-// or a right error, and nothing is left behind. A seed that fails runs alone with RMA_TEST_SEED
-// and RMA_TEST_SIZE=0.001, which leaves one plan, and its plan can be kept as text.
+// or a right error, and nothing is left behind. A seed that runs alone
+// logs its plan, which can be kept as text, and its trace.
 func TestSurvivorsEnd(t *testing.T) {
 	plans := uint64(testsize.N(survivorPlans))
 	if plans == 1 {
@@ -290,8 +291,7 @@ func TestSurvivorsEnd(t *testing.T) {
 		}
 	}
 	all, well := 0, 0
-	for i := range plans {
-		seed := testsize.Seed() + i
+	for seed := range testsize.Samples(t, survivorPlans) {
 		ranks, plan := planOf(seed)
 		n := survive(t, seed, ranks, plan, count)
 		all += ranks
@@ -318,7 +318,7 @@ func TestSurvivorsEnd(t *testing.T) {
 func TestPlansAreReplayed(t *testing.T) {
 	struck := 0
 	plans := testsize.N(50)
-	for seed := testsize.Seed(); seed < testsize.Seed()+uint64(plans); seed++ {
+	for seed := range testsize.Samples(t, 50) {
 		ranks, plan := planOf(seed)
 		again, err := sim.ParseFaults(plan.String())
 		require.NoError(t, err)
@@ -338,7 +338,7 @@ func TestPlansAreReplayed(t *testing.T) {
 // Delays, stalls that end in time, senders that wait for receives and slow processors
 // hurt nobody.
 func TestWhatHealsHurtsNobody(t *testing.T) {
-	for seed := testsize.Seed(); seed < testsize.Seed()+uint64(testsize.N(100)); seed++ {
+	for seed := range testsize.Samples(t, 100) {
 		ranks, plan := planOf(seed)
 		plan = slices.DeleteFunc(plan, func(f sim.Fault) bool {
 			return f.Kind != sim.Delay && f.Kind != sim.Starve && f.Kind != sim.Slow && (f.Kind != sim.Stall || f.For == 0)

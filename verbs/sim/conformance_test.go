@@ -3,6 +3,7 @@ package sim_test
 import (
 	"testing"
 
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/verbstest"
 )
@@ -11,7 +12,7 @@ import (
 func TestConformance(t *testing.T) {
 	for name, variant := range map[string][]string{"ideal": {}, "pcix-2005": {"Transfer"}, "ndr-2024": nil} {
 		t.Run(name, func(t *testing.T) {
-			s := simulator(t, profile(t, name), 1)
+			s := simtest.With(t, simtest.Profile(t, name), 1)
 			verbstest.Run(t, verbstest.Config{Variant: variant, Open: func(testing.TB) verbs.Device { return s.Open() }})
 		})
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/sim"
 )
@@ -28,7 +29,7 @@ func (n *node) ended(count int) (got []verbs.Completion) {
 
 // What is no longer registered when an answer leaves is not read.
 func TestRegionThatEndsBeforeItIsRead(t *testing.T) {
-	s := simulator(t, bare(func(p *sim.Profile) { p.Wire, p.TurnRead = us, 10*us }), 1)
+	s := simtest.With(t, bare(func(p *sim.Profile) { p.Wire, p.TurnRead = us, 10*us }), 1)
 	a, b := two(t, s, 64)
 	run(t, s, func() {
 		a.set(5)
@@ -45,7 +46,7 @@ func TestRegionThatEndsBeforeItIsRead(t *testing.T) {
 // Requests that a sender knows to have been carried out are not flushed, those under way
 // are.
 func TestFlushLeavesOutWhatIsKnown(t *testing.T) {
-	s := simulator(t, bare(func(p *sim.Profile) { p.Wire = us }), 1)
+	s := simtest.With(t, bare(func(p *sim.Profile) { p.Wire = us }), 1)
 	a, b := two(t, s, 64)
 	run(t, s, func() {
 		a.post(b, verbs.OpRDMAWrite, 0, 8)
@@ -68,7 +69,7 @@ func TestCloseHasItsTime(t *testing.T) {
 		closes time.Duration
 		status verbs.Status
 	}{{us - 1, verbs.StatusFlushed}, {us + 1, verbs.StatusSuccess}} {
-		s := simulator(t, bare(func(p *sim.Profile) { p.Wire = us }), 1)
+		s := simtest.With(t, bare(func(p *sim.Profile) { p.Wire = us }), 1)
 		a, b := two(t, s, 64)
 		run(t, s, func() {
 			a.post(b, verbs.OpRDMAWrite, verbs.Signalled, 8)
@@ -81,8 +82,8 @@ func TestCloseHasItsTime(t *testing.T) {
 }
 
 func TestDevicesOfAnotherJobAreNotReached(t *testing.T) {
-	a := nodes(t, simulator(t, sim.Ideal(), 1), 1, 64)[0]
-	other := simulator(t, sim.Ideal(), 1).Open()
+	a := nodes(t, simtest.With(t, sim.Ideal(), 1), 1, 64)[0]
+	other := simtest.With(t, sim.Ideal(), 1).Open()
 	q, err := a.Connect(other.Address(), nil, a.config())
 	require.NoError(t, err)
 	a.queue.Poll(nil)
@@ -91,7 +92,7 @@ func TestDevicesOfAnotherJobAreNotReached(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	s := simulator(t, sim.Ideal(), 1)
+	s := simtest.With(t, sim.Ideal(), 1)
 	d := s.Open()
 	memory, err := d.AllocateMemory(64)
 	require.NoError(t, err)
@@ -121,7 +122,7 @@ func TestRefusals(t *testing.T) {
 
 // Frames counts what leaves with data or a request: two writes, and the answer to a read.
 func TestFrames(t *testing.T) {
-	s := simulator(t, sim.Ideal(), 1)
+	s := simtest.With(t, sim.Ideal(), 1)
 	a, b := two(t, s, 1<<17)
 	run(t, s, func() {
 		a.post(b, verbs.OpRDMAWrite, verbs.Signalled, 1<<17)
@@ -135,8 +136,8 @@ func TestFrames(t *testing.T) {
 
 // A trace says where bytes are: those that are sent never overlap on one way out.
 func TestTraceOfTheLink(t *testing.T) {
-	p := profile(t, "pcix-2005")
-	s := simulator(t, p, 1)
+	p := simtest.Profile(t, "pcix-2005")
+	s := simtest.With(t, p, 1)
 	a, b := two(t, s, 1<<20)
 	var free [2]time.Duration
 	sent := [2]int{}

@@ -20,7 +20,7 @@ type planned struct {
 // The schedule gives events in the order of time, tie and scheduling, whatever is added
 // while others are taken.
 func TestScheduleIsAnOrder(t *testing.T) {
-	for seed := testsize.Seed(); seed < testsize.Seed()+uint64(testsize.N(200)); seed++ {
+	for seed := range testsize.Samples(t, 200) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		s := schedule{seed: seed}
 		var model []planned

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/sim"
 )
@@ -32,7 +33,7 @@ func faults(t testing.TB, text string) sim.Faults {
 // broken gives two connected nodes, and injects a plan whose times count from then on,
 // which is begun.
 func broken(t testing.TB, set func(p *sim.Profile), plan string) (s *sim.Simulator, a, b *node, begun time.Duration) {
-	s = simulator(t, bare(func(p *sim.Profile) { brittle(p); set(p) }), 1)
+	s = simtest.With(t, bare(func(p *sim.Profile) { brittle(p); set(p) }), 1)
 	a, b = two(t, s, 1<<20)
 	begun = max(a.Now(), b.Now())
 	for _, f := range faults(t, plan) {
@@ -171,7 +172,7 @@ func TestKillOfWhatIsUnderWay(t *testing.T) {
 // was ahead of the clock, or polls, goes on to where it next sleeps: it may hold a lock
 // that it needs to end.
 func TestKillOfTasksThatDoNotSleep(t *testing.T) {
-	s := simulator(t, sim.Ideal(), 1)
+	s := simtest.With(t, sim.Ideal(), 1)
 	d, other := s.Open(), s.Open()
 	require.NoError(t, s.Inject(faults(t, "at 5us kill rank 0")...))
 	var said []string
@@ -208,7 +209,7 @@ func TestKillOfTasksThatDoNotSleep(t *testing.T) {
 
 // A device that a rank's task opens is that rank's.
 func TestKillOfARankWithTwoDevices(t *testing.T) {
-	s := simulator(t, bare(brittle), 1)
+	s := simtest.With(t, bare(brittle), 1)
 	d, other := s.Open(), s.Open()
 	require.NoError(t, s.Inject(faults(t, "at 5us kill rank 0")...))
 	var second *sim.Device
@@ -240,7 +241,7 @@ func TestKillOfARankWithTwoDevices(t *testing.T) {
 
 // What a killed task panics with while it ends is Run's.
 func TestPanicOfADyingTask(t *testing.T) {
-	s := simulator(t, sim.Ideal(), 1)
+	s := simtest.With(t, sim.Ideal(), 1)
 	d := s.Open()
 	require.NoError(t, s.Inject(faults(t, "at 5us kill rank 0")...))
 	d.Go("", func() {
@@ -252,7 +253,7 @@ func TestPanicOfADyingTask(t *testing.T) {
 }
 
 func TestPowerLoss(t *testing.T) {
-	s := simulator(t, bare(brittle), 1)
+	s := simtest.With(t, bare(brittle), 1)
 	made := nodes(t, s, 4, 64)
 	require.NoError(t, s.Inject(faults(t, "at 1ms power-loss rank 1,3")...))
 	var noticed, refused time.Duration
@@ -394,7 +395,7 @@ func TestStallForEver(t *testing.T) {
 // Who connects over a stalled link is not answered; one who does once it is well is.
 func TestConnectOverAStalledLink(t *testing.T) {
 	for _, plan := range []string{"stall rank 0 out", "stall rank 0 in", "stall rank 1 out", "stall rank 1 in"} {
-		s := simulator(t, bare(brittle), 1)
+		s := simtest.With(t, bare(brittle), 1)
 		made := nodes(t, s, 2, 64)
 		a, b := made[0], made[1]
 		require.NoError(t, s.Inject(faults(t, "at 0s "+plan)...))
@@ -412,7 +413,7 @@ func TestConnectOverAStalledLink(t *testing.T) {
 			}
 		})
 	}
-	s := simulator(t, bare(brittle), 1)
+	s := simtest.With(t, bare(brittle), 1)
 	made := nodes(t, s, 2, 64)
 	require.NoError(t, s.Inject(faults(t, "at 0s stall rank 1 in for 100us\nat 1us delay rank 0 in by 7us for 200us")...))
 	run(t, s, func() {
@@ -443,7 +444,7 @@ func TestRefuseMemory(t *testing.T) {
 }
 
 func TestOverflow(t *testing.T) {
-	s := simulator(t, bare(brittle), 1)
+	s := simtest.With(t, bare(brittle), 1)
 	made := nodes(t, s, 3, 64)
 	a := made[0]
 	require.NoError(t, s.Inject(faults(t, "at 1ms overflow rank 0")...))
@@ -552,7 +553,7 @@ func TestFaultsInTheTrace(t *testing.T) {
 }
 
 func TestFaultsAreChecked(t *testing.T) {
-	s := simulator(t, sim.Ideal(), 1)
+	s := simtest.With(t, sim.Ideal(), 1)
 	for text, f := range map[string]sim.Fault{
 		"no such kind; allowed are kill, power-loss":        {Kind: 99},
 		"fault kill: at -1ns; allowed is 0 to":              {At: -1},

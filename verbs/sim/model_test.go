@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/sim"
 )
@@ -109,7 +110,7 @@ func TestEquations(t *testing.T) {
 		}, us + 8},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := simulator(t, bare(c.set), 1)
+			s := simtest.With(t, bare(c.set), 1)
 			a, b := two(t, s, 1<<20)
 			if got := took(t, s, a, func() { c.body(a, b) }); got != c.want {
 				t.Errorf("took %v, want %v", got, c.want)
@@ -120,7 +121,7 @@ func TestEquations(t *testing.T) {
 
 // A list of segments costs the processor and the card.
 func TestGatheringCosts(t *testing.T) {
-	s := simulator(t, bare(func(p *sim.Profile) { p.Post, p.PostSegment, p.GapSegment = 4*us, us, 10*us }), 1)
+	s := simtest.With(t, bare(func(p *sim.Profile) { p.Post, p.PostSegment, p.GapSegment = 4*us, us, 10*us }), 1)
 	a, b := two(t, s, 64)
 	one := verbs.Segment{Memory: a.memory[:1], LKey: a.region.LKey()}
 	remote := b.region.Remote()
@@ -140,7 +141,7 @@ func TestStarvedSendersTryAgain(t *testing.T) {
 	for _, c := range []struct{ posted, arrives time.Duration }{
 		{0, 1 * us}, {1 * us, 1 * us}, {2 * us, 1*us + 12*us + 1*us}, {13 * us, 14 * us}, {14 * us, 1*us + 24*us + 1*us}, {100 * us, 1*us + 108*us + 1*us},
 	} {
-		s := simulator(t, bare(func(p *sim.Profile) { p.Wire, p.StarvedWait = us, 10*us }), 1)
+		s := simtest.With(t, bare(func(p *sim.Profile) { p.Wire, p.StarvedWait = us, 10*us }), 1)
 		a, b := two(t, s, 64)
 		begun := b.Now()
 		var arrived time.Duration
@@ -168,7 +169,7 @@ func TestBytesMoveWhenTheModelSays(t *testing.T) {
 		changed time.Duration
 		sees    uint64
 	}{{14*us - 1, 2}, {14*us + 1, 1}} {
-		s := simulator(t, bare(func(p *sim.Profile) { p.Wire, p.TurnRead = 4*us, 10*us }), 1)
+		s := simtest.With(t, bare(func(p *sim.Profile) { p.Wire, p.TurnRead = 4*us, 10*us }), 1)
 		a, b := two(t, s, 64)
 		b.set(1)
 		run(t, s, func() {
@@ -197,7 +198,7 @@ func (n *node) wait(d time.Duration) {
 
 // Senders to one rank share its link, and none starves.
 func TestIncastSharesTheLink(t *testing.T) {
-	s := simulator(t, bare(func(p *sim.Profile) { p.Link = 1e9 }), 1)
+	s := simtest.With(t, bare(func(p *sim.Profile) { p.Link = 1e9 }), 1)
 	const senders, size = 4, 1 << 20
 	made := nodes(t, s, senders+1, size)
 	var ends [senders]time.Duration
@@ -221,7 +222,7 @@ func TestIncastSharesTheLink(t *testing.T) {
 // A small message of another queue pair waits for the bursts of a large one that are on the
 // wire, fetched and next in turn, not for all.
 func TestQueuePairsTakeTurns(t *testing.T) {
-	s := simulator(t, bare(func(p *sim.Profile) { p.Link = 1e9; p.Burst = 4096 }), 1)
+	s := simtest.With(t, bare(func(p *sim.Profile) { p.Link = 1e9; p.Burst = 4096 }), 1)
 	made := nodes(t, s, 3, 1<<20)
 	a := made[0]
 	run(t, s, func() {
@@ -239,7 +240,7 @@ func TestQueuePairsTakeTurns(t *testing.T) {
 
 // Severing is noticed by both sides.
 func TestSever(t *testing.T) {
-	s := simulator(t, bare(func(p *sim.Profile) { p.Wire = us }), 1)
+	s := simtest.With(t, bare(func(p *sim.Profile) { p.Wire = us }), 1)
 	a, b := two(t, s, 64)
 	run(t, s, func() {
 		a.pairs[1].(verbs.Severer).Sever()

@@ -8,13 +8,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs/sim"
 )
 
 // A plan is of its seed, ranks and horizon, keeps to them, and leaves somebody.
 func TestPlan(t *testing.T) {
-	for seed := testsize.Seed(); seed < testsize.Seed()+uint64(testsize.N(500)); seed++ {
+	for seed := range testsize.Samples(t, 500) {
 		ranks := 1 + int(seed%9)
 		plan := sim.Plan(seed, ranks, 5*ms)
 		require.Equal(t, plan, sim.Plan(seed, ranks, 5*ms), "seed %d", seed)
@@ -38,7 +39,7 @@ func TestPlan(t *testing.T) {
 		again, err := sim.ParseFaults(plan.String())
 		require.NoError(t, err)
 		require.Equal(t, plan, again)
-		s := simulator(t, sim.Ideal(), 1)
+		s := simtest.With(t, sim.Ideal(), 1)
 		require.NoError(t, s.Inject(plan...))
 	}
 	require.NotEqual(t, sim.Plan(1, 4, ms), sim.Plan(2, 4, ms))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/sim"
 )
@@ -33,7 +34,7 @@ func TestBaseFigures(t *testing.T) {
 		{"ndr-2024", 1000 * time.Nanosecond, 0, 49000, 98000, 30 * us, 50},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := profile(t, c.name)
+			p := simtest.Profile(t, c.name)
 			write := writeLatency(t, p)
 			if !near(write-p.Poll, c.write) {
 				t.Errorf("a small write takes %v beside a poll, want %v", write-p.Poll, c.write)
@@ -58,7 +59,7 @@ func within(got, want float64) bool { return got > want*0.98 && got < want*1.02 
 
 // writeLatency is half of a ping-pong of writes, which each side sees in its memory.
 func writeLatency(t *testing.T, p sim.Profile) time.Duration {
-	s := simulator(t, p, 1)
+	s := simtest.With(t, p, 1)
 	a, b := two(t, s, 64)
 	const rounds = 10
 	var took time.Duration
@@ -82,7 +83,7 @@ func writeLatency(t *testing.T, p sim.Profile) time.Duration {
 
 // messageLatency is half of a ping-pong of messages.
 func messageLatency(t *testing.T, p sim.Profile) time.Duration {
-	s := simulator(t, p, 1)
+	s := simtest.With(t, p, 1)
 	a, b := two(t, s, 64)
 	const rounds = 10
 	var took time.Duration
@@ -112,7 +113,7 @@ func messageLatency(t *testing.T, p sim.Profile) time.Duration {
 
 // bandwidth is of writes of 1 MiB, a window of them at a time, in 10^6 bytes a second.
 func bandwidth(t *testing.T, p sim.Profile, both bool) float64 {
-	s := simulator(t, p, 1)
+	s := simtest.With(t, p, 1)
 	const size, window, total = 1 << 20, 8, 64
 	a, b := two(t, s, size)
 	var took time.Duration
@@ -141,7 +142,7 @@ func bandwidth(t *testing.T, p sim.Profile, both bool) float64 {
 }
 
 func registration(t *testing.T, p sim.Profile, pages int) (took time.Duration) {
-	s := simulator(t, p, 1)
+	s := simtest.With(t, p, 1)
 	d := s.Open()
 	run(t, s, func() {
 		memory, err := d.AllocateMemory(pages * 4096)
@@ -158,8 +159,8 @@ func registration(t *testing.T, p sim.Profile, pages int) (took time.Duration) {
 func TestCostsAreMeasured(t *testing.T) {
 	for _, name := range sim.Profiles()[1:] {
 		t.Run(name, func(t *testing.T) {
-			p := profile(t, name)
-			s := simulator(t, p, 1)
+			p := simtest.Profile(t, name)
+			s := simtest.With(t, p, 1)
 			a, b := two(t, s, 64)
 			costs := a.Costs()
 			if write := writeLatency(t, p) - p.Poll; !near(write, costs.Latency) {
@@ -185,7 +186,7 @@ func TestCostsAreMeasured(t *testing.T) {
 
 // Copies that leave the caches are slower a byte.
 func TestCopiesHaveLevels(t *testing.T) {
-	s := simulator(t, profile(t, "graphene-ddr"), 1)
+	s := simtest.New(t, "graphene-ddr", 1)
 	d := s.Open()
 	run(t, s, func() {
 		var last time.Duration
@@ -231,7 +232,7 @@ func TestBurstDoesNotDecide(t *testing.T) {
 		for _, size := range []int{64 << 10, 1 << 20} {
 			var took []float64
 			for _, burst := range []int{2 << 10, 16 << 10, 64 << 10} {
-				p := profile(t, name)
+				p := simtest.Profile(t, name)
 				p.Burst = burst
 				took = append(took, inTurns(t, p, size).Seconds())
 			}
@@ -244,7 +245,7 @@ func TestBurstDoesNotDecide(t *testing.T) {
 
 // inTurns is how long 16 reads and 16 writes take, a read first.
 func inTurns(t *testing.T, p sim.Profile, size int) time.Duration {
-	s := simulator(t, p, 1)
+	s := simtest.With(t, p, 1)
 	a, b := two(t, s, size)
 	var took time.Duration
 	run(t, s, func() {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/sim"
@@ -165,7 +166,7 @@ func (p *player) play() {
 func playOn(t testing.TB, seed uint64) (starved int) {
 	random := rand.New(rand.NewPCG(seed, 99))
 	profile := randomProfile(random)
-	s := simulator(t, profile, seed)
+	s := simtest.With(t, profile, seed)
 	s.Trace(func(e sim.Event) {
 		if e.Kind == sim.Starved {
 			starved++
@@ -204,7 +205,7 @@ func playOn(t testing.TB, seed uint64) (starved int) {
 
 func TestProgramsOnRandomCards(t *testing.T) {
 	starved, programs := 0, testsize.N(100)
-	for seed := testsize.Seed(); seed < testsize.Seed()+uint64(programs); seed++ {
+	for seed := range testsize.Samples(t, 100) {
 		starved += playOn(t, seed)
 	}
 	if programs < 20 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/sim"
 )
@@ -18,7 +19,7 @@ import (
 // what the cards did and, sorted, what was posted.
 func traceOf(t testing.TB, p sim.Profile, seed uint64) (trace []byte, posts []string) {
 	const ranks, rounds = 5, 40
-	s := simulator(t, p, seed)
+	s := simtest.With(t, p, seed)
 	var out bytes.Buffer
 	s.Trace(func(e sim.Event) {
 		fmt.Fprintln(&out, e)
@@ -83,7 +84,7 @@ func (n *node) drain(posted *int, left int) {
 func TestSameSeedSameTrace(t *testing.T) {
 	for _, name := range sim.Profiles() {
 		t.Run(name, func(t *testing.T) {
-			p := profile(t, name)
+			p := simtest.Profile(t, name)
 			first, _ := traceOf(t, p, 3)
 			again, _ := traceOf(t, p, 3)
 			if !bytes.Equal(first, again) {

@@ -14,20 +14,6 @@ import (
 
 const all = verbs.LocalWrite | verbs.RemoteWrite | verbs.RemoteRead | verbs.RemoteAtomic
 
-func profile(t testing.TB, name string) sim.Profile {
-	t.Helper()
-	p, err := sim.ByName(name)
-	require.NoError(t, err)
-	return p
-}
-
-func simulator(t testing.TB, p sim.Profile, seed uint64) *sim.Simulator {
-	t.Helper()
-	s, err := sim.New(p, seed)
-	require.NoError(t, err)
-	return s
-}
-
 // A node is a rank with memory, which every node's peers may use.
 type node struct {
 	*sim.Device

@@ -10,13 +10,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/sim"
 )
 
 // Tasks have their turns in the order of their clocks.
 func TestTurnsFollowTheClocks(t *testing.T) {
-	s := simulator(t, sim.Ideal(), 1)
+	s := simtest.With(t, sim.Ideal(), 1)
 	devices := []*sim.Device{s.Open(), s.Open(), s.Open()}
 	var said []string
 	for i, d := range devices {
@@ -35,7 +36,7 @@ func TestTurnsFollowTheClocks(t *testing.T) {
 }
 
 func TestSleepEndsAtItsLimitOrAtARing(t *testing.T) {
-	s := simulator(t, sim.Ideal(), 1)
+	s := simtest.With(t, sim.Ideal(), 1)
 	d, other := s.Open(), s.Open()
 	run(t, s, func() {
 		ticket := d.Channel().Prepare()
@@ -54,7 +55,7 @@ func TestSleepEndsAtItsLimitOrAtARing(t *testing.T) {
 func TestClocksRunAheadUntilTheyAreSettled(t *testing.T) {
 	p := sim.Ideal()
 	p.Wire = time.Microsecond
-	s := simulator(t, p, 1)
+	s := simtest.With(t, p, 1)
 	a, b := two(t, s, 64)
 	begun := a.Now()
 	run(t, s, func() {
@@ -71,7 +72,7 @@ func TestClocksRunAheadUntilTheyAreSettled(t *testing.T) {
 }
 
 func TestDeadlockIsReported(t *testing.T) {
-	s := simulator(t, sim.Ideal(), 1)
+	s := simtest.With(t, sim.Ideal(), 1)
 	a, b := two(t, s, 64)
 	var ended []string
 	s.Go("sender", func() {
@@ -104,7 +105,7 @@ func TestDeadlockIsReported(t *testing.T) {
 }
 
 func TestDeadlockNamesSomeTasks(t *testing.T) {
-	s := simulator(t, sim.Ideal(), 1)
+	s := simtest.With(t, sim.Ideal(), 1)
 	d := s.Open()
 	for range 20 {
 		s.Go("one of many", func() { d.Channel().Sleep(d.Channel().Prepare(), -1) })
@@ -117,7 +118,7 @@ func TestDeadlockNamesSomeTasks(t *testing.T) {
 // Tasks that look again and again for what never comes are a deadlock to who has no more
 // patience, but not those that compute.
 func TestPatience(t *testing.T) {
-	s := simulator(t, sim.Ideal(), 1)
+	s := simtest.With(t, sim.Ideal(), 1)
 	s.Patience(time.Second)
 	d := s.Open()
 	run(t, s, func() {
@@ -148,7 +149,7 @@ func TestPatience(t *testing.T) {
 
 // A ring that nobody has announced himself for is not kept.
 func TestRingsForNobody(t *testing.T) {
-	s := simulator(t, sim.Ideal(), 1)
+	s := simtest.With(t, sim.Ideal(), 1)
 	d := s.Open()
 	run(t, s, func() {
 		d.Compute(time.Second)
@@ -164,7 +165,7 @@ func TestRingsForNobody(t *testing.T) {
 }
 
 func TestTasksBeginTasks(t *testing.T) {
-	s := simulator(t, sim.Ideal(), 1)
+	s := simtest.With(t, sim.Ideal(), 1)
 	d := s.Open()
 	var times []time.Duration
 	run(t, s, func() {
@@ -179,7 +180,7 @@ func TestTasksBeginTasks(t *testing.T) {
 func TestTasksThatDoNotReturn(t *testing.T) {
 	for what, body := range map[string]func(){"panic": func() { panic("a task") }, "exit": runtime.Goexit} {
 		t.Run(what, func(t *testing.T) {
-			s := simulator(t, sim.Ideal(), 1)
+			s := simtest.With(t, sim.Ideal(), 1)
 			d := s.Open()
 			ended := false
 			s.Go("waiting", func() {
@@ -206,7 +207,7 @@ func TestTasksThatDoNotReturn(t *testing.T) {
 }
 
 func TestRunInRun(t *testing.T) {
-	s := simulator(t, sim.Ideal(), 1)
+	s := simtest.With(t, sim.Ideal(), 1)
 	run(t, s, func() { require.ErrorContains(t, s.Run(), "running already") })
 }
 
@@ -214,7 +215,7 @@ func TestRunInRun(t *testing.T) {
 func TestWatchersAreTasks(t *testing.T) {
 	p := sim.Ideal()
 	p.Wire = time.Microsecond
-	s := simulator(t, p, 1)
+	s := simtest.With(t, p, 1)
 	a, b := two(t, s, 64)
 	var cause error
 	run(t, s, func() {

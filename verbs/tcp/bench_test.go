@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/onesided/rma/internal/tlstest"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/tcp"
 )
@@ -134,7 +135,7 @@ func BenchmarkLatency(b *testing.B) {
 	for _, secure := range []bool{false, true} {
 		suffix, config := "", (*tls.Config)(nil)
 		if secure {
-			suffix, config = "/tls", selfSigned(b)
+			suffix, config = "/tls", tlstest.Config(b, "127.0.0.1")
 		}
 		for _, c := range []struct {
 			name   string
@@ -249,7 +250,7 @@ func BenchmarkStream(b *testing.B) {
 	for _, secure := range []bool{false, true} {
 		suffix, config := "", (*tls.Config)(nil)
 		if secure {
-			suffix, config = "/tls", selfSigned(b)
+			suffix, config = "/tls", tlstest.Config(b, "127.0.0.1")
 		}
 		for _, opcode := range []verbs.Opcode{verbs.OpRDMAWrite, verbs.OpRDMARead} {
 			for _, size := range []int{8, 1 << 10, 64 << 10, 1 << 20} {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/tlstest"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -29,7 +30,7 @@ func TestSizes(t *testing.T) {
 
 // What TLS adds is the look-ahead, and nothing of the size of what was sent.
 func TestSizeOfTLS(t *testing.T) {
-	config := SelfSigned(t)
+	config := tlstest.Config(t, "127.0.0.1")
 	near, far := openWith(t, Options{TLS: config}), openWith(t, Options{TLS: config})
 	p, q := join(t, near, far)
 	memory := make([]byte, 4<<20)

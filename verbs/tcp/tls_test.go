@@ -7,17 +7,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/tlstest"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/tcp"
 	"github.com/onesided/rma/verbs/tcp/proof"
 	"github.com/onesided/rma/verbs/verbstest"
 )
 
-var selfSigned = tcp.SelfSigned
-
 // All of the contract holds with TLS.
 func TestTLSConformance(t *testing.T) {
-	config := selfSigned(t)
+	config := tlstest.Config(t, "127.0.0.1")
 	verbstest.Run(t, verbstest.Config{Driven: true, Variant: []string{"Transfer"}, Allocates: "crypto/tls allocates for each record", Open: func(t testing.TB) verbs.Device {
 		device, err := tcp.Open(tcp.Options{TLS: config, Silence: await.Limit})
 		require.NoError(t, err)
@@ -28,7 +27,7 @@ func TestTLSConformance(t *testing.T) {
 // A peer with another certificate, or without TLS, is refused; so is a key that is wrong
 // inside of TLS.
 func TestTLSRefuses(t *testing.T) {
-	ours, theirs := selfSigned(t), selfSigned(t)
+	ours, theirs := tlstest.Config(t, "127.0.0.1"), tlstest.Config(t, "127.0.0.1")
 	key := proof.NewKey()
 	for _, c := range []struct {
 		name           string
@@ -64,7 +63,7 @@ func TestTLSRefuses(t *testing.T) {
 }
 
 func TestTLSOptions(t *testing.T) {
-	old := selfSigned(t)
+	old := tlstest.Config(t, "127.0.0.1")
 	old.MaxVersion = tls.VersionTLS12
 	for config, text := range map[*tls.Config]string{
 		{}:  "TLS has no certificate",

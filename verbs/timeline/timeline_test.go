@@ -135,7 +135,7 @@ func TestRows(t *testing.T) {
 	fits := func(a, b span) bool {
 		return a.until <= b.from || b.until <= a.from || a.from <= b.from && b.until <= a.until || b.from <= a.from && a.until <= b.until
 	}
-	for seed := testsize.Seed(); seed < testsize.Seed()+uint64(testsize.N(200)); seed++ {
+	for seed := range testsize.Samples(t, 200) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		spans := make([]span, 40)
 		for i := range spans {

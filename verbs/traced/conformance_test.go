@@ -6,9 +6,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/shm"
-	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/verbs/tcp"
 	"github.com/onesided/rma/verbs/traced"
 	"github.com/onesided/rma/verbs/verbstest"
@@ -53,10 +53,7 @@ func TestConformanceInSharedMemory(t *testing.T) {
 }
 
 func TestConformanceInVirtualTime(t *testing.T) {
-	profile, err := sim.ByName("ndr-2024")
-	require.NoError(t, err)
-	s, err := sim.New(profile, 1)
-	require.NoError(t, err)
+	s := simtest.New(t, "ndr-2024", 1)
 	verbstest.Run(t, verbstest.Config{Variant: []string{"Transfer"}, Open: func(testing.TB) verbs.Device {
 		device, _ := traced.New(s.Open(), traced.Options{Records: few})
 		return device

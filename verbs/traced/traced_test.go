@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/verbs/timeline"
 	"github.com/onesided/rma/verbs/traced"
 )
@@ -419,8 +419,7 @@ func TestAbilitiesAreTheInnerOnes(t *testing.T) {
 
 // In virtual time the processor computes by the device, too.
 func TestComputing(t *testing.T) {
-	s, err := sim.New(sim.Ideal(), 1)
-	require.NoError(t, err)
+	s := simtest.New(t, "ideal", 1)
 	r := &rig{t: t}
 	r.device, r.trace = traced.New(s.Open(), traced.Options{})
 	s.Go("rank 0", func() {

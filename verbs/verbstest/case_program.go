@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -36,7 +37,8 @@ func runProgram(b *bench, seed uint64) {
 	}
 	b.Cleanup(func() {
 		if b.Failed() {
-			b.Logf("to replay: RMA_TEST_SEED=%d go test -run '%s'", seed, b.Name())
+			// At this size a variant has all cases.
+			b.Logf("to repeat: %s", testsize.Replay(b.Name(), seed, variantShare))
 			for i, s := range streams {
 				b.Logf("seed %d, stream %d:\n%s", seed, i, strings.Join(s.log[max(0, len(s.log)-40):], "\n"))
 			}

@@ -68,11 +68,6 @@ func (f form) options(seed uint64) oracle.Options {
 	}
 }
 
-// replay says how to run the program of a seed again.
-func replay(seed uint64) string {
-	return fmt.Sprintf("replay with RMA_TEST_SEED=%d RMA_TEST_SIZE=0.01 and -run of this test", seed)
-}
-
 // TestSpread checks that a plain run has enough random programs, all different, and every combination of the
 // scheduler's switches.
 func TestSpread(t *testing.T) {
@@ -122,7 +117,7 @@ func runOn(ctx context.Context, on start, p *oracle.Program, o oracle.Options) e
 // runPrograms runs the random programs of a form whose ranks are in this process. on returns how the ranks of a seed are
 // started. A program that fails is shrunk: it counts as failing if one of tries runs does.
 func runPrograms(t *testing.T, f form, l oracle.Limits, tries int, on func(p *oracle.Program, seed uint64) start) {
-	for seed := testsize.Seed(); seed < testsize.Seed()+uint64(testsize.N(plainPrograms)); seed++ {
+	for seed := range testsize.Samples(t, plainPrograms) {
 		p, o := f.draw(seed, l), f.options(seed)
 		if testsize.Race && p.ShortAtomics() {
 			continue
@@ -142,7 +137,7 @@ func runPrograms(t *testing.T, f form, l oracle.Limits, tries int, on func(p *or
 			return false
 		})
 		cancel()
-		t.Fatalf("%s: without %#x, concurrent %v: %v\nthe same, in\n%s", replay(seed), o.Without, o.Concurrent, err, small)
+		t.Fatalf("seed %d: without %#x, concurrent %v: %v\nthe same, in\n%s", seed, o.Without, o.Concurrent, err, small)
 	}
 }
 
@@ -205,7 +200,7 @@ func runDrawn(f form) jobtest.Body {
 				continue
 			}
 			if err := oracle.Run(ctx, w, p, o); err != nil {
-				return fmt.Errorf("%s: %d ranks, without %#x, concurrent %v: %w\n%s", replay(seed), w.Size(), o.Without, o.Concurrent, err, p)
+				return fmt.Errorf("%s: %d ranks, without %#x, concurrent %v: %w\n%s", testsize.Replay("TestProcesses", seed, testsize.Least), w.Size(), o.Without, o.Concurrent, err, p)
 			}
 		}
 		return nil

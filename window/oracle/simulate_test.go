@@ -95,7 +95,7 @@ func TestSimulatedRails(t *testing.T) {
 
 // TestSameTrace runs programs twice in virtual time: all events must be the same.
 func TestSameTrace(t *testing.T) {
-	for seed := testsize.Seed(); seed < testsize.Seed()+uint64(testsize.N(8)); seed++ {
+	for seed := range testsize.Samples(t, 8) {
 		p := onSim.draw(seed, oracle.Limits{})
 		trace := func() (sum uint64, events int) {
 			h := fnv.New64a()
@@ -107,8 +107,8 @@ func TestSameTrace(t *testing.T) {
 		}
 		first, events := trace()
 		again, same := trace()
-		require.Equal(t, events, same, replay(seed))
-		require.Equal(t, first, again, replay(seed))
-		require.Positive(t, events, replay(seed))
+		require.Equal(t, events, same, "seed %d", seed)
+		require.Equal(t, first, again, "seed %d", seed)
+		require.Positive(t, events, "seed %d", seed)
 	}
 }

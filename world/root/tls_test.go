@@ -1,14 +1,9 @@
 package root
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"io"
-	"math/big"
 	"net"
 	"testing"
 	"time"
@@ -16,25 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/tlstest"
 	"github.com/onesided/rma/verbs/tcp/proof"
 )
-
-// certificate is one for the host of root, that signs itself.
-func certificate(t *testing.T, root string) *tls.Config {
-	t.Helper()
-	host, _, err := net.SplitHostPort(root)
-	require.NoError(t, err)
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.ParseIP(host)}, IsCA: true, BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	require.NoError(t, err)
-	parsed, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	pool := x509.NewCertPool()
-	pool.AddCert(parsed)
-	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, RootCAs: pool, ClientCAs: pool}
-}
 
 // encrypted are the parts of a job, with the configurations of its ranks.
 func encrypted(root string, configs ...*tls.Config) []part {
@@ -52,9 +31,9 @@ func TestEncrypted(t *testing.T) {
 	root := vacant(t)
 	host, _, err := net.SplitHostPort(root)
 	require.NoError(t, err)
-	config := certificate(t, root)
-	both := config.Clone()
-	both.ClientAuth = tls.RequireAndVerifyClientCert
+	both := tlstest.Config(t, host)
+	config := both.Clone()
+	config.ClientAuth = tls.NoClientCert
 	require.NoError(t, errors.Join(play(t, encrypted(vacantAt(t, host), config, config, config, config)...)...))
 	require.NoError(t, errors.Join(play(t, encrypted(vacantAt(t, host), both, both, both)...)...))
 	require.Zero(t, config.MinVersion, "the user's own configuration is left alone")
@@ -65,9 +44,7 @@ func TestEncryptionThatDoesNotFit(t *testing.T) {
 	root := vacant(t)
 	host, _, err := net.SplitHostPort(root)
 	require.NoError(t, err)
-	good, other := certificate(t, root), certificate(t, root)
-	strict := good.Clone()
-	strict.ClientAuth = tls.RequireAndVerifyClientCert
+	good, other := tlstest.Config(t, host), tlstest.Config(t, host)
 	for _, c := range []struct {
 		name       string
 		root, rank *tls.Config
@@ -76,7 +53,7 @@ func TestEncryptionThatDoesNotFit(t *testing.T) {
 		onRoot     string
 	}{
 		{"certificate of another", other, good, ample, "failed to verify certificate", "bad certificate"},
-		{"no certificate of the rank's", strict, &tls.Config{RootCAs: good.RootCAs}, ample, "certificate required", "didn't provide a certificate"},
+		{"no certificate of the rank's", good, &tls.Config{RootCAs: good.RootCAs}, ample, "certificate required", "didn't provide a certificate"},
 		{"only the root", good, nil, brief, "no root", "does not look like a TLS handshake"},
 		{"only the rank", nil, good, brief, "no root", proof.ErrProtocol.Error()},
 	} {
@@ -103,7 +80,9 @@ func TestEncryptionThatDoesNotFit(t *testing.T) {
 func TestNoOlderTLS(t *testing.T) {
 	t.Parallel()
 	root := vacant(t)
-	config := certificate(t, root)
+	host, _, err := net.SplitHostPort(root)
+	require.NoError(t, err)
+	config := tlstest.Config(t, host)
 	older := config.Clone()
 	older.MaxVersion = tls.VersionTLS12
 	s := rankOf(root, 0, 2)
@@ -128,7 +107,7 @@ func TestNoOlderTLS(t *testing.T) {
 func TestEndDoesNotWaitForGoodbyes(t *testing.T) {
 	t.Parallel()
 	h := formingHost(t, 2)
-	config := certificate(t, "127.0.0.1:7000")
+	config := tlstest.Config(t, "127.0.0.1")
 	config.ServerName, config.SessionTicketsDisabled = "127.0.0.1", true
 	carrier, far := net.Pipe()
 	defer far.Close()
@@ -143,7 +122,7 @@ func TestEndDoesNotWaitForGoodbyes(t *testing.T) {
 }
 
 func TestTLSSettingsAreChecked(t *testing.T) {
-	old := certificate(t, "127.0.0.1:7000")
+	old := tlstest.Config(t, "127.0.0.1")
 	old.MaxVersion = tls.VersionTLS12
 	for rank, c := range []struct {
 		config *tls.Config

@@ -72,7 +72,7 @@ func TestShift(t *testing.T) {
 }
 
 func TestBoundsFollowTheValues(t *testing.T) {
-	for seed := testsize.Seed(); seed < testsize.Seed()+uint64(testsize.N(50)); seed++ {
+	for seed := range testsize.Samples(t, 50) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		values := make([]float64, 1+random.IntN(30))
 		shifted, mirrored := make([]float64, len(values)), make([]float64, len(values))

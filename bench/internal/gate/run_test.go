@@ -160,8 +160,8 @@ func TestErrorRates(t *testing.T) {
 	most := func(n int, rate float64) int {
 		return int(float64(n)*rate + 4*math.Sqrt(float64(n)*rate*(1-rate)))
 	}
-	assert.LessOrEqual(t, failed, most(gates, p.Alarm), "of %d gates, seed %d (RMA_TEST_SEED)", gates, testsize.Seed())
-	assert.LessOrEqual(t, ok, most(gates*len(cells), p.Miss), "of %d cells, seed %d (RMA_TEST_SEED)", gates*len(cells), testsize.Seed())
+	assert.LessOrEqual(t, failed, most(gates, p.Alarm), "of %d gates; to repeat: %s", gates, testsize.Again(t.Name()))
+	assert.LessOrEqual(t, ok, most(gates*len(cells), p.Miss), "of %d cells; to repeat: %s", gates*len(cells), testsize.Again(t.Name()))
 }
 
 func TestTimeEndsTheRounds(t *testing.T) {

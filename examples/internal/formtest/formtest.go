@@ -49,14 +49,13 @@ func Run(t *testing.T, ranks [3]int, bodies ...string) {
 // Each is Run of one body for a test that does something before and after each job, which run runs.
 func Each(t *testing.T, ranks [3]int, body string, test func(t *testing.T, run func())) {
 	t.Helper()
-	for i := range testsize.N(len(forms)) {
-		seed := testsize.Seed() + uint64(i)
+	for seed := range testsize.Seeds(len(forms)) {
 		f, n := chosen(body, seed, ranks)
 		t.Run(fmt.Sprintf("%s of %d, seed %d", f.Name, n, seed), func(t *testing.T) {
 			t.Setenv(seedVariable, fmt.Sprint(seed))
 			defer func() {
 				if t.Failed() {
-					t.Logf("to replay: RMA_TEST_SEED=%d go test -run '%s'", seed, t.Name())
+					t.Logf("to repeat: %s", testsize.Replay(t.Name(), seed, testsize.Size()))
 				}
 			}()
 			test(t, func() { f.Run(t, n, body) })

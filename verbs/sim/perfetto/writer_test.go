@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/verbs/sim/perfetto"
@@ -32,10 +33,7 @@ type trace struct {
 // faults, and gives the file and what passed the links in each direction.
 func traced(t testing.TB, seed uint64, rounds int) (file []byte, passed [2]int) {
 	const ranks, size = 4, 1 << 16
-	p, err := sim.ByName("pcix-2005")
-	require.NoError(t, err)
-	s, err := sim.New(p, seed)
-	require.NoError(t, err)
+	s := simtest.New(t, "pcix-2005", seed)
 	var out bytes.Buffer
 	w := perfetto.NewWriter(&out)
 	s.Trace(func(e sim.Event) {
