@@ -77,7 +77,7 @@ func Replay(test string, seed uint64, size float64) string {
 		// The pattern is in single quotes, and so has none.
 		elements[i] = "^" + strings.ReplaceAll(regexp.QuoteMeta(e), "'", ".") + "$"
 	}
-	return fmt.Sprintf("%s=%d %s=%v go test %s -run '%s'", seedVariable, seed, sizeVariable, size, tested(), strings.Join(elements, "/"))
+	return fmt.Sprintf("%s=%d %s=%v go test %s%s -run '%s'", seedVariable, seed, sizeVariable, size, Either("", "-race "), tested(), strings.Join(elements, "/"))
 }
 
 // Again returns the command that runs the named test of this program with the seed and size of this run.

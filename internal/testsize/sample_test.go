@@ -26,9 +26,9 @@ func (l *logged) Name() string       { return "TestX/a_(b)/it's" }
 const pattern = `'^TestX$/^a_\(b\)$/^it.s$'`
 
 func TestReplay(t *testing.T) {
-	require.Equal(t, `RMA_TEST_SEED=7 RMA_TEST_SIZE=0.5 go test ./internal/testsize -run `+pattern, Replay(new(logged).Name(), 7, 0.5))
+	require.Equal(t, `RMA_TEST_SEED=7 RMA_TEST_SIZE=0.5 go test `+Either("", "-race ")+`./internal/testsize -run `+pattern, Replay(new(logged).Name(), 7, 0.5))
 	t.Setenv(sizeVariable, "3")
-	require.Equal(t, fmt.Sprintf(`RMA_TEST_SEED=%d RMA_TEST_SIZE=3 go test ./internal/testsize -run '^TestX$'`, Seed()), Again("TestX"))
+	require.Equal(t, fmt.Sprintf(`RMA_TEST_SEED=%d RMA_TEST_SIZE=3 go test `+Either("", "-race ")+`./internal/testsize -run '^TestX$'`, Seed()), Again("TestX"))
 }
 
 func TestSamples(t *testing.T) {

@@ -30,6 +30,8 @@ import (
 const (
 	sizeVariable = "RMA_TEST_SIZE"
 	seedVariable = "RMA_TEST_SEED"
+	// seedBits leave room for the seeds that follow.
+	seedBits = 63
 	// short is the size under -short.
 	short = 0.2
 	// most bounds what N returns, so that no product overflows.
@@ -83,9 +85,9 @@ func parseSeed(text string) (uint64, error) {
 	if text == "" {
 		return 0, nil
 	}
-	value, err := strconv.ParseUint(text, 10, 64)
+	value, err := strconv.ParseUint(text, 10, seedBits)
 	if err != nil {
-		return 0, fmt.Errorf("testsize: %s=%q: must be a whole number from 0", seedVariable, text)
+		return 0, fmt.Errorf("testsize: %s=%q: must be a whole number from 0 to %d", seedVariable, text, uint64(1)<<seedBits-1)
 	}
 	return value, nil
 }

@@ -36,13 +36,13 @@ func TestParseSize(t *testing.T) {
 }
 
 func TestParseSeed(t *testing.T) {
-	for text, want := range map[string]uint64{"": 0, "7": 7, "18446744073709551615": math.MaxUint64} {
+	for text, want := range map[string]uint64{"": 0, "7": 7, "9223372036854775807": math.MaxInt64} {
 		got, err := parseSeed(text)
 		require.NoError(t, err)
 		require.Equal(t, want, got, "%q", text)
 	}
-	for _, text := range []string{"-1", "x", "1.5"} {
+	for _, text := range []string{"-1", "x", "1.5", "9223372036854775808"} {
 		_, err := parseSeed(text)
-		require.EqualError(t, err, `testsize: RMA_TEST_SEED="`+text+`": must be a whole number from 0`)
+		require.EqualError(t, err, `testsize: RMA_TEST_SEED="`+text+`": must be a whole number from 0 to 9223372036854775807`)
 	}
 }

@@ -332,7 +332,10 @@ func TestPlansAreReplayed(t *testing.T) {
 			struck++
 		}
 	}
-	require.Greater(t, struck, plans/2)
+	// One that a failure is repeated by may be of those that strike nothing.
+	if plans > 1 {
+		require.Greater(t, struck, plans/2)
+	}
 }
 
 // Delays, stalls that end in time, senders that wait for receives and slow processors
