@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/pprof"
 	"slices"
 	"strings"
 	"time"
@@ -97,11 +96,4 @@ func without(list, other []string) []string {
 		}
 	}
 	return list
-}
-
-func stacks() string {
-	var all strings.Builder
-	// A Builder takes everything.
-	_ = pprof.Lookup("goroutine").WriteTo(&all, 1)
-	return all.String()
 }

@@ -10,7 +10,10 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"runtime/pprof"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,6 +30,8 @@ const (
 	reportFile  = 4
 	// limit bounds a rank's body, whose context ends after it.
 	limit = 2 * time.Minute
+	// nearly is after how much of that time a body is taken to hang.
+	nearly = limit - 10*time.Second
 	// hangLimit bounds a wait of the test for a rank, whose body has ended by then unless it hangs.
 	hangLimit = limit + time.Minute
 	// longestReport is what an error may be that has the stacks of many goroutines.
@@ -69,13 +74,33 @@ func child(name string) error {
 	if err != nil {
 		return err
 	}
+	watched, stop := context.WithTimeout(ctx, nearly)
+	defer stop()
+	var hanging atomic.Pointer[string]
+	context.AfterFunc(watched, func() {
+		if errors.Is(watched.Err(), context.DeadlineExceeded) {
+			text := stacks()
+			hanging.Store(&text)
+		}
+	})
 	if err := p.body(ctx, w); err != nil {
+		if text := hanging.Load(); text != nil {
+			err = fmt.Errorf("%w\nwhere it was after %v:\n%s", err, nearly, *text)
+		}
 		return err
 	}
 	if err := w.Close(); err != nil {
 		return err
 	}
 	return before.remain(ctx)
+}
+
+// stacks returns the stacks of all goroutines, each once with how many have it.
+func stacks() string {
+	var all strings.Builder
+	// A Builder takes everything.
+	_ = pprof.Lookup("goroutine").WriteTo(&all, 1)
+	return all.String()
 }
 
 // A Job is a body that runs over processes.
