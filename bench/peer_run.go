@@ -39,6 +39,8 @@ func (p *peer) run(ctx context.Context, j job, o *options) ([]result, error) {
 // execute runs a launcher, and gives its standard output. It has timeout to end itself and the ranks, and is
 // ended when it has had grace, too.
 func execute(ctx context.Context, argv, env []string, timeout, grace time.Duration) (string, error) {
+	// The time begins before that of the context: what the context ends has had its time.
+	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, timeout+grace)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
@@ -47,7 +49,6 @@ func execute(ctx context.Context, argv, env []string, timeout, grace time.Durati
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.WaitDelay = patience
 	endGently(cmd)
-	start := time.Now()
 	err := cmd.Run()
 	switch {
 	case err != nil && time.Since(start) >= timeout:

@@ -49,6 +49,7 @@ func runProcesses(ctx context.Context, o *options, j job, stderr io.Writer, repo
 	// Ranks die with the thread that started them, see dieWithParent.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	began := time.Now()
 	limited, cancel := context.WithTimeout(ctx, o.timeout+patience)
 	defer cancel()
 	l, err := o.links(j)
@@ -56,7 +57,6 @@ func runProcesses(ctx context.Context, o *options, j job, stderr io.Writer, repo
 		return err
 	}
 	c := &crew{ranks: j.ranks, links: l, cancel: cancel, ended: make(chan error, j.ranks)}
-	began := time.Now()
 	for rank := 0; rank < j.ranks && err == nil; rank++ {
 		err = c.start(exec.CommandContext(limited, program, childArguments(o, j)...), rank, report)
 	}

@@ -346,8 +346,12 @@ func (w *World) blockOf(rank int) ([]byte, error) {
 		return nil, err
 	}
 	block, err := n.Map(w.Place(rank, &w.job.contacts[rank].block))
-	if want := blockLength(w.size); err == nil && len(block) < want {
-		err = fmt.Errorf("world: rank %d has a block of %d bytes, not %d", rank, len(block), want)
+	if err != nil {
+		// The process may have ended since it was met.
+		return nil, w.blame(rank, err)
 	}
-	return block, err
+	if want := blockLength(w.size); len(block) < want {
+		return nil, fmt.Errorf("world: rank %d has a block of %d bytes, not %d", rank, len(block), want)
+	}
+	return block, nil
 }

@@ -101,3 +101,34 @@ func TestGoneIsAFailure(t *testing.T) {
 	require.Equal(t, 1, peer.Rank)
 	require.ErrorIs(t, failed, verbs.ErrPeerGone)
 }
+
+// goneNeighbor is a process that has ended since it was met.
+type goneNeighbor struct{ verbs.Neighbor }
+
+func (goneNeighbor) Ring() {}
+
+func (goneNeighbor) Map(verbs.RemoteRegion) ([]byte, error) {
+	return nil, fmt.Errorf("process 7: %w", verbs.ErrPeerGone)
+}
+
+// That holds for a call that maps the rank's block first of all, too.
+func TestGoneBeforeItsBlockIsMapped(t *testing.T) {
+	found := make(chan struct{})
+	var failed error
+	_ = Run(t.Context(), 2, func(ctx context.Context, w *World) error {
+		if w.rank == 1 {
+			<-found
+			return nil
+		}
+		defer close(found)
+		var gone verbs.Neighbor = goneNeighbor{}
+		w.neighbors[1].Store(&gone)
+		failed = w.Barrier(ctx)
+		return nil
+	})
+	var peer *PeerError
+	require.ErrorAs(t, failed, &peer)
+	require.Equal(t, 1, peer.Rank)
+	require.Equal(t, "Barrier", peer.Op)
+	require.ErrorIs(t, failed, verbs.ErrPeerGone)
+}
