@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"os"
 	"os/exec"
@@ -153,14 +154,25 @@ func StartOn(t *testing.T, n int, name string, environment func(rank int) []stri
 	j := &Job{t: t, server: pmi.NewServer(n, pmi.Events{})}
 	t.Cleanup(j.end)
 	for i := range n {
-		// The processors are there once, as under a launcher.
-		r, err := j.start(i, name, append(pmi.Share(n), environment(i)...), on)
+		r, err := j.start(i, name, append(processors(t.Name(), n), environment(i)...), on)
 		if err != nil {
 			t.Fatalf("jobtest: starting rank %d: %v", i, err)
 		}
 		j.ranks = append(j.ranks, r)
 	}
 	return j
+}
+
+// processors returns the variables that give each rank of a test its part of the processors, as this library's launcher
+// does, or none, as other launchers do. A body and the goroutine that makes progress run in parallel only without. Half
+// of the tests have the one and half the other, and the next seed changes them.
+func processors(test string, ranks int) []string {
+	h := fnv.New64a()
+	_, _ = io.WriteString(h, test)
+	if (h.Sum64()>>32+testsize.Seed())%2 != 0 {
+		return nil
+	}
+	return pmi.Share(ranks)
 }
 
 func (j *Job) start(i int, name string, more []string, on func(rank int, program string) *exec.Cmd) (*rank, error) {
