@@ -14,6 +14,8 @@ var (
 	ErrMemory = errors.New("verbs: not enough memory")
 	// ErrPeerGone: the peer's device was closed or its process has ended.
 	ErrPeerGone = errors.New("verbs: peer is gone")
+	// ErrDisconnected: a side has ended the connection in order, by closing or severing it. It is an ErrPeerGone.
+	ErrDisconnected = fmt.Errorf("%w: disconnected", ErrPeerGone)
 	// ErrRejected: the peer did not accept the connection.
 	ErrRejected = errors.New("verbs: connection rejected")
 	// ErrShortage: this side lacks descriptors, ports or buffers for a connection, which

@@ -21,15 +21,57 @@ import (
 func TestRailFails(t *testing.T) {
 	// With these the peer notices first, and ends the other rails.
 	for _, seed := range []uint64{84, 1001, 2100, 3222} {
-		failRail(t, seed)
+		failRail(t, seed, sim.FailPair)
 	}
 	for seed := range testsize.Samples(t, 30) {
-		failRail(t, seed)
+		failRail(t, seed, sim.FailPair)
 	}
 }
 
+// The same of a rail over which nothing comes any more. The others work until they are disconnected for that.
+func TestRailFallsSilent(t *testing.T) {
+	for seed := range testsize.Samples(t, 15) {
+		failRail(t, seed, sim.Stall)
+	}
+}
+
+// A side that finds the other rails disconnected and one silent blames the silent one, whichever it sees first.
+func TestSilentRailIsToBlame(t *testing.T) {
+	const cards, silent, size = 3, 1, 1 << 20
+	s := simtest.New(t, "ndr-2024", 1)
+	nodes := simulated(t, s, 0, 2, cards, size)
+	near, far := nodes[0], nodes[1]
+	stalled := false
+	s.Go("far", func() {
+		far.accept()
+		far.until(func() bool { far.queue.Poll(nil); return stalled })
+		far.pair.(verbs.Severer).Sever()
+	})
+	s.Go("near", func() {
+		near.connect(far.Address())
+		near.warm(far)
+		for _, way := range []sim.Direction{sim.Out, sim.In} {
+			require.NoError(t, s.Inject(sim.Fault{Kind: sim.Stall, Rank: near.cards[silent].Rank(), Direction: way, At: near.Now()}))
+		}
+		near.cards[0].Compute(time.Microsecond)
+		_, err := near.pair.PostSend([]verbs.SendRequest{near.request(verbs.OpRDMAWrite, verbs.Signalled, 0, size, far, 0)})
+		require.NoError(t, err)
+		stalled = true
+		far.Channel().Ring()
+		near.cards[0].Compute(time.Minute)
+		// The call has the simulator catch up, and takes no completion.
+		require.Zero(t, near.PollConnections(make([]verbs.ConnectionRequest, 1)))
+		require.Equal(t, verbs.StateError, near.pair.State())
+		require.ErrorContains(t, near.pair.Err(), fmt.Sprintf("rail %d", silent))
+		require.NotEqual(t, verbs.StatusSuccess, near.completions(1)[0].Status)
+		require.ErrorContains(t, near.pair.Err(), fmt.Sprintf("rail %d", silent))
+		require.ErrorIs(t, near.pair.Err(), verbs.StatusRetryExceeded)
+	})
+	require.NoError(t, s.Run())
+}
+
 // failRail has a rail of a seed fail.
-func failRail(t *testing.T, seed uint64) {
+func failRail(t *testing.T, seed uint64, kind sim.FaultKind) {
 	const cards, size = 3, 256 << 10
 	rail := int(seed % cards)
 	s := simtest.New(t, "ndr-2024", seed)
@@ -52,7 +94,7 @@ func failRail(t *testing.T, seed uint64) {
 		near.connect(far.Address())
 		near.warm(far)
 		random := rand.New(rand.NewPCG(seed, 4))
-		require.NoError(t, s.Inject(sim.Fault{Kind: sim.FailPair, Rank: near.cards[rail].Rank(), Peer: far.cards[rail].Rank(), At: near.Now() + time.Duration(random.IntN(40000))}))
+		require.NoError(t, s.Inject(sim.Fault{Kind: kind, Rank: near.cards[rail].Rank(), Peer: far.cards[rail].Rank(), At: near.Now() + time.Duration(random.IntN(40000))}))
 		failed := false
 		for round := uint64(0); !failed; round++ {
 			var requests []verbs.SendRequest

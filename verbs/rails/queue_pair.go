@@ -265,14 +265,14 @@ func (q *queuePair) causeOf(rail int, s verbs.Status) error {
 	return of(rail, s)
 }
 
-// culprit returns the rail to blame when one has failed. A peer that notices a failure first ends all
-// rails: one that the peer has ended is not to blame if another has failed by itself.
+// culprit returns the rail to blame when one has failed. Whichever side notices a failure first disconnects
+// all rails: a rail that was disconnected is not to blame if another has failed by itself.
 func (q *queuePair) culprit(rail int) int {
-	if !errors.Is(q.pairs[rail].Err(), verbs.ErrPeerGone) {
+	if !errors.Is(q.pairs[rail].Err(), verbs.ErrDisconnected) {
 		return rail
 	}
 	for i, pair := range q.pairs {
-		if err := pair.Err(); err != nil && !errors.Is(err, verbs.ErrPeerGone) {
+		if err := pair.Err(); err != nil && !errors.Is(err, verbs.ErrDisconnected) {
 			return i
 		}
 	}
@@ -320,7 +320,7 @@ func (q *queuePair) sever() {
 
 // Sever ends the queue pair because its peer is taken for dead.
 func (q *queuePair) Sever() {
-	q.fail(fmt.Errorf("rails: the connection was severed: %w", verbs.ErrPeerGone))
+	q.fail(fmt.Errorf("rails: the connection was severed: %w", verbs.ErrDisconnected))
 }
 
 // Close destroys the queue pair.

@@ -276,7 +276,7 @@ func (q *queuePair) notice() {
 // departed says why the peer takes part no more, nil while it may.
 func (q *queuePair) departed() error {
 	if q.peerLeft() {
-		return fmt.Errorf("shm: the peer closed its queue pair: %w", verbs.ErrPeerGone)
+		return fmt.Errorf("shm: the peer closed its queue pair: %w", verbs.ErrDisconnected)
 	}
 	return q.peer.gone()
 }

@@ -163,7 +163,7 @@ func (q *queuePair) Sever() {
 		return
 	}
 	if s.settle(); !s.dying() {
-		q.fail(fmt.Errorf("sim: the connection was severed: %w", verbs.ErrPeerGone))
+		q.fail(fmt.Errorf("sim: the connection was severed: %w", verbs.ErrDisconnected))
 	}
 }
 
@@ -193,7 +193,7 @@ func (q *queuePair) destroy() {
 }
 
 // errPeerClosed is the end of a queue pair whose peer was closed.
-var errPeerClosed = fmt.Errorf("%w: it closed its queue pair", verbs.ErrPeerGone)
+var errPeerClosed = fmt.Errorf("%w: it closed its queue pair", verbs.ErrDisconnected)
 
 // fail puts the queue pair in StateError, for good, and flushes it. The peer learns of it
 // behind everything that it was sent.
@@ -208,6 +208,8 @@ func (q *queuePair) fail(err error) {
 		kind, gone = Closed, errPeerClosed
 	} else if errors.Is(err, errPeerClosed) {
 		kind = Closed
+	} else if errors.Is(err, verbs.ErrDisconnected) {
+		gone = verbs.ErrDisconnected
 	}
 	q.report(Event{Kind: kind, At: s.now, Until: s.now})
 	if q.peer != nil {

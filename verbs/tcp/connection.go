@@ -239,7 +239,7 @@ func (c *connection) lost(err error) {
 		err = c.out.cause
 	}
 	if err == io.EOF {
-		err = fmt.Errorf("tcp: %s: the connection ended: %w", c.peer, verbs.ErrPeerGone)
+		err = fmt.Errorf("tcp: %s: the connection ended: %w", c.peer, verbs.ErrDisconnected)
 	} else {
 		err = fmt.Errorf("tcp: %s: the connection broke: %w: %w", c.peer, err, verbs.ErrPeerGone)
 	}

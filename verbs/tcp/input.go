@@ -291,15 +291,15 @@ func (c *connection) payloadDone() {
 }
 
 func (c *connection) takeBye(f *frame) {
-	why := "the peer's queue pair failed"
+	why, class := "the peer's queue pair failed", verbs.ErrPeerGone
 	switch f.operand {
 	case byeClosed:
-		why = "the peer closed its queue pair"
+		why, class = "the peer closed its queue pair", verbs.ErrDisconnected
 	case byeSevered:
-		why = "the peer has taken this side for dead"
+		why, class = "the peer has taken this side for dead", verbs.ErrDisconnected
 	}
 	c.settleAll()
-	c.fail(fmt.Errorf("tcp: %s: %s: %w", c.peer, why, verbs.ErrPeerGone), partAtOnce)
+	c.fail(fmt.Errorf("tcp: %s: %s: %w", c.peer, why, class), partAtOnce)
 }
 
 // appendPart appends the n bytes of segments from skip on.

@@ -23,6 +23,6 @@ func (q *queuePair) Sever() {
 		return
 	}
 	c.out.bye = byeSevered
-	c.fail(fmt.Errorf("tcp: %s: given up: %w", c.peer, verbs.ErrPeerGone), partInOrder)
+	c.fail(fmt.Errorf("tcp: %s: given up: %w", c.peer, verbs.ErrDisconnected), partInOrder)
 	c.transmit()
 }
