@@ -7,33 +7,49 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// channel is where the rank sleeps: on that of rail 0, which the others' ring.
+// channel is the sleeping place of all rails: that of rail 0, which is rung when another rail's is.
 type channel struct {
 	device *device
 	first  verbs.CompletionChannel
 	ears   []*ear
 
-	// mu guards what follows, and the ears' tickets and listening.
+	// mu guards what follows, and the ears' fields but channel and begin.
 	mu       sync.Mutex
 	sleepers int
 	closed   bool
 }
 
-// An ear listens to the channel of another rail for those who sleep on the first. Each Sleep has it
-// listen until that channel rings, which wakes all who sleep then. It listens on while they poll and
-// sleep again and it has not rung, so that to sleep again and again wakes no goroutine. Once it has
-// rung it waits for the next Sleep: a rail with something to poll for, such as a socket with bytes,
-// keeps nobody asleep, and the ear would ring all the time until it is polled.
+// An ear listens to the channel of another rail while somebody sleeps on the first. Sleep has it listen until its
+// channel rings, which wakes all sleepers. It goes on listening while they poll and sleep again, so that sleeping again
+// and again wakes no goroutine. Once its channel has rung it waits for the next Sleep: a rail that has something to poll
+// for, such as a socket with bytes, rings until it is polled.
 type ear struct {
 	channel verbs.CompletionChannel
-	ticket  uint32
-	// listening: the goroutine sleeps on the channel, or is about to. It has announced itself
-	// there then; else the ear has while there are sleepers.
+	begin   chan struct{}
+	// announced: there was a Prepare of channel, of which ticket is, and no Finish yet. That is so while the ear listens or
+	// there are sleepers.
+	announced bool
+	ticket    uint32
+	// listening: the goroutine sleeps on channel, or is about to.
 	listening bool
-	begin     chan struct{}
 }
 
-// init finds the channels.
+// announce announces the ear on its channel.
+func (e *ear) announce() {
+	if !e.announced {
+		e.announced, e.ticket = true, e.channel.Prepare()
+	}
+}
+
+// withdraw takes the announcement back.
+func (e *ear) withdraw() {
+	if e.announced {
+		e.announced = false
+		e.channel.Finish()
+	}
+}
+
+// init finds the channels of the rails.
 func (c *channel) init(d *device) error {
 	c.device, c.first = d, d.rails[0].Channel()
 	for i, rail := range d.rails[1:] {
@@ -49,28 +65,28 @@ func (c *channel) init(d *device) error {
 	return nil
 }
 
-// open has the ears ready to listen.
+// open starts the goroutines of the ears.
 func (c *channel) open() {
 	for _, e := range c.ears {
 		go c.listen(e)
 	}
 }
 
-// Prepare announces a sleeper on all rails, and has the poll that follows look at all.
+// Prepare announces a sleeper on all rails, and has the next poll look at all of them. It asks for that poll last: had it
+// asked before, the poll of another goroutine could have answered it, and a completion that came between that and the
+// announcement would neither ring nor be looked for.
 func (c *channel) Prepare() uint32 {
-	c.device.soon.Store(true)
 	if len(c.ears) > 0 {
 		c.mu.Lock()
-		if c.sleepers++; c.sleepers == 1 {
-			for _, e := range c.ears {
-				if !e.listening {
-					e.ticket = e.channel.Prepare()
-				}
-			}
+		c.sleepers++
+		for _, e := range c.ears {
+			e.announce()
 		}
 		c.mu.Unlock()
 	}
-	return c.first.Prepare()
+	ticket := c.first.Prepare()
+	c.device.soon.Store(true)
+	return ticket
 }
 
 // Sleep sleeps on rail 0.
@@ -101,7 +117,7 @@ func (c *channel) Finish() {
 	}
 	for _, e := range c.ears {
 		if !e.listening {
-			e.channel.Finish()
+			e.withdraw()
 		}
 	}
 }
@@ -109,8 +125,8 @@ func (c *channel) Finish() {
 // Ring wakes all sleepers.
 func (c *channel) Ring() { c.first.Ring() }
 
-// listen wakes sleepers when another rail's channel is rung. Before it does the ear is announced
-// there anew, and free to be begun: what comes later is heard by the next Sleep of those who wake.
+// listen rings the first channel when the ear's has been rung. By then the ear is announced anew and can be begun, so the
+// next Sleep hears what comes later.
 func (c *channel) listen(e *ear) {
 	for range e.begin {
 		if c.hears(e) {
@@ -119,21 +135,21 @@ func (c *channel) listen(e *ear) {
 	}
 }
 
-// hears waits for a ring, and tells whether somebody sleeps that has to be woken.
+// hears waits for a ring, and reports whether somebody sleeps who must be woken.
 func (c *channel) hears(e *ear) bool {
 	e.channel.Sleep(e.ticket, -1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e.channel.Finish()
+	e.withdraw()
 	e.listening = false
 	if c.sleepers == 0 || c.closed {
 		return false
 	}
-	e.ticket = e.channel.Prepare()
+	e.announce()
 	return true
 }
 
-// close ends the goroutines.
+// close ends the goroutines of the ears.
 func (c *channel) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
