@@ -7,8 +7,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
 )
 
 const (
@@ -17,8 +19,11 @@ const (
 	strange, caller = 10, 5
 )
 
-// besideStranger has a rank call what needs one of its host that is stopped, and which it has never met.
-var besideStranger = register("calls beside a stranger that is stopped", func(s *script) {
+// besideStranger has a rank call what needs one of its host that is stopped, and which it has never met. A call that
+// waited for the stranger, and not for its context, would hang.
+var besideStranger = jobtest.RegisterWith("calls beside a stranger that is stopped", func() ([]world.Option, error) {
+	return []world.Option{world.WithSilence(2 * await.Limit)}, nil
+}, scripted(func(s *script) {
 	win := allocate[int64](s, 1)
 	group, err := win.Group(strange)
 	s.OK(err)
@@ -44,7 +49,7 @@ var besideStranger = register("calls beside a stranger that is stopped", func(s 
 		s.OK(win.Unlock(s.Ctx, strange))
 	}
 	s.OK(win.Close())
-})
+}))
 
 func TestStoppedStranger(t *testing.T) {
 	job := jobtest.Start(t, strangers, besideStranger)

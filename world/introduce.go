@@ -163,7 +163,7 @@ func usable(options ibv.Options) error {
 
 // openShared opens the device for ranks that share memory.
 func (s *settings) openShared(size int) (verbs.Device, error) {
-	return shm.Open(shm.Options{Ranks: size, SmallPages: s.smallPages})
+	return shm.Open(shm.Options{Ranks: size, SmallPages: s.smallPages, HandshakeLimit: max(s.silence, DefaultSilence)})
 }
 
 // introductions exchanges them.

@@ -250,7 +250,8 @@ const DefaultSilence = 10 * time.Second
 
 // WithSilence sets after how long without a word a rank on another host is taken for
 // dead, the one that serves the exchange under RMA_ROOT included. A process that ends is
-// noticed at once.
+// noticed at once. A process of this host is never taken for dead for its silence, but has
+// so long, and DefaultSilence at least, to let this rank map its memory.
 func WithSilence(d time.Duration) Option { return func(s *settings) { s.silence = d } }
 
 func newSettings(options []Option) (settings, error) {

@@ -11,24 +11,25 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/world"
 )
 
-// registerImpatient is register for ranks that take others for dead after a silence.
-func registerImpatient(name string, silence time.Duration, body func(s *script)) string {
+// registerWithSilence is register for ranks that take others for dead after a silence.
+func registerWithSilence(name string, silence time.Duration, body func(s *script)) string {
 	options := func() ([]world.Option, error) { return []world.Option{world.WithSilence(silence)}, nil }
 	return jobtest.RegisterWith(name, options, scripted(body))
 }
 
 func init() {
 	for name, call := range waits {
-		registerImpatient("stopped: "+name, 3*time.Second, func(s *script) {
+		registerWithSilence("stopped: "+name, 3*time.Second, func(s *script) {
 			s.OK(s.World.Barrier(s.Ctx))
 			stopping(s, call)
 		})
-		registerImpatient("stopped at first: "+name, 3*time.Second, func(s *script) { stopping(s, call) })
+		registerWithSilence("stopped at first: "+name, 3*time.Second, func(s *script) { stopping(s, call) })
 	}
 }
 
@@ -257,7 +258,8 @@ func init() {
 		strangeJobs = append(strangeJobs, strange{"Split", 2, stops, nobody}, strange{"Shrink", 2, stops, nobody})
 	}
 	for i := range strangeJobs {
-		register(strangeJobs[i].name(), strangeJobs[i].body)
+		// A call that waited for the stranger, and not for its context, would hang.
+		registerWithSilence(strangeJobs[i].name(), 2*await.Limit, strangeJobs[i].body)
 	}
 }
 

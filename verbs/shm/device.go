@@ -19,6 +19,8 @@ type Options struct {
 	// SmallPages has memory be in pages of 4 KiB. Without it that of 2 MiB and more is in
 	// pages of 2 MiB where the system has some left. It is for measuring.
 	SmallPages bool
+	// HandshakeLimit bounds how long a process that is met may take to hand over its segment. Zero is 10 s.
+	HandshakeLimit time.Duration
 }
 
 // Device is a device of either form.

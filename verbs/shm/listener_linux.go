@@ -28,7 +28,6 @@ const (
 	askSegment = 'S'
 	askConnect = 'C'
 	maxPacket  = 1024
-	patience   = 10 * time.Second
 )
 
 type listener struct {

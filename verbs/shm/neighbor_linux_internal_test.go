@@ -169,6 +169,18 @@ func TestLateRetract(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// A process that is met and does not answer costs the limit, and no more.
+func TestNoAnswer(t *testing.T) {
+	_, address := pretend(t)
+	device, err := Open(Options{HandshakeLimit: 10 * time.Millisecond})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, device.Close()) }()
+	_, err = device.form.(*process).neighbor(address)
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	_, err = Open(Options{HandshakeLimit: -1})
+	require.ErrorContains(t, err, "HandshakeLimit -1ns, must not be negative")
+}
+
 // TestBadAnswers has a peer answer the question for its segment wrongly, with
 // descriptors: none of them stays open.
 func TestBadAnswers(t *testing.T) {

@@ -84,7 +84,7 @@ func (n *neighbor) requestSegment() (fd int, size int64, err error) {
 		return -1, 0, n.process.closedError("reaching " + n.address)
 	}
 	defer n.process.awaited(conn)
-	_ = conn.SetDeadline(time.Now().Add(patience))
+	_ = conn.SetDeadline(time.Now().Add(n.process.handshakeLimit))
 	if _, err := conn.Write([]byte{askSegment}); err != nil {
 		return -1, 0, n.process.unreached(n.address, err)
 	}

@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -18,11 +19,13 @@ import (
 
 const (
 	// addressSpace is shared out among the segments that one process maps.
-	addressSpace  = 64 << 40
-	maxSegment    = 1 << 40
-	defaultRanks  = 64
-	segmentStart  = hugePageBytes
-	addressPrefix = "shm:"
+	addressSpace = 64 << 40
+	maxSegment   = 1 << 40
+	defaultRanks = 64
+	// defaultHandshake is Options.HandshakeLimit where that is zero.
+	defaultHandshake = 10 * time.Second
+	segmentStart     = hugePageBytes
+	addressPrefix    = "shm:"
 )
 
 // process is the form of a device whose peers are other processes.
@@ -30,8 +33,11 @@ type process struct {
 	*device
 	listener *listener
 	watcher  *watcher
-	// shortPatience is how long a connection waits for what this process is short of.
+	// shortPatience is how long a connection waits for what this process is short of. Only tests set another than
+	// defaultShortPatience.
 	shortPatience time.Duration
+	// handshakeLimit is Options.HandshakeLimit.
+	handshakeLimit time.Duration
 
 	// memory is the whole segment as it is mapped here, fd its memfd.
 	memory []byte
@@ -62,11 +68,15 @@ func Open(options Options) (*Device, error) {
 	if ranks < 1 {
 		return nil, argumentError("Open: Ranks %d, must not be negative", ranks)
 	}
+	if options.HandshakeLimit < 0 {
+		return nil, argumentError("Open: HandshakeLimit %v, must not be negative", options.HandshakeLimit)
+	}
 	var name [16]byte
 	if _, err := rand.Read(name[:]); err != nil {
 		return nil, fmt.Errorf("shm: %w", err)
 	}
-	p := &process{peers: make(map[string]*neighbor), awaiting: make(map[*net.UnixConn]struct{}), ending: make(chan struct{}), fd: -1, smallPages: options.SmallPages, shortPatience: defaultShortPatience}
+	p := &process{peers: make(map[string]*neighbor), awaiting: make(map[*net.UnixConn]struct{}), ending: make(chan struct{}), fd: -1,
+		smallPages: options.SmallPages, shortPatience: defaultShortPatience, handshakeLimit: cmp.Or(options.HandshakeLimit, defaultHandshake)}
 	p.device = &device{form: p, name: deviceName, address: addressPrefix + hex.EncodeToString(name[:]), opened: time.Now(), pairs: make(map[uint32]*queuePair)}
 	if err := p.open(ranks); err != nil {
 		return nil, errors.Join(err, p.close())
