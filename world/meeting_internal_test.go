@@ -132,8 +132,16 @@ type setting struct {
 
 func (s setting) String() string { return fmt.Sprintf("%d cores, apart: %v", s.cores, s.apart) }
 
-// run runs ranks that have a meeting.
-func (s setting) run(t *testing.T, n int, body func(ctx context.Context, w *World, m *Meeting) error) {
+// sleeping bounds the sleeps of ranks. Those that are never woken hang where that is forever.
+func sleeping(limit time.Duration) Option { return func(s *settings) { s.longestSleep = limit } }
+
+const forever = 2 * await.Limit
+
+// sleepingBriefly is for ranks that wait for one that leaves, which wakes nobody.
+var sleepingBriefly = sleeping(10 * time.Millisecond)
+
+// run runs ranks that have a meeting, and go on only when they are woken.
+func (s setting) run(t *testing.T, n int, body func(ctx context.Context, w *World, m *Meeting) error, options ...Option) {
 	t.Helper()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(s.cores))
 	ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
@@ -142,7 +150,7 @@ func (s setting) run(t *testing.T, n int, body func(ctx context.Context, w *Worl
 	for rank := range blocks {
 		blocks[rank] = make([]byte, MeetingBytes)
 	}
-	options := []Option{func(o *settings) { o.cores, o.longestSleep = s.cores, 10*time.Millisecond }}
+	options = append([]Option{onCores(s.cores), sleeping(forever)}, options...)
 	if s.apart {
 		options = append(options, apart()...)
 	}
@@ -199,6 +207,34 @@ func misses(err error, leaver int) error {
 	return nil
 }
 
+// Everybody is woken by what it waits for, however late the last rank comes: a rank that is not sleeps for ever.
+func TestLateComerWakesAll(t *testing.T) {
+	const n = 5
+	for _, in := range everySetting(n) {
+		t.Run(in.String(), func(t *testing.T) {
+			in.run(t, n, func(ctx context.Context, w *World, m *Meeting) error {
+				calls := []func(number uint32) error{
+					func(uint32) error { return w.Barrier(ctx) },
+					func(number uint32) error { return m.Meet(ctx, "Meet", number) },
+					func(uint32) error { return Broadcast(ctx, w, 0, make([]int, 1)) },
+					func(uint32) error { return AllReduceOp(ctx, w, make([]int64, 1), make([]int64, 1), Sum) },
+				}
+				for late := range n {
+					for _, call := range calls {
+						if w.rank == late {
+							time.Sleep(3 * firstSleep) // computes
+						}
+						if err := call(uint32(late + 2)); err != nil {
+							return err
+						}
+					}
+				}
+				return nil
+			})
+		})
+	}
+}
+
 // That a rank has left all hear who wait for it, though nobody else leaves before they have. One may come
 // only when all the others have heard, if they see by themselves that it is not that one that they miss.
 func TestMeetWithoutLeaver(t *testing.T) {
@@ -232,7 +268,7 @@ func TestMeetWithoutLeaver(t *testing.T) {
 				all.join()
 				all.await(ctx)
 				return misses(err, c.leaver)
-			})
+			}, sleepingBriefly)
 		})
 	}
 }
@@ -260,7 +296,7 @@ func TestMeetWithoutThoseThatGiveUp(t *testing.T) {
 						return nil
 					}
 					return misses(err, leaver)
-				})
+				}, sleepingBriefly)
 			})
 		}
 	}
@@ -313,7 +349,7 @@ func TestMeetBesideLeaver(t *testing.T) {
 					return fmt.Errorf("error is %w, want that rank %d has left", err, absent)
 				}
 				return err
-			})
+			}, sleepingBriefly)
 		})
 	}
 }

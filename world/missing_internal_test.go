@@ -50,7 +50,7 @@ func TestMissingAtRoot(t *testing.T) {
 					}
 				}
 				return nil
-			}, onCores(1, options...)...))
+			}, append(options, onCores(1), sleeping(forever))...))
 		})
 	}
 }
@@ -77,7 +77,7 @@ func TestMissingConnectsNobody(t *testing.T) {
 					return errors.New("it has connected with rank 1, which it neither tells nor hears of")
 				}
 				return nil
-			}, onCores(cores)...))
+			}, onCores(cores), sleeping(forever)))
 		})
 	}
 }

@@ -69,12 +69,13 @@ type settings struct {
 	rings *bool
 	// burst is how many requests a link collects; inline how many bytes go along with one;
 	// without are optimizations to leave out.
-	burst  int
-	inline int
-	eager  bool
-	// longestSleep is longestSleep, but in tests.
+	burst   int
+	inline  int
+	eager   bool
+	without tcp.Optimization
+	// longestSleep bounds what is lost if the rank that should wake this one was cancelled or died before it did. Only
+	// tests set another than defaultLongestSleep: longer than they last, so that nobody who is not woken goes on.
 	longestSleep time.Duration
-	without      tcp.Optimization
 	ways
 	// rails is how many cards a rank has that is simulated; striping is rails.Striping if it is to be
 	// left out.
@@ -245,6 +246,8 @@ func WithKey(key []byte) Option { return func(s *settings) { s.key = key } }
 // the others are checked with.
 func WithTLS(config *tls.Config) Option { return func(s *settings) { s.tls = config } }
 
+const defaultLongestSleep = 200 * time.Millisecond
+
 // DefaultSilence is after how long without a word a rank is taken for dead.
 const DefaultSilence = 10 * time.Second
 
@@ -256,7 +259,7 @@ func WithSilence(d time.Duration) Option { return func(s *settings) { s.silence 
 
 func newSettings(options []Option) (settings, error) {
 	s := settings{
-		logger: slog.New(slog.DiscardHandler), cores: runtime.NumCPU(), patience: DefaultPatience, silence: DefaultSilence, rails: 1, burst: defaultBurst, inline: math.MaxInt, longestSleep: longestSleep,
+		logger: slog.New(slog.DiscardHandler), cores: runtime.NumCPU(), patience: DefaultPatience, silence: DefaultSilence, rails: 1, burst: defaultBurst, inline: math.MaxInt, longestSleep: defaultLongestSleep,
 		transfers: transfer.All, kept: regcache.Limits{Bytes: DefaultKeptBytes, Regions: DefaultKeptRegions},
 		address: os.Getenv("RMA_ADDRESS"),
 		device:  os.Getenv("RMA_DEVICE"), host: os.Getenv("RMA_HOST"), trace: os.Getenv("RMA_TRACE"), statsTo: os.Getenv("RMA_STATS"), debug: !slices.Contains([]string{"", "0"}, os.Getenv("RMA_DEBUG")),

@@ -14,10 +14,8 @@ import (
 	"github.com/onesided/rma/internal/await"
 )
 
-// onCores are options of a machine of so many cores, where ranks sleep for a short time.
-func onCores(cores int, options ...Option) []Option {
-	return append(options, func(s *settings) { s.cores, s.longestSleep = cores, 10*time.Millisecond })
-}
+// onCores is a machine of so many cores.
+func onCores(cores int) Option { return func(s *settings) { s.cores = cores } }
 
 // A rank that waits for one that waits itself says whom that waits for, and what the last of them is in.
 func TestStraggler(t *testing.T) {
@@ -53,7 +51,7 @@ func TestStraggler(t *testing.T) {
 						}
 					}
 					return errors.Join(m.Meet(ctx, "window.Fence", 1), call(ctx, w), w.Barrier(ctx))
-				}, onCores(cores, apart()...)...))
+				}, append(apart(), onCores(cores), sleepingBriefly)...))
 			})
 		}
 	}

@@ -310,7 +310,7 @@ func (w *World) drive() {
 			found := w.poll()
 			w.post.mu.Unlock()
 			if found == 0 && !w.stopped.Load() {
-				limit = min(2*limit, longestSleep)
+				limit = min(2*limit, w.settings.longestSleep)
 				if w.retrying.Load() {
 					limit = min(limit, longestRetry)
 				}

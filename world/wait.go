@@ -26,9 +26,6 @@ const (
 	// mostYields is how many there are between spinning and sleeping, for ranks that share
 	// a core.
 	mostYields = 20
-	// longestSleep bounds what is lost if the rank that should wake this one
-	// was cancelled or died before it did.
-	longestSleep = 200 * time.Millisecond
 	// firstSleep bounds the sleeps before a wait asks its context to end them,
 	// which allocates: most waits are over by then.
 	firstSleep = time.Millisecond
@@ -51,7 +48,7 @@ type Waiter struct {
 	relaxed  int
 	prepared bool
 	// slept tells that a sleep was about as long as firstSleep. asleep sums sleeps up;
-	// long tells, once each time, that they were about as long as longestSleep. A device
+	// long tells, once each time, that they were about as long as settings.longestSleep. A device
 	// that looks after its peers, or serves them, ends each of them sooner.
 	slept  bool
 	asleep time.Duration
