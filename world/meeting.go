@@ -395,6 +395,9 @@ func (m *Meeting) vain(op string, word *atomic.Uint32, number uint32, from int, 
 	default:
 		leaver, left = w.barrier.left(from)
 	}
+	if !left && from >= 0 && wait.quiet && !w.rooted && !m.tally.used.Load() {
+		leaver, left = m.absentBeside(from, number)
+	}
 	left = left && !reached(word, number)
 	if m != w.barrier {
 		if m.tally.used.Load() && wait.quiet {

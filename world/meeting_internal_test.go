@@ -248,7 +248,7 @@ func TestMeetWithoutLeaver(t *testing.T) {
 			scripts = append(scripts, script{c.n, c.leaver, -1, in})
 		}
 		if c.leaver != 0 {
-			scripts = append(scripts, script{c.n, c.leaver, 0, setting{cores: 1}})
+			scripts = append(scripts, script{c.n, c.leaver, 0, setting{cores: 1}}, script{c.n, c.leaver, 0, setting{cores: c.n}})
 		}
 	}
 	for _, c := range scripts {

@@ -96,6 +96,27 @@ func (m *Meeting) absentee(number uint32) (leaver int, ok bool) {
 	return 0, false
 }
 
+// absentBeside returns a rank that has left and has not come to a number, to which rank from, for which this one waits in
+// a round, has not come either, and may never. It looks only where it maps both. While from has not come nobody is at
+// the end of the call, and has given back its block: so it looks at from before and after.
+func (m *Meeting) absentBeside(from int, number uint32) (leaver int, ok bool) {
+	w := m.world
+	seen := func(rank int) bool { return rank != w.rank && w.Mapped(rank) && w.Acquainted(rank) }
+	absent := func(rank int) bool {
+		b, err := m.block("Meet", rank)
+		return err == nil && !reached(b.come(), number)
+	}
+	if !seen(from) || !absent(from) {
+		return 0, false
+	}
+	for rank := range w.size {
+		if seen(rank) && w.Gone(rank) && w.Failure(rank) == nil && absent(rank) {
+			return rank, absent(from)
+		}
+	}
+	return 0, false
+}
+
 // over tells whether rank, or one of those that release it, knows that all have come to a number, or cannot be
 // looked at. Each of their blocks is in use until the next one is released: it looks from the root on, and what it finds
 // in them counts only if this rank is still not released then.
