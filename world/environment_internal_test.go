@@ -43,9 +43,10 @@ func TestKnownVariables(t *testing.T) {
 	found := map[string]bool{}
 	for _, root := range []string{".", "../verbs", "../window", "../scheduler", "../aggregate", "../regcache", "../epoch", "../cmd"} {
 		require.NoError(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-			switch name := entry.Name(); {
-			case err != nil:
+			if err != nil {
 				return err
+			}
+			switch name := entry.Name(); {
 			case entry.IsDir() && slices.Contains([]string{"jobtest", "launchtest", "nettest"}, name):
 				return fs.SkipDir
 			case path == "environment.go" || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):

@@ -27,14 +27,18 @@ func Seeds(n int) iter.Seq[uint64] {
 func Samples(t testing.TB, n int) iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
 		failed := t.Failed()
-		try := func(seed uint64) bool {
+		try := func(seed uint64) (more bool) {
+			returned := false
 			defer func() {
-				if !failed && t.Failed() {
+				// A panic does not make the test a failed one before it has passed here.
+				if !failed && (t.Failed() || !returned && !t.Skipped()) {
 					failed = true
 					t.Logf("to repeat: %s", Replay(t.Name(), seed, Least))
 				}
 			}()
-			return yield(seed)
+			more = yield(seed)
+			returned = true
+			return more
 		}
 		for seed := range Seeds(n) {
 			if !try(seed) {

@@ -21,6 +21,7 @@ func (l *logged) Logf(format string, values ...any) {
 	l.lines = append(l.lines, fmt.Sprintf(format, values...))
 }
 func (l *logged) Cleanup(end func()) { l.ends = append(l.ends, end) }
+func (l *logged) Skipped() bool      { return false }
 func (l *logged) Name() string       { return "TestX/a_(b)/it's" }
 
 const pattern = `'^TestX$/^a_\(b\)$/^it.s$'`
@@ -42,6 +43,15 @@ func TestSamples(t *testing.T) {
 		l.failed = seed > first
 	}
 	require.Equal(t, []string{"to repeat: " + Replay(l.Name(), first+1, Least)}, l.lines)
+	l = new(logged)
+	require.Panics(t, func() {
+		for seed := range Samples(l, 3) {
+			if seed == first+2 {
+				panic("a sample")
+			}
+		}
+	})
+	require.Equal(t, []string{"to repeat: " + Replay(l.Name(), first+2, Least)}, l.lines)
 }
 
 func TestRandom(t *testing.T) {

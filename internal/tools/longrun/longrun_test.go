@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -14,9 +15,9 @@ import (
 var small = project{packages: []string{"m/a", "m/b", "m/c"}, targets: []target{{"m/a", "FuzzX"}, {"m/b", "FuzzY"}}}
 
 // commands are the command lines of a round of all parts, in their order.
-func commands(p project, seed uint64, round int) (lines []string) {
+func commands(p project, seed uint64, r round) (lines []string) {
 	for _, part := range plan(p, seed, "REV") {
-		for _, u := range part.round(round) {
+		for _, u := range part.round(r) {
 			lines = append(lines, part.name+": "+u.replay())
 		}
 	}
@@ -25,15 +26,25 @@ func commands(p project, seed uint64, round int) (lines []string) {
 
 // The same seed gives the same commands in the same order, and another seed and another round give others.
 func TestPlanIsOfItsSeed(t *testing.T) {
-	require.Equal(t, commands(small, 7, 0), commands(small, 7, 0))
-	require.NotEqual(t, commands(small, 7, 0), commands(small, 8, 0))
-	require.NotEqual(t, commands(small, 7, 0), commands(small, 7, 1))
-	lines := strings.Join(commands(small, 7, 1), "\n")
-	require.Contains(t, lines, "random programs: RMA_TEST_SIZE=20 RMA_TEST_SEED=1000007 go test -count=1 -timeout 60m ./window/oracle")
+	first, second := round{}, round{number: 1}
+	require.Equal(t, commands(small, 7, first), commands(small, 7, first))
+	require.NotEqual(t, commands(small, 7, first), commands(small, 8, first))
+	require.NotEqual(t, commands(small, 7, first), commands(small, 7, second))
+	lines := strings.Join(commands(small, 7, second), "\n")
+	require.Contains(t, lines, "random programs: RMA_TEST_SIZE=20 RMA_TEST_SEED=1000010 go test -v -count=1 -timeout 60m ./window/oracle")
 	require.Contains(t, lines, "fuzzing: go test -vet=off -run '^$' -fuzz '^FuzzY$' -fuzztime 10s -fuzzminimizetime 1s m/b")
 	for _, name := range small.packages {
-		require.Contains(t, lines, "race detector: RMA_TEST_SEED=1000007 go test -count=1 -timeout 60m -race "+name)
+		require.Contains(t, lines, "race detector: RMA_TEST_SEED=1000010 go test -v -count=1 -timeout 60m -race "+name)
 	}
+}
+
+// Where the time is short the first round is short, and the gate for speed has most of its part's time.
+func TestPlanIsOfItsTime(t *testing.T) {
+	lines := strings.Join(commands(small, 7, round{0, 10 * time.Minute}), "\n")
+	require.Contains(t, lines, "random programs: RMA_TEST_SIZE=1 RMA_TEST_SEED=7 go test")
+	require.Contains(t, lines, "speed against REV: go run ./bench gate -against REV -minutes 7.0")
+	require.Contains(t, strings.Join(commands(small, 7, round{2, 10 * time.Minute}), "\n"), "random programs: RMA_TEST_SIZE=4 ")
+	require.Contains(t, strings.Join(commands(small, 7, round{100, 10 * time.Minute}), "\n"), "random programs: RMA_TEST_SIZE=20 ")
 }
 
 // The module's own fuzz tests and packages are found.
@@ -52,9 +63,9 @@ type clock struct{ now time.Time }
 
 // A round of the fake project: a unit a name, which takes a second of the clock and goes as its name says.
 func fake(name string, weight float64, repeats bool, units ...string) part {
-	return part{name: name, weight: weight, repeats: repeats, round: func(int) (all []unit) {
+	return part{name: name, weight: weight, repeats: repeats, round: func(round) (all []unit) {
 		for _, u := range units {
-			all = append(all, unit{name: u, command: []string{"do", u}})
+			all = append(all, unit{name: u, command: []string{"do", u}, shown: u == "table"})
 		}
 		return all
 	}}
@@ -63,7 +74,7 @@ func fake(name string, weight float64, repeats bool, units ...string) part {
 func (c *clock) runner(out *strings.Builder) runner {
 	return runner{out: out, now: func() time.Time { return c.now }, execute: func(ctx context.Context, u unit) (verdict, string) {
 		c.now = c.now.Add(time.Second)
-		return map[string]verdict{"good": passed, "bad": failed, "absent": skipped}[u.name], "what " + u.name + " printed\n"
+		return map[string]verdict{"good": passed, "table": passed, "bad": failed, "absent": skipped}[u.name], "what " + u.name + " printed\n"
 	}}
 }
 
@@ -71,7 +82,7 @@ func TestEachPartOnce(t *testing.T) {
 	var out strings.Builder
 	r := (&clock{}).runner(&out)
 	require.True(t, r.run(t.Context(), []part{
-		fake("one", 1, true, "good", "bad", "good"), fake("two", 1, false, "absent"), fake("three", 1, true, "good"),
+		fake("one", 1, true, "good", "bad", "good"), fake("two", 1, false, "absent"), fake("three", 1, true, "good", "table"),
 	}, 0))
 	require.Equal(t, `
 == one
@@ -87,31 +98,35 @@ what absent printed
 
 == three
 ok	good	1.0s
+ok	table	1.0s
+what table printed
 
 FAIL    one                                 2 passed, 1 failed, 0 cut, 0 skipped, 3s
 skipped two                                 0 passed, 0 failed, 0 cut, 1 skipped, 1s: what absent printed
-ok      three                               1 passed, 0 failed, 0 cut, 0 skipped, 1s
+ok      three                               2 passed, 0 failed, 0 cut, 0 skipped, 2s
 `, out.String())
 }
 
 // A part that repeats does so until its time is over; a unit that is not through by then is cut, and that is no failure.
 func TestSharedTime(t *testing.T) {
-	var out strings.Builder
-	r := runner{out: &out, now: time.Now, execute: func(ctx context.Context, u unit) (verdict, string) {
-		if u.name == "slow" {
-			<-ctx.Done()
-			return cut, ""
-		}
-		return passed, ""
-	}}
-	begin := time.Now()
-	require.False(t, r.run(t.Context(), []part{fake("slow", 1, true, "slow"), fake("quick", 3, true, "good"), fake("once", 1, false, "good")}, 100*time.Millisecond))
-	require.Less(t, time.Since(begin), time.Minute)
-	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	summary := lines[len(lines)-3:]
-	require.Regexp(t, `^cut +slow +0 passed, 0 failed, 1 cut`, summary[0])
-	require.Regexp(t, `^ok +quick +[1-9]\d* passed, 0 failed`, summary[1])
-	require.Regexp(t, `^ok +once +1 passed, 0 failed`, summary[2])
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		r := runner{out: &out, now: time.Now, execute: func(ctx context.Context, u unit) (verdict, string) {
+			if u.name == "slow" {
+				<-ctx.Done()
+				return cut, ""
+			}
+			time.Sleep(time.Second) // computes, in virtual time
+			return passed, ""
+		}}
+		require.False(t, r.run(t.Context(), []part{fake("slow", 1, true, "slow"), fake("quick", 3, true, "good"), fake("once", 1, false, "good")}, time.Minute))
+		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+		require.Equal(t, []string{
+			"cut     slow                                0 passed, 0 failed, 1 cut, 0 skipped, 12s",
+			"ok      quick                              36 passed, 0 failed, 0 cut, 0 skipped, 36s",
+			"ok      once                                1 passed, 0 failed, 0 cut, 0 skipped, 1s",
+		}, lines[len(lines)-3:])
+	})
 }
 
 func TestJudge(t *testing.T) {
@@ -132,7 +147,9 @@ func TestJudge(t *testing.T) {
 		{"skipped", t.Context(), unit{}, status("77"), "", skipped},
 		{"not started", t.Context(), unit{}, errors.New("no such program"), "", failed},
 		{"cut", ended, unit{}, status("1"), "", cut},
-		{"failed before it was cut", ended, unit{}, status("1"), "--- FAIL: TestX\n", failed},
+		{"failed before it was cut", ended, unit{}, status("1"), "=== RUN   TestX\n    --- FAIL: TestX/a (0.00s)\n=== RUN   TestY\n", failed},
+		{"raced before it was cut", ended, unit{}, status("1"), "==================\nWARNING: DATA RACE\n", failed},
+		{"cut in a test that tells of failures", ended, unit{}, status("1"), "    x_test.go:1: no panic: none\n", cut},
 		{"fuzzing that its end cuts short", t.Context(), fuzz, status("1"), "context deadline exceeded", passed},
 		{"fuzzing that finds something", t.Context(), fuzz, status("1"), "Failing input, context deadline exceeded", failed},
 	} {
@@ -158,6 +175,7 @@ func TestBadArguments(t *testing.T) {
 	for want, o := range map[string]options{
 		"no arguments are possible":           {arguments: []string{"x"}},
 		"-minutes must not be negative":       {minutes: -1},
+		"-seed must not be above":             {seed: 1<<62 + 1},
 		`-part "nothing": no part has a name`: {only: "nothing"},
 		"-part: error parsing regexp":         {only: "("},
 	} {

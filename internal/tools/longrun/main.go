@@ -54,6 +54,7 @@ type options struct {
 var (
 	errArguments = errors.New("no arguments are possible beside flags; -h lists them")
 	errMinutes   = errors.New("-minutes must not be negative")
+	errSeed      = fmt.Errorf("-seed must not be above %d", uint64(mostSeed))
 	errPart      = errors.New("no part has a name that matches")
 )
 
@@ -63,6 +64,9 @@ func long(ctx context.Context, o options) (failed bool, err error) {
 	}
 	if !(o.minutes >= 0) {
 		return false, errMinutes
+	}
+	if o.seed > mostSeed {
+		return false, errSeed
 	}
 	pattern, err := regexp.Compile(o.only)
 	if err != nil {

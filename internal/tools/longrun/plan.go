@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // A unit is one command of a part.
@@ -19,6 +20,8 @@ type unit struct {
 	command     []string
 	// passes reports whether a run that ended with an error has passed all the same. Nil is for none.
 	passes func(output string) bool
+	// shown: what it prints is of interest also when it passes.
+	shown bool
 }
 
 // replay is the command line that repeats a unit.
@@ -39,8 +42,24 @@ type part struct {
 	// weight is its share of the time, against those of the others.
 	weight float64
 	// round returns what to run; of a part that repeats, the next round has other seeds.
-	round   func(n int) []unit
+	round   func(r round) []unit
 	repeats bool
+}
+
+// A round is one of a part, numbered from 0.
+type round struct {
+	number int
+	// slice is the part's time, 0 for as long as it takes.
+	slice time.Duration
+}
+
+// size is how much more the tests try than in a plain run. Where the time is short, the first round is a plain run of
+// other seeds, since what does not end says little; the next ones try more and more.
+func (r round) size() int {
+	if r.slice == 0 {
+		return largeSize
+	}
+	return min(1<<min(r.number, 10), largeSize)
 }
 
 // A target is a fuzz test.
@@ -81,23 +100,22 @@ func inspect(ctx context.Context) (p project, err error) {
 }
 
 const (
-	// largeSize is how much more the tests try than in a plain run.
+	// largeSize is the largest size of a round.
 	largeSize = 20
-	// apart keeps the samples of one round from those of the next.
-	apart = 1_000_000
+	// apart keeps the samples of one round from those of the next. It is a prime number, so that what takes turns by the
+	// seed tries others in each round.
+	apart = 1_000_003
+	// mostSeed is the largest seed: those that follow it are seeds, too.
+	mostSeed = 1 << 62
 	// fuzzTime is what each fuzz test has in a round.
 	fuzzTime = "10s"
 	// testTimeout ends a package that hangs. It is no limit for one that is slow.
 	testTimeout = "60m"
 )
 
-// large gives a command's tests the large size, and a seed.
-func large(seed uint64) []string {
-	return []string{fmt.Sprintf("RMA_TEST_SIZE=%d", largeSize), fmt.Sprintf("RMA_TEST_SEED=%d", seed)}
-}
-
+// goTest is a test of one package, which prints as it goes: a failure counts although the run is cut later.
 func goTest(arguments ...string) []string {
-	return append([]string{"go", "test", "-count=1", "-timeout", testTimeout}, arguments...)
+	return append([]string{"go", "test", "-v", "-count=1", "-timeout", testTimeout}, arguments...)
 }
 
 // plan returns the parts, which depend on nothing but the arguments.
@@ -108,25 +126,27 @@ func plan(p project, seed uint64, against string) []part {
 		random.Shuffle(len(units), func(i, j int) { units[i], units[j] = units[j], units[i] })
 		return units
 	}
-	seeds := func(n int) uint64 { return seed + uint64(n)*apart }
+	seedOf := func(r round) uint64 { return seed + uint64(r.number)*apart }
+	seeded := func(r round) string { return fmt.Sprintf("RMA_TEST_SEED=%d", seedOf(r)) }
+	sized := func(r round) []string { return []string{fmt.Sprintf("RMA_TEST_SIZE=%d", r.size()), seeded(r)} }
 	return []part{
-		{name: "random programs", weight: 3, repeats: true, round: func(n int) []unit {
-			return []unit{{name: "window/oracle", environment: large(seeds(n)), command: goTest("./window/oracle")}}
+		{name: "random programs", weight: 3, repeats: true, round: func(r round) []unit {
+			return []unit{{name: "window/oracle", environment: sized(r), command: goTest("./window/oracle")}}
 		}},
-		{name: "faults", weight: 2, repeats: true, round: func(n int) []unit {
+		{name: "faults", weight: 2, repeats: true, round: func(r round) []unit {
 			return []unit{
-				{name: "window", environment: large(seeds(n)), command: goTest("-run", "Fault", "./window")},
-				{name: "verbs/sim", environment: large(seeds(n)), command: goTest("./verbs/sim")},
+				{name: "window", environment: sized(r), command: goTest("-run", "Fault", "./window")},
+				{name: "verbs/sim", environment: sized(r), command: goTest("./verbs/sim")},
 			}
 		}},
-		{name: "large samples", weight: 4, repeats: true, round: func(n int) []unit {
+		{name: "large samples", weight: 4, repeats: true, round: func(r round) []unit {
 			var units []unit
 			for _, name := range p.packages {
-				units = append(units, unit{name: name, environment: large(seeds(n)), command: goTest("-shuffle", strconv.FormatUint(seeds(n)>>1, 10), name)})
+				units = append(units, unit{name: name, environment: sized(r), command: goTest("-shuffle", strconv.FormatUint(seedOf(r), 10), name)})
 			}
-			return shuffled(n, units)
+			return shuffled(r.number, units)
 		}},
-		{name: "fuzzing", weight: 3, repeats: true, round: func(n int) []unit {
+		{name: "fuzzing", weight: 3, repeats: true, round: func(r round) []unit {
 			var units []unit
 			for _, t := range p.targets {
 				units = append(units, unit{
@@ -135,23 +155,23 @@ func plan(p project, seed uint64, against string) []part {
 					passes:  cutShort,
 				})
 			}
-			return shuffled(n, units)
+			return shuffled(r.number, units)
 		}},
-		{name: "race detector", weight: 4, round: func(n int) []unit {
+		{name: "race detector", weight: 4, round: func(r round) []unit {
 			var units []unit
 			for _, name := range p.packages {
-				units = append(units, unit{name: name, environment: []string{fmt.Sprintf("RMA_TEST_SEED=%d", seeds(n))}, command: goTest("-race", name)})
+				units = append(units, unit{name: name, environment: []string{seeded(r)}, command: goTest("-race", name)})
 			}
-			return shuffled(n, units)
+			return shuffled(r.number, units)
 		}},
-		{name: "machines that lack something", weight: 4, round: func(n int) []unit {
+		{name: "machines that lack something", weight: 4, round: func(r round) []unit {
 			var units []unit
 			for _, kind := range []string{"noroot", "nocgo", "noshm", "onecore", "oneproc", "fourprocs", "race", "spaces", "bare"} {
 				units = append(units, unit{name: kind, command: []string{".ci/machine", kind}})
 			}
-			return shuffled(n, units)
+			return shuffled(r.number, units)
 		}},
-		{name: "benchmark cases", weight: 2, round: func(n int) []unit {
+		{name: "benchmark cases", weight: 2, round: func(r round) []unit {
 			return []unit{
 				{name: "goroutines", command: []string{"go", "run", "./bench", "-device", "local", "-repeat", "1"}},
 				{name: "processes", command: []string{"go", "run", "./bench", "-device", "shm", "-repeat", "1"}},
@@ -159,14 +179,19 @@ func plan(p project, seed uint64, against string) []part {
 				{name: "Go's benchmarks", command: []string{"go", "test", "-run", "^$", "-bench", ".", "-benchtime", "1x", "-timeout", testTimeout, "./..."}},
 			}
 		}},
-		{name: "papers on an emulated processor", weight: 2, round: func(n int) []unit {
+		{name: "papers on an emulated processor", weight: 2, round: func(r round) []unit {
 			return []unit{{name: "arm64", command: []string{"bash", ".ci/emulated"}}}
 		}},
-		{name: "virtual machine", weight: 4, round: func(n int) []unit {
-			return []unit{{name: "the kernel's RDMA driver", environment: []string{"RMA_TEST_SIZE=1", fmt.Sprintf("RMA_TEST_SEED=%d", seeds(n))}, command: []string{"verbs/ibv/softroce/softroce", "all"}}}
+		{name: "virtual machine", weight: 4, round: func(r round) []unit {
+			return []unit{{name: "the kernel's RDMA driver", environment: []string{"RMA_TEST_SIZE=1", seeded(r)}, command: []string{"verbs/ibv/softroce/softroce", "all"}}}
 		}},
-		{name: "speed against " + against, weight: 3, round: func(n int) []unit {
-			return []unit{{name: "bench gate", command: []string{"go", "run", "./bench", "gate", "-against", against}}}
+		{name: "speed against " + against, weight: 10, round: func(r round) []unit {
+			command := []string{"go", "run", "./bench", "gate", "-against", against}
+			if r.slice > 0 {
+				// The rest is for building both.
+				command = append(command, "-minutes", fmt.Sprintf("%.1f", 0.7*r.slice.Minutes()))
+			}
+			return []unit{{name: "bench gate", command: command, shown: true}}
 		}},
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -83,7 +84,7 @@ func (r *runner) part(ctx context.Context, p part, slice time.Duration) result {
 		defer cancel()
 	}
 	for ; ctx.Err() == nil && (s.rounds == 0 || slice > 0 && p.repeats); s.rounds++ {
-		for _, u := range p.round(s.rounds) {
+		for _, u := range p.round(round{s.rounds, slice}) {
 			if ctx.Err() != nil {
 				break
 			}
@@ -91,10 +92,12 @@ func (r *runner) part(ctx context.Context, p part, slice time.Duration) result {
 			v, output := r.execute(ctx, u)
 			s.counts[v]++
 			fmt.Fprintf(r.out, "%s\t%s\t%.1fs\n", v, u.name, r.now().Sub(start).Seconds())
-			switch v {
-			case failed:
-				fmt.Fprintf(r.out, "%s\nrepeat it by: %s\n", strings.TrimRight(output, "\n"), u.replay())
-			case skipped:
+			switch {
+			case v == failed:
+				fmt.Fprintf(r.out, "%s\nrepeat it by: %s\n", strings.TrimRight(unremarkable.ReplaceAllString(output, ""), "\n"), u.replay())
+			case u.shown:
+				fmt.Fprintln(r.out, strings.TrimRight(output, "\n"))
+			case v == skipped:
 				s.reason = lastLine(output)
 				fmt.Fprintln(r.out, s.reason)
 			}
@@ -150,12 +153,19 @@ func execute(ctx context.Context, u unit) (verdict, string) {
 	return judge(ctx, u, err, output.String())
 }
 
+var (
+	// unremarkable are lines of go test -v that say nothing of a failure.
+	unremarkable = regexp.MustCompile(`(?m)^ *(=== (RUN|PAUSE|CONT|NAME)|--- (PASS|SKIP):) .*\n`)
+	// hasFailed is in the output of a go test that fails, as soon as it does.
+	hasFailed = regexp.MustCompile(`(?m)^( *--- FAIL: |panic: |fatal error: |WARNING: DATA RACE)`)
+)
+
 func judge(ctx context.Context, u unit, err error, output string) (verdict, string) {
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
 		return passed, output
-	case ctx.Err() != nil && !strings.Contains(output, "--- FAIL: "):
+	case ctx.Err() != nil && !hasFailed.MatchString(output):
 		return cut, output
 	case errors.As(err, &exit) && exit.ExitCode() == skipStatus:
 		return skipped, output
