@@ -395,7 +395,7 @@ func (m *Meeting) vain(op string, word *atomic.Uint32, number uint32, from int, 
 	default:
 		leaver, left = w.barrier.left(from)
 	}
-	if !left && from >= 0 && wait.quiet && !w.rooted && !m.tally.used.Load() {
+	if !left && wait.quiet && m.isRound(word) {
 		leaver, left = m.absentBeside(from, number)
 	}
 	left = left && !reached(word, number)

@@ -96,6 +96,16 @@ func (m *Meeting) absentee(number uint32) (leaver int, ok bool) {
 	return 0, false
 }
 
+// isRound reports whether a word is this rank's flag of a round of Meet. Others are numbered otherwise.
+func (m *Meeting) isRound(word *atomic.Uint32) bool {
+	for k := 0; 1<<k < m.world.size; k++ {
+		if word == m.own.round(k) {
+			return !m.tally.used.Load()
+		}
+	}
+	return false
+}
+
 // absentBeside returns a rank that has left and has not come to a number, to which rank from, for which this one waits in
 // a round, has not come either, and may never. It looks only where it maps both. While from has not come nobody is at
 // the end of the call, and has given back its block: so it looks at from before and after.
