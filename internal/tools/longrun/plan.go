@@ -166,7 +166,7 @@ func plan(p project, seed uint64, against string) []part {
 		}},
 		{name: "machines that lack something", weight: 4, round: func(r round) []unit {
 			var units []unit
-			for _, kind := range []string{"noroot", "nocgo", "noshm", "onecore", "oneproc", "fourprocs", "race", "spaces", "bare"} {
+			for _, kind := range []string{"noroot", "nocgo", "noshm", "onecore", "oneproc", "eightprocs", "race", "spaces", "bare"} {
 				units = append(units, unit{name: kind, command: []string{".ci/machine", kind}})
 			}
 			return shuffled(r.number, units)
