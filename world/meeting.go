@@ -267,6 +267,9 @@ func (m *Meeting) hear(ctx context.Context, op string, word *atomic.Uint32, numb
 			return m.world.unlike(op, -1)
 		}
 		if wait.prepared {
+			if wait.resumable() && !m.last {
+				wait.resume(m.plight(op, m.at(number)))
+			}
 			if err := m.vain(op, word, number, from, &wait); err != nil {
 				return err
 			}

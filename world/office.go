@@ -100,6 +100,9 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 				if !open(p) {
 					continue
 				}
+				if wait.resumable() {
+					wait.resume(p.header.plight())
+				}
 				on := false
 				if wait.quiet || w.Mapped(p.rank) {
 					if on, err = w.compare(op, p.rank, &p.header.signature); err != nil {

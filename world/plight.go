@@ -3,11 +3,13 @@ package world
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
+	"time"
 )
 
 // A rank that has slept long in a call notes in its ledger which that is, and whom it waits for in the end. Others who wait
 // for it look there, or ask, and say so when their contexts cut them short. So nothing is done for it in a
-// call that does not take long.
+// call that does not take long. A call that is made again, after its context has cut it short, goes on where it was.
 //
 // What a rank says by this is no ErrMismatch: goroutines of a rank may be in a Barrier and in the Fence of a window at once, so
 // a rank that is in one of them may come to the other yet.
@@ -89,6 +91,37 @@ func (p *Waiter) seek(here plight, rank int) {
 	}
 	p.noted = here.word()
 	w.ledger.plight.Store(p.noted)
+}
+
+// A cutWait is what is left of the last wait that had found out whom it is for and that its context has cut short: what it had
+// noted, and how long it had slept since it last looked. Ranks that repeat a call at one pace, a sleep apart, would else look
+// at each other only while each has just begun again, for as long as they do.
+type cutWait struct {
+	noted  atomic.Uint64
+	asleep atomic.Int64
+}
+
+// resume has a wait go on where the last one was cut short, if that was in the same call: others find at once what that had
+// found, and this one looks again when both together have slept long.
+func (p *Waiter) resume(here plight) {
+	w := p.world
+	noted := w.cut.noted.Load()
+	if before := plightOver(noted); before.call != here.call || before.mark != here.mark || !w.cut.noted.CompareAndSwap(noted, 0) {
+		return
+	}
+	p.noted, p.asleep = noted, p.asleep+time.Duration(w.cut.asleep.Load())
+	w.ledger.plight.Store(noted)
+}
+
+// resumable reports whether there may be a wait to resume.
+func (p *Waiter) resumable() bool { return p.noted == 0 && p.world.cut.noted.Load() != 0 }
+
+// cutShort keeps what resume needs.
+func (p *Waiter) cutShort() {
+	if p.noted != 0 {
+		p.world.cut.asleep.Store(int64(p.asleep))
+		p.world.cut.noted.Store(p.noted)
+	}
 }
 
 // found is what seek has found of a wait that is for a rank first, or for some if that is less than 0.

@@ -123,6 +123,7 @@ func (p *Waiter) pause(ctx context.Context) error {
 		p.world.attended(p.world.Now() - begun)
 	case !p.prepared:
 		if err := ctx.Err(); err != nil {
+			p.cutShort()
 			if cause := context.Cause(ctx); !errors.Is(cause, err) {
 				return fmt.Errorf("%w: %w", err, cause)
 			}

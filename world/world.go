@@ -55,6 +55,7 @@ type World struct {
 	number  uint32
 	ledger  *ledger
 	ledgers []atomic.Pointer[ledger]
+	cut     cutWait
 	// acquaintances are those with each rank, and aside the goroutines that ask for one, or tell a stranger something.
 	acquaintances []acquaintance
 	aside         aside
