@@ -275,23 +275,31 @@ func TestDozeForgetsPolls(t *testing.T) {
 	})
 }
 
-// A rank that sleeps while it waits attends to the network as well as one that polls.
+// A rank that sleeps while it waits attends to the network as well as one that polls: the driver stands back, and each sleep
+// counts for as many polls as would be in it.
 func TestAsleepAttends(t *testing.T) {
 	runApart(t, 1, func(ctx context.Context, w *World) error {
-		// Others may have the processor for a part of the time.
-		for ctx.Err() == nil {
-			others := w.attendance()
+		counted := func() time.Duration { return time.Duration(w.polls.Load()+w.credit.Load()) * pollsApart }
+		// Others may have the processor for a part of the time that it is awake.
+		for enough := false; !enough; {
+			if err := ctx.Err(); err != nil {
+				return fmt.Errorf("it has not attended enough, by %d polls: %w", w.polls.Load(), err)
+			}
+			others, before := w.attendance(), counted()
+			sleeps, slept := w.sleeps.Load(), w.slept.Load()
 			short, cancel := context.WithTimeout(ctx, 40*time.Millisecond) // expires
 			wait := w.NewWaiter()
 			for wait.Pause(short) == nil {
 			}
 			wait.Finish()
 			cancel()
-			if isEnough(w.others(&others)) {
-				return nil
+			attended, rounded := counted()-before, time.Duration(w.sleeps.Load()-sleeps)*pollsApart
+			if asleep := time.Duration(w.slept.Load() - slept); asleep == 0 || attended+rounded < asleep {
+				return fmt.Errorf("it has slept for %v, and attended for %v", asleep, attended)
 			}
+			enough = isEnough(w.others(&others))
 		}
-		return fmt.Errorf("it has not attended enough, by %d polls", w.polls.Load())
+		return nil
 	})
 }
 
@@ -327,14 +335,16 @@ func TestCrowdedWaitAttends(t *testing.T) {
 	}
 }
 
-// A rank that computes, and waits for a moment now and then, serves others meanwhile.
+// A rank that computes, and waits for a moment now and then, serves others meanwhile: most of the times that other goroutines
+// have a processor meanwhile.
 func TestComputingServes(t *testing.T) {
 	if runtime.GOMAXPROCS(0) == 1 {
 		t.Skip("skipped: with one processor no other goroutine runs while a rank computes for so short a time")
 	}
 	const (
-		wanted  = 25
+		tries   = 40
 		compute = 2 * time.Millisecond
+		trips   = 3
 	)
 	var service echo
 	over := make(chan struct{})
@@ -358,24 +368,52 @@ func TestComputingServes(t *testing.T) {
 			}
 		}
 		w.KeepProgress()
-		good, times := 0, 0
-		for end := time.Now().Add(await.Limit); good < wanted && time.Now().Before(end); times++ {
+		// The reference needs what the driver and rank 0 need: to run after as long as the driver stands back, and to
+		// take turns. Of the times of computing only those count in which it has come through.
+		ping, pong := make(chan struct{}), make(chan struct{})
+		defer close(ping)
+		go func() {
+			for range ping {
+				pong <- struct{}{}
+			}
+		}()
+		count, served := 0, 0
+		for count < tries {
+			if err := ctx.Err(); err != nil {
+				return fmt.Errorf("%d times of computing with a processor for others: %w", count, err)
+			}
 			if err := l.Ask(ctx, &Message{Kind: kindFlush}, nil, nil); err != nil {
 				return err
 			}
 			if err := l.Flush(ctx); err != nil {
 				return err
 			}
+			var through atomic.Bool
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				time.Sleep(shortestStandBack) // computes
+				for range trips {
+					ping <- struct{}{}
+					<-pong
+				}
+				through.Store(true)
+			}()
 			before := service.told.Load()
 			for end := time.Now().Add(compute); time.Now().Before(end); {
 			}
-			// What came with the answer may be served just then.
-			if service.told.Load() >= before+3 {
-				good++
+			if through.Load() {
+				count++
+				// What came with the answer may be served just then.
+				if service.told.Load() >= before+trips {
+					served++
+				}
 			}
+			<-ended
 		}
 		close(over)
-		assert.Equal(t, wanted, good, "of %d times of computing, in so many others were served", times)
+		t.Logf("others were served in %d of %d times of computing", served, count)
+		assert.GreaterOrEqual(t, served, count/2, "of %d times of computing, in so many others were served", count)
 		return w.Barrier(ctx)
 	}, apart()...)
 	require.NoError(t, err)
