@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -33,41 +33,45 @@ func TestCutShortAndCalledAgain(t *testing.T) {
 					}
 					return errors.Join(call(ctx, w), barrier(ctx, w))
 				}
-				noted := func() bool { return w.ledger.plight.Load() != 0 }
-				// cut makes the call until this rank has noted whom it waits for.
-				cut := func(call func(ctx context.Context, w *World) error) error {
+				stay := sync.OnceFunc(func() { close(told) })
+				defer stay()
+				// cut makes the call until a state has come about, and reports whether this rank has noted by then whom it
+				// waits for.
+				cut := func(what string, state func() bool) (noted bool, err error) {
 					short, stop := context.WithCancel(ctx)
 					defer stop()
 					ended := make(chan error, 1)
 					go func() { ended <- call(short, w) }()
-					late := await.Until(ctx, "a rank to note whom it waits for", noted)
+					late := await.Until(ctx, what, state)
+					noted = w.ledger.plight.Load() != 0
 					stop()
-					err := <-ended
-					if late != nil {
-						return errors.Join(late, err)
+					if err := <-ended; late != nil || !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "rank 1") {
+						return noted, fmt.Errorf("the call is cut short: %w", errors.Join(late, err))
 					}
-					if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "rank 1") || noted() {
-						return fmt.Errorf("the call ends with %w, noted is %v", err, noted())
-					}
-					return nil
+					return noted, nil
 				}
-				if err := cut(call); err != nil {
+				if _, err := cut("a rank to note whom it waits for", func() bool { return w.ledger.plight.Load() != 0 }); err != nil {
 					return err
 				}
-				// It sleeps for as long as the test may last before it looks again.
-				w.settings.longestSleep = 4 * await.Limit
-				if err := cut(call); err != nil {
-					return err
+				if w.ledger.plight.Load() != 0 {
+					return errors.New("a rank that waits no more is said to wait")
 				}
-				w.settings.longestSleep = time.Second
+				// The first sleep is short, and after it this rank has not slept long.
+				slept, brief := w.sleeps.Load(), w.settings.longestSleep
+				w.settings.longestSleep = 2 * await.Limit
+				noted, err := cut("a rank to sleep", func() bool { return w.sleeps.Load() > slept })
+				w.settings.longestSleep = brief
+				if err != nil || !noted {
+					return errors.Join(fmt.Errorf("a rank that calls again has noted whom it waits for: %v", noted), err)
+				}
 				// What was cut short in one call is nothing of another.
 				w.cut.noted.Store((&plight{call: callBarrier, mark: 1<<callBits - 1, straggler: straggler{rank: absent}}).word())
 				wait := w.NewWaiter()
 				defer wait.Finish()
-				if wait.resume(plight{call: callBarrier}); noted() {
+				if wait.resume(plight{call: callBarrier}); w.ledger.plight.Load() != 0 {
 					return errors.New("a wait goes on where another was cut short")
 				}
-				close(told)
+				stay()
 				return errors.Join(call(ctx, w), barrier(ctx, w))
 			}, append(apart(), sleepingBriefly)...))
 		})
