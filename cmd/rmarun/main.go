@@ -47,29 +47,36 @@ type options struct {
 	environment []string
 	program     string
 	arguments   []string
+	// leaveTime is how long the end of a rank is waited for whose connection has ended, outputTime the output of a rank
+	// that has ended: a process that it left behind may hold its streams. Both are a second, but in tests.
+	leaveTime, outputTime time.Duration
 }
 
 var errUsage = errors.New("wrong usage")
 
-func main() {
+func main() { os.Exit(command(func(*options) {})) }
+
+// command is what rmarun does, with options that set may change, and returns the exit status.
+func command(set func(o *options)) (status int) {
 	o, err := parse(os.Args[1:], os.Stderr)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		return
+		return 0
 	case err != nil:
 		fmt.Fprintf(os.Stderr, "rmarun: %v\nrmarun -h explains the usage\n", err)
-		os.Exit(2)
+		return 2
 	}
-	status, err := run(o)
+	set(o)
+	status, err = run(o)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "rmarun: %v\n", err)
 	}
-	os.Exit(status)
+	return status
 }
 
 // parse reads the command line. It writes the help, if that is asked for, to help.
 func parse(arguments []string, help io.Writer) (*options, error) {
-	o := &options{}
+	o := &options{leaveTime: time.Second, outputTime: time.Second}
 	flags := flag.NewFlagSet("rmarun", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.Func("n", fmt.Sprintf("`number` of ranks, 1 to %d (required)", maxRanks), func(s string) (err error) {

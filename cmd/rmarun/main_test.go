@@ -49,8 +49,7 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			panic(err)
 		}
-		leaveTime, outputTime = patience, patience
-		main()
+		os.Exit(command(func(o *options) { o.leaveTime, o.outputTime = patience, patience }))
 	default:
 		os.Exit(m.Run())
 	}

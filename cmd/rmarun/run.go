@@ -59,9 +59,6 @@ type rank struct {
 	done, asked, lost bool
 }
 
-// leaveTime is how long the end of a rank is waited for whose connection has ended.
-var leaveTime = time.Second
-
 // run runs a job and gives its exit status.
 func run(o *options) (status int, err error) {
 	signals := make(chan os.Signal, 16)
@@ -108,7 +105,7 @@ func (j *job) watch(signals <-chan os.Signal) int {
 			// The rank has ended, of which the end comes of itself, or closed its
 			// connection and goes on, which others wait for in vain.
 			if r := j.ranks[number]; !j.lose(r) {
-				time.AfterFunc(leaveTime, func() { j.late <- r })
+				time.AfterFunc(j.options.leaveTime, func() { j.late <- r })
 			}
 		case r := <-j.late:
 			if !r.done && !j.stopping {
@@ -135,7 +132,7 @@ func (j *job) settle() {
 		j.server.Wait()
 		close(served)
 	}()
-	for limit := time.After(leaveTime); ; {
+	for limit := time.After(j.options.leaveTime); ; {
 		select {
 		case number := <-j.lost:
 			j.lose(j.ranks[number])

@@ -91,7 +91,7 @@ func (j *job) startRank(program string, number int) (*rank, error) {
 	go func() {
 		r.err = r.cmd.Wait()
 		j.ends <- end{rank: r}
-		r.waitOutput()
+		r.waitOutput(j.options.outputTime)
 		j.ends <- end{rank: r, silent: true}
 	}()
 	return r, nil
@@ -116,11 +116,8 @@ func standardInput() (*os.File, error) {
 	return from, nil
 }
 
-// outputTime is how long the output of a rank that has ended is waited for: a
-// process that it left behind may hold its streams.
-var outputTime = time.Second
-
-func (r *rank) waitOutput() {
+// waitOutput waits for what a rank that has ended has written, and not for longer than limit.
+func (r *rank) waitOutput(limit time.Duration) {
 	copied := make(chan struct{})
 	go func() {
 		r.copied.Wait()
@@ -128,6 +125,6 @@ func (r *rank) waitOutput() {
 	}()
 	select {
 	case <-copied:
-	case <-time.After(outputTime):
+	case <-time.After(limit):
 	}
 }
