@@ -94,12 +94,17 @@ func firstFlush(ctx context.Context, win *Window[int64], rides bool) (Request, e
 func refusedInNext(rides bool) func(ctx context.Context, w *world.World) error {
 	return func(ctx context.Context, w *world.World) error {
 		win, err := Allocate[int64](ctx, w, 1)
-		if err = errors.Join(err, w.Barrier(ctx)); err != nil || w.Rank() == 1 {
-			return errors.Join(err, w.Barrier(ctx))
+		if err = errors.Join(err, w.Barrier(ctx)); err != nil {
+			return err
+		}
+		if w.Rank() == 1 {
+			// Nothing is granted in the second epoch before its flush has begun, which therefore rides.
+			err = errors.Join(w.Barrier(ctx), win.Lock(ctx, Exclusive, 1), win.Flush(ctx, 1), w.Barrier(ctx))
+			return errors.Join(err, w.Barrier(ctx), win.Unlock(ctx, 1), w.Barrier(ctx))
 		}
 		first, failed := firstFlush(ctx, win, rides)
 		d := win.peers[1].Load().deferred
-		err = errors.Join(err, failed, win.Unlock(ctx, 1), win.Lock(ctx, Shared, 1))
+		err = errors.Join(failed, win.Unlock(ctx, 1), w.Barrier(ctx), w.Barrier(ctx), win.Lock(ctx, Shared, 1))
 		o, failed := d.join(aggregate.Accumulate, 8)
 		if err = errors.Join(err, failed); err != nil {
 			return err
@@ -107,9 +112,11 @@ func refusedInNext(rides bool) func(ctx context.Context, w *world.World) error {
 		// It is outside of the window, which only the target looks at here.
 		o.Offset, o.Op, o.Element, o.Value[0] = 1<<20, Sum, win.kind, 1
 		err = d.queued()
-		// It rides unless the lock was granted meanwhile. What is refused is told to it either way.
 		second, failed := win.RFlush(1)
-		err = errors.Join(err, failed, d.awaitGrant(ctx), first.Wait(ctx))
+		if failed == nil && second.late == nil {
+			failed = errors.New("the flush does not ride with a lock that is not granted")
+		}
+		err = errors.Join(err, failed, w.Barrier(ctx), d.awaitGrant(ctx), first.Wait(ctx))
 		var refused *world.RefusalError
 		if e := second.Wait(ctx); !errors.As(e, &refused) {
 			err = errors.Join(err, fmt.Errorf("error is %v, want a refusal", e))
