@@ -211,17 +211,16 @@ func TestSeatFreeAfterClose(t *testing.T) {
 			g := taken()
 			require.NotNil(t, g)
 			g.mu.Lock()
+			waited := make(chan error, 1)
 			go func() {
 				// It waits for the server.
-				if err := await.UntilParked(ctx, "world.(*World).Close", 1); err != nil {
-					t.Error(err)
-				}
+				waited <- await.UntilParked(ctx, "world.(*World).Close", 1)
 				g.mu.Unlock()
 			}()
 			if closes {
 				require.NoError(t, there.Close())
 			}
-			require.NoError(t, c.Close())
+			require.NoError(t, errors.Join(c.Close(), <-waited))
 			require.Nil(t, taken())
 		}
 		return errors.Join(l.Close(), <-served, win.Close())
