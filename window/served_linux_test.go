@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -25,7 +24,7 @@ var (
 )
 
 // soonDead are the options of both sides.
-var soonDead = world.WithSilence(2 * time.Second)
+var soonDead = world.WithSilence(silence)
 
 // whereServed listens at rank 0, and tells all where.
 func whereServed(ctx context.Context, w *world.World) (l *world.Listener, address string, err error) {
@@ -143,7 +142,7 @@ func TestClientEnds(t *testing.T) {
 }
 
 func TestClientStops(t *testing.T) {
-	t.Parallel()
+	silent.take(t)
 	job := jobtest.Start(t, 3, servedStopped)
 	job.Await(0, "served")
 	job.Await(victim, "locked")
