@@ -174,20 +174,25 @@ var faultKinds = []sim.FaultKind{
 	sim.Kill, sim.PowerLoss, sim.FailPair, sim.Delay, sim.Stall, sim.RefuseMemory, sim.Overflow, sim.Starve, sim.Exhaust, sim.Slow,
 }
 
-// TestFaults has faults come to jobs: they end, with the right data or the right error.
+// TestFaults has faults come to jobs: they end, with the right data or the right error. Each kind comes as often as it should.
 func TestFaults(t *testing.T) {
 	drawn, struck, reasons := map[sim.FaultKind]int{}, map[sim.FaultKind]int{}, map[string]int{}
-	missing := func() bool {
-		return slices.ContainsFunc(faultKinds, func(kind sim.FaultKind) bool { return struck[kind] == 0 })
-	}
-	// A kind that is still missing after so many plans does not come to ranks that run at all.
+	// A plan has one to six faults, 3.5 on average, of any kind with the same chance. Of each kind two in three and more come
+	// to a rank that runs, though some deaths are left out, because one rank has to live: a third is far below what is
+	// expected of many plans. Where a few have less, by chance, more are drawn.
+	due := func(jobs int) int { return 1 + int(float64(jobs)*3.5/float64(len(faultKinds))/3) }
 	const most = 1000
+	jobs := 0
+	missing := func() bool {
+		return slices.ContainsFunc(faultKinds, func(kind sim.FaultKind) bool { return struck[kind] < due(jobs) })
+	}
 	plans := uint64(testsize.N(40))
 	for seed := testsize.Seed(); seed < testsize.Seed()+max(plans, most) && (seed < testsize.Seed()+plans || missing()); seed++ {
 		for _, n := range []int{2, 5} {
 			j := drawnJob(n, seed)
 			plan := j.plan(t)
 			a := j.run(t, plan, nil)
+			jobs++
 			if err := a.wrong(); err != nil {
 				t.Errorf("%v, the first in %s:\n%s%v", j, testsize.Replay(t.Name(), seed, testsize.Least), plan, err)
 			}
@@ -202,7 +207,7 @@ func TestFaults(t *testing.T) {
 	}
 	t.Logf("faults drawn: %v\ncame to ranks that ran: %v\nranks ended: %v", drawn, struck, reasons)
 	for _, kind := range faultKinds {
-		require.NotZero(t, struck[kind], "%v: no fault has come to a rank that ran", kind)
+		require.GreaterOrEqual(t, struck[kind], due(jobs), "%v: so few faults of %d jobs have come to a rank that ran", kind, jobs)
 	}
 }
 
