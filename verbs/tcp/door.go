@@ -30,7 +30,7 @@ type door struct {
 	device  *device
 	options Options
 	limit   time.Duration
-	// rest is the first pause between calls.
+	// rest is the first pause between calls. Only tests set another than firstRest.
 	rest     time.Duration
 	key      []byte
 	id       identity

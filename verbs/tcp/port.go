@@ -102,14 +102,18 @@ func (p *Port) sort() {
 // direct gives a connection to whom it is for.
 func (p *Port) direct(conn net.Conn) bool {
 	said, err := p.listen(conn)
-	if err == nil && bytes.HasPrefix(said, []byte(preamble)) && p.deviceOf(said) == nil {
-		p.decline(conn)
+	forDevice := err == nil && bytes.HasPrefix(said, []byte(preamble))
+	var device *entrance
+	if forDevice {
+		// Who is declined keeps its seat for as long as that takes: the seats bound how many are.
+		if device = p.deviceOf(said); device == nil {
+			p.decline(conn)
+		}
 	}
 	if left := p.unsorted.Leave(conn); err != nil || left != nil {
 		return false
 	}
-	if bytes.HasPrefix(said, []byte(preamble)) {
-		device := p.deviceOf(said)
+	if forDevice {
 		return device != nil && device.give(conn)
 	}
 	select {

@@ -33,8 +33,8 @@ func TestConformanceAtPort(t *testing.T) {
 	}})
 }
 
-// Who is for no device is given to Accept, with all that it has said, whoever says nothing meanwhile; who
-// is for a device that is not there is hung up on.
+// Who is for no device is given to Accept, with all that it has said, whoever says nothing meanwhile. Who asks for a device
+// that is not there is told so.
 func TestPort(t *testing.T) {
 	port := newPort(t)
 	device, err := tcp.Open(tcp.Options{Port: port})
@@ -63,7 +63,7 @@ func TestPort(t *testing.T) {
 		require.Equal(t, "answer", string(answer))
 		require.NoError(t, conn.Close())
 	}
-	hungUp := func() {
+	isDeclined := func() {
 		conn, err := net.Dial("tcp", port.Addr().String())
 		require.NoError(t, err)
 		defer conn.Close()
@@ -73,9 +73,9 @@ func TestPort(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "\x00", string(said))
 	}
-	hungUp()
+	isDeclined()
 	require.NoError(t, device.Close())
-	hungUp()
+	isDeclined()
 	require.NoError(t, port.Close())
 	require.ErrorIs(t, port.Close(), net.ErrClosed)
 	_, err = port.Accept()

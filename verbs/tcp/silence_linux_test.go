@@ -63,6 +63,25 @@ func TestPeerThatIsSilent(t *testing.T) {
 	require.ErrorContains(t, p.Err(), "nothing heard for")
 }
 
+// A rank that sleeps until it is rung learns of the silence, too.
+func TestSilenceWakes(t *testing.T) {
+	near, far := openWith(t, Options{Silence: minLimit}), openWith(t, Options{})
+	p, _ := join(t, near, far)
+	given := make(chan struct{})
+	go func() {
+		defer close(given)
+		for channel := near.Channel(); p.State() != verbs.StateError; {
+			ticket := channel.Prepare()
+			if near.drive(); p.State() != verbs.StateError {
+				channel.Sleep(ticket, -1)
+			}
+			channel.Finish()
+		}
+	}()
+	testlimit.Closed(t, "the silence to be noticed", given)
+	require.ErrorContains(t, p.Err(), "nothing heard for")
+}
+
 // A rank that polls five times in Silence, which is more often than it has to, has two
 // peers. It looks at one more often than at the other, but hears both in time.
 func TestRarePolls(t *testing.T) {
