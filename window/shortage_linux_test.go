@@ -62,7 +62,7 @@ const shortRanks, stranger = 6, 3
 // lack calls f while this process has no descriptor for its connection to the stranger, which it
 // hears of now and then.
 func (s *script) lack(f func(another *world.Link)) {
-	end, err := shortage.Descriptors()
+	end, err := shortage.Descriptors(0)
 	s.OK(err)
 	f(s.tell(stranger, idleService))
 	s.OK(end())

@@ -15,7 +15,7 @@ import (
 
 // lacks calls f, which must find that this process can open no more descriptors.
 func (s *script) lacks(f func() error) {
-	end, err := shortage.Descriptors()
+	end, err := shortage.Descriptors(0)
 	s.OK(err)
 	err = f()
 	s.OK(end())

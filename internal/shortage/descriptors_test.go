@@ -18,11 +18,19 @@ func TestDescriptors(t *testing.T) {
 		}
 		return err
 	}
-	for range 2 {
+	for left := range 3 {
 		require.NoError(t, open())
-		end, err := Descriptors()
+		end, err := Descriptors(left)
 		require.NoError(t, err)
+		files := make([]*os.File, left)
+		for i := range files {
+			files[i], err = os.Open(os.DevNull)
+			require.NoError(t, err)
+		}
 		short := open()
+		for _, f := range files {
+			require.NoError(t, f.Close())
+		}
 		require.NoError(t, end())
 		require.ErrorIs(t, short, syscall.EMFILE)
 	}

@@ -1,6 +1,6 @@
 // Package shortage has this process run out of what the system gives it, for a part of a test:
 //
-//	end, err := shortage.Descriptors()
+//	end, err := shortage.Descriptors(0)
 //	...
 //	err = connect() // syscall.EMFILE
 //	...

@@ -3,7 +3,6 @@
 package shm
 
 import (
-	"math"
 	"net"
 	"os"
 	"testing"
@@ -13,39 +12,16 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/shortage"
 	"github.com/onesided/rma/verbs"
 )
 
-// shorten has this process open no more than left descriptors beyond those that it has,
-// until end is called.
+// shorten has this process open no more than left descriptors until end is called.
 func shorten(t *testing.T, left int) (end func()) {
 	t.Helper()
-	var before unix.Rlimit
-	require.NoError(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &before))
-	// It is numbers that are limited: those below the limit that are free are filled.
-	limit := before
-	limit.Cur = 512
-	require.NoError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
-	var fillers []int
-	for {
-		fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
-		if err != nil {
-			require.ErrorIs(t, err, unix.EMFILE)
-			break
-		}
-		fillers = append(fillers, fd)
-	}
-	drop := func(n int) {
-		for range min(n, len(fillers)) {
-			_ = unix.Close(fillers[0])
-			fillers = fillers[1:]
-		}
-	}
-	drop(left)
-	end = func() {
-		drop(math.MaxInt)
-		require.NoError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &before))
-	}
+	over, err := shortage.Descriptors(left)
+	require.NoError(t, err)
+	end = func() { require.NoError(t, over()) }
 	t.Cleanup(end)
 	return end
 }

@@ -8,21 +8,20 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	testlimit "github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/shortage"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/tcp/proof"
 )
 
-// shorten has this process open no more descriptors until end is called.
-func shorten(t *testing.T) (end func()) {
+// shorten has this process open no more than left descriptors until end is called.
+func shorten(t *testing.T, left int) (end func()) {
 	t.Helper()
-	var before unix.Rlimit
-	require.NoError(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &before))
-	end = func() { require.NoError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &before)) }
+	over, err := shortage.Descriptors(left)
+	require.NoError(t, err)
+	end = func() { require.NoError(t, over()) }
 	t.Cleanup(end)
-	require.NoError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 1, Max: before.Max}))
 	return end
 }
 
@@ -31,7 +30,7 @@ func shorten(t *testing.T) (end func()) {
 func TestShortOfDescriptors(t *testing.T) {
 	key := proof.NewKey()
 	near, far := openWith(t, Options{Key: key, HandshakeLimit: minLimit}), openWith(t, Options{Key: key})
-	end := shorten(t)
+	end := shorten(t, 0)
 	err := failure(t, connect(t, near, far.Address()))
 	require.ErrorIs(t, err, verbs.ErrShortage)
 	require.ErrorIs(t, err, syscall.EMFILE)
@@ -46,7 +45,7 @@ func TestShortOfDescriptors(t *testing.T) {
 func TestShortForAWhile(t *testing.T) {
 	key := proof.NewKey()
 	near, far := openWith(t, Options{Key: key}), openWith(t, Options{Key: key})
-	end := shorten(t)
+	end := shorten(t, 0)
 	p := connect(t, near, far.Address())
 	testlimit.Parked(t, "tcp.call", 1) // It has been refused a descriptor.
 	end()
@@ -58,7 +57,7 @@ func TestShortUntilTheEnd(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer listener.Close()
-	shorten(t)
+	shorten(t, 0)
 	for limit := range 40 {
 		ctx, cancel := context.WithTimeout(t.Context(), shortestPause+time.Duration(limit)*50*time.Microsecond) // expires
 		_, err := call(ctx, listener.Addr().String())
