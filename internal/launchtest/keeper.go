@@ -23,7 +23,7 @@ const Limit = 2 * time.Minute
 type orders struct {
 	// Limit, if it is not 0, is how long the command may run.
 	Limit time.Duration
-	// User, if it is not 0, is who the command runs as.
+	// User, if it is not 0, is the user that the command runs as.
 	User int
 	// Beside are commands that run at the same time. All end with the first that does.
 	Beside [][]string

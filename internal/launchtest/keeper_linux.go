@@ -134,7 +134,7 @@ func (o orders) run(arguments []string, gone <-chan struct{}) int {
 func (o orders) start(arguments []string, ended chan<- *os.ProcessState) (*os.Process, error) {
 	command := exec.Command(arguments[0], arguments[1:]...)
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
-	// If somebody kills the keeper all the same, its command goes too.
+	// If the keeper is killed all the same, its command goes too.
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if o.User != 0 {
 		id := uint32(o.User)

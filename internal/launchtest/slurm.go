@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// unprivileged is who a Slurm runs as if the test runs as root: nobody.
+	// unprivileged is the user that a Slurm runs as if the test runs as root: nobody.
 	unprivileged = 65534
 	// startLimit ends a Slurm of which a node does not become ready.
 	startLimit = time.Minute
@@ -112,7 +112,7 @@ func startSlurm(t testing.TB, nodes int, held *os.File) (*Cluster, error) {
 	return nil, fmt.Errorf("skipped: Slurm is installed but does not start: %w", failed)
 }
 
-// slurmUser is whom daemons and jobs run as if that is somebody else.
+// slurmUser is the user that daemons and jobs run as, if that is another.
 func slurmUser() int {
 	if os.Geteuid() == 0 {
 		return unprivileged

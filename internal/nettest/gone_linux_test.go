@@ -18,7 +18,7 @@ import (
 	"github.com/onesided/rma/internal/nettest"
 )
 
-// litter is processes on a host that nobody waits for, and that ignore what can be
+// litter is processes on a host that no process waits for, and that ignore what can be
 // ignored: "litter NUMBER SPACE" is printed by each.
 const litter = `
 trap '' TERM INT HUP
@@ -66,7 +66,7 @@ func watch(t *testing.T, lines []string) (found []watched) {
 	return found
 }
 
-// requireEnd waits for the end of processes, and looks that nobody is where they were.
+// requireEnd waits for the end of processes, and checks that no process is where they were.
 func requireEnd(t *testing.T, all []watched) {
 	t.Helper()
 	for _, w := range all {

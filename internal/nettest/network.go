@@ -24,7 +24,7 @@ const (
 	giveUp   = 3 * time.Second
 )
 
-// watchVariable makes a process of a test binary a watcher, of so many namespaces.
+// watchVariable makes a process of a test binary a watcher, of the number of namespaces that it holds.
 const watchVariable = "RMA_NETTEST_WATCH"
 
 // A Network is a number of hosts, from 0 on, with a link each to a common bridge.
@@ -65,6 +65,9 @@ func New(t testing.TB, hosts int) *Network {
 	if err := n.connect(); err != nil {
 		t.Skipf("skipped: the kernel does not join network namespaces: %v", err)
 	}
+	if err := n.carry(); err != nil {
+		t.Fatal(err)
+	}
 	return n
 }
 
@@ -103,6 +106,11 @@ func (n *Network) connect() error {
 			return err
 		}
 	}
+	return nil
+}
+
+// carry returns when all links carry.
+func (n *Network) carry() error {
 	if err := n.answer(); err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func (e *DifferenceError) Error() string {
 // A Memory is a plain copy of every rank's window memory. It is for one goroutine.
 type Memory[T reduce.Element] struct{ ranks [][]T }
 
-// NewMemory makes the copy of memory that is zero and has so many elements in each rank.
+// NewMemory makes the copy of memory that is zero and has that number of elements in each rank.
 func NewMemory[T reduce.Element](lengths ...int) *Memory[T] {
 	m := &Memory[T]{}
 	for _, n := range lengths {

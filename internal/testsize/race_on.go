@@ -2,5 +2,5 @@
 
 package testsize
 
-// Race tells that the race detector is in this build.
+// Race reports whether the race detector is in this build.
 const Race = true
