@@ -1,6 +1,7 @@
 package rails
 
 import (
+	"runtime"
 	"testing"
 	"time"
 
@@ -49,4 +50,27 @@ func TestAnnouncedWhenClosed(t *testing.T) {
 	require.Zero(t, other.announced)
 	c.Finish()
 	require.Zero(t, other.announced)
+}
+
+// A poll that finds nothing abroad finds the completion of what was: nobody is woken for it any more.
+func TestNothingAbroadHasCompleted(t *testing.T) {
+	q, _ := between(t)
+	q.count, q.next, q.known = 1, 1, 1
+	id := q.id(0)
+	for range 50_000 {
+		q.at, q.count, q.known, q.abroad = 0, 1, 1, 1
+		q.records[0] = record{flags: verbs.Signalled, parts: 1}
+		q.device.abroad.Store(1)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			q.completedOther(keyRail, &verbs.Completion{ID: id})
+		}()
+		for q.device.abroad.Load() > 0 {
+			runtime.Gosched()
+		}
+		taken := q.sends.held.Take(make([]verbs.Completion, 1))
+		<-done
+		require.Equal(t, 1, taken)
+	}
 }

@@ -60,13 +60,15 @@ func (q *queuePair) completedPart(rail int, c *verbs.Completion) {
 	e := q.entry(i)
 	e.parts--
 	q.abroad--
-	q.device.abroad.Add(-1)
 	if c.Status != verbs.StatusSuccess {
 		e.worse(c.Status)
 		q.doom(q.causeOf(rail, c.Status))
 	}
 	q.release()
 	q.report()
+	// A poll of another goroutine that finds nothing abroad skips the other rails, and then takes what has completed. So the
+	// completion comes before the part stops counting: no sleeper would be woken for it later.
+	q.device.abroad.Add(-1)
 }
 
 // report completes the requests of which all parts have ended, in order.
