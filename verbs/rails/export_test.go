@@ -25,6 +25,9 @@ func Told(q verbs.QueuePair) int { return len(q.(*queuePair).keys.told) }
 
 func Old(d verbs.Device) int { return len(inner(d).regions.old) }
 
+// Pairs are the queue pairs on the rails.
+func Pairs(q verbs.QueuePair) []verbs.QueuePair { return q.(*queuePair).pairs }
+
 // Ask has a peer that never answers know the region.
 func Ask(r verbs.MemoryRegion) {
 	q := &queuePair{device: r.(*region).device}

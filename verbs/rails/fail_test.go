@@ -8,11 +8,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/rails"
 	"github.com/onesided/rma/verbs/sim"
+	"github.com/onesided/rma/verbs/tcp"
 )
 
 // A rail that fails while requests are outstanding fails the queue pair, on both sides: what was
@@ -68,6 +70,52 @@ func TestSilentRailIsToBlame(t *testing.T) {
 		require.ErrorIs(t, near.pair.Err(), verbs.StatusRetryExceeded)
 	})
 	require.NoError(t, s.Run())
+}
+
+// The same over TCP, where the silence of a peer looks like any other end of it.
+func TestSilentLinkIsToBlame(t *testing.T) {
+	open := func(silence time.Duration) (*node, []verbs.CompletionQueue) {
+		var links []verbs.Device
+		var queues []verbs.CompletionQueue
+		for _, limit := range []time.Duration{time.Hour, silence} {
+			link, err := tcp.Open(tcp.Options{Silence: limit, HandshakeLimit: await.Limit})
+			require.NoError(t, err)
+			queue, err := link.CreateCompletionQueue(1)
+			require.NoError(t, err)
+			links, queues = append(links, link), append(queues, queue)
+		}
+		device, err := rails.New(links...)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, device.Close()) })
+		return newNode(t, device, 8), queues
+	}
+	// The far side answers until it is connected. The near one gives up the second link soon, perhaps before that.
+	near, drive := open(50 * time.Millisecond)
+	far, _ := open(time.Hour)
+	var err error
+	near.pair, err = near.Connect(far.Address(), nil, near.config())
+	require.NoError(t, err)
+	requests := make([]verbs.ConnectionRequest, 1)
+	await.True(t, "the connection", func() bool {
+		near.queue.Poll(nil)
+		far.queue.Poll(nil)
+		if far.pair == nil && far.PollConnections(requests) > 0 {
+			far.pair, err = requests[0].Accept(far.config())
+			require.NoError(t, err)
+		}
+		return far.pair != nil && near.pair.State() != verbs.StateConnecting
+	})
+	links := rails.Pairs(near.pair)
+	rails.Pairs(far.pair)[0].(verbs.Severer).Sever()
+	// It sees both ends before it looks at either.
+	await.True(t, "both links to end", func() bool {
+		for _, queue := range drive {
+			queue.Poll(nil)
+		}
+		return links[0].State() == verbs.StateError && links[1].State() == verbs.StateError
+	})
+	require.ErrorContains(t, near.pair.Err(), "rail 1: ")
+	require.ErrorContains(t, near.pair.Err(), "nothing heard for")
 }
 
 // failRail has a rail of a seed fail.
