@@ -20,8 +20,10 @@ import (
 const (
 	// Limit ends a wait for a state that does not come.
 	Limit = 2 * time.Minute
-	// pause is the time between two looks at a state.
+	// pause is the least time between two looks at a state. It is also at least idle times as long as a look takes, which
+	// is long where it is at all goroutines: on one processor looks without rest keep off what they look for.
 	pause = 200 * time.Microsecond
+	idle  = 9
 )
 
 // errLimit is the cause of the end of a wait that lasted for Limit.
@@ -40,13 +42,14 @@ func True(t testing.TB, what string, state func() bool) {
 func Until(ctx context.Context, what string, state func() bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, Limit, fmt.Errorf("%w in %v", errLimit, Limit))
 	defer cancel()
-	ticker := time.NewTicker(pause)
-	defer ticker.Stop()
-	for !state() {
+	next := time.NewTimer(Limit)
+	defer next.Stop()
+	for begun := time.Now(); !state(); begun = time.Now() {
+		next.Reset(max(pause, idle*time.Since(begun)))
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("await: waiting for %s: %w", what, context.Cause(ctx))
-		case <-ticker.C:
+		case <-next.C:
 		}
 	}
 	return nil

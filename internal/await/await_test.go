@@ -29,6 +29,19 @@ func TestUntil(t *testing.T) {
 	})
 }
 
+// A look that takes long is not followed by the next at once.
+func TestLooksLeaveTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		looks := 0
+		require.Error(t, Until(t.Context(), "what never comes", func() bool {
+			looks++
+			time.Sleep(10 * time.Millisecond) // computes
+			return false
+		}))
+		require.InDelta(t, Limit/(100*time.Millisecond), looks, 1)
+	})
+}
+
 func TestReceive(t *testing.T) {
 	values := make(chan int, 1)
 	values <- 3
