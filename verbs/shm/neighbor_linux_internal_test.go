@@ -169,14 +169,18 @@ func TestLateRetract(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A process that is met and does not answer costs the limit, and no more.
+// A process that is met and does not answer costs Options.HandshakeLimit. Here that is over before the request is sent.
 func TestNoAnswer(t *testing.T) {
 	_, address := pretend(t)
-	device, err := Open(Options{HandshakeLimit: 10 * time.Millisecond})
+	device, err := Open(Options{HandshakeLimit: time.Hour})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, device.Close()) }()
-	_, err = device.form.(*process).neighbor(address)
+	p := device.form.(*process)
+	require.Equal(t, time.Hour, p.handshakeLimit)
+	p.handshakeLimit = -1
+	_, err = p.neighbor(address)
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	require.ErrorContains(t, err, "write ")
 	_, err = Open(Options{HandshakeLimit: -1})
 	require.ErrorContains(t, err, "HandshakeLimit -1ns, must not be negative")
 }
