@@ -85,7 +85,7 @@ func (p *Poller) open(create func(verbs.QueuePairConfig) (verbs.QueuePair, error
 	return e, e.err
 }
 
-// ring makes the ring or pipe in which this side receives, and tells whether there is one.
+// ring makes the ring or pipe in which this side receives, and reports whether there is one.
 func (e *End) ring() bool {
 	if owns := e.channel.Owns() || e.channel.OwnsPipe(); owns || e.ringless || e.err != nil {
 		return owns && e.err == nil
@@ -97,7 +97,7 @@ func (e *End) ring() bool {
 	return e.receiveIn(config.Bytes(), func(memory []byte) error { return e.channel.Own(config, memory) })
 }
 
-// receiveIn makes memory in which this side receives, and tells whether there is some.
+// receiveIn makes memory in which this side receives, and reports whether there is some.
 func (e *End) receiveIn(bytes int, own func(memory []byte) error) bool {
 	region, err := RingMemory(e.poller.device, bytes, verbs.LocalWrite|verbs.RemoteWrite)
 	if err == nil {
@@ -333,7 +333,7 @@ func (e *End) Release(a *Arrival) {
 	}
 }
 
-// Lent tells whether memory that SendFrom was given last may still be read. Polling ends it, and so does the
+// Lent reports whether memory that SendFrom was given last may still be read. Polling ends it, and so does the
 // end of the connection.
 func (e *End) Lent() bool { return e.lends }
 

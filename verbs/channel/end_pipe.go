@@ -54,7 +54,7 @@ func (p *Poller) freeDeserted() error {
 	return err
 }
 
-// ownPipe makes the pipe in which this side receives, and tells whether there is one.
+// ownPipe makes the pipe in which this side receives, and reports whether there is one.
 func (e *End) ownPipe() bool {
 	config := pipeShape(e.poller.options.MaxMessage)
 	// What the device does not take back stays, and is no matter of this connection.

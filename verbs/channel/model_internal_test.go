@@ -347,7 +347,7 @@ func (m *model) hear() error {
 	return err
 }
 
-// each gives all states that come next, through visit, and tells whether there are any.
+// each gives all states that come next, through visit, and reports whether there are any.
 func (m *model) each(visit func(*model, error)) (some bool) {
 	try := func(act func(n *model) error) {
 		some = true

@@ -52,7 +52,7 @@ func (c *Channel) OwnPipe(config pipe.Config, memory []byte) error {
 	return nil
 }
 
-// OwnsPipe tells whether there is a pipe that the peer may write to.
+// OwnsPipe reports whether there is a pipe that the peer may write to.
 func (c *Channel) OwnsPipe() bool { return c.in.pipe != nil }
 
 // disown forgets a pipe that the peer cannot write to.
@@ -79,7 +79,7 @@ func (c *Channel) leavePipe() {
 	}
 }
 
-// SendByPipe sends a message of head and, behind it, body, and tells whether it could: if not there is no
+// SendByPipe sends a message of head and, behind it, body, and reports whether it could: if not there is no
 // pipe, the peer does not look there, the message is too long, or there is no room. An error is final.
 func (c *Channel) SendByPipe(head, body []byte) (sent bool, err error) {
 	o, n, heard := c.out.pipe, len(head)+len(body), stamp(c.heard.Load())
@@ -105,7 +105,7 @@ func (c *Channel) SendByPipe(head, body []byte) (sent bool, err error) {
 	return true, nil
 }
 
-// PollPipe takes the next message from the pipe, if it is there, and tells whether it was. One is left there while a
+// PollPipe takes the next message from the pipe, if it is there, and reports whether it was. One is left there while a
 // letter before it is on its way. An error is final.
 func (c *Channel) PollPipe(m *Message) (some bool, err error) {
 	in, p := &c.in, c.in.pipe
@@ -195,7 +195,7 @@ func (p *inlet) watch(l *look) {
 	l.word, l.due = head, uint64(number)
 }
 
-// holds tells whether the next message is there, and has a number.
+// holds reports whether the next message is there, and has a number.
 func (p *inlet) holds(number uint32) (bool, error) {
 	letter, err := p.Next()
 	if len(letter) <= StampBytes {

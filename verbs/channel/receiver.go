@@ -52,7 +52,7 @@ func (c *Channel) Own(config Config, memory []byte) error {
 	return nil
 }
 
-// Owns tells whether there is a ring.
+// Owns reports whether there is a ring.
 func (c *Channel) Owns() bool { return c.in.memory != nil }
 
 // SetPolled says whether this side is going to poll its ring, of which the peer is to be told.
@@ -185,7 +185,7 @@ func (c *Channel) hear(s stamp) bool {
 	return true
 }
 
-// Letter tells whether it is the turn of a letter that has come, which begins with a stamp,
+// Letter reports whether it is the turn of a letter that has come, which begins with a stamp,
 // and takes what that tells. If not the ring has the next message: Poll takes that. An error
 // is final.
 func (c *Channel) Letter(letter []byte) (turn bool, err error) {

@@ -63,7 +63,7 @@ func (c *Channel) Lend(config Config, memory []byte) error {
 	return nil
 }
 
-// room tells whether the ring has room for a message of a span now.
+// room reports whether the ring has room for a message of a span now.
 func (c *Channel) room(span int) bool {
 	o := &c.out
 	heard := stamp(c.heard.Load())
@@ -191,7 +191,7 @@ func (o *sender) differ(from, to int) {
 	}
 }
 
-// stamp numbers a message and tells the peer what it is to be told. by tells whether it goes
+// stamp numbers a message and tells the peer what it is to be told. by says whether it goes
 // by ring or pipe, whatever has been heard since there was room.
 func (c *Channel) stamp(by bool) stamp {
 	o := &c.out
@@ -222,7 +222,7 @@ func (c *Channel) StampLetter(into []byte) {
 	binary.LittleEndian.PutUint64(into[:StampBytes], uint64(c.stamp(false)))
 }
 
-// NeedsTelling tells whether the peer has to be told what the next message would tell it,
+// NeedsTelling reports whether the peer has to be told what the next message would tell it,
 // though there is none: at least half of the ring is owed to it, it is to be told that its
 // ring is polled now or is not any more, or waits to be told that this side uses its own no
 // more. A letter without payload tells it; so does a message by ring, but for the last.

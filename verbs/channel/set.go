@@ -73,7 +73,7 @@ func (s *Set) Next(from int) int {
 // At is the channel at a place.
 func (s *Set) At(i int) *Channel { return s.members[i] }
 
-// Heard counts a message of a channel, by ring or as a letter, and tells whether Review has
+// Heard counts a message of a channel, by ring or as a letter, and reports whether Review has
 // to be called.
 func (s *Set) Heard(c *Channel) (due bool) {
 	if c.traffic.recent++; c.traffic.recent == 1 {

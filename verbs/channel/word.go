@@ -27,7 +27,7 @@ func headWord(length int, flag uint64) uint64 { return uint64(length) | flag<<fl
 
 // A stamp goes with each message, by ring or as a letter: its number in its direction; and
 // what is to be told of the other: how many buffers of its ring were freed in all, modulo
-// 2^creditBits, and whether that ring is polled. uses tells whether the sender may use its
+// 2^creditBits, and whether that ring is polled. uses says whether the sender may use its
 // own ring before it is told again that it is polled.
 type stamp uint64
 

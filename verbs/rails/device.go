@@ -203,12 +203,12 @@ func (s server) Served() (served uint64) {
 	return served
 }
 
-// Pending tells whether something of a rail's is.
+// Pending reports whether something of a rail's is.
 func (s server) Pending() bool {
 	return slices.ContainsFunc(s.d.servers, func(rail verbs.Server) bool { return rail != nil && rail.Pending() })
 }
 
-// Dwell has all rails dwell, or not, and tells how often rail 0 looks.
+// Dwell has all rails dwell, or not, and returns how often rail 0 looks.
 func (s server) Dwell(on bool) (looks int) {
 	looks = 1
 	for i, rail := range s.d.servers {

@@ -22,7 +22,7 @@ func (g *gate) enter() bool {
 	return g.inside.TryLock()
 }
 
-// leave tells whether somebody was sent away.
+// leave reports whether somebody was sent away.
 func (g *gate) leave() (missed bool) {
 	g.inside.Unlock()
 	return g.missed.Load() && g.missed.Swap(false)

@@ -53,7 +53,7 @@ func (m *message) bytes() int {
 	return shortMessage
 }
 
-// encode writes a message into b, and tells how long it is.
+// encode writes a message into b, and returns its length.
 func (m *message) encode(b []byte) int {
 	n := m.bytes()
 	clear(b[:shortMessage])

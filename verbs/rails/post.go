@@ -84,7 +84,7 @@ func (q *queuePair) id(i int) uint64 {
 	return uint64(q.place)<<32 | partKind | uint64((q.next-uint32(q.count-i))&numberMask)
 }
 
-// waits tells whether what goes over rail 0 alone has to wait for parts on others.
+// waits reports whether what goes over rail 0 alone has to wait for parts on others.
 func (q *queuePair) waits() bool { return q.abroad > 0 || q.spread }
 
 // launch puts the i-th request among those that are ready: for rail 0 all of it, or with keys of
@@ -119,7 +119,7 @@ func (q *queuePair) part(r *verbs.SendRequest, rail, from, until int) []verbs.Se
 	return q.segments[n:]
 }
 
-// send posts what is ready, up to the last of the first count requests, and tells how many of those
+// send posts what is ready, up to the last of the first count requests, and returns how many of those
 // rail 0 has not taken: the others do not get their parts then.
 func (q *queuePair) send(count int) (left int, err error) {
 	if len(q.ready[0]) == 0 {
@@ -176,7 +176,7 @@ func (q *queuePair) flush() (left int, err error) {
 	return left, err
 }
 
-// stripes tells by which keys of other rails a request is to be striped behind that many earlier
+// stripes returns the keys of other rails by which a request is to be striped after that many earlier
 // ones, nil if it is to go over rail 0 alone.
 func (q *queuePair) stripes(r *verbs.SendRequest, length, earlier int) *known {
 	d := q.device
@@ -202,7 +202,7 @@ func (q *queuePair) stripes(r *verbs.SendRequest, length, earlier int) *known {
 	return k
 }
 
-// hindered tells whether a long request has to go over rail 0, behind what is outstanding.
+// hindered reports whether a long request has to go over rail 0, behind what is outstanding.
 func (q *queuePair) hindered(r *verbs.SendRequest, length, earlier int) bool {
 	for i := range earlier {
 		e := q.entry(i)

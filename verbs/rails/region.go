@@ -144,7 +144,7 @@ func (t *regions) release(key uint32) {
 	}
 }
 
-// covers tells whether all segments are in regions of the device, with a right.
+// covers reports whether all segments are in regions of the device, with a right.
 func (d *device) covers(segments []verbs.Segment, right verbs.Access) bool {
 	d.mu.RLock()
 	defer d.mu.RUnlock()

@@ -42,7 +42,7 @@ func (q *completionQueue) Poll(into []verbs.Completion) int {
 	return q.held.Take(into)
 }
 
-// push adds a completion, wakes whoever sleeps for it, and tells whether there was
+// push adds a completion, wakes whoever sleeps for it, and reports whether there was
 // room.
 func (q *completionQueue) push(c *verbs.Completion) (room bool) {
 	room = q.held.Push(c)
@@ -50,7 +50,7 @@ func (q *completionQueue) push(c *verbs.Completion) (room bool) {
 	return room
 }
 
-// attachQueues has the queues drive a queue pair. It tells whether both are open.
+// attachQueues has the queues drive a queue pair. It reports whether both are open.
 func (q *queuePair) attachQueues() (open bool) {
 	if !completion.Attach(q.sendCQ.held, q.recvCQ.held) {
 		return false

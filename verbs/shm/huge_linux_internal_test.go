@@ -51,7 +51,7 @@ func TestHugePages(t *testing.T) {
 	}
 }
 
-// collapses tells whether the system puts shared memory on huge pages, and has size bytes of them.
+// collapses reports whether the system puts shared memory on huge pages, and has size bytes of them.
 func collapses(t *testing.T, size int) bool {
 	fd, err := unix.MemfdCreate("probe", unix.MFD_CLOEXEC)
 	require.NoError(t, err)

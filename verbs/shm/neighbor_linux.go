@@ -156,7 +156,7 @@ func (p *process) neighbor(address string) (peer, error) {
 	return n, n.open()
 }
 
-// knows tells whether the segment of the device at address is mapped.
+// knows reports whether the segment of the device at address is mapped.
 func (p *process) knows(address string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -55,7 +55,7 @@ func (n *neighbor) open() error {
 	return nil
 }
 
-// await has close end the wait for an answer on a connection. It tells whether anything
+// await has close end the wait for an answer on a connection. It reports whether anything
 // may still be asked.
 func (p *process) await(conn *net.UnixConn) bool {
 	p.mu.Lock()

@@ -105,7 +105,7 @@ func (a *arena) take(offset, length int) error {
 	return nil
 }
 
-// free takes the pages from memory of allocate. It tells whether it was that.
+// free takes the pages from memory of allocate. It reports whether it was that.
 func (p *private) free(memory []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -162,7 +162,7 @@ func (q *queuePair) Err() error {
 	return q.err
 }
 
-// stirs tells whether progress may find something to do.
+// stirs reports whether progress may find something to do.
 func (q *queuePair) stirs() bool {
 	switch q.State() {
 	case verbs.StateError:
@@ -173,7 +173,7 @@ func (q *queuePair) stirs() bool {
 	return q.waiting.Load() || q.in.head.Load() != q.in.tail.Load() || q.peerLeft() || q.peer.gone() != nil
 }
 
-// peerLeft tells whether the other side is done with either ring.
+// peerLeft reports whether the other side is done with either ring.
 func (q *queuePair) peerLeft() bool {
 	return q.in.left.Load()&leftByProducer != 0 || q.out.left.Load()&leftByConsumer != 0
 }

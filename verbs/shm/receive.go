@@ -35,7 +35,7 @@ func (q *queuePair) PostReceive(requests []verbs.ReceiveRequest) (int, error) {
 	return len(requests), nil
 }
 
-// takeFrames fills receives from the ring in. It tells whether any frame was taken.
+// takeFrames fills receives from the ring in. It reports whether any frame was taken.
 func (q *queuePair) takeFrames() (moved bool) {
 	for q.State() == verbs.StateReady && q.receiveCount > 0 {
 		f, ok, bad := q.in.peek()

@@ -17,7 +17,7 @@ import (
 const refuseEnvironment = "SHM_TEST_REFUSE"
 
 // refused runs the test once more, in a process to which a system call is refused. It
-// tells whether this is that process.
+// reports whether this is that process.
 func refused(t *testing.T, call uint32) bool {
 	t.Helper()
 	if os.Getenv(refuseEnvironment) != "" {

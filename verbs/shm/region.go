@@ -112,7 +112,7 @@ func (t *regionTable) find(key uint32) *region {
 	return nil
 }
 
-// hold tells whether every segment lies in the region it names, with the right.
+// hold reports whether every segment lies in the region it names, with the right.
 func (t *regionTable) hold(segments []verbs.Segment, right verbs.Access) bool {
 	for i := range segments {
 		s := &segments[i]

@@ -188,7 +188,7 @@ func (p *process) free(memory []byte) error {
 	return nil
 }
 
-// release frees the allocation at offset. It tells whether there was one.
+// release frees the allocation at offset. It reports whether there was one.
 func (p *process) release(offset int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

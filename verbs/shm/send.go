@@ -44,7 +44,7 @@ func (q *queuePair) PostSend(requests []verbs.SendRequest) (int, error) {
 	return len(requests), nil
 }
 
-// writeAtOnce carries out a write that has nothing before it to wait for, and tells whether it did. One
+// writeAtOnce carries out a write that has nothing before it to wait for, and reports whether it did. One
 // that fails is left to those who look why.
 func (q *queuePair) writeAtOnce(r *verbs.SendRequest, length int) bool {
 	if q.sendCount > 0 || r.Opcode != verbs.OpRDMAWrite || q.State() != verbs.StateReady || !q.localOK(r) ||
@@ -70,7 +70,7 @@ func (r *request) take(from *verbs.SendRequest, length int) {
 	r.Segments = segments
 }
 
-// advance completes what has taken effect and pushes what fits. It tells whether
+// advance completes what has taken effect and pushes what fits. It reports whether
 // the peer should look.
 func (q *queuePair) advance() (moved bool) {
 	for q.State() == verbs.StateReady {
@@ -208,7 +208,7 @@ func (q *queuePair) pushFrame(f *frame, r *request) {
 }
 
 // carryOut does a write, read or atomic, everything before it having taken effect: so
-// the ring is empty and has room to announce it. It tells whether it did.
+// the ring is empty and has room to announce it. It reports whether it did.
 func (q *queuePair) carryOut(r *request) (moved bool) {
 	right, n := verbs.RemoteAtomic, 8
 	switch r.Opcode {

@@ -22,7 +22,7 @@ const (
 	defaultShortPatience = time.Second
 )
 
-// isShortage tells whether the system refused for want of something.
+// isShortage reports whether the system refused for want of something.
 func isShortage(err error) bool {
 	// EAGAIN is for callers of a socket before which too many wait, and ETOOMANYREFS for
 	// descriptors of which too many are on their way.

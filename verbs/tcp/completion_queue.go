@@ -30,7 +30,7 @@ func (q *completionQueue) Poll(into []verbs.Completion) int {
 	return q.held.Take(into)
 }
 
-// push adds a completion, wakes whoever sleeps for it, and tells whether there was
+// push adds a completion, wakes whoever sleeps for it, and reports whether there was
 // room.
 func (q *completionQueue) push(c *verbs.Completion) (room bool) {
 	room = q.held.Push(c)

@@ -97,7 +97,7 @@ func (c *connection) start(s stream, next phase) {
 	c.device.channel.Ring()
 }
 
-// look takes what has come, and sends what that calls for. It tells whether something
+// look takes what has come, and sends what that calls for. It reports whether something
 // had come. It is what a rank does all the time that waits: the less it takes, the
 // sooner is seen what comes.
 func (c *connection) look() (some bool) {

@@ -139,7 +139,7 @@ func (d *device) Heard() uint64 { return d.heardOf.Load() }
 // Served counts what peers wait for that they ask of this side's memory.
 func (d *device) Served() uint64 { return d.served.Load() }
 
-// Pending tells whether output waits for room.
+// Pending reports whether output waits for room.
 func (d *device) Pending() bool { return d.blocked.Load() != 0 }
 
 // dwellLooks at one connection take about as long as three more polls would that look

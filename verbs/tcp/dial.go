@@ -162,7 +162,7 @@ func call(ctx context.Context, hostPort string) (net.Conn, error) {
 	}
 }
 
-// isShortage tells whether the system of this side refused for want of something. It says
+// isShortage reports whether the system of this side refused for want of something. It says
 // nothing about the peer.
 func isShortage(err error) bool {
 	for _, errno := range [...]syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, syscall.EADDRNOTAVAIL} {

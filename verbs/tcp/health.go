@@ -7,7 +7,7 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// health tells whether the peer still lives. Hearing and moving only set a flag; the
+// health reports whether the peer still lives. Hearing and moving only set a flag; the
 // tick, which knows the time, turns it into one.
 type health struct {
 	heard, moved, pinged       bool

@@ -56,7 +56,7 @@ func (in *input) reset() {
 	*in = input{begun: in.begun, carried: in.carried}
 }
 
-// receive takes what has come, as long as that is not too long, and tells whether
+// receive takes what has come, as long as that is not too long, and reports whether
 // anything had.
 func (c *connection) receive() (some bool) {
 	for range maxReadRounds {
@@ -120,7 +120,7 @@ func (c *connection) read() (n, room int, err error) {
 // wordBytes are written at once where they are aligned.
 const wordBytes = 8
 
-// word tells whether what is missing is a write that is as long as a word, and all of it.
+// word reports whether what is missing is a write that is as long as a word, and all of it.
 func (in *input) word() bool {
 	return in.missing == wordBytes && in.place == placeRegion && in.message.total() == wordBytes
 }

@@ -29,5 +29,5 @@ const (
 	allOptimizations = Batches | Favour | Dwelling | HeaderReads | FewSockets | Copies | Reno | Riding
 )
 
-// has tells whether an optimization is not left out.
+// has reports whether an optimization is not left out.
 func (o *Options) has(one Optimization) bool { return o.Without&one == 0 }

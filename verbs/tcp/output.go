@@ -60,7 +60,7 @@ func (o *output) reset() {
 	*o = output{through: o.through, left: o.left, refused: o.refused}
 }
 
-// stuck tells whether output waits for the peer to read.
+// stuck reports whether output waits for the peer to read.
 func (c *connection) stuck() bool {
 	return c.out.first < len(c.out.vectors) || c.stream != nil && c.stream.pending()
 }
@@ -129,7 +129,7 @@ func (c *connection) arm(output bool) {
 	}
 }
 
-// write sends the batch as far as it goes, and tells whether all of it has left.
+// write sends the batch as far as it goes, and reports whether all of it has left.
 func (c *connection) write() bool {
 	o := &c.out
 	if o.loan != nil && !o.loan.keep() {
@@ -212,7 +212,7 @@ func (c *connection) detach() bool {
 	return true
 }
 
-// fill makes a batch of what there is to send, and tells whether there is any.
+// fill makes a batch of what there is to send, and reports whether there is any.
 func (c *connection) fill() bool {
 	o := &c.out
 	if o.broken || o.said {

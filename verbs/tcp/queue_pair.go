@@ -222,7 +222,7 @@ func (q *queuePair) postReceives(requests []verbs.ReceiveRequest) (int, error) {
 	return len(requests), nil
 }
 
-// grantDue tells whether the peer may run out of receives before some other frame
+// grantDue reports whether the peer may run out of receives before some other frame
 // tells it of those that are new.
 func (c *connection) grantDue() bool {
 	n := &c.requests

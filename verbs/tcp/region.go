@@ -152,7 +152,7 @@ func (t *regionTable) reach(key uint32, address uint64, n int, right verbs.Acces
 	return r
 }
 
-// covers tells whether every segment lies in the region it names, with the right.
+// covers reports whether every segment lies in the region it names, with the right.
 func (t *regionTable) covers(segments []verbs.Segment, right verbs.Access) bool {
 	for i := range segments {
 		s := &segments[i]

@@ -141,7 +141,7 @@ func (c *connection) fillRequest() bool {
 	return true
 }
 
-// mayGo tells whether nothing holds a request back.
+// mayGo reports whether nothing holds a request back.
 func (q *queuePair) mayGo(r *request) bool {
 	n := &q.conn.requests
 	var right verbs.Access

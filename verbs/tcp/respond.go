@@ -107,7 +107,7 @@ func (c *connection) beginMessage(f *frame) bool {
 	return true
 }
 
-// receivable tells whether the message fits the receive that is next.
+// receivable reports whether the message fits the receive that is next.
 func (c *connection) receivable(f *frame) bool {
 	r := &c.pair.receives[c.pair.receiveFirst]
 	switch {

@@ -90,7 +90,7 @@ type carrier struct {
 	vector [1][]byte
 }
 
-// ahead reads what there is, and tells whether that is anything: for TLS to find
+// ahead reads what there is, and reports whether that is anything: for TLS to find
 // nothing costs an allocation.
 func (c *carrier) ahead() (bool, error) {
 	if len(c.in) > 0 {

@@ -18,7 +18,7 @@ func tune(fd int, limit time.Duration, reno bool) {
 	}
 }
 
-// within tells whether a connection is within the machine: from an address to itself, which
+// within reports whether a connection is within the machine: from an address to itself, which
 // is how the system connects a machine with itself.
 func within(fd int) bool {
 	near, err := unix.Getsockname(fd)

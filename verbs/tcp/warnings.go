@@ -35,7 +35,7 @@ type warnings struct {
 	kept map[subject]warned
 }
 
-// due tells whether to warn now, and how often the same has happened and not been told.
+// due reports whether to warn now, and how often the same has happened and not been told.
 func (w *warnings) due(about subject, now time.Time) (tell bool, untold int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

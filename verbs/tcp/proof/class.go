@@ -22,7 +22,7 @@ func Class(err error, own ...error) string {
 	return "another failure"
 }
 
-// Ended tells whether err is that the peer has ended the connection.
+// Ended reports whether err is that the peer has ended the connection.
 func Ended(err error) bool {
 	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
 		if errors.Is(err, end) {
