@@ -17,6 +17,7 @@ import (
 
 // Who starts ranks by hand, and one of them too late, is told meanwhile who waits for what.
 func TestSaysWhatIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	program, top, key, root := launchtest.Build(t, "./examples/wordcount"), publicTree(t, 1), launchtest.KeyFile(t), launchtest.RootAddress()
 	ctx, cancel := context.WithTimeout(t.Context(), launchtest.Limit)
 	defer cancel()
@@ -30,8 +31,6 @@ func TestSaysWhatIsWaitedFor(t *testing.T) {
 	says, err := one.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, one.Start())
-	// Rank 1 waits while other tests run.
-	t.Parallel()
 	lines := bufio.NewScanner(says)
 	for told := false; !told; told = strings.Contains(lines.Text(), "level=WARN") {
 		require.True(t, lines.Scan(), "rank 1 has ended")
