@@ -398,7 +398,7 @@ func (m *Meeting) vain(op string, word *atomic.Uint32, number uint32, from int, 
 	default:
 		leaver, left = w.barrier.left(from)
 	}
-	if !left && wait.quiet && m.isRound(word) {
+	if !left && wait.slept && m.isRound(word) {
 		leaver, left = m.absentBeside(from, number)
 	}
 	left = left && !reached(word, number)
@@ -408,7 +408,7 @@ func (m *Meeting) vain(op string, word *atomic.Uint32, number uint32, from int, 
 		}
 		if !left {
 			// In this order: what was found in a block that is in use no more does not count.
-			leaver, left = m.absent(m.at(number), from, wait.quiet)
+			leaver, left = m.absent(m.at(number), from, wait.slept)
 			left = left && !reached(word, number)
 		}
 		if !left {

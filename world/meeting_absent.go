@@ -72,8 +72,9 @@ func (m *Meeting) mateLeft() (rank int, left bool) {
 }
 
 // absent is a rank that is missed in a number, if this one has heard of one: by a message, or where it waits for rank
-// from in that one's block, in which it looks only when all is quiet, and any has left as far as it sees.
-func (m *Meeting) absent(number uint32, from int, quiet bool) (rank int, ok bool) {
+// from in that one's block, in which it looks only when the wait has slept, and any has left as far as it sees. It looks
+// whenever it wakes then, however soon that is: a rank that gives up wakes it only once.
+func (m *Meeting) absent(number uint32, from int, slept bool) (rank int, ok bool) {
 	if rank, ok = m.missed(&m.leaver, number); ok {
 		return rank, true
 	}
@@ -85,7 +86,7 @@ func (m *Meeting) absent(number uint32, from int, quiet bool) (rank int, ok bool
 		if lead, err := m.leader(context.Background(), "Tally"); err == nil {
 			return m.missed(lead.absent(), number)
 		}
-	case quiet && from >= 0 && m.world.Mapped(from) && m.world.Acquainted(from):
+	case slept && from >= 0 && m.world.Mapped(from) && m.world.Acquainted(from):
 		if _, some := m.world.barrier.left(-1); !some && m.world.Mapped(0) {
 			return 0, false
 		}
@@ -114,19 +115,30 @@ func (m *Meeting) GiveUp(number uint32, leaver int, tallied bool) {
 	w := m.world
 	missing(m.own.absent(), last, leaver)
 	message := Message{Kind: kindAbsent, X: uint64(last), Y: uint64(leaver)}
+	for k, rank := range w.awaiting() {
+		if !w.rooted {
+			message.A = uint8(k)
+		}
+		m.tellAbsent(rank, message)
+	}
+}
+
+// awaiting are the ranks that wait for this one in meetings: those that hear from it, in the order of the rounds, or at the
+// root that and those that it releases.
+func (w *World) awaiting() (ranks []int) {
 	if w.rooted {
 		if w.rank != 0 {
-			m.tellAbsent(0, message)
+			ranks = append(ranks, 0)
 		}
 		for child, to := w.children(w.rank); child < to; child++ {
-			m.tellAbsent(child, message)
+			ranks = append(ranks, child)
 		}
-		return
+		return ranks
 	}
 	for distance := 1; distance < w.size; distance *= 2 {
-		m.tellAbsent((w.rank+distance)%w.size, message)
-		message.A++
+		ranks = append(ranks, (w.rank+distance)%w.size)
 	}
+	return ranks
 }
 
 // giveUpTally tells mates, and if this rank leads those who may wait for what it

@@ -137,7 +137,7 @@ func sleeping(limit time.Duration) Option { return func(s *settings) { s.longest
 
 const forever = 2 * await.Limit
 
-// sleepingBriefly is for ranks that wait for one that leaves, which wakes nobody.
+// sleepingBriefly is for ranks that are to find out whom they wait for, which they do when they have slept long.
 var sleepingBriefly = sleeping(10 * time.Millisecond)
 
 // run runs ranks that have a meeting, and go on only when they are woken.
@@ -241,21 +241,26 @@ func TestMeetWithoutLeaver(t *testing.T) {
 	type script struct {
 		n, leaver, late int
 		in              setting
+		asleep          bool
 	}
 	var scripts []script
 	for _, c := range []struct{ n, leaver int }{{3, 2}, {4, 1}, {5, 0}, {12, 1}, {12, 5}, {12, 11}, {12, 0}, {80, 79}} {
 		for _, in := range everySetting(c.n) {
-			scripts = append(scripts, script{c.n, c.leaver, -1, in})
+			scripts = append(scripts, script{c.n, c.leaver, -1, in, false}, script{c.n, c.leaver, -1, in, true})
 		}
 		if c.leaver != 0 {
-			scripts = append(scripts, script{c.n, c.leaver, 0, setting{cores: 1}}, script{c.n, c.leaver, 0, setting{cores: c.n}})
+			scripts = append(scripts, script{c.n, c.leaver, 0, setting{cores: 1}, false}, script{c.n, c.leaver, 0, setting{cores: c.n}, false})
 		}
 	}
 	for _, c := range scripts {
-		t.Run(fmt.Sprintf("rank %d of %d, late rank %d, %v", c.leaver, c.n, c.late, c.in), func(t *testing.T) {
+		t.Run(fmt.Sprintf("rank %d of %d, late rank %d, %v, others asleep: %v", c.leaver, c.n, c.late, c.in, c.asleep), func(t *testing.T) {
 			others, all := companyOf(c.n-2), companyOf(c.n-1)
 			c.in.run(t, c.n, func(ctx context.Context, w *World, m *Meeting) error {
 				if w.rank == c.leaver {
+					if c.asleep {
+						// They sleep for ever then, but for what wakes them.
+						time.Sleep(3 * firstSleep) // computes
+					}
 					return nil
 				}
 				if w.rank == c.late {
@@ -268,7 +273,7 @@ func TestMeetWithoutLeaver(t *testing.T) {
 				all.join()
 				all.await(ctx)
 				return misses(err, c.leaver)
-			}, sleepingBriefly)
+			})
 		})
 	}
 }
@@ -296,7 +301,7 @@ func TestMeetWithoutThoseThatGiveUp(t *testing.T) {
 						return nil
 					}
 					return misses(err, leaver)
-				}, sleepingBriefly)
+				})
 			})
 		}
 	}
@@ -349,7 +354,7 @@ func TestMeetBesideLeaver(t *testing.T) {
 					return fmt.Errorf("error is %w, want that rank %d has left", err, absent)
 				}
 				return err
-			}, sleepingBriefly)
+			})
 		})
 	}
 }

@@ -13,6 +13,12 @@ func (m *Meeting) leave() {
 	} else if root, err := m.block("Close", 0); err == nil {
 		root.leaver().CompareAndSwap(0, uint32(w.rank)+1)
 	}
+	// Those that wait for this rank in meetings, and map it, look at the flags when they wake, and tell others: see GiveUp.
+	for _, rank := range w.awaiting() {
+		if w.Mapped(rank) && !w.stranger(rank) && !w.Gone(rank) {
+			w.Ring(rank)
+		}
+	}
 	w.post.mu.Lock()
 	defer w.post.mu.Unlock()
 	w.left.Store(true)

@@ -340,6 +340,7 @@ func (w *World) heard() (ranks []int) {
 func (w *World) abandon() error {
 	w.desert()
 	w.barrier.leave()
+	w.ringAll()
 	w.settleLinks()
 	return w.departTeam(false)
 }

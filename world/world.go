@@ -290,8 +290,9 @@ func (w *World) Close() error {
 
 // outlast waits until every rank has left or failed: what the last meeting is for,
 // but a rank that has failed does not come to it, and those that wait for it there
-// do not know whether the others have.
+// do not know whether the others have. The last to leave does not wait, and wakes those that do.
 func (w *World) outlast() {
+	waited := false
 	wait := w.NewWaiter()
 	defer wait.Finish()
 	for rank := 0; rank < w.size; {
@@ -305,7 +306,20 @@ func (w *World) outlast() {
 			rank++
 			continue
 		}
+		waited = true
 		_ = wait.Pause(context.Background())
+	}
+	if !waited {
+		w.ringAll()
+	}
+}
+
+// ringAll rings all ranks that this one maps and has met.
+func (w *World) ringAll() {
+	for rank := range w.size {
+		if rank != w.rank && w.Mapped(rank) && !w.stranger(rank) {
+			w.Ring(rank)
+		}
 	}
 }
 
