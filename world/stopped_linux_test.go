@@ -99,8 +99,12 @@ func each(n int, f func(rank int)) {
 	}
 }
 
-// together starts jobs and makes each step with all of them before the next, so that what they wait for passes for all at
-// one time. It fails the test for each rank that has failed in the end.
+// mostTogether is how many jobs with a silent rank there are at a time. Of many more a rank that lives might have no processor
+// for as long as it may be silent.
+const mostTogether = 4
+
+// together starts jobs, up to mostTogether at a time, and makes each step with all of these before the next, so that what they
+// wait for passes for all at one time. It fails the test for each rank that has failed in the end.
 func together(t *testing.T, names []string, start func(name string) *jobtest.Job, steps ...func(job *jobtest.Job)) {
 	t.Helper()
 	at := ""
@@ -109,21 +113,23 @@ func together(t *testing.T, names []string, start func(name string) *jobtest.Job
 			t.Logf("the last job was %q", at)
 		}
 	})
-	jobs := make([]*jobtest.Job, len(names))
-	for i, name := range names {
-		at, jobs[i] = name, start(name)
-	}
-	for _, step := range steps {
+	for names := range slices.Chunk(names, mostTogether) {
+		jobs := make([]*jobtest.Job, len(names))
+		for i, name := range names {
+			at, jobs[i] = name, start(name)
+		}
+		for _, step := range steps {
+			for i, job := range jobs {
+				at = names[i]
+				step(job)
+			}
+		}
 		for i, job := range jobs {
 			at = names[i]
-			step(job)
-		}
-	}
-	for i, job := range jobs {
-		at = names[i]
-		for rank, err := range job.Wait() {
-			if err != nil {
-				t.Errorf("%s: rank %d: %v", at, rank, err)
+			for rank, err := range job.Wait() {
+				if err != nil {
+					t.Errorf("%s: rank %d: %v", at, rank, err)
+				}
 			}
 		}
 	}
