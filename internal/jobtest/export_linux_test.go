@@ -8,7 +8,7 @@ import (
 // What a rank of a test that has to fail leaves behind stays for good.
 func init() {
 	if os.Getenv("RMA_JOBTEST_FAILS") != "" {
-		settleLimit = 100 * time.Millisecond
+		settleLimit = 100 * time.Millisecond // expires
 	}
 }
 

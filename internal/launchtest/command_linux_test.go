@@ -29,7 +29,7 @@ func TestStatus(t *testing.T) {
 		{"failure", orders{}, []string{"sh", "-c", "echo oh >&2; exit 7"}, 7, "oh\n"},
 		{"signal", orders{}, []string{"sh", "-c", "kill -9 $$"}, 137, ""},
 		{"no such program", orders{}, []string{"/no/such/program"}, 127, "launchtest: fork/exec /no/such/program: no such file or directory\n"},
-		{"limit", orders{Limit: time.Millisecond}, []string{"sleep", "600"}, 124, "launchtest: sleep has not ended within 1ms: killed, with all that it started\n"},
+		{"limit", orders{Limit: time.Millisecond}, []string{"sleep", "600"}, 124, "launchtest: sleep has not ended within 1ms: killed, with all that it started\n"}, // expires
 		{"orders are not for the command", orders{}, []string{"sh", "-c", "echo $" + keeperVariable}, 0, "\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -55,7 +55,7 @@ func (n *Network) await(host int) error {
 	for begun := time.Now(); time.Since(begun) < carryLimit; {
 		// An error is that of an earlier probe, for which nobody was found.
 		_, _ = probe.Write(datagram)
-		if err := probe.SetReadDeadline(time.Now().Add(probeEvery)); err != nil {
+		if err := probe.SetReadDeadline(time.Now().Add(probeEvery)); err != nil { // expires
 			return fmt.Errorf("nettest: probing the link of host %d: %w", host, err)
 		}
 		if _, err := probe.Read(datagram); err == nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/verbs/outside"
 )
 
@@ -27,7 +28,7 @@ func TestOrder(t *testing.T) {
 		outside.BeforeTelling()
 		word.Store(1)
 	}()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(await.Limit)
 	for word.Load() == 0 {
 		require.True(t, time.Now().Before(deadline), "nothing was told")
 	}

@@ -3,174 +3,189 @@ package main
 import (
 	"fmt"
 	"go/ast"
-	"go/constant"
-	"go/parser"
 	"go/token"
-	"maps"
-	"os"
-	"path/filepath"
+	"go/types"
+	"regexp"
 	"slices"
-	"strings"
 	"time"
 )
 
-// The words of a comment that make an exception, on the line of the call.
+// A breach is a line of a file that breaks a rule.
+type breach struct {
+	file string
+	line int
+	text string
+}
+
+// The comments that make an exception, at the end of the line.
 const (
-	computes = "// computes"
-	expires  = "// expires"
+	computes = "computes"
+	expires  = "expires"
 )
+
+// exception finds the word of a comment that makes one.
+var exception = regexp.MustCompile(`^// (` + computes + `|` + expires + `)\b`)
 
 // shortest is what a limit must be at least.
 const shortest = time.Minute
 
-// timed are the functions of package time that wait or have something done later.
-var timed = []string{"Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
-
-// limits are the functions of package context that take a duration, and which argument that is.
-var limits = map[string]int{"WithTimeout": 1, "WithTimeoutCause": 1}
-
-// check returns the breaches of the package in a directory.
-func check(dir string) (breaches []string, err error) {
-	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	if err != nil {
-		return nil, err
-	}
-	p := &checked{set: token.NewFileSet(), constants: make(map[string]ast.Expr)}
-	files := make(map[string]*ast.File)
-	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return nil, err
-		}
-		file, err := parser.ParseFile(p.set, path, text, parser.SkipObjectResolution)
-		if err != nil {
-			return nil, err
-		}
-		p.constantsOf(file)
-		if holds(path) {
-			files[path] = file
-		}
-	}
-	for _, path := range slices.Sorted(maps.Keys(files)) {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return nil, err
-		}
-		breaches = append(breaches, p.file(files[path], strings.Split(string(text), "\n"))...)
-	}
-	return breaches, nil
+// timed are the functions that wait for a time or have something done after it, as types.Func.FullName has them.
+var timed = map[string]bool{
+	"time.Sleep": true, "time.After": true, "time.AfterFunc": true, "time.Tick": true, "time.NewTimer": true, "time.NewTicker": true,
 }
 
-// holds reports whether the rules hold in a file: in tests, and in packages of which only tests make use. Package await
-// is where waiting is done.
-func holds(path string) bool {
-	dir := filepath.Base(filepath.Dir(path))
-	return dir != "await" && (strings.HasSuffix(path, "_test.go") || strings.HasSuffix(dir, "test"))
+// A parameter says which parameter of a function is its limit, and which is the time that it compares with the limit, or
+// none.
+type parameter struct{ limit, elapsed int }
+
+const none = -1
+
+// limits are the functions that have a limit.
+var limits = map[string]parameter{
+	"context.WithTimeout": {1, none}, "context.WithTimeoutCause": {1, none}, "net.DialTimeout": {2, none},
 }
 
-// checked is the package that is being checked.
-type checked struct {
-	set *token.FileSet
-	// constants are those of the package, by name.
-	constants map[string]ast.Expr
-}
-
-func (p *checked) constantsOf(file *ast.File) {
-	for _, declaration := range file.Decls {
-		general, ok := declaration.(*ast.GenDecl)
-		if !ok || general.Tok != token.CONST {
-			continue
-		}
-		for _, spec := range general.Specs {
-			values := spec.(*ast.ValueSpec)
-			for i, value := range values.Values {
-				p.constants[values.Names[i].Name] = value
+func init() {
+	for _, name := range []string{"assert", "require"} {
+		path := "github.com/stretchr/testify/" + name
+		for _, f := range []string{"", "f"} {
+			timed[path+".Never"+f], timed["(*"+path+".Assertions).Never"+f] = true, true
+			for name, p := range map[string]parameter{
+				"Eventually": {2, none}, "EventuallyWithT": {2, none}, "WithinDuration": {3, none},
+				"Less": {2, 1}, "LessOrEqual": {2, 1}, "Greater": {1, 2}, "GreaterOrEqual": {1, 2},
+			} {
+				limits[path+"."+name+f] = p
+				limits["(*"+path+".Assertions)."+name+f] = parameter{p.limit - 1, max(p.elapsed-1, none)}
 			}
 		}
 	}
 }
 
-func (p *checked) file(file *ast.File, lines []string) (breaches []string) {
-	ast.Inspect(file, func(node ast.Node) bool {
-		call, ok := node.(*ast.CallExpr)
-		if !ok {
-			return true
+// A checker checks files of a package.
+type checker struct {
+	*flows
+	set      *token.FileSet
+	excuses  map[string]map[int]string // words of comments that make exceptions, by file and line
+	breaches []breach
+}
+
+// check type-checks a package and returns the breaches in some of its files. With lax, what cannot be resolved is left out.
+func check(set *token.FileSet, path string, files, checked []*ast.File, from types.Importer, lax bool) ([]breach, error) {
+	config := types.Config{Importer: from, FakeImportC: true}
+	if lax {
+		config.Error = func(error) {}
+	}
+	c := &checker{set: set, excuses: make(map[string]map[int]string)}
+	c.flows = newFlows(func(at token.Pos) bool { return c.excused(at, expires) })
+	if _, err := config.Check(path, set, files, c.info); err != nil && !lax {
+		return nil, err
+	}
+	for _, file := range files {
+		c.comments(file)
+	}
+	for _, file := range files {
+		c.collect(file)
+	}
+	for _, file := range checked {
+		c.file(file)
+	}
+	return c.breaches, nil
+}
+
+func (c *checker) comments(file *ast.File) {
+	for _, group := range file.Comments {
+		for _, comment := range group.List {
+			if word := exception.FindStringSubmatch(comment.Text); word != nil {
+				at := c.set.Position(comment.Pos())
+				if c.excuses[at.Filename] == nil {
+					c.excuses[at.Filename] = make(map[int]string)
+				}
+				c.excuses[at.Filename][at.Line] = word[1]
+			}
 		}
-		from, name := function(call)
-		at := p.set.Position(call.Pos())
-		line := lines[at.Line-1]
-		switch {
-		case from == "time" && slices.Contains(timed, name) && !strings.Contains(line, computes):
-			breaches = append(breaches, fmt.Sprintf("%s:%d: time.%s: wait for a state, by package await", at.Filename, at.Line, name))
-		case from == "context" && limits[name] > 0 && limits[name] < len(call.Args) && !strings.Contains(line, expires):
-			if limit, ok := p.duration(call.Args[limits[name]]); ok && limit < shortest {
-				breaches = append(breaches, fmt.Sprintf("%s:%d: context.%s: a limit of %v ends a slow run; it must be %v or more", at.Filename, at.Line, name, limit, shortest))
+	}
+}
+
+// breach notes a breach, unless its line has one of the words that excuse it.
+func (c *checker) breach(at token.Pos, text string, excuses ...string) {
+	if where := c.set.Position(at); !c.excused(at, excuses...) {
+		c.breaches = append(c.breaches, breach{where.Filename, where.Line, text})
+	}
+}
+
+// excused reports whether the line of a position has a comment with one of the words.
+func (c *checker) excused(at token.Pos, words ...string) bool {
+	where := c.set.Position(at)
+	return slices.Contains(words, c.excuses[where.Filename][where.Line])
+}
+
+func (c *checker) limit(at token.Pos, name string, expression ast.Expr, excuses ...string) {
+	if limit, ok := c.least(expression); ok && time.Duration(limit) < shortest {
+		c.breach(at, fmt.Sprintf("%s: a limit of %v ends a slow run; it must be %v or more", name, time.Duration(limit), shortest), excuses...)
+	}
+}
+
+func (c *checker) file(file *ast.File) {
+	called := make(map[*ast.Ident]bool)
+	ast.Inspect(file, func(node ast.Node) bool {
+		switch n := node.(type) {
+		case *ast.CallExpr:
+			if name := identifier(n.Fun); name != nil {
+				called[name] = true
+				c.call(n, name)
+			}
+		case *ast.BinaryExpr:
+			switch n.Op {
+			case token.LSS, token.LEQ, token.GTR, token.GEQ:
+				c.comparison(n, n.X, n.Y)
+				c.comparison(n, n.Y, n.X)
+			}
+		case *ast.Ident:
+			f, ok := c.info.Uses[n].(*types.Func)
+			if !ok {
+				return true
+			}
+			p, limited := limits[f.FullName()]
+			switch {
+			case timed[f.FullName()]:
+				c.breach(n.Pos(), short(f)+": wait for a state, by package await", computes)
+			case limited && p.elapsed == none && !called[n]:
+				c.breach(n.Pos(), short(f)+": call it, so that its limit is seen", expires)
 			}
 		}
 		return true
 	})
-	return breaches
 }
 
-// function returns the package, as it is called in the file, and the name of what a call calls.
-func function(call *ast.CallExpr) (from, name string) {
-	selector, ok := call.Fun.(*ast.SelectorExpr)
+// call checks the limit of a call.
+func (c *checker) call(call *ast.CallExpr, name *ast.Ident) {
+	f, ok := c.info.Uses[name].(*types.Func)
 	if !ok {
-		return "", ""
+		return
 	}
-	qualifier, ok := selector.X.(*ast.Ident)
-	if !ok {
-		return "", ""
-	}
-	return qualifier.Name, selector.Sel.Name
-}
-
-var units = map[string]time.Duration{
-	"Nanosecond": time.Nanosecond, "Microsecond": time.Microsecond, "Millisecond": time.Millisecond,
-	"Second": time.Second, "Minute": time.Minute, "Hour": time.Hour,
-}
-
-// duration evaluates an expression, if it is a constant that this program understands.
-func (p *checked) duration(expression ast.Expr) (time.Duration, bool) {
-	value := p.evaluate(expression, 0)
-	n, exact := constant.Int64Val(constant.ToInt(value))
-	return time.Duration(n), exact && value.Kind() != constant.Unknown
-}
-
-// deepest bounds constants that are defined by themselves, which a file that does not compile can have.
-const deepest = 20
-
-func (p *checked) evaluate(expression ast.Expr, depth int) constant.Value {
-	unknown := constant.MakeUnknown()
-	if depth > deepest {
-		return unknown
-	}
-	switch e := expression.(type) {
-	case *ast.ParenExpr:
-		return p.evaluate(e.X, depth+1)
-	case *ast.BasicLit:
-		return constant.MakeFromLiteral(e.Value, e.Kind, 0)
-	case *ast.Ident:
-		if value, ok := p.constants[e.Name]; ok {
-			return p.evaluate(value, depth+1)
-		}
-	case *ast.SelectorExpr:
-		if from, ok := e.X.(*ast.Ident); ok && from.Name == "time" && units[e.Sel.Name] != 0 {
-			return constant.MakeInt64(int64(units[e.Sel.Name]))
-		}
-	case *ast.BinaryExpr:
-		x, y := p.evaluate(e.X, depth+1), p.evaluate(e.Y, depth+1)
-		if x.Kind() == constant.Unknown || y.Kind() == constant.Unknown {
-			return unknown
-		}
-		switch e.Op {
-		case token.ADD, token.SUB, token.MUL:
-			return constant.BinaryOp(x, e.Op, y)
-		case token.QUO:
-			if constant.Sign(y) != 0 {
-				return constant.BinaryOp(x, e.Op, y)
-			}
+	if p, ok := limits[f.FullName()]; ok && max(p.limit, p.elapsed) < len(call.Args) {
+		switch {
+		case p.elapsed == none:
+			c.limit(name.Pos(), short(f), call.Args[p.limit], expires)
+		case c.comes(call.Args[p.elapsed], c.elapsed):
+			c.limit(name.Pos(), "time.Since", call.Args[p.limit], expires, computes)
 		}
 	}
-	return unknown
+	selector, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
+	if ok && f.FullName() == addition && len(call.Args) == 1 && c.comes(selector.X, c.now) {
+		// A time in the past has passed on every machine.
+		if shift, ok := c.least(call.Args[0]); ok && shift > 0 {
+			c.limit(name.Pos(), "time.Now().Add", call.Args[0], expires, computes)
+		}
+	}
 }
+
+// comparison checks a limit that a time is compared with.
+func (c *checker) comparison(operator *ast.BinaryExpr, elapsed, limit ast.Expr) {
+	if c.comes(elapsed, c.elapsed) {
+		c.limit(operator.OpPos, "time.Since", limit, expires, computes)
+	}
+}
+
+// short is the name of a function with the last part of its package's path.
+func short(f *types.Func) string { return f.Pkg().Name() + "." + f.Name() }

@@ -1,22 +1,23 @@
 // Command testrules holds the rules of docs/testing.md that a program can check, in every test file and test package
-// below the current directory. It prints a line for each breach, and then exits with status 1.
+// below a directory. It prints a line for each breach, and then exits with status 1.
 //
 //   - No test waits for a time: time.Sleep, time.After, time.AfterFunc, time.Tick, time.NewTimer and time.NewTicker are
 //     for package await alone. A line that stands for a program's own computing says so: "// computes".
-//   - No limit is under a minute: one that ends a hang must not end a slow run. A context that is meant to end during
-//     the test says so: "// expires".
+//   - No limit is under a minute: one that ends a hang must not end a slow run. Limits are those of contexts, of
+//     Eventually, of time.Now().Add, and those that time.Since is compared with. What is meant to end during the test
+//     says so: "// expires".
 //
-// A limit is checked where it is a constant made of literals and of constants of the same package.
+// A test package is one that imports package testing, or is imported by tests and test packages alone. Packages are
+// type-checked: a function is known by any name, and a constant by its value. A variable, a field or a parameter has
+// each constant that its package assigns to it, but where the line of the assignment says "// expires". Files that this platform does not build are checked as far as their
+// types are known.
 package main
 
 import (
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 )
 
 func main() {
@@ -45,21 +46,15 @@ func main() {
 	}
 }
 
-// run checks all packages below root, and returns how many breaches it printed.
+// run checks all packages of a module whose directory is root or below it, and returns how many breaches it printed.
 func run(out io.Writer, root string) (n int, err error) {
-	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.IsDir() {
-			return err
-		}
-		if name := entry.Name(); path != root && (name == "testdata" || strings.HasPrefix(name, ".")) {
-			return fs.SkipDir
-		}
-		breaches, err := check(path)
-		for _, b := range breaches {
-			fmt.Fprintln(out, b)
-		}
-		n += len(breaches)
-		return err
-	})
-	return n, err
+	m, err := load(root)
+	if err != nil {
+		return 0, err
+	}
+	breaches, err := m.check()
+	for _, b := range breaches {
+		fmt.Fprintln(out, b)
+	}
+	return len(breaches), err
 }

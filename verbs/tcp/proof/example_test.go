@@ -17,13 +17,13 @@ func Example() {
 	accepted := make(chan error)
 	go func() {
 		defer far.Close()
-		err := far.SetDeadline(time.Now().Add(10 * time.Second))
+		err := far.SetDeadline(time.Now().Add(time.Minute))
 		if err == nil {
 			err = proof.Accept(far, key, "example")
 		}
 		accepted <- err
 	}()
-	if err := near.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := near.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println("initiator:", proof.Dial(near, key, "example"))

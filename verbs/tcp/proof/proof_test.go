@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/verbs/tcp/proof"
 )
 
@@ -46,7 +47,7 @@ func meet(t *testing.T, near, far peer) (nearErr, farErr error) {
 	end := func(conn net.Conn, do peer, err *error) {
 		ends.Go(func() {
 			defer conn.Close()
-			if *err = conn.SetDeadline(time.Now().Add(30 * time.Second)); *err == nil {
+			if *err = conn.SetDeadline(time.Now().Add(await.Limit)); *err == nil {
 				*err = do(conn)
 			}
 		})

@@ -70,7 +70,7 @@ func TestRoomEndsTheOldest(t *testing.T) {
 		require.False(t, one.isIn())
 		require.GreaterOrEqual(t, one.after, share)
 		require.ErrorIs(t, one.err, ErrCrowded)
-		require.Less(t, time.Since(began), share, "who waits waits no longer than the oldest's share")
+		require.Less(t, time.Since(began), share, "who waits waits no longer than the oldest's share") // computes, in virtual time
 		require.True(t, two.isIn())
 		four := enter(t, r)
 		require.False(t, two.isIn())
