@@ -13,13 +13,17 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"slices"
+	"syscall"
+	"time"
 )
 
 func usage() {
@@ -49,7 +53,9 @@ func main() {
 	flag.Usage = usage
 	// It ends the program on an error.
 	_ = flag.CommandLine.Parse(arguments)
-	status, err := report(mode, flag.Args(), *record, *n)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	status, err := report(ctx, mode, flag.Args(), *record, *n)
+	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testreport:", err)
 		os.Exit(2)
@@ -62,7 +68,7 @@ const script = "script:"
 
 var errUsage = errors.New("wrong arguments; -h tells the right ones")
 
-func report(mode string, arguments []string, record string, n int) (status int, err error) {
+func report(ctx context.Context, mode string, arguments []string, record string, n int) (status int, err error) {
 	var outcomes []outcome
 	switch {
 	case mode == "tables" && len(arguments) == 1:
@@ -73,7 +79,7 @@ func report(mode string, arguments []string, record string, n int) (status int, 
 	case mode == "skip" && len(arguments) == 3:
 		return 0, save(arguments[0], []outcome{{Package: script, Test: arguments[1], Action: "skip", Reason: arguments[2]}})
 	case mode == "run" && len(arguments) >= 2 && arguments[1] == "test":
-		outcomes, status, err = run(os.Stdout, arguments)
+		outcomes, status, err = run(ctx, os.Stdout, arguments)
 	case mode == "" && len(arguments) == 0:
 		r := newReader(os.Stdout)
 		err = r.read(os.Stdin)
@@ -92,8 +98,12 @@ func report(mode string, arguments []string, record string, n int) (status int, 
 	return status, tables(os.Stdout, outcomes, n)
 }
 
-// run runs a go test command with the flags that this program needs.
-func run(out io.Writer, command []string) (outcomes []outcome, status int, err error) {
+// patience is how long go test has to end after an interrupt.
+const patience = 10 * time.Second
+
+// run runs a go test command with the flags that this program needs. When ctx ends, it interrupts the command and
+// returns an error.
+func run(ctx context.Context, out io.Writer, command []string) (outcomes []outcome, status int, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, 0, err
@@ -105,8 +115,9 @@ func run(out io.Writer, command []string) (outcomes []outcome, status int, err e
 	defer os.RemoveAll(dir)
 	// Go splits the value at spaces, but not within quotes.
 	wrapper := fmt.Sprintf("-exec='%s' %s '%s'", self, execMode, dir)
-	c := exec.Command(command[0], append([]string{"test", "-json", wrapper}, command[2:]...)...)
-	c.Stderr = os.Stderr
+	c := exec.CommandContext(ctx, command[0], append([]string{"test", "-json", wrapper}, command[2:]...)...)
+	c.Stderr, c.WaitDelay = os.Stderr, patience
+	interruptible(c)
 	output, err := c.StdoutPipe()
 	if err != nil {
 		return nil, 0, err
@@ -117,6 +128,9 @@ func run(out io.Writer, command []string) (outcomes []outcome, status int, err e
 	r := newReader(out)
 	failed := r.read(output)
 	err = c.Wait()
+	if ctx.Err() != nil {
+		return nil, 0, context.Cause(ctx)
+	}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		status, err = max(1, exit.ExitCode()), nil

@@ -24,7 +24,7 @@ func processorTime(pid int) (own, others time.Duration, ok bool) {
 	return own, others, ok
 }
 
-// The fields of /proc/PID/stat behind the program's name, which may have spaces.
+// The fields of /proc/PID/stat after the program's name, which may have spaces.
 const (
 	userField = 11 + iota
 	systemField

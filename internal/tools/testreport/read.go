@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -64,22 +65,27 @@ func newReader(out io.Writer) *reader {
 	return &reader{out: out, tests: make(map[[2]string]*test), printed: make(map[string]*strings.Builder), spans: make(map[[2]string][]span)}
 }
 
-// longestLine bounds a line of JSON, which can have the stacks of many goroutines.
-const longestLine = 64 << 20
-
 // read reads events to the end. Lines that are no events are shown as they are.
 func (r *reader) read(in io.Reader) error {
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, longestLine)
-	for lines.Scan() {
-		var e event
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			fmt.Fprintln(r.out, lines.Text())
-			continue
+	lines := bufio.NewReader(in)
+	for {
+		// A line has no bound: it can have the stacks of many goroutines, and go test waits until it is read.
+		line, err := lines.ReadBytes('\n')
+		if len(line) > 0 {
+			var e event
+			if json.Unmarshal(line, &e) == nil {
+				r.take(e)
+			} else {
+				fmt.Fprintf(r.out, "%s\n", bytes.TrimSuffix(line, []byte("\n")))
+			}
 		}
-		r.take(e)
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return lines.Err()
 }
 
 func (r *reader) take(e event) {
@@ -127,9 +133,8 @@ func (r *reader) take(e event) {
 func (r *reader) takePackage(e event) {
 	switch e.Action {
 	case "output":
-		line := strings.TrimSpace(e.Output)
-		if isSummary(line) {
-			r.show(e.Package, strings.HasPrefix(line, "FAIL"))
+		if isSummary(e.Output, e.Package) {
+			r.show(e.Package, strings.HasPrefix(e.Output, "FAIL"))
 			fmt.Fprint(r.out, e.Output)
 			return
 		}
@@ -144,14 +149,11 @@ func (r *reader) takePackage(e event) {
 	}
 }
 
-// isSummary reports whether a line is go test's own about a package.
-func isSummary(line string) bool {
-	for _, word := range []string{"ok", "FAIL", "?"} {
-		if strings.HasPrefix(line, word+" ") || strings.HasPrefix(line, word+"\t") {
-			return true
-		}
-	}
-	return false
+// isSummary reports whether a line is go test's own about a package: a word, the package, and how it went.
+func isSummary(line, name string) bool {
+	word, rest, _ := strings.Cut(line, "\t")
+	rest, ok := strings.CutPrefix(rest, name)
+	return ok && slices.Contains([]string{"ok", "FAIL", "?"}, strings.TrimRight(word, " ")) && strings.Trim(rest[:min(1, len(rest))], "\t \n") == ""
 }
 
 // print keeps lines that are shown if the package fails.
@@ -202,15 +204,23 @@ func total(spans []span) (sum time.Duration) {
 	return sum
 }
 
-// reason finds in a test's last lines why it was skipped: the text behind "file.go:12: ".
-func reason(lines []string) string {
-	for _, line := range slices.Backward(lines) {
-		line = strings.TrimSpace(line)
-		if file, text, ok := strings.Cut(line, ": "); ok && strings.Contains(file, ".go:") {
-			return strings.TrimPrefix(text, "skipped: ")
+// reason finds in a test's lines why it was skipped: the text after the last "file.go:12: ", and the lines that follow it at
+// a deeper indent.
+func reason(lines []string) (why string) {
+	var deeper string
+	for _, line := range lines {
+		indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
+		file, text, ok := strings.Cut(line, ": ")
+		switch {
+		case deeper != "" && strings.HasPrefix(line, deeper):
+			why += " " + strings.TrimSpace(line)
+		case ok && strings.Contains(file, ".go:"):
+			why, deeper = strings.TrimPrefix(strings.TrimSpace(text), "skipped: "), indent+"    "
+		default:
+			deeper = ""
 		}
 	}
-	return ""
+	return why
 }
 
 // outcomes returns how all went, with processor times where there are samples.

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -34,6 +35,9 @@ func execute(arguments []string) int {
 	}
 	c := exec.Command(arguments[1], arguments[2:]...)
 	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
+	// The binary ends with the thread that starts it, which is to live as long as this process.
+	runtime.LockOSThread()
+	endWithParents(c)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT)
 	if err := c.Start(); err != nil {

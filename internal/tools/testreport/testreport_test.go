@@ -19,11 +19,15 @@ const run1 = `{"Time":"2026-01-01T00:00:00Z","Action":"start","Package":"m/a"}
 {"Time":"2026-01-01T00:00:02Z","Action":"run","Package":"m/a","Test":"TestSkipped/one"}
 {"Time":"2026-01-01T00:00:02Z","Action":"output","Package":"m/a","Test":"TestSkipped/one","Output":"=== RUN   TestSkipped/one\n"}
 {"Time":"2026-01-01T00:00:02Z","Action":"output","Package":"m/a","Test":"TestSkipped/one","Output":"    a_test.go:7: skipped: there is: no card\n"}
+{"Time":"2026-01-01T00:00:02Z","Action":"output","Package":"m/a","Test":"TestSkipped/one","Output":"        a.go:9: but a slot\n"}
+{"Time":"2026-01-01T00:00:02Z","Action":"output","Package":"m/a","Test":"TestSkipped/one","Output":"--- SKIP: TestSkipped/one (0.00s)\n"}
 {"Time":"2026-01-01T00:00:02Z","Action":"skip","Package":"m/a","Test":"TestSkipped/one","Elapsed":0}
 {"Time":"2026-01-01T00:00:03Z","Action":"pass","Package":"m/a","Test":"TestSkipped","Elapsed":0}
 {"Time":"2026-01-01T00:00:10Z","Action":"cont","Package":"m/a","Test":"TestSlow"}
 {"Time":"2026-01-01T00:00:12Z","Action":"output","Package":"m/a","Test":"TestSlow","Output":"what a passing test prints\n"}
 {"Time":"2026-01-01T00:00:12Z","Action":"pass","Package":"m/a","Test":"TestSlow","Elapsed":3}
+{"Time":"2026-01-01T00:00:12Z","Action":"output","Package":"m/a","Output":"ok then, TestMain says\n"}
+{"Time":"2026-01-01T00:00:12Z","Action":"output","Package":"m/a","Output":"ok  \tm/ab\tis not this package\n"}
 {"Time":"2026-01-01T00:00:12Z","Action":"output","Package":"m/a","Output":"PASS\n"}
 {"Time":"2026-01-01T00:00:12Z","Action":"output","Package":"m/a","Output":"ok  \tm/a\t12.000s\n"}
 {"Time":"2026-01-01T00:00:12Z","Action":"pass","Package":"m/a","Elapsed":12}
@@ -51,7 +55,7 @@ func TestRead(t *testing.T) {
 	require.True(t, r.failed)
 	require.Equal(t, "ok  \tm/a\t12.000s\ngo: a line that is no event\nb/b.go:3: undefined: x\n    c_test.go:9: the reason\nFAIL\nFAIL\tm/c\t1.000s\n", shown)
 	require.Equal(t, []outcome{
-		{Package: "m/a", Test: "TestSkipped/one", Action: "skip", Processor: -1, Others: -1, Reason: "there is: no card"},
+		{Package: "m/a", Test: "TestSkipped/one", Action: "skip", Processor: -1, Others: -1, Reason: "there is: no card a.go:9: but a slot"},
 		{Package: "m/a", Test: "TestSkipped", Action: "pass", Seconds: 1, Processor: -1, Others: -1},
 		{Package: "m/a", Test: "TestSlow", Action: "pass", Seconds: 3, Processor: -1, Others: -1},
 		{Package: "m/a", Action: "pass", Seconds: 12},
@@ -61,6 +65,25 @@ func TestRead(t *testing.T) {
 
 	passing, _ := readAll(t, run1[:strings.Index(run1, "go: a line")])
 	require.False(t, passing.failed)
+}
+
+func TestSummaries(t *testing.T) {
+	for _, line := range []string{
+		"ok  \tm/a\t12.000s\n", "ok  \tm/a\t(cached)\tcoverage: 0.0% of statements\n", "FAIL\tm/a\t1.000s\n", "FAIL\tm/a [build failed]\n",
+		"?   \tm/a\t[no test files]\n", "ok  \tm/a",
+	} {
+		require.True(t, isSummary(line, "m/a"), line)
+	}
+	for _, line := range []string{"", "\n", "FAIL\n", "PASS\n", "ok m/a\n", "okay\tm/a\t1s\n", "ok  \tm/ab\t1s\n", "ok  \tm\t1s\n"} {
+		require.False(t, isSummary(line, "m/a"), line)
+	}
+}
+
+// A line has no bound, and the last one needs no end.
+func TestLongLines(t *testing.T) {
+	long := strings.Repeat("x", 65<<20)
+	_, shown := readAll(t, long+"\nthe next line")
+	require.True(t, long+"\nthe next line\n" == shown)
 }
 
 // A test has the processor time of all its spans, and none of the time between them.
