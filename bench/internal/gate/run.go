@@ -50,8 +50,8 @@ type Row struct {
 	Judgement Judgement
 	// Values has one value of each round of each side. Copy has none of an exact cell.
 	Values [sides][]float64
-	// Err is why a side could not be measured.
-	Err error
+	// Err is why a side could not be measured. Once is the error of a measurement that did not fail when it was repeated.
+	Err, Once error
 
 	looked int           // looks so far
 	spent  time.Duration // in rounds
@@ -182,18 +182,20 @@ func (g *run) fit(loops int, took time.Duration) int {
 	return loops
 }
 
-// measure measures a cell on sides in their order. A side that fails decides on the cell. Old counts first then: what the
-// earlier version cannot do either is no failure of the later one.
+// measure measures a cell on sides in their order. A side that fails twice decides on the cell. Old counts first then: what
+// the earlier version cannot do either is no failure of the later one.
 func (g *run) measure(ctx context.Context, r *Row, order []Side) error {
 	var values [sides]float64
 	var failures [sides]error
 	for _, side := range order {
-		values[side], failures[side] = g.runner.Measure(ctx, side, r.Cell, r.loops)
+		values[side], failures[side] = g.value(ctx, side, r)
+		if first := failures[side]; first != nil && !errors.Is(first, ErrLacks) && ctx.Err() == nil {
+			if values[side], failures[side] = g.value(ctx, side, r); failures[side] == nil {
+				r.Once = fmt.Errorf("%v: %w", side, first)
+			}
+		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
-		}
-		if failures[side] == nil && !(values[side] > 0 && !math.IsInf(values[side], 1)) {
-			failures[side] = fmt.Errorf("%v is no value", values[side])
 		}
 	}
 	for side, err := range failures {
@@ -215,6 +217,28 @@ func (g *run) measure(ctx context.Context, r *Row, order []Side) error {
 		r.Values[side] = append(r.Values[side], values[side])
 	}
 	return nil
+}
+
+// value measures a cell on a side once.
+func (g *run) value(ctx context.Context, side Side, r *Row) (float64, error) {
+	value, err := g.runner.Measure(ctx, side, r.Cell, r.loops)
+	if err == nil && !(value > 0 && !math.IsInf(value, 1)) {
+		err = fmt.Errorf("%v is no value", value)
+	}
+	return value, err
+}
+
+// Doubtful are the rows that were measured and are neither OK nor Slower. Doubtful also returns how many were measured.
+func Doubtful(rows []*Row) (doubtful []*Row, measured int) {
+	for _, r := range rows {
+		switch r.Judgement.Verdict {
+		case OK, Slower:
+			measured++
+		case Near, Noisy, Unsound:
+			doubtful, measured = append(doubtful, r), measured+1
+		}
+	}
+	return doubtful, measured
 }
 
 // Failed are the rows that make the gate fail.

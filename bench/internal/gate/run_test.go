@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,8 @@ type model struct {
 	// change is the factor of New by cell, 1 without an entry. fails are errors by side and cell.
 	change map[string]float64
 	fails  map[string]error
+	// once are errors of the first measurement, by side and cell.
+	once map[string]error
 	// takes is how long a measurement of a cell takes, a second without an entry.
 	takes map[string]time.Duration
 	// loop is how long a loop takes besides, and loops are those of each measurement.
@@ -52,7 +55,8 @@ func (m *model) Measure(_ context.Context, side Side, c Cell, loops int) (float6
 	}
 	m.clock = m.clock.Add(took + time.Duration(loops)*m.loop)
 	m.loops = append(m.loops, loops)
-	if err := m.fails[key]; err != nil {
+	if err := cmp.Or(m.fails[key], m.once[key]); err != nil {
+		delete(m.once, key)
 		return 0, err
 	}
 	if c.Exact {
@@ -267,6 +271,31 @@ func TestFailures(t *testing.T) {
 			assert.Equal(t, OK, rows[1].Judgement.Verdict, "%s: the others go on", c.name)
 		}
 	}
+}
+
+func TestAFailedMeasurementIsRepeatedOnce(t *testing.T) {
+	broken := errors.New("rank 1 of 2 failed")
+	for _, side := range []string{"old", "copy", "new"} {
+		key := side + " shm case0:8"
+		m := newModel(1, 0.001)
+		m.once = map[string]error{key: broken}
+		r := gated(t, usualPlan(), someCells(1), m)[0]
+		assert.Equal(t, OK, r.Judgement.Verdict, side)
+		assert.NoError(t, r.Err)
+		assert.EqualError(t, r.Once, side+": rank 1 of 2 failed")
+		assert.Equal(t, r.Rounds()+1, m.measured[key])
+
+		m = newModel(1, 0.001)
+		m.fails = map[string]error{key: broken}
+		r = gated(t, usualPlan(), someCells(1), m)[0]
+		assert.NotEqual(t, OK, r.Judgement.Verdict, side)
+		assert.Equal(t, 2, m.measured[key])
+		assert.NoError(t, r.Once)
+	}
+	m := newModel(1, 0.001)
+	m.fails = map[string]error{"old shm case0:8": ErrLacks}
+	gated(t, usualPlan(), someCells(1), m)
+	assert.Equal(t, 1, m.measured["old shm case0:8"], "a program that lacks a cell lacks it again")
 }
 
 func TestWhatIsNoValueFails(t *testing.T) {
