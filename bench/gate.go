@@ -84,11 +84,13 @@ const (
 	// cell pass.
 	gateAlarm = 0.01
 	gateMiss  = 0.05
+	// gateMinutes are enough to decide most cells on two cores that other programs use, too. Ten leave a third undecided there.
+	gateMinutes = 20.0
 	// mostGateRounds bounds what a look computes.
 	mostGateRounds = 200
 )
 
-// gateOptions are the command line behind the word.
+// gateOptions are the command line after the word.
 type gateOptions struct {
 	against string
 	plan    gate.Plan
@@ -99,12 +101,12 @@ type gateOptions struct {
 // parseGate reads the command line. The answer to -h it writes to usage.
 func parseGate(args []string, usage io.Writer) (*gateOptions, error) {
 	o := &gateOptions{plan: gate.Plan{Limit: 0.05, Slice: gateSlice, Alarm: gateAlarm, Miss: gateMiss, Seed: 1}, cells: gateCells()}
-	minutes := 10.0
+	minutes := gateMinutes
 	flags := flag.NewFlagSet("bench gate", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&o.against, "against", "", "the earlier `commit`, by any name that git knows")
 	flags.IntVar(&o.plan.Rounds, "rounds", 60, "the most rounds of a cell")
-	flags.Float64Var(&minutes, "minutes", minutes, "the longest that the measurements may take together; building comes before")
+	flags.Float64Var(&minutes, "minutes", minutes, "the longest that the measurements may take together; building comes before. The default decides most cells on a busy machine of two cores")
 	flags.Func("limit", "how many `percent` slower a cell may be (default 5)", func(text string) error {
 		limit, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(text, "%")), 64)
 		o.plan.Limit = limit / 100
@@ -127,15 +129,16 @@ func parseGate(args []string, usage io.Writer) (*gateOptions, error) {
 		fmt.Fprintln(usage, "Fails if a cell is slower than it was at an earlier commit. It builds bench of that commit, in a git worktree of its")
 		fmt.Fprintln(usage, "own that it removes, and of this work tree as it is. It measures both in turns, and the earlier one twice for the noise,")
 		fmt.Fprintln(usage, "in rounds until each cell is decided. A cell that -rounds or -minutes leave undecided is no failure: the table says")
-		fmt.Fprintln(usage, "what slowdown would have been found. Cells in virtual time (sim) are exact, and are measured once.")
+		fmt.Fprintln(usage, "what slowdown would have been found. If more than a third of the measured cells are undecided the run fails, since it")
+		fmt.Fprintln(usage, "can say nothing. Cells in virtual time (sim) are exact, and are measured once. A measurement that fails is repeated once.")
 		fmt.Fprintf(usage, "If no cell is slower by more than the limit, a run fails with a probability of %g %% at most. A cell that is\n", 100*gateAlarm)
-		fmt.Fprintf(usage, "slower than that is ok with a probability of %g %% at most. Cells:\n", 100*gateMiss)
+		fmt.Fprintf(usage, "slower than that is ok with a probability of %g %% at most. Both hold for a change that multiplies the cost. Cells:\n", 100*gateMiss)
 		for _, c := range gateCells() {
 			fmt.Fprintln(usage, "  "+c.cell().String())
 		}
 		flags.SetOutput(usage)
 		flags.PrintDefaults()
-		fmt.Fprint(usage, "\nexit status: 0; 1 if a cell is slower, something failed or ended it early; 2 for wrong usage\n")
+		fmt.Fprint(usage, "\nexit status: 0; 1 if a cell is slower, too many are undecided, something failed or ended it early; 2 for wrong usage\n")
 		return nil, err
 	case err != nil:
 		return nil, usagef("%v; -h tells the flags", err)
@@ -237,6 +240,9 @@ func (o *gateOptions) write(b *strings.Builder, rows []*gate.Row) {
 		if r.Err != nil && j.Verdict != gate.Missing {
 			notes = append(notes, fmt.Sprintf("%v: %v", r.Cell, r.Err))
 		}
+		if r.Once != nil {
+			notes = append(notes, fmt.Sprintf("%v: failed once, and not when it was repeated: %v", r.Cell, r.Once))
+		}
 	}
 	align(b, lines, func(i int) bool { return i == 2 || i >= 4 && i <= 9 })
 	b.WriteString("\n")
@@ -262,27 +268,27 @@ func gateBound(bound float64) string {
 
 func inPercent(part float64) string { return fmt.Sprintf("%.3g %%", 100*part) }
 
-// counts returns the number of cells of each verdict.
+// counts returns how many cells are ok, slower and undecided, with why, and how many could not be measured.
 func counts(rows []*gate.Row) string {
 	of := make(map[gate.Verdict]int)
 	for _, r := range rows {
 		of[r.Judgement.Verdict]++
 	}
-	text := plural(len(rows), "cell")
-	for i, v := range []struct {
-		gate.Verdict
-		name string
-	}{{gate.OK, "ok"}, {gate.Slower, "slower"}, {gate.Noisy, "too noisy to tell"}, {gate.Near, "too near to the limit to tell"}, {gate.Unsound, "unlike itself"},
-		{gate.Missing, "new"}, {gate.OldFailed, "failed before"}, {gate.NewFailed, "failed now"}} {
-		if n := of[v.Verdict]; n > 0 || v.Verdict == gate.OK || v.Verdict == gate.Slower {
-			between := ","
-			if i == 0 {
-				between = ":"
-			}
-			text += fmt.Sprintf("%s %d %s", between, n, v.name)
+	named := func(v gate.Verdict, name string) []string {
+		if of[v] == 0 {
+			return nil
 		}
+		return []string{fmt.Sprintf("%d %s", of[v], name)}
 	}
-	return text
+	doubtful, _ := gate.Doubtful(rows)
+	undecided := fmt.Sprintf("%d undecided", len(doubtful))
+	if doubtful != nil {
+		undecided += " (" + strings.Join(slices.Concat(named(gate.Noisy, "too noisy or with too few rounds"),
+			named(gate.Near, "too near to the limit"), named(gate.Unsound, "unlike itself")), ", ") + ")"
+	}
+	return plural(len(rows), "cell") + ": " + strings.Join(slices.Concat(
+		[]string{fmt.Sprintf("%d ok", of[gate.OK]), fmt.Sprintf("%d slower", of[gate.Slower]), undecided},
+		named(gate.Missing, "new"), named(gate.OldFailed, "failed before"), named(gate.NewFailed, "failed now")), ", ")
 }
 
 // verdict is the error of a gate that fails.
@@ -304,6 +310,10 @@ func (o *gateOptions) verdict(rows []*gate.Row) error {
 	}
 	if failed != nil {
 		texts = append(texts, "failed: "+strings.Join(failed, ", "))
+	}
+	if doubtful, measured := gate.Doubtful(rows); 3*len(doubtful) > measured {
+		texts = append(texts, fmt.Sprintf("nothing can be said: %d of %s undecided; more -minutes than %g or a quieter machine would help",
+			len(doubtful), plural(measured, "measured cell"), o.plan.Time.Minutes()))
 	}
 	if texts == nil {
 		return nil

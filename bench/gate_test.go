@@ -76,6 +76,7 @@ func TestGateOptions(t *testing.T) {
 	for _, c := range gateCells() {
 		assert.Contains(t, usage.String(), c.cell().String())
 	}
+	assert.Contains(t, usage.String(), "(default 20)")
 }
 
 // A testTree is a git work tree whose program bench says what a test wants.
@@ -202,7 +203,7 @@ func TestGateOfTwoCommits(t *testing.T) {
 	assert.EqualError(t, err, "bench: gate: slower than HEAD~1 by more than 5 %: shm put_flush_lat:8 (ratio 1.10), shm msg_bw:65536 (ratio 1.25), "+
 		"sim:pcie-2005 pscw_put_lat:8 (ratio 1.06); failed: shm get_flush_lat:1024")
 	for _, text := range []string{
-		" first (HEAD~1)\n", " second\n", "10 cells: 2 ok, 3 slower, 2 new, 2 failed before, 1 failed now, in ", "1.250  1.250-1.250",
+		" first (HEAD~1)\n", " second\n", "10 cells: 2 ok, 3 slower, 0 undecided, 2 new, 2 failed before, 1 failed now, in ", "1.250  1.250-1.250",
 		"shm get_flush_lat:1024: exit status 1: bench: rank 1 of 2: new\n",
 	} {
 		assert.Contains(t, table, text)
@@ -213,11 +214,29 @@ func TestGateOfTwoCommits(t *testing.T) {
 	table, err = tree.gate("-against", "HEAD~1", "-cells", "shm put_f")
 	assert.NoError(t, err)
 	assert.Contains(t, table, " second, with 1 file changed in the work tree\nThe programs are the same, byte for byte.\n")
-	assert.Contains(t, table, "1 cell: 1 ok, 0 slower, in ")
+	assert.Contains(t, table, "1 cell: 1 ok, 0 slower, 0 undecided, in ")
 
 	// Not one cell can be compared.
 	_, err = tree.gate("-against", "HEAD~1", "-cells", "shm msg_lat")
 	assert.EqualError(t, err, "bench: gate: HEAD~1 is too old: it has none of these cells, as in shm msg_lat:8: the program does not have the cell: bench: there is no case msg_lat")
+}
+
+// A gate that leaves more than a third of its cells undecided fails, and says what helps.
+func TestGateThatCanSayNothing(t *testing.T) {
+	rows := func(verdicts ...gate.Verdict) (rows []*gate.Row) {
+		for _, v := range verdicts {
+			rows = append(rows, &gate.Row{Cell: gateCells()[0].cell(), Judgement: gate.Judgement{Verdict: v, Change: 1.5}})
+		}
+		return rows
+	}
+	o := &gateOptions{against: "HEAD", plan: gate.Plan{Limit: 0.05, Time: 20 * time.Minute}}
+	few := rows(gate.OK, gate.OK, gate.Near, gate.Missing)
+	assert.NoError(t, o.verdict(few))
+	assert.Equal(t, "4 cells: 2 ok, 0 slower, 1 undecided (1 too near to the limit), 1 new", counts(few))
+	many := rows(gate.OK, gate.Slower, gate.Noisy, gate.Noisy, gate.Unsound, gate.Missing, gate.OldFailed)
+	assert.EqualError(t, o.verdict(many), "bench: gate: slower than HEAD by more than 5 %: shm put_flush_lat:8 (ratio 1.50); "+
+		"nothing can be said: 3 of 5 measured cells undecided; more -minutes than 20 or a quieter machine would help")
+	assert.Equal(t, "7 cells: 1 ok, 1 slower, 3 undecided (2 too noisy or with too few rounds, 1 unlike itself), 1 new, 1 failed before", counts(many))
 }
 
 func TestGateWithoutAProgram(t *testing.T) {

@@ -16,9 +16,14 @@
 // round, as the logarithm of New's cost to Old's. A cost is a time, or the inverse of a rate: more is worse.
 //
 // If New is as fast as Old, the order makes both values of a round exchangeable, and the logarithm is as likely to be x as -x,
-// whatever the distribution of the noise. Then the signed-rank statistic of Wilcoxon has a distribution that is known exactly.
-// Inverted, it gives the bounds of a confidence interval around the estimate of Hodges and Lehmann (SignedRank). A change
-// that multiplies the cost shifts the logarithms, and the bounds with them.
+// whatever the distribution of the noise. If the signs of the logarithms are independent, too, the signed-rank statistic of
+// Wilcoxon has a distribution that is known exactly. Inverted, it gives the bounds of a confidence interval around the
+// estimate of Hodges and Lehmann (SignedRank). A change that multiplies the cost shifts the logarithms, and the bounds with
+// them. The bounds are for such a change: one that adds a rare delay, for example, has another distribution.
+//
+// The signs are not quite independent: the orders come in blocks of six rounds, each order once, so that what the order
+// does to the values cancels within a block. The statistic varies less for that, and the bounds are conservative: they are
+// wrong less often than their error rates say.
 //
 // A cell is judged at the looks of a plan: after 8 rounds, then after half as many rounds again. It is
 //
@@ -28,7 +33,9 @@
 //
 // When the rounds or the time are used up, an undecided cell is Noisy if the difference of Old and Copy is undecided at
 // the limit, too, and Near if it is not. A cell is Unsound if Old and Copy differ, which is an error of the measurement.
-// None of these is a failure.
+// None of these is a failure of the cell. Doubtful counts them, for a caller that says nothing if they are many.
+//
+// A measurement that fails is repeated once, before the cell is given up.
 //
 // # Errors
 //
