@@ -80,7 +80,7 @@ func (c gateCell) cell() gate.Cell {
 }
 
 const (
-	// gateAlarm and gateMiss are the error rates of the gate: that it fails without a reason, and that it lets a slower
+	// gateAlarm and gateMiss are the error rates of the gate: that it calls a cell slower without a reason, and that it lets a slower
 	// cell pass.
 	gateAlarm = 0.01
 	gateMiss  = 0.05
@@ -131,7 +131,7 @@ func parseGate(args []string, usage io.Writer) (*gateOptions, error) {
 		fmt.Fprintln(usage, "in rounds until each cell is decided. A cell that -rounds or -minutes leave undecided is no failure: the table says")
 		fmt.Fprintln(usage, "what slowdown would have been found. If more than a third of the measured cells are undecided the run fails, since it")
 		fmt.Fprintln(usage, "can say nothing. Cells in virtual time (sim) are exact, and are measured once. A measurement that fails is repeated once.")
-		fmt.Fprintf(usage, "If no cell is slower by more than the limit, a run fails with a probability of %g %% at most. A cell that is\n", 100*gateAlarm)
+		fmt.Fprintf(usage, "If no cell is slower by more than the limit, a run calls one slower with a probability of %g %% at most. A cell that is\n", 100*gateAlarm)
 		fmt.Fprintf(usage, "slower than that is ok with a probability of %g %% at most. Both hold for a change that multiplies the cost. Cells:\n", 100*gateMiss)
 		for _, c := range gateCells() {
 			fmt.Fprintln(usage, "  "+c.cell().String())
@@ -219,7 +219,7 @@ func runGate(ctx context.Context, dir string, args []string, stdout, stderr io.W
 func (o *gateOptions) write(b *strings.Builder, rows []*gate.Row) {
 	b.WriteString("old, new: medians of the rounds. ratio: new to old in cost, of which more is worse whatever the unit, with its interval.\n")
 	fmt.Fprintf(b, "noise: how much the old program differs from itself in the median of the rounds.\n")
-	fmt.Fprintf(b, "slower: by more than %s. If no cell is, a run fails with a probability of %g %% at most; a cell that is slower is ok with %g %% at most.\n\n",
+	fmt.Fprintf(b, "slower: by more than %s. If no cell is, a run calls one slower with a probability of %g %% at most; a cell that is slower is ok with %g %% at most.\n\n",
 		inPercent(o.plan.Limit), 100*gateAlarm, 100*gateMiss)
 	lines := [][]string{{"device", "case", "size", "unit", "old", "new", "ratio", "interval", "noise", "rounds", "verdict"}}
 	var notes []string
