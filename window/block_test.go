@@ -3,9 +3,7 @@ package window_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
-	"syscall"
 	"testing"
 	"time"
 
@@ -123,57 +121,36 @@ func init() {
 	}
 }
 
-const (
-	blockedElements = 1 << 14
-	// awake is the share of a core that a rank may use while it waits, in
-	// percent: the goal is 2, and a rank that spins uses 100.
-	awake = 20
-)
+const blockedElements = 1 << 14
 
-// blockedFor returns how long rank 1 computes while rank 0 waits for it. The longer the more exact is the share of a core.
-func blockedFor() time.Duration { return time.Duration(testsize.N(80)) * time.Millisecond }
-
-// blocked has rank 0 wait three times: its context has ended before, its context
-// ends during the wait, and until it gets what it waits for. Rank 1 knows by the barriers
-// when rank 0 begins, and when it waits for good.
+// blocked has rank 0 wait: its context has ended before, its context ends during the wait, and until it gets what it waits
+// for. Rank 1 knows by the barriers when rank 0 begins, and when it waits for good.
 func blocked(s *script, b block) {
 	win := allocate[int64](s, blockedElements)
-	if s.World.Rank() == 1 {
-		b.before(s, win)
-	}
-	s.OK(s.World.Barrier(s.Ctx))
-	if s.World.Rank() == 1 {
-		s.OK(s.World.Barrier(s.Ctx))
-		time.Sleep(blockedFor()) // computes
-		b.after(s, win)
-		s.OK(s.World.Barrier(s.Ctx))
-		s.OK(win.Close())
-		return
-	}
-	ended, cancel := context.WithCancelCause(s.Ctx)
-	cause := errors.New("the program has had enough")
-	cancel(cause)
-	s.Fails(b.call(ended, s, win), cause)
-	soon, cancelSoon := context.WithTimeout(s.Ctx, 20*time.Millisecond) // expires
-	defer cancelSoon()
-	s.Fails(b.call(soon, s, win), context.DeadlineExceeded)
-	s.OK(s.World.Barrier(s.Ctx))
-	start, before := time.Now(), processorTime()
-	s.OK(b.call(s.Ctx, s, win))
-	used := float64(processorTime()-before) / float64(time.Since(start)) * 100
-	s.Check(used < awake, "%s used %.1f %% of a core while it waited", b.name, used)
-	b.done(s, win)
-	s.OK(s.World.Barrier(s.Ctx))
+	s.Rests(0, b.name, func() {
+		if s.World.Rank() == 1 {
+			b.before(s, win)
+			s.Barrier()
+			return
+		}
+		s.Barrier()
+		ended, cancel := context.WithCancelCause(s.Ctx)
+		cause := errors.New("the program has had enough")
+		cancel(cause)
+		s.Fails(b.call(ended, s, win), cause)
+		soon, cancelSoon := context.WithTimeout(s.Ctx, 20*time.Millisecond) // expires
+		defer cancelSoon()
+		s.Fails(b.call(soon, s, win), context.DeadlineExceeded)
+	}, func(span time.Duration) {
+		if s.World.Rank() == 1 {
+			time.Sleep(span) // computes
+			b.after(s, win)
+			return
+		}
+		s.OK(b.call(s.Ctx, s, win))
+		b.done(s, win)
+	})
 	s.OK(win.Close())
-}
-
-// processorTime is what this process has used.
-func processorTime() time.Duration {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		panic(fmt.Errorf("getrusage: %w", err))
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 // TestBlocked waits in every blocking call.

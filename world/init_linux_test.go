@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -121,46 +120,15 @@ func TestRunLeavesNothing(t *testing.T) {
 	})
 }
 
-// effort is what a rank has done up to a moment: how often any goroutine of it has polled, and for how long it has had a processor.
-type effort struct {
-	polls     uint64
-	processor time.Duration
-	at        time.Time
-}
-
-func (s *script) effort() effort {
-	var usage syscall.Rusage
-	s.OK(syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
-	return effort{world.Polls(s.World), time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), time.Now()}
-}
-
-// idles checks that this rank has slept most of the time since. One that spins polls at least once in 10 us for which it has
-// a processor, and is found by that also if others leave it only a part of one; one that spins without polling only uses it.
-func (s *script) idles(since effort) {
-	const (
-		// A wait polls a few hundred times before it sleeps, and then some times whenever it wakes.
-		atFirst = 1000
-		perPoll = 2 * time.Millisecond
-	)
-	now := s.effort()
-	took, polls, used := now.at.Sub(since.at), now.polls-since.polls, now.processor-since.processor
-	s.Check(polls < atFirst+uint64(took/perPoll), "rank %d has polled %d times while it was idle for %v", s.me, polls, took)
-	s.Check(testsize.Race || used < took/2, "rank %d has used a processor for %v while it was idle for %v", s.me, used, took)
-}
-
 // Rank 0 is blocked for as long as rank 1 waits.
 var blocked = register("blocked", func(s *script) {
-	const long = 150 * time.Millisecond
 	for _, name := range []string{"Barrier", "Gather"} {
-		s.OK(s.World.Barrier(s.Ctx))
-		if s.me == 1 {
-			time.Sleep(long) // computes
-		}
-		before := s.effort()
-		s.OK(waits[name](s, s.Ctx))
-		if s.me == 0 {
-			s.idles(before)
-		}
+		s.Rests(0, name, func() {}, func(span time.Duration) {
+			if s.me == 1 {
+				time.Sleep(span) // computes
+			}
+			s.OK(waits[name](s, s.Ctx))
+		})
 	}
 })
 

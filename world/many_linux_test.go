@@ -55,36 +55,26 @@ func TestManyOverTCP(t *testing.T) {
 	jobtest.TCP(t, min(testsize.N(32), 64), many)
 }
 
-// idling has one rank wait for the other, which is idle outside of any call.
+// idling has rank 0 wait for rank 1, which is idle outside of any call.
 var idling = register("idle over tcp", func(s *script) {
-	const span = 400 * time.Millisecond
-	s.OK(s.World.Barrier(s.Ctx))
 	l, err := s.World.Link(1 - s.me)
 	s.OK(err)
 	s.OK(l.Flush(s.Ctx))
-	before := s.effort()
-	if s.me == 0 {
-		ctx, cancel := context.WithTimeout(s.Ctx, span) // expires
-		defer cancel()
-		s.Fails(s.World.Barrier(ctx), context.DeadlineExceeded)
-		jobtest.Signal("waited")
+	for rank, what := range []string{"Barrier", "a rank outside of any call"} {
+		s.Rests(rank, what, func() {}, func(span time.Duration) {
+			if s.me == 1 {
+				time.Sleep(span) // computes
+			} else {
+				ctx, cancel := context.WithTimeout(s.Ctx, span) // expires
+				defer cancel()
+				s.Fails(s.World.Barrier(ctx), context.DeadlineExceeded)
+			}
+			s.Barrier()
+		})
 	}
-	if s.me == 1 {
-		s.OK(jobtest.Hold("idle"))
-	}
-	s.idles(before)
-	s.OK(s.World.Barrier(s.Ctx))
 })
 
 func TestIdleOverTCP(t *testing.T) {
 	t.Parallel()
-	job := jobtest.StartWith(t, 2, idling, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
-	job.Await(1, "idle")
-	job.Await(0, "waited")
-	job.Release(1)
-	for rank, err := range job.Wait() {
-		if err != nil {
-			t.Errorf("rank %d: %v", rank, err)
-		}
-	}
+	jobtest.TCP(t, 2, idling)
 }
