@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/rand/v2"
 	"os"
 	"regexp"
 	"slices"
@@ -98,10 +99,24 @@ type gateOptions struct {
 	verbose bool
 }
 
+// draw leaves n of the cells, in their order, if n is less than all.
+func (o *gateOptions) draw(n int) {
+	if n == 0 || n >= len(o.cells) {
+		return
+	}
+	drawn := rand.New(rand.NewPCG(o.plan.Seed, 0)).Perm(len(o.cells))[:n]
+	slices.Sort(drawn)
+	var cells []gateCell
+	for _, i := range drawn {
+		cells = append(cells, o.cells[i])
+	}
+	o.cells = cells
+}
+
 // parseGate reads the command line. The answer to -h it writes to usage.
 func parseGate(args []string, usage io.Writer) (*gateOptions, error) {
 	o := &gateOptions{plan: gate.Plan{Limit: 0.05, Slice: gateSlice, Alarm: gateAlarm, Miss: gateMiss, Seed: 1}, cells: gateCells()}
-	minutes := gateMinutes
+	minutes, some := gateMinutes, 0
 	flags := flag.NewFlagSet("bench gate", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&o.against, "against", "", "the earlier `commit`, by any name that git knows")
@@ -120,6 +135,8 @@ func parseGate(args []string, usage io.Writer) (*gateOptions, error) {
 		o.cells = slices.DeleteFunc(gateCells(), func(c gateCell) bool { return !pattern.MatchString(c.cell().String()) })
 		return nil
 	})
+	flags.IntVar(&some, "some", 0, "measure only so many of the cells, drawn by -seed, for a run that has not the time to decide all (default all)")
+	flags.Uint64Var(&o.plan.Seed, "seed", o.plan.Seed, "the `seed` of what is drawn: the order of measurements, and the cells of -some")
 	flags.BoolVar(&o.verbose, "v", false, "print each measurement to the standard error")
 	err := flags.Parse(args)
 	o.plan.Time = time.Duration(minutes * float64(time.Minute))
@@ -146,6 +163,8 @@ func parseGate(args []string, usage io.Writer) (*gateOptions, error) {
 		return nil, usagef("%s: gate takes flags only; -cells chooses cells", flags.Arg(0))
 	case o.against == "":
 		return nil, usagef("gate needs -against COMMIT")
+	case some < 0:
+		return nil, usagef("-some %d: allowed are 1 or more, and 0 for all", some)
 	case len(o.cells) == 0:
 		return nil, usagef("-cells matches no cell; -h lists them")
 	case o.plan.Rounds < 1 || o.plan.Rounds > mostGateRounds:
@@ -155,6 +174,7 @@ func parseGate(args []string, usage io.Writer) (*gateOptions, error) {
 	case !(o.plan.Limit > 0 && o.plan.Limit <= 10):
 		return nil, usagef("-limit %g: allowed are percents above 0, up to 1000", 100*o.plan.Limit)
 	}
+	o.draw(some)
 	noisy := len(slices.DeleteFunc(slices.Clone(o.cells), func(c gateCell) bool { return c.cell().Exact }))
 	if err := o.plan.Check(noisy); err != nil {
 		return nil, usagef("-rounds %d: %v", o.plan.Rounds, err)
@@ -312,8 +332,8 @@ func (o *gateOptions) verdict(rows []*gate.Row) error {
 		texts = append(texts, "failed: "+strings.Join(failed, ", "))
 	}
 	if doubtful, measured := gate.Doubtful(rows); 3*len(doubtful) > measured {
-		texts = append(texts, fmt.Sprintf("nothing can be said: %d of %s undecided; more -minutes than %g or a quieter machine would help",
-			len(doubtful), plural(measured, "measured cell"), o.plan.Time.Minutes()))
+		texts = append(texts, fmt.Sprintf("nothing can be said: %d of %s undecided; more -minutes than %g and -rounds than %d, or a quieter machine, would help",
+			len(doubtful), plural(measured, "measured cell"), o.plan.Time.Minutes(), o.plan.Rounds))
 	}
 	if texts == nil {
 		return nil

@@ -58,6 +58,7 @@ func TestGateOptions(t *testing.T) {
 		{[]string{"-against", "HEAD", "-rounds", "0"}, "bench: -rounds 0: allowed are 1 to 200"},
 		{[]string{"-against", "HEAD", "-rounds", "201"}, "bench: -rounds 201: allowed are 1 to 200"},
 		{[]string{"-against", "HEAD", "-rounds", "9"}, "bench: -rounds 9: 9 rounds are too few: 23 cells need 13 before one can be told to be slower"},
+		{[]string{"-against", "HEAD", "-some", "-1"}, "bench: -some -1: allowed are 1 or more, and 0 for all"},
 		{[]string{"-against", "HEAD", "-minutes", "0"}, "bench: -minutes 0: more than 0"},
 		{[]string{"-against", "HEAD", "-minutes", "NaN"}, "bench: -minutes NaN: more than 0"},
 		{[]string{"-against", "HEAD", "-limit", "0"}, "bench: -limit 0: allowed are percents above 0, up to 1000"},
@@ -70,6 +71,16 @@ func TestGateOptions(t *testing.T) {
 	}
 	_, err = parseGate([]string{"-against", "HEAD", "-rounds", "1", "-cells", "sim"}, nil)
 	assert.NoError(t, err, "what is exact needs no rounds")
+
+	drawn := func(some, seed string) []gateCell {
+		o, err := parseGate([]string{"-against", "HEAD", "-some", some, "-seed", seed}, nil)
+		require.NoError(t, err)
+		return o.cells
+	}
+	assert.Len(t, drawn("9", "3"), 9)
+	assert.Equal(t, drawn("9", "3"), drawn("9", "3"))
+	assert.NotEqual(t, drawn("9", "3"), drawn("9", "4"))
+	assert.Equal(t, gateCells(), drawn("30", "3"))
 
 	var usage bytes.Buffer
 	assert.Equal(t, 0, run(t.Context(), []string{"gate", "-h"}, nil, &usage))
@@ -229,13 +240,13 @@ func TestGateThatCanSayNothing(t *testing.T) {
 		}
 		return rows
 	}
-	o := &gateOptions{against: "HEAD", plan: gate.Plan{Limit: 0.05, Time: 20 * time.Minute}}
+	o := &gateOptions{against: "HEAD", plan: gate.Plan{Limit: 0.05, Rounds: 60, Time: 20 * time.Minute}}
 	few := rows(gate.OK, gate.OK, gate.Near, gate.Missing)
 	assert.NoError(t, o.verdict(few))
 	assert.Equal(t, "4 cells: 2 ok, 0 slower, 1 undecided (1 too near to the limit), 1 new", counts(few))
 	many := rows(gate.OK, gate.Slower, gate.Noisy, gate.Noisy, gate.Unsound, gate.Missing, gate.OldFailed)
 	assert.EqualError(t, o.verdict(many), "bench: gate: slower than HEAD by more than 5 %: shm put_flush_lat:8 (ratio 1.50); "+
-		"nothing can be said: 3 of 5 measured cells undecided; more -minutes than 20 or a quieter machine would help")
+		"nothing can be said: 3 of 5 measured cells undecided; more -minutes than 20 and -rounds than 60, or a quieter machine, would help")
 	assert.Equal(t, "7 cells: 1 ok, 1 slower, 3 undecided (2 too noisy or with too few rounds, 1 unlike itself), 1 new, 1 failed before", counts(many))
 }
 

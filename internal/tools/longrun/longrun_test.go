@@ -42,7 +42,7 @@ func TestPlanIsOfItsSeed(t *testing.T) {
 func TestPlanIsOfItsTime(t *testing.T) {
 	lines := strings.Join(commands(small, 7, round{0, 10 * time.Minute}), "\n")
 	require.Contains(t, lines, "random programs: RMA_TEST_SIZE=1 RMA_TEST_SEED=7 go test")
-	require.Contains(t, lines, "speed against REV: go run ./bench gate -against REV -minutes 7.0")
+	require.Contains(t, lines, "speed against REV: go run ./bench gate -against REV -minutes 7.0 -some 10 -seed 7")
 	require.Contains(t, strings.Join(commands(small, 7, round{2, 10 * time.Minute}), "\n"), "random programs: RMA_TEST_SIZE=4 ")
 	require.Contains(t, strings.Join(commands(small, 7, round{100, 10 * time.Minute}), "\n"), "random programs: RMA_TEST_SIZE=20 ")
 }

@@ -188,13 +188,18 @@ func plan(p project, seed uint64, against string) []part {
 		{name: "speed against " + against, weight: 10, round: func(r round) []unit {
 			command := []string{"go", "run", "./bench", "gate", "-against", against}
 			if r.slice > 0 {
-				// The rest is for building both.
-				command = append(command, "-minutes", fmt.Sprintf("%.1f", 0.7*r.slice.Minutes()))
+				// The rest is for building both. A few cells that are decided say more than many that are not.
+				minutes := 0.7 * r.slice.Minutes()
+				command = append(command, "-minutes", fmt.Sprintf("%.1f", minutes),
+					"-some", strconv.Itoa(max(1, int(minutes/gateMinutesOfCell))), "-seed", strconv.FormatUint(seed, 10))
 			}
 			return []unit{{name: "bench gate", command: command, shown: true}}
 		}},
 	}
 }
+
+// gateMinutesOfCell decide most cells of the gate beside other work.
+const gateMinutesOfCell = 0.7
 
 // cutShort reports whether a fuzz test failed for the end of its time alone, as happens when the end comes while it
 // minimizes an input that does not fail.
