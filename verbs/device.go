@@ -278,7 +278,8 @@ type RingPoller interface {
 // may be only stopped, or cut off, and come back.
 type Severer interface {
 	// Sever puts the queue pair in StateError. What has come of the peer is carried out;
-	// after Sever nothing of it is any more. Completions are kept.
+	// after Sever nothing of it is any more. Completions are kept. The error of both sides is an
+	// ErrDisconnected.
 	Sever()
 }
 

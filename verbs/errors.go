@@ -15,6 +15,7 @@ var (
 	// ErrPeerGone: the peer's device was closed or its process has ended.
 	ErrPeerGone = errors.New("verbs: peer is gone")
 	// ErrDisconnected: a side has ended the connection in order, by closing or severing it. It is an ErrPeerGone.
+	// A peer whose process ends or that falls silent is not an ErrDisconnected.
 	ErrDisconnected = fmt.Errorf("%w: disconnected", ErrPeerGone)
 	// ErrRejected: the peer did not accept the connection.
 	ErrRejected = errors.New("verbs: connection rejected")

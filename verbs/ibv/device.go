@@ -5,7 +5,6 @@ package ibv
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -152,7 +151,7 @@ func (d *device) goneError(peer string, err error) error {
 		return fmt.Errorf("ibv: %s: %s: %w", d.name, peer, err)
 	case os.IsTimeout(err):
 		err = fmt.Errorf("nothing was heard for %v", d.door.lines.silence)
-	case errors.Is(err, io.EOF):
+	case errors.Is(err, errBye):
 		return fmt.Errorf("ibv: %s: %s: %w: %w", d.name, peer, verbs.ErrDisconnected, err)
 	}
 	return fmt.Errorf("ibv: %s: %s: %w: %w", d.name, peer, verbs.ErrPeerGone, err)

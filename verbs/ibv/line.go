@@ -4,10 +4,12 @@ package ibv
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,6 +24,7 @@ import (
 //	reject   the reason
 //	ready    nothing: requests may be sent to the side that has connected
 //	alive    nothing
+//	bye      nothing: the sender has ended the connection in order
 //
 // Numbers are big-endian. Either side sends alive every quarter of the time of silence after
 // which the other gives it up.
@@ -42,11 +45,12 @@ const (
 	kindReject
 	kindReady
 	kindAlive
+	kindBye
 	kinds
 )
 
 const (
-	lineVersion  = 1
+	lineVersion  = 2
 	headerSize   = 3
 	identitySize = 8
 	maxReason    = 300
@@ -80,6 +84,9 @@ func (l *line) send(k kind, payload []byte) {
 	}
 }
 
+// errBye is the end of a line whose other side has left.
+var errBye = errors.New("it has ended the connection")
+
 // receive waits for the next message that says something.
 func (l *line) receive() (kind, []byte, error) {
 	for {
@@ -91,11 +98,14 @@ func (l *line) receive() (kind, []byte, error) {
 			return 0, nil, err
 		}
 		k, n := kind(header[0]), binary.BigEndian.Uint16(header[1:])
-		if k == 0 || k >= kinds || n > maxPayload || k == kindAlive && n != 0 {
+		if k == 0 || k >= kinds || n > maxPayload || (k == kindAlive || k == kindBye) && n != 0 {
 			return 0, nil, fmt.Errorf("%w: a message of kind %d and %d bytes", ErrProtocol, k, n)
 		}
-		if k == kindAlive {
+		switch k {
+		case kindAlive:
 			continue
+		case kindBye:
+			return 0, nil, errBye
 		}
 		payload := make([]byte, n)
 		if _, err := io.ReadFull(l.conn, payload); err != nil {
@@ -103,6 +113,20 @@ func (l *line) receive() (kind, []byte, error) {
 		}
 		return k, payload, nil
 	}
+}
+
+// leave sends bye, unless that had to wait, and closes the line.
+func (l *line) leave() {
+	if conn, ok := l.conn.(syscall.Conn); ok && l.mu.TryLock() {
+		if raw, err := conn.SyscallConn(); err == nil && !l.ended {
+			_ = raw.Write(func(fd uintptr) bool {
+				_, _ = unix.Write(int(fd), []byte{byte(kindBye), 0, 0})
+				return true
+			})
+		}
+		l.mu.Unlock()
+	}
+	l.end()
 }
 
 // end closes the line. Whoever receives on either side learns of it.
@@ -163,7 +187,7 @@ func (s *lines) close() {
 	s.mu.Unlock()
 	close(s.stop)
 	for l := range all {
-		l.end()
+		l.leave()
 	}
 }
 

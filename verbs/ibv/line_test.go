@@ -4,6 +4,7 @@ package ibv
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -57,6 +58,7 @@ func TestLineHostile(t *testing.T) {
 		"an unknown kind":     {byte(kinds), 0, 0},
 		"a payload too long":  {byte(kindHello), 2, 1},
 		"a sign of life with": {byte(kindAlive), 0, 1},
+		"a bye with":          {byte(kindBye), 0, 1},
 	} {
 		l, far := lineTo(t, await.Limit)
 		go func() { _, _ = far.Write(bytes) }()
@@ -107,6 +109,36 @@ func FuzzLine(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A side that leaves has disconnected. One whose line just ends is gone, and so is one that is silent.
+func TestLineLeft(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	d := &device{name: "none"}
+	for _, c := range []struct {
+		end          func(l *line)
+		disconnected bool
+	}{
+		{(*line).leave, true},
+		{(*line).end, false},
+	} {
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		require.NoError(t, err)
+		far, err := listener.Accept()
+		require.NoError(t, err)
+		l := newLine(conn, "peer", await.Limit)
+		c.end(newLine(far, "peer", await.Limit))
+		_, _, err = l.receive()
+		err = d.goneError(l.peer, err)
+		require.ErrorIs(t, err, verbs.ErrPeerGone)
+		require.Equal(t, c.disconnected, errors.Is(err, verbs.ErrDisconnected), "%v", err)
+		l.end()
+	}
+	err = d.goneError("peer", os.ErrDeadlineExceeded)
+	require.ErrorIs(t, err, verbs.ErrPeerGone)
+	require.NotErrorIs(t, err, verbs.ErrDisconnected)
 }
 
 // A peer that is silent is given up, one that shows signs of life is not.

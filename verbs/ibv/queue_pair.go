@@ -435,7 +435,7 @@ func (q *queuePair) desert(err error) {
 }
 
 // errSevered is why a queue pair was ended here.
-var errSevered = errors.New("ibv: the peer is taken for dead")
+var errSevered = fmt.Errorf("ibv: the connection was severed: %w", verbs.ErrDisconnected)
 
 // Sever puts the queue pair in StateError. When it returns the card takes nothing of the peer.
 func (q *queuePair) Sever() { q.lose(errSevered) }
@@ -448,7 +448,11 @@ func (q *queuePair) fail(err error) {
 	q.err = err
 	q.state.Store(uint32(verbs.StateError))
 	q.early, q.earlyReceives = nil, nil
-	if q.line != nil {
+	switch {
+	case q.line == nil:
+	case errors.Is(err, verbs.ErrDisconnected):
+		q.line.leave()
+	default:
 		q.line.end()
 	}
 	switch {
@@ -521,7 +525,7 @@ func (q *queuePair) Close() error {
 	q.state.Store(uint32(verbs.StateError))
 	q.early, q.earlyReceives = nil, nil
 	if q.line != nil {
-		q.line.end()
+		q.line.leave()
 	}
 	q.device.pairs.remove(q)
 	err := q.raw.destroy()

@@ -30,6 +30,10 @@ func TestOverflowIsHeard(t *testing.T) {
 			want := []ended{{0, verbs.StatusSuccess}, {1, verbs.StatusSuccess}, {2, verbs.StatusFlushed}}
 			require.Equal(t, want, endings(near.completions(3)))
 			require.Zero(t, near.queue.Poll(make([]verbs.Completion, 1)))
+			// That is no orderly end.
+			far.await(func() bool { far.queue.Poll(nil); return far.pair.State() == verbs.StateError }, "the end of the connection")
+			require.ErrorIs(t, far.pair.Err(), verbs.ErrPeerGone)
+			require.NotErrorIs(t, far.pair.Err(), verbs.ErrDisconnected)
 		})
 	}
 }

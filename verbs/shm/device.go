@@ -329,7 +329,7 @@ func (d *device) reclaim() {
 			d.next = 0
 		}
 		p := d.parting[d.next]
-		if p.ring.left.Load() != leftByConsumer|leftByProducer && (p.peer == nil || p.peer.gone() == nil) {
+		if p.ring.left.Load()&leftByBoth != leftByBoth && (p.peer == nil || p.peer.gone() == nil) {
 			d.next++
 			continue
 		}

@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -275,7 +276,10 @@ func (q *queuePair) notice() {
 
 // departed says why the peer takes part no more, nil while it may.
 func (q *queuePair) departed() error {
-	if q.peerLeft() {
+	switch {
+	case q.peerLeft() && (q.in.left.Load()|q.out.left.Load())&leftInFailure != 0:
+		return fmt.Errorf("shm: the peer's queue pair failed: %w", verbs.ErrPeerGone)
+	case q.peerLeft():
 		return fmt.Errorf("shm: the peer closed its queue pair: %w", verbs.ErrDisconnected)
 	}
 	return q.peer.gone()
@@ -299,10 +303,14 @@ func (q *queuePair) leaveRings() {
 		// The peer waits for this side to come and leave.
 		q.out, _ = q.peer.ringAt(q.in.locator.Load())
 	}
-	if q.out.ringWords != nil {
-		q.out.leave(leftByProducer)
+	how := leftInFailure
+	if errors.Is(q.err, verbs.ErrClosed) || errors.Is(q.err, verbs.ErrDisconnected) {
+		how = 0
 	}
-	q.in.leave(leftByConsumer)
+	if q.out.ringWords != nil {
+		q.out.leave(leftByProducer | how)
+	}
+	q.in.leave(leftByConsumer | how)
 	if q.peer != nil {
 		q.peer.Ring()
 	}

@@ -63,6 +63,10 @@ const (
 const (
 	leftByConsumer uint32 = 1 << iota
 	leftByProducer
+	// leftInFailure goes with one of the others: the queue pair failed before it was closed.
+	leftInFailure
+
+	leftByBoth = leftByConsumer | leftByProducer
 )
 
 // frame is one chunk of a message.

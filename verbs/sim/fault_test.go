@@ -76,6 +76,7 @@ func TestKill(t *testing.T) {
 		require.Equal(t, verbs.StatusFlushed, got[1].Status)
 		require.ErrorIs(t, a.pairs[1].Err(), verbs.StatusRetryExceeded)
 		require.ErrorIs(t, a.pairs[1].Err(), verbs.ErrPeerGone)
+		require.NotErrorIs(t, a.pairs[1].Err(), verbs.ErrDisconnected)
 		_, err = a.Connect(b.Address(), nil, a.config())
 		require.NoError(t, err)
 		a.wait(10 * us)
@@ -299,6 +300,7 @@ func TestFailPair(t *testing.T) {
 		require.Equal(t, verbs.StatusFlushed, a.ended(1)[0].Status)
 		require.Equal(t, 11*us, a.Now()-begun)
 		require.ErrorIs(t, a.pairs[1].Err(), verbs.ErrPeerGone)
+		require.NotErrorIs(t, a.pairs[1].Err(), verbs.ErrDisconnected)
 	}, func() {
 		b.until(func() bool { b.queue.Poll(nil); return b.pairs[0].State() == verbs.StateError })
 		require.Equal(t, 10*us, b.Now()-begun)
@@ -403,6 +405,7 @@ func TestConnectOverAStalledLink(t *testing.T) {
 			a.wait(us)
 			a.connect(b)
 			require.ErrorIs(t, a.pairs[1].Err(), verbs.ErrPeerGone)
+			require.NotErrorIs(t, a.pairs[1].Err(), verbs.ErrDisconnected)
 			require.Equal(t, ms+us, a.Now(), plan)
 		}, func() {
 			b.wait(10 * us)

@@ -244,9 +244,9 @@ func TestSever(t *testing.T) {
 	a, b := two(t, s, 64)
 	run(t, s, func() {
 		a.pairs[1].(verbs.Severer).Sever()
-		require.ErrorIs(t, a.pairs[1].Err(), verbs.ErrPeerGone)
+		require.ErrorIs(t, a.pairs[1].Err(), verbs.ErrDisconnected)
 	}, func() {
 		b.until(func() bool { b.queue.Poll(nil); return b.pairs[0].State() == verbs.StateError })
-		require.ErrorIs(t, b.pairs[0].Err(), verbs.ErrPeerGone)
+		require.ErrorIs(t, b.pairs[0].Err(), verbs.ErrDisconnected)
 	})
 }

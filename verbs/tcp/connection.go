@@ -239,7 +239,8 @@ func (c *connection) lost(err error) {
 		err = c.out.cause
 	}
 	if err == io.EOF {
-		err = fmt.Errorf("tcp: %s: the connection ended: %w", c.peer, verbs.ErrDisconnected)
+		// A peer that ends in order sends a bye before: this is the end of its process, or of a broken connection.
+		err = fmt.Errorf("tcp: %s: the connection ended: %w", c.peer, verbs.ErrPeerGone)
 	} else {
 		err = fmt.Errorf("tcp: %s: the connection broke: %w: %w", c.peer, err, verbs.ErrPeerGone)
 	}

@@ -380,6 +380,7 @@ func TestPeerThatBreaks(t *testing.T) {
 			c.end(conn.(*net.TCPConn))
 			err = failure(t, accepted.(*queuePair))
 			require.ErrorIs(t, err, c.is)
+			require.NotErrorIs(t, err, verbs.ErrDisconnected)
 			require.ErrorContains(t, err, c.text)
 			require.Equal(t, verbs.StateReady, untouched.State())
 		})

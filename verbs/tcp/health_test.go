@@ -37,6 +37,7 @@ func TestSilence(t *testing.T) {
 	s.tickAt(begun, 124)
 	require.Equal(t, verbs.StateError, s.pair.State())
 	require.ErrorIs(t, s.pair.Err(), verbs.ErrPeerGone)
+	require.NotErrorIs(t, s.pair.Err(), verbs.ErrDisconnected)
 	require.ErrorContains(t, s.pair.Err(), "nothing heard for 1h1m0s")
 	completions := s.completions()
 	require.Equal(t, verbs.StatusRetryExceeded, completions[0].Status)
@@ -71,6 +72,7 @@ func TestPeerThatDoesNotRead(t *testing.T) {
 	}
 	s.tickAt(begun, 70)
 	require.ErrorIs(t, s.pair.Err(), verbs.ErrPeerGone)
+	require.NotErrorIs(t, s.pair.Err(), verbs.ErrDisconnected)
 	require.ErrorContains(t, s.pair.Err(), "it has read nothing for 1h")
 }
 
@@ -160,6 +162,7 @@ func TestCauseFoundByWriting(t *testing.T) {
 		s.hear(s.script, message(frame{kind: kindPing}, ""))
 		s.visit()
 		require.ErrorIs(t, s.pair.Err(), verbs.ErrPeerGone)
+		require.NotErrorIs(t, s.pair.Err(), verbs.ErrDisconnected)
 		require.ErrorContains(t, s.pair.Err(), c.text)
 	}
 }

@@ -23,7 +23,7 @@ func TestSever(t *testing.T) {
 	require.Equal(t, before, string(s.area))
 	s.expectUntouched(t)
 	require.Equal(t, verbs.StateError, s.pair.State())
-	require.ErrorIs(t, s.pair.Err(), verbs.ErrPeerGone)
+	require.ErrorIs(t, s.pair.Err(), verbs.ErrDisconnected)
 	require.ErrorContains(t, s.pair.Err(), "given up")
 	var last frame
 	for _, f := range s.said(t) {
@@ -47,7 +47,7 @@ func TestSever(t *testing.T) {
 func TestSevered(t *testing.T) {
 	s := newStage(t)
 	s.hear(s.script, message(frame{kind: kindBye, operand: byeSevered}, ""))
-	require.ErrorIs(t, s.pair.Err(), verbs.ErrPeerGone)
+	require.ErrorIs(t, s.pair.Err(), verbs.ErrDisconnected)
 	require.ErrorContains(t, s.pair.Err(), "the peer has taken this side for dead")
 }
 

@@ -60,6 +60,7 @@ func TestPeerThatIsSilent(t *testing.T) {
 	}
 	require.Equal(t, verbs.StateError, p.State())
 	require.ErrorIs(t, p.Err(), verbs.ErrPeerGone)
+	require.NotErrorIs(t, p.Err(), verbs.ErrDisconnected)
 	require.ErrorContains(t, p.Err(), "nothing heard for")
 }
 

@@ -79,12 +79,32 @@ func (p *cardPair) Close() error {
 	if p.closed {
 		return nil
 	}
-	p.fail(verbs.ErrClosed)
+	p.disconnect(verbs.ErrClosed, "a closed queue pair goes unnoticed")
 	p.closed = true
-	if p.peer != nil && !p.card.broken("a closed queue pair goes unnoticed") {
-		p.peer.fail(verbs.ErrPeerGone)
-	}
 	return nil
+}
+
+func (p *cardPair) Sever() {
+	p.card.mu.Lock()
+	defer p.card.mu.Unlock()
+	if p.closed || p.state == verbs.StateError {
+		return
+	}
+	p.disconnect(verbs.ErrDisconnected, "a severed connection goes unnoticed")
+}
+
+// disconnect ends the connection in order, of which a card with a defect says nothing to its peer.
+func (p *cardPair) disconnect(err error, defect string) {
+	if p.peer != nil && !p.card.broken(defect) {
+		class := verbs.ErrDisconnected
+		if p.card.broken("an orderly end is taken for a death") {
+			class = verbs.ErrPeerGone
+		}
+		p.running = true // This side's requests are flushed. They do not meet a peer that has failed.
+		p.peer.fail(class)
+		p.running = false
+	}
+	p.fail(err)
 }
 
 // fail puts the queue pair in the error state and flushes it.

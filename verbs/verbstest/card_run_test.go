@@ -16,7 +16,7 @@ func (p *cardPair) run() {
 	defer func() { p.running = false }()
 	for len(p.todo) > 0 && p.state != verbs.StateConnecting {
 		r := p.todo[0]
-		if p.state == verbs.StateError {
+		if p.state == verbs.StateError && !p.card.broken("what comes after Sever is carried out") {
 			p.next()
 			p.outstanding--
 			p.sends.add(p, verbs.Completion{ID: r.ID, Status: verbs.StatusFlushed, Opcode: r.Opcode})
@@ -104,7 +104,7 @@ func (p *cardPair) carryOut(r verbs.SendRequest) (status verbs.Status, wait bool
 	if (r.Opcode >= verbs.OpRDMAWrite || there.broken("what is sent is counted as served")) && !there.broken("what is served is not counted") {
 		there.served++
 	}
-	if p.peer.state == verbs.StateError {
+	if p.peer.state == verbs.StateError && !p.card.broken("what comes after Sever is carried out") {
 		return verbs.StatusRetryExceeded, false
 	}
 	if r.Opcode == verbs.OpRDMAWriteImmediate && len(p.peer.slots) == 0 && !p.card.broken("immediate data needs no receive") {

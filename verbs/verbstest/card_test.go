@@ -302,7 +302,18 @@ func (c *card) from(part []byte) []byte {
 	return part
 }
 
-func (c *card) Close() error {
+func (c *card) Close() error { return c.end(verbs.ErrDisconnected) }
+
+// die ends the card as the end of its process would.
+func (c *card) die() {
+	class := verbs.ErrPeerGone
+	if c.broken("a death is taken for an orderly end") {
+		class = verbs.ErrDisconnected
+	}
+	_ = c.end(class)
+}
+
+func (c *card) end(class error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -315,7 +326,7 @@ func (c *card) Close() error {
 	delete(c.cards, c.address)
 	for _, p := range c.pairs {
 		if p.peer != nil && !c.broken("a closed device goes unnoticed") {
-			p.peer.fail(fmt.Errorf("card: %s: %w", c.address, verbs.ErrPeerGone))
+			p.peer.fail(fmt.Errorf("card: %s: %w", c.address, class))
 		}
 		p.fail(verbs.ErrClosed)
 		p.closed = true

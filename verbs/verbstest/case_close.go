@@ -19,7 +19,7 @@ var closeCases = []testCase{
 		p.receive(1)
 		p.receive(2)
 		pf.close()
-		p.expectError()
+		p.expectDisconnected()
 		p.expectReceived(failed(1, verbs.StatusFlushed), failed(2, verbs.StatusFlushed))
 		p.expectFlushed()
 		q.expectReady()
@@ -34,7 +34,7 @@ var closeCases = []testCase{
 		near, far := b.pair(sizes{})
 		far.receive(1)
 		near.close()
-		far.expectError()
+		far.expectDisconnected()
 		far.expectReceived(failed(1, verbs.StatusFlushed))
 	}},
 	{"sends that wait for receives when the peer closes", func(b *bench) {
@@ -44,13 +44,52 @@ var closeCases = []testCase{
 			near.post(send(i, from.every()))
 		}
 		far.close()
-		near.expectError()
+		near.expectDisconnected()
 		for i, c := range near.sent(10) {
 			if c.ID != uint64(i) {
 				b.Fatalf("completion %d is %+v", i, c)
 			}
 		}
 		near.quiet()
+	}},
+	{"what was posted before the peer closes ends once", func(b *bench) {
+		near, far := b.two()
+		orderlyEnd(near, far, (*pair).close)
+		orderlyEnd(far, near, (*pair).close)
+	}},
+	{"a severed connection has ended in order on both sides", func(b *bench) {
+		near, far := b.two()
+		probe, _ := connected(near, far, sizes{})
+		_, ok := probe.queuePair().(verbs.Severer)
+		b.skipUnless(ok, "its queue pairs are no Severer")
+		for _, sides := range [][2]*rank{{near, far}, {far, near}} {
+			p := orderlyEnd(sides[0], sides[1], (*pair).sever)
+			p.expectDisconnected()
+			p.expectFlushed()
+			p.sever()
+			p.close()
+		}
+		probe.expectReady()
+	}},
+	{"after a severance nothing of the peer is carried out", func(b *bench) {
+		near, far := b.pair(sizes{})
+		severer, ok := near.queuePair().(verbs.Severer)
+		b.skipUnless(ok, "its queue pairs are no Severer")
+		mine, theirs := near.allocate(64, all), far.allocate(64, all)
+		before := theirs.fill(1)
+		w := mine.write(1, 0, theirs.every())
+		far.post(w)
+		far.expectSent(done(w))
+		severer.Sever()
+		if state, err := near.state(); state != verbs.StateError || !errors.Is(err, verbs.ErrDisconnected) {
+			b.Fatalf("after Sever the state is %d, error %v; want StateError and ErrDisconnected", state, err)
+		}
+		theirs.fill(2)
+		late := mine.write(2, 0, theirs.every())
+		far.post(late)
+		far.expectDisconnected()
+		far.expectEnded(late)
+		mine.expect(before, "a write after Sever")
 	}},
 	{"a closed queue pair takes nothing", func(b *bench) {
 		near, _ := b.pair(sizes{})
@@ -121,7 +160,7 @@ var closeCases = []testCase{
 		p.receive(1)
 		far.must(closeDeviceStep{})
 		far.must(closeDeviceStep{})
-		p.expectError()
+		p.expectGone(false)
 		p.expectReceived(failed(1, verbs.StatusFlushed))
 		p.expectFlushed()
 		q.expectReady()
@@ -136,9 +175,9 @@ var closeCases = []testCase{
 		p, _ := connected(near, far, sizes{})
 		q, _ := connected(near, other, sizes{})
 		theirs, mine := far.allocate(8, all), near.allocate(8, all)
-		far.driver.kill()
+		crashed := far.driver.kill()
 		p.post(send(1), theirs.write(2, 0, mine.every()), send(3))
-		p.expectError()
+		p.expectGone(crashed)
 		if last := p.sent(3)[2]; last.ID != 3 {
 			b.Fatalf("the last of three completions is %+v", last)
 		}
@@ -197,6 +236,28 @@ var closeCases = []testCase{
 			b.Fatalf("a watch that was stopped told %d deaths", n)
 		}
 	}},
+}
+
+// orderlyEnd connects two ranks, has one side end the connection while requests of both wait, and checks
+// what the other side learns. It returns the end of the side that leaves.
+func orderlyEnd(leaves, stays *rank, end func(*pair)) *pair {
+	leaves.Helper()
+	p, q := connected(stays, leaves, sizes{})
+	mine, theirs := p.allocate(100_000, all), q.allocate(100_000, all)
+	works := []work{
+		theirs.write(1, 0, mine.every()), send(2, mine.every()), theirs.read(3, 0, mine.every()),
+		theirs.write(4, 0, mine.every()), send(5),
+	}
+	p.post(works...)
+	p.receive(11)
+	p.receive(12)
+	end(q)
+	p.expectDisconnected()
+	p.expectEnded(works...)
+	p.expectReceived(failed(11, verbs.StatusFlushed), failed(12, verbs.StatusFlushed))
+	p.expectFlushed()
+	p.quiet()
+	return q
 }
 
 func watchDeath(b *bench, end func(far *rank)) {

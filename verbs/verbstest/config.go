@@ -25,6 +25,10 @@ type Config struct {
 	// then in such a process. Some cases kill it.
 	Peer func(t testing.TB) *exec.Cmd
 
+	// Kill, if it is not nil, ends a device of Open as the end of its process would, without a word to
+	// its peers. Otherwise the suite closes the devices of this process that are to die.
+	Kill func(device verbs.Device)
+
 	// Driven tells that a device serves its peers only while somebody polls
 	// its completion queues. Those of every device of a case are then polled
 	// (for no completions) by a goroutine that sleeps on the device's channel
@@ -164,7 +168,7 @@ type bench struct {
 func (b *bench) near() *rank {
 	b.Helper()
 	s := newStation(b.config.Open(b.TB), stationConfig{
-		Limit: b.config.Limit, Driven: b.config.Driven, sleep: b.config.Sleep,
+		Limit: b.config.Limit, Driven: b.config.Driven, sleep: b.config.Sleep, kill: b.config.Kill,
 	})
 	b.Cleanup(func() {
 		if err := s.close(); err != nil {

@@ -9,7 +9,7 @@ import (
 // The error classes that a fault keeps on its way between processes.
 var classes = []error{
 	verbs.ErrClosed, verbs.ErrQueueFull, verbs.ErrMemory, verbs.ErrPeerGone,
-	verbs.ErrRejected, verbs.ErrShortage, errors.ErrUnsupported,
+	verbs.ErrDisconnected, verbs.ErrRejected, verbs.ErrShortage, errors.ErrUnsupported,
 }
 
 // A fault is what a device said, in a form that can be sent.

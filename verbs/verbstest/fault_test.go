@@ -13,8 +13,8 @@ import (
 // What a device in another process says is of the class that it was of there.
 func TestFaultsKeepTheirClass(t *testing.T) {
 	sentinels := []error{
-		verbs.ErrClosed, verbs.ErrQueueFull, verbs.ErrMemory, verbs.ErrPeerGone, verbs.ErrRejected, verbs.ErrShortage,
-		errors.ErrUnsupported,
+		verbs.ErrClosed, verbs.ErrQueueFull, verbs.ErrMemory, verbs.ErrPeerGone, verbs.ErrDisconnected,
+		verbs.ErrRejected, verbs.ErrShortage, errors.ErrUnsupported,
 	}
 	for _, class := range sentinels {
 		var wire bytes.Buffer
@@ -27,8 +27,8 @@ func TestFaultsKeepTheirClass(t *testing.T) {
 			t.Errorf("%q came as %q", said, &got)
 		}
 		for _, other := range sentinels {
-			if errors.Is(&got, other) != (other == class) {
-				t.Errorf("%q is said to be %q: %v", said, other, other != class)
+			if want := errors.Is(class, other); errors.Is(&got, other) != want {
+				t.Errorf("errors.Is(%q, %q) is %v", said, other, !want)
 			}
 		}
 	}

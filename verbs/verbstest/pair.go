@@ -1,6 +1,7 @@
 package verbstest
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/onesided/rma/verbs"
@@ -180,6 +181,45 @@ func (p *pair) expectError() error {
 		p.Fatalf("the queue pair is in state %d, error %v; want StateError and the reason", state, err)
 	}
 	return err
+}
+
+// expectDisconnected waits until the queue pair has failed. It fails the case unless a side has ended
+// the connection in order.
+func (p *pair) expectDisconnected() {
+	p.Helper()
+	if err := p.expectError(); !errors.Is(err, verbs.ErrDisconnected) || !errors.Is(err, verbs.ErrPeerGone) {
+		p.Fatalf("the error after an orderly end is %q; want ErrDisconnected, which is an ErrPeerGone", err)
+	}
+}
+
+// expectGone waits until the queue pair has failed. It fails the case unless the peer is gone and,
+// if it has crashed, did not end the connection in order.
+func (p *pair) expectGone(crashed bool) {
+	p.Helper()
+	err := p.expectError()
+	if !errors.Is(err, verbs.ErrPeerGone) || crashed && errors.Is(err, verbs.ErrDisconnected) {
+		p.Fatalf("the error after the death of the peer is %q; want ErrPeerGone, and ErrDisconnected only if it closed its device", err)
+	}
+}
+
+// expectEnded waits for the completions of works, all signalled, that were posted before the connection
+// ended. Each has one completion, in order, and after the first error all are flushed.
+func (p *pair) expectEnded(works ...work) {
+	p.Helper()
+	bad := 0
+	for i, c := range p.sent(len(works)) {
+		if c.Status != verbs.StatusSuccess {
+			bad++
+		}
+		if c.ID != works[i].ID || c.QueuePair != p.number || bad > 0 && c.Status == verbs.StatusSuccess || bad > 1 && c.Status != verbs.StatusFlushed {
+			p.Fatalf("completion %d of requests that the end of the connection met is %+v, after %d errors", i+1, c, bad)
+		}
+	}
+}
+
+func (p *pair) sever() {
+	p.Helper()
+	p.must(severStep{p.handle})
 }
 
 func (p *pair) close() {

@@ -20,8 +20,9 @@ import (
 // A driver carries out steps on one side of a case.
 type driver interface {
 	do(step) answer
-	// kill ends the side's device without asking it, if that is possible.
-	kill()
+	// kill ends the side's device without asking it, if that is possible, and reports whether it was:
+	// otherwise the device was closed.
+	kill() (crashed bool)
 }
 
 // A localDriver's side is in this process.
@@ -29,7 +30,15 @@ type localDriver struct{ s *station }
 
 func (d localDriver) do(p step) answer { return p.do(d.s) }
 
-func (d localDriver) kill() { _ = d.s.close() }
+func (d localDriver) kill() (crashed bool) {
+	if d.s.config.kill == nil {
+		_ = d.s.close()
+		return false
+	}
+	d.s.undrive()
+	d.s.config.kill(d.s.device)
+	return true
+}
 
 // A command is what a child reads: a new station for the next case, the end of
 // the station, or a step on it.
@@ -290,11 +299,12 @@ func (k *child) ask(c command) answer {
 
 func (k *child) do(p step) answer { return k.ask(command{Step: p}) }
 
-func (k *child) kill() {
+func (k *child) kill() (crashed bool) {
 	k.over = true
 	k.link.kill()
 	<-k.ended
 	_ = k.wait()
+	return true
 }
 
 // end lets the other side end by itself, or by force if it does not, and

@@ -57,7 +57,7 @@ func startPeer(t *testing.T, kind string) *child {
 		t.Fatal(err)
 	}
 	k := newChild(l, time.Minute)
-	t.Cleanup(k.kill)
+	t.Cleanup(func() { k.kill() })
 	return k
 }
 

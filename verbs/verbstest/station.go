@@ -15,6 +15,7 @@ type stationConfig struct {
 	Limit  time.Duration
 	Driven bool
 	sleep  func(device verbs.Device, ticket uint32, limit time.Duration)
+	kill   func(device verbs.Device)
 }
 
 // A station is a device with what a case made on it, numbered so that a case

@@ -116,6 +116,7 @@ type (
 		Await verbs.State
 	}
 	closePairStep   struct{ Pair int }
+	severStep       struct{ Pair int }
 	closeDeviceStep struct{ Unused bool }
 	// echoStep waits, Rounds times, for the first word of an area to become
 	// the round's number, and answers in the second word, ringing Address.
@@ -130,7 +131,7 @@ func init() {
 	for _, s := range []step{
 		addressStep{}, allocateStep{}, registerStep{}, deregisterStep{}, freeStep{}, loadStep{},
 		sumStep{}, fillStep{}, storeStep{}, addStep{}, connectStep{}, acceptStep{}, rejectStep{}, postStep{}, receiveStep{},
-		collectStep{}, pollStep{}, stateStep{}, closePairStep{}, closeDeviceStep{}, echoStep{},
+		collectStep{}, pollStep{}, stateStep{}, closePairStep{}, severStep{}, closeDeviceStep{}, echoStep{},
 	} {
 		gob.Register(s)
 	}
@@ -261,6 +262,15 @@ func (p stateStep) do(s *station) answer {
 
 func (p closePairStep) do(s *station) answer {
 	return answer{Err: faultOf(s.pair(p.Pair).queuePair.Close())}
+}
+
+func (p severStep) do(s *station) answer {
+	severer, ok := s.pair(p.Pair).queuePair.(verbs.Severer)
+	if !ok {
+		return answer{Failure: "the queue pair is no Severer"}
+	}
+	severer.Sever()
+	return answer{}
 }
 
 func (closeDeviceStep) do(s *station) answer { return answer{Err: faultOf(s.close())} }

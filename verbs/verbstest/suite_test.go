@@ -20,7 +20,7 @@ import (
 func TestCard(t *testing.T) {
 	t.Run("plain", func(t *testing.T) {
 		n := newNetwork("")
-		Run(t, Config{Open: n.Open})
+		Run(t, Config{Open: n.Open, Kill: kill})
 		// TestDefects leaves out none that a card can have.
 		for _, d := range defects {
 			delete(n.asked, d.defect)
@@ -69,6 +69,8 @@ func TestCardOverPipe(t *testing.T) {
 	Run(t, Config{Open: n.Open, link: func(testing.TB) (*link, error) { return pipe(n), nil }})
 }
 
+func kill(device verbs.Device) { device.(*card).die() }
+
 // pipe serves steps with cards of the network.
 func pipe(n *network) *link {
 	inRead, inWrite := io.Pipe()
@@ -91,7 +93,7 @@ func pipe(n *network) *link {
 		kill: func() {
 			mu.Lock()
 			defer mu.Unlock()
-			_ = current.Close()
+			kill(current)
 			_ = inWrite.Close()
 		},
 		wait: func() error { return <-served },
@@ -177,6 +179,13 @@ var defects = []struct{ defect, by string }{
 	{"requests before acceptance are lost", "Connections/requests wait for acceptance"},
 	{"a rejection gives no reason", "Connections/a rejection gives its reason"},
 	{"a closed queue pair goes unnoticed", "Closing/a closed queue pair is seen by its peer"},
+	{"an orderly end is taken for a death", "Closing/a closed queue pair is seen by its peer"},
+	{"an orderly end is taken for a death", "Closing/a severed connection has ended in order on both sides"},
+	{"a death is taken for an orderly end", "Closing/a dead device is seen by who sends to it"},
+	{"a severed connection goes unnoticed", "Closing/a severed connection has ended in order on both sides"},
+	{"what comes after Sever is carried out", "Closing/after a severance nothing of the peer is carried out"},
+	{"every fifth completion comes twice", "Closing/what was posted before the peer closes ends once"},
+	{"nothing is flushed", "Closing/what was posted before the peer closes ends once"},
 	{"a closed device goes unnoticed", "Closing/a closed device is seen by its peers"},
 	{"a device is closed twice", "Closing/a closed device refuses"},
 	{"a death goes unnoticed", "Closing/a watcher is told once of a device that is closed"},
@@ -214,7 +223,7 @@ func TestDefects(t *testing.T) {
 			}
 			// The limit of a case that waits in vain is virtual.
 			synctest.Test(t, func(t *testing.T) {
-				r := record(t, Config{Open: newNetwork(d.defect).Open, Limit: await.Limit}, d.by)
+				r := record(t, Config{Open: newNetwork(d.defect).Open, Kill: kill, Limit: await.Limit}, d.by)
 				if !r.Failed() {
 					t.Errorf("a card with the defect %q passed %q: %s", d.defect, d.by, r.said())
 				}
