@@ -8,15 +8,15 @@ import (
 	"github.com/onesided/rma/verbs/bounds"
 )
 
-// A Channel is one end of a connection: what is to be known to write messages into the
-// peer's ring, and to take those that the peer writes into this one's. It touches no device.
+// A Channel is one end of a connection. It holds the state that is needed to write messages into the
+// peer's ring, and to take those that the peer writes into this side's. It calls no device.
 //
 // Its sender half (Lend, Place, Seal, SealGathered, StampLetter, NeedsTelling, Mark,
-// Completed, LendPipe, SendByPipe) is for one goroutine at a time, and so is its receiver half (Own,
+// Completed, LendPipe, SendOnPipe) is for one goroutine at a time, and so is its receiver half (Own,
 // Poll, Free, Letter, SetPolled, Polled, Draining, OwnPipe, PollPipe, FreeOfPipe): both may be used at once. A Channel without rings
 // numbers letters, and takes no memory beside itself.
 type Channel struct {
-	// ID is the user's name for the channel: nothing here looks at it.
+	// ID is for the user. The package does not read it.
 	ID int
 
 	out sender
@@ -37,9 +37,9 @@ type Channel struct {
 
 // Traits are those of the device under a channel.
 type Traits struct {
-	// Ordered tells that the bytes of one write are placed in rising order.
+	// Ordered: the bytes of one write are placed in rising order.
 	Ordered bool
-	// Resends tells that the card may read what it writes until the write has completed.
+	// Resends: the card may read the source of a write until the write has completed.
 	Resends bool
 }
 

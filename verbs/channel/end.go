@@ -25,13 +25,13 @@ type End struct {
 	arrived []received
 	// next is the place of the next letter that goes.
 	next int
-	// offered: the peer was told of the ring or pipe. ringless: there is no memory for one. pipeless: the
-	// peer cannot map it. unmapped: the peer is to be told that this side cannot.
+	// offered: the peer knows the ring or pipe. ringless: there is no memory for one. pipeless: the peer
+	// cannot map this side's pipe. unmapped: this side cannot map the peer's, which has to be told.
 	offered, ringless, pipeless, unmapped, owes bool
 
-	// written and sent count requests and letters, of which done and gone are known to have
-	// completed; signalled is which request was signalled last, marked the mark and signed the
-	// letter of then. lends: memory was given with the request that lent counts to.
+	// written counts the requests that were posted, sent the letters among them; done and gone count
+	// those that have completed. signalled, marked and signed are written, the mark and sent at the last
+	// signalled request. lends: memory was lent to the request with the number lent.
 	written, done, signalled, sent, gone, signed, lent uint16
 
 	lends  bool
@@ -41,11 +41,11 @@ type End struct {
 	segments [2][3]verbs.Segment
 	receive  [1]verbs.ReceiveRequest
 	place    [1]verbs.Segment
-	// lost is why the connection is about to end, as soon as all that has come is taken.
+	// lost is why the connection ends, once all that has come is taken.
 	lost, err error
 }
 
-// received is where a letter is that has come, and how long.
+// received is the place of a letter that has come, and its length.
 type received struct{ slot, bytes int }
 
 // Connect begins to connect to the device at an address, as verbs.Device.Connect does.
@@ -131,11 +131,11 @@ func (e *End) lend(encoded []byte) error {
 }
 
 // Send sends a message of 1 to Options.MaxMessage bytes, which are the caller's again at
-// return. It is verbs.ErrQueueFull if that is to be tried again after a Poll.
+// return. The error is verbs.ErrQueueFull if the caller may try again after a Poll.
 func (e *End) Send(payload []byte) error {
 	if e.neighbor != nil && e.lost == nil && len(payload) > 0 {
-		// One that has ended has no pipe.
-		if sent, err := e.channel.SendByPipe(payload, nil); sent {
+		// An End that has ended has no pipe.
+		if sent, err := e.channel.SendOnPipe(payload, nil); sent {
 			e.neighbor.Ring()
 			return nil
 		} else if err != nil {
@@ -160,7 +160,7 @@ func (e *End) send(head []byte, body verbs.Segment) error {
 		return fmt.Errorf("channel: connection %d: %w", e.channel.ID, e.lost)
 	}
 	if e.neighbor != nil {
-		sent, err := e.channel.SendByPipe(head, body.Memory)
+		sent, err := e.channel.SendOnPipe(head, body.Memory)
 		if err != nil {
 			e.fail(err)
 			return e.err
@@ -187,7 +187,7 @@ func (e *End) send(head []byte, body verbs.Segment) error {
 	return e.mail(kindMessage, head, body)
 }
 
-// hear takes what the peer may have credited.
+// hear takes the credits that the peer may have returned.
 func (e *End) hear() {
 	if e.poller.rings != nil {
 		e.poller.rings.PollRings(1)
@@ -216,14 +216,14 @@ func (e *End) write(w Write, body verbs.Segment) error {
 	return e.post(n, len(body.Memory) > 0)
 }
 
-// request is one of the two that are used again and again.
+// request returns one of the two requests that are used again and again.
 func (e *End) request(i int, opcode verbs.Opcode, offset int) *verbs.SendRequest {
 	r := &e.requests[i]
 	r.Opcode, r.Flags, r.RemoteAddress, r.RKey = opcode, 0, e.peer.Address+uint64(offset), e.peer.RKey
 	return r
 }
 
-// gather has a request send segments. What is short and known to no card but here goes inline.
+// gather has a request send segments. Short ones go inline if the card can do that.
 func (e *End) gather(r *verbs.SendRequest, i int, segments ...verbs.Segment) {
 	n, bytes := 0, 0
 	for _, s := range segments {
@@ -239,9 +239,8 @@ func (e *End) gather(r *verbs.SendRequest, i int, segments ...verbs.Segment) {
 	}
 }
 
-// post posts n of the requests, the last signalled often enough that there is an end to what is
-// outstanding: of requests, of letters, and of what is written by a card that resends; and if memory
-// of the program's goes along.
+// post posts n of the requests. It signals the last one often enough to bound what is outstanding: requests,
+// letters, and what a card that resends has written. It always does so if memory of the program goes along.
 func (e *End) post(n int, lends bool) error {
 	o := &e.poller.options
 	e.written += uint16(n)
@@ -263,14 +262,14 @@ func (e *End) post(n int, lends bool) error {
 	return nil
 }
 
-// The ID of a signalled request has how many requests and letters were posted, and the mark. That
-// of a receive has its bit and the slot.
+// The ID of a signalled request has the number of requests and of letters posted, and the mark. The ID
+// of a receive has a bit that says so, and the slot.
 const (
 	sentShift, markShift = 16, 32
 	receiveBit           = 1 << 63
 )
 
-// completed files a completion.
+// completed handles a completion.
 func (e *End) completed(c *verbs.Completion) {
 	switch {
 	case c.Status != verbs.StatusSuccess:
@@ -292,7 +291,7 @@ func (e *End) completed(c *verbs.Completion) {
 	}
 }
 
-// takeRing takes messages from the ring or pipe, or if there is no room for them what tells something.
+// takeRing takes messages from the ring or pipe. Without room for them it takes only those without payload.
 func (e *End) takeRing(into []Arrival) (n int) {
 	if e.channel.OwnsPipe() {
 		return e.takePipe(into)
@@ -314,7 +313,7 @@ func (e *End) takeRing(into []Arrival) (n int) {
 		n++
 		e.poller.heard(e)
 	}
-	// What carried no payload has been freed.
+	// Messages without payload have been freed.
 	e.poller.owe(e)
 	return n
 }
@@ -333,8 +332,8 @@ func (e *End) Release(a *Arrival) {
 	}
 }
 
-// Lent reports whether memory that SendFrom was given last may still be read. Polling ends it, and so does the
-// end of the connection.
+// Lent reports whether the card may still read the memory of the last SendFrom. A poll, or the end of the
+// connection, makes it false.
 func (e *End) Lent() bool { return e.lends }
 
 // Err is why the connection has ended.

@@ -12,27 +12,25 @@ import (
 )
 
 // Where two devices map each other's memory (verbs.Mapper) an End has a pipe (package pipe) in place of a
-// ring: its owner, who receives, offers it by a letter. One who cannot map it answers so, and gets a ring.
+// ring. Its owner, which receives, offers it by a letter. A peer that cannot map it answers so, and gets a ring.
 
-// pipeOfferHead is what an offer of a pipe has before the address of the device: Address, Length and RKey of
-// the region, and Lines and MaxMessage of the pipe, in the order of this machine's bytes, of 64, 64 and
-// three times 32 bits.
+// pipeOfferHead is the length of an offer before the address of the device: Address and Length of the region in
+// 64 bits, and its RKey and the pipe's Lines and MaxMessage in 32, all in native byte order.
 const (
 	pipeOfferHead = 28
-	// mostAddress is as long as addresses of devices are at most.
+	// mostAddress is the length of the longest address of a device.
 	mostAddress    = 256
 	pipeOfferBytes = pipeOfferHead + mostAddress
 )
 
-// A desertedPipe is one of a connection that has ended here, of which the peer has not said yet that it stores
-// there no more.
+// A desertedPipe belongs to a connection that has ended here. The peer may still store there: it has not said
+// that it has left.
 type desertedPipe struct {
 	reader *pipe.Reader
 	region verbs.MemoryRegion
 }
 
-// freeOwn gives the memory of the ring or pipe in which this side receives back, or keeps it, as long as
-// the peer may store there.
+// freeOwn frees the ring or pipe in which this side receives. A pipe is kept as long as the peer may store there.
 func (e *End) freeOwn() error {
 	if in := e.channel.in.pipe; in != nil && e.offered && !in.Left() {
 		e.poller.deserted = append(e.poller.deserted, desertedPipe{in.Reader, e.own})
@@ -41,7 +39,7 @@ func (e *End) freeOwn() error {
 	return FreeRing(e.poller.device, e.own)
 }
 
-// freeDeserted gives the memory of pipes back that nobody stores in any more.
+// freeDeserted frees the pipes that their writers have left.
 func (p *Poller) freeDeserted() error {
 	var err error
 	p.deserted = slices.DeleteFunc(p.deserted, func(d desertedPipe) bool {
@@ -57,7 +55,7 @@ func (p *Poller) freeDeserted() error {
 // ownPipe makes the pipe in which this side receives, and reports whether there is one.
 func (e *End) ownPipe() bool {
 	config := pipeShape(e.poller.options.MaxMessage)
-	// What the device does not take back stays, and is no matter of this connection.
+	// Memory that the device does not take back stays. That does not end this connection.
 	_ = e.poller.freeDeserted()
 	return e.receiveIn(config.Bytes(), func(memory []byte) error { return e.channel.OwnPipe(config, memory) })
 }
@@ -111,7 +109,7 @@ func (e *End) mapPipe(address string, region verbs.RemoteRegion) (verbs.Neighbor
 	return neighbor, memory, err
 }
 
-// withdrawPipe gives a pipe back that the peer cannot map: there is going to be a ring.
+// withdrawPipe frees a pipe that the peer cannot map. A ring follows.
 func (e *End) withdrawPipe() error {
 	if !e.channel.OwnsPipe() || e.channel.in.pipe.next > 0 {
 		return &ProtocolError{"the number of pipes that cannot be mapped", 1, 0, 0}
@@ -148,7 +146,7 @@ func (e *End) takePipe(into []Arrival) (n int) {
 	return n
 }
 
-// lose has the connection end when what has come is taken.
+// lose ends the connection once all that has come is taken.
 func (e *End) lose(err error) {
 	if e.err == nil && e.lost == nil {
 		e.lost = err
@@ -156,7 +154,7 @@ func (e *End) lose(err error) {
 	}
 }
 
-// bury takes what has come of connections that are lost, and ends those of which nothing has.
+// bury takes what has come over lost connections, and ends those that are empty.
 func (p *Poller) bury(into []Arrival) (n int) {
 	left := 0
 	for _, e := range p.lost {

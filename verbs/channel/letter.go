@@ -4,7 +4,7 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// A letter of an End is its stamp, a byte that is its kind, seven of zero, and the payload.
+// A letter of an End is a stamp, a byte for its kind, seven of zero, and the payload.
 const letterHead = StampBytes + wordBytes
 
 const (
@@ -18,12 +18,12 @@ const (
 	kinds
 )
 
-// letterBytes is how long letters are at most.
+// letterBytes is the length of the longest letter.
 func (p *Poller) letterBytes() int {
 	return padded(letterHead + max(p.options.MaxMessage, OfferBytes, pipeOfferBytes))
 }
 
-// letter is the place of a letter: of those that come first, then of those that go.
+// letter returns the memory of a letter. Those that come have the first places, then those that go.
 func (e *End) letter(slot int) []byte {
 	n := e.poller.letterBytes()
 	return e.letters.Memory()[slot*n : (slot+1)*n]
@@ -46,8 +46,8 @@ func (e *End) mail(kind byte, head []byte, body verbs.Segment) error {
 	return e.post(1, len(body.Memory) > 0)
 }
 
-// tell tells the peer what it has to be told, and that there is a ring for it. It is false if
-// there was no room for that.
+// tell sends the peer what it has to know, and the offer of a ring. It returns false if there was no
+// room for that.
 func (e *End) tell() bool {
 	c := e.channel
 	if e.unmapped {
@@ -109,8 +109,7 @@ func (e *End) takeLetters(into []Arrival) (n int) {
 // forget drops letters that were taken.
 func (e *End) forget(taken int) { e.arrived = e.arrived[:copy(e.arrived, e.arrived[taken:])] }
 
-// take does what a letter says, whose turn it is. It is 1 for a message, which becomes an
-// arrival.
+// take handles the next letter in order. It returns 1 for a message, which becomes an arrival, else 0.
 func (e *End) take(letter []byte, slot int, arrival *Arrival) int {
 	e.poller.owe(e)
 	if len(letter) < letterHead || letter[StampBytes] >= kinds {

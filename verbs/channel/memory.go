@@ -6,7 +6,7 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// RingMemory makes memory that a device knows, for a ring or for what is like that of a peer.
+// RingMemory allocates and registers memory, for a ring or for the copy of a peer's ring.
 func RingMemory(device verbs.Device, bytes int, access verbs.Access) (verbs.MemoryRegion, error) {
 	memory, err := device.AllocateMemory(bytes)
 	if err != nil {
@@ -19,8 +19,8 @@ func RingMemory(device verbs.Device, bytes int, access verbs.Access) (verbs.Memo
 	return region, nil
 }
 
-// FreeRing gives memory of RingMemory back, if there is any. Its queue pair has been closed. What the card
-// does not let go of stays.
+// FreeRing frees memory of RingMemory, if there is any. Its queue pair has been closed. Memory that the card
+// does not deregister stays.
 func FreeRing(device verbs.Device, region verbs.MemoryRegion) error {
 	if region == nil {
 		return nil

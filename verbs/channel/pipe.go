@@ -17,19 +17,19 @@ type outlet struct {
 	most int
 }
 
-// inlet is the pipe that the peer writes to, whose messages are freed in any order, and whose room is
-// returned in theirs.
+// inlet is the pipe that the peer writes to. Its messages are freed in any order, and their room is returned
+// in the order of the messages.
 type inlet struct {
 	*pipe.Reader
 	most int
-	// freed are the lines of the messages from first to next that are freed, else zero, each at its
-	// number modulo their length, which is a power of two.
+	// freed has, for each message from first to next, its lines if it is freed, else zero, at its number
+	// modulo the length of freed, which is a power of two.
 	freed       []int32
 	first, next uint32
 }
 
-// PipeLines is the length of the pipes of a Poller, in lines of 64 bytes, and MostPiped how long the
-// messages are, in bytes, that may go by one.
+// PipeLines is the length of the pipes of a Poller, in lines of 64 bytes. MostPiped is the length of the
+// longest message that goes by one, in bytes.
 const (
 	PipeLines = 1024
 	MostPiped = 8 << 10
@@ -40,8 +40,8 @@ func pipeShape(most int) pipe.Config {
 	return pipe.Config{Lines: PipeLines, MaxMessage: StampBytes + min(most, MostPiped)}
 }
 
-// OwnPipe gives the receiver half the memory of a pipe, zeroed, which the peer maps. A channel that has
-// a ring has no use for it.
+// OwnPipe gives the receiver half the memory of a pipe, zeroed, which the peer maps. It is for a channel
+// without a ring.
 func (c *Channel) OwnPipe(config pipe.Config, memory []byte) error {
 	reader, err := pipe.NewReader(config, memory)
 	if err != nil {
@@ -58,7 +58,7 @@ func (c *Channel) OwnsPipe() bool { return c.in.pipe != nil }
 // disown forgets a pipe that the peer cannot write to.
 func (c *Channel) disown() { c.in.pipe = nil }
 
-// LendPipe gives the sender half a pipe that the peer has offered, once.
+// LendPipe gives the sender half the pipe that the peer has offered. The peer may offer one only.
 func (c *Channel) LendPipe(config pipe.Config, memory []byte) error {
 	if c.out.pipe != nil {
 		return &ProtocolError{"the number of pipes that the peer has offered", 2, 1, 1}
@@ -71,7 +71,7 @@ func (c *Channel) LendPipe(config pipe.Config, memory []byte) error {
 	return nil
 }
 
-// leavePipe has nothing stored in the peer's pipe any more.
+// leavePipe ends the use of the peer's pipe. Nothing is stored there afterwards.
 func (c *Channel) leavePipe() {
 	if c.out.pipe != nil {
 		c.out.pipe.Leave()
@@ -79,9 +79,9 @@ func (c *Channel) leavePipe() {
 	}
 }
 
-// SendByPipe sends a message of head and, behind it, body, and reports whether it could: if not there is no
-// pipe, the peer does not look there, the message is too long, or there is no room. An error is final.
-func (c *Channel) SendByPipe(head, body []byte) (sent bool, err error) {
+// SendOnPipe stores a message, head and then body, in the peer's pipe. It sends nothing, and returns false, if there is
+// no pipe, the peer does not poll it, the message is too long, or there is no room. An error is final.
+func (c *Channel) SendOnPipe(head, body []byte) (sent bool, err error) {
 	o, n, heard := c.out.pipe, len(head)+len(body), stamp(c.heard.Load())
 	if o == nil || n > o.most || heard&polledBit == 0 {
 		return false, nil
@@ -105,8 +105,8 @@ func (c *Channel) SendByPipe(head, body []byte) (sent bool, err error) {
 	return true, nil
 }
 
-// PollPipe takes the next message from the pipe, if it is there, and reports whether it was. One is left there while a
-// letter before it is on its way. An error is final.
+// PollPipe takes the next message from the pipe, and reports whether there was one. A message stays there until the
+// letters before it have been taken. An error is final.
 func (c *Channel) PollPipe(m *Message) (some bool, err error) {
 	in, p := &c.in, c.in.pipe
 	if in.err != nil {
@@ -128,7 +128,7 @@ func (c *Channel) PollPipe(m *Message) (some bool, err error) {
 		return false, in.unfit(s)
 	}
 	if uint32((s&^usesBit)>>creditShift) == uint32(c.heard.Load()>>creditShift) {
-		// It tells nothing new.
+		// The stamp has nothing new.
 		in.expected++
 	} else if !c.hear(s) {
 		return false, in.err
@@ -142,7 +142,7 @@ func (c *Channel) PollPipe(m *Message) (some bool, err error) {
 	return true, nil
 }
 
-// unfit is what is wrong with a message in the pipe that is not the next one: nothing, if a letter is before it.
+// unfit returns the error of a message in the pipe that is not the next one: nil if letters come before it.
 func (in *receiver) unfit(s stamp) error {
 	switch ahead := int32(s.sequence() - in.expected); {
 	case ahead < 0:
@@ -153,19 +153,19 @@ func (in *receiver) unfit(s stamp) error {
 	return nil
 }
 
-// pending tells that the next message is in the pipe.
+// pending reports whether the next message is in the pipe.
 func (c *Channel) pending() bool {
 	early, _ := c.in.pipe.holds(c.in.expected)
 	return early && c.in.err == nil
 }
 
-// FreeOfPipe gives the room of a message of PollPipe back, once, in any order.
+// FreeOfPipe frees a message of PollPipe. Messages are freed once each, in any order.
 func (c *Channel) FreeOfPipe(m *Message) {
 	outside.BeforeTelling()
 	c.in.pipe.free(uint32(m.buffer), int(m.span))
 }
 
-// at is the place of a message in freed.
+// at returns the place of a message in freed.
 func (p *inlet) at(number uint32) *int32 { return &p.freed[number&uint32(len(p.freed)-1)] }
 
 func (p *inlet) free(number uint32, lines int) {
@@ -179,7 +179,7 @@ func (p *inlet) free(number uint32, lines int) {
 	p.Return(lines)
 }
 
-// freedBehind takes the messages that come next and are freed, and tells how many lines they have.
+// freedBehind takes the messages from first on that are freed, and returns how many lines they have.
 func (p *inlet) freedBehind() (lines int) {
 	for freed := p.at(p.first); *freed != 0; freed = p.at(p.first) {
 		lines += int(*freed)
@@ -189,13 +189,13 @@ func (p *inlet) freedBehind() (lines int) {
 	return lines
 }
 
-// watch has a look be at where the next message begins.
+// watch points a look at the place where the next message begins.
 func (p *inlet) watch(l *look) {
 	head, number := p.Look()
 	l.word, l.due = head, uint64(number)
 }
 
-// holds reports whether the next message is there, and has a number.
+// holds reports whether the next message in the pipe is there and has that number.
 func (p *inlet) holds(number uint32) (bool, error) {
 	letter, err := p.Next()
 	if len(letter) <= StampBytes {
@@ -204,7 +204,7 @@ func (p *inlet) holds(number uint32) (bool, error) {
 	return stamp(binary.NativeEndian.Uint64(letter)).sequence() == number, nil
 }
 
-// look is at the ring or pipe.
+// look returns a look at the ring or pipe.
 func (in *receiver) look() look {
 	if in.pipe == nil {
 		return ringLook(in.head)
@@ -214,7 +214,7 @@ func (in *receiver) look() look {
 	return l
 }
 
-// broken keeps what package pipe says that the peer has done wrong, if anything.
+// broken records an error of package pipe, if there is one, as the receiver's first error.
 func (in *receiver) broken(err error) error {
 	if err != nil && in.err == nil {
 		in.err = fmt.Errorf("%w: %w", ErrProtocol, err)

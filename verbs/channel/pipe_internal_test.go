@@ -135,7 +135,7 @@ func TestMoreThanThereIsRoom(t *testing.T) {
 	for i := range uint64(2 * PipeLines) {
 		// As if all had been freed.
 		binary.NativeEndian.PutUint64(q.ends[0].own.Memory(), passed+i)
-		sent, err := e.channel.SendByPipe(aMessage, nil)
+		sent, err := e.channel.SendOnPipe(aMessage, nil)
 		require.NoError(t, err)
 		require.True(t, sent)
 		if n := q.Poll(into[:1]); n == 1 && into[0].Err != nil {
@@ -299,7 +299,7 @@ func TestDesertedPipe(t *testing.T) {
 	require.NoError(t, p.freeDeserted())
 	require.Len(t, p.deserted, 1)
 	// The peer does not know yet.
-	sent, err := far.channel.SendByPipe(aMessage, nil)
+	sent, err := far.channel.SendOnPipe(aMessage, nil)
 	require.NoError(t, err)
 	require.True(t, sent)
 	for far.Err() == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/onesided/rma/verbs/spin"
 )
 
-// A Poller is what a rank has to do with channels over one device: a completion queue, a
-// polling set, and an [End] for each peer. It and its Ends are for one goroutine at a time.
+// A Poller has all channels of a rank over one device: a completion queue, a polling set, and an [End]
+// for each peer. It and its Ends are for one goroutine at a time.
 type Poller struct {
 	device     verbs.Device
 	attributes verbs.Attributes
@@ -24,46 +24,44 @@ type Poller struct {
 	// their queue pairs.
 	ends  []*End
 	pairs map[uint32]*End
-	// lettered have letters that were not taken, owing may have to tell something.
+	// lettered are the Ends with letters that were not taken, owing those that may have to send a stamp.
 	lettered, owing []*End
 	due             bool
-	// first is the place in the set of the ring that is looked at first. found tells how many polls there
-	// were since the completion queue was polled.
+	// first is the place in the set of the ring to look at first. found counts the polls since the
+	// completion queue was polled.
 	first, found int
-	// piped tells that the message that came last came by a pipe: more are likely to, and the completion
-	// queue may wait. stuck tells that what is in a ring or pipe cannot be taken.
+	// piped: the last message came by a pipe. More are likely to, and the completion queue may wait.
+	// stuck: what is in a ring or pipe cannot be taken.
 	piped, stuck bool
-	// calm tells that there is nothing to see to but what comes by pipes. idle: the last poll found nothing.
+	// calm: there is nothing to do but to look at the pipes. idle: the last poll found nothing.
 	calm, idle bool
-	// lost are to end when what has come is taken, ended have.
+	// lost end once all that has come is taken. ended have ended.
 	lost, ended []*End
-	// deserted are pipes whose memory is not to be used for anything else yet.
+	// deserted are pipes whose memory must not be used again yet.
 	deserted []desertedPipe
-	// full tells that the last poll had no room for more.
+	// full: the last poll had no room for more.
 	full bool
 	// completions are polled into.
 	completions [16]verbs.Completion
 }
 
-// Options of a Poller. Zero is what is said of each.
+// Options of a Poller. The zero value of each field stands for the default that it names.
 type Options struct {
 	// Ring is the shape of the rings in which this side receives: DefaultConfig.
 	Ring Config
-	// Budget is how long to look at all rings may take: DefaultBudget. None is looked at, and all
-	// messages are letters, if it is negative.
+	// Budget is how long it may take to look at all rings: DefaultBudget. If it is negative there are no
+	// rings, and all messages are letters.
 	Budget time.Duration
-	// Letters is how many letters a connection has receives for, and room for on their way,
-	// at most mostLetters: 8. MaxMessage is how long messages may be, the same on all ranks:
-	// Ring.MaxMessage.
+	// Letters is how many letters a connection may have outstanding in each direction, at most mostLetters:
+	// 8. MaxMessage is the length of the longest message, the same on all ranks: Ring.MaxMessage.
 	Letters, MaxMessage int
-	// MaxSends is of the queue pairs: 128, at least 8.
+	// MaxSends of the queue pairs, at least 8: 128.
 	MaxSends int
-	// WithoutPipes has short messages go by the queue pair though the peer's memory is mapped.
+	// WithoutPipes has short messages go by the queue pair where the peer's memory could be mapped.
 	WithoutPipes bool
-	// SignalAll has a completion come for everything that is sent, to see what that takes.
+	// SignalAll signals every request, to measure what that costs.
 	SignalAll bool
-	// Completions is what the completion queue has room for, where each connection needs
-	// MaxSends and Letters: 1<<14.
+	// Completions is the capacity of the completion queue: 1<<14. Each connection needs MaxSends + Letters.
 	Completions int
 }
 
@@ -75,7 +73,7 @@ const (
 	mostFound = 32
 )
 
-// NewPoller makes one over a device.
+// NewPoller makes a Poller over a device.
 func NewPoller(device verbs.Device, options Options) (*Poller, error) {
 	if options.Ring == (Config{}) {
 		options.Ring = DefaultConfig()
@@ -138,9 +136,8 @@ const (
 )
 
 // Poll takes up to len(into) messages that have come, each connection's in order, and
-// returns how many. It looks at the rings, and at the completion queue if it finds nothing
-// there, or has long not looked. While messages come by pipes, and the rank does not Rest, it has long
-// not looked after 32 polls that found nothing.
+// returns how many. It looks at the rings and pipes. It polls the completion queue if it finds nothing
+// there; while messages come by pipes, and the rank does not Rest, only after 32 polls without a message.
 func (p *Poller) Poll(into []Arrival) (n int) {
 	if p.found++; p.calm && p.found < mostFound && len(into) > 0 {
 		if n = p.pollRings(into); p.calm {
@@ -201,7 +198,7 @@ func (p *Poller) pollRings(into []Arrival) (n int) {
 		}
 		return n
 	}
-	// Each ring is the first in its turn: one that is always full keeps nobody out.
+	// The rings take turns as the first, so that one that is always full does not starve the others.
 	if p.first++; p.first >= p.set.Len() {
 		p.first = 0
 	}
@@ -217,7 +214,7 @@ func (p *Poller) pollRings(into []Arrival) (n int) {
 	return n
 }
 
-// takeAt takes what is there for a member of the set.
+// takeAt takes the messages of the member of the set at a place.
 func (p *Poller) takeAt(i int, into []Arrival) int {
 	n := p.ends[p.set.At(i).ID].takeRing(into)
 	if n == 0 {
@@ -226,7 +223,7 @@ func (p *Poller) takeAt(i int, into []Arrival) int {
 	return n
 }
 
-// pollQueue files what has completed.
+// pollQueue polls the completion queue.
 func (p *Poller) pollQueue() {
 	n := p.queue.Poll(p.completions[:])
 	for i := range n {
@@ -277,16 +274,15 @@ func (p *Poller) dismissed(leave []*Channel) {
 	}
 }
 
-// Rest has all peers send letters from now on, because the rank is going to sleep on the
-// device's channel, which a write does not ring. It is to be called, and Poll to have found
-// nothing, before each sleep.
+// Rest has all peers send letters from now on: the rank is about to sleep on the device's channel,
+// which a write does not ring. Before each sleep the rank calls Rest, and polls until Poll finds nothing.
 func (p *Poller) Rest() {
 	p.piped, p.calm = false, false
 	p.dismissed(p.set.LeaveAll())
 	p.tell()
 }
 
-// owe has an end looked at for what it has to tell.
+// owe has tell look at an End.
 func (p *Poller) owe(e *End) {
 	if !e.owes {
 		e.owes, p.calm = true, false
@@ -294,7 +290,7 @@ func (p *Poller) owe(e *End) {
 	}
 }
 
-// tell has all ends tell what they have to.
+// tell has all Ends in owing send what their peers have to know.
 func (p *Poller) tell() {
 	left := 0
 	for _, e := range p.owing {
@@ -308,7 +304,7 @@ func (p *Poller) tell() {
 	p.owing = p.owing[:left]
 }
 
-// Polled is how many rings are.
+// Polled returns the number of rings that are polled.
 func (p *Poller) Polled() int { return p.set.Len() }
 
 // Close closes all ends. The memory of pipes into which peers may still store is given back with the device.

@@ -23,8 +23,7 @@ type receiver struct {
 	// began that was freed, the message's span.
 	tail  int
 	freed []uint16
-	// listens tells that the peer may write to the ring: it has not said that it uses it no
-	// more since it was told to leave it.
+	// listens: the peer may write to the ring. It has not yet said that it has left it.
 	listens bool
 	// watched is where a polling set has the look at the ring or pipe, nil if it has not.
 	watched *look
@@ -33,8 +32,8 @@ type receiver struct {
 	err  error
 }
 
-// A Message lies in the ring until it is freed. Its payload is not to be written: the sender
-// takes it for what it was. One who does not keep to the protocol can write there meanwhile.
+// A Message lies in the ring until it is freed. Its payload must not be written: the sender relies
+// on what is there. A peer that breaks the protocol can change it meanwhile.
 type Message struct {
 	Payload []byte
 	// buffer and span are small, so that a Message goes in registers.
@@ -55,7 +54,7 @@ func (c *Channel) Own(config Config, memory []byte) error {
 // Owns reports whether there is a ring.
 func (c *Channel) Owns() bool { return c.in.memory != nil }
 
-// SetPolled says whether this side is going to poll its ring, of which the peer is to be told.
+// SetPolled sets whether this side polls its ring. The next stamp tells the peer.
 func (c *Channel) SetPolled(polled bool) {
 	tells := stamp(c.tells.Load()) &^ polledBit
 	if polled {
@@ -65,16 +64,15 @@ func (c *Channel) SetPolled(polled bool) {
 	c.tells.Store(uint64(tells))
 }
 
-// Polled is what SetPolled has said last.
+// Polled reports what SetPolled has set last.
 func (c *Channel) Polled() bool { return stamp(c.tells.Load())&polledBit != 0 }
 
-// Draining tells that the peer may still write to a ring that is not to be polled any more:
-// it is polled until it has said that it uses it no more.
+// Draining reports whether the ring has left the set while the peer may still write to it. It is polled until
+// the peer has said that it has left it.
 func (c *Channel) Draining() bool { return c.in.listens && !c.Polled() }
 
-// Poll takes the next message from the ring, if it is there, complete, and next. One is left
-// there while a letter before it is on its way. Messages without payload are taken, but not
-// given. An error is final.
+// Poll takes the next message from the ring, if it is complete. A message stays there until the letters
+// before it have been taken. Messages without payload are taken and not returned. An error is final.
 func (c *Channel) Poll() (m Message, some bool, err error) {
 	for c.in.head != nil && c.in.head.Load() != 0 && c.in.err == nil {
 		if m, some = c.take(); !some || len(m.Payload) > 0 {
@@ -85,8 +83,8 @@ func (c *Channel) Poll() (m Message, some bool, err error) {
 	return Message{}, false, c.in.err
 }
 
-// Hear takes the messages without payload that come next in the ring, for what they tell: one
-// who lacks credit asks for it so, though he cannot take messages now.
+// Hear takes the messages without payload that come next in the ring, for the credits in their stamps. A
+// sender without credit calls it when it cannot take messages.
 func (c *Channel) Hear() error {
 	for c.in.head != nil && c.in.head.Load() != 0 && c.in.err == nil {
 		if length, ok := c.in.complete(); !ok || length > 0 {
@@ -145,7 +143,7 @@ func (c *Channel) take() (m Message, some bool) {
 	return m, true
 }
 
-// complete is the length of the payload of the message at the head, if all of it has come.
+// complete returns the payload's length of the message at the head, if all of it has come.
 func (in *receiver) complete() (length int, ok bool) {
 	head := number(in.head.Load())
 	flag := head >> flagShift
@@ -185,9 +183,8 @@ func (c *Channel) hear(s stamp) bool {
 	return true
 }
 
-// Letter reports whether it is the turn of a letter that has come, which begins with a stamp,
-// and takes what that tells. If not the ring has the next message: Poll takes that. An error
-// is final.
+// Letter takes the stamp with which a letter begins, and reports whether the letter is the next message.
+// If not, the ring has the next one, which Poll takes. An error is final.
 func (c *Channel) Letter(letter []byte) (turn bool, err error) {
 	in := &c.in
 	if in.err != nil {
@@ -221,8 +218,8 @@ func (c *Channel) Letter(letter []byte) (turn bool, err error) {
 	return false, in.fail("the number of a letter", uint64(s.sequence()), uint64(in.expected), uint64(in.expected))
 }
 
-// Free gives the buffers of a message back, once. It has the sender know as soon as those
-// before have been freed, too, and something is sent.
+// Free frees the buffers of a message, once. They are credited to the sender by the next message to it after
+// all earlier ones have been freed.
 func (c *Channel) Free(m Message) {
 	in := &c.in
 	for buffer := int(m.buffer) + 1; buffer < min(int(m.buffer+m.span), in.config.Buffers); buffer++ {
@@ -240,7 +237,7 @@ func (c *Channel) Free(m Message) {
 	c.tells.Store(uint64(tells&polledBit | stamp(credits&creditMask)<<creditShift))
 }
 
-// fail keeps the first thing that the peer has done wrong.
+// fail records the first error of the peer.
 func (in *receiver) fail(what string, value, least, most uint64) error {
 	if in.err == nil {
 		in.err = &ProtocolError{what, value, least, most}

@@ -16,7 +16,7 @@ type Set struct {
 	looks   []look
 	members []*Channel
 	seats   int
-	// touched are those of which was heard in this period, of which messages have been.
+	// touched are the channels with messages in this period. messages counts these.
 	touched     []*Channel
 	messages    int
 	period      uint32
@@ -50,17 +50,17 @@ func NewSet(budget, perRing time.Duration) *Set {
 	return &Set{seats: min(int(max(budget, 0)/max(perRing, 1)), mostSeats)}
 }
 
-// mostSeats is a bound for what costs nothing.
+// mostSeats bounds a set if a look costs nothing.
 const mostSeats = 1 << 10
 
 // Seats is how many channels can be members.
 func (s *Set) Seats() int { return s.seats }
 
-// Len is how many rings are polled: those of the members, and those that have left, but to
-// which their peers may still write.
+// Len returns the number of rings that are polled: those of the members, and those of channels that have
+// left, until their peers write there no more.
 func (s *Set) Len() int { return len(s.looks) }
 
-// Next is the first from a place on whose ring or pipe has something at its head, -1 if there is none.
+// Next returns the first place, from a place on, whose ring or pipe has something at its head, -1 if there is none.
 func (s *Set) Next(from int) int {
 	for i := from; i < len(s.looks); i++ {
 		if s.looks[i].finds() {
@@ -83,9 +83,9 @@ func (s *Set) Heard(c *Channel) (due bool) {
 	return s.messages >= periodMessages
 }
 
-// Review ends a period. join are those that should become members, the busiest first: each
-// is added by Add, once it has a ring. leave have left: their peers are to be told, as
-// NeedsTelling says. Both are the set's again with the next Review.
+// Review ends a period. join are the channels that should become members, the busiest first. The caller
+// adds each by Add, once it has a ring. leave have left the set; NeedsTelling holds for them. Both slices
+// are valid until the next Review.
 func (s *Set) Review() (join, leave []*Channel) {
 	s.period++
 	s.messages = 0
@@ -146,7 +146,7 @@ func (s *Set) dismiss(c *Channel) {
 	s.leave = append(s.leave, c)
 }
 
-// Add makes a channel a member, which has a ring.
+// Add makes a channel with a ring a member.
 func (s *Set) Add(c *Channel) {
 	c.SetPolled(true)
 	if c.traffic.seat > 0 {
@@ -160,7 +160,7 @@ func (s *Set) Add(c *Channel) {
 	}
 }
 
-// Remove has a channel that has ended be polled no more, nor counted.
+// Remove forgets a channel that has ended.
 func (s *Set) Remove(c *Channel) {
 	if c.traffic.seat > 0 {
 		s.remove(c.traffic.seat - 1)
@@ -193,10 +193,10 @@ func (s *Set) LeaveAll() (leave []*Channel) {
 	return s.leave
 }
 
-// pollTime is what it takes this processor to look at a ring, measured once with as many as a
+// pollTime is how long this processor takes to look at a ring. It is measured once, over as many rings as a
 // large set has.
 var pollTime = sync.OnceValue(func() time.Duration {
-	// The best of some tries is one that nothing has interrupted.
+	// The shortest of several measurements is taken: nothing has interrupted it.
 	const rings, rounds, tries = 64, 32, 8
 	var s Set
 	memory := make([]byte, rings*bufferStride)
@@ -214,5 +214,5 @@ var pollTime = sync.OnceValue(func() time.Duration {
 	return max(least/(rings*rounds), 1)
 })
 
-// bufferStride is as far apart as the heads of rings may be.
+// bufferStride is the distance between the heads of rings.
 const bufferStride = 10<<10 + 256 + 64

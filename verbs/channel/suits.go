@@ -6,9 +6,9 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// SetOf is a polling set for a rank over a device, nil where messages do not go faster by a ring: where
-// the processor of the peer places what is written, or where it takes no longer to serve a message than to
-// look at a ring, and to post a second write if nothing is promised of the order within one.
+// SetOf returns a polling set for a rank over a device, nil where a ring brings nothing. That is where the peer's
+// processor places what is written, and where a message takes no longer to serve than a look at a ring, together
+// with the second write that a device without OrderedWrites needs.
 func SetOf(device verbs.Device, budget time.Duration) *Set {
 	_, served := device.(verbs.Server)
 	if served {

@@ -7,45 +7,45 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// channel is the sleeping place of all rails: that of rail 0, which is rung when another rail's is.
+// channel is where a rank sleeps for all rails. It is the channel of rail 0, and rings when that of another rail does.
 type channel struct {
 	device *device
 	first  verbs.CompletionChannel
-	ears   []*ear
+	relays []*relay
 
-	// mu guards what follows, and the ears' fields but channel and begin.
+	// mu guards what follows, and the relays' fields but channel and begin.
 	mu       sync.Mutex
 	sleepers int
 	closed   bool
 }
 
-// An ear listens to the channel of another rail while somebody sleeps on the first. Sleep has it listen until its
-// channel rings, which wakes all sleepers. It goes on listening while they poll and sleep again, so that sleeping again
-// and again wakes no goroutine. Once its channel has rung it waits for the next Sleep: a rail that has something to poll
-// for, such as a socket with bytes, rings until it is polled.
-type ear struct {
+// A relay is a goroutine that sleeps on the channel of another rail, and wakes the sleepers of the first when that rings.
+// The first Sleep starts it. It stays asleep while they poll and sleep again, so that these calls wake no goroutine. After
+// its channel has rung the next Sleep starts it again: a rail that has something to poll for, such as a socket with
+// bytes, rings until it is polled.
+type relay struct {
 	channel verbs.CompletionChannel
 	begin   chan struct{}
-	// announced: there was a Prepare of channel, of which ticket is, and no Finish yet. That is so while the ear listens or
+	// announced: Prepare of channel returned ticket, and Finish was not called yet. That is so while the relay sleeps or
 	// there are sleepers.
 	announced bool
 	ticket    uint32
-	// listening: the goroutine sleeps on channel, or is about to.
-	listening bool
+	// sleeping: the goroutine sleeps on channel, or is about to.
+	sleeping bool
 }
 
-// announce announces the ear on its channel.
-func (e *ear) announce() {
-	if !e.announced {
-		e.announced, e.ticket = true, e.channel.Prepare()
+// announce announces the relay on its channel.
+func (r *relay) announce() {
+	if !r.announced {
+		r.announced, r.ticket = true, r.channel.Prepare()
 	}
 }
 
 // withdraw takes the announcement back.
-func (e *ear) withdraw() {
-	if e.announced {
-		e.announced = false
-		e.channel.Finish()
+func (r *relay) withdraw() {
+	if r.announced {
+		r.announced = false
+		r.channel.Finish()
 	}
 }
 
@@ -60,27 +60,27 @@ func (c *channel) init(d *device) error {
 		if d.attributes.Virtual {
 			return argumentError("New: rail %d is in virtual time and has a channel of its own; open it with OpenRail of rail 0", i+1)
 		}
-		c.ears = append(c.ears, &ear{channel: other, begin: make(chan struct{}, 1)})
+		c.relays = append(c.relays, &relay{channel: other, begin: make(chan struct{}, 1)})
 	}
 	return nil
 }
 
-// open starts the goroutines of the ears.
+// open starts the goroutines of the relays.
 func (c *channel) open() {
-	for _, e := range c.ears {
-		go c.listen(e)
+	for _, r := range c.relays {
+		go c.relay(r)
 	}
 }
 
-// Prepare announces a sleeper on all rails, and has the next poll look at all of them. It asks for that poll last: had it
-// asked before, the poll of another goroutine could have answered it, and a completion that came between that and the
-// announcement would neither ring nor be looked for.
+// Prepare announces a sleeper on all rails, and then has the next poll look at all of them. In the other order a
+// concurrent poll could look before the announcement. A completion that came between the two would neither ring nor be
+// looked for.
 func (c *channel) Prepare() uint32 {
-	if len(c.ears) > 0 {
+	if len(c.relays) > 0 {
 		c.mu.Lock()
 		c.sleepers++
-		for _, e := range c.ears {
-			e.announce()
+		for _, r := range c.relays {
+			r.announce()
 		}
 		c.mu.Unlock()
 	}
@@ -91,12 +91,12 @@ func (c *channel) Prepare() uint32 {
 
 // Sleep sleeps on rail 0.
 func (c *channel) Sleep(ticket uint32, limit time.Duration) {
-	if len(c.ears) > 0 && limit != 0 {
+	if len(c.relays) > 0 && limit != 0 {
 		c.mu.Lock()
-		for _, e := range c.ears {
-			if !e.listening && !c.closed && c.sleepers > 0 {
-				e.listening = true
-				e.begin <- struct{}{}
+		for _, r := range c.relays {
+			if !r.sleeping && !c.closed && c.sleepers > 0 {
+				r.sleeping = true
+				r.begin <- struct{}{}
 			}
 		}
 		c.mu.Unlock()
@@ -104,10 +104,10 @@ func (c *channel) Sleep(ticket uint32, limit time.Duration) {
 	c.first.Sleep(ticket, limit)
 }
 
-// Finish takes the announcement back.
+// Finish takes the announcement of Prepare back.
 func (c *channel) Finish() {
 	c.first.Finish()
-	if len(c.ears) == 0 {
+	if len(c.relays) == 0 {
 		return
 	}
 	c.mu.Lock()
@@ -115,9 +115,9 @@ func (c *channel) Finish() {
 	if c.sleepers--; c.sleepers > 0 {
 		return
 	}
-	for _, e := range c.ears {
-		if !e.listening {
-			e.withdraw()
+	for _, r := range c.relays {
+		if !r.sleeping {
+			r.withdraw()
 		}
 	}
 }
@@ -125,31 +125,31 @@ func (c *channel) Finish() {
 // Ring wakes all sleepers.
 func (c *channel) Ring() { c.first.Ring() }
 
-// listen rings the first channel when the ear's has been rung. By then the ear is announced anew and can be begun, so the
-// next Sleep hears what comes later.
-func (c *channel) listen(e *ear) {
-	for range e.begin {
-		if c.hears(e) {
+// relay rings the first channel whenever the relay's has rung. By then the relay is announced again and can be started, so
+// that the next Sleep misses nothing.
+func (c *channel) relay(r *relay) {
+	for range r.begin {
+		if c.await(r) {
 			c.first.Ring()
 		}
 	}
 }
 
-// hears waits for a ring, and reports whether somebody sleeps who must be woken.
-func (c *channel) hears(e *ear) bool {
-	e.channel.Sleep(e.ticket, -1)
+// await sleeps until the relay's channel rings, and reports whether there are sleepers to wake.
+func (c *channel) await(r *relay) bool {
+	r.channel.Sleep(r.ticket, -1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e.withdraw()
-	e.listening = false
+	r.withdraw()
+	r.sleeping = false
 	if c.sleepers == 0 || c.closed {
 		return false
 	}
-	e.announce()
+	r.announce()
 	return true
 }
 
-// close ends the goroutines of the ears.
+// close ends the goroutines of the relays.
 func (c *channel) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -157,8 +157,8 @@ func (c *channel) close() {
 		return
 	}
 	c.closed = true
-	for _, e := range c.ears {
-		close(e.begin)
-		e.channel.Ring()
+	for _, r := range c.relays {
+		close(r.begin)
+		r.channel.Ring()
 	}
 }

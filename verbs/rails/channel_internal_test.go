@@ -10,7 +10,7 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// counted is a channel that counts those who are announced on it, and does something before each Prepare.
+// counted is a channel that counts the sleepers that are announced on it, and calls a function before each Prepare.
 type counted struct {
 	verbs.CompletionChannel
 	announced int
@@ -29,7 +29,7 @@ func (c *counted) Finish()                     { c.announced-- }
 func (c *counted) Sleep(uint32, time.Duration) { <-c.rung }
 func (c *counted) Ring()                       { c.rung <- struct{}{} }
 
-// A poll that comes before the announcement does not count as the one that has to look at all rails after it.
+// After Prepare a poll looks at all rails. A poll that came before the announcement does not stand for it.
 func TestPollBeforeTheAnnouncement(t *testing.T) {
 	d := new(device)
 	c := &channel{device: d, first: &counted{before: func() { d.soon.Store(false) }}}
@@ -37,36 +37,37 @@ func TestPollBeforeTheAnnouncement(t *testing.T) {
 	require.True(t, d.soon.Load())
 }
 
-// Who is announced when the device closes is taken back once, whoever notices first.
+// An announcement that stands when the device closes is taken back once, by whichever goroutine notices first.
 func TestAnnouncedWhenClosed(t *testing.T) {
 	other := &counted{rung: make(chan struct{}, 1)}
-	e := &ear{channel: other, begin: make(chan struct{}, 1)}
-	c := &channel{device: new(device), first: new(counted), ears: []*ear{e}}
+	e := &relay{channel: other, begin: make(chan struct{}, 1)}
+	c := &channel{device: new(device), first: new(counted), relays: []*relay{e}}
 	c.Prepare()
 	require.Equal(t, 1, other.announced)
-	e.listening = true
+	e.sleeping = true
 	c.close()
-	require.False(t, c.hears(e))
+	require.False(t, c.await(e))
 	require.Zero(t, other.announced)
 	c.Finish()
 	require.Zero(t, other.announced)
 }
 
-// A poll that finds nothing abroad finds the completion of what was: nobody is woken for it any more.
-func TestNothingAbroadHasCompleted(t *testing.T) {
+// A poll that reads onOthers as 0 finds the completion of the last part that was outstanding. Nothing wakes a sleeper for
+// it later.
+func TestPollSeesCompletionOfLastPart(t *testing.T) {
 	q, _ := between(t)
 	q.count, q.next, q.known = 1, 1, 1
 	id := q.id(0)
 	for range 50_000 {
-		q.at, q.count, q.known, q.abroad = 0, 1, 1, 1
+		q.at, q.count, q.known, q.onOthers = 0, 1, 1, 1
 		q.records[0] = record{flags: verbs.Signalled, parts: 1}
-		q.device.abroad.Store(1)
+		q.device.onOthers.Store(1)
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
 			q.completedOther(keyRail, &verbs.Completion{ID: id})
 		}()
-		for q.device.abroad.Load() > 0 {
+		for q.device.onOthers.Load() > 0 {
 			runtime.Gosched()
 		}
 		taken := q.sends.held.Take(make([]verbs.Completion, 1))

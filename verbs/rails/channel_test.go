@@ -14,7 +14,7 @@ import (
 	"github.com/onesided/rma/verbs/shm"
 )
 
-// restless is a device on which nobody sleeps, as on one that has something to poll for. It counts the sleeps.
+// restless is a device whose Sleep returns at once, as if there were always something to poll for. It counts the calls.
 type restless struct {
 	verbs.Device
 	verbs.CompletionChannel
@@ -25,7 +25,7 @@ func (r *restless) Channel() verbs.CompletionChannel { return r }
 
 func (r *restless) Sleep(uint32, time.Duration) { r.sleeps.Add(1) }
 
-// A rail that has something to poll for wakes a sleeper once, not again and again until it is polled.
+// A rail that has something to poll for wakes a sleeper once, not repeatedly until it is polled.
 func TestRailRingsOnce(t *testing.T) {
 	fabric := shm.NewFabric()
 	first, err := fabric.Open()

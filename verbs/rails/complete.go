@@ -6,7 +6,7 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// completedFirst notes a completion of rail 0, which answers for what was posted there before.
+// completedFirst records a completion of rail 0. It also stands for what was posted there before.
 func (q *queuePair) completedFirst(c *verbs.Completion) {
 	q.mu.Lock()
 	if i, ok := q.index(c.ID); ok && !q.closed {
@@ -59,16 +59,16 @@ func (q *queuePair) completedPart(rail int, c *verbs.Completion) {
 	}
 	e := q.entry(i)
 	e.parts--
-	q.abroad--
+	q.onOthers--
 	if c.Status != verbs.StatusSuccess {
 		e.worse(c.Status)
 		q.doom(q.causeOf(rail, c.Status))
 	}
 	q.release()
 	q.report()
-	// A poll of another goroutine that finds nothing abroad skips the other rails, and then takes what has completed. So the
-	// completion comes before the part stops counting: no sleeper would be woken for it later.
-	q.device.abroad.Add(-1)
+	// The part counts as outstanding until report has stored the completion. A concurrent poll that reads onOthers as 0
+	// skips the other rails, takes what is stored, and may then sleep: nothing would wake it for a later completion.
+	q.device.onOthers.Add(-1)
 }
 
 // report completes the requests of which all parts have ended, in order.

@@ -17,11 +17,11 @@ type railQueue struct {
 	queue  verbs.CompletionQueue
 
 	gate gate
-	// taken belongs to who is in the gate.
+	// taken belongs to the goroutine in the gate.
 	taken [batch]verbs.Completion
 }
 
-// look has what has completed be settled.
+// look passes what has completed to settle.
 func (q *railQueue) look(settle func(c *verbs.Completion)) {
 	if !q.gate.enter() {
 		return
@@ -42,7 +42,7 @@ func (q *railQueue) look(settle func(c *verbs.Completion)) {
 	}
 }
 
-// completionQueue is one of rail 0, and what of it is the user's.
+// completionQueue is a queue of rail 0, and the completions of it that are the user's.
 type completionQueue struct {
 	railQueue
 	held *completion.Queue
@@ -70,12 +70,12 @@ func (q *completionQueue) Poll(into []verbs.Completion) int {
 	if d.closed.Load() {
 		return 0
 	}
-	d.lookAbroad()
+	d.pollOthers()
 	q.look(q.settleFirst)
 	return q.held.Take(into)
 }
 
-// settleFirst notes a completion of rail 0.
+// settleFirst records a completion of rail 0.
 func (q *completionQueue) settleFirst(c *verbs.Completion) {
 	d := q.device
 	if c.Opcode != verbs.OpReceive && c.Opcode != verbs.OpReceiveImmediate {
@@ -108,7 +108,7 @@ func (q *completionQueue) Close() error {
 }
 
 func (d *device) newOtherQueue(rail int) (*railQueue, error) {
-	// It takes memory for what it has held at once, or for what its queue pairs may.
+	// It takes memory for as many completions as it has held at once, or as its queue pairs may have.
 	queue, err := d.rails[rail].CreateCompletionQueue(completion.MaxCapacity)
 	if err != nil {
 		return nil, of(rail, err)
@@ -116,13 +116,13 @@ func (d *device) newOtherQueue(rail int) (*railQueue, error) {
 	return &railQueue{device: d, rail: rail, queue: queue}, nil
 }
 
-// lookEvery is how many polls there are to one that looks at rails where nothing is expected, and
-// which the CPU need not move: a peer may ask for keys there.
+// One poll in lookEvery looks at the rails where nothing is outstanding and which the CPU need not move:
+// a peer may ask for keys there.
 const lookEvery = 32
 
-// lookAbroad takes what has completed on the rails after the first.
-func (d *device) lookAbroad() {
-	all := d.abroad.Load() > 0 || d.turns.Add(1)%lookEvery == 0 || d.soon.Load() && d.soon.Swap(false)
+// pollOthers takes what has completed on the rails after the first.
+func (d *device) pollOthers() {
+	all := d.onOthers.Load() > 0 || d.turns.Add(1)%lookEvery == 0 || d.soon.Load() && d.soon.Swap(false)
 	for _, q := range d.others {
 		if all || d.servers[q.rail] != nil {
 			q.look(q.settleOther)
@@ -130,7 +130,7 @@ func (d *device) lookAbroad() {
 	}
 }
 
-// settleOther notes a completion of a rail after the first.
+// settleOther records a completion of a rail after the first.
 func (q *railQueue) settleOther(c *verbs.Completion) {
 	if pair := q.device.pair(c.ID, q.rail, c.QueuePair); pair != nil {
 		pair.completedOther(q.rail, c)

@@ -50,14 +50,14 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// Devices of different numbers of rails do not connect, and say why.
+// Devices of different numbers of rails do not connect, and the error says why.
 func TestOtherNumberOfRails(t *testing.T) {
 	s := simtest.New(t, "ndr-2024", 1)
 	two, three := open(t, s, 2), open(t, s, 3)
 	n := newNode(t, two, 8)
 	_, err := two.Connect(three.Address(), nil, n.config())
 	require.ErrorContains(t, err, "has 3 rails, this one 2")
-	// One that pretends to have two is found out by what it says.
+	// A device that claims two rails is detected by its hello.
 	_, err = three.Connect(two.Address(), nil, newNode(t, three, 8).config())
 	require.ErrorContains(t, err, "has 2 rails, this one 3")
 }
@@ -131,7 +131,7 @@ func halfConnections(t *testing.T, s *sim.Simulator) {
 	}
 }
 
-// What goes on allocates nothing, whether it is striped or held back.
+// Posting and polling allocate nothing, whether requests are striped or held back.
 func TestAllocatesNothing(t *testing.T) {
 	if testsize.Race {
 		t.Skip("skipped: the race detector allocates itself; the run without it looks")

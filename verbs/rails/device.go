@@ -26,7 +26,7 @@ const (
 	allOptimizations = Striping
 )
 
-// device is several as one.
+// device is several devices as one.
 type device struct {
 	rails      []verbs.Device
 	attributes verbs.Attributes
@@ -42,11 +42,11 @@ type device struct {
 
 	// others are the queues of the rails after the first.
 	others []*railQueue
-	// abroad counts what is to complete there. soon makes the next poll look there, turns counts
-	// those that need not.
-	abroad atomic.Int64
-	soon   atomic.Bool
-	turns  atomic.Uint32
+	// onOthers counts the requests that are outstanding on the others. soon makes the next poll look at all
+	// of them. turns counts the polls while none is outstanding.
+	onOthers atomic.Int64
+	soon     atomic.Bool
+	turns    atomic.Uint32
 
 	// pairs are those that are open, by their place, with holes. The slice is replaced, never
 	// changed.
@@ -183,7 +183,7 @@ func (w railWatcher) Watch(address string, lost func(cause error)) (stop func(),
 // A server is the device as one that the CPU moves.
 type server struct{ d *device }
 
-// Heard counts what the rails do.
+// Heard is the sum of the rails'.
 func (s server) Heard() (heard uint64) {
 	for _, rail := range s.d.servers {
 		if rail != nil {
@@ -193,7 +193,7 @@ func (s server) Heard() (heard uint64) {
 	return heard
 }
 
-// Served counts what the rails do.
+// Served is the sum of the rails'.
 func (s server) Served() (served uint64) {
 	for _, rail := range s.d.servers {
 		if rail != nil {
@@ -203,7 +203,7 @@ func (s server) Served() (served uint64) {
 	return served
 }
 
-// Pending reports whether something of a rail's is.
+// Pending reports whether something waits for room on a rail.
 func (s server) Pending() bool {
 	return slices.ContainsFunc(s.d.servers, func(rail verbs.Server) bool { return rail != nil && rail.Pending() })
 }
@@ -222,7 +222,7 @@ func (s server) Dwell(on bool) (looks int) {
 	return looks
 }
 
-// Frames counts those of all rails that do.
+// Frames is the sum of the rails' that count frames.
 func (d *device) Frames() (frames uint64) {
 	for _, rail := range d.rails {
 		if meter, ok := rail.(verbs.Meter); ok {
@@ -235,7 +235,7 @@ func (d *device) Frames() (frames uint64) {
 // Attributes of the device.
 func (d *device) Attributes() verbs.Attributes { return d.attributes }
 
-// Costs are those of rail 0, but for what all rails do.
+// Costs are those of rail 0, but for the bandwidth, which is of all rails.
 func (d *device) Costs() verbs.Costs { return d.costs }
 
 // Now is the clock of rail 0.

@@ -16,8 +16,8 @@ const (
 
 // A division says how requests are cut.
 type division struct {
-	// least is how long the requests that are outstanding have to be together for one to be
-	// striped, negative if none is. It has to be as long as each, which is less, and so have they.
+	// A request is striped if it has at least each bytes, and it and those outstanding that have as many have
+	// least bytes together. least is negative if none is striped.
 	least, each int
 	// until is which part of a request ends with each rail's.
 	until []float64
@@ -68,7 +68,7 @@ func divide(rails []verbs.Device, without Optimization) division {
 	return v
 }
 
-// burden is what a request of n bytes counts among those that are outstanding.
+// burden is how many of the n bytes of a request count towards least.
 func (v *division) burden(n int) int {
 	if n < v.each {
 		return 0
@@ -76,8 +76,8 @@ func (v *division) burden(n int) int {
 	return n
 }
 
-// end is where the part of a rail ends of a request of n bytes to an address of the target. That
-// of the last ends where the request does.
+// end returns where the part of a rail ends, of a request of n bytes to an address of the target. The
+// part of the last rail ends where the request does.
 func (v *division) end(rail int, address uint64, n int) int {
 	if rail == len(v.until)-1 {
 		return n

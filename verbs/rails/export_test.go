@@ -7,8 +7,8 @@ func StripeFrom(d verbs.Device, least int) {
 	inner(d).division.least, inner(d).division.each = least, least
 }
 
-// Abroad is how much is outstanding on other rails than the first.
-func Abroad(d verbs.Device) int64 { return inner(d).abroad.Load() }
+// OnOthers is how much is outstanding on other rails than the first.
+func OnOthers(d verbs.Device) int64 { return inner(d).onOthers.Load() }
 
 // Known is how many regions of the peer's a queue pair can stripe to, Told of how many of this
 // side's the peer was told, Old how many keys peers remember of regions that have ended.

@@ -172,7 +172,7 @@ func failRail(t *testing.T, seed uint64, kind sim.FaultKind) {
 	})
 	require.NoError(t, s.Run())
 	for _, n := range nodes {
-		require.Zero(t, rails.Abroad(n.Device), "seed %d", seed)
+		require.Zero(t, rails.OnOthers(n.Device), "seed %d", seed)
 		require.NoError(t, n.Close())
 	}
 }

@@ -121,10 +121,10 @@ func (k *keys) send(q *queuePair, slot int) error {
 
 func (k *keys) count(q *queuePair, n int) {
 	k.busy += n
-	q.device.abroad.Add(int64(n))
+	q.device.onOthers.Add(int64(n))
 }
 
-// outstanding is how much of abroad is the keys'.
+// outstanding returns how many of the requests in device.onOthers are key messages.
 func (k *keys) outstanding() (n int) {
 	n, k.busy = k.busy, 0
 	return n

@@ -145,7 +145,7 @@ func (p *program) round(number uint64) {
 		p.requests[i].ID = uint64(i)
 		signalled += int(p.requests[i].Flags & verbs.Signalled)
 	}
-	// Now and then all at once, now and then one by one.
+	// Some rounds post all requests in one call, some one by one.
 	for rest := p.requests; len(rest) > 0; {
 		n := 1 + p.IntN(len(rest))
 		taken, err := p.near.pair.PostSend(rest[:n])

@@ -230,7 +230,7 @@ func TestPeerThatNeverForgets(t *testing.T) {
 	require.LessOrEqual(t, len(q.device.regions.old), maxTold)
 	require.NoError(t, q.Close())
 	require.Empty(t, q.device.regions.old)
-	require.Zero(t, q.device.abroad.Load())
+	require.Zero(t, q.device.onOthers.Load())
 }
 
 // FuzzPeer has a peer say anything, in any order with what this side does.
@@ -278,7 +278,7 @@ func FuzzPeer(f *testing.F) {
 		leave(q, w)
 		require.NoError(t, q.Close())
 		require.Empty(t, q.device.regions.old)
-		require.Zero(t, q.device.abroad.Load())
+		require.Zero(t, q.device.onOthers.Load())
 	})
 }
 

@@ -49,7 +49,7 @@ func (q *queuePair) post(requests []verbs.SendRequest) (n int, err error) {
 	return len(requests) - left, err
 }
 
-// lookForFailure notes the failure of a rail, which need not have told anybody else yet.
+// lookForFailure records the failure of a rail of which no completion has told yet.
 func (q *queuePair) lookForFailure() {
 	if q.failed.Load() {
 		return
@@ -85,10 +85,10 @@ func (q *queuePair) id(i int) uint64 {
 }
 
 // waits reports whether what goes over rail 0 alone has to wait for parts on others.
-func (q *queuePair) waits() bool { return q.abroad > 0 || q.spread }
+func (q *queuePair) waits() bool { return q.onOthers > 0 || q.spread }
 
-// launch puts the i-th request among those that are ready: for rail 0 all of it, or with keys of
-// other rails its part for each.
+// launch adds the i-th request to those that are ready: all of it for rail 0, or with keys one part for
+// each rail.
 func (q *queuePair) launch(r *verbs.SendRequest, i int, k *known) {
 	d, e := q.device, q.entry(i)
 	q.ready[0] = append(q.ready[0], *r)
@@ -160,12 +160,12 @@ func (q *queuePair) sendParts(rail, count int) {
 			e.worse(verbs.StatusFlushed)
 		}
 	}
-	q.abroad += n
-	q.device.abroad.Add(int64(n))
+	q.onOthers += n
+	q.device.onOthers.Add(int64(n))
 	q.doomIf(of(rail, err))
 }
 
-// flush does, for PostSend: what rail 0 has not taken is forgotten.
+// flush sends, for PostSend. It forgets the requests that rail 0 has not taken.
 func (q *queuePair) flush() (left int, err error) {
 	left, err = q.send(q.count)
 	for i := range left {
@@ -176,20 +176,20 @@ func (q *queuePair) flush() (left int, err error) {
 	return left, err
 }
 
-// stripes returns the keys of other rails by which a request is to be striped after that many earlier
-// ones, nil if it is to go over rail 0 alone.
+// stripes returns the keys by which a request is striped, nil if it goes over rail 0 alone. The first
+// earlier outstanding requests were posted before it.
 func (q *queuePair) stripes(r *verbs.SendRequest, length, earlier int) *known {
 	d := q.device
 	least := d.division.least
 	if least < 0 || length < d.division.each || r.Opcode != verbs.OpRDMAWrite && r.Opcode != verbs.OpRDMARead || r.Flags&verbs.Inline != 0 || q.failed.Load() {
 		return nil
 	}
-	// Where it would wait, what is behind it waits anyway.
+	// A request that would wait on rail 0 is striped, whatever is outstanding: those after it wait in any case.
 	if q.backlog+length < least && !q.waits() {
 		return nil
 	}
 	k := q.keys.find(q, r, length)
-	if k == nil || q.hindered(r, length, earlier) {
+	if k == nil || q.needsFirstRail(r, length, earlier) {
 		return nil
 	}
 	var right verbs.Access
@@ -202,8 +202,8 @@ func (q *queuePair) stripes(r *verbs.SendRequest, length, earlier int) *known {
 	return k
 }
 
-// hindered reports whether a long request has to go over rail 0, behind what is outstanding.
-func (q *queuePair) hindered(r *verbs.SendRequest, length, earlier int) bool {
+// needsFirstRail reports whether a long request has to go over rail 0, after what is outstanding there.
+func (q *queuePair) needsFirstRail(r *verbs.SendRequest, length, earlier int) bool {
 	for i := range earlier {
 		e := q.entry(i)
 		reads := e.opcode >= verbs.OpRDMARead
@@ -214,7 +214,7 @@ func (q *queuePair) hindered(r *verbs.SendRequest, length, earlier int) bool {
 			continue
 		}
 		same := e.striped && e.address == r.RemoteAddress && e.length == length
-		// Ranges that are not within a region, and wrap, are of requests that fail.
+		// A range that wraps is not within a region, and its request fails in any case.
 		if !same && e.address < r.RemoteAddress+uint64(length) && r.RemoteAddress < e.address+uint64(e.length) {
 			return true
 		}
@@ -222,7 +222,7 @@ func (q *queuePair) hindered(r *verbs.SendRequest, length, earlier int) bool {
 	return false
 }
 
-// release posts what was held back and need not be any more.
+// release posts the requests that were held back and can go now.
 func (q *queuePair) release() {
 	taken, first := 0, q.count-q.held.count
 	for ; taken < q.held.count; taken++ {
@@ -242,7 +242,7 @@ func (q *queuePair) release() {
 	if err == nil {
 		return
 	}
-	// What is not taken fails: it is too late to say so in any other way.
+	// PostSend has returned for these. Those that rail 0 did not take fail by a completion.
 	q.doom(err)
 	for i := first + taken - left; i < first+taken; i++ {
 		e := q.entry(i)

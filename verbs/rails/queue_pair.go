@@ -55,14 +55,14 @@ type queuePair struct {
 	count   int
 	known   int
 	next    uint32
-	// abroad are the parts that are outstanding on other rails. backlog is how many bytes are of
-	// requests that are outstanding and could be worth striping.
-	abroad  int
-	backlog int
-	held    heldRing
+	// onOthers counts the parts that are outstanding on the rails after the first. backlog is the length
+	// of all outstanding requests that could be worth striping.
+	onOthers int
+	backlog  int
+	held     heldRing
 
-	// ready is what is to be posted on each rail, segments are for its parts of requests. spread:
-	// there are parts.
+	// ready has the requests to post on each rail, segments their segments. spread: a rail after the
+	// first has some.
 	ready    [][]verbs.SendRequest
 	segments []verbs.Segment
 	spread   bool
@@ -85,7 +85,7 @@ type record struct {
 	parts            uint8
 }
 
-// worse notes how a part has ended. What was flushed says nothing of the reason.
+// worse records how a part has ended. A part that was flushed does not tell why, so another status replaces that.
 func (r *record) worse(s verbs.Status) {
 	if r.status == verbs.StatusSuccess || r.status == verbs.StatusFlushed && s != verbs.StatusSuccess {
 		r.status = s
@@ -242,7 +242,7 @@ func (q *queuePair) Err() error {
 	return q.cause()
 }
 
-// cause is the error of the rail that is to blame, nil if none has failed.
+// cause returns the error of the rail to blame, nil if none has failed.
 func (q *queuePair) cause() error {
 	for i, pair := range q.pairs {
 		if pair.Err() != nil {
@@ -253,7 +253,7 @@ func (q *queuePair) cause() error {
 	return nil
 }
 
-// causeOf is why a rail has failed, of which a request ended so.
+// causeOf returns why a rail has failed, one of whose requests completed with a status.
 func (q *queuePair) causeOf(rail int, s verbs.Status) error {
 	if q == nil {
 		return nil
@@ -279,8 +279,8 @@ func (q *queuePair) culprit(rail int) int {
 	return rail
 }
 
-// fail puts the queue pair in StateError, if it is not, and severs it on all rails, which flushes
-// what is outstanding. Nothing may be locked. Of no queue pair it does nothing.
+// fail puts the queue pair in StateError, unless it is there, and severs it on all rails, which flushes
+// what is outstanding. The caller holds no mutex. For a nil queue pair it does nothing.
 func (q *queuePair) fail(err error) {
 	if q == nil {
 		return
@@ -291,7 +291,7 @@ func (q *queuePair) fail(err error) {
 	q.sever()
 }
 
-// doom notes why the queue pair has failed, with mu held. Whoever holds it severs afterwards.
+// doom records why the queue pair has failed. The caller holds mu, and calls sever when it has unlocked it.
 func (q *queuePair) doom(err error) {
 	if q.err == nil {
 		q.err = err
@@ -335,8 +335,8 @@ func (q *queuePair) Close() error {
 	if q.err == nil {
 		q.err = fmt.Errorf("rails: queue pair: %w", verbs.ErrClosed)
 	}
-	q.device.abroad.Add(-int64(q.abroad + q.keys.outstanding()))
-	q.abroad = 0
+	q.device.onOthers.Add(-int64(q.onOthers + q.keys.outstanding()))
+	q.onOthers = 0
 	q.mu.Unlock()
 	q.device.remove(q)
 	q.keys.disown(q)

@@ -16,8 +16,8 @@ type region struct {
 	lkeys  []uint32
 	extent bounds.Extent
 	access verbs.Access
-	// askers are the queue pairs whose peers were told of the region's keys, in that order: in
-	// virtual time each run has to be the same.
+	// askers are the queue pairs whose peers were sent the region's keys, in the order of sending, so that
+	// each run in virtual time is the same.
 	askers []*queuePair
 	closed bool
 }
@@ -25,8 +25,7 @@ type region struct {
 // regions are those of a device. Keys are of rail 0.
 type regions struct {
 	byLKey, byRKey map[uint32]*region
-	// old are keys that peers were told of and have not confirmed to have forgotten, with how
-	// many those are.
+	// old has the keys of ended regions that peers may remember, with the number of these peers.
 	old map[uint32]int
 }
 
@@ -113,7 +112,7 @@ func (r *region) Deregister() error {
 	if d.regions.byRKey[key] == r {
 		delete(d.regions.byRKey, key)
 	}
-	// Before rail 0 can give the key to another.
+	// This comes before rail 0 can give the key to another region.
 	if n := len(r.askers); n > 0 {
 		d.regions.old[key] += n
 	}
@@ -137,7 +136,7 @@ func (r *region) deregister() error {
 	return errors.Join(errs...)
 }
 
-// release notes that a peer does not remember a key any more. The device's mutex is held.
+// release records that a peer has forgotten a key. The caller holds the device's mutex.
 func (t *regions) release(key uint32) {
 	if t.old[key]--; t.old[key] <= 0 {
 		delete(t.old, key)

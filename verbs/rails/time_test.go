@@ -11,7 +11,7 @@ import (
 	"github.com/onesided/rma/verbs/rails"
 )
 
-// takes is how long so many requests, of some bytes each, take over so many cards.
+// takes returns how long n requests of a size take over a number of cards.
 func takes(t testing.TB, profile string, without rails.Optimization, cards, bytes, count int, op verbs.Opcode) (took time.Duration) {
 	oneSided(t, profile, without, cards, bytes*count, func(near, far *node) {
 		var requests []verbs.SendRequest
@@ -25,8 +25,8 @@ func takes(t testing.TB, profile string, without rails.Optimization, cards, byte
 	return took
 }
 
-// A long request takes half the time over two cards, and a third over three, but for what it takes
-// whatever its length; without striping, and a short one, what it takes over one.
+// A long request takes half the time over two cards and a third over three, but for the time that does not
+// depend on its length. A short one, or one without striping, takes as long as over one card.
 func TestLongTakesHalf(t *testing.T) {
 	for _, profile := range []string{"ndr-2024", "connectx-ddr-2009"} {
 		for _, op := range []verbs.Opcode{verbs.OpRDMAWrite, verbs.OpRDMARead} {
@@ -42,7 +42,7 @@ func TestLongTakesHalf(t *testing.T) {
 	}
 }
 
-// Where striping begins it costs nothing, and it costs nothing below.
+// The shortest request that is striped takes no longer than over one card, nor does a shorter one.
 func TestStripingPays(t *testing.T) {
 	for bytes := 1 << 10; bytes <= 1<<20; bytes *= 2 {
 		on := takes(t, "ndr-2024", 0, 2, bytes, 1, verbs.OpRDMAWrite)

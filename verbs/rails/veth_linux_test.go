@@ -25,7 +25,7 @@ import (
 // its own.
 const sideEnvironment = "RAILS_TEST_SIDE"
 
-// unjoined is what the near side says if it cannot join the two: it has not the rights, or the kernel no
+// unjoined is what the near side prints if it cannot join the two: it lacks the rights, or the kernel the
 // module.
 const unjoined = "skipped: network namespaces cannot be joined here"
 
@@ -147,7 +147,7 @@ func nearSide(t *testing.T) {
 		t.Logf("link %d: %d MiB of %d", link, bytes>>20, rounds*size>>20)
 		require.InDelta(t, 0.5, float64(bytes)/(rounds*size), 0.05)
 	}
-	// A device that is not as patient notices the cut.
+	// This device has a shorter silence, and notices the cut.
 	hasty := openSide(t, 1, 2*time.Second)
 	defer func() { require.NoError(t, hasty.Close()) }()
 	hasty.connect(address)

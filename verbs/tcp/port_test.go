@@ -33,8 +33,8 @@ func TestConformanceAtPort(t *testing.T) {
 	}})
 }
 
-// Who is for no device is given to Accept, with all that it has said, whoever says nothing meanwhile. Who asks for a device
-// that is not there is told so.
+// Accept returns every connection that does not begin like one of a device, with all bytes that it has sent, also while
+// another connection is silent. A connection to a device that is not there is declined.
 func TestPort(t *testing.T) {
 	port := newPort(t)
 	device, err := tcp.Open(tcp.Options{Port: port})
