@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -48,7 +49,7 @@ func TestCloseWhileConnecting(t *testing.T) {
 	}
 	once()
 	before := descriptors(t)
-	for range 200 {
+	for range testsize.N(50) {
 		once()
 	}
 	settled(t, descriptors, before)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/bounds"
 )
@@ -46,7 +47,7 @@ func TestMemoryThatComesAndGoes(t *testing.T) {
 	}
 	once()
 	before := mappings(t)
-	for range 200 {
+	for range testsize.N(50) { // with four pieces of memory each
 		once()
 	}
 	require.Less(t, mappings(t), before+100)

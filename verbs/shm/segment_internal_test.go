@@ -5,7 +5,6 @@ package shm
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -29,8 +29,8 @@ func openTest(t testing.TB) *process {
 // overlaps, that all is aligned, and that nothing is lost.
 func TestPlaces(t *testing.T) {
 	const pages = 4096
-	random := rand.New(rand.NewPCG(1, 2))
-	for range 20 {
+	random := testsize.Random(t, 2)
+	for range testsize.N(5) {
 		p := newPlaces(segmentStart, pages*pageBytes)
 		var refused int
 		for range 2000 {

@@ -11,6 +11,7 @@ import (
 
 	testlimit "github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/shortage"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/tcp/proof"
 )
@@ -58,8 +59,10 @@ func TestShortUntilTheEnd(t *testing.T) {
 	require.NoError(t, err)
 	defer listener.Close()
 	shorten(t, 0)
-	for limit := range 40 {
-		ctx, cancel := context.WithTimeout(t.Context(), shortestPause+time.Duration(limit)*50*time.Microsecond) // expires
+	random := testsize.Random(t, 1)
+	for range testsize.N(10) {
+		limit := shortestPause + time.Duration(random.IntN(2000))*time.Microsecond
+		ctx, cancel := context.WithTimeout(t.Context(), limit) // expires
 		_, err := call(ctx, listener.Addr().String())
 		cancel()
 		require.ErrorIs(t, err, syscall.EMFILE)
