@@ -18,26 +18,26 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// sideBySide is how many parallel tests run at a time unless -parallel says otherwise. Most of them wait, for what they wait
-// for or for a seat, so the number of cores is no limit.
+// sideBySide is how many parallel tests run at a time unless -parallel says otherwise. Most of them wait, for a state or for
+// others of their kind, so the number of cores does not matter.
 const sideBySide = "64"
 
-// seats are for parallel tests of a kind, of which only so many run at a time.
-type seats chan struct{}
+// A limit is a counting semaphore for parallel tests of one kind.
+type limit chan struct{}
 
 var (
 	// silent is for jobs with a rank that says nothing any more. If there were many, a rank that lives might have no
 	// processor for as long as it may be silent.
-	silent = make(seats, 4)
+	silent = make(limit, 4)
 	// busy is for tests that compute, and may do so beside those that wait: they share nothing with other tests.
-	busy = make(seats, 2)
+	busy = make(limit, 2)
 )
 
-// take has a test run in parallel with others, in a seat.
-func (s seats) take(t *testing.T) {
+// acquire makes a test parallel, and returns when fewer tests of its kind run than the limit allows.
+func (l limit) acquire(t *testing.T) {
 	t.Parallel()
-	s <- struct{}{}
-	t.Cleanup(func() { <-s })
+	l <- struct{}{}
+	t.Cleanup(func() { <-l })
 }
 
 func TestMain(m *testing.M) {
@@ -576,7 +576,7 @@ var goroutines = register("goroutines", func(s *script) {
 })
 
 func TestSemantics(t *testing.T) {
-	busy.take(t)
+	busy.acquire(t)
 	for turn, name := range []string{fencePuts, postedPuts, exclusiveCounter, sharedReaders, accumulateSums, singleElement, tickets,
 		getAccumulate, layouts, notifications, views, created, empty, goroutines} {
 		jobtest.InTurns(t, turn, name, 1, 2, 5)

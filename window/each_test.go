@@ -164,7 +164,7 @@ var eachClosed = register("accumulates in one call whose epoch is closed", func(
 })
 
 func TestAccumulateEach(t *testing.T) {
-	busy.take(t)
+	busy.acquire(t)
 	for turn, name := range []string{eachSums, eachOrder, eachRefused, eachCollected, eachClosed} {
 		jobtest.InTurns(t, turn, name, 1, 3)
 	}

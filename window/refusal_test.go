@@ -297,7 +297,7 @@ func init() {
 // TestDisagreements has ranks pass collective calls what cannot be, and looks for
 // the same error on all.
 func TestDisagreements(t *testing.T) {
-	busy.take(t)
+	busy.acquire(t)
 	for turn, d := range disagreements {
 		t.Run(d.name, func(t *testing.T) { runInSome(t, turn, "disagreement on "+d.name, 3) })
 	}
