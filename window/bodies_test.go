@@ -19,8 +19,8 @@ import (
 )
 
 // sideBySide is how many parallel tests run at a time unless -parallel says otherwise. Most of them wait, for a state or for
-// others of their kind, so the number of cores does not matter.
-const sideBySide = "64"
+// others of their kind, so the number of cores does not matter: all may run.
+const sideBySide = "256"
 
 // A limit is a counting semaphore for parallel tests of one kind.
 type limit chan struct{}

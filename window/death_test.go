@@ -360,6 +360,7 @@ func init() {
 
 // A notification can come from any rank, until the last of them has left.
 func TestNobodyLeftToNotify(t *testing.T) {
+	busy.acquire(t)
 	jobtest.Run(t, deathRanks, "waiting for a notification of nobody")
 }
 

@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"io"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -152,16 +153,18 @@ func (j faultJob) run(t *testing.T, plan sim.Faults, report func(sim.Event)) *af
 // undisturbed is how long a job takes without faults, and how many events it has.
 func (j faultJob) undisturbed(t *testing.T) (length time.Duration, events uint64) {
 	j.seed = 0
-	a := undisturbed[j]
-	if a == nil {
-		a = j.run(t, nil, nil)
+	known, ok := undisturbed.Load(j)
+	if !ok {
+		a := j.run(t, nil, nil)
 		require.NoError(t, a.wrong())
-		undisturbed[j] = a
+		known, _ = undisturbed.LoadOrStore(j, a)
 	}
+	a := known.(*aftermath)
 	return a.length, a.events
 }
 
-var undisturbed = map[faultJob]*aftermath{}
+// undisturbed has the *aftermath of each faultJob without faults, for all tests.
+var undisturbed sync.Map
 
 // plan draws faults that come while the job runs, if nothing delays it.
 func (j faultJob) plan(t *testing.T) sim.Faults {
@@ -176,6 +179,7 @@ var faultKinds = []sim.FaultKind{
 
 // TestFaults has faults come to jobs: they end, with the right data or the right error. Each kind comes as often as it should.
 func TestFaults(t *testing.T) {
+	busy.acquire(t)
 	drawn, struck, reasons := map[sim.FaultKind]int{}, map[sim.FaultKind]int{}, map[string]int{}
 	// A plan has one to six faults, 3.5 on average, of any kind with the same chance. Of each kind two in three and more come
 	// to a rank that runs, though some deaths are left out, because one rank has to live: a third is far below what is
@@ -213,6 +217,7 @@ func TestFaults(t *testing.T) {
 
 // The same seed and the same faults are the same run, to the last event.
 func TestFaultsAgain(t *testing.T) {
+	busy.acquire(t)
 	for seed := range testsize.Samples(t, 12) {
 		var sums [2]uint64
 		for i := range sums {
@@ -228,6 +233,7 @@ func TestFaultsAgain(t *testing.T) {
 // TestFaultsAtEvents has a fault come after any event of a job, one in 150 of them in a plain run, beginning with that of
 // the seed.
 func TestFaultsAtEvents(t *testing.T) {
+	busy.acquire(t)
 	const ranks = 4
 	every := max(150_000/uint64(testsize.N(1000)), 1)
 	if testsize.Race {

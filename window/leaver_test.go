@@ -140,6 +140,7 @@ func passiveLeaver(s *script) {
 var passiveLeaverName = register("a passive target that has left", passiveLeaver)
 
 func TestPassiveLeaver(t *testing.T) {
+	busy.acquire(t)
 	jobtest.Run(t, 3, passiveLeaverName)
 	t.Run("simulated", func(t *testing.T) {
 		require.NoError(t, world.Simulate(t.Context(), simtest.New(t, "ndr-2024", 1), 3, scripted(passiveLeaver)))
@@ -171,6 +172,7 @@ func init() {
 
 // A lock that a rank has left with is broken also by one that maps the memory, has no link with who held it, and waits itself.
 func TestLeaverWithLock(t *testing.T) {
+	busy.acquire(t)
 	for name := range held {
 		t.Run(name, func(t *testing.T) {
 			job := jobtest.StartWith(t, 8, "leaving with a lock, "+name, func(rank int) []string {
@@ -223,6 +225,7 @@ func dieInClose(s *script, lost func(s *script, win *window.Window[int64]) error
 
 // A rank that has left and is killed before the others have left, too, ends the calls that wait for it.
 func TestDeathInClose(t *testing.T) {
+	busy.acquire(t)
 	for name := range lostAsks {
 		t.Run(name, func(t *testing.T) {
 			job := jobtest.StartWith(t, 3, "a death in Close, "+name, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
@@ -241,18 +244,6 @@ func TestDeathInClose(t *testing.T) {
 // All that wait for a rank which has left hear of it, while each of them stays in the job: over shared memory and messages, and
 // by rounds, which processes go through only where there is a core for each, by tallies and at the root.
 func TestLeaver(t *testing.T) {
-	hosts := func(n int) func(rank int) []string {
-		return func(rank int) []string { return []string{"RMA_DEVICE=", fmt.Sprint("RMA_HOST=", rank*n/leftRanks)} }
-	}
-	places := []struct {
-		name        string
-		environment func(rank int) []string
-	}{
-		{"one host", func(int) []string { return []string{"RMA_DEVICE=shm"} }},
-		{"TCP", func(int) []string { return []string{"RMA_DEVICE=tcp"} }},
-		{"three hosts", hosts(3)},
-		{"eleven hosts", hosts(11)},
-	}
 	for turn, name := range slices.Sorted(maps.Keys(leftCalls)) {
 		for _, i := range testsize.Turns(turn, 2, 1) {
 			cores := []int{1, leftRanks}[i]
@@ -267,6 +258,25 @@ func TestLeaver(t *testing.T) {
 				}))))
 			})
 		}
+	}
+}
+
+// TestProcessLeaves is TestLeaver for ranks that are processes.
+func TestProcessLeaves(t *testing.T) {
+	busy.acquire(t)
+	hosts := func(n int) func(rank int) []string {
+		return func(rank int) []string { return []string{"RMA_DEVICE=", fmt.Sprint("RMA_HOST=", rank*n/leftRanks)} }
+	}
+	places := []struct {
+		name        string
+		environment func(rank int) []string
+	}{
+		{"one host", func(int) []string { return []string{"RMA_DEVICE=shm"} }},
+		{"TCP", func(int) []string { return []string{"RMA_DEVICE=tcp"} }},
+		{"three hosts", hosts(3)},
+		{"eleven hosts", hosts(11)},
+	}
+	for turn, name := range slices.Sorted(maps.Keys(leftCalls)) {
 		for _, i := range testsize.Turns(turn, len(places), 2) {
 			place := places[i]
 			t.Run(name+"/"+place.name, func(t *testing.T) {

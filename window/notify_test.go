@@ -48,6 +48,7 @@ var notifyOverClose = register("notification over close", func(s *script) {
 
 // TestNotifyOverClose closes windows while goroutines look for notifications.
 func TestNotifyOverClose(t *testing.T) {
+	busy.acquire(t)
 	jobtest.InTurns(t, 0, notifyOverClose, 1, 2)
 }
 
@@ -65,4 +66,7 @@ var hugeCounts = register("huge counts of notifications", func(s *script) {
 	s.OK(win.Close())
 })
 
-func TestHugeCounts(t *testing.T) { jobtest.Run(t, 1, hugeCounts) }
+func TestHugeCounts(t *testing.T) {
+	busy.acquire(t)
+	jobtest.Run(t, 1, hugeCounts)
+}

@@ -200,7 +200,10 @@ var refusals = register("refusals", func(s *script) {
 })
 
 // TestRefusals makes every illegal call on two ranks.
-func TestRefusals(t *testing.T) { jobtest.Run(t, 2, refusals) }
+func TestRefusals(t *testing.T) {
+	busy.acquire(t)
+	jobtest.Run(t, 2, refusals)
+}
 
 // An operation without an epoch is told what it is once, and what it lacks.
 func TestOperationWithoutEpoch(t *testing.T) {

@@ -46,7 +46,10 @@ var rideAll = register("operations that ride with locks", func(s *script) {
 	s.OK(win.Close())
 })
 
-func TestRide(t *testing.T) { jobtest.Run(t, 3, rideAll) }
+func TestRide(t *testing.T) {
+	busy.acquire(t)
+	jobtest.Run(t, 3, rideAll)
+}
 
 // rideCutShort has rank 0 put under a lock that rank 1 has itself: Unlock waits for it, is
 // cut short, and goes on. The operations on which it waits are done once.

@@ -52,6 +52,7 @@ var besideStranger = jobtest.RegisterWith("calls beside a stranger that is stopp
 }))
 
 func TestStoppedStranger(t *testing.T) {
+	busy.acquire(t)
 	job := jobtest.Start(t, strangers, besideStranger)
 	for rank := range strangers {
 		job.Await(rank, "ready")
