@@ -78,8 +78,12 @@ func equalElements[T comparable](s *script, what string, got, want []T) {
 
 // register makes a body known to every process of the tests, under a name.
 func register(name string, body func(s *script)) string {
+	scripts[name] = body
 	return jobtest.Register(name, scripted(body))
 }
+
+// scripts are the bodies that register has made known.
+var scripts = map[string]func(s *script){}
 
 func scripted(body func(s *script)) jobtest.Body {
 	return jobtest.Scripted(func(s *jobtest.Script) { body(&script{*s}) })
@@ -575,11 +579,11 @@ var goroutines = register("goroutines", func(s *script) {
 	s.OK(b.Close())
 })
 
+var semantics = newSuite("semantics", []int{1, 2, 5}, fencePuts, postedPuts, exclusiveCounter, sharedReaders, accumulateSums,
+	singleElement, tickets, getAccumulate, layouts, notifications, views, created, empty, goroutines)
+
 func TestSemantics(t *testing.T) {
 	busy.acquire(t)
-	for turn, name := range []string{fencePuts, postedPuts, exclusiveCounter, sharedReaders, accumulateSums, singleElement, tickets,
-		getAccumulate, layouts, notifications, views, created, empty, goroutines} {
-		jobtest.InTurns(t, turn, name, 1, 2, 5)
-	}
+	semantics.run(t)
 	t.Run(postedGroups, func(t *testing.T) { jobtest.Run(t, 4, postedGroups) })
 }

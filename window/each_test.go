@@ -9,7 +9,6 @@ import (
 
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/epoch"
-	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/window"
 )
@@ -163,9 +162,9 @@ var eachClosed = register("accumulates in one call whose epoch is closed", func(
 	s.OK(win.Close())
 })
 
+var accumulatesEach = newSuite("accumulates in one call", []int{1, 3}, eachSums, eachOrder, eachRefused, eachCollected, eachClosed)
+
 func TestAccumulateEach(t *testing.T) {
 	busy.acquire(t)
-	for turn, name := range []string{eachSums, eachOrder, eachRefused, eachCollected, eachClosed} {
-		jobtest.InTurns(t, turn, name, 1, 3)
-	}
+	accumulatesEach.run(t)
 }
