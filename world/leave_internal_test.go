@@ -3,10 +3,15 @@ package world
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/internal/await"
 )
 
 // A rank that has done its part of a collective and closes its World stays until
@@ -56,6 +61,61 @@ func TestCollectiveWithoutProgress(t *testing.T) {
 		})
 		require.NoError(t, err)
 	}
+}
+
+// After a failure ranks that have left sleep until all others have left, too. The last one wakes them, also if it leaves a team of
+// which it has only its own part.
+func TestLastToLeaveWakesAll(t *testing.T) {
+	// Rank 2 is none of those that wait for the last one in meetings: see awaiting.
+	const n, failed, last = 6, 3, 5
+	for _, partial := range []bool{false, true} {
+		t.Run(fmt.Sprintf("partial %v", partial), func(t *testing.T) {
+			s, err := newSettings([]Option{onCores(n), sleeping(forever)})
+			require.NoError(t, err)
+			job, err := localWorlds(t.Context(), n, s)
+			require.NoError(t, err)
+			worlds := job
+			if partial {
+				worlds = split(t, job)
+				worlds[last].partial.Store(true)
+			}
+			job[0].roster.fail(failed, errors.New("this test says so"))
+			left := make(chan error, n)
+			leave := func(rank int) {
+				go func() { left <- worlds[rank].Close() }()
+				await.True(t, "a rank to leave", worlds[rank].left.Load)
+			}
+			others := []int{0, 1, 2, 4}
+			for _, rank := range others {
+				leave(rank)
+			}
+			await.Parked(t, "world.(*World).outlast", len(others))
+			// They sleep until they are woken then.
+			time.Sleep(3 * firstSleep) // computes
+			leave(last)
+			for range len(others) + 1 {
+				require.NoError(t, await.Receive(t, "all ranks to have left", left))
+			}
+			for _, w := range job {
+				if partial || w.rank == failed {
+					require.NoError(t, w.depart())
+				}
+			}
+		})
+	}
+}
+
+// split makes a team of all ranks.
+func split(t *testing.T, job []*World) []*World {
+	t.Helper()
+	teams, errs := make([]*World, len(job)), make([]error, len(job))
+	var made sync.WaitGroup
+	for rank, w := range job {
+		made.Go(func() { teams[rank], errs[rank] = w.Split(t.Context(), 0, rank) })
+	}
+	made.Wait()
+	require.NoError(t, errors.Join(errs...))
+	return teams
 }
 
 // The error says of a rank that has left that it has, not that it has failed.

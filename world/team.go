@@ -336,7 +336,8 @@ func (w *World) heard() (ranks []int) {
 	return ranks
 }
 
-// abandon leaves a team of which this rank has only its own part.
+// abandon leaves a team of which this rank has only its own part. It wakes those that wait in outlast, but does not connect with
+// any for that: to connect takes an answer, which a process that is stopped does not give. Those look again by themselves.
 func (w *World) abandon() error {
 	w.desert()
 	w.barrier.leave()

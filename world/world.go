@@ -290,7 +290,8 @@ func (w *World) Close() error {
 
 // outlast waits until every rank has left or failed: what the last meeting is for,
 // but a rank that has failed does not come to it, and those that wait for it there
-// do not know whether the others have. The last to leave does not wait, and wakes those that do.
+// do not know whether the others have. The last to leave wakes those that wait: each sets its flag before it looks at
+// the others', so that one finds them all set and does not wait. A process wakes those that map it by its end, too.
 func (w *World) outlast() {
 	waited := false
 	wait := w.NewWaiter()
