@@ -73,7 +73,7 @@ func TestCutShortAndCalledAgain(t *testing.T) {
 				}
 				stay()
 				return errors.Join(call(ctx, w), barrier(ctx, w))
-			}, append(apart(), sleepingBriefly)...))
+			}, append(apart(), seekingSoon)...))
 		})
 	}
 }

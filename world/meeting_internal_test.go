@@ -137,8 +137,8 @@ func sleeping(limit time.Duration) Option { return func(s *settings) { s.longest
 
 const forever = 2 * await.Limit
 
-// sleepingBriefly is for ranks that are to find out whom they wait for, which they do when they have slept long.
-var sleepingBriefly = sleeping(10 * time.Millisecond)
+// seekingSoon has a wait find out whom it is for in the end (see seek) after 5 ms. It does so when it has slept for half of this.
+var seekingSoon = sleeping(10 * time.Millisecond)
 
 // run runs ranks that have a meeting, and go on only when they are woken.
 func (s setting) run(t *testing.T, n int, body func(ctx context.Context, w *World, m *Meeting) error, options ...Option) {

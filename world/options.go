@@ -73,7 +73,9 @@ type settings struct {
 	inline  int
 	eager   bool
 	without tcp.Optimization
-	// longestSleep bounds what is lost if the rank that should wake this one was cancelled or died before it did. Only
+	// longestSleep bounds what is lost if the rank that should wake this one was cancelled or died before it did. Also found only
+	// after a sleep: that a rank is silent which the root of a barrier waits for and has no connection with, since the root makes
+	// one to ask only when it has waited long; and the end of a within, which wakes nobody. Only
 	// tests set another than defaultLongestSleep: longer than they last, so that nobody who is not woken goes on.
 	longestSleep time.Duration
 	ways

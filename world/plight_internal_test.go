@@ -51,7 +51,7 @@ func TestStraggler(t *testing.T) {
 						}
 					}
 					return errors.Join(m.Meet(ctx, "window.Fence", 1), call(ctx, w), w.Barrier(ctx))
-				}, append(apart(), onCores(cores), sleepingBriefly)...))
+				}, append(apart(), onCores(cores), seekingSoon)...))
 			})
 		}
 	}
