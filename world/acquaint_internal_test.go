@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -65,16 +64,18 @@ func TestRefusedAcquaintance(t *testing.T) {
 		defer mapBy(w, m)()
 		wait := w.NewWaiter()
 		defer wait.Finish()
-		const looked = 3 * askApart
-		for begun := time.Now(); time.Since(begun) < looked; {
+		const times = 3
+		begun := w.Now()
+		for m.asked.Load() < times {
 			if w.Acquainted(1) {
 				return errors.New("acquainted")
 			}
-			_ = wait.Pause(ctx)
+			if err := wait.Pause(ctx); err != nil {
+				return err
+			}
 		}
-		// One more may be on its way.
-		if n := m.asked.Load(); n < 1 || n > int64(looked/askApart)+1 {
-			t.Errorf("asked %d times", n)
+		if took := w.Now() - begun; took < (times-1)*askApart {
+			t.Errorf("asked %d times in %v", times, took)
 		}
 		if err := w.Barrier(ctx); !errors.Is(err, errNoMapping) {
 			t.Errorf("error of Barrier is %v, want %v", err, errNoMapping)

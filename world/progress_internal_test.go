@@ -42,7 +42,7 @@ func TestAttendance(t *testing.T) {
 		{"one who sends much in a crowd, and looks at nothing", 0, 200, time.Millisecond, true, false, false},
 		{"one that is asleep in a crowd", 0, 0, 8 * time.Millisecond, true, false, false},
 	} {
-		begin := time.Now()
+		begin := time.Unix(1, 0)
 		others := attendance{polls: 1000, credit: 50, since: begin}
 		enough, some := others.look(1000+c.polls, 50+c.credit, begin.Add(c.passed), c.crowded)
 		require.Equal(t, c.enough, enough, c.name)
@@ -52,7 +52,7 @@ func TestAttendance(t *testing.T) {
 
 // Short times add up until they tell something, and what has been judged counts no more.
 func TestAttendanceAddsUp(t *testing.T) {
-	at := time.Now()
+	at := time.Unix(1, 0)
 	others := attendance{since: at}
 	polls, enough := uint64(0), 0
 	for range 100 {
@@ -234,8 +234,8 @@ func TestCalmServes(t *testing.T) {
 			return w.Barrier(ctx)
 		}
 		w.KeepProgress()
-		for begun := time.Now(); time.Since(begun) < 5*calmAfter || !w.calm(); {
-			for end := time.Now().Add(300 * time.Microsecond); time.Now().Before(end); {
+		for begun := time.Now(); time.Since(begun) < 5*calmAfter || !w.calm(); { // computes
+			for end := time.Now().Add(300 * time.Microsecond); time.Now().Before(end); { // computes
 			}
 			w.Poll()
 			if time.Since(begun) > await.Limit {
@@ -400,7 +400,7 @@ func TestComputingServes(t *testing.T) {
 				through.Store(true)
 			}()
 			before := service.told.Load()
-			for end := time.Now().Add(compute); time.Now().Before(end); {
+			for end := time.Now().Add(compute); time.Now().Before(end); { // computes
 			}
 			if through.Load() {
 				count++

@@ -373,7 +373,7 @@ func splitIsGivenUpByShrink(t *testing.T, device string, within time.Duration) e
 	told := make(chan struct{})
 	err := runSoon(t, 3, device, func(s *script) {
 		cut := func(patience time.Duration) {
-			ctx, cancel := context.WithTimeout(s.Ctx, patience)
+			ctx, cancel := context.WithTimeout(s.Ctx, patience) // expires
 			defer cancel()
 			_, err := s.World.Split(ctx, s.me/2, 0)
 			s.Fails(err, context.DeadlineExceeded)
