@@ -148,7 +148,7 @@ func nearSide(t *testing.T) {
 		require.InDelta(t, 0.5, float64(bytes)/(rounds*size), 0.05)
 	}
 	// This device has a shorter silence, and notices the cut.
-	hasty := openSide(t, 1, 2*time.Second)
+	hasty := openSide(t, 1, 4*time.Second)
 	defer func() { require.NoError(t, hasty.Close()) }()
 	hasty.connect(address)
 	hasty.warm(peer)
