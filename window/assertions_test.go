@@ -74,7 +74,7 @@ var promisesKept = register("a fence continued with other promises", func(s *scr
 })
 
 func TestAssertions(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	t.Run("kept", func(t *testing.T) { jobtest.Run(t, 3, promises) })
 	t.Run("continued", func(t *testing.T) { jobtest.Run(t, 3, promisesKept) })
 }

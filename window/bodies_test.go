@@ -3,7 +3,6 @@ package window_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"math"
 	"runtime"
@@ -19,35 +18,16 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// sideBySide is how many parallel tests run at a time unless -parallel says otherwise. Most of them wait, for a state or for
-// others of their kind, so the number of cores does not matter: all may run.
-const sideBySide = "256"
-
-// A limit is a counting semaphore for parallel tests of one kind.
-type limit chan struct{}
-
 var (
 	// silent is for jobs with a rank that says nothing any more. If there were many, a rank that lives might have no
 	// processor for as long as it may be silent.
-	silent = make(limit, 4)
+	silent = jobtest.NewLimit(4)
 	// busy is for tests that compute, and may do so beside those that wait: they share nothing with other tests.
-	busy = make(limit, 2)
+	busy = jobtest.NewLimit(2)
 )
 
-// acquire makes a test parallel, and returns when fewer tests of its kind run than the limit allows.
-func (l limit) acquire(t *testing.T) {
-	t.Parallel()
-	l <- struct{}{}
-	t.Cleanup(func() { <-l })
-}
-
 func TestMain(m *testing.M) {
-	flag.Parse()
-	isSet := false
-	flag.Visit(func(f *flag.Flag) { isSet = isSet || f.Name == "test.parallel" })
-	if !isSet {
-		_ = flag.Set("test.parallel", sideBySide)
-	}
+	jobtest.SideBySide(256)
 	jobtest.Main(m)
 }
 
@@ -588,7 +568,7 @@ var semantics = newSuite("semantics", []int{1, 2, 5}, fencePuts, postedPuts, exc
 	singleElement, tickets, getAccumulate, layouts, notifications, views, created, empty, goroutines)
 
 func TestSemantics(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	semantics.run(t)
 	t.Run(postedGroups, func(t *testing.T) { jobtest.Run(t, 4, postedGroups) })
 }

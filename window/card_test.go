@@ -162,7 +162,7 @@ func says(err error, text string) bool {
 // TestCardAtomics runs the bodies on cards that are coherent with processors and on others, in
 // virtual time and as goroutines, and where there are no cards.
 func TestCardAtomics(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	for turn, name := range []string{cardCounts, cardRefusals} {
 		body := scripted([]func(s *script){countByCards, refuseByCards}[turn])
 		sizes := []int{1, 2, 3, 5}
@@ -188,7 +188,7 @@ func TestCardAtomics(t *testing.T) {
 // TestCardAtomicsOfHosts runs on processes of two hosts, some of which share memory too: what cards
 // are not coherent with goes by them all the same.
 func TestCardAtomicsOfHosts(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	for _, n := range []int{3, 4} {
 		jobtest.Hosts(t, n, cardsOfHosts)
 		jobtest.Hosts(t, n, coherentCardsOfHosts)

@@ -322,7 +322,7 @@ var machines = []struct {
 // A process that is killed inside each blocking call, or with a lock in its hands:
 // the others go on with an error that names it.
 func TestKilled(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	for turn, d := range deaths {
 		for _, i := range testsize.Turns(turn, len(machines), 1) {
 			m := machines[i]
@@ -335,7 +335,7 @@ func TestKilled(t *testing.T) {
 
 // A rank that leaves inside an epoch, as goroutine and as process.
 func TestLeft(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	for turn, d := range deaths {
 		if d.killed || d.name == "WaitNotify" {
 			// The third rank might notify yet: see the next test.
@@ -360,7 +360,7 @@ func init() {
 
 // A notification can come from any rank, until the last of them has left.
 func TestNobodyLeftToNotify(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	jobtest.Run(t, deathRanks, "waiting for a notification of nobody")
 }
 

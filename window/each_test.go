@@ -165,6 +165,6 @@ var eachClosed = register("accumulates in one call whose epoch is closed", func(
 var accumulatesEach = newSuite("accumulates in one call", []int{1, 3}, eachSums, eachOrder, eachRefused, eachCollected, eachClosed)
 
 func TestAccumulateEach(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	accumulatesEach.run(t)
 }

@@ -179,7 +179,7 @@ var faultKinds = []sim.FaultKind{
 
 // TestFaults has faults come to jobs: they end, with the right data or the right error. Each kind comes as often as it should.
 func TestFaults(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	drawn, struck, reasons := map[sim.FaultKind]int{}, map[sim.FaultKind]int{}, map[string]int{}
 	// A plan has one to six faults, 3.5 on average, of any kind with the same chance. Of each kind two in three and more come
 	// to a rank that runs, though some deaths are left out, because one rank has to live: a third is far below what is
@@ -217,7 +217,7 @@ func TestFaults(t *testing.T) {
 
 // The same seed and the same faults are the same run, to the last event.
 func TestFaultsAgain(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	for seed := range testsize.Samples(t, 12) {
 		var sums [2]uint64
 		for i := range sums {
@@ -233,7 +233,7 @@ func TestFaultsAgain(t *testing.T) {
 // TestFaultsAtEvents has a fault come after any event of a job, one in 150 of them in a plain run, beginning with that of
 // the seed.
 func TestFaultsAtEvents(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	const ranks = 4
 	every := max(150_000/uint64(testsize.N(1000)), 1)
 	if testsize.Race {

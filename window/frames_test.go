@@ -151,7 +151,7 @@ func counted(kind epochKind) string {
 
 // Epochs with small operations take the messages that they must, and no more.
 func TestFrames(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	for i, body := range frameBodies {
 		t.Run(epochKinds[i].name, func(t *testing.T) { jobtest.TCP(t, 2, body) })
 	}
@@ -194,7 +194,7 @@ var manyFences = register("frames: Fence of many", func(s *script) {
 })
 
 func TestFramesOfMany(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	for _, size := range []int{3, 5, 8} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) { jobtest.TCP(t, size, manyFences) })
 	}
@@ -256,7 +256,7 @@ func init() {
 }
 
 func TestFramesOfHosts(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	for _, f := range fencesOfHosts {
 		t.Run(f.name, func(t *testing.T) { jobtest.Hosts(t, 4, "frames: Fence of hosts, "+f.name) })
 	}

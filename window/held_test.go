@@ -127,7 +127,7 @@ var heldSums = register("sums of what is held", func(s *script) {
 })
 
 func TestHeldBack(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	for turn, name := range []string{heldOrder, heldSums} {
 		jobtest.InTurns(t, turn, name, 1, 2, 3)
 	}

@@ -140,7 +140,7 @@ func passiveLeaver(s *script) {
 var passiveLeaverName = register("a passive target that has left", passiveLeaver)
 
 func TestPassiveLeaver(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	jobtest.Run(t, 3, passiveLeaverName)
 	t.Run("simulated", func(t *testing.T) {
 		require.NoError(t, world.Simulate(t.Context(), simtest.New(t, "ndr-2024", 1), 3, scripted(passiveLeaver)))
@@ -172,7 +172,7 @@ func init() {
 
 // A lock that a rank has left with is broken also by one that maps the memory, has no link with who held it, and waits itself.
 func TestLeaverWithLock(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	for name := range held {
 		t.Run(name, func(t *testing.T) {
 			job := jobtest.StartWith(t, 8, "leaving with a lock, "+name, func(rank int) []string {
@@ -225,7 +225,7 @@ func dieInClose(s *script, lost func(s *script, win *window.Window[int64]) error
 
 // A rank that has left and is killed before the others have left, too, ends the calls that wait for it.
 func TestDeathInClose(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	for name := range lostAsks {
 		t.Run(name, func(t *testing.T) {
 			job := jobtest.StartWith(t, 3, "a death in Close, "+name, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
@@ -263,7 +263,7 @@ func TestLeaver(t *testing.T) {
 
 // TestProcessLeaves is TestLeaver for ranks that are processes.
 func TestProcessLeaves(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	hosts := func(n int) func(rank int) []string {
 		return func(rank int) []string { return []string{"RMA_DEVICE=", fmt.Sprint("RMA_HOST=", rank*n/leftRanks)} }
 	}

@@ -38,6 +38,6 @@ var lockOrder = register("locking all against locking backwards", func(s *script
 
 // TestLockOrder looks that LockAll waits for nobody while others wait for it.
 func TestLockOrder(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	jobtest.InTurns(t, 0, lockOrder, 2, 3)
 }

@@ -68,7 +68,7 @@ var hastyFences = register("fences cut short", func(s *script) {
 })
 
 func TestFencesCutShort(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	t.Run("hosts", func(t *testing.T) { jobtest.Hosts(t, 5, hastyFences) })
 	t.Run("tcp", func(t *testing.T) { jobtest.TCP(t, 3, hastyFences) })
 	t.Run("three hosts", func(t *testing.T) {
@@ -127,7 +127,7 @@ func expectDeath(s *script, win *window.Window[int64], err error) {
 
 // Whoever dies, the one that speaks for its host or its mate: all others hear of it.
 func TestKilledAmongMates(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	for _, body := range []string{fencing, missed} {
 		for dies := range mixedRanks {
 			t.Run(fmt.Sprintf("%s/rank %d", body, dies), func(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 // Where each rank writes to all others, what it copies first is not for the same one: all ways are
 // taken all of the time.
 func TestNextFirst(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	const ranks, bytes = 8, 4 << 20
 	for _, way := range []struct {
 		name  string

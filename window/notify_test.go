@@ -48,7 +48,7 @@ var notifyOverClose = register("notification over close", func(s *script) {
 
 // TestNotifyOverClose closes windows while goroutines look for notifications.
 func TestNotifyOverClose(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	jobtest.InTurns(t, 0, notifyOverClose, 1, 2)
 }
 
@@ -67,6 +67,6 @@ var hugeCounts = register("huge counts of notifications", func(s *script) {
 })
 
 func TestHugeCounts(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	jobtest.Run(t, 1, hugeCounts)
 }

@@ -66,7 +66,7 @@ const oracleSizes = 3
 
 // TestOracle runs random programs, as goroutines and as processes. Package oracle runs more.
 func TestOracle(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	for turn, name := range []string{programs, large} {
 		jobtest.InTurns(t, turn, name, 1, 2, 4)
 	}

@@ -102,7 +102,7 @@ var gotUnderLockAll = register("got under locks of all", func(s *script) {
 // TestOvertaken looks that a call which ends an epoch, and tells the target so, has what
 // was got in the epoch.
 func TestOvertaken(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	for _, c := range []struct {
 		name  string
 		ranks int

@@ -110,7 +110,7 @@ var partingPlaces = map[string]func(rank int) []string{
 // Who waits for a rank hears of it when that closes the window because another has died, though it needs nothing of
 // that one.
 func TestParting(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	for name := range partings {
 		for where, place := range partingPlaces {
 			t.Run(name+"/"+where, func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestParting(t *testing.T) {
 
 // Who starts an epoch hears of the death of each of its group, whichever it waits for.
 func TestStartOfTheDead(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	for where, place := range partingPlaces {
 		t.Run(where, func(t *testing.T) {
 			job := jobtest.StartWith(t, 3, "the first of a group dies", place)

@@ -43,7 +43,7 @@ func passLong(ctx context.Context, w *world.World) error {
 
 // Ranks that have several cards, or addresses, do with all of them what they do with one.
 func TestRails(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	for _, options := range [][]world.Option{nil, {world.WithoutStriping()}} {
 		require.NoError(t, world.Run(t.Context(), 3, passLong, append(options, world.WithDevice("tcp"), world.WithAddress("127.0.0.1,127.0.0.1"))...))
 		require.NoError(t, world.Simulate(t.Context(), simtest.New(t, "ndr-2024", 1), 3, passLong, append(options, world.WithRails(2))...))

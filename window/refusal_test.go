@@ -201,7 +201,7 @@ var refusals = register("refusals", func(s *script) {
 
 // TestRefusals makes every illegal call on two ranks.
 func TestRefusals(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	jobtest.Run(t, 2, refusals)
 }
 
@@ -300,7 +300,7 @@ func init() {
 // TestDisagreements has ranks pass collective calls what cannot be, and looks for
 // the same error on all.
 func TestDisagreements(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	for turn, d := range disagreements {
 		t.Run(d.name, func(t *testing.T) { runInSome(t, turn, "disagreement on "+d.name, 3) })
 	}

@@ -50,7 +50,7 @@ var unreachable = register("create without process_vm", func(s *script) {
 // TestCreateWithoutSystemCalls looks that messages do where the system calls are not
 // permitted. It is of processes: goroutines need none.
 func TestCreateWithoutSystemCalls(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	t.Run("processes", func(t *testing.T) { jobtest.Processes(t, 3, unreachable) })
 	t.Run("hosts", func(t *testing.T) { jobtest.Hosts(t, 5, unreachable) })
 }

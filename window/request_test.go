@@ -122,7 +122,7 @@ var requestWaits = register("requests that wait for a lock", func(s *script) {
 })
 
 func TestRequests(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	t.Run("accumulates", func(t *testing.T) { jobtest.Run(t, 3, requests) })
 	t.Run("locks", func(t *testing.T) { jobtest.Apart(t, 2, requestWaits); jobtest.TCP(t, 2, requestWaits) })
 }

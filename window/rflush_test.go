@@ -168,7 +168,7 @@ func flushOnce(s *script) {
 }
 
 func TestRFlush(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	t.Run("of nothing", func(t *testing.T) { jobtest.Run(t, 2, flushOfNothing) })
 	t.Run("of an epoch before", func(t *testing.T) { jobtest.Apart(t, 2, flushOfBefore); jobtest.TCP(t, 2, flushOfBefore) })
 	t.Run("overtaken by nothing", func(t *testing.T) {

@@ -47,7 +47,7 @@ var rideAll = register("operations that ride with locks", func(s *script) {
 })
 
 func TestRide(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	jobtest.Run(t, 3, rideAll)
 }
 

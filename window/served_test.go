@@ -145,7 +145,7 @@ func TestServeAfterCloseRefused(t *testing.T) {
 
 // Everyone adds, under locks of both kinds and without, in the process that serves and in clients.
 func TestAttachedAdd(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	const clients, rounds = 4, 200
 	serving(t, 3, clients, func(ctx context.Context, address string, own *window.Window[uint64]) {
 		add := func(win *window.Window[uint64]) error {
@@ -235,7 +235,7 @@ func TestAttachCutShort(t *testing.T) {
 
 // Clients of a Serve that ends in order are told that the server has left, whatever they are in.
 func TestServeEndsInOrder(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	l, err := world.Listen(t.Context(), "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()

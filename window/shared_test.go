@@ -64,7 +64,7 @@ var sharedCounts = register("shared memory", func(s *script) {
 })
 
 func TestShared(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	jobtest.InTurns(t, 0, sharedCounts, 1, 2, 5)
 }
 

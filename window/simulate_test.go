@@ -86,7 +86,7 @@ func neighborly(ctx context.Context, w *world.World) error {
 
 // The same seed gives the same run, to the last event.
 func TestSimulatedAgain(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	for _, n := range []int{1, 2, 5, 33} {
 		first, events := simulated(t, "ndr-2024", 7, n, neighborly)
 		again, eventsAgain := simulated(t, "ndr-2024", 7, n, neighborly)
@@ -95,7 +95,7 @@ func TestSimulatedAgain(t *testing.T) {
 }
 
 func TestSimulatedProfiles(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	for _, name := range sim.Profiles() {
 		t.Run(name, func(t *testing.T) { simulated(t, name, 1, 5, neighborly) })
 	}

@@ -52,7 +52,7 @@ var besideStranger = jobtest.RegisterWith("calls beside a stranger that is stopp
 }))
 
 func TestStoppedStranger(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	job := jobtest.Start(t, strangers, besideStranger)
 	for rank := range strangers {
 		job.Await(rank, "ready")

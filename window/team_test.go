@@ -55,7 +55,7 @@ func fillOver(s *script, win *window.Window[int64], round int64) {
 var windowsOverTeams = register("windows over teams", overTeams)
 
 func TestWindowsOverTeams(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	jobtest.InTurns(t, 0, windowsOverTeams, 2, 5)
 	t.Run("in virtual time", func(t *testing.T) {
 		require.NoError(t, world.Simulate(t.Context(), simulatorOf(t, true), 9, scripted(overTeams)))

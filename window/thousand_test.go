@@ -14,7 +14,7 @@ var many = testsize.Either(1000, 100)
 // TestThousand runs bodies of the other tests among very many goroutines: up to a thousand, where the tests are to try
 // more than in a plain run.
 func TestThousand(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	for _, body := range []struct {
 		name string
 		// plain is how many ranks there are in a plain run, most at most.

@@ -353,7 +353,7 @@ var togetherBodies = together("apart", "goroutines", "tcp", "hosts")
 // TestTogether runs random programs of several goroutines of each rank, whose calls are cut
 // short at times. Where the ranks are processes the race detector sees nothing more.
 func TestTogether(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	t.Run("apart", func(t *testing.T) { jobtest.Apart(t, 3, togetherBodies["apart"]) })
 	if testsize.Race {
 		return

@@ -51,7 +51,7 @@ var lockTurns = register("turns at a lock", func(s *script) {
 
 // Nobody starves where ranks take turns at a lock, whether it maps the lock or asks for it.
 func TestLockTurns(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	t.Run("apart", func(t *testing.T) { jobtest.Apart(t, 6, lockTurns) })
 	t.Run("TCP", func(t *testing.T) { jobtest.TCP(t, 6, lockTurns) })
 	t.Run("hosts", func(t *testing.T) { jobtest.Hosts(t, 4, lockTurns) })

@@ -99,7 +99,7 @@ func init() {
 // TestUnfinished looks that a creation that its context cut short goes on when it is
 // called again, with the part that others may know by then.
 func TestUnfinished(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	for turn, m := range makers {
 		for _, how := range []string{"giving up ", "impatient "} {
 			jobtest.InTurns(t, turn, how+m.name, 2, 3)

@@ -70,7 +70,7 @@ var (
 // TestProgress looks that no rank waits with accumulates held back for one that waits for
 // them.
 func TestProgress(t *testing.T) {
-	busy.acquire(t)
+	busy.Acquire(t)
 	for turn, name := range []string{progressNotify, progressTest, progressLock} {
 		t.Run(name, func(t *testing.T) { runInSome(t, turn, name, 2) })
 	}

@@ -72,7 +72,7 @@ func TestEveryWayWithout(t *testing.T) {
 }
 
 func TestEveryAlgorithmInVirtualTime(t *testing.T) {
-	t.Parallel()
+	busy.Acquire(t)
 	for i, name := range algorithmNames {
 		for k, n := range []int{2, 6, 13, 40} {
 			if n > 6 && !testsize.Turn(i+k, len(algorithmNames)) {
@@ -98,7 +98,7 @@ func init() {
 }
 
 func TestEveryAlgorithmOfProcesses(t *testing.T) {
-	t.Parallel()
+	busy.Acquire(t)
 	for i, name := range algorithmNames {
 		t.Run(name, func(t *testing.T) {
 			if testsize.Turn(i, 2) {
@@ -142,7 +142,7 @@ func TestSumsAreTheSame(t *testing.T) {
 
 // A rank that dies in the midst of a collective is missed in it whatever the way.
 func TestDeathInEveryAlgorithm(t *testing.T) {
-	t.Parallel()
+	busy.Acquire(t)
 	for name, algorithm := range algorithms {
 		for call, make := range waits {
 			t.Run(name+"/"+call, func(t *testing.T) {
@@ -246,7 +246,7 @@ func callOf(ctx context.Context, w *world.World, call string, k int) func() erro
 
 // The costs of a card tell which way is faster, in the virtual time that has those costs.
 func TestByCostIsFaster(t *testing.T) {
-	t.Parallel()
+	busy.Acquire(t)
 	for _, c := range []struct {
 		call     string
 		n, bytes int

@@ -106,7 +106,7 @@ func init() {
 }
 
 func TestMismatch(t *testing.T) {
-	t.Parallel()
+	busy.Acquire(t)
 	for i, d := range disputes {
 		for k, n := range []int{2, 3, 6} {
 			t.Run(fmt.Sprintf("%s/%d ranks", d.name, n), func(t *testing.T) {

@@ -239,7 +239,7 @@ var everyCall = register("every call", func(s *script) {
 // Every collective gives every rank what it promises, for elements of any size, in
 // messages of no letter, one, and many.
 func TestEveryCall(t *testing.T) {
-	t.Parallel()
+	busy.Acquire(t)
 	for i, n := range []int{1, 2, 3, 5, 8} {
 		if n == 8 && testsize.Race {
 			continue
@@ -290,7 +290,7 @@ var (
 
 // Hundreds of calls in random order, where fast ranks are rounds ahead of slow ones.
 func TestProgram(t *testing.T) {
-	t.Parallel()
+	busy.Acquire(t)
 	for i, n := range []int{1, 2, 3, 5, 8} {
 		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { inForms(t, forms(i, n), n, longProgram) })
 	}
@@ -309,7 +309,7 @@ func TestProgramInDissemination(t *testing.T) {
 // A call that its context cuts short goes on when it is made again: the same
 // programs, by ranks that have no patience.
 func TestHastyProgram(t *testing.T) {
-	t.Parallel()
+	busy.Acquire(t)
 	for i, n := range []int{2, 3, 8} {
 		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { inForms(t, forms(i, n), n, hastyProgram) })
 	}

@@ -2,6 +2,7 @@ package world_test
 
 import (
 	"errors"
+	"fmt"
 	"os/exec"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/internal/nettest"
 	"github.com/onesided/rma/world"
+	"github.com/stretchr/testify/require"
 )
 
 // startAcross starts a job on a network of its own, rank by rank on the hosts that host
@@ -60,25 +62,19 @@ var sides = registerWithSilence("cut off and shrinking", 3*time.Second, func(s *
 func TestShrinkAfterCut(t *testing.T) {
 	t.Parallel()
 	const n = 5
-	networks := make(map[*jobtest.Job]*nettest.Network)
-	start := func(name string) *jobtest.Job {
-		first := 0
-		if name == "rank 0 on host 1" {
-			first = 1
-		}
-		job, network := startAcross(t, 2, n, sides, func(rank int) int { return (rank + first) % 2 }, nothingMore)
-		networks[job] = network
-		return job
-	}
-	together(t, []string{"rank 0 on host 0", "rank 0 on host 1"}, start,
-		func(job *jobtest.Job) {
+	for first := range 2 {
+		t.Run(fmt.Sprintf("rank 0 on host %d", first), func(t *testing.T) {
+			silent.Acquire(t)
+			job, network := startAcross(t, 2, n, sides, func(rank int) int { return (rank + first) % 2 }, nothingMore)
 			each(n, func(rank int) { job.Await(rank, "ready") })
-			networks[job].Cut(1)
+			network.Cut(1)
 			each(n, job.Release)
-		},
-		func(job *jobtest.Job) {
 			each(n, func(rank int) { job.Await(rank, "shrunk") })
-			networks[job].Join(1)
+			network.Join(1)
 			each(n, job.Release)
+			for rank, err := range job.Wait() {
+				require.NoError(t, err, "rank %d", rank)
+			}
 		})
+	}
 }

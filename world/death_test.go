@@ -58,7 +58,7 @@ func init() {
 }
 
 func TestKilled(t *testing.T) {
-	t.Parallel()
+	busy.Acquire(t)
 	for name := range waits {
 		for _, n := range []int{2, 5} {
 			t.Run(fmt.Sprintf("%s/%d ranks", name, n), func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestKilled(t *testing.T) {
 }
 
 func TestLeft(t *testing.T) {
-	t.Parallel()
+	busy.Acquire(t)
 	for i, name := range slices.Sorted(maps.Keys(waits)) {
 		for k, n := range []int{2, 3, 6} {
 			t.Run(fmt.Sprintf("%s/%d ranks", name, n), func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestLeft(t *testing.T) {
 
 // A rank of Run that fails ends the others' calls.
 func TestRankFails(t *testing.T) {
-	t.Parallel()
+	busy.Acquire(t)
 	for name, call := range waits {
 		for _, n := range []int{2, 5} {
 			t.Run(fmt.Sprintf("%s/%d ranks", name, n), func(t *testing.T) {

@@ -3,10 +3,8 @@ package world_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"os"
 	"runtime"
-	"strconv"
 	"testing"
 	"time"
 
@@ -22,15 +20,19 @@ var (
 	partOfThem = testsize.Either(1, 4)
 )
 
+var (
+	// silent is for jobs with a rank that says nothing any more. If there were many, a rank that lives might have no
+	// processor for as long as it may be silent.
+	silent = jobtest.NewLimit(4)
+	// busy is for tests that compute, and may do so beside those that wait: they share nothing with other tests.
+	busy = jobtest.NewLimit(2)
+)
+
 func TestMain(m *testing.M) {
 	// A process under the race detector waits a second before it ends, and there
 	// are hundreds.
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
-	// Most tests that run beside others wait, so there may be more of them than cores.
-	flag.Parse()
-	if flag.Lookup("test.parallel").Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
-		_ = flag.Set("test.parallel", strconv.Itoa(max(4, runtime.GOMAXPROCS(0))))
-	}
+	jobtest.SideBySide(256)
 	jobtest.Main(m)
 }
 

@@ -50,7 +50,7 @@ func startNew(t *testing.T, program, directory string, rank, size int, environme
 }
 
 func TestNew(t *testing.T) {
-	t.Parallel()
+	busy.Acquire(t)
 	program := sumProgram(t)
 	t.Run("joined", func(t *testing.T) { newJoined(t, program) })
 	t.Run("declined", func(t *testing.T) { newDeclined(t, program) })

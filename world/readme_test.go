@@ -40,7 +40,7 @@ func readmeProgram(t *testing.T, begins string) (program, behind string) {
 
 // Programs of the README print what it says that they print.
 func TestReadme(t *testing.T) {
-	t.Parallel()
+	busy.Acquire(t)
 	for _, c := range []struct {
 		name, begins, says string
 	}{

@@ -119,7 +119,7 @@ func TestSessionEnded(t *testing.T) {
 }
 
 func TestSessionRefused(t *testing.T) {
-	t.Parallel()
+	busy.Acquire(t)
 	key, config := proof.NewKey(), tlstest.Config(t, "127.0.0.1")
 	l, _ := listening(t, world.WithKey(key))
 	address := l.Addr().String()

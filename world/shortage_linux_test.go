@@ -92,7 +92,7 @@ var shortages = jobtest.RegisterWith("short of descriptors", soonShort, scripted
 // A rank that is short of descriptors hears so, and takes nobody for dead. What it was to
 // send it sends when it has some again.
 func TestShortOfDescriptors(t *testing.T) {
-	t.Parallel()
+	busy.Acquire(t)
 	const n = 3
 	job := jobtest.StartWith(t, n, shortages, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
 	each(n, func(rank int) { job.Await(rank, "ready") })

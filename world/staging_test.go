@@ -46,7 +46,7 @@ func init() {
 }
 
 func TestLongMessages(t *testing.T) {
-	t.Parallel()
+	busy.Acquire(t)
 	for i, name := range algorithmNames {
 		t.Run(name, func(t *testing.T) {
 			for k, n := range []int{2, 3, 5} {

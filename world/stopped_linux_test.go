@@ -99,74 +99,34 @@ func each(n int, f func(rank int)) {
 	}
 }
 
-// mostTogether is how many jobs with a silent rank there are at a time. Of many more a rank that lives might have no processor
-// for as long as it may be silent.
-const mostTogether = 4
-
-// together starts jobs, up to mostTogether at a time, and makes each step with all of these before the next, so that what they
-// wait for passes for all at one time. It fails the test for each rank that has failed in the end.
-func together(t *testing.T, names []string, start func(name string) *jobtest.Job, steps ...func(job *jobtest.Job)) {
-	t.Helper()
-	at := ""
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("the last job was %q", at)
-		}
-	})
-	for names := range slices.Chunk(names, mostTogether) {
-		jobs := make([]*jobtest.Job, len(names))
-		for i, name := range names {
-			at, jobs[i] = name, start(name)
-		}
-		for _, step := range steps {
-			for i, job := range jobs {
-				at = names[i]
-				step(job)
-			}
-		}
-		for i, job := range jobs {
-			at = names[i]
-			for rank, err := range job.Wait() {
-				if err != nil {
-					t.Errorf("%s: rank %d: %v", at, rank, err)
-				}
-			}
-		}
-	}
-}
-
 // A rank that is stopped while others wait for it, in any collective, is given up, and
 // they go on in a World without it. When it is continued they stay as they are. It makes
 // no difference whether anybody has met it before: a plain run tries one of both for each call.
 func TestStopped(t *testing.T) {
 	t.Parallel()
 	const n = 4
-	var names []string
-	for i, name := range slices.Sorted(maps.Keys(waits)) {
+	for i, call := range slices.Sorted(maps.Keys(waits)) {
 		for k, when := range []string{"stopped: ", "stopped at first: "} {
-			if testsize.Turn(i+k, 2) {
-				names = append(names, when+name)
+			if !testsize.Turn(i+k, 2) {
+				continue
 			}
+			t.Run(when+call, func(t *testing.T) {
+				silent.Acquire(t)
+				job := jobtest.StartWith(t, n, when+call, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
+				each(n, func(rank int) { job.Await(rank, "ready") })
+				each(n, job.Release)
+				for _, rank := range []int{0, 2, 3} {
+					job.Await(rank, "survived")
+				}
+				job.Continue(1)
+				job.Await(1, "excluded")
+				each(n, job.Release)
+				for rank, err := range job.Wait() {
+					require.NoError(t, err, "rank %d", rank)
+				}
+			})
 		}
 	}
-	together(t, names,
-		func(name string) *jobtest.Job {
-			return jobtest.StartWith(t, n, name, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
-		},
-		func(job *jobtest.Job) {
-			each(n, func(rank int) { job.Await(rank, "ready") })
-			each(n, job.Release)
-		},
-		func(job *jobtest.Job) {
-			for _, rank := range []int{0, 2, 3} {
-				job.Await(rank, "survived")
-			}
-			job.Continue(1)
-		},
-		func(job *jobtest.Job) {
-			job.Await(1, "excluded")
-			each(n, job.Release)
-		})
 }
 
 // held is a job whose ranks share memory. One that is stopped holds up who waits for it,
@@ -272,7 +232,7 @@ func init() {
 // A call beside a rank that is stopped ends with its context, though the rank that calls has never met that one, which
 // never answers then.
 func TestStoppedStranger(t *testing.T) {
-	t.Parallel()
+	busy.Acquire(t)
 	for i, j := range strangeJobs {
 		// The ranks that stop take turns in each call.
 		switch {
@@ -310,7 +270,7 @@ func TestStoppedStranger(t *testing.T) {
 const silenceOfHeld = 100 * time.Millisecond
 
 func TestStoppedInSharedMemory(t *testing.T) {
-	t.Parallel()
+	busy.Acquire(t)
 	const n = 3
 	job := jobtest.Start(t, n, held)
 	each(n, func(rank int) { job.Await(rank, "ready") })

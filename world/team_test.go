@@ -249,7 +249,7 @@ func TestTeamShrinks(t *testing.T) {
 // A rank dies in Split, which ends well on some of the others and not on the rest. Those that have the team can close
 // it, whether the dead rank is in that or not, and all can Shrink.
 func TestSplitDiesOnSome(t *testing.T) {
-	t.Parallel()
+	busy.Acquire(t)
 	for _, device := range []string{"shm", "tcp"} {
 		for victim := range 4 {
 			for times := 1; times <= 3; times++ {
@@ -314,7 +314,7 @@ func longerAndLonger(t *testing.T, test func(within time.Duration) error) {
 
 // A rank whose Split was cut short, and which closes what it has split, is not waited for by one that has the team.
 func TestSplitIsGivenUp(t *testing.T) {
-	t.Parallel()
+	busy.Acquire(t)
 	for _, device := range []string{"shm", "tcp"} {
 		for _, teams := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/of a team %v", device, teams), func(t *testing.T) {

@@ -65,4 +65,9 @@
 //
 // Bodies wait by package await. A wait that lasts for minutes is a hang: the ranks then print the stacks of their
 // goroutines, and the test fails with those. Script.Rests checks that a rank sleeps while it waits.
+//
+// # Side by side
+//
+// Tests that only wait run in parallel by t.Parallel, and others by a Limit of their kind. SideBySide, called by TestMain,
+// lets more wait than there are cores.
 package jobtest

@@ -20,6 +20,7 @@ type event struct {
 	Test       string
 	Elapsed    float64
 	Output     string
+	Key, Value string
 }
 
 // An outcome is how a test without subtests, or a test with all of them, went.
@@ -28,7 +29,8 @@ type outcome struct {
 	Test    string `json:",omitempty"`
 	// Action is pass, fail or skip.
 	Action string
-	// Seconds is the time that the test ran, without the time in which it waited for its turn to run in parallel.
+	// Seconds is the time that the test ran, without the time in which it waited for its turn to run in parallel, be it in
+	// t.Parallel or for a limit of its own (see package jobtest).
 	Seconds float64
 	// Processor is the processor time of the package's test binary while the test ran, and Others that of the
 	// processes that the binary has started. Tests that run in parallel share both. They are negative where
@@ -112,6 +114,13 @@ func (r *reader) take(e event) {
 		t.begin(e.Time)
 	case "pause":
 		t.end(e.Time)
+	case "attr":
+		switch {
+		case e.Key == "limit" && e.Value == "awaited":
+			t.end(e.Time)
+		case e.Key == "limit" && e.Value == "acquired":
+			t.begin(e.Time)
+		}
 	case "output":
 		t.output = append(t.output, e.Output)
 	case "pass", "fail", "skip":

@@ -24,6 +24,9 @@ const run1 = `{"Time":"2026-01-01T00:00:00Z","Action":"start","Package":"m/a"}
 {"Time":"2026-01-01T00:00:02Z","Action":"skip","Package":"m/a","Test":"TestSkipped/one","Elapsed":0}
 {"Time":"2026-01-01T00:00:03Z","Action":"pass","Package":"m/a","Test":"TestSkipped","Elapsed":0}
 {"Time":"2026-01-01T00:00:10Z","Action":"cont","Package":"m/a","Test":"TestSlow"}
+{"Time":"2026-01-01T00:00:10Z","Action":"attr","Package":"m/a","Test":"TestSlow","Key":"limit","Value":"awaited"}
+{"Time":"2026-01-01T00:00:11Z","Action":"attr","Package":"m/a","Test":"TestSlow","Key":"limit","Value":"acquired"}
+{"Time":"2026-01-01T00:00:11Z","Action":"attr","Package":"m/a","Test":"TestSlow","Key":"other","Value":"acquired"}
 {"Time":"2026-01-01T00:00:12Z","Action":"output","Package":"m/a","Test":"TestSlow","Output":"what a passing test prints\n"}
 {"Time":"2026-01-01T00:00:12Z","Action":"pass","Package":"m/a","Test":"TestSlow","Elapsed":3}
 {"Time":"2026-01-01T00:00:12Z","Action":"output","Package":"m/a","Output":"ok then, TestMain says\n"}
@@ -57,7 +60,7 @@ func TestRead(t *testing.T) {
 	require.Equal(t, []outcome{
 		{Package: "m/a", Test: "TestSkipped/one", Action: "skip", Processor: -1, Others: -1, Reason: "there is: no card a.go:9: but a slot"},
 		{Package: "m/a", Test: "TestSkipped", Action: "pass", Seconds: 1, Processor: -1, Others: -1},
-		{Package: "m/a", Test: "TestSlow", Action: "pass", Seconds: 3, Processor: -1, Others: -1},
+		{Package: "m/a", Test: "TestSlow", Action: "pass", Seconds: 2, Processor: -1, Others: -1},
 		{Package: "m/a", Action: "pass", Seconds: 12},
 		{Package: "m/c", Test: "TestBad", Action: "fail", Seconds: 1, Processor: -1, Others: -1},
 		{Package: "m/c", Action: "fail", Seconds: 1},
@@ -96,7 +99,7 @@ func TestProcessorTime(t *testing.T) {
 		of[o.Test] = o
 	}
 	require.Equal(t, 1.0, of["TestSlow"].Processor)
-	require.Equal(t, 2.0, of["TestSlow"].Others)
+	require.Equal(t, 1.0, of["TestSlow"].Others)
 	require.Equal(t, 1.0, of["TestSkipped"].Processor)
 	require.Equal(t, -1.0, of["TestBad"].Processor)
 }
