@@ -20,10 +20,12 @@ import (
 const (
 	// Limit ends a wait for a state that does not come.
 	Limit = 2 * time.Minute
-	// pause is the least time between two looks at a state. It is also at least idle times as long as a look takes, which
-	// is long where it is at all goroutines: on one processor looks without rest keep off what they look for.
-	pause = 200 * time.Microsecond
-	idle  = 9
+	// pause is the least time between two looks at a state. It is also idle times as long as a look takes, which is long
+	// where it is at all goroutines: on one processor looks without rest keep off what they look for. A look that waits
+	// itself needs no more than longest.
+	pause   = 200 * time.Microsecond
+	idle    = 9
+	longest = 100 * time.Millisecond
 )
 
 // errLimit is the cause of the end of a wait that lasted for Limit.
@@ -45,7 +47,7 @@ func Until(ctx context.Context, what string, state func() bool) error {
 	next := time.NewTimer(Limit)
 	defer next.Stop()
 	for begun := time.Now(); !state(); begun = time.Now() {
-		next.Reset(max(pause, idle*time.Since(begun)))
+		next.Reset(min(max(pause, idle*time.Since(begun)), longest))
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("await: waiting for %s: %w", what, context.Cause(ctx))
