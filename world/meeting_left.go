@@ -14,8 +14,9 @@ func (m *Meeting) leave() {
 		root.leaver().CompareAndSwap(0, uint32(w.rank)+1)
 	}
 	// Those that wait for this rank in meetings, and map it, look at the flags when they wake, and tell others: see GiveUp.
-	for _, rank := range w.awaiting() {
-		if w.Mapped(rank) && !w.stranger(rank) && !w.Gone(rank) {
+	// The leader of a host waits for its mates in a Tally.
+	for _, rank := range append(w.awaiting(), w.mates()[0]) {
+		if rank != w.rank && w.Mapped(rank) && !w.stranger(rank) && !w.Gone(rank) {
 			w.Ring(rank)
 		}
 	}

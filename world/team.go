@@ -336,12 +336,12 @@ func (w *World) heard() (ranks []int) {
 	return ranks
 }
 
-// abandon leaves a team of which this rank has only its own part. It wakes those that wait in outlast, but does not connect with
-// any for that: to connect takes an answer, which a process that is stopped does not give. Those look again by themselves.
+// abandon leaves a team of which this rank has only its own part. It wakes those that wait in outlast and that it has met.
+// It connects with no others: connecting needs a reply, and a stopped process never replies. Those look again by themselves.
 func (w *World) abandon() error {
 	w.desert()
 	w.barrier.leave()
-	w.ringAll()
+	w.wakeAll()
 	w.settleLinks()
 	return w.departTeam(false)
 }

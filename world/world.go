@@ -290,10 +290,11 @@ func (w *World) Close() error {
 
 // outlast waits until every rank has left or failed: what the last meeting is for,
 // but a rank that has failed does not come to it, and those that wait for it there
-// do not know whether the others have. The last to leave wakes those that wait: each sets its flag before it looks at
-// the others', so that one finds them all set and does not wait. A process wakes those that map it by its end, too.
+// do not know whether the others have. Of those that share memory the last to leave wakes the others: each sets its flag
+// before it looks at theirs, so that one waits for no flag in memory. A rank elsewhere tells each that it has left, which wakes
+// them, and so does a failure. A process wakes those that map it by its end, too.
 func (w *World) outlast() {
-	waited := false
+	last := true
 	wait := w.NewWaiter()
 	defer wait.Finish()
 	for rank := 0; rank < w.size; {
@@ -307,16 +308,16 @@ func (w *World) outlast() {
 			rank++
 			continue
 		}
-		waited = true
+		last = last && !w.Mapped(rank)
 		_ = wait.Pause(context.Background())
 	}
-	if !waited {
-		w.ringAll()
+	if last {
+		w.wakeAll()
 	}
 }
 
-// ringAll rings all ranks that this one maps and has met.
-func (w *World) ringAll() {
+// wakeAll wakes all ranks that this one maps and has met.
+func (w *World) wakeAll() {
 	for rank := range w.size {
 		if rank != w.rank && w.Mapped(rank) && !w.stranger(rank) {
 			w.Ring(rank)
