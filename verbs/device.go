@@ -279,7 +279,7 @@ type RingPoller interface {
 type Severer interface {
 	// Sever puts the queue pair in StateError. What has come of the peer is carried out;
 	// after Sever nothing of it is any more. Completions are kept. The error of both sides is an
-	// ErrDisconnected.
+	// ErrDisconnected; see there.
 	Sever()
 }
 

@@ -15,7 +15,9 @@ var (
 	// ErrPeerGone: the peer's device was closed or its process has ended.
 	ErrPeerGone = errors.New("verbs: peer is gone")
 	// ErrDisconnected: a side has ended the connection in order, by closing or severing it. It is an ErrPeerGone.
-	// A peer whose process ends or that falls silent is not an ErrDisconnected.
+	// When the peer's process ends, or the peer is silent for too long, the error is ErrPeerGone and not ErrDisconnected. So
+	// it is when a side that closes cannot tell, because what it sent before has not left it. A device over several rails
+	// severs the others when one fails, so that its peer may get either.
 	ErrDisconnected = fmt.Errorf("%w: disconnected", ErrPeerGone)
 	// ErrRejected: the peer did not accept the connection.
 	ErrRejected = errors.New("verbs: connection rejected")

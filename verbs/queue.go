@@ -54,7 +54,7 @@ type QueuePair interface {
 	PostSend(requests []SendRequest) (n int, err error)
 	// PostReceive posts receives in order; see PostSend.
 	PostReceive(requests []ReceiveRequest) (n int, err error)
-	// Close destroys the queue pair. The peer's goes to StateError, with an ErrDisconnected.
+	// Close destroys the queue pair. The peer's goes to StateError; see ErrDisconnected.
 	// Completions not yet polled are lost. A second Close returns nil.
 	Close() error
 }

@@ -115,9 +115,11 @@ func (l *line) receive() (kind, []byte, error) {
 	}
 }
 
-// leave sends bye, unless that had to wait, and closes the line.
+// leave sends bye, unless that would block, and closes the line.
 func (l *line) leave() {
 	if conn, ok := l.conn.(syscall.Conn); ok && l.mu.TryLock() {
+		// The deadline of an earlier message may be over.
+		_ = l.conn.SetWriteDeadline(time.Now().Add(l.silence))
 		if raw, err := conn.SyscallConn(); err == nil && !l.ended {
 			_ = raw.Write(func(fd uintptr) bool {
 				_, _ = unix.Write(int(fd), []byte{byte(kindBye), 0, 0})

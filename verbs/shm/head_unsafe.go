@@ -44,7 +44,7 @@ type regionEntry struct {
 
 const (
 	// segmentMagic names the layout; it changes with it.
-	segmentMagic = 0x1a7e_524d_4100_0002
+	segmentMagic = 0x1a7e_524d_4100_0003
 	notInSegment = 1<<64 - 1
 )
 

@@ -47,10 +47,11 @@ func TestMemoryThatComesAndGoes(t *testing.T) {
 	}
 	once()
 	before := mappings(t)
-	for range testsize.N(50) { // with four pieces of memory each
+	rounds := testsize.N(50)
+	for range rounds { // with four pieces of memory each
 		once()
 	}
-	require.Less(t, mappings(t), before+100)
+	require.Less(t, mappings(t), before+rounds)
 }
 
 // TestArenaUsedUp comes to the end of the addresses, and is given freed ones again, as
