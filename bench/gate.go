@@ -135,7 +135,7 @@ func parseGate(args []string, usage io.Writer) (*gateOptions, error) {
 		o.cells = slices.DeleteFunc(gateCells(), func(c gateCell) bool { return !pattern.MatchString(c.cell().String()) })
 		return nil
 	})
-	flags.IntVar(&some, "some", 0, "measure only so many of the cells, drawn by -seed, for a run that has not the time to decide all (default all)")
+	flags.IntVar(&some, "some", 0, "measure `N` cells, drawn by -seed, in a run that is too short to decide all (default all)")
 	flags.Uint64Var(&o.plan.Seed, "seed", o.plan.Seed, "the `seed` of what is drawn: the order of measurements, and the cells of -some")
 	flags.BoolVar(&o.verbose, "v", false, "print each measurement to the standard error")
 	err := flags.Parse(args)

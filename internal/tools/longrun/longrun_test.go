@@ -134,7 +134,7 @@ func TestJudge(t *testing.T) {
 	status := func(n string) error { return exec.Command("sh", "-c", "exit "+n).Run() }
 	ended, end := context.WithCancel(t.Context())
 	end()
-	fuzz := unit{passes: cutShort}
+	fuzz, gate := unit{passes: cutShort}, unit{cut: undecided}
 	for _, c := range []struct {
 		name   string
 		ctx    context.Context
@@ -153,6 +153,8 @@ func TestJudge(t *testing.T) {
 		{"cut in a test that tells of failures", ended, unit{}, status("1"), "    x_test.go:1: no panic: none\n", cut},
 		{"fuzzing that its end cuts short", t.Context(), fuzz, status("1"), "context deadline exceeded", passed},
 		{"fuzzing that finds something", t.Context(), fuzz, status("1"), "Failing input, context deadline exceeded", failed},
+		{"a gate that can say nothing", t.Context(), gate, status("1"), "bench: gate: nothing can be said: 3 of 5 measured cells undecided\nexit status 1\n", cut},
+		{"a gate that finds something", t.Context(), gate, status("1"), "bench: gate: slower than HEAD: x; nothing can be said: 3 of 5\n", failed},
 	} {
 		v, _ := judge(c.ctx, c.u, c.err, c.output)
 		require.Equal(t, c.want, v, c.name)

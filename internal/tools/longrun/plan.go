@@ -20,6 +20,8 @@ type unit struct {
 	command     []string
 	// passes reports whether a run that ended with an error has passed all the same. Nil is for none.
 	passes func(output string) bool
+	// cut reports whether a run that ended with an error had too little time, and failed for nothing else. Nil is for none.
+	cut func(output string) bool
 	// shown: what it prints is of interest also when it passes.
 	shown bool
 }
@@ -193,13 +195,18 @@ func plan(p project, seed uint64, against string) []part {
 				command = append(command, "-minutes", fmt.Sprintf("%.1f", minutes),
 					"-some", strconv.Itoa(max(1, int(minutes/gateMinutesOfCell))), "-seed", strconv.FormatUint(seed, 10))
 			}
-			return []unit{{name: "bench gate", command: command, shown: true}}
+			return []unit{{name: "bench gate", command: command, shown: true, cut: undecided}}
 		}},
 	}
 }
 
 // gateMinutesOfCell decide most cells of the gate beside other work.
 const gateMinutesOfCell = 0.7
+
+// undecided reports whether a gate failed because most of its cells stayed undecided, and for nothing else.
+func undecided(output string) bool {
+	return strings.Contains(output, "bench: gate: nothing can be said:")
+}
 
 // cutShort reports whether a fuzz test failed for the end of its time alone, as happens when the end comes while it
 // minimizes an input that does not fail.

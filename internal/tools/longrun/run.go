@@ -171,6 +171,8 @@ func judge(ctx context.Context, u unit, err error, output string) (verdict, stri
 		return skipped, output
 	case errors.As(err, &exit) && u.passes != nil && u.passes(output):
 		return passed, output
+	case u.cut != nil && u.cut(output):
+		return cut, output
 	}
 	return failed, output + err.Error() + "\n"
 }
