@@ -18,14 +18,8 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-var (
-	// silent is for jobs with a rank that says nothing any more. If there were many, a rank that lives might have no
-	// processor for as long as it may be silent.
-	silent = jobtest.NewLimit(4)
-	// busy is for tests that compute, and may do so beside those that wait: they share nothing with other tests. Two at a
-	// time take twice as long beside another package, since many ranks wait for few processors.
-	busy = jobtest.NewLimit(1)
-)
+// busy is for tests that compute, and may do so beside those that wait: they share nothing with other tests.
+var busy = jobtest.NewLimit(2)
 
 func TestMain(m *testing.M) {
 	jobtest.SideBySide(256)

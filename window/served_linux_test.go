@@ -142,7 +142,7 @@ func TestClientEnds(t *testing.T) {
 }
 
 func TestClientStops(t *testing.T) {
-	silent.Acquire(t)
+	jobtest.Silent.Acquire(t)
 	job := jobtest.Start(t, 3, servedStopped)
 	job.Await(0, "served")
 	job.Await(victim, "locked")

@@ -72,7 +72,7 @@ func (s *script) lack(f func(another *world.Link)) {
 // one for busyService until "cut short", and calls serve. Rank 0 accumulates 1 to each element of
 // rank 1, and unlocks it.
 func registerShort(name string, serve func(s *script, win *window.Window[int64]), call func(s *script, win *window.Window[int64], ones []int64)) string {
-	options := func() ([]world.Option, error) { return []world.Option{world.WithSilence(2 * time.Second)}, nil }
+	options := func() ([]world.Option, error) { return []world.Option{world.WithSilence(3 * time.Second)}, nil }
 	return jobtest.RegisterWith(name, options, scripted(func(s *script) {
 		// In as many messages as may not be on the way at once.
 		const count = 1 << 20
@@ -181,7 +181,7 @@ var shortUnlock = registerShort("short in an unlock", idle, func(s *script, win 
 })
 
 func runShort(t *testing.T, name string) {
-	t.Parallel()
+	jobtest.Silent.Acquire(t)
 	job := jobtest.StartWith(t, shortRanks, name, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
 	for rank := 2; rank < shortRanks; rank++ {
 		job.Await(rank, "idle")

@@ -9,9 +9,9 @@ import (
 	"github.com/onesided/rma/internal/testsize"
 )
 
-// A suite is registered bodies that are tried as jobtest.InTurns would try them, but for one thing: of the bodies whose turn it
-// is over as many processes, placed alike, one runs after the other in a single job. To start a job costs more than most bodies
-// do. The first, which finds no connections, is another with the next seed.
+// A suite is registered bodies that are tried as by jobtest.InTurns, except that bodies which are due over the same
+// processes share a job, and run in it one after the other: starting a job costs more than most bodies. The seed decides which
+// of them is first, and finds no connections.
 type suite struct {
 	name   string
 	sizes  []int

@@ -12,8 +12,12 @@ type Limit chan struct{}
 // NewLimit is a limit of n tests at a time.
 func NewLimit(n int) Limit { return make(Limit, n) }
 
-// Acquire makes a test parallel, and returns when fewer tests of its kind run than the limit allows. What it waits for that
-// is no time of the test: the attribute "limit" has testreport leave it out, as Go does with the wait of t.Parallel.
+// Silent is for tests of jobs with a rank or a host that says nothing any more. If there were many at a time, a rank that
+// lives might have no processor for as long as it may be silent.
+var Silent = NewLimit(4)
+
+// Acquire makes a test parallel, and returns when fewer tests of its kind run than the limit allows. The attribute "limit"
+// tells testreport when, so that this wait does not count as time of the test, just as the wait of t.Parallel does not.
 func (l Limit) Acquire(t *testing.T) {
 	t.Parallel()
 	t.Attr("limit", "awaited")

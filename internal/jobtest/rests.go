@@ -11,7 +11,7 @@ import (
 
 const (
 	// awake is the share of a core that a process may use while its ranks wait. The goal is 0.02, and one that spins uses
-	// all of it.
+	// all that it gets.
 	awake = 0.2
 	// mostRest is a span in which nothing else can make a rank that sleeps seem awake.
 	mostRest = 2 * time.Second
