@@ -43,6 +43,7 @@ func everyWay(s *script) {
 // Every collective gives what it promises whatever the way in which it is done and the number of
 // ranks. From 6 ranks on the ways take turns, and from 17 the numbers of ranks.
 func TestEveryAlgorithm(t *testing.T) {
+	busy.Acquire(t)
 	most := 33
 	if testsize.Race {
 		most = 9
@@ -60,6 +61,7 @@ func TestEveryAlgorithm(t *testing.T) {
 
 // So it does without notes, and over links where there could be pipes.
 func TestEveryWayWithout(t *testing.T) {
+	busy.Acquire(t)
 	for name, options := range map[string][]world.Option{
 		"notes":          {world.WithNotes(false)},
 		"pipes":          {world.WithPipes(false)},

@@ -250,6 +250,7 @@ var wrongArguments = register("wrong arguments", func(s *script) {
 })
 
 func TestArguments(t *testing.T) {
+	busy.Acquire(t)
 	for _, n := range []int{1, 2, 3} {
 		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { jobtest.Run(t, n, wrongArguments) })
 	}

@@ -64,7 +64,7 @@ func TestShrinkAfterCut(t *testing.T) {
 	const n = 5
 	for first := range 2 {
 		t.Run(fmt.Sprintf("rank 0 on host %d", first), func(t *testing.T) {
-			silent.Acquire(t)
+			jobtest.Silent.Acquire(t)
 			job, network := startAcross(t, 2, n, sides, func(rank int) int { return (rank + first) % 2 }, nothingMore)
 			each(n, func(rank int) { job.Await(rank, "ready") })
 			network.Cut(1)

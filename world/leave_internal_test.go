@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -90,8 +89,11 @@ func TestLastToLeaveWakesAll(t *testing.T) {
 				leave(rank)
 			}
 			await.Parked(t, "world.(*World).outlast", len(others))
-			// They sleep until they are woken then.
-			time.Sleep(3 * firstSleep) // computes
+			// A sleep after the first lasts until they are woken.
+			for _, rank := range others {
+				before := worlds[rank].sleeps.Load()
+				await.True(t, "the first sleep to end", func() bool { return worlds[rank].sleeps.Load() > before || worlds[rank].slept.Load() > 0 })
+			}
 			leave(last)
 			for range len(others) + 1 {
 				require.NoError(t, await.Receive(t, "all ranks to have left", left))

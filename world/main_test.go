@@ -20,13 +20,8 @@ var (
 	partOfThem = testsize.Either(1, 4)
 )
 
-var (
-	// silent is for jobs with a rank that says nothing any more. If there were many, a rank that lives might have no
-	// processor for as long as it may be silent.
-	silent = jobtest.NewLimit(4)
-	// busy is for tests that compute, and may do so beside those that wait: they share nothing with other tests.
-	busy = jobtest.NewLimit(2)
-)
+// busy is for tests that compute, and may do so beside those that wait: they share nothing with other tests.
+var busy = jobtest.NewLimit(2)
 
 func TestMain(m *testing.M) {
 	// A process under the race detector waits a second before it ends, and there

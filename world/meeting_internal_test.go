@@ -138,7 +138,7 @@ func sleeping(limit time.Duration) Option { return func(s *settings) { s.longest
 
 const forever = 2 * await.Limit
 
-// seekingSoon has a wait find out whom it is for in the end (see seek) after 5 ms. It does so when it has slept for half of this.
+// seekingSoon has a wait find out after 5 ms of sleep, half of this, whom it is for in the end (see seek).
 var seekingSoon = sleeping(10 * time.Millisecond)
 
 // run runs ranks that have a meeting, and go on only when they are woken.

@@ -38,8 +38,11 @@ func TestStraggler(t *testing.T) {
 					if err := w.Barrier(ctx); err != nil {
 						return err
 					}
+					// Waits of one length that begin together would look at each other only while each has just begun.
+					patience := 50 * time.Millisecond
 					for seen := false; w.rank != absent && told.Load() < n-1; {
-						short, stop := context.WithTimeout(ctx, 50*time.Millisecond) // expires
+						short, stop := context.WithTimeout(ctx, patience) // expires
+						patience += patience / 2
 						err := call(short, w)
 						stop()
 						if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {

@@ -74,6 +74,7 @@ var killedShrinking = register("killed, and shrinking", func(s *script) {
 })
 
 func TestShrink(t *testing.T) {
+	busy.Acquire(t)
 	forms := map[string]func() *jobtest.Job{
 		"processes": func() *jobtest.Job { return jobtest.Start(t, 5, killedShrinking) },
 		"tcp": func() *jobtest.Job {

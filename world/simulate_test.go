@@ -18,6 +18,7 @@ import (
 // Ranks that meet often are at one time when they have, whatever their number, and the same
 // seed has them there at the same time again.
 func TestSimulate(t *testing.T) {
+	busy.Acquire(t)
 	for _, n := range []int{1, 2, 5, 64} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			var ended [2][]time.Duration

@@ -111,7 +111,7 @@ func TestStopped(t *testing.T) {
 				continue
 			}
 			t.Run(when+call, func(t *testing.T) {
-				silent.Acquire(t)
+				jobtest.Silent.Acquire(t)
 				job := jobtest.StartWith(t, n, when+call, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
 				each(n, func(rank int) { job.Await(rank, "ready") })
 				each(n, job.Release)

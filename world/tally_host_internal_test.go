@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
+
 	"github.com/onesided/rma/verbs"
 )
 
@@ -187,7 +189,7 @@ func TestTallyWithoutLeaver(t *testing.T) {
 				case <-ctx.Done():
 				}
 				return w.Close()
-			}, append(apart(), WithSilence(time.Minute))...)
+			}, append(apart(), WithSilence(time.Minute), sleeping(forever))...)
 			require.NoError(t, err)
 		})
 	}
@@ -333,4 +335,37 @@ func TestHosts(t *testing.T) {
 		}
 		return nil
 	}))
+}
+
+// The leader of a host sleeps in a tally until its mates have told it, and is woken by one that leaves instead, also where that
+// one wakes only the root for meetings.
+func TestMateLeavesTally(t *testing.T) {
+	const root, lead, leaver, n = 0, 1, 2, 3
+	blocks := make([][]byte, n)
+	for rank := range blocks {
+		blocks[rank] = make([]byte, MeetingBytes+TallyBytes(n))
+	}
+	waiting, missed := make(chan *World, 1), make(chan struct{})
+	require.NoError(t, Run(t.Context(), n, func(ctx context.Context, w *World) error {
+		// The root is no mate of the others.
+		w.hosts = hosts{of: []int{0, 0, 0}, ranks: [][]int{{lead, leaver}}}
+		m := w.NewMeeting(w.NewNumber(), blocks[w.rank], MeetingBytes, func(rank int) ([]byte, error) { return blocks[rank], nil })
+		defer m.Close()
+		switch w.rank {
+		case lead:
+			defer close(missed)
+			w.slept.Store(0)
+			waiting <- w
+			if _, _, err := m.Tally(ctx, "Tally", 1, func(int) bool { return false }); !errors.Is(err, ErrLeft) {
+				return fmt.Errorf("error is %v, want %w", err, ErrLeft)
+			}
+		case leaver:
+			w := <-waiting
+			// A sleep after the first lasts until it is woken.
+			return await.Until(ctx, "the leader's first sleep to end", func() bool { return w.slept.Load() > uint64(firstSleep/2) })
+		case root:
+			<-missed
+		}
+		return nil
+	}, onCores(1), sleeping(forever)))
 }

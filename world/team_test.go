@@ -77,18 +77,21 @@ var (
 )
 
 func TestTeams(t *testing.T) {
+	busy.Acquire(t)
 	for _, n := range []int{1, 2, 5, 8} {
 		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { jobtest.Run(t, n, severalTeams) })
 	}
 }
 
 func TestTeamsOfTheHasty(t *testing.T) {
+	busy.Acquire(t)
 	for _, n := range []int{2, 5} {
 		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { jobtest.Run(t, n, hastyTeams) })
 	}
 }
 
 func TestTeamsInVirtualTime(t *testing.T) {
+	busy.Acquire(t)
 	for _, n := range []int{2, 7, 33} {
 		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) {
 			require.NoError(t, world.Simulate(t.Context(), simtest.New(t, "ndr-2024", 1), n, scripted(teams)))
@@ -123,6 +126,7 @@ var deathInTeams = register("death in teams", func(s *script) {
 })
 
 func TestDeathInTeams(t *testing.T) {
+	busy.Acquire(t)
 	job := jobtest.Start(t, 9, deathInTeams)
 	for rank := range 9 {
 		job.Await(rank, "ready")

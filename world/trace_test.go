@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/verbs/sim"
@@ -82,6 +83,7 @@ var operate = register("operations that are traced", func(s *script) {
 
 // One file has the operations of all processes of a job.
 func TestTraceOfProcesses(t *testing.T) {
+	busy.Acquire(t)
 	file := filepath.Join(t.TempDir(), "t.json")
 	job := func() {
 		for _, err := range jobtest.StartWith(t, 3, operate, func(int) []string {
@@ -130,11 +132,14 @@ func TestTraceOfProcesses(t *testing.T) {
 		}
 	}
 	// A rank that has to wait for a core may find that all it has written has arrived before it reads.
-	for tries := 1; overlap(events) == 0; tries++ {
-		require.Less(t, tries, 5, "writes and reads are never under way at one time")
+	await.True(t, "writes and reads to be under way at one time", func() bool {
+		if overlap(events) > 0 {
+			return true
+		}
 		job()
 		_, events = readTrace(t, file)
-	}
+		return false
+	})
 }
 
 // overlap is for how long writes of rank 0 to rank 1 and reads from there are under way at one time.
@@ -152,6 +157,7 @@ func overlap(events []tracedEvent) (total float64) {
 // Those who go on after a failure are in it again, by their new numbers; a rank that was
 // killed has left nothing, whatever it was doing.
 func TestTraceOfSurvivors(t *testing.T) {
+	busy.Acquire(t)
 	file := filepath.Join(t.TempDir(), "t.json")
 	jobtest.StartWith(t, 5, killedShrinking, func(int) []string {
 		return []string{"RMA_DEVICE=tcp", "RMA_TRACE=" + file}
