@@ -3,6 +3,7 @@ package tcp
 import (
 	"context"
 	"net"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -53,7 +54,40 @@ func TestShortForAWhile(t *testing.T) {
 	accept(t, p, far)
 }
 
-// That the time is over is not said of the peer, at whatever moment it ends.
+// A lateContext has no deadline before expire.
+type lateContext struct {
+	context.Context
+	done  chan struct{}
+	timed atomic.Pointer[context.Context]
+}
+
+func (c *lateContext) expire(limit time.Duration) {
+	timed, cancel := context.WithTimeout(c.Context, limit)
+	c.timed.Store(&timed)
+	go func() {
+		defer cancel()
+		<-timed.Done()
+		close(c.done)
+	}()
+}
+
+func (c *lateContext) Done() <-chan struct{} { return c.done }
+
+func (c *lateContext) Deadline() (time.Time, bool) {
+	if timed := c.timed.Load(); timed != nil {
+		return (*timed).Deadline()
+	}
+	return time.Time{}, false
+}
+
+func (c *lateContext) Err() error {
+	if timed := c.timed.Load(); timed != nil {
+		return (*timed).Err()
+	}
+	return nil
+}
+
+// That the time is over is not said of the peer, at whatever moment after a refusal it ends.
 func TestShortUntilTheEnd(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -61,10 +95,14 @@ func TestShortUntilTheEnd(t *testing.T) {
 	shorten(t, 0)
 	random := testsize.Random(t, 1)
 	for range testsize.N(10) {
-		limit := shortestPause + time.Duration(random.IntN(2000))*time.Microsecond
-		ctx, cancel := context.WithTimeout(t.Context(), limit) // expires
-		_, err := call(ctx, listener.Addr().String())
-		cancel()
-		require.ErrorIs(t, err, syscall.EMFILE)
+		ctx := &lateContext{Context: t.Context(), done: make(chan struct{})}
+		ended := make(chan error, 1)
+		go func() {
+			_, err := call(ctx, listener.Addr().String())
+			ended <- err
+		}()
+		testlimit.Parked(t, "tcp.call", 1)                                 // It has been refused a descriptor.
+		ctx.expire(time.Duration(random.Int64N(int64(2 * shortestPause)))) // expires
+		require.ErrorIs(t, testlimit.Receive(t, "the call to end", ended), syscall.EMFILE)
 	}
 }

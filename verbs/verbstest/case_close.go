@@ -54,8 +54,8 @@ var closeCases = []testCase{
 	}},
 	{"what was posted before the peer closes ends once", func(b *bench) {
 		near, far := b.two()
-		orderlyEnd(near, far, (*pair).close)
-		orderlyEnd(far, near, (*pair).close)
+		cleanEnd(near, far, (*pair).close)
+		cleanEnd(far, near, (*pair).close)
 	}},
 	{"a severed connection has ended in order on both sides", func(b *bench) {
 		near, far := b.two()
@@ -63,7 +63,7 @@ var closeCases = []testCase{
 		_, ok := probe.queuePair().(verbs.Severer)
 		b.skipUnless(ok, "its queue pairs are no Severer")
 		for _, sides := range [][2]*rank{{near, far}, {far, near}} {
-			p := orderlyEnd(sides[0], sides[1], (*pair).sever)
+			p := cleanEnd(sides[0], sides[1], (*pair).sever)
 			p.expectDisconnected()
 			p.expectFlushed()
 			p.sever()
@@ -238,9 +238,9 @@ var closeCases = []testCase{
 	}},
 }
 
-// orderlyEnd connects two ranks, has one side end the connection while requests of both wait, and checks
+// cleanEnd connects two ranks, has one side end the connection while requests of both wait, and checks
 // what the other side learns. It returns the end of the side that leaves.
-func orderlyEnd(leaves, stays *rank, end func(*pair)) *pair {
+func cleanEnd(leaves, stays *rank, end func(*pair)) *pair {
 	leaves.Helper()
 	p, q := connected(stays, leaves, sizes{})
 	mine, theirs := p.allocate(100_000, all), q.allocate(100_000, all)
