@@ -73,11 +73,14 @@ type settings struct {
 	inline  int
 	eager   bool
 	without tcp.Optimization
-	// longestSleep bounds what is lost if the rank that should wake this one was cancelled or died before it did. Some things
-	// wake nobody, and are found only after a sleep: that a rank is silent with which the root of a barrier has no connection,
-	// because the root connects to ask only when it has waited long; that the limit of a within is over; that a rank has left
-	// for which a window's lock or notification waits in shared memory. Only tests set another than defaultLongestSleep: longer
-	// than they last, so that who is not woken hangs, or short, so that a wait looks soon.
+	// longestSleep bounds what is lost if the rank that should wake this one was cancelled or died before it did. Three things
+	// wake nobody, and are found only after a sleep:
+	//   - a rank is silent with which the root of a barrier has no connection: the root connects to ask only when it has
+	//     waited long;
+	//   - the limit of a within is over;
+	//   - a rank has left for which a window's lock or notification waits in shared memory.
+	// Only tests set another than defaultLongestSleep: longer than they last, so that who is not woken hangs, or short, so
+	// that a wait looks soon.
 	longestSleep time.Duration
 	ways
 	// rails is how many cards a rank has that is simulated; striping is rails.Striping if it is to be

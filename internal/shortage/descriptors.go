@@ -3,7 +3,10 @@
 package shortage
 
 import (
+	"errors"
+	"fmt"
 	"os"
+	"runtime"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,22 +16,71 @@ import (
 func Descriptors(left int) (end func() error, err error) {
 	var before unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("shortage: the limit of descriptors: %w", err)
+	}
+	var held placeholders
+	end = func() error {
+		held.release(len(held))
+		return unix.Setrlimit(unix.RLIMIT_NOFILE, &before)
+	}
+	for range left + 1 {
+		if err := held.open(); err != nil {
+			return nil, errors.Join(err, end())
+		}
 	}
 	// It is numbers that are limited, and the lowest free one is taken first: so the limit is the one after those that are
 	// left. With a lower one ppoll, which takes no more descriptors than the limit, would return at once, and the process
 	// would spin.
 	short := before
-	for range left + 1 {
-		free, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return nil, err
-		}
-		defer unix.Close(free)
-		short.Cur = uint64(free)
-	}
+	short.Cur = uint64(held[left])
+	held.release(1)
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &short); err != nil {
-		return nil, err
+		return nil, errors.Join(fmt.Errorf("shortage: limiting descriptors: %w", err), end())
 	}
-	return func() error { return unix.Setrlimit(unix.RLIMIT_NOFILE, &before) }, nil
+	// A lower number may become free: accept takes one before it finds that nobody calls, and then gives it back. Until
+	// then it is neither free nor open.
+	for full := false; !full; {
+		switch err := held.open(); {
+		case err == nil:
+		case errors.Is(err, unix.EMFILE):
+			if full = allOpen(int(short.Cur)); !full {
+				runtime.Gosched()
+			}
+		default:
+			return nil, errors.Join(err, end())
+		}
+	}
+	held.release(left)
+	return end, nil
+}
+
+// placeholders are descriptors that are open only to be taken.
+type placeholders []int
+
+func (p *placeholders) open() error {
+	fd, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("shortage: taking a descriptor: %w", err)
+	}
+	*p = append(*p, fd)
+	return nil
+}
+
+// release closes the last n.
+func (p *placeholders) release(n int) {
+	rest := len(*p) - n
+	for _, fd := range (*p)[rest:] {
+		_ = unix.Close(fd)
+	}
+	*p = (*p)[:rest]
+}
+
+// allOpen reports whether each number below limit is that of an open descriptor.
+func allOpen(limit int) bool {
+	for fd := range limit {
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil {
+			return false
+		}
+	}
+	return true
 }

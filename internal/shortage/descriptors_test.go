@@ -3,11 +3,15 @@
 package shortage
 
 import (
+	"errors"
+	"net"
 	"os"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/internal/testsize"
 )
 
 func TestDescriptors(t *testing.T) {
@@ -35,4 +39,31 @@ func TestDescriptors(t *testing.T) {
 		require.ErrorIs(t, short, syscall.EMFILE)
 	}
 	require.NoError(t, open())
+}
+
+// A number that an accept had when the shortage began cannot be opened after it has given it back.
+func TestDescriptorsBesideAccept(t *testing.T) {
+	for range testsize.N(3000) {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		accepted := make(chan error, 1)
+		go func() {
+			for {
+				if _, err := listener.Accept(); !errors.Is(err, syscall.EMFILE) {
+					accepted <- err
+					return
+				}
+			}
+		}()
+		end, err := Descriptors(0)
+		require.NoError(t, err)
+		file, short := os.Open(os.DevNull)
+		require.NoError(t, end())
+		if short == nil {
+			require.NoError(t, file.Close())
+		}
+		require.NoError(t, listener.Close())
+		require.ErrorIs(t, <-accepted, net.ErrClosed)
+		require.ErrorIs(t, short, syscall.EMFILE)
+	}
 }
