@@ -396,9 +396,9 @@ func TestRecordsOfTheFiguresAgree(t *testing.T) {
 			assert.Contains(t, record, "\n"+line)
 		}
 	}
-	counted := fmt.Sprintf("Of %d cases, with the %d of traces, which are no paper's, %d are within", within+off, traced, within)
+	counted := fmt.Sprintf("Of %d cases, with the %d of traces, which are no paper's, %d agree within a fifth", within+off, traced, within)
 	assert.Contains(t, strings.Join(strings.Fields(readme), " "), counted)
-	assert.Contains(t, readme, fmt.Sprintf(" %d are off:", off))
+	assert.Contains(t, readme, fmt.Sprintf(" %d do not:", off))
 }
 
 func TestTheSameSeedGivesTheSameFigure(t *testing.T) {

@@ -88,6 +88,12 @@ func TestKill(t *testing.T) {
 	jobtest.Start(t, 3, waiting).Killed(1)
 }
 
+// withoutMain is a package that forgets it.
+func withoutMain(t *testing.T, n int, name string) {
+	jobtest.ForgetMain()
+	jobtest.Processes(t, n, name)
+}
+
 // failsVariable makes a case of TestFailures, in a process of its own, the test that fails.
 const failsVariable = "RMA_JOBTEST_FAILS"
 
@@ -108,6 +114,7 @@ func TestFailures(t *testing.T) {
 		{"simulated", jobtest.Simulated, failing, ": world: rank 1: rank one says no"},
 		{"leaving", jobtest.Processes, leaving, `still holds ["/dev/zero"] []`},
 		{"forgetting", jobtest.Processes, forgetting, "still holds [] [], "},
+		{"without Main", withoutMain, barrier, "its package needs func TestMain"},
 		{"unknown", jobtest.Goroutines, "nobody registered this", `no body is registered as "nobody registered this"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

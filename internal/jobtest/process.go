@@ -39,9 +39,14 @@ const (
 	longestReport = 16 << 20
 )
 
+// hasMain: the package's TestMain calls Main. In one that does not, each process of a rank would run the tests, which start
+// processes, and these more.
+var hasMain bool
+
 // Main runs the tests, or, in a process that Start has started, one rank. The tests of every other seed run with four
 // processors at least: ranks that are goroutines meet otherwise where each has one of its own.
 func Main(m *testing.M) {
+	hasMain = true
 	name := os.Getenv(bodyVariable)
 	if name == "" {
 		if testsize.Seed()%2 != 0 {
@@ -153,6 +158,9 @@ func StartOn(t *testing.T, n int, name string, environment func(rank int) []stri
 	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("skipped: ranks that are processes need Linux")
+	}
+	if !hasMain {
+		t.Fatal("jobtest: ranks that are processes are this test program: its package needs func TestMain(m *testing.M) { jobtest.Main(m) }")
 	}
 	find(t, name)
 	j := &Job{t: t, server: pmi.NewServer(n, pmi.Events{})}

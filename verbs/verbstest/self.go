@@ -12,9 +12,13 @@ import (
 // selfVariable has Main play the far side.
 const selfVariable = "VERBSTEST_SELF"
 
+// hasMain: the package's TestMain calls Main. In one that does not, each peer would run the tests, which start peers.
+var hasMain bool
+
 // Main is what TestMain does where Config.Peer is [Self]: it runs the tests, or plays the
 // far side of cases with the devices that it opens with open.
 func Main(m *testing.M, open func() (verbs.Device, error)) {
+	hasMain = true
 	if os.Getenv(selfVariable) == "" {
 		os.Exit(m.Run())
 	}
@@ -27,6 +31,9 @@ func Main(m *testing.M, open func() (verbs.Device, error)) {
 // Self, as Config.Peer, is this test program again. Its TestMain calls [Main].
 func Self(t testing.TB) *exec.Cmd {
 	t.Helper()
+	if !hasMain {
+		t.Fatal("verbstest: a peer that is a process is this test program: its package's TestMain must call verbstest.Main")
+	}
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatalf("verbstest: this program: %v", err)

@@ -181,6 +181,7 @@ func TestBadArguments(t *testing.T) {
 		"-seed must not be above":             {seed: 1<<62 + 1},
 		`-part "nothing": no part has a name`: {only: "nothing"},
 		"-part: error parsing regexp":         {only: "("},
+		"-against none: git knows no such":    {against: "none"},
 	} {
 		_, err := long(t.Context(), o)
 		require.ErrorContains(t, err, want)

@@ -2,7 +2,7 @@
 // fuzzing, the race detector over everything, every benchmark case, the papers' figures on an emulated processor, the
 // virtual machine's whole suite, and the gate for speed. See docs/testing.md.
 //
-//	longrun [-minutes N] [-seed S] [-against REV] [-part REGEXP]
+//	.ci/long [-minutes N] [-seed S] [-against REV] [-part REGEXP]
 //
 // Without -minutes each part runs once to its end. With it, the parts share the time, and one that is not through by
 // then is cut. The seed decides the order of what a part runs, and the samples that the tests draw; a failure prints
@@ -14,33 +14,53 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"regexp"
+	"strings"
 	"syscall"
 	"time"
 )
 
 func main() {
+	check := flag.Bool("check", false, "only check the other flags")
 	minutes := flag.Float64("minutes", 0, "how long all parts may take together; 0 for as long as each takes once")
 	seed := flag.Uint64("seed", 0, "the seed of orders and samples; 0 takes one from the clock")
 	against := flag.String("against", "HEAD~1", "the `revision` whose speed is the measure")
 	only := flag.String("part", "", "run the parts whose names match this `regexp`")
-	flag.Usage = func() {
-		fmt.Fprint(flag.CommandLine.Output(), "usage: longrun [-minutes N] [-seed S] [-against REV] [-part REGEXP]\n\n"+
-			"longrun runs the tests that are too long for every change, and prints a summary, a line a part.\n\n")
-		flag.PrintDefaults()
+	flag.CommandLine.Init("long", flag.ContinueOnError)
+	flag.Usage = func() {}
+	switch err := flag.CommandLine.Parse(os.Args[1:]); {
+	case errors.Is(err, flag.ErrHelp):
+		help(os.Stdout)
+		return
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "long: -h lists the flags")
+		os.Exit(2)
 	}
-	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	failed, err := long(ctx, options{minutes: *minutes, seed: *seed, against: *against, only: *only, arguments: flag.Args()})
+	failed, err := long(ctx, options{minutes: *minutes, seed: *seed, against: *against, only: *only, check: *check, arguments: flag.Args()})
 	switch {
 	case err != nil:
-		fmt.Fprintln(os.Stderr, "longrun:", err)
+		fmt.Fprintln(os.Stderr, "long:", err)
 		os.Exit(2)
 	case failed:
 		os.Exit(1)
+	}
+}
+
+func help(out io.Writer) {
+	fmt.Fprint(out, "usage: .ci/long [-minutes N] [-seed S] [-against REV] [-part REGEXP]\n\n"+
+		"It runs the tests that are too long for every change, and prints a summary, a line a part. Its exit status is 1 if one\n"+
+		"has failed, and 2 if nothing could be run.\n\n")
+	flag.CommandLine.SetOutput(out)
+	flag.PrintDefaults()
+	fmt.Fprint(out, "\nThe parts are:\n")
+	for _, p := range plan(project{}, 0, "REV") {
+		fmt.Fprintln(out, "  "+p.name)
 	}
 }
 
@@ -48,6 +68,7 @@ type options struct {
 	minutes       float64
 	seed          uint64
 	against, only string
+	check         bool
 	arguments     []string
 }
 
@@ -55,6 +76,7 @@ var (
 	errArguments = errors.New("no arguments are possible beside flags; -h lists them")
 	errMinutes   = errors.New("-minutes must not be negative")
 	errSeed      = fmt.Errorf("-seed must not be above %d", uint64(mostSeed))
+	errRevision  = errors.New("git knows no such commit")
 	errPart      = errors.New("no part has a name that matches")
 )
 
@@ -88,8 +110,27 @@ func long(ctx context.Context, o options) (failed bool, err error) {
 	if len(parts) == 0 {
 		return false, fmt.Errorf("-part %q: %w", o.only, errPart)
 	}
-	fmt.Printf("seed %d: longrun -seed %d repeats this\n", o.seed, o.seed)
+	// The part that needs it is the last one.
+	if strings.HasPrefix(parts[len(parts)-1].name, speedAgainst) && exec.CommandContext(ctx, "git", "rev-parse", "--quiet", "--verify", o.against+"^{commit}").Run() != nil {
+		return false, fmt.Errorf("-against %s: %w", o.against, errRevision)
+	}
+	if o.check {
+		return false, nil
+	}
+	fmt.Printf("seed %d: %s repeats this\n", o.seed, o.command())
 	r := runner{out: os.Stdout, execute: execute, now: time.Now}
 	failed = r.run(ctx, parts, time.Duration(o.minutes*float64(time.Minute)))
 	return failed, context.Cause(ctx)
+}
+
+// command is one that does the same again.
+func (o options) command() string {
+	words := []string{".ci/long", "-seed", fmt.Sprint(o.seed), "-against", o.against}
+	if o.minutes > 0 {
+		words = append(words, "-minutes", fmt.Sprint(o.minutes))
+	}
+	if o.only != "" {
+		words = append(words, "-part", "'"+strings.ReplaceAll(o.only, "'", `'\''`)+"'")
+	}
+	return strings.Join(words, " ")
 }

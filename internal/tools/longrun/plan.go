@@ -115,6 +115,9 @@ const (
 	testTimeout = "60m"
 )
 
+// speedAgainst begins the name of the part that compares with another revision.
+const speedAgainst = "speed against "
+
 // goTest is a test of one package, which prints as it goes: a failure counts although the run is cut later.
 func goTest(arguments ...string) []string {
 	return append([]string{"go", "test", "-v", "-count=1", "-timeout", testTimeout}, arguments...)
@@ -187,7 +190,7 @@ func plan(p project, seed uint64, against string) []part {
 		{name: "virtual machine", weight: 4, round: func(r round) []unit {
 			return []unit{{name: "the kernel's RDMA driver", environment: []string{"RMA_TEST_SIZE=1", seeded(r)}, command: []string{"verbs/ibv/softroce/softroce", "all"}}}
 		}},
-		{name: "speed against " + against, weight: 10, round: func(r round) []unit {
+		{name: speedAgainst + against, weight: 10, round: func(r round) []unit {
 			command := []string{"go", "run", "./bench", "gate", "-against", against}
 			if r.slice > 0 {
 				// The rest is for building both. A few cells that are decided say more than many that are not.

@@ -41,7 +41,9 @@ func main() {
 		os.Exit(2)
 	}
 	if n > 0 {
-		fmt.Fprintf(os.Stderr, "testrules: %d breaches of the rules in docs/testing.md\n", n)
+		fmt.Fprintf(os.Stderr, "testrules: %d breaches of the rules in docs/testing.md\n"+
+			"Wait for a state by await.True in a test, by await.Until in the body of a rank. A comment at the end of the line excuses\n"+
+			"what stands for a program's own computing (// computes), and a limit that is meant to end in the test (// expires).\n", n)
 		os.Exit(1)
 	}
 }

@@ -1,0 +1,4 @@
+package jobtest
+
+// ForgetMain has this process be one whose TestMain does not call Main.
+func ForgetMain() { hasMain = false }
