@@ -10,6 +10,8 @@ var (
 	ErrLeft = errors.New("world: the rank has left the job, or the team")
 	// ErrClosed: this World is closed.
 	ErrClosed = errors.New("world: closed")
+	// ErrInitialized: Init was called while the World that it had returned was open.
+	ErrInitialized = errors.New("already initialized")
 	// ErrArgument: an argument that is not allowed.
 	ErrArgument = errors.New("invalid argument")
 	// ErrMismatch: ranks disagree on a collective call or its arguments.

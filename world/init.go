@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/onesided/rma/world/pmi"
@@ -30,10 +31,18 @@ func WithPatience(d time.Duration) Option { return func(s *settings) { s.patienc
 // is told to the logger of [WithLogger]. Without a manager a rank that cannot reach rank
 // 0, lacks the key or has a wrong setting of its own has not come yet: it may be started
 // again.
-func Init(ctx context.Context, options ...Option) (*World, error) {
+//
+// A process is one rank: Init is ErrInitialized while the World that it has returned is open. After Close all ranks may
+// call it again, for another job of the same ranks, if they were started by rmarun or meet at RMA_ROOT; Hydra and Slurm
+// serve one a process. It takes PMI_FD and PMI_PORT out of the environment: a process that a rank starts is no rank.
+func Init(ctx context.Context, options ...Option) (w *World, err error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("world: Init: %w: nil context", ErrArgument)
 	}
+	if !initialized.CompareAndSwap(nil, beingMade) {
+		return nil, fmt.Errorf("world: Init: %w: the World of an earlier call is open, or being made; use that one, or close it first", ErrInitialized)
+	}
+	defer func() { initialized.Store(w) }()
 	s, flaw := newSettings(options)
 	client, err := pmi.FromEnvironment()
 	switch none := errors.Is(err, pmi.ErrNoManager); {
@@ -41,6 +50,8 @@ func Init(ctx context.Context, options ...Option) (*World, error) {
 		return unmanaged(ctx, s)
 	case none:
 		return nil, fmt.Errorf("world: Init: %w", flaw)
+	case errors.Is(err, pmi.ErrTaken):
+		return nil, fmt.Errorf("world: Init: %w", err)
 	case err != nil:
 		return nil, fmt.Errorf("world: Init: %w: %w", ErrEnvironment, err)
 	case flaw != nil:
@@ -48,6 +59,12 @@ func Init(ctx context.Context, options ...Option) (*World, error) {
 	}
 	return initialize(ctx, client, s)
 }
+
+// initialized is the World of Init that is open, and beingMade in place of one that will be.
+var (
+	initialized atomic.Pointer[World]
+	beingMade   = new(World)
+)
 
 // unmanaged joins a job whose ranks rank 0 brings together, or is a world of one.
 func unmanaged(ctx context.Context, s settings) (*World, error) {
@@ -120,7 +137,7 @@ func initialize(ctx context.Context, m manager, s settings) (*World, error) {
 func alone() error {
 	for _, name := range []string{"PMI_RANK", "PMI_SIZE", "PMI_ID"} {
 		if value := os.Getenv(name); value != "" {
-			return fmt.Errorf("world: Init: %w: %s=%q without a manager; a launcher sets PMI_FD, PMI_RANK and PMI_SIZE, or PMI_PORT and PMI_ID, and a process without one none of them", ErrEnvironment, name, value)
+			return fmt.Errorf("world: Init: %w: %s=%q without a manager; a launcher sets PMI_FD, PMI_RANK and PMI_SIZE, or PMI_PORT and PMI_ID, a process without one has none of them, and a process that a rank has started is no rank: remove them from its environment", ErrEnvironment, name, value)
 		}
 	}
 	return nil

@@ -285,6 +285,7 @@ func (w *World) Close() error {
 			err = w.departTeam(met == nil)
 		}
 	})
+	initialized.CompareAndSwap(w, nil)
 	return err
 }
 

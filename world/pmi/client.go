@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -19,10 +18,15 @@ type Client struct {
 	rank, size int
 	kvs        string
 
+	// kept: Finalize leaves the connection open, for another Init.
+	kept bool
+
 	mu     sync.Mutex
 	conn   conn
 	lines  *bufio.Scanner
 	broken error
+	// finalized: nothing is asked any more, but whether there is another job.
+	finalized bool
 }
 
 type conn interface {
@@ -34,45 +38,6 @@ type conn interface {
 
 // answerTime bounds the answer to anything but a barrier.
 const answerTime = 30 * time.Second
-
-// FromEnvironment connects to the manager that the environment names: PMI_FD,
-// PMI_RANK and PMI_SIZE, or Hydra's PMI_PORT and PMI_ID. It is ErrNoManager if it
-// names none.
-func FromEnvironment() (*Client, error) {
-	if port := os.Getenv("PMI_PORT"); port != "" && os.Getenv("PMI_FD") == "" {
-		return fromPort(port)
-	}
-	if os.Getenv("PMI_FD") == "" {
-		return nil, ErrNoManager
-	}
-	fd, err := number("PMI_FD", 0)
-	if err != nil {
-		return nil, err
-	}
-	size, err := number("PMI_SIZE", 1)
-	if err != nil {
-		return nil, err
-	}
-	rank, err := number("PMI_RANK", 0)
-	if err != nil {
-		return nil, err
-	}
-	if rank >= size {
-		return nil, fmt.Errorf("%w: PMI_RANK=%d, with PMI_SIZE=%d allowed are 0 to %d", ErrEnvironment, rank, size, size-1)
-	}
-	// A number that was inherited by mistake may be any file: nothing is written
-	// to what is not a socket.
-	if _, err := syscall.GetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_TYPE); err != nil {
-		return nil, fmt.Errorf("%w: PMI_FD=%d is not a connection to a manager: %w", ErrEnvironment, fd, err)
-	}
-	syscall.CloseOnExec(fd)
-	// Without this the runtime's poller, and with it deadlines, leaves the
-	// descriptor alone.
-	if err := syscall.SetNonblock(fd, true); err != nil {
-		return nil, fmt.Errorf("%w: PMI_FD=%d: %w", ErrEnvironment, fd, err)
-	}
-	return New(os.NewFile(uintptr(fd), "PMI_FD"), rank, size)
-}
 
 func number(name string, least int) (int, error) {
 	text := os.Getenv(name)
@@ -93,14 +58,11 @@ func fromPort(port string) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: PMI_PORT=%s: %w", ErrEnvironment, port, err)
 	}
-	client := &Client{conn: c, lines: newReader(c)}
+	client := newClient(c, 0, 0)
 	if err := client.introduce(id); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	if err := client.start(); err != nil {
-		return nil, errors.Join(err, c.Close())
-	}
-	return client, nil
+	return client.begin()
 }
 
 // introduce reads what size and rank the manager has for id.
@@ -134,9 +96,17 @@ func (c *Client) introduce(id int) error {
 
 // New starts the protocol on a connection to a manager, for a rank of a job of size.
 func New(conn conn, rank, size int) (*Client, error) {
-	c := &Client{rank: rank, size: size, conn: conn, lines: newReader(conn)}
+	return newClient(conn, rank, size).begin()
+}
+
+func newClient(conn conn, rank, size int) *Client {
+	return &Client{rank: rank, size: size, conn: conn, lines: newReader(conn)}
+}
+
+// begin starts the protocol, or closes the connection.
+func (c *Client) begin() (*Client, error) {
 	if err := c.start(); err != nil {
-		return nil, errors.Join(err, conn.Close())
+		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
 }
@@ -252,10 +222,17 @@ func (c *Client) Barrier(ctx context.Context) error {
 	return nil
 }
 
-// Finalize tells the manager that this rank may end, and closes the connection.
+// Finalize tells the manager that this rank may end. It closes the connection, unless that was inherited: [FromEnvironment]
+// then asks the manager whether it serves another job of the same ranks.
 func (c *Client) Finalize() error {
 	_, err := c.ask(context.Background(), "cmd=finalize", "finalize_ack")
-	return errors.Join(err, c.Close())
+	if err != nil || !c.kept {
+		return errors.Join(err, c.Close())
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.finalized = true
+	return nil
 }
 
 // Abort asks the manager to end the job with an exit status.

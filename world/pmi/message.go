@@ -30,6 +30,8 @@ var (
 	ErrNoManager = errors.New("pmi: not started by a process manager")
 	// ErrEnvironment: the manager's environment makes no sense.
 	ErrEnvironment = errors.New("pmi: invalid environment")
+	// ErrTaken: the connection to the manager was taken before.
+	ErrTaken = errors.New("pmi: the connection to the process manager was used before in this process")
 	// ErrNotFound: no rank has put the key before the last barrier.
 	ErrNotFound = errors.New("pmi: key not found")
 	// ErrProtocol: the other side does not speak the protocol.

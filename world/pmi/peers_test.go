@@ -17,11 +17,18 @@ import (
 // rankVariable makes a process of this test binary a rank that a manager has started.
 const rankVariable = "PMI_TEST_RANK"
 
+// roles are what a process may do that a manager has started, by the value of rankVariable. Another value is play.
+var roles = make(map[string]func(ctx context.Context) error)
+
 func TestMain(m *testing.M) {
 	if os.Getenv(rankVariable) == "" {
 		os.Exit(m.Run())
 	}
-	if err := play(context.Background()); err != nil {
+	part := play
+	if other, ok := roles[os.Getenv(rankVariable)]; ok {
+		part = other
+	}
+	if err := part(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -57,6 +64,10 @@ func play(ctx context.Context) error {
 	}
 	if err := c.Finalize(); err != nil {
 		return err
+	}
+	// Hydra serves one job a process.
+	if _, err := FromEnvironment(); !errors.Is(err, ErrTaken) {
+		return fmt.Errorf("the connection that is finalized gives %v, want %v", err, ErrTaken)
 	}
 	fmt.Printf("rank %d of %d is done\n", c.Rank(), c.Size())
 	return nil

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"math"
 	"net"
 	"os"
 	"strconv"
@@ -14,10 +16,10 @@ import (
 )
 
 // A Server is the manager of a job on one machine. For each rank it makes a
-// connection whose other end a child process inherits.
+// connection whose other end a child process inherits. A rank that has finalized may
+// begin another job of the same ranks on its connection.
 type Server struct {
 	size int
-	name string
 	// gone is told of each rank whose connection ended before it finalized.
 	gone func(rank int)
 	// abort is told of a rank's wish to end the job.
@@ -25,7 +27,18 @@ type Server struct {
 
 	serving sync.WaitGroup
 
-	mu     sync.Mutex
+	mu sync.Mutex
+	// jobs are those that ranks have begun, one after the other; incomplete is the first that not all ranks can begin, for the
+	// reason why.
+	jobs       []*job
+	incomplete int
+	why        string
+	open       map[*session]struct{}
+}
+
+// A job is a key-value space, and the barrier of its ranks.
+type job struct {
+	name   string
 	values map[string]string
 	// pending are puts that the next barrier makes visible.
 	pending map[string]string
@@ -33,7 +46,8 @@ type Server struct {
 	// ended tells of the first rank that finalized or was lost, also before it began:
 	// no barrier can be complete any more. It is empty while there is none.
 	ended string
-	open  map[*session]struct{}
+	// finalized counts ranks.
+	finalized int
 }
 
 // Events is what the owner of a Server wants to know. Functions may be nil. They are
@@ -53,16 +67,38 @@ const MaxValues = 1024
 
 // NewServer serves a job of size ranks.
 func NewServer(size int, events Events) *Server {
-	s := &Server{size: size, name: fmt.Sprintf("kvs_%d", os.Getpid()), gone: events.Gone, abort: events.Abort,
-		values: make(map[string]string), pending: make(map[string]string), inside: make(map[int]*session), open: make(map[*session]struct{})}
+	s := &Server{size: size, gone: events.Gone, abort: events.Abort, incomplete: math.MaxInt, open: make(map[*session]struct{})}
 	if s.gone == nil {
 		s.gone = func(int) {}
 	}
 	if s.abort == nil {
 		s.abort = func(int, int) {}
 	}
-	s.values["PMI_process_mapping"] = fmt.Sprintf("(vector,(0,1,%d))", size)
 	return s
+}
+
+// job returns the n-th job. It is called with the mutex.
+func (s *Server) job(n int) *job {
+	for len(s.jobs) <= n {
+		j := &job{name: fmt.Sprintf("kvs_%d_%d", os.Getpid(), len(s.jobs)), pending: make(map[string]string), inside: make(map[int]*session),
+			values: map[string]string{"PMI_process_mapping": fmt.Sprintf("(vector,(0,1,%d))", s.size)}}
+		if len(s.jobs) >= s.incomplete {
+			j.ended = s.why
+		}
+		s.jobs = append(s.jobs, j)
+	}
+	return s.jobs[n]
+}
+
+// lose ends barriers that cannot be complete, because a rank does not begin the n-th job or has left it. It is called with the
+// mutex.
+func (s *Server) lose(n int, why string) {
+	if n < s.incomplete {
+		s.incomplete, s.why = n, why
+	}
+	for _, j := range s.jobs[min(n, len(s.jobs)):] {
+		j.end(why)
+	}
 }
 
 // Child makes the connection of a rank: the file that its process inherits as
@@ -119,10 +155,12 @@ func (s *Server) Close() error {
 
 // session is the connection of one rank.
 type session struct {
-	server    *Server
-	rank      int
-	conn      net.Conn
-	started   bool
+	server *Server
+	rank   int
+	conn   net.Conn
+	// begun counts the jobs that the rank has begun, and job is the last of them. It has ended that if it is finalized.
+	begun     int
+	job       *job
 	finalized bool
 	aborted   bool
 	puts      int
@@ -135,28 +173,18 @@ func (c *session) run() {
 	s := c.server
 	s.mu.Lock()
 	delete(s.open, c)
-	delete(s.inside, c.rank)
 	_ = c.conn.Close()
-	if s.ended == "" {
-		s.ended = c.end()
+	lost := c.begun > 0 && !c.finalized
+	if lost {
+		delete(c.job.inside, c.rank)
+		s.lose(c.begun-1, fmt.Sprintf("rank_%d_has_ended", c.rank))
+	} else {
+		s.lose(c.begun, fmt.Sprintf("rank_%d_has_ended_before_it_joined", c.rank))
 	}
-	s.fail()
 	s.mu.Unlock()
-	lost := c.started && !c.finalized
 	if lost {
 		s.gone(c.rank)
 	}
-}
-
-// end tells how the rank has ended, in one word as the protocol wants it.
-func (c *session) end() string {
-	switch {
-	case !c.started:
-		return fmt.Sprintf("rank_%d_has_ended_before_it_joined", c.rank)
-	case c.finalized:
-		return fmt.Sprintf("rank_%d_has_finalized", c.rank)
-	}
-	return fmt.Sprintf("rank_%d_has_ended", c.rank)
 }
 
 // serve answers one line and tells whether to go on.
@@ -165,46 +193,36 @@ func (c *session) serve(lines *bufio.Scanner) bool {
 	if err != nil {
 		return false
 	}
-	if !c.started && m["cmd"] != "init" {
+	if begins := m["cmd"] == "init"; begins != (c.begun == 0 || c.finalized) {
 		return false
 	}
 	switch s := c.server; m["cmd"] {
 	case "init":
-		c.started = true
+		c.begin()
 		return c.answer("cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0")
 	case "get_maxes":
 		return c.answer("cmd=maxes kvsname_max=256 keylen_max=%d vallen_max=%d", longestKey+1, longestValue)
 	case "get_appnum":
 		return c.answer("cmd=appnum appnum=0")
 	case "get_my_kvsname":
-		return c.answer("cmd=my_kvsname kvsname=%s", s.name)
+		return c.answer("cmd=my_kvsname kvsname=%s", c.job.name)
 	case "get_universe_size":
 		return c.answer("cmd=universe_size size=%d", s.size)
 	case "put":
 		return c.put(m)
 	case "get":
 		s.mu.Lock()
-		value, ok := s.values[m["key"]]
+		value, ok := c.job.values[m["key"]]
 		s.mu.Unlock()
-		if !ok || m["kvsname"] != s.name {
+		if !ok || m["kvsname"] != c.job.name {
 			return c.answer("cmd=get_result rc=-1 msg=key_not_found value=unknown")
 		}
 		return c.answer("cmd=get_result rc=0 msg=success value=%s", value)
 	case "barrier_in":
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.inside[c.rank] = c
-		if s.ended != "" {
-			s.fail()
-		} else if len(s.inside) == s.size {
-			s.publish()
-			s.release("rc=0")
-		}
-		return true
+		return c.enter()
 	case "finalize":
-		c.finalized = true
-		_ = c.answer("cmd=finalize_ack")
-		return false
+		c.finalize()
+		return c.answer("cmd=finalize_ack")
 	case "abort":
 		status, err := strconv.Atoi(m["exitcode"])
 		if err != nil {
@@ -219,35 +237,83 @@ func (c *session) serve(lines *bufio.Scanner) bool {
 	return false
 }
 
-func (c *session) put(m message) bool {
+// begin has the rank in the next job.
+func (c *session) begin() {
+	c.server.mu.Lock()
+	defer c.server.mu.Unlock()
+	c.job = c.server.job(c.begun)
+	c.begun++
+	c.finalized, c.puts = false, 0
+}
+
+// enter has the rank in its job's barrier, where it is once at most, and answers if that ends it. The answer comes before
+// those to what the rank asks next.
+func (c *session) enter() bool {
+	s, j := c.server, c.job
+	s.mu.Lock()
+	_, twice := j.inside[c.rank]
+	how := ""
+	switch {
+	case twice:
+	case j.ended != "":
+		how = "rc=-1 msg=" + j.ended
+	case len(j.inside) == s.size-1:
+		how = "rc=0"
+		j.publish()
+		j.release(how)
+	default:
+		j.inside[c.rank] = c
+	}
+	s.mu.Unlock()
+	return !twice && (how == "" || c.answer("cmd=barrier_out %s", how))
+}
+
+// finalize has the rank leave its job.
+func (c *session) finalize() {
 	s := c.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.finalized = true
+	c.job.end(fmt.Sprintf("rank_%d_has_finalized", c.rank))
+	if c.job.finalized++; c.job.finalized == s.size {
+		// Nobody asks for them any more.
+		clear(c.job.values)
+	}
+}
+
+func (c *session) put(m message) bool {
 	key, value := m["key"], m["value"]
 	c.puts++
-	if m["kvsname"] != s.name || key == "" || len(key) > longestKey || len(value) > longestValue || c.puts > MaxValues {
+	if m["kvsname"] != c.job.name || key == "" || len(key) > longestKey || len(value) > longestValue || c.puts > MaxValues {
 		return c.answer("cmd=put_result rc=-1 msg=refused")
 	}
-	s.mu.Lock()
-	s.pending[key] = value
-	s.mu.Unlock()
+	c.server.mu.Lock()
+	c.job.pending[key] = value
+	c.server.mu.Unlock()
 	return c.answer("cmd=put_result rc=0 msg=success")
 }
 
-// publish makes what was put visible. It is called with the mutex.
-func (s *Server) publish() {
-	for key, value := range s.pending {
-		s.values[key] = value
-	}
-	clear(s.pending)
+// The methods of a job are called with the server's mutex.
+
+// publish makes what was put visible.
+func (j *job) publish() {
+	maps.Copy(j.values, j.pending)
+	clear(j.pending)
 }
 
-// fail ends a barrier that cannot be complete. It is called with the mutex.
-func (s *Server) fail() { s.release("rc=-1 msg=" + s.ended) }
+// end ends a barrier that cannot be complete.
+func (j *job) end(why string) {
+	if j.ended == "" {
+		j.ended = why
+	}
+	j.release("rc=-1 msg=" + j.ended)
+}
 
-// release answers those who are in the barrier. It is called with the mutex.
-func (s *Server) release(how string) {
-	for rank, c := range s.inside {
-		_ = c.answer("cmd=barrier_out %s", how)
-		delete(s.inside, rank)
+// release answers those who are in the barrier. One that does not read its answers holds up no other.
+func (j *job) release(how string) {
+	for rank, c := range j.inside {
+		c.server.serving.Go(func() { c.answer("cmd=barrier_out %s", how) })
+		delete(j.inside, rank)
 	}
 }
 

@@ -2,6 +2,7 @@ package pmi
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -133,7 +134,7 @@ func TestEnds(t *testing.T) {
 					inside := func() int {
 						s.mu.Lock()
 						defer s.mu.Unlock()
-						return len(s.inside)
+						return len(s.job(0).inside)
 					}
 					await.True(t, "two ranks to be inside", func() bool { return inside() == 2 })
 					require.NoError(t, end.do(clients[1]))
@@ -173,6 +174,93 @@ func TestEndsBeforeItBegins(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
+// Ranks that have finalized run another job on the same connections: what was put before is not there, and barriers are of
+// one job. A rank that does not begin it ends it for the others.
+func TestAnotherJob(t *testing.T) {
+	gone := make(chan int, 3)
+	_, clients := newJob(t, 3, Events{Gone: func(rank int) { gone <- rank }})
+	for round := range 3 {
+		value := fmt.Sprint("value-", round)
+		together(t, clients, func(c *Client) error {
+			if c.rank == 0 {
+				if err := c.Put("key", value); err != nil {
+					return err
+				}
+			}
+			if err := c.Barrier(t.Context()); err != nil {
+				return err
+			}
+			if found, err := c.Get("key"); err != nil || found != value {
+				return fmt.Errorf("%q in place of %q: %w", found, value, err)
+			}
+			if _, err := c.Get("other"); !errors.Is(err, ErrNotFound) {
+				return err
+			}
+			c.kept = true
+			if err := c.Finalize(); err != nil {
+				return err
+			}
+			_, err := c.again()
+			return err
+		})
+		// Who is still in its job does not meet who has begun the next.
+		require.NoError(t, clients[0].Finalize())
+		_, err := clients[0].again()
+		require.NoError(t, err)
+		entered := make(chan error, 1)
+		go func() { entered <- clients[0].Barrier(t.Context()) }()
+		for _, c := range clients[1:] {
+			err := c.Barrier(t.Context())
+			require.ErrorIs(t, err, ErrRefused)
+			require.ErrorContains(t, err, "rank 0 has finalized")
+			require.NoError(t, c.Finalize())
+			_, err = c.again()
+			require.NoError(t, err)
+		}
+		together(t, clients[1:], func(c *Client) error { return c.Barrier(t.Context()) })
+		require.NoError(t, <-entered)
+		together(t, clients, func(c *Client) error {
+			if err := c.Finalize(); err != nil {
+				return err
+			}
+			_, err := c.again()
+			return err
+		})
+	}
+	require.NoError(t, clients[1].Finalize())
+	require.NoError(t, clients[1].Close())
+	err := clients[2].Barrier(t.Context())
+	require.ErrorContains(t, err, "rank 1 has finalized")
+	require.NoError(t, clients[2].Finalize())
+	_, err = clients[2].again()
+	require.NoError(t, err)
+	err = clients[2].Barrier(t.Context())
+	require.ErrorContains(t, err, "rank 1 has ended before it joined")
+	require.Empty(t, gone)
+}
+
+// A rank that does not read its answers holds up no other.
+func TestDeafRank(t *testing.T) {
+	s := NewServer(2, Events{})
+	deaf, far := net.Pipe()
+	s.Serve(far, 1)
+	listening, other := net.Pipe()
+	s.Serve(other, 0)
+	c, err := New(listening, 0, 2)
+	require.NoError(t, err)
+	_, err = deaf.Write([]byte("cmd=init\n"))
+	require.NoError(t, err)
+	_, err = deaf.Read(make([]byte, 100))
+	require.NoError(t, err)
+	_, err = deaf.Write([]byte("cmd=barrier_in\n"))
+	require.NoError(t, err)
+	require.NoError(t, c.Barrier(t.Context()))
+	require.NoError(t, c.Put("key", "value"))
+	require.NoError(t, c.Finalize())
+	require.NoError(t, deaf.Close())
+	require.NoError(t, s.Close())
+}
+
 // A rank's wish to end the job is told, once.
 func TestAbort(t *testing.T) {
 	type wish struct{ rank, status int }
@@ -192,7 +280,7 @@ func TestServerEnds(t *testing.T) {
 	await.True(t, "a rank to be inside", func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return len(s.inside) == 1
+		return len(s.job(0).inside) == 1
 	})
 	require.NoError(t, s.Close())
 	require.Error(t, <-errs)
@@ -212,7 +300,7 @@ func converse(t *testing.T, lines ...string) []string {
 	t.Helper()
 	near, far := net.Pipe()
 	s := NewServer(1, Events{})
-	s.name = "kvs"
+	s.job(0).name = "kvs"
 	s.Serve(far, 0)
 	go func() {
 		_, _ = near.Write([]byte(strings.Join(lines, "\n") + "\n"))
@@ -222,6 +310,9 @@ func converse(t *testing.T, lines ...string) []string {
 	var answers []string
 	for heard := bufio.NewScanner(near); heard.Scan(); {
 		answers = append(answers, heard.Text())
+		if heard.Text() == "cmd=finalize_ack" {
+			require.NoError(t, near.Close())
+		}
 	}
 	require.NoError(t, s.Close())
 	return answers
@@ -312,7 +403,7 @@ func FuzzServer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, says []byte) {
 		near, far := net.Pipe()
 		s := NewServer(2, Events{})
-		s.name = "kvs"
+		s.job(0).name = "kvs"
 		s.Serve(far, 0)
 		go func() {
 			_, _ = near.Write(says)
