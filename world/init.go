@@ -33,8 +33,8 @@ func WithPatience(d time.Duration) Option { return func(s *settings) { s.patienc
 // again.
 //
 // A process is one rank: Init is ErrInitialized while the World that it has returned is open. After Close all ranks may
-// call it again, for another job of the same ranks, if they were started by rmarun or meet at RMA_ROOT; Hydra and Slurm
-// serve one a process. It takes PMI_FD and PMI_PORT out of the environment: a process that a rank starts is no rank.
+// call it again, for another job of the same ranks, if they were started by rmarun; Hydra and Slurm serve one a process.
+// It takes PMI_FD and PMI_PORT out of the environment: a process that a rank starts is no rank.
 func Init(ctx context.Context, options ...Option) (w *World, err error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("world: Init: %w: nil context", ErrArgument)

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/jobtest"
-	"github.com/onesided/rma/internal/launchtest"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/world"
 )
@@ -33,9 +32,6 @@ func TestInitAgain(t *testing.T) {
 	for _, form := range jobtest.ProcessForms(3) {
 		t.Run(form.Name, func(t *testing.T) { form.Run(t, 3, initAgain) })
 	}
-	t.Run("root", func(t *testing.T) {
-		jobtest.StartWith(t, 3, initAgain, rootJob(t, launchtest.RootAddress(), 3)).Succeeds()
-	})
 	t.Run("alone", func(t *testing.T) {
 		environment(t, nil)
 		w, err := world.Init(t.Context())
