@@ -140,7 +140,7 @@ func (k *Kernel) lacking(ctx context.Context, w *world.World) (wrong, err error)
 	return wrong, nil
 }
 
-// run is one rank. One that has failed leaves the job without an end in order, which tells the others.
+// run is one rank. One that has failed leaves the job without an end in order, which tells the others, if there are any.
 func (k *Kernel) run(ctx context.Context, w *world.World, out, errout io.Writer) error {
 	r := Of(w, out)
 	if w.Rank() == 0 {
@@ -148,7 +148,7 @@ func (k *Kernel) run(ctx context.Context, w *world.World, out, errout io.Writer)
 	}
 	err := k.Run(ctx, r)
 	r.erase()
-	if err == nil || errors.Is(err, ErrVerification) {
+	if err == nil || errors.Is(err, ErrVerification) || w.Size() == 1 {
 		err = errors.Join(err, w.Close())
 	}
 	return err
