@@ -46,7 +46,7 @@ func channelFigures() []*figure {
 		curves: latency.curves, measure: overChannel(func(m *channelMeasured) float64 { return inMicroseconds(m.host) }),
 	}
 	polling := figure{
-		name: "20", title: "polling when nothing comes", xs: []int{1, 2, 4, 8, 16, 32, 64, 128}, unit: microseconds, yLabel: "time of a poll (us)",
+		name: "20", title: "polling when nothing comes", xs: []int{1, 2, 4, 8, 16, 32, 64, 128}, counted: true, unit: microseconds, yLabel: "time of a poll (us)",
 		curves:  []curve{{short: "queue", name: "the completion queue of all connections"}, {short: "rings", name: "a ring for each connection"}},
 		measure: pollTimes,
 	}

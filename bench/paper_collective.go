@@ -20,7 +20,7 @@ func collectiveFigures() []*figure {
 	}
 	sizes := []int{8, 16, 64, 256, 1 << 10, 2 << 10}
 	barriers := figure{
-		name: "15", title: "a barrier", xs: []int{2, 3, 4, 5, 6, 7, 8}, curves: curves,
+		name: "15", title: "a barrier", xs: []int{2, 3, 4, 5, 6, 7, 8}, counted: true, curves: curves,
 		unit: microseconds, yLabel: "latency (us)", measure: amongRanks(func(x int) int { return x }, barrier),
 	}
 	all := func(int) int { return collectiveRanks }

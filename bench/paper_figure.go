@@ -21,6 +21,8 @@ type figure struct {
 	// xs are where the curves are measured: sizes in bytes, or what xLabel says.
 	xs             []int
 	xLabel, yLabel string
+	// counted tells that xs are no sizes.
+	counted bool
 	// logarithmic tells that the y axis is; the x axis always is.
 	logarithmic bool
 	unit        string // of y

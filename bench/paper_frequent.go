@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 
@@ -41,7 +42,7 @@ func frequentFigures() []*figure {
 	}
 	var counts []claim
 	for _, x := range least.xs {
-		counts = append(counts, claim{name: "uses_" + bySize(float64(x)), theirs: paperUses[x], unit: uses, source: "table 2, one-sided", of: func(p *plot) float64 { return p.valueAt("here", x) }})
+		counts = append(counts, claim{name: "uses_" + bySize(x), theirs: paperUses[x], unit: uses, source: "table 2, one-sided", of: func(p *plot) float64 { return p.valueAt("here", x) }})
 	}
 
 	put := figure{
@@ -64,7 +65,7 @@ func frequentFigures() []*figure {
 	spectrum := func() []claim {
 		return []claim{
 			{name: "most_saved", theirs: 12.7, unit: percent, of: mostImproved, source: "5.1.1, of messages", beyond: beyondMessages},
-			{name: "saved_at_8K", kind: noLess, unit: percent, of: func(p *plot) float64 { return p.improvedAt(8<<10) - mostImproved(p) }, source: "5.1.1: the highest is for 8 KB"},
+			{name: "saved_at_8K", kind: noLess, unit: percent, of: func(p *plot) float64 { return p.improvedAt(8<<10) - mostImproved(p) }, source: "5.1.1: the highest is for 8 KiB"},
 		}
 	}
 
@@ -74,8 +75,8 @@ func frequentFigures() []*figure {
 			from("saved_at_256", 256, 0, noLess, "5.1.2: improved for messages larger than 256 bytes")),
 		get.of("B", "connectx-ddr-2009", "bytes of an operation",
 			claim{name: "saved_at_8K", theirs: 17, unit: percent, of: lastImproved, source: "figure 6, plotted only", beyond: beyondFence},
-			from("saved_at_3K", 3<<10, 0, noLess, "5.1.2: shows itself only after 3 KB"),
-			from("saved_at_1K", 1<<10, 0, noMore, "5.1.2: some loss for 1 KB and less")),
+			from("saved_at_3K", 3<<10, 0, noLess, "5.1.2: shows itself only after 3 KiB"),
+			from("saved_at_1K", 1<<10, 0, noMore, "5.1.2: some loss for 1 KiB and less")),
 		beside.of("B", "connectx-ddr-2009", "bytes of an operation", spectrum()...),
 		apart.of("B", "connectx-ddr-2009", "bytes of an operation", append(spectrum(), from("saved_at_256", 256, 0, noMore, "5.1.1: even a loss for smaller messages"))...),
 	}
@@ -84,6 +85,17 @@ func frequentFigures() []*figure {
 }
 
 const uses = "uses"
+
+// bySize is a size in bytes, K or M, as the names of cases have it.
+func bySize(v int) string {
+	switch {
+	case v >= 1<<20:
+		return fmt.Sprintf("%gM", float64(v)/(1<<20))
+	case v >= 1<<10:
+		return fmt.Sprintf("%gK", float64(v)/(1<<10))
+	}
+	return fmt.Sprint(v)
+}
 
 // paperUses are the least numbers of uses that pay of table 2.
 var paperUses = map[int]float64{512: 196, 1 << 10: 128, 2 << 10: 128, 3 << 10: 125, 4 << 10: 56, 5 << 10: 33, 6 << 10: 29, 7 << 10: 26, 8 << 10: 25}

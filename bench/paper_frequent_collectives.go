@@ -55,7 +55,7 @@ func frequentCollectives(lengths []int) []*figure {
 			claim{name: "most_saved", theirs: 25, unit: percent, of: mostImproved, source: "5.1.3, figure 8: up to 25 %", beyond: beyondTableCopies},
 			waits, lower),
 		scatters.of("B", profile, label, waits, lower,
-			claim{name: "saved_5K_of_4K", theirs: 100, unit: percent, kind: less, source: "5.1.3: sharply decreases for more than 4 KB", of: func(p *plot) float64 {
+			claim{name: "saved_5K_of_4K", theirs: 100, unit: percent, kind: less, source: "5.1.3: sharply decreases for more than 4 KiB", of: func(p *plot) float64 {
 				return 100 * p.improvedAt(5<<10) / p.improvedAt(4<<10)
 			}}),
 	}

@@ -18,7 +18,7 @@ const (
 )
 
 // beyondTableCopies is why ours may save more than the paper's.
-const beyondTableCopies = "by the paper's table 2 a message of 8 KB that is not copied saves 2.1 us, or 14 % of 15 us, and here 3.2 of 13.6: its look-ups take time, and the profile has the rate of copies from its one-sided operations"
+const beyondTableCopies = "by the paper's table 2 a message of 8 KiB that is not copied saves 2.1 us, or 14 % of 15 us, and here 3.2 of 13.6: its look-ups take time, and the profile has the rate of copies from its one-sided operations"
 
 // paperFast and paperNonFast are the other columns of table 2.
 var (
@@ -48,7 +48,7 @@ func messageFigures(lengths []int) []*figure {
 		}
 		var claims []claim
 		for _, x := range xs {
-			claims = append(claims, claim{name: "uses_" + bySize(float64(x)), theirs: theirs[x], unit: uses, source: "table 2, " + path, of: func(p *plot) float64 { return p.valueAt("here", x) }})
+			claims = append(claims, claim{name: "uses_" + bySize(x), theirs: theirs[x], unit: uses, source: "table 2, " + path, of: func(p *plot) float64 { return p.valueAt("here", x) }})
 		}
 		return f.of("B", profile, label, claims...)
 	}
@@ -72,7 +72,7 @@ func messageFigures(lengths []int) []*figure {
 	spectrumSent.name, spectrumSent.title = "5b", "messages of 100 buffers, the i-th used 10 i times, by send and receive"
 	spectrumSent.curves = withApart(nonFast)
 	most := claim{name: "most_saved", theirs: 12.7, unit: percent, of: mostImproved, source: "5.1.1, figure 5", beyond: beyondTableCopies}
-	last := claim{name: "saved_at_8K", kind: noLess, unit: percent, of: func(p *plot) float64 { return lastImproved(p) - mostImproved(p) }, source: "5.1.1: the highest is for 8 KB"}
+	last := claim{name: "saved_at_8K", kind: noLess, unit: percent, of: func(p *plot) float64 { return lastImproved(p) - mostImproved(p) }, source: "5.1.1: the highest is for 8 KiB"}
 	loses := claim{name: "apart_saved_at_256", kind: noMore, unit: percent, of: func(p *plot) float64 { return 100 - p.share("apart", "off", 256) }, source: "5.1.1: even a loss for smaller messages"}
 
 	return []*figure{

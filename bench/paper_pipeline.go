@@ -15,7 +15,7 @@ import (
 // with the window here. Where it copies in and out, the target of a put copies nothing.
 //
 // The paper prints nothing of what a registration takes. By the profile, which has what paper C has
-// for cards of the same maker, one of 8 MB takes 0.5 ms, and the wire 11 ms: no pipeline could gain
+// for cards of the same maker, one of 8 MiB takes 0.5 ms, and the wire 11 ms: no pipeline could gain
 // 67 % of that.
 
 const (
@@ -51,7 +51,7 @@ func pipelineFigures() []*figure {
 	}
 	counts = append(counts, mostReused)
 	reused := figure{
-		name: "6", title: "bandwidth of 8 MB by the uses of the buffer", xs: counts, unit: megabytes, yLabel: "bandwidth of all uses (MB/s, 10^6 bytes)",
+		name: "6", title: "bandwidth of 8 MiB by the uses of the buffer", xs: counts, counted: true, unit: megabytes, yLabel: "bandwidth of all uses (MB/s, 10^6 bytes)",
 		curves: once.curves, measure: bandwidthByReuse,
 	}
 

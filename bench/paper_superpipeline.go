@@ -20,7 +20,7 @@ import (
 
 // Why ours may be better than the paper's.
 const (
-	beyondFirst  = "the paper's test copies a first piece of 8 to 16 KB before anything is on the wire, and its receiver a last block of 4 KB, which by the profile together take about 14 % at 16 KB; the library's first piece is so long that its copy and the gaps take the least time, and the target of a put copies nothing"
+	beyondFirst  = "the paper's test copies a first piece of 8 to 16 KiB before anything is on the wire, and its receiver a last block of 4 KiB, which by the profile together take about 14 % at 16 KiB; the library's first piece is so long that its copy and the gaps take the least time, and the target of a put copies nothing"
 	beyondStages = "the library has no stage as long as the message: above 256 KiB what it copies goes in pieces, of which one is copied while another is on the wire, so that only the receiver's copy is seen"
 )
 

@@ -44,7 +44,7 @@ func traceFigures() []*figure {
 	for i, uses := range allUses() {
 		t := &allTraces()[i]
 		f := figure{
-			name: t.Name, title: "uses of buffers, trace " + t.Name, unit: milliseconds, yLabel: "time of all uses so far (ms)", logarithmic: true,
+			name: t.Name, title: "uses of buffers, trace " + t.Name, counted: true, unit: milliseconds, yLabel: "time of all uses so far (ms)", logarithmic: true,
 			curves: curves, measure: played(t, uses),
 		}
 		for part := 16; part > 0; part /= 2 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -34,10 +35,10 @@ func (r *report) plots() []reportFile {
 	for _, lines := range r.caseLines() {
 		c := lines[0].benchCase()
 		if len(lines[0].cells) > 1 {
-			files = appendChart(files, c.name, c.name+" over size", r.commandOf(lines), c.name, sizeChart(lines))
+			files = appendChart(files, c.name, c.name+" over size", r.commandOf(lines, false), c.name, sizeChart(lines))
 		}
 		title := c.name + ": how its times are distributed"
-		files = appendChart(files, c.name+"-percentiles", title, r.commandOf(lines)+" # with -percentiles", c.name, percentileChart(lines))
+		files = appendChart(files, c.name+"-percentiles", title, r.commandOf(lines, true), c.name, percentileChart(lines))
 	}
 	if r.schemes != nil {
 		files = appendChart(files, "schemes", "Ways to arrange operations, on and off", r.schemes.Command, "", schemesChart(r.schemes.complete()))
@@ -55,12 +56,12 @@ func appendChart(files []reportFile, name, title, command, of string, c *chart) 
 	if c == nil {
 		return files
 	}
-	c.title, c.keyBelow = title, true
+	c.title = title
 	return append(files, reportFile{name: name + ".svg", text: c.svg(), title: title, command: command, of: of})
 }
 
-// commandOf measures the lines of a case without a report.
-func (r *report) commandOf(lines []*reportLine) string {
+// commandOf measures the lines of a case without a report, or the percentiles at the first size.
+func (r *report) commandOf(lines []*reportLine, percentiles bool) string {
 	var sizes []string
 	for _, c := range lines[0].cells {
 		sizes = append(sizes, fmt.Sprint(c.size))
@@ -68,7 +69,10 @@ func (r *report) commandOf(lines []*reportLine) string {
 	var commands []string
 	for _, o := range r.o.devices {
 		args := []string{"-device", o.device, "-repeat", fmt.Sprint(reportLoops)}
-		if len(r.peers) > 0 {
+		switch {
+		case percentiles:
+			args, sizes = append(args, "-percentiles"), sizes[:1]
+		case len(r.peers) > 0:
 			args = append(args, "-peers", "-rounds", fmt.Sprint(r.o.rounds))
 		}
 		for _, text := range o.settings.thrown {
@@ -83,7 +87,8 @@ func (r *report) commandOf(lines []*reportLine) string {
 func (c *chart) drawn(xSays, ySays func(float64) string) *chart {
 	var xs, ys []float64
 	c.curves = slices.DeleteFunc(c.curves, func(curve chartCurve) bool { return len(curve.points) == 0 })
-	for _, curve := range c.curves {
+	for i, curve := range c.curves {
+		slices.SortStableFunc(c.curves[i].points, func(a, b chartPoint) int { return cmp.Compare(a.x, b.x) })
 		for _, p := range curve.points {
 			xs, ys = append(xs, p.x), append(ys, p.y)
 			if p.low > 0 {
@@ -94,8 +99,8 @@ func (c *chart) drawn(xSays, ySays func(float64) string) *chart {
 	if len(xs) == 0 || slices.Min(xs) == slices.Max(xs) {
 		return nil
 	}
-	c.x = svgAxis{low: slices.Min(xs), high: slices.Max(xs), from: drawnLeft, to: drawnRight, logarithmic: true, says: xSays}
-	c.y = decimalAxis(slices.Min(ys), slices.Max(ys), drawnBottom, drawnTop)
+	c.x = svgAxis{low: slices.Min(xs), high: slices.Max(xs), logarithmic: true, says: xSays}
+	c.y = decimalAxis(slices.Min(ys), slices.Max(ys))
 	c.y.says = ySays
 	return c
 }
@@ -107,11 +112,13 @@ func sizeChart(lines []*reportLine) *chart {
 	if first.moreIsBetter() {
 		better = "more is better"
 	}
-	c := &chart{note: "median of the rounds, in a band from their lowest to their highest; " + better, xLabel: "size", yLabel: first.unit, below: []string{first.about}}
-	// A mark every 5 % hides the line.
-	const mostMarks = 40
+	of := "one round"
+	if len(lines[0].cells[0].Values) > 1 {
+		of = "median of the rounds, in a band from their lowest to their highest"
+	}
+	c := &chart{note: of + "; " + better, xLabel: "size", yLabel: first.unit, below: []string{first.about}}
 	for _, l := range lines {
-		curve := chartCurve{name: l.name(), bare: len(l.cells) > mostMarks}
+		curve := chartCurve{name: l.name()}
 		for _, cell := range l.cells {
 			if cell.Median == nil || *cell.Median <= 0 {
 				continue
@@ -123,18 +130,10 @@ func sizeChart(lines []*reportLine) *chart {
 		}
 		c.curves = append(c.curves, curve)
 	}
-	if c = c.drawn(byteUnits, plainNumber); c != nil {
-		// The largest size has a mark in place of one that is too near to it.
-		marks := c.x.ticks()
-		if len(marks) > 1 && c.x.high < 3*marks[len(marks)-1] {
-			marks[len(marks)-1] = c.x.high
-		}
-		c.x.marks = marks
-	}
-	return c
+	return c.drawn(byteUnits, plainNumber)
 }
 
-// percentileChart is the distribution of a case's times at its smallest size. x is one in how many
+// percentileChart is the distribution of a case's times at its first size. x is one in how many
 // times is beyond.
 func percentileChart(lines []*reportLine) *chart {
 	const most = 10000
@@ -144,7 +143,7 @@ func percentileChart(lines []*reportLine) *chart {
 	for _, l := range lines {
 		curve := chartCurve{name: l.name()}
 		p := l.cells[0].percentiles()
-		if p == nil {
+		if p == nil || p.P50 <= 0 {
 			continue
 		}
 		if p.Batch > 1 {
@@ -196,7 +195,7 @@ func (c *reportCell) percentiles() *percentiles {
 
 // schemesChart has a place on the x axis for each scheme.
 func schemesChart(patterns [][]result) *chart {
-	c := &chart{note: "time taken to that of the best fixed scheme of the same round: medians, and their extent; less is better", xLabel: "scheme: adaptive; all ways; all but early, merge …; none", yLabel: "ratio"}
+	c := &chart{note: "time taken to that of the best fixed scheme of the same round: medians, and their extent; less is better", xLabel: "scheme: adaptive; all ways; all but early, but merge and so on; none at once", yLabel: "ratio"}
 	for k, p := range patterns {
 		// Patterns stand side by side.
 		curve, aside := chartCurve{name: p[0].cell(), apart: true}, 0.14*(float64(k)-float64(len(patterns)-1)/2)
@@ -241,13 +240,12 @@ func scaleChart(all []*growth) *chart {
 	return c
 }
 
-// byteUnits is a size with its unit.
+// byteUnits is a size in bytes with its unit: those of powers of two, because KB and MB are powers of ten.
 func byteUnits(v float64) string {
-	switch {
-	case v >= 1<<20:
-		return fmt.Sprintf("%.3g MiB", v/(1<<20))
-	case v >= 1<<10:
-		return fmt.Sprintf("%.3g KiB", v/(1<<10))
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	v = math.Round(v)
+	for v >= 1024 && len(units) > 1 {
+		v, units = v/1024, units[1:]
 	}
-	return fmt.Sprintf("%g B", math.Round(v))
+	return fmt.Sprintf("%.4g %s", v, units[0])
 }

@@ -58,7 +58,7 @@ func TestReportPlots(t *testing.T) {
 	for _, f := range scriptedReport(t).plots() {
 		names = append(names, f.name)
 		all.WriteString(f.text)
-		wellFormed(t, f.text)
+		check(t, f.name, f.text)
 	}
 	assert.Equal(t, []string{"put_flush_lat.svg", "put_flush_lat-percentiles.svg", "put_bw.svg"}, names)
 	golden(t, "testdata/report.svg.golden", all.String())
@@ -124,6 +124,19 @@ func TestReportPage(t *testing.T) {
 	}
 	assert.NotContains(t, text, "<script")
 	assert.NotRegexp(t, `(src|href)=`, text)
+}
+
+// The command below a plot is one that the program takes.
+func TestCommandsOfPlots(t *testing.T) {
+	for _, f := range scriptedReport(t).plots() {
+		for command := range strings.SplitSeq(f.command, "; ") {
+			args, found := strings.CutPrefix(command, "go run ./bench ")
+			require.True(t, found, command)
+			o, err := parse(strings.Fields(args), io.Discard)
+			require.NoError(t, err, command)
+			assert.Equal(t, strings.HasSuffix(f.name, "-percentiles.svg"), o.percentiles, command)
+		}
+	}
 }
 
 func TestReportOfARun(t *testing.T) {
@@ -224,10 +237,14 @@ func TestDecimalAxes(t *testing.T) {
 		want      []float64
 	}{
 		{0.011, 160, []float64{0.01, 0.1, 1, 10, 100}},
+		{3, 1100, []float64{2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000}},
 		{3, 40, []float64{2, 5, 10, 20, 50}},
 		{5, 5, []float64{5, 10}},
 	} {
-		ticks := decimalAxis(test.low, test.high, 0, 1).ticks()
+		c := &chart{y: decimalAxis(test.low, test.high)}
+		c.y.says = plainNumber
+		c.place(0)
+		ticks := c.y.ticks()
 		assert.InEpsilonSlice(t, test.want, ticks, 1e-9)
 	}
 }
