@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -36,7 +37,11 @@ func (t *turn) take(ctx context.Context, round int) error {
 	}
 	results, err := t.run(ctx, t.job)
 	if ctx.Err() != nil {
-		return ctx.Err()
+		// What came before the end counts; what did not come is no failure.
+		for i, one := range t.job.cells {
+			t.columns[i].enter(round, t.job, one, results, nil)
+		}
+		return context.Cause(ctx)
 	}
 	t.late = errors.Is(err, errTimeout)
 	for i, one := range t.job.cells {
@@ -82,10 +87,9 @@ func newBout(device string, j job, all []contestant, rounds int) *bout {
 	return b
 }
 
-// take has everyone take its turn in a round, and is told each before.
-func (b *bout) take(ctx context.Context, round int, next func(*turn)) error {
+// take has everyone take its turn in a round.
+func (b *bout) take(ctx context.Context, round int) error {
 	for _, t := range inRound(round, b.turns) {
-		next(t)
 		if err := t.take(ctx, round); err != nil {
 			return err
 		}
@@ -103,26 +107,73 @@ func inRound[T any](round int, all []T) []T {
 	return turns
 }
 
+// An endedError says that a comparison ended before its last turn, why, and what it lacks.
+type endedError struct {
+	cause error
+	lacks []string
+}
+
+func (e *endedError) Error() string { return e.cause.Error() }
+func (e *endedError) Unwrap() error { return e.cause }
+
 // compare has all contestants, of which the first is ours, measure the cases of jobs
 // in rounds, and judges what they reached by the goals for device. A round goes bout
-// by bout. It goes on when a contestant fails, and ends early only with ctx.
+// by bout. It goes on when a contestant fails. If ctx ends it the error is an endedError,
+// and the rows have what came before.
 func compare(ctx context.Context, device string, jobs []job, all []contestant, rounds int, say func(string)) ([]*row, error) {
 	bouts := layOut(device, jobs, all, rounds)
-	turns, done, began := 0, 0, time.Now()
+	rest := newForecast()
 	for _, b := range bouts {
-		turns += rounds * len(b.turns)
+		for _, t := range b.turns {
+			rest.plan(t.spell(), float64(rounds))
+		}
 	}
+	done := 0
 	for round := range rounds {
 		for i, b := range bouts {
-			if err := b.take(ctx, round, func(t *turn) {
-				say(fmt.Sprintf("round %d of %d, case %d of %d: %s (%d ranks) by %s%s", round+1, rounds, i+1, len(bouts), t.job.cells[0].c.name, t.job.ranks, t.name, timeLeft(began, done, turns)))
+			for _, t := range inRound(round, b.turns) {
+				say(fmt.Sprintf("round %d of %d, case %d of %d: %s (%d ranks) by %s%s", round+1, rounds, i+1, len(bouts), t.job.cells[0].c.name, t.job.ranks, t.name, rest.says()))
+				began := time.Now()
+				if err := t.take(ctx, round); err != nil {
+					return judged(bouts), &endedError{err, lacking(bouts, rounds, done)}
+				}
+				rest.took(t.spell(), 1, time.Since(began))
 				done++
-			}); err != nil {
-				return nil, err
 			}
 		}
 	}
 	return judged(bouts), nil
+}
+
+// spell is the turn as a message names it.
+func (t *turn) spell() string { return t.job.cells[0].c.name + " by " + t.name }
+
+// lacking are the turns of bouts behind the first done ones, by round.
+func lacking(bouts []*bout, rounds, done int) []string {
+	var lacks []string
+	for round := range rounds {
+		var turns []string
+		whole := true
+		for _, b := range bouts {
+			for _, t := range inRound(round, b.turns) {
+				switch {
+				case done > 0:
+					done, whole = done-1, false
+				case slices.ContainsFunc(t.columns, func(c *column) bool { return c.Values[round] != nil }):
+					turns, whole = append(turns, "the rest of "+t.spell()), false
+				default:
+					turns = append(turns, t.spell())
+				}
+			}
+		}
+		switch {
+		case whole:
+			lacks = append(lacks, fmt.Sprintf("all of round %d", round+1))
+		case turns != nil:
+			lacks = append(lacks, fmt.Sprintf("of round %d: %s", round+1, strings.Join(turns, ", ")))
+		}
+	}
+	return lacks
 }
 
 // layOut is the bouts of jobs.

@@ -1,17 +1,23 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/internal/await"
 )
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the recorded tables")
@@ -246,6 +252,76 @@ func TestACancelledComparisonEnds(t *testing.T) {
 	stop := contestant{ours, func(context.Context, job) ([]result, error) { cancel(); return nil, ctx.Err() }}
 	_, err := compare(ctx, deviceShm, []job{jobOf(t, "fop_lat")}, []contestant{stop}, 3, func(string) {})
 	assert.ErrorIs(t, err, context.Canceled)
+}
+
+// peersOnPath are scripts in place of Open MPI, whose programs measure fop_lat and stand still at cas_lat, having made
+// the file that is returned, and of an MPICH whose compiler fails.
+func peersOnPath(t *testing.T) (waiting string) {
+	t.Helper()
+	dir := t.TempDir()
+	sleep, err := exec.LookPath("sleep")
+	require.NoError(t, err)
+	waiting = filepath.Join(dir, "waiting")
+	script(t, filepath.Join(dir, "mpirun.openmpi"), `case "$*" in
+--version) echo "mpirun (Open MPI) 4.1.4" ;;
+*fop_lat) echo "fop_lat 8 2000 us" ;;
+*) : >'`+waiting+`'; exec '`+sleep+`' 3600 ;;
+esac`)
+	script(t, filepath.Join(dir, "mpicc.openmpi"), `: >"$4"`)
+	script(t, filepath.Join(dir, "mpirun.mpich"), `printf 'HYDRA build details:\n    Version:  4.0.2\n'`)
+	script(t, filepath.Join(dir, "mpicc.mpich"), `echo "no memory" >&2; exit 1`)
+	t.Setenv("PATH", dir)
+	return waiting
+}
+
+func TestAComparisonThatIsInterruptedPrintsWhatItHas(t *testing.T) {
+	interrupted := func(t *testing.T, format string) string {
+		waiting := peersOnPath(t)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		status := make(chan int, 1)
+		var stdout, stderr bytes.Buffer
+		go func() {
+			status <- run(ctx, []string{"-device", "local", "-peers", "-rounds", "2", "-repeat", "1", "-format", format, "fop_lat", "cas_lat"}, &stdout, &stderr)
+		}()
+		await.True(t, "the peer's second job", func() bool {
+			_, err := os.Stat(waiting)
+			return err == nil
+		})
+		cancel(errors.New("interrupt signal received"))
+		assert.Equal(t, 1, await.Receive(t, "the end", status))
+		assert.Equal(t, "bench: ended early: interrupt signal received\n", stderr.String())
+		return stdout.String()
+	}
+	t.Run("text", func(t *testing.T) {
+		text := interrupted(t, "text")
+		assert.Contains(t, text, "Ended early: interrupt signal received. These turns are missing:\n  of round 1: cas_lat by openmpi\n  all of round 2\n\n")
+		assert.Regexp(t, `(?m)^fop_lat +8  us +[\d.]+ +2000\.0 +0\.\d\d `, text)
+		assert.Regexp(t, `(?m)^cas_lat +8  us +[\d.]+ +- +- `, text)
+		assert.Regexp(t, `(?s)MPICH is left out: .*no memory`, text)
+	})
+	t.Run("json", func(t *testing.T) {
+		var c comparison
+		require.NoError(t, json.NewDecoder(strings.NewReader(interrupted(t, "json"))).Decode(&c))
+		assert.Equal(t, "interrupt signal received", c.Ended)
+		assert.Equal(t, []string{"of round 1: cas_lat by openmpi", "all of round 2"}, c.Lacks)
+	})
+}
+
+// What came before the end of a job that is ended counts.
+func TestATurnThatIsEndedCountsAsFarAsItGot(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	stop := contestant{ours, func(_ context.Context, j job) ([]result, error) {
+		cancel()
+		return []result{newResult(j.cells[0], 2, []float64{7})}, ctx.Err()
+	}}
+	rows, err := compare(ctx, deviceShm, []job{jobOf(t, "put_bw:8,64", "fop_lat")}, []contestant{stop}, 2, func(string) {})
+	require.ErrorIs(t, err, context.Canceled)
+	assert.Equal(t, []float64{7}, rows[0].Columns[ours].known())
+	assert.Equal(t, &column{series: newSeries(2)}, rows[1].Columns[ours], "no failure")
+	c := &comparison{Rounds: 2, columns: []string{ours}, rows: rows}
+	c.end(err)
+	assert.Equal(t, []string{"of round 1: the rest of put_bw by ours, fop_lat by ours", "all of round 2"}, c.Lacks)
+	assert.NoError(t, c.ourFailures())
 }
 
 func TestOurOwnFailureIsAnError(t *testing.T) {

@@ -104,6 +104,9 @@
 // highest. The columns of absolute figures are medians too, but each of its own: at
 // another speed their ratio may be another.
 //
+// A run that is ended early prints the table of what came before, and which turns are missing. A peer whose compiler fails is
+// left out, and the table says why.
+//
 // Goals depend on the device. A goal that is a ratio to another case has that case
 // measured in each round right beside the one that it is of.
 //

@@ -191,14 +191,17 @@ func (o *kernelOptions) run(ctx context.Context, command string, stdout, stderr 
 	}
 	c := o.comparison(peers, missing)
 	c.Command = command
-	if c.rows, err = compare(ctx, o.device, o.jobs(), o.contestants(dir, peers), o.rounds, say); err != nil {
-		return err
-	}
+	rows, ended := compare(ctx, o.device, o.jobs(), o.contestants(dir, peers), o.rounds, say)
+	c.rows = rows
+	c.end(ended)
 	done()
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n%s\n%s\n\n", c.Command, c.Machine, strings.Join(c.howKernels(), "\n"))
+	fmt.Fprintf(&b, "%s\n%s\n%s\n", c.Command, c.Machine, strings.Join(c.howKernels(), "\n"))
+	c.writeEnded(&b)
+	b.WriteString("\n")
 	c.writeTable(&b)
-	if _, err := io.WriteString(stdout, b.String()); err != nil {
+	_, err = io.WriteString(stdout, b.String())
+	if err := errors.Join(ended, err); err != nil {
 		return err
 	}
 	return c.ourFailures()

@@ -166,23 +166,30 @@ func (o *options) comparePeers(ctx context.Context, args []string, jobs []job, s
 	for _, p := range found {
 		say("compiling with " + p.compiler)
 		if err := p.build(ctx, dir); err != nil {
-			return err
+			if ctx.Err() != nil {
+				return err
+			}
+			c.Missing = append(c.Missing, leftOutPeer(p, err))
+			continue
 		}
 		c.Peers = append(c.Peers, p.title+" "+p.version+p.over(o.device))
 		contestants = append(contestants, contestant{p.name, func(ctx context.Context, j job) ([]result, error) { return p.run(ctx, j, o) }})
 	}
+	if len(contestants) == 1 {
+		return fmt.Errorf("bench: -peers has nobody to compare with: %s", strings.Join(c.Missing, "; "))
+	}
 	for _, one := range contestants {
 		c.columns = append(c.columns, one.name)
 	}
-	if c.rows, err = compare(ctx, o.device, jobs, contestants, o.rounds, say); err != nil {
-		return err
-	}
+	rows, err := compare(ctx, o.device, jobs, contestants, o.rounds, say)
+	c.rows = rows
+	c.end(err)
 	done()
 	write := c.writeText
 	if o.format == "json" {
 		write = c.writeJSON
 	}
-	if err := write(stdout); err != nil {
+	if err := errors.Join(err, write(stdout)); err != nil {
 		return err
 	}
 	return c.ourFailures()

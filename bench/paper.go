@@ -111,29 +111,38 @@ func runPaper(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	}
 	say, done := progress(stderr)
 	defer done()
-	var plots []*plot
-	for i, f := range o.figures {
-		say(fmt.Sprintf("figure %d of %d: %s, %s", i+1, len(o.figures), f.id(), f.title))
-		p, err := f.reproduce(ctx, o)
-		if err != nil {
-			return fmt.Errorf("bench: figure %s: %w", f.id(), err)
-		}
-		plots = append(plots, p)
-		if o.svg != "" {
-			if err := os.WriteFile(filepath.Join(o.svg, f.id()+".svg"), []byte(p.svg()), 0o666); err != nil {
-				return fmt.Errorf("bench: -svg: %w", err)
-			}
-		}
-	}
+	plots, measuring := o.measure(ctx, say)
 	done()
+	if len(plots) == 0 {
+		return measuring
+	}
 	write := writePaper
 	if o.format == "json" {
 		write = writePaperJSON
 	}
-	if err := write(stdout, plots, o.curves); err != nil {
+	// What came before an error is worth a table, too.
+	if err := errors.Join(measuring, write(stdout, plots, o.curves)); err != nil {
 		return err
 	}
 	return offAmong(plots)
+}
+
+// measure reproduces the figures, and draws them, with an error those before it.
+func (o *paperOptions) measure(ctx context.Context, say func(string)) (plots []*plot, err error) {
+	for i, f := range o.figures {
+		say(fmt.Sprintf("figure %d of %d: %s, %s", i+1, len(o.figures), f.id(), f.title))
+		p, err := f.reproduce(ctx, o)
+		if err != nil {
+			return plots, fmt.Errorf("bench: figure %s: %w", f.id(), err)
+		}
+		plots = append(plots, p)
+		if o.svg != "" {
+			if err := os.WriteFile(filepath.Join(o.svg, f.id()+".svg"), []byte(p.svg()), 0o666); err != nil {
+				return plots, fmt.Errorf("bench: -svg: %w", err)
+			}
+		}
+	}
+	return plots, nil
 }
 
 // offAmong is an error if a case of the figures is off.

@@ -406,6 +406,21 @@ func TestWhatIsOffIsAnError(t *testing.T) {
 	assert.EqualError(t, offAmong(append(plots, told)), "bench: 4 of 12 cases off", "what no paper tells is none")
 }
 
+func TestPaperThatEndsEarlyHasTheFiguresBefore(t *testing.T) {
+	o := &paperOptions{figures: figures()[:3]}
+	for i, f := range o.figures {
+		f.measure = func(context.Context, *figure, *curve, *paperOptions) ([]float64, error) {
+			if i == 2 {
+				return nil, context.Canceled
+			}
+			return slices.Repeat([]float64{1}, len(f.xs)), nil
+		}
+	}
+	plots, err := o.measure(t.Context(), func(string) {})
+	assert.ErrorIs(t, err, context.Canceled)
+	assert.Len(t, plots, 2)
+}
+
 func TestPaperDrawsTheFiguresThatAreNamed(t *testing.T) {
 	onlyVirtual(t)
 	dir := filepath.Join(t.TempDir(), "figures")

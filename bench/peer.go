@@ -45,6 +45,11 @@ func findPeers(ctx context.Context) (found []*peer, missing []string) {
 	return found, missing
 }
 
+// leftOutPeer says why a peer that is installed is not measured.
+func leftOutPeer(p *peer, err error) string {
+	return p.title + " is left out: " + strings.TrimSpace(strings.TrimPrefix(err.Error(), "bench: "))
+}
+
 // find looks for the commands under the names that Debian gives them where several
 // libraries are installed, and then under their own.
 func (p *peer) find(ctx context.Context) error {

@@ -33,12 +33,3 @@ func terminal(w io.Writer) bool {
 	info, err := file.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
-
-// timeLeft tells behind a line how long the rest of what began then takes, if it goes on as so far.
-func timeLeft(began time.Time, done, all int) string {
-	if done == 0 {
-		return ""
-	}
-	left := time.Since(began) / time.Duration(done) * time.Duration(all-done)
-	return fmt.Sprintf("; about %v left", left.Round(time.Second))
-}

@@ -111,25 +111,43 @@ func runScale(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	}
 	say, done := progress(stderr)
 	defer done()
-	var extents []*growth
+	extents, measuring := o.measure(ctx, say)
+	done()
+	if len(extents) == 0 {
+		return measuring
+	}
+	write := func() error {
+		return writeGrowth(stdout, commandLine(append([]string{scaleCommand}, args...)), extents)
+	}
+	if o.format == "json" {
+		write = func() error { return writeGrowthJSON(stdout, extents) }
+	}
+	// What came before an error is worth a table, too.
+	return errors.Join(measuring, write())
+}
+
+// measure gives the growth of each workload, with an error what came before it.
+func (o *scaleOptions) measure(ctx context.Context, say func(string)) (extents []*growth, err error) {
 	for _, w := range o.workloads {
 		g := &growth{Workload: w.name, Device: deviceSim + o.card.Name}
 		for _, n := range o.ranks {
 			say(fmt.Sprintf("%s, %s", w.name, plural(n, "rank")))
-			p, err := w.at(ctx, o, n)
-			if err != nil {
-				return fmt.Errorf("bench: scale: %s, %s: %w", w.name, plural(n, "rank"), err)
+			p, failure := w.at(ctx, o, n)
+			if failure != nil {
+				err = fmt.Errorf("bench: scale: %s, %s: %w", w.name, plural(n, "rank"), failure)
+				break
 			}
 			g.Points = append(g.Points, p)
 		}
-		g.judge()
-		extents = append(extents, g)
+		if len(g.Points) > 0 {
+			g.judge()
+			extents = append(extents, g)
+		}
+		if err != nil {
+			return extents, err
+		}
 	}
-	done()
-	if o.format == "json" {
-		return writeGrowthJSON(stdout, extents)
-	}
-	return writeGrowth(stdout, commandLine(append([]string{scaleCommand}, args...)), extents)
+	return extents, nil
 }
 
 // A scalePoint is a workload among some ranks.

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"io"
 	"math"
 	"strings"
 	"testing"
@@ -129,4 +131,20 @@ func TestScaleUsage(t *testing.T) {
 	require.Contains(t, stderr.String(), "hashtable")
 	require.Equal(t, 1, run(t.Context(), []string{"scale", "-timeout", "1ms", "-ranks", "512", "fence"}, nil, &stderr))
 	require.Contains(t, stderr.String(), "it takes longer than -timeout 1ms")
+}
+
+func TestScaleThatEndsEarlyHasWhatCameBefore(t *testing.T) {
+	onlyVirtual(t)
+	o, err := parseScale([]string{"-ranks", "4,8", "stencil"}, io.Discard)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	extents, err := o.measure(ctx, func(line string) {
+		if line == "stencil, 8 ranks" {
+			cancel()
+		}
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Len(t, extents, 1)
+	require.Len(t, extents[0].Points, 1)
+	require.Equal(t, 4, extents[0].Points[0].Ranks)
 }

@@ -166,9 +166,11 @@ func (s *show) take(ctx context.Context, round int, stderr io.Writer) error {
 }
 
 // judge compares what was measured within each round.
-func (r *showRow) judge() {
-	c := r.cell.c
-	r.Ratio = perRound(c.cost(r.WithThrown.series), c.cost(r.WithDefault.series))
+func (s *show) judge() {
+	for _, r := range s.rows {
+		c := r.cell.c
+		r.Ratio = perRound(c.cost(r.WithThrown.series), c.cost(r.WithDefault.series))
+	}
 }
 
 // runSwitches is the run of switches.
@@ -183,27 +185,39 @@ func runSwitches(ctx context.Context, args []string, stdout, stderr io.Writer) e
 	say, done := progress(stderr)
 	measuring := o.measure(ctx, say, stderr)
 	done()
+	for _, s := range o.shows {
+		s.judge()
+	}
 	// What came before an error is worth a table, too.
 	return errors.Join(measuring, o.write(stdout, commandLine(append([]string{switchesCommand}, args...))))
 }
 
+// roundsOf are the rounds of a show: one in virtual time, which repeats itself.
+func (o *switchesOptions) roundsOf(s *show) int {
+	if s.sides[0].card != nil {
+		return 1
+	}
+	return o.rounds
+}
+
 // measure goes switch by switch: what is compared with each other follows each other.
 func (o *switchesOptions) measure(ctx context.Context, say func(string), stderr io.Writer) error {
-	began := time.Now()
+	rest := newForecast()
+	for _, s := range o.shows {
+		rest.plan(s.set, float64(o.roundsOf(s)))
+	}
 	var failed []string
 	for i, s := range o.shows {
-		rounds := o.rounds
-		if s.sides[0].card != nil {
-			rounds = 1
-		}
+		rounds := o.roundsOf(s)
 		for round := range rounds {
-			say(fmt.Sprintf("switch %d of %d: %s, round %d of %d%s", i+1, len(o.shows), s.set, round+1, rounds, timeLeft(began, i, len(o.shows))))
+			say(fmt.Sprintf("switch %d of %d: %s, round %d of %d%s", i+1, len(o.shows), s.set, round+1, rounds, rest.says()))
+			began := time.Now()
 			if err := s.take(ctx, round, stderr); err != nil {
 				return err
 			}
+			rest.took(s.set, 1, time.Since(began))
 		}
 		for _, r := range s.rows {
-			r.judge()
 			if r.WithDefault.Failed || r.WithThrown.Failed {
 				failed = append(failed, fmt.Sprintf("%s of %s", spell(r.cell), s.set))
 			}

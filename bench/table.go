@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -17,6 +18,9 @@ type comparison struct {
 	Rounds  int      `json:"rounds"`
 	Repeat  int      `json:"repeat"`
 	Missing []string `json:"missing,omitempty"` // peers, and where to get them
+	// Ended is why the run ended before its last turn, and Lacks the turns that it lacks, if it did.
+	Ended string   `json:"ended,omitempty"`
+	Lacks []string `json:"lacks,omitempty"`
 
 	columns []string // ours first
 	rows    []*row
@@ -50,11 +54,30 @@ func (c *comparison) writeText(w io.Writer) error {
 	if c.hasStandards() {
 		b.WriteString("A goal \"of\" a case is of the ratio to that case at the same size, measured right beside it and shown below it.\n")
 	}
+	c.writeEnded(&b)
 	b.WriteString("\n")
 
 	c.writeTable(&b)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// end has the comparison say that err ended it early, if that did.
+func (c *comparison) end(err error) {
+	if ended := (*endedError)(nil); errors.As(err, &ended) {
+		c.Ended, c.Lacks = ended.Error(), ended.lacks
+	}
+}
+
+// writeEnded writes what the table lacks, if the run ended early.
+func (c *comparison) writeEnded(b *strings.Builder) {
+	if c.Ended == "" {
+		return
+	}
+	fmt.Fprintf(b, "Ended early: %s. These turns are missing:\n", c.Ended)
+	for _, text := range c.Lacks {
+		fmt.Fprintf(b, "  %s\n", text)
+	}
 }
 
 // writeTable writes the table and what it does not tell.
