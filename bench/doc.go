@@ -187,7 +187,9 @@
 // format, so that benchstat compares two reports. Everyone measures a case before the next, and every
 // other round goes backwards. Without named cases the schemes over TCP and the workloads of scale are
 // measured, too, and with -peers but no -set the kernels over shm and tcp, for which there is -prk here as well. A run
-// that is ended early, or fails, writes what it has, and says so in the page.
+// that is ended early, or fails, writes what it has, and says so in the page. The page begins with the medians, what failed,
+// and how busy other processes kept the machine. Progress on standard error estimates what is left by what the cells
+// took so far, as slow as the machine is at the moment.
 //
 // # Gate
 //

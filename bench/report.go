@@ -168,11 +168,19 @@ func runReport(ctx context.Context, args []string, stdout, stderr io.Writer) err
 	if err := r.plan(stderr); err != nil {
 		return err
 	}
-	fmt.Fprintf(stderr, "bench: the report takes about %v\n", r.estimate().Round(5*time.Second))
+	fmt.Fprintf(stderr, "bench: the report takes about %v on an idle machine%s\n", r.estimate().Round(5*time.Second), now(loadAverage()))
 	say, done := progress(stderr)
 	measuring := r.measure(ctx, say)
 	done()
 	return r.finish(measuring, stdout)
+}
+
+// now says what the load average is, if it is known.
+func now(average string) string {
+	if average == "" {
+		return ""
+	}
+	return "; the load average is " + average
 }
 
 // finish writes what there is. What came before an error is worth a report, too.

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -17,7 +18,10 @@ code{font-size:12px;background:#f4f4f4;padding:1px 3px;overflow-wrap:anywhere}sv
 @media print{body{margin:0;max-width:none}figure,svg,tr{break-inside:avoid}}figure{margin:1em 0}`
 
 // A page is the HTML of a report as it grows.
-type page struct{ strings.Builder }
+type page struct {
+	strings.Builder
+	sections []string
+}
 
 // element writes an element that has text only.
 func (p *page) element(name, text string) {
@@ -46,20 +50,40 @@ func (p *page) figure(f reportFile) {
 	fmt.Fprintf(p, "<figure>\n%s<figcaption><code>%s</code></figcaption>\n</figure>\n", f.text, xmlText(f.command))
 }
 
+// heading writes a heading of a section, which the contents have.
+func (p *page) heading(text string) {
+	p.sections = append(p.sections, text)
+	fmt.Fprintf(p, "<h2 id=\"s%d\">%s</h2>\n", len(p.sections), xmlText(text))
+}
+
+// contents are links to the sections.
+func (p *page) contents() string {
+	var b strings.Builder
+	b.WriteString("<nav>\n<ul>\n")
+	for i, text := range p.sections {
+		fmt.Fprintf(&b, "<li><a href=\"#s%d\">%s</a></li>\n", i+1, xmlText(text))
+	}
+	b.WriteString("</ul>\n</nav>\n")
+	return b.String()
+}
+
 // html is the report as a page that needs nothing else.
 func (r *report) html(plots []reportFile) string {
-	p := new(page)
-	p.WriteString("<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>\n<meta charset=\"utf-8\"/>\n")
-	p.element("title", "Benchmark of "+r.Machine.CPU)
-	fmt.Fprintf(p, "<style>%s</style>\n</head>\n<body>\n", reportStyle)
-	p.element("h1", "One-sided operations, measured")
+	head, p := new(page), new(page)
+	head.WriteString("<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>\n<meta charset=\"utf-8\"/>\n")
+	head.element("title", "Benchmark of "+r.Machine.CPU)
+	fmt.Fprintf(head, "<style>%s</style>\n</head>\n<body>\n", reportStyle)
+	head.element("h1", "One-sided operations, measured")
 	if r.Ended != "" {
-		fmt.Fprintf(p, "<p class=\"ended\">This run ended early, and has only what came before: %s</p>\n", xmlText(r.Ended))
+		fmt.Fprintf(head, "<p class=\"ended\">This run ended early, and has only what came before: %s</p>\n", xmlText(r.Ended))
 	}
+	r.writeSummary(head)
+	r.writeFailures(p)
+	p.heading("Machine and command")
 	r.writeCircumstances(p)
 	for _, lines := range r.caseLines() {
 		c := lines[0].benchCase()
-		p.element("h2", c.name+": "+c.about)
+		p.heading(c.name + ": " + c.about)
 		for _, f := range plots {
 			if f.of == c.name {
 				p.figure(f)
@@ -82,15 +106,103 @@ func (r *report) html(plots []reportFile) string {
 			if headed {
 				title = "Papers' figures"
 			}
-			p.element("h2", title)
+			p.heading(title)
 		}
 		p.figure(f)
 		if f.name == "schemes.svg" {
 			p.table(schemesTable(r.schemes.complete()))
 		}
 	}
-	p.WriteString("</body>\n</html>\n")
-	return p.String()
+	return head.String() + p.contents() + p.String() + "</body>\n</html>\n"
+}
+
+// writeSummary writes what the page has, and the medians of each case at its ends.
+func (r *report) writeSummary(p *page) {
+	all, measured := 0, 0
+	for _, l := range r.lines {
+		for _, c := range l.cells {
+			all++
+			if len(c.known()) == r.o.rounds {
+				measured++
+			}
+		}
+	}
+	text := fmt.Sprintf("%d of %s of cases have a value of each of %s", measured, plural(all, "cell"), plural(r.o.rounds, "round"))
+	if r.took > 0 {
+		text += fmt.Sprintf("; the run took %v", r.took.Round(time.Second))
+	}
+	p.element("p", text+".")
+	load, busy := r.load.says(r.Machine.Cores)
+	if busy {
+		fmt.Fprintf(p, "<p class=\"ended\">%s</p>\n", xmlText(load))
+	} else {
+		p.element("p", load)
+	}
+	p.table(r.summary())
+}
+
+// summary has the medians of each case at its first and its last size, a column for each line of the plots.
+func (r *report) summary() [][]string {
+	head := []string{"case", "size", "unit"}
+	for _, l := range r.lines {
+		if !slices.Contains(head[3:], l.name()) {
+			head = append(head, l.name())
+		}
+	}
+	rows := [][]string{head}
+	for _, lines := range r.caseLines() {
+		cells := lines[0].cells
+		for _, i := range slices.Compact([]int{0, len(cells) - 1}) {
+			row := []string{cells[i].c.name, fmt.Sprint(cells[i].size), cells[i].c.unit}
+			for _, name := range head[3:] {
+				k := slices.IndexFunc(lines, func(l *reportLine) bool { return l.name() == name })
+				if k < 0 {
+					row = append(row, "-")
+				} else {
+					row = append(row, value(lines[k].cells[i].Median))
+				}
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// failures are the cells and the steps that failed, each with its reason.
+func (r *report) failures() []string {
+	var notes []string
+	for _, l := range r.lines {
+		for _, c := range l.cells {
+			if c.Failed {
+				notes = addNote(notes, fmt.Sprintf("%s, %s", spell(c.cell), l.name()), &c.column, len(c.Values))
+			}
+		}
+	}
+	for _, k := range r.kernels {
+		for _, b := range k.bouts {
+			for _, row := range b.rows {
+				for _, by := range k.columns {
+					if c := row.Columns[by]; c.Failed {
+						notes = addNote(notes, fmt.Sprintf("%s, %s, %s", row.Case, k.o.device, by), c, k.o.rounds)
+					}
+				}
+			}
+		}
+	}
+	return append(notes, r.failed...)
+}
+
+func (r *report) writeFailures(p *page) {
+	failures := r.failures()
+	p.heading(fmt.Sprintf("Failures: %d", len(failures)))
+	if len(failures) == 0 {
+		return
+	}
+	p.WriteString("<ul>\n")
+	for _, text := range failures {
+		p.element("li", text)
+	}
+	p.WriteString("</ul>\n")
 }
 
 func (r *report) writeCircumstances(p *page) {

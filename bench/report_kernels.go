@@ -48,6 +48,7 @@ func (r *report) planKernels() {
 			for i, b := range k.bouts {
 				r.steps = append(r.steps, reportStep{
 					about:   fmt.Sprintf("round %d of %d: %s, %s", round+1, k.o.rounds, k.o.kernels[i].c.name, k.o.device),
+					key:     k.o.kernels[i].c.name + ", " + k.o.device,
 					seconds: k.o.kernels[i].seconds * float64(len(b.turns)), run: func(ctx context.Context) error { return b.take(ctx, round) },
 				})
 			}
@@ -60,7 +61,7 @@ func (r *report) writeKernels(p *page) {
 	if len(r.kernels) == 0 && r.noKernels == "" {
 		return
 	}
-	p.element("h2", "Kernels")
+	p.heading("Kernels")
 	if r.noKernels != "" {
 		p.element("p", "Left out: "+r.noKernels)
 	}

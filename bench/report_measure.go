@@ -26,6 +26,10 @@ type report struct {
 	peers          []*peer
 	// Ended is why it has less than was asked for, "" if it has all.
 	Ended string
+	// failed are the steps that failed and are in no table, each with its reason.
+	failed []string
+	load   machineLoad
+	took   time.Duration
 
 	lines   []*reportLine
 	schemes *schemeTable
@@ -63,11 +67,11 @@ func (l *reportLine) name() string {
 
 func (l *reportLine) benchCase() *benchCase { return l.job.cells[0].c }
 
-// A reportStep is a part of the run that takes about so many seconds.
+// A reportStep is a part of the run that takes about so many seconds. Steps of one key do the same in each round.
 type reportStep struct {
-	about   string
-	seconds float64
-	run     func(ctx context.Context) error
+	about, key string
+	seconds    float64
+	run        func(ctx context.Context) error
 }
 
 func newReport(o *reportOptions, command string) *report {
@@ -81,11 +85,17 @@ func (r *report) findPeers(ctx context.Context) (clean func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("bench: no place for the peers' programs: %w", err)
 	}
-	for _, p := range r.peers {
-		if err := p.build(ctx, dir); err != nil {
-			return nil, errors.Join(err, os.RemoveAll(dir))
+	r.peers = slices.DeleteFunc(r.peers, func(p *peer) bool {
+		err := p.build(ctx, dir)
+		if err != nil {
+			r.Missing = append(r.Missing, leftOutPeer(p, err))
+		} else {
+			r.Peers = append(r.Peers, p.title+" "+p.version)
 		}
-		r.Peers = append(r.Peers, p.title+" "+p.version)
+		return err != nil
+	})
+	if ctx.Err() != nil {
+		return nil, errors.Join(context.Cause(ctx), os.RemoveAll(dir))
 	}
 	r.findKernels(ctx, dir)
 	return func() { os.RemoveAll(dir) }, nil
@@ -112,6 +122,7 @@ func (r *report) plan(stderr io.Writer) error {
 		for _, l := range inRound(round, r.lines) {
 			r.steps = append(r.steps, reportStep{
 				about:   fmt.Sprintf("round %d of %d: %s, %s", round+1, r.o.rounds, l.benchCase().name, l.name()),
+				key:     l.benchCase().name + ", " + l.name(),
 				seconds: l.seconds(), run: func(ctx context.Context) error { return l.take(ctx, round) },
 			})
 		}
@@ -158,8 +169,9 @@ func (l *reportLine) take(ctx context.Context, round int) error {
 		return nil
 	}
 	results, err := l.run(ctx, l.job)
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	ended := ctx.Err() != nil
+	if ended {
+		err = nil // what did not come before the end is no failure
 	}
 	l.late = errors.Is(err, errTimeout)
 	for _, c := range l.cells {
@@ -169,6 +181,9 @@ func (l *reportLine) take(ctx context.Context, round int) error {
 				c.tails[round] = r.Percentiles
 			}
 		}
+	}
+	if ended {
+		return context.Cause(ctx)
 	}
 	return nil
 }
@@ -212,7 +227,7 @@ func (r *report) planSchemes(stderr io.Writer) {
 	words := []string{schemesCommand, "-rounds", fmt.Sprint(reportRounds)}
 	r.schemes = &schemeTable{Command: commandLine(append(words, reportPatterns...)), Machine: r.Machine, Device: o.device, Rounds: o.rounds}
 	for _, name := range reportPatterns {
-		r.steps = append(r.steps, reportStep{about: "schemes of " + name, seconds: 4, run: func(ctx context.Context) error {
+		r.steps = append(r.steps, reportStep{about: "schemes of " + name, key: "schemes of " + name, seconds: 4, run: func(ctx context.Context) error {
 			selected, err := parseCases([]string{name})
 			if err != nil {
 				return err
@@ -241,7 +256,8 @@ func (r *report) planScale() {
 		g := &growth{Workload: w.name, Device: deviceSim + reportCard}
 		r.scale = append(r.scale, g)
 		for _, n := range reportRanks {
-			r.steps = append(r.steps, reportStep{about: fmt.Sprintf("%s, %s", w.name, plural(n, "rank")), seconds: float64(n) / 100, run: func(ctx context.Context) error {
+			about := fmt.Sprintf("%s, %s", w.name, plural(n, "rank"))
+			r.steps = append(r.steps, reportStep{about: about, key: about, seconds: float64(n) / 100, run: func(ctx context.Context) error {
 				card, err := sim.ByName(reportCard)
 				if err != nil {
 					return err
@@ -258,7 +274,7 @@ func (r *report) planScale() {
 
 func (r *report) planPaper() {
 	for _, f := range figures() {
-		r.steps = append(r.steps, reportStep{about: "figure " + f.id(), seconds: 4, run: func(ctx context.Context) error {
+		r.steps = append(r.steps, reportStep{about: "figure " + f.id(), key: "figure " + f.id(), seconds: 4, run: func(ctx context.Context) error {
 			p, err := f.reproduce(ctx, &paperOptions{seed: 1, timeout: 2 * time.Minute})
 			if err == nil {
 				r.figures = append(r.figures, p)
@@ -277,22 +293,30 @@ func (r *report) estimate() time.Duration {
 	return time.Duration(sum * float64(time.Second))
 }
 
-// measure takes all steps, and tells how long it will be from how long it was.
+// measure takes all steps, and tells how long it will be from how long it was. A step that fails is told in the page, and
+// the next is taken.
 func (r *report) measure(ctx context.Context, say func(string)) error {
-	left, done, began := r.estimate().Seconds(), 0.0, time.Now()
+	rest, began := newForecast(), time.Now()
 	for _, s := range r.steps {
-		pace := 1.0
-		if done > 0 {
-			pace = time.Since(began).Seconds() / done
+		rest.plan(s.key, s.seconds)
+	}
+	r.load.began = loadAverage()
+	defer func() { r.load.ended, r.took = loadAverage(), time.Since(began) }()
+	for _, s := range r.steps {
+		say(fmt.Sprintf("%s; about %v left", s.about, rest.rest().Round(time.Second)))
+		before := usageNow()
+		err := s.run(ctx)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
-		say(fmt.Sprintf("%s; about %v left", s.about, time.Duration(left*pace*float64(time.Second)).Round(time.Second)))
-		if err := s.run(ctx); err != nil {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			return fmt.Errorf("bench: report: %s: %w", s.about, err)
+		if err != nil {
+			r.failed = append(r.failed, fmt.Sprintf("%s: %v", s.about, err))
 		}
-		left, done = left-s.seconds, done+s.seconds
+		after := usageNow()
+		rest.took(s.key, s.seconds, after.at.Sub(before.at))
+		if cores, known := after.othersSince(before); known {
+			r.load.add(s.about, cores)
+		}
 	}
 	return nil
 }
@@ -328,9 +352,13 @@ func (r *report) ourFailures() error {
 			count(row.Columns[ours])
 		}
 	}
-	if failed == 0 {
+	if failed == 0 && len(r.failed) == 0 {
 		return nil
 	}
+	if failed == 0 {
+		return fmt.Errorf("bench: report: failed: %s", strings.Join(r.failed, "; "))
+	}
+	causes = append(causes, r.failed...)
 	if slow {
 		causes = append(causes, fmt.Sprintf("-timeout %v allows for a busy machine", 5*r.o.devices[0].timeout))
 	}

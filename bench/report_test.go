@@ -123,7 +123,47 @@ func TestReportPage(t *testing.T) {
 		assert.Contains(t, text, part)
 	}
 	assert.NotContains(t, text, "<script")
-	assert.NotRegexp(t, `(src|href)=`, text)
+	assert.NotRegexp(t, `src=|href="[^#]`, text, "it needs nothing else")
+}
+
+// The top of the page says what there is: the medians, what failed, and what else the machine did.
+func TestReportSummary(t *testing.T) {
+	r := scriptedReport(t)
+	r.took = 65*time.Second + 300*time.Millisecond
+	r.load = machineLoad{began: "0.50", ended: "2.75"}
+	r.load.add("round 1 of 2: put_bw, tcp", 0.1)
+	r.load.add("round 2 of 2: put_bw, tcp", 1.25)
+	r.load.add("round 2 of 2: put_bw, local", 0.2)
+	r.failed = []string{"schemes of fence_rate: no memory"}
+	text := r.html(r.plots())
+	wellFormed(t, text)
+	top, _, found := strings.Cut(text, "<figure>")
+	require.True(t, found)
+	for _, part := range []string{
+		"16 of 20 cells of cases have a value of each of 2 rounds; the run took 1m5s.",
+		"The load average was 0.50 before the run and 2.75 at its end, the run&#39;s own ranks included, on 2 cores. Other processes kept 0.2 cores busy in half of the steps or more, and 1.2 at most (round 2 of 2: put_bw, tcp).",
+		"<tr><th>case</th><th>size</th><th>unit</th><th>local</th><th>local, openmpi</th><th>tcp</th><th>tcp, openmpi</th></tr>",
+		"<tr><td>put_flush_lat</td><td>8</td><td>us</td><td>1.5000</td>", ">Failures: 5</a>", ">put_bw: ",
+		"<li>put_bw:1024, local, openmpi: the last is too much</li>", "<li>schemes of fence_rate: no memory</li>",
+	} {
+		assert.Contains(t, top, part)
+	}
+	links := regexp.MustCompile(`href="#(\w+)"`).FindAllStringSubmatch(text, -1)
+	assert.Equal(t, strings.Count(text, "<h2"), len(links), "all sections are in the contents")
+	for _, link := range links {
+		assert.Equal(t, 1, strings.Count(text, `id="`+link[1]+`"`))
+	}
+	assert.EqualError(t, r.ourFailures(), "bench: report: failed: schemes of fence_rate: no memory")
+}
+
+func TestReportGoesOnAfterAStepThatFails(t *testing.T) {
+	r := scriptedReport(t)
+	taken := 0
+	step := reportStep{"first", "first", 1, func(context.Context) error { taken++; return errors.New("no memory") }}
+	r.steps = []reportStep{step, step}
+	require.NoError(t, r.measure(t.Context(), func(string) {}))
+	assert.Equal(t, 2, taken)
+	assert.Equal(t, []string{"first: no memory", "first: no memory"}, r.failed)
 }
 
 // The command below a plot is one that the program takes.
@@ -137,6 +177,30 @@ func TestCommandsOfPlots(t *testing.T) {
 			assert.Equal(t, strings.HasSuffix(f.name, "-percentiles.svg"), o.percentiles, command)
 		}
 	}
+}
+
+func TestLoadOfTheMachine(t *testing.T) {
+	began := usage{at: time.Unix(100, 0), all: 50 * time.Second, ours: 10 * time.Second, known: true}
+	for _, test := range []struct {
+		after usage
+		cores float64
+		known bool
+	}{
+		{usage{time.Unix(110, 0), 65 * time.Second, 15 * time.Second, true}, 1, true},
+		{usage{time.Unix(110, 0), 55 * time.Second, 16 * time.Second, true}, 0, true},
+		{usage{time.Unix(110, 0), 0, 15 * time.Second, false}, 0, false},
+		{usage{time.Unix(100, 1e8), 51 * time.Second, 10 * time.Second, true}, 0, false},
+	} {
+		cores, known := test.after.othersSince(began)
+		assert.Equal(t, test.known, known)
+		assert.InDelta(t, test.cores, cores, 1e-9)
+	}
+	quiet := machineLoad{began: "0.01", ended: "1.00", others: []float64{0.01, 0.1}, most: "x"}
+	_, busy := quiet.says(2)
+	assert.False(t, busy)
+	text, busy := (&machineLoad{}).says(2)
+	assert.False(t, busy)
+	assert.Equal(t, "The system does not tell its load.", text)
 }
 
 func TestReportOfARun(t *testing.T) {
@@ -160,9 +224,9 @@ func TestReportThatIsInterrupted(t *testing.T) {
 	r.o.dir = t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
 	r.steps = []reportStep{
-		{"first", 1, func(context.Context) error { cancel(); return nil }},
-		{"second", 1, func(ctx context.Context) error { return ctx.Err() }},
-		{"third", 1, func(context.Context) error { t.Error("it goes on"); return nil }},
+		{"first", "first", 1, func(context.Context) error { cancel(); return nil }},
+		{"second", "second", 1, func(ctx context.Context) error { return ctx.Err() }},
+		{"third", "third", 1, func(context.Context) error { t.Error("it goes on"); return nil }},
 	}
 	require.ErrorIs(t, r.finish(r.measure(ctx, func(string) {}), io.Discard), context.Canceled)
 	page, err := os.ReadFile(filepath.Join(r.o.dir, "report.html"))

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// busyTime is what all processors have worked, what a hypervisor took of them included.
+func busyTime() (busy time.Duration, known bool) {
+	text, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, false
+	}
+	return busyIn(string(text))
+}
+
+// busyIn reads /proc/stat, whose first line has user, nice, system, idle, iowait, irq, softirq and steal in hundredths
+// of a second.
+func busyIn(stat string) (busy time.Duration, known bool) {
+	line, _, _ := strings.Cut(stat, "\n")
+	fields := strings.Fields(line)
+	if len(fields) < 9 || fields[0] != "cpu" {
+		return 0, false
+	}
+	for i, field := range fields[1:9] {
+		ticks, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return 0, false
+		}
+		if idle := i == 3 || i == 4; !idle {
+			busy += time.Duration(ticks) * 10 * time.Millisecond
+		}
+	}
+	return busy, true
+}
+
+// loadAverage is that of the last minute, "" if it is unknown.
+func loadAverage() string {
+	text, _ := os.ReadFile("/proc/loadavg")
+	average, _, _ := strings.Cut(string(text), " ")
+	return average
+}
