@@ -336,6 +336,39 @@ func TestRandomChartsCanBeRead(t *testing.T) {
 	}
 }
 
+// Of the reports' other charts, on whose axes names and numbers of ranks stand.
+func TestChartsOfSchemesAndRanksCanBeRead(t *testing.T) {
+	var patterns [][]result
+	for i, name := range reportPatterns {
+		var pattern []result
+		for k, s := range schemes() {
+			ratios := newSeries(2)
+			ratios.set(0, 1+0.1*float64(i*k))
+			ratios.set(1, 1+0.3*float64(i+k))
+			pattern = append(pattern, result{Case: strings.TrimSuffix(name, ":8"), Size: 8, Unit: microseconds, Scheme: s.name, Ratio: &ratios})
+		}
+		patterns = append(patterns, pattern)
+	}
+	c := schemesChart(patterns)
+	c.title = "Ways to arrange operations, on and off"
+	m := check(t, "schemes", c.svg())
+	assert.Len(t, m.x, len(schemes()))
+	assert.Len(t, m.names, len(patterns))
+	assert.Len(t, m.areas, len(patterns)*len(schemes()), "a mark for each median")
+
+	var all []*growth
+	for i, w := range workloads() {
+		g := &growth{Workload: w.name}
+		for _, n := range reportRanks {
+			g.Points = append(g.Points, scalePoint{Ranks: n, Micros: float64((i + 1) * n)})
+		}
+		all = append(all, g)
+	}
+	m = check(t, "scale", scaleChart(all).svg())
+	assert.Len(t, m.x, len(reportRanks))
+	assert.Len(t, m.names, len(all))
+}
+
 func TestNumbersOfAxes(t *testing.T) {
 	for v, want := range map[float64]string{
 		0: "0", 0.0001: "0.0001", 0.00002: "2e-5", 0.5: "0.5", 1500: "1500", 20000: "20000", 1e6: "1000000", 5e6: "5000000", 2e7: "2e7", 1e12: "1e12", 5e-10: "5e-10", 0.3 + 1e-12: "0.3",

@@ -195,7 +195,7 @@ func (c *reportCell) percentiles() *percentiles {
 
 // schemesChart has a place on the x axis for each scheme.
 func schemesChart(patterns [][]result) *chart {
-	c := &chart{note: "time taken to that of the best fixed scheme of the same round: medians, and their extent; less is better", xLabel: "scheme: adaptive; all ways; all but early, but merge and so on; none at once", yLabel: "ratio"}
+	c := &chart{note: "time taken to that of the best fixed scheme of the same round: medians, and their extent; less is better", xLabel: "scheme: adaptive; all ways; all but the one named, early to getsfirst; at-once, none", yLabel: "ratio"}
 	for k, p := range patterns {
 		// Patterns stand side by side.
 		curve, aside := chartCurve{name: p[0].cell(), apart: true}, 0.14*(float64(k)-float64(len(patterns)-1)/2)
