@@ -9,10 +9,12 @@ import (
 
 	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/internal/allocs"
 )
 
 // FuzzPacket takes any bytes apart that Check accepts. They read the same once packed
-// again, which is as long at most, and packing that again gives the same bytes.
+// again, which is as long at most, and packing that again gives the same bytes. To take them apart allocates nothing but
+// an error.
 func FuzzPacket(f *testing.F) {
 	every := mixed()
 	f.Add(pack(f, every))
@@ -23,6 +25,7 @@ func FuzzPacket(f *testing.F) {
 	f.Add([]byte{byte(aggregate.Get), 0, 0, 0, 0xff, 0xff, 1, 0})
 	f.Add([]byte{byte(aggregate.Fetch), byte(reduce.NoOp), byte(reduce.Complex128), 0, 16, 0, 2, 0})
 	f.Fuzz(func(t *testing.T, packet []byte) {
+		allocs.AtMost(t, 2<<10, func() { takeApart(packet) })
 		answer, err := aggregate.Check(packet)
 		if err != nil {
 			require.ErrorIs(t, err, aggregate.ErrPacket)
@@ -42,6 +45,19 @@ func FuzzPacket(f *testing.F) {
 		require.Equal(t, again, pack(t, all))
 		require.Equal(t, given, packet)
 	})
+}
+
+// takeApart goes through all operations of a packet that Check accepts.
+func takeApart(packet []byte) {
+	if _, err := aggregate.Check(packet); err != nil {
+		return
+	}
+	reader := aggregate.NewReader(packet)
+	for run, some := reader.Next(); some; run, some = reader.Next() {
+		for i := range run.Count {
+			run.Operation(i)
+		}
+	}
 }
 
 // requireReads has a packet be whole, and hold operations.

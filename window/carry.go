@@ -30,15 +30,18 @@ type carrying struct {
 }
 
 // carry begins to carry out a packet, whose answer is made in memory that other packets use
-// too.
+// too. The answer goes in one message, which bounds it.
 func (s *server) carry(from *world.Link, packet []byte) (carrying, error) {
 	n, err := aggregate.Check(packet)
 	if err == nil && n > from.MaxPayload() {
 		err = fmt.Errorf("%d bytes are asked for, at most %d are allowed", n, from.MaxPayload())
 	}
+	if err != nil {
+		return carrying{}, err
+	}
 	// What it carries, and what it asks for.
 	s.core.world.Copied(len(packet) + n)
-	return carrying{server: s, reader: aggregate.NewReader(packet), answer: s.answer(n)}, err
+	return carrying{server: s, reader: aggregate.NewReader(packet), answer: s.answer(n)}, nil
 }
 
 // packet carries out what a packet asks, and answers it.

@@ -14,6 +14,7 @@ import (
 	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/internal/allocs"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/shm"
 	"github.com/onesided/rma/world"
@@ -102,6 +103,9 @@ func FuzzServer(f *testing.F) {
 		f.Add(s)
 	}
 	f.Add(slices.Concat(good...))
+	for _, kind := range []uint8{messagePacket, messageLock, messageComplete} {
+		f.Add(step(world.Message{Kind: kind, A: uint8(Shared), Z: 1}, slices.Repeat(run(aggregate.Get, 0, 0, aggregate.MaxSize, 0, 0), 15)))
+	}
 	for kind := reduce.Kind(0); kind < 32; kind++ {
 		if kind.Valid() {
 			size := kind.Size()
@@ -158,6 +162,23 @@ func sendScript(ctx context.Context, w *world.World, script []byte) error {
 	return errors.Join(err, w.Barrier(ctx), win.Fence(ctx), win.Fence(ctx, NoSucceed), win.Close())
 }
 
+// mostAllocated is what serving a message may allocate: as much as a message of the same link holds, and what other
+// goroutines of the process allocate meanwhile. Fifteen Gets could ask for four times as much.
+const mostAllocated = 256 << 10
+
+// A metered server serves as another does, and fails if that allocates too much.
+type metered struct {
+	*server
+	err error
+}
+
+func (m *metered) Serve(from *world.Link, message *world.Message, payload []byte) (err error) {
+	if n := allocs.Of(func() { err = m.server.Serve(from, message, payload) }); n > mostAllocated {
+		m.err = fmt.Errorf("to serve message %+v with % x %d bytes were allocated, allowed are %d", message, payload, n, mostAllocated)
+	}
+	return err
+}
+
 // serveScript is the rank that a script goes to, with its window over memory.
 func serveScript(ctx context.Context, w *world.World, script []byte, memory []uint64) error {
 	win, err := Create(ctx, w, memory, Notifications(fuzzSlots))
@@ -169,7 +190,9 @@ func serveScript(ctx context.Context, w *world.World, script []byte, memory []ui
 		return err
 	}
 	most := link.MaxPayload()
-	err = errors.Join(w.Barrier(ctx), w.Barrier(ctx))
+	meter := &metered{server: win.server}
+	w.Serve(win.number, meter)
+	err = errors.Join(w.Barrier(ctx), w.Barrier(ctx), meter.err)
 	control, arrived := &win.own.control, uint64(0)
 	for len(script) >= stepBytes {
 		m, payload, rest := nextStep(script)

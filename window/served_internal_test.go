@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/internal/allocs"
 	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/world"
@@ -23,6 +24,7 @@ func FuzzRequest(f *testing.F) {
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 'a'})
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, text []byte) {
+		allocs.AtMost(t, 1<<10+len(text), func() { _, _, _ = parseRequest(text) })
 		kind, name, err := parseRequest(text)
 		if err == nil && (name == "" || kind >= reduce.Kinds || string(encodeRequest(kind, name)) != string(text)) {
 			t.Fatalf("kind %d, name %q of %x", kind, name, text)
@@ -35,6 +37,7 @@ func FuzzOffer(f *testing.F) {
 	f.Add(c.offer(&description{bytes: 64, alignment: 4096, data: world.Places{{}, verbs.RemoteRegion{Address: 1, Length: 64, RKey: 2}}}))
 	f.Add(c.offer(&description{bytes: 1 << 63, alignment: 3}))
 	f.Fuzz(func(t *testing.T, text []byte) {
+		allocs.AtMost(t, 2<<10, func() { _, _, _ = parseOffer(text) })
 		s, d, err := parseOffer(text)
 		if err != nil {
 			return
