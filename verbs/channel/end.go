@@ -116,9 +116,17 @@ func (e *End) receiveIn(bytes int, own func(memory []byte) error) bool {
 
 // lend makes the memory for what is written to the ring that the peer has offered.
 func (e *End) lend(encoded []byte) error {
-	if err := e.peer.Decode(encoded); err != nil {
+	var offer Offer
+	if err := offer.Decode(encoded); err != nil {
 		return err
 	}
+	if e.mirror != nil {
+		return errSecondRing
+	}
+	if n, most := offer.Bytes(), e.poller.options.Ring.Bytes(); n > most {
+		return &ProtocolError{"the length of a ring that the peer has offered", uint64(n), 1, uint64(most)}
+	}
+	e.peer = offer
 	region, err := RingMemory(e.poller.device, e.peer.Bytes(), 0)
 	if err != nil {
 		return fmt.Errorf("channel: the memory for a ring of %d bytes: %w", e.peer.Bytes(), err)

@@ -84,6 +84,9 @@ func (e *End) lendPipe(offer []byte) error {
 	if allowed := pipeShape(MostPiped); config.Lines != allowed.Lines || config.MaxMessage <= StampBytes || config.MaxMessage > allowed.MaxMessage {
 		return fmt.Errorf("%w: a pipe of %+v; allowed is %+v, and shorter messages", ErrProtocol, config, allowed)
 	}
+	if e.neighbor != nil {
+		return errSecondPipe
+	}
 	neighbor, memory, err := e.mapPipe(string(bytes.TrimRight(offer[pipeOfferHead:], "\x00")), region)
 	if err != nil {
 		e.unmapped = true

@@ -58,10 +58,13 @@ func (c *Channel) OwnsPipe() bool { return c.in.pipe != nil }
 // disown forgets a pipe that the peer cannot write to.
 func (c *Channel) disown() { c.in.pipe = nil }
 
+// errSecondPipe is an offer of a pipe behind another.
+var errSecondPipe = &ProtocolError{"the number of pipes that the peer has offered", 2, 1, 1}
+
 // LendPipe gives the sender half the pipe that the peer has offered. The peer may offer one only.
 func (c *Channel) LendPipe(config pipe.Config, memory []byte) error {
 	if c.out.pipe != nil {
-		return &ProtocolError{"the number of pipes that the peer has offered", 2, 1, 1}
+		return errSecondPipe
 	}
 	writer, err := pipe.NewWriter(config, memory)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/allocs"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/pipe"
 )
@@ -267,25 +268,27 @@ func FuzzPipe(f *testing.F) {
 		require.NoError(t, c.OwnPipe(shape, memory))
 		copy(memory[64:], garbage)
 		c.SetPolled(true)
-		var held []Message
-		for range 4 * shape.Lines {
-			var m Message
-			some, err := c.PollPipe(&m)
-			if err != nil {
-				require.ErrorIs(t, err, ErrProtocol)
-				break
+		held := make([]Message, 0, 4*shape.Lines)
+		require.LessOrEqual(t, allocs.Of(func() {
+			for range 4 * shape.Lines {
+				var m Message
+				some, err := c.PollPipe(&m)
+				if err != nil {
+					require.ErrorIs(t, err, ErrProtocol)
+					break
+				}
+				if some {
+					require.Positive(t, len(m.Payload))
+					require.LessOrEqual(t, len(m.Payload), shape.MaxMessage-StampBytes)
+					held = append(held, m)
+				}
+				if len(held) > int(order%8) {
+					i := int(order) % len(held)
+					c.FreeOfPipe(&held[i])
+					held = slices.Delete(held, i, i+1)
+				}
 			}
-			if some {
-				require.Positive(t, len(m.Payload))
-				require.LessOrEqual(t, len(m.Payload), shape.MaxMessage-StampBytes)
-				held = append(held, m)
-			}
-			if len(held) > int(order%8) {
-				i := int(order) % len(held)
-				c.FreeOfPipe(&held[i])
-				held = slices.Delete(held, i, i+1)
-			}
-		}
+		}), mostAllocated)
 	})
 }
 

@@ -47,7 +47,8 @@ type Poller struct {
 
 // Options of a Poller. The zero value of each field stands for the default that it names.
 type Options struct {
-	// Ring is the shape of the rings in which this side receives: DefaultConfig.
+	// Ring is the shape of the rings in which this side receives, and the length of the longest ring of a peer that it
+	// writes to: DefaultConfig.
 	Ring Config
 	// Budget is how long it may take to look at all rings: DefaultBudget. If it is negative there are no
 	// rings, and all messages are letters.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/allocs"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/shm"
 )
@@ -234,4 +235,38 @@ func BenchmarkExchange(b *testing.B) {
 			}
 		})
 	}
+}
+
+// FuzzOffer has a peer offer anything: it is a ring no longer than this side's own, one that can be mapped, or an error.
+func FuzzOffer(f *testing.F) {
+	own := DefaultConfig()
+	for _, config := range []Config{own, {mostBuffers, mostRingBytes / mostBuffers, 1}, {2, mostRingBytes / 2, mostRingBytes / 2}} {
+		encoded := make([]byte, OfferBytes)
+		offer := OfferOf(config, verbs.RemoteRegion{Address: 1 << 40})
+		offer.Encode(encoded)
+		f.Add(encoded)
+	}
+	_, q := piped(f, 1)
+	f.Add(q.ends[0].pipeOffer())
+	f.Add([]byte{})
+	p, _ := connect(f, Options{}, 1)
+	e := p.ends[0]
+	f.Fuzz(func(t *testing.T, offer []byte) {
+		for _, lend := range []func([]byte) error{e.lend, e.lendPipe} {
+			var err error
+			require.LessOrEqual(t, allocs.Of(func() { err = lend(offer) }), mostAllocated)
+			if err != nil {
+				require.ErrorIs(t, err, ErrProtocol)
+			}
+			if e.mirror == nil {
+				continue
+			}
+			require.LessOrEqual(t, len(e.mirror.Memory()), own.Bytes())
+			for range 2 {
+				require.ErrorIs(t, e.lend(offer), errSecondRing)
+			}
+			require.NoError(t, FreeRing(p.device, e.mirror))
+			e.mirror, e.channel.out.memory = nil, nil
+		}
+	})
 }

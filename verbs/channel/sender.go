@@ -50,6 +50,9 @@ type Write struct {
 // FlagBytes is the length of what goes by the second write.
 const FlagBytes = wordBytes
 
+// errSecondRing is an offer of a ring behind another.
+var errSecondRing = &ProtocolError{"the number of rings that the peer has offered", 2, 1, 1}
+
 // Lend gives the sender half the memory for what it writes to the ring that the peer has
 // offered: as long as that ring, zeroed, and the channel's from now on.
 func (c *Channel) Lend(config Config, memory []byte) error {
@@ -57,7 +60,7 @@ func (c *Channel) Lend(config Config, memory []byte) error {
 		return err
 	}
 	if c.out.memory != nil {
-		return &ProtocolError{"the number of rings that the peer has offered", 2, 1, 1}
+		return errSecondRing
 	}
 	c.out.config, c.out.memory = config, memory
 	return nil
