@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/allocs"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -22,6 +23,7 @@ func FuzzIntroduction(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		allocs.AtMost(t, 2<<10+16*len(text), func() { _, _ = parseIntroduction(text) })
 		i, err := parseIntroduction(text)
 		if err != nil {
 			require.ErrorIs(t, err, errContact)
@@ -49,6 +51,7 @@ func FuzzContact(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		allocs.AtMost(t, 2<<10+16*len(text), func() { _, _ = parseContact(text) })
 		c, err := parseContact(text)
 		if err != nil {
 			require.ErrorIs(t, err, errContact)
@@ -70,6 +73,7 @@ func FuzzDeclined(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		allocs.AtMost(t, 2<<10+4*len(text), func() { _ = declined([]string{"rma1;0;", text}) })
 		err := declined([]string{"rma1;0;", text})
 		var peer *PeerError
 		switch {
@@ -101,6 +105,9 @@ func guarded(n int) (memory []byte, check func(t *testing.T)) {
 	}
 }
 
+// mostAllocated is what may be allocated beside what is for each byte that comes, by other goroutines of the process too.
+const mostAllocated = 256 << 10
+
 // Letters of any bytes and any length come in the place of a parcel's, before it is wanted or after.
 // They are it, or an error; nothing beside its data is written.
 func FuzzLetters(f *testing.F) {
@@ -126,12 +133,14 @@ func FuzzLetters(f *testing.F) {
 			_, _, err := o.collect(p)
 			require.NoError(t, err)
 		}
-		for _, letter := range [][]byte{first, second} {
-			if err := o.mailed(from, letter); err != nil {
-				require.ErrorIs(t, err, ErrMessage)
-				break
+		require.LessOrEqual(t, allocs.Of(func() {
+			for _, letter := range [][]byte{first, second} {
+				if err := o.mailed(from, letter); err != nil {
+					require.ErrorIs(t, err, ErrMessage)
+					break
+				}
 			}
-		}
+		}), mostAllocated+2*(len(first)+len(second)))
 		if _, _, err := o.collect(p); err != nil {
 			var stray *strayError
 			var broken *boxError
@@ -205,9 +214,11 @@ func FuzzHello(f *testing.F) {
 	w := quiet(f)[0]
 	f.Fuzz(func(t *testing.T, hello []byte) {
 		c := &caller{hello: hello}
-		w.post.mu.Lock()
-		w.accept(w.cards[networkCard], c)
-		w.post.mu.Unlock()
+		require.LessOrEqual(t, allocs.Of(func() {
+			w.post.mu.Lock()
+			w.accept(w.cards[networkCard], c)
+			w.post.mu.Unlock()
+		}), mostAllocated+linkReceives*longestLinkLetter)
 		ofAnother := len(hello) == helloBytes && hello[0] <= laneLink && binary.LittleEndian.Uint64(hello[1:]) == 1
 		require.Equal(t, ofAnother, c.accepted)
 		require.True(t, c.rejected)
@@ -252,16 +263,19 @@ func FuzzLink(f *testing.F) {
 		l.expect(asked)
 		l.expect(nil)
 		l.mu.Unlock()
-		for len(script) > 0 && err == nil {
-			n := min(int(script[0]), len(script)-1)
-			// Nothing is behind a letter that could be read with it.
-			memory := bytes.Clone(script[1:][:n:n])
-			script = script[1+n:]
-			w.post.mu.Lock()
-			err = l.serveEach(&arrival{memory: memory})
-			w.post.mu.Unlock()
-			clear(memory)
-		}
+		most := mostAllocated + 64*len(script)
+		require.LessOrEqual(t, allocs.Of(func() {
+			for len(script) > 0 && err == nil {
+				n := min(int(script[0]), len(script)-1)
+				// Nothing is behind a letter that could be read with it.
+				memory := bytes.Clone(script[1:][:n:n])
+				script = script[1+n:]
+				w.post.mu.Lock()
+				err = l.serveEach(&arrival{memory: memory})
+				w.post.mu.Unlock()
+				clear(memory)
+			}
+		}), most)
 		if err != nil {
 			require.ErrorIs(t, err, ErrMessage)
 			l.fail(err)

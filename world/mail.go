@@ -94,11 +94,19 @@ func (o *office) collect(p *parcel) (moved, all bool, err error) {
 			return moved, false, err
 		}
 		box.letters = box.letters[:copy(box.letters, box.letters[1:])]
-		o.spare = append(o.spare, letter)
+		o.spareLetter(letter)
 		o.takes(p.rank, box, len(letter))
 		moved = true
 	}
 	return moved, p.finished(), nil
+}
+
+// spareLetter keeps the memory of a letter that was taken for others, which may be longer: as much as one rank may have
+// sent before it is taken, however many there were.
+func (o *office) spareLetter(letter []byte) {
+	if bytes := postage(cap(letter)); o.spareBytes+bytes <= o.world.mailWindow() {
+		o.spare, o.spareBytes = append(o.spare, letter), o.spareBytes+bytes
+	}
 }
 
 // unwant has nothing go to a parcel any more.
@@ -128,6 +136,7 @@ func (o *office) mailed(from *Link, letter []byte) error {
 	var kept []byte
 	if last := len(o.spare) - 1; last >= 0 {
 		kept, o.spare = o.spare[last][:0], o.spare[:last]
+		o.spareBytes -= postage(cap(kept))
 	}
 	o.world.Copied(len(letter))
 	box.letters = append(box.letters, append(kept, letter...))

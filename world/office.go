@@ -43,7 +43,8 @@ type office struct {
 	mu    *sync.Mutex
 	boxes map[int]*mailbox
 	// spare are for letters that nobody waits for yet.
-	spare [][]byte
+	spare      [][]byte
+	spareBytes uint64
 }
 
 func (o *office) open(w *World) {

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/internal/allocs"
 )
 
 // long is a message of so many bytes from one rank to another by rendezvous.
@@ -111,15 +113,17 @@ func FuzzRendezvous(f *testing.F) {
 		header := make([]byte, min(max(payload, 0), 100))
 		for _, x := range []uint64{first, second, third} {
 			var err error
-			switch kind % 3 {
-			case 0:
-				err = o.ready(from, &Message{X: second, Y: x, Z: third})
-			case 1:
-				err = o.filled(from, &Message{X: x}, header)
-				header = nil
-			case 2:
-				err = o.landed(from, x)
-			}
+			require.LessOrEqual(t, allocs.Of(func() {
+				switch kind % 3 {
+				case 0:
+					err = o.ready(from, &Message{X: second, Y: x, Z: third})
+				case 1:
+					err = o.filled(from, &Message{X: x}, header)
+					header = nil
+				case 2:
+					err = o.landed(from, x)
+				}
+			}), mostAllocated)
 			if err != nil {
 				require.ErrorIs(t, err, ErrMessage)
 				break

@@ -180,6 +180,12 @@ func (l *Link) lendRing(payload []byte) error {
 	if shape := channel.DefaultConfig(); offer.Config != shape {
 		return fmt.Errorf("%w: a ring of %+v, allowed is %+v", ErrMessage, offer.Config, shape)
 	}
+	l.mu.Lock()
+	lent := l.ring.mirror != nil
+	l.mu.Unlock()
+	if lent {
+		return fmt.Errorf("%w: a second ring", ErrMessage)
+	}
 	region, err := channel.RingMemory(l.card.device, offer.Bytes(), 0)
 	if err != nil {
 		l.world.logger.Debug("no memory for what is written to a ring", "rank", l.rank, "why", err)

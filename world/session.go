@@ -31,7 +31,7 @@ var ErrSession = errors.New("the World of a session has no collectives: only win
 const (
 	// proofTime bounds the proof of the key, on either side, and one attempt to connect.
 	proofTime = 5 * time.Second
-	// longestText bounds what is exchanged over a line.
+	// longestText bounds what is exchanged over a line, and a contact in a message.
 	longestText = 4 << 10
 	// welcome is what the server says when the session begins, bye what a side that leaves says, parting
 	// what one that ends the session says, for which it waits endTime for the other to hang up.

@@ -279,6 +279,9 @@ func (w *World) tellSurvivors(rank int) {
 // serveShrink serves the messages of other ranks that Shrink.
 func (w *World) serveShrink(from *Link, m *Message, payload []byte) error {
 	s := &w.shrinking
+	if len(payload) > longestText {
+		return fmt.Errorf("%w: a contact of %d bytes, allowed are %d", ErrMessage, len(payload), longestText)
+	}
 	switch m.Kind {
 	case kindPropose:
 		s.proposals[from.rank] = string(payload)

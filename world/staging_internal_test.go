@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/internal/allocs"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/pipe"
 )
@@ -136,7 +137,8 @@ func FuzzTickets(f *testing.F) {
 			out.Send(copy(place, letter))
 		}
 		p := &parcel{rank: 1, header: h, data: data, active: true}
-		if _, err := o.getStaged(p); err != nil {
+		require.LessOrEqual(t, allocs.Of(func() { _, err = o.getStaged(p) }), mostAllocated)
+		if err != nil {
 			var stray *strayError
 			var broken *boxError
 			require.True(t, errors.As(err, &stray) || errors.As(err, &broken), "%v", err)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/internal/allocs"
 )
 
 // A dialogue is what a manager hears and says, line by line: "> " is from the
@@ -247,6 +249,10 @@ func TestPort(t *testing.T) {
 	require.NoError(t, <-played)
 }
 
+// mostAllocated is what may be allocated beside what is for each byte that the other side says, by other goroutines of the
+// process too.
+const mostAllocated = 256 << 10
+
 // FuzzClient has a manager that answers anything: the client ends with an error or an
 // answer, and in time.
 func FuzzClient(f *testing.F) {
@@ -268,15 +274,17 @@ func FuzzClient(f *testing.F) {
 			}
 		}()
 		require.NoError(t, near.SetDeadline(time.Now().Add(time.Minute)))
-		c, err := New(near, 0, 1)
-		if err != nil {
-			return
-		}
-		if value, err := c.Get("a"); err == nil {
-			require.LessOrEqual(t, len(value), len(answers))
-		}
-		_ = c.Barrier(t.Context())
-		_ = c.Close()
+		require.LessOrEqual(t, allocs.Of(func() {
+			c, err := New(near, 0, 1)
+			if err != nil {
+				return
+			}
+			if value, err := c.Get("a"); err == nil {
+				require.LessOrEqual(t, len(value), len(answers))
+			}
+			_ = c.Barrier(t.Context())
+			_ = c.Close()
+		}), mostAllocated+64*len(answers))
 	})
 }
 
@@ -284,6 +292,7 @@ func FuzzMessage(f *testing.F) {
 	f.Add("cmd=put_result rc=-1 msg=a b c")
 	f.Add("cmd==")
 	f.Fuzz(func(t *testing.T, line string) {
+		allocs.AtMost(t, 2<<10+64*len(line), func() { _, _ = parse(line) })
 		m, err := parse(line)
 		if err != nil {
 			require.ErrorIs(t, err, ErrProtocol)

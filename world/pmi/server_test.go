@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/allocs"
 	"github.com/onesided/rma/internal/await"
 )
 
@@ -404,15 +405,17 @@ func FuzzServer(f *testing.F) {
 		near, far := net.Pipe()
 		s := NewServer(2, Events{})
 		s.job(0).name = "kvs"
-		s.Serve(far, 0)
-		go func() {
-			_, _ = near.Write(says)
-			_ = near.Close()
-		}()
-		for heard := bufio.NewScanner(near); heard.Scan(); {
-			_, err := parse(heard.Text())
-			require.NoError(t, err)
-		}
-		require.NoError(t, s.Close())
+		require.LessOrEqual(t, allocs.Of(func() {
+			s.Serve(far, 0)
+			go func() {
+				_, _ = near.Write(says)
+				_ = near.Close()
+			}()
+			for heard := bufio.NewScanner(near); heard.Scan(); {
+				_, err := parse(heard.Text())
+				require.NoError(t, err)
+			}
+			require.NoError(t, s.Close())
+		}), mostAllocated+64*len(says))
 	})
 }

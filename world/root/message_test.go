@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/internal/allocs"
 )
 
 func TestVerdictOfManyWordsIsCut(t *testing.T) {
@@ -43,6 +45,7 @@ func FuzzVerdict(f *testing.F) {
 	f.Add(verdict{incomplete, strings.Repeat("x", maxText)}.encode())
 	f.Add([]byte{byte(refused), 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, b []byte) {
+		allocs.AtMost(t, 2*maxText+1<<10, func() { _, _ = readVerdict(bytes.NewReader(b)) })
 		r := bytes.NewReader(b)
 		v, err := readVerdict(r)
 		if err != nil {
@@ -67,6 +70,7 @@ func FuzzClaim(f *testing.F) {
 	f.Add(claim{1, 4, "\n"}.encode())
 	h := &host{settings: &Settings{Terms: "has a device"}, size: 4, listener: nowhere{}}
 	f.Fuzz(func(t *testing.T, b []byte) {
+		allocs.AtMost(t, 2*maxTerms+2<<10, func() { _, _ = readClaim(bytes.NewReader(b)) })
 		r := bytes.NewReader(b)
 		c, err := readClaim(r)
 		if err != nil {
