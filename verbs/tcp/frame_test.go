@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/internal/allocs"
 )
 
 // Each field has its place, which never changes within a version.
@@ -76,6 +78,7 @@ func FuzzFrame(f *testing.F) {
 		if len(header) < headerSize {
 			return
 		}
+		allocs.AtMost(t, 1<<10, func() { _ = new(frame).decode(header) })
 		var decoded frame
 		if err := decoded.decode(header); err != nil {
 			require.ErrorIs(t, err, ErrProtocol)

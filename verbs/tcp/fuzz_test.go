@@ -1,11 +1,13 @@
 package tcp
 
 import (
+	"bytes"
 	"encoding/binary"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/allocs"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -27,9 +29,13 @@ func aim(said []byte, base uint64) []byte {
 	return said
 }
 
+// mostAllocated is what a connection may allocate beside a few bytes for each that it takes. It leaves room for what
+// other goroutines of the process allocate meanwhile.
+const mostAllocated = 256 << 10
+
 // FuzzConnection plays a peer that says anything to a connection that is made. Nothing
 // outside of what it may write changes, every request and receive completes at most
-// once, and if the connection ends all have.
+// once, and if the connection ends all have. What is allocated is bounded by what the peer says.
 func FuzzConnection(f *testing.F) {
 	join := func(messages ...[]byte) (all []byte) {
 		for _, m := range messages {
@@ -62,9 +68,14 @@ func FuzzConnection(f *testing.F) {
 		}
 		s := newStage(t)
 		s.piece, s.full = int(piece), full
-		s.hear(s.script, aim(said, s.base))
-		s.ended, s.full = true, false
-		s.visit()
+		script := aim(said, s.base)
+		// The stage keeps what the connection answers, which is memory of the region.
+		s.spoken = make([]byte, 0, 32*len(script)+4<<10)
+		require.LessOrEqual(t, allocs.Of(func() {
+			s.hear(s.script, script)
+			s.ended, s.full = true, false
+			s.visit()
+		}), mostAllocated+8*len(script))
 		s.expectUntouched(t)
 		require.Equal(t, verbs.StateError, s.pair.State())
 		require.Error(t, s.pair.Err())
@@ -76,5 +87,28 @@ func FuzzConnection(f *testing.F) {
 			require.Equal(t, 1, seen[id], "completions of request %d", id)
 		}
 		require.Len(t, seen, 8)
+	})
+}
+
+// A helloStream is a peer that says what it has, and hears nothing.
+type helloStream struct{ *bytes.Reader }
+
+func (helloStream) Write(b []byte) (int, error) { return len(b), nil }
+
+// FuzzHello has a peer that holds the key say anything in the place of its hello.
+func FuzzHello(f *testing.F) {
+	f.Add(message(frame{kind: kindHello}, text(identitySize+20)))
+	f.Add(message(frame{kind: kindHello}, ""))
+	f.Add(message(frame{kind: kindSend}, text(maxHelloPayload+1)))
+	f.Add([]byte("RMA1"))
+	f.Fuzz(func(t *testing.T, said []byte) {
+		hear := func() ([]byte, error) { return readHello(nil, helloStream{bytes.NewReader(said)}) }
+		allocs.AtMost(t, maxHelloPayload+4<<10, func() { _, _ = hear() })
+		payload, err := hear()
+		if err == nil {
+			require.Equal(t, said[headerSize:][:len(payload)], payload)
+			require.GreaterOrEqual(t, len(payload), identitySize)
+			require.LessOrEqual(t, len(payload), maxHelloPayload)
+		}
 	})
 }

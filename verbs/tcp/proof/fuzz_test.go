@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/allocs"
 	"github.com/onesided/rma/verbs/tcp/proof"
 )
 
@@ -29,10 +30,14 @@ func (s *script) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// mostAllocated is what a dialogue may allocate, whatever the peer says.
+const mostAllocated = 8 << 10
+
 // No bytes that were fixed before the nonces were chosen are ever a proof, and no more
 // of them is read, or said to them, than a dialogue has.
 func FuzzAccept(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
+		allocs.AtMost(t, mostAllocated, func() { _ = proof.Accept(&script{in: in}, ours, "p") })
 		conn := script{in: in}
 		require.Error(t, proof.Accept(&conn, ours, "p"))
 		require.LessOrEqual(t, conn.read, initiatorSize)
@@ -45,6 +50,7 @@ func FuzzAccept(f *testing.F) {
 
 func FuzzDial(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
+		allocs.AtMost(t, mostAllocated, func() { _ = proof.Dial(&script{in: in}, ours, "p") })
 		conn := script{in: in}
 		require.Error(t, proof.Dial(&conn, ours, "p"))
 		require.LessOrEqual(t, conn.read, acceptorSize)
@@ -58,6 +64,7 @@ func FuzzDial(f *testing.F) {
 // case of its digits.
 func FuzzParseKey(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
+		allocs.AtMost(t, 4<<10+len(text), func() { _, _ = proof.ParseKey(text) })
 		key, err := proof.ParseKey(text)
 		if err != nil {
 			require.ErrorIs(t, err, proof.ErrKeyForm)
