@@ -37,7 +37,7 @@ func Dial(ctx context.Context, address string, options ...Option) (*World, error
 	s.dialed = address
 	ctx, cancel := context.WithTimeoutCause(ctx, s.patience, fmt.Errorf("no session with %s within %v", address, s.patience))
 	defer cancel()
-	conn, err := s.call(ctx, address, host, key)
+	conn, err := s.call(ctx, address, host, key, proofTime)
 	if err != nil {
 		return nil, fmt.Errorf("world: Dial: %w", cutShort(ctx, err))
 	}
@@ -58,48 +58,62 @@ func Dial(ctx context.Context, address string, options ...Option) (*World, error
 const callAgain = 50 * time.Millisecond
 
 // call gives a line to a server, which has proved the key. A server that many call at once hangs up
-// on some: those call again.
-func (s *settings) call(ctx context.Context, address, host string, key []byte) (net.Conn, error) {
-	// hungUp is how the call before ended: what comes of this one, in the time that is left, says less.
-	var hungUp error
+// on some, or has no time for them: those call again. limit bounds one call.
+func (s *settings) call(ctx context.Context, address, host string, key []byte, limit time.Duration) (net.Conn, error) {
+	// before is how the call before ended: what comes of this one, in the time that is left, says less.
+	var before error
 	for {
-		raw, err := s.line().Dialer(proofTime).DialContext(ctx, "tcp", address)
-		if err != nil {
-			return nil, errors.Join(hungUp, err)
-		}
-		if key := s.key; key == nil && !isLoopback(raw.RemoteAddr()) {
-			_ = raw.Close()
-			return nil, fmt.Errorf("%w: %s is no loopback address, and there is no key; set RMA_KEY_FILE, or WithKey", ErrArgument, address)
-		}
-		conn := s.line().Call(raw, host)
-		stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
-		err = conn.SetDeadline(time.Now().Add(proofTime))
-		if err == nil {
-			err = line.Handshake(conn)
-		}
-		if err == nil {
-			err = proof.Dial(conn, key, sessionPurpose)
-		}
-		if err == nil {
-			err = conn.SetDeadline(time.Time{})
-		}
-		if !stop() && err == nil {
-			err = context.Cause(ctx)
-		}
+		conn, err := s.callOnce(ctx, address, host, key, limit)
 		if err == nil {
 			return conn, nil
 		}
-		_ = raw.Close()
-		if !proof.Ended(err) || ctx.Err() != nil {
-			return nil, errors.Join(hungUp, err)
+		if !hadNoTime(err) || ctx.Err() != nil {
+			return nil, errors.Join(before, err)
 		}
-		hungUp = err
+		before = err
 		select {
 		case <-ctx.Done():
 			return nil, err
 		case <-time.After(callAgain):
 		}
 	}
+}
+
+// hadNoTime reports whether a server may have ended a call, or left it alone, because of others.
+func hadNoTime(err error) bool {
+	var timeout net.Error
+	return proof.Ended(err) || errors.As(err, &timeout) && timeout.Timeout()
+}
+
+func (s *settings) callOnce(ctx context.Context, address, host string, key []byte, limit time.Duration) (net.Conn, error) {
+	raw, err := s.line().Dialer(limit).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	if s.key == nil && !isLoopback(raw.RemoteAddr()) {
+		_ = raw.Close()
+		return nil, fmt.Errorf("%w: %s is no loopback address, and there is no key; set RMA_KEY_FILE, or WithKey", ErrArgument, address)
+	}
+	conn := s.line().Call(raw, host)
+	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
+	err = conn.SetDeadline(time.Now().Add(limit))
+	if err == nil {
+		err = line.Handshake(conn)
+	}
+	if err == nil {
+		err = proof.Dial(conn, key, sessionPurpose)
+	}
+	if err == nil {
+		err = conn.SetDeadline(time.Time{})
+	}
+	if !stop() && err == nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		_ = raw.Close()
+		return nil, err
+	}
+	return conn, nil
 }
 
 // cutShort adds to an error that came of it why a context has ended. The network looks at deadlines by a clock of its

@@ -5,10 +5,14 @@ import (
 	"errors"
 	"net"
 	"os"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/verbs/tcp/proof"
 )
 
 // lateWelcome is a line on which the welcome comes just when the context has ended that waits for it.
@@ -55,4 +59,44 @@ func TestDialCutShort(t *testing.T) {
 	cancel()
 	_, err = Dial(ctx, "127.0.0.1:1")
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// A server that leaves a call alone, as one does that many call, is called again.
+func TestCallAgainAfterSilence(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	s, key, err := sessionSettings(nil, false)
+	require.NoError(t, err)
+	proven := make(chan error, 1)
+	go func() {
+		silent, err := listener.Accept()
+		if err != nil {
+			proven <- err
+			return
+		}
+		defer silent.Close()
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				proven <- err
+				return
+			}
+			if err = proof.Accept(conn, key, sessionPurpose); err == nil {
+				proven <- conn.Close()
+				return
+			}
+			_ = conn.Close()
+		}
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
+	defer cancel()
+	conn, err := s.call(ctx, listener.Addr().String(), "127.0.0.1", key, 50*time.Millisecond)
+	require.NoError(t, err)
+	require.NoError(t, conn.Close())
+	require.NoError(t, <-proven)
+	// Who does not listen is not called again.
+	require.NoError(t, listener.Close())
+	_, err = s.call(ctx, listener.Addr().String(), "127.0.0.1", key, proofTime)
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 }

@@ -30,9 +30,10 @@ const (
 	maxUnproven = 128
 	// maxCalls is how often a peer is called that hangs up before the key is proved, as it
 	// does when many call at once, and firstRest the first of the pauses between, which
-	// double.
-	maxCalls  = 6
-	firstRest = 50 * time.Millisecond
+	// double up to longestRest.
+	maxCalls    = 16
+	firstRest   = 50 * time.Millisecond
+	longestRest = 400 * time.Millisecond
 	// keyOfNobody is the length of the key that stands for none.
 	keyOfNobody = 32
 )
@@ -214,7 +215,7 @@ func (o *door) call(address string, own *endpoint, hello []byte) (*line, error) 
 	}
 	ctx, cancel := context.WithTimeout(o.leaving, o.limit)
 	defer cancel()
-	for calls, rest := 1, firstRest; ; calls, rest = calls+1, 2*rest {
+	for calls, rest := 1, firstRest; ; calls, rest = calls+1, min(2*rest, longestRest) {
 		l, err := o.try(ctx, hostPort)
 		if err == nil {
 			payload := append([]byte{lineVersion}, id[:]...)

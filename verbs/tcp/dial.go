@@ -19,11 +19,12 @@ const (
 	// The pauses of a side that is short grow from one to the other.
 	shortestPause = 5 * time.Millisecond
 	longestPause  = 100 * time.Millisecond
-	// maxCalls is how often a peer is called that ends the connection before the proof
-	// is over: when many come at once over long links it has to. The pauses between grow
-	// from firstRest, so that the many come apart.
-	maxCalls  = 6
-	firstRest = 50 * time.Millisecond
+	// maxCalls is how often a peer is called that ends the connection before the proof is over: when many come at once
+	// it has no room for all. The pauses between grow from firstRest to longestRest, so that the many come apart;
+	// together they take as long as a handshake may.
+	maxCalls    = 16
+	firstRest   = 50 * time.Millisecond
+	longestRest = 400 * time.Millisecond
 )
 
 // Connect starts a connection.
@@ -86,7 +87,7 @@ func (o *door) dial(ctx context.Context, address string, hello []byte) (stream, 
 		}
 		return nil, fmt.Errorf("tcp: connecting to %s: %w: %w", hostPort, verbs.ErrPeerGone, err)
 	}
-	for calls, rest := 1, o.rest; ; calls, rest = calls+1, 2*rest {
+	for calls, rest := 1, o.rest; ; calls, rest = calls+1, min(2*rest, longestRest) {
 		s, again, err := o.try(ctx, hostPort, id, shared, hello)
 		if err == nil {
 			return s, nil
