@@ -10,15 +10,14 @@ import (
 	"time"
 
 	"github.com/onesided/rma/verbs/tcp"
+	"github.com/onesided/rma/verbs/tcp/logqueue"
 	"github.com/onesided/rma/verbs/tcp/proof"
 	"github.com/onesided/rma/world/line"
 )
 
 const (
-	// mostUnproven bounds the connections that have not proved the key, mostJoining the clients
-	// that have and whose sessions begin.
-	mostUnproven = 128
-	mostJoining  = 64
+	// mostJoining bounds the clients that have proved the key and whose sessions begin.
+	mostJoining = 64
 )
 
 // A Listener accepts the sessions of processes that were started at other times, by others: see
@@ -30,7 +29,7 @@ type Listener struct {
 	// ctx ends when the Listener is closed.
 	ctx      context.Context
 	cancel   context.CancelFunc
-	unproven *proof.Room
+	log      *logqueue.Limited
 	joining  chan struct{}
 	sessions chan *Session
 	running  sync.WaitGroup
@@ -60,7 +59,7 @@ func Listen(ctx context.Context, address string, options ...Option) (*Listener, 
 		return nil, errors.Join(fmt.Errorf("world: Listen: %w: %s is where other machines connect, and there is no key; set RMA_KEY_FILE, or WithKey, or listen on a loopback address", ErrArgument, listener.Addr()), listener.Close())
 	}
 	s.port = tcp.NewPort(listener)
-	l := &Listener{settings: s, key: key, port: s.port, unproven: proof.NewRoom(mostUnproven), joining: make(chan struct{}, mostJoining), sessions: make(chan *Session)}
+	l := &Listener{settings: s, key: key, port: s.port, log: logqueue.NewLimited(s.logger, "world: ", listener.Addr().String()), joining: make(chan struct{}, mostJoining), sessions: make(chan *Session)}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.running.Go(l.accept)
 	return l, nil
@@ -89,8 +88,8 @@ func (l *Listener) Accept(ctx context.Context) (*Session, error) {
 func (l *Listener) Close() error {
 	l.cancel()
 	err := l.port.Close()
-	l.unproven.Close()
 	l.running.Wait()
+	l.log.Close()
 	if errors.Is(err, net.ErrClosed) {
 		return nil
 	}
@@ -103,13 +102,10 @@ func (l *Listener) accept() {
 		if err != nil {
 			return
 		}
-		if !l.unproven.Enter(carrier) {
-			return
-		}
 		l.running.Go(func() {
 			if err := l.welcome(carrier); err != nil {
 				_ = carrier.Close()
-				l.settings.logger.Warn("a client was turned away", "who", carrier.RemoteAddr(), "at", l.Addr(), "why", err)
+				l.log.Warn("a client was turned away", proof.Class(err, ErrClosed), carrier.RemoteAddr().String(), err)
 			}
 		})
 	}
@@ -124,7 +120,7 @@ func (l *Listener) welcome(carrier net.Conn) error {
 		}
 		return conn, line.Handshake(conn)
 	}
-	if _, err := l.unproven.Hear(carrier, secure, l.key, sessionPurpose); err != nil {
+	if _, err := l.port.Hear(carrier, secure, l.key, sessionPurpose); err != nil {
 		return err
 	}
 	if err := conn.SetDeadline(time.Time{}); err != nil {

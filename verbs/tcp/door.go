@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/tcp/logqueue"
 	"github.com/onesided/rma/verbs/tcp/proof"
 )
 
@@ -37,7 +38,7 @@ type door struct {
 	address  string
 	listener net.Listener
 	unproven *proof.Room
-	teller   teller
+	log      *logqueue.Limited
 	makers   sync.WaitGroup
 
 	// mu is taken before the device's and never with a connection's.
@@ -60,9 +61,14 @@ func (o *door) open() {
 				return
 			case err != nil:
 				// Out of descriptors, most likely: some may come back.
-				o.teller.warn("accepting", "accepting", "", err)
+				o.log.Warn("accepting", "accepting", "", err)
+				o.unproven.MakeRoom()
 				time.Sleep(10 * time.Millisecond)
-			case o.unproven.Enter(conn) && o.keep(conn):
+			case !o.unproven.Enter(conn):
+				if !o.device.closed.Load() {
+					o.log.Warn("connection refused", proof.ErrCrowded.Error(), conn.RemoteAddr().String(), proof.ErrCrowded)
+				}
+			case o.keep(conn):
 				o.makers.Go(func() { o.receive(conn) })
 			}
 		}
@@ -108,7 +114,7 @@ func (o *door) shut() error {
 // wait returns when nothing of the door runs any more, but for a Logger that blocks.
 func (o *door) wait() {
 	o.makers.Wait()
-	o.teller.close()
+	o.log.Close()
 }
 
 // receive makes a connection that a peer has begun.
@@ -119,7 +125,7 @@ func (o *door) receive(conn net.Conn) {
 	if err != nil {
 		_ = conn.Close()
 		if open {
-			o.teller.warn("connection refused", proof.Class(err, ErrProtocol), peer, err)
+			o.log.Warn("connection refused", proof.Class(err, ErrProtocol), peer, err)
 		}
 		return
 	}

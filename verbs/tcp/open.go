@@ -81,7 +81,7 @@ func Open(options Options) (verbs.Device, error) {
 	}
 	d := &device{opened: time.Now(), silence: options.Silence, pairs: make(map[uint32]*queuePair)}
 	d.door = door{device: d, options: options, limit: options.HandshakeLimit, rest: firstRest, hearing: make(map[net.Conn]struct{}),
-		unproven: proof.NewRoom(maxUnproven), teller: teller{queue: logqueue.New(options.Logger)}}
+		unproven: proof.NewRoom(maxUnproven)}
 	d.overdue = time.AfterFunc(time.Hour, d.deliverAll)
 	d.overdue.Stop()
 	d.channel.device = d
@@ -193,10 +193,10 @@ func (o *door) name() error {
 	if o.options.Port != nil {
 		o.address += sharedMark
 	}
-	o.teller.address = o.address
 	if _, _, _, err := parseAddress(o.address); err != nil || strings.ContainsFunc(o.address, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return argumentError("Open: Advertise is %q, must be a host, or a host and a port", printable([]byte(o.options.Advertise)))
 	}
+	o.log = logqueue.NewLimited(o.options.Logger, "tcp: ", o.address)
 	return nil
 }
 

@@ -16,8 +16,8 @@ import (
 // else is one for Accept.
 type Port struct {
 	listener net.Listener
-	// unsorted has the connections that have not said for whom they are.
-	unsorted *proof.Room
+	// unproven has the connections that have not said for which device they are, nor proved a key: see Hear.
+	unproven *proof.Room
 	others   chan net.Conn
 	closing  chan struct{}
 	sorting  sync.WaitGroup
@@ -43,7 +43,7 @@ const (
 
 // NewPort makes a Port of a listener, which it closes.
 func NewPort(listener net.Listener) *Port {
-	p := &Port{listener: listener, unsorted: proof.NewRoom(maxUnproven), others: make(chan net.Conn), closing: make(chan struct{}), devices: make(map[identity]*entrance)}
+	p := &Port{listener: listener, unproven: proof.NewRoom(maxUnproven), others: make(chan net.Conn), closing: make(chan struct{}), devices: make(map[identity]*entrance)}
 	p.sorting.Go(p.sort)
 	return p
 }
@@ -51,7 +51,9 @@ func NewPort(listener net.Listener) *Port {
 // Addr is the listener's.
 func (p *Port) Addr() net.Addr { return p.listener.Addr() }
 
-// Accept gives the next connection that is for no device. It makes the Port a net.Listener.
+// Accept gives the next connection that is for no device. It makes the Port a net.Listener. Until Hear has returned, or the
+// connection is closed, it is one of a bounded number of those that have proved nothing, and the Port may close it for
+// another.
 func (p *Port) Accept() (net.Conn, error) {
 	select {
 	case conn := <-p.others:
@@ -72,7 +74,7 @@ func (p *Port) Close() error {
 	close(p.closing)
 	p.mu.Unlock()
 	err := p.listener.Close()
-	p.unsorted.Close()
+	p.unproven.Close()
 	p.sorting.Wait()
 	return err
 }
@@ -85,13 +87,15 @@ func (p *Port) sort() {
 			return
 		case err != nil:
 			// Out of descriptors, most likely: some may come back.
+			p.unproven.MakeRoom()
 			select {
 			case <-p.closing:
 			case <-time.After(10 * time.Millisecond):
 			}
-		case p.unsorted.Enter(conn):
+		case p.unproven.Enter(conn):
 			p.sorting.Go(func() {
 				if !p.direct(conn) {
+					_ = p.unproven.Leave(conn)
 					_ = conn.Close()
 				}
 			})
@@ -99,29 +103,39 @@ func (p *Port) sort() {
 	}
 }
 
-// direct gives a connection to whom it is for.
+// direct gives a connection to whom it is for. It has its seat until then, or until it is declined: the seats bound how
+// many wait for either.
 func (p *Port) direct(conn net.Conn) bool {
 	said, err := p.listen(conn)
-	forDevice := err == nil && bytes.HasPrefix(said, []byte(preamble))
-	var device *entrance
-	if forDevice {
-		// Who is declined keeps its seat for as long as that takes: the seats bound how many are.
-		if device = p.deviceOf(said); device == nil {
+	if err != nil {
+		return false
+	}
+	if bytes.HasPrefix(said, []byte(preamble)) {
+		device := p.deviceOf(said)
+		if device == nil {
 			p.decline(conn)
+			return false
 		}
+		return p.unproven.Leave(conn) == nil && device.give(conn)
 	}
-	if left := p.unsorted.Leave(conn); err != nil || left != nil {
-		return false
-	}
-	if forDevice {
-		return device != nil && device.give(conn)
-	}
+	late := time.NewTimer(sortingLimit)
+	defer late.Stop()
 	select {
-	case p.others <- &begunConn{Conn: conn, said: bytes.NewReader(said)}:
+	case p.others <- &begunConn{Conn: conn, port: p, said: bytes.NewReader(said)}:
 		return true
+	case <-p.unproven.Ended(conn):
+	case <-late.C:
 	case <-p.closing:
-		return false
 	}
+	return false
+}
+
+// Hear has the peer of a connection that Accept gave prove a key, as [proof.Room.Hear] does.
+func (p *Port) Hear(conn net.Conn, over func() (io.ReadWriter, error), key []byte, purpose string) (io.ReadWriter, error) {
+	if begun, ok := conn.(*begunConn); ok {
+		conn = begun.Conn
+	}
+	return p.unproven.Hear(conn, over, key, purpose)
 }
 
 // deviceOf returns the device that a preamble asks for, or nil.
@@ -167,7 +181,14 @@ func (p *Port) listen(conn net.Conn) ([]byte, error) {
 // A begunConn is a connection of which something was read.
 type begunConn struct {
 	net.Conn
+	port *Port
 	said *bytes.Reader
+}
+
+func (c *begunConn) Close() error {
+	err := c.Conn.Close()
+	_ = c.port.unproven.Leave(c.Conn)
+	return err
 }
 
 func (c *begunConn) Read(into []byte) (int, error) {

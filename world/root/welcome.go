@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/onesided/rma/verbs/tcp/proof"
 	"github.com/onesided/rma/world/line"
 )
 
@@ -18,6 +19,7 @@ func (h *host) accept() {
 		carrier, err := h.listener.Accept()
 		if err != nil {
 			// Accept fails for what may pass, such as too many open files.
+			h.unproven.MakeRoom()
 			select {
 			case <-h.closing:
 				return
@@ -26,7 +28,8 @@ func (h *host) accept() {
 			}
 		}
 		if !h.unproven.Enter(carrier) {
-			return
+			h.turnAway(carrier)
+			continue
 		}
 		conn := h.settings.line().Accept(carrier)
 		if !h.keep(conn, carrier) {
@@ -36,6 +39,15 @@ func (h *host) accept() {
 			c, err := h.hear(conn, carrier)
 			h.welcome(conn, c, err)
 		})
+	}
+}
+
+// turnAway tells of one for whom there was no seat.
+func (h *host) turnAway(conn net.Conn) {
+	select {
+	case <-h.closing:
+	default:
+		h.note(conn, proof.ErrCrowded)
 	}
 }
 

@@ -4,56 +4,102 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// share is how long a connection may stay in a full [Room] while others wait. Over a
-// link of some tenths of a second that is too little for a proof: who calls over one has
-// to call again when the connection ends before the proof is over.
-const share = 250 * time.Millisecond
+const (
+	// share is how long a connection may stay in a full [Room] while others come. Over a
+	// link of some tenths of a second that is too little for a proof: who calls over one has
+	// to call again when the connection ends before the proof is over.
+	share = 250 * time.Millisecond
+	// descriptorShare is the part of the process's descriptors that connections in all rooms
+	// of the process may take. The others are for those who hold the key, and for the program.
+	descriptorShare = 4
+)
 
-// A Room holds the connections that have not proved the key, of which there may be any
-// number. Who holds the key is through at once, so that of those who keep others
-// waiting the oldest has to go, if it has had its share of time.
+// seated is how many connections are in the rooms of this process.
+var seated atomic.Int64
+
+// A Room holds the connections that have not proved the key, of which any number may
+// come. Who holds the key is through at once, so that the oldest connection has to go for
+// one that comes, if it has had its share of time. Where there is none a connection that comes
+// is closed at once: it is to call again.
 type Room struct {
-	// seats has an element for each of waiting, and for each that was ended and has not
-	// left.
-	seats  chan struct{}
-	ending chan struct{}
+	seats int
 
-	mu      sync.Mutex
-	waiting map[io.Closer]stay
+	mu sync.Mutex
+	// waiting have a seat, the oldest first. stays are those, and connections that were ended
+	// and have not left.
+	waiting []*stay
+	stays   map[io.Closer]*stay
 	closed  bool
 }
 
-// ErrCrowded: the connection had its share of time, proved nothing, and others waited.
+// ErrCrowded: the connection had its share of time, proved nothing, and others came; or there
+// was no seat for it.
 var ErrCrowded = errors.New("proof: nothing was proved while others waited")
 
 type stay struct {
-	// since is when it began, or when the connection was ended.
+	conn  io.Closer
 	since time.Time
-	ended bool
+	// ended is closed when the room has ended the connection.
+	ended chan struct{}
 }
 
 // NewRoom returns a room for so many connections at once.
 func NewRoom(seats int) *Room {
-	return &Room{seats: make(chan struct{}, seats), ending: make(chan struct{}), waiting: make(map[io.Closer]stay)}
+	return &Room{seats: seats, stays: make(map[io.Closer]*stay)}
 }
 
-// Enter waits until there is room for a connection, which the room may close from then
-// on until Hear returns. It is false, and the connection closed, if the room is closed.
+// Enter gives a connection a seat. The room may close the connection from then on until Hear or
+// Leave returns. It is false, and the connection closed, if there is no seat, or the room is
+// closed.
 func (r *Room) Enter(conn io.Closer) bool {
-	for !r.sit(0) && !r.sit(r.hurry()) {
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed {
+	now := time.Now()
+	if r.closed || !r.free() && !r.endOldest(now) {
 		_ = conn.Close()
 		return false
 	}
-	r.waiting[conn] = stay{since: time.Now()}
+	seated.Add(1)
+	s := &stay{conn, now, make(chan struct{})}
+	r.stays[conn], r.waiting = s, append(r.waiting, s)
 	return true
+}
+
+// free reports whether there is a seat, and a descriptor for who takes it.
+func (r *Room) free() bool {
+	return len(r.waiting) < r.seats && seated.Load() < max(descriptors()/descriptorShare, 1)
+}
+
+// MakeRoom ends the oldest connection, if it has had its share of time. It is for who has no
+// descriptor to accept another.
+func (r *Room) MakeRoom() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.endOldest(time.Now())
+}
+
+// endOldest ends the oldest connection, and reports whether there is one that has had its share of time.
+func (r *Room) endOldest(now time.Time) bool {
+	if len(r.waiting) == 0 || now.Sub(r.waiting[0].since) < share {
+		return false
+	}
+	oldest := r.waiting[0]
+	r.rise(0)
+	close(oldest.ended)
+	_ = oldest.conn.Close()
+	return true
+}
+
+// rise gives a seat free.
+func (r *Room) rise(at int) {
+	r.waiting = slices.Delete(r.waiting, at, at+1)
+	seated.Add(-1)
 }
 
 // Hear is [Accept] for a connection that has entered, over what over makes of it and
@@ -70,20 +116,32 @@ func (r *Room) Hear(conn io.Closer, over func() (io.ReadWriter, error), key []by
 	return w, err
 }
 
+// Ended returns a channel that is closed when the room has ended a connection, for who does not
+// read from it. It is nil if the connection is not in the room.
+func (r *Room) Ended(conn io.Closer) <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := r.stays[conn]; s != nil {
+		return s.ended
+	}
+	return nil
+}
+
 // Leave gives the seat of a connection free if it has one, as Hear does. It is ErrCrowded if the room
 // has ended the connection for the sake of others.
 func (r *Room) Leave(conn io.Closer) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	stay, in := r.waiting[conn]
-	if !in {
+	s := r.stays[conn]
+	if s == nil {
 		return nil
 	}
-	delete(r.waiting, conn)
-	<-r.seats
-	if stay.ended {
+	delete(r.stays, conn)
+	at := slices.Index(r.waiting, s)
+	if at < 0 {
 		return ErrCrowded
 	}
+	r.rise(at)
 	return nil
 }
 
@@ -92,57 +150,8 @@ func (r *Room) Leave(conn io.Closer) error {
 func (r *Room) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed {
-		return
-	}
 	r.closed = true
-	close(r.ending)
-	for conn := range r.waiting {
+	for conn := range r.stays {
 		_ = conn.Close()
 	}
-}
-
-// sit takes a seat if one becomes free within the limit. When the room is closed that
-// does not matter any more.
-func (r *Room) sit(limit time.Duration) bool {
-	if limit == 0 {
-		select {
-		case r.seats <- struct{}{}:
-			return true
-		default:
-			return false
-		}
-	}
-	select {
-	case r.seats <- struct{}{}:
-		return true
-	case <-r.ending:
-		return true
-	case <-time.After(limit):
-		return false
-	}
-}
-
-// hurry ends the oldest connection if it has had its share of time, and tells how long
-// to wait before the next has.
-func (r *Room) hurry() time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now := time.Now()
-	var oldest io.Closer
-	for conn, stay := range r.waiting {
-		if oldest == nil || stay.since.Before(r.waiting[oldest].since) {
-			oldest = conn
-		}
-	}
-	if oldest == nil {
-		return share
-	}
-	if left := share - now.Sub(r.waiting[oldest].since); left > 0 {
-		return left
-	}
-	_ = oldest.Close()
-	// It leaves its seat in a moment. Until then it is not the oldest.
-	r.waiting[oldest] = stay{since: now, ended: true}
-	return time.Millisecond
 }

@@ -58,43 +58,75 @@ func TestRoomIsLeftAlone(t *testing.T) {
 	})
 }
 
-// Of those who keep others waiting the oldest goes, after its share and no sooner.
+// isTurnedAway has a connection come for which there is no seat.
+func isTurnedAway(t *testing.T, r *Room) {
+	t.Helper()
+	near, far := net.Pipe()
+	require.False(t, r.Enter(near))
+	_, err := far.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF)
+}
+
+// For one that comes the oldest goes, after its share and no sooner. Who comes sooner is turned away at once.
 func TestRoomEndsTheOldest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRoom(2)
 		one := enter(t, r)
 		time.Sleep(share / 2) // computes
 		two := enter(t, r)
-		began := time.Now()
+		isTurnedAway(t, r)
+		time.Sleep(share / 2) // computes
 		three := enter(t, r)
 		require.False(t, one.isIn())
-		require.GreaterOrEqual(t, one.after, share)
+		require.Equal(t, share, one.after)
 		require.ErrorIs(t, one.err, ErrCrowded)
-		require.Less(t, time.Since(began), share, "who waits waits no longer than the oldest's share") // computes, in virtual time
 		require.True(t, two.isIn())
+		isTurnedAway(t, r)
+		time.Sleep(share / 2) // computes
 		four := enter(t, r)
 		require.False(t, two.isIn())
-		require.GreaterOrEqual(t, two.after, share)
+		require.Equal(t, share, two.after)
 		require.True(t, three.isIn())
 		require.True(t, four.isIn())
+		require.Len(t, r.stays, 2)
 	})
 }
 
 // Who proves the key gives his seat free at once, and nobody has to go for it.
-func TestRoomWaitsForSeats(t *testing.T) {
+func TestRoomOfTheProven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRoom(2)
 		one, two := enter(t, r), enter(t, r)
-		go func() {
-			time.Sleep(share / 2) // computes
-			_ = Dial(two.far, roomKey, "test")
-		}()
-		began := time.Now()
-		enter(t, r)
-		require.Equal(t, share/2, time.Since(began))
+		isTurnedAway(t, r)
+		require.NoError(t, Dial(two.far, roomKey, "test"))
+		three := enter(t, r)
 		require.True(t, one.isIn())
 		require.False(t, two.isIn())
 		require.NoError(t, two.err)
+		require.True(t, three.isIn())
+	})
+}
+
+// Who does not read from a connection is told that it was ended.
+func TestRoomTells(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := NewRoom(1)
+		near, _ := net.Pipe()
+		require.Nil(t, r.Ended(near))
+		require.True(t, r.Enter(near))
+		ended := r.Ended(near)
+		r.MakeRoom()
+		select {
+		case <-ended:
+			t.Fatal("it was ended before its share of time was over")
+		default:
+		}
+		time.Sleep(share) // computes
+		r.MakeRoom()
+		<-ended
+		require.ErrorIs(t, r.Leave(near), ErrCrowded)
+		require.NoError(t, r.Leave(near))
+		r.MakeRoom()
 	})
 }
 
@@ -126,7 +158,7 @@ func TestRoomEndsNobodyWhoKnows(t *testing.T) {
 	err := Dial(&answering{far, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.waiting[near] = stay{ended: true}
+		r.rise(0)
 	}}, roomKey, "test")
 	require.ErrorIs(t, <-heard, ErrCrowded)
 	require.True(t, Ended(err), "%v", err)
@@ -146,23 +178,14 @@ func (a *answering) Write(b []byte) (int, error) {
 	return a.Conn.Write(b)
 }
 
-// Who is in a room that is closed is ended, and so is who waits for a seat or comes
-// later.
+// Who is in a room that is closed is ended, and so is who comes later.
 func TestRoomCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := NewRoom(1)
+		r := NewRoom(2)
 		in := enter(t, r)
-		go func() {
-			time.Sleep(share / 2) // computes
-			r.Close()
-			r.Close()
-		}()
-		for range 2 {
-			near, far := net.Pipe()
-			require.False(t, r.Enter(near))
-			_, err := far.Read(make([]byte, 1))
-			require.ErrorIs(t, err, io.EOF)
-		}
+		r.Close()
+		r.Close()
+		isTurnedAway(t, r)
 		require.False(t, in.isIn())
 		require.NotErrorIs(t, in.err, ErrCrowded)
 	})

@@ -1,15 +1,14 @@
-package tcp
+package logqueue
 
 import (
+	"log/slog"
 	"net"
 	"sync"
 	"time"
-
-	"github.com/onesided/rma/verbs/tcp/logqueue"
 )
 
 const (
-	// warningPause is after how long the Logger is told of the same again.
+	// warningPause is after how long the logger is told of the same again.
 	warningPause = time.Minute
 	// maxSubjects bounds the subjects that are told apart.
 	maxSubjects = 64
@@ -28,7 +27,7 @@ type warned struct {
 	untold int
 }
 
-// warnings decide what of all that strangers do the Logger is told. They could fill a
+// warnings decide what of all that strangers do the logger is told. They could fill a
 // disk with it.
 type warnings struct {
 	mu   sync.Mutex
@@ -85,37 +84,45 @@ func (w *warnings) rest() (untold int) {
 	return untold
 }
 
-// teller tells the Logger, which may block, of what goes wrong at the door.
-type teller struct {
-	queue    *logqueue.Queue
-	address  string
-	warnings warnings
+// Limited warns of what strangers do, once a minute for each host and class, with how many
+// there were. It never waits for the logger.
+type Limited struct {
+	queue *Queue
+	// prefix begins each message, and address is where the strangers came to.
+	prefix, address string
+	warnings        warnings
 }
 
-// warn tells of an error of a class. The peer is empty if it is this side's.
-func (t *teller) warn(message, class, peer string, err error) {
+// NewLimited returns a Limited for those who come to an address. Nil logs nothing.
+func NewLimited(logger *slog.Logger, prefix, address string) *Limited {
+	return &Limited{queue: New(logger), prefix: prefix, address: address}
+}
+
+// Warn warns of an error of a class, of which there are a few. The peer is an address, or empty if
+// the error is this side's.
+func (l *Limited) Warn(message, class, peer string, err error) {
 	host := peer
 	if h, _, err := net.SplitHostPort(peer); err == nil {
 		host = h
 	}
-	tell, untold := t.warnings.due(subject{class, host}, time.Now())
+	tell, untold := l.warnings.due(subject{class, host}, time.Now())
 	if !tell {
 		return
 	}
-	logger := t.queue.Logger().With("address", t.address)
+	logger := l.queue.Logger().With("address", l.address)
 	if peer != "" {
 		logger = logger.With("peer", peer)
 	}
 	if untold > 0 {
 		logger = logger.With("more like it", untold)
 	}
-	logger.Warn("tcp: "+message, "error", err)
+	logger.Warn(l.prefix+message, "error", err)
 }
 
-// close tells what was not.
-func (t *teller) close() {
-	if untold := t.warnings.rest(); untold > 0 {
-		t.queue.Logger().Warn("tcp: more of what was told happened", "address", t.address, "times", untold)
+// Close tells how much was not told, and ends as [Queue.Close] does.
+func (l *Limited) Close() {
+	if untold := l.warnings.rest(); untold > 0 {
+		l.queue.Logger().Warn(l.prefix+"more of what was told happened", "address", l.address, "times", untold)
 	}
-	t.queue.Close()
+	l.queue.Close()
 }

@@ -1,0 +1,39 @@
+//go:build unix
+
+package proof
+
+import (
+	"io"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// nobody is a connection of one who says nothing.
+type nobody struct{ io.Closer }
+
+func (*nobody) Close() error { return nil }
+
+// Connections in all rooms of the process take a share of its descriptors, however many seats the rooms have.
+func TestRoomsShareDescriptors(t *testing.T) {
+	var before syscall.Rlimit
+	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before))
+	few := before
+	few.Cur = 200
+	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few))
+	defer func() { require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before)) }()
+	rooms := []*Room{NewRoom(128), NewRoom(128)}
+	var in []*nobody
+	for i := range 200 {
+		if one := new(nobody); rooms[i%2].Enter(one) {
+			in = append(in, one)
+		}
+	}
+	require.Len(t, in, 200/descriptorShare)
+	for i, one := range in {
+		require.NoError(t, rooms[i%2].Leave(one))
+	}
+	require.True(t, rooms[0].Enter(in[0]))
+	require.NoError(t, rooms[0].Leave(in[0]))
+}
