@@ -20,7 +20,8 @@ const DefaultPatience = 60 * time.Second
 func WithPatience(d time.Duration) Option { return func(s *settings) { s.patience = d } }
 
 // Init joins the job that a process manager has started this process for: rmarun,
-// or another that serves PMI-1, such as MPICH's mpiexec and Slurm's srun --mpi=pmi2.
+// or another that serves PMI-1, such as MPICH's mpiexec and Slurm's srun --mpi=pmi2. If that is gone before the World is
+// closed the process gets SIGTERM.
 // Where there is none, RMA_ROOT, RMA_RANK and RMA_SIZE in the environment, with RMA_KEY_FILE,
 // say which rank this is and where rank 0 brings all together: see package root. A
 // process that nobody has started so is a world of one.
@@ -57,7 +58,11 @@ func Init(ctx context.Context, options ...Option) (w *World, err error) {
 	case flaw != nil:
 		return nil, fmt.Errorf("world: Init: %w", decline(ctx, managed(client), client.Rank(), s, flaw))
 	}
-	return initialize(ctx, client, s)
+	w, err = initialize(ctx, client, s)
+	if err == nil {
+		go endWithManager(client, s.logger)
+	}
+	return w, err
 }
 
 // initialized is the World of Init that is open, and beingMade in place of one that will be.
