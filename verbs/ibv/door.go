@@ -28,9 +28,8 @@ const (
 	// maxUnproven bounds the connections that are being accepted and have not proved
 	// the key.
 	maxUnproven = 128
-	// maxCalls is how often a peer is called that hangs up before the key is proved, as it
-	// does when many call at once, and firstRest the first of the pauses between, which
-	// double up to longestRest.
+	// A peer that hangs up before the key is proved, as it does where many call at once, is called again, at most
+	// maxCalls times within the limit of a handshake. The pauses between grow from firstRest to longestRest.
 	maxCalls    = 16
 	firstRest   = 50 * time.Millisecond
 	longestRest = 400 * time.Millisecond
@@ -131,9 +130,12 @@ func (o *door) serve() {
 		case err != nil:
 			// Out of descriptors, most likely: some may come back.
 			o.teller.warn("accepting", err)
+			o.unproven.MakeRoom()
 			time.Sleep(10 * time.Millisecond)
 		case o.unproven.Enter(conn):
 			o.working.Go(func() { o.receive(conn) })
+		case o.leaving.Err() == nil:
+			o.teller.warn(proof.ErrCrowded.Error(), fmt.Errorf("peer %v: %w", conn.RemoteAddr(), proof.ErrCrowded))
 		}
 	}
 }

@@ -19,9 +19,9 @@ const (
 	// The pauses of a side that is short grow from one to the other.
 	shortestPause = 5 * time.Millisecond
 	longestPause  = 100 * time.Millisecond
-	// maxCalls is how often a peer is called that ends the connection before the proof is over: when many come at once
-	// it has no room for all. The pauses between grow from firstRest to longestRest, so that the many come apart;
-	// together they take as long as a handshake may.
+	// A peer that ends the connection before the proof is over, as it does where many come at once, is called again, at
+	// most maxCalls times within Options.HandshakeLimit. The pauses between grow from firstRest to longestRest, so that
+	// the many come apart, and take 5 s together: who has ended so many calls has another reason than a crowd.
 	maxCalls    = 16
 	firstRest   = 50 * time.Millisecond
 	longestRest = 400 * time.Millisecond
@@ -87,14 +87,19 @@ func (o *door) dial(ctx context.Context, address string, hello []byte) (stream, 
 		}
 		return nil, fmt.Errorf("tcp: connecting to %s: %w: %w", hostPort, verbs.ErrPeerGone, err)
 	}
+	var ended error // of the call before
 	for calls, rest := 1, o.rest; ; calls, rest = calls+1, min(2*rest, longestRest) {
 		s, again, err := o.try(ctx, hostPort, id, shared, hello)
-		if err == nil {
+		switch {
+		case err == nil:
 			return s, nil
-		}
-		if !again || calls == maxCalls {
+		case !again && ended != nil && ctx.Err() != nil:
+			// That the time ran out in this call says less than why the peer ended the one before.
+			return fail(fmt.Errorf("%w; it ended the call before: %w", err, ended))
+		case !again || calls == maxCalls:
 			return fail(err)
 		}
+		ended = err
 		select {
 		case <-ctx.Done():
 			return fail(err)
@@ -181,7 +186,7 @@ func (o *door) prove(conn net.Conn, hostPort string) (io.ReadWriter, error) {
 		return nil, err
 	}
 	if err := proof.Dial(w, o.key, purpose); err != nil {
-		if o.options.TLS == nil && (errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)) {
+		if o.options.TLS == nil && proof.Ended(err) {
 			return nil, fmt.Errorf("%w: it may demand TLS, which this side does not have", err)
 		}
 		return nil, err

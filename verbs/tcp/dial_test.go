@@ -118,3 +118,19 @@ func TestCalledNoMore(t *testing.T) {
 		})
 	}
 }
+
+// One whose time runs out in a later call says also how the peer ended the one before.
+func TestTimeRunsOutInALaterCall(t *testing.T) {
+	const limit = 20 * minLimit
+	address := listening(t, "0123456789abcdef", func(conn *net.TCPConn, call int) {
+		if call > 1 {
+			_, _ = io.Copy(io.Discard, conn)
+		}
+	})
+	near := openWith(t, Options{HandshakeLimit: limit})
+	CallsAgainSoon(near)
+	err := failure(t, connect(t, near, address))
+	require.ErrorIs(t, err, verbs.ErrPeerGone)
+	require.ErrorContains(t, err, "did not answer within "+limit.String())
+	require.ErrorContains(t, err, "it may demand TLS")
+}

@@ -38,9 +38,8 @@
 //     hello or the text of a rejection, of at most 512 bytes.
 //   - Both ends prove Options.Key before anything else that one sends is read (package
 //     proof), but for which device is meant at a [Port], within Options.HandshakeLimit. With Options.TLS all of it is encrypted.
-//     Any number of strangers keep out nobody who holds the key: when connections wait,
-//     the oldest that has proved nothing has to go. A peer over a slow link that has to
-//     go for that calls again, some times within the limit.
+//     At most 128 connections that have not proved the key are heard at once. For one more the oldest is ended, if it
+//     was heard for 250 ms; else the one that comes is. A peer whose connection was ended calls again, some times within the limit.
 //   - Options.Logger may fail or block. What strangers do is told once a minute for each
 //     host and kind of failure, and counted.
 //   - A peer whose process ends, or that closes, is noticed at once. One that is silent

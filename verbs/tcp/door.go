@@ -70,6 +70,8 @@ func (o *door) open() {
 				}
 			case o.keep(conn):
 				o.makers.Go(func() { o.receive(conn) })
+			default:
+				_ = o.unproven.Leave(conn)
 			}
 		}
 	})

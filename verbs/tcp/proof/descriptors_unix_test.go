@@ -31,9 +31,19 @@ func TestRoomsShareDescriptors(t *testing.T) {
 		}
 	}
 	require.Len(t, in, 200/descriptorShare)
+	// One that nobody is in yet has seats all the same.
+	late := NewRoom(128)
+	for range reserved {
+		require.True(t, late.Enter(new(nobody)))
+	}
+	require.False(t, late.Enter(new(nobody)))
+	for conn := range late.entries {
+		require.NoError(t, late.Leave(conn))
+	}
 	for i, one := range in {
 		require.NoError(t, rooms[i%2].Leave(one))
 	}
+	require.Zero(t, unproven.Load())
 	require.True(t, rooms[0].Enter(in[0]))
 	require.NoError(t, rooms[0].Leave(in[0]))
 }

@@ -31,8 +31,8 @@
 // sits on the path and relays the proof between two honest ends can go on to change
 // what they say. Against him the connection is wrapped in TLS first.
 //
-// A [Room] bounds how many connections of strangers are heard at once, and keeps those
-// who say nothing from keeping out those who hold the key.
+// A [Room] bounds how many connections that have not proved the key are heard at once. While it is full, and none of them
+// is old enough to be ended, one that comes is closed, and has to call again.
 //
 // Deadlines are the caller's: he sets one on conn before, takes it off after, and
 // closes conn on any error, for where in its stream it stopped is unknown.

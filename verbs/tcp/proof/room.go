@@ -18,10 +18,13 @@ const (
 	// descriptorShare is the part of the process's descriptors that connections in all rooms
 	// of the process may take. The others are for those who hold the key, and for the program.
 	descriptorShare = 4
+	// reserved is how many seats a room has whatever is in the others: strangers at one port are to keep nobody out of
+	// another.
+	reserved = 8
 )
 
-// seated is how many connections are in the rooms of this process.
-var seated atomic.Int64
+// unproven counts the connections that have a seat in any room of this process.
+var unproven atomic.Int64
 
 // A Room holds the connections that have not proved the key, of which any number may
 // come. Who holds the key is through at once, so that the oldest connection has to go for
@@ -31,18 +34,16 @@ type Room struct {
 	seats int
 
 	mu sync.Mutex
-	// waiting have a seat, the oldest first. stays are those, and connections that were ended
-	// and have not left.
-	waiting []*stay
-	stays   map[io.Closer]*stay
+	// waiting have a seat, the oldest first. entries are those, and of connections that were ended and have not left.
+	waiting []*entry
+	entries map[io.Closer]*entry
 	closed  bool
 }
 
-// ErrCrowded: the connection had its share of time, proved nothing, and others came; or there
-// was no seat for it.
-var ErrCrowded = errors.New("proof: nothing was proved while others waited")
+// ErrCrowded: the connection was ended for another after its share of time, or closed at once because there was no seat.
+var ErrCrowded = errors.New("proof: too many connections that have not proved the key: they are bounded for each listener, and to a quarter of the process's descriptors")
 
-type stay struct {
+type entry struct {
 	conn  io.Closer
 	since time.Time
 	// ended is closed when the room has ended the connection.
@@ -51,7 +52,7 @@ type stay struct {
 
 // NewRoom returns a room for so many connections at once.
 func NewRoom(seats int) *Room {
-	return &Room{seats: seats, stays: make(map[io.Closer]*stay)}
+	return &Room{seats: seats, entries: make(map[io.Closer]*entry)}
 }
 
 // Enter gives a connection a seat. The room may close the connection from then on until Hear or
@@ -65,19 +66,20 @@ func (r *Room) Enter(conn io.Closer) bool {
 		_ = conn.Close()
 		return false
 	}
-	seated.Add(1)
-	s := &stay{conn, now, make(chan struct{})}
-	r.stays[conn], r.waiting = s, append(r.waiting, s)
+	unproven.Add(1)
+	s := &entry{conn, now, make(chan struct{})}
+	r.entries[conn], r.waiting = s, append(r.waiting, s)
 	return true
 }
 
 // free reports whether there is a seat, and a descriptor for who takes it.
 func (r *Room) free() bool {
-	return len(r.waiting) < r.seats && seated.Load() < max(descriptors()/descriptorShare, 1)
+	return len(r.waiting) < min(r.seats, reserved) ||
+		len(r.waiting) < r.seats && unproven.Load() < descriptors()/descriptorShare
 }
 
-// MakeRoom ends the oldest connection, if it has had its share of time. It is for who has no
-// descriptor to accept another.
+// MakeRoom ends the oldest connection, if it has had its share of time. Call it where no descriptor is left to accept
+// another.
 func (r *Room) MakeRoom() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,16 +92,16 @@ func (r *Room) endOldest(now time.Time) bool {
 		return false
 	}
 	oldest := r.waiting[0]
-	r.rise(0)
+	r.release(0)
 	close(oldest.ended)
 	_ = oldest.conn.Close()
 	return true
 }
 
-// rise gives a seat free.
-func (r *Room) rise(at int) {
+// release gives a seat free.
+func (r *Room) release(at int) {
 	r.waiting = slices.Delete(r.waiting, at, at+1)
-	seated.Add(-1)
+	unproven.Add(-1)
 }
 
 // Hear is [Accept] for a connection that has entered, over what over makes of it and
@@ -121,7 +123,7 @@ func (r *Room) Hear(conn io.Closer, over func() (io.ReadWriter, error), key []by
 func (r *Room) Ended(conn io.Closer) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if s := r.stays[conn]; s != nil {
+	if s := r.entries[conn]; s != nil {
 		return s.ended
 	}
 	return nil
@@ -132,16 +134,16 @@ func (r *Room) Ended(conn io.Closer) <-chan struct{} {
 func (r *Room) Leave(conn io.Closer) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := r.stays[conn]
+	s := r.entries[conn]
 	if s == nil {
 		return nil
 	}
-	delete(r.stays, conn)
+	delete(r.entries, conn)
 	at := slices.Index(r.waiting, s)
 	if at < 0 {
 		return ErrCrowded
 	}
-	r.rise(at)
+	r.release(at)
 	return nil
 }
 
@@ -151,7 +153,7 @@ func (r *Room) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.closed = true
-	for conn := range r.stays {
+	for conn := range r.entries {
 		_ = conn.Close()
 	}
 }

@@ -88,7 +88,7 @@ func TestRoomEndsTheOldest(t *testing.T) {
 		require.Equal(t, share, two.after)
 		require.True(t, three.isIn())
 		require.True(t, four.isIn())
-		require.Len(t, r.stays, 2)
+		require.Len(t, r.entries, 2)
 	})
 }
 
@@ -158,7 +158,7 @@ func TestRoomEndsNobodyWhoKnows(t *testing.T) {
 	err := Dial(&answering{far, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.rise(0)
+		r.release(0)
 	}}, roomKey, "test")
 	require.ErrorIs(t, <-heard, ErrCrowded)
 	require.True(t, Ended(err), "%v", err)
