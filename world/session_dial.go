@@ -21,7 +21,8 @@ import (
 // either both or none a TLS configuration (WithTLS), with a certificate for each. Over which device they reach each
 // other is chosen as for ranks on different hosts: TCP, or RDMA cards if both have one.
 //
-// Nothing waits for a server that does not listen yet: that is an error at once.
+// Nothing waits for a server that does not listen yet: that is an error at once, or after a few seconds where the network
+// does not answer. One that has no time for a call, because many call, is called again.
 func Dial(ctx context.Context, address string, options ...Option) (*World, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("world: Dial: %w: nil context", ErrArgument)
@@ -79,16 +80,22 @@ func (s *settings) call(ctx context.Context, address, host string, key []byte, l
 	}
 }
 
+// unreachable is why a server could not be called at all.
+type unreachable struct{ error }
+
+func (u *unreachable) Unwrap() error { return u.error }
+
 // hadNoTime reports whether a server may have ended a call, or left it alone, because of others.
 func hadNoTime(err error) bool {
 	var timeout net.Error
-	return proof.Ended(err) || errors.As(err, &timeout) && timeout.Timeout()
+	var absent *unreachable
+	return proof.Ended(err) || !errors.As(err, &absent) && errors.As(err, &timeout) && timeout.Timeout()
 }
 
 func (s *settings) callOnce(ctx context.Context, address, host string, key []byte, limit time.Duration) (net.Conn, error) {
 	raw, err := s.line().Dialer(limit).DialContext(ctx, "tcp", address)
 	if err != nil {
-		return nil, err
+		return nil, &unreachable{err}
 	}
 	if s.key == nil && !isLoopback(raw.RemoteAddr()) {
 		_ = raw.Close()

@@ -45,7 +45,7 @@ func openDescriptors() int {
 // out no client that has the key. It runs beside no other test of the process, whose goroutines it would count.
 func TestStrangersThatHoldOn(t *testing.T) {
 	const (
-		strangers = 1000
+		strangers = 400
 		// unproven is how many connections may be heard at once. As many may have been ended just now.
 		unproven = 128
 		most     = 2*unproven + 50
