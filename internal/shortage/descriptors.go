@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -28,9 +29,10 @@ func Descriptors(left int) (end func() error, err error) {
 			return nil, errors.Join(err, end())
 		}
 	}
-	// It is numbers that are limited, and the lowest free one is taken first: so the limit is the one after those that are
-	// left. With a lower one ppoll, which takes no more descriptors than the limit, would return at once, and the process
-	// would spin.
+	// It is numbers that are limited, and the lowest free one is taken first: so the limit is the highest taken, but for a
+	// number that became free in between. With a lower one ppoll, which takes no more descriptors than the limit, would
+	// return at once, and the process would spin.
+	slices.Sort(held)
 	short := before
 	short.Cur = uint64(held[left])
 	held.release(1)
@@ -50,6 +52,7 @@ func Descriptors(left int) (end func() error, err error) {
 			return nil, errors.Join(err, end())
 		}
 	}
+	slices.Sort(held)
 	held.release(left)
 	return end, nil
 }
