@@ -28,9 +28,9 @@ type Server struct {
 	serving sync.WaitGroup
 
 	mu sync.Mutex
-	// jobs are those that ranks have begun, one after the other; incomplete is the first that not all ranks can begin, for the
-	// reason why.
-	jobs       []*job
+	// jobs are those that a rank has begun and not all have finalized, by their number; incomplete is the first that not all
+	// ranks can begin, for the reason why.
+	jobs       map[int]*job
 	incomplete int
 	why        string
 	open       map[*session]struct{}
@@ -67,7 +67,7 @@ const MaxValues = 1024
 
 // NewServer serves a job of size ranks.
 func NewServer(size int, events Events) *Server {
-	s := &Server{size: size, gone: events.Gone, abort: events.Abort, incomplete: math.MaxInt, open: make(map[*session]struct{})}
+	s := &Server{size: size, gone: events.Gone, abort: events.Abort, incomplete: math.MaxInt, jobs: make(map[int]*job), open: make(map[*session]struct{})}
 	if s.gone == nil {
 		s.gone = func(int) {}
 	}
@@ -79,15 +79,16 @@ func NewServer(size int, events Events) *Server {
 
 // job returns the n-th job. It is called with the mutex.
 func (s *Server) job(n int) *job {
-	for len(s.jobs) <= n {
-		j := &job{name: fmt.Sprintf("kvs_%d_%d", os.Getpid(), len(s.jobs)), pending: make(map[string]string), inside: make(map[int]*session),
+	j, ok := s.jobs[n]
+	if !ok {
+		j = &job{name: fmt.Sprintf("kvs_%d_%d", os.Getpid(), n), pending: make(map[string]string), inside: make(map[int]*session),
 			values: map[string]string{"PMI_process_mapping": fmt.Sprintf("(vector,(0,1,%d))", s.size)}}
-		if len(s.jobs) >= s.incomplete {
+		if n >= s.incomplete {
 			j.ended = s.why
 		}
-		s.jobs = append(s.jobs, j)
+		s.jobs[n] = j
 	}
-	return s.jobs[n]
+	return j
 }
 
 // lose ends barriers that cannot be complete, because a rank does not begin the n-th job or has left it. It is called with the
@@ -96,8 +97,10 @@ func (s *Server) lose(n int, why string) {
 	if n < s.incomplete {
 		s.incomplete, s.why = n, why
 	}
-	for _, j := range s.jobs[min(n, len(s.jobs)):] {
-		j.end(why)
+	for number, j := range s.jobs {
+		if number >= n {
+			j.end(why)
+		}
 	}
 }
 
@@ -158,12 +161,11 @@ type session struct {
 	server *Server
 	rank   int
 	conn   net.Conn
-	// begun counts the jobs that the rank has begun, and job is the last of them. It has ended that if it is finalized.
-	begun     int
-	job       *job
-	finalized bool
-	aborted   bool
-	puts      int
+	// begun counts the jobs that the rank has begun. job is the last of them, nil once the rank has finalized it.
+	begun   int
+	job     *job
+	aborted bool
+	puts    int
 }
 
 func (c *session) run() {
@@ -174,7 +176,7 @@ func (c *session) run() {
 	s.mu.Lock()
 	delete(s.open, c)
 	_ = c.conn.Close()
-	lost := c.begun > 0 && !c.finalized
+	lost := c.job != nil
 	if lost {
 		delete(c.job.inside, c.rank)
 		s.lose(c.begun-1, fmt.Sprintf("rank_%d_has_ended", c.rank))
@@ -193,7 +195,7 @@ func (c *session) serve(lines *bufio.Scanner) bool {
 	if err != nil {
 		return false
 	}
-	if begins := m["cmd"] == "init"; begins != (c.begun == 0 || c.finalized) {
+	if begins := m["cmd"] == "init"; begins != (c.job == nil) {
 		return false
 	}
 	switch s := c.server; m["cmd"] {
@@ -243,7 +245,7 @@ func (c *session) begin() {
 	defer c.server.mu.Unlock()
 	c.job = c.server.job(c.begun)
 	c.begun++
-	c.finalized, c.puts = false, 0
+	c.puts = 0
 }
 
 // enter has the rank in its job's barrier, where it is once at most, and answers if that ends it. The answer comes before
@@ -273,12 +275,11 @@ func (c *session) finalize() {
 	s := c.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c.finalized = true
 	c.job.end(fmt.Sprintf("rank_%d_has_finalized", c.rank))
 	if c.job.finalized++; c.job.finalized == s.size {
-		// Nobody asks for them any more.
-		clear(c.job.values)
+		delete(s.jobs, c.begun-1)
 	}
+	c.job = nil
 }
 
 func (c *session) put(m message) bool {

@@ -1,7 +1,6 @@
 package pmi
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"net"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/onesided/rma/internal/allocs"
 	"github.com/onesided/rma/internal/await"
 )
 
@@ -181,21 +179,21 @@ func TestAnotherJob(t *testing.T) {
 	gone := make(chan int, 3)
 	_, clients := newJob(t, 3, Events{Gone: func(rank int) { gone <- rank }})
 	for round := range 3 {
-		value := fmt.Sprint("value-", round)
+		key, value := func(round int) string { return fmt.Sprint("key-", round) }, fmt.Sprint("value-", round)
 		together(t, clients, func(c *Client) error {
 			if c.rank == 0 {
-				if err := c.Put("key", value); err != nil {
+				if err := c.Put(key(round), value); err != nil {
 					return err
 				}
 			}
 			if err := c.Barrier(t.Context()); err != nil {
 				return err
 			}
-			if found, err := c.Get("key"); err != nil || found != value {
+			if found, err := c.Get(key(round)); err != nil || found != value {
 				return fmt.Errorf("%q in place of %q: %w", found, value, err)
 			}
-			if _, err := c.Get("other"); !errors.Is(err, ErrNotFound) {
-				return err
+			if _, err := c.Get(key(round - 1)); !errors.Is(err, ErrNotFound) {
+				return fmt.Errorf("a key of the job before gives %v, want %v", err, ErrNotFound)
 			}
 			c.kept = true
 			if err := c.Finalize(); err != nil {
@@ -238,6 +236,34 @@ func TestAnotherJob(t *testing.T) {
 	err = clients[2].Barrier(t.Context())
 	require.ErrorContains(t, err, "rank 1 has ended before it joined")
 	require.Empty(t, gone)
+}
+
+// A server keeps nothing of a job that all ranks have finalized, while their connections are open.
+func TestNothingIsLeftOfAJob(t *testing.T) {
+	s, clients := newJob(t, 2, Events{})
+	for range 3 {
+		together(t, clients, func(c *Client) error {
+			c.kept = true
+			if err := c.Put(fmt.Sprint(c.rank), "value"); err != nil {
+				return err
+			}
+			if err := c.Barrier(t.Context()); err != nil {
+				return err
+			}
+			return c.Finalize()
+		})
+		s.mu.Lock()
+		require.Empty(t, s.jobs)
+		require.Len(t, s.open, len(clients))
+		for c := range s.open {
+			require.Nil(t, c.job)
+		}
+		s.mu.Unlock()
+		together(t, clients, func(c *Client) error {
+			_, err := c.again()
+			return err
+		})
+	}
 }
 
 // A rank that does not read its answers holds up no other.
@@ -294,29 +320,6 @@ func TestChildOfNoRank(t *testing.T) {
 	require.ErrorIs(t, err, ErrArgument)
 	require.ErrorContains(t, err, "rank 2, allowed are 0 to 1")
 	require.NoError(t, s.Close())
-}
-
-// converse says lines to a server of one rank and gives what it answers.
-func converse(t *testing.T, lines ...string) []string {
-	t.Helper()
-	near, far := net.Pipe()
-	s := NewServer(1, Events{})
-	s.job(0).name = "kvs"
-	s.Serve(far, 0)
-	go func() {
-		_, _ = near.Write([]byte(strings.Join(lines, "\n") + "\n"))
-		// What is not answered ends by the end of the connection.
-		_, _ = near.Write([]byte("cmd=finalize\n"))
-	}()
-	var answers []string
-	for heard := bufio.NewScanner(near); heard.Scan(); {
-		answers = append(answers, heard.Text())
-		if heard.Text() == "cmd=finalize_ack" {
-			require.NoError(t, near.Close())
-		}
-	}
-	require.NoError(t, s.Close())
-	return answers
 }
 
 // TestServerDialogue is what MPICH's own client says, and a few things it does not.
@@ -394,28 +397,4 @@ func openFiles() int {
 		return 0
 	}
 	return len(entries)
-}
-
-// FuzzServer has a rank say anything.
-func FuzzServer(f *testing.F) {
-	f.Add([]byte("cmd=init\ncmd=put kvsname=kvs key=a value=b\ncmd=barrier_in\ncmd=get kvsname=kvs key=a\n"))
-	f.Add([]byte("cmd=init\ncmd=abort exitcode=x\ncmd=barrier_in\ncmd=barrier_in\n"))
-	f.Add([]byte(strings.Repeat("cmd=init ", 1000)))
-	f.Fuzz(func(t *testing.T, says []byte) {
-		near, far := net.Pipe()
-		s := NewServer(2, Events{})
-		s.job(0).name = "kvs"
-		require.LessOrEqual(t, allocs.Of(func() {
-			s.Serve(far, 0)
-			go func() {
-				_, _ = near.Write(says)
-				_ = near.Close()
-			}()
-			for heard := bufio.NewScanner(near); heard.Scan(); {
-				_, err := parse(heard.Text())
-				require.NoError(t, err)
-			}
-			require.NoError(t, s.Close())
-		}), mostAllocated+64*len(says))
-	})
 }
