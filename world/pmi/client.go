@@ -25,8 +25,8 @@ type Client struct {
 	conn   conn
 	lines  *bufio.Scanner
 	broken error
-	// finalized: nothing is asked any more, but whether there is another job.
-	finalized bool
+	// asked counts requests, begun the jobs of this connection, and finalized those of them that this rank has finalized.
+	asked, begun, finalized int
 }
 
 type conn interface {
@@ -100,7 +100,7 @@ func New(conn conn, rank, size int) (*Client, error) {
 }
 
 func newClient(conn conn, rank, size int) *Client {
-	return &Client{rank: rank, size: size, conn: conn, lines: newReader(conn)}
+	return &Client{rank: rank, size: size, conn: conn, lines: newReader(conn), begun: 1}
 }
 
 // begin starts the protocol, or closes the connection.
@@ -229,9 +229,6 @@ func (c *Client) Finalize() error {
 	if err != nil || !c.kept {
 		return errors.Join(err, c.Close())
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.finalized = true
 	return nil
 }
 
@@ -262,6 +259,7 @@ func (c *Client) ask(ctx context.Context, request, want string) (message, error)
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("pmi: %s: %w", want, context.Cause(ctx))
 	}
+	c.asked++
 	deadline := time.Now().Add(answerTime)
 	if want == "barrier_out" {
 		deadline = time.Time{}
@@ -276,8 +274,11 @@ func (c *Client) ask(ctx context.Context, request, want string) (message, error)
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
-		c.broken = fmt.Errorf("pmi: %s: %w", want, err)
+		c.broken = fmt.Errorf("pmi: %s: %w", want, cause{err})
 		return nil, c.broken
+	}
+	if want == "finalize_ack" {
+		c.finalized = c.begun
 	}
 	return answer, nil
 }

@@ -45,12 +45,12 @@ func identify(fd int) (identity, error) {
 }
 
 // FromEnvironment connects to the manager that the environment names: PMI_FD,
-// PMI_RANK and PMI_SIZE, or Hydra's PMI_PORT and PMI_ID. It is ErrNoManager if it
-// names none.
+// PMI_RANK and PMI_SIZE, or Hydra's PMI_PORT and PMI_ID. It returns ErrNoManager if the
+// environment names none.
 //
 // It takes PMI_FD and PMI_PORT out of the environment, so that no process that this one starts takes itself for the rank.
-// Called again it is ErrTaken, unless the Client that it has returned before was finalized and the manager serves another job
-// of the same ranks on the same connection, as [Server] does.
+// A later call returns ErrTaken, unless the Client of the earlier call was finalized and the manager serves another job of the
+// same ranks on the same connection, as [Server] does.
 func FromEnvironment() (*Client, error) {
 	inherited.mu.Lock()
 	defer inherited.mu.Unlock()
@@ -98,8 +98,8 @@ func FromEnvironment() (*Client, error) {
 		return nil, fmt.Errorf("%w: PMI_FD=%d: %w", ErrEnvironment, fd, err)
 	}
 	c := newClient(os.NewFile(uintptr(fd), "PMI_FD"), rank, size)
-	c.kept = true
-	if c, err = c.take("PMI_FD", text == inherited.number); err != nil {
+	c.kept = text == inherited.number
+	if c, err = c.take("PMI_FD", c.kept); err != nil {
 		return nil, err
 	}
 	return c.begin()
@@ -119,14 +119,19 @@ func (c *Client) take(variable string, wasInherited bool) (*Client, error) {
 // again asks for another job on a connection that has served one.
 func (c *Client) again() (*Client, error) {
 	c.mu.Lock()
-	finalized := c.finalized
-	c.finalized = false
+	broken, open := c.broken, c.kept && c.finalized == c.begun
+	if open {
+		c.begun++
+	}
 	c.mu.Unlock()
-	if !finalized {
+	switch {
+	case broken != nil:
+		return nil, fmt.Errorf("%w, and failed: %w", ErrTaken, cause{broken})
+	case !open:
 		return nil, ErrTaken
 	}
 	if err := c.start(); err != nil {
-		return nil, errors.Join(fmt.Errorf("%w: the manager serves one job a process: %w", ErrTaken, err), c.Close())
+		return nil, errors.Join(fmt.Errorf("%w: the manager begins no further job: %w", ErrTaken, cause{err}), c.Close())
 	}
 	return c, nil
 }

@@ -42,6 +42,13 @@ var (
 	ErrArgument = errors.New("pmi: invalid argument")
 )
 
+// cause is an error within another of this package, whose text names the package once.
+type cause struct{ error }
+
+func (c cause) Error() string { return strings.TrimPrefix(c.error.Error(), "pmi: ") }
+
+func (c cause) Unwrap() error { return c.error }
+
 // message is one line: fields name=value, the first of which is cmd.
 type message map[string]string
 

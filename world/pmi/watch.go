@@ -2,13 +2,15 @@ package pmi
 
 import (
 	"errors"
+	"os"
 	"syscall"
+	"time"
 )
 
-// AwaitLoss returns true when the manager has closed the connection, and false when this rank finalizes or closes it. It
-// reads nothing: what the manager says is left for the call that asks. Only Finalize, Abort and Close may be called
-// meanwhile.
-func (c *Client) AwaitLoss() (lost bool) {
+// AwaitLoss returns true when the manager has closed the connection before this rank finalized its job, and false when this
+// rank finalizes or closes the connection. It reads nothing: the manager's answers are left for the calls that ask, which may
+// be made meanwhile. It also returns false when the manager sends what no call has asked for.
+func (c *Client) AwaitLoss() bool {
 	conn, ok := c.conn.(syscall.Conn)
 	if !ok {
 		return false
@@ -17,14 +19,41 @@ func (c *Client) AwaitLoss() (lost bool) {
 	if err != nil {
 		return false
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for job := c.begun; c.finalized < job; {
+		// A request leaves its deadline on the connection.
+		if err := c.conn.SetDeadline(time.Time{}); err != nil {
+			return false
+		}
+		asked := c.asked
+		c.mu.Unlock()
+		lost, err := awaitInput(raw)
+		// A request that is in progress holds the mutex until it has read its answer.
+		c.mu.Lock()
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+		case err != nil:
+			return false
+		case lost:
+			return c.finalized < job
+		case c.asked == asked:
+			return false
+		}
+	}
+	return false
+}
+
+// awaitInput returns when there is something to read, and reports whether that is the end of the connection.
+func awaitInput(raw syscall.RawConn) (end bool, err error) {
 	var next [1]byte
 	err = raw.Read(func(fd uintptr) (done bool) {
 		n, _, err := syscall.Recvfrom(int(fd), next[:], syscall.MSG_PEEK)
 		if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EINTR) {
 			return false
 		}
-		lost = n == 0 || err != nil
+		end = n == 0 || err != nil
 		return true
 	})
-	return lost && err == nil
+	return end, err
 }

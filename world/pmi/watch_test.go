@@ -3,14 +3,15 @@ package pmi
 import (
 	"net"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/await"
 )
 
-// watched is a client of a server, and whether it loses that.
-func watched(t *testing.T) (*Server, *Client, <-chan bool) {
+// joined is the client of a server's only rank.
+func joined(t *testing.T) (*Server, *Client) {
 	t.Helper()
 	server := NewServer(1, Events{})
 	t.Cleanup(func() { _ = server.Close() })
@@ -22,8 +23,21 @@ func watched(t *testing.T) (*Server, *Client, <-chan bool) {
 	client, err := New(conn, 0, 1)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = client.Close() })
+	return server, client
+}
+
+// watch starts AwaitLoss and returns its result to come.
+func watch(client *Client) <-chan bool {
 	lost := make(chan bool, 1)
 	go func() { lost <- client.AwaitLoss() }()
+	return lost
+}
+
+// watched is a client of a server, and whether it loses that.
+func watched(t *testing.T) (*Server, *Client, <-chan bool) {
+	t.Helper()
+	server, client := joined(t)
+	lost := watch(client)
 	await.Parked(t, "pmi.(*Client).AwaitLoss", 1)
 	return server, client, lost
 }
@@ -40,5 +54,53 @@ func TestAwaitLoss(t *testing.T) {
 
 	_, client, lost = watched(t)
 	require.NoError(t, client.Close())
+	require.False(t, await.Receive(t, "the end of the watch", lost))
+}
+
+// The deadline of a request ends no watch.
+func TestAwaitLossAfterDeadline(t *testing.T) {
+	past := time.Unix(1, 0)
+	server, client := joined(t)
+	require.NoError(t, client.conn.SetDeadline(past))
+	lost := watch(client)
+	require.NoError(t, server.Close())
+	require.True(t, await.Receive(t, "the loss of the manager", lost))
+
+	server, client, lost = watched(t)
+	for range 3 {
+		_, err := client.Get("nothing")
+		require.ErrorIs(t, err, ErrNotFound)
+	}
+	require.NoError(t, client.conn.SetDeadline(past))
+	require.NoError(t, server.Close())
+	require.True(t, await.Receive(t, "the loss of the manager", lost))
+}
+
+// A watch is of one job: a manager may go once that is finalized, and the next job has a watch of its own.
+func TestAwaitLossOfJob(t *testing.T) {
+	_, client := joined(t)
+	client.kept = true
+	require.NoError(t, client.Finalize())
+	require.False(t, await.Receive(t, "a watch that starts after Finalize", watch(client)))
+
+	server, client, lost := watched(t)
+	client.kept = true
+	require.NoError(t, client.Finalize())
+	_, err := client.again()
+	require.NoError(t, err)
+	require.False(t, await.Receive(t, "the end of the first job's watch", lost))
+	lost = watch(client)
+	require.NoError(t, server.Close())
+	require.True(t, await.Receive(t, "the loss of the manager", lost))
+}
+
+// A manager that sends what nobody asked for ends the watch: nobody would read it.
+func TestAwaitLossOfUnaskedAnswer(t *testing.T) {
+	server, _, lost := watched(t)
+	server.mu.Lock()
+	for c := range server.open {
+		require.True(t, c.answer("cmd=barrier_out"))
+	}
+	server.mu.Unlock()
 	require.False(t, await.Receive(t, "the end of the watch", lost))
 }

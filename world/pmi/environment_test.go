@@ -1,0 +1,58 @@
+package pmi
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A connection that the program has made itself serves one job: Finalize closes it.
+func TestFinalizeOfProgramsConnection(t *testing.T) {
+	s := NewServer(1, Events{})
+	defer s.Close()
+	file, _, err := s.Child(0, 0)
+	require.NoError(t, err)
+	fd, err := syscall.Dup(int(file.Fd()))
+	require.NoError(t, err)
+	require.NoError(t, file.Close())
+	for name, value := range map[string]string{"PMI_FD": strconv.Itoa(fd), "PMI_RANK": "0", "PMI_SIZE": "1"} {
+		t.Setenv(name, value)
+	}
+	c, err := FromEnvironment()
+	require.NoError(t, err)
+	require.NoError(t, c.Finalize())
+	_, err = c.conn.Write([]byte("\n"))
+	require.ErrorIs(t, err, os.ErrClosed)
+	s.Wait()
+}
+
+// A connection that cannot be used again says why, and names the package once.
+func TestNoOtherJob(t *testing.T) {
+	refused := func(c *Client, says string) {
+		t.Helper()
+		_, err := c.again()
+		require.ErrorIs(t, err, ErrTaken)
+		require.ErrorContains(t, err, says)
+		require.Equal(t, 1, strings.Count(err.Error(), "pmi: "), "%v", err)
+	}
+	s, clients := newJob(t, 2, Events{})
+	for _, c := range clients {
+		c.kept = true
+	}
+	require.NoError(t, clients[0].Finalize())
+	refused(clients[1], "used before in this process")
+	require.NoError(t, s.Close())
+	refused(clients[0], "the manager begins no further job: response_to_init: ")
+	refused(clients[0], "used before in this process, and failed: response_to_init: ")
+	_, err := clients[1].Get("a")
+	require.Error(t, err)
+	refused(clients[1], "used before in this process, and failed: get_result: ")
+
+	_, client := joined(t)
+	require.NoError(t, client.Finalize())
+	refused(client, "used before in this process")
+}
