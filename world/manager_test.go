@@ -1,9 +1,14 @@
 package world_test
 
 import (
+	"bufio"
+	"context"
 	"fmt"
+	"io"
+	"log/slog"
 	"os"
 	"os/exec"
+	"os/signal"
 	"syscall"
 	"testing"
 
@@ -14,9 +19,41 @@ import (
 	"github.com/onesided/rma/world/pmi"
 )
 
+// managedVariable makes a process of this test binary the only rank of a manager's job.
+const managedVariable = "WORLD_TEST_MANAGED"
+
+// managed starts a process that runs the test as the only rank of a manager's job, and returns what it prints.
+func managed(t *testing.T, name string, stderr *os.File) (*pmi.Server, *exec.Cmd, *bufio.Reader) {
+	t.Helper()
+	server := pmi.NewServer(1, pmi.Events{})
+	t.Cleanup(func() { _ = server.Close() })
+	file, variables, err := server.Child(0, 3)
+	require.NoError(t, err)
+	defer file.Close()
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+name+"$")
+	child.Env = append(append(os.Environ(), variables...), managedVariable+"=1")
+	child.ExtraFiles = []*os.File{file}
+	if stderr != nil {
+		child.Stderr = stderr
+	}
+	printed, err := child.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, child.Start())
+	return server, child, bufio.NewReader(printed)
+}
+
+// requireLine fails the test with all that a process prints if that does not begin with a line.
+func requireLine(t *testing.T, want string, printed *bufio.Reader) {
+	t.Helper()
+	if line, err := printed.ReadString('\n'); line != want+"\n" {
+		rest, _ := io.ReadAll(printed)
+		t.Fatalf("the process prints %q in place of %q: %v: %s", line, want, err, rest)
+	}
+}
+
 // A rank whose manager is gone ends, whoever has started it.
 func TestManagerGone(t *testing.T) {
-	if os.Getenv("PMI_FD") != "" {
+	if os.Getenv(managedVariable) != "" {
 		_, err := world.Init(t.Context())
 		require.NoError(t, err)
 		fmt.Println("joined")
@@ -24,22 +61,54 @@ func TestManagerGone(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	server := pmi.NewServer(1, pmi.Events{})
-	defer server.Close()
-	file, variables, err := server.Child(0, 3)
-	require.NoError(t, err)
-	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestManagerGone$")
-	child.Env = append(os.Environ(), variables...)
-	child.ExtraFiles = []*os.File{file}
-	said, err := child.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, child.Start())
-	require.NoError(t, file.Close())
-	text := make([]byte, len("joined\n"))
-	_, err = said.Read(text)
-	require.NoError(t, err)
+	server, child, printed := managed(t, t.Name(), nil)
+	requireLine(t, "joined", printed)
 	require.NoError(t, server.Close())
 	var exit *exec.ExitError
 	require.ErrorAs(t, child.Wait(), &exit)
 	require.Equal(t, syscall.SIGTERM, exit.Sys().(syscall.WaitStatus).Signal())
+}
+
+// A lateLogger writes that the manager is gone to standard error, once the process has SIGTERM.
+type lateLogger struct {
+	slog.Handler
+	terminated <-chan os.Signal
+	wrote      chan error
+}
+
+func (l lateLogger) Handle(_ context.Context, r slog.Record) error {
+	if r.Level == slog.LevelError {
+		<-l.terminated
+		_, err := fmt.Fprintln(os.Stderr, r.Message)
+		l.wrote <- err
+	}
+	return nil
+}
+
+// A program has SIGTERM before its logger has the reason, and lives until its handler is done, also where standard error was
+// the launcher's.
+func TestManagerGoneCaught(t *testing.T) {
+	if os.Getenv(managedVariable) != "" {
+		terminated := make(chan os.Signal, 1)
+		signal.Notify(terminated, syscall.SIGTERM)
+		l := lateLogger{slog.NewTextHandler(io.Discard, nil), terminated, make(chan error, 1)}
+		_, err := world.Init(t.Context(), world.WithLogger(slog.New(l)))
+		require.NoError(t, err)
+		fmt.Println("joined")
+		require.ErrorIs(t, await.Receive(t, "the reason to be logged", l.wrote), syscall.EPIPE)
+		fmt.Println("saved")
+		return
+	}
+	t.Parallel()
+	launcher, stderr, err := os.Pipe()
+	require.NoError(t, err)
+	server, child, printed := managed(t, t.Name(), stderr)
+	require.NoError(t, stderr.Close())
+	requireLine(t, "joined", printed)
+	require.NoError(t, launcher.Close())
+	require.NoError(t, server.Close())
+	requireLine(t, "saved", printed)
+	_, err = io.Copy(io.Discard, printed)
+	require.NoError(t, err)
+	require.NoError(t, child.Wait())
 }
