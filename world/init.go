@@ -33,8 +33,9 @@ func WithPatience(d time.Duration) Option { return func(s *settings) { s.patienc
 // 0, lacks the key or has a wrong setting of its own has not come yet: it may be started
 // again.
 //
-// A process is one rank: Init is ErrInitialized while the World that it has returned is open. After Close all ranks may
+// A process is one rank: Init returns ErrInitialized while the World of an earlier Init is open. After Close all ranks may
 // call it again, for another job of the same ranks, if they were started by rmarun; Hydra and Slurm serve one a process.
+// A process whose Init or Close has failed under a manager joins no further job: it must be started again.
 // It takes PMI_FD and PMI_PORT out of the environment: a process that a rank starts is no rank.
 func Init(ctx context.Context, options ...Option) (w *World, err error) {
 	if ctx == nil {
@@ -52,7 +53,7 @@ func Init(ctx context.Context, options ...Option) (w *World, err error) {
 	case none:
 		return nil, fmt.Errorf("world: Init: %w", flaw)
 	case errors.Is(err, pmi.ErrTaken):
-		return nil, fmt.Errorf("world: Init: %w", err)
+		return nil, fmt.Errorf("world: Init: %w; no further job can be joined in this process, because an earlier Init or Close failed or the manager serves one job a process: start the process again under the launcher", err)
 	case err != nil:
 		return nil, fmt.Errorf("world: Init: %w: %w", ErrEnvironment, err)
 	case flaw != nil:

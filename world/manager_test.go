@@ -112,3 +112,22 @@ func TestManagerGoneCaught(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, child.Wait())
 }
+
+// A process whose Init has failed is told what to do, and why.
+func TestInitAfterFailure(t *testing.T) {
+	if os.Getenv(managedVariable) != "" {
+		_, err := world.Init(t.Context(), world.WithDevice("nonsense"))
+		require.ErrorContains(t, err, `device "nonsense"`)
+		_, err = world.Init(t.Context())
+		require.ErrorIs(t, err, pmi.ErrTaken)
+		require.EqualError(t, err, "world: Init: pmi: the connection to the process manager was used before in this process; no further job can be joined in this process, because an earlier Init or Close failed or the manager serves one job a process: start the process again under the launcher")
+		fmt.Println("refused")
+		return
+	}
+	t.Parallel()
+	_, child, printed := managed(t, t.Name(), nil)
+	requireLine(t, "refused", printed)
+	_, err := io.Copy(io.Discard, printed)
+	require.NoError(t, err)
+	require.NoError(t, child.Wait())
+}
