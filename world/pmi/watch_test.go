@@ -71,8 +71,21 @@ func TestAwaitLossAfterDeadline(t *testing.T) {
 		_, err := client.Get("nothing")
 		require.ErrorIs(t, err, ErrNotFound)
 	}
+	await.Parked(t, "pmi.awaitInput", 1)
 	require.NoError(t, client.conn.SetDeadline(past))
 	require.NoError(t, server.Close())
+	require.True(t, await.Receive(t, "the loss of the manager", lost))
+}
+
+// A manager that goes while a request waits for it is lost, whoever notices first.
+func TestAwaitLossInBarrier(t *testing.T) {
+	server, clients := newJob(t, 2, Events{})
+	left := make(chan error, 1)
+	go func() { left <- clients[0].Barrier(t.Context()) }()
+	await.Parked(t, "pmi.(*Client).Barrier", 1)
+	lost := watch(clients[0])
+	require.NoError(t, server.Close())
+	require.Error(t, await.Receive(t, "the end of the barrier", left))
 	require.True(t, await.Receive(t, "the loss of the manager", lost))
 }
 
