@@ -59,7 +59,8 @@ func TestRootFollowsTheOptions(t *testing.T) {
 	config, logger := &tls.Config{}, slog.New(slog.DiscardHandler)
 	s, err := newSettings([]Option{WithTLS(config), WithLogger(logger), WithSilence(3 * time.Second), WithDevice("tcp")})
 	require.NoError(t, err)
+	lastJob.Store(7)
 	var r root.Settings
 	s.tell(&r)
-	require.Equal(t, root.Settings{TLS: config, Logger: logger, Silence: 3 * time.Second, Terms: `was told to use device "tcp" (RMA_DEVICE)`}, r)
+	require.Equal(t, root.Settings{TLS: config, Logger: logger, After: 7, Silence: 3 * time.Second, Terms: `was told to use device "tcp" (RMA_DEVICE)`}, r)
 }

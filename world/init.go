@@ -88,11 +88,20 @@ func unmanaged(ctx context.Context, s settings) (*World, error) {
 	if err != nil {
 		return nil, fmt.Errorf("world: Init: %w: %w", ErrEnvironment, err)
 	}
+	return meetAtRoot(ctx, found, s)
+}
+
+// lastJob is the job that this process has joined last at a root.
+var lastJob atomic.Uint64
+
+// meetAtRoot joins a job whose ranks rank 0 brings together.
+func meetAtRoot(ctx context.Context, found *root.Settings, s settings) (*World, error) {
 	s.tell(found)
 	member, err := root.Join(ctx, found, s.patience)
 	if err != nil {
 		return nil, fmt.Errorf("world: Init: %w", err)
 	}
+	lastJob.Store(member.Job())
 	s.key = member.Key()
 	w, err := initialize(ctx, member, s)
 	if err != nil {
@@ -106,10 +115,11 @@ func unmanaged(ctx context.Context, s settings) (*World, error) {
 	return w, nil
 }
 
-// tell has the root follow the options of this World, and look that all ranks were told
-// to use the same device before any has opened one.
+// tell has the root follow the options of this World, look that all ranks were told
+// to use the same device before any has opened one, and not take an earlier job's root for it.
 func (s *settings) tell(r *root.Settings) {
 	r.TLS, r.Silence, r.Logger, r.Terms = s.tls, s.silence, s.logger, told(s.device)
+	r.After = lastJob.Load()
 }
 
 // manager is what serves the exchange to this rank.

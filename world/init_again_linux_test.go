@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/launchtest"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/world"
 )
@@ -28,10 +29,25 @@ var initAgain = register("init again", func(s *script) {
 	s.OK(w.Close())
 })
 
+// Ranks that leave a job call the root for the next while others are still leaving the last.
+var initOften = register("init often", func(s *script) {
+	w := s.World
+	for range testsize.N(50) {
+		s.OK(w.Close())
+		var err error
+		w, err = world.Init(s.Ctx)
+		s.OK(err)
+	}
+	s.OK(w.Close())
+})
+
 func TestInitAgain(t *testing.T) {
 	for _, form := range jobtest.ProcessForms(3) {
 		t.Run(form.Name, func(t *testing.T) { form.Run(t, 3, initAgain) })
 	}
+	t.Run("root", func(t *testing.T) {
+		jobtest.StartWith(t, 4, initOften, rootJob(t, launchtest.RootAddress(), 4)).Succeeds()
+	})
 	t.Run("alone", func(t *testing.T) {
 		environment(t, nil)
 		w, err := world.Init(t.Context())

@@ -38,6 +38,9 @@
 //     the others' go on, except that no barrier of the exchange can be complete any
 //     more. A host that answers no more is given up after [Settings.Silence].
 //     That a rank has died is otherwise for the connections of the library to notice.
+//   - Ranks that have left a job may join the next, at the same root. One that comes while
+//     others still need the last job's root, which it tells by [Settings.After], waits
+//     until that has ended.
 //
 // The exchange is readable on its way unless [Settings] have a TLS configuration; the
 // proof of the key is then inside of it.

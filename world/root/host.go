@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"time"
@@ -39,6 +41,8 @@ const (
 type host struct {
 	settings *Settings
 	size     int
+	// job is a number of this job alone, not 0. The ranks hear it when the job begins.
+	job      uint64
 	listener net.Listener
 	server   *pmi.Server
 	running  sync.WaitGroup
@@ -87,7 +91,7 @@ func lead(ctx context.Context, s *Settings) (*pmi.Client, *host, error) {
 }
 
 func newHost(s *Settings, listener net.Listener) *host {
-	h := &host{settings: s, size: s.Size, listener: listener, server: pmi.NewServer(s.Size, pmi.Events{}),
+	h := &host{settings: s, size: s.Size, job: 1 + rand.Uint64N(math.MaxUint64), listener: listener, server: pmi.NewServer(s.Size, pmi.Events{}),
 		unproven: proof.NewRoom(maxUnproven),
 		complete: make(chan struct{}), broken: make(chan struct{}), closing: make(chan struct{}), allTold: make(chan struct{}), left: make(chan struct{}),
 		open: make(map[net.Conn]net.Conn), seats: make(map[int]net.Conn), told: make(map[uint32]bool)}

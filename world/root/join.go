@@ -29,6 +29,7 @@ const (
 type Member struct {
 	*pmi.Client
 
+	job      uint64
 	key      []byte
 	patience time.Duration
 	// host is nil but in rank 0, logs is closed but there.
@@ -56,9 +57,11 @@ func Join(ctx context.Context, settings *Settings, patience time.Duration) (*Mem
 	if settings.Rank == 0 {
 		m.Client, m.host, err = lead(limited, settings)
 	} else {
-		m.Client, err = follow(limited, settings)
+		m.Client, m.job, err = follow(limited, settings)
 	}
-	if m.host == nil {
+	if m.host != nil {
+		m.job = m.host.job
+	} else {
 		m.logs.Close()
 	}
 	if err != nil {
@@ -76,6 +79,10 @@ func (e overdue) Error() string { return fmt.Sprintf("root: patience of %v is ov
 func (overdue) Timeout() bool { return true }
 
 func (overdue) Is(target error) bool { return target == context.DeadlineExceeded }
+
+// Job is a number that all ranks of this job have in common, and no other job has. It is for
+// the [Settings.After] with which this process joins the next.
+func (m *Member) Job() uint64 { return m.job }
 
 // Key is the job's.
 func (m *Member) Key() []byte { return m.key }
@@ -114,16 +121,16 @@ func (m *Member) Close() error {
 }
 
 // follow joins as a rank that is not 0.
-func follow(ctx context.Context, s *Settings) (*pmi.Client, error) {
+func follow(ctx context.Context, s *Settings) (_ *pmi.Client, job uint64, _ error) {
 	c := caller{Settings: s}
 	notice := newNotice(time.Now())
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		client, err := c.call(ctx)
 		if err == nil {
-			return client, nil
+			return client, c.job, nil
 		}
 		if ctx.Err() == nil && final(err) {
-			return nil, fmt.Errorf("root: rank %d at %s: %w", s.Rank, s.Root, err)
+			return nil, 0, fmt.Errorf("root: rank %d at %s: %w", s.Rank, s.Root, err)
 		}
 		// What the end of the time does to an attempt says less than why those
 		// before it failed.
@@ -135,7 +142,7 @@ func follow(ctx context.Context, s *Settings) (*pmi.Client, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return nil, c.vain(ctx)
+			return nil, 0, c.vain(ctx)
 		// Ranks that were started at once do not call again at once.
 		case <-time.After(pause/2 + rand.N(pause)):
 		}
@@ -173,6 +180,8 @@ type caller struct {
 	seated bool
 	// connected: the last attempt got as far as a connection.
 	connected bool
+	// job is the number of that which has begun.
+	job uint64
 	// last is why an attempt has failed that the end of the time did not cut short.
 	last error
 }
@@ -237,7 +246,7 @@ func (c *caller) call(ctx context.Context) (client *pmi.Client, err error) {
 	if err := proof.Dial(conn, c.Key, purpose); err != nil {
 		return nil, err
 	}
-	if _, err := conn.Write(claim{rank: uint32(c.Rank), size: uint32(c.Size), terms: c.Terms}.encode()); err != nil {
+	if _, err := conn.Write(claim{rank: uint32(c.Rank), size: uint32(c.Size), after: c.After, terms: c.Terms}.encode()); err != nil {
 		return nil, err
 	}
 	if err := conn.SetDeadline(time.Time{}); err != nil {
@@ -253,6 +262,7 @@ func (c *caller) call(ctx context.Context) (client *pmi.Client, err error) {
 	if err := v.err(); err != nil {
 		return nil, err
 	}
+	c.job = v.job
 	return pmi.New(&begunConn{Conn: conn, root: c.Root}, c.Rank, c.Size)
 }
 

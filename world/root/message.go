@@ -8,23 +8,26 @@ import (
 )
 
 // purpose of the proof: a connection to the root is none between ranks.
-const purpose = "rma root 2"
+const purpose = "rma root 3"
 
 // A claim is what a rank says once it has proved the key: its rank and the size of
-// the job as it knows it, both as big-endian 32-bit numbers, and its terms, printable,
-// of at most maxTerms bytes and preceded by their length as a big-endian 16-bit number.
+// the job as it knows it, both as big-endian 32-bit numbers, the job that it has left, or
+// 0, as a big-endian 64-bit number, and its terms, printable, of at most maxTerms bytes
+// and preceded by their length as a big-endian 16-bit number.
 type claim struct {
 	rank, size uint32
+	after      uint64
 	terms      string
 }
 
 const (
-	claimHead = 10
+	claimHead = 18
 	maxTerms  = 256
 )
 
 func (c claim) encode() []byte {
 	b := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, c.rank), c.size)
+	b = binary.BigEndian.AppendUint64(b, c.after)
 	return append(binary.BigEndian.AppendUint16(b, uint16(len(c.terms))), c.terms...)
 }
 
@@ -33,8 +36,8 @@ func readClaim(r io.Reader) (claim, error) {
 	if _, err := io.ReadFull(r, b[:]); err != nil {
 		return claim{}, fmt.Errorf("root: awaiting the claim: %w", err)
 	}
-	c := claim{rank: binary.BigEndian.Uint32(b[:]), size: binary.BigEndian.Uint32(b[4:])}
-	length := binary.BigEndian.Uint16(b[8:])
+	c := claim{rank: binary.BigEndian.Uint32(b[:]), size: binary.BigEndian.Uint32(b[4:]), after: binary.BigEndian.Uint64(b[8:])}
+	length := binary.BigEndian.Uint16(b[16:])
 	if length > maxTerms {
 		return claim{}, fmt.Errorf("%w: terms of %d bytes, allowed are %d", ErrProtocol, length, maxTerms)
 	}
@@ -65,29 +68,38 @@ const (
 	disagreement
 )
 
-// A verdict is the root's answer to a claim: the outcome, and a text of at most
-// maxText bytes preceded by its length as a big-endian 16-bit number.
+// A verdict is the root's answer to a claim: the outcome, the job that begins, or 0 if none
+// does, as a big-endian 64-bit number, and a text of at most maxText bytes preceded by its
+// length as a big-endian 16-bit number.
 type verdict struct {
 	outcome outcome
+	job     uint64
 	text    string
 }
 
-const maxText = 1024
+const (
+	verdictHead = 11
+	maxText     = 1024
+)
 
 func (v verdict) encode() []byte {
 	text := v.text[:min(len(v.text), maxText)]
-	return append(binary.BigEndian.AppendUint16([]byte{byte(v.outcome)}, uint16(len(text))), text...)
+	b := binary.BigEndian.AppendUint64([]byte{byte(v.outcome)}, v.job)
+	return append(binary.BigEndian.AppendUint16(b, uint16(len(text))), text...)
 }
 
 func readVerdict(r io.Reader) (verdict, error) {
-	var head [3]byte
+	var head [verdictHead]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return verdict{}, err
 	}
-	v := verdict{outcome: outcome(head[0])}
-	length := binary.BigEndian.Uint16(head[1:])
+	v := verdict{outcome: outcome(head[0]), job: binary.BigEndian.Uint64(head[1:])}
+	length := binary.BigEndian.Uint16(head[9:])
 	if v.outcome < begin || v.outcome > disagreement || length > maxText {
 		return verdict{}, fmt.Errorf("%w: outcome %d with a text of %d bytes, allowed are %d to %d with %d", ErrProtocol, v.outcome, length, begin, disagreement, maxText)
+	}
+	if (v.outcome == begin) != (v.job != 0) {
+		return verdict{}, fmt.Errorf("%w: outcome %d of job %#x, allowed are %d with a job and the others without", ErrProtocol, v.outcome, v.job, begin)
 	}
 	text := make([]byte, length)
 	if _, err := io.ReadFull(r, text); err != nil {

@@ -13,18 +13,18 @@ import (
 )
 
 func TestVerdictOfManyWordsIsCut(t *testing.T) {
-	v, err := readVerdict(bytes.NewReader(verdict{refused, strings.Repeat("x", maxText+1)}.encode()))
+	v, err := readVerdict(bytes.NewReader(verdict{refused, 0, strings.Repeat("x", maxText+1)}.encode()))
 	require.NoError(t, err)
 	require.Len(t, v.text, maxText)
 }
 
 func TestTruncatedMessages(t *testing.T) {
-	whole := verdict{incomplete, "1, 2"}.encode()
+	whole := verdict{incomplete, 0, "1, 2"}.encode()
 	for n := range whole {
 		_, err := readVerdict(bytes.NewReader(whole[:n]))
 		require.Error(t, err, "%d bytes", n)
 	}
-	whole = claim{1, 2, "has a device"}.encode()
+	whole = claim{1, 2, 3, "has a device"}.encode()
 	for n := range whole {
 		_, err := readClaim(bytes.NewReader(whole[:n]))
 		require.ErrorContains(t, err, "root: awaiting the claim", "%d bytes", n)
@@ -33,17 +33,28 @@ func TestTruncatedMessages(t *testing.T) {
 
 func TestTermsAreChecked(t *testing.T) {
 	for _, terms := range []string{"a\nb", "\x00", "λόγος", strings.Repeat("x", maxTerms+1)} {
-		_, err := readClaim(bytes.NewReader(claim{1, 2, terms}.encode()))
+		_, err := readClaim(bytes.NewReader(claim{1, 2, 0, terms}.encode()))
 		require.ErrorIs(t, err, ErrProtocol, "%q", terms)
+	}
+}
+
+// A rank that took no number for a job's could not tell it from the next.
+func TestJobOfAVerdictIsChecked(t *testing.T) {
+	for _, v := range []verdict{{outcome: begin}, {refused, 1, "rank 1 is taken"}, {incomplete, 1, ""}, {disagreement, 1<<64 - 1, ""}} {
+		_, err := readVerdict(bytes.NewReader(v.encode()))
+		require.ErrorIs(t, err, ErrProtocol, "%v", v)
 	}
 }
 
 // What is taken for a verdict is one that encode writes, and no byte after it is read.
 func FuzzVerdict(f *testing.F) {
+	f.Add(verdict{outcome: begin, job: 1}.encode())
+	f.Add(verdict{outcome: begin, job: 1<<64 - 1}.encode())
 	f.Add(verdict{outcome: begin}.encode())
-	f.Add(verdict{refused, "rank 1 is taken"}.encode())
-	f.Add(verdict{incomplete, strings.Repeat("x", maxText)}.encode())
-	f.Add([]byte{byte(refused), 0xff, 0xff})
+	f.Add(verdict{refused, 0, "rank 1 is taken"}.encode())
+	f.Add(verdict{refused, 1, "rank 1 is taken"}.encode())
+	f.Add(verdict{incomplete, 0, strings.Repeat("x", maxText)}.encode())
+	f.Add([]byte{byte(refused), 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		allocs.AtMost(t, 2*maxText+1<<10, func() { _, _ = readVerdict(bytes.NewReader(b)) })
 		r := bytes.NewReader(b)
@@ -55,19 +66,22 @@ func FuzzVerdict(f *testing.F) {
 		require.NoError(t, err)
 		require.Equal(t, b, append(v.encode(), rest...))
 		require.Equal(t, v.outcome == begin, v.err() == nil)
+		require.Equal(t, v.outcome == begin, v.job != 0)
 	})
 }
 
 // Whatever a rank claims, it gets a seat only if it is one of those that are awaited.
 func FuzzClaim(f *testing.F) {
-	f.Add(claim{1, 4, ""}.encode())
-	f.Add(claim{0, 4, "has a device"}.encode())
-	f.Add(claim{4, 4, ""}.encode())
-	f.Add(claim{1 << 31, 1 << 31, ""}.encode())
-	f.Add(claim{2, 4, "has RMA_DEVICE=shm"}.encode())
-	f.Add(claim{2, 4, strings.Repeat("x", maxTerms)}.encode())
-	f.Add([]byte{0, 0, 0, 1, 0, 0, 0, 4, 0xff, 0xff})
-	f.Add(claim{1, 4, "\n"}.encode())
+	f.Add(claim{1, 4, 0, ""}.encode())
+	f.Add(claim{0, 4, 0, "has a device"}.encode())
+	f.Add(claim{1, 4, 1, "has a device"}.encode())
+	f.Add(claim{1, 4, 1<<64 - 1, "has a device"}.encode())
+	f.Add(claim{4, 4, 0, ""}.encode())
+	f.Add(claim{1 << 31, 1 << 31, 1 << 63, ""}.encode())
+	f.Add(claim{2, 4, 0, "has RMA_DEVICE=shm"}.encode())
+	f.Add(claim{2, 4, 0, strings.Repeat("x", maxTerms)}.encode())
+	f.Add([]byte{0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff})
+	f.Add(claim{1, 4, 0, "\n"}.encode())
 	h := &host{settings: &Settings{Terms: "has a device"}, size: 4, listener: nowhere{}}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		allocs.AtMost(t, 2*maxTerms+2<<10, func() { _, _ = readClaim(bytes.NewReader(b)) })

@@ -261,9 +261,14 @@ func TestRootThatIsNone(t *testing.T) {
 		}), ErrIncomplete, "waits for others"},
 		{"malformed verdict", accepting(t, func(conn net.Conn) {
 			if seat(conn) {
-				_, _ = conn.Write([]byte{99, 0, 0})
+				_, _ = conn.Write(verdict{outcome: 99}.encode())
 			}
 		}), ErrProtocol, "outcome 99"},
+		{"begins no job", accepting(t, func(conn net.Conn) {
+			if seat(conn) {
+				_, _ = conn.Write(verdict{outcome: begin}.encode())
+			}
+		}), ErrProtocol, "outcome 1 of job 0x0"},
 		{"unknown name", "no-such-host.invalid:7000", ErrUnreachable, "no-such-host.invalid"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -32,6 +32,10 @@ type Settings struct {
 	// Terms are what all ranks must have in common beside the size, said of one: "has
 	// RMA_DEVICE=tcp". They are printable, and of at most 256 bytes.
 	Terms string
+	// After is the [Member.Job] that this process has left last, 0 if it has been in none.
+	// While others still need that job's root, which may be at the same address, Join waits
+	// for it to end.
+	After uint64
 	// Silence is after how long without an answer the other host is given up, three
 	// seconds at the least. It is 10 s if it is 0.
 	Silence time.Duration

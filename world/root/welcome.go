@@ -33,6 +33,7 @@ func (h *host) accept() {
 		}
 		conn := h.settings.line().Accept(carrier)
 		if !h.keep(conn, carrier) {
+			_ = h.unproven.Leave(carrier)
 			return
 		}
 		h.running.Go(func() {
@@ -67,6 +68,13 @@ func (h *host) keep(conn, carrier net.Conn) bool {
 // welcome has a connection, which has made a claim unless there is an error, until the
 // server gets it or it is closed.
 func (h *host) welcome(conn net.Conn, c claim, err error) {
+	if err == nil && c.after == h.job {
+		// The rank has left this job. It waits for the end of this root, after which it
+		// calls that of the next job.
+		_ = awaitEnd(conn)
+		h.drop(conn)
+		return
+	}
 	if err == nil {
 		err = h.seat(conn, c)
 	}
@@ -76,8 +84,7 @@ func (h *host) welcome(conn net.Conn, c claim, err error) {
 		return
 	}
 	rank := int(c.rank)
-	var stray [1]byte
-	_, err = conn.Read(stray[:])
+	err = awaitEnd(conn)
 	switch h.leaveSeat(rank) {
 	case forming:
 		h.note(conn, rankError(fmt.Sprintf("rank %d was there and has ended", rank)))
@@ -89,7 +96,7 @@ func (h *host) welcome(conn net.Conn, c claim, err error) {
 	case begun:
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			_ = conn.SetReadDeadline(time.Time{})
-			h.say(conn, verdict{outcome: begin})
+			h.say(conn, verdict{outcome: begin, job: h.job})
 		} else {
 			// It ended just then. The server hears of it as of any that ends.
 			_ = conn.Close()
@@ -97,6 +104,14 @@ func (h *host) welcome(conn net.Conn, c claim, err error) {
 		h.release(conn)
 		h.server.Serve(&served{Conn: conn, ended: sync.OnceFunc(func() { h.hasLeft(rank) })}, rank)
 	}
+}
+
+// awaitEnd returns when the other side, which has nothing to say, ends the connection or talks
+// out of turn, or this side ends it or calls its goroutine away.
+func awaitEnd(conn net.Conn) error {
+	var stray [1]byte
+	_, err := conn.Read(stray[:])
+	return err
 }
 
 // hear has the other side prove the key and takes its claim.
@@ -145,7 +160,9 @@ func (h *host) seat(conn net.Conn, c claim) error {
 // judge says begin to a claim that is granted as soon as all ranks are there. It is
 // called with the mutex.
 func (h *host) judge(c claim) verdict {
-	refuse := func(format string, a ...any) verdict { return verdict{refused, fmt.Sprintf(format, a...)} }
+	refuse := func(format string, a ...any) verdict {
+		return verdict{outcome: refused, text: fmt.Sprintf(format, a...)}
+	}
 	switch {
 	case h.phase == disagreed:
 		return h.farewell
@@ -155,7 +172,7 @@ func (h *host) judge(c claim) verdict {
 	if what := h.differs(c); what != "" && h.phase == begun {
 		return refuse("%s, and the job has begun", what)
 	} else if what != "" {
-		return verdict{disagreement, what}
+		return verdict{outcome: disagreement, text: what}
 	}
 	switch {
 	case int64(c.rank) >= int64(h.size):
