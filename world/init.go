@@ -34,9 +34,10 @@ func WithPatience(d time.Duration) Option { return func(s *settings) { s.patienc
 // again.
 //
 // A process is one rank: Init returns ErrInitialized while the World of an earlier Init is open. After Close all ranks may
-// call it again, for another job of the same ranks, if they were started by rmarun; Hydra and Slurm serve one a process.
-// A process whose Init or Close has failed under a manager joins no further job: it must be started again.
-// It takes PMI_FD and PMI_PORT out of the environment: a process that a rank starts is no rank.
+// call it again, for another job of the same ranks, if they were started by rmarun or meet at RMA_ROOT. There a rank that
+// calls it before all have left the last job waits for them. Hydra and Slurm serve one job a process. A process whose Init
+// or Close has failed under a manager joins no further job: it must be started again. Init takes PMI_FD and PMI_PORT out of
+// the environment: a process that a rank starts is no rank.
 func Init(ctx context.Context, options ...Option) (w *World, err error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("world: Init: %w: nil context", ErrArgument)
