@@ -24,7 +24,7 @@ const (
 	// ample is a patience that no test uses up.
 	ample = time.Minute
 	// brief is one that a test waits for.
-	brief = 300 * time.Millisecond
+	brief = 2 * time.Second
 )
 
 var testKey = []byte("a key of at least sixteen bytes")

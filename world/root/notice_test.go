@@ -212,7 +212,7 @@ func TestUnknownNameIsToldAtOnce(t *testing.T) {
 		}
 		require.True(t, isUnknown(err), "%v", err)
 		require.True(t, strings.HasPrefix(err.Error(), c.says), "%v", err)
-		require.True(t, strings.HasSuffix(err.Error(), "; root: patience of 300ms is over"), "%v", err)
+		require.True(t, strings.HasSuffix(err.Error(), "; "+overdue{brief}.Error()), "%v", err)
 		l.says(t, "level=WARN", c.tells, "root=no-such-host.invalid:7000", "no such host")
 	}
 }

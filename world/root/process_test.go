@@ -355,7 +355,7 @@ func TestRootProcessThatIsStopped(t *testing.T) {
 	require.Equal(t, "seated", half.next())
 	require.NoError(t, half.cmd.Process.Signal(syscall.SIGSTOP))
 	said := j.start("hasty", 2).next()
-	require.Equal(t, "failed root: no root: rank 2 got no answer at "+j.root+": it accepts the connection and says nothing; root: patience of 300ms is over", said)
+	require.Equal(t, "failed root: no root: rank 2 got no answer at "+j.root+": it accepts the connection and says nothing; "+overdue{brief}.Error(), said)
 }
 
 func TestRootProcessOnAnotherHost(t *testing.T) {

@@ -2,6 +2,7 @@ package root
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -193,22 +194,34 @@ func TestJoinIsRefused(t *testing.T) {
 
 func TestMissingRanksAreNamedToAll(t *testing.T) {
 	t.Parallel()
-	root := vacant(t)
+	h := formingHost(t, 5)
+	root := h.listener.Addr().String()
+	ctx, overtime := context.WithCancelCause(t.Context())
+	formed := make(chan error, 1)
+	go func() {
+		overtime(cmp.Or[error](await.Until(t.Context(), "ranks 2 and 3 to come", func() bool { return h.seated() == 2 }), overdue{brief}))
+		formed <- h.form(ctx)
+	}()
 	none := func(m *Member) error { return errors.New("joined") }
-	errs := play(t, part{rankOf(root, 0, 5), brief, none}, part{rankOf(root, 2, 5), ample, none}, part{rankOf(root, 3, 5), ample, none})
-	for _, err := range errs {
+	errs := play(t, part{rankOf(root, 2, 5), ample, none}, part{rankOf(root, 3, 5), ample, none})
+	mine := <-formed
+	for _, err := range append(errs, mine) {
 		require.ErrorIs(t, err, ErrIncomplete)
 		require.ErrorContains(t, err, "of the ranks 0 to 4 these did not come to "+root+": 1, 4")
-		require.ErrorContains(t, err, "patience of 300ms is over")
+		require.ErrorContains(t, err, overdue{brief}.Error())
 	}
-	require.ErrorIs(t, errs[0], context.DeadlineExceeded)
+	require.ErrorIs(t, mine, context.DeadlineExceeded)
 }
 
 // A rank's own patience may be over first; the root then waits for it again.
 func TestRankIsNotPatient(t *testing.T) {
 	t.Parallel()
 	h := formingHost(t, 3)
-	_, err := Join(t.Context(), rankOf(h.listener.Addr().String(), 1, 3), brief)
+	ctx, overtime := context.WithCancelCause(t.Context())
+	go func() {
+		overtime(cmp.Or[error](await.Until(t.Context(), "rank 1 to come", func() bool { return h.seated() == 1 }), overdue{brief}))
+	}()
+	_, err := Join(ctx, rankOf(h.listener.Addr().String(), 1, 3), ample)
 	require.ErrorIs(t, err, ErrIncomplete)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorContains(t, err, "rank 1 has reached the root")
@@ -250,7 +263,7 @@ func TestRootThatIsNone(t *testing.T) {
 		says string
 	}{
 		{"nobody listens", vacant(t), ErrUnreachable, "refused"},
-		{"never answers", accepting(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }), ErrUnreachable, "it accepts the connection and says nothing; root: patience of 300ms is over"},
+		{"never answers", accepting(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }), ErrUnreachable, "it accepts the connection and says nothing; " + overdue{brief}.Error()},
 		{"closes at once", accepting(t, func(conn net.Conn) {}), ErrUnreachable, "proof: "},
 		{"says something else", accepting(t, func(conn net.Conn) { _, _ = io.WriteString(conn, "220 mail.example ESMTP\r\n") }), proof.ErrProtocol, "220 mail"},
 		{"ends while others are awaited", accepting(t, func(conn net.Conn) { seat(conn) }), ErrUnreachable, "ended before all ranks were there"},
