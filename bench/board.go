@@ -14,6 +14,7 @@ import (
 // laid out as in peers/mpi_rma.c, or a hash table, or buffers without a window.
 type board struct {
 	bytes  *window.Window[byte]
+	size   int // of the window
 	floats *window.Window[float64]
 	ints   *window.Window[int64]
 	words  *window.Window[uint64]
@@ -65,7 +66,8 @@ func newBoard(ctx context.Context, w *world.World, cells []cell, options []windo
 			addends = max(addends, one.size/8)
 		}
 	}
-	b.buffer = make([]byte, windowBytes)
+	size, buffer := reachOf(cells)
+	b.size, b.buffer = size, make([]byte, buffer)
 	b.addends, b.sums = make([]float64, addends), make([]float64, addends)
 	b.operands = make([]int64, 2)
 	b.masks = make([]uint64, 1)
@@ -104,7 +106,7 @@ func (b *board) beside(ctx context.Context, w *world.World, options []window.Opt
 // allocate makes the window and its views.
 func (b *board) allocate(ctx context.Context, w *world.World, options []window.Option) error {
 	var err error
-	if b.bytes, err = window.Allocate[byte](ctx, w, windowBytes, options...); err != nil {
+	if b.bytes, err = window.Allocate[byte](ctx, w, b.size, options...); err != nil {
 		return err
 	}
 	var failures [4]error

@@ -39,6 +39,8 @@ type benchCase struct {
 	// that only wait in the barrier.
 	origin, target step
 	iterations     func(size int) int
+	// reach is nil for a case without window and buffer.
+	reach reach
 	// value turns the seconds of one step into the unit.
 	value func(seconds float64, size int) float64
 
@@ -93,9 +95,12 @@ const (
 )
 
 const (
-	windowBytes = 64 << 20
-	inFlight    = 64 // operations before each flush of put_bw and get_bw
+	windowBytes = 64 << 20 // random places are anywhere in it
+	inFlight    = 64       // operations before each flush of put_bw and get_bw
 	getsAt      = 32 << 20
+	// streamFrom and streamTo bound the places of operations in flight, of the buffer and of the window.
+	streamFrom = 16 << 20
+	streamTo   = 32 << 20
 	// longestMessage bounds the memory of a channel, which has room for some.
 	longestMessage = 4 << 20
 )
@@ -124,62 +129,62 @@ func cases() []*benchCase {
 
 	return []*benchCase{
 		{name: "put_flush_lat", unit: microseconds, about: "one put and its flush",
-			scene: passive, sizes: byteSizes, limit: windowBytes, each: 1, origin: putFlush, iterations: turns, value: latency(1)},
+			scene: passive, sizes: byteSizes, limit: windowBytes, each: 1, reach: front, origin: putFlush, iterations: turns, value: latency(1)},
 		{name: "get_flush_lat", unit: microseconds, about: "one get and its flush",
-			scene: passive, sizes: byteSizes, limit: windowBytes, each: 1, origin: getFlush, iterations: turns, value: latency(1)},
+			scene: passive, sizes: byteSizes, limit: windowBytes, each: 1, reach: front, origin: getFlush, iterations: turns, value: latency(1)},
 		{name: "acc_flush_lat", unit: microseconds, about: "one accumulate (sum of float64) and its flush",
-			scene: passive, sizes: byteSizes[:4], limit: windowBytes, each: 8, origin: accFlush, iterations: turns, value: latency(1)},
+			scene: passive, sizes: byteSizes[:4], limit: windowBytes, each: 8, reach: operands, origin: accFlush, iterations: turns, value: latency(1)},
 		{name: "fop_lat", unit: microseconds, about: "one fetch-and-op (sum of int64) and its flush",
-			scene: passive, sizes: byteSizes[:1], origin: fopFlush, iterations: turns, value: latency(1)},
+			scene: passive, sizes: byteSizes[:1], reach: operands, origin: fopFlush, iterations: turns, value: latency(1)},
 		{name: "cas_lat", unit: microseconds, about: "one compare-and-swap (int64) and its flush",
-			scene: passive, sizes: byteSizes[:1], origin: casFlush, iterations: turns, value: latency(1)},
+			scene: passive, sizes: byteSizes[:1], reach: operands, origin: casFlush, iterations: turns, value: latency(1)},
 		{name: "put_bw", unit: megabytes, about: "64 puts, one flush",
-			scene: passive, sizes: byteSizes, limit: getsAt, each: 1, origin: putMany, iterations: streams, value: bandwidth(inFlight)},
+			scene: passive, sizes: byteSizes, limit: getsAt, each: 1, reach: streamed, origin: putMany, iterations: streams, value: bandwidth(inFlight)},
 		{name: "get_bw", unit: megabytes, about: "64 gets, one flush",
-			scene: passive, sizes: byteSizes, limit: getsAt, each: 1, origin: getMany, iterations: streams, value: bandwidth(inFlight)},
+			scene: passive, sizes: byteSizes, limit: getsAt, each: 1, reach: streamed, origin: getMany, iterations: streams, value: bandwidth(inFlight)},
 		{name: "scatter_rate", unit: operations, about: "1000 puts of 8 bytes at random places of 64 MiB, one flush",
-			scene: passive, sizes: []int{1000}, origin: scatterMany, iterations: rates, value: rate},
+			scene: passive, sizes: []int{1000}, reach: scattered, origin: scatterMany, iterations: rates, value: rate},
 		{name: "update_rate", unit: operations, about: "1000 accumulates (xor of one uint64) at random places of 64 MiB, one flush",
-			scene: passive, sizes: []int{1000}, origin: updateMany, iterations: rates, value: rate},
+			scene: passive, sizes: []int{1000}, reach: anywhere, origin: updateMany, iterations: rates, value: rate},
 		{name: "count_rate", unit: operations, about: "1000 accumulates (sum of one int64) at random places of 64 MiB, one flush",
-			scene: passive, sizes: []int{1000}, origin: countMany, iterations: rates, value: rate, own: true},
+			scene: passive, sizes: []int{1000}, reach: anywhere, origin: countMany, iterations: rates, value: rate, own: true},
 		{name: "count_each_rate", unit: operations, about: "the same by one AccumulateEach",
-			scene: passive, sizes: []int{1000}, origin: countEach, iterations: rates, value: rate, own: true},
+			scene: passive, sizes: []int{1000}, reach: anywhere, origin: countEach, iterations: rates, value: rate, own: true},
 		{name: "row_rate", unit: operations, about: "1000 puts of 8 bytes, every other 8 of the origin's, side by side at the target, one flush",
-			scene: passive, sizes: []int{1000}, origin: rowMany, iterations: rates, value: rate, own: true},
+			scene: passive, sizes: []int{1000}, reach: everyOther, origin: rowMany, iterations: rates, value: rate, own: true},
 		{name: "mixed_rate", unit: operations, about: "500 accumulates (xor of one uint64) and 500 gets of 8 bytes in turn at random places of 64 MiB, one flush",
-			scene: passive, sizes: []int{1000}, origin: mixedMany, iterations: rates, value: rate, own: true},
+			scene: passive, sizes: []int{1000}, reach: mixed, origin: mixedMany, iterations: rates, value: rate, own: true},
 		{name: "overlap_put_lat", unit: microseconds, about: "one put, a computation of a turn for every 4 bytes, and the flush",
-			scene: passive, sizes: []int{65536, 1048576}, limit: windowBytes, each: 1, origin: putCompute, iterations: turns, value: latency(1), own: true},
+			scene: passive, sizes: []int{65536, 1048576}, limit: windowBytes, each: 1, reach: front, origin: putCompute, iterations: turns, value: latency(1), own: true},
 		{name: "put_target_cpu", unit: nanoseconds, about: "processor time of the target's process for one put of scatter_rate; it waits in a barrier",
-			scene: passive, sizes: []int{1000}, origin: scatterMany, iterations: rates, value: each, ofTarget: true, own: true, real: noProcessor},
+			scene: passive, sizes: []int{1000}, reach: scattered, origin: scatterMany, iterations: rates, value: each, ofTarget: true, own: true, real: noProcessor},
 		{name: "acc_target_cpu", unit: nanoseconds, about: "the same for one accumulate of update_rate",
-			scene: passive, sizes: []int{1000}, origin: updateMany, iterations: rates, value: each, ofTarget: true, own: true, real: noProcessor},
+			scene: passive, sizes: []int{1000}, reach: anywhere, origin: updateMany, iterations: rates, value: each, ofTarget: true, own: true, real: noProcessor},
 		{name: "count_target_cpu", unit: nanoseconds, about: "the same for one accumulate of count_rate",
-			scene: passive, sizes: []int{1000}, origin: countMany, iterations: rates, value: each, ofTarget: true, own: true, real: noProcessor},
+			scene: passive, sizes: []int{1000}, reach: anywhere, origin: countMany, iterations: rates, value: each, ofTarget: true, own: true, real: noProcessor},
 		{name: "passive_put_lat", unit: microseconds, about: "one put and its flush while the target computes and calls nothing; median",
-			scene: passive, sizes: byteSizes[:1], sample: putsWhileComputing},
+			scene: passive, sizes: byteSizes[:1], reach: front, sample: putsWhileComputing},
 
 		{name: "fence_put_lat", unit: microseconds, about: "one put and the fence that closes its epoch",
-			scene: fence, sizes: byteSizes, limit: windowBytes, each: 1, origin: fencePut, target: fenceOnly, iterations: turns, value: latency(1)},
+			scene: fence, sizes: byteSizes, limit: windowBytes, each: 1, reach: front, origin: fencePut, target: fenceOnly, iterations: turns, value: latency(1)},
 		{name: "fence_rate", unit: operations, about: "1000 puts of 8 bytes at random places of 64 MiB, one fence",
-			scene: fence, sizes: []int{1000}, origin: fenceMany, target: fenceOnly, iterations: rates, value: rate},
+			scene: fence, sizes: []int{1000}, reach: scattered, origin: fenceMany, target: fenceOnly, iterations: rates, value: rate},
 
 		{name: "pscw_put_lat", unit: microseconds, about: "start, put, complete to a target that posts and waits; half of there and back",
-			scene: pscw, sizes: byteSizes, limit: getsAt, each: 1, origin: pingPut, target: pongPut, iterations: halfTurns, value: latency(2)},
+			scene: pscw, sizes: byteSizes, limit: getsAt, each: 1, reach: front, origin: pingPut, target: pongPut, iterations: halfTurns, value: latency(2)},
 		{name: "pscw_get_lat", unit: microseconds, about: "the same with a get",
-			scene: pscw, sizes: byteSizes, limit: getsAt, each: 1, origin: pingGet, target: pongGet, iterations: halfTurns, value: latency(2)},
+			scene: pscw, sizes: byteSizes, limit: getsAt, each: 1, reach: gets(1), origin: pingGet, target: pongGet, iterations: halfTurns, value: latency(2)},
 		{name: "pscw_both_lat", unit: microseconds, about: "the same with a put and a get",
-			scene: pscw, sizes: byteSizes, limit: getsAt, each: 1, origin: pingBoth, target: pongBoth, iterations: halfTurns, value: latency(2)},
+			scene: pscw, sizes: byteSizes, limit: getsAt, each: 1, reach: gets(1), origin: pingBoth, target: pongBoth, iterations: halfTurns, value: latency(2)},
 		{name: "halo_lat", unit: microseconds, about: "a put of each of two ranks to the other in one epoch of post and start, and a computation of 150000 turns",
-			scene: pscw, sizes: []int{16384}, limit: getsAt, each: 1, origin: halo, target: halo, iterations: halfTurns, value: latency(1), own: true},
+			scene: pscw, sizes: []int{16384}, limit: getsAt, each: 1, reach: front, origin: halo, target: halo, iterations: halfTurns, value: latency(1), own: true},
 		{name: "pattern16_bw", unit: megabytes, about: "16 puts and 16 gets in one start-complete epoch",
-			scene: pscw, sizes: byteSizes, limit: getsAt / 16, each: 1, origin: pattern16, target: pattern16Target, iterations: patterns, value: bandwidth(32)},
+			scene: pscw, sizes: byteSizes, limit: getsAt / 16, each: 1, reach: gets(16), origin: pattern16, target: pattern16Target, iterations: patterns, value: bandwidth(32)},
 
 		{name: "socket_lat", unit: microseconds, about: "that many bytes there and back over one socket on loopback, both ends reading without a pause; no library",
-			scene: raw, sizes: byteSizes, limit: windowBytes, each: 1, talk: pingSocket, answer: pongSocket, iterations: turns, value: latency(1), own: true, real: noSockets},
+			scene: raw, sizes: byteSizes, limit: windowBytes, each: 1, reach: front, talk: pingSocket, answer: pongSocket, iterations: turns, value: latency(1), own: true, real: noSockets},
 		{name: "socket_bw", unit: megabytes, about: "64 writes to such a socket, one byte back",
-			scene: raw, sizes: byteSizes[3:], limit: getsAt, each: 1, talk: streamOut, answer: streamIn, iterations: streams, value: bandwidth(inFlight), own: true, real: noSockets},
+			scene: raw, sizes: byteSizes[3:], limit: getsAt, each: 1, reach: streamed, talk: streamOut, answer: streamIn, iterations: streams, value: bandwidth(inFlight), own: true, real: noSockets},
 
 		{name: "hashtable_insert_rate", unit: operations, about: "1000 new keys of rank 1 put into a hash table (examples/hashtable) in one batch",
 			scene: tables, sizes: []int{1000}, prepare: roomForKeys, origin: insertMany, iterations: batches, value: rate, own: true},
@@ -187,13 +192,13 @@ func cases() []*benchCase {
 			scene: tables, sizes: []int{1000}, prepare: keysThere, origin: lookupMany, iterations: batches, value: rate, own: true},
 
 		{name: "msg_lat", unit: microseconds, about: "a message (verbs/channel) and one back, each to where the program wants it; half of there and back",
-			scene: messages, sizes: byteSizes, limit: longestMessage, each: 1, origin: sendReceive, target: receiveSend, iterations: halfTurns, value: latency(2)},
+			scene: messages, sizes: byteSizes, limit: longestMessage, each: 1, reach: message, origin: sendReceive, target: receiveSend, iterations: halfTurns, value: latency(2)},
 		{name: "msg_bw", unit: megabytes, about: "64 messages, one of 8 bytes back",
-			scene: messages, sizes: byteSizes, limit: longestMessage, each: 1, origin: sendMany, target: receiveMany, iterations: streams, value: bandwidth(inFlight)},
+			scene: messages, sizes: byteSizes, limit: longestMessage, each: 1, reach: messageStream, origin: sendMany, target: receiveMany, iterations: streams, value: bandwidth(inFlight)},
 		{name: "allreduce_lat", unit: microseconds, about: "a sum of float64 over all ranks that every rank gets (world.AllReduceOp)",
 			scene: collective, sizes: collectiveSizes, limit: getsAt, each: 8, origin: allReduce, target: allReduce, iterations: turns, value: latency(1)},
 		{name: "bcast_lat", unit: microseconds, about: "a broadcast (world.Broadcast) whose root has just got the one before it",
-			scene: collective, sizes: collectiveSizes, limit: windowBytes, each: 1, origin: broadcast, target: broadcast, iterations: turns, value: latency(1)},
+			scene: collective, sizes: collectiveSizes, limit: windowBytes, each: 1, reach: front, origin: broadcast, target: broadcast, iterations: turns, value: latency(1)},
 
 		{name: "barrier_lat", unit: microseconds, about: "one barrier of that many ranks (World.Barrier)",
 			scene: alone, sizes: append([]int{2}, rankSizes...), measure: barrierLat, lone: true},

@@ -31,7 +31,7 @@ const answerBytes = 8
 
 func sendMany(ctx context.Context, b *board, n int) error {
 	for j := range inFlight {
-		from := (j * n) % (16 << 20)
+		from := (j * n) % streamFrom
 		if err := b.messenger.send(ctx, b.buffer[from:from+n]); err != nil {
 			return err
 		}
@@ -41,7 +41,7 @@ func sendMany(ctx context.Context, b *board, n int) error {
 
 func receiveMany(ctx context.Context, b *board, n int) error {
 	for j := range inFlight {
-		to := getsAt + (j*n)%(16<<20)
+		to := getsAt + (j*n)%streamFrom
 		if err := b.messenger.receive(ctx, b.buffer[to:to+n]); err != nil {
 			return err
 		}

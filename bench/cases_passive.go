@@ -46,8 +46,8 @@ func casFlush(ctx context.Context, b *board, _ int) error {
 
 func putMany(ctx context.Context, b *board, n int) error {
 	for j := range inFlight {
-		from := (j * n) % (16 << 20)
-		if err := b.bytes.Put(b.buffer[from:from+n], 1, (j*n)%(32<<20)); err != nil {
+		from := (j * n) % streamFrom
+		if err := b.bytes.Put(b.buffer[from:from+n], 1, (j*n)%streamTo); err != nil {
 			return err
 		}
 	}
@@ -56,8 +56,8 @@ func putMany(ctx context.Context, b *board, n int) error {
 
 func getMany(ctx context.Context, b *board, n int) error {
 	for j := range inFlight {
-		to := (j * n) % (16 << 20)
-		if err := b.bytes.Get(b.buffer[to:to+n], 1, (j*n)%(32<<20)); err != nil {
+		to := (j * n) % streamFrom
+		if err := b.bytes.Get(b.buffer[to:to+n], 1, (j*n)%streamTo); err != nil {
 			return err
 		}
 	}
@@ -67,7 +67,7 @@ func getMany(ctx context.Context, b *board, n int) error {
 // scatter puts n times 8 bytes at random places of rank 1.
 func scatter(b *board, n int) error {
 	for j := range n {
-		from := (j % 1024) * 8
+		from := (j % scatteredFrom) * 8
 		if err := b.bytes.Put(b.buffer[from:from+8], 1, b.spot()*8); err != nil {
 			return err
 		}

@@ -26,6 +26,12 @@ type wire struct {
 	memory []byte
 }
 
+// newWire makes an end for cells.
+func newWire(ctx context.Context, socket int, cells []cell) *wire {
+	window, buffer := reachOf(cells)
+	return &wire{ctx: ctx, socket: socket, memory: make([]byte, max(window, buffer))}
+}
+
 // A wireStep is one turn of a raw case on one end. A turn ends with a message to
 // the end that talks, so that both are in step.
 type wireStep func(w *wire, n int) error
@@ -47,7 +53,7 @@ func pongSocket(w *wire, n int) error {
 // streamOut sends from where putMany puts from.
 func streamOut(w *wire, n int) error {
 	for j := range inFlight {
-		from := (j * n) % (16 << 20)
+		from := (j * n) % streamFrom
 		if err := w.send(w.memory[from : from+n]); err != nil {
 			return err
 		}
@@ -58,7 +64,7 @@ func streamOut(w *wire, n int) error {
 // streamIn receives to where putMany puts to.
 func streamIn(w *wire, n int) error {
 	for j := range inFlight {
-		to := (j * n) % (32 << 20)
+		to := (j * n) % streamTo
 		if err := w.receive(w.memory[to : to+n]); err != nil {
 			return err
 		}
@@ -156,7 +162,7 @@ func runSocket(ctx context.Context, o *options, report func(result) error) error
 	}
 	return inTime(ctx, o, func(ctx context.Context) error {
 		return profiled(o, rank, func() error {
-			w := &wire{ctx: ctx, socket: firstFile, memory: make([]byte, windowBytes)}
+			w := newWire(ctx, firstFile, jobs[0].cells)
 			if o.shorten <= 1 {
 				// Written to, so that no page is met for the first time in a timed loop.
 				clear(w.memory)

@@ -39,7 +39,7 @@ func ends(t *testing.T, ctx context.Context) [2]*wire {
 	var wires [2]*wire
 	for i, file := range files {
 		t.Cleanup(func() { file.Close() })
-		wires[i] = &wire{ctx: ctx, socket: int(file.Fd()), memory: make([]byte, windowBytes)}
+		wires[i] = newWire(ctx, int(file.Fd()), jobOf(t, "socket_lat:100000", "socket_bw:65536").cells)
 		require.NoError(t, prepareSocket(wires[i].socket))
 	}
 	return wires

@@ -1,0 +1,69 @@
+package main
+
+// A reach returns how many bytes a cell of size n uses of the window and of the buffer, from their beginnings.
+type reach func(n int) (window, buffer int)
+
+// hugePage is the size of a page of a large window. A small window gets such a page, too, so that its pages do not depend
+// on which cells share it.
+const hugePage = 2 << 20
+
+// reachOf returns how large the window and the buffer of cells are, in whole huge pages.
+func reachOf(cells []cell) (window, buffer int) {
+	window, buffer = 1, 1
+	for _, one := range cells {
+		if one.c.reach != nil {
+			w, b := one.c.reach(one.size)
+			window, buffer = max(window, w), max(buffer, b)
+		}
+	}
+	whole := func(n int) int { return (n + hugePage - 1) / hugePage * hugePage }
+	return whole(window), whole(buffer)
+}
+
+// front is of one transfer of n bytes.
+func front(n int) (window, buffer int) { return n, n }
+
+// operands is of one operation whose operands are not in the buffer.
+func operands(n int) (window, buffer int) { return n, 0 }
+
+// streamed is of transfers in flight.
+func streamed(n int) (window, buffer int) {
+	return endOfStream(n, streamTo), endOfStream(n, streamFrom)
+}
+
+// endOfStream is where the last of inFlight transfers of n bytes ends that begin below bound.
+func endOfStream(n, bound int) int {
+	end := 0
+	for j := range inFlight {
+		end = max(end, (j*n)%bound+n)
+	}
+	return end
+}
+
+// scatteredFrom is how many elements of the buffer scatter puts from.
+const scatteredFrom = 1024
+
+// scattered is of n puts of 8 bytes at random places.
+func scattered(n int) (window, buffer int) { return windowBytes, 8 * min(n, scatteredFrom) }
+
+// anywhere is of operations at random places whose operands are not in the buffer.
+func anywhere(int) (window, buffer int) { return windowBytes, 0 }
+
+// mixed is of n operations at random places, half of which are gets of 8 bytes.
+func mixed(n int) (window, buffer int) { return windowBytes, 8 * (n / 2) }
+
+// everyOther is of n puts of every other 8 bytes.
+func everyOther(n int) (window, buffer int) { return 8 * n, 16 * n }
+
+// gets is of count gets of n bytes, and as many puts at most.
+func gets(count int) reach {
+	return func(n int) (window, buffer int) { return getsAt + count*n, getsAt + count*n }
+}
+
+// message is of a message and one back.
+func message(n int) (window, buffer int) { return 0, getsAt + n }
+
+// messageStream is of messages in flight, and an answer.
+func messageStream(n int) (window, buffer int) {
+	return 0, getsAt + max(endOfStream(n, streamFrom), answerBytes)
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/channel"
+	"github.com/onesided/rma/verbs/shm"
+	"github.com/onesided/rma/world"
+)
+
+func TestCellsReachWholePages(t *testing.T) {
+	for _, test := range []struct {
+		cells          []string
+		window, buffer int
+	}{
+		{[]string{"fop_lat"}, hugePage, hugePage},
+		{[]string{"put_flush_lat:8"}, hugePage, hugePage},
+		{[]string{"put_flush_lat:8,2097153", "acc_flush_lat:4194312"}, 3 * hugePage, 2 * hugePage},
+		{[]string{"put_bw:1048576"}, streamTo, streamFrom},
+		{[]string{"scatter_rate"}, windowBytes, hugePage},
+		{[]string{"pattern16_bw:131073"}, getsAt + 2*hugePage, getsAt + 2*hugePage},
+		{[]string{"msg_bw:8"}, hugePage, getsAt + hugePage},
+	} {
+		window, buffer := reachOf(jobOf(t, test.cells...).cells)
+		assert.Equal(t, []int{test.window, test.buffer}, []int{window, buffer}, test.cells)
+	}
+}
+
+func TestABoardIsAsLargeAsItsCellsReach(t *testing.T) {
+	cells := jobOf(t, "put_flush_lat:8,2097153").cells
+	require.NoError(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
+		b, err := newBoard(ctx, w, cells, nil, false)
+		if err != nil {
+			return err
+		}
+		other, err := b.beside(ctx, w, nil)
+		if err != nil {
+			return err
+		}
+		assert.Equal(t, 2*hugePage, len(b.buffer))
+		assert.Equal(t, 2*hugePage, len(b.bytes.Local()))
+		assert.Equal(t, 2*hugePage, len(other.bytes.Local()))
+		return errors.Join(other.close(), b.close())
+	}))
+	assert.Equal(t, hugePage, len(newWire(t.Context(), 0, jobOf(t, "socket_lat:8").cells).memory))
+}
+
+// Windows and buffers have no byte more than what the reach says, but for what makes a window one of whole words.
+func TestACaseStaysWithinItsReach(t *testing.T) {
+	// A rank that fails leaves the other waiting for its message.
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var cells, random []cell
+	for _, c := range cases() {
+		switch {
+		case c.reach == nil || c.origin == nil:
+		case c.limit > 0:
+			cells = append(cells, cell{c, c.each}, cell{c, 300_000})
+		default:
+			one := cell{c, c.sizes[0]}
+			if window, _ := c.reach(one.size); window == windowBytes {
+				random = append(random, one)
+			} else {
+				cells = append(cells, one)
+			}
+		}
+	}
+	fabric := shm.NewFabric()
+	for _, one := range append(cells, someOf(random...)...) {
+		require.NoError(t, world.Run(ctx, 2, func(ctx context.Context, w *world.World) error {
+			return withinReach(ctx, w, fabric, one)
+		}), spell(one))
+	}
+}
+
+func withinReach(ctx context.Context, w *world.World, fabric *shm.Fabric, one cell) error {
+	// A board of the scene of its first cell, collective, has no window yet.
+	b, err := newBoard(ctx, w, []cell{{caseNamed("bcast_lat"), 8}, one}, nil, true)
+	if err != nil {
+		return err
+	}
+	window, buffer := one.c.reach(one.size)
+	b.buffer = b.buffer[:buffer:buffer]
+	b.size = (window + 7) / 8 * 8
+	s := &stage{w: w, shorten: 1000}
+	switch one.c.scene {
+	case messages:
+		b.messenger, err = newMessenger(ctx, w, func() (verbs.Device, error) { return fabric.Open() }, b.buffer, channel.Options{MaxMessage: max(one.size, answerBytes)})
+	case passive, fence, pscw:
+		err = b.allocate(ctx, w, nil)
+	}
+	if err != nil {
+		return err
+	}
+	if err := b.enter(ctx, one.c.scene); err != nil {
+		return err
+	}
+	if _, _, err := s.timed(ctx, b, one, 1); err != nil {
+		return err
+	}
+	if err := b.leave(ctx, one.c.scene); err != nil {
+		return err
+	}
+	return b.close()
+}
