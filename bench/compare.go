@@ -87,16 +87,6 @@ func newBout(device string, j job, all []contestant, rounds int) *bout {
 	return b
 }
 
-// take has everyone take its turn in a round.
-func (b *bout) take(ctx context.Context, round int) error {
-	for _, t := range inRound(round, b.turns) {
-		if err := t.take(ctx, round); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // inRound are the turns of all in the order of a round: every other round goes
 // backwards, so that a drift of the machine is not always to the same side's advantage.
 func inRound[T any](round int, all []T) []T {
@@ -137,7 +127,11 @@ func compare(ctx context.Context, device string, jobs []job, all []contestant, r
 				if err := t.take(ctx, round); err != nil {
 					return judged(bouts), &endedError{err, lacking(bouts, rounds, done)}
 				}
-				rest.took(t.spell(), 1, time.Since(began))
+				if t.late {
+					rest.drop(t.spell())
+				} else {
+					rest.took(t.spell(), 1, time.Since(began))
+				}
 				done++
 			}
 		}
@@ -156,10 +150,13 @@ func lacking(bouts []*bout, rounds, done int) []string {
 		whole := true
 		for _, b := range bouts {
 			for _, t := range inRound(round, b.turns) {
+				missing := len(slices.DeleteFunc(slices.Clone(t.columns), func(c *column) bool { return c.Values[round] != nil }))
 				switch {
 				case done > 0:
 					done, whole = done-1, false
-				case slices.ContainsFunc(t.columns, func(c *column) bool { return c.Values[round] != nil }):
+				case missing == 0:
+					whole = false // the run ended when it was complete
+				case missing < len(t.columns):
 					turns, whole = append(turns, "the rest of "+t.spell()), false
 				default:
 					turns = append(turns, t.spell())

@@ -131,6 +131,34 @@ func TestWhoIsTooSlowGetsNoFurtherTurn(t *testing.T) {
 	assert.Nil(t, rows[0].Ratio.Median)
 }
 
+func TestTheForecastIsWithoutWhoIsTooSlow(t *testing.T) {
+	slow := contestant{ours, func(context.Context, job) ([]result, error) { return nil, errTimeout }}
+	_, err := compare(t.Context(), deviceShm, []job{jobOf(t, "fop_lat")}, []contestant{slow}, 3, func(line string) { assert.NotContains(t, line, "left") })
+	require.NoError(t, err)
+}
+
+func TestATurnThatIsCompleteWhenTheRunEndsIsNotMissing(t *testing.T) {
+	for values, want := range map[int][]string{
+		3: {"of round 1: cas_lat by ours", "all of round 2"},
+		1: {"of round 1: the rest of put_bw by ours, cas_lat by ours", "all of round 2"},
+		0: {"all of round 1", "all of round 2"},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		cut := contestant{ours, func(_ context.Context, j job) ([]result, error) {
+			cancel()
+			var results []result
+			for _, one := range j.cells[:values] {
+				results = append(results, newResult(one, 2, []float64{1}))
+			}
+			return results, ctx.Err()
+		}}
+		_, err := compare(ctx, deviceShm, []job{jobOf(t, "put_bw:8,64,512", "cas_lat")}, []contestant{cut}, 2, func(string) {})
+		var ended *endedError
+		require.ErrorAs(t, err, &ended)
+		assert.Equal(t, want, ended.lacks)
+	}
+}
+
 // What a turn gave before its time was over counts, and is told to be of fewer rounds than the rest.
 func TestWhatATurnThatIsCutDidNotBeginIsNotItsFailure(t *testing.T) {
 	for _, test := range []struct {

@@ -105,7 +105,7 @@
 // another speed their ratio may be another.
 //
 // A run that is ended early prints the table of what came before, and which turns are missing. A peer whose compiler fails is
-// left out, and the table says why.
+// left out, also of kernels, and the table says why.
 //
 // Goals depend on the device. A goal that is a ratio to another case has that case
 // measured in each round right beside the one that it is of.
@@ -124,7 +124,7 @@
 // with medians of the rounds: of the value, and of the time taken to that of the best fixed
 // scheme in the same round, for which more is worse whatever the unit. That scheme is the
 // same for all rounds. A table with all of it follows. It takes about two minutes, and
-// a gigabyte of memory for the windows.
+// up to a gigabyte of memory for the windows.
 //
 // # Kernels
 //

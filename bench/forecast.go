@@ -26,10 +26,10 @@ func newForecast() *forecast {
 	return &forecast{left: make(map[string]float64), lasted: make(map[string]float64)}
 }
 
-// plan adds a part that takes about so many seconds.
+// plan adds a part to what is left. seconds is a guess of how long it takes.
 func (f *forecast) plan(key string, seconds float64) { f.left[key] += seconds }
 
-// took removes a part that was planned, which took so long.
+// took records that a planned part has ended, and how long it took.
 func (f *forecast) took(key string, seconds float64, took time.Duration) {
 	f.left[key] -= seconds
 	last, known := f.lasted[key]
@@ -42,6 +42,9 @@ func (f *forecast) took(key string, seconds float64, took time.Duration) {
 	}
 	f.lasted[key] = took.Seconds() / seconds
 }
+
+// drop removes all that is left of a key.
+func (f *forecast) drop(key string) { delete(f.left, key) }
 
 // rest is how long what is left takes.
 func (f *forecast) rest() time.Duration {

@@ -56,6 +56,18 @@ func TestForecastFollowsTheLoad(t *testing.T) {
 	assert.Zero(t, f.rest())
 }
 
+// What is dropped says nothing of the others either.
+func TestForecastOfWhatIsDropped(t *testing.T) {
+	f := newForecast()
+	f.plan("slow", 3)
+	f.plan("quick", 3)
+	f.took("quick", 1, 2*time.Second)
+	f.drop("slow")
+	assert.Equal(t, 4*time.Second, f.rest())
+	f.drop("quick")
+	assert.Zero(t, f.rest())
+}
+
 // A part that stands still until its time is over says nothing of the others.
 func TestForecastSurvivesAPartThatStandsStill(t *testing.T) {
 	f := newForecast()

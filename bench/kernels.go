@@ -186,10 +186,11 @@ func (o *kernelOptions) run(ctx context.Context, command string, stdout, stderr 
 	defer done()
 	say("building the kernels")
 	peers, missing := findPeers(ctx)
-	if err := buildKernels(ctx, dir, o.names(), peers); err != nil {
+	peers, unbuilt, err := buildKernels(ctx, dir, o.names(), peers)
+	if err != nil {
 		return err
 	}
-	c := o.comparison(peers, missing)
+	c := o.comparison(peers, append(missing, unbuilt...))
 	c.Command = command
 	rows, ended := compare(ctx, o.device, o.jobs(), o.contestants(dir, peers), o.rounds, say)
 	c.rows = rows

@@ -20,8 +20,9 @@ const modulePath = "github.com/onesided/rma"
 // errNoSource: the kernels' source is not there.
 var errNoSource = errors.New("kernels are built from the source of " + modulePath + ": run this inside that module")
 
-// buildKernels builds the commands of kernels into dir, and what the peers have of them in our source.
-func buildKernels(ctx context.Context, dir string, names []string, peers []*peer) error {
+// buildKernels builds the commands of kernels into dir, and what the peers have of them in our source. It returns the
+// peers that have it, and why the others are left out.
+func buildKernels(ctx context.Context, dir string, names []string, peers []*peer) (built []*peer, missing []string, err error) {
 	packages := []string{modulePath + "/cmd/rmarun"}
 	for _, name := range names {
 		packages = append(packages, modulePath+"/examples/"+name)
@@ -29,21 +30,27 @@ func buildKernels(ctx context.Context, dir string, names []string, peers []*peer
 	gups := modulePath + "/examples/" + kernelNames[0]
 	source, err := exec.CommandContext(ctx, "go", "list", "-find", "-f", "{{.Dir}}", gups).Output()
 	if err != nil {
-		return fmt.Errorf("bench: %w (go list %s: %w)", errNoSource, gups, err)
+		return nil, nil, fmt.Errorf("bench: %w (go list %s: %w)", errNoSource, gups, err)
 	}
 	output, err := exec.CommandContext(ctx, "go", append([]string{"build", "-o", dir}, packages...)...).CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("bench: go build %s: %w\n%s", strings.Join(packages, " "), err, output)
+		return nil, nil, fmt.Errorf("bench: go build %s: %w\n%s", strings.Join(packages, " "), err, output)
 	}
 	if !slices.Contains(names, kernelNames[0]) {
-		return nil
+		return peers, nil, nil
 	}
 	for _, p := range peers {
-		if err := p.compile(ctx, dir, filepath.Join(strings.TrimSpace(string(source)), "peer", "gups.c")); err != nil {
-			return err
+		err := p.compile(ctx, dir, filepath.Join(strings.TrimSpace(string(source)), "peer", "gups.c"))
+		switch {
+		case ctx.Err() != nil:
+			return nil, nil, context.Cause(ctx)
+		case err != nil:
+			missing = append(missing, leftOutPeer(p, err))
+		default:
+			built = append(built, p)
 		}
 	}
-	return nil
+	return built, missing, nil
 }
 
 // jobs are one of each kernel.

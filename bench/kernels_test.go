@@ -97,9 +97,9 @@ func TestTheReportHasTheKernels(t *testing.T) {
 	r := scriptedReport(t)
 	o, peers, all := scriptedKernels(t)
 	r.steps, r.peers, r.o.dir = nil, peers, t.TempDir()
-	r.addKernels(o, all)
+	r.addKernels(o, peers, []string{"MPICH is left out: no compiler"}, all)
 	r.planKernels()
-	require.Len(t, r.steps, 2*4)
+	require.Len(t, r.steps, 2*2*4)
 	require.Positive(t, r.estimate())
 	require.NoError(t, r.measure(t.Context(), func(string) {}))
 	require.NoError(t, r.write(io.Discard))
@@ -207,11 +207,26 @@ func TestKernelsAreAloneWithoutTheirPeers(t *testing.T) {
 	assert.Empty(t, rows[3].Columns["mpich"].Reason)
 }
 
+func TestAPeerThatCannotCompileAKernelIsLeftOut(t *testing.T) {
+	dir := t.TempDir()
+	able, unable := filepath.Join(dir, "able"), filepath.Join(dir, "unable")
+	script(t, able, "exit 0")
+	script(t, unable, "echo no compiler >&2; exit 1")
+	openmpi := &peer{name: "openmpi", title: "Open MPI", compiler: able, programs: make(map[string]string)}
+	mpich := &peer{name: "mpich", title: "MPICH", compiler: unable, programs: make(map[string]string)}
+	built, missing, err := buildKernels(t.Context(), dir, []string{kernelNames[0]}, []*peer{mpich, openmpi})
+	require.NoError(t, err)
+	assert.Equal(t, []*peer{openmpi}, built)
+	require.Len(t, missing, 1)
+	assert.Regexp(t, `(?s)^MPICH is left out: .*unable.*no compiler$`, missing[0])
+}
+
 func TestKernelsNeedTheSource(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("GOFLAGS", "-mod=mod")
 	t.Setenv("GOWORK", "off")
-	require.ErrorIs(t, buildKernels(t.Context(), ".", kernelNames, nil), errNoSource)
+	_, _, err := buildKernels(t.Context(), ".", kernelNames, nil)
+	require.ErrorIs(t, err, errNoSource)
 }
 
 func TestKernelsRefuse(t *testing.T) {

@@ -19,8 +19,8 @@ func usageNow() usage {
 	return usage{time.Now(), all, processorTime() + childrenTime(), known}
 }
 
-// othersSince is how many cores were busy for other processes, if the system tells and the time is long enough for the
-// ticks that it counts in.
+// othersSince is how many cores were busy for other work, if the system tells and the time is long enough for the ticks
+// that it counts in. Threads of the kernel, what a hypervisor took and ranks that a killed launcher left count as that.
 func (u usage) othersSince(before usage) (cores float64, known bool) {
 	const shortest = 200 * time.Millisecond
 	elapsed := u.at.Sub(before.at)
@@ -58,9 +58,9 @@ func (l *machineLoad) says(cores int) (text string, busy bool) {
 	}
 	const noticed = 0.1 // of the cores
 	half, most := median(l.others), slices.Max(l.others)
-	text += fmt.Sprintf(" Other processes kept %.1f cores busy in half of the steps or more, and %.1f at most (%s).", half, most, l.most)
+	text += fmt.Sprintf(" Other work kept %.1f cores busy in half of the steps or more, and %.1f at most (%s).", half, most, l.most)
 	if busy = most >= noticed*float64(cores); busy {
-		text += " Values are worse by that: the lowest and the highest of the rounds show by how much."
+		text += " Values may be worse because of it: the lowest and the highest of the rounds may show by how much."
 	}
 	return text, busy
 }

@@ -47,7 +47,7 @@ func findPeers(ctx context.Context) (found []*peer, missing []string) {
 
 // leftOutPeer says why a peer that is installed is not measured.
 func leftOutPeer(p *peer, err error) string {
-	return p.title + " is left out: " + strings.TrimSpace(strings.TrimPrefix(err.Error(), "bench: "))
+	return p.title + " is left out: " + strings.TrimSpace(causeOf(err))
 }
 
 // find looks for the commands under the names that Debian gives them where several

@@ -168,15 +168,15 @@ func runReport(ctx context.Context, args []string, stdout, stderr io.Writer) err
 	if err := r.plan(stderr); err != nil {
 		return err
 	}
-	fmt.Fprintf(stderr, "bench: the report takes about %v on an idle machine%s\n", r.estimate().Round(5*time.Second), now(loadAverage()))
+	fmt.Fprintf(stderr, "bench: the report takes about %v on an idle machine%s\n", r.estimate().Round(5*time.Second), loadNote(loadAverage()))
 	say, done := progress(stderr)
 	measuring := r.measure(ctx, say)
 	done()
 	return r.finish(measuring, stdout)
 }
 
-// now says what the load average is, if it is known.
-func now(average string) string {
+// loadNote says what the load average is, if it is known.
+func loadNote(average string) string {
 	if average == "" {
 		return ""
 	}

@@ -18,39 +18,42 @@ func (r *report) findKernels(ctx context.Context, dir string) {
 	if !r.o.whole || len(r.o.devices[0].settings.thrown) > 0 {
 		return
 	}
-	if err := buildKernels(ctx, dir, kernelNames, r.peers); err != nil {
-		r.noKernels = err.Error()
+	peers, missing, err := buildKernels(ctx, dir, kernelNames, r.peers)
+	if err != nil {
+		r.noKernels = causeOf(err)
 		return
 	}
 	for _, d := range r.o.devices {
 		if slices.Contains(kernelDevices, d.device) {
 			o := &kernelOptions{device: d.device, rounds: r.o.rounds, ranks: 2, prk: r.o.prk, timeout: kernelTimeout, peerTimeout: kernelTimeout}
 			o.choose(usualSizes(o.device), nil)
-			r.addKernels(o, o.contestants(dir, r.peers))
+			r.addKernels(o, peers, missing, o.contestants(dir, peers))
 		}
 	}
 }
 
-func (r *report) addKernels(o *kernelOptions, all []contestant) {
+func (r *report) addKernels(o *kernelOptions, peers []*peer, missing []string, all []contestant) {
 	args := []string{kernelsCommand, "-device", o.device, "-rounds", fmt.Sprint(o.rounds)}
 	if o.prk != "" {
 		args = append(args, "-prk", o.prk)
 	}
-	k := &kernelReport{comparison: o.comparison(r.peers, nil), o: o, bouts: layOut(o.device, o.jobs(), all, o.rounds)}
+	k := &kernelReport{comparison: o.comparison(peers, missing), o: o, bouts: layOut(o.device, o.jobs(), all, o.rounds)}
 	k.Command = commandLine(args)
 	r.kernels = append(r.kernels, k)
 }
 
-// planKernels has a round's turns at a kernel be a step.
+// planKernels has each turn at a kernel be a step.
 func (r *report) planKernels() {
 	for _, k := range r.kernels {
 		for round := range k.o.rounds {
 			for i, b := range k.bouts {
-				r.steps = append(r.steps, reportStep{
-					about:   fmt.Sprintf("round %d of %d: %s, %s", round+1, k.o.rounds, k.o.kernels[i].c.name, k.o.device),
-					key:     k.o.kernels[i].c.name + ", " + k.o.device,
-					seconds: k.o.kernels[i].seconds * float64(len(b.turns)), run: func(ctx context.Context) error { return b.take(ctx, round) },
-				})
+				for _, t := range inRound(round, b.turns) {
+					key := t.spell() + ", " + k.o.device
+					r.steps = append(r.steps, reportStep{
+						about: fmt.Sprintf("round %d of %d: %s", round+1, k.o.rounds, key), key: key,
+						seconds: k.o.kernels[i].seconds, run: func(ctx context.Context) error { return t.take(ctx, round) }, late: &t.late,
+					})
+				}
 			}
 		}
 	}

@@ -67,11 +67,22 @@ func (l *reportLine) name() string {
 
 func (l *reportLine) benchCase() *benchCase { return l.job.cells[0].c }
 
-// A reportStep is a part of the run that takes about so many seconds. Steps of one key do the same in each round.
+// A reportStep is one step of the run. seconds is a guess of how long it takes. Steps of one key do the same work in
+// different rounds.
 type reportStep struct {
 	about, key string
 	seconds    float64
 	run        func(ctx context.Context) error
+	// late is whether its turn was too slow, so that there are no further ones, nil for a step that is no turn.
+	late *bool
+}
+
+// failure is a line of what failed with err. The error of a step may begin with the step's name.
+func (s *reportStep) failure(err error) string {
+	if text := causeOf(err); strings.HasPrefix(text, s.about) {
+		return text
+	}
+	return s.about + ": " + causeOf(err)
 }
 
 func newReport(o *reportOptions, command string) *report {
@@ -123,7 +134,7 @@ func (r *report) plan(stderr io.Writer) error {
 			r.steps = append(r.steps, reportStep{
 				about:   fmt.Sprintf("round %d of %d: %s, %s", round+1, r.o.rounds, l.benchCase().name, l.name()),
 				key:     l.benchCase().name + ", " + l.name(),
-				seconds: l.seconds(), run: func(ctx context.Context) error { return l.take(ctx, round) },
+				seconds: l.seconds(), run: func(ctx context.Context) error { return l.take(ctx, round) }, late: &l.late,
 			})
 		}
 	}
@@ -293,8 +304,8 @@ func (r *report) estimate() time.Duration {
 	return time.Duration(sum * float64(time.Second))
 }
 
-// measure takes all steps, and tells how long it will be from how long it was. A step that fails is told in the page, and
-// the next is taken.
+// measure runs all steps, and says before each how long the rest will take. A step that fails is listed in the page, and
+// the next one runs.
 func (r *report) measure(ctx context.Context, say func(string)) error {
 	rest, began := newForecast(), time.Now()
 	for _, s := range r.steps {
@@ -310,10 +321,14 @@ func (r *report) measure(ctx context.Context, say func(string)) error {
 			return context.Cause(ctx)
 		}
 		if err != nil {
-			r.failed = append(r.failed, fmt.Sprintf("%s: %v", s.about, err))
+			r.failed = append(r.failed, s.failure(err))
 		}
 		after := usageNow()
-		rest.took(s.key, s.seconds, after.at.Sub(before.at))
+		if s.late != nil && *s.late {
+			rest.drop(s.key)
+		} else {
+			rest.took(s.key, s.seconds, after.at.Sub(before.at))
+		}
 		if cores, known := after.othersSince(before); known {
 			r.load.add(s.about, cores)
 		}

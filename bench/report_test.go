@@ -141,7 +141,7 @@ func TestReportSummary(t *testing.T) {
 	require.True(t, found)
 	for _, part := range []string{
 		"16 of 20 cells of cases have a value of each of 2 rounds; the run took 1m5s.",
-		"The load average was 0.50 before the run and 2.75 at its end, the run&#39;s own ranks included, on 2 cores. Other processes kept 0.2 cores busy in half of the steps or more, and 1.2 at most (round 2 of 2: put_bw, tcp).",
+		"The load average was 0.50 before the run and 2.75 at its end, the run&#39;s own ranks included, on 2 cores. Other work kept 0.2 cores busy in half of the steps or more, and 1.2 at most (round 2 of 2: put_bw, tcp).",
 		"<tr><th>case</th><th>size</th><th>unit</th><th>local</th><th>local, openmpi</th><th>tcp</th><th>tcp, openmpi</th></tr>",
 		"<tr><td>put_flush_lat</td><td>8</td><td>us</td><td>1.5000</td>", ">Failures: 5</a>", ">put_bw: ",
 		"<li>put_bw:1024, local, openmpi: the last is too much</li>", "<li>schemes of fence_rate: no memory</li>",
@@ -159,11 +159,40 @@ func TestReportSummary(t *testing.T) {
 func TestReportGoesOnAfterAStepThatFails(t *testing.T) {
 	r := scriptedReport(t)
 	taken := 0
-	step := reportStep{"first", "first", 1, func(context.Context) error { taken++; return errors.New("no memory") }}
+	step := reportStep{"first", "first", 1, func(context.Context) error { taken++; return errors.New("no memory") }, nil}
 	r.steps = []reportStep{step, step}
 	require.NoError(t, r.measure(t.Context(), func(string) {}))
 	assert.Equal(t, 2, taken)
 	assert.Equal(t, []string{"first: no memory", "first: no memory"}, r.failed)
+}
+
+func TestReportNamesWhatFailedOnce(t *testing.T) {
+	r := scriptedReport(t)
+	failing := func(about, text string) reportStep {
+		return reportStep{about, about, 1, func(context.Context) error { return errors.New(text) }, nil}
+	}
+	r.steps = []reportStep{
+		failing("schemes of fence_rate", "bench: schemes of fence_rate:1000: no memory"),
+		failing("fence, 4 ranks", "bench: rank 0 of 4: no memory"),
+	}
+	require.NoError(t, r.measure(t.Context(), func(string) {}))
+	assert.Equal(t, []string{"schemes of fence_rate:1000: no memory", "fence, 4 ranks: rank 0 of 4: no memory"}, r.failed)
+
+	var c column
+	j := jobOf(t, "fop_lat")
+	c.enter(0, j, j.cells[0], nil, errors.New("bench: rank 0 of 2: no memory"))
+	assert.Equal(t, "rank 0 of 2: no memory", c.Reason)
+}
+
+// A turn that was too slow has no others, and says nothing of how long the rest takes.
+func TestReportForecastsWithoutLateTurns(t *testing.T) {
+	r := scriptedReport(t)
+	late := true
+	at := func(context.Context) error { return nil }
+	r.steps = []reportStep{{"slow", "slow", 1000, at, &late}, {"quick", "quick", 100, at, nil}, {"slow", "slow", 1000, at, &late}}
+	var said []string
+	require.NoError(t, r.measure(t.Context(), func(line string) { said = append(said, line) }))
+	assert.Equal(t, []string{"slow; about 35m0s left", "quick; about 1m40s left", "slow; about 0s left"}, said)
 }
 
 // The command below a plot is one that the program takes.
@@ -224,9 +253,9 @@ func TestReportThatIsInterrupted(t *testing.T) {
 	r.o.dir = t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
 	r.steps = []reportStep{
-		{"first", "first", 1, func(context.Context) error { cancel(); return nil }},
-		{"second", "second", 1, func(ctx context.Context) error { return ctx.Err() }},
-		{"third", "third", 1, func(context.Context) error { t.Error("it goes on"); return nil }},
+		{"first", "first", 1, func(context.Context) error { cancel(); return nil }, nil},
+		{"second", "second", 1, func(ctx context.Context) error { return ctx.Err() }, nil},
+		{"third", "third", 1, func(context.Context) error { t.Error("it goes on"); return nil }, nil},
 	}
 	require.ErrorIs(t, r.finish(r.measure(ctx, func(string) {}), io.Discard), context.Canceled)
 	page, err := os.ReadFile(filepath.Join(r.o.dir, "report.html"))

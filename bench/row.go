@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // errNotBegun is the class of reasons of cells that the end of their job left out.
@@ -27,9 +28,12 @@ func (c *column) enter(round int, j job, one cell, results []result, err error) 
 	case i >= 0:
 		c.Reason = results[i].Skipped
 	case err != nil:
-		c.Reason, c.Failed = j.missing(one, results, err).Error(), true
+		c.Reason, c.Failed = causeOf(j.missing(one, results, err)), true
 	}
 }
+
+// causeOf returns the text of err for a line that has a name of its own.
+func causeOf(err error) string { return strings.TrimPrefix(err.Error(), "bench: ") }
 
 // pass is a round without a turn, because an earlier one was too slow.
 func (c *column) pass() {
