@@ -21,9 +21,9 @@ type figure struct {
 	// xs are where the curves are measured: sizes in bytes, or what xLabel says.
 	xs             []int
 	xLabel, yLabel string
-	// counted tells that xs are no sizes.
+	// counted: xs are counts, of ranks or messages, not sizes in bytes.
 	counted bool
-	// logarithmic tells that the y axis is; the x axis always is.
+	// logarithmic: the y axis is logarithmic, as the x axis always is.
 	logarithmic bool
 	unit        string // of y
 	// curves are the mechanism off first, then on, which are compared, then others.
@@ -225,8 +225,8 @@ func lastOverFirst(p *plot) float64 {
 }
 
 // caseAt measures a figure by a case of this benchmark, whose sizes are the figure's xs.
-// Its values are given so many times.
-func caseAt(name string, times float64) measurement {
+// The figure has n times its values.
+func caseAt(name string, n float64) measurement {
 	return func(ctx context.Context, f *figure, c *curve, o *paperOptions) ([]float64, error) {
 		card, err := sim.ByName(f.profile)
 		if err != nil {
@@ -239,7 +239,7 @@ func caseAt(name string, times float64) measurement {
 		var values []float64
 		one := &options{card: &card, seed: o.seed, repeat: simulatedLoops, timeout: o.timeout, settings: settings{options: c.options}}
 		err = runSimulated(ctx, one, j, func(r result) error {
-			values = append(values, times*r.Value)
+			values = append(values, n*r.Value)
 			return nil
 		})
 		return values, err
