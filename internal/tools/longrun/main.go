@@ -17,11 +17,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"regexp"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/onesided/rma/internal/interrupt"
 )
 
 func main() {
@@ -40,7 +41,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "long: -h lists the flags")
 		os.Exit(2)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := interrupt.Context(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	failed, err := long(ctx, options{minutes: *minutes, seed: *seed, against: *against, only: *only, check: *check, arguments: flag.Args()})
 	switch {

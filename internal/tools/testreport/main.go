@@ -20,10 +20,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/onesided/rma/internal/interrupt"
 )
 
 func usage() {
@@ -53,7 +54,7 @@ func main() {
 	flag.Usage = usage
 	// It ends the program on an error.
 	_ = flag.CommandLine.Parse(arguments)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := interrupt.Context(context.Background(), os.Interrupt, syscall.SIGTERM)
 	status, err := report(ctx, mode, flag.Args(), *record, *n)
 	stop()
 	if err != nil {

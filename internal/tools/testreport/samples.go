@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/onesided/rma/internal/interrupt"
 )
 
 // execMode is the word by which this program is the one that go test runs test binaries with.
@@ -39,7 +40,7 @@ func execute(arguments []string) int {
 	runtime.LockOSThread()
 	endWithParents(c)
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT)
+	interrupt.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT)
 	if err := c.Start(); err != nil {
 		fmt.Fprintln(os.Stderr, "testreport:", err)
 		return 2

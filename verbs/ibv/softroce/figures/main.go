@@ -6,18 +6,18 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/onesided/rma/internal/interrupt"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := interrupt.Context(context.Background(), os.Interrupt)
 	err := run(ctx, os.Args[1:])
 	stop()
 	if err != nil {

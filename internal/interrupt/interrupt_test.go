@@ -1,0 +1,56 @@
+package interrupt
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// childVariable has the test binary catch signals and print which it still ignores.
+const childVariable = "INTERRUPT_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childVariable) == "" {
+		os.Exit(m.Run())
+	}
+	Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGTSTP, syscall.SIGCONT)
+	_, stop := Context(context.Background(), syscall.SIGHUP, syscall.SIGINT)
+	defer stop()
+	fmt.Println(signal.Ignored(syscall.SIGHUP), signal.Ignored(syscall.SIGINT))
+}
+
+// What a shell has a process ignore it ignores also when it is told to catch it, but for the rest.
+func TestIgnoredAtStart(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	for trap, want := range map[string]string{
+		`:`:               "false false\n",
+		`trap "" HUP`:     "true false\n",
+		`trap "" INT`:     "false true\n",
+		`trap "" HUP INT`: "true true\n",
+	} {
+		c := exec.Command("sh", "-c", trap+`; exec "$0"`, self)
+		c.Env = append(os.Environ(), childVariable+"=1")
+		output, err := c.Output()
+		require.NoError(t, err)
+		require.Equal(t, want, string(output), trap)
+	}
+}
+
+// No signal is none, where os/signal takes it for all.
+func TestNone(t *testing.T) {
+	signal.Ignore(syscall.SIGUSR1)
+	defer signal.Reset(syscall.SIGUSR1)
+	Notify(make(chan os.Signal, 1), syscall.SIGUSR1)
+	ctx, stop := Context(t.Context(), syscall.SIGUSR1)
+	require.True(t, signal.Ignored(syscall.SIGUSR1))
+	require.NoError(t, ctx.Err())
+	stop()
+	require.ErrorIs(t, ctx.Err(), context.Canceled)
+}
