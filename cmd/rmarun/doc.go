@@ -8,18 +8,56 @@
 // world.Init reads. Ranks that are Go programs have the cores once: each has its part of them,
 // 1 at least, as GOMAXPROCS, unless rmarun's environment or -env says how many. What ranks start inherits that.
 //
-// Rank 0 has rmarun's standard input. Lines that ranks write come out whole, with
-// -label each behind its rank's number.
+// Rank 0 has rmarun's standard input. What ranks write is passed on as it is and at once; with -label, line by line, each
+// behind the number of its rank.
 //
-// SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are forwarded to all ranks; a
-// second SIGINT ends them, and so does SIGTERM, SIGHUP or SIGQUIT after a moment (-grace).
-// When a rank fails the others get SIGTERM, have that moment, and are ended. The summary names the ranks that failed and how, and shows the
-// last lines that each wrote if others have written much after them, or if they could not
-// be written. No rank outlives rmarun, on Linux also when it is killed; what is in the
-// process group of a rank ends with it. A signal that comes while the package is built ends that.
+// # Signals
+//
+// SIGINT, SIGTERM, SIGHUP and SIGQUIT go to everything that the ranks run, in their process groups. What has not ended a
+// moment later (-grace) is killed; a second SIGINT kills at once. SIGTSTP and SIGCONT stop and continue the ranks, and
+// rmarun stops with them. SIGUSR1 and SIGUSR2 go to the processes of the ranks alone. A signal that comes while the
+// package is built ends that. A signal that was ignored when rmarun started, as by nohup, stays so, also for the ranks.
+// (Of SIGTERM, SIGQUIT, SIGUSR1 and SIGUSR2 a Go program cannot know that.)
+//
+// When a rank fails the others get SIGTERM, have that moment, and are killed. The summary names the ranks that failed and
+// how, and shows the last lines that each wrote if others have written much after them, or if they could not be written.
+// What ranks leave behind ends with the job. On Linux that holds also for what has left its group, and for all groups when
+// rmarun itself is killed.
+//
+// # Terminal
+//
+// A job runs in the background of a terminal as in the foreground. A rank that reads the terminal, or sets its modes, has
+// it: rmarun puts the rank into the foreground, and what no rank reads is left for the shell. If rmarun is in the
+// background itself the whole job stops, as any other does, until the shell brings it to the foreground. What is typed
+// to interrupt, quit or stop reaches all ranks.
 //
 // The exit status is that of the rank that failed first, 128 + the signal's number
-// if a signal ended it; if a rank aborted the job, the status that it gave, or 1 if that
+// if a signal ended it; 128 + its number if a signal came to rmarun first, and ranks failed after it; if a rank aborted the job, the status that it gave, or 1 if that
 // was 0; 1 if the job could not be started, or if what the ranks print could not be
 // written (a full disk, which is said once); 2 for wrong usage.
+//
+// # States and invariants
+//
+// Process groups: that of rmarun, which its shell made, one that each rank leads, and, before there are ranks, one of the
+// go command.
+//
+// Waiting: one goroutine (reap) waits for all children. They are ranks, keyboard processes and, on Linux, adopted
+// orphans, of which nothing is remembered. Nobody else waits for a child once ranks have been started. As process 1
+// rmarun leaves no zombie for the same reason.
+//
+// A rank runs, is done (its process has ended) and is over (its output has ended, too, or has had a second for that).
+// Its group is signalled until the rank is over, and is killed then. A job goes on until all ranks are over; it
+// ends in three steps, each at most once: ask (a signal, and the grace begins), kill (SIGKILL, when the grace is over),
+// and the wait for the rest, which includes the orphans. While the grace lasts, a rank is not over before its group is empty.
+//
+// The terminal's foreground is the shell's to give. Rmarun lends it on to the group of a rank only while it is in the
+// foreground itself, only when the kernel has stopped that rank for want of it (SIGTTIN, SIGTTOU), and to one rank at a
+// time. It never reads the terminal, so that it takes nothing from it that nobody asked for. A loan ends when the rank is
+// over, when another rank wants the terminal, when any signal comes to rmarun, and before rmarun stops or ends; a rank
+// that reads on is stopped again, and gets another.
+//
+// What is typed goes to the foreground alone, so that in the borrower's group there is a keyboard process, which ends by
+// the first signal that is typed and tells by its exit status which that was. Rmarun sends this signal to its own group,
+// as the terminal would have, and then to the ranks but for the borrower's group. It kills the keyboard process before it
+// sends a signal to that group itself: what kills that process otherwise was typed.
 package main

@@ -25,10 +25,10 @@ environment of each rank: PMI_FD, PMI_RANK (0 to N-1), PMI_SIZE (N),
   MPI_LOCALRANKID, MPI_LOCALNRANKS, GOMAXPROCS if it is not set (the cores by N, at
   least 1), and what -env adds.
 
-exit status: the first failed rank's, 128 + number if a signal ended it; the first
-  abort's, which is not 0; 1 if the job could not be started or its output not be
-  written; 2 for wrong usage. A rank that ends with 0 without closing its World is named,
-  but has not failed.
+exit status: the first failed rank's, 128 + number if a signal ended it; 128 + the
+  number of a signal that came to rmarun before; the first abort's, which is not 0; 1 if
+  the job could not be started or its output not be written; 2 for wrong usage. A rank
+  that ends with 0 without closing its World is named, but has not failed.
 
 examples:
   rmarun -n 4 ./examples/wordcount -verify /usr/share/doc
@@ -47,8 +47,9 @@ type options struct {
 	environment []string
 	program     string
 	arguments   []string
-	// leaveTime is how long the end of a rank is waited for whose connection has ended, outputTime the output of a rank
-	// that has ended: a process that it left behind may hold its streams. Both are a second, but in tests.
+	// leaveTime is how long the end of a rank is waited for whose connection has ended, and that of what has been killed;
+	// outputTime the output of a rank that has ended: a process that it left behind may hold its streams. Both are a
+	// second, but in tests.
 	leaveTime, outputTime time.Duration
 }
 
@@ -58,6 +59,9 @@ func main() { os.Exit(command(func(*options) {})) }
 
 // command is what rmarun does, with options that set may change, and returns the exit status.
 func command(set func(o *options)) (status int) {
+	if os.Args[0] == keyboardProcess {
+		return listen()
+	}
 	o, err := parse(os.Args[1:], os.Stderr)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -87,7 +91,7 @@ func parse(arguments []string, help io.Writer) (*options, error) {
 	})
 	flags.BoolVar(&o.label, "label", false, "put each line behind the number of the rank that wrote it")
 	flags.BoolVar(&o.keepGoing, "keep-going", false, "when a rank fails, let the others go on")
-	flags.DurationVar(&o.grace, "grace", 3*time.Second, "how long ranks have to end after SIGTERM, a `duration` such as 500ms")
+	flags.DurationVar(&o.grace, "grace", 3*time.Second, "how long ranks have to end after a signal, a `duration` such as 500ms")
 	flags.Func("env", "set a variable in the environment of the ranks, as `K=V`; may be repeated", func(s string) error {
 		if name, _, ok := strings.Cut(s, "="); !ok || name == "" {
 			return errors.New("not of the form K=V")

@@ -213,7 +213,7 @@ func TestProcessors(t *testing.T) {
 	require.Equal(t, "5\n", processors("GOMAXPROCS=3", "-n", "1", "-env", "GOMAXPROCS=5"))
 }
 
-// A rank has its input, output and error, and its manager, beside what this process
+// A rank has its input, output and error, its manager, and its lifeline, beside what this process
 // was given by the one that started it.
 func TestFiles(t *testing.T) {
 	entries, err := os.ReadDir("/proc/self/fd")
@@ -234,7 +234,7 @@ func TestFiles(t *testing.T) {
 			own = append(own, number)
 		}
 	}
-	require.Subset(t, []string{"0", "1", "2", "3"}, own)
+	require.Subset(t, []string{"0", "1", "2", "3", "4"}, own)
 	require.Contains(t, own, "3")
 }
 
@@ -269,12 +269,21 @@ func started(t *testing.T, ranks int, flags ...string) *liveJob {
 	t.Helper()
 	j := live(t, "await", ranks, flags...)
 	j.until(t, "ready", ranks)
-	for line := range strings.Lines(j.output.String()) {
-		pid, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(line, "ready")))
-		require.NoError(t, err)
-		j.pids = append(j.pids, pid)
-	}
+	j.pids = j.ranks(t)
 	return j
+}
+
+// ranks are the processes that have said that they are ready.
+func (j *liveJob) ranks(t *testing.T) (pids []int) {
+	t.Helper()
+	for line := range strings.Lines(j.output.String()) {
+		if number, ok := strings.CutPrefix(line, "ready "); ok {
+			pid, err := strconv.Atoi(strings.TrimSpace(number))
+			require.NoError(t, err)
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 // until reads what the ranks write until a text has come count times.
@@ -311,13 +320,28 @@ func TestSignals(t *testing.T) {
 		require.NoError(t, j.Process.Signal(os.Interrupt))
 		j.until(t, "heard interrupt", 2)
 		require.NoError(t, j.Process.Signal(os.Interrupt))
-		require.Equal(t, 128+9, j.end(t))
+		require.Equal(t, 128+2, j.end(t))
 	})
 	t.Run("to one that is stopped", func(t *testing.T) {
 		j := started(t, 2, "-grace", short)
 		require.NoError(t, syscall.Kill(j.pids[1], syscall.SIGSTOP))
 		require.NoError(t, j.Process.Signal(syscall.SIGTERM))
-		require.Equal(t, 128+9, j.end(t))
+		require.Equal(t, 128+15, j.end(t))
+	})
+	for _, s := range ending {
+		t.Run(s.String()+" to ranks that do not end", func(t *testing.T) {
+			j := live(t, "deaf", 2, "-grace", short)
+			j.until(t, "ready", 2)
+			require.NoError(t, j.Process.Signal(s))
+			require.Equal(t, 128+int(s.(syscall.Signal)), j.end(t))
+		})
+	}
+	t.Run("to ranks behind a shell", func(t *testing.T) {
+		j := liveCommand(t, rmarun(t, "await", "-n", "2", "sh", "-c", `"$0"; exit $?`, "SELF"))
+		j.until(t, "ready", 2)
+		require.NoError(t, j.Process.Signal(syscall.SIGTERM))
+		require.Equal(t, 128+15, j.end(t))
+		require.Equal(t, 2, strings.Count(j.output.String(), "heard terminated"))
 	})
 	t.Run("that is not for an end", func(t *testing.T) {
 		j := started(t, 1)
@@ -325,6 +349,28 @@ func TestSignals(t *testing.T) {
 		require.Equal(t, 5, j.end(t))
 		require.Contains(t, j.output.String(), "rmarun: rank 0 failed: exit status 5\n")
 	})
+}
+
+// What a shell has rmarun ignore it ignores, and so do its ranks.
+func TestIgnoredSignal(t *testing.T) {
+	c := rmarun(t, "await", "-n", "2", "SELF")
+	c.Args = append([]string{"sh", "-c", `trap "" HUP; exec "$0" "$@"`, c.Path}, c.Args[1:]...)
+	c.Path, _ = exec.LookPath("sh")
+	j := liveCommand(t, c)
+	j.until(t, "ready", 2)
+	require.NoError(t, syscall.Kill(j.ranks(t)[0], syscall.SIGHUP))
+	require.NoError(t, j.Process.Signal(syscall.SIGHUP))
+	require.NoError(t, j.Process.Signal(syscall.SIGUSR1))
+	require.Zero(t, j.end(t), j.output.String())
+}
+
+// A prompt is to be seen before the line has an end.
+func TestPrompt(t *testing.T) {
+	j := live(t, "prompt", 2)
+	j.until(t, "name? ", 2)
+	require.NoError(t, j.Process.Signal(syscall.SIGTERM))
+	require.Zero(t, j.end(t))
+	require.Equal(t, "name? name? ", j.output.String())
 }
 
 // A rank that leaves others without a word is told of where nothing else tells: not if it has failed.
@@ -394,15 +440,18 @@ func TestKilled(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("skipped: only Linux has a signal for the death of a parent")
 	}
-	j := started(t, 3)
-	var ranks []*launchtest.Process
-	for _, pid := range j.pids {
-		ranks = append(ranks, launchtest.ProcessOf(t, pid))
-	}
-	require.NoError(t, j.Process.Kill())
-	require.Equal(t, -1, j.end(t))
-	for _, rank := range ranks {
-		rank.AwaitEnd(t)
+	for _, program := range [][]string{{"SELF"}, {"sh", "-c", `"$0"; exit $?`, "SELF"}} {
+		j := liveCommand(t, rmarun(t, "await", append([]string{"-n", "3"}, program...)...))
+		j.until(t, "ready", 3)
+		var ranks []*launchtest.Process
+		for _, pid := range j.ranks(t) {
+			ranks = append(ranks, launchtest.ProcessOf(t, pid))
+		}
+		require.NoError(t, j.Process.Kill())
+		require.Equal(t, -1, j.end(t))
+		for _, rank := range ranks {
+			rank.AwaitEnd(t)
+		}
 	}
 }
 
@@ -419,6 +468,50 @@ func TestLeftBehind(t *testing.T) {
 		pid, err := strconv.Atoi(string(text))
 		require.NoError(t, err)
 		launchtest.ProcessOf(t, pid).AwaitEnd(t)
+	}
+}
+
+// What has left the group of its rank ends with the job, too.
+func TestEscaped(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("skipped: only Linux has processes that adopt others")
+	}
+	j := live(t, "escape", 2)
+	j.until(t, "ready", 2)
+	var escaped []*launchtest.Process
+	for _, pid := range j.ranks(t) {
+		escaped = append(escaped, launchtest.ProcessOf(t, pid))
+	}
+	require.NoError(t, j.Process.Signal(syscall.SIGUSR1))
+	require.Zero(t, j.end(t))
+	for _, process := range escaped {
+		process.AwaitEnd(t)
+	}
+}
+
+// What a rank has left behind in its group has the time that all have to end, if all are to end, and otherwise that of
+// what it still has to say.
+func TestConclude(t *testing.T) {
+	for name, test := range map[string]struct {
+		grace <-chan time.Time
+		over  bool
+	}{"goes on": {nil, true}, "is to end": {make(chan time.Time), false}} {
+		t.Run(name, func(t *testing.T) {
+			left := exec.Command("sleep", "600")
+			left.SysProcAttr = groupOfItsOwn()
+			require.NoError(t, left.Start())
+			r := &rank{pid: left.Process.Pid, done: true}
+			j := &job{ranks: []*rank{r}, running: 1, grace: test.grace}
+			j.conclude(r)
+			require.False(t, r.over)
+			r.overdue = true
+			j.conclude(r)
+			require.Equal(t, test.over, r.over)
+			j.kill()
+			require.True(t, r.over)
+			require.Zero(t, j.running)
+			require.ErrorContains(t, left.Wait(), "killed")
+		})
 	}
 }
 

@@ -18,11 +18,11 @@ const (
 	longestLine = 64 << 10
 )
 
-// output passes on what the ranks write in whole lines, one at a time.
+// output passes on what the ranks write, a piece at a time.
 type output struct {
 	mu sync.Mutex
 	to io.Writer
-	// text is room for a line with its label.
+	// text is room for lines with their labels.
 	text []byte
 	// err is the error of the first write that failed, as on a full disk. Nothing is
 	// written after it: what is there then is whole up to its end.
@@ -40,10 +40,31 @@ type tail struct {
 	lost bool
 }
 
-func (t *tail) add(line []byte, at uint64, lost bool) {
+// add takes what a stream has written after begun, the beginning of its line, and returns the beginning of the next.
+func (t *tail) add(begun, text []byte, at uint64, lost bool) []byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.at, t.lost = max(t.at, at), t.lost || lost
+	for piece := range bytes.Lines(text) {
+		begun = append(begun, piece...)
+		if piece[len(piece)-1] == '\n' || len(begun) >= longestLine {
+			t.keep(begun)
+			begun = begun[:0]
+		}
+	}
+	return begun
+}
+
+// end takes the beginning of a line that is all of it.
+func (t *tail) end(begun []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(begun) > 0 {
+		t.keep(begun)
+	}
+}
+
+func (t *tail) keep(line []byte) {
 	var into []byte
 	if len(t.lines) == keptLines {
 		into = t.lines[0]
@@ -62,47 +83,58 @@ func (t *tail) unseen(written uint64) [][]byte {
 	return t.lines
 }
 
-// stream copies one stream of a rank to out, each line behind label, and keeps the
-// last in kept. It returns at the end of the stream.
-func stream(from io.Reader, out *output, label string, kept *tail) {
-	buffer := make([]byte, 0, 4096)
+// stream copies one stream of a rank to o, and keeps its last lines in kept. It returns at the end of the stream.
+//
+// Without a label bytes are passed on as they are and at once: a prompt, say, which no line's end follows. Only the
+// beginning of a line waits for the rest that is behind a full chunk, so that what a rank writes in one piece comes out in
+// one. With a label lines are passed on, each behind it.
+func (o *output) stream(from io.Reader, label string, kept *tail) {
+	// held waits to be passed on, begun is a beginning of a line that was.
+	var held, begun []byte
 	chunk := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(chunk)
-		buffer = append(buffer, chunk[:n]...)
-		rest := buffer
-		for {
-			end := bytes.IndexByte(rest, '\n') + 1
-			if end == 0 && len(rest) >= longestLine {
-				end = longestLine
-			}
-			if end == 0 {
-				break
-			}
-			out.line(label, rest[:end], kept)
-			rest = rest[end:]
+		held = append(held, chunk[:n]...)
+		lines, ready := bytes.LastIndexByte(held, '\n')+1, len(held)
+		switch {
+		case err == nil && (label != "" || n == len(chunk)) && len(held)-lines < longestLine:
+			ready = lines
+		case err != nil && label != "" && lines < len(held):
+			held = append(held, '\n')
+			ready++
 		}
-		buffer = append(buffer[:0], rest...)
+		if ready > 0 {
+			at, lost := o.write(label, held[:ready])
+			begun = kept.add(begun, held[:ready], at, lost)
+			held = held[:copy(held, held[ready:])]
+		}
 		if err != nil {
-			if len(buffer) > 0 {
-				out.line(label, append(buffer, '\n'), kept)
-			}
+			kept.end(begun)
 			return
 		}
 	}
 }
 
-// line writes one line. Where that fails it is said once, and the ranks go on unheard.
-func (o *output) line(label string, line []byte, kept *tail) {
+// write passes on a text, each line behind label, and returns how many lines there have been in all outputs, and whether
+// the text is lost. Where it cannot be written that is said once, and the ranks go on unheard.
+func (o *output) write(label string, text []byte) (at uint64, lost bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.err == nil {
-		o.text = append(append(o.text[:0], label...), line...)
-		if _, o.err = o.to.Write(o.text); o.err != nil {
-			fmt.Fprintf(os.Stderr, "rmarun: %v: what the ranks print there is lost from here on\n", o.err)
-		}
+	at = o.lines.Add(uint64(bytes.Count(text, []byte{'\n'})))
+	if o.err != nil {
+		return at, true
 	}
-	kept.add(line, o.lines.Add(1), o.err != nil)
+	if label != "" {
+		o.text = o.text[:0]
+		for line := range bytes.Lines(text) {
+			o.text = append(append(o.text, label...), line...)
+		}
+		text = o.text
+	}
+	if _, o.err = o.to.Write(text); o.err != nil {
+		fmt.Fprintf(os.Stderr, "rmarun: %v: what the ranks print there is lost from here on\n", o.err)
+	}
+	return at, o.err != nil
 }
 
 // failed tells whether something that ranks have printed is lost.

@@ -11,25 +11,55 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Lines come out one at a time, however they are read, those that are too long in pieces.
+// Bytes come out as they are, without a label, and lines behind it one with it, however they are read. Lines that are too
+// long have it in between.
 func TestStream(t *testing.T) {
 	long := strings.Repeat("x", longestLine)
 	text := "first\n\n" + long + "yz\n" + strings.Repeat("short\n", 20_000) + long[1:] + "\n" + long + long + "last"
-	for name, from := range map[string]io.Reader{
-		"at once":        strings.NewReader(text),
-		"half":           iotest.HalfReader(strings.NewReader(text)),
-		"with the error": iotest.DataErrReader(strings.NewReader(text)),
+	for name, from := range map[string]func() io.Reader{
+		"at once":        func() io.Reader { return strings.NewReader(text) },
+		"half":           func() io.Reader { return iotest.HalfReader(strings.NewReader(text)) },
+		"with the error": func() io.Reader { return iotest.DataErrReader(strings.NewReader(text)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			var lines writes
-			stream(from, &output{to: &lines, lines: new(atomic.Uint64)}, "", new(tail))
-			require.Equal(t, text+"\n", string(bytes.Join(lines, nil)))
-			for _, line := range lines {
-				end := bytes.IndexByte(line, '\n')
-				require.True(t, end == len(line)-1 || end < 0 && len(line) == longestLine, "%d bytes with a line's end at %d", len(line), end)
+			var pieces writes
+			o := &output{to: &pieces, lines: new(atomic.Uint64)}
+			o.stream(from(), "", new(tail))
+			require.Equal(t, text, string(bytes.Join(pieces, nil)))
+			require.EqualValues(t, strings.Count(text, "\n"), o.lines.Load())
+			pieces = nil
+			o.stream(from(), "[1] ", new(tail))
+			require.Equal(t, text+"\n", strings.ReplaceAll(string(bytes.Join(pieces, nil)), "[1] ", ""))
+			for _, piece := range pieces {
+				for line := range bytes.Lines(piece) {
+					require.True(t, bytes.HasPrefix(line, []byte("[1] ")), "%.20q", line)
+				}
 			}
 		})
 	}
+}
+
+// What a rank writes in one piece is not torn apart where a chunk ends, and kept lines are whole.
+func TestStreamLines(t *testing.T) {
+	line := strings.Repeat("x", 99) + "\n"
+	from, to := io.Pipe()
+	go func() {
+		for _, text := range []string{"one ", "line\n", strings.Repeat(line, 1000), "prompt? "} {
+			_, _ = io.WriteString(to, text)
+		}
+		_ = to.Close()
+	}()
+	var pieces writes
+	var kept tail
+	(&output{to: &pieces, lines: new(atomic.Uint64)}).stream(from, "", &kept)
+	require.Equal(t, "one ", string(pieces[0]))
+	for _, piece := range pieces[1 : len(pieces)-1] {
+		require.True(t, bytes.HasSuffix(piece, []byte("\n")))
+	}
+	require.Equal(t, "prompt? ", string(pieces[len(pieces)-1]))
+	require.Len(t, kept.lines, keptLines)
+	require.Equal(t, "prompt? ", string(kept.lines[keptLines-1]))
+	require.Equal(t, line, string(kept.lines[0]))
 }
 
 // writes are what has been written, one by one.
@@ -45,6 +75,6 @@ func BenchmarkStream(b *testing.B) {
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
-		stream(strings.NewReader(text), &output{to: io.Discard, lines: new(atomic.Uint64)}, "", new(tail))
+		(&output{to: io.Discard, lines: new(atomic.Uint64)}).stream(strings.NewReader(text), "", new(tail))
 	}
 }

@@ -148,6 +148,59 @@ var roles = map[string]func(rank, argument string){
 			}
 		}
 	},
+	// reader has rank 0 read a line, or end where there is none, and all say who was interrupted, until they hear SIGUSR1.
+	"reader": func(rank, _ string) {
+		heard := make(chan os.Signal, 4)
+		signal.Notify(heard, syscall.SIGINT, syscall.SIGUSR1)
+		fmt.Println("ready", os.Getpid())
+		if rank == "0" {
+			go func() {
+				var line []byte
+				for b := make([]byte, 1); b[0] != '\n'; line = append(line, b...) {
+					if _, err := os.Stdin.Read(b); err != nil {
+						break
+					}
+				}
+				fmt.Printf("rank 0 read %q\n", line)
+				if len(line) == 0 {
+					os.Exit(0)
+				}
+			}()
+		}
+		for s := <-heard; s != syscall.SIGUSR1; s = <-heard {
+			fmt.Printf("rank %s heard %v\n", rank, s)
+		}
+	},
+	// deaf does nothing for a signal that is to end it.
+	"deaf": func(string, string) {
+		signal.Ignore(ending...)
+		fmt.Println("ready", os.Getpid())
+		await.Killed()
+	},
+	// prompt asks without a line's end.
+	"prompt": func(string, string) {
+		ended := termination()
+		fmt.Print("name? ")
+		<-ended
+	},
+	// orphan leaves a process without a parent, which ends.
+	"orphan": func(string, string) {
+		ended := termination()
+		c := exec.Command("sh", "-c", "true & echo ready $!")
+		c.Stdout = os.Stdout
+		_ = c.Run()
+		<-ended
+	},
+	// escape leaves a process in a session of its own, when it hears SIGUSR1.
+	"escape": func(string, string) {
+		heard := make(chan os.Signal, 1)
+		signal.Notify(heard, syscall.SIGUSR1)
+		child := exec.Command("sleep", "600")
+		child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		_ = child.Start()
+		fmt.Println("ready", child.Process.Pid)
+		<-heard
+	},
 	// build is a go command that says in a fifo that it has begun, and goes on until it is
 	// interrupted.
 	"build": func(_, fifo string) {

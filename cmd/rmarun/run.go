@@ -4,14 +4,12 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
-	"slices"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/onesided/rma/internal/interrupt"
 	"github.com/onesided/rma/world/pmi"
 )
 
@@ -23,66 +21,82 @@ type job struct {
 	out, errout *output
 	lines       atomic.Uint64
 	ranks       []*rank
-	ends        chan end
-	lost        chan int
-	late        chan *rank
-	aborts      chan abort
+	// processes are the ranks whose process has not ended, by its number.
+	processes map[int]*rank
+	changes   chan change
+	// silent has each rank whose streams have ended, overdue each whose process ended a while ago.
+	silent, overdue chan *rank
+	lost            chan int
+	late            chan *rank
+	aborts          chan abort
 
-	// What follows belongs to the goroutine of watch. failed are in the order in which
-	// they ended.
+	// What follows belongs to the goroutine of watch. running counts ranks that are not over, failed are in the order in
+	// which they ended.
+	running int
 	failed  []*rank
 	aborted *abort
-	// ending tells that a signal has come to rmarun which is to end the ranks,
-	// interrupted that this was SIGINT, stopping that rmarun itself ends them.
-	ending, interrupted, stopping bool
-	grace                         <-chan time.Time
+	// ending is the first signal that came to rmarun to end the ranks, if nothing had ended them before, interrupted tells
+	// that one was SIGINT, stopping that rmarun itself ends them, killed that their time for that is over, and suspended
+	// that they are stopped.
+	ending                                   syscall.Signal
+	interrupted, stopping, killed, suspended bool
+	grace                                    <-chan time.Time
+
+	terminal *terminal
+	// keyboards are the keyboard processes and the ranks that they listen for. The group of heardBy has heard the signal
+	// heard from the terminal, and does not need it from rmarun.
+	keyboards map[int]*rank
+	heard     syscall.Signal
+	heardBy   *rank
 }
 
 type abort struct{ rank, status int }
 
-// An end is that of a rank's process, and then, silent, that of what it has to say.
-type end struct {
-	rank   *rank
-	silent bool
-}
-
 type rank struct {
-	number int
-	cmd    *exec.Cmd
-	kept   tail
-	copied sync.WaitGroup
-	// err is there when the rank's end is known.
-	err error
-	// done, asked and lost belong to the goroutine of watch. asked tells that the rank has
-	// failed because all were to end, lost that its connection has ended before its World
+	number, pid int
+	life        lifeline
+	kept        tail
+	// status is there when the process has ended.
+	status syscall.WaitStatus
+	// What follows belongs to the goroutine of watch. done tells that the process has ended, silent that its streams have,
+	// overdue that they had their time to do so, and over that nothing of the rank is waited for any more.
+	done, silent, overdue, over bool
+	// asked tells that the rank has failed because all were to end, lost that its connection has ended before its World
 	// was closed, of which nothing has been said.
-	done, asked, lost bool
+	asked, lost bool
 }
 
-// run runs a job and gives its exit status.
+// run runs a job and gives its exit status. It waits for all children of this process.
 func run(o *options) (status int, err error) {
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, forwarded...)
+	interrupt.Notify(signals, forwarded...)
 	defer signal.Stop(signals)
-	building, built := signal.NotifyContext(context.Background(), ending...)
+	building, built := interrupt.Context(context.Background(), ending...)
 	program, remove, err := find(building, o.program)
 	built()
 	if err != nil {
 		return 1, err
 	}
 	defer remove()
+	interrupt.Notify(signals, suspending...)
+	adopt()
 	j := &job{
-		options: o,
-		ends:    make(chan end, 2*o.ranks), lost: make(chan int, o.ranks), late: make(chan *rank, o.ranks), aborts: make(chan abort, o.ranks),
+		options: o, running: o.ranks, terminal: openTerminal(), processes: make(map[int]*rank), keyboards: make(map[int]*rank),
+		changes: make(chan change), silent: make(chan *rank, o.ranks), overdue: make(chan *rank, o.ranks),
+		lost: make(chan int, o.ranks), late: make(chan *rank, o.ranks), aborts: make(chan abort, o.ranks),
 	}
+	defer j.terminal.takeBack()
 	j.out, j.errout = &output{to: os.Stdout, lines: &j.lines}, &output{to: os.Stderr, lines: &j.lines}
 	j.server = pmi.NewServer(o.ranks, pmi.Events{
 		Gone:  func(rank int) { j.lost <- rank },
 		Abort: func(rank, status int) { j.aborts <- abort{rank, status} },
 	})
 	defer j.server.Close()
-	if err := j.start(program); err != nil {
-		j.endAll()
+	err = j.start(program)
+	go reap(j.changes)
+	if err != nil {
+		j.signal(syscall.SIGKILL)
+		j.endAdopted()
 		return 1, err
 	}
 	// What runs needs its file no more, and what is killed cannot remove it.
@@ -90,17 +104,18 @@ func run(o *options) (status int, err error) {
 	return j.watch(signals), nil
 }
 
-// watch waits until all ranks have ended and gives the exit status.
+// watch waits until all ranks are over and gives the exit status.
 func (j *job) watch(signals <-chan os.Signal) int {
-	for running := len(j.ranks); running > 0; {
+	for j.running > 0 {
 		select {
-		case e := <-j.ends:
-			if e.silent {
-				running--
-				j.sweep(e.rank)
-			} else {
-				j.end(e.rank)
-			}
+		case c := <-j.changes:
+			j.change(c)
+		case r := <-j.silent:
+			r.silent = true
+			j.conclude(r)
+		case r := <-j.overdue:
+			r.overdue = true
+			j.conclude(r)
 		case number := <-j.lost:
 			// The rank has ended, of which the end comes of itself, or closed its
 			// connection and goes on, which others wait for in vain.
@@ -117,12 +132,72 @@ func (j *job) watch(signals <-chan os.Signal) int {
 		case s := <-signals:
 			j.forward(s.(syscall.Signal))
 		case <-j.grace:
-			j.signal(syscall.SIGKILL)
+			j.kill()
 		}
 	}
+	j.endAdopted()
 	j.settle()
 	j.summarize()
 	return j.status()
+}
+
+// change takes note of a child that has ended or stopped.
+func (j *job) change(c change) {
+	switch r := j.processes[c.pid]; {
+	case r == nil:
+		if r := j.keyboards[c.pid]; r != nil {
+			delete(j.keyboards, c.pid)
+			if s := typedSignal(c.status); s != 0 {
+				j.keyed(r, s)
+			}
+		}
+		// It may have been the last of the group of a rank.
+		for _, r := range j.ranks {
+			j.conclude(r)
+		}
+	case !c.status.Stopped():
+		delete(j.processes, c.pid)
+		r.status = c.status
+		j.end(r)
+		time.AfterFunc(j.options.outputTime, func() { j.overdue <- r })
+		j.conclude(r)
+	case c.status.StopSignal() == syscall.SIGTTIN || c.status.StopSignal() == syscall.SIGTTOU:
+		j.wants(r, c.status.StopSignal())
+	}
+}
+
+// conclude takes a rank for over whose process has ended, and which has said what it had to say, or had its time for
+// that. What it has left behind in its group has the same time as all, if there is one for them to end, and is killed.
+func (j *job) conclude(r *rank) {
+	if r.over || !r.done || !r.silent && !r.overdue {
+		return
+	}
+	if j.grace != nil && !j.killed && syscall.Kill(-r.pid, 0) == nil {
+		return
+	}
+	r.over = true
+	j.running--
+	signalGroup(r.pid, syscall.SIGKILL)
+	if j.terminal != nil && j.terminal.borrower == r {
+		j.terminal.takeBack()
+	}
+}
+
+// endAdopted ends what has left the group of its rank, of which this process is the parent now. Each end may bring more.
+func (j *job) endAdopted() {
+	for limit := time.After(j.options.leaveTime); ; {
+		for _, pid := range children() {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		select {
+		case _, more := <-j.changes:
+			if !more {
+				return
+			}
+		case <-limit:
+			return
+		}
+	}
 }
 
 // settle hears how the connections of ranks that have ended did, which takes no time but where somebody has inherited one.
@@ -177,8 +252,8 @@ func (j *job) lose(r *rank) (ended bool) {
 func (j *job) end(r *rank) {
 	r.done = true
 	j.unclosed(r)
-	if r.err != nil {
-		r.asked = j.stopping || j.ending
+	if r.status != 0 {
+		r.asked = j.stopping || j.ending != 0
 		j.failed = append(j.failed, r)
 		j.stop()
 	}
@@ -186,7 +261,7 @@ func (j *job) end(r *rank) {
 
 // unclosed says of a rank which has ended as if all were well that others may wait for it. A failure is told anyway.
 func (j *job) unclosed(r *rank) {
-	if r.lost && r.done && r.err == nil && !j.stopping {
+	if r.lost && r.done && r.status == 0 && !j.stopping {
 		fmt.Fprintf(os.Stderr, "rmarun: rank %d has ended without closing its World\n", r.number)
 	}
 }
@@ -197,50 +272,81 @@ func (j *job) stop() {
 		return
 	}
 	j.stopping = true
-	if j.grace != nil {
-		// A signal that is to end them has been forwarded.
-		return
+	if j.grace == nil {
+		j.ask(syscall.SIGTERM)
 	}
-	j.signal(syscall.SIGTERM)
-	j.grace = time.After(j.options.grace)
 }
 
-// forward passes a signal on to the ranks, or ends them if it is a second SIGINT. Those that have not ended some time after
-// another signal that is to end them are ended, too.
-func (j *job) forward(s syscall.Signal) {
-	if s == syscall.SIGINT && j.interrupted {
-		j.signal(syscall.SIGKILL)
-		return
+// ask sends a signal that is to end the ranks, and gives them some time for it from the first one on.
+func (j *job) ask(s syscall.Signal) {
+	if j.grace == nil {
+		j.grace = time.After(j.options.grace)
 	}
-	if slices.Contains(ending, os.Signal(s)) {
-		j.ending = true
-		if s != syscall.SIGINT && j.grace == nil {
-			j.grace = time.After(j.options.grace)
-		}
-	}
-	j.interrupted = j.interrupted || s == syscall.SIGINT
 	j.signal(s)
+	if j.suspended {
+		j.resume()
+	}
 }
 
-// signal sends a signal to every rank that runs.
-func (j *job) signal(s syscall.Signal) {
-	for _, r := range j.ranks {
-		if !r.done {
-			_ = r.cmd.Process.Signal(s)
-			if s == syscall.SIGKILL {
-				j.sweep(r)
+// forward does what a signal asks for that has come to rmarun.
+func (j *job) forward(s syscall.Signal) {
+	j.terminal.takeBack()
+	switch s {
+	case syscall.SIGTSTP:
+		j.suspend()
+	case syscall.SIGCONT:
+		j.resume()
+	case syscall.SIGUSR1, syscall.SIGUSR2:
+		for _, r := range j.ranks {
+			if !r.done {
+				_ = syscall.Kill(r.pid, s)
 			}
 		}
+	default:
+		if s == syscall.SIGINT && j.interrupted {
+			j.kill()
+			break
+		}
+		j.interrupted = j.interrupted || s == syscall.SIGINT
+		if j.ending == 0 && !j.stopping {
+			j.ending = s
+		}
+		j.ask(s)
+	}
+	j.heardBy = nil
+}
+
+// suspend stops the ranks, and rmarun, for which its shell waits. On a terminal without a shell that could continue them
+// they go on, as any program does there.
+func (j *job) suspend() {
+	if j.terminal != nil && orphaned() {
+		j.resume()
+		return
+	}
+	j.suspended = true
+	j.signal(syscall.SIGTSTP)
+	stopSelf()
+}
+
+func (j *job) resume() {
+	j.suspended = false
+	j.signal(syscall.SIGCONT)
+}
+
+// kill ends the time of the ranks.
+func (j *job) kill() {
+	j.killed = true
+	j.signal(syscall.SIGKILL)
+	for _, r := range j.ranks {
+		j.conclude(r)
 	}
 }
 
-// sweep ends what a rank has left behind: the processes of its group.
-func (j *job) sweep(r *rank) { _ = endGroup(r.cmd.Process.Pid) }
-
-// endAll ends a job that could not be started whole.
-func (j *job) endAll() {
-	j.signal(syscall.SIGKILL)
-	for range 2 * len(j.ranks) {
-		<-j.ends
+// signal sends a signal to the group of every rank that is not over, but for one that has heard it already.
+func (j *job) signal(s syscall.Signal) {
+	for _, r := range j.ranks {
+		if !r.over && (r != j.heardBy || s != j.heard) {
+			signalGroup(r.pid, s)
+		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"time"
+	"sync"
 
 	"github.com/onesided/rma/world/pmi"
 )
@@ -33,6 +33,7 @@ func (j *job) startAll(program string) error {
 			return fmt.Errorf("starting rank %d: %w", number, err)
 		}
 		j.ranks = append(j.ranks, r)
+		j.processes[r.pid] = r
 	}
 	return nil
 }
@@ -43,27 +44,27 @@ func (j *job) startRank(program string, number int) (*rank, error) {
 		return nil, err
 	}
 	defer manager.Close()
-	r := &rank{number: number, cmd: exec.Command(program, j.options.arguments...)}
-	r.cmd.Env = append(os.Environ(), environment...)
-	r.cmd.Env = append(r.cmd.Env, pmi.Share(j.options.ranks)...)
-	r.cmd.Env = append(r.cmd.Env, fmt.Sprintf("MPI_LOCALRANKID=%d", number), fmt.Sprintf("MPI_LOCALNRANKS=%d", j.options.ranks))
-	r.cmd.Env = append(r.cmd.Env, j.options.environment...)
-	r.cmd.ExtraFiles = []*os.File{manager}
-	r.cmd.SysProcAttr = attributes()
+	life, err := newLifeline()
+	if err != nil {
+		return nil, err
+	}
+	defer life.started()
+	r := &rank{number: number, life: life}
+	c := exec.Command(program, j.options.arguments...)
+	c.Env = append(os.Environ(), environment...)
+	c.Env = append(c.Env, pmi.Share(j.options.ranks)...)
+	c.Env = append(c.Env, fmt.Sprintf("MPI_LOCALRANKID=%d", number), fmt.Sprintf("MPI_LOCALNRANKS=%d", j.options.ranks))
+	c.Env = append(c.Env, j.options.environment...)
+	c.ExtraFiles = append([]*os.File{manager}, life.files()...)
+	c.SysProcAttr = attributes()
 	if number == 0 {
-		input, err := standardInput()
-		if err != nil {
-			return nil, err
-		}
-		if input != os.Stdin {
-			defer input.Close()
-		}
-		r.cmd.Stdin = input
+		c.Stdin = os.Stdin
 	}
 	label := ""
 	if j.options.label {
 		label = fmt.Sprintf("[%*d] ", len(fmt.Sprint(j.options.ranks-1)), number)
 	}
+	var copied sync.WaitGroup
 	var writers []io.Closer
 	defer func() {
 		for _, w := range writers {
@@ -73,58 +74,26 @@ func (j *job) startRank(program string, number int) (*rank, error) {
 	for _, s := range []struct {
 		into *io.Writer
 		out  *output
-	}{{&r.cmd.Stdout, j.out}, {&r.cmd.Stderr, j.errout}} {
+	}{{&c.Stdout, j.out}, {&c.Stderr, j.errout}} {
 		from, to, err := os.Pipe()
 		if err != nil {
 			return nil, err
 		}
 		writers = append(writers, to)
 		*s.into = to
-		r.copied.Go(func() {
-			stream(from, s.out, label, &r.kept)
+		copied.Go(func() {
+			s.out.stream(from, label, &r.kept)
 			_ = from.Close()
 		})
 	}
-	if err := r.cmd.Start(); err != nil {
+	if err := c.Start(); err != nil {
 		return nil, err
 	}
+	r.pid = c.Process.Pid
+	life.tie(r.pid)
 	go func() {
-		r.err = r.cmd.Wait()
-		j.ends <- end{rank: r}
-		r.waitOutput(j.options.outputTime)
-		j.ends <- end{rank: r, silent: true}
+		copied.Wait()
+		j.silent <- r
 	}()
 	return r, nil
-}
-
-// standardInput is rmarun's, for rank 0. A terminal gives its input to the process
-// group in the foreground only, which the rank is not in: that is copied, until the rank
-// has ended.
-func standardInput() (*os.File, error) {
-	info, err := os.Stdin.Stat()
-	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
-		return os.Stdin, nil
-	}
-	from, to, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	go func() {
-		_, _ = io.Copy(to, os.Stdin)
-		_ = to.Close()
-	}()
-	return from, nil
-}
-
-// waitOutput waits for what a rank that has ended has written, and not for longer than limit.
-func (r *rank) waitOutput(limit time.Duration) {
-	copied := make(chan struct{})
-	go func() {
-		r.copied.Wait()
-		close(copied)
-	}()
-	select {
-	case <-copied:
-	case <-time.After(limit):
-	}
 }

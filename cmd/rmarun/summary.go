@@ -1,38 +1,33 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
-	"syscall"
 )
 
-// status is the job's exit status.
+// status is the job's exit status: that of what came first.
 func (j *job) status() int {
 	switch {
+	case j.ending != 0 && (j.aborted != nil || len(j.failed) > 0 && j.failed[0].asked):
+		return 128 + int(j.ending)
 	case j.aborted != nil:
 		// Of a status a shell sees the last byte. An abort is no success, whatever it says.
 		return max(j.aborted.status&0xff, 1)
 	case len(j.failed) > 0:
-		return j.failed[0].status()
+		return j.failed[0].exit()
 	case j.out.failed() || j.errout.failed():
 		return 1
 	}
 	return 0
 }
 
-// status is a rank's exit status as a shell gives it.
-func (r *rank) status() int {
-	var exit *exec.ExitError
-	if !errors.As(r.err, &exit) {
-		return 1
+// exit is a rank's exit status as a shell gives it.
+func (r *rank) exit() int {
+	if r.status.Signaled() {
+		return 128 + int(r.status.Signal())
 	}
-	if wait, ok := exit.Sys().(syscall.WaitStatus); ok && wait.Signaled() {
-		return 128 + int(wait.Signal())
-	}
-	return exit.ExitCode()
+	return r.status.ExitStatus()
 }
 
 // summarize names the ranks that failed by themselves.
@@ -43,7 +38,7 @@ func (j *job) summarize() {
 			told++
 			continue
 		}
-		fmt.Fprintf(os.Stderr, "rmarun: rank %d failed: %v\n", r.number, r.err)
+		fmt.Fprintf(os.Stderr, "rmarun: rank %d failed: %s\n", r.number, describe(r.status))
 		lines := r.kept.unseen(j.lines.Load())
 		if len(lines) > 0 {
 			fmt.Fprintf(os.Stderr, "rmarun: the last lines of rank %d:\n", r.number)

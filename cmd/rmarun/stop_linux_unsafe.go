@@ -1,0 +1,36 @@
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"runtime"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// stopSelf stops this process as SIGTSTP does where nobody catches it, and returns when it is continued, or at once if
+// its process group is orphaned. The runtime keeps its handler of a signal that it has caught once, so that the kernel
+// itself is asked for the default, and for the handler again. The signal is for this thread, which has it before Tgkill
+// returns and the handler is back.
+func stopSelf() {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	// Zero is the default action, however a kernel lays out its struct sigaction. None is longer than this.
+	var byDefault, caught [16]uint64
+	if !exchangeAction(&byDefault, &caught) {
+		return
+	}
+	_ = unix.Tgkill(os.Getpid(), unix.Gettid(), syscall.SIGTSTP)
+	exchangeAction(&caught, new([16]uint64))
+}
+
+// exchangeAction sets what SIGTSTP does, and has the kernel write what it did before. The kernel reads and writes
+// fewer bytes than both arrays have, and keeps no pointer.
+func exchangeAction(set, was *[16]uint64) bool {
+	const sizeOfMask = 8
+	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(syscall.SIGTSTP), uintptr(unsafe.Pointer(set)), uintptr(unsafe.Pointer(was)), sizeOfMask, 0, 0)
+	return errno == 0
+}

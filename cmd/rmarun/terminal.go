@@ -1,0 +1,173 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/onesided/rma/internal/interrupt"
+)
+
+// keyboardProcess is the name by which rmarun starts itself as the process that hears what is typed to a borrower of
+// the terminal.
+const keyboardProcess = "rmarun: keyboard"
+
+// typed are the signals that a terminal sends to the process group in its foreground.
+var typed = []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTSTP, syscall.SIGHUP}
+
+// A terminal is the one that controls rmarun's session. The rank that reads it borrows its foreground. Methods belong to
+// the goroutine of watch.
+type terminal struct {
+	file *os.File
+	// borrower is the rank whose process group is in the foreground, keyboard a process of that group that ends by the
+	// first signal that is typed, and lifetime the pipe whose end it does not outlive.
+	borrower *rank
+	keyboard *os.Process
+	lifetime *os.File
+}
+
+// openTerminal opens the controlling terminal, or returns nil if there is none.
+func openTerminal() *terminal {
+	file, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err != nil {
+		return nil
+	}
+	return &terminal{file: file}
+}
+
+// mine reports whether rmarun decides who has the foreground: its own group has it, or the borrower has.
+func (t *terminal) mine() bool {
+	group, err := unix.IoctlGetInt(int(t.file.Fd()), unix.TIOCGPGRP)
+	return err == nil && (group == unix.Getpgrp() || t.borrower != nil && group == t.borrower.pid)
+}
+
+// lend puts the group of a rank into the foreground.
+func (t *terminal) lend(r *rank) (err error) {
+	t.takeBack()
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	theirs, mine, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer theirs.Close()
+	c := exec.Cmd{
+		Path: self, Args: []string{keyboardProcess}, Env: os.Environ(), Stdin: theirs,
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Pgid: r.pid},
+	}
+	if err := c.Start(); err != nil {
+		return errors.Join(err, mine.Close())
+	}
+	t.borrower, t.keyboard, t.lifetime = r, c.Process, mine
+	if err := t.setForeground(r.pid); err != nil {
+		t.takeBack()
+		return err
+	}
+	return nil
+}
+
+// takeBack puts rmarun's own group into the foreground, if it was lent. A signal that rmarun sends to the borrower after
+// that is not taken for one that was typed.
+func (t *terminal) takeBack() {
+	if t == nil || t.borrower == nil {
+		return
+	}
+	_ = t.keyboard.Kill()
+	_ = t.lifetime.Close()
+	t.borrower = nil
+	// This fails where the terminal is gone, which leaves nothing to take.
+	_ = t.setForeground(unix.Getpgrp())
+}
+
+func (t *terminal) setForeground(group int) error {
+	return withoutStop(func() error {
+		if err := unix.IoctlSetPointerInt(int(t.file.Fd()), unix.TIOCSPGRP, group); err != nil {
+			return fmt.Errorf("giving it to the group of process %d: %w", group, err)
+		}
+		return nil
+	})
+}
+
+// listen is what the keyboard process does. Its exit status is 128 and the number of the signal that was typed.
+func listen() (status int) {
+	heard := make(chan os.Signal, 1)
+	interrupt.Notify(heard, typed...)
+	go func() {
+		_, _ = os.Stdin.Read(make([]byte, 1))
+		heard <- syscall.Signal(0)
+	}()
+	s, _ := (<-heard).(syscall.Signal)
+	return 128 + int(s)
+}
+
+// typedSignal is what the status of a keyboard process says was typed, or 0. A signal may come before it is caught.
+func typedSignal(s syscall.WaitStatus) syscall.Signal {
+	switch {
+	case s.Stopped():
+		return s.StopSignal()
+	case s.Signaled() && s.Signal() != syscall.SIGKILL:
+		return s.Signal()
+	case s.ExitStatus() > 128:
+		return syscall.Signal(s.ExitStatus() - 128)
+	}
+	return 0
+}
+
+// orphaned reports whether no shell could continue rmarun if it stopped: of its session there is nothing above it that is
+// in another process group.
+func orphaned() bool {
+	group := unix.Getpgrp()
+	session, _ := unix.Getsid(0)
+	pid := os.Getppid()
+	for pid > 0 {
+		if its, err := unix.Getsid(pid); err != nil || its != session {
+			return true
+		}
+		if its, err := unix.Getpgid(pid); err == nil && its != group {
+			return false
+		}
+		pid = parent(pid)
+	}
+	return pid == 0
+}
+
+// wants takes note of a rank that the terminal has stopped, because it reads or sets the terminal out of the foreground.
+// Where that is not rmarun's to give the whole job waits for the shell to bring it there, as any job of a shell.
+func (j *job) wants(r *rank, s syscall.Signal) {
+	t := j.terminal
+	switch {
+	case t == nil:
+	case t.mine():
+		if err := t.lend(r); err != nil {
+			fmt.Fprintf(os.Stderr, "rmarun: rank %d wants the terminal: %v\n", r.number, err)
+			j.suspended = true
+			j.stop()
+			return
+		}
+		j.keyboards[t.keyboard.Pid] = r
+		signalGroup(r.pid, syscall.SIGCONT)
+	case orphaned():
+		fmt.Fprintf(os.Stderr, "rmarun: rank %d wants the terminal, and no shell can bring this job to the foreground: give it other input, such as </dev/null\n", r.number)
+		j.suspended = true
+		j.stop()
+	default:
+		// The ranks get another signal, so that what stops them is not taken for a wish of theirs.
+		j.suspended = true
+		j.signal(syscall.SIGTSTP)
+		_ = syscall.Kill(0, s)
+	}
+}
+
+// keyed passes on a signal that was typed to a borrower of the terminal: the kernel has sent it to the group of that
+// rank, and would have sent it to all of rmarun's.
+func (j *job) keyed(r *rank, s syscall.Signal) {
+	j.terminal.takeBack()
+	j.heard, j.heardBy = s, r
+	_ = syscall.Kill(0, s)
+}

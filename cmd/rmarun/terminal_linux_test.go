@@ -1,0 +1,264 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/onesided/rma/internal/await"
+)
+
+// shellVariable has the test binary be a shell, which runs its arguments as a job of its terminal.
+const shellVariable = "RMARUN_TEST_SHELL"
+
+func init() {
+	if where := os.Getenv(shellVariable); where != "" {
+		shell(where)
+		os.Exit(0)
+	}
+}
+
+const (
+	background = "background"
+	foreground = "foreground"
+)
+
+// shell runs a job in the background or in the foreground of its controlling terminal, descriptor 3, says what becomes
+// of it, and brings it to the foreground if it has stopped and a line comes from standard input. When the job has ended
+// the shell says what has been typed that nobody has read.
+func shell(where string) {
+	const terminal = 3
+	signal.Ignore(syscall.SIGTTOU)
+	_ = os.Unsetenv(shellVariable)
+	mine := unix.Getpgrp()
+	c := exec.Command(os.Args[1], os.Args[2:]...)
+	c.Stdin, c.Stdout, c.Stderr = os.NewFile(terminal, "terminal"), os.Stdout, os.Stderr
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if where == foreground {
+		c.SysProcAttr.Foreground, c.SysProcAttr.Ctty = true, terminal
+	}
+	if err := c.Start(); err != nil {
+		fmt.Println(err)
+		os.Exit(125)
+	}
+	fmt.Printf("job %d;\n", c.Process.Pid)
+	commands := bufio.NewReader(os.Stdin)
+	for {
+		var s syscall.WaitStatus
+		_, _ = syscall.Wait4(c.Process.Pid, &s, syscall.WUNTRACED, nil)
+		_ = unix.IoctlSetPointerInt(terminal, unix.TIOCSPGRP, mine)
+		if !s.Stopped() {
+			_ = syscall.SetNonblock(terminal, true)
+			text := make([]byte, 100)
+			n, _ := syscall.Read(terminal, text)
+			fmt.Printf("ended %d, left %q\n", s.ExitStatus(), text[:max(n, 0)])
+			return
+		}
+		fmt.Println("stopped by", s.StopSignal())
+		_, _ = commands.ReadString('\n')
+		_ = unix.IoctlSetPointerInt(terminal, unix.TIOCSPGRP, c.Process.Pid)
+		_ = syscall.Kill(-c.Process.Pid, syscall.SIGCONT)
+	}
+}
+
+// A console is a job of a shell on a terminal.
+type console struct {
+	*liveJob
+	// keyboard is what is typed, commands what the shell is told.
+	keyboard *os.File
+	commands io.Writer
+	// job is the process group of the job.
+	job int
+}
+
+// newConsole starts a job after something was typed.
+func newConsole(t *testing.T, where, role string, ranks int, typed string) *console {
+	t.Helper()
+	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skipf("skipped: there are no pseudo-terminals: %v", err)
+	}
+	t.Cleanup(func() { _ = keyboard.Close() })
+	require.NoError(t, unix.IoctlSetPointerInt(int(keyboard.Fd()), unix.TIOCSPTLCK, 0))
+	number, err := unix.IoctlGetInt(int(keyboard.Fd()), unix.TIOCGPTN)
+	require.NoError(t, err)
+	screen, err := os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	require.NoError(t, err)
+	defer screen.Close()
+	n := &console{keyboard: keyboard}
+	n.enter(t, typed)
+	await.True(t, "what was typed to arrive", func() bool {
+		arrived, err := unix.IoctlGetInt(int(screen.Fd()), unix.TIOCINQ)
+		return err == nil && arrived == len(typed)
+	})
+	c := rmarun(t, role, "-n", strconv.Itoa(ranks), "SELF")
+	c.Args = append([]string{c.Path, c.Path}, c.Args[1:]...)
+	c.Env = append(c.Env, shellVariable+"="+where)
+	c.ExtraFiles = []*os.File{screen}
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 3}
+	commands, err := c.StdinPipe()
+	require.NoError(t, err)
+	n.liveJob, n.commands = liveCommand(t, c), commands
+	n.until(t, ";", 1)
+	// The job may have written before its shell.
+	_, said, _ := strings.Cut(n.output.String(), "job ")
+	_, err = fmt.Sscanf(said, "%d;", &n.job)
+	require.NoError(t, err)
+	return n
+}
+
+func (n *console) enter(t *testing.T, text string) {
+	t.Helper()
+	_, err := n.keyboard.WriteString(text)
+	require.NoError(t, err)
+}
+
+// lent waits until something else than the job and the shell has the foreground.
+func (n *console) lent(t *testing.T) {
+	t.Helper()
+	await.True(t, "rank 0 to have the terminal", func() bool {
+		group, err := unix.IoctlGetInt(int(n.keyboard.Fd()), unix.TIOCGPGRP)
+		return err == nil && group != n.job && group != n.Process.Pid
+	})
+}
+
+func (n *console) bringToForeground(t *testing.T) {
+	t.Helper()
+	_, err := io.WriteString(n.commands, "\n")
+	require.NoError(t, err)
+}
+
+// finish has the ranks end, and requires that each text has come once.
+func (n *console) finish(t *testing.T, says ...string) {
+	t.Helper()
+	require.NoError(t, syscall.Kill(n.job, syscall.SIGUSR1))
+	require.Zero(t, n.end(t), n.output.String())
+	for _, s := range says {
+		require.Equal(t, 1, strings.Count(n.output.String(), s), "%q in %s", s, n.output.String())
+	}
+}
+
+// A job whose ranks do not read the terminal runs in its background, and leaves to the shell what is typed.
+func TestBackground(t *testing.T) {
+	for _, where := range []string{background, foreground} {
+		n := newConsole(t, where, "await", 2, "for the shell\n")
+		n.until(t, "ready", 2)
+		n.finish(t, `ended 0, left "for the shell\n"`)
+	}
+}
+
+// A rank that reads the terminal has what it reads, and the shell the rest.
+func TestForegroundReader(t *testing.T) {
+	n := newConsole(t, foreground, "reader", 2, "one\ntwo\n")
+	n.until(t, "ready", 2)
+	n.until(t, `rank 0 read "one\n"`, 1)
+	n.finish(t, `ended 0, left "two\n"`)
+}
+
+// A rank that ends gives the terminal back to the job, as a script that goes on expects.
+func TestTerminalReturned(t *testing.T) {
+	n := newConsole(t, foreground, "reader", 2, "")
+	n.until(t, "ready", 2)
+	n.lent(t)
+	n.enter(t, "\x04")
+	n.until(t, `rank 0 read ""`, 1)
+	await.True(t, "the job to have the foreground", func() bool {
+		group, err := unix.IoctlGetInt(int(n.keyboard.Fd()), unix.TIOCGPGRP)
+		return err == nil && group == n.job
+	})
+	n.finish(t, "ended 0")
+}
+
+// A job with a rank that reads the terminal from the background stops until the shell brings it to the foreground.
+func TestBackgroundReader(t *testing.T) {
+	n := newConsole(t, background, "reader", 2, "")
+	n.until(t, "stopped by stopped (tty input)\n", 1)
+	n.bringToForeground(t)
+	n.lent(t)
+	n.enter(t, "one\n")
+	n.until(t, "ready", 2)
+	n.until(t, `rank 0 read "one\n"`, 1)
+	n.finish(t, `ended 0, left ""`)
+}
+
+// What is typed while a rank reads reaches every rank once, and rmarun.
+func TestTypedSignals(t *testing.T) {
+	t.Run("interrupt", func(t *testing.T) {
+		n := newConsole(t, foreground, "reader", 2, "")
+		n.until(t, "ready", 2)
+		n.lent(t)
+		n.enter(t, "\x03")
+		n.until(t, "heard interrupt", 2)
+		n.finish(t, "rank 0 heard interrupt", "rank 1 heard interrupt", "ended 0")
+	})
+	t.Run("stop", func(t *testing.T) {
+		n := newConsole(t, foreground, "reader", 2, "")
+		n.until(t, "ready", 2)
+		n.lent(t)
+		n.enter(t, "\x1a")
+		n.until(t, "stopped by stopped\n", 1)
+		for _, pid := range n.ranks(t) {
+			await.True(t, "a rank to stop", func() bool { return state(t, pid) == 'T' })
+		}
+		n.bringToForeground(t)
+		n.lent(t)
+		n.enter(t, "one\n")
+		n.until(t, `rank 0 read "one\n"`, 1)
+		n.finish(t, "ended 0")
+	})
+}
+
+// Rmarun stops with its ranks, and goes on with them.
+func TestSuspend(t *testing.T) {
+	c := rmarun(t, "await", "-n", "2", "sh", "-c", `"$0"; exit $?`, "SELF")
+	c.SysProcAttr = groupOfItsOwn()
+	j := liveCommand(t, c)
+	j.until(t, "ready", 2)
+	all := append(j.ranks(t), j.Process.Pid)
+	for _, pid := range j.ranks(t) {
+		all = append(all, parent(pid))
+	}
+	require.NoError(t, j.Process.Signal(syscall.SIGTSTP))
+	for _, pid := range all {
+		await.True(t, "a process to stop", func() bool { return state(t, pid) == 'T' })
+	}
+	require.NoError(t, j.Process.Signal(syscall.SIGCONT))
+	for _, pid := range all {
+		await.True(t, "a process to go on", func() bool { return state(t, pid) != 'T' })
+	}
+	require.NoError(t, j.Process.Signal(syscall.SIGTERM))
+	require.Equal(t, 128+15, j.end(t))
+	require.Equal(t, 2, strings.Count(j.output.String(), "heard terminated"))
+}
+
+// state is that of a process, as ps shows it.
+func state(t *testing.T, pid int) byte {
+	t.Helper()
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	require.NoError(t, err)
+	return stat[bytes.LastIndexByte(stat, ')')+2]
+}
+
+// A rank that ends leaves nothing to wait for to process 1, or to nobody where rmarun is that.
+func TestReap(t *testing.T) {
+	j := live(t, "orphan", 1)
+	j.until(t, "ready", 1)
+	orphan := j.ranks(t)[0]
+	await.True(t, "the orphan to be reaped", func() bool {
+		_, err := os.Stat("/proc/" + strconv.Itoa(orphan))
+		return os.IsNotExist(err)
+	})
+	require.NoError(t, j.Process.Signal(syscall.SIGTERM))
+	j.end(t)
+}
