@@ -29,6 +29,10 @@ func TestMain(m *testing.M) {
 func TestIgnoredAtStart(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
+	// A signal that is caught here is not ignored in the child, also where this process was started so.
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGHUP, syscall.SIGINT)
+	defer signal.Stop(caught)
 	for trap, want := range map[string]string{
 		`:`:               "false false\n",
 		`trap "" HUP`:     "true false\n",
