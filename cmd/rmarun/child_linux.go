@@ -47,6 +47,12 @@ func (l lifeline) tie(leader int) {
 // started closes what only the rank needs.
 func (l lifeline) started() { _ = l.theirs.Close() }
 
+// readable is the request for how many bytes a pipe has, FIONREAD.
+const readable = unix.TIOCINQ
+
+// executable is this program, also where its file has been replaced since it started.
+func executable() (string, error) { return "/proc/self/exe", nil }
+
 // adopt makes processes whose parents end children of this one.
 func adopt() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 

@@ -21,6 +21,12 @@ func (lifeline) files() []*os.File { return nil }
 func (lifeline) tie(int)           {}
 func (lifeline) started()          {}
 
+// readable is the request for how many bytes a pipe has, FIONREAD, which is the same on all these systems.
+const readable = 0x4004667f
+
+// executable is the file of this program.
+func executable() (string, error) { return os.Executable() }
+
 // adopt does nothing: these systems give orphans to process 1.
 func adopt() {}
 

@@ -8,11 +8,13 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -51,6 +53,12 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(command(func(o *options) { o.leaveTime, o.outputTime = patience, patience }))
 	default:
+		// A signal that is caught here is not ignored in what the tests start, also where this process was started so.
+		for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
+			if signal.Ignored(s) {
+				signal.Notify(make(chan os.Signal, 1), s)
+			}
+		}
 		os.Exit(m.Run())
 	}
 }
@@ -504,7 +512,7 @@ func TestConclude(t *testing.T) {
 			j := &job{ranks: []*rank{r}, running: 1, grace: test.grace}
 			j.conclude(r)
 			require.False(t, r.over)
-			r.overdue = true
+			r.silent = true
 			j.conclude(r)
 			require.Equal(t, test.over, r.over)
 			j.kill()
@@ -513,6 +521,108 @@ func TestConclude(t *testing.T) {
 			require.ErrorContains(t, left.Wait(), "killed")
 		})
 	}
+}
+
+// What ranks print is passed on however long its reader takes, also where they have left behind what could print more.
+func TestSlowReader(t *testing.T) {
+	for _, role := range []string{"flood", "flood left"} {
+		c := rmarun(t, role, "-n", "1", "SELF")
+		c.Env = append(c.Env, patienceVariable+"=0s")
+		j := liveCommand(t, c)
+		j.until(t, "ready", 1)
+		launchtest.ProcessOf(t, j.ranks(t)[0]).AwaitEnd(t)
+		require.Zero(t, j.end(t))
+		require.Equal(t, flood, strings.Count(j.output.String(), "."))
+	}
+}
+
+// A second interrupt ends a job whose output nobody reads.
+func TestNoReader(t *testing.T) {
+	c := rmarun(t, "flood", "-n", "1", "SELF")
+	c.Env = append(c.Env, patienceVariable+"="+short)
+	j := liveCommand(t, c)
+	j.until(t, "ready", 1)
+	launchtest.ProcessOf(t, j.ranks(t)[0]).AwaitEnd(t)
+	ended := make(chan error, 1)
+	go func() { ended <- j.Wait() }()
+	await.True(t, "the job to end", func() bool {
+		_ = j.Process.Signal(os.Interrupt)
+		return len(ended) > 0
+	})
+	// It may have ended by another one still.
+	require.Contains(t, []int{0, -1}, status(t, <-ended))
+	require.NoError(t, j.from.Close())
+}
+
+// A stream that is finished has what had been written, and no more.
+func TestFinishedStream(t *testing.T) {
+	from, to, err := os.Pipe()
+	require.NoError(t, err)
+	defer to.Close()
+	s := &stream{File: from}
+	defer s.Close()
+	_, err = io.WriteString(to, "before")
+	require.NoError(t, err)
+	s.finish()
+	b := make([]byte, 3)
+	_, err = io.ReadFull(s, b)
+	require.NoError(t, err)
+	_, err = io.WriteString(to, "after")
+	require.NoError(t, err)
+	rest, err := io.ReadAll(s)
+	require.NoError(t, err)
+	require.Equal(t, "before", string(b)+string(rest))
+}
+
+// A whole chunk does not wait for more, which may be an answer's.
+func TestWholeChunk(t *testing.T) {
+	for _, text := range []string{strings.Repeat("x", chunkSize), strings.Repeat("x", chunkSize-5) + "\nxxxx"} {
+		from, to, err := os.Pipe()
+		require.NoError(t, err)
+		read, write := io.Pipe()
+		passed := make(chan struct{})
+		go func() {
+			(&output{to: write, lines: new(atomic.Uint64)}).pass(&stream{File: from}, "", new(tail))
+			close(passed)
+		}()
+		for range 2 {
+			_, err = io.WriteString(to, text)
+			require.NoError(t, err)
+			got := make([]byte, len(text))
+			_, err = io.ReadFull(read, got)
+			require.NoError(t, err)
+			require.Equal(t, text, string(got))
+		}
+		require.NoError(t, to.Close())
+		<-passed
+		require.NoError(t, from.Close())
+	}
+}
+
+// What rmarun has for children before it starts any is not its own to end: a shell may become rmarun by exec.
+func TestInheritedChild(t *testing.T) {
+	c := rmarun(t, "exit 0", "-n", "2", "SELF")
+	c.Args = append([]string{"sh", "-c", `(read line <&3; echo the child goes on) & exec "$0" "$@"`, c.Path}, c.Args[1:]...)
+	c.Path, _ = exec.LookPath("sh")
+	theirs, mine, err := os.Pipe()
+	require.NoError(t, err)
+	c.ExtraFiles = []*os.File{theirs}
+	j := liveCommand(t, c)
+	require.NoError(t, theirs.Close())
+	require.Zero(t, status(t, j.Wait()))
+	require.NoError(t, mine.Close())
+	text, err := io.ReadAll(j.from)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "the child goes on")
+}
+
+// A rank that cannot have the terminal ends the job, which has not done what it was to do, however its ranks end.
+func TestStuck(t *testing.T) {
+	asked, before := &rank{asked: true, status: 5 << 8}, &rank{status: 3 << 8}
+	for want, failed := range map[int][]*rank{1: {asked}, 3: {before, asked}} {
+		require.Equal(t, want, (&job{stuck: true, failed: failed}).status())
+	}
+	require.Equal(t, 1, (&job{stuck: true}).status())
 }
 
 func TestWrongUsage(t *testing.T) {

@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 const (
@@ -14,8 +16,12 @@ const (
 	// no more than screenLines have come after them.
 	keptLines   = 10
 	screenLines = 24
+	// chunkSize is what is read of a stream at a time.
+	chunkSize = 32 << 10
 	// longestLine is passed on in pieces if it is longer.
 	longestLine = 64 << 10
+	// restTime is how long the beginning of a line after a full chunk waits for the rest.
+	restTime = 10 * time.Millisecond
 )
 
 // output passes on what the ranks write, a piece at a time.
@@ -24,9 +30,9 @@ type output struct {
 	to io.Writer
 	// text is room for lines with their labels.
 	text []byte
-	// err is the error of the first write that failed, as on a full disk. Nothing is
-	// written after it: what is there then is whole up to its end.
-	err error
+	// failed reports that a write has failed, as on a full disk. Nothing is written after it: what is there then is
+	// whole up to its end.
+	failed atomic.Bool
 	// lines counts those of all outputs.
 	lines *atomic.Uint64
 }
@@ -83,17 +89,22 @@ func (t *tail) unseen(written uint64) [][]byte {
 	return t.lines
 }
 
-// stream copies one stream of a rank to o, and keeps its last lines in kept. It returns at the end of the stream.
+// pass copies one stream of a rank to o, and keeps its last lines in kept. It returns at the end of the stream.
 //
 // Without a label bytes are passed on as they are and at once: a prompt, say, which no line's end follows. Only the
-// beginning of a line waits for the rest that is behind a full chunk, so that what a rank writes in one piece comes out in
-// one. With a label lines are passed on, each behind it.
-func (o *output) stream(from io.Reader, label string, kept *tail) {
+// beginning of a line after a full chunk waits for the rest, for restTime, so that what a rank writes in one piece comes out
+// in one. With a label lines are passed on, each behind it.
+func (o *output) pass(from io.Reader, label string, kept *tail) {
 	// held waits to be passed on, begun is a beginning of a line that was.
 	var held, begun []byte
-	chunk := make([]byte, 32<<10)
+	chunk := make([]byte, chunkSize)
+	limit, _ := from.(interface{ SetReadDeadline(at time.Time) error })
+	limited := false
 	for {
 		n, err := from.Read(chunk)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			err = nil
+		}
 		held = append(held, chunk[:n]...)
 		lines, ready := bytes.LastIndexByte(held, '\n')+1, len(held)
 		switch {
@@ -112,6 +123,16 @@ func (o *output) stream(from io.Reader, label string, kept *tail) {
 			kept.end(begun)
 			return
 		}
+		// An error would come from Read, too.
+		switch {
+		case limit == nil || label != "":
+		case len(held) > 0:
+			limited = true
+			_ = limit.SetReadDeadline(time.Now().Add(restTime))
+		case limited:
+			limited = false
+			_ = limit.SetReadDeadline(time.Time{})
+		}
 	}
 }
 
@@ -121,7 +142,7 @@ func (o *output) write(label string, text []byte) (at uint64, lost bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	at = o.lines.Add(uint64(bytes.Count(text, []byte{'\n'})))
-	if o.err != nil {
+	if o.failed.Load() {
 		return at, true
 	}
 	if label != "" {
@@ -131,15 +152,9 @@ func (o *output) write(label string, text []byte) (at uint64, lost bool) {
 		}
 		text = o.text
 	}
-	if _, o.err = o.to.Write(text); o.err != nil {
-		fmt.Fprintf(os.Stderr, "rmarun: %v: what the ranks print there is lost from here on\n", o.err)
+	if _, err := o.to.Write(text); err != nil {
+		o.failed.Store(true)
+		fmt.Fprintf(os.Stderr, "rmarun: %v: what the ranks print there is lost from here on\n", err)
 	}
-	return at, o.err != nil
-}
-
-// failed tells whether something that ranks have printed is lost.
-func (o *output) failed() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.err != nil
+	return at, o.failed.Load()
 }

@@ -24,11 +24,11 @@ func TestStream(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var pieces writes
 			o := &output{to: &pieces, lines: new(atomic.Uint64)}
-			o.stream(from(), "", new(tail))
+			o.pass(from(), "", new(tail))
 			require.Equal(t, text, string(bytes.Join(pieces, nil)))
 			require.EqualValues(t, strings.Count(text, "\n"), o.lines.Load())
 			pieces = nil
-			o.stream(from(), "[1] ", new(tail))
+			o.pass(from(), "[1] ", new(tail))
 			require.Equal(t, text+"\n", strings.ReplaceAll(string(bytes.Join(pieces, nil)), "[1] ", ""))
 			for _, piece := range pieces {
 				for line := range bytes.Lines(piece) {
@@ -51,7 +51,7 @@ func TestStreamLines(t *testing.T) {
 	}()
 	var pieces writes
 	var kept tail
-	(&output{to: &pieces, lines: new(atomic.Uint64)}).stream(from, "", &kept)
+	(&output{to: &pieces, lines: new(atomic.Uint64)}).pass(from, "", &kept)
 	require.Equal(t, "one ", string(pieces[0]))
 	for _, piece := range pieces[1 : len(pieces)-1] {
 		require.True(t, bytes.HasSuffix(piece, []byte("\n")))
@@ -75,6 +75,6 @@ func BenchmarkStream(b *testing.B) {
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
-		(&output{to: io.Discard, lines: new(atomic.Uint64)}).stream(strings.NewReader(text), "", new(tail))
+		(&output{to: io.Discard, lines: new(atomic.Uint64)}).pass(strings.NewReader(text), "", new(tail))
 	}
 }

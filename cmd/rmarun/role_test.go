@@ -18,6 +18,9 @@ import (
 	"github.com/onesided/rma/world/pmi"
 )
 
+// flood is how many bytes the role of this name writes, beside a line: the two pipes have room for twice 64 KiB.
+const flood = 120 << 10
+
 // roles are what ranks do. The argument is what follows the name of the role.
 var roles = map[string]func(rank, argument string){
 	// exit has rank 1 end with a status, and the others wait unless that is a success.
@@ -149,9 +152,10 @@ var roles = map[string]func(rank, argument string){
 		}
 	},
 	// reader has rank 0 read a line, or end where there is none, and all say who was interrupted, until they hear SIGUSR1.
+	// They fail by SIGUSR2.
 	"reader": func(rank, _ string) {
 		heard := make(chan os.Signal, 4)
-		signal.Notify(heard, syscall.SIGINT, syscall.SIGUSR1)
+		signal.Notify(heard, syscall.SIGINT, syscall.SIGUSR1, syscall.SIGUSR2)
 		fmt.Println("ready", os.Getpid())
 		if rank == "0" {
 			go func() {
@@ -168,8 +172,20 @@ var roles = map[string]func(rank, argument string){
 			}()
 		}
 		for s := <-heard; s != syscall.SIGUSR1; s = <-heard {
+			if s == syscall.SIGUSR2 {
+				os.Exit(3)
+			}
 			fmt.Printf("rank %s heard %v\n", rank, s)
 		}
+	},
+	// flood writes more than the pipe of rmarun's output has room for, and less than that and its own. It may leave
+	// something that could write more.
+	"flood": func(_, left string) {
+		if left != "" {
+			leave()
+		}
+		fmt.Println("ready", os.Getpid())
+		fmt.Print(strings.Repeat(".", flood))
 	},
 	// deaf does nothing for a signal that is to end it.
 	"deaf": func(string, string) {

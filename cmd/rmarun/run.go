@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -17,6 +18,8 @@ import (
 type job struct {
 	options *options
 	server  *pmi.Server
+	// inherited are children that rmarun had before it started any: those of the shell that became rmarun by exec.
+	inherited []int
 	// out and errout are where the ranks' output goes, lines how many have gone there.
 	out, errout *output
 	lines       atomic.Uint64
@@ -36,11 +39,12 @@ type job struct {
 	failed  []*rank
 	aborted *abort
 	// ending is the first signal that came to rmarun to end the ranks, if nothing had ended them before, interrupted tells
-	// that one was SIGINT, stopping that rmarun itself ends them, killed that their time for that is over, and suspended
-	// that they are stopped.
-	ending                                   syscall.Signal
-	interrupted, stopping, killed, suspended bool
-	grace                                    <-chan time.Time
+	// that one was SIGINT, stopping that rmarun itself ends them, killed that their time for that is over, abandoned that
+	// what they have printed is not waited for any more, suspended that they are stopped, and stuck that one has no
+	// terminal to go on with.
+	ending                                                     syscall.Signal
+	interrupted, stopping, killed, abandoned, suspended, stuck bool
+	grace                                                      <-chan time.Time
 
 	terminal *terminal
 	// keyboards are the keyboard processes and the ranks that they listen for. The group of heardBy has heard the signal
@@ -56,10 +60,11 @@ type rank struct {
 	number, pid int
 	life        lifeline
 	kept        tail
+	streams     []*stream
 	// status is there when the process has ended.
 	status syscall.WaitStatus
 	// What follows belongs to the goroutine of watch. done tells that the process has ended, silent that its streams have,
-	// overdue that they had their time to do so, and over that nothing of the rank is waited for any more.
+	// overdue that only what is there is still read from them, and over that nothing of the rank is waited for any more.
 	done, silent, overdue, over bool
 	// asked tells that the rank has failed because all were to end, lost that its connection has ended before its World
 	// was closed, of which nothing has been said.
@@ -79,9 +84,10 @@ func run(o *options) (status int, err error) {
 	}
 	defer remove()
 	interrupt.Notify(signals, suspending...)
+	inherited := children()
 	adopt()
 	j := &job{
-		options: o, running: o.ranks, terminal: openTerminal(), processes: make(map[int]*rank), keyboards: make(map[int]*rank),
+		options: o, inherited: inherited, running: o.ranks, terminal: openTerminal(), processes: make(map[int]*rank), keyboards: make(map[int]*rank),
 		changes: make(chan change), silent: make(chan *rank, o.ranks), overdue: make(chan *rank, o.ranks),
 		lost: make(chan int, o.ranks), late: make(chan *rank, o.ranks), aborts: make(chan abort, o.ranks),
 	}
@@ -115,6 +121,7 @@ func (j *job) watch(signals <-chan os.Signal) int {
 			j.conclude(r)
 		case r := <-j.overdue:
 			r.overdue = true
+			r.finish()
 			j.conclude(r)
 		case number := <-j.lost:
 			// The rank has ended, of which the end comes of itself, or closed its
@@ -132,6 +139,7 @@ func (j *job) watch(signals <-chan os.Signal) int {
 		case s := <-signals:
 			j.forward(s.(syscall.Signal))
 		case <-j.grace:
+			j.abandoned = j.ending != 0 || j.interrupted
 			j.kill()
 		}
 	}
@@ -147,15 +155,13 @@ func (j *job) change(c change) {
 	case r == nil:
 		if r := j.keyboards[c.pid]; r != nil {
 			delete(j.keyboards, c.pid)
-			if s := typedSignal(c.status); s != 0 {
-				j.keyed(r, s)
-			}
+			j.keyboardEnded(r, c)
 		}
 		// It may have been the last of the group of a rank.
 		for _, r := range j.ranks {
 			j.conclude(r)
 		}
-	case !c.status.Stopped():
+	case c.status.Exited() || c.status.Signaled():
 		delete(j.processes, c.pid)
 		r.status = c.status
 		j.end(r)
@@ -166,11 +172,14 @@ func (j *job) change(c change) {
 	}
 }
 
-// conclude takes a rank for over whose process has ended, and which has said what it had to say, or had its time for
-// that. What it has left behind in its group has the same time as all, if there is one for them to end, and is killed.
+// conclude takes a rank for over whose process has ended, and whose output has been passed on, or is waited for no more. What it has left behind in its group has the same time as all, if there is one for them to end, and is killed.
 func (j *job) conclude(r *rank) {
-	if r.over || !r.done || !r.silent && !r.overdue {
+	if r.over || !r.done || !r.silent && !(r.overdue && j.abandoned) {
 		return
+	}
+	// The keyboard process is in the group, too.
+	if j.terminal != nil && j.terminal.borrower == r {
+		j.terminal.takeBack()
 	}
 	if j.grace != nil && !j.killed && syscall.Kill(-r.pid, 0) == nil {
 		return
@@ -178,15 +187,16 @@ func (j *job) conclude(r *rank) {
 	r.over = true
 	j.running--
 	signalGroup(r.pid, syscall.SIGKILL)
-	if j.terminal != nil && j.terminal.borrower == r {
-		j.terminal.takeBack()
-	}
 }
 
 // endAdopted ends what has left the group of its rank, of which this process is the parent now. Each end may bring more.
 func (j *job) endAdopted() {
 	for limit := time.After(j.options.leaveTime); ; {
-		for _, pid := range children() {
+		left := slices.DeleteFunc(children(), func(pid int) bool { return slices.Contains(j.inherited, pid) })
+		if len(left) == 0 {
+			return
+		}
+		for _, pid := range left {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 		select {
@@ -268,7 +278,7 @@ func (j *job) unclosed(r *rank) {
 
 // stop has all ranks end, unless they are to go on.
 func (j *job) stop() {
-	if j.stopping || j.options.keepGoing && !j.interrupted && j.aborted == nil {
+	if j.stopping || j.options.keepGoing && !j.interrupted && j.aborted == nil && !j.stuck {
 		return
 	}
 	j.stopping = true
@@ -290,7 +300,6 @@ func (j *job) ask(s syscall.Signal) {
 
 // forward does what a signal asks for that has come to rmarun.
 func (j *job) forward(s syscall.Signal) {
-	j.terminal.takeBack()
 	switch s {
 	case syscall.SIGTSTP:
 		j.suspend()
@@ -303,7 +312,8 @@ func (j *job) forward(s syscall.Signal) {
 			}
 		}
 	default:
-		if s == syscall.SIGINT && j.interrupted {
+		if j.killed || s == syscall.SIGINT && j.interrupted {
+			j.abandoned = true
 			j.kill()
 			break
 		}
@@ -344,6 +354,7 @@ func (j *job) kill() {
 
 // signal sends a signal to the group of every rank that is not over, but for one that has heard it already.
 func (j *job) signal(s syscall.Signal) {
+	j.terminal.takeBack()
 	for _, r := range j.ranks {
 		if !r.over && (r != j.heardBy || s != j.heard) {
 			signalGroup(r.pid, s)

@@ -75,14 +75,16 @@ func (j *job) startRank(program string, number int) (*rank, error) {
 		into *io.Writer
 		out  *output
 	}{{&c.Stdout, j.out}, {&c.Stderr, j.errout}} {
-		from, to, err := os.Pipe()
+		file, to, err := os.Pipe()
 		if err != nil {
 			return nil, err
 		}
 		writers = append(writers, to)
 		*s.into = to
+		from := &stream{File: file}
+		r.streams = append(r.streams, from)
 		copied.Go(func() {
-			s.out.stream(from, label, &r.kept)
+			s.out.pass(from, label, &r.kept)
 			_ = from.Close()
 		})
 	}

@@ -14,9 +14,11 @@ func (j *job) status() int {
 	case j.aborted != nil:
 		// Of a status a shell sees the last byte. An abort is no success, whatever it says.
 		return max(j.aborted.status&0xff, 1)
+	case j.stuck && (len(j.failed) == 0 || j.failed[0].asked):
+		return 1
 	case len(j.failed) > 0:
 		return j.failed[0].exit()
-	case j.out.failed() || j.errout.failed():
+	case j.out.failed.Load() || j.errout.failed.Load():
 		return 1
 	}
 	return 0

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -48,7 +49,7 @@ func (t *terminal) mine() bool {
 // lend puts the group of a rank into the foreground.
 func (t *terminal) lend(r *rank) (err error) {
 	t.takeBack()
-	self, err := os.Executable()
+	self, err := executable()
 	if err != nil {
 		return err
 	}
@@ -72,17 +73,20 @@ func (t *terminal) lend(r *rank) (err error) {
 	return nil
 }
 
-// takeBack puts rmarun's own group into the foreground, if it was lent. A signal that rmarun sends to the borrower after
-// that is not taken for one that was typed.
+// takeBack ends a loan. A signal that rmarun sends to the borrower after that is not taken for one that was typed.
 func (t *terminal) takeBack() {
 	if t == nil || t.borrower == nil {
 		return
 	}
 	_ = t.keyboard.Kill()
 	_ = t.lifetime.Close()
+	borrower := t.borrower
 	t.borrower = nil
-	// This fails where the terminal is gone, which leaves nothing to take.
-	_ = t.setForeground(unix.Getpgrp())
+	// The shell may have taken the foreground meanwhile, or the terminal be gone.
+	group, err := unix.IoctlGetInt(int(t.file.Fd()), unix.TIOCGPGRP)
+	if err == nil && (group == borrower.pid || errors.Is(syscall.Kill(-group, 0), syscall.ESRCH)) {
+		_ = t.setForeground(unix.Getpgrp())
+	}
 }
 
 func (t *terminal) setForeground(group int) error {
@@ -142,20 +146,16 @@ func orphaned() bool {
 func (j *job) wants(r *rank, s syscall.Signal) {
 	t := j.terminal
 	switch {
-	case t == nil:
+	case t == nil || j.stuck:
 	case t.mine():
 		if err := t.lend(r); err != nil {
-			fmt.Fprintf(os.Stderr, "rmarun: rank %d wants the terminal: %v\n", r.number, err)
-			j.suspended = true
-			j.stop()
+			j.giveUp(r, ": "+err.Error())
 			return
 		}
 		j.keyboards[t.keyboard.Pid] = r
 		signalGroup(r.pid, syscall.SIGCONT)
 	case orphaned():
-		fmt.Fprintf(os.Stderr, "rmarun: rank %d wants the terminal, and no shell can bring this job to the foreground: give it other input, such as </dev/null\n", r.number)
-		j.suspended = true
-		j.stop()
+		j.giveUp(r, ", and no shell can bring this job to the foreground: give it other input, such as </dev/null")
 	default:
 		// The ranks get another signal, so that what stops them is not taken for a wish of theirs.
 		j.suspended = true
@@ -164,10 +164,26 @@ func (j *job) wants(r *rank, s syscall.Signal) {
 	}
 }
 
-// keyed passes on a signal that was typed to a borrower of the terminal: the kernel has sent it to the group of that
-// rank, and would have sent it to all of rmarun's.
-func (j *job) keyed(r *rank, s syscall.Signal) {
-	j.terminal.takeBack()
-	j.heard, j.heardBy = s, r
-	_ = syscall.Kill(0, s)
+// giveUp ends a job that cannot go on because a rank is stopped that cannot have the terminal.
+func (j *job) giveUp(r *rank, why string) {
+	fmt.Fprintf(os.Stderr, "rmarun: rank %d wants the terminal%s\n", r.number, why)
+	j.stuck, j.suspended = true, true
+	j.stop()
+}
+
+// keyboardEnded takes note of a keyboard process of a rank that cannot hear any more what is typed. The signal that was
+// typed is passed on: the kernel has sent it to the group of that rank, and would have sent it to all of rmarun's.
+// Another one was for that group alone, or for the keyboard process.
+func (j *job) keyboardEnded(r *rank, c change) {
+	if t := j.terminal; t.borrower == r && t.keyboard.Pid == c.pid {
+		if !c.status.Stopped() {
+			// Its number may be that of another process from now on.
+			_ = t.keyboard.Release()
+		}
+		t.takeBack()
+	}
+	if s := typedSignal(c.status); slices.Contains(typed, os.Signal(s)) {
+		j.heard, j.heardBy = s, r
+		_ = syscall.Kill(0, s)
+	}
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/launchtest"
 )
 
 // shellVariable has the test binary be a shell, which runs its arguments as a job of its terminal.
@@ -32,9 +35,11 @@ func init() {
 const (
 	background = "background"
 	foreground = "foreground"
+	// nowhere is a background from which no shell brings the job, which is in the shell's own group.
+	nowhere = "nowhere"
 )
 
-// shell runs a job in the background or in the foreground of its controlling terminal, descriptor 3, says what becomes
+// shell runs a job in the background, in the foreground or nowhere of its controlling terminal, descriptor 3, says what becomes
 // of it, and brings it to the foreground if it has stopped and a line comes from standard input. When the job has ended
 // the shell says what has been typed that nobody has read.
 func shell(where string) {
@@ -44,9 +49,19 @@ func shell(where string) {
 	mine := unix.Getpgrp()
 	c := exec.Command(os.Args[1], os.Args[2:]...)
 	c.Stdin, c.Stdout, c.Stderr = os.NewFile(terminal, "terminal"), os.Stdout, os.Stderr
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if where == foreground {
-		c.SysProcAttr.Foreground, c.SysProcAttr.Ctty = true, terminal
+	switch where {
+	case background:
+		c.SysProcAttr = groupOfItsOwn()
+	case foreground:
+		c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Foreground: true, Ctty: terminal}
+	case nowhere:
+		other := exec.Command("sleep", "600")
+		other.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Foreground: true, Ctty: terminal}
+		if err := other.Start(); err != nil {
+			fmt.Println(err)
+			os.Exit(125)
+		}
+		defer func() { _ = other.Process.Kill() }()
 	}
 	if err := c.Start(); err != nil {
 		fmt.Println(err)
@@ -85,6 +100,12 @@ type console struct {
 // newConsole starts a job after something was typed.
 func newConsole(t *testing.T, where, role string, ranks int, typed string) *console {
 	t.Helper()
+	return newConsoleOf(t, where, typed, rmarun(t, role, "-n", strconv.Itoa(ranks), "SELF"))
+}
+
+// newConsoleOf starts rmarun, or program and its arguments, to which those of rmarun are added.
+func newConsoleOf(t *testing.T, where, typed string, c *exec.Cmd, program ...string) *console {
+	t.Helper()
 	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
 		t.Skipf("skipped: there are no pseudo-terminals: %v", err)
@@ -102,8 +123,7 @@ func newConsole(t *testing.T, where, role string, ranks int, typed string) *cons
 		arrived, err := unix.IoctlGetInt(int(screen.Fd()), unix.TIOCINQ)
 		return err == nil && arrived == len(typed)
 	})
-	c := rmarun(t, role, "-n", strconv.Itoa(ranks), "SELF")
-	c.Args = append([]string{c.Path, c.Path}, c.Args[1:]...)
+	c.Args = slices.Concat([]string{c.Path}, program, c.Args)
 	c.Env = append(c.Env, shellVariable+"="+where)
 	c.ExtraFiles = []*os.File{screen}
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 3}
@@ -124,19 +144,50 @@ func (n *console) enter(t *testing.T, text string) {
 	require.NoError(t, err)
 }
 
-// lent waits until something else than the job and the shell has the foreground.
-func (n *console) lent(t *testing.T) {
+// lent waits until something else than the job and the shell has the foreground, and returns the process of rank 0.
+func (n *console) lent(t *testing.T) (rank int) {
 	t.Helper()
 	await.True(t, "rank 0 to have the terminal", func() bool {
-		group, err := unix.IoctlGetInt(int(n.keyboard.Fd()), unix.TIOCGPGRP)
-		return err == nil && group != n.job && group != n.Process.Pid
+		rank = n.foreground(t)
+		return rank != n.job && rank != n.Process.Pid
 	})
+	return rank
 }
 
 func (n *console) bringToForeground(t *testing.T) {
 	t.Helper()
 	_, err := io.WriteString(n.commands, "\n")
 	require.NoError(t, err)
+}
+
+// has waits until a process group has the foreground.
+func (n *console) has(t *testing.T, group int) {
+	t.Helper()
+	await.True(t, "a process group to have the foreground", func() bool { return n.foreground(t) == group })
+}
+
+func (n *console) foreground(t *testing.T) int {
+	t.Helper()
+	group, err := unix.IoctlGetInt(int(n.keyboard.Fd()), unix.TIOCGPGRP)
+	require.NoError(t, err)
+	return group
+}
+
+// keyboardProcess is that of a rank.
+func (n *console) keyboardProcess(t *testing.T, rank int) *launchtest.Process {
+	t.Helper()
+	names, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	require.NoError(t, err)
+	for _, name := range names {
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+		require.NoError(t, err)
+		line, _ := os.ReadFile(name)
+		if group, _ := unix.Getpgid(pid); group == rank && string(line) == keyboardProcess+"\x00" {
+			return launchtest.ProcessOf(t, pid)
+		}
+	}
+	require.Fail(t, "no keyboard process")
+	return nil
 }
 
 // finish has the ranks end, and requires that each text has come once.
@@ -173,10 +224,84 @@ func TestTerminalReturned(t *testing.T) {
 	n.lent(t)
 	n.enter(t, "\x04")
 	n.until(t, `rank 0 read ""`, 1)
-	await.True(t, "the job to have the foreground", func() bool {
-		group, err := unix.IoctlGetInt(int(n.keyboard.Fd()), unix.TIOCGPGRP)
-		return err == nil && group == n.job
+	n.has(t, n.job)
+	n.finish(t, "ended 0")
+}
+
+// A signal that was not typed is for the group to which it was sent: a script that has run rmarun goes on.
+func TestUntypedSignals(t *testing.T) {
+	begin := func(t *testing.T) (n *console, reader, other int) {
+		t.Helper()
+		n = newConsoleOf(t, foreground, "", rmarun(t, "reader", "-n", "2", "SELF"), "sh", "-c", `"$0" "$@"; echo "the script goes on after $?"`)
+		n.until(t, "ready", 2)
+		reader = n.lent(t)
+		pids := n.ranks(t)
+		return n, reader, pids[0] + pids[1] - reader
+	}
+	t.Run("of rmarun", func(t *testing.T) {
+		n, _, other := begin(t)
+		require.NoError(t, syscall.Kill(other, syscall.SIGUSR2))
+		require.Zero(t, n.end(t))
+		require.Contains(t, n.output.String(), "the script goes on after 3\n")
 	})
+	t.Run("of the reader", func(t *testing.T) {
+		n, reader, other := begin(t)
+		require.NoError(t, syscall.Kill(-reader, syscall.SIGUSR1))
+		n.has(t, n.job)
+		require.NoError(t, syscall.Kill(other, syscall.SIGUSR1))
+		require.Zero(t, n.end(t))
+		require.Contains(t, n.output.String(), "the script goes on after 0\n")
+	})
+	t.Run("of the kernel", func(t *testing.T) {
+		n := newConsole(t, foreground, "reader", 2, "")
+		n.until(t, "ready", 2)
+		n.keyboardProcess(t, n.lent(t)).Kill()
+		n.has(t, n.job)
+		n.enter(t, "\x03")
+		n.until(t, "heard interrupt", 2)
+		n.finish(t, "rank 0 heard interrupt", "rank 1 heard interrupt", "ended 0")
+	})
+}
+
+// A shell that has taken the terminal meanwhile keeps it.
+func TestTerminalTaken(t *testing.T) {
+	n := newConsole(t, foreground, "reader", 2, "")
+	n.until(t, "ready", 2)
+	keyboard := n.keyboardProcess(t, n.lent(t))
+	require.NoError(t, syscall.Kill(n.job, syscall.SIGSTOP))
+	n.until(t, "stopped by stopped (signal)\n", 1)
+	require.NoError(t, syscall.Kill(n.job, syscall.SIGCONT))
+	keyboard.AwaitEnd(t)
+	require.NoError(t, syscall.Kill(n.job, syscall.SIGUSR1))
+	await.True(t, "the job to end", func() bool { return state(t, n.job) == 'Z' })
+	require.Equal(t, n.Process.Pid, n.foreground(t))
+	n.bringToForeground(t)
+	require.Zero(t, n.end(t))
+	require.Contains(t, n.output.String(), "ended 0")
+}
+
+// Nobody could bring the terminal to a rank that wants it: the job ends, also one that goes on when a rank fails.
+func TestNoTerminal(t *testing.T) {
+	n := newConsoleOf(t, nowhere, "", rmarun(t, "reader", "-keep-going", "-grace", short, "-n", "2", "SELF"))
+	require.Zero(t, n.end(t))
+	require.Equal(t, 1, strings.Count(n.output.String(), "rank 0 wants the terminal, and no shell can bring"))
+	require.Contains(t, n.output.String(), "ended 1,")
+}
+
+// A rank gets the terminal also when rmarun has been installed anew.
+func TestReplacedProgram(t *testing.T) {
+	c := rmarun(t, "reader", "-n", "2", "SELF")
+	program, err := os.ReadFile(c.Path)
+	require.NoError(t, err)
+	c.Path = filepath.Join(t.TempDir(), "rmarun")
+	require.NoError(t, os.WriteFile(c.Path, program, 0o700))
+	c.Args[0] = c.Path
+	n := newConsoleOf(t, background, "", c)
+	n.until(t, "stopped by stopped (tty input)\n", 1)
+	require.NoError(t, os.Remove(c.Path))
+	n.bringToForeground(t)
+	n.lent(t)
+	n.until(t, "ready", 2)
 	n.finish(t, "ended 0")
 }
 
