@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -174,14 +175,31 @@ func TestExecuteIsCut(t *testing.T) {
 	require.Equal(t, cut, v)
 }
 
+// What .ci/long builds for its help it removes.
+func TestHelp(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skipf("skipped: .ci/long is a script for bash: %v", err)
+	}
+	temporary := t.TempDir()
+	c := exec.Command(bash, "../../../.ci/long", "-h")
+	c.Env = append(os.Environ(), "TMPDIR="+temporary)
+	output, err := c.Output()
+	require.NoError(t, err)
+	require.Contains(t, string(output), "usage: .ci/long")
+	left, err := os.ReadDir(temporary)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
 func TestBadArguments(t *testing.T) {
 	for want, o := range map[string]options{
-		"no arguments are possible":           {arguments: []string{"x"}},
-		"-minutes must not be negative":       {minutes: -1},
-		"-seed must not be above":             {seed: 1<<62 + 1},
-		`-part "nothing": no part has a name`: {only: "nothing"},
-		"-part: error parsing regexp":         {only: "("},
-		"-against none: git knows no such":    {against: "none"},
+		"no arguments are possible":                                         {arguments: []string{"x"}},
+		"-minutes must not be negative":                                     {minutes: -1},
+		"-seed must not be above":                                           {seed: 1<<62 + 1},
+		`-part "nothing": no part has a name`:                               {only: "nothing"},
+		"-part: error parsing regexp":                                       {only: "("},
+		"-against none: git knows no such commit; name one by -against REV": {against: "none"},
 	} {
 		_, err := long(t.Context(), o)
 		require.ErrorContains(t, err, want)

@@ -77,7 +77,7 @@ var (
 	errArguments = errors.New("no arguments are possible beside flags; -h lists them")
 	errMinutes   = errors.New("-minutes must not be negative")
 	errSeed      = fmt.Errorf("-seed must not be above %d", uint64(mostSeed))
-	errRevision  = errors.New("git knows no such commit")
+	errRevision  = errors.New("git knows no such commit; name one by -against REV, or parts that need none by -part REGEXP")
 	errPart      = errors.New("no part has a name that matches")
 )
 
