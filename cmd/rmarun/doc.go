@@ -13,15 +13,17 @@
 //
 // # Signals
 //
-// SIGINT, SIGTERM, SIGHUP and SIGQUIT go to everything that the ranks run, in their process groups. What has not ended a
-// moment later (-grace) is killed; a second SIGINT kills at once. SIGTSTP and SIGCONT stop and continue the ranks, and
+// SIGINT, SIGTERM, SIGHUP and SIGQUIT go to everything that the ranks run, in their process groups. What has not ended
+// after the grace (-grace, 3 s) is killed; a second SIGINT kills at once. SIGTSTP and SIGCONT stop and continue the ranks, and
 // rmarun stops with them. SIGUSR1 and SIGUSR2 go to the processes of the ranks alone. A signal that comes while the
 // package is built ends that. A signal that was ignored when rmarun started, as by nohup, stays so, also for the ranks.
 // (Of SIGTERM, SIGQUIT, SIGUSR1 and SIGUSR2 a Go program cannot know that.)
 //
-// When a rank fails the others get SIGTERM, have that moment, and are killed. The summary names the ranks that failed and
+// When a rank fails the others get SIGTERM, have the grace to end, and are killed. The summary names the ranks that failed and
 // how, and shows the last lines that each wrote if others have written much after them, or if they could not be written.
-// What ranks leave behind ends with the job. On Linux that holds also for what has left its group, and for all groups when
+// What ranks print is passed on however long its reader takes, unless a signal has ended the job and the grace is over.
+// What ranks leave behind ends with the job, and a second after a rank has ended its output is closed to what it left
+// behind. On Linux that holds also for what has left its group, and for all groups when
 // rmarun itself is killed.
 //
 // # Terminal
@@ -29,7 +31,11 @@
 // A job runs in the background of a terminal as in the foreground. A rank that reads the terminal, or sets its modes, has
 // it: rmarun puts the rank into the foreground, and what no rank reads is left for the shell. If rmarun is in the
 // background itself the whole job stops, as any other does, until the shell brings it to the foreground. What is typed
-// to interrupt, quit or stop reaches all ranks.
+// to interrupt, quit or stop reaches all ranks. A rank for which nobody could bring the job to the foreground ends it, with
+// exit status 1.
+//
+// Where the terminal stops background jobs that write to it (stty tostop) a rank that reads it stops the job whenever
+// rmarun has something to print: set stty -tostop for such a job.
 //
 // The exit status is that of the rank that failed first, 128 + the signal's number
 // if a signal ended it; 128 + its number if a signal came to rmarun first, and ranks failed after it; if a rank aborted the job, the status that it gave, or 1 if that
@@ -45,19 +51,23 @@
 // orphans, of which nothing is remembered. Nobody else waits for a child once ranks have been started. As process 1
 // rmarun leaves no zombie for the same reason.
 //
-// A rank runs, is done (its process has ended) and is over (its output has ended, too, or has had a second for that).
-// Its group is signalled until the rank is over, and is killed then. A job goes on until all ranks are over; it
+// A rank runs, is done (its process has ended) and is over (its output has ended, too, which is its last byte in the pipe
+// a second after the process, or is waited for no more). Its group is signalled until the rank is over, and is killed then.
+// Where the group is empty while the output is waited for, the system could give its number to another group, as it does
+// after thousands of processes: nothing here prevents that. A job goes on until all ranks are over; it
 // ends in three steps, each at most once: ask (a signal, and the grace begins), kill (SIGKILL, when the grace is over),
 // and the wait for the rest, which includes the orphans. While the grace lasts, a rank is not over before its group is empty.
 //
 // The terminal's foreground is the shell's to give. Rmarun lends it on to the group of a rank only while it is in the
 // foreground itself, only when the kernel has stopped that rank for want of it (SIGTTIN, SIGTTOU), and to one rank at a
 // time. It never reads the terminal, so that it takes nothing from it that nobody asked for. A loan ends when the rank is
-// over, when another rank wants the terminal, when any signal comes to rmarun, and before rmarun stops or ends; a rank
-// that reads on is stopped again, and gets another.
+// over, when another rank wants the terminal, before rmarun signals the groups of the ranks, and before it stops or ends; a
+// rank that reads on is stopped again, and gets another. A foreground that the shell has given to others meanwhile stays
+// theirs.
 //
 // What is typed goes to the foreground alone, so that in the borrower's group there is a keyboard process, which ends by
 // the first signal that is typed and tells by its exit status which that was. Rmarun sends this signal to its own group,
 // as the terminal would have, and then to the ranks but for the borrower's group. It kills the keyboard process before it
-// sends a signal to that group itself: what kills that process otherwise was typed.
+// sends a signal to that group itself. What a terminal could not have sent, such as SIGTERM, was not typed, and ends the loan
+// alone; SIGINT that a rank sends to its own group is taken for typed.
 package main

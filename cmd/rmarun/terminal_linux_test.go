@@ -106,6 +106,7 @@ func newConsole(t *testing.T, where, role string, ranks int, typed string) *cons
 // newConsoleOf starts rmarun, or program and its arguments, to which those of rmarun are added.
 func newConsoleOf(t *testing.T, where, typed string, c *exec.Cmd, program ...string) *console {
 	t.Helper()
+	heedStop(t)
 	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
 		t.Skipf("skipped: there are no pseudo-terminals: %v", err)
@@ -136,6 +137,14 @@ func newConsoleOf(t *testing.T, where, typed string, c *exec.Cmd, program ...str
 	_, err = fmt.Sscanf(said, "%d;", &n.job)
 	require.NoError(t, err)
 	return n
+}
+
+// heedStop has what a test starts heed SIGTSTP, also where this process was started so that it ignores that.
+func heedStop(t *testing.T) {
+	t.Helper()
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGTSTP)
+	t.Cleanup(func() { signal.Stop(caught) })
 }
 
 func (n *console) enter(t *testing.T, text string) {
@@ -244,6 +253,15 @@ func TestUntypedSignals(t *testing.T) {
 		require.Zero(t, n.end(t))
 		require.Contains(t, n.output.String(), "the script goes on after 3\n")
 	})
+	t.Run("that ranks get from rmarun", func(t *testing.T) {
+		n := newConsole(t, foreground, "reader", 2, "")
+		n.until(t, "ready", 2)
+		keyboard := n.keyboardProcess(t, n.lent(t))
+		require.NoError(t, syscall.Kill(n.job, syscall.SIGINT))
+		keyboard.AwaitEnd(t)
+		n.until(t, "heard interrupt", 2)
+		n.finish(t, "rank 0 heard interrupt", "rank 1 heard interrupt", "ended 0")
+	})
 	t.Run("of the reader", func(t *testing.T) {
 		n, reader, other := begin(t)
 		require.NoError(t, syscall.Kill(-reader, syscall.SIGUSR1))
@@ -346,6 +364,7 @@ func TestTypedSignals(t *testing.T) {
 
 // Rmarun stops with its ranks, and goes on with them.
 func TestSuspend(t *testing.T) {
+	heedStop(t)
 	c := rmarun(t, "await", "-n", "2", "sh", "-c", `"$0"; exit $?`, "SELF")
 	c.SysProcAttr = groupOfItsOwn()
 	j := liveCommand(t, c)
