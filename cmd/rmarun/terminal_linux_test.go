@@ -291,7 +291,8 @@ func TestTerminalTaken(t *testing.T) {
 	require.NoError(t, syscall.Kill(n.job, syscall.SIGCONT))
 	keyboard.AwaitEnd(t)
 	require.NoError(t, syscall.Kill(n.job, syscall.SIGUSR1))
-	await.True(t, "the job to end", func() bool { return state(t, n.job) == 'Z' })
+	// The signal may have rank 0 read again before it ends, for which the job stops.
+	await.True(t, "the job to end or stop", func() bool { return strings.IndexByte("ZT", state(t, n.job)) >= 0 })
 	require.Equal(t, n.Process.Pid, n.foreground(t))
 	n.bringToForeground(t)
 	require.Zero(t, n.end(t))
