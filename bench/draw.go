@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/xml"
 	"fmt"
 	"math"
 	"slices"
@@ -18,8 +17,6 @@ const (
 	lineHeight = 16
 	// mostMarks is the most points that a curve has marks at: more would hide it.
 	mostMarks = 40
-	// mostTicks is the most that an axis has.
-	mostTicks = 12
 )
 
 // curveLooks are those of the curves, told apart without colour, too: off is dashed.
@@ -53,149 +50,6 @@ type chartPoint struct {
 	x, y      float64
 	low, high float64 // both 0: there is no extent
 	hover     string
-}
-
-// An svgAxis maps values to places.
-type svgAxis struct {
-	low, high   float64
-	logarithmic bool
-	// decimal has the marks of a logarithmic axis at powers of ten, not of two.
-	decimal bool
-	// marks are where the axis has them, nil to let it choose; says is what it writes there.
-	marks []float64
-	says  func(float64) string
-
-	// from is the place of low, to that of high, and extent how much of the axis a text covers. chart.place sets them.
-	from, to float64
-	extent   func(text string) float64
-}
-
-// at is the place of v, which is at an end of the axis if it is beyond.
-func (a svgAxis) at(v float64) float64 {
-	low, high := a.low, a.high
-	v = min(max(v, low), high)
-	if a.logarithmic {
-		v, low, high = math.Log2(v), math.Log2(low), math.Log2(high)
-	}
-	return a.from + (v-low)/(high-low)*(a.to-a.from)
-}
-
-// ticks are the values that the axis has marks at.
-func (a svgAxis) ticks() []float64 {
-	switch {
-	case a.marks != nil:
-		return a.marks
-	case !a.logarithmic:
-		return a.most(a.linearTicks)
-	case !a.decimal:
-		return a.withEnds(a.most(a.binaryTicks))
-	}
-	if ticks := a.most(a.decimalTicks); len(ticks) > 1 {
-		return ticks
-	}
-	return a.most(a.linearTicks)
-}
-
-// most are the first ticks that there is room for, of ever fewer.
-func (a svgAxis) most(ticks func(fewer int) []float64) []float64 {
-	for fewer := 0; ; fewer++ {
-		if some := ticks(fewer); len(some) < 2 || a.hasRoom(some) {
-			return some
-		}
-	}
-}
-
-// hasRoom reports whether the texts of ticks are apart.
-func (a svgAxis) hasRoom(ticks []float64) bool {
-	for i, v := range ticks[1:] {
-		if math.Abs(a.at(v)-a.at(ticks[i])) < (a.extent(a.says(v))+a.extent(a.says(ticks[i])))/2 {
-			return false
-		}
-	}
-	return len(ticks) <= mostTicks
-}
-
-// withEnds are ticks and the ends of the axis, as far as there is room, if they are round or ticks are few.
-func (a svgAxis) withEnds(ticks []float64) []float64 {
-	if len(ticks) == 0 {
-		ticks = []float64{a.low}
-	}
-	wanted := func(v float64) bool { return len(ticks) < 2 || !strings.Contains(a.says(v), ".") }
-	if more := slices.Concat([]float64{a.low}, ticks); wanted(a.low) && a.hasRoom(more) {
-		ticks = more
-	}
-	if more := slices.Concat(ticks, []float64{a.high}); wanted(a.high) && a.hasRoom(more) {
-		ticks = more
-	}
-	return ticks
-}
-
-// binaryTicks are powers of two, or of a power of two.
-func (a svgAxis) binaryTicks(fewer int) []float64 {
-	var ticks []float64
-	step := float64(fewer + 1)
-	for power := step * math.Ceil(math.Log2(a.low)/step); power <= math.Log2(a.high); power += step {
-		ticks = append(ticks, math.Exp2(power))
-	}
-	return ticks
-}
-
-// decimalTicks are powers of ten with their double and fivefold, or without, or of a power of ten.
-func (a svgAxis) decimalTicks(fewer int) []float64 {
-	times, step := []float64{1}, float64(max(fewer, 1))
-	if fewer == 0 {
-		times = []float64{1, 2, 5}
-	}
-	var ticks []float64
-	for power := step * math.Floor(math.Log10(a.low)/step); power <= math.Log10(a.high)+1e-9; power += step {
-		for _, t := range times {
-			if v := t * math.Pow(10, power); v >= a.low*0.9999 && v <= a.high*1.0001 {
-				ticks = append(ticks, v)
-			}
-		}
-	}
-	return ticks
-}
-
-// linearTicks are multiples of a step.
-func (a svgAxis) linearTicks(fewer int) []float64 {
-	var ticks []float64
-	step := niceStep((a.high - a.low) * math.Exp2(float64(fewer)))
-	for n := math.Ceil(a.low / step); n*step <= a.high+step/1000; n++ {
-		ticks = append(ticks, n*step)
-	}
-	return ticks
-}
-
-// decimalAxis is the logarithmic one that low to high, both above 0, are on, from one of 1, 2 and 5
-// times a power of ten to another.
-func decimalAxis(low, high float64) svgAxis {
-	a := svgAxis{logarithmic: true, decimal: true}
-	a.low = math.Pow(10, math.Floor(math.Log10(low)))
-	for _, t := range []float64{5, 2} {
-		if t*a.low <= low {
-			a.low *= t
-			break
-		}
-	}
-	top := math.Pow(10, math.Floor(math.Log10(high)))
-	for _, t := range []float64{1, 2, 5, 10, 20} {
-		if a.high = t * top; a.high >= high && a.high > a.low {
-			break
-		}
-	}
-	return a
-}
-
-// niceStep is 1, 2 or 5 times a power of ten, of which about six make the extent.
-func niceStep(extent float64) float64 {
-	power := math.Pow(10, math.Floor(math.Log10(extent/6)))
-	for _, times := range []float64{1, 2, 5} {
-		if extent/(times*power) <= 7.5 {
-			return times * power
-		}
-	}
-	return 10 * power
 }
 
 // place has the axes below top.
@@ -361,75 +215,4 @@ func (d *drawing) text(x, y float64, attributes, text string) {
 		attributes = " " + strings.TrimSpace(attributes)
 	}
 	fmt.Fprintf(d, `<text x="%.1f" y="%.1f"%s>%s</text>`+"\n", x, y, attributes, xmlText(text))
-}
-
-// boldFactor is how much wider than others bold letters are at most.
-const boldFactor = 1.18
-
-// textWidth is the most that text takes in the fonts that are used where none is named, of which those of Verdana's
-// kind are the widest.
-func textWidth(text string, size float64) float64 {
-	width := 0.0
-	for _, r := range text {
-		switch {
-		case strings.ContainsRune(" .,:;'|/\\Iijl", r):
-			width += 0.36
-		case strings.ContainsRune("!()[]-frt", r):
-			width += 0.44
-		case strings.ContainsRune("cksvxyz", r):
-			width += 0.63
-		case r >= 'a' && r <= 'z' && r != 'm' && r != 'w', r >= '0' && r <= '9':
-			width += 0.67
-		case r >= 'A' && r <= 'Z' && r != 'M' && r != 'W', strings.ContainsRune("\"#$&*+<=>?^_`{}~", r):
-			width += 0.88
-		default:
-			width += 1.05
-		}
-	}
-	return width * size
-}
-
-// wrapped are the lines that text takes in a width: it goes on in a new one at a space, or where a word is too long for
-// one line.
-func wrapped(text string, width, size float64) []string {
-	var lines []string
-	line := ""
-	for word := range strings.FieldsSeq(text) {
-		if line != "" && textWidth(line+" "+word, size) > width {
-			lines, line = append(lines, line), ""
-		}
-		if line != "" {
-			line += " "
-		}
-		for _, r := range word {
-			if textWidth(line+string(r), size) > width {
-				lines, line = append(lines, line), ""
-			}
-			line += string(r)
-		}
-	}
-	if line != "" {
-		lines = append(lines, line)
-	}
-	return lines
-}
-
-func xmlText(text string) string {
-	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(text)) // a Builder takes all
-	return b.String()
-}
-
-// plainNumber is a value on an axis.
-func plainNumber(v float64) string {
-	if text := fmt.Sprintf("%.6g", v); !strings.Contains(text, "e") {
-		return text
-	}
-	if v >= 1e6 && v < 1e7 {
-		return fmt.Sprintf("%.0f", v)
-	}
-	// Neither a plus nor zeros that say nothing: 2e7, 5e-7.
-	number, power, _ := strings.Cut(fmt.Sprintf("%.2e", v), "e")
-	number = strings.TrimSuffix(strings.TrimRight(number, "0"), ".")
-	return number + "e" + strings.Replace(strings.TrimPrefix(strings.TrimPrefix(power, "+"), "0"), "-0", "-", 1)
 }

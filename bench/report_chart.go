@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 )
@@ -238,14 +237,4 @@ func scaleChart(all []*growth) *chart {
 		}
 	}
 	return c
-}
-
-// byteUnits is a size in bytes with its unit: those of powers of two, because KB and MB are powers of ten.
-func byteUnits(v float64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	v = math.Round(v)
-	for v >= 1024 && len(units) > 1 {
-		v, units = v/1024, units[1:]
-	}
-	return fmt.Sprintf("%.4g %s", v, units[0])
 }
