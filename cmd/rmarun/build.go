@@ -41,7 +41,7 @@ func find(ctx context.Context, name string) (program string, remove func(), err 
 	return build(ctx, name, info != nil)
 }
 
-// isPackage tells whether the go command knows a package by this name.
+// isPackage reports whether the go command knows a package by this name.
 func isPackage(ctx context.Context, name string) bool {
 	return goCommand(ctx, "list", "--", name).Run() == nil
 }

@@ -19,22 +19,22 @@ func attributes() *syscall.SysProcAttr {
 	return a
 }
 
-// A lifeline has the kernel kill the process group of a rank when rmarun is gone: all of the group inherits one end of
+// A deathPipe has the kernel kill the process group of a rank when rmarun is gone: all of the group inherits one end of
 // a pipe, whose owner is the group, and rmarun has the other. An end that rmarun did not close is closed when it dies,
 // and this is the event for which the owner gets a signal.
-type lifeline struct{ theirs, mine *os.File }
+type deathPipe struct{ theirs, mine *os.File }
 
-func newLifeline() (lifeline, error) {
+func newDeathPipe() (deathPipe, error) {
 	theirs, mine, err := os.Pipe()
-	return lifeline{theirs, mine}, err
+	return deathPipe{theirs, mine}, err
 }
 
 // files are what a rank inherits.
-func (l lifeline) files() []*os.File { return []*os.File{l.theirs} }
+func (l deathPipe) files() []*os.File { return []*os.File{l.theirs} }
 
 // tie makes the group that leader leads the owner. Where the kernel has no such signals the leader alone dies with
 // rmarun.
-func (l lifeline) tie(leader int) {
+func (l deathPipe) tie(leader int) {
 	fd := l.theirs.Fd()
 	if _, err := unix.FcntlInt(fd, unix.F_SETSIG, int(syscall.SIGKILL)); err != nil {
 		return
@@ -45,7 +45,7 @@ func (l lifeline) tie(leader int) {
 }
 
 // started closes what only the rank needs.
-func (l lifeline) started() { _ = l.theirs.Close() }
+func (l deathPipe) started() { _ = l.theirs.Close() }
 
 // readable is the request for how many bytes a pipe has, FIONREAD.
 const readable = unix.TIOCINQ

@@ -12,14 +12,14 @@ import (
 // starts can be ended with it. These systems have no signal for a parent's death.
 func attributes() *syscall.SysProcAttr { return groupOfItsOwn() }
 
-// A lifeline is nothing here.
-type lifeline struct{}
+// A deathPipe is nothing here.
+type deathPipe struct{}
 
-func newLifeline() (lifeline, error) { return lifeline{}, nil }
+func newDeathPipe() (deathPipe, error) { return deathPipe{}, nil }
 
-func (lifeline) files() []*os.File { return nil }
-func (lifeline) tie(int)           {}
-func (lifeline) started()          {}
+func (deathPipe) files() []*os.File { return nil }
+func (deathPipe) tie(int)           {}
+func (deathPipe) started()          {}
 
 // readable is the request for how many bytes a pipe has, FIONREAD, which is the same on all these systems.
 const readable = 0x4004667f

@@ -9,7 +9,7 @@
 // 1 at least, as GOMAXPROCS, unless rmarun's environment or -env says how many. What ranks start inherits that.
 //
 // Rank 0 has rmarun's standard input. What ranks write is passed on as it is and at once; with -label, line by line, each
-// behind the number of its rank.
+// after the number of its rank.
 //
 // # Signals
 //
@@ -47,7 +47,7 @@
 // Process groups: that of rmarun, which its shell made, one that each rank leads, and, before there are ranks, one of the
 // go command.
 //
-// Waiting: one goroutine (reap) waits for all children. They are ranks, keyboard processes and, on Linux, adopted
+// Waiting: one goroutine (reap) waits for all children. They are ranks, signal listeneres and, on Linux, adopted
 // orphans, of which nothing is remembered. Nobody else waits for a child once ranks have been started. As process 1
 // rmarun leaves no zombie for the same reason.
 //
@@ -58,16 +58,16 @@
 // ends in three steps, each at most once: ask (a signal, and the grace begins), kill (SIGKILL, when the grace is over),
 // and the wait for the rest, which includes the orphans. While the grace lasts, a rank is not over before its group is empty.
 //
-// The terminal's foreground is the shell's to give. Rmarun lends it on to the group of a rank only while it is in the
+// The terminal's foreground is the shell's to give. Rmarun gives it to the group of a rank only while it is in the
 // foreground itself, only when the kernel has stopped that rank for want of it (SIGTTIN, SIGTTOU), and to one rank at a
-// time. It never reads the terminal, so that it takes nothing from it that nobody asked for. A loan ends when the rank is
-// over, when another rank wants the terminal, before rmarun signals the groups of the ranks, and before it stops or ends; a
-// rank that reads on is stopped again, and gets another. A foreground that the shell has given to others meanwhile stays
+// time. It never reads the terminal, so that it takes nothing from it that nobody asked for. Rmarun takes it back when the rank is
+// over, when another rank wants the terminal, before it signals the groups of the ranks, and before it stops or ends; a
+// rank that reads on is stopped again, and gets it again. A foreground that the shell has given to others meanwhile stays
 // theirs.
 //
-// What is typed goes to the foreground alone, so that in the borrower's group there is a keyboard process, which ends by
+// What is typed goes to the foreground alone. So the group of the rank that reads has a signal listener, which ends by
 // the first signal that is typed and tells by its exit status which that was. Rmarun sends this signal to its own group,
-// as the terminal would have, and then to the ranks but for the borrower's group. It kills the keyboard process before it
-// sends a signal to that group itself. What a terminal could not have sent, such as SIGTERM, was not typed, and ends the loan
-// alone; SIGINT that a rank sends to its own group is taken for typed.
+// as the terminal would have, and then to the ranks but for the reader's group. It kills the signal listener before it
+// sends a signal to that group itself. What a terminal could not have sent, such as SIGTERM, was not typed: rmarun takes
+// the terminal back, and that is all; SIGINT that a rank sends to its own group is taken for typed.
 package main

@@ -59,7 +59,7 @@ func main() { os.Exit(command(func(*options) {})) }
 
 // command is what rmarun does, with options that set may change, and returns the exit status.
 func command(set func(o *options)) (status int) {
-	if os.Args[0] == keyboardProcess {
+	if os.Args[0] == listenerName {
 		return listen()
 	}
 	o, err := parse(os.Args[1:], os.Stderr)
@@ -89,7 +89,7 @@ func parse(arguments []string, help io.Writer) (*options, error) {
 		}
 		return nil
 	})
-	flags.BoolVar(&o.label, "label", false, "put each line behind the number of the rank that wrote it")
+	flags.BoolVar(&o.label, "label", false, "begin each line with the number of the rank that wrote it")
 	flags.BoolVar(&o.keepGoing, "keep-going", false, "when a rank fails, let the others go on")
 	flags.DurationVar(&o.grace, "grace", 3*time.Second, "how long ranks have to end after a signal, a `duration` such as 500ms")
 	flags.Func("env", "set a variable in the environment of the ranks, as `K=V`; may be repeated", func(s string) error {

@@ -220,7 +220,7 @@ func TestProcessors(t *testing.T) {
 	require.Equal(t, "5\n", processors("GOMAXPROCS=3", "-n", "1", "-env", "GOMAXPROCS=5"))
 }
 
-// A rank has its input, output and error, its manager, and its lifeline, beside what this process
+// A rank has its input, output and error, its manager, and its deathPipe, beside what this process
 // was given by the one that started it.
 func TestFiles(t *testing.T) {
 	entries, err := os.ReadDir("/proc/self/fd")

@@ -41,7 +41,7 @@ type output struct {
 type tail struct {
 	mu    sync.Mutex
 	lines [][]byte
-	// at is the number of the last. lost tells that one of them could not be written.
+	// at is the number of the last. lost: one of them could not be written.
 	at   uint64
 	lost bool
 }
@@ -79,7 +79,7 @@ func (t *tail) keep(line []byte) {
 	t.lines = append(t.lines, append(into[:0], line...))
 }
 
-// unseen is the last lines if they are not to be seen among so many that were written.
+// unseen is the last lines, if more than screenLines have been written since, or if some are lost.
 func (t *tail) unseen(written uint64) [][]byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -93,7 +93,7 @@ func (t *tail) unseen(written uint64) [][]byte {
 //
 // Without a label bytes are passed on as they are and at once: a prompt, say, which no line's end follows. Only the
 // beginning of a line after a full chunk waits for the rest, for restTime, so that what a rank writes in one piece comes out
-// in one. With a label lines are passed on, each behind it.
+// in one. With a label whole lines are passed on, each after it.
 func (o *output) pass(from io.Reader, label string, kept *tail) {
 	// held waits to be passed on, begun is a beginning of a line that was.
 	var held, begun []byte
@@ -136,7 +136,7 @@ func (o *output) pass(from io.Reader, label string, kept *tail) {
 	}
 }
 
-// write passes on a text, each line behind label, and returns how many lines there have been in all outputs, and whether
+// write passes on a text, each line after label, and returns how many lines there have been in all outputs, and whether
 // the text is lost. Where it cannot be written that is said once, and the ranks go on unheard.
 func (o *output) write(label string, text []byte) (at uint64, lost bool) {
 	o.mu.Lock()

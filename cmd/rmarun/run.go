@@ -47,9 +47,9 @@ type job struct {
 	grace                                                      <-chan time.Time
 
 	terminal *terminal
-	// keyboards are the keyboard processes and the ranks that they listen for. The group of heardBy has heard the signal
+	// listeners are the signal listeneres and the ranks that they listen for. The group of heardBy has heard the signal
 	// heard from the terminal, and does not need it from rmarun.
-	keyboards map[int]*rank
+	listeners map[int]*rank
 	heard     syscall.Signal
 	heardBy   *rank
 }
@@ -58,16 +58,16 @@ type abort struct{ rank, status int }
 
 type rank struct {
 	number, pid int
-	life        lifeline
+	life        deathPipe
 	kept        tail
 	streams     []*stream
 	// status is there when the process has ended.
 	status syscall.WaitStatus
-	// What follows belongs to the goroutine of watch. done tells that the process has ended, silent that its streams have,
-	// overdue that only what is there is still read from them, and over that nothing of the rank is waited for any more.
+	// What follows belongs to the goroutine of watch. done: the process has ended; silent: its streams have ended; overdue:
+	// only what is there is still read from them; over: nothing of the rank is waited for any more.
 	done, silent, overdue, over bool
-	// asked tells that the rank has failed because all were to end, lost that its connection has ended before its World
-	// was closed, of which nothing has been said.
+	// asked: the rank has failed because all were to end; lost: its connection has ended before its World was closed, and
+	// nothing has been printed of that.
 	asked, lost bool
 }
 
@@ -87,7 +87,7 @@ func run(o *options) (status int, err error) {
 	inherited := children()
 	adopt()
 	j := &job{
-		options: o, inherited: inherited, running: o.ranks, terminal: openTerminal(), processes: make(map[int]*rank), keyboards: make(map[int]*rank),
+		options: o, inherited: inherited, running: o.ranks, terminal: openTerminal(), processes: make(map[int]*rank), listeners: make(map[int]*rank),
 		changes: make(chan change), silent: make(chan *rank, o.ranks), overdue: make(chan *rank, o.ranks),
 		lost: make(chan int, o.ranks), late: make(chan *rank, o.ranks), aborts: make(chan abort, o.ranks),
 	}
@@ -153,9 +153,9 @@ func (j *job) watch(signals <-chan os.Signal) int {
 func (j *job) change(c change) {
 	switch r := j.processes[c.pid]; {
 	case r == nil:
-		if r := j.keyboards[c.pid]; r != nil {
-			delete(j.keyboards, c.pid)
-			j.keyboardEnded(r, c)
+		if r := j.listeners[c.pid]; r != nil {
+			delete(j.listeners, c.pid)
+			j.listenerEnded(r, c)
 		}
 		// It may have been the last of the group of a rank.
 		for _, r := range j.ranks {
@@ -172,13 +172,14 @@ func (j *job) change(c change) {
 	}
 }
 
-// conclude takes a rank for over whose process has ended, and whose output has been passed on, or is waited for no more. What it has left behind in its group has the same time as all, if there is one for them to end, and is killed.
+// conclude takes a rank for over whose process has ended, and whose output has been passed on, or is waited for no more. What
+// it has left behind in its group is killed, after the grace if all have one.
 func (j *job) conclude(r *rank) {
 	if r.over || !r.done || !r.silent && !(r.overdue && j.abandoned) {
 		return
 	}
-	// The keyboard process is in the group, too.
-	if j.terminal != nil && j.terminal.borrower == r {
+	// The signal listener is in the group, too.
+	if j.terminal != nil && j.terminal.reader == r {
 		j.terminal.takeBack()
 	}
 	if j.grace != nil && !j.killed && syscall.Kill(-r.pid, 0) == nil {
@@ -250,7 +251,7 @@ func (j *job) abort(a abort) {
 	j.stop()
 }
 
-// lose takes note of a rank whose connection has ended without a word, and tells whether the rank has ended, too.
+// lose takes note of a rank whose connection has ended without a word, and reports whether the rank has ended, too.
 func (j *job) lose(r *rank) (ended bool) {
 	j.hearAborts()
 	r.lost = true

@@ -44,7 +44,7 @@ func (j *job) startRank(program string, number int) (*rank, error) {
 		return nil, err
 	}
 	defer manager.Close()
-	life, err := newLifeline()
+	life, err := newDeathPipe()
 	if err != nil {
 		return nil, err
 	}

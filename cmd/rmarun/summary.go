@@ -54,7 +54,7 @@ func (j *job) summarize() {
 	}
 }
 
-// ended says that so many ranks were ended, besides others or not.
+// ended is a sentence on ranks that were ended, besides others that were named or not.
 func ended(ranks int, besides bool) string {
 	further, plural := "", "s were"
 	if besides {

@@ -13,21 +13,21 @@ import (
 	"github.com/onesided/rma/internal/interrupt"
 )
 
-// keyboardProcess is the name by which rmarun starts itself as the process that hears what is typed to a borrower of
-// the terminal.
-const keyboardProcess = "rmarun: keyboard"
+// listenerName is the name by which rmarun starts itself as a signal listener: a process that catches the signals that are
+// typed while a rank reads the terminal.
+const listenerName = "rmarun: listen"
 
 // typed are the signals that a terminal sends to the process group in its foreground.
 var typed = []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTSTP, syscall.SIGHUP}
 
-// A terminal is the one that controls rmarun's session. The rank that reads it borrows its foreground. Methods belong to
+// A terminal is the one that controls rmarun's session. The rank that reads it is in its foreground. Methods belong to
 // the goroutine of watch.
 type terminal struct {
 	file *os.File
-	// borrower is the rank whose process group is in the foreground, keyboard a process of that group that ends by the
+	// reader is the rank whose process group is in the foreground, listener a process of that group that ends by the
 	// first signal that is typed, and lifetime the pipe whose end it does not outlive.
-	borrower *rank
-	keyboard *os.Process
+	reader   *rank
+	listener *os.Process
 	lifetime *os.File
 }
 
@@ -40,14 +40,14 @@ func openTerminal() *terminal {
 	return &terminal{file: file}
 }
 
-// mine reports whether rmarun decides who has the foreground: its own group has it, or the borrower has.
+// mine reports whether rmarun decides who has the foreground: its own group has it, or the reader has.
 func (t *terminal) mine() bool {
 	group, err := unix.IoctlGetInt(int(t.file.Fd()), unix.TIOCGPGRP)
-	return err == nil && (group == unix.Getpgrp() || t.borrower != nil && group == t.borrower.pid)
+	return err == nil && (group == unix.Getpgrp() || t.reader != nil && group == t.reader.pid)
 }
 
-// lend puts the group of a rank into the foreground.
-func (t *terminal) lend(r *rank) (err error) {
+// give puts the group of a rank into the foreground.
+func (t *terminal) give(r *rank) (err error) {
 	t.takeBack()
 	self, err := executable()
 	if err != nil {
@@ -59,13 +59,13 @@ func (t *terminal) lend(r *rank) (err error) {
 	}
 	defer theirs.Close()
 	c := exec.Cmd{
-		Path: self, Args: []string{keyboardProcess}, Env: os.Environ(), Stdin: theirs,
+		Path: self, Args: []string{listenerName}, Env: os.Environ(), Stdin: theirs,
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Pgid: r.pid},
 	}
 	if err := c.Start(); err != nil {
 		return errors.Join(err, mine.Close())
 	}
-	t.borrower, t.keyboard, t.lifetime = r, c.Process, mine
+	t.reader, t.listener, t.lifetime = r, c.Process, mine
 	if err := t.setForeground(r.pid); err != nil {
 		t.takeBack()
 		return err
@@ -73,18 +73,19 @@ func (t *terminal) lend(r *rank) (err error) {
 	return nil
 }
 
-// takeBack ends a loan. A signal that rmarun sends to the borrower after that is not taken for one that was typed.
+// takeBack puts rmarun's group into the foreground again. A signal that rmarun sends to the reader after that is not taken for
+// one that was typed.
 func (t *terminal) takeBack() {
-	if t == nil || t.borrower == nil {
+	if t == nil || t.reader == nil {
 		return
 	}
-	_ = t.keyboard.Kill()
+	_ = t.listener.Kill()
 	_ = t.lifetime.Close()
-	borrower := t.borrower
-	t.borrower = nil
+	reader := t.reader
+	t.reader = nil
 	// The shell may have taken the foreground meanwhile, or the terminal be gone.
 	group, err := unix.IoctlGetInt(int(t.file.Fd()), unix.TIOCGPGRP)
-	if err == nil && (group == borrower.pid || errors.Is(syscall.Kill(-group, 0), syscall.ESRCH)) {
+	if err == nil && (group == reader.pid || errors.Is(syscall.Kill(-group, 0), syscall.ESRCH)) {
 		_ = t.setForeground(unix.Getpgrp())
 	}
 }
@@ -98,7 +99,7 @@ func (t *terminal) setForeground(group int) error {
 	})
 }
 
-// listen is what the keyboard process does. Its exit status is 128 and the number of the signal that was typed.
+// listen is what the signal listener does. Its exit status is 128 and the number of the signal that was typed.
 func listen() (status int) {
 	heard := make(chan os.Signal, 1)
 	interrupt.Notify(heard, typed...)
@@ -110,7 +111,7 @@ func listen() (status int) {
 	return 128 + int(s)
 }
 
-// typedSignal is what the status of a keyboard process says was typed, or 0. A signal may come before it is caught.
+// typedSignal is what the status of a signal listener says was typed, or 0. A signal may come before it is caught.
 func typedSignal(s syscall.WaitStatus) syscall.Signal {
 	switch {
 	case s.Stopped():
@@ -148,11 +149,11 @@ func (j *job) wants(r *rank, s syscall.Signal) {
 	switch {
 	case t == nil || j.stuck:
 	case t.mine():
-		if err := t.lend(r); err != nil {
+		if err := t.give(r); err != nil {
 			j.giveUp(r, ": "+err.Error())
 			return
 		}
-		j.keyboards[t.keyboard.Pid] = r
+		j.listeners[t.listener.Pid] = r
 		signalGroup(r.pid, syscall.SIGCONT)
 	case orphaned():
 		j.giveUp(r, ", and no shell can bring this job to the foreground: give it other input, such as </dev/null")
@@ -171,14 +172,14 @@ func (j *job) giveUp(r *rank, why string) {
 	j.stop()
 }
 
-// keyboardEnded takes note of a keyboard process of a rank that cannot hear any more what is typed. The signal that was
+// listenerEnded takes note of a signal listener of a rank that cannot hear any more what is typed. The signal that was
 // typed is passed on: the kernel has sent it to the group of that rank, and would have sent it to all of rmarun's.
-// Another one was for that group alone, or for the keyboard process.
-func (j *job) keyboardEnded(r *rank, c change) {
-	if t := j.terminal; t.borrower == r && t.keyboard.Pid == c.pid {
+// Another one was for that group alone, or for the signal listener.
+func (j *job) listenerEnded(r *rank, c change) {
+	if t := j.terminal; t.reader == r && t.listener.Pid == c.pid {
 		if !c.status.Stopped() {
 			// Its number may be that of another process from now on.
-			_ = t.keyboard.Release()
+			_ = t.listener.Release()
 		}
 		t.takeBack()
 	}

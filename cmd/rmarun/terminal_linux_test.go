@@ -182,8 +182,8 @@ func (n *console) foreground(t *testing.T) int {
 	return group
 }
 
-// keyboardProcess is that of a rank.
-func (n *console) keyboardProcess(t *testing.T, rank int) *launchtest.Process {
+// listenerOf is the signal listener in the group of a rank.
+func (n *console) listenerOf(t *testing.T, rank int) *launchtest.Process {
 	t.Helper()
 	names, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	require.NoError(t, err)
@@ -191,11 +191,11 @@ func (n *console) keyboardProcess(t *testing.T, rank int) *launchtest.Process {
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
 		require.NoError(t, err)
 		line, _ := os.ReadFile(name)
-		if group, _ := unix.Getpgid(pid); group == rank && string(line) == keyboardProcess+"\x00" {
+		if group, _ := unix.Getpgid(pid); group == rank && string(line) == listenerName+"\x00" {
 			return launchtest.ProcessOf(t, pid)
 		}
 	}
-	require.Fail(t, "no keyboard process")
+	require.Fail(t, "no signal listener")
 	return nil
 }
 
@@ -256,9 +256,9 @@ func TestUntypedSignals(t *testing.T) {
 	t.Run("that ranks get from rmarun", func(t *testing.T) {
 		n := newConsole(t, foreground, "reader", 2, "")
 		n.until(t, "ready", 2)
-		keyboard := n.keyboardProcess(t, n.lent(t))
+		listener := n.listenerOf(t, n.lent(t))
 		require.NoError(t, syscall.Kill(n.job, syscall.SIGINT))
-		keyboard.AwaitEnd(t)
+		listener.AwaitEnd(t)
 		n.until(t, "heard interrupt", 2)
 		n.finish(t, "rank 0 heard interrupt", "rank 1 heard interrupt", "ended 0")
 	})
@@ -273,7 +273,7 @@ func TestUntypedSignals(t *testing.T) {
 	t.Run("of the kernel", func(t *testing.T) {
 		n := newConsole(t, foreground, "reader", 2, "")
 		n.until(t, "ready", 2)
-		n.keyboardProcess(t, n.lent(t)).Kill()
+		n.listenerOf(t, n.lent(t)).Kill()
 		n.has(t, n.job)
 		n.enter(t, "\x03")
 		n.until(t, "heard interrupt", 2)
@@ -285,11 +285,11 @@ func TestUntypedSignals(t *testing.T) {
 func TestTerminalTaken(t *testing.T) {
 	n := newConsole(t, foreground, "reader", 2, "")
 	n.until(t, "ready", 2)
-	keyboard := n.keyboardProcess(t, n.lent(t))
+	listener := n.listenerOf(t, n.lent(t))
 	require.NoError(t, syscall.Kill(n.job, syscall.SIGSTOP))
 	n.until(t, "stopped by stopped (signal)\n", 1)
 	require.NoError(t, syscall.Kill(n.job, syscall.SIGCONT))
-	keyboard.AwaitEnd(t)
+	listener.AwaitEnd(t)
 	require.NoError(t, syscall.Kill(n.job, syscall.SIGUSR1))
 	// The signal may have rank 0 read again before it ends, for which the job stops.
 	await.True(t, "the job to end or stop", func() bool { return strings.IndexByte("ZT", state(t, n.job)) >= 0 })
