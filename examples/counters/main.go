@@ -27,7 +27,8 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	// A second signal ends the process at once.
+	context.AfterFunc(ctx, stop)
 	os.Exit(command(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 

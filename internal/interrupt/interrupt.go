@@ -25,10 +25,12 @@ func Notify(c chan<- os.Signal, signals ...os.Signal) {
 }
 
 // Context is [signal.NotifyContext] of those of the signals that were not ignored when the process started. Unlike
-// there, none means none.
+// there, none means none, and signals are caught no more once the context has ended: a second one ends the process.
 func Context(parent context.Context, signals ...os.Signal) (ctx context.Context, stop context.CancelFunc) {
 	if heeded := heed(signals); len(heeded) > 0 {
-		return signal.NotifyContext(parent, heeded...)
+		ctx, stop = signal.NotifyContext(parent, heeded...)
+		context.AfterFunc(ctx, stop)
+		return ctx, stop
 	}
 	return context.WithCancel(parent)
 }

@@ -1,6 +1,7 @@
 package interrupt
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"os"
@@ -10,14 +11,27 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/internal/await"
 )
 
 // childVariable has the test binary catch signals and print which it still ignores.
 const childVariable = "INTERRUPT_TEST_CHILD"
 
+// interrupted has it wait for a signal instead, and then for the end of its input.
+const interrupted = "interrupted"
+
 func TestMain(m *testing.M) {
-	if os.Getenv(childVariable) == "" {
+	switch os.Getenv(childVariable) {
+	case "":
 		os.Exit(m.Run())
+	case interrupted:
+		ctx, _ := Context(context.Background(), syscall.SIGTERM)
+		fmt.Println("waits")
+		<-ctx.Done()
+		fmt.Println("ends")
+		_, _ = os.Stdin.Read(make([]byte, 1))
+		os.Exit(1)
 	}
 	Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGTSTP, syscall.SIGCONT)
 	_, stop := Context(context.Background(), syscall.SIGHUP, syscall.SIGINT)
@@ -45,6 +59,34 @@ func TestIgnoredAtStart(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, string(output), trap)
 	}
+}
+
+// A signal that comes after the first ends a process that is slow to end.
+func TestSecondSignal(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	c := exec.Command(self)
+	c.Env = append(os.Environ(), childVariable+"="+interrupted)
+	input, err := c.StdinPipe()
+	require.NoError(t, err)
+	defer input.Close()
+	output, err := c.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, c.Start())
+	says := bufio.NewScanner(output)
+	require.True(t, says.Scan())
+	require.Equal(t, "waits", says.Text())
+	require.NoError(t, c.Process.Signal(syscall.SIGTERM))
+	require.True(t, says.Scan())
+	require.Equal(t, "ends", says.Text())
+	ended := make(chan error, 1)
+	go func() { ended <- c.Wait() }()
+	// The first are still caught, until the runtime has heard of the end of the context.
+	await.True(t, "the process to end", func() bool {
+		_ = c.Process.Signal(syscall.SIGTERM)
+		return len(ended) > 0
+	})
+	require.ErrorContains(t, <-ended, "signal: terminated")
 }
 
 // No signal is none, where os/signal takes it for all.
