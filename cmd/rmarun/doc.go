@@ -47,7 +47,7 @@
 // Process groups: that of rmarun, which its shell made, one that each rank leads, and, before there are ranks, one of the
 // go command.
 //
-// Waiting: one goroutine (reap) waits for all children. They are ranks, signal listeneres and, on Linux, adopted
+// Waiting: one goroutine (reap) waits for all children. They are ranks, signal listeners and, on Linux, adopted
 // orphans, of which nothing is remembered. Nobody else waits for a child once ranks have been started. As process 1
 // rmarun leaves no zombie for the same reason.
 //

@@ -342,9 +342,9 @@ func TestInheritedChild(t *testing.T) {
 func TestStuck(t *testing.T) {
 	asked, before := &rank{asked: true, status: 5 << 8}, &rank{status: 3 << 8}
 	for want, failed := range map[int][]*rank{1: {asked}, 3: {before, asked}} {
-		require.Equal(t, want, (&job{stuck: true, failed: failed}).status())
+		require.Equal(t, want, (&job{outcome: outcome{stuck: true, failed: failed}}).status())
 	}
-	require.Equal(t, 1, (&job{stuck: true}).status())
+	require.Equal(t, 1, (&job{outcome: outcome{stuck: true}}).status())
 }
 
 func TestWrongUsage(t *testing.T) {

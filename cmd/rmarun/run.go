@@ -26,32 +26,44 @@ type job struct {
 	ranks       []*rank
 	// processes are the ranks whose process has not ended, by its number.
 	processes map[int]*rank
-	changes   chan change
-	// silent has each rank whose streams have ended, overdue each whose process ended a while ago.
-	silent, overdue chan *rank
-	lost            chan int
-	late            chan *rank
-	aborts          chan abort
+	events
 
-	// What follows belongs to the goroutine of watch. running counts ranks that are not over, failed are in the order in
-	// which they ended.
+	// What follows belongs to the goroutine of watch. running counts ranks that are not over.
 	running int
-	failed  []*rank
-	aborted *abort
-	// ending is the first signal that came to rmarun to end the ranks, if nothing had ended them before, interrupted tells
-	// that one was SIGINT, stopping that rmarun itself ends them, killed that their time for that is over, abandoned that
-	// what they have printed is not waited for any more, suspended that they are stopped, and stuck that one has no
-	// terminal to go on with.
-	ending                                                     syscall.Signal
-	interrupted, stopping, killed, abandoned, suspended, stuck bool
-	grace                                                      <-chan time.Time
+	outcome
+	// stopping: rmarun itself ends the ranks; killed: their time for that is over; abandoned: what they have printed is
+	// not waited for any more; suspended: they are stopped.
+	stopping, killed, abandoned, suspended bool
+	grace                                  <-chan time.Time
 
 	terminal *terminal
-	// listeners are the signal listeneres and the ranks that they listen for. The group of heardBy has heard the signal
+	// listeners are the signal listeners and the ranks that they listen for. The group of heardBy has heard the signal
 	// heard from the terminal, and does not need it from rmarun.
 	listeners map[int]*rank
 	heard     syscall.Signal
 	heardBy   *rank
+}
+
+// events are what watch waits for.
+type events struct {
+	changes chan change
+	// silent has each rank whose streams have ended, overdue each whose process ended a while ago.
+	silent, overdue chan *rank
+	// lost has each rank that has lost its connection, and late each of which that was a while ago.
+	lost   chan int
+	late   chan *rank
+	aborts chan abort
+}
+
+// outcome is why the ranks end.
+type outcome struct {
+	// failed are in the order in which they ended.
+	failed  []*rank
+	aborted *abort
+	// ending is the first signal that came to rmarun to end the ranks, if nothing had ended them before. interrupted: one
+	// was SIGINT; stuck: a rank needs a terminal to go on, and cannot have one.
+	ending             syscall.Signal
+	interrupted, stuck bool
 }
 
 type abort struct{ rank, status int }
@@ -88,8 +100,10 @@ func run(o *options) (status int, err error) {
 	adopt()
 	j := &job{
 		options: o, inherited: inherited, running: o.ranks, terminal: openTerminal(), processes: make(map[int]*rank), listeners: make(map[int]*rank),
-		changes: make(chan change), silent: make(chan *rank, o.ranks), overdue: make(chan *rank, o.ranks),
-		lost: make(chan int, o.ranks), late: make(chan *rank, o.ranks), aborts: make(chan abort, o.ranks),
+		events: events{
+			changes: make(chan change), silent: make(chan *rank, o.ranks), overdue: make(chan *rank, o.ranks),
+			lost: make(chan int, o.ranks), late: make(chan *rank, o.ranks), aborts: make(chan abort, o.ranks),
+		},
 	}
 	defer j.terminal.takeBack()
 	j.out, j.errout = &output{to: os.Stdout, lines: &j.lines}, &output{to: os.Stderr, lines: &j.lines}

@@ -21,7 +21,7 @@ const (
 	longestPause  = 100 * time.Millisecond
 	// A peer that ends the connection before the proof is over, as it does where many come at once, is called again, at
 	// most maxCalls times within Options.HandshakeLimit. The pauses between grow from firstRest to longestRest, so that
-	// the many come apart, and take 5 s together: who has ended so many calls has another reason than a crowd.
+	// the many come apart, and take 5 s together: a peer that ends 16 calls is not merely crowded.
 	maxCalls    = 16
 	firstRest   = 50 * time.Millisecond
 	longestRest = 400 * time.Millisecond

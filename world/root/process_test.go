@@ -14,7 +14,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -268,16 +267,24 @@ func TestRootIsKilledBeforeAllAreThere(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, 3)
 	half := j.start("half", 0)
-	ended := make(chan error)
+	ctx, overtime := context.WithCancelCause(t.Context())
+	defer overtime(nil)
+	ended := make(chan error, 1)
 	go func() {
-		_, err := Join(t.Context(), rankOf(j.root, 1, 3), 3*time.Second)
+		_, err := Join(ctx, rankOf(j.root, 1, 3), ample)
 		ended <- err
 	}()
 	require.Equal(t, "seated", half.next())
 	half.kill()
-	err := <-ended
+	// A rank that calls again knows that the root has ended. Its time is over during that call.
+	l, err := net.Listen("tcp", j.root)
+	require.NoError(t, err)
+	callers(t, l, 1)
+	overtime(overdue{brief})
+	err = <-ended
 	require.ErrorIs(t, err, ErrUnreachable)
-	require.ErrorContains(t, err, "rank 1 got no answer at "+j.root)
+	require.ErrorContains(t, err, "rank 1 got no answer at "+j.root+": ")
+	require.ErrorContains(t, err, overdue{brief}.Error())
 }
 
 // What was killed before all were there is started again, the root and a rank.

@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// warningPause is after how long the logger is told of the same again.
+	// Warnings of one subject are logged at least this far apart.
 	warningPause = time.Minute
-	// maxSubjects bounds the subjects that are told apart.
+	// maxSubjects bounds the subjects that are distinguished.
 	maxSubjects = 64
 )
 
@@ -23,19 +23,18 @@ var others = subject{}
 
 type warned struct {
 	last time.Time
-	// untold is how often it has happened since.
-	untold int
+	// omitted counts the warnings since then that were not logged.
+	omitted int
 }
 
-// warnings decide what of all that strangers do the logger is told. They could fill a
-// disk with it.
+// warnings limit what is logged of peers without the key, which could fill a disk otherwise.
 type warnings struct {
 	mu   sync.Mutex
 	kept map[subject]warned
 }
 
-// due reports whether to warn now, and how often the same has happened and not been told.
-func (w *warnings) due(about subject, now time.Time) (tell bool, untold int) {
+// due reports whether to log a warning now, and how many of the same subject were omitted before it.
+func (w *warnings) due(about subject, now time.Time) (log bool, omitted int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.kept == nil {
@@ -50,50 +49,50 @@ func (w *warnings) due(about subject, now time.Time) (tell bool, untold int) {
 		}
 	}
 	if known && now.Sub(one.last) < warningPause {
-		one.untold++
+		one.omitted++
 		w.kept[about] = one
 		return false, 0
 	}
 	w.kept[about] = warned{last: now}
-	return true, one.untold
+	return true, one.omitted
 }
 
-// forget makes room of what was long ago.
+// forget makes room where a subject's last warning was long ago.
 func (w *warnings) forget(now time.Time) {
-	untold := 0
+	omitted := 0
 	for about, one := range w.kept {
 		if about != others && now.Sub(one.last) >= warningPause {
-			untold += one.untold
+			omitted += one.omitted
 			delete(w.kept, about)
 		}
 	}
-	if one, known := w.kept[others]; known || untold > 0 {
-		one.untold += untold
+	if one, known := w.kept[others]; known || omitted > 0 {
+		one.omitted += omitted
 		w.kept[others] = one
 	}
 }
 
-// rest is how much was not told.
-func (w *warnings) rest() (untold int) {
+// rest returns how many warnings were omitted, and forgets them.
+func (w *warnings) rest() (omitted int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, one := range w.kept {
-		untold += one.untold
+		omitted += one.omitted
 	}
 	w.kept = nil
-	return untold
+	return omitted
 }
 
-// Limited warns of what strangers do, once a minute for each host and class, with how many
-// there were. It never waits for the logger.
+// Limited logs warnings of peers without the key: one a minute for each host and class, with
+// the number of those omitted. It never waits for the logger.
 type Limited struct {
 	queue *Queue
-	// prefix begins each message, and address is where the strangers came to.
+	// prefix begins each message, and address is what the peers call.
 	prefix, address string
 	warnings        warnings
 }
 
-// NewLimited returns a Limited for those who come to an address. Nil logs nothing.
+// NewLimited returns a Limited for the peers that call an address. A nil logger logs nothing.
 func NewLimited(logger *slog.Logger, prefix, address string) *Limited {
 	return &Limited{queue: New(logger), prefix: prefix, address: address}
 }
@@ -105,24 +104,24 @@ func (l *Limited) Warn(message, class, peer string, err error) {
 	if h, _, err := net.SplitHostPort(peer); err == nil {
 		host = h
 	}
-	tell, untold := l.warnings.due(subject{class, host}, time.Now())
-	if !tell {
+	due, omitted := l.warnings.due(subject{class, host}, time.Now())
+	if !due {
 		return
 	}
 	logger := l.queue.Logger().With("address", l.address)
 	if peer != "" {
 		logger = logger.With("peer", peer)
 	}
-	if untold > 0 {
-		logger = logger.With("more like it", untold)
+	if omitted > 0 {
+		logger = logger.With("more like it", omitted)
 	}
 	logger.Warn(l.prefix+message, "error", err)
 }
 
-// Close tells how much was not told, and ends as [Queue.Close] does.
+// Close logs how many warnings were omitted, and ends as [Queue.Close] does.
 func (l *Limited) Close() {
-	if untold := l.warnings.rest(); untold > 0 {
-		l.queue.Logger().Warn(l.prefix+"more of what was told happened", "address", l.address, "times", untold)
+	if omitted := l.warnings.rest(); omitted > 0 {
+		l.queue.Logger().Warn(l.prefix+"more warnings were omitted", "address", l.address, "times", omitted)
 	}
 	l.queue.Close()
 }

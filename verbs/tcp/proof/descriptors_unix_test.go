@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// nobody is a connection of one who says nothing.
-type nobody struct{ io.Closer }
+// silent is a connection of a peer that says nothing.
+type silent struct{ io.Closer }
 
-func (*nobody) Close() error { return nil }
+func (*silent) Close() error { return nil }
 
 // Connections in all rooms of the process take a share of its descriptors, however many seats the rooms have.
 func TestRoomsShareDescriptors(t *testing.T) {
@@ -24,19 +24,19 @@ func TestRoomsShareDescriptors(t *testing.T) {
 	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few))
 	defer func() { require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before)) }()
 	rooms := []*Room{NewRoom(128), NewRoom(128)}
-	var in []*nobody
+	var in []*silent
 	for i := range 200 {
-		if one := new(nobody); rooms[i%2].Enter(one) {
+		if one := new(silent); rooms[i%2].Enter(one) {
 			in = append(in, one)
 		}
 	}
 	require.Len(t, in, 200/descriptorShare)
-	// One that nobody is in yet has seats all the same.
+	// A room that is empty has its reserved seats all the same.
 	late := NewRoom(128)
 	for range reserved {
-		require.True(t, late.Enter(new(nobody)))
+		require.True(t, late.Enter(new(silent)))
 	}
-	require.False(t, late.Enter(new(nobody)))
+	require.False(t, late.Enter(new(silent)))
 	for conn := range late.entries {
 		require.NoError(t, late.Leave(conn))
 	}

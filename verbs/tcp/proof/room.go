@@ -18,8 +18,7 @@ const (
 	// descriptorShare is the part of the process's descriptors that connections in all rooms
 	// of the process may take. The others are for those who hold the key, and for the program.
 	descriptorShare = 4
-	// reserved is how many seats a room has whatever is in the others: strangers at one port are to keep nobody out of
-	// another.
+	// reserved is how many seats each room has, however full the others are.
 	reserved = 8
 )
 
