@@ -22,6 +22,8 @@ import (
 //	turn        whose turn it is when the lock is free and both want it: see turn.go. Whoever
 //	            gives the exclusive lock back writes it.
 //	waiters     a count of ranks that wait for the lock, by atomic add.
+//	place       where the owner has made its last collective call, as text, if misuse is looked for. Others
+//	            read it when they have met that call by mistake.
 //	pair[o]     what rank o tells this rank: its posts and completes, whether it shares the lock, and how many of
 //	            its goroutines wait for that, or that it has parted. All four words are written by o
 //	            alone, except that a shared lock of a dead o is cleared by
@@ -43,7 +45,8 @@ const (
 	wishesAt    = exclusiveAt + 4
 	turnAt      = exclusiveAt + 8
 	waitersAt   = exclusiveAt + lineBytes
-	pairsAt     = waitersAt + lineBytes
+	placeAt     = waitersAt + lineBytes
+	pairsAt     = placeAt + placeBytes
 )
 
 // The words of a pair. A target that has completed one exposure and posts the
@@ -111,6 +114,11 @@ func (c *control) turn() *atomic.Uint32      { return c.word(turnAt) }
 func (c *control) waiters() *atomic.Uint32   { return c.word(waitersAt) }
 func (c *control) pair(rank int, at uintptr) *atomic.Uint32 {
 	return c.word(pairsAt + uintptr(rank)*c.pairStride + at)
+}
+
+// place is sound as word is: the layout has placeBytes there.
+func (c *control) place() []byte {
+	return unsafe.Slice((*byte)(unsafe.Add(c.base, placeAt)), placeBytes)
 }
 
 // slot is on an 8-byte boundary: slotsAt is a multiple of a line.

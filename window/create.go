@@ -215,7 +215,7 @@ func (c *creation) differences() error {
 		}
 		switch want := &c.all[0]; {
 		case d.call != want.call:
-			return differ("the call", callName(d.call), callName(want.call))
+			return differ("", callName(d.call), callName(want.call))
 		case d.kind != want.kind:
 			return differ("element type", reduce.Kind(d.kind), reduce.Kind(want.kind))
 		case !d.failed && !want.failed && d.hints != want.hints:

@@ -62,6 +62,8 @@ type debugging struct {
 	beyond map[int]*accesses
 	// openers are the last calls that have opened epochs, of each kind and target.
 	openers map[epoch.Opening]caller
+	// placed is the last number of the meeting whose place was noted. The call at hand has it.
+	placed uint32
 }
 
 // A caller is a call of a rank, with its place.

@@ -34,7 +34,7 @@ var (
 	ErrParted error = parted{}
 	// ErrSeats: as many clients as it has seats for (option Seats) are attached to the window.
 	ErrSeats = errors.New("all seats are taken")
-	// ErrMismatch: the ranks disagree on a collective call's arguments.
+	// ErrMismatch: the ranks disagree on a collective call or its arguments.
 	ErrMismatch = errors.New("ranks disagree")
 )
 
@@ -71,17 +71,26 @@ func (e *OpError) Error() string {
 func (e *OpError) Unwrap() error { return e.Cause }
 
 // A MismatchError says that ranks passed different arguments to a collective
-// call. Every rank gets it. It is an ErrMismatch.
+// call, or made different ones. Every rank gets it. It is an ErrMismatch.
 type MismatchError struct {
-	// Call is the collective call, What the argument, and Rank a rank whose
-	// Value differs from rank 0's, which is Want.
-	Call, What  string
-	Rank        int
-	Value, Want any
+	// Call is the collective call, and What the argument, empty if it is the call itself. Rank is a rank whose
+	// Value differs from that of WantRank, which is Want.
+	Call, What     string
+	Rank, WantRank int
+	Value, Want    any
+	// Number counts the Fences and the Close of a window from 1. It is 0 for a call that makes one.
+	Number uint32
 }
 
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("window: %s: %v: rank %d passed %s %v, rank 0 %v", e.Call, ErrMismatch, e.Rank, e.What, e.Value, e.Want)
+	where, made := "", "called"
+	if e.Number != 0 {
+		where = fmt.Sprintf("as Fence or Close %d of the window, which all have to call alike, ", e.Number)
+	}
+	if e.What != "" {
+		made = "passed " + e.What
+	}
+	return fmt.Sprintf("window: %s: %v: %srank %d %s %v, rank %d %v", e.Call, ErrMismatch, where, e.Rank, made, e.Value, e.WantRank, e.Want)
 }
 
 // Is makes it an ErrMismatch.

@@ -11,7 +11,10 @@ import (
 
 // Fence returns when every rank has called it. It closes an epoch: the operations
 // of every rank are complete at their targets; and opens the next, unless NoSucceed
-// is asserted. All ranks assert NoPrecede and NoSucceed, or none does: that is not checked.
+// is asserted. All ranks assert NoPrecede and NoSucceed, or none does.
+//
+// Where another rank has called Close instead, or has asserted those otherwise, every rank gets a *MismatchError, and
+// the window has no Fence any more.
 //
 // Where not all ranks share memory they end a Fence one after the other. An operation of the
 // next epoch on a rank that has not ended it, and whose memory is not shared, is kept until it
@@ -38,12 +41,11 @@ func (c *core) Fence(ctx context.Context, asserts ...Assert) error {
 		return fmt.Errorf("window: %w", err)
 	}
 	c.settleClosed()
-	if broken != nil {
-		err = &world.PeerError{Rank: broken.Rank, Op: "window.Fence", Cause: broken.Cause}
-	} else {
+	if err = broken; err == nil {
+		c.notePlace(number)
 		err = c.fence(ctx, number, assert)
 	}
-	failed := lostIn(err)
+	failed, mismatch := lostIn(err), c.mismatch(ctx, "Fence", err)
 	if failed != nil && c.world.Failures() == 0 {
 		// Of one that has failed others hear, but not of one that has left.
 		c.meeting.GiveUp(number, failed.Rank, c.tallies.on.Load())
@@ -55,13 +57,18 @@ func (c *core) Fence(ctx context.Context, asserts ...Assert) error {
 		c.opened("Fence", -1)
 		return c.completed("Fence", -1, true)
 	}
-	if failed != nil {
-		c.broken = failed
-		c.tallies.broken.Store(true)
-		c.epochs.FailFence()
-	} else {
+	switch {
+	case broken != nil:
+	case failed != nil:
+		c.broken = &world.PeerError{Rank: failed.Rank, Op: "window.Fence", Cause: failed.Cause}
+	case mismatch != nil:
+		c.broken, err = mismatch, mismatch
+	default:
 		c.epochs.SuspendFence()
+		return err
 	}
+	c.tallies.broken.Store(true)
+	c.epochs.FailFence()
 	return err
 }
 
@@ -85,7 +92,7 @@ func (c *core) fence(ctx context.Context, number uint32, assert Assert) error {
 			return err
 		}
 	}
-	if err := c.meeting.Meet(ctx, "window.Fence", number); err != nil {
+	if err := c.meeting.Meet(ctx, "window.Fence", fenceCall(assert), number); err != nil {
 		return err
 	}
 	if c.world.Failures() != 0 {
@@ -96,7 +103,8 @@ func (c *core) fence(ctx context.Context, number uint32, assert Assert) error {
 }
 
 // Close frees the window. It is collective: it returns when every rank has called it,
-// or one has failed or left before it did. With an epoch open it is an error and
+// or one has failed or left before it did. Where another rank has called Fence instead, every rank gets a *MismatchError.
+// With an epoch open it is an error and
 // changes nothing. After any other error, and where a rank has failed, the window is
 // closed, but its memory stays until the World is closed, because others may still use
 // it, and those that wait for this rank are told that it has parted: ErrParted. An exposure to a rank
@@ -138,9 +146,14 @@ func (c *core) Close() error {
 		c.tellParting()
 		return nil
 	}
-	if err := c.meetLast(c.epochs.LastFence() + 1); err != nil {
-		var failed *world.PeerError
-		if errors.As(err, &failed) {
+	number := c.epochs.LastFence() + 1
+	c.notePlace(number)
+	if err := c.meetLast(number); err != nil {
+		switch mismatch := c.mismatch(context.Background(), "Close", err); {
+		case mismatch != nil:
+			c.tellParting()
+			return mismatch
+		case lostIn(err) != nil:
 			c.tellParting()
 			return nil
 		}
@@ -155,8 +168,8 @@ func (c *core) Close() error {
 func (c *core) meetLast(number uint32) error {
 	ctx := context.Background()
 	if !c.tallies.on.Load() {
-		return c.meeting.Meet(ctx, "window.Close", number)
+		return c.meeting.Meet(ctx, "window.Close", callClose, number)
 	}
-	_, _, err := c.meeting.Tally(ctx, "window.Close", number, func(int) bool { return false })
+	_, _, err := c.meeting.Tally(ctx, "window.Close", callClose, number, func(int) bool { return false })
 	return err
 }

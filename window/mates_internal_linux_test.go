@@ -27,7 +27,7 @@ var stoppedLast = jobtest.RegisterWith("stopped at the end of a fence", func() (
 	if err != nil {
 		return err
 	}
-	if _, _, err := win.meeting.Tally(ctx, "Tally", 1, func(rank int) bool { return w.Rank() == 0 && rank == stops }); err != nil {
+	if _, _, err := win.meeting.Tally(ctx, "Tally", 0, 1, func(rank int) bool { return w.Rank() == 0 && rank == stops }); err != nil {
 		return err
 	}
 	if err := jobtest.Hold("ready"); err != nil {

@@ -44,7 +44,7 @@ func holdBack(ctx context.Context, w *world.World, win *Window[int64]) (late *de
 	} else if err := cutShort(); err != nil {
 		return nil, err
 	}
-	_, any, err := win.meeting.Tally(ctx, "Tally", number, func(rank int) bool { return w.Rank() == 1 && rank == 0 })
+	_, any, err := win.meeting.Tally(ctx, "Tally", 0, number, func(rank int) bool { return w.Rank() == 1 && rank == 0 })
 	if err != nil || !any {
 		return nil, fmt.Errorf("a tally with marks: %v, %w", any, err)
 	}

@@ -39,6 +39,8 @@ const (
 	messageAttach
 	messageAttached
 	messageDetach
+	// messagePlace asks where this rank has made its last collective call of the window.
+	messagePlace
 )
 
 // Why there is no window: only the text tells, there is none of that name, Z is the kind of its elements,
@@ -144,6 +146,8 @@ func (s *server) serve(from *world.Link, m *world.Message, payload []byte) error
 		}
 	case messageMark:
 		return s.mark(from, m)
+	case messagePlace:
+		from.Answer(c.own.control.place())
 	case messageWord:
 		if m.A == waitingAt && m.X == closedMark {
 			c.own.control.pair(from.Rank(), waitingAt).Or(closedMark)

@@ -256,7 +256,7 @@ var disagreements = []disagreement{
 			return made(window.Create(s.Ctx, s.World, make([]int32, 10)))
 		}
 		return made(window.Allocate[int32](s.Ctx, s.World, 10))
-	}, window.ErrMismatch, []string{"rank 1 passed the call", "Create", "Allocate"}},
+	}, window.ErrMismatch, []string{"rank 1 called Create, rank 0 Allocate"}},
 	{"a negative count on one rank", func(s *script) error {
 		return made(window.Allocate[int32](s.Ctx, s.World, 1-s.World.Rank()))
 	}, nil, []string{"rank 2", "count -1", "must not be negative"}},

@@ -73,7 +73,7 @@ func (c *core) fenceByTally(ctx context.Context, call string, number uint32, ass
 			return err
 		}
 	}
-	arrivals, anything, err := c.meeting.Tally(ctx, call, number, func(rank int) bool {
+	arrivals, anything, err := c.meeting.Tally(ctx, call, fenceCall(assert), number, func(rank int) bool {
 		p := c.peers[rank].Load()
 		return p != nil && p.deferred != nil && p.deferred.marked.Load()
 	})

@@ -97,9 +97,9 @@ type core struct {
 	unchecked bool
 
 	// meeting is the barrier of Fence. broken is why one has failed, after which it
-	// cannot be used: others may have passed it. mu guards broken.
+	// cannot be used: others may have passed it. It is a *world.PeerError or a *MismatchError. mu guards broken.
 	meeting *world.Meeting
-	broken  *world.PeerError
+	broken  error
 
 	// own is this rank's peer entry; peers[r] is nil until rank r is needed.
 	own     *peer

@@ -107,16 +107,16 @@ const (
 	kindLeft
 	// kindVerdict: X is a call's number, Y a leaver + 1; the payload is the text.
 	kindVerdict
-	// kindRound: round A of meeting Service has come to number X; Y is the history. In a
-	// tally B is roundOfTally, Z tells whether anybody has sent anything, and the payload is
+	// kindRound: round A of meeting Service has come to number X; Y is the history, or by which
+	// calls ranks have come: see called. In a tally B is roundOfTally, Z tells whether anybody has sent anything, and the payload is
 	// counts.
 	kindRound
 	// kindCounts is counts of a tally that belong to the kindRound which follows.
 	kindCounts
-	// kindArrive: the sender has come to number X of meeting Service; Y is its
-	// history, Z the sum of its histories so far.
+	// kindArrive: the sender has come to number X of meeting Service; A is its
+	// call, Y its history, Z the sum of its histories so far.
 	kindArrive
-	// kindRelease: all have come to number X of meeting Service.
+	// kindRelease: all have come to number X of meeting Service; Y is by which calls, if these differ.
 	kindRelease
 	// kindAbsent: rank Y has left the job, because of which the sender comes to the end of nothing of meeting Service
 	// after number X. Where there are rounds it is one that tells of round A, of a tally if B is roundOfTally.

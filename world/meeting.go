@@ -3,6 +3,7 @@ package world
 import (
 	"context"
 	"fmt"
+	"math/bits"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -48,6 +49,10 @@ type Meeting struct {
 	announced uint32
 	// histories is the sum of those of all meetings.
 	histories uint64
+	// mine is the call by which this rank has come; said are the histories, or calls, that it has told last, of each round
+	// and parity.
+	mine called
+	said [][2]uint64
 	// unlike tells rank 0 that the last to come, by a message, made a sum of
 	// histories that shows that they are not the same.
 	unlike atomic.Bool
@@ -70,7 +75,7 @@ const (
 // 64, or NoTally: the ranks call either Tally of it, or Meet. Ranks may tell it of themselves
 // before they all have made it, but not before this rank has, until Close.
 func (w *World) NewMeeting(number uint32, own []byte, tallyAt int, other func(rank int) ([]byte, error)) *Meeting {
-	m := &Meeting{world: w, number: number, own: meetingBlockOver(own), other: other, blocks: make([]atomic.Pointer[meetingBlock], w.size), bytes: MeetingBytes}
+	m := &Meeting{world: w, number: number, own: meetingBlockOver(own), other: other, blocks: make([]atomic.Pointer[meetingBlock], w.size), bytes: MeetingBytes, said: make([][2]uint64, bits.Len(uint(w.size-1)))}
 	if w.rank == 0 {
 		m.arrivals = make([]atomic.Uint32, w.size)
 	}
@@ -98,8 +103,11 @@ func (m *Meeting) Close() {
 func reached(count *atomic.Uint32, number uint32) bool { return int32(count.Load()-number) >= 0 }
 
 // Meet returns when every rank has called it with this number, which is one more
-// than the last. op names the call in errors.
-func (m *Meeting) Meet(ctx context.Context, op string, number uint32) error {
+// than the last. op names the call in errors. call, less than MostCalls, tells it from others by which ranks may come by
+// mistake: where not all have come by the same, every rank has a *MeetingError, and the meeting is of no use any more.
+// Where it is 0 it is so on all ranks, and nothing is compared.
+func (m *Meeting) Meet(ctx context.Context, op string, call uint8, number uint32) error {
+	m.mine = calledBy(call, m.world.rank)
 	return m.meet(ctx, op, number, 0)
 }
 
@@ -129,7 +137,7 @@ func (m *Meeting) meetAndDo(ctx context.Context, op string, number uint32, histo
 }
 
 func (m *Meeting) meetInRounds(ctx context.Context, op string, number uint32, history uint64) error {
-	size := m.world.size
+	size, all := m.world.size, m.mine
 	for k, distance := 0, 1; distance < size; k, distance = k+1, 2*distance {
 		to, from := m.world.rank+distance, m.world.rank-distance
 		if to >= size {
@@ -138,12 +146,14 @@ func (m *Meeting) meetInRounds(ctx context.Context, op string, number uint32, hi
 		if from < 0 {
 			from += size
 		}
+		// Only one of them is not 0.
+		word := history | uint64(all)
 		switch next := m.blocks[to].Load(); {
 		case next != nil:
-			next.reach(k, number, history)
+			next.reach(k, number, m.unsaid(k, number, word))
 			m.world.Ring(to)
 		case !m.world.Mapped(to):
-			if err := m.message(ctx, op, to, &Message{Kind: kindRound, A: uint8(k), X: uint64(number), Y: history}); err != nil {
+			if err := m.message(ctx, op, to, &Message{Kind: kindRound, A: uint8(k), X: uint64(number), Y: word}); err != nil {
 				return err
 			}
 		default:
@@ -151,7 +161,7 @@ func (m *Meeting) meetInRounds(ctx context.Context, op string, number uint32, hi
 			if err != nil {
 				return err
 			}
-			next.reach(k, number, history)
+			next.reach(k, number, m.unsaid(k, number, word))
 			m.world.Ring(to)
 		}
 		if heard := m.own.round(k); !reached(heard, number) {
@@ -162,8 +172,22 @@ func (m *Meeting) meetInRounds(ctx context.Context, op string, number uint32, hi
 		if history != 0 && m.own.history(k, number).Load() != history {
 			return m.world.unlike(op, from)
 		}
+		if all != 0 {
+			all = all.and(called(m.own.history(k, number).Load()))
+		}
 	}
-	return nil
+	return compared(op, number, all)
+}
+
+// unsaid is the history, or calls, to tell beside a number in round k, 0 if that was said by the last one of its parity: a program
+// makes much the same call again and again.
+func (m *Meeting) unsaid(k int, number uint32, word uint64) uint64 {
+	last := &m.said[k][number&1]
+	if *last == word {
+		return 0
+	}
+	*last = word
+	return word
 }
 
 // reach tells that the rank before, in round k, has come to number.
@@ -457,27 +481,29 @@ func (m *Meeting) meetAtRoot(ctx context.Context, op string, number uint32, hist
 			return err
 		}
 	}
+	differing := called(m.own.differing().Load())
 	if m.world.rank == 0 && m.own.passed().Load() == number {
-		return nil
+		return compared(op, number, differing)
 	}
 	for child, to := m.world.children(m.world.rank); child < to; child++ {
 		if m.world.Mapped(child) {
-			if err := m.release(ctx, op, child, number); err != nil {
+			if err := m.release(ctx, op, child, number, differing); err != nil {
 				return err
 			}
-		} else if err := m.message(ctx, op, child, &Message{Kind: kindRelease, X: uint64(number)}); err != nil {
+		} else if err := m.message(ctx, op, child, &Message{Kind: kindRelease, X: uint64(number), Y: uint64(differing)}); err != nil {
 			return err
 		}
 	}
-	return nil
+	return compared(op, number, differing)
 }
 
 // release releases a rank that is mapped.
-func (m *Meeting) release(ctx context.Context, op string, rank int, number uint32) error {
+func (m *Meeting) release(ctx context.Context, op string, rank int, number uint32, differing called) error {
 	b, err := m.blockIn(ctx, op, rank)
 	if err != nil {
 		return err
 	}
+	b.tellDiffering(differing)
 	b.released().Store(number)
 	m.world.Ring(rank)
 	return nil
@@ -486,7 +512,7 @@ func (m *Meeting) release(ctx context.Context, op string, rank int, number uint3
 // releaseRoot releases the root behind those that it releases, if they are all mapped: for the last to come.
 // The root may leave as soon as it is released, and knows before that others may.
 // It cannot fail, since it has been counted: where this rank cannot map some of those now the root releases them.
-func (m *Meeting) releaseRoot(ctx context.Context, op string, root *meetingBlock, number uint32) error {
+func (m *Meeting) releaseRoot(ctx context.Context, op string, root *meetingBlock, number uint32, differing called) error {
 	w, mapped := m.world, true
 	child, to := w.children(0)
 	for rank := child; rank < to && mapped; rank++ {
@@ -495,10 +521,11 @@ func (m *Meeting) releaseRoot(ctx context.Context, op string, root *meetingBlock
 			mapped = err == nil
 		}
 	}
+	root.tellDiffering(differing)
 	if mapped {
 		root.passed().Store(number)
 		for ; child < to; child++ {
-			if err := m.release(ctx, op, child, number); err != nil {
+			if err := m.release(ctx, op, child, number, differing); err != nil {
 				return err
 			}
 		}
@@ -511,12 +538,13 @@ func (m *Meeting) releaseRoot(ctx context.Context, op string, root *meetingBlock
 // arrive tells the root that this rank has come, with its history and their sum.
 func (m *Meeting) arrive(ctx context.Context, op string, number uint32, history, histories uint64, do func()) error {
 	if !m.world.Mapped(0) {
-		return m.message(ctx, op, 0, &Message{Kind: kindArrive, X: uint64(number), Y: history, Z: histories})
+		return m.message(ctx, op, 0, &Message{Kind: kindArrive, A: m.mine.call(), X: uint64(number), Y: history, Z: histories})
 	}
 	root, err := m.blockIn(ctx, op, 0)
 	if err != nil {
 		return err
 	}
+	root.callers().note(m.mine.call(), m.world.rank)
 	last, unlike := root.arrive(number, m.world.size, history, histories)
 	switch {
 	case unlike:
@@ -525,7 +553,7 @@ func (m *Meeting) arrive(ctx context.Context, op string, number uint32, history,
 		m.world.AfterHearing()
 		do()
 		m.world.BeforeTelling()
-		return m.releaseRoot(ctx, op, root, number)
+		return m.releaseRoot(ctx, op, root, number, root.differed())
 	}
 	return nil
 }

@@ -34,6 +34,7 @@ func TestMeetingOutOfTurn(t *testing.T) {
 		{"arriving early", 0, nil, arrive(2)},
 		{"arriving before the others", 0, []Message{arrive(1)}, arrive(2)},
 		{"arriving at no number", 0, nil, arrive(0)},
+		{"arriving by no call", 0, nil, Message{Kind: kindArrive, A: MostCalls, X: 1}},
 		{"a round back", 1, []Message{round(1), round(2), round(2)}, round(1)},
 		{"a round ahead", 1, []Message{round(1)}, round(3)},
 		{"a release back", 1, []Message{release(1), release(2), release(2)}, release(1)},
@@ -161,7 +162,7 @@ func (s setting) run(t *testing.T, n int, body func(ctx context.Context, w *Worl
 		}
 		m := w.NewMeeting(w.NewNumber(), blocks[w.rank], NoTally, func(rank int) ([]byte, error) { return blocks[rank], nil })
 		defer m.Close()
-		for _, meet := range []func() error{func() error { return w.Barrier(ctx) }, func() error { return m.Meet(ctx, "Meet", 1) }} {
+		for _, meet := range []func() error{func() error { return w.Barrier(ctx) }, func() error { return m.Meet(ctx, "Meet", 0, 1) }} {
 			if err := meet(); err != nil {
 				return err
 			}
@@ -216,7 +217,7 @@ func TestLateComerWakesAll(t *testing.T) {
 			in.run(t, n, func(ctx context.Context, w *World, m *Meeting) error {
 				calls := []func(number uint32) error{
 					func(uint32) error { return w.Barrier(ctx) },
-					func(number uint32) error { return m.Meet(ctx, "Meet", number) },
+					func(number uint32) error { return m.Meet(ctx, "Meet", 0, number) },
 					func(uint32) error { return Broadcast(ctx, w, 0, make([]int, 1)) },
 					func(uint32) error { return AllReduceOp(ctx, w, make([]int64, 1), make([]int64, 1), Sum) },
 				}
@@ -271,7 +272,7 @@ func TestMeetWithoutLeaver(t *testing.T) {
 				if w.rank == c.late {
 					others.await(ctx)
 				}
-				err := m.Meet(ctx, "Meet", 2)
+				err := m.Meet(ctx, "Meet", 0, 2)
 				if w.rank != c.late && c.late >= 0 {
 					others.join()
 				}
@@ -296,7 +297,7 @@ func TestMeetWithoutThoseThatGiveUp(t *testing.T) {
 					}
 					var err error
 					if w.rank != gives {
-						err = m.Meet(ctx, "Meet", 2)
+						err = m.Meet(ctx, "Meet", 0, 2)
 					} else {
 						m.GiveUp(2, leaver, false)
 					}
@@ -324,7 +325,7 @@ func TestMeetBesideLeaver(t *testing.T) {
 				worlds[w.rank].Store(w)
 				switch {
 				case w.rank == beside:
-					if err := m.Meet(ended, "Meet", 2); !errors.Is(err, context.Canceled) {
+					if err := m.Meet(ended, "Meet", 0, 2); !errors.Is(err, context.Canceled) {
 						return fmt.Errorf("error is %v, want %w", err, context.Canceled)
 					}
 					return nil
@@ -350,7 +351,7 @@ func TestMeetBesideLeaver(t *testing.T) {
 						}
 					}
 				}
-				err := m.Meet(ctx, "Meet", 2)
+				err := m.Meet(ctx, "Meet", 0, 2)
 				var lost *PeerError
 				if missed && errors.As(err, &lost) && errors.Is(err, ErrLeft) && lost.Rank == absent {
 					return nil

@@ -34,11 +34,16 @@ func (m *Meeting) serve(from *Link, message *Message, payload []byte) error {
 		if last := m.own.released().Load(); number != last+1 || m.arrivals[from.rank].Load() == number {
 			return m.outOfTurn(from, message, last)
 		}
+		if message.A >= MostCalls {
+			return fmt.Errorf("%w: rank %d comes by call %d", ErrMessage, from.rank, message.A)
+		}
 		m.arrivals[from.rank].Store(number)
+		m.own.callers().note(message.A, from.rank)
 		switch last, unlike := m.own.arrive(number, w.size, message.Y, message.Z); {
 		case unlike:
 			m.unlike.Store(true)
 		case last:
+			m.own.tellDiffering(m.own.differed())
 			m.own.released().Store(number)
 		}
 	case kindRelease:
@@ -48,6 +53,7 @@ func (m *Meeting) serve(from *Link, message *Message, payload []byte) error {
 		if last := m.own.released().Load(); !follows(number, last) {
 			return m.outOfTurn(from, message, last)
 		}
+		m.own.tellDiffering(called(message.Y))
 		m.own.released().Store(number)
 	default:
 		return fmt.Errorf("%w of kind %d", ErrMessage, message.Kind)
@@ -83,6 +89,7 @@ func (m *Meeting) serveTally(from *Link, message *Message, payload []byte) error
 		}
 	}
 	if message.Kind == kindRound {
+		t.calls[k][number&1].Store(message.Y)
 		t.heard[k].Store(number)
 	}
 	return nil
@@ -111,4 +118,21 @@ func (b *meetingBlock) arrive(number uint32, size int, history, histories uint64
 		return false, false
 	}
 	return true, history != 0 && b.histories().Load() != histories*uint64(size)
+}
+
+// differed is for the last to come: by which calls ranks have come, if these differ, else 0.
+func (b *meetingBlock) differed() called {
+	all := b.callers().all()
+	b.callers().clear()
+	if all.differ() {
+		return all
+	}
+	return 0
+}
+
+// tellDiffering tells by which calls ranks have come, if these differ, before the owner is released.
+func (b *meetingBlock) tellDiffering(differing called) {
+	if differing != 0 {
+		b.differing().Store(uint64(differing))
+	}
 }

@@ -12,8 +12,11 @@ import (
 //	           is told of the next meeting may still have to look at this one's
 //	arrived    every rank, by atomic add, in the block of rank 0 only, after it
 //	           has added its history to histories, in the same line
+//	callers    beside arrived: for each call 1 + the last rank that has come by it, by every rank
+//	           before it adds itself to arrived; the last to come clears them
 //	released   the number of the last meeting that all have come to: in the block
-//	           of rank 0 by the last to come, in others by that one, or by the parent
+//	           of rank 0 by the last to come, in others by that one, or by the parent;
+//	           beside it, and before it, by which calls they have come, if these differ
 //	passed     in the block of rank 0, in the same line: the last meeting in which the last to
 //	           come releases those whose parent rank 0 is, before it releases rank 0
 //	left       the owner, its rank + 1, when it leaves the job or the team; beside it, from
@@ -36,8 +39,10 @@ const (
 //
 //	arrived    every mate, by atomic add, in the block of the one that leads: how many have
 //	           come to the tally at hand; it clears that
+//	callers    as of a meetingBlock, beside arrived
 //	told       the one that leads, the number of the last tally that has come to its end,
-//	           after its result, arrivals and any, for the owner, in the same line
+//	           after its result, arrivals, any and by which calls ranks have come, if these
+//	           differ, for the owner, in the same line
 //	leaving    every mate, by atomic add, in the block of the one that leads: how many have
 //	           come to EndTally; the last one clears that
 //	passed     that one, the number of the last tally that all have come to EndTally of
@@ -71,13 +76,32 @@ func (b tallyBlock) arrived() *atomic.Uint32  { return b.word(arrivedLineOfTally
 func (b tallyBlock) told() *atomic.Uint32     { return b.word(toldLine * lineBytes) }
 func (b tallyBlock) arrivals() *atomic.Uint32 { return b.word(toldLine*lineBytes + 4) }
 func (b tallyBlock) any() *atomic.Uint32      { return b.word(toldLine*lineBytes + 8) }
-func (b tallyBlock) leaving() *atomic.Uint32  { return b.word(leavingLine * lineBytes) }
-func (b tallyBlock) passed() *atomic.Uint32   { return b.word(passedLine * lineBytes) }
+func (b tallyBlock) callers() callers {
+	return callers{unsafe.Add(b.base, arrivedLineOfTally*lineBytes+callersAt)}
+}
+func (b tallyBlock) differing() *atomic.Uint64 {
+	return (*atomic.Uint64)(unsafe.Add(b.base, toldLine*lineBytes+16))
+}
+func (b tallyBlock) leaving() *atomic.Uint32 { return b.word(leavingLine * lineBytes) }
+func (b tallyBlock) passed() *atomic.Uint32  { return b.word(passedLine * lineBytes) }
 func (b tallyBlock) absent() *atomic.Uint64 {
 	return (*atomic.Uint64)(unsafe.Add(b.base, absentLine*lineBytes))
 }
 
 func (b tallyBlock) count(rank int) *atomic.Uint32 { return b.word(tallyLines*lineBytes + 4*rank) }
+
+// callers are words in a line of a block that has this much of it left for them.
+type callers struct{ base unsafe.Pointer }
+
+const (
+	callersAt = 16
+	// MostCalls is how many calls a Meeting tells apart, with 0.
+	MostCalls = (lineBytes - callersAt) / 4
+)
+
+func (b callers) last(call uint8) *atomic.Uint32 {
+	return (*atomic.Uint32)(unsafe.Add(b.base, 4*int(call%MostCalls)))
+}
 
 // meetingBlockOver is sound for memory of MeetingBytes that is aligned to 8, which
 // device memory is, and which stays mapped as long as the device is open.
@@ -99,6 +123,12 @@ func (b *meetingBlock) histories() *atomic.Uint64 {
 	return (*atomic.Uint64)(unsafe.Add(b.base, arrivedLine*lineBytes+8))
 }
 
+func (b *meetingBlock) callers() callers {
+	return callers{unsafe.Add(b.base, arrivedLine*lineBytes+callersAt)}
+}
+func (b *meetingBlock) differing() *atomic.Uint64 {
+	return (*atomic.Uint64)(unsafe.Add(b.base, (arrivedLine+1)*lineBytes+8))
+}
 func (b *meetingBlock) arrived() *atomic.Uint32  { return b.line(arrivedLine) }
 func (b *meetingBlock) released() *atomic.Uint32 { return b.line(arrivedLine + 1) }
 func (b *meetingBlock) passed() *atomic.Uint32 {

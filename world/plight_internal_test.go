@@ -53,7 +53,7 @@ func TestStraggler(t *testing.T) {
 							told.Add(1)
 						}
 					}
-					return errors.Join(m.Meet(ctx, "window.Fence", 1), call(ctx, w), w.Barrier(ctx))
+					return errors.Join(m.Meet(ctx, "window.Fence", 0, 1), call(ctx, w), w.Barrier(ctx))
 				}, append(apart(), onCores(cores), seekingSoon)...))
 			})
 		}

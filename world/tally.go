@@ -36,6 +36,8 @@ type tally struct {
 	heard  []atomic.Uint32
 	coming [2][]atomic.Uint32
 	some   [2]atomic.Bool
+	// calls[k] are those by which ranks have come that this one has heard of in round k, by parity.
+	calls [][2]atomic.Uint64
 	// used tells that this rank has called Tally, and number is the last that it has begun.
 	// announced tells that it has told the one that leads; that one has told told rounds, and
 	// of the round at hand parts. finished tells that it has come to its end, with result and
@@ -67,6 +69,7 @@ func (t *tally) open(w *World, at int) {
 	t.at = at
 	if hosts := len(w.hosts.ranks); hosts > 1 && w.leads() {
 		t.heard = make([]atomic.Uint32, bits.Len(uint(hosts-1)))
+		t.calls = make([][2]atomic.Uint64, len(t.heard))
 		t.coming = [2][]atomic.Uint32{make([]atomic.Uint32, w.size), make([]atomic.Uint32, w.size)}
 	}
 }
@@ -74,7 +77,7 @@ func (t *tally) open(w *World, at int) {
 // Tally is Meet in which each rank tells of the ranks that it has sent something to, and
 // returns how many have sent something to this one, and whether any rank has to any. When
 // ctx has ended it, the same call goes on.
-func (m *Meeting) Tally(ctx context.Context, op string, number uint32, sent func(rank int) bool) (arrivals int, anything bool, err error) {
+func (m *Meeting) Tally(ctx context.Context, op string, call uint8, number uint32, sent func(rank int) bool) (arrivals int, anything bool, err error) {
 	t, w := &m.tally, m.world
 	if !t.used.Load() || t.number.Load() != number {
 		t.used.Store(true)
@@ -85,6 +88,8 @@ func (m *Meeting) Tally(ctx context.Context, op string, number uint32, sent func
 		return t.result, t.any, nil
 	}
 	m.own.come().Store(number)
+	m.mine = calledBy(call, w.rank)
+	all := m.mine
 	ours := func(rank int) uint32 {
 		if sent(rank) {
 			return 1
@@ -105,16 +110,17 @@ func (m *Meeting) Tally(ctx context.Context, op string, number uint32, sent func
 			return 0, false, err
 		}
 		ours = func(rank int) uint32 { return lead.count(rank).Load() }
+		all = lead.callers().all()
 	}
-	if err := m.exchange(ctx, op, number, ours); err != nil {
+	if err := m.exchange(ctx, op, number, ours, all); err != nil {
 		return 0, false, err
 	}
 	t.finished = true
 	return t.result, t.any, nil
 }
 
-// exchange is the part of the one that leads a host, whose ranks have sent what ours tells.
-func (m *Meeting) exchange(ctx context.Context, op string, number uint32, ours func(rank int) uint32) error {
+// exchange is the part of the one that leads a host, whose ranks have sent what ours tells, and have come by the calls of all.
+func (m *Meeting) exchange(ctx context.Context, op string, number uint32, ours func(rank int) uint32, all called) error {
 	t, w := &m.tally, m.world
 	anything := false
 	for rank := 0; rank < w.size && !anything; rank++ {
@@ -123,7 +129,7 @@ func (m *Meeting) exchange(ctx context.Context, op string, number uint32, ours f
 	here, hosts := w.hosts.of[w.rank], len(w.hosts.ranks)
 	for k, distance := 0, 1; distance < hosts; k, distance = k+1, 2*distance {
 		if k >= t.told {
-			if err := m.tellCounts(ctx, op, k, ours, anything); err != nil {
+			if err := m.tellCounts(ctx, op, k, ours, anything, all); err != nil {
 				return err
 			}
 			t.told, t.parts = k+1, 0
@@ -134,6 +140,9 @@ func (m *Meeting) exchange(ctx context.Context, op string, number uint32, ours f
 				return err
 			}
 		}
+		if all != 0 {
+			all = all.and(called(t.calls[k][number&1].Load()))
+		}
 	}
 	coming := func(int) uint32 { return 0 }
 	parity := number & 1
@@ -142,7 +151,7 @@ func (m *Meeting) exchange(ctx context.Context, op string, number uint32, ours f
 		anything = anything || t.some[parity].Load()
 	}
 	t.result, t.any = int(coming(w.rank)+ours(w.rank)), anything
-	if err := m.tellMates(ctx, op, number, func(rank int) uint32 { return coming(rank) + ours(rank) }); err != nil {
+	if err := m.tellMates(ctx, op, number, func(rank int) uint32 { return coming(rank) + ours(rank) }, all); err != nil {
 		return err
 	}
 	if hosts > 1 {
@@ -151,7 +160,7 @@ func (m *Meeting) exchange(ctx context.Context, op string, number uint32, ours f
 		}
 		t.some[parity].Store(false)
 	}
-	return nil
+	return compared(op, number, all)
 }
 
 // FirstTold is the rank to which this one tells the first round of a Tally; -1 if to none.
@@ -169,7 +178,7 @@ func (w *World) leaderAfter(distance int) int {
 }
 
 // tellCounts tells the rank that is to hear of round k of this rank what it has to know.
-func (m *Meeting) tellCounts(ctx context.Context, op string, k int, ours func(rank int) uint32, anything bool) error {
+func (m *Meeting) tellCounts(ctx context.Context, op string, k int, ours func(rank int) uint32, anything bool, all called) error {
 	t, w := &m.tally, m.world
 	distance, number := 1<<k, t.number.Load()
 	to := w.leaderAfter(distance)
@@ -190,7 +199,7 @@ func (m *Meeting) tellCounts(ctx context.Context, op string, k int, ours func(ra
 		if anything || t.some[parity].Load() {
 			some = 1
 		}
-		err := l.TellWithin(ctx, &Message{Kind: kind, Service: m.number, A: uint8(k), B: roundOfTally, X: uint64(number), Z: some}, t.text)
+		err := l.TellWithin(ctx, &Message{Kind: kind, Service: m.number, A: uint8(k), B: roundOfTally, X: uint64(number), Y: uint64(all), Z: some}, t.text)
 		if err == nil {
 			t.parts = part
 		}

@@ -52,6 +52,7 @@ func (m *Meeting) announce(ctx context.Context, op string, sent func(rank int) b
 			lead.count(rank).Add(1)
 		}
 	}
+	lead.callers().note(m.mine.call(), w.rank)
 	t.announced = true
 	mates := w.mates()
 	if int(lead.arrived().Add(1)) == len(mates) && !w.leads() {
@@ -86,8 +87,8 @@ func (m *Meeting) hearMates(ctx context.Context, op string, own tallyBlock) erro
 	return m.hear(ctx, op, own.arrived(), all, fromMates)
 }
 
-// tellMates tells all mates the result for each.
-func (m *Meeting) tellMates(ctx context.Context, op string, number uint32, result func(rank int) uint32) error {
+// tellMates tells all mates the result for each, and by which calls ranks have come, if these differ.
+func (m *Meeting) tellMates(ctx context.Context, op string, number uint32, result func(rank int) uint32, all called) error {
 	w := m.world
 	mates := w.mates()
 	if len(mates) == 1 {
@@ -106,6 +107,9 @@ func (m *Meeting) tellMates(ctx context.Context, op string, number uint32, resul
 		if t.any {
 			b.any().Store(1)
 		}
+		if all.differ() {
+			b.differing().Store(uint64(all))
+		}
 		t.blocks = append(t.blocks, b)
 	}
 	own := m.own.tally(t.at)
@@ -114,6 +118,7 @@ func (m *Meeting) tellMates(ctx context.Context, op string, number uint32, resul
 			count.Store(0)
 		}
 	}
+	own.callers().clear()
 	own.arrived().Store(0)
 	// It may be that nobody was waited for at the end of many before.
 	own.passed().Store(number - 1)
@@ -136,7 +141,7 @@ func (m *Meeting) hearResult(ctx context.Context, op string, number uint32) (arr
 	}
 	m.ringMates()
 	t.result, t.any, t.finished = int(own.arrivals().Load()), own.any().Load() != 0, true
-	return t.result, t.any, nil
+	return t.result, t.any, compared(op, number, called(own.differing().Load()))
 }
 
 // EndTally returns when all mates have called it behind the last Tally. When ctx has ended it,

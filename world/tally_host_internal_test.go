@@ -103,7 +103,7 @@ func TestTallyOfHosts(t *testing.T) {
 					}
 					cut := number%3 == uint32(w.rank)%3
 					call := func(ctx context.Context) (int, bool, error) {
-						return m.Tally(ctx, "Tally", number+1, func(rank int) bool { return sent[rank] })
+						return m.Tally(ctx, "Tally", 0, number+1, func(rank int) bool { return sent[rank] })
 					}
 					if cut {
 						if _, _, err := call(ended); err != nil && !errors.Is(err, context.Canceled) {
@@ -175,7 +175,7 @@ func TestTallyWithoutLeaver(t *testing.T) {
 				if w.rank == c.leaver {
 					return w.Close()
 				}
-				_, _, err = m.Tally(ctx, "Tally", 1, func(int) bool { return false })
+				_, _, err = m.Tally(ctx, "Tally", 0, 1, func(int) bool { return false })
 				var lost *PeerError
 				if !errors.As(err, &lost) || !errors.Is(err, ErrLeft) {
 					return fmt.Errorf("error is %v, want a *PeerError that is %w", err, ErrLeft)
@@ -209,7 +209,7 @@ func TestTallyBesideLeaver(t *testing.T) {
 			return err
 		}
 		tally := func(ctx context.Context) error {
-			_, _, err := m.Tally(ctx, "Tally", 1, func(int) bool { return false })
+			_, _, err := m.Tally(ctx, "Tally", 0, 1, func(int) bool { return false })
 			return err
 		}
 		switch w.rank {
@@ -251,7 +251,7 @@ func TestTallyBeforeAbsence(t *testing.T) {
 			return err
 		}
 		tally := func(ctx context.Context, number uint32) error {
-			_, _, err := m.Tally(ctx, "Tally", number, func(int) bool { return false })
+			_, _, err := m.Tally(ctx, "Tally", 0, number, func(int) bool { return false })
 			return err
 		}
 		switch w.rank {
@@ -296,7 +296,7 @@ func TestMeetOfMates(t *testing.T) {
 		defer m.Close()
 		if w.rank == 0 {
 			<-waited
-			return m.Meet(ctx, "Meet", 1)
+			return m.Meet(ctx, "Meet", 0, 1)
 		}
 		defer close(waited)
 		m.other = func(rank int) ([]byte, error) {
@@ -305,7 +305,7 @@ func TestMeetOfMates(t *testing.T) {
 		}
 		soon, stop := context.WithTimeout(ctx, 20*time.Millisecond) // expires
 		defer stop()
-		if err := m.Meet(soon, "Meet", 1); !errors.Is(err, context.DeadlineExceeded) {
+		if err := m.Meet(soon, "Meet", 0, 1); !errors.Is(err, context.DeadlineExceeded) {
 			return fmt.Errorf("error is %v, want %w", err, context.DeadlineExceeded)
 		}
 		return nil
@@ -356,7 +356,7 @@ func TestMateLeavesTally(t *testing.T) {
 			defer close(missed)
 			w.slept.Store(0)
 			waiting <- w
-			if _, _, err := m.Tally(ctx, "Tally", 1, func(int) bool { return false }); !errors.Is(err, ErrLeft) {
+			if _, _, err := m.Tally(ctx, "Tally", 0, 1, func(int) bool { return false }); !errors.Is(err, ErrLeft) {
 				return fmt.Errorf("error is %v, want %w", err, ErrLeft)
 			}
 		case leaver:

@@ -42,7 +42,7 @@ func TestTally(t *testing.T) {
 						}
 					}
 					call := func(ctx context.Context) (int, bool, error) {
-						return m.Tally(ctx, "Tally", number+1, func(rank int) bool { return sent[w.rank][rank] })
+						return m.Tally(ctx, "Tally", 0, number+1, func(rank int) bool { return sent[w.rank][rank] })
 					}
 					if number%3 == uint32(w.rank)%3 {
 						if _, _, err := call(ended); err != nil && !errors.Is(err, context.Canceled) {
@@ -112,7 +112,7 @@ func TestRoundOfNoTally(t *testing.T) {
 		soon, stop := context.WithTimeout(ctx, 20*time.Millisecond) // expires
 		defer stop()
 		tally := func(ctx context.Context) error {
-			_, _, err := m.Tally(ctx, "Tally", 1, func(int) bool { return false })
+			_, _, err := m.Tally(ctx, "Tally", 0, 1, func(int) bool { return false })
 			return err
 		}
 		require.ErrorIs(t, tally(soon), context.DeadlineExceeded)

@@ -275,10 +275,10 @@ const firstLook = 200 * time.Millisecond
 // meetLast is the meeting of ranks that leave. Who does not come to its end deserts it.
 func (w *World) meetLast() error {
 	if w == w.root {
-		return w.last.Meet(context.Background(), "Close", 1)
+		return w.last.Meet(context.Background(), "Close", 0, 1)
 	}
 	for limit := firstLook; ; limit *= 2 {
-		err := w.last.Meet(w.within(limit), "Close", 1)
+		err := w.last.Meet(w.within(limit), "Close", 0, 1)
 		if err == nil {
 			return nil
 		}
