@@ -8,11 +8,14 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"github.com/onesided/rma/internal/ownfile"
 )
 
 // WithStats has windows count operations on mapped memory, too, for window.Stats. They take some 25 ns longer then.
 // Without this option the environment variable RMA_STATS says so: it names a file to which each rank adds a table of
-// what it has done when its World is closed, "-" for standard error.
+// what it has done when its World is closed, "-" for standard error. The file is made for this user alone (mode 0600). A
+// symbolic link, a file that has another name and a file of another user are refused.
 func WithStats() Option { return func(s *settings) { s.stats = true } }
 
 // Counts tells whether windows count all operations.
@@ -66,8 +69,8 @@ func (s *settings) checkStats() error {
 	if s.statsTo == "" || s.statsTo == "-" {
 		return nil
 	}
-	if info, err := os.Stat(s.statsTo); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-		return nil
+	if info, err := os.Lstat(s.statsTo); err == nil && info.Mode()&(os.ModeNamedPipe|os.ModeDevice) != 0 {
+		return statsError(ownfile.Check(s.statsTo))
 	}
 	file, err := openStats(s.statsTo)
 	if err != nil {
@@ -77,11 +80,15 @@ func (s *settings) checkStats() error {
 }
 
 func openStats(to string) (*os.File, error) {
-	file, err := os.OpenFile(to, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
-	if err != nil {
-		return nil, fmt.Errorf("%w: RMA_STATS: %w", ErrEnvironment, err)
+	file, err := ownfile.Open(to, os.O_APPEND|os.O_WRONLY)
+	return file, statsError(err)
+}
+
+func statsError(err error) error {
+	if err == nil {
+		return nil
 	}
-	return file, nil
+	return fmt.Errorf("%w: RMA_STATS: %w", ErrEnvironment, err)
 }
 
 // writeAccounts writes the table, if one is wanted, at once.

@@ -2,6 +2,8 @@ package world_test
 
 import (
 	"context"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -23,5 +25,37 @@ func TestStatsNowhere(t *testing.T) {
 		require.ErrorIs(t, err, world.ErrEnvironment)
 		require.ErrorContains(t, err, "RMA_STATS: open ")
 		require.False(t, ran)
+	}
+}
+
+// A link that somebody has put where a file of this user's is expected is not followed, whatever asks for the file.
+func TestFilesBehindLinks(t *testing.T) {
+	for _, variable := range []string{"RMA_STATS", "RMA_TRACE"} {
+		t.Run(variable, func(t *testing.T) {
+			dir := t.TempDir()
+			link, victim := filepath.Join(dir, "link"), filepath.Join(dir, "victim")
+			require.NoError(t, os.Symlink(victim, link))
+			t.Setenv(variable, link)
+			err := world.Run(t.Context(), 2, func(context.Context, *world.World) error { return nil }, world.WithDevice("tcp"))
+			require.ErrorIs(t, err, world.ErrEnvironment)
+			require.ErrorContains(t, err, variable)
+			require.ErrorContains(t, err, link+": is a symbolic link")
+			require.NoFileExists(t, victim)
+		})
+	}
+}
+
+// What ranks write to files is for their user alone.
+func TestFilesArePrivate(t *testing.T) {
+	dir := t.TempDir()
+	for _, variable := range []string{"RMA_STATS", "RMA_TRACE"} {
+		t.Setenv(variable, filepath.Join(dir, variable))
+	}
+	require.NoError(t, world.Run(t.Context(), 2, func(context.Context, *world.World) error { return nil }, world.WithDevice("tcp")))
+	for _, variable := range []string{"RMA_STATS", "RMA_TRACE"} {
+		info, err := os.Stat(filepath.Join(dir, variable))
+		require.NoError(t, err)
+		require.Equal(t, fs.FileMode(0o600), info.Mode(), variable)
+		require.NotZero(t, info.Size(), variable)
 	}
 }

@@ -17,7 +17,8 @@ import (
 // closed, which ui.perfetto.dev and chrome://tracing open: each request from when it was
 // posted until its completion was seen, and what the processor does for them (see package
 // traced), the last 65536 of each. All ranks may name one file; it is begun anew for each
-// job. Without this option the environment variable RMA_TRACE says so.
+// job, and is for this user alone (mode 0600). A symbolic link, a file that has another name and a file of another user are
+// refused. Without this option the environment variable RMA_TRACE says so.
 //
 // Loads and stores of mapped memory are no requests, so that a job whose ranks all map each
 // other's memory is refused; it can use WithDevice("tcp"). A rank that is killed leaves

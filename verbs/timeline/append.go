@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/onesided/rma/internal/ownfile"
 )
 
 // ErrForeign: a file that is to be written is there already, and is no timeline.
@@ -46,7 +48,7 @@ func Check(path string) error {
 
 // with opens a file that is to be written.
 func with(path string, do func(file *os.File) error) error {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	file, err := ownfile.Open(path, os.O_RDWR)
 	if err != nil {
 		return fmt.Errorf("timeline: %w", err)
 	}
@@ -58,8 +60,9 @@ func with(path string, do func(file *os.File) error) error {
 
 // Append adds what write writes to the file of a job, which other processes of the same job
 // write too, each in its turn: the file is whole after each of them. It is made if it is not
-// there, and made anew if it is another job's; what is no timeline is refused with
-// ErrForeign. A nil write only does this.
+// there, for this user alone (mode 0600), and made anew if it is another job's; what is no timeline is refused with
+// ErrForeign. A symbolic link, a file that has another name and a file of another user are refused, too. A nil write only
+// makes the file.
 //
 // The processes have one time scale: began is a time of the system's clock at which that of
 // the caller began, and write has to give times since origin, which is some time before.

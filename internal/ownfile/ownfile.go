@@ -1,0 +1,69 @@
+// Package ownfile opens files that are written because a variable of the environment names them, perhaps in a directory
+// that other users can write. What others have put there is left alone.
+package ownfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// mode is that of a file which Open makes.
+const mode = 0o600
+
+// Open opens a file with flags as those of [os.OpenFile], and makes it for this user alone if it is not there. It refuses
+// a file that [Check] refuses, before anything is read or written.
+func Open(path string, flags int) (*os.File, error) {
+	// To open a pipe may wait for its reader.
+	if err := Check(path); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(path, flags|os.O_CREATE|syscall.O_NOFOLLOW, mode)
+	if errors.Is(err, syscall.ELOOP) {
+		return nil, refuse(path, errLink)
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err == nil {
+		err = check(path, info)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// Check returns an error if a path names a symbolic link, a regular file or pipe of another user, or a file that has
+// another name. Devices, which only root makes, belong to everybody.
+func Check(path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return check(path, info)
+}
+
+var errLink = errors.New("is a symbolic link, which is not followed: name the file itself")
+
+func check(path string, info fs.FileInfo) error {
+	status, self := info.Sys().(*syscall.Stat_t), os.Geteuid()
+	switch kind := info.Mode().Type(); {
+	case kind == fs.ModeSymlink:
+		return refuse(path, errLink)
+	case kind != 0 && kind != fs.ModeNamedPipe:
+	case int(status.Uid) != self:
+		return refuse(path, fmt.Errorf("belongs to user %d, and only files of user %d, who runs this program, are written: name another", status.Uid, self))
+	case kind == 0 && status.Nlink > 1:
+		return refuse(path, errors.New("has another name, by a hard link, and is not written for that: name another file"))
+	}
+	return nil
+}
+
+func refuse(path string, why error) error { return &os.PathError{Op: "open", Path: path, Err: why} }

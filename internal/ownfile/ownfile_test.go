@@ -1,0 +1,79 @@
+package ownfile
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A file that is made is this user's alone, whatever the umask, and one that is there is written on.
+func TestOpen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	for range 2 {
+		file, err := Open(path, os.O_WRONLY|os.O_APPEND)
+		require.NoError(t, err)
+		_, err = file.WriteString("line\n")
+		require.NoError(t, err)
+		require.NoError(t, file.Close())
+	}
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "line\nline\n", string(text))
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, fs.FileMode(0o600), info.Mode())
+}
+
+// What another could have put there is refused, and neither made nor changed.
+func TestRefused(t *testing.T) {
+	dir := t.TempDir()
+	victim, missing := filepath.Join(dir, "victim"), filepath.Join(dir, "missing")
+	require.NoError(t, os.WriteFile(victim, []byte("precious"), 0o600))
+	for name, test := range map[string]struct {
+		put  func(path string) error
+		says string
+	}{
+		"a link to a file":    {func(path string) error { return os.Symlink(victim, path) }, "is a symbolic link"},
+		"a link to nothing":   {func(path string) error { return os.Symlink(missing, path) }, "is a symbolic link"},
+		"a link to itself":    {func(path string) error { return os.Symlink(path, path) }, "is a symbolic link"},
+		"another name":        {func(path string) error { return os.Link(victim, path) }, "has another name"},
+		"another user's file": {func(path string) error { return given(path, os.WriteFile(path, nil, 0o666)) }, "belongs to user 1,"},
+		"another user's pipe": {func(path string) error { return given(path, syscall.Mkfifo(path, 0o666)) }, "belongs to user 1,"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(dir, "file")
+			defer os.Remove(path)
+			err := test.put(path)
+			if os.Geteuid() != 0 && os.IsPermission(err) {
+				t.Skipf("skipped: only root gives files away: %v", err)
+			}
+			require.NoError(t, err)
+			file, err := Open(path, os.O_WRONLY|os.O_APPEND|os.O_TRUNC)
+			require.ErrorContains(t, err, "open "+path+": "+test.says)
+			require.Nil(t, file)
+		})
+	}
+	text, err := os.ReadFile(victim)
+	require.NoError(t, err)
+	require.Equal(t, "precious", string(text))
+	require.NoFileExists(t, missing)
+}
+
+// given makes a file another user's.
+func given(path string, err error) error {
+	if err != nil {
+		return err
+	}
+	return os.Chown(path, 1, -1)
+}
+
+// What goes to a device is nobody's.
+func TestDevice(t *testing.T) {
+	file, err := Open(os.DevNull, os.O_WRONLY)
+	require.NoError(t, err)
+	require.NoError(t, file.Close())
+}
