@@ -5,9 +5,11 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"github.com/onesided/rma/internal/tty"
 )
 
-// pause is between the lines of progress where w is no terminal.
+// pause is between the lines of progress where w is not seen on a terminal.
 const pause = 30 * time.Second
 
 // progress gives a function that shows a line on w, and one that ends it: on a terminal each is in place of the last
@@ -27,9 +29,5 @@ func progress(w io.Writer) (say func(string), done func()) {
 
 func terminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	return ok && tty.Shows(file)
 }

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/onesided/rma/internal/tty"
 )
 
 const (
@@ -35,6 +37,20 @@ type output struct {
 	failed atomic.Bool
 	// lines counts those of all outputs.
 	lines *atomic.Uint64
+	// shown: to is a terminal, or goes to one at once.
+	shown bool
+}
+
+// newOutputs are those for what ranks write to standard output and to standard error: one, if both are the same terminal.
+func newOutputs(stdout, stderr *os.File, lines *atomic.Uint64) (out, errout *output) {
+	out = &output{to: stdout, lines: lines, shown: tty.Shows(stdout)}
+	errout = &output{to: stderr, lines: lines, shown: tty.Shows(stderr)}
+	first, err := stdout.Stat()
+	second, e := stderr.Stat()
+	if out.shown && errout.shown && err == nil && e == nil && os.SameFile(first, second) {
+		return errout, errout
+	}
+	return out, errout
 }
 
 // tail is the last lines of a rank.

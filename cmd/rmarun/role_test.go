@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/tty"
 	"github.com/onesided/rma/world/pmi"
 )
 
@@ -198,6 +199,15 @@ var roles = map[string]func(rank, argument string){
 		ended := termination()
 		fmt.Print("name? ")
 		<-ended
+	},
+	// seen writes to both streams in turns, to standard error only if somebody sees that at once.
+	"seen": func(string, string) {
+		for i := range 2 {
+			if tty.Shows(os.Stderr) {
+				fmt.Fprintln(os.Stderr, "seen", i+1)
+			}
+			fmt.Println("result", i+1)
+		}
 	},
 	// orphan leaves a process without a parent, which ends.
 	"orphan": func(string, string) {

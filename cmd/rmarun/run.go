@@ -106,7 +106,7 @@ func run(o *options) (status int, err error) {
 		},
 	}
 	defer j.terminal.takeBack()
-	j.out, j.errout = &output{to: os.Stdout, lines: &j.lines}, &output{to: os.Stderr, lines: &j.lines}
+	j.out, j.errout = newOutputs(os.Stdout, os.Stderr, &j.lines)
 	j.server = pmi.NewServer(o.ranks, pmi.Events{
 		Gone:  func(rank int) { j.lost <- rank },
 		Abort: func(rank, status int) { j.aborts <- abort{rank, status} },

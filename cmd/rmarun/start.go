@@ -2,12 +2,12 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"runtime"
 	"sync"
 
+	"github.com/onesided/rma/internal/tty"
 	"github.com/onesided/rma/world/pmi"
 )
 
@@ -65,28 +65,39 @@ func (j *job) startRank(program string, number int) (*rank, error) {
 		label = fmt.Sprintf("[%*d] ", len(fmt.Sprint(j.options.ranks-1)), number)
 	}
 	var copied sync.WaitGroup
-	var writers []io.Closer
+	var writers []*os.File
 	defer func() {
 		for _, w := range writers {
 			_ = w.Close()
 		}
 	}()
-	for _, s := range []struct {
-		into *io.Writer
-		out  *output
-	}{{&c.Stdout, j.out}, {&c.Stderr, j.errout}} {
+	open := func(o *output) (*os.File, error) {
 		file, to, err := os.Pipe()
 		if err != nil {
 			return nil, err
 		}
 		writers = append(writers, to)
-		*s.into = to
 		from := &stream{File: file}
 		r.streams = append(r.streams, from)
 		copied.Go(func() {
-			s.out.pass(from, label, &r.kept)
+			o.pass(from, label, &r.kept)
 			_ = from.Close()
 		})
+		return to, nil
+	}
+	errout, err := open(j.errout)
+	if err != nil {
+		return nil, err
+	}
+	if label == "" && j.errout.shown {
+		c.Env = append(c.Env, tty.Through(errout))
+	}
+	// On one terminal what the rank writes to both streams keeps its order, such as a line that takes another one's place.
+	c.Stdout, c.Stderr = errout, errout
+	if j.out != j.errout {
+		if c.Stdout, err = open(j.out); err != nil {
+			return nil, err
+		}
 	}
 	if err := c.Start(); err != nil {
 		return nil, err

@@ -107,16 +107,7 @@ func newConsole(t *testing.T, where, role string, ranks int, typed string) *cons
 func newConsoleOf(t *testing.T, where, typed string, c *exec.Cmd, program ...string) *console {
 	t.Helper()
 	heedStop(t)
-	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil {
-		t.Skipf("skipped: there are no pseudo-terminals: %v", err)
-	}
-	t.Cleanup(func() { _ = keyboard.Close() })
-	require.NoError(t, unix.IoctlSetPointerInt(int(keyboard.Fd()), unix.TIOCSPTLCK, 0))
-	number, err := unix.IoctlGetInt(int(keyboard.Fd()), unix.TIOCGPTN)
-	require.NoError(t, err)
-	screen, err := os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|syscall.O_NOCTTY, 0)
-	require.NoError(t, err)
+	keyboard, screen := newTerminal(t)
 	defer screen.Close()
 	n := &console{keyboard: keyboard}
 	n.enter(t, typed)
@@ -137,6 +128,22 @@ func newConsoleOf(t *testing.T, where, typed string, c *exec.Cmd, program ...str
 	_, err = fmt.Sscanf(said, "%d;", &n.job)
 	require.NoError(t, err)
 	return n
+}
+
+// newTerminal is a pseudo-terminal, both sides.
+func newTerminal(t *testing.T) (keyboard, screen *os.File) {
+	t.Helper()
+	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skipf("skipped: there are no pseudo-terminals: %v", err)
+	}
+	t.Cleanup(func() { _ = keyboard.Close() })
+	require.NoError(t, unix.IoctlSetPointerInt(int(keyboard.Fd()), unix.TIOCSPTLCK, 0))
+	number, err := unix.IoctlGetInt(int(keyboard.Fd()), unix.TIOCGPTN)
+	require.NoError(t, err)
+	screen, err = os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	require.NoError(t, err)
+	return keyboard, screen
 }
 
 // heedStop has what a test starts heed SIGTSTP, also where this process was started so that it ignores that.
@@ -404,4 +411,45 @@ func TestReap(t *testing.T) {
 	})
 	require.NoError(t, j.Process.Signal(syscall.SIGTERM))
 	j.end(t)
+}
+
+// What ranks write is seen at once on rmarun's terminal, which each rank knows of its own standard error: not with labels, for
+// which lines are waited for, nor of a file. There both streams of a rank keep their order.
+func TestSeen(t *testing.T) {
+	const progress = "seen 1\r\nresult 1\r\nseen 2\r\nresult 2\r\n"
+	for _, test := range []struct {
+		name                             string
+		arguments                        []string
+		redirectOut, redirectErr, nested bool
+		want                             string
+	}{
+		{name: "both", want: progress},
+		{name: "the output is a file", redirectOut: true, want: "seen 1\r\nseen 2\r\n"},
+		{name: "the error is a file", redirectErr: true, want: "result 1\r\nresult 2\r\n"},
+		{name: "the rank's is a file", arguments: []string{"sh", "-c", `exec "$0" 2>/dev/null`}, want: "result 1\r\nresult 2\r\n"},
+		{name: "labels", arguments: []string{"-label"}, want: "[0] result 1\r\n[0] result 2\r\n"},
+		{name: "under another rmarun", nested: true, want: progress},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			keyboard, screen := newTerminal(t)
+			c := rmarun(t, "seen", slices.Concat([]string{"-n", "1"}, test.arguments, []string{"SELF"})...)
+			if test.nested {
+				// The inner rmarun is a rank only by its environment.
+				c.Args = slices.Concat(c.Args[:len(c.Args)-1], []string{"env", "-u", "PMI_RANK"}, c.Args)
+			}
+			c.Stdout, c.Stderr = screen, screen
+			if test.redirectOut {
+				c.Stdout = nil
+			}
+			if test.redirectErr {
+				c.Stderr = nil
+			}
+			require.NoError(t, c.Start())
+			require.NoError(t, screen.Close())
+			// The end of a terminal is an error.
+			text, _ := io.ReadAll(keyboard)
+			require.NoError(t, c.Wait())
+			require.Equal(t, test.want, string(text))
+		})
+	}
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"github.com/onesided/rma/internal/tty"
 )
 
 const (
@@ -23,13 +25,10 @@ type bar struct {
 	shown       bool
 }
 
-// newBar is nil if nobody looks: where to is no terminal.
+// newBar is nil if nobody looks: where to does not go to a terminal at once.
 func newBar(to io.Writer) *bar {
 	file, ok := to.(*os.File)
-	if !ok {
-		return nil
-	}
-	if info, err := file.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+	if !ok || !tty.Shows(file) {
 		return nil
 	}
 	return &bar{to: to, now: time.Now}

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"sync"
 	"time"
 )
@@ -101,14 +100,4 @@ func (d *display) follow(state func() (string, error)) (stop func()) {
 		<-ended
 		d.clear()
 	}
-}
-
-// isTerminal tells whether f is a character device, but not the one that takes everything.
-func isTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
-		return false
-	}
-	null, err := os.Stat(os.DevNull)
-	return err != nil || !os.SameFile(info, null)
 }

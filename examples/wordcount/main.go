@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/onesided/rma/internal/tty"
 	"github.com/onesided/rma/world"
 )
 
@@ -19,7 +20,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)
-	os.Exit(command(ctx, os.Args[1:], os.Stdout, os.Stderr, isTerminal(os.Stderr)))
+	os.Exit(command(ctx, os.Args[1:], os.Stdout, os.Stderr, tty.Shows(os.Stderr)))
 }
 
 // command carries out a command line as a rank of the job that this process was started

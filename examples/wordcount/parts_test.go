@@ -331,24 +331,6 @@ func TestFollow(t *testing.T) {
 	})
 }
 
-func TestIsTerminal(t *testing.T) {
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer null.Close()
-	text, err := os.Create(filepath.Join(t.TempDir(), "text"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer text.Close()
-	for _, f := range []*os.File{null, text} {
-		if isTerminal(f) {
-			t.Errorf("%s is taken for a terminal", f.Name())
-		}
-	}
-}
-
 func TestDigits(t *testing.T) {
 	for n, want := range map[uint64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536: "1.5 KiB", 3 << 30: "3.0 GiB", 1<<64 - 1: "16.0 EiB"} {
 		if got := size(n); got != want {
