@@ -16,19 +16,17 @@ import (
 	"io"
 	"math"
 	"os"
-	"os/signal"
 	"strconv"
 	"strings"
 	"syscall"
 
+	"github.com/onesided/rma/internal/interrupt"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// A second signal ends the process at once.
-	context.AfterFunc(ctx, stop)
+	ctx, _ := interrupt.Context(context.Background(), os.Interrupt, syscall.SIGTERM)
 	os.Exit(command(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 

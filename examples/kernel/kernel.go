@@ -9,12 +9,12 @@ import (
 	"log/slog"
 	"math"
 	"os"
-	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 
+	"github.com/onesided/rma/internal/interrupt"
 	"github.com/onesided/rma/world"
 )
 
@@ -76,9 +76,7 @@ func (f *Flags) Choice(name, usage string, names []string, chosen *int) {
 
 // Main carries out the command line of this process, and ends it.
 func Main(k *Kernel) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// A second signal ends the process at once.
-	context.AfterFunc(ctx, stop)
+	ctx, _ := interrupt.Context(context.Background(), os.Interrupt, syscall.SIGTERM)
 	os.Exit(k.Command(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 

@@ -11,6 +11,7 @@ package interrupt
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"slices"
@@ -25,15 +26,35 @@ func Notify(c chan<- os.Signal, signals ...os.Signal) {
 }
 
 // Context is [signal.NotifyContext] of those of the signals that were not ignored when the process started. Unlike
-// there, none means none, and signals are caught no more once the context has ended: a second one ends the process.
+// there, none means none, the cause of the end is an [Error], and signals are caught no more once the context has ended: a
+// second one ends the process.
 func Context(parent context.Context, signals ...os.Signal) (ctx context.Context, stop context.CancelFunc) {
-	if heeded := heed(signals); len(heeded) > 0 {
-		ctx, stop = signal.NotifyContext(parent, heeded...)
-		context.AfterFunc(ctx, stop)
-		return ctx, stop
+	ctx, cancel := context.WithCancelCause(parent)
+	came := make(chan os.Signal, 1)
+	Notify(came, signals...)
+	stop = func() {
+		signal.Stop(came)
+		cancel(nil)
 	}
-	return context.WithCancel(parent)
+	go func() {
+		select {
+		case s := <-came:
+			signal.Stop(came)
+			cancel(Error{s})
+		case <-ctx.Done():
+			signal.Stop(came)
+		}
+	}()
+	return ctx, stop
 }
+
+// An Error is the cause of the end of a [Context] that a signal has ended.
+type Error struct{ Signal os.Signal }
+
+func (e Error) Error() string { return fmt.Sprintf("%v signal received", e.Signal) }
+
+// Is reports whether target is [context.Canceled], which the Error is a kind of.
+func (e Error) Is(target error) bool { return target == context.Canceled }
 
 func heed(signals []os.Signal) []os.Signal {
 	return slices.DeleteFunc(slices.Clone(signals), func(s os.Signal) bool { return signal.Ignored(s) || atStart(s) })

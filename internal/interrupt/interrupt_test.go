@@ -11,8 +11,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/onesided/rma/internal/await"
 )
 
 // childVariable has the test binary catch signals and print which it still ignores.
@@ -29,7 +27,7 @@ func TestMain(m *testing.M) {
 		ctx, _ := Context(context.Background(), syscall.SIGTERM)
 		fmt.Println("waits")
 		<-ctx.Done()
-		fmt.Println("ends")
+		fmt.Println("ends by", context.Cause(ctx).(Error).Signal)
 		_, _ = os.Stdin.Read(make([]byte, 1))
 		os.Exit(1)
 	}
@@ -78,15 +76,9 @@ func TestSecondSignal(t *testing.T) {
 	require.Equal(t, "waits", says.Text())
 	require.NoError(t, c.Process.Signal(syscall.SIGTERM))
 	require.True(t, says.Scan())
-	require.Equal(t, "ends", says.Text())
-	ended := make(chan error, 1)
-	go func() { ended <- c.Wait() }()
-	// The first are still caught, until the runtime has heard of the end of the context.
-	await.True(t, "the process to end", func() bool {
-		_ = c.Process.Signal(syscall.SIGTERM)
-		return len(ended) > 0
-	})
-	require.ErrorContains(t, <-ended, "signal: terminated")
+	require.Equal(t, "ends by terminated", says.Text())
+	require.NoError(t, c.Process.Signal(syscall.SIGTERM))
+	require.ErrorContains(t, c.Wait(), "signal: terminated")
 }
 
 // No signal is none, where os/signal takes it for all.
