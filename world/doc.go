@@ -7,7 +7,7 @@
 //		...
 //	})
 //
-// [Run] makes the ranks goroutines of this process. [Init] joins the processes that
+// [Main] makes a program of a body: the environment says what its ranks are. [Run] makes them goroutines of this process. [Init] joins the processes that
 // a launcher started, or that are told of rank 0 by RMA_ROOT; without either it is a
 // world of one. [New] joins processes that have found each other by themselves.
 //

@@ -2,13 +2,14 @@ package world
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // variables are those of the environment that the library reads.
 var variables = []string{
 	"RMA_ADDRESS", "RMA_DEBUG", "RMA_DEVICE", "RMA_HOST", "RMA_STATS", "RMA_TRACE",
-	"RMA_KEY_FILE", "RMA_RANK", "RMA_ROOT", "RMA_SIZE",
+	"RMA_KEY_FILE", "RMA_RANK", "RMA_ROOT", "RMA_SIZE", ranksVariable, simulateVariable,
 	"RMA_IBV_DEVICE", "RMA_IBV_GID",
 }
 
@@ -17,7 +18,7 @@ var variables = []string{
 func checkSpelling(environment []string) error {
 	for _, one := range environment {
 		name, _, _ := strings.Cut(one, "=")
-		if !strings.HasPrefix(name, "RMA_") {
+		if !strings.HasPrefix(name, "RMA_") || slices.Contains(variables, name) {
 			continue
 		}
 		for _, known := range variables {

@@ -99,8 +99,8 @@ func (s ways) String() string {
 	return fmt.Sprintf("WithAlgorithm(%d), WithPipes(%t), WithNotes(%t) and WithStaging(%t)", s.algorithm, !s.unpiped, !s.unnoted, !s.unstaged)
 }
 
-// WithLogger has the job report what is worth knowing. The default is silence,
-// also for nil.
+// WithLogger has the job report what is worth knowing. The default, also for nil, is silence, but for a warning of [Run]
+// and [Simulate] under a launcher.
 func WithLogger(logger *slog.Logger) Option {
 	return func(s *settings) {
 		if logger != nil {
@@ -263,9 +263,12 @@ const DefaultSilence = 10 * time.Second
 // so long, and DefaultSilence at least, to let this rank map its memory.
 func WithSilence(d time.Duration) Option { return func(s *settings) { s.silence = d } }
 
+// silent is the logger without WithLogger.
+var silent = slog.New(slog.DiscardHandler)
+
 func newSettings(options []Option) (settings, error) {
 	s := settings{
-		logger: slog.New(slog.DiscardHandler), cores: runtime.NumCPU(), patience: DefaultPatience, silence: DefaultSilence, rails: 1, burst: defaultBurst, inline: math.MaxInt, longestSleep: defaultLongestSleep,
+		logger: silent, cores: runtime.NumCPU(), patience: DefaultPatience, silence: DefaultSilence, rails: 1, burst: defaultBurst, inline: math.MaxInt, longestSleep: defaultLongestSleep,
 		transfers: transfer.All, kept: regcache.Limits{Bytes: DefaultKeptBytes, Regions: DefaultKeptRegions},
 		address: os.Getenv("RMA_ADDRESS"),
 		device:  os.Getenv("RMA_DEVICE"), host: os.Getenv("RMA_HOST"), trace: os.Getenv("RMA_TRACE"), statsTo: os.Getenv("RMA_STATS"), debug: !slices.Contains([]string{"", "0"}, os.Getenv("RMA_DEBUG")),

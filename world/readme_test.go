@@ -58,6 +58,7 @@ func TestReadme(t *testing.T) {
 
 			command := exec.CommandContext(t.Context(), program)
 			command.Dir = t.TempDir()
+			command.Env = append(os.Environ(), "RMA_RANKS=4")
 			out, err := command.Output()
 			require.NoError(t, err)
 			require.Equal(t, sortedLines(want), sortedLines(string(out)))

@@ -1,9 +1,12 @@
 package world
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -19,6 +22,8 @@ const MaxRanks = 1 << 16
 // Run calls body for n ranks, each a goroutine of this process with a World that is
 // closed when body returns, and returns when all have ended. The context that
 // bodies get is that of Run.
+//
+// Under a launcher each process has n ranks of its own: Run makes no use of the launcher's, and warns of it. See [Main].
 //
 // A rank whose body returns an error, or panics, has failed. Run returns a
 // *RankError for each rank that failed by itself, joined; failures of ranks that
@@ -53,7 +58,25 @@ func checkRun(name string, ctx context.Context, n int, body func(ctx context.Con
 	if err != nil {
 		return settings{}, fmt.Errorf("world: %s: %w", name, err)
 	}
+	s.warnLaunched(name, n)
 	return s, nil
+}
+
+// warnLaunched says, as rank 0, that a launcher has started this process as one rank of several, and that the process makes
+// ranks of its own instead: the program does not do what its user takes it to do. So that is said also without WithLogger.
+func (s *settings) warnLaunched(call string, n int) {
+	processes := cmp.Or(os.Getenv("PMI_SIZE"), os.Getenv("RMA_SIZE"))
+	launched := os.Getenv("PMI_FD") != "" || os.Getenv("PMI_PORT") != "" || os.Getenv("RMA_ROOT") != "" && lastJob.Load() == 0
+	first := cmp.Or(os.Getenv("PMI_RANK"), os.Getenv("PMI_ID"), os.Getenv("RMA_RANK"), "0") == "0"
+	if !launched || !first || processes == "1" {
+		return
+	}
+	logger := s.logger
+	if logger == silent {
+		logger = slog.Default()
+	}
+	logger.Warn("a launcher has started this process as a rank, but each process makes ranks of its own; to be a rank of the launcher's job a program calls world.Main or world.Init",
+		"call", call, "ranks of each process", n, "processes", processes)
 }
 
 // runRank calls body for a rank and closes its World. The error of both is in result also when
@@ -62,15 +85,23 @@ func runRank(ctx context.Context, body func(ctx context.Context, w *World) error
 	err := errUnwound
 	defer func() {
 		if err == nil {
-			*result = errors.Join(w.departShrunk(), w.Close())
+			*result = w.closeAll()
 			return
 		}
 		// Also if this ends the goroutine once more.
 		*result = err
-		w.roster.fail(w.rank, err)
-		*result = errors.Join(err, w.departShrunk(), w.depart())
+		*result = errors.Join(err, w.departFailed(err))
 	}()
 	err = call(ctx, body, w)
+}
+
+// closeAll is the end of a rank whose body has done well.
+func (w *World) closeAll() error { return errors.Join(w.departShrunk(), w.Close()) }
+
+// departFailed is the end of a rank whose body has failed. It waits for no other rank.
+func (w *World) departFailed(why error) error {
+	w.roster.fail(w.rank, why)
+	return errors.Join(w.departShrunk(), w.depart())
 }
 
 var errUnwound = errors.New("body ended its goroutine")
