@@ -111,8 +111,8 @@ func TestOtherWaysChangeNothing(t *testing.T) {
 				q.EndRun()
 			}
 			var with, without scheduler.Plan
-			p.Plan(q.Operations, behind(like.closing), &with)
-			less.Plan(q.Operations, behind(like.closing), &without)
+			p.Plan(q.Operations, like.behind, &with)
+			less.Plan(q.Operations, like.behind, &without)
 			q.Drop(len(q.Operations))
 			if other || !slices.Equal(with.Steps, without.Steps) {
 				differences[way]++

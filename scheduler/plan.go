@@ -116,6 +116,11 @@ func (p *Planner) Room(q *Queue) int {
 	return max(most-q.count, 1)
 }
 
+// Share is what it costs to pack a put of so many bytes, as a part of what is saved where all of some puts are packed: the
+// wait for the news that what went direct has come. As long as shares add up to less than 1 it is worth having them packed,
+// by [End], also if it is not known yet which of them is the last.
+func (p *Planner) Share(bytes int) float64 { return p.worth.share(bytes) }
+
 // Behind is what comes behind the operations of a plan.
 type Behind uint8
 
@@ -126,6 +131,8 @@ const (
 	Message
 	// End: so it does, and nothing is waited for but those that go direct.
 	End
+	// Local: nothing comes behind, and nothing is waited for but those that go direct.
+	Local
 )
 
 // Plan arranges the operations. It keeps the order of accumulates, fetches and swaps among each other, and

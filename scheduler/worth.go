@@ -104,6 +104,14 @@ func (w *worth) of(b *bundle) float64 {
 // instruction for both together would decide otherwise where two ways cost the same.
 func times(a, b float64) float64 { return float64(a * b) }
 
+// share is what it costs to pack an operation of so many bytes, as a part of what it saves if then nothing is waited for.
+func (w *worth) share(bytes int) float64 {
+	if w.settled <= 0 {
+		return 1
+	}
+	return max(w.copies+times(float64(bytes), w.copied)-w.single, 0) / w.settled
+}
+
 // limits are those of the operations of a plan.
 func (w *worth) limits(operations []Operation, behind Behind) limits {
 	return limits{w.limit(operations, behind), w.unregistered}
@@ -119,20 +127,28 @@ func (w *worth) apart(o *Operation) bool { return w.atomics && o.combines() }
 
 // limit is below how many bytes puts and gets are packed whose memory is registered.
 func (w *worth) limit(operations []Operation, behind Behind) int {
-	message, longest := w.message, -1
-	if behind != Nothing {
+	message, settled, longest := w.message, 0.0, -1
+	if behind == Message || behind == End {
 		message = 0
 	}
+	if behind == End || behind == Local {
+		settled = w.settled
+	}
 	for i := range operations {
-		switch o := &operations[i]; {
+		o := &operations[i]
+		switch {
 		case w.goes(o):
 			message = 0
 		case !w.apart(o):
 			longest = max(longest, o.Bytes)
 		}
+		if w.apart(o) || behind == Local && o.Reads() {
+			// That is waited for however the others go.
+			settled = 0
+		}
 	}
 	if longest >= w.sure {
-		return w.search(operations, behind, message, longest)
+		return w.search(operations, settled, message, longest)
 	}
 	// Each is worth it, and with some of them a message is.
 	var some bundle
@@ -143,7 +159,7 @@ func (w *worth) limit(operations []Operation, behind Behind) int {
 		if w.apart(&operations[i]) {
 			continue
 		}
-		if some.add(&operations[i]); w.of(&some) > message {
+		if some.add(&operations[i]); w.of(&some)+settled > message {
 			break
 		}
 	}
@@ -155,7 +171,7 @@ const classes = 32
 
 // search is limit where it depends on all operations, of which the longest has so many bytes:
 // the best of the powers of two below small, of small, and of alone.
-func (w *worth) search(operations []Operation, behind Behind, message float64, longest int) int {
+func (w *worth) search(operations []Operation, settled, message float64, longest int) int {
 	var of [classes]bundle
 	var rest bundle
 	for i := range operations {
@@ -178,8 +194,8 @@ func (w *worth) search(operations []Operation, behind Behind, message float64, l
 	for class := range of {
 		try(&of[class], min(1<<class, w.small), 0)
 	}
-	if behind == End && longest < w.alone {
-		try(&rest, w.alone, w.settled)
+	if settled > 0 && longest < w.alone {
+		try(&rest, w.alone, settled)
 	}
 	return limit
 }

@@ -38,6 +38,46 @@ func TestAloneSavesTheNews(t *testing.T) {
 	}
 }
 
+// Who waits for the buffers alone need not, if all is packed and nothing is read: that is worth a message.
+func TestLocalSavesTheNews(t *testing.T) {
+	c := costs
+	c.Gap, c.Latency, c.Serve = 100*time.Nanosecond, 1500*time.Nanosecond, 500*time.Nanosecond
+	p := scheduler.NewPlanner(scheduler.Conditions{Costs: c, Scheme: scheduler.All, Direct: true, Packet: packet})
+	for _, one := range []struct {
+		script string
+		behind scheduler.Behind
+		plan   string
+	}{
+		{"p8", scheduler.Local, "[0]"},
+		{"p8", scheduler.Nothing, "0"},
+		{"p1700", scheduler.Local, "[0]"}, // 200 + 1500 - 300 - 500 - 850
+		{"p1900", scheduler.Local, "0"},
+		{"p800 p800", scheduler.Local, "[0 1]"}, // 2*(200 - 300) - 800 + 1500 - 500
+		{"p900 p900", scheduler.Local, "0 1"},
+		{"g8", scheduler.Local, "0"},
+		{"p8 g8", scheduler.Local, "1 0"}, // the get is waited for anyway
+		{"p8 a8", scheduler.Local, "[1 0]"},
+	} {
+		var plan scheduler.Plan
+		p.Plan(queued(t, one.script).Operations, one.behind, &plan)
+		require.Equal(t, one.plan, written(&plan), "%s, behind %v", one.script, one.behind)
+	}
+}
+
+func TestShare(t *testing.T) {
+	c := costs
+	c.Gap, c.Latency = 100*time.Nanosecond, 1500*time.Nanosecond
+	with := func() *scheduler.Planner {
+		return scheduler.NewPlanner(scheduler.Conditions{Costs: c, Scheme: scheduler.All, Direct: true, Packet: packet})
+	}
+	require.InDelta(t, 100./1500, with().Share(0), 1e-9)
+	require.InDelta(t, 1, with().Share(2800), 1e-9)
+	c.Gap = time.Microsecond
+	require.Zero(t, with().Share(1000), "packing it costs nothing")
+	c.Latency = 0
+	require.GreaterOrEqual(t, with().Share(1), 1., "there is no wait to save")
+}
+
 // Where both directions share the link nothing is lost by one after the other.
 func TestSharedLink(t *testing.T) {
 	for _, c := range []struct {

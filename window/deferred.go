@@ -76,6 +76,8 @@ type deferred struct {
 	flying     bool
 	directs    uint64
 	lastDirect world.Mark
+	// shares are those of the puts that were packed with their notifications since the buffers were waited for last.
+	shares float64
 	// used and flown tell that there were operations since the last Fence, and direct
 	// ones; gate holds direct ones up that come early.
 	used, flown bool
@@ -393,7 +395,7 @@ func (d *deferred) expectDirect() {
 // settle returns when the buffers of all operations so far are the program's again, and
 // their results are valid.
 func (d *deferred) settle(ctx context.Context) error {
-	if err := d.start(ctx, scheduler.Nothing); err != nil {
+	if err := d.start(ctx, scheduler.Local); err != nil {
 		return err
 	}
 	if err := d.awaitGrant(ctx); err != nil {
@@ -407,7 +409,9 @@ func (d *deferred) settle(ctx context.Context) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.flying = d.flying && d.directs != directs
+	if d.directs == directs {
+		d.flying, d.shares = false, 0
+	}
 	return nil
 }
 
@@ -458,16 +462,34 @@ func (d *deferred) depart(ctx context.Context, before uint64) (how departure, er
 	return departed, nil
 }
 
-// notify queues a notification behind the put that it is of, and sends both.
-func (d *deferred) notify(slot int) error {
+// noticed is what comes behind a put with a notification. Some call will wait for the buffers of such puts. It need not if
+// all of them are packed, which is worth it while their shares are less than 1 together. A long put goes direct, and its
+// completion is heard of by itself, so that who waits for it need not ask. It is called with the mutex.
+func (d *deferred) noticed(bytes int) scheduler.Behind {
+	share := d.planner.Share(bytes)
+	switch {
+	case share >= 1:
+		// It may have left already.
+		d.expectDirect()
+	case d.flying || d.shares+share >= 1:
+		return scheduler.Message
+	default:
+		d.shares += share
+	}
+	return scheduler.End
+}
+
+// notify queues a notification behind the put of so many bytes that it is of, and sends both.
+func (d *deferred) notify(slot, bytes int) error {
 	if err := d.open(); err != nil {
 		return err
 	}
 	d.queue.Add(aggregate.Notify, 0).Offset = uint64(slot)
-	left, err := d.proceed(context.Background(), scheduler.Message)
+	behind := d.noticed(bytes)
+	left, err := d.proceed(context.Background(), behind)
 	d.mu.Unlock()
 	if left && err == nil {
-		err = d.start(context.Background(), scheduler.Message)
+		err = d.start(context.Background(), behind)
 	}
 	d.link.Post()
 	if ours(err, verbs.ErrShortage) {

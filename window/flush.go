@@ -16,7 +16,7 @@ func (c *core) Flush(ctx context.Context, target int) error {
 		c.settle()
 		publish()
 		if c.remote {
-			if err := c.flushTarget(ctx, "window.Flush", target); err != nil {
+			if err := c.flushTarget(ctx, "window.Flush", target, true); err != nil {
 				return err
 			}
 		}
@@ -118,13 +118,17 @@ func (r Request) flushed(call string, err error) error {
 	return c.completedOf(call, target, true, r.generation)
 }
 
-// flushTarget completes the operations on a target that may be reached over a link.
-func (c *core) flushTarget(ctx context.Context, call string, target int) error {
-	if p := c.peers[target].Load(); p != nil && p.link != nil {
-		defer c.world.EndSpan(unqualified(call), c.world.BeginSpan())
+// flushTarget completes the operations on a target that may be reached over a link, there or only at this rank.
+func (c *core) flushTarget(ctx context.Context, call string, target int, there bool) error {
+	p := c.peers[target].Load()
+	if p == nil || p.link == nil {
+		return nil
+	}
+	defer c.world.EndSpan(unqualified(call), c.world.BeginSpan())
+	if there {
 		return c.blame(call, target, p.deferred.flush(ctx))
 	}
-	return nil
+	return c.blame(call, target, p.deferred.settle(ctx))
 }
 
 // FlushAll is Flush of every rank that is locked.
@@ -134,15 +138,15 @@ func (c *core) FlushAll(ctx context.Context) error {
 }
 
 // FlushLocal returns when the buffers of the operations on target are the
-// program's again and their results are valid. It needs a lock on target.
+// program's again and their results are valid. It needs a lock on target. Where
+// the puts and accumulates are short it copies them, and does not wait for target.
 func (c *core) FlushLocal(ctx context.Context, target int) error {
 	if err := checkContext(ctx, "FlushLocal"); err != nil {
 		return err
 	}
 	if uint(target) < uint(c.size) && c.epochs.Passive(target) && c.world.Failures() == 0 {
 		if c.remote {
-			defer c.world.EndSpan("FlushLocal", c.world.BeginSpan())
-			if err := c.settleRemote(ctx, "window.FlushLocal", func(rank int) bool { return rank == target }); err != nil {
+			if err := c.flushTarget(ctx, "window.FlushLocal", target, false); err != nil {
 				return err
 			}
 		}
@@ -181,10 +185,11 @@ func (c *core) flushed(ctx context.Context, call string, target int) error {
 	if err := c.targetFailure(call, target); err != nil {
 		return err
 	}
-	if err := c.flushTarget(ctx, call, target); err != nil {
+	there := call == "window.Flush"
+	if err := c.flushTarget(ctx, call, target, there); err != nil {
 		return err
 	}
-	return c.completed(unqualified(call), target, call == "window.Flush")
+	return c.completed(unqualified(call), target, there)
 }
 
 func (c *core) flushedAll(ctx context.Context, call string) error {
@@ -199,13 +204,14 @@ func (c *core) flushedAll(ctx context.Context, call string) error {
 	}
 	c.settle()
 	publish()
+	there := call == "window.FlushAll"
 	if c.remote {
-		if err := c.flushRemote(ctx, call, c.epochs.Passive); err != nil {
+		if err := c.flushLocked(ctx, call, there); err != nil {
 			return err
 		}
 	}
 	if c.world.Failures() == 0 {
-		return c.completed(unqualified(call), -1, call == "window.FlushAll")
+		return c.completed(unqualified(call), -1, there)
 	}
 	for target := range c.size {
 		if c.epochs.Passive(target) {
@@ -214,7 +220,15 @@ func (c *core) flushedAll(ctx context.Context, call string) error {
 			}
 		}
 	}
-	return c.completed(unqualified(call), -1, call == "window.FlushAll")
+	return c.completed(unqualified(call), -1, there)
+}
+
+// flushLocked completes the operations on the ranks that are locked, there or only at this rank.
+func (c *core) flushLocked(ctx context.Context, call string, there bool) error {
+	if there {
+		return c.flushRemote(ctx, call, c.epochs.Passive)
+	}
+	return c.settleRemote(ctx, call, c.epochs.Passive)
 }
 
 // Sync makes this rank's own loads and stores of its part and the operations of

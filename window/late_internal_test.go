@@ -32,7 +32,7 @@ var lateOne = jobtest.Register("operations that come late", func(ctx context.Con
 		"long": func() error {
 			return win.accumulateRemote(p, Sum, operands{origin: addressOf(&values[0]), count: len(values)}, 0)
 		},
-		"notification": func() error { return p.deferred.notify(0) },
+		"notification": func() error { return p.deferred.notify(0, 8) },
 	} {
 		if refused := come(); !errors.Is(refused, epoch.ErrNoEpoch) || len(p.deferred.queue.Operations) > 0 {
 			err = errors.Join(err, fmt.Errorf("%s: %v, want an ErrNoEpoch, with %d queued", name, refused, len(p.deferred.queue.Operations)))

@@ -30,7 +30,7 @@ func (w *Window[T]) PutNotify(origin []T, target, displacement, slot int) error 
 	// The atomic add comes after the stores of the put: who sees the count
 	// sees the bytes.
 	if p.link != nil && p.data == nil {
-		if err := p.deferred.notify(slot); err != nil {
+		if err := p.deferred.notify(slot, len(origin)<<w.shift); err != nil {
 			return w.failed(putNotify, target, displacement, len(origin), err)
 		}
 		return nil
