@@ -55,10 +55,10 @@ func (t *Table) All(ctx context.Context) (entries iter.Seq2[string, Value], fail
 // are those that have twice as many first homes in an index of twice the buckets.
 type position struct{ bucket, level int }
 
-// in gives the next home buckets in an owner's current index.
-func (p position) in(current control, x index) (first, end int) {
+// in gives the next home buckets in an owner's current index, so many at most.
+func (p position) in(current control, x index, most int) (first, end int) {
 	first = min(p.bucket<<max(0, current.level()-p.level), x.buckets)
-	return first, min(first+bucketsAtOnce, x.buckets)
+	return first, min(first+most, x.buckets)
 }
 
 // allOf ranges over the entries of one rank: in turn those whose homes are some buckets, wherever they are.
@@ -66,7 +66,7 @@ func (t *Table) allOf(ctx context.Context, owner int, yield func(string, Value) 
 	if err := t.checkOwner(owner); err != nil {
 		return false, err
 	}
-	r := reading{table: t, owner: owner}
+	r := reading{table: t, owner: owner, most: bucketsAtOnce}
 	var at position
 	for tries, over := 0, false; !over; {
 		var outdated bool
@@ -101,11 +101,31 @@ type Value struct {
 type reading struct {
 	table *Table
 	owner int
+	// most is how many home buckets are read together: more and more of them, because who breaks off does it early, as
+	// long as their records are not too long.
+	most int
 	// first and end are the homes' buckets.
 	first, end int
 	slots      []uint64
-	found      []found
-	keys       map[string]int
+	// records are those of slots, and counts their counters. block is where records come to; values stay there.
+	records [][]byte
+	counts  []uint64
+	block   []byte
+	found   []found
+	keys    map[string]int
+}
+
+// blockBytes is the length of a block, and so about how much a program keeps that keeps one short value.
+const blockBytes = 16 << 10
+
+// room gives memory for a record.
+func (r *reading) room(bytes int) []byte {
+	if bytes > len(r.block) {
+		r.block = make([]byte, max(bytes, blockBytes))
+	}
+	room := r.block[:bytes:bytes]
+	r.block = r.block[bytes:]
+	return room
 }
 
 // found is an entry.
@@ -118,7 +138,7 @@ type found struct {
 func (r *reading) next(ctx context.Context, v view, at *position) (outdated, over bool, err error) {
 	r.found = r.found[:0]
 	current, level := r.table.indexOf(v.current), v.current.level()
-	first, end := at.in(v.current, current)
+	first, end := at.in(v.current, current, r.most)
 	left, err := r.read(ctx, current, first, end)
 	if err != nil {
 		return false, false, err
@@ -139,7 +159,30 @@ func (r *reading) next(ctx context.Context, v view, at *position) (outdated, ove
 		r.merge(before)
 	}
 	*at = position{end, level}
+	r.pace()
 	return false, end >= current.buckets, nil
+}
+
+// What is read together has up to mostTogether, and twice as many the next time if its records have fewer bytes than
+// enoughRead, half as many if they have more than mostRead.
+const (
+	mostTogether = 1 << 10
+	enoughRead   = 256 << 10
+	mostRead     = 1 << 20
+)
+
+// pace says how many buckets are read together the next time.
+func (r *reading) pace() {
+	bytes := 0
+	for i := range r.found {
+		bytes += len(r.found[i].key) + len(r.found[i].value.Bytes)
+	}
+	switch {
+	case bytes < enoughRead:
+		r.most = min(2*r.most, mostTogether)
+	case bytes > mostRead:
+		r.most = max(r.most/2, 1)
+	}
 }
 
 // merge adds what was found in an index before, but for keys that are found in the next one.
@@ -199,16 +242,18 @@ func (r *reading) read(ctx context.Context, x index, first, end int) (left bool,
 // readRecords adds the entries of slots whose homes are those that are asked for.
 func (r *reading) readRecords(ctx context.Context, x index, live []uint64) error {
 	t := r.table
-	records, counts := make([][]byte, len(live)), make([]uint64, len(live))
+	r.records = r.records[:0]
+	r.counts = slices.Grow(r.counts[:0], len(live))[:len(live)]
 	for i, s := range live {
 		s := slot(s)
-		records[i] = make([]byte, s.words()*wordBytes-s.prefix())
 		start := t.recordStart() + s.place()
-		if err := t.bytes.Get(records[i], r.owner, start*wordBytes+s.prefix()); err != nil {
+		record := r.room(s.recordBytes())
+		if err := t.bytes.Get(record, r.owner, start*wordBytes+s.prefix()); err != nil {
 			return err
 		}
+		r.records = append(r.records, record)
 		if s.counter() {
-			if err := t.words.FetchAndOp(window.NoOp, 0, &counts[i], r.owner, start); err != nil {
+			if err := t.words.FetchAndOp(window.NoOp, 0, &r.counts[i], r.owner, start); err != nil {
 				return err
 			}
 		}
@@ -217,18 +262,21 @@ func (r *reading) readRecords(ctx context.Context, x index, live []uint64) error
 		return err
 	}
 	for i, s := range live {
-		keyLength, valueLength, err := slot(s).lengths(records[i])
+		s, record := slot(s), r.records[i]
+		keyLength, valueLength, err := s.lengths(record)
 		if err != nil {
 			continue
 		}
-		rest := records[i][lengthsBytes:]
-		f := found{string(rest[:keyLength]), Value{Counter: slot(s).counter(), Count: counts[i]}}
+		record = record[lengthsBytes:]
+		f := found{key: string(record[:keyLength])}
 		home := t.home(f.key)
 		if bucket := x.bucket(home.low); home.owner != r.owner || bucket < r.first || bucket >= r.end {
 			continue
 		}
-		if !f.value.Counter {
-			f.value.Bytes = rest[keyLength : keyLength+valueLength : keyLength+valueLength]
+		if s.counter() {
+			f.value = Value{Counter: true, Count: r.counts[i]}
+		} else {
+			f.value.Bytes = record[keyLength : keyLength+valueLength : keyLength+valueLength]
 		}
 		r.found = append(r.found, f)
 	}

@@ -7,7 +7,11 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
 )
 
 // Every rank sees all entries that stay, once each, while others come, change and go.
@@ -91,3 +95,54 @@ var ranged = register("entries of all ranks", func(s *script) {
 })
 
 func TestAll(t *testing.T) { everywhere(t, ranged) }
+
+// A range reads far ahead: it takes little more of the virtual time than batches that get as many keys.
+func TestAllReadsAhead(t *testing.T) {
+	const keys, together = 4000, 1000
+	require.NoError(t, world.Simulate(t.Context(), simtest.New(t, "connectx-ddr-2009", 1), 2, func(ctx context.Context, w *world.World) error {
+		table, err := New(ctx, w, Config{Slots: keys, RecordBytes: 100 * keys})
+		if err != nil {
+			return err
+		}
+		// run has a batch of the keys done, some together.
+		run := func(queue func(b *Batch, key string)) error {
+			b := table.NewBatch()
+			for i := range keys {
+				queue(b, fmt.Sprint("key ", i))
+				if b.Len() < together && i < keys-1 {
+					continue
+				}
+				if err := b.Run(ctx); err != nil {
+					return err
+				}
+				b.Reset()
+			}
+			return nil
+		}
+		if w.Rank() == 0 {
+			if err := run(func(b *Batch, key string) { b.Put(key, []byte(key)) }); err != nil {
+				return err
+			}
+			begun := w.Now()
+			if err := run(func(b *Batch, key string) { b.Get(key) }); err != nil {
+				return err
+			}
+			gets := w.Now() - begun
+			begun = w.Now()
+			entries, failed := table.All(ctx)
+			seen := 0
+			for range entries {
+				seen++
+			}
+			if err := failed(); err != nil {
+				return err
+			}
+			require.Equal(t, keys, seen)
+			require.LessOrEqual(t, float64(w.Now()-begun)/float64(gets), 1.5, "%v for a range, %v for gets", w.Now()-begun, gets)
+		}
+		if err := w.Barrier(ctx); err != nil {
+			return err
+		}
+		return table.Close()
+	}))
+}

@@ -180,7 +180,7 @@ func (p *part) records(ctx context.Context) ([][]byte, error) {
 		if s == slotClosed || s == slotMoved {
 			continue
 		}
-		start, length := (t.recordStart()+s.place())*wordBytes+s.prefix(), s.words()*wordBytes-s.prefix()
+		start, length := (t.recordStart()+s.place())*wordBytes+s.prefix(), s.recordBytes()
 		if p.mapped {
 			records[i] = p.memory.bytes[start:][:length]
 			continue

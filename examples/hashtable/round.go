@@ -254,7 +254,7 @@ func (b *Batch) slotPlace(op *operation) int {
 func (b *Batch) readRecord(op *operation) error {
 	t, s := b.table, op.current
 	start := (t.recordStart() + s.place()) * wordBytes
-	n := s.words()*wordBytes - s.prefix()
+	n := s.recordBytes()
 	if op.kind != opGet {
 		n = min(n, lengthsBytes+len(op.key))
 	}

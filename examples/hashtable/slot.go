@@ -81,6 +81,9 @@ func (s slot) prefix() int {
 	return 0
 }
 
+// recordBytes is how long the record is from there on.
+func (s slot) recordBytes() int { return s.words()*wordBytes - s.prefix() }
+
 // newSlot refers to a record of a live entry.
 func newSlot(fingerprint slot, counter bool, place, words int) slot {
 	s := slotTaken | slotLive | fingerprint | slot(words)<<lengthShift | slot(place)

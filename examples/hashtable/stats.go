@@ -92,7 +92,7 @@ func (t *Table) statsOf(ctx context.Context, rank int) (Stats, error) {
 	for over := false; !over; {
 		err := t.during(ctx, rank, func(v view) error {
 			x := t.indexOf(v.current)
-			first, end := at.in(v.current, x)
+			first, end := at.in(v.current, x, bucketsAtOnce)
 			at, over = position{end, v.current.level()}, end >= x.buckets
 			stats.Slots = x.buckets * bucketSlots
 			err := count(x, first, end)
