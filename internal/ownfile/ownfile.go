@@ -45,7 +45,8 @@ func Check(path string) error {
 		return nil
 	}
 	if err != nil {
-		return err
+		// Who asked for a file to be opened is told of that.
+		return refuse(path, errors.Unwrap(err))
 	}
 	return check(path, info)
 }

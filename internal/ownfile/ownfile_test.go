@@ -63,6 +63,15 @@ func TestRefused(t *testing.T) {
 	require.NoFileExists(t, missing)
 }
 
+func TestNoDirectory(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	path := filepath.Join(file, "none")
+	_, err := Open(path, os.O_WRONLY)
+	require.EqualError(t, err, "open "+path+": not a directory")
+	require.ErrorIs(t, err, syscall.ENOTDIR)
+}
+
 // given makes a file another user's.
 func given(path string, err error) error {
 	if err != nil {
