@@ -116,9 +116,8 @@ func (p *Planner) Room(q *Queue) int {
 	return max(most-q.count, 1)
 }
 
-// Share is what it costs to pack a put of so many bytes, as a part of what is saved where all of some puts are packed: the
-// wait for the news that what went direct has come. As long as shares add up to less than 1 it is worth having them packed,
-// by [End], also if it is not known yet which of them is the last.
+// Share returns the cost of packing a put of so many bytes, divided by what a wait for direct puts costs. Puts that are all
+// packed need no such wait. So packing them, by [End], pays as long as their shares add up to less than 1.
 func (p *Planner) Share(bytes int) float64 { return p.worth.share(bytes) }
 
 // Behind is what comes behind the operations of a plan.

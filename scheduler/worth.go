@@ -104,7 +104,7 @@ func (w *worth) of(b *bundle) float64 {
 // instruction for both together would decide otherwise where two ways cost the same.
 func times(a, b float64) float64 { return float64(a * b) }
 
-// share is what it costs to pack an operation of so many bytes, as a part of what it saves if then nothing is waited for.
+// share is the cost of packing an operation of so many bytes, divided by that of the wait which it saves.
 func (w *worth) share(bytes int) float64 {
 	if w.settled <= 0 {
 		return 1

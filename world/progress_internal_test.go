@@ -108,7 +108,7 @@ func TestCalm(t *testing.T) {
 			})
 			c.set(w)
 			if w.demand.last.Load() != 0 {
-				// It stays lately, however long this goroutine has no processor.
+				// The driver stays missed, however long this goroutine has no processor.
 				w.demand.last.Store(int64(w.Now() + time.Minute))
 			}
 			for cores, calm := range map[int]bool{2: c.calm, 1: c.calm || c.urges || c.completes} {

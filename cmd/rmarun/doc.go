@@ -10,8 +10,8 @@
 //
 // Rank 0 has rmarun's standard input. What ranks write is passed on as it is and at once; with -label, line by line, each
 // after the number of its rank.
-// Where standard error is a terminal, and without -label, each rank is told so by RMA_TERMINAL, the number of the pipe that
-// is the rank's standard error: the examples and bench then show their progress. Where standard output is the same terminal
+// Without -label, and if standard error is a terminal, RMA_TERMINAL in a rank's environment has the number of the pipe that
+// is its standard error. The examples and bench then show their progress. Where standard output is the same terminal
 // one pipe is both streams of a rank, so that what the rank writes keeps its order.
 //
 // # Signals

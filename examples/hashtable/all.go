@@ -55,7 +55,7 @@ func (t *Table) All(ctx context.Context) (entries iter.Seq2[string, Value], fail
 // are those that have twice as many first homes in an index of twice the buckets.
 type position struct{ bucket, level int }
 
-// in gives the next home buckets in an owner's current index, so many at most.
+// in gives the next home buckets in an owner's current index: at most as many as most says.
 func (p position) in(current control, x index, most int) (first, end int) {
 	first = min(p.bucket<<max(0, current.level()-p.level), x.buckets)
 	return first, min(first+most, x.buckets)

@@ -25,7 +25,7 @@ type bar struct {
 	shown       bool
 }
 
-// newBar is nil if nobody looks: where to does not go to a terminal at once.
+// newBar returns nil unless what is written to "to" appears on a terminal at once.
 func newBar(to io.Writer) *bar {
 	file, ok := to.(*os.File)
 	if !ok || !tty.Shows(file) {

@@ -45,7 +45,7 @@ func Check(path string) error {
 		return nil
 	}
 	if err != nil {
-		// Who asked for a file to be opened is told of that.
+		// The caller asked to open a file, so the error names that call and not lstat.
 		return refuse(path, errors.Unwrap(err))
 	}
 	return check(path, info)

@@ -80,7 +80,7 @@ func given(path string, err error) error {
 	return os.Chown(path, 1, -1)
 }
 
-// What goes to a device is nobody's.
+// A device is opened whoever owns it.
 func TestDevice(t *testing.T) {
 	file, err := Open(os.DevNull, os.O_WRONLY)
 	require.NoError(t, err)
