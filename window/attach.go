@@ -233,6 +233,7 @@ func (v *visitor) ask(ctx context.Context, request []byte) (*inquiry, error) {
 func (v *visitor) await(ctx context.Context, a *inquiry) error {
 	wait := v.world.NewWaiter()
 	defer wait.Finish()
+	wait.For(0)
 	for !a.answered.Load() {
 		err := wait.Lost("window.Attach", 0)
 		if err == nil {

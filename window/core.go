@@ -2,6 +2,7 @@ package window
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -111,6 +112,7 @@ func (c *core) abandon() error {
 		err = c.leftOpen(unsent)
 	}
 	c.epochs.Abandon()
+	c.unfinished = false
 	c.mu.Unlock()
 	c.seats.revoke()
 	c.shut()
@@ -143,21 +145,27 @@ func (c *core) unsent() int {
 	})
 }
 
-// unposted is the error of a window that all have closed when a rank has not posted what a Start has named it for. The post
+// unposted gives as flaw the error of a window that all have closed when a rank has not posted what a Start has named it for. The post
 // of a rank comes before its answer does, and before it leaves: all may have met through others before.
-func (c *core) unposted() error {
+func (c *core) unposted(ctx context.Context) (flaw, err error) {
 	rank := c.firstQueue(func(d *deferred) bool {
 		if d.posted() {
 			return false
 		}
 		// What the rank has refused it was told of before.
-		_ = d.link.Flush(context.Background(), c.number)
-		return !d.posted() && c.world.Failure(d.link.Rank()) == nil
+		flushed := d.link.Flush(ctx, c.number)
+		switch {
+		case d.posted() || c.world.Failure(d.link.Rank()) != nil:
+			return false
+		case ctx.Err() != nil && errors.Is(flushed, ctx.Err()):
+			err = fmt.Errorf("window.Close: %w", flushed)
+		}
+		return true
 	})
-	if rank < 0 {
-		return nil
+	if rank < 0 || err != nil {
+		return nil, err
 	}
-	return fmt.Errorf("window: Close: %w: rank %d has closed the window without the Post that the last Start of rank %d was for; operations of that epoch, if there were any, are lost", epoch.ErrNotPosted, rank, c.rank)
+	return fmt.Errorf("window: Close: %w: rank %d has closed the window without the Post that the last Start of rank %d was for; operations of that epoch, if there were any, are lost", epoch.ErrNotPosted, rank, c.rank), nil
 }
 
 // firstQueue is the first rank whose queue is as is asked, -1 if there is none.

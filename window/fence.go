@@ -109,7 +109,23 @@ func (c *core) fence(ctx context.Context, number uint32, assert Assert) error {
 // closed, but its memory stays until the World is closed, because others may still use
 // it, and those that wait for this rank are told that it has parted: ErrParted. An exposure to a rank
 // that has failed is none that is open.
-func (c *core) Close() error {
+func (c *core) Close() error { return c.CloseContext(context.Background()) }
+
+// CloseContext is Close that waits for other ranks only while ctx lasts. If that ends first it returns an error that wraps
+// ctx's and names a rank that has not come. The window takes no other calls from then on, but its memory stays, because
+// others may still use it, and may come to the end of their Close. Another Close or CloseContext goes on where this one stopped,
+// and frees the memory at its end; so does that of the World.
+func (c *core) CloseContext(ctx context.Context) error {
+	if err := checkContext(ctx, "Close"); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	unfinished := c.unfinished
+	c.unfinished = false
+	c.mu.Unlock()
+	if unfinished {
+		return c.finishClose(ctx)
+	}
 	c.mu.Lock()
 	if !c.seats.close() {
 		c.mu.Unlock()
@@ -146,27 +162,38 @@ func (c *core) Close() error {
 		c.tellParting()
 		return nil
 	}
+	return c.finishClose(ctx)
+}
+
+// finishClose is what waits for others in Close, and frees the window; once more where a context has cut it short.
+func (c *core) finishClose(ctx context.Context) error {
 	number := c.epochs.LastFence() + 1
 	c.notePlace(number)
-	if err := c.meetLast(number); err != nil {
-		switch mismatch := c.mismatch(context.Background(), "Close", err); {
-		case mismatch != nil:
-			c.tellParting()
-			return mismatch
-		case lostIn(err) != nil:
-			c.tellParting()
-			return nil
-		}
+	err := c.meetLast(ctx, number)
+	if mismatch := c.mismatch(ctx, "Close", err); mismatch != nil {
+		c.tellParting()
+		return mismatch
+	}
+	var flaw error
+	if err == nil {
+		flaw, err = c.unposted(ctx)
+	}
+	if failed := lostIn(err); failed != nil {
+		c.tellParting()
+		return nil
+	}
+	if err != nil {
+		c.mu.Lock()
+		c.unfinished = ctx.Err() != nil
+		c.mu.Unlock()
 		return err
 	}
-	err = c.unposted()
 	c.withdraw()
-	return errors.Join(err, c.release())
+	return errors.Join(flaw, c.release())
 }
 
 // meetLast meets the others for the last time.
-func (c *core) meetLast(number uint32) error {
-	ctx := context.Background()
+func (c *core) meetLast(ctx context.Context, number uint32) error {
 	if !c.tallies.on.Load() {
 		return c.meeting.Meet(ctx, "window.Close", callClose, number)
 	}

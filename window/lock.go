@@ -145,6 +145,7 @@ func (c *core) awaitUnlocked(ctx context.Context, call string, kind LockKind, ta
 		} else if kind == Shared || !way.first(c, target, p) {
 			return nil
 		}
+		c.waitFor(&wait, int(holder)-1, target)
 		if way.since != 0 {
 			// Nobody tells when it has waited long enough.
 			wait.Brief()
@@ -165,6 +166,14 @@ func (c *core) awaitUnlocked(ctx context.Context, call string, kind LockKind, ta
 	}
 }
 
+// waitFor has a wait be for the holder of a lock, or, where that is a client or about to change, for the target.
+func (c *core) waitFor(wait *world.Waiter, holder, target int) {
+	if holder < 0 || holder >= c.size {
+		holder = target
+	}
+	wait.For(holder)
+}
+
 // holderName is who has a lock.
 func (c *core) holderName(holder int) string {
 	if holder >= c.size {
@@ -181,6 +190,7 @@ func (c *core) awaitShared(ctx context.Context, call string, target, origin int,
 	}
 	wait := c.world.NewWaiter()
 	defer wait.Finish()
+	c.waitFor(&wait, origin, target)
 	for shared.Load() != 0 {
 		if err := wait.Unserved(call, target); err != nil {
 			return err

@@ -421,6 +421,7 @@ func (c *core) awaitRoll(ctx context.Context, call string, r roll, i int) error 
 	defer c.endReading()
 	wait := c.world.NewWaiter()
 	defer wait.Finish()
+	wait.For(r.group.Rank(i))
 	for word, number := r.word(i); !reached(word, number); {
 		err := r.lost(call, i, &wait)
 		if err == nil {
@@ -443,6 +444,7 @@ func (c *core) awaitWord(ctx context.Context, call string, rank int, word *atomi
 	defer c.endReading()
 	wait := c.world.NewWaiter()
 	defer wait.Finish()
+	wait.For(rank)
 	for !reached(word, number) {
 		var err error
 		if passive != nil && passive.posted() {

@@ -72,6 +72,7 @@ func (c *core) awaitReaders() {
 	c.world.Ring(c.rank)
 	wait := c.world.NewWaiter()
 	defer wait.Finish()
+	wait.For(c.rank)
 	for c.readers.Load() != 0 {
 		_ = wait.Pause(context.Background())
 	}

@@ -96,6 +96,9 @@ type core struct {
 	// unchecked tells that the epoch of LockAll has no locks. mu guards it.
 	unchecked bool
 
+	// unfinished tells that a context has cut Close short. mu guards it.
+	unfinished bool
+
 	// meeting is the barrier of Fence. broken is why one has failed, after which it
 	// cannot be used: others may have passed it. It is a *world.PeerError or a *MismatchError. mu guards broken.
 	meeting *world.Meeting

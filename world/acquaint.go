@@ -62,12 +62,21 @@ func (a *aside) ended() {
 }
 
 // wait returns when there were none.
-func (a *aside) wait() {
+func (a *aside) wait() { _ = a.waitIn(context.Background()) }
+
+// waitIn is wait that ends with ctx, too.
+func (a *aside) waitIn(ctx context.Context) error {
 	a.mu.Lock()
 	running, idle := a.running, a.idle
 	a.mu.Unlock()
-	if running > 0 {
-		<-idle
+	if running == 0 {
+		return nil
+	}
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 
@@ -165,6 +174,7 @@ func (w *World) approach(ctx context.Context, op string, rank int, lost func() e
 	}
 	wait := w.NewWaiter()
 	defer wait.Finish()
+	wait.For(rank)
 	for !w.approachable(rank) {
 		if err := lost(); err != nil {
 			return err

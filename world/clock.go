@@ -50,14 +50,24 @@ type within struct {
 	context.Context
 	world *World
 	until time.Duration
+	// asks: it bounds a question of the library within a wait.
+	asks bool
 }
 
-// within gives as long from now.
-func (w *World) within(limit time.Duration) context.Context {
-	return &within{context.Background(), w, w.Now() + limit}
+// within gives as long from now, and no longer than ctx.
+func (w *World) within(ctx context.Context, limit time.Duration) context.Context {
+	return &within{ctx, w, w.Now() + limit, false}
+}
+
+// asking is within for a question of the library.
+func (w *World) asking(limit time.Duration) context.Context {
+	return &within{context.Background(), w, w.Now() + limit, true}
 }
 
 func (c *within) Err() error {
+	if err := c.Context.Err(); err != nil {
+		return err
+	}
 	if c.world.Now() < c.until {
 		return nil
 	}

@@ -43,6 +43,8 @@
 // rank may be there and another in a Barrier. So ranks of which one is in a Barrier and another in a Fence have not
 // disagreed, and wait for each other as long as their contexts last.
 //
+// A call that has waited for long, with a context or without, says so by itself: see [WithStall].
+//
 // # Teams
 //
 // [World.Split] makes teams of the ranks of a World. A team is a World, for whatever takes
@@ -106,6 +108,6 @@
 //
 // A rank that closes its World while others wait for it in a collective fails that
 // and every later one with a *PeerError whose cause is [ErrLeft]. [World.Close]
-// waits until all others have closed or failed: what needs the memory of a rank alone, as do the passive-target calls
+// waits until all others have closed or failed, and [World.CloseContext] no longer than its context lasts: what needs the memory of a rank alone, as do the passive-target calls
 // of package window, goes on until then.
 package world

@@ -52,6 +52,8 @@ type endpoint struct {
 	vigil   *vigil
 	// vigilRank is this rank in the job that began, before any Shrink.
 	vigilRank int
+	// vigilRanks are those of the job in the one that began.
+	vigilRanks []int
 	// crowded: more ranks share this one's cores than these are. rooted: on any of the
 	// job's machines, so that all meet at the root.
 	crowded, rooted bool
@@ -110,6 +112,8 @@ type endpoint struct {
 	// and is nil if there is none.
 	tracing *tracing
 	span    func(name string, from, until time.Duration)
+
+	waitingCalls waitingCalls
 
 	// telling is what tells ranks of this host of failures. It may wait for one that does
 	// not answer, which the end of the device ends: it is waited for behind that.

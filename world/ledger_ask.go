@@ -38,7 +38,7 @@ func (w *World) askPlight(rank int) plight {
 
 // askRecords asks all that this rank does not map, and gives those that have answered.
 func (w *World) askRecords(number uint32) map[int]signature {
-	ctx := w.within(longestAsk)
+	ctx := w.asking(longestAsk)
 	asked := make([]*inquiry, w.size)
 	for rank := range w.size {
 		if w.Mapped(rank) {
@@ -111,7 +111,7 @@ func (q *inquiry) answered(ctx context.Context) bool {
 
 // ask asks a rank, and tells whether it has answered.
 func (w *World) ask(rank int, m *Message, answer []byte) bool {
-	ctx := w.within(longestAsk)
+	ctx := w.asking(longestAsk)
 	q, ok := w.inquire(ctx, rank, m, answer)
 	return ok && q.answered(ctx)
 }

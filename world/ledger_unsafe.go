@@ -7,13 +7,16 @@ import (
 )
 
 // A ledger lies in a rank's block, after its two meetings. The owner writes records,
-// the name of its last element type and its plight; anyone writes the verdict. Every word is
+// the name of its last element type, its call and its plight; anyone writes the verdict. Every word is
 // atomic, because readers do not wait for writers.
 type ledger struct {
 	records [ledgerDepth]record
 	// name is that of the layout whose hash is kind.
 	kind atomic.Uint64
 	name [7]atomic.Uint64
+	// call is that of the program that the owner sleeps in; callVersion is odd while it is written.
+	callVersion atomic.Uint64
+	call        [7]atomic.Uint64
 	// plight is what the owner has slept long in.
 	plight atomic.Uint64
 	// verdict is a state and, in the high half, the number of a call.

@@ -180,6 +180,7 @@ func (l *Link) enter(ctx context.Context, question bool) error {
 	}
 	wait := l.world.NewWaiter()
 	defer wait.Finish()
+	wait.For(l.rank)
 	for {
 		if err := l.fault(); err != nil {
 			l.mu.Unlock()

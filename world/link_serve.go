@@ -145,6 +145,8 @@ const (
 	kindReady
 	kindFilled
 	kindLanded
+	// kindCall asks which call of the program the rank sleeps in.
+	kindCall
 	// FirstKind is the first of those that Services have for themselves. From
 	// FirstOvertaking on they are served before messages that are put off, unless they
 	// are questions: their Service neither answers them nor puts them off.
@@ -235,6 +237,8 @@ func (l *Link) serve(m *Message, payload []byte) error {
 		w.answerRecord(l, uint32(m.X))
 	case m.Kind == kindName:
 		w.answerKindName(l, m.X)
+	case m.Kind == kindCall:
+		w.answerCall(l)
 	case m.Kind >= kindPropose && m.Kind <= kindSurvivors:
 		return w.serveShrink(l, m, payload)
 	case m.Kind == kindNothing:

@@ -167,6 +167,7 @@ func (l *Link) Push() (m Mark, ok bool) {
 func (l *Link) await(ctx context.Context, sequence, asked uint64) (bool, error) {
 	wait := l.world.NewWaiter()
 	defer wait.Finish()
+	wait.For(l.rank)
 	for l.done.Load() < sequence || l.answered.Load() < asked {
 		err := l.fault()
 		if err == nil && wait.prepared {
@@ -186,12 +187,12 @@ func (l *Link) await(ctx context.Context, sequence, asked uint64) (bool, error) 
 }
 
 // delivered returns when everything has been received, or never will be.
-func (l *Link) delivered() error {
+func (l *Link) delivered(ctx context.Context) error {
 	// What is said after the mark nobody waits for.
 	m := l.Mark()
 	if err := l.settle(m); err != nil {
 		return err
 	}
-	_, err := l.await(context.Background(), m.sequence, 0)
+	_, err := l.await(ctx, m.sequence, 0)
 	return err
 }

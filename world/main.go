@@ -3,7 +3,6 @@ package world
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -45,13 +44,10 @@ const closeTime = time.Second
 // SIGINT and SIGTERM end the context of the body, unless they were ignored when the process started. The status of a
 // process that fails after that is 128 + the number of the signal. It waits for other ranks for one more second. A second
 // signal ends the process at once.
-//
-// Warnings go to standard error, unless [WithLogger] is among the options.
 func Main(body func(ctx context.Context, w *World) error, options ...Option) {
 	ctx, stop := interrupt.Context(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	warnings := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	leave, err := runProgram(ctx, body, append([]Option{WithLogger(warnings)}, options...))
+	leave, err := runProgram(ctx, body, options)
 	if err == nil {
 		return
 	}

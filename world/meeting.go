@@ -2,11 +2,13 @@ package world
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/bits"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 )
 
 // A Meeting is a barrier through flags: each rank has a block of MeetingBytes,
@@ -42,6 +44,9 @@ type Meeting struct {
 	// last is the meeting of ranks that leave: that a rank has left is no reason
 	// there not to wait for it.
 	last bool
+	// since and reported are those of its waits, if it is that.
+	since    time.Duration
+	reported bool
 	// arrivals are the last numbers at which ranks arrived by messages, at rank 0. They
 	// belong to progress, but others may read them.
 	arrivals []atomic.Uint32
@@ -280,6 +285,14 @@ const fromReaders = -3
 func (m *Meeting) hear(ctx context.Context, op string, word *atomic.Uint32, number uint32, from int) error {
 	wait := m.world.NewWaiter()
 	defer wait.Finish()
+	if from >= 0 {
+		wait.For(from)
+	}
+	if m.last {
+		// It is called again and again, for one Close.
+		wait.since, wait.reported = m.since, m.reported
+		defer func() { m.since, m.reported = wait.since, wait.reported }()
+	}
 	for !reached(word, number) {
 		if m.world.Failures() != 0 && !reached(word, number) {
 			if m.world.catchUp(); !reached(word, number) {
@@ -300,8 +313,14 @@ func (m *Meeting) hear(ctx context.Context, op string, word *atomic.Uint32, numb
 			if wait.long && wait.quiet && !m.last {
 				m.seek(op, m.at(number), from, &wait)
 			}
+			if wait.stalled {
+				wait.report(m.awaited(m.at(number), &wait))
+			}
 		}
 		if err := wait.Pause(ctx); err != nil {
+			if errors.Is(err, ErrDeadlock) {
+				return fmt.Errorf("world: %s: %w", op, err)
+			}
 			return fmt.Errorf("world: %s: %w%s", op, err, m.missing(m.at(number), wait.found(from)))
 		}
 	}
@@ -322,6 +341,17 @@ func (m *Meeting) seek(op string, number uint32, from int, wait *Waiter) {
 		from = late[0]
 	}
 	wait.seek(m.plight(op, number), from)
+}
+
+// awaited are the ranks that a wait is for in the end, as far as this one knows, nil for any other.
+func (m *Meeting) awaited(number uint32, wait *Waiter) []int {
+	if late := m.late(number); len(late) > 0 {
+		return late
+	}
+	if found := wait.found(wait.whom - 1); found.rank >= 0 {
+		return []int{found.rank}
+	}
+	return nil
 }
 
 // missing is whom a call waits for that its context has cut short, as far as this rank can see: those which have not

@@ -110,8 +110,12 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 						return o.giveUp(out, err)
 					}
 				}
+				wait.For(p.rank)
 				if wait.long && wait.quiet {
 					wait.seek(p.header.plight(), p.rank)
+				}
+				if wait.stalled {
+					wait.report([]int{wait.found(p.rank).rank})
 				}
 				// What one more look does not find of a rank that has left will not
 				// come, and what it has not taken it will not take.
@@ -140,7 +144,7 @@ func (o *office) giveUp(out *parcel, err error) error {
 	if out.rendezvous() && out.begun && !out.finished() {
 		if l := o.world.links[out.rank].Load(); l != nil {
 			// It ends with the link, too.
-			_ = l.delivered()
+			_ = l.delivered(context.Background())
 		}
 	}
 	return err

@@ -28,6 +28,7 @@ type Option func(*settings)
 type settings struct {
 	logger   *slog.Logger
 	patience time.Duration
+	stall    time.Duration
 	// device is the only one to use, empty for the best.
 	device string
 	host   string
@@ -99,15 +100,29 @@ func (s ways) String() string {
 	return fmt.Sprintf("WithAlgorithm(%d), WithPipes(%t), WithNotes(%t) and WithStaging(%t)", s.algorithm, !s.unpiped, !s.unnoted, !s.unstaged)
 }
 
-// WithLogger has the job report what is worth knowing. The default, also for nil, is silence, but for a warning of [Run]
-// and [Simulate] under a launcher.
+// WithLogger has the job report what is worth knowing. Without this option warnings and errors go to [slog.Default], and nothing
+// else is reported. Nil is silence.
 func WithLogger(logger *slog.Logger) Option {
 	return func(s *settings) {
-		if logger != nil {
-			s.logger = logger
+		if logger == nil {
+			logger = slog.New(slog.DiscardHandler)
 		}
+		s.logger = logger
 	}
 }
+
+// warnings passes what is at least a warning.
+type warnings struct{ slog.Handler }
+
+func (h warnings) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && h.Handler.Enabled(ctx, level)
+}
+
+func (h warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return warnings{h.Handler.WithAttrs(attrs)}
+}
+
+func (h warnings) WithGroup(name string) slog.Handler { return warnings{h.Handler.WithGroup(name)} }
 
 // WithDevice has all ranks reach each other over one device, "shm", "tcp" or "ibv" (an RDMA
 // card, see package verbs/ibv), instead of the best that each pair has. A device that cannot be
@@ -263,12 +278,11 @@ const DefaultSilence = 10 * time.Second
 // so long, and DefaultSilence at least, to let this rank map its memory.
 func WithSilence(d time.Duration) Option { return func(s *settings) { s.silence = d } }
 
-// silent is the logger without WithLogger.
-var silent = slog.New(slog.DiscardHandler)
-
 func newSettings(options []Option) (settings, error) {
+	stall, stallErr := stallFromEnvironment()
 	s := settings{
-		logger: silent, cores: runtime.NumCPU(), patience: DefaultPatience, silence: DefaultSilence, rails: 1, burst: defaultBurst, inline: math.MaxInt, longestSleep: defaultLongestSleep,
+		stall:  stall,
+		logger: slog.New(warnings{slog.Default().Handler()}), cores: runtime.NumCPU(), patience: DefaultPatience, silence: DefaultSilence, rails: 1, burst: defaultBurst, inline: math.MaxInt, longestSleep: defaultLongestSleep,
 		transfers: transfer.All, kept: regcache.Limits{Bytes: DefaultKeptBytes, Regions: DefaultKeptRegions},
 		address: os.Getenv("RMA_ADDRESS"),
 		device:  os.Getenv("RMA_DEVICE"), host: os.Getenv("RMA_HOST"), trace: os.Getenv("RMA_TRACE"), statsTo: os.Getenv("RMA_STATS"), debug: !slices.Contains([]string{"", "0"}, os.Getenv("RMA_DEBUG")),
@@ -283,6 +297,12 @@ func newSettings(options []Option) (settings, error) {
 	}
 	if s.device != "" && !slices.Contains(deviceNames, s.device) {
 		return s, fmt.Errorf("%w: device %q (RMA_DEVICE, or WithDevice), allowed are %s, or none for the best", ErrEnvironment, s.device, strings.Join(deviceNames, ", "))
+	}
+	if stallErr != nil {
+		return s, stallErr
+	}
+	if s.stall < 0 {
+		return s, fmt.Errorf("%w: stall %v must not be less than 0", ErrArgument, s.stall)
 	}
 	if s.patience <= 0 || s.silence <= 0 {
 		return s, fmt.Errorf("%w: patience %v and silence %v must be more than 0", ErrArgument, s.patience, s.silence)

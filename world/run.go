@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -63,7 +62,7 @@ func checkRun(name string, ctx context.Context, n int, body func(ctx context.Con
 }
 
 // warnLaunched says, as rank 0, that a launcher has started this process as one rank of several, and that the process makes
-// ranks of its own instead: the program does not do what its user takes it to do. So that is said also without WithLogger.
+// ranks of its own instead: the program does not do what its user takes it to do.
 func (s *settings) warnLaunched(call string, n int) {
 	processes := cmp.Or(os.Getenv("PMI_SIZE"), os.Getenv("RMA_SIZE"))
 	launched := os.Getenv("PMI_FD") != "" || os.Getenv("PMI_PORT") != "" || os.Getenv("RMA_ROOT") != "" && lastJob.Load() == 0
@@ -71,11 +70,7 @@ func (s *settings) warnLaunched(call string, n int) {
 	if !launched || !first || processes == "1" {
 		return
 	}
-	logger := s.logger
-	if logger == silent {
-		logger = slog.Default()
-	}
-	logger.Warn("a launcher has started this process as a rank, but each process makes ranks of its own; to be a rank of the launcher's job a program calls world.Main or world.Init",
+	s.logger.Warn("a launcher has started this process as a rank, but each process makes ranks of its own; to be a rank of the launcher's job a program calls world.Main or world.Init",
 		"call", call, "ranks of each process", n, "processes", processes)
 }
 

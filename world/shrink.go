@@ -117,6 +117,9 @@ func (w *World) shrink(ctx context.Context) (*World, error) {
 	ranks, texts := make([]introduction, len(survivors)), make([]string, len(survivors))
 	for i, s := range survivors {
 		ranks[i], texts[i] = w.job.ranks[s.rank], s.contact
+		if w.vigil != nil {
+			small.vigilRanks = append(small.vigilRanks, w.vigilRanks[w.InJob(s.rank)])
+		}
 	}
 	j, err := newJob(ranks, texts)
 	if err != nil {
@@ -170,6 +173,9 @@ func (w *World) agreeOnSurvivors(ctx context.Context, mine string) ([]survivor, 
 		first := 0
 		for w.Gone(first) && first != w.rank {
 			first++
+		}
+		if first != w.rank {
+			wait.For(first)
 		}
 		if first != leader {
 			leader = first

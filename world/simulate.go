@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/onesided/rma/verbs"
@@ -102,9 +103,13 @@ func simulatedWorlds(s *sim.Simulator, n int, settings settings) ([]*World, []*s
 	if err != nil {
 		return nil, nil, err
 	}
-	v := &vigil{patience: settings.patience, since: make([]time.Duration, n)}
+	v := &vigil{patience: settings.patience, since: make([]time.Duration, n), calls: make([]*waitingCalls, n)}
+	all := make([]int, n)
+	for rank := range all {
+		all[rank] = rank
+	}
 	for _, w := range worlds {
-		w.vigil, w.vigilRank = v, w.rank
+		w.vigil, w.vigilRank, w.vigilRanks = v, w.rank, all
 		if err := w.begin(j); err != nil {
 			return nil, nil, err
 		}
@@ -132,6 +137,9 @@ type vigil struct {
 	// since is when each rank began the wait that it is in, 0 if it is in none; who has ended
 	// waits since ever.
 	since []time.Duration
+	// calls are those of each rank, nil if it has never slept in one. reported tells that an error names them all.
+	calls    []*waitingCalls
+	reported bool
 }
 
 const everSince = -1
@@ -154,6 +162,57 @@ func (v *vigil) over(now time.Duration) bool {
 		}
 	}
 	return true
+}
+
+// mostReported is how many ranks the report of a deadlock names.
+const mostReported = 32
+
+// report says what ranks wait for: all of them in the first error of a deadlock, and in those of the others the rank whose it is.
+func (v *vigil) report(rank int) string {
+	if v.reported {
+		return v.waitOf(rank)
+	}
+	v.reported = true
+	var waits []string
+	for rank := range v.since[:min(len(v.since), mostReported)] {
+		waits = append(waits, v.waitOf(rank))
+	}
+	if more := len(v.since) - len(waits); more > 0 {
+		waits = append(waits, fmt.Sprintf("and %d more ranks", more))
+	}
+	return strings.Join(waits, "; ")
+}
+
+// waitOf says what a rank waits for.
+func (v *vigil) waitOf(rank int) string {
+	call := v.callOf(rank)
+	if call == nil {
+		return fmt.Sprintf("rank %d %s", rank, v.stateOf(rank))
+	}
+	whom := "any other rank"
+	if r := call.rank.Load(); r >= 0 {
+		whom = fmt.Sprintf("rank %d", r)
+	}
+	return fmt.Sprintf("rank %d in %s waits for %s", rank, call.name, whom)
+}
+
+// stateOf says what a rank does.
+func (v *vigil) stateOf(rank int) string {
+	call := v.callOf(rank)
+	switch {
+	case call != nil:
+		return "in " + call.String()
+	case v.since[rank] == everSince:
+		return "has closed its World"
+	}
+	return inNoCall
+}
+
+func (v *vigil) callOf(rank int) *waitingCall {
+	if v.calls[rank] == nil {
+		return nil
+	}
+	return v.calls[rank].last()
 }
 
 // traceSimulated has spans go to the trace of the simulator whose card it is, if that has one.

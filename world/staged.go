@@ -98,6 +98,7 @@ func (l *Link) takeSlot(ctx context.Context, bytes int) (s slot, scarce bool, er
 	}
 	wait := w.NewWaiter()
 	defer wait.Finish()
+	wait.For(l.rank)
 	for {
 		long := bytes > w.letters.length && !o.stageless.Load()
 		if !long {

@@ -253,15 +253,15 @@ func (w *World) teams() []*World {
 
 // closeTeams closes all teams that are open, side by side, since other ranks may be about to
 // close some of them one by one. In virtual time a rank has one goroutine.
-func (w *World) closeTeams() error {
+func (w *World) closeTeams(ctx context.Context) error {
 	teams := w.teams()
 	errs := make([]error, len(teams))
 	var closing sync.WaitGroup
 	for i, t := range teams {
 		if w.virtual() {
-			errs[i] = t.Close()
+			errs[i] = t.CloseContext(ctx)
 		} else {
-			closing.Go(func() { errs[i] = t.Close() })
+			closing.Go(func() { errs[i] = t.CloseContext(ctx) })
 		}
 	}
 	closing.Wait()
@@ -273,14 +273,14 @@ func (w *World) closeTeams() error {
 const firstLook = 200 * time.Millisecond
 
 // meetLast is the meeting of ranks that leave. Who does not come to its end deserts it.
-func (w *World) meetLast() error {
+func (w *World) meetLast(ctx context.Context) error {
 	if w == w.root {
-		return w.last.Meet(context.Background(), "Close", 0, 1)
+		return w.last.Meet(ctx, "Close", 0, 1)
 	}
 	for limit := firstLook; ; limit *= 2 {
-		err := w.last.Meet(w.within(limit), "Close", 0, 1)
-		if err == nil {
-			return nil
+		err := w.last.Meet(w.within(ctx, limit), "Close", 0, 1)
+		if err == nil || ctx.Err() != nil {
+			return err
 		}
 		// What has ended the body of a rank that has failed may be a deadline, too.
 		var failed *PeerError
@@ -342,7 +342,7 @@ func (w *World) abandon() error {
 	w.desert()
 	w.barrier.leave()
 	w.wakeAll()
-	w.settleLinks()
+	_ = w.settleLinks(context.Background())
 	return w.departTeam(false)
 }
 

@@ -65,6 +65,14 @@ type Waiter struct {
 	shortage *linkError
 	// noted is what seek has told others, 0 if nothing.
 	noted uint64
+	// whom is 1 + the rank that it is for, 0 if any other may end it.
+	whom int
+	// call is what others see of the wait, nil as long as they see nothing; unnamed: it is of no call of the program.
+	call    *waitingCall
+	unnamed bool
+	// since is when it slept first. stalled tells that it is to be reported, reported that it has been.
+	since             time.Duration
+	stalled, reported bool
 }
 
 // NewWaiter starts a wait.
@@ -141,10 +149,16 @@ func (p *Waiter) pause(ctx context.Context) error {
 				return err
 			}
 		}
+		if p.slept || p.stalled {
+			p.note(ctx)
+		}
 		p.ticket = p.world.channel.Prepare()
 		p.prepared = true
 		p.world.leaveRings()
 	default:
+		if p.stalled {
+			p.report(p.awaited())
+		}
 		limit := firstSleep
 		if p.slept {
 			limit = p.world.settings.longestSleep
@@ -153,6 +167,7 @@ func (p *Waiter) pause(ctx context.Context) error {
 		p.handOver()
 		p.world.channel.Sleep(p.ticket, limit)
 		took := p.world.Now() - begun
+		p.sleeps(begun, took)
 		p.world.sleeps.Add(1)
 		p.world.slept.Add(uint64(took))
 		if p.world.network() == p.world.home.device {
@@ -232,6 +247,7 @@ func (p *Waiter) restart() {
 	if p.noted != 0 {
 		p.forget()
 	}
+	p.since, p.stalled, p.reported = 0, false, false
 	p.rounds, p.yields, p.looks, p.relaxed, p.asleep, p.long = p.world.spinRounds, p.world.yields, 0, 0, 0, false
 	if p.rounds > 0 {
 		p.looks = p.world.spinLooks
@@ -263,7 +279,7 @@ func (p *Waiter) watch() error {
 		return nil
 	}
 	p.told = true
-	return fmt.Errorf("%w, for %v and longer", ErrDeadlock, v.patience)
+	return fmt.Errorf("%w, for %v and longer: %s", ErrDeadlock, v.patience, v.report(p.world.vigilRank))
 }
 
 // Finish ends the wait.
@@ -271,6 +287,7 @@ func (p *Waiter) Finish() {
 	p.rest()
 	p.uncount()
 	p.unwatch()
+	p.unnote()
 	if p.noted != 0 {
 		p.forget()
 	}

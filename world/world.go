@@ -95,7 +95,10 @@ type World struct {
 	// session is what the World of one has, nil in others.
 	session *Session
 
-	closing sync.Once
+	// closing is held by the goroutine that closes it; ended tells that nothing is left to do.
+	closing chan struct{}
+	ended   bool
+	leaving leaving
 	closed  atomic.Bool
 	// missed: a call has ended because a rank has left. orderly: Close has begun, and there was no such call, nor had a
 	// rank failed.
@@ -110,6 +113,7 @@ func newWorld(rank, size int, b *base, roster *roster, s settings) *World {
 	e := newEndpoint(size, b, s)
 	w := newMembership(e, rank, size, b.block, roster)
 	w.root = w
+	w.waitingCalls.shown = w.ledger
 	w.obituaries = obituariesOver(b.block, size)
 	e.worlds.Store(&[]*World{w})
 	return w
@@ -126,6 +130,7 @@ func newMembership(e *endpoint, rank, size int, block []byte, roster *roster) *W
 		services: make(map[uint32]Service),
 		meetings: make(map[uint32]*Meeting),
 		finalize: func() error { return nil },
+		closing:  make(chan struct{}, 1),
 		post:     office{mu: &e.progress},
 	}
 	w.shrinking.told = make(map[int][]survivor)
@@ -248,45 +253,105 @@ func (w *World) take(ctx context.Context, call string) error {
 // or failed, so that nothing of this rank's is needed any more. That of the job closes the
 // teams that are open; that of a team does nothing else to the job, nor to teams that were
 // made of it. A second Close returns nil.
-func (w *World) Close() error {
-	var err error
-	w.closing.Do(func() {
-		w.closed.Store(true)
+func (w *World) Close() error { return w.CloseContext(context.Background()) }
+
+// CloseContext is Close that waits for other ranks only while ctx lasts. If that ends first it returns an error that wraps
+// ctx's and names a rank that has not come. The World takes no other calls from then on. Its memory and its connections stay,
+// and other ranks are served as before, but this one asks nothing new of them. Another Close or CloseContext goes on where this one
+// stopped, and frees them at its end; so does the end of the process.
+func (w *World) CloseContext(ctx context.Context) error {
+	if ctx == nil {
+		return fmt.Errorf("world: Close: %w: nil context", ErrArgument)
+	}
+	select {
+	case w.closing <- struct{}{}:
+		defer func() { <-w.closing }()
+	case <-ctx.Done():
+		return fmt.Errorf("world: Close: %w: it waits for another Close of rank %d", context.Cause(ctx), w.rank)
+	}
+	if w.ended {
+		return nil
+	}
+	w.closed.Store(true)
+	done, err := w.leave(ctx)
+	if done {
+		w.ended = true
+		initialized.CompareAndSwap(w, nil)
+	}
+	return err
+}
+
+// leave does the work of CloseContext, once more after ctx has ended, and reports whether nothing is left of it.
+func (w *World) leave(ctx context.Context) (done bool, err error) {
+	l := &w.leaving
+	if !l.begun {
+		l.begun = true
 		w.orderly.Store(w.Failures() == 0 && !w.missed.Load())
 		if w.session != nil {
 			w.session.leave()
 		}
 		if w.partial.Load() {
-			err = w.abandon()
-			return
+			return true, w.abandon()
 		}
 		if w.collective.TryLock() {
-			err = w.abandonSplit()
+			l.err = w.abandonSplit()
 			w.collective.Unlock()
 		}
 		if w.Failures() != 0 {
 			w.report(w.calls.Load() + 1)
 		}
+	}
+	if !l.left {
 		// A rank may read in memory that this one has left: that must come after
 		// everything that it waits for over its link.
-		w.settleLinks()
-		w.aside.wait()
+		if err := w.settleLinks(ctx); err != nil {
+			return false, err
+		}
+		if err := w.aside.waitIn(ctx); err != nil {
+			return false, fmt.Errorf("world: Close: %w: a rank that this one has not met yet does not answer", err)
+		}
 		w.barrier.leave()
-		// Others of a team may wait for this rank in the job, and not come to close the team before they hear.
-		err = errors.Join(err, w.closeTeams())
-		met := w.meetLast()
-		if met != nil {
-			w.outlast()
+		l.left = true
+	}
+	// Others of a team may wait for this rank in the job, and not come to close the team before they hear.
+	err = w.closeTeams(ctx)
+	if err != nil && ctx.Err() != nil {
+		return false, err
+	}
+	l.err = errors.Join(l.err, err)
+	if !l.met {
+		// The last meeting, and behind one that has failed what outlast waits for.
+		err := w.meetLast(ctx)
+		if !cutBy(ctx, err) && err != nil {
+			l.alone = true
+			err = w.outlast(ctx)
 		}
-		w.settleLinks()
-		if w == w.root {
-			err = errors.Join(err, w.depart())
-		} else {
-			err = w.departTeam(met == nil)
+		if err != nil {
+			return false, err
 		}
-	})
-	initialized.CompareAndSwap(w, nil)
-	return err
+		l.met = true
+	}
+	if err := w.settleLinks(ctx); err != nil {
+		return false, err
+	}
+	if w == w.root {
+		return true, errors.Join(l.err, w.depart())
+	}
+	return true, errors.Join(l.err, w.departTeam(!l.alone))
+}
+
+// cutBy reports whether ctx has cut short what ended with an error, and no rank has.
+func cutBy(ctx context.Context, err error) bool {
+	var failed *PeerError
+	return err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.As(err, &failed)
+}
+
+// A leaving is what CloseContext has done.
+type leaving struct {
+	// begun, left and met are the steps that are over: this rank takes no more calls, has told that it has left, and all others
+	// have left or failed. alone tells that they have not met, err what has gone wrong.
+	begun, left, met, alone bool
+	err                     error
 }
 
 // outlast waits until every rank has left or failed: what the last meeting is for,
@@ -294,7 +359,7 @@ func (w *World) Close() error {
 // do not know whether the others have. Of those that share memory the last to leave wakes the others: each sets its flag
 // before it looks at theirs, so that one waits for no flag in memory. A rank elsewhere tells each that it has left, which wakes
 // them, and so does a failure. A process wakes those that map it by its end, too.
-func (w *World) outlast() {
+func (w *World) outlast(ctx context.Context) error {
 	last := true
 	wait := w.NewWaiter()
 	defer wait.Finish()
@@ -310,11 +375,15 @@ func (w *World) outlast() {
 			continue
 		}
 		last = last && !w.Mapped(rank)
-		_ = wait.Pause(context.Background())
+		wait.For(rank)
+		if err := wait.Pause(ctx); cutBy(ctx, err) {
+			return fmt.Errorf("world: Close: %w: rank %d has not closed its World", err, rank)
+		}
 	}
 	if last {
 		w.wakeAll()
 	}
+	return nil
 }
 
 // wakeAll wakes all ranks that this one maps and has met.
@@ -328,7 +397,7 @@ func (w *World) wakeAll() {
 
 // settleLinks waits until what this rank has sent has been received, but by ranks
 // that have failed: a device that is closed may take back what is on its way.
-func (w *World) settleLinks() {
+func (w *World) settleLinks(ctx context.Context) error {
 	w.post.mu.Lock()
 	var links []*Link
 	for _, c := range w.cards {
@@ -342,8 +411,11 @@ func (w *World) settleLinks() {
 	}
 	w.post.mu.Unlock()
 	for _, l := range links {
-		_ = l.delivered()
+		if err := l.delivered(ctx); cutBy(ctx, err) {
+			return fmt.Errorf("world: Close: %w", err)
+		}
 	}
+	return nil
 }
 
 // stop ends what begin has begun.
@@ -360,6 +432,7 @@ func (w *World) depart() error {
 	err := errors.Join(w.closeUnshrunk(), w.finalize(), w.departTeams())
 	w.stop()
 	w.aside.end()
+	w.waitingCalls.hide()
 	err = errors.Join(err, w.attached.close())
 	if w.session != nil {
 		w.session.stop()

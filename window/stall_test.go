@@ -1,0 +1,188 @@
+package window_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
+)
+
+// A Close that its context cuts short takes nothing more, and another goes on where it stopped; rank 1 hears from the others by
+// what they put into its memory.
+var closedInTime = jobtest.Register("closed in time", func(ctx context.Context, w *world.World) error {
+	flags, err := window.Allocate[int64](ctx, w, 1)
+	if err != nil {
+		return err
+	}
+	win, err := window.Allocate[int64](ctx, w, 1)
+	if err != nil {
+		return err
+	}
+	err = flags.LockAll(ctx)
+	if w.Rank() == 1 {
+		err = errors.Join(err, await.Until(ctx, "the others to be cut short", func() bool {
+			var cut int64
+			return flags.FetchAndOp(window.NoOp, 0, &cut, 1, 0) == nil && flags.Flush(ctx, 1) == nil && cut == 2
+		}))
+		return errors.Join(err, flags.UnlockAll(ctx), win.Close(), flags.Close())
+	}
+	short, cancel := context.WithTimeout(ctx, 300*time.Millisecond) // expires
+	defer cancel()
+	if cut := win.CloseContext(short); !errors.Is(cut, context.DeadlineExceeded) || !strings.Contains(cut.Error(), "rank") {
+		err = errors.Join(err, fmt.Errorf("Close while rank 1 is away: %w", cut))
+	}
+	for _, late := range []error{win.Put([]int64{1}, 1, 0), win.Fence(ctx)} {
+		if !errors.Is(late, epoch.ErrClosed) {
+			err = errors.Join(err, fmt.Errorf("a call behind Close: %w", late))
+		}
+	}
+	err = errors.Join(err, flags.Accumulate(window.Sum, []int64{1}, 1, 0), flags.UnlockAll(ctx), win.Close())
+	if again := win.Close(); !errors.Is(again, epoch.ErrClosed) {
+		err = errors.Join(err, fmt.Errorf("a third Close: %w", again))
+	}
+	return errors.Join(err, flags.Close())
+})
+
+func TestCloseContext(t *testing.T) {
+	jobtest.Goroutines(t, 3, closedInTime)
+	jobtest.Processes(t, 3, closedInTime)
+	jobtest.TCP(t, 3, closedInTime)
+}
+
+// A World closes what a Close has left behind.
+func TestCloseContextLeft(t *testing.T) {
+	for _, options := range [][]world.Option{nil, {world.WithDevice("tcp"), world.WithAddress("127.0.0.1")}} {
+		var cut atomic.Bool
+		require.NoError(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
+			win, err := window.Allocate[int64](ctx, w, 1)
+			if err != nil {
+				return err
+			}
+			if w.Rank() == 1 {
+				return errors.Join(await.Until(ctx, "the other to be cut short", cut.Load), win.Close())
+			}
+			short, cancel := context.WithTimeout(ctx, 100*time.Millisecond) // expires
+			defer cancel()
+			if err := win.CloseContext(short); !errors.Is(err, context.DeadlineExceeded) {
+				return fmt.Errorf("Close while rank 1 is away: %w", err)
+			}
+			cut.Store(true)
+			if err := w.Close(); err != nil {
+				return err
+			}
+			if err := win.Close(); !errors.Is(err, epoch.ErrClosed) {
+				return fmt.Errorf("Close behind that of the World: %w", err)
+			}
+			return nil
+		}, options...))
+	}
+}
+
+// A buffer is for several goroutines.
+type buffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *buffer) Write(text []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(text)
+}
+
+func (b *buffer) count(text string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return strings.Count(b.text.String(), text)
+}
+
+// Each call that waits says for which rank: here for rank 1, which computes and holds a lock.
+func TestStallNamesRank(t *testing.T) {
+	calls := map[string]func(ctx context.Context, win *window.Window[int64]) error{
+		"Fence":      func(ctx context.Context, win *window.Window[int64]) error { return win.Fence(ctx, window.NoSucceed) },
+		"WaitNotify": func(ctx context.Context, win *window.Window[int64]) error { return win.WaitNotify(ctx, 0, 1) },
+		"Lock": func(ctx context.Context, win *window.Window[int64]) error {
+			return errors.Join(win.Lock(ctx, window.Exclusive, 1), win.Put([]int64{1}, 1, 0), win.Unlock(ctx, 1))
+		},
+		"Wait": func(ctx context.Context, win *window.Window[int64]) error {
+			return errors.Join(win.Post(ctx, group(1)), win.Wait(ctx))
+		},
+		"Close": func(_ context.Context, win *window.Window[int64]) error { return win.Close() },
+	}
+	others := map[string]func(ctx context.Context, win *window.Window[int64]) error{
+		"Fence":      calls["Fence"],
+		"WaitNotify": func(ctx context.Context, win *window.Window[int64]) error { return notifyOnce(ctx, win) },
+		"Lock":       func(ctx context.Context, win *window.Window[int64]) error { return win.Unlock(ctx, 1) },
+		"Wait": func(ctx context.Context, win *window.Window[int64]) error {
+			return errors.Join(win.Start(ctx, group(0)), win.Complete(ctx))
+		},
+		"Close": calls["Close"],
+	}
+	for name, call := range calls {
+		for form, options := range map[string][]world.Option{"mapped": nil, "tcp": {world.WithDevice("tcp"), world.WithAddress("127.0.0.1")}} {
+			t.Run(name+" "+form, func(t *testing.T) {
+				t.Parallel()
+				var log buffer
+				require.NoError(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
+					win, err := window.Allocate[int64](ctx, w, 1, window.Notifications(1))
+					if err != nil {
+						return err
+					}
+					if name == "Lock" && w.Rank() == 1 {
+						err = win.Lock(ctx, window.Exclusive, 1)
+					}
+					if err = errors.Join(err, w.Barrier(ctx)); err != nil {
+						return err
+					}
+					if w.Rank() == 0 {
+						return errors.Join(call(ctx, win), closed(win, name))
+					}
+					line := fmt.Sprintf(`rank=0 call=window.%s `, name)
+					if name == "Lock" && form == "tcp" {
+						// What asks for the lock goes with what is sent under it.
+						line = `rank=0 call=window.Unlock `
+					}
+					err = await.Until(ctx, "the report", func() bool { return log.count(line) == 1 })
+					if text := `"waits for"="rank 1 (in no call of the library)"`; log.count(text) != 1 {
+						err = errors.Join(err, fmt.Errorf("no %s in %s", text, log.text.String()))
+					}
+					return errors.Join(err, others[name](ctx, win), closed(win, name))
+				}, append(options, world.WithStall(300*time.Millisecond), world.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))...))
+			})
+		}
+	}
+}
+
+func notifyOnce(ctx context.Context, win *window.Window[int64]) error {
+	return errors.Join(win.Lock(ctx, window.Shared, 0), win.PutNotify([]int64{1}, 0, 0, 0), win.Unlock(ctx, 0))
+}
+
+func group(rank int) window.Group {
+	g, err := epoch.NewGroup(2, rank)
+	if err != nil {
+		panic(err)
+	}
+	return g
+}
+
+// closed closes a window that a call has not closed.
+func closed(win *window.Window[int64], call string) error {
+	if call == "Close" {
+		return nil
+	}
+	return win.Close()
+}
