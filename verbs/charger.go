@@ -1,6 +1,9 @@
 package verbs
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // ChargerOf is the device if that is a Charger, and else one that charges nobody, for devices around
 // others.
@@ -17,6 +20,21 @@ func RingPollerOf(d Device) RingPoller {
 		return p
 	}
 	return free{}
+}
+
+// ReserverOf is the device if that is a Reserver, and else one all of whose memory is backed at once.
+func ReserverOf(d Device) Reserver {
+	if r, ok := d.(Reserver); ok {
+		return r
+	}
+	return backedAtOnce{d}
+}
+
+type backedAtOnce struct{ device Device }
+
+func (b backedAtOnce) ReserveMemory(n int) ([]byte, error) { return b.device.AllocateMemory(n) }
+func (backedAtOnce) BackMemory(_ context.Context, memory []byte) (int, error) {
+	return len(memory), nil
 }
 
 // free is of devices in real time: work takes what it takes.

@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"context"
 	"fmt"
 	"time"
 )
@@ -219,6 +220,17 @@ type Neighbor interface {
 	// *CapabilityError.
 	ReadAt(into []byte, region RemoteRegion, offset uint64) error
 	WriteAt(from []byte, region RemoteRegion, offset uint64) error
+}
+
+// A Reserver is a device whose memory can be had before it is backed: to back much memory takes seconds.
+type Reserver interface {
+	// ReserveMemory is AllocateMemory but for the pages: each is there when it is first touched, or
+	// after BackMemory. A touch for which the machine has no page left ends the process.
+	ReserveMemory(n int) ([]byte, error)
+	// BackMemory backs memory of ReserveMemory with pages and returns how many bytes, from the first on,
+	// have theirs. It looks at the context every few MiB; after its error the caller can go on with
+	// the rest. It is an error wrapping [ErrMemory] if there is not that much.
+	BackMemory(ctx context.Context, memory []byte) (backed int, err error)
 }
 
 // A Watcher is a device that notices the death of a peer without traffic.

@@ -22,14 +22,50 @@ func Refuse(numbers ...uint32) error {
 	filter = append(filter,
 		unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
 		unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(syscall.EPERM)})
+	return install(filter)
+}
+
+// KillLong makes the kernel kill this process when a system call that takes long by the byte is for more than most: fallocate,
+// or madvise that finds pages or gives them back. It is for processes that a test has started.
+func KillLong(most uint32) error {
+	load := func(at uint32) unix.SockFilter {
+		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
+	}
+	// jump goes on if the comparison holds, and else skips instructions.
+	jump := func(comparison uint16, k uint32, skip uint8) unix.SockFilter {
+		return unix.SockFilter{Code: unix.BPF_JMP | comparison | unix.BPF_K, K: k, Jf: skip}
+	}
+	end := func(k uint32) unix.SockFilter { return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: k} }
+	// Arguments are of 8 bytes, the low half first, from the 16th byte on.
+	const first, each = 16, 8
+	var filter []unix.SockFilter
+	forbid := func(number, length uint32, advice ...uint32) {
+		rest := []unix.SockFilter{
+			load(first + each*length + 4), jump(unix.BPF_JGT, 0, 1), end(unix.SECCOMP_RET_KILL_PROCESS),
+			load(first + each*length), jump(unix.BPF_JGT, most, 1), end(unix.SECCOMP_RET_KILL_PROCESS),
+		}
+		for _, a := range advice {
+			rest = append([]unix.SockFilter{load(first + each*2), jump(unix.BPF_JEQ, a, uint8(len(rest)))}, rest...)
+		}
+		filter = append(append(filter, load(0), jump(unix.BPF_JEQ, number, uint8(len(rest)))), rest...)
+	}
+	forbid(unix.SYS_FALLOCATE, 3)
+	for _, advice := range []uint32{unix.MADV_DONTNEED, unix.MADV_POPULATE_WRITE, unix.MADV_COLLAPSE} {
+		forbid(unix.SYS_MADVISE, 1, advice)
+	}
+	return install(append(filter, end(unix.SECCOMP_RET_ALLOW)))
+}
+
+// install has the kernel ask a filter about the system calls of this process from now on.
+func install(filter []unix.SockFilter) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("jobtest: refusing system calls: %w", err)
+		return fmt.Errorf("jobtest: filtering system calls: %w", err)
 	}
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	// Sound: the kernel copies the program before the call returns.
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program)))
 	if errno != 0 {
-		return fmt.Errorf("jobtest: refusing system calls: %w", errno)
+		return fmt.Errorf("jobtest: filtering system calls: %w", errno)
 	}
 	return nil
 }

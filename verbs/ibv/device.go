@@ -3,6 +3,7 @@
 package ibv
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -74,17 +75,36 @@ func (d *device) Channel() verbs.CompletionChannel { return d.bell }
 
 // AllocateMemory returns zeroed memory.
 func (d *device) AllocateMemory(n int) ([]byte, error) {
+	return d.zeroed("AllocateMemory", n, d.memory.AllocateMemory)
+}
+
+// ReserveMemory returns zeroed memory that is not backed yet.
+func (d *device) ReserveMemory(n int) ([]byte, error) {
+	return d.zeroed("ReserveMemory", n, d.memory.ReserveMemory)
+}
+
+// zeroed is n bytes that get makes.
+func (d *device) zeroed(call string, n int, get func(n int) ([]byte, error)) ([]byte, error) {
 	if d.closed.Load() {
-		return nil, d.closedError("AllocateMemory")
+		return nil, d.closedError(call)
 	}
 	if n <= 0 {
-		return nil, d.argumentError("AllocateMemory of %d bytes; allowed is 1 or more", n)
+		return nil, d.argumentError("%s of %d bytes; allowed is 1 or more", call, n)
 	}
-	memory, err := d.memory.AllocateMemory(n)
+	memory, err := get(n)
 	if err != nil {
 		return nil, fmt.Errorf("ibv: %w", err)
 	}
 	return memory, nil
+}
+
+// BackMemory backs memory of ReserveMemory.
+func (d *device) BackMemory(ctx context.Context, memory []byte) (int, error) {
+	backed, err := d.memory.BackMemory(ctx, memory)
+	if err != nil {
+		return backed, fmt.Errorf("ibv: %w", err)
+	}
+	return backed, nil
 }
 
 // FreeMemory gives memory back.

@@ -1,6 +1,7 @@
 package rails
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -246,6 +247,16 @@ func (d *device) Copy(dst, src []byte) int { return d.rails[0].Copy(dst, src) }
 
 // AllocateMemory gives memory of rail 0.
 func (d *device) AllocateMemory(n int) ([]byte, error) { return d.rails[0].AllocateMemory(n) }
+
+// ReserveMemory gives memory of rail 0 that is not backed yet.
+func (d *device) ReserveMemory(n int) ([]byte, error) {
+	return verbs.ReserverOf(d.rails[0]).ReserveMemory(n)
+}
+
+// BackMemory backs it.
+func (d *device) BackMemory(ctx context.Context, memory []byte) (int, error) {
+	return verbs.ReserverOf(d.rails[0]).BackMemory(ctx, memory)
+}
 
 // FreeMemory gives it back.
 func (d *device) FreeMemory(memory []byte) error { return d.rails[0].FreeMemory(memory) }

@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -14,7 +15,8 @@ import (
 // Options for Open.
 type Options struct {
 	// Ranks is how many processes of this machine will map each other's
-	// segments; it bounds the address space that each takes. Zero is 64.
+	// segments; it bounds the address space that each takes. Where that is limited (RLIMIT_AS)
+	// Open fails unless there is some for as many segments. Zero is 64.
 	Ranks int
 	// SmallPages has memory be in pages of 4 KiB. Without it that of 2 MiB and more is in
 	// pages of 2 MiB where the system has some left. It is for measuring.
@@ -27,9 +29,10 @@ type Options struct {
 type Device struct{ *device }
 
 var (
-	_ verbs.Device  = (*Device)(nil)
-	_ verbs.Mapper  = (*Device)(nil)
-	_ verbs.Watcher = (*Device)(nil)
+	_ verbs.Device   = (*Device)(nil)
+	_ verbs.Mapper   = (*Device)(nil)
+	_ verbs.Watcher  = (*Device)(nil)
+	_ verbs.Reserver = (*Device)(nil)
 )
 
 // device is what both forms share; form is what they do not.
@@ -64,7 +67,9 @@ type partingRing struct {
 
 // form is how ranks of a kind share memory.
 type form interface {
-	allocate(n int) ([]byte, error)
+	// reserve gives n zeroed bytes, which back backs with pages: see verbs.Reserver.
+	reserve(n int) ([]byte, error)
+	back(ctx context.Context, memory []byte) (int, error)
 	free(memory []byte) error
 	// publish makes a region known to peers under its key, retract ends that; it
 	// does nothing for a region that is not known.
@@ -121,13 +126,49 @@ func (d *device) Address() string { return d.address }
 
 // AllocateMemory returns zeroed memory that peers can map.
 func (d *device) AllocateMemory(n int) ([]byte, error) {
-	if d.closed.Load() {
-		return nil, d.closedError("AllocateMemory")
-	}
-	if n <= 0 {
-		return nil, argumentError("AllocateMemory of %d bytes; allowed is 1 or more", n)
+	if err := d.checkSize("AllocateMemory", n); err != nil {
+		return nil, err
 	}
 	return d.allocate(n)
+}
+
+// ReserveMemory returns zeroed memory that peers can map, and that is not backed yet.
+func (d *device) ReserveMemory(n int) ([]byte, error) {
+	if err := d.checkSize("ReserveMemory", n); err != nil {
+		return nil, err
+	}
+	return d.reserve(n)
+}
+
+// checkSize checks the size of memory that a call asks for.
+func (d *device) checkSize(call string, n int) error {
+	if d.closed.Load() {
+		return d.closedError(call)
+	}
+	if n <= 0 {
+		return argumentError("%s of %d bytes; allowed is 1 or more", call, n)
+	}
+	return nil
+}
+
+// BackMemory backs memory of ReserveMemory.
+func (d *device) BackMemory(ctx context.Context, memory []byte) (int, error) {
+	if d.closed.Load() {
+		return 0, d.closedError("BackMemory")
+	}
+	return d.back(ctx, memory)
+}
+
+// allocate gives n zeroed bytes that are backed.
+func (d *device) allocate(n int) ([]byte, error) {
+	memory, err := d.reserve(n)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := d.back(context.Background(), memory); err != nil {
+		return nil, errors.Join(err, d.free(memory))
+	}
+	return memory, nil
 }
 
 // FreeMemory gives memory back.

@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"sync"
@@ -83,15 +84,23 @@ func (f *Fabric) find(address string) (*local, error) {
 	return nil, fmt.Errorf("shm: %s: %w", address, verbs.ErrPeerGone)
 }
 
-func (l *local) allocate(n int) ([]byte, error) {
+func (l *local) reserve(n int) ([]byte, error) {
 	if n > math.MaxInt-pageBytes {
 		return nil, fmt.Errorf("shm: %d bytes: %w", n, verbs.ErrMemory)
 	}
-	memory, err := l.fabric.private.allocate(n)
+	memory, err := l.fabric.private.reserve(n)
 	if err != nil {
 		return nil, fmt.Errorf("shm: %d bytes: %w", n, err)
 	}
 	return memory, nil
+}
+
+func (l *local) back(ctx context.Context, memory []byte) (int, error) {
+	backed, err := l.fabric.private.back(ctx, memory)
+	if err != nil {
+		return backed, fmt.Errorf("shm: %d bytes: %w", len(memory), err)
+	}
+	return backed, nil
 }
 
 func (l *local) free(memory []byte) error {

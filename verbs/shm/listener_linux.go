@@ -51,7 +51,7 @@ func listen(p *process) (*listener, error) {
 	name, _ := socketOf(p.address)
 	socket, err := net.ListenUnix("unixpacket", name)
 	if err != nil {
-		return nil, &verbs.CapabilityError{Device: deviceName, Capability: "listen for its peers", Reason: "no unix socket can be made", Cause: err}
+		return nil, unable("listen for its peers", err)
 	}
 	l := &listener{process: p, socket: socket, open: make(map[*net.UnixConn]struct{})}
 	l.serving.Go(l.accept)

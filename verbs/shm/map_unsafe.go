@@ -3,6 +3,7 @@
 package shm
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -56,15 +57,22 @@ func unmap(memory []byte) error {
 	return nil
 }
 
-// retire gives the memory of a mapping back but keeps its addresses, on pages that
-// belong to nobody, so that a goroutine that is late touches nothing. The addresses
+// retire gives the memory of a mapping back but keeps its addresses, on pages of
+// nobody, a file of memory as large as a segment, so that a goroutine that is late
+// touches nothing of anyone's. That takes no more than the mapping did: shared pages, which neither
+// RLIMIT_DATA nor vm.overcommit_memory counts, and no descriptor. The addresses
 // are given back when owner is unreachable. Sound because the mapping is whole, one
 // that mapShared made, and owner is reachable from whatever knows its addresses but
 // the slices that the program has from it.
-func retire[T any](owner *T, memory []byte) error {
-	base := unsafe.Pointer(unsafe.SliceData(memory))
-	if _, err := unix.MmapPtr(-1, 0, base, uintptr(len(memory)), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE|unix.MAP_FIXED); err != nil {
-		return fmt.Errorf("shm: retiring a mapping of %d bytes: %w", len(memory), err)
+func retire[T any](owner *T, memory []byte, nobody, size int) error {
+	// The system is done soon with a mapping that has no pages.
+	_, _ = inPieces(context.Background(), memory, freedPiece, func(piece []byte) error { return unix.Madvise(piece, unix.MADV_DONTNEED) })
+	for rest := memory; len(rest) > 0; rest = rest[min(size, len(rest)):] {
+		length := min(size, len(rest))
+		base := unsafe.Pointer(unsafe.SliceData(rest))
+		if _, err := unix.MmapPtr(nobody, 0, base, uintptr(length), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE|unix.MAP_FIXED); err != nil {
+			return fmt.Errorf("shm: retiring a mapping of %d bytes: %s: %w", len(memory), limitBehind(err), err)
+		}
 	}
 	runtime.AddCleanup(owner, func(memory []byte) { _ = unmap(memory) }, memory)
 	return nil

@@ -232,7 +232,7 @@ func (n *neighbor) release() error {
 	defer n.opening.Unlock()
 	n.ended.Store(true)
 	if n.mapped.Load() && n.address != n.process.address {
-		return retire(n, n.memory)
+		return retire(n, n.memory, n.process.nobody, len(n.process.memory))
 	}
 	return nil
 }

@@ -3,6 +3,8 @@
 package shm
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -13,21 +15,28 @@ import (
 	"github.com/onesided/rma/verbs/bounds"
 )
 
-// arenaBytes of address space are reserved at once. The system bounds the mappings of a
-// process, so memory that comes and goes must not leave one each time: an arena takes
-// two, however much was allocated from it.
-const arenaBytes = 64 << 30
+const (
+	// leastArena is the least address space that is reserved at once. The system bounds the mappings of a
+	// process, so memory that comes and goes must not leave one each time: an arena takes two, however
+	// much was allocated from it.
+	leastArena = 64 << 20
+	// reservedTimes bounds the address space that is kept to have freed memory used again late: so many
+	// times the most bytes that were allocated at once.
+	reservedTimes = 4
+)
 
 // private is the memory of a fabric: outside the Go heap, on huge pages where there are
 // any.
 type private struct {
 	mu     sync.Mutex
 	arenas []*arena
+	// reserved is the length of all arenas, live of all allocations, and most the largest that live was.
+	reserved, live, most int
 }
 
 // arena is a range of addresses whose first ready bytes can be touched. They stay so:
-// what is freed has no pages, and who still uses it meets nobody there until the arena
-// has been used up once.
+// what is freed has no pages, and who still uses it meets nobody there until it is
+// allocated again.
 type arena struct {
 	memory []byte
 	ready  int
@@ -36,58 +45,80 @@ type arena struct {
 	unmap runtime.Cleanup
 }
 
-// allocate gives n zeroed bytes that are backed by pages.
-func (p *private) allocate(n int) ([]byte, error) {
+// reserve gives n zeroed bytes, which have pages where they are touched.
+func (p *private) reserve(n int) ([]byte, error) {
 	length, align := wholePages(n)
-	if err := checkMemory(length); err != nil {
-		return nil, err
-	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	a, offset, err := p.place(length, align)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", verbs.ErrMemory, err)
+		return nil, fmt.Errorf("%w: %s: %w", verbs.ErrMemory, limitBehind(err), err)
 	}
-	// Aside from the mutex, because it lasts.
-	if err := populate(a.memory[offset : offset+length]); err != nil {
-		p.free(a.memory[offset:])
-		return nil, fmt.Errorf("%w: %w", verbs.ErrMemory, err)
-	}
+	p.live += length
+	p.most = max(p.most, p.live)
 	return a.memory[offset : offset+n : offset+n], nil
 }
 
-// place finds room, in new addresses as long as there are some.
-func (p *private) place(length, align int) (*arena, int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, find := range []func(*places, int, int) (int, bool){(*places).fresh, (*places).reuse} {
-		for _, a := range p.arenas {
-			offset, ok := find(&a.places, length, align)
-			if ok && a.take(offset, length) == nil {
-				return a, offset, nil
-			}
+// back backs memory of reserve with pages.
+func (p *private) back(ctx context.Context, memory []byte) (int, error) {
+	if err := checkMemory(len(memory)); err != nil {
+		return 0, err
+	}
+	return inPieces(ctx, memory, backedPiece, func(piece []byte) error {
+		if err := populate(piece); err != nil {
+			return fmt.Errorf("%w: %w", verbs.ErrMemory, err)
 		}
-	}
-	a, err := newArena(length, max(arenaBytes, length))
-	if err != nil {
-		return nil, 0, err
-	}
-	p.arenas = append(p.arenas, a)
-	offset, _ := a.places.fresh(length, align)
-	return a, offset, a.take(offset, length)
+		return nil
+	})
 }
 
-// newArena reserves size bytes, or less where address space is limited, but at least
-// length.
-func newArena(length, size int) (*arena, error) {
-	for {
-		memory, err := reserve(size, hugePageBytes)
-		if err == nil {
-			return &arena{memory: memory, places: newPlaces(0, size)}, nil
-		}
-		if size == length {
-			return nil, err
-		}
-		size = max(size/2&^(hugePageBytes-1), length)
+// place finds room: in addresses that were never used, as long as they are in proportion to what was
+// allocated, then in those of freed memory, and else in new ones.
+func (p *private) place(length, align int) (*arena, int, error) {
+	if a, offset, ok := p.find((*places).fresh, length, align); ok {
+		return a, offset, nil
 	}
+	// As much as there is already, so that there are few arenas.
+	size := max(leastArena, length, p.reserved)
+	if p.reserved+size <= reservedTimes*max(p.most, p.live+length) {
+		if a, err := p.extend(length, size); err == nil {
+			return a, 0, nil
+		}
+	}
+	if a, offset, ok := p.find((*places).reuse, length, align); ok {
+		return a, offset, nil
+	}
+	a, err := p.extend(length, size)
+	if err != nil && size > length {
+		a, err = p.extend(length, length)
+	}
+	return a, 0, err
+}
+
+// find takes a piece that find knows in one of the arenas.
+func (p *private) find(find func(p *places, length, align int) (int, bool), length, align int) (*arena, int, bool) {
+	for _, a := range p.arenas {
+		if offset, ok := find(&a.places, length, align); ok && a.take(offset, length) == nil {
+			return a, offset, true
+		}
+	}
+	return nil, 0, false
+}
+
+// extend reserves an arena of size bytes and takes the first length of them.
+func (p *private) extend(length, size int) (*arena, error) {
+	memory, err := reserve(size, hugePageBytes)
+	if err != nil {
+		return nil, err
+	}
+	a := &arena{memory: memory, places: newPlaces(0, size)}
+	offset, _ := a.places.fresh(length, hugePageBytes)
+	if err := a.take(offset, length); err != nil {
+		return nil, errors.Join(err, unmap(memory))
+	}
+	p.arenas = append(p.arenas, a)
+	p.reserved += size
+	return a, nil
 }
 
 // take makes a piece live, which can be touched then.
@@ -105,31 +136,38 @@ func (a *arena) take(offset, length int) error {
 	return nil
 }
 
-// free takes the pages from memory of allocate. It reports whether it was that.
+// free takes the pages from memory of reserve. It reports whether it was that.
 func (p *private) free(memory []byte) bool {
+	a, offset, length, live := p.drop(memory)
+	if !live {
+		return false
+	}
+	// Aside from the mutex, because it lasts.
+	a.giveBack(offset, length)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	a.places.keep(extent{offset, length})
+	return true
+}
+
+// drop ends the allocation of memory, if it is one. Its piece is nobody's until places.keep is told of it.
+func (p *private) drop(memory []byte) (a *arena, offset, length int, live bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, a := range p.arenas {
-		if !bounds.Contains(bounds.Address(a.memory), uint64(len(a.memory)), bounds.Address(memory), 1) {
-			continue
+		if bounds.Contains(bounds.Address(a.memory), uint64(len(a.memory)), bounds.Address(memory), 1) {
+			offset = int(bounds.Address(memory) - bounds.Address(a.memory))
+			length, live = a.places.drop(offset)
+			p.live -= length
+			return a, offset, length, live
 		}
-		offset := int(bounds.Address(memory) - bounds.Address(a.memory))
-		length, live := a.places.drop(offset)
-		if live {
-			a.giveBack(offset, length)
-		}
-		return live
 	}
-	return false
+	return nil, 0, 0, false
 }
 
-// giveBack takes the pages from a piece, which reads as zeros then, and keeps it. What
-// the system does not take back, such as locked pages, is cleared.
+// giveBack takes the pages from a piece.
 func (a *arena) giveBack(offset, length int) {
-	if err := unix.Madvise(a.memory[offset:offset+length], unix.MADV_DONTNEED); err != nil {
-		clear(a.memory[offset : offset+length])
-	}
-	a.places.keep(extent{offset, length})
+	giveBack(a.memory[offset:offset+length], func(piece []byte) error { return unix.Madvise(piece, unix.MADV_DONTNEED) })
 }
 
 // retire frees everything when the last device has been closed. A goroutine that is
@@ -138,10 +176,12 @@ func (a *arena) giveBack(offset, length int) {
 func (p *private) retire(owner *Fabric) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.live = 0
 	for _, a := range p.arenas {
 		for offset := range a.places.live {
 			length, _ := a.places.drop(offset)
 			a.giveBack(offset, length)
+			a.places.keep(extent{offset, length})
 		}
 		a.unmap = runtime.AddCleanup(owner, func(memory []byte) { _ = unmap(memory) }, a.memory)
 	}

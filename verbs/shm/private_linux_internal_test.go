@@ -54,32 +54,83 @@ func TestMemoryThatComesAndGoes(t *testing.T) {
 	require.Less(t, mappings(t), before+rounds)
 }
 
-// TestArenaUsedUp comes to the end of the addresses, and is given freed ones again, as
-// zeros, and then new ones.
+// TestArenaUsedUp comes to the end of the addresses, and is given new ones as long as they are in proportion
+// to what is allocated, and then freed ones, as zeros.
 func TestArenaUsedUp(t *testing.T) {
-	var p private
-	first, err := p.allocate(3 * pageBytes)
-	require.NoError(t, err)
+	p := newPrivate(t)
+	first := take(t, p, 3*pageBytes)
 	first[7] = 7
 	require.True(t, p.free(first))
 	require.False(t, p.free(first))
 	require.Zero(t, first[7])
-	a := p.arenas[0]
-	_, ok := a.places.fresh(a.places.end-a.places.next, pageBytes)
-	require.True(t, ok)
-
-	again, err := p.allocate(2 * pageBytes)
-	require.NoError(t, err)
-	require.Equal(t, bounds.Address(first), bounds.Address(again))
-	more, err := p.allocate(2 * pageBytes)
-	require.NoError(t, err)
-	more[0] = 1
+	useUp(t, p)
+	again := take(t, p, 2*pageBytes)
+	require.Equal(t, bounds.Address(first), bounds.Address(again), "a few pages are no reason for another arena")
+	most := take(t, p, leastArena)
 	require.Len(t, p.arenas, 2)
+	useUp(t, p)
+	apart := take(t, p, pageBytes)
+	require.Len(t, p.arenas, 3, "freed addresses are not used while few are reserved")
+	require.True(t, p.free(most))
+	useUp(t, p)
+	require.Equal(t, bounds.Address(most), bounds.Address(take(t, p, leastArena)))
+	require.Len(t, p.arenas, 3)
+	require.True(t, p.free(apart))
 	require.True(t, p.free(again))
-	require.True(t, p.free(more))
 	require.False(t, p.free(make([]byte, 8)))
+}
+
+// TestReservedInProportion allocates, and frees what it has, at random: as much address space is reserved as
+// is in proportion to what was allocated at once, in few arenas.
+func TestReservedInProportion(t *testing.T) {
+	random := testsize.Random(t, 7)
+	for _, largest := range []int{pageBytes, 1 << 20, 40 << 20, 1 << 30} {
+		p := newPrivate(t)
+		var held [][]byte
+		for range testsize.N(500) {
+			if len(held) > 0 && random.IntN(5) < 2 {
+				i := random.IntN(len(held))
+				require.True(t, p.free(held[i]))
+				held[i] = held[len(held)-1]
+				held = held[:len(held)-1]
+				continue
+			}
+			memory, err := p.reserve(1 + random.IntN(largest))
+			require.NoError(t, err)
+			held = append(held, memory)
+			require.LessOrEqual(t, p.reserved, max(leastArena, reservedTimes*p.most))
+			require.LessOrEqual(t, len(p.arenas), 40)
+		}
+	}
+}
+
+// newPrivate is without its addresses when the test is over.
+func newPrivate(t *testing.T) *private {
+	p := new(private)
+	t.Cleanup(func() {
+		for _, a := range p.arenas {
+			require.NoError(t, unmap(a.memory))
+		}
+	})
+	return p
+}
+
+// take reserves n bytes and touches the last of them, which must be 0.
+func take(t *testing.T, p *private, n int) []byte {
+	memory, err := p.reserve(n)
+	require.NoError(t, err)
+	require.Zero(t, memory[n-1])
+	memory[n-1] = 1
+	return memory
+}
+
+// useUp has no arena have addresses left that were never used.
+func useUp(t *testing.T, p *private) {
 	for _, a := range p.arenas {
-		require.NoError(t, unmap(a.memory))
+		if rest := a.places.end - a.places.next; rest > 0 {
+			_, ok := a.places.fresh(rest, pageBytes)
+			require.True(t, ok)
+		}
 	}
 }
 
@@ -97,17 +148,19 @@ func TestLockedMemoryIsCleared(t *testing.T) {
 	require.NoError(t, unix.Munlock(memory))
 }
 
-// TestNoRoomForArena has the system refuse an arena: one that is as large as can be is
-// taken, or the refusal told.
+// TestNoRoomForArena has the system refuse more address space than is asked for, which is taken, and so much
+// as is asked for, which is told.
 func TestNoRoomForArena(t *testing.T) {
 	const all = math.MaxInt &^ (hugePageBytes - 1)
-	a, err := newArena(hugePageBytes, all)
-	require.NoError(t, err)
-	require.NoError(t, unmap(a.memory))
-	require.Less(t, len(a.memory), all)
-	require.Equal(t, len(a.memory), a.places.end)
-	_, err = newArena(all, all)
+	p := newPrivate(t)
+	p.reserved = all
+	take(t, p, hugePageBytes)
+	require.Len(t, p.arenas, 1)
+	require.Len(t, p.arenas[0].memory, hugePageBytes)
+	_, err := p.reserve(all)
+	require.ErrorIs(t, err, verbs.ErrMemory)
 	require.ErrorContains(t, err, "reserving")
+	require.Len(t, p.arenas, 1)
 }
 
 // TestLateOnFabric uses memory of a fabric when all its devices have been closed.

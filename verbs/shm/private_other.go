@@ -3,6 +3,7 @@
 package shm
 
 import (
+	"context"
 	"fmt"
 	"sync"
 
@@ -22,7 +23,8 @@ type private struct {
 	live map[uint64][]byte
 }
 
-func (p *private) allocate(n int) ([]byte, error) {
+// reserve gives n zeroed bytes. What the machine has not free is refused here: pages are the Go heap's affair.
+func (p *private) reserve(n int) ([]byte, error) {
 	if n > maxHeap {
 		return nil, fmt.Errorf("%w: at most %d bytes can be allocated at once", verbs.ErrMemory, maxHeap)
 	}
@@ -44,6 +46,8 @@ func (p *private) allocate(n int) ([]byte, error) {
 	p.live[bounds.Address(memory)] = memory
 	return memory, nil
 }
+
+func (p *private) back(_ context.Context, memory []byte) (int, error) { return len(memory), nil }
 
 func (p *private) free(memory []byte) bool {
 	p.mu.Lock()

@@ -3,6 +3,8 @@ package shm_test
 import (
 	"os"
 	"os/exec"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,47 +12,37 @@ import (
 
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/shm"
 )
 
-// refuseEnvironment makes a process of this binary one to which memfd_create is refused.
-const refuseEnvironment = "SHM_TEST_REFUSE"
+// aloneEnvironment makes a process of this binary one that runs a test alone.
+const aloneEnvironment = "SHM_TEST_ALONE"
 
-// refused runs the test once more, in a process to which a system call is refused. It
-// reports whether this is that process.
-func refused(t *testing.T, call uint32) bool {
+// alone runs the test once more, in a process of its own. It reports whether this is that process.
+func alone(t *testing.T) bool {
 	t.Helper()
-	if os.Getenv(refuseEnvironment) != "" {
-		require.NoError(t, jobtest.Refuse(call))
+	if os.Getenv(aloneEnvironment) != "" {
 		return true
 	}
 	self, err := os.Executable()
 	require.NoError(t, err)
-	command := exec.CommandContext(t.Context(), self, "-test.run", "^"+t.Name()+"$")
-	command.Env = append(os.Environ(), refuseEnvironment+"=1")
+	parts := strings.Split(t.Name(), "/")
+	for i, part := range parts {
+		parts[i] = "^" + regexp.QuoteMeta(part) + "$"
+	}
+	command := exec.CommandContext(t.Context(), self, "-test.run", strings.Join(parts, "/"))
+	command.Env = append(os.Environ(), aloneEnvironment+"=1")
 	output, err := command.CombinedOutput()
 	require.NoError(t, err, "%s", output)
 	return false
 }
 
-// TestMemfdRefused opens a device where the system gives no shared memory.
-func TestMemfdRefused(t *testing.T) {
-	if !refused(t, unix.SYS_MEMFD_CREATE) {
-		return
-	}
-	_, err := shm.Open(shm.Options{})
-	var missing *verbs.CapabilityError
-	require.ErrorAs(t, err, &missing)
-	require.ErrorContains(t, err, "memfd_create")
-	require.ErrorIs(t, err, unix.EPERM)
-}
-
 // TestPidfdRefused reaches and watches a device where processes cannot be watched: its
 // connection tells of its end.
 func TestPidfdRefused(t *testing.T) {
-	if !refused(t, unix.SYS_PIDFD_OPEN) {
+	if !alone(t) {
 		return
 	}
+	require.NoError(t, jobtest.Refuse(unix.SYS_PIDFD_OPEN))
 	near, far := openProcess(t), openProcess(t)
 	lost := make(chan error)
 	_, err := near.(verbs.Watcher).Watch(far.Address(), func(cause error) { lost <- cause })

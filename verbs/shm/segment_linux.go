@@ -2,6 +2,7 @@ package shm
 
 import (
 	"cmp"
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -39,10 +40,10 @@ type process struct {
 	// handshakeLimit is Options.HandshakeLimit.
 	handshakeLimit time.Duration
 
-	// memory is the whole segment as it is mapped here, fd its memfd.
-	memory []byte
-	head   *segmentHead
-	fd     int
+	// memory is the whole segment as it is mapped here, fd its memfd, nobody that of retired mappings.
+	memory     []byte
+	head       *segmentHead
+	fd, nobody int
 	// smallPages is Options.SmallPages.
 	smallPages bool
 
@@ -75,7 +76,7 @@ func Open(options Options) (*Device, error) {
 	if _, err := rand.Read(name[:]); err != nil {
 		return nil, fmt.Errorf("shm: %w", err)
 	}
-	p := &process{peers: make(map[string]*neighbor), awaiting: make(map[*net.UnixConn]struct{}), ending: make(chan struct{}), fd: -1,
+	p := &process{peers: make(map[string]*neighbor), awaiting: make(map[*net.UnixConn]struct{}), ending: make(chan struct{}), fd: -1, nobody: -1,
 		smallPages: options.SmallPages, shortPatience: defaultShortPatience, handshakeLimit: cmp.Or(options.HandshakeLimit, defaultHandshake)}
 	p.device = &device{form: p, name: deviceName, address: addressPrefix + hex.EncodeToString(name[:]), opened: time.Now(), pairs: make(map[uint32]*queuePair)}
 	if err := p.open(ranks); err != nil {
@@ -84,45 +85,63 @@ func Open(options Options) (*Device, error) {
 	return &Device{p.device}, nil
 }
 
+// open makes the segment and what serves it. Whatever of that cannot be had is for a reason of the host.
 func (p *process) open(ranks int) error {
 	total, err := meminfo(os.DirFS("/"), "MemTotal:")
 	if err != nil {
-		return fmt.Errorf("shm: %w", err)
+		return unable("size its segment", err)
 	}
 	size := int(min(total+segmentStart, addressSpace/uint64(ranks), maxSegment)) &^ (hugePageBytes - 1)
-	if p.fd, err = unix.MemfdCreate("rma", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING); err != nil {
-		return &verbs.CapabilityError{Device: deviceName, Capability: "create a segment", Reason: "memfd_create is refused", Cause: err}
+	if err := checkAddressSpace(ranks, size); err != nil {
+		return unable(fmt.Sprintf("map the segments of %d ranks", ranks), err)
 	}
-	if err := unix.Ftruncate(p.fd, int64(size)); err != nil {
-		return &verbs.CapabilityError{Device: deviceName, Capability: "create a segment", Reason: fmt.Sprintf("a file of %d bytes in memory is refused", size), Cause: err}
+	if p.fd, err = memoryFile(size); err != nil {
+		return unable("create a segment", err)
 	}
-	// A peer that could shrink the file could take memory from under this process.
-	if _, err := unix.FcntlInt(uintptr(p.fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
-		return &verbs.CapabilityError{Device: deviceName, Capability: "seal its segment", Reason: "fcntl is refused", Cause: err}
+	if p.nobody, err = memoryFile(size); err != nil {
+		return unable("create a segment", err)
 	}
 	if p.memory, err = mapShared(p.fd, size); err != nil {
-		return fmt.Errorf("shm: segment: %w", err)
+		return unable("map its segment", err)
 	}
 	p.places = newPlaces(segmentStart, size)
 	p.advise(p.memory)
-	if err := p.commit(0, segmentStart); err != nil {
-		return err
+	if err = checkMemory(segmentStart); err == nil {
+		err = p.commit(0, segmentStart)
+	}
+	if err != nil {
+		return unable("back its segment", err)
 	}
 	p.head = headOf(p.memory)
 	p.head.introduce(uint64(size))
 	p.bell = &futexBell{&p.head.bell}
 	if p.watcher, err = newWatcher(); err != nil {
-		return err
+		return unable("watch its peers", err)
 	}
 	p.listener, err = listen(p)
 	return err
 }
 
+// memoryFile makes a file of memory of size bytes, which has no pages yet.
+func memoryFile(size int) (fd int, err error) {
+	fd, err = unix.MemfdCreate("rma", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return -1, fmt.Errorf("memfd_create: %w", err)
+	}
+	if err = unix.Ftruncate(fd, int64(size)); err != nil {
+		err = fmt.Errorf("ftruncate to %d bytes: %w", size, err)
+		// A peer that could shrink the file could take memory from under this process.
+	} else if _, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
+		err = fmt.Errorf("sealing: %w", err)
+	}
+	if err != nil {
+		return -1, errors.Join(err, unix.Close(fd))
+	}
+	return fd, nil
+}
+
 // commit backs a range of the segment with memory, so that touching it cannot fail.
 func (p *process) commit(offset, length int) error {
-	if err := checkMemory(length); err != nil {
-		return fmt.Errorf("shm: %w", err)
-	}
 	if !p.smallPages {
 		p.enlarge(offset, length)
 	}
@@ -150,8 +169,8 @@ func fallocate(fd int, mode uint32, offset, length int) error {
 	}
 }
 
-// allocate carves n bytes from the segment.
-func (p *process) allocate(n int) ([]byte, error) {
+// reserve carves n bytes from the segment.
+func (p *process) reserve(n int) ([]byte, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if n > len(p.memory) {
@@ -162,18 +181,43 @@ func (p *process) allocate(n int) ([]byte, error) {
 	if !ok {
 		return nil, p.tooMuch(n)
 	}
-	if err := p.commit(offset, length); err != nil {
-		// Some of it may be there, and nobody has written to it.
-		_ = punch(p.fd, offset, length)
-		p.places.keep(extent{offset, length})
-		return nil, err
-	}
-	if err := populate(p.memory[offset : offset+length]); err != nil {
-		p.giveBack(offset, length)
-		return nil, fmt.Errorf("shm: %w: %w", verbs.ErrMemory, err)
-	}
 	p.places.live[offset] = length
 	return p.memory[offset : offset+n : offset+n], nil
+}
+
+// back backs memory of the segment with pages, which are mapped here then.
+func (p *process) back(ctx context.Context, memory []byte) (int, error) {
+	offset, inside := p.offsetOf(memory)
+	if !inside {
+		return 0, argumentError("BackMemory: %d bytes that ReserveMemory did not give", len(memory))
+	}
+	if err := checkMemory(len(memory)); err != nil {
+		return 0, fmt.Errorf("shm: %w", err)
+	}
+	return inPieces(ctx, memory, backedPiece, func(piece []byte) error {
+		if !p.enter() {
+			return p.closedError("BackMemory")
+		}
+		defer p.working.Done()
+		if err := p.commit(offset, len(piece)); err != nil {
+			return err
+		}
+		offset += len(piece)
+		if err := populate(piece); err != nil {
+			return fmt.Errorf("shm: %w: %w", verbs.ErrMemory, err)
+		}
+		return nil
+	})
+}
+
+// enter has close wait for working.Done, if it has not begun. It reports whether that is so.
+func (p *process) enter() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.shut {
+		p.working.Add(1)
+	}
+	return !p.shut
 }
 
 func (p *process) tooMuch(n int) error {
@@ -191,21 +235,24 @@ func (p *process) free(memory []byte) error {
 // release frees the allocation at offset. It reports whether there was one.
 func (p *process) release(offset int) bool {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	length, live := p.places.drop(offset)
-	if live {
-		p.giveBack(offset, length)
+	p.mu.Unlock()
+	// Close gives back all at once.
+	if !live || !p.enter() {
+		return live
 	}
-	return live
-}
-
-// giveBack takes the memory from a piece of the segment, which reads as zeros then, and
-// keeps the piece. What the system does not take back is cleared.
-func (p *process) giveBack(offset, length int) {
-	if err := punch(p.fd, offset, length); err != nil {
-		clear(p.memory[offset : offset+length])
-	}
+	defer p.working.Done()
+	// Aside from the mutex, because it lasts.
+	at := offset
+	giveBack(p.memory[offset:offset+length], func(piece []byte) error {
+		begin := at
+		at += len(piece)
+		return punch(p.fd, begin, len(piece))
+	})
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.places.keep(extent{offset, length})
+	return true
 }
 
 // offsetOf is where memory is in the segment, and whether it is there.
@@ -273,7 +320,11 @@ func (p *process) close() error {
 		p.fd = -1
 	}
 	if p.memory != nil {
-		err = errors.Join(err, retire(p, p.memory))
+		err = errors.Join(err, retire(p, p.memory, p.nobody, len(p.memory)))
+	}
+	if p.nobody >= 0 {
+		err = errors.Join(err, unix.Close(p.nobody))
+		p.nobody = -1
 	}
 	return err
 }

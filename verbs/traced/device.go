@@ -23,6 +23,7 @@ type device struct {
 	verbs.Device
 	verbs.Charger
 	verbs.RingPoller
+	verbs.Reserver
 	trace   *Trace
 	channel channel
 	// server and meter are the inner device, nil if it is none.
@@ -40,7 +41,7 @@ func New(inner verbs.Device, options Options) (verbs.Device, *Trace) {
 	if options.Records <= 0 {
 		options.Records = DefaultRecords
 	}
-	d := &device{Device: inner, Charger: verbs.ChargerOf(inner), RingPoller: verbs.RingPollerOf(inner), pairs: make(map[uint32]*queuePair)}
+	d := &device{Device: inner, Charger: verbs.ChargerOf(inner), RingPoller: verbs.RingPollerOf(inner), Reserver: verbs.ReserverOf(inner), pairs: make(map[uint32]*queuePair)}
 	d.channel = channel{inner.Channel(), d}
 	d.server, _ = inner.(verbs.Server)
 	d.meter, _ = inner.(verbs.Meter)
@@ -55,7 +56,7 @@ func New(inner verbs.Device, options Options) (verbs.Device, *Trace) {
 }
 
 // able is the device with those abilities of the inner one without which a program goes
-// about things in another way. A Meter, a Charger and a RingPoller it always is.
+// about things in another way. A Meter, a Charger, a RingPoller and a Reserver it always is.
 func (d *device) able() verbs.Device {
 	mapper, maps := d.Device.(verbs.Mapper)
 	watcher, watches := d.Device.(verbs.Watcher)

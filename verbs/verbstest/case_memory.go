@@ -1,6 +1,7 @@
 package verbstest
 
 import (
+	"context"
 	"encoding/gob"
 	"errors"
 	"fmt"
@@ -87,6 +88,38 @@ var memoryCases = []testCase{
 				if difference := differ(memory, noise(uint64(i), n)); difference != "" {
 					b.Fatalf("writing to freed memory changed allocation %d of %d bytes: %s", i, n, difference)
 				}
+			}
+		}
+	}},
+	{"reserved memory is backed in pieces", func(b *bench) {
+		near := b.near()
+		reserver := verbs.ReserverOf(near.device)
+		const n = 5<<20 + 100
+		memory, err := reserver.ReserveMemory(n)
+		b.check(err, "ReserveMemory")
+		if len(memory) != n || !aligned(memory, 2<<20) {
+			b.Fatalf("ReserveMemory(%d) is %d bytes long, or not aligned to 2 MiB", n, len(memory))
+		}
+		memory[n-1] = 1 // before it is backed
+		over, end := context.WithCancel(context.Background())
+		end()
+		for rest, calls := memory, 0; len(rest) > 0; calls++ {
+			backed, err := reserver.BackMemory(over, rest)
+			rest = rest[backed:]
+			switch {
+			case len(rest) > 0 && !errors.Is(err, context.Canceled), len(rest) == 0 && err != nil:
+				b.Fatalf("BackMemory whose context is over: %d bytes are left: %v", len(rest), err)
+			case backed == 0:
+				b.Fatalf("BackMemory whose context is over backs nothing")
+			}
+		}
+		if difference := differ(memory[:n-1], make([]byte, n-1)); difference != "" || memory[n-1] != 1 {
+			b.Errorf("backing memory changed it: %s, and %d, was 1", difference, memory[n-1])
+		}
+		b.check(near.device.FreeMemory(memory), "FreeMemory")
+		for _, n := range []int{0, -1} {
+			if _, err := reserver.ReserveMemory(n); err == nil {
+				b.Errorf("ReserveMemory(%d) went well", n)
 			}
 		}
 	}},

@@ -1,0 +1,62 @@
+package shm
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// unable is why the device cannot do what it needs, for a reason of the host.
+func unable(capability string, err error) error {
+	return &verbs.CapabilityError{Device: deviceName, Capability: capability, Reason: limitBehind(err), Cause: err}
+}
+
+// limitBehind names the limit of the host for which the system has refused something.
+func limitBehind(err error) string {
+	for _, limit := range []struct {
+		errno    unix.Errno
+		resource int
+		format   string
+	}{
+		{unix.ENOMEM, unix.RLIMIT_AS, "RLIMIT_AS (ulimit -v) is %d bytes"},
+		{unix.ENOMEM, unix.RLIMIT_DATA, "RLIMIT_DATA (ulimit -d) is %d bytes"},
+		{unix.EAGAIN, unix.RLIMIT_MEMLOCK, "all memory is to be locked, and RLIMIT_MEMLOCK (ulimit -l) is %d bytes"},
+		{unix.EFBIG, unix.RLIMIT_FSIZE, "RLIMIT_FSIZE (ulimit -f) is %d bytes"},
+		{unix.EMFILE, unix.RLIMIT_NOFILE, "RLIMIT_NOFILE (ulimit -n) is %d"},
+	} {
+		var set unix.Rlimit
+		if errors.Is(err, limit.errno) && unix.Getrlimit(limit.resource, &set) == nil && set.Cur != unix.RLIM_INFINITY {
+			return fmt.Sprintf(limit.format, set.Cur)
+		}
+	}
+	switch {
+	case errors.Is(err, verbs.ErrMemory):
+		return "the machine, or a control group, has no memory left"
+	case errors.Is(err, unix.ENOMEM):
+		return "vm.overcommit_memory, vm.overcommit_ratio or vm.max_map_count allow no more"
+	case errors.Is(err, unix.ENFILE):
+		return "fs.file-max allows no more open files"
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES), errors.Is(err, unix.ENOSYS):
+		return "the system refuses it, perhaps by a container's profile of system calls (seccomp)"
+	case errors.Is(err, unix.ENOENT):
+		return "/proc is not mounted"
+	}
+	return "the system refuses it"
+}
+
+// checkAddressSpace has the limit of this process's address space, if there is one, hold a number of segments:
+// else a peer could not be mapped later.
+func checkAddressSpace(segments, size int) error {
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_AS, &limit) != nil || limit.Cur == unix.RLIM_INFINITY {
+		return nil
+	}
+	memory, err := reserve(segments*size, hugePageBytes)
+	if err != nil {
+		return err
+	}
+	return unmap(memory)
+}
