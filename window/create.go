@@ -40,7 +40,9 @@ type creation struct {
 	core  *core
 	// fault is why this rank has no part.
 	fault error
-	mine  description
+	// prepared: there is a part or a fault, and mine says which.
+	prepared bool
+	mine     description
 	// told: others may have been told of mine.
 	told bool
 	// all are the parts, when they are known. found is what this rank has found out about how
@@ -85,10 +87,13 @@ func create[T Element](ctx context.Context, w *world.World, a arguments, options
 		fault = errors.Join(fault, option(&a.settings))
 	}
 	c, err := all.begin(w, a, fault, makePart)
-	if err == nil {
-		err = all.finish(c, c.agree(ctx))
-	}
 	if err != nil {
+		return nil, err
+	}
+	if err = all.prepare(ctx, c); err == nil {
+		err = c.agree(ctx)
+	}
+	if err := all.finish(c, err); err != nil {
 		return nil, err
 	}
 	return windowOver[T](c.core), nil
@@ -116,24 +121,38 @@ func (all *creator) begin(w *world.World, a arguments, fault error, makePart fun
 		all.number, all.numbered = w.NewNumber(), true
 	}
 	c := &creation{arguments: a, world: w, fault: fault}
-	c.mine = description{call: callNumber(a.call), kind: uint32(a.kind), hints: a.bits(), slots: uint32(a.slots), seats: uint32(a.seats)}
 	if c.fault == nil {
 		c.part, c.fault = makePart()
 	}
+	return c, nil
+}
+
+// prepare makes this rank's part ready for others. With the context's error it is not, and the next call goes on.
+func (all *creator) prepare(ctx context.Context, c *creation) error {
+	if c.prepared {
+		return nil
+	}
+	if c.fault == nil && !c.sparse {
+		err := c.part.back(ctx)
+		if over := ctx.Err(); over != nil && errors.Is(err, over) {
+			return fmt.Errorf("window: %s: %w", c.call, err)
+		}
+		c.fault = err
+	}
+	c.prepared = true
+	c.mine = description{call: callNumber(c.call), kind: uint32(c.kind), hints: c.bits(), slots: uint32(c.slots), seats: uint32(c.seats)}
 	if c.fault == nil {
-		c.fault = c.part.addControl(w, a.settings)
+		c.fault = c.part.addControl(c.world, c.settings)
 	}
 	if c.fault == nil {
 		c.mine.describe(&c.part)
-		c.mine.tallies, c.mine.ability = talliesSuit(w), abilityOf(w, &c.part)
+		c.mine.tallies, c.mine.ability = talliesSuit(c.world), abilityOf(c.world, &c.part)
 		// Others may have the window, and send messages to this rank's part, before
 		// this rank hears that they all agree.
-		c.core, c.fault = newCore(w, all.number, a.settings, &c.part, a.call == "Allocate")
+		c.core, c.fault = newCore(c.world, all.number, c.settings, &c.part, c.call == "Allocate")
 	}
-	if c.fault != nil {
-		c.mine.failed = true
-	}
-	return c, nil
+	c.mine.failed = c.fault != nil
+	return nil
 }
 
 // finish keeps a creation that may go on, and else ends it.

@@ -88,9 +88,10 @@ const (
 	hintUnordered
 	hintImmediate
 	hintCardAtomics
+	hintSparse
 )
 
-var promiseNames = [...]string{"SingleElement", "SameOp", "Unordered", "Immediate", "CardAtomics"}
+var promiseNames = [...]string{"SingleElement", "SameOp", "Unordered", "Immediate", "CardAtomics", "Sparse"}
 
 // String names the options, as far as they are known.
 func (p promises) String() string {
@@ -172,6 +173,9 @@ func (s *settings) bits() promises {
 	}
 	if s.cardAtomics {
 		bits |= hintCardAtomics
+	}
+	if s.sparse {
+		bits |= hintSparse
 	}
 	return bits
 }

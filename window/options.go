@@ -16,6 +16,7 @@ type settings struct {
 	unordered     bool
 	immediate     bool
 	cardAtomics   bool
+	sparse        bool
 	slots         int
 	seats         int
 	scheme        scheduler.Scheme
@@ -57,6 +58,14 @@ func Unordered() Option {
 // accumulates back from one that polls for them, should Flush first.
 func Immediate() Option {
 	return func(s *settings) error { s.immediate = true; return nil }
+}
+
+// Sparse has Allocate only reserve the memory of a window: each page is backed when it is first touched, by any
+// rank. A page is of 4 KiB, or of 2 MiB where the system has such. It is for windows of which little is ever used, and may be
+// larger than what the machine has free. When a page is touched that the machine does not have, the process is killed. RDMA
+// cards that pin memory back all of it when it is registered.
+func Sparse() Option {
+	return func(s *settings) error { s.sparse = true; return nil }
 }
 
 // Without leaves ways out in which operations on ranks that share no memory are arranged.

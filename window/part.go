@@ -1,6 +1,7 @@
 package window
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -17,7 +18,9 @@ type part struct {
 	control []byte
 	// allocated is memory to free; nil if the memory is the program's.
 	allocated []byte
-	device    verbs.Device
+	// backed is how many bytes of that, from the first on, have been backed by pages.
+	backed int
+	device verbs.Device
 	// takesAtomics tells that the network card carries out atomics on it.
 	takesAtomics bool
 	// lent is the window that the memory is of, if that is served to a client.
@@ -33,11 +36,24 @@ func allocatePart(w *world.World, count int, kind reduce.Kind) (part, error) {
 		return part{}, err
 	}
 	device := w.Device()
-	memory, err := device.AllocateMemory(bytes)
+	memory, err := verbs.ReserverOf(device).ReserveMemory(bytes)
 	if err != nil {
 		return part{}, fmt.Errorf("allocating %d elements of %v, %d bytes: %w", count, kind, bytes, err)
 	}
 	return part{memory: memory[:bytes], allocated: memory, device: device}, nil
+}
+
+// back backs the memory that was allocated. After the context's error it goes on where it was.
+func (p *part) back(ctx context.Context) error {
+	if p.backed == len(p.allocated) {
+		return nil
+	}
+	backed, err := verbs.ReserverOf(p.device).BackMemory(ctx, p.allocated[p.backed:])
+	p.backed += backed
+	if err != nil {
+		return fmt.Errorf("backing %d bytes with memory: %w", len(p.allocated), err)
+	}
+	return nil
 }
 
 // ownPart makes this rank's part of the program's memory.

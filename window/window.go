@@ -185,6 +185,9 @@ type peer struct {
 // counts may differ, and be 0. It blocks until all have. Every rank gets an
 // error if one has: a *MismatchError, a *CreateError or a *world.PeerError.
 //
+// The memory is committed: all of it has its pages before the call returns, which takes seconds for many GiB, and what the
+// machine or a control group does not have free is an error that wraps verbs.ErrMemory. With [Sparse] it is only reserved.
+//
 // With the context's error it has not ended: the other ranks may get the window, and
 // use it. The same call, made again, goes on; until then every other collective call
 // on w is a world.ErrUnfinished.
