@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -39,6 +40,8 @@ type introduction struct {
 	ways ways
 	// key is the job's, hexadecimal; that of rank 0 counts.
 	key string
+	// unshared is why this rank could share no memory. It is not told.
+	unshared error
 }
 
 const introductionVersion = "rma8"
@@ -114,8 +117,7 @@ func introduce(rank, size int, s settings) (introduction, verbs.Device, error) {
 	}
 	device, err := s.openShared(size)
 	if err != nil && s.device == "" && errors.Is(err, errors.ErrUnsupported) {
-		s.logger.Info("no shared memory", "rank", rank, "why", err)
-		me.host = ""
+		me.host, me.unshared = "", err
 		return me, nil, nil
 	}
 	if err != nil {
@@ -191,6 +193,31 @@ func introductions(ctx context.Context, exchange Exchange, size int, mine introd
 		}
 	}
 	return ranks, nil
+}
+
+// logUnshared tells the logger why this rank shares no memory. It warns, by the first of the ranks of the
+// machine that share none, if they would share it but for a limit of the host.
+func (i *introduction) logUnshared(logger *slog.Logger, ranks []introduction) {
+	if i.unshared == nil {
+		return
+	}
+	level, beside := slog.LevelInfo, 0
+	var missing *verbs.CapabilityError
+	if errors.As(i.unshared, &missing) && missing.Cause != nil {
+		level = slog.LevelWarn
+	}
+	for rank := range ranks {
+		if other := &ranks[rank]; other.machine == i.machine && rank != i.rank {
+			beside++
+			if other.host == "" && rank < i.rank {
+				level = slog.LevelInfo
+			}
+		}
+	}
+	if beside == 0 {
+		level = slog.LevelInfo
+	}
+	logger.Log(context.Background(), level, "no shared memory: ranks of this machine reach each other over the network, which is slower", "rank", i.rank, "why", i.unshared)
 }
 
 // unset is said of a variable that is empty, which is as if it were not there.

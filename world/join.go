@@ -76,6 +76,7 @@ func join(ctx context.Context, rank, size int, exchange Exchange, s settings) (w
 	if err != nil {
 		return nil, err
 	}
+	mine.logUnshared(s.logger, ranks)
 	wanted, err := cardsOf(ranks, rank)
 	if err != nil {
 		return nil, err
