@@ -98,7 +98,7 @@ func TestReservedInProportion(t *testing.T) {
 			memory, err := p.reserve(1 + random.IntN(largest))
 			require.NoError(t, err)
 			held = append(held, memory)
-			require.LessOrEqual(t, p.reserved, max(leastArena, reservedTimes*p.most))
+			require.LessOrEqual(t, p.reserved, max(64<<20, 4*p.most))
 			require.LessOrEqual(t, len(p.arenas), 40)
 		}
 	}
