@@ -33,3 +33,5 @@
 //
 // The suite in verbs/verbstest states all of this as tests. Every device runs it.
 package verbs
+
+import _ "github.com/onesided/rma/internal/platform"

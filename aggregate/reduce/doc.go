@@ -27,3 +27,5 @@
 // The vector functions are written by the program in the directory gen, a module
 // of its own that no user of this package needs; go generate runs it.
 package reduce
+
+import _ "github.com/onesided/rma/internal/platform"

@@ -10,3 +10,5 @@
 // measured. A quantile is at most a sixteenth longer than the duration that it stands for, and
 // never shorter.
 package histogram
+
+import _ "github.com/onesided/rma/internal/platform"

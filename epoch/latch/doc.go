@@ -18,3 +18,5 @@
 // before it. Nothing is said of loads after it: a sleeper and its waker, who each
 // store and then look at what the other stored, need an atomic store.
 package latch
+
+import _ "github.com/onesided/rma/internal/platform"

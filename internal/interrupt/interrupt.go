@@ -15,6 +15,8 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+
+	_ "github.com/onesided/rma/internal/platform"
 )
 
 // Notify is [signal.Notify] of those of the signals that were not ignored when the process started. Unlike there, none

@@ -20,3 +20,5 @@
 // another goroutine spins for. Of and Stop pass all Objects of lower addresses within the same Go
 // object, some 10 ns each: thousands of buffers that are parts of one large array want a common Object.
 package object
+
+import _ "github.com/onesided/rma/internal/platform"

@@ -5,3 +5,5 @@
 //
 // A trace is the same for the same seed, everywhere.
 package traces
+
+import _ "github.com/onesided/rma/internal/platform"

@@ -8,3 +8,5 @@
 // Addresses are numbers that are compared with each other, and never become pointers again.
 // They stay true of memory that does not move: outside the Go heap, or on it and referred to.
 package bounds
+
+import _ "github.com/onesided/rma/internal/platform"

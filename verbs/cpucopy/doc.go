@@ -16,3 +16,5 @@
 //
 // With the race detector all copies are the runtime's, which it sees.
 package cpucopy
+
+import _ "github.com/onesided/rma/internal/platform"

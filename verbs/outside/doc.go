@@ -17,3 +17,5 @@
 //
 // Without the race detector both do nothing.
 package outside
+
+import _ "github.com/onesided/rma/internal/platform"

@@ -4,3 +4,5 @@
 // other processor where two are one core, and when the word changes all of it is thrown away. [Relax] between
 // two looks keeps it from that, for some 10 to 50 ns, by which the end of the loop comes later at most.
 package spin
+
+import _ "github.com/onesided/rma/internal/platform"

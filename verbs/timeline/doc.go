@@ -17,3 +17,5 @@
 // What is written needs no order. Nothing is kept of it, and writing allocates nothing but
 // for text that has to be escaped. The same calls write the same bytes.
 package timeline
+
+import _ "github.com/onesided/rma/internal/platform"

@@ -20,3 +20,5 @@
 // has, never a silent choice of something else. The choice is a function of the interfaces and the route
 // alone ([Choose], [Find]).
 package address
+
+import _ "github.com/onesided/rma/internal/platform"

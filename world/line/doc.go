@@ -8,3 +8,5 @@
 //	err = line.Handshake(secure)
 //	err = proof.Dial(secure, key, purpose)
 package line
+
+import _ "github.com/onesided/rma/internal/platform"

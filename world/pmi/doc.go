@@ -12,3 +12,5 @@
 // step over them, so the client splits a value over several keys, writes each
 // request at once and awaits its answer before the next.
 package pmi
+
+import _ "github.com/onesided/rma/internal/platform"

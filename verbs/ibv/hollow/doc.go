@@ -5,3 +5,5 @@
 // Requests that are posted are forgotten, but for the IDs of those that are signalled, with
 // which they complete when the queue is polled.
 package hollow
+
+import _ "github.com/onesided/rma/internal/platform"

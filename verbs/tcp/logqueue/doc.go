@@ -17,3 +17,5 @@
 //     second. A logger that blocks longer keeps that one goroutine, until it returns.
 //   - That a logger fails is its own matter, as with package slog.
 package logqueue
+
+import _ "github.com/onesided/rma/internal/platform"

@@ -37,3 +37,5 @@
 // Deadlines are the caller's: he sets one on conn before, takes it off after, and
 // closes conn on any error, for where in its stream it stopped is unknown.
 package proof
+
+import _ "github.com/onesided/rma/internal/platform"

@@ -1,0 +1,57 @@
+package platform
+
+import (
+	"go/build"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A system that is not supported has the file whose error says so, and no other has.
+func TestSupported(t *testing.T) {
+	supported := []string{"linux/amd64", "linux/arm64", "linux/riscv64", "linux/s390x", "darwin/amd64", "darwin/arm64"}
+	for _, other := range append([]string{"linux/386", "linux/arm", "linux/ppc64le", "windows/amd64", "windows/arm64", "freebsd/amd64", "android/arm64", "ios/arm64", "js/wasm"}, supported...) {
+		context := build.Default
+		context.GOOS, context.GOARCH, _ = strings.Cut(other, "/")
+		found, err := context.ImportDir(".", 0)
+		require.NoError(t, err)
+		require.Equal(t, slices.Contains(supported, other), !slices.Contains(found.GoFiles, "unsupported.go"), other)
+	}
+}
+
+func TestSentence(t *testing.T) {
+	command := exec.Command("go", "build", ".")
+	command.Env = append(command.Environ(), "GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0")
+	output, err := command.CombinedOutput()
+	require.Error(t, err)
+	require.Regexp(t, `^# \S+\n\S+: undefined: rma_supports_only_Linux_on_amd64_arm64_riscv64_or_s390x_and_macOS_on_amd64_or_arm64\n$`, string(output))
+}
+
+// Every package that a program can import leads to this one: what else does not compile comes after its error.
+func TestImported(t *testing.T) {
+	const module, root = "github.com/onesided/rma", "../.."
+	leads := map[string]bool{module + "/internal/platform": true}
+	var look func(name string) bool
+	look = func(name string) bool {
+		if known, ok := leads[name]; ok || !strings.HasPrefix(name, module+"/") {
+			return known
+		}
+		found, err := build.Default.ImportDir(filepath.Join(root, strings.TrimPrefix(name, module)), 0)
+		require.NoError(t, err, name)
+		leads[name] = slices.ContainsFunc(found.Imports, look)
+		return leads[name]
+	}
+	output, err := exec.Command("go", "list", module+"/...").Output()
+	require.NoError(t, err)
+	for name := range strings.Lines(string(output)) {
+		name = strings.TrimSpace(name)
+		if !strings.Contains(name, "/internal/") && path.Base(name) != "course" {
+			require.True(t, look(name), "%s must import %s/internal/platform, or a package that does", name, module)
+		}
+	}
+}
