@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/onesided/rma/internal/loopback"
 )
 
 // The raw cases: what the system's sockets give, to hold a card over TCP against.
@@ -205,12 +207,16 @@ func socketLinks() (*links, error) {
 
 // connected is both ends of a new connection.
 func connected() (ends [2]*os.File, err error) {
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	at, err := loopback.HostPort()
+	if err != nil {
+		return ends, err
+	}
+	listener, err := net.Listen("tcp", at)
 	if err != nil {
 		return ends, err
 	}
 	defer listener.Close()
-	dialed, err := net.Dial("tcp4", listener.Addr().String())
+	dialed, err := net.Dial("tcp", listener.Addr().String())
 	if err != nil {
 		return ends, err
 	}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 
+	"github.com/onesided/rma/internal/loopback"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/ibv"
 	"github.com/onesided/rma/verbs/rails"
@@ -100,7 +101,8 @@ func (s *settings) listenAt(ctx context.Context, near bool) ([]netip.Addr, error
 	case len(s.listen) > 0:
 		return s.listen, nil
 	case near:
-		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}, nil
+		one, err := loopback.Address()
+		return []netip.Addr{one}, err
 	}
 	one, err := address.Default(ctx)
 	return []netip.Addr{one}, err

@@ -51,7 +51,7 @@ func Listen(ctx context.Context, address string, options ...Option) (*Listener, 
 	}
 	// A session leaves neither a table nor a trace: they are of who looks at its own.
 	s.statsTo, s.trace = "", ""
-	listener, err := s.line().ListenConfig().Listen(ctx, "tcp", address)
+	listener, err := s.line().Listen(ctx, address)
 	if err != nil {
 		return nil, fmt.Errorf("world: Listen: %w", err)
 	}

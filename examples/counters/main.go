@@ -1,9 +1,9 @@
 // Command counters keeps counters in a window that one process serves, and adds to them from others,
 // which come and go as they like.
 //
-//	go run ./examples/counters -serve 127.0.0.1:7000
-//	go run ./examples/counters -at 127.0.0.1:7000 3=40 5=1
-//	go run ./examples/counters -at 127.0.0.1:7000 3=2
+//	go run ./examples/counters -serve localhost:7000
+//	go run ./examples/counters -at localhost:7000 3=40 5=1
+//	go run ./examples/counters -at localhost:7000 3=2
 //
 // The last prints "3 42". Between machines both need the same key: RMA_KEY_FILE.
 package main
@@ -39,8 +39,8 @@ negative; INDEX=0 adds nothing and only reads the counter.
 Where HOST is no loopback address all need the same key, in a file that the
 environment names: RMA_KEY_FILE.
 
-  go run ./examples/counters -serve 127.0.0.1:7000
-  go run ./examples/counters -at 127.0.0.1:7000 3=40 5=1
+  go run ./examples/counters -serve localhost:7000
+  go run ./examples/counters -at localhost:7000 3=40 5=1
 
 flags:
 `

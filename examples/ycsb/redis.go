@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/onesided/rma/internal/loopback"
 )
 
 // redisPrograms have to be installed where rank 0 is.
@@ -55,9 +57,12 @@ func measureRedis(ctx context.Context, o options, clients int, loopback bool) (b
 		if network, address, err = freePort(); err != nil {
 			return best, err
 		}
-		_, port, _ := strings.Cut(address, ":")
-		where = []string{"-h", "127.0.0.1", "-p", port}
-		listen = []string{"--bind", "127.0.0.1", "--port", port}
+		host, port, err := net.SplitHostPort(address)
+		if err != nil {
+			return best, err
+		}
+		where = []string{"-h", host, "-p", port}
+		listen = []string{"--bind", host, "--port", port}
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -130,7 +135,11 @@ func parseRates(text string) (r redisRates, err error) {
 
 // freePort is an address of loopback that nobody listens at.
 func freePort() (network, address string, err error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	at, err := loopback.HostPort()
+	if err != nil {
+		return "", "", err
+	}
+	listener, err := net.Listen("tcp", at)
 	if err != nil {
 		return "", "", err
 	}

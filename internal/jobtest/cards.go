@@ -24,7 +24,7 @@ func OptionsCards(coherent bool) []world.Option {
 func OptionsCardsOfProcesses(coherent bool) func() ([]world.Option, error) {
 	return func() ([]world.Option, error) {
 		return []world.Option{world.WithNetwork(func(int) (verbs.Device, error) {
-			device, err := tcp.Open(tcp.Options{Listen: "127.0.0.1:0"})
+			device, err := tcp.Open(tcp.Options{})
 			return &atomicCard{device, coherent}, err
 		})}, nil
 	}

@@ -109,6 +109,29 @@ func (n *Network) connect() error {
 	return nil
 }
 
+// OnlyIPv6 takes IPv4 from all hosts, that of loopback too, and gives each an IPv6 address, as [Network.Address6] says.
+func (n *Network) OnlyIPv6() {
+	n.t.Helper()
+	for host, space := range n.hosts {
+		script := fmt.Sprintf("address add %v/%d dev eth0 nodad\naddress delete %v/%d dev eth0\naddress delete 127.0.0.1/8 dev lo\n",
+			n.Address6(host), addresses6.Bits(), n.Address(host), addresses.Bits())
+		if err := n.configure(space, script); err != nil {
+			n.t.Skipf("skipped: the kernel has no IPv6: %v", err)
+		}
+	}
+}
+
+// addresses6 are of the block that is set apart for documentation (RFC 3849).
+var addresses6 = netip.MustParsePrefix("2001:db8::/64")
+
+// Address6 is a host's address after OnlyIPv6.
+func (n *Network) Address6(host int) netip.Addr {
+	n.check(host)
+	a := addresses6.Addr().As16()
+	a[15] = byte(host) + 1
+	return netip.AddrFrom16(a)
+}
+
 // carry returns when all links carry.
 func (n *Network) carry() error {
 	if err := n.answer(); err != nil {

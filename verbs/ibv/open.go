@@ -15,13 +15,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/onesided/rma/internal/loopback"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/shm"
 	"github.com/onesided/rma/verbs/tcp/logqueue"
 )
 
 const (
-	defaultListen    = "127.0.0.1:0"
 	defaultSilence   = 10 * time.Second
 	defaultHandshake = 5 * time.Second
 	// defaultAnswer is 4.096 us times 2 to the 16.
@@ -35,7 +35,10 @@ const (
 // *verbs.CapabilityError.
 func Open(options Options) (verbs.Device, error) {
 	if options.Listen == "" {
-		options.Listen = defaultListen
+		var err error
+		if options.Listen, err = loopback.HostPort(); err != nil {
+			return nil, fmt.Errorf("ibv: Open: %w", err)
+		}
 	}
 	if options.Silence == 0 {
 		options.Silence = defaultSilence

@@ -32,7 +32,7 @@ type Options struct {
 	OnDemand bool
 
 	// Listen is the host and port where peers call to exchange the addresses of queue pairs.
-	// The port may be 0. Empty is "127.0.0.1:0". These connections carry no data, and may
+	// The port may be 0. Empty is port 0 of the loopback address. These connections carry no data, and may
 	// go over any network.
 	Listen string
 	// Advertise is the host, or host and port, that peers use instead of Listen's. It

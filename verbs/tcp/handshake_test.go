@@ -156,6 +156,10 @@ func TestOptions(t *testing.T) {
 
 func TestAdvertise(t *testing.T) {
 	key := proof.NewKey()
+	for _, advertised := range []string{"::1", "[::1]", "[::1]:7"} {
+		d := openWith(t, Options{Advertise: advertised, Key: key})
+		require.True(t, strings.HasPrefix(d.Address(), "[::1]:"), d.Address())
+	}
 	d := openWith(t, Options{Listen: "0.0.0.0:0", Advertise: "localhost", Key: key})
 	require.True(t, strings.HasPrefix(d.Address(), "localhost:"), d.Address())
 	join(t, openWith(t, Options{Key: key}), d)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onesided/rma/internal/loopback"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/shm"
 	"github.com/onesided/rma/verbs/tcp/logqueue"
@@ -20,7 +21,7 @@ import (
 // Options of a device.
 type Options struct {
 	// Listen is the host and port where peers connect. The port may be 0. Empty is
-	// "127.0.0.1:0".
+	// port 0 of the loopback address.
 	Listen string
 	// Advertise is the host, or host and port, that peers use instead of Listen's. It
 	// is needed where Listen names no single host.
@@ -52,7 +53,6 @@ type Options struct {
 }
 
 const (
-	defaultListen    = "127.0.0.1:0"
 	defaultSilence   = 10 * time.Second
 	defaultHandshake = 5 * time.Second
 	// minLimit is the shortest Silence or HandshakeLimit: below, what is judged is
@@ -62,8 +62,11 @@ const (
 
 // Open opens a device.
 func Open(options Options) (verbs.Device, error) {
-	if options.Listen == "" {
-		options.Listen = defaultListen
+	if options.Listen == "" && options.Port == nil {
+		var err error
+		if options.Listen, err = loopback.HostPort(); err != nil {
+			return nil, fmt.Errorf("tcp: Open: %w", err)
+		}
 	}
 	if options.Silence == 0 {
 		options.Silence = defaultSilence
@@ -187,6 +190,8 @@ func (o *door) name() error {
 		host = advertised
 		if h, p, err := net.SplitHostPort(advertised); err == nil {
 			host, port = h, p
+		} else if bare, ok := strings.CutPrefix(host, "["); ok {
+			host = strings.TrimSuffix(bare, "]")
 		}
 	}
 	o.address = net.JoinHostPort(host, port) + "/" + hex.EncodeToString(o.id[:])

@@ -43,10 +43,11 @@ const lo = "lo loopback 127.0.0.1/8 ::1/128\n"
 
 func TestChoose(t *testing.T) {
 	for _, c := range []struct{ name, host, routes, want string }{
-		{"nothing at all", "", "", "127.0.0.1"},
+		{"nothing at all", "", "", "invalid IP"},
 		{"only loopback", lo, "", "127.0.0.1"},
 		{"only loopback of version 6", "lo loopback ::1/128", "", "::1"},
 		{"one interface", lo + "eth0 10.0.0.5/24 fe80::1/64", "", "10.0.0.5"},
+		{"only one that is down", "eth0 down 10.0.0.5/24", "", "invalid IP"},
 		{"one that is down", lo + "eth0 down 10.0.0.5/24", "", "127.0.0.1"},
 		{"one without addresses", lo + "eth0", "", "127.0.0.1"},
 		{"version 4 first", lo + "eth0 2001:db8::5/64 10.0.0.5/24", "", "10.0.0.5"},
@@ -113,6 +114,11 @@ eth9 down 10.0.9.5/24`
 		{"address of a bridge", "172.17.0.1", "172.17.0.1", ""},
 		{"link-local address", "169.254.3.4", "169.254.3.4", ""},
 		{"loopback", "127.0.0.1", "127.0.0.1", ""},
+		{"loopback of version 6", "::1", "::1", ""},
+		{"in brackets", "[::1]", "::1", ""},
+		{"a global one in brackets", "[2001:db8::5]", "2001:db8::5", ""},
+		{"in brackets, with a port", "[::1]:7", "", "has a port"},
+		{"half in brackets", "[::1", "", "is no IP address"},
 		{"another loopback", "127.7.7.7", "127.7.7.7", ""},
 		{"range", "10.9.0.0/16", "10.9.0.5", ""},
 		{"range with several", "10.0.0.0/8", "10.0.0.5", ""},
@@ -145,7 +151,6 @@ eth9 down 10.0.9.5/24`
 		{"version 6 with a port", "[2001:db8::5]:80", "", `has a port, which the system chooses: say "2001:db8::5"; ` + allowed},
 		{"interface with a port", "eth0:80", "", `has a port, which the system chooses: say "eth0"; ` + allowed},
 		{"with no port behind its colon", "10.0.0.5:", "", "has a port"},
-		{"in brackets", "[2001:db8::5]", "", "is no IP address; " + allowed},
 		{"version 6 with too many colons", "2001::db8::5", "", "is no IP address; " + allowed},
 		{"number too large for an address", "10.0.0.300", "", "is no IP address; " + allowed},
 		{"address cut short", "10.0.5", "", "is no IP address; " + allowed},

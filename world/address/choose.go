@@ -73,12 +73,12 @@ func (c candidate) rank() int {
 
 // Choose gives the address to listen at, of a host with these interfaces whose default
 // routes leave from routes. Of a host that has none that leads out it is a loopback
-// address.
+// address, or none if it has none of these either.
 func Choose(interfaces []Interface, routes ...netip.Addr) netip.Addr {
 	for _, c := range candidates(interfaces, routes) {
 		if r := c.rank(); r == leadsOut || r == leadsNowhere {
 			return c.address
 		}
 	}
-	return netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	return netip.Addr{}
 }

@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+
+	"github.com/onesided/rma/internal/loopback"
 )
 
 // ErrAddress: the address that the user wants is not one to listen at here.
@@ -29,7 +31,10 @@ func Default(ctx context.Context) (netip.Addr, error) {
 		}
 		return a, nil
 	}
-	return Choose(interfaces, Routes()...), nil
+	if a := Choose(interfaces, Routes()...); a.IsValid() {
+		return a, nil
+	}
+	return loopback.Address()
 }
 
 // Named is the address of this host that text names, as RMA_ADDRESS would: see [Find].
@@ -52,7 +57,7 @@ func Find(ctx context.Context, interfaces []Interface, text string, lookup func(
 	if p, err := netip.ParsePrefix(text); err == nil {
 		return f.first("is a range in which it has none", func(c candidate) bool { return p.Contains(c.address.WithZone("")) })
 	}
-	if a, err := netip.ParseAddr(text); err == nil {
+	if a, err := netip.ParseAddr(unbracketed(text)); err == nil {
 		return f.own(a.Unmap())
 	}
 	for _, i := range interfaces {
@@ -77,6 +82,14 @@ func Find(ctx context.Context, interfaces []Interface, text string, lookup func(
 		}
 	}
 	return f.refuse(fmt.Sprintf("is the name of %s", join(named)))
+}
+
+// unbracketed is an address of IPv6 without the brackets that it has before a port.
+func unbracketed(text string) string {
+	if bare, ok := strings.CutSuffix(text, "]"); ok && strings.HasPrefix(bare, "[") && strings.Contains(bare, ":") {
+		return bare[1:]
+	}
+	return text
 }
 
 // allowed is what RMA_ADDRESS may say.

@@ -1,10 +1,14 @@
 package line
 
 import (
+	"cmp"
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -30,6 +34,29 @@ func (s *Settings) Dialer(limit time.Duration) *net.Dialer {
 // ListenConfig is for who accepts.
 func (s *Settings) ListenConfig() *net.ListenConfig {
 	return &net.ListenConfig{KeepAliveConfig: s.keepAlive(), Control: s.limitSilence}
+}
+
+// Listen listens at a host:port. Of a host with several addresses it takes the first that this one has, those of IPv4
+// before others, such as of localhost.
+func (s *Settings) Listen(ctx context.Context, address string) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || host == "" {
+		return s.ListenConfig().Listen(ctx, "tcp", address)
+	}
+	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(found, func(a, b netip.Addr) int { return cmp.Compare(a.Unmap().BitLen(), b.Unmap().BitLen()) })
+	var errs []error
+	for _, a := range found {
+		l, err := s.ListenConfig().Listen(ctx, "tcp", net.JoinHostPort(a.Unmap().String(), port))
+		if err == nil {
+			return l, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
 }
 
 // Accept is a connection that was accepted, as what goes over it is written to and read from.

@@ -47,7 +47,7 @@ func (p *perftest) run(ctx context.Context, f *figure) (float64, error) {
 	var output []byte
 	var err error
 	for range connects {
-		output, err = exec.CommandContext(ctx, program, append(arguments, "127.0.0.1")...).CombinedOutput()
+		output, err = exec.CommandContext(ctx, program, append(arguments, "localhost")...).CombinedOutput()
 		if err == nil || ctx.Err() != nil {
 			break
 		}
