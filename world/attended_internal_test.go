@@ -46,23 +46,6 @@ func TestExchangeIsAttended(t *testing.T) {
 	})
 }
 
-// A rank that was told of a job of another size, or of other ways of collectives, is known by its introduction.
-func TestIntroducedOtherwise(t *testing.T) {
-	mine, other := introduction{rank: 0, size: 2, cores: 1}, introduction{rank: 1, size: 3, cores: 1}
-	exchange := func(_ context.Context, text string) ([]string, error) { return []string{text, other.text()}, nil }
-	_, err := introductions(t.Context(), exchange, 2, mine)
-	require.ErrorIs(t, err, ErrMismatch)
-	require.ErrorContains(t, err, "rank 1 was told that the size of the job is 3, this rank that it is 2")
-	other.size, other.ways.unstaged = 2, true
-	_, err = introductions(t.Context(), exchange, 2, mine)
-	require.ErrorIs(t, err, ErrMismatch)
-	require.ErrorContains(t, err, "rank 1 has WithAlgorithm(0), WithPipes(true), WithNotes(true) and WithStaging(false), this rank WithAlgorithm(0), WithPipes(true), WithNotes(true) and WithStaging(true)")
-	mine.ways.unstaged = true
-	ranks, err := introductions(t.Context(), exchange, 2, mine)
-	require.NoError(t, err)
-	require.Equal(t, []introduction{mine, other}, ranks)
-}
-
 // A second process that says that it is a rank is told so by who has the first.
 func TestRankTwice(t *testing.T) {
 	runApart(t, 2, func(ctx context.Context, w *World) error {

@@ -3,6 +3,7 @@ package world
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/onesided/rma/scheduler/transfer"
@@ -36,14 +37,12 @@ var deviceNames = []string{shmDevice, tcpDevice, ibvDevice}
 
 // networkOf names the device that reaches every rank: what the ranks were told to use, or an RDMA
 // card where all have one, or else TCP.
-func networkOf(ranks []introduction) string {
-	for i := range ranks {
-		switch {
-		case ranks[i].device == tcpDevice || ranks[i].device == ibvDevice:
-			return ranks[i].device
-		case !ranks[i].rdma:
-			return tcpDevice
-		}
+func networkOf(ranks []introduction, device string) string {
+	switch {
+	case device == tcpDevice || device == ibvDevice:
+		return device
+	case slices.ContainsFunc(ranks, func(i introduction) bool { return i.rdma == 0 }):
+		return tcpDevice
 	}
 	return ibvDevice
 }

@@ -62,5 +62,5 @@ func TestRootFollowsTheOptions(t *testing.T) {
 	lastJob.Store(7)
 	var r root.Settings
 	s.tell(&r)
-	require.Equal(t, root.Settings{TLS: config, Logger: logger, After: 7, Silence: 3 * time.Second, Terms: `was told to use device "tcp" (RMA_DEVICE)`}, r)
+	require.Equal(t, root.Settings{TLS: config, Logger: logger, After: 7, Silence: 3 * time.Second, Terms: s.terms(0)}, r)
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -17,23 +18,25 @@ import (
 
 // What an exchange gives in the place of an introduction is one, or an error.
 func FuzzIntroduction(f *testing.F) {
-	f.Add((&introduction{rank: 1, size: 2, device: "tcp", machine: "linux/1", net: "net:[1]", host: "linux/1/net:[1]/pid:[1]/a", cores: 4, bound: "0-3", all: 8, ways: ways{Long, true, true, false}}).text())
-	f.Add((&introduction{rank: 0, size: 2, machine: "m", cores: 1, key: "00ff"}).text())
-	for _, text := range []string{"", "rma8", "rma1;0;;;;;1;", "rma8;0;2;;;;;0;false;0;false;false;false;;0", "rma8;-1;2;;;;;1;false;0;false;false;false;;0", "rma8;x;2;;;;;1;false;0;false;false;false;;0", "rma8;1;x;;;;;1;false;0;false;false;false;;0", "rma8;1;3;;;;;1;false;0;false;false;false;;0", "rma8;0;2;;;;;1;false;4;x;true;true;;0", "declined;x"} {
+	f.Add((&introduction{rank: 1, terms: "protocol version x;RMA_DEVICE=tcp", machine: "linux/1", net: "net:[1]", host: "linux/1/net:[1]/pid:[1]/a", cores: 4, rdma: 2, bound: "0-3", all: 8}).text())
+	f.Add((&introduction{rank: 0, machine: "m", cores: 1, key: "00ff"}).text())
+	for _, text := range []string{"", protocol, "rma8;1;2;;;;;1;false;0;false;false;false;;;0", "1;;;;;1;0;;;0", "-1;;;;;1;0;;;0", "x;;;;;1;0;;;0", "1;%zz;;;;1;0;;;0", "1;%00;;;;1;0;;;0", "1;;;;;0;0;;;0", "1;;;;;1;-1;;;0", "1;;;;;1;0;;;x", "declined;x"} {
+		f.Add(protocol + ";" + text)
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		allocs.AtMost(t, 2<<10+16*len(text), func() { _, _ = parseIntroduction(text) })
-		i, err := parseIntroduction(text)
+		_, rest, _ := strings.Cut(text, ";")
+		allocs.AtMost(t, 2<<10+16*len(text), func() { _, _ = parseIntroduction(rest) })
+		i, err := parseIntroduction(rest)
 		if err != nil {
 			require.ErrorIs(t, err, errContact)
 		} else {
-			again, err := parseIntroduction(i.text())
+			again, err := parseIntroduction(strings.TrimPrefix(i.text(), protocol+";"))
 			require.NoError(t, err)
 			require.Equal(t, i, again)
 			require.Positive(t, i.cores)
 		}
-		mine := introduction{rank: 0, size: 2, cores: 1}
+		mine := introduction{rank: 0, cores: 1}
 		ranks, err := introductions(t.Context(), func(_ context.Context, mine string) ([]string, error) { return []string{mine, text}, nil }, 2, mine)
 		if err == nil {
 			require.Equal(t, []introduction{mine, i}, ranks)

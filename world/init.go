@@ -97,13 +97,13 @@ var lastJob atomic.Uint64
 
 // meetAtRoot joins a job whose ranks rank 0 brings together.
 func meetAtRoot(ctx context.Context, found *root.Settings, s settings) (*World, error) {
+	s.key = found.Key
 	s.tell(found)
 	member, err := root.Join(ctx, found, s.patience)
 	if err != nil {
 		return nil, fmt.Errorf("world: Init: %w", err)
 	}
 	lastJob.Store(member.Job())
-	s.key = member.Key()
 	w, err := initialize(ctx, member, s)
 	if err != nil {
 		// Others may still be asking rank 0 for what shows them why this is so. That
@@ -116,10 +116,10 @@ func meetAtRoot(ctx context.Context, found *root.Settings, s settings) (*World, 
 	return w, nil
 }
 
-// tell has the root follow the options of this World, look that all ranks were told
-// to use the same device before any has opened one, and not take an earlier job's root for it.
+// tell has the root follow the options of this World, look that all ranks have the same terms
+// before any has opened a device, and not take an earlier job's root for it.
 func (s *settings) tell(r *root.Settings) {
-	r.TLS, r.Silence, r.Logger, r.Terms = s.tls, s.silence, s.logger, told(s.device)
+	r.TLS, r.Silence, r.Logger, r.Terms = s.tls, s.silence, s.logger, s.terms(r.Size)
 	r.After = lastJob.Load()
 }
 

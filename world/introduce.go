@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -18,14 +19,14 @@ import (
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/ibv"
 	"github.com/onesided/rma/verbs/shm"
+	"github.com/onesided/rma/world/root"
 )
 
 // An introduction is what a rank says of itself before any device is known.
 type introduction struct {
-	// rank of size.
-	rank, size int
-	// device is what it was told to use, empty for the best.
-	device string
+	rank int
+	// terms are what it has to have in common with the others.
+	terms root.Terms
 	// machine names the running kernel, net its network as seen from the rank, and
 	// host what ranks must have in common to share memory: empty for a rank that
 	// shares none.
@@ -34,63 +35,53 @@ type introduction struct {
 	// ranks to some of a machine's. all is how many the machine has, 0 if it does not tell.
 	cores, all int
 	bound      string
-	// rdma tells that the rank has an RDMA card.
-	rdma bool
-	// ways are those of its collectives.
-	ways ways
+	// rdma is over how many RDMA cards the rank may be reached.
+	rdma int
 	// key is the job's, hexadecimal; that of rank 0 counts.
 	key string
 	// unshared is why this rank could share no memory. It is not told.
 	unshared error
 }
 
-const introductionVersion = "rma8"
-
 func (i *introduction) text() string {
-	return strings.Join([]string{introductionVersion, strconv.Itoa(i.rank), strconv.Itoa(i.size), i.device, i.machine, i.net, i.host, strconv.Itoa(i.cores), strconv.FormatBool(i.rdma),
-		strconv.Itoa(int(i.ways.algorithm)), strconv.FormatBool(i.ways.unpiped), strconv.FormatBool(i.ways.unnoted), strconv.FormatBool(i.ways.unstaged), i.key, i.bound, strconv.Itoa(i.all)}, ";")
+	return strings.Join([]string{protocol, strconv.Itoa(i.rank), url.QueryEscape(string(i.terms)), i.machine, i.net, i.host, strconv.Itoa(i.cores), strconv.Itoa(i.rdma), i.key, i.bound, strconv.Itoa(i.all)}, ";")
 }
 
+// parseIntroduction reads what text has written, but for the version.
 func parseIntroduction(text string) (introduction, error) {
 	fields := strings.Split(text, ";")
-	if fields[0] != introductionVersion {
-		return introduction{}, fmt.Errorf("%w: %.80q is not of version %s: all ranks must run the same version", errContact, text, introductionVersion)
-	}
-	if len(fields) != 16 {
+	if len(fields) != 10 {
 		return introduction{}, fmt.Errorf("%w of %d fields: %.80q", errContact, len(fields), text)
 	}
-	i := introduction{device: fields[3], machine: fields[4], net: fields[5], host: fields[6], key: fields[13], bound: fields[14]}
-	var err error
-	if i.rank, err = strconv.Atoi(fields[1]); err != nil {
-		return introduction{}, fmt.Errorf("%w: rank %q", errContact, fields[1])
+	i := introduction{machine: fields[2], net: fields[3], host: fields[4], key: fields[7], bound: fields[8]}
+	for _, field := range []struct {
+		what  string
+		text  string
+		least int
+		into  *int
+	}{
+		{"rank", fields[0], 0, &i.rank},
+		{"cores", fields[5], 1, &i.cores},
+		{"RDMA cards", fields[6], 0, &i.rdma},
+		{"cores of a machine", fields[9], 0, &i.all},
+	} {
+		var err error
+		if *field.into, err = strconv.Atoi(field.text); err != nil || *field.into < field.least {
+			return introduction{}, fmt.Errorf("%w: %q for %s", errContact, field.text, field.what)
+		}
 	}
-	if i.size, err = strconv.Atoi(fields[2]); err != nil {
-		return introduction{}, fmt.Errorf("%w: size %q", errContact, fields[2])
+	terms, err := url.QueryUnescape(fields[1])
+	if err != nil || strings.ContainsFunc(terms, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return introduction{}, fmt.Errorf("%w: terms %q", errContact, fields[1])
 	}
-	if i.cores, err = strconv.Atoi(fields[7]); err != nil || i.cores < 1 {
-		return introduction{}, fmt.Errorf("%w: %q cores", errContact, fields[7])
-	}
-	if i.all, err = strconv.Atoi(fields[15]); err != nil || i.all < 0 {
-		return introduction{}, fmt.Errorf("%w: %q cores of a machine", errContact, fields[15])
-	}
-	if i.rdma, err = strconv.ParseBool(fields[8]); err != nil {
-		return introduction{}, fmt.Errorf("%w: %q for an RDMA card", errContact, fields[8])
-	}
-	algorithm, err := strconv.ParseUint(fields[9], 10, 8)
-	unpiped, err2 := strconv.ParseBool(fields[10])
-	unnoted, err3 := strconv.ParseBool(fields[11])
-	unstaged, err4 := strconv.ParseBool(fields[12])
-	if err := errors.Join(err, err2, err3, err4); err != nil || algorithm >= uint64(algorithms) {
-		return introduction{}, fmt.Errorf("%w: %q for the ways of collectives", errContact, fields[9:13])
-	}
-	i.ways = ways{Algorithm(algorithm), unpiped, unnoted, unstaged}
+	i.terms = root.Terms(terms)
 	return i, nil
 }
 
 // introduce tells of this rank, and opens its device for shared memory if it can be
 // wanted.
 func introduce(rank, size int, s settings) (introduction, verbs.Device, error) {
-	me := introduction{rank: rank, size: size, device: s.device, cores: s.cores, ways: s.ways}
+	me := introduction{rank: rank, terms: s.terms(size), cores: s.cores}
 	me.machine, me.net, me.host = whereabouts(s.host)
 	me.bound, me.all = allowed()
 	if me.all > 0 {
@@ -132,13 +123,18 @@ func (i *introduction) findRDMA(s settings) error {
 	if s.network != nil || s.device != "" && s.device != ibvDevice {
 		return nil
 	}
-	var err error
+	cards, err := s.rdmaOptions().Rails()
 	if s.tls != nil {
 		err = &verbs.CapabilityError{Device: ibvDevice, Capability: "encrypt", Reason: "what crosses an RDMA fabric is not encrypted; WithTLS is for TCP (RMA_DEVICE=tcp, or none)"}
-	} else {
-		err = usable(s.rdmaOptions())
 	}
-	i.rdma = err == nil
+	for _, card := range cards {
+		if err == nil {
+			err = ibv.Usable(card)
+		}
+	}
+	if err == nil {
+		i.rdma = len(cards)
+	}
 	var wrong *verbs.ArgumentError
 	switch {
 	case err == nil:
@@ -150,17 +146,6 @@ func (i *introduction) findRDMA(s settings) error {
 		s.logger.Warn("an RDMA card that cannot be used", "rank", i.rank, "why", err)
 	}
 	return nil
-}
-
-// usable says what is wrong with the cards that options name.
-func usable(options ibv.Options) error {
-	each, err := options.Rails()
-	for _, one := range each {
-		if err == nil {
-			err = ibv.Usable(one)
-		}
-	}
-	return err
 }
 
 // openShared opens the device for ranks that share memory.
@@ -176,20 +161,18 @@ func introductions(ctx context.Context, exchange Exchange, size int, mine introd
 	}
 	ranks := make([]introduction, size)
 	for rank, text := range texts {
-		if ranks[rank], err = parseIntroduction(text); err != nil {
+		version, rest, _ := strings.Cut(text, ";")
+		if version != protocol {
+			return nil, disagreement(rank, versionTerm(fmt.Sprintf("%.20q", version)), versionTerm(strconv.Quote(protocol)))
+		}
+		if ranks[rank], err = parseIntroduction(rest); err != nil {
 			return nil, fmt.Errorf("rank %d: %w", rank, err)
 		}
 		if ranks[rank].rank != rank {
 			return nil, fmt.Errorf("%w: the exchange gave the text of rank %d in the place of rank %d", errContact, ranks[rank].rank, rank)
 		}
-		if ranks[rank].size != size {
-			return nil, fmt.Errorf("%w: rank %d was told that the size of the job is %d, this rank that it is %d", ErrMismatch, rank, ranks[rank].size, size)
-		}
-		if ranks[rank].device != mine.device {
-			return nil, fmt.Errorf("%w: rank %d %s, this rank %s", ErrMismatch, rank, told(ranks[rank].device), told(mine.device))
-		}
-		if ranks[rank].ways != mine.ways {
-			return nil, fmt.Errorf("%w: rank %d has %v, this rank %v: they have to be the same on all", ErrMismatch, rank, ranks[rank].ways, mine.ways)
+		if err := agree(rank, ranks[rank].terms, mine.terms); err != nil {
+			return nil, err
 		}
 	}
 	return ranks, nil
@@ -223,14 +206,6 @@ func (i *introduction) logUnshared(logger *slog.Logger, ranks []introduction) {
 // unset is said of a variable that is empty, which is as if it were not there.
 const unset = "unset (automatic choice)"
 
-// told is which device a rank was told to use, said of the rank.
-func told(device string) string {
-	if device == "" {
-		return "has RMA_DEVICE " + unset
-	}
-	return fmt.Sprintf("was told to use device %q (RMA_DEVICE)", device)
-}
-
 // apart tells why another rank shares no memory with this one, said of the other.
 func (i *introduction) apart(other *introduction) string {
 	mine, theirs := i.called(), other.called()
@@ -258,14 +233,14 @@ func (i *introduction) called() string {
 
 // cardsOf tells which devices a rank needs: shared memory if another is on its host,
 // the network if not all are.
-func cardsOf(ranks []introduction, me int) (wanted [cardKinds]bool, err error) {
+func cardsOf(ranks []introduction, me int, device string) (wanted [cardKinds]bool, err error) {
 	mine := &ranks[me]
 	for rank := range ranks {
 		other := &ranks[rank]
 		switch {
 		case mine.host == "" || other.host != mine.host:
-			if mine.device == shmDevice {
-				return wanted, &verbs.CapabilityError{Device: mine.device, Capability: fmt.Sprintf("reach rank %d", rank), Reason: mine.apart(other) + ", and RMA_DEVICE allows shared memory only"}
+			if device == shmDevice {
+				return wanted, &verbs.CapabilityError{Device: device, Capability: fmt.Sprintf("reach rank %d", rank), Reason: mine.apart(other) + ", and RMA_DEVICE allows shared memory only"}
 			}
 			wanted[networkCard] = true
 		default:

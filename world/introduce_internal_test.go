@@ -17,7 +17,7 @@ func TestEncryptedNeedsNoRDMA(t *testing.T) {
 	require.NoError(t, err)
 	var me introduction
 	require.NoError(t, me.findRDMA(s))
-	require.False(t, me.rdma)
+	require.Zero(t, me.rdma)
 
 	s.device = ibvDevice
 	var unable *verbs.CapabilityError
@@ -70,16 +70,16 @@ func TestBound(t *testing.T) {
 
 func TestNetworkOfRanks(t *testing.T) {
 	for _, c := range []struct {
-		name  string
-		ranks []introduction
-		want  string
+		name, device string
+		ranks        []introduction
+		want         string
 	}{
-		{"no card", []introduction{{}, {}}, tcpDevice},
-		{"a card each", []introduction{{rdma: true}, {rdma: true}}, ibvDevice},
-		{"one without", []introduction{{rdma: true}, {}, {rdma: true}}, tcpDevice},
-		{"told to", []introduction{{device: ibvDevice, rdma: true}, {device: ibvDevice, rdma: true}}, ibvDevice},
-		{"told not to", []introduction{{device: tcpDevice}, {device: tcpDevice}}, tcpDevice},
+		{"no card", "", []introduction{{}, {}}, tcpDevice},
+		{"a card each", "", []introduction{{rdma: 1}, {rdma: 1}}, ibvDevice},
+		{"one without", "", []introduction{{rdma: 1}, {}, {rdma: 1}}, tcpDevice},
+		{"told to", ibvDevice, []introduction{{rdma: 1}, {rdma: 1}}, ibvDevice},
+		{"told not to", tcpDevice, []introduction{{}, {}}, tcpDevice},
 	} {
-		require.Equal(t, c.want, networkOf(c.ranks), c.name)
+		require.Equal(t, c.want, networkOf(c.ranks, c.device), c.name)
 	}
 }

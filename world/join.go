@@ -77,9 +77,15 @@ func join(ctx context.Context, rank, size int, exchange Exchange, s settings) (w
 		return nil, err
 	}
 	mine.logUnshared(s.logger, ranks)
-	wanted, err := cardsOf(ranks, rank)
+	wanted, err := cardsOf(ranks, rank, s.device)
 	if err != nil {
 		return nil, err
+	}
+	network := opening{rank: rank, device: networkOf(ranks, s.device), near: near(ranks), key: ranks[0].key}
+	if network.device == ibvDevice {
+		if err := agreeOnCards(ranks, rank); err != nil {
+			return nil, err
+		}
 	}
 	if !wanted[sharedCard] && shared != nil {
 		devices[sharedCard] = nil
@@ -87,7 +93,6 @@ func join(ctx context.Context, rank, size int, exchange Exchange, s settings) (w
 			return nil, err
 		}
 	}
-	network := opening{rank: rank, device: networkOf(ranks), near: near(ranks), key: ranks[0].key}
 	if err := s.checkFiles(wanted[networkCard]); err != nil {
 		return nil, decline(ctx, exchange, rank, s, err)
 	}

@@ -97,7 +97,16 @@ type ways struct {
 }
 
 func (s ways) String() string {
-	return fmt.Sprintf("WithAlgorithm(%d), WithPipes(%t), WithNotes(%t) and WithStaging(%t)", s.algorithm, !s.unpiped, !s.unnoted, !s.unstaged)
+	text := fmt.Sprintf("WithAlgorithm(%d)", s.algorithm)
+	for _, option := range []struct {
+		without bool
+		name    string
+	}{{s.unpiped, "pipes"}, {s.unnoted, "notes"}, {s.unstaged, "staging"}} {
+		if option.without {
+			text += ", no " + option.name
+		}
+	}
+	return text
 }
 
 // WithLogger has the job report what is worth knowing. Without this option warnings and errors go to [slog.Default], and nothing

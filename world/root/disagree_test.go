@@ -21,15 +21,17 @@ func TestDisagreementEndsTheJob(t *testing.T) {
 	}{
 		{"smaller", func(s *Settings) { s.Size = 3 }, "rank 2 has RMA_SIZE=3, rank 0 has 5 (called from 127."},
 		{"larger", func(s *Settings) { s.Size = 6 }, "rank 2 has RMA_SIZE=6, rank 0 has 5 (called from 127."},
-		{"other terms", func(s *Settings) { s.Terms = "has RMA_DEVICE=tcp" }, "rank 2 has RMA_DEVICE=tcp, rank 0 has RMA_DEVICE=shm (called from 127."},
-		{"no terms", func(s *Settings) { s.Terms = "" }, "rank 2 has no terms, rank 0 has RMA_DEVICE=shm (called from 127."},
+		{"other terms", func(s *Settings) { s.Terms = "version 1;RMA_DEVICE=tcp" }, "rank 2 has RMA_DEVICE=tcp, rank 0 RMA_DEVICE=shm (called from 127."},
+		{"no terms", func(s *Settings) { s.Terms = "" }, "rank 2 has nothing of that, rank 0 version 1 (called from 127."},
+		{"another version", func(s *Settings) { s.Terms = "version 2;more" }, "rank 2 has version 2, rank 0 version 1 (called from 127."},
+		{"fewer terms", func(s *Settings) { s.Terms = "version 1" }, "rank 2 has nothing of that, rank 0 RMA_DEVICE=shm (called from 127."},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			root := vacant(t)
 			ended := make(chan error, 5)
 			join := func(rank int, change func(s *Settings)) {
 				s := rankOf(root, rank, 5)
-				s.Terms = "has RMA_DEVICE=shm"
+				s.Terms = "version 1;RMA_DEVICE=shm"
 				change(s)
 				go func() {
 					_, err := Join(t.Context(), s, ample)

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// purpose of the proof: a connection to the root is none between ranks.
+// purpose of the proof: a connection to the root is none between ranks. It stays as long as claims and verdicts do, so that
+// ranks of different versions of all else hear from each other's terms that they are.
 const purpose = "rma root 3"
 
 // A claim is what a rank says once it has proved the key: its rank and the size of
@@ -17,7 +18,7 @@ const purpose = "rma root 3"
 type claim struct {
 	rank, size uint32
 	after      uint64
-	terms      string
+	terms      Terms
 }
 
 const (
@@ -45,7 +46,7 @@ func readClaim(r io.Reader) (claim, error) {
 	if _, err := io.ReadFull(r, terms); err != nil {
 		return claim{}, fmt.Errorf("root: awaiting the claim's terms: %w", err)
 	}
-	if c.terms = string(terms); !printable(c.terms) {
+	if c.terms = Terms(terms); !printable(string(terms)) {
 		return claim{}, fmt.Errorf("%w: terms %q, allowed are printable characters", ErrProtocol, c.terms)
 	}
 	return c, nil

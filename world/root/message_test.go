@@ -32,7 +32,7 @@ func TestTruncatedMessages(t *testing.T) {
 }
 
 func TestTermsAreChecked(t *testing.T) {
-	for _, terms := range []string{"a\nb", "\x00", "λόγος", strings.Repeat("x", maxTerms+1)} {
+	for _, terms := range []Terms{"a\nb", "\x00", "λόγος", Terms(strings.Repeat("x", maxTerms+1))} {
 		_, err := readClaim(bytes.NewReader(claim{1, 2, 0, terms}.encode()))
 		require.ErrorIs(t, err, ErrProtocol, "%q", terms)
 	}
@@ -79,7 +79,7 @@ func FuzzClaim(f *testing.F) {
 	f.Add(claim{4, 4, 0, ""}.encode())
 	f.Add(claim{1 << 31, 1 << 31, 1 << 63, ""}.encode())
 	f.Add(claim{2, 4, 0, "has RMA_DEVICE=shm"}.encode())
-	f.Add(claim{2, 4, 0, strings.Repeat("x", maxTerms)}.encode())
+	f.Add(claim{2, 4, 0, Terms(strings.Repeat("x", maxTerms))}.encode())
 	f.Add([]byte{0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff})
 	f.Add(claim{1, 4, 0, "\n"}.encode())
 	h := &host{settings: &Settings{Terms: "has a device"}, size: 4, listener: nowhere{}}

@@ -29,9 +29,8 @@ type Settings struct {
 	// have a certificate in rank 0. The others check it for the host of Root, unless
 	// the configuration says otherwise.
 	TLS *tls.Config
-	// Terms are what all ranks must have in common beside the size, said of one: "has
-	// RMA_DEVICE=tcp". They are printable, and of at most 256 bytes.
-	Terms string
+	// Terms are what all ranks must have in common beside the size.
+	Terms Terms
 	// After is the [Member.Job] that this process has left last, 0 if it has been in none.
 	// While others still need that job's root, which may be at the same address, Join waits
 	// for it to end.
@@ -148,7 +147,7 @@ func (s *Settings) check() error {
 	if len(s.Key) < proof.MinKey || len(s.Key) > proof.MaxKey {
 		return fmt.Errorf("%w: key of %d bytes, allowed are %d to %d", ErrSettings, len(s.Key), proof.MinKey, proof.MaxKey)
 	}
-	if len(s.Terms) > maxTerms || !printable(s.Terms) {
+	if len(s.Terms) > maxTerms || !printable(string(s.Terms)) {
 		return fmt.Errorf("%w: terms %.300q, allowed are %d printable characters", ErrSettings, s.Terms, maxTerms)
 	}
 	if err := s.line().Check(s.Rank == 0); err != nil {

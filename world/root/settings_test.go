@@ -89,7 +89,7 @@ func TestSettingsOfAProgramAreChecked(t *testing.T) {
 		"no key":   func(s *Settings) { s.Key = nil },
 		"silence":  func(s *Settings) { s.Silence = -1 },
 		"terms":    func(s *Settings) { s.Terms = "of two\nlines" },
-		"longest":  func(s *Settings) { s.Terms = strings.Repeat("x", maxTerms+1) },
+		"longest":  func(s *Settings) { s.Terms = Terms(strings.Repeat("x", maxTerms+1)) },
 		"key":      func(s *Settings) { s.Key = s.Key[:proof.MinKey-1] },
 	} {
 		t.Run(name, func(t *testing.T) {

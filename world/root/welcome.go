@@ -1,7 +1,6 @@
 package root
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -191,11 +190,11 @@ func (h *host) judge(c claim) verdict {
 // differs tells in what a rank and this one were told different things, if they were.
 // Nobody can know which of the two was told wrong.
 func (h *host) differs(c claim) string {
-	switch mine := h.settings.Terms; {
-	case int64(c.size) != int64(h.size):
+	if int64(c.size) != int64(h.size) {
 		return fmt.Sprintf("rank %d has %s=%d, rank 0 has %d", c.rank, sizeVariable, c.size, h.size)
-	case c.terms != mine:
-		return fmt.Sprintf("rank %d %s, rank 0 %s", c.rank, cmp.Or(c.terms, "has no terms"), cmp.Or(mine, "has none"))
+	}
+	if theirs, mine := c.terms.Differ(h.settings.Terms); theirs != mine {
+		return fmt.Sprintf("rank %d has %s, rank 0 %s", c.rank, theirs, mine)
 	}
 	return ""
 }

@@ -1,0 +1,96 @@
+package world
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"strings"
+
+	"github.com/onesided/rma/world/root"
+)
+
+// protocol is the version of all that ranks say to each other. It rises with every change of that, and begins each
+// introduction, in every version.
+const protocol = "rma9"
+
+// terms lists what all ranks of a job must have in common. Two ranks that differ in any of it both return an error that
+// names it, before they reach each other over a device. A later version may change the list, but for how it begins.
+//
+// Ranks that reach each other over RDMA cards also have equally many, see agreeOnCards. Ranks with pages of different sizes
+// may share memory: nothing that one writes there depends on the size of its pages.
+func (s *settings) terms(size int) root.Terms {
+	return root.Terms(strings.Join([]string{
+		versionTerm(protocol),
+		"byte order " + byteOrder(),
+		fmt.Sprintf("word size %d bits", bits.UintSize),
+		fmt.Sprintf("a job of %d ranks", size),
+		told(s.device),
+		s.ways.String(),
+		either(s.network != nil, "WithNetwork"),
+		either(s.tls != nil, "WithTLS"),
+		keyTerm(s.key),
+		fmt.Sprintf("%d addresses (RMA_ADDRESS)", max(1, len(s.listen))),
+	}, ";"))
+}
+
+func versionTerm(version string) string { return "protocol version " + version }
+
+func byteOrder() string {
+	if binary.NativeEndian.Uint16([]byte{1, 0}) == 1 {
+		return "little-endian"
+	}
+	return "big-endian"
+}
+
+// told is which device a rank was told to use.
+func told(device string) string {
+	if device == "" {
+		return "RMA_DEVICE " + unset
+	}
+	return "RMA_DEVICE=" + device
+}
+
+func either(with bool, option string) string {
+	if with {
+		return option
+	}
+	return "no " + option
+}
+
+// keyTerm tells keys apart without giving them away.
+func keyTerm(key []byte) string {
+	if key == nil {
+		return "no WithKey"
+	}
+	sum := sha256.Sum256(key)
+	return fmt.Sprintf("WithKey %x", sum[:4])
+}
+
+// disagreement is why a rank that has something in the place of what this one has is in no job with it.
+func disagreement(rank int, theirs, mine string) error {
+	return fmt.Errorf("%w: rank %d has %s, this rank %s; all ranks must have the same", ErrMismatch, rank, theirs, mine)
+}
+
+// agree checks that a rank has the same terms as this one.
+func agree(rank int, theirs, mine root.Terms) error {
+	if its, own := theirs.Differ(mine); its != own {
+		return disagreement(rank, its, own)
+	}
+	return nil
+}
+
+// agreeOnCards checks that ranks which reach some over RDMA cards have equally many.
+func agreeOnCards(ranks []introduction, me int) error {
+	apart := false
+	for i := range ranks {
+		apart = apart || ranks[i].host == "" || ranks[i].host != ranks[0].host
+	}
+	for i := range ranks {
+		if apart && ranks[i].rdma != ranks[me].rdma {
+			cards := func(n int) string { return fmt.Sprintf("%d RDMA cards (RMA_IBV_DEVICE)", n) }
+			return disagreement(i, cards(ranks[i].rdma), cards(ranks[me].rdma))
+		}
+	}
+	return nil
+}
