@@ -17,7 +17,7 @@ func cardless(t *testing.T) *device {
 	d := &device{name: "none"}
 	d.bell = newBell(func() {})
 	d.door = door{device: d, limit: defaultHandshake, teller: teller{queue: logqueue.New(nil), told: make(map[string]*told)}}
-	require.NoError(t, d.door.open(&Options{Listen: defaultListen, Silence: defaultSilence}))
+	require.NoError(t, d.door.open(&Options{Listen: "127.0.0.1:0", Silence: defaultSilence}))
 	d.door.working.Go(d.door.serve)
 	t.Cleanup(func() {
 		require.NoError(t, d.door.shut())
