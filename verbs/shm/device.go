@@ -21,8 +21,12 @@ type Options struct {
 	// SmallPages has memory be in pages of 4 KiB. Without it that of 2 MiB and more is in
 	// pages of 2 MiB where the system has some left. It is for measuring.
 	SmallPages bool
-	// HandshakeLimit bounds how long a process that is met may take to hand over its segment. Zero is 10 s.
+	// HandshakeLimit bounds how long a process that is met may take to hand over its segment, and
+	// one that connects to prove the key. Zero is 10 s.
 	HandshakeLimit time.Duration
+	// Key is what a process must prove that it has, before it is given this one's segment. All
+	// processes of a job have the same. Without a key every process of the user is given the segment.
+	Key []byte
 }
 
 // Device is a device of either form.

@@ -18,7 +18,20 @@ import (
 // shared, which the kernel does for processes that may trace each other. Sound
 // because remote addresses are only numbers here, and mine stays where it is for the
 // time of the call.
+//
+// The kernel takes the number of the process, which another process can have once the neighbor
+// has ended. So the pidfd is asked before and after each call. While the pidfd says that the
+// neighbor lives, its number is its own:
+//
+//   - A success is a copy to or from the neighbor's process.
+//   - A neighbor that had ended before the call is not written to, nor is another process.
+//   - If the neighbor ends within the call, and its number is given away within the call too,
+//     the call may move memory of another process of the same user. It is reported as
+//     [verbs.ErrPeerGone]. The kernel has no call that takes a pidfd in place of the number.
 func (n *neighbor) copyForeign(mine []byte, address uint64, right verbs.Access) error {
+	if err := n.lives(); err != nil {
+		return err
+	}
 	for len(mine) > 0 {
 		local := unix.Iovec{Base: unsafe.SliceData(mine)}
 		local.SetLen(len(mine))
@@ -29,6 +42,9 @@ func (n *neighbor) copyForeign(mine []byte, address uint64, right verbs.Access) 
 			done, err = unix.ProcessVMReadv(n.pid, []unix.Iovec{local}, []unix.RemoteIovec{remote}, 0)
 		} else {
 			done, err = unix.ProcessVMWritev(n.pid, []unix.Iovec{local}, []unix.RemoteIovec{remote}, 0)
+		}
+		if err := n.lives(); err != nil {
+			return err
 		}
 		switch {
 		case err == unix.ESRCH:

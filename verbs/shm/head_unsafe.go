@@ -16,6 +16,26 @@ import (
 //	             that which the reader was given: the owner stores the key last
 //	             and clears it first, and a reader looks at the key again after it
 //	             has read the rest.
+//
+// Every process that maps the segment can write to all of it. What is read of it, by whom, and how that is
+// checked:
+//
+//	magic, size  by peers, once, when they map the segment: compared with this layout and with the
+//	             length of the file, which is sealed. Whatever they are later, the length is that
+//	             of the mapping.
+//	closed       by peers: anything but 0 is the end of the owner.
+//	sleepers     by those who ring: anything but 0 costs a system call.
+//	sequence     by the kernel, for the owner: a value of a peer's ends a sleep too early or not,
+//	             and sleeps that are not ended by a limit end with their contexts.
+//	address,     by peers, each once an access: the range that is asked for must be in the region,
+//	length,      and in the mapping, or the access is StatusRemoteAccess.
+//	offset
+//	access       by peers: a right that is not there is StatusRemoteAccess.
+//	key          by peers: another than they were given is StatusRemoteAccess. Its owner only
+//	             compares it, when it clears it.
+//
+// After the head the segment has what AllocateMemory gives, among it the rings of connections: see ring.
+// What the rest means is for the layers above, which check it.
 type segmentHead struct {
 	magic   atomic.Uint64
 	size    atomic.Uint64

@@ -1,11 +1,11 @@
 package shm
 
 import (
+	"crypto/hmac"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"sync"
 	"time"
 
@@ -16,18 +16,32 @@ import (
 
 // Processes meet on a unix socket in the abstract name space, named at random. A
 // connection stays open as long as both devices do: its end tells each that the
-// other is gone. On it the client sends packets, each a letter and what follows:
+// other is gone. On it the client sends packets, each a letter and what follows. The
+// first proves the key, and the server closes a connection on which it does not:
 //
-//	S                                  the segment, please
-//	C locator(8) length(2) hello sender   a connection, please
+//	P mac(32) address     the client's address, and the proof that it has the key
+//	S nonce(16)           a request for the segment
+//	C locator(8) hello    a connection request
 //
-// and the server answers an S with S, the segment's size (8) and its descriptor,
-// and a C with nothing: that goes on in shared memory.
+// The server answers
+//
+//	an S   with S, the segment's size (8), mac(32) and the segment's descriptor
+//	a C    in shared memory
+//	a P    only if the proof is wrong: with R
+//
+// A client waits for no answer to its proof, so a process that is stopped can be connected
+// to. The proof is for one server and one client, and only that server receives it: nobody
+// else can use it. The server's mac is for the client's nonce.
 
 const (
+	sendProof  = 'P'
 	askSegment = 'S'
 	askConnect = 'C'
+	refuseKey  = 'R'
 	maxPacket  = 1024
+	nonceBytes = 16
+	// answerBytes is the length of the answer to an S.
+	answerBytes = 1 + 8 + macBytes
 )
 
 type listener struct {
@@ -104,6 +118,10 @@ func (l *listener) serve(conn *net.UnixConn) error {
 		return err
 	}
 	packet := make([]byte, maxPacket)
+	sender, err := l.hearProof(conn, packet)
+	if err != nil {
+		return err
+	}
 	for {
 		n, err := conn.Read(packet)
 		if err != nil {
@@ -114,11 +132,11 @@ func (l *listener) serve(conn *net.UnixConn) error {
 		}
 		switch packet[0] {
 		case askSegment:
-			if err := l.answerSegment(conn); err != nil {
+			if err := l.answerSegment(conn, packet[1:n]); err != nil {
 				return err
 			}
 		case askConnect:
-			if err := l.connect(packet[1:n]); err != nil {
+			if err := l.connect(sender, packet[1:n]); err != nil {
 				return err
 			}
 		default:
@@ -127,10 +145,33 @@ func (l *listener) serve(conn *net.UnixConn) error {
 	}
 }
 
+// hearProof receives the proof of a client, and returns the client's address.
+func (l *listener) hearProof(conn *net.UnixConn, packet []byte) (sender string, err error) {
+	_ = conn.SetReadDeadline(time.Now().Add(l.process.handshakeLimit))
+	n, err := conn.Read(packet)
+	if err != nil {
+		return "", err
+	}
+	if n < 1+macBytes || packet[0] != sendProof {
+		return "", fmt.Errorf("shm: packet of %d bytes from a peer in place of its proof", n)
+	}
+	sender = string(packet[1+macBytes : n])
+	if !hmac.Equal(packet[1:1+macBytes], l.process.clientProof(l.process.address, sender)) {
+		_, _ = conn.Write([]byte{refuseKey})
+		return "", errKey
+	}
+	return sender, conn.SetReadDeadline(time.Time{})
+}
+
 // answerSegment gives the segment's descriptor, as soon as the system can pass one on: a
 // peer whose connection ended instead would take this process for gone.
-func (l *listener) answerSegment(conn *net.UnixConn) error {
-	answer := binary.LittleEndian.AppendUint64([]byte{askSegment}, uint64(len(l.process.memory)))
+func (l *listener) answerSegment(conn *net.UnixConn, nonce []byte) error {
+	if len(nonce) != nonceBytes {
+		return fmt.Errorf("shm: request for the segment with a nonce of %d bytes", len(nonce))
+	}
+	size := uint64(len(l.process.memory))
+	answer := binary.LittleEndian.AppendUint64([]byte{askSegment}, size)
+	answer = append(answer, l.process.serverProof(l.process.address, nonce, size)...)
 	for {
 		_, _, err := conn.WriteMsgUnix(answer, unix.UnixRights(l.process.fd), nil)
 		if !isShortage(err) {
@@ -141,16 +182,11 @@ func (l *listener) answerSegment(conn *net.UnixConn) error {
 }
 
 // connect queues a peer's connection request.
-func (l *listener) connect(packet []byte) error {
-	if len(packet) < 10 {
+func (l *listener) connect(sender string, packet []byte) error {
+	if len(packet) < 8 || len(packet) > 8+verbs.MaxHello {
 		return fmt.Errorf("shm: connection request of %d bytes", len(packet))
 	}
-	locator, length := binary.LittleEndian.Uint64(packet), int(binary.LittleEndian.Uint16(packet[8:]))
-	packet = packet[10:]
-	if length > verbs.MaxHello || length > len(packet) {
-		return fmt.Errorf("shm: connection request with a hello of %d bytes", length)
-	}
-	r := &processRequest{to: l.process, hello: append([]byte(nil), packet[:length]...), sender: string(packet[length:]), locator: locator}
+	r := &processRequest{to: l.process, hello: append([]byte(nil), packet[8:]...), sender: sender, locator: binary.LittleEndian.Uint64(packet)}
 	err := l.process.ask(r)
 	if errors.Is(err, verbs.ErrRejected) {
 		// An answer, not the end of the peer's connection: that stands for the device.
@@ -170,34 +206,6 @@ func (l *listener) close() error {
 	err := l.socket.Close()
 	l.serving.Wait()
 	return err
-}
-
-// credentials gives the process at the other end of a connection, which must belong
-// to this process's user.
-func credentials(conn *net.UnixConn) (*unix.Ucred, error) {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return nil, fmt.Errorf("shm: %w", err)
-	}
-	var peer *unix.Ucred
-	var failed error
-	if err := raw.Control(func(fd uintptr) {
-		peer, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	}); err != nil {
-		return nil, fmt.Errorf("shm: %w", err)
-	}
-	if failed != nil {
-		return nil, fmt.Errorf("shm: SO_PEERCRED: %w", failed)
-	}
-	return peer, sameUser(peer.Uid, uint32(os.Getuid()))
-}
-
-// sameUser refuses a peer of another user.
-func sameUser(theirs, ours uint32) error {
-	if theirs != ours {
-		return fmt.Errorf("shm: the peer belongs to user %d, this process to user %d: %w", theirs, ours, os.ErrPermission)
-	}
-	return nil
 }
 
 // processRequest is a connection that a peer process wants.

@@ -22,10 +22,14 @@ type neighbor struct {
 	pid     int
 	conn    *net.UnixConn
 	ended   atomic.Bool
+	// refused: the neighbor holds another key.
+	refused atomic.Bool
 
 	mu       sync.Mutex
 	watchers map[*watch]struct{}
-	// number is of the process in the watcher.
+	// pidfd is of the neighbor's process, noPidfd if the system gives none or the neighbor has
+	// ended; number is its number in the watcher.
+	pidfd  int
 	number int32
 
 	// opening serializes the request for the segment; memory and head are set
@@ -50,6 +54,7 @@ func (p *process) link(address string) (*neighbor, error) {
 	}
 	known, err := p.admit(n)
 	if known != n {
+		n.closePidfd()
 		return known, errors.Join(err, n.conn.Close())
 	}
 	p.watchProcess(n)
@@ -81,28 +86,52 @@ func (p *process) meet(address string) (*neighbor, error) {
 	if err != nil {
 		return nil, p.unreached(address, err)
 	}
-	peer, err := credentials(conn)
-	if err != nil {
+	n := &neighbor{process: p, address: address, conn: conn, watchers: make(map[*watch]struct{})}
+	if err := n.identify(); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	return &neighbor{process: p, address: address, pid: int(peer.Pid), conn: conn, watchers: make(map[*watch]struct{})}, nil
+	return n, nil
 }
 
-// watchProcess has the end of the neighbor's process noticed, if the system lets this
-// process: the end of the connection tells too, unless a child of the neighbor's holds
-// on to it. A number that another process has got by now does no harm: the connection
-// has then ended, with the process that had it before.
+// identify checks whose process is at the other end of a new connection, proves the key to it and
+// opens its pidfd.
+func (n *neighbor) identify() error {
+	peer, err := credentials(n.conn)
+	if err != nil {
+		return err
+	}
+	n.pid = int(peer.Pid)
+	if err := n.process.prove(n.conn, n.address); err != nil {
+		return n.process.unreached(n.address, err)
+	}
+	switch n.pidfd, err = peerPidfd(n.conn, n.pid); {
+	case errors.Is(err, unix.ESRCH):
+		return fmt.Errorf("shm: process %d: %w", n.pid, verbs.ErrPeerGone)
+	case err != nil && isShortage(err):
+		return n.process.unreached(n.address, err)
+	}
+	return nil
+}
+
+// prove sends the proof of this process, which is the first packet of a connection.
+func (p *process) prove(conn *net.UnixConn, server string) error {
+	packet := append([]byte{sendProof}, p.clientProof(server, p.address)...)
+	_, err := conn.Write(append(packet, p.address...))
+	return err
+}
+
+// watchProcess has the end of the neighbor's process noticed, if the system gives its
+// pidfd: the end of the connection tells too, unless a child of the neighbor's holds on to it.
 func (p *process) watchProcess(n *neighbor) {
-	number, _ := p.watcher.process(n.pid, n.end)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.number = number; n.ended.Load() {
-		p.watcher.forget(number)
+	if n.pidfd != noPidfd {
+		n.number, _ = p.watcher.process(n.pidfd, n.end)
 	}
 }
 
-// listen notices the end of the connection, on which the neighbor sends nothing: one
-// that does breaks the rules, and is as good as gone.
+// listen notices the end of the connection, on which the neighbor sends nothing but that
+// it refuses the key: one that does breaks the rules, and is as good as gone.
 func (n *neighbor) listen() {
 	defer n.end()
 	raw, err := n.conn.SyscallConn()
@@ -112,6 +141,9 @@ func (n *neighbor) listen() {
 	_ = raw.Read(func(fd uintptr) bool {
 		var one [1]byte
 		_, _, err := unix.Recvfrom(int(fd), one[:], unix.MSG_DONTWAIT)
+		if err == nil && one[0] == refuseKey {
+			n.refused.Store(true)
+		}
 		return err != unix.EAGAIN && err != unix.EINTR
 	})
 }
@@ -127,6 +159,7 @@ func (n *neighbor) end() {
 	watchers := n.watchers
 	n.watchers = nil
 	n.process.watcher.forget(n.number)
+	n.closePidfd()
 	n.mu.Unlock()
 	_ = n.conn.Close()
 	if n.process.closed.Load() {
@@ -139,6 +172,9 @@ func (n *neighbor) end() {
 }
 
 func (n *neighbor) gone() error {
+	if n.refused.Load() {
+		return fmt.Errorf("shm: process %d: %w: %w", n.pid, verbs.ErrPeerGone, errKey)
+	}
 	if n.ended.Load() || n.mapped.Load() && n.head.closed.Load() != 0 {
 		return fmt.Errorf("shm: process %d: %w", n.pid, verbs.ErrPeerGone)
 	}
@@ -189,9 +225,7 @@ func (p *process) dialNow(q *queuePair, address string, hello []byte) error {
 	}
 	n := to.(*neighbor)
 	packet := binary.LittleEndian.AppendUint64([]byte{askConnect}, q.locator)
-	packet = binary.LittleEndian.AppendUint16(packet, uint16(len(hello)))
-	packet = append(append(packet, hello...), p.address...)
-	if _, err := n.conn.Write(packet); err != nil {
+	if _, err := n.conn.Write(append(packet, hello...)); err != nil {
 		if gone := n.gone(); gone != nil {
 			return gone
 		}

@@ -3,6 +3,7 @@
 package shm
 
 import (
+	"bytes"
 	"fmt"
 	"net"
 	"os"
@@ -193,7 +194,8 @@ func TestBadAnswers(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, file.Close()) }()
 	fd := int(file.Fd())
-	segment := []byte{askSegment, 0, 0, 0, 0, 0, 0, 0, 0}
+	segment := make([]byte, answerBytes)
+	segment[0] = askSegment
 	for _, test := range []struct {
 		name    string
 		text    []byte
@@ -201,14 +203,18 @@ func TestBadAnswers(t *testing.T) {
 		message string
 	}{
 		{"too short", segment[:5], unix.UnixRights(fd), "answer of 5 bytes"},
-		{"another letter", make([]byte, 9), unix.UnixRights(fd), "answer of 9 bytes"},
+		{"another letter", make([]byte, answerBytes), unix.UnixRights(fd), "answer of 41 bytes"},
 		{"two descriptors", segment, unix.UnixRights(fd, fd), "with 2 descriptors"},
 		{"more than there is room for", segment, unix.UnixRights(fd, fd, fd, fd, fd), "with 2 descriptors"},
 		{"no descriptor", segment, nil, "with 0 descriptors"},
-		{"no segment", segment, unix.UnixRights(fd), "segment of 0 bytes"},
+		{"no proof", segment, unix.UnixRights(fd), "the peer holds another key"},
+		{"no segment", nil, unix.UnixRights(fd), "segment of 0 bytes"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			peer, address := pretend(t)
+			device, err := Open(Options{})
+			require.NoError(t, err)
+			p := device.form.(*process)
 			var serving sync.WaitGroup
 			defer serving.Wait()
 			defer func() { require.NoError(t, peer.Close()) }()
@@ -222,15 +228,19 @@ func TestBadAnswers(t *testing.T) {
 						defer func() { _ = conn.Close() }()
 						packet := make([]byte, maxPacket)
 						for n, err := conn.Read(packet); n > 0 && err == nil; n, err = conn.Read(packet) {
-							_, _, _ = conn.WriteMsgUnix(test.text, test.rights, nil)
+							if packet[0] == sendProof {
+								continue
+							}
+							text := test.text
+							if text == nil {
+								text = append(bytes.Clone(segment[:9]), p.serverProof(address, packet[1:n], 0)...)
+							}
+							_, _, _ = conn.WriteMsgUnix(text, test.rights, nil)
 						}
 					})
 				}
 			})
-			device, err := Open(Options{})
-			require.NoError(t, err)
 			defer func() { require.NoError(t, device.Close()) }()
-			p := device.form.(*process)
 			ask := func() {
 				_, err = p.neighbor(address)
 				require.ErrorIs(t, err, verbs.StatusRemoteInvalid)

@@ -1,6 +1,8 @@
 package shm
 
 import (
+	"crypto/hmac"
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -80,15 +82,27 @@ func (n *neighbor) requestSegment() (fd int, size int64, err error) {
 		return -1, 0, n.process.unreached(n.address, err)
 	}
 	defer func() { _ = conn.Close() }()
+	peer, err := credentials(conn)
+	if err != nil {
+		return -1, 0, err
+	}
+	if int(peer.Pid) != n.pid {
+		return -1, 0, fmt.Errorf("shm: %s: process %d is there in place of process %d: %w", n.address, peer.Pid, n.pid, verbs.ErrPeerGone)
+	}
 	if !n.process.await(conn) {
 		return -1, 0, n.process.closedError("reaching " + n.address)
 	}
 	defer n.process.awaited(conn)
 	_ = conn.SetDeadline(time.Now().Add(n.process.handshakeLimit))
-	if _, err := conn.Write([]byte{askSegment}); err != nil {
+	if err := n.process.prove(conn, n.address); err != nil {
 		return -1, 0, n.process.unreached(n.address, err)
 	}
-	answer, rights := make([]byte, 16), make([]byte, unix.CmsgSpace(4))
+	nonce := make([]byte, nonceBytes)
+	_, _ = rand.Read(nonce) // it never fails
+	if _, err := conn.Write(append([]byte{askSegment}, nonce...)); err != nil {
+		return -1, 0, n.process.unreached(n.address, err)
+	}
+	answer, rights := make([]byte, answerBytes+1), make([]byte, unix.CmsgSpace(4))
 	got, oob, flags, _, err := conn.ReadMsgUnix(answer, rights)
 	if err != nil {
 		return -1, 0, n.process.unreached(n.address, err)
@@ -98,13 +112,21 @@ func (n *neighbor) requestSegment() (fd int, size int64, err error) {
 		// It came with one, for which this process has no place.
 		return -1, 0, n.process.unreached(n.address, unix.EMFILE)
 	}
-	if err != nil || got != 9 || answer[0] != askSegment || len(fds) != 1 {
-		for _, fd := range fds {
-			_ = unix.Close(fd)
-		}
-		return -1, 0, fmt.Errorf("shm: %s: answer of %d bytes with %d descriptors: %w", n.address, got, len(fds), errors.Join(err, verbs.StatusRemoteInvalid))
+	told := binary.LittleEndian.Uint64(answer[1:])
+	switch {
+	case got == 1 && answer[0] == refuseKey:
+		err = errKey
+	case err != nil || got != answerBytes || answer[0] != askSegment || len(fds) != 1:
+		err = fmt.Errorf("shm: %s: answer of %d bytes with %d descriptors: %w", n.address, got, len(fds), errors.Join(err, verbs.StatusRemoteInvalid))
+	case !hmac.Equal(answer[9:answerBytes], n.process.serverProof(n.address, nonce, told)):
+		err = fmt.Errorf("%w: %w", errKey, verbs.StatusRemoteInvalid)
+	default:
+		return fds[0], int64(told), nil
 	}
-	return fds[0], int64(binary.LittleEndian.Uint64(answer[1:])), nil
+	for _, fd := range fds {
+		_ = unix.Close(fd)
+	}
+	return -1, 0, err
 }
 
 // descriptorsIn are the descriptors that came with a packet. They are open in this

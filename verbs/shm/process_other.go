@@ -8,6 +8,9 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
+// SetKey is for Linux only.
+func (d *Device) SetKey([]byte) {}
+
 // Open is for Linux only.
 func Open(Options) (*Device, error) {
 	return nil, &verbs.CapabilityError{Device: deviceName, Capability: "share memory between processes", Reason: "that needs Linux, this is " + runtime.GOOS + "; ranks of one process work (NewFabric)"}

@@ -46,6 +46,8 @@ type queuePair struct {
 	// the peer has taken it. They are kept here because the peer can write to the
 	// ring's own words: taken only grows, and never beyond written.
 	written, taken uint64
+	// consumed is how far this side has taken the ring in, which is also told in the ring's tail.
+	consumed atomic.Uint64
 	// offset is how much of the first request that is not pushed is in the ring.
 	offset int
 	// uncovered counts unsignalled requests that took effect and that no
@@ -171,7 +173,7 @@ func (q *queuePair) stirs() bool {
 	case verbs.StateConnecting:
 		return true
 	}
-	return q.waiting.Load() || q.in.head.Load() != q.in.tail.Load() || q.peerLeft() || q.peer.gone() != nil
+	return q.waiting.Load() || q.in.head.Load() != q.consumed.Load() || q.peerLeft() || q.peer.gone() != nil
 }
 
 // peerLeft reports whether the other side is done with either ring.

@@ -38,7 +38,7 @@ func (q *queuePair) PostReceive(requests []verbs.ReceiveRequest) (int, error) {
 // takeFrames fills receives from the ring in. It reports whether any frame was taken.
 func (q *queuePair) takeFrames() (moved bool) {
 	for q.State() == verbs.StateReady && q.receiveCount > 0 {
-		f, ok, bad := q.in.peek()
+		f, ok, bad := q.in.peek(q.consumed.Load())
 		if bad {
 			q.refuseFrame(verbs.StatusRemoteInvalid, fmt.Errorf("shm: malformed frame from the peer: %w", verbs.StatusRemoteInvalid))
 			return true
@@ -60,7 +60,7 @@ func (q *queuePair) refuseFrame(status verbs.Status, err error) {
 
 func (q *queuePair) takeFrame(f *frame) {
 	r := &q.receives[q.receiveFirst]
-	tail := q.in.tail.Load()
+	tail := q.consumed.Load()
 	if q.filled == 0 && f.flags&frameWrite == 0 && !q.device.regions.hold(r.segments, verbs.LocalWrite) {
 		q.received(verbs.StatusLocalProtection, verbs.OpReceive, 0, 0)
 		q.refuseFrame(verbs.StatusRemoteOperation, fmt.Errorf("shm: receive: %w", verbs.StatusLocalProtection))
@@ -97,5 +97,6 @@ func (q *queuePair) takeFrame(f *frame) {
 		}
 		q.received(verbs.StatusSuccess, opcode, bytes, f.immediate)
 	}
+	q.consumed.Store(tail + f.bytes())
 	q.in.tail.Store(tail + f.bytes())
 }

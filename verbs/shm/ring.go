@@ -17,8 +17,20 @@ import (
 //	fault    the consumer: the status that the message at tail ended with.
 //	left     either side, a bit each, when it will not touch the ring again.
 //
-// Neither side trusts the other: a frame that does not fit is a fault, and so is a tail
-// that cannot be.
+// Either side can write to all of it, and neither trusts the other: what each needs of its own words
+// it keeps in its queue pair. What it reads, and how that is checked:
+//
+//	head     by the consumer, once a frame: more than a frame header and at most a ring after
+//	         the tail that the consumer keeps, or the frame is a fault.
+//	frames   by the consumer: the header is copied, and then checked by valid and against head. Data
+//	         are copied into a receive, as many as that has room for; what they are is not checked.
+//	tail     by the producer, once: from the last tail to what it has written, or the
+//	         connection fails.
+//	locator  by the side that connects, once: an offset of a ring in the peer's segment, or
+//	         the length of the reason why it was rejected, of which it takes maxReason at most.
+//	answer   by the side that connects: a value that is none of the four is no answer.
+//	fault    by the producer: a value that is no status is StatusRemoteOperation.
+//	left     by both: two bits that end the connection, and one that chooses its error.
 type ring struct {
 	*ringWords
 	data []byte
@@ -100,10 +112,9 @@ func (r *ring) read(into []byte, position uint64) {
 	copy(into[n:], r.data)
 }
 
-// peek gives the frame at tail. ok is false if there is none; bad tells that what
-// is there is no frame.
-func (r *ring) peek() (f frame, ok, bad bool) {
-	tail := r.tail.Load()
+// peek returns the frame at position tail, which the consumer keeps itself. ok is false if there
+// is none; bad reports that what is there is no frame.
+func (r *ring) peek(tail uint64) (f frame, ok, bad bool) {
 	there := r.head.Load() - tail
 	if there == 0 {
 		return frame{}, false, false
@@ -114,10 +125,25 @@ func (r *ring) peek() (f frame, ok, bad bool) {
 	var header [frameHeader]byte
 	r.read(header[:], tail)
 	f.decode(&header)
-	if f.length > maxChunk || f.bytes() > there || f.flags&^frameFlags != 0 {
+	if f.bytes() > there || !f.valid() {
 		return frame{}, false, true
 	}
 	return f, true, false
+}
+
+// valid reports whether a producer that keeps the rules writes such a frame. A frame that is not the
+// last of its message is full: so a message has an end, however much a producer writes. One that
+// announces an RDMA write has no data: the receive that it completes need not have memory for any.
+func (f *frame) valid() bool {
+	switch {
+	case f.length > maxChunk || f.flags&^frameFlags != 0:
+		return false
+	case f.flags&frameWrite != 0:
+		return f.flags == frameFlags && f.length == 0
+	case f.flags&frameLast == 0:
+		return f.length == maxChunk
+	}
+	return true
 }
 
 // leave says that one side will not touch the ring again.

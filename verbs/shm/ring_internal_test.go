@@ -57,7 +57,7 @@ func FuzzRing(f *testing.F) {
 	f.Add(uint64(ringBytes), uint64(ringBytes), make([]byte, 200))
 	f.Fuzz(func(t *testing.T, there, tail uint64, bytes []byte) {
 		q, queue := receiver(t)
-		q.in.tail.Store(tail)
+		q.consumed.Store(tail)
 		q.in.write(tail, bytes[:min(len(bytes), ringBytes)])
 		q.in.head.Store(tail + there)
 		var completions [64]verbs.Completion
@@ -89,6 +89,10 @@ func TestMalformedFrames(t *testing.T) {
 		{"longer than a frame may be", frame{length: maxChunk + 1, flags: frameLast}, ringBytes},
 		{"a length that overflows", frame{length: 1<<32 - 1, flags: frameLast}, ringBytes},
 		{"unknown flags", frame{length: 8, flags: 1 << 9}, frameHeader + 8},
+		{"a part of a message that is not full", frame{length: 8}, frameHeader + 8},
+		{"a part of a message without bytes", frame{}, frameHeader},
+		{"an announced write with data", frame{length: 8, flags: frameFlags}, frameHeader + 8},
+		{"an announced write without immediate data", frame{flags: frameWrite | frameLast}, frameHeader},
 		{"less than a header", frame{flags: frameLast}, frameHeader - 1},
 		{"more than the ring holds", frame{flags: frameLast}, ringBytes + 1},
 		{"more than the receive holds", frame{length: 300, flags: frameLast}, frameHeader + 304},

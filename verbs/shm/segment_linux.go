@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -39,6 +40,8 @@ type process struct {
 	shortPatience time.Duration
 	// handshakeLimit is Options.HandshakeLimit.
 	handshakeLimit time.Duration
+	// key is that of Options.Key or SetKey.
+	key atomic.Pointer[[]byte]
 
 	// memory is the whole segment as it is mapped here, fd its memfd, nobody that of retired mappings.
 	memory     []byte
@@ -79,6 +82,7 @@ func Open(options Options) (*Device, error) {
 	p := &process{peers: make(map[string]*neighbor), awaiting: make(map[*net.UnixConn]struct{}), ending: make(chan struct{}), fd: -1, nobody: -1,
 		smallPages: options.SmallPages, shortPatience: defaultShortPatience, handshakeLimit: cmp.Or(options.HandshakeLimit, defaultHandshake)}
 	p.device = &device{form: p, name: deviceName, address: addressPrefix + hex.EncodeToString(name[:]), opened: time.Now(), pairs: make(map[uint32]*queuePair)}
+	p.setKey(options.Key)
 	if err := p.open(ranks); err != nil {
 		return nil, errors.Join(err, p.close())
 	}
@@ -87,6 +91,9 @@ func Open(options Options) (*Device, error) {
 
 // open makes the segment and what serves it. Whatever of that cannot be had is for a reason of the host.
 func (p *process) open(ranks int) error {
+	if err := checkUser(os.DirFS("/"), os.Geteuid()); err != nil {
+		return err
+	}
 	total, err := meminfo(os.DirFS("/"), "MemTotal:")
 	if err != nil {
 		return unable("size its segment", err)

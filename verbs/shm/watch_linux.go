@@ -23,7 +23,7 @@ type watcher struct {
 }
 
 type watched struct {
-	fd    int
+	pidfd int
 	ended func()
 }
 
@@ -54,28 +54,21 @@ func (w *watcher) add(fd int, number int32) error {
 	return nil
 }
 
-// process has ended called once when the process has ended, or finds that it has. The
-// number it returns ends that by forget; wakeNumber is nobody's.
-func (w *watcher) process(pid int, ended func()) (int32, error) {
-	fd, err := unix.PidfdOpen(pid, 0)
-	if err == unix.ESRCH {
-		ended()
-		return wakeNumber, nil
-	}
-	if err != nil {
-		return wakeNumber, fmt.Errorf("shm: pidfd_open of process %d: %w", pid, err)
-	}
+// process has ended called once when the process of a pidfd has ended. The number that it
+// returns ends that by forget; wakeNumber is nobody's. The pidfd stays the caller's, who closes
+// it after forget.
+func (w *watcher) process(pidfd int, ended func()) (int32, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
-		return wakeNumber, unix.Close(fd)
+		return wakeNumber, nil
 	}
 	number := w.free()
-	if err := w.add(fd, number); err != nil {
-		return wakeNumber, errors.Join(err, unix.Close(fd))
+	if err := w.add(pidfd, number); err != nil {
+		return wakeNumber, err
 	}
 	// The event, if there is one already, waits for the mutex.
-	w.watched[number] = watched{fd, ended}
+	w.watched[number] = watched{pidfd, ended}
 	return number, nil
 }
 
@@ -98,7 +91,8 @@ func (w *watcher) forget(number int32) func() {
 		return func() {}
 	}
 	delete(w.watched, number)
-	_ = unix.Close(it.fd)
+	// One that has ended would be told of until its pidfd is closed.
+	_ = unix.EpollCtl(w.epoll, unix.EPOLL_CTL_DEL, it.pidfd, nil)
 	return it.ended
 }
 
@@ -132,10 +126,6 @@ func (w *watcher) close() error {
 	<-w.done
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	err := errors.Join(unix.Close(w.epoll), unix.Close(w.wake))
-	for _, it := range w.watched {
-		err = errors.Join(err, unix.Close(it.fd))
-	}
 	clear(w.watched)
-	return err
+	return errors.Join(unix.Close(w.epoll), unix.Close(w.wake))
 }

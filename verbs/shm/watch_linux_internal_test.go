@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // TestCloseInLostOfProcess closes the device when it is told by the goroutine that
@@ -26,7 +27,10 @@ func TestCloseInLostOfProcess(t *testing.T) {
 	input, err := child.StdinPipe()
 	require.NoError(t, err)
 	require.NoError(t, child.Start())
-	_, err = p.watcher.process(child.Process.Pid, n.end)
+	pidfd, err := unix.PidfdOpen(child.Process.Pid, 0)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, unix.Close(pidfd)) }()
+	_, err = p.watcher.process(pidfd, n.end)
 	require.NoError(t, err)
 	require.NoError(t, input.Close())
 	require.NoError(t, child.Wait())
