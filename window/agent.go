@@ -109,7 +109,7 @@ func (s *server) takeExclusive(w *wish) bool {
 			}
 			return false
 		}
-		if host.mappersFirst() || !control.exclusive().CompareAndSwap(0, uint32(s.holder(w.from.Rank()))+1) {
+		if host.mappersFirst() || !control.exclusive().CompareAndSwap(0, lockWordOf(s.holder(w.from.Rank()))) {
 			return false
 		}
 		w.taken = true
@@ -132,7 +132,7 @@ func (s *server) takeExclusive(w *wish) bool {
 func (s *server) liveHolder() uint32 {
 	exclusive := s.core.own.control.exclusive()
 	holder, host := exclusive.Load(), s.core.host
-	if holder != 0 && (int(holder) > host.holders() || host.gone(int(holder-1))) && exclusive.CompareAndSwap(holder, 0) {
+	if holder != 0 && (holderOf(holder) >= host.holders() || host.gone(holderOf(holder))) && exclusive.CompareAndSwap(holder, 0) {
 		return exclusive.Load()
 	}
 	return holder
@@ -150,7 +150,7 @@ func (s *server) giveBack(kind LockKind, rank int) bool {
 		c.giveBackShared(c.own, holder)
 		return true
 	}
-	exclusive, word := c.own.control.exclusive(), uint32(holder)+1
+	exclusive, word := c.own.control.exclusive(), lockWordOf(holder)
 	if exclusive.Load() != word {
 		return false
 	}

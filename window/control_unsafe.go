@@ -13,7 +13,7 @@ import (
 // maps it. Who writes which word:
 //
 //	meeting     the block of the window's world.Meeting, for Fence.
-//	exclusive   the holder of the exclusive lock: its rank + 1, or that of a seat, which
+//	exclusive   the holder of the exclusive lock: lockWordOf its rank, or of its seat, which
 //	            is numbered behind the ranks; 0 when free.
 //	            Taken and given back by compare-and-swap; whoever finds the
 //	            holder dead gives it back.
@@ -32,8 +32,12 @@ import (
 //	            It is written by this rank for the client.
 //	tally       those of the meeting for tallies, world.TallyBytes of them.
 //	slot[i]     how many notifications have arrived, by atomic add.
-//	stripe[i]   lock of the i-th stripe of the window: its holder's rank + 1,
+//	stripe[i]   lock of the i-th stripe of the window: lockWordOf its holder,
 //	            by compare-and-swap; see stripes.
+//
+// Any process that maps the block can write to all of it, so no word is an index before it has been compared with
+// the number of ranks, and no loop depends on one: a wait for a word ends with the context of its call, or when the rank
+// fails that it is for. A wait for a stripe has no context. It ends when the word names no rank, or a failed one.
 //
 // Words that different ranks write are on different cache lines, but for pairs
 // in jobs of more than 64 ranks and seats, where the block would grow too large.

@@ -26,7 +26,7 @@ func newCore(w *world.World, number uint32, s settings, p *part, allocated bool)
 		here:     make([]atomic.Bool, w.Size()),
 		release:  p.release,
 	}
-	c.lockWord, c.host = uint32(c.rank)+1, c
+	c.lockWord, c.host = lockWordOf(c.rank), c
 	c.watch = newWatch(w)
 	c.locking = w.Attached(lockingKey{}, func() any { return new(locking) }).(*locking)
 	// Memory of the programs may have to be reached by system calls, which have no

@@ -205,8 +205,8 @@ func serveScript(ctx context.Context, w *world.World, script []byte, memory []ui
 	if arrived != 0 {
 		err = errors.Join(err, fmt.Errorf("notifications are %d too few", int64(arrived)))
 	}
-	if holder := control.exclusive().Load(); holder > 1 {
-		err = errors.Join(err, fmt.Errorf("rank %d has the lock", int(holder)-1))
+	if holder := holderOf(control.exclusive().Load()); holder > 0 {
+		err = errors.Join(err, fmt.Errorf("rank %d has the lock", holder))
 	}
 	for _, at := range []uintptr{postAt, completeAt, sharedAt, waitingAt} {
 		if word := control.pair(w.Rank(), at).Load(); word != 0 {

@@ -153,7 +153,11 @@ func (c *core) awaitUnlocked(ctx context.Context, call string, kind LockKind, ta
 		if err := wait.Unserved(call, target); err != nil {
 			return err
 		}
-		if rank := int(holder) - 1; holder != 0 && (rank >= c.holders() || c.lostHolder(rank, &wait)) {
+		if rank := holderOf(holder); holder != 0 && (rank >= c.holders() || c.lostHolder(rank, &wait)) {
+			// Somebody may go on to write such words.
+			if err := ctx.Err(); err != nil {
+				return fmt.Errorf("%s: %w", call, err)
+			}
 			exclusive.CompareAndSwap(holder, 0)
 			continue
 		}
@@ -161,7 +165,7 @@ func (c *core) awaitUnlocked(ctx context.Context, call string, kind LockKind, ta
 			if holder == 0 {
 				return awaited(ctx, err, "the lock of rank %d is about to be granted to another", target)
 			}
-			return awaited(ctx, err, "%s has the lock of rank %d", c.holderName(int(holder-1)), target)
+			return awaited(ctx, err, "%s has the lock of rank %d", c.holderName(holderOf(holder)), target)
 		}
 	}
 }
@@ -173,6 +177,19 @@ func (c *core) waitFor(wait *world.Waiter, holder, target int) {
 	}
 	wait.For(holder)
 }
+
+const (
+	lockFactor  uint32 = 0x9e37_79b1
+	lockInverse uint32 = 0x0e8b_2f51
+)
+
+// lockWordOf is the word of an exclusive lock or a stripe that a holder has: 0 is nobody's. The words of holders
+// are far apart: one that is damaged, by a bit say, names nobody, and is broken as that of a dead holder is.
+func lockWordOf(holder int) uint32 { return uint32(holder+1) * lockFactor }
+
+// holderOf is the holder that a lock word names, -1 for that of nobody. One that names no holder gives
+// a number that is larger than those of all.
+func holderOf(word uint32) int { return int(word*lockInverse) - 1 }
 
 // holderName is who has a lock.
 func (c *core) holderName(holder int) string {
@@ -224,7 +241,7 @@ func (c *core) mayBreak(rank int) bool {
 
 // ringHolder wakes the rank that a lock word names.
 func (c *core) ringHolder(holder uint32) {
-	if rank := int(holder) - 1; rank >= 0 && rank < c.size {
+	if rank := holderOf(holder); rank >= 0 && rank < c.size {
 		c.world.Ring(rank)
 	}
 }

@@ -13,7 +13,7 @@ import (
 // An operation over several stripes takes them one after the other: it is atomic
 // per element, not as a whole, and never waits for a lock while it holds one.
 //
-// A lock word holds its holder's rank + 1. A holder keeps it for the time of
+// A lock word names its holder: see lockWordOf. A holder keeps it for the time of
 // combining at most a stripe's bytes, or of two system calls that read and write them,
 // and waits for nobody meanwhile, so a waiter needs no queue. A lock whose holder has
 // died is taken over from it; the elements that the dead was writing have their old
@@ -92,13 +92,13 @@ func (c *core) waitStripe(word *atomic.Uint32) {
 // broken too.
 func (c *core) isDead(holder uint32) bool {
 	c = c.host
-	if uint64(holder) > uint64(c.size) {
+	rank := holderOf(holder)
+	if rank >= c.size {
 		return true
 	}
 	if holder == 0 || c.world.Failures() == 0 {
 		return false
 	}
-	rank := int(holder - 1)
 	return !c.here[rank].Load() && c.world.Failure(rank) != nil
 }
 

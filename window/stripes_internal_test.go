@@ -102,7 +102,7 @@ func TestLayoutHasRoomForEverything(t *testing.T) {
 
 // TestStrayStripe looks that a lock word which names no rank holds nobody up.
 func TestStrayStripe(t *testing.T) {
-	for _, stray := range []uint32{2, 77, 1<<32 - 1} {
+	for _, stray := range []uint32{1, 2, 77, 1 << 31, 1<<32 - 1} {
 		alone(t, func(ctx context.Context, w *world.World) error {
 			win, err := Allocate[int64](ctx, w, 100)
 			if err != nil {
@@ -150,7 +150,7 @@ func TestStripeOfTheLate(t *testing.T) {
 			}()
 			return errors.Join(err, early)
 		}
-		word := uint32(2)
+		word := lockWordOf(1)
 		err = w.Barrier(ctx)
 		for w.Failures() == 0 {
 			runtime.Gosched()

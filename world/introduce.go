@@ -87,17 +87,14 @@ func introduce(rank, size int, s settings) (introduction, verbs.Device, error) {
 	if me.all > 0 {
 		me.all = max(me.all, me.cores)
 	}
-	if rank == 0 {
-		key := s.key
-		if key == nil {
-			key = make([]byte, 32)
-			_, _ = rand.Read(key)
+	key := s.key
+	if key == nil {
+		// That of rank 0 becomes the job's. Until then nobody has this rank's.
+		key = make([]byte, 32)
+		_, _ = rand.Read(key)
+		if rank == 0 {
+			me.key = hex.EncodeToString(key)
 		}
-		me.key = hex.EncodeToString(key)
-	}
-	if s.key != nil {
-		// Everyone has it, so it need not be told.
-		me.key = ""
 	}
 	if err := me.findRDMA(s); err != nil {
 		return me, nil, err
@@ -106,7 +103,7 @@ func introduce(rank, size int, s settings) (introduction, verbs.Device, error) {
 		me.host = ""
 		return me, nil, nil
 	}
-	device, err := s.openShared(size)
+	device, err := s.openShared(size, key)
 	if err != nil && s.device == "" && errors.Is(err, errors.ErrUnsupported) {
 		me.host, me.unshared = "", err
 		return me, nil, nil
@@ -149,8 +146,8 @@ func (i *introduction) findRDMA(s settings) error {
 }
 
 // openShared opens the device for ranks that share memory.
-func (s *settings) openShared(size int) (verbs.Device, error) {
-	return shm.Open(shm.Options{Ranks: size, SmallPages: s.smallPages, HandshakeLimit: max(s.silence, DefaultSilence)})
+func (s *settings) openShared(size int, key []byte) (verbs.Device, error) {
+	return shm.Open(shm.Options{Ranks: size, Key: key, SmallPages: s.smallPages, HandshakeLimit: max(s.silence, DefaultSilence)})
 }
 
 // introductions exchanges them.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/shm"
 	"github.com/onesided/rma/verbs/tcp"
 )
 
@@ -93,6 +94,13 @@ func join(ctx context.Context, rank, size int, exchange Exchange, s settings) (w
 			return nil, err
 		}
 	}
+	key, err := s.jobKey(ranks[0].key)
+	if err != nil {
+		return nil, err
+	}
+	if device, ok := devices[sharedCard].(*shm.Device); ok {
+		device.SetKey(key)
+	}
 	if err := s.checkFiles(wanted[networkCard]); err != nil {
 		return nil, decline(ctx, exchange, rank, s, err)
 	}
@@ -116,7 +124,7 @@ func join(ctx context.Context, rank, size int, exchange Exchange, s settings) (w
 	w.apart, w.networkName = true, network.device
 	w.reopen = func(ctx context.Context) (again [cardKinds]verbs.Device, err error) {
 		if wanted[sharedCard] {
-			if again[sharedCard], err = s.openShared(size); err != nil {
+			if again[sharedCard], err = s.openShared(size, key); err != nil {
 				return again, err
 			}
 		}

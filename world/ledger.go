@@ -226,7 +226,7 @@ func (w *World) report(number uint32) {
 
 // hearOfFailure makes a failure that another rank has told of known here.
 func (w *World) hearOfFailure() {
-	if v := w.ledger.heard(w.ledger.number()); v != nil {
+	if v := w.heardVerdict(w.ledger.number()); v != nil {
 		v.acknowledge(w)
 	}
 }
@@ -257,14 +257,14 @@ func (w *World) tell(number uint32, leaver int, text string) {
 	}
 	for rank := range w.size {
 		switch {
-		case rank == w.rank:
+		case rank == w.rank || rank == leaver:
 		case w.stranger(rank):
 			strangers = append(strangers, rank)
 		case w.Mapped(rank):
 			judge(rank)
 		default:
 			// Those that wait for this rank have a link with it, and tell others.
-			if l := w.links[rank].Load(); l != nil && rank != leaver {
+			if l := w.links[rank].Load(); l != nil {
 				l.tellVerdict(number, leaver, text)
 			}
 		}
@@ -317,7 +317,7 @@ type verdict struct {
 func (w *World) verdict(op string, number uint32) error {
 	v := w.judged.Load()
 	if v == nil {
-		if v = w.ledger.heard(number); v == nil {
+		if v = w.heardVerdict(number); v == nil {
 			return nil
 		}
 		w.judged.Store(v)
@@ -338,9 +338,22 @@ func (w *World) verdict(op string, number uint32) error {
 // number is that of the call from which on there is a verdict.
 func (l *ledger) number() uint32 { return uint32(l.verdict.Load() >> 32) }
 
-// heard is the verdict, if it holds for the call of a number.
+// heardVerdict is the verdict, if it holds for the call of a number. Nobody who keeps the rules tells a rank that
+// it has failed or left itself, or of a rank that there is not: what that says is told as what the ranks disagree on.
+func (w *World) heardVerdict(number uint32) *verdict {
+	v := w.ledger.heard(number)
+	if v != nil && (v.leaver < -1 || v.leaver >= w.size || v.leaver == w.rank) {
+		v.leaver, v.text = -1, fmt.Sprintf("the memory of rank %d says that rank %d has failed or left, which no rank tells it: it is damaged", w.rank, v.leaver)
+	}
+	return v
+}
+
+// heardLooks is how often a verdict is read that changes meanwhile.
+const heardLooks = 1000
+
+// heard is the verdict, if it holds for the call of a number. One that does not keep still is none yet.
 func (l *ledger) heard(number uint32) *verdict {
-	for {
+	for range heardLooks {
 		state := l.verdict.Load()
 		if state&3 != verdictReady || int32(number-uint32(state>>32)) < 0 {
 			return nil
@@ -350,6 +363,7 @@ func (l *ledger) heard(number uint32) *verdict {
 			return v
 		}
 	}
+	return nil
 }
 
 // mark gives the hash that stands for an element's layout.

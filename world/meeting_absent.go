@@ -19,8 +19,10 @@ import (
 
 // missing keeps in word that a rank has left which can have come to no number after this one, and
 // tells whether that is new.
+//
+// A word that others go on to change is left to them.
 func missing(word *atomic.Uint64, number uint32, rank int) bool {
-	for {
+	for range missingLooks {
 		before := word.Load()
 		if before != 0 && int32(number-uint32(before>>32)) >= 0 {
 			return false
@@ -29,13 +31,17 @@ func missing(word *atomic.Uint64, number uint32, rank int) bool {
 			return true
 		}
 	}
+	return false
 }
+
+// missingLooks is how often missing tries.
+const missingLooks = 1000
 
 // missed is the rank in a word if it is absent from a number.
 func (m *Meeting) missed(word *atomic.Uint64, number uint32) (rank int, ok bool) {
 	leaver := word.Load()
 	rank = int(uint32(leaver)) - 1
-	return rank, rank >= 0 && rank < m.world.size && int32(uint32(leaver>>32)-number) < 0
+	return rank, rank >= 0 && rank < m.world.size && rank != m.world.rank && int32(uint32(leaver>>32)-number) < 0
 }
 
 // comeTo is what a rank that leaves tells of its meetings.

@@ -70,8 +70,12 @@ func (m *Meeting) left(rank int) (int, bool) {
 		}
 		word = b.left()
 	}
-	n := word.Load()
-	return int(n) - 1, n != 0
+	// Any rank that maps the block can have written it: what names no rank, or another than the block's own, says nothing.
+	leaver := int(word.Load()) - 1
+	if leaver < 0 || leaver >= m.world.size || rank >= 0 && leaver != rank || leaver == m.world.rank && !m.world.left.Load() {
+		return 0, false
+	}
+	return leaver, true
 }
 
 // absentee is a rank that has left, or given up because of one that has, and has not come to a number that this one waits

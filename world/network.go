@@ -25,12 +25,9 @@ func openNetwork(ctx context.Context, o opening, s settings) (verbs.Device, erro
 		}
 		return s.withTrace(device), nil
 	}
-	key := s.key
-	if key == nil {
-		var err error
-		if key, err = hex.DecodeString(o.key); err != nil {
-			return nil, fmt.Errorf("%w: the key of rank 0: %w", errContact, err)
-		}
+	key, err := s.jobKey(o.key)
+	if err != nil {
+		return nil, err
 	}
 	listen, err := s.listenAt(ctx, o.near)
 	if err != nil {
@@ -56,6 +53,18 @@ func openNetwork(ctx context.Context, o opening, s settings) (verbs.Device, erro
 		return nil, fmt.Errorf("device %s: %w", o.device, err)
 	}
 	return s.withTrace(device), nil
+}
+
+// jobKey is the key by which the ranks know each other: the one that all have, or what rank 0 has told.
+func (s *settings) jobKey(told string) ([]byte, error) {
+	if s.key != nil {
+		return s.key, nil
+	}
+	key, err := hex.DecodeString(told)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the key of rank 0: %w", errContact, err)
+	}
+	return key, nil
 }
 
 func at(address netip.Addr) string { return net.JoinHostPort(address.String(), "0") }

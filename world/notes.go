@@ -1,6 +1,9 @@
 package world
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 // What is short ranks that map each other's memory tell each other by notes: a line each, stored where the receiver
 // looks, with the number that it waits for stored last. So a message of a collective that fits is neither packed nor
@@ -77,7 +80,9 @@ func (r *round) sendNote(ctx context.Context, to int, data []byte) error {
 				return err
 			}
 		}
-		c.known = c.theirs.read.Load()
+		if err := r.learn(c, to, c.theirs.read.Load()); err != nil {
+			return err
+		}
 	}
 	w.AfterHearing()
 	slot := &c.theirs.slots[number%noteSlots]
@@ -88,6 +93,18 @@ func (r *round) sendNote(ctx context.Context, to int, data []byte) error {
 	w.BeforeTelling()
 	slot.number.Store(number)
 	w.Ring(to)
+	return nil
+}
+
+// learn notes that a rank has told the number of the last note that it has read.
+func (r *round) learn(c *correspondence, rank int, read uint32) error {
+	if int32(read-c.known) <= 0 {
+		return nil
+	}
+	if read-c.known > c.sent-c.known {
+		return r.w.post.failed(r.op, r.signature.number, &boxError{rank, fmt.Errorf("%w: it has read note %d of %d", ErrMessage, read, c.sent)})
+	}
+	c.known = read
 	return nil
 }
 
@@ -115,8 +132,8 @@ func (r *round) readNote(ctx context.Context, from int, data []byte, add *additi
 	}
 	w.Copied(len(data))
 	c.read = number
-	if known := slot.read; int32(known-c.known) > 0 {
-		c.known = known
+	if err := r.learn(c, from, slot.read); err != nil {
+		return err
 	}
 	if c.read-c.told >= noteSlots/2 {
 		c.told = c.read

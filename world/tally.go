@@ -51,6 +51,8 @@ type tally struct {
 	any         bool
 	left        bool
 	text        []byte
+	// ours is what the mates of a rank that leads have told it, as it was looked at once.
+	ours []uint32
 	// blocks are those of the mates that this rank tells.
 	blocks []tallyBlock
 }
@@ -67,6 +69,9 @@ const (
 // open makes place for the counts that will come.
 func (t *tally) open(w *World, at int) {
 	t.at = at
+	if w.leads() {
+		t.ours = make([]uint32, w.size)
+	}
 	if hosts := len(w.hosts.ranks); hosts > 1 && w.leads() {
 		t.heard = make([]atomic.Uint32, bits.Len(uint(hosts-1)))
 		t.calls = make([][2]atomic.Uint64, len(t.heard))
@@ -109,7 +114,13 @@ func (m *Meeting) Tally(ctx context.Context, op string, call uint8, number uint3
 		if err := m.hearMates(ctx, op, lead); err != nil {
 			return 0, false, err
 		}
-		ours = func(rank int) uint32 { return lead.count(rank).Load() }
+		mates := uint32(len(w.mates()))
+		for rank := range t.ours {
+			if t.ours[rank] = lead.count(rank).Load(); t.ours[rank] > mates {
+				return 0, false, fmt.Errorf("world: %s: %w: %d of %d ranks of this host are said to have sent something to rank %d", op, ErrMessage, t.ours[rank], mates, rank)
+			}
+		}
+		ours = func(rank int) uint32 { return t.ours[rank] }
 		all = lead.callers().all()
 	}
 	if err := m.exchange(ctx, op, number, ours, all); err != nil {

@@ -1,6 +1,9 @@
 package world
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 // Mates are ranks that map each other's memory. They tally through the block of the first of
 // them, which leads:
@@ -140,7 +143,12 @@ func (m *Meeting) hearResult(ctx context.Context, op string, number uint32) (arr
 		}
 	}
 	m.ringMates()
-	t.result, t.any, t.finished = int(own.arrivals().Load()), own.any().Load() != 0, true
+	told := own.arrivals().Load()
+	if told > uint32(m.world.size) {
+		m.world.roster.fail(m.world.mates()[0], fmt.Errorf("%w: it tells that %d of %d ranks have sent something to this one", ErrMessage, told, m.world.size))
+		return 0, false, m.world.anyFailure(op)
+	}
+	t.result, t.any, t.finished = int(told), own.any().Load() != 0, true
 	return t.result, t.any, compared(op, number, called(own.differing().Load()))
 }
 
