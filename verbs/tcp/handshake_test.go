@@ -213,8 +213,8 @@ func TestStrangers(t *testing.T) {
 		"nothing":        "",
 		"HTTP":           "GET / HTTP/1.1\r\nHost: " + strings.Repeat("x", 100) + "\r\n\r\n",
 		"a frame":        string(message(frame{kind: kindHello}, strings.Repeat("\x00", identitySize))),
-		"a proof begun":  "RMAproof\x00\x01" + strings.Repeat("n", 32),
-		"a proof's half": "RMAproof\x00\x01",
+		"a proof begun":  "RMAproof\x00\x02" + strings.Repeat("n", 32),
+		"a proof's half": "RMAproof\x00\x02",
 		"a flood":        strings.Repeat("\xff", 1<<20),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -179,6 +179,9 @@ type secured struct {
 func (s *secured) Read(into []byte) (int, error)  { return s.tls.Read(into) }
 func (s *secured) Write(from []byte) (int, error) { return s.tls.Write(from) }
 
+// ConnectionState is what the proof of the key is bound to.
+func (s *secured) ConnectionState() tls.ConnectionState { return s.tls.ConnectionState() }
+
 // engage leaves the connection of net for its socket.
 func (s *secured) engage(socket *socket) stream {
 	s.carrier.socket = socket

@@ -52,7 +52,7 @@ func TestLoggerOnAFullDisk(t *testing.T) {
 			require.NoError(t, err)
 			far := opened.(*device)
 			hostPort, _, _ := strings.Cut(far.Address(), "/")
-			for _, says := range []string{"GET / HTTP/1.1\r\n" + strings.Repeat("x", 60), "RMAproof\x00\x02" + strings.Repeat("n", 64), "short"} {
+			for _, says := range []string{"GET / HTTP/1.1\r\n" + strings.Repeat("x", 60), "RMAproof\x00\x03" + strings.Repeat("n", 64), "short"} {
 				conn, err := net.Dial("tcp", hostPort)
 				require.NoError(t, err)
 				// The device may end it before all is said.

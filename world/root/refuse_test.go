@@ -121,8 +121,8 @@ func TestStrangersAreClosedAndChangeNothing(t *testing.T) {
 	}{
 		"nothing":      {nil, io.ErrUnexpectedEOF},
 		"http":         {[]byte("GET / HTTP/1.1\r\n\r\n"), proof.ErrProtocol},
-		"another job":  {append([]byte("RMAproof\x00\x01"), make([]byte, 64)...), proof.ErrKey},
-		"next version": {append([]byte("RMAproof\x00\x02"), make([]byte, 64)...), proof.ErrVersion},
+		"another job":  {append([]byte("RMAproof\x00\x02"), make([]byte, 64)...), proof.ErrKey},
+		"next version": {append([]byte("RMAproof\x00\x03"), make([]byte, 64)...), proof.ErrVersion},
 		"much":         {bytes.Repeat([]byte("x"), 1<<20), proof.ErrProtocol},
 	} {
 		t.Run(name, func(t *testing.T) {

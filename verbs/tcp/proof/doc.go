@@ -12,9 +12,10 @@
 //	acceptor   MAC 32 of the role "confirmation"
 //
 // A MAC is HMAC-SHA-256 under the key over magic, version, role, the purpose that the
-// caller names, and both nonces; each field either has a fixed length or is preceded
-// by its length. A side that refuses sends zeros for its MAC, so that both ends can
-// name the reason. Numbers are big-endian.
+// caller names, the channel, and both nonces; each field either has a fixed length or is
+// preceded by its length. The channel is empty without TLS. With TLS it is the keying
+// material that both ends of the connection export (RFC 9266). A side that refuses sends
+// zeros for its MAC, so that both ends can name the reason. Numbers are big-endian.
 //
 // What holds:
 //
@@ -26,10 +27,12 @@
 //   - The only MAC that a stranger gets is over a nonce that the acceptor chose just
 //     then, so it can be used nowhere else. It does let him try keys at home: a key is
 //     random ([NewKey]), not a password.
+//   - Over TLS both ends of the proof are those of one TLS connection. A third party that
+//     ends TLS on both sides and relays the proof fails, whatever certificates it has.
 //
-// What does not: the bytes after the proof are neither encrypted nor bound to it. Who
-// sits on the path and relays the proof between two honest ends can go on to change
-// what they say. Against him the connection is wrapped in TLS first.
+// What does not, without TLS: the bytes after the proof are neither encrypted nor bound to
+// it. An attacker on the path who relays the proof between two honest ends can then read
+// and change what they say.
 //
 // A [Room] bounds how many connections that have not proved the key are heard at once. While it is full, and none of them
 // is old enough to be ended, one that comes is closed, and has to call again.

@@ -5,23 +5,28 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 )
 
-// Version of the dialogue that this package speaks.
-const Version = 1
+// Version of the dialogue that this package speaks. Version 2 binds the proof to a TLS connection.
+const Version = 2
 
 var (
-	// ErrKey: the peer holds another key, or means another purpose.
-	ErrKey = errors.New("proof: the peer holds another key, or connects for another purpose: all ranks of a job must have the same key, and so must who serves windows and its clients (RMA_KEY_FILE, or WithKey)")
+	// ErrKey: the peer holds another key, means another purpose, or is a third party between two TLS connections.
+	ErrKey = errors.New("proof: the peer holds another key, connects for another purpose, or relays TLS: all ranks of a job must have the same key (RMA_KEY_FILE, or WithKey), and so must a server and its clients (RMA_SERVE_KEY_FILE, or WithKey)")
 	// ErrVersion: the peer speaks another version of the dialogue.
 	ErrVersion = errors.New("proof: another version")
 	// ErrProtocol: what the peer sends is not this dialogue at all.
 	ErrProtocol = errors.New("proof: not this protocol")
 )
+
+// exporterLabel is that of RFC 9266: the keying material that it names is the same at both ends of a TLS connection, and
+// differs between any two connections.
+const exporterLabel = "EXPORTER-Channel-Binding"
 
 const (
 	magic     = "RMAproof"
@@ -72,6 +77,9 @@ func Dial(conn io.ReadWriter, key []byte, purpose string) error {
 	if err := d.read("challenge", theirs[:]); err != nil {
 		return err
 	}
+	if err := d.bind(); err != nil {
+		return err
+	}
 	if !hmac.Equal(theirs[:], d.mac(acceptor)) {
 		// The acceptor is told, but that he is not changes nothing.
 		_ = d.write("refusal", refusal[:])
@@ -115,6 +123,9 @@ func accept(conn io.ReadWriter, key []byte, purpose string, proven func() error)
 		return err
 	}
 	_, _ = rand.Read(d.nonces.acceptor[:]) // it never fails
+	if err := d.bind(); err != nil {
+		return err
+	}
 	if err := d.write("challenge", head(), d.nonces.acceptor[:], d.mac(acceptor)); err != nil {
 		return err
 	}
@@ -149,13 +160,28 @@ type dialogue struct {
 	conn    io.ReadWriter
 	key     []byte
 	purpose string
+	// channel is the keying material of the TLS connection, empty without TLS.
+	channel []byte
 	nonces  struct{ initiator, acceptor [nonceSize]byte }
+}
+
+// bind takes the channel from a connection with TLS, whose handshake is over when something was read.
+func (d *dialogue) bind() (err error) {
+	secure, ok := d.conn.(interface{ ConnectionState() tls.ConnectionState })
+	if !ok {
+		return nil
+	}
+	state := secure.ConnectionState()
+	if d.channel, err = state.ExportKeyingMaterial(exporterLabel, nil, sha256.Size); err != nil {
+		return fmt.Errorf("proof: binding the proof to %s: %w", tls.VersionName(state.Version), err)
+	}
+	return nil
 }
 
 func (d *dialogue) mac(r role) []byte {
 	m := hmac.New(sha256.New, d.key)
 	m.Write(head())
-	for _, field := range []string{string(r), d.purpose} {
+	for _, field := range []string{string(r), d.purpose, string(d.channel)} {
 		m.Write(binary.BigEndian.AppendUint64(nil, uint64(len(field))))
 		m.Write([]byte(field))
 	}

@@ -199,7 +199,7 @@ func TestReflectedMessagesProveNothing(t *testing.T) {
 	// The acceptor's MAC comes back as if it were the initiator's.
 	err, mirrored := meet(t, accept(ours, "p"), func(conn io.ReadWriter) error {
 		var challenge [challengeSize]byte
-		if _, err := conn.Write(hello(1)); err != nil {
+		if _, err := conn.Write(hello(proof.Version)); err != nil {
 			return err
 		}
 		if _, err := io.ReadFull(conn, challenge[:]); err != nil {
@@ -219,7 +219,7 @@ func TestReflectedMessagesProveNothing(t *testing.T) {
 	require.NoError(t, mirrored)
 
 	// What another initiator begins with is no challenge.
-	err, _ = meet(t, dial(ours, "p"), replay(hello(1)))
+	err, _ = meet(t, dial(ours, "p"), replay(hello(proof.Version)))
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 
@@ -233,13 +233,13 @@ func TestAnotherVersionIsNamedToBothSides(t *testing.T) {
 			return err
 		}
 		answer, err := io.ReadAll(conn)
-		if string(answer) != "RMAproof\x00\x01" {
+		if string(answer) != "RMAproof\x00\x02" {
 			return errors.New("the acceptor does not say its version")
 		}
 		return err
 	})
 	require.ErrorIs(t, err, proof.ErrVersion)
-	require.ErrorContains(t, err, "speaks 7, this side 1")
+	require.ErrorContains(t, err, "speaks 7, this side 2")
 	require.NoError(t, told)
 
 	err, _ = meet(t, dial(ours, "p"), func(conn io.ReadWriter) error {
@@ -250,7 +250,7 @@ func TestAnotherVersionIsNamedToBothSides(t *testing.T) {
 		return err
 	})
 	require.ErrorIs(t, err, proof.ErrVersion)
-	require.ErrorContains(t, err, "speaks 7, this side 1")
+	require.ErrorContains(t, err, "speaks 7, this side 2")
 }
 
 func TestStrangersAreToldNothing(t *testing.T) {
