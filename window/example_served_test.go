@@ -12,8 +12,9 @@ import (
 func ExampleServe() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	// Where other machines connect, both sides need the same key: RMA_KEY_FILE, or world.WithKey.
-	listener, err := world.Listen(ctx, "127.0.0.1:0")
+	// Both sides have the same key, in a file that RMA_SERVE_KEY_FILE names, or by world.WithKey. Without one every user of
+	// this machine can connect.
+	listener, err := world.Listen(ctx, "127.0.0.1:0", world.WithoutKey())
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -36,7 +37,7 @@ func ExampleServe() {
 
 // count is the client: in another process, on another machine.
 func count(ctx context.Context, address string) (int64, error) {
-	session, err := world.Dial(ctx, address)
+	session, err := world.Dial(ctx, address, world.WithoutKey())
 	if err != nil {
 		return 0, err
 	}

@@ -59,7 +59,7 @@ func FuzzOffer(f *testing.F) {
 func TestHostileClient(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	l, err := world.Listen(ctx, "127.0.0.1:0")
+	l, err := world.Listen(ctx, "127.0.0.1:0", world.WithoutKey())
 	require.NoError(t, err)
 	require.NoError(t, world.Run(ctx, 1, func(ctx context.Context, w *world.World) error {
 		win, err := Allocate[int64](ctx, w, 4, Seats(1))
@@ -70,7 +70,7 @@ func TestHostileClient(t *testing.T) {
 		serving.Go(func() { err = Serve(ctx, l, win.As("words")) })
 		visitHostile(ctx, t, l.Addr().String())
 		// Its seat, and the lock that it had taken, are free.
-		c, failed := world.Dial(ctx, l.Addr().String())
+		c, failed := world.Dial(ctx, l.Addr().String(), world.WithoutKey())
 		require.NoError(t, failed)
 		var again *Window[int64]
 		for again == nil {
@@ -85,7 +85,7 @@ func TestHostileClient(t *testing.T) {
 }
 
 func visitHostile(ctx context.Context, t *testing.T, address string) {
-	w, err := world.Dial(ctx, address)
+	w, err := world.Dial(ctx, address, world.WithoutKey())
 	require.NoError(t, err)
 	win, err := Attach[int64](ctx, w, "words")
 	require.NoError(t, err)
@@ -159,7 +159,7 @@ func TestRefused(t *testing.T) {
 
 // An Attach that goes on with a request which was refused in the meantime asks again.
 func TestAttachRefusedMeanwhile(t *testing.T) {
-	l, err := world.Listen(t.Context(), "127.0.0.1:0")
+	l, err := world.Listen(t.Context(), "127.0.0.1:0", world.WithoutKey())
 	require.NoError(t, err)
 	require.NoError(t, world.Run(t.Context(), 1, func(ctx context.Context, w *world.World) error {
 		win, err := Allocate[int64](ctx, w, 4, Seats(1))
@@ -168,7 +168,7 @@ func TestAttachRefusedMeanwhile(t *testing.T) {
 		}
 		served := make(chan error)
 		go func() { served <- Serve(ctx, l, win.As("words")) }()
-		c, err := world.Dial(ctx, l.Addr().String())
+		c, err := world.Dial(ctx, l.Addr().String(), world.WithoutKey())
 		require.NoError(t, err)
 		v := c.Attached(visitorKey{}, func() any { return newVisitor(c) }).(*visitor)
 		a := &inquiry{request: encodeRequest(reduce.KindOf[int64](), "words"), givenUp: true}
@@ -192,7 +192,7 @@ func TestAttachRefusedMeanwhile(t *testing.T) {
 
 // A client's seat is free when Close of its World has returned, also where the server takes its time.
 func TestSeatFreeAfterClose(t *testing.T) {
-	l, err := world.Listen(t.Context(), "127.0.0.1:0")
+	l, err := world.Listen(t.Context(), "127.0.0.1:0", world.WithoutKey())
 	require.NoError(t, err)
 	require.NoError(t, world.Run(t.Context(), 1, func(ctx context.Context, w *world.World) error {
 		win, err := Allocate[int64](ctx, w, 4, Seats(1))
@@ -207,7 +207,7 @@ func TestSeatFreeAfterClose(t *testing.T) {
 			return win.core.seats.guests[0]
 		}
 		for _, closes := range []bool{false, true} {
-			c, err := world.Dial(ctx, l.Addr().String())
+			c, err := world.Dial(ctx, l.Addr().String(), world.WithoutKey())
 			require.NoError(t, err)
 			there, err := Attach[int64](ctx, c, "words")
 			require.NoError(t, err)

@@ -30,7 +30,7 @@ var soonDead = world.WithSilence(silence)
 func whereServed(ctx context.Context, w *world.World) (l *world.Listener, address string, err error) {
 	text := make([]byte, 64)
 	if w.Rank() == 0 {
-		if l, err = world.Listen(ctx, "127.0.0.1:0", soonDead); err != nil {
+		if l, err = world.Listen(ctx, "127.0.0.1:0", soonDead, world.WithoutKey()); err != nil {
 			return nil, "", err
 		}
 		copy(text, l.Addr().String())
@@ -54,7 +54,7 @@ func serveAlone(ctx context.Context, l *world.Listener, body func(win *window.Wi
 }
 
 func attachTo(ctx context.Context, address string) (*world.World, *window.Window[uint64], error) {
-	w, err := world.Dial(ctx, address, soonDead)
+	w, err := world.Dial(ctx, address, soonDead, world.WithoutKey())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -22,7 +22,7 @@ func serving(t *testing.T, count, seats int, body func(ctx context.Context, addr
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	l, err := world.Listen(ctx, "127.0.0.1:0")
+	l, err := world.Listen(ctx, "127.0.0.1:0", world.WithoutKey())
 	require.NoError(t, err)
 	defer l.Close()
 	require.NoError(t, world.Run(ctx, 1, func(ctx context.Context, w *world.World) error {
@@ -44,7 +44,7 @@ func serving(t *testing.T, count, seats int, body func(ctx context.Context, addr
 // visit attaches to the window.
 func visit(t *testing.T, ctx context.Context, address string, body func(win *window.Window[uint64]) error) {
 	t.Helper()
-	w, err := world.Dial(ctx, address)
+	w, err := world.Dial(ctx, address, world.WithoutKey())
 	require.NoError(t, err)
 	win, err := window.Attach[uint64](ctx, w, "words")
 	require.NoError(t, err)
@@ -79,7 +79,7 @@ func TestAttach(t *testing.T) {
 
 // A window is served or closed, whichever is sooner, and never both.
 func TestServeAndClose(t *testing.T) {
-	l, err := world.Listen(t.Context(), "127.0.0.1:0")
+	l, err := world.Listen(t.Context(), "127.0.0.1:0", world.WithoutKey())
 	require.NoError(t, err)
 	defer l.Close()
 	require.NoError(t, world.Run(t.Context(), 1, func(ctx context.Context, w *world.World) error {
@@ -125,7 +125,7 @@ func TestServeAndClose(t *testing.T) {
 
 // A window with an epoch open, which is not closed for that, can be served still.
 func TestServeAfterCloseRefused(t *testing.T) {
-	l, err := world.Listen(t.Context(), "127.0.0.1:0")
+	l, err := world.Listen(t.Context(), "127.0.0.1:0", world.WithoutKey())
 	require.NoError(t, err)
 	defer l.Close()
 	require.NoError(t, world.Run(t.Context(), 1, func(ctx context.Context, w *world.World) error {
@@ -173,7 +173,7 @@ func TestAttachedAdd(t *testing.T) {
 
 func TestAttachRefused(t *testing.T) {
 	serving(t, 1, 1, func(ctx context.Context, address string, own *window.Window[uint64]) {
-		w, err := world.Dial(ctx, address)
+		w, err := world.Dial(ctx, address, world.WithoutKey())
 		require.NoError(t, err)
 		_, err = window.Attach[uint64](ctx, w, "nothing")
 		require.ErrorIs(t, err, window.ErrName)
@@ -218,7 +218,7 @@ func TestAttachCutShort(t *testing.T) {
 		ended, end := context.WithCancel(ctx)
 		end()
 		for cut := 0; cut < 3; {
-			w, err := world.Dial(ctx, address)
+			w, err := world.Dial(ctx, address, world.WithoutKey())
 			require.NoError(t, err)
 			win, err := window.Attach[uint64](ended, w, "words")
 			if err != nil {
@@ -236,7 +236,7 @@ func TestAttachCutShort(t *testing.T) {
 // Clients of a Serve that ends in order are told that the server has left, whatever they are in.
 func TestServeEndsInOrder(t *testing.T) {
 	busy.Acquire(t)
-	l, err := world.Listen(t.Context(), "127.0.0.1:0")
+	l, err := world.Listen(t.Context(), "127.0.0.1:0", world.WithoutKey())
 	require.NoError(t, err)
 	defer l.Close()
 	require.NoError(t, world.Run(t.Context(), 1, func(ctx context.Context, w *world.World) error {
@@ -257,7 +257,7 @@ func TestServeEndsInOrder(t *testing.T) {
 				},
 			} {
 				go func() {
-					c, err := world.Dial(ctx, l.Addr().String())
+					c, err := world.Dial(ctx, l.Addr().String(), world.WithoutKey())
 					if err != nil {
 						attached <- struct{}{}
 						ends <- err
@@ -301,14 +301,14 @@ func TestServeEndsInOrder(t *testing.T) {
 func TestServedWindowEnds(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	l, err := world.Listen(ctx, "127.0.0.1:0")
+	l, err := world.Listen(ctx, "127.0.0.1:0", world.WithoutKey())
 	require.NoError(t, err)
 	defer l.Close()
 	served, attached := make(chan error, 1), make(chan struct{})
 	var visiting sync.WaitGroup
 	for client := range 3 {
 		visiting.Go(func() {
-			w, err := world.Dial(ctx, l.Addr().String())
+			w, err := world.Dial(ctx, l.Addr().String(), world.WithoutKey())
 			if err != nil {
 				t.Error(err)
 				return
@@ -342,7 +342,7 @@ func TestServedWindowEnds(t *testing.T) {
 		return nil
 	}))
 	visiting.Wait()
-	w, err := world.Dial(ctx, l.Addr().String())
+	w, err := world.Dial(ctx, l.Addr().String(), world.WithoutKey())
 	require.NoError(t, err)
 	_, err = window.Attach[uint64](ctx, w, "words")
 	require.ErrorIs(t, err, window.ErrName)

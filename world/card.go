@@ -329,7 +329,7 @@ func (s self) refuse() error {
 // blame makes the disappearance of a peer's device the failure of its rank.
 func (w *World) blame(rank int, err error) error {
 	if errors.Is(err, verbs.ErrPeerGone) {
-		w.roster.fail(rank, err)
+		w.failed(rank, err)
 		return w.Failure(rank)
 	}
 	return err

@@ -252,11 +252,19 @@ func (w *World) seeLost() {
 		for rank := range w.links {
 			if l := w.links[rank].Load(); l != nil && !w.parted[rank].Load() {
 				if gone := l.gone.Swap(nil); gone != nil {
-					w.roster.fail(rank, gone.err)
+					w.failed(rank, gone.err)
 				}
 			}
 		}
 	}
+}
+
+// failed has a rank fail whose connection has ended.
+func (w *World) failed(rank int, cause error) {
+	if w.session != nil && w.Dialed() && w.Failure(rank) == nil {
+		cause = w.session.lastWord(cause)
+	}
+	w.roster.fail(rank, cause)
 }
 
 // shut takes back what open has made.
@@ -354,7 +362,7 @@ func (l *Link) fail(err error) {
 		return
 	}
 	if l.rank != l.world.rank && !l.world.parted[l.rank].Load() {
-		l.world.roster.fail(l.rank, err)
+		l.world.failed(l.rank, err)
 	}
 	if !l.broken.CompareAndSwap(nil, &linkError{err}) {
 		return

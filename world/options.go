@@ -35,6 +35,8 @@ type settings struct {
 	// cores is how many this rank may use.
 	cores int
 	key   []byte
+	// keyless is WithoutKey.
+	keyless bool
 	// address is where to listen, as package address understands it, or several with commas
 	// between them; empty for the best. They have been found to be listen.
 	address string
@@ -268,8 +270,13 @@ func WithAddress(text string) Option { return func(s *settings) { s.address = te
 
 // WithKey sets the job's key, 16 to 512 random bytes, by which ranks know each other
 // over a network. Without this option rank 0 makes one and hands it out through the
-// exchange of the launcher. All ranks pass the same.
+// exchange of the launcher. All ranks pass the same. A [Listener] and its clients pass a key of their own, which is not
+// the job's: see [Listen].
 func WithKey(key []byte) Option { return func(s *settings) { s.key = key } }
+
+// WithoutKey has [Listen] and [Dial] do without a key, at a loopback address. Every user of this host can then connect to
+// the Listener, and can listen in its place. Other calls ignore this option.
+func WithoutKey() Option { return func(s *settings) { s.keyless = true } }
 
 // WithTLS has everything between ranks that share no memory encrypted, by TLS 1.3 or
 // later. The configuration is for both roles: it needs a certificate, and what those of

@@ -1,7 +1,10 @@
 package world
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -33,25 +36,49 @@ const (
 	proofTime = 5 * time.Second
 	// longestText bounds what is exchanged over a line, and a contact in a message.
 	longestText = 4 << 10
-	// welcome is what the server says when the session begins, bye what a side that leaves says, parting
-	// what one that ends the session says, for which it waits endTime for the other to hang up.
+	// welcome is what the server says when the session begins, bye what a side that leaves says. A client says active when
+	// it has issued operations since it did so last, at most every activePeriod. parting is followed by a text, and said by
+	// a side that ends the session, which waits endTime for the other to hang up. crowded is a parting of a server that has
+	// no place now: the client is to call again. As the first byte of a length, either is out of bounds.
 	welcome = 'w'
 	bye     = 'b'
+	active  = 'a'
 	parting = 'p'
+	crowded = 'c'
 	endTime = time.Second
+
+	activePeriod = time.Second
+	// longestReason bounds the text of a parting.
+	longestReason = 512
 )
 
-// keyOfNobody stands for no key, which is allowed on loopback addresses only.
+// ErrEvicted: the server has ended the session of a client, for a reason that the error says.
+var ErrEvicted = errors.New("world: the server has ended the session")
+
+// errCrowded: the server has ended what began as a session because of others.
+var errCrowded = errors.New("world: too many sessions begin at the server at once")
+
+// keyOfNobody stands for no key: WithoutKey.
 var keyOfNobody = make([]byte, 32)
 
 // A Session is a client of a [Listener].
 type Session struct {
 	world *World
 	conn  net.Conn
+	since time.Time
+	// activeAt is when the client has last said that it is active, in nanoseconds behind since.
+	activeAt atomic.Int64
+	// heard is closed when the other side says nothing more here. reason is why the server has ended the session, if it has
+	// said so, and set before.
+	heard  chan struct{}
+	reason error
 	// left is closed when the other side leaves, or has failed; saidBye tells that this one does.
 	left    chan struct{}
 	saidBye atomic.Bool
+	// saying guards that nothing is said behind bye.
+	saying  sync.Mutex
 	reading sync.WaitGroup
+	stopped chan struct{}
 	// giveUp fails the other side, which has said that it leaves and ended its line, but did
 	// not come to the end of the session, unless this side has met it there: met. It is set before left is closed.
 	giveUp *time.Timer
@@ -60,12 +87,32 @@ type Session struct {
 
 // newSession makes a World that was joined over a line that of a session.
 func newSession(w *World, conn net.Conn) *Session {
-	s := &Session{world: w, conn: conn, left: make(chan struct{})}
+	s := &Session{world: w, conn: conn, since: time.Now(), heard: make(chan struct{}), left: make(chan struct{}), stopped: make(chan struct{})}
 	w.yield, w.session = yieldToProcesses, s
 	w.finalize = s.meet
 	s.reading.Go(s.listen)
+	if w.Dialed() {
+		s.reading.Go(s.report)
+	}
 	return s
 }
+
+// RemoteAddr is the address of the client, or of the last that translated it.
+func (s *Session) RemoteAddr() net.Addr { return s.conn.RemoteAddr() }
+
+// Certificate is that of the client, nil without TLS and where the configuration does not demand one.
+func (s *Session) Certificate() *x509.Certificate {
+	if secure, ok := s.conn.(*tls.Conn); ok {
+		if all := secure.ConnectionState().PeerCertificates; len(all) > 0 {
+			return all[0]
+		}
+	}
+	return nil
+}
+
+// Since is when the session began, and Active when its client last issued operations, to a second or so.
+func (s *Session) Since() time.Time  { return s.since }
+func (s *Session) Active() time.Time { return s.since.Add(time.Duration(s.activeAt.Load())) }
 
 // World is that of the session. This process is rank 0 of it, the client rank 1.
 func (s *Session) World() *World { return s.world }
@@ -73,7 +120,7 @@ func (s *Session) World() *World { return s.world }
 // Begin lets the client's Dial return, which waits for it: what the client sends to a Service is lost
 // where that is not there yet.
 func (s *Session) Begin() error {
-	if err := s.say(welcome); err != nil {
+	if err := s.say([]byte{welcome}); err != nil {
 		return fmt.Errorf("world: beginning a session: %w", err)
 	}
 	return nil
@@ -92,9 +139,15 @@ func (s *Session) End(cause error) {
 
 // EndInOrder is End that tells the client first, where that hears of it soon: its calls fail by [ErrLeft] then. Begin has
 // been called before.
-func (s *Session) EndInOrder(cause error) {
+func (s *Session) EndInOrder(cause error) { s.part("", cause) }
+
+// Evict is End that tells the client why, where that hears of it: its calls fail by [ErrEvicted] with the cause's text, or,
+// where Begin has not been called, its Dial does.
+func (s *Session) Evict(cause error) { s.part(cause.Error(), cause) }
+
+func (s *Session) part(reason string, cause error) {
 	s.saidBye.Store(true)
-	if s.say(parting) == nil {
+	if s.say(sentence(parting, reason)) == nil {
 		late := time.NewTimer(endTime)
 		defer late.Stop()
 		select {
@@ -110,11 +163,11 @@ func (s *Session) fail(cause error) { s.world.roster.fail(1-s.world.rank, cause)
 
 // listen waits until the other side leaves, or its line ends.
 func (s *Session) listen() {
-	var said [1]byte
-	_, err := io.ReadFull(s.conn, said[:])
+	word, err := s.hear()
 	// Who waits in the World looks at what is closed here.
 	defer s.world.channel.Ring()
-	if err == nil && said[0] == bye {
+	if err == nil && word == bye {
+		close(s.heard)
 		s.giveUp = time.AfterFunc(s.world.settings.silence, func() {
 			if !s.met.Load() {
 				s.fail(ErrLeft)
@@ -124,30 +177,130 @@ func (s *Session) listen() {
 		return
 	}
 	defer close(s.left)
+	var reason error
 	switch {
-	case err == nil && said[0] == parting:
-		s.fail(ErrLeft)
-		_ = s.conn.Close()
+	case errors.Is(err, ErrEvicted), errors.Is(err, ErrLeft):
+		reason = err
 	case s.saidBye.Load():
 		// The other side was sooner done.
 	case err != nil:
-		s.fail(fmt.Errorf("world: the line of the session has ended: %w", err))
+		err = fmt.Errorf("world: the line of the session has ended: %w", err)
 	default:
-		s.fail(fmt.Errorf("world: the line of the session: %w: it said %#x", errContact, said[0]))
+		err = fmt.Errorf("world: the line of the session: %w: it said %#x", errContact, word)
+	}
+	s.reason = reason
+	close(s.heard)
+	switch {
+	case reason != nil:
+		s.fail(reason)
+		_ = s.conn.Close()
+	case !s.saidBye.Load():
+		s.fail(err)
+	}
+}
+
+// hear returns what the other side says, but for active.
+func (s *Session) hear() (byte, error) {
+	for {
+		word, err := hearWord(s.conn)
+		if err != nil || word != active || s.world.Dialed() {
+			return word, err
+		}
+		s.activeAt.Store(int64(time.Since(s.since)))
+	}
+}
+
+// hearWord returns a word. A parting is an error: ErrLeft, or ErrEvicted with a reason, or errCrowded.
+func hearWord(conn net.Conn) (byte, error) {
+	var word [1]byte
+	if _, err := io.ReadFull(conn, word[:]); err != nil {
+		return 0, err
+	}
+	if word[0] != parting && word[0] != crowded {
+		return word[0], nil
+	}
+	return word[0], hearReason(conn, word[0])
+}
+
+// hearReason returns the error that follows a word of parting.
+func hearReason(conn io.Reader, word byte) error {
+	var length [2]byte
+	if _, err := io.ReadFull(conn, length[:]); err != nil {
+		return err
+	}
+	n := binary.BigEndian.Uint16(length[:])
+	if n > longestReason {
+		return fmt.Errorf("%w: a reason of %d bytes, allowed are %d", errContact, n, longestReason)
+	}
+	text := make([]byte, n)
+	if _, err := io.ReadFull(conn, text); err != nil {
+		return err
+	}
+	switch {
+	case word == crowded:
+		return errCrowded
+	case n == 0:
+		return ErrLeft
+	}
+	return fmt.Errorf("%w: %q", ErrEvicted, text)
+}
+
+// sentence is a word with a reason.
+func sentence(word byte, reason string) []byte {
+	reason = reason[:min(len(reason), longestReason)]
+	return append(binary.BigEndian.AppendUint16([]byte{word}, uint16(len(reason))), reason...)
+}
+
+// lastWord is why the server has ended the session, or else the cause for which a connection has ended that the line may
+// outlast: the server says why before it ends any.
+func (s *Session) lastWord(cause error) error {
+	if s.saidBye.Load() || s.conn.SetReadDeadline(time.Now().Add(endTime)) != nil {
+		return cause
+	}
+	<-s.heard
+	if s.reason != nil {
+		return s.reason
+	}
+	return cause
+}
+
+// report tells the server, now and then, that the client issues operations.
+func (s *Session) report() {
+	ticks := time.NewTicker(activePeriod)
+	defer ticks.Stop()
+	for last := uint64(0); ; {
+		select {
+		case <-s.stopped:
+			return
+		case <-ticks.C:
+		}
+		if issued := s.world.issued(); issued != last {
+			last = issued
+			s.saying.Lock()
+			if !s.saidBye.Load() {
+				// Of the end of the line hears listen.
+				_ = s.say([]byte{active})
+			}
+			s.saying.Unlock()
+		}
 	}
 }
 
 // leave tells the other side that this one leaves.
 func (s *Session) leave() {
+	s.saying.Lock()
+	defer s.saying.Unlock()
 	s.saidBye.Store(true)
 	// That it cannot be told is the other side's end.
-	_ = s.say(bye)
+	_ = s.say([]byte{bye})
 }
 
-func (s *Session) say(word byte) error {
-	err := s.conn.SetWriteDeadline(time.Now().Add(proofTime))
+func (s *Session) say(words []byte) error { return say(s.conn, words) }
+
+func say(conn net.Conn, words []byte) error {
+	err := conn.SetWriteDeadline(time.Now().Add(proofTime))
 	if err == nil {
-		_, err = s.conn.Write([]byte{word})
+		_, err = conn.Write(words)
 	}
 	return err
 }
@@ -155,8 +308,7 @@ func (s *Session) say(word byte) error {
 // awaitWelcome returns when the server has begun the session.
 func awaitWelcome(ctx context.Context, conn net.Conn) error {
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-	var said [1]byte
-	_, err := io.ReadFull(conn, said[:])
+	word, err := hearWord(conn)
 	if !stop() {
 		// The line may be of no use now, though the word has come.
 		err = errors.Join(err, context.Cause(ctx))
@@ -164,8 +316,8 @@ func awaitWelcome(ctx context.Context, conn net.Conn) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("the server has not begun it: %w", err)
-	case said[0] != welcome:
-		return fmt.Errorf("%w: the server said %#x", errContact, said[0])
+	case word != welcome:
+		return fmt.Errorf("%w: the server said %#x", errContact, word)
 	}
 	return nil
 }
@@ -179,6 +331,7 @@ func (s *Session) meet() error {
 
 // stop ends listening, which looks at the World's devices.
 func (s *Session) stop() {
+	close(s.stopped)
 	_ = s.conn.SetReadDeadline(time.Unix(1, 0))
 	s.reading.Wait()
 	if s.giveUp != nil {
@@ -208,6 +361,9 @@ func overLine(conn net.Conn, rank int) Exchange {
 		if _, err := io.ReadFull(conn, length[:]); err != nil {
 			return nil, err
 		}
+		if length[0] == parting || length[0] == crowded {
+			return nil, hearReason(io.MultiReader(bytes.NewReader(length[1:]), conn), length[0])
+		}
 		n := binary.BigEndian.Uint16(length[:])
 		if n > longestText {
 			return nil, fmt.Errorf("%w of %d bytes, allowed are %d", errContact, n, longestText)
@@ -228,20 +384,44 @@ func sessionSettings(options []Option, accepts bool) (s settings, key []byte, er
 	if err != nil {
 		return s, nil, err
 	}
-	if path := os.Getenv("RMA_KEY_FILE"); s.key == nil && path != "" {
-		if s.key, err = proof.ReadKeyFile(path); err != nil {
-			return s, nil, fmt.Errorf("%w: RMA_KEY_FILE: %w", ErrEnvironment, err)
-		}
-	}
-	key = s.key
-	if key == nil {
+	switch {
+	case s.keyless && s.key != nil:
+		return s, nil, fmt.Errorf("%w: WithKey and WithoutKey, allowed is one of them", ErrArgument)
+	case s.keyless:
 		key = keyOfNobody
+	case s.key == nil:
+		if s.key, err = s.sessionKey(); err != nil {
+			return s, nil, err
+		}
+		fallthrough
+	default:
+		key = s.key
 	}
 	if n := len(key); n < proof.MinKey || n > proof.MaxKey {
 		return s, nil, fmt.Errorf("%w: a key of %d bytes (WithKey), allowed are %d to %d", ErrArgument, n, proof.MinKey, proof.MaxKey)
 	}
 	s.unshared = true
 	return s, key, s.line().Check(accepts)
+}
+
+// sessionKey reads the key that the environment names.
+func (s *settings) sessionKey() ([]byte, error) {
+	variable := "RMA_SERVE_KEY_FILE"
+	if os.Getenv(variable) == "" {
+		variable = "RMA_KEY_FILE"
+	}
+	path := os.Getenv(variable)
+	if path == "" {
+		return nil, fmt.Errorf("%w: no key: set RMA_SERVE_KEY_FILE, or WithKey; or WithoutKey, with which every user of this host can connect, at a loopback address", ErrArgument)
+	}
+	if variable == "RMA_KEY_FILE" {
+		s.logger.Warn("RMA_KEY_FILE, the key of the job, is used for sessions: its holders can join the job as ranks; set RMA_SERVE_KEY_FILE to another key for clients")
+	}
+	key, err := proof.ReadKeyFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrEnvironment, variable, err)
+	}
+	return key, nil
 }
 
 // line is how the sides of a session are connected first.

@@ -17,39 +17,57 @@ import (
 // to: see window.Attach. There are no collectives in it but Close, which ends the session and is to be called.
 // That the other process ends, or ends the session, is a [PeerError] of rank 0.
 //
-// The options are those of [New]. Both sides must have the same key (WithKey, or RMA_KEY_FILE in the environment), and
+// The options are those of [New]. Both sides must have the same key, as [Listen] says, and
 // either both or none a TLS configuration (WithTLS), with a certificate for each. Over which device they reach each
 // other is chosen as for ranks on different hosts: TCP, or RDMA cards if both have one.
 //
 // Nothing waits for a server that does not listen yet: that is an error at once, or after a few seconds where the network
-// does not answer. One that has no time for a call, because many call, is called again.
+// does not answer. One that has no time for a call, because many call, is called again. A server that ends the session
+// says why: Dial, or the calls that need rank 0, then return an [ErrEvicted].
 func Dial(ctx context.Context, address string, options ...Option) (*World, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("world: Dial: %w: nil context", ErrArgument)
-	}
-	s, key, err := sessionSettings(options, false)
-	if err != nil {
-		return nil, fmt.Errorf("world: Dial: %w", err)
 	}
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, fmt.Errorf("world: Dial: %w: %q is not host:port", ErrArgument, address)
 	}
+	s, key, err := sessionSettings(options, false)
+	if err != nil {
+		return nil, fmt.Errorf("world: Dial: %w", err)
+	}
 	s.dialed = address
 	ctx, cancel := context.WithTimeoutCause(ctx, s.patience, fmt.Errorf("no session with %s within %v", address, s.patience))
 	defer cancel()
+	for {
+		w, err := s.dial(ctx, address, host, key)
+		switch {
+		case err == nil:
+			return w, nil
+		case !errors.Is(err, errCrowded) || ctx.Err() != nil:
+			return nil, fmt.Errorf("world: Dial: %w", cutShort(ctx, err))
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(callAgain):
+		}
+	}
+}
+
+// dial begins a session, unless the server has no place for it now: errCrowded.
+func (s *settings) dial(ctx context.Context, address, host string, key []byte) (*World, error) {
 	conn, err := s.call(ctx, address, host, key, proofTime)
 	if err != nil {
-		return nil, fmt.Errorf("world: Dial: %w", cutShort(ctx, err))
+		return nil, err
 	}
-	w, err := join(ctx, 1, 2, overLine(conn, 1), s)
+	w, err := join(ctx, 1, 2, overLine(conn, 1), *s)
 	if err != nil {
 		_ = conn.Close()
-		return nil, fmt.Errorf("world: Dial: session with %s: %w", address, cutShort(ctx, err))
+		return nil, fmt.Errorf("session with %s: %w", address, err)
 	}
 	if err := awaitWelcome(ctx, conn); err != nil {
 		_ = conn.Close()
-		return nil, errors.Join(fmt.Errorf("world: Dial: session with %s: %w", address, cutShort(ctx, err)), w.depart())
+		return nil, errors.Join(fmt.Errorf("session with %s: %w", address, err), w.depart())
 	}
 	newSession(w, conn)
 	return w, nil
@@ -97,9 +115,9 @@ func (s *settings) callOnce(ctx context.Context, address, host string, key []byt
 	if err != nil {
 		return nil, &unreachable{err}
 	}
-	if s.key == nil && !isLoopback(raw.RemoteAddr()) {
+	if s.keyless && !isLoopback(raw.RemoteAddr()) {
 		_ = raw.Close()
-		return nil, fmt.Errorf("%w: %s is no loopback address, and there is no key; set RMA_KEY_FILE, or WithKey", ErrArgument, address)
+		return nil, fmt.Errorf("%w: %s is no loopback address, and WithoutKey is for those only; set RMA_SERVE_KEY_FILE, or WithKey", ErrArgument, address)
 	}
 	conn := s.line().Call(raw, host)
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })

@@ -58,7 +58,7 @@ func TestDialCutShort(t *testing.T) {
 	defer cancel()
 	require.Equal(t, os.ErrDeadlineExceeded, cutShort(ctx, os.ErrDeadlineExceeded))
 	cancel()
-	_, err = Dial(ctx, "127.0.0.1:1")
+	_, err = Dial(ctx, "127.0.0.1:1", WithoutKey())
 	require.ErrorIs(t, err, context.Canceled)
 }
 
@@ -73,7 +73,7 @@ func TestCallAgainAfterSilence(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer listener.Close()
-	s, key, err := sessionSettings(nil, false)
+	s, key, err := sessionSettings([]Option{WithoutKey()}, false)
 	require.NoError(t, err)
 	var serving sync.WaitGroup
 	// Until the listener is closed: a client that is slow may have left a call whose proof this side has accepted.

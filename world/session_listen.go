@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,9 +17,16 @@ import (
 )
 
 const (
-	// mostJoining bounds the clients that have proved the key and whose sessions begin.
+	// mostJoining bounds the clients that have proved the key and whose sessions were not accepted yet. When another one
+	// comes, the oldest goes that has had joinShare.
 	mostJoining = 64
+	joinShare   = time.Second
+	// joinTime bounds the exchange with a client.
+	joinTime = 10 * time.Second
 )
+
+// errJoinTime is why a client is cut off in the exchange.
+var errJoinTime = fmt.Errorf("world: a client has %v for the exchange that begins a session", joinTime)
 
 // A Listener accepts the sessions of processes that were started at other times, by others: see
 // [Dial]. Most programs leave it to window.Serve. Its methods may be called from any goroutine.
@@ -30,14 +38,17 @@ type Listener struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
 	log      *logqueue.Limited
-	joining  chan struct{}
+	joining  joining
 	sessions chan *Session
 	running  sync.WaitGroup
 }
 
 // Listen listens at a host:port, of which the port may be 0, for clients that begin sessions. The options are
-// those of [New], with a key (WithKey, or RMA_KEY_FILE in the environment): without one any process could begin a
-// session, which is allowed on loopback addresses only.
+// those of [New], with a key by which clients are known: that of WithKey, or of the file that RMA_SERVE_KEY_FILE names in
+// the environment. Where neither is set RMA_KEY_FILE is used, with a warning to the logger, since its holders can join the
+// job. [WithoutKey] does without a key, on loopback addresses only.
+//
+// What a holder of the key is trusted with, and what an attacker on the path can do without TLS, docs/guide/security.md says.
 //
 // Everything goes over the one port. But with RDMA cards, and where [WithAddress] or RMA_ADDRESS says at which addresses
 // this process listens, a session takes connections at ports of its own there.
@@ -55,11 +66,11 @@ func Listen(ctx context.Context, address string, options ...Option) (*Listener, 
 	if err != nil {
 		return nil, fmt.Errorf("world: Listen: %w", err)
 	}
-	if s.key == nil && !isLoopback(listener.Addr()) {
-		return nil, errors.Join(fmt.Errorf("world: Listen: %w: %s is where other machines connect, and there is no key; set RMA_KEY_FILE, or WithKey, or listen on a loopback address", ErrArgument, listener.Addr()), listener.Close())
+	if s.keyless && !isLoopback(listener.Addr()) {
+		return nil, errors.Join(fmt.Errorf("world: Listen: %w: %s is where other machines connect, and WithoutKey is for loopback addresses only; set RMA_SERVE_KEY_FILE, or WithKey, or listen on a loopback address", ErrArgument, listener.Addr()), listener.Close())
 	}
 	s.port = tcp.NewPort(listener)
-	l := &Listener{settings: s, key: key, port: s.port, log: logqueue.NewLimited(s.logger, "world: ", listener.Addr().String()), joining: make(chan struct{}, mostJoining), sessions: make(chan *Session)}
+	l := &Listener{settings: s, key: key, port: s.port, log: logqueue.NewLimited(s.logger, "world: ", listener.Addr().String()), joining: joining{places: make(chan struct{}, mostJoining)}, sessions: make(chan *Session)}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.running.Go(l.accept)
 	return l, nil
@@ -126,14 +137,31 @@ func (l *Listener) welcome(carrier net.Conn) error {
 	if err := conn.SetDeadline(time.Time{}); err != nil {
 		return err
 	}
-	select {
-	case l.joining <- struct{}{}:
-	case <-l.ctx.Done():
-		return ErrClosed
-	}
-	w, err := join(l.ctx, 0, 2, overLine(conn, 0), l.settings)
-	<-l.joining
+	ctx, leave, err := l.joining.enter(l.ctx)
 	if err != nil {
+		return err
+	}
+	defer leave()
+	return l.begin(ctx, conn)
+}
+
+// sayWhy tells a client which bound has ended its place, if one has.
+func sayWhy(place context.Context, conn net.Conn) {
+	switch context.Cause(place) {
+	case errCrowded:
+		_ = say(conn, sentence(crowded, ""))
+	case errJoinTime:
+		_ = say(conn, sentence(parting, errJoinTime.Error()))
+	}
+}
+
+// begin has a client take part in the exchange, and hands its session to Accept.
+func (l *Listener) begin(ctx context.Context, conn net.Conn) error {
+	limited, cancel := context.WithTimeoutCause(ctx, joinTime, errJoinTime)
+	defer cancel()
+	w, err := join(limited, 0, 2, overLine(conn, 0), l.settings)
+	if err != nil {
+		sayWhy(limited, conn)
 		return err
 	}
 	s := newSession(w, conn)
@@ -142,9 +170,83 @@ func (l *Listener) welcome(carrier net.Conn) error {
 		return nil
 	case <-s.left:
 		err = errors.New("it left before it was accepted")
-	case <-l.ctx.Done():
-		err = ErrClosed
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+		sayWhy(ctx, conn)
 	}
 	s.End(err)
 	return errors.Join(err, w.Close())
+}
+
+// joining are the clients that have proved the key and have no session yet.
+type joining struct {
+	// places has an element for each.
+	places chan struct{}
+
+	mu sync.Mutex
+	// oldest are those that were not cut off, the oldest first.
+	oldest []*joiner
+}
+
+// A joiner is one of them.
+type joiner struct {
+	since time.Time
+	cut   context.CancelCauseFunc
+}
+
+// enter gives a client a place until leave, or until the context that it returns ends: by errCrowded, when others need the
+// place.
+func (j *joining) enter(ctx context.Context) (place context.Context, leave func(), err error) {
+	// rest is how long a client that was cut off has to leave its place before another one is.
+	for rest := time.Duration(0); ; rest = joinShare {
+		wait := time.NewTimer(max(rest, j.untilShare()))
+		select {
+		case j.places <- struct{}{}:
+			wait.Stop()
+			place, leave = j.begin(ctx)
+			return place, leave, nil
+		case <-wait.C:
+			j.cutOldest()
+		case <-ctx.Done():
+			wait.Stop()
+			return nil, nil, ErrClosed
+		}
+	}
+}
+
+func (j *joining) begin(ctx context.Context) (context.Context, func()) {
+	place, cut := context.WithCancelCause(ctx)
+	one := &joiner{time.Now(), cut}
+	j.mu.Lock()
+	j.oldest = append(j.oldest, one)
+	j.mu.Unlock()
+	return place, func() {
+		j.mu.Lock()
+		if at := slices.Index(j.oldest, one); at >= 0 {
+			j.oldest = slices.Delete(j.oldest, at, at+1)
+		}
+		j.mu.Unlock()
+		cut(nil)
+		<-j.places
+	}
+}
+
+// untilShare is how long the oldest client has its place at least.
+func (j *joining) untilShare() time.Duration {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.oldest) == 0 {
+		return joinShare
+	}
+	return joinShare - time.Since(j.oldest[0].since)
+}
+
+// cutOldest cuts off the oldest client, if it has had its share of time.
+func (j *joining) cutOldest() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.oldest) > 0 && time.Since(j.oldest[0].since) >= joinShare {
+		j.oldest[0].cut(errCrowded)
+		j.oldest = slices.Delete(j.oldest, 0, 1)
+	}
 }

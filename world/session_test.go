@@ -48,10 +48,10 @@ func listening(t *testing.T, options ...world.Option) (l *world.Listener, ends c
 func TestSession(t *testing.T) {
 	key, config := proof.NewKey(), tlstest.Config(t, "127.0.0.1")
 	for name, options := range map[string][]world.Option{
-		"plain": nil,
+		"plain": {world.WithoutKey()},
 		"key":   {world.WithKey(key)},
 		"TLS":   {world.WithKey(key), world.WithTLS(config)},
-		"tcp":   {world.WithDevice("tcp")},
+		"tcp":   {world.WithoutKey(), world.WithDevice("tcp")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, ends := listening(t, options...)
@@ -75,7 +75,7 @@ func TestSession(t *testing.T) {
 
 // A session that one side ends is a failure of that on the other.
 func TestSessionEnded(t *testing.T) {
-	l, err := world.Listen(t.Context(), "127.0.0.1:0")
+	l, err := world.Listen(t.Context(), "127.0.0.1:0", world.WithoutKey())
 	require.NoError(t, err)
 	defer l.Close()
 	accepted := make(chan *world.Session)
@@ -89,7 +89,7 @@ func TestSessionEnded(t *testing.T) {
 		}
 		accepted <- s
 	}()
-	w, err := world.Dial(t.Context(), l.Addr().String())
+	w, err := world.Dial(t.Context(), l.Addr().String(), world.WithoutKey())
 	require.NoError(t, err)
 	s := <-accepted
 	require.NotNil(t, s)
@@ -101,20 +101,20 @@ func TestSessionEnded(t *testing.T) {
 	require.NoError(t, s.World().Close())
 	require.NoError(t, w.Close())
 	// One that nobody accepts is given up, or ends with the Listener.
-	_, err = world.Dial(t.Context(), l.Addr().String(), world.WithPatience(50*time.Millisecond))
+	_, err = world.Dial(t.Context(), l.Addr().String(), world.WithPatience(50*time.Millisecond), world.WithoutKey())
 	require.ErrorContains(t, err, "has not begun")
 	dialed := make(chan error)
 	go func() {
-		_, err := world.Dial(t.Context(), l.Addr().String())
+		_, err := world.Dial(t.Context(), l.Addr().String(), world.WithoutKey())
 		dialed <- err
 	}()
-	_, err = world.Dial(t.Context(), l.Addr().String(), world.WithPatience(50*time.Millisecond))
+	_, err = world.Dial(t.Context(), l.Addr().String(), world.WithPatience(50*time.Millisecond), world.WithoutKey())
 	require.Error(t, err)
 	require.NoError(t, l.Close())
 	require.Error(t, <-dialed)
 	_, err = l.Accept(t.Context())
 	require.ErrorIs(t, err, world.ErrClosed)
-	_, err = world.Dial(t.Context(), l.Addr().String())
+	_, err = world.Dial(t.Context(), l.Addr().String(), world.WithoutKey())
 	require.Error(t, err)
 }
 
@@ -132,7 +132,9 @@ func TestSessionRefused(t *testing.T) {
 		says    string
 	}{
 		"another key":         {address, []world.Option{world.WithKey(proof.NewKey())}, proof.ErrKey, ""},
-		"no key":              {address, nil, proof.ErrKey, ""},
+		"no key":              {address, nil, world.ErrArgument, "WithoutKey"},
+		"without a key":       {address, []world.Option{world.WithoutKey()}, proof.ErrKey, ""},
+		"both":                {address, []world.Option{world.WithoutKey(), world.WithKey(key)}, world.ErrArgument, "WithoutKey"},
 		"no address":          {"nowhere", nil, world.ErrArgument, "host:port"},
 		"a short key":         {address, []world.Option{world.WithKey([]byte("short"))}, world.ErrArgument, "5 bytes"},
 		"another device":      {address, []world.Option{world.WithKey(key), world.WithDevice("tcp")}, world.ErrMismatch, "tcp"},
@@ -150,9 +152,12 @@ func TestSessionRefused(t *testing.T) {
 			require.ErrorContains(t, err, c.says)
 		})
 	}
-	_, err := world.Listen(t.Context(), "0.0.0.0:0")
+	_, err := world.Listen(t.Context(), "0.0.0.0:0", world.WithoutKey())
 	require.ErrorIs(t, err, world.ErrArgument)
-	require.ErrorContains(t, err, "RMA_KEY_FILE")
+	require.ErrorContains(t, err, "RMA_SERVE_KEY_FILE")
+	_, err = world.Listen(t.Context(), "127.0.0.1:0")
+	require.ErrorIs(t, err, world.ErrArgument)
+	require.ErrorContains(t, err, "WithoutKey")
 	_, err = world.Listen(t.Context(), "127.0.0.1:0", world.WithKey(key), world.WithTLS(new(tls.Config)))
 	require.ErrorContains(t, err, "certificate")
 }
@@ -175,7 +180,7 @@ func TestSessionHungUp(t *testing.T) {
 
 // Who says nothing, or anything else, keeps nobody else out.
 func TestSessionOfStrangers(t *testing.T) {
-	l, ends := listening(t)
+	l, ends := listening(t, world.WithoutKey())
 	for _, said := range []string{"", "GET / HTTP/1.1\r\n\r\n", "RMAproof"} {
 		conn, err := net.Dial("tcp", l.Addr().String())
 		require.NoError(t, err)
@@ -183,7 +188,7 @@ func TestSessionOfStrangers(t *testing.T) {
 		_, err = conn.Write([]byte(said))
 		require.NoError(t, err)
 	}
-	w, err := world.Dial(t.Context(), l.Addr().String())
+	w, err := world.Dial(t.Context(), l.Addr().String(), world.WithoutKey())
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
 	require.NoError(t, <-ends)

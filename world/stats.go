@@ -71,3 +71,25 @@ func (l *Link) addTo(s *Stats) {
 		}
 	}
 }
+
+// issued counts what links were given so far.
+func (w *World) issued() (n uint64) {
+	for rank := range w.size {
+		for _, l := range [...]*Link{w.links[rank].Load(), w.cardLinks[rank].Load()} {
+			if l != nil {
+				n += l.issued()
+			}
+		}
+	}
+	return n
+}
+
+func (l *Link) issued() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := l.counts.messages
+	for _, requests := range l.counts.requests {
+		n += requests
+	}
+	return n
+}

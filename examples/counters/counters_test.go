@@ -21,7 +21,7 @@ func served(t testing.TB, counters string, body func(address string)) {
 	var errout bytes.Buffer
 	status := 0
 	running.Go(func() {
-		status = command(ctx, []string{"-serve", "127.0.0.1:0", "-counters", counters}, writer, &errout)
+		status = command(ctx, []string{"-nokey", "-serve", "127.0.0.1:0", "-counters", counters}, writer, &errout)
 		_ = writer.CloseWithError(errors.New("it has ended"))
 	})
 	line := make([]byte, 100)
@@ -40,19 +40,19 @@ func TestCounters(t *testing.T) {
 		for range 8 {
 			running.Go(func() {
 				var out, errout bytes.Buffer
-				if command(t.Context(), []string{"-at", address, "3=40", "5=-1", "3=2"}, &out, &errout) != 0 {
+				if command(t.Context(), []string{"-nokey", "-at", address, "3=40", "5=-1", "3=2"}, &out, &errout) != 0 {
 					t.Error(errout.String())
 				}
 			})
 		}
 		running.Wait()
 		var out, errout bytes.Buffer
-		require.Zero(t, command(t.Context(), []string{"-at", address, "3=0", "5=0", "7=0"}, &out, &errout))
+		require.Zero(t, command(t.Context(), []string{"-nokey", "-at", address, "3=0", "5=0", "7=0"}, &out, &errout))
 		require.Equal(t, "3 336\n5 -8\n7 0\n", out.String())
 		out.Reset()
-		require.Equal(t, 1, command(t.Context(), []string{"-at", address, "7=1", "8=1"}, &out, &errout))
+		require.Equal(t, 1, command(t.Context(), []string{"-nokey", "-at", address, "7=1", "8=1"}, &out, &errout))
 		require.Equal(t, "counters: there is no counter 8: allowed are 0 to 7\n", errout.String())
-		require.Zero(t, command(t.Context(), []string{"-at", address, "7=0"}, &out, &errout))
+		require.Zero(t, command(t.Context(), []string{"-nokey", "-at", address, "7=0"}, &out, &errout))
 		require.Equal(t, "7 0\n", out.String())
 	})
 }
@@ -81,10 +81,13 @@ func TestRefused(t *testing.T) {
 	}
 	var out, errout bytes.Buffer
 	require.Zero(t, command(t.Context(), []string{"-h"}, &out, &errout))
-	for _, says := range []string{"RMA_KEY_FILE", "negative", "INDEX=0", "-clients n", "1 to 4096", "exit status: 0"} {
+	for _, says := range []string{"RMA_SERVE_KEY_FILE", "-nokey", "negative", "INDEX=0", "-clients n", "1 to 4096", "exit status: 0"} {
 		require.Contains(t, errout.String(), says)
 	}
+	require.Equal(t, 1, command(t.Context(), []string{"-nokey", "-at", "127.0.0.1:1", "1=1"}, &out, &errout))
+	errout.Reset()
 	require.Equal(t, 1, command(t.Context(), []string{"-at", "127.0.0.1:1", "1=1"}, &out, &errout))
+	require.Contains(t, errout.String(), "set RMA_SERVE_KEY_FILE")
 }
 
 func Example() {

@@ -1,11 +1,13 @@
 // Command counters keeps counters in a window that one process serves, and adds to them from others,
 // which come and go as they like.
 //
+//	(umask 077; openssl rand -hex 32 > counters.key)
+//	export RMA_SERVE_KEY_FILE=counters.key
 //	go run ./examples/counters -serve localhost:7000
 //	go run ./examples/counters -at localhost:7000 3=40 5=1
 //	go run ./examples/counters -at localhost:7000 3=2
 //
-// The last prints "3 42". Between machines both need the same key: RMA_KEY_FILE.
+// The last prints "3 42". On a machine without other users -nokey does without a key, at a loopback address.
 package main
 
 import (
@@ -14,6 +16,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"math"
 	"os"
 	"strconv"
@@ -30,15 +33,18 @@ func main() {
 	os.Exit(command(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-const usage = `usage: counters -serve HOST:PORT [-counters n] [-clients n]
-       counters -at HOST:PORT INDEX=NUMBER...
+const usage = `usage: counters -serve HOST:PORT [-nokey] [-counters n] [-clients n]
+       counters -at HOST:PORT [-nokey] INDEX=NUMBER...
 
 Serves counters to other processes, until it is interrupted, or adds numbers to
 counters of a process that does, and prints what they are then. A NUMBER may be
 negative; INDEX=0 adds nothing and only reads the counter.
-Where HOST is no loopback address all need the same key, in a file that the
-environment names: RMA_KEY_FILE.
+All need the same key, in a file that the environment names: RMA_SERVE_KEY_FILE.
+Or all have -nokey, where HOST is a loopback address: every user of the machine
+can then change the counters.
 
+  (umask 077; openssl rand -hex 32 > counters.key)
+  export RMA_SERVE_KEY_FILE=counters.key
   go run ./examples/counters -serve localhost:7000
   go run ./examples/counters -at localhost:7000 3=40 5=1
 
@@ -52,6 +58,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.SetOutput(io.Discard)
 	serveAt := flags.String("serve", "", "serve at `host:port`; port 0 is any that is free")
 	at := flags.String("at", "", "add to the counters that are served at `host:port`")
+	keyless := flags.Bool("nokey", false, "do without a key, at a loopback address")
 	counters := flags.Int("counters", 1024, "serve `n` counters, 1 or more")
 	clients := flags.Int("clients", 64, fmt.Sprintf("serve at most `n` clients at once, 1 to %d", window.MaxSeats))
 	err := flags.Parse(args)
@@ -75,9 +82,9 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case *clients < 1 || *clients > window.MaxSeats:
 		err = fmt.Errorf("%w: -clients %d: must be a number from 1 to %d", errUsage, *clients, window.MaxSeats)
 	case *serveAt != "":
-		err = serve(ctx, *serveAt, *counters, *clients, stdout)
+		err = serve(ctx, *serveAt, *counters, *clients, stdout, sessionOptions(*keyless, stderr)...)
 	default:
-		err = add(ctx, *at, flags.Args(), stdout)
+		err = add(ctx, *at, flags.Args(), stdout, sessionOptions(*keyless, stderr)...)
 	}
 	switch {
 	case err == nil:
@@ -90,9 +97,18 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 1
 }
 
+// sessionOptions are those of both sides.
+func sessionOptions(keyless bool, stderr io.Writer) []world.Option {
+	options := []world.Option{world.WithLogger(slog.New(slog.NewTextHandler(stderr, nil)))}
+	if keyless {
+		options = append(options, world.WithoutKey())
+	}
+	return options
+}
+
 // serve serves counters until ctx ends.
-func serve(ctx context.Context, address string, counters, clients int, stdout io.Writer) error {
-	listener, err := world.Listen(ctx, address)
+func serve(ctx context.Context, address string, counters, clients int, stdout io.Writer, options ...world.Option) error {
+	listener, err := world.Listen(ctx, address, options...)
 	if err != nil {
 		return err
 	}
@@ -132,12 +148,12 @@ func parse(args []string) (all []addition, err error) {
 }
 
 // add adds to counters, and prints what they have become.
-func add(ctx context.Context, address string, args []string, stdout io.Writer) (err error) {
+func add(ctx context.Context, address string, args []string, stdout io.Writer, options ...world.Option) (err error) {
 	additions, err := parse(args)
 	if err != nil {
 		return err
 	}
-	session, err := world.Dial(ctx, address)
+	session, err := world.Dial(ctx, address, options...)
 	if err != nil {
 		return err
 	}

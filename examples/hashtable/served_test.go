@@ -31,7 +31,7 @@ func serveTable(ctx context.Context, l *world.Listener, config Config, body func
 
 // visitTable attaches to it.
 func visitTable(ctx context.Context, address string, body func(s *script, t *Table)) error {
-	w, err := world.Dial(ctx, address, world.WithSilence(await.Limit))
+	w, err := world.Dial(ctx, address, world.WithSilence(await.Limit), world.WithoutKey())
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func visitTable(ctx context.Context, address string, body func(s *script, t *Tab
 func TestServedTable(t *testing.T) {
 	const clients = 3
 	operations := upTo(1200, 2000)
-	l, err := world.Listen(t.Context(), "127.0.0.1:0")
+	l, err := world.Listen(t.Context(), "127.0.0.1:0", world.WithoutKey())
 	require.NoError(t, err)
 	work := func(s *script, table *Table, writer int) {
 		write(s, table, writer, 8, operations, 100)
@@ -74,7 +74,7 @@ func TestServedTable(t *testing.T) {
 }
 
 func TestServedTableRefused(t *testing.T) {
-	l, err := world.Listen(t.Context(), "127.0.0.1:0")
+	l, err := world.Listen(t.Context(), "127.0.0.1:0", world.WithoutKey())
 	require.NoError(t, err)
 	require.NoError(t, serveTable(t.Context(), l, Config{Slots: 8, RecordBytes: 800, Clients: 1}, func(s *script, table *Table) {
 		s.OK(table.Put(s.Ctx, "key", []byte("value")))
@@ -127,7 +127,7 @@ var servedDeath = jobtest.Register("a client of a table dies", func(ctx context.
 	var l *world.Listener
 	if w.Rank() == 0 {
 		var err error
-		if l, err = world.Listen(ctx, "127.0.0.1:0", world.WithSilence(await.Limit)); err != nil {
+		if l, err = world.Listen(ctx, "127.0.0.1:0", world.WithSilence(await.Limit), world.WithoutKey()); err != nil {
 			return err
 		}
 		copy(text, l.Addr().String())
