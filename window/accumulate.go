@@ -67,6 +67,9 @@ func (v *view) refuseAny(op Op, count int) error {
 	if err := reduce.Supported(v.kind, op); err != nil {
 		return err
 	}
+	if v.hints.readOnly && op != NoOp {
+		return ErrReadOnly
+	}
 	if v.hints.cardAtomics {
 		if err := v.refuseAtomic(op); err != nil {
 			return err

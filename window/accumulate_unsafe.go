@@ -288,6 +288,9 @@ func (v *view) swapMapped(t *target, memory *byte, displacement int, compare, sw
 // doSwap is the way of a compare-and-swap that did not pass the short check.
 func (v *view) doSwap(compare, swap, result unsafe.Pointer, target, displacement int) error {
 	p, err := v.reach("CompareAndSwap", target, displacement, 1)
+	if err == nil && v.hints.readOnly {
+		err = &OpError{Op: "CompareAndSwap", Target: target, Displacement: displacement, Count: 1, Cause: ErrReadOnly}
+	}
 	if err != nil {
 		return err
 	}

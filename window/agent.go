@@ -17,6 +17,9 @@ func (s *server) lock(from *world.Link, m *world.Message, packet []byte) error {
 	if kind != Shared && kind != Exclusive || m.B > lockOnce {
 		return fmt.Errorf("lock of kind %d, %d", m.A, m.B)
 	}
+	if kind == Exclusive && s.core.hints.readOnly {
+		return ErrReadOnly
+	}
 	if slices.ContainsFunc(s.wishes, func(w *wish) bool { return w.kind != 0 && w.from.Rank() == from.Rank() }) {
 		return fmt.Errorf("lock by rank %d, which waits for one already", from.Rank())
 	}
@@ -71,6 +74,10 @@ func (s *server) take(w *wish) bool {
 	}
 	if taken {
 		s.core.world.AfterHearing()
+		if s.core.host != s.core {
+			s.held.Or(1 << w.kind)
+			s.grants.Add(1)
+		}
 	}
 	return taken
 }
@@ -146,6 +153,9 @@ func (c *core) gone(holder int) bool { return holder < c.size && c.world.Gone(ho
 func (s *server) giveBack(kind LockKind, rank int) bool {
 	c, holder := s.core.host, s.holder(rank)
 	s.core.world.BeforeTelling()
+	if c != s.core {
+		s.held.And(^(uint32(1) << kind))
+	}
 	if kind == Shared {
 		c.giveBackShared(c.own, holder)
 		return true

@@ -18,7 +18,9 @@ import (
 // this rank alone.
 //
 // A name that is not served, and another element type, are an ErrName, a window whose seats are all taken is an
-// ErrSeats. The end of the other process is a *world.PeerError of rank 0. What the window was promised when it was made
+// ErrSeats. The end of the other process is a *world.PeerError of rank 0, and so is an end of the session by the server,
+// which is a world.ErrEvicted that says why: see Limits. A window that clients only read has no other operations: they are
+// an ErrReadOnly. What the window was promised when it was made
 // (SingleElement and the like) is promised here too; the options may only leave out ways to arrange operations (Without).
 //
 // An Attach that its context cut short goes on when it is called again with the same name and element type. If it is
@@ -146,6 +148,8 @@ func (a *inquiry) refused(kind reduce.Kind) error {
 			is = "is"
 		}
 		return fmt.Errorf("%w: there %s %d (option Seats)", ErrSeats, is, a.detail)
+	case a.refusal == refusedShare && a.detail <= MaxSeats:
+		return fmt.Errorf("%w: this session has %d of them, and may have no more (Limits.SeatsPerSession)", ErrSeats, a.detail)
 	case a.refusal == refusedClosed:
 		return fmt.Errorf("%w: it is closed", ErrName)
 	}

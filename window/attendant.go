@@ -6,6 +6,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/world"
@@ -17,10 +22,22 @@ const client = 1
 // An attendant attends to a client: it attaches it to windows, and ends what it leaves behind.
 type attendant struct {
 	session *world.Session
+	id      uint64
+	limits  *Limits
 	windows map[string]Served
+	// ctx ends when the client is to be sent away: by evict, or because nothing is served any more.
+	ctx   context.Context
+	evict context.CancelCauseFunc
+	// ended is closed when nothing of the session is left.
+	ended chan struct{}
+	// seated tells that the client has had a seat.
+	seated atomic.Bool
 	// requests are those that have come, of which there are at most mostRequests at once.
 	requests chan request
-	guests   map[uint32]*guest
+
+	// mu guards guests for those that look at the session.
+	mu     sync.Mutex
+	guests map[uint32]*guest
 }
 
 // mostRequests bounds how many a client has made that are not answered.
@@ -33,8 +50,13 @@ type request struct {
 	text   []byte
 }
 
-func newAttendant(session *world.Session, windows map[string]Served) *attendant {
-	return &attendant{session: session, windows: windows, requests: make(chan request, mostRequests), guests: make(map[uint32]*guest)}
+func newAttendant(ctx context.Context, session *world.Session, windows map[string]Served, limits *Limits) *attendant {
+	a := &attendant{
+		session: session, limits: limits, windows: windows, ended: make(chan struct{}),
+		requests: make(chan request, mostRequests), guests: make(map[uint32]*guest),
+	}
+	a.ctx, a.evict = context.WithCancelCause(ctx)
+	return a
 }
 
 // Serve takes requests. It is called in progress.
@@ -65,8 +87,10 @@ func (a *attendant) Serve(_ *world.Link, m *world.Message, payload []byte) error
 // errStopped is why clients are gone when Serve ends.
 var errStopped = errors.New("window: the windows are not served any more")
 
-// run attends to the client until it has left.
+// run attends to the client until it has left, or is sent away. ctx is that of Serve.
 func (a *attendant) run(ctx context.Context) {
+	defer close(a.ended)
+	defer a.evict(nil)
 	w := a.session.World()
 	number := w.NewNumber()
 	stop := w.Serve(number, a)
@@ -77,20 +101,20 @@ func (a *attendant) run(ctx context.Context) {
 	wait := w.NewWaiter()
 	for here := true; here; {
 		select {
+		case <-a.ctx.Done():
+			a.sendAway(ctx)
+			here = false
+		case <-a.session.Left():
+			here = false
 		case r := <-a.requests:
 			if r.number != 0 {
 				a.detach(r.number)
 			} else {
-				a.attach(ctx, number, r)
+				a.attach(number, r)
 			}
-		case <-a.session.Left():
-			here = false
 		default:
-			// Another error is what this rank is short of, which it need not be next time.
-			if err := wait.Pause(ctx); err != nil && ctx.Err() != nil {
-				a.session.EndInOrder(errStopped)
-				here = false
-			}
+			// An error is what this rank is short of, which it need not be next time, or the end of the context.
+			_ = wait.Pause(a.ctx)
 		}
 	}
 	wait.Finish()
@@ -99,8 +123,48 @@ func (a *attendant) run(ctx context.Context) {
 	_ = w.Close()
 }
 
+// sendAway ends the session.
+func (a *attendant) sendAway(ctx context.Context) {
+	if ctx.Err() != nil {
+		a.session.EndInOrder(errStopped)
+	} else {
+		a.session.Evict(context.Cause(a.ctx))
+	}
+}
+
+// exceeded is the bound that the session has reached, nil if it has not.
+func (a *attendant) exceeded(now time.Time) error {
+	if !a.seated.Load() {
+		return exceeded(now.Sub(a.session.Since()), a.limits.AttachTime, "be without a seat", "AttachTime")
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	waits := false
+	for _, g := range a.guests {
+		if err := exceeded(g.blocked(now), a.limits.LockTime, fmt.Sprintf("hold a lock of %q that others wait for", g.name), "LockTime"); err != nil {
+			return err
+		}
+		waits = waits || g.core.server.claimed.Load() > 0
+	}
+	if waits {
+		return nil
+	}
+	return exceeded(now.Sub(a.session.Active()), a.limits.IdleTime, "issue no operation", "IdleTime")
+}
+
+// show is the session as others see it.
+func (a *attendant) show() Session {
+	s := Session{ID: a.id, Address: a.session.RemoteAddr(), Certificate: a.session.Certificate(), Since: a.session.Since(), Active: a.session.Active()}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, number := range slices.Sorted(maps.Keys(a.guests)) {
+		s.Seats = append(s.Seats, a.guests[number].show())
+	}
+	return s
+}
+
 // attach answers a request.
-func (a *attendant) attach(ctx context.Context, service uint32, r request) {
+func (a *attendant) attach(service uint32, r request) {
 	answer := world.Message{Kind: messageAttached, Service: service, X: r.ticket}
 	offer, err := a.guest(&r, &answer)
 	if err != nil {
@@ -109,9 +173,19 @@ func (a *attendant) attach(ctx context.Context, service uint32, r request) {
 	link, err := a.session.World().Link(client)
 	if err == nil {
 		// An error is the client's end, which is known as such.
-		_ = link.TellWithin(ctx, &answer, offer)
+		_ = link.TellWithin(a.ctx, &answer, offer)
 		link.Post()
 	}
+}
+
+// seatsOf counts the seats of a window that the session has.
+func (a *attendant) seatsOf(c *core) (n int) {
+	for _, g := range a.guests {
+		if g.host == c {
+			n++
+		}
+	}
+	return n
 }
 
 // guest makes the guest that a request is for, and its offer, and completes the answer.
@@ -129,8 +203,12 @@ func (a *attendant) guest(r *request, answer *world.Message) (offer []byte, err 
 		answer.A, answer.Z = refusedKind, uint64(s.kind)
 		return nil, fmt.Errorf("%w of %v", ErrName, kind)
 	}
+	if a.seatsOf(s.core) >= a.limits.SeatsPerSession {
+		answer.A, answer.Z = refusedShare, uint64(a.limits.SeatsPerSession)
+		return nil, ErrSeats
+	}
 	number := a.session.World().NewNumber()
-	g, d, err := newGuest(a.session, number, s.core)
+	g, d, err := newGuest(a.session, number, s)
 	switch {
 	case errors.Is(err, ErrSeats):
 		answer.A, answer.Z = refusedSeats, uint64(s.core.hints.seats)
@@ -142,14 +220,20 @@ func (a *attendant) guest(r *request, answer *world.Message) (offer []byte, err 
 		return nil, err
 	}
 	answer.Y = uint64(number)
+	a.mu.Lock()
 	a.guests[number] = g
-	return s.core.offer(&d), nil
+	a.mu.Unlock()
+	a.seated.Store(true)
+	return g.core.offer(&d), nil
 }
 
 // detach ends the guest of a window that the client has closed.
 func (a *attendant) detach(number uint32) {
-	if g := a.guests[number]; g != nil {
-		delete(a.guests, number)
+	a.mu.Lock()
+	g := a.guests[number]
+	delete(a.guests, number)
+	a.mu.Unlock()
+	if g != nil {
 		_ = g.detach()
 	}
 }
@@ -180,8 +264,15 @@ type offer struct {
 	Data            world.Places
 }
 
+// offeredReadOnly is beside the promises of a window that clients only read.
+const offeredReadOnly = 1 << 31
+
 func (c *core) offer(d *description) []byte {
-	text, _ := binary.Append(nil, binary.LittleEndian, &offer{uint32(c.hints.bits()), uint32(c.hints.slots), d.bytes, d.alignment, d.data}) // all fixed sizes
+	promised := uint32(c.hints.bits())
+	if c.hints.readOnly {
+		promised |= offeredReadOnly
+	}
+	text, _ := binary.Append(nil, binary.LittleEndian, &offer{promised, uint32(c.hints.slots), d.bytes, d.alignment, d.data}) // all fixed sizes
 	return text
 }
 
@@ -192,13 +283,15 @@ func parseOffer(text []byte) (s settings, d description, err error) {
 	if n, err := binary.Decode(text, binary.LittleEndian, &o); err != nil || n != len(text) {
 		return s, d, fmt.Errorf("%w: an offer of %d bytes", ErrDescription, len(text))
 	}
+	readOnly := o.Promises&offeredReadOnly != 0
+	o.Promises &^= offeredReadOnly
 	if o.Slots > MaxNotifications || o.Promises >= 1<<len(promiseNames) {
 		return s, d, fmt.Errorf("%w: an offer of %d notification slots and promises %#x", ErrDescription, o.Slots, o.Promises)
 	}
 	p := promises(o.Promises)
 	s = settings{
 		slots: int(o.Slots), singleElement: p&hintSingleElement != 0, sameOp: p&hintSameOp != 0,
-		unordered: p&hintUnordered != 0, immediate: p&hintImmediate != 0, cardAtomics: p&hintCardAtomics != 0,
+		unordered: p&hintUnordered != 0, immediate: p&hintImmediate != 0, cardAtomics: p&hintCardAtomics != 0, readOnly: readOnly,
 	}
 	return s, description{bytes: o.Bytes, alignment: o.Alignment, data: o.Data}, nil
 }

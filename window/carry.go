@@ -87,6 +87,9 @@ func (c *carrying) goOn() bool {
 				return true
 			}
 			c.next = 0
+			if c.server.core.hints.readOnly && writes(&c.run) {
+				c.refuseRun()
+			}
 			continue
 		}
 		run := &c.run
@@ -112,6 +115,19 @@ func (c *carrying) goOn() bool {
 		}
 		c.next++
 		c.done = 0
+	}
+}
+
+// writes reports whether the operations of a run change the window.
+func writes(run *aggregate.Run) bool {
+	return run.Kind != aggregate.Get && (run.Kind != aggregate.Fetch || run.Op != reduce.NoOp)
+}
+
+// refuseRun refuses the operations of a run that writes.
+func (c *carrying) refuseRun() {
+	for ; c.next < c.run.Count; c.next++ {
+		c.place(c.run.Answer())
+		c.refuse(ErrReadOnly)
 	}
 }
 

@@ -28,11 +28,14 @@ var (
 	ErrAttached = errors.New("a window that was attached to has locks only, for operations on rank 0 between them: Lock, LockAll, Flush, Unlock, UnlockAll")
 	// ErrServed: the window is served to clients.
 	ErrServed = errors.New("the window is served: end Serve first")
+	// ErrReadOnly: an operation that writes, or an exclusive lock, on a window that is served read-only.
+	ErrReadOnly = errors.New("the window is served read-only: clients have Get, NoOp and shared locks")
 	// ErrName: no window is served under the name, or not as what is asked for.
 	ErrName = errors.New("no such window")
 	// ErrParted: the rank has closed the window, as it heard that another has failed. It is a world.ErrLeft.
 	ErrParted error = parted{}
-	// ErrSeats: as many clients as it has seats for (option Seats) are attached to the window.
+	// ErrSeats: as many clients as it has seats for (option Seats) are attached to the window, or the session has its share
+	// of them (Limits.SeatsPerSession).
 	ErrSeats = errors.New("all seats are taken")
 	// ErrMismatch: the ranks disagree on a collective call or its arguments.
 	ErrMismatch = errors.New("ranks disagree")

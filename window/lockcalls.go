@@ -42,6 +42,9 @@ func (c *core) Lock(ctx context.Context, kind LockKind, target int) error {
 	if c.visited != nil && target == c.rank {
 		return fmt.Errorf("window: Lock of rank %d: %w", target, ErrAttached)
 	}
+	if c.hints.readOnly && kind == Exclusive {
+		return fmt.Errorf("window: Lock of rank %d: %w", target, ErrReadOnly)
+	}
 	c.mu.Lock()
 	err := c.epochs.BeginLock(kind, target)
 	c.mu.Unlock()

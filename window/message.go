@@ -44,13 +44,14 @@ const (
 )
 
 // Why there is no window: only the text tells, there is none of that name, Z is the kind of its elements,
-// its Z seats are all taken, it is closed.
+// its Z seats are all taken, it is closed, the session has Z seats and gets no more.
 const (
 	refusedText uint8 = iota
 	refusedName
 	refusedKind
 	refusedSeats
 	refusedClosed
+	refusedShare
 )
 
 // messageGranted says that a lock with ticket X is granted, with the answer to the packet that
@@ -82,6 +83,9 @@ type server struct {
 	delays []*delay
 	// spare are wishes that are not in use.
 	spare []*wish
+	// Of a guest's held has the bit of each kind of lock that it holds, and grants counts those that it was granted.
+	held   atomic.Uint32
+	grants atomic.Uint64
 	// claimed is how many of them the control block tells of.
 	claimed atomic.Int32
 	// ended tells that the memory may be gone.

@@ -19,7 +19,9 @@ type settings struct {
 	sparse        bool
 	slots         int
 	seats         int
-	scheme        scheduler.Scheme
+	// readOnly is of the end of a client's.
+	readOnly bool
+	scheme   scheduler.Scheme
 }
 
 // DefaultNotifications is how many notification slots a window has.

@@ -1,14 +1,15 @@
 package window
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/world"
 )
 
@@ -28,61 +29,23 @@ import (
 
 // A Served is a window under a name: see Serve.
 type Served struct {
-	name string
-	core *core
-	kind reduce.Kind
+	name     string
+	core     *core
+	kind     reduce.Kind
+	readOnly bool
 }
 
 // MostName is the most bytes that a served window's name has.
 const MostName = 128
 
 // As is this rank's part of the window under a name for clients, for Serve.
-func (w *Window[T]) As(name string) Served { return Served{name, w.core, w.kind} }
+func (w *Window[T]) As(name string) Served { return Served{name: name, core: w.core, kind: w.kind} }
 
-// Serve serves this rank's parts of windows to the clients of a Listener, until ctx ends or the Listener is
-// closed: it then returns nil, when all sessions are ended, in which calls of the clients fail by world.ErrLeft. Clients attach to windows by their names: see
-// Attach. What they do counts as what ranks do: a lock excludes ranks and clients alike, and accumulates of both are
-// atomic to each other. This process's calls on the windows go on meanwhile as ever. A client that leaves or
-// dies gives back what it holds, and disturbs nobody.
-//
-// The windows are made with Seats, which bound how many clients each has at once: the next one is refused (ErrSeats). A window
-// is not closed while it is served.
-func Serve(ctx context.Context, l *world.Listener, windows ...Served) error {
-	if ctx == nil || l == nil || len(windows) == 0 {
-		return fmt.Errorf("window: Serve: %w: nil context or Listener, or no windows", ErrArgument)
-	}
-	named := make(map[string]Served)
-	for _, s := range windows {
-		err := s.check()
-		if _, twice := named[s.name]; twice {
-			err = fmt.Errorf("%w: two windows of this name", ErrArgument)
-		}
-		if err != nil {
-			return fmt.Errorf("window: Serve: %q: %w", s.name, err)
-		}
-		named[s.name] = s
-	}
-	for _, s := range windows {
-		if !s.core.seats.hold() {
-			return fmt.Errorf("window: Serve: %q: %w", s.name, errClosed)
-		}
-		defer s.core.seats.letGo()
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	var sessions sync.WaitGroup
-	defer sessions.Wait()
-	defer cancel()
-	for {
-		session, err := l.Accept(ctx)
-		switch {
-		case err == nil:
-			sessions.Go(func() { newAttendant(session, named).run(ctx) })
-		case ctx.Err() != nil || errors.Is(err, world.ErrClosed):
-			return nil
-		default:
-			return fmt.Errorf("window: Serve: %w", err)
-		}
-	}
+// ReadOnly is the same window, of which clients only read: with Get, or operations of the accumulate family with NoOp, and
+// under shared locks. Another operation of theirs is an ErrReadOnly.
+func (s Served) ReadOnly() Served {
+	s.readOnly = true
+	return s
 }
 
 // check says why a window cannot be served.
@@ -185,6 +148,7 @@ func (s *seats) revoke() {
 // A guest is a client's end of a window in the process that serves it.
 type guest struct {
 	session *world.Session
+	name    string
 	host    *core
 	seat    int
 	core    *core
@@ -194,9 +158,13 @@ type guest struct {
 	// mu is held while the guest is made, and while words of the host are given back.
 	mu sync.Mutex
 	// data is the memory as the client reaches it, nil once it does not any more. over tells that
-	// the host's memory may be gone.
+	// the host's memory may be gone, or that the guest has left.
 	data *world.Region
 	over bool
+	// blocks is since when it is known that somebody waits for the lock that the guest holds, which is the one of grants; zero
+	// if nobody does.
+	blocks time.Time
+	grants uint64
 }
 
 // lodge makes this window a guest of another, whose part it has.
@@ -207,21 +175,25 @@ func (c *core) lodge(host *core) {
 }
 
 // newGuest makes the window that a client attaches to.
-func newGuest(session *world.Session, number uint32, host *core) (g *guest, offered description, err error) {
-	w := session.World()
-	g = &guest{session: session, host: host}
+func newGuest(session *world.Session, number uint32, served Served) (g *guest, offered description, err error) {
+	w, host := session.World(), served.core
+	g = &guest{session: session, name: served.name, host: host}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err := host.seats.take(g, host.hints.seats); err != nil {
 		return nil, offered, err
 	}
 	s := host.hints
-	s.seats = 0
+	s.seats, s.readOnly = 0, served.readOnly
+	access := windowAccess
+	if s.readOnly {
+		access = verbs.RemoteRead
+	}
 	// The client is told nothing of the control block; that of the part itself is not used but for the end.
 	p := part{lent: host}
 	err = p.addControl(w, s)
 	if err == nil && len(host.own.data) > 0 {
-		if g.data, err = w.Register(host.own.data, windowAccess); err == nil {
+		if g.data, err = w.Register(host.own.data, access); err == nil {
 			p.memory, p.regions = host.own.data, append(p.regions, g.data)
 		}
 	}
@@ -285,6 +257,44 @@ func (g *guest) leave() error {
 		g.core.server.giveBack(Shared, client)
 		g.core.server.giveBack(Exclusive, client)
 	}
+	g.over = true
 	g.host.seats.leave(g)
 	return err
+}
+
+// show is what the guest has of the window.
+func (g *guest) show() Seat {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	seat := Seat{Window: g.name}
+	if !g.over {
+		s := g.core.server
+		held := s.held.Load()
+		seat.Shared, seat.Exclusive = held&(1<<Shared) != 0, held&(1<<Exclusive) != 0
+		seat.Waits, seat.Blocks = s.claimed.Load() > 0, g.blocking()
+	}
+	return seat
+}
+
+// blocking reports whether somebody waits for the lock that the guest holds. It is called with the mutex.
+func (g *guest) blocking() bool {
+	held, control := g.core.server.held.Load(), &g.host.own.control
+	if exclusive := control.exclusive().Load(); held&(1<<Shared) != 0 && exclusive != 0 {
+		return true
+	}
+	return held&(1<<Exclusive) != 0 && (control.waiters().Load() != 0 || control.wishes().Load() != 0)
+}
+
+// blocked is how long somebody has waited for the lock that the guest holds, as far as this was called.
+func (g *guest) blocked(now time.Time) time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.over || !g.blocking() {
+		g.blocks = time.Time{}
+		return 0
+	}
+	if grants := g.core.server.grants.Load(); g.blocks.IsZero() || grants != g.grants {
+		g.blocks, g.grants = now, grants
+	}
+	return now.Sub(g.blocks)
 }

@@ -77,6 +77,9 @@ func (v *view) putAny(op string, origin unsafe.Pointer, count, target, displacem
 
 func (v *view) doPut(op string, origin unsafe.Pointer, count, target, displacement int) error {
 	p, err := v.reach(op, target, displacement, count)
+	if err == nil && v.hints.readOnly {
+		err = &OpError{Op: op, Target: target, Displacement: displacement, Count: count, Cause: ErrReadOnly}
+	}
 	if err != nil || count == 0 {
 		return err
 	}

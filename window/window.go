@@ -413,7 +413,9 @@ func (v *view) reveal(t *target, p *peer, target int) {
 		return
 	}
 	if p.data == nil {
-		t.queue.Store(p.deferred)
+		if !v.hints.readOnly {
+			t.queue.Store(p.deferred)
+		}
 		return
 	}
 	t.stripes = stripesOf(&p.control)

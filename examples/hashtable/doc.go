@@ -173,11 +173,13 @@
 // The process that serves does so until ctx ends; Serve then returns nil:
 //
 //	w, err := world.Init(ctx) // a job of one rank, without a launcher
-//	listener, err := world.Listen(ctx, "host:7000") // needs a key but on loopback: RMA_KEY_FILE
+//	listener, err := world.Listen(ctx, "host:7000") // with a key: RMA_SERVE_KEY_FILE
 //	table, err := hashtable.New(ctx, w, hashtable.Config{Slots: 1 << 16, RecordBytes: 4 << 20, Clients: 64})
 //	err = table.Serve(ctx, listener, "words")
 //	...
 //	err = errors.Join(listener.Close(), table.Close(), w.Close())
+//
+// A window.Server serves it within limits, and shows and evicts sessions: see [Table.Windows].
 //
 // A client attaches, and ends by closing its table and its session:
 //

@@ -85,16 +85,26 @@ const (
 	gateName  = "/gate"
 )
 
-// Serve serves the table, which was made with Config.Clients, to the clients of a Listener under a name, as
-// window.Serve does windows: until ctx ends or the Listener is closed.
-func (t *Table) Serve(ctx context.Context, l *world.Listener, name string) error {
+// Windows are those of the table, which was made with Config.Clients, for a window.Server: clients attach to the table by its
+// name, as [Attach] does.
+func (t *Table) Windows(name string) ([]window.Served, error) {
 	if t.closed.Load() {
-		return fmt.Errorf("hashtable: Serve: %w", ErrClosed)
+		return nil, ErrClosed
 	}
 	if t.gate == nil || t.visits {
-		return fmt.Errorf("hashtable: Serve: %w: only a table that this rank has made with Config.Clients is served", ErrConfig)
+		return nil, fmt.Errorf("%w: only a table that this rank has made with Config.Clients is served", ErrConfig)
 	}
-	if err := window.Serve(ctx, l, t.words.As(name+wordsName), t.gate.window.As(name+gateName)); err != nil {
+	return []window.Served{t.words.As(name + wordsName), t.gate.window.As(name + gateName)}, nil
+}
+
+// Serve serves the table to the clients of a Listener under a name, as window.Serve does its Windows: until ctx ends or the
+// Listener is closed.
+func (t *Table) Serve(ctx context.Context, l *world.Listener, name string) error {
+	windows, err := t.Windows(name)
+	if err != nil {
+		return fmt.Errorf("hashtable: Serve: %w", err)
+	}
+	if err := window.Serve(ctx, l, windows...); err != nil {
 		return fmt.Errorf("hashtable: Serve: %w", err)
 	}
 	return nil
