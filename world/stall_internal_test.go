@@ -146,7 +146,7 @@ func TestDeadlockNamesCalls(t *testing.T) {
 			return w.Barrier(ctx)
 		}
 		block := make([]byte, MeetingBytes)
-		return w.NewMeeting(w.NewNumber(), block, NoTally, func(int) ([]byte, error) { return block, nil }).Meet(ctx, "window.Fence", 1)
+		return w.NewMeeting(w.NewNumber(), block, NoTally, func(int) ([]byte, error) { return block, nil }).Meet(ctx, "window.Fence", 0, 1)
 	}, WithStall(0))
 	require.ErrorIs(t, err, ErrDeadlock)
 	require.ErrorContains(t, err, "rank 0 in world.Barrier waits for rank 1; rank 1 in world.Meeting.Meet waits for rank 0; rank 2 in world.Barrier waits for rank 1")
