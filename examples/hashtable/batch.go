@@ -173,6 +173,9 @@ func (b *Batch) Run(ctx context.Context) error {
 	if t.closed.Load() {
 		return fmt.Errorf("hashtable: %w", ErrClosed)
 	}
+	if err := checkContext(ctx); err != nil {
+		return fmt.Errorf("hashtable: Run: %w", err)
+	}
 	first := b.ran
 	b.ran = len(b.ops)
 	b.active = b.active[:0]

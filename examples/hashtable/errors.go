@@ -1,8 +1,11 @@
 package hashtable
 
 import (
+	"context"
 	"errors"
 	"fmt"
+
+	"github.com/onesided/rma/window"
 )
 
 var (
@@ -76,3 +79,11 @@ func (e *FullError) Error() string {
 
 // Is makes it an ErrFull.
 func (e *FullError) Is(target error) bool { return target == ErrFull }
+
+// checkContext refuses a call that may wait without a context.
+func checkContext(ctx context.Context) error {
+	if ctx == nil {
+		return fmt.Errorf("%w: nil context", window.ErrArgument)
+	}
+	return nil
+}

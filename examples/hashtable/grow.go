@@ -75,6 +75,9 @@ func (b *Batch) tend(ctx context.Context) {
 
 // during calls do with an owner's view, announced, so that what the view names is an index all the time.
 func (t *Table) during(ctx context.Context, owner int, do func(v view) error) error {
+	if err := checkContext(ctx); err != nil {
+		return err
+	}
 	word, err := t.enter(ctx, 0)
 	if err != nil {
 		return err

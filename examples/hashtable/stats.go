@@ -1,6 +1,7 @@
 package hashtable
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -60,7 +61,7 @@ func (t *Table) Stats() Stats {
 
 // StatsOf looks through the part of any rank, as Stats through this one's. It reads all of its slots.
 func (t *Table) StatsOf(ctx context.Context, rank int) (Stats, error) {
-	err := t.checkOwner(rank)
+	err := cmp.Or(checkContext(ctx), t.checkOwner(rank))
 	var stats Stats
 	if err == nil {
 		stats, err = t.statsOf(ctx, rank)
