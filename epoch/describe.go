@@ -5,6 +5,8 @@ import (
 	"iter"
 	"slices"
 	"strings"
+
+	"github.com/onesided/rma/internal/errtext"
 )
 
 // Describe says which epochs are open and which calls are in progress.
@@ -164,5 +166,5 @@ func (s *State) wayToUnlock(call string) string {
 
 // allowedRanks says what a group may have.
 func (s *State) allowedRanks() string {
-	return fmt.Sprintf("allowed are ranks 0 to %d, make the group for this window", s.size-1)
+	return errtext.Allowed(s.size-1) + ", make the group by this window's Group"
 }

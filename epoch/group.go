@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/onesided/rma/internal/errtext"
 )
 
 // A Group is a set of ranks, for Start and Post. It does not change. The zero value
@@ -16,7 +18,7 @@ func NewGroup(size int, ranks ...int) (Group, error) {
 	sorted := slices.Sorted(slices.Values(ranks))
 	for i, rank := range sorted {
 		if rank < 0 || rank >= size {
-			return Group{}, fmt.Errorf("epoch: %w: rank %d, allowed are 0 to %d", ErrGroup, rank, size-1)
+			return Group{}, fmt.Errorf("epoch: %w: rank %d, %s", ErrGroup, rank, errtext.Allowed(size-1))
 		}
 		if i > 0 && sorted[i-1] == rank {
 			return Group{}, fmt.Errorf("epoch: %w: rank %d twice, allowed is once", ErrGroup, rank)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/internal/errtext"
 )
 
 // Accumulate combines origin into target's window from displacement on, element by
@@ -20,7 +21,7 @@ func (w *Window[T]) Accumulate(op Op, origin []T, target, displacement int) erro
 // it an atomic Get.
 func (w *Window[T]) GetAccumulate(op Op, origin, result []T, target, displacement int) error {
 	if len(origin) != len(result) && (op != NoOp || len(origin) != 0) {
-		return fmt.Errorf("window: GetAccumulate: %w: origin has %d elements, result %d", ErrArgument, len(origin), len(result))
+		return fmt.Errorf("window: GetAccumulate: %w: origin has %s, result %d; they must have as many", ErrArgument, errtext.Count(len(origin), "element"), len(result))
 	}
 	return w.accumulateAny("GetAccumulate", op, operands{origin: address(origin), result: kept(result), count: len(result)}, target, displacement)
 }

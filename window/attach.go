@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/world"
 )
@@ -37,13 +38,16 @@ func Attach[T Element](ctx context.Context, w *world.World, name string, options
 		return nil, fmt.Errorf("window: Attach: %w: nil World", ErrArgument)
 	}
 	if !w.Dialed() {
-		return nil, fmt.Errorf("window: Attach: %w: the World is none of world.Dial", ErrArgument)
+		return nil, fmt.Errorf("window: Attach: %w: the World is not of world.Dial, which a client calls", ErrArgument)
 	}
 	if name == "" || len(name) > MostName {
-		return nil, fmt.Errorf("window: Attach: %w: a name of %d bytes, allowed are 1 to %d", ErrArgument, len(name), MostName)
+		return nil, fmt.Errorf("window: Attach: %w: a name of %s, allowed are 1 to %d", ErrArgument, errtext.Count(len(name), "byte"), MostName)
 	}
 	local := settings{scheme: scheduler.All}
 	for _, option := range options {
+		if option == nil {
+			continue
+		}
 		if err := option(&local); err != nil {
 			return nil, err
 		}
@@ -54,7 +58,7 @@ func Attach[T Element](ctx context.Context, w *world.World, name string, options
 	v := w.Attached(visitorKey{}, func() any { return newVisitor(w) }).(*visitor)
 	c, err := v.attach(ctx, name, reduce.KindOf[T](), local.scheme)
 	if err != nil {
-		return nil, fmt.Errorf("window: Attach %q: %w", name, err)
+		return nil, errtext.Errorf("window: Attach %q: %w", name, err)
 	}
 	return windowOver[T](c), nil
 }

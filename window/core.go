@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/world"
 )
 
@@ -131,7 +132,7 @@ func (c *core) leftOpen(unsent int) error {
 		return &MisuseError{What: "an epoch is left open", First: calls, FirstRank: c.rank, Second: call, SecondRank: c.rank}
 	}
 	if err := c.epochs.LeftOpen(call); err != nil && unsent >= 0 {
-		return fmt.Errorf("window: operations on rank %d are lost: %w", unsent, err)
+		return errtext.Errorf("window: operations on rank %d are lost: %w", unsent, err)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/world"
 )
@@ -74,7 +75,7 @@ func create[T Element](ctx context.Context, w *world.World, a arguments, options
 		return nil, fmt.Errorf("window: %s: %w: nil World", a.call, ErrArgument)
 	}
 	if err := w.Collective(); err != nil {
-		return nil, fmt.Errorf("window: %s: %w", a.call, err)
+		return nil, errtext.Errorf("window: %s: %w", a.call, err)
 	}
 	all := w.Attached(creatorKey{}, func() any { return new(creator) }).(*creator)
 	if !all.mu.TryLock() {
@@ -84,7 +85,9 @@ func create[T Element](ctx context.Context, w *world.World, a arguments, options
 	a.kind, a.slots, a.scheme = reduce.KindOf[T](), DefaultNotifications, scheduler.All
 	var fault error
 	for _, option := range options {
-		fault = errors.Join(fault, option(&a.settings))
+		if option != nil {
+			fault = errors.Join(fault, option(&a.settings))
+		}
 	}
 	c, err := all.begin(w, a, fault, makePart)
 	if err != nil {
@@ -102,7 +105,7 @@ func create[T Element](ctx context.Context, w *world.World, a arguments, options
 // begin gives the creation that the call goes on with, or begins one.
 func (all *creator) begin(w *world.World, a arguments, fault error, makePart func() (part, error)) (*creation, error) {
 	if all.over != nil {
-		return nil, fmt.Errorf("window: %s: none can be made any more: %w", a.call, all.over)
+		return nil, errtext.Errorf("window: %s: none can be made any more: %w", a.call, all.over)
 	}
 	switch c := all.unfinished; {
 	case c == nil:
@@ -113,7 +116,7 @@ func (all *creator) begin(w *world.World, a arguments, fault error, makePart fun
 	default:
 		all.unfinished = nil
 		if err := c.discard(); err != nil {
-			return nil, fmt.Errorf("window: %s: giving back what %s has made: %w", a.call, c.call, err)
+			return nil, errtext.Errorf("window: %s: giving back what %s has made: %w", a.call, c.call, err)
 		}
 	}
 	if !all.numbered {
@@ -220,7 +223,7 @@ func gather[T any](ctx context.Context, c *creation, mine T, all []T) error {
 	err := world.AllGather(ctx, c.world, []T{mine}, all)
 	c.told = c.told || !errors.Is(err, world.ErrBusy) && !errors.Is(err, world.ErrUnfinished)
 	if err != nil {
-		return fmt.Errorf("window: %s: %w", c.call, err)
+		return errtext.Errorf("window: %s: %w", c.call, err)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/internal/errtext"
 )
 
 // AccumulateEach combines origin[i] into the element of target's window at displacements[i], in the order of
@@ -13,7 +14,7 @@ import (
 // displacement is out of range; behind any other error some may have been.
 func (w *Window[T]) AccumulateEach(op Op, origin []T, target int, displacements []int) error {
 	if len(origin) != len(displacements) {
-		return fmt.Errorf("window: %s: %w: %d displacements for %d elements; allowed are as many", callEach, ErrArgument, len(displacements), len(origin))
+		return fmt.Errorf("window: %s: %w: %s for %s; there must be as many", callEach, ErrArgument, errtext.Count(len(displacements), "displacement"), errtext.Count(len(origin), "element"))
 	}
 	return w.scatter(op, address(origin), target, displacements)
 }

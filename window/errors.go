@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/world"
 )
 
@@ -58,16 +59,13 @@ type OpError struct {
 }
 
 func (e *OpError) Error() string {
-	why, elements := fmt.Sprint(e.Cause), "elements"
+	head := fmt.Sprintf("window: %s of %s at displacement %d of rank %d: ", e.Op, errtext.Count(e.Count, "element"), e.Displacement, e.Target)
 	var illegal *epoch.CallError
 	if errors.As(e.Cause, &illegal) {
 		// Which operation it is stands here.
-		why = illegal.Reason()
+		return head + illegal.Reason()
 	}
-	if e.Count == 1 {
-		elements = "element"
-	}
-	return fmt.Sprintf("window: %s of %d %s at displacement %d of rank %d: %s", e.Op, e.Count, elements, e.Displacement, e.Target, why)
+	return errtext.After(head, e.Cause)
 }
 
 // Unwrap gives the cause.
@@ -86,14 +84,14 @@ type MismatchError struct {
 }
 
 func (e *MismatchError) Error() string {
-	where, made := "", "called"
+	where, verb, made := "", "called", "called"
 	if e.Number != 0 {
 		where = fmt.Sprintf("as Fence or Close %d of the window, which all have to call alike, ", e.Number)
 	}
 	if e.What != "" {
-		made = "passed " + e.What
+		verb, made = "passed", "passed "+e.What
 	}
-	return fmt.Sprintf("window: %s: %v: %srank %d %s %v, rank %d %v", e.Call, ErrMismatch, where, e.Rank, made, e.Value, e.WantRank, e.Want)
+	return fmt.Sprintf("window: %s: %v: %srank %d %s %v, rank %d %s %v", e.Call, ErrMismatch, where, e.Rank, made, e.Value, e.WantRank, verb, e.Want)
 }
 
 // Is makes it an ErrMismatch.
@@ -107,7 +105,7 @@ type CreateError struct {
 }
 
 func (e *CreateError) Error() string {
-	return fmt.Sprintf("window: rank %d could not make its part of the window: %v", e.Rank, e.Cause)
+	return errtext.After(fmt.Sprintf("window: rank %d could not make its part of the window: ", e.Rank), e.Cause)
 }
 
 // Unwrap gives the cause.

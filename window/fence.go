@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/world"
 )
 
@@ -38,7 +39,7 @@ func (c *core) Fence(ctx context.Context, asserts ...Assert) error {
 	broken := c.broken
 	c.mu.Unlock()
 	if err != nil {
-		return fmt.Errorf("window: %w", err)
+		return errtext.Errorf("window: %w", err)
 	}
 	c.settleClosed()
 	if err = broken; err == nil {
@@ -148,9 +149,9 @@ func (c *core) CloseContext(ctx context.Context) error {
 	c.mu.Unlock()
 	switch {
 	case calls != "":
-		return fmt.Errorf("window: %w; opened by %s", err, calls)
+		return errtext.Errorf("window: %w; opened by %s", err, calls)
 	case err != nil:
-		return fmt.Errorf("window: %w", err)
+		return errtext.Errorf("window: %w", err)
 	}
 	c.shut()
 	if c.visited != nil {

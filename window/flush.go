@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"github.com/onesided/rma/internal/errtext"
 )
 
 // Flush returns when every operation of this rank on target is complete there, for
@@ -170,7 +172,7 @@ func (c *core) checkFlush(call string, target int) error {
 	err := c.epochs.CheckFlush(unqualified(call), target)
 	c.mu.Unlock()
 	if err != nil {
-		return fmt.Errorf("window: %w", err)
+		return errtext.Errorf("window: %w", err)
 	}
 	return nil
 }
@@ -200,7 +202,7 @@ func (c *core) flushedAll(ctx context.Context, call string) error {
 	err := c.epochs.CheckFlushAll(unqualified(call))
 	c.mu.Unlock()
 	if err != nil {
-		return fmt.Errorf("window: %w", err)
+		return errtext.Errorf("window: %w", err)
 	}
 	c.settle()
 	publish()
@@ -244,7 +246,7 @@ func (c *core) Sync() error {
 
 func (c *core) checkRank(call string, rank int) error {
 	if uint(rank) >= uint(c.size) {
-		return fmt.Errorf("window: %s: %w: %d, allowed are 0 to %d", call, ErrRank, rank, c.size-1)
+		return fmt.Errorf("window: %s: %w: %d, %s", call, ErrRank, rank, errtext.Allowed(c.size-1))
 	}
 	return nil
 }

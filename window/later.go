@@ -3,6 +3,7 @@ package window
 import (
 	"fmt"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/world"
 )
 
@@ -25,7 +26,7 @@ func (s *server) later(from *world.Link, c *carrying) {
 			return false, nil
 		}
 		if err := rest.end(from); err != nil {
-			return true, fmt.Errorf("window: %w", err)
+			return true, errtext.Errorf("window: %w", err)
 		}
 		return true, nil
 	})

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/onesided/rma/internal/errtext"
 )
 
 // A Layout says which elements of a buffer or window an operation touches, in the
@@ -26,14 +28,19 @@ type Layout struct {
 type Block struct{ Offset, Length int }
 
 // Contiguous is n elements side by side.
-func Contiguous(n int) Layout { return Strided(1, n, n) }
+func Contiguous(n int) Layout {
+	if n < 0 {
+		return Layout{err: fmt.Errorf("%w: Contiguous(%d) must not be negative", ErrArgument, n)}
+	}
+	return Strided(1, n, n)
+}
 
 // Strided is blocks of length elements each, the starts stride elements apart.
 func Strided(blocks, length, stride int) Layout {
 	l := Layout{blocks: blocks, length: length, stride: stride}
 	switch {
 	case blocks < 0 || length < 0 || stride < 0:
-		l.err = fmt.Errorf("%w: Strided(%d, %d, %d): negative", ErrArgument, blocks, length, stride)
+		l.err = fmt.Errorf("%w: Strided(%d, %d, %d) must have no negative number", ErrArgument, blocks, length, stride)
 	case blocks == 0 || length == 0:
 		l.blocks = 0
 	case length > math.MaxInt/blocks || blocks > 1 && stride > (math.MaxInt-length)/(blocks-1):
@@ -51,11 +58,11 @@ func Indexed(blocks ...Block) Layout {
 	l := Layout{index: blocks}
 	for i, b := range blocks {
 		if b.Offset < 0 || b.Length < 0 {
-			l.err = fmt.Errorf("%w: Indexed: block %d is %d elements from %d on: negative", ErrArgument, i, b.Length, b.Offset)
+			l.err = fmt.Errorf("%w: Indexed: block %d is %+v, and must have no negative number", ErrArgument, i, b)
 			return l
 		}
 		if b.Length > math.MaxInt-b.Offset || b.Length > math.MaxInt-l.elements {
-			l.err = fmt.Errorf("%w: Indexed: block %d, %d elements from %d on, overflows", ErrArgument, i, b.Length, b.Offset)
+			l.err = fmt.Errorf("%w: Indexed: block %d is %+v, which overflows", ErrArgument, i, b)
 			return l
 		}
 		l.elements += b.Length
@@ -160,11 +167,11 @@ func (w *Window[T]) checkLayouts(call string, buffer []T, local Layout, target, 
 	case remote.err != nil:
 		return refuse(remote.err)
 	case local.elements != remote.elements:
-		return refuse(fmt.Errorf("%w: the buffer's layout has %d elements, the target's %d", ErrArgument, local.elements, remote.elements))
+		return refuse(fmt.Errorf("%w: the buffer's layout has %s, the target's %d; they must have as many", ErrArgument, errtext.Count(local.elements, "element"), remote.elements))
 	case local.extent > len(buffer):
-		return refuse(fmt.Errorf("%w: the layout needs a buffer of %d elements, it has %d", ErrArgument, local.extent, len(buffer)))
+		return refuse(fmt.Errorf("%w: the layout needs a buffer of %s, it has %d", ErrArgument, errtext.Count(local.extent, "element"), len(buffer)))
 	case written.overlaps:
-		return refuse(ErrOverlap)
+		return refuse(fmt.Errorf("%w: it writes an element twice", ErrOverlap))
 	}
 	_, err := w.reach(call, target, displacement, remote.extent)
 	return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/scheduler"
 )
 
@@ -49,7 +50,7 @@ func (c *core) Lock(ctx context.Context, kind LockKind, target int) error {
 	err := c.epochs.BeginLock(kind, target)
 	c.mu.Unlock()
 	if err != nil {
-		return fmt.Errorf("window: %w", err)
+		return errtext.Errorf("window: %w", err)
 	}
 	alone := c.locking.locks.Add(1) == 1
 	p, err := c.lockable(ctx, call, target)
@@ -136,7 +137,7 @@ func (c *core) Unlock(ctx context.Context, target int) error {
 	kind, err := c.epochs.BeginUnlock(target)
 	c.mu.Unlock()
 	if err != nil {
-		return fmt.Errorf("window: %w", err)
+		return errtext.Errorf("window: %w", err)
 	}
 	c.settleClosed()
 	c.leaves(target)
@@ -231,7 +232,7 @@ func (c *core) LockAll(ctx context.Context, asserts ...Assert) error {
 	err := c.epochs.BeginLockAll()
 	c.mu.Unlock()
 	if err != nil {
-		return fmt.Errorf("window: %w", err)
+		return errtext.Errorf("window: %w", err)
 	}
 	c.locking.locks.Add(1)
 	unchecked := assert&NoCheck != 0
@@ -339,14 +340,17 @@ func (c *core) lockOthers(ctx context.Context, call string, first int) (busy int
 // UnlockAll ends the epoch that LockAll opened: all operations are complete at
 // their targets. It returns a *world.PeerError if one has failed; the epoch is over
 // all the same.
-func (c *core) UnlockAll(context.Context) error {
+func (c *core) UnlockAll(ctx context.Context) error {
 	defer c.world.EndSpan("UnlockAll", c.world.BeginSpan())
+	if err := checkContext(ctx, "UnlockAll"); err != nil {
+		return err
+	}
 	c.mu.Lock()
 	err := c.epochs.BeginUnlockAll()
 	unchecked := c.unchecked
 	c.mu.Unlock()
 	if err != nil {
-		return fmt.Errorf("window: %w", err)
+		return errtext.Errorf("window: %w", err)
 	}
 	c.settleClosed()
 	c.leaves(-1)

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/world"
 )
 
@@ -114,7 +115,7 @@ func newServer(c *core) *server {
 // Serve does what a message asks.
 func (s *server) Serve(from *world.Link, m *world.Message, payload []byte) error {
 	if err := s.serve(from, m, payload); err != nil {
-		return fmt.Errorf("window: %w", err)
+		return errtext.Errorf("window: %w", err)
 	}
 	return nil
 }

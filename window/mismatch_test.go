@@ -123,7 +123,7 @@ var unlikeAt = jobtest.RegisterWith("places of calls that differ", func() ([]wor
 		err = win.Close()
 	}
 	s.Fails(err, window.ErrMismatch)
-	matched := regexp.MustCompile(`rank 1 called Close` + others + `, rank 0 Fence` + place + `$`).MatchString(err.Error())
+	matched := regexp.MustCompile(`rank 1 called Close` + others + `, rank 0 called Fence` + place + `$`).MatchString(err.Error())
 	s.Check(matched, "error is %v", err)
 	if s.World.Rank() == 0 {
 		s.OK(win.Close())

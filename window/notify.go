@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/onesided/rma/aggregate"
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/world"
 )
 
@@ -77,7 +78,7 @@ func (c *core) WaitNotify(ctx context.Context, slot int, count uint64) error {
 			return err
 		}
 		if err := c.pause(ctx, "window.WaitNotify", &wait); err != nil {
-			return awaited(ctx, err, "slot %d has not got %d notifications", slot, count)
+			return awaited(ctx, err, "slot %d has not got %s", slot, errtext.Count(count, "notification"))
 		}
 	}
 }
@@ -139,7 +140,7 @@ func (c *core) takeNotifications(slot int, count uint64) bool {
 
 func (c *core) checkSlot(call string, slot int) error {
 	if uint(slot) >= uint(c.hints.slots) {
-		return fmt.Errorf("window: %s: %w: notification slot %d, the window has %d (option Notifications)", call, ErrArgument, slot, c.hints.slots)
+		return fmt.Errorf("window: %s: %w: notification slot %d, the window has %s, from 0 on (option Notifications)", call, ErrArgument, slot, errtext.Count(c.hints.slots, "slot"))
 	}
 	return nil
 }

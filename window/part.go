@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/world"
 )
@@ -38,7 +39,7 @@ func allocatePart(w *world.World, count int, kind reduce.Kind) (part, error) {
 	device := w.Device()
 	memory, err := verbs.ReserverOf(device).ReserveMemory(bytes)
 	if err != nil {
-		return part{}, fmt.Errorf("allocating %d elements of %v, %d bytes: %w", count, kind, bytes, err)
+		return part{}, fmt.Errorf("allocating %s of %v, %s: %w", errtext.Count(count, "element"), kind, errtext.Count(bytes, "byte"), err)
 	}
 	return part{memory: memory[:bytes], allocated: memory, device: device}, nil
 }

@@ -3,10 +3,10 @@ package window
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/world"
@@ -35,7 +35,7 @@ func (c *core) Start(ctx context.Context, group Group) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.epochs.BeginStart(group); err != nil {
-		return fmt.Errorf("window: %w", err)
+		return errtext.Errorf("window: %w", err)
 	}
 	if err := c.hear(ctx, "window.Start", roll{c, group, postAt}); err != nil {
 		c.epochs.AbortStart()
@@ -75,7 +75,7 @@ func (c *core) Complete(ctx context.Context) error {
 	told := c.epochs.Told()
 	c.mu.Unlock()
 	if err != nil {
-		return fmt.Errorf("window: %w", err)
+		return errtext.Errorf("window: %w", err)
 	}
 	c.settleClosed()
 	c.leaves(-1)
@@ -155,7 +155,7 @@ func (c *core) Post(ctx context.Context, group Group) error {
 	}
 	c.mu.Unlock()
 	if err != nil {
-		return fmt.Errorf("window: %w", err)
+		return errtext.Errorf("window: %w", err)
 	}
 	for i := range group.Len() {
 		c.posted[group.Rank(i)].Store(c.epochs.PostNumber(group.Rank(i)))
@@ -193,7 +193,7 @@ func (c *core) reachEach(ctx context.Context, call string, group Group) error {
 		}
 		var failed *world.PeerError
 		if _, err := c.peer(rank); err != nil && !errors.As(err, &failed) {
-			return fmt.Errorf("window: %s: reaching rank %d: %w", call, rank, err)
+			return errtext.Errorf("window: %s: reaching rank %d: %w", call, rank, err)
 		}
 	}
 	return nil
@@ -211,7 +211,7 @@ func (c *core) Wait(ctx context.Context) error {
 	defer c.mu.Unlock()
 	group, err := c.epochs.BeginWait("Wait")
 	if err != nil {
-		return fmt.Errorf("window: %w", err)
+		return errtext.Errorf("window: %w", err)
 	}
 	if err := c.hear(ctx, "window.Wait", roll{c, group, completeAt}); err != nil {
 		var lost *world.PeerError
@@ -232,7 +232,7 @@ func (c *core) Test() (bool, error) {
 	group, err := c.epochs.BeginWait("Test")
 	c.mu.Unlock()
 	if err != nil {
-		return false, fmt.Errorf("window: %w", err)
+		return false, errtext.Errorf("window: %w", err)
 	}
 	if err := c.beginReading(noWait, "window.Test"); err != nil {
 		return false, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/world"
 )
@@ -31,7 +32,7 @@ func (c *core) beginReading(ctx context.Context, call string) error {
 	c.readers.Add(1)
 	if c.closed.Load() {
 		c.endReading()
-		return fmt.Errorf("%s: %w", call, errClosed)
+		return errtext.Errorf("%s: %w", errtext.Call("window", call), errClosed)
 	}
 	return nil
 }
@@ -51,10 +52,10 @@ func (c *core) endReading() {
 
 func (c *core) pause(ctx context.Context, call string, wait *world.Waiter) error {
 	if err := wait.Pause(ctx); err != nil {
-		return fmt.Errorf("%s: %w", call, err)
+		return errtext.Errorf("%s: %w", errtext.Call("window", call), err)
 	}
 	if c.closed.Load() {
-		return fmt.Errorf("%s: %w", call, errClosed)
+		return errtext.Errorf("%s: %w", errtext.Call("window", call), errClosed)
 	}
 	return nil
 }

@@ -235,28 +235,28 @@ var disagreements = []disagreement{
 			return made(window.Allocate[float32](s.Ctx, s.World, 10))
 		}
 		return made(window.Allocate[int32](s.Ctx, s.World, 10))
-	}, window.ErrMismatch, []string{"rank 2 passed element type float32, rank 0 int32"}},
+	}, window.ErrMismatch, []string{"rank 2 passed element type float32, rank 0 passed int32"}},
 	{"element types that another's part does not fit", func(s *script) error {
 		if s.World.Rank() == 0 {
 			return made(window.Allocate[int32](s.Ctx, s.World, 1))
 		}
 		return made(window.Allocate[int64](s.Ctx, s.World, 1))
-	}, window.ErrMismatch, []string{"rank 1 passed element type int64, rank 0 int32"}},
+	}, window.ErrMismatch, []string{"rank 1 passed element type int64, rank 0 passed int32"}},
 	{"options", func(s *script) error {
 		if s.World.Rank() == 1 {
 			return made(window.Allocate[int32](s.Ctx, s.World, 10, window.SameOp()))
 		}
 		return made(window.Allocate[int32](s.Ctx, s.World, 10))
-	}, window.ErrMismatch, []string{"rank 1 passed options SameOp, rank 0 none"}},
+	}, window.ErrMismatch, []string{"rank 1 passed options SameOp, rank 0 passed none"}},
 	{"notification slots", func(s *script) error {
 		return made(window.Allocate[int32](s.Ctx, s.World, 10, window.Notifications(3+s.World.Rank()/2)))
-	}, window.ErrMismatch, []string{"rank 2 passed Notifications 4, rank 0 3"}},
+	}, window.ErrMismatch, []string{"rank 2 passed Notifications 4, rank 0 passed 3"}},
 	{"calls", func(s *script) error {
 		if s.World.Rank() == 1 {
 			return made(window.Create(s.Ctx, s.World, make([]int32, 10)))
 		}
 		return made(window.Allocate[int32](s.Ctx, s.World, 10))
-	}, window.ErrMismatch, []string{"rank 1 called Create, rank 0 Allocate"}},
+	}, window.ErrMismatch, []string{"rank 1 called Create, rank 0 called Allocate"}},
 	{"a negative count on one rank", func(s *script) error {
 		return made(window.Allocate[int32](s.Ctx, s.World, 1-s.World.Rank()))
 	}, nil, []string{"rank 2", "count -1", "must not be negative"}},

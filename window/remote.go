@@ -3,8 +3,8 @@ package window
 import (
 	"context"
 	"errors"
-	"fmt"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/world"
 )
@@ -57,7 +57,7 @@ func (c *core) blame(call string, rank int, err error) error {
 	if errors.As(err, &failed) {
 		return &world.PeerError{Rank: rank, Op: call, Cause: failed.Cause}
 	}
-	return fmt.Errorf("%s: %w", call, err)
+	return errtext.Errorf("%s: %w", errtext.Call("window", call), err)
 }
 
 // awaitTicket waits until what was asked for last, a lock or the end of an epoch, has been granted.

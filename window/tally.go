@@ -198,7 +198,7 @@ func (c *core) awaitMarks(ctx context.Context, call string, number, arrivals uin
 			return c.anyFailure(call)
 		}
 		if err := c.pause(ctx, call, &wait); err != nil {
-			return awaited(ctx, err, "%d of %d ranks that write here have come", marks.Load(), arrivals)
+			return awaited(ctx, err, "of the ranks that write here %d of %d have come", marks.Load(), arrivals)
 		}
 	}
 	return nil

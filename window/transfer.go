@@ -3,8 +3,8 @@ package window
 import (
 	"context"
 	"errors"
-	"fmt"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/world"
 )
@@ -137,7 +137,7 @@ func (r Request) lost(how departure) error {
 	c.readers.Add(1)
 	defer c.endReading()
 	if c.closed.Load() {
-		return fmt.Errorf("%s: %w", call, errClosed)
+		return errtext.Errorf("%s: %w", errtext.Call("window", call), errClosed)
 	}
 	if err := c.world.Unserved(call, target); err != nil || how == departed || how == unasked {
 		return err

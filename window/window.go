@@ -13,12 +13,21 @@ import (
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/epoch"
 	"github.com/onesided/rma/epoch/latch"
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/world"
 )
 
-// Element is what windows are made of: numbers of a fixed size.
-type Element = reduce.Element
+// Element is what windows are made of: numbers, and types that are defined as one. An int, a uint or a uintptr is as an
+// integer of its size, which is the same on every rank.
+//
+// A struct or an array is none. Of fields of one type make a window of that type, with as many elements for each struct. Of
+// fields of several types make a window of bytes and encode the fields (encoding/binary), or look at the same
+// memory as each of the types (View). A bool goes as a uint8.
+type Element interface {
+	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr |
+		~float32 | ~float64 | ~complex64 | ~complex128
+}
 
 // Op is an operation of the accumulate family. Min and Max are not for complex
 // elements; And, Or and Xor are for integers only.
@@ -41,9 +50,17 @@ const (
 // of type T. Its methods may be called from any goroutine; operations from
 // several goroutines may share an epoch.
 type Window[T Element] struct {
+	// A copy would be another window over the same epochs: go vet finds it.
+	_ noCopy
 	view
 	local []T
 }
+
+// noCopy has go vet take what has it for a lock, which is not to be copied.
+type noCopy struct{}
+
+func (*noCopy) Lock()   {}
+func (*noCopy) Unlock() {}
 
 // A view is a window as elements of one kind. The operations are its methods, not
 // those of Window, so that there is one body for all element types, compiled
@@ -212,6 +229,9 @@ func Create[T Element](ctx context.Context, w *world.World, memory []T, options 
 // whole number of them. A view is closed by closing the window it was made of. Views as
 // the same type are the same.
 func View[U, T Element](win *Window[T]) (*Window[U], error) {
+	if win == nil {
+		return nil, fmt.Errorf("window: View: %w: nil Window", ErrArgument)
+	}
 	if win.closed.Load() {
 		return nil, fmt.Errorf("window: View: %w", epoch.ErrClosed)
 	}
@@ -219,11 +239,11 @@ func View[U, T Element](win *Window[T]) (*Window[U], error) {
 	for rank := range win.exposed {
 		d := &win.exposed[rank]
 		if d.bytes%uint64(kind.Size()) != 0 {
-			return nil, fmt.Errorf("window: View as %v: %w: rank %d exposes %d bytes, elements have %d", kind, ErrAlignment, rank, d.bytes, kind.Size())
+			return nil, fmt.Errorf("window: View as %v: %w: rank %d exposes %s, which is no multiple of the %d of an element", kind, ErrAlignment, rank, errtext.Count(d.bytes, "byte"), kind.Size())
 		}
 		// A complex128 is two words of 8 bytes.
 		if need := min(kind.Size(), 8); int(d.alignment) < need {
-			return nil, fmt.Errorf("window: View as %v: %w: rank %d's memory is at a multiple of %d bytes, elements need %d", kind, ErrAlignment, rank, d.alignment, need)
+			return nil, fmt.Errorf("window: View as %v: %w: rank %d's memory is at a multiple of %s, elements need %d", kind, ErrAlignment, rank, errtext.Count(d.alignment, "byte"), need)
 		}
 	}
 	return windowOver[U](win.core), nil
@@ -297,7 +317,13 @@ func (c *core) Notifications() int { return c.hints.slots }
 
 // Group makes a group of ranks of this window for Start and Post. A rank that
 // does not exist or is named twice is an error.
-func (c *core) Group(ranks ...int) (Group, error) { return epoch.NewGroup(c.size, ranks...) }
+func (c *core) Group(ranks ...int) (Group, error) {
+	group, err := epoch.NewGroup(c.size, ranks...)
+	if err != nil {
+		return Group{}, errtext.Errorf("window: Group: %w", err)
+	}
+	return group, nil
+}
 
 // Group is a set of ranks for Start and Post, which the method Group of a Window makes.
 type Group = epoch.Group
@@ -347,7 +373,7 @@ func (c *core) mapPeer(rank int) (*peer, error) {
 			err = d.checkMapped(p.data)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("window: memory of rank %d: %w", rank, err)
+			return nil, errtext.Errorf("window: memory of rank %d: %w", rank, err)
 		}
 	case c.reach == reachMessages:
 		if p.link, err = c.world.Link(rank); err != nil {
@@ -368,7 +394,7 @@ func (v *view) reach(op string, target, displacement, count int) (*peer, error) 
 		return nil, &OpError{Op: op, Target: target, Displacement: displacement, Count: count, Cause: cause}
 	}
 	if uint(target) >= uint(v.size) {
-		return refuse(fmt.Errorf("%w: allowed are 0 to %d", ErrRank, v.size-1))
+		return refuse(fmt.Errorf("%w: %s", ErrRank, errtext.Allowed(v.size-1)))
 	}
 	if !v.epochs.Open(target) {
 		return refuse(v.whyClosed(op, target))
@@ -376,15 +402,15 @@ func (v *view) reach(op string, target, displacement, count int) (*peer, error) 
 	t := &v.targets[target]
 	if displacement < 0 {
 		if count > t.count {
-			return refuse(fmt.Errorf("%w: negative displacement, and it has %d elements", ErrArgument, t.count))
+			return refuse(fmt.Errorf("%w: negative displacement, and it has %s", ErrArgument, errtext.Count(t.count, "element")))
 		}
-		return refuse(fmt.Errorf("%w: negative displacement, allowed are 0 to %d", ErrArgument, t.count-count))
+		return refuse(fmt.Errorf("%w: negative displacement, %s", ErrArgument, errtext.Allowed(t.count-count)))
 	}
 	if count > t.count || displacement > t.count-count {
 		if count > t.count {
-			return refuse(fmt.Errorf("%w: it has %d elements", ErrRange, t.count))
+			return refuse(fmt.Errorf("%w: it has %s", ErrRange, errtext.Count(t.count, "element")))
 		}
-		return refuse(fmt.Errorf("%w: it has %d elements, so allowed are 0 to %d", ErrRange, t.count, t.count-count))
+		return refuse(fmt.Errorf("%w: it has %s, so %s", ErrRange, errtext.Count(t.count, "element"), errtext.Allowed(t.count-count)))
 	}
 	if err := v.world.Failure(target); err != nil {
 		return refuse(err)
@@ -435,10 +461,10 @@ func (c *core) whyClosed(op string, target int) error {
 // checkedBytes is count elements of kind in bytes.
 func checkedBytes(count int, kind reduce.Kind) (int, error) {
 	if count < 0 {
-		return 0, fmt.Errorf("%w: count %d, must not be negative", ErrArgument, count)
+		return 0, fmt.Errorf("%w: count %d must not be negative", ErrArgument, count)
 	}
 	if count > math.MaxInt/kind.Size() {
-		return 0, fmt.Errorf("%w: %d elements of %d bytes are more than an address holds", ErrArgument, count, kind.Size())
+		return 0, fmt.Errorf("%w: %d elements of %s are more than an address holds", ErrArgument, count, errtext.Count(kind.Size(), "byte"))
 	}
 	return count * kind.Size(), nil
 }

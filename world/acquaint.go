@@ -3,11 +3,12 @@ package world
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/onesided/rma/internal/errtext"
 )
 
 // To map memory of a process for the first time takes an answer of it, which one that is stopped does not
@@ -180,7 +181,7 @@ func (w *World) approach(ctx context.Context, op string, rank int, lost func() e
 			return err
 		}
 		if err := wait.Pause(ctx); err != nil {
-			return fmt.Errorf("world: %s: %w: rank %d, which this one has not met yet, does not answer", op, err, rank)
+			return errtext.Errorf("%s: %w: rank %d, which this one has not met yet, does not answer", errtext.Call("world", op), err, rank)
 		}
 	}
 	return nil

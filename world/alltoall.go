@@ -3,6 +3,8 @@ package world
 import (
 	"context"
 	"fmt"
+
+	"github.com/onesided/rma/internal/errtext"
 )
 
 // AllGather collects the ranks' in, of equal lengths, in the order of ranks in every
@@ -10,7 +12,7 @@ import (
 // parts are long, they go around a ring.
 func AllGather[T any](ctx context.Context, w *World, in, out []T) error {
 	if w == nil {
-		return fmt.Errorf("world: AllGather: %w: nil World", ErrArgument)
+		return nilArgument("AllGather", "World")
 	}
 	if err := checkParts("AllGather", "out", len(out), len(in), w.size); err != nil {
 		return err
@@ -54,10 +56,10 @@ const pairwiseRanks = 16
 // the order of ranks, in out, which is as long. The two do not overlap.
 func AllToAll[T any](ctx context.Context, w *World, in, out []T) error {
 	if w == nil {
-		return fmt.Errorf("world: AllToAll: %w: nil World", ErrArgument)
+		return nilArgument("AllToAll", "World")
 	}
 	if len(in) != len(out) || len(in)%w.size != 0 {
-		return fmt.Errorf("world: AllToAll: %w: in has %d elements, out %d; both must be the same multiple of %d ranks", ErrArgument, len(in), len(out), w.size)
+		return fmt.Errorf("world: AllToAll: %w: in has %s, out %d; both must be the same multiple of %s", ErrArgument, errtext.Count(len(in), "element"), len(out), errtext.Count(w.size, "rank"))
 	}
 	n := len(in) / w.size
 	r, err := begin[T](ctx, w, "AllToAll", callAllToAll, 0, n)

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/world"
@@ -199,7 +200,7 @@ var wrongArguments = register("wrong arguments", func(s *script) {
 			s.Check(strings.Contains(err.Error(), text), "%q does not say %q", err, text)
 		}
 	}
-	roots := fmt.Sprintf("allowed are 0 to %d", n-1)
+	roots := errtext.Allowed(n - 1)
 	for _, root := range []int{-1, n, 1 << 40} {
 		named := fmt.Sprintf("root %d,", root)
 		refused(world.Broadcast(ctx, w, root, one), "Broadcast", named, roots)
@@ -208,7 +209,7 @@ var wrongArguments = register("wrong arguments", func(s *script) {
 		refused(world.Reduce(ctx, w, root, one, one, add[int]), "Reduce", named, roots)
 	}
 	for _, wrong := range [][]int{nil, all[:1], make([]int, 2*n+1), make([]int, 3*n)} {
-		named, allowed := fmt.Sprintf("has %d elements", len(wrong)), fmt.Sprintf("must have 2 for each of %d ranks", n)
+		named, allowed := "has "+errtext.Count(len(wrong), "element"), "must have 2 for each of "+errtext.Count(n, "rank")
 		refused(world.Gather(ctx, w, s.me, one, wrong), "Gather", "out "+named, allowed)
 		refused(world.Scatter(ctx, w, s.me, wrong, one), "Scatter", "in "+named, allowed)
 		refused(world.AllGather(ctx, w, one, wrong), "AllGather", "out "+named, allowed)

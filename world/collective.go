@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"reflect"
 	"time"
+
+	"github.com/onesided/rma/internal/errtext"
 )
 
 // calls name the collectives in signatures.
@@ -88,7 +90,7 @@ func begin[T any](ctx context.Context, w *World, op string, call uint32, root, n
 func start[T any](w *World, op string, call uint32, root, n int) error {
 	element, err := elementIn[T](&w.round)
 	if err != nil {
-		return fmt.Errorf("world: %s: %w", op, err)
+		return errtext.Errorf("world: %s: %w", op, err)
 	}
 	return w.round.begin(op, element, signature{call: call, number: w.calls.Load() + 1,
 		root: uint32(root), element: uint32(element.size), kind: element.kind, part: uint64(n) * uint64(element.size)})
@@ -237,10 +239,10 @@ func (r *round) absolute(me, root int) int   { return (me + root) % r.w.size }
 // checkRoot checks the arguments that calls with a root share.
 func checkRoot(w *World, op string, root int) error {
 	if w == nil {
-		return fmt.Errorf("world: %s: %w: nil World", op, ErrArgument)
+		return nilArgument(op, "World")
 	}
 	if root < 0 || root >= w.size {
-		return fmt.Errorf("world: %s: %w: root %d, allowed are 0 to %d", op, ErrArgument, root, w.size-1)
+		return fmt.Errorf("world: %s: %w: root %d, %s", op, ErrArgument, root, errtext.Allowed(w.size-1))
 	}
 	return nil
 }
@@ -248,7 +250,7 @@ func checkRoot(w *World, op string, root int) error {
 // checkParts checks that all has n elements for each of parts.
 func checkParts(op, name string, all, n, parts int) error {
 	if all%parts != 0 || all/parts != n {
-		return fmt.Errorf("world: %s: %w: %s has %d elements, must have %d for each of %d ranks", op, ErrArgument, name, all, n, parts)
+		return fmt.Errorf("world: %s: %w: %s has %s, must have %d for each of %s", op, ErrArgument, name, errtext.Count(all, "element"), n, errtext.Count(parts, "rank"))
 	}
 	return nil
 }
@@ -257,9 +259,9 @@ func checkParts(op, name string, all, n, parts int) error {
 func byFunction[T any](w *World, op string, combine func(a, b T) T) (by operation[T], err error) {
 	switch {
 	case w == nil:
-		return by, fmt.Errorf("world: %s: %w: nil World", op, ErrArgument)
+		return by, nilArgument(op, "World")
 	case combine == nil:
-		return by, fmt.Errorf("world: %s: %w: nil combine", op, ErrArgument)
+		return by, nilArgument(op, "combine")
 	}
 	by.combine = combine
 	return by, nil

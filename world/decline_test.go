@@ -21,7 +21,7 @@ import (
 
 // A rank that cannot join has all hear why, at once: they would wait for it for a minute.
 func TestRankThatCannotJoin(t *testing.T) {
-	const told = "world: rank 1 has failed: it cannot join: "
+	const told = "rank 1 has failed: it cannot join: "
 	for _, c := range []struct {
 		name, variable string
 		// own is what rank 1 says, others what the others do.

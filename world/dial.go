@@ -2,8 +2,8 @@ package world
 
 import (
 	"errors"
-	"fmt"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -15,7 +15,7 @@ import (
 // lack notes that this rank was too short of something to connect to another.
 func (w *World) lack(rank int, err error) {
 	w.logger.Warn("cannot connect", "rank", rank, "why", err)
-	w.shortage.Store(&linkError{fmt.Errorf("world: connecting to rank %d: %w", rank, err)})
+	w.shortage.Store(&linkError{errtext.Errorf("world: connecting to rank %d: %w", rank, err)})
 }
 
 // dial begins the connection of a link. It is called with the mutex of progress.

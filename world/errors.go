@@ -3,13 +3,15 @@ package world
 import (
 	"errors"
 	"fmt"
+
+	"github.com/onesided/rma/internal/errtext"
 )
 
 var (
 	// ErrLeft: the rank closed its World while others needed a call of it, or ended before they had closed theirs.
-	ErrLeft = errors.New("world: the rank has left the job, or the team")
+	ErrLeft = errors.New("the rank has left the job, or the team")
 	// ErrClosed: this World is closed.
-	ErrClosed = errors.New("world: closed")
+	ErrClosed = errors.New("the World, or the Listener, is closed")
 	// ErrInitialized: Init was called while the World that it had returned was open.
 	ErrInitialized = errors.New("already initialized")
 	// ErrArgument: an argument that is not allowed.
@@ -25,6 +27,11 @@ var (
 	ErrEnvironment = errors.New("invalid environment")
 )
 
+// nilArgument is the error of a call that has nil for an argument that it needs.
+func nilArgument(call, what string) error {
+	return fmt.Errorf("world: %s: %w: nil %s", call, ErrArgument, what)
+}
+
 // A PeerError says that a call needed a rank that has failed, or left.
 type PeerError struct {
 	// Rank is that one.
@@ -36,17 +43,18 @@ type PeerError struct {
 }
 
 func (e *PeerError) Error() string {
-	text := "world: "
+	text := "world"
 	if e.Op != "" {
-		text += e.Op + ": "
+		text = errtext.Call(text, e.Op)
 	}
+	text += fmt.Sprintf(": rank %d", e.Rank)
 	switch {
 	case e.Cause == ErrLeft:
-		return fmt.Sprintf("%srank %d has left the job, or the team", text, e.Rank)
+		return text + " has left the job, or the team"
 	case errors.Is(e.Cause, ErrLeft):
-		return fmt.Sprintf("%srank %d %v", text, e.Rank, e.Cause)
+		return errtext.After(text+" ", e.Cause)
 	}
-	return fmt.Sprintf("%srank %d has failed: %v", text, e.Rank, e.Cause)
+	return errtext.After(text+" has failed: ", e.Cause)
 }
 
 // Unwrap gives the cause.
@@ -58,7 +66,9 @@ type RankError struct {
 	Cause error
 }
 
-func (e *RankError) Error() string { return fmt.Sprintf("world: rank %d: %v", e.Rank, e.Cause) }
+func (e *RankError) Error() string {
+	return errtext.After(fmt.Sprintf("world: rank %d: ", e.Rank), e.Cause)
+}
 
 // Unwrap gives the error that the body returned.
 func (e *RankError) Unwrap() error { return e.Cause }

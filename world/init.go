@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/world/pmi"
 	"github.com/onesided/rma/world/root"
 )
@@ -40,7 +41,7 @@ func WithPatience(d time.Duration) Option { return func(s *settings) { s.patienc
 // the environment: a process that a rank starts is no rank.
 func Init(ctx context.Context, options ...Option) (w *World, err error) {
 	if ctx == nil {
-		return nil, fmt.Errorf("world: Init: %w: nil context", ErrArgument)
+		return nil, nilArgument("Init", "context")
 	}
 	if !initialized.CompareAndSwap(nil, beingMade) {
 		return nil, fmt.Errorf("world: Init: %w: the World of an earlier call is open, or being made; use that one, or close it first", ErrInitialized)
@@ -52,13 +53,13 @@ func Init(ctx context.Context, options ...Option) (w *World, err error) {
 	case none && flaw == nil:
 		return unmanaged(ctx, s)
 	case none:
-		return nil, fmt.Errorf("world: Init: %w", flaw)
+		return nil, errtext.Errorf("world: Init: %w", flaw)
 	case errors.Is(err, pmi.ErrTaken):
-		return nil, fmt.Errorf("world: Init: %w; no further job can be joined in this process, because an earlier Init or Close failed or the manager serves one job a process: start the process again under the launcher", err)
+		return nil, errtext.Errorf("world: Init: %w; no further job can be joined in this process, because an earlier Init or Close failed or the manager serves one job a process: start the process again under the launcher", err)
 	case err != nil:
-		return nil, fmt.Errorf("world: Init: %w: %w", ErrEnvironment, err)
+		return nil, errtext.Errorf("world: Init: %w: %w", ErrEnvironment, err)
 	case flaw != nil:
-		return nil, fmt.Errorf("world: Init: %w", decline(ctx, managed(client), client.Rank(), s, flaw))
+		return nil, errtext.Errorf("world: Init: %w", decline(ctx, managed(client), client.Rank(), s, flaw))
 	}
 	w, err = initialize(ctx, client, s)
 	if err == nil {
@@ -82,12 +83,12 @@ func unmanaged(ctx context.Context, s settings) (*World, error) {
 		}
 		worlds, err := localWorlds(ctx, 1, s)
 		if err != nil {
-			return nil, fmt.Errorf("world: Init: %w", err)
+			return nil, errtext.Errorf("world: Init: %w", err)
 		}
 		return worlds[0], nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("world: Init: %w: %w", ErrEnvironment, err)
+		return nil, errtext.Errorf("world: Init: %w: %w", ErrEnvironment, err)
 	}
 	return meetAtRoot(ctx, found, s)
 }
@@ -101,7 +102,7 @@ func meetAtRoot(ctx context.Context, found *root.Settings, s settings) (*World, 
 	s.tell(found)
 	member, err := root.Join(ctx, found, s.patience)
 	if err != nil {
-		return nil, fmt.Errorf("world: Init: %w", err)
+		return nil, errtext.Errorf("world: Init: %w", err)
 	}
 	lastJob.Store(member.Job())
 	w, err := initialize(ctx, member, s)
@@ -138,7 +139,7 @@ type manager interface {
 func initialize(ctx context.Context, m manager, s settings) (*World, error) {
 	w, err := join(ctx, m.Rank(), m.Size(), managed(m), s)
 	if err != nil {
-		return nil, fmt.Errorf("world: Init: %w", err)
+		return nil, errtext.Errorf("world: Init: %w", err)
 	}
 	w.yield = yieldToProcesses
 	w.finalize = m.Finalize

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/shm"
 	"github.com/onesided/rma/verbs/tcp"
@@ -32,20 +33,22 @@ type Exchange func(ctx context.Context, mine string) (all []string, err error)
 // so to the logger of [WithLogger].
 func New(ctx context.Context, rank, size int, exchange Exchange, options ...Option) (*World, error) {
 	switch {
-	case ctx == nil || exchange == nil:
-		return nil, fmt.Errorf("world: New: %w: nil context or exchange", ErrArgument)
+	case ctx == nil:
+		return nil, nilArgument("New", "context")
+	case exchange == nil:
+		return nil, nilArgument("New", "exchange")
 	case size < 1 || size > MaxRanks:
 		return nil, fmt.Errorf("world: New: %w: %d ranks, allowed are 1 to %d", ErrArgument, size, MaxRanks)
 	case rank < 0 || rank >= size:
-		return nil, fmt.Errorf("world: New: %w: rank %d, allowed are 0 to %d", ErrArgument, rank, size-1)
+		return nil, fmt.Errorf("world: New: %w: rank %d, %s", ErrArgument, rank, errtext.Allowed(size-1))
 	}
 	s, flaw := newSettings(options)
 	if flaw != nil {
-		return nil, fmt.Errorf("world: New: %w", decline(ctx, exchange, rank, s, flaw))
+		return nil, errtext.Errorf("world: New: %w", decline(ctx, exchange, rank, s, flaw))
 	}
 	w, err := join(ctx, rank, size, exchange, s)
 	if err != nil {
-		return nil, fmt.Errorf("world: New: %w", err)
+		return nil, errtext.Errorf("world: New: %w", err)
 	}
 	w.yield = yieldToProcesses
 	return w, nil
@@ -54,7 +57,7 @@ func New(ctx context.Context, rank, size int, exchange Exchange, options ...Opti
 // join makes the World of a rank. The ranks exchange twice: first who they are,
 // which decides the devices that each opens, and then where these are.
 func join(ctx context.Context, rank, size int, exchange Exchange, s settings) (w *World, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.patience, fmt.Errorf("not all of %d ranks started within %v", size, s.patience))
+	ctx, cancel := context.WithTimeoutCause(ctx, s.patience, fmt.Errorf("not all of %s started within %v", errtext.Count(size, "rank"), s.patience))
 	defer cancel()
 	exchange = s.attended(exchange, rank, size)
 	var devices [cardKinds]verbs.Device
@@ -238,7 +241,7 @@ func gatherTexts(ctx context.Context, exchange Exchange, size int, mine string) 
 		return nil, fmt.Errorf("exchange with the other ranks: %w", err)
 	}
 	if len(texts) != size {
-		return nil, fmt.Errorf("exchange with the other ranks: %w: %d texts for %d ranks", ErrArgument, len(texts), size)
+		return nil, fmt.Errorf("exchange with the other ranks: %w: %s for %s", ErrArgument, errtext.Count(len(texts), "text"), errtext.Count(size, "rank"))
 	}
 	return slices.Clone(texts), declined(texts)
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"hash/fnv"
 	"runtime"
+
+	"github.com/onesided/rma/internal/errtext"
 )
 
 // A signature is what must be the same on every rank in a collective call. Barrier
@@ -187,7 +189,7 @@ func (w *World) difference(rank int, theirs, mine *signature) string {
 		return fmt.Sprintf("%s, %s: rank %d has elements of type %s, rank %d of %s", at, callName(a.call), low, kind(low, a), high, kind(high, b))
 	}
 	size := uint64(max(a.element, 1))
-	return fmt.Sprintf("%s, %s: rank %d has %d elements of %s, rank %d has %d", at, callName(a.call), low, a.part/size, kind(low, a), high, b.part/size)
+	return fmt.Sprintf("%s, %s: rank %d has %s of %s, rank %d has %d", at, callName(a.call), low, errtext.Count(a.part/size, "element"), kind(low, a), high, b.part/size)
 }
 
 // kindName is what rank calls the element type of its call s.

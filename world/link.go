@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -204,7 +205,7 @@ func (w *World) Link(rank int) (*Link, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("world: connecting to rank %d: %w", rank, err)
+		return nil, errtext.Errorf("world: connecting to rank %d: %w", rank, err)
 	}
 	w.links[rank].Store(l)
 	l.greet()

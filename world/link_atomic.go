@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/bounds"
 )
@@ -80,7 +81,7 @@ func (l *Link) placesOfResults() (*results, error) {
 	}
 	region, err := l.card.device.RegisterMemory(make([]byte, mostSends*wordBytes), verbs.LocalWrite)
 	if err != nil {
-		return nil, fmt.Errorf("world: registering what atomics fill: %w", err)
+		return nil, errtext.Errorf("world: registering what atomics fill: %w", err)
 	}
 	r := &results{region: region}
 	l.results.Store(r)
@@ -150,7 +151,7 @@ func (w *World) CardLink(rank int) (*Link, error) {
 	}
 	l := &Link{world: w, rank: rank, card: c, mute: true}
 	if err := l.dial(); err != nil {
-		return nil, fmt.Errorf("world: connecting to rank %d through the network card: %w", rank, w.blame(rank, err))
+		return nil, errtext.Errorf("world: connecting to rank %d through the network card: %w", rank, w.blame(rank, err))
 	}
 	w.cardLinks[rank].Store(l)
 	return l, nil

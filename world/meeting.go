@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/onesided/rma/internal/errtext"
 )
 
 // A Meeting is a barrier through flags: each rank has a block of MeetingBytes,
@@ -222,7 +224,7 @@ func (m *Meeting) unreached(op string, rank int, err error) error {
 	if m.world.Failures() != 0 {
 		return m.failure(op)
 	}
-	return fmt.Errorf("world: %s: reaching rank %d: %w", op, rank, err)
+	return errtext.Errorf("%s: reaching rank %d: %w", errtext.Call("world", op), rank, err)
 }
 
 func (m *Meeting) block(op string, rank int) (*meetingBlock, error) {
@@ -237,7 +239,7 @@ func (m *Meeting) block(op string, rank int) (*meetingBlock, error) {
 		if failure := m.world.anyFailure(op); failure != nil {
 			return nil, failure
 		}
-		return nil, fmt.Errorf("world: %s: reaching rank %d: %w", op, rank, err)
+		return nil, errtext.Errorf("%s: reaching rank %d: %w", errtext.Call("world", op), rank, err)
 	}
 	b := meetingBlockOver(memory)
 	m.blocks[rank].Store(&b)
@@ -319,9 +321,9 @@ func (m *Meeting) hear(ctx context.Context, op string, word *atomic.Uint32, numb
 		}
 		if err := wait.Pause(ctx); err != nil {
 			if errors.Is(err, ErrDeadlock) {
-				return fmt.Errorf("world: %s: %w", op, err)
+				return errtext.Errorf("%s: %w", errtext.Call("world", op), err)
 			}
-			return fmt.Errorf("world: %s: %w%s", op, err, m.missing(m.at(number), wait.found(from)))
+			return errtext.Errorf("%s: %w%s", errtext.Call("world", op), err, m.missing(m.at(number), wait.found(from)))
 		}
 	}
 	return nil

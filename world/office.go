@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/pipe"
 )
@@ -134,7 +135,7 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 					return fmt.Errorf("world: %s: %w%s", op, err, wait.found(p.rank).waitsFor())
 				}
 			}
-			return fmt.Errorf("world: %s: %w", op, err)
+			return errtext.Errorf("world: %s: %w", op, err)
 		}
 	}
 }
@@ -258,7 +259,7 @@ func (o *office) failed(op string, number uint32, err error) error {
 			return w.lost(op, number)
 		}
 	}
-	return fmt.Errorf("world: %s: %w", op, err)
+	return errtext.Errorf("world: %s: %w", op, err)
 }
 
 // close gives back what an office has, when nobody uses it any more.

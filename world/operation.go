@@ -5,10 +5,15 @@ import (
 	"fmt"
 
 	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/internal/errtext"
 )
 
-// Element is what an Op combines: numbers of a fixed size.
-type Element = reduce.Element
+// Element is what an Op combines: numbers, and types that are defined as one. An int, a uint or a uintptr is as an
+// integer of its size. Of a struct, combine the fields by the function of [Reduce] or [AllReduce].
+type Element interface {
+	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr |
+		~float32 | ~float64 | ~complex64 | ~complex128
+}
 
 // Op is an operation that is known here, for which there are instructions that combine many elements at
 // once. Integers wrap; Min and Max of floats are Go's.
@@ -58,12 +63,12 @@ type operation[T any] struct {
 func operationOf[T Element](w *World, call string, op Op) (by operation[T], err error) {
 	switch {
 	case w == nil:
-		return by, fmt.Errorf("world: %s: %w: nil World", call, ErrArgument)
+		return by, nilArgument(call, "World")
 	case op > Xor:
 		return by, fmt.Errorf("world: %s: %w: %v; allowed are %v to %v", call, ErrArgument, op, Sum, Xor)
 	}
 	if by.kernel, err = reduce.Lookup(reduce.KindOf[T](), op); err != nil {
-		return by, fmt.Errorf("world: %s: %w: %w", call, ErrArgument, err)
+		return by, errtext.Errorf("world: %s: %w: %w", call, ErrArgument, err)
 	}
 	by.number = uint32(op) + 1
 	return by, nil

@@ -321,7 +321,7 @@ func newSettings(options []Option) (settings, error) {
 		return s, fmt.Errorf("%w: stall %v must not be less than 0", ErrArgument, s.stall)
 	}
 	if s.patience <= 0 || s.silence <= 0 {
-		return s, fmt.Errorf("%w: patience %v and silence %v must be more than 0", ErrArgument, s.patience, s.silence)
+		return s, fmt.Errorf("%w: patience %v (WithPatience) and silence %v (WithSilence) must be more than 0", ErrArgument, s.patience, s.silence)
 	}
 	return s, s.findAddress()
 }

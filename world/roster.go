@@ -1,11 +1,14 @@
 package world
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/onesided/rma/internal/errtext"
 )
 
 // A roster is who of the job has failed. The ranks of Run that share memory share one.
@@ -43,7 +46,12 @@ type laterError struct {
 }
 
 func (e *laterError) Error() string {
-	return fmt.Sprintf("%v, after rank %d had failed: %v", e.cause, e.first.Rank, e.first.Cause)
+	var of *PeerError
+	if errors.As(e.cause, &of) && of.Rank == e.first.Rank {
+		// It says of itself that it has failed for the first.
+		return e.cause.Error()
+	}
+	return errtext.After(fmt.Sprintf("%v, after rank %d had failed: ", e.cause, e.first.Rank), e.first.Cause)
 }
 
 func (e *laterError) Unwrap() error { return e.cause }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/shm"
 )
@@ -34,7 +35,7 @@ func Run(ctx context.Context, n int, body func(ctx context.Context, w *World) er
 	}
 	worlds, err := localWorlds(ctx, n, s)
 	if err != nil {
-		return fmt.Errorf("world: Run: %w", err)
+		return errtext.Errorf("world: Run: %w", err)
 	}
 	errs := make([]error, n)
 	var ranks sync.WaitGroup
@@ -50,12 +51,15 @@ func checkRun(name string, ctx context.Context, n int, body func(ctx context.Con
 	if n < 1 || n > MaxRanks {
 		return settings{}, fmt.Errorf("world: %s: %w: %d ranks, allowed are 1 to %d", name, ErrArgument, n, MaxRanks)
 	}
-	if ctx == nil || body == nil {
-		return settings{}, fmt.Errorf("world: %s: %w: nil context or body", name, ErrArgument)
+	switch {
+	case ctx == nil:
+		return settings{}, nilArgument(name, "context")
+	case body == nil:
+		return settings{}, nilArgument(name, "body")
 	}
 	s, err := newSettings(options)
 	if err != nil {
-		return settings{}, fmt.Errorf("world: %s: %w", name, err)
+		return settings{}, errtext.Errorf("world: %s: %w", name, err)
 	}
 	s.warnLaunched(name, n)
 	return s, nil

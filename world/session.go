@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs/tcp/proof"
 	"github.com/onesided/rma/world/line"
 )
@@ -121,7 +122,7 @@ func (s *Session) World() *World { return s.world }
 // where that is not there yet.
 func (s *Session) Begin() error {
 	if err := s.say([]byte{welcome}); err != nil {
-		return fmt.Errorf("world: beginning a session: %w", err)
+		return errtext.Errorf("world: beginning a session: %w", err)
 	}
 	return nil
 }
@@ -184,7 +185,7 @@ func (s *Session) listen() {
 	case s.saidBye.Load():
 		// The other side was sooner done.
 	case err != nil:
-		err = fmt.Errorf("world: the line of the session has ended: %w", err)
+		err = errtext.Errorf("world: the line of the session has ended: %w", err)
 	default:
 		err = fmt.Errorf("world: the line of the session: %w: it said %#x", errContact, word)
 	}

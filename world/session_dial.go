@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs/tcp/proof"
 	"github.com/onesided/rma/world/line"
 )
@@ -26,7 +27,7 @@ import (
 // says why: Dial, or the calls that need rank 0, then return an [ErrEvicted].
 func Dial(ctx context.Context, address string, options ...Option) (*World, error) {
 	if ctx == nil {
-		return nil, fmt.Errorf("world: Dial: %w: nil context", ErrArgument)
+		return nil, nilArgument("Dial", "context")
 	}
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -45,7 +46,7 @@ func Dial(ctx context.Context, address string, options ...Option) (*World, error
 		case err == nil:
 			return w, nil
 		case !errors.Is(err, errCrowded) || ctx.Err() != nil:
-			return nil, fmt.Errorf("world: Dial: %w", cutShort(ctx, err))
+			return nil, errtext.Errorf("world: Dial: %w", cutShort(ctx, err))
 		}
 		select {
 		case <-ctx.Done():
@@ -63,11 +64,11 @@ func (s *settings) dial(ctx context.Context, address, host string, key []byte) (
 	w, err := join(ctx, 1, 2, overLine(conn, 1), *s)
 	if err != nil {
 		_ = conn.Close()
-		return nil, fmt.Errorf("session with %s: %w", address, err)
+		return nil, errtext.Errorf("session with %s: %w", address, err)
 	}
 	if err := awaitWelcome(ctx, conn); err != nil {
 		_ = conn.Close()
-		return nil, errors.Join(fmt.Errorf("session with %s: %w", address, err), w.depart())
+		return nil, errors.Join(errtext.Errorf("session with %s: %w", address, err), w.depart())
 	}
 	newSession(w, conn)
 	return w, nil

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs/tcp"
 	"github.com/onesided/rma/verbs/tcp/logqueue"
 	"github.com/onesided/rma/verbs/tcp/proof"
@@ -54,17 +55,20 @@ type Listener struct {
 // this process listens, a session takes connections at ports of its own there.
 func Listen(ctx context.Context, address string, options ...Option) (*Listener, error) {
 	if ctx == nil {
-		return nil, fmt.Errorf("world: Listen: %w: nil context", ErrArgument)
+		return nil, nilArgument("Listen", "context")
+	}
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return nil, fmt.Errorf("world: Listen: %w: %q is not host:port", ErrArgument, address)
 	}
 	s, key, err := sessionSettings(options, true)
 	if err != nil {
-		return nil, fmt.Errorf("world: Listen: %w", err)
+		return nil, errtext.Errorf("world: Listen: %w", err)
 	}
 	// A session leaves neither a table nor a trace: they are of who looks at its own.
 	s.statsTo, s.trace = "", ""
 	listener, err := s.line().Listen(ctx, address)
 	if err != nil {
-		return nil, fmt.Errorf("world: Listen: %w", err)
+		return nil, errtext.Errorf("world: Listen: %w", err)
 	}
 	if s.keyless && !isLoopback(listener.Addr()) {
 		return nil, errors.Join(fmt.Errorf("world: Listen: %w: %s is where other machines connect, and WithoutKey is for loopback addresses only; set RMA_SERVE_KEY_FILE, or WithKey, or listen on a loopback address", ErrArgument, listener.Addr()), listener.Close())
@@ -82,7 +86,7 @@ func (l *Listener) Addr() net.Addr { return l.port.Addr() }
 // Accept gives the next session, which is to be begun (Begin) or ended. It returns ErrClosed when the Listener is closed.
 func (l *Listener) Accept(ctx context.Context) (*Session, error) {
 	if ctx == nil {
-		return nil, fmt.Errorf("world: Accept: %w: nil context", ErrArgument)
+		return nil, nilArgument("Accept", "context")
 	}
 	select {
 	case s := <-l.sessions:

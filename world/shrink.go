@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/onesided/rma/internal/errtext"
 )
 
 // ErrExcluded: the others have taken this rank for dead, and go on without it.
@@ -53,10 +55,12 @@ type survivor struct {
 // of it, gets [ErrExcluded].
 func (w *World) Shrink(ctx context.Context) (*World, error) {
 	switch {
-	case w == nil || ctx == nil:
-		return nil, fmt.Errorf("world: Shrink: %w: nil World or context", ErrArgument)
+	case w == nil:
+		return nil, nilArgument("Shrink", "World")
+	case ctx == nil:
+		return nil, nilArgument("Shrink", "context")
 	case w.Collective() != nil:
-		return nil, fmt.Errorf("world: Shrink: %w", w.Collective())
+		return nil, errtext.Errorf("world: Shrink: %w", w.Collective())
 	case !w.collective.TryLock():
 		return nil, fmt.Errorf("world: Shrink: %w in another goroutine of rank %d", ErrBusy, w.rank)
 	}
@@ -66,7 +70,7 @@ func (w *World) Shrink(ctx context.Context) (*World, error) {
 	}
 	small, err := w.shrink(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("world: Shrink: %w", err)
+		return nil, errtext.Errorf("world: Shrink: %w", err)
 	}
 	w.post.mu.Lock()
 	defer w.post.mu.Unlock()

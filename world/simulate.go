@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/sim"
 )
@@ -24,18 +25,18 @@ import (
 // wait that do not call the library a *sim.DeadlockError says so.
 func Simulate(ctx context.Context, s *sim.Simulator, n int, body func(ctx context.Context, w *World) error, options ...Option) error {
 	if s == nil {
-		return fmt.Errorf("world: Simulate: %w: nil simulator", ErrArgument)
+		return nilArgument("Simulate", "simulator")
 	}
 	settings, err := checkRun("Simulate", ctx, n, body, options)
 	if err != nil {
 		return err
 	}
 	if err := s.CheckJob(n); err != nil {
-		return fmt.Errorf("world: Simulate: %w: %w", ErrArgument, err)
+		return errtext.Errorf("world: Simulate: %w: %w", ErrArgument, err)
 	}
 	worlds, cards, err := simulatedWorlds(s, n, settings)
 	if err != nil {
-		return fmt.Errorf("world: Simulate: %w", err)
+		return errtext.Errorf("world: Simulate: %w", err)
 	}
 	errs, left := make([]error, n), make([]bool, n)
 	for rank, w := range worlds {

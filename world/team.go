@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -107,7 +108,7 @@ func (w *World) split(ctx context.Context, color, key int) (*World, error) {
 		return nil, err
 	}
 	if s.flaw != nil {
-		err := fmt.Errorf("world: Split: %w", s.flaw)
+		err := errtext.Errorf("world: Split: %w", s.flaw)
 		*s = splitting{}
 		return nil, err
 	}

@@ -3,6 +3,8 @@ package world
 import (
 	"context"
 	"fmt"
+
+	"github.com/onesided/rma/internal/errtext"
 )
 
 // The collectives with a root go along a binomial tree, but for long Broadcasts and Reduces:
@@ -271,7 +273,7 @@ func allReduceBy[T any](ctx context.Context, w *World, op string, in, out []T, b
 }
 
 func sameLength(op string, in, out int) error {
-	return fmt.Errorf("world: %s: %w: out has %d elements, must have %d as in has", op, ErrArgument, out, in)
+	return fmt.Errorf("world: %s: %w: out has %s, must have %d as in has", op, ErrArgument, errtext.Count(out, "element"), in)
 }
 
 // reduceInTree combines along the tree and returns, at root, the total.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/outside"
 )
@@ -235,9 +236,9 @@ func (w *World) Collective() error {
 func (w *World) take(ctx context.Context, call string) error {
 	switch {
 	case w == nil:
-		return fmt.Errorf("world: %s: %w: nil World", call, ErrArgument)
+		return nilArgument(call, "World")
 	case ctx == nil:
-		return fmt.Errorf("world: %s: %w: nil context", call, ErrArgument)
+		return nilArgument(call, "context")
 	case !w.collective.TryLock():
 		return fmt.Errorf("world: %s: %w in another goroutine of rank %d", call, ErrBusy, w.rank)
 	}
@@ -246,7 +247,7 @@ func (w *World) take(ctx context.Context, call string) error {
 		return nil
 	}
 	w.collective.Unlock()
-	return fmt.Errorf("world: %s: %w", call, err)
+	return errtext.Errorf("world: %s: %w", call, err)
 }
 
 // Close leaves the job, or the team. It returns when every other rank of it has called it

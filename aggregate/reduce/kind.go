@@ -6,9 +6,11 @@ import (
 	"reflect"
 )
 
-// Element is what can be combined: numbers of a fixed size.
+// Element is what can be combined: numbers, and types that are defined as one. An int, a uint or a uintptr is as an
+// integer of its size.
 type Element interface {
-	~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64 | ~complex64 | ~complex128
+	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr |
+		~float32 | ~float64 | ~complex64 | ~complex128
 }
 
 // Kind is the type of an element.
@@ -35,7 +37,12 @@ const (
 // KindOf is the kind of T, also where T is a defined type. It is for set-up, not for
 // every operation.
 func KindOf[T Element]() Kind {
-	switch kind := reflect.TypeFor[T]().Kind(); kind {
+	t := reflect.TypeFor[T]()
+	switch kind := t.Kind(); kind {
+	case reflect.Int:
+		return Int32 + Kind(t.Size()/8)
+	case reflect.Uint, reflect.Uintptr:
+		return Uint32 + Kind(t.Size()/8)
 	case reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		return Int8 + Kind(kind-reflect.Int8)
 	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:

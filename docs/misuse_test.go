@@ -1,0 +1,696 @@
+// Package docs_test keeps what is printed into the documents of this directory.
+package docs_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/aggregate"
+	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/verbs/sim"
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
+)
+
+var rewrite = flag.Bool("rewrite", false, "rewrite misuse.md")
+
+const misuseHead = `# Every wrong call and its error
+
+A call that a rank can see to be wrong is an error at the call, and changes nothing. A section says what is open when its
+calls are made. The job has two ranks; rank 0 makes the calls, and every rank those of the sections that say so.
+
+` + "`go test ./docs -rewrite`" + ` prints this file.
+`
+
+// A section is wrong calls that are made in one state.
+type section struct {
+	title string
+	calls []call
+}
+
+// A call is one as a program writes it, and what it returns.
+type call struct {
+	text string
+	err  error
+}
+
+// job has body run on two ranks.
+func job(body func(ctx context.Context, w *world.World) error, options ...world.Option) error {
+	return world.Run(context.Background(), 2, body, options...)
+}
+
+// atRank0 has rank 0 make wrong calls of a window in a state that open brings about and shut ends.
+func atRank0(t *testing.T, open, shut func(ctx context.Context, win *window.Window[float64]) error, made func(ctx context.Context, win *window.Window[float64]) []call) (calls []call) {
+	t.Helper()
+	require.NoError(t, job(func(ctx context.Context, w *world.World) error {
+		win, err := window.Allocate[float64](ctx, w, 20)
+		if err != nil {
+			return err
+		}
+		if err := open(ctx, win); err != nil {
+			return err
+		}
+		if w.Rank() == 0 {
+			calls = made(ctx, win)
+		}
+		return errors.Join(w.Barrier(ctx), shut(ctx, win), win.Close())
+	}))
+	return calls
+}
+
+func nothing(context.Context, *window.Window[float64]) error { return nil }
+
+// onEvery is what rank 0 gets of a collective call that all ranks make.
+func onEvery(make func(ctx context.Context, w *world.World) error, options ...world.Option) (err error) {
+	_ = job(func(ctx context.Context, w *world.World) error {
+		e := make(ctx, w)
+		if w.Rank() == 0 {
+			err = e
+		}
+		return nil
+	}, options...)
+	return err
+}
+
+// onFailing is what rank 0 gets of a call when rank 1 fails.
+func onFailing(body func(ctx context.Context, w *world.World) error) (err error) {
+	_ = job(func(ctx context.Context, w *world.World) error {
+		e := body(ctx, w)
+		if w.Rank() == 0 {
+			err = e
+		}
+		return e
+	})
+	return err
+}
+
+// fenceWhere is what rank 0 gets of a Fence where rank 1, once both have the window, does something else.
+func fenceWhere(other func(ctx context.Context, win *window.Window[int64]) error) error {
+	made := make(chan struct{})
+	return onFailing(func(ctx context.Context, w *world.World) error {
+		win, err := window.Allocate[int64](ctx, w, 1)
+		switch {
+		case err != nil:
+			return err
+		case w.Rank() == 1:
+			<-made
+			return other(ctx, win)
+		}
+		close(made)
+		return win.Fence(ctx)
+	})
+}
+
+// second is the error of a call that also returns something else.
+func second[T any](_ T, err error) error { return err }
+
+// first is what a call returns beside its error.
+func first[T any](got T, _ error) T { return got }
+
+// none is no context.
+var none context.Context
+
+func runs(context.Context, *world.World) error { return nil }
+
+func sections(t *testing.T) []section {
+	return []section{
+		{"Making a job", makingAJob(t)},
+		{"A closed World", closedWorld(t)},
+		{"Collectives", collectives(t)},
+		{"Collectives on which the ranks disagree, by every rank", disagreements()},
+		{"Making a window", makingAWindow(t)},
+		{"Making a window, by every rank", makingTogether()},
+		{"A window without an open epoch", atRank0(t, nothing, nothing, withoutEpoch)},
+		{
+			"Within LockAll",
+			atRank0(t,
+				func(ctx context.Context, win *window.Window[float64]) error { return win.LockAll(ctx) },
+				func(ctx context.Context, win *window.Window[float64]) error { return win.UnlockAll(ctx) }, withinLockAll),
+		},
+		{
+			"Within Lock of rank 1",
+			atRank0(t, nothing, nothing, func(ctx context.Context, win *window.Window[float64]) []call {
+				require.NoError(t, win.Lock(ctx, window.Shared, 1))
+				defer func() { require.NoError(t, win.Unlock(ctx, 1)) }()
+				return []call{
+					{"win.Put(one, 0, 0)", win.Put(make([]float64, 1), 0, 0)},
+					{"win.Lock(ctx, window.Shared, 1)", win.Lock(ctx, window.Shared, 1)},
+					{"win.Unlock(ctx, 0)", win.Unlock(ctx, 0)},
+					{"win.UnlockAll(ctx)", win.UnlockAll(ctx)},
+					{"win.Flush(ctx, 0)", win.Flush(ctx, 0)},
+					{"win.LockAll(ctx)", win.LockAll(ctx)},
+					{"win.Fence(ctx)", win.Fence(ctx)},
+					{"win.Close()", win.Close()},
+				}
+			}),
+		},
+		{
+			"Within a fence epoch",
+			atRank0(t,
+				func(ctx context.Context, win *window.Window[float64]) error { return win.Fence(ctx) },
+				func(ctx context.Context, win *window.Window[float64]) error { return win.Fence(ctx, window.NoSucceed) },
+				func(ctx context.Context, win *window.Window[float64]) []call {
+					return []call{
+						{"win.Lock(ctx, window.Shared, 1)", win.Lock(ctx, window.Shared, 1)},
+						{"win.LockAll(ctx)", win.LockAll(ctx)},
+						{"win.Start(ctx, group)", win.Start(ctx, first(win.Group(1)))},
+						{"win.Post(ctx, group)", win.Post(ctx, first(win.Group(1)))},
+						{"win.Flush(ctx, 1)", win.Flush(ctx, 1)},
+						{"win.FlushAll(ctx)", win.FlushAll(ctx)},
+						{"win.Complete(ctx)", win.Complete(ctx)},
+						{"win.Close()", win.Close()},
+					}
+				}),
+		},
+		{
+			"Within Start and Post of rank 0",
+			atRank0(t, nothing, nothing, func(ctx context.Context, win *window.Window[float64]) []call {
+				own := first(win.Group(0))
+				require.NoError(t, errors.Join(win.Post(ctx, own), win.Start(ctx, own)))
+				defer func() { require.NoError(t, errors.Join(win.Complete(ctx), win.Wait(ctx))) }()
+				return []call{
+					{"win.Put(one, 1, 0)", win.Put(make([]float64, 1), 1, 0)},
+					{"win.Start(ctx, group)", win.Start(ctx, own)},
+					{"win.Post(ctx, group)", win.Post(ctx, own)},
+					{"win.Fence(ctx)", win.Fence(ctx)},
+					{"win.Close()", win.Close()},
+				}
+			}),
+		},
+		{"Promises that were given at creation, within LockAll", promises(t)},
+		{"A closed window", closedWindow(t)},
+		{"Clients", clients(t)},
+		{"Failures", failures()},
+		{"Packages below", below()},
+	}
+}
+
+func makingAJob(t *testing.T) []call {
+	ctx := t.Context()
+	exchange := func(_ context.Context, mine string) ([]string, error) { return []string{mine}, nil }
+	var simulator *sim.Simulator
+	set := func(name, value string) func() error {
+		return func() error {
+			t.Setenv(name, value)
+			defer os.Unsetenv(name)
+			_, err := world.Init(ctx)
+			return err
+		}
+	}
+	initialize := func(option world.Option) error { return second(world.Init(ctx, option)) }
+	return []call{
+		{"world.Run(nil, 2, body)", world.Run(none, 2, runs)},
+		{"world.Run(ctx, 2, nil)", world.Run(ctx, 2, nil)},
+		{"world.Run(ctx, 0, body)", world.Run(ctx, 0, runs)},
+		{"world.Run(ctx, 2, body, world.WithPatience(0))", world.Run(ctx, 2, runs, world.WithPatience(0))},
+		{"world.Run(ctx, 2, body, world.WithSilence(-1))", world.Run(ctx, 2, runs, world.WithSilence(-1))},
+		{`world.Run(ctx, 2, body, world.WithDevice("ethernet"))`, world.Run(ctx, 2, runs, world.WithDevice("ethernet"))},
+		{`world.Run(ctx, 2, body, world.WithAddress("10.0.0.0/99"))`, world.Run(ctx, 2, runs, world.WithAddress("10.0.0.0/99"))},
+		{`world.Run(ctx, 2, body, world.WithKey([]byte("short")), world.WithDevice("tcp"))`, world.Run(ctx, 2, runs, world.WithKey([]byte("short")), world.WithDevice("tcp"))},
+		{"world.Simulate(ctx, nil, 2, body)", world.Simulate(ctx, simulator, 2, runs)},
+		{"world.Init(nil)", second(world.Init(none))},
+		{"world.Init(ctx, world.WithPatience(0))", initialize(world.WithPatience(0))},
+		{"world.Init(ctx) with RMA_DEVICE=ethernet", set("RMA_DEVICE", "ethernet")()},
+		{"world.Init(ctx) with RMA_DEVISE=tcp", set("RMA_DEVISE", "tcp")()},
+		{"world.Init(ctx) with PMI_RANK=1", set("PMI_RANK", "1")()},
+		{"world.Init(ctx) with RMA_ROOT=nowhere", set("RMA_ROOT", "nowhere")()},
+		{"world.New(nil, 0, 1, exchange)", second(world.New(none, 0, 1, exchange))},
+		{"world.New(ctx, 0, 1, nil)", second(world.New(ctx, 0, 1, nil))},
+		{"world.New(ctx, 1, 1, exchange)", second(world.New(ctx, 1, 1, exchange))},
+		{"world.New(ctx, 0, 0, exchange)", second(world.New(ctx, 0, 0, exchange))},
+		{"world.Listen(nil, address)", second(world.Listen(none, "127.0.0.1:0"))},
+		{`world.Listen(ctx, "nowhere")`, second(world.Listen(ctx, "nowhere"))},
+		{`world.Listen(ctx, "0.0.0.0:0") without a key`, second(world.Listen(ctx, "0.0.0.0:0"))},
+		{"world.Dial(nil, address)", second(world.Dial(none, "127.0.0.1:1"))},
+		{`world.Dial(ctx, "nowhere")`, second(world.Dial(ctx, "nowhere"))},
+	}
+}
+
+func closedWorld(t *testing.T) (calls []call) {
+	ctx := t.Context()
+	var w *world.World
+	require.NoError(t, world.Run(ctx, 1, func(_ context.Context, one *world.World) error { w = one; return nil }))
+	return []call{
+		{"w.Barrier(ctx)", w.Barrier(ctx)},
+		{"w.Split(ctx, 0, 0)", second(w.Split(ctx, 0, 0))},
+		{"w.Shrink(ctx)", second(w.Shrink(ctx))},
+		{"world.Broadcast(ctx, w, 0, ints)", world.Broadcast(ctx, w, 0, []int{1})},
+		{"window.Allocate[int64](ctx, w, 1)", second(window.Allocate[int64](ctx, w, 1))},
+		{"window.Create(ctx, w, ints)", second(window.Create(ctx, w, []int64{1}))},
+	}
+}
+
+func collectives(t *testing.T) (calls []call) {
+	one, two, numbers := make([]int, 1), make([]int, 2), make([]float64, 2)
+	add := func(a, b int) int { return a + b }
+	require.NoError(t, job(func(ctx context.Context, w *world.World) error {
+		if w.Rank() != 0 {
+			return nil
+		}
+		calls = []call{
+			{"w.Barrier(nil)", w.Barrier(none)},
+			{"w.Split(nil, 0, 0)", second(w.Split(none, 0, 0))},
+			{"w.Shrink(nil)", second(w.Shrink(none))},
+			{"world.Broadcast(ctx, nil, 0, ints)", world.Broadcast(ctx, nil, 0, one)},
+			{"world.Broadcast(nil, w, 0, ints)", world.Broadcast(none, w, 0, one)},
+			{"world.Broadcast(ctx, w, 2, ints)", world.Broadcast(ctx, w, 2, one)},
+			{"world.Broadcast(ctx, w, 0, strings)", world.Broadcast(ctx, w, 0, []string{"a"})},
+			{"world.Broadcast(ctx, w, 0, structs)", world.Broadcast(ctx, w, 0, []struct{ A []int }{{}})},
+			{"world.Gather(ctx, w, 0, one, one)", world.Gather(ctx, w, 0, one, one)},
+			{"world.Scatter(ctx, w, 0, one, one)", world.Scatter(ctx, w, 0, one, one)},
+			{"world.AllGather(ctx, w, one, one)", world.AllGather(ctx, w, one, one)},
+			{"world.AllToAll(ctx, w, one, one)", world.AllToAll(ctx, w, one, one)},
+			{"world.AllToAll(ctx, w, two, one)", world.AllToAll(ctx, w, two, one)},
+			{"world.Reduce(ctx, w, 0, one, two, add)", world.Reduce(ctx, w, 0, one, two, add)},
+			{"world.Reduce(ctx, w, 0, two, one, add)", world.Reduce(ctx, w, 0, two, one, add)},
+			{"world.AllReduce(ctx, w, one, one, nil)", world.AllReduce(ctx, w, one, one, nil)},
+			{"world.AllReduceOp(ctx, w, floats, floats, world.Xor)", world.AllReduceOp(ctx, w, numbers, numbers, world.Xor)},
+			{"world.AllReduceOp(ctx, w, floats, floats, window.Replace)", world.AllReduceOp(ctx, w, numbers, numbers, window.Replace)},
+			{"world.ReduceOp(ctx, w, 0, floats, nil, world.Sum)", world.ReduceOp(ctx, w, 0, numbers, nil, world.Sum)},
+		}
+		return nil
+	}))
+	alone := func(text string, body func(ctx context.Context, w *world.World) error) {
+		var err error
+		require.NoError(t, world.Run(t.Context(), 1, func(ctx context.Context, w *world.World) error { err = body(ctx, w); return nil }))
+		calls = append(calls, call{text + ", in a job of one rank", err})
+	}
+	alone("world.AllGather(ctx, w, one, two)", func(ctx context.Context, w *world.World) error { return world.AllGather(ctx, w, one, two) })
+	alone("world.AllGather(ctx, w, two, one)", func(ctx context.Context, w *world.World) error { return world.AllGather(ctx, w, two, one) })
+	alone("world.AllToAll(ctx, w, one, two)", func(ctx context.Context, w *world.World) error { return world.AllToAll(ctx, w, one, two) })
+	alone("world.Broadcast(ctx, w, 1, one)", func(ctx context.Context, w *world.World) error { return world.Broadcast(ctx, w, 1, one) })
+	return calls
+}
+
+func disagreements() []call {
+	return []call{
+		{"world.Broadcast(ctx, w, 0, ints) of one element and of two", onEvery(func(ctx context.Context, w *world.World) error {
+			return errors.Join(world.Broadcast(ctx, w, 0, make([]int, 1+w.Rank())), w.Barrier(ctx))
+		})},
+		{"w.Barrier(ctx), and the other rank world.Broadcast", onEvery(func(ctx context.Context, w *world.World) error {
+			if w.Rank() == 0 {
+				return w.Barrier(ctx)
+			}
+			return world.Broadcast(ctx, w, 0, make([]int, 1))
+		})},
+	}
+}
+
+func makingAWindow(t *testing.T) (calls []call) {
+	ctx := t.Context()
+	require.NoError(t, world.Run(ctx, 1, func(ctx context.Context, w *world.World) error {
+		win, err := window.Allocate[int32](ctx, w, 3)
+		if err != nil {
+			return err
+		}
+		calls = []call{
+			{"window.Allocate[int64](nil, w, 1)", second(window.Allocate[int64](none, w, 1))},
+			{"window.Allocate[int64](ctx, nil, 1)", second(window.Allocate[int64](ctx, nil, 1))},
+			{"window.View[int64](nil)", second(window.View[int64]((*window.Window[int32])(nil)))},
+			{"window.Allocate[int64](ctx, w, -1)", second(window.Allocate[int64](ctx, w, -1))},
+			{"window.Allocate[int64](ctx, w, math.MaxInt)", second(window.Allocate[int64](ctx, w, math.MaxInt))},
+			{"window.Allocate[int64](ctx, w, 1, window.Notifications(-1))", second(window.Allocate[int64](ctx, w, 1, window.Notifications(-1)))},
+			{"window.Allocate[int64](ctx, w, 1, window.Seats(1<<20))", second(window.Allocate[int64](ctx, w, 1, window.Seats(1<<20)))},
+			{"window.Create(nil, w, ints)", second(window.Create(none, w, []int64{1}))},
+			{"window.Create[int64](ctx, nil, ints)", second(window.Create(ctx, nil, []int64{1}))},
+			{"window.View[int64](window of three int32)", second(window.View[int64](win))},
+			{"window.View[complex128](window of three int32)", second(window.View[complex128](win))},
+			{"window.Attach[int64](ctx, w, name), where w is of no world.Dial", second(window.Attach[int64](ctx, w, "a"))},
+			{"window.Attach[int64](ctx, nil, name)", second(window.Attach[int64](ctx, nil, "a"))},
+			{"window.Attach[int64](nil, w, name)", second(window.Attach[int64](none, w, "a"))},
+		}
+		return win.Close()
+	}))
+	return calls
+}
+
+func makingTogether() []call {
+	allocate := func(count func(rank int) int, options func(rank int) []window.Option) error {
+		return onEvery(func(ctx context.Context, w *world.World) error {
+			return second(window.Allocate[int64](ctx, w, count(w.Rank()), options(w.Rank())...))
+		})
+	}
+	one := func(int) int { return 1 }
+	no := func(int) []window.Option { return nil }
+	return []call{
+		{"window.Allocate[int64](ctx, w, -1), rank 1", allocate(func(rank int) int { return -rank }, no)},
+		{"window.Allocate[int64](ctx, w, -1), rank 0", allocate(func(rank int) int { return rank - 1 }, no)},
+		{"window.Allocate[int64](ctx, w, 1, window.Notifications(rank))", allocate(one, func(rank int) []window.Option { return []window.Option{window.Notifications(rank)} })},
+		{"window.Allocate[int64](ctx, w, 1, window.Notifications(-1)), rank 1", allocate(one, func(rank int) []window.Option { return []window.Option{window.Notifications(-rank)} })},
+		{"window.Allocate[int64](ctx, w, 1, window.Seats(rank))", allocate(one, func(rank int) []window.Option { return []window.Option{window.Seats(rank)} })},
+		{"window.Allocate[int64](ctx, w, 1, window.SameOp()), rank 1", allocate(one, func(rank int) []window.Option { return []window.Option{window.SameOp()}[:rank] })},
+		{"window.Allocate[int64] and, on rank 1, of float64", onEvery(func(ctx context.Context, w *world.World) error {
+			if w.Rank() == 1 {
+				return second(window.Allocate[float64](ctx, w, 1))
+			}
+			return second(window.Allocate[int64](ctx, w, 1))
+		})},
+		{"window.Allocate[int64] and, on rank 1, window.Create", onEvery(func(ctx context.Context, w *world.World) error {
+			if w.Rank() == 1 {
+				return second(window.Create(ctx, w, []int64{1}))
+			}
+			return second(window.Allocate[int64](ctx, w, 1))
+		})},
+		{"window.Allocate[int64] and, on rank 1, w.Barrier", onEvery(func(ctx context.Context, w *world.World) error {
+			if w.Rank() == 1 {
+				return w.Barrier(ctx)
+			}
+			return second(window.Allocate[int64](ctx, w, 1))
+		})},
+	}
+}
+
+func withoutEpoch(ctx context.Context, win *window.Window[float64]) []call {
+	three, old := make([]float64, 3), 0.0
+	group := first(win.Group(1))
+	return []call{
+		{"win.Fence(nil)", win.Fence(none)},
+		{"win.Fence(ctx, window.NoCheck)", win.Fence(ctx, window.NoCheck)},
+		{"win.Fence(ctx, 128)", win.Fence(ctx, 128)},
+		{"win.Start(nil, group)", win.Start(none, group)},
+		{"win.Complete(nil)", win.Complete(none)},
+		{"win.Complete(ctx)", win.Complete(ctx)},
+		{"win.Post(nil, group)", win.Post(none, group)},
+		{"win.Wait(nil)", win.Wait(none)},
+		{"win.Wait(ctx)", win.Wait(ctx)},
+		{"win.Test()", second(win.Test())},
+		{"win.Group(2)", second(win.Group(2))},
+		{"win.Group(1, 1)", second(win.Group(1, 1))},
+		{"win.Start(ctx, group of a larger job)", win.Start(ctx, first(epoch.NewGroup(9, 8)))},
+		{"win.Post(ctx, group of a larger job)", win.Post(ctx, first(epoch.NewGroup(9, 8)))},
+		{"win.Lock(nil, window.Shared, 1)", win.Lock(none, window.Shared, 1)},
+		{"win.Lock(ctx, window.Shared, 2)", win.Lock(ctx, window.Shared, 2)},
+		{"win.Lock(ctx, 7, 1)", win.Lock(ctx, 7, 1)},
+		{"win.Unlock(nil, 1)", win.Unlock(none, 1)},
+		{"win.Unlock(ctx, 1)", win.Unlock(ctx, 1)},
+		{"win.Unlock(ctx, -1)", win.Unlock(ctx, -1)},
+		{"win.LockAll(nil)", win.LockAll(none)},
+		{"win.LockAll(ctx, window.NoPut)", win.LockAll(ctx, window.NoPut)},
+		{"win.UnlockAll(nil)", win.UnlockAll(none)},
+		{"win.UnlockAll(ctx)", win.UnlockAll(ctx)},
+		{"win.Flush(nil, 1)", win.Flush(none, 1)},
+		{"win.Flush(ctx, 1)", win.Flush(ctx, 1)},
+		{"win.Flush(ctx, 2)", win.Flush(ctx, 2)},
+		{"win.FlushAll(nil)", win.FlushAll(none)},
+		{"win.FlushAll(ctx)", win.FlushAll(ctx)},
+		{"win.FlushLocal(nil, 1)", win.FlushLocal(none, 1)},
+		{"win.FlushLocal(ctx, 1)", win.FlushLocal(ctx, 1)},
+		{"win.FlushLocalAll(nil)", win.FlushLocalAll(none)},
+		{"win.FlushLocalAll(ctx)", win.FlushLocalAll(ctx)},
+		{"win.RFlush(1)", second(win.RFlush(1))},
+		{"win.RFlush(2)", second(win.RFlush(2))},
+		{"window.Request{}.Wait(nil)", window.Request{}.Wait(none)},
+		{"win.WaitNotify(nil, 0, 1)", win.WaitNotify(none, 0, 1)},
+		{"win.WaitNotify(ctx, 16, 1)", win.WaitNotify(ctx, 16, 1)},
+		{"win.TestNotify(-1, 1)", second(win.TestNotify(-1, 1))},
+		{"win.Put(three, 1, 0)", win.Put(three, 1, 0)},
+		{"win.Get(three, 1, 0)", win.Get(three, 1, 0)},
+		{"win.Accumulate(window.Sum, three, 1, 0)", win.Accumulate(window.Sum, three, 1, 0)},
+		{"win.CompareAndSwap(1, 2, &old, 1, 0)", win.CompareAndSwap(1, 2, &old, 1, 0)},
+		{"win.PutNotify(three, 1, 0, 0)", win.PutNotify(three, 1, 0, 0)},
+	}
+}
+
+func withinLockAll(ctx context.Context, win *window.Window[float64]) []call {
+	one, two, three, old := make([]float64, 1), make([]float64, 2), make([]float64, 3), 0.0
+	put := func(from, to window.Layout) error { return win.PutLayout(three, from, 1, 0, to) }
+	return []call{
+		{"win.Put(three, 2, 0)", win.Put(three, 2, 0)},
+		{"win.Put(one, -1, 0)", win.Put(one, -1, 0)},
+		{"win.Put(three, 1, -1)", win.Put(three, 1, -1)},
+		{"win.Put(twenty-one, 1, -1)", win.Put(make([]float64, 21), 1, -1)},
+		{"win.Put(twenty-one, 1, 0)", win.Put(make([]float64, 21), 1, 0)},
+		{"win.Put(one, 1, 20)", win.Put(one, 1, 20)},
+		{"win.Get(three, 1, 18)", win.Get(three, 1, 18)},
+		{"win.RPut(three, 1, 18)", second(win.RPut(three, 1, 18))},
+		{"win.RGet(three, 1, 18)", second(win.RGet(three, 1, 18))},
+		{"win.Accumulate(window.And, three, 1, 0)", win.Accumulate(window.And, three, 1, 0)},
+		{"win.Accumulate(window.Op(77), one, 1, 0)", win.Accumulate(window.Op(77), one, 1, 0)},
+		{"win.RAccumulate(window.And, three, 1, 0)", second(win.RAccumulate(window.And, three, 1, 0))},
+		{"win.AccumulateEach(window.Sum, three, 1, []int{0, 1})", win.AccumulateEach(window.Sum, three, 1, []int{0, 1})},
+		{"win.AccumulateEach(window.Sum, one, 1, []int{0, 1})", win.AccumulateEach(window.Sum, one, 1, []int{0, 1})},
+		{"win.AccumulateEach(window.Sum, one, 1, []int{20})", win.AccumulateEach(window.Sum, one, 1, []int{20})},
+		{"win.GetAccumulate(window.Sum, one, two, 1, 0)", win.GetAccumulate(window.Sum, one, two, 1, 0)},
+		{"win.RGetAccumulate(window.Sum, two, one, 1, 0)", second(win.RGetAccumulate(window.Sum, two, one, 1, 0))},
+		{"win.FetchAndOp(window.Sum, 1, nil, 1, 0)", win.FetchAndOp(window.Sum, 1, nil, 1, 0)},
+		{"win.CompareAndSwap(1, 2, nil, 1, 0)", win.CompareAndSwap(1, 2, nil, 1, 0)},
+		{"win.CompareAndSwap(1, 2, &old, 1, 20)", win.CompareAndSwap(1, 2, &old, 1, 20)},
+		{"win.PutNotify(one, 1, 0, 16)", win.PutNotify(one, 1, 0, 16)},
+		{"win.PutLayout(three, window.Strided(3, 1, -1), 1, 0, window.Contiguous(3))", put(window.Strided(3, 1, -1), window.Contiguous(3))},
+		{"win.PutLayout(three, window.Contiguous(-3), 1, 0, window.Contiguous(3))", put(window.Contiguous(-3), window.Contiguous(3))},
+		{"win.PutLayout(three, window.Contiguous(3), 1, 0, window.Strided(3, 1, math.MaxInt))", put(window.Contiguous(3), window.Strided(3, 1, math.MaxInt))},
+		{"win.PutLayout(three, window.Contiguous(3), 1, 0, window.Indexed(window.Block{Offset: -1, Length: 3}))", put(window.Contiguous(3), window.Indexed(window.Block{Offset: -1, Length: 3}))},
+		{"win.PutLayout(three, window.Contiguous(3), 1, 0, window.Indexed(window.Block{Offset: math.MaxInt, Length: 1}))", put(window.Contiguous(3), window.Indexed(window.Block{Offset: math.MaxInt, Length: 1}))},
+		{"win.PutLayout(three, window.Contiguous(3), 1, 0, window.Contiguous(1))", put(window.Contiguous(3), window.Contiguous(1))},
+		{"win.PutLayout(three, window.Contiguous(4), 1, 0, window.Contiguous(4))", put(window.Contiguous(4), window.Contiguous(4))},
+		{"win.PutLayout(three, window.Contiguous(3), 1, 0, window.Strided(3, 1, 0))", put(window.Contiguous(3), window.Strided(3, 1, 0))},
+		{"win.GetLayout(one, window.Contiguous(1), 1, 0, window.Strided(1, -1, 1))", win.GetLayout(one, window.Contiguous(1), 1, 0, window.Strided(1, -1, 1))},
+		{"win.AccumulateLayout(window.And, three, window.Contiguous(3), 1, 0, window.Contiguous(3))", win.AccumulateLayout(window.And, three, window.Contiguous(3), 1, 0, window.Contiguous(3))},
+		{"win.Lock(ctx, window.Shared, 1)", win.Lock(ctx, window.Shared, 1)},
+		{"win.LockAll(ctx)", win.LockAll(ctx)},
+		{"win.Fence(ctx)", win.Fence(ctx)},
+		{"win.Start(ctx, group)", win.Start(ctx, first(win.Group(1)))},
+		{"win.Unlock(ctx, 1)", win.Unlock(ctx, 1)},
+		{"win.Close()", win.Close()},
+	}
+}
+
+func promises(t *testing.T) (calls []call) {
+	require.NoError(t, job(func(ctx context.Context, w *world.World) error {
+		win, err := window.Allocate[int64](ctx, w, 4, window.SingleElement(), window.SameOp(), window.Notifications(1))
+		if err != nil {
+			return err
+		}
+		if err := win.LockAll(ctx); err != nil {
+			return err
+		}
+		if w.Rank() == 0 {
+			calls = []call{
+				{"win.Accumulate(window.Sum, three, 1, 0) after window.SingleElement", win.Accumulate(window.Sum, make([]int64, 3), 1, 0)},
+				{"win.Accumulate(window.Max, one, 1, 0) after a Sum and window.SameOp", errors.Join(win.Accumulate(window.Sum, make([]int64, 1), 1, 0), win.Accumulate(window.Max, make([]int64, 1), 1, 0))},
+				{"win.PutNotify(one, 1, 0, 1) after window.Notifications(1)", win.PutNotify(make([]int64, 1), 1, 0, 1)},
+			}
+		}
+		return errors.Join(win.UnlockAll(ctx), win.Close())
+	}))
+	return calls
+}
+
+func closedWindow(t *testing.T) (calls []call) {
+	require.NoError(t, job(func(ctx context.Context, w *world.World) error {
+		win, err := window.Allocate[float64](ctx, w, 20)
+		if err != nil {
+			return err
+		}
+		if err := win.Close(); err != nil || w.Rank() != 0 {
+			return err
+		}
+		calls = []call{
+			{"win.Put(one, 1, 0)", win.Put(make([]float64, 1), 1, 0)},
+			{"win.Fence(ctx)", win.Fence(ctx)},
+			{"win.Start(ctx, window.Group{})", win.Start(ctx, window.Group{})},
+			{"win.Post(ctx, window.Group{})", win.Post(ctx, window.Group{})},
+			{"win.Lock(ctx, window.Shared, 1)", win.Lock(ctx, window.Shared, 1)},
+			{"win.LockAll(ctx)", win.LockAll(ctx)},
+			{"win.UnlockAll(ctx)", win.UnlockAll(ctx)},
+			{"win.Flush(ctx, 1)", win.Flush(ctx, 1)},
+			{"win.Sync()", win.Sync()},
+			{"win.WaitNotify(ctx, 0, 1)", win.WaitNotify(ctx, 0, 1)},
+			{"win.TestNotify(0, 1)", second(win.TestNotify(0, 1))},
+			{"window.View[int64](win)", second(window.View[int64](win))},
+			{"win.Close()", win.Close()},
+		}
+		return nil
+	}))
+	return calls
+}
+
+func clients(t *testing.T) (calls []call) {
+	ctx := t.Context()
+	require.NoError(t, world.Run(ctx, 1, func(ctx context.Context, w *world.World) error {
+		plain, err := window.Allocate[int64](ctx, w, 1)
+		if err != nil {
+			return err
+		}
+		win, err := window.Allocate[int64](ctx, w, 1, window.Seats(1))
+		if err != nil {
+			return err
+		}
+		listener, err := world.Listen(ctx, "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		calls = append(calls, []call{
+			{"listener.Accept(nil)", second(listener.Accept(none))},
+			{`window.Serve(nil, listener, win.As("words"))`, window.Serve(none, listener, win.As("words"))},
+			{`window.Serve(ctx, nil, win.As("words"))`, window.Serve(ctx, nil, win.As("words"))},
+			{"window.Serve(ctx, listener)", window.Serve(ctx, listener)},
+			{"window.Serve(ctx, listener, window.Served{})", window.Serve(ctx, listener, window.Served{})},
+			{`window.Serve(ctx, listener, win.As(""))`, window.Serve(ctx, listener, win.As(""))},
+			{`window.Serve(ctx, listener, win.As("a"), win.As("a"))`, window.Serve(ctx, listener, win.As("a"), win.As("a"))},
+			{`window.Serve(ctx, listener, plain.As("words")), made without Seats`, window.Serve(ctx, listener, plain.As("words"))},
+		}...)
+		serving, cancel := context.WithCancel(ctx)
+		served := make(chan error, 1)
+		go func() { served <- window.Serve(serving, listener, win.As("words")) }()
+		session, err := world.Dial(ctx, listener.Addr().String())
+		if err == nil {
+			calls = append(calls, attached(ctx, session)...)
+			calls = append(calls, call{"win.Close() of a window that is served", win.Close()})
+			err = session.Close()
+		}
+		cancel()
+		return errors.Join(err, <-served, listener.Close(), win.Close(), plain.Close())
+	}))
+	return calls
+}
+
+// attached are calls of a client.
+func attached(ctx context.Context, session *world.World) []call {
+	calls := []call{
+		{`window.Attach[int64](ctx, session, "")`, second(window.Attach[int64](ctx, session, ""))},
+		{`window.Attach[int64](ctx, session, "no such")`, second(window.Attach[int64](ctx, session, "no such"))},
+		{`window.Attach[float64](ctx, session, "words")`, second(window.Attach[float64](ctx, session, "words"))},
+		{`window.Attach[int64](ctx, session, "words", window.SameOp())`, second(window.Attach[int64](ctx, session, "words", window.SameOp()))},
+		{`window.Attach[int64](ctx, session, "words", window.Seats(-1))`, second(window.Attach[int64](ctx, session, "words", window.Seats(-1)))},
+		{"session.Barrier(ctx)", session.Barrier(ctx)},
+		{"session.Split(ctx, 0, 0)", second(session.Split(ctx, 0, 0))},
+		{"session.Shrink(ctx)", second(session.Shrink(ctx))},
+		{"window.Allocate[int64](ctx, session, 1)", second(window.Allocate[int64](ctx, session, 1))},
+	}
+	win, err := window.Attach[int64](ctx, session, "words")
+	if err != nil {
+		return append(calls, call{`window.Attach[int64](ctx, session, "words")`, err})
+	}
+	return append(calls, []call{
+		{`window.Attach[int64](ctx, session, "words") once more`, second(window.Attach[int64](ctx, session, "words"))},
+		{"win.Fence(ctx)", win.Fence(ctx)},
+		{"win.Start(ctx, window.Group{})", win.Start(ctx, window.Group{})},
+		{"win.Post(ctx, window.Group{})", win.Post(ctx, window.Group{})},
+		{"win.Lock(ctx, window.Shared, 1)", win.Lock(ctx, window.Shared, 1)},
+		{"win.WaitNotify(ctx, 0, 1)", win.WaitNotify(ctx, 0, 1)},
+		{"win.Close()", cmp.Or(win.Close(), win.Close())},
+	}...)
+}
+
+func failures() []call {
+	// rank0 has rank 0 call something and the other meet it in a Fence.
+	rank0 := func(text string, wrong func(ctx context.Context, win *window.Window[int64]) error) call {
+		return call{text, job(func(ctx context.Context, w *world.World) error {
+			win, err := window.Allocate[int64](ctx, w, 1)
+			switch {
+			case err != nil:
+				return err
+			case w.Rank() == 0:
+				return wrong(ctx, win)
+			}
+			return win.Fence(ctx)
+		})}
+	}
+	errBody := errors.New("body failed")
+	return []call{
+		rank0("win.Put(one, 1, 0) on rank 0, from Run", func(_ context.Context, win *window.Window[int64]) error { return win.Put([]int64{1}, 1, 0) }),
+		rank0("win.Unlock(ctx, 1) on rank 0, from Run", func(ctx context.Context, win *window.Window[int64]) error { return win.Unlock(ctx, 1) }),
+		rank0("win.Fence(nil) on rank 0, from Run", func(_ context.Context, win *window.Window[int64]) error { return win.Fence(none) }),
+		rank0("w.Barrier(nil) on rank 0, from Run", func(_ context.Context, win *window.Window[int64]) error { return win.World().Barrier(none) }),
+		rank0("a return of rank 0 before the Fence of rank 1, from Run", func(context.Context, *window.Window[int64]) error { return nil }),
+		rank0("a return of rank 0 with Lock open, from Run", func(ctx context.Context, win *window.Window[int64]) error { return win.Lock(ctx, window.Shared, 0) }),
+		{"win.Fence(ctx) after rank 1 has failed", fenceWhere(func(context.Context, *window.Window[int64]) error { return errBody })},
+		{"win.Fence(ctx) after rank 1 has made a wrong Unlock", fenceWhere(func(ctx context.Context, win *window.Window[int64]) error { return win.Unlock(ctx, 0) })},
+		{"w.Barrier(ctx) after rank 1 has returned", onEvery(func(ctx context.Context, w *world.World) error {
+			if w.Rank() == 1 {
+				return nil
+			}
+			return w.Barrier(ctx)
+		})},
+		{"w.Barrier(ctx) after rank 1 has made a wrong Broadcast", onFailing(func(ctx context.Context, w *world.World) error {
+			if w.Rank() == 1 {
+				return world.Broadcast(ctx, w, 9, []int{1})
+			}
+			return w.Barrier(ctx)
+		})},
+	}
+}
+
+func below() []call {
+	var packet [16]byte
+	s := epoch.New(0, 2)
+	return []call{
+		{"epoch.NewGroup(1, 1)", second(epoch.NewGroup(1, 1))},
+		{"epoch.State.BeginComplete()", second(s.BeginComplete())},
+		{"aggregate.Check(packet of zeroes)", second(aggregate.Check(packet[:]))},
+		{"reduce.Lookup(reduce.Float64, reduce.And)", second(reduce.Lookup(reduce.Float64, reduce.And))},
+		{"reduce.Lookup(reduce.Complex64, reduce.Min)", second(reduce.Lookup(reduce.Complex64, reduce.Min))},
+		{"reduce.Use(reduce.Level(9))", second(reduce.Use(9))},
+	}
+}
+
+// printed is the file.
+func printed(t *testing.T) string {
+	t.Helper()
+	var text strings.Builder
+	text.WriteString(misuseHead)
+	for _, s := range sections(t) {
+		fmt.Fprintf(&text, "\n## %s\n\n", s.title)
+		for _, c := range s.calls {
+			require.Error(t, c.err, c.text)
+			fmt.Fprintf(&text, "- `%s`: %s\n", c.text, ofThisMachine(c.err.Error()))
+		}
+	}
+	return text.String()
+}
+
+// ofThisMachine replaces what another machine, or the next run, has otherwise.
+func ofThisMachine(text string) string {
+	text = regexp.MustCompile(`; it has lo .*`).ReplaceAllString(text, "; it has …")
+	text = regexp.MustCompile(`allowed are \[Plain.*\]`).ReplaceAllString(text, "allowed are […]")
+	text = regexp.MustCompile(`\[::\]:\d+|0\.0\.0\.0:\d+`).ReplaceAllString(text, "0.0.0.0:…")
+	return strings.ReplaceAll(text, "\n", "\n  ")
+}
+
+func TestMisuse(t *testing.T) {
+	text := printed(t)
+	if *rewrite {
+		require.NoError(t, os.WriteFile("misuse.md", []byte(text), 0o644))
+	}
+	kept, err := os.ReadFile("misuse.md")
+	require.NoError(t, err)
+	require.Equal(t, string(kept), text)
+}
+
+// TestNoTextRepeatsItself reads the kept file, so it finds what was rewritten wrong, too.
+func TestNoTextRepeatsItself(t *testing.T) {
+	kept, err := os.ReadFile("misuse.md")
+	require.NoError(t, err)
+	prefix := regexp.MustCompile(`^(world|window|epoch|reduce|aggregate)$`)
+	plural := regexp.MustCompile(`\b1 (ranks|elements|bytes|displacements|slots|notifications|texts)\b|allowed are (\d+) to (\d+)`)
+	for line := range strings.SplitSeq(string(kept), "\n") {
+		_, text, found := strings.Cut(line, "`: ")
+		if !found {
+			continue
+		}
+		var seen []string
+		for part := range strings.SplitSeq(text, ": ") {
+			if !prefix.MatchString(part) {
+				continue
+			}
+			require.NotContains(t, seen, part, line)
+			seen = append(seen, part)
+		}
+		for _, m := range plural.FindAllStringSubmatch(text, -1) {
+			require.Empty(t, m[1], line)
+			require.NotEqual(t, m[2], m[3], line)
+		}
+	}
+}
