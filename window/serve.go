@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/world"
 )
 
@@ -68,8 +69,14 @@ var ErrSession = errors.New("no such session")
 // reach other memory, keep a lock or a place beyond the Limits, or end this process. What it makes this process do takes
 // time of it: a client is not kept from sending requests as fast as it can. See docs/guide/security.md.
 func (s *Server) Serve(ctx context.Context, l *world.Listener, windows ...Served) error {
-	if ctx == nil || l == nil || len(windows) == 0 {
-		return fmt.Errorf("window: Serve: %w: nil context or Listener, or no windows", ErrArgument)
+	if err := checkContext(ctx, "Serve"); err != nil {
+		return err
+	}
+	switch {
+	case l == nil:
+		return fmt.Errorf("window: Serve: %w: nil Listener", ErrArgument)
+	case len(windows) == 0:
+		return fmt.Errorf("window: Serve: %w: no windows", ErrArgument)
 	}
 	named, seats := make(map[string]Served), 0
 	for _, w := range windows {
@@ -78,14 +85,14 @@ func (s *Server) Serve(ctx context.Context, l *world.Listener, windows ...Served
 			err = fmt.Errorf("%w: two windows of this name", ErrArgument)
 		}
 		if err != nil {
-			return fmt.Errorf("window: Serve: %q: %w", w.name, err)
+			return errtext.Errorf("window: Serve: %q: %w", w.name, err)
 		}
 		named[w.name] = w
 		seats += w.core.hints.seats
 	}
 	limits, err := s.Limits.complete(seats)
 	if err != nil {
-		return fmt.Errorf("window: Serve: %w", err)
+		return errtext.Errorf("window: Serve: %w", err)
 	}
 	for _, w := range windows {
 		if !w.core.seats.hold() {
@@ -106,7 +113,7 @@ func (s *Server) Serve(ctx context.Context, l *world.Listener, windows ...Served
 		case ctx.Err() != nil || errors.Is(err, world.ErrClosed):
 			return nil
 		default:
-			return fmt.Errorf("window: Serve: %w", err)
+			return errtext.Errorf("window: Serve: %w", err)
 		}
 	}
 }
