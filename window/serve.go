@@ -228,8 +228,11 @@ func (s *Server) Sessions() []Session {
 // Evict ends a session, and returns when the locks and seats that it had are free. The client's calls return a
 // world.ErrEvicted with the text of why. A session that has ended is an ErrSession.
 func (s *Server) Evict(ctx context.Context, id uint64, why error) error {
-	if ctx == nil || why == nil {
-		return fmt.Errorf("window: Evict: %w: nil context or reason", ErrArgument)
+	if err := checkContext(ctx, "Evict"); err != nil {
+		return err
+	}
+	if why == nil {
+		return fmt.Errorf("window: Evict: %w: nil reason", ErrArgument)
 	}
 	s.mu.Lock()
 	a := s.sessions[id]

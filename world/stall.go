@@ -15,9 +15,12 @@ import (
 )
 
 // A call that waits for as long as WithStall says tells the logger for which ranks it waits, and in which call each of
-// those is. Nothing is done for that before a wait sleeps for the second time. It is named then, from the stack of its goroutine,
+// those is. Nothing is done for that before a wait has lasted for notedAfter. It is named then, from the stack of its goroutine,
 // because a wait for a link or a meeting is far below the call of the program. Its name is shown in the ledger, where
 // ranks that map it look; others ask for it, and the driver answers while the program computes.
+
+// notedAfter is after how long others see which call waits. Shorter waits allocate nothing for that.
+const notedAfter = 100 * time.Millisecond
 
 // DefaultStall is after how long a call that waits says so.
 const DefaultStall = 10 * time.Second

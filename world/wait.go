@@ -149,7 +149,7 @@ func (p *Waiter) pause(ctx context.Context) error {
 				return err
 			}
 		}
-		if p.slept || p.stalled {
+		if p.stalled || p.since != 0 && p.world.Now()-p.since >= notedAfter {
 			p.note(ctx)
 		}
 		p.ticket = p.world.channel.Prepare()

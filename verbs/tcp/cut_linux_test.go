@@ -36,11 +36,11 @@ func TestLinkIsCut(t *testing.T) {
 		require.Contains(t, string(said), "--- PASS: TestLinkIsCut")
 		return
 	}
-	loopback(t, unix.IFF_UP)
+	setLoopback(t, unix.IFF_UP)
 	near, far := openWith(t, Options{}), openWith(t, Options{})
 	p, q := join(t, near, far)
 	idle, _ := join(t, near, far)
-	loopback(t, 0)
+	setLoopback(t, 0)
 	large := make([]byte, 1<<20)
 	_, err := p.PostSend([]verbs.SendRequest{{
 		ID: 1, Opcode: verbs.OpRDMAWrite, Flags: verbs.Signalled, Segments: []verbs.Segment{{Memory: large, LKey: reservedLKey}},
@@ -67,8 +67,8 @@ func TestLinkIsCut(t *testing.T) {
 	require.ErrorIs(t, failure(t, connect(t, near, far.Address()), far), verbs.ErrPeerGone)
 }
 
-// loopback sets the flags of the loopback interface.
-func loopback(t *testing.T, flags uint16) {
+// setLoopback sets the flags of the loopback interface.
+func setLoopback(t *testing.T, flags uint16) {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	require.NoError(t, err)
