@@ -14,7 +14,7 @@
 //	device, err := fabric.Open()
 //
 // Freed memory is used again only when an address range has been used up once: a
-// segment, or 64 GiB of a fabric. When the peer of a connection has gone, what it sent is
+// segment, or what a fabric has reserved, which is up to four times the most that was allocated at once. When the peer of a connection has gone, what it sent is
 // delivered to the receives that are posted, and the rest of both queues is flushed.
 //
 // # Processes
@@ -22,11 +22,12 @@
 // A process has one segment, a memfd that is as large as the machine's memory but
 // occupies only what is allocated from it. A peer gets its descriptor over a unix
 // socket in the abstract name space, after both have checked that the other
-// belongs to the same user, and maps it once. So nothing is in any file system and
+// belongs to the same user and has the key of the job, and maps it once. So nothing is in any file system and
 // nothing is left behind, whatever dies. The first pages of the segment hold the
 // bell on which the process sleeps and the table of its memory regions, against
-// which requesters check each remote access themselves: processes of one user can
-// write to each other's memory anyway, so the check is against mistakes.
+// which requesters check each remote access themselves. That and the key guard against mistakes, such as two jobs of a
+// user that meet, and not against a process of this user that means harm: one that may trace others opens their
+// descriptors in /proc. What a peer writes to the segment is checked all the same before it is used.
 //
 // Memory of 2 MiB and more is put on pages of that size, which spares a processor that
 // goes all over it most walks of the page table. Systems do not do so with shared memory
