@@ -145,7 +145,7 @@ func (c *core) awaitUnlocked(ctx context.Context, call string, kind LockKind, ta
 		} else if kind == Shared || !way.first(c, target, p) {
 			return nil
 		}
-		c.waitFor(&wait, int(holder)-1, target)
+		c.waitFor(&wait, holderOf(holder), target)
 		if way.since != 0 {
 			// Nobody tells when it has waited long enough.
 			wait.Brief()
