@@ -272,3 +272,22 @@ func TestStallInClose(t *testing.T) {
 		}, WithStall(time.Second), WithLogger(log.logger())))
 	}
 }
+
+// CloseContext of a World that is closed returns nil, even where its context is over, and that of a nil World is an error.
+func TestCloseContextOver(t *testing.T) {
+	over, end := context.WithCancel(t.Context())
+	end()
+	require.NoError(t, Run(t.Context(), 1, func(_ context.Context, w *World) error {
+		if err := w.Close(); err != nil {
+			return err
+		}
+		for range 100 {
+			if err := w.CloseContext(over); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	var none *World
+	require.ErrorIs(t, none.CloseContext(t.Context()), ErrArgument)
+}

@@ -280,7 +280,7 @@ func (w *World) meetLast(ctx context.Context) error {
 	}
 	for limit := firstLook; ; limit *= 2 {
 		err := w.last.Meet(w.within(ctx, limit), "Close", 0, 1)
-		if err == nil || ctx.Err() != nil {
+		if err == nil || cutBy(ctx, err) {
 			return err
 		}
 		// What has ended the body of a rank that has failed may be a deadline, too.

@@ -261,15 +261,22 @@ func (w *World) Close() error { return w.CloseContext(context.Background()) }
 // and other ranks are served as before, but this one asks nothing new of them. Another Close or CloseContext goes on where this one
 // stopped, and frees them at its end; so does the end of the process.
 func (w *World) CloseContext(ctx context.Context) error {
-	if ctx == nil {
-		return fmt.Errorf("world: Close: %w: nil context", ErrArgument)
+	switch {
+	case w == nil:
+		return nilArgument("Close", "World")
+	case ctx == nil:
+		return nilArgument("Close", "context")
 	}
 	select {
 	case w.closing <- struct{}{}:
-		defer func() { <-w.closing }()
-	case <-ctx.Done():
-		return fmt.Errorf("world: Close: %w: it waits for another Close of rank %d", context.Cause(ctx), w.rank)
+	default:
+		select {
+		case w.closing <- struct{}{}:
+		case <-ctx.Done():
+			return fmt.Errorf("world: Close: %w: it waits for another Close of rank %d", context.Cause(ctx), w.rank)
+		}
 	}
+	defer func() { <-w.closing }()
 	if w.ended {
 		return nil
 	}
