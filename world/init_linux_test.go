@@ -85,6 +85,10 @@ var leavesNothing = register("leaves nothing", func(s *script) {
 	s.OK(s.World.Close())
 	sockets := 0
 	for _, r := range resources() {
+		if strings.HasSuffix(r, "/memfd:rma-retired (deleted)") && !strings.HasPrefix(r, "/") {
+			// Addresses of the segments, which have no pages and stay until the device is unreachable.
+			continue
+		}
 		for _, kind := range []string{"memfd:", "pidfd"} {
 			s.Check(!strings.Contains(r, kind), "after Close there is %s", r)
 		}

@@ -102,10 +102,10 @@ func (p *process) open(ranks int) error {
 	if err := checkAddressSpace(ranks, size); err != nil {
 		return unable(fmt.Sprintf("map the segments of %d ranks", ranks), err)
 	}
-	if p.fd, err = memoryFile(size); err != nil {
+	if p.fd, err = memoryFile("rma", size); err != nil {
 		return unable("create a segment", err)
 	}
-	if p.nobody, err = memoryFile(size); err != nil {
+	if p.nobody, err = memoryFile("rma-retired", size); err != nil {
 		return unable("create a segment", err)
 	}
 	if p.memory, err = mapShared(p.fd, size); err != nil {
@@ -130,8 +130,8 @@ func (p *process) open(ranks int) error {
 }
 
 // memoryFile makes a file of memory of size bytes, which has no pages yet.
-func memoryFile(size int) (fd int, err error) {
-	fd, err = unix.MemfdCreate("rma", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+func memoryFile(name string, size int) (fd int, err error) {
+	fd, err = unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return -1, fmt.Errorf("memfd_create: %w", err)
 	}
