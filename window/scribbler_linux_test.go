@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -126,7 +125,7 @@ func openSegment(t *testing.T, pid int) segment {
 	links, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
 	require.NoError(t, err)
 	for _, link := range links {
-		if to, err := os.Readlink(link); err != nil || !strings.HasPrefix(to, "/memfd:rma") {
+		if to, err := os.Readlink(link); err != nil || to != "/memfd:rma (deleted)" {
 			continue
 		}
 		file, err := os.OpenFile(link, os.O_RDWR, 0)

@@ -14,7 +14,7 @@ import (
 
 var meetEverywhere = register("meet by every way", func(s *script) {
 	s.OK(world.Run(s.Ctx, 2, scripted(func(s *script) { s.OK(s.World.Barrier(s.Ctx)) }), world.WithDevice("tcp"), world.WithAddress("")))
-	l, err := world.Listen(s.Ctx, "[::1]:0")
+	l, err := world.Listen(s.Ctx, "[::1]:0", world.WithoutKey())
 	s.OK(err)
 	served := make(chan error, 1)
 	go func() {
@@ -26,7 +26,7 @@ var meetEverywhere = register("meet by every way", func(s *script) {
 		}
 		served <- err
 	}()
-	w, err := world.Dial(s.Ctx, l.Addr().String())
+	w, err := world.Dial(s.Ctx, l.Addr().String(), world.WithoutKey())
 	s.OK(err)
 	s.OK(w.Close())
 	s.OK(<-served)

@@ -184,7 +184,7 @@ func TestMainFails(t *testing.T) {
 			require.Equal(t, want+errOfMain.Error()+"\n", stderr)
 			continue
 		}
-		require.True(t, strings.HasPrefix(stderr, want+"world: Barrier: rank 2 has failed: "), stderr)
+		require.True(t, strings.HasPrefix(stderr, want+"Barrier: rank 2 has failed: "), stderr)
 	}
 	// Ranks that have failed write what they have done, too.
 	text, err := os.ReadFile(stats)
@@ -245,7 +245,7 @@ func TestMainCloses(t *testing.T) {
 	require.NoError(t, programs[0].Process.Signal(syscall.SIGTERM))
 	status, _, stderr := programs[0].end()
 	require.Equal(t, 128+int(syscall.SIGTERM), status, stderr)
-	require.Contains(t, stderr, ": world: rank 0: world: Main: the other ranks have not closed their Worlds 1s after: terminated signal received\n")
+	require.Contains(t, stderr, ": world: rank 0: Main: the other ranks have not closed their Worlds 1s after: terminated signal received\n")
 	require.NoError(t, programs[1].Process.Kill())
 	programs[1].end()
 }

@@ -117,7 +117,7 @@ var memoryCases = []testCase{
 			b.Errorf("backing memory changed it: %s, and %d, was 1", difference, memory[n-1])
 		}
 		b.check(near.device.FreeMemory(memory), "FreeMemory")
-		for _, n := range []int{0, -1} {
+		for _, n := range []int{-1, math.MinInt} {
 			if _, err := reserver.ReserveMemory(n); err == nil {
 				b.Errorf("ReserveMemory(%d) went well", n)
 			}
