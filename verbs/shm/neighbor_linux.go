@@ -141,6 +141,10 @@ func (n *neighbor) listen() {
 	_ = raw.Read(func(fd uintptr) bool {
 		var one [1]byte
 		_, _, err := unix.Recvfrom(int(fd), one[:], unix.MSG_DONTWAIT)
+		if err == unix.ECONNRESET {
+			// The refusal is behind the reset.
+			_, _, err = unix.Recvfrom(int(fd), one[:], unix.MSG_DONTWAIT)
+		}
 		if err == nil && one[0] == refuseKey {
 			n.refused.Store(true)
 		}

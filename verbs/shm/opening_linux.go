@@ -100,12 +100,12 @@ func (n *neighbor) requestSegment() (fd int, size int64, err error) {
 	nonce := make([]byte, nonceBytes)
 	_, _ = rand.Read(nonce) // it never fails
 	if _, err := conn.Write(append([]byte{askSegment}, nonce...)); err != nil {
-		return -1, 0, n.process.unreached(n.address, err)
+		return -1, 0, n.unanswered(conn, err)
 	}
 	answer, rights := make([]byte, answerBytes+1), make([]byte, unix.CmsgSpace(4))
 	got, oob, flags, _, err := conn.ReadMsgUnix(answer, rights)
 	if err != nil {
-		return -1, 0, n.process.unreached(n.address, err)
+		return -1, 0, n.unanswered(conn, err)
 	}
 	fds, err := descriptorsIn(rights[:oob])
 	if err == nil && len(fds) == 0 && flags&unix.MSG_CTRUNC != 0 {
@@ -127,6 +127,23 @@ func (n *neighbor) requestSegment() (fd int, size int64, err error) {
 		_ = unix.Close(fd)
 	}
 	return -1, 0, err
+}
+
+// unanswered is why there is no answer to a request that failed with err. The neighbor may have refused the proof, and
+// closed the connection, before the request came: the system tells of the end first, and then gives what was sent
+// before it.
+func (n *neighbor) unanswered(conn *net.UnixConn, err error) error {
+	if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
+		answer := make([]byte, answerBytes)
+		got, again := conn.Read(answer)
+		if errors.Is(again, unix.ECONNRESET) {
+			got, again = conn.Read(answer)
+		}
+		if again == nil && got == 1 && answer[0] == refuseKey {
+			return errKey
+		}
+	}
+	return n.process.unreached(n.address, err)
 }
 
 // descriptorsIn are the descriptors that came with a packet. They are open in this
