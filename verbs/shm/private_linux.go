@@ -78,9 +78,10 @@ func (p *private) place(length, align int) (*arena, int, error) {
 	if a, offset, ok := p.find((*places).fresh, length, align); ok {
 		return a, offset, nil
 	}
+	most := reservedTimes * max(p.most, p.live+length)
 	// As much as there is already, so that there are few arenas.
-	size := max(leastArena, length, p.reserved)
-	if p.reserved+size <= reservedTimes*max(p.most, p.live+length) {
+	size := max(leastArena, length, min(p.reserved, most-p.reserved))
+	if p.reserved+size <= most {
 		if a, err := p.extend(length, size); err == nil {
 			return a, 0, nil
 		}
@@ -88,6 +89,8 @@ func (p *private) place(length, align int) (*arena, int, error) {
 	if a, offset, ok := p.find((*places).reuse, length, align); ok {
 		return a, offset, nil
 	}
+	// What is free is in pieces that are too short.
+	size = max(leastArena, length)
 	a, err := p.extend(length, size)
 	if err != nil && size > length {
 		a, err = p.extend(length, length)
