@@ -37,6 +37,8 @@ type script struct {
 	n, me int
 	// hasty has every call made with contexts that end soon, until one lasts.
 	hasty bool
+	// failed is closed when a rank of runSoon fails.
+	failed chan struct{}
 }
 
 func scriptOf(ctx context.Context, w *world.World) *script {

@@ -336,21 +336,21 @@ func splitIsGivenUp(t *testing.T, device string, teams bool, within time.Duratio
 			w = s.split(0, 0).World
 		}
 		if s.me == 0 {
-			<-begun
+			s.wait("the first Split", begun)
 			ctx, cancel := context.WithTimeout(s.Ctx, within)
 			defer cancel()
 			_, err := w.Split(ctx, 0, 0)
 			s.Fails(err, context.DeadlineExceeded)
 			close(made)
 			s.OK(w.Close())
-			<-closed
+			s.wait("the other's Close", closed)
 			return
 		}
 		defer close(closed)
 		_, err := w.Split(ended, 0, 0)
 		s.Fails(err, context.Canceled)
 		close(begun)
-		<-made
+		s.wait("a Split that is cut", made)
 		team, err := w.Split(s.Ctx, 0, 0)
 		s.OK(tooSoon(err))
 		s.OK(team.Close())
@@ -370,11 +370,12 @@ func TestSplitIsGivenUpByShrink(t *testing.T) {
 }
 
 func splitIsGivenUpByShrink(t *testing.T, device string, within time.Duration) error {
-	var bid, stood, split sync.WaitGroup
-	bid.Add(2)
-	stood.Add(2)
-	split.Add(2)
+	bid, stood, split := make(chan struct{}, 2), make(chan struct{}, 2), make(chan struct{}, 2)
 	told := make(chan struct{})
+	both := func(s *script, what string, ranks <-chan struct{}) {
+		s.wait(what, ranks)
+		s.wait(what, ranks)
+	}
 	err := runSoon(t, 3, device, func(s *script) {
 		cut := func(patience time.Duration) {
 			ctx, cancel := context.WithTimeout(s.Ctx, patience) // expires
@@ -383,23 +384,23 @@ func splitIsGivenUpByShrink(t *testing.T, device string, within time.Duration) e
 			s.Fails(err, context.DeadlineExceeded)
 		}
 		if s.me == 0 {
-			bid.Wait()
+			both(s, "the others' first Splits", bid)
 			cut(within)
 			close(told)
-			stood.Wait()
+			both(s, "the others' second Splits", stood)
 		} else {
 			cut(0)
-			bid.Done()
-			<-told
+			bid <- struct{}{}
+			s.wait("a Split that is cut", told)
 			cut(within)
-			stood.Done()
+			stood <- struct{}{}
 		}
 		if s.me != 1 {
 			team, err := s.World.Split(s.Ctx, s.me/2, 0)
-			split.Done()
+			split <- struct{}{}
 			s.OK(tooSoon(err))
 			if s.me == 2 {
-				split.Wait()
+				both(s, "the last Splits", split)
 				s.OK(errBody)
 			}
 			s.OK(team.Close())
@@ -416,11 +417,33 @@ func splitIsGivenUpByShrink(t *testing.T, device string, within time.Duration) e
 	return nil
 }
 
+// wait waits for another rank of runSoon, and ends the body if one has failed.
+func (s *script) wait(what string, done <-chan struct{}) {
+	select {
+	case <-done:
+	case <-s.failed:
+		s.Check(false, "waiting for %s: another rank has failed", what)
+	}
+}
+
 // runSoon is run over a device, which is not to hang.
 func runSoon(t *testing.T, n int, device string, body func(s *script)) error {
 	t.Helper()
+	failed := make(chan struct{})
+	fail := sync.OnceFunc(func() { close(failed) })
+	told := func(s *script) {
+		returned := false
+		defer func() {
+			if !returned {
+				fail()
+			}
+		}()
+		s.failed = failed
+		body(s)
+		returned = true
+	}
 	ran := make(chan error, 1)
-	go func() { ran <- world.Run(t.Context(), n, scripted(body), world.WithDevice(device)) }()
+	go func() { ran <- world.Run(t.Context(), n, scripted(told), world.WithDevice(device)) }()
 	return await.Receive(t, "the ranks to end", ran)
 }
 
