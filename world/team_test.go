@@ -396,7 +396,10 @@ func splitIsGivenUpByShrink(t *testing.T, device string, within time.Duration) e
 			stood <- struct{}{}
 		}
 		if s.me != 1 {
-			team, err := s.World.Split(s.Ctx, s.me/2, 0)
+			// If rank 1 has given its Split up before it heard of the others', it never has what they wait for.
+			ctx, cancel := context.WithTimeout(s.Ctx, 4*within) // expires
+			defer cancel()
+			team, err := s.World.Split(ctx, s.me/2, 0)
 			split <- struct{}{}
 			s.OK(tooSoon(err))
 			if s.me == 2 {
