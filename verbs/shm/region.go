@@ -46,8 +46,8 @@ func (r *region) Deregister() error {
 	return nil
 }
 
-// A key is a slot of the table in its low bits and random above, so that a stale or
-// guessed one is not another region's.
+// A key is a slot of the table in its low bits and random above, so that a guessed one is hardly a region's,
+// and a stale one not that of the next region in its slot.
 const (
 	slotBits   = 14
 	maxRegions = 1 << slotBits
@@ -57,26 +57,27 @@ const (
 type regionTable struct {
 	mu    sync.RWMutex
 	slots []*region
-	free  []uint32
+	// free are the slots that were given back, as the last keys of which they were part.
+	free []uint32
 }
 
 func (t *regionTable) add(r *region) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var slot uint32
+	var last uint32
 	switch n := len(t.free); {
 	case n > 0:
-		slot = t.free[n-1]
+		last = t.free[n-1]
 		t.free = t.free[:n-1]
 	case len(t.slots) < maxRegions:
-		slot = uint32(len(t.slots))
+		last = uint32(len(t.slots))
 		t.slots = append(t.slots, nil)
 	default:
 		return &verbs.CapabilityError{Device: r.device.name, Capability: "register another region", Reason: fmt.Sprintf("it has %d already", maxRegions)}
 	}
-	r.key = rand.Uint32()<<slotBits | slot
-	if r.key>>slotBits == 0 {
-		r.key |= 1 << slotBits
+	slot := last % maxRegions
+	for r.key = last; r.key == last || r.key>>slotBits == 0; {
+		r.key = rand.Uint32()<<slotBits | slot
 	}
 	t.slots[slot] = r
 	return nil
@@ -90,7 +91,7 @@ func (t *regionTable) remove(r *region) bool {
 		return false
 	}
 	t.slots[slot] = nil
-	t.free = append(t.free, slot)
+	t.free = append(t.free, r.key)
 	return true
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -30,9 +31,14 @@ func TestRegions(t *testing.T) {
 	require.True(t, table.remove(old))
 	require.False(t, table.remove(old))
 	require.Nil(t, table.find(old.key))
-	next := &region{device: d}
-	require.NoError(t, table.add(next))
-	require.Equal(t, old.key%maxRegions, next.key%maxRegions)
-	require.NotEqual(t, old.key, next.key)
-	require.Nil(t, table.find(old.key))
+	// Of keys that were only random one in 1<<18 would be the same as the key before.
+	for range testsize.N(1 << 20) {
+		next := &region{device: d}
+		require.NoError(t, table.add(next))
+		if next.key == old.key || next.key%maxRegions != old.key%maxRegions || table.find(old.key) != nil {
+			require.FailNow(t, "a stale key", "%#x is followed by %#x", old.key, next.key)
+		}
+		require.True(t, table.remove(next))
+		old = next
+	}
 }
