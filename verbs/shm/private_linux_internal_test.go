@@ -80,8 +80,9 @@ func TestArenaUsedUp(t *testing.T) {
 	require.False(t, p.free(make([]byte, 8)))
 }
 
-// TestReservedInProportion allocates, and frees what it has, at random: as much address space is reserved as
-// is in proportion to what was allocated at once, in few arenas.
+// TestReservedInProportion allocates, and frees what it has, at random. An arena that exceeds what is in proportion
+// to what was allocated at once is reserved only where no freed piece has room. Any other at least doubles what is reserved, or
+// takes it to what is in proportion, so that there are few.
 func TestReservedInProportion(t *testing.T) {
 	random := testsize.Random(t, 7)
 	for _, largest := range []int{pageBytes, 1 << 20, 40 << 20, 1 << 30} {
@@ -95,11 +96,22 @@ func TestReservedInProportion(t *testing.T) {
 				held = held[:len(held)-1]
 				continue
 			}
-			memory, err := p.reserve(1 + random.IntN(largest))
+			before, arenas, n := p.reserved, p.arenas, 1+random.IntN(largest)
+			memory, err := p.reserve(n)
 			require.NoError(t, err)
 			held = append(held, memory)
-			require.LessOrEqual(t, p.reserved, max(64<<20, 4*p.most))
-			require.LessOrEqual(t, len(p.arenas), 40)
+			most := reservedTimes * p.most
+			if len(p.arenas) == len(arenas) {
+				continue
+			}
+			if p.reserved <= max(leastArena, most) {
+				require.GreaterOrEqual(t, p.reserved-before, min(before, most-before))
+				continue
+			}
+			for _, a := range arenas {
+				_, ok := a.places.reuse(wholePages(n))
+				require.False(t, ok, "a freed piece has room for %d bytes", n)
+			}
 		}
 	}
 }
