@@ -22,6 +22,8 @@ type model struct {
 	clock  time.Time
 	// noise is the size of the noise of a measurement. Every tenth one has ten times as much, and it slows only.
 	noise float64
+	// most bounds the noise, if it is not 0.
+	most float64
 	// change is the factor of New by cell, 1 without an entry. fails are errors by side and cell.
 	change map[string]float64
 	fails  map[string]error
@@ -68,6 +70,9 @@ func (m *model) Measure(_ context.Context, side Side, c Cell, loops int) (float6
 	if m.random.IntN(10) == 0 {
 		noise *= 10
 	}
+	if m.most > 0 {
+		noise = min(noise, m.most)
+	}
 	return c.value(speed * math.Exp(noise) * m.factor(side, c)), nil
 }
 
@@ -109,8 +114,17 @@ func gated(t *testing.T, p Plan, cells []Cell, m *model) []*Row {
 }
 
 func TestSlowerCellsAreFound(t *testing.T) {
+	for seed := range testsize.Samples(t, 20) {
+		slowerCellsAreFound(t, seed)
+	}
+}
+
+// The noise and the change of the machine's speed within a round are 4 % at most together: less than lies between the limit
+// and any of the changes.
+func slowerCellsAreFound(t *testing.T, seed uint64) {
 	cells := someCells(24)
-	m := newModel(testsize.Seed(), 0.02)
+	m := newModel(seed, 0.02)
+	m.most = 0.03
 	m.change = map[string]float64{cells[4].String(): 1.15, cells[7].String(): 1.15, cells[8].String(): 1.4, cells[9].String(): 0.7}
 	rows := gated(t, usualPlan(), cells, m)
 	assert.Equal(t, []*Row{rows[4], rows[7], rows[8]}, Failed(rows))
@@ -122,6 +136,7 @@ func TestSlowerCellsAreFound(t *testing.T) {
 			assert.Equal(t, OK, r.Judgement.Verdict, "cell %d: %+v", i, r.Judgement)
 		}
 		assert.Equal(t, r.Rounds(), m.measured[fmt.Sprint(New, " ", r)], "a decided cell is not measured any more")
+		assert.Less(t, r.Rounds(), usualPlan().Rounds, "cell %d was decided late", i)
 	}
 }
 
