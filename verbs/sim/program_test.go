@@ -50,6 +50,7 @@ type player struct {
 	slots    []byte // what it has written, by peer
 	posted   int
 	got      map[int]int // messages received, by peer
+	late     func() bool // whether to wait before it posts the first receives
 	problems []string
 }
 
@@ -118,6 +119,9 @@ func (p *player) play() {
 	}
 	p.accept(len(p.peers) - 1 - p.Rank())
 	p.Compute(time.Duration(p.random.IntN(20_000)))
+	for p.late() {
+		p.Compute(ms)
+	}
 	for _, from := range p.peers {
 		if from != p {
 			p.receive(from.Rank())
@@ -161,12 +165,13 @@ func (p *player) play() {
 	})
 }
 
-// playOn runs the players on a random card, and checks memory and time at the end. It
-// tells how often a message found no receive.
-func playOn(t testing.TB, seed uint64) (starved int) {
+// playOn runs the players on a random card, and checks memory and time at the end. In the programs of every other
+// seed the last player posts no receive before a message has missed one.
+func playOn(t testing.TB, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 99))
 	profile := randomProfile(random)
 	s := simtest.With(t, profile, seed)
+	starved := 0
 	s.Trace(func(e sim.Event) {
 		if e.Kind == sim.Starved {
 			starved++
@@ -179,6 +184,7 @@ func playOn(t testing.TB, seed uint64) (starved int) {
 	}
 	for i, p := range players {
 		p.peers = players
+		p.late = func() bool { return seed%2 == 0 && i == ranks-1 && starved == 0 && p.Now() < time.Second }
 		s.Go(fmt.Sprint("rank ", i), p.play)
 	}
 	require.NoError(t, s.Run(), "seed %d", seed)
@@ -200,18 +206,13 @@ func playOn(t testing.TB, seed uint64) (starved int) {
 			t.Errorf("seed %d: %v bytes were read in %v, over a link of %v a second", seed, read, p.Now(), profile.Link)
 		}
 	}
-	return starved
+	require.True(t, starved > 0 || seed%2 != 0, "seed %d: no message came before its receive", seed)
 }
 
 func TestProgramsOnRandomCards(t *testing.T) {
-	starved, programs := 0, testsize.N(100)
 	for seed := range testsize.Samples(t, 100) {
-		starved += playOn(t, seed)
+		playOn(t, seed)
 	}
-	if programs < 20 {
-		return
-	}
-	require.NotZero(t, starved, "no message came before its receive")
 }
 
 func FuzzProgramsOnRandomCards(f *testing.F) {
