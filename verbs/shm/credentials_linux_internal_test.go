@@ -223,6 +223,7 @@ func endedProcess(t *testing.T) int {
 func FuzzRegions(f *testing.F) {
 	f.Add(uint64(0), uint64(4096), uint64(segmentStart), ^uint32(0), uint64(8), uint64(8))
 	f.Add(uint64(0), ^uint64(0), ^uint64(8), ^uint32(0), uint64(64), uint64(64))
+	f.Add(uint64(0), uint64(4096), uint64(segmentStart+4), ^uint32(0), uint64(8), uint64(8))
 	f.Add(^uint64(0)-64, uint64(64), uint64(1)<<63, ^uint32(0), ^uint64(0)-8, uint64(8))
 	f.Fuzz(func(t *testing.T, address, length, offset uint64, access uint32, at, size uint64) {
 		open := openProcesses(t)
@@ -240,12 +241,12 @@ func FuzzRegions(f *testing.F) {
 		memory, err := n.Map(verbs.RemoteRegion{Address: at, Length: size, RKey: key})
 		if err == nil {
 			require.Len(t, memory, int(size))
-			require.True(t, size == 0 || inside(n, memory))
+			require.True(t, size == 0 || inside(n, memory) && inPlace(at, memory))
 		}
 		memory, foreign, status := n.reach(at, int(size%maxMessage), key, verbs.RemoteRead)
 		if status == verbs.StatusSuccess && !foreign {
 			require.Len(t, memory, int(size%maxMessage))
-			require.True(t, len(memory) == 0 || inside(n, memory))
+			require.True(t, len(memory) == 0 || inside(n, memory) && inPlace(at, memory))
 		}
 	})
 }
@@ -254,4 +255,9 @@ func FuzzRegions(f *testing.F) {
 func inside(n *neighbor, memory []byte) bool {
 	offset := bounds.Address(memory) - bounds.Address(n.memory)
 	return bounds.Contains(0, uint64(len(n.memory)), offset, uint64(len(memory)))
+}
+
+// inPlace reports whether memory is aligned as its owner's address says.
+func inPlace(address uint64, memory []byte) bool {
+	return (bounds.Address(memory)-address)%pageBytes == 0
 }

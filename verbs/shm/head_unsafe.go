@@ -28,8 +28,8 @@ import (
 //	sequence     by the kernel, for the owner: a value of a peer's ends a sleep too early or not,
 //	             and sleeps that are not ended by a limit end with their contexts.
 //	address,     by peers, each once an access: the range that is asked for must be in the region,
-//	length,      and in the mapping, or the access is StatusRemoteAccess.
-//	offset
+//	length,      and in the mapping, and the offset as far into a page as the address, so that
+//	offset       words are aligned for peers as for the owner, or the access is StatusRemoteAccess.
 //	access       by peers: a right that is not there is StatusRemoteAccess.
 //	key          by peers: another than they were given is StatusRemoteAccess. Its owner only
 //	             compares it, when it clears it.

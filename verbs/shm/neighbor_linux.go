@@ -285,14 +285,16 @@ func (n *neighbor) ringAt(locator uint64) (ring, error) {
 	return ringOver(n.memory[locator : locator+ringMemory]), nil
 }
 
-// entry reads the table entry of a key: see segmentHead.
+// entry reads the table entry of a key: see segmentHead. An offset that is not in its page where the address is in the
+// owner's refuses it: aligned words of the owner would not be aligned here.
 func (n *neighbor) entry(rkey uint32) (address, length, offset uint64, access verbs.Access, ok bool) {
 	e := &n.head.regions[rkey%maxRegions]
 	if rkey == 0 || e.key.Load() != rkey {
 		return 0, 0, 0, 0, false
 	}
 	address, length, offset, access = e.address.Load(), e.length.Load(), e.offset.Load(), verbs.Access(e.access.Load())
-	return address, length, offset, access, e.key.Load() == rkey
+	inPlace := offset == notInSegment || (offset-address)%pageBytes == 0
+	return address, length, offset, access, inPlace && e.key.Load() == rkey
 }
 
 func (n *neighbor) reach(address uint64, size int, rkey uint32, right verbs.Access) ([]byte, bool, verbs.Status) {

@@ -171,6 +171,26 @@ func TestLateRetract(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// TestMisplacedOffset has a peer tell an offset at which words that it has aligned would not be: nothing is reached there.
+func TestMisplacedOffset(t *testing.T) {
+	near, far := connected(t, openProcesses(t), verbs.QueuePairConfig{})
+	remote := far.region.Remote()
+	far.device.form.(*process).head.regions[remote.RKey%maxRegions].offset.Add(4)
+	to, err := near.device.Neighbor(far.device.Address())
+	require.NoError(t, err)
+	_, err = to.Map(remote)
+	require.ErrorIs(t, err, verbs.StatusRemoteAccess)
+	require.ErrorIs(t, to.ReadAt(make([]byte, 8), remote, 0), verbs.StatusRemoteAccess)
+	require.ErrorIs(t, to.WriteAt(make([]byte, 8), remote, 0), verbs.StatusRemoteAccess)
+	_, err = near.pair.PostSend([]verbs.SendRequest{{
+		ID: 1, Opcode: verbs.OpFetchAdd, Flags: verbs.Signalled, Segments: near.segment(0, 8),
+		RemoteAddress: remote.Address, RKey: remote.RKey, Operand: 1,
+	}})
+	require.NoError(t, err)
+	require.Equal(t, []ended{{1, verbs.StatusRemoteAccess}}, endings(near.completions(1)))
+	require.Equal(t, make([]byte, 16), far.memory[:16])
+}
+
 // A process that is met and does not answer costs Options.HandshakeLimit. Here that is over before the request is sent.
 func TestNoAnswer(t *testing.T) {
 	_, address := pretend(t)
