@@ -3,11 +3,14 @@
 package shm
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"runtime"
+	"syscall"
 	"testing"
 	"testing/fstest"
 
@@ -171,6 +174,31 @@ func TestOverflowUser(t *testing.T) {
 		var missing *verbs.CapabilityError
 		require.ErrorAs(t, checkUser(root, overflowUser), &missing)
 	}
+}
+
+// TestOpenAsOverflowUser opens a device in a process that is user 65534 in a user name space of its own.
+func TestOpenAsOverflowUser(t *testing.T) {
+	const variable = "RMA_TEST_OVERFLOW_USER"
+	if os.Getenv(variable) != "" {
+		require.Equal(t, overflowUser, os.Geteuid())
+		_, err := Open(Options{})
+		var missing *verbs.CapabilityError
+		require.ErrorAs(t, err, &missing)
+		require.Equal(t, "tell users apart as user 65534", missing.Capability)
+		return
+	}
+	child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	child.Env = append(os.Environ(), variable+"=1")
+	child.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: overflowUser, HostID: os.Geteuid(), Size: 1}},
+	}
+	var said bytes.Buffer
+	child.Stdout, child.Stderr = &said, &said
+	if err := child.Start(); err != nil {
+		t.Skipf("skipped: the system makes no user name space: %v", err)
+	}
+	require.NoError(t, child.Wait(), "%s", &said)
 }
 
 // TestNumberOfAnotherProcess reaches memory of the program by the number of a neighbor that has ended,
