@@ -8,6 +8,7 @@ import (
 
 	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/bounds"
 )
 
 // cardKind is a kind of device, the better first: each pair of ranks uses the first
@@ -349,8 +350,11 @@ func (w *World) blockOf(rank int) ([]byte, error) {
 		// The process may have ended since it was met.
 		return nil, w.blame(rank, err)
 	}
-	if want := blockLength(w.size); len(block) < want {
+	switch want := blockLength(w.size); {
+	case len(block) < want:
 		return nil, fmt.Errorf("world: rank %d has a block of %d bytes, not %d", rank, len(block), want)
+	case bounds.Address(block)%lineBytes != 0:
+		return nil, fmt.Errorf("world: rank %d has a block that begins at no multiple of %d bytes", rank, lineBytes)
 	}
 	return block, nil
 }

@@ -7,6 +7,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/bounds"
 )
 
 // Words in shared memory that no rank writes which keeps the rules: others can write to each.
@@ -80,4 +83,30 @@ func TestDamagedNote(t *testing.T) {
 	var failed *PeerError
 	require.ErrorAs(t, told, &failed)
 	require.Equal(t, 1, failed.Rank)
+}
+
+// elsewhere is a neighbor whose regions are all the same memory.
+type elsewhere struct {
+	verbs.Neighbor
+	memory []byte
+}
+
+func (e elsewhere) Map(verbs.RemoteRegion) ([]byte, error) { return e.memory, nil }
+
+// TestMisplacedBlock has a rank say that its block begins where the words in it are not aligned.
+func TestMisplacedBlock(t *testing.T) {
+	w := quiet(t)[0]
+	memory := make([]byte, 2*lineBytes+blockLength(w.size))
+	memory = memory[-bounds.Address(memory)%lineBytes:]
+	defer w.neighbors[1].Store(nil)
+	for at := range lineBytes {
+		var n verbs.Neighbor = elsewhere{memory: memory[at:]}
+		w.neighbors[1].Store(&n)
+		_, err := w.blockOf(1)
+		if at == 0 {
+			require.NoError(t, err)
+			continue
+		}
+		require.EqualError(t, err, "world: rank 1 has a block that begins at no multiple of 64 bytes")
+	}
 }

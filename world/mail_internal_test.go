@@ -15,10 +15,10 @@ func TestSpareLettersAreBounded(t *testing.T) {
 	o := &w.post
 	o.mu = &w.progress
 	o.open(w)
-	want := header{signature: signature{call: callBarrier, number: 3, element: 8}, length: (most+1)*long + most*(most+1)/2}
+	want := header{signature: signature{call: callBarrier, number: 3, element: 8}, length: 1 + (most+1)*long + most*(most+1)/2}
 	p := &parcel{rank: 1, header: want, data: make([]byte, want.length), active: true}
 	from := &Link{world: w, rank: 1}
-	first := make([]byte, headerBytes)
+	first := make([]byte, headerBytes+1)
 	want.encode(first)
 	require.NoError(t, o.mailed(from, first))
 	// What is kept is used again from the end. So a long letter takes the memory of a short one, and is left at the bottom.

@@ -123,8 +123,12 @@ func (p *parcel) unpackHeader(letter []byte) ([]byte, error) {
 
 // store takes the next piece of the data.
 func (p *parcel) store(w *World, letter []byte) error {
-	if left := len(p.data) - p.done; len(letter) > left {
+	switch left := len(p.data) - p.done; {
+	case len(letter) > left:
 		return &boxError{p.rank, fmt.Errorf("%d bytes more than the message has", len(letter)-left)}
+	case len(letter) == 0 && left > 0:
+		// Pieces without data could come for ever.
+		return &boxError{p.rank, fmt.Errorf("%w: a piece of no bytes, where %d are to come", ErrMessage, left)}
 	}
 	p.begun = true
 	if p.kernel == nil {

@@ -36,6 +36,12 @@ func TestPipesOfARankThatKeepsNoRules(t *testing.T) {
 			require.NoError(t, err)
 			w.post.pipes[1].out.Send(headerBytes - 1)
 		}, "a message of 47 bytes has no header"},
+		{"a message whose data does not begin", 1, func(w *World) {
+			place, err := w.post.pipes[1].out.Place(headerBytes)
+			require.NoError(t, err)
+			h.encode(place)
+			w.post.pipes[1].out.Send(headerBytes)
+		}, "a piece of no bytes, where 8 are to come"},
 		{"a pipe that is nowhere", 2, func(w *World) {
 			block, err := w.blockOf(2)
 			require.NoError(t, err)
