@@ -144,7 +144,7 @@ func (a *attendant) exceeded(now time.Time) error {
 		if err := exceeded(g.blocked(now), a.limits.LockTime, fmt.Sprintf("hold a lock of %q that others wait for", g.name), "LockTime"); err != nil {
 			return err
 		}
-		waits = waits || g.core.server.claimed.Load() > 0
+		waits = waits || g.core.server.waits.Load() > 0
 	}
 	if waits {
 		return nil

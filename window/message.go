@@ -87,8 +87,9 @@ type server struct {
 	// Of a guest's held has the bit of each kind of lock that it holds, and grants counts those that it was granted.
 	held   atomic.Uint32
 	grants atomic.Uint64
-	// claimed is how many of them the control block tells of.
-	claimed atomic.Int32
+	// waits is how many of the wishes are locks that are not granted, claimed how many of those the control block tells of: one
+	// that has the exclusive word, and waits for shared holders, is not among them.
+	waits, claimed atomic.Int32
 	// ended tells that the memory may be gone.
 	ended atomic.Bool
 	stop  func()
@@ -98,6 +99,7 @@ type server struct {
 func (s *server) end() {
 	s.ended.Store(true)
 	s.stop()
+	s.waits.Store(0)
 	s.show(0)
 }
 

@@ -271,7 +271,7 @@ func (g *guest) show() Seat {
 		s := g.core.server
 		held := s.held.Load()
 		seat.Shared, seat.Exclusive = held&(1<<Shared) != 0, held&(1<<Exclusive) != 0
-		seat.Waits, seat.Blocks = s.claimed.Load() > 0, g.blocking()
+		seat.Waits, seat.Blocks = s.waits.Load() > 0, g.blocking()
 	}
 	return seat
 }

@@ -229,3 +229,43 @@ func TestSeatFreeAfterClose(t *testing.T) {
 		return errors.Join(l.Close(), <-served, win.Close())
 	}))
 }
+
+// A client that has the exclusive word, and waits for holders of shared locks, is not idle; one for which it waits is.
+func TestIdleWhileWaiting(t *testing.T) {
+	l, err := world.Listen(t.Context(), "127.0.0.1:0", world.WithoutKey())
+	require.NoError(t, err)
+	require.NoError(t, world.Run(t.Context(), 1, func(ctx context.Context, w *world.World) error {
+		win, err := Allocate[int64](ctx, w, 4, Seats(2))
+		if err != nil {
+			return err
+		}
+		var server Server
+		served := make(chan error)
+		go func() { served <- server.Serve(ctx, l, win.As("words")) }()
+		attach := func() *Window[int64] {
+			c, err := world.Dial(ctx, l.Addr().String(), world.WithoutKey())
+			require.NoError(t, err)
+			there, err := Attach[int64](ctx, c, "words")
+			require.NoError(t, err)
+			return there
+		}
+		shares, waits := attach(), attach()
+		require.NoError(t, errors.Join(shares.Lock(ctx, Shared, 0), shares.Flush(ctx, 0)))
+		locked := make(chan error)
+		go func() { locked <- errors.Join(waits.Lock(ctx, Exclusive, 0), waits.Flush(ctx, 0)) }()
+		all := server.attendants()
+		require.Len(t, all, 2)
+		seat := func(i int) Seat { return all[i].show().Seats[0] }
+		await.True(t, "the client to wait", func() bool { return seat(1) == Seat{Window: "words", Waits: true} })
+		require.NotZero(t, win.core.own.control.exclusive().Load())
+		require.Equal(t, Seat{Window: "words", Shared: true, Blocks: true}, seat(0))
+		late := time.Now().Add(2 * defaultIdle)
+		require.NoError(t, all[1].exceeded(late))
+		require.ErrorContains(t, all[0].exceeded(late), "(Limits.IdleTime)")
+
+		require.NoError(t, errors.Join(shares.Unlock(ctx, 0), <-locked))
+		await.True(t, "the client to wait no more", func() bool { return seat(1) == Seat{Window: "words", Exclusive: true} })
+		require.ErrorContains(t, all[1].exceeded(late), "(Limits.IdleTime)")
+		return errors.Join(waits.Unlock(ctx, 0), waits.Close(), waits.World().Close(), shares.Close(), shares.World().Close(), l.Close(), <-served, win.Close())
+	}))
+}

@@ -122,20 +122,25 @@ func (c *core) mappersFirst() bool {
 	return false
 }
 
-// claim shows to those that map the lock how many wait for it whom this server has to grant it.
+// claim counts those that wait for the lock, and shows to those that map it how many of them this server has to grant it.
 func (s *server) claim() {
-	waiting := int32(0)
+	waits, claimed := int32(0), int32(0)
 	for _, w := range s.wishes {
-		if w.kind != 0 && !w.taken && !w.held {
-			waiting++
+		if w.kind == 0 || w.held {
+			continue
+		}
+		waits++
+		if !w.taken {
+			claimed++
 		}
 	}
-	s.show(waiting)
+	s.waits.Store(waits)
+	s.show(claimed)
 }
 
-func (s *server) show(waiting int32) {
-	if before := s.claimed.Swap(waiting); before != waiting {
-		s.core.own.control.wishes().Add(uint32(waiting - before))
+func (s *server) show(claimed int32) {
+	if before := s.claimed.Swap(claimed); before != claimed {
+		s.core.own.control.wishes().Add(uint32(claimed - before))
 	}
 }
 
