@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/await"
@@ -310,6 +311,57 @@ func TestMeetOfMates(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// Mates who are said to have sent something to a rank, but are more than there are, are an error of the one that leads.
+func TestTallyOfMoreThanTheMates(t *testing.T) {
+	h := newHosted([]int{0, 0, 1})
+	runApart(t, 3, func(ctx context.Context, w *World) error {
+		m, err := h.meeting(ctx, w)
+		if err != nil {
+			return err
+		}
+		defer m.Close()
+		if w.rank == 0 {
+			own := m.own.tally(MeetingBytes)
+			own.arrived().Store(1)
+			own.count(2).Store(2)
+			_, _, err := m.Tally(ctx, "Tally", 0, 1, func(rank int) bool { return rank == 2 })
+			assert.ErrorIs(t, err, ErrMessage)
+			assert.ErrorContains(t, err, "3 of 2 ranks of this host are said to have sent something to rank 2")
+			assert.Zero(t, w.Failures())
+		}
+		return w.Barrier(ctx)
+	})
+}
+
+// The one that leads fails when it tells a mate that more ranks have sent it something than there are.
+func TestTallyOfMoreThanAll(t *testing.T) {
+	h := newHosted([]int{0, 0})
+	over := make(chan struct{})
+	var failed error
+	_ = Run(t.Context(), 2, func(ctx context.Context, w *World) error {
+		m, err := h.meeting(ctx, w)
+		if err != nil {
+			return err
+		}
+		defer m.Close()
+		if w.rank == 0 {
+			<-over
+			return nil
+		}
+		defer close(over)
+		own := m.own.tally(MeetingBytes)
+		own.arrivals().Store(3)
+		own.told().Store(1)
+		_, _, failed = m.Tally(ctx, "Tally", 0, 1, func(int) bool { return false })
+		return nil
+	}, apart()...)
+	var peer *PeerError
+	require.ErrorAs(t, failed, &peer)
+	require.Equal(t, 0, peer.Rank)
+	require.ErrorIs(t, failed, ErrMessage)
+	require.ErrorContains(t, failed, "3 of 2 ranks have sent something to this one")
 }
 
 // Ranks are of one host that have opened shared memory on it, and the World knows whether it

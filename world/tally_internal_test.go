@@ -94,7 +94,11 @@ func TestTallyOutOfRange(t *testing.T) {
 		} {
 			require.ErrorIs(t, m.serve(from, &message, nil), ErrMessage, name)
 		}
-		return m.serve(from, &Message{Kind: kindRound, B: roundOfTally, X: 1}, []byte{3, 0, 0, 0, 5, 0, 0, 0})
+		counts := []byte{3, 0, 0, 0, 3, 0, 0, 0}
+		require.NoError(t, m.serve(from, &Message{Kind: kindCounts, B: roundOfTally, X: 1}, counts))
+		require.ErrorIs(t, m.serve(from, &Message{Kind: kindCounts, B: roundOfTally, X: 1}, counts), ErrMessage, "of more than all together")
+		counts[4] = 2
+		return m.serve(from, &Message{Kind: kindRound, B: roundOfTally, X: 1}, counts)
 	})
 }
 
