@@ -22,6 +22,10 @@ const (
 	// comes, the oldest goes that has had joinShare.
 	mostJoining = 64
 	joinShare   = time.Second
+	// mostQueued bounds the clients that wait until they are among those, each for joinTime. A client that waits in vain, or
+	// does not wait because so many do, is to call again. mostParting bounds those of them that are given endTime to hang up.
+	mostQueued  = 128
+	mostParting = 64
 	// joinTime bounds the exchange with a client.
 	joinTime = 10 * time.Second
 )
@@ -36,10 +40,12 @@ type Listener struct {
 	key      []byte
 	port     *tcp.Port
 	// ctx ends when the Listener is closed.
-	ctx      context.Context
-	cancel   context.CancelFunc
-	log      *logqueue.Limited
-	joining  joining
+	ctx     context.Context
+	cancel  context.CancelFunc
+	log     *logqueue.Limited
+	joining *joining
+	// parting has an element for each client that is being turned away.
+	parting  chan struct{}
 	sessions chan *Session
 	running  sync.WaitGroup
 }
@@ -74,7 +80,7 @@ func Listen(ctx context.Context, address string, options ...Option) (*Listener, 
 		return nil, errors.Join(fmt.Errorf("world: Listen: %w: %s is where other machines connect, and WithoutKey is for loopback addresses only; set RMA_SERVE_KEY_FILE, or WithKey, or listen on a loopback address", ErrArgument, listener.Addr()), listener.Close())
 	}
 	s.port = tcp.NewPort(listener)
-	l := &Listener{settings: s, key: key, port: s.port, log: logqueue.NewLimited(s.logger, "world: ", listener.Addr().String()), joining: joining{places: make(chan struct{}, mostJoining)}, sessions: make(chan *Session)}
+	l := &Listener{settings: s, key: key, port: s.port, log: logqueue.NewLimited(s.logger, "world: ", listener.Addr().String()), joining: newJoining(mostJoining, mostQueued, joinTime), parting: make(chan struct{}, mostParting), sessions: make(chan *Session)}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.running.Go(l.accept)
 	return l, nil
@@ -120,7 +126,7 @@ func (l *Listener) accept() {
 		l.running.Go(func() {
 			if err := l.welcome(carrier); err != nil {
 				_ = carrier.Close()
-				l.log.Warn("a client was turned away", proof.Class(err, ErrClosed), carrier.RemoteAddr().String(), err)
+				l.log.Warn("a client was turned away", proof.Class(err, ErrClosed, errCrowded), carrier.RemoteAddr().String(), err)
 			}
 		})
 	}
@@ -143,10 +149,29 @@ func (l *Listener) welcome(carrier net.Conn) error {
 	}
 	ctx, leave, err := l.joining.enter(l.ctx)
 	if err != nil {
+		if errors.Is(err, errCrowded) {
+			l.turnAway(conn)
+		}
 		return err
 	}
 	defer leave()
 	return l.begin(ctx, conn)
+}
+
+// turnAway tells a client to call again, and has it hang up first if it does so soon: a socket that is closed with bytes
+// unread takes back what it sent.
+func (l *Listener) turnAway(conn net.Conn) {
+	if say(conn, sentence(crowded, "")) != nil {
+		return
+	}
+	select {
+	case l.parting <- struct{}{}:
+		if conn.SetReadDeadline(time.Now().Add(endTime)) == nil {
+			_, _ = io.Copy(io.Discard, conn)
+		}
+		<-l.parting
+	default:
+	}
 }
 
 // sayWhy tells a client which bound has ended its place, if one has.
@@ -184,12 +209,17 @@ func (l *Listener) begin(ctx context.Context, conn net.Conn) error {
 
 // joining are the clients that have proved the key and have no session yet.
 type joining struct {
-	// places has an element for each.
-	places chan struct{}
+	// places has an element for each, and queue one for each client that waits for a place, for patience at most.
+	places, queue chan struct{}
+	patience      time.Duration
 
 	mu sync.Mutex
 	// oldest are those that were not cut off, the oldest first.
 	oldest []*joiner
+}
+
+func newJoining(places, queue int, patience time.Duration) *joining {
+	return &joining{places: make(chan struct{}, places), queue: make(chan struct{}, queue), patience: patience}
 }
 
 // A joiner is one of them.
@@ -199,8 +229,16 @@ type joiner struct {
 }
 
 // enter gives a client a place until leave, or until the context that it returns ends: by errCrowded, when others need the
-// place.
+// place. It returns errCrowded where too many wait for one, or this client has for too long.
 func (j *joining) enter(ctx context.Context) (place context.Context, leave func(), err error) {
+	select {
+	case j.queue <- struct{}{}:
+		defer func() { <-j.queue }()
+	default:
+		return nil, nil, errCrowded
+	}
+	late := time.NewTimer(j.patience)
+	defer late.Stop()
 	// rest is how long a client that was cut off has to leave its place before another one is.
 	for rest := time.Duration(0); ; rest = joinShare {
 		wait := time.NewTimer(max(rest, j.untilShare()))
@@ -211,6 +249,9 @@ func (j *joining) enter(ctx context.Context) (place context.Context, leave func(
 			return place, leave, nil
 		case <-wait.C:
 			j.cutOldest()
+		case <-late.C:
+			wait.Stop()
+			return nil, nil, errCrowded
 		case <-ctx.Done():
 			wait.Stop()
 			return nil, nil, ErrClosed

@@ -2,12 +2,18 @@ package world
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/internal/await"
 )
 
 // said is a line on which the other side has said something.
@@ -46,7 +52,7 @@ func TestPartingWords(t *testing.T) {
 
 // A place in the crowd is the oldest client's for its share of time, and no longer when others come.
 func TestJoining(t *testing.T) {
-	j := joining{places: make(chan struct{}, 2)}
+	j := newJoining(2, 1, time.Hour)
 	first, leave, err := j.enter(t.Context())
 	require.NoError(t, err)
 	second, leaveSecond, err := j.enter(t.Context())
@@ -65,5 +71,88 @@ func TestJoining(t *testing.T) {
 	(<-entered)()
 	leaveSecond()
 	require.Empty(t, j.places)
+	require.Empty(t, j.queue)
 	require.Empty(t, j.oldest)
+}
+
+// Those that wait for a place are bounded in their number and in their time.
+func TestJoiningQueue(t *testing.T) {
+	j := newJoining(1, 1, time.Hour)
+	_, leave, err := j.enter(t.Context())
+	require.NoError(t, err)
+	entered := make(chan func())
+	go func() {
+		_, leave, err := j.enter(t.Context())
+		if err != nil {
+			t.Error(err)
+		}
+		entered <- leave
+	}()
+	await.True(t, "a client to wait", func() bool { return len(j.queue) == 1 })
+	_, _, err = j.enter(t.Context())
+	require.ErrorIs(t, err, errCrowded)
+	leave()
+	(<-entered)()
+	require.Empty(t, j.places)
+	require.Empty(t, j.queue)
+
+	j = newJoining(1, 1, 0)
+	j.places <- struct{}{}
+	_, _, err = j.enter(t.Context())
+	require.ErrorIs(t, err, errCrowded)
+	require.Empty(t, j.queue)
+}
+
+// A client for which there is no place is told so, and its Dial calls again until there is one.
+func TestClientTurnedAway(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
+	defer cancel()
+	told := make(chan string, 1)
+	l, err := Listen(ctx, "127.0.0.1:0", WithoutKey(), WithLogger(slog.New(slog.NewTextHandler(writer(func(line []byte) {
+		select {
+		case told <- string(line):
+		default:
+		}
+	}), nil))))
+	require.NoError(t, err)
+	for range mostJoining {
+		l.joining.places <- struct{}{}
+	}
+	for range mostQueued {
+		l.joining.queue <- struct{}{}
+	}
+	s, key, err := sessionSettings([]Option{WithoutKey()}, false)
+	require.NoError(t, err)
+	_, err = s.dial(ctx, l.Addr().String(), "127.0.0.1", key)
+	require.ErrorIs(t, err, errCrowded)
+	line := <-told
+	require.Contains(t, line, "a client was turned away")
+	require.Contains(t, line, errCrowded.Error())
+	await.True(t, "the client to be gone", func() bool { return len(l.parting) == 0 })
+
+	served := make(chan error, 1)
+	go func() {
+		session, err := l.Accept(ctx)
+		if err == nil {
+			err = session.Begin()
+		}
+		if err == nil {
+			<-session.Left()
+			err = session.World().Close()
+		}
+		served <- err
+	}()
+	<-l.joining.queue
+	<-l.joining.places
+	w, err := Dial(ctx, l.Addr().String(), WithoutKey())
+	require.NoError(t, err)
+	require.NoError(t, errors.Join(w.Close(), <-served, l.Close()))
+}
+
+// A writer is called with each line of a log.
+type writer func(line []byte)
+
+func (w writer) Write(line []byte) (int, error) {
+	w(line)
+	return len(line), nil
 }
