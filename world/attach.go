@@ -53,6 +53,7 @@ func (w *World) Orderly() bool { return w.orderly.Load() }
 // LeftBy is the error of a call that needs a rank which has left.
 func (w *World) LeftBy(op string, rank int) error {
 	w.missed.Store(true)
+	w.roster.left(rank)
 	return &PeerError{Rank: rank, Op: op, Cause: ErrLeft}
 }
 

@@ -147,6 +147,17 @@ func initialize(ctx context.Context, m manager, s settings) (*World, error) {
 		stop, end := w.OnFailure(d.Dismiss), w.end
 		w.end = func() { stop(); end() }
 	}
+	if b, ok := m.(interface {
+		Blame(rank int, left bool) error
+	}); ok {
+		stop, end := w.roster.blameBy(func(rank int, left bool) {
+			// A rank whose body has failed blames nobody. A launcher that cannot be told is gone, which endWithManager finds.
+			if rank != w.rank {
+				_ = b.Blame(rank, left)
+			}
+		}), w.end
+		w.end = func() { stop(); end() }
+	}
 	return w, nil
 }
 

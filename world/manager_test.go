@@ -3,6 +3,7 @@ package world_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -27,7 +28,14 @@ func managed(t *testing.T, name string, stderr *os.File) (*pmi.Server, *exec.Cmd
 	t.Helper()
 	server := pmi.NewServer(1, pmi.Events{})
 	t.Cleanup(func() { _ = server.Close() })
-	file, variables, err := server.Child(0, 3)
+	child, printed := managedBy(t, server, 0, name, stderr)
+	return server, child, printed
+}
+
+// managedBy starts a process that runs the test as a rank of a manager's job, and returns what it prints.
+func managedBy(t *testing.T, server *pmi.Server, rank int, name string, stderr *os.File) (*exec.Cmd, *bufio.Reader) {
+	t.Helper()
+	file, variables, err := server.Child(rank, 3)
 	require.NoError(t, err)
 	defer file.Close()
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+name+"$")
@@ -39,7 +47,7 @@ func managed(t *testing.T, name string, stderr *os.File) (*pmi.Server, *exec.Cmd
 	printed, err := child.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, child.Start())
-	return server, child, bufio.NewReader(printed)
+	return child, bufio.NewReader(printed)
 }
 
 // requireLine fails the test with all that a process prints if that does not begin with a line.
@@ -130,4 +138,75 @@ func TestInitAfterFailure(t *testing.T) {
 	_, err := io.Copy(io.Discard, printed)
 	require.NoError(t, err)
 	require.NoError(t, child.Wait())
+}
+
+// A rank tells its manager of the first that has failed, or has left while it was needed, before its own calls fail of that.
+func TestBlame(t *testing.T) {
+	const variable = "WORLD_TEST_BLAMED"
+	if os.Getenv(managedVariable) != "" {
+		if os.Getenv(variable) == "fails" {
+			world.Main(func(ctx context.Context, w *world.World) error {
+				if w.Rank() == 0 {
+					return errors.New("nothing to read")
+				}
+				return w.Barrier(ctx)
+			})
+		}
+		w, err := world.Init(t.Context())
+		require.NoError(t, err)
+		// In the team the ranks have other numbers.
+		team, err := w.Split(t.Context(), 0, -w.Rank())
+		require.NoError(t, err)
+		switch {
+		case w.Rank() == 0 && os.Getenv(variable) == "ends":
+			os.Exit(1)
+		case w.Rank() == 0:
+			require.NoError(t, w.Close())
+		default:
+			require.Error(t, team.Barrier(t.Context()))
+		}
+		os.Exit(1)
+	}
+	for _, device := range []string{"shm", "tcp"} {
+		for _, how := range []string{"ends", "leaves", "fails"} {
+			t.Run(device+"/"+how, func(t *testing.T) {
+				t.Setenv("RMA_DEVICE", device)
+				t.Setenv(variable, how)
+				type blame struct {
+					rank, blamed int
+					left         bool
+				}
+				blames, gone := make(chan blame, 2), make(chan int, 2)
+				server := pmi.NewServer(2, pmi.Events{
+					Blame: func(rank, blamed int, left bool) { blames <- blame{rank, blamed, left} },
+					Gone:  func(rank int) { gone <- rank },
+				})
+				defer server.Close()
+				var ranks []*exec.Cmd
+				for rank := range 2 {
+					child, _ := managedBy(t, server, rank, "TestBlame", nil)
+					ranks = append(ranks, child)
+				}
+				for _, child := range ranks {
+					var exit *exec.ExitError
+					require.ErrorAs(t, child.Wait(), &exit)
+					require.Equal(t, 1, exit.ExitCode())
+				}
+				server.Wait()
+				close(blames)
+				var all []blame
+				for b := range blames {
+					// One that has left finds that the other has ended without closing its World.
+					if b != (blame{0, 1, false}) || how != "leaves" {
+						all = append(all, b)
+					}
+				}
+				require.Equal(t, []blame{{1, 0, how == "leaves"}}, all)
+				close(gone)
+				for rank := range gone {
+					require.True(t, rank == 1 || how == "ends", "rank %d has not left its manager in order", rank)
+				}
+			})
+		}
+	}
 }

@@ -24,6 +24,9 @@ type roster struct {
 
 	mu    sync.Mutex
 	first *PeerError
+	// blame tells the launcher of the first rank that has failed or has left too early, nil where there is no launcher or when
+	// it has been told.
+	blame func(rank int, left bool)
 	// Listeners are told of each failure by the goroutine that noticed it, in the midst of
 	// what it does: sever before anybody can know of it, heard after that.
 	sever, heard listeners
@@ -68,6 +71,8 @@ func (r *roster) fail(rank int, cause error) {
 		r.mu.Unlock()
 		return
 	}
+	// The launcher knows before this rank can fail of it.
+	r.accuse(rank, false)
 	for _, f := range r.sever {
 		(*f)(rank)
 	}
@@ -84,6 +89,36 @@ func (r *roster) fail(rank int, cause error) {
 	for _, t := range teams {
 		t.announce(rank)
 	}
+}
+
+// left takes note of a rank that has left while this one needed it.
+func (r *roster) left(rank int) {
+	if r.job != nil {
+		r.job.left(r.inJob[rank])
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.accuse(rank, true)
+}
+
+// accuse tells the launcher of a rank, if it is the first. It is called with the mutex.
+func (r *roster) accuse(rank int, left bool) {
+	if r.blame != nil {
+		r.blame(rank, left)
+		r.blame = nil
+	}
+}
+
+// blameBy has the launcher told of the first rank that fails or leaves too early, until stop is called.
+func (r *roster) blameBy(blame func(rank int, left bool)) (stop func()) {
+	set := func(f func(rank int, left bool)) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.blame = f
+	}
+	set(blame)
+	return func() { set(nil) }
 }
 
 // record notes a failure. It is called with the mutex.

@@ -22,8 +22,9 @@
 // package is built ends that. A signal that was ignored when rmarun started, as by nohup, stays so, also for the ranks.
 // (Of SIGTERM, SIGQUIT, SIGUSR1 and SIGUSR2 a Go program cannot know that.)
 //
-// When a rank fails the others get SIGTERM, have the grace to end, and are killed. The summary names the ranks that failed and
-// how, and shows the last lines that each wrote if others have written much after them, or if they could not be written.
+// When a rank fails the others have 200 ms to say why and to end, get SIGTERM, have the grace to end, and are killed. The
+// summary names the ranks that failed by themselves and how, counts those that failed because another had failed, as the
+// World of each tells rmarun, and shows the last lines that each wrote if others have written much after them, or if they could not be written.
 // What ranks print is passed on however long its reader takes, unless a signal has ended the job and the grace is over.
 // What ranks leave behind ends with the job, and a second after a rank has ended its output is closed to what it left
 // behind. On Linux that holds also for what has left its group, and for all groups when
@@ -40,7 +41,7 @@
 // Where the terminal stops background jobs that write to it (stty tostop) a rank that reads it stops the job whenever
 // rmarun has something to print: set stty -tostop for such a job.
 //
-// The exit status is that of the rank that failed first, 128 + the signal's number
+// The exit status is that of the rank that failed first by itself, 128 + the signal's number
 // if a signal ended it; 128 + its number if a signal came to rmarun first, and ranks failed after it; if a rank aborted the job, the status that it gave, or 1 if that
 // was 0; 1 if the job could not be started, or if what the ranks print could not be
 // written (a full disk, which is said once); 2 for wrong usage.
@@ -58,8 +59,8 @@
 // a second after the process, or is waited for no more). Its group is signalled until the rank is over, and is killed then.
 // Where the group is empty while the output is waited for, the system could give its number to another group, as it does
 // after thousands of processes: nothing here prevents that. A job goes on until all ranks are over; it
-// ends in three steps, each at most once: ask (a signal, and the grace begins), kill (SIGKILL, when the grace is over),
-// and the wait for the rest, which includes the orphans. While the grace lasts, a rank is not over before its group is empty.
+// ends in four steps, each at most once: tell (from the first failure on the ranks may say why), ask (a signal, and the grace
+// begins), kill (SIGKILL, when the grace is over), and the wait for the rest, which includes the orphans. While the grace lasts, a rank is not over before its group is empty.
 //
 // The terminal's foreground is the shell's to give. Rmarun gives it to the group of a rank only while it is in the
 // foreground itself, only when the kernel has stopped that rank for want of it (SIGTTIN, SIGTTOU), and to one rank at a

@@ -51,6 +51,8 @@ type options struct {
 	// outputTime the output of a rank that has ended: a process that it left behind may hold its streams. Both are a
 	// second, but in tests.
 	leaveTime, outputTime time.Duration
+	// tellTime is from the first failure until rmarun ends the other ranks, 200 ms but in tests: it is there to say why.
+	tellTime time.Duration
 }
 
 var errUsage = errors.New("wrong usage")
@@ -80,7 +82,7 @@ func command(set func(o *options)) (status int) {
 
 // parse reads the command line. It writes the help, if that is asked for, to help.
 func parse(arguments []string, help io.Writer) (*options, error) {
-	o := &options{leaveTime: time.Second, outputTime: time.Second}
+	o := &options{leaveTime: time.Second, outputTime: time.Second, tellTime: 200 * time.Millisecond}
 	flags := flag.NewFlagSet("rmarun", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.Func("n", fmt.Sprintf("`number` of ranks, 1 to %d (required)", maxRanks), func(s string) (err error) {

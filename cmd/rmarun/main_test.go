@@ -31,6 +31,8 @@ const (
 	roleVariable   = "RMARUN_TEST_ROLE"
 	// patienceVariable has how long rmarun waits for what ranks leave behind.
 	patienceVariable = "RMARUN_TEST_PATIENCE"
+	// tellVariable has how long ranks may say why they fail.
+	tellVariable = "RMARUN_TEST_TELL"
 )
 
 // forever is what no test waits for, short what a test has to wait for.
@@ -46,11 +48,8 @@ func TestMain(m *testing.M) {
 	case filepath.Base(os.Args[0]) == "go":
 		play(os.Getenv(roleVariable), "")
 	case os.Getenv(rmarunVariable) != "":
-		patience, err := time.ParseDuration(os.Getenv(patienceVariable))
-		if err != nil {
-			panic(err)
-		}
-		os.Exit(command(func(o *options) { o.leaveTime, o.outputTime = patience, patience }))
+		patience, tell := duration(patienceVariable), duration(tellVariable)
+		os.Exit(command(func(o *options) { o.leaveTime, o.outputTime, o.tellTime = patience, patience, tell }))
 	default:
 		// A signal that is caught here is not ignored in what the tests start, also where this process was started so.
 		for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
@@ -60,6 +59,14 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(m.Run())
 	}
+}
+
+func duration(variable string) time.Duration {
+	d, err := time.ParseDuration(os.Getenv(variable))
+	if err != nil {
+		panic(err)
+	}
+	return d
 }
 
 // rmarun is the command, with a role for its ranks. Unless arguments and environment say otherwise it waits for ranks
@@ -77,7 +84,7 @@ func rmarun(t *testing.T, role string, arguments ...string) *exec.Cmd {
 	t.Cleanup(cancel)
 	c := exec.CommandContext(ctx, self, append([]string{"-grace", forever}, arguments...)...)
 	// The race detector has processes sleep a second before they end.
-	c.Env = append(os.Environ(), rmarunVariable+"=1", roleVariable+"="+role, patienceVariable+"="+forever, "GORACE=atexit_sleep_ms=0")
+	c.Env = append(os.Environ(), rmarunVariable+"=1", roleVariable+"="+role, patienceVariable+"="+forever, tellVariable+"="+short, "GORACE=atexit_sleep_ms=0")
 	return c
 }
 

@@ -88,6 +88,35 @@ var roles = map[string]func(rank, argument string){
 			fmt.Print(strings.Repeat("ended by another\n", lines))
 		}
 	},
+	// follow has rank 1 blame rank 0, and rank 2 blame rank 1, and both fail; then rank 0 hears the end of a FIFO that they
+	// have open, says why, and fails by itself. It may have left before, or blame rank 1, too, or go on until it is ended.
+	"follow": func(rank, argument string) {
+		ended := termination()
+		how, fifo, _ := strings.Cut(argument, " ")
+		client := manager()
+		mode := os.O_WRONLY
+		if rank == "0" {
+			mode = os.O_RDONLY
+		}
+		open, err := os.OpenFile(fifo, mode, 0)
+		if err = errors.Join(err, client.Barrier(context.Background())); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(125)
+		}
+		if number, _ := strconv.Atoi(rank); number > 0 {
+			_ = client.Blame(number-1, number == 1 && how == "left")
+			os.Exit(4)
+		}
+		_, _ = io.ReadAll(open)
+		switch how {
+		case "left", "blames":
+			_ = client.Blame(2, false)
+		case "waits":
+			<-ended
+		}
+		fmt.Println("the reason")
+		os.Exit(3)
+	},
 	// linger has rank 1 fail and leave a child that has its output. Rank 0 hears by a FIFO which process that is. When
 	// rmarun has ended rank 0 for the failure, that kills the child, and fails, too.
 	"linger": func(rank, fifo string) {

@@ -34,7 +34,8 @@ type job struct {
 	// stopping: rmarun itself ends the ranks; killed: their time for that is over; abandoned: what they have printed is
 	// not waited for any more; suspended: they are stopped.
 	stopping, killed, abandoned, suspended bool
-	grace                                  <-chan time.Time
+	// telling is there from the first failure until rmarun ends the others; grace until it kills them.
+	telling, grace <-chan time.Time
 
 	terminal *terminal
 	// listeners are the signal listeners and the ranks that they listen for. The group of heardBy has heard the signal
@@ -53,6 +54,7 @@ type events struct {
 	lost   chan int
 	late   chan *rank
 	aborts chan abort
+	blames chan blame
 }
 
 // outcome is why the ranks end.
@@ -68,6 +70,12 @@ type outcome struct {
 
 type abort struct{ rank, status int }
 
+// blame is what a rank says of another: that it has failed, or has left while it was needed.
+type blame struct {
+	rank, blamed int
+	left         bool
+}
+
 type rank struct {
 	number, pid int
 	life        deathPipe
@@ -81,6 +89,10 @@ type rank struct {
 	// asked: the rank has failed because all were to end; lost: its connection has ended before its World was closed, and
 	// nothing has been printed of that.
 	asked, lost bool
+	// blamed is the rank of which this one says that it has failed, or has left while it was needed (forLeaving); nil if it
+	// has said nothing.
+	blamed     *rank
+	forLeaving bool
 }
 
 // run runs a job and gives its exit status. It waits for all children of this process.
@@ -102,7 +114,7 @@ func run(o *options) (status int, err error) {
 		options: o, inherited: inherited, running: o.ranks, terminal: openTerminal(), processes: make(map[int]*rank), listeners: make(map[int]*rank),
 		events: events{
 			changes: make(chan change), silent: make(chan *rank, o.ranks), overdue: make(chan *rank, o.ranks),
-			lost: make(chan int, o.ranks), late: make(chan *rank, o.ranks), aborts: make(chan abort, o.ranks),
+			lost: make(chan int, o.ranks), late: make(chan *rank, o.ranks), aborts: make(chan abort, o.ranks), blames: make(chan blame, o.ranks),
 		},
 	}
 	defer j.terminal.takeBack()
@@ -110,6 +122,7 @@ func run(o *options) (status int, err error) {
 	j.server = pmi.NewServer(o.ranks, pmi.Events{
 		Gone:  func(rank int) { j.lost <- rank },
 		Abort: func(rank, status int) { j.aborts <- abort{rank, status} },
+		Blame: func(rank, blamed int, left bool) { j.blames <- blame{rank, blamed, left} },
 	})
 	defer j.server.Close()
 	err = j.start(program)
@@ -152,6 +165,8 @@ func (j *job) watch(signals <-chan os.Signal) int {
 			j.abort(a)
 		case s := <-signals:
 			j.forward(s.(syscall.Signal))
+		case <-j.telling:
+			j.endOthers()
 		case <-j.grace:
 			j.abandoned = j.ending != 0 || j.interrupted
 			j.kill()
@@ -237,10 +252,10 @@ func (j *job) settle() {
 		case number := <-j.lost:
 			j.lose(j.ranks[number])
 		case <-limit:
-			j.hearAborts()
+			j.hear()
 			return
 		case <-served:
-			j.hearAborts()
+			j.hear()
 			for len(j.lost) > 0 {
 				j.lose(j.ranks[<-j.lost])
 			}
@@ -249,10 +264,15 @@ func (j *job) settle() {
 	}
 }
 
-// hearAborts takes note of what ranks have said before their connections ended.
-func (j *job) hearAborts() {
+// hear takes note of what ranks have said before their connections ended.
+func (j *job) hear() {
 	for len(j.aborts) > 0 {
 		j.abort(<-j.aborts)
+	}
+	for len(j.blames) > 0 {
+		b := <-j.blames
+		r := j.ranks[b.rank]
+		r.blamed, r.forLeaving = j.ranks[b.blamed], b.left
 	}
 }
 
@@ -267,7 +287,7 @@ func (j *job) abort(a abort) {
 
 // lose takes note of a rank whose connection has ended without a word, and reports whether the rank has ended, too.
 func (j *job) lose(r *rank) (ended bool) {
-	j.hearAborts()
+	j.hear()
 	r.lost = true
 	j.unclosed(r)
 	return r.done
@@ -291,11 +311,18 @@ func (j *job) unclosed(r *rank) {
 	}
 }
 
-// stop has all ranks end, unless they are to go on.
+// stop has all ranks end, unless they are to go on. The one that has ended may have failed for want of another, which has
+// failed before it and has yet to say why: for that all have some time.
 func (j *job) stop() {
-	if j.stopping || j.options.keepGoing && !j.interrupted && j.aborted == nil && !j.stuck {
+	if j.stopping || j.telling != nil || j.options.keepGoing && !j.interrupted && j.aborted == nil && !j.stuck {
 		return
 	}
+	j.telling = time.After(j.options.tellTime)
+}
+
+// endOthers ends what has not ended by itself.
+func (j *job) endOthers() {
+	j.telling = nil
 	j.stopping = true
 	if j.grace == nil {
 		j.ask(syscall.SIGTERM)

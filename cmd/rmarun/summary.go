@@ -4,24 +4,66 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/onesided/rma/internal/errtext"
 )
 
 // status is the job's exit status: that of what came first.
 func (j *job) status() int {
+	first := j.first()
 	switch {
-	case j.ending != 0 && (j.aborted != nil || len(j.failed) > 0 && j.failed[0].asked):
+	case j.ending != 0 && (j.aborted != nil || first != nil && first.asked):
 		return 128 + int(j.ending)
 	case j.aborted != nil:
 		// Of a status a shell sees the last byte. An abort is no success, whatever it says.
 		return max(j.aborted.status&0xff, 1)
-	case j.stuck && (len(j.failed) == 0 || j.failed[0].asked):
+	case j.stuck && (first == nil || first.asked):
 		return 1
-	case len(j.failed) > 0:
-		return j.failed[0].exit()
+	case first != nil:
+		return first.exit()
 	case j.out.failed.Load() || j.errout.failed.Load():
 		return 1
 	}
 	return 0
+}
+
+// first is the rank that failed first, nil if none has failed: of those that did not fail for want of another the one that
+// ended first.
+func (j *job) first() *rank {
+	for _, r := range j.failed {
+		if !j.follows(r) {
+			return r
+		}
+	}
+	if len(j.failed) > 0 {
+		return j.failed[0]
+	}
+	return nil
+}
+
+// follows tells whether a rank has failed for want of another. A rank that leaves early because it fails, and waits for the
+// others as it does, blames those that fail for want of it: it is blamed for having left, and they are not.
+func (j *job) follows(r *rank) bool {
+	if !r.wanted() {
+		return false
+	}
+	at := r.blamed
+	for range j.ranks {
+		if !at.wanted() {
+			break
+		}
+		if at.blamed == r && at.forLeaving {
+			return false
+		}
+		at = at.blamed
+	}
+	return true
+}
+
+// wanted tells whether a rank that has failed blames another, which has failed by itself. What a signal has ended has failed
+// of that.
+func (r *rank) wanted() bool {
+	return r.blamed != nil && r.status.Exited() && r.blamed.status != 0 && !r.blamed.asked
 }
 
 // exit is a rank's exit status as a shell gives it.
@@ -34,10 +76,16 @@ func (r *rank) exit() int {
 
 // summarize names the ranks that failed by themselves.
 func (j *job) summarize() {
-	told := 0
+	told, followed := 0, 0
+	first := j.first()
 	for _, r := range j.failed {
 		if r.asked {
 			told++
+			continue
+		}
+		// Where each blames another nobody is left out.
+		if j.follows(r) && !j.follows(first) {
+			followed++
 			continue
 		}
 		fmt.Fprintf(os.Stderr, "rmarun: rank %d failed: %s\n", r.number, describe(r.status))
@@ -49,6 +97,9 @@ func (j *job) summarize() {
 			fmt.Fprintf(os.Stderr, "    %s\n", strings.TrimRight(string(line), "\n"))
 		}
 	}
+	if followed > 0 {
+		fmt.Fprintf(os.Stderr, "rmarun: %s failed because another had failed\n", errtext.Count(followed, "further rank"))
+	}
 	if told > 0 {
 		fmt.Fprintln(os.Stderr, "rmarun: "+ended(told, told < len(j.failed)))
 	}
@@ -56,12 +107,12 @@ func (j *job) summarize() {
 
 // ended is a sentence on ranks that were ended, besides others that were named or not.
 func ended(ranks int, besides bool) string {
-	further, plural := "", "s were"
+	noun, were := "rank", "were"
 	if besides {
-		further = "further "
+		noun = "further rank"
 	}
 	if ranks == 1 {
-		plural = " was"
+		were = "was"
 	}
-	return fmt.Sprintf("%d %srank%s ended", ranks, further, plural)
+	return fmt.Sprintf("%s %s ended", errtext.Count(ranks, noun), were)
 }

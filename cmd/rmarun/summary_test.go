@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -52,6 +53,37 @@ func TestFirstFailure(t *testing.T) {
 	_, stderr, exit := runJob(t, "linger "+fifo, "-n", "2", "SELF")
 	require.Equal(t, 3, exit, "%s", stderr)
 	require.Contains(t, stderr, "rmarun: rank 1 failed: exit status 3\n")
+}
+
+// A rank that fails for want of another is not named, even if it ends before that. The other has time to say why, and the
+// status of the job is its.
+func TestFollowers(t *testing.T) {
+	for how, want := range map[string]struct {
+		tell   string
+		status int
+		says   []string
+	}{
+		"fails":  {forever, 3, []string{"rank 0 failed: exit status 3\n", "2 further ranks failed because another had failed\n"}},
+		"left":   {forever, 3, []string{"rank 0 failed: exit status 3\n", "2 further ranks failed because another had failed\n"}},
+		"blames": {forever, 4, []string{"rank 0 failed: exit status 3\n", "rank 1 failed: exit status 4\n", "rank 2 failed: exit status 4\n"}},
+		"waits":  {short, 4, []string{"rank 1 failed: exit status 4\n", "1 further rank failed because another had failed\n", "1 further rank was ended\n"}},
+	} {
+		t.Run(how, func(t *testing.T) {
+			fifo := filepath.Join(t.TempDir(), "fifo")
+			require.NoError(t, syscall.Mkfifo(fifo, 0o600))
+			c := rmarun(t, "follow "+how+" "+fifo, "-n", "3", "SELF")
+			c.Env = append(c.Env, tellVariable+"="+want.tell)
+			stdout, stderr, exit := runCommand(t, c)
+			require.Equal(t, "the reason\n", stdout)
+			require.Equal(t, want.status, exit, "%s", stderr)
+			told := ""
+			for _, says := range want.says {
+				told += "rmarun: " + says
+			}
+			lines := slices.Sorted(strings.Lines(stderr))
+			require.Equal(t, slices.Sorted(strings.Lines(told)), lines)
+		})
+	}
 }
 
 // A job that a rank aborts has failed, with its status as far as a shell sees that.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strconv"
@@ -20,6 +21,8 @@ type Client struct {
 
 	// kept: Finalize leaves the connection open, for another Init.
 	kept bool
+	// blames: the manager takes note of Blame.
+	blames bool
 
 	mu     sync.Mutex
 	conn   conn
@@ -34,6 +37,7 @@ type conn interface {
 	Write([]byte) (int, error)
 	Close() error
 	SetDeadline(time.Time) error
+	SetWriteDeadline(time.Time) error
 }
 
 // answerTime bounds the answer to anything but a barrier.
@@ -119,6 +123,7 @@ func (c *Client) start() error {
 	if !answer.ok() || answer["pmi_version"] != "1" {
 		return fmt.Errorf("%w: version 1 is wanted, the manager has %q", ErrRefused, answer["pmi_version"])
 	}
+	c.blames = answer[blameField] == "1"
 	if answer, err = c.ask(context.Background(), "cmd=get_my_kvsname", "my_kvsname"); err != nil {
 		return err
 	}
@@ -233,11 +238,28 @@ func (c *Client) Finalize() error {
 }
 
 // Abort asks the manager to end the job with an exit status.
-func (c *Client) Abort(status int) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, err := fmt.Fprintf(c.conn, "cmd=abort exitcode=%d\n", status)
-	return err
+func (c *Client) Abort(status int) error { return c.tell(fmt.Sprintf("cmd=abort exitcode=%d", status)) }
+
+// Blame tells the manager that a rank has failed, or has left while this one needed it: if this rank fails, too, that may be
+// why. Only the manager of this package, a [Server], takes note of it; others are told nothing.
+func (c *Client) Blame(rank int, left bool) error {
+	if !c.blames {
+		return nil
+	}
+	return c.tell(fmt.Sprintf("cmd=%s rank=%d left=%t", blameCommand, rank, left))
+}
+
+// tell writes what has no answer. It does not wait for a request that is under way, because a barrier may last for ever.
+// Each line is written whole, whoever writes another meanwhile.
+func (c *Client) tell(line string) error {
+	err := c.conn.SetWriteDeadline(time.Now().Add(answerTime))
+	if err == nil {
+		_, err = io.WriteString(c.conn, line+"\n")
+	}
+	if err != nil {
+		return fmt.Errorf("pmi: %w", err)
+	}
+	return nil
 }
 
 // Close closes the connection without a word, which managers take for a failure.

@@ -25,6 +25,12 @@ const (
 	maxLine  = 4096
 )
 
+// A Server says in its answer to init that it takes note of a blame, which is no part of PMI.
+const (
+	blameCommand = "rma_blame"
+	blameField   = "rma_blame"
+)
+
 var (
 	// ErrNoManager: no process manager has started this process.
 	ErrNoManager = errors.New("pmi: not started by a process manager")

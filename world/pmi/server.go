@@ -24,6 +24,8 @@ type Server struct {
 	gone func(rank int)
 	// abort is told of a rank's wish to end the job.
 	abort func(rank, status int)
+	// blame is told whom a rank blames.
+	blame func(rank, blamed int, left bool)
 
 	serving sync.WaitGroup
 
@@ -59,6 +61,9 @@ type Events struct {
 	// Abort: a rank asks for the end of the job with an exit status. It is called once
 	// a rank.
 	Abort func(rank, status int)
+	// Blame: a rank says that another has failed, or has left while it was needed. If the rank fails, too, that may be why.
+	// It is called once a rank.
+	Blame func(rank, blamed int, left bool)
 }
 
 // MaxValues bounds what each rank of a job may put, in keys: one for each 800 bytes of a
@@ -67,12 +72,15 @@ const MaxValues = 1024
 
 // NewServer serves a job of size ranks.
 func NewServer(size int, events Events) *Server {
-	s := &Server{size: size, gone: events.Gone, abort: events.Abort, incomplete: math.MaxInt, jobs: make(map[int]*job), open: make(map[*session]struct{})}
+	s := &Server{size: size, gone: events.Gone, abort: events.Abort, blame: events.Blame, incomplete: math.MaxInt, jobs: make(map[int]*job), open: make(map[*session]struct{})}
 	if s.gone == nil {
 		s.gone = func(int) {}
 	}
 	if s.abort == nil {
 		s.abort = func(int, int) {}
+	}
+	if s.blame == nil {
+		s.blame = func(int, int, bool) {}
 	}
 	return s
 }
@@ -162,10 +170,11 @@ type session struct {
 	rank   int
 	conn   net.Conn
 	// begun counts the jobs that the rank has begun. job is the last of them, nil once the rank has finalized it.
-	begun   int
-	job     *job
-	aborted bool
-	puts    int
+	begun int
+	job   *job
+	// aborted and blamed: the rank has asked for the end of the job, and has blamed another.
+	aborted, blamed bool
+	puts            int
 }
 
 func (c *session) run() {
@@ -195,13 +204,17 @@ func (c *session) serve(lines *bufio.Scanner) bool {
 	if err != nil {
 		return false
 	}
+	if m["cmd"] == blameCommand {
+		// A blame may overtake the rank's finalize, or be overtaken by it.
+		return c.note(m)
+	}
 	if begins := m["cmd"] == "init"; begins != (c.job == nil) {
 		return false
 	}
 	switch s := c.server; m["cmd"] {
 	case "init":
 		c.begin()
-		return c.answer("cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0")
+		return c.answer("cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0 %s=1", blameField)
 	case "get_maxes":
 		return c.answer("cmd=maxes kvsname_max=256 keylen_max=%d vallen_max=%d", longestKey+1, longestValue)
 	case "get_appnum":
@@ -237,6 +250,20 @@ func (c *session) serve(lines *bufio.Scanner) bool {
 		return true
 	}
 	return false
+}
+
+// note takes note of whom the rank blames, for the first time, and tells whether that can be.
+func (c *session) note(m message) bool {
+	blamed, err := strconv.Atoi(m["rank"])
+	left, e := strconv.ParseBool(m["left"])
+	if err != nil || e != nil || blamed < 0 || blamed >= c.server.size || blamed == c.rank {
+		return false
+	}
+	if !c.blamed {
+		c.blamed = true
+		c.server.blame(c.rank, blamed, left)
+	}
+	return true
 }
 
 // begin has the rank in the next job.
