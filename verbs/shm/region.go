@@ -51,6 +51,7 @@ func (r *region) Deregister() error {
 const (
 	slotBits   = 14
 	maxRegions = 1 << slotBits
+	keysOfSlot = 1 << (32 - slotBits)
 )
 
 // regionTable holds a device's regions by the slot in their key.
@@ -75,12 +76,19 @@ func (t *regionTable) add(r *region) error {
 	default:
 		return &verbs.CapabilityError{Device: r.device.name, Capability: "register another region", Reason: fmt.Sprintf("it has %d already", maxRegions)}
 	}
-	slot := last % maxRegions
-	for r.key = last; r.key == last || r.key>>slotBits == 0; {
-		r.key = rand.Uint32()<<slotBits | slot
-	}
-	t.slots[slot] = r
+	r.key = nextKey(last, rand.Uint32())
+	t.slots[r.key%maxRegions] = r
 	return nil
+}
+
+// nextKey returns the key that follows last in its slot. A random number chooses it among the slot's other keys, of which none
+// is 0 above the slot.
+func nextKey(last, random uint32) uint32 {
+	above := 1 + random%(keysOfSlot-2)
+	if above >= last>>slotBits {
+		above++
+	}
+	return above<<slotBits | last%maxRegions
 }
 
 func (t *regionTable) remove(r *region) bool {

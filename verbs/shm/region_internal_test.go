@@ -5,7 +5,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -31,14 +30,28 @@ func TestRegions(t *testing.T) {
 	require.True(t, table.remove(old))
 	require.False(t, table.remove(old))
 	require.Nil(t, table.find(old.key))
-	// Of keys that were only random one in 1<<18 would be the same as the key before.
-	for range testsize.N(1 << 20) {
-		next := &region{device: d}
-		require.NoError(t, table.add(next))
-		if next.key == old.key || next.key%maxRegions != old.key%maxRegions || table.find(old.key) != nil {
-			require.FailNow(t, "a stale key", "%#x is followed by %#x", old.key, next.key)
+	next := &region{device: d}
+	require.NoError(t, table.add(next))
+	require.Equal(t, old.key%maxRegions, next.key%maxRegions)
+	require.NotEqual(t, old.key, next.key)
+	require.Nil(t, table.find(old.key))
+}
+
+// TestNextKey has each random number choose the key that follows the first one of a slot, one in the midst and the last, and the
+// key of a slot that had none.
+func TestNextKey(t *testing.T) {
+	const slot, first = 77, 1 << slotBits
+	for _, last := range []uint32{slot, first | slot, 12345<<slotBits | slot, ^uint32(first-1) | slot} {
+		chosen := map[uint32]bool{}
+		for random := range uint32(keysOfSlot) {
+			chosen[nextKey(last, random)] = true
 		}
-		require.True(t, table.remove(next))
-		old = next
+		require.Equal(t, keysOfSlot-2, len(chosen), "keys that can follow %#x", last)
+		require.False(t, chosen[last], "%#x is followed by itself", last)
+		for key := range chosen {
+			if key%maxRegions != slot || key < first {
+				require.FailNow(t, "no key of the slot", "%#x follows %#x", key, last)
+			}
+		}
 	}
 }
