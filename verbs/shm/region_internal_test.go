@@ -30,6 +30,7 @@ func TestRegions(t *testing.T) {
 	require.True(t, table.remove(old))
 	require.False(t, table.remove(old))
 	require.Nil(t, table.find(old.key))
+	require.Equal(t, []uint32{old.key}, table.free, "what the next key is not to be")
 	next := &region{device: d}
 	require.NoError(t, table.add(next))
 	require.Equal(t, old.key%maxRegions, next.key%maxRegions)
