@@ -5,8 +5,8 @@
 // in another one would repeat that, so whoever puts errors after a head of its own composes the text here. A text is that
 // of an error less
 //
-//   - the name of a package that the head names, or of one below that;
-//   - the rank that the head names;
+//   - the name of a package that stands before it, or of one below that;
+//   - the rank that stands before it, alone or with what it has done, as in "rank 2 has failed: ";
 //   - errors of an errors.Join that say what one before them says.
 //
 // The errors themselves stay as they are, for errors.Is and errors.As.
@@ -21,18 +21,22 @@ import (
 // layers are the packages that begin their errors with their names, each with those below it before it.
 var layers = []string{"reduce", "aggregate", "epoch", "world", "window"}
 
-const colon = ": "
+const (
+	colon = ": "
+	after = ", after "
+)
 
 // Errorf is [fmt.Errorf] of a text that begins with a head, which the errors among the arguments do not repeat.
 func Errorf(format string, arguments ...any) error {
 	err := fmt.Errorf(format, arguments...)
 	text, errs := err.Error(), within(err)
 	own := text
-	for _, e := range errs {
-		own, _, _ = strings.Cut(own, e.Error())
+	for _, e := range slices.Backward(errs) {
+		if at, _, _ := find(own, nil, e); at >= 0 {
+			own = own[:at]
+		}
 	}
-	head, _ := cut(own, nil)
-	return &composed{err, replace(text, head, errs)}
+	return &composed{err, replace(text, named(own), errs)}
 }
 
 // A composed error has another text than the one that it wraps.
@@ -46,11 +50,8 @@ func (e *composed) Error() string { return e.text }
 // Unwrap returns the error as it was.
 func (e *composed) Unwrap() error { return e.error }
 
-// After returns head, such as "world: rank 2: ", and the text of err after it.
-func After(head string, err error) string {
-	named, _ := cut(head, nil)
-	return head + replace(err.Error(), named, []error{err})
-}
+// After returns head, such as "world: rank 2: " or "world: rank 2 has failed: ", and the text of err after it.
+func After(head string, err error) string { return head + less(err, named(head)) }
 
 // Call returns how the text of an error in a call begins: with own and the call, or, of a call with a package's name as
 // "window.Fence", with that package and the call.
@@ -61,49 +62,72 @@ func Call(own, call string) string {
 	return own + colon + call
 }
 
-// replace returns text without what the errors in it repeat of head.
-func replace(text string, head []string, errs []error) string {
-	for i, err := range slices.Backward(errs) {
-		was := err.Error()
-		_, rest := cut(was, head)
-		is := replace(rest, head, within(err))
-		if slices.ContainsFunc(errs[:i], func(before error) bool { return before.Error() == was }) {
-			was, is = "\n"+was, ""
+// less returns the text of err without what it repeats of said.
+func less(err error, said []string) string {
+	text, kept := replace(err.Error(), said, within(err)), ""
+	for {
+		part, rest, found := strings.Cut(text, colon)
+		if !found || !isHead(part) {
+			return kept + text
 		}
-		text = replaceLast(text, was, is)
+		if !repeats(part, said) {
+			kept += part + colon
+		}
+		text = rest
+	}
+}
+
+// replace returns text, that of an error which wraps errs, with each of these less what it repeats of said.
+func replace(text string, said []string, errs []error) string {
+	own, end := named(text), len(text)
+	for i, err := range slices.Backward(errs) {
+		at, was, by := find(text[:end], own, err)
+		if at < 0 {
+			continue
+		}
+		is, rest := less(err, slices.Concat(by, said)), text[at+len(was):]
+		again := slices.ContainsFunc(errs[:i], func(before error) bool { return before.Error() == err.Error() })
+		if line, joined := strings.CutSuffix(text[:at], "\n"); again && joined {
+			is, at = "", len(line)
+		}
+		text, end = text[:at]+is+rest, at
 	}
 	return text
 }
 
-// replaceLast replaces the last occurrence: a text ends with those of the errors in it, in their order.
-func replaceLast(text, was, is string) string {
-	at := strings.LastIndex(text, was)
-	if at < 0 || was == "" {
-		return text
+// find returns where text, which ends with that of err or goes on in words of its own, has it, as it stands there: whole, or
+// less what text itself names before it, by. Without it at is -1.
+func find(text string, own []string, err error) (at int, was string, by []string) {
+	was = err.Error()
+	at = strings.LastIndex(text, was)
+	for n := 0; at < 0 && n <= len(own); n++ {
+		by = own[:n]
+		was = less(err, by)
+		at = strings.LastIndex(text, was)
 	}
-	return text[:at] + is + text[at+len(was):]
+	return at, was, by
 }
 
-// cut returns the parts of the head that text begins with, and text less those that said has, or says by a package above.
-func cut(text string, said []string) (head []string, rest string) {
-	kept := ""
-	for {
-		part, after, found := strings.Cut(text, colon)
-		if !found || !isHead(part) {
-			return head, kept + text
+// named returns the packages and ranks that stand before a colon of text: those of heads, and the rank that a sentence begins
+// with, or its last clause, as in "rank 2 has failed: " and "closed, after rank 2 had failed: ".
+func named(text string) (names []string) {
+	parts := strings.Split(text, colon)
+	for _, part := range parts[:len(parts)-1] {
+		clause := part[strings.LastIndex(part, after)+1:]
+		words := strings.SplitN(strings.TrimPrefix(clause, after[1:]), " ", 3)
+		if name := strings.Join(words[:min(len(words), 2)], " "); isHead(part) || isRank(name) {
+			names = append(names, name)
 		}
-		head = append(head, part)
-		if !repeats(part, said) {
-			kept += part + colon
-		}
-		text = after
 	}
+	return names
 }
 
 // isHead reports whether a part of a text names a package or a rank.
-func isHead(part string) bool {
-	number, isRank := strings.CutPrefix(part, "rank ")
-	return slices.Contains(layers, part) || isRank && number != "" && strings.Trim(number, "0123456789") == ""
+func isHead(part string) bool { return slices.Contains(layers, part) || isRank(part) }
+
+func isRank(text string) bool {
+	number, found := strings.CutPrefix(text, "rank ")
+	return found && number != "" && strings.Trim(number, "0123456789") == ""
 }
 
 // repeats reports whether part, of the head of an error, says what an error before it has said.
@@ -114,9 +138,11 @@ func repeats(part string, said []string) bool {
 	})
 }
 
-// within returns the errors that err wraps.
+// within returns the errors that stand in the text of err.
 func within(err error) []error {
 	switch e := err.(type) {
+	case *composed:
+		return within(e.error)
 	case interface{ Unwrap() error }:
 		if inner := e.Unwrap(); inner != nil {
 			return []error{inner}

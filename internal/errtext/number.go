@@ -1,11 +1,17 @@
 package errtext
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
-// Count returns n and what there are n of, as "1 element" and "2 elements".
-func Count[N int | uint32 | uint64](n N, noun string) string {
-	if n == 1 {
+// Count returns n and what there are n of, as "1 element" and "2 elements", "1 address" and "2 addresses".
+func Count[N ~int | ~uint8 | ~uint16 | ~uint32 | ~uint64](n N, noun string) string {
+	switch {
+	case n == 1:
 		return "1 " + noun
+	case strings.HasSuffix(noun, "s"):
+		noun += "e"
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }
@@ -16,4 +22,20 @@ func Allowed(last int) string {
 		return "allowed is 0"
 	}
 	return fmt.Sprintf("allowed are 0 to %d", last)
+}
+
+// List returns what there is, as "Sum", and "Sum, Product and Replace".
+func List[S fmt.Stringer](all []S) string {
+	var text strings.Builder
+	for i, s := range all {
+		switch {
+		case i == 0:
+		case i == len(all)-1:
+			text.WriteString(" and ")
+		default:
+			text.WriteString(", ")
+		}
+		text.WriteString(s.String())
+	}
+	return text.String()
 }
