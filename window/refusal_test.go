@@ -74,7 +74,7 @@ var inEpoch = []refusal{
 	{"no such operation", func(s *script, win *window.Window[float64]) error {
 		var old float64
 		return win.FetchAndOp(window.Op(77), 1, &old, 1, 0)
-	}, reduce.ErrUnsupported, []string{"operation 77", "allowed are Sum to NoOp"}},
+	}, reduce.ErrUnsupported, []string{"operation 77", "allowed are Sum, Product, Min, Max, Replace and NoOp"}},
 	{"no result", func(s *script, win *window.Window[float64]) error {
 		return win.FetchAndOp(window.Sum, 1, nil, 1, 0)
 	}, window.ErrArgument, []string{"FetchAndOp", "nil result"}},

@@ -224,8 +224,9 @@ var wrongArguments = register("wrong arguments", func(s *script) {
 	refused(world.Reduce(ctx, w, 0, one, one, nil), "nil combine")
 	refused(world.AllReduce(ctx, w, one, one, nil), "nil combine")
 	numbers := []float64{1}
-	refused(world.AllReduceOp(ctx, w, numbers, numbers, world.Xor), "AllReduceOp", "Xor of float64", "allowed are Sum, Product, Min, Max")
-	refused(world.ReduceOp(ctx, w, 0, numbers, numbers, world.Xor+1), "ReduceOp", "allowed are Sum to Xor")
+	refused(world.AllReduceOp(ctx, w, numbers, numbers, world.Xor), "AllReduceOp: invalid argument: operation not for this element type: Xor of float64; allowed are Sum, Product, Min and Max")
+	refused(world.ReduceOp(ctx, w, 0, numbers, numbers, world.Xor+1), "ReduceOp: invalid argument: Replace of float64; allowed are Sum, Product, Min and Max")
+	refused(world.AllReduceOp(ctx, w, one, one, world.Op(77)), "operation 77 of int64; allowed are Sum, Product, Min, Max, And, Or and Xor")
 	refused(world.ReduceOp(ctx, w, 7, numbers, numbers, world.Sum), "ReduceOp", "root 7")
 	refused(world.AllReduceOp(ctx, w, numbers, nil, world.Sum), "AllReduceOp", "must have 1")
 	refused(world.AllReduceOp(ctx, nil, numbers, numbers, world.Sum), "nil World")

@@ -3,13 +3,14 @@ package world
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/internal/errtext"
 )
 
 // Element is what an Op combines: numbers, and types that are defined as one. An int, a uint or a uintptr is as an
-// integer of its size. Of a struct, combine the fields by the function of [Reduce] or [AllReduce].
+// integer of its size, which is the same on every rank. Of a struct, combine the fields by the function of [Reduce] or [AllReduce].
 type Element interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr |
 		~float32 | ~float64 | ~complex64 | ~complex128
@@ -33,8 +34,7 @@ const (
 )
 
 // AllReduceOp is AllReduce by an operation that is known here. Where ranks pass different ones that is an
-// ErrMismatch, one that elements of T do not have an ErrArgument. An [Element] has
-// the same size everywhere, which an int has not. in and out are the same or do not overlap.
+// ErrMismatch, one that elements of T do not have an ErrArgument. in and out are the same or do not overlap.
 func AllReduceOp[T Element](ctx context.Context, w *World, in, out []T, op Op) error {
 	by, err := operationOf[T](w, "AllReduceOp", op)
 	if err != nil {
@@ -61,14 +61,17 @@ type operation[T any] struct {
 }
 
 func operationOf[T Element](w *World, call string, op Op) (by operation[T], err error) {
-	switch {
-	case w == nil:
+	if w == nil {
 		return by, nilArgument(call, "World")
-	case op > Xor:
-		return by, fmt.Errorf("world: %s: %w: %v; allowed are %v to %v", call, ErrArgument, op, Sum, Xor)
 	}
-	if by.kernel, err = reduce.Lookup(reduce.KindOf[T](), op); err != nil {
-		return by, errtext.Errorf("world: %s: %w: %w", call, ErrArgument, err)
+	kind := reduce.KindOf[T]()
+	if by.kernel, err = reduce.Lookup(kind, op); err != nil || op > Xor {
+		class := ErrArgument
+		if err != nil {
+			class = fmt.Errorf("%w: %w", ErrArgument, reduce.ErrUnsupported)
+		}
+		combining := slices.DeleteFunc(reduce.Operations(kind), func(op Op) bool { return op > Xor })
+		return by, fmt.Errorf("world: %s: %w: %v of %v; allowed are %s", call, class, op, kind, errtext.List(combining))
 	}
 	by.number = uint32(op) + 1
 	return by, nil

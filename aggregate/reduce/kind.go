@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+
+	"github.com/onesided/rma/internal/errtext"
 )
 
 // Element is what can be combined: numbers, and types that are defined as one. An int, a uint or a uintptr is as an
@@ -110,11 +112,31 @@ func Supported(kind Kind, op Op) error {
 	case kind >= Kinds:
 		return fmt.Errorf("reduce: %w: %v is none", ErrUnsupported, kind)
 	case op >= ops:
-		return fmt.Errorf("reduce: %w: %v is none; allowed are Sum to NoOp", ErrUnsupported, op)
-	case kind >= Complex64 && op >= Min && op <= Xor:
-		return fmt.Errorf("reduce: %w: %v of %v; allowed are Sum, Product, Replace and NoOp", ErrUnsupported, op, kind)
-	case kind >= Float32 && op >= And && op <= Xor:
-		return fmt.Errorf("reduce: %w: %v of %v; allowed are Sum, Product, Min, Max, Replace and NoOp", ErrUnsupported, op, kind)
+		return fmt.Errorf("reduce: %w: %v is none; allowed are %s", ErrUnsupported, op, errtext.List(Operations(kind)))
+	case !has(kind, op):
+		return fmt.Errorf("reduce: %w: %v of %v; allowed are %s", ErrUnsupported, op, kind, errtext.List(Operations(kind)))
 	}
 	return nil
+}
+
+// has reports whether elements of a valid kind have one of the operations.
+func has(kind Kind, op Op) bool {
+	switch {
+	case op < Min || op > Xor:
+		return true
+	case op < And:
+		return kind < Complex64
+	default:
+		return kind < Float32
+	}
+}
+
+// Operations returns the operations that elements of a valid kind have, in their order.
+func Operations(kind Kind) (all []Op) {
+	for op := range ops {
+		if has(kind, op) {
+			all = append(all, op)
+		}
+	}
+	return all
 }

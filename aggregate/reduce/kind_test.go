@@ -2,6 +2,7 @@ package reduce_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,6 +52,9 @@ func TestSupported(t *testing.T) {
 // lookUpAll looks up every form of an operation that elements have or have not.
 func lookUpAll(t *testing.T, kind reduce.Kind, op reduce.Op, has bool) {
 	t.Helper()
+	if slices.Contains(reduce.Operations(kind), op) != has {
+		t.Errorf("%v has the operations %v", kind, reduce.Operations(kind))
+	}
 	apply, applyErr := reduce.Lookup(kind, op)
 	fetch, fetchErr := reduce.LookupFetch(kind, op)
 	atomic, atomicErr := reduce.LookupAtomic(kind, op)
@@ -104,7 +108,10 @@ func TestNoKindAndNoOperation(t *testing.T) {
 		{reduce.Complex128 + 1, reduce.Sum, "kind 12"},
 		{255, reduce.Sum, "kind 255"},
 		{reduce.Int8, reduce.NoOp + 1, "operation 9"},
-		{reduce.Int8, 255, "operation 255"},
+		{reduce.Int8, 255, "operation 255 is none; allowed are Sum, Product, Min, Max, And, Or, Xor, Replace and NoOp"},
+		{reduce.Float32, reduce.And, "And of float32; allowed are Sum, Product, Min, Max, Replace and NoOp"},
+		{reduce.Float32, 255, "allowed are Sum, Product, Min, Max, Replace and NoOp"},
+		{reduce.Complex64, 255, "allowed are Sum, Product, Replace and NoOp"},
 	} {
 		if _, err := reduce.Lookup(c.kind, c.op); !errors.Is(err, reduce.ErrUnsupported) || !says(err, c.says) {
 			t.Errorf("%v of %v: %v", c.op, c.kind, err)
