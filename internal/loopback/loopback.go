@@ -2,23 +2,27 @@
 package loopback
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"syscall"
 )
 
 // Address is the loopback address of this host, that of IPv4 if it has both.
 func Address() (netip.Addr, error) {
-	ipv4, ipv6 := netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()
-	err := bind(ipv4)
-	if err == nil {
-		return ipv4, nil
+	var missing []error
+	for _, address := range [...]netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()} {
+		err := bind(address)
+		switch {
+		case err == nil:
+			return address, nil
+		case !errors.Is(err, syscall.EADDRNOTAVAIL) && !errors.Is(err, syscall.EAFNOSUPPORT):
+			return netip.Addr{}, fmt.Errorf("finding the loopback address of this host: %w", err)
+		}
+		missing = append(missing, err)
 	}
-	err6 := bind(ipv6)
-	if err6 == nil {
-		return ipv6, nil
-	}
-	return netip.Addr{}, fmt.Errorf("this host has no loopback address, set its loopback interface up: %w; %w", err, err6)
+	return netip.Addr{}, fmt.Errorf("this host has no loopback address, set its loopback interface up: %w; %w", missing[0], missing[1])
 }
 
 // HostPort is the host:port to listen at that address, at a port that the system chooses.
