@@ -117,7 +117,7 @@ func (c *core) Close() error { return c.CloseContext(context.Background()) }
 // others may still use it, and may come to the end of their Close. Another Close or CloseContext goes on where this one stopped,
 // and frees the memory at its end; so does that of the World.
 func (c *core) CloseContext(ctx context.Context) error {
-	if err := checkContext(ctx, "Close"); err != nil {
+	if err := checkContext(ctx, "CloseContext"); err != nil {
 		return err
 	}
 	c.mu.Lock()

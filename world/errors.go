@@ -10,8 +10,8 @@ import (
 var (
 	// ErrLeft: the rank closed its World while others needed a call of it, or ended before they had closed theirs.
 	ErrLeft = errors.New("the rank has left the job, or the team")
-	// ErrClosed: this World is closed.
-	ErrClosed = errors.New("the World, or the Listener, is closed")
+	// ErrClosed: this World, or this Listener, is closed.
+	ErrClosed = errors.New("closed")
 	// ErrInitialized: Init was called while the World that it had returned was open.
 	ErrInitialized = errors.New("already initialized")
 	// ErrArgument: an argument that is not allowed.
@@ -26,6 +26,8 @@ var (
 	// ErrEnvironment: the environment that a launcher gave makes no sense.
 	ErrEnvironment = errors.New("invalid environment")
 )
+
+var errWorldClosed = fmt.Errorf("the World is %w", ErrClosed)
 
 // nilArgument is the error of a call that has nil for an argument that it needs.
 func nilArgument(call, what string) error {

@@ -380,7 +380,7 @@ func (w *World) closeLinks() {
 	defer w.post.mu.Unlock()
 	for rank := range w.size {
 		for _, l := range [...]*Link{w.links[rank].Load(), w.cardLinks[rank].Load()} {
-			if l != nil && l.broken.CompareAndSwap(nil, &linkError{ErrClosed}) {
+			if l != nil && l.broken.CompareAndSwap(nil, &linkError{errWorldClosed}) {
 				l.card.forget(l.pair.Number())
 				l.close()
 			}

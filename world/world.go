@@ -225,7 +225,7 @@ func (w *World) enter(ctx context.Context, call string) error {
 func (w *World) Collective() error {
 	switch {
 	case w.closed.Load():
-		return ErrClosed
+		return errWorldClosed
 	case w.session != nil:
 		return ErrSession
 	}
@@ -263,9 +263,9 @@ func (w *World) Close() error { return w.CloseContext(context.Background()) }
 func (w *World) CloseContext(ctx context.Context) error {
 	switch {
 	case w == nil:
-		return nilArgument("Close", "World")
+		return nilArgument("CloseContext", "World")
 	case ctx == nil:
-		return nilArgument("Close", "context")
+		return nilArgument("CloseContext", "context")
 	}
 	select {
 	case w.closing <- struct{}{}:
