@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"strings"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/world/root"
 )
 
@@ -24,13 +25,13 @@ func (s *settings) terms(size int) root.Terms {
 		versionTerm(protocol),
 		"byte order " + byteOrder(),
 		fmt.Sprintf("word size %d bits", bits.UintSize),
-		fmt.Sprintf("a job of %d ranks", size),
+		"a job of " + errtext.Count(size, "rank"),
 		told(s.device),
 		s.ways.String(),
 		either(s.network != nil, "WithNetwork"),
 		either(s.tls != nil, "WithTLS"),
 		keyTerm(s.key),
-		fmt.Sprintf("%d addresses (RMA_ADDRESS)", max(1, len(s.listen))),
+		errtext.Count(max(1, len(s.listen)), "address") + " (RMA_ADDRESS)",
 	}, ";"))
 }
 
@@ -88,7 +89,7 @@ func agreeOnCards(ranks []introduction, me int) error {
 	}
 	for i := range ranks {
 		if apart && ranks[i].rdma != ranks[me].rdma {
-			cards := func(n int) string { return fmt.Sprintf("%d RDMA cards (RMA_IBV_DEVICE)", n) }
+			cards := func(n int) string { return errtext.Count(n, "RDMA card") + " (RMA_IBV_DEVICE)" }
 			return disagreement(i, cards(ranks[i].rdma), cards(ranks[me].rdma))
 		}
 	}

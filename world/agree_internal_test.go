@@ -41,7 +41,7 @@ func TestDifferentRanks(t *testing.T) {
 		{with(WithNetwork(network)), "no WithNetwork", "WithNetwork"},
 		{with(WithTLS(new(tls.Config))), "no WithTLS", "WithTLS"},
 		{with(WithKey(make([]byte, 16))), "no WithKey", "WithKey 374708ff"},
-		{with(WithAddress("127.0.0.1,127.0.0.1")), "1 addresses (RMA_ADDRESS)", "2 addresses (RMA_ADDRESS)"},
+		{with(WithAddress("127.0.0.1,127.0.0.1")), "1 address (RMA_ADDRESS)", "2 addresses (RMA_ADDRESS)"},
 	}
 	require.Len(t, cases, 1+strings.Count(string(s.terms(2)), ";"), "each of the terms is one of the cases")
 	for _, c := range cases {
@@ -81,7 +81,7 @@ func TestIntroducedInAnotherVersion(t *testing.T) {
 		version, _, _ := strings.Cut(text, ";")
 		errs := introduced(t.Context(), ranks, func(string) string { return text })
 		require.ErrorIs(t, errs[0], ErrMismatch)
-		require.ErrorContains(t, errs[0], fmt.Sprintf("rank 1 has protocol version %q, this rank protocol version %q", version, protocol))
+		require.ErrorContains(t, errs[0], fmt.Sprintf("rank 1 has protocol version %s, this rank protocol version %s", version, protocol))
 	}
 }
 
@@ -102,7 +102,7 @@ func TestUnlikeNumbersOfCards(t *testing.T) {
 	require.NoError(t, agreeOnCards([]introduction{on("a", 1), on("a", 2)}, 0))
 	require.NoError(t, agreeOnCards([]introduction{on("a", 2), on("b", 2)}, 0))
 	ranks := []introduction{on("a", 1), on("b", 2)}
-	for me, says := range []string{"rank 1 has 2 RDMA cards (RMA_IBV_DEVICE), this rank 1 RDMA cards", "rank 0 has 1 RDMA cards (RMA_IBV_DEVICE), this rank 2 RDMA cards"} {
+	for me, says := range []string{"rank 1 has 2 RDMA cards (RMA_IBV_DEVICE), this rank 1 RDMA card (RMA_IBV_DEVICE)", "rank 0 has 1 RDMA card (RMA_IBV_DEVICE), this rank 2 RDMA cards"} {
 		require.ErrorContains(t, agreeOnCards(ranks, me), says)
 	}
 	require.Error(t, agreeOnCards([]introduction{on("", 1), on("", 2)}, 0))

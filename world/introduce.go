@@ -16,6 +16,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/ibv"
 	"github.com/onesided/rma/verbs/shm"
@@ -51,7 +52,7 @@ func (i *introduction) text() string {
 func parseIntroduction(text string) (introduction, error) {
 	fields := strings.Split(text, ";")
 	if len(fields) != 10 {
-		return introduction{}, fmt.Errorf("%w of %d fields: %.80q", errContact, len(fields), text)
+		return introduction{}, fmt.Errorf("%w of %s: %.80q", errContact, errtext.Count(len(fields), "field"), text)
 	}
 	i := introduction{machine: fields[2], net: fields[3], host: fields[4], key: fields[7], bound: fields[8]}
 	for _, field := range []struct {
@@ -136,7 +137,7 @@ func (i *introduction) findRDMA(s settings) error {
 	switch {
 	case err == nil:
 	case s.device == ibvDevice || errors.As(err, &wrong):
-		return fmt.Errorf("device %s: %w", ibvDevice, err)
+		return err
 	case errors.Is(err, errors.ErrUnsupported):
 		s.logger.Debug("no RDMA card", "rank", i.rank, "why", err)
 	default:
@@ -160,7 +161,7 @@ func introductions(ctx context.Context, exchange Exchange, size int, mine introd
 	for rank, text := range texts {
 		version, rest, _ := strings.Cut(text, ";")
 		if version != protocol {
-			return nil, disagreement(rank, versionTerm(fmt.Sprintf("%.20q", version)), versionTerm(strconv.Quote(protocol)))
+			return nil, disagreement(rank, versionTerm(clean(fmt.Sprintf("%.20s", version))), versionTerm(protocol))
 		}
 		if ranks[rank], err = parseIntroduction(rest); err != nil {
 			return nil, fmt.Errorf("rank %d: %w", rank, err)

@@ -50,7 +50,7 @@ func openNetwork(ctx context.Context, o opening, s settings) (verbs.Device, erro
 		for _, card := range cards {
 			err = errors.Join(err, card.Close())
 		}
-		return nil, fmt.Errorf("device %s: %w", o.device, err)
+		return nil, err
 	}
 	return s.withTrace(device), nil
 }
