@@ -33,7 +33,11 @@ func (t *Table) Local() iter.Seq2[string, Value] {
 //	}
 //	if err := failed(); err != nil {
 func (t *Table) All(ctx context.Context) (entries iter.Seq2[string, Value], failed func() error) {
-	var err error
+	err := checkContext(ctx)
+	if err != nil {
+		err = fmt.Errorf("hashtable: All: %w", err)
+		return func(func(string, Value) bool) {}, func() error { return err }
+	}
 	entries = func(yield func(string, Value) bool) {
 		err = nil
 		for i := range t.size {

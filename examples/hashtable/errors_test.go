@@ -1,9 +1,12 @@
 package hashtable
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/onesided/rma/window"
 )
 
 // An error over the kind of a value says which call is for that.
@@ -27,6 +30,40 @@ func TestKindSays(t *testing.T) {
 		}
 		err = &OpError{Op: "Get", Key: "k", Cause: errors.New("another")}
 		s.Check(err.Error() == `hashtable: Get of "k" at rank 0: another`, "the error is %v", err)
+		s.close(table)
+	})
+}
+
+// A call without a context is refused, by name, and changes nothing.
+func TestNilContext(t *testing.T) {
+	var none context.Context
+	alone(t, func(s *script) {
+		_, err := New(none, s.World, Config{Slots: 8, RecordBytes: 800})
+		s.Fails(err, window.ErrArgument)
+		table := s.table(Config{Slots: 8, RecordBytes: 800, Clients: 1})
+		_, _, get := table.Get(none, "k")
+		_, _, count := table.Count(none, "k")
+		_, add := table.Add(none, "k", 1)
+		_, remove := table.Delete(none, "k")
+		_, stats := table.StatsOf(none, 0)
+		_, attach := Attach(none, s.World, "table")
+		entries, all := table.All(none)
+		batch := table.NewBatch()
+		batch.Put("k", nil)
+		for name, err := range map[string]error{
+			"Get": get, "Put": table.Put(none, "k", nil), "Count": count, "Add": add, "Delete": remove, "StatsOf": stats,
+			"Attach": attach, "Serve": table.Serve(none, nil, "table"), "Run": batch.Run(none), "All": all(),
+		} {
+			s.Fails(err, window.ErrArgument)
+			s.Check(strings.Contains(err.Error(), name) && strings.Contains(err.Error(), "nil context"), "%s is refused with %v", name, err)
+		}
+		for key := range entries {
+			s.Check(false, "a range without a context has %q", key)
+		}
+		s.Fails(all(), window.ErrArgument)
+		for key := range table.Local() {
+			s.Check(false, "a refused call has put %q", key)
+		}
 		s.close(table)
 	})
 }

@@ -93,6 +93,9 @@ type knownView struct{ current, next atomic.Uint64 }
 // rank; see Measuring in the package's description. The table uses several operations:
 // window.SameOp is not for it.
 func New(ctx context.Context, w *world.World, config Config, options ...window.Option) (*Table, error) {
+	if err := checkContext(ctx); err != nil {
+		return nil, fmt.Errorf("hashtable: New: %w", err)
+	}
 	if err := agree(ctx, w, config); err != nil {
 		return nil, err
 	}
@@ -229,7 +232,11 @@ func (t *Table) Delete(ctx context.Context, key string) (found bool, err error) 
 func (t *Table) one(ctx context.Context, kind opKind, key string, value []byte, delta uint64) (b *Batch, r Result, err error) {
 	b = t.batches.Get().(*Batch)
 	b.queue(kind, key, value, delta)
-	err = b.Run(ctx)
+	if err = checkContext(ctx); err != nil {
+		err = fmt.Errorf("hashtable: %s: %w", opNames[kind], err)
+	} else {
+		err = b.Run(ctx)
+	}
 	return b, b.Result(0), err
 }
 
