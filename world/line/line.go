@@ -48,8 +48,13 @@ func (s *Settings) Listen(ctx context.Context, address string) (net.Listener, er
 		return nil, err
 	}
 	slices.SortStableFunc(found, func(a, b netip.Addr) int { return cmp.Compare(a.Unmap().BitLen(), b.Unmap().BitLen()) })
+	return s.ListenFirst(ctx, found, port)
+}
+
+// ListenFirst listens at a port of the first of a host's addresses that this one has.
+func (s *Settings) ListenFirst(ctx context.Context, addresses []netip.Addr, port string) (net.Listener, error) {
 	var errs []error
-	for _, a := range found {
+	for _, a := range addresses {
 		l, err := s.ListenConfig().Listen(ctx, "tcp", net.JoinHostPort(a.Unmap().String(), port))
 		if err == nil {
 			return l, nil

@@ -25,17 +25,11 @@ func listen(ctx context.Context, s *Settings) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w=%s: %w", ErrListen, root, err)
 	}
-	config := s.line().ListenConfig()
-	var failures []error
-	for _, address := range addresses {
-		l, err := config.Listen(ctx, "tcp", net.JoinHostPort(address.String(), port))
-		if err == nil {
-			return l, nil
-		}
-		failures = append(failures, err)
+	l, err := s.line().ListenFirst(ctx, addresses, port)
+	if err != nil {
+		return nil, fmt.Errorf("%w=%s: %w%s", ErrListen, root, err, advice(err))
 	}
-	err = errors.Join(failures...)
-	return nil, fmt.Errorf("%w=%s: %w%s", ErrListen, root, err, advice(err))
+	return l, nil
 }
 
 // advice is what most likely has to be changed.
@@ -55,11 +49,8 @@ func (s *Settings) resolve(ctx context.Context, host string) ([]netip.Addr, erro
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 		if err == nil {
-			for i, a := range addresses {
-				addresses[i] = a.Unmap()
-			}
 			local := func(a netip.Addr) int {
-				if a.IsLoopback() {
+				if a.Unmap().IsLoopback() {
 					return 1
 				}
 				return 0
