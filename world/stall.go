@@ -154,7 +154,7 @@ func callOfProgram() (call string) {
 		frame, more = frames.Next()
 		name, own := exportedName(frame.Function)
 		switch {
-		case strings.HasSuffix(frame.File, "_test.go"), !own && !strings.HasPrefix(frame.Function, "sync."):
+		case !own && !strings.HasPrefix(frame.Function, "sync."):
 			return call
 		case name != "":
 			call = name
