@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/internal/errtext"
 )
 
 // Kind of an operation.
@@ -105,7 +106,7 @@ func (s *Shape) check(header []byte) error {
 	case header[3] != 0:
 		return fmt.Errorf("%w: header % x, of which byte 3 is zero", ErrPacket, header)
 	case s.Size > MaxSize:
-		return fmt.Errorf("%w: an operation of %d bytes, at most %d are allowed", ErrPacket, s.Size, MaxSize)
+		return fmt.Errorf("%w: an operation of %s, at most %d are allowed", ErrPacket, errtext.Count(s.Size, "byte"), MaxSize)
 	case !combines && s.Op != 0:
 		return fmt.Errorf("%w: header % x, of which byte 1 is zero for kind %d", ErrPacket, header, s.Kind)
 	case !combines && s.Kind != Swap:
@@ -113,12 +114,12 @@ func (s *Shape) check(header []byte) error {
 			return fmt.Errorf("%w: header % x, of which byte 2 is zero for kind %d", ErrPacket, header, s.Kind)
 		}
 		if s.Kind == Notify && s.Size != 0 {
-			return fmt.Errorf("%w: %d bytes of a notification, which has none", ErrPacket, s.Size)
+			return fmt.Errorf("%w: %s of a notification, which has none", ErrPacket, errtext.Count(s.Size, "byte"))
 		}
 	case !s.Element.Valid():
 		return fmt.Errorf("%w: no kind %d of elements, there are 0 to %d", ErrPacket, uint8(s.Element), reduce.Kinds-1)
 	case s.Kind == Swap && s.Size != s.Element.Size() || s.Size%s.Element.Size() != 0:
-		return fmt.Errorf("%w: %d bytes of %v for kind %d", ErrPacket, s.Size, s.Element, s.Kind)
+		return fmt.Errorf("%w: %s of %v for kind %d", ErrPacket, errtext.Count(s.Size, "byte"), s.Element, s.Kind)
 	case combines && reduce.Supported(s.Element, s.Op) != nil:
 		return fmt.Errorf("%w: %w", ErrPacket, reduce.Supported(s.Element, s.Op))
 	}
@@ -131,7 +132,7 @@ func Check(packet []byte) (answer int, err error) {
 	var s Shape
 	for len(packet) > 0 {
 		if len(packet) < HeaderBytes {
-			return 0, fmt.Errorf("%w: %d bytes, a header has %d", ErrPacket, len(packet), HeaderBytes)
+			return 0, fmt.Errorf("%w: %s, a header has %d", ErrPacket, errtext.Count(len(packet), "byte"), HeaderBytes)
 		}
 		header := packet[:HeaderBytes]
 		count := s.decode(header)
@@ -140,7 +141,7 @@ func Check(packet []byte) (answer int, err error) {
 		}
 		body := count * s.Packed()
 		if body > len(packet)-HeaderBytes {
-			return 0, fmt.Errorf("%w: %d operations of %d bytes in %d", ErrPacket, count, s.Packed(), len(packet)-HeaderBytes)
+			return 0, fmt.Errorf("%w: %s of %s in %d", ErrPacket, errtext.Count(count, "operation"), errtext.Count(s.Packed(), "byte"), len(packet)-HeaderBytes)
 		}
 		answer += count * s.Answer()
 		packet = packet[HeaderBytes+body:]

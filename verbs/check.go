@@ -1,6 +1,10 @@
 package verbs
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/onesided/rma/internal/errtext"
+)
 
 // CheckSend gives the length of a request in bytes, or says what a device with these
 // attributes cannot take of it, whatever its regions: for PostSend, which leaves the rest
@@ -13,18 +17,18 @@ func (a *Attributes) CheckSend(r *SendRequest) (length int, err error) {
 		return 0, a.refuse("PostSend: flags %#x, known are %#x", r.Flags, known)
 	}
 	if len(r.Segments) > a.MaxSegments {
-		return 0, a.refuse("PostSend: %d segments, at most %d are allowed", len(r.Segments), a.MaxSegments)
+		return 0, a.refuse("PostSend: %s, at most %d are allowed", errtext.Count(len(r.Segments), "segment"), a.MaxSegments)
 	}
 	for i := range r.Segments {
 		n := len(r.Segments[i].Memory)
 		if n > a.MaxMessage-length {
-			return 0, a.refuse("PostSend: more than %d bytes", a.MaxMessage)
+			return 0, a.refuse("PostSend: more than %s", errtext.Count(a.MaxMessage, "byte"))
 		}
 		length += n
 	}
 	switch {
 	case r.Flags&Inline != 0 && (length > a.MaxInline || r.Opcode >= OpRDMARead):
-		return 0, a.refuse("PostSend: an inline request is a send or write of at most %d bytes, this is opcode %d of %d", a.MaxInline, r.Opcode, length)
+		return 0, a.refuse("PostSend: an inline request is a send or write of at most %s, this is opcode %d of %d", errtext.Count(a.MaxInline, "byte"), r.Opcode, length)
 	case r.Opcode >= OpFetchAdd && (len(r.Segments) != 1 || length != 8):
 		return 0, a.refuse("PostSend: an atomic has one segment of 8 bytes, this has %d of %d", len(r.Segments), length)
 	}

@@ -77,7 +77,7 @@ func (v *view) refuseAny(op Op, count int) error {
 		}
 	}
 	if v.hints.singleElement && count > 1 && op != NoOp {
-		return fmt.Errorf("%w: the window was made with SingleElement, this has %d elements", ErrHint, count)
+		return fmt.Errorf("%w: the window was made with SingleElement, this has %s", ErrHint, errtext.Count(count, "element"))
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/world"
 )
 
@@ -34,7 +35,7 @@ type carrying struct {
 func (s *server) carry(from *world.Link, packet []byte) (carrying, error) {
 	n, err := aggregate.Check(packet)
 	if err == nil && n > from.MaxPayload() {
-		err = fmt.Errorf("%d bytes are asked for, at most %d are allowed", n, from.MaxPayload())
+		err = fmt.Errorf("%s asked for, at most %d are allowed", errtext.Count(n, "byte"), from.MaxPayload())
 	}
 	if err != nil {
 		return carrying{}, err
@@ -137,7 +138,7 @@ func (c *carrying) refuse(err error) {
 		return
 	}
 	offset, _ := c.run.Operation(c.next)
-	c.refused = fmt.Errorf("%s of %d bytes at offset %d: %w", operationNames[c.run.Kind], c.run.Size, offset, err)
+	c.refused = fmt.Errorf("%s of %s at offset %d: %w", operationNames[c.run.Kind], errtext.Count(c.run.Size, "byte"), offset, err)
 }
 
 var operationNames = map[aggregate.Kind]string{
@@ -260,7 +261,7 @@ func (c *carrying) accumulate(memory, operand, into []byte, offset uint64) bool 
 // aligned says why elements of a kind cannot be where a message says.
 func aligned(memory []byte, offset uint64, kind reduce.Kind) error {
 	if offset%uint64(kind.Size()) != 0 || len(memory) > 0 && alignmentOf(memory) < min(kind.Size(), 8) {
-		return fmt.Errorf("%w: elements of %d bytes at offset %d", ErrAlignment, kind.Size(), offset)
+		return fmt.Errorf("%w: elements of %s at offset %d", ErrAlignment, errtext.Count(kind.Size(), "byte"), offset)
 	}
 	return nil
 }
@@ -269,5 +270,5 @@ func aligned(memory []byte, offset uint64, kind reduce.Kind) error {
 var errOutside = errors.New("outside of the window")
 
 func outside(n, offset uint64, size int) error {
-	return fmt.Errorf("%d bytes at offset %d: %w, which has %d", n, offset, errOutside, size)
+	return fmt.Errorf("%s at offset %d: %w, which has %d", errtext.Count(n, "byte"), offset, errOutside, size)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/world"
 )
@@ -136,13 +137,13 @@ func (d *description) check(kind reduce.Kind) error {
 	size := uint64(kind.Size())
 	switch {
 	case d.bytes > math.MaxInt || d.bytes%size != 0:
-		return fmt.Errorf("%w: a part of %d bytes, elements have %d", ErrDescription, d.bytes, size)
+		return fmt.Errorf("%w: a part of %s, elements have %d", ErrDescription, errtext.Count(d.bytes, "byte"), size)
 	case bits.OnesCount32(d.alignment) != 1 || d.bytes > 0 && uint64(d.alignment) < min(size, 8):
-		return fmt.Errorf("%w: memory at a multiple of %d bytes, elements have %d", ErrDescription, d.alignment, size)
+		return fmt.Errorf("%w: memory at a multiple of %s, elements have %d", ErrDescription, errtext.Count(d.alignment, "byte"), size)
 	}
 	for _, place := range d.data {
 		if place.Length != 0 && place.Length != d.bytes {
-			return fmt.Errorf("%w: a region of %d bytes over a part of %d", ErrDescription, place.Length, d.bytes)
+			return fmt.Errorf("%w: a region of %s over a part of %d", ErrDescription, errtext.Count(place.Length, "byte"), d.bytes)
 		}
 	}
 	return nil
@@ -152,7 +153,7 @@ func (d *description) check(kind reduce.Kind) error {
 // what was described.
 func (d *exposure) checkMapped(data []byte) error {
 	if uint64(len(data)) != d.bytes || alignmentOf(data) < min(int(d.alignment), 8) {
-		return fmt.Errorf("%w: a part of %d bytes at a multiple of %d is %d bytes at a multiple of %d", ErrDescription, d.bytes, d.alignment, len(data), alignmentOf(data))
+		return fmt.Errorf("%w: a part of %s at a multiple of %d is %s at a multiple of %d", ErrDescription, errtext.Count(d.bytes, "byte"), d.alignment, errtext.Count(len(data), "byte"), alignmentOf(data))
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/onesided/rma/aggregate"
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/world"
 )
@@ -216,7 +217,7 @@ func (d *deferred) place(ctx context.Context, shape *aggregate.Shape, offset uin
 			return nil, err
 		}
 		if operand, ok = d.packet.Add(shape, offset); !ok {
-			return nil, fmt.Errorf("an operation of %d bytes, a message to rank %d has room for %d", shape.Size, d.link.Rank(), d.link.MaxPayload())
+			return nil, fmt.Errorf("an operation of %s, a message to rank %d has room for %d", errtext.Count(shape.Size, "byte"), d.link.Rank(), d.link.MaxPayload())
 		}
 	}
 	if shape.Answer() > 0 && d.arrivals == nil {

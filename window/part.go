@@ -52,7 +52,7 @@ func (p *part) back(ctx context.Context) error {
 	backed, err := verbs.ReserverOf(p.device).BackMemory(ctx, p.allocated[p.backed:])
 	p.backed += backed
 	if err != nil {
-		return fmt.Errorf("backing %d bytes with memory: %w", len(p.allocated), err)
+		return fmt.Errorf("backing %s with memory: %w", errtext.Count(len(p.allocated), "byte"), err)
 	}
 	return nil
 }
@@ -74,14 +74,14 @@ func (p *part) addControl(w *world.World, s settings) error {
 	p.control = block
 	region, err := w.RegisterMapped(block)
 	if err != nil {
-		return fmt.Errorf("registering %d bytes of control block: %w", len(block), err)
+		return fmt.Errorf("registering %s of control block: %w", errtext.Count(len(block), "byte"), err)
 	}
 	p.regions = append(p.regions, region)
 	if len(p.memory) == 0 {
 		return nil
 	}
 	if region, err = p.register(w, s); err != nil {
-		return fmt.Errorf("registering %d bytes: %w", len(p.memory), err)
+		return fmt.Errorf("registering %s: %w", errtext.Count(len(p.memory), "byte"), err)
 	}
 	p.regions = append(p.regions, region)
 	return nil

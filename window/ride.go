@@ -8,6 +8,7 @@ import (
 
 	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/world"
 )
@@ -372,9 +373,9 @@ func (s *server) granted(from *world.Link, m *world.Message, payload []byte) err
 	}
 	switch {
 	case riding == nil && len(payload) > 0:
-		return fmt.Errorf("an answer of %d bytes with a lock that was asked for alone", len(payload))
+		return fmt.Errorf("an answer of %s with a lock that was asked for alone", errtext.Count(len(payload), "byte"))
 	case riding != nil && !riding.Answered(payload):
-		return fmt.Errorf("%w: an answer of %d bytes with a lock", world.ErrMessage, len(payload))
+		return fmt.Errorf("%w: an answer of %s with a lock", world.ErrMessage, errtext.Count(len(payload), "byte"))
 	}
 	from.Granted(c.number, uint32(m.X))
 	c.granted[rank].Store(uint32(m.X))

@@ -362,7 +362,7 @@ func (c *core) mapPeer(rank int) (*peer, error) {
 	}
 	l := layoutOf(c.size, c.hints.seats, d.bytes, c.hints.slots)
 	if uintptr(len(block)) < l.bytes || alignmentOf(block) < lineBytes {
-		return nil, fmt.Errorf("window: control block of rank %d: %w: %d bytes at a multiple of %d, not %d at one of %d", rank, ErrDescription, len(block), alignmentOf(block), l.bytes, lineBytes)
+		return nil, fmt.Errorf("window: control block of rank %d: %w: %s at a multiple of %d, not %d at one of %d", rank, ErrDescription, errtext.Count(len(block), "byte"), alignmentOf(block), l.bytes, lineBytes)
 	}
 	p := &peer{control: controlOver(block, l), neighbor: neighbor, region: d.data, block: block}
 	switch {

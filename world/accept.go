@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -35,7 +36,7 @@ func connectedAlready(rank int) error {
 func (w *World) accept(c *card, caller verbs.ConnectionRequest) {
 	hello := caller.Hello()
 	if len(hello) != helloBytes || hello[0] > laneMute {
-		caller.Reject(fmt.Sprintf("a hello of %d bytes names no rank", len(hello)))
+		caller.Reject(fmt.Sprintf("a hello of %s names no rank", errtext.Count(len(hello), "byte")))
 		return
 	}
 	rank, context := int(binary.LittleEndian.Uint32(hello[1:])), binary.LittleEndian.Uint32(hello[5:])

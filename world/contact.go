@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -40,7 +41,7 @@ func parseContact(text string) (contact, error) {
 	var c contact
 	fields := strings.Split(strings.TrimSuffix(text, ";"), ";")
 	if len(fields)%fieldsOfCard != 0 {
-		return c, fmt.Errorf("%w of %d fields: %.200q", errContact, len(fields), text)
+		return c, fmt.Errorf("%w of %s: %.200q", errContact, errtext.Count(len(fields), "field"), text)
 	}
 	for ; len(fields) > 0; fields = fields[fieldsOfCard:] {
 		for kind, name := range cardNames {

@@ -203,7 +203,7 @@ func (w *World) kindName(rank int, s *signature) string {
 			return name
 		}
 	}
-	return fmt.Sprintf("%d bytes, layout %#x", s.element, s.kind)
+	return fmt.Sprintf("%s, layout %#x", errtext.Count(s.element, "byte"), s.kind)
 }
 
 // lost is the error of the call of a number that cannot end well, because of a

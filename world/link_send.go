@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/channel"
 )
@@ -255,7 +256,7 @@ func (l *Link) say(m *Message, payload []byte) (at int, err error) {
 	bytes := len(payload) + len(m.More)
 	n := wholeMessage(bytes)
 	if n > l.world.linkLetter-channel.StampBytes {
-		return 0, fmt.Errorf("world: %w: a message of %d bytes, at most %d are allowed", ErrArgument, bytes, l.MaxPayload())
+		return 0, fmt.Errorf("world: %w: a message of %s, at most %d are allowed", ErrArgument, errtext.Count(bytes, "byte"), l.MaxPayload())
 	}
 	l.world.BeforeTelling()
 	l.counts.messages++

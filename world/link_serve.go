@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -72,11 +73,11 @@ func makeQuestion(encoded []byte) { encoded[questionAt] = 1 }
 // decode reads the first message of what is left of a letter, and tells how long it is.
 func (m *Message) decode(from []byte) (payload []byte, n int, err error) {
 	if len(from) < messageHeader || from[questionAt] > 1 {
-		return nil, 0, fmt.Errorf("%w: %d bytes are no header", ErrMessage, len(from))
+		return nil, 0, fmt.Errorf("%w: %s in place of a header", ErrMessage, errtext.Count(len(from), "byte"))
 	}
 	length := binary.LittleEndian.Uint64(from[8:])
 	if length > uint64(len(from)-messageHeader) || wholeMessage(int(length)) > len(from) {
-		return nil, 0, fmt.Errorf("%w: a payload of %d bytes in a letter that has %d", ErrMessage, length, len(from)-messageHeader)
+		return nil, 0, fmt.Errorf("%w: a payload of %s in a letter that has %d", ErrMessage, errtext.Count(length, "byte"), len(from)-messageHeader)
 	}
 	*m = Message{Kind: from[0], A: from[1], B: from[2], question: from[questionAt] == 1,
 		Service: binary.LittleEndian.Uint32(from[4:]),
@@ -355,10 +356,10 @@ func (l *Link) answer(m *Message, payload []byte) error {
 		}
 	case receiver != nil:
 		if !receiver.Answered(payload) {
-			return fmt.Errorf("%w: an answer of %d bytes to a question for another length", ErrMessage, len(payload))
+			return fmt.Errorf("%w: an answer of %s to a question for another length", ErrMessage, errtext.Count(len(payload), "byte"))
 		}
 	case len(payload) != len(into):
-		return fmt.Errorf("%w: an answer of %d bytes to a question for %d", ErrMessage, len(payload), len(into))
+		return fmt.Errorf("%w: an answer of %s to a question for %d", ErrMessage, errtext.Count(len(payload), "byte"), len(into))
 	default:
 		l.world.Copied(copy(into, payload))
 	}

@@ -1,6 +1,10 @@
 package world
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/onesided/rma/internal/errtext"
+)
 
 // mailbox is what goes between this rank and one that it has no pipes with, as messages of their link.
 type mailbox struct {
@@ -127,7 +131,7 @@ func (o *office) mailed(from *Link, letter []byte) error {
 	box := o.box(from.rank)
 	box.came += postage(len(letter))
 	if open := box.came - box.told; open > o.world.mailWindow() {
-		return fmt.Errorf("%w: %d bytes for collectives that were not taken, allowed are %d", ErrMessage, open, o.world.mailWindow())
+		return fmt.Errorf("%w: %s for collectives not taken, allowed are %d", ErrMessage, errtext.Count(open, "byte"), o.world.mailWindow())
 	}
 	if p := box.want; p != nil && len(box.letters) == 0 && !p.finished() && p.unpack(o.world, letter) == nil {
 		o.takes(from.rank, box, len(letter))
@@ -159,7 +163,7 @@ func (o *office) takes(rank int, box *mailbox, bytes int) {
 func (o *office) mailTaken(from *Link, taken uint64) error {
 	box := o.box(from.rank)
 	if taken-box.taken > box.sent-box.taken {
-		return fmt.Errorf("%w: %d bytes for collectives were taken, of %d that were sent", ErrMessage, taken, box.sent)
+		return fmt.Errorf("%w: %s for collectives taken, of %d that were sent", ErrMessage, errtext.Count(taken, "byte"), box.sent)
 	}
 	box.taken = taken
 	return nil

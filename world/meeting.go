@@ -233,7 +233,7 @@ func (m *Meeting) block(op string, rank int) (*meetingBlock, error) {
 	}
 	memory, err := m.other(rank)
 	if err == nil && len(memory) < m.bytes {
-		err = fmt.Errorf("block of %d bytes, not %d", len(memory), m.bytes)
+		err = fmt.Errorf("block of %s, not %d", errtext.Count(len(memory), "byte"), m.bytes)
 	}
 	if err != nil {
 		if failure := m.world.anyFailure(op); failure != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -112,7 +113,7 @@ func (p *parcel) unpack(w *World, letter []byte) (err error) {
 // unpackHeader takes the header off the first letter.
 func (p *parcel) unpackHeader(letter []byte) ([]byte, error) {
 	if len(letter) < headerBytes {
-		return nil, &boxError{p.rank, fmt.Errorf("a message of %d bytes has no header", len(letter))}
+		return nil, &boxError{p.rank, fmt.Errorf("a message of %s has no header", errtext.Count(len(letter), "byte"))}
 	}
 	var h header
 	if h.decode(letter); h != p.header {
@@ -125,17 +126,17 @@ func (p *parcel) unpackHeader(letter []byte) ([]byte, error) {
 func (p *parcel) store(w *World, letter []byte) error {
 	switch left := len(p.data) - p.done; {
 	case len(letter) > left:
-		return &boxError{p.rank, fmt.Errorf("%d bytes more than the message has", len(letter)-left)}
+		return &boxError{p.rank, fmt.Errorf("%s more than the message has", errtext.Count(len(letter)-left, "byte"))}
 	case len(letter) == 0 && left > 0:
 		// Pieces without data could come for ever.
-		return &boxError{p.rank, fmt.Errorf("%w: a piece of no bytes, where %d are to come", ErrMessage, left)}
+		return &boxError{p.rank, fmt.Errorf("%w: a piece of no bytes, while %s of the message have not come", ErrMessage, errtext.Count(left, "byte"))}
 	}
 	p.begun = true
 	if p.kernel == nil {
 		copy(p.data[p.done:], letter)
 	} else {
 		if len(letter)%p.size != 0 {
-			return &boxError{p.rank, fmt.Errorf("%d bytes of elements of %d", len(letter), p.size)}
+			return &boxError{p.rank, fmt.Errorf("%s of elements of %d", errtext.Count(len(letter), "byte"), p.size)}
 		}
 		p.add(p.data[p.done:], letter, p.done)
 	}

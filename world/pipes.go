@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/pipe"
 )
@@ -118,7 +119,7 @@ func (o *office) newReader(rank int) (*pipe.Reader, error) {
 	case err != nil:
 		return nil, err
 	case at > uint64(len(memory)):
-		return nil, &boxError{rank, fmt.Errorf("%w: a pipe at %d of %d bytes", ErrMessage, at, len(memory))}
+		return nil, &boxError{rank, fmt.Errorf("%w: a pipe at %d of %s", ErrMessage, at, errtext.Count(len(memory), "byte"))}
 	}
 	if p.in, err = pipe.NewReader(o.shape, memory[at:]); err != nil {
 		return nil, &boxError{rank, err}

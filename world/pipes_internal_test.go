@@ -30,7 +30,7 @@ func TestPipesOfARankThatKeepsNoRules(t *testing.T) {
 			require.NoError(t, err)
 			h.encode(place)
 			w.post.pipes[1].out.Send(headerBytes + 9)
-		}, "1 bytes more than the message has"},
+		}, "1 byte more than the message has"},
 		{"a message without a header", 1, func(w *World) {
 			_, err := w.post.pipes[1].out.Place(headerBytes - 1)
 			require.NoError(t, err)
@@ -41,7 +41,7 @@ func TestPipesOfARankThatKeepsNoRules(t *testing.T) {
 			require.NoError(t, err)
 			h.encode(place)
 			w.post.pipes[1].out.Send(headerBytes)
-		}, "a piece of no bytes, where 8 are to come"},
+		}, "a piece of no bytes, while 8 bytes of the message have not come"},
 		{"a pipe that is nowhere", 2, func(w *World) {
 			block, err := w.blockOf(2)
 			require.NoError(t, err)

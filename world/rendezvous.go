@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -233,7 +234,7 @@ func (o *office) tellLanded(p *parcel, area int) {
 func (o *office) ready(from *Link, m *Message) error {
 	c := &o.box(from.rank).crossing
 	if length := landingLength(o.world.size); c.ready || m.Y != uint64(length) || m.Z > 1<<32-1 {
-		return fmt.Errorf("%w: a landing of %d bytes, where those of %d are allowed, one at a time", ErrMessage, m.Y, length)
+		return fmt.Errorf("%w: a landing of %s, where those of %d are allowed, one at a time", ErrMessage, errtext.Count(m.Y, "byte"), length)
 	}
 	c.ready, c.place = true, verbs.RemoteRegion{Address: m.X, Length: m.Y, RKey: uint32(m.Z)}
 	return nil
@@ -244,9 +245,9 @@ func (o *office) filled(from *Link, m *Message, payload []byte) error {
 	c := &o.box(from.rank).crossing
 	switch most := min(c.expected, c.told+uint64(landingLength(o.world.size))); {
 	case m.X <= c.filled || m.X > most:
-		return fmt.Errorf("%w: %d bytes of a message have come after %d; allowed are %d", ErrMessage, m.X, c.filled, most)
+		return fmt.Errorf("%w: %s of a message after %d; allowed are %d", ErrMessage, errtext.Count(m.X, "byte"), c.filled, most)
 	case c.headed == (len(payload) > 0) || !c.headed && len(payload) != headerBytes:
-		return fmt.Errorf("%w: a header of %d bytes", ErrMessage, len(payload))
+		return fmt.Errorf("%w: a header of %s", ErrMessage, errtext.Count(len(payload), "byte"))
 	}
 	if !c.headed {
 		copy(c.heading[:], payload)
@@ -260,7 +261,7 @@ func (o *office) filled(from *Link, m *Message, payload []byte) error {
 func (o *office) landed(from *Link, taken uint64) error {
 	c := &o.box(from.rank).crossing
 	if taken < c.taken || taken > c.put {
-		return fmt.Errorf("%w: %d bytes of a message were taken, of %d that were sent", ErrMessage, taken, c.put)
+		return fmt.Errorf("%w: %s of a message taken, of %d that were sent", ErrMessage, errtext.Count(taken, "byte"), c.put)
 	}
 	c.taken = taken
 	return nil

@@ -145,9 +145,9 @@ func TestRendezvousOfARankThatKeepsNoRules(t *testing.T) {
 		says string
 	}{
 		{"more than the message has", Message{Kind: kindFilled, X: 3*landingBytes + 1}, true, "allowed are 1048576"},
-		{"nothing", Message{Kind: kindFilled}, true, "0 bytes of a message have come after 0"},
+		{"nothing", Message{Kind: kindFilled}, true, "0 bytes of a message after 0"},
 		{"no header", Message{Kind: kindFilled, X: 16}, false, "a header of 0 bytes"},
-		{"more taken than sent", Message{Kind: kindLanded, X: 1}, false, "1 bytes of a message were taken, of 0"},
+		{"more taken than sent", Message{Kind: kindLanded, X: 1}, false, "1 byte of a message taken, of 0"},
 		{"a short landing", Message{Kind: kindReady, Y: 8}, false, "a landing of 8 bytes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

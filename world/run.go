@@ -49,7 +49,7 @@ func Run(ctx context.Context, n int, body func(ctx context.Context, w *World) er
 // checkRun checks the arguments of Run.
 func checkRun(name string, ctx context.Context, n int, body func(ctx context.Context, w *World) error, options []Option) (settings, error) {
 	if n < 1 || n > MaxRanks {
-		return settings{}, fmt.Errorf("world: %s: %w: %d ranks, allowed are 1 to %d", name, ErrArgument, n, MaxRanks)
+		return settings{}, fmt.Errorf("world: %s: %w: %s, allowed are 1 to %d", name, ErrArgument, errtext.Count(n, "rank"), MaxRanks)
 	}
 	switch {
 	case ctx == nil:

@@ -231,7 +231,7 @@ func hearReason(conn io.Reader, word byte) error {
 	}
 	n := binary.BigEndian.Uint16(length[:])
 	if n > longestReason {
-		return fmt.Errorf("%w: a reason of %d bytes, allowed are %d", errContact, n, longestReason)
+		return fmt.Errorf("%w: a reason of %s, allowed are %d", errContact, errtext.Count(n, "byte"), longestReason)
 	}
 	text := make([]byte, n)
 	if _, err := io.ReadFull(conn, text); err != nil {
@@ -367,7 +367,7 @@ func overLine(conn net.Conn, rank int) Exchange {
 		}
 		n := binary.BigEndian.Uint16(length[:])
 		if n > longestText {
-			return nil, fmt.Errorf("%w of %d bytes, allowed are %d", errContact, n, longestText)
+			return nil, fmt.Errorf("%w of %s, allowed are %d", errContact, errtext.Count(n, "byte"), longestText)
 		}
 		theirs := make([]byte, n)
 		if _, err := io.ReadFull(conn, theirs); err != nil {
@@ -399,7 +399,7 @@ func sessionSettings(options []Option, accepts bool) (s settings, key []byte, er
 		key = s.key
 	}
 	if n := len(key); n < proof.MinKey || n > proof.MaxKey {
-		return s, nil, fmt.Errorf("%w: a key of %d bytes (WithKey), allowed are %d to %d", ErrArgument, n, proof.MinKey, proof.MaxKey)
+		return s, nil, fmt.Errorf("%w: a key of %s (WithKey), allowed are %d to %d", ErrArgument, errtext.Count(n, "byte"), proof.MinKey, proof.MaxKey)
 	}
 	s.unshared = true
 	return s, key, s.line().Check(accepts)

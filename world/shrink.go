@@ -290,7 +290,7 @@ func (w *World) tellSurvivors(rank int) {
 func (w *World) serveShrink(from *Link, m *Message, payload []byte) error {
 	s := &w.shrinking
 	if len(payload) > longestText {
-		return fmt.Errorf("%w: a contact of %d bytes, allowed are %d", ErrMessage, len(payload), longestText)
+		return fmt.Errorf("%w: a contact of %s, allowed are %d", ErrMessage, errtext.Count(len(payload), "byte"), longestText)
 	}
 	switch m.Kind {
 	case kindPropose:

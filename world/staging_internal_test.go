@@ -48,7 +48,7 @@ func TestStagingOfARankThatKeepsNoRules(t *testing.T) {
 		{"a piece that there is not", func(w *World) []byte { return ticketOf(w, h, stagedPieces<<32|8) }, "of piece 32; allowed are 32768 of one below 32"},
 		{"a piece that is too long", func(w *World) []byte { return ticketOf(w, h, pieceBytes+1) }, "32769 bytes of piece 0"},
 		{"a part of an element", func(w *World) []byte { return ticketOf(w, h, 12) }, "12 bytes of elements of 8"},
-		{"a piece of no bytes", func(w *World) []byte { return ticketOf(w, h, 0) }, "a piece of no bytes, where 32768 are to come"},
+		{"a piece of no bytes", func(w *World) []byte { return ticketOf(w, h, 0) }, "a piece of no bytes, while 32768 bytes of the message have not come"},
 		{"half a ticket", func(w *World) []byte { return ticketOf(w, h, 8)[:firstTicketBytes-4] }, "a first ticket of 28 bytes"},
 		{"memory that is nowhere", func(*World) []byte { return firstTicket(h, 8, 1<<40, 1<<21, 7) }, "remote access error"},
 		{"memory that is short", func(w *World) []byte {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/bounds"
 )
@@ -57,7 +58,7 @@ func checkMemory(config *Config, memory []byte) error {
 		return err
 	}
 	if len(memory) != config.Bytes() || bounds.Address(memory)%wordBytes != 0 {
-		return fmt.Errorf("channel: %d bytes at %#x for a ring; it takes %d at a multiple of %d", len(memory), bounds.Address(memory), config.Bytes(), wordBytes)
+		return fmt.Errorf("channel: %s at %#x for a ring; it takes %d at a multiple of %d", errtext.Count(len(memory), "byte"), bounds.Address(memory), config.Bytes(), wordBytes)
 	}
 	return nil
 }

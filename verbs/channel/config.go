@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -38,11 +39,11 @@ const (
 func (c *Config) Check() error {
 	switch {
 	case c.Buffers < 2 || c.Buffers > mostBuffers:
-		return fmt.Errorf("channel: %d buffers; allowed are 2 to %d", c.Buffers, mostBuffers)
+		return fmt.Errorf("channel: %s; allowed are 2 to %d", errtext.Count(c.Buffers, "buffer"), mostBuffers)
 	case c.BufferBytes < grain || c.BufferBytes%grain != 0 || c.BufferBytes > mostRingBytes/c.Buffers:
-		return fmt.Errorf("channel: buffers of %d bytes; allowed are multiples of %d to %d with %d buffers", c.BufferBytes, grain, mostRingBytes/c.Buffers, c.Buffers)
+		return fmt.Errorf("channel: buffers of %s; allowed are multiples of %d to %d with %s", errtext.Count(c.BufferBytes, "byte"), grain, mostRingBytes/c.Buffers, errtext.Count(c.Buffers, "buffer"))
 	case c.MaxMessage < 1 || c.MaxMessage > c.Buffers*c.BufferBytes-overhead:
-		return fmt.Errorf("channel: messages of %d bytes; allowed are 1 to %d with %d buffers of %d", c.MaxMessage, c.Buffers*c.BufferBytes-overhead, c.Buffers, c.BufferBytes)
+		return fmt.Errorf("channel: messages of %s; allowed are 1 to %d with %s of %d", errtext.Count(c.MaxMessage, "byte"), c.Buffers*c.BufferBytes-overhead, errtext.Count(c.Buffers, "buffer"), c.BufferBytes)
 	}
 	return nil
 }

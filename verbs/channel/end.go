@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -163,7 +164,7 @@ func (e *End) send(head []byte, body verbs.Segment) error {
 	case e.err != nil:
 		return e.err
 	case n < 1 || n > e.poller.options.MaxMessage:
-		return fmt.Errorf("channel: a message of %d bytes; allowed are 1 to %d", n, e.poller.options.MaxMessage)
+		return fmt.Errorf("channel: a message of %s; allowed are 1 to %d", errtext.Count(n, "byte"), e.poller.options.MaxMessage)
 	case e.lost != nil:
 		return fmt.Errorf("channel: connection %d: %w", e.channel.ID, e.lost)
 	}

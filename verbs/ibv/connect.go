@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -18,7 +19,7 @@ import (
 // Connect starts a connection.
 func (d *device) Connect(address string, hello []byte, config verbs.QueuePairConfig) (verbs.QueuePair, error) {
 	if len(hello) > verbs.MaxHello {
-		return nil, d.argumentError("Connect: hello of %d bytes, at most %d are allowed", len(hello), verbs.MaxHello)
+		return nil, d.argumentError("Connect: hello of %s, at most %d are allowed", errtext.Count(len(hello), "byte"), verbs.MaxHello)
 	}
 	q, err := d.newPair(config)
 	if err != nil {

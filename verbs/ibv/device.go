@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/cpucopy"
 	"github.com/onesided/rma/verbs/shm"
@@ -89,7 +90,7 @@ func (d *device) zeroed(call string, n int, get func(n int) ([]byte, error)) ([]
 		return nil, d.closedError(call)
 	}
 	if n <= 0 {
-		return nil, d.argumentError("%s of %d bytes; allowed is 1 or more", call, n)
+		return nil, d.argumentError("%s of %s; allowed is 1 or more", call, errtext.Count(n, "byte"))
 	}
 	memory, err := get(n)
 	if err != nil {
@@ -161,7 +162,7 @@ func lockedText() string {
 	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit); err != nil || limit.Cur == unix.RLIM_INFINITY {
 		return ""
 	}
-	return fmt.Sprintf(" (this process may lock %d bytes, RLIMIT_MEMLOCK: raise it with ulimit -l unlimited, limits.conf, or LimitMEMLOCK of the service that starts it)", limit.Cur)
+	return fmt.Sprintf(" (this process may lock %s, RLIMIT_MEMLOCK: raise it with ulimit -l unlimited, limits.conf, or LimitMEMLOCK of the service that starts it)", errtext.Count(limit.Cur, "byte"))
 }
 
 // goneError says that the line to a peer has ended.

@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/tcp/proof"
 )
@@ -59,7 +60,7 @@ type door struct {
 func (o *door) open(options *Options) error {
 	o.key = options.Key
 	if n := len(o.key); n != 0 && (n < proof.MinKey || n > proof.MaxKey) {
-		return argumentError("Open: Key has %d bytes, allowed are %d to %d, or none", n, proof.MinKey, proof.MaxKey)
+		return argumentError("Open: Key has %s, allowed are %d to %d, or none", errtext.Count(n, "byte"), proof.MinKey, proof.MaxKey)
 	}
 	listener, err := net.Listen("tcp", options.Listen)
 	if err != nil {
@@ -196,7 +197,7 @@ func (r *connectionRequest) parse(k kind, payload []byte) error {
 		r.line.reject(fmt.Sprintf("it speaks version %d of the dialogue, this side version %d", payload[0], lineVersion))
 	}
 	if k != kindHello || len(payload) < 1+identitySize+endpointSize || payload[0] != lineVersion {
-		return fmt.Errorf("%w: kind %d of %d bytes in place of a hello", ErrProtocol, k, len(payload))
+		return fmt.Errorf("%w: kind %d of %s in place of a hello", ErrProtocol, k, errtext.Count(len(payload), "byte"))
 	}
 	copy(r.meant[:], payload[1:])
 	payload = payload[1+identitySize:]
@@ -204,7 +205,7 @@ func (r *connectionRequest) parse(k kind, payload []byte) error {
 		return err
 	}
 	if r.hello = payload[endpointSize:]; len(r.hello) > verbs.MaxHello {
-		return fmt.Errorf("%w: a hello of %d bytes", ErrProtocol, len(r.hello))
+		return fmt.Errorf("%w: a hello of %s", ErrProtocol, errtext.Count(len(r.hello), "byte"))
 	}
 	return nil
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/onesided/rma/internal/errtext"
 )
 
 // A line is the connection over which two queue pairs find each other, and by whose end each
@@ -99,7 +101,7 @@ func (l *line) receive() (kind, []byte, error) {
 		}
 		k, n := kind(header[0]), binary.BigEndian.Uint16(header[1:])
 		if k == 0 || k >= kinds || n > maxPayload || (k == kindAlive || k == kindBye) && n != 0 {
-			return 0, nil, fmt.Errorf("%w: a message of kind %d and %d bytes", ErrProtocol, k, n)
+			return 0, nil, fmt.Errorf("%w: a message of kind %d and %s", ErrProtocol, k, errtext.Count(n, "byte"))
 		}
 		switch k {
 		case kindAlive:

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/outside"
 )
@@ -281,7 +282,7 @@ func (q *queuePair) PostReceive(requests []verbs.ReceiveRequest) (int, error) {
 	for ; n < len(requests); n++ {
 		r := &requests[n]
 		if most := q.device.attributes.MaxSegments; len(r.Segments) > most {
-			err = q.device.argumentError("PostReceive: %d segments, at most %d are allowed", len(r.Segments), most)
+			err = q.device.argumentError("PostReceive: %s, at most %d are allowed", errtext.Count(len(r.Segments), "segment"), most)
 			break
 		}
 		if !q.device.regions.hold(r.Segments) {

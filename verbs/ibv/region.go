@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/bounds"
 )
@@ -31,7 +32,7 @@ func (d *device) RegisterMemory(bytes []byte, access verbs.Access) (verbs.Memory
 		return nil, d.argumentError("RegisterMemory: %s", wrong)
 	}
 	if uint64(len(bytes)) > d.limits.region {
-		return nil, &verbs.CapabilityError{Device: d.attributes.Name, Capability: fmt.Sprintf("register %d bytes", len(bytes)),
+		return nil, &verbs.CapabilityError{Device: d.attributes.Name, Capability: fmt.Sprintf("register %s", errtext.Count(len(bytes), "byte")),
 			Reason: fmt.Sprintf("its regions have at most %d", d.limits.region)}
 	}
 	if access&verbs.RemoteAtomic != 0 && !d.limits.atomics {
@@ -54,7 +55,7 @@ func (d *device) RegisterMemory(bytes []byte, access verbs.Access) (verbs.Memory
 	}
 	var err error
 	if r.memory, err = d.card.register(place, rights, d.onDemand); err != nil {
-		return nil, d.refused(fmt.Sprintf("registering %d bytes", len(bytes)), err)
+		return nil, d.refused(fmt.Sprintf("registering %s", errtext.Count(len(bytes), "byte")), err)
 	}
 	r.key, r.rkey = r.memory.lkey(), r.memory.rkey()
 	d.regions.byKey[r.key] = r

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/onesided/rma/internal/errtext"
 )
 
 const (
@@ -54,7 +56,7 @@ func (e *endpoint) append(to []byte) []byte {
 // parse reads what append has written, and refuses what no card has.
 func (e *endpoint) parse(from []byte) error {
 	if len(from) != endpointSize {
-		return fmt.Errorf("%w: an address of %d bytes, not %d", ErrProtocol, len(from), endpointSize)
+		return fmt.Errorf("%w: an address of %s, not %d", ErrProtocol, errtext.Count(len(from), "byte"), endpointSize)
 	}
 	e.number, e.packet = binary.BigEndian.Uint32(from), binary.BigEndian.Uint32(from[4:])
 	copy(e.gid[:], from[8:])

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs/bounds"
 )
 
@@ -35,9 +36,9 @@ func (c *Config) Bytes() int {
 func (c *Config) check(memory []byte) error {
 	switch {
 	case c.MaxMessage < 1 || c.Lines < 4 || c.Lines > 1<<24 || c.MaxMessage > c.Lines*lineBytes || 2*linesOf(c.MaxMessage) > c.Lines:
-		return fmt.Errorf("pipe: %d lines for messages of %d bytes; allowed are 4 to %d lines, and messages of 1 byte to those that take half of them", c.Lines, c.MaxMessage, 1<<24)
+		return fmt.Errorf("pipe: %s for messages of %s; allowed are 4 to %d lines, and messages of 1 byte to those that take half of them", errtext.Count(c.Lines, "line"), errtext.Count(c.MaxMessage, "byte"), 1<<24)
 	case len(memory) < c.Bytes():
-		return fmt.Errorf("pipe: %d bytes of memory; it takes %d", len(memory), c.Bytes())
+		return fmt.Errorf("pipe: %s of memory; it takes %d", errtext.Count(len(memory), "byte"), c.Bytes())
 	case bounds.Address(memory)%headBytes != 0:
 		return errors.New("pipe: the memory begins at no multiple of 8")
 	}
@@ -124,11 +125,11 @@ func (w *Writer) placeFreed(n int) ([]byte, error) {
 // look looks at what the reader has freed, and tells whether there is room for a message.
 func (w *Writer) look(n int) (roomy bool, err error) {
 	if n < 1 || n > w.most {
-		return false, fmt.Errorf("pipe: a message of %d bytes; allowed are 1 to %d", n, w.most)
+		return false, fmt.Errorf("pipe: a message of %s; allowed are 1 to %d", errtext.Count(n, "byte"), w.most)
 	}
 	freed, known := w.freed.Load(), w.passed-uint64(w.lines-w.room)
 	if w.passed-freed > w.passed-known {
-		return false, fmt.Errorf("%w: %d lines are said to be free of %d to %d", ErrProtocol, freed, known, w.passed)
+		return false, fmt.Errorf("%w: %s said to be free of %d to %d", ErrProtocol, errtext.Count(freed, "line"), known, w.passed)
 	}
 	w.room = w.lines - int(w.passed-freed)
 	_, taken := w.behind(linesOf(n))

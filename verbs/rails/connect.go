@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -39,15 +40,15 @@ func hello(rail, rails int, t token, user []byte) []byte {
 func parseHello(h []byte, rail, rails int) (t token, user []byte, err error) {
 	switch {
 	case len(h) < helloBytes:
-		return t, nil, protocolError("a hello of %d bytes; the shortest has %d", len(h), helloBytes)
+		return t, nil, protocolError("a hello of %s; the shortest has %d", errtext.Count(len(h), "byte"), helloBytes)
 	case h[0] != version:
 		return t, nil, protocolError("the peer speaks version %d of the messages, this side version %d", h[0], version)
 	case int(h[1]) != rails:
-		return t, nil, protocolError("the peer has %d rails, this side %d", h[1], rails)
+		return t, nil, protocolError("the peer has %s, this side %d", errtext.Count(h[1], "rail"), rails)
 	case int(h[2]) != rail:
 		return t, nil, protocolError("the peer takes rail %d for its rail %d", rail, h[2])
 	case rail > 1 && len(h) > helloBytes:
-		return t, nil, protocolError("a hello of %d bytes on rail %d; allowed are %d", len(h), rail, helloBytes)
+		return t, nil, protocolError("a hello of %s on rail %d; allowed are %d", errtext.Count(len(h), "byte"), rail, helloBytes)
 	}
 	copy(t[:], h[3:])
 	return t, h[helloBytes:], nil
@@ -59,14 +60,14 @@ func (d *device) Connect(address string, user []byte, config verbs.QueuePairConf
 		return nil, d.closedError("Connect")
 	}
 	if len(user) > verbs.MaxHello {
-		return nil, argumentError("Connect: hello of %d bytes, at most %d are allowed", len(user), verbs.MaxHello)
+		return nil, argumentError("Connect: hello of %s, at most %d are allowed", errtext.Count(len(user), "byte"), verbs.MaxHello)
 	}
 	addresses, err := parseAddress(address)
 	if err != nil {
 		return nil, err
 	}
 	if len(addresses) != len(d.rails) {
-		return nil, argumentError("Connect: the device at %q has %d rails, this one %d; they have to have equally many", address, len(addresses), len(d.rails))
+		return nil, argumentError("Connect: the device at %q has %s, this one %d; they have to have equally many", address, errtext.Count(len(addresses), "rail"), len(d.rails))
 	}
 	var t token
 	_, _ = rand.Read(t[:]) // it never fails

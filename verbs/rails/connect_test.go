@@ -37,7 +37,7 @@ func TestNewRefuses(t *testing.T) {
 		says    string
 	}{
 		"none":                     {0, nil, "New of 0 devices; allowed are 2 to 8"},
-		"one":                      {0, []verbs.Device{card}, "New of 1 devices"},
+		"one":                      {0, []verbs.Device{card}, "New of 1 device;"},
 		"nine":                     {0, nine, "New of 9 devices"},
 		"an unknown optimization":  {2, []verbs.Device{card, card.OpenRail()}, "without is 0x2, known are 0x1"},
 		"two kinds of time":        {0, []verbs.Device{card, memory}, "not both in virtual time"},

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -69,7 +70,7 @@ func NewWithout(without Optimization, devices ...verbs.Device) (verbs.Device, er
 		return nil, argumentError("New: without is %#x, known are %#x", without, allOptimizations)
 	}
 	if n := len(devices); n < 2 || n > maxRails {
-		return nil, argumentError("New of %d devices; allowed are 2 to %d", n, maxRails)
+		return nil, argumentError("New of %s; allowed are 2 to %d", errtext.Count(n, "device"), maxRails)
 	}
 	d := &device{rails: devices, servers: make([]verbs.Server, len(devices)), Charger: verbs.ChargerOf(devices[0]), RingPoller: verbs.RingPollerOf(devices[0])}
 	d.regions.init()
@@ -127,7 +128,7 @@ func (d *device) describe(without Optimization) error {
 	d.attributes = a
 	d.address = prefix + strings.Join(addresses, separator)
 	if len(d.address) > maxAddress {
-		return argumentError("New: the addresses of %d rails take %d bytes together; allowed are %d", len(d.rails), len(d.address), maxAddress)
+		return argumentError("New: the addresses of %s take %s together; allowed are %d", errtext.Count(len(d.rails), "rail"), errtext.Count(len(d.address), "byte"), maxAddress)
 	}
 	d.division = divide(d.rails, without)
 	if d.division.least >= 0 {
@@ -301,7 +302,7 @@ func parseAddress(address string) ([]string, error) {
 
 func shorten(text string) string {
 	if len(text) > maxAddress {
-		return fmt.Sprintf("%s and %d bytes more", text[:maxAddress], len(text)-maxAddress)
+		return fmt.Sprintf("%s and %s more", text[:maxAddress], errtext.Count(len(text)-maxAddress, "byte"))
 	}
 	return text
 }

@@ -3,6 +3,7 @@ package rails
 import (
 	"slices"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/bounds"
 )
@@ -201,7 +202,7 @@ func (k *keys) ended(q *queuePair, i int) error {
 func (k *keys) received(q *queuePair, rail int, c *verbs.Completion) error {
 	i := int(c.ID & numberMask)
 	if rail != keyRail {
-		return protocolError("a message of %d bytes over rail %d, where none is sent", c.Bytes, rail)
+		return protocolError("a message of %s over rail %d, where none is sent", errtext.Count(c.Bytes, "byte"), rail)
 	}
 	if k.disowned {
 		return nil
@@ -254,7 +255,7 @@ func (k *keys) learn(q *queuePair) error {
 		// It may be given to another region.
 		delete(k.known, m.key)
 	} else if !bounds.Contains(m.address, m.length, r.address, r.length) {
-		return protocolError("an answer about %d bytes at %#x; asked was for %d at %#x", m.length, m.address, r.length, r.address)
+		return protocolError("an answer about %s at %#x; asked was for %d at %#x", errtext.Count(m.length, "byte"), m.address, r.length, r.address)
 	} else if at := k.known[m.key]; at != nil {
 		*at = known{answered: true, address: m.address, length: m.length, places: m.places}
 	}

@@ -1,6 +1,10 @@
 package rails
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/onesided/rma/internal/errtext"
+)
 
 // A message of the package's own goes over rail 1 and has 8 bytes, numbers with the lowest byte
 // first: its kind, how many places follow, two bytes of zero, and the key of a region on rail 0.
@@ -77,7 +81,7 @@ func (m *message) encode(b []byte) int {
 func (m *message) decode(b []byte, rails int) error {
 	*m = message{}
 	if len(b) < shortMessage {
-		return protocolError("a message of %d bytes; the shortest has %d", len(b), shortMessage)
+		return protocolError("a message of %s; the shortest has %d", errtext.Count(len(b), "byte"), shortMessage)
 	}
 	m.kind, m.count, m.key = messageKind(b[0]), int(b[1]), binary.LittleEndian.Uint32(b[4:])
 	switch {
@@ -86,7 +90,7 @@ func (m *message) decode(b []byte, rails int) error {
 	case m.count != 0 && (m.kind != answer || m.count != rails-1):
 		return protocolError("a message of kind %d with %d places; allowed are none, or in an answer %d", m.kind, m.count, rails-1)
 	case len(b) != m.bytes():
-		return protocolError("a message of kind %d with %d places has %d bytes; it has to have %d", m.kind, m.count, len(b), m.bytes())
+		return protocolError("a message of kind %d with %d places has %s; it has to have %d", m.kind, m.count, errtext.Count(len(b), "byte"), m.bytes())
 	case b[2] != 0 || b[3] != 0:
 		return protocolError("a message whose third and fourth byte are %#x and %#x; they have to be zero", b[2], b[3])
 	}
@@ -95,7 +99,7 @@ func (m *message) decode(b []byte, rails int) error {
 	}
 	m.address, m.length = binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])
 	if m.length > 0 && m.address+m.length-1 < m.address {
-		return protocolError("a message about %d bytes at %#x, which end behind the last address", m.length, m.address)
+		return protocolError("a message about %s at %#x, beyond the last address", errtext.Count(m.length, "byte"), m.address)
 	}
 	at := b[longMessage:]
 	for i := range m.count {

@@ -145,7 +145,7 @@ func TestBrokenMessages(t *testing.T) {
 		"places of another number":  {long(answer, 1, 36), "in an answer 2"},
 		"places that are not there": {long(answer, 2, 24), "it has to have 48"},
 		"a stray byte":              {stray, "third and fourth byte"},
-		"a range that wraps":        {wraps, "which end behind the last address"},
+		"a range that wraps":        {wraps, "beyond the last address"},
 		"an answer to nothing":      {encoded(message{kind: answer, key: 5}), "about the key 0x5, of which nothing was asked"},
 		"what is forgotten unasked": {encoded(message{kind: forgotten, key: 5}), "about the key 0x5, of which nothing was asked"},
 	} {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -26,7 +27,7 @@ func (d *Device) Connect(address string, hello []byte, config verbs.QueuePairCon
 		return nil, d.closedError("Connect")
 	}
 	if len(hello) > verbs.MaxHello {
-		return nil, argumentError("Connect: hello of %d bytes, at most %d are allowed", len(hello), verbs.MaxHello)
+		return nil, argumentError("Connect: hello of %s, at most %d are allowed", errtext.Count(len(hello), "byte"), verbs.MaxHello)
 	}
 	q, err := d.newPair(config)
 	if err != nil {

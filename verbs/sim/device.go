@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/bounds"
 	"github.com/onesided/rma/verbs/cpucopy"
@@ -182,9 +183,9 @@ func (d *Device) AllocateMemory(n int) ([]byte, error) {
 	case d.unusable():
 		return nil, d.closedError("AllocateMemory")
 	case n <= 0:
-		return nil, argumentError("AllocateMemory of %d bytes; allowed is 1 or more", n)
+		return nil, argumentError("AllocateMemory of %s; allowed is 1 or more", errtext.Count(n, "byte"))
 	case n > nodeMemory-d.allocated:
-		return nil, fmt.Errorf("sim: %d bytes beside %d: %w: a rank has %d", n, d.allocated, verbs.ErrMemory, nodeMemory)
+		return nil, fmt.Errorf("sim: %s beside %d: %w: a rank has %d", errtext.Count(n, "byte"), d.allocated, verbs.ErrMemory, nodeMemory)
 	}
 	align := pageBytes
 	if n >= hugeBytes {
@@ -212,7 +213,7 @@ func (d *Device) FreeMemory(memory []byte) error {
 			return nil
 		}
 	}
-	return argumentError("FreeMemory: %d bytes that AllocateMemory did not give, or that were freed", len(memory))
+	return argumentError("FreeMemory: %s that AllocateMemory did not give, or FreeMemory has had", errtext.Count(len(memory), "byte"))
 }
 
 // RegisterMemory makes memory known.
@@ -226,7 +227,7 @@ func (d *Device) RegisterMemory(memory []byte, access verbs.Access) (verbs.Memor
 		return nil, argumentError("RegisterMemory: %s", wrong)
 	}
 	if at := *d.sim.local(); under(d.refusals, at) > 0 {
-		return nil, fmt.Errorf("sim: RegisterMemory: %d bytes at %v: %w: %w", len(memory), at, ErrFault, verbs.ErrMemory)
+		return nil, fmt.Errorf("sim: RegisterMemory: %s at %v: %w: %w", errtext.Count(len(memory), "byte"), at, ErrFault, verbs.ErrMemory)
 	}
 	r := newRegion(d, memory, access)
 	if err := d.regions.add(r); err != nil {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/onesided/rma/internal/errtext"
 )
 
 // Inject has faults come when they say, or now if that is past. They are of ranks by the
@@ -50,7 +52,7 @@ func (s *Simulator) CheckJob(ranks int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := len(s.devices); n > 0 {
-		return argumentError("the simulator has %d ranks already; each job takes a new one", n)
+		return argumentError("the simulator has %s already; each job takes a new one", errtext.Count(n, "rank"))
 	}
 	if f := s.highest; f != nil && f.highest() >= ranks {
 		return argumentError("fault %q names rank %d; the job has ranks 0 to %d", f, f.highest(), ranks-1)

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -75,7 +76,7 @@ func (q *queuePair) PostReceive(requests []verbs.ReceiveRequest) (int, error) {
 	for i := range requests {
 		segments := requests[i].Segments
 		if len(segments) > maxSegments {
-			return i, argumentError("PostReceive: %d segments, at most %d are allowed", len(segments), maxSegments)
+			return i, argumentError("PostReceive: %s, at most %d are allowed", errtext.Count(len(segments), "segment"), maxSegments)
 		}
 		if q.receives.count >= q.maxReceives {
 			return i, verbs.ErrQueueFull

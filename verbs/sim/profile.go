@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -110,7 +111,7 @@ func (p *Profile) check() error {
 	for i, c := range p.CopyRates {
 		rates[fmt.Sprintf("CopyRates[%d]", i)] = c.Rate
 		if last := i == len(p.CopyRates)-1; !last && c.Size < 1 || last && c.Size != 0 || !last && i > 0 && c.Size <= p.CopyRates[i-1].Size {
-			return argumentError("profile %s: CopyRates[%d] for %d bytes; sizes grow, and the last is 0", p.Name, i, c.Size)
+			return argumentError("profile %s: CopyRates[%d] for %s; sizes grow, and the last is 0", p.Name, i, errtext.Count(c.Size, "byte"))
 		}
 	}
 	for what, rate := range rates {

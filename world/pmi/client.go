@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/onesided/rma/internal/errtext"
 )
 
 // A Client is a rank's side. Its methods may be called from any goroutine.
@@ -147,7 +149,7 @@ func (c *Client) Put(key, value string) error {
 		return err
 	}
 	if len(value) == 0 || len(value) > MaxValue {
-		return fmt.Errorf("%w: value of %q has %d bytes, allowed are 1 to %d", ErrArgument, key, len(value), MaxValue)
+		return fmt.Errorf("%w: value of %q has %s, allowed are 1 to %d", ErrArgument, key, errtext.Count(len(value), "byte"), MaxValue)
 	}
 	if err := checkPrintable("value of "+key, value, ""); err != nil {
 		return err

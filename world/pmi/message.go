@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/onesided/rma/internal/errtext"
 )
 
 // Limits that every manager keeps.
@@ -95,7 +97,7 @@ func newReader(r interface{ Read([]byte) (int, error) }) *bufio.Scanner {
 // checkKey refuses what a manager would cut or misread.
 func checkKey(key string) error {
 	if key == "" || len(key) > MaxKey {
-		return fmt.Errorf("%w: key %.80q has %d bytes, allowed are 1 to %d", ErrArgument, key, len(key), MaxKey)
+		return fmt.Errorf("%w: key %.80q has %s, allowed are 1 to %d", ErrArgument, key, errtext.Count(len(key), "byte"), MaxKey)
 	}
 	return checkPrintable("key", key, "=")
 }

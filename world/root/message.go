@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/onesided/rma/internal/errtext"
 )
 
 // purpose of the proof: a connection to the root is none between ranks. It stays as long as claims and verdicts do, so that
@@ -40,7 +42,7 @@ func readClaim(r io.Reader) (claim, error) {
 	c := claim{rank: binary.BigEndian.Uint32(b[:]), size: binary.BigEndian.Uint32(b[4:]), after: binary.BigEndian.Uint64(b[8:])}
 	length := binary.BigEndian.Uint16(b[16:])
 	if length > maxTerms {
-		return claim{}, fmt.Errorf("%w: terms of %d bytes, allowed are %d", ErrProtocol, length, maxTerms)
+		return claim{}, fmt.Errorf("%w: terms of %s, allowed are %d", ErrProtocol, errtext.Count(length, "byte"), maxTerms)
 	}
 	terms := make([]byte, length)
 	if _, err := io.ReadFull(r, terms); err != nil {
@@ -97,7 +99,7 @@ func readVerdict(r io.Reader) (verdict, error) {
 	v := verdict{outcome: outcome(head[0]), job: binary.BigEndian.Uint64(head[1:])}
 	length := binary.BigEndian.Uint16(head[9:])
 	if v.outcome < begin || v.outcome > disagreement || length > maxText {
-		return verdict{}, fmt.Errorf("%w: outcome %d with a text of %d bytes, allowed are %d to %d with %d", ErrProtocol, v.outcome, length, begin, disagreement, maxText)
+		return verdict{}, fmt.Errorf("%w: outcome %d with a text of %s, allowed are %d to %d with %d", ErrProtocol, v.outcome, errtext.Count(length, "byte"), begin, disagreement, maxText)
 	}
 	if (v.outcome == begin) != (v.job != 0) {
 		return verdict{}, fmt.Errorf("%w: outcome %d of job %#x, allowed are %d with a job and the others without", ErrProtocol, v.outcome, v.job, begin)

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs/tcp/proof"
 	"github.com/onesided/rma/world/line"
 )
@@ -145,7 +146,7 @@ func (s *Settings) check() error {
 		return fmt.Errorf("%w: rank %d of %d, allowed are 0 to %d", ErrSettings, s.Rank, s.Size, s.Size-1)
 	}
 	if len(s.Key) < proof.MinKey || len(s.Key) > proof.MaxKey {
-		return fmt.Errorf("%w: key of %d bytes, allowed are %d to %d", ErrSettings, len(s.Key), proof.MinKey, proof.MaxKey)
+		return fmt.Errorf("%w: key of %s, allowed are %d to %d", ErrSettings, errtext.Count(len(s.Key), "byte"), proof.MinKey, proof.MaxKey)
 	}
 	if len(s.Terms) > maxTerms || !printable(string(s.Terms)) {
 		return fmt.Errorf("%w: terms %.300q, allowed are %d printable characters", ErrSettings, s.Terms, maxTerms)
