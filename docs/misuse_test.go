@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -260,6 +261,7 @@ func collectives(t *testing.T) (calls []call) {
 		}
 		calls = []call{
 			{"w.Barrier(nil)", w.Barrier(none)},
+			{"w.CloseContext(nil)", w.CloseContext(none)},
 			{"w.Split(nil, 0, 0)", second(w.Split(none, 0, 0))},
 			{"w.Shrink(nil)", second(w.Shrink(none))},
 			{"world.Broadcast(ctx, nil, 0, ints)", world.Broadcast(ctx, nil, 0, one)},
@@ -350,6 +352,7 @@ func makingTogether() []call {
 		{"window.Allocate[int64](ctx, w, 1, window.Notifications(-1)), rank 1", allocate(one, func(rank int) []window.Option { return []window.Option{window.Notifications(-rank)} })},
 		{"window.Allocate[int64](ctx, w, 1, window.Seats(rank))", allocate(one, func(rank int) []window.Option { return []window.Option{window.Seats(rank)} })},
 		{"window.Allocate[int64](ctx, w, 1, window.SameOp()), rank 1", allocate(one, func(rank int) []window.Option { return []window.Option{window.SameOp()}[:rank] })},
+		{"window.Allocate[int64](ctx, w, 1, window.Sparse()), rank 1", allocate(one, func(rank int) []window.Option { return []window.Option{window.Sparse()}[:rank] })},
 		{"window.Allocate[int64] and, on rank 1, of float64", onEvery(func(ctx context.Context, w *world.World) error {
 			if w.Rank() == 1 {
 				return second(window.Allocate[float64](ctx, w, 1))
@@ -375,6 +378,7 @@ func withoutEpoch(ctx context.Context, win *window.Window[float64]) []call {
 	three, old := make([]float64, 3), 0.0
 	group := first(win.Group(1))
 	return []call{
+		{"win.CloseContext(nil)", win.CloseContext(none)},
 		{"win.Fence(nil)", win.Fence(none)},
 		{"win.Fence(ctx, window.NoCheck)", win.Fence(ctx, window.NoCheck)},
 		{"win.Fence(ctx, 128)", win.Fence(ctx, 128)},
@@ -527,10 +531,18 @@ func clients(t *testing.T) (calls []call) {
 		if err != nil {
 			return err
 		}
+		read, err := window.Allocate[int64](ctx, w, 1, window.Seats(1))
+		if err != nil {
+			return err
+		}
 		listener, err := world.Listen(ctx, "127.0.0.1:0", world.WithoutKey())
 		if err != nil {
 			return err
 		}
+		within := func(limits window.Limits) error {
+			return (&window.Server{Limits: limits}).Serve(ctx, listener, win.As("words"))
+		}
+		server, errWhy := &window.Server{Limits: window.Limits{SeatsPerSession: 1}}, errors.New("maintenance")
 		calls = append(calls, []call{
 			{"listener.Accept(nil)", second(listener.Accept(none))},
 			{`window.Serve(nil, listener, win.As("words"))`, window.Serve(none, listener, win.As("words"))},
@@ -540,20 +552,81 @@ func clients(t *testing.T) (calls []call) {
 			{`window.Serve(ctx, listener, win.As(""))`, window.Serve(ctx, listener, win.As(""))},
 			{`window.Serve(ctx, listener, win.As("a"), win.As("a"))`, window.Serve(ctx, listener, win.As("a"), win.As("a"))},
 			{`window.Serve(ctx, listener, plain.As("words")), made without Seats`, window.Serve(ctx, listener, plain.As("words"))},
+			{`server.Serve(ctx, listener, win.As("words")) with Limits{Sessions: -1}`, within(window.Limits{Sessions: -1})},
+			{`server.Serve(ctx, listener, win.As("words")) with Limits{SeatsPerSession: -1}`, within(window.Limits{SeatsPerSession: -1})},
+			{`server.Serve(ctx, listener, win.As("words")) with Limits{IdleTime: time.Second}`, within(window.Limits{IdleTime: time.Second})},
+			{"server.Evict(nil, id, why)", server.Evict(none, 1, errWhy)},
+			{"server.Evict(ctx, id, nil)", server.Evict(ctx, 1, nil)},
 		}...)
 		serving, cancel := context.WithCancel(ctx)
 		served := make(chan error, 1)
-		go func() { served <- window.Serve(serving, listener, win.As("words")) }()
+		go func() { served <- server.Serve(serving, listener, win.As("words"), read.As("read").ReadOnly()) }()
 		session, err := world.Dial(ctx, listener.Addr().String(), world.WithoutKey())
 		if err == nil {
 			calls = append(calls, attached(ctx, session)...)
 			calls = append(calls, call{"win.Close() of a window that is served", win.Close()})
+			calls = append(calls, onlyReading(ctx, session)...)
+			calls = append(calls, call{`window.Attach[int64](ctx, another session, "read") once more`, attachAnother(ctx, listener.Addr().String())})
+			calls = append(calls, evicted(ctx, session, server, errWhy)...)
 			err = session.Close()
 		}
 		cancel()
-		return errors.Join(err, <-served, listener.Close(), win.Close(), plain.Close())
+		err = errors.Join(err, <-served, listener.Close(), win.Close(), read.Close(), plain.Close())
+		calls = append(calls, call{"listener.Accept(ctx) after listener.Close()", second(listener.Accept(ctx))})
+		return err
 	}))
 	return calls
+}
+
+// onlyReading are calls of a client of a window that is served read-only.
+func onlyReading(ctx context.Context, session *world.World) []call {
+	read, err := window.Attach[int64](ctx, session, "read")
+	if err != nil {
+		return []call{{`window.Attach[int64](ctx, session, "read")`, err}}
+	}
+	one, old := make([]int64, 1), int64(0)
+	calls := []call{
+		{`window.Attach[int64](ctx, session, "read") once more`, second(window.Attach[int64](ctx, session, "read"))},
+		{"read.Lock(ctx, window.Exclusive, 0) of a window that is served ReadOnly", read.Lock(ctx, window.Exclusive, 0)},
+	}
+	if err := read.Lock(ctx, window.Shared, 0); err != nil {
+		return append(calls, call{"read.Lock(ctx, window.Shared, 0)", err})
+	}
+	return append(calls, []call{
+		{"read.Put(one, 0, 0), within Lock(ctx, window.Shared, 0)", read.Put(one, 0, 0)},
+		{"read.PutNotify(one, 0, 0, 0), likewise", read.PutNotify(one, 0, 0, 0)},
+		{"read.Accumulate(window.Sum, one, 0, 0), likewise", read.Accumulate(window.Sum, one, 0, 0)},
+		{"read.AccumulateEach(window.Sum, one, 0, []int{0}), likewise", read.AccumulateEach(window.Sum, one, 0, []int{0})},
+		{"read.FetchAndOp(window.Sum, 1, &old, 0, 0), likewise", read.FetchAndOp(window.Sum, 1, &old, 0, 0)},
+		{"read.CompareAndSwap(1, 2, &old, 0, 0), likewise", read.CompareAndSwap(1, 2, &old, 0, 0)},
+	}...)
+}
+
+// attachAnother has another client attach to the window that onlyReading has attached to.
+func attachAnother(ctx context.Context, address string) error {
+	session, err := world.Dial(ctx, address, world.WithoutKey())
+	if err != nil {
+		return err
+	}
+	return errors.Join(second(window.Attach[int64](ctx, session, "read")), session.Close())
+}
+
+// evicted are calls of a client that its server has evicted.
+func evicted(ctx context.Context, session *world.World, server *window.Server, why error) []call {
+	win, err := window.Attach[int64](ctx, session, "words")
+	if err == nil {
+		err = win.Lock(ctx, window.Shared, 0)
+	}
+	if err == nil {
+		err = server.Evict(ctx, server.Sessions()[0].ID, why)
+	}
+	if err != nil {
+		return []call{{"server.Evict(ctx, id, why)", err}}
+	}
+	return []call{
+		{"win.Unlock(ctx, 0) after server.Evict(ctx, id, why)", win.Unlock(ctx, 0)},
+		{"server.Evict(ctx, id, why) once more", server.Evict(ctx, 1, why)},
+	}
 }
 
 // attached are calls of a client.
@@ -563,6 +636,7 @@ func attached(ctx context.Context, session *world.World) []call {
 		{`window.Attach[int64](ctx, session, "no such")`, second(window.Attach[int64](ctx, session, "no such"))},
 		{`window.Attach[float64](ctx, session, "words")`, second(window.Attach[float64](ctx, session, "words"))},
 		{`window.Attach[int64](ctx, session, "words", window.SameOp())`, second(window.Attach[int64](ctx, session, "words", window.SameOp()))},
+		{`window.Attach[int64](ctx, session, "words", window.Sparse())`, second(window.Attach[int64](ctx, session, "words", window.Sparse()))},
 		{`window.Attach[int64](ctx, session, "words", window.Seats(-1))`, second(window.Attach[int64](ctx, session, "words", window.Seats(-1)))},
 		{"session.Barrier(ctx)", session.Barrier(ctx)},
 		{"session.Split(ctx, 0, 0)", second(session.Split(ctx, 0, 0))},
@@ -679,7 +753,7 @@ func TestNoTextRepeatsItself(t *testing.T) {
 	kept, err := os.ReadFile("misuse.md")
 	require.NoError(t, err)
 	prefix := regexp.MustCompile(`^(world|window|epoch|reduce|aggregate)$`)
-	plural := regexp.MustCompile(`\b1 (ranks|elements|bytes|displacements|slots|notifications|texts)\b|allowed are (\d+) to (\d+)`)
+	plural := regexp.MustCompile(`\b1 (ranks|elements|bytes|displacements|slots|notifications|texts|addresses|cards|sessions|seats|names)\b|allowed are (\d+) to (\d+)`)
 	for line := range strings.SplitSeq(string(kept), "\n") {
 		_, text, found := strings.Cut(line, "`: ")
 		if !found {
