@@ -97,7 +97,8 @@ func withoutMain(t *testing.T, n int, name string) {
 // failsVariable makes a case of TestFailures, in a process of its own, the test that fails.
 const failsVariable = "RMA_JOBTEST_FAILS"
 
-// TestFailures looks that a rank which fails makes its test fail, and says why.
+// TestFailures looks that a rank which fails makes its test fail, and says why. What a World has mapped goes when it is collected,
+// for which these tests of what remains do not wait.
 func TestFailures(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -112,8 +113,8 @@ func TestFailures(t *testing.T) {
 		{"rambling", jobtest.Processes, rambling, "and again, rank 1"},
 		{"killed", killed, barrier, "rank 0: world: Barrier"},
 		{"simulated", jobtest.Simulated, failing, ": world: rank 1: rank one says no"},
-		{"leaving", jobtest.Processes, leaving, `still holds ["/dev/zero"] []`},
-		{"forgetting", jobtest.Processes, forgetting, "still holds [] [], "},
+		{"leaving", jobtest.Processes, leaving, `still holds ["/dev/zero"] [`},
+		{"forgetting", jobtest.Processes, forgetting, "still holds [] ["},
 		{"without Main", withoutMain, barrier, "its package needs func TestMain"},
 		{"unknown", jobtest.Goroutines, "nobody registered this", `no body is registered as "nobody registered this"`},
 	} {
