@@ -62,7 +62,7 @@ func (s *server) packet(from *world.Link, payload []byte) error {
 func (c *carrying) end(from *world.Link) error {
 	err := c.refused
 	if c.refusals > 1 {
-		err = fmt.Errorf("%w (and %d others of its packet)", err, c.refusals-1)
+		err = fmt.Errorf("%w (and %s of its packet)", err, errtext.Count(c.refusals-1, "other"))
 	}
 	if !c.rides && len(c.answer) == 0 {
 		return err

@@ -100,7 +100,7 @@ func (l *Listener) Accept(ctx context.Context) (*Session, error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	case <-l.ctx.Done():
-		return nil, fmt.Errorf("world: Accept: %w", ErrClosed)
+		return nil, fmt.Errorf("world: Accept: the Listener is %w", ErrClosed)
 	}
 }
 

@@ -114,6 +114,7 @@ func TestSessionEnded(t *testing.T) {
 	require.Error(t, <-dialed)
 	_, err = l.Accept(t.Context())
 	require.ErrorIs(t, err, world.ErrClosed)
+	require.EqualError(t, err, "world: Accept: the Listener is closed")
 	_, err = world.Dial(t.Context(), l.Addr().String(), world.WithoutKey())
 	require.Error(t, err)
 }

@@ -179,7 +179,7 @@ func (v *vigil) report(rank int) string {
 		waits = append(waits, v.waitOf(rank))
 	}
 	if more := len(v.since) - len(waits); more > 0 {
-		waits = append(waits, fmt.Sprintf("and %d more ranks", more))
+		waits = append(waits, "and "+errtext.Count(more, "more rank"))
 	}
 	return strings.Join(waits, "; ")
 }
