@@ -295,12 +295,13 @@ func splitDiesOnSome(t *testing.T, device string, victim, times int, apart bool)
 // errTooSoon: ranks have not come as far within a time as a test wants to have them.
 var errTooSoon = errors.New("the time was too short")
 
-// tooSoon is the error of a Split that others had to come further in before they gave it up.
+// tooSoon is the error of a Split that others had to come further in before they gave it up. It wraps no PeerError: an error of
+// another rank, which waits for this one in vain, would be taken for the cause.
 func tooSoon(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%w: %w", errTooSoon, err)
+	return fmt.Errorf("%w: %v", errTooSoon, err)
 }
 
 // longerAndLonger calls a test with times, each longer than the one before, while it ends with errTooSoon.
