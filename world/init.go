@@ -151,7 +151,8 @@ func initialize(ctx context.Context, m manager, s settings) (*World, error) {
 		Blame(rank int, left bool) error
 	}); ok {
 		stop, end := w.roster.blameBy(func(rank int, left bool) {
-			// A rank whose body has failed blames nobody. A launcher that cannot be told is gone, which endWithManager finds.
+			// A rank whose own body has failed blames nobody. An error of Blame means that the launcher is gone, which
+			// endWithManager finds.
 			if rank != w.rank {
 				_ = b.Blame(rank, left)
 			}

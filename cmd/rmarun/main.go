@@ -25,10 +25,11 @@ environment of each rank: PMI_FD, PMI_RANK (0 to N-1), PMI_SIZE (N),
   MPI_LOCALRANKID, MPI_LOCALNRANKS, GOMAXPROCS if it is not set (the cores by N, at
   least 1), and what -env adds.
 
-exit status: the first failed rank's, 128 + number if a signal ended it; 128 + the
-  number of a signal that came to rmarun before; the first abort's, which is not 0; 1 if
-  the job could not be started or its output not be written; 2 for wrong usage. A rank
-  that ends with 0 without closing its World is named, but has not failed.
+exit status: that of the rank that failed first by itself, 128 + number if a signal
+  ended it; 128 + the number of a signal that came to rmarun before; the first abort's,
+  which is not 0; 1 if the job could not be started or its output not be written; 2 for
+  wrong usage. A rank that ends with 0 without closing its World is named, but has not
+  failed.
 
 examples:
   rmarun -n 4 ./examples/wordcount -verify /usr/share/doc

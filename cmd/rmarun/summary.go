@@ -41,8 +41,8 @@ func (j *job) first() *rank {
 	return nil
 }
 
-// follows tells whether a rank has failed for want of another. A rank that leaves early because it fails, and waits for the
-// others as it does, blames those that fail for want of it: it is blamed for having left, and they are not.
+// follows reports whether a rank failed because another had failed. Two ranks may blame each other: one fails, leaves the job
+// and waits for the other, which fails because the first has left. Then the one that is blamed for leaving was first.
 func (j *job) follows(r *rank) bool {
 	if !r.wanted() {
 		return false
@@ -60,8 +60,8 @@ func (j *job) follows(r *rank) bool {
 	return true
 }
 
-// wanted tells whether a rank that has failed blames another, which has failed by itself. What a signal has ended has failed
-// of that.
+// wanted reports whether a rank that has failed blames another that rmarun did not end. A rank that a signal has ended failed
+// by that signal, whomever it blames.
 func (r *rank) wanted() bool {
 	return r.blamed != nil && r.status.Exited() && r.blamed.status != 0 && !r.blamed.asked
 }
@@ -83,7 +83,7 @@ func (j *job) summarize() {
 			told++
 			continue
 		}
-		// Where each blames another nobody is left out.
+		// If every rank blames another, all are named.
 		if j.follows(r) && !j.follows(first) {
 			followed++
 			continue

@@ -243,7 +243,7 @@ func (c *Client) Finalize() error {
 func (c *Client) Abort(status int) error { return c.tell(fmt.Sprintf("cmd=abort exitcode=%d", status)) }
 
 // Blame tells the manager that a rank has failed, or has left while this one needed it: if this rank fails, too, that may be
-// why. Only the manager of this package, a [Server], takes note of it; others are told nothing.
+// why. It tells only a [Server]: other managers do not know this message.
 func (c *Client) Blame(rank int, left bool) error {
 	if !c.blames {
 		return nil

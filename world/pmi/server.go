@@ -24,7 +24,7 @@ type Server struct {
 	gone func(rank int)
 	// abort is told of a rank's wish to end the job.
 	abort func(rank, status int)
-	// blame is told whom a rank blames.
+	// blame is called with what a rank says of another: see Events.
 	blame func(rank, blamed int, left bool)
 
 	serving sync.WaitGroup
