@@ -28,7 +28,7 @@ type attendant struct {
 	// ctx ends when the client is to be sent away: by evict, or because nothing is served any more.
 	ctx   context.Context
 	evict context.CancelCauseFunc
-	// ended is closed when nothing of the session is left.
+	// ended is closed when nothing of the session is left, and its Server does not list it any more.
 	ended chan struct{}
 	// seated tells that the client has had a seat.
 	seated atomic.Bool
@@ -89,7 +89,6 @@ var errStopped = errors.New("window: the windows are not served any more")
 
 // run attends to the client until it has left, or is sent away. ctx is that of Serve.
 func (a *attendant) run(ctx context.Context) {
-	defer close(a.ended)
 	defer a.evict(nil)
 	w := a.session.World()
 	number := w.NewNumber()

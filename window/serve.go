@@ -179,10 +179,13 @@ func (s *Server) admit(a *attendant) error {
 	return nil
 }
 
+// remove takes an attendant whose session is over off the list, before Evict, which waits for that, goes on: its caller
+// finds the session no more.
 func (s *Server) remove(a *attendant) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	delete(s.sessions, a.id)
+	s.mu.Unlock()
+	close(a.ended)
 }
 
 // enforce evicts sessions that reach a bound.

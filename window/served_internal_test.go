@@ -269,3 +269,42 @@ func TestIdleWhileWaiting(t *testing.T) {
 		return errors.Join(waits.Unlock(ctx, 0), waits.Close(), waits.World().Close(), shares.Close(), shares.World().Close(), l.Close(), <-served, win.Close())
 	}))
 }
+
+// A session is off the list when Evict returns.
+func TestEvictedIsNotListed(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	l, err := world.Listen(ctx, "127.0.0.1:0", world.WithoutKey())
+	require.NoError(t, err)
+	require.NoError(t, world.Run(ctx, 1, func(ctx context.Context, w *world.World) error {
+		win, err := Allocate[int64](ctx, w, 1, Seats(1))
+		require.NoError(t, err)
+		var server Server
+		served := make(chan error, 1)
+		go func() { served <- server.Serve(ctx, l, win.As("words")) }()
+		client, err := world.Dial(ctx, l.Addr().String(), world.WithoutKey())
+		require.NoError(t, err)
+		await.True(t, "the session to be listed", func() bool { return len(server.Sessions()) == 1 })
+		one := server.attendants()[0]
+		// Nobody can take the session off the list, though its World is closed.
+		server.mu.Lock()
+		one.evict(errors.New("maintenance"))
+		await.True(t, "the session's World to be closed", func() bool {
+			_, err := Allocate[int64](ctx, one.session.World(), 1)
+			return errors.Is(err, world.ErrClosed)
+		})
+		soon, cancel := context.WithTimeout(ctx, 20*time.Millisecond) // expires
+		defer cancel()
+		select {
+		case <-one.ended:
+			t.Error("Evict would return while the session is listed")
+		case <-soon.Done():
+		}
+		server.mu.Unlock()
+		<-one.ended
+		require.Empty(t, server.Sessions())
+		_ = client.Close()
+		l.Close()
+		return errors.Join(<-served, win.Close())
+	}))
+}
