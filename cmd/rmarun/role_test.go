@@ -89,7 +89,8 @@ var roles = map[string]func(rank, argument string){
 		}
 	},
 	// follow has rank 1 blame rank 0, and rank 2 blame rank 1, and both fail; then rank 0 hears the end of a FIFO that they
-	// have open, says why, and fails by itself. It may have left before, or blame rank 1, too, or go on until it is ended.
+	// have open, says why, and fails by itself. It may have left before, or blame rank 2, too. Or it and rank 2 go on until they
+	// are ended.
 	"follow": func(rank, argument string) {
 		ended := termination()
 		how, fifo, _ := strings.Cut(argument, " ")
@@ -103,9 +104,12 @@ var roles = map[string]func(rank, argument string){
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(125)
 		}
-		if number, _ := strconv.Atoi(rank); number > 0 {
+		if number, _ := strconv.Atoi(rank); number == 1 || number == 2 && how != "waits" {
 			_ = client.Blame(number-1, number == 1 && how == "left")
 			os.Exit(4)
+		} else if number == 2 {
+			<-ended
+			os.Exit(3)
 		}
 		_, _ = io.ReadAll(open)
 		switch how {
