@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/onesided/rma/verbs"
 )
@@ -16,10 +18,43 @@ import (
 // checkMemory refuses what the machine, or this process's control groups, do not have
 // free: touching it would end the process.
 func checkMemory(size int) error {
-	available, err := availableMemory(os.DirFS("/"))
-	if err == nil && uint64(size) > available {
+	return small.check(uint64(size), time.Now(), func() (uint64, error) { return availableMemory(os.DirFS("/")) })
+}
+
+// small is how much of what was available when this process last looked may be backed without another look. To look
+// is to read several files, which takes longer than to back a few pages.
+var small budget
+
+// A budget is a share of the available memory so small that all processes of a host may spend theirs, for a time so short
+// that what is available does not change much.
+type budget struct {
+	mu    sync.Mutex
+	left  uint64
+	until time.Time
+}
+
+const (
+	budgetShare = 1024
+	budgetTime  = time.Second
+)
+
+// check refuses size bytes if less is available.
+func (b *budget) check(size uint64, now time.Time, look func() (uint64, error)) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if size <= b.left && now.Before(b.until) {
+		b.left -= size
+		return nil
+	}
+	available, err := look()
+	if err != nil {
+		// Where the system does not say it, nothing is refused.
+		return nil
+	}
+	if size > available {
 		return fmt.Errorf("%w: %d bytes wanted, %d available", verbs.ErrMemory, size, available)
 	}
+	b.left, b.until = (available-size)/budgetShare, now.Add(budgetTime)
 	return nil
 }
 

@@ -3,11 +3,15 @@
 package shm
 
 import (
+	"errors"
 	"os"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/verbs"
 )
 
 // TestAvailableMemory looks at systems as files describe them.
@@ -79,4 +83,34 @@ func TestAvailableMemory(t *testing.T) {
 	available, err := availableMemory(os.DirFS("/"))
 	require.NoError(t, err)
 	require.Positive(t, available)
+}
+
+// What is small is backed without another look for a while, what is not small never is.
+func TestMemoryBudget(t *testing.T) {
+	const gib = 1 << 30
+	available, looks := uint64(gib), 0
+	look := func() (uint64, error) { looks++; return available, nil }
+	var b budget
+	now := time.Unix(0, 0)
+	check := func(size uint64, wantLooks int) error {
+		t.Helper()
+		looks = 0
+		err := b.check(size, now, look)
+		require.Equal(t, wantLooks, looks)
+		return err
+	}
+	share := uint64(gib-4096) / budgetShare
+	require.NoError(t, check(4096, 1))
+	available = 0
+	require.NoError(t, check(share/2, 0))
+	require.NoError(t, check(share-share/2, 0))
+	require.ErrorIs(t, check(1, 1), verbs.ErrMemory)
+	available = gib
+	require.NoError(t, check(4096, 1))
+	require.ErrorIs(t, check(2*gib, 1), verbs.ErrMemory)
+	require.ErrorContains(t, check(share+1+gib, 1), "1074790397 bytes wanted, 1073741824 available")
+	now = now.Add(budgetTime)
+	require.NoError(t, check(4096, 1))
+	look = func() (uint64, error) { looks++; return 0, errors.New("no such file") }
+	require.NoError(t, check(gib, 1))
 }
