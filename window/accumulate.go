@@ -13,7 +13,7 @@ import (
 // it comes from. Accumulates from one origin to one location take effect in
 // program order.
 func (w *Window[T]) Accumulate(op Op, origin []T, target, displacement int) error {
-	return w.accumulate(op, address(origin), len(origin), target, displacement)
+	return w.view.accumulate(op, address(origin), len(origin), target, displacement)
 }
 
 // GetAccumulate is Accumulate that also reads into result what each element was
@@ -23,7 +23,7 @@ func (w *Window[T]) GetAccumulate(op Op, origin, result []T, target, displacemen
 	if len(origin) != len(result) && (op != NoOp || len(origin) != 0) {
 		return fmt.Errorf("window: GetAccumulate: %w: origin has %s, result %d; they must have as many", ErrArgument, errtext.Count(len(origin), "element"), len(result))
 	}
-	return w.accumulateAny("GetAccumulate", op, operands{origin: address(origin), result: kept(result), count: len(result)}, target, displacement)
+	return w.view.accumulateAny("GetAccumulate", op, operands{origin: address(origin), result: kept(result), count: len(result)}, target, displacement)
 }
 
 // FetchAndOp is GetAccumulate of one element.
@@ -31,7 +31,7 @@ func (w *Window[T]) FetchAndOp(op Op, operand T, result *T, target, displacement
 	if result == nil {
 		return fmt.Errorf("window: FetchAndOp: %w: nil result", ErrArgument)
 	}
-	return w.fetchAndOp(op, addressOf(&operand), keptElement(result), target, displacement)
+	return w.view.fetchAndOp(op, addressOf(&operand), keptElement(result), target, displacement)
 }
 
 // CompareAndSwap sets one element of target's window to swap if it equals compare,
@@ -40,7 +40,7 @@ func (w *Window[T]) CompareAndSwap(compare, swap T, result *T, target, displacem
 	if result == nil {
 		return fmt.Errorf("window: CompareAndSwap: %w: nil result", ErrArgument)
 	}
-	return w.compareAndSwap(addressOf(&compare), addressOf(&swap), keptElement(result), target, displacement)
+	return w.view.compareAndSwap(addressOf(&compare), addressOf(&swap), keptElement(result), target, displacement)
 }
 
 // chosen tells whether a window made with SameOp has settled on an operation, and others allow every one.

@@ -54,7 +54,7 @@ func TestFailedFence(t *testing.T) {
 					parked := make(chan error, 1)
 					go func() {
 						// It waits, as ranks 1 and 2 do: it has told the others.
-						parked <- await.UntilParked(ctx, "window.(*core).Fence", 3)
+						parked <- await.UntilParked(ctx, "window.(*untyped).Fence", 3)
 						stop()
 					}()
 					err := win.Fence(ctx)

@@ -55,7 +55,7 @@ func BenchmarkCarry(b *testing.B) {
 				}
 				i := 0
 				for b.Loop() {
-					carried, err := win.server.carry(link, packets[i%len(packets)])
+					carried, err := win.core.server.carry(link, packets[i%len(packets)])
 					if err != nil || !carried.goOn() || carried.refused != nil {
 						return errors.Join(err, carried.refused, errors.New("not carried out"))
 					}

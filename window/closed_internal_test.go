@@ -24,7 +24,7 @@ var closedPart = jobtest.Register("sending to what is closed", func(ctx context.
 	if err := errors.Join(win.LockAll(ctx), win.Put([]int64{7}, 1-w.Rank(), 3), win.UnlockAll(ctx), w.Barrier(ctx)); err != nil {
 		return err
 	}
-	p, err := win.peer(1 - w.Rank())
+	p, err := win.core.peer(1 - w.Rank())
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ var closedPart = jobtest.Register("sending to what is closed", func(ctx context.
 		return err
 	}
 	if w.Rank() == 0 {
-		err = sendToClosed(ctx, p, win.number)
+		err = sendToClosed(ctx, p, win.core.number)
 	} else {
 		// The side that has found the access wrong says so, over TCP that of the memory; the other
 		// hears that it is taken for dead.
@@ -95,7 +95,7 @@ var keyless = jobtest.Register("keys of a part", func(ctx context.Context, w *wo
 	if err != nil {
 		return err
 	}
-	d := &win.exposed[1-w.Rank()]
+	d := &win.core.exposed[1-w.Rank()]
 	if place := d.control; place != (verbs.RemoteRegion{}) {
 		err = fmt.Errorf("the control block is at %+v", place)
 	}
@@ -127,8 +127,8 @@ func TestNothingListens(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			stop := win.stopListening
-			win.stopListening = func() { listens = false; stop() }
+			stop := win.core.stopListening
+			win.core.stopListening = func() { listens = false; stop() }
 			return c.end(win)
 		})
 		if listens {

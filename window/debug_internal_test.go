@@ -36,7 +36,7 @@ func TestNoAccessOutlivesItsWindow(t *testing.T) {
 			return err
 		}
 		// Rank 0 has closed its part, and waits for this one.
-		for first.Load() == nil || !first.Load().closed.Load() {
+		for first.Load() == nil || !first.Load().core.closed.Load() {
 			runtime.Gosched()
 		}
 		return win.Put([]int64{1}, 0, 0)
@@ -134,7 +134,7 @@ func TestDebugLooksAtFewOperations(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, request.Wait(ctx))
 		}
-		looked, d, all := 0, win.watch.debug, win.accessesOf(0)
+		looked, d, all := 0, win.core.watch.debug, win.core.accessesOf(0)
 		for _, buffers := range []*index[*buffer]{d.origins[0], d.results[0]} {
 			looked += buffers.looked
 		}
@@ -168,7 +168,7 @@ func TestDebugKeepsFewBehindRFlush(t *testing.T) {
 		}
 		require.NoError(t, win.LockAll(ctx))
 		if w.Rank() == 0 {
-			one, all := []int64{1}, win.accessesOf(1)
+			one, all := []int64{1}, win.core.accessesOf(1)
 			requests := make([]Request, n)
 			for i := range requests {
 				require.NoError(t, win.Accumulate(Sum, one, 1, i))

@@ -25,7 +25,8 @@ import (
 // When a rank fails, the Fence that is in progress may have ended on some ranks and
 // fail on others. A rank where one has failed takes part in no further Fence of the
 // window.
-func (c *core) Fence(ctx context.Context, asserts ...Assert) error {
+func (w *untyped) Fence(ctx context.Context, asserts ...Assert) error {
+	c := w.core
 	defer c.world.EndSpan("Fence", c.world.BeginSpan())
 	if err := checkContext(ctx, "Fence"); err != nil {
 		return err
@@ -110,13 +111,14 @@ func (c *core) fence(ctx context.Context, number uint32, assert Assert) error {
 // closed, but its memory stays until the World is closed, because others may still use
 // it, and those that wait for this rank are told that it has parted: ErrParted. An exposure to a rank
 // that has failed is none that is open.
-func (c *core) Close() error { return c.CloseContext(context.Background()) }
+func (w *untyped) Close() error { return w.CloseContext(context.Background()) }
 
 // CloseContext is Close that waits for other ranks only while ctx lasts. If that ends first it returns an error that wraps
 // ctx's and names a rank that has not come. The window takes no other calls from then on, but its memory stays, because
 // others may still use it, and may come to the end of their Close. Another Close or CloseContext goes on where this one stopped,
 // and frees the memory at its end; so does that of the World.
-func (c *core) CloseContext(ctx context.Context) error {
+func (w *untyped) CloseContext(ctx context.Context) error {
+	c := w.core
 	if err := checkContext(ctx, "CloseContext"); err != nil {
 		return err
 	}
@@ -136,7 +138,7 @@ func (c *core) CloseContext(ctx context.Context) error {
 	if errors.Is(err, epoch.ErrEpochOpen) && c.world.Failures() != 0 {
 		c.mu.Unlock()
 		// An exposure to one that has failed has ended, as soon as anybody looks.
-		_, _ = c.Test()
+		_, _ = c.test()
 		c.mu.Lock()
 		err = c.epochs.Close()
 	}

@@ -10,7 +10,8 @@ import (
 
 // Flush returns when every operation of this rank on target is complete there, for
 // everyone to see. It needs a lock on target.
-func (c *core) Flush(ctx context.Context, target int) error {
+func (w *untyped) Flush(ctx context.Context, target int) error {
+	c := w.core
 	if err := checkContext(ctx, "Flush"); err != nil {
 		return err
 	}
@@ -34,7 +35,8 @@ func (c *core) Flush(ctx context.Context, target int) error {
 //
 // MPI has no such call. Zounmevo, Zhao, Balaji, Gropp and Afsahi, "Nonblocking Epochs in MPI One-Sided Communication"
 // (SC 2014), show what programs have of it.
-func (c *core) RFlush(target int) (Request, error) {
+func (w *untyped) RFlush(target int) (Request, error) {
+	c := w.core
 	const call = "window.RFlush"
 	if uint(target) >= uint(c.size) || !c.epochs.Passive(target) {
 		if err := c.checkFlush(call, target); err != nil {
@@ -134,7 +136,8 @@ func (c *core) flushTarget(ctx context.Context, call string, target int, there b
 }
 
 // FlushAll is Flush of every rank that is locked.
-func (c *core) FlushAll(ctx context.Context) error {
+func (w *untyped) FlushAll(ctx context.Context) error {
+	c := w.core
 	defer c.world.EndSpan("FlushAll", c.world.BeginSpan())
 	return c.flushedAll(ctx, "window.FlushAll")
 }
@@ -142,7 +145,8 @@ func (c *core) FlushAll(ctx context.Context) error {
 // FlushLocal returns when the buffers of the operations on target are the
 // program's again and their results are valid. It needs a lock on target. Where
 // the puts and accumulates are short it copies them, and does not wait for target.
-func (c *core) FlushLocal(ctx context.Context, target int) error {
+func (w *untyped) FlushLocal(ctx context.Context, target int) error {
+	c := w.core
 	if err := checkContext(ctx, "FlushLocal"); err != nil {
 		return err
 	}
@@ -158,7 +162,8 @@ func (c *core) FlushLocal(ctx context.Context, target int) error {
 }
 
 // FlushLocalAll is FlushLocal of every rank that is locked.
-func (c *core) FlushLocalAll(ctx context.Context) error {
+func (w *untyped) FlushLocalAll(ctx context.Context) error {
+	c := w.core
 	defer c.world.EndSpan("FlushLocalAll", c.world.BeginSpan())
 	return c.flushedAll(ctx, "window.FlushLocalAll")
 }
@@ -236,7 +241,8 @@ func (c *core) flushLocked(ctx context.Context, call string, there bool) error {
 // Sync makes this rank's own loads and stores of its part and the operations of
 // all ranks one order: what this rank stored is seen by operations after it, and
 // its loads see operations that are complete.
-func (c *core) Sync() error {
+func (w *untyped) Sync() error {
+	c := w.core
 	if c.closed.Load() {
 		return fmt.Errorf("window: Sync: %w", errClosed)
 	}

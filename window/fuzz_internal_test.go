@@ -139,7 +139,7 @@ func sendScript(ctx context.Context, w *world.World, script []byte) error {
 	if err != nil {
 		return err
 	}
-	p, err := win.peer(1)
+	p, err := win.core.peer(1)
 	// What comes while the other rank is in Create is not compared with its fences.
 	if err = errors.Join(err, w.Barrier(ctx)); err != nil {
 		return err
@@ -148,7 +148,7 @@ func sendScript(ctx context.Context, w *world.World, script []byte) error {
 		var m world.Message
 		var payload []byte
 		m, payload, script = nextStep(script)
-		m.Service = win.number
+		m.Service = win.core.number
 		if asks(&m, payload) {
 			err = p.link.AskFor(ctx, &m, payload, anything{})
 		} else {
@@ -190,10 +190,10 @@ func serveScript(ctx context.Context, w *world.World, script []byte, memory []ui
 		return err
 	}
 	most := link.MaxPayload()
-	meter := &metered{server: win.server}
-	w.Serve(win.number, meter)
+	meter := &metered{server: win.core.server}
+	w.Serve(win.core.number, meter)
 	err = errors.Join(w.Barrier(ctx), w.Barrier(ctx), meter.err)
-	control, arrived := &win.own.control, uint64(0)
+	control, arrived := &win.core.own.control, uint64(0)
 	for len(script) >= stepBytes {
 		m, payload, rest := nextStep(script)
 		arrived += notifications(&m, payload, most)

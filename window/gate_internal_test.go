@@ -13,11 +13,11 @@ import (
 
 // aheadOf has rank 1 be in a Fence that rank 0 has ended, behind number last, when all have come.
 func aheadOf(ctx context.Context, win *Window[int64], asserts ...Assert) (last uint32, err error) {
-	w := win.world
+	w := win.core.world
 	if err := errors.Join(win.Fence(ctx, asserts...), w.Barrier(ctx)); err != nil {
 		return 0, err
 	}
-	t := &win.tallies
+	t := &win.core.tallies
 	last = t.passed.Load()
 	switch w.Rank() {
 	case 0:
@@ -38,7 +38,7 @@ var gated = jobtest.Register("operations that wait for a Fence", func(ctx contex
 	if err != nil {
 		return err
 	}
-	t := &win.tallies
+	t := &win.core.tallies
 	last, err := aheadOf(ctx, win)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ var gated = jobtest.Register("operations that wait for a Fence", func(ctx contex
 		t.passed.Store(last + 1)
 	}
 	if w.Rank() == 0 {
-		p, failed := win.peer(1)
+		p, failed := win.core.peer(1)
 		err = errors.Join(err, failed, p.deferred.start(ctx, scheduler.Nothing))
 	}
 	err = errors.Join(err, w.Barrier(ctx))
@@ -83,7 +83,7 @@ func putGated(ctx context.Context, win *Window[int64]) error {
 	if done, e := request.Test(); done || e != nil {
 		err = errors.Join(err, fmt.Errorf("a request is complete: %v, %v", done, e))
 	}
-	p, e := win.peer(1)
+	p, e := win.core.peer(1)
 	if err = errors.Join(err, e); err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func TestGrantBeforeFence(t *testing.T) {
 			close(cut)
 			for waits := false; !waits && ctx.Err() == nil; runtime.Gosched() {
 				w.Poll()
-				w.Exclude(func() { waits = fenced.server.delays[1] != nil })
+				w.Exclude(func() { waits = fenced.core.server.delays[1] != nil })
 			}
 			var old int64
 			err = errors.Join(err, locked.Lock(ctx, Exclusive, 1), locked.FetchAndOp(Sum, 5, &old, 1, 0), locked.Flush(ctx, 1), locked.Unlock(ctx, 1),

@@ -56,11 +56,11 @@ func TestWhatIsHeld(t *testing.T) {
 				for round := range 2 {
 					for i, want := range c.held {
 						err = errors.Join(err, win.Accumulate(Sum, []int64{1}, 0, 7*i))
-						if got := win.held.state.Load(); got != want {
+						if got := win.core.held.state.Load(); got != want {
 							t.Errorf("round %d: %d updates are held after accumulate %d, want %d", round, got, i, want)
 						}
 					}
-					if err = errors.Join(err, win.Flush(ctx, 0)); win.held.state.Load() != 0 {
+					if err = errors.Join(err, win.Flush(ctx, 0)); win.core.held.state.Load() != 0 {
 						t.Error("something is held after Flush")
 					}
 				}
@@ -103,7 +103,7 @@ func TestHeldOverTheEnd(t *testing.T) {
 		}
 		for range 20_000 {
 			err = errors.Join(err, win.Lock(ctx, Exclusive, 0), win.Unlock(ctx, 0))
-			if held := win.held.state.Load(); held != 0 {
+			if held := win.core.held.state.Load(); held != 0 {
 				t.Errorf("%d updates are held outside an epoch", held)
 				break
 			}
@@ -114,7 +114,7 @@ func TestHeldOverTheEnd(t *testing.T) {
 			t.Errorf("element is %d after %d accumulates", got, issued.Load())
 		}
 		// One that has found the epoch open and is late.
-		if late := int64(1); win.hold(0, addressOf(&win.Local()[5]), win.own.control.stripe(40), win.kernels.apply[Sum], nil, addressOf(&late)) || win.held.state.Load() != 0 {
+		if late := int64(1); win.view.hold(0, addressOf(&win.Local()[5]), win.core.own.control.stripe(40), win.view.kernels.apply[Sum], nil, addressOf(&late)) || win.core.held.state.Load() != 0 {
 			t.Error("an update is held after its epoch")
 		}
 		return errors.Join(err, win.Close())
@@ -138,14 +138,14 @@ func TestHeldForAStripe(t *testing.T) {
 		}
 		err = errors.Join(win.LockAll(ctx), win.Put([]int64{0}, 0, 0))
 		err = errors.Join(err, win.Accumulate(Sum, []int64{1}, 0, 1), win.Accumulate(Sum, []int64{1}, 0, 1))
-		stripe := win.own.control.stripe(8)
-		win.lockStripe(stripe)
+		stripe := win.core.own.control.stripe(8)
+		win.core.lockStripe(stripe)
 		flushed, unlocked := make(chan error, 1), make(chan error, 1)
 		go func() { flushed <- win.Flush(ctx, 0) }()
-		for win.held.state.Load()&busy == 0 {
+		for win.core.held.state.Load()&busy == 0 {
 			runtime.Gosched()
 		}
-		isFree(&win.held.latch)
+		isFree(&win.core.held.latch)
 		// It is held in the other batch, and not applied before the first.
 		for range 3 {
 			err = errors.Join(err, win.Accumulate(Sum, []int64{1}, 0, far/2))
@@ -154,10 +154,10 @@ func TestHeldForAStripe(t *testing.T) {
 			t.Errorf("%d updates overtook those before them", got)
 		}
 		go func() { unlocked <- win.UnlockAll(ctx) }()
-		for win.epochs.Open(0) {
+		for win.core.epochs.Open(0) {
 			runtime.Gosched()
 		}
-		isFree(&win.mu)
+		isFree(&win.core.mu)
 		stripe.Store(0)
 		err = errors.Join(err, <-flushed, <-unlocked)
 		if one, two := win.Local()[1], win.Local()[far/2]; one != 2 || two != 3 {

@@ -20,7 +20,7 @@ var lateOne = jobtest.Register("operations that come late", func(ctx context.Con
 	}
 	other := 1 - w.Rank()
 	err = errors.Join(win.Lock(ctx, Exclusive, other), win.Put([]int64{1}, other, 0), win.Unlock(ctx, other))
-	p, failed := win.peer(other)
+	p, failed := win.core.peer(other)
 	if err = errors.Join(err, failed); err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ var lateOne = jobtest.Register("operations that come late", func(ctx context.Con
 			return p.deferred.put(addressOf(&values[0]), 8, 0)
 		},
 		"long": func() error {
-			return win.accumulateRemote(p, Sum, operands{origin: addressOf(&values[0]), count: len(values)}, 0)
+			return win.view.accumulateRemote(p, Sum, operands{origin: addressOf(&values[0]), count: len(values)}, 0)
 		},
 		"notification": func() error { return p.deferred.notify(0, 8) },
 	} {

@@ -35,13 +35,13 @@ var stripeHeld = jobtest.RegisterWith("a stripe held for long", func() ([]world.
 	if err != nil {
 		return err
 	}
-	p, err := win.peer(owner)
+	p, err := win.core.peer(owner)
 	if err != nil {
 		return err
 	}
-	stripe := func() *atomic.Uint32 { return p.control.stripe(win.offset(perStripe)) }
+	stripe := func() *atomic.Uint32 { return p.control.stripe(win.view.offset(perStripe)) }
 	if w.Rank() == keeper {
-		win.lockStripe(stripe())
+		win.core.lockStripe(stripe())
 	}
 	if err := errors.Join(win.LockAll(ctx), w.Barrier(ctx)); err != nil {
 		return err
@@ -51,7 +51,7 @@ var stripeHeld = jobtest.RegisterWith("a stripe held for long", func() ([]world.
 		err = sendToHeld(ctx, win)
 	case keeper:
 		err = win.WaitNotify(ctx, 0, 1)
-		win.giveStripe(stripe())
+		win.core.giveStripe(stripe())
 	case other:
 		err = errors.Join(passHeld(ctx, win), win.PutNotify([]int64{1}, keeper, 0, 0))
 	}
@@ -123,9 +123,9 @@ var stripeEnded = jobtest.Register("a stripe held over the end", func(ctx contex
 	if err != nil {
 		return err
 	}
-	stripe := win.own.control.stripe(win.offset(perStripe))
+	stripe := win.core.own.control.stripe(win.view.offset(perStripe))
 	if w.Rank() == 0 {
-		win.lockStripe(stripe)
+		win.core.lockStripe(stripe)
 	}
 	if err := errors.Join(win.Lock(ctx, Shared, 0), w.Barrier(ctx)); err != nil {
 		return err
@@ -144,8 +144,8 @@ var stripeEnded = jobtest.Register("a stripe held over the end", func(ctx contex
 		}
 		w.Poll()
 	}
-	win.server.end()
-	win.giveStripe(stripe)
+	win.core.server.end()
+	win.core.giveStripe(stripe)
 	err = w.Barrier(ctx)
 	if got := win.Local()[perStripe:]; !slices.Equal(got, make([]int64, perStripe)) {
 		err = errors.Join(err, fmt.Errorf("elements of a part that has ended are %v", got))

@@ -29,7 +29,8 @@ const (
 // have the lock itself, as a mutex of something else, call Flush behind Lock. The next Lock
 // of this rank has it taken first, whichever goroutine calls it: locks are taken in the
 // order of the calls.
-func (c *core) Lock(ctx context.Context, kind LockKind, target int) error {
+func (w *untyped) Lock(ctx context.Context, kind LockKind, target int) error {
+	c := w.core
 	if c.remote {
 		defer c.world.EndSpan("Lock", c.world.BeginSpan())
 	}
@@ -122,7 +123,8 @@ func (c *core) lockable(ctx context.Context, call string, target int) (*peer, er
 // there. It returns a *world.PeerError if target has failed; the epoch is over all
 // the same. With the context's error, while it waits for a lock that is taken as late as
 // this, it has not ended, and goes on when it is called again.
-func (c *core) Unlock(ctx context.Context, target int) error {
+func (w *untyped) Unlock(ctx context.Context, target int) error {
+	c := w.core
 	if c.remote {
 		defer c.world.EndSpan("Unlock", c.world.BeginSpan())
 	}
@@ -219,7 +221,8 @@ func (c *core) unlock(kind LockKind, target int) {
 //
 // With NoCheck, which ranks may assert or not as each likes, no lock is taken, and no rank reached
 // that there is no operation on: without it a rank asks all others, and is connected with them.
-func (c *core) LockAll(ctx context.Context, asserts ...Assert) error {
+func (w *untyped) LockAll(ctx context.Context, asserts ...Assert) error {
+	c := w.core
 	defer c.world.EndSpan("LockAll", c.world.BeginSpan())
 	if err := checkContext(ctx, "LockAll"); err != nil {
 		return err
@@ -340,7 +343,8 @@ func (c *core) lockOthers(ctx context.Context, call string, first int) (busy int
 // UnlockAll ends the epoch that LockAll opened: all operations are complete at
 // their targets. It returns a *world.PeerError if one has failed; the epoch is over
 // all the same.
-func (c *core) UnlockAll(ctx context.Context) error {
+func (w *untyped) UnlockAll(ctx context.Context) error {
+	c := w.core
 	defer c.world.EndSpan("UnlockAll", c.world.BeginSpan())
 	if err := checkContext(ctx, "UnlockAll"); err != nil {
 		return err

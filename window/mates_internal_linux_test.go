@@ -27,7 +27,7 @@ var stoppedLast = jobtest.RegisterWith("stopped at the end of a fence", func() (
 	if err != nil {
 		return err
 	}
-	if _, _, err := win.meeting.Tally(ctx, "Tally", 0, 1, func(rank int) bool { return w.Rank() == 0 && rank == stops }); err != nil {
+	if _, _, err := win.core.meeting.Tally(ctx, "Tally", 0, 1, func(rank int) bool { return w.Rank() == 0 && rank == stops }); err != nil {
 		return err
 	}
 	if err := jobtest.Hold("ready"); err != nil {
@@ -36,7 +36,7 @@ var stoppedLast = jobtest.RegisterWith("stopped at the end of a fence", func() (
 	if w.Rank() == stops {
 		return jobtest.Stop()
 	}
-	err = win.meeting.EndTally(ctx, "EndTally")
+	err = win.core.meeting.EndTally(ctx, "EndTally")
 	if failed := (*world.PeerError)(nil); w.Mapped(stops) && (!errors.As(err, &failed) || failed.Rank != stops) {
 		return fmt.Errorf("error is %v, want a *world.PeerError of rank %d", err, stops)
 	} else if !w.Mapped(stops) && err != nil {

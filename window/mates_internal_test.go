@@ -18,7 +18,7 @@ import (
 // what it puts in the next epoch must come behind: it does not end its Fence before. Nor does
 // rank 3 before rank 1, its mate. It gives the queue of rank 1, nil on others.
 func holdBack(ctx context.Context, w *world.World, win *Window[int64]) (late *deferred, err error) {
-	if !win.tallies.on.Load() {
+	if !win.core.tallies.on.Load() {
 		return nil, errors.New("no Fence by tally")
 	}
 	if err := win.Fence(ctx); err != nil {
@@ -32,9 +32,9 @@ func holdBack(ctx context.Context, w *world.World, win *Window[int64]) (late *de
 		}
 		return nil
 	}
-	number := win.epochs.LastFence() + 1
+	number := win.core.epochs.LastFence() + 1
 	if w.Rank() == 1 {
-		p, err := win.peer(0)
+		p, err := win.core.peer(0)
 		if err = errors.Join(err, win.Put([]int64{7}, 0, 0)); err != nil {
 			return nil, err
 		}
@@ -44,7 +44,7 @@ func holdBack(ctx context.Context, w *world.World, win *Window[int64]) (late *de
 	} else if err := cutShort(); err != nil {
 		return nil, err
 	}
-	_, any, err := win.meeting.Tally(ctx, "Tally", 0, number, func(rank int) bool { return w.Rank() == 1 && rank == 0 })
+	_, any, err := win.core.meeting.Tally(ctx, "Tally", 0, number, func(rank int) bool { return w.Rank() == 1 && rank == 0 })
 	if err != nil || !any {
 		return nil, fmt.Errorf("a tally with marks: %v, %w", any, err)
 	}

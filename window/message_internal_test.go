@@ -80,15 +80,15 @@ var sendNonsense = jobtest.Register("nonsense", func(ctx context.Context, w *wor
 	if err != nil {
 		return err
 	}
-	before := append([]byte(nil), win.own.block[pairsAt:]...)
+	before := append([]byte(nil), win.core.own.block[pairsAt:]...)
 	err = w.Barrier(ctx)
 	if w.Rank() == 0 {
-		p, e := win.peer(1)
+		p, e := win.core.peer(1)
 		if e != nil {
 			return e
 		}
 		for _, n := range nonsense {
-			n.message.Service = win.number
+			n.message.Service = win.core.number
 			if n.asked {
 				err = errors.Join(err, p.link.AskFor(ctx, &n.message, n.payload, anything{}))
 			} else {
@@ -101,7 +101,7 @@ var sendNonsense = jobtest.Register("nonsense", func(ctx context.Context, w *wor
 		}
 	}
 	err = errors.Join(err, w.Barrier(ctx))
-	if string(before) != string(win.own.block[pairsAt:]) {
+	if string(before) != string(win.core.own.block[pairsAt:]) {
 		err = errors.Join(err, errors.New("words of the control block have changed"))
 	}
 	for i, element := range win.Local() {
@@ -128,13 +128,13 @@ var wishTwice = jobtest.Register("wishing twice", func(ctx context.Context, w *w
 		err = errors.Join(err, w.Barrier(ctx), w.Barrier(ctx), win.Unlock(ctx, 1))
 		return errors.Join(err, w.Barrier(ctx), win.Close())
 	}
-	p, err := win.peer(1)
+	p, err := win.core.peer(1)
 	if err != nil {
 		return err
 	}
 	err = w.Barrier(ctx)
 	err = errors.Join(err, p.deferred.askLock(ctx, Exclusive), p.link.Flush(ctx))
-	err = errors.Join(err, p.link.Tell(&world.Message{Kind: messageLock, Service: win.number, A: uint8(Exclusive), X: 77}, nil))
+	err = errors.Join(err, p.link.Tell(&world.Message{Kind: messageLock, Service: win.core.number, A: uint8(Exclusive), X: 77}, nil))
 	var refused *world.RefusalError
 	if e := p.link.Flush(ctx); !errors.As(e, &refused) {
 		err = errors.Join(err, fmt.Errorf("error is %v, want a refusal", e))

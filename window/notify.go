@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/world"
 )
@@ -18,31 +17,7 @@ const putNotify = "PutNotify"
 // Start has not waited for, and as long as the target is there. Two ranks that notify each other before either
 // has posted wait for each other.
 func (w *Window[T]) PutNotify(origin []T, target, displacement, slot int) error {
-	if err := w.checkSlot("PutNotify", slot); err != nil {
-		return err
-	}
-	if err := w.putAny(putNotify, kept(origin), len(origin), target, displacement); err != nil {
-		return err
-	}
-	p, err := w.peer(target)
-	if err != nil {
-		return err
-	}
-	// The atomic add comes after the stores of the put: who sees the count
-	// sees the bytes.
-	if p.link != nil && p.data == nil {
-		if err := p.deferred.notify(slot, len(origin)<<w.shift); err != nil {
-			return w.failed(putNotify, target, displacement, len(origin), err)
-		}
-		return nil
-	}
-	w.world.BeforeTelling()
-	if w.watch != nil && w.watch.counts {
-		w.watch.operations[aggregate.Notify].Add(1)
-	}
-	p.control.slot(slot).Add(1)
-	p.neighbor.Ring()
-	return nil
+	return w.view.putNotify(kept(origin), len(origin), target, displacement, slot)
 }
 
 // WaitNotify blocks until count notifications that no earlier WaitNotify or
@@ -50,7 +25,8 @@ func (w *Window[T]) PutNotify(origin []T, target, displacement, slot int) error 
 // the job may send them, so it ends with a *world.PeerError as soon as any rank
 // has failed, or all others have left, and they are not there. When the window is
 // closed meanwhile it ends with an epoch.ErrClosed.
-func (c *core) WaitNotify(ctx context.Context, slot int, count uint64) error {
+func (w *untyped) WaitNotify(ctx context.Context, slot int, count uint64) error {
+	c := w.core
 	defer c.world.EndSpan("WaitNotify", c.world.BeginSpan())
 	if err := checkContext(ctx, "WaitNotify"); err != nil {
 		return err
@@ -102,7 +78,8 @@ func (c *core) nobodyLeft(wait *world.Waiter) error {
 
 // TestNotify is WaitNotify that does not block: it tells whether it took count
 // notifications.
-func (c *core) TestNotify(slot int, count uint64) (bool, error) {
+func (w *untyped) TestNotify(slot int, count uint64) (bool, error) {
+	c := w.core
 	if err := c.checkJob("TestNotify"); err != nil {
 		return false, err
 	}

@@ -15,7 +15,7 @@ func TestSlotSetBack(t *testing.T) {
 	require.NoError(t, world.Run(t.Context(), 1, func(ctx context.Context, w *world.World) error {
 		win, err := Allocate[int64](ctx, w, 1)
 		require.NoError(t, err)
-		slot := win.own.control.slot(2)
+		slot := win.core.own.control.slot(2)
 		slot.Store(5)
 		require.NoError(t, win.WaitNotify(ctx, 2, 5))
 		slot.Store(3)

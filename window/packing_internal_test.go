@@ -34,7 +34,7 @@ var putInParts = jobtest.Register("a put in parts", func(ctx context.Context, w 
 })
 
 func sendInParts(w *world.World, win *Window[int64], count int) error {
-	p, err := win.peer(1)
+	p, err := win.core.peer(1)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ var runsInParts = jobtest.Register("runs in parts", func(ctx context.Context, w 
 
 // accumulateInParts adds i to element i in each round, and tells what it has added to element 1 beside.
 func accumulateInParts(w *world.World, win *Window[int32], count, rounds int) (more int32, err error) {
-	p, err := win.peer(1)
+	p, err := win.core.peer(1)
 	if err != nil {
 		return 0, err
 	}

@@ -24,7 +24,8 @@ import (
 // has posted a matching exposure, but for those that share no memory with this rank: what is
 // done to them waits for that, at the latest in the Complete or in the target. If it fails
 // no epoch is open.
-func (c *core) Start(ctx context.Context, group Group) error {
+func (w *untyped) Start(ctx context.Context, group Group) error {
+	c := w.core
 	defer c.world.EndSpan("Start", c.world.BeginSpan())
 	if err := checkContext(ctx, "Start"); err != nil {
 		return err
@@ -65,7 +66,8 @@ func (c *core) postRides(target int) bool {
 // the targets are told all the same. It returns a *world.PeerError if a target has failed;
 // the epoch is over all the same. With the context's error it has not ended, and goes on
 // when it is called again.
-func (c *core) Complete(ctx context.Context) error {
+func (w *untyped) Complete(ctx context.Context) error {
+	c := w.core
 	defer c.world.EndSpan("Complete", c.world.BeginSpan())
 	if err := checkContext(ctx, "Complete"); err != nil {
 		return err
@@ -140,7 +142,8 @@ func throughShortage(call func() error) error {
 // Post exposes this rank's part of the window to the ranks of group. It does not
 // wait for them, but until a process answers that this one has never met: the context ends that. It
 // returns a *world.PeerError if one of them has failed; the others have the exposure all the same.
-func (c *core) Post(ctx context.Context, group Group) error {
+func (w *untyped) Post(ctx context.Context, group Group) error {
+	c := w.core
 	defer c.world.EndSpan("Post", c.world.BeginSpan())
 	if err := checkContext(ctx, "Post"); err != nil {
 		return err
@@ -202,7 +205,8 @@ func (c *core) reachEach(ctx context.Context, call string, group Group) error {
 // Wait ends the exposure that Post began. It blocks until every rank of its group
 // has called Complete; all their operations are in window memory then. If a rank of
 // the group has failed the exposure ends with a *world.PeerError.
-func (c *core) Wait(ctx context.Context) error {
+func (w *untyped) Wait(ctx context.Context) error {
+	c := w.core
 	defer c.world.EndSpan("Wait", c.world.BeginSpan())
 	if err := checkContext(ctx, "Wait"); err != nil {
 		return err
@@ -227,7 +231,9 @@ func (c *core) Wait(ctx context.Context) error {
 }
 
 // Test is Wait that does not block: it tells whether the exposure has ended.
-func (c *core) Test() (bool, error) {
+func (w *untyped) Test() (bool, error) { return w.core.test() }
+
+func (c *core) test() (bool, error) {
 	c.mu.Lock()
 	group, err := c.epochs.BeginWait("Test")
 	c.mu.Unlock()

@@ -28,7 +28,7 @@ var requestGranted = jobtest.Register("a request whose lock is granted at once",
 			return err
 		}
 		// What the rank will say.
-		win.granted[1].Store(win.tickets[1].Load() + 1)
+		win.core.granted[1].Store(win.core.tickets[1].Load() + 1)
 		for done := false; !done && err == nil; {
 			done, err = r.Test()
 		}

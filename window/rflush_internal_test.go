@@ -24,13 +24,13 @@ var flushBehindComplete = jobtest.Register("a flush behind a Complete that rode"
 	if w.Rank() == 0 {
 		err = errors.Join(err, win.Start(ctx, group), win.Put([]int64{1}, 1, 0), win.Complete(ctx), w.Barrier(ctx), win.Lock(ctx, Shared, 1))
 		r, failed := win.RFlush(1)
-		if r.late == nil && (r.mark == world.Mark{} || r.mark == world.GrantMark(win.tickets[1].Load())) {
+		if r.late == nil && (r.mark == world.Mark{} || r.mark == world.GrantMark(win.core.tickets[1].Load())) {
 			failed = errors.Join(failed, errors.New("the flush waits for nothing"))
 		}
 		err = errors.Join(err, failed, r.Wait(ctx), win.Unlock(ctx, 1))
 	} else {
 		// It rides as a rule. A Complete that does not waits for the Post.
-		for begun := time.Now(); !win.server.waiting.Load() && time.Since(begun) < time.Second; runtime.Gosched() { // computes
+		for begun := time.Now(); !win.core.server.waiting.Load() && time.Since(begun) < time.Second; runtime.Gosched() { // computes
 			w.Poll()
 		}
 		err = errors.Join(err, win.Post(ctx, group), w.Barrier(ctx), win.Wait(ctx))
@@ -51,12 +51,12 @@ var refusedBehindRide = jobtest.Register("a flush that rode, and a refusal behin
 	}
 	if w.Rank() == 1 {
 		err := errors.Join(w.Barrier(ctx), win.Unlock(ctx, 1), w.Barrier(ctx))
-		win.server.end()
+		win.core.server.end()
 		return errors.Join(err, w.Barrier(ctx), w.Barrier(ctx))
 	}
 	err = errors.Join(win.Lock(ctx, Shared, 1), win.Accumulate(Sum, []int64{1}, 1, 0))
 	r, failed := win.RFlush(1)
-	d := win.peers[1].Load().deferred
+	d := win.core.peers[1].Load().deferred
 	if failed == nil && r.late == nil {
 		failed = errors.New("the flush has not ridden")
 	}
@@ -103,14 +103,14 @@ func refusedInNext(rides bool) func(ctx context.Context, w *world.World) error {
 			return errors.Join(err, w.Barrier(ctx), win.Unlock(ctx, 1), w.Barrier(ctx))
 		}
 		first, failed := firstFlush(ctx, win, rides)
-		d := win.peers[1].Load().deferred
+		d := win.core.peers[1].Load().deferred
 		err = errors.Join(failed, win.Unlock(ctx, 1), w.Barrier(ctx), w.Barrier(ctx), win.Lock(ctx, Shared, 1))
 		o, failed := d.join(aggregate.Accumulate, 8)
 		if err = errors.Join(err, failed); err != nil {
 			return err
 		}
 		// It is outside of the window, which only the target looks at here.
-		o.Offset, o.Op, o.Element, o.Value[0] = 1<<20, Sum, win.kind, 1
+		o.Offset, o.Op, o.Element, o.Value[0] = 1<<20, Sum, win.view.kind, 1
 		err = d.queued()
 		second, failed := win.RFlush(1)
 		if failed == nil && second.late == nil {

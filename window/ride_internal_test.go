@@ -32,7 +32,7 @@ var rideRefused = jobtest.Register("a refusal under a lock", func(ctx context.Co
 		} {
 			var got int64
 			err = errors.Join(err, win.Lock(ctx, Exclusive, 1), win.Accumulate(Sum, []int64{3}, 1, i))
-			p, failed := win.peer(1)
+			p, failed := win.core.peer(1)
 			if err = errors.Join(err, failed); err != nil {
 				return err
 			}
@@ -77,7 +77,7 @@ var rideRefusedLater = jobtest.Register("a refusal of what has waited", func(ctx
 		err = errors.Join(win.Lock(ctx, Exclusive, 1), w.Barrier(ctx), w.Barrier(ctx), win.Unlock(ctx, 1))
 		return errors.Join(err, w.Barrier(ctx), another.Close(), win.Close())
 	}
-	p, failed := win.peer(1)
+	p, failed := win.core.peer(1)
 	if err = errors.Join(w.Barrier(ctx), failed); err != nil {
 		return err
 	}

@@ -22,10 +22,10 @@ func rideLeftHeld(wait func(ctx context.Context, win *Window[int64], give func()
 		if w.Rank() == 0 {
 			return errors.Join(win.Start(ctx, other), win.Accumulate(Sum, []int64{1}, 1, perStripe), win.Complete(ctx))
 		}
-		stripe := win.own.control.stripe(win.offset(perStripe))
-		win.lockStripe(stripe)
-		err = untilServed(ctx, w, func() bool { return win.server.waiting.Load() && w.Gone(0) })
-		err = errors.Join(err, win.Post(ctx, other), wait(ctx, win, func() { win.giveStripe(stripe) }))
+		stripe := win.core.own.control.stripe(win.view.offset(perStripe))
+		win.core.lockStripe(stripe)
+		err = untilServed(ctx, w, func() bool { return win.core.server.waiting.Load() && w.Gone(0) })
+		err = errors.Join(err, win.Post(ctx, other), wait(ctx, win, func() { win.core.giveStripe(stripe) }))
 		if sum := win.Local()[perStripe]; sum != 1 {
 			err = errors.Join(err, fmt.Errorf("the element is %d behind the exposure, want 1", sum))
 		}
@@ -37,7 +37,7 @@ var rideLeftHeldBodies = map[string]string{
 	"Wait": jobtest.Register("a Complete of one that has left, which Wait waits for", rideLeftHeld(func(ctx context.Context, win *Window[int64], give func()) error {
 		parked := make(chan error, 1)
 		go func() {
-			parked <- await.UntilParked(ctx, "window.(*core).Wait", 1)
+			parked <- await.UntilParked(ctx, "window.(*untyped).Wait", 1)
 			give()
 		}()
 		return errors.Join(win.Wait(ctx), <-parked)
@@ -70,7 +70,7 @@ func rideUnposted(look func(ctx context.Context, r Request) error) jobtest.Body 
 			return err
 		}
 		if w.Rank() == 1 {
-			return untilServed(ctx, w, win.server.waiting.Load)
+			return untilServed(ctx, w, win.core.server.waiting.Load)
 		}
 		err = win.Start(ctx, other)
 		r, failed := win.RGet(make([]int64, 1), 1, 0)

@@ -33,12 +33,12 @@ var rideWrap = jobtest.Register("tickets that wrap", func(ctx context.Context, w
 			},
 		} {
 			const last = math.MaxUint32 - 1
-			win.tickets[1].Store(last)
-			win.granted[1].Store(last)
+			win.core.tickets[1].Store(last)
+			win.core.granted[1].Store(last)
 			for range 3 {
 				err = errors.Join(err, epoch())
 			}
-			if ticket := win.tickets[1].Load(); ticket == 0 || ticket > 2 {
+			if ticket := win.core.tickets[1].Load(); ticket == 0 || ticket > 2 {
 				err = errors.Join(err, fmt.Errorf("%s: the last ticket is %d, want one after the wrap", name, ticket))
 			}
 		}
@@ -62,18 +62,18 @@ var rideOvertaken = jobtest.Register("a grant that a later one overtakes", func(
 	if w.Rank() == 0 {
 		ended, end := context.WithCancel(ctx)
 		defer end()
-		p, failed := win.peer(1)
+		p, failed := win.core.peer(1)
 		if failed != nil {
 			return failed
 		}
-		win.tickets[1].Store(5)
+		win.core.tickets[1].Store(5)
 		waited := make(chan error)
 		go func() { waited <- p.deferred.awaitTicket(ended, "waiting") }()
-		for win.readers.Load() == 0 {
+		for win.core.readers.Load() == 0 {
 			runtime.Gosched()
 		}
-		win.tickets[1].Store(6)
-		win.granted[1].Store(6)
+		win.core.tickets[1].Store(6)
+		win.core.granted[1].Store(6)
 		// It has no other reason to go on waiting, and to fail then.
 		end()
 		if e := <-waited; e != nil {
@@ -100,7 +100,7 @@ var rideGoroutines = jobtest.Register("a wish that another goroutine has asked f
 		err = errors.Join(err, win.Lock(ctx, Exclusive, 1))
 		locked := make(chan error)
 		go func() { locked <- win.Lock(ctx, Exclusive, 2) }()
-		for win.readers.Load() == 0 {
+		for win.core.readers.Load() == 0 {
 			runtime.Gosched()
 		}
 		err = errors.Join(err, win.Unlock(ctx, 1), <-locked, win.Unlock(ctx, 2))
@@ -139,7 +139,7 @@ var rideAtOnce = jobtest.Register("locks of goroutines at once", func(ctx contex
 		err = errors.Join(errs...)
 		putOff := 0
 		for _, l := range locks {
-			p, e := l.win.peer(l.target)
+			p, e := l.win.core.peer(l.target)
 			if e != nil {
 				return errors.Join(err, e)
 			}

@@ -50,15 +50,15 @@ var rideStripe = jobtest.Register("a lock behind a Complete that waits for a str
 		)
 		return errors.Join(err, w.Barrier(ctx), win.Close())
 	}
-	stripe := win.own.control.stripe(win.offset(perStripe))
-	win.lockStripe(stripe)
-	err = untilServed(ctx, w, win.server.waiting.Load)
-	err = errors.Join(err, win.Post(ctx, other), untilServed(ctx, w, func() bool { return len(win.server.wishes) == 2 || win.Local()[0] == 6 }))
+	stripe := win.core.own.control.stripe(win.view.offset(perStripe))
+	win.core.lockStripe(stripe)
+	err = untilServed(ctx, w, win.core.server.waiting.Load)
+	err = errors.Join(err, win.Post(ctx, other), untilServed(ctx, w, func() bool { return len(win.core.server.wishes) == 2 || win.Local()[0] == 6 }))
 	waiting := 0
 	w.Exclude(func() {
-		win.giveStripe(stripe)
-		win.server.grantWishes()
-		waiting = len(win.server.wishes)
+		win.core.giveStripe(stripe)
+		win.core.server.grantWishes()
+		waiting = len(win.core.server.wishes)
 	})
 	if waiting > 0 {
 		err = errors.Join(err, fmt.Errorf("%d wait still, though the stripe was free", waiting))
@@ -90,10 +90,10 @@ var rideFailed = jobtest.Register("a Complete of one that fails", func(ctx conte
 		}
 		return err
 	}
-	err = untilServed(ctx, w, win.server.waiting.Load)
-	win.server.failed(0)
+	err = untilServed(ctx, w, win.core.server.waiting.Load)
+	win.core.server.failed(0)
 	w.Exclude(func() {
-		if waiting, spare := len(win.server.early), len(win.server.spare); waiting != 0 || spare != 1 {
+		if waiting, spare := len(win.core.server.early), len(win.core.server.spare); waiting != 0 || spare != 1 {
 			err = errors.Join(err, fmt.Errorf("%d wishes wait, %d can be used again, want 0 and 1", waiting, spare))
 		}
 	})
@@ -117,12 +117,12 @@ var rideNotified = jobtest.Register("a notification that waits for a lock", func
 		err = errors.Join(win.Lock(ctx, Exclusive, 1), w.Barrier(ctx))
 		told := make(chan error)
 		go func() { told <- win.WaitNotify(ctx, 0, 1) }()
-		err = errors.Join(err, untilServed(ctx, w, func() bool { return win.readers.Load() > 0 && len(win.server.wishes) == 1 }))
-		if n := win.own.control.slot(0).Load(); n != 0 {
+		err = errors.Join(err, untilServed(ctx, w, func() bool { return win.core.readers.Load() > 0 && len(win.core.server.wishes) == 1 }))
+		if n := win.core.own.control.slot(0).Load(); n != 0 {
 			err = errors.Join(err, fmt.Errorf("%d notifications under the lock of another", n))
 		}
 		err = errors.Join(err, win.Unlock(ctx, 1))
-		err = errors.Join(err, untilServed(ctx, w, func() bool { return len(win.server.wishes) == 0 }), <-told)
+		err = errors.Join(err, untilServed(ctx, w, func() bool { return len(win.core.server.wishes) == 0 }), <-told)
 		if win.Local()[0] != 1 {
 			err = errors.Join(err, fmt.Errorf("element is %d when it was notified of, want 1", win.Local()[0]))
 		}
@@ -146,12 +146,12 @@ var rideGranted = jobtest.Register("a grant of what was not asked for", func(ctx
 	}
 	if w.Rank() == 1 {
 		err = errors.Join(win.Lock(ctx, Exclusive, 1), w.Barrier(ctx), w.Barrier(ctx))
-		p, failed := win.peer(0)
+		p, failed := win.core.peer(0)
 		if err = errors.Join(err, failed); err != nil {
 			return err
 		}
 		grant := func(ticket uint64, answer []byte) error {
-			return errors.Join(p.link.Tell(&world.Message{Kind: messageGranted, Service: win.number, X: ticket}, answer), p.link.Flush(ctx))
+			return errors.Join(p.link.Tell(&world.Message{Kind: messageGranted, Service: win.core.number, X: ticket}, answer), p.link.Flush(ctx))
 		}
 		for _, ticket := range []uint64{1<<32 + 1, 2, 1<<31 - 1} {
 			for _, answer := range [][]byte{nil, make([]byte, 8)} {
@@ -172,7 +172,7 @@ var rideGranted = jobtest.Register("a grant of what was not asked for", func(ctx
 		err = errors.Join(err, fmt.Errorf("error of a Flush under the lock of another is %v", e))
 	}
 	err = errors.Join(err, w.Barrier(ctx), win.Flush(ctx, 1))
-	if ticket := win.tickets[1].Load(); got[0] != 9 || ticket != 1 {
+	if ticket := win.core.tickets[1].Load(); got[0] != 9 || ticket != 1 {
 		err = errors.Join(err, fmt.Errorf("got %d by ticket %d, want 9 by 1", got[0], ticket))
 	}
 	got[0] = -2

@@ -39,7 +39,9 @@ type Served struct {
 const MostName = 128
 
 // As is this rank's part of the window under a name for clients, for Serve.
-func (w *Window[T]) As(name string) Served { return Served{name: name, core: w.core, kind: w.kind} }
+func (w *Window[T]) As(name string) Served {
+	return Served{name: name, core: w.view.core, kind: w.view.kind}
+}
 
 // ReadOnly is the same window, of which clients only read: with Get, or operations of the accumulate family with NoOp, and
 // under shared locks. Another operation of theirs is an ErrReadOnly.

@@ -102,9 +102,9 @@ func visitHostile(ctx context.Context, t *testing.T, address string) {
 		{Kind: messageWord, A: postAt, X: 1}, {Kind: messageComplete, Z: 1}, {Kind: messageMark}, {Kind: messageGranted},
 		{Kind: messageAttach}, {Kind: messageLock, A: 9}, {Kind: messageUnlock, A: uint8(Exclusive)},
 	} {
-		refused(win.number, m, nil)
+		refused(win.core.number, m, nil)
 	}
-	v := win.visited
+	v := win.core.visited
 	for _, m := range []world.Message{{Kind: messageDetach}, {Kind: messageDetach, X: 1 << 40}, {Kind: messageAttached}, {Kind: messageLock}} {
 		refused(v.number, m, nil)
 	}

@@ -20,11 +20,11 @@ import "unsafe"
 // after it by an atomic of this rank; and plain loads that follow an atomic which has read
 // what was flushed, or stored so, see what was written before that.
 func (w *Window[T]) Shared(rank int) ([]T, bool) {
-	memory, ok := w.shared(rank)
+	memory, ok := w.view.shared(rank)
 	if !ok {
 		return nil, false
 	}
-	return unsafe.Slice((*T)(memory), w.targets[rank].count), true
+	return unsafe.Slice((*T)(memory), w.view.targets[rank].count), true
 }
 
 // shared is the address of rank's part. Sound because memory is that of as many elements as

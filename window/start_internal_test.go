@@ -20,7 +20,7 @@ var startBeside = jobtest.Register("a Start beside one who waits for room", func
 	if w.Rank() == 1 {
 		return errors.Join(w.Barrier(ctx), win.Post(ctx, group), win.Wait(ctx), win.Close())
 	}
-	p, err := win.peer(1)
+	p, err := win.core.peer(1)
 	if err != nil {
 		return err
 	}

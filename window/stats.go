@@ -40,7 +40,9 @@ type Stats struct {
 }
 
 // Stats may be called at any time, also when the window is closed.
-func (c *core) Stats() Stats {
+func (w *untyped) Stats() Stats { return w.core.stats() }
+
+func (c *core) stats() Stats {
 	s := Stats{Window: c.number}
 	if c.watch != nil {
 		for kind := range c.watch.operations {
@@ -112,7 +114,7 @@ func (c *core) account() {
 	if !c.world.Counts() {
 		return
 	}
-	s, of := c.Stats(), fmt.Sprintf("window %d", c.number)
+	s, of := c.stats(), fmt.Sprintf("window %d", c.number)
 	for _, way := range []struct {
 		name   string
 		counts *Counts

@@ -20,11 +20,11 @@ var heldStripe = jobtest.Register("dying with a stripe", func(ctx context.Contex
 		return err
 	}
 	if w.Rank() == 1 {
-		target, err := win.peer(0)
+		target, err := win.core.peer(0)
 		if err != nil {
 			return err
 		}
-		win.lockStripe(target.control.stripe(win.offset(7)))
+		win.core.lockStripe(target.control.stripe(win.view.offset(7)))
 	}
 	if err := w.Barrier(ctx); err != nil {
 		return err
@@ -108,7 +108,7 @@ func TestStrayStripe(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			win.own.control.stripe(8).Store(stray)
+			win.core.own.control.stripe(8).Store(stray)
 			err = errors.Join(win.LockAll(ctx), win.Accumulate(Sum, []int64{1}, 0, 1), win.UnlockAll(ctx))
 			if got := win.Local()[1]; got != 1 {
 				t.Errorf("element is %d, want 1", got)
@@ -129,18 +129,18 @@ func TestStripeOfTheLate(t *testing.T) {
 			return err
 		}
 		if w.Rank() == 1 {
-			target, err := win.peer(0)
+			target, err := win.core.peer(0)
 			if err != nil {
 				return err
 			}
 			stripe := target.control.stripe(8)
-			win.lockStripe(stripe)
+			win.core.lockStripe(stripe)
 			err = w.Barrier(ctx)
 			go func() {
 				for w.Failures() == 0 {
 					runtime.Gosched()
 				}
-				taken := stripe.Load() != win.lockWord
+				taken := stripe.Load() != win.core.lockWord
 				stripe.Store(0)
 				if taken {
 					done <- errors.New("the stripe was taken over from who runs on")
@@ -155,7 +155,7 @@ func TestStripeOfTheLate(t *testing.T) {
 		for w.Failures() == 0 {
 			runtime.Gosched()
 		}
-		if win.isDead(word) {
+		if win.core.isDead(word) {
 			t.Error("a goroutine of this process is taken for dead")
 		}
 		return errors.Join(err, win.Lock(ctx, Shared, 0), win.Accumulate(Sum, []int64{1}, 0, 1), win.Unlock(ctx, 0), <-done)

@@ -12,13 +12,13 @@ import (
 // Put writes origin to target's window from displacement on. origin belongs to
 // the library until the epoch, flush or request that completes the Put returns.
 func (w *Window[T]) Put(origin []T, target, displacement int) error {
-	return w.put(kept(origin), len(origin), target, displacement)
+	return w.view.put(kept(origin), len(origin), target, displacement)
 }
 
 // Get reads target's window from displacement on into result, which is valid
 // when the epoch, flush or request that completes the Get has returned.
 func (w *Window[T]) Get(result []T, target, displacement int) error {
-	return w.get(kept(result), len(result), target, displacement)
+	return w.view.get(kept(result), len(result), target, displacement)
 }
 
 // offset of an element in its window, in bytes.
@@ -168,9 +168,9 @@ func (v *view) request(count, target int, err error) (Request, error) {
 func (w *Window[T]) RPut(origin []T, target, displacement int) (Request, error) {
 	err := w.Put(origin, target, displacement)
 	if err == nil {
-		w.ownBuffers(bytesOf(origin))
+		w.view.ownBuffers(bytesOf(origin))
 	}
-	return w.request(len(origin), target, err)
+	return w.view.request(len(origin), target, err)
 }
 
 // RGet is Get with a request.
@@ -178,25 +178,25 @@ func (w *Window[T]) RGet(result []T, target, displacement int) (Request, error) 
 	err := w.Get(result, target, displacement)
 	var read *access
 	if err == nil {
-		read = w.ownBuffers(bytesOf(result))
+		read = w.view.ownBuffers(bytesOf(result))
 	}
-	r, err := w.request(len(result), target, err)
+	r, err := w.view.request(len(result), target, err)
 	if r.read = read; r.deferred == nil {
-		w.hasRead(read)
+		w.view.hasRead(read)
 	}
 	return r, err
 }
 
 // RAccumulate is Accumulate with a request.
 func (w *Window[T]) RAccumulate(op Op, origin []T, target, displacement int) (Request, error) {
-	return w.request(len(origin), target, w.Accumulate(op, origin, target, displacement))
+	return w.view.request(len(origin), target, w.Accumulate(op, origin, target, displacement))
 }
 
 // RGetAccumulate is GetAccumulate with a request.
 func (w *Window[T]) RGetAccumulate(op Op, origin, result []T, target, displacement int) (Request, error) {
 	err := w.GetAccumulate(op, origin, result, target, displacement)
 	if err == nil {
-		w.ownBuffers(bytesOf(result))
+		w.view.ownBuffers(bytesOf(result))
 	}
-	return w.request(len(result), target, err)
+	return w.view.request(len(result), target, err)
 }

@@ -159,3 +159,32 @@ func move(to, from unsafe.Pointer, bytes int) {
 
 // memoryAt is bytes bytes at an address.
 func memoryAt(at unsafe.Pointer, bytes int) []byte { return unsafe.Slice((*byte)(at), bytes) }
+
+// putNotify is PutNotify.
+func (v *view) putNotify(origin unsafe.Pointer, count, target, displacement, slot int) error {
+	if err := v.checkSlot(putNotify, slot); err != nil {
+		return err
+	}
+	if err := v.putAny(putNotify, origin, count, target, displacement); err != nil {
+		return err
+	}
+	p, err := v.peer(target)
+	if err != nil {
+		return err
+	}
+	// The atomic add comes after the stores of the put: who sees the count
+	// sees the bytes.
+	if p.link != nil && p.data == nil {
+		if err := p.deferred.notify(slot, count<<v.shift); err != nil {
+			return v.failed(putNotify, target, displacement, count, err)
+		}
+		return nil
+	}
+	v.world.BeforeTelling()
+	if v.watch != nil && v.watch.counts {
+		v.watch.operations[aggregate.Notify].Add(1)
+	}
+	p.control.slot(slot).Add(1)
+	p.neighbor.Ring()
+	return nil
+}

@@ -52,8 +52,15 @@ const (
 type Window[T Element] struct {
 	// A copy would be another window over the same epochs: go vet finds it.
 	_ noCopy
-	view
+	untyped
+	view  view
 	local []T
+}
+
+// untyped has the methods that do not depend on the type of the elements. It embeds no core: each type of Window would have
+// all methods of that once more.
+type untyped struct {
+	core *core
 }
 
 // noCopy has go vet take what has it for a lock, which is not to be copied.
@@ -232,12 +239,12 @@ func View[U, T Element](win *Window[T]) (*Window[U], error) {
 	if win == nil {
 		return nil, fmt.Errorf("window: View: %w: nil Window", ErrArgument)
 	}
-	if win.closed.Load() {
+	if win.core.closed.Load() {
 		return nil, fmt.Errorf("window: View: %w", epoch.ErrClosed)
 	}
 	kind := reduce.KindOf[U]()
-	for rank := range win.exposed {
-		d := &win.exposed[rank]
+	for rank := range win.core.exposed {
+		d := &win.core.exposed[rank]
 		if d.bytes%uint64(kind.Size()) != 0 {
 			return nil, fmt.Errorf("window: View as %v: %w: rank %d exposes %s, which is no multiple of the %d of an element", kind, ErrAlignment, rank, errtext.Count(d.bytes, "byte"), kind.Size())
 		}
@@ -260,14 +267,15 @@ func windowOver[T Element](c *core) *Window[T] {
 	}
 	kind := reduce.KindOf[T]()
 	win := &Window[T]{
+		untyped: untyped{c},
 		view: view{
 			core: c, kind: kind, shift: uint8(bits.TrailingZeros(uint(kind.Size()))),
 			kernels: c.kernelsOf(kind), targets: make([]target, c.size),
 		},
 		local: elements[T](c.own.data),
 	}
-	for rank := range win.targets {
-		win.targets[rank].count = int(c.exposed[rank].bytes) / kind.Size()
+	for rank := range win.view.targets {
+		win.view.targets[rank].count = int(c.exposed[rank].bytes) / kind.Size()
 	}
 	c.views[key] = win
 	return win
@@ -295,29 +303,30 @@ func (c *core) hide(rank int) {
 }
 
 // part is what a view knows of a rank.
-func (v *view) part(rank int) *target { return &v.targets[rank] }
+func (w *Window[T]) part(rank int) *target { return &w.view.targets[rank] }
 
 // Local is this rank's part of the window. It is valid until Close, or until the World
 // is closed, which closes the window.
 func (w *Window[T]) Local() []T { return w.local }
 
 // Len is how many elements rank exposes; 0 for a rank the job does not have.
-func (v *view) Len(rank int) int {
-	if uint(rank) >= uint(len(v.targets)) {
+func (w *Window[T]) Len(rank int) int {
+	if uint(rank) >= uint(len(w.view.targets)) {
 		return 0
 	}
-	return v.targets[rank].count
+	return w.view.targets[rank].count
 }
 
 // World is the job of the window.
-func (c *core) World() *world.World { return c.world }
+func (w *untyped) World() *world.World { return w.core.world }
 
 // Notifications is the number of notification slots.
-func (c *core) Notifications() int { return c.hints.slots }
+func (w *untyped) Notifications() int { return w.core.hints.slots }
 
 // Group makes a group of ranks of this window for Start and Post. A rank that
 // does not exist or is named twice is an error.
-func (c *core) Group(ranks ...int) (Group, error) {
+func (w *untyped) Group(ranks ...int) (Group, error) {
+	c := w.core
 	group, err := epoch.NewGroup(c.size, ranks...)
 	if err != nil {
 		return Group{}, errtext.Errorf("window: Group: %w", err)

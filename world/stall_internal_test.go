@@ -206,9 +206,9 @@ func TestDefaultLogger(t *testing.T) {
 func TestCallNames(t *testing.T) {
 	const world, window = "github.com/onesided/rma/world.", "github.com/onesided/rma/window."
 	for function, want := range map[string]string{
-		world + "(*World).Barrier": "world.Barrier", world + "AllReduce[...]": "world.AllReduce", window + "(*core).Fence": "window.Fence",
+		world + "(*World).Barrier": "world.Barrier", world + "AllReduce[...]": "world.AllReduce", window + "(*untyped).Fence": "window.Fence",
 		window + "(*Window[...]).PutNotify": "window.PutNotify", window + "Request.Wait": "window.Request.Wait",
-		window + "(*core).Fence.func1": "", world + "Run.func1": "", world + "runRank": "", world + "(*Waiter).Pause": "", window + "(*core).Fence-range1": "",
+		window + "(*untyped).Fence.func1": "", world + "Run.func1": "", world + "runRank": "", world + "(*Waiter).Pause": "", window + "(*untyped).Fence-range1": "",
 	} {
 		name, own := exportedName(function)
 		require.True(t, own, function)

@@ -11,33 +11,8 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// A synchronizer is the methods of a window that do not depend on its element type.
-type synchronizer interface {
-	Fence(ctx context.Context, asserts ...window.Assert) error
-	Start(ctx context.Context, group window.Group) error
-	Complete(ctx context.Context) error
-	Post(ctx context.Context, group window.Group) error
-	Wait(ctx context.Context) error
-	Test() (bool, error)
-	Lock(ctx context.Context, kind window.LockKind, target int) error
-	Unlock(ctx context.Context, target int) error
-	LockAll(ctx context.Context, asserts ...window.Assert) error
-	UnlockAll(ctx context.Context) error
-	Flush(ctx context.Context, target int) error
-	FlushLocal(ctx context.Context, target int) error
-	FlushAll(ctx context.Context) error
-	FlushLocalAll(ctx context.Context) error
-	RFlush(target int) (window.Request, error)
-	WaitNotify(ctx context.Context, slot int, count uint64) error
-	TestNotify(slot int, count uint64) (bool, error)
-	Sync() error
-	Group(ranks ...int) (window.Group, error)
-	Close() error
-}
-
 // A port is a window seen as elements of one kind.
 type port interface {
-	synchronizer
 	// issue makes the call of an operation, with buffers of its own.
 	issue(s *Step) (flight, error)
 	// store and load are of the own part.
@@ -64,10 +39,10 @@ type codec[T window.Element] struct {
 	bits func(T) bits
 }
 
-// typed is the port of T.
+// typed is the port of T. It embeds nothing: the compiler would make all methods of that once more for each kind.
 type typed[T window.Element] struct {
-	*window.Window[T]
-	*codec[T]
+	win   *window.Window[T]
+	codec *codec[T]
 }
 
 // guard is how many elements there are on both sides of a buffer, and poison is what they
@@ -89,7 +64,7 @@ type flown[T window.Element] struct {
 
 func (p *typed[T]) issue(s *Step) (flight, error) {
 	f := &flown[T]{codec: p.codec, step: s}
-	bad := p.of(number(p.kind, poison))
+	bad := p.codec.of(number(p.codec.kind, poison))
 	n := s.Count
 	if s.Call.layouts() {
 		n = s.From.extent()
@@ -109,14 +84,14 @@ func (p *typed[T]) issue(s *Step) (flight, error) {
 		operands := 0
 		s.From.each(func(offset, n int) {
 			for i := range n {
-				f.origin[offset+i] = p.of(operand(s, operands))
+				f.origin[offset+i] = p.codec.of(operand(s, operands))
 				operands++
 			}
 		})
 	default:
 		f.origin = make([]T, n)
 		for i := range f.origin {
-			f.origin[i] = p.of(operand(s, i))
+			f.origin[i] = p.codec.of(operand(s, i))
 		}
 	}
 	var err error
@@ -136,25 +111,25 @@ func (p *typed[T]) call(s *Step, f *flown[T]) (request window.Request, err error
 	}
 	switch s.Call {
 	case Put:
-		err = p.Put(f.origin, s.Target, s.At)
+		err = p.win.Put(f.origin, s.Target, s.At)
 	case RPut:
-		request, err = p.RPut(f.origin, s.Target, s.At)
+		request, err = p.win.RPut(f.origin, s.Target, s.At)
 	case PutNotify:
-		err = p.PutNotify(f.origin, s.Target, s.At, s.Slot)
+		err = p.win.PutNotify(f.origin, s.Target, s.At, s.Slot)
 	case PutLayout:
-		err = p.PutLayout(f.origin, s.From.layout(), s.Target, s.At, s.To.layout())
+		err = p.win.PutLayout(f.origin, s.From.layout(), s.Target, s.At, s.To.layout())
 	case Get:
-		err = p.Get(result, s.Target, s.At)
+		err = p.win.Get(result, s.Target, s.At)
 	case RGet:
-		request, err = p.RGet(result, s.Target, s.At)
+		request, err = p.win.RGet(result, s.Target, s.At)
 	case GetLayout:
-		err = p.GetLayout(result, s.From.layout(), s.Target, s.At, s.To.layout())
+		err = p.win.GetLayout(result, s.From.layout(), s.Target, s.At, s.To.layout())
 	case Accumulate:
-		err = p.Accumulate(s.Op, f.origin, s.Target, s.At)
+		err = p.win.Accumulate(s.Op, f.origin, s.Target, s.At)
 	case RAccumulate:
-		request, err = p.RAccumulate(s.Op, f.origin, s.Target, s.At)
+		request, err = p.win.RAccumulate(s.Op, f.origin, s.Target, s.At)
 	case AccumulateLayout:
-		err = p.AccumulateLayout(s.Op, f.origin, s.From.layout(), s.Target, s.At, s.To.layout())
+		err = p.win.AccumulateLayout(s.Op, f.origin, s.From.layout(), s.Target, s.At, s.To.layout())
 	case AccumulateEach:
 		var displacements []int
 		s.touches(func(at, n, _ int) {
@@ -162,29 +137,29 @@ func (p *typed[T]) call(s *Step, f *flown[T]) (request window.Request, err error
 				displacements = append(displacements, at+i)
 			}
 		})
-		err = p.AccumulateEach(s.Op, f.origin, s.Target, displacements)
+		err = p.win.AccumulateEach(s.Op, f.origin, s.Target, displacements)
 	case GetAccumulate:
 		if s.Op == window.NoOp && s.Fill%2 == 1 {
 			f.origin = nil
 		}
-		err = p.GetAccumulate(s.Op, f.origin, result, s.Target, s.At)
+		err = p.win.GetAccumulate(s.Op, f.origin, result, s.Target, s.At)
 	case RGetAccumulate:
-		request, err = p.RGetAccumulate(s.Op, f.origin, result, s.Target, s.At)
+		request, err = p.win.RGetAccumulate(s.Op, f.origin, result, s.Target, s.At)
 	case FetchAndOp:
-		err = p.FetchAndOp(s.Op, f.origin[0], one, s.Target, s.At)
+		err = p.win.FetchAndOp(s.Op, f.origin[0], one, s.Target, s.At)
 	case CompareAndSwap:
-		err = p.CompareAndSwap(p.of(number(p.kind, s.Compare)), f.origin[0], one, s.Target, s.At)
+		err = p.win.CompareAndSwap(p.codec.of(number(p.codec.kind, s.Compare)), f.origin[0], one, s.Target, s.At)
 	}
 	return request, err
 }
 
 func (p *typed[T]) store(s *Step) {
 	for i := range s.Count {
-		p.Local()[s.At+i] = p.of(operand(s, i))
+		p.win.Local()[s.At+i] = p.codec.of(operand(s, i))
 	}
 }
 
-func (p *typed[T]) load(s *Step) []byte { return p.encode(p.Local()[s.At : s.At+s.Count]) }
+func (p *typed[T]) load(s *Step) []byte { return p.codec.encode(p.win.Local()[s.At : s.At+s.Count]) }
 
 // encode gives elements as bytes.
 func (c *codec[T]) encode(elements []T) []byte {
