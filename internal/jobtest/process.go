@@ -35,6 +35,8 @@ const (
 	nearly = limit - 10*time.Second
 	// hangLimit bounds a wait of the test for a rank, whose body has ended by then unless it hangs.
 	hangLimit = limit + time.Minute
+	// racedTurns is of how many tests with processes a short run with the race detector has one.
+	racedTurns = 4
 	// longestReport is what an error may be that has the stacks of many goroutines.
 	longestReport = 16 << 20
 )
@@ -163,6 +165,9 @@ func StartOn(t *testing.T, n int, name string, environment func(rank int) []stri
 		t.Fatal("jobtest: ranks that are processes are this test program: its package needs func TestMain(m *testing.M) { jobtest.Main(m) }")
 	}
 	find(t, name)
+	if testsize.Race && testsize.Size() < 1 && !testsize.Turn(int(number(t.Name())%racedTurns), racedTurns) {
+		t.Skip("skipped: the race detector sees nothing of what goes on between processes: under -short and with it a quarter of such tests runs, by RMA_TEST_SEED")
+	}
 	j := &Job{t: t, server: pmi.NewServer(n, pmi.Events{})}
 	t.Cleanup(j.end)
 	for i := range n {
@@ -179,12 +184,17 @@ func StartOn(t *testing.T, n int, name string, environment func(rank int) []stri
 // does, or none, as other launchers do. A body and the goroutine that makes progress run in parallel only without. Half
 // of the tests have the one and half the other, and the next seed changes them.
 func processors(test string, ranks int) []string {
-	h := fnv.New64a()
-	_, _ = io.WriteString(h, test)
-	if (h.Sum64()>>32+testsize.Seed())%2 != 0 {
+	if (number(test)+testsize.Seed())%2 != 0 {
 		return nil
 	}
 	return pmi.Share(ranks)
+}
+
+// number is a number of a test, the same in every run.
+func number(test string) uint64 {
+	h := fnv.New64a()
+	_, _ = io.WriteString(h, test)
+	return h.Sum64() >> 32
 }
 
 func (j *Job) start(i int, name string, more []string, on func(rank int, program string) *exec.Cmd) (*rank, error) {
