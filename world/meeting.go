@@ -23,16 +23,16 @@ import (
 // With a core for each rank it is a dissemination barrier: in round k a rank tells
 // the one 2^k after it and hears from the one 2^k before, so that after
 // log2(size) rounds it has heard, transitively, of all. Each flag is stored after
-// everything this rank did or heard of. Telling again changes nothing, so a
-// cancelled Meet may be repeated.
+// everything this rank did or heard of.
 //
 // With more ranks than cores what counts is that each rank runs only once: all add
 // to one counter of rank 0 and sleep; the last to come releases those that rank 0 does, if it maps them all, and
 // then rank 0, and each rank some others: so the one that runs wakes several, and yet they do
 // not all run at once.
 //
-// When Meet has returned without an error, nobody writes to this rank's block again in that meeting:
-// the last one may be followed by freeing it.
+// A Meet that was cancelled may be repeated, and so may one that has ended. It tells each rank once, however often it is
+// repeated: so when Meet has returned without an error, nobody writes to this rank's block again for that number, and the
+// block may be freed after the last one.
 type Meeting struct {
 	world *World
 	// number is the same on every rank, and no other meeting's.
@@ -60,6 +60,8 @@ type Meeting struct {
 	// and parity.
 	mine called
 	said [][2]uint64
+	// told are the last numbers that this rank has told: one of each round, or at the root of each rank that it releases.
+	told []uint32
 	// unlike tells rank 0 that the last to come, by a message, made a sum of
 	// histories that shows that they are not the same.
 	unlike atomic.Bool
@@ -83,6 +85,7 @@ const (
 // before they all have made it, but not before this rank has, until Close.
 func (w *World) NewMeeting(number uint32, own []byte, tallyAt int, other func(rank int) ([]byte, error)) *Meeting {
 	m := &Meeting{world: w, number: number, own: meetingBlockOver(own), other: other, blocks: make([]atomic.Pointer[meetingBlock], w.size), bytes: MeetingBytes, said: make([][2]uint64, bits.Len(uint(w.size-1)))}
+	m.told = make([]uint32, max(len(m.said), releases))
 	if w.rank == 0 {
 		m.arrivals = make([]atomic.Uint32, w.size)
 	}
@@ -156,6 +159,7 @@ func (m *Meeting) meetInRounds(ctx context.Context, op string, number uint32, hi
 		// Only one of them is not 0.
 		word := history | uint64(all)
 		switch next := m.blocks[to].Load(); {
+		case m.told[k] == number:
 		case next != nil:
 			next.reach(k, number, m.unsaid(k, number, word))
 			m.world.Ring(to)
@@ -171,6 +175,7 @@ func (m *Meeting) meetInRounds(ctx context.Context, op string, number uint32, hi
 			next.reach(k, number, m.unsaid(k, number, word))
 			m.world.Ring(to)
 		}
+		m.told[k] = number
 		if heard := m.own.round(k); !reached(heard, number) {
 			if err := m.hear(ctx, op, heard, number, from); err != nil {
 				return err
@@ -517,7 +522,12 @@ func (m *Meeting) meetAtRoot(ctx context.Context, op string, number uint32, hist
 	if m.world.rank == 0 && m.own.passed().Load() == number {
 		return compared(op, number, differing)
 	}
-	for child, to := m.world.children(m.world.rank); child < to; child++ {
+	first, to := m.world.children(m.world.rank)
+	for child := first; child < to; child++ {
+		told := &m.told[child-first]
+		if *told == number {
+			continue
+		}
 		if m.world.Mapped(child) {
 			if err := m.release(ctx, op, child, number, differing); err != nil {
 				return err
@@ -525,6 +535,7 @@ func (m *Meeting) meetAtRoot(ctx context.Context, op string, number uint32, hist
 		} else if err := m.message(ctx, op, child, &Message{Kind: kindRelease, X: uint64(number), Y: uint64(differing)}); err != nil {
 			return err
 		}
+		*told = number
 	}
 	return compared(op, number, differing)
 }

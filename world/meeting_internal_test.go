@@ -237,6 +237,78 @@ func TestLateComerWakesAll(t *testing.T) {
 	}
 }
 
+// A Meet that is repeated after it has ended tells nobody again: others may have freed their blocks by then.
+func TestMeetRepeated(t *testing.T) {
+	for _, n := range []int{2, 12} {
+		for _, in := range everySetting(n) {
+			t.Run(fmt.Sprintf("%d ranks, %v", n, in), func(t *testing.T) {
+				in.run(t, n, func(ctx context.Context, w *World, m *Meeting) error {
+					err := errors.Join(m.Meet(ctx, "Meet", 0, 2), w.Barrier(ctx))
+					for freed := range n {
+						if w.rank == freed {
+							setFlags(m, 0)
+						}
+						err = errors.Join(err, w.Barrier(ctx))
+						if w.rank != freed {
+							err = errors.Join(err, m.Meet(ctx, "Meet", 0, 2))
+						}
+						if err = errors.Join(err, w.Barrier(ctx)); w.rank == freed {
+							err = errors.Join(err, flagsAre0(m))
+							setFlags(m, 2)
+						}
+					}
+					return err
+				})
+			})
+		}
+	}
+}
+
+// A Meet that goes on after it was cut short tells nobody again that it has told before.
+func TestMeetCutShort(t *testing.T) {
+	ended, end := context.WithCancel(t.Context())
+	end()
+	var cut, freed atomic.Bool
+	setting{cores: 2}.run(t, 2, func(ctx context.Context, w *World, m *Meeting) error {
+		if w.rank == 0 {
+			if err := m.Meet(ended, "Meet", 0, 2); !errors.Is(err, context.Canceled) {
+				return fmt.Errorf("error is %v, want %w", err, context.Canceled)
+			}
+			cut.Store(true)
+			err := await.Until(ctx, "the block of rank 1 to be free", freed.Load)
+			return errors.Join(err, m.Meet(ctx, "Meet", 0, 2), w.Barrier(ctx))
+		}
+		err := errors.Join(await.Until(ctx, "rank 0 to be cut short", cut.Load), m.Meet(ctx, "Meet", 0, 2))
+		setFlags(m, 0)
+		freed.Store(true)
+		return errors.Join(err, w.Barrier(ctx), flagsAre0(m))
+	})
+}
+
+// flags are those of a rank's block that others set.
+func flags(m *Meeting) []*atomic.Uint32 {
+	all := []*atomic.Uint32{m.own.released()}
+	for k := range m.said {
+		all = append(all, m.own.round(k))
+	}
+	return all
+}
+
+func setFlags(m *Meeting, number uint32) {
+	for _, flag := range flags(m) {
+		flag.Store(number)
+	}
+}
+
+func flagsAre0(m *Meeting) error {
+	for i, flag := range flags(m) {
+		if is := flag.Load(); is != 0 {
+			return fmt.Errorf("flag %d of the block of rank %d was set to %d after it was free", i, m.world.rank, is)
+		}
+	}
+	return nil
+}
+
 // That a rank has left all hear who wait for it, though nobody else leaves before they have. One may come
 // only when all the others have heard, if they see by themselves that it is not that one that they miss.
 func TestMeetWithoutLeaver(t *testing.T) {
