@@ -7,14 +7,22 @@ import (
 
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
 )
 
-// unreachable makes windows over the program's own memory, which rank 1 is not
-// allowed to reach in others that share memory with it, so that all goes by messages.
-var unreachable = register("create without process_vm", func(s *script) {
-	if s.World.Rank() == 1 {
-		s.OK(jobtest.Refuse(unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV))
-	}
+// Windows over the program's own memory, which ranks are not allowed to reach in others that share memory with them, so that
+// all goes by messages.
+var (
+	unreachable = register("create without process_vm", func(s *script) {
+		if s.World.Rank() == 1 {
+			s.OK(jobtest.Refuse(unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV))
+		}
+		createUnreachable(s)
+	})
+	unidentified = jobtest.RegisterWith("create without pidfds", func() ([]world.Option, error) { return nil, jobtest.RefusePidfds() }, scripted(createUnreachable))
+)
+
+func createUnreachable(s *script) {
 	// More than a message holds.
 	memory := make([]int64, 3000)
 	win, err := window.Create(s.Ctx, s.World, memory)
@@ -45,7 +53,7 @@ var unreachable = register("create without process_vm", func(s *script) {
 	sum[5] += int64(s.World.Size())
 	equal(s, "sums", memory, sum)
 	s.OK(win.Close())
-})
+}
 
 // TestCreateWithoutSystemCalls looks that messages do where the system calls are not
 // permitted. It is of processes: goroutines need none.
@@ -53,4 +61,10 @@ func TestCreateWithoutSystemCalls(t *testing.T) {
 	busy.Acquire(t)
 	t.Run("processes", func(t *testing.T) { jobtest.Processes(t, 3, unreachable) })
 	t.Run("hosts", func(t *testing.T) { jobtest.Hosts(t, 5, unreachable) })
+}
+
+// TestCreateWithoutPidfds looks that messages do where the system does not say whose memory a process's is.
+func TestCreateWithoutPidfds(t *testing.T) {
+	busy.Acquire(t)
+	jobtest.Processes(t, 3, unidentified)
 }

@@ -25,6 +25,22 @@ func Refuse(numbers ...uint32) error {
 	return install(filter)
 }
 
+// RefusePidfds makes the kernel refuse pidfds of other processes to this process from now on, as Refuse does, whether they are
+// asked for by the number of a process or by a connection to it.
+func RefusePidfds() error {
+	// The option of getsockopt is the low half of its third argument.
+	const option = 16 + 8*2
+	return install([]unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_PIDFD_OPEN, Jt: 3},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_GETSOCKOPT, Jf: 3},
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: option},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SO_PEERPIDFD, Jf: 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(syscall.EPERM)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	})
+}
+
 // KillLong makes the kernel kill this process when a system call that takes long by the byte is for more than most: fallocate,
 // or madvise that finds pages or gives them back. It is for processes that a test has started.
 func KillLong(most uint32) error {

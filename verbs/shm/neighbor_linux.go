@@ -31,6 +31,8 @@ type neighbor struct {
 	// ended; number is its number in the watcher.
 	pidfd  int
 	number int32
+	// unwatched is why the system gives no pidfd.
+	unwatched error
 
 	// opening serializes the request for the segment; memory and head are set
 	// once, before mapped is.
@@ -104,12 +106,14 @@ func (n *neighbor) identify() error {
 	if err := n.process.prove(n.conn, n.address); err != nil {
 		return n.process.unreached(n.address, err)
 	}
-	switch n.pidfd, err = peerPidfd(n.conn, n.pid); {
+	n.pidfd, err = peerPidfd(n.conn, n.pid)
+	switch {
 	case errors.Is(err, unix.ESRCH):
 		return fmt.Errorf("shm: process %d: %w", n.pid, verbs.ErrPeerGone)
 	case err != nil && isShortage(err):
 		return n.process.unreached(n.address, err)
 	}
+	n.unwatched = err
 	return nil
 }
 

@@ -25,7 +25,7 @@ func peerPidfd(conn *net.UnixConn, pid int) (int, error) {
 			return nil
 		}
 		if pidfd, err = unix.PidfdOpen(pid, 0); err != nil {
-			return err
+			return fmt.Errorf("pidfd_open: %w", err)
 		}
 		if connectionEnded(fd) {
 			return unix.ESRCH
@@ -57,7 +57,8 @@ func (n *neighbor) lives() error {
 		return n.gone()
 	case n.pidfd == noPidfd:
 		return &verbs.CapabilityError{Device: n.process.name, Capability: "reach memory of the program of another process",
-			Reason: "the system gives no pidfd (pidfd_open, Linux 5.3), so whose memory it is cannot be told after a process has ended; use window.Allocate"}
+			Reason: "the system gives no pidfd, so whose memory it is cannot be told after a process has ended: pidfd_open is of Linux 5.3, and a container's profile of system calls (seccomp) may refuse it; use window.Allocate",
+			Cause:  n.unwatched}
 	}
 	for {
 		events := []unix.PollFd{{Fd: int32(n.pidfd), Events: unix.POLLIN}}

@@ -36,19 +36,24 @@ func alone(t *testing.T) bool {
 	return false
 }
 
-// TestPidfdRefused reaches and watches a device where processes cannot be watched: its
-// connection tells of its end.
+// TestPidfdRefused reaches and watches a device where the system gives no pidfd: its connection tells of its end, and its
+// program's own memory is not reached, for a reason that the error says.
 func TestPidfdRefused(t *testing.T) {
 	if !alone(t) {
 		return
 	}
-	require.NoError(t, jobtest.Refuse(unix.SYS_PIDFD_OPEN))
+	require.NoError(t, jobtest.RefusePidfds())
 	near, far := openProcess(t), openProcess(t)
 	lost := make(chan error)
 	_, err := near.(verbs.Watcher).Watch(far.Address(), func(cause error) { lost <- cause })
 	require.NoError(t, err)
-	_, err = near.(verbs.Mapper).Neighbor(far.Address())
+	to, err := near.(verbs.Mapper).Neighbor(far.Address())
 	require.NoError(t, err)
+	region, err := far.RegisterMemory(make([]byte, 8), verbs.RemoteRead)
+	require.NoError(t, err)
+	var missing *verbs.CapabilityError
+	require.ErrorAs(t, to.ReadAt(make([]byte, 8), region.Remote(), 0), &missing)
+	require.ErrorIs(t, missing.Cause, unix.EPERM)
 	require.NoError(t, far.Close())
 	require.ErrorIs(t, <-lost, verbs.ErrPeerGone)
 	require.NoError(t, near.Close())
