@@ -22,7 +22,7 @@ func reserve(size, align int) ([]byte, error) {
 	}
 	base, err := unix.MmapPtr(-1, 0, nil, whole, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
 	if err != nil {
-		return nil, fmt.Errorf("reserving %d bytes of address space: %w", whole, err)
+		return nil, fmt.Errorf("reserving %d bytes of address space: %w", whole, &memoryError{&addresses, uint64(whole), err})
 	}
 	skip := -uintptr(base) & uintptr(align-1)
 	if skip > 0 {

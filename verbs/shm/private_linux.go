@@ -130,7 +130,7 @@ func (a *arena) take(offset, length int) error {
 		fresh := a.memory[a.ready:end]
 		if err := unix.Mprotect(fresh, unix.PROT_READ|unix.PROT_WRITE); err != nil {
 			a.places.keep(extent{offset, length})
-			return fmt.Errorf("mprotect of %d bytes: %w", len(fresh), err)
+			return fmt.Errorf("mprotect of %d bytes: %w", len(fresh), &memoryError{&privateMemory, uint64(len(fresh)), err})
 		}
 		_ = unix.Madvise(fresh, unix.MADV_HUGEPAGE)
 		a.ready = end

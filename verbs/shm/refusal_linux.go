@@ -3,6 +3,7 @@ package shm
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -14,15 +15,56 @@ func unable(capability string, err error) error {
 	return &verbs.CapabilityError{Device: deviceName, Capability: capability, Reason: limitBehind(err), Cause: err}
 }
 
+// A memoryKind is memory that a limit counts.
+type memoryKind struct {
+	resource int
+	name     string
+	// field is that of /proc/self/status which says how much it has.
+	field string
+}
+
+var (
+	addresses     = memoryKind{unix.RLIMIT_AS, "RLIMIT_AS (ulimit -v)", "VmSize:"}
+	privateMemory = memoryKind{unix.RLIMIT_DATA, "RLIMIT_DATA (ulimit -d)", "VmData:"}
+)
+
+// A memoryError is a system call that did not give this process more bytes of a kind of memory.
+type memoryError struct {
+	*memoryKind
+	bytes uint64
+	cause error
+}
+
+func (e *memoryError) Error() string { return e.cause.Error() }
+func (e *memoryError) Unwrap() error { return e.cause }
+
+// limit names the limit that has no room for the bytes, if there is one.
+func (e *memoryError) limit() string {
+	var set unix.Rlimit
+	if unix.Getrlimit(e.resource, &set) != nil || set.Cur == unix.RLIM_INFINITY {
+		return ""
+	}
+	// Without /proc only a request that is too long by itself is known to be.
+	used, _ := readField(os.DirFS("/"), "proc/self/status", e.field)
+	if used<<10+e.bytes <= set.Cur {
+		return ""
+	}
+	return fmt.Sprintf("%s is %d bytes", e.name, set.Cur)
+}
+
 // limitBehind names the limit of the host for which the system has refused something.
 func limitBehind(err error) string {
+	var short *memoryError
+	if errors.As(err, &short) {
+		if limit := short.limit(); limit != "" {
+			return limit
+		}
+	}
 	for _, limit := range []struct {
 		errno    unix.Errno
 		resource int
 		format   string
 	}{
-		{unix.ENOMEM, unix.RLIMIT_AS, "RLIMIT_AS (ulimit -v) is %d bytes"},
-		{unix.ENOMEM, unix.RLIMIT_DATA, "RLIMIT_DATA (ulimit -d) is %d bytes"},
 		{unix.EAGAIN, unix.RLIMIT_MEMLOCK, "all memory is to be locked, and RLIMIT_MEMLOCK (ulimit -l) is %d bytes"},
 		{unix.EFBIG, unix.RLIMIT_FSIZE, "RLIMIT_FSIZE (ulimit -f) is %d bytes"},
 		{unix.EMFILE, unix.RLIMIT_NOFILE, "RLIMIT_NOFILE (ulimit -n) is %d"},
