@@ -114,7 +114,7 @@ func (c *core) fence(ctx context.Context, number uint32, assert Assert) error {
 func (w *untyped) Close() error { return w.CloseContext(context.Background()) }
 
 // CloseContext is Close that waits for other ranks only while ctx lasts. If that ends first it returns an error that wraps
-// ctx's and names a rank that has not come. The window takes no other calls from then on, but its memory stays, because
+// ctx's and names the rank that it waits for, if that is known. The window takes no other calls from then on, but its memory stays, because
 // others may still use it, and may come to the end of their Close. Another Close or CloseContext goes on where this one stopped,
 // and frees the memory at its end; so does that of the World.
 func (w *untyped) CloseContext(ctx context.Context) error {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,9 @@ import (
 	"github.com/onesided/rma/world"
 )
 
+// namesAbsentRank is of an error of Close in rank 0 or 2 of 3: the other one may not have come either.
+var namesAbsentRank = regexp.MustCompile(`rank 1 has not come|ranks (0 1|1 2) have not come`)
+
 // A Close that its context cuts short takes nothing more, and another goes on where it stopped; rank 1 hears from the others by
 // what they put into its memory.
 var closedInTime = jobtest.Register("closed in time", func(ctx context.Context, w *world.World) error {
@@ -32,7 +36,8 @@ var closedInTime = jobtest.Register("closed in time", func(ctx context.Context, 
 	if err != nil {
 		return err
 	}
-	err = flags.LockAll(ctx)
+	// Each has looked at memory of rank 1.
+	err = errors.Join(flags.LockAll(ctx), flags.Accumulate(window.Sum, []int64{0}, 1, 0), flags.Flush(ctx, 1))
 	if w.Rank() == 1 {
 		err = errors.Join(err, await.Until(ctx, "the others to be cut short", func() bool {
 			var cut int64
@@ -44,6 +49,8 @@ var closedInTime = jobtest.Register("closed in time", func(ctx context.Context, 
 	defer cancel()
 	if cut := win.CloseContext(short); !errors.Is(cut, context.DeadlineExceeded) || !strings.Contains(cut.Error(), "rank") {
 		err = errors.Join(err, fmt.Errorf("Close while rank 1 is away: %w", cut))
+	} else if w.Mapped(1) && !namesAbsentRank.MatchString(cut.Error()) {
+		err = errors.Join(err, fmt.Errorf("Close does not say that rank 1 has not come: %w", cut))
 	}
 	for _, late := range []error{win.Put([]int64{1}, 1, 0), win.Fence(ctx)} {
 		if !errors.Is(late, epoch.ErrClosed) {
@@ -155,6 +162,7 @@ func TestStallNamesRank(t *testing.T) {
 			t.Run(name+" "+form, func(t *testing.T) {
 				t.Parallel()
 				var log buffer
+				var inNoCall atomic.Bool
 				require.NoError(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
 					win, err := window.Allocate[int64](ctx, w, 1, window.Notifications(1))
 					if err != nil {
@@ -172,8 +180,10 @@ func TestStallNamesRank(t *testing.T) {
 						return err
 					}
 					if w.Rank() == 0 {
-						return errors.Join(call(ctx, win), closed(win, name))
+						err = await.Until(ctx, "rank 1 to be in no call", inNoCall.Load)
+						return errors.Join(err, call(ctx, win), closed(win, name))
 					}
+					inNoCall.Store(true)
 					line := fmt.Sprintf(`rank=0 call=window.%s `, strings.TrimSuffix(name, "Own"))
 					if name == "Lock" && form == "tcp" {
 						// What asks for the lock goes with what is sent under it.
