@@ -159,7 +159,7 @@ func (c *core) unposted(ctx context.Context) (flaw, err error) {
 		case d.posted() || c.world.Failure(d.link.Rank()) != nil:
 			return false
 		case ctx.Err() != nil && errors.Is(flushed, ctx.Err()):
-			err = fmt.Errorf("window.Close: %w", flushed)
+			err = errtext.Errorf("window: Close: %w", flushed)
 		}
 		return true
 	})

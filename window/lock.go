@@ -153,11 +153,8 @@ func (c *core) awaitUnlocked(ctx context.Context, call string, kind LockKind, ta
 		if err := wait.Unserved(call, target); err != nil {
 			return err
 		}
-		if rank := holderOf(holder); holder != 0 && (rank >= c.holders() || c.lostHolder(rank, &wait)) {
-			// Somebody may go on to write such words.
-			if err := ctx.Err(); err != nil {
-				return fmt.Errorf("%s: %w", call, err)
-			}
+		// Somebody may go on to write such words, until ctx ends.
+		if rank := holderOf(holder); holder != 0 && ctx.Err() == nil && (rank >= c.holders() || c.lostHolder(rank, &wait)) {
 			exclusive.CompareAndSwap(holder, 0)
 			continue
 		}
@@ -193,7 +190,10 @@ func holderOf(word uint32) int { return int(word*lockInverse) - 1 }
 
 // holderName is who has a lock.
 func (c *core) holderName(holder int) string {
-	if holder >= c.size {
+	switch {
+	case holder >= c.holders():
+		return "a damaged word"
+	case holder >= c.size:
 		return "a client"
 	}
 	return fmt.Sprintf("rank %d", holder)
