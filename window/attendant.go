@@ -287,10 +287,7 @@ func parseOffer(text []byte) (s settings, d description, err error) {
 	if o.Slots > MaxNotifications || o.Promises >= 1<<len(promiseNames) {
 		return s, d, fmt.Errorf("%w: an offer of %d notification slots and promises %#x", ErrDescription, o.Slots, o.Promises)
 	}
-	p := promises(o.Promises)
-	s = settings{
-		slots: int(o.Slots), singleElement: p&hintSingleElement != 0, sameOp: p&hintSameOp != 0,
-		unordered: p&hintUnordered != 0, immediate: p&hintImmediate != 0, cardAtomics: p&hintCardAtomics != 0, readOnly: readOnly,
-	}
+	s = promises(o.Promises).settings()
+	s.slots, s.readOnly = int(o.Slots), readOnly
 	return s, description{bytes: o.Bytes, alignment: o.Alignment, data: o.Data}, nil
 }

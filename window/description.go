@@ -80,17 +80,8 @@ func (e *toldError) Error() string { return e.text }
 
 func (e *toldError) Is(target error) bool { return e.unsupported && target == errors.ErrUnsupported }
 
-// promises are the options of a window that all ranks have to pass alike, as a set.
+// promises are the options of a window that all ranks have to pass alike, as a set: bit i is that of promiseNames[i].
 type promises uint32
-
-const (
-	hintSingleElement promises = 1 << iota
-	hintSameOp
-	hintUnordered
-	hintImmediate
-	hintCardAtomics
-	hintSparse
-)
 
 var promiseNames = [...]string{"SingleElement", "SameOp", "Unordered", "Immediate", "CardAtomics", "Sparse"}
 
@@ -160,25 +151,25 @@ func (d *exposure) checkMapped(data []byte) error {
 
 func (s *settings) bits() promises {
 	var bits promises
-	if s.singleElement {
-		bits |= hintSingleElement
-	}
-	if s.sameOp {
-		bits |= hintSameOp
-	}
-	if s.unordered {
-		bits |= hintUnordered
-	}
-	if s.immediate {
-		bits |= hintImmediate
-	}
-	if s.cardAtomics {
-		bits |= hintCardAtomics
-	}
-	if s.sparse {
-		bits |= hintSparse
+	for i, promised := range s.promised() {
+		if *promised {
+			bits |= 1 << i
+		}
 	}
 	return bits
+}
+
+// settings are those of a window of which only its promises are known.
+func (p promises) settings() (s settings) {
+	for i, promised := range s.promised() {
+		*promised = p&(1<<i) != 0
+	}
+	return s
+}
+
+// promised are the settings that are promises, in the order of promiseNames.
+func (s *settings) promised() [len(promiseNames)]*bool {
+	return [...]*bool{&s.singleElement, &s.sameOp, &s.unordered, &s.immediate, &s.cardAtomics, &s.sparse}
 }
 
 var calls = [...]string{"Allocate", "Create"}

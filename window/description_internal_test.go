@@ -55,3 +55,14 @@ func TestMappedMemory(t *testing.T) {
 	d.alignment = 1
 	require.NoError(t, d.checkMapped(memory[1:81]))
 }
+
+// Every set of promises is that of the settings which it stands for, and so is the offer of it.
+func TestPromises(t *testing.T) {
+	for p := range promises(1 << len(promiseNames)) {
+		s := p.settings()
+		require.Equal(t, p, s.bits())
+		offered, _, err := parseOffer((&core{hints: s}).offer(new(description)))
+		require.NoError(t, err)
+		require.Equal(t, s, offered)
+	}
+}

@@ -36,6 +36,9 @@ func FuzzOffer(f *testing.F) {
 	c := &core{hints: settings{singleElement: true, unordered: true, slots: 3}}
 	f.Add(c.offer(&description{bytes: 64, alignment: 4096, data: world.Places{{}, verbs.RemoteRegion{Address: 1, Length: 64, RKey: 2}}}))
 	f.Add(c.offer(&description{bytes: 1 << 63, alignment: 3}))
+	all := promises(1<<len(promiseNames) - 1).settings()
+	all.readOnly = true
+	f.Add((&core{hints: all}).offer(&description{}))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		allocs.AtMost(t, 2<<10, func() { _, _, _ = parseOffer(text) })
 		s, d, err := parseOffer(text)
