@@ -134,21 +134,24 @@ func (a *attendant) sendAway(ctx context.Context) {
 // exceeded is the bound that the session has reached, nil if it has not.
 func (a *attendant) exceeded(now time.Time) error {
 	if !a.seated.Load() {
-		return exceeded(now.Sub(a.session.Since()), a.limits.AttachTime, "be without a seat", "AttachTime")
+		if limit := a.limits.AttachTime; over(now.Sub(a.session.Since()), limit) {
+			return fmt.Errorf("window: the session took no seat within %v (Limits.AttachTime)", limit)
+		}
+		return nil
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	waits := false
 	for _, g := range a.guests {
-		if err := exceeded(g.blocked(now), a.limits.LockTime, fmt.Sprintf("hold a lock of %q that others wait for", g.name), "LockTime"); err != nil {
-			return err
+		if limit := a.limits.LockTime; over(g.blocked(now), limit) {
+			return fmt.Errorf("window: the session held a lock of %q for %v while others waited (Limits.LockTime)", g.name, limit)
 		}
 		waits = waits || g.core.server.waits.Load() > 0
 	}
-	if waits {
-		return nil
+	if limit := a.limits.IdleTime; !waits && over(now.Sub(a.session.Active()), limit) {
+		return fmt.Errorf("window: the session issued no operation for %v (Limits.IdleTime)", limit)
 	}
-	return exceeded(now.Sub(a.session.Active()), a.limits.IdleTime, "issue no operation", "IdleTime")
+	return nil
 }
 
 // show is the session as others see it.

@@ -6,13 +6,14 @@ import (
 )
 
 // Limits bound what the clients of a [Server] take. A field that is 0 has its default; a negative duration is no bound. A
-// session that reaches a bound ends: the client's calls return a world.ErrEvicted that names the bound.
+// session that reaches a bound of time ends: the client's calls return a world.ErrEvicted that names the bound.
 type Limits struct {
-	// Sessions is how many sessions there may be at once. While there are as many, a session that has never had a seat, and
-	// had a second for it, ends when another one begins. The default is the seats of all windows, and 64.
+	// Sessions is the most sessions at once. At this number a new session replaces the oldest one that is older than 1 s and
+	// has never had a seat. Where there is none, the new client's Dial returns a world.ErrEvicted that names the bound; while
+	// 64 other clients are being told so, it calls again. The default is 64 more than the seats of all windows.
 	Sessions int
-	// SeatsPerSession is how many seats of one window a session may have at once: the next Attach is an ErrSeats. The
-	// default is 16.
+	// SeatsPerSession is the most seats of one window that a session has at once. The next Attach returns an ErrSeats, and the
+	// session goes on. The default is 16.
 	SeatsPerSession int
 	// AttachTime is how long a session may last before it has its first seat. The default is a minute.
 	AttachTime time.Duration
@@ -77,10 +78,5 @@ func (l *Limits) period() time.Duration {
 	return max(period, shortestPeriod)
 }
 
-// exceeded is the bound that a time has reached, nil if it has not.
-func exceeded(is, limit time.Duration, what, name string) error {
-	if limit < 0 || is < limit {
-		return nil
-	}
-	return fmt.Errorf("window: a client may %s for %v (Limits.%s)", what, limit, name)
-}
+// over reports whether a time has reached a bound.
+func over(is, bound time.Duration) bool { return bound >= 0 && is >= bound }

@@ -27,7 +27,7 @@ type Server struct {
 	refusing int
 }
 
-// mostRefusing bounds the sessions that are told at once that there is no place for them. Others are ended without a word.
+// mostRefusing bounds the sessions that are told at once that there is no place for them. The clients of others call again.
 const mostRefusing = 64
 
 // A Session is a client of a Server.
@@ -137,7 +137,7 @@ func (s *Server) begin(ctx context.Context, a *attendant, running *sync.WaitGrou
 	a.evict(nil)
 	running.Go(func() {
 		if quietly {
-			a.session.End(err)
+			a.session.TurnAway(err)
 		} else {
 			a.session.Evict(err)
 			s.mu.Lock()

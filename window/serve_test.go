@@ -76,7 +76,7 @@ func TestStallingLockHolder(t *testing.T) {
 			require.NoError(t, errors.Join(other.Close(), there.Close()))
 			require.NoError(t, errors.Join(own.Lock(ctx, window.Exclusive, 0), own.Unlock(ctx, 0)))
 			err := stalls.Unlock(ctx, 0)
-			evicted(t, err, `a client may hold a lock of \"words\" that others wait for for 50ms (Limits.LockTime)`)
+			evicted(t, err, `the session held a lock of \"words\" for 50ms while others waited (Limits.LockTime)`)
 			_ = stalls.Close()
 			require.NoError(t, w.Close())
 			require.EqualValues(t, 7, own.Local()[0])
@@ -141,7 +141,7 @@ func TestStallingBeforeAttach(t *testing.T) {
 		if w.Failure(0) == nil {
 			require.Zero(t, <-ended)
 		}
-		evicted(t, w.Failure(0), "a client may be without a seat for 20ms (Limits.AttachTime)")
+		evicted(t, w.Failure(0), "the session took no seat within 20ms (Limits.AttachTime)")
 		require.NoError(t, w.Close())
 	})
 }
@@ -156,7 +156,7 @@ func TestIdleSession(t *testing.T) {
 		for idle.Failure(0) == nil {
 			require.NoError(t, errors.Join(works.Put([]uint64{1}, 0, 0), works.Flush(ctx, 0)))
 		}
-		evicted(t, idle.Failure(0), "a client may issue no operation for 3s (Limits.IdleTime)")
+		evicted(t, idle.Failure(0), "the session issued no operation for 3s (Limits.IdleTime)")
 		require.NoError(t, errors.Join(works.UnlockAll(ctx), works.Close(), w.Close(), idle.Close()))
 	})
 }

@@ -311,3 +311,31 @@ func TestEvictedIsNotListed(t *testing.T) {
 		return errors.Join(<-served, win.Close())
 	}))
 }
+
+// A client for which there is no place, when too many others are being told so, calls again.
+func TestRefusedQuietly(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	l, err := world.Listen(ctx, "127.0.0.1:0", world.WithoutKey())
+	require.NoError(t, err)
+	defer l.Close()
+	dialed := make(chan error, 1)
+	go func() {
+		client, err := world.Dial(ctx, l.Addr().String(), world.WithoutKey())
+		if err == nil {
+			err = client.Close()
+		}
+		dialed <- err
+	}()
+	first, err := l.Accept(ctx)
+	require.NoError(t, err)
+	var running sync.WaitGroup
+	server := Server{refusing: mostRefusing}
+	server.begin(ctx, newAttendant(ctx, first, nil, new(Limits)), &running)
+	again, err := l.Accept(ctx)
+	require.NoError(t, err)
+	require.NoError(t, again.Begin())
+	<-again.Left()
+	require.NoError(t, errors.Join(again.World().Close(), <-dialed))
+	running.Wait()
+}

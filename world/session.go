@@ -146,6 +146,13 @@ func (s *Session) EndInOrder(cause error) { s.part("", cause) }
 // where Begin has not been called, its Dial does.
 func (s *Session) Evict(cause error) { s.part(cause.Error(), cause) }
 
+// TurnAway is End of a session that has not begun, for which there is no time to say why: the client's Dial calls again.
+func (s *Session) TurnAway(cause error) {
+	s.saidBye.Store(true)
+	_ = s.say(sentence(crowded, ""))
+	s.End(cause)
+}
+
 func (s *Session) part(reason string, cause error) {
 	s.saidBye.Store(true)
 	if s.say(sentence(parting, reason)) == nil {
