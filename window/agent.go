@@ -138,11 +138,18 @@ func (s *server) takeExclusive(w *wish) bool {
 // left is broken.
 func (s *server) liveHolder() uint32 {
 	exclusive := s.core.own.control.exclusive()
-	holder, host := exclusive.Load(), s.core.host
-	if holder != 0 && (holderOf(holder) >= host.holders() || host.gone(holderOf(holder))) && exclusive.CompareAndSwap(holder, 0) {
+	holder := exclusive.Load()
+	if holder != 0 && !s.core.host.livingHolder(holder) && exclusive.CompareAndSwap(holder, 0) {
 		return exclusive.Load()
 	}
 	return holder
+}
+
+// livingHolder reports whether what the exclusive word of this rank's part holds names a client, or a rank that has neither
+// failed nor left.
+func (c *core) livingHolder(word uint32) bool {
+	holder := holderOf(word)
+	return holder >= 0 && holder < c.holders() && !c.gone(holder)
 }
 
 // gone tells whether a holder of a lock of this rank's part has failed or left. A client in its seat

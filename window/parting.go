@@ -67,6 +67,20 @@ func (c *core) waits(rank int) bool {
 	return c.own.control.pair(rank, waitingAt).Load()&^closedMark != 0
 }
 
+// waitedFor reports whether a rank that lives waits until nobody has the exclusive word of this one. One that dies while it
+// waits leaves its words as they are.
+func (c *core) waitedFor() bool {
+	if c.own.control.waiters().Load() == 0 {
+		return false
+	}
+	for rank := range c.size {
+		if c.waits(rank) && !c.gone(rank) {
+			return true
+		}
+	}
+	return false
+}
+
 // lost says that what is waited for cannot come from a rank any more: see world.Waiter.Lost.
 func (c *core) lost(call string, rank int, wait *world.Waiter) error {
 	return c.orParted(wait.Lost(call, rank), call, rank, wait)

@@ -84,29 +84,6 @@ func TestStallingLockHolder(t *testing.T) {
 	}
 }
 
-// A lock for which nothing waits may be held for any time, and so may one be waited for.
-func TestLockNotWaitedFor(t *testing.T) {
-	server := &window.Server{Limits: window.Limits{LockTime: time.Nanosecond}}
-	limited(t, server, func(ctx context.Context, address string, own *window.Window[uint64]) {
-		w, holds := attached(t, ctx, address, "words")
-		require.NoError(t, errors.Join(holds.Lock(ctx, window.Shared, 0), holds.Flush(ctx, 0)))
-		_, shares := attached(t, ctx, address, "words")
-		require.NoError(t, errors.Join(shares.Lock(ctx, window.Shared, 0), shares.Flush(ctx, 0)))
-		seats := func() (all []window.Seat) {
-			for _, s := range server.Sessions() {
-				all = append(all, s.Seats...)
-			}
-			return all
-		}
-		require.Equal(t, []window.Seat{{Window: "words", Shared: true}, {Window: "words", Shared: true}}, seats())
-		require.NoError(t, errors.Join(shares.Unlock(ctx, 0), shares.Close(), shares.World().Close()))
-		await.True(t, "one session", func() bool { return len(server.Sessions()) == 1 })
-		require.NoError(t, errors.Join(holds.Unlock(ctx, 0), holds.Lock(ctx, window.Exclusive, 0), holds.Flush(ctx, 0)))
-		require.Equal(t, []window.Seat{{Window: "words", Exclusive: true}}, seats())
-		require.NoError(t, errors.Join(holds.Unlock(ctx, 0), holds.Close(), w.Close()))
-	})
-}
-
 // Sessions without a seat go for those that want one, and after their time.
 func TestStallingBeforeAttach(t *testing.T) {
 	limits := window.Limits{Sessions: 2, AttachTime: -1}

@@ -278,13 +278,15 @@ func (g *guest) show() Seat {
 	return seat
 }
 
-// blocking reports whether somebody waits for the lock that the guest holds. It is called with the mutex.
+// blocking reports whether a rank that lives, or another client, waits for the lock that the guest holds. It is called with
+// the mutex.
 func (g *guest) blocking() bool {
-	held, control := g.core.server.held.Load(), &g.host.own.control
-	if exclusive := control.exclusive().Load(); held&(1<<Shared) != 0 && exclusive != 0 {
+	held, host := g.core.server.held.Load(), g.host
+	control := &host.own.control
+	if held&(1<<Shared) != 0 && host.livingHolder(control.exclusive().Load()) {
 		return true
 	}
-	return held&(1<<Exclusive) != 0 && (control.waiters().Load() != 0 || control.wishes().Load() != 0)
+	return held&(1<<Exclusive) != 0 && (control.wishes().Load() != 0 || host.waitedFor())
 }
 
 // blocked is how long somebody has waited for the lock that the guest holds, as far as this was called.

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -242,17 +243,11 @@ func TestIdleWhileWaiting(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		var server Server
+		// The server's own looks at the sessions have no lock that is waited for for too long.
+		server := Server{Limits: Limits{LockTime: -1}}
 		served := make(chan error)
 		go func() { served <- server.Serve(ctx, l, win.As("words")) }()
-		attach := func() *Window[int64] {
-			c, err := world.Dial(ctx, l.Addr().String(), world.WithoutKey())
-			require.NoError(t, err)
-			there, err := Attach[int64](ctx, c, "words")
-			require.NoError(t, err)
-			return there
-		}
-		shares, waits := attach(), attach()
+		shares, waits := attachTo(ctx, t, l), attachTo(ctx, t, l)
 		require.NoError(t, errors.Join(shares.Lock(ctx, Shared, 0), shares.Flush(ctx, 0)))
 		locked := make(chan error)
 		go func() { locked <- errors.Join(waits.Lock(ctx, Exclusive, 0), waits.Flush(ctx, 0)) }()
@@ -269,8 +264,110 @@ func TestIdleWhileWaiting(t *testing.T) {
 		require.NoError(t, errors.Join(shares.Unlock(ctx, 0), <-locked))
 		await.True(t, "the client to wait no more", func() bool { return seat(1) == Seat{Window: "words", Exclusive: true} })
 		require.ErrorContains(t, all[1].exceeded(late), "(Limits.IdleTime)")
-		return errors.Join(waits.Unlock(ctx, 0), waits.Close(), waits.World().Close(), shares.Close(), shares.World().Close(), l.Close(), <-served, win.Close())
+		return errors.Join(waits.Unlock(ctx, 0), detach(waits), detach(shares), l.Close(), <-served, win.Close())
 	}))
+}
+
+// attachTo is the window of a new client.
+func attachTo(ctx context.Context, t *testing.T, l *world.Listener) *Window[int64] {
+	t.Helper()
+	c, err := world.Dial(ctx, l.Addr().String(), world.WithoutKey())
+	require.NoError(t, err)
+	there, err := Attach[int64](ctx, c, "words")
+	require.NoError(t, err)
+	return there
+}
+
+// detach ends the client that has a window.
+func detach(there *Window[int64]) error { return errors.Join(there.Close(), there.World().Close()) }
+
+// A lock for which nothing waits may be held for any time, one for which a client waits may not, and a lock may be waited for
+// for any time.
+func TestLockNotWaitedFor(t *testing.T) {
+	l, err := world.Listen(t.Context(), "127.0.0.1:0", world.WithoutKey())
+	require.NoError(t, err)
+	require.NoError(t, world.Run(t.Context(), 1, func(ctx context.Context, w *world.World) error {
+		win, err := Allocate[int64](ctx, w, 4, Seats(3))
+		if err != nil {
+			return err
+		}
+		server := Server{Limits: Limits{LockTime: time.Hour, IdleTime: -1}}
+		served := make(chan error)
+		go func() { served <- server.Serve(ctx, l, win.As("words")) }()
+		holds, shares, waits := attachTo(ctx, t, l), attachTo(ctx, t, l), attachTo(ctx, t, l)
+		all := server.attendants()
+		require.Len(t, all, 3)
+		seat := func(i int) Seat { return all[i].show().Seats[0] }
+		// A look that is the first to find that somebody waits, and one two hours later.
+		late := func(i int) error {
+			now := time.Now()
+			return errors.Join(all[i].exceeded(now), all[i].exceeded(now.Add(2*time.Hour)))
+		}
+		require.NoError(t, errors.Join(holds.Lock(ctx, Shared, 0), holds.Flush(ctx, 0), shares.Lock(ctx, Shared, 0), shares.Flush(ctx, 0)))
+		for i := range 2 {
+			require.Equal(t, Seat{Window: "words", Shared: true}, seat(i))
+			require.NoError(t, late(i))
+		}
+		locked := make(chan error)
+		go func() { locked <- errors.Join(waits.Lock(ctx, Exclusive, 0), waits.Flush(ctx, 0)) }()
+		await.True(t, "the client to wait", func() bool { return seat(2) == Seat{Window: "words", Waits: true} })
+		for i := range 2 {
+			require.ErrorContains(t, late(i), `a lock of "words" for 1h0m0s while others waited (Limits.LockTime)`)
+		}
+		require.NoError(t, late(2))
+		require.NoError(t, errors.Join(holds.Unlock(ctx, 0), shares.Unlock(ctx, 0), <-locked))
+		await.True(t, "the client to wait no more", func() bool { return seat(2) == Seat{Window: "words", Exclusive: true} })
+		require.NoError(t, late(2))
+		return errors.Join(waits.Unlock(ctx, 0), detach(waits), detach(shares), detach(holds), l.Close(), <-served, win.Close())
+	}))
+}
+
+// A rank that is gone waits for no lock, whatever it has left in the words of the lock.
+func TestGoneRankBlocksNobody(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind LockKind
+		wait func(control *control)
+	}{
+		"Shared": {Shared, func(control *control) { control.exclusive().Store(lockWordOf(1)) }},
+		"Exclusive": {Exclusive, func(control *control) {
+			control.waiters().Add(1)
+			control.pair(1, waitingAt).Add(1)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, err := world.Listen(t.Context(), "127.0.0.1:0", world.WithoutKey())
+			require.NoError(t, err)
+			var locked, seen atomic.Bool
+			require.NoError(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
+				win, err := Allocate[int64](ctx, w, 4, Seats(1))
+				if err != nil {
+					return err
+				}
+				if w.Rank() == 1 {
+					err = await.Until(ctx, "the lock to be taken", locked.Load)
+					host, failed := win.core.peer(0)
+					if err = errors.Join(err, failed); err != nil {
+						return err
+					}
+					c.wait(&host.control)
+					return await.Until(ctx, "the client to block this rank", seen.Load)
+				}
+				server := Server{Limits: Limits{LockTime: -1}}
+				served := make(chan error)
+				go func() { served <- server.Serve(ctx, l, win.As("words")) }()
+				there := attachTo(ctx, t, l)
+				require.NoError(t, errors.Join(there.Lock(ctx, c.kind, 0), there.Flush(ctx, 0)))
+				blocks := func() bool { return server.Sessions()[0].Seats[0].Blocks }
+				require.False(t, blocks())
+				locked.Store(true)
+				await.True(t, "the client to block rank 1", blocks)
+				seen.Store(true)
+				await.True(t, "rank 1 to be gone", func() bool { return w.Gone(1) })
+				require.False(t, blocks())
+				return errors.Join(there.Unlock(ctx, 0), detach(there), l.Close(), <-served, win.Close())
+			}))
+		})
+	}
 }
 
 // A session is off the list when Evict returns.
