@@ -74,7 +74,7 @@ func sendToClosed(ctx context.Context, p *peer, number uint32) error {
 			err = errors.Join(err, fmt.Errorf("%s: error is %v, want a refusal", name, e))
 		}
 	}
-	err = errors.Join(err, p.link.Write(ctx, eight, p.region, 0))
+	err = errors.Join(err, p.link.Write(ctx, eight, p.deferred.region, 0))
 	var failed *world.PeerError
 	if e := p.link.Flush(ctx); !errors.As(e, &failed) || failed.Rank != 1 {
 		err = errors.Join(err, fmt.Errorf("error of a write is %v, want a *world.PeerError of rank 1", e))

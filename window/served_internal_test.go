@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/internal/allocs"
 	"github.com/onesided/rma/internal/await"
@@ -85,6 +87,77 @@ func TestHostileClient(t *testing.T) {
 		serving.Wait()
 		require.Equal(t, []int64{1, 2, 3, 4}, win.Local())
 		return errors.Join(err, win.Close())
+	}))
+}
+
+// A client that keeps no rule changes nothing of a window that clients only read: whatever writes is refused, and what is read
+// beside it is answered.
+func TestHostileReader(t *testing.T) {
+	const word = 0x0707_0707_0707_0707
+	swap := run(aggregate.Swap, 0, kindOfInt64, 8, 0, 16)
+	swap[len(swap)-1] = 8
+	writes := map[string][]byte{
+		"put of a word":             run(aggregate.Put, 0, 0, 8, 8, 8),
+		"put of 16 bytes":           run(aggregate.Put, 0, 0, 16, 8, 16),
+		"accumulate":                run(aggregate.Accumulate, Sum, kindOfInt64, 8, 8, 8),
+		"accumulate of 2 elements":  run(aggregate.Accumulate, Sum, kindOfInt64, 16, 8, 16),
+		"fetch":                     run(aggregate.Fetch, Sum, kindOfInt64, 8, 8, 8),
+		"compare-and-swap of equal": swap,
+		"notification":              run(aggregate.Notify, 0, 0, 0, 3, 0),
+	}
+	read := run(aggregate.Get, 0, 0, 8, 16, 0)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	l, err := world.Listen(ctx, "127.0.0.1:0", world.WithoutKey())
+	require.NoError(t, err)
+	require.NoError(t, world.Run(ctx, 1, func(ctx context.Context, w *world.World) error {
+		win, err := Allocate[int64](ctx, w, 4, Seats(1))
+		if err != nil {
+			return err
+		}
+		before := []int64{word, 1, 2, 3}
+		copy(win.Local(), before)
+		served := make(chan error)
+		go func() { served <- Serve(ctx, l, win.As("words").ReadOnly()) }()
+		there := attachTo(ctx, t, l)
+		number := there.core.number
+		p, err := there.core.peer(0)
+		require.NoError(t, err)
+		control := &win.core.own.control
+		unchanged := func(what string) {
+			t.Helper()
+			require.Equal(t, before, win.Local(), what)
+			for slot := range DefaultNotifications {
+				require.Zero(t, control.slot(slot).Load(), what)
+			}
+			require.Zero(t, control.exclusive().Load(), what)
+		}
+		refused := func(what string) {
+			t.Helper()
+			var refusal *world.RefusalError
+			require.ErrorAs(t, p.link.Flush(ctx, number), &refusal, what)
+			require.ErrorContains(t, refusal, ErrReadOnly.Error(), what)
+			unchanged(what)
+		}
+		for name, write := range writes {
+			packet := slices.Concat(write, read)
+			n, err := aggregate.Check(packet)
+			require.NoError(t, err)
+			answer := make([]byte, n)
+			require.NoError(t, p.link.Ask(ctx, &world.Message{Kind: messagePacket, Service: number}, packet, answer))
+			refused(name)
+			require.Equal(t, append(make([]byte, n-8), 2, 0, 0, 0, 0, 0, 0, 0), answer, name)
+			require.NoError(t, p.link.Tell(&world.Message{Kind: messageLock, Service: number, A: uint8(Shared), B: lockOnce}, write))
+			refused(name + " under a lock")
+		}
+		require.NoError(t, p.link.Tell(&world.Message{Kind: messageLock, Service: number, A: uint8(Exclusive)}, nil))
+		refused("exclusive lock")
+		// By RDMA there is no other answer than the end.
+		eight := []byte{9, 9, 9, 9, 9, 9, 9, 9}
+		require.Error(t, errors.Join(p.link.Write(ctx, eight, p.deferred.region, 8), p.link.Flush(ctx)))
+		unchanged("write by RDMA")
+		_ = detach(there)
+		return errors.Join(l.Close(), <-served, win.Close())
 	}))
 }
 
