@@ -330,6 +330,8 @@ func TestIdleWhileWaiting(t *testing.T) {
 		await.True(t, "the client to wait", func() bool { return seat(1) == Seat{Window: "words", Waits: true} })
 		require.NotZero(t, win.core.own.control.exclusive().Load())
 		require.Equal(t, Seat{Window: "words", Shared: true, Blocks: true}, seat(0))
+		// The server looks now and then.
+		require.NoError(t, all[0].exceeded(time.Now()))
 		late := time.Now().Add(2 * defaultIdle)
 		require.NoError(t, all[1].exceeded(late))
 		require.ErrorContains(t, all[0].exceeded(late), "(Limits.IdleTime)")
