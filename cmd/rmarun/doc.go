@@ -22,7 +22,8 @@
 // package is built ends that. A signal that was ignored when rmarun started, as by nohup, stays so, also for the ranks.
 // (Of SIGTERM, SIGQUIT, SIGUSR1 and SIGUSR2 a Go program cannot know that.)
 //
-// When a rank fails the others have 200 ms to say why and to end, get SIGTERM, have the grace to end, and are killed. The
+// When a rank fails the others have 200 ms to say why and to end, get SIGTERM, have the grace to end, and are killed. They
+// get SIGTERM at once when a rank aborts the job. The
 // summary names the ranks that failed by themselves and how, counts those that failed because another had failed, as the
 // World of each tells rmarun, and shows the last lines that each wrote if others have written much after them, or if they could not be written.
 // What ranks print is passed on however long its reader takes, unless a signal has ended the job and the grace is over.

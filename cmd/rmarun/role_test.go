@@ -75,6 +75,19 @@ var roles = map[string]func(rank, argument string){
 		_ = manager().Abort(status)
 		os.Exit(0)
 	},
+	// abandoned has rank 1 abort the job with a status, and all wait to be ended.
+	"abandoned": func(rank, argument string) {
+		ended := termination()
+		client := manager()
+		if err := client.Barrier(context.Background()); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(125)
+		}
+		if status, _ := strconv.Atoi(argument); rank == "1" {
+			_ = client.Abort(status)
+		}
+		<-ended
+	},
 	// bury has rank 1 fail, and rank 0 print so many lines when it is ended for that.
 	"bury": func(rank, argument string) {
 		ended := termination()

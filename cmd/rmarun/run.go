@@ -282,7 +282,7 @@ func (j *job) abort(a abort) {
 		j.aborted = &a
 		fmt.Fprintf(os.Stderr, "rmarun: rank %d aborted the job with status %d\n", a.rank, a.status)
 	}
-	j.stop()
+	j.endOthers()
 }
 
 // lose takes note of a rank whose connection has ended without a word, and reports whether the rank has ended, too.
@@ -300,7 +300,7 @@ func (j *job) end(r *rank) {
 	if r.status != 0 {
 		r.asked = j.stopping || j.ending != 0
 		j.failed = append(j.failed, r)
-		j.stop()
+		j.endForFailure()
 	}
 }
 
@@ -311,16 +311,16 @@ func (j *job) unclosed(r *rank) {
 	}
 }
 
-// stop has all ranks end, unless they are to go on. The one that has ended may have failed for want of another, which has
-// failed before it and has yet to say why: for that all have some time.
-func (j *job) stop() {
-	if j.stopping || j.telling != nil || j.options.keepGoing && !j.interrupted && j.aborted == nil && !j.stuck {
+// endForFailure ends the job because a rank has failed, unless the others are to go on. It may have failed for want of another,
+// which has failed before it and has yet to say why: for that all have some time.
+func (j *job) endForFailure() {
+	if j.stopping || j.telling != nil || j.options.keepGoing && !j.interrupted {
 		return
 	}
 	j.telling = time.After(j.options.tellTime)
 }
 
-// endOthers ends what has not ended by itself.
+// endOthers ends what has not ended by itself, at once.
 func (j *job) endOthers() {
 	j.telling = nil
 	j.stopping = true

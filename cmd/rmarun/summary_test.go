@@ -95,6 +95,17 @@ func TestAbort(t *testing.T) {
 	}
 }
 
+// An abort ends the job at once, also one that goes on when a rank fails: no rank has yet to say why it fails.
+func TestAbortAtOnce(t *testing.T) {
+	for _, flags := range []string{"", "-keep-going"} {
+		c := rmarun(t, "abandoned 42", append(strings.Fields("-n 3 "+flags), "SELF")...)
+		c.Env = append(c.Env, tellVariable+"="+forever)
+		_, stderr, exit := runCommand(t, c)
+		require.Equal(t, 42, exit, "%s", stderr)
+		require.Equal(t, "rmarun: rank 1 aborted the job with status 42\n", stderr)
+	}
+}
+
 // One is no plural, and further are those besides others.
 func TestFurtherRanks(t *testing.T) {
 	require.Equal(t, "1 rank was ended", ended(1, false))

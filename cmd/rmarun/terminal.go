@@ -169,7 +169,7 @@ func (j *job) wants(r *rank, s syscall.Signal) {
 func (j *job) giveUp(r *rank, why string) {
 	fmt.Fprintf(os.Stderr, "rmarun: rank %d wants the terminal%s\n", r.number, why)
 	j.stuck, j.suspended = true, true
-	j.stop()
+	j.endOthers()
 }
 
 // listenerEnded takes note of a signal listener of a rank that cannot hear any more what is typed. The signal that was

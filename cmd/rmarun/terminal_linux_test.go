@@ -306,7 +306,10 @@ func TestTerminalTaken(t *testing.T) {
 
 // Nobody could bring the terminal to a rank that wants it: the job ends, also one that goes on when a rank fails.
 func TestNoTerminal(t *testing.T) {
-	n := newConsoleOf(t, nowhere, "", rmarun(t, "reader", "-keep-going", "-grace", short, "-n", "2", "SELF"))
+	c := rmarun(t, "reader", "-keep-going", "-grace", short, "-n", "2", "SELF")
+	// No rank has failed: none has to say why.
+	c.Env = append(c.Env, tellVariable+"="+forever)
+	n := newConsoleOf(t, nowhere, "", c)
 	require.Zero(t, n.end(t))
 	require.Equal(t, 1, strings.Count(n.output.String(), "rank 0 wants the terminal, and no shell can bring"))
 	require.Contains(t, n.output.String(), "ended 1,")
