@@ -50,8 +50,14 @@ func (e *composed) Error() string { return e.text }
 // Unwrap returns the error as it was.
 func (e *composed) Unwrap() error { return e.error }
 
-// After returns head, such as "world: rank 2: " or "world: rank 2 has failed: ", and the text of err after it.
-func After(head string, err error) string { return head + less(err, named(head)) }
+// After returns head, such as "world: rank 2: " or "world: rank 2 has failed: ", and the text of err after it, <nil> if err
+// is nil.
+func After(head string, err error) string {
+	if err == nil {
+		return head + "<nil>"
+	}
+	return head + less(err, named(head))
+}
 
 // Call returns how the text of an error in a call begins: with own and the call, or, of a call with a package's name as
 // "window.Fence", with that package and the call.

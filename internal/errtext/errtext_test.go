@@ -26,7 +26,7 @@ func TestTextsSayTheirHeadOnce(t *testing.T) {
 		{"of a package above", errtext.Errorf("world: %w", ofWindow), "world: window: rank 2: Unlock: not locked"},
 		{"of no package here", errtext.Errorf("world: Init: %w", errors.New("tcp: Open: no")), "world: Init: tcp: Open: no"},
 		{"within another's", errtext.Errorf("window: Close: %w; opened by x", fmt.Errorf("a step: %w", call)), "window: Close: a step: rank 2: Unlock: not locked; opened by x"},
-		{"behind a class", errtext.Errorf("world: Init: %w: %w", errClass, errors.New("world: no")), "world: Init: not locked: no"},
+		{"after a class", errtext.Errorf("world: Init: %w: %w", errClass, errors.New("world: no")), "world: Init: not locked: no"},
 		{"joined, twice", errtext.Errorf("world: Run: %w", errors.Join(errors.New("world: a"), errors.New("world: b"), errors.New("world: a"))), "world: Run: a\nb"},
 		{"joined, of which one has another's text in its own", errtext.Errorf("world: Run: %w", errors.Join(errors.New("world: a"), errors.New("world: a of world: a"))), "world: Run: a\na of world: a"},
 		{"joined, of which the last ends as the one before", errtext.Errorf("world: Run: %w", errors.Join(errors.New("epoch: a"), errors.New("no epoch: a"))), "world: Run: a\nno epoch: a"},
@@ -58,6 +58,7 @@ func TestAfterSaysTheRankOnce(t *testing.T) {
 	require.Equal(t, "window: Fence: rank 1 has failed: rank 2: Unlock: not locked", errtext.After("window: Fence: rank 1 has failed: ", call))
 	require.Equal(t, "gone, after rank 2 had failed: window: Unlock: not locked", errtext.After("gone, after rank 2 had failed: ", call))
 	require.Equal(t, "window: lock of rank 2: rank 2: Unlock: not locked", errtext.After("window: lock of rank 2: ", call))
+	require.Equal(t, "world: rank 2: <nil>", errtext.After("world: rank 2: ", nil))
 	require.Equal(t, "world: rank 2: rank 2 left", errtext.After("world: rank 2: ", errors.New("rank 2 left")))
 }
 
