@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,7 +58,7 @@ func Simulate(ctx context.Context, s *sim.Simulator, n int, body func(ctx contex
 	return errors.Join(err, summary(errs))
 }
 
-// killing tells whether what became of a rank is what its being killed makes of it: an error of
+// killing reports whether what became of a rank is what its being killed makes of it: an error of
 // its own counts, and so does that it had left.
 func killing(err error, left bool) bool {
 	return err == nil && !left || errors.Is(err, errUnwound) || errors.Is(err, verbs.ErrClosed)
@@ -104,7 +105,7 @@ func simulatedWorlds(s *sim.Simulator, n int, settings settings) ([]*World, []*s
 	if err != nil {
 		return nil, nil, err
 	}
-	v := &vigil{patience: settings.patience, since: make([]time.Duration, n), calls: make([]*waitingCalls, n)}
+	v := &vigil{patience: settings.patience, since: make([]time.Duration, n), callers: make([]*endpoint, n)}
 	all := make([]int, n)
 	for rank := range all {
 		all[rank] = rank
@@ -128,7 +129,8 @@ func (s *settings) simulatedDevice(card *sim.Device) (verbs.Device, error) {
 	return joinCards(cards, s.striping)
 }
 
-// ErrDeadlock: in virtual time all ranks wait, and have for longer than anything takes.
+// ErrDeadlock: in virtual time all ranks wait, and have for longer than anything takes. The first error of a deadlock says
+// of 32 ranks, or of all if they are fewer, which call each is in and which rank that waits for.
 var ErrDeadlock = errors.New("all ranks wait for each other")
 
 // A vigil finds out whether the ranks of a simulated job all wait. They ask each other now and
@@ -138,14 +140,15 @@ type vigil struct {
 	// since is when each rank began the wait that it is in, 0 if it is in none; who has ended
 	// waits since ever.
 	since []time.Duration
-	// calls are those of each rank, nil if it has never slept in one. reported tells that an error names them all.
-	calls    []*waitingCalls
+	// callers has, for each rank, the endpoint of the World in a call of which it slept last, nil if it has slept in none.
+	// reported: an error names the calls of all ranks.
+	callers  []*endpoint
 	reported bool
 }
 
 const everSince = -1
 
-// begin notes that a rank waits, and tells whether it did not before: waits may have others
+// begin notes that a rank waits, and reports whether it did not before: waits may have others
 // within.
 func (v *vigil) begin(rank int, now time.Duration) bool {
 	if v.since[rank] != 0 {
@@ -155,7 +158,7 @@ func (v *vigil) begin(rank int, now time.Duration) bool {
 	return true
 }
 
-// over tells whether all have waited too long.
+// over reports whether all have waited too long.
 func (v *vigil) over(now time.Duration) bool {
 	for _, since := range v.since {
 		if since == 0 || since != everSince && now-since < v.patience {
@@ -168,9 +171,10 @@ func (v *vigil) over(now time.Duration) bool {
 // mostReported is how many ranks the report of a deadlock names.
 const mostReported = 32
 
-// report says what ranks wait for: all of them in the first error of a deadlock, and in those of the others the rank whose it is.
-func (v *vigil) report(rank int) string {
-	if v.reported {
+// report says what ranks wait for: all of them in the first error of a deadlock, and in the others the rank whose it is. It is
+// the same where that rank closes its World: Close goes on in spite of the error, and does not return it.
+func (v *vigil) report(rank int, closes bool) string {
+	if v.reported || closes {
 		return v.waitOf(rank)
 	}
 	v.reported = true
@@ -188,21 +192,33 @@ func (v *vigil) report(rank int) string {
 func (v *vigil) waitOf(rank int) string {
 	call := v.callOf(rank)
 	if call == nil {
-		return fmt.Sprintf("rank %d %s", rank, v.stateOf(rank))
+		return fmt.Sprintf("rank %d %s", rank, v.stateOf(rank, nil))
 	}
 	whom := "any other rank"
-	if r := call.rank.Load(); r >= 0 {
+	if r := v.awaitedIn(call, rank); r >= 0 {
 		whom = fmt.Sprintf("rank %d", r)
 	}
 	return fmt.Sprintf("rank %d in %s waits for %s", rank, call.name, whom)
 }
 
-// stateOf says what a rank does.
-func (v *vigil) stateOf(rank int) string {
+// awaitedIn returns the rank that a rank waits for in a call, -1 if several may end the wait. Both have their numbers in the
+// job that began.
+func (v *vigil) awaitedIn(call *waitingCall, rank int) int {
+	awaited := int(call.rank.Load())
+	if awaited >= 0 {
+		awaited = v.callers[rank].vigilRanks[awaited]
+	}
+	return awaited
+}
+
+// stateOf says what a rank does to a rank of a job, whose ranks have these numbers in the one that began.
+func (v *vigil) stateOf(rank int, job []int) string {
 	call := v.callOf(rank)
 	switch {
 	case call != nil:
-		return "in " + call.String()
+		shown := waitingCall{name: call.name}
+		shown.rank.Store(int32(slices.Index(job, v.awaitedIn(call, rank))))
+		return "in " + shown.String()
 	case v.since[rank] == everSince:
 		return "has closed its World"
 	}
@@ -210,10 +226,10 @@ func (v *vigil) stateOf(rank int) string {
 }
 
 func (v *vigil) callOf(rank int) *waitingCall {
-	if v.calls[rank] == nil {
+	if v.callers[rank] == nil {
 		return nil
 	}
-	return v.calls[rank].last()
+	return v.callers[rank].waitingCalls.last()
 }
 
 // traceSimulated has spans go to the trace of the simulator whose card it is, if that has one.

@@ -204,7 +204,7 @@ func (p *Waiter) note(ctx context.Context) {
 		p.call.rank.Store(p.inJob())
 		p.world.waitingCalls.add(p.call)
 		if v := p.world.vigil; v != nil {
-			v.calls[p.world.vigilRank] = &p.world.waitingCalls
+			v.callers[p.world.vigilRank] = p.world.endpoint
 		}
 		return
 	}
@@ -305,7 +305,7 @@ func (w *World) statesOf(ranks []int) []string {
 		case w.Failure(rank) != nil:
 			states[i] = "has failed"
 		case w.virtual():
-			states[i] = w.vigil.stateOf(w.vigilRanks[w.InJob(rank)])
+			states[i] = w.vigil.stateOf(w.vigilRanks[w.InJob(rank)], w.vigilRanks)
 		case !w.Mapped(rank):
 			asked[i], _ = w.inquire(ctx, rank, &Message{Kind: kindCall}, make([]byte, callBytes))
 		}

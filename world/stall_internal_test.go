@@ -152,6 +152,29 @@ func TestDeadlockNamesCalls(t *testing.T) {
 	require.ErrorContains(t, err, "rank 0 in world.Barrier waits for rank 1; rank 1 in world.Meeting.Meet waits for rank 0; rank 2 in world.Barrier waits for rank 1")
 }
 
+// So does that of a deadlock in a World that Shrink has given, by the numbers of the job that began. Reports of stalls name
+// ranks by their numbers in the job that the caller is in.
+func TestDeadlockNamesCallsAfterShrink(t *testing.T) {
+	var log recorder
+	err := Simulate(t.Context(), simtest.New(t, "ndr-2024", 1), 4, func(ctx context.Context, w *World) error {
+		if w.rank == 0 {
+			return nil
+		}
+		small, err := w.Shrink(ctx)
+		if err != nil {
+			return err
+		}
+		if small.rank != 1 {
+			return small.Barrier(ctx)
+		}
+		block := make([]byte, MeetingBytes)
+		return small.NewMeeting(small.NewNumber(), block, NoTally, func(int) ([]byte, error) { return block, nil }).Meet(ctx, "window.Fence", 0, 1)
+	}, WithLogger(log.logger()))
+	require.ErrorIs(t, err, ErrDeadlock)
+	require.ErrorContains(t, err, "rank 1 in world.Barrier waits for rank 2; rank 2 in world.Meeting.Meet waits for rank 1; rank 3 in world.Barrier waits for rank 2")
+	require.NoError(t, log.reported(t.Context(), "world.Barrier", "rank 1 (in world.Meeting.Meet for rank 0)", "2"))
+}
+
 // A report says of a rank that gives no answer that it does not.
 func TestStallUnanswered(t *testing.T) {
 	worlds := quiet(t)

@@ -197,7 +197,7 @@ func (p *Waiter) Lost(op string, rank int) error {
 	return err
 }
 
-// Left tells whether another rank has closed its World. It looks only when the wait is about to sleep.
+// Left reports whether another rank has closed its World. It looks only when the wait is about to sleep.
 func (p *Waiter) Left(rank int) (left bool) {
 	if p.prepared && rank != p.world.rank {
 		_, left = p.world.barrier.left(rank)
@@ -219,7 +219,7 @@ func (p *Waiter) Unserved(op string, rank int) error {
 // Brief has the next sleep be one of a millisecond at most, for who looks at the time, too.
 func (p *Waiter) Brief() { p.slept = false }
 
-// AboutToSleep tells whether Pause will sleep, if nothing comes.
+// AboutToSleep reports whether Pause will sleep, if nothing comes.
 func (p *Waiter) AboutToSleep() bool { return p.prepared }
 
 // handOver has the driver look after the network, when this rank is about to sleep
@@ -279,7 +279,7 @@ func (p *Waiter) watch() error {
 		return nil
 	}
 	p.told = true
-	return fmt.Errorf("%w, for %v and longer: %s", ErrDeadlock, v.patience, v.report(p.world.vigilRank))
+	return fmt.Errorf("%w, for %v and longer: %s", ErrDeadlock, v.patience, v.report(p.world.vigilRank, p.world.closed.Load()))
 }
 
 // Finish ends the wait.
