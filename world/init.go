@@ -137,11 +137,11 @@ type manager interface {
 // initialize joins the job of a manager, with which the connection stays open where
 // that fails: Hydra kills everyone as soon as one hangs up, and nobody could say why.
 func initialize(ctx context.Context, m manager, s settings) (*World, error) {
+	s.yield = yieldToProcesses
 	w, err := join(ctx, m.Rank(), m.Size(), managed(m), s)
 	if err != nil {
 		return nil, errtext.Errorf("world: Init: %w", err)
 	}
-	w.yield = yieldToProcesses
 	w.finalize = m.Finalize
 	if d, ok := m.(interface{ Dismiss(rank int) }); ok {
 		stop, end := w.OnFailure(d.Dismiss), w.end

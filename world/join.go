@@ -46,11 +46,11 @@ func New(ctx context.Context, rank, size int, exchange Exchange, options ...Opti
 	if flaw != nil {
 		return nil, errtext.Errorf("world: New: %w", decline(ctx, exchange, rank, s, flaw))
 	}
+	s.yield = yieldToProcesses
 	w, err := join(ctx, rank, size, exchange, s)
 	if err != nil {
 		return nil, errtext.Errorf("world: New: %w", err)
 	}
-	w.yield = yieldToProcesses
 	return w, nil
 }
 
@@ -121,6 +121,12 @@ func join(ctx context.Context, rank, size int, exchange Exchange, s settings) (w
 		return nil, err
 	}
 	w = newWorld(rank, size, b, newRoster(size), s)
+	if s.yield != nil {
+		w.yield = s.yield
+	}
+	if s.session != nil {
+		s.session.adopt(w)
+	}
 	if err := w.beginTrace(jobOf(texts), 0); err != nil {
 		return nil, err
 	}
@@ -201,7 +207,7 @@ func (w *World) watch() error {
 	return nil
 }
 
-// firstNotice is after how long a rank that waits in an exchange tells so.
+// firstNotice is after how long a rank that waits in an exchange says so.
 const firstNotice = 3 * time.Second
 
 // attended is an exchange of which is told that it lasts long, the more seldom the longer,

@@ -68,6 +68,9 @@ type settings struct {
 	// rank has reached rank 0, empty but in sessions.
 	port   *tcp.Port
 	dialed string
+	// session is that of the World, nil if it has none. yield is that of the endpoint, nil for that of goroutines.
+	session *Session
+	yield   func()
 	// rings tells whether letters may go by rings, nil if nothing does.
 	rings *bool
 	// burst is how many requests a link collects; inline how many bytes go along with one;

@@ -2,6 +2,7 @@ package world
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -39,14 +40,14 @@ const (
 	longestText = 4 << 10
 	// welcome is what the server says when the session begins, bye what a side that leaves says. A client says active when
 	// it has issued operations since it did so last, at most every activePeriod. parting is followed by a text, and said by
-	// a side that ends the session, which waits endTime for the other to hang up. crowded is a parting of a server that has
+	// a side that ends the session, which waits endTime for the other to hang up. serverFull is a parting of a server that has
 	// no place now: the client is to call again. As the first byte of a length, either is out of bounds.
-	welcome = 'w'
-	bye     = 'b'
-	active  = 'a'
-	parting = 'p'
-	crowded = 'c'
-	endTime = time.Second
+	welcome    = 'w'
+	bye        = 'b'
+	active     = 'a'
+	parting    = 'p'
+	serverFull = 'f'
+	endTime    = time.Second
 
 	activePeriod = time.Second
 	// longestReason bounds the text of a parting.
@@ -56,8 +57,11 @@ const (
 // ErrEvicted: the server has ended the session of a client, for a reason that the error says.
 var ErrEvicted = errors.New("world: the server has ended the session")
 
-// errCrowded: the server has ended what began as a session because of others.
-var errCrowded = errors.New("world: too many sessions begin at the server at once")
+// errNoReason stands for the cause of a session's end where none was given.
+var errNoReason = errors.New("no reason was given")
+
+// errFull: the server has ended what began as a session because of others.
+var errFull = errors.New("world: too many sessions begin at the server at once")
 
 // keyOfNobody stands for no key: WithoutKey.
 var keyOfNobody = make([]byte, 32)
@@ -67,16 +71,16 @@ type Session struct {
 	world *World
 	conn  net.Conn
 	since time.Time
-	// activeAt is when the client has last said that it is active, in nanoseconds behind since.
+	// activeAt is when the client has last said that it is active, in nanoseconds after since.
 	activeAt atomic.Int64
 	// heard is closed when the other side says nothing more here. reason is why the server has ended the session, if it has
 	// said so, and set before.
 	heard  chan struct{}
 	reason error
-	// left is closed when the other side leaves, or has failed; saidBye tells that this one does.
+	// left is closed when the other side leaves, or has failed; saidBye is set when this one leaves.
 	left    chan struct{}
 	saidBye atomic.Bool
-	// saying guards that nothing is said behind bye.
+	// saying guards that nothing is said after bye.
 	saying  sync.Mutex
 	reading sync.WaitGroup
 	stopped chan struct{}
@@ -86,16 +90,23 @@ type Session struct {
 	met    atomic.Bool
 }
 
-// newSession makes a World that was joined over a line that of a session.
-func newSession(w *World, conn net.Conn) *Session {
-	s := &Session{world: w, conn: conn, since: time.Now(), heard: make(chan struct{}), left: make(chan struct{}), stopped: make(chan struct{})}
-	w.yield, w.session = yieldToProcesses, s
-	w.finalize = s.meet
+// newSession makes a session over a line, and the settings by which this side joins its World.
+func newSession(conn net.Conn, joining settings) (*Session, settings) {
+	s := &Session{conn: conn, heard: make(chan struct{}), left: make(chan struct{}), stopped: make(chan struct{})}
+	joining.yield, joining.session = yieldToProcesses, s
+	return s, joining
+}
+
+// adopt makes a World that of the session, before other goroutines can look at either.
+func (s *Session) adopt(w *World) { s.world, w.session, w.finalize = w, s, s.meet }
+
+// start begins the session, whose World was joined.
+func (s *Session) start() {
+	s.since = time.Now()
 	s.reading.Go(s.listen)
-	if w.Dialed() {
+	if s.world.Dialed() {
 		s.reading.Go(s.report)
 	}
-	return s
 }
 
 // RemoteAddr is the address of the client, or of the last that translated it.
@@ -132,9 +143,9 @@ func (s *Session) Begin() error {
 func (s *Session) Left() <-chan struct{} { return s.left }
 
 // End ends the session from this side: what the client calls from now on, and what it waits in,
-// fails with the cause's text. The session's World is still to be closed.
+// fails. So do calls of the session's World, with the cause, which may be nil. The World is still to be closed.
 func (s *Session) End(cause error) {
-	s.fail(cause)
+	s.fail(cmp.Or(cause, errNoReason))
 	_ = s.conn.Close()
 }
 
@@ -144,12 +155,16 @@ func (s *Session) EndInOrder(cause error) { s.part("", cause) }
 
 // Evict is End that tells the client why, where that hears of it: its calls fail by [ErrEvicted] with the cause's text, or,
 // where Begin has not been called, its Dial does.
-func (s *Session) Evict(cause error) { s.part(cause.Error(), cause) }
+func (s *Session) Evict(cause error) {
+	cause = cmp.Or(cause, errNoReason)
+	// An empty reason would be that of EndInOrder.
+	s.part(cmp.Or(cause.Error(), errNoReason.Error()), cause)
+}
 
 // TurnAway is End of a session that has not begun, for which there is no time to say why: the client's Dial calls again.
 func (s *Session) TurnAway(cause error) {
 	s.saidBye.Store(true)
-	_ = s.say(sentence(crowded, ""))
+	_ = s.say(sentence(serverFull, ""))
 	s.End(cause)
 }
 
@@ -218,13 +233,13 @@ func (s *Session) hear() (byte, error) {
 	}
 }
 
-// hearWord returns a word. A parting is an error: ErrLeft, or ErrEvicted with a reason, or errCrowded.
+// hearWord returns a word. A parting is an error: ErrLeft, or ErrEvicted with a reason, or errFull.
 func hearWord(conn net.Conn) (byte, error) {
 	var word [1]byte
 	if _, err := io.ReadFull(conn, word[:]); err != nil {
 		return 0, err
 	}
-	if word[0] != parting && word[0] != crowded {
+	if word[0] != parting && word[0] != serverFull {
 		return word[0], nil
 	}
 	return word[0], hearReason(conn, word[0])
@@ -245,8 +260,8 @@ func hearReason(conn io.Reader, word byte) error {
 		return err
 	}
 	switch {
-	case word == crowded:
-		return errCrowded
+	case word == serverFull:
+		return errFull
 	case n == 0:
 		return ErrLeft
 	}
@@ -259,15 +274,20 @@ func sentence(word byte, reason string) []byte {
 	return append(binary.BigEndian.AppendUint16([]byte{word}, uint16(len(reason))), reason...)
 }
 
-// lastWord is why the server has ended the session, or else the cause for which a connection has ended that the line may
-// outlast: the server says why before it ends any.
+// lastWord returns why a session has failed of which a connection has ended for cause: why the server has ended it, if it says
+// so within endTime, or else cause. The server says why before it ends a connection.
 func (s *Session) lastWord(cause error) error {
-	if s.saidBye.Load() || s.conn.SetReadDeadline(time.Now().Add(endTime)) != nil {
+	if s.saidBye.Load() {
 		return cause
 	}
-	<-s.heard
-	if s.reason != nil {
-		return s.reason
+	late := time.NewTimer(endTime)
+	defer late.Stop()
+	select {
+	case <-s.heard:
+		if s.reason != nil {
+			return s.reason
+		}
+	case <-late.C:
 	}
 	return cause
 }
@@ -361,29 +381,41 @@ func (s *Session) hangUp() {
 func overLine(conn net.Conn, rank int) Exchange {
 	return func(ctx context.Context, mine string) ([]string, error) {
 		stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-		defer stop()
-		var length [2]byte
-		if _, err := conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(mine))), mine...)); err != nil {
-			return nil, err
+		theirs, err := swapTexts(conn, mine)
+		if !stop() {
+			// The line may be of no use now, though the text has come.
+			err = errors.Join(err, context.Cause(ctx))
 		}
-		if _, err := io.ReadFull(conn, length[:]); err != nil {
-			return nil, err
-		}
-		if length[0] == parting || length[0] == crowded {
-			return nil, hearReason(io.MultiReader(bytes.NewReader(length[1:]), conn), length[0])
-		}
-		n := binary.BigEndian.Uint16(length[:])
-		if n > longestText {
-			return nil, fmt.Errorf("%w of %s, allowed are %d", errContact, errtext.Count(n, "byte"), longestText)
-		}
-		theirs := make([]byte, n)
-		if _, err := io.ReadFull(conn, theirs); err != nil {
+		if err != nil {
 			return nil, err
 		}
 		all := []string{mine, mine}
-		all[1-rank] = string(theirs)
+		all[1-rank] = theirs
 		return all, nil
 	}
+}
+
+// swapTexts sends this side's text over a line, and returns the other side's.
+func swapTexts(conn net.Conn, mine string) (theirs string, err error) {
+	var length [2]byte
+	if _, err := conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(mine))), mine...)); err != nil {
+		return "", err
+	}
+	if _, err := io.ReadFull(conn, length[:]); err != nil {
+		return "", err
+	}
+	if length[0] == parting || length[0] == serverFull {
+		return "", hearReason(io.MultiReader(bytes.NewReader(length[1:]), conn), length[0])
+	}
+	n := binary.BigEndian.Uint16(length[:])
+	if n > longestText {
+		return "", fmt.Errorf("%w of %s, allowed are %d", errContact, errtext.Count(n, "byte"), longestText)
+	}
+	text := make([]byte, n)
+	if _, err := io.ReadFull(conn, text); err != nil {
+		return "", err
+	}
+	return string(text), nil
 }
 
 // sessionSettings are those of either side of sessions, with the key by which they know each other.

@@ -45,7 +45,7 @@ func Dial(ctx context.Context, address string, options ...Option) (*World, error
 		switch {
 		case err == nil:
 			return w, nil
-		case !errors.Is(err, errCrowded) || ctx.Err() != nil:
+		case !errors.Is(err, errFull) || ctx.Err() != nil:
 			return nil, errtext.Errorf("world: Dial: %w", cutShort(ctx, err))
 		}
 		select {
@@ -55,13 +55,14 @@ func Dial(ctx context.Context, address string, options ...Option) (*World, error
 	}
 }
 
-// dial begins a session, unless the server has no place for it now: errCrowded.
+// dial begins a session, unless the server has no place for it now: errFull.
 func (s *settings) dial(ctx context.Context, address, host string, key []byte) (*World, error) {
 	conn, err := s.call(ctx, address, host, key, proofTime)
 	if err != nil {
 		return nil, err
 	}
-	w, err := join(ctx, 1, 2, overLine(conn, 1), *s)
+	session, settings := newSession(conn, *s)
+	w, err := join(ctx, 1, 2, overLine(conn, 1), settings)
 	if err != nil {
 		_ = conn.Close()
 		return nil, errtext.Errorf("session with %s: %w", address, err)
@@ -70,7 +71,7 @@ func (s *settings) dial(ctx context.Context, address, host string, key []byte) (
 		_ = conn.Close()
 		return nil, errors.Join(errtext.Errorf("session with %s: %w", address, err), w.depart())
 	}
-	newSession(w, conn)
+	session.start()
 	return w, nil
 }
 
@@ -164,5 +165,5 @@ func isLoopback(address net.Addr) bool {
 	return err == nil && bound.Addr().Unmap().IsLoopback()
 }
 
-// Dialed tells whether this World is one of Dial.
+// Dialed reports whether this World is one of Dial.
 func (w *World) Dialed() bool { return w.session != nil && w.rank == 1 }

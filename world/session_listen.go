@@ -126,7 +126,7 @@ func (l *Listener) accept() {
 		l.running.Go(func() {
 			if err := l.welcome(carrier); err != nil {
 				_ = carrier.Close()
-				l.log.Warn("a client was turned away", proof.Class(err, ErrClosed, errCrowded), carrier.RemoteAddr().String(), err)
+				l.log.Warn("a client was turned away", proof.Class(err, ErrClosed, errFull), carrier.RemoteAddr().String(), err)
 			}
 		})
 	}
@@ -149,7 +149,7 @@ func (l *Listener) welcome(carrier net.Conn) error {
 	}
 	ctx, leave, err := l.joining.enter(l.ctx)
 	if err != nil {
-		if errors.Is(err, errCrowded) {
+		if errors.Is(err, errFull) {
 			l.turnAway(conn)
 		}
 		return err
@@ -161,7 +161,7 @@ func (l *Listener) welcome(carrier net.Conn) error {
 // turnAway tells a client to call again, and has it hang up first if it does so soon: a socket that is closed with bytes
 // unread takes back what it sent.
 func (l *Listener) turnAway(conn net.Conn) {
-	if say(conn, sentence(crowded, "")) != nil {
+	if say(conn, sentence(serverFull, "")) != nil {
 		return
 	}
 	select {
@@ -177,8 +177,8 @@ func (l *Listener) turnAway(conn net.Conn) {
 // sayWhy tells a client which bound has ended its place, if one has.
 func sayWhy(place context.Context, conn net.Conn) {
 	switch context.Cause(place) {
-	case errCrowded:
-		_ = say(conn, sentence(crowded, ""))
+	case errFull:
+		_ = say(conn, sentence(serverFull, ""))
 	case errJoinTime:
 		_ = say(conn, sentence(parting, errJoinTime.Error()))
 	}
@@ -188,12 +188,13 @@ func sayWhy(place context.Context, conn net.Conn) {
 func (l *Listener) begin(ctx context.Context, conn net.Conn) error {
 	limited, cancel := context.WithTimeoutCause(ctx, joinTime, errJoinTime)
 	defer cancel()
-	w, err := join(limited, 0, 2, overLine(conn, 0), l.settings)
+	s, settings := newSession(conn, l.settings)
+	w, err := join(limited, 0, 2, overLine(conn, 0), settings)
 	if err != nil {
 		sayWhy(limited, conn)
 		return err
 	}
-	s := newSession(w, conn)
+	s.start()
 	select {
 	case l.sessions <- s:
 		return nil
@@ -228,14 +229,14 @@ type joiner struct {
 	cut   context.CancelCauseFunc
 }
 
-// enter gives a client a place until leave, or until the context that it returns ends: by errCrowded, when others need the
-// place. It returns errCrowded where too many wait for one, or this client has for too long.
+// enter gives a client a place until leave, or until the context that it returns ends: by errFull, when others need the
+// place. It returns errFull where too many wait for one, or this client has for too long.
 func (j *joining) enter(ctx context.Context) (place context.Context, leave func(), err error) {
 	select {
 	case j.queue <- struct{}{}:
 		defer func() { <-j.queue }()
 	default:
-		return nil, nil, errCrowded
+		return nil, nil, errFull
 	}
 	late := time.NewTimer(j.patience)
 	defer late.Stop()
@@ -251,7 +252,7 @@ func (j *joining) enter(ctx context.Context) (place context.Context, leave func(
 			j.cutOldest()
 		case <-late.C:
 			wait.Stop()
-			return nil, nil, errCrowded
+			return nil, nil, errFull
 		case <-ctx.Done():
 			wait.Stop()
 			return nil, nil, ErrClosed
@@ -286,12 +287,12 @@ func (j *joining) untilShare() time.Duration {
 	return joinShare - time.Since(j.oldest[0].since)
 }
 
-// cutOldest cuts off the oldest client, if it has had its share of time.
+// cutOldest cuts off the oldest client, if all places are taken and it has had its share of time.
 func (j *joining) cutOldest() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if len(j.oldest) > 0 && time.Since(j.oldest[0].since) >= joinShare {
-		j.oldest[0].cut(errCrowded)
+	if len(j.places) == cap(j.places) && len(j.oldest) > 0 && time.Since(j.oldest[0].since) >= joinShare {
+		j.oldest[0].cut(errFull)
 		j.oldest = slices.Delete(j.oldest, 0, 1)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// Holders of the key that fall silent behind the proof, as many as the Listener has places for them and more, keep no other
+// Holders of the key that fall silent after the proof, as many as the Listener has places for them and more, keep no other
 // client out.
 func TestSilentKeyHolders(t *testing.T) {
 	const silent = 80

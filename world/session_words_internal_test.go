@@ -35,7 +35,7 @@ func TestPartingWords(t *testing.T) {
 		{sentence(parting, ""), ErrLeft, ""},
 		{sentence(parting, "the reason\x1b[2J"), ErrEvicted, `the server has ended the session: "the reason\x1b[2J"`},
 		{sentence(parting, strings.Repeat("x", longestReason+1)), ErrEvicted, strings.Repeat("x", longestReason)},
-		{sentence(crowded, ""), errCrowded, ""},
+		{sentence(serverFull, ""), errFull, ""},
 		{[]byte{parting, 0xff, 0xff}, errContact, "65535 bytes, allowed are 512"},
 		{[]byte{parting, 0, 9, 'x'}, io.ErrUnexpectedEOF, ""},
 	} {
@@ -50,7 +50,7 @@ func TestPartingWords(t *testing.T) {
 	}
 }
 
-// A place in the crowd is the oldest client's for its share of time, and no longer when others come.
+// A place is the oldest client's for its share of time, and no longer when others come.
 func TestJoining(t *testing.T) {
 	j := newJoining(2, 1, time.Hour)
 	first, leave, err := j.enter(t.Context())
@@ -75,6 +75,21 @@ func TestJoining(t *testing.T) {
 	require.Empty(t, j.oldest)
 }
 
+// No client loses its place while others are free, however long it has had it.
+func TestJoiningPlaceFree(t *testing.T) {
+	j := newJoining(2, 1, time.Hour)
+	first, leave, err := j.enter(t.Context())
+	require.NoError(t, err)
+	j.oldest[0].since = time.Now().Add(-time.Hour)
+	for range 64 {
+		_, leave, err := j.enter(t.Context())
+		require.NoError(t, err)
+		leave()
+		require.NoError(t, first.Err())
+	}
+	leave()
+}
+
 // Those that wait for a place are bounded in their number and in their time.
 func TestJoiningQueue(t *testing.T) {
 	j := newJoining(1, 1, time.Hour)
@@ -90,7 +105,7 @@ func TestJoiningQueue(t *testing.T) {
 	}()
 	await.True(t, "a client to wait", func() bool { return len(j.queue) == 1 })
 	_, _, err = j.enter(t.Context())
-	require.ErrorIs(t, err, errCrowded)
+	require.ErrorIs(t, err, errFull)
 	leave()
 	(<-entered)()
 	require.Empty(t, j.places)
@@ -99,7 +114,7 @@ func TestJoiningQueue(t *testing.T) {
 	j = newJoining(1, 1, 0)
 	j.places <- struct{}{}
 	_, _, err = j.enter(t.Context())
-	require.ErrorIs(t, err, errCrowded)
+	require.ErrorIs(t, err, errFull)
 	require.Empty(t, j.queue)
 }
 
@@ -124,10 +139,10 @@ func TestClientTurnedAway(t *testing.T) {
 	s, key, err := sessionSettings([]Option{WithoutKey()}, false)
 	require.NoError(t, err)
 	_, err = s.dial(ctx, l.Addr().String(), "127.0.0.1", key)
-	require.ErrorIs(t, err, errCrowded)
+	require.ErrorIs(t, err, errFull)
 	line := <-told
 	require.Contains(t, line, "a client was turned away")
-	require.Contains(t, line, errCrowded.Error())
+	require.Contains(t, line, errFull.Error())
 	await.True(t, "the client to be gone", func() bool { return len(l.parting) == 0 })
 
 	served := make(chan error, 1)
