@@ -46,14 +46,16 @@ func (w *World) OnClose(f func() error) (stop func()) {
 	}
 }
 
-// Orderly tells whether this rank closes its World, or has, and when it began to had not heard of a failure, nor had
+// Orderly reports whether this rank closes its World, or has, and when it began to had not heard of a failure, nor had
 // a call end because a rank that it needs has left.
 func (w *World) Orderly() bool { return w.orderly.Load() }
 
 // LeftBy is the error of a call that needs a rank which has left.
 func (w *World) LeftBy(op string, rank int) error {
 	w.missed.Store(true)
-	w.roster.left(rank)
+	if !w.closed.Load() {
+		w.roster.left(rank)
+	}
 	return &PeerError{Rank: rank, Op: op, Cause: ErrLeft}
 }
 

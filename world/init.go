@@ -150,14 +150,8 @@ func initialize(ctx context.Context, m manager, s settings) (*World, error) {
 	if b, ok := m.(interface {
 		Blame(rank int, left bool) error
 	}); ok {
-		stop, end := w.roster.blameBy(func(rank int, left bool) {
-			// A rank whose own body has failed blames nobody. An error of Blame means that the launcher is gone, which
-			// endWithManager finds.
-			if rank != w.rank {
-				_ = b.Blame(rank, left)
-			}
-		}), w.end
-		w.end = func() { stop(); end() }
+		// An error of Blame means that the launcher is gone, which endWithManager finds.
+		w.blameBy(func(rank int, left bool) { _ = b.Blame(rank, left) })
 	}
 	return w, nil
 }

@@ -24,9 +24,8 @@ type roster struct {
 
 	mu    sync.Mutex
 	first *PeerError
-	// blame tells the launcher of the first rank that has failed or has left too early, nil where there is no launcher or when
-	// it has been told.
-	blame func(rank int, left bool)
+	// blamer is nil where there is no launcher.
+	blamer *blamer
 	// Listeners are told of each failure by the goroutine that noticed it, in the midst of
 	// what it does: sever before anybody can know of it, heard after that.
 	sever, heard listeners
@@ -72,7 +71,7 @@ func (r *roster) fail(rank int, cause error) {
 		return
 	}
 	// The launcher knows before this rank can fail of it.
-	r.accuse(rank, false)
+	r.blamer.accuse(rank, blamesFailed)
 	for _, f := range r.sever {
 		(*f)(rank)
 	}
@@ -99,26 +98,7 @@ func (r *roster) left(rank int) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.accuse(rank, true)
-}
-
-// accuse tells the launcher of a rank, if it is the first. It is called with the mutex.
-func (r *roster) accuse(rank int, left bool) {
-	if r.blame != nil {
-		r.blame(rank, left)
-		r.blame = nil
-	}
-}
-
-// blameBy has the launcher told of the first rank that fails or leaves too early, until stop is called.
-func (r *roster) blameBy(blame func(rank int, left bool)) (stop func()) {
-	set := func(f func(rank int, left bool)) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.blame = f
-	}
-	set(blame)
-	return func() { set(nil) }
+	r.blamer.accuse(rank, blamesLeaver)
 }
 
 // record notes a failure. It is called with the mutex.
@@ -269,7 +249,7 @@ func (w *World) anyFailure(op string) error {
 	return &PeerError{Rank: first.Rank, Op: op, Cause: first.Cause}
 }
 
-// Gone tells whether a rank has failed, or is known to have left the job. Who has left serves the others until they have, too.
+// Gone reports whether a rank has failed, or is known to have left the job. Who has left serves the others until they have, too.
 func (w *World) Gone(rank int) bool {
 	if w.roster.failure(rank) != nil || w.parted[rank].Load() {
 		return true

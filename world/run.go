@@ -99,6 +99,7 @@ func (w *World) closeAll() error { return errors.Join(w.departShrunk(), w.Close(
 
 // departFailed is the end of a rank whose body has failed. It waits for no other rank.
 func (w *World) departFailed(why error) error {
+	w.blameNoMore()
 	w.roster.fail(w.rank, why)
 	return errors.Join(w.departShrunk(), w.depart())
 }

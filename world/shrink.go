@@ -136,6 +136,7 @@ func (w *World) shrink(ctx context.Context) (*World, error) {
 		small.stop()
 		return nil, err
 	}
+	w.blameIn(small, survivors)
 	return small, nil
 }
 

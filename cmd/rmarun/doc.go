@@ -25,7 +25,7 @@
 // When a rank fails the others have 200 ms to say why and to end, get SIGTERM, have the grace to end, and are killed. They
 // get SIGTERM at once when a rank aborts the job. The
 // summary names the ranks that failed by themselves and how, counts those that failed because another had failed, as the
-// World of each tells rmarun, and shows the last lines that each wrote if others have written much after them, or if they could not be written.
+// World of each tells rmarun until Shrink gives it another, and shows the last lines that each wrote if others have written much after them, or if they could not be written.
 // What ranks print is passed on however long its reader takes, unless a signal has ended the job and the grace is over.
 // What ranks leave behind ends with the job, and a second after a rank has ended its output is closed to what it left
 // behind. On Linux that holds also for what has left its group, and for all groups when

@@ -349,7 +349,8 @@ func TestInheritedChild(t *testing.T) {
 func TestStuck(t *testing.T) {
 	asked, before := &rank{asked: true, status: 5 << 8}, &rank{status: 3 << 8}
 	for want, failed := range map[int][]*rank{1: {asked}, 3: {before, asked}} {
-		require.Equal(t, want, (&job{outcome: outcome{stuck: true, failed: failed}}).status())
+		j := &job{outcome: outcome{stuck: true, failed: failed}, blames: make([]atomic.Pointer[blame], 1)}
+		require.Equal(t, want, j.status())
 	}
 	require.Equal(t, 1, (&job{outcome: outcome{stuck: true}}).status())
 }

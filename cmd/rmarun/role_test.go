@@ -88,6 +88,28 @@ var roles = map[string]func(rank, argument string){
 		}
 		<-ended
 	},
+	// recover has rank 1 fail, and rank 0, which has blamed it and may have taken that back. Rank 2 ends well.
+	"recover": func(rank, how string) {
+		if rank == "2" {
+			return
+		}
+		if rank == "0" {
+			client := manager()
+			_ = client.Blame(2, true)
+			_ = client.Blame(1, false)
+			switch how {
+			case "recovers":
+				_ = client.Blame(pmi.Nobody, false)
+			case "blames again":
+				_ = client.Blame(pmi.Nobody, false)
+				_ = client.Blame(1, false)
+			case "begins again":
+				_ = client.Finalize()
+				manager()
+			}
+		}
+		os.Exit(7)
+	},
 	// bury has rank 1 fail, and rank 0 print so many lines when it is ended for that.
 	"bury": func(rank, argument string) {
 		ended := termination()
@@ -102,10 +124,8 @@ var roles = map[string]func(rank, argument string){
 		}
 	},
 	// follow has rank 1 blame rank 0, and rank 2 blame rank 1, and both fail; then rank 0 hears the end of a FIFO that they
-	// have open, says why, and fails by itself. It may have left before, or blame rank 2, too. Or it and rank 2 go on until they
-	// are ended.
+	// have open, says why, and fails by itself. It may have left before, or blame rank 2, too.
 	"follow": func(rank, argument string) {
-		ended := termination()
 		how, fifo, _ := strings.Cut(argument, " ")
 		client := manager()
 		mode := os.O_WRONLY
@@ -117,19 +137,14 @@ var roles = map[string]func(rank, argument string){
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(125)
 		}
-		if number, _ := strconv.Atoi(rank); number == 1 || number == 2 && how != "waits" {
+		if number, _ := strconv.Atoi(rank); number > 0 {
 			_ = client.Blame(number-1, number == 1 && how == "left")
 			os.Exit(4)
-		} else if number == 2 {
-			<-ended
-			os.Exit(3)
 		}
 		_, _ = io.ReadAll(open)
 		switch how {
 		case "left", "blames":
 			_ = client.Blame(2, false)
-		case "waits":
-			<-ended
 		}
 		fmt.Println("the reason")
 		os.Exit(3)

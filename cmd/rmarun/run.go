@@ -26,6 +26,8 @@ type job struct {
 	ranks       []*rank
 	// processes are the ranks whose process has not ended, by its number.
 	processes map[int]*rank
+	// blames has what each rank says of another, nil where it says nothing of any.
+	blames []atomic.Pointer[blame]
 	events
 
 	// What follows belongs to the goroutine of watch. running counts ranks that are not over.
@@ -54,7 +56,6 @@ type events struct {
 	lost   chan int
 	late   chan *rank
 	aborts chan abort
-	blames chan blame
 }
 
 // outcome is why the ranks end.
@@ -72,8 +73,8 @@ type abort struct{ rank, status int }
 
 // blame is what a rank says of another: that it has failed, or has left while it was needed.
 type blame struct {
-	rank, blamed int
-	left         bool
+	rank int
+	left bool
 }
 
 type rank struct {
@@ -89,10 +90,6 @@ type rank struct {
 	// asked: the rank has failed because all were to end; lost: its connection has ended before its World was closed, and
 	// nothing has been printed of that.
 	asked, lost bool
-	// blamed is the rank of which this one says that it has failed, or has left while it was needed (forLeaving); nil if it
-	// has said nothing.
-	blamed     *rank
-	forLeaving bool
 }
 
 // run runs a job and gives its exit status. It waits for all children of this process.
@@ -112,9 +109,10 @@ func run(o *options) (status int, err error) {
 	adopt()
 	j := &job{
 		options: o, inherited: inherited, running: o.ranks, terminal: openTerminal(), processes: make(map[int]*rank), listeners: make(map[int]*rank),
+		blames: make([]atomic.Pointer[blame], o.ranks),
 		events: events{
 			changes: make(chan change), silent: make(chan *rank, o.ranks), overdue: make(chan *rank, o.ranks),
-			lost: make(chan int, o.ranks), late: make(chan *rank, o.ranks), aborts: make(chan abort, o.ranks), blames: make(chan blame, o.ranks),
+			lost: make(chan int, o.ranks), late: make(chan *rank, o.ranks), aborts: make(chan abort, o.ranks),
 		},
 	}
 	defer j.terminal.takeBack()
@@ -122,7 +120,7 @@ func run(o *options) (status int, err error) {
 	j.server = pmi.NewServer(o.ranks, pmi.Events{
 		Gone:  func(rank int) { j.lost <- rank },
 		Abort: func(rank, status int) { j.aborts <- abort{rank, status} },
-		Blame: func(rank, blamed int, left bool) { j.blames <- blame{rank, blamed, left} },
+		Blame: j.blame,
 	})
 	defer j.server.Close()
 	err = j.start(program)
@@ -264,16 +262,20 @@ func (j *job) settle() {
 	}
 }
 
-// hear takes note of what ranks have said before their connections ended.
+// hear takes note of which ranks have aborted the job before their connections ended.
 func (j *job) hear() {
 	for len(j.aborts) > 0 {
 		j.abort(<-j.aborts)
 	}
-	for len(j.blames) > 0 {
-		b := <-j.blames
-		r := j.ranks[b.rank]
-		r.blamed, r.forLeaving = j.ranks[b.blamed], b.left
+}
+
+// blame takes note of what a rank says of another. It is called by goroutines of the server.
+func (j *job) blame(rank, blamed int, left bool) {
+	if blamed == pmi.Nobody {
+		j.blames[rank].Store(nil)
+		return
 	}
+	j.blames[rank].Store(&blame{blamed, left})
 }
 
 // abort takes note of a rank that has aborted the job.

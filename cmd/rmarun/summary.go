@@ -44,26 +44,34 @@ func (j *job) first() *rank {
 // follows reports whether a rank failed because another had failed. Two ranks may blame each other: one fails, leaves the job
 // and waits for the other, which fails because the first has left. Then the one that is blamed for leaving was first.
 func (j *job) follows(r *rank) bool {
-	if !r.wanted() {
+	at, _ := j.blamedBy(r)
+	if at == nil {
 		return false
 	}
-	at := r.blamed
 	for range j.ranks {
-		if !at.wanted() {
+		next, left := j.blamedBy(at)
+		if next == nil {
 			break
 		}
-		if at.blamed == r && at.forLeaving {
+		if next == r && left {
 			return false
 		}
-		at = at.blamed
+		at = next
 	}
 	return true
 }
 
-// wanted reports whether a rank that has failed blames another that rmarun did not end. A rank that a signal has ended failed
-// by that signal, whomever it blames.
-func (r *rank) wanted() bool {
-	return r.blamed != nil && r.status.Exited() && r.blamed.status != 0 && !r.blamed.asked
+// blamedBy returns the failed rank, if rmarun did not end it, that a rank which has failed blames, and whether for leaving. A
+// rank that a signal has ended failed by that signal, whomever it blames.
+func (j *job) blamedBy(r *rank) (blamed *rank, left bool) {
+	b := j.blames[r.number].Load()
+	if b == nil || !r.status.Exited() {
+		return nil, false
+	}
+	if blamed = j.ranks[b.rank]; blamed.status == 0 || blamed.asked {
+		return nil, false
+	}
+	return blamed, b.left
 }
 
 // exit is a rank's exit status as a shell gives it.

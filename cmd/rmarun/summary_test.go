@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -14,14 +15,14 @@ import (
 )
 
 // What a rank wrote before it failed is shown again where it is not to be seen any more:
-// behind much that others wrote, or on a full disk.
+// after much that others wrote, or on a full disk.
 func TestLastLines(t *testing.T) {
 	const again = "rmarun: the last lines of rank 1:\n    about to end\n"
 	const most = 25
 	for _, lines := range []int{0, most - 1, most} {
-		// What rank 1 wrote last may be read behind what rank 0 writes when it is ended for that: then it is to be seen.
+		// What rank 1 wrote last may be read after what rank 0 writes when it is ended for that: then it is to be seen.
 		for behind, tries := -1, 0; behind != lines; tries++ {
-			require.Less(t, tries, 100, "what rank 1 wrote last is always behind others")
+			require.Less(t, tries, 100, "what rank 1 wrote last never comes after others")
 			stdout, stderr, exit := runJob(t, fmt.Sprint("bury ", lines), "-n", "3", "SELF")
 			require.Equal(t, 3, exit)
 			_, below, found := strings.Cut(stdout, "about to end\n")
@@ -59,20 +60,18 @@ func TestFirstFailure(t *testing.T) {
 // status of the job is its.
 func TestFollowers(t *testing.T) {
 	for how, want := range map[string]struct {
-		tell   string
 		status int
 		says   []string
 	}{
-		"fails":  {forever, 3, []string{"rank 0 failed: exit status 3\n", "2 further ranks failed because another had failed\n"}},
-		"left":   {forever, 3, []string{"rank 0 failed: exit status 3\n", "2 further ranks failed because another had failed\n"}},
-		"blames": {forever, 4, []string{"rank 0 failed: exit status 3\n", "rank 1 failed: exit status 4\n", "rank 2 failed: exit status 4\n"}},
-		"waits":  {short, 4, []string{"rank 1 failed: exit status 4\n", "2 further ranks were ended\n"}},
+		"fails":  {3, []string{"rank 0 failed: exit status 3\n", "2 further ranks failed because another had failed\n"}},
+		"left":   {3, []string{"rank 0 failed: exit status 3\n", "2 further ranks failed because another had failed\n"}},
+		"blames": {4, []string{"rank 0 failed: exit status 3\n", "rank 1 failed: exit status 4\n", "rank 2 failed: exit status 4\n"}},
 	} {
 		t.Run(how, func(t *testing.T) {
 			fifo := filepath.Join(t.TempDir(), "fifo")
 			require.NoError(t, syscall.Mkfifo(fifo, 0o600))
 			c := rmarun(t, "follow "+how+" "+fifo, "-n", "3", "SELF")
-			c.Env = append(c.Env, tellVariable+"="+want.tell)
+			c.Env = append(c.Env, tellVariable+"="+forever)
 			stdout, stderr, exit := runCommand(t, c)
 			require.Equal(t, "the reason\n", stdout)
 			require.Equal(t, want.status, exit, "%s", stderr)
@@ -84,6 +83,20 @@ func TestFollowers(t *testing.T) {
 			require.Equal(t, slices.Sorted(strings.Lines(told)), lines)
 		})
 	}
+}
+
+// A rank that rmarun has ended is no reason for another to fail, whoever blames it.
+func TestFollowersOfTheEnded(t *testing.T) {
+	j := &job{blames: make([]atomic.Pointer[blame], 3)}
+	for number := range 3 {
+		j.ranks = append(j.ranks, &rank{number: number, status: 4 << 8, asked: number == 0})
+	}
+	j.failed = []*rank{j.ranks[2], j.ranks[1], j.ranks[0]}
+	j.blame(1, 0, false)
+	j.blame(2, 1, false)
+	require.Equal(t, 1, j.first().number)
+	require.True(t, j.follows(j.ranks[2]))
+	require.False(t, j.follows(j.ranks[1]))
 }
 
 // A job that a rank aborts has failed, with its status as far as a shell sees that.
@@ -103,6 +116,17 @@ func TestAbortAtOnce(t *testing.T) {
 		_, stderr, exit := runCommand(t, c)
 		require.Equal(t, 42, exit, "%s", stderr)
 		require.Equal(t, "rmarun: rank 1 aborted the job with status 42\n", stderr)
+	}
+}
+
+// A rank that blames another and goes on without it fails by itself later, and is named. So is one that blames another in an
+// earlier job of the same ranks. One that blames it again, or blames first one that left in order, is not.
+func TestBlameTakenBack(t *testing.T) {
+	const named, followed = "rmarun: rank 0 failed: exit status 7\n", "rmarun: 1 further rank failed because another had failed\n"
+	for how, want := range map[string]string{"recovers": named, "begins again": named, "blames again": followed, "blames on": followed} {
+		_, stderr, exit := runJob(t, "recover "+how, "-n", "3", "-keep-going", "SELF")
+		require.Equal(t, 7, exit, "%s", stderr)
+		require.ElementsMatch(t, []string{"rmarun: rank 1 failed: exit status 7\n", want}, slices.Collect(strings.Lines(stderr)), how)
 	}
 }
 

@@ -125,7 +125,7 @@ func (c *Client) start() error {
 	if !answer.ok() || answer["pmi_version"] != "1" {
 		return fmt.Errorf("%w: version 1 is wanted, the manager has %q", ErrRefused, answer["pmi_version"])
 	}
-	c.blames = answer[blameField] == "1"
+	c.blames = answer[blameField] == blameVersion
 	if answer, err = c.ask(context.Background(), "cmd=get_my_kvsname", "my_kvsname"); err != nil {
 		return err
 	}
@@ -243,7 +243,8 @@ func (c *Client) Finalize() error {
 func (c *Client) Abort(status int) error { return c.tell(fmt.Sprintf("cmd=abort exitcode=%d", status)) }
 
 // Blame tells the manager that a rank has failed, or has left while this one needed it: if this rank fails, too, that may be
-// why. It tells only a [Server]: other managers do not know this message.
+// why. What it says last counts. That this rank goes on without the one that it has blamed it says by [Nobody]. It tells only a
+// [Server]: other managers do not know this message.
 func (c *Client) Blame(rank int, left bool) error {
 	if !c.blames {
 		return nil

@@ -27,10 +27,15 @@ const (
 	maxLine  = 4096
 )
 
-// A Server says in its answer to init that it takes note of a blame, which is no part of PMI.
+// Nobody is the rank that a rank blames when it takes back what it has said of another.
+const Nobody = -1
+
+// A Server says in its answer to init that it takes note of a blame, which is no part of PMI, and by the version that a rank may
+// take it back.
 const (
 	blameCommand = "rma_blame"
 	blameField   = "rma_blame"
+	blameVersion = "2"
 )
 
 var (

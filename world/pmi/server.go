@@ -62,7 +62,8 @@ type Events struct {
 	// a rank.
 	Abort func(rank, status int)
 	// Blame: a rank says that another has failed, or has left while it was needed. If the rank fails, too, that may be why.
-	// It is called once a rank.
+	// What it says last counts. blamed is [Nobody] when the rank goes on without the one that it has blamed, or has begun
+	// another job.
 	Blame func(rank, blamed int, left bool)
 }
 
@@ -172,8 +173,8 @@ type session struct {
 	// begun counts the jobs that the rank has begun. job is the last of them, nil once the rank has finalized it.
 	begun int
 	job   *job
-	// aborted and blamed: the rank has asked for the end of the job, and has blamed another.
-	aborted, blamed bool
+	// aborted and blames: the rank has asked for the end of the job, and blames another.
+	aborted, blames bool
 	puts            int
 }
 
@@ -198,7 +199,7 @@ func (c *session) run() {
 	}
 }
 
-// serve answers one line and tells whether to go on.
+// serve answers one line and reports whether to go on.
 func (c *session) serve(lines *bufio.Scanner) bool {
 	m, err := parse(lines.Text())
 	if err != nil {
@@ -214,7 +215,7 @@ func (c *session) serve(lines *bufio.Scanner) bool {
 	switch s := c.server; m["cmd"] {
 	case "init":
 		c.begin()
-		return c.answer("cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0 %s=1", blameField)
+		return c.answer("cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0 %s=%s", blameField, blameVersion)
 	case "get_maxes":
 		return c.answer("cmd=maxes kvsname_max=256 keylen_max=%d vallen_max=%d", longestKey+1, longestValue)
 	case "get_appnum":
@@ -252,22 +253,27 @@ func (c *session) serve(lines *bufio.Scanner) bool {
 	return false
 }
 
-// note takes note of whom the rank blames, for the first time, and tells whether that can be.
+// note takes note of whom the rank blames, and reports whether that can be.
 func (c *session) note(m message) bool {
 	blamed, err := strconv.Atoi(m["rank"])
 	left, e := strconv.ParseBool(m["left"])
-	if err != nil || e != nil || blamed < 0 || blamed >= c.server.size || blamed == c.rank {
+	if err != nil || e != nil || blamed < Nobody || blamed >= c.server.size || blamed == c.rank {
 		return false
 	}
-	if !c.blamed {
-		c.blamed = true
-		c.server.blame(c.rank, blamed, left)
-	}
+	c.blame(blamed, left)
 	return true
+}
+
+func (c *session) blame(blamed int, left bool) {
+	c.blames = blamed != Nobody
+	c.server.blame(c.rank, blamed, left)
 }
 
 // begin has the rank in the next job.
 func (c *session) begin() {
+	if c.blames {
+		c.blame(Nobody, false)
+	}
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
 	c.job = c.server.job(c.begun)

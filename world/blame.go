@@ -1,0 +1,85 @@
+package world
+
+import "github.com/onesided/rma/world/pmi"
+
+// A blamer tells the launcher whom this rank blames: a rank that has failed, or that has left while this one needed it. If this
+// rank fails, too, that may be why. A rank blames one other at a time. That it blames none any more, since it goes on
+// without those that are gone, is what Shrink tells: the World that it gives has a blamer of its own.
+//
+// What others do while this rank closes its World does it no harm, and a rank whose own body has failed blames no other: the
+// launcher is not told.
+//
+// It is guarded by the mutex of the roster.
+type blamer struct {
+	world *World
+	// tell gives the launcher a rank of the World, or [pmi.Nobody].
+	tell func(rank int, left bool)
+	said blame
+}
+
+// A blame is how much a rank is to blame. One that has left may have done so in order: one that fails is blamed in its place.
+type blame uint8
+
+const (
+	blamesNone blame = iota
+	blamesLeaver
+	blamesFailed
+)
+
+// accuse blames a rank, unless another is blamed for as much.
+func (b *blamer) accuse(rank int, is blame) {
+	if b == nil || is <= b.said || b.world.closed.Load() {
+		return
+	}
+	b.said = is
+	if rank != b.world.rank {
+		b.tell(rank, is == blamesLeaver)
+	}
+}
+
+// blameBy has the launcher told by tell whom this rank blames, until the World is at its end. Of a rank that has failed already
+// it is told at once.
+func (w *World) blameBy(tell func(rank int, left bool)) {
+	w.roster.setBlamer(&blamer{world: w, tell: tell})
+	end := w.end
+	w.end = func() { w.roster.setBlamer(nil); end() }
+}
+
+// blameIn has the launcher forget whom this rank blames in w, and told whom it blames in the World of the survivors.
+func (w *World) blameIn(small *World, survivors []survivor) {
+	b := w.roster.setBlamer(nil)
+	if b == nil {
+		return
+	}
+	if b.said != blamesNone {
+		b.tell(pmi.Nobody, false)
+	}
+	small.blameBy(func(rank int, left bool) {
+		if rank != pmi.Nobody {
+			rank = survivors[rank].rank
+		}
+		b.tell(rank, left)
+	})
+}
+
+// blameNoMore has the launcher told no more whom this rank blames, in the Worlds that Shrink has made of w neither.
+func (w *World) blameNoMore() {
+	w.roster.setBlamer(nil)
+	w.post.mu.Lock()
+	small := w.small
+	w.post.mu.Unlock()
+	if small != nil {
+		small.blameNoMore()
+	}
+}
+
+// setBlamer gives the roster a blamer, or none, and returns the one that it had.
+func (r *roster) setBlamer(b *blamer) (before *blamer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before, r.blamer = r.blamer, b
+	if r.first != nil {
+		b.accuse(r.first.Rank, blamesFailed)
+	}
+	return before
+}
