@@ -27,7 +27,7 @@ const DefaultStall = 10 * time.Second
 
 // WithStall sets after how long a call that waits warns, once, on the logger of [WithLogger]: it names the ranks that it waits for,
 // by their numbers in the job, and the call that each of them is in. A rank that does not answer within 5 s is said
-// not to; one that shares memory with this one need not answer. 0 is never. Without this option the environment
+// not to; one that shares memory with this one need not answer once the two have met. 0 is never. Without this option the environment
 // variable RMA_STALL says so, as in RMA_STALL=1m, and without that it is [DefaultStall]. In virtual time it is of that.
 func WithStall(d time.Duration) Option { return func(s *settings) { s.stall = d } }
 
@@ -242,15 +242,46 @@ func (p *Waiter) report(ranks []int) {
 		return
 	}
 	w, call, waited := p.world, p.call.name, p.world.Now()-p.since
-	tell := func() {
-		w.logger.Warn("a call waits long", "rank", w.InJob(w.rank), "call", call, "for", waited.Round(time.Millisecond), "waits for", w.describeAwaited(ranks))
+	tell := func(ctx context.Context) {
+		w.logger.Warn("a call waits long", "rank", w.InJob(w.rank), "call", call, "for", waited.Round(time.Millisecond), "waits for", w.describeAwaited(&within{ctx, w, w.Now() + longestCallAsk, true}, ranks))
 	}
 	if w.virtual() {
-		tell()
+		tell(context.Background())
 		return
 	}
-	// Ranks that do not answer hold up nobody.
-	w.root.aside.start(tell)
+	w.root.reports.start(tell)
+}
+
+// reports are the goroutines that ask for a warning what other ranks do. A rank that does not answer holds up nobody, nor the end
+// of the World, which is the end of ctx.
+type reports struct {
+	mu      sync.Mutex
+	ctx     context.Context
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+}
+
+func newReports() *reports {
+	r := new(reports)
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	return r
+}
+
+// start has f called by one of them, unless the World is at its end.
+func (r *reports) start(f func(ctx context.Context)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ctx.Err() == nil {
+		r.running.Go(func() { f(r.ctx) })
+	}
+}
+
+// end returns when there are none any more.
+func (r *reports) end() {
+	r.mu.Lock()
+	r.cancel()
+	r.mu.Unlock()
+	r.running.Wait()
 }
 
 // awaited are the ranks that the wait is for, nil for any other.
@@ -268,8 +299,8 @@ const (
 	longestCallAsk = 5 * time.Second
 )
 
-// describeAwaited names ranks that a call waits for, and the call that each is in.
-func (w *World) describeAwaited(ranks []int) string {
+// describeAwaited names ranks that a call waits for, and the call that each is in, or that a rank has not answered when ctx ends.
+func (w *World) describeAwaited(ctx context.Context, ranks []int) string {
 	var text strings.Builder
 	if len(ranks) == 0 {
 		for rank := range w.size {
@@ -282,7 +313,7 @@ func (w *World) describeAwaited(ranks []int) string {
 		}
 	}
 	named := ranks[:min(len(ranks), mostAwaited)]
-	for i, state := range w.statesOf(named) {
+	for i, state := range w.statesOf(ctx, named) {
 		if i > 0 {
 			text.WriteString(", ")
 		}
@@ -295,9 +326,8 @@ func (w *World) describeAwaited(ranks []int) string {
 }
 
 // statesOf says what each of some ranks does.
-func (w *World) statesOf(ranks []int) []string {
+func (w *World) statesOf(ctx context.Context, ranks []int) []string {
 	states, asked := make([]string, len(ranks)), make([]*inquiry, len(ranks))
-	ctx := w.asking(longestCallAsk)
 	for i, rank := range ranks {
 		switch {
 		case rank == w.rank:
@@ -327,6 +357,8 @@ func (w *World) statesOf(ranks []int) []string {
 			states[i] = "in " + strings.ToValidUTF8(name, "?")
 		case w.Gone(rank):
 			states[i] = "has closed its World"
+		case !answers && w.root.reports.ctx.Err() != nil:
+			states[i] = "had not answered when this rank closed its World"
 		case !answers:
 			states[i] = "does not answer"
 		default:

@@ -180,7 +180,7 @@ func TestStallUnanswered(t *testing.T) {
 	worlds := quiet(t)
 	w := worlds[0]
 	ended := make(chan []string)
-	go func() { ended <- w.statesOf([]int{1}) }()
+	go func() { ended <- w.statesOf(w.asking(longestCallAsk), []int{1}) }()
 	require.Equal(t, []string{"does not answer"}, await.Receive(t, "the answer", ended))
 }
 

@@ -60,6 +60,8 @@ type World struct {
 	// acquaintances are those with each rank, and aside the goroutines that ask for one, or tell a stranger something.
 	acquaintances []acquaintance
 	aside         aside
+	// reports are of the World of a job.
+	reports *reports
 	// judged is the verdict that has ended this rank's collectives.
 	judged atomic.Pointer[verdict]
 	// reported tells that all know of the first failure.
@@ -113,7 +115,7 @@ type World struct {
 func newWorld(rank, size int, b *base, roster *roster, s settings) *World {
 	e := newEndpoint(size, b, s)
 	w := newMembership(e, rank, size, b.block, roster)
-	w.root = w
+	w.root, w.reports = w, newReports()
 	w.waitingCalls.shown = w.ledger
 	w.obituaries = obituariesOver(b.block, size)
 	e.worlds.Store(&[]*World{w})
@@ -436,6 +438,7 @@ func (w *World) stop() {
 
 // depart ends this rank's membership in the job, and in teams, without waiting for anyone.
 func (w *World) depart() error {
+	w.reports.end()
 	// Others may need this rank's progress until they have finalized too.
 	err := errors.Join(w.closeUnshrunk(), w.finalize(), w.departTeams())
 	w.stop()
