@@ -3,7 +3,10 @@ package world
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,35 +32,46 @@ const askApart = 100 * time.Millisecond
 
 // An aside is the goroutines of a World that wait for answers of processes, which it outlasts.
 type aside struct {
-	mu      sync.Mutex
-	over    bool
-	running int
+	mu   sync.Mutex
+	over bool
+	// running counts those that wait for each rank.
+	running map[int]int
 	// idle is made when one begins, and closed when the last has ended.
 	idle chan struct{}
 }
 
-// start has f called by one of them, unless the World is at its end.
-func (a *aside) start(f func()) (started bool) {
+// start has f, which waits for a rank, called by one of them, unless the World is at its end.
+func (a *aside) start(rank int, f func()) (started bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.over {
 		return false
 	}
-	if a.running == 0 {
-		a.idle = make(chan struct{})
+	if len(a.running) == 0 {
+		a.running, a.idle = make(map[int]int), make(chan struct{})
 	}
-	a.running++
+	a.running[rank]++
 	go func() {
-		defer a.ended()
+		defer a.ended(rank)
 		f()
 	}()
 	return true
 }
 
-func (a *aside) ended() {
+// isOver reports whether none will begin any more.
+func (a *aside) isOver() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.running--; a.running == 0 {
+	return a.over
+}
+
+func (a *aside) ended(rank int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.running[rank]--; a.running[rank] == 0 {
+		delete(a.running, rank)
+	}
+	if len(a.running) == 0 {
 		close(a.idle)
 	}
 }
@@ -65,10 +79,10 @@ func (a *aside) ended() {
 // wait returns when there were none.
 func (a *aside) wait() { _ = a.waitIn(context.Background()) }
 
-// waitIn is wait that ends with ctx, too.
+// waitIn is wait that ends with ctx, too, by an error that names a rank which has not answered.
 func (a *aside) waitIn(ctx context.Context) error {
 	a.mu.Lock()
-	running, idle := a.running, a.idle
+	running, idle := len(a.running), a.idle
 	a.mu.Unlock()
 	if running == 0 {
 		return nil
@@ -77,8 +91,13 @@ func (a *aside) waitIn(ctx context.Context) error {
 	case <-idle:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.running) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: rank %d, which this one has not met yet, does not answer", errtext.Ended(ctx), slices.Min(slices.Collect(maps.Keys(a.running))))
 }
 
 // end returns when there are none any more.
@@ -107,11 +126,11 @@ func (w *World) Acquainted(rank int) bool {
 		rank, w = w.inJob[rank], w.root
 	}
 	a, now := &w.acquaintances[rank], int64(w.Now())
-	if w.closed.Load() || a.again.Load() > now || !a.begun.CompareAndSwap(false, true) {
+	if a.again.Load() > now || !a.begun.CompareAndSwap(false, true) {
 		return false
 	}
 	a.again.Store(now + int64(askApart))
-	started := w.aside.start(func() {
+	started := w.aside.start(rank, func() {
 		defer w.channel.Ring()
 		n, err := w.Neighbor(rank)
 		if err == nil && a.ring.Swap(false) {
@@ -133,7 +152,7 @@ func (w *World) Ring(rank int) {
 		(*n).Ring()
 		return
 	}
-	if w.stranger(rank) && !w.closed.Load() {
+	if w.stranger(rank) {
 		job, number := w.root, rank
 		if w != job {
 			number = w.inJob[rank]
@@ -158,7 +177,7 @@ func (w *World) approachable(rank int) bool {
 	if w != w.root {
 		rank, w = w.inJob[rank], w.root
 	}
-	return w.closed.Load() || w.acquaintances[rank].refused.Swap(false)
+	return w.aside.isOver() || w.acquaintances[rank].refused.Swap(false)
 }
 
 // Approach returns when to map memory of a rank waits for nobody: this rank has mapped some before, or has

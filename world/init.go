@@ -131,7 +131,7 @@ type manager interface {
 	Put(key, value string) error
 	Get(key string) (string, error)
 	Barrier(ctx context.Context) error
-	Finalize() error
+	FinalizeContext(ctx context.Context) error
 }
 
 // initialize joins the job of a manager, with which the connection stays open where
@@ -142,7 +142,7 @@ func initialize(ctx context.Context, m manager, s settings) (*World, error) {
 	if err != nil {
 		return nil, errtext.Errorf("world: Init: %w", err)
 	}
-	w.finalize = m.Finalize
+	w.finalize = m.FinalizeContext
 	if d, ok := m.(interface{ Dismiss(rank int) }); ok {
 		stop, end := w.OnFailure(d.Dismiss), w.end
 		w.end = func() { stop(); end() }

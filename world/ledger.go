@@ -273,7 +273,7 @@ func (w *World) tell(number uint32, leaver int, text string) {
 	}
 	for _, rank := range strangers {
 		// One that is stopped does not answer. This rank does not leave before it has told them.
-		w.aside.start(func() { judge(rank) })
+		w.aside.start(rank, func() { judge(rank) })
 	}
 }
 

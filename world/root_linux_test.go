@@ -34,8 +34,8 @@ func TestNextJobAtTheRoot(t *testing.T) {
 				return err
 			}
 			if finalize := w.finalize; rank == 1+round%(size-1) && round < rounds-1 {
-				w.finalize = func() error {
-					return errors.Join(await.UntilParked(ctx, "root.awaitEnd", size-2), finalize())
+				w.finalize = func(closing context.Context) error {
+					return errors.Join(await.UntilParked(ctx, "root.awaitEnd", size-2), finalize(closing))
 				}
 			}
 			if err := w.Close(); err != nil {

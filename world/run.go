@@ -101,7 +101,7 @@ func (w *World) closeAll() error { return errors.Join(w.departShrunk(), w.Close(
 func (w *World) departFailed(why error) error {
 	w.blameNoMore()
 	w.roster.fail(w.rank, why)
-	return errors.Join(w.departShrunk(), w.depart())
+	return errors.Join(w.departShrunk(), w.finalize(context.Background()), w.depart())
 }
 
 var errUnwound = errors.New("body ended its goroutine")

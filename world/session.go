@@ -351,7 +351,7 @@ func awaitWelcome(ctx context.Context, conn net.Conn) error {
 }
 
 // meet notes that the sides have met at the end of the session, or that one has failed.
-func (s *Session) meet() error {
+func (s *Session) meet(context.Context) error {
 	s.met.Store(true)
 	s.saidBye.Store(true)
 	return nil
@@ -368,13 +368,25 @@ func (s *Session) stop() {
 }
 
 // hangUp ends the line. That the server's has ended tells the client that the server keeps nothing for it any more,
-// for which the client waits, no longer than the server may be silent. Its devices are closed by then, since the
-// server may wait for them to answer or to end.
-func (s *Session) hangUp() {
+// for which the client waits, no longer than the server may be silent, nor than ctx lasts: then the line stays, and it is an error.
+// The client's devices are closed by then, since the server may wait for them to answer or to end.
+func (s *Session) hangUp(ctx context.Context) error {
 	if s.world.Dialed() && s.world.Failure(0) == nil && s.conn.SetReadDeadline(time.Now().Add(s.world.settings.silence)) == nil {
-		_, _ = io.Copy(io.Discard, s.conn)
+		cut := make(chan struct{})
+		stop := context.AfterFunc(ctx, func() {
+			defer close(cut)
+			_ = s.conn.SetReadDeadline(time.Unix(1, 0))
+		})
+		_, err := io.Copy(io.Discard, s.conn)
+		if !stop() {
+			<-cut
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				return fmt.Errorf("world: Close: %w: rank 0 has not ended the session", errtext.Ended(ctx))
+			}
+		}
 	}
 	_ = s.conn.Close()
+	return nil
 }
 
 // overLine is an exchange with the other side of a line.

@@ -73,7 +73,7 @@ func (w *World) Split(ctx context.Context, color, key int) (*World, error) {
 	team, err := w.split(ctx, color, key)
 	if err != nil && w.lost("Split", w.calls.Load()+1) != nil {
 		// Called again it ends no better.
-		err = errors.Join(err, w.abandonSplit())
+		err = errors.Join(err, w.abandonSplitWithin(ctx))
 	}
 	return team, err
 }
@@ -115,7 +115,7 @@ func (w *World) split(ctx context.Context, color, key int) (*World, error) {
 	for _, member := range s.members {
 		if stands[member].flawed != 0 {
 			err := fmt.Errorf("world: Split: %w: rank %d could not make its part of the team", ErrMismatch, member)
-			return nil, errors.Join(err, w.abandonSplit())
+			return nil, errors.Join(err, w.abandonSplitWithin(ctx))
 		}
 	}
 	team := s.team
@@ -130,13 +130,20 @@ func (w *World) split(ctx context.Context, color, key int) (*World, error) {
 }
 
 // abandonSplit closes the team of a Split that does not end well on this rank. On others it may have.
-func (w *World) abandonSplit() error {
+func (w *World) abandonSplit() error { return w.abandonSplitWithin(context.Background()) }
+
+// abandonSplitWithin is abandonSplit that waits only while ctx lasts. If that ends first the team closes with the World of the job.
+func (w *World) abandonSplitWithin(ctx context.Context) error {
 	team := w.splitting.team
 	w.splitting = splitting{}
 	if team == nil {
 		return nil
 	}
-	return team.Close()
+	err := team.CloseContext(ctx)
+	if cutBy(ctx, err) {
+		return nil
+	}
+	return err
 }
 
 // highestContext is that of all that this rank has had.
@@ -337,14 +344,20 @@ func (w *World) heard() (ranks []int) {
 	return ranks
 }
 
-// abandon leaves a team of which this rank has only its own part. It wakes those that wait in outlast and that it has met.
+// abandon leaves a team of which this rank has only its own part, once more after ctx has ended, and reports whether nothing is
+// left of that. It wakes those that wait in outlast and that it has met.
 // It connects with no others: connecting needs a reply, and a stopped process never replies. Those look again by themselves.
-func (w *World) abandon() error {
-	w.desert()
-	w.barrier.leave()
-	w.wakeAll()
-	_ = w.settleLinks(context.Background())
-	return w.departTeam(false)
+func (w *World) abandon(ctx context.Context) (done bool, err error) {
+	if l := &w.leaving; !l.left {
+		w.desert()
+		w.barrier.leave()
+		w.wakeAll()
+		l.left = true
+	}
+	if err := w.settle(ctx); err != nil {
+		return false, err
+	}
+	return true, w.departTeam(false)
 }
 
 // departTeams ends this rank's membership in all teams without waiting for anyone.

@@ -2,11 +2,11 @@ package world
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"time"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs/spin"
 )
 
@@ -130,12 +130,9 @@ func (p *Waiter) pause(ctx context.Context) error {
 		}
 		p.world.attended(p.world.Now() - begun)
 	case !p.prepared:
-		if err := ctx.Err(); err != nil {
+		if ctx.Err() != nil {
 			p.cutShort()
-			if cause := context.Cause(ctx); !errors.Is(cause, err) {
-				return fmt.Errorf("%w: %w", err, cause)
-			}
-			return fmt.Errorf("%w", context.Cause(ctx))
+			return errtext.Ended(ctx)
 		}
 		if s := p.world.shortage.Load(); s != p.shortage {
 			p.shortage = s

@@ -106,8 +106,9 @@ type World struct {
 	// missed: a call has ended because a rank has left. orderly: Close has begun, and there was no such call, nor had a
 	// rank failed.
 	missed, orderly atomic.Bool
-	// finalize and end are what the way the job was made needs when it is over.
-	finalize func() error
+	// finalize and end are what the way the job was made needs when it is over. A finalize that its context has cut short is
+	// called again.
+	finalize func(ctx context.Context) error
 	end      func()
 }
 
@@ -132,7 +133,7 @@ func newMembership(e *endpoint, rank, size int, block []byte, roster *roster) *W
 		parted:   make([]atomic.Bool, size),
 		services: make(map[uint32]Service),
 		meetings: make(map[uint32]*Meeting),
-		finalize: func() error { return nil },
+		finalize: func(context.Context) error { return nil },
 		closing:  make(chan struct{}, 1),
 		post:     office{mu: &e.progress},
 	}
@@ -259,9 +260,9 @@ func (w *World) take(ctx context.Context, call string) error {
 func (w *World) Close() error { return w.CloseContext(context.Background()) }
 
 // CloseContext is Close that waits for other ranks only while ctx lasts. If that ends first it returns an error that wraps
-// ctx's and names a rank that has not come. The World takes no other calls from then on. Its memory and its connections stay,
-// and other ranks are served as before, but this one asks nothing new of them. Another Close or CloseContext goes on where this one
-// stopped, and frees them at its end; so does the end of the process.
+// ctx's and names a rank that it waits for, or the process manager. The World takes no other calls from then on. Its memory and its
+// connections stay until other ranks need them no more, and those are served as before, but this one asks nothing new of them. Another
+// Close or CloseContext goes on where this one stopped, and frees what is left at its end; so does the end of the process.
 func (w *World) CloseContext(ctx context.Context) error {
 	switch {
 	case w == nil:
@@ -275,7 +276,7 @@ func (w *World) CloseContext(ctx context.Context) error {
 		select {
 		case w.closing <- struct{}{}:
 		case <-ctx.Done():
-			return fmt.Errorf("world: Close: %w: it waits for another Close of rank %d", context.Cause(ctx), w.rank)
+			return fmt.Errorf("world: Close: %w: it waits for another Close of rank %d", errtext.Ended(ctx), w.rank)
 		}
 	}
 	defer func() { <-w.closing }()
@@ -294,17 +295,17 @@ func (w *World) CloseContext(ctx context.Context) error {
 // leave does the work of CloseContext, once more after ctx has ended, and reports whether nothing is left of it.
 func (w *World) leave(ctx context.Context) (done bool, err error) {
 	l := &w.leaving
+	if w.partial.Load() {
+		return w.abandon(ctx)
+	}
 	if !l.begun {
 		l.begun = true
 		w.orderly.Store(w.Failures() == 0 && !w.missed.Load())
 		if w.session != nil {
 			w.session.leave()
 		}
-		if w.partial.Load() {
-			return true, w.abandon()
-		}
 		if w.collective.TryLock() {
-			l.err = w.abandonSplit()
+			l.err = w.abandonSplitWithin(ctx)
 			w.collective.Unlock()
 		}
 		if w.Failures() != 0 {
@@ -314,11 +315,8 @@ func (w *World) leave(ctx context.Context) (done bool, err error) {
 	if !l.left {
 		// A rank may read in memory that this one has left: that must come after
 		// everything that it waits for over its link.
-		if err := w.settleLinks(ctx); err != nil {
+		if err := w.settle(ctx); err != nil {
 			return false, err
-		}
-		if err := w.aside.waitIn(ctx); err != nil {
-			return false, fmt.Errorf("world: Close: %w: a rank that this one has not met yet does not answer", err)
 		}
 		w.barrier.leave()
 		l.left = true
@@ -341,13 +339,27 @@ func (w *World) leave(ctx context.Context) (done bool, err error) {
 		}
 		l.met = true
 	}
-	if err := w.settleLinks(ctx); err != nil {
-		return false, err
+	if !l.departed {
+		if err := w.settle(ctx); err != nil {
+			return false, err
+		}
+		if w != w.root {
+			return true, errors.Join(l.err, w.departTeam(!l.alone))
+		}
+		// Others may need this rank's progress until they have finalized too.
+		err := w.finalize(ctx)
+		if cutBy(ctx, err) {
+			return false, errtext.Errorf("world: Close: %w", err)
+		}
+		l.err = errors.Join(l.err, err, w.depart())
+		l.departed = true
 	}
-	if w == w.root {
-		return true, errors.Join(l.err, w.depart())
+	if w.session != nil {
+		if err := w.session.hangUp(ctx); err != nil {
+			return false, err
+		}
 	}
-	return true, errors.Join(l.err, w.departTeam(!l.alone))
+	return true, l.err
 }
 
 // cutBy reports whether ctx has cut short what ended with an error, and no rank has.
@@ -358,10 +370,10 @@ func cutBy(ctx context.Context, err error) bool {
 
 // A leaving is what CloseContext has done.
 type leaving struct {
-	// begun, left and met are the steps that are over: this rank takes no more calls, has told that it has left, and all others
-	// have left or failed. alone tells that they have not met, err what has gone wrong.
-	begun, left, met, alone bool
-	err                     error
+	// begun, left, met and departed are the steps that are over: this rank takes no more calls, has told that it has left, all others
+	// have left or failed, and what was this rank's is freed. alone tells that they have not met, err what has gone wrong.
+	begun, left, met, departed, alone bool
+	err                               error
 }
 
 // outlast waits until every rank has left or failed: what the last meeting is for,
@@ -405,6 +417,17 @@ func (w *World) wakeAll() {
 	}
 }
 
+// settle waits until what this rank has sent has been received, and whoever it asks aside has answered.
+func (w *World) settle(ctx context.Context) error {
+	err := w.settleLinks(ctx)
+	if err == nil {
+		if err = w.aside.waitIn(ctx); err != nil {
+			err = fmt.Errorf("world: Close: %w", err)
+		}
+	}
+	return err
+}
+
 // settleLinks waits until what this rank has sent has been received, but by ranks
 // that have failed: a device that is closed may take back what is on its way.
 func (w *World) settleLinks(ctx context.Context) error {
@@ -439,15 +462,13 @@ func (w *World) stop() {
 // depart ends this rank's membership in the job, and in teams, without waiting for anyone.
 func (w *World) depart() error {
 	w.reports.end()
-	// Others may need this rank's progress until they have finalized too.
-	err := errors.Join(w.closeUnshrunk(), w.finalize(), w.departTeams())
+	err := errors.Join(w.closeUnshrunk(), w.departTeams())
 	w.stop()
 	w.aside.end()
 	w.waitingCalls.hide()
 	err = errors.Join(err, w.attached.close())
 	if w.session != nil {
 		w.session.stop()
-		defer w.session.hangUp()
 	}
 	err = errors.Join(err, w.writeAccounts(), w.closeCards(), w.endTrace())
 	if w.telling != nil {

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/onesided/rma/internal/errtext"
@@ -25,6 +26,8 @@ type Client struct {
 	kept bool
 	// blames: the manager takes note of Blame.
 	blames bool
+	// finalizing is the Finalize for which a FinalizeContext waits, or has waited in vain.
+	finalizing atomic.Pointer[finalizing]
 
 	mu     sync.Mutex
 	conn   conn
@@ -237,6 +240,33 @@ func (c *Client) Finalize() error {
 		return errors.Join(err, c.Close())
 	}
 	return nil
+}
+
+// FinalizeContext is Finalize that waits for the manager only while ctx lasts. If that ends first it returns an error that
+// wraps ctx's; the manager has been told, and another FinalizeContext goes on waiting for its answer.
+func (c *Client) FinalizeContext(ctx context.Context) error {
+	f := &finalizing{done: make(chan struct{})}
+	if c.finalizing.CompareAndSwap(nil, f) {
+		go func() {
+			defer close(f.done)
+			f.err = c.Finalize()
+		}()
+	} else {
+		f = c.finalizing.Load()
+	}
+	select {
+	case <-f.done:
+		c.finalizing.Store(nil)
+		return f.err
+	case <-ctx.Done():
+		return fmt.Errorf("pmi: %w: the process manager has not answered that this rank may end", errtext.Ended(ctx))
+	}
+}
+
+// A finalizing is a Finalize in a goroutine of its own. err is set before done is closed.
+type finalizing struct {
+	done chan struct{}
+	err  error
 }
 
 // Abort asks the manager to end the job with an exit status.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs/tcp/proof"
 	"github.com/onesided/rma/world/pmi"
 )
@@ -187,30 +188,38 @@ func (h *host) end(why string) {
 	}
 }
 
-// finish closes the host when all ranks have left, or after patience.
-func (h *host) finish(patience time.Duration) error {
-	defer h.close()
+// finish closes the host when all ranks have left, or after patience. When ctx ends before that the host serves on.
+func (h *host) finish(ctx context.Context, patience time.Duration) error {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
+	late := false
 	select {
 	case <-h.left:
-		return nil
 	case <-h.closing:
-		return nil
 	case <-timer.C:
+		late = true
+	case <-ctx.Done():
+		if ranks := h.unfinished(); len(ranks) > 0 {
+			return fmt.Errorf("root: %w: rank %d has not finalized", errtext.Ended(ctx), ranks[0])
+		}
 	}
+	defer h.close()
+	if ranks := h.unfinished(); late && len(ranks) > 0 {
+		return fmt.Errorf("%w: %v after rank 0 did, %s had not", ErrUnfinished, patience, list(ranks))
+	}
+	return nil
+}
+
+// unfinished are the ranks that have a connection.
+func (h *host) unfinished() (ranks []int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var ranks []int
 	for rank := 1; rank < h.size; rank++ {
 		if _, there := h.seats[rank]; there {
 			ranks = append(ranks, rank)
 		}
 	}
-	if len(ranks) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%w: %v after rank 0 did, %s had not", ErrUnfinished, patience, list(ranks))
+	return ranks
 }
 
 // dismiss hangs up on a rank.

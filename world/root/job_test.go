@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -283,4 +284,27 @@ func TestRootDoesNotWaitForEver(t *testing.T) {
 	require.ErrorIs(t, err, ErrUnfinished)
 	require.ErrorContains(t, err, "1, 3 had not")
 	require.Error(t, members[1].Put("key", "value"))
+}
+
+// A FinalizeContext of rank 0 ends with its context and names a rank that it waits for. The root serves on, and the next
+// FinalizeContext waits for the same ranks.
+func TestFinalizeContext(t *testing.T) {
+	members := joined(t, 3, ample)
+	require.NoError(t, members[1].Finalize())
+	await.True(t, "rank 1 to leave", func() bool { return slices.Equal(members[0].host.unfinished(), []int{2}) })
+	enough := errors.New("enough")
+	for range 2 {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- members[0].FinalizeContext(ctx) }()
+		await.Parked(t, "root.(*host).finish", 1)
+		cancel(enough)
+		err := await.Receive(t, "the end of rank 0's call", ended)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, enough)
+		require.ErrorContains(t, err, "rank 2 has not finalized")
+	}
+	require.NoError(t, members[2].Put("key", "value"))
+	require.NoError(t, members[2].Finalize())
+	require.NoError(t, members[0].Finalize())
 }

@@ -32,6 +32,9 @@ type Member struct {
 	job      uint64
 	key      []byte
 	patience time.Duration
+	// finalized: the root knows that this rank needs it no more, and told is what has become of telling it.
+	finalized bool
+	told      error
 	// host is nil but in rank 0, logs is closed but there.
 	host *host
 	logs *logqueue.Queue
@@ -91,13 +94,28 @@ func (m *Member) Key() []byte { return m.key }
 // all ranks have finalized or lost their connection, or after the patience with which
 // the rank joined; then the root is closed, and it is ErrUnfinished if ranks still
 // needed it.
-func (m *Member) Finalize() error {
-	err := m.Client.Finalize()
-	if m.host != nil {
-		err = errors.Join(err, m.host.finish(m.patience))
-		m.logs.Close()
+func (m *Member) Finalize() error { return m.FinalizeContext(context.Background()) }
+
+// FinalizeContext is Finalize that waits only while ctx lasts. If that ends first it returns an error that wraps ctx's and,
+// in rank 0, names the ranks that still need the root. That serves on then, and another FinalizeContext goes on where this
+// one stopped, with the whole patience again. It is for one goroutine at a time.
+func (m *Member) FinalizeContext(ctx context.Context) error {
+	if !m.finalized {
+		err := m.Client.FinalizeContext(ctx)
+		if err != nil && errors.Is(err, ctx.Err()) {
+			return err
+		}
+		m.finalized, m.told = true, err
 	}
-	return err
+	if m.host == nil {
+		return m.told
+	}
+	err := m.host.finish(ctx, m.patience)
+	if err != nil && errors.Is(err, ctx.Err()) {
+		return err
+	}
+	m.logs.Close()
+	return errors.Join(m.told, err)
 }
 
 // Dismiss ends the connection of a rank that is known to have failed although it does
