@@ -97,7 +97,12 @@ func (a *aside) waitIn(ctx context.Context) error {
 	if len(a.running) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: rank %d, which this one has not met yet, does not answer", errtext.Ended(ctx), slices.Min(slices.Collect(maps.Keys(a.running))))
+	return fmt.Errorf("%w: %s", errtext.Ended(ctx), unmet(slices.Min(slices.Collect(maps.Keys(a.running)))))
+}
+
+// unmet is what an error says of a rank for whose answer a call has waited in vain.
+func unmet(rank int) string {
+	return fmt.Sprintf("rank %d, which this one has not met yet, does not answer", rank)
 }
 
 // end returns when there are none any more.
@@ -200,7 +205,7 @@ func (w *World) approach(ctx context.Context, op string, rank int, lost func() e
 			return err
 		}
 		if err := wait.Pause(ctx); err != nil {
-			return errtext.Errorf("%s: %w: rank %d, which this one has not met yet, does not answer", errtext.Call("world", op), err, rank)
+			return errtext.Errorf("%s: %w: %s", errtext.Call("world", op), err, unmet(rank))
 		}
 	}
 	return nil

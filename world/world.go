@@ -335,7 +335,7 @@ func (w *World) leave(ctx context.Context) (done bool, err error) {
 			err = w.outlast(ctx)
 		}
 		if err != nil {
-			return false, err
+			return false, w.named(ctx, err)
 		}
 		l.met = true
 	}
@@ -360,6 +360,25 @@ func (w *World) leave(ctx context.Context) (done bool, err error) {
 		}
 	}
 	return true, l.err
+}
+
+// named is an error with which ctx has cut short a meeting of ranks that leave. The meeting names those that this rank has met: if there is
+// none of them it is another that has not left.
+func (w *World) named(ctx context.Context, err error) error {
+	bare := fmt.Errorf("world: Close: %w", errtext.Ended(ctx))
+	if err.Error() != bare.Error() {
+		return err
+	}
+	for rank := range w.size {
+		if _, left := w.barrier.left(rank); left || rank == w.rank || w.Failure(rank) != nil {
+			continue
+		}
+		if w.stranger(rank) {
+			return fmt.Errorf("%w: %s", bare, unmet(rank))
+		}
+		return fmt.Errorf("%w: rank %d has not closed its World", bare, rank)
+	}
+	return err
 }
 
 // cutBy reports whether ctx has cut short what ended with an error, and no rank has.
