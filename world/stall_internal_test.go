@@ -90,10 +90,16 @@ func TestStallInCall(t *testing.T) {
 			t.Parallel()
 			var log recorder
 			var waits atomic.Bool
+			var made atomic.Int32
 			blocks := [2][]byte{make([]byte, MeetingBytes), make([]byte, MeetingBytes)}
 			require.NoError(t, Run(t.Context(), 2, func(ctx context.Context, w *World) error {
 				m := w.NewMeeting(w.NewNumber(), blocks[w.rank], NoTally, func(rank int) ([]byte, error) { return blocks[rank], nil })
 				defer m.Close()
+				// No rank may tell another before that has made the meeting. A Barrier would be reported, too.
+				made.Add(1)
+				if err := await.Until(ctx, "both to have made the meeting", func() bool { return made.Load() == 2 }); err != nil {
+					return err
+				}
 				if w.rank == 0 {
 					err := await.Until(ctx, "rank 1 to wait", waits.Load)
 					return errors.Join(err, w.Barrier(ctx), m.Meet(ctx, "window.Fence", 0, 1), w.Barrier(ctx))
