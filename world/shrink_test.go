@@ -75,12 +75,12 @@ var killedShrinking = register("killed, and shrinking", func(s *script) {
 
 func TestShrink(t *testing.T) {
 	busy.Acquire(t)
-	forms := map[string]func() *jobtest.Job{
-		"processes": func() *jobtest.Job { return jobtest.Start(t, 5, killedShrinking) },
-		"tcp": func() *jobtest.Job {
+	forms := map[string]func(t *testing.T) *jobtest.Job{
+		"processes": func(t *testing.T) *jobtest.Job { return jobtest.Start(t, 5, killedShrinking) },
+		"tcp": func(t *testing.T) *jobtest.Job {
 			return jobtest.StartWith(t, 5, killedShrinking, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
 		},
-		"hosts": func() *jobtest.Job {
+		"hosts": func(t *testing.T) *jobtest.Job {
 			return jobtest.StartWith(t, 5, killedShrinking, func(rank int) []string {
 				return []string{"RMA_DEVICE=", "RMA_HOST=" + string(rune('a'+rank%2))}
 			})
@@ -88,7 +88,7 @@ func TestShrink(t *testing.T) {
 	}
 	for name, start := range forms {
 		t.Run(name, func(t *testing.T) {
-			for rank, err := range start().Wait() {
+			for rank, err := range start(t).Wait() {
 				if rank == 0 || rank == 2 {
 					require.Error(t, err, "rank %d", rank)
 				} else {
