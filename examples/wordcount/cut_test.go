@@ -17,7 +17,7 @@ import (
 
 // The job across hosts counts what one process does, in whatever order its ranks start.
 func TestAcrossHosts(t *testing.T) {
-	program, top := launchtest.Build(t, "./examples/wordcount"), publicTree(t, 60)
+	program, top := launchtest.Build(t, "./examples/wordcount"), publicTree(t, 30)
 	alone := countedAlone(t, program, top)
 	for _, n := range []int{hosts, 2 * hosts} {
 		c := &crew{ranks: make([]*process, n)}
@@ -25,9 +25,9 @@ func TestAcrossHosts(t *testing.T) {
 		slices.Reverse(backwards)
 		orders := map[string][]int{"in order": c.inOrder(), "backwards": backwards, "shuffled": shuffled}
 		if testsize.N(1) == 1 {
-			// Each number of ranks has another order than that of other tests.
-			delete(orders, "in order")
-			delete(orders, map[int]string{hosts: "shuffled", 2 * hosts: "backwards"}[n])
+			// Each number of ranks has another order than that of other tests, and than the other number.
+			kept := map[int]string{hosts: "backwards", 2 * hosts: "shuffled"}[n]
+			orders = map[string][]int{kept: orders[kept]}
 		}
 		for name, order := range orders {
 			t.Run(fmt.Sprintf("%d ranks/%s", n, name), func(t *testing.T) {
@@ -50,10 +50,11 @@ func TestAcrossHosts(t *testing.T) {
 // Ranks of one host share memory, and reach those of others over TCP, at the address that
 // they have, or at the one that they are told.
 func TestRoutesAcrossHosts(t *testing.T) {
+	const ranks = hosts + 1 // of which two share a host
 	for _, address := range []string{"", "eth0", "198.18.0.0/24"} {
 		t.Run("address "+strings.ReplaceAll(address, "/", "-"), func(t *testing.T) {
 			t.Parallel()
-			c := role(t, 2*hosts, routesRole)
+			c := role(t, ranks, routesRole)
 			c.environment = append(c.environment, "RMA_ADDRESS="+address)
 			c.startAll(c.inOrder()...)
 			c.succeed(c.inOrder()...)
@@ -99,7 +100,12 @@ const (
 // and go on with each other; the host loses the others.
 func TestCutInEpoch(t *testing.T) {
 	var cuts []*cut
-	for _, c := range []struct{ ranks, host int }{{hosts, 0}, {hosts, 1}, {2 * hosts, 2}} {
+	plans := []struct{ ranks, host int }{{hosts, 0}, {2 * hosts, 2}, {hosts, 1}}
+	if testsize.N(1) == 1 {
+		// The host of rank 0, and one of several ranks, are enough.
+		plans = plans[:2]
+	}
+	for _, c := range plans {
 		cuts = append(cuts, cutInEpoch(t, c.ranks, c.host))
 	}
 	// The silence has begun for all. It lasts while other tests run.
@@ -145,10 +151,10 @@ func cutInEpoch(t *testing.T, n, host int) *cut {
 }
 
 // A rank is killed while all write to all. The others hear of it from the system, not by
-// its silence.
+// its silence. In a plain run one rank is killed of each number of ranks.
 func TestKilledInEpoch(t *testing.T) {
-	for _, n := range []int{hosts, 2 * hosts} {
-		for killed := range hosts {
+	for turn, n := range []int{hosts, 2 * hosts} {
+		for _, killed := range testsize.Turns(turn, hosts, 1) {
 			t.Run(fmt.Sprintf("%d ranks/rank %d", n, killed), func(t *testing.T) {
 				t.Parallel()
 				c := role(t, n, hammerRole, never.String(), "1")
@@ -170,7 +176,7 @@ func TestKilledInEpoch(t *testing.T) {
 // The link of a host is cut in the middle of the main job: every rank ends, with an error
 // that names a rank beyond the cut.
 func TestCutInJob(t *testing.T) {
-	top := publicTree(t, 200)
+	top := publicTree(t, 60)
 	var cuts []*cut
 	for _, host := range []int{0, 1} {
 		c := role(t, hosts, countRole, short.String(), "-verify", top)
@@ -198,7 +204,7 @@ func TestCutInJob(t *testing.T) {
 // A link that is cut and joined again before anyone is taken for dead costs time only.
 func TestCutAndJoined(t *testing.T) {
 	t.Parallel()
-	top := publicTree(t, 60)
+	top := publicTree(t, 30)
 	c := role(t, hosts, countRole, never.String(), "-verify", top)
 	c.startAll(c.inOrder()...)
 	c.all("inside", inside)

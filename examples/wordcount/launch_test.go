@@ -156,14 +156,15 @@ func countedAlone(t *testing.T, program, top string) string {
 	return string(out)
 }
 
-// counts has a launcher start the job in each of the placements: it counts and verifies
-// what one process does, and ranks reach each other as they are to. The ranks are this binary, which says how they do; in
-// one placement, or in more where tests are to try more, they are the program as well.
-func counts(t *testing.T, start starter, placements ...placement) {
+// counts has a launcher start the job in one of the placements, whose turn it is, or in more where tests are to try more:
+// it counts and verifies what one process does, and ranks reach each other as they are to. The ranks are this binary, which
+// says how they do; in one placement, or in more, they are the program as well.
+func counts(t *testing.T, turn int, start starter, placements ...placement) {
 	t.Helper()
-	program, self, top := launchtest.Build(t, "./examples/wordcount"), launchtest.Self(t), publicTree(t, 60)
+	program, self, top := launchtest.Build(t, "./examples/wordcount"), launchtest.Self(t), publicTree(t, 30)
 	alone := countedAlone(t, program, top)
-	for i, p := range placements {
+	for _, i := range testsize.Turns(turn, len(placements), 1) {
+		p := placements[i]
 		t.Run(p.name, func(t *testing.T) {
 			var want []string
 			for rank := range launchedRanks {
@@ -174,7 +175,7 @@ func counts(t *testing.T, start starter, placements ...placement) {
 			got := slices.DeleteFunc(strings.Split(said, "\n"), func(line string) bool { return !strings.Contains(line, routesWords) })
 			slices.Sort(got)
 			require.Equal(t, want, got)
-			if !testsize.Turn(i, len(placements)) {
+			if !testsize.Turn(i-turn+len(placements), len(placements)) {
 				return
 			}
 			counted, _ = outputs(t, start(t, p.environment(), p.program(program, "-verify", top)...))
@@ -185,28 +186,29 @@ func counts(t *testing.T, start starter, placements ...placement) {
 
 func TestUnderRmarun(t *testing.T) {
 	t.Parallel()
-	counts(t, byRmarun, overTCP, oneHost, twoHosts)
+	counts(t, 0, byRmarun, overTCP, oneHost, twoHosts)
 }
 
 func TestUnderHydra(t *testing.T) {
 	t.Parallel()
-	counts(t, byHydra, overTCP, oneHost, twoHosts)
+	counts(t, 1, byHydra, overTCP, oneHost, twoHosts)
 }
 
 func TestByHand(t *testing.T) {
 	t.Parallel()
-	counts(t, byHand, overTCP, oneHost, twoHosts)
+	counts(t, 2, byHand, overTCP, oneHost, twoHosts)
 }
 
 func TestUnderSlurm(t *testing.T) {
 	t.Parallel()
-	counts(t, bySlurm, overTCP, oneHost, slurmNodes)
+	counts(t, 2, bySlurm, overTCP, oneHost, slurmNodes)
 }
 
 // A rank is killed while all write to all. Where the launcher lets the others live, they
-// name it and go on with each other, and the launcher tells that not all is well.
+// name it and go on with each other, and the launcher tells that not all is well. A plain run has a placement for each
+// launcher.
 func TestKilledUnderLaunchers(t *testing.T) {
-	for _, c := range []struct {
+	for turn, c := range []struct {
 		name  string
 		start starter
 		// spare has the launcher let the others live. Hydra cannot.
@@ -217,7 +219,8 @@ func TestKilledUnderLaunchers(t *testing.T) {
 		{"hydra", byHydra, nil, []placement{overTCP, twoHosts}},
 		{"slurm", bySlurm, []string{"--kill-on-bad-exit=0"}, []placement{overTCP, slurmNodes}},
 	} {
-		for _, p := range c.placements {
+		for _, i := range testsize.Turns(turn, len(c.placements), 1) {
+			p := c.placements[i]
 			t.Run(c.name+", "+p.name, func(t *testing.T) {
 				t.Parallel()
 				const killed = 1
@@ -254,9 +257,9 @@ func refuses(t *testing.T, start starter, environment []string, each string) str
 
 // A device or an address that cannot be had is an error, whatever there is besides. Hydra
 // kills all ranks as soon as one takes leave without a word to it, so that they may not
-// get to say why.
+// get to say why: it has one of the cases in a plain run.
 func TestUnusable(t *testing.T) {
-	for _, c := range []struct {
+	cases := []struct {
 		name        string
 		environment []string
 		each        string
@@ -267,11 +270,15 @@ func TestUnusable(t *testing.T) {
 		{"another device in each rank", nil, "RMA_DEVICE=$([ $PMI_RANK = 0 ] && echo shm || echo tcp)", []string{"has RMA_DEVICE=", "this rank RMA_DEVICE="}},
 		{"no such address", []string{"RMA_DEVICE=tcp", "RMA_ADDRESS=192.0.2.1"}, "", []string{"192.0.2.1"}},
 		{"no interface in a range", []string{"RMA_DEVICE=tcp", "RMA_ADDRESS=198.51.100.0/24"}, "", []string{"198.51.100.0/24"}},
-	} {
+	}
+	for i, c := range cases {
 		t.Run(c.name+", rmarun", func(t *testing.T) {
 			t.Parallel()
 			contains(t, refuses(t, byRmarun, c.environment, c.each), c.want...)
 		})
+		if !testsize.Turn(i, len(cases)) {
+			continue
+		}
 		t.Run(c.name+", hydra", func(t *testing.T) {
 			t.Parallel()
 			refuses(t, byHydra, c.environment, c.each)
