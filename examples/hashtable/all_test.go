@@ -16,7 +16,7 @@ import (
 
 // Every rank sees all entries that stay, once each, while others come, change and go.
 var ranged = register("entries of all ranks", func(s *script) {
-	const staying, changing = 300, 40
+	const staying, changing = 150, 40
 	t := s.table(Config{Slots: 2048, RecordBytes: 1 << 18})
 	key := func(kind string, rank, i int) string { return fmt.Sprintf("%s %d %d", kind, rank, i) }
 	value := func(rank, i int) []byte { return bytes.Repeat([]byte{byte(rank), byte(i)}, i%50) }

@@ -77,15 +77,18 @@ func (e *exploration[S]) explore(p protocol[S], first S, wrong bool) {
 }
 
 // large are the protocols with the most states, by the names of their tests. A plain run explores one of them, whose turn
-// it is by the seed, and a run with RMA_TEST_SIZE=3 all.
-var large = []string{"puts and a delete", "puts", "one index after another"}
+// it is by the seed, and a run with RMA_TEST_SIZE=7 all: they are models, which change seldom.
+var large = []string{
+	"one index after another far away", "puts and a delete", "two keys, as many slots", "puts", "a key that goes and comes",
+	"one index after another", "two who replace",
+}
 
 // skipUnlessTurn skips the exploration of a large protocol unless it is its turn.
 func skipUnlessTurn(t *testing.T, name string) {
 	t.Helper()
 	number := slices.Index(large, name)
 	if number >= 0 && !testsize.Turn(number, len(large)) {
-		t.Skip("skipped: it is explored where another RMA_TEST_SEED or an RMA_TEST_SIZE of 3 says so")
+		t.Skip("skipped: it is explored where another RMA_TEST_SEED or an RMA_TEST_SIZE of 7 says so")
 	}
 }
 

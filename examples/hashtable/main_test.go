@@ -99,15 +99,20 @@ func alone(t *testing.T, body func(s *script)) {
 	}
 }
 
-// everywhere runs bodies among 1, 2 and 5 ranks, goroutines and processes, in turns (see formtest).
+// everywhere runs bodies among 1, 2 and 3 ranks, or 5 where tests are to try more, goroutines and processes, in turns (see
+// formtest).
 func everywhere(t *testing.T, names ...string) {
 	t.Helper()
-	formtest.Run(t, [3]int{1, 2, 5}, names...)
+	ranks := [3]int{1, 2, 3}
+	if testsize.N(1) > 1 {
+		ranks[2] = 5
+	}
+	formtest.Run(t, ranks, names...)
 }
 
 // upTo returns how many operations a test does that knows no end: plain in a plain run, and most, of which no test needs
-// more, with a large RMA_TEST_SIZE.
-func upTo(plain, most int) int { return max(plain, min(testsize.N(plain), most)) / fewer }
+// more, with a large RMA_TEST_SIZE. With a small one it is half of plain.
+func upTo(plain, most int) int { return max(plain/2, min(testsize.N(plain), most)) / fewer }
 
 // random returns a generator that draws the same for a rank and a part of a test whenever the job has the same seed.
 func (s *script) random(part int) *rand.Rand {

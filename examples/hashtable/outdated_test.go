@@ -58,7 +58,7 @@ var outdated = register("views of an index that is records now", func(s *script)
 		}
 		s.Check(within, "no record is where the index was")
 	} else {
-		for range upTo(500, 1000) {
+		for range upTo(200, 1000) {
 			look()
 		}
 	}

@@ -17,7 +17,7 @@ import (
 // of it is used again.
 var forever = register("space is used again", func(s *script) {
 	const keys, writers, longest = 8, 3, 100
-	operations := upTo(100_000, 500_000) / fewer
+	operations := upTo(15_000, 500_000) / fewer
 	if s.World.Size() > 2 || s.remote() {
 		operations = upTo(3_000, 6_000) / fewer
 	}
@@ -79,7 +79,7 @@ var given = register("space that others set free", func(s *script) {
 	t := s.table(Config{Slots: 1024, RecordBytes: 3 * keys * EntryBytes(8, length)})
 	t.hash = func(key string) uint64 { return uint64(key[0]-'a')<<40 | uint64(key[1])<<20 }
 	key := func(i int) string { return fmt.Sprintf("%c%c", 'a'+i/26, 'a'+i%26) }
-	for turn := range upTo(24, 40) {
+	for turn := range upTo(12, 40) {
 		// Each rank in its turn replaces all, so that the others' pieces are what it sets free.
 		if turn%s.World.Size() == s.World.Rank() {
 			for i := range keys {

@@ -46,7 +46,7 @@ func visitTable(ctx context.Context, address string, body func(s *script, t *Tab
 // The process that serves and clients work on keys of their own and on a counter of all, in little space.
 func TestServedTable(t *testing.T) {
 	const clients = 3
-	operations := upTo(1200, 2000)
+	operations := upTo(500, 2000)
 	l, err := world.Listen(t.Context(), "127.0.0.1:0", world.WithoutKey())
 	require.NoError(t, err)
 	work := func(s *script, table *Table, writer int) {
@@ -122,7 +122,7 @@ func TestServedTableRefused(t *testing.T) {
 // Of a job that tells where rank 0 serves a table rank 1 is a client that dies at work, rank 2 one that goes on,
 // as rank 0 does: for longer than the space would last if that of the dead could not be used around it.
 var servedDeath = jobtest.Register("a client of a table dies", func(ctx context.Context, w *world.World) error {
-	operations := upTo(5_000, 20_000)
+	operations := upTo(2_500, 20_000)
 	text := make([]byte, 64)
 	var l *world.Listener
 	if w.Rank() == 0 {

@@ -7,15 +7,15 @@
 //
 //	func TestSums(t *testing.T) { formtest.Run(t, [3]int{1, 2, 5}, sums) }
 //
-// A plain run has a job of each form for each body, and ranks of each number. Which form has which number depends on
-// the body and on the seed, so that the bodies of a package have all combinations. With an RMA_TEST_SIZE of 3 or more
-// each body has all of them.
+// A plain run has two jobs for each body: in one ranks map each other's memory, and in one they do not. Which forms and
+// numbers of ranks those have depends on the body and on the seed, so that the bodies of a package have all of them.
+// With an RMA_TEST_SIZE of 3 or more each body has all combinations.
 //
 // # Invariants
 //
 // The number of a job is its seed. Job s has form s modulo 5 and number of ranks s modulo 3, counted from an offset
-// that the name of the body decides. So 5 jobs one after the other have all forms, 3 have all numbers, and 15 have all
-// combinations. A job that fails prints the seed with which it is the first one.
+// that the name of the body decides. So 2 jobs one after the other have memory that is mapped and memory that is not, 5
+// have all forms, 3 have all numbers, and 15 have all combinations. A job that fails prints the seed with which it is the first one.
 package formtest
 
 import (
@@ -35,7 +35,18 @@ const seedVariable = "RMA_FORMTEST_SEED"
 // leastHosts is the smallest number of ranks on two hosts of which some share memory.
 const leastHosts = 3
 
-// Run runs each body in testsize.N(5) jobs, as subtests. Jobs on two hosts have 3 ranks at least. The race detector
+// plainJobs is how many jobs a plain run has for each body.
+const plainJobs = 2
+
+// jobs is how many jobs a body has: a few in a plain run, and testsize.N(5) in one that is larger.
+func jobs() int {
+	if testsize.Size() > 1 {
+		return testsize.N(len(forms))
+	}
+	return testsize.N(plainJobs)
+}
+
+// Run runs each body in several jobs, as subtests. Jobs on two hosts have 3 ranks at least. The race detector
 // sees nothing of what goes on between processes: with it the only processes are three on two hosts.
 func Run(t *testing.T, ranks [3]int, bodies ...string) {
 	t.Helper()
@@ -49,7 +60,7 @@ func Run(t *testing.T, ranks [3]int, bodies ...string) {
 // Each is Run of one body for a test that does something before and after each job, which run runs.
 func Each(t *testing.T, ranks [3]int, body string, test func(t *testing.T, run func())) {
 	t.Helper()
-	for seed := range testsize.Seeds(len(forms)) {
+	for seed := testsize.Seed(); seed < testsize.Seed()+uint64(jobs()); seed++ {
 		f, n := chosen(body, seed, ranks)
 		t.Run(fmt.Sprintf("%s of %d, seed %d", f.Name, n, seed), func(t *testing.T) {
 			t.Setenv(seedVariable, fmt.Sprint(seed))

@@ -14,11 +14,16 @@ import (
 
 func TestMain(m *testing.M) { jobtest.Main(m) }
 
-// Any 5 jobs have all forms, any 3 all numbers of ranks, and any 15 all combinations.
+// Any 2 jobs have memory that is mapped and memory that is not, any 5 all forms, any 3 all numbers of ranks, and any 15 all
+// combinations.
 func TestChosen(t *testing.T) {
 	ranks := [3]int{4, 6, 7}
+	maps := map[string]bool{"goroutines": true, "processes": true, hosts: true}
+	remote := map[string]bool{"tcp": true, "apart": true, hosts: true}
 	for _, body := range []string{"one", "another", ""} {
 		for first := range uint64(20) {
+			one, _ := chosen(body, first, ranks)
+			next, _ := chosen(body, first+1, ranks)
 			names, numbers, both := map[string]bool{}, map[int]bool{}, map[string]bool{}
 			for seed := first; seed < first+15; seed++ {
 				f, n := chosen(body, seed, ranks)
@@ -35,6 +40,7 @@ func TestChosen(t *testing.T) {
 				require.Len(t, both, 2*len(ranks)+1)
 				continue
 			}
+			require.True(t, (maps[one.Name] || maps[next.Name]) && (remote[one.Name] || remote[next.Name]), "%s and %s", one.Name, next.Name)
 			require.Len(t, names, 5)
 			require.Len(t, numbers, 3)
 			require.Len(t, both, 15)
@@ -58,7 +64,7 @@ var seeded = jobtest.Register("seeded", func(ctx context.Context, w *world.World
 		return err
 	}
 	for rank, seed := range all {
-		if seed != all[0] || seed < testsize.Seed() || seed >= testsize.Seed()+uint64(testsize.N(5)) {
+		if seed != all[0] || seed < testsize.Seed() || seed >= testsize.Seed()+uint64(jobs()) {
 			return fmt.Errorf("rank %d has seed %d, rank 0 has %d", rank, seed, all[0])
 		}
 	}
