@@ -5,14 +5,13 @@ import (
 	"testing"
 
 	"github.com/onesided/rma/epoch"
-	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
 )
 
 // NoPut and NoStore are promises of a rank by itself: a Fence with them closes and opens epochs
 // as one without. In even rounds nobody puts to rank 0, and each rank stores to its part only
 // where it does not promise that it has not.
-var promises = register("fences with promises", func(s *script) {
+var promises = registerShared("fences with promises", []int{3}, func(s *script) {
 	n, me := s.World.Size(), s.World.Rank()
 	win := allocate[int64](s, n+1)
 	s.OK(win.Fence(s.Ctx, window.NoPrecede, window.NoStore))
@@ -54,7 +53,7 @@ var promises = register("fences with promises", func(s *script) {
 })
 
 // A Fence that is continued has the promises that it was begun with.
-var promisesKept = register("a fence continued with other promises", func(s *script) {
+var promisesKept = registerShared("a fence continued with other promises", []int{3}, func(s *script) {
 	win := allocate[int64](s, 1)
 	if s.World.Rank() != 0 {
 		s.OK(s.World.Barrier(s.Ctx))
@@ -75,6 +74,5 @@ var promisesKept = register("a fence continued with other promises", func(s *scr
 
 func TestAssertions(t *testing.T) {
 	busy.Acquire(t)
-	t.Run("kept", func(t *testing.T) { jobtest.Run(t, 3, promises) })
-	t.Run("continued", func(t *testing.T) { jobtest.Run(t, 3, promisesKept) })
+	runShared(t, promises, promisesKept)
 }

@@ -96,7 +96,7 @@ func pattern(from, to, n int) []int64 {
 }
 
 // After Fence every put of the epoch is at its target, and the next epoch is open.
-var fencePuts = register("fence puts", func(s *script) {
+var fencePuts = registerShared("fence puts", []int{1, 2, 3, 5}, func(s *script) {
 	const block = 7
 	n, me := s.World.Size(), s.World.Rank()
 	win := allocate[int64](s, n*block)
@@ -121,7 +121,7 @@ var fencePuts = register("fence puts", func(s *script) {
 
 // After Wait everything of the exposure is in window memory; origins and targets
 // are a ring, so that every rank is both.
-var postedPuts = register("start complete post wait", func(s *script) {
+var postedPuts = registerShared("start complete post wait", []int{1, 2, 3, 5}, func(s *script) {
 	n, me := s.World.Size(), s.World.Rank()
 	win := allocate[int64](s, 3*n)
 	next, before := (me+1)%n, (me+n-1)%n
@@ -152,7 +152,7 @@ var postedPuts = register("start complete post wait", func(s *script) {
 })
 
 // Start names several targets and Post several origins.
-var postedGroups = register("groups", func(s *script) {
+var postedGroups = registerShared("groups", []int{3, 4}, func(s *script) {
 	n, me := s.World.Size(), s.World.Rank()
 	win := allocate[int64](s, n)
 	var others []int
@@ -179,7 +179,7 @@ var postedGroups = register("groups", func(s *script) {
 })
 
 // An exclusive lock excludes everyone: plain reads and writes under it lose nothing.
-var exclusiveCounter = register("exclusive lock", func(s *script) {
+var exclusiveCounter = registerShared("exclusive lock", []int{1, 2, 3, 5}, func(s *script) {
 	const rounds = 200
 	n := s.World.Size()
 	win := allocate[int64](s, 1)
@@ -206,7 +206,7 @@ var exclusiveCounter = register("exclusive lock", func(s *script) {
 
 // Shared holders exclude an exclusive one: while one is held, two elements that
 // exclusive holders always change together are seen equal.
-var sharedReaders = register("shared lock", func(s *script) {
+var sharedReaders = registerShared("shared lock", []int{1, 2, 3, 5}, func(s *script) {
 	win := allocate[int64](s, 2)
 	for round := range 300 {
 		target := round % s.World.Size()
@@ -232,7 +232,7 @@ var sharedReaders = register("shared lock", func(s *script) {
 
 // Accumulates of all ranks to the same elements lose no update, one element or
 // many at a time, whatever their type.
-var accumulateSums = register("accumulate", func(s *script) {
+var accumulateSums = registerShared("accumulate", []int{1, 2, 3, 5}, func(s *script) {
 	sums[int8](s)
 	sums[uint16](s)
 	sums[int32](s)
@@ -279,7 +279,7 @@ func sums[T window.Element](s *script, options ...window.Option) {
 }
 
 // With SingleElement the accumulate family is atomic instructions.
-var singleElement = register("single element", func(s *script) {
+var singleElement = registerShared("single element", []int{1, 2, 3, 5}, func(s *script) {
 	win := allocate[int32](s, 5, window.SingleElement())
 	bits := allocate[uint8](s, 3, window.SingleElement())
 	wide := allocate[complex128](s, 1, window.SingleElement())
@@ -313,7 +313,7 @@ var singleElement = register("single element", func(s *script) {
 })
 
 // FetchAndOp gives each caller its own ticket; CompareAndSwap lets one win.
-var tickets = register("fetch and compare", func(s *script) {
+var tickets = registerShared("fetch and compare", []int{1, 2, 3, 5}, func(s *script) {
 	const each = 100
 	n, me := s.World.Size(), s.World.Rank()
 	win := allocate[uint32](s, 2+n*each)
@@ -348,7 +348,7 @@ var tickets = register("fetch and compare", func(s *script) {
 })
 
 // GetAccumulate gives what was there before, Replace writes, NoOp only reads.
-var getAccumulate = register("get accumulate", func(s *script) {
+var getAccumulate = registerShared("get accumulate", []int{1, 2, 3, 5}, func(s *script) {
 	win := allocate[float64](s, 100)
 	next := (s.World.Rank() + 1) % s.World.Size()
 	s.OK(win.Fence(s.Ctx))
@@ -376,7 +376,7 @@ var getAccumulate = register("get accumulate", func(s *script) {
 })
 
 // Operations with layouts touch the elements of the layouts and no others.
-var layouts = register("layouts", func(s *script) {
+var layouts = registerShared("layouts", []int{1, 2, 3, 5}, func(s *script) {
 	win := allocate[int32](s, 40)
 	next := (s.World.Rank() + 1) % s.World.Size()
 	s.OK(win.Fence(s.Ctx))
@@ -407,7 +407,7 @@ var layouts = register("layouts", func(s *script) {
 })
 
 // WaitNotify returns when the bytes of the puts that it counts are there.
-var notifications = register("notifications", func(s *script) {
+var notifications = registerShared("notifications", []int{1, 2, 3, 5}, func(s *script) {
 	n, me := s.World.Size(), s.World.Rank()
 	win := allocate[int64](s, n, window.Notifications(3))
 	s.OK(win.LockAll(s.Ctx))
@@ -430,7 +430,7 @@ var notifications = register("notifications", func(s *script) {
 })
 
 // A view is the same memory and the same epochs, displacements in its own elements.
-var views = register("views", func(s *script) {
+var views = registerShared("views", []int{1, 2, 3, 5}, func(s *script) {
 	win := allocate[byte](s, 64)
 	words, err := window.View[uint64](win)
 	s.OK(err)
@@ -469,7 +469,7 @@ var views = register("views", func(s *script) {
 func bytesAskew(n int) []byte { return make([]byte, n+9)[9:] }
 
 // A window over the program's own memory serves every operation.
-var created = register("create", func(s *script) {
+var created = registerShared("create", []int{1, 2, 3, 5}, func(s *script) {
 	n, me := s.World.Size(), s.World.Rank()
 	memory := make([]int64, 200)
 	for i := range memory {
@@ -504,7 +504,7 @@ var created = register("create", func(s *script) {
 })
 
 // Windows of different sizes, some empty; zero-length operations are legal.
-var empty = register("empty", func(s *script) {
+var empty = registerShared("empty", []int{1, 2, 3, 5}, func(s *script) {
 	me := s.World.Rank()
 	win := allocate[float32](s, me)
 	s.OK(win.Fence(s.Ctx))
@@ -522,7 +522,7 @@ var empty = register("empty", func(s *script) {
 })
 
 // Several windows and several goroutines of a rank at once.
-var goroutines = register("goroutines", func(s *script) {
+var goroutines = registerShared("goroutines", []int{1, 2, 3, 5}, func(s *script) {
 	n := s.World.Size()
 	a, b := allocate[int64](s, 10), allocate[int64](s, 10)
 	s.OK(a.LockAll(s.Ctx))
@@ -559,11 +559,8 @@ var goroutines = register("goroutines", func(s *script) {
 	s.OK(b.Close())
 })
 
-var semantics = newSuite("semantics", []int{1, 2, 5}, fencePuts, postedPuts, exclusiveCounter, sharedReaders, accumulateSums,
-	singleElement, tickets, getAccumulate, layouts, notifications, views, created, empty, goroutines)
-
 func TestSemantics(t *testing.T) {
 	busy.Acquire(t)
-	semantics.run(t)
-	t.Run(postedGroups, func(t *testing.T) { jobtest.Run(t, 4, postedGroups) })
+	runShared(t, fencePuts, postedPuts, postedGroups, exclusiveCounter, sharedReaders, accumulateSums, singleElement, tickets,
+		getAccumulate, layouts, notifications, views, created, empty, goroutines)
 }

@@ -19,8 +19,8 @@ import (
 )
 
 var (
-	cardCounts   = register("card counts", countByCards)
-	cardRefusals = register("card refusals", refuseByCards)
+	cardCounts   = registerShared("card counts", []int{1, 2, 3, 5}, countByCards)
+	cardRefusals = registerShared("card refusals", []int{1, 2, 3, 5}, refuseByCards)
 	// Processes have cards beside memory that they share.
 	cardsOfHosts         = jobtest.RegisterWith("card counts on cards", jobtest.OptionsCardsOfProcesses(false), scripted(countByCards))
 	coherentCardsOfHosts = jobtest.RegisterWith("card counts on coherent cards", jobtest.OptionsCardsOfProcesses(true), scripted(countByCards))
@@ -166,8 +166,8 @@ func TestCardAtomics(t *testing.T) {
 	for turn, name := range []string{cardCounts, cardRefusals} {
 		body := scripted([]func(s *script){countByCards, refuseByCards}[turn])
 		sizes := []int{1, 2, 3, 5}
-		jobtest.InTurns(t, turn, name, sizes...)
-		for _, i := range testsize.Turns(2*turn, len(sizes), 2) {
+		runShared(t, name)
+		for _, i := range testsize.Turns(2*turn+1, len(sizes), 1) {
 			n := sizes[i]
 			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) {
 				for _, coherent := range []bool{false, true} {
@@ -189,9 +189,11 @@ func TestCardAtomics(t *testing.T) {
 // are not coherent with goes by them all the same.
 func TestCardAtomicsOfHosts(t *testing.T) {
 	busy.Acquire(t)
-	for _, n := range []int{3, 4} {
-		jobtest.Hosts(t, n, cardsOfHosts)
-		jobtest.Hosts(t, n, coherentCardsOfHosts)
+	sizes := []int{3, 4}
+	for turn, name := range []string{cardsOfHosts, coherentCardsOfHosts} {
+		for _, i := range testsize.Turns(turn, len(sizes), 1) {
+			jobtest.Hosts(t, sizes[i], name)
+		}
 	}
 }
 

@@ -341,7 +341,10 @@ func TestLeft(t *testing.T) {
 			// The third rank might notify yet: see the next test.
 			continue
 		}
-		t.Run(d.name, func(t *testing.T) { runInSome(t, turn, "leaving "+d.name, deathRanks) })
+		forms := jobtest.Forms(deathRanks)
+		for _, i := range testsize.Turns(turn, len(forms), 1) {
+			t.Run(d.name+"/"+forms[i].Name, func(t *testing.T) { forms[i].Run(t, deathRanks, "leaving "+d.name) })
+		}
 	}
 }
 
@@ -361,7 +364,7 @@ func init() {
 // A notification can come from any rank, until the last of them has left.
 func TestNobodyLeftToNotify(t *testing.T) {
 	busy.Acquire(t)
-	jobtest.Run(t, deathRanks, "waiting for a notification of nobody")
+	runInSome(t, 2, "waiting for a notification of nobody", deathRanks)
 }
 
 // besideCreated has all use a window of their own memory until rank 1, which is killed, is lost: whatever finds that first says so.
@@ -390,7 +393,7 @@ var besideCreated = register("a death beside a window that was created", func(s 
 })
 
 func TestKilledBesideCreated(t *testing.T) {
-	for range testsize.N(3) {
+	for range testsize.N(2) {
 		jobtest.Start(t, 2, besideCreated).Killed(1)
 	}
 }

@@ -15,10 +15,10 @@ import (
 
 // eachSums has all ranks accumulate to places all over the windows of all, in calls of many lengths, with other
 // operations in between, and compares what the windows have with what each rank has worked out for itself.
-var eachSums = register("accumulates in one call", func(s *script) {
+var eachSums = registerShared("accumulates in one call", []int{1, 3}, func(s *script) {
 	for _, options := range [][]window.Option{nil, {window.SingleElement(), window.SameOp()}, {window.CardAtomics()}} {
 		eachSumsOf[int64](s, 1000, options...)
-		eachSumsOf[int64](s, farCount, options...)
+		eachSumsOf[int64](s, farCount/2, options...)
 	}
 	eachSumsOf[uint8](s, 1000)
 	eachSumsOf[int16](s, 1000)
@@ -79,8 +79,8 @@ func elementOf[T window.Element](n int) (element T) {
 }
 
 // eachOrder looks that elements of one call, and of calls one behind the other, are combined in their order.
-var eachOrder = register("order of accumulates in one call", func(s *script) {
-	for _, count := range []int{100, farCount} {
+var eachOrder = registerShared("order of accumulates in one call", []int{1, 3}, func(s *script) {
+	for _, count := range []int{100, farCount / 2} {
 		win := allocate[int64](s, count)
 		next := (s.World.Rank() + 1) % s.World.Size()
 		s.OK(win.LockAll(s.Ctx))
@@ -103,7 +103,7 @@ var eachOrder = register("order of accumulates in one call", func(s *script) {
 })
 
 // eachRefused looks at what is refused, of which nothing is done.
-var eachRefused = register("accumulates in one call that are refused", func(s *script) {
+var eachRefused = registerShared("accumulates in one call that are refused", []int{1, 3}, func(s *script) {
 	win := allocate[float64](s, 10, window.SameOp())
 	last := s.World.Size() - 1
 	s.Fails(win.AccumulateEach(window.Sum, []float64{1}, last, []int{0}), epoch.ErrNoEpoch)
@@ -123,7 +123,7 @@ var eachRefused = register("accumulates in one call that are refused", func(s *s
 })
 
 // eachCollected has the collector look at origins that fill the memory that they have, while they are queued.
-var eachCollected = register("accumulates in one call while memory is collected", func(s *script) {
+var eachCollected = registerShared("accumulates in one call while memory is collected", []int{1, 3}, func(s *script) {
 	win := allocate[int64](s, 100)
 	next := (s.World.Rank() + 1) % s.World.Size()
 	s.OK(win.LockAll(s.Ctx))
@@ -138,11 +138,11 @@ var eachCollected = register("accumulates in one call while memory is collected"
 })
 
 // eachClosed has a goroutine close the epoch while another accumulates for long: a few elements may come behind that.
-var eachClosed = register("accumulates in one call whose epoch is closed", func(s *script) {
+var eachClosed = registerShared("accumulates in one call whose epoch is closed", []int{1, 3}, func(s *script) {
 	// By atomic instructions, which others may watch.
 	win := allocate[int64](s, 10, window.SingleElement())
 	s.OK(win.LockAll(s.Ctx))
-	places, ones := make([]int, 1<<20), make([]int64, 1<<20)
+	places, ones := make([]int, 1<<18), make([]int64, 1<<18)
 	for i := range ones {
 		ones[i] = 1
 	}
@@ -162,9 +162,7 @@ var eachClosed = register("accumulates in one call whose epoch is closed", func(
 	s.OK(win.Close())
 })
 
-var accumulatesEach = newSuite("accumulates in one call", []int{1, 3}, eachSums, eachOrder, eachRefused, eachCollected, eachClosed)
-
 func TestAccumulateEach(t *testing.T) {
 	busy.Acquire(t)
-	accumulatesEach.run(t)
+	runShared(t, eachSums, eachOrder, eachRefused, eachCollected, eachClosed)
 }

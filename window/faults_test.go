@@ -230,12 +230,12 @@ func TestFaultsAgain(t *testing.T) {
 	}
 }
 
-// TestFaultsAtEvents has a fault come after any event of a job, one in 150 of them in a plain run, beginning with that of
+// TestFaultsAtEvents has a fault come after any event of a job, one in 300 of them in a plain run, beginning with that of
 // the seed.
 func TestFaultsAtEvents(t *testing.T) {
 	busy.Acquire(t)
 	const ranks = 4
-	every := max(150_000/uint64(testsize.N(1000)), 1)
+	every := max(150_000/uint64(testsize.N(500)), 1)
 	if testsize.Race {
 		every *= 4
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/window"
 )
@@ -152,9 +153,7 @@ func counted(kind epochKind) string {
 // Epochs with small operations take the messages that they must, and no more.
 func TestFrames(t *testing.T) {
 	busy.Acquire(t)
-	for i, body := range frameBodies {
-		t.Run(epochKinds[i].name, func(t *testing.T) { jobtest.TCP(t, 2, body) })
-	}
+	jobtest.TCP(t, 2, allFrames)
 }
 
 var frameBodies = func() (bodies []string) {
@@ -163,6 +162,18 @@ var frameBodies = func() (bodies []string) {
 	}
 	return bodies
 }()
+
+// allFrames counts the frames of each kind of epochs, one kind after the other.
+var allFrames = register("frames: all kinds of epochs", func(s *script) { s.inTurn(frameBodies) })
+
+// inTurn runs bodies one after the other.
+func (s *script) inTurn(bodies []string) {
+	for _, body := range bodies {
+		if err := jobtest.Checked(func() { scripts[body](s) }); err != nil {
+			s.OK(fmt.Errorf("%s: %w", body, err))
+		}
+	}
+}
 
 // Among n ranks, of which each writes to k, a Fence takes a message to each of those and
 // one a round of a barrier; and who is sent more letters than it sends back tells now and
@@ -195,7 +206,9 @@ var manyFences = register("frames: Fence of many", func(s *script) {
 
 func TestFramesOfMany(t *testing.T) {
 	busy.Acquire(t)
-	for _, size := range []int{3, 5, 8} {
+	sizes := []int{3, 5, 8}
+	for _, i := range testsize.Turns(1, len(sizes), 1) {
+		size := sizes[i]
 		t.Run(fmt.Sprint(size), func(t *testing.T) { jobtest.TCP(t, size, manyFences) })
 	}
 }
@@ -255,9 +268,15 @@ func init() {
 	}
 }
 
+var allFencesOfHosts = register("frames: all Fences of hosts", func(s *script) {
+	var bodies []string
+	for _, f := range fencesOfHosts {
+		bodies = append(bodies, "frames: Fence of hosts, "+f.name)
+	}
+	s.inTurn(bodies)
+})
+
 func TestFramesOfHosts(t *testing.T) {
 	busy.Acquire(t)
-	for _, f := range fencesOfHosts {
-		t.Run(f.name, func(t *testing.T) { jobtest.Hosts(t, 4, "frames: Fence of hosts, "+f.name) })
-	}
+	jobtest.Hosts(t, 4, allFencesOfHosts)
 }

@@ -5,7 +5,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
 )
 
@@ -14,7 +13,7 @@ import (
 const farCount = 1 << 18
 
 // heldOrder looks that what is held back comes before what is not, in program order.
-var heldOrder = register("order of what is held", func(s *script) {
+var heldOrder = registerShared("order of what is held", []int{1, 2, 3}, func(s *script) {
 	win := allocate[int64](s, farCount)
 	bits, err := window.View[uint64](win)
 	s.OK(err)
@@ -59,7 +58,7 @@ var heldOrder = register("order of what is held", func(s *script) {
 
 // heldSums has all ranks, several goroutines each, add to the same elements of one
 // large window, with every way of completing it.
-var heldSums = register("sums of what is held", func(s *script) {
+var heldSums = registerShared("sums of what is held", []int{1, 2, 3}, func(s *script) {
 	const goroutines, turns = 3, 400
 	for _, options := range [][]window.Option{nil, {window.SingleElement()}} {
 		win := allocate[int64](s, farCount, options...)
@@ -128,7 +127,5 @@ var heldSums = register("sums of what is held", func(s *script) {
 
 func TestHeldBack(t *testing.T) {
 	busy.Acquire(t)
-	for turn, name := range []string{heldOrder, heldSums} {
-		jobtest.InTurns(t, turn, name, 1, 2, 3)
-	}
+	runShared(t, heldOrder, heldSums)
 }

@@ -46,7 +46,7 @@ func TestRandomMessages(t *testing.T) {
 		for client := range uint64(3) {
 			random := testsize.Random(t, client)
 			clients.Go(func() {
-				for range testsize.N(4) {
+				for range testsize.N(2) {
 					if err := sendRandom(ctx, l.Addr().String(), random); err != nil {
 						t.Error(err)
 					}

@@ -3,13 +3,12 @@ package window_test
 import (
 	"testing"
 
-	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
 )
 
 // Rank 0 takes exclusive locks of all ranks, from the last to the first, while the
 // others lock all: nobody waits for ever, and nobody sees an update half made.
-var lockOrder = register("locking all against locking backwards", func(s *script) {
+var lockOrder = registerShared("locking all against locking backwards", []int{2, 3}, func(s *script) {
 	win := allocate[int64](s, 1)
 	for round := range int64(200) {
 		if s.World.Rank() == 0 {
@@ -39,5 +38,5 @@ var lockOrder = register("locking all against locking backwards", func(s *script
 // TestLockOrder looks that LockAll waits for nobody while others wait for it.
 func TestLockOrder(t *testing.T) {
 	busy.Acquire(t)
-	jobtest.InTurns(t, 0, lockOrder, 2, 3)
+	runShared(t, lockOrder)
 }

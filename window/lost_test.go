@@ -64,7 +64,7 @@ func TestCompleteWithoutPost(t *testing.T) {
 // A post that is on its way behind much else when all have met to close the window is none that is missing.
 func TestPostOnItsWay(t *testing.T) {
 	busy.Acquire(t)
-	many := 8 << 20
+	many := 2 << 20
 	body := scripted(func(s *script) {
 		// The others are written nothing.
 		count := 0

@@ -46,7 +46,7 @@ var missedRanks = []int{0, 1, 6}
 func TestStoppedAmongMates(t *testing.T) {
 	t.Parallel()
 	for turn, body := range missedStoppedBodies {
-		for _, i := range testsize.Turns(turn, len(missedRanks), 2) {
+		for _, i := range testsize.Turns(turn, len(missedRanks), 1) {
 			stops := missedRanks[i]
 			t.Run(fmt.Sprintf("%s/rank %d", body, stops), func(t *testing.T) {
 				jobtest.Silent.Acquire(t)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
@@ -20,7 +21,7 @@ import (
 // the next epoch the one after that, which is its mate; now and then all put to all what is
 // long.
 var hastyFences = register("fences cut short", func(s *script) {
-	const rounds, long = 30, 1 << 13
+	const rounds, long = 14, 1 << 13
 	ended, end := context.WithCancel(s.Ctx)
 	end()
 	size, me := s.World.Size(), s.World.Rank()
@@ -69,7 +70,9 @@ var hastyFences = register("fences cut short", func(s *script) {
 
 func TestFencesCutShort(t *testing.T) {
 	busy.Acquire(t)
-	t.Run("hosts", func(t *testing.T) { jobtest.Hosts(t, 5, hastyFences) })
+	if testsize.Size() > 1 {
+		t.Run("hosts", func(t *testing.T) { jobtest.Hosts(t, 5, hastyFences) })
+	}
 	t.Run("tcp", func(t *testing.T) { jobtest.TCP(t, 3, hastyFences) })
 	t.Run("three hosts", func(t *testing.T) {
 		job := jobtest.StartWith(t, 6, hastyFences, func(rank int) []string {
@@ -128,8 +131,8 @@ func expectDeath(s *script, win *window.Window[int64], err error) {
 // Whoever dies, the one that speaks for its host or its mate: all others hear of it.
 func TestKilledAmongMates(t *testing.T) {
 	busy.Acquire(t)
-	for _, body := range []string{fencing, missed} {
-		for dies := range mixedRanks {
+	for turn, body := range []string{fencing, missed} {
+		for _, dies := range testsize.Turns(2*turn, mixedRanks, 2) {
 			t.Run(fmt.Sprintf("%s/rank %d", body, dies), func(t *testing.T) {
 				job := jobtest.StartWith(t, mixedRanks, body, func(rank int) []string {
 					return append(machines[2].environment(rank), fmt.Sprintf("%s=%d", victimVariable, dies))

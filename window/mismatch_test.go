@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
@@ -40,7 +41,7 @@ func (c collective) closes() bool { return c.name == "Fence" || c.name == "Fence
 
 // unlike has, for each two calls, one rank make the one where the others make the other. Every rank gets an error
 // that names both, also from the Fences after it, and other windows and the World go on.
-var unlike = register("collective calls of a window that differ", func(s *script) {
+var unlike = registerShared("collective calls of a window that differ", []int{2, 3, 5}, func(s *script) {
 	other := allocate[int64](s, 1)
 	s.OK(other.Fence(s.Ctx))
 	size, me := s.World.Size(), s.World.Rank()
@@ -98,9 +99,13 @@ func (s *script) differ(err error, odd int, oddCall, othersCall string, number i
 }
 
 func TestUnlikeCalls(t *testing.T) {
-	t.Run("two", func(t *testing.T) { jobtest.Everywhere(t, 2, unlike) })
-	t.Run("three", func(t *testing.T) { jobtest.Everywhere(t, 3, unlike) })
-	t.Run("five", func(t *testing.T) { jobtest.Run(t, 5, unlike) })
+	runShared(t, unlike)
+	t.Run("cards", func(t *testing.T) { jobtest.Cards(t, 2, unlike, false) })
+	t.Run("coherent cards", func(t *testing.T) { jobtest.Cards(t, 3, unlike, true) })
+	t.Run("simulated", func(t *testing.T) { jobtest.Simulated(t, 3, unlike) })
+	if !testsize.Race {
+		t.Run("namespaces", func(t *testing.T) { jobtest.Namespaces(t, 3, unlike) })
+	}
 }
 
 // unlikeAt has ranks that look for misuse make different calls, whose places both of them name.
@@ -138,7 +143,7 @@ func TestPlacesOfUnlikeCalls(t *testing.T) {
 
 // crossing are ranks that call Fences, and then Close, of two windows in different orders: those of one window do not end by
 // those of another one.
-var crossing = register("collective calls of two windows that cross", func(s *script) {
+var crossing = registerShared("collective calls of two windows that cross", []int{2}, func(s *script) {
 	var windows [2]*window.Window[int64]
 	for i := range windows {
 		windows[i] = allocate[int64](s, 1)
@@ -155,7 +160,7 @@ var crossing = register("collective calls of two windows that cross", func(s *sc
 	s.OK(errors.Join(second.Close(), <-closed))
 })
 
-func TestCrossing(t *testing.T) { jobtest.Run(t, 2, crossing) }
+func TestCrossing(t *testing.T) { runShared(t, crossing) }
 
 // A window of one rank has nobody to disagree with.
 func TestUnlikeCallsOfOneRank(t *testing.T) {

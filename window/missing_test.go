@@ -5,12 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
 )
 
 // Calls that their context has cut short say what they waited for.
-var missing = register("what is missing", func(s *script) {
+var missing = registerShared("what is missing", []int{2}, func(s *script) {
 	win := allocate[int64](s, 1, window.Notifications(2))
 	if s.World.Rank() == 1 {
 		s.OK(win.Lock(s.Ctx, window.Exclusive, 0))
@@ -46,4 +45,4 @@ var missing = register("what is missing", func(s *script) {
 	s.OK(win.Close())
 })
 
-func TestMissing(t *testing.T) { jobtest.Run(t, 2, missing) }
+func TestMissing(t *testing.T) { runShared(t, missing) }

@@ -54,7 +54,7 @@ func TestNextFirst(t *testing.T) {
 					return err
 				}
 				data := make([]byte, bytes)
-				const turns = 3
+				const turns = 2
 				for range turns {
 					if err := w.Barrier(ctx); err != nil {
 						return err

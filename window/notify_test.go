@@ -4,13 +4,12 @@ import (
 	"testing"
 
 	"github.com/onesided/rma/epoch"
-	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/internal/testsize"
 )
 
 // A window that is closed notifies nobody: neither those who wait meanwhile, for
 // notifications like others that have come before, nor those who ask later.
-var notifyOverClose = register("notification over close", func(s *script) {
+var notifyOverClose = registerShared("notification over close", []int{1, 2}, func(s *script) {
 	const waiters = 3
 	for range testsize.N(5) {
 		win := allocate[int64](s, 4)
@@ -49,11 +48,11 @@ var notifyOverClose = register("notification over close", func(s *script) {
 // TestNotifyOverClose closes windows while goroutines look for notifications.
 func TestNotifyOverClose(t *testing.T) {
 	busy.Acquire(t)
-	jobtest.InTurns(t, 0, notifyOverClose, 1, 2)
+	runShared(t, notifyOverClose)
 }
 
 // Counts that nobody can have sent are there for nobody.
-var hugeCounts = register("huge counts of notifications", func(s *script) {
+var hugeCounts = registerShared("huge counts of notifications", []int{1}, func(s *script) {
 	win := allocate[int64](s, 4)
 	for _, count := range []uint64{1, 1 << 63, 1<<64 - 1} {
 		told, err := win.TestNotify(0, count)
@@ -68,5 +67,5 @@ var hugeCounts = register("huge counts of notifications", func(s *script) {
 
 func TestHugeCounts(t *testing.T) {
 	busy.Acquire(t)
-	jobtest.Run(t, 1, hugeCounts)
+	runShared(t, hugeCounts)
 }

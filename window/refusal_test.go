@@ -156,7 +156,7 @@ func (r *refusal) check(s *script, when string, win *window.Window[float64], wan
 	}
 }
 
-var refusals = register("refusals", func(s *script) {
+var refusals = registerShared("refusals", []int{2}, func(s *script) {
 	win := allocate[float64](s, refusalCount)
 	for i := range win.Local() {
 		win.Local()[i] = float64(i)
@@ -202,7 +202,7 @@ var refusals = register("refusals", func(s *script) {
 // TestRefusals makes every illegal call on two ranks.
 func TestRefusals(t *testing.T) {
 	busy.Acquire(t)
-	jobtest.Run(t, 2, refusals)
+	runShared(t, refusals)
 }
 
 // An operation without an epoch is told what it is once, and what it lacks.
@@ -277,7 +277,7 @@ var disagreements = []disagreement{
 
 func init() {
 	for _, d := range disagreements {
-		register("disagreement on "+d.name, func(s *script) {
+		registerShared("disagreement on "+d.name, []int{3}, func(s *script) {
 			before := allocate[int32](s, 4)
 			err := d.call(s)
 			s.Check(err != nil, "all is well")
@@ -301,8 +301,8 @@ func init() {
 // the same error on all.
 func TestDisagreements(t *testing.T) {
 	busy.Acquire(t)
-	for turn, d := range disagreements {
-		t.Run(d.name, func(t *testing.T) { runInSome(t, turn, "disagreement on "+d.name, 3) })
+	for _, d := range disagreements {
+		t.Run(d.name, func(t *testing.T) { runShared(t, "disagreement on "+d.name) })
 	}
 }
 

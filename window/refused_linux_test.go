@@ -60,7 +60,7 @@ func createUnreachable(s *script) {
 func TestCreateWithoutSystemCalls(t *testing.T) {
 	busy.Acquire(t)
 	t.Run("processes", func(t *testing.T) { jobtest.Processes(t, 3, unreachable) })
-	t.Run("hosts", func(t *testing.T) { jobtest.Hosts(t, 5, unreachable) })
+	t.Run("hosts", func(t *testing.T) { jobtest.Hosts(t, 4, unreachable) })
 }
 
 // TestCreateWithoutPidfds looks that messages do where the system does not say whose memory a process's is.

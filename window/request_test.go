@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/onesided/rma/epoch"
-	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
 )
 
@@ -26,7 +25,7 @@ func finish(s *script, r window.Request, testing bool) {
 
 // Accumulates with requests: when one is complete its origin may be written over and its
 // result is valid. Those of one word are queued, the others sent at once.
-var requests = register("accumulates with requests", func(s *script) {
+var requests = registerShared("accumulates with requests", []int{3}, func(s *script) {
 	const rounds, longest = 20, 300
 	n, me := s.World.Size(), s.World.Rank()
 	win := allocate[int64](s, (n+1)*longest)
@@ -102,7 +101,7 @@ func underLock(s *script, count int, held func(*window.Window[int64]), begin fun
 }
 
 // A request is not complete while its operation waits for a lock that another has.
-var requestWaits = register("requests that wait for a lock", func(s *script) {
+var requestWaits = registerShared("requests that wait for a lock", []int{2}, func(s *script) {
 	const count = 1 << 14
 	got := make([]int64, count)
 	underLock(s, count, func(win *window.Window[int64]) {
@@ -119,12 +118,11 @@ var requestWaits = register("requests that wait for a lock", func(s *script) {
 		finish(s, requests[0], false)
 		s.Check(allAre(got, 7), "got %d to %d", got[0], got[count-1])
 	})
-})
+}, "apart", "tcp")
 
 func TestRequests(t *testing.T) {
 	busy.Acquire(t)
-	t.Run("accumulates", func(t *testing.T) { jobtest.Run(t, 3, requests) })
-	t.Run("locks", func(t *testing.T) { jobtest.Apart(t, 2, requestWaits); jobtest.TCP(t, 2, requestWaits) })
+	runShared(t, requests, requestWaits)
 }
 
 // The zero Request is complete.

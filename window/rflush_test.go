@@ -16,7 +16,7 @@ import (
 )
 
 // Flushes with requests go side by side, and operations that come later while they are awaited.
-var flushes = register("flushes with requests", func(s *script) {
+var flushes = registerShared("flushes with requests", []int{3}, func(s *script) {
 	const long = 1 << 15
 	n, me := s.World.Size(), s.World.Rank()
 	win := allocate[int64](s, n*(1+long))
@@ -66,7 +66,7 @@ var flushes = register("flushes with requests", func(s *script) {
 })
 
 // A flush with a request waits for no lock. It is complete when all is there, for which the lock is held.
-var flushWaits = register("a flush with a request under a lock that another has", func(s *script) {
+var flushWaits = registerShared("a flush with a request under a lock that another has", []int{2}, func(s *script) {
 	const count = 1 << 14
 	underLock(s, count, func(win *window.Window[int64]) {
 		s.Check(allAre(win.Local(), 0), "there is something before the lock was given back")
@@ -97,10 +97,10 @@ var flushWaits = register("a flush with a request under a lock that another has"
 		s.OK(win.Flush(s.Ctx, 1))
 		s.Check(allAre(got, 7), "got %d to %d", got[0], got[count-1])
 	})
-})
+}, "apart", "tcp")
 
 // A flush of nothing is complete by Test alone, under a lock that was not asked for.
-var flushOfNothing = register("a flush of nothing", func(s *script) {
+var flushOfNothing = registerShared("a flush of nothing", []int{2}, func(s *script) {
 	win := allocate[int64](s, 1)
 	next := (s.World.Rank() + 1) % s.World.Size()
 	s.OK(win.Lock(s.Ctx, window.Shared, next))
@@ -112,7 +112,7 @@ var flushOfNothing = register("a flush of nothing", func(s *script) {
 })
 
 // A request waits for nothing that was begun behind its flush: not for the post of an epoch, nor for a lock.
-var flushOfBefore = register("a flush of an epoch before", func(s *script) {
+var flushOfBefore = registerShared("a flush of an epoch before", []int{2}, func(s *script) {
 	win := allocate[int64](s, 8)
 	for round := range int64(4) {
 		if s.World.Rank() == 1 {
@@ -138,7 +138,7 @@ var flushOfBefore = register("a flush of an epoch before", func(s *script) {
 		s.OK(s.World.Barrier(s.Ctx))
 	}
 	s.OK(win.Close())
-})
+}, "apart", "tcp")
 
 // flushOnce has operations come behind a flush that could not begin at once, as often as it is looked at: it does not wait
 // for those.
@@ -169,12 +169,10 @@ func flushOnce(s *script) {
 
 func TestRFlush(t *testing.T) {
 	busy.Acquire(t)
-	t.Run("of nothing", func(t *testing.T) { jobtest.Run(t, 2, flushOfNothing) })
-	t.Run("of an epoch before", func(t *testing.T) { jobtest.Apart(t, 2, flushOfBefore); jobtest.TCP(t, 2, flushOfBefore) })
+	runShared(t, flushOfNothing, flushOfBefore, flushes, flushWaits)
 	t.Run("overtaken by nothing", func(t *testing.T) {
 		require.NoError(t, world.Simulate(t.Context(), simtest.New(t, "ndr-2024", 1), 2, scripted(flushOnce)))
 	})
-	t.Run("side by side", func(t *testing.T) { jobtest.Run(t, 3, flushes) })
 	for name, rode := range map[string]bool{"served": false, "served, behind what rode with a lock": true} {
 		t.Run(name, func(t *testing.T) {
 			silent, serve := make(chan struct{}), make(chan struct{})
@@ -188,7 +186,6 @@ func TestRFlush(t *testing.T) {
 	t.Run("of one who leaves", func(t *testing.T) {
 		require.NoError(t, world.Run(t.Context(), 2, scripted(flushOfLeaver), jobtest.OptionsApart()...))
 	})
-	t.Run("locks", func(t *testing.T) { jobtest.Apart(t, 2, flushWaits); jobtest.TCP(t, 2, flushWaits) })
 }
 
 // flushOfLeaver has a flush wait for the lock of a rank that leaves with it, which breaks that.

@@ -11,7 +11,7 @@ import (
 
 // rideAll has every rank add to elements of rank 0 by a Get and a Put under an exclusive
 // lock, as one message where it can be and as several where the lock is needed before.
-var rideAll = register("operations that ride with locks", func(s *script) {
+var rideAll = registerShared("operations that ride with locks", []int{3}, func(s *script) {
 	const rounds = 50
 	win := allocate[int64](s, 8)
 	for round := range rounds {
@@ -48,7 +48,7 @@ var rideAll = register("operations that ride with locks", func(s *script) {
 
 func TestRide(t *testing.T) {
 	busy.Acquire(t)
-	jobtest.Run(t, 3, rideAll)
+	runShared(t, rideAll)
 }
 
 // rideCutShort has rank 0 put under a lock that rank 1 has itself: Unlock waits for it, is

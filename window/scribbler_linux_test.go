@@ -77,13 +77,13 @@ func scribbledRound(ctx context.Context, w *world.World, win *window.Window[int6
 // or ends with an error: it does not panic, and what waits for a word ends with its context.
 func TestScribbler(t *testing.T) {
 	busy.Acquire(t)
-	for seed := range testsize.Samples(t, 6) {
+	for seed := range testsize.Samples(t, 3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { scribble(t, rand.New(rand.NewPCG(seed, 28))) })
 	}
 }
 
 func scribble(t *testing.T, random *rand.Rand) {
-	const ranks = 4
+	const ranks = 3
 	address := filepath.Join(t.TempDir(), "scribbler")
 	listener, err := net.Listen("unix", address)
 	require.NoError(t, err)

@@ -132,6 +132,7 @@ func TestIdleSession(t *testing.T) {
 		require.NoError(t, works.LockAll(ctx, window.NoCheck))
 		for idle.Failure(0) == nil {
 			require.NoError(t, errors.Join(works.Put([]uint64{1}, 0, 0), works.Flush(ctx, 0)))
+			time.Sleep(10 * time.Millisecond) // computes
 		}
 		evicted(t, idle.Failure(0), "the session issued no operation for 3s (Limits.IdleTime)")
 		require.NoError(t, errors.Join(works.UnlockAll(ctx), works.Close(), w.Close(), idle.Close()))

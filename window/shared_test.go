@@ -12,7 +12,7 @@ import (
 // sharedCounts has all ranks count on all, by processor atomics where the memory is mapped, by
 // operations else, and by both on their own: every number is counted once. What was stored
 // before a word was set is read after the word.
-var sharedCounts = register("shared memory", func(s *script) {
+var sharedCounts = registerShared("shared memory", []int{1, 2, 3, 5}, func(s *script) {
 	const rounds = 200
 	n, me := s.World.Size(), s.World.Rank()
 	win := allocate[uint64](s, 2+n, window.SingleElement())
@@ -65,7 +65,7 @@ var sharedCounts = register("shared memory", func(s *script) {
 
 func TestShared(t *testing.T) {
 	busy.Acquire(t)
-	jobtest.InTurns(t, 0, sharedCounts, 1, 2, 5)
+	runShared(t, sharedCounts)
 }
 
 // Where cards that are not coherent with the processor do the accumulate family nothing is shared.

@@ -68,14 +68,15 @@ func (s *script) lack(f func(another *world.Link)) {
 	s.OK(end())
 }
 
+// manyElements are of more messages than may be on the way at once, and someElements of several.
+const manyElements, someElements = 1 << 20, 1 << 14
+
 // registerShort registers what rank 0 calls, under a lock of rank 1, which serves no messages behind
 // one for busyService until "cut short", and calls serve. Rank 0 accumulates 1 to each element of
 // rank 1, and unlocks it.
-func registerShort(name string, serve func(s *script, win *window.Window[int64]), call func(s *script, win *window.Window[int64], ones []int64)) string {
+func registerShort(name string, count int, serve func(s *script, win *window.Window[int64]), call func(s *script, win *window.Window[int64], ones []int64)) string {
 	options := func() ([]world.Option, error) { return []world.Option{world.WithSilence(3 * time.Second)}, nil }
 	return jobtest.RegisterWith(name, options, scripted(func(s *script) {
-		// In as many messages as may not be on the way at once.
-		const count = 1 << 20
 		later, now := new(delaying), new(delaying)
 		now.Store(true)
 		defer s.World.Serve(busyService, later)()
@@ -113,7 +114,7 @@ func registerShort(name string, serve func(s *script, win *window.Window[int64])
 
 // Nothing of the accumulate leaves before this process is short: the call that is made again does
 // all of it.
-var shortBefore = registerShort("short before a long accumulate", idle, func(s *script, win *window.Window[int64], ones []int64) {
+var shortBefore = registerShort("short before a long accumulate", someElements, idle, func(s *script, win *window.Window[int64], ones []int64) {
 	s.crowd()
 	s.lack(func(*world.Link) { s.Fails(win.Accumulate(window.Sum, ones, 1, 0), verbs.ErrShortage) })
 	jobtest.Signal("cut short")
@@ -122,7 +123,7 @@ var shortBefore = registerShort("short before a long accumulate", idle, func(s *
 })
 
 // A part of the accumulate has left when this process is short: the call goes on.
-var shortAmid = registerShort("short amid a long accumulate", idle, func(s *script, win *window.Window[int64], ones []int64) {
+var shortAmid = registerShort("short amid a long accumulate", manyElements, idle, func(s *script, win *window.Window[int64], ones []int64) {
 	link := s.tell(1, busyService)
 	before := link.Mark()
 	done := make(chan error, 1)
@@ -140,7 +141,7 @@ var shortAmid = registerShort("short amid a long accumulate", idle, func(s *scri
 })
 
 // There is no room to tell of a post when this process is short: it is told of all the same.
-var shortPost = registerShort("short in a post", func(s *script, win *window.Window[int64]) {
+var shortPost = registerShort("short in a post", someElements, func(s *script, win *window.Window[int64]) {
 	for range 2 {
 		s.OK(win.Start(s.Ctx, groupOf(s, win, 0)))
 		s.OK(win.Complete(s.Ctx))
@@ -163,7 +164,7 @@ var shortPost = registerShort("short in a post", func(s *script, win *window.Win
 
 // There is no room for what an Unlock has sent when this process is short: the lock is given back
 // all the same, behind what was done under it.
-var shortUnlock = registerShort("short in an unlock", idle, func(s *script, win *window.Window[int64], ones []int64) {
+var shortUnlock = registerShort("short in an unlock", someElements, idle, func(s *script, win *window.Window[int64], ones []int64) {
 	s.OK(win.Accumulate(window.Sum, ones[1:], 1, 1))
 	s.OK(win.Flush(s.Ctx, 1))
 	s.crowd()

@@ -148,7 +148,7 @@ func expectExcluded(s *script, err error) {
 // continued it hears that it is on its own, and changes nothing of theirs.
 func TestStopped(t *testing.T) {
 	t.Parallel()
-	for _, i := range testsize.Turns(0, len(deaths), len(deaths)/2) {
+	for _, i := range testsize.Turns(0, len(deaths), len(deaths)/4) {
 		d := deaths[i]
 		t.Run(d.name, func(t *testing.T) {
 			jobtest.Silent.Acquire(t)
@@ -158,7 +158,7 @@ func TestStopped(t *testing.T) {
 }
 
 // much is more than the system keeps of a connection.
-const much = 32 << 20 / 8
+const much = 12 << 20 / 8
 
 // lateWriter stops in the middle of writing to rank 2, under a shared lock.
 var lateWriter = registerImpatient("stopped while it writes", func(s *script) {

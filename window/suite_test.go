@@ -9,69 +9,66 @@ import (
 	"github.com/onesided/rma/internal/testsize"
 )
 
-// A suite is registered bodies that are tried as by jobtest.InTurns, except that bodies which are due over the same
-// processes share a job, and run in it one after the other: starting a job costs more than most bodies. The seed decides which
-// of them is first, and finds no connections.
-type suite struct {
-	name   string
-	sizes  []int
-	bodies []string
+// A member is a body that is tried as by jobtest.InTurns, except that bodies which are due over the same processes share a
+// job, and run in it one after the other: starting a job costs more than most bodies. TestProcesses runs those jobs, and the
+// body's own test runs it as goroutines, by runShared.
+type member struct {
+	body  string
+	sizes []int
+	// forms are the names of those that the body is for, all of them if there is none.
+	forms []string
 }
 
-// newSuite registers the jobs of a suite. It is called when packages are initialized, like register.
-func newSuite(name string, sizes []int, bodies ...string) *suite {
-	u := &suite{name, sizes, bodies}
-	for i, f := range u.forms() {
-		if f.processes {
-			jobtest.Register(u.job(f.Name), scripted(func(s *script) {
-				for _, body := range u.due(i, s.World.Size()) {
-					if err := jobtest.Checked(func() { scripts[body](s) }); err != nil {
-						s.OK(fmt.Errorf("%s: %w", body, err))
-					}
-				}
-			}))
+// members are the bodies that registerShared has made known, in the order in which the variables of the package are made.
+var members []member
+
+// registerShared is register for a body that is a member, over so many ranks. Those of more than smallJob ranks are for
+// tests that are to try more than a plain run.
+func registerShared(name string, sizes []int, body func(s *script), forms ...string) string {
+	members = append(members, member{name, sizes, forms})
+	return register(name, body)
+}
+
+const (
+	// smallJob is how many ranks members have in a plain run: three are of two hosts, and rounds among them are two.
+	smallJob = 3
+	// jobBodies bounds how many bodies share a job, whose time is limited.
+	jobBodies = 24
+	// mostParts bounds the jobs of a form and a number of ranks.
+	mostParts = 4
+)
+
+// formNames are all forms of members, in the order of jobtest.Forms.
+var formNames = []string{"goroutines", "apart", "processes", "tcp", "hosts"}
+
+// of returns the numbers of ranks that are due for a member in a form, of which turn is its number.
+func (m *member) of(turn int, form string) []int {
+	if len(m.forms) > 0 && !slices.Contains(m.forms, form) {
+		return nil
+	}
+	var sizes, due []int
+	for _, n := range m.sizes {
+		there := slices.ContainsFunc(jobtest.Forms(n), func(f jobtest.Form) bool { return f.Name == form })
+		if there && (n <= smallJob || testsize.Size() > 1) {
+			sizes = append(sizes, n)
 		}
 	}
-	return u
-}
-
-// job is the name of the body that runs those of the suite whose turn it is.
-func (u *suite) job(form string) string { return u.name + " in turns, " + form }
-
-// A suiteForm is a form, with those sizes of a suite that it is for.
-type suiteForm struct {
-	jobtest.Form
-	processes bool
-	sizes     []int
-}
-
-// forms returns the forms in the order of jobtest.InTurns.
-func (u *suite) forms() []suiteForm {
-	var forms []suiteForm
-	for _, n := range u.sizes {
-		processes := jobtest.ProcessForms(n)
-		for _, f := range jobtest.Forms(n) {
-			named := func(other jobtest.Form) bool { return other.Name == f.Name }
-			i := slices.IndexFunc(forms, func(known suiteForm) bool { return named(known.Form) })
-			if i < 0 {
-				i = len(forms)
-				forms = append(forms, suiteForm{Form: f, processes: slices.ContainsFunc(processes, named)})
-			}
-			forms[i].sizes = append(forms[i].sizes, n)
-		}
+	if len(sizes) == 0 {
+		return nil
 	}
-	return forms
+	for _, k := range testsize.Turns(turn+slices.Index(formNames, form), len(sizes), 1) {
+		due = append(due, sizes[k])
+	}
+	return due
 }
 
-// due returns the bodies whose turn it is over n ranks in the i-th form, from another one on for each seed.
-func (u *suite) due(i, n int) []string {
-	sizes := u.forms()[i].sizes
+// due returns the members whose turn it is over n ranks in a form, from another one on for each seed: the first finds no
+// connections.
+func due(form string, n int) []string {
 	var due []string
-	for turn, body := range u.bodies {
-		for _, k := range testsize.Turns(turn+i, len(sizes), 1) {
-			if sizes[k] == n {
-				due = append(due, body)
-			}
+	for turn, m := range members {
+		if slices.Contains(m.of(turn, form), n) {
+			due = append(due, m.body)
 		}
 	}
 	if len(due) == 0 {
@@ -81,19 +78,55 @@ func (u *suite) due(i, n int) []string {
 	return append(due[first:], due[:first]...)
 }
 
-// run runs the bodies of a suite in turns, as subtests.
-func (u *suite) run(t *testing.T) {
-	for i, f := range u.forms() {
-		for _, n := range f.sizes {
-			due := u.due(i, n)
-			if !f.processes {
-				for _, body := range due {
-					t.Run(fmt.Sprintf("%s/%d/%s", f.Name, n, body), func(t *testing.T) { f.Run(t, n, body) })
-				}
-			} else if len(due) > 0 {
-				t.Run(fmt.Sprintf("%s/%d", f.Name, n), func(t *testing.T) {
-					t.Logf("one after the other: %q", due)
-					f.Run(t, n, u.job(f.Name))
+// jobName is the name of the body that runs a part of those that are due in a form.
+func jobName(form string, part int) string { return fmt.Sprintf("members on %s, part %d", form, part) }
+
+func init() {
+	for _, form := range formNames {
+		for part := range mostParts {
+			jobtest.Register(jobName(form, part), scripted(func(s *script) {
+				s.inTurn(parts(due(form, s.World.Size()))[part])
+			}))
+		}
+	}
+}
+
+// parts divides bodies among jobs.
+func parts(bodies []string) [][]string { return slices.Collect(slices.Chunk(bodies, jobBodies)) }
+
+// TestProcesses runs the members whose turn it is over processes. A failure names the body.
+func TestProcesses(t *testing.T) {
+	busy.Acquire(t)
+	most := 0
+	for _, m := range members {
+		most = max(most, slices.Max(m.sizes))
+	}
+	for n := 1; n <= most; n++ {
+		for _, f := range jobtest.ProcessForms(n) {
+			for part, bodies := range parts(due(f.Name, n)) {
+				t.Run(fmt.Sprintf("%s/%d/%d", f.Name, n, part), func(t *testing.T) {
+					t.Logf("one after the other: %q", bodies)
+					f.Run(t, n, jobName(f.Name, part))
+				})
+			}
+		}
+	}
+}
+
+// runShared runs members as goroutines, in turns, as subtests.
+func runShared(t *testing.T, bodies ...string) {
+	for turn, m := range members {
+		if !slices.Contains(bodies, m.body) {
+			continue
+		}
+		for _, form := range []string{"goroutines", "apart"} {
+			for _, n := range m.of(turn, form) {
+				t.Run(fmt.Sprintf("%s/%d/%s", m.body, n, form), func(t *testing.T) {
+					if form == "apart" {
+						jobtest.Apart(t, n, m.body)
+					} else {
+						jobtest.Goroutines(t, n, m.body)
+					}
 				})
 			}
 		}

@@ -52,11 +52,11 @@ func fillOver(s *script, win *window.Window[int64], round int64) {
 	s.OK(s.World.Barrier(s.Ctx))
 }
 
-var windowsOverTeams = register("windows over teams", overTeams)
+var windowsOverTeams = registerShared("windows over teams", []int{3, 5}, overTeams)
 
 func TestWindowsOverTeams(t *testing.T) {
 	busy.Acquire(t)
-	jobtest.InTurns(t, 0, windowsOverTeams, 2, 5)
+	runShared(t, windowsOverTeams)
 	t.Run("in virtual time", func(t *testing.T) {
 		require.NoError(t, world.Simulate(t.Context(), simulatorOf(t, true), 9, scripted(overTeams)))
 	})

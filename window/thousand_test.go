@@ -20,8 +20,8 @@ func TestThousand(t *testing.T) {
 		// plain is how many ranks there are in a plain run, most at most.
 		plain, most int
 	}{
-		{layouts, 400, many}, {fencePuts, 60, many}, {exclusiveCounter, 100, many}, {tickets, 100, many}, {getAccumulate, 150, many},
-		{notifications, 50, many / 4}, {views, 100, many / 2}, {empty, 150, many},
+		{layouts, 270, many}, {fencePuts, 50, many}, {exclusiveCounter, 50, many}, {tickets, 50, many}, {getAccumulate, 70, many},
+		{notifications, 50, many / 4}, {views, 50, many / 2}, {empty, 70, many},
 	} {
 		n := min(body.most, testsize.N(body.plain))
 		t.Run(fmt.Sprintf("%s/%d", body.name, n), func(t *testing.T) { jobtest.Goroutines(t, n, body.name) })

@@ -330,7 +330,7 @@ func runCrew(s *script, win *window.Window[int64], locking int, programs [][]sec
 
 // togetherSeeds is of how many seeds each form runs the programs in a plain run, in windows that leave out one way or
 // another to arrange operations. The forms together leave out each.
-const togetherSeeds = 5
+const togetherSeeds = 3
 
 // together returns bodies for forms of jobs.
 func together(forms ...string) (names map[string]string) {

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
@@ -58,7 +57,7 @@ func init() {
 	for _, m := range makers {
 		// Rank 0 gives up while the others have not even called, and they get their
 		// windows before it calls again.
-		register("giving up "+m.name, func(s *script) {
+		registerShared("giving up "+m.name, []int{2, 3}, func(s *script) {
 			gate := allocate[int64](s, 1)
 			call := m.of()
 			if s.World.Rank() == 0 {
@@ -79,7 +78,7 @@ func init() {
 			s.OK(gate.Close())
 		})
 		// Every rank gives up whenever it has to block.
-		register("impatient "+m.name, func(s *script) {
+		registerShared("impatient "+m.name, []int{2, 3}, func(s *script) {
 			ended, end := context.WithCancel(s.Ctx)
 			end()
 			for range 3 {
@@ -100,16 +99,16 @@ func init() {
 // called again, with the part that others may know by then.
 func TestUnfinished(t *testing.T) {
 	busy.Acquire(t)
-	for turn, m := range makers {
+	for _, m := range makers {
 		for _, how := range []string{"giving up ", "impatient "} {
-			jobtest.InTurns(t, turn, how+m.name, 2, 3)
+			runShared(t, how+m.name)
 		}
 	}
 }
 
 // A creation that another goroutine's collective keeps out has told nobody anything:
 // any other call may follow it, and the ranks stay in step.
-var kept = register("creation kept out", func(s *script) {
+var kept = registerShared("creation kept out", []int{2}, func(s *script) {
 	gate := allocate[int64](s, 1)
 	ended, end := context.WithCancel(s.Ctx)
 	end()
@@ -129,4 +128,4 @@ var kept = register("creation kept out", func(s *script) {
 	s.OK(gate.Close())
 })
 
-func TestKeptOut(t *testing.T) { jobtest.Run(t, 2, kept) }
+func TestKeptOut(t *testing.T) { runShared(t, kept) }
