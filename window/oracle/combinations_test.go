@@ -77,18 +77,21 @@ var scriptedForms = func() []scripted {
 }()
 
 // scriptTurns is how many combinations of the scheduler's switches a plain run has for each script on each form: a
-// fifth, because there are five forms for all scripts. From a size of 5 on all combinations run.
-const scriptTurns = 25
+// sixteenth. From a size of 16 on all combinations run.
+const scriptTurns = 8
+
+// formsOfScripts is how many forms scripts have, with virtual time.
+const formsOfScripts = 6
 
 // replayScripts says how to run a script again under the combination with which it has failed.
-const replayScripts = "replay with RMA_TEST_SIZE=5, which has all combinations, and -run of this test"
+const replayScripts = "replay with RMA_TEST_SIZE=16, which has all combinations, and -run of this test"
 
-// combinations returns the combinations of the scheduler's switches that a script runs under on a form. Forms take
-// turns: in a plain run each script runs under each combination on one of them.
+// combinations returns the combinations of the scheduler's switches that a script runs under on a form. Scripts and forms
+// take turns: in a plain run six scripts on all forms run under each combination twice.
 func combinations(script, form int) (all []scheduler.Scheme) {
 	every := max(1, switches/uint64(testsize.N(scriptTurns)))
 	for without := range switches {
-		if (without+testsize.Seed()+uint64(script+form))%every == 0 {
+		if (without+testsize.Seed()+uint64(script*formsOfScripts+form))%every == 0 {
 			all = append(all, scheduler.Scheme(without))
 		}
 	}
@@ -130,7 +133,7 @@ func runSimulated(t *testing.T, all []script) {
 }
 
 // TestCombinations runs the same programs on all forms, under all combinations of the scheduler's switches: the outcome
-// of each has to be one that the model allows. Each form takes its share of the combinations of each program.
+// of each has to be one that the model allows. Each program takes its share of the combinations on each form.
 func TestCombinations(t *testing.T) {
 	all, err := scripts(combined)
 	require.NoError(t, err)

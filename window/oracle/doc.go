@@ -89,13 +89,13 @@
 // # Tests
 //
 // The tests of this package run random programs on every device. Package internal/testsize says how many and from which
-// seed on: a plain run has 624, and RMA_TEST_SIZE=20 has 20 times as many. A failure names its seed, and
+// seed on: a plain run has 312, and RMA_TEST_SIZE=20 has 20 times as many. A failure names its seed, and
 //
 //	RMA_TEST_SEED=7 RMA_TEST_SIZE=0.01 go test ./window/oracle -run 'TestPrograms/cards'
 //
 // runs the program of seed 7 again. A program that has failed once is kept in testdata. RUNS.md lists long runs.
 //
 // The programs of testdata/combinations are the same on all devices. They have together every mode, call and element
-// type. A plain run carries out each of them under every combination of the scheduler's switches, on one device or
-// another; from RMA_TEST_SIZE=5 on every device has all combinations.
+// type. A plain run carries out some of them under each combination of the scheduler's switches, on one device or
+// another; from RMA_TEST_SIZE=16 on every device has all of them under all combinations.
 package oracle

@@ -12,7 +12,7 @@ import (
 // TestDraw draws programs, which must be legal, come back from their scripts, and be the
 // same each time. Together they have every call, and refuse every one that can be refused.
 func TestDraw(t *testing.T) {
-	const programs = 600
+	const programs = 300
 	done, refused, modes, loose, hasty := map[string]int{}, map[string]int{}, map[string]int{}, 0, 0
 	for seed := range uint64(programs) {
 		p := oracle.Draw(seed, oracle.Limits{})

@@ -42,8 +42,8 @@ const (
 )
 
 const (
-	// plainPrograms is how many random programs a plain run has on each form: 624 on all.
-	plainPrograms = 48
+	// plainPrograms is how many random programs a plain run has on each form: 312 on all.
+	plainPrograms = 24
 	// switches is how many combinations of the scheduler's switches there are.
 	switches = uint64(scheduler.All) + 1
 	// stride is the distance between the first combinations of two forms. Together the forms run all combinations
