@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -328,9 +329,13 @@ var transferCases = []testCase{
 	}},
 }
 
-// messageSizes are lengths around the places where devices change their way.
+// messageSizes are lengths around the places where devices change their way. A plain run has one of several MiB only in the
+// case of long writes and reads.
 func messageSizes(p *pair) []int {
 	most := p.device.Attributes().MaxMessage
+	if testsize.N(1) == 1 {
+		most = min(most, 1<<20+1)
+	}
 	var out []int
 	for _, n := range []int{
 		0, 1, 3, 7, 8, 9, 31, 32, 33, 63, 64, 65, 255, 256, 257, 1000, 4095, 4096, 4097,

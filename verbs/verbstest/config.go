@@ -57,6 +57,7 @@ type Config struct {
 	// Of the cases of the other groups, Run takes a fifth where RMA_TEST_SIZE is 1,
 	// by turns of RMA_TEST_SEED and of the test's name, and all from a size of 5.
 	// Below that size Run also calls t.Parallel, and skips what counts allocations.
+	// If it is nil, Run takes all cases, but every other one, by the same turns, where the size is below 1.
 	Variant []string
 
 	// link is how to reach a new peer; nil if peers are in this process.
@@ -101,12 +102,16 @@ type testCase struct {
 	run  func(b *bench)
 }
 
-// variantShare is of how many cases a variant runs one at a size of 1.
-const variantShare = 5
+const (
+	// variantShare is of how many cases a variant runs one at a size of 1.
+	variantShare = 5
+	// shortShare is of how many cases other Runs take one at a size below 1.
+	shortShare = 2
+)
 
 // chosen returns what Run takes of the suite for the test of a name.
 func (c *Config) chosen(all []group, name string, seed uint64) []group {
-	if c.Variant == nil {
+	if c.Variant == nil && testsize.Size() >= 1 {
 		return all
 	}
 	for _, whole := range c.Variant {
@@ -118,6 +123,9 @@ func (c *Config) chosen(all []group, name string, seed uint64) []group {
 	_, _ = hash.Write([]byte(name))
 	size := testsize.N(1)
 	share := uint64((variantShare + size - 1) / size)
+	if c.Variant == nil {
+		share = shortShare
+	}
 	turn := hash.Sum64() + seed
 	var some []group
 	for _, g := range all {

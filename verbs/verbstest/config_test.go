@@ -41,8 +41,28 @@ func TestVariantTakesTurns(t *testing.T) {
 			}
 		}
 	}
-	if n := len((&Config{}).chosen(all, "TestCard", 0)); n != len(all) {
-		t.Errorf("without a variant %d groups run, want %d", n, len(all))
+}
+
+// A run that is no variant has all cases, and every other one below the plain size: another half with the next seed.
+func TestWholeSuite(t *testing.T) {
+	all := suite(0, plainPrograms)
+	for size, want := range map[string]int{"1": 2, "20": 2, "0.2": 1} {
+		t.Setenv("RMA_TEST_SIZE", size)
+		seen := map[string]int{}
+		for seed := range uint64(2) {
+			for _, g := range (&Config{}).chosen(all, "TestCard", seed) {
+				for _, c := range g.cases {
+					seen[g.name+"/"+c.name]++
+				}
+			}
+		}
+		for _, g := range all {
+			for _, c := range g.cases {
+				if n := seen[g.name+"/"+c.name]; n != want {
+					t.Errorf("%s/%s runs %d times in 2 seeds at size %s, want %d", g.name, c.name, n, size, want)
+				}
+			}
+		}
 	}
 }
 
