@@ -330,7 +330,7 @@ func randomChart(random *rand.Rand) *chart {
 }
 
 func TestRandomChartsCanBeRead(t *testing.T) {
-	for seed := range testsize.Samples(t, 200) {
+	for seed := range testsize.Samples(t, 100) {
 		c := randomChart(rand.New(rand.NewPCG(seed, 0)))
 		check(t, fmt.Sprintf("chart %d", seed), c.svg())
 	}

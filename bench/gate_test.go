@@ -205,7 +205,7 @@ func TestGateOfTwoCommits(t *testing.T) {
 	case "sim:pcie-2005 pscw_put_lat": value = 1.06`)
 	tree.commit("second")
 
-	table, err := tree.gate("-against", "HEAD~1", "-cells", "^shm (put_f|sc|.*lat|msg|barrier|allred)|^sim.*_lat")
+	table, err := tree.gate("-against", "HEAD~1", "-rounds", "14", "-cells", "^shm (put_f|sc|.*lat|msg|barrier|allred)|^sim.*_lat")
 	assert.Equal(t, map[string]string{
 		"shm put_flush_lat": "SLOWER", "shm scatter_rate": "ok", "shm msg_bw": "SLOWER", "shm msg_lat": "new", "shm barrier_lat": "new",
 		"shm get_flush_lat": "FAILS", "shm allreduce_scale": "fails before", "shm pscw_put_lat": "fails before",

@@ -209,6 +209,9 @@ func TestKernelsAreAloneWithoutTheirPeers(t *testing.T) {
 
 func TestAPeerThatCannotCompileAKernelIsLeftOut(t *testing.T) {
 	dir := t.TempDir()
+	// TestKernelsRunBesideTheirPeers builds our own kernels.
+	script(t, filepath.Join(dir, "go"), "echo "+dir)
+	t.Setenv("PATH", dir)
 	able, unable := filepath.Join(dir, "able"), filepath.Join(dir, "unable")
 	script(t, able, "exit 0")
 	script(t, unable, "echo no compiler >&2; exit 1")
