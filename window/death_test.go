@@ -323,7 +323,8 @@ var machines = []struct {
 // the others go on with an error that names it.
 func TestKilled(t *testing.T) {
 	busy.Acquire(t)
-	for turn, d := range deaths {
+	for _, turn := range testsize.Turns(0, len(deaths), len(deaths)) {
+		d := deaths[turn]
 		for _, i := range testsize.Turns(turn, len(machines), 1) {
 			m := machines[i]
 			t.Run(m.name+"/"+d.name, func(t *testing.T) {
@@ -336,7 +337,8 @@ func TestKilled(t *testing.T) {
 // A rank that leaves inside an epoch, as goroutine and as process.
 func TestLeft(t *testing.T) {
 	busy.Acquire(t)
-	for turn, d := range deaths {
+	for _, turn := range testsize.Turns(0, len(deaths), len(deaths)) {
+		d := deaths[turn]
 		if d.killed || d.name == "WaitNotify" {
 			// The third rank might notify yet: see the next test.
 			continue

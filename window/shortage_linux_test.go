@@ -9,6 +9,7 @@ import (
 
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/internal/shortage"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
@@ -201,8 +202,8 @@ func runShort(t *testing.T, name string) {
 
 func TestShortage(t *testing.T) {
 	t.Parallel()
-	t.Run("before", func(t *testing.T) { runShort(t, shortBefore) })
-	t.Run("unlock", func(t *testing.T) { runShort(t, shortUnlock) })
-	t.Run("post", func(t *testing.T) { runShort(t, shortPost) })
-	t.Run("amid", func(t *testing.T) { runShort(t, shortAmid) })
+	cases := []string{shortBefore, shortUnlock, shortPost, shortAmid}
+	for _, i := range testsize.Turns(0, len(cases), len(cases)) {
+		t.Run(cases[i], func(t *testing.T) { runShort(t, cases[i]) })
+	}
 }
