@@ -51,7 +51,7 @@ func TestEveryAlgorithm(t *testing.T) {
 	for i, name := range algorithmNames {
 		t.Run(name, func(t *testing.T) {
 			for n := 1; n <= most; n++ {
-				if n < 6 || n < 17 && testsize.Turn(i+n, 4) || testsize.Turn(i+n, 8) {
+				if n < 6 || n < 17 && testsize.Turn(i+n, 4) || testsize.Turn(i+n, 16) {
 					require.NoError(t, world.Run(t.Context(), n, scripted(everyWay), world.WithAlgorithm(algorithms[name])), "%d ranks", n)
 				}
 			}
@@ -103,12 +103,16 @@ func TestEveryAlgorithmOfProcesses(t *testing.T) {
 	busy.Acquire(t)
 	for i, name := range algorithmNames {
 		t.Run(name, func(t *testing.T) {
-			if testsize.Turn(i, 2) {
+			if testsize.Turn(i, 4) {
 				jobtest.TCP(t, 5, "every way: "+name)
+			}
+			if testsize.Turn(i+1, 4) {
 				jobtest.Processes(t, 7, "every way, hasty: "+name)
 			}
-			if testsize.Turn(i+1, 2) {
+			if testsize.Turn(i+2, 4) {
 				jobtest.Hosts(t, 6, "every way: "+name)
+			}
+			if testsize.Turn(i+3, 4) {
 				jobtest.TCP(t, 3, "every way, hasty: "+name)
 			}
 		})

@@ -112,7 +112,7 @@ func TestMismatch(t *testing.T) {
 		for k, n := range []int{2, 3, 6} {
 			t.Run(fmt.Sprintf("%s/%d ranks", d.name, n), func(t *testing.T) {
 				in := forms(i/3, n)
-				if !testsize.Turn(i+k, 3) {
+				if !testsize.Turn(i+k, 6) {
 					in = in[:2]
 				}
 				inForms(t, in, n, "dispute: "+d.name)
@@ -253,8 +253,8 @@ var wrongArguments = register("wrong arguments", func(s *script) {
 
 func TestArguments(t *testing.T) {
 	busy.Acquire(t)
-	for _, n := range []int{1, 2, 3} {
-		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { jobtest.Run(t, n, wrongArguments) })
+	for i, n := range []int{1, 2, 3} {
+		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { inForms(t, someForms(2*i, n, 2), n, wrongArguments) })
 	}
 }
 

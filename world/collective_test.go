@@ -226,13 +226,13 @@ func everyRoot[T comparable](s *script, e *sample[T], large int, lengths ...int)
 }
 
 var everyCall = register("every call", func(s *script) {
-	everyRoot(s, bytes8, 110_000, 0, 1, 3, 4095)
+	everyRoot(s, bytes8, 70_000, 0, 1, 3, 4095)
 	everyRoot(s, shorts, 0, 1, 7)
 	everyRoot(s, floats, 0, 1, 7)
-	everyRoot(s, longs, 15_000, 0, 1, 100)
+	everyRoot(s, longs, 6_000, 0, 1, 100)
 	everyRoot(s, planes, 0, 1, 300)
 	everyRoot(s, colors, 1366, 0, 1)
-	everyRoot(s, readings, 5000, 0, 1)
+	everyRoot(s, readings, 2000, 0, 1)
 	everyRoot(s, nothings, 10, 0, 1)
 })
 
@@ -244,7 +244,7 @@ func TestEveryCall(t *testing.T) {
 		if n == 8 && testsize.Race {
 			continue
 		}
-		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { inForms(t, forms(i, n), n, everyCall) })
+		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { inForms(t, someForms(2*i, n, 2), n, everyCall) })
 	}
 }
 
@@ -276,7 +276,7 @@ func program(s *script, steps, longest int, seed uint64) {
 func stepsOf(n int) int { return max(testsize.N(n)/partOfThem, 1) }
 
 var (
-	longProgram  = register("program", func(s *script) { program(s, stepsOf(600), 5000, 1) })
+	longProgram  = register("program", func(s *script) { program(s, stepsOf(400), 5000, 1) })
 	shortProgram = register("short program", func(s *script) { program(s, stepsOf(100), 500, 2) })
 	hastyProgram = register("hasty program", func(s *script) {
 		s.hasty = true
@@ -292,10 +292,10 @@ var (
 func TestProgram(t *testing.T) {
 	busy.Acquire(t)
 	for i, n := range []int{1, 2, 3, 5, 8} {
-		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { inForms(t, forms(i, n), n, longProgram) })
+		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { inForms(t, someForms(2*i, n, 2), n, longProgram) })
 	}
 	// AllToAll forwards among so many.
-	t.Run("19 ranks", func(t *testing.T) { inForms(t, forms(1, 19), 19, shortProgram) })
+	t.Run("19 ranks", func(t *testing.T) { inForms(t, threadForms(19), 19, shortProgram) })
 }
 
 func TestProgramInDissemination(t *testing.T) {
@@ -311,7 +311,7 @@ func TestProgramInDissemination(t *testing.T) {
 func TestHastyProgram(t *testing.T) {
 	busy.Acquire(t)
 	for i, n := range []int{2, 3, 8} {
-		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { inForms(t, forms(i, n), n, hastyProgram) })
+		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { inForms(t, someForms(2*i+1, n, 2), n, hastyProgram) })
 	}
-	t.Run("17 ranks", func(t *testing.T) { inForms(t, forms(1, 17), 17, shortHastyProgram) })
+	t.Run("17 ranks", func(t *testing.T) { inForms(t, threadForms(17), 17, shortHastyProgram) })
 }

@@ -15,7 +15,7 @@ import (
 // Init beside an open World is an error, and the World goes on. After Close it joins another job of the same ranks.
 var initAgain = register("init again", func(s *script) {
 	w := s.World
-	for range testsize.N(5) {
+	for range testsize.N(3) {
 		_, err := world.Init(s.Ctx)
 		s.Check(errors.Is(err, world.ErrInitialized), "Init beside an open World: %v", err)
 		s.OK(w.Barrier(s.Ctx))
@@ -32,7 +32,7 @@ var initAgain = register("init again", func(s *script) {
 // Ranks that leave a job call the root for the next while others are still leaving the last.
 var initOften = register("init often", func(s *script) {
 	w := s.World
-	for range testsize.N(50) {
+	for range testsize.N(20) {
 		s.OK(w.Close())
 		var err error
 		w, err = world.Init(s.Ctx)

@@ -150,7 +150,7 @@ func TestBlockedSleeps(t *testing.T) {
 // A thousand ranks (see manyRanks) run a mixed program in memory that is bounded by their
 // connections.
 func TestThousandRanks(t *testing.T) {
-	require.NoError(t, run(t, manyRanks, func(s *script) { program(s, stepsOf(12), 20, 4) }))
+	require.NoError(t, run(t, manyRanks, func(s *script) { program(s, stepsOf(6), 20, 4) }))
 	status, err := os.ReadFile("/proc/self/status")
 	require.NoError(t, err)
 	_, rest, ok := strings.Cut(string(status), "VmHWM:")

@@ -98,6 +98,24 @@ func oneForm(i, n int) (chosen []jobtest.Form) {
 	return chosen
 }
 
+// someForms are as many of jobtest.Forms as plain says, from one on that turn decides. In a larger size it is all of them.
+func someForms(turn, n, plain int) (chosen []jobtest.Form) {
+	all := jobtest.Forms(n)
+	for _, k := range testsize.Turns(turn, len(all), plain) {
+		chosen = append(chosen, all[k])
+	}
+	return chosen
+}
+
+// threadForms are the forms in one process, and in a larger size all.
+func threadForms(n int) []jobtest.Form {
+	all := jobtest.Forms(n)
+	if testsize.N(1) == 1 {
+		return all[:2]
+	}
+	return all
+}
+
 // inForms runs the body over n ranks in each form, as subtests.
 func inForms(t *testing.T, forms []jobtest.Form, n int, name string) {
 	t.Helper()

@@ -51,7 +51,7 @@ var many = register("many ranks over tcp", func(s *script) {
 // Many processes over TCP connect to those that they need, on first use, and fence.
 func TestManyOverTCP(t *testing.T) {
 	busy.Acquire(t)
-	jobtest.TCP(t, min(testsize.N(32), 64), many)
+	jobtest.TCP(t, min(testsize.N(16), 64), many)
 }
 
 // idling has rank 0 wait for rank 1, which is idle outside of any call.

@@ -321,7 +321,7 @@ func TestMeetWithoutLeaver(t *testing.T) {
 	for _, c := range []struct{ n, leaver int }{{3, 2}, {4, 1}, {5, 0}, {12, 1}, {12, 5}, {12, 11}, {12, 0}, {80, 79}} {
 		for i, in := range everySetting(c.n) {
 			for k, asleep := range []bool{false, true} {
-				if testsize.Turn(i+k, 2) {
+				if testsize.Turn(i+k, 4) {
 					scripts = append(scripts, script{c.n, c.leaver, -1, in, asleep})
 				}
 			}

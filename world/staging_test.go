@@ -13,9 +13,11 @@ import (
 )
 
 // longOnes makes calls with messages about as long as those that are staged, of several pieces and odd lengths, and
-// longer than all that a rank stages at once.
+// longer than all that a rank stages at once. The number of ranks decides which a plain run has.
 func longOnes(s *script) {
-	for _, k := range []int{4095, 4096, 4097, 8192, 8193 * s.n, 40_001} {
+	lengths := []int{4095, 8192, 4096, 8193 * s.n, 4097, 40_001}
+	for _, i := range testsize.Turns(s.n, len(lengths), 4) {
+		k := lengths[i]
 		for _, call := range longs.calls(s, k%s.n, k) {
 			call()
 		}
@@ -29,8 +31,9 @@ func longOnes(s *script) {
 	if s.n > 3 {
 		return
 	}
-	for _, i := range []int{1, 5, 6, 8, 9} {
-		longs.calls(s, 0, 140_001)[i]()
+	longest := []int{1, 5, 6, 8, 9}
+	for _, i := range testsize.Turns(s.n, len(longest), 2) {
+		longs.calls(s, 0, 140_001)[longest[i]]()
 	}
 }
 
@@ -55,16 +58,16 @@ func TestLongMessages(t *testing.T) {
 				}
 				require.NoError(t, world.Run(t.Context(), n, scripted(longOnes), world.WithAlgorithm(algorithms[name])), "%d ranks", n)
 			}
-			if testsize.Turn(i, 2) {
+			if testsize.Turn(i, 4) {
 				jobtest.Apart(t, 3, "long ones: "+name)
 			}
-			if testsize.Turn(i, 3) {
+			if testsize.Turn(i+1, 4) {
 				jobtest.Processes(t, 3, "long ones: "+name)
 			}
-			if testsize.Turn(i+1, 3) && !testsize.Race {
+			if testsize.Turn(i+2, 4) && !testsize.Race {
 				jobtest.Hosts(t, 4, "long ones: "+name)
 			}
-			if testsize.Turn(i+2, 3) {
+			if testsize.Turn(i+3, 4) {
 				jobtest.TCP(t, 3, "long ones: "+name)
 			}
 		})
@@ -80,8 +83,7 @@ func TestLongMessages(t *testing.T) {
 		}
 	})
 	t.Run("hasty", func(t *testing.T) {
-		jobtest.Goroutines(t, 3, "long ones, hasty")
-		inForms(t, oneForm(1, 3), 3, "long ones, hasty")
+		inForms(t, someForms(0, 3, 1), 3, "long ones, hasty")
 	})
 }
 

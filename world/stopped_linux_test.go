@@ -101,13 +101,13 @@ func each(n int, f func(rank int)) {
 
 // A rank that is stopped while others wait for it, in any collective, is given up, and
 // they go on in a World without it. When it is continued they stay as they are. It makes
-// no difference whether anybody has met it before: a plain run tries one of both for each call.
+// no difference whether anybody has met it before: a plain run tries one of both for half of the calls.
 func TestStopped(t *testing.T) {
 	t.Parallel()
 	const n = 4
 	for i, call := range slices.Sorted(maps.Keys(waits)) {
 		for k, when := range []string{"stopped: ", "stopped at first: "} {
-			if !testsize.Turn(i+k, 2) {
+			if !testsize.Turn(i+k, 4) {
 				continue
 			}
 			t.Run(when+call, func(t *testing.T) {
@@ -191,15 +191,15 @@ func (j *strange) body(s *script) {
 
 const nobody = -1
 
-var strangeJobs = []strange{{"Barrier", 11, 10, 3}}
+var strangeJobs = []strange{{"Barrier", 7, 6, 3}}
 
 // strangeWaits are those that end with their context beside a stranger.
 var strangeWaits = maps.Clone(waits)
 
 func init() {
 	for _, call := range []string{"Barrier", "AllReduce", "AllGather", "a send of many letters"} {
-		for _, stops := range []int{0, 1, 10} {
-			strangeJobs = append(strangeJobs, strange{call, 11, stops, nobody})
+		for _, stops := range []int{0, 1, 6} {
+			strangeJobs = append(strangeJobs, strange{call, 7, stops, nobody})
 		}
 	}
 	for _, call := range slices.Sorted(maps.Keys(waits)) {
@@ -234,10 +234,10 @@ func init() {
 func TestStoppedStranger(t *testing.T) {
 	busy.Acquire(t)
 	for i, j := range strangeJobs {
-		// The ranks that stop take turns in each call.
+		// A plain run has half of the calls, each with one of the ranks that stop.
 		switch {
 		case j.leaves >= 0:
-		case j.ranks > 2 && !testsize.Turn(i+i/3, 3), j.ranks == 2 && !testsize.Turn(i+i/2, 2):
+		case j.ranks > 2 && !testsize.Turn(i+i/3, 6), j.ranks == 2 && !testsize.Turn(i+i/2, 4):
 			continue
 		}
 		t.Run(j.name(), func(t *testing.T) {

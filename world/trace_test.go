@@ -59,7 +59,7 @@ func readTrace(t *testing.T, file string) (ranks map[int]string, events []traced
 
 const (
 	tracedOperations = 16
-	tracedBytes      = 1 << 20
+	tracedBytes      = 256 << 10
 )
 
 // operate has rank 0 write to rank 1 and read from it, and tells when.

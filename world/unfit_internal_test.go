@@ -219,8 +219,8 @@ func TestMemoryOfAnyKind(t *testing.T) {
 				if err := there(ctx, l, to, theirs, local[:], local[:]); err != nil {
 					return err
 				}
-				huge := make([]byte, 64<<20)
-				for _, memory := range [][]byte{huge[:200], huge[40<<20+123:][:most], huge[len(huge)-5000:]} {
+				huge := make([]byte, 8*most)
+				for _, memory := range [][]byte{huge[:200], huge[5*most+123:][:most], huge[len(huge)-5000:]} {
 					if err := there(ctx, l, to, theirs, memory, memory); err != nil {
 						return err
 					}
