@@ -23,6 +23,7 @@ import (
 
 	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/launchtest"
+	"github.com/onesided/rma/internal/testsize"
 )
 
 // The test binary is rmarun if it is asked to be, and the program that its ranks run.
@@ -120,14 +121,14 @@ func TestStatus(t *testing.T) {
 		want        int
 		says        []string
 	}{
-		{"exit 0", "", 0, nil},
-		{"exit 3", "", 3, []string{"rank 1 failed: exit status 3"}},
-		{"signal 9", "", 128 + 9, []string{"rank 1 failed: signal: killed"}},
-		{"signal 1", "", 128 + 1, []string{"rank 1 failed: signal: hangup"}},
-		{"stubborn", "-grace 100ms", 4, []string{"rank 1 failed: exit status 4", "2 further ranks were ended"}},
+		{"exit 0", "-n 2", 0, nil},
+		{"exit 3", "-n 2", 3, []string{"rank 1 failed: exit status 3"}},
+		{"signal 9", "-n 2", 128 + 9, []string{"rank 1 failed: signal: killed"}},
+		{"signal 1", "-n 2", 128 + 1, []string{"rank 1 failed: signal: hangup"}},
+		{"stubborn", "-n 3 -grace 100ms", 4, []string{"rank 1 failed: exit status 4", "2 further ranks were ended"}},
 	} {
 		t.Run(test.role, func(t *testing.T) {
-			arguments := append(strings.Fields("-n 3 "+test.flags), "SELF")
+			arguments := append(strings.Fields(test.flags), "SELF")
 			_, stderr, exit := runJob(t, test.role, arguments...)
 			require.Equal(t, test.want, exit, "%s", stderr)
 			for _, says := range test.says {
@@ -403,15 +404,18 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestPackage builds and runs a package of this module, by two of its names.
+// TestPackage builds and runs a package of this module, by two of its names, which take turns.
 func TestPackage(t *testing.T) {
 	t.Parallel()
 	const print = "./testdata/print"
-	for name, from := range map[string]string{print: ".", ".": print} {
-		c := rmarun(t, "", "-n", "2", "-label", name, "-top", "1")
-		c.Dir = from
-		output, err := c.Output()
-		require.NoError(t, err, "%s in %s", name, from)
+	for i, c := range []struct{ name, from string }{{print, "."}, {".", print}} {
+		if !testsize.Turn(i, 2) {
+			continue
+		}
+		run := rmarun(t, "", "-n", "2", "-label", c.name, "-top", "1")
+		run.Dir = c.from
+		output, err := run.Output()
+		require.NoError(t, err, "%s in %s", c.name, c.from)
 		lines := strings.Split(strings.TrimSpace(string(output)), "\n")
 		slices.Sort(lines)
 		require.Equal(t, []string{"[0] rank 0 -top 1", "[1] rank 1 -top 1"}, lines)

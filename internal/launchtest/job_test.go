@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/launchtest"
+	"github.com/onesided/rma/internal/testsize"
 )
 
 // What a test adds to a command's environment comes to all ranks; a shell in front of
@@ -50,7 +51,10 @@ func TestRankFails(t *testing.T) {
 	var ranks []int
 	t.Run("slurm", func(t *testing.T) {
 		cluster := launchtest.Slurm(t, 2)
-		for _, flags := range [][]string{nil, {"-K1"}} {
+		for i, flags := range [][]string{nil, {"-K1"}} {
+			if !testsize.Turn(i, 2) {
+				continue
+			}
 			command := cluster.Command(t.Context(), append(flags, "--mpi=pmi2", "-N", "2", "-n", "4", "--ntasks-per-node", "2", program)...)
 			command.Env = append(command.Env, roleVariable+"=fails")
 			output, err := command.CombinedOutput()
