@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -198,6 +199,12 @@ func TestMainFails(t *testing.T) {
 // A signal ends the context of the body, unless it was ignored at the start, and a second one the process.
 func TestMainSignals(t *testing.T) {
 	t.Parallel()
+	// A signal that is caught here is not ignored in what the test starts, also where this process was started so.
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
 	for _, test := range []struct {
 		body   string
 		signal syscall.Signal
