@@ -244,7 +244,7 @@ func TestEveryCall(t *testing.T) {
 		if n == 8 && testsize.Race {
 			continue
 		}
-		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { inForms(t, someForms(2*i, n, 2), n, everyCall) })
+		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { inForms(t, someForms(2*i+2, n, 2), n, everyCall) })
 	}
 }
 
@@ -292,7 +292,7 @@ var (
 func TestProgram(t *testing.T) {
 	busy.Acquire(t)
 	for i, n := range []int{1, 2, 3, 5, 8} {
-		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { inForms(t, someForms(2*i, n, 2), n, longProgram) })
+		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { inForms(t, someForms(2*i+2, n, 2), n, longProgram) })
 	}
 	// AllToAll forwards among so many.
 	t.Run("19 ranks", func(t *testing.T) { inForms(t, threadForms(19), 19, shortProgram) })
