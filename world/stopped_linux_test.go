@@ -191,15 +191,18 @@ func (j *strange) body(s *script) {
 
 const nobody = -1
 
-var strangeJobs = []strange{{"Barrier", 7, 6, 3}}
+// strangeRanks are 11 in a large size.
+var strangeRanks = plainOrLarge(7, 11)
+
+var strangeJobs = []strange{{"Barrier", strangeRanks, strangeRanks - 1, 3}}
 
 // strangeWaits are those that end with their context beside a stranger.
 var strangeWaits = maps.Clone(waits)
 
 func init() {
 	for _, call := range []string{"Barrier", "AllReduce", "AllGather", "a send of many letters"} {
-		for _, stops := range []int{0, 1, 6} {
-			strangeJobs = append(strangeJobs, strange{call, 7, stops, nobody})
+		for _, stops := range []int{0, 1, strangeRanks - 1} {
+			strangeJobs = append(strangeJobs, strange{call, strangeRanks, stops, nobody})
 		}
 	}
 	for _, call := range slices.Sorted(maps.Keys(waits)) {
