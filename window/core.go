@@ -82,7 +82,7 @@ func (c *core) open(all []description, how reach, allocated bool) {
 }
 
 // shut has operations refused, and returns when those calls have ended that look at
-// control blocks outside of epochs.
+// control blocks, in a Fence or outside of epochs.
 func (c *core) shut() {
 	c.stopListening()
 	if !c.closed.Swap(true) {
@@ -113,7 +113,7 @@ func (c *core) abandon() error {
 		err = c.leftOpen(unsent)
 	}
 	c.epochs.Abandon()
-	c.unfinished = false
+	c.abandoned = true
 	c.mu.Unlock()
 	c.seats.revoke()
 	c.shut()

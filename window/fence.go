@@ -38,6 +38,10 @@ func (w *untyped) Fence(ctx context.Context, asserts ...Assert) error {
 	c.mu.Lock()
 	number, err := c.epochs.BeginFence(assert)
 	broken := c.broken
+	if err == nil {
+		c.readers.Add(1)
+		defer c.endReading()
+	}
 	c.mu.Unlock()
 	if err != nil {
 		return errtext.Errorf("window: %w", err)
@@ -67,7 +71,7 @@ func (w *untyped) Fence(ctx context.Context, asserts ...Assert) error {
 		c.broken, err = mismatch, mismatch
 	default:
 		c.epochs.SuspendFence()
-		return err
+		return closedMeanwhile("Fence", err)
 	}
 	c.tallies.broken.Store(true)
 	c.epochs.FailFence()
@@ -147,7 +151,6 @@ func (w *untyped) CloseContext(ctx context.Context) error {
 		c.seats.open()
 		calls = c.whoOpened()
 	}
-	broken := c.broken
 	c.mu.Unlock()
 	switch {
 	case calls != "":
@@ -156,20 +159,29 @@ func (w *untyped) CloseContext(ctx context.Context) error {
 		return errtext.Errorf("window: %w", err)
 	}
 	c.shut()
-	if c.visited != nil {
-		return c.visited.leave(c)
-	}
-	if broken != nil {
-		// This rank has told others of a Fence that it gave up, which for them is
-		// the meeting that it would close by.
-		c.tellParting()
-		return nil
-	}
 	return c.finishClose(ctx)
 }
 
 // finishClose is what waits for others in Close, and frees the window; once more where a context has cut it short.
 func (c *core) finishClose(ctx context.Context) error {
+	c.mu.Lock()
+	abandoned, broken := c.abandoned, c.broken
+	if !abandoned {
+		c.readers.Add(1)
+		defer c.endReading()
+	}
+	c.mu.Unlock()
+	switch {
+	case abandoned:
+		return fmt.Errorf("window: Close: %w", errClosed)
+	case c.visited != nil:
+		return c.visited.leave(c)
+	case broken != nil:
+		// This rank has told others of a Fence that it gave up, which for them is
+		// the meeting that it would close by.
+		c.tellParting()
+		return nil
+	}
 	number := c.epochs.LastFence() + 1
 	c.notePlace(number)
 	err := c.meetLast(ctx, number)
@@ -186,13 +198,22 @@ func (c *core) finishClose(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
+		cut := ctx.Err() != nil
 		c.mu.Lock()
-		c.unfinished = ctx.Err() != nil
+		c.unfinished = cut
 		c.mu.Unlock()
-		return err
+		return closedMeanwhile("Close", err)
 	}
 	c.withdraw()
 	return errors.Join(flaw, c.release())
+}
+
+// closedMeanwhile gives ErrClosed in the place of an error which says that the World was closed.
+func closedMeanwhile(call string, err error) error {
+	if errors.Is(err, world.ErrClosed) {
+		return fmt.Errorf("window: %s: %w", call, errClosed)
+	}
+	return err
 }
 
 // meetLast meets the others for the last time.

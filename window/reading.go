@@ -16,7 +16,8 @@ import (
 //
 // Closing stores closed before it looks at readers, a reader counts itself before it
 // looks at closed: so either the reader sees that the window is closed, or the closing
-// waits for it before the memory goes.
+// waits for it before the memory goes. A Fence, and what Close does after closed is stored, count themselves under the
+// mutex of epochs, under which the closing of the World has them refused before it looks at readers.
 //
 // What is held back is applied first, and what was collected for a link sent: a rank may
 // wait for one that waits for it. To send may be to wait for room, while ctx lasts.

@@ -120,8 +120,8 @@ type core struct {
 	// unchecked tells that the epoch of LockAll has no locks. mu guards it.
 	unchecked bool
 
-	// unfinished tells that a context has cut Close short. mu guards it.
-	unfinished bool
+	// unfinished tells that a context has cut Close short, abandoned that the World is closed. mu guards them.
+	unfinished, abandoned bool
 
 	// meeting is the barrier of Fence. broken is why one has failed, after which it
 	// cannot be used: others may have passed it. It is a *world.PeerError or a *MismatchError. mu guards broken.
@@ -176,7 +176,7 @@ type core struct {
 	views     map[any]interface{ part(rank int) *target }
 
 	closed atomic.Bool
-	// readers are the calls that read the own control block outside of epochs.
+	// readers are the calls that the memory stays for: those that read the own control block outside of epochs, Fence and Close.
 	readers       atomic.Int32
 	release       func() error
 	stopListening func()

@@ -27,7 +27,8 @@ func (w *World) Attached(key any, first func() any) any {
 
 // OnClose has f called when this rank has left the job, or failed, and its devices are
 // about to be closed, which ends its memory; at once if that has been, and else its error is one of Close. It is not
-// called after stop has returned, unless it was being called already. f must not block.
+// called after stop has returned, unless it was being called already. f may wait for goroutines of this rank, whose waits in
+// this World end by ErrClosed then, but for no other rank.
 func (w *World) OnClose(f func() error) (stop func()) {
 	a := &w.attached
 	a.mu.Lock()

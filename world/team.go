@@ -360,7 +360,7 @@ func (w *World) abandon(ctx context.Context) (done bool, err error) {
 	return true, w.departTeam(false)
 }
 
-// departTeams ends this rank's membership in all teams without waiting for anyone.
+// departTeams ends this rank's membership in all teams without waiting for another rank.
 func (w *World) departTeams() error {
 	var err error
 	for _, t := range w.teams() {
@@ -376,6 +376,7 @@ func (w *World) departTeam(met bool) error {
 	err := w.closeUnshrunk()
 	w.end()
 	w.aside.end()
+	w.departing.Store(true)
 	err = errors.Join(err, w.attached.close())
 	w.changeWorlds(func(worlds []*World) []*World {
 		return slices.DeleteFunc(worlds, func(other *World) bool { return other == w })

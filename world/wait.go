@@ -88,8 +88,9 @@ func (w *World) NewWaiter() Waiter {
 // for the next: at once at first, later after a yield, or after a sleep that any
 // ring of the device's channel ends. Before it sleeps it announces that and
 // returns once more, so that what comes between a look and the sleep ends the
-// sleep. It returns an error when ctx has ended, or when this rank has come to lack what
-// a connection takes; at both it looks only when it is about to sleep.
+// sleep. It returns an error when ctx has ended, when this rank has come to lack what
+// a connection takes, or when the memory of the World is about to go, unless the wait is for this rank itself; at these it looks
+// only when it is about to sleep.
 func (p *Waiter) Pause(ctx context.Context) error {
 	if p.looks > 0 {
 		p.looks--
@@ -133,6 +134,9 @@ func (p *Waiter) pause(ctx context.Context) error {
 		if ctx.Err() != nil {
 			p.cutShort()
 			return errtext.Ended(ctx)
+		}
+		if p.world.departing.Load() && p.whom != p.world.rank+1 {
+			return errWorldClosed
 		}
 		if s := p.world.shortage.Load(); s != p.shortage {
 			p.shortage = s

@@ -103,6 +103,8 @@ type World struct {
 	ended   bool
 	leaving leaving
 	closed  atomic.Bool
+	// departing tells that nothing is waited for any more, since the memory is about to go.
+	departing atomic.Bool
 	// missed: a call has ended because a rank has left. orderly: Close has begun, and there was no such call, nor had a
 	// rank failed.
 	missed, orderly atomic.Bool
@@ -478,13 +480,14 @@ func (w *World) stop() {
 	}
 }
 
-// depart ends this rank's membership in the job, and in teams, without waiting for anyone.
+// depart ends this rank's membership in the job, and in teams, without waiting for another rank.
 func (w *World) depart() error {
 	w.reports.end()
 	err := errors.Join(w.closeUnshrunk(), w.departTeams())
 	w.stop()
 	w.aside.end()
 	w.waitingCalls.hide()
+	w.departing.Store(true)
 	err = errors.Join(err, w.attached.close())
 	if w.session != nil {
 		w.session.stop()
