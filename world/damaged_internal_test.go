@@ -17,17 +17,73 @@ import (
 // TestDamagedVerdict has a rank's memory say that the rank itself has failed, or one that there is not. That is an
 // error of all ranks, but nobody's failure.
 func TestDamagedVerdict(t *testing.T) {
-	for _, leaver := range []int{0, 7, -3} {
+	const failed, shrinks = "it says so", ""
+	for _, v := range []verdict{
+		{leaver: 0, text: failed}, {leaver: 7, text: failed}, {leaver: -3, text: failed},
+		{leaver: 0, shrinks: true, text: shrinks}, {leaver: 7, shrinks: true, text: shrinks}, {leaver: -1, shrinks: true, text: shrinks}, {leaver: -3, shrinks: true, text: shrinks},
+	} {
 		require.NoError(t, Run(t.Context(), 2, func(ctx context.Context, w *World) error {
 			if w.rank == 0 {
-				assert.True(t, w.ledger.judge(w.calls.Load()+1, leaver, "it says so"))
+				v := v
+				v.number = w.calls.Load() + 1
+				assert.True(t, w.ledger.judge(v))
 			}
 			err := w.Barrier(ctx)
-			assert.ErrorIs(t, err, ErrMismatch, "of rank %d", leaver)
-			assert.ErrorContains(t, err, "the memory of rank 0 says that rank")
+			assert.ErrorIs(t, err, ErrMismatch, "%+v", v)
+			assert.ErrorContains(t, err, "the memory of rank 0 says that rank", "%+v", v)
 			assert.Zero(t, w.Failures())
 			return nil
 		}))
+	}
+}
+
+// TestDamagedVerdictTold has a rank tell verdicts that no rank tells.
+func TestDamagedVerdictTold(t *testing.T) {
+	w := quiet(t)[0]
+	l := &Link{world: w, rank: 1}
+	for _, c := range []struct {
+		m    Message
+		text string
+	}{
+		{Message{X: 1 << 32, Y: 2}, ""},
+		{Message{X: 1, Y: 3}, ""},
+		{Message{X: 1, Y: 1}, ""},
+		{Message{X: 1, Y: 2, A: 2}, ""},
+		{Message{X: 1, Y: 0, A: 1}, ""},
+		{Message{X: 1, Y: 2, A: 1}, "text"},
+		// This rank has not called Shrink.
+		{Message{X: 1, Y: 1, A: 1}, ""},
+	} {
+		c.m.Kind = kindVerdict
+		require.ErrorIs(t, l.serve(&c.m, []byte(c.text)), ErrMessage, "%+v", c)
+		require.Nil(t, w.ledger.heard(1), "%+v", c)
+	}
+	w.shrinking.begun.Store(true)
+	require.NoError(t, l.serve(&Message{Kind: kindVerdict, X: 1, Y: 1, A: 1}, nil))
+	require.Equal(t, &verdict{1, 0, true, ""}, w.ledger.heard(1))
+}
+
+// TestDamagedShrinks has the word for a rank that shrinks say nothing that a rank says.
+func TestDamagedShrinks(t *testing.T) {
+	var l ledger
+	l.records[1].store(&signature{call: callBarrier, number: 1})
+	for _, c := range []struct {
+		word            uint64
+		called, waiting recordState
+	}{
+		{0, recordHeld, recordNone},
+		{uint64(recordShrinks), recordHeld, recordShrinks},
+		{1<<32 | uint64(recordGivenUp), recordGivenUp, recordGivenUp},
+		{2<<32 | uint64(recordGivenUp), recordHeld, recordGivenUp},
+		{uint64(recordHeld), recordHeld, recordNone},
+		{uint64(recordPassed), recordHeld, recordNone},
+		{uint64(recordStates), recordHeld, recordNone},
+		{1<<8 | uint64(recordShrinks), recordHeld, recordNone},
+	} {
+		l.shrinks.Store(c.word)
+		_, called := l.recordAt(1)
+		_, waiting := l.recordAt(2)
+		require.Equal(t, []recordState{c.called, c.waiting}, []recordState{called, waiting}, "%#x", c.word)
 	}
 }
 

@@ -58,16 +58,35 @@ func (r *record) store(s *signature) {
 	r.call.Store(word)
 }
 
-// A recordState is what is known of a call of a rank: nothing, which it is, or that the rank has gone on
-// so far since that this cannot be said any more.
+// A recordState is what is known of a call of a rank.
 type recordState uint8
 
 const (
 	recordNone recordState = iota
+	// recordHeld: which call it is.
 	recordHeld
+	// recordPassed: the rank has gone on so far since that this cannot be said any more.
 	recordPassed
+	// recordShrinks: the rank has not come to the call, and has called Shrink instead.
+	recordShrinks
+	// recordGivenUp: the rank has called Shrink, and does no more of the call than it has done before.
+	recordGivenUp
 	recordStates
 )
+
+// recordAt is what the owner has noted of the call of a number. In this order: a rank that was in Shrink may have come to the
+// call since.
+func (l *ledger) recordAt(number uint32) (s signature, state recordState) {
+	word := l.shrinks.Load()
+	s, state = l.records[number%ledgerDepth].load(number)
+	switch shrinks, from := uint32(word), uint32(word>>32); {
+	case shrinks == uint32(recordShrinks) && state == recordNone:
+		state = recordShrinks
+	case shrinks == uint32(recordGivenUp) && int32(number-from) >= 0:
+		state = recordGivenUp
+	}
+	return s, state
+}
 
 // load reads the record of the call of a number, if it holds that.
 func (r *record) load(number uint32) (s signature, state recordState) {
@@ -89,40 +108,55 @@ func (r *record) load(number uint32) (s signature, state recordState) {
 	return s, recordHeld
 }
 
-// compare is an error if rank is known to have called something else than mine. It tells whether rank is
-// known to have done its part of that call, whatever it was.
-func (w *World) compare(op string, rank int, mine *signature) (ahead bool, err error) {
+// compare is an error if rank is known to have called something else than mine, and else says what is known of that call of
+// the rank.
+func (w *World) compare(op string, rank int, mine *signature) (state recordState, err error) {
 	if !w.Acquainted(rank) {
-		return false, nil
+		return recordNone, nil
 	}
 	s, state := w.recordOf(rank, mine.number)
-	if state == recordHeld && s != *mine {
-		return false, w.disagree(op, rank, &s, mine)
-	}
-	return state == recordPassed, nil
+	return w.examine(op, rank, &s, state, mine)
 }
 
-// behind is the error of a call in which rank is to have a part that it has not had, though it has gone on.
-func (w *World) behind(op string, rank int, mine *signature) error {
+// examine is compare with what is known of the rank's call.
+func (w *World) examine(op string, rank int, theirs *signature, state recordState, mine *signature) (recordState, error) {
+	switch {
+	case state == recordHeld && *theirs != *mine:
+		return state, w.disagree(op, rank, theirs, mine)
+	case state == recordShrinks && w.shrinking.over:
+		// This rank has, too, and both may go on with this World.
+		return recordNone, nil
+	}
+	return state, nil
+}
+
+// behind is the error of a call in which rank is to have a part that it has not had: by its state it has gone on, or shrinks.
+func (w *World) behind(op string, rank int, mine *signature, state recordState) error {
+	if state >= recordShrinks {
+		// If it shrinks because another rank has failed, that is the error.
+		if err := w.lost(op, mine.number); err != nil {
+			return err
+		}
+		w.tell(verdict{number: mine.number, leaver: rank, shrinks: true})
+		return w.shrunkBy(op, rank)
+	}
 	return w.condemn(op, mine.number, mine.number, fmt.Sprintf("collective %d: rank %d calls %s, in which rank %d has had no part and has gone on", mine.number, w.rank, callName(mine.call), rank))
 }
 
 // compareAll is compare with every rank, for those who wait long. It takes the
-// lowest that disagrees.
-func (w *World) compareAll(op string, mine *signature) error {
-	asked := w.askRecords(mine.number)
+// lowest that disagrees, or shrinks.
+func (w *World) compareAll(op string, mine *signature) (rank int, state recordState, err error) {
+	records, states := w.askRecords(mine.number)
 	for rank := range w.size {
-		s, known := asked[rank]
+		s, state := records[rank], states[rank]
 		if w.Mapped(rank) && w.Acquainted(rank) {
-			var state recordState
 			s, state = w.recordOf(rank, mine.number)
-			known = state == recordHeld
 		}
-		if known && s != *mine {
-			return w.disagree(op, rank, &s, mine)
+		if state, err = w.examine(op, rank, &s, state, mine); err != nil || state >= recordShrinks {
+			return rank, state, err
 		}
 	}
-	return nil
+	return -1, recordNone, nil
 }
 
 // disagree tells all that rank has called theirs where this rank has called mine.
@@ -133,7 +167,7 @@ func (w *World) disagree(op string, rank int, theirs, mine *signature) error {
 // condemn tells all what ranks disagree on from the call of a number on, and gives
 // the error of this rank's call.
 func (w *World) condemn(op string, number, from uint32, what string) error {
-	w.tell(from, -1, what)
+	w.tell(verdict{number: from, leaver: -1, text: what})
 	if err := w.verdict(op, number); err != nil {
 		return err
 	}
@@ -223,7 +257,7 @@ func (w *World) report(number uint32) {
 	if rank < 0 || w.reported.Swap(true) {
 		return
 	}
-	w.tell(number, rank, fmt.Sprint(errors.Unwrap(err)))
+	w.tell(verdict{number: number, leaver: rank, text: fmt.Sprint(errors.Unwrap(err))})
 }
 
 // hearOfFailure makes a failure that another rank has told of known here.
@@ -234,7 +268,7 @@ func (w *World) hearOfFailure() {
 }
 
 func (v *verdict) acknowledge(w *World) {
-	if v.leaver >= 0 && v.leaver < w.size && v.text != "" {
+	if v.failure() && v.leaver < w.size {
 		w.reported.Store(true)
 		w.roster.fail(v.leaver, errors.New(v.text))
 	}
@@ -242,24 +276,22 @@ func (v *verdict) acknowledge(w *World) {
 
 // gone tells all that rank has left, for which the call of a number waits.
 func (w *World) gone(op string, number uint32, rank int) error {
-	w.tell(number, rank, "")
+	w.tell(verdict{number: number, leaver: rank})
 	return w.LeftBy(op, rank)
 }
 
-// tell makes a verdict, from the call of a number on, known to all. leaver is the
-// rank that has left, or failed if text says why, or -1 and text says what ranks
-// disagree on.
-func (w *World) tell(number uint32, leaver int, text string) {
-	w.ledger.judge(number, leaver, text)
+// tell makes a verdict known to all. A rank that has failed or left hears nothing of that.
+func (w *World) tell(v verdict) {
+	w.ledger.judge(v)
 	var strangers []int
 	judge := func(rank int) {
-		if l, err := w.ledgerOf(rank); err == nil && l.judge(number, leaver, text) {
+		if l, err := w.ledgerOf(rank); err == nil && l.judge(v) {
 			w.Ring(rank)
 		}
 	}
 	for rank := range w.size {
 		switch {
-		case rank == w.rank || rank == leaver:
+		case rank == w.rank || rank == v.leaver && !v.shrinks:
 		case w.stranger(rank):
 			strangers = append(strangers, rank)
 		case w.Mapped(rank):
@@ -267,7 +299,7 @@ func (w *World) tell(number uint32, leaver int, text string) {
 		default:
 			// Those that wait for this rank have a link with it, and tell others.
 			if l := w.links[rank].Load(); l != nil {
-				l.tellVerdict(number, leaver, text)
+				l.tellVerdict(v)
 			}
 		}
 	}
@@ -282,11 +314,13 @@ const (
 	verdictNone uint64 = iota
 	verdictWriting
 	verdictReady
+	// verdictShrinks is one that is ready, on a rank that shrinks.
+	verdictShrinks
 )
 
 // judge stores a verdict, unless there is one that holds from as early on, and tells
-// whether it did.
-func (l *ledger) judge(number uint32, leaver int, text string) bool {
+// whether it did. A failure is why ranks shrink: beside one it stays, or becomes, the reason, from the earlier of both on.
+func (l *ledger) judge(v verdict) bool {
 	// A rank that dies while it writes leaves the state at that; its death is
 	// what the others hear of then.
 	for range 100_000 {
@@ -295,42 +329,66 @@ func (l *ledger) judge(number uint32, leaver int, text string) bool {
 			runtime.Gosched()
 			continue
 		}
-		if state&3 == verdictReady && int32(number-uint32(state>>32)) >= 0 {
+		number, later := v.number, state&3 >= verdictReady && int32(v.number-uint32(state>>32)) >= 0
+		switch {
+		case later && state&3 == verdictShrinks && v.failure():
+			number = uint32(state >> 32)
+		case later:
 			return false
 		}
 		if l.verdict.CompareAndSwap(state, verdictWriting) {
-			l.leaver.Store(uint64(leaver + 1))
-			storeText(l.text[:], text)
-			l.verdict.Store(uint64(number)<<32 | verdictReady)
+			ready := verdictReady
+			if stays := v.shrinks && state&3 == verdictReady && l.leaver.Load() != 0 && l.text[0].Load() != 0; !stays {
+				if v.shrinks {
+					ready = verdictShrinks
+				}
+				l.leaver.Store(uint64(v.leaver + 1))
+				storeText(l.text[:], v.text)
+			}
+			l.verdict.Store(uint64(number)<<32 | ready)
 			return true
 		}
 	}
 	return false
 }
 
-// A verdict is what a rank has heard, from the call of number on.
+// A verdict ends all calls from that of a number on.
 type verdict struct {
 	number uint32
-	leaver int
-	text   string
+	// leaver is the rank that has left, that shrinks the World instead, or that has failed if text says why; or it is -1, and text says
+	// what ranks disagree on.
+	leaver  int
+	shrinks bool
+	text    string
 }
+
+// failure reports whether it is of a rank that has failed.
+func (v *verdict) failure() bool { return v.leaver >= 0 && v.text != "" && !v.shrinks }
 
 // verdict is the error of the call of a number, nil while nobody knows of any.
 func (w *World) verdict(op string, number uint32) error {
 	v := w.judged.Load()
-	if v == nil {
-		if v = w.heardVerdict(number); v == nil {
-			return nil
+	if v == nil || v.shrinks {
+		// A failure takes the place of a rank that shrinks.
+		if heard := w.heardVerdict(number); heard != nil && (v == nil || !heard.shrinks) {
+			v = heard
+			w.judged.Store(v)
+			v.acknowledge(w)
+			// Whoever acts on a verdict first sees to it that all have it: or they
+			// would take this rank for the one that is to blame.
+			w.tell(*v)
 		}
-		w.judged.Store(v)
-		v.acknowledge(w)
-		// Whoever acts on a verdict first sees to it that all have it: or they
-		// would take this rank for the one that is to blame.
-		w.tell(v.number, v.leaver, v.text)
 	}
 	switch {
+	case v == nil:
+		return nil
 	case v.leaver < 0 || v.leaver >= w.size:
 		return fmt.Errorf("world: %s: %w: %s", op, ErrMismatch, v.text)
+	case v.shrinks && w.Failures() != 0:
+		w.report(number)
+		return w.anyFailure(op)
+	case v.shrinks:
+		return w.shrunkBy(op, v.leaver)
 	case v.text != "":
 		return w.peerError(op, v.leaver)
 	}
@@ -340,14 +398,27 @@ func (w *World) verdict(op string, number uint32) error {
 // number is that of the call from which on there is a verdict.
 func (l *ledger) number() uint32 { return uint32(l.verdict.Load() >> 32) }
 
-// heardVerdict is the verdict, if it holds for the call of a number. Nobody who keeps the rules tells a rank that
-// it has failed or left itself, or of a rank that there is not: what that says is told as what the ranks disagree on.
+// heardVerdict is the verdict, if it holds for the call of a number. Nobody who keeps the rules tells a rank one that is not
+// fair: what that says is told as what the ranks disagree on.
 func (w *World) heardVerdict(number uint32) *verdict {
 	v := w.ledger.heard(number)
-	if v != nil && (v.leaver < -1 || v.leaver >= w.size || v.leaver == w.rank) {
-		v.leaver, v.text = -1, fmt.Sprintf("the memory of rank %d says that rank %d has failed or left, which no rank tells it: it is damaged", w.rank, v.leaver)
+	if v == nil || v.fair(w) {
+		return v
 	}
-	return v
+	says := "has failed or left"
+	if v.shrinks {
+		says = "has called Shrink"
+	}
+	return &verdict{number: v.number, leaver: -1, text: fmt.Sprintf("the memory of rank %d says that rank %d %s, which no rank tells it: it is damaged", w.rank, v.leaver, says)}
+}
+
+// fair reports whether this rank may be told a verdict: it is of another rank, if of one, or says that this one shrinks, which has
+// called Shrink.
+func (v *verdict) fair(w *World) bool {
+	if v.leaver == w.rank {
+		return v.shrinks && w.shrinking.begun.Load()
+	}
+	return v.leaver < w.size && (v.leaver >= 0 || v.leaver == -1 && !v.shrinks)
 }
 
 // heardLooks is how often a verdict is read that changes meanwhile.
@@ -357,10 +428,10 @@ const heardLooks = 1000
 func (l *ledger) heard(number uint32) *verdict {
 	for range heardLooks {
 		state := l.verdict.Load()
-		if state&3 != verdictReady || int32(number-uint32(state>>32)) < 0 {
+		if state&3 < verdictReady || int32(number-uint32(state>>32)) < 0 {
 			return nil
 		}
-		v := &verdict{uint32(state >> 32), int(l.leaver.Load()) - 1, loadText(l.text[:])}
+		v := &verdict{uint32(state >> 32), int(l.leaver.Load()) - 1, state&3 == verdictShrinks, loadText(l.text[:])}
 		if l.verdict.Load() == state {
 			return v
 		}
@@ -416,5 +487,5 @@ func (w *World) recordOf(rank int, number uint32) (signature, recordState) {
 	if err != nil {
 		return signature{}, recordNone
 	}
-	return l.records[number%ledgerDepth].load(number)
+	return l.recordAt(number)
 }

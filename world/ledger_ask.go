@@ -36,8 +36,8 @@ func (w *World) askPlight(rank int) plight {
 	return plightOver(binary.LittleEndian.Uint64(answer[plightAt:]))
 }
 
-// askRecords asks all that this rank does not map, and gives those that have answered.
-func (w *World) askRecords(number uint32) map[int]signature {
+// askRecords asks all that this rank does not map for the call of a number. Of those that do not answer nothing is known.
+func (w *World) askRecords(number uint32) (records []signature, states []recordState) {
 	ctx := w.asking(longestAsk)
 	asked := make([]*inquiry, w.size)
 	for rank := range w.size {
@@ -48,15 +48,13 @@ func (w *World) askRecords(number uint32) map[int]signature {
 			asked[rank] = q
 		}
 	}
-	records := make(map[int]signature)
+	records, states = make([]signature, w.size), make([]recordState, w.size)
 	for rank, q := range asked {
 		if q != nil && q.answered(ctx) {
-			if s, state := decodeRecord(q.answer, number); state == recordHeld {
-				records[rank] = s
-			}
+			records[rank], states[rank] = decodeRecord(q.answer, number)
 		}
 	}
-	return records
+	return records, states
 }
 
 func decodeRecord(answer []byte, number uint32) (s signature, state recordState) {
@@ -119,7 +117,7 @@ func (w *World) ask(rank int, m *Message, answer []byte) bool {
 // answerRecord answers askRecord.
 func (w *World) answerRecord(l *Link, number uint32) {
 	var answer [recordBytes]byte
-	s, state := w.ledger.records[number%ledgerDepth].load(number)
+	s, state := w.ledger.recordAt(number)
 	answer[0] = byte(state)
 	if state == recordHeld {
 		binary.LittleEndian.PutUint32(answer[1:], s.call)

@@ -7,7 +7,7 @@ import (
 )
 
 // A ledger lies in a rank's block, after its two meetings. The owner writes records,
-// the name of its last element type, its call and its plight; anyone writes the verdict. Every word is
+// the name of its last element type, its call, its plight and whether it shrinks; anyone writes the verdict. Every word is
 // atomic, because readers do not wait for writers.
 type ledger struct {
 	records [ledgerDepth]record
@@ -24,6 +24,9 @@ type ledger struct {
 	// leaver is a rank + 1, or 0.
 	leaver atomic.Uint64
 	text   [38]atomic.Uint64
+	// shrinks is 0, or recordShrinks while the owner is in Shrink, or recordGivenUp and, in the high half, the number of the call
+	// that it has given up.
+	shrinks atomic.Uint64
 }
 
 // A record is a signature; call has the number in its high half, root the root.

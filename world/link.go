@@ -310,8 +310,8 @@ func (l *Link) accept(caller verbs.ConnectionRequest) error {
 func (l *Link) greet() {
 	w := l.world
 	l.tellFailures()
-	if v := w.ledger.heard(w.ledger.number()); v != nil && v.leaver != l.rank {
-		l.tellVerdict(v.number, v.leaver, v.text)
+	if v := w.ledger.heard(w.ledger.number()); v != nil && (v.leaver != l.rank || v.shrinks) {
+		l.tellVerdict(*v)
 	}
 	if w.left.Load() {
 		l.Reply(&Message{Kind: kindLeft}, w.comeTo())
@@ -319,8 +319,12 @@ func (l *Link) greet() {
 }
 
 // tellVerdict makes a verdict known to the rank.
-func (l *Link) tellVerdict(number uint32, leaver int, text string) {
-	l.Reply(&Message{Kind: kindVerdict, X: uint64(number), Y: uint64(leaver + 1)}, []byte(text[:min(len(text), maxVerdict)]))
+func (l *Link) tellVerdict(v verdict) {
+	m := Message{Kind: kindVerdict, X: uint64(v.number), Y: uint64(v.leaver + 1)}
+	if v.shrinks {
+		m.A = 1
+	}
+	l.Reply(&m, []byte(v.text[:min(len(v.text), maxVerdict)]))
 }
 
 // receiveID marks the IDs of receives.

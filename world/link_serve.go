@@ -106,7 +106,7 @@ const (
 	// kindLeft: the sender has left the job. All that it has sent before, to other
 	// ranks too, has come already. The payload is what it had come to in its meetings.
 	kindLeft
-	// kindVerdict: X is a call's number, Y a leaver + 1; the payload is the text.
+	// kindVerdict: X is a call's number, Y a leaver + 1; A is 1 if that shrinks, else 0; the payload is the text.
 	kindVerdict
 	// kindRound: round A of meeting Service has come to number X; Y is the history, or by which
 	// calls ranks have come: see called. In a tally B is roundOfTally, Z tells whether anybody has sent anything, and the payload is
@@ -266,10 +266,11 @@ func (l *Link) serve(m *Message, payload []byte) error {
 		}
 		w.roster.fail(int(m.X), &toldError{l.rank, string(payload)})
 	case m.Kind == kindVerdict:
-		if m.Y > uint64(w.size) || int(m.Y)-1 == w.rank {
-			return fmt.Errorf("%w: a verdict on rank %d", ErrMessage, int(m.Y)-1)
+		v := verdict{uint32(m.X), int(m.Y) - 1, m.A == 1, string(payload)}
+		if m.Y > uint64(w.size) || m.X > 1<<32-1 || m.A > 1 || v.shrinks && v.text != "" || !v.fair(w) {
+			return fmt.Errorf("%w: verdict %d on rank %d from collective %d on, with the text %q", ErrMessage, m.A, int(m.Y)-1, m.X, v.text)
 		}
-		w.ledger.judge(uint32(m.X), int(m.Y)-1, string(payload))
+		w.ledger.judge(v)
 	default:
 		meeting := w.meetings[m.Service]
 		if meeting == nil {

@@ -483,26 +483,32 @@ func (m *Meeting) vain(op string, word *atomic.Uint32, number uint32, from int, 
 		return w.LeftBy(op, leaver)
 	}
 	mine := w.round.signature
-	if err := w.verdict(op, mine.number); err != nil {
+	err := w.verdict(op, mine.number)
+	if err != nil {
 		return err
 	}
+	state := recordNone
 	switch {
 	case left:
-		return w.gone(op, mine.number, leaver)
 	case from >= 0 && (wait.quiet || w.Mapped(from)):
-		ahead, err := w.compare(op, from, &mine)
-		if err != nil || !ahead {
-			return err
-		}
-		// What one that is ahead has told is here now.
-		if w.catchUp(); !reached(word, number) {
-			return w.behind(op, from, &mine)
-		}
-		return nil
+		state, err = w.compare(op, from, &mine)
 	case from < 0 && wait.long && wait.quiet:
-		return w.compareAll(op, &mine)
+		if leaver, left = m.abandoner(); !left {
+			from, state, err = w.compareAll(op, &mine)
+		}
 	}
-	return nil
+	if err != nil || !left && state < recordPassed {
+		return err
+	}
+	// What one that has left, is ahead, or shrinks, has told is here now.
+	w.catchUp()
+	switch {
+	case reached(word, number):
+		return nil
+	case left:
+		return w.gone(op, mine.number, leaver)
+	}
+	return w.behind(op, from, &mine, state)
 }
 
 func (m *Meeting) meetAtRoot(ctx context.Context, op string, number uint32, history uint64, do func()) error {

@@ -107,6 +107,26 @@ func (m *Meeting) absentee(number uint32) (leaver int, ok bool) {
 	return 0, false
 }
 
+// abandoner is a rank that has left a team of which it had only its own part, which it could not tell rank 0, and that has not come
+// to the next number. A wait for one rank looks at that rank itself.
+func (m *Meeting) abandoner() (rank int, ok bool) {
+	w := m.world
+	if w == w.root {
+		return 0, false
+	}
+	for rank := range w.size {
+		if rank == w.rank {
+			continue
+		}
+		// In this order: it may come, and then leave.
+		_, left := m.left(rank)
+		if come := m.comeOf(rank); left && (come == nil || !reached(come, w.number+1)) {
+			return rank, true
+		}
+	}
+	return 0, false
+}
+
 // isRound reports whether a word is this rank's flag of a round of Meet. Others are numbered otherwise.
 func (m *Meeting) isRound(word *atomic.Uint32) bool {
 	for k := 0; 1<<k < m.world.size; k++ {

@@ -61,10 +61,10 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 	wait := w.NewWaiter()
 	defer wait.Finish()
 	number := out.header.number
-	// missing is a parcel that its rank will not have a part in, as one more look is to find: because it
-	// has left, or is ahead.
+	// missing is a parcel that its rank will not have a part in, as one more look is to find: the rank has left, or its
+	// state says that it is ahead, or shrinks.
 	var missing *parcel
-	ahead := false
+	state := recordNone
 	if in.active {
 		number = in.header.number
 		defer o.unwant(in)
@@ -92,8 +92,8 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 		switch {
 		case missing == nil || !open(missing):
 			missing = nil
-		case ahead:
-			return o.giveUp(out, w.behind(op, missing.rank, &missing.header.signature))
+		case state >= recordPassed:
+			return o.giveUp(out, w.behind(op, missing.rank, &missing.header.signature, state))
 		default:
 			return o.giveUp(out, w.gone(op, number, missing.rank))
 		}
@@ -105,9 +105,9 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 				if wait.resumable() {
 					wait.resume(p.header.plight())
 				}
-				on := false
+				theirs := recordNone
 				if wait.quiet || w.Mapped(p.rank) {
-					if on, err = w.compare(op, p.rank, &p.header.signature); err != nil {
+					if theirs, err = w.compare(op, p.rank, &p.header.signature); err != nil {
 						return o.giveUp(out, err)
 					}
 				}
@@ -120,8 +120,10 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 				}
 				// What one more look does not find of a rank that has left will not
 				// come, and what it has not taken it will not take.
-				if _, left := w.barrier.left(p.rank); left || on {
-					missing, ahead = p, !left
+				if _, left := w.barrier.left(p.rank); left {
+					missing, state = p, recordNone
+				} else if theirs >= recordPassed {
+					missing, state = p, theirs
 				}
 			}
 			if missing != nil {
@@ -142,13 +144,21 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 
 // giveUp is an error after which a call does not go on. It returns when no link reads any more what was to be sent.
 func (o *office) giveUp(out *parcel, err error) error {
+	_ = o.settle(context.Background(), out)
+	return err
+}
+
+// settle returns when no link reads any more what was to be sent, or when ctx has ended.
+func (o *office) settle(ctx context.Context, out *parcel) error {
 	if out.rendezvous() && out.begun && !out.finished() {
 		if l := o.world.links[out.rank].Load(); l != nil {
 			// It ends with the link, too.
-			_ = l.delivered(context.Background())
+			if err := l.delivered(ctx); cutBy(ctx, err) {
+				return err
+			}
 		}
 	}
-	return err
+	return nil
 }
 
 // comes looks at the one word that tells whether anything has come for a parcel, as often as a wait looks

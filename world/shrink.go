@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/onesided/rma/internal/errtext"
 )
@@ -12,8 +13,7 @@ import (
 // ErrExcluded: the others have taken this rank for dead, and go on without it.
 var ErrExcluded = errors.New("the others have taken this rank for dead")
 
-// shrinking is what a rank knows of the World that the survivors of this one make. It
-// belongs to progress.
+// shrinking is what a rank knows of the World that the survivors of this one make.
 //
 // The lowest rank that lives leads. Each rank opens devices and sends its contact to
 // the one that it takes for the leader, which waits until it has heard from every rank
@@ -22,10 +22,13 @@ var ErrExcluded = errors.New("the others have taken this rank for dead")
 // that has told some is remembered by them: whoever comes to lead asks everyone, and
 // who has been told answers with what he was told.
 type shrinking struct {
-	// base is what this rank brings into the new World. over tells that it is known
-	// who is in that: there is no other.
-	base *base
+	// begun tells that this rank has called Shrink.
+	begun atomic.Bool
+	// over tells that it is known who is in the new World: there is no other. It belongs to the goroutine that is in a
+	// collective.
 	over bool
+	// base is what this rank brings into the new World. It and what follows belong to progress.
+	base *base
 	// proposals are the contacts that ranks have sent to this one.
 	proposals map[int]string
 	// told[r] is what rank r has told so far.
@@ -48,6 +51,15 @@ type survivor struct {
 // touched; it is closed as usual, before or after the new one. A rank that fails while
 // the new World is made may be in it, and has failed there too: Shrink that again.
 //
+// A rank in Shrink comes to no collective of this World, and one whose context has cut a collective short never comes to the
+// end of that. Where a rank waits for it there, the call ends by a *PeerError that says so, an [ErrLeft], and so does every later
+// collective of this World, on all ranks. A rank that gets that error calls Shrink, too, or closes this World: the rank in Shrink
+// waits for either. Fence and Close of windows are not ended, nor are the collectives of teams: a rank that is in one waits there
+// until its context ends.
+//
+// Where ctx ends Shrink, another Shrink goes on where it stopped. What a collective that was cut short sends may be read until one
+// has returned another error, or none.
+//
 // Where a network is cut in two, each side makes a World of those that it reaches, and
 // a rank that all others have taken for dead is alone in its own; they stay apart when
 // the network is whole again. Which side may go on is for the program to say, by the
@@ -68,8 +80,15 @@ func (w *World) Shrink(ctx context.Context) (*World, error) {
 	if w.shrinking.over {
 		return nil, fmt.Errorf("world: Shrink: %w: this World has been shrunk already, shrink the one that it gave", ErrArgument)
 	}
-	small, err := w.shrink(ctx)
+	err := w.giveUpCalls(ctx)
+	var small *World
+	if err == nil {
+		small, err = w.shrink(ctx)
+	}
 	if err != nil {
+		if !w.shrinking.over && !w.round.unfinished {
+			w.ledger.shrinks.Store(0)
+		}
 		return nil, errtext.Errorf("world: Shrink: %w", err)
 	}
 	w.post.mu.Lock()
@@ -99,12 +118,6 @@ func (w *World) shrink(ctx context.Context) (*World, error) {
 	}
 	// The others count on this rank from here on, whatever becomes of it.
 	w.shrinking.over = true
-	if len(survivors) < w.size {
-		// This rank may not have heard yet of the one that is gone.
-		if err := w.abandonSplit(); err != nil {
-			return nil, err
-		}
-	}
 	rank := slices.IndexFunc(survivors, func(s survivor) bool { return s.rank == w.rank })
 	if rank < 0 {
 		return nil, ErrExcluded
@@ -169,9 +182,6 @@ func (w *World) agreeOnSurvivors(ctx context.Context, mine string) ([]survivor, 
 	defer wait.Finish()
 	leader := -1
 	for {
-		if err := w.giveUpSplit(); err != nil {
-			return nil, err
-		}
 		if decided := w.lookForSurvivors(mine); decided != nil {
 			return decided, nil
 		}
@@ -196,19 +206,50 @@ func (w *World) agreeOnSurvivors(ctx context.Context, mine string) ([]survivor, 
 	}
 }
 
-// giveUpSplit abandons a Split that was cut short, and cannot come to its end any more because a rank is gone: those who
-// have the team close it before they shrink.
-func (w *World) giveUpSplit() error {
-	if !w.splitting.begun {
-		return nil
+// giveUpCalls has others find that this rank comes to no collective, nor to the end of one that was cut short, of which it may have
+// done what they need. It abandons a Split that was: ranks that have the team may close it before they shrink.
+func (w *World) giveUpCalls(ctx context.Context) error {
+	w.shrinking.begun.Store(true)
+	number := w.calls.Load() + 1
+	if w.Failures() != 0 {
+		// Others hear why this rank shrinks before they find that it does.
+		w.report(number)
 	}
-	for rank := range w.size {
-		if rank != w.rank && w.Gone(rank) {
-			return w.abandonSplit()
+	shrinks := uint64(recordShrinks)
+	if w.round.unfinished {
+		shrinks = uint64(number)<<32 | uint64(recordGivenUp)
+		if w.verdict("Shrink", number) == nil {
+			w.judged.Store(&verdict{number: number, leaver: w.rank, shrinks: true})
 		}
 	}
-	return nil
+	w.ledger.shrinks.Store(shrinks)
+	if err := w.post.settle(ctx, &w.round.out); err != nil {
+		return err
+	}
+	return w.abandonSplit(ctx)
 }
+
+// shrunkBy is the error of a call that needs a rank which has called Shrink instead, maybe this one.
+func (w *World) shrunkBy(op string, rank int) error {
+	w.missed.Store(true)
+	cause := shrinks("has called Shrink, and comes to no other collective of this World: call Shrink here, too, or close this World")
+	switch {
+	case w.shrinking.over:
+		cause = "has called Shrink instead of a collective, and this World has none any more: use the World that Shrink gave"
+	case rank == w.rank:
+		cause = "has called Shrink, which was cut short, and others wait for it in no other collective of this World: call Shrink again, or close this World"
+	}
+	if rank == w.rank {
+		return errtext.Errorf("world: %s: this rank %w", op, cause)
+	}
+	return &PeerError{Rank: rank, Op: op, Cause: cause}
+}
+
+// shrinks is what a rank has done that has called Shrink instead of another collective.
+type shrinks string
+
+func (s shrinks) Error() string      { return string(s) }
+func (shrinks) Is(target error) bool { return target == ErrLeft }
 
 // propose tells the leader of this rank; a rank that has become the leader asks
 // everyone.

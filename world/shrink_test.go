@@ -1,13 +1,19 @@
 package world_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
 )
@@ -111,5 +117,140 @@ func TestShrinkGoroutines(t *testing.T) {
 				require.ErrorIs(t, e, errFall)
 			}
 		})
+	}
+}
+
+// A rank that calls Shrink instead of a collective, or after its context has cut short its own, ends the wait of the others in that
+// by an error that says so. They call Shrink, too, and all go on in the World that it gives.
+func TestShrinkEndsCollectives(t *testing.T) {
+	long := make([]int, 100_000)
+	calls := map[string]func(ctx context.Context, w *world.World) error{
+		"Split":     func(ctx context.Context, w *world.World) error { _, err := w.Split(ctx, 0, 0); return err },
+		"Barrier":   func(ctx context.Context, w *world.World) error { return w.Barrier(ctx) },
+		"Broadcast": func(ctx context.Context, w *world.World) error { return world.Broadcast(ctx, w, 1, slices.Clone(long)) },
+		"AllReduce": func(ctx context.Context, w *world.World) error {
+			return world.AllReduceOp(ctx, w, []int{w.Rank()}, make([]int, 1), world.Sum)
+		},
+	}
+	for _, device := range []string{"shm", "tcp"} {
+		for _, apart := range []bool{false, true} {
+			for name, call := range calls {
+				for _, begun := range []bool{false, true} {
+					t.Run(fmt.Sprintf("%s/a core for each %v/%s begun %v", device, apart, name, begun), func(t *testing.T) {
+						if apart {
+							spread(t)
+						}
+						cut := make(chan struct{})
+						require.NoError(t, runSoon(t, 3, device, func(s *script) {
+							s.all(0)
+							if s.me == 1 {
+								if begun {
+									s.Fails(call(ended, s.World), context.Canceled)
+								}
+								close(cut)
+							} else {
+								s.wait("rank 1 to be cut short", cut)
+								// What rank 1 has done of the call may be all that one of the others needs.
+								if err := call(s.Ctx, s.World); err != nil || !begun {
+									s.gaveUp(err, 1, shrinkToo)
+								}
+							}
+							w, err := s.World.Shrink(s.Ctx)
+							s.OK(err)
+							small := scriptOf(s.Ctx, w)
+							s.Check(small.n == s.n, "%d ranks are left", small.n)
+							s.gaveUp(s.World.Barrier(s.Ctx), 1, goOn)
+							small.all(0)
+							s.OK(w.Close())
+						}))
+					})
+				}
+			}
+		}
+	}
+}
+
+// What the error of a call in which a rank has called Shrink instead advises.
+const (
+	shrinkToo = "call Shrink here, too, or close this World"
+	goOn      = "use the World that Shrink gave"
+)
+
+// gaveUp checks that a call has failed because a rank has called Shrink instead.
+func (s *script) gaveUp(err error, rank int, advice string) {
+	var lost *world.PeerError
+	who := fmt.Sprintf("rank %d", rank)
+	if rank == s.me {
+		who = "this rank"
+	}
+	s.Check(errors.As(err, &lost) == (rank != s.me) && (lost == nil || lost.Rank == rank) && errors.Is(err, world.ErrLeft) && strings.Contains(err.Error(), who+" has called Shrink") && strings.Contains(err.Error(), advice),
+		"error is %v, want that %s has called Shrink, and %q", err, who, advice)
+	s.Check(s.World.Failures() == 0, "%d ranks have failed", s.World.Failures())
+}
+
+// Where all call Shrink, and none has failed, they may go on in the World that they had as well.
+func TestShrinkAllAlive(t *testing.T) {
+	for _, device := range []string{"shm", "tcp"} {
+		t.Run(device, func(t *testing.T) {
+			require.NoError(t, runSoon(t, 4, device, func(s *script) {
+				s.all(0)
+				w, err := s.World.Shrink(ended)
+				if errors.Is(err, context.Canceled) {
+					w, err = s.World.Shrink(s.Ctx)
+				}
+				s.OK(err)
+				for range 20 {
+					s.all(1)
+					scriptOf(s.Ctx, w).all(2)
+				}
+				// They notice there, too, that they call different things.
+				call := s.World.Barrier
+				if s.me == 0 {
+					call = func(ctx context.Context) error { return world.Broadcast(ctx, s.World, 1, make([]int, 1)) }
+				}
+				s.Fails(call(s.Ctx), world.ErrMismatch)
+				s.OK(w.Close())
+			}))
+		})
+	}
+}
+
+// A rank whose Shrink was cut short after others have given up a collective because of it comes to no end of that, nor do they.
+func TestShrinkCutShort(t *testing.T) {
+	for _, device := range []string{"shm", "tcp"} {
+		for _, apart := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/a core for each %v", device, apart), func(t *testing.T) {
+				if apart {
+					spread(t)
+				}
+				var failed atomic.Int32
+				again := make(chan struct{})
+				require.NoError(t, runSoon(t, 3, device, func(s *script) {
+					s.all(0)
+					if s.me == 1 {
+						short, cut := context.WithCancel(s.Ctx)
+						waited := make(chan error, 1)
+						go func() {
+							defer cut()
+							waited <- await.Until(s.Ctx, "the others to give up", func() bool { return failed.Load() == 2 })
+						}()
+						_, err := s.World.Shrink(short)
+						s.Fails(err, context.Canceled)
+						s.OK(<-waited)
+						s.gaveUp(s.World.Barrier(s.Ctx), 1, "call Shrink again, or close this World")
+						close(again)
+					} else {
+						s.gaveUp(s.World.Barrier(s.Ctx), 1, shrinkToo)
+						failed.Add(1)
+						s.wait("rank 1 to be cut short", again)
+						s.gaveUp(s.World.Barrier(s.Ctx), 1, shrinkToo)
+					}
+					w, err := s.World.Shrink(s.Ctx)
+					s.OK(err)
+					s.Check(w.Size() == s.n, "%d ranks are left", w.Size())
+					s.OK(w.Close())
+				}))
+			})
+		}
 	}
 }

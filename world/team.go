@@ -73,7 +73,7 @@ func (w *World) Split(ctx context.Context, color, key int) (*World, error) {
 	team, err := w.split(ctx, color, key)
 	if err != nil && w.lost("Split", w.calls.Load()+1) != nil {
 		// Called again it ends no better.
-		err = errors.Join(err, w.abandonSplitWithin(ctx))
+		err = errors.Join(err, w.abandonSplit(ctx))
 	}
 	return team, err
 }
@@ -115,7 +115,7 @@ func (w *World) split(ctx context.Context, color, key int) (*World, error) {
 	for _, member := range s.members {
 		if stands[member].flawed != 0 {
 			err := fmt.Errorf("world: Split: %w: rank %d could not make its part of the team", ErrMismatch, member)
-			return nil, errors.Join(err, w.abandonSplitWithin(ctx))
+			return nil, errors.Join(err, w.abandonSplit(ctx))
 		}
 	}
 	team := s.team
@@ -129,20 +129,16 @@ func (w *World) split(ctx context.Context, color, key int) (*World, error) {
 	return team, nil
 }
 
-// abandonSplit closes the team of a Split that does not end well on this rank. On others it may have.
-func (w *World) abandonSplit() error { return w.abandonSplitWithin(context.Background()) }
-
-// abandonSplitWithin is abandonSplit that waits only while ctx lasts. If that ends first the team closes with the World of the job.
-func (w *World) abandonSplitWithin(ctx context.Context) error {
-	team := w.splitting.team
+// abandonSplit closes the team of a Split that does not end well on this rank. On others it may have. Where ctx cuts it short it
+// is to be called again.
+func (w *World) abandonSplit(ctx context.Context) error {
+	var err error
+	if team := w.splitting.team; team != nil {
+		if err = team.CloseContext(ctx); cutBy(ctx, err) {
+			return err
+		}
+	}
 	w.splitting = splitting{}
-	if team == nil {
-		return nil
-	}
-	err := team.CloseContext(ctx)
-	if cutBy(ctx, err) {
-		return nil
-	}
 	return err
 }
 
@@ -348,11 +344,11 @@ func (w *World) heard() (ranks []int) {
 // left of that. It wakes those that wait in outlast and that it has met.
 // It connects with no others: connecting needs a reply, and a stopped process never replies. Those look again by themselves.
 func (w *World) abandon(ctx context.Context) (done bool, err error) {
-	if l := &w.leaving; !l.left {
+	if !w.leaving.left {
 		w.desert()
 		w.barrier.leave()
 		w.wakeAll()
-		l.left = true
+		w.leaving.left = true
 	}
 	if err := w.settle(ctx); err != nil {
 		return false, err

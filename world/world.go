@@ -297,24 +297,28 @@ func (w *World) CloseContext(ctx context.Context) error {
 // leave does the work of CloseContext, once more after ctx has ended, and reports whether nothing is left of it.
 func (w *World) leave(ctx context.Context) (done bool, err error) {
 	l := &w.leaving
-	if w.partial.Load() {
-		return w.abandon(ctx)
-	}
 	if !l.begun {
 		l.begun = true
 		w.orderly.Store(w.Failures() == 0 && !w.missed.Load())
 		if w.session != nil {
 			w.session.leave()
 		}
-		if w.collective.TryLock() {
-			l.err = w.abandonSplitWithin(ctx)
-			w.collective.Unlock()
-		}
-		if w.Failures() != 0 {
+		if w.Failures() != 0 && !w.partial.Load() {
 			w.report(w.calls.Load() + 1)
 		}
 	}
+	if w.partial.Load() {
+		return w.abandon(ctx)
+	}
 	if !l.left {
+		if w.collective.TryLock() {
+			err := w.abandonSplit(ctx)
+			w.collective.Unlock()
+			if cutBy(ctx, err) {
+				return false, err
+			}
+			l.err = errors.Join(l.err, err)
+		}
 		// A rank may read in memory that this one has left: that must come after
 		// everything that it waits for over its link.
 		if err := w.settle(ctx); err != nil {
