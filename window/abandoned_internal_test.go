@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/epoch"
 	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/world"
@@ -131,37 +132,77 @@ func TestClosedUnderParting(t *testing.T) {
 // TestClosedUnderFlush ends a rank of which another goroutine is in a Fence that waits for the answer of a rank which serves nothing:
 // that waits no more, however long its context lasts.
 func TestClosedUnderFlush(t *testing.T) {
-	errGivenUp := errors.New("body gives up")
-	serves := newHoldUp()
-	release := sync.OnceFunc(func() { close(serves.released) })
-	defer release()
-	fenced, ran := make(chan error, 1), make(chan error, 1)
+	for name, over := range map[string]func(ctx context.Context, w *world.World) (*world.World, error){
+		"job":  func(_ context.Context, w *world.World) (*world.World, error) { return w, nil },
+		"team": func(ctx context.Context, w *world.World) (*world.World, error) { return w.Split(ctx, 0, 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			errGivenUp := errors.New("body gives up")
+			serves := newHoldUp()
+			release := sync.OnceFunc(func() { close(serves.released) })
+			defer release()
+			fenced, ran := make(chan error, 1), make(chan error, 1)
+			go func() {
+				ran <- world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
+					w, err := over(ctx, w)
+					if err != nil {
+						return err
+					}
+					win, err := Allocate[int64](ctx, w, 8)
+					if err == nil {
+						err = win.Fence(ctx)
+					}
+					if err != nil {
+						return err
+					}
+					if w.Rank() == 1 {
+						w.Exclude(serves.stay)
+						return nil
+					}
+					<-serves.came
+					if err := win.Put([]int64{1}, 1, 0); err != nil {
+						return err
+					}
+					// By tally it would not wait for an answer.
+					win.core.tallies.on.Store(false)
+					go func() { fenced <- win.Fence(context.Background()) }()
+					return errors.Join(await.UntilParked(ctx, "world.(*Link).await", 1), errGivenUp)
+				}, world.WithDevice("tcp"))
+			}()
+			require.ErrorIs(t, await.Receive(t, "the Fence to end", fenced), errClosed)
+			release()
+			require.ErrorIs(t, await.Receive(t, "the ranks to end", ran), errGivenUp)
+		})
+	}
+}
+
+// TestClosedBesideOnClose closes a World of which a function of OnClose waits for a goroutine of the rank, which waits for the rank
+// itself.
+func TestClosedBesideOnClose(t *testing.T) {
+	started := make(chan error, 1)
+	ran := make(chan error, 1)
 	go func() {
-		ran <- world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
-			win, err := Allocate[int64](ctx, w, 8)
-			if err == nil {
-				err = win.Fence(ctx)
-			}
+		ran <- world.Run(t.Context(), 1, func(ctx context.Context, w *world.World) error {
+			var result error
+			w.OnClose(func() error { result = <-started; return nil })
+			self, err := epoch.NewGroup(1, 0)
 			if err != nil {
 				return err
 			}
-			if w.Rank() == 1 {
-				w.Exclude(serves.stay)
-				return nil
-			}
-			<-serves.came
-			if err := win.Put([]int64{1}, 1, 0); err != nil {
+			win, err := Allocate[int64](ctx, w, 1)
+			if err != nil {
 				return err
 			}
-			// By tally it would not wait for an answer.
-			win.core.tallies.on.Store(false)
-			go func() { fenced <- win.Fence(context.Background()) }()
-			return errors.Join(await.UntilParked(ctx, "world.(*Link).await", 1), errGivenUp)
-		}, world.WithDevice("tcp"))
+			go func() { started <- win.Start(context.Background(), self) }()
+			err = await.UntilParked(ctx, "window.(*untyped).Start", 1)
+			err = errors.Join(err, w.Close())
+			if !errors.Is(result, errClosed) {
+				err = errors.Join(err, fmt.Errorf("error of Start is %w", result))
+			}
+			return err
+		})
 	}()
-	require.ErrorIs(t, await.Receive(t, "the Fence to end", fenced), errClosed)
-	release()
-	require.ErrorIs(t, await.Receive(t, "the ranks to end", ran), errGivenUp)
+	require.NoError(t, await.Receive(t, "the World to be closed", ran))
 }
 
 // An endingContext ends the goroutine that looks whether it has ended.

@@ -158,7 +158,7 @@ func (c *core) unposted(ctx context.Context) (flaw, err error) {
 		switch {
 		case d.posted() || c.world.Failure(d.link.Rank()) != nil:
 			return false
-		case ctx.Err() != nil && errors.Is(flushed, ctx.Err()):
+		case ctx.Err() != nil && errors.Is(flushed, ctx.Err()) || errors.Is(flushed, world.ErrClosed):
 			err = errtext.Errorf("window: Close: %w", flushed)
 		}
 		return true

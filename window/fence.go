@@ -71,7 +71,7 @@ func (w *untyped) Fence(ctx context.Context, asserts ...Assert) error {
 		c.broken, err = mismatch, mismatch
 	default:
 		c.epochs.SuspendFence()
-		return closedMeanwhile("Fence", err)
+		return closedIn("Fence", err)
 	}
 	c.tallies.broken.Store(true)
 	c.epochs.FailFence()
@@ -162,7 +162,7 @@ func (w *untyped) CloseContext(ctx context.Context) error {
 	return c.finishClose(ctx)
 }
 
-// finishClose is what waits for others in Close, and frees the window; once more where a context has cut it short.
+// finishClose waits for the others and frees the window. It is called again after a context has cut it short.
 func (c *core) finishClose(ctx context.Context) error {
 	c.mu.Lock()
 	abandoned, broken := c.abandoned, c.broken
@@ -202,14 +202,22 @@ func (c *core) finishClose(ctx context.Context) error {
 		c.mu.Lock()
 		c.unfinished = cut
 		c.mu.Unlock()
-		return closedMeanwhile("Close", err)
+		return closedIn("Close", err)
 	}
 	c.withdraw()
 	return errors.Join(flaw, c.release())
 }
 
 // closedMeanwhile gives ErrClosed in the place of an error which says that the World was closed.
-func closedMeanwhile(call string, err error) error {
+func closedMeanwhile(err error) error {
+	if errors.Is(err, world.ErrClosed) {
+		return errClosed
+	}
+	return err
+}
+
+// closedIn is closedMeanwhile for what the call returns.
+func closedIn(call string, err error) error {
 	if errors.Is(err, world.ErrClosed) {
 		return fmt.Errorf("window: %s: %w", call, errClosed)
 	}

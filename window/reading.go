@@ -16,8 +16,8 @@ import (
 //
 // Closing stores closed before it looks at readers, a reader counts itself before it
 // looks at closed: so either the reader sees that the window is closed, or the closing
-// waits for it before the memory goes. A Fence, and what Close does after closed is stored, count themselves under the
-// mutex of epochs, under which the closing of the World has them refused before it looks at readers.
+// waits for it before the memory goes. A Fence or a Close counts itself under the mutex of epochs. The closing of the World
+// abandons the epochs under the same mutex before it looks at readers: so a Fence or Close is either refused or waited for.
 //
 // What is held back is applied first, and what was collected for a link sent: a rank may
 // wait for one that waits for it. To send may be to wait for room, while ctx lasts.
@@ -52,11 +52,12 @@ func (c *core) endReading() {
 }
 
 func (c *core) pause(ctx context.Context, call string, wait *world.Waiter) error {
-	if err := wait.Pause(ctx); err != nil {
-		return errtext.Errorf("%s: %w", errtext.Call("window", call), err)
+	err := wait.Pause(ctx)
+	if err == nil && c.closed.Load() {
+		err = errClosed
 	}
-	if c.closed.Load() {
-		return errtext.Errorf("%s: %w", errtext.Call("window", call), errClosed)
+	if err != nil {
+		return errtext.Errorf("%s: %w", errtext.Call("window", call), closedMeanwhile(err))
 	}
 	return nil
 }
@@ -75,6 +76,7 @@ func (c *core) awaitReaders() {
 	wait := c.world.NewWaiter()
 	defer wait.Finish()
 	wait.For(c.rank)
+	wait.Closing()
 	for c.readers.Load() != 0 {
 		_ = wait.Pause(context.Background())
 	}

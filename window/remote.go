@@ -57,7 +57,7 @@ func (c *core) blame(call string, rank int, err error) error {
 	if errors.As(err, &failed) {
 		return &world.PeerError{Rank: rank, Op: call, Cause: failed.Cause}
 	}
-	return errtext.Errorf("%s: %w", errtext.Call("window", call), err)
+	return errtext.Errorf("%s: %w", errtext.Call("window", call), closedMeanwhile(err))
 }
 
 // awaitTicket waits until what was asked for last, a lock or the end of an epoch, has been granted.

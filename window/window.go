@@ -176,7 +176,8 @@ type core struct {
 	views     map[any]interface{ part(rank int) *target }
 
 	closed atomic.Bool
-	// readers are the calls that the memory stays for: those that read the own control block outside of epochs, Fence and Close.
+	// readers counts the calls that abandon waits for before the memory is freed: those that read the own control block outside of
+	// epochs, Fence and Close.
 	readers       atomic.Int32
 	release       func() error
 	stopListening func()

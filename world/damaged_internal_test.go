@@ -20,7 +20,7 @@ func TestDamagedVerdict(t *testing.T) {
 	const failed, shrinks = "it says so", ""
 	for _, v := range []verdict{
 		{leaver: 0, text: failed}, {leaver: 7, text: failed}, {leaver: -3, text: failed},
-		{leaver: 0, shrinks: true, text: shrinks}, {leaver: 7, shrinks: true, text: shrinks}, {leaver: -1, shrinks: true, text: shrinks}, {leaver: -3, shrinks: true, text: shrinks},
+		{leaver: 1, shrinks: true, text: failed}, {leaver: 0, shrinks: true, text: shrinks}, {leaver: 7, shrinks: true, text: shrinks}, {leaver: -1, shrinks: true, text: shrinks}, {leaver: -3, shrinks: true, text: shrinks},
 	} {
 		require.NoError(t, Run(t.Context(), 2, func(ctx context.Context, w *World) error {
 			if w.rank == 0 {

@@ -85,7 +85,8 @@
 // it, also one that is blocked, returns a [*PeerError]. Over a network a rank that is
 // silent for [WithSilence] has failed as well. [World.Shrink] makes a World of the
 // survivors. It ends the waits of others: a collective in which a rank waits for one that has called Shrink instead fails, and
-// every later one of that World, with a *PeerError that is an [ErrLeft].
+// every later one of that World. The error is a *PeerError that names the rank in Shrink, and an [ErrLeft]; where a rank has failed
+// it names that one.
 //
 // A call that needs one rank names that one, whenever it failed; a collective, which
 // needs every rank, names the one that failed first of those that this rank knows of,

@@ -8,7 +8,8 @@ import (
 )
 
 var (
-	// ErrLeft: the rank closed its World while others needed a call of it, or ended before they had closed theirs.
+	// ErrLeft: the rank closed its World while others needed a call of it, or ended before they had closed theirs; or it lives, and
+	// has called [World.Shrink] in the place of that call.
 	ErrLeft = errors.New("the rank has left the job, or the team")
 	// ErrClosed: this World, or this Listener, is closed.
 	ErrClosed = errors.New("closed")

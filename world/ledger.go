@@ -74,8 +74,8 @@ const (
 	recordStates
 )
 
-// recordAt is what the owner has noted of the call of a number. In this order: a rank that was in Shrink may have come to the
-// call since.
+// recordAt is what the owner has noted of the call of a number. It loads shrinks before the record: a rank that gives up Shrink stores 0
+// there before it stores its next record.
 func (l *ledger) recordAt(number uint32) (s signature, state recordState) {
 	word := l.shrinks.Load()
 	s, state = l.records[number%ledgerDepth].load(number)
@@ -398,11 +398,11 @@ func (w *World) verdict(op string, number uint32) error {
 // number is that of the call from which on there is a verdict.
 func (l *ledger) number() uint32 { return uint32(l.verdict.Load() >> 32) }
 
-// heardVerdict is the verdict, if it holds for the call of a number. Nobody who keeps the rules tells a rank one that is not
-// fair: what that says is told as what the ranks disagree on.
+// heardVerdict is the verdict, if it holds for the call of a number. One that is not valid is replaced
+// by one that says so: ranks disagree.
 func (w *World) heardVerdict(number uint32) *verdict {
 	v := w.ledger.heard(number)
-	if v == nil || v.fair(w) {
+	if v == nil || v.valid(w) {
 		return v
 	}
 	says := "has failed or left"
@@ -412,10 +412,13 @@ func (w *World) heardVerdict(number uint32) *verdict {
 	return &verdict{number: v.number, leaver: -1, text: fmt.Sprintf("the memory of rank %d says that rank %d %s, which no rank tells it: it is damaged", w.rank, v.leaver, says)}
 }
 
-// fair reports whether this rank may be told a verdict: it is of another rank, if of one, or says that this one shrinks, which has
-// called Shrink.
-func (v *verdict) fair(w *World) bool {
-	if v.leaver == w.rank {
+// valid reports whether a rank that keeps the rules may tell this one a verdict. It is of another rank, or of none; or it says that this
+// one shrinks, which has called Shrink.
+func (v *verdict) valid(w *World) bool {
+	switch {
+	case v.shrinks && v.text != "":
+		return false
+	case v.leaver == w.rank:
 		return v.shrinks && w.shrinking.begun.Load()
 	}
 	return v.leaver < w.size && (v.leaver >= 0 || v.leaver == -1 && !v.shrinks)

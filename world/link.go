@@ -310,7 +310,7 @@ func (l *Link) accept(caller verbs.ConnectionRequest) error {
 func (l *Link) greet() {
 	w := l.world
 	l.tellFailures()
-	if v := w.ledger.heard(w.ledger.number()); v != nil && (v.leaver != l.rank || v.shrinks) {
+	if v := w.heardVerdict(w.ledger.number()); v != nil && (v.leaver != l.rank || v.shrinks) {
 		l.tellVerdict(*v)
 	}
 	if w.left.Load() {

@@ -267,7 +267,7 @@ func (l *Link) serve(m *Message, payload []byte) error {
 		w.roster.fail(int(m.X), &toldError{l.rank, string(payload)})
 	case m.Kind == kindVerdict:
 		v := verdict{uint32(m.X), int(m.Y) - 1, m.A == 1, string(payload)}
-		if m.Y > uint64(w.size) || m.X > 1<<32-1 || m.A > 1 || v.shrinks && v.text != "" || !v.fair(w) {
+		if m.Y > uint64(w.size) || m.X > 1<<32-1 || m.A > 1 || !v.valid(w) {
 			return fmt.Errorf("%w: verdict %d on rank %d from collective %d on, with the text %q", ErrMessage, m.A, int(m.Y)-1, m.X, v.text)
 		}
 		w.ledger.judge(v)

@@ -107,8 +107,8 @@ func (m *Meeting) absentee(number uint32) (leaver int, ok bool) {
 	return 0, false
 }
 
-// abandoner is a rank that has left a team of which it had only its own part, which it could not tell rank 0, and that has not come
-// to the next number. A wait for one rank looks at that rank itself.
+// abandoner is a rank that has left this team without coming to the call that has begun. A wait for all ranks asks for it: a rank that
+// abandons a team may not have told rank 0.
 func (m *Meeting) abandoner() (rank int, ok bool) {
 	w := m.world
 	if w == w.root {

@@ -79,11 +79,12 @@ type settings struct {
 	inline  int
 	eager   bool
 	without tcp.Optimization
-	// longestSleep bounds what is lost if the rank that should wake this one was cancelled or died before it did. Three things
+	// longestSleep bounds what is lost if the rank that should wake this one was cancelled or died before it did. Four things
 	// wake nobody, and are found only after a sleep:
 	//   - a rank is silent with which the root of a barrier has no connection: the root connects to ask only when it has
 	//     waited long;
 	//   - the limit of a within is over;
+	//   - a rank has called Shrink that a rank waits for in a collective which shares no memory with it, or is the root of a barrier;
 	//   - a rank has left for which a window's lock or notification waits in shared memory.
 	// Only tests set another than defaultLongestSleep: longer than they last, so that who is not woken hangs, or short, so
 	// that a wait looks soon.

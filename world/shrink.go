@@ -51,14 +51,14 @@ type survivor struct {
 // touched; it is closed as usual, before or after the new one. A rank that fails while
 // the new World is made may be in it, and has failed there too: Shrink that again.
 //
-// A rank in Shrink comes to no collective of this World, and one whose context has cut a collective short never comes to the
-// end of that. Where a rank waits for it there, the call ends by a *PeerError that says so, an [ErrLeft], and so does every later
-// collective of this World, on all ranks. A rank that gets that error calls Shrink, too, or closes this World: the rank in Shrink
-// waits for either. Fence and Close of windows are not ended, nor are the collectives of teams: a rank that is in one waits there
-// until its context ends.
+// A rank in Shrink comes to no collective of this World. One whose context has cut a collective short does not come to the end of that.
+// Where a rank waits for it there the call fails with a *PeerError that says so, an [ErrLeft], and so does every later collective of this
+// World. If a rank has failed the error names that one. A rank that gets such an error calls Shrink, too, or closes this World: the rank
+// in Shrink waits for either. Fence and Close of windows are not ended, nor are the collectives of teams: a rank that is in one waits
+// there until its context ends.
 //
-// Where ctx ends Shrink, another Shrink goes on where it stopped. What a collective that was cut short sends may be read until one
-// has returned another error, or none.
+// Where ctx ends Shrink, another Shrink goes on where it stopped. Memory that a collective sends from which was cut short may be read
+// until a Shrink has returned nil, or an error other than that of its context, ErrBusy and ErrClosed.
 //
 // Where a network is cut in two, each side makes a World of those that it reaches, and
 // a rank that all others have taken for dead is alone in its own; they stay apart when
@@ -223,10 +223,11 @@ func (w *World) giveUpCalls(ctx context.Context) error {
 		}
 	}
 	w.ledger.shrinks.Store(shrinks)
+	w.wakeAll()
 	if err := w.post.settle(ctx, &w.round.out); err != nil {
 		return err
 	}
-	return w.abandonSplit(ctx)
+	return errors.Join(w.abandonSplit(ctx))
 }
 
 // shrunkBy is the error of a call that needs a rank which has called Shrink instead, maybe this one.
@@ -235,9 +236,9 @@ func (w *World) shrunkBy(op string, rank int) error {
 	cause := shrinks("has called Shrink, and comes to no other collective of this World: call Shrink here, too, or close this World")
 	switch {
 	case w.shrinking.over:
-		cause = "has called Shrink instead of a collective, and this World has none any more: use the World that Shrink gave"
+		cause = "has called Shrink instead of a collective, and this World has none any more: use the World that Shrink gave, if it gave one, and close this World"
 	case rank == w.rank:
-		cause = "has called Shrink, which was cut short, and others wait for it in no other collective of this World: call Shrink again, or close this World"
+		cause = "has called Shrink, which has failed, and others wait for it in no other collective of this World: call Shrink again, or close this World"
 	}
 	if rank == w.rank {
 		return errtext.Errorf("world: %s: this rank %w", op, cause)

@@ -149,6 +149,9 @@ func TestFailureBesideShrink(t *testing.T) {
 	failed := func(number uint32) verdict { return verdict{number: number, leaver: 2, text: "it has failed"} }
 	shrinks := func(number uint32) verdict { return verdict{number: number, leaver: 1, shrinks: true} }
 	left := func(number uint32) verdict { return verdict{number: number, leaver: 0} }
+	mismatch := func(number uint32) verdict {
+		return verdict{number: number, leaver: -1, text: "they call different things"}
+	}
 	for _, c := range []struct {
 		told []verdict
 		want verdict
@@ -160,6 +163,9 @@ func TestFailureBesideShrink(t *testing.T) {
 		{[]verdict{shrinks(5), shrinks(3)}, shrinks(3)},
 		{[]verdict{left(8), shrinks(5)}, shrinks(5)},
 		{[]verdict{shrinks(5), left(8)}, shrinks(5)},
+		{[]verdict{mismatch(8), shrinks(5)}, shrinks(5)},
+		{[]verdict{shrinks(5), mismatch(8)}, shrinks(5)},
+		{[]verdict{mismatch(5), failed(3)}, failed(3)},
 	} {
 		var l ledger
 		for _, v := range c.told {
@@ -259,32 +265,42 @@ func TestShrinkCutWhileSending(t *testing.T) {
 	require.NotNil(t, from.shrinking.base, "what is sent is received, and Shrink has not begun")
 }
 
-// Shrink waits only while its context lasts for what a team has sent that Split has not given, and another closes it.
-func TestShrinkCutWhileAbandoning(t *testing.T) {
-	worlds := quiet(t)
-	from, to := worlds[0], worlds[1]
+// Shrink and Close wait only while their context lasts for what a team has sent that Split has not given, and the next ones close it.
+// Another Split can begin meanwhile, and others hear of a Close that this rank has left.
+func TestCutWhileAbandoning(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
-	teams := [2]*World{}
-	for i, w := range worlds {
-		team, err := w.newTeam(1, []int{0, 1})
-		require.NoError(t, err)
-		teams[i] = team
+	for name, call := range map[string]func(w *World) error{
+		"Shrink": func(w *World) error { _, err := w.Shrink(ended); return err },
+		"Close":  func(w *World) error { return w.CloseContext(ended) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			worlds := quiet(t)
+			from, to := worlds[0], worlds[1]
+			teams := [2]*World{}
+			for i, w := range worlds {
+				team, err := w.newTeam(1, []int{0, 1})
+				require.NoError(t, err)
+				teams[i] = team
+			}
+			l, err := teams[0].Link(1)
+			require.NoError(t, err)
+			for l.delivered(ended) != nil {
+				to.Poll()
+			}
+			for range 2 * linkReceives {
+				require.NoError(t, l.Tell(&Message{Kind: kindLeft}, make([]byte, from.linkLetter/2)))
+			}
+			from.splitting = splitting{begun: true, made: true, team: teams[0]}
+			require.ErrorIs(t, call(from), context.Canceled)
+			require.NotEmpty(t, from.abandoned, "what the team has sent is not received")
+			require.Equal(t, splitting{}, from.splitting)
+			require.Equal(t, name == "Close", from.left.Load())
+			for len(from.abandoned) > 0 {
+				_, err := from.abandonSplit(ended)
+				require.NoError(t, err)
+				to.Poll()
+			}
+		})
 	}
-	l, err := teams[0].Link(1)
-	require.NoError(t, err)
-	for l.delivered(ended) != nil {
-		to.Poll()
-	}
-	for range 2 * linkReceives {
-		require.NoError(t, l.Tell(&Message{Kind: kindLeft}, make([]byte, from.linkLetter/2)))
-	}
-	from.splitting = splitting{begun: true, made: true, team: teams[0]}
-	_, err = from.Shrink(ended)
-	require.ErrorIs(t, err, context.Canceled)
-	require.NotNil(t, from.splitting.team, "what the team has sent is not received")
-	for from.abandonSplit(ended) != nil {
-		to.Poll()
-	}
-	require.Nil(t, from.splitting.team)
 }

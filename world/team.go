@@ -73,7 +73,8 @@ func (w *World) Split(ctx context.Context, color, key int) (*World, error) {
 	team, err := w.split(ctx, color, key)
 	if err != nil && w.lost("Split", w.calls.Load()+1) != nil {
 		// Called again it ends no better.
-		err = errors.Join(err, w.abandonSplit(ctx))
+		_, failed := w.abandonSplit(ctx)
+		err = errors.Join(err, failed)
 	}
 	return team, err
 }
@@ -115,7 +116,8 @@ func (w *World) split(ctx context.Context, color, key int) (*World, error) {
 	for _, member := range s.members {
 		if stands[member].flawed != 0 {
 			err := fmt.Errorf("world: Split: %w: rank %d could not make its part of the team", ErrMismatch, member)
-			return nil, errors.Join(err, w.abandonSplit(ctx))
+			_, failed := w.abandonSplit(ctx)
+			return nil, errors.Join(err, failed)
 		}
 	}
 	team := s.team
@@ -129,17 +131,21 @@ func (w *World) split(ctx context.Context, color, key int) (*World, error) {
 	return team, nil
 }
 
-// abandonSplit closes the team of a Split that does not end well on this rank. On others it may have. Where ctx cuts it short it
-// is to be called again.
-func (w *World) abandonSplit(ctx context.Context) error {
-	var err error
+// abandonSplit closes the teams of Splits that did not end well on this rank. On others they may have. cut is the error of ctx if
+// that has kept a team from being closed: the next abandonSplit goes on with it, or the Close of the World.
+func (w *World) abandonSplit(ctx context.Context) (cut, err error) {
 	if team := w.splitting.team; team != nil {
-		if err = team.CloseContext(ctx); cutBy(ctx, err) {
-			return err
-		}
+		w.abandoned = append(w.abandoned, team)
 	}
 	w.splitting = splitting{}
-	return err
+	for ; len(w.abandoned) > 0; w.abandoned = w.abandoned[1:] {
+		failed := w.abandoned[0].CloseContext(ctx)
+		if cutBy(ctx, failed) {
+			return failed, err
+		}
+		err = errors.Join(err, failed)
+	}
+	return nil, err
 }
 
 // highestContext is that of all that this rank has had.
@@ -372,7 +378,7 @@ func (w *World) departTeam(met bool) error {
 	err := w.closeUnshrunk()
 	w.end()
 	w.aside.end()
-	w.departing.Store(true)
+	w.endWaits()
 	err = errors.Join(err, w.attached.close())
 	w.changeWorlds(func(worlds []*World) []*World {
 		return slices.DeleteFunc(worlds, func(other *World) bool { return other == w })

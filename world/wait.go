@@ -61,6 +61,8 @@ type Waiter struct {
 	counted bool
 	ticket  uint32
 	stop    func() bool
+	// closing: the wait is a step of closing the World, and goes on while the memory of the World is about to be freed.
+	closing bool
 	// shortage is the last that this wait has heard of.
 	shortage *linkError
 	// noted is what seek has told others, 0 if nothing.
@@ -88,9 +90,12 @@ func (w *World) NewWaiter() Waiter {
 // for the next: at once at first, later after a yield, or after a sleep that any
 // ring of the device's channel ends. Before it sleeps it announces that and
 // returns once more, so that what comes between a look and the sleep ends the
-// sleep. It returns an error when ctx has ended, when this rank has come to lack what
-// a connection takes, or when the memory of the World is about to go, unless the wait is for this rank itself; at these it looks
-// only when it is about to sleep.
+// sleep. It returns an error when
+//   - the memory of the World is about to be freed, an ErrClosed;
+//   - ctx has ended;
+//   - this rank has come to lack what a connection takes.
+//
+// It looks at the last two only when it is about to sleep.
 func (p *Waiter) Pause(ctx context.Context) error {
 	if p.looks > 0 {
 		p.looks--
@@ -109,6 +114,9 @@ func (p *Waiter) pause(ctx context.Context) error {
 	if !p.counted && p.world.cards[networkCard] != nil {
 		p.counted = true
 		p.world.waiting.Add(1)
+	}
+	if p.over() {
+		return errWorldClosed
 	}
 	if some {
 		// Where something has come more is likely to.
@@ -135,9 +143,6 @@ func (p *Waiter) pause(ctx context.Context) error {
 			p.cutShort()
 			return errtext.Ended(ctx)
 		}
-		if p.world.departing.Load() && p.whom != p.world.rank+1 {
-			return errWorldClosed
-		}
 		if s := p.world.shortage.Load(); s != p.shortage {
 			p.shortage = s
 			return s.err
@@ -156,6 +161,10 @@ func (p *Waiter) pause(ctx context.Context) error {
 		p.ticket = p.world.channel.Prepare()
 		p.prepared = true
 		p.world.leaveRings()
+		// After Prepare: endWaits stores departing before it rings, so a wait that has not seen it does not sleep through the ring.
+		if p.over() {
+			return errWorldClosed
+		}
 	default:
 		if p.stalled {
 			p.report(p.awaited())
@@ -185,6 +194,9 @@ func (p *Waiter) pause(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Closing has the wait go on while the memory of the World is about to be freed: it is a step of that.
+func (p *Waiter) Closing() { p.closing = true }
 
 // Lost says that what is waited for cannot come from rank any more: a *PeerError if
 // rank has failed, or if it has closed its World, at which it looks only when the
@@ -233,6 +245,9 @@ func (p *Waiter) handOver() {
 	p.uncount()
 	w.wakeDriver()
 }
+
+// over reports whether the memory of the World is about to be freed, for a wait that ends then.
+func (p *Waiter) over() bool { return p.world.departing.Load() && !p.closing }
 
 func (p *Waiter) rest() {
 	if p.prepared {

@@ -49,6 +49,8 @@ type World struct {
 	hosts     hosts
 
 	splitting splitting
+	// abandoned are teams that are to be closed: see abandonSplit.
+	abandoned []*World
 
 	block   []byte
 	barrier *Meeting
@@ -103,7 +105,7 @@ type World struct {
 	ended   bool
 	leaving leaving
 	closed  atomic.Bool
-	// departing tells that nothing is waited for any more, since the memory is about to go.
+	// departing: waits end by ErrClosed, because the memory is about to be freed. See endWaits.
 	departing atomic.Bool
 	// missed: a call has ended because a rank has left. orderly: Close has begun, and there was no such call, nor had a
 	// rank failed.
@@ -312,11 +314,9 @@ func (w *World) leave(ctx context.Context) (done bool, err error) {
 	}
 	if !l.left {
 		if w.collective.TryLock() {
-			err := w.abandonSplit(ctx)
+			// A team that ctx keeps from being closed is closed with the others.
+			_, err := w.abandonSplit(ctx)
 			w.collective.Unlock()
-			if cutBy(ctx, err) {
-				return false, err
-			}
 			l.err = errors.Join(l.err, err)
 		}
 		// A rank may read in memory that this one has left: that must come after
@@ -336,11 +336,15 @@ func (w *World) leave(ctx context.Context) (done bool, err error) {
 	if !l.met {
 		// The last meeting, and behind one that has failed what outlast waits for.
 		err := w.meetLast(ctx)
-		if !cutBy(ctx, err) && err != nil {
+		if err != nil && !cutBy(ctx, err) {
 			l.alone = true
 			err = w.outlast(ctx)
 		}
-		if err != nil {
+		switch {
+		case w.departing.Load():
+			// The body of this rank has failed meanwhile. What others do is not heard any more.
+			return false, fmt.Errorf("world: Close: %w", errWorldClosed)
+		case err != nil:
 			return false, w.named(ctx, err)
 		}
 		l.met = true
@@ -371,6 +375,9 @@ func (w *World) leave(ctx context.Context) (done bool, err error) {
 // named is an error with which ctx has cut short a meeting of ranks that leave. The meeting names those that this rank has met: if there is
 // none of them it is another that has not left.
 func (w *World) named(ctx context.Context, err error) error {
+	if !cutBy(ctx, err) {
+		return err
+	}
 	bare := fmt.Errorf("world: Close: %w", errtext.Ended(ctx))
 	if err.Error() != bare.Error() {
 		return err
@@ -423,8 +430,11 @@ func (w *World) outlast(ctx context.Context) error {
 		}
 		last = last && !w.Mapped(rank)
 		wait.For(rank)
-		if err := wait.Pause(ctx); cutBy(ctx, err) {
+		switch err := wait.Pause(ctx); {
+		case cutBy(ctx, err):
 			return fmt.Errorf("world: Close: %w: rank %d has not closed its World", err, rank)
+		case errors.Is(err, ErrClosed):
+			return err
 		}
 	}
 	if last {
@@ -476,6 +486,12 @@ func (w *World) settleLinks(ctx context.Context) error {
 	return nil
 }
 
+// endWaits ends all waits of this World but those that close it.
+func (w *World) endWaits() {
+	w.departing.Store(true)
+	w.channel.Ring()
+}
+
 // stop ends what begin has begun.
 func (w *World) stop() {
 	w.stopDriver()
@@ -491,7 +507,7 @@ func (w *World) depart() error {
 	w.stop()
 	w.aside.end()
 	w.waitingCalls.hide()
-	w.departing.Store(true)
+	w.endWaits()
 	err = errors.Join(err, w.attached.close())
 	if w.session != nil {
 		w.session.stop()
