@@ -30,10 +30,14 @@ func TestEndWaits(t *testing.T) {
 	})
 	t.Run("asleep", func(t *testing.T) {
 		w := quiet(t, sleeping(forever))[0]
-		ended := make(chan error, 1)
+		ended, slept := make(chan error, 1), make(chan struct{})
 		go func() {
 			wait := w.NewWaiter()
 			defer wait.Finish()
+			// The first sleep ends by itself soon.
+			for !wait.slept && wait.Pause(background) == nil {
+			}
+			close(slept)
 			for {
 				if err := wait.Pause(background); err != nil {
 					ended <- err
@@ -41,6 +45,7 @@ func TestEndWaits(t *testing.T) {
 				}
 			}
 		}()
+		await.Closed(t, "the first sleep to end", slept)
 		await.Parked(t, "world.(*Waiter).pause", 1)
 		w.endWaits()
 		require.ErrorIs(t, await.Receive(t, "the wait to end", ended), ErrClosed)
