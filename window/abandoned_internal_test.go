@@ -129,28 +129,49 @@ func TestClosedUnderParting(t *testing.T) {
 	}))
 }
 
-// TestClosedUnderFlush ends a rank of which another goroutine is in a Fence that waits for the answer of a rank which serves nothing:
-// that waits no more, however long its context lasts.
+// TestClosedUnderFlush ends a rank of which another goroutine is in a call that waits for the answer of a rank which serves nothing: that
+// waits no more, however long its context lasts.
 func TestClosedUnderFlush(t *testing.T) {
-	for name, over := range map[string]func(ctx context.Context, w *world.World) (*world.World, error){
-		"job":  func(_ context.Context, w *world.World) (*world.World, error) { return w, nil },
-		"team": func(ctx context.Context, w *world.World) (*world.World, error) { return w.Split(ctx, 0, 0) },
+	background := context.Background()
+	ofJob := func(_ context.Context, w *world.World) (*world.World, error) { return w, nil }
+	ofTeam := func(ctx context.Context, w *world.World) (*world.World, error) { return w.Split(ctx, 0, 0) }
+	for _, c := range []struct {
+		name string
+		over func(ctx context.Context, w *world.World) (*world.World, error)
+		open func(ctx context.Context, win *Window[int64]) error
+		call func(win *Window[int64]) error
+	}{
+		{
+			"Fence", ofJob,
+			func(ctx context.Context, win *Window[int64]) error { return win.Fence(ctx) },
+			func(win *Window[int64]) error { return win.Fence(background) },
+		},
+		{
+			"Fence of a team", ofTeam,
+			func(ctx context.Context, win *Window[int64]) error { return win.Fence(ctx) },
+			func(win *Window[int64]) error { return win.Fence(background) },
+		},
+		{
+			"Flush", ofJob,
+			func(ctx context.Context, win *Window[int64]) error { return win.LockAll(ctx, NoCheck) },
+			func(win *Window[int64]) error { return win.Flush(background, 1) },
+		},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
 			errGivenUp := errors.New("body gives up")
 			serves := newHoldUp()
 			release := sync.OnceFunc(func() { close(serves.released) })
 			defer release()
-			fenced, ran := make(chan error, 1), make(chan error, 1)
+			called, ran := make(chan error, 1), make(chan error, 1)
 			go func() {
 				ran <- world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
-					w, err := over(ctx, w)
+					w, err := c.over(ctx, w)
 					if err != nil {
 						return err
 					}
 					win, err := Allocate[int64](ctx, w, 8)
 					if err == nil {
-						err = win.Fence(ctx)
+						err = errors.Join(c.open(ctx, win), w.Barrier(ctx))
 					}
 					if err != nil {
 						return err
@@ -163,13 +184,13 @@ func TestClosedUnderFlush(t *testing.T) {
 					if err := win.Put([]int64{1}, 1, 0); err != nil {
 						return err
 					}
-					// By tally it would not wait for an answer.
+					// By tally a Fence would not wait for an answer.
 					win.core.tallies.on.Store(false)
-					go func() { fenced <- win.Fence(context.Background()) }()
+					go func() { called <- c.call(win) }()
 					return errors.Join(await.UntilParked(ctx, "world.(*Link).await", 1), errGivenUp)
 				}, world.WithDevice("tcp"))
 			}()
-			require.ErrorIs(t, await.Receive(t, "the Fence to end", fenced), errClosed)
+			require.ErrorIs(t, await.Receive(t, "the call to end", called), errClosed)
 			release()
 			require.ErrorIs(t, await.Receive(t, "the ranks to end", ran), errGivenUp)
 		})
