@@ -25,7 +25,7 @@ func combine(op window.Op, was, with int64) int64 {
 	}
 }
 
-// large runs random programs of package oracle, which tells what they may see, in windows so large that accumulates of one
+// large runs random programs of package oracle, which judges their results, in windows so large that accumulates of one
 // element are held back. That package runs programs in small ones, arranged in all ways.
 var large = registerShared("random programs in large windows", []int{1, 2, 3, 4}, func(s *script) {
 	limits := oracle.Limits{Ranks: s.World.Size(), Windows: 1, Elements: 1 << 17}

@@ -22,8 +22,8 @@ type member struct {
 // members are the bodies that registerShared has made known, in the order in which the variables of the package are made.
 var members []member
 
-// registerShared is register for a body that is a member, over so many ranks. Those of more than smallJob ranks are for
-// tests that are to try more than a plain run.
+// registerShared registers a member, with the numbers of ranks it is for. Numbers above smallJob are left to runs larger than
+// a plain one.
 func registerShared(name string, sizes []int, body func(s *script), forms ...string) string {
 	members = append(members, member{name, sizes, forms})
 	return register(name, body)

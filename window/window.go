@@ -120,7 +120,7 @@ type core struct {
 	// unchecked tells that the epoch of LockAll has no locks. mu guards it.
 	unchecked bool
 
-	// unfinished tells that a context has cut Close short, abandoned that the World is closed. mu guards them.
+	// unfinished: a context has cut Close short. abandoned: the World is closed. mu guards them.
 	unfinished, abandoned bool
 
 	// meeting is the barrier of Fence. broken is why one has failed, after which it

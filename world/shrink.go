@@ -22,10 +22,9 @@ var ErrExcluded = errors.New("the others have taken this rank for dead")
 // that has told some is remembered by them: whoever comes to lead asks everyone, and
 // who has been told answers with what he was told.
 type shrinking struct {
-	// begun tells that this rank has called Shrink.
+	// begun: this rank has called Shrink.
 	begun atomic.Bool
-	// over tells that it is known who is in the new World: there is no other. It belongs to the goroutine that is in a
-	// collective.
+	// over: the ranks of the new World are agreed on, and there will be no other. It belongs to the goroutine that is in a collective.
 	over bool
 	// base is what this rank brings into the new World. It and what follows belong to progress.
 	base *base

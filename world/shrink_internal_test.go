@@ -144,7 +144,7 @@ func receive(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// A failure is why ranks shrink: where a ledger is told of both, the failure ends all calls that either does.
+// Ranks shrink because of a failure. A ledger that has both verdicts keeps the failure, from the earlier of both numbers on.
 func TestFailureBesideShrink(t *testing.T) {
 	failed := func(number uint32) verdict { return verdict{number: number, leaver: 2, text: "it has failed"} }
 	shrinks := func(number uint32) verdict { return verdict{number: number, leaver: 1, shrinks: true} }

@@ -26,7 +26,7 @@ func (s *script) remote() bool {
 // all in the end. A third of them goes again meanwhile.
 var grows = register("a table that grows", func(s *script) {
 	t := s.table(Config{Slots: 8, RecordBytes: 4 << 20})
-	// With so many keys a rank's slots are moved in more than one part.
+	// The slots of a rank with this number of keys are moved in more than one part.
 	keys := upTo(1600, 4000)
 	if s.remote() {
 		keys = upTo(200, 1200)
