@@ -54,15 +54,9 @@ func TestLateWritesChangeNothing(t *testing.T) {
 	check(t)
 }
 
-// A call that ends by an error has what it sends read no more, whatever its caller stores there then.
-func TestGivenUpIsTheCallers(t *testing.T) {
-	worlds := quiet(t)
-	from, to := worlds[0], worlds[1]
-	sent := bytes.Repeat([]byte{7}, landingBytes)
-	want := bytes.Clone(sent)
-	data, check := guarded(len(sent))
-	out, in := long(from, 1, sent), long(to, 0, data)
-	land := func() {
+// sendAll has from send all of out to a rank that does not land it. land has that rank look once for what has come.
+func sendAll(t *testing.T, from, to *World, out, in *parcel) (land func()) {
+	land = func() {
 		to.Poll()
 		_, err := to.post.land(in)
 		require.NoError(t, err)
@@ -75,6 +69,18 @@ func TestGivenUpIsTheCallers(t *testing.T) {
 			land()
 		}
 	}
+	return land
+}
+
+// A call that ends by an error has what it sends read no more, whatever its caller stores there then.
+func TestGivenUpIsTheCallers(t *testing.T) {
+	worlds := quiet(t)
+	from, to := worlds[0], worlds[1]
+	sent := bytes.Repeat([]byte{7}, landingBytes)
+	want := bytes.Clone(sent)
+	data, check := guarded(len(sent))
+	out, in := long(from, 1, sent), long(to, 0, data)
+	land := sendAll(t, from, to, out, in)
 	require.False(t, out.finished())
 	given := make(chan error)
 	go func() { given <- from.post.giveUp(out, ErrMismatch) }()

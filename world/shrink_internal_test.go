@@ -237,19 +237,7 @@ func TestShrinkCutWhileSending(t *testing.T) {
 	end()
 	sent := bytes.Repeat([]byte{7}, landingBytes)
 	out, in := long(from, 1, sent), long(to, 0, make([]byte, len(sent)))
-	land := func() {
-		to.Poll()
-		_, err := to.post.land(in)
-		require.NoError(t, err)
-	}
-	for !out.sent() {
-		from.Poll()
-		_, err := from.post.write(t.Context(), out)
-		require.NoError(t, err)
-		if !out.begun {
-			land()
-		}
-	}
+	land := sendAll(t, from, to, out, in)
 	from.round.out, from.round.unfinished = *out, true
 	cut := func() {
 		_, err := from.Shrink(ended)
