@@ -20,7 +20,7 @@ const (
 	screenLines = 24
 	// chunkSize is what is read of a stream at a time.
 	chunkSize = 32 << 10
-	// longestLine is passed on in pieces if it is longer.
+	// longestLine is passed on in pieces if it is longer: with a label each is a line.
 	longestLine = 64 << 10
 	// restTime is how long the beginning of a line after a full chunk waits for the rest.
 	restTime = 10 * time.Millisecond
@@ -109,13 +109,13 @@ func (t *tail) unseen(written uint64) [][]byte {
 //
 // Without a label bytes are passed on as they are and at once: a prompt, say, which no line's end follows. Only the
 // beginning of a line after a full chunk waits for the rest, for restTime, so that what a rank writes in one piece comes out
-// in one. With a label whole lines are passed on, each after it.
+// in one. With a label lines are passed on when they are whole, each after it, or too long.
 func (o *output) pass(from io.Reader, label string, kept *tail) {
 	// held waits to be passed on, begun is a beginning of a line that was.
 	var held, begun []byte
 	chunk := make([]byte, chunkSize)
 	limit, _ := from.(interface{ SetReadDeadline(at time.Time) error })
-	limited := false
+	limited, cut := false, false
 	for {
 		n, err := from.Read(chunk)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -123,15 +123,12 @@ func (o *output) pass(from io.Reader, label string, kept *tail) {
 		}
 		held = append(held, chunk[:n]...)
 		lines, ready := bytes.LastIndexByte(held, '\n')+1, len(held)
-		switch {
-		case err == nil && (label != "" || n == len(chunk)) && len(held)-lines < longestLine:
+		if err == nil && (label != "" || n == len(chunk)) && len(held)-lines < longestLine {
 			ready = lines
-		case err != nil && label != "" && lines < len(held):
-			held = append(held, '\n')
-			ready++
 		}
 		if ready > 0 {
-			at, lost := o.write(label, held[:ready])
+			at, lost := o.write(label, held[:ready], cut)
+			cut = held[ready-1] != '\n'
 			begun = kept.add(begun, held[:ready], at, lost)
 			held = held[:copy(held, held[ready:])]
 		}
@@ -152,9 +149,15 @@ func (o *output) pass(from io.Reader, label string, kept *tail) {
 	}
 }
 
+// continued is the label of what goes on with a line that was cut: it has a plus sign in place of the space at its end.
+// Without that what the rank wrote could not be told from what rmarun adds.
+func continued(label string) string { return label[:len(label)-1] + "+" }
+
 // write passes on a text, each line after label, and returns how many lines there have been in all outputs, and whether
-// the text is lost. Where it cannot be written that is said once, and the ranks go on unheard.
-func (o *output) write(label string, text []byte) (at uint64, lost bool) {
+// the text is lost. Where it cannot be written that is said once, and the ranks go on unheard. With a label a text whose
+// last line has no end gets one, since another rank's may be next; the next text of the stream is then the rest of a line
+// that was cut.
+func (o *output) write(label string, text []byte, cut bool) (at uint64, lost bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	at = o.lines.Add(uint64(bytes.Count(text, []byte{'\n'})))
@@ -164,7 +167,14 @@ func (o *output) write(label string, text []byte) (at uint64, lost bool) {
 	if label != "" {
 		o.text = o.text[:0]
 		for line := range bytes.Lines(text) {
-			o.text = append(append(o.text, label...), line...)
+			before := label
+			if cut {
+				before, cut = continued(label), false
+			}
+			o.text = append(append(o.text, before...), line...)
+		}
+		if o.text[len(o.text)-1] != '\n' {
+			o.text = append(o.text, '\n')
 		}
 		text = o.text
 	}
