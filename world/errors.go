@@ -13,7 +13,7 @@ var (
 	ErrLeft = errors.New("the rank has left the job, or the team")
 	// ErrClosed: this World, or this Listener, is closed.
 	ErrClosed = errors.New("closed")
-	// ErrInitialized: Init was called while the World that it had returned was open.
+	// ErrInitialized: Init was called while the World that it had returned was open, or in a rank of Run, Main or Simulate.
 	ErrInitialized = errors.New("already initialized")
 	// ErrArgument: an argument that is not allowed.
 	ErrArgument = errors.New("invalid argument")

@@ -34,7 +34,8 @@ func WithPatience(d time.Duration) Option { return func(s *settings) { s.patienc
 // 0, lacks the key or has a wrong setting of its own has not come yet: it may be started
 // again.
 //
-// A process is one rank: Init returns ErrInitialized while the World of an earlier Init is open. After Close all ranks may
+// A process is one rank: Init returns ErrInitialized while the World of an earlier Init is open, and in the body of Run, Main or
+// Simulate. After Close all ranks may
 // call it again, for another job of the same ranks, if they were started by rmarun or meet at RMA_ROOT. There a rank that
 // calls it before all have left the last job waits for them. Hydra and Slurm serve one job a process. A process whose Init
 // or Close has failed under a manager joins no further job: it must be started again. Init takes PMI_FD and PMI_PORT out of
@@ -42,6 +43,9 @@ func WithPatience(d time.Duration) Option { return func(s *settings) { s.patienc
 func Init(ctx context.Context, options ...Option) (w *World, err error) {
 	if ctx == nil {
 		return nil, nilArgument("Init", "context")
+	}
+	if withinBody() {
+		return nil, fmt.Errorf("world: Init: %w: this rank is one of Run, Main or Simulate; use the World that its body gets", ErrInitialized)
 	}
 	if !initialized.CompareAndSwap(nil, beingMade) {
 		return nil, fmt.Errorf("world: Init: %w: the World of an earlier call is open, or being made; use that one, or close it first", ErrInitialized)

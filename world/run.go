@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -24,6 +25,7 @@ const MaxRanks = 1 << 16
 // bodies get is that of Run.
 //
 // Under a launcher each process has n ranks of its own: Run makes no use of the launcher's, and warns of it. See [Main].
+// [Init] is an error in a body, whose rank has its World already.
 //
 // A rank whose body returns an error, or panics, has failed. Run returns a
 // *RankError for each rank that failed by itself, joined; failures of ranks that
@@ -115,6 +117,27 @@ func call(ctx context.Context, body func(ctx context.Context, w *World) error, w
 		}
 	}()
 	return body(ctx, w)
+}
+
+// bodyCaller is the name of call.
+var bodyCaller = runtime.FuncForPC(reflect.ValueOf(call).Pointer()).Name()
+
+// withinBody reports whether the body of a rank that this process has made is what calls it. Other goroutines may meanwhile do
+// what they like.
+func withinBody() bool {
+	callers := make([]uintptr, 64)
+	n := runtime.Callers(1, callers)
+	for n == len(callers) {
+		callers = make([]uintptr, 2*n)
+		n = runtime.Callers(1, callers)
+	}
+	frames := runtime.CallersFrames(callers[:n])
+	for {
+		frame, more := frames.Next()
+		if frame.Function == bodyCaller || !more {
+			return frame.Function == bodyCaller
+		}
+	}
 }
 
 // summary joins the errors that are not consequences of others.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/world"
 )
 
@@ -63,6 +64,31 @@ func TestRunFailures(t *testing.T) {
 		require.ErrorIs(t, err, errBody)
 		require.EqualError(t, err, "world: rank 0: of 0: body failed\nworld: rank 2: of 2: body failed")
 	})
+}
+
+// A rank of this process is one of a job already: Init is an error in each, however deep in the body.
+func TestInitInABody(t *testing.T) {
+	var deep func(ctx context.Context, depth int) error
+	deep = func(ctx context.Context, depth int) error {
+		if depth > 0 {
+			return deep(ctx, depth-1)
+		}
+		_, err := world.Init(ctx)
+		return err
+	}
+	for _, depth := range []int{0, 1000} {
+		body := func(ctx context.Context, w *world.World) error { return deep(ctx, depth) }
+		profile, err := sim.ByName("ndr-2024")
+		require.NoError(t, err)
+		simulator, err := sim.New(profile, 1)
+		require.NoError(t, err)
+		for _, err := range []error{world.Run(t.Context(), 3, body), world.Simulate(t.Context(), simulator, 3, body)} {
+			require.ErrorIs(t, err, world.ErrInitialized)
+			for rank := range 3 {
+				require.ErrorContains(t, err, fmt.Sprintf("rank %d: Init: already initialized: this rank is one of Run, Main or Simulate", rank))
+			}
+		}
+	}
 }
 
 // Bodies get the context of Run, whose end ends their calls.
