@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -81,7 +82,7 @@ func build(ctx context.Context, name string, directory bool) (program string, re
 		if ctx.Err() != nil {
 			return "", nil, fmt.Errorf("building %s: %w", name, context.Cause(ctx))
 		}
-		return "", nil, fmt.Errorf("building %s: %w\n%s", name, err, output)
+		return "", nil, fmt.Errorf("building %s: %w\n%s", name, err, bytes.TrimRight(output, "\n"))
 	}
 	info, err := os.Stat(program)
 	if err != nil || info.IsDir() || info.Mode()&0o111 == 0 {

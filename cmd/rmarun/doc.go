@@ -9,7 +9,8 @@
 // 1 at least, as GOMAXPROCS, unless rmarun's environment or -env says how many. What ranks start inherits that.
 //
 // Rank 0 has rmarun's standard input. What ranks write is passed on as it is and at once; with -label, line by line, each
-// after the number of its rank.
+// after the number of its rank in brackets and a space. There a line of more than 64 KiB is passed on as several lines, of
+// which each but the first has a plus sign in place of that space: "[0]+".
 // Without -label, and if standard error is a terminal, RMA_TERMINAL in a rank's environment has the number of the pipe that
 // is its standard error. The examples and bench then show their progress. Where standard output is the same terminal
 // one pipe is both streams of a rank, so that what the rank writes keeps its order.
@@ -19,8 +20,11 @@
 // SIGINT, SIGTERM, SIGHUP and SIGQUIT go to everything that the ranks run, in their process groups. What has not ended
 // after the grace (-grace, 3 s) is killed; a second SIGINT kills at once. SIGTSTP and SIGCONT stop and continue the ranks, and
 // rmarun stops with them. SIGUSR1 and SIGUSR2 go to the processes of the ranks alone. A signal that comes while the
-// package is built ends that. A signal that was ignored when rmarun started, as by nohup, stays so, also for the ranks.
-// (Of SIGTERM, SIGQUIT, SIGUSR1 and SIGUSR2 a Go program cannot know that.)
+// package is built ends that.
+//
+// SIGHUP and SIGINT that were ignored when rmarun started, as by nohup, stay ignored, also for the ranks; on Linux so does
+// SIGTSTP. SIGTERM, SIGQUIT, SIGUSR1 and SIGUSR2 are never ignored: Go's runtime catches them before a program can find out
+// that they were, after trap "" TERM say, or, SIGQUIT, in the background of a script.
 //
 // When a rank fails the others have 200 ms to say why and to end, get SIGTERM, have the grace to end, and are killed. They
 // get SIGTERM at once when a rank aborts the job. The
@@ -28,8 +32,12 @@
 // World of each tells rmarun until Shrink gives it another, and shows the last lines that each wrote if others have written much after them, or if they could not be written.
 // What ranks print is passed on however long its reader takes, unless a signal has ended the job and the grace is over.
 // What ranks leave behind ends with the job, and a second after a rank has ended its output is closed to what it left
-// behind. On Linux that holds also for what has left its group, and for all groups when
-// rmarun itself is killed.
+// behind. On Linux that holds also for what has left its group.
+//
+// When rmarun itself is killed by SIGKILL, a rank that has a World gets SIGTERM (see world.Init), and on Linux everything in the
+// groups of the ranks is killed. What else has left the group of its rank, as by setsid, lives on: the kernel has a signal
+// for the death of a parent, but none for what its children have started. To leave nothing, end rmarun by another signal,
+// or run it where the system ends all of it, such as in a container.
 //
 // # Terminal
 //
@@ -43,8 +51,8 @@
 // rmarun has something to print: set stty -tostop for such a job.
 //
 // The exit status is that of the rank that failed first by itself, 128 + the signal's number
-// if a signal ended it; 128 + its number if a signal came to rmarun first, and ranks failed after it; if a rank aborted the job, the status that it gave, or 1 if that
-// was 0; 1 if the job could not be started, or if what the ranks print could not be
+// if a signal ended it; 128 + its number if a signal that ends the job came to rmarun before any rank had failed, however
+// the ranks end then; if a rank aborted the job, the status that it gave, or 1 if that was 0; 1 if the job could not be started, or if what the ranks print could not be
 // written (a full disk, which is said once); 2 for wrong usage.
 //
 // # States and invariants

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,11 +26,16 @@ environment of each rank: PMI_FD, PMI_RANK (0 to N-1), PMI_SIZE (N),
   MPI_LOCALRANKID, MPI_LOCALNRANKS, GOMAXPROCS if it is not set (the cores by N, at
   least 1), and what -env adds.
 
+signals: SIGINT, SIGTERM, SIGHUP and SIGQUIT go to everything that the ranks run, and end
+  what has not ended after the grace; a second SIGINT ends it at once. SIGHUP, SIGINT
+  and SIGTSTP that were ignored when rmarun started, as by nohup, stay ignored, also for
+  the ranks. SIGTERM and SIGQUIT do not: Go programs cannot know that they were ignored.
+
 exit status: that of the rank that failed first by itself, 128 + number if a signal
-  ended it; 128 + the number of a signal that came to rmarun before; the first abort's,
-  which is not 0; 1 if the job could not be started or its output not be written; 2 for
-  wrong usage. A rank that ends with 0 without closing its World is named, but has not
-  failed.
+  ended it; 128 + the number of a signal that was to end rmarun before that, however the
+  ranks end then; the first abort's, which is not 0; 1 if the job could not be started or
+  its output not be written; 2 for wrong usage. A rank that ends with 0 without closing
+  its World is named, but has not failed.
 
 examples:
   rmarun -n 4 ./examples/wordcount -verify /usr/share/doc
@@ -55,6 +61,9 @@ type options struct {
 	// tellTime is from the first failure until rmarun ends the other ranks, 200 ms but in tests: it is there to say why.
 	tellTime time.Duration
 }
+
+// identifying are variables that say which rank of which job a process is.
+var identifying = []string{"PMI_FD", "PMI_RANK", "PMI_SIZE", "PMI_PORT", "PMI_ID", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"}
 
 var errUsage = errors.New("wrong usage")
 
@@ -83,7 +92,7 @@ func command(set func(o *options)) (status int) {
 
 // parse reads the command line. It writes the help, if that is asked for, to help.
 func parse(arguments []string, help io.Writer) (*options, error) {
-	o := &options{leaveTime: time.Second, outputTime: time.Second, tellTime: 200 * time.Millisecond}
+	o := &options{grace: 3 * time.Second, leaveTime: time.Second, outputTime: time.Second, tellTime: 200 * time.Millisecond}
 	flags := flag.NewFlagSet("rmarun", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.Func("n", fmt.Sprintf("`number` of ranks, 1 to %d (required)", maxRanks), func(s string) (err error) {
@@ -92,12 +101,29 @@ func parse(arguments []string, help io.Writer) (*options, error) {
 		}
 		return nil
 	})
-	flags.BoolVar(&o.label, "label", false, "begin each line with the number of the rank that wrote it")
-	flags.BoolVar(&o.keepGoing, "keep-going", false, "when a rank fails, let the others go on")
-	flags.DurationVar(&o.grace, "grace", 3*time.Second, "how long ranks have to end after a signal, a `duration` such as 500ms")
+	whether := func(name, usage string, is *bool) {
+		flags.BoolFunc(name, usage, func(s string) (err error) {
+			if *is, err = strconv.ParseBool(s); err != nil {
+				return errors.New("allowed are true and false")
+			}
+			return nil
+		})
+	}
+	whether("label", "begin each line with the number of the rank that wrote it", &o.label)
+	whether("keep-going", "when a rank fails, let the others go on", &o.keepGoing)
+	flags.Func("grace", fmt.Sprintf("how long ranks have to end after a signal, a `duration` (default %v)", o.grace), func(s string) (err error) {
+		if o.grace, err = time.ParseDuration(s); err != nil || o.grace < 0 {
+			return errors.New("allowed are 0 and durations with their unit, such as 500ms or 10s")
+		}
+		return nil
+	})
 	flags.Func("env", "set a variable in the environment of the ranks, as `K=V`; may be repeated", func(s string) error {
-		if name, _, ok := strings.Cut(s, "="); !ok || name == "" {
+		name, _, ok := strings.Cut(s, "=")
+		switch {
+		case !ok || name == "":
 			return errors.New("not of the form K=V")
+		case slices.Contains(identifying, name):
+			return fmt.Errorf("only rmarun says which rank of the job a process is; allowed are variables other than %s", strings.Join(identifying, ", "))
 		}
 		o.environment = append(o.environment, s)
 		return nil
@@ -113,12 +139,10 @@ func parse(arguments []string, help io.Writer) (*options, error) {
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", errUsage, err)
-	case flags.NArg() == 0:
+	case flags.Arg(0) == "":
 		return nil, fmt.Errorf("%w: no PROGRAM or PACKAGE given", errUsage)
 	case o.ranks == 0:
 		return nil, fmt.Errorf("%w: -n is required: how many ranks, 1 to %d", errUsage, maxRanks)
-	case o.grace < 0:
-		return nil, fmt.Errorf("%w: -grace %v must not be negative", errUsage, o.grace)
 	}
 	o.program, o.arguments = flags.Arg(0), flags.Args()[1:]
 	return o, nil

@@ -280,7 +280,7 @@ func TestNoReader(t *testing.T) {
 		return len(ended) > 0
 	})
 	// It may have ended by another one still.
-	require.Contains(t, []int{0, -1}, status(t, <-ended))
+	require.Contains(t, []int{128 + 2, -1}, status(t, <-ended))
 	require.NoError(t, j.from.Close())
 }
 
@@ -376,6 +376,11 @@ func TestWrongUsage(t *testing.T) {
 		{"too many", []string{"-n", "100000", "SELF"}, 2, []string{"100000", "1 to 4096"}},
 		{"no number", []string{"-n", "four", "SELF"}, 2, []string{"four", "1 to 4096"}},
 		{"no program", []string{"-n", "2"}, 2, []string{"no PROGRAM or PACKAGE"}},
+		{"empty program", []string{"-n", "2", ""}, 2, []string{"no PROGRAM or PACKAGE"}},
+		{"grace without unit", []string{"-n", "1", "-grace", "10", "SELF"}, 2, []string{`"10" for flag -grace: allowed are 0 and durations with their unit, such as 500ms or 10s` + "\n"}},
+		{"negative grace", []string{"-n", "1", "-grace", "-1s", "SELF"}, 2, []string{`"-1s" for flag -grace: allowed are 0 and`}},
+		{"neither true nor false", []string{"-n", "1", "-label=on", "SELF"}, 2, []string{`"on" for -label: allowed are true and false` + "\n"}},
+		{"a rank's own variable", []string{"-n", "2", "-env", "PMI_SIZE=3", "SELF"}, 2, []string{`"PMI_SIZE=3" for flag -env: only rmarun says which rank`}},
 		{"unknown flag", []string{"-x", "SELF"}, 2, []string{"-x"}},
 		{"no variable", []string{"-n", "1", "-env", "NAME", "SELF"}, 2, []string{"K=V"}},
 		{"missing program", []string{"-n", "1", "/nowhere/at/all"}, 1, []string{"/nowhere/at/all"}},
@@ -389,6 +394,8 @@ func TestWrongUsage(t *testing.T) {
 			stdout, stderr, exit := runJob(t, "", test.arguments...)
 			require.Equal(t, test.status, exit, "%s", stderr)
 			require.Empty(t, stdout)
+			require.NotContains(t, stderr, "\n\n")
+			require.NotContains(t, stderr, " failed: ", "nothing is run")
 			for _, says := range test.says {
 				require.Contains(t, stderr, says)
 			}
@@ -399,7 +406,7 @@ func TestWrongUsage(t *testing.T) {
 func TestHelp(t *testing.T) {
 	stdout, stderr, exit := runJob(t, "", "-h")
 	require.Zero(t, exit)
-	for _, says := range []string{"usage: rmarun -n N", "-label", "-env", "exit status", "examples:"} {
+	for _, says := range []string{"usage: rmarun -n N", "-label", "-env", "-grace duration", "(default 3s)", "SIGTERM and SIGQUIT do not", "exit status", "examples:"} {
 		require.Contains(t, stdout+stderr, says)
 	}
 }

@@ -12,7 +12,7 @@ import (
 func (j *job) status() int {
 	first := j.first()
 	switch {
-	case j.ending != 0 && (j.aborted != nil || first != nil && first.asked):
+	case j.ending != 0 && (j.aborted != nil || first == nil || first.asked):
 		return 128 + int(j.ending)
 	case j.aborted != nil:
 		// Of a status a shell sees the last byte. An abort is no success, whatever it says.
@@ -68,7 +68,7 @@ func (j *job) blamedBy(r *rank) (blamed *rank, left bool) {
 	if b == nil || !r.status.Exited() {
 		return nil, false
 	}
-	if blamed = j.ranks[b.rank]; blamed.status == 0 || blamed.asked {
+	if blamed = j.ranks[b.rank]; blamed == r || blamed.status == 0 || blamed.asked {
 		return nil, false
 	}
 	return blamed, b.left

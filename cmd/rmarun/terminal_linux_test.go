@@ -267,7 +267,7 @@ func TestUntypedSignals(t *testing.T) {
 		require.NoError(t, syscall.Kill(n.job, syscall.SIGINT))
 		listener.AwaitEnd(t)
 		n.until(t, "heard interrupt", 2)
-		n.finish(t, "rank 0 heard interrupt", "rank 1 heard interrupt", "ended 0")
+		n.finish(t, "rank 0 heard interrupt", "rank 1 heard interrupt", "ended 130")
 	})
 	t.Run("of the reader", func(t *testing.T) {
 		n, reader, _ := begin(t)
@@ -282,7 +282,7 @@ func TestUntypedSignals(t *testing.T) {
 		n.has(t, n.job)
 		n.enter(t, "\x03")
 		n.until(t, "heard interrupt", 2)
-		n.finish(t, "rank 0 heard interrupt", "rank 1 heard interrupt", "ended 0")
+		n.finish(t, "rank 0 heard interrupt", "rank 1 heard interrupt", "ended 130")
 	})
 }
 
@@ -352,7 +352,7 @@ func TestTypedSignals(t *testing.T) {
 		n.lent(t)
 		n.enter(t, "\x03")
 		n.until(t, "heard interrupt", 2)
-		n.finish(t, "rank 0 heard interrupt", "rank 1 heard interrupt", "ended 0")
+		n.finish(t, "rank 0 heard interrupt", "rank 1 heard interrupt", "ended 130")
 	})
 	t.Run("stop", func(t *testing.T) {
 		n := newConsole(t, foreground, "reader", 2, "")
