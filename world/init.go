@@ -35,14 +35,17 @@ func WithPatience(d time.Duration) Option { return func(s *settings) { s.patienc
 // again.
 //
 // A process is one rank: Init returns ErrInitialized while the World of an earlier Init is open, and in the body of Run, Main or
-// Simulate. After Close all ranks may
-// call it again, for another job of the same ranks, if they were started by rmarun or meet at RMA_ROOT. There a rank that
-// calls it before all have left the last job waits for them. Hydra and Slurm serve one job a process. A process whose Init
-// or Close has failed under a manager joins no further job: it must be started again. Init takes PMI_FD and PMI_PORT out of
-// the environment: a process that a rank starts is no rank.
+// Simulate. After Close all ranks may call it again, for another job of the same ranks, if they were started by rmarun or
+// meet at RMA_ROOT. There a rank that calls it before all have left the last job waits for them. Hydra and Slurm serve one
+// job a process. A process whose Init or Close has failed under a manager joins no further job: it must be started again. If
+// ctx has ended before the call Init does nothing, and may be called again. Otherwise it takes PMI_FD and PMI_PORT out of the
+// environment: a process that a rank starts is no rank.
 func Init(ctx context.Context, options ...Option) (w *World, err error) {
 	if ctx == nil {
 		return nil, nilArgument("Init", "context")
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("world: Init: %w", errtext.Ended(ctx))
 	}
 	if withinBody() {
 		return nil, fmt.Errorf("world: Init: %w: this rank is one of Run, Main or Simulate; use the World that its body gets", ErrInitialized)
@@ -59,23 +62,35 @@ func Init(ctx context.Context, options ...Option) (w *World, err error) {
 	case none:
 		return nil, errtext.Errorf("world: Init: %w", flaw)
 	case errors.Is(err, pmi.ErrTaken):
-		return nil, errtext.Errorf("world: Init: %w; no further job can be joined in this process, because an earlier Init or Close failed or the manager serves one job a process: start the process again under the launcher", err)
+		why := ""
+		if notJoined {
+			why = ", because an earlier Init failed"
+		}
+		return nil, errtext.Errorf("world: Init: this process can join no further job%s; start it again under the launcher: %w", why, err)
 	case err != nil:
 		return nil, errtext.Errorf("world: Init: %w: %w", ErrEnvironment, err)
-	case flaw != nil:
-		return nil, errtext.Errorf("world: Init: %w", decline(ctx, managed(client), client.Rank(), s, flaw))
 	}
-	w, err = initialize(ctx, client, s)
-	if err == nil {
-		go endWithManager(client, s.logger)
+	if flaw != nil {
+		err = errtext.Errorf("world: Init: %w", decline(ctx, managed(client), client.Rank(), s, flaw))
+	} else {
+		w, err = initialize(ctx, client, s)
 	}
-	return w, err
+	if err != nil {
+		notJoined = true
+		// An error of Blame means that the launcher is gone.
+		_ = client.Blame(client.Rank(), false)
+		return nil, err
+	}
+	go endWithManager(client, s.logger)
+	return w, nil
 }
 
 // initialized is the World of Init that is open, and beingMade in place of one that will be.
 var (
 	initialized atomic.Pointer[World]
 	beingMade   = new(World)
+	// notJoined: an Init has failed that had taken the connection to the manager. It belongs to the Init that has set beingMade.
+	notJoined bool
 )
 
 // unmanaged joins a job whose ranks rank 0 brings together, or is a world of one.

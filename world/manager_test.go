@@ -121,23 +121,48 @@ func TestManagerGoneCaught(t *testing.T) {
 	require.NoError(t, child.Wait())
 }
 
-// A process whose Init has failed is told what to do, and why.
+// An Init whose context has ended before the call leaves the manager alone: a later one joins.
+func TestInitAfterTheEnd(t *testing.T) {
+	if os.Getenv(managedVariable) != "" {
+		_, err := world.Init(ended)
+		require.ErrorIs(t, err, context.Canceled)
+		w, err := world.Init(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, w.Close())
+		fmt.Println("joined")
+		return
+	}
+	t.Parallel()
+	_, child, printed := managed(t, t.Name(), nil)
+	requireLine(t, "joined", printed)
+	_, err := io.Copy(io.Discard, printed)
+	require.NoError(t, err)
+	require.NoError(t, child.Wait())
+}
+
+// A process whose Init has failed is told what to do, and why, and so is its manager.
 func TestInitAfterFailure(t *testing.T) {
 	if os.Getenv(managedVariable) != "" {
 		_, err := world.Init(t.Context(), world.WithDevice("nonsense"))
 		require.ErrorContains(t, err, `device "nonsense"`)
 		_, err = world.Init(t.Context())
 		require.ErrorIs(t, err, pmi.ErrTaken)
-		require.EqualError(t, err, "world: Init: pmi: the connection to the process manager was used before in this process; no further job can be joined in this process, because an earlier Init or Close failed or the manager serves one job a process: start the process again under the launcher")
+		require.EqualError(t, err, "world: Init: this process can join no further job, because an earlier Init failed; start it again under the launcher: pmi: the connection to the process manager was used before in this process, for a job that was not finalized")
 		fmt.Println("refused")
 		return
 	}
 	t.Parallel()
-	_, child, printed := managed(t, t.Name(), nil)
+	blames := make(chan int, 2)
+	server := pmi.NewServer(1, pmi.Events{Blame: func(_, blamed int, _ bool) { blames <- blamed }})
+	defer server.Close()
+	child, printed := managedBy(t, server, 0, t.Name(), nil)
 	requireLine(t, "refused", printed)
 	_, err := io.Copy(io.Discard, printed)
 	require.NoError(t, err)
 	require.NoError(t, child.Wait())
+	require.NoError(t, server.Close())
+	require.Len(t, blames, 1)
+	require.Zero(t, <-blames)
 }
 
 // A rank tells its manager of the first that has failed, or has left while it was needed, before its own calls fail of that. One

@@ -51,7 +51,8 @@ var roles = map[string]func(rank, argument string){
 		}
 		await.Killed()
 	},
-	// unclosed has rank 1 join and end with a status, or go on without its connection; then rank 0 waits. Or all end.
+	// unclosed has rank 1 join and end with a status, or try to join, or go on without its connection; then rank 0 waits. Or all
+	// end.
 	"unclosed": func(rank, how string) {
 		client := manager()
 		if how == "all" {
@@ -63,6 +64,9 @@ var roles = map[string]func(rank, argument string){
 			return
 		}
 		status, err := strconv.Atoi(how)
+		if how == "not joined" {
+			err = client.Blame(1, false)
+		}
 		if err == nil {
 			os.Exit(status)
 		}

@@ -71,7 +71,8 @@ type outcome struct {
 
 type abort struct{ rank, status int }
 
-// blame is what a rank says of another: that it has failed, or has left while it was needed.
+// blame is what a rank says of another: that it has failed, or has left while it was needed. What it says of itself is
+// that it has not joined the job.
 type blame struct {
 	rank int
 	left bool
@@ -308,9 +309,14 @@ func (j *job) end(r *rank) {
 
 // unclosed says of a rank which has ended as if all were well that others may wait for it. A failure is told anyway.
 func (j *job) unclosed(r *rank) {
-	if r.lost && r.done && r.status == 0 && !j.stopping {
-		fmt.Fprintf(os.Stderr, "rmarun: rank %d has ended without closing its World\n", r.number)
+	if !r.lost || !r.done || r.status != 0 || j.stopping {
+		return
 	}
+	how := "closing its World"
+	if b := j.blames[r.number].Load(); b != nil && b.rank == r.number {
+		how = "joining the job: its Init failed"
+	}
+	fmt.Fprintf(os.Stderr, "rmarun: rank %d has ended without %s\n", r.number, how)
 }
 
 // endForFailure ends the job because a rank has failed, unless the others are to go on. It may have failed for want of another,

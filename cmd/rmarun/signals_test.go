@@ -163,6 +163,7 @@ func TestPrompt(t *testing.T) {
 func TestUnclosed(t *testing.T) {
 	for _, c := range []struct{ how, patience, says string }{
 		{"0", forever, "rmarun: rank 1 has ended without closing its World\n"},
+		{"not joined", forever, "rmarun: rank 1 has ended without joining the job: its Init failed\n"},
 		{"goes on", short, "rmarun: rank 1 has left the job without closing its World, and goes on\n"},
 	} {
 		command := rmarun(t, "unclosed "+c.how, "-n", "2", "SELF")

@@ -273,8 +273,8 @@ type finalizing struct {
 func (c *Client) Abort(status int) error { return c.tell(fmt.Sprintf("cmd=abort exitcode=%d", status)) }
 
 // Blame tells the manager that a rank has failed, or has left while this one needed it: if this rank fails, too, that may be
-// why. What it says last counts. That this rank goes on without the one that it has blamed it says by [Nobody]. It tells only a
-// [Server]: other managers do not know this message.
+// why. What it says last counts. That this rank goes on without the one that it has blamed it says by [Nobody], and that it could
+// not join its job by its own rank. It tells only a [Server]: other managers do not know this message.
 func (c *Client) Blame(rank int, left bool) error {
 	if !c.blames {
 		return nil

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+
+	"github.com/onesided/rma/internal/errtext"
 )
 
 // What a process inherits from its manager it takes once: by the time that anybody asks again, the number in PMI_FD may be a
@@ -80,7 +82,7 @@ func FromEnvironment() (*Client, error) {
 		return nil, err
 	}
 	if rank >= size {
-		return nil, fmt.Errorf("%w: PMI_RANK=%d, with PMI_SIZE=%d allowed are 0 to %d", ErrEnvironment, rank, size, size-1)
+		return nil, fmt.Errorf("%w: PMI_RANK=%d, with PMI_SIZE=%d %s", ErrEnvironment, rank, size, errtext.Allowed(size-1))
 	}
 	// A number that was inherited by mistake may be any file: nothing is written
 	// to what is not a socket.
@@ -119,16 +121,18 @@ func (c *Client) take(variable string, wasInherited bool) (*Client, error) {
 // again asks for another job on a connection that has served one.
 func (c *Client) again() (*Client, error) {
 	c.mu.Lock()
-	broken, open := c.broken, c.kept && c.finalized == c.begun
-	if open {
+	broken, over := c.broken, c.finalized == c.begun
+	if c.kept && over {
 		c.begun++
 	}
 	c.mu.Unlock()
 	switch {
 	case broken != nil:
 		return nil, fmt.Errorf("%w, and failed: %w", ErrTaken, cause{broken})
-	case !open:
-		return nil, ErrTaken
+	case !over:
+		return nil, fmt.Errorf("%w, for a job that was not finalized", ErrTaken)
+	case !c.kept:
+		return nil, fmt.Errorf("%w, and the manager serves one job a process", ErrTaken)
 	}
 	if err := c.start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: the manager begins no further job: %w", ErrTaken, cause{err}), c.Close())

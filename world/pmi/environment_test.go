@@ -44,7 +44,7 @@ func TestNoOtherJob(t *testing.T) {
 		c.kept = true
 	}
 	require.NoError(t, clients[0].Finalize())
-	refused(clients[1], "used before in this process")
+	refused(clients[1], "used before in this process, for a job that was not finalized")
 	require.NoError(t, s.Close())
 	refused(clients[0], "the manager begins no further job: response_to_init: ")
 	refused(clients[0], "used before in this process, and failed: response_to_init: ")
@@ -54,5 +54,5 @@ func TestNoOtherJob(t *testing.T) {
 
 	_, client := joined(t)
 	require.NoError(t, client.Finalize())
-	refused(client, "used before in this process")
+	refused(client, "used before in this process, and the manager serves one job a process")
 }

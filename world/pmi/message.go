@@ -31,11 +31,11 @@ const (
 const Nobody = -1
 
 // A Server says in its answer to init that it takes note of a blame, which is no part of PMI, and by the version that a rank may
-// take it back.
+// take it back, and may blame itself.
 const (
 	blameCommand = "rma_blame"
 	blameField   = "rma_blame"
-	blameVersion = "2"
+	blameVersion = "3"
 )
 
 var (

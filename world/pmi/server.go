@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/onesided/rma/internal/errtext"
 )
 
 // A Server is the manager of a job on one machine. For each rank it makes a
@@ -63,7 +65,7 @@ type Events struct {
 	Abort func(rank, status int)
 	// Blame: a rank says that another has failed, or has left while it was needed. If the rank fails, too, that may be why.
 	// What it says last counts. blamed is [Nobody] when the rank goes on without the one that it has blamed, or has begun
-	// another job.
+	// another job, and the rank itself when it could not join this one.
 	Blame func(rank, blamed int, left bool)
 }
 
@@ -118,7 +120,7 @@ func (s *Server) lose(n int, why string) {
 // when the process has started.
 func (s *Server) Child(rank, fd int) (file *os.File, environment []string, err error) {
 	if rank < 0 || rank >= s.size {
-		return nil, nil, fmt.Errorf("%w: rank %d, allowed are 0 to %d", ErrArgument, rank, s.size-1)
+		return nil, nil, fmt.Errorf("%w: rank %d, %s", ErrArgument, rank, errtext.Allowed(s.size-1))
 	}
 	// The lock keeps a process that is started meanwhile from inheriting both.
 	syscall.ForkLock.RLock()
@@ -257,7 +259,7 @@ func (c *session) serve(lines *bufio.Scanner) bool {
 func (c *session) note(m message) bool {
 	blamed, err := strconv.Atoi(m["rank"])
 	left, e := strconv.ParseBool(m["left"])
-	if err != nil || e != nil || blamed < Nobody || blamed >= c.server.size || blamed == c.rank {
+	if err != nil || e != nil || blamed < Nobody || blamed >= c.server.size {
 		return false
 	}
 	c.blame(blamed, left)

@@ -303,7 +303,8 @@ func TestAbort(t *testing.T) {
 	require.Empty(t, wishes)
 }
 
-// Whom a rank blames is reported, and that it takes this back, also while it waits in a barrier, but not if that cannot be.
+// Whom a rank blames is reported, itself among them, and that it takes this back, also while it waits in a barrier, but not if
+// that cannot be.
 func TestBlame(t *testing.T) {
 	type blame struct {
 		rank, blamed int
@@ -318,11 +319,11 @@ func TestBlame(t *testing.T) {
 		defer s.mu.Unlock()
 		return len(s.job(0).inside) == 1
 	})
-	for _, b := range []blame{{1, 2, true}, {1, 0, false}, {1, Nobody, false}} {
+	for _, b := range []blame{{1, 2, true}, {1, 0, false}, {1, 1, false}, {1, Nobody, false}} {
 		require.NoError(t, clients[1].Blame(b.blamed, b.left))
 		require.Equal(t, b, await.Receive(t, "a blame", blames))
 	}
-	for rank, blamed := range map[int]int{0: 3, 2: 2} {
+	for rank, blamed := range map[int]int{0: 3, 2: -2} {
 		require.NoError(t, clients[rank].Blame(blamed, false))
 		_, err := clients[rank].Get("anything")
 		require.Error(t, err)
@@ -392,19 +393,19 @@ func TestServerDialogue(t *testing.T) {
 			"cmd=get kvsname=kvs key=PMI_process_mapping", "cmd=barrier_in", "cmd=put kvsname=kvs key=P0-businesscard value=description#node$port#1$", "cmd=barrier_in",
 			"cmd=get kvsname=kvs key=P0-businesscard", "cmd=get kvsname=kvs key=P1-businesscard",
 		}, []string{
-			"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0 rma_blame=2", "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024", "cmd=appnum appnum=0",
+			"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0 rma_blame=3", "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024", "cmd=appnum appnum=0",
 			"cmd=my_kvsname kvsname=kvs", "cmd=universe_size size=1", "cmd=get_result rc=0 msg=success value=(vector,(0,1,1))", "cmd=barrier_out rc=0",
 			"cmd=put_result rc=0 msg=success", "cmd=barrier_out rc=0", "cmd=get_result rc=0 msg=success value=description#node$port#1$",
 			"cmd=get_result rc=-1 msg=key_not_found value=unknown", "cmd=finalize_ack",
 		}},
 		{"no beginning", []string{"cmd=get_maxes"}, nil},
-		{"no command", []string{hello, "maxes=1"}, []string{"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0 rma_blame=2"}},
-		{"an unknown command", []string{hello, "cmd=spawn nprocs=3"}, []string{"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0 rma_blame=2"}},
+		{"no command", []string{hello, "maxes=1"}, []string{"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0 rma_blame=3"}},
+		{"an unknown command", []string{hello, "cmd=spawn nprocs=3"}, []string{"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0 rma_blame=3"}},
 		{"another space", []string{hello, "cmd=put kvsname=x key=a value=b", "cmd=get kvsname=x key=a"}, []string{
-			"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0 rma_blame=2", "cmd=put_result rc=-1 msg=refused", "cmd=get_result rc=-1 msg=key_not_found value=unknown", "cmd=finalize_ack",
+			"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0 rma_blame=3", "cmd=put_result rc=-1 msg=refused", "cmd=get_result rc=-1 msg=key_not_found value=unknown", "cmd=finalize_ack",
 		}},
 		{"a long key", []string{hello, "cmd=put kvsname=kvs value=b key=" + strings.Repeat("k", longestKey+1)}, []string{
-			"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0 rma_blame=2", "cmd=put_result rc=-1 msg=refused", "cmd=finalize_ack",
+			"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0 rma_blame=3", "cmd=put_result rc=-1 msg=refused", "cmd=finalize_ack",
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) { require.Equal(t, test.want, converse(t, test.says...)) })
