@@ -62,10 +62,10 @@ func either(with bool, option string) string {
 // keyTerm tells keys apart without giving them away.
 func keyTerm(key []byte) string {
 	if key == nil {
-		return "no WithKey"
+		return "no key"
 	}
 	sum := sha256.Sum256(key)
-	return fmt.Sprintf("WithKey %x", sum[:4])
+	return fmt.Sprintf("the key %x", sum[:4])
 }
 
 // disagreement is why a rank that has something in the place of what this one has is in no job with it.

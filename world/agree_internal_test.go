@@ -40,7 +40,7 @@ func TestDifferentRanks(t *testing.T) {
 		{with(WithStaging(false)), "WithAlgorithm(0)", "WithAlgorithm(0), no staging"},
 		{with(WithNetwork(network)), "no WithNetwork", "WithNetwork"},
 		{with(WithTLS(new(tls.Config))), "no WithTLS", "WithTLS"},
-		{with(WithKey(make([]byte, 16))), "no WithKey", "WithKey 374708ff"},
+		{with(WithKey(make([]byte, 16))), "no key", "the key 374708ff"},
 		{with(WithAddress("127.0.0.1,127.0.0.1")), "1 address (RMA_ADDRESS)", "2 addresses (RMA_ADDRESS)"},
 	}
 	require.Len(t, cases, 1+strings.Count(string(s.terms(2)), ";"), "each of the terms is one of the cases")

@@ -30,6 +30,7 @@ func TestRankThatCannotJoin(t *testing.T) {
 		{"unknown device", "RMA_DEVICE=nonsense", `invalid environment: device "nonsense" (RMA_DEVICE, or WithDevice)`, told + `invalid environment: device "nonsense" (RMA_DEVICE, or WithDevice)`},
 		{"malformed address", "RMA_ADDRESS=10.0.0.0/40", `RMA_ADDRESS (or WithAddress): address: not an address of this host: "10.0.0.0/40" is no range`, told + "invalid environment: RMA_ADDRESS"},
 		{"address of another", "RMA_ADDRESS=240.0.0.1", `"240.0.0.1" is not here; it has `, told + "invalid environment: RMA_ADDRESS"},
+		{"no key file", "RMA_KEY_FILE=/nowhere", "invalid environment: RMA_KEY_FILE: ", told + "invalid environment: RMA_KEY_FILE: "},
 		{"trace of nothing", "RMA_TRACE=t.json", `RMA_TRACE (or WithTrace): "t.json": all ranks map each other's memory`, told + "invalid environment: RMA_TRACE"},
 		{"another device", "RMA_DEVICE=tcp", `rank 0 has RMA_DEVICE unset (automatic choice), this rank RMA_DEVICE=tcp`, `rank 1 has RMA_DEVICE=tcp, this rank RMA_DEVICE unset (automatic choice)`},
 		{"an end before Init", "RMA_JOBTEST_BODY=none", `no body is registered as "none"`, "barrier: rank 1 has ended before it joined"},
@@ -65,6 +66,19 @@ func keyFile(t *testing.T) string {
 	key := filepath.Join(t.TempDir(), "key")
 	require.NoError(t, os.WriteFile(key, []byte(strings.Repeat("0123456789abcdef", 4)+"\n"), 0o600))
 	return key
+}
+
+// Under a launcher the key of the job is that of a file, if the environment names one.
+func TestKeyFileUnderALauncher(t *testing.T) {
+	t.Setenv("RMA_DEVICE", "tcp")
+	files := []string{keyFile(t), keyFile(t)}
+	environment := func(rank int) []string { return []string{"RMA_KEY_FILE=" + files[rank]} }
+	jobtest.StartWith(t, 2, meet, environment).Succeeds()
+	require.NoError(t, os.WriteFile(files[1], []byte(strings.Repeat("fedcba9876543210", 4)+"\n"), 0o600))
+	for _, err := range jobtest.StartWith(t, 2, meet, environment).Wait() {
+		require.ErrorContains(t, err, "ranks disagree: ")
+		require.Regexp(t, "rank [01] has the key [0-9a-f]{8}, this rank the key [0-9a-f]{8};", err.Error())
+	}
 }
 
 // rootJob is the environment of a job without a manager.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/internal/errtext"
+	"github.com/onesided/rma/verbs/tcp/proof"
 	"github.com/onesided/rma/world/pmi"
 	"github.com/onesided/rma/world/root"
 )
@@ -33,6 +34,9 @@ func WithPatience(d time.Duration) Option { return func(s *settings) { s.patienc
 // is told to the logger of [WithLogger]. Without a manager a rank that cannot reach rank
 // 0, lacks the key or has a wrong setting of its own has not come yet: it may be started
 // again.
+//
+// Under a manager, too, RMA_KEY_FILE names the file of the job's key, as [WithKey] gives it. Where neither is set rank 0 makes
+// a key.
 //
 // A process is one rank: Init returns ErrInitialized while the World of an earlier Init is open, and in the body of Run, Main or
 // Simulate. After Close all ranks may call it again, for another job of the same ranks, if they were started by rmarun or
@@ -70,6 +74,9 @@ func Init(ctx context.Context, options ...Option) (w *World, err error) {
 	case err != nil:
 		return nil, errtext.Errorf("world: Init: %w: %w", ErrEnvironment, err)
 	}
+	if flaw == nil && s.key == nil {
+		s.key, flaw = jobKeyFromFile()
+	}
 	if flaw != nil {
 		err = errtext.Errorf("world: Init: %w", decline(ctx, managed(client), client.Rank(), s, flaw))
 	} else {
@@ -83,6 +90,19 @@ func Init(ctx context.Context, options ...Option) (w *World, err error) {
 	}
 	go endWithManager(client, s.logger)
 	return w, nil
+}
+
+// jobKeyFromFile reads the job's key where the environment names a file of it.
+func jobKeyFromFile() ([]byte, error) {
+	path := os.Getenv("RMA_KEY_FILE")
+	if path == "" {
+		return nil, nil
+	}
+	key, err := proof.ReadKeyFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: RMA_KEY_FILE: %w", ErrEnvironment, err)
+	}
+	return key, nil
 }
 
 // initialized is the World of Init that is open, and beingMade in place of one that will be.

@@ -273,8 +273,8 @@ func WithHost(name string) Option { return func(s *settings) { s.host = name } }
 func WithAddress(text string) Option { return func(s *settings) { s.address = text } }
 
 // WithKey sets the job's key, 16 to 512 random bytes, by which ranks know each other
-// over a network. Without this option rank 0 makes one and hands it out through the
-// exchange of the launcher. All ranks pass the same, or none does: ranks of which one has another key, or only some have
+// over a network. Without this option [Init] takes that of the file that RMA_KEY_FILE names in the environment; else
+// rank 0 makes one and hands it out through the exchange of the launcher. All ranks pass the same, or none does: ranks of which one has another key, or only some have
 // one, get an ErrMismatch from [Init] or [New]. A [Listener] and its clients pass a key of their own, which is not
 // the job's: see [Listen].
 func WithKey(key []byte) Option { return func(s *settings) { s.key = key } }
