@@ -21,9 +21,9 @@ const (
 
 // decline has the others hear why this rank cannot join, and returns that. Otherwise
 // they would learn only that it has ended, from a manager that tells as much, or wait
-// for it as long as they have patience.
+// for it as long as they have patience. The program gets the error, and prints it: it is no warning here.
 func decline(ctx context.Context, exchange Exchange, rank int, s settings, cause error) error {
-	s.logger.Warn("this rank cannot join, and tells the others", "rank", rank, "why", cause)
+	s.logger.Debug("this rank cannot join, and tells the others", "rank", rank, "why", cause)
 	ctx, cancel := context.WithTimeout(ctx, decliningTime)
 	defer cancel()
 	// It has failed already; whether all have heard of it changes nothing.

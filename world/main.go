@@ -41,9 +41,10 @@ const closeTime = time.Second
 // status 1. A process that is a rank prints its error before the other ranks can see its end, and does not wait for
 // them; a panic of its body ends it as any other program.
 //
-// SIGINT and SIGTERM end the context of the body, unless they were ignored when the process started. The status of a
-// process that fails after that is 128 + the number of the signal. It waits for other ranks for one more second. A second
-// signal ends the process at once.
+// SIGINT and SIGTERM end the context of the body, but for a SIGINT that was ignored when the process started, as in the
+// background of a script. That SIGTERM was, as after trap "" TERM, no Go program can know: Go's runtime catches it first.
+// The status of a process that fails after a signal is 128 + its number. The process waits for other ranks for one more
+// second. A second signal ends it at once.
 func Main(body func(ctx context.Context, w *World) error, options ...Option) {
 	ctx, stop := interrupt.Context(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -96,13 +97,16 @@ func runProgram(ctx context.Context, body func(ctx context.Context, w *World) er
 func choose() (ranks int, simulator *sim.Simulator, err error) {
 	count, profile := os.Getenv(ranksVariable), os.Getenv(simulateVariable)
 	for _, name := range []string{"PMI_FD", "PMI_PORT", "PMI_RANK", "PMI_SIZE", "PMI_ID", "RMA_ROOT", "RMA_RANK", "RMA_SIZE"} {
-		switch value := os.Getenv(name); {
-		case value == "":
-		case count != "" || profile != "":
-			return 0, nil, fmt.Errorf("%s=%q makes this process a rank of a launcher's job, and %s and %s, of which one is set, have it make ranks: unset one or the other", name, value, ranksVariable, simulateVariable)
-		default:
-			return 0, nil, nil
+		value := os.Getenv(name)
+		if value == "" {
+			continue
 		}
+		for _, makes := range []string{ranksVariable, simulateVariable} {
+			if by := os.Getenv(makes); by != "" {
+				return 0, nil, fmt.Errorf("%s=%q makes this process a rank of a launcher's job, and %s=%q has it make ranks itself: unset one or the other", name, value, makes, by)
+			}
+		}
+		return 0, nil, nil
 	}
 	ranks = runtime.GOMAXPROCS(0)
 	if count != "" {

@@ -147,8 +147,8 @@ func TestMainChooses(t *testing.T) {
 		{[]string{"RMA_RANKS=none"}, 1, `world: Main: invalid environment: RMA_RANKS="none" must be the number of ranks, 1 to 65536` + "\n"},
 		{[]string{"RMA_RANKS=0"}, 1, `RMA_RANKS="0" must be`},
 		{[]string{"RMA_SIMULATE=none"}, 1, `world: Main: invalid environment: RMA_SIMULATE="none": sim: no profile "none"; allowed are`},
-		{[]string{"RMA_RANKS=3", "RMA_ROOT=localhost:1"}, 1, `RMA_ROOT="localhost:1" makes this process a rank`},
-		{[]string{"RMA_SIMULATE=ndr-2024", "PMI_RANK=0"}, 1, `PMI_RANK="0" makes this process a rank`},
+		{[]string{"RMA_RANKS=3", "RMA_ROOT=localhost:1"}, 1, `RMA_ROOT="localhost:1" makes this process a rank of a launcher's job, and RMA_RANKS="3" has it make ranks itself: unset one`},
+		{[]string{"RMA_SIMULATE=ndr-2024", "PMI_RANK=0"}, 1, `PMI_RANK="0" makes this process a rank of a launcher's job, and RMA_SIMULATE="ndr-2024" has it make ranks itself: unset one`},
 		{[]string{"PMI_RANK=0"}, 1, `world: Init: invalid environment: PMI_RANK="0" without a manager`},
 	} {
 		status, stdout, stderr := newProgram(t, "size", test.environment...).start(t).end()
@@ -191,6 +191,13 @@ func TestMainFails(t *testing.T) {
 	text, err := os.ReadFile(stats)
 	require.NoError(t, err)
 	require.Equal(t, 3, strings.Count(string(text), " of 3"), "%s", text)
+	// So is that of a setting with which no rank can join.
+	for _, p := range launch(t, "size", 2, "RMA_DEVICE=SHM") {
+		status, _, stderr := p.end()
+		require.Equal(t, 1, status)
+		require.True(t, strings.HasPrefix(stderr, name+`: world: Init: invalid environment: device "SHM"`), stderr)
+		require.Equal(t, 1, strings.Count(stderr, "\n"), stderr)
+	}
 	status, _, stderr = launch(t, "panic", 1)[0].end()
 	require.Equal(t, 2, status)
 	require.Contains(t, stderr, "panic: the body panics")
