@@ -5,8 +5,9 @@
 //	ctx, stop := interrupt.Context(context.Background(), os.Interrupt, syscall.SIGTERM)
 //	defer stop()
 //
-// Go's runtime itself takes over signals other than SIGHUP, SIGINT and those that stop and continue a process before
-// anything can see that they were ignored: these are caught.
+// Signals other than SIGHUP, SIGINT and those that stop and continue a process are caught always, SIGTERM and SIGQUIT among them. Go's
+// runtime catches these itself before any code of a program runs, even that of an init function, and keeps what it found in
+// a variable that no package can read. Then neither the kernel nor [signal.Ignored] knows that they were ignored.
 package interrupt
 
 import (
