@@ -7,6 +7,7 @@
 //
 //   - the name of a package that stands before it, or of one below that;
 //   - the rank that stands before it, alone or with what it has done, as in "rank 2 has failed: ";
+//   - the class that stands right before it, such as "invalid environment: ", if more follows;
 //   - errors of an errors.Join that say what one before them says.
 //
 // The errors themselves stay as they are, for errors.Is and errors.As.
@@ -19,7 +20,7 @@ import (
 )
 
 // layers are the packages that begin their errors with their names, each with those below it before it.
-var layers = []string{"reduce", "aggregate", "epoch", "world", "window"}
+var layers = []string{"verbs", "proof", "reduce", "aggregate", "epoch", "world", "window"}
 
 const (
 	colon = ": "
@@ -83,6 +84,12 @@ func less(err error, said []string) string {
 	}
 }
 
+// Under returns err, which is head's, though the package below has made it for that: the text begins with head in place
+// of below.
+func Under(head, below string, err error) error {
+	return &composed{err, head + strings.TrimPrefix(err.Error(), below)}
+}
+
 // replace returns text, that of an error which wraps errs, with each of these less what it repeats of said.
 func replace(text string, said []string, errs []error) string {
 	own, end := named(text), len(text)
@@ -91,12 +98,28 @@ func replace(text string, said []string, errs []error) string {
 		if at < 0 {
 			continue
 		}
-		is, rest := less(err, slices.Concat(by, said)), text[at+len(was):]
+		is, rest := lessClass(text[:at], less(err, slices.Concat(by, said))), text[at+len(was):]
 		again := slices.ContainsFunc(errs[:i], func(before error) bool { return before.Error() == err.Error() })
 		if line, joined := strings.CutSuffix(text[:at], "\n"); again && joined {
 			is, at = "", len(line)
 		}
 		text, end = text[:at]+is+rest, at
+	}
+	return text
+}
+
+// lessClass returns text without the class that it begins with, and the package before that, if before ends with the class and
+// more follows. A class has several words: one is a call.
+func lessClass(before, text string) string {
+	own := text
+	if name, rest, _ := strings.Cut(text, colon); !strings.Contains(name, " ") {
+		own = rest
+	}
+	for _, text := range []string{text, own} {
+		class, rest, more := strings.Cut(text, colon)
+		if before, ends := strings.CutSuffix(before, class+colon); more && ends && strings.Contains(class, " ") && (before == "" || strings.HasSuffix(before, " ")) {
+			return rest
+		}
 	}
 	return text
 }

@@ -11,7 +11,10 @@ import (
 	"github.com/onesided/rma/internal/errtext"
 )
 
-var errClass = errors.New("not locked")
+var (
+	errClass       = errors.New("not locked")
+	errEnvironment = errors.New("invalid environment")
+)
 
 func TestTextsSayTheirHeadOnce(t *testing.T) {
 	call := fmt.Errorf("epoch: rank 2: Unlock: %w", errClass)
@@ -27,6 +30,10 @@ func TestTextsSayTheirHeadOnce(t *testing.T) {
 		{"of no package here", errtext.Errorf("world: Init: %w", errors.New("tcp: Open: no")), "world: Init: tcp: Open: no"},
 		{"within another's", errtext.Errorf("window: Close: %w; opened by x", fmt.Errorf("a step: %w", call)), "window: Close: a step: rank 2: Unlock: not locked; opened by x"},
 		{"after a class", errtext.Errorf("world: Init: %w: %w", errClass, errors.New("world: no")), "world: Init: not locked: no"},
+		{"of a class that stands before it", errtext.Errorf("world: Init: %w: %w", errEnvironment, fmt.Errorf("pmi: %w: PMI_RANK=7", errEnvironment)), "world: Init: invalid environment: PMI_RANK=7"},
+		{"of a class that stands before it, composed", errtext.Errorf("world: Init: %w: %w", errEnvironment, errtext.Errorf("a step: %w", fmt.Errorf("pmi: %w: PMI_RANK=7", errEnvironment))), "world: Init: invalid environment: a step: pmi: invalid environment: PMI_RANK=7"},
+		{"with a class within", errtext.Errorf("world: connecting: %w", fmt.Errorf("tcp: connecting: %w", errors.New("verbs: peer is gone"))), "world: connecting: tcp: connecting: peer is gone"},
+		{"of a package that has carried it out", errtext.Under("tcp: ", "shm: ", errors.New("shm: verbs: no memory")), "tcp: verbs: no memory"},
 		{"joined, twice", errtext.Errorf("world: Run: %w", errors.Join(errors.New("world: a"), errors.New("world: b"), errors.New("world: a"))), "world: Run: a\nb"},
 		{"joined, of which one has another's text in its own", errtext.Errorf("world: Run: %w", errors.Join(errors.New("world: a"), errors.New("world: a of world: a"))), "world: Run: a\na of world: a"},
 		{"joined, of which the last ends as the one before", errtext.Errorf("world: Run: %w", errors.Join(errors.New("epoch: a"), errors.New("no epoch: a"))), "world: Run: a\nno epoch: a"},

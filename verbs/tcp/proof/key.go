@@ -10,6 +10,8 @@ import (
 	"os"
 	"strings"
 	"syscall"
+
+	"github.com/onesided/rma/internal/errtext"
 )
 
 // Bytes of a key.
@@ -61,10 +63,10 @@ func checkKey(key []byte) error {
 // ReadKeyFile reads a key from a regular file in the form of [ParseKey]; spaces and
 // line ends around it are ignored.
 //
-// As ssh does with its keys, it refuses a file of the caller's own that group or
-// others have any permission for. A file of another owner, a secret that the
-// administrator or Kubernetes put there, is not the caller's to change: that he can
-// read it is enough.
+// As ssh does with its keys, it refuses a file that other users could read or have
+// written. The file is the caller's own and gives group and others no permission, or
+// it is root's, such as a secret of Kubernetes, and gives its group read permission
+// at most.
 func ReadKeyFile(path string) (key []byte, err error) {
 	// A pipe that nobody writes to would hold up the open.
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -77,10 +79,10 @@ func ReadKeyFile(path string) (key []byte, err error) {
 		return nil, fmt.Errorf("proof: key file: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%w: %s is %s, must be a regular file", ErrKeyFile, path, fs.FormatFileInfo(info))
+		return nil, fmt.Errorf("%w: %s is %s, must be a regular file", ErrKeyFile, path, kindOf(info.Mode()))
 	}
-	if open := info.Mode().Perm() & 0o077; open != 0 && isOwn(info) {
-		return nil, fmt.Errorf("%w: %s has mode %#o, must give group and others nothing, as 0600 does", ErrKeyFile, path, info.Mode().Perm())
+	if err := checkOwner(ownerOf(info), os.Geteuid(), info.Mode().Perm()); err != nil {
+		return nil, fmt.Errorf("%w: %s %w", ErrKeyFile, path, err)
 	}
 	const longest = 2*MaxKey + 64
 	text, err := io.ReadAll(io.LimitReader(file, longest+1))
@@ -92,7 +94,36 @@ func ReadKeyFile(path string) (key []byte, err error) {
 	}
 	key, err = ParseKey(strings.TrimSpace(string(text)))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w; this makes one, for all ranks: (umask 077; openssl rand -hex %d > %[2]s)", ErrKeyFile, path, err, newKey)
+		return nil, errtext.Errorf("proof: %w: %s: %w; this makes one, for all ranks: (umask 077; openssl rand -hex %d > %[2]s)", ErrKeyFile, path, err, newKey)
 	}
 	return key, nil
+}
+
+// checkOwner refuses a key file of a user, which a process of another may read, in a mode.
+func checkOwner(owner, reader int, mode fs.FileMode) error {
+	const groupReads, bothAll = 0o040, 0o077
+	open := mode & bothAll
+	switch {
+	case owner == 0 && open&^groupReads != 0:
+		return fmt.Errorf("has mode %#o, and a file of root must give its group read permission at most, others nothing, as 0640 does", mode)
+	case owner == 0:
+	case owner != reader:
+		return fmt.Errorf("belongs to user %d, must belong to user %d, who runs this program, or to root", owner, reader)
+	case open != 0:
+		return fmt.Errorf("has mode %#o, must give group and others nothing, as 0600 does", mode)
+	}
+	return nil
+}
+
+// kindOf says what is no regular file.
+func kindOf(mode fs.FileMode) string {
+	switch mode.Type() {
+	case fs.ModeDir:
+		return "a directory"
+	case fs.ModeNamedPipe:
+		return "a named pipe"
+	case fs.ModeSocket:
+		return "a socket"
+	}
+	return "a device"
 }

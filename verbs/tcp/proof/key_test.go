@@ -1,6 +1,7 @@
 package proof_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -70,7 +71,6 @@ func TestReadKeyFile(t *testing.T) {
 		{"read only", text, 0o400, nil},
 		{"line end", text + "\n", 0o600, nil},
 		{"line end of another system", text + "\r\n", 0o600, nil},
-		{"group may read", text, 0o640, proof.ErrKeyFile},
 		{"others may read", text, 0o604, proof.ErrKeyFile},
 		{"group may write", text, 0o620, proof.ErrKeyFile},
 		{"empty", "", 0o600, proof.ErrKeyForm},
@@ -113,14 +113,47 @@ func TestKeyFileMustBeAFile(t *testing.T) {
 	require.ErrorIs(t, err, proof.ErrKeyFile)
 }
 
-func TestKeyFileOfAnotherOwnerMayBeOpenToOthers(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "key")
-	require.NoError(t, os.WriteFile(path, []byte(strings.Repeat("0a", 32)), 0o600))
-	require.NoError(t, os.Chmod(path, 0o644))
-	// It is given to a user who is certainly another.
-	if err := os.Chown(path, os.Geteuid()+1, -1); err != nil {
-		t.Skip("skipped: only root can give a file away:", err)
+// A key file is this user's own, or root's, and no other user can read it.
+func TestKeyFileOwners(t *testing.T) {
+	for _, c := range []struct {
+		owner string
+		mode  os.FileMode
+		says  string
+	}{
+		{"root", 0o600, ""},
+		{"root", 0o440, ""},
+		{"root", 0o640, ""},
+		{"root", 0o644, "has mode 0644, and a file of root must give its group read permission at most"},
+		{"root", 0o660, "must give its group read permission at most"},
+		{"another", 0o600, "belongs to user 1234, must belong to user"},
+		{"another", 0o644, "belongs to user 1234, must belong to user"},
+	} {
+		t.Run(fmt.Sprintf("%s %#o", c.owner, c.mode), func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "key")
+			require.NoError(t, os.WriteFile(path, []byte(strings.Repeat("0a", 32)), 0o600))
+			require.NoError(t, os.Chmod(path, c.mode))
+			if err := os.Chown(path, map[string]int{"root": 0, "another": 1234}[c.owner], -1); err != nil {
+				t.Skip("skipped: only root can give a file away:", err)
+			}
+			_, err := proof.ReadKeyFile(path)
+			if c.says == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorIs(t, err, proof.ErrKeyFile)
+			require.ErrorContains(t, err, c.says)
+		})
 	}
-	_, err := proof.ReadKeyFile(path)
-	require.NoError(t, err)
+}
+
+// An error says of what kind a file is, and which package it comes from once.
+func TestKeyFileErrors(t *testing.T) {
+	dir := t.TempDir()
+	_, err := proof.ReadKeyFile(dir)
+	require.EqualError(t, err, "proof: key file refused: "+dir+" is a directory, must be a regular file")
+	path := filepath.Join(dir, "key")
+	require.NoError(t, os.WriteFile(path, []byte("0a"), 0o600))
+	_, err = proof.ReadKeyFile(path)
+	require.ErrorIs(t, err, proof.ErrKeyForm)
+	require.Equal(t, 1, strings.Count(err.Error(), "proof: "), "%v", err)
 }

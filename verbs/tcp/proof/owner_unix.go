@@ -4,11 +4,8 @@ package proof
 
 import (
 	"io/fs"
-	"os"
 	"syscall"
 )
 
-func isOwn(info fs.FileInfo) bool {
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	return !ok || int(stat.Uid) == os.Geteuid()
-}
+// ownerOf is the user that a file belongs to.
+func ownerOf(info fs.FileInfo) int { return int(info.Sys().(*syscall.Stat_t).Uid) }
