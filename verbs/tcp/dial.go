@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/tcp/proof"
 )
@@ -75,18 +77,7 @@ func (o *door) dial(ctx context.Context, address string, hello []byte) (stream, 
 	if err != nil {
 		return nil, err
 	}
-	fail := func(err error) (stream, error) {
-		if isShortage(err) {
-			return nil, fmt.Errorf("tcp: connecting to %s: %w: %w", hostPort, verbs.ErrShortage, err)
-		}
-		if ctx.Err() == context.DeadlineExceeded {
-			err = fmt.Errorf("it did not answer within %v: %w", o.limit, err)
-		}
-		if errors.Is(err, proof.ErrKey) || errors.Is(err, proof.ErrVersion) || errors.Is(err, proof.ErrProtocol) {
-			return nil, fmt.Errorf("tcp: connecting to %s: %w: %w", hostPort, verbs.ErrRejected, err)
-		}
-		return nil, fmt.Errorf("tcp: connecting to %s: %w: %w", hostPort, verbs.ErrPeerGone, err)
-	}
+	fail := func(err error) (stream, error) { return nil, o.unconnected(ctx, hostPort, err) }
 	var ended error // of the call before
 	for calls, rest := 1, o.rest; ; calls, rest = calls+1, min(2*rest, longestRest) {
 		s, again, err := o.try(ctx, hostPort, id, shared, hello)
@@ -106,6 +97,25 @@ func (o *door) dial(ctx context.Context, address string, hello []byte) (stream, 
 		case <-time.After(rest/2 + rand.N(rest)):
 		}
 	}
+}
+
+// unconnected is the error of a dial that has ended with err.
+func (o *door) unconnected(ctx context.Context, hostPort string, err error) error {
+	class := verbs.ErrPeerGone
+	switch {
+	case isShortage(err):
+		class = verbs.ErrShortage
+	case errors.Is(err, proof.ErrKey), errors.Is(err, proof.ErrVersion), errors.Is(err, proof.ErrProtocol):
+		class = verbs.ErrRejected
+	}
+	if called, ok := err.(*net.OpError); ok && called.Op == "dial" {
+		// It has the address, too.
+		err = called.Err
+	}
+	if class != verbs.ErrShortage && ctx.Err() == context.DeadlineExceeded {
+		err = fmt.Errorf("it did not answer within %v: %w", o.limit, err)
+	}
+	return refused("connecting to "+hostPort, fmt.Errorf("%w: %w", class, err))
 }
 
 // try calls once. It may be tried again if the peer has ended the connection and learned
@@ -168,15 +178,24 @@ func call(ctx context.Context, hostPort string) (net.Conn, error) {
 	}
 }
 
-// isShortage reports whether the system of this side refused for want of something. It says
+// isShortage reports whether the system of this side refused for want of something, a route included. It says
 // nothing about the peer.
 func isShortage(err error) bool {
-	for _, errno := range [...]syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, syscall.EADDRNOTAVAIL} {
+	for _, errno := range [...]syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, syscall.EADDRNOTAVAIL, syscall.ENETUNREACH, syscall.ENETDOWN} {
 		if errors.Is(err, errno) {
 			return true
 		}
 	}
 	return false
+}
+
+// refused is the error of a system call, with the limit that it has met, if that is of descriptors.
+func refused(call string, err error) error {
+	var limit unix.Rlimit
+	if errors.Is(err, syscall.EMFILE) && unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil {
+		return fmt.Errorf("tcp: %s: %w: RLIMIT_NOFILE (ulimit -n) is %d", call, err, limit.Cur)
+	}
+	return fmt.Errorf("tcp: %s: %w", call, err)
 }
 
 // prove has both sides prove the key.

@@ -1,11 +1,14 @@
 package tcp
 
 import (
+	"errors"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -133,4 +136,30 @@ func TestTimeRunsOutInALaterCall(t *testing.T) {
 	require.ErrorIs(t, err, verbs.ErrPeerGone)
 	require.ErrorContains(t, err, "did not answer within "+limit.String())
 	require.ErrorContains(t, err, "it may demand TLS")
+}
+
+// A network that this side cannot reach is no news of the peer, and may be reached later. The address of a peer that refuses stands
+// once in the error.
+func TestWhyADialFails(t *testing.T) {
+	dialed := func(errno syscall.Errno) error {
+		return &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 7}, Err: os.NewSyscallError("connect", errno)}
+	}
+	var o door
+	for _, c := range []struct {
+		errno syscall.Errno
+		class error
+	}{
+		{syscall.ENETUNREACH, verbs.ErrShortage},
+		{syscall.ENETDOWN, verbs.ErrShortage},
+		{syscall.EMFILE, verbs.ErrShortage},
+		{syscall.ECONNREFUSED, verbs.ErrPeerGone},
+		{syscall.EHOSTUNREACH, verbs.ErrPeerGone},
+	} {
+		err := o.unconnected(t.Context(), "10.0.0.1:7", dialed(c.errno))
+		require.ErrorIs(t, err, c.class)
+		require.ErrorIs(t, err, c.errno)
+		require.Equal(t, c.class == verbs.ErrPeerGone, errors.Is(err, verbs.ErrPeerGone), "%v", err)
+		require.Equal(t, 1, strings.Count(err.Error(), "10.0.0.1:7"), "%v", err)
+		require.Equal(t, c.errno == syscall.EMFILE, strings.Contains(err.Error(), "RLIMIT_NOFILE (ulimit -n) is "), "%v", err)
+	}
 }

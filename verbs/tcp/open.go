@@ -65,7 +65,7 @@ func Open(options Options) (verbs.Device, error) {
 	if options.Listen == "" && options.Port == nil {
 		var err error
 		if options.Listen, err = loopback.HostPort(); err != nil {
-			return nil, fmt.Errorf("tcp: Open: %w", err)
+			return nil, refused("Open", err)
 		}
 	}
 	if options.Silence == 0 {
@@ -161,7 +161,7 @@ func (o *door) prepare() error {
 		o.listener, err = net.Listen("tcp", options.Listen)
 	}
 	if err != nil {
-		return fmt.Errorf("tcp: Open: %w", err)
+		return refused("Open", err)
 	}
 	if err := o.name(); err != nil {
 		_ = o.listener.Close()
@@ -174,7 +174,7 @@ func (o *door) prepare() error {
 func (o *door) name() error {
 	bound, err := netip.ParseAddrPort(o.listener.Addr().String())
 	if err != nil {
-		return fmt.Errorf("tcp: Open: %w", err)
+		return refused("Open", err)
 	}
 	if len(o.key) == 0 {
 		if !bound.Addr().IsLoopback() {

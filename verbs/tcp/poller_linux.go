@@ -31,7 +31,7 @@ type poller struct {
 func (p *poller) open(few bool) error {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
-		return fmt.Errorf("tcp: epoll_create1: %w", err)
+		return refused("epoll_create1", err)
 	}
 	p.fd = fd
 	p.many.Store(!few)
@@ -126,7 +126,7 @@ type seat struct {
 func newSeat() (*seat, error) {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
-		return nil, fmt.Errorf("tcp: eventfd: %w", err)
+		return nil, refused("eventfd", err)
 	}
 	s := new(seat)
 	s.fds[0] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}

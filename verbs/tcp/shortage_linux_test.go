@@ -106,3 +106,14 @@ func TestShortUntilTheEnd(t *testing.T) {
 		require.ErrorIs(t, testlimit.Receive(t, "the call to end", ended), syscall.EMFILE)
 	}
 }
+
+// A device that cannot be opened for want of descriptors names the limit.
+func TestOpenNamesTheLimit(t *testing.T) {
+	for left := range 2 {
+		end := shorten(t, left)
+		_, err := Open(Options{})
+		end()
+		require.ErrorIs(t, err, syscall.EMFILE)
+		require.ErrorContains(t, err, "RLIMIT_NOFILE (ulimit -n) is ", "with %d descriptors", left)
+	}
+}
