@@ -3,6 +3,7 @@ package world
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -15,7 +16,8 @@ import (
 // WithStats has windows count operations on mapped memory, too, for window.Stats. They take some 25 ns longer then.
 // Without this option the environment variable RMA_STATS says so: it names a file to which each rank adds a table of
 // what it has done when its World is closed, "-" for standard error. The file is made for this user alone (mode 0600). A
-// symbolic link, a file that has another name and a file of another user are refused.
+// symbolic link, a file that has another name and a file of another user are refused. A file that is there keeps its mode. A
+// named pipe must have a reader when the ranks begin; each keeps it open until it has written its table.
 func WithStats() Option { return func(s *settings) { s.stats = true } }
 
 // Counts tells whether windows count all operations.
@@ -64,7 +66,7 @@ func (s *settings) checkFiles(network bool) error {
 }
 
 // checkStats tells whether there can be a table, if one is wanted. What is no file, such as a pipe, is left alone: who
-// reads it would see an end.
+// reads it would see an end. holdStats opens a pipe.
 func (s *settings) checkStats() error {
 	if s.statsTo == "" || s.statsTo == "-" {
 		return nil
@@ -74,19 +76,30 @@ func (s *settings) checkStats() error {
 	}
 	file, err := openStats(s.statsTo)
 	if err != nil {
-		return err
+		return statsError(err)
 	}
 	return file.Close()
 }
 
-func openStats(to string) (*os.File, error) {
-	file, err := ownfile.Open(to, os.O_APPEND|os.O_WRONLY)
-	return file, statsError(err)
+// holdStats opens the named pipe for the table, if that goes to one. Its reader sees no end before all ranks have closed it.
+func (w *World) holdStats() error {
+	to := w.settings.statsTo
+	if to == "" || to == "-" || !ownfile.IsPipe(to) {
+		return nil
+	}
+	var err error
+	w.statsPipe, err = openStats(to)
+	return statsError(err)
 }
 
+func openStats(to string) (*os.File, error) { return ownfile.Open(to, os.O_APPEND|os.O_WRONLY) }
+
 func statsError(err error) error {
-	if err == nil {
+	switch {
+	case err == nil:
 		return nil
+	case errors.Is(err, ownfile.ErrLink):
+		err = fmt.Errorf("%w, or - for standard error", err)
 	}
 	return fmt.Errorf("%w: RMA_STATS: %w", ErrEnvironment, err)
 }
@@ -103,18 +116,35 @@ func (w *World) writeAccounts() error {
 	w.accountsMu.Lock()
 	text := table(w.rank, w.size, s.Routes, w.accounts)
 	w.accountsMu.Unlock()
-	if to == "-" {
-		_, err := os.Stderr.Write(text)
-		return err
+	file := w.statsPipe
+	w.statsPipe = nil
+	var err error
+	switch {
+	case to == "-":
+		_, err = os.Stderr.Write(text)
+	case file == nil:
+		if file, err = openStats(to); err == nil {
+			err = w.writeStats(file, text)
+		}
+	default:
+		err = w.writeStats(file, text)
 	}
-	file, err := openStats(to)
 	if err != nil {
-		return err
+		return fmt.Errorf("world: Close: RMA_STATS: %w", err)
 	}
-	if _, err = file.Write(text); err == nil {
-		err = file.Close()
-	} else {
-		_ = file.Close()
+	return nil
+}
+
+// writeStats writes the table to a file, and closes that. The reader of a pipe that is full has the time of WithPatience.
+func (w *World) writeStats(file *os.File, text []byte) error {
+	// A regular file has no deadline, and needs none.
+	_ = file.SetWriteDeadline(time.Now().Add(w.settings.patience))
+	_, err := file.Write(text)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = fmt.Errorf("%w: its reader has taken nothing for %v", err, w.settings.patience)
+	}
+	if e := file.Close(); err == nil {
+		err = e
 	}
 	return err
 }

@@ -6,9 +6,20 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
+
+// A reader that takes nothing does not hold up the end of a rank for ever.
+func TestTableToReaderThatStops(t *testing.T) {
+	reader, writer, err := os.Pipe()
+	require.NoError(t, err)
+	defer reader.Close()
+	w := quiet(t)[0]
+	w.settings.patience = time.Millisecond // expires
+	require.ErrorContains(t, w.writeStats(writer, make([]byte, 1<<20)), "its reader has taken nothing for 1ms")
+}
 
 // A window that is closed while its World is may tell of itself while the table is written.
 func TestAccountWhileWritten(t *testing.T) {

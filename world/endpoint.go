@@ -3,6 +3,7 @@ package world
 import (
 	"context"
 	"log/slog"
+	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -105,6 +106,8 @@ type endpoint struct {
 	// accounts are of the table at the end.
 	accountsMu sync.Mutex
 	accounts   []Account
+	// statsPipe is where it goes, if that is a named pipe.
+	statsPipe *os.File
 	// sleeps counts the sleeps of waits, slept their nanoseconds.
 	sleeps, slept atomic.Uint64
 

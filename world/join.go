@@ -127,7 +127,7 @@ func join(ctx context.Context, rank, size int, exchange Exchange, s settings) (w
 	if s.session != nil {
 		s.session.adopt(w)
 	}
-	if err := w.beginTrace(jobOf(texts), 0); err != nil {
+	if err := errors.Join(w.beginTrace(jobOf(texts), 0), w.holdStats()); err != nil {
 		return nil, err
 	}
 	w.apart, w.networkName = true, network.device

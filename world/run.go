@@ -186,6 +186,9 @@ func localWorlds(ctx context.Context, n int, s settings) ([]*World, error) {
 		}
 		texts[rank] = b.contact.text()
 		worlds[rank] = newWorld(rank, n, b, roster, s)
+		if err := worlds[rank].holdStats(); err != nil {
+			return fault(err)
+		}
 	}
 	here := introduction{machine: "this", host: "this", cores: runtime.GOMAXPROCS(0)}
 	j, err := newJob(slices.Repeat([]introduction{here}, n), texts)

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -40,12 +41,26 @@ func TestFilesBehindLinks(t *testing.T) {
 			require.ErrorIs(t, err, world.ErrEnvironment)
 			require.ErrorContains(t, err, variable)
 			require.ErrorContains(t, err, link+": is a symbolic link")
+			require.Equal(t, variable == "RMA_STATS", strings.HasSuffix(err.Error(), "or - for standard error"), "%v", err)
 			require.NoFileExists(t, victim)
 		})
 	}
 }
 
-// What ranks write to files is for their user alone.
+// A file that is there keeps its mode: its user has chosen it.
+func TestFilesKeepTheirMode(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "stats")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	require.NoError(t, os.Chmod(file, 0o644))
+	t.Setenv("RMA_STATS", file)
+	require.NoError(t, world.Run(t.Context(), 2, func(context.Context, *world.World) error { return nil }))
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	require.Equal(t, fs.FileMode(0o644), info.Mode())
+	require.NotZero(t, info.Size())
+}
+
+// What ranks write to files that they make is for their user alone.
 func TestFilesArePrivate(t *testing.T) {
 	dir := t.TempDir()
 	for _, variable := range []string{"RMA_STATS", "RMA_TRACE"} {

@@ -17,7 +17,7 @@ import (
 // closed, which ui.perfetto.dev and chrome://tracing open: each request from when it was
 // posted until its completion was seen, and what the processor does for them (see package
 // traced), the last 65536 of each. All ranks may name one file; it is begun anew for each
-// job, and is for this user alone (mode 0600). A symbolic link, a file that has another name and a file of another user are
+// job, and is for this user alone (mode 0600). A file that is there keeps its mode. A symbolic link, a file that has another name, a named pipe and a file of another user are
 // refused. Without this option the environment variable RMA_TRACE says so.
 //
 // Loads and stores of mapped memory are no requests, so that a job whose ranks all map each
@@ -84,11 +84,11 @@ func (w *World) beginTrace(job string, worlds int) error {
 	t := &tracing{file: file, job: job, worlds: worlds, trace: traced.Of(network.device)}
 	t.ahead = network.device.Now() - w.Now()
 	w.tracing, w.span = t, t.span
-	return t.write(nil)
+	return traceError(t.write(nil))
 }
 
 func (t *tracing) write(write func(*timeline.Writer, time.Time)) error {
-	return traceError(timeline.Append(t.file, t.job, t.trace.Began(), write))
+	return timeline.Append(t.file, t.job, t.trace.Began(), write)
 }
 
 func (t *tracing) span(name string, from, until time.Duration) {
@@ -105,9 +105,13 @@ func (w *World) endTrace() error {
 	if t.worlds > 0 {
 		name += fmt.Sprintf(" of the %d that were left", w.size)
 	}
-	return t.write(func(to *timeline.Writer, origin time.Time) {
+	err := t.write(func(to *timeline.Writer, origin time.Time) {
 		t.trace.Write(to, t.worlds*MaxRanks+w.rank, name, origin)
 	})
+	if err != nil {
+		return fmt.Errorf("world: Close: RMA_TRACE (or WithTrace): %w", err)
+	}
+	return nil
 }
 
 // Span adds what the program did from one time of Now to another to the trace: that of

@@ -13,18 +13,21 @@ import (
 // mode is that of a file which Open makes.
 const mode = 0o600
 
-// Open opens a file with flags as those of [os.OpenFile], and makes it for this user alone if it is not there. It refuses
-// a file that [Check] refuses, before anything is read or written.
+// Open opens a file with flags as those of [os.OpenFile], and makes it for this user alone if it is not there. A file that
+// is there keeps its mode. It refuses a file that [Check] refuses, before anything is read or written. It waits for
+// nothing: a named pipe that is to be written only is refused unless a process has it open for reading.
 func Open(path string, flags int) (*os.File, error) {
-	// To open a pipe may wait for its reader.
+	// What is refused is not opened either: its reader would see that.
 	if err := Check(path); err != nil {
 		return nil, err
 	}
-	file, err := os.OpenFile(path, flags|os.O_CREATE|syscall.O_NOFOLLOW, mode)
-	if errors.Is(err, syscall.ELOOP) {
-		return nil, refuse(path, errLink)
-	}
-	if err != nil {
+	file, err := os.OpenFile(path, flags|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, mode)
+	switch {
+	case errors.Is(err, syscall.ELOOP):
+		return nil, refuse(path, ErrLink)
+	case errors.Is(err, syscall.ENXIO) && IsPipe(path):
+		return nil, refuse(path, errUnread)
+	case err != nil:
 		return nil, err
 	}
 	info, err := file.Stat()
@@ -35,6 +38,12 @@ func Open(path string, flags int) (*os.File, error) {
 		return nil, errors.Join(err, file.Close())
 	}
 	return file, nil
+}
+
+// IsPipe reports whether a path names a named pipe.
+func IsPipe(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().Type() == fs.ModeNamedPipe
 }
 
 // Check returns an error if a path names a symbolic link, a regular file or pipe of another user, or a file that has
@@ -51,13 +60,16 @@ func Check(path string) error {
 	return check(path, info)
 }
 
-var errLink = errors.New("is a symbolic link, which is not followed: name the file itself")
+// ErrLink: a path names a symbolic link.
+var ErrLink = errors.New("is a symbolic link, which is not followed: name the file itself")
+
+var errUnread = errors.New("is a named pipe that no process reads: start its reader first, or name a file")
 
 func check(path string, info fs.FileInfo) error {
 	status, self := info.Sys().(*syscall.Stat_t), os.Geteuid()
 	switch kind := info.Mode().Type(); {
 	case kind == fs.ModeSymlink:
-		return refuse(path, errLink)
+		return refuse(path, ErrLink)
 	case kind != 0 && kind != fs.ModeNamedPipe:
 	case int(status.Uid) != self:
 		return refuse(path, fmt.Errorf("belongs to user %d, and only files of user %d, who runs this program, are written: name another", status.Uid, self))

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A file that is made is this user's alone, whatever the umask, and one that is there is written on.
+// A file that is made is this user's alone, whatever the umask, and one that is there is written on, in the mode that it has.
 func TestOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	for range 2 {
@@ -61,6 +61,20 @@ func TestRefused(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "precious", string(text))
 	require.NoFileExists(t, missing)
+}
+
+// A pipe is opened only for who reads it, and nothing waits for that.
+func TestPipe(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(path, 0o600))
+	_, err := Open(path, os.O_WRONLY|os.O_APPEND)
+	require.EqualError(t, err, "open "+path+": is a named pipe that no process reads: start its reader first, or name a file")
+	reader, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	require.NoError(t, err)
+	file, err := Open(path, os.O_WRONLY|os.O_APPEND)
+	require.NoError(t, err)
+	require.NoError(t, file.Close())
+	require.NoError(t, reader.Close())
 }
 
 func TestNoDirectory(t *testing.T) {
