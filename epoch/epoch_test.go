@@ -78,7 +78,7 @@ func TestMessages(t *testing.T) {
 	s.EndPost()
 	require.EqualError(t, s.Close(), "epoch: rank 3: Close: another epoch is open: rank 2 is locked (exclusive), an exposure to ranks [0 1] is posted; end the exposure by Wait or Test")
 	_, err := s.BeginFence(0)
-	require.EqualError(t, err, "epoch: rank 3: Fence(): another epoch is open: rank 2 is locked (exclusive), an exposure to ranks [0 1] is posted; end the exposure by Wait or Test")
+	require.EqualError(t, err, "epoch: rank 3: Fence: another epoch is open: rank 2 is locked (exclusive), an exposure to ranks [0 1] is posted; end the exposure by Wait or Test")
 	_, err = s.BeginUnlock(2)
 	require.NoError(t, err)
 	s.EndUnlock(2)

@@ -64,7 +64,11 @@ func (s *State) BeginFence(assert Assert) (number uint32, err error) {
 }
 
 func (s *State) refuseFence(assert Assert, class error, remedy string) error {
-	return s.refuse(fmt.Sprintf("Fence(%v)", assert), class, remedy)
+	call := "Fence"
+	if assert != 0 {
+		call = fmt.Sprintf("Fence(%v)", assert)
+	}
+	return s.refuse(call, class, remedy)
 }
 
 // EndFence finishes a Fence that every rank has begun, with the assertions of

@@ -123,7 +123,7 @@ func (w *untyped) Close() error { return w.CloseContext(context.Background()) }
 // and frees the memory at its end; so does that of the World.
 func (w *untyped) CloseContext(ctx context.Context) error {
 	c := w.core
-	if err := checkContext(ctx, "CloseContext"); err != nil {
+	if err := checkContext(ctx, "Close"); err != nil {
 		return err
 	}
 	c.mu.Lock()

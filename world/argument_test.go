@@ -277,3 +277,16 @@ func TestOnlyRootArguments(t *testing.T) {
 		s.Check(all[0] == 18, "sum is %d", all[0])
 	}))
 }
+
+// A World that no call has made is refused, and so is no context, where nothing is to be waited for, too.
+func TestZeroWorld(t *testing.T) {
+	err := new(world.World).Close()
+	require.ErrorIs(t, err, world.ErrArgument)
+	require.NoError(t, world.Run(t.Context(), 1, func(_ context.Context, w *world.World) error {
+		var missing context.Context
+		if err := w.Approach(missing, "", 0); !errors.Is(err, world.ErrArgument) {
+			return fmt.Errorf("Approach without a context: %w", err)
+		}
+		return nil
+	}))
+}

@@ -270,9 +270,11 @@ func (w *World) Close() error { return w.CloseContext(context.Background()) }
 func (w *World) CloseContext(ctx context.Context) error {
 	switch {
 	case w == nil:
-		return nilArgument("CloseContext", "World")
+		return nilArgument("Close", "World")
 	case ctx == nil:
-		return nilArgument("CloseContext", "context")
+		return nilArgument("Close", "context")
+	case w.endpoint == nil:
+		return fmt.Errorf("world: Close: %w: a World that Init, New, Run or Split has not made", ErrArgument)
 	}
 	select {
 	case w.closing <- struct{}{}:

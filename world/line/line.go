@@ -55,7 +55,12 @@ func (s *Settings) Listen(ctx context.Context, address string) (net.Listener, er
 func (s *Settings) ListenFirst(ctx context.Context, addresses []netip.Addr, port string) (net.Listener, error) {
 	var errs []error
 	for _, a := range addresses {
-		l, err := s.ListenConfig().Listen(ctx, "tcp", net.JoinHostPort(a.Unmap().String(), port))
+		// With "tcp" 0.0.0.0 would be all addresses of IPv6, too.
+		network := "tcp"
+		if a.Unmap().Is4() {
+			network = "tcp4"
+		}
+		l, err := s.ListenConfig().Listen(ctx, network, net.JoinHostPort(a.Unmap().String(), port))
 		if err == nil {
 			return l, nil
 		}

@@ -24,7 +24,10 @@ func TestListen(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, at.IsLoopback())
 	}
-	_, err := listen(":0")
+	at, err := listen("0.0.0.0:0")
+	require.NoError(t, err)
+	require.Len(t, at, net.IPv4len, "IPv6 was not asked for: %v", at)
+	_, err = listen(":0")
 	require.NoError(t, err)
 	for _, wrong := range []string{"nonsense", "240.0.0.1:0", "no-such-host.invalid:0"} {
 		_, err := listen(wrong)
