@@ -21,6 +21,7 @@ var backing = register("backing cut short", func(s *script) {
 	end()
 	_, err := window.Allocate[byte](ended, s.World, severalPieces)
 	s.Fails(err, context.Canceled)
+	s.Check(err.Error() == "window: Allocate: backing 5242880 bytes with memory: context canceled", "%v", err)
 	s.OK(s.World.Barrier(s.Ctx))
 	// With other arguments it is another window.
 	_, err = window.Allocate[byte](ended, s.World, severalPieces+1)

@@ -135,6 +135,7 @@ func (all *creator) prepare(ctx context.Context, c *creation) error {
 	if c.prepared {
 		return nil
 	}
+	defer c.world.Working()()
 	if c.fault == nil && !c.sparse {
 		err := c.part.back(ctx)
 		if over := ctx.Err(); over != nil && errors.Is(err, over) {

@@ -205,6 +205,7 @@ func (c *core) finishClose(ctx context.Context) error {
 		return closedIn("Close", err)
 	}
 	c.withdraw()
+	defer c.world.Working()()
 	return errors.Join(flaw, c.release())
 }
 

@@ -52,6 +52,10 @@ func (p *part) back(ctx context.Context) error {
 	backed, err := verbs.ReserverOf(p.device).BackMemory(ctx, p.allocated[p.backed:])
 	p.backed += backed
 	if err != nil {
+		if over := ctx.Err(); over != nil && errors.Is(err, over) {
+			// It is the caller's, of whatever device the memory is.
+			err = errtext.Ended(ctx)
+		}
 		return fmt.Errorf("backing %s with memory: %w", errtext.Count(len(p.allocated), "byte"), err)
 	}
 	return nil

@@ -18,6 +18,7 @@ import (
 	"github.com/onesided/rma/epoch"
 	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
@@ -218,4 +219,54 @@ func closed(win *window.Window[int64], call string) error {
 		return nil
 	}
 	return win.Close()
+}
+
+// A lookedAt context calls f when it is looked at for the first time.
+type lookedAt struct {
+	context.Context
+	once *sync.Once
+	f    func()
+}
+
+func (c *lookedAt) Err() error {
+	c.once.Do(c.f)
+	return c.Context.Err()
+}
+
+// A rank that backs the memory of a window is said to be in the call that does.
+func TestStallWhileBacking(t *testing.T) {
+	if testsize.Race {
+		t.Skip("skipped: the race detector sees memory of the Go heap only, which is not backed in pieces")
+	}
+	for form, options := range map[string][]world.Option{"mapped": nil, "tcp": {world.WithDevice("tcp"), world.WithAddress("127.0.0.1")}} {
+		t.Run(form, func(t *testing.T) {
+			t.Parallel()
+			var log buffer
+			var backing atomic.Bool
+			require.NoError(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
+				own, bytes := ctx, 0
+				var looked error
+				if w.Rank() == 0 {
+					if err := await.Until(ctx, "rank 1 to back its memory", backing.Load); err != nil {
+						return err
+					}
+				} else {
+					bytes = severalPieces
+					own = &lookedAt{ctx, new(sync.Once), func() {
+						backing.Store(true)
+						const line, text = "rank=0 call=window.Allocate ", `"waits for"="rank 1 (in window.Allocate)"`
+						looked = await.Until(ctx, "the report", func() bool { return log.count(line) == 1 })
+						if !log.has(line, text) {
+							looked = errors.Join(looked, fmt.Errorf("no %s in %s", text, &log))
+						}
+					}}
+				}
+				win, err := window.Allocate[byte](own, w, bytes)
+				if err = errors.Join(looked, err); err != nil {
+					return err
+				}
+				return win.Close()
+			}, append(options, world.WithStall(time.Millisecond), world.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))...))
+		})
+	}
 }

@@ -44,7 +44,7 @@ func stallFromEnvironment() (time.Duration, error) {
 	return d, nil
 }
 
-// A waitingCall is a call of the program that sleeps.
+// A waitingCall is a call of the program that sleeps, or works long.
 type waitingCall struct {
 	name string
 	// rank is the one that it waits for, in the job, or -1 if several may end the wait.
@@ -209,6 +209,15 @@ func (p *Waiter) note(ctx context.Context) {
 		return
 	}
 	p.world.waitingCalls.waitFor(p.call, p.inJob())
+}
+
+// Working shows other ranks, until end is called, that this rank is in a call of the program that takes long without a wait:
+// to back memory with pages or to give them back.
+func (w *World) Working() (end func()) {
+	call := &waitingCall{name: callOfProgram()}
+	call.rank.Store(-1)
+	w.waitingCalls.add(call)
+	return func() { w.waitingCalls.remove(call) }
 }
 
 func (p *Waiter) inJob() int32 {

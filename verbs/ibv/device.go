@@ -94,7 +94,7 @@ func (d *device) zeroed(call string, n int, get func(n int) ([]byte, error)) ([]
 	}
 	memory, err := get(n)
 	if err != nil {
-		return nil, fmt.Errorf("ibv: %w", err)
+		return nil, errtext.Under("ibv: ", "shm: ", err)
 	}
 	return memory, nil
 }
@@ -103,7 +103,7 @@ func (d *device) zeroed(call string, n int, get func(n int) ([]byte, error)) ([]
 func (d *device) BackMemory(ctx context.Context, memory []byte) (int, error) {
 	backed, err := d.memory.BackMemory(ctx, memory)
 	if err != nil {
-		return backed, fmt.Errorf("ibv: %w", err)
+		return backed, errtext.Under("ibv: ", "shm: ", err)
 	}
 	return backed, nil
 }
@@ -114,7 +114,7 @@ func (d *device) FreeMemory(memory []byte) error {
 		return d.closedError("FreeMemory")
 	}
 	if err := d.memory.FreeMemory(memory); err != nil {
-		return fmt.Errorf("ibv: %w", err)
+		return errtext.Under("ibv: ", "shm: ", err)
 	}
 	return nil
 }

@@ -98,7 +98,7 @@ func (l *local) reserve(n int) ([]byte, error) {
 func (l *local) back(ctx context.Context, memory []byte) (int, error) {
 	backed, err := l.fabric.private.back(ctx, memory)
 	if err != nil {
-		return backed, fmt.Errorf("shm: %d bytes: %w", len(memory), err)
+		return backed, fmt.Errorf("shm: %w", err)
 	}
 	return backed, nil
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/cpucopy"
 	"github.com/onesided/rma/verbs/shm"
@@ -109,7 +110,7 @@ func (d *device) zeroed(call string, n int, get func(n int) ([]byte, error)) ([]
 	}
 	memory, err := get(n)
 	if err != nil {
-		return nil, fmt.Errorf("tcp: %w", err)
+		return nil, errtext.Under("tcp: ", "shm: ", err)
 	}
 	return memory, nil
 }
@@ -118,7 +119,7 @@ func (d *device) zeroed(call string, n int, get func(n int) ([]byte, error)) ([]
 func (d *device) BackMemory(ctx context.Context, memory []byte) (int, error) {
 	backed, err := d.memory.BackMemory(ctx, memory)
 	if err != nil {
-		return backed, fmt.Errorf("tcp: %w", err)
+		return backed, errtext.Under("tcp: ", "shm: ", err)
 	}
 	return backed, nil
 }
@@ -129,7 +130,7 @@ func (d *device) FreeMemory(memory []byte) error {
 		return d.closedError("FreeMemory")
 	}
 	if err := d.memory.FreeMemory(memory); err != nil {
-		return fmt.Errorf("tcp: %w", err)
+		return errtext.Under("tcp: ", "shm: ", err)
 	}
 	return nil
 }
