@@ -4,12 +4,14 @@ import (
 	"crypto/tls"
 	"errors"
 	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/world/root"
 )
 
@@ -52,6 +54,49 @@ func TestApart(t *testing.T) {
 	}
 	named := at("linux/1", "net:[1]", "pid:[1]", "a")
 	require.Equal(t, `its RMA_HOST is unset (automatic choice), this rank's "a"`, named.apart(&here))
+}
+
+// Ranks of one machine that are in name spaces of their own are told once why they share no memory, and not where the user wants
+// hosts of different names. A limit of the host is told once, too.
+func TestUnsharedIsToldOnce(t *testing.T) {
+	at := func(pid, name string) introduction {
+		return introduction{machine: "linux/1", net: "net:[1]", host: strings.Join([]string{"linux/1", "net:[1]", pid, name}, "/")}
+	}
+	for name, test := range map[string]struct {
+		ranks []introduction
+		says  string
+	}{
+		"together":           {[]introduction{at("pid:[1]", ""), at("pid:[1]", "")}, ""},
+		"apart":              {[]introduction{at("pid:[1]", ""), at("pid:[2]", ""), at("pid:[2]", ""), at("pid:[3]", "")}, "rank=0 why=\"rank 1: it is in another name space of processes\""},
+		"apart, named alike": {[]introduction{at("pid:[1]", "a"), at("pid:[1]", "a"), at("pid:[2]", "a")}, "rank=0 why=\"rank 2: it is in"},
+		"named":              {[]introduction{at("pid:[1]", "a"), at("pid:[2]", "b")}, ""},
+		"another machine":    {[]introduction{at("pid:[1]", ""), {machine: "linux/2", host: "linux/2/net:[1]/pid:[2]/"}}, ""},
+		"over the network":   {[]introduction{{machine: "linux/1"}, {machine: "linux/1"}}, ""},
+	} {
+		var log recorder
+		for rank := range test.ranks {
+			test.ranks[rank].rank = rank
+			test.ranks[rank].logUnshared(log.logger(), test.ranks)
+		}
+		if warnings := log.lines("level=WARN"); test.says == "" {
+			require.Empty(t, warnings, name)
+		} else {
+			require.Len(t, warnings, 1, name)
+			require.Contains(t, warnings[0], test.says, name)
+		}
+	}
+	if runtime.GOOS != "linux" {
+		return
+	}
+	// As user 65534 of a user name space a process has no system call that fails.
+	limited := introduction{machine: "linux/1", unshared: &verbs.CapabilityError{Device: "shm", Capability: "tell users apart", Reason: "of the name space"}}
+	ranks := []introduction{limited, limited}
+	var log recorder
+	for rank := range ranks {
+		ranks[rank].rank = rank
+		ranks[rank].logUnshared(log.logger(), ranks)
+	}
+	require.Len(t, log.lines("level=WARN"), 1)
 }
 
 // The root follows the options of the World.

@@ -177,14 +177,15 @@ func introductions(ctx context.Context, exchange Exchange, size int, mine introd
 }
 
 // logUnshared tells the logger why this rank shares no memory. It warns, by the first of the ranks of the
-// machine that share none, if they would share it but for a limit of the host.
+// machine that share none, if they would share it but for a limit of the host. So it does where ranks are in name spaces of their own.
 func (i *introduction) logUnshared(logger *slog.Logger, ranks []introduction) {
 	if i.unshared == nil {
+		i.logSeparate(logger, ranks)
 		return
 	}
 	level, beside := slog.LevelInfo, 0
-	var missing *verbs.CapabilityError
-	if errors.As(i.unshared, &missing) && missing.Cause != nil {
+	// What the system cannot do at all is no limit of the host.
+	if runtime.GOOS == "linux" {
 		level = slog.LevelWarn
 	}
 	for rank := range ranks {
@@ -199,6 +200,28 @@ func (i *introduction) logUnshared(logger *slog.Logger, ranks []introduction) {
 		level = slog.LevelInfo
 	}
 	logger.Log(context.Background(), level, "no shared memory: ranks of this machine reach each other over the network, which is slower", "rank", i.rank, "why", i.unshared)
+}
+
+// logSeparate warns, by the first rank of the machine, that another of its ranks is in another name space and shares no memory for
+// that. A host of another name (RMA_HOST) is what the user wants.
+func (i *introduction) logSeparate(logger *slog.Logger, ranks []introduction) {
+	if i.host == "" {
+		return
+	}
+	separate := -1
+	for rank := range ranks {
+		other := &ranks[rank]
+		switch {
+		case other.machine != i.machine || rank == i.rank:
+		case rank < i.rank && other.host != "":
+			return
+		case separate < 0 && other.host != "" && other.host != i.host && other.called() == i.called():
+			separate = rank
+		}
+	}
+	if separate >= 0 {
+		logger.Warn("no shared memory: ranks of this machine reach each other over the network, which is slower", "rank", i.rank, "why", fmt.Sprintf("rank %d: %s", separate, i.apart(&ranks[separate])))
+	}
 }
 
 // unset is said of a variable that is empty, which is as if it were not there.
