@@ -129,8 +129,8 @@ func (s *settings) simulatedDevice(card *sim.Device) (verbs.Device, error) {
 	return joinCards(cards, s.striping)
 }
 
-// ErrDeadlock: in virtual time all ranks wait, and have for longer than anything takes. The first error of a deadlock says
-// of 32 ranks, or of all if they are fewer, which call each is in and which rank that waits for.
+// ErrDeadlock: in virtual time all ranks wait, and have for longer than anything takes. The error says of
+// 32 ranks, or of all if they are fewer, which call each is in and which rank that waits for.
 var ErrDeadlock = errors.New("all ranks wait for each other")
 
 // A vigil finds out whether the ranks of a simulated job all wait. They ask each other now and
@@ -141,9 +141,7 @@ type vigil struct {
 	// waits since ever.
 	since []time.Duration
 	// callers has, for each rank, the endpoint of the World in a call of which it slept last, nil if it has slept in none.
-	// reported: an error names the calls of all ranks.
-	callers  []*endpoint
-	reported bool
+	callers []*endpoint
 }
 
 const everSince = -1
@@ -171,13 +169,12 @@ func (v *vigil) over(now time.Duration) bool {
 // mostReported is how many ranks the report of a deadlock names.
 const mostReported = 32
 
-// report says what ranks wait for: all of them in the first error of a deadlock, and in the others the rank whose it is. It is
-// the same where that rank closes its World: Close goes on in spite of the error, and does not return it.
+// report says what all ranks wait for, in the error of one of them. It is only that one where the rank closes its World: Close goes
+// on in spite of the error, and does not return it.
 func (v *vigil) report(rank int, closes bool) string {
-	if v.reported || closes {
+	if closes {
 		return v.waitOf(rank)
 	}
-	v.reported = true
 	var waits []string
 	for rank := range v.since[:min(len(v.since), mostReported)] {
 		waits = append(waits, v.waitOf(rank))

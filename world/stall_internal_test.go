@@ -158,6 +158,33 @@ func TestDeadlockNamesCalls(t *testing.T) {
 	require.ErrorContains(t, err, "rank 0 in world.Barrier waits for rank 1; rank 1 in world.Meeting.Meet waits for rank 0; rank 2 in world.Barrier waits for rank 1")
 }
 
+// So does every error of ranks that go on, each in turn into the next deadlock.
+func TestEveryDeadlockNamesCalls(t *testing.T) {
+	var errs []error
+	require.NoError(t, Simulate(t.Context(), simtest.New(t, "ndr-2024", 1), 2, func(ctx context.Context, w *World) error {
+		block := make([]byte, MeetingBytes)
+		m := w.NewMeeting(w.NewNumber(), block, NoTally, func(int) ([]byte, error) { return block, nil })
+		defer m.Close()
+		for range 3 {
+			if w.rank == 0 {
+				errs = append(errs, w.Barrier(ctx))
+			} else {
+				errs = append(errs, m.Meet(ctx, "window.Fence", 0, 1))
+			}
+		}
+		return nil
+	}, WithStall(0)))
+	require.Len(t, errs, 6)
+	for _, err := range errs {
+		if errors.Is(err, ErrDeadlock) {
+			require.ErrorContains(t, err, "rank 0 in world.")
+			require.ErrorContains(t, err, "; rank 1 in world.")
+		}
+	}
+	require.ErrorIs(t, errs[0], ErrDeadlock)
+	require.ErrorIs(t, errs[1], ErrDeadlock)
+}
+
 // So does that of a deadlock in a World that Shrink has given, by the numbers of the job that began. Reports of stalls name
 // ranks by their numbers in the job that the caller is in.
 func TestDeadlockNamesCallsAfterShrink(t *testing.T) {
