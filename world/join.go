@@ -131,6 +131,7 @@ func join(ctx context.Context, rank, size int, exchange Exchange, s settings) (w
 		return nil, err
 	}
 	w.apart, w.networkName = true, network.device
+	w.roster.reason = w.reason
 	w.reopen = func(ctx context.Context) (again [cardKinds]verbs.Device, err error) {
 		if wanted[sharedCard] {
 			if again[sharedCard], err = s.openShared(size, key); err != nil {

@@ -23,13 +23,18 @@ type failure struct {
 	rank  int
 }
 
-// toldError is why a rank has failed, as another has told.
+// toldError is why a rank has failed, as it has told itself, or another has, by.
 type toldError struct {
-	by   int
-	text string
+	rank, by int
+	text     string
 }
 
-func (e *toldError) Error() string { return fmt.Sprintf("%s (told by rank %d)", e.text, e.by) }
+func (e *toldError) Error() string {
+	if e.by == e.rank {
+		return e.text
+	}
+	return fmt.Sprintf("%s (told by rank %d)", e.text, e.by)
+}
 
 // noteFailure has progress pass on that rank has failed.
 func (w *World) noteFailure(rank int) {

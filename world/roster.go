@@ -22,6 +22,9 @@ type roster struct {
 	inJob []int
 	teams []*roster
 
+	// reason gives a better cause than that a rank is gone, nil where there is none.
+	reason func(rank int, found error) error
+
 	mu    sync.Mutex
 	first *PeerError
 	// blamer is nil where there is no launcher.
@@ -69,6 +72,9 @@ func (r *roster) fail(rank int, cause error) {
 	if r.failed[rank].Load() != nil {
 		r.mu.Unlock()
 		return
+	}
+	if r.reason != nil {
+		cause = r.reason(rank, cause)
 	}
 	// The launcher knows before this rank can fail of it.
 	r.blamer.accuse(rank, blamesFailed)

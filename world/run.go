@@ -99,11 +99,12 @@ func runRank(ctx context.Context, body func(ctx context.Context, w *World) error
 // closeAll is the end of a rank whose body has done well.
 func (w *World) closeAll() error { return errors.Join(w.departShrunk(), w.Close()) }
 
-// departFailed is the end of a rank whose body has failed. It waits for no other rank, and only until goroutines of this one
-// that are in a call of a window have noticed it.
+// departFailed is the end of a rank whose body has failed. It waits for other ranks only as long as tellWhy does, and until
+// goroutines of this one that are in a call of a window have noticed it.
 func (w *World) departFailed(why error) error {
 	w.blameNoMore()
 	w.roster.fail(w.rank, why)
+	w.tellWhy(reasonTime)
 	return errors.Join(w.departShrunk(), w.finalize(context.Background()), w.depart())
 }
 

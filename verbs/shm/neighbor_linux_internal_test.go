@@ -202,7 +202,7 @@ func TestNoAnswer(t *testing.T) {
 	p.handshakeLimit = -1
 	_, err = p.neighbor(address)
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
-	require.ErrorContains(t, err, "write ")
+	require.ErrorContains(t, err, "write: ")
 	_, err = Open(Options{HandshakeLimit: -1})
 	require.ErrorContains(t, err, "HandshakeLimit -1ns, must not be negative")
 }

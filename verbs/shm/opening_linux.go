@@ -87,7 +87,7 @@ func (n *neighbor) requestSegment() (fd int, size int64, err error) {
 		return -1, 0, err
 	}
 	if int(peer.Pid) != n.pid {
-		return -1, 0, fmt.Errorf("shm: %s: process %d is there in place of process %d: %w", n.address, peer.Pid, n.pid, verbs.ErrPeerGone)
+		return -1, 0, fmt.Errorf("shm: process %d is there in place of process %d: %w", peer.Pid, n.pid, verbs.ErrPeerGone)
 	}
 	if !n.process.await(conn) {
 		return -1, 0, n.process.closedError("reaching " + n.address)
@@ -117,7 +117,7 @@ func (n *neighbor) requestSegment() (fd int, size int64, err error) {
 	case got == 1 && answer[0] == refuseKey:
 		err = errKey
 	case err != nil || got != answerBytes || answer[0] != askSegment || len(fds) != 1:
-		err = fmt.Errorf("shm: %s: answer of %d bytes with %d descriptors: %w", n.address, got, len(fds), errors.Join(err, verbs.StatusRemoteInvalid))
+		err = fmt.Errorf("shm: process %d: answer of %d bytes with %d descriptors: %w", n.pid, got, len(fds), errors.Join(err, verbs.StatusRemoteInvalid))
 	case !hmac.Equal(answer[9:answerBytes], n.process.serverProof(n.address, nonce, told)):
 		err = fmt.Errorf("%w: %w", errKey, verbs.StatusRemoteInvalid)
 	default:

@@ -34,20 +34,26 @@ func isShortage(err error) bool {
 	return false
 }
 
-// unreached says of an error that was met on the way to the device at address whose it is.
+// unreached says of an error that was met on the way to the device at address whose it is. Sockets of this package are
+// nothing that a user knows.
 func (p *process) unreached(address string, err error) error {
+	var called *net.OpError
+	doing := "reaching another process"
+	if errors.As(err, &called) {
+		doing, err = doing+": "+called.Op, called.Err
+	}
 	if isShortage(err) {
-		return fmt.Errorf("shm: %s: %w: %w", address, verbs.ErrShortage, err)
+		return fmt.Errorf("shm: %w: %w", verbs.ErrShortage, err)
 	}
 	if errors.Is(err, net.ErrClosed) {
 		return p.closedError("reaching " + address)
 	}
 	for _, end := range [...]error{unix.ECONNREFUSED, unix.ECONNRESET, unix.EPIPE, io.EOF} {
 		if errors.Is(err, end) {
-			return fmt.Errorf("shm: %s: %w: %w", address, verbs.ErrPeerGone, err)
+			return fmt.Errorf("shm: %w: %w", verbs.ErrPeerGone, err)
 		}
 	}
-	return fmt.Errorf("shm: %s: %w", address, err)
+	return fmt.Errorf("shm: %s: %w", doing, err)
 }
 
 // neighborAtLast is neighbor that waits a while for what this process is short of.
