@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/netip"
 	"syscall"
+
+	_ "github.com/onesided/rma/internal/platform"
 )
 
 // Address is the loopback address of this host, that of IPv4 if it has both.

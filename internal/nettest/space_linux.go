@@ -7,6 +7,8 @@ import (
 	"runtime"
 
 	"golang.org/x/sys/unix"
+
+	_ "github.com/onesided/rma/internal/platform"
 )
 
 // newSpace makes a network namespace, which is there as long as the file or a process in it.

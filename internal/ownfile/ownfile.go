@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+
+	_ "github.com/onesided/rma/internal/platform"
 )
 
 // mode is that of a file which Open makes.

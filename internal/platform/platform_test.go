@@ -49,10 +49,24 @@ func TestImported(t *testing.T) {
 	}
 	output, err := exec.Command("go", "list", module+"/...").Output()
 	require.NoError(t, err)
+	arguments := []string{"list", "-deps"}
 	for name := range strings.Lines(string(output)) {
 		name = strings.TrimSpace(name)
 		if !strings.Contains(name, "/internal/") && path.Base(name) != "course" {
 			require.True(t, look(name), "%s must import %s/internal/platform, or a package that does", name, module)
+			arguments = append(arguments, name)
+		}
+	}
+	// What they are made of and calls the system may compile on no other, and would add its own errors.
+	output, err = exec.Command("go", arguments...).Output()
+	require.NoError(t, err)
+	for name := range strings.Lines(string(output)) {
+		name = strings.TrimSpace(name)
+		if strings.HasPrefix(name, module+"/internal/") {
+			found, err := build.Default.ImportDir(filepath.Join(root, strings.TrimPrefix(name, module)), 0)
+			require.NoError(t, err, name)
+			system := slices.Contains(found.Imports, "syscall") || slices.Contains(found.Imports, "golang.org/x/sys/unix")
+			require.True(t, !system || look(name), "%s must import %s/internal/platform", name, module)
 		}
 	}
 }

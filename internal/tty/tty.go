@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	_ "github.com/onesided/rma/internal/platform"
 )
 
 // variable has, in the environment of a rank, the number of the pipe that its launcher passes on to a terminal. Of another
