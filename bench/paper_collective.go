@@ -55,7 +55,7 @@ func amongRanks(ranks func(x int) int, of step) measurement {
 				return nil, err
 			}
 			err = inTime(ctx, &options{timeout: o.timeout}, func(ctx context.Context) error {
-				return world.Simulate(ctx, s, ranks(x), func(ctx context.Context, w *world.World) error {
+				return simulate(ctx, s, ranks(x), func(ctx context.Context, w *world.World) error {
 					b := &board{world: w, buffer: make([]byte, x), addends: make([]float64, x/8), sums: make([]float64, x/8)}
 					if err := loop(ctx, b, of, x, warm); err != nil {
 						return err

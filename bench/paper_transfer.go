@@ -67,7 +67,7 @@ func (t *transferCase) simulate(ctx context.Context, f *figure, c *curve, o *pap
 		return nil, err
 	}
 	err = inTime(ctx, &options{timeout: o.timeout}, func(ctx context.Context) error {
-		return world.Simulate(ctx, s, t.ranks, func(ctx context.Context, w *world.World) error {
+		return simulate(ctx, s, t.ranks, func(ctx context.Context, w *world.World) error {
 			stand := &transferStand{w: w, curve: c}
 			var err error
 			if stand.window, err = window.Allocate[byte](ctx, w, t.bytes, c.options...); err != nil {

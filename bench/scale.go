@@ -177,7 +177,7 @@ func (k *workload) at(ctx context.Context, o *scaleOptions, n int) (scalePoint, 
 		return p, err
 	}
 	before := memoryNow()
-	err = world.Simulate(ctx, s, n, func(ctx context.Context, w *world.World) error {
+	err = simulate(ctx, s, n, func(ctx context.Context, w *world.World) error {
 		return k.measure(ctx, w, s, before, &p)
 	})
 	if err != nil && ctx.Err() != nil {

@@ -58,7 +58,7 @@ func (g *growth) judge() {
 // fewest is how many points a law needs.
 const fewest = 3
 
-var noLaw = fmt.Sprintf("%d numbers of ranks from %d on make a law", fewest, lawFrom)
+var noLaw = fmt.Sprintf("too few points: a law needs %d numbers of ranks, each %d or more", fewest, lawFrom)
 
 func (m *memory) say() string {
 	if m.Ranks == 0 {

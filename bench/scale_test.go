@@ -98,7 +98,7 @@ func TestLaws(t *testing.T) {
 	} {
 		assert.Equal(t, one.says, fit(n, one.values).say("us"), one.name)
 	}
-	assert.Equal(t, "3 numbers of ranks from 16 on make a law", law{}.say("us"))
+	assert.Equal(t, "too few points: a law needs 3 numbers of ranks, each 16 or more", law{}.say("us"))
 }
 
 func TestTorus(t *testing.T) {

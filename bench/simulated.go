@@ -21,11 +21,17 @@ func runSimulated(ctx context.Context, o *options, j job, report func(result) er
 			return err
 		}
 		return traced(o, s, func() error {
-			return world.Simulate(ctx, s, j.ranks, func(ctx context.Context, w *world.World) error {
+			return simulate(ctx, s, j.ranks, func(ctx context.Context, w *world.World) error {
 				return measureRank(ctx, o, w, j.cells, func() (verbs.Device, error) { return s.Open(), nil }, report)
 			}, append(append(slices.Clone(o.settings.joins), o.settings.collective...), world.WithRails(o.rails))...)
 		})
 	})
+}
+
+// simulate is [world.Simulate] without warnings that a call waits long: seconds of virtual time are no sign of a fault, and
+// where all ranks wait the job ends with an error.
+func simulate(ctx context.Context, s *sim.Simulator, ranks int, body func(ctx context.Context, w *world.World) error, options ...world.Option) error {
+	return world.Simulate(ctx, s, ranks, body, append(slices.Clone(options), world.WithStall(0))...)
 }
 
 // traced runs a job on a simulator with the trace that o asks for.
