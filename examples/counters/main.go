@@ -2,10 +2,10 @@
 // which come and go as they like.
 //
 //	(umask 077; openssl rand -hex 32 > counters.key)
-//	export RMA_SERVE_KEY_FILE=counters.key
-//	go run ./examples/counters -serve localhost:7000
-//	go run ./examples/counters -at localhost:7000 3=40 5=1
-//	go run ./examples/counters -at localhost:7000 3=2
+//	export RMA_SERVE_KEY_FILE=$PWD/counters.key
+//	go run ./examples/counters -serve localhost:7001
+//	go run ./examples/counters -at localhost:7001 3=40 5=1
+//	go run ./examples/counters -at localhost:7001 3=2
 //
 // The last prints "3 42". On a machine without other users -nokey does without a key, at a loopback address.
 package main
@@ -44,9 +44,9 @@ Or all have -nokey, where HOST is a loopback address: every user of the machine
 can then change the counters.
 
   (umask 077; openssl rand -hex 32 > counters.key)
-  export RMA_SERVE_KEY_FILE=counters.key
-  go run ./examples/counters -serve localhost:7000
-  go run ./examples/counters -at localhost:7000 3=40 5=1
+  export RMA_SERVE_KEY_FILE=$PWD/counters.key
+  go run ./examples/counters -serve localhost:7001
+  go run ./examples/counters -at localhost:7001 3=40 5=1
 
 flags:
 `

@@ -25,8 +25,9 @@
 // The array's window is in one epoch of LockAll from New to Close (package window). An operation that has
 // returned is complete: the values are in the array, for everybody to see. Of several on the same
 // elements, by one rank or by different ones and without a Sync between, those of Accumulate and
-// FetchAndOp are atomic, element by element; Get, Put, Gather and Scatter are not, to nothing. What a rank stores into its
-// elements by Local others may read behind the next Sync, and the other way round.
+// FetchAndOp are atomic with respect to each other, element by element. Get, Put, Gather and Scatter are not atomic with
+// respect to any operation. What a rank stores into its elements by Local others may read after the next Sync, and the
+// other way round.
 //
 // The elements of one operation go to their ranks together: all are issued, then each rank that has some of
 // them is flushed once. Accumulate deals what it was given to the ranks first, 4096 elements at a time, and accumulates what a

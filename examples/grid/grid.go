@@ -325,7 +325,7 @@ func (f *Field) Close() error {
 
 // Flag defines -sync.
 func Flag(flags *flag.FlagSet, by *Sync) {
-	flags.Func("sync", fmt.Sprintf("how neighbours synchronize: `%s` (default %v)", strings.Join(Ways(), ", "), *by), func(name string) (err error) {
+	flags.Func("sync", fmt.Sprintf("the `way` in which neighbours synchronize: %s (default %v)", strings.Join(Ways(), ", "), *by), func(name string) (err error) {
 		*by, err = Parse(name)
 		return err
 	})

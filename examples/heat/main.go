@@ -51,7 +51,7 @@ func newKernel() *kernel.Kernel {
 		Flags: func(f *kernel.Flags) {
 			f.Number(&j.size, "n", 3, 1<<15, "the plate has `n` lines and columns between its edges")
 			f.Number(&j.steps, "steps", 1, 1<<30, "make `n` steps")
-			f.Choice("start", "begin with", []string{"spots", "sine"}, &j.pattern)
+			f.Choice("start", "the `kind` of heat at the beginning", []string{"spots", "sine"}, &j.pattern)
 			f.StringVar(&j.file, "o", "", "draw the plate at the end in a PNG `file`")
 			grid.Flag(f.FlagSet, &j.by)
 		},

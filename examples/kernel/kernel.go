@@ -60,11 +60,12 @@ func (f *Flags) Number(into *int, name string, least, most int, usage string) {
 	})
 }
 
-// Choice defines a flag for one of several names; chosen is the index of that which it is, and which it is without the flag.
+// Choice defines a flag for one of several names. chosen is the index of its value; before, it is that of the default. The
+// usage names the value in back quotes, as in [flag.PrintDefaults].
 func (f *Flags) Choice(name, usage string, names []string, chosen *int) {
 	last := len(names) - 1
 	all := strings.Join(names[:last], ", ") + " or " + names[last]
-	f.Func(name, fmt.Sprintf("%s `%s` (default %s)", usage, all, names[*chosen]), func(s string) error {
+	f.Func(name, fmt.Sprintf("%s: %s (default %s)", usage, all, names[*chosen]), func(s string) error {
 		i := slices.Index(names, s)
 		if i < 0 {
 			return fmt.Errorf("must be %s", all)

@@ -53,8 +53,8 @@ that of it in which blocks were exchanged, of rank 0.`,
 			f.Number(&j.order, "order", 1, 1<<17, "the matrices have `n` lines and columns, which the ranks divide")
 			f.Number(&j.iterations, "iterations", 1, 1<<30, "time `n` iterations, behind one that is not")
 			f.Number(&j.tile, "tile", 1, 1<<17, "transpose squares of `n` by n elements at a time")
-			f.Choice("by", "move blocks by", []string{"put", "get"}, &j.by)
-			f.Choice("sync", "synchronize by", []string{"fence", "flush"}, &j.sync)
+			f.Choice("by", "the `operation` that moves blocks", []string{"put", "get"}, &j.by)
+			f.Choice("sync", "the `call` that synchronizes", []string{"fence", "flush"}, &j.sync)
 			f.BoolVar(&j.simd, "simd", true, "calculate several elements at a time where the processor can; -simd=false is one at a time")
 		},
 		Check: j.check,
