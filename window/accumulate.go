@@ -18,7 +18,8 @@ func (w *Window[T]) Accumulate(op Op, origin []T, target, displacement int) erro
 
 // GetAccumulate is Accumulate that also reads into result what each element was
 // before. result is as long as origin; with NoOp, origin may be nil, which makes
-// it an atomic Get.
+// it an atomic Get. As that of Get, the result is valid when the epoch, flush or request that completes the operation
+// has returned.
 func (w *Window[T]) GetAccumulate(op Op, origin, result []T, target, displacement int) error {
 	if len(origin) != len(result) && (op != NoOp || len(origin) != 0) {
 		return fmt.Errorf("window: GetAccumulate: %w: origin has %s, result %d; they must have as many", ErrArgument, errtext.Count(len(origin), "element"), len(result))
@@ -26,7 +27,8 @@ func (w *Window[T]) GetAccumulate(op Op, origin, result []T, target, displacemen
 	return w.view.accumulateAny("GetAccumulate", op, operands{origin: address(origin), result: kept(result), count: len(result)}, target, displacement)
 }
 
-// FetchAndOp is GetAccumulate of one element.
+// FetchAndOp is GetAccumulate of one element: *result becomes what the element was before op changed it. That is valid
+// when the epoch or flush that completes the operation has returned. Under a lock [Window.FlushLocal] is enough.
 func (w *Window[T]) FetchAndOp(op Op, operand T, result *T, target, displacement int) error {
 	if result == nil {
 		return fmt.Errorf("window: FetchAndOp: %w: nil result", ErrArgument)

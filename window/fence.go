@@ -114,7 +114,7 @@ func (c *core) fence(ctx context.Context, number uint32, assert Assert) error {
 // changes nothing. After any other error, and where a rank has failed, the window is
 // closed, but its memory stays until the World is closed, because others may still use
 // it, and those that wait for this rank are told that it has parted: ErrParted. An exposure to a rank
-// that has failed is none that is open.
+// that has failed counts as closed.
 func (w *untyped) Close() error { return w.CloseContext(context.Background()) }
 
 // CloseContext is Close that waits for other ranks only while ctx lasts. If that ends first it returns an error that wraps

@@ -20,10 +20,12 @@ import (
 // more than one. Over a link Start waits for the post before, and what rides with the
 // Complete for this one: see ride.go.
 
-// Start opens an access epoch to the ranks of group. It blocks until each of them
-// has posted a matching exposure, but for those that share no memory with this rank: what is
-// done to them waits for that, at the latest in the Complete or in the target. If it fails
-// no epoch is open.
+// Start opens an access epoch to the ranks of group. It blocks until each of them has posted a matching exposure, but for
+// those that share no memory with this rank: what is done to them waits for that, at the latest in the Complete or in
+// the target. If it fails no epoch is open.
+//
+// Ranks that both post and start must post first. Two that start epochs to each other before either has posted wait for
+// ever where they share memory.
 func (w *untyped) Start(ctx context.Context, group Group) error {
 	c := w.core
 	defer c.world.EndSpan("Start", c.world.BeginSpan())

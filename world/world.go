@@ -16,10 +16,15 @@ import (
 // be called from any goroutine; collectives are called by all ranks in the same order, by
 // one goroutine at a time.
 //
-// What programs use of it is Rank and Size; Barrier, Split, Shrink and Close, which are collective, beside the functions
-// of this package; Failure, FirstFailure and OnFailure, to go on without ranks that have failed; Route and Stats, to see
-// what becomes of their operations; and Now and Compute, which work in virtual time, too. The other methods are what
-// package window and others like it are built on.
+// Programs use these methods, beside the functions of this package; package window and others like it are built on the
+// rest:
+//
+//   - Rank and Size; InJob, the number in the job of a rank of a team
+//   - Barrier, Split, Shrink, Close and CloseContext, which are collective; OnClose, for what must end before a World does
+//   - Failure, FirstFailure and OnFailure, to go on without ranks that have failed
+//   - Route, Stats and Transfers, to see what becomes of operations; Span, to see parts of the program in a trace
+//   - Register, to tell network cards of a buffer that is used often
+//   - Now and Compute, which work in virtual time, too
 type World struct {
 	// endpoint is what this rank has but once, whatever teams it is in.
 	*endpoint
