@@ -158,6 +158,42 @@ func Example_notify() {
 	// Output: [0 7 8 9]
 }
 
+// A queue of work: whoever draws a ticket does the piece of work that has its number. FlushLocal makes the ticket valid.
+func Example_tickets() {
+	run(3, func(ctx context.Context, w *world.World) error {
+		const pieces = 12
+		next, err := window.Allocate[int64](ctx, w, 1) // of rank 0: the next ticket
+		if err != nil {
+			return err
+		}
+		if err := next.LockAll(ctx, window.NoCheck); err != nil {
+			return err
+		}
+		done := []int64{0}
+		for {
+			var ticket int64 // what the element was before 1 was added
+			if err := next.FetchAndOp(window.Sum, 1, &ticket, 0, 0); err != nil {
+				return err
+			}
+			if err := next.FlushLocal(ctx, 0); err != nil {
+				return err
+			}
+			if ticket >= pieces {
+				break
+			}
+			done[0] += ticket // the work
+		}
+		if err := world.AllReduceOp(ctx, w, done, done, world.Sum); err != nil {
+			return err
+		}
+		if w.Rank() == 0 {
+			fmt.Println(done[0])
+		}
+		return errors.Join(next.UnlockAll(ctx), next.Close())
+	})
+	// Output: 66
+}
+
 // Many operations, one flush; a promise that makes them atomic instructions.
 func Example_fast() {
 	run(2, func(ctx context.Context, w *world.World) error {
