@@ -184,6 +184,9 @@ func plan(p project, seed uint64, against string) []part {
 				{name: "Go's benchmarks", command: []string{"go", "test", "-run", "^$", "-bench", ".", "-benchtime", "1x", "-timeout", testTimeout, "./..."}},
 			}
 		}},
+		{name: "figures of thousands of ranks", weight: 2, round: func(r round) []unit {
+			return []unit{{name: "bench scale", command: []string{"bash", ".ci/figures", "check"}}}
+		}},
 		{name: "papers on an emulated processor", weight: 2, round: func(r round) []unit {
 			return []unit{{name: "arm64", command: []string{"bash", ".ci/emulated"}}}
 		}},
