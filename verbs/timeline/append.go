@@ -32,8 +32,6 @@ const (
 	longestHead = 1 << 10
 	// longestEvent is how far Append looks back for the last event that is whole.
 	longestEvent = 1 << 16
-	// beforehand is how long before the first process another may have begun.
-	beforehand = time.Hour
 	// patience is how long Append waits for others that write.
 	patience, pause = 10 * time.Second, 5 * time.Millisecond
 )
@@ -65,7 +63,8 @@ func with(path string, do func(file *os.File) error) error {
 // makes the file.
 //
 // The processes have one time scale: began is a time of the system's clock at which that of
-// the caller began, and write has to give times since origin, which is some time before.
+// the caller began, and write has to give times since origin, which is began of the process that made the file. Viewers drop
+// events of negative times, so what was before origin has to be left out or cut.
 func Append(path, job string, began time.Time, write func(w *Writer, origin time.Time)) error {
 	return with(path, func(file *os.File) error {
 		if err := lock(file); err != nil {
@@ -87,7 +86,7 @@ func appendTo(file *os.File, job string, began time.Time, write func(w *Writer, 
 		}
 		some = end > from
 	} else {
-		h.OtherData.Job, h.OtherData.Origin = job, began.Round(0).UTC().Add(-beforehand)
+		h.OtherData.Job, h.OtherData.Origin = job, began.Round(0).UTC()
 		line, err := h.line()
 		if err != nil {
 			return err

@@ -136,10 +136,13 @@ func done(id uint64, opcode verbs.Opcode, status verbs.Status) verbs.Completion 
 }
 
 // lines are the events of the file, each in a line, those of some lanes.
-func (r *rig) lines(lanes ...string) []string {
+func (r *rig) lines(lanes ...string) []string { return r.linesSince(0, lanes...) }
+
+// linesSince are those of a file whose times count from a time of the device.
+func (r *rig) linesSince(origin time.Duration, lanes ...string) []string {
 	var out bytes.Buffer
 	w := timeline.NewWriter(&out)
-	r.trace.Write(w, 5, "rank 5", r.trace.Began())
+	r.trace.Write(w, 5, "rank 5", r.trace.Began().Add(origin))
 	require.NoError(r.t, w.Close())
 	var file struct {
 		TraceEvents []struct {
@@ -202,6 +205,15 @@ func TestARequestLastsUntilItsCompletionIsPolled(t *testing.T) {
 		"processor: poll 6+0 2",
 	}, r.lines("program", "processor", "out", "in"))
 	require.Zero(t, r.trace.Lost())
+}
+
+// Viewers drop events of negative times.
+func TestWhatWasBeforeTheOriginIsLeftOutOrCut(t *testing.T) {
+	r := newRig(t, 0)
+	r.trace.Span("before", 500, 999)
+	r.trace.Span("across", 600, 3000)
+	r.trace.Span("after", 4000, 5000)
+	require.Equal(t, []string{"program: across 0+2", "program: after 3+1"}, r.linesSince(1000, "program"))
 }
 
 func TestSleepsWithNothingBetweenAreOne(t *testing.T) {

@@ -36,7 +36,7 @@ type sheet struct {
 }
 
 // Write adds what the device has done so far to a file, as a process with a name, at times
-// since origin, which is one of the system's clock (see Began).
+// since origin, which is one of the system's clock (see Began). What was before origin is left out, or cut.
 func (t *Trace) Write(w *timeline.Writer, process int, name string, origin time.Time) {
 	records := t.records()
 	slices.SortStableFunc(records, func(a, b record) int {
@@ -45,7 +45,10 @@ func (t *Trace) Write(w *timeline.Writer, process int, name string, origin time.
 	s := &sheet{w: w, process: process, shift: t.began.Sub(origin)}
 	w.Process(process, name)
 	for i := range records {
-		s.write(&records[i])
+		if r := &records[i]; s.shift+r.until >= 0 {
+			r.from = max(r.from, -s.shift)
+			s.write(r)
+		}
 	}
 }
 
