@@ -516,11 +516,11 @@ func TestRecordOfVirtualTime(t *testing.T) {
 		}
 	}
 	prose := strings.Join(strings.Fields(record), " ")
-	take := regexp.MustCompile("inline=off put_flush_lat:8` takes (\\S+) us where it takes (\\S+) with it").FindStringSubmatch(prose)
+	take := regexp.MustCompile(`inline=off put_flush_lat:8. takes (\S+) us where it takes (\S+) with it`).FindStringSubmatch(prose)
 	require.NotNil(t, take)
 	agree(take[1:], []string{"-device sim:ndr-2024 -set inline=off put_flush_lat:8", "-device sim:ndr-2024 -set inline=on put_flush_lat:8"}, []string{"put_flush_lat:8"})
 	rails := []string{"-device sim:ndr-2024 -rails 2 -set striping=on put_flush_lat:8,1048576 put_bw:65536", "-device sim:ndr-2024 -rails 2 -set striping=off put_flush_lat:8,1048576 put_bw:65536"}
-	take = regexp.MustCompile("a put of 1 MiB and its flush take (\\S+) instead of (\\S+) us, puts of 64 KiB come to (\\S+) instead of (\\S+) GB/s").FindStringSubmatch(prose)
+	take = regexp.MustCompile(`a put of 1 MiB and its flush take (\S+) instead of (\S+) us, puts of 64 KiB come to (\S+) instead of (\S+) GB/s`).FindStringSubmatch(prose)
 	require.NotNil(t, take)
 	agree(take[1:3], rails, []string{"put_flush_lat:1048576"})
 	agree(take[3:], rails, []string{"put_bw:65536"})
