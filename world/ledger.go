@@ -257,7 +257,7 @@ func (w *World) report(number uint32) {
 	if rank < 0 || w.reported.Swap(true) {
 		return
 	}
-	w.tell(verdict{number: number, leaver: rank, text: fmt.Sprint(errors.Unwrap(err))})
+	w.tell(verdict{number: number, leaver: rank, text: reasonOf(errors.Unwrap(err))})
 }
 
 // hearOfFailure makes a failure that another rank has told of known here.
@@ -434,12 +434,20 @@ func (l *ledger) heard(number uint32) *verdict {
 		if state&3 < verdictReady || int32(number-uint32(state>>32)) < 0 {
 			return nil
 		}
-		v := &verdict{uint32(state >> 32), int(l.leaver.Load()) - 1, state&3 == verdictShrinks, loadText(l.text[:])}
+		v := &verdict{uint32(state >> 32), int(l.leaver.Load()) - 1, state&3 == verdictShrinks, verdictText(loadText(l.text[:]))}
 		if l.verdict.Load() == state {
 			return v
 		}
 	}
 	return nil
+}
+
+// verdictText returns the text of a verdict that another rank has written. An empty one stays so: it says that there is none.
+func verdictText(text string) string {
+	if text == "" {
+		return ""
+	}
+	return cleanReason(text)
 }
 
 // mark gives the hash that stands for an element's layout.

@@ -264,9 +264,9 @@ func (l *Link) serve(m *Message, payload []byte) error {
 		if m.X >= uint64(w.size) || int(m.X) == w.rank {
 			return fmt.Errorf("%w: the failure of rank %d", ErrMessage, m.X)
 		}
-		w.roster.fail(int(m.X), &toldError{int(m.X), l.rank, string(payload)})
+		w.roster.fail(int(m.X), &toldError{int(m.X), l.rank, cleanReason(string(payload))})
 	case m.Kind == kindVerdict:
-		v := verdict{uint32(m.X), int(m.Y) - 1, m.A == 1, string(payload)}
+		v := verdict{uint32(m.X), int(m.Y) - 1, m.A == 1, verdictText(string(payload))}
 		if m.Y > uint64(w.size) || m.X > 1<<32-1 || m.A > 1 || !v.valid(w) {
 			return fmt.Errorf("%w: verdict %d on rank %d from collective %d on, with the text %q", ErrMessage, m.A, int(m.Y)-1, m.X, v.text)
 		}

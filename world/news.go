@@ -1,7 +1,6 @@
 package world
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -83,18 +82,9 @@ func (l *Link) tellFailure(rank int) {
 	if l.rank == rank || l.mute || l.broken.Load() != nil {
 		return
 	}
-	cause := l.world.roster.failed[rank].Load().Cause
-	var later *laterError
-	if errors.As(cause, &later) {
-		// The first failure they are told of themselves, before.
-		cause = later.cause
-	}
-	text := fmt.Sprint(cause)
-	var told *toldError
-	if errors.As(cause, &told) {
-		text = told.text
-	}
-	l.Reply(&Message{Kind: kindFailed, X: uint64(rank)}, []byte(text[:min(len(text), maxVerdict)]))
+	// Of the failure before this one the rank was told first.
+	reason := reasonOf(l.world.roster.failed[rank].Load().Cause)
+	l.Reply(&Message{Kind: kindFailed, X: uint64(rank)}, []byte(reason))
 }
 
 // tellFailures tells of all that were passed on before there was this link, of the first

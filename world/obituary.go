@@ -1,16 +1,6 @@
 package world
 
-import (
-	"context"
-	"errors"
-	"strings"
-	"sync"
-	"time"
-	"unicode/utf8"
-
-	"github.com/onesided/rma/internal/errtext"
-	"github.com/onesided/rma/verbs"
-)
+import "errors"
 
 // Obituaries are where those that map a rank's block tell it of a failure. Ranks tell
 // each other over links; but those on one host have none with each other, and one of
@@ -22,19 +12,10 @@ import (
 // finds the count raised finds the bit. All raise it, also where the bit is set already:
 // who set that may have ended before it raised the count.
 
-// A rank whose body has failed says why itself. Behind the bits is place for the words of one rank, the first that comes: what
-// others fail of is that. A rank finds them there whatever tells it of the failure.
+// Behind the bits is the reason of one rank: see reason.go.
 
 // obituaryWords is how many words the obituaries of a job have.
 func obituaryWords(size int) int { return 1 + (size+63)/64 + reasonWords }
-
-const (
-	// reasonWords are 1 + the rank that has failed, and why. While the rank writes the first has reasonUnfinished, too.
-	reasonWords      = 1 + 48
-	reasonUnfinished = 1 << 63
-	// reasonTime is how long a rank that has failed waits for ranks which it has never met, to tell them.
-	reasonTime = 100 * time.Millisecond
-)
 
 // errObituary is why a rank has failed, to one that was told so in its block.
 var errObituary = errors.New("another rank of this host has found that it has failed")
@@ -85,86 +66,4 @@ func (w *World) readObituaries() {
 			w.roster.fail(rank, errObituary)
 		}
 	}
-}
-
-// tellWhy tells those that this rank maps why it has failed, unless another has failed before. They would find no more than that it
-// is gone. It waits for them no longer than limit. One that is stopped, and that this rank has never met, does not answer: closing the
-// device ends the wait for it.
-func (w *World) tellWhy(limit time.Duration) {
-	first, err := w.FirstFailure()
-	var failed *PeerError
-	if first != w.rank || w.closed.Load() || !w.apart || w.cards[sharedCard] == nil || !errors.As(err, &failed) {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	if w.telling == nil {
-		w.telling = new(sync.WaitGroup)
-	}
-	told, asked, over := make(chan struct{}, w.size), 0, new(bulletin)
-	for rank := range w.size {
-		if rank == w.rank || !w.Mapped(rank) || w.Failure(rank) != nil {
-			continue
-		}
-		asked++
-		w.telling.Go(func() {
-			if block, err := w.blockOf(rank); err == nil {
-				over.before(func() { w.writeReason(rank, block, failed.Cause) })
-			}
-			told <- struct{}{}
-		})
-	}
-	for range asked {
-		select {
-		case <-told:
-		case <-ctx.Done():
-		}
-	}
-	over.end()
-}
-
-// writeReason writes into the block of a rank why this one has failed, unless another has.
-func (w *World) writeReason(rank int, block []byte, cause error) {
-	told := obituariesOver(block, w.size)
-	reason := told[len(told)-reasonWords:]
-	if !reason[0].CompareAndSwap(0, uint64(w.rank+1)|reasonUnfinished) {
-		return
-	}
-	storeText(reason[1:], reasonOf(cause))
-	reason[0].Store(uint64(w.rank + 1))
-	told[1+w.rank/64].Or(1 << (w.rank % 64))
-	told[0].Add(1)
-	w.Ring(rank)
-}
-
-// reasonOf is the first line of why a rank has failed, as much of it as there is place for.
-func reasonOf(cause error) string {
-	text, _, _ := strings.Cut(errtext.After("world: ", cause), "\n")
-	text = strings.TrimPrefix(text, "world: ")
-	for len(text) > 8*(reasonWords-1) {
-		_, last := utf8.DecodeLastRuneInString(text)
-		text = text[:len(text)-last]
-	}
-	return text
-}
-
-// A reasonError is why a rank has failed, as that has told, in place of how this one has found out.
-type reasonError struct {
-	text  string
-	found error
-}
-
-func (e *reasonError) Error() string { return e.text }
-func (e *reasonError) Unwrap() error { return e.found }
-
-// reason is why a rank has failed, if it has told this one, and else how this one has found out.
-func (w *World) reason(rank int, found error) error {
-	if !errors.Is(found, verbs.ErrPeerGone) && !errors.Is(found, errObituary) {
-		return found
-	}
-	reason := w.obituaries[len(w.obituaries)-reasonWords:]
-	if reason[0].Load() != uint64(rank+1) {
-		return found
-	}
-	return &reasonError{strings.ToValidUTF8(loadText(reason[1:]), "?"), found}
 }

@@ -3,14 +3,10 @@ package world
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -108,65 +104,4 @@ func TestObituaryOfEach(t *testing.T) {
 		require.EqualValues(t, count+1, w.obituariesRead)
 	}
 	require.EqualValues(t, 4, w.Failures())
-}
-
-// Ranks hear why one of their host has failed from itself, whether they have met it or not, in the words of its body and once.
-func TestFailedRankSaysWhy(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("skipped: ranks of several devices share memory on Linux only")
-	}
-	for _, met := range []bool{true, false} {
-		t.Run(fmt.Sprintf("met %v", met), func(t *testing.T) {
-			worlds := meetApart(t, "here", "here", "here")
-			call := func(ranks []*World) []error {
-				errs := make([]error, len(ranks))
-				var calls sync.WaitGroup
-				for rank, w := range ranks {
-					calls.Go(func() { errs[rank] = w.Barrier(t.Context()) })
-				}
-				calls.Wait()
-				return errs
-			}
-			if met {
-				require.NoError(t, errors.Join(call(worlds)...))
-			}
-			worlds[2].roster.fail(2, errors.New("boom"))
-			worlds[2].tellWhy(time.Minute)
-			require.NoError(t, worlds[2].depart())
-			for rank, err := range call(worlds[:2]) {
-				require.EqualError(t, err, "world: Barrier: rank 2 has failed: boom", "rank %d", rank)
-			}
-			for _, w := range worlds[:2] {
-				require.NoError(t, w.depart())
-			}
-		})
-	}
-}
-
-// A rank that ends because of another tells nobody of itself: what counts is why the first has failed.
-func TestFollowerSaysNothing(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("skipped: ranks of several devices share memory on Linux only")
-	}
-	worlds := meetApart(t, "here", "here", "here")
-	worlds[1].roster.fail(0, errors.New("this test says so"))
-	worlds[1].roster.fail(1, errors.New("boom"))
-	worlds[1].tellWhy(time.Minute)
-	require.NoError(t, worlds[1].depart())
-	told := worlds[2].obituaries
-	require.Zero(t, told[len(told)-reasonWords].Load())
-	for _, rank := range []int{0, 2} {
-		require.NoError(t, worlds[rank].depart())
-	}
-}
-
-// Of a long reason there is the beginning, of a panic the first line.
-func TestReasonOf(t *testing.T) {
-	require.Equal(t, "panic: boom", reasonOf(errors.New("panic: boom\ngoroutine 1")))
-	require.Equal(t, "Barrier: no", reasonOf(errors.New("world: Barrier: no")))
-	long := reasonOf(errors.New(strings.Repeat("ä", 8*reasonWords)))
-	require.Equal(t, strings.Repeat("ä", 4*(reasonWords-1)), long)
-	words := make([]atomic.Uint64, reasonWords-1)
-	storeText(words, long)
-	require.Equal(t, long, loadText(words))
 }

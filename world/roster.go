@@ -27,6 +27,8 @@ type roster struct {
 
 	mu    sync.Mutex
 	first *PeerError
+	// own is 1 + the rank whose roster this is, once its body fails, and 0 before. No failure is recorded after its own.
+	own int
 	// blamer is nil where there is no launcher.
 	blamer *blamer
 	// Listeners are told of each failure by the goroutine that noticed it, in the midst of
@@ -69,7 +71,7 @@ func (r *roster) fail(rank int, cause error) {
 		return
 	}
 	r.mu.Lock()
-	if r.failed[rank].Load() != nil {
+	if r.failed[rank].Load() != nil || r.own > 0 && r.failed[r.own-1].Load() != nil {
 		r.mu.Unlock()
 		return
 	}

@@ -99,12 +99,13 @@ func runRank(ctx context.Context, body func(ctx context.Context, w *World) error
 // closeAll is the end of a rank whose body has done well.
 func (w *World) closeAll() error { return errors.Join(w.departShrunk(), w.Close()) }
 
-// departFailed is the end of a rank whose body has failed. It waits for other ranks only as long as tellWhy does, and until
-// goroutines of this one that are in a call of a window have noticed it.
+// departFailed ends the membership of a rank whose body has failed. It waits for other ranks at most reasonTime, and until
+// goroutines of this one that are in a call of a window have noticed the failure.
 func (w *World) departFailed(why error) error {
 	w.blameNoMore()
-	w.roster.fail(w.rank, why)
-	w.tellWhy(reasonTime)
+	sent := w.sendReason(why, reasonTime)
+	// A goroutine that still sends waits for a peer until the device is closed.
+	defer sent.running.Wait()
 	return errors.Join(w.departShrunk(), w.finalize(context.Background()), w.depart())
 }
 

@@ -122,6 +122,7 @@ func (w *World) shrink(ctx context.Context) (*World, error) {
 		return nil, ErrExcluded
 	}
 	small := newWorld(rank, len(survivors), b, newRoster(len(survivors)), w.settings)
+	small.roster.reason = small.reason
 	small.yield, small.yields, small.reopen, small.apart = w.yield, w.yields, w.reopen, w.apart
 	small.vigil, small.vigilRank, small.networkName = w.vigil, w.vigilRank, w.networkName
 	small.traceSimulated(b.home.device)
@@ -152,15 +153,25 @@ func (w *World) shrink(ctx context.Context) (*World, error) {
 	return small, nil
 }
 
-// departShrunk ends the World that Shrink has made, for a rank whose body has returned.
+// departShrunk ends the World that Shrink has made of this one, and those made of that, for a rank whose body has returned. Any of them
+// may be closed.
 func (w *World) departShrunk() error {
-	w.post.mu.Lock()
-	small := w.small
-	w.post.mu.Unlock()
-	if small == nil || small.closed.Load() {
+	small := w.shrunk()
+	if small == nil {
 		return nil
 	}
-	return errors.Join(small.depart(), small.departShrunk())
+	err := small.departShrunk()
+	if !small.closed.Load() {
+		err = errors.Join(small.depart(), err)
+	}
+	return err
+}
+
+// shrunk returns the World that Shrink has made of this one, nil if there is none.
+func (w *World) shrunk() *World {
+	w.post.mu.Lock()
+	defer w.post.mu.Unlock()
+	return w.small
 }
 
 // closeUnshrunk closes the devices that Shrink has opened for a World that it did not
