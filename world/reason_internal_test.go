@@ -94,6 +94,7 @@ func TestFailedRankSaysWhyAfterShrink(t *testing.T) {
 			smaller := shrink(t, small[:2])
 			require.NoError(t, errors.Join(each(small[:2], (*World).Close)...))
 			endWithin(t, worlds[1], errBoom)
+			require.True(t, smaller[1].departing.Load(), "it departs, though the World between is closed")
 			require.EqualError(t, smaller[0].Barrier(t.Context()), "world: Barrier: rank 1 has failed: boom")
 			// Rank 0 may have heard of these from another rank first, which the text says then.
 			require.ErrorContains(t, small[0].Failure(2), "world: rank 2 has failed: the second")
