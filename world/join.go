@@ -169,12 +169,12 @@ func (w *World) begin(j *job) error {
 		return err
 	}
 	w.setCrowded(j.crowds(w.rank), j.rooted)
-	stopSevering, stopListening := w.roster.beforehand(w.lines.sever), w.roster.listen(w.noteFailure)
+	stopSevering, stopListening := w.roster.beforehand(w.lines.sever), w.roster.relayTo(w.noteFailure)
 	w.end = func() { stopSevering(); stopListening() }
 	if w.cards[networkCard] != nil && w.cards[sharedCard] != nil {
 		teller := new(bulletin)
 		teller.f = func(rank int) { w.tellHere(teller, rank) }
-		stopTelling := w.roster.listen(teller.add)
+		stopTelling := w.roster.relayTo(teller.add)
 		w.end = func() {
 			stopSevering()
 			stopListening()

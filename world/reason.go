@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/onesided/rma/internal/errtext"
+	"github.com/onesided/rma/verbs"
 )
 
 // A reason is why the body of a rank has failed, in one line. Before it departs the rank sends its reason to every rank that it is
@@ -153,7 +154,8 @@ func (w *World) sendReason(why error, limit time.Duration) *reasonSending {
 	defer wait.Finish()
 	for !s.done() && ctx.Err() == nil {
 		wait.Brief()
-		if wait.Pause(ctx) != nil {
+		// A link that lacks descriptors is no reason to leave the others.
+		if err := wait.Pause(ctx); err != nil && !errors.Is(err, verbs.ErrShortage) {
 			break
 		}
 		for _, of := range others {
@@ -166,8 +168,8 @@ func (w *World) sendReason(why error, limit time.Duration) *reasonSending {
 	return s
 }
 
-// failLast records that this rank has failed. Ranks that hear of it end their connections with this one: that is no failure of theirs,
-// and other ranks are not to hear of it as one.
+// failLast records that this rank has failed. Ranks that hear of it end their connections with this one, which finds them gone: that is
+// no failure of theirs, and other ranks must not hear of it as one.
 func (w *World) failLast(why error) {
 	if !w.sharesRoster() {
 		w.roster.mu.Lock()

@@ -177,13 +177,14 @@ func (d *calledDevice) PollConnections(into []verbs.ConnectionRequest) int {
 	return d.Device.PollConnections(into)
 }
 
-// A rank that has failed records no failures of others, which end their connections with it then: they would hear of them from it.
-func TestFailedRankRecordsNoOther(t *testing.T) {
+// Ranks end their connections with one that has failed, which then finds them gone. It records that, and tells others of it no more.
+func TestFailedRankTellsOfNoOther(t *testing.T) {
 	worlds := meetWith(t, apart(), "one", "two", "three")
 	connect(t, worlds[0], 1)
 	worlds[0].sendReason(errBoom, await.Limit)
 	worlds[0].roster.fail(2, verbs.ErrPeerGone)
-	require.NoError(t, worlds[0].Failure(2))
+	require.ErrorIs(t, worlds[0].Failure(2), verbs.ErrPeerGone)
+	require.False(t, worlds[0].news.some.Load())
 	first, err := worlds[0].FirstFailure()
 	require.Zero(t, first, "%v", err)
 	for _, w := range worlds {

@@ -27,13 +27,14 @@ type roster struct {
 
 	mu    sync.Mutex
 	first *PeerError
-	// own is 1 + the rank whose roster this is, once its body fails, and 0 before. No failure is recorded after its own.
+	// own is 1 + the rank whose roster this is, once its body fails, and 0 before. After its own failure the rank tells neither
+	// other ranks nor the launcher of any: see failLast.
 	own int
 	// blamer is nil where there is no launcher.
 	blamer *blamer
-	// Listeners are told of each failure by the goroutine that noticed it, in the midst of
-	// what it does: sever before anybody can know of it, heard after that.
-	sever, heard listeners
+	// Listeners are called with each failure by the goroutine that noticed it, in the midst of
+	// what it does: sever before anybody can know of it, relay and then heard after that. Relay tells other ranks.
+	sever, relay, heard listeners
 }
 
 // listeners are functions, in the order in which they came.
@@ -71,15 +72,18 @@ func (r *roster) fail(rank int, cause error) {
 		return
 	}
 	r.mu.Lock()
-	if r.failed[rank].Load() != nil || r.own > 0 && r.failed[r.own-1].Load() != nil {
+	if r.failed[rank].Load() != nil {
 		r.mu.Unlock()
 		return
 	}
+	relays := r.own == 0 || r.failed[r.own-1].Load() == nil
 	if r.reason != nil {
 		cause = r.reason(rank, cause)
 	}
 	// The launcher knows before this rank can fail of it.
-	r.blamer.accuse(rank, blamesFailed)
+	if relays {
+		r.blamer.accuse(rank, blamesFailed)
+	}
 	for _, f := range r.sever {
 		(*f)(rank)
 	}
@@ -88,13 +92,13 @@ func (r *roster) fail(rank int, cause error) {
 		t.failInJob(rank, cause)
 	}
 	r.record(rank, cause)
-	heard := slices.Clone(r.heard)
+	called := r.callees(relays)
 	r.mu.Unlock()
-	for _, f := range heard {
+	for _, f := range called {
 		(*f)(rank)
 	}
 	for _, t := range teams {
-		t.announce(rank)
+		t.announce(rank, relays)
 	}
 }
 
@@ -175,22 +179,33 @@ func (r *roster) failInJob(inJob int, cause error) {
 	r.record(rank, &memberError{inJob, cause})
 }
 
-// announce tells those who listen to failures in a team that a rank of the job has failed.
-func (r *roster) announce(inJob int) {
+// announce calls the listeners of a team with a rank of the job that has failed.
+func (r *roster) announce(inJob int, relays bool) {
 	rank := slices.Index(r.inJob, inJob)
 	if rank < 0 {
 		return
 	}
 	r.mu.Lock()
-	heard := slices.Clone(r.heard)
+	called := r.callees(relays)
 	r.mu.Unlock()
-	for _, f := range heard {
+	for _, f := range called {
 		(*f)(rank)
 	}
 }
 
+// callees returns the listeners that are called after a failure is recorded. It is called with the mutex.
+func (r *roster) callees(relays bool) listeners {
+	if !relays {
+		return slices.Clone(r.heard)
+	}
+	return slices.Concat(r.relay, r.heard)
+}
+
 // listen has f told of failures until the function that it returns is called.
 func (r *roster) listen(f func(rank int)) (stop func()) { return r.add(&r.heard, f) }
+
+// relayTo has f called with the rank of each failure, to tell other ranks of it, until the function that it returns is called.
+func (r *roster) relayTo(f func(rank int)) (stop func()) { return r.add(&r.relay, f) }
 
 // beforehand has f called with the rank of each failure before it is recorded, until
 // the function that it returns is called. f must neither wait nor ask who has failed.

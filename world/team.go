@@ -210,7 +210,7 @@ func (w *World) newTeam(context uint32, members []int) (*World, error) {
 	t.partial.Store(true)
 	t.job, t.hosts, t.toll, t.linked = j, j.hosts, j.toll(), j.linked()
 	t.barrier.own.context().Store(context)
-	stopSevering, stopListening := t.roster.beforehand(t.lines.sever), t.roster.listen(t.noteFailure)
+	stopSevering, stopListening := t.roster.beforehand(t.lines.sever), t.roster.relayTo(t.noteFailure)
 	t.roster.join()
 	t.end = func() { t.roster.quit(); stopSevering(); stopListening() }
 	t.changeWorlds(func(worlds []*World) []*World { return append(worlds, t) })
